@@ -21,7 +21,7 @@ TESTS       ?=
 PEERS       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz words lint cross explore prove bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-hosts test-channels test-launchers test-verbs-vm interop-siw ci clean
+.PHONY: help build test race multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-hosts test-channels test-launchers test-verbs-vm interop-siw ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -184,9 +184,16 @@ explore: ## run every order of every small program through the protocols (long)
 prove: ## prove every algorithm of every collective for 1 to 33 ranks (minutes)
 	$(GO) test ./internal/coll -run TestMatrix -v -timeout 60m -prove.full
 
-bench-peers: ## measure against Open MPI, MPICH and bare libfabric, write docs/results.md (long)
-	@if [ -d bench/peers ]; then $(GO) run ./bench/peers $(PEERS); \
-	else echo "skipped: there is no bench/peers yet"; fi
+# Which tables "make results" measures, for example: make results ONLY=latency,'coll-*-2'
+ONLY        ?=
+# What it passes to bench/peers besides; more rounds take longer: make results RESULTS='-rounds 7'
+RESULTS     ?= -rounds 3 -settle 3s -budget 13m
+
+results: ## measure the tables in docs/results (at most 15 minutes) and render docs/results.md
+	$(GO) run ./bench/peers $(RESULTS) $(if $(ONLY),-only '$(ONLY)') $(PEERS)
+
+bench-peers: ## the same with bench/peers' own defaults and PEERS: five rounds, no limit of time (long)
+	$(GO) run ./bench/peers $(PEERS)
 
 bench-verbs-loss: build ## bandwidth of the datagram device over a cable of 1 Gbit/s that loses 1 % (needs root)
 	$(BIN)/muster bench verbs-bw --device tcp,rd --sizes 1M --time 3s --rounds 3 --rate 1gbit --loss 0.01

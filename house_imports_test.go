@@ -58,7 +58,8 @@ mpi/inspect         mpi mpi/internal/hook rdma rdma/ofi internal/engine internal
 
 mpitest             mpi mpi/inspect sim rdma internal/cputime
 bench               mpi mpi/inspect prof rdma internal/regcache internal/cputime
-bench/peers         bench internal/lab
+bench/peers         bench bench/results internal/lab
+bench/results
 apps/*              mpi
 tests/*             mpi
 tests/channels/storm mpi mpi/inspect

@@ -4,9 +4,9 @@ package bench
 // peers/loops/collective.c has the same for other libraries.
 //
 // A blocking call is timed at every rank, call by call, with a barrier after each,
-// so that nobody runs ahead; the figure is the mean over ranks. A non-blocking one
+// so that no rank runs ahead; the figure is the mean over ranks. A non-blocking call
 // is timed alone, then with a computation of the same length between the call and
-// Wait: what the computation hides of the call is the overlap.
+// Wait. The share of the call that the computation hides is the overlap.
 
 import (
 	"time"
@@ -14,18 +14,18 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// collective is a row: how its calls are made on given buffers.
+// collective is a collective operation and its calls.
 type collective struct {
 	name, title         string
-	kind                string // as algorithms are listed, if it is not the name
+	kind                string // name in the list of algorithms, if it differs
 	inBlocks, outBlocks bool   // the buffer has a block for every rank
 	vector              bool   // of float64
-	irregular           bool   // blocks may have lengths of their own
+	irregular           bool   // blocks may differ in length
 	call                func(c *mpi.Comm, d *collectiveData) error
 	start               func(c *mpi.Comm, d *collectiveData) mpi.Request
 }
 
-// collectiveData is the buffers of a call: bytes, or vectors of numbers.
+// collectiveData has the buffers of a call: bytes, or vectors of numbers.
 type collectiveData struct {
 	in, out        []byte
 	vector, result []float64
@@ -34,9 +34,9 @@ type collectiveData struct {
 	sum            mpi.Op[float64]
 }
 
-// collectives lists them in the order of MPI's chapter. A size is that of one
-// block, of the data of a broadcast, or of the vector of a reduction. The v forms
-// have equal blocks, as OSU's have.
+// collectives lists the operations in the order of the MPI standard. A size is that of
+// one block, of the data of a broadcast, or of the vector of a reduction. The v forms
+// use equal blocks, as OSU does.
 func collectives() []collective {
 	return []collective{
 		{name: "bcast", title: "Broadcast",
@@ -104,7 +104,7 @@ func collectives() []collective {
 	}
 }
 
-// collectiveBenchmarks are the rows of the registry for them.
+// collectiveBenchmarks returns the benchmarks of the collectives.
 func collectiveBenchmarks() []Benchmark {
 	list := []Benchmark{
 		{Name: "barrier", Title: "Barrier Latency Test", Doc: "time of a barrier", Ranks: 2, AnyRanks: true, Collective: "barrier",
@@ -131,7 +131,7 @@ func collectiveBenchmarks() []Benchmark {
 	return list
 }
 
-// data makes the buffers of this rank for a size.
+// data allocates the buffers of this rank for a size.
 func (k collective) data(c *mpi.Comm, size int) *collectiveData {
 	d := &collectiveData{sum: mpi.Sum[float64]()}
 	if k.vector {
@@ -157,8 +157,8 @@ func (k collective) data(c *mpi.Comm, size int) *collectiveData {
 	return d
 }
 
-// callLoop times n calls one by one and gives the mean at this rank; samples are
-// the means of batches over all ranks, at rank 0.
+// callLoop times n calls one by one. It returns the mean at this rank, and at rank 0 the
+// means of batches over all ranks.
 func callLoop(c *mpi.Comm, n int, once func() error) (mean float64, samples []float64, err error) {
 	count, each := batches(n)
 	var total time.Duration
@@ -181,7 +181,7 @@ func callLoop(c *mpi.Comm, n int, once func() error) (mean float64, samples []fl
 	return micros(total) / float64(count*each), samples, err
 }
 
-// overRanks gives the mean of each figure over all ranks, at rank 0.
+// overRanks returns at rank 0 the mean of each figure over all ranks.
 func overRanks(c *mpi.Comm, figures ...float64) ([]float64, error) {
 	sums := make([]float64, len(figures))
 	err := mpi.Reduce(c, figures, sums, mpi.Sum[float64](), 0)
@@ -228,9 +228,9 @@ func timeOfCollective(k collective) func(*mpi.Comm, *Params, func(Result)) error
 	}
 }
 
-// overlapOfCollective is OSU's: the computation takes as long as the call alone
-// takes at the same rank, and what is left of the call besides it counts against
-// the overlap.
+// overlapOfCollective measures overlap by OSU's definition: the computation takes as long
+// as the call alone takes at the same rank, and the rest of the call counts against the
+// overlap.
 func overlapOfCollective(k collective) func(*mpi.Comm, *Params, func(Result)) error {
 	return func(c *mpi.Comm, p *Params, emit func(Result)) error {
 		w := newWork()
@@ -240,11 +240,11 @@ func overlapOfCollective(k collective) func(*mpi.Comm, *Params, func(Result)) er
 		}
 		for _, size := range sizes {
 			d := k.data(c, size)
-			turns, computed := 0, 0.0
+			iterations, computed := 0, 0.0
 			once := func() error {
 				req := k.start(c, d)
-				if turns > 0 {
-					computed += w.timed(turns)
+				if iterations > 0 {
+					computed += w.timed(iterations)
 				}
 				_, err := req.Wait()
 				return err
@@ -257,7 +257,7 @@ func overlapOfCollective(k collective) func(*mpi.Comm, *Params, func(Result)) er
 			if err != nil {
 				return err
 			}
-			turns = w.turns(alone)
+			iterations = w.iterations(alone)
 			overall, _, err := callLoop(c, n, once)
 			if err != nil {
 				return err
@@ -273,7 +273,7 @@ func overlapOfCollective(k collective) func(*mpi.Comm, *Params, func(Result)) er
 	}
 }
 
-// emitOverlap tells the share and the three times that it is made of.
+// emitOverlap emits the overlap and the three times that it is computed from.
 func emitOverlap(size int, means []float64, emit func(Result)) {
 	alone, overall, computation := means[0], means[1], means[2]
 	share := max(0, 100-100*(overall-computation)/alone)

@@ -48,7 +48,7 @@ func TestEveryCollectiveIsMeasured(t *testing.T) {
 	}
 }
 
-func TestOverlapOfACollectiveIsWhatTheComputationHides(t *testing.T) {
+func TestOverlapOfCollective(t *testing.T) {
 	for _, c := range []struct {
 		name                        string
 		alone, overall, computation float64

@@ -1,8 +1,8 @@
 package bench
 
-// A computation of a chosen length that makes no call, of the library or of the
-// system: what a program does between a non-blocking call and Wait. It works in
-// registers, so it takes nothing from the caches that a transfer uses.
+// A computation of a chosen length, as between a non-blocking call and Wait. It makes no
+// library call and no system call, and works in registers, so it does not use the caches
+// that a transfer needs.
 
 import (
 	"slices"
@@ -11,35 +11,35 @@ import (
 
 type work struct {
 	state      uint64
-	loopMicros float64 // time of one turn of the loop
-	readMicros float64 // what reading the clock adds to a time
+	loopMicros float64 // time of one iteration of the loop
+	readMicros float64 // cost of reading the clock
 }
 
-// newWork calibrates the loop. The fastest of many tries counts: whatever else
-// ran on the core can only have made it slower.
+// newWork calibrates the loop. The fastest of many tries counts, because other load on the
+// core only makes it slower.
 func newWork() *work {
-	const tries, turns = 50, 20000
+	const tries, iterations = 50, 20000
 	w := &work{state: 88172645463325252, loopMicros: 1, readMicros: 1}
 	for range tries {
 		start := time.Now()
-		w.run(turns)
-		w.loopMicros = min(w.loopMicros, micros(time.Since(start))/turns)
+		w.run(iterations)
+		w.loopMicros = min(w.loopMicros, micros(time.Since(start))/iterations)
 		start = time.Now()
 		w.readMicros = min(w.readMicros, micros(time.Since(start)))
 	}
 	return w
 }
 
-// turns of the loop that take so long.
-func (w *work) turns(us float64) int { return int(us/w.loopMicros + .5) }
+// iterations returns the number of iterations that take us microseconds.
+func (w *work) iterations(us float64) int { return int(us/w.loopMicros + .5) }
 
-// run computes: each turn needs the result of the one before. It is not inlined
+// run computes: each iteration needs the result of the previous one. It is not inlined
 // so that it takes the same time wherever it is called.
 //
 //go:noinline
-func (w *work) run(turns int) {
+func (w *work) run(iterations int) {
 	x := w.state
-	for range turns {
+	for range iterations {
 		x ^= x << 13
 		x ^= x >> 7
 		x ^= x << 17
@@ -47,17 +47,17 @@ func (w *work) run(turns int) {
 	w.state = x
 }
 
-// timed is run with its time, in µs, without that of the clock.
-func (w *work) timed(turns int) float64 {
+// timed is run, and returns its time in µs without that of the clock.
+func (w *work) timed(iterations int) float64 {
 	start := time.Now()
-	w.run(turns)
+	w.run(iterations)
 	return max(0, micros(time.Since(start))-w.readMicros)
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
-// middle is a result whose value is the median, unlike that of samples, which is
-// the mean: one time out of the row must not decide here.
+// middle returns a result whose value is the median, so that an outlier does not count.
+// The value of samples is the mean.
 func middle(r Result, values []float64) Result {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
@@ -65,7 +65,7 @@ func middle(r Result, values []float64) Result {
 	return r
 }
 
-// average is a result whose value is the mean: of what is either 0 or 100.
+// average returns a result whose value is the mean, for figures that are either 0 or 100.
 func average(r Result, values []float64) Result {
 	r = middle(r, values)
 	sum := 0.0

@@ -1,7 +1,7 @@
 package bench
 
-// The bare device beside the messaging layer on it, in turns, so that their ratio
-// means something on a machine whose speed drifts.
+// The bare device and the messaging layer on it alternate, so that their ratio
+// is meaningful on a machine whose speed drifts.
 
 import (
 	"fmt"
@@ -78,7 +78,7 @@ func newBarePair(c *mpi.Comm, dev rdma.Device) (*barePair, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The addresses travel over the world.
+	// Exchange addresses over the world.
 	var mine [256]byte
 	copy(mine[:], qp.Addr())
 	all := make([][256]byte, c.Size())

@@ -1,15 +1,15 @@
-// Package bench is the measuring kit: a registry of benchmarks that run as ranks
-// of a job, and their output in the columns of the OSU Micro-Benchmarks or as
-// JSON. "muster bench" starts them; folder peers holds the same loops in C for
-// other MPI libraries.
+// Package bench is a registry of benchmarks that run as ranks of a job and print the
+// columns of the OSU Micro-Benchmarks or JSON. "muster bench" starts them. Folder
+// peers has the same loops in C for other MPI libraries, and folder results the page
+// and the tables that are generated from measurements.
 //
-// The loops are OSU's, so that figures can be compared: buffers are touched once
-// before the loop and, unless Params.Touch is set, not by the application
-// inside it; latency is half of a round trip; bandwidth counts a window of
-// non-blocking sends answered by one short message.
+// The loops are those of OSU, so that figures can be compared: the application touches
+// buffers once before the loop and, unless Params.Touch is set, not inside it; latency
+// is half of a round trip; bandwidth counts a window of non-blocking sends answered by
+// one short message.
 //
-// Benchmarks of a second kind, [Verbs], run between two processes without MPI: they drive
-// devices of package rdma, and bare sockets to compare them with, in turns.
+// Benchmarks of the second kind, [Verbs], run between two processes without MPI. They
+// alternate between devices of package rdma and bare sockets.
 //
 // Times are taken over batches, not single messages, because reading the clock
 // costs as much as a short message takes; min, p50 and p99 are over batches.

@@ -1,13 +1,12 @@
 package bench
 
-// Two ranks that produce, exchange and consume data, as many programs do (T1
-// 4.4.1, figure 4.15). In model 1 the receive is called before the send, in model 2
-// behind it; in both a computation stands between the calls and Wait.
+// Two ranks produce, exchange and consume data (T1 4.4.1, figure 4.15). Model 1 calls
+// the receive before the send, model 2 after it; both compute between the calls and Wait.
 //
-// Computation is given as a ratio: time of an iteration that only communicates (of
-// model 1) to time that producing and consuming take, half of it each. To compare
-// libraries or protocols, which communicate faster or slower, the computation must be
-// the same: Params.Communication then stands for the time that is measured else.
+// The amount of computation is a ratio: the time of an iteration of model 1 that only
+// communicates, to the time of producing and consuming, half of it each. Libraries and
+// protocols differ in communication time, but must compute for the same time to be
+// compared: Params.Communication then replaces the measured communication time.
 
 import (
 	"fmt"
@@ -43,8 +42,8 @@ func exchange(c *mpi.Comm, p *Params, emit func(Result)) error {
 	return nil
 }
 
-// exchangeModel takes the ratios in turns, so that none of them has a minute of
-// its own. It gives the communication time that they refer to.
+// exchangeModel alternates between the ratios, so that all of them see the same load of the
+// machine. It returns the communication time that they refer to.
 func exchangeModel(x *partner, communication float64, ratios []float64, p *Params, emit func(Result)) (float64, error) {
 	warmup, n := p.iterations(len(x.out), 2000, 500)
 	for range max(1, warmup/exchangeBatch) {
@@ -58,7 +57,7 @@ func exchangeModel(x *partner, communication float64, ratios []float64, p *Param
 		return 0, err
 	}
 	if communication == 0 {
-		// Both ranks compute for as long as rank 0 has found right.
+		// Both ranks use the computation time that rank 0 has determined.
 		found := []float64{median(bare[0])}
 		if err := mpi.Bcast(x.c, found, 0); err != nil {
 			return 0, err
@@ -81,12 +80,12 @@ func exchangeModel(x *partner, communication float64, ratios []float64, p *Param
 	return communication, nil
 }
 
-// partner is one of the two.
+// partner is one of the two ranks.
 type partner struct {
 	c       *mpi.Comm
 	w       *work
 	model   int
-	data    []byte // what is produced: rows of which every other is sent
+	data    []byte // produced rows; every second row is sent
 	out, in []byte
 }
 
@@ -97,7 +96,7 @@ func newPartner(c *mpi.Comm, w *work, size, model int) *partner {
 	return x
 }
 
-// batches times batches of each computation in turns: µs an iteration, by
+// batches times batches of each computation, alternately: µs per iteration, by
 // computation and batch.
 func (x *partner) batches(count int, computations []float64) ([][]float64, error) {
 	times := make([][]float64, len(computations))
@@ -118,7 +117,7 @@ func (x *partner) batch(computation float64) (float64, error) {
 	if err := mpi.Barrier(x.c); err != nil {
 		return 0, err
 	}
-	half := x.w.turns(computation / 2)
+	half := x.w.iterations(computation / 2)
 	iterate := x.model1
 	if x.model == 2 {
 		iterate = x.model2
@@ -168,7 +167,7 @@ func (x *partner) model2(i, half int) error {
 	return err
 }
 
-// pack gathers what is sent from rows that do not lie together.
+// pack gathers the rows that are sent, which are not contiguous.
 func (x *partner) pack() {
 	for at := 0; at < len(x.out); at += packedRow {
 		copy(x.out[at:min(at+packedRow, len(x.out))], x.data[2*at:])

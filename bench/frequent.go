@@ -1,8 +1,8 @@
 package bench
 
-// The benchmarks of registration and of buffers that are used often (T1 chapter 5, T1 3.5).
-// They are about devices that want memory registered; muster bench runs them over rc-strict
-// if no device is named.
+// The benchmarks of registration and of frequently used buffers (T1 chapter 5, T1 3.5).
+// They need a device that requires registration; muster bench runs them over rc-strict if
+// no device is named.
 
 import (
 	"math/bits"
@@ -21,23 +21,23 @@ func frequentBenchmarks() []Benchmark {
 	return []Benchmark{
 		{Name: "reg", Title: "Registration and Deregistration by Size", Doc: "registering memory with the device, ending that, and copying as much", Ranks: 2,
 			Sizes: []int{128, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}, Metric: "register", Unit: "us", Column: "Time (us)", Run: registerApart, Devices: true},
-		{Name: "regcache", Title: "Latency and Bandwidth with the Registration Cache and without", Doc: "long messages from one buffer, with registrations that stay and that do not, in turns", Ranks: 2,
-			Sizes: []int{128 << 10, 512 << 10, 2 << 20}, Metric: "latency", Unit: "us", Column: "Value", Alternating: regcacheInTurns, Devices: true,
+		{Name: "regcache", Title: "Latency and Bandwidth with the Registration Cache and without", Doc: "long messages from one buffer, with and without cached registrations, alternating", Ranks: 2,
+			Sizes: []int{128 << 10, 512 << 10, 2 << 20}, Metric: "latency", Unit: "us", Column: "Value", Alternating: regcacheAlternating, Devices: true,
 			Worlds: []World{{"none", []string{"MUSTER_REGISTER_CACHE=-1"}}, {"cache", []string{"MUSTER_REGISTER_CACHE=0"}}}},
-		{Name: "reuse", Title: "Latency by the Reuse of Buffers", Doc: "messages, puts and gets of which 0, 50 and 100 % use the same buffer, copied and from where they are, in turns", Ranks: 2,
-			Sizes: reuseSizes, Metric: "latency", Unit: "us", Column: "Value", Alternating: reuseInTurns, Devices: true, Worlds: reuseWorlds, Calls: true},
+		{Name: "reuse", Title: "Latency by the Reuse of Buffers", Doc: "messages, puts and gets of which 0, 50 and 100 % use the same buffer, copied and sent in place, alternating", Ranks: 2,
+			Sizes: reuseSizes, Metric: "latency", Unit: "us", Column: "Value", Alternating: reuseAlternating, Devices: true, Worlds: reuseWorlds, Calls: true},
 		{Name: "spectrum", Title: "Latency over a Spectrum of Reuse", Doc: "1000 buffers, of which the i-th is used i times, back to back and one a page; --iterations is how many buffers", Ranks: 2,
-			Sizes: []int{8 << 10}, Metric: "latency", Unit: "us", Column: "Value", Alternating: spectrumInTurns, Devices: true, Worlds: reuseWorlds, Calls: true},
-		{Name: "reuse-coll", Title: "Broadcast and Scatter from Reused Buffers", Doc: "broadcast and scatter with a barrier behind each, copied and from where they are, in turns", Ranks: 4, AnyRanks: true,
+			Sizes: []int{8 << 10}, Metric: "latency", Unit: "us", Column: "Value", Alternating: spectrumAlternating, Devices: true, Worlds: reuseWorlds, Calls: true},
+		{Name: "reuse-coll", Title: "Broadcast and Scatter from Reused Buffers", Doc: "broadcast and scatter with a barrier behind each, copied and sent in place, alternating", Ranks: 4, AnyRanks: true,
 			Sizes: reuseSizes, Metric: "bcast", Unit: "us", Column: "Value", Alternating: reusedCollectives, Devices: true, Worlds: frequentWorlds},
-		{Name: "reuse-isend", Title: "Latency of Isend from a Reused Buffer", Doc: "ping-pong of Isend from one buffer, copied and from where it is, in turns; the gain beside what theory promises", Ranks: 2,
-			Sizes: reuseSizes, Metric: "latency", Unit: "us", Column: "Value", Alternating: reuseIsendInTurns, Devices: true, Worlds: isendWorlds},
+		{Name: "reuse-isend", Title: "Latency of Isend from a Reused Buffer", Doc: "ping-pong of Isend from one buffer, copied and sent in place, alternating; the measured and the theoretical gain", Ranks: 2,
+			Sizes: reuseSizes, Metric: "latency", Unit: "us", Column: "Value", Alternating: reuseIsendAlternating, Devices: true, Worlds: isendWorlds},
 		{Name: "use-table", Title: "Look at the Table of Buffer Uses", Doc: "time of a look at the table of how often buffers were used, by the number of buffers in it", Ranks: 1,
 			Sizes: []int{1000, 10_000, 100_000, 1_000_000}, Metric: "look", Unit: "ns", Column: "Time (ns)", Run: useTable},
 	}
 }
 
-// registerApart times both calls apart.
+// registerApart times registration and deregistration separately.
 func registerApart(c *mpi.Comm, p *Params, emit func(Result)) error {
 	dev, err := inspect.OpenDevice(c)
 	if err != nil {
@@ -74,8 +74,8 @@ func registerApart(c *mpi.Comm, p *Params, emit func(Result)) error {
 	return mpi.Barrier(c)
 }
 
-// regcacheInTurns measures latency and bandwidth of long messages.
-func regcacheInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
+// regcacheAlternating measures latency and bandwidth of long messages.
+func regcacheAlternating(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
 	for _, size := range p.Sizes {
 		_, n := p.iterations(size, 2000, 100)
 		count, each := batches(n)
@@ -94,7 +94,7 @@ func regcacheInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) erro
 					return err
 				}
 				if b == 0 {
-					continue // links, and the first registration
+					continue // set up links and the first registration
 				}
 				times[k] = append(times[k], took)
 				rates[k] = append(rates[k], float64(size)*float64(4*each)/micros(time.Since(start)))
@@ -110,7 +110,7 @@ func regcacheInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) erro
 	return nil
 }
 
-// oneWay is messages one way and a word when the last has come.
+// oneWay sends n messages one way, and one word back after the last.
 func oneWay(c *mpi.Comm, sbuf, rbuf []byte, n int) error {
 	var word [1]byte
 	for range n {
@@ -155,7 +155,7 @@ func reusedCollectives(worlds []*mpi.Comm, p *Params, emit func(int, Result)) er
 							return err
 						}
 						took += time.Since(start)
-						if err := mpi.Barrier(worlds[k]); err != nil { // so that nobody runs ahead
+						if err := mpi.Barrier(worlds[k]); err != nil { // so that no rank runs ahead
 							return err
 						}
 					}
@@ -177,11 +177,11 @@ func reusedCollectives(worlds []*mpi.Comm, p *Params, emit func(int, Result)) er
 	return nil
 }
 
-// useTable fills a table with so many buffers and looks at them in no order (T1 figure 5.4).
+// useTable fills a use table with buffers and looks them up in random order (T1 figure 5.4).
 func useTable(_ *mpi.Comm, p *Params, emit func(Result)) error {
 	chance := rand.New(rand.NewPCG(1, 2))
 	for _, buffers := range p.Sizes {
-		room := 8 << bits.Len(uint(buffers)) // all find a place
+		room := 8 << bits.Len(uint(buffers)) // no buffer is evicted
 		u := regcache.NewUses(regcache.UsesConfig{Frequent: func(int) uint32 { return 2 }, Limit: room, Free: room})
 		const size, stride = 8 << 10, 8<<10 + 64
 		for i := range buffers {

@@ -8,7 +8,7 @@ import (
 
 func near(a, b, within float64) bool { return math.Abs(a-b) <= within }
 
-func TestOverlapIsWhatOfTheComputationDidNotLengthenTheTransfer(t *testing.T) {
+func TestOverlapDefinition(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		step
@@ -27,15 +27,15 @@ func TestOverlapIsWhatOfTheComputationDidNotLengthenTheTransfer(t *testing.T) {
 	}
 }
 
-// model is a transfer of which t1 is in the call, t2 is done by somebody else and
-// t3 remains for Wait (figure 3 of P2).
+// model is a transfer that takes t1 in the call, t2 in the background and t3 in Wait
+// (figure 3 of P2).
 type model struct{ t1, t2, t3 float64 }
 
 func (m model) measure(c float64) step {
 	return step{l0: m.t1 + m.t2 + m.t3, cm: c, lm: m.t1 + max(c, m.t2) + m.t3}
 }
 
-func TestTheComputationGrowsUntilTheTransferIsATenthLonger(t *testing.T) {
+func TestGrowthEndsAtTenPercent(t *testing.T) {
 	for _, c := range []struct {
 		model
 		want float64
@@ -66,7 +66,7 @@ func TestTheComputationGrowsUntilTheTransferIsATenthLonger(t *testing.T) {
 	}
 }
 
-func TestOneDisturbanceDoesNotEndTheGrowth(t *testing.T) {
+func TestGrowthSurvivesOneDisturbance(t *testing.T) {
 	m, n := model{0, 100, 0}, 0
 	last, err := grow(100, func(c float64) (step, error) {
 		s := m.measure(c)
@@ -80,7 +80,7 @@ func TestOneDisturbanceDoesNotEndTheGrowth(t *testing.T) {
 	}
 }
 
-func TestTheGrowthEndsWhateverIsMeasured(t *testing.T) {
+func TestGrowthAlwaysEnds(t *testing.T) {
 	for name, measure := range map[string]func(float64) (step, error){
 		"always too long": func(c float64) (step, error) { return step{100, c, 200}, nil },
 		"never too long":  func(c float64) (step, error) { return step{100, c, 100}, nil },
@@ -97,7 +97,7 @@ func TestTheGrowthEndsWhateverIsMeasured(t *testing.T) {
 	}
 }
 
-func TestWhatWasDoneDuringADelay(t *testing.T) {
+func TestProgressDuringDelay(t *testing.T) {
 	for _, c := range []struct {
 		name                     string
 		l0, delay, delayed, want float64
@@ -114,18 +114,17 @@ func TestWhatWasDoneDuringADelay(t *testing.T) {
 	}
 }
 
-func TestTheComputationTakesAsLongAsAsked(t *testing.T) {
+func TestComputationTime(t *testing.T) {
 	w := newWork()
 	if w.loopMicros <= 0 || w.loopMicros > 0.1 {
-		t.Fatalf("a turn of the loop takes %v µs", w.loopMicros)
+		t.Fatalf("an iteration of the loop takes %v µs", w.loopMicros)
 	}
 	const want = 200.0
 	best := math.Inf(1)
 	for range 50 {
-		best = min(best, w.timed(w.turns(want)))
+		best = min(best, w.timed(w.iterations(want)))
 	}
-	// Less than asked would mean that the loop is not what was calibrated; other
-	// programs on the machine can only make it longer.
+	// Other load on the machine can only make it longer, never shorter.
 	if best < want*0.7 || best > want*5 {
 		t.Errorf("a computation of %v µs took %v µs at best", want, best)
 	}

@@ -1,8 +1,7 @@
 package bench
 
-// What communication costs in memory: the question of P3. Every rank talks to every
-// other, a little at first and then enough to be worth a ring or a connection, and all
-// count while all are still there.
+// The communication memory of a rank (P3). Every rank sends to every other, often enough
+// to get an RDMA ring or a connection, and all ranks count before any leaves.
 
 import (
 	"fmt"
@@ -14,11 +13,10 @@ import (
 
 const memoryTag = 5
 
-// memoryRounds is how often every rank sends to every other: more than it takes to
-// earn a ring.
+// memoryRounds is how often every rank sends to every other: enough to get a ring.
 const memoryRounds = 100
 
-// memory: communication memory of a rank after all have talked to all.
+// memory: communication memory of a rank after all have sent to all.
 func memory(c *mpi.Comm, p *Params, emit func(Result)) error {
 	rounds := p.Iterations
 	if rounds == 0 {
@@ -57,8 +55,8 @@ func memory(c *mpi.Comm, p *Params, emit func(Result)) error {
 	return nil
 }
 
-// everybody sends to everybody, in rounds: in round r to the rank r places further, so
-// that nobody is flooded.
+// everybody sends from every rank to every other: in round r to the rank r further on, so
+// that no rank gets many messages at once.
 func everybody(c *mpi.Comm, rounds int) error {
 	size, me := c.Size(), c.Rank()
 	out, in := make([]byte, 1<<10), make([]byte, 1<<10)
@@ -92,7 +90,7 @@ func multipair(c *mpi.Comm, p *Params, emit func(Result)) error {
 		if err != nil {
 			return err
 		}
-		// The pairs run side by side: the rates add up.
+		// The pairs run concurrently, so the rates add up.
 		mean := []float64{1 / s.mean(), 1 / s.quantile(1), 1 / s.quantile(.5), 1 / s.quantile(.01)}
 		if pair.Rank() != 0 {
 			clear(mean)

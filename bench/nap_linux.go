@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nap sleeps in the kernel, as nanosleep does in C: a timer of the runtime that ends
-// in less than a millisecond may take a whole one.
+// nap sleeps by nanosleep: a timer of the Go runtime below a millisecond may take a
+// whole millisecond.
 func nap(d time.Duration) {
 	for left := unix.NsecToTimespec(d.Nanoseconds()); unix.Nanosleep(&left, &left) == unix.EINTR; {
-		// a signal of the runtime; the rest is slept
+		// interrupted by a signal of the runtime: sleep for the rest
 	}
 }

@@ -2,10 +2,10 @@ package bench
 
 // One-sided communication: put, get and acc by size, fop and cas on one word. Rank 0
 // is the origin and rank 1 the target, as in OSU's one-sided tests. The main figure is
-// a call and a flush under a lock that is held all the time; beside it stand the same
-// call in an epoch of each kind, and the bandwidth of a window of calls with one
-// flush. fop and cas also let all ranks work on one word of rank 0: the rate of all
-// of them together, and an error if an addition was lost.
+// a call and a flush under a lock that is held all the time. Further figures are the same
+// call in an epoch of each kind, and the bandwidth of a window of calls with one flush. fop
+// and cas also run from all ranks on one word of rank 0: the aggregate rate, and an
+// error if an addition was lost.
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func windowBenchmarks() []Benchmark {
 	}
 }
 
-// epochKinds are the ways to synchronise, after the first, which is a flush.
+// epochKinds are the kinds of synchronization besides a flush.
 var epochKinds = []struct {
 	name  string
 	whole bool // the target takes part
@@ -113,9 +113,9 @@ func fill64(mem []int64) {
 	}
 }
 
-// oneSidedFlush is the main figure, and the bandwidth.
+// oneSidedFlush measures the main figure and the bandwidth.
 func oneSidedFlush(w *mpi.Win[int64], p *Params, size int, buf []int64, emit func(Result), call func(w *mpi.Win[int64], buf []int64) error) error {
-	defer func() { _ = mpi.Barrier(w.Comm()) }() // an error of it comes again with the next call
+	defer func() { _ = mpi.Barrier(w.Comm()) }() // the next call returns its error too
 	if w.Comm().Rank() != 0 {
 		return nil
 	}
@@ -236,7 +236,7 @@ func oneWord(c *mpi.Comm, p *Params, emit func(Result), call wordCall) error {
 	return w.Free()
 }
 
-// allOnOneWord lets every rank add to the word of rank 0 n times, and counts.
+// allOnOneWord makes every rank add to the word of rank 0 n times, and checks the sum.
 func allOnOneWord(c *mpi.Comm, w *mpi.Win[int64], n int, emit func(Result), call wordCall) error {
 	if err := w.LockAll(); err != nil {
 		return err
@@ -276,7 +276,7 @@ func allOnOneWord(c *mpi.Comm, w *mpi.Win[int64], n int, emit func(Result), call
 }
 
 // wordCall tries to add 1 to the word of a rank, with a flush, and reports whether it
-// did. was is what is known of the word.
+// did. was is the last known value of the word.
 type wordCall func(w *mpi.Win[int64], was *int64, target int) (bool, error)
 
 func fetchAdd(w *mpi.Win[int64], was *int64, target int) (bool, error) {

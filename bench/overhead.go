@@ -1,23 +1,23 @@
 package bench
 
-// What speculation costs where it brings nothing (T1 4.4.3). Five loops:
+// The cost of speculation without benefit (T1 4.4.3). Five loops:
 //
 //   - plain: a ping-pong of blocking calls;
-//   - tight: one of non-blocking calls that are waited for at once, where a request to
-//     send and an offer to receive may cross;
-//   - crossing: one where they always do: sender and receiver make their calls at
-//     the same moment, so that every offer is wasted;
-//   - cg: both ranks receive, send and wait with no computation between, the
-//     pattern of NAS CG that gains nothing (T1 figure 4.18);
+//   - tight: a ping-pong of non-blocking calls, each followed by Wait, where RTS and RTR
+//     may cross;
+//   - crossing: RTS and RTR always cross, because sender and receiver call at the same
+//     time, so that every RTR is wasted;
+//   - cg: both ranks receive, send and wait without computation, the pattern of NAS CG
+//     that does not gain (T1 figure 4.18);
 //   - wrong-guess: tight, with short messages into long buffers, where the receiver
-//     guesses wrong each time.
+//     predicts the wrong protocol each time.
 //
-// And a program of mixed messages of which the control packets are counted
+// A sixth program sends mixed messages and counts the control packets
 // (overhead_volume.go).
 //
-// What is sought is one or two percent, and two jobs of the same program differ by
-// ten. So all settings run in one job, each in a world of its own, and the worlds
-// take turns batch by batch; a change is the median of those between neighbors.
+// The cost is one or two percent, and two jobs of the same program differ by ten. So all
+// settings run in one job, each in a world of its own, and the worlds alternate batch by
+// batch; a change is the median of the changes between adjacent batches.
 
 import (
 	"slices"
@@ -30,15 +30,15 @@ import (
 const (
 	overheadTag = 17
 	momentTag   = 18
-	// lead is how far ahead the moment is set: longer than the message that tells
-	// it takes.
+	// lead is how far ahead the common start time is set: longer than the message that
+	// announces it takes.
 	lead = 3 * time.Microsecond
 	// longBuffer makes a receiver expect a rendezvous.
 	longBuffer = 1 << 20
 )
 
-// overheadLoop is one of the loops. It makes what it needs in a world and gives a
-// function that runs so many iterations and tells rank 0 the time of one in µs.
+// overheadLoop is one of the loops. make allocates its buffers in a world and returns a
+// function that runs n iterations and returns at rank 0 the time of one in µs.
 type overheadLoop struct {
 	name string
 	make func(c *mpi.Comm, size int) func(n int) (float64, error)
@@ -57,10 +57,10 @@ func overheadLoops() []overheadLoop {
 }
 
 func rendezvousOverhead(c *mpi.Comm, p *Params, emit func(Result)) error {
-	return overheadInTurns([]*mpi.Comm{c}, p, func(_ int, r Result) { emit(r) })
+	return overheadAlternating([]*mpi.Comm{c}, p, func(_ int, r Result) { emit(r) })
 }
 
-func overheadInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
+func overheadAlternating(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
 	choices, err := inspect.Explain(worlds[0], 1-worlds[0].Rank())
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func overheadInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) erro
 				continue
 			}
 			warmup, n := p.iterations(size, 10000, 200)
-			times, err := loop.inTurns(worlds, size, warmup, n)
+			times, err := loop.alternate(worlds, size, warmup, n)
 			if err != nil {
 				return err
 			}
@@ -92,7 +92,7 @@ func overheadInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) erro
 	return mixedVolume(worlds, messages, emit)
 }
 
-// eager says whether messages of a size are sent without asking.
+// eager reports whether messages of a size are sent by the eager protocol.
 func eager(choices []inspect.Choice, size int) bool {
 	for _, ch := range choices {
 		if ch.Lo <= size && size <= ch.Hi {
@@ -102,8 +102,8 @@ func eager(choices []inspect.Choice, size int) bool {
 	return false
 }
 
-// inTurns gives times in µs by world and batch.
-func (l overheadLoop) inTurns(worlds []*mpi.Comm, size, warmup, n int) ([][]float64, error) {
+// alternate returns times in µs by world and batch.
+func (l overheadLoop) alternate(worlds []*mpi.Comm, size, warmup, n int) ([][]float64, error) {
 	run := make([]func(int) (float64, error), len(worlds))
 	for k, c := range worlds {
 		run[k] = l.make(c, size)
@@ -135,7 +135,7 @@ func (l overheadLoop) inTurns(worlds []*mpi.Comm, size, warmup, n int) ([][]floa
 	return times, nil
 }
 
-// changes from one row to another, in percent.
+// changes returns the changes from one row to another, in percent.
 func changes(from, to []float64) []float64 {
 	out := make([]float64, min(len(from), len(to)))
 	for i := range out {
@@ -144,7 +144,7 @@ func changes(from, to []float64) []float64 {
 	return out
 }
 
-// plainRoundTrip tells half of it.
+// plainRoundTrip returns half of the round trip.
 func plainRoundTrip(c *mpi.Comm, size int) func(int) (float64, error) {
 	sbuf, rbuf := buffers(size)
 	return func(n int) (float64, error) {
@@ -154,7 +154,7 @@ func plainRoundTrip(c *mpi.Comm, size int) func(int) (float64, error) {
 	}
 }
 
-// tightRoundTrip tells half of it, of messages into a buffer that may be longer.
+// tightRoundTrip returns half of the round trip of messages into a buffer that may be longer.
 func tightRoundTrip(c *mpi.Comm, size, buffer int) func(int) (float64, error) {
 	sbuf, _ := buffers(size)
 	_, rbuf := buffers(buffer)
@@ -176,7 +176,7 @@ func tightRoundTrip(c *mpi.Comm, size, buffer int) func(int) (float64, error) {
 	}
 }
 
-// bothAtOnce is a message each way at the same time.
+// bothAtOnce sends a message each way at the same time.
 func bothAtOnce(c *mpi.Comm, size int) func(int) (float64, error) {
 	sbuf, rbuf := buffers(size)
 	peer := 1 - c.Rank()
@@ -195,11 +195,11 @@ func bothAtOnce(c *mpi.Comm, size int) func(int) (float64, error) {
 	}
 }
 
-// crossing is from the moment of both calls to the end of the receive. The clock is
-// that of the host, so both ranks must be on one.
+// crossing measures from the time of both calls to the end of the receive. It compares
+// clocks, so both ranks must be on one host.
 func crossing(c *mpi.Comm, size int) func(int) (float64, error) {
 	sbuf, rbuf := buffers(size)
-	moment, told := []int64{0}, []float64{0}
+	moment, reported := []int64{0}, []float64{0}
 	return func(n int) (float64, error) {
 		var took []float64
 		for i := range n {
@@ -213,7 +213,7 @@ func crossing(c *mpi.Comm, size int) func(int) (float64, error) {
 			}
 			for time.Now().UnixNano() < moment[0] {
 			}
-			if c.Rank() == i%2 { // they take turns as sender
+			if c.Rank() == i%2 { // they alternate as sender
 				if _, err := mpi.Isend(c, sbuf, 1-c.Rank(), overheadTag).Wait(); err != nil {
 					return 0, err
 				}
@@ -228,15 +228,15 @@ func crossing(c *mpi.Comm, size int) func(int) (float64, error) {
 			took = []float64{0}
 		}
 		if c.Rank() == 1 {
-			told[0] = median(took)
-			return 0, mpi.Send(c, told, 0, tellTag)
+			reported[0] = median(took)
+			return 0, mpi.Send(c, reported, 0, reportTag)
 		}
-		if _, err := mpi.Recv(c, told, 1, tellTag); err != nil {
+		if _, err := mpi.Recv(c, reported, 1, reportTag); err != nil {
 			return 0, err
 		}
 		if n == 1 {
-			return told[0], nil
+			return reported[0], nil
 		}
-		return (told[0] + median(took)) / 2, nil
+		return (reported[0] + median(took)) / 2, nil
 	}
 }

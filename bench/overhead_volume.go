@@ -1,8 +1,8 @@
 package bench
 
-// What speculation adds to the traffic (T1 4.4.3): a program of 10,000 messages of
-// mixed sizes, both ways, with receives that come early, late or with a wildcard,
-// and buffers longer than their messages. Every setting runs the same program.
+// The traffic that speculation adds (T1 4.4.3): a program of 10,000 messages of mixed
+// sizes, both ways, with early and late receives, wildcards, and buffers longer than
+// their messages. Every setting runs the same program.
 
 import (
 	"math"
@@ -19,8 +19,8 @@ const (
 	mixedLongest  = 4 << 20
 )
 
-// mixedVolume emits, for each world, the bytes of its control packets by those of the
-// messages' data, in millionths: 100 ppm are 0.01 %.
+// mixedVolume emits, for each world, the bytes of its control packets divided by those of
+// the messages' data, in ppm: 100 ppm are 0.01 %.
 func mixedVolume(worlds []*mpi.Comm, messages int, emit func(int, Result)) error {
 	for k, c := range worlds {
 		before, err := inspect.Traffic(c, 1-c.Rank())
@@ -44,8 +44,8 @@ func mixedVolume(worlds []*mpi.Comm, messages int, emit func(int, Result)) error
 	return nil
 }
 
-// mixedProgram sends messages in batches. All is drawn from one
-// source that both ranks have.
+// mixedProgram sends messages in batches. Both ranks draw sizes and kinds from the same
+// random sequence.
 func mixedProgram(c *mpi.Comm, messages int) error {
 	chance := work{state: 1}
 	draw := func(n int) int {

@@ -3,8 +3,8 @@ package bench
 // How much of a transfer can be hidden behind computation, on the send and on the
 // receive side, with either side first (P2 6, T1 3.6.1 and 4.4.1).
 //
-// The transfer with and without computation and the computation alone are taken in
-// turns, and each is the median of its turns: the speed of a machine changes
+// The transfer without computation, the transfer with computation and the computation
+// alone alternate, and each time is a median, because the speed of a machine changes
 // within a measurement.
 
 import (
@@ -46,11 +46,11 @@ func (t *transfer) afterAwake(touch bool) error {
 func overlapOf(t *transfer, s scenario, w *work, p *Params, emit func(Result)) error {
 	warmup, n := p.iterations(len(t.buf), 400, 31)
 	o := overlapRun{transfer: t, w: w, touch: p.Touch}
-	if err := o.turns(warmup, 0); err != nil {
+	if err := o.sample(warmup, 0); err != nil {
 		return err
 	}
 	best, err := grow(median(o.without), func(c float64) (step, error) {
-		err := o.turns(n, w.turns(c))
+		err := o.sample(n, w.iterations(c))
 		return step{median(o.without), median(o.alone), median(o.with)}, err
 	})
 	if err != nil {
@@ -70,13 +70,13 @@ type overlapRun struct {
 	*transfer
 	w     *work
 	touch bool
-	// Times of the last call of turns, one a turn.
+	// Times of the last call of sample.
 	without, alone, with []float64
 }
 
-// turns times n transfers without, n computations alone and n transfers with the
-// computation.
-func (o *overlapRun) turns(n, loop int) error {
+// sample times n transfers without computation, n computations alone and n transfers
+// with computation.
+func (o *overlapRun) sample(n, loop int) error {
 	o.without, o.alone, o.with = o.without[:0], o.alone[:0], o.with[:0]
 	if err := o.order(2 * n); err != nil {
 		return err
@@ -91,9 +91,8 @@ func (o *overlapRun) turns(n, loop int) error {
 		return o.run(o.w, loop)
 	}
 	for range n {
-		// Which comes first is left to chance: transfers one behind the other are not
-		// alike (they take turns in rings and caches), by more than a short
-		// computation is long.
+		// The order is random: successive transfers differ, because they alternate between
+		// slots of rings and caches, by more than the length of a short computation.
 		var times [2]float64
 		first := int(o.w.state >> 40 & 1)
 		for _, computes := range [2]int{first, 1 - first} {

@@ -31,7 +31,7 @@ func latency(c *mpi.Comm, p *Params, emit func(Result)) error {
 	return nil
 }
 
-// buffers of a size, touched once.
+// buffers allocates buffers of a size and touches them once.
 func buffers(size int) (s, r []byte) {
 	s, r = make([]byte, size), make([]byte, size)
 	fill(s, 1)
@@ -75,8 +75,8 @@ func pingpong(c *mpi.Comm, sbuf, rbuf []byte, tag, n int, touch bool) error {
 	return nil
 }
 
-// multiLatency: rank 0 plays with one goroutine against several of rank 1, each
-// with a tag of its own, as osu_latency_mt does with threads.
+// multiLatency: one goroutine of rank 0 exchanges messages with several of rank 1, each
+// with its own tag, as osu_latency_mt does with threads.
 func multiLatency(c *mpi.Comm, p *Params, emit func(Result)) error {
 	threads := p.Threads
 	if threads == 0 {
@@ -90,7 +90,7 @@ func multiLatency(c *mpi.Comm, p *Params, emit func(Result)) error {
 		each = max(each-each%threads, threads)
 		if c.Rank() == 0 {
 			sbuf, rbuf := buffers(size)
-			turn := func(k int) error {
+			roundTrips := func(k int) error {
 				for i := range k {
 					if err := pingpong(c, sbuf, rbuf, pingTag+i%threads, 1, p.Touch); err != nil {
 						return err
@@ -98,12 +98,12 @@ func multiLatency(c *mpi.Comm, p *Params, emit func(Result)) error {
 				}
 				return nil
 			}
-			if err := turn(warmup); err != nil {
+			if err := roundTrips(warmup); err != nil {
 				return err
 			}
 			for range count {
 				start := time.Now()
-				if err := turn(each); err != nil {
+				if err := roundTrips(each); err != nil {
 					return err
 				}
 				s.add(time.Since(start), 2*each)

@@ -1,7 +1,6 @@
 package bench
 
-// A line chart as SVG: what a run has measured, for a page of documentation.
-// ChartOf chooses what is drawn, Chart.WriteSVG draws it.
+// A line chart as SVG. ChartOf selects the figures, Chart.WriteSVG draws them.
 
 import (
 	"encoding/xml"
@@ -17,8 +16,8 @@ type Chart struct {
 	Title string
 	X, Y  string // what the axes show
 	Bytes bool   // X is a number of bytes
-	// Times says that what matters of Y is how many times one is another: its axis is
-	// logarithmic too, and what is not positive is left out.
+	// Times marks Y as a ratio: its axis is logarithmic too, and values that are not
+	// positive are left out.
 	Times  bool
 	Series []Series
 }
@@ -29,16 +28,16 @@ type Series struct {
 	Points []Point
 }
 
-// Point is of a line; X is positive.
+// Point is a point of a line; X is positive.
 type Point struct{ X, Y float64 }
 
-// ChartOf makes a chart of the results of a benchmark: over the size, or over the
-// ratio of communication to computation where that was varied. Where protocols were
-// compared it shows the comparison. Figures beside the main ones are left out.
+// ChartOf returns a chart of the results of a benchmark: over the size, or over the ratio
+// of communication to computation where that was varied. If protocols were compared, it
+// shows the comparison. Secondary figures (Result.Beside) are left out.
 func ChartOf(b Benchmark, results []Result) Chart {
 	c := Chart{Title: b.Title, X: "message size", Y: b.Column, Bytes: true}
 	compared := slices.ContainsFunc(results, func(r Result) bool { return r.Against != "" && !r.Beside })
-	sizes := map[int]bool{} // over a ratio each size is a line of its own
+	sizes := map[int]bool{} // over a ratio, each size is a separate line
 	for _, r := range results {
 		if r.Ratio != 0 {
 			sizes[r.Size] = true
@@ -81,8 +80,8 @@ const (
 	legendLeft, legendTop, legendStep = plotLeft + plotWidth + 24, plotTop + 8, 20
 )
 
-// lineColours can be told apart by most eyes (Okabe and Ito). When they have all been used
-// they come again as dashes.
+// lineColours can be distinguished by most readers (Okabe and Ito). They repeat with
+// dashed lines.
 var lineColours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"}
 
 // WriteSVG draws the chart.
@@ -102,7 +101,7 @@ func (c Chart) WriteSVG(w io.Writer) error {
 	return err
 }
 
-// frame is how values become places.
+// frame maps values to coordinates.
 type frame struct {
 	minX, maxX, minY, maxY, stepY float64 // X as its logarithm to base 2
 	times                         bool    // Y as its logarithm to base 10
@@ -119,8 +118,8 @@ func (f frame) y(v float64) float64 {
 	return plotTop + (f.maxY-v)/(f.maxY-f.minY)*plotHeight
 }
 
-// frame holds every point. Zero is always shown, since what is drawn is compared
-// with it; on a logarithmic axis it is nowhere.
+// frame returns a frame for all points. It includes zero, with which values are compared,
+// except on a logarithmic axis.
 func (c Chart) frame() frame {
 	f := frame{minX: math.Inf(1), maxX: math.Inf(-1), times: c.Times}
 	if c.Times {
@@ -161,7 +160,7 @@ func (c Chart) frame() frame {
 	return f
 }
 
-// roundStep is the next of 1, 2, 5, 10 and so on.
+// roundStep rounds up to 1, 2, 5, 10 and so on.
 func roundStep(v float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5} {
@@ -172,7 +171,7 @@ func roundStep(v float64) float64 {
 	return 10 * unit
 }
 
-// marks of the axis of Y.
+// marks returns the marks of the Y axis.
 func (f frame) marks() (marks []float64) {
 	if !f.times {
 		for k := 0; ; k++ {
@@ -201,7 +200,7 @@ func (f frame) marks() (marks []float64) {
 }
 
 func (c Chart) axes(b *strings.Builder, f frame) {
-	same := 0.0 // where nothing differs
+	same := 0.0 // where both are equal
 	if f.times {
 		same = 1
 	}
@@ -219,8 +218,8 @@ func (c Chart) axes(b *strings.Builder, f frame) {
 	text(b, x, y, "middle", fmt.Sprintf(`transform="rotate(-90 %d %d)"`, x, y), c.Y)
 }
 
-// ticks of the axis of X: powers of two, fewer where they would touch; its ends if
-// there is none between them.
+// ticks returns the ticks of the X axis: powers of two, fewer where they would overlap;
+// the ends of the axis if there is none between them.
 func (c Chart) ticks(f frame) []float64 {
 	var ticks []float64
 	low, high := math.Ceil(f.minX-1e-9), math.Floor(f.maxX+1e-9)
@@ -259,11 +258,11 @@ func drawSeries(b *strings.Builder, f frame, i int, s Series) {
 		}
 		return 0
 	})
-	var places []string
+	var coordinates []string
 	for _, p := range points {
-		places = append(places, fmt.Sprintf("%.1f,%.1f", f.x(p.X), f.y(p.Y)))
+		coordinates = append(coordinates, fmt.Sprintf("%.1f,%.1f", f.x(p.X), f.y(p.Y)))
 	}
-	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>`+"\n", colour, dash, strings.Join(places, " "))
+	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>`+"\n", colour, dash, strings.Join(coordinates, " "))
 	for _, p := range points {
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", f.x(p.X), f.y(p.Y), colour)
 	}
@@ -285,6 +284,6 @@ func text(b *strings.Builder, x, y float64, anchor, more, s string) {
 		more = " " + more
 	}
 	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s"%s>`, x, y, anchor, more)
-	_ = xml.EscapeText(b, []byte(s)) // a Builder takes everything
+	_ = xml.EscapeText(b, []byte(s)) // a Builder does not fail
 	b.WriteString("</text>\n")
 }

@@ -45,7 +45,7 @@ func draw(t *testing.T, c Chart) string {
 	return b.String()
 }
 
-func TestAChartIsWellFormedAndHasEverySeries(t *testing.T) {
+func TestChartHasEverySeries(t *testing.T) {
 	b, err := Find("overlap")
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestAChartIsWellFormedAndHasEverySeries(t *testing.T) {
 	}
 }
 
-func TestAComparisonIsDrawnOverTheRatio(t *testing.T) {
+func TestComparisonOverRatio(t *testing.T) {
 	b, err := Find("exchange")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestAComparisonIsDrawnOverTheRatio(t *testing.T) {
 	elements(t, draw(t, c))
 }
 
-func TestPlacesLieInsideThePicture(t *testing.T) {
+func TestPointsAreInsideThePicture(t *testing.T) {
 	for name, points := range map[string][]Point{
 		"none":              nil,
 		"one":               {{1024, 5}},
@@ -118,7 +118,7 @@ func TestPlacesLieInsideThePicture(t *testing.T) {
 	}
 }
 
-func TestMarksOfALogarithmicAxis(t *testing.T) {
+func TestLogarithmicMarks(t *testing.T) {
 	_, texts := elements(t, draw(t, Chart{Times: true, Series: []Series{{Points: []Point{{1, 0.4}, {2, 30}}}}}))
 	all := "|" + strings.Join(texts, "|") + "|"
 	for _, want := range []string{"|0.5|", "|1|", "|2|", "|10|", "|20|"} {
@@ -128,7 +128,7 @@ func TestMarksOfALogarithmicAxis(t *testing.T) {
 	}
 }
 
-func TestStepsOfAnAxisAreRound(t *testing.T) {
+func TestRoundSteps(t *testing.T) {
 	for v, want := range map[float64]float64{0.9: 1, 1: 1, 1.1: 2, 3: 5, 7: 10, 17: 20, 0.03: 0.05} {
 		if got := roundStep(v); math.Abs(got-want) > want*1e-9 {
 			t.Errorf("the step next to %v is %v, want %v", v, got, want)

@@ -1,17 +1,17 @@
 package bench
 
-// Whether a transfer goes on while nobody calls the library (P2 7, T1 3.6.2 and
-// 4.4.1). A delay longer than the transfer stands behind the non-blocking call, and
-// three things are looked at:
+// Independent progress: whether a transfer continues while the application makes no call
+// (P2 7, T1 3.6.2 and 4.4.1). A delay longer than the transfer follows the non-blocking
+// call, and three things are measured:
 //
-//   - how the time of the transfer grows, at the receiver: what comes on top of
-//     the delay was not done in it;
-//   - how long Wait still takes: the work left after the delay;
-//   - what the receiver sees in its buffer during the delay, without a call: whether
-//     the last byte is there before the delay is over, and which share of the pages
-//     came during the delay. What was there when it began came within the call.
+//   - how the time of the transfer grows, at the receiver: time on top of the delay is work
+//     that was not done in it;
+//   - how long Wait takes: the work left after the delay;
+//   - the contents of the receive buffer during the delay, without a call: whether the
+//     last byte arrives before the delay is over, and the share of the pages that
+//     arrive during the delay. Pages present when it begins arrived within the call.
 //
-// Each message holds a value of its own, so that it can be told from the last one.
+// Successive messages hold different values, so that they can be distinguished.
 
 import (
 	"time"
@@ -56,12 +56,12 @@ type delayed struct {
 	latency  float64 // at the receiver
 	delay    float64 // from the return of the non-blocking call to the call of Wait
 	wait     float64
-	lastByte bool    // it was there before the delay was over
-	inCall   float64 // share of the pages that was there when it began
-	pages    float64 // share of the pages that came then
+	lastByte bool    // it arrived before the delay was over
+	inCall   float64 // share of the pages that arrived within the call
+	pages    float64 // share of the pages that arrived during the delay
 }
 
-// measure is rank 0 in one scenario.
+// measure is the part of rank 0 in one scenario.
 func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 	size := len(r.buf)
 	warmup, n := p.iterations(size, 200, 31)
@@ -76,7 +76,7 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 		}
 		base = append(base, r.last.latency)
 	}
-	delay := r.w.turns(p.delay() * median(base[len(base)/2:])) // the first ones are cold
+	delay := r.w.iterations(p.delay() * median(base[len(base)/2:])) // the first ones are cold
 	var without, with, done, left, seen, inCall, pages []float64
 	for range n {
 		if err := r.once(0); err != nil {
@@ -114,9 +114,9 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 	return nil
 }
 
-// once makes one transfer, delayed by so many turns at the rank that has them. Then
-// rank 1 tells its time, as the acknowledgement that the sender waits for.
-func (r *progressRun) once(turns int) error {
+// once makes one transfer, delayed by iterations of the computation. Then rank 1 sends its
+// time, which is also the acknowledgement that the sender waits for.
+func (r *progressRun) once(iterations int) error {
 	r.value = r.value%250 + 1
 	if r.sends {
 		fill(r.buf, r.value)
@@ -129,8 +129,8 @@ func (r *progressRun) once(turns int) error {
 	if err != nil {
 		return err
 	}
-	if turns > 0 {
-		r.delay(turns)
+	if iterations > 0 {
+		r.delay(iterations)
 	}
 	waiting := time.Now()
 	if _, err := req.Wait(); err != nil {
@@ -138,25 +138,25 @@ func (r *progressRun) once(turns int) error {
 	}
 	now := time.Now()
 	r.last.latency, r.last.delay, r.last.wait = micros(now.Sub(start)), micros(waiting.Sub(r.returned)), micros(now.Sub(waiting))
-	told := []float64{r.last.latency}
+	reported := []float64{r.last.latency}
 	if r.c.Rank() == 1 {
-		return mpi.Send(r.c, told, 0, tellTag)
+		return mpi.Send(r.c, reported, 0, reportTag)
 	}
-	if _, err := mpi.Recv(r.c, told, 1, tellTag); err != nil {
+	if _, err := mpi.Recv(r.c, reported, 1, reportTag); err != nil {
 		return err
 	}
 	if r.sends {
-		r.last.latency = told[0]
+		r.last.latency = reported[0]
 	}
 	return nil
 }
 
-// delay computes, and a receiver looks into its buffer meanwhile.
-func (r *progressRun) delay(turns int) {
+// delay computes; a receiver reads its buffer now and then.
+func (r *progressRun) delay(iterations int) {
 	if !r.sends {
 		r.last.inCall = r.pagesThere()
 	}
-	each := turns/looks + 1
+	each := iterations/looks + 1
 	for range looks {
 		r.w.run(each)
 		if !r.sends && !r.last.lastByte {
@@ -168,7 +168,7 @@ func (r *progressRun) delay(turns int) {
 	}
 }
 
-// pagesThere is the share of the pages whose last byte is of this message.
+// pagesThere returns the share of the pages whose last byte belongs to this message.
 func (r *progressRun) pagesThere() float64 {
 	there, all := 0, 0
 	for end := len(r.buf); end > 0; end -= pageSize {
@@ -180,8 +180,8 @@ func (r *progressRun) pagesThere() float64 {
 	return float64(there) / float64(max(all, 1))
 }
 
-// holds looks at a byte that somebody else may be writing. It must be read each time
-// anew, and the race detector must not mind: to look is what it is for.
+// holds reads a byte that may be written at the same time. The race is intended: the byte
+// must be read from memory each time.
 //
 //go:noinline
 //go:norace

@@ -1,8 +1,7 @@
 package bench
 
-// What it costs to register memory with the device, and what the cache of
-// registrations makes of it when the memory is used again. Rank 0 measures; the
-// other is there because a device belongs to a job.
+// The cost of registering memory with the device, and of a hit in the registration cache.
+// Rank 0 measures; the other rank only takes part in opening the device.
 
 import (
 	"fmt"
@@ -33,11 +32,11 @@ func registration(c *mpi.Comm, p *Params, emit func(Result)) error {
 	return mpi.Barrier(c)
 }
 
-// registerBoth takes turns between the device and the cache.
+// registerBoth alternates between the device and the cache.
 func registerBoth(dev rdma.Device, size int, p *Params, emit func(Result)) error {
 	mem := make([]byte, size)
 	for i := 0; i < size; i += 4 << 10 {
-		mem[i] = 1 // a page that was never written is not there
+		mem[i] = 1 // allocate the page
 	}
 	cache := regcache.New(dev, regcache.Config{})
 	defer cache.Close()

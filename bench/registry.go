@@ -8,44 +8,43 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// Benchmark is a row of the registry.
+// Benchmark describes a benchmark.
 type Benchmark struct {
 	Name  string
 	Title string // heading of the text output
 	Doc   string // one line for the list
-	Ranks int    // how many ranks it wants
-	// AnyRanks says that another number of ranks is fine too.
+	Ranks int    // number of ranks
+	// AnyRanks permits other numbers of ranks.
 	AnyRanks bool
 	Sizes    []int // default sizes; nil if it has none
 	Metric   string
 	Unit     string
 	Column   string // heading of the value
-	// Protocols says that it is about how long messages travel: it is worth running
-	// with several protocols, in turns, and drawing.
+	// Protocols permits comparing protocols of long messages.
 	Protocols bool
-	// Devices says that it is worth running over several devices, in turns.
+	// Devices permits comparing devices.
 	Devices bool
-	// Collective is which collective it is about, if any: its algorithms are worth
-	// comparing. Irregular says that its blocks may have lengths of their own, NonBlocking
-	// that the call does not wait: not every algorithm can do those.
+	// Collective names the collective whose algorithms can be compared, if any. Irregular
+	// means that blocks may differ in length, NonBlocking that the call does not wait;
+	// not every algorithm supports these.
 	Collective             string
 	Irregular, NonBlocking bool
 	Run                    func(c *mpi.Comm, p *Params, emit func(Result)) error
-	// Alternating, if it has it, is Run in several worlds of the same ranks that differ
-	// in their settings; the first number of emit says which.
+	// Alternating, if not nil, is Run in several worlds of the same ranks with different
+	// settings. The first argument of emit is the index of the world.
 	Alternating func(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error
-	// Worlds, if it has any, are those between which Alternating always takes turns.
+	// Worlds, if not nil, are the worlds that Alternating always compares.
 	Worlds []World
-	Calls  bool // Params.Calls may choose among ReuseCalls
+	Calls  bool // Params.Calls selects from ReuseCalls
 }
 
-// World is a name for settings, as in an environment.
+// World is a named set of environment settings.
 type World struct {
 	Name     string
 	Settings []string
 }
 
-// Params are what the user can set.
+// Params are the parameters of a benchmark.
 type Params struct {
 	Sizes      []int
 	Iterations int       // 0: by size
@@ -54,16 +53,16 @@ type Params struct {
 	Threads    int       // mt-latency; 0: 2
 	Seconds    int       // idle; 0: 10
 	Since      float64   // first-message: Unix time in seconds; 0: when the ranks have joined
-	Delay      float64   // progress: how many times the latency; 0: 5
+	Delay      float64   // progress: multiple of the latency; 0: 5
 	Ratios     []float64 // exchange: communication to computation; nil: from 0.1 to 4
-	// Communication is what exchange takes for the time of an iteration without
-	// computation; 0: measured.
+	// Communication is the assumed time of an iteration of exchange without computation;
+	// 0: measured.
 	Communication time.Duration
 	Touch         bool
 	Calls         []string // reuse and spectrum: some of ReuseCalls; nil: the first
 }
 
-// iterations for a size: enough for a steady figure, few enough to be short.
+// iterations returns the number of iterations for a size.
 func (p *Params) iterations(size, small, large int) (warmup, n int) {
 	n = p.Iterations
 	if n == 0 {
@@ -101,7 +100,7 @@ var powers = func() []int {
 	return s
 }()
 
-// overlapSizes are from 1 KB, since nobody computes while a shorter message travels.
+// overlapSizes begin at 1 KB: shorter messages take too little time to compute in.
 var overlapSizes = powers[10:]
 
 // All lists the benchmarks by name.
@@ -117,17 +116,17 @@ func All() []Benchmark {
 			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: bothways, Devices: true},
 		{Name: "rate", Title: "Message Rate Test", Doc: "messages a second in a window one way", Ranks: 2, Sizes: []int{8},
 			Metric: "rate", Unit: "msg/s", Column: "Messages/s", Run: rate, Devices: true},
-		{Name: "device-latency", Title: "Latency of the Bare Device and of MPI over it", Doc: "ping-pong without and with the messaging layer, in turns", Ranks: 2, Sizes: []int{8},
+		{Name: "device-latency", Title: "Latency of the Bare Device and of MPI over it", Doc: "ping-pong without and with the messaging layer, alternating", Ranks: 2, Sizes: []int{8},
 			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: deviceLatency},
-		{Name: "memory-once", Title: "Memory after All Have Talked to All", Doc: "proportional memory of a rank (PSS) after every rank has sent to every other", Ranks: 8, AnyRanks: true,
+		{Name: "memory-once", Title: "Memory after All Have Sent to All", Doc: "proportional memory of a rank (PSS) after every rank has sent 8 bytes to every other", Ranks: 8, AnyRanks: true,
 			Metric: "pss", Unit: "KiB", Column: "PSS (KiB)", Run: memoryOnce},
-		{Name: "memory", Title: "Communication Memory of a Rank", Doc: "memory, descriptors and connections of a rank after every rank has talked to every other; without -n for 2 to 64 ranks", Ranks: 2, AnyRanks: true,
+		{Name: "memory", Title: "Communication Memory of a Rank", Doc: "memory, descriptors and connections of a rank after every rank has sent to every other; without -n for 2 to 64 ranks", Ranks: 2, AnyRanks: true,
 			Metric: "memory", Unit: "KiB", Column: "most of any rank (KiB)", Run: memory, Devices: true},
 		{Name: "multipair", Title: "Bi-Directional Bandwidth of Several Pairs", Doc: "windows of sends both ways, by all pairs of ranks at once", Ranks: 4, AnyRanks: true, Sizes: powers,
 			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: multipair, Devices: true},
 		{Name: "idle", Title: "CPU of a Waiting Rank", Doc: "share of a core that a rank uses while it waits in Recv", Ranks: 2,
 			Metric: "cpu", Unit: "%", Column: "CPU (%)", Run: idle},
-		{Name: "first-message", Title: "From Start to First Message", Doc: "time from the start of the launcher until every rank has had a message, and business cards fetched for it", Ranks: 64, AnyRanks: true,
+		{Name: "first-message", Title: "From Start to First Message", Doc: "time from the start of the launcher until every rank has received a message, and business cards fetched for it", Ranks: 64, AnyRanks: true,
 			Metric: "first-message", Unit: "s", Column: "Time (s)", Run: firstMessage},
 		{Name: "registration", Title: "Registration of Memory", Doc: "registering and deregistering memory with the device, and from the cache when it is used again", Ranks: 2,
 			Sizes: []int{4 << 10, 64 << 10, 1 << 20, 4 << 20}, Metric: "registration", Unit: "us", Column: "Time (us)", Run: registration},
@@ -135,10 +134,10 @@ func All() []Benchmark {
 			Sizes: overlapSizes, Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlap, Protocols: true},
 		{Name: "progress", Title: "Progress without Calls", Doc: "share of a transfer that is done during a delay behind the non-blocking call, either side, either side first", Ranks: 2,
 			Sizes: overlapSizes, Metric: "progress", Unit: "%", Column: "Progress (%)", Run: progress, Protocols: true},
-		{Name: "exchange", Title: "Exchange of What Is Produced and Consumed", Doc: "time of an iteration that produces, exchanges and consumes, by the ratio of communication to computation", Ranks: 2,
+		{Name: "exchange", Title: "Produce, Exchange and Consume", Doc: "time of an iteration that produces, exchanges and consumes, by the ratio of communication to computation", Ranks: 2,
 			Sizes: []int{128 << 10}, Metric: "iteration", Unit: "us", Column: "Iteration (us)", Run: exchange, Protocols: true},
-		{Name: "rndv-overhead", Title: "Cost of Speculation That Brings Nothing", Doc: "loops in which a receiver's offer crosses the sender's request, or is a wrong guess", Ranks: 2,
-			Sizes: []int{1 << 10, 8 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20}, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: rendezvousOverhead, Alternating: overheadInTurns, Protocols: true},
+		{Name: "rndv-overhead", Title: "Cost of Speculation without Benefit", Doc: "loops in which an RTR crosses an RTS, or the receiver predicts the wrong protocol", Ranks: 2,
+			Sizes: []int{1 << 10, 8 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20}, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: rendezvousOverhead, Alternating: overheadAlternating, Protocols: true},
 		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}
@@ -149,17 +148,17 @@ func All() []Benchmark {
 	return list
 }
 
-// Find gives the benchmark of a name.
+// Find returns the benchmark with a name.
 func Find(name string) (Benchmark, error) {
 	for _, b := range All() {
 		if b.Name == name {
 			return b, nil
 		}
 	}
-	return Benchmark{}, fmt.Errorf("bench: there is no benchmark %q; `muster bench` lists them", name)
+	return Benchmark{}, fmt.Errorf("bench: no benchmark %q; `muster bench` lists them", name)
 }
 
-// Check says whether a job of n ranks can run the benchmark.
+// Check returns an error if a job of n ranks cannot run the benchmark.
 func (b Benchmark) Check(n int) error {
 	if n == b.Ranks || b.AnyRanks {
 		return nil

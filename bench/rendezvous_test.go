@@ -11,7 +11,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// measured runs a benchmark on two ranks and gives what rank 0 told, by metric.
+// measured runs a benchmark on two ranks and returns the results of rank 0 by metric.
 func measured(t *testing.T, name string, p Params) map[string]Result {
 	t.Helper()
 	b, err := Find(name)
@@ -38,7 +38,7 @@ func measured(t *testing.T, name string, p Params) map[string]Result {
 	return got
 }
 
-func TestOverlapIsToldForBothSidesAndBothOrders(t *testing.T) {
+func TestOverlapOfBothSidesAndOrders(t *testing.T) {
 	got := measured(t, "overlap", Params{Sizes: []int{64 << 10}, Iterations: 3, Touch: true})
 	for _, s := range scenarios() {
 		if r, ok := got[s.String()]; !ok || r.Unit != "%" || r.Value > 150 || r.Beside {
@@ -53,7 +53,7 @@ func TestOverlapIsToldForBothSidesAndBothOrders(t *testing.T) {
 	}
 }
 
-func TestProgressIsToldInTwoWays(t *testing.T) {
+func TestProgressIsMeasuredTwice(t *testing.T) {
 	got := measured(t, "progress", Params{Sizes: []int{64 << 10}, Iterations: 5, Delay: 2})
 	for _, s := range scenarios() {
 		base, delayed := got[s.String()+"/latency"], got[s.String()+"/delayed"]
@@ -63,14 +63,14 @@ func TestProgressIsToldInTwoWays(t *testing.T) {
 		for _, look := range []string{"/last-byte", "/pages-in-call", "/pages"} {
 			r, looked := got[s.String()+look]
 			if looked == s.send || r.Value < 0 || r.Value > 100+1e-9 {
-				t.Errorf("%s%s is %+v, %v; the receiver looks, and sees a share", s, look, r, looked)
+				t.Errorf("%s%s is %+v, %v; want a share", s, look, r, looked)
 			}
 		}
 	}
 }
 
-// A receiver that looks must see a message that has come, and only that.
-func TestALookSeesWhatHasCome(t *testing.T) {
+// A receiver that reads its buffer sees a message that has arrived, and only that.
+func TestArrivedPages(t *testing.T) {
 	for _, c := range []struct {
 		size, come int
 		lastByte   bool
@@ -96,7 +96,7 @@ func TestALookSeesWhatHasCome(t *testing.T) {
 			close(arrive)
 		}()
 		arrive <- true
-		r.delay(r.w.turns(20000))
+		r.delay(r.w.iterations(20000))
 		<-arrive
 		if r.last.inCall+r.last.pages != c.pages {
 			t.Errorf("of %d bytes %d came by the end of the delay, and it saw %+v", c.size, c.come, r.last)
@@ -104,7 +104,7 @@ func TestALookSeesWhatHasCome(t *testing.T) {
 	}
 }
 
-// land writes as a device does: behind the back of the race detector.
+// land writes as a device does, invisible to the race detector.
 //
 //go:norace
 func land(b []byte, v byte) {
@@ -113,7 +113,7 @@ func land(b []byte, v byte) {
 	}
 }
 
-func TestAnExchangeIsTimedForEachModelAndRatio(t *testing.T) {
+func TestExchangeModelsAndRatios(t *testing.T) {
 	got := measured(t, "exchange", Params{Sizes: []int{8 << 10}, Iterations: 40, Ratios: []float64{0.5, 4}, Communication: 20000})
 	for _, model := range []string{"model-1", "model-2"} {
 		// 20 µs of communication are half of the computation.
@@ -126,7 +126,7 @@ func TestAnExchangeIsTimedForEachModelAndRatio(t *testing.T) {
 	}
 }
 
-func TestPackingTakesEveryOtherRow(t *testing.T) {
+func TestPack(t *testing.T) {
 	x := &partner{data: make([]byte, 2*(2500+packedRow)), out: make([]byte, 2500)}
 	for i := range x.data {
 		x.data[i] = byte(i / packedRow)
@@ -139,7 +139,7 @@ func TestPackingTakesEveryOtherRow(t *testing.T) {
 	}
 }
 
-func TestOverheadIsToldForCrossingsAndWrongGuesses(t *testing.T) {
+func TestOverheadOfCrossingsAndWrongGuesses(t *testing.T) {
 	got := measured(t, "rndv-overhead", Params{Sizes: []int{1 << 10}, Iterations: 20})
 	if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != "cg crossing mixed/control plain tight wrong-guess" {
 		t.Errorf("a short message has the figures %s", names)

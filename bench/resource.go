@@ -1,6 +1,6 @@
 package bench
 
-// What a job costs besides time: memory, and the core of a rank that waits.
+// Resources of a job: memory, and the CPU time of a rank that waits.
 
 import (
 	"bufio"
@@ -40,11 +40,20 @@ func barrier(c *mpi.Comm, p *Params, emit func(Result)) error {
 	return nil
 }
 
-// memoryOnce: every rank sends to every other, then all look at their memory
-// while all are still there.
+// memoryOnce: every rank sends 8 bytes to every other by non-blocking sends, as
+// memory_once in peers/loops/peers.c does; then all read their PSS before any leaves.
 func memoryOnce(c *mpi.Comm, _ *Params, emit func(Result)) error {
-	in, out := make([]int64, c.Size()), make([]int64, c.Size())
-	if err := mpi.Alltoall(c, in, out); err != nil {
+	const tag = 1
+	n := c.Size()
+	in, out := make([]int64, n), make([]int64, n)
+	var requests []mpi.Request
+	for d := 1; d < n; d++ {
+		requests = append(requests, mpi.Irecv(c, in[d:d+1], (c.Rank()+d)%n, tag))
+	}
+	for d := 1; d < n; d++ {
+		requests = append(requests, mpi.Isend(c, out[d:d+1], (c.Rank()+d)%n, tag))
+	}
+	if _, err := mpi.WaitAll(requests); err != nil {
 		return err
 	}
 	if err := mpi.Barrier(c); err != nil {

@@ -1,6 +1,6 @@
 package bench
 
-// Results: what is measured, and how it is printed.
+// Results and their output.
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Result is one figure. Its JSON form, one object a line, is what plots,
-// comparisons and the programs in bench/peers agree on.
+// Result is one figure. Plots, comparisons and the programs in bench/peers exchange its
+// JSON form, one object per line.
 type Result struct {
 	Bench  string  `json:"bench"`
 	Ranks  int     `json:"ranks"`
@@ -23,18 +23,18 @@ type Result struct {
 	Min    float64 `json:"min"`
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
-	// Connections and Way are of verbs benchmarks: how many there were, and how the
-	// bytes travelled.
+	// Connections and Way belong to verbs benchmarks: the number of connections, and the
+	// operation that carried the bytes.
 	Connections int    `json:"connections,omitempty"`
 	Way         string `json:"way,omitempty"`
 	// Ratio is communication to computation, where that is varied.
 	Ratio float64 `json:"ratio,omitempty"`
-	// Protocol is the one that was asked for, or the algorithm of a collective.
+	// Protocol is the selected protocol, device or algorithm.
 	Protocol string `json:"protocol,omitempty"`
-	// Against is the protocol that it was compared with; Value is then the change
-	// in percent.
+	// Against is the protocol that this one was compared with; Value is then the change
+	// in percent, or the ratio.
 	Against string `json:"against,omitempty"`
-	// Beside marks what explains a figure and is not drawn with it.
+	// Beside marks a secondary figure, which is not drawn.
 	Beside bool `json:"beside,omitempty"`
 }
 
@@ -88,7 +88,7 @@ func (p *Printer) Print(r Result) {
 
 // samples collects the times of batches.
 type samples struct {
-	perOp []float64 // µs per operation, one a batch
+	perOp []float64 // µs per operation, by batch
 	total time.Duration
 	ops   int
 }
@@ -99,7 +99,7 @@ func (s *samples) add(d time.Duration, ops int) {
 	s.ops += ops
 }
 
-// mean is µs per operation over everything.
+// mean returns µs per operation over all batches.
 func (s *samples) mean() float64 { return float64(s.total.Nanoseconds()) / 1e3 / float64(s.ops) }
 
 func (s *samples) quantile(q float64) float64 {

@@ -1,13 +1,14 @@
 package bench
 
-// What it brings to move short messages, puts and gets from and to buffers that have earned
-// their registration (T1 5.5.1, P1): worlds of the same ranks take turns, one that copies
-// everything, one that counts uses, one that copies once more, and one that always registers. Three shares of reuse (T1 3.5):
-// messages from one buffer, each from a buffer of its own, and half of each.
+// The gain from registering frequently used buffers for short messages, puts and gets
+// (T1 5.5.1, P1). Four worlds of the same ranks alternate: one that copies everything, one
+// that counts uses and registers by the rule, a second one that copies, and one that always
+// registers. There are three shares of reuse (T1 3.5): all messages from one buffer, each
+// from a new buffer, and half of each.
 //
-// Beside what was measured stands what theory promises: the copy that is saved, less the
-// overhead of the method, by the latency of the world that copies (T1 equation 5.6, P1
-// equation 6). What the third world differs from the first is noise.
+// The theoretical gain is reported beside the measured one: the cost of the copy that is
+// saved minus the overhead of the method, relative to the latency of the world that copies
+// (T1 equation 5.6, P1 equation 6). The difference between the two worlds that copy is noise.
 
 import (
 	"fmt"
@@ -23,28 +24,28 @@ const (
 	reuseWarmup = 100
 )
 
-// frequentWorlds are what is compared: the first copies.
+// frequentWorlds are the worlds that are compared; the first copies.
 var frequentWorlds = []World{{"copy", []string{"MUSTER_FREQUENT=never"}}, {"frequent", []string{"MUSTER_FREQUENT=auto"}}}
 
-// reuseWorlds have two more: one that is like the first, and one that registers whatever the rule
-// says, which shows what there is to gain where the rule keeps off.
+// reuseWorlds adds a second world that copies, and one that always registers, which shows
+// the gain where the rule does not register.
 var reuseWorlds = append(slices.Clone(frequentWorlds), World{"copy again", frequentWorlds[0].Settings},
 	World{"always", []string{"MUSTER_FREQUENT=always"}})
 
-// pool is buffers of a rank: one that is used again and again, and many that are used once.
+// pool holds the buffers of a rank: one that is reused, and many that are used once.
 type pool struct {
 	again []byte
-	once  []byte // the next of them is first
+	once  []byte // begins with the next buffer
 	size  int
-	share int // of messages from again, in percent
+	share int // share of messages from again, in percent
 	count int
 }
 
 // freshBytes bounds the memory for buffers that are used once.
 const freshBytes = 64 << 20
 
-// arena is memory of one world for buffers that are used once. Each pool cuts it at other
-// addresses: memory that is collected and comes again would count as used before.
+// arena is memory of one world for buffers that are used once. Each pool takes other
+// addresses: memory that was freed and allocated again would count as used before.
 type arena struct {
 	mem []byte
 	cut int
@@ -57,7 +58,7 @@ func (a *arena) next(n int) []byte {
 	if len(a.mem) < a.cut+n {
 		a.mem = make([]byte, a.cut+n+freshBytes/16)
 		for i := 0; i < len(a.mem); i += 1 << 10 {
-			a.mem[i] = 1 // a page that was never written is not there
+			a.mem[i] = 1 // allocate the page
 		}
 	}
 	return a.mem[a.cut:][:n]
@@ -72,7 +73,7 @@ func newPool(a *arena, size, share, messages int) *pool {
 	return p
 }
 
-// next is the buffer of the next message.
+// next returns the buffer of the next message.
 func (p *pool) next() []byte {
 	p.count++
 	if p.share == 100 || p.share == 50 && p.count%2 == 0 {
@@ -83,8 +84,8 @@ func (p *pool) next() []byte {
 	return b
 }
 
-// reuseInTurns measures each share of reuse.
-func reuseInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
+// reuseAlternating measures each share of reuse.
+func reuseAlternating(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
 	arenas := make([]arena, len(worlds))
 	for _, name := range p.calls() {
 		for _, size := range p.Sizes {
@@ -101,7 +102,7 @@ func reuseOf(name string, worlds []*mpi.Comm, arenas []arena, p *Params, size in
 	if err != nil {
 		return err
 	}
-	var whole [101][]float64 // the latency of each world, by the share
+	var whole [101][]float64 // latency of each world, by share
 	for _, share := range []int{0, 50, 100} {
 		_, n := p.iterations(size, 4000, 1000)
 		if share < 100 {
@@ -112,7 +113,7 @@ func reuseOf(name string, worlds []*mpi.Comm, arenas []arena, p *Params, size in
 			pools[k] = newPool(&arenas[k], size, share, n+reuseWarmup)
 		}
 		next := func(k, _ int) []byte { return pools[k].next() }
-		if _, err := call.run(reuseWarmup, next); err != nil { // links, and the uses that earn a registration
+		if _, err := call.run(reuseWarmup, next); err != nil { // set up links, and use buffers often enough to be registered
 			return err
 		}
 		times, err := call.run(n, next)
@@ -130,8 +131,8 @@ func reuseOf(name string, worlds []*mpi.Comm, arenas []arena, p *Params, size in
 	return call.close()
 }
 
-// typical is the mean without what others on the machine did: what is far beyond the median
-// counts as little beyond. A registration is not so far beyond.
+// typical returns the mean with outliers limited: a time far above the median, caused by
+// other load, counts less. A registration is not that far above.
 func typical(times []float64) float64 {
 	if len(times) == 0 {
 		return 0 // rank 1 measures nothing
@@ -144,11 +145,11 @@ func typical(times []float64) float64 {
 	return sum / float64(len(times))
 }
 
-// gainRounds is the number of parts of a run whose gains are told apart: the machine is not
-// the same for as long as a run takes.
+// gainRounds is the number of parts of a run whose gains are computed separately, because
+// the speed of the machine changes during a run.
 const gainRounds = 40
 
-// gains are those of one world over another, in percent, round by round.
+// gains returns the gains of one world over another, in percent, by round.
 func gains(from, to []float64) []float64 {
 	rounds := min(gainRounds, len(from))
 	var out []float64
@@ -159,41 +160,41 @@ func gains(from, to []float64) []float64 {
 	return out
 }
 
-// emitGain tells latency and length of the call in each world, what each gained over the
-// first, and what theory promises for that share of messages from frequently-used buffers; of the
-// world that counts also from how many uses on it registers. What the world that copies once
-// more gains is noise. The call is longer where it waits for the device to be done with the buffer;
-// the message is on its way by then.
+// emitGain emits the latency and the duration of the call in each world, the gain of each
+// over the first, the theoretical gain for that share of frequently used buffers, and the
+// number of uses from which the rule registers. The gain of the second world that copies is
+// noise. The call takes longer where it waits until the device has released the buffer; the
+// message has been sent by then.
 func (r *reuseCall) emitGain(metric string, times []trips, share int, emit func(int, Result)) (latency []float64, err error) {
 	metric = r.metric + metric
-	told := func(k int, what, unit string, v float64) {
+	report := func(k int, what, unit string, v float64) {
 		emit(k, Result{Size: r.size, Metric: metric + what, Unit: unit, Value: v, Min: v, P50: v, P99: v})
 	}
 	for k := range r.worlds {
 		latency = append(latency, typical(times[k].half))
-		told(k, "", "us", latency[k])
-		told(k, "-call", "us", typical(times[k].call))
+		report(k, "", "us", latency[k])
+		report(k, "-call", "us", typical(times[k].call))
 	}
 	saved, uses, err := r.saved()
 	if err != nil || len(times[0].half) == 0 {
 		return latency, err
 	}
 	theory := saved / 1e3 / latency[0] * float64(share)
-	told(1, "-uses", "uses", float64(uses))
-	told(1, "-theory", "%", theory)
+	report(1, "-uses", "uses", float64(uses))
+	report(1, "-theory", "%", theory)
 	for k := 1; k < len(r.worlds); k++ {
 		gain := middle(Result{Size: r.size, Metric: metric + "-gain", Unit: "%"}, gains(times[0].half, times[k].half))
 		emit(k, gain)
 		if theory > 0 && (k == 1 && uses > 0 || k == 3) {
-			told(k, "-reached", "% of theory", gain.Value/theory*100)
+			report(k, "-reached", "% of theory", gain.Value/theory*100)
 		}
 	}
 	return latency, nil
 }
 
-// saved is the copy that a registered buffer saves, less what it costs to know that it is
-// one, in nanoseconds (the numerator of P1's equation 6), and the number of uses from which the rule
-// registers; 0: it keeps off.
+// saved returns the cost of the copy that a registered buffer saves minus that of the lookup,
+// in nanoseconds (the numerator of P1's equation 6), and the number of uses from which the
+// rule registers; 0: it does not register.
 func (r *reuseCall) saved() (ns float64, uses uint32, err error) {
 	c := r.worlds[1]
 	rows, _, err := inspect.FrequentBuffers(c, 1-c.Rank())
@@ -206,14 +207,14 @@ func (r *reuseCall) saved() (ns float64, uses uint32, err error) {
 			uses, lookup = row.OneSided, row.LookupOneSided
 		}
 		if r.size >= row.Lo && r.size <= row.Hi {
-			// The row is for the middle of its lengths.
+			// The row is valid for the middle of its range of lengths.
 			return row.Copy*float64(r.size)/(1.5*float64(row.Lo)) - lookup, uses, nil
 		}
 	}
 	return 0, 0, nil
 }
 
-// copyTime is what a copy of so many bytes costs, in nanoseconds.
+// copyTime returns the cost of a copy of size bytes, in nanoseconds.
 func copyTime(size int) float64 {
 	from, to := buffers(2 * size)
 	best := time.Duration(1<<63 - 1)

@@ -1,9 +1,9 @@
 package bench
 
-// The calls that benchmarks of frequently-used buffers compare in turns: eager messages there
-// and back, a put or a get with its flush. A turn of puts or gets is several of them, and begins
-// when the other rank is in a call of the same world: one that waits in another would
-// leave the target's part to a thread of its own.
+// The calls that benchmarks of frequently used buffers compare: a ping-pong of eager
+// messages, and a put or a get with its flush. Puts and gets are issued in batches. A batch
+// begins when the other rank is in a call of the same world: if it waited in another
+// world, its progress thread would do the target's part.
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// ReuseCalls are the names that Params.Calls may have.
+// ReuseCalls lists the valid names in Params.Calls.
 var ReuseCalls = []string{"eager", "put", "get"}
 
-// CheckCalls says what is wrong with Params.Calls.
+// CheckCalls returns an error if names has an unknown call.
 func CheckCalls(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(ReuseCalls, name) {
@@ -28,7 +28,7 @@ func CheckCalls(names []string) error {
 	return nil
 }
 
-// calls are those that were asked for.
+// calls returns the selected calls.
 func (p *Params) calls() []string {
 	if p.Calls == nil {
 		return ReuseCalls[:1]
@@ -45,23 +45,23 @@ type trips struct {
 // reuseCall is a call in several worlds.
 type reuseCall struct {
 	name   string
-	metric string // what its metrics begin with
-	each   int    // calls in a turn
+	metric string // prefix of its metrics
+	each   int    // calls in a batch
 	worlds []*mpi.Comm
 	size   int
 	recv   []byte
 	wins   []*mpi.Win[byte]
 }
 
-// movesATurn is how many puts or gets follow each other in one world.
-const movesATurn = 8
+// transfersPerBatch is the number of successive puts or gets in one world.
+const transfersPerBatch = 8
 
 func newReuseCall(name string, worlds []*mpi.Comm, size int) (*reuseCall, error) {
 	r := &reuseCall{name: name, each: 1, worlds: worlds, size: size, recv: make([]byte, size)}
 	if name == ReuseCalls[0] {
 		return r, nil
 	}
-	r.metric, r.each = name+"-", movesATurn
+	r.metric, r.each = name+"-", transfersPerBatch
 	for _, c := range worlds {
 		w, err := mpi.AllocateWin[byte](c, size)
 		if err != nil {
@@ -83,18 +83,18 @@ func (r *reuseCall) close() (err error) {
 	return err
 }
 
-// run makes n calls in each world, in turns, so that what else goes on in the machine meets
-// all alike. next is the buffer of call i in world k.
+// run makes n calls in each world. The worlds alternate, so that other load on the machine
+// affects all of them alike. next returns the buffer of call i in world k.
 func (r *reuseCall) run(n int, next func(k, i int) []byte) ([]trips, error) {
 	times := make([]trips, len(r.worlds))
 	for i, round := 0, 0; i < n; i, round = i+r.each, round+1 {
-		for turn := range r.worlds {
-			k := (turn + round) % len(r.worlds) // none is always first
+		for j := range r.worlds {
+			k := (j + round) % len(r.worlds) // none is always first
 			var err error
 			if r.wins == nil {
 				err = r.message(k, next(k, i), &times[k])
 			} else {
-				err = r.moves(k, i, min(r.each, n-i), next, &times[k])
+				err = r.transfers(k, i, min(r.each, n-i), next, &times[k])
 			}
 			if err != nil {
 				return nil, err
@@ -104,7 +104,7 @@ func (r *reuseCall) run(n int, next func(k, i int) []byte) ([]trips, error) {
 	return times, nil
 }
 
-// message is a round trip.
+// message makes a round trip.
 func (r *reuseCall) message(k int, buf []byte, t *trips) error {
 	c := r.worlds[k]
 	if c.Rank() == 1 {
@@ -125,8 +125,8 @@ func (r *reuseCall) message(k int, buf []byte, t *trips) error {
 	return nil
 }
 
-// moves are puts or gets by rank 0.
-func (r *reuseCall) moves(k, first, n int, next func(k, i int) []byte, t *trips) error {
+// transfers makes n puts or gets at rank 0.
+func (r *reuseCall) transfers(k, first, n int, next func(k, i int) []byte, t *trips) error {
 	c, w := r.worlds[k], r.wins[k]
 	var word [1]byte
 	if c.Rank() == 1 {

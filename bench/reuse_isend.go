@@ -1,15 +1,15 @@
 package bench
 
-// The gain of sending from where the data is for calls that go on: Isend, the answer, Wait.
-// On adapters such a send ends when the peer's adapter has said so. A blocking send would
-// wait for that, so it copies there (decision 033), and reuse, which sends blocking, shows
-// nothing. Who goes on has the end long before the answer.
+// The gain of sending in place for non-blocking sends: Isend, the answer, Wait. On adapters
+// such a send completes when the peer's adapter has acknowledged it. A blocking send would
+// wait for that, so it copies there (decision 033), and benchmark reuse, which uses blocking
+// sends, shows no gain. With Isend the completion arrives long before the answer.
 //
-// The worlds take turns every few messages. The messages are cut into rounds, and the gain
-// is the median of the rounds' gains, so that a machine that is busy for a while spoils some
-// rounds and not the figure. A third world copies too: what it gains over the first is noise.
-// How many of the messages really were sent from where they are is told as well, and what
-// theory promises (T1 equation 5.6, P1 equation 6).
+// The worlds alternate every few messages. The messages are divided into rounds, and the gain
+// is the median of the rounds' gains, so that other load for a while affects some rounds and
+// not the figure. A third world copies too: its gain over the first is noise. The share of
+// messages that were sent in place and the theoretical gain (T1 equation 5.6, P1
+// equation 6) are reported as well.
 
 import (
 	"time"
@@ -18,7 +18,7 @@ import (
 	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
-// isendWorlds are those of reuse, and the first once more.
+// isendWorlds are those of reuse, and a second one that copies.
 var isendWorlds = []World{frequentWorlds[0], frequentWorlds[1], {"copy again", frequentWorlds[0].Settings}}
 
 const (
@@ -26,7 +26,7 @@ const (
 	reuseIsendRounds = 15
 )
 
-func reuseIsendInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
+func reuseIsendAlternating(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
 	for _, size := range p.Sizes {
 		_, n := p.iterations(size, 6000, 1500)
 		each := max(n/reuseIsendRounds, 1)
@@ -35,7 +35,7 @@ func reuseIsendInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) er
 			bufs[k] = make([]byte, size)
 			fill(bufs[k], 1)
 		}
-		if _, err := isendTrips(worlds, bufs, max(p.Warmup, 2*reuseWarmup)); err != nil { // links, and the uses that earn a registration
+		if _, err := isendTrips(worlds, bufs, max(p.Warmup, 2*reuseWarmup)); err != nil { // set up links, and use buffers often enough to be registered
 			return err
 		}
 		peer := 1 - worlds[1].Rank()
@@ -68,40 +68,40 @@ func reuseIsendInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) er
 		gain := middle(Result{Size: size, Metric: "gain", Unit: "%"}, savedBy(halves[0], halves[1]))
 		emit(1, gain)
 		emit(2, middle(Result{Size: size, Metric: "noise", Unit: "%"}, savedBy(halves[0], halves[2])))
-		told := func(metric, unit string, v float64) {
+		report := func(metric, unit string, v float64) {
 			emit(1, Result{Size: size, Metric: metric, Unit: unit, Value: v, Min: v, P50: v, P99: v})
 		}
-		saved := 0.0 // where the rule keeps off
+		saved := 0.0 // where the rule does not register
 		for _, r := range rows {
 			if size >= r.Lo && size <= r.Hi && r.Isend > 0 {
-				saved = r.Copy*float64(size)/(1.5*float64(r.Lo)) - r.Lookup // the row is for the middle of its lengths
+				saved = r.Copy*float64(size)/(1.5*float64(r.Lo)) - r.Lookup // the row is valid for the middle of its range of lengths
 			}
 		}
 		theory := saved / 1e3 / median(halves[0]) * 100
-		told("theory", "%", theory)
+		report("theory", "%", theory)
 		if theory > 0 {
-			told("gain/theory", "x", gain.Value/theory)
+			report("gain/theory", "x", gain.Value/theory)
 		}
 		direct, copied := float64(after.Direct-before.Direct), float64(after.Copied-before.Copied)
-		told("direct", "%", direct/max(direct+copied, 1)*100)
+		report("direct", "%", direct/max(direct+copied, 1)*100)
 	}
 	return nil
 }
 
-// isendsATurn is how many messages follow each other in one world. The first is not timed:
-// the other rank may still wait for a receipt in the world before.
-const isendsATurn = 9
+// isendsPerBatch is the number of successive messages in one world. The first is not timed:
+// the other rank may still wait for an ack in the previous world.
+const isendsPerBatch = 9
 
-// isendTrips is half round trips in each world, in µs, of n messages that are timed and
-// more that are not; nothing at rank 1.
+// isendTrips returns half round trips in each world, in µs, of n timed messages; nothing at
+// rank 1.
 func isendTrips(worlds []*mpi.Comm, bufs [][]byte, n int) ([][]float64, error) {
 	recv := make([]byte, len(bufs[0]))
 	times := make([][]float64, len(worlds))
-	for round := 0; round*(isendsATurn-1) < n; round++ {
-		for turn := range worlds {
-			k := (turn + round) % len(worlds) // none is always first
+	for round := 0; round*(isendsPerBatch-1) < n; round++ {
+		for j := range worlds {
+			k := (j + round) % len(worlds) // none is always first
 			var last mpi.Request
-			for i := range isendsATurn {
+			for i := range isendsPerBatch {
 				took, err := isendTrip(worlds[k], bufs[k], recv, &last)
 				if err != nil {
 					return nil, err
@@ -118,8 +118,9 @@ func isendTrips(worlds []*mpi.Comm, bufs [][]byte, n int) ([][]float64, error) {
 	return times, nil
 }
 
-// isendTrip is a message there and back. The send before, last, has ended by the time that it
-// is asked for: rank 0 does so outside of the time, rank 1 after it has waited for this message.
+// isendTrip makes one round trip. last, the previous send, has completed by the time it is
+// waited for: rank 0 waits outside of the measured time, rank 1 after it has received this
+// message.
 func isendTrip(c *mpi.Comm, buf, recv []byte, last *mpi.Request) (took time.Duration, err error) {
 	if c.Rank() == 1 {
 		if _, err = mpi.Recv(c, recv, 0, reuseIsendTag); err != nil {
@@ -137,7 +138,7 @@ func isendTrip(c *mpi.Comm, buf, recv []byte, last *mpi.Request) (took time.Dura
 	return time.Since(start), err
 }
 
-// savedBy is what the second saves of the first, in percent, round by round.
+// savedBy returns what the second saves relative to the first, in percent, by round.
 func savedBy(from, to []float64) []float64 {
 	out := changes(from, to)
 	for i := range out {

@@ -1,13 +1,12 @@
 package bench
 
-// One transfer in a timing scenario (T1 4.4.1): who arrives first is arranged, not
-// left to chance. The rank that comes first makes its non-blocking call and then
-// sends a short message; the other waits for that before it makes its own call.
-// Rank 0 is the tested side: it computes between its call and Wait, and rank 1
-// stays in the library.
+// One transfer in a timing scenario (T1 4.4.1). The order of arrival is fixed: the rank
+// that comes first makes its non-blocking call and then sends a short message; the other
+// receives that before it makes its own call. Rank 0 is the tested side: it computes
+// between its call and Wait, and rank 1 stays in the library.
 //
-// Sends are synchronous, so that the transfer ends at both sides together and the
-// time is that of the whole of it (P2 6).
+// Sends are synchronous, so that the transfer ends at both sides together and its whole
+// time is measured (P2 6).
 
 import (
 	"time"
@@ -16,11 +15,11 @@ import (
 )
 
 const (
-	dataTag  = 11
-	goTag    = 12
-	awakeTag = 13
-	orderTag = 14
-	tellTag  = 15
+	dataTag   = 11
+	goTag     = 12
+	awakeTag  = 13
+	orderTag  = 14
+	reportTag = 15
 )
 
 type scenario struct {
@@ -28,7 +27,7 @@ type scenario struct {
 	senderFirst bool
 }
 
-// scenarios, those of the receive side first.
+// scenarios lists those of the receive side first.
 func scenarios() []scenario {
 	return []scenario{{false, false}, {false, true}, {true, false}, {true, true}}
 }
@@ -44,7 +43,7 @@ func (s scenario) String() string {
 	return side + "/" + first
 }
 
-// transfer is one end of it.
+// transfer is one end of a transfer.
 type transfer struct {
 	c     *mpi.Comm
 	peer  int
@@ -52,7 +51,7 @@ type transfer struct {
 	early bool // this rank makes its call first
 	buf   []byte
 	short [1]byte
-	// stamped asks for the moment when the non-blocking call returned.
+	// stamped requests the time at which the non-blocking call returned.
 	stamped  bool
 	returned time.Time
 }
@@ -65,8 +64,8 @@ func newTransfer(c *mpi.Comm, s scenario, size int) *transfer {
 	return t
 }
 
-// awake makes sure that both ranks poll: one that has waited for long may sleep,
-// and waking it is not part of a transfer.
+// awake makes sure that both ranks poll: a rank that has waited for long may sleep, and
+// waking it is not part of a transfer.
 func (t *transfer) awake() error {
 	for range 2 {
 		if t.c.Rank() == 0 {
@@ -86,21 +85,21 @@ func (t *transfer) awake() error {
 	return nil
 }
 
-// run makes one transfer with a computation of so many turns behind the call, and
-// gives its time at this rank in µs.
-func (t *transfer) run(w *work, turns int) (float64, error) {
+// run makes one transfer with a computation after the call, and returns its time at this
+// rank in µs.
+func (t *transfer) run(w *work, iterations int) (float64, error) {
 	start, req, err := t.begin()
 	if err != nil {
 		return 0, err
 	}
-	if turns > 0 {
-		w.run(turns)
+	if iterations > 0 {
+		w.run(iterations)
 	}
 	_, err = req.Wait()
 	return micros(time.Since(start)), err
 }
 
-// begin makes the call of this rank when it is its turn.
+// begin waits until this rank is to call, and makes the call.
 func (t *transfer) begin() (start time.Time, req mpi.Request, err error) {
 	if !t.early {
 		if _, err := mpi.Recv(t.c, t.short[:], t.peer, goTag); err != nil {
@@ -122,10 +121,10 @@ func (t *transfer) begin() (start time.Time, req mpi.Request, err error) {
 	return start, req, err
 }
 
-// order tells rank 1 how many times to take part in what comes next; 0 ends it.
+// order makes rank 1 take part in n transfers; 0 ends it.
 func (t *transfer) order(n int) error { return mpi.Send(t.c, []int64{int64(n)}, 1, orderTag) }
 
-// serve is rank 1: it takes part until it is told that it is over.
+// serve is the part of rank 1: it takes part until an order of 0.
 func (t *transfer) serve(once func() error) error {
 	n := []int64{0}
 	for {

@@ -1,12 +1,11 @@
 package bench
 
-// Who comes how late to a collective: the arrival patterns of T2 6.3.2 and 6.5.1,
-// without the measuring. Each rank is away for a random time before a call, of at
-// most the maximum imbalance factor (MIF) times the time of a message as long as the
-// call's; or a given share of the ranks, others in each call, comes late by all of
-// that, and the rest at once. The times follow from the numbers of the call and of
-// the rank, so that every library under test gets the same ones: peers/loops/skew.c
-// has these functions too.
+// The process arrival patterns of T2 6.3.2 and 6.5.1. Before a call, each rank is delayed by
+// a random time of at most the maximum imbalance factor (MIF) times the time of a message of
+// the same size; or a given share of the ranks, others in each call, is delayed by all of
+// that time, and the rest is not. The delays follow from the numbers of the call and of the
+// rank, so that every library gets the same ones: peers/loops/skew.c has the same
+// functions.
 
 import (
 	"fmt"
@@ -15,15 +14,15 @@ import (
 	"time"
 )
 
-// Pattern is who comes late to the calls of a loop, and how late.
+// Pattern is a process arrival pattern.
 type Pattern struct {
 	MIF float64
-	// Late is the share of the ranks that come late by all of the time; 0: each comes
-	// at random.
+	// Late is the share of the ranks that are delayed by all of the time; 0: all delays
+	// are random.
 	Late float64
 }
 
-// String is the name of a pattern, as in figures: mif-32, mif-128-late-25.
+// String returns the name of a pattern as in metrics: mif-32, mif-128-late-25.
 func (p Pattern) String() string {
 	if p.Late == 0 {
 		return fmt.Sprintf("mif-%g", p.MIF)
@@ -31,7 +30,7 @@ func (p Pattern) String() string {
 	return fmt.Sprintf("mif-%g-late-%g", p.MIF, math.Round(p.Late*1000)/10)
 }
 
-// away is for how long a rank is away before a call, if a message takes so long.
+// away returns the delay of a rank before a call.
 func (p Pattern) away(call, rank, ranks int, message time.Duration) time.Duration {
 	most := p.MIF * float64(message)
 	if p.Late == 0 {
@@ -50,11 +49,11 @@ func (p Pattern) away(call, rank, ranks int, message time.Duration) time.Duratio
 	return 0
 }
 
-// chance is a number from 0 to below 1 that belongs to a rank in a call: the output
-// function of SplitMix64 on their numbers.
+// chance returns a number from 0 to below 1 for a rank in a call: the output function of
+// SplitMix64 on their numbers.
 func chance(call, rank int) float64 {
 	x := uint64(call)<<32 + uint64(rank) + 1
-	for range 2 { // neighbors in number must not be neighbors in chance
+	for range 2 { // decorrelate adjacent numbers
 		x += 0x9e3779b97f4a7c15
 		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 		x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -63,13 +62,13 @@ func chance(call, rank int) float64 {
 	return float64(x>>11) / (1 << 53)
 }
 
-// moment is when one rank came to a call and when it left, in ns of one clock.
+// moment has the arrival of a rank at a call and its exit, in ns of one clock.
 type moment struct{ Arrival, Exit int64 }
 
-// callTimes is what the moments of all ranks in one call amount to, in µs.
+// callTimes summarizes one call over all ranks, in µs.
 type callTimes struct {
 	mean  float64 // in the call, over the ranks: T2's completion time
-	bound float64 // until the last one came: no algorithm can be faster in which each needs all
+	bound float64 // until the last arrival: a lower bound if every rank needs all
 	tail  float64 // from the last arrival to the last exit
 }
 
@@ -87,26 +86,26 @@ func timesOf(ranks []moment) callTimes {
 	return callTimes{mean: in / n, bound: wait / n, tail: float64(lastOut-lastIn) / 1e3}
 }
 
-// SkewFigure is what the calls of one collective amount to, of one size, under one
-// pattern, by one algorithm. Times are in µs.
+// SkewFigure summarizes the calls of one collective of one size under one pattern by one
+// algorithm. Times are in µs.
 type SkewFigure struct {
 	Collective string
 	Size       int
 	Pattern    Pattern
 	Algorithm  string
 	Calls      int
-	Message    float64 // what MIF was multiplied with
-	// Mean is the time in the call, and Bound that until the last rank came: both means
+	Message    float64 // the time that MIF multiplies
+	// Mean is the time in the call, and Bound the time until the last arrival: both means
 	// over ranks and calls.
 	Mean, Bound Result
 	// Tail is from the last arrival to the last exit: the median over the calls.
 	Tail Result
-	// TailRatio is the median over the calls of this tail by that of the first
-	// algorithm, under the same arrivals; 1 for the first itself.
+	// TailRatio is the median over the calls of this tail divided by that of the first
+	// algorithm under the same arrivals; 1 for the first itself.
 	TailRatio float64
 }
 
-// figureOf summarises the calls of one algorithm; first are those of the first.
+// figureOf summarizes the calls of one algorithm; first are those of the first algorithm.
 func figureOf(f SkewFigure, calls, first []callTimes) SkewFigure {
 	pick := func(of func(callTimes) float64) (values []float64) {
 		for _, c := range calls {
@@ -130,7 +129,7 @@ func figureOf(f SkewFigure, calls, first []callTimes) SkewFigure {
 	return f
 }
 
-// Results are the figures one by one. The bound explains the mean.
+// Results returns the figures one by one.
 func (f SkewFigure) Results() []Result {
 	f.Bound.Beside = true
 	by := f.Mean
@@ -142,13 +141,13 @@ func (f SkewFigure) Results() []Result {
 	return []Result{f.Mean, f.Bound, by, f.Tail}
 }
 
-// AwaitsAll reports whether every rank needs something of every other, so that nobody can
-// leave before the last has come.
+// AwaitsAll reports whether every rank needs data of every other, so that no rank can
+// leave before the last has arrived.
 func AwaitsAll(collective string) bool {
 	return slices.Contains([]string{"allgather", "alltoall", "allreduce"}, collective)
 }
 
-// SkewCollectives are the names of the collectives that Skew measures.
+// SkewCollectives returns the names of the collectives that Skew measures.
 func SkewCollectives() []string {
 	var names []string
 	for _, k := range collectives() {

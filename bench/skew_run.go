@@ -1,19 +1,18 @@
 package bench
 
-// Collectives to which the ranks do not come together (T2 6.3.2, 6.5). One call:
+// Collectives whose ranks arrive at different times (T2 6.3.2, 6.5). One call:
 //
-//	Barrier, away for a time of the pattern, arrival, the call, exit
+//	Barrier, delay by the arrival pattern, arrival, the call, exit
 //
-// Arrivals and exits are kept and looked at after the loop, so that nothing but the
-// barrier is between two calls. Algorithms take turns call by call, with the same
-// absences; the one that begins changes.
+// Arrivals and exits are recorded and evaluated after the loop, so that only the barrier
+// is between two calls. Algorithms alternate call by call with the same delays; the
+// one that begins changes.
 //
-// Arrivals of different ranks are compared, so all clocks must be one: the monotonic
-// clock of a machine is, also for ranks in containers and network namespaces.
+// Arrivals of different ranks are compared, so they need one clock. The monotonic clock of
+// a machine is shared, also by ranks in containers and network namespaces.
 //
-// T2 computes for as long as a rank is to be away. Where ranks share cores they would
-// take turns computing, and come in the order that the scheduler likes; there a rank
-// sleeps instead, as one does whose core is not needed by the others.
+// In T2 a delayed rank computes. Where ranks share cores, the scheduler would then
+// decide in which order they arrive, so a delayed rank sleeps instead.
 
 import (
 	"errors"
@@ -24,32 +23,31 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// SkewParams say what is measured: every collective at every size under every pattern.
+// SkewParams selects what is measured: every collective at every size under every pattern.
 type SkewParams struct {
 	Collectives []string
 	Sizes       []int
 	Patterns    []Pattern
-	// Algorithms take turns; "" is what the library chooses, or what it is configured
-	// to use.
+	// Algorithms alternate; "" is the default of the library or its configuration.
 	Algorithms []string
-	// Message is what the time of a message is taken for, by size; nil: it is measured,
-	// from rank 0 to the last.
+	// Message is the assumed time of a message, by size; nil: it is measured between
+	// rank 0 and the last rank.
 	Message []time.Duration
 	// Calls of each algorithm; 0: as many as Budget allows, at least fewestCalls.
 	Calls  int
 	Budget time.Duration
-	// Sleep says that a rank sleeps while it is away, instead of computing.
+	// Sleep makes a delayed rank sleep instead of compute.
 	Sleep bool
 }
 
 const (
 	fewestCalls, mostCalls = 5, 1000
 	skewPings              = 30
-	// shortestSleep: what is shorter takes the kernel longer to arrange.
+	// shortestSleep: the kernel cannot sleep for less.
 	shortestSleep = 100 * time.Microsecond
 )
 
-// Skew measures. emit is called at rank 0.
+// Skew measures collectives under arrival patterns. It calls emit at rank 0.
 func Skew(c *mpi.Comm, p *SkewParams, emit func(SkewFigure)) error {
 	w := newWork()
 	clock, err := commonClock(c)
@@ -93,7 +91,7 @@ func Skew(c *mpi.Comm, p *SkewParams, emit func(SkewFigure)) error {
 	return nil
 }
 
-// commonClock is the clock of all ranks, if they have one.
+// commonClock returns the clock that all ranks share, or an error if they share none.
 func commonClock(c *mpi.Comm) (*prof.Clock, error) {
 	clock := prof.NewClock()
 	domain, err := mpi.BcastValue(c, clock.Domain(), 0)
@@ -109,7 +107,7 @@ func commonClock(c *mpi.Comm) (*prof.Clock, error) {
 		return nil, err
 	}
 	if all[0] == 0 && c.Size() > 1 {
-		return nil, errors.New("bench: coll compares when ranks arrive, and these have no clock in common: run them on one machine with Linux, on hosts of muster lab for instance")
+		return nil, errors.New("bench: coll compares when ranks arrive, and these ranks share no clock: run them on one Linux machine, for example on hosts of muster lab")
 	}
 	return clock, nil
 }
@@ -123,7 +121,7 @@ func regularCollective(name string) (collective, error) {
 	return collective{}, fmt.Errorf("bench: %q is no collective of bench coll; there are %v", name, SkewCollectives())
 }
 
-// preferring makes a communicator for each algorithm.
+// preferring returns a communicator for each algorithm.
 func preferring(c *mpi.Comm, k collective, algorithms []string) ([]*mpi.Comm, error) {
 	var comms []*mpi.Comm
 	for _, a := range algorithms {
@@ -139,8 +137,8 @@ func preferring(c *mpi.Comm, k collective, algorithms []string) ([]*mpi.Comm, er
 	return comms, nil
 }
 
-// message is the time of a message of the i-th size: half a round trip between rank 0
-// and the last.
+// message returns the time of a message of the i-th size: half a round trip between rank 0
+// and the last rank.
 func (p *SkewParams) message(c *mpi.Comm, i int) (time.Duration, error) {
 	if p.Message != nil {
 		return p.Message[min(i, len(p.Message)-1)], nil
@@ -175,7 +173,7 @@ func (p *SkewParams) message(c *mpi.Comm, i int) (time.Duration, error) {
 	return time.Duration(half), err
 }
 
-// skewLoop is the calls of one figure.
+// skewLoop makes the calls of one figure.
 type skewLoop struct {
 	*SkewParams
 	c       *mpi.Comm
@@ -188,7 +186,7 @@ type skewLoop struct {
 	clock   *prof.Clock
 }
 
-// run gives the times of the calls of each algorithm, at rank 0.
+// run returns at rank 0 the times of the calls of each algorithm.
 func (s *skewLoop) run() ([][]callTimes, error) {
 	n, err := s.calls()
 	if err != nil {
@@ -225,7 +223,7 @@ func (s *skewLoop) run() ([][]callTimes, error) {
 	return times, nil
 }
 
-// calls is how many are made, after some to warm up. Rank 0 says.
+// calls returns the number of calls after the warm-up. Rank 0 decides.
 func (s *skewLoop) calls() (int, error) {
 	start := time.Now()
 	for i := range fewestCalls {
@@ -244,7 +242,7 @@ func (s *skewLoop) calls() (int, error) {
 	return int(n), err
 }
 
-// once is one call by one algorithm.
+// once makes one call by one algorithm.
 func (s *skewLoop) once(call, algorithm int) (m moment, err error) {
 	if err := mpi.Barrier(s.c); err != nil {
 		return m, err
@@ -261,5 +259,5 @@ func (s *skewLoop) stayAway(d time.Duration) {
 		nap(d)
 		return
 	}
-	s.work.run(s.work.turns(micros(d)))
+	s.work.run(s.work.iterations(micros(d)))
 }

@@ -28,7 +28,7 @@ func TestArrivalsAreRandomUpToTheFactor(t *testing.T) {
 	}
 }
 
-func TestAShareOfTheRanksComesLate(t *testing.T) {
+func TestLateShareOfRanks(t *testing.T) {
 	for _, tt := range []struct {
 		share float64
 		ranks int
@@ -38,7 +38,7 @@ func TestAShareOfTheRanksComesLate(t *testing.T) {
 		{.25, 16, 4, "mif-128-late-25"},
 		{.75, 16, 12, "mif-128-late-75"},
 		{.125, 8, 1, "mif-128-late-12.5"},
-		{.01, 4, 1, "mif-128-late-1"}, // somebody
+		{.01, 4, 1, "mif-128-late-1"}, // at least one
 		{1, 5, 5, "mif-128-late-100"},
 	} {
 		p, often := Pattern{MIF: 128, Late: tt.share}, map[int]int{}
@@ -54,7 +54,7 @@ func TestAShareOfTheRanksComesLate(t *testing.T) {
 					often[r]++
 				case 0:
 				default:
-					t.Fatal("a rank is neither late nor there")
+					t.Fatal("a rank is neither late nor on time")
 				}
 			}
 			if late != tt.want {
@@ -67,7 +67,7 @@ func TestAShareOfTheRanksComesLate(t *testing.T) {
 	}
 }
 
-func TestTimesOfACall(t *testing.T) {
+func TestCallTimes(t *testing.T) {
 	got := timesOf([]moment{{1000, 9000}, {3000, 8000}, {5000, 11000}})
 	if want := (callTimes{mean: (8 + 5 + 6) / 3., bound: (4 + 2 + 0) / 3., tail: 6}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -96,7 +96,7 @@ func TestSkewMeasuresEachAlgorithm(t *testing.T) {
 				t.Errorf("figure %d is of %d calls by %q with messages of %g us", i, f.Calls, f.Algorithm, f.Message)
 			}
 			if !(f.Tail.Value > 0 && f.Bound.Value > 0 && f.Mean.Value >= f.Bound.Value && f.TailRatio > 0) {
-				t.Errorf("mean %g, bound %g, tail %g cannot be", f.Mean.Value, f.Bound.Value, f.Tail.Value)
+				t.Errorf("mean %g, bound %g, tail %g are inconsistent", f.Mean.Value, f.Bound.Value, f.Tail.Value)
 			}
 		}
 	})

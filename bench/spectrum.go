@@ -1,10 +1,10 @@
 package bench
 
-// A spectrum of reuse (T1 5.5.1): of a thousand buffers the i-th is used i times. They lie
-// back to back, so that neighbors share pages and what one registers helps the next, or
-// each begins a page of its own, which is the worst case. Every round uses the buffers that
-// are to be used at least that often, so a buffer's uses are spread over the run. The
-// number of iterations is that of buffers.
+// A spectrum of reuse (T1 5.5.1): of a thousand buffers the i-th is used i times. They are
+// contiguous, so that adjacent buffers share pages and registrations, or each begins at a
+// page boundary, which is the worst case. Round r uses the buffers that are used at least r
+// times, so the uses of a buffer are spread over the run. The number of iterations is the
+// number of buffers.
 
 import (
 	"github.com/muster-mpi/muster/mpi"
@@ -13,7 +13,7 @@ import (
 
 const spectrumBuffers = 1000
 
-func spectrumInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
+func spectrumAlternating(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
 	buffers := p.Iterations
 	if buffers == 0 {
 		buffers = spectrumBuffers

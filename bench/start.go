@@ -13,10 +13,10 @@ import (
 
 const neighborTag = 4
 
-// firstMessage: every rank sends one message to the next of the ring and gets one
-// from the rank before. The time counts from Params.Since to the moment when the
-// last rank has its message; how many cards a rank has fetched until then is
-// told beside it. Ranks on other hosts go by their own clocks.
+// firstMessage: every rank sends one message to the next in a ring and receives one from
+// the previous rank. The time counts from Params.Since until the last rank has received its
+// message. The number of business cards that a rank has fetched by then is a second
+// figure. Ranks on other hosts use their own clocks.
 func firstMessage(c *mpi.Comm, p *Params, emit func(Result)) error {
 	since := time.Now()
 	if p.Since != 0 {
@@ -34,7 +34,7 @@ func firstMessage(c *mpi.Comm, p *Params, emit func(Result)) error {
 	}
 	took, cards := time.Since(since), inspect.CardsFetched(c)
 
-	// Telling it to rank 0 fetches more cards, which are not counted.
+	// Reporting to rank 0 fetches more cards, which are not counted.
 	mine := []float64{took.Seconds(), float64(cards)}
 	all := make([]float64, len(mine)*n)
 	if err := mpi.Gather(c, mine, all, 0); err != nil || me != 0 {
@@ -49,7 +49,7 @@ func firstMessage(c *mpi.Comm, p *Params, emit func(Result)) error {
 	return nil
 }
 
-// latest makes a result of one figure of each rank: its value is the largest.
+// latest returns a result whose value is the largest of all ranks.
 func latest(r Result, ranks []float64) Result {
 	slices.Sort(ranks)
 	n := len(ranks)

@@ -7,7 +7,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-func TestTheFirstMessageIsTimedAndItsCardsAreCounted(t *testing.T) {
+func TestFirstMessageTimeAndCards(t *testing.T) {
 	for _, ranks := range []int{1, 2, 5} {
 		mpitest.Run(t, ranks, func(t *testing.T, c *mpi.Comm) {
 			var got []Result
@@ -30,7 +30,7 @@ func TestTheFirstMessageIsTimedAndItsCardsAreCounted(t *testing.T) {
 	}
 }
 
-func TestTheSinceOfAFirstMessageIsATimeOfDay(t *testing.T) {
+func TestFirstMessageSince(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
 		err := firstMessage(c, &Params{Since: 1}, func(r Result) {
 			if r.Metric == "" && r.Value < 50*365*24*3600 {

@@ -23,7 +23,7 @@ func bandwidth(c *mpi.Comm, p *Params, emit func(Result)) error {
 	return nil
 }
 
-// bothways: both ranks send windows at once.
+// bothways: both ranks send windows at the same time.
 func bothways(c *mpi.Comm, p *Params, emit func(Result)) error {
 	for _, size := range p.Sizes {
 		s, err := stream(c, p, size, true)

@@ -1,13 +1,13 @@
 package bench
 
-// Benchmarks of package rdma itself, without MPI between: two processes, a leader that
-// measures and a follower that does the other half. The leader goes through sizes and
-// rounds and lets the devices take turns; every turn opens its device anew at both ends,
-// so that no other device is there to disturb it (VerbsSession.turn).
+// Benchmarks of package rdma without MPI: two processes, a leader that measures and a
+// follower that does the other half. The leader iterates over sizes and rounds, and the
+// devices alternate. One measurement of one device is a trial. Each trial opens its device
+// anew at both ends, so that no other device disturbs it (VerbsSession.trial).
 //
-// The road of a turn, and the file for each step:
+// The steps of a trial, and the file of each:
 //
-//	the leader says what to do, both swap addresses           verbs_control.go
+//	the leader sends the parameters, both exchange addresses  verbs_control.go
 //	a device, or a bare socket to compare it with, is a wire  verbs_wire.go, verbs_device.go, verbs_bare_linux_unsafe.go
 //	the loops                                                 verbs_pingpong.go, verbs_stream.go, verbs_remote.go, …
 //	medians, ratios, tables and pictures                      verbs_table.go
@@ -33,42 +33,42 @@ type Verbs struct {
 	Sizes       []int         // default sizes; nil if it has none
 	Connections []int         // default numbers of connections; nil: always one
 	Devices     []string      // compared if none are named
-	Time        time.Duration // how long a turn measures, by default
+	Time        time.Duration // default duration of a trial
 
-	// ask and answer are what the leader and the follower send for one message of a size.
+	// ask and answer return what the leader and the follower send for a message of a size.
 	ask, answer func(size int) int
-	lead        func(*VerbsSession, wire, *verbsTurn) ([]figure, error)
-	follow      func(*VerbsSession, wire, *verbsTurn) error
+	lead        func(*VerbsSession, wire, *verbsTrial) ([]figure, error)
+	follow      func(*VerbsSession, wire, *verbsTrial) error
 }
 
-// VerbsParams are what the user can set.
+// VerbsParams are the parameters of a benchmark.
 type VerbsParams struct {
 	Devices     []string // nil: those of the benchmark
-	Against     string   // whom the others are compared with; "": the first of Devices
+	Against     string   // the device that the others are compared with; "": the first of Devices
 	Sizes       []int    // nil: those of the benchmark
 	Connections []int    // nil: those of the benchmark
 	Rounds      int      // 0: 5
 	Window      int      // messages in flight; 0: 64, or fewer of long ones
 	Peers       int      // verbs-memory; 0: 1000
 	Time        time.Duration
-	// Quantile is which batch of a turn counts: 0.5 is the median. Less leaves out times
-	// in which a busy machine did something else. 0: the median for times, all of a
-	// turn for bandwidth.
+	// Quantile selects the batch of a trial that counts: 0.5 is the median. A smaller value
+	// ignores times in which a busy machine did something else. 0: the median for times,
+	// the whole trial for bandwidth.
 	Quantile float64
 }
 
-// VerbsEndpoint is where a device is to be opened, and for whom.
+// VerbsEndpoint tells OpenVerbs where and for which side to open a device.
 type VerbsEndpoint struct {
-	Address string // an IP address of this host that the other one reaches
+	Address string // an IP address of this host that the peer can reach
 	Side    int    // 0: the leader, 1: the follower
-	Key     []byte // a secret of the two, new for each turn
+	Key     []byte // shared secret, new for each trial
 }
 
-// OpenVerbs opens a device by the name that users give it. What this build or this host
-// does not have is an rdma.ErrUnsupported.
+// OpenVerbs opens a device by its name on the command line. The error is
+// rdma.ErrUnsupported if this build or host does not have the device.
 type OpenVerbs func(name string, at VerbsEndpoint) (rdma.Device, rdma.Transport, error)
 
-// figure is what a turn has measured.
+// figure is one result of a trial.
 type figure struct {
 	metric, unit string
 	value        float64
@@ -78,22 +78,22 @@ type figure struct {
 func same(size int) int { return size }
 func one(int) int       { return 1 }
 
-// AllVerbs lists them.
+// AllVerbs lists the verbs benchmarks.
 func AllVerbs() []Verbs {
 	remote := []string{BareTCP, "rc", "rd"}
 	return []Verbs{
-		{Name: "verbs-latency", Title: "Verbs Latency Test", Doc: "half round trip of a message over bare devices and bare sockets, in turns", Column: "Latency (us)",
+		{Name: "verbs-latency", Title: "Verbs Latency Test", Doc: "half round trip of a message over bare devices and bare sockets, alternating", Column: "Latency (us)",
 			Long:  "Half of the round trip of a message that both ends wait for by polling: the median over batches of some round trips.",
 			Sizes: []int{8, 64, 512, 2 << 10, 8 << 10}, Devices: []string{BareTCP, BareUDP, "rc", "rd", "ud"}, Time: 100 * time.Millisecond,
 			ask: same, answer: same, lead: leadPingPong, follow: followPingPong},
-		{Name: "verbs-bw", Title: "Verbs Bandwidth Test", Doc: "a window of messages one way over bare devices and bare sockets, in turns", Column: "Bandwidth (MB/s)",
-			Long: `A window of messages one way, answered by a short one. What is longer than a device's
+		{Name: "verbs-bw", Title: "Verbs Bandwidth Test", Doc: "a window of messages one way over bare devices and bare sockets, alternating", Column: "Bandwidth (MB/s)",
+			Long: `A window of messages one way, answered by a short one. A size above a device's
 longest message is written into the peer's memory (way "write"), and a short message follows
-the window. Where messages may be lost, the follower counts what has come; on UD long ones go
-as Write-Records.`,
+the window. Where messages may be lost, the follower counts what has arrived; UD sends long ones as
+Write-Records.`,
 			Sizes: []int{8 << 10, 64 << 10, 1 << 20}, Devices: []string{BareTCP, "rc", "rc-nocrc", "rd"}, Time: 300 * time.Millisecond,
 			ask: same, answer: one, lead: leadStream, follow: followStream},
-		{Name: "verbs-bibw", Title: "Verbs Bi-Directional Bandwidth Test", Doc: "windows of messages both ways over bare devices and bare sockets, in turns", Column: "Bandwidth (MB/s)",
+		{Name: "verbs-bibw", Title: "Verbs Bi-Directional Bandwidth Test", Doc: "windows of messages both ways over bare devices and bare sockets, alternating", Column: "Bandwidth (MB/s)",
 			Long:  "Windows of messages both ways at once; both directions are counted. Messages only: a size that a device does not send in one piece is left out.",
 			Sizes: []int{8 << 10, 32 << 10}, Devices: []string{BareTCP, "rc", "rc-nocrc", "rd"}, Time: 300 * time.Millisecond,
 			ask: same, answer: same, lead: leadBothWays, follow: followBothWays},
@@ -106,9 +106,9 @@ as Write-Records.`,
 			Sizes: []int{64, 8 << 10, 1 << 20}, Devices: remote, Time: 200 * time.Millisecond,
 			ask: one, answer: same, lead: leadRemote(rdma.OpRead), follow: followRemote},
 		{Name: "verbs-connections", Title: "Verbs Multiple Connections Test", Doc: "1 to 256 connections between two processes: normalized latency and aggregate throughput", Column: "Latency (us)",
-			Long: `T1 3.4.1, T2 5.4. Latency: one message goes out on every connection in turn, and one comes back
-on each; half of the whole time divided by the number of connections. Throughput: windows both
-ways over all connections in turn. RC has as many queue pairs and sockets, RD as many queue pairs on one socket.`,
+			Long: `T1 3.4.1, T2 5.4. Latency: one message is sent on every connection, one after the other, and one comes
+back on each; half of the whole time divided by the number of connections. Throughput: windows both
+ways over all connections, round-robin. RC has as many queue pairs and sockets, RD as many queue pairs on one socket.`,
 			Sizes: []int{64, 8 << 10}, Connections: []int{1, 2, 4, 8, 16, 32, 64, 128, 256}, Devices: remote, Time: 100 * time.Millisecond,
 			ask: same, answer: same, lead: leadConnections, follow: followConnections},
 		{Name: "verbs-registration", Title: "Verbs Registration Test", Doc: "time to register memory with a device and to deregister it", Column: "Time (us)",
@@ -116,30 +116,30 @@ ways over all connections in turn. RC has as many queue pairs and sockets, RD as
 			Sizes: []int{4 << 10, 64 << 10, 1 << 20}, Devices: []string{"rc", "rd", "shm"}, Time: 50 * time.Millisecond,
 			ask: one, answer: one, lead: leadRegistration, follow: followNothing},
 		{Name: "verbs-progress", Title: "Verbs Progress Test", Doc: "RDMA Write into a peer that computes and never calls the library", Column: "Progress (%)",
-			Long: `The follower computes for a delay much longer than the transfer, without any call, then looks
-which pages of the message have come. progress is their share, complete the share of Writes that
-were there as a whole, time the time of a Write against that into a peer that polls.`,
+			Long: `The follower computes for a delay much longer than the transfer, without any call, then checks
+which pages of the message have arrived. progress is their share, complete the share of Writes
+that had arrived completely, time the time of a Write relative to one into a peer that polls.`,
 			Sizes: []int{1 << 20}, Devices: []string{"rc", "rd", "shm"}, Time: 500 * time.Millisecond,
 			ask: same, answer: one, lead: leadProgress, follow: followProgress},
-		{Name: "verbs-memory", Title: "Verbs Memory of Idle Peers", Doc: "what a process needs for each of many idle peers, in user space and in the kernel", Column: "Memory (B)",
-			Long: `The leader exchanges a message with each peer and then lets them be. user is the growth of its
-proportional set (smaps), kernel what its sockets take there: their objects (slabinfo, which only
-root may read) and what is in their buffers (sockstat). All of it for one peer.`,
+		{Name: "verbs-memory", Title: "Verbs Memory of Idle Peers", Doc: "memory of a process for each of many idle peers, in user space and in the kernel", Column: "Memory (B)",
+			Long: `The leader exchanges a message with each peer, which then stay idle. user is the growth of its
+proportional set (smaps), kernel the memory of its sockets: their objects (slabinfo, which only
+root may read) and their buffers (sockstat). Figures are per peer.`,
 			Devices: []string{"rc", "rd"}, Time: time.Second,
 			ask: one, answer: one, lead: leadMemory, follow: followMemory},
 	}
 }
 
-// FindVerbs gives the benchmark of a name.
+// FindVerbs returns the benchmark with a name.
 func FindVerbs(name string) (Verbs, error) {
 	list := AllVerbs()
 	if i := slices.IndexFunc(list, func(b Verbs) bool { return b.Name == name }); i >= 0 {
 		return list[i], nil
 	}
-	return Verbs{}, fmt.Errorf("bench: there is no benchmark %q; `muster bench` lists them", name)
+	return Verbs{}, fmt.Errorf("bench: no benchmark %q; `muster bench` lists them", name)
 }
 
-// fill puts defaults where nothing is set, and refuses what makes no sense.
+// fill sets defaults and rejects invalid parameters.
 func (p VerbsParams) fill(b *Verbs) (VerbsParams, error) {
 	if p.Devices == nil {
 		p.Devices = b.Devices
@@ -167,7 +167,7 @@ func (p VerbsParams) fill(b *Verbs) (VerbsParams, error) {
 	}
 	for _, n := range p.Sizes {
 		if n < 1 && b.Sizes != nil {
-			return p, fmt.Errorf("bench: %s: a message of %d bytes cannot be awaited; measure one byte or more", b.Name, n)
+			return p, fmt.Errorf("bench: %s: size %d is too small; the smallest is one byte", b.Name, n)
 		}
 	}
 	for _, n := range append(slices.Clone(p.Connections), p.Rounds, p.Peers) {
@@ -176,32 +176,32 @@ func (p VerbsParams) fill(b *Verbs) (VerbsParams, error) {
 		}
 	}
 	if p.Quantile < 0 || p.Quantile >= 1 {
-		return p, fmt.Errorf("bench: %s: there is no quantile %g; choose one above 0 and below 1", b.Name, p.Quantile)
+		return p, fmt.Errorf("bench: %s: quantile %g is not between 0 and 1", b.Name, p.Quantile)
 	}
 	if p.Time < 0 || p.Window < 0 {
-		return p, fmt.Errorf("bench: %s: neither time (%v) nor window (%d) can be negative", b.Name, p.Time, p.Window)
+		return p, fmt.Errorf("bench: %s: negative time (%v) or window (%d)", b.Name, p.Time, p.Window)
 	}
 	return p, nil
 }
 
-// window is how many messages are in flight: fewer of long ones, as 16 MB are enough for
-// any road.
+// window returns the number of messages in flight: fewer of long ones, since 16 MB are
+// enough for any path.
 func (p *VerbsParams) window(size int) int {
 	return cmp.Or(p.Window, max(4, min(64, 16<<20/max(size, 1))))
 }
 
-// Lead measures, and tells each row when its rounds are over. The other end of the
-// session must Follow.
+// Lead measures, and calls emit for each row when its rounds are over. The other end of
+// the session must Follow.
 func (b Verbs) Lead(s *VerbsSession, p VerbsParams, emit func(VerbsRow)) error {
 	p, err := p.fill(&b)
 	if err != nil {
 		return err
 	}
-	missing := map[string]string{} // why a device is left out from now on
+	missing := map[string]string{} // why a device is left out
 	for _, connections := range p.Connections {
 		for _, size := range p.Sizes {
 			rows := newRows(&p, connections, size)
-			// What a device cannot do in this row it may do in another.
+			// An operation that is unsupported in this row may be supported in another.
 			refused := map[string]string{}
 			for round := range p.Rounds {
 				for i := range p.Devices {
@@ -210,7 +210,7 @@ func (b Verbs) Lead(s *VerbsSession, p VerbsParams, emit func(VerbsRow)) error {
 					if missing[name] != "" || refused[name] != "" {
 						continue
 					}
-					got, err := s.measure(&b, &verbsTurn{
+					got, err := s.measure(&b, &verbsTrial{
 						Bench: b.Name, Device: name, Size: size, Connections: connections,
 						Window: p.window(size), Time: p.Time, Peers: p.Peers, Quantile: p.Quantile,
 					})

@@ -2,10 +2,9 @@
 
 package bench
 
-// The references of verbs benchmarks: TCP and UDP sockets that do not block, written and
-// read by system calls without anything between, not even the Go scheduler. Addresses
-// are in the kernel's form from the beginning. It is as fast as a Go program can be over
-// these sockets; a device cannot be faster unless it makes fewer calls.
+// The references of verbs benchmarks: non-blocking TCP and UDP sockets, used by raw system
+// calls without the Go scheduler. Addresses are kept in the kernel's form. No Go program
+// can be faster over these sockets unless it makes fewer calls.
 
 import (
 	"encoding/binary"
@@ -22,38 +21,38 @@ import (
 type bareWire struct {
 	udp   bool
 	side  int
-	watch *patience
+	watch *waiter
 
 	listener int // TCP, of the leader
 	fds      []int
-	to       [][]byte // UDP: where to, as the kernel has it
+	to       [][]byte // UDP: destination as a sockaddr
 	ip       netip.Addr
 
 	inSize int
 	in     []byte
-	got    []int // bytes that have come on a connection and were not taken
+	got    []int // bytes received on a connection and not consumed
 }
 
 const (
 	bareReadBuffer   = 1 << 20
-	bareSocketBuffer = 4 << 20 // UDP: what rdma/dgram asks for, too
+	bareSocketBuffer = 4 << 20 // UDP: as in rdma/dgram
 	longestDatagram  = 65507
 	bareSetupSeconds = 30
 )
 
-// openBare makes the sockets. Those of TCP are connected by the follower.
-func openBare(s *VerbsSession, t *verbsTurn, outSize, inSize int) (wire, error) {
+// openBare opens the sockets. The follower connects those of TCP.
+func openBare(s *VerbsSession, t *verbsTrial, outSize, inSize int) (wire, error) {
 	ip, err := netip.ParseAddr(s.at.Address)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no IP address: %w", s.at.Address, err)
 	}
-	w := &bareWire{udp: t.Device == BareUDP, side: s.at.Side, watch: &s.patience, listener: -1, ip: ip,
+	w := &bareWire{udp: t.Device == BareUDP, side: s.at.Side, watch: &s.waiter, listener: -1, ip: ip,
 		inSize: inSize, in: make([]byte, max(bareReadBuffer, inSize)), got: make([]int, t.Connections)}
 	switch {
 	case t.Bench == "verbs-registration" || t.Bench == "verbs-progress" || t.Bench == "verbs-memory":
-		return nil, fmt.Errorf("%w: a bare socket has nothing to measure there", rdma.ErrUnsupported)
+		return nil, fmt.Errorf("%w: a bare socket does not have that", rdma.ErrUnsupported)
 	case w.udp && max(outSize, inSize) > longestDatagram:
-		return nil, fmt.Errorf("%w: a datagram has no more than %d bytes", rdma.ErrUnsupported, longestDatagram)
+		return nil, fmt.Errorf("%w: a datagram has at most %d bytes", rdma.ErrUnsupported, longestDatagram)
 	case w.udp:
 		err = w.openUDP(t.Connections)
 	case w.side == 0:
@@ -130,7 +129,7 @@ func (w *bareWire) connect(theirs *card) error {
 		}
 		return nil
 	}
-	for range len(w.got) { // in the same order at both ends: a connection is made before the next
+	for range len(w.got) { // in the same order at both ends
 		fd, err := w.next(theirs)
 		if err != nil {
 			return fmt.Errorf("connect a bare TCP socket: %w", err)
@@ -146,7 +145,7 @@ func (w *bareWire) connect(theirs *card) error {
 	return nil
 }
 
-// next is one more connection. The kernel gives up after a while.
+// next makes one more connection. The kernel bounds the time.
 func (w *bareWire) next(theirs *card) (int, error) {
 	limit := unix.Timeval{Sec: bareSetupSeconds}
 	if w.side == 0 {
@@ -190,8 +189,8 @@ func (w *bareWire) way(int) string {
 
 func (w *bareWire) lossy() bool { return w.udp }
 
-// send writes a message. When the socket is full it reads, since the other side may be
-// waiting for that.
+// send writes a message. When the socket is full it reads, because the other side may be
+// blocked until it does.
 func (w *bareWire) send(k int, b []byte) error {
 	var to unsafe.Pointer
 	var length uintptr
@@ -206,7 +205,7 @@ func (w *bareWire) send(k int, b []byte) error {
 			b = b[n:]
 			continue
 		case unix.EAGAIN, unix.EINTR, unix.ENOBUFS:
-		case unix.ECONNREFUSED: // an earlier datagram found nobody
+		case unix.ECONNREFUSED: // for an earlier datagram
 		default:
 			return fmt.Errorf("write to a bare socket: %w", errno)
 		}
@@ -223,7 +222,7 @@ func (w *bareWire) send(k int, b []byte) error {
 	return nil
 }
 
-// read takes in what there is, once.
+// read receives once.
 func (w *bareWire) read(k int) error {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(w.fds[k]), uintptr(unsafe.Pointer(unsafe.SliceData(w.in))), uintptr(len(w.in)), unix.MSG_DONTWAIT, 0, 0)
 	switch {
@@ -278,8 +277,7 @@ func addressOf(a unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// rawAddress is what sendto wants: the family in the order of the machine, the rest
-// big-endian.
+// rawAddress returns a sockaddr: the family in native byte order, the rest big-endian.
 func rawAddress(a netip.AddrPort) []byte {
 	if a.Addr().Is4() {
 		b := binary.NativeEndian.AppendUint16(nil, unix.AF_INET)
@@ -294,15 +292,15 @@ func rawAddress(a netip.AddrPort) []byte {
 	return append(b, make([]byte, unix.SizeofSockaddrInet6-len(b))...)
 }
 
-// socketBuffers is what a socket has in the kernel beside itself: data that came or waits
-// to leave, and memory that is kept for more (SO_MEMINFO).
+// socketBuffers returns the buffer memory of a socket in the kernel: received and unsent data,
+// and memory reserved for more (SO_MEMINFO).
 func socketBuffers(fd int) int {
 	const rmem, wmem, forward, option, backlog, words = 0, 2, 4, 6, 7, 9
 	var info [words]uint32
 	length := uint32(unsafe.Sizeof(info))
 	_, _, errno := unix.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&length)), 0)
 	if errno != 0 {
-		return 0 // one that is not of the network
+		return 0 // not a network socket
 	}
 	return int(info[rmem] + info[wmem] + info[forward] + info[option] + info[backlog])
 }

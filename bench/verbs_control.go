@@ -1,10 +1,10 @@
 package bench
 
-// The control connection between the two processes of a verbs benchmark: JSON, one
-// object a note. The leader announces a turn; both open the device, swap cards with
-// addresses, connect, and swap that they are ready. Then the loops run, and the control
-// connection is silent until the leader says stop and the follower says that it has
-// stopped. A goroutine reads the notes, because the follower spins meanwhile.
+// The control connection between the two processes of a verbs benchmark carries notes,
+// one JSON object each. The leader announces a trial. Both open the device, exchange cards
+// with addresses, connect, and exchange "ready". Then the loops run, and the control
+// connection is idle until the leader sends "stop" and the follower answers "stopped". A
+// goroutine reads the notes, because the follower's loop spins.
 
 import (
 	"cmp"
@@ -27,55 +27,55 @@ type VerbsSession struct {
 	conn   net.Conn
 	out    *json.Encoder
 	notes  chan note
-	halted atomic.Bool // the leader has said stop, or is gone
-	patience
+	halted atomic.Bool // the leader has sent stop or has exited
+	waiter
 }
 
-// verbsTurn is what both ends do at a time.
-type verbsTurn struct {
+// verbsTrial has the parameters of a trial.
+type verbsTrial struct {
 	Bench, Device                    string
 	Size, Connections, Window, Peers int
 	Time                             time.Duration
-	Quantile                         float64 // 0: none was asked for
+	Quantile                         float64 // 0: default
 	Key                              []byte
 }
 
-// quantile is which of many times counts.
-func (t *verbsTurn) quantile() float64 { return cmp.Or(t.Quantile, 0.5) }
+// quantile selects the time that counts.
+func (t *verbsTrial) quantile() float64 { return cmp.Or(t.Quantile, 0.5) }
 
-// note is what is said over the control connection.
+// note is a message of the control connection.
 type note struct {
-	Kind   string     // turn, card, ready, step, stepped, stop, stopped, end
-	Turn   *verbsTurn `json:",omitempty"`
-	Card   *card      `json:",omitempty"`
-	Report []float64  `json:",omitempty"`
-	Err    string     `json:",omitempty"`
-	// Without says that Err is the lack of an ability, not a failure; Never that it is
-	// lacking whatever the size.
+	Kind   string      // turn, card, ready, step, stepped, stop, stopped, end
+	Trial  *verbsTrial `json:"Turn,omitempty"`
+	Card   *card       `json:",omitempty"`
+	Report []float64   `json:",omitempty"`
+	Err    string      `json:",omitempty"`
+	// Without marks Err as an unsupported operation, not a failure; Never marks it as
+	// unsupported for every size.
 	Without, Never bool `json:",omitempty"`
 }
 
-// card is how the other side is reached.
+// card is the address of a side.
 type card struct {
 	Addrs []rdma.Addr
-	MR    rdma.MR // memory that the other side may reach
+	MR    rdma.MR // memory that the peer may access
 }
 
 var (
 	errHalted = errors.New("the other process has stopped")
-	// errNotOpened says that a device cannot be had at all.
+	// errNotOpened: the device is not available at all.
 	errNotOpened = fmt.Errorf("%w: it cannot be opened", rdma.ErrUnsupported)
 )
 
-// notePatience is how long to wait for a note. It covers the turn of the other side on a
-// machine that has much else to do.
-const notePatience = 60 * time.Second
+// noteTimeout bounds the wait for a note. It covers the trial of the other side on a busy
+// machine.
+const noteTimeout = 60 * time.Second
 
-// NewVerbsSession is one end of a connection over which the two processes agree. Both
-// ends must be given the same devices by open.
+// NewVerbsSession returns one end of a control connection. open must provide the same
+// devices at both ends.
 func NewVerbsSession(conn net.Conn, at VerbsEndpoint, open OpenVerbs) *VerbsSession {
 	s := &VerbsSession{at: at, open: open, conn: conn, out: json.NewEncoder(conn), notes: make(chan note, 4)}
-	s.patience.halted = &s.halted
+	s.waiter.halted = &s.halted
 	go s.read()
 	return s
 }
@@ -89,30 +89,30 @@ func (s *VerbsSession) read() {
 			return
 		}
 		if n.Kind == "stop" || n.Kind == "step" {
-			s.halted.Store(true) // whatever loop the follower is in ends
+			s.halted.Store(true) // ends the loop of the follower
 		}
 		s.notes <- n
 	}
 }
 
-func (s *VerbsSession) tell(n note) error {
+func (s *VerbsSession) notify(n note) error {
 	if err := s.out.Encode(n); err != nil {
-		return fmt.Errorf("tell %q to the other process: %w", n.Kind, err)
+		return fmt.Errorf("send %q to the other process: %w", n.Kind, err)
 	}
 	return nil
 }
 
-// hear waits for a note of a kind. An error in it is the error here.
-func (s *VerbsSession) hear(kind string) (note, error) {
-	timer := time.NewTimer(notePatience)
+// receive waits for a note of a kind. It returns the error that the note carries.
+func (s *VerbsSession) receive(kind string) (note, error) {
+	timer := time.NewTimer(noteTimeout)
 	defer timer.Stop()
 	select {
 	case n, ok := <-s.notes:
 		switch {
 		case !ok:
-			return n, fmt.Errorf("wait for %q: %w; what it printed tells why", kind, errHalted)
+			return n, fmt.Errorf("wait for %q: %w; see its output for the reason", kind, errHalted)
 		case n.Kind != kind:
-			return n, fmt.Errorf("wait for %q: the other process says %q %s", kind, n.Kind, n.Err)
+			return n, fmt.Errorf("wait for %q: the other process sent %q %s", kind, n.Kind, n.Err)
 		case n.Never:
 			return n, fmt.Errorf("%w there: %s", errNotOpened, n.Err)
 		case n.Without:
@@ -122,116 +122,116 @@ func (s *VerbsSession) hear(kind string) (note, error) {
 		}
 		return n, nil
 	case <-timer.C:
-		return note{}, fmt.Errorf("the other process has not said %q for %v; see whether it still runs", kind, notePatience)
+		return note{}, fmt.Errorf("the other process has not sent %q for %v; check that it still runs", kind, noteTimeout)
 	}
 }
 
-// swap tells a note, with an error if there is one, and hears one of the same kind. The
-// own error counts first.
+// swap sends a note, with an error if there is one, and receives one of the same kind. The
+// local error takes precedence.
 func (s *VerbsSession) swap(mine note, err error) (note, error) {
 	if err != nil {
 		mine.Err, mine.Without, mine.Never = err.Error(), errors.Is(err, rdma.ErrUnsupported), errors.Is(err, errNotOpened)
 	}
-	if failed := s.tell(mine); failed != nil {
+	if failed := s.notify(mine); failed != nil {
 		return note{}, errors.Join(err, failed)
 	}
-	theirs, heard := s.hear(mine.Kind)
+	theirs, received := s.receive(mine.Kind)
 	if err != nil {
 		return theirs, err
 	}
-	return theirs, heard
+	return theirs, received
 }
 
-// measure is one turn of the leader.
-func (s *VerbsSession) measure(b *Verbs, t *verbsTurn) ([]figure, error) {
+// measure is the leader's part of a trial.
+func (s *VerbsSession) measure(b *Verbs, t *verbsTrial) ([]figure, error) {
 	t.Key = make([]byte, 32)
 	if _, err := rand.Read(t.Key); err != nil {
 		return nil, err
 	}
-	if err := s.tell(note{Kind: "turn", Turn: t}); err != nil {
+	if err := s.notify(note{Kind: "turn", Trial: t}); err != nil {
 		return nil, err
 	}
 	var got []figure
-	err := s.turn(b, t, func(w wire) (err error) {
+	err := s.trial(b, t, func(w wire) (err error) {
 		got, err = b.lead(s, w, t)
-		if told := s.tell(note{Kind: "stop"}); told != nil {
-			return errors.Join(err, told)
+		if failed := s.notify(note{Kind: "stop"}); failed != nil {
+			return errors.Join(err, failed)
 		}
-		_, heard := s.hear("stopped")
+		_, received := s.receive("stopped")
 		if err != nil {
-			if heard != nil && !errors.Is(err, rdma.ErrUnsupported) {
-				err = fmt.Errorf("%w; %w", err, heard)
+			if received != nil && !errors.Is(err, rdma.ErrUnsupported) {
+				err = fmt.Errorf("%w; %w", err, received)
 			}
 			return err
 		}
-		return heard
+		return received
 	})
 	return got, err
 }
 
-// step lets the follower leave its loop and go on to the next part of the turn, with
-// some numbers. It hears what the follower has to report.
+// step makes the follower leave its loop and go on to the next part of the trial, with
+// some numbers. It returns the report of the follower.
 func (s *VerbsSession) step(numbers ...float64) ([]float64, error) {
-	if err := s.tell(note{Kind: "step", Report: numbers}); err != nil {
+	if err := s.notify(note{Kind: "step", Report: numbers}); err != nil {
 		return nil, err
 	}
-	n, err := s.hear("stepped")
+	n, err := s.receive("stepped")
 	return n.Report, err
 }
 
-// stepped is the follower's part of it.
+// stepped is the follower's part of step.
 func (s *VerbsSession) stepped(report ...float64) ([]float64, error) {
 	n := <-s.notes
 	switch n.Kind {
 	case "step":
 		s.halted.Store(false)
-		return n.Report, s.tell(note{Kind: "stepped", Report: report})
-	case "stop": // the leader has ended the turn: Follow is to hear it
+		return n.Report, s.notify(note{Kind: "stepped", Report: report})
+	case "stop": // the leader has ended the trial: Follow handles it
 		s.notes <- n
 	}
 	return nil, errHalted
 }
 
-// end lets the follower go.
-func (s *VerbsSession) end() error { return s.tell(note{Kind: "end"}) }
+// end ends the follower.
+func (s *VerbsSession) end() error { return s.notify(note{Kind: "end"}) }
 
-// Follow does the other half until the leader ends it.
+// Follow does the follower's half of all trials until the leader ends it.
 func (s *VerbsSession) Follow() error {
 	for {
 		n, ok := <-s.notes
 		if !ok || n.Kind == "end" {
-			return nil // a leader that is gone says itself why
+			return nil // a leader that failed reports the reason itself
 		}
-		if n.Kind != "turn" || n.Turn == nil {
-			return fmt.Errorf("bench: the other process says %q where a turn begins; are both of one version?", n.Kind)
+		if n.Kind != "turn" || n.Trial == nil {
+			return fmt.Errorf("bench: the other process sent %q at the beginning of a trial; are both of the same version?", n.Kind)
 		}
-		b, err := FindVerbs(n.Turn.Bench)
+		b, err := FindVerbs(n.Trial.Bench)
 		if err != nil {
 			return err
 		}
-		err = s.turn(&b, n.Turn, func(w wire) error {
-			err := b.follow(s, w, n.Turn)
+		err = s.trial(&b, n.Trial, func(w wire) error {
+			err := b.follow(s, w, n.Trial)
 			if errors.Is(err, errHalted) {
 				err = nil
 			}
-			if _, heard := s.hear("stop"); heard != nil {
-				return heard
+			if _, received := s.receive("stop"); received != nil {
+				return received
 			}
 			s.halted.Store(false)
 			stopped := note{Kind: "stopped"}
 			if err != nil {
 				stopped.Err, stopped.Without = err.Error(), errors.Is(err, rdma.ErrUnsupported)
 			}
-			return s.tell(stopped)
+			return s.notify(stopped)
 		})
 		if err != nil && !errors.Is(err, rdma.ErrUnsupported) {
-			return fmt.Errorf("bench: %s over %s, %d bytes: %w", b.Name, n.Turn.Device, n.Turn.Size, err)
+			return fmt.Errorf("bench: %s over %s, %d bytes: %w", b.Name, n.Trial.Device, n.Trial.Size, err)
 		}
 	}
 }
 
-// turn opens the device, connects, runs a loop, and closes.
-func (s *VerbsSession) turn(b *Verbs, t *verbsTurn, loop func(wire) error) error {
+// trial opens the device, connects, runs a loop, and closes.
+func (s *VerbsSession) trial(b *Verbs, t *verbsTrial, loop func(wire) error) error {
 	w, err := s.openWire(b, t)
 	theirs, err := s.swap(note{Kind: "card", Card: cardOf(w)}, err)
 	if err == nil {
@@ -243,7 +243,7 @@ func (s *VerbsSession) turn(b *Verbs, t *verbsTurn, loop func(wire) error) error
 		_, err = s.swap(note{Kind: "ready"}, err)
 	}
 	if err == nil {
-		runtime.GC() // of the turn before, not in this one
+		runtime.GC() // collect the garbage of the previous trial now
 		err = loop(w)
 	}
 	if w != nil {

@@ -1,8 +1,8 @@
 package bench
 
 // A device of package rdma as a wire: one completion queue, one lending receive queue,
-// and a queue pair for each connection. open makes them, connect binds them to those of
-// the peer, progress is what every other call comes down to.
+// and a queue pair for each connection. open creates them, connect connects them to those of
+// the peer, and all other calls use progress.
 
 import (
 	"context"
@@ -18,30 +18,30 @@ type deviceWire struct {
 	dev   rdma.Device
 	kind  rdma.Transport
 	attr  *rdma.Attr
-	watch *patience
+	watch *waiter
 
 	cq    rdma.CQ
 	srq   rdma.SRQ
 	qps   []rdma.QP
 	peers []rdma.PeerID
-	mem   []byte  // what the peer reaches
-	mine  rdma.MR // and its registration
-	local rdma.MR // of the memory that is sent from, where the device wants that
+	mem   []byte  // memory that the peer accesses
+	mine  rdma.MR // registration of mem
+	local rdma.MR // registration of send buffers, if the device requires it
 	sent  []byte
 	there rdma.MR // the peer's memory
 
 	wr    [1]rdma.SendWR
 	comps [32]rdma.Completion
-	have  int // messages that have come and were not taken
-	done  int // Writes and Reads likewise
+	have  int // messages received and not consumed
+	done  int // completed Writes and Reads, likewise
 	first byte
-	// bytes of Write-Records that have come
+	// bytes of received Write-Records
 	bytes int
 }
 
-const connectPatience = 60 * time.Second
+const connectTimeout = 60 * time.Second
 
-func (w *deviceWire) open(t *verbsTurn) (err error) {
+func (w *deviceWire) open(t *verbsTrial) (err error) {
 	if w.attr.Transports&w.kind == 0 {
 		return fmt.Errorf("%w: %s has no queue pairs of that kind", rdma.ErrUnsupported, w.attr.Name)
 	}
@@ -63,13 +63,13 @@ func (w *deviceWire) open(t *verbsTurn) (err error) {
 	return nil
 }
 
-// addPairs makes more queue pairs.
+// addPairs creates more queue pairs.
 func (w *deviceWire) addPairs(n int) error {
 	for range n {
 		k := len(w.qps)
 		qp, err := w.dev.NewQP(rdma.QPConfig{Type: w.kind, SendCQ: w.cq, RecvCQ: w.cq, SRQ: w.srq, Peer: rdma.PeerID(k)})
 		if err != nil && k > 0 {
-			return fmt.Errorf("%w: %s makes no more than %d queue pairs: %w", rdma.ErrUnsupported, w.attr.Name, k, err)
+			return fmt.Errorf("%w: %s creates at most %d queue pairs: %w", rdma.ErrUnsupported, w.attr.Name, k, err)
 		}
 		if err != nil {
 			return fmt.Errorf("make a queue pair of %s: %w", w.attr.Name, err)
@@ -87,14 +87,14 @@ func (w *deviceWire) card() *card {
 	return c
 }
 
-// connect binds what is not bound yet. Where there are more queue pairs at the other end,
-// one of ours talks to several.
+// connect connects new queue pairs. If the other end has more queue pairs, one of ours
+// serves several.
 func (w *deviceWire) connect(theirs *card) error {
 	if len(theirs.Addrs) == 0 || w.kind == rdma.RC && len(theirs.Addrs) != len(w.qps) {
 		return fmt.Errorf("the other process has %d queue pairs for our %d", len(theirs.Addrs), len(w.qps))
 	}
 	w.there = theirs.MR
-	ctx, cancel := context.WithTimeout(context.Background(), connectPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
 	for k := len(w.peers); k < max(len(w.qps), len(theirs.Addrs)); k++ {
 		var id rdma.PeerID
@@ -122,7 +122,7 @@ func (w *deviceWire) way(size int) string {
 	return ""
 }
 
-// writes is how this kind of queue pair reaches the peer's memory.
+// writes returns the operation by which this kind of queue pair writes to the peer's memory.
 func (w *deviceWire) writes() rdma.Op {
 	if w.kind == rdma.UD {
 		return rdma.OpWriteRecord
@@ -142,8 +142,8 @@ func (w *deviceWire) send(k int, b []byte) error {
 	return w.post(k)
 }
 
-// key puts in the key of what is sent, for a device that wants one. The memory is
-// registered when it is first used.
+// key sets the local key of a send buffer, if the device requires one. The memory is
+// registered at its first use.
 func (w *deviceWire) key(b []byte) error {
 	if !w.attr.LocalKeys {
 		return nil
@@ -159,7 +159,7 @@ func (w *deviceWire) key(b []byte) error {
 	return nil
 }
 
-// post offers the work request until the device takes it.
+// post posts the work request, and retries while the device is full.
 func (w *deviceWire) post(k int) error {
 	qp := w.qps[k%len(w.qps)]
 	for {
@@ -168,7 +168,7 @@ func (w *deviceWire) post(k int) error {
 			return nil
 		}
 		if err != nil && err != rdma.ErrAgain && !errors.Is(err, rdma.ErrAgain) {
-			return fmt.Errorf("%s does not take %v of %d bytes: %w", w.attr.Name, w.wr[0].Op, w.wr[0].Body.Len(), err)
+			return fmt.Errorf("%s rejects %v of %d bytes: %w", w.attr.Name, w.wr[0].Op, w.wr[0].Body.Len(), err)
 		}
 		moved, err := w.progress()
 		if err != nil {
@@ -182,13 +182,13 @@ func (w *deviceWire) post(k int) error {
 	}
 }
 
-// progress polls once and counts what has come.
+// progress polls once and counts completions.
 func (w *deviceWire) progress() (bool, error) {
 	n := w.cq.Poll(w.comps[:])
 	for i := range n {
 		c := &w.comps[i]
 		if c.Op == rdma.OpRefused {
-			continue // it is lost, as others are
+			continue // counts as lost
 		}
 		if c.Status != rdma.StatusOK {
 			return true, fmt.Errorf("%s: %v of %d bytes ended with: %w", w.attr.Name, c.Op, c.Len, c.Status.Err())

@@ -19,9 +19,9 @@ import (
 	"github.com/muster-mpi/muster/rdma/shm"
 )
 
-// openTestDevice opens the devices that a process can have two of.
+// openTestDevice opens devices of which a process can have two.
 func openTestDevice() bench.OpenVerbs {
-	hosts := map[string]*shm.Host{} // one for each turn, which is known by its key
+	hosts := map[string]*shm.Host{} // one for each trial, identified by its key
 	mu := make(chan bool, 1)
 	return func(name string, at bench.VerbsEndpoint) (rdma.Device, rdma.Transport, error) {
 		switch name {
@@ -116,7 +116,7 @@ func TestVerbsBenchmarksOverEveryDevice(t *testing.T) {
 	}
 }
 
-// checkSane refuses figures that no machine can have.
+// checkSane rejects implausible figures.
 func checkSane(t *testing.T, row bench.VerbsRow, c bench.VerbsCell) {
 	t.Helper()
 	v := c.Values[0]
@@ -142,14 +142,14 @@ func checkSane(t *testing.T, row bench.VerbsRow, c bench.VerbsCell) {
 	}
 }
 
-func TestADeviceThatIsNotThereIsLeftOut(t *testing.T) {
+func TestUnavailableDeviceIsLeftOut(t *testing.T) {
 	rows, err := lead(t, "verbs-latency", bench.VerbsParams{Devices: []string{"tcp", "none", "rc"}, Sizes: []int{8, 16}, Rounds: 2, Time: time.Millisecond})
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%v %+v", err, rows)
 	}
 	for _, row := range rows {
 		if c := row.Cells[1]; c.Device != "none" || len(c.Values) != 0 || !strings.Contains(c.Missing, "there is no none here") {
-			t.Errorf("what is missing is told as %+v", c)
+			t.Errorf("the missing device is reported as %+v", c)
 		}
 		if c := row.Cells[2]; len(c.Values) != 2 || len(c.Ratios) != 2 {
 			t.Errorf("the others have %+v", c)
@@ -157,24 +157,24 @@ func TestADeviceThatIsNotThereIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestADeviceThatFailsEndsTheBenchmark(t *testing.T) {
+func TestFailedDeviceEndsBenchmark(t *testing.T) {
 	_, err := lead(t, "verbs-latency", bench.VerbsParams{Devices: []string{"tcp", "broken"}, Sizes: []int{8}, Time: time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "verbs-latency over broken, 8 bytes, round 1") || !strings.Contains(err.Error(), "smoke") {
 		t.Errorf("it ends with %v", err)
 	}
 }
 
-func TestVerbsParamsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidVerbsParams(t *testing.T) {
 	for _, c := range []struct {
 		params bench.VerbsParams
 		want   string
 	}{
 		{bench.VerbsParams{Devices: []string{"tcp", "tcp"}}, "tcp is named twice"},
 		{bench.VerbsParams{Against: "elan"}, "cannot compare with elan"},
-		{bench.VerbsParams{Sizes: []int{0}}, "one byte or more"},
+		{bench.VerbsParams{Sizes: []int{0}}, "smallest is one byte"},
 		{bench.VerbsParams{Rounds: -1}, "out of range"},
 		{bench.VerbsParams{Time: -1}, "negative"},
-		{bench.VerbsParams{Quantile: 1}, "no quantile 1"},
+		{bench.VerbsParams{Quantile: 1}, "quantile 1 is not between"},
 	} {
 		if _, err := lead(t, "verbs-latency", c.params); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v gives %v, want %q", c.params, err, c.want)
@@ -185,7 +185,7 @@ func TestVerbsParamsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestRowsAreToldAsTableJSONAndPicture(t *testing.T) {
+func TestRowsAsTableJSONAndPicture(t *testing.T) {
 	b, err := bench.FindVerbs("verbs-latency")
 	if err != nil {
 		t.Fatal(err)

@@ -1,13 +1,13 @@
 package bench
 
-// What a process needs for an idle peer. First one peer is there and everything has been
-// used once; then all the others come, each is exchanged a message with, and the growth
-// is divided by their number. On a transport without connections one queue pair of the
-// leader serves all of them; at the other end each is a queue pair of its own.
+// The memory of a process for an idle peer. First there is one peer, and everything has been
+// used once. Then all others are added, a message is exchanged with each, and the growth is
+// divided by their number. On a transport without connections one queue pair of the
+// leader serves all of them; at the other end each is a separate queue pair.
 //
-// In the kernel a socket is several objects, whose sizes slabinfo tells, and what waits in
-// its buffers, which the socket tells itself. sockstat, which counts buffers of the whole
-// machine, is told beside it.
+// In the kernel a socket consists of several objects, whose sizes are in slabinfo, and of its
+// buffers (SO_MEMINFO). sockstat, which counts buffers of the whole machine, is a
+// second figure.
 
 import (
 	"bufio"
@@ -21,10 +21,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// settleTime is how long late acknowledgements may take.
+// settleTime is the time allowed for late acknowledgements.
 const settleTime = 300 * time.Millisecond
 
-func leadMemory(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadMemory(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	d, ok := w.(*deviceWire)
 	if !ok || w.lossy() {
 		return nil, fmt.Errorf("%w: it has no peers", rdma.ErrUnsupported)
@@ -62,7 +62,7 @@ func leadMemory(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	}, nil
 }
 
-func followMemory(s *VerbsSession, w wire, t *verbsTurn) error {
+func followMemory(s *VerbsSession, w wire, t *verbsTrial) error {
 	d, ok := w.(*deviceWire)
 	if !ok || w.lossy() {
 		return fmt.Errorf("%w: it has no peers", rdma.ErrUnsupported)
@@ -85,7 +85,7 @@ func followMemory(s *VerbsSession, w wire, t *verbsTurn) error {
 	return pollUntilHalted(s, w)
 }
 
-// growPeers makes more queue pairs and lets both ends know them.
+// growPeers creates more queue pairs and exchanges their addresses.
 func growPeers(s *VerbsSession, d *deviceWire, more int) error {
 	err := d.addPairs(more)
 	theirs, err := s.swap(note{Kind: "card", Card: d.card()}, err)
@@ -96,8 +96,8 @@ func growPeers(s *VerbsSession, d *deviceWire, more int) error {
 	return err
 }
 
-// greetPeers exchanges a message with each of n peers, from the first on, and waits until
-// all is quiet.
+// greetPeers exchanges a message with each of n peers, beginning with first, and waits for
+// late acknowledgements.
 func greetPeers(s *VerbsSession, w wire, first, n int) error {
 	out := buffer(1)
 	for k := range n {
@@ -129,11 +129,11 @@ func answerPeers(s *VerbsSession, w wire, first, n int) error {
 	return nil
 }
 
-// weight is of this process, in bytes.
+// weight is the memory of this process, in bytes.
 type weight struct {
 	user, kernel, sockstat float64
 	sockets                int
-	how                    string // where the kernel's figure is from
+	how                    string // source of the kernel's figure
 }
 
 func weigh(d *deviceWire) (w weight, err error) {
@@ -161,8 +161,8 @@ func weigh(d *deviceWire) (w weight, err error) {
 	return w, err
 }
 
-// ownSockets counts the sockets of this process, those that an epoll watches, and the
-// bytes in their buffers.
+// ownSockets counts the sockets of this process, those in an epoll set, and the bytes in
+// their buffers.
 func ownSockets() (sockets, watched, buffers int, err error) {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -171,7 +171,7 @@ func ownSockets() (sockets, watched, buffers int, err error) {
 	for _, entry := range list {
 		name, err := os.Readlink("/proc/self/fd/" + entry.Name())
 		if err != nil {
-			continue // the folder itself, closed by now
+			continue // the directory itself, closed by now
 		}
 		switch {
 		case strings.HasPrefix(name, "socket:"):
@@ -192,8 +192,8 @@ func ownSockets() (sockets, watched, buffers int, err error) {
 	return sockets, watched, buffers, nil
 }
 
-// kernelObjects are the bytes of what the kernel makes for a socket, and for watching
-// one. Not ok: it does not tell.
+// kernelObjects returns the bytes of the kernel objects of a socket, and of an epoll entry.
+// ok is false if slabinfo cannot be read.
 func kernelObjects(protocol string) (socket, watch int, ok bool) {
 	text, err := os.ReadFile("/proc/slabinfo")
 	if err != nil {
@@ -218,7 +218,7 @@ func kernelObjects(protocol string) (socket, watch int, ok bool) {
 	return socket, watch, socket > 0
 }
 
-// sockstat is what the buffers of all sockets of a protocol have, in bytes.
+// sockstat returns the buffer memory of all sockets of a protocol, in bytes.
 func sockstat(protocol string) (float64, error) {
 	f, err := os.Open("/proc/net/sockstat")
 	if err != nil {
@@ -237,5 +237,5 @@ func sockstat(protocol string) (float64, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("/proc/net/sockstat tells no memory of %s", protocol)
+	return 0, fmt.Errorf("/proc/net/sockstat has no memory of %s", protocol)
 }

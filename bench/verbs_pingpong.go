@@ -12,7 +12,7 @@ import (
 )
 
 // leadPingPong measures half round trips.
-func leadPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadPingPong(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	if !inOnePiece(w, t.Size) {
 		return nil, fmt.Errorf("%w: a message of %d bytes is too long", rdma.ErrUnsupported, t.Size)
 	}
@@ -23,9 +23,10 @@ func leadPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	return []figure{{"latency", "us", us, w.way(t.Size)}}, err
 }
 
-// pingPongs sends one message on every connection in turn and takes one from each, and
-// again. The result is half of the time divided by the number of connections, in µs.
-func pingPongs(s *VerbsSession, w wire, t *verbsTurn) (float64, error) {
+// pingPongs repeatedly sends one message on every connection, one after the other, and
+// receives one from each. The result is half of the time divided by the number of
+// connections, in µs.
+func pingPongs(s *VerbsSession, w wire, t *verbsTrial) (float64, error) {
 	out := buffer(t.Size)
 	return inBatches(t, t.Time, func(rounds int) error {
 		for range rounds {
@@ -44,11 +45,10 @@ func pingPongs(s *VerbsSession, w wire, t *verbsTurn) (float64, error) {
 	}, 2*t.Connections)
 }
 
-// inBatches runs rounds for a while, first without the clock, and gives the median time
-// of a batch, or that of another quantile, for each operation in µs; a round has so many.
-// A batch lasts about a thousandth of the time, so that one in which the machine did
-// something else does not count.
-func inBatches(t *verbsTurn, d time.Duration, run func(rounds int) error, operations int) (float64, error) {
+// inBatches runs rounds for a while, after a warm-up, and returns the median time of a batch,
+// or another quantile, per operation in µs; a round has that many operations. A batch lasts
+// about a thousandth of the time, so that batches disturbed by other load do not count.
+func inBatches(t *verbsTrial, d time.Duration, run func(rounds int) error, operations int) (float64, error) {
 	rounds, least := 1, d
 	for begin, last := time.Now(), time.Duration(0); ; {
 		if err := run(rounds); err != nil {
@@ -73,7 +73,7 @@ func inBatches(t *verbsTurn, d time.Duration, run func(rounds int) error, operat
 	return quantile(times, t.quantile()), nil
 }
 
-// quantile is the value below which that share of the values is.
+// quantile returns the value below which that share of the values is.
 func quantile(values []float64, share float64) float64 {
 	if share == 0.5 {
 		return median(values)
@@ -83,7 +83,7 @@ func quantile(values []float64, share float64) float64 {
 }
 
 // followPingPong answers, in the order of the connections.
-func followPingPong(s *VerbsSession, w wire, t *verbsTurn) error {
+func followPingPong(s *VerbsSession, w wire, t *verbsTrial) error {
 	out := buffer(t.Size)
 	for {
 		for k := range t.Connections {
@@ -100,14 +100,14 @@ func followPingPong(s *VerbsSession, w wire, t *verbsTurn) error {
 	}
 }
 
-// resendAfter is when a datagram, or its answer, is taken for lost.
+// resendAfter is the time after which a datagram or its answer counts as lost.
 const resendAfter = 100 * time.Millisecond
 
-// leadLossyPingPong sends a message again if no answer comes. The first byte reports which
-// message an answer is for.
-func leadLossyPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+// leadLossyPingPong sends a message again if no answer arrives. The first byte identifies
+// the message that an answer belongs to.
+func leadLossyPingPong(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	if t.Connections > 1 {
-		return nil, fmt.Errorf("%w: many connections are measured where nothing is lost", rdma.ErrUnsupported)
+		return nil, fmt.Errorf("%w: many connections need a reliable transport", rdma.ErrUnsupported)
 	}
 	out := buffer(t.Size)
 	var sent, lost int
@@ -130,14 +130,14 @@ func leadLossyPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) 
 	return got, err
 }
 
-// askLossy sends a message until its answer has come, and reports how often it was sent
-// again.
+// askLossy sends a message until its answer arrives, and returns the number of
+// retransmissions.
 func askLossy(s *VerbsSession, w wire, out []byte) (again int, err error) {
 	for ; ; again++ {
 		if err := w.send(0, out); err != nil {
 			return again, err
 		}
-		var since time.Time // when the wait began to be long
+		var since time.Time // begin of a long wait
 		for spins := 1; ; spins++ {
 			n, err := w.take(0, 1)
 			if err != nil {
@@ -163,9 +163,9 @@ func askLossy(s *VerbsSession, w wire, out []byte) (again int, err error) {
 }
 
 // leadConnections: T1 3.4.1 and T2 5.4, first the latency, then the throughput.
-func leadConnections(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadConnections(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	if !inOnePiece(w, t.Size) || w.lossy() {
-		return nil, fmt.Errorf("%w: many connections are measured with messages that are not lost", rdma.ErrUnsupported)
+		return nil, fmt.Errorf("%w: many connections need a reliable transport", rdma.ErrUnsupported)
 	}
 	us, err := pingPongs(s, w, t)
 	if err != nil {
@@ -178,8 +178,8 @@ func leadConnections(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	return []figure{{"latency", "us", us, w.way(t.Size)}, {"throughput", "MB/s", rate, w.way(t.Size)}}, err
 }
 
-// followConnections answers until the next step, then it sends windows itself.
-func followConnections(s *VerbsSession, w wire, t *verbsTurn) error {
+// followConnections answers until the next step, then sends windows itself.
+func followConnections(s *VerbsSession, w wire, t *verbsTrial) error {
 	if err := followPingPong(s, w, t); !errors.Is(err, errHalted) {
 		return err
 	}

@@ -1,9 +1,9 @@
 package bench
 
 // An RDMA Write into a peer that computes (P2 7, T1 3.6.2): whether it arrives although
-// nobody there calls the library. For each Write the leader tells a delay and a mark; the
-// follower computes for that long and then looks for the mark in its memory, before it
-// makes any call. It reports with the next step, whose delay is 0.
+// the peer makes no call. For each Write the leader sends a delay and a mark; the follower
+// computes for that long and then looks for the mark in its memory, before it makes any
+// call. It reports with the next step, whose delay is 0.
 
 import (
 	"fmt"
@@ -15,16 +15,16 @@ import (
 
 const (
 	progressDelay = 5                    // times as long as the transfer
-	progressSlack = 3 * time.Millisecond // until the leader knows that the follower has begun
+	progressSlack = 3 * time.Millisecond // until the leader learns that the follower has begun
 	progressPage  = 4 << 10
 
-	progressPatience = 10 * time.Second
+	progressTimeout = 10 * time.Second
 )
 
-func leadProgress(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadProgress(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	r, ok := w.(remoteWire)
 	if !ok || r.lossy() || !r.device().Attr().Ops.Has(rdma.OpWrite) {
-		return nil, fmt.Errorf("%w: there is no write", rdma.ErrUnsupported)
+		return nil, fmt.Errorf("%w: RDMA Write", rdma.ErrUnsupported)
 	}
 	out := buffer(t.Size)
 	polled, err := inBatches(t, t.Time/5, func(rounds int) error { return remoteOps(s, w, rdma.OpWrite, out, rounds, 1) }, 1)
@@ -34,15 +34,15 @@ func leadProgress(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	delay := progressDelay*polled + micros(progressSlack)
 	var shares, times []float64
 	complete, counts := 0, false
-	// A busy machine may let the leader sleep until the follower has almost computed
-	// enough. Such a Write tells nothing; but it must not go on for ever.
-	for begin, i := time.Now(), 0; time.Since(begin) < t.Time || len(shares) < 3 && time.Since(begin) < progressPatience; i++ {
+	// On a busy machine the leader may not run until the follower has almost finished
+	// computing. Such a Write does not count, but the number of retries is bounded.
+	for begin, i := time.Now(), 0; time.Since(begin) < t.Time || len(shares) < 3 && time.Since(begin) < progressTimeout; i++ {
 		mark := byte(1 + i%250)
 		for k := range pages(out) {
 			first, last := page(out, k)
 			*first, *last = mark, mark
 		}
-		report, err := s.step(0, 0) // what the last Write came to
+		report, err := s.step(0, 0) // result of the last Write
 		if err != nil {
 			return nil, err
 		}
@@ -79,17 +79,17 @@ func leadProgress(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 
 func pages(mem []byte) int { return (len(mem) + progressPage - 1) / progressPage }
 
-// page is the first and the last byte of a page of a message.
+// page returns the first and the last byte of a page of a message.
 func page(mem []byte, k int) (first, last *byte) {
 	return &mem[k*progressPage], &mem[min((k+1)*progressPage, len(mem))-1]
 }
 
-func followProgress(s *VerbsSession, w wire, t *verbsTurn) error {
+func followProgress(s *VerbsSession, w wire, t *verbsTrial) error {
 	r, ok := w.(remoteWire)
 	if !ok {
-		return fmt.Errorf("%w: there is no write", rdma.ErrUnsupported)
+		return fmt.Errorf("%w: RDMA Write", rdma.ErrUnsupported)
 	}
-	// The device's own thread needs a place beside the computation.
+	// The device's own thread needs a processor beside the computation.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
 	computation := newWork()
 	var report []float64
@@ -97,23 +97,23 @@ func followProgress(s *VerbsSession, w wire, t *verbsTurn) error {
 		if err := pollUntilHalted(s, w); err != errHalted {
 			return err
 		}
-		told, err := s.stepped(report...)
+		numbers, err := s.stepped(report...)
 		if err != nil {
 			return err
 		}
-		if len(told) != 2 {
-			return fmt.Errorf("the other process has told %d numbers where a delay and a mark belong; are both of one version?", len(told))
+		if len(numbers) != 2 {
+			return fmt.Errorf("the other process sent %d numbers instead of a delay and a mark; are both of the same version?", len(numbers))
 		}
-		if told[0] == 0 {
+		if numbers[0] == 0 {
 			continue
 		}
-		computation.run(computation.turns(told[0]))
-		report = arrived(r.memory(), byte(told[1]))
+		computation.run(computation.iterations(numbers[0]))
+		report = arrived(r.memory(), byte(numbers[1]))
 	}
 }
 
-// arrived is the share of pages that have come, and 1 if it is all of them. It looks at
-// memory that is being written, and means to: the race detector need not tell.
+// arrived returns the share of pages that have arrived, and 1 if all have. It reads memory
+// that is being written; the race is intended.
 //
 //go:norace
 func arrived(mem []byte, mark byte) []float64 {

@@ -1,7 +1,7 @@
 package bench
 
-// What it costs to register memory with a device. The leader measures; the follower is
-// there because some devices register only with a queue pair.
+// The cost of registering memory with a device. The leader measures; the follower exists
+// because some devices register only with a queue pair.
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-func leadRegistration(_ *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadRegistration(_ *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	r, ok := w.(remoteWire)
 	if !ok || r.lossy() {
-		return nil, fmt.Errorf("%w: it registers no memory", rdma.ErrUnsupported)
+		return nil, fmt.Errorf("%w: it has no registration", rdma.ErrUnsupported)
 	}
 	mem := buffer(t.Size)
 	us, err := inBatches(t, t.Time, func(rounds int) error {
@@ -30,5 +30,5 @@ func leadRegistration(_ *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	return []figure{{"registration", "us", us, "register"}}, err
 }
 
-// followNothing waits for the leader's stop, which Follow hears.
-func followNothing(*VerbsSession, wire, *verbsTurn) error { return nil }
+// followNothing does nothing: Follow waits for the leader's stop.
+func followNothing(*VerbsSession, wire, *verbsTrial) error { return nil }

@@ -1,7 +1,7 @@
 package bench
 
-// RDMA Write and Read: the leader does it, the follower only polls. A bare socket is
-// compared by what it takes to do the same with messages.
+// RDMA Write and Read: the leader issues them, the follower only polls. Over a bare
+// socket, messages do the same.
 
 import (
 	"fmt"
@@ -10,16 +10,16 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-func leadRemote(op rdma.Op) func(*VerbsSession, wire, *verbsTurn) ([]figure, error) {
-	return func(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadRemote(op rdma.Op) func(*VerbsSession, wire, *verbsTrial) ([]figure, error) {
+	return func(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 		length, way := t.Size, op.String()
 		if r, ok := w.(remoteWire); !ok {
 			way = w.way(t.Size)
 			if op == rdma.OpRead {
-				length = 1 // what is asked for comes as the answer
+				length = 1 // the answer has the data
 			}
 		} else if !r.device().Attr().Ops.Has(op) || r.lossy() {
-			return nil, fmt.Errorf("%w: there is no %v", rdma.ErrUnsupported, op)
+			return nil, fmt.Errorf("%w: no %v", rdma.ErrUnsupported, op)
 		}
 		if w.lossy() {
 			return nil, fmt.Errorf("%w: answers may be lost", rdma.ErrUnsupported)
@@ -34,7 +34,7 @@ func leadRemote(op rdma.Op) func(*VerbsSession, wire, *verbsTurn) ([]figure, err
 	}
 }
 
-// remoteOps does so many Writes or Reads, at most window of them at once.
+// remoteOps issues count Writes or Reads, at most window of them at once.
 func remoteOps(s *VerbsSession, w wire, op rdma.Op, b []byte, count, window int) error {
 	r, remote := w.(remoteWire)
 	started, finished := 0, 0
@@ -72,8 +72,8 @@ func remoteOps(s *VerbsSession, w wire, op rdma.Op, b []byte, count, window int)
 	return nil
 }
 
-// followRemote polls, and answers where that is what a bare socket must do.
-func followRemote(s *VerbsSession, w wire, t *verbsTurn) error {
+// followRemote polls, and answers messages of a bare socket.
+func followRemote(s *VerbsSession, w wire, t *verbsTrial) error {
 	if _, remote := w.(remoteWire); remote {
 		return pollUntilHalted(s, w)
 	}
@@ -92,13 +92,13 @@ func followRemote(s *VerbsSession, w wire, t *verbsTurn) error {
 	}
 }
 
-// pollUntilHalted is what a process does that is only there to be reached.
+// pollUntilHalted services the device of a passive target.
 func pollUntilHalted(s *VerbsSession, w wire) error {
-	for turns := 1; !s.halted.Load(); turns++ {
+	for polls := 1; !s.halted.Load(); polls++ {
 		if _, err := w.take(0, 1); err != nil {
 			return err
 		}
-		if turns&1023 == 0 {
+		if polls&1023 == 0 {
 			runtime.Gosched()
 		}
 	}

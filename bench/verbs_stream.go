@@ -10,11 +10,12 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// leadStream measures megabytes a second, of 10^6 bytes as in the OSU benchmarks. It sends windows and waits for the answer to each. All of the time counts.
-func leadStream(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+// leadStream measures MB/s, with 10^6 bytes in a megabyte as in the OSU benchmarks. It sends
+// windows and waits for the answer to each. All of the time counts.
+func leadStream(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	way := w.way(t.Size)
 	if way == "" {
-		return nil, fmt.Errorf("%w: a message of %d bytes is too long, and nothing can be written", rdma.ErrUnsupported, t.Size)
+		return nil, fmt.Errorf("%w: a message of %d bytes is too long, and there is no RDMA Write", rdma.ErrUnsupported, t.Size)
 	}
 	if w.lossy() {
 		return leadFlood(s, w, t)
@@ -28,7 +29,7 @@ func leadStream(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	return append([]figure{{"bandwidth", "MB/s", rate, way}}, resent(w)...), err
 }
 
-// resent is the share of datagrams that were sent again, of a device that counts them.
+// resent returns the share of retransmitted datagrams, if the device counts them.
 func resent(w wire) []figure {
 	r, ok := w.(remoteWire)
 	if !ok {
@@ -53,9 +54,9 @@ func resent(w wire) []figure {
 	return []figure{{"resent", "%", 100 * float64(again) / float64(sent), "datagram"}}
 }
 
-// windowsFor runs windows for the time of the turn, after some that do not count. All of
-// the time counts, if it was not asked for a quantile.
-func windowsFor(t *verbsTurn, bytes int, window func() error) (float64, error) {
+// windowsFor runs windows for the time of the trial, after a warm-up. All of the time
+// counts unless a quantile was requested.
+func windowsFor(t *verbsTrial, bytes int, window func() error) (float64, error) {
 	for begin := time.Now(); time.Since(begin) <= t.Time/5; {
 		if err := window(); err != nil {
 			return 0, err
@@ -77,7 +78,7 @@ func windowsFor(t *verbsTurn, bytes int, window func() error) (float64, error) {
 	return float64(len(times)*bytes) / time.Since(begin).Seconds() / 1e6, nil
 }
 
-func sendWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte) error {
+func sendWindow(s *VerbsSession, w wire, t *verbsTrial, out []byte) error {
 	for range t.Window {
 		if err := w.send(0, out); err != nil {
 			return err
@@ -86,9 +87,9 @@ func sendWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte) error {
 	return s.await(w, 0, 1)
 }
 
-// writeWindow writes into the peer's memory. The short message goes when all Writes are
-// complete, because nothing else orders it behind them.
-func writeWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte) error {
+// writeWindow writes into the peer's memory. The short message is sent when all Writes are
+// complete, because nothing else orders it after them.
+func writeWindow(s *VerbsSession, w wire, t *verbsTrial, out []byte) error {
 	if err := remoteOps(s, w, rdma.OpWrite, out, t.Window, t.Window); err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func writeWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte) error {
 }
 
 // followStream answers each window, or counts a flood.
-func followStream(s *VerbsSession, w wire, t *verbsTurn) error {
+func followStream(s *VerbsSession, w wire, t *verbsTrial) error {
 	if w.lossy() {
 		return followFlood(s, w, t)
 	}
@@ -117,9 +118,9 @@ func followStream(s *VerbsSession, w wire, t *verbsTurn) error {
 	}
 }
 
-// leadFlood sends as fast as it can for the time of the turn. What counts is what has
-// come, in the time in which it was sent or came, whichever is longer.
-func leadFlood(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+// leadFlood sends as fast as it can for the time of the trial. The rate is the number of
+// messages received divided by the time of sending or receiving, whichever is longer.
+func leadFlood(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	out := buffer(t.Size)
 	window := func() error {
 		for range t.Window {
@@ -140,7 +141,7 @@ func leadFlood(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 		}
 	}
 	sending := time.Since(begin).Seconds()
-	for end := time.Now().Add(floodEnds); time.Now().Before(end); { // what still waits here leaves
+	for end := time.Now().Add(floodEnds); time.Now().Before(end); { // flush what is queued
 		if _, err := w.take(0, 1); err != nil {
 			return nil, err
 		}
@@ -151,7 +152,7 @@ func leadFlood(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	}
 	came, seconds := report[0], max(report[1], sending)
 	if came == 0 {
-		return nil, fmt.Errorf("of %d messages nothing has come: the road between the processes is broken", sent)
+		return nil, fmt.Errorf("none of %d messages arrived: check the network between the processes", sent)
 	}
 	return []figure{
 		{"bandwidth", "MB/s", came / seconds / 1e6, w.way(t.Size)},
@@ -163,7 +164,7 @@ func leadFlood(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 const floodEnds = 20 * time.Millisecond
 
 // followFlood counts bytes and the time between the first and the last.
-func followFlood(s *VerbsSession, w wire, t *verbsTurn) error {
+func followFlood(s *VerbsSession, w wire, t *verbsTrial) error {
 	var came int
 	var first, last time.Time
 	for {
@@ -190,26 +191,26 @@ func followFlood(s *VerbsSession, w wire, t *verbsTurn) error {
 	return err
 }
 
-func leadBothWays(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadBothWays(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	if !inOnePiece(w, t.Size) || w.lossy() {
-		return nil, fmt.Errorf("%w: both ways are measured with messages that are not lost, and %d bytes are none here", rdma.ErrUnsupported, t.Size)
+		return nil, fmt.Errorf("%w: both ways need reliable messages of %d bytes", rdma.ErrUnsupported, t.Size)
 	}
 	rate, err := bothWays(s, w, t)
 	return []figure{{"bandwidth", "MB/s", rate, w.way(t.Size)}}, err
 }
 
-// bothWays sends windows over all connections in turn while as many messages come.
-func bothWays(s *VerbsSession, w wire, t *verbsTurn) (float64, error) {
+// bothWays sends windows over all connections round-robin while as many messages come.
+func bothWays(s *VerbsSession, w wire, t *verbsTrial) (float64, error) {
 	out, window := buffer(t.Size), bothWindow(t)
 	return windowsFor(t, 2*window*t.Size, func() error { return exchangeWindow(s, w, t, out, window) })
 }
 
 // bothWindow is a number of messages that every connection has the same share of.
-func bothWindow(t *verbsTurn) int {
+func bothWindow(t *verbsTrial) int {
 	return (t.Window + t.Connections - 1) / t.Connections * t.Connections
 }
 
-func exchangeWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte, window int) error {
+func exchangeWindow(s *VerbsSession, w wire, t *verbsTrial, out []byte, window int) error {
 	each := window / t.Connections
 	for i := range window {
 		if err := w.send(i%t.Connections, out); err != nil {
@@ -225,7 +226,7 @@ func exchangeWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte, window in
 }
 
 // followBothWays begins a window when the first message of the leader's has come.
-func followBothWays(s *VerbsSession, w wire, t *verbsTurn) error {
+func followBothWays(s *VerbsSession, w wire, t *verbsTrial) error {
 	out, window := buffer(t.Size), bothWindow(t)
 	each := window / t.Connections
 	for {

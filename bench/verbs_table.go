@@ -1,7 +1,7 @@
 package bench
 
-// What the turns of a verbs benchmark come to: a row for each size and figure, with one
-// value a round for each device, and the ratios of values of the same round. Rows are
+// The result of the trials of a verbs benchmark: a row for each size and figure, with one
+// value per round for each device, and the ratios of values of the same round. Rows are
 // printed as a table or as JSON, or drawn.
 
 import (
@@ -17,17 +17,17 @@ type VerbsRow struct {
 	Connections  int
 	Size         int
 	Metric, Unit string
-	Against      string // whom the ratios are with
+	Against      string // device in the denominator of the ratios
 	Cells        []VerbsCell
 }
 
 // VerbsCell is that figure of one device.
 type VerbsCell struct {
 	Device  string
-	Way     string    // how the bytes travelled
-	Values  []float64 // one a round
-	Ratios  []float64 // to the device that is compared with, in the same round
-	Missing string    // why there are none
+	Way     string    // operation that carried the bytes
+	Values  []float64 // by round
+	Ratios  []float64 // to the device Against, by round
+	Missing string    // why there are no values
 }
 
 // rows collects the rows of one size.
@@ -41,7 +41,7 @@ func newRows(p *VerbsParams, connections, size int) *rows {
 	return &rows{p: p, connections: connections, size: size}
 }
 
-// add notes what a turn of a device has measured.
+// add records what a trial of a device has measured.
 func (r *rows) add(device int, got []figure) {
 	for _, f := range got {
 		c := &r.row(f).Cells[device]
@@ -62,7 +62,7 @@ func (r *rows) row(f figure) *VerbsRow {
 	return &r.list[i]
 }
 
-// leaveOut ends the collecting for a device. A reason means that it has no values.
+// leaveOut removes a device. A reason means that it has no values.
 func (r *rows) leaveOut(device int, reason string) {
 	for i := range r.list {
 		row := &r.list[i]
@@ -82,12 +82,12 @@ func (r *rows) leaveOut(device int, reason string) {
 
 // VerbsPrinter writes rows as text or JSON.
 type VerbsPrinter struct {
-	W     io.Writer
-	JSON  bool
-	B     Verbs
-	Round int // how many rounds there were
-	begun bool
-	told  map[string]bool // reasons for what is missing
+	W        io.Writer
+	JSON     bool
+	B        Verbs
+	Round    int // number of rounds
+	begun    bool
+	reported map[string]bool // reasons that have been printed
 }
 
 // Print writes one row.
@@ -96,13 +96,13 @@ func (p *VerbsPrinter) Print(row VerbsRow) error {
 		return row.writeJSON(p.W)
 	}
 	if !p.begun {
-		p.begun, p.told = true, map[string]bool{}
-		fmt.Fprintf(p.W, "# Muster %s\n# Medians of %d rounds in which the devices take turns; the ratio is the median of the rounds' ratios.\n", p.B.Title, p.Round)
+		p.begun, p.reported = true, map[string]bool{}
+		fmt.Fprintf(p.W, "# Muster %s\n# Medians of %d rounds in which the devices alternate; the ratio is the median of the rounds' ratios.\n", p.B.Title, p.Round)
 		fmt.Fprintf(p.W, "%-10s%-6s%-16s%-13s%12s%12s%12s%9s  %s\n", "# Size", "conns", "Device", "Figure", "Median", "Min", "Max", "/"+row.Against, "Way")
 	}
 	for _, c := range row.Cells {
-		if c.Missing != "" && !p.told[c.Device+c.Missing] {
-			p.told[c.Device+c.Missing] = true
+		if c.Missing != "" && !p.reported[c.Device+c.Missing] {
+			p.reported[c.Device+c.Missing] = true
 			fmt.Fprintf(p.W, "# %s at %d bytes: %s\n", c.Device, row.Size, c.Missing)
 		}
 		if len(c.Values) == 0 {
@@ -125,8 +125,8 @@ func (p *VerbsPrinter) Print(row VerbsRow) error {
 	return nil
 }
 
-// Results are the row as other benchmarks tell theirs: for each device its figure, and
-// beside it the ratio where it is compared.
+// Results returns the row in the form of other benchmarks: for each device its figure and
+// its ratio.
 func (row VerbsRow) Results() []Result {
 	var out []Result
 	for _, c := range row.Cells {
@@ -143,7 +143,7 @@ func (row VerbsRow) Results() []Result {
 	return out
 }
 
-// overRounds is a result as the median of rounds, with their spread.
+// overRounds returns the median of rounds with their range.
 func overRounds(r Result, values []float64) Result {
 	r.Value, r.Min, r.P50, r.P99 = median(values), slices.Min(values), median(values), slices.Max(values)
 	return r

@@ -1,8 +1,7 @@
 package bench
 
-// A wire is what messages of a verbs benchmark go over: a device, or a bare socket to
-// compare it with. Both ends spin; none of the calls waits without being told when to
-// give up.
+// A wire carries the messages of a verbs benchmark: a device, or a bare socket to compare it
+// with. Both ends poll, and every wait is bounded.
 
 import (
 	"errors"
@@ -15,46 +14,46 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The references: sockets that are read and written without anything between.
+// The references: bare sockets.
 const (
 	BareTCP = "tcp"
 	BareUDP = "udp"
 )
 
-// wire carries messages over one or more connections. What one side sends with a message
-// and what it takes has a fixed length for the whole turn.
+// wire carries messages over one or more connections. The lengths of sent and received
+// messages are fixed for the whole trial.
 type wire interface {
 	card() *card
 	connect(*card) error
-	// way is how a message of a size travels, "" if it does not.
+	// way names the operation for messages of a size; "" if there is none.
 	way(size int) string
 	lossy() bool
-	// send hands over a message on connection k. It takes in what comes meanwhile.
+	// send sends a message on connection k. It receives meanwhile.
 	send(k int, b []byte) error
-	// take takes messages that have come, at most so many, and looks for more if there is
-	// none. A wire with a socket for each connection looks at that of k.
+	// take consumes received messages, at most most, and polls if there is none. A wire
+	// with a socket for each connection polls that of k.
 	take(k, most int) (int, error)
-	// stamp is the first byte of the message that came last.
+	// stamp returns the first byte of the last message.
 	stamp() byte
 	close() error
 }
 
-// remoteWire is a wire that reaches the peer's memory.
+// remoteWire is a wire that accesses the peer's memory.
 type remoteWire interface {
 	wire
 	device() rdma.Device
-	// memory is what the peer reaches here.
+	// memory returns the memory that the peer accesses.
 	memory() []byte
-	// placed is how many bytes of Write-Records have come here.
+	// placed returns the number of bytes of received Write-Records.
 	placed() int
-	// start begins a Write or Read of so many bytes.
+	// start begins a Write or Read of len(b) bytes.
 	start(op rdma.Op, b []byte) error
-	// finish takes the completions that have come, at most so many.
+	// finish consumes completions, at most most.
 	finish(most int) (int, error)
 }
 
-// openWire opens what the turn is about.
-func (s *VerbsSession) openWire(b *Verbs, t *verbsTurn) (wire, error) {
+// openWire opens the device of the trial.
+func (s *VerbsSession) openWire(b *Verbs, t *verbsTrial) (wire, error) {
 	out, in := b.ask(t.Size), b.answer(t.Size)
 	if s.at.Side == 1 {
 		out, in = in, out
@@ -71,7 +70,7 @@ func (s *VerbsSession) openWire(b *Verbs, t *verbsTurn) (wire, error) {
 		}
 		return nil, err
 	}
-	w := &deviceWire{dev: dev, kind: kind, attr: dev.Attr(), watch: &s.patience}
+	w := &deviceWire{dev: dev, kind: kind, attr: dev.Attr(), watch: &s.waiter}
 	if err := w.open(t); err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
@@ -84,7 +83,7 @@ func inOnePiece(w wire, size int) bool {
 	return way != "" && !strings.HasPrefix(way, "write")
 }
 
-// buffer is a message to send. It has been written to, so that its pages are there.
+// buffer returns a message to send, whose pages are allocated.
 func buffer(size int) []byte {
 	b := make([]byte, size)
 	for i := range b {
@@ -93,19 +92,19 @@ func buffer(size int) []byte {
 	return b
 }
 
-// patience is for loops that wait: idle says whether to go on.
-type patience struct {
+// waiter bounds polling loops: idle returns an error when a loop must end.
+type waiter struct {
 	halted *atomic.Bool
-	turns  int
-	since  time.Time // of the silence; zero: it has not been looked at the clock
+	polls  int
+	since  time.Time // first poll without progress; zero: the clock was not read yet
 }
 
-// silence is how long nothing may come before a turn has failed.
+// silence is the time without progress after which a trial has failed.
 const silence = 20 * time.Second
 
-// idle is called when nothing has come. It looks at the clock now and then.
-func (p *patience) idle() error {
-	if p.turns++; p.turns&1023 != 0 {
+// idle is called after a poll without progress. It reads the clock now and then.
+func (p *waiter) idle() error {
+	if p.polls++; p.polls&1023 != 0 {
 		return nil
 	}
 	if p.halted.Load() {
@@ -116,20 +115,20 @@ func (p *patience) idle() error {
 	if p.since.IsZero() {
 		p.since = now
 	} else if now.Sub(p.since) > silence {
-		return fmt.Errorf("nothing has come or gone for %v; the message was lost, or the other process does not run", silence)
+		return fmt.Errorf("no progress for %v; the message was lost, or the other process does not run", silence)
 	}
 	return nil
 }
 
-// moved is called when something has come.
-func (p *patience) moved() {
+// moved is called after progress.
+func (p *waiter) moved() {
 	if !p.since.IsZero() {
 		p.since = time.Time{}
 	}
 }
 
-// await takes n messages on connection k.
-func (p *patience) await(w wire, k, n int) error {
+// await receives n messages on connection k.
+func (p *waiter) await(w wire, k, n int) error {
 	for n > 0 {
 		m, err := w.take(k, n)
 		if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/muster-mpi/muster/rdma/shm"
 )
 
-// testSession is an end without another process.
+// testSession returns a session without a peer process.
 func testSession(side int, open OpenVerbs) *VerbsSession {
 	s := &VerbsSession{at: VerbsEndpoint{Address: "127.0.0.1", Side: side}, open: open}
-	s.patience.halted = &s.halted
+	s.waiter.halted = &s.halted
 	return s
 }
 
-// TestWiresAllocateNothing: a measured loop that makes garbage measures the collector, too.
+// A loop that allocates would also measure the garbage collector.
 func TestWiresAllocateNothing(t *testing.T) {
 	host := shm.NewHost()
 	open := func(name string, at VerbsEndpoint) (rdma.Device, rdma.Transport, error) {
@@ -47,7 +47,7 @@ func TestWiresAllocateNothing(t *testing.T) {
 			for side := range 2 {
 				var err error
 				ends[side] = testSession(side, open)
-				if wires[side], err = ends[side].openWire(&b, &verbsTurn{Bench: b.Name, Device: name, Size: 100, Connections: 1}); err != nil {
+				if wires[side], err = ends[side].openWire(&b, &verbsTrial{Bench: b.Name, Device: name, Size: 100, Connections: 1}); err != nil {
 					t.Fatal(err)
 				}
 				defer wires[side].close()
@@ -64,7 +64,7 @@ func TestWiresAllocateNothing(t *testing.T) {
 					if err := wires[side].send(0, out); err != nil {
 						t.Fatal(err)
 					}
-					// Both are polled: nobody else does it for the one that sends.
+					// Poll both ends: nothing else services the sender.
 					for n := 0; n == 0; {
 						if _, err := wires[side].take(0, 0); err != nil {
 							t.Fatal(err)
@@ -91,7 +91,7 @@ func TestWiresAllocateNothing(t *testing.T) {
 	}
 }
 
-// leakyWire answers itself, but loses every third message and delivers one answer twice.
+// leakyWire answers its own messages, but loses every third message and delivers one answer twice.
 type leakyWire struct {
 	wire
 	sent, answers int
@@ -117,7 +117,7 @@ func (w *leakyWire) take(int, int) (int, error) {
 	return 1, nil
 }
 
-func TestALostMessageIsSentAgain(t *testing.T) {
+func TestRetransmission(t *testing.T) {
 	s, w := testSession(0, nil), &leakyWire{}
 	out := buffer(8)
 	lost := 0
@@ -134,12 +134,12 @@ func TestALostMessageIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestSilenceEndsAWait(t *testing.T) {
+func TestWaitTimeout(t *testing.T) {
 	var halted atomic.Bool
-	p := patience{halted: &halted}
+	p := waiter{halted: &halted}
 	p.since = time.Now().Add(-2 * silence)
 	err := p.await(&leakyWire{}, 0, 1)
-	if err == nil || !strings.Contains(err.Error(), "nothing has come or gone for") {
+	if err == nil || !strings.Contains(err.Error(), "no progress for") {
 		t.Errorf("it ends with %v", err)
 	}
 	halted.Store(true)
@@ -148,7 +148,7 @@ func TestSilenceEndsAWait(t *testing.T) {
 	}
 }
 
-func TestAQuantileIsTakenFromTheSortedTimes(t *testing.T) {
+func TestQuantile(t *testing.T) {
 	values := []float64{9, 1, 5, 3, 7}
 	for share, want := range map[float64]float64{0.1: 1, 0.3: 3, 0.5: 5, 0.99: 9} {
 		if got := quantile(values, share); got != want {
@@ -157,7 +157,7 @@ func TestAQuantileIsTakenFromTheSortedTimes(t *testing.T) {
 	}
 }
 
-func TestPagesThatHaveComeAreCounted(t *testing.T) {
+func TestCountArrivedPages(t *testing.T) {
 	mem := make([]byte, 3*progressPage+10)
 	for k, both := range []bool{true, false, true, true} {
 		first, last := page(mem, k)

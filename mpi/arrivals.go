@@ -1,24 +1,24 @@
 package mpi
 
-// When this rank comes to collectives and when it leaves them (T2 6.3.1), for the
-// profile of arrivals. A blocking call goes
+// Records of when this rank arrives at collectives and when it leaves them (T2 6.3.1), for
+// the profile of arrivals. A blocking call is
 //
-//	arrive   which call is it? if it is one to record, note the time and the place
-//	         in the program, in memory that is there
+//	arrive   if the call is to be recorded, store the time and the calling line, in
+//	         preallocated memory
 //	 └ the call
-//	leave    note the time
+//	leave    store the time
 //
-// One that does not wait comes when it is started, and leaves when the caller sees that
-// it is over: when Wait returns, or Test says so. Its request carries the record there
+// A non-blocking call arrives when it is started, and leaves when the caller sees that it is
+// complete: when Wait returns, or Test reports it. Its request carries the record there
 // (requestMore, which is part of the record, so that nothing is allocated for it).
 //
-// Calls are numbered, so that the ranks' records of one call find each other, and so that
-// all thin out the same ones (prof.Kept). A call that is not recorded costs a look at its
+// Calls are numbered, so that the ranks' records of one call can be matched, and so that all
+// ranks thin out the same ones (prof.Kept). A call that is not recorded costs a check of its
 // number. Ranks make the same calls in the same order on a communicator (MPI-4.1 section
-// 6.14), so calls are counted there by kind, those that wait and those that do not apart.
-// A persistent collective counts its own starts, since their order is free here; it is
-// itself told by its number. profile_arrivals.go brings the records together. Calls between
-// two groups are not recorded.
+// 6.14), so calls are counted there by kind, blocking and non-blocking ones separately. A
+// persistent collective counts its own starts, because their order is free; its number
+// identifies it. profile_arrivals.go merges the records. Calls on inter-communicators are
+// not recorded.
 
 import (
 	"runtime"
@@ -30,8 +30,8 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// recorder is what a rank records. Several goroutines may be in collectives, each on
-// a communicator or with a persistent collective of its own.
+// recorder holds the records of a rank. Several goroutines may be in collectives, each with
+// its own communicator or persistent collective.
 type recorder struct {
 	clock *prof.Clock
 
@@ -39,32 +39,32 @@ type recorder struct {
 	comms   map[commID]*commRecorder
 	rooms   []*room // those with records
 	sites   map[callers]string
-	records int // room that was given out
+	records int // allocated
 	lost    int
 	closed  bool
 }
 
-// commID tells communicators apart, the same at all their ranks. A context may come
-// again when a communicator is gone, and groups without common ranks may have the same:
-// with the ranks, it is the same communicator as far as counting calls matters.
+// commID identifies a communicator, equally at all its ranks. A context may be reused after
+// a communicator is freed, and disjoint groups may have the same: together with the ranks,
+// it is the same communicator as far as counting calls is concerned.
 type commID struct {
 	ctx    uint32
 	digest uint64
 }
 
-// room is where records go that one goroutine makes at a time.
+// room is the buffer for records that one goroutine makes at a time.
 type room struct {
 	r      *recorder
 	id     commID
 	size   int // of the communicator
-	each   int // calls that one stands for which was not thinned out
+	each   int // number of calls that a kept record represents
 	chunks [][]arrival
 }
 
 // tally counts calls.
 type tally struct{ n, due uint64 } // so far; the next one to record
 
-// count counts a call: which it is, and whether to record it.
+// count counts a call; it returns its number and whether to record it.
 func (t *tally) count() (n uint64, kept bool) {
 	n = t.n
 	if t.n++; n != t.due {
@@ -74,21 +74,21 @@ func (t *tally) count() (n uint64, kept bool) {
 	return n, true
 }
 
-// callKinds is how many kinds of call there are, of each form: calls that wait, those
-// that do not, and then every persistent collective is a form of its own.
+// callKinds is the number of kinds of calls in each form: blocking, non-blocking, and then
+// each persistent collective is its own form.
 const (
 	callKinds    = int(coll.Neighbors) + 1
 	startedForm  = 1
 	preparedForm = 2
 )
 
-// commRecorder is what a rank records of one communicator.
+// commRecorder holds the records of one communicator.
 type commRecorder struct {
 	room
 	calls [preparedForm * callKinds]tally
 }
 
-// preparedRecorder is what a rank records of one persistent collective.
+// preparedRecorder holds the records of one persistent collective.
 type preparedRecorder struct {
 	room
 	starts tally
@@ -105,16 +105,16 @@ type arrival struct {
 	n        uint64
 	at, left int64
 	bytes    int
-	kind     int         // with the form
+	kind     int         // including the form
 	more     requestMore // of the request, if the call has one
 }
 
-// callers are the calls on the stack, the innermost first: enough to reach the line of
-// the program from everywhere in this package.
+// callers are the calls on the stack, the innermost first: enough to reach the line of the
+// program from everywhere in this package.
 type callers [10]uintptr
 
-// Room for records: a communicator gets a chunk at a time, larger ones if it makes many
-// calls; all together are bounded.
+// Sizes of buffers for records: a communicator gets a chunk at a time, larger ones if it
+// makes many calls; all together are bounded.
 const (
 	firstChunk, largestChunk = 16, 1024
 	mostRecords              = 1 << 16
@@ -124,7 +124,7 @@ func newRecorder() *recorder {
 	return &recorder{clock: prof.NewClock(), comms: map[commID]*commRecorder{}, sites: map[callers]string{}}
 }
 
-// arrive begins a blocking call. The result may be nil, and is for leave.
+// arrive begins a blocking call. The result is the argument of leave, and may be nil.
 func (c *Comm) arrive(kind coll.Kind, name string, bytes int) *arrival {
 	if c.w.recorder == nil {
 		return nil
@@ -132,8 +132,7 @@ func (c *Comm) arrive(kind coll.Kind, name string, bytes int) *arrival {
 	return c.record(int(kind), name, bytes)
 }
 
-// arriveStarted begins a call that does not wait. The result may be nil, and is for its
-// request.
+// arriveStarted begins a non-blocking call. The result is for its request, and may be nil.
 func (c *Comm) arriveStarted(k *collCall) *arrival {
 	if c.w.recorder == nil {
 		return nil
@@ -141,15 +140,15 @@ func (c *Comm) arriveStarted(k *collCall) *arrival {
 	return c.record(startedForm*callKinds+int(k.key.kind), k.name, k.payload())
 }
 
-// leave ends a call that went well. One that failed has no exit, and does not count. A
-// request that is waited for again has left before.
+// leave ends a successful call. A failed call has no end and is not counted. A request that
+// is waited for again has left before.
 func (a *arrival) leave(err error) {
 	if a != nil && err == nil && a.left == 0 {
 		a.left = a.r.clock.Now()
 	}
 }
 
-// request is what the request of a call needs to leave it, and to unpack what has come.
+// request returns what the request of a call needs to leave it and to unpack its data.
 func (a *arrival) request(more *requestMore) *requestMore {
 	if a == nil {
 		return more
@@ -161,7 +160,7 @@ func (a *arrival) request(more *requestMore) *requestMore {
 	return &a.more
 }
 
-// record is arrive where somebody wants to know.
+// record is arrive if the job has a profile of arrivals.
 func (c *Comm) record(kind int, name string, bytes int) *arrival {
 	t := c.recorder
 	if t == nil {
@@ -189,7 +188,7 @@ func (p *preparedRecorder) start() *arrival {
 	return p.note(p.kind, n, p.name, p.bytes)
 }
 
-// note makes a record of a call that begins now; nil if there is no room.
+// note records a call that begins now; it returns nil if the buffer is full.
 func (t *room) note(kind int, n uint64, name string, bytes int) *arrival {
 	a := t.next()
 	if a == nil {
@@ -201,9 +200,8 @@ func (t *room) note(kind int, n uint64, name string, bytes int) *arrival {
 	return a
 }
 
-// recordPrepared is for the persistent collective of a number: what its starts are
-// recorded in, or nil. Programs that prepare a collective for a call or two, again and
-// again, have those thinned out like calls.
+// recordPrepared returns the recorder for the persistent collective of a number, or nil.
+// Programs that prepare many collectives for a call or two have them thinned out like calls.
 func (c *Comm) recordPrepared(k *collCall, number int32) *preparedRecorder {
 	if c.w.recorder == nil {
 		return nil
@@ -218,7 +216,7 @@ func (c *Comm) recordPrepared(k *collCall, number int32) *preparedRecorder {
 	return p
 }
 
-// of finds or makes what is recorded of a communicator; nil if nothing is.
+// of returns the recorder of a communicator, or nil if nothing is recorded.
 func (r *recorder) of(c *Comm) *commRecorder {
 	if c.inter != nil || c.size < 2 {
 		return nil
@@ -240,7 +238,7 @@ func (r *recorder) of(c *Comm) *commRecorder {
 	return t
 }
 
-// next is room for a record; nil if there is none.
+// next returns the next free record, or nil if there is none.
 func (t *room) next() *arrival {
 	if last := len(t.chunks) - 1; last >= 0 && len(t.chunks[last]) < cap(t.chunks[last]) {
 		chunk := t.chunks[last][:len(t.chunks[last])+1]
@@ -263,7 +261,7 @@ func (t *room) next() *arrival {
 	return &chunk[0]
 }
 
-// close gives the records, by the clock of rank 0. Nothing is recorded from now on.
+// close returns the records, by the clock of rank 0, and stops recording.
 func (r *recorder) close(o prof.Offset) (records []prof.Arrival, lost int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -285,8 +283,8 @@ func (r *recorder) close(o prof.Offset) (records []prof.Arrival, lost int) {
 	return records, r.lost
 }
 
-// site is the line of the program that made a call: the first outside of this package.
-// It is worked out once for each way to get here.
+// site returns the line of the program that made a call: the first outside of this package.
+// It is computed once for each call stack.
 func (r *recorder) site(from callers) string {
 	if s, ok := r.sites[from]; ok {
 		return s
@@ -308,13 +306,13 @@ func (r *recorder) site(from callers) string {
 	return s
 }
 
-// isOwn reports whether a function is of this package, and not of its tests.
+// isOwn reports whether a function belongs to this package, except its tests.
 func isOwn(function string) bool {
 	const own = "github.com/muster-mpi/muster/mpi."
 	return strings.HasPrefix(function, own)
 }
 
-// lastParts is a file with its folder.
+// lastParts returns a file name with its folder.
 func lastParts(file string) string {
 	parts := strings.Split(file, "/")
 	return strings.Join(parts[max(0, len(parts)-2):], "/")

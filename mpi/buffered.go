@@ -1,20 +1,21 @@
 package mpi
 
-// Buffered sends (MPI-4.1 section 3.6). The buffer is the library's: a message
-// that cannot leave at once is copied, up to Config.BufferedLimit in all.
+// Buffered sends (MPI-4.1 section 3.6). The library provides the buffer: it copies a
+// message that cannot be sent at once, up to Config.BufferedLimit in all.
 
 import "github.com/muster-mpi/muster/internal/p2p"
 
 const defaultBuffered = 64 << 20
 
-// Bsend sends buf and returns at once, whatever the receiver does. It fails with
-// ErrBuffer when the messages that are waiting exceed Config.BufferedLimit.
+// Bsend sends buf in buffered mode: it returns at once, independently of the
+// receiver. It returns an error of class ErrBuffer if the buffered messages would
+// exceed Config.BufferedLimit.
 func Bsend[T Elem](c *Comm, buf []T, dst, tag int) error {
 	_, err := ibsend(c, "Bsend", buf, dst, tag).Wait()
 	return err
 }
 
-// Ibsend is Bsend in the form of a request, which has ended when it is returned.
+// Ibsend is [Bsend] with a request, which is complete when Ibsend returns.
 func Ibsend[T Elem](c *Comm, buf []T, dst, tag int) Request {
 	return ibsend(c, "Ibsend", buf, dst, tag)
 }
@@ -50,7 +51,7 @@ func (c *Comm) ibsend(op string, b []byte, dst, tag int) Request {
 	c.w.bsends.Add(1)
 	go func() {
 		defer c.w.bsends.Done()
-		_, _ = r.Wait() // the caller was told that it is sent; a dead peer shows in the next call
+		_, _ = r.Wait() // Bsend has already returned success; the next call reports a failed peer
 		c.w.buffered.Add(-n)
 	}()
 	return Request{c: c}

@@ -5,8 +5,8 @@ package mpi
 
 import "github.com/muster-mpi/muster/internal/coll"
 
-// Allgather collects the in of all ranks in everybody's out, in the order of ranks.
-// in may be nil on all ranks, if their own blocks lie in out already.
+// Allgather gathers the in of all ranks into out on every rank, in rank order. in may
+// be nil on all ranks if out already holds their own blocks.
 func Allgather[T Elem](c *Comm, in, out []T) error {
 	if done, err := quickAllgather(c, in, out); done {
 		return err
@@ -22,13 +22,13 @@ func allgather[T Elem](c *Comm, name string, in, out []T) error {
 	return c.blocking(&k)
 }
 
-// Iallgather starts an Allgather.
+// Iallgather starts an [Allgather].
 func Iallgather[T Elem](c *Comm, in, out []T) Request {
 	k, err := allgatherCall(c, "Iallgather", in, out)
 	return c.started(&k, err)
 }
 
-// AllgatherInit prepares an Allgather.
+// AllgatherInit prepares an [Allgather].
 func AllgatherInit[T Elem](c *Comm, in, out []T) *Persistent {
 	k, err := allgatherCall(c, "AllgatherInit", in, out)
 	return c.prepared(&k, err)
@@ -48,9 +48,9 @@ func allgatherCall[T Elem](c *Comm, name string, in, out []T) (collCall, error) 
 	return k, gathered(c, &k, in, out)
 }
 
-// Allgatherv is Allgather of blocks of any length: the block of rank r has counts[r]
-// elements and goes to element displs[r] of out; with displs nil, one block after
-// the other. All ranks give the same counts.
+// Allgatherv is [Allgather] with blocks of different lengths: the block of rank r has
+// counts[r] elements and is stored from element displs[r] of out on. If displs is nil,
+// the blocks follow one another. All ranks pass the same counts.
 func Allgatherv[T Elem](c *Comm, in, out []T, counts, displs []int) error {
 	k, err := allgathervCall(c, "Allgatherv", in, out, counts, displs)
 	if err != nil {
@@ -59,14 +59,13 @@ func Allgatherv[T Elem](c *Comm, in, out []T, counts, displs []int) error {
 	return c.blocking(&k)
 }
 
-// Iallgatherv starts an Allgatherv. counts and displs are not used after the call.
+// Iallgatherv starts an [Allgatherv]. It does not retain counts and displs.
 func Iallgatherv[T Elem](c *Comm, in, out []T, counts, displs []int) Request {
 	k, err := allgathervCall(c, "Iallgatherv", in, out, counts, displs)
 	return c.started(&k, err)
 }
 
-// AllgathervInit prepares an Allgatherv. counts and displs are not used after the
-// call.
+// AllgathervInit prepares an [Allgatherv]. It does not retain counts and displs.
 func AllgathervInit[T Elem](c *Comm, in, out []T, counts, displs []int) *Persistent {
 	k, err := allgathervCall(c, "AllgathervInit", in, out, counts, displs)
 	return c.prepared(&k, err)

@@ -1,13 +1,13 @@
 package mpi
 
-// Alltoall (MPI-4.1 section 6.8). In place means that out holds what is to be sent
-// and gets what is received, block by block: in is nil, or is out. Alltoallw has a
-// file of its own.
+// Alltoall (MPI-4.1 section 6.8). In place means that out holds the data to send and
+// receives the result, block by block: in is nil, or is out. Alltoallw has its own
+// file.
 
 import "github.com/muster-mpi/muster/internal/coll"
 
-// Alltoall sends the r-th part of in to rank r and receives its part for us as the
-// r-th of out. in may be nil on all ranks: then out holds what is to be sent.
+// Alltoall sends block r of in to rank r and receives block r of out from it. in may be
+// nil on all ranks: then out holds the data to send.
 func Alltoall[T Elem](c *Comm, in, out []T) error {
 	if done, err := quickAlltoall(c, in, out); done {
 		return err
@@ -19,13 +19,13 @@ func Alltoall[T Elem](c *Comm, in, out []T) error {
 	return c.blocking(&k)
 }
 
-// Ialltoall starts an Alltoall.
+// Ialltoall starts an [Alltoall].
 func Ialltoall[T Elem](c *Comm, in, out []T) Request {
 	k, err := alltoallCall(c, "Ialltoall", in, out)
 	return c.started(&k, err)
 }
 
-// AlltoallInit prepares an Alltoall.
+// AlltoallInit prepares an [Alltoall].
 func AlltoallInit[T Elem](c *Comm, in, out []T) *Persistent {
 	k, err := alltoallCall(c, "AlltoallInit", in, out)
 	return c.prepared(&k, err)
@@ -54,11 +54,11 @@ func alltoallCall[T Elem](c *Comm, name string, in, out []T) (collCall, error) {
 	return k, nil
 }
 
-// Alltoallv is Alltoall of blocks of any length: rank r is sent sendCounts[r]
-// elements that begin at element sendDispls[r] of in, and its recvCounts[r] elements
-// go to element recvDispls[r] of out. Places that are nil put the blocks one after
-// the other. With in nil on all ranks, the blocks of out are sent and replaced, and
-// sendCounts and sendDispls are not used.
+// Alltoallv is [Alltoall] with blocks of different lengths. It sends to rank r the
+// sendCounts[r] elements from element sendDispls[r] of in on, and stores the
+// recvCounts[r] elements from rank r from element recvDispls[r] of out on. If
+// displacements are nil, the blocks follow one another. If in is nil on all ranks, the
+// blocks of out are sent and replaced, and sendCounts and sendDispls are not used.
 func Alltoallv[T Elem](c *Comm, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) error {
 	k, err := alltoallvCall(c, "Alltoallv", in, sendCounts, sendDispls, out, recvCounts, recvDispls)
 	if err != nil {
@@ -67,14 +67,13 @@ func Alltoallv[T Elem](c *Comm, in []T, sendCounts, sendDispls []int, out []T, r
 	return c.blocking(&k)
 }
 
-// Ialltoallv starts an Alltoallv. Counts and places are not used after the call.
+// Ialltoallv starts an [Alltoallv]. It does not retain counts and displacements.
 func Ialltoallv[T Elem](c *Comm, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) Request {
 	k, err := alltoallvCall(c, "Ialltoallv", in, sendCounts, sendDispls, out, recvCounts, recvDispls)
 	return c.started(&k, err)
 }
 
-// AlltoallvInit prepares an Alltoallv. Counts and places are not used after the
-// call.
+// AlltoallvInit prepares an [Alltoallv]. It does not retain counts and displacements.
 func AlltoallvInit[T Elem](c *Comm, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) *Persistent {
 	k, err := alltoallvCall(c, "AlltoallvInit", in, sendCounts, sendDispls, out, recvCounts, recvDispls)
 	return c.prepared(&k, err)

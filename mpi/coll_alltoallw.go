@@ -1,19 +1,18 @@
 package mpi
 
-// Alltoallw (MPI-4.1 section 6.8): an exchange in which each block has a layout of
-// its own. In MPI each block also has its own element type; here all elements of a
-// slice are of one type, and different ones travel as bytes. The blocks are packed
-// one after the other, exchanged by Alltoallv, and unpacked when the request has
-// been waited for.
+// Alltoallw (MPI-4.1 section 6.8): an exchange in which each block has its own layout. In
+// MPI each block also has its own element type; here all elements of a slice have one
+// type, and mixed types are sent as bytes. The blocks are packed one after the other,
+// exchanged by Alltoallv, and unpacked when the request is completed.
 
 import (
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/dtype"
 )
 
-// Alltoallw sends the elements of in that sends[r] names to rank r, and puts what
-// comes from it into the elements of out that recvs[r] names. All layouts are
-// counted from the beginning of their slice. A nil layout is an empty block.
+// Alltoallw sends the elements of in that sends[r] selects to rank r, and stores those
+// from rank r in the elements of out that recvs[r] selects. All layouts count from the
+// beginning of their slice. A nil layout is an empty block.
 func Alltoallw[T Elem](c *Comm, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) error {
 	k, w, err := alltoallwCall(c, "Alltoallw", in, sends, out, recvs)
 	if err != nil {
@@ -27,14 +26,13 @@ func Alltoallw[T Elem](c *Comm, in []T, sends []*Layout[T], out []T, recvs []*La
 	return nil
 }
 
-// Ialltoallw starts an Alltoallw. What is received is in place when the request has
-// been waited for.
+// Ialltoallw starts an [Alltoallw]. out holds the result when the request is complete.
 func Ialltoallw[T Elem](c *Comm, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) Request {
 	k, w, err := alltoallwCall(c, "Ialltoallw", in, sends, out, recvs)
 	return c.startedPacked(&k, w, err)
 }
 
-// AlltoallwInit prepares an Alltoallw.
+// AlltoallwInit prepares an [Alltoallw].
 func AlltoallwInit[T Elem](c *Comm, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) *Persistent {
 	k, w, err := alltoallwCall(c, "AlltoallwInit", in, sends, out, recvs)
 	return c.preparedPacked(&k, w, err)
@@ -56,7 +54,7 @@ func (c *Comm) startedPacked(k *collCall, w *packedExchange, refused error) Requ
 	return c.landed(r)
 }
 
-// preparedPacked prepares one.
+// preparedPacked prepares an exchange of packed blocks.
 func (c *Comm) preparedPacked(k *collCall, w *packedExchange, refused error) *Persistent {
 	p := c.prepared(k, refused)
 	if p.err == nil {
@@ -66,7 +64,8 @@ func (c *Comm) preparedPacked(k *collCall, w *packedExchange, refused error) *Pe
 	return p
 }
 
-// packedExchange is the blocks of an exchange on both sides, and their packed form.
+// packedExchange holds the blocks of an exchange in both directions, and their packed
+// form.
 type packedExchange struct {
 	sends, recvs []dtype.View
 	in, out      []byte
@@ -113,8 +112,8 @@ func alltoallwCall[T Elem](c *Comm, name string, in []T, sends []*Layout[T], out
 	return k, w, nil
 }
 
-// blockViews lays layouts, one for each of n ranks or neighbors, over a slice and
-// makes room for their packed form.
+// blockViews applies layouts, one for each of n ranks or neighbors, to a slice and
+// allocates their packed form.
 func blockViews[T Elem](c *Comm, name, what string, n int, buf []T, layouts []*Layout[T]) (views []dtype.View, lens []int, packed []byte, err error) {
 	if len(layouts) != n {
 		return nil, nil, nil, c.refuse(ErrArg, name, "there are %d layouts for %s, which has %d blocks", len(layouts), what, n)

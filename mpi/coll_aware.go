@@ -1,20 +1,19 @@
 package mpi
 
-// Calls whose messages go in the order in which ranks arrive, if arrival is uneven.
-// Some algorithms have a form that sends the same messages in that order (package
-// coll, pap.go and uneven.go). Every rank decides for itself at every call, since the
-// others see no difference:
+// Calls whose messages follow the order in which ranks arrive, if arrival is uneven. Some
+// algorithms have a form that sends the same messages in that order (package coll, pap.go
+// and uneven.go). Every rank decides for itself at every call, because the others see no
+// difference:
 //
-//	collective → adaptive      unaware, or aware; measured, or not
-//	preparedColl.next          the same for the next start of a persistent collective
-//	 └ engine tells the meter  how the call went, for the next decision
+//	collective → adaptive           unaware or aware; measured or not
+//	preparedColl.next               the same for the next start of a persistent collective
+//	 └ engine updates the meter     with the times of the call, for the next decision
 //
-// Calls with lengths of their own (Alltoallv) seldom have the same ones twice, and a
-// schedule serves one set of lengths: what is learnt of them is kept by the communicator,
-// not by the schedule.
+// Calls with irregular lengths (Alltoallv) seldom have the same ones twice, and a schedule
+// serves one set of lengths: so the communicator keeps their history, not the schedule.
 //
-// A rank that names an algorithm (Config.Collective) gets that one: direct is not
-// aware then, pap_direct always is.
+// A rank that names an algorithm (Config.Collective) gets that one: direct is not aware
+// then, pap_direct always is.
 
 import (
 	"strings"
@@ -24,21 +23,21 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// awareForm is what a plan keeps for the aware form of its algorithm.
+// awareForm is the part of a plan for the aware form of its algorithm.
 type awareForm struct {
 	*coll.Uneven
 	by    coll.Ranked
 	shape coll.Shape
-	graph *sched.Graph // made when it is wanted for the first time
+	graph *sched.Graph // made when first needed
 	idle  engine.CollectivePool
 }
 
-// awareFrom is the shortest block for which the order matters: shorter ones are
-// over when they are sent, on all devices.
+// awareFrom is the shortest block for which the order matters: shorter ones are complete
+// when they are sent, on all devices.
 const awareFrom = 4 << 10
 
-// awareFormOf gives the aware form of a plan, or nil if there is none or it could
-// gain nothing.
+// awareFormOf returns the aware form of a plan, or nil if there is none or it could gain
+// nothing.
 func (c *Comm) awareFormOf(p *plan, s *coll.Shape) *awareForm {
 	a := p.by.Algorithm
 	if a.Aware == "" || strings.Contains(c.forced(), a.Kind.String()+"=") {
@@ -46,7 +45,7 @@ func (c *Comm) awareFormOf(p *plan, s *coll.Shape) *awareForm {
 	}
 	bytes, known := s.Message()
 	if !known && a.Kind == coll.Alltoall {
-		bytes = s.LongestSent() // others may find otherwise
+		bytes = s.LongestSent() // other ranks may decide differently
 	}
 	if bytes < awareFrom || c.size < 3 {
 		return nil
@@ -62,7 +61,7 @@ func (c *Comm) awareFormOf(p *plan, s *coll.Shape) *awareForm {
 	return f
 }
 
-// unevenOf is what is known of calls of a kind whose lengths differ.
+// unevenOf returns the arrival history of calls of a kind whose lengths differ.
 func (ps *collPlans) unevenOf(kind coll.Kind) *coll.Uneven {
 	u := &ps.uneven[kind]
 	if *u == nil {
@@ -71,7 +70,7 @@ func (ps *collPlans) unevenOf(kind coll.Kind) *coll.Uneven {
 	return *u
 }
 
-// adaptive gives what runs a plan that has an aware form. The lock is held.
+// adaptive returns what runs a plan that has an aware form. The lock is held.
 func (c *Comm) adaptive(p *plan, k *collCall) (*engine.Collective, error) {
 	f := p.aware
 	aware, measure := f.Next()
@@ -101,7 +100,7 @@ func (f *awareForm) build(c *Comm, name string) error {
 	return nil
 }
 
-// watch lets the meter hear of the next run.
+// watch lets the meter measure the next run.
 func (f *awareForm) watch(co *engine.Collective, aware, measure bool) {
 	co.Timed = measure
 	if co.Meter = nil; aware || measure {
@@ -109,7 +108,7 @@ func (f *awareForm) watch(co *engine.Collective, aware, measure bool) {
 	}
 }
 
-// prepared is the form for a persistent collective, which learns from its own starts.
+// prepared returns the form for a persistent collective, which has its own history.
 func (f *awareForm) prepared() *awareForm {
 	if f == nil {
 		return nil
@@ -117,8 +116,8 @@ func (f *awareForm) prepared() *awareForm {
 	return &awareForm{Uneven: new(coll.Uneven), by: f.by, shape: f.shape, graph: f.graph}
 }
 
-// next gives what runs the next start. Its two forms have the same tag, as they send the
-// same messages. The lock is held.
+// next returns what runs the next start. Its two forms have the same tag, because they send
+// the same messages. The lock is held.
 func (k *preparedColl) next(c *Comm) (*engine.Collective, error) {
 	f := k.form
 	if f == nil {
@@ -141,7 +140,7 @@ func (k *preparedColl) next(c *Comm) (*engine.Collective, error) {
 	return co, nil
 }
 
-// active reports whether it was started and has not ended.
+// active reports whether it was started and is not complete.
 func (k *preparedColl) active() bool {
 	return k.co.Active() || k.aware != nil && k.aware.Active()
 }

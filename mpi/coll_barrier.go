@@ -8,7 +8,7 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Barrier returns when every rank has called it.
+// Barrier returns when all ranks have called it.
 func Barrier(c *Comm) error {
 	if done, err := c.quickBarrier(); done {
 		return err
@@ -19,13 +19,13 @@ func Barrier(c *Comm) error {
 	return c.barrier("Barrier")
 }
 
-// Ibarrier starts a barrier: the request ends when every rank has called it.
+// Ibarrier starts a [Barrier]: the request is complete when all ranks have called it.
 func Ibarrier(c *Comm) Request {
 	k := barrierCall("Ibarrier")
 	return c.started(&k, c.usable("Ibarrier"))
 }
 
-// BarrierInit prepares a barrier.
+// BarrierInit prepares a [Barrier].
 func BarrierInit(c *Comm) *Persistent {
 	k := barrierCall("BarrierInit")
 	return c.prepared(&k, c.usable("BarrierInit"))
@@ -35,11 +35,11 @@ func barrierCall(name string) collCall {
 	return collCall{name: name, key: planKey{kind: coll.Barrier}}
 }
 
-// barrier goes through the gate, if there is one and ranks share cores: then each
-// message costs a context switch, and the gate needs hardly any.
+// barrier uses the counter of the board, if there is one and ranks share cores: then each
+// message costs a context switch, and the counter needs hardly any.
 func (c *Comm) barrier(op string) error {
 	if c == c.w.comm && c.onSharedCores() {
-		// The gate counts who comes, and somebody may have come in vain before.
+		// The board counts arrivals, and an earlier failed call may have left some.
 		if err := c.e.Broken(c.co.Ctx); err != nil {
 			return c.failure(err, op, ProcNull, noTag, 0)
 		}
@@ -56,15 +56,15 @@ func (c *Comm) barrier(op string) error {
 	return c.blocking(&k)
 }
 
-// onSharedCores reports whether the job has one host and more ranks than cores there.
-// Ranks of one host agree about that; those of several may not.
+// onSharedCores reports whether the job has one host and more ranks than cores there. The
+// ranks of one host agree about that; those of several hosts may not.
 func (c *Comm) onSharedCores() bool {
 	return c.w.client.LocalSize() == c.w.comm.size && c.e.Oversubscribed()
 }
 
-// gateBarrier is the barrier of the world when all its ranks share a machine and a
-// board: no message is sent unless somebody sleeps. Such a message comes in the
-// name of rank 0, since the sleeper cannot know who will be last.
+// gateBarrier is the barrier of the world when all its ranks share a host and a board: no
+// message is sent unless a rank sleeps. The message that wakes it carries the source rank
+// 0, because a sleeping rank cannot know which rank will be last.
 func (c *Comm) gateBarrier(op string, opening uint64, last bool) error {
 	release := c.co
 	release.Rank = 0

@@ -4,7 +4,7 @@ package mpi
 
 import "github.com/muster-mpi/muster/internal/coll"
 
-// Bcast gives all ranks the contents of root's buf. All lengths are equal.
+// Bcast copies root's buf to the buf of all ranks. All have the same length.
 func Bcast[T Elem](c *Comm, buf []T, root int) error {
 	if done, err := quickBcast(c, buf, root); done {
 		return err
@@ -16,13 +16,13 @@ func Bcast[T Elem](c *Comm, buf []T, root int) error {
 	return c.blocking(&k)
 }
 
-// Ibcast starts a Bcast.
+// Ibcast starts a [Bcast].
 func Ibcast[T Elem](c *Comm, buf []T, root int) Request {
 	k, err := bcastCall(c, "Ibcast", buf, root)
 	return c.started(&k, err)
 }
 
-// BcastInit prepares a Bcast.
+// BcastInit prepares a [Bcast].
 func BcastInit[T Elem](c *Comm, buf []T, root int) *Persistent {
 	k, err := bcastCall(c, "BcastInit", buf, root)
 	return c.prepared(&k, err)
@@ -40,7 +40,7 @@ func bcastCall[T Elem](c *Comm, name string, buf []T, root int) (collCall, error
 	return k, c.checkRoot(name, root)
 }
 
-// bcast is Bcast for other calls, whose name it bears.
+// bcast is Bcast on behalf of the call op.
 func (c *Comm) bcast(op string, b []byte, root int) error {
 	k, err := bcastCall(c, op, b, root)
 	if err != nil {

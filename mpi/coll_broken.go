@@ -1,9 +1,9 @@
 package mpi
 
-// Communicators whose collectives have failed, because ranks have made different calls
-// or an operation has panicked (decision 039). Every later collective call on one
-// returns the same error. Who finds the fault tells the others (internal/engine,
-// broken.go): what it has called, for them to compare, and the fault in words.
+// Communicators whose collectives have failed, because ranks have made different calls or
+// an operation has panicked (decision 039). Every later collective call on one returns the
+// same error. The rank that detects the fault informs the others (internal/engine,
+// broken.go): it sends its calls, for them to compare, and the fault as text.
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// commHistory is what this rank has called on a communicator: the engine's Past.
+// commHistory records the calls of this rank on a communicator: the engine's Past.
 type commHistory struct {
 	nodecoll.History
 	ctx  uint32
@@ -23,8 +23,8 @@ type commHistory struct {
 	team *nodecoll.Team // guarded by the engine's lock; nil if there is none
 }
 
-// initHistory makes the communicator known to the engine before its first collective
-// call. The lock is held.
+// initHistory registers the communicator with the engine before its first collective call.
+// The lock is held.
 func (c *Comm) initHistory() {
 	if c.past == nil {
 		c.past = &commHistory{ctx: c.co.Ctx, rank: int(c.co.Rank)}
@@ -33,7 +33,7 @@ func (c *Comm) initHistory() {
 	}
 }
 
-// noteCall adds a call to the past and gives its signature. The lock is held.
+// noteCall adds a call to the history and returns its signature. The lock is held.
 func (c *Comm) noteCall(call coll.Call) coll.Sign {
 	c.initHistory()
 	return c.past.Add(call)
@@ -48,7 +48,7 @@ func (c *Comm) noteCallUnlocked(call coll.Call) {
 	c.noteCall(call)
 }
 
-// useTeam lets faults be seen by calls in the segment of a team; nil: not any more.
+// useTeam makes faults visible to calls in the segment of a team; nil ends that.
 func (c *Comm) useTeam(t *nodecoll.Team) {
 	c.e.Lock()
 	if t != nil {
@@ -60,7 +60,7 @@ func (c *Comm) useTeam(t *nodecoll.Team) {
 	c.e.Unlock()
 }
 
-// call describes a call by what must be the same on all ranks.
+// call describes a call by the arguments that must be the same on all ranks.
 func (k *collCall) call(c *Comm, form coll.Form) coll.Call {
 	root, bytes := coll.NoRoot, k.payload()
 	switch k.key.kind {
@@ -90,21 +90,21 @@ func (p *commHistory) Encode(err error) []byte {
 	return b[:min(len(b), p2p.MaxNote)]
 }
 
-// Broken makes calls in the segment see what another rank has told.
+// Broken makes a fault that another rank has reported visible to calls in the segment.
 func (p *commHistory) Broken(note []byte) {
 	if p.team != nil && len(note) > nodecoll.HistoryBytes {
 		p.team.SetFault(note[0], string(note[1+nodecoll.HistoryBytes:]))
 	}
 }
 
-// operating says whether an operation of the user runs. The lock is held.
+// operating records whether a user-defined operation is running. The lock is held.
 func (p *commHistory) operating(yes bool) {
 	if p.team != nil {
 		p.team.Operating(yes)
 	}
 }
 
-// Calls is this rank's calls, for another rank to compare.
+// Calls returns this rank's calls, for another rank to compare.
 func (p *commHistory) Calls() []byte { return p.Append(nil) }
 
 // Disagrees reports whether the writer of a note has made other calls.
@@ -116,7 +116,7 @@ func (p *commHistory) Disagrees(note []byte) bool {
 	return differ
 }
 
-// fault describes a fault that this rank has found.
+// fault describes a fault that this rank has detected.
 func (p *commHistory) fault(err error) (Class, string) {
 	var (
 		users   *opError
@@ -140,7 +140,7 @@ func (p *commHistory) fault(err error) (Class, string) {
 	return ErrOther, err.Error()
 }
 
-// differs describes what a message of another call tells.
+// differs describes the fault that a message of another call reveals.
 func (p *commHistory) differs(m *engine.MismatchError) (Class, string) {
 	mine, theirs := coll.Sign(m.Mine), coll.Sign(m.Theirs)
 	switch a, b := theirs.Describe(), mine.Describe(); {
@@ -175,7 +175,7 @@ const (
 	mendOperation = "mend the operation; no collective call is possible on this communicator any more"
 )
 
-// broken makes the error of a fault.
+// broken returns the error of a fault.
 func (c *Comm) broken(op string, class Class, text string) error {
 	e := &Error{Class: class, Op: op, Comm: c.name, Rank: c.rank, Peer: ProcNull, Tag: noTag, Err: errors.New(text), Hint: sameCalls}
 	if class == ErrOp {
@@ -184,7 +184,7 @@ func (c *Comm) broken(op string, class Class, text string) error {
 	return e
 }
 
-// mismatchFailure is the error of a message of another call.
+// mismatchFailure returns the error of a message of another call.
 func (c *Comm) mismatchFailure(op string, m *engine.MismatchError) error {
 	class, text := c.past.fault(m)
 	reply, peer := c.e.Reply(c.co.Ctx)
@@ -194,17 +194,18 @@ func (c *Comm) mismatchFailure(op string, m *engine.MismatchError) error {
 	return c.broken(op, class, text)
 }
 
-// segmentFailure is the error of another call in the shared segment.
+// segmentFailure returns the error of another call in the shared segment.
 func (c *Comm) segmentFailure(op string, m *nodecoll.Mismatch) error {
 	class, text := c.past.fault(m)
 	return c.broken(op, class, text)
 }
 
-// brokenFailure is the error of a call on a communicator whose collectives have failed.
+// brokenFailure returns the error of a call on a communicator whose collectives have
+// failed.
 func (c *Comm) brokenFailure(op string, b *engine.BrokenError) error {
 	var differ *engine.MismatchError
 	switch {
-	case errors.As(b.Err, &differ): // this rank has found it
+	case errors.As(b.Err, &differ): // detected by this rank
 		return c.mismatchFailure(op, differ)
 	case b.Err != nil:
 		class, text := c.past.fault(b.Err)

@@ -1,30 +1,31 @@
 package mpi
 
-// The road of a collective call (MPI-4.1 chapter 6), the same for all of them:
+// The path of a collective call (MPI-4.1 chapter 6), the same for all of them:
 //
 //	Allreduce, Iallreduce, AllreduceInit   coll_<kind>.go: check the arguments,
-//	 └ collCall                            turn them into bytes
-//	    └ blocking, started, prepared      here: with a tag, and the engine's lock
-//	       └ plan                          coll_plan.go: the schedule, usually kept
-//	          └ chooseAlgorithm            coll_choose.go: if it is new
+//	 └ collCall                            convert them to bytes
+//	    └ blocking, started, prepared      here: assign a tag, take the engine's lock
+//	       └ plan                          coll_plan.go: the schedule, usually cached
+//	          └ chooseAlgorithm            coll_choose.go: for a new schedule
 //
-// The schedule is run by the engine. Messages of collectives have a context of
-// their own, in which tags tell collectives apart that are under way together:
+// The engine runs the schedule. Messages of collectives have their own context, in which
+// tags separate collectives that are under way at the same time:
 //
 //	blockingTag  of all blocking calls. There is one at a time, and all ranks make
 //	             them in the same order. Messages between two ranks keep their
-//	             order, and the n-th send of a schedule to a rank meets its n-th
-//	             receive from us; so the messages of the next call, which may come
-//	             while this rank is in the last one, find receives in order too.
-//	startedTag   and up: of the calls that begin with I, each with a number of its
-//	             own, counted per communicator. All ranks make them in the same
-//	             order, so they count alike. A number comes again after 2²⁹ calls.
-//	preparedTag  and up: of the calls that end with Init, counted apart. A number
-//	             is kept, so that persistent collectives may be started in any
-//	             order. Two runs of one are told apart like blocking calls.
+//	             order, and the n-th send of a schedule to a rank matches that rank's
+//	             n-th receive; so the messages of the next call, which may arrive
+//	             while this rank is in the last one, match receives in order too.
+//	startedTag   and up: of the calls that begin with I, each with its own number,
+//	             counted per communicator. All ranks make them in the same order, so
+//	             they count alike. A number repeats after 2²⁹ calls.
+//	preparedTag  and up: of the calls that end with Init, counted separately. A
+//	             persistent collective keeps its number, so that several may be
+//	             started in any order. Two runs of one are separated like blocking
+//	             calls.
 //	streamTag    and up: of the streams of a schedule that may overtake each other
-//	             (sched.Op), a row of tags for each of the tags above. 2¹⁵ started
-//	             and as many prepared collectives have rows of their own.
+//	             (sched.Op), a range of tags for each of the tags above. 2¹⁵ started
+//	             and as many prepared collectives have their own ranges.
 
 import (
 	"errors"
@@ -36,14 +37,14 @@ import (
 
 const (
 	blockingTag = 0
-	releaseTag  = 1 // wakes a rank that sleeps at the gate (coll_barrier.go)
+	releaseTag  = 1 // wakes a rank that sleeps in gateBarrier (coll_barrier.go)
 	startedTag  = 2
 	preparedTag = 1 << 29
 	streamTag   = 1 << 30
 	streamRows  = 1 << 15
 )
 
-// number gives a collective its tag and those of its streams, and notes the call.
+// number assigns a collective its tag and those of its streams, and records the call.
 func (c *Comm) number(co *engine.Collective, k *collCall, form coll.Form, tag int32) {
 	co.Sign = uint32(c.noteCall(k.call(c, form)))
 	co.Number, co.What = c.past.Latest()
@@ -62,15 +63,15 @@ func (c *Comm) number(co *engine.Collective, k *collCall, form coll.Form, tag in
 type collCall struct {
 	name string
 	key  planKey
-	// The counts and places of the forms that have them, in elements, as the user
-	// gave them; places may be nil for blocks one after the other.
+	// The counts and displacements of the calls that have them, in elements, as the user
+	// passed them; displacements may be nil for consecutive blocks.
 	sendCounts, sendDispls []int
 	recvCounts, recvDispls []int
 	in, out                []byte
 	near                   *neighborhood // of neighborhood collectives
 }
 
-// payload is the bytes of the data, or of a block where each rank has one.
+// payload returns the size in bytes of the data, or of a block where each rank has one.
 func (k *collCall) payload() int {
 	if k.key.kind == coll.Gather || k.key.kind == coll.Allgather {
 		return k.key.recv
@@ -78,7 +79,7 @@ func (k *collCall) payload() int {
 	return k.key.bytes
 }
 
-// blocking makes a call that has no reduction and waits for its end.
+// blocking makes a blocking call without a reduction.
 func (c *Comm) blocking(k *collCall) error {
 	a := c.arrive(k.key.kind, k.name, k.payload())
 	err := c.runBlocking(k)
@@ -103,8 +104,8 @@ func (c *Comm) runBlocking(k *collCall) error {
 	return nil
 }
 
-// started makes a call that has no reduction and does not wait. refused is why it
-// cannot be made.
+// started makes a non-blocking call without a reduction. refused is the error of its
+// arguments.
 func (c *Comm) started(k *collCall, refused error) Request {
 	if refused != nil {
 		return c.refused(refused)
@@ -119,7 +120,7 @@ func (c *Comm) started(k *collCall, refused error) Request {
 	return c.startHeld(co, k, a)
 }
 
-// startHeld gives a collective its number and starts it. It unlocks.
+// startHeld numbers a collective and starts it. It unlocks.
 func (c *Comm) startHeld(co *engine.Collective, k *collCall, a *arrival) Request {
 	n := &c.plans.started
 	c.number(co, k, coll.Started, startedTag+*n)
@@ -131,7 +132,7 @@ func (c *Comm) startHeld(co *engine.Collective, k *collCall, a *arrival) Request
 	return Request{c: c, op: op, more: a.request(nil)}
 }
 
-// prepared makes a persistent collective of a call.
+// prepared returns the persistent collective of a call.
 func (c *Comm) prepared(k *collCall, refused error) *Persistent {
 	p := &Persistent{c: c, op: k.name, err: refused}
 	if refused != nil {
@@ -152,14 +153,14 @@ func (c *Comm) prepared(k *collCall, refused error) *Persistent {
 	return p
 }
 
-// preparedColl is what a Persistent keeps of a collective. The Collective is its
-// own, so that starting it needs no look at the plans.
+// preparedColl is the part of a Persistent that belongs to a collective. It has its own
+// Collective, so that a start needs no lookup of the plan.
 type preparedColl struct {
 	co       *engine.Collective
-	form     *awareForm         // if it has one (coll_aware.go)
-	aware    *engine.Collective // what runs that, once it was wanted
+	form     *awareForm         // or nil (coll_aware.go)
+	aware    *engine.Collective // runs the aware form; nil until first needed
 	in, out  []byte
-	pack     func()       // before each start, if not nil
+	pack     func()       // called before each start, if not nil
 	more     *requestMore // of each request
 	recorder *preparedRecorder
 }
@@ -173,7 +174,7 @@ func (p *Persistent) startCollective() Request {
 	c.e.Lock()
 	if k.active() {
 		c.e.Unlock()
-		return c.refused(c.refuse(ErrRequest, p.op, "it was started before and has not ended: wait for that request first"))
+		return c.refused(c.refuse(ErrRequest, p.op, "it was started before and is not complete: wait for that request first"))
 	}
 	co, err := k.next(c)
 	if err != nil {
@@ -189,8 +190,8 @@ func (p *Persistent) startCollective() Request {
 	return c.landed(Request{c: c, op: op, more: a.request(k.more)})
 }
 
-// landed is for requests with something to unpack: one that is over already is
-// unpacked now, since there is nothing to wait for.
+// landed handles requests with data to unpack: if the operation is already complete, it
+// unpacks now, because no Wait will.
 func (c *Comm) landed(r Request) Request {
 	if r.more != nil && r.more.landing != nil && !r.op.Active() {
 		r.more.landing.unpack(0)
@@ -199,7 +200,7 @@ func (c *Comm) landed(r Request) Request {
 	return r
 }
 
-// reduction makes a call that combines elements, and waits for its end.
+// reduction makes a blocking call that combines elements.
 func reduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
 	a := c.arrive(k.key.kind, k.name, k.payload())
 	err := runReduction(c, k, op)
@@ -225,7 +226,7 @@ func runReduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
 	return nil
 }
 
-// startedReduction is reduction that does not wait.
+// startedReduction is the non-blocking form of reduction.
 func startedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) Request {
 	if refused != nil {
 		return c.refused(refused)
@@ -241,7 +242,7 @@ func startedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) Req
 	return c.startHeld(co, k, a)
 }
 
-// preparedReduction is reduction as a persistent collective.
+// preparedReduction is the persistent form of reduction.
 func preparedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) *Persistent {
 	p := c.prepared(k, refused)
 	if p.err == nil {
@@ -250,7 +251,7 @@ func preparedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) *P
 	return p
 }
 
-// collFailure turns an error of the engine into one of this package.
+// collFailure converts an error of the engine to one of this package.
 func (c *Comm) collFailure(err error) error {
 	var (
 		part   *engine.PartError
@@ -270,9 +271,9 @@ func (c *Comm) collFailure(err error) error {
 	case errors.As(err, &op):
 		return c.refuse(ErrOp, op.call, "%w", op)
 	case !errors.As(err, &part):
-		return err // it is ours
+		return err // of this package already
 	case c.inter != nil:
-		return c.inter.both.collFailure(part) // whose ranks are those of the schedule
+		return c.inter.both.collFailure(part) // its ranks are those of the schedule
 	case part.Err == nil:
 		return c.refuse(ErrTruncate, part.Call, "%w", part)
 	}
@@ -289,7 +290,7 @@ func (c *Comm) checkRoot(op string, root int) error {
 	return nil
 }
 
-// checkType says no to elements that cannot travel.
+// checkType returns an error if the element type has pointers.
 func checkType[T Elem](c *Comm, op string) error {
 	if !mayTravel[T](&c.w.types) {
 		if err := admit[T](&c.w.types); err != nil {
@@ -299,7 +300,7 @@ func checkType[T Elem](c *Comm, op string) error {
 	return nil
 }
 
-// checkOp says no to an operation that does nothing.
+// checkOp returns an error if the operation has no function.
 func checkOp[T Elem](c *Comm, name string, op *Op[T]) error {
 	if op.Combine == nil && op.predefined == nil {
 		return c.refuse(ErrOp, name, "the operation has no Combine function")
@@ -307,6 +308,5 @@ func checkOp[T Elem](c *Comm, name string, op *Op[T]) error {
 	return nil
 }
 
-// same reports whether two slices begin at the same place, so that a call is meant
-// to work in place.
+// same reports whether two slices begin at the same address, so that a call is in place.
 func same[T any](a, b []T) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }

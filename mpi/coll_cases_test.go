@@ -40,7 +40,7 @@ func casesApart(c *mpi.Comm, n, key, root int) []collCase {
 	return cases
 }
 
-// from is the value that rank r gives for rank to at place i.
+// from returns the value that rank r gives for rank to at place i.
 func from(key, r, to, i int) int64 { return int64(key*1_000_000+r*10_000+to*1000) + int64(i%997) }
 
 func fill(s []int64, v func(i int) int64) {

@@ -1,10 +1,10 @@
 package mpi
 
-// Which algorithm serves a call. Package coll knows the algorithms and what they
-// cost; here it is told what messages cost between the ranks of a communicator, on
-// which nodes they are, and what the user wants (Config.Collective, Config.Tuning).
-// All ranks must choose the same without asking each other, so only what all know
-// alike may be looked at.
+// The choice of an algorithm for a call. Package coll has the algorithms and their cost
+// functions; this file provides the cost of messages between the ranks of a communicator,
+// the nodes of the ranks, and the user's settings (Config.Collective, Config.Tuning). All
+// ranks must make the same choice without communication, so it may depend only on data
+// that all ranks share.
 
 import (
 	"fmt"
@@ -15,57 +15,58 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
-// What a byte costs where no message is involved, in seconds. Only the proportion
-// to the costs of messages matters.
+// The cost of a byte without a message, in seconds. Only the ratio to the cost of messages
+// matters.
 const (
 	copyByte   = 0.06e-9
 	reduceByte = 0.12e-9
 )
 
-// What a message inside a node costs if there are several nodes. A rank that is
-// alone on its node has nobody to ask for it, and must choose like the others.
+// The cost of a message inside a node if there are several nodes. A rank that is alone on
+// its node cannot measure it, and must choose like the others.
 const (
 	nearStartup = 300e-9
 	nearByte    = 0.13e-9
 )
 
-// farStarts is how many messages to other nodes a rank begins in the time of one:
-// most of that time is the way, on which others are too.
+// farStarts is how many messages to other nodes a rank starts in the time of one: most of
+// that time is latency, which messages share.
 const farStarts = 4
 
-// farEager is about the longest message to another node that does not ask first.
+// farEager is about the longest message to another node that is sent eagerly.
 const farEager = 12 << 10
 
-// crowdedEager is the same where ranks share cores: to ask takes two turns (p2p.Config.Turn).
-const crowdedEager = 64 << 10
+// sharedCoresEager is the same where ranks share cores: a rendezvous takes two time slices
+// (see p2p.Config).
+const sharedCoresEager = 64 << 10
 
 // farStripe is the longest message that goes over one rail if there are several
 // (decision 024).
 const farStripe = 8 << 10
 
-// What a message costs where ranks take turns on the cores of their node: the one
-// that it is for must be woken. Inside the node others have run meanwhile.
+// The cost of a message where ranks share the cores of their node: the receiver must be
+// woken. Inside the node, other ranks have run meanwhile.
 const (
 	awakeFar  = 40e-6
 	awakeNear = 15e-6
-	// awakeStarts is how many messages a rank that is woken finds, or leaves.
+	// awakeStarts is how many messages a rank handles when it is woken.
 	awakeStarts = 16
 )
 
-// chooser is what a communicator knows for its choices.
+// chooser holds the data of a communicator for its choices.
 type chooser struct {
 	ready bool
 	nodes *coll.Topology // nil: all ranks are on one node
 	model coll.Model
 }
 
-// nodesOf reports which ranks share a node, nil if all do.
+// nodesOf returns which ranks share a node, or nil if all do.
 func (h *chooser) nodesOf(c *Comm) *coll.Topology {
 	h.prepare(c)
 	return h.nodes
 }
 
-// prepare looks at the ranks of a communicator, once.
+// prepare examines the ranks of a communicator, once.
 func (h *chooser) prepare(c *Comm) {
 	if h.ready {
 		return
@@ -83,8 +84,8 @@ func (h *chooser) prepare(c *Comm) {
 			far = r
 		}
 	}
-	// A message between nodes is what algorithms spend their time with, if there
-	// are several.
+	// If there are several nodes, algorithms spend most of their time on messages
+	// between them.
 	peer := near
 	if h.nodes = coll.NewTopology(nodes, c.w.site.rails); h.nodes != nil {
 		peer = far
@@ -98,14 +99,14 @@ func (h *chooser) prepare(c *Comm) {
 		h.model.Eager, h.model.Stripe = farEager, farStripe
 		if h.model.TimeSlices {
 			h.model.Startup, h.model.Near.Startup = max(h.model.Startup, awakeFar), awakeNear
-			h.model.Starts, h.model.Eager = awakeStarts, crowdedEager
+			h.model.Starts, h.model.Eager = awakeStarts, sharedCoresEager
 		}
 	}
 }
 
-// chooseAlgorithm chooses for a call. In place does not matter: in Go one rank may
-// give the same slice twice where another gives two, and both must choose the same.
-// The lock is held.
+// chooseAlgorithm selects the algorithm for a call. It ignores whether the call is in
+// place: one rank may pass the same slice twice where another passes two, and both must
+// make the same choice. The lock is held.
 func (c *Comm) chooseAlgorithm(s *coll.Shape) (coll.Choice, error) {
 	h := &c.plans.choice
 	h.prepare(c)
@@ -114,8 +115,8 @@ func (c *Comm) chooseAlgorithm(s *coll.Shape) (coll.Choice, error) {
 	return coll.Choose(&asked, &h.model, c.tuning())
 }
 
-// readTuning is the table of what the user wants: first what Config.Collective
-// forces, then the file that Config.Tuning names.
+// readTuning returns the table of the user's settings: first the algorithms that
+// Config.Collective forces, then the file that Config.Tuning names.
 func readTuning(cfg *Config) (*coll.Tuning, error) {
 	table, err := forced(cfg.Collective)
 	if err != nil {
@@ -139,8 +140,8 @@ func readTuning(cfg *Config) (*coll.Tuning, error) {
 	return table, nil
 }
 
-// forced reads "allreduce=ring,bcast=chain:segment=8192": the algorithm of a
-// collective, and its parameters if they should not have their defaults.
+// forced parses "allreduce=ring,bcast=chain:segment=8192": the algorithm of a collective,
+// and those of its parameters that differ from the default.
 func forced(s string) (*coll.Tuning, error) {
 	if s == "" {
 		return nil, nil

@@ -18,7 +18,7 @@ func (c *Comm) explainCollective(collective string, bytes, ranks int) (*hook.Col
 		return nil, c.refuse(ErrArg, op, "%w", err)
 	}
 	if bytes < 0 || ranks < 0 {
-		return nil, c.refuse(ErrArg, op, "%d bytes among %d ranks: give numbers that are not negative", bytes, ranks)
+		return nil, c.refuse(ErrArg, op, "%d bytes among %d ranks: neither may be negative", bytes, ranks)
 	}
 	c.e.Lock()
 	defer c.e.Unlock()

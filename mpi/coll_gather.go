@@ -1,13 +1,13 @@
 package mpi
 
-// Gather (MPI-4.1 section 6.5). In place means at the root that its own block is in
-// out already: in is nil, or is that part of out.
+// Gather (MPI-4.1 section 6.5). In place means that the root's own block is already in
+// out: in is nil, or is that part of out.
 
 import "github.com/muster-mpi/muster/internal/coll"
 
-// Gather collects the in of all ranks in root's out, in the order of ranks. out is
-// used at the root only and has room for all. At the root in may be nil, if its own
-// block lies in out already.
+// Gather gathers the in of all ranks into root's out, in rank order. out is used at the
+// root only, and holds the blocks of all ranks. At the root, in may be nil if out
+// already holds its own block.
 func Gather[T Elem](c *Comm, in, out []T, root int) error {
 	k, err := gatherCall(c, "Gather", in, out, root)
 	if err != nil {
@@ -16,13 +16,13 @@ func Gather[T Elem](c *Comm, in, out []T, root int) error {
 	return c.blocking(&k)
 }
 
-// Igather starts a Gather.
+// Igather starts a [Gather].
 func Igather[T Elem](c *Comm, in, out []T, root int) Request {
 	k, err := gatherCall(c, "Igather", in, out, root)
 	return c.started(&k, err)
 }
 
-// GatherInit prepares a Gather.
+// GatherInit prepares a [Gather].
 func GatherInit[T Elem](c *Comm, in, out []T, root int) *Persistent {
 	k, err := gatherCall(c, "GatherInit", in, out, root)
 	return c.prepared(&k, err)
@@ -46,7 +46,7 @@ func gatherCall[T Elem](c *Comm, name string, in, out []T, root int) (collCall, 
 	return k, gathered(c, &k, in, out)
 }
 
-// gathered fills in a call whose out has the block of every rank.
+// gathered completes a call whose out has a block for every rank.
 func gathered[T Elem](c *Comm, k *collCall, in, out []T) error {
 	n := len(in)
 	if in == nil {
@@ -65,9 +65,9 @@ func gathered[T Elem](c *Comm, k *collCall, in, out []T) error {
 	return nil
 }
 
-// Gatherv is Gather of blocks of any length: root receives counts[r] elements from
-// rank r at element displs[r] of out; with displs nil, one block after the other.
-// out, counts and displs are used at the root only.
+// Gatherv is [Gather] with blocks of different lengths: root receives counts[r] elements
+// from rank r and stores them from element displs[r] of out on. If displs is nil, the
+// blocks follow one another. out, counts and displs are used at the root only.
 func Gatherv[T Elem](c *Comm, in, out []T, counts, displs []int, root int) error {
 	k, err := gathervCall(c, "Gatherv", in, out, counts, displs, root)
 	if err != nil {
@@ -76,13 +76,13 @@ func Gatherv[T Elem](c *Comm, in, out []T, counts, displs []int, root int) error
 	return c.blocking(&k)
 }
 
-// Igatherv starts a Gatherv. counts and displs are not used after the call.
+// Igatherv starts a [Gatherv]. It does not retain counts and displs.
 func Igatherv[T Elem](c *Comm, in, out []T, counts, displs []int, root int) Request {
 	k, err := gathervCall(c, "Igatherv", in, out, counts, displs, root)
 	return c.started(&k, err)
 }
 
-// GathervInit prepares a Gatherv. counts and displs are not used after the call.
+// GathervInit prepares a [Gatherv]. It does not retain counts and displs.
 func GathervInit[T Elem](c *Comm, in, out []T, counts, displs []int, root int) *Persistent {
 	k, err := gathervCall(c, "GathervInit", in, out, counts, displs, root)
 	return c.prepared(&k, err)
@@ -106,7 +106,7 @@ func gathervCall[T Elem](c *Comm, name string, in, out []T, counts, displs []int
 	return k, gatheredv(c, &k, in, out, counts, displs)
 }
 
-// gatheredv is gathered for blocks of any length.
+// gatheredv is gathered for blocks of different lengths.
 func gatheredv[T Elem](c *Comm, k *collCall, in, out []T, counts, displs []int) error {
 	if err := c.checkBlocks(k.name, "out", len(out), counts, displs); err != nil {
 		return err
@@ -122,19 +122,19 @@ func gatheredv[T Elem](c *Comm, k *collCall, in, out []T, counts, displs []int) 
 	return nil
 }
 
-// checkBlocks says what is wrong with counts and places of blocks in a slice of
-// length n.
+// checkBlocks returns an error if the counts or displacements of blocks do not fit a
+// slice of length n.
 func (c *Comm) checkBlocks(name, what string, n int, counts, displs []int) error {
 	return c.checkParts(name, what, "rank", c.size, n, counts, displs)
 }
 
-// checkParts is checkBlocks for the blocks of so many peers: ranks or neighbors.
+// checkParts is checkBlocks for the blocks of any peers: ranks or neighbors.
 func (c *Comm) checkParts(name, what, peer string, peers, n int, counts, displs []int) error {
 	if len(counts) != peers {
 		return c.refuse(ErrCount, name, "there are %d counts for %s and %d %ss", len(counts), what, peers, peer)
 	}
 	if displs != nil && len(displs) != peers {
-		return c.refuse(ErrArg, name, "there are %d places in %s and %d %ss; use nil for blocks one after the other", len(displs), what, peers, peer)
+		return c.refuse(ErrArg, name, "there are %d displacements in %s and %d %ss; use nil for blocks one after the other", len(displs), what, peers, peer)
 	}
 	at := 0
 	for r, m := range counts {
@@ -152,7 +152,7 @@ func (c *Comm) checkParts(name, what, peer string, peers, n int, counts, displs 
 	return nil
 }
 
-// blockOf is where the block of a rank begins, and its length.
+// blockOf returns the offset and the length of the block of a rank.
 func blockOf(counts, displs []int, rank int) (at, n int) {
 	if displs != nil {
 		return displs[rank], counts[rank]

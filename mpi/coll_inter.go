@@ -1,20 +1,19 @@
 package mpi
 
-// Collectives on inter-communicators (MPI-4.1 section 6.2.3): the arguments of one
-// group say what it gives, those of the other what it gets. Each function here
-// takes the place of the one that checks the same call on a communicator of one
-// group, after which all calls go the same way (coll_call.go). Blocks are those of
-// the other group, so c.size, which is its size, counts them; ReduceScatter alone
-// has a block for each rank of the caller's group. A nil in is an empty one: there
-// is no in place (MPI-4.1 section 6.2.3).
+// Collectives on inter-communicators (MPI-4.1 section 6.2.3): the arguments of one group
+// describe the data that it sends, those of the other the data that it receives. Each
+// function here replaces the one that checks the same call on an intra-communicator; after
+// that all calls take the same path (coll_call.go). Blocks are those of the remote group,
+// so c.size, which is its size, counts them; only ReduceScatter has a block for each rank
+// of the local group. A nil in is empty: there are no in-place calls (MPI-4.1 section
+// 6.2.3).
 
 import (
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// collRanks gives the rank in the world of each rank of a schedule; nil: they are
-// equal.
+// collRanks returns the world rank of each rank of a schedule; nil: they are equal.
 func (c *Comm) collRanks() []int32 {
 	if c.inter != nil {
 		return c.inter.both.ranks
@@ -22,7 +21,7 @@ func (c *Comm) collRanks() []int32 {
 	return c.ranks
 }
 
-// nobodysRoot is the root, for those in the root's group who are not it.
+// nobodysRoot is the root for the other ranks of the root's group.
 const nobodysRoot = -1
 
 // interCall begins a call.
@@ -34,8 +33,8 @@ func interCall[T Elem](c *Comm, name string, kind coll.Kind) (collCall, error) {
 	return k, c.usable(name)
 }
 
-// interRooted begins a call that has a root: the caller may be it, be in the other
-// group, or, with nothing to do, in the group of the root.
+// interRooted begins a call that has a root: the caller is the root, or in the remote
+// group, or in the root's group with nothing to do.
 func interRooted[T Elem](c *Comm, name string, kind coll.Kind, root int) (k collCall, isRoot, isOther bool, err error) {
 	if k, err = interCall[T](c, name, kind); err != nil {
 		return k, false, false, err
@@ -49,7 +48,7 @@ func interRooted[T Elem](c *Comm, name string, kind coll.Kind, root int) (k coll
 		k.key.root, isOther = g.start(!g.second)+root, true
 	default:
 		err = c.refuse(ErrRoot, name, "there is no rank %d in the other group of %s, which has ranks 0 to %d; "+
-			"the root itself gives mpi.Root and the others of its group mpi.ProcNull", root, c.name, c.size-1)
+			"the root itself passes mpi.Root and the others of its group mpi.ProcNull", root, c.name, c.size-1)
 	}
 	return k, isRoot, isOther, err
 }
@@ -63,7 +62,7 @@ func interBcastCall[T Elem](c *Comm, name string, buf []T, root int) (collCall, 
 	return k, err
 }
 
-// each is the length in bytes of the blocks of a slice that has one for each of n
+// each returns the length in bytes of the blocks of a slice with a block for each of n
 // ranks.
 func (k *collCall) each(c *Comm, what string, length, n int) (int, error) {
 	if length%n != 0 {
@@ -179,7 +178,7 @@ func interAlltoallvCall[T Elem](c *Comm, name string, in []T, sendCounts, sendDi
 	return k, c.checkBlocks(name, "out", len(out), recvCounts, recvDispls)
 }
 
-// reduces adds what a call has that combines elements.
+// reduces adds the operation to a call that combines elements.
 func reduces[T Elem](c *Comm, k *collCall, op *Op[T]) error {
 	k.key.ordered, k.key.typ = op.NonCommutative, typeWord((*T)(nil))
 	return checkOp(c, k.name, op)
@@ -214,8 +213,8 @@ func interAllreduceCall[T Elem](c *Comm, name string, in, out []T, op *Op[T]) (c
 	return k, reduces(c, &k, op)
 }
 
-// interReduceScatterCall serves both forms; counts is nil if all parts are equal.
-// The parts are those of the caller's group (MPI-4.1 section 6.10).
+// interReduceScatterCall serves both forms; counts is nil if all blocks are equal. The
+// blocks are those of the local group (MPI-4.1 section 6.10).
 func interReduceScatterCall[T Elem](c *Comm, name string, in, out []T, counts []int, op *Op[T]) (collCall, error) {
 	k, err := interCall[T](c, name, coll.ReduceScatter)
 	if err != nil {

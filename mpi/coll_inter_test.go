@@ -27,7 +27,7 @@ func gift(from, to, i int) int { return 1_000_000*(from+1) + 1000*(to+1) + i }
 // groups differ.
 func (g *twoGroups) length(first int) int { return 2 + first%3 }
 
-// shares is the length of a block in the forms with counts.
+// shares returns the length of a block in the forms with counts.
 func shares(from, to int) int { return (2*from + to) % 4 }
 
 func (g *twoGroups) want(form string, got, want []int) {

@@ -28,7 +28,7 @@ func (f lateForm) String() string {
 	return name
 }
 
-// lateForms is every form of the kinds.
+// lateForms returns every form of the kinds.
 func lateForms() (all []lateForm) {
 	for _, way := range []string{"", "I", "Init"} {
 		for _, kind := range papKinds {
@@ -86,7 +86,7 @@ func lateBlock(a, b, n int) []int64 {
 	return s
 }
 
-// lateBlocks is the blocks that rank from(r) gives to rank to(r), for all r. If lengths
+// lateBlocks returns the blocks that rank from(r) gives to rank to(r), for all r. If lengths
 // differ, some are empty, and the last comes first.
 func lateBlocks(c *Comm, v bool, n int, block func(r int) (from, to int)) (all []int64, counts, displs []int) {
 	counts, displs = make([]int, c.size), make([]int, c.size)

@@ -66,7 +66,7 @@ func (k matrixCall) inPlace(rank int) bool {
 	return false
 }
 
-// matrixCalls is the calls of a kind among so many ranks.
+// matrixCalls returns the calls of a kind among so many ranks.
 func matrixCalls(kind coll.Kind, ranks int) (calls []matrixCall) {
 	counts := []int{0, 1, ranks - 1, 37, 2*ranks + 5}
 	long := 15013 // a block of several packets, and of a rendezvous
@@ -245,7 +245,7 @@ func (k matrixCall) draw(lens []int, rng *rand.Rand) oddBlocks {
 	return b
 }
 
-// of is a block in a buffer.
+// of returns a block in a buffer.
 func (b *oddBlocks) of(buf []odd, i int) []odd { return buf[b.at[i] : b.at[i]+b.lens[i]] }
 
 // length draws the length of a block.
@@ -265,7 +265,7 @@ func (k matrixCall) lengths(n int, rng *rand.Rand) []int {
 	return lens
 }
 
-// common is a source of numbers that is the same on all ranks, own one that is not.
+// common returns a source of numbers that is the same on all ranks, own one that is not.
 func (k matrixCall) common() *rand.Rand { return rand.New(rand.NewPCG(k.seed, uint64(k.kind))) }
 
 func (k matrixCall) own(rank int) *rand.Rand {

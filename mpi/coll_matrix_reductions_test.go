@@ -7,7 +7,7 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// operation is the operation of a call, and what it does with two elements, the
+// operation returns the operation of a call, and what it does with two elements, the
 // first of which is from the lower ranks.
 func (k matrixCall) operation() (mpi.Op[odd], func(a, b odd) odd) {
 	combine := oddMix

@@ -197,7 +197,7 @@ func haveSegment(t *testing.T, c *mpi.Comm) bool {
 	return false
 }
 
-// matrixParams is every combination of the values worth trying, and segments that
+// matrixParams returns every combination of the values worth trying, and segments that
 // are short enough for most calls to have several of them.
 func matrixParams(a *coll.Algorithm) (all [][]int) {
 	a.EachParams(func(params []int) {

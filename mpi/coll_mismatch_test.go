@@ -105,7 +105,7 @@ func TestDifferentCollectives(t *testing.T) {
 	}
 }
 
-// mismatchSizes is one element count for each way that collectives take.
+// mismatchSizes returns one element count for each way that collectives take.
 func mismatchSizes() []int {
 	if raceDetector {
 		return []int{8, 1 << 14}
@@ -171,7 +171,7 @@ func inBrokenComm(t *testing.T, c *mpi.Comm, segment bool, want []string, call f
 	}
 }
 
-// duplicate is a duplicate of c, with a segment if it can have one.
+// duplicate returns a duplicate of c, with a segment if it can have one.
 func duplicate(t *testing.T, c *mpi.Comm, segment bool) *mpi.Comm {
 	t.Helper()
 	d, err := c.Dup()
@@ -182,7 +182,7 @@ func duplicate(t *testing.T, c *mpi.Comm, segment bool) *mpi.Comm {
 	return d
 }
 
-// combiner is the lowest rank but 0 whose operation a call runs, or else 0: an algorithm
+// combiner returns the lowest rank but 0 whose operation a call runs, or else 0: an algorithm
 // may leave out some ranks, above all where their number is no power of two.
 func combiner(t *testing.T, c *mpi.Comm, segment bool, n int, call reduction) int {
 	t.Helper()

@@ -1,17 +1,15 @@
 package mpi
 
 // Neighborhood collectives (MPI-4.1 sections 8.6 to 8.8): every rank of a topology
-// exchanges with its neighbors only. All of them are one kind of schedule, in
-// which a rank has a block for each destination and one from each source. What the
-// topology adds is which rank that is, and, on grids, how blocks are paired
-// (neighborBlocks).
+// exchanges data with its neighbors only. All of them use one kind of schedule, in which a
+// rank has a block for each destination and one from each source. The topology adds which
+// ranks these are and, on grids, how blocks are paired (neighborBlocks).
 
 import "github.com/muster-mpi/muster/internal/coll"
 
-// NeighborAllgather sends in to all destinations of the calling rank and collects
-// what its sources send: block i of out is from source i. All ranks send the same
-// number of elements. Blocks of sources that are ProcNull, at the edge of a grid,
-// are left as they are.
+// NeighborAllgather sends in to all destinations of the calling rank and gathers the
+// blocks of its sources: block i of out is from source i. All ranks send the same number
+// of elements. Blocks whose source is ProcNull, at the edge of a grid, are not changed.
 func NeighborAllgather[T Elem](t Topology, in, out []T) error {
 	k, err := neighborAllgatherCall(t, "NeighborAllgather", in, out)
 	if err != nil {
@@ -20,13 +18,13 @@ func NeighborAllgather[T Elem](t Topology, in, out []T) error {
 	return t.neighbors().c.blocking(&k)
 }
 
-// IneighborAllgather starts a NeighborAllgather.
+// IneighborAllgather starts a [NeighborAllgather].
 func IneighborAllgather[T Elem](t Topology, in, out []T) Request {
 	k, err := neighborAllgatherCall(t, "IneighborAllgather", in, out)
 	return t.neighbors().c.started(&k, err)
 }
 
-// NeighborAllgatherInit prepares a NeighborAllgather.
+// NeighborAllgatherInit prepares a [NeighborAllgather].
 func NeighborAllgatherInit[T Elem](t Topology, in, out []T) *Persistent {
 	k, err := neighborAllgatherCall(t, "NeighborAllgatherInit", in, out)
 	return t.neighbors().c.prepared(&k, err)
@@ -45,9 +43,9 @@ func neighborAllgatherCall[T Elem](t Topology, name string, in, out []T) (collCa
 	return k, nil
 }
 
-// NeighborAllgatherv is NeighborAllgather of blocks of any length: from source i
-// come counts[i] elements, which go to element displs[i] of out; with displs nil,
-// one block after the other.
+// NeighborAllgatherv is [NeighborAllgather] with blocks of different lengths: source i
+// sends counts[i] elements, which are stored from element displs[i] of out on. If displs
+// is nil, the blocks follow one another.
 func NeighborAllgatherv[T Elem](t Topology, in, out []T, counts, displs []int) error {
 	k, err := neighborAllgathervCall(t, "NeighborAllgatherv", in, out, counts, displs)
 	if err != nil {
@@ -56,15 +54,15 @@ func NeighborAllgatherv[T Elem](t Topology, in, out []T, counts, displs []int) e
 	return t.neighbors().c.blocking(&k)
 }
 
-// IneighborAllgatherv starts a NeighborAllgatherv. counts and displs are not used
-// after the call.
+// IneighborAllgatherv starts a [NeighborAllgatherv]. It does not retain counts and
+// displs.
 func IneighborAllgatherv[T Elem](t Topology, in, out []T, counts, displs []int) Request {
 	k, err := neighborAllgathervCall(t, "IneighborAllgatherv", in, out, counts, displs)
 	return t.neighbors().c.started(&k, err)
 }
 
-// NeighborAllgathervInit prepares a NeighborAllgatherv. counts and displs are not
-// used after the call.
+// NeighborAllgathervInit prepares a [NeighborAllgatherv]. It does not retain counts and
+// displs.
 func NeighborAllgathervInit[T Elem](t Topology, in, out []T, counts, displs []int) *Persistent {
 	k, err := neighborAllgathervCall(t, "NeighborAllgathervInit", in, out, counts, displs)
 	return t.neighbors().c.prepared(&k, err)
@@ -80,11 +78,10 @@ func neighborAllgathervCall[T Elem](t Topology, name string, in, out []T, counts
 	return k, k.near.c.checkParts(name, "out", "source", len(k.near.sources), len(out), counts, displs)
 }
 
-// NeighborAlltoall sends block i of in to destination i of the calling rank and
-// receives block j of out from its source j. On a grid what is sent in the negative
-// direction of a dimension arrives as the block from the positive one, and the
-// other way round, also if both neighbors are the same rank. Blocks of sources
-// that are ProcNull are left as they are.
+// NeighborAlltoall sends block i of in to destination i of the calling rank and receives
+// block j of out from its source j. On a grid, a block sent in the negative direction of
+// a dimension arrives as the block from the positive direction, and vice versa, also if
+// both neighbors are the same rank. Blocks whose source is ProcNull are not changed.
 func NeighborAlltoall[T Elem](t Topology, in, out []T) error {
 	k, err := neighborAlltoallCall(t, "NeighborAlltoall", in, out)
 	if err != nil {
@@ -93,13 +90,13 @@ func NeighborAlltoall[T Elem](t Topology, in, out []T) error {
 	return t.neighbors().c.blocking(&k)
 }
 
-// IneighborAlltoall starts a NeighborAlltoall.
+// IneighborAlltoall starts a [NeighborAlltoall].
 func IneighborAlltoall[T Elem](t Topology, in, out []T) Request {
 	k, err := neighborAlltoallCall(t, "IneighborAlltoall", in, out)
 	return t.neighbors().c.started(&k, err)
 }
 
-// NeighborAlltoallInit prepares a NeighborAlltoall.
+// NeighborAlltoallInit prepares a [NeighborAlltoall].
 func NeighborAlltoallInit[T Elem](t Topology, in, out []T) *Persistent {
 	k, err := neighborAlltoallCall(t, "NeighborAlltoallInit", in, out)
 	return t.neighbors().c.prepared(&k, err)
@@ -130,10 +127,10 @@ func neighborAlltoallCall[T Elem](t Topology, name string, in, out []T) (collCal
 	return k, nil
 }
 
-// NeighborAlltoallv is NeighborAlltoall of blocks of any length: destination i is
-// sent sendCounts[i] elements that begin at element sendDispls[i] of in, and
-// recvCounts[j] elements from source j go to element recvDispls[j] of out. Places
-// that are nil put the blocks one after the other.
+// NeighborAlltoallv is [NeighborAlltoall] with blocks of different lengths. It sends to
+// destination i the sendCounts[i] elements from element sendDispls[i] of in on, and
+// stores the recvCounts[j] elements from source j from element recvDispls[j] of out on.
+// If displacements are nil, the blocks follow one another.
 func NeighborAlltoallv[T Elem](t Topology, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) error {
 	k, err := neighborAlltoallvCall(t, "NeighborAlltoallv", in, sendCounts, sendDispls, out, recvCounts, recvDispls)
 	if err != nil {
@@ -142,15 +139,15 @@ func NeighborAlltoallv[T Elem](t Topology, in []T, sendCounts, sendDispls []int,
 	return t.neighbors().c.blocking(&k)
 }
 
-// IneighborAlltoallv starts a NeighborAlltoallv. Counts and places are not used
-// after the call.
+// IneighborAlltoallv starts a [NeighborAlltoallv]. It does not retain counts and
+// displacements.
 func IneighborAlltoallv[T Elem](t Topology, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) Request {
 	k, err := neighborAlltoallvCall(t, "IneighborAlltoallv", in, sendCounts, sendDispls, out, recvCounts, recvDispls)
 	return t.neighbors().c.started(&k, err)
 }
 
-// NeighborAlltoallvInit prepares a NeighborAlltoallv. Counts and places are not
-// used after the call.
+// NeighborAlltoallvInit prepares a [NeighborAlltoallv]. It does not retain counts and
+// displacements.
 func NeighborAlltoallvInit[T Elem](t Topology, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) *Persistent {
 	k, err := neighborAlltoallvCall(t, "NeighborAlltoallvInit", in, sendCounts, sendDispls, out, recvCounts, recvDispls)
 	return t.neighbors().c.prepared(&k, err)
@@ -171,11 +168,10 @@ func neighborAlltoallvCall[T Elem](t Topology, name string, in []T, sendCounts, 
 	return k, c.checkParts(name, "out", "source", len(k.near.sources), len(out), recvCounts, recvDispls)
 }
 
-// NeighborAlltoallw is NeighborAlltoall with a layout for each block: destination i
-// is sent the elements of in that sends[i] names, and what comes from source j goes
-// to the elements of out that recvs[j] names. A nil layout is an empty block. So
-// the borders of a rank's part of a grid, rows and columns alike, go to its
-// neighbors in one call.
+// NeighborAlltoallw is [NeighborAlltoall] with a layout for each block: it sends to
+// destination i the elements of in that sends[i] selects, and stores those from source j
+// in the elements of out that recvs[j] selects. A nil layout is an empty block. With it, a
+// rank exchanges all borders of its part of a grid, rows and columns alike, in one call.
 func NeighborAlltoallw[T Elem](t Topology, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) error {
 	k, w, err := neighborAlltoallwCall(t, "NeighborAlltoallw", in, sends, out, recvs)
 	if err != nil {
@@ -189,14 +185,14 @@ func NeighborAlltoallw[T Elem](t Topology, in []T, sends []*Layout[T], out []T, 
 	return nil
 }
 
-// IneighborAlltoallw starts a NeighborAlltoallw. What is received is in place when
-// the request has been waited for.
+// IneighborAlltoallw starts a [NeighborAlltoallw]. out holds the result when the request
+// is complete.
 func IneighborAlltoallw[T Elem](t Topology, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) Request {
 	k, w, err := neighborAlltoallwCall(t, "IneighborAlltoallw", in, sends, out, recvs)
 	return t.neighbors().c.startedPacked(&k, w, err)
 }
 
-// NeighborAlltoallwInit prepares a NeighborAlltoallw.
+// NeighborAlltoallwInit prepares a [NeighborAlltoallw].
 func NeighborAlltoallwInit[T Elem](t Topology, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) *Persistent {
 	k, w, err := neighborAlltoallwCall(t, "NeighborAlltoallwInit", in, sends, out, recvs)
 	return t.neighbors().c.preparedPacked(&k, w, err)
@@ -236,13 +232,13 @@ func neighborCall[T Elem](t Topology, name string) (collCall, error) {
 	return k, nil
 }
 
-// neighborBlocks fills in who a rank exchanges with and which blocks. Nobody is
-// left out, and the sources stand in the order in which they are paired, so that
-// the schedule can take the n-th block to a rank for the n-th that it gets.
+// neighborBlocks sets the peers and blocks of a rank. ProcNull is left out, and the
+// sources are in the order in which they are paired, so that the schedule can match the
+// n-th block sent to a rank with the n-th block that it receives.
 func (k *collCall) neighborBlocks(s *coll.Shape) {
 	n := k.near
 	if n == nil {
-		return // somebody asks what a call would do
+		return // inspect.ExplainCollective, without a call
 	}
 	whole := func(b *coll.Blocks, shared bool, i int) (off, length int) {
 		if off, length = b.Of(i); shared {

@@ -72,7 +72,7 @@ func (x *exchange) run(t *testing.T, what string) {
 	x.runIrregular(t, what)
 }
 
-// blockWidth is the length of the block that a rank sends as its number to, and the
+// blockWidth returns the length of the block that a rank sends as its number to, and the
 // gap behind it.
 func blockWidth(rank, to int) (n, gap int) { return (rank + to) % 3, to % 2 }
 
@@ -222,7 +222,7 @@ func TestNeighborsOnGraphs(t *testing.T) {
 	})
 }
 
-// nth is the place of the n-th v in a list, counted from 0; countOf is how many
+// nth returns the place of the n-th v in a list, counted from 0; countOf is how many
 // there are.
 func nth(list []int, v, n int) int {
 	for i, w := range list {

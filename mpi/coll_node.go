@@ -1,15 +1,15 @@
 package mpi
 
-// Collectives of ranks that share a node, in a segment of memory that they share
-// (package nodecoll, T2 4.3). Blocking calls up to a limit take this way, by a rule
-// that is the same on all ranks of the communicator:
+// Collectives of ranks that share a node, in a shared memory segment (package nodecoll, T2
+// 4.3). Blocking calls up to a size limit use it, by a rule that is the same on all ranks
+// of the communicator:
 //
 //	inNode, reducedInNode   is it one of those calls? then make it in the team
-//	 └ nodeTeam             the communicator's team, formed at the nodeAfter-th such call
-//	    └ formTeam          rank 0 makes the segment, all map it, or all do without
+//	 └ nodeTeam             the communicator's team, formed after nodeAfter such calls
+//	    └ formTeam          rank 0 creates the segment; all map it, or none
 //
-// Calls that do not wait, and persistent ones, take the way of messages: they must
-// move on while the rank is elsewhere.
+// Non-blocking and persistent calls use messages: they must make progress while the rank
+// is elsewhere.
 
 import (
 	"errors"
@@ -24,23 +24,23 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Tags of the team's messages, above all that collectives count with.
+// Tags of the team's messages, above all tags that collectives count with.
 const (
-	teamTag = math.MaxInt32     // forms it
+	teamTag = math.MaxInt32     // forms the team
 	wakeTag = math.MaxInt32 - 1 // wakes a rank that sleeps in it
 )
 
-// nodeAfter is how many calls a communicator makes by messages before it gets a
-// segment. One that is made for a call or two does not pay for it.
+// nodeAfter is how many calls a communicator makes with messages before it gets a segment.
+// A segment does not pay off for a call or two.
 const nodeAfter = 4
 
-// kindLimits is the largest call of each kind, in bytes of the data or of a block,
-// that goes through the segment; negative: none.
+// kindLimits is the largest call of each kind, in bytes of the data or of a block, that
+// uses the segment; negative: none.
 type kindLimits [coll.Neighbors + 1]int
 
-// nodeLimits are for ranks that have a core each: beyond them, copying in and out
-// costs more than messages, which both sides move in one copy. In T2 4.3.2 shared
-// memory wins up to 32 KB for broadcast and 8 KB for gather, on other machines.
+// nodeLimits are for ranks that have a core each: beyond them, copying in and out costs
+// more than messages, which both sides transfer in one copy. In T2 4.3.2 shared memory
+// wins up to 32 KB for broadcast and 8 KB for gather, on other machines.
 var nodeLimits = kindLimits{
 	coll.Barrier:       0,
 	coll.Bcast:         16 << 10,
@@ -56,9 +56,9 @@ var nodeLimits = kindLimits{
 	coll.Neighbors:     -1,
 }
 
-// crowdedLimits are for ranks that share cores. A message there costs a switch to
-// the rank that takes it, and what lies in the segment does not.
-var crowdedLimits = kindLimits{
+// sharedCoresLimits are for ranks that share cores. A message there costs a context switch
+// to the receiver; data in the segment does not.
+var sharedCoresLimits = kindLimits{
 	coll.Barrier:       0,
 	coll.Bcast:         256 << 10,
 	coll.Gather:        64 << 10,
@@ -73,11 +73,11 @@ var crowdedLimits = kindLimits{
 	coll.Neighbors:     -1,
 }
 
-// inSegment is the name of this way in Config.Collective: a kind that is given it
-// takes it at any size, and a kind that is given another algorithm never does.
+// inSegment is the name of the segment in Config.Collective: a kind with this algorithm
+// uses the segment at any size, and a kind with another algorithm never does.
 const inSegment = "segment"
 
-// checkSegment says no to kinds that cannot be forced to it.
+// checkSegment returns an error for kinds that have no form in the segment.
 func checkSegment(kind string) error {
 	k, err := coll.ParseKind(kind)
 	if err == nil && nodeLimits[k] < 0 {
@@ -86,12 +86,12 @@ func checkSegment(kind string) error {
 	return err
 }
 
-// wantedLimits are those for ranks that share cores or not, as changed by
+// wantedLimits returns the limits for ranks that share cores or do not, as changed by
 // Config.Collective, which has been checked.
 func wantedLimits(forced string, oversubscribed bool) kindLimits {
 	limits := nodeLimits
 	if oversubscribed {
-		limits = crowdedLimits
+		limits = sharedCoresLimits
 	}
 	for _, part := range strings.Split(forced, ",") {
 		kind, algorithm, _ := strings.Cut(strings.TrimSpace(part), "=")
@@ -107,18 +107,18 @@ func wantedLimits(forced string, oversubscribed bool) kindLimits {
 	return limits
 }
 
-// nodeColl is what a communicator has of its team.
+// nodeColl is the state of a communicator for its team.
 type nodeColl struct {
 	team   *nodecoll.Team
 	limits kindLimits
-	calls  int    // that could have used it
-	forget func() // before the team is given back
-	users  any    // the *segmentOp of the last reduction by an operation of the user
-	// why there is none; "" before that is known, or if there is one.
+	calls  int    // that could have used the team
+	forget func() // called before the team is released
+	users  any    // the *segmentOp of the last reduction with a user-defined operation
+	// why is the reason that there is no team; "" if it is not known yet, or if there is one.
 	why string
 }
 
-// inNode makes a call that moves data, if it is one for the segment.
+// inNode makes a call that copies data, if it is one for the segment.
 func (c *Comm) inNode(k *collCall) (done bool, err error) {
 	t, err := c.nodeTeam(k)
 	if t == nil {
@@ -183,7 +183,7 @@ func reduceInTeam[T Elem](t *nodecoll.Team, k *collCall, combine func(inout, in 
 	return fmt.Errorf("internal error: %s has no form in shared memory", k.name)
 }
 
-// nodeTeam is the team for a call, or nil if the call goes by messages.
+// nodeTeam returns the team for a call, or nil if the call uses messages.
 func (c *Comm) nodeTeam(k *collCall) (*nodecoll.Team, error) {
 	bytes, n := k.payload(), c.node
 	if n == nil {
@@ -203,8 +203,8 @@ func (c *Comm) nodeTeam(k *collCall) (*nodecoll.Team, error) {
 	return n.team, err
 }
 
-// noTeam says why the ranks of the communicator cannot have a team, as all of them
-// know without asking each other; "" if they may.
+// noTeam returns why the ranks of the communicator cannot have a team, or "" if they can.
+// All ranks get the same result without communication.
 func (c *Comm) noTeam() string {
 	switch {
 	case c.inter != nil:
@@ -225,7 +225,7 @@ func (c *Comm) noTeam() string {
 	return ""
 }
 
-// formTeam makes the team. All ranks are here in the same call.
+// formTeam forms the team. All ranks are in the same call.
 func (c *Comm) formTeam(op string) error {
 	n := c.node
 	c.e.Lock()
@@ -237,7 +237,7 @@ func (c *Comm) formTeam(op string) error {
 	var without *nodecoll.Unavailable
 	switch {
 	case err == nil:
-		// Only now all ranks are sure to know the same about cores, from rank 0.
+		// Only now have all ranks the same data about cores, from rank 0.
 		n.team, n.limits = team, wantedLimits(c.forced(), team.Oversubscribed())
 		n.forget = func() { c.useTeam(nil) }
 		c.useTeam(team)
@@ -251,7 +251,7 @@ func (c *Comm) formTeam(op string) error {
 	return nil
 }
 
-// nodeFailure turns an error of the team into one of this package.
+// nodeFailure converts an error of the team to one of this package.
 func (c *Comm) nodeFailure(op string, err error) error {
 	var (
 		differ *nodecoll.Mismatch
@@ -260,7 +260,7 @@ func (c *Comm) nodeFailure(op string, err error) error {
 	)
 	switch {
 	case err == nodecoll.InOperation{}:
-		panic(engine.OperationCallsError{}) // like any other call of an operation
+		panic(engine.OperationCallsError{}) // like any other call by an operation
 	case errors.As(err, &users):
 		return c.refuse(ErrOp, op, "%w", users)
 	case errors.As(err, &broken):
@@ -272,19 +272,20 @@ func (c *Comm) nodeFailure(op string, err error) error {
 	return c.failure(err, op, ProcNull, noTag, 0)
 }
 
-// teamLink is the rank outside of its team: nodecoll's Keeper and Exchange.
+// teamLink connects a team with the rest of the rank, for package nodecoll.
 type teamLink struct {
 	c    *Comm
 	op   string      // that formed the team
-	name engine.Comm // in whose name it wakes
+	name engine.Comm // the sender of the messages that wake ranks
 }
 
 func (l *teamLink) Poll(n int) (sleepy bool, err error) { return l.c.e.PollOnce(n, l.c.co.Ctx) }
 
 func (l *teamLink) InOperation() bool { return l.c.e.InOperation() }
 
-// Sleep receives the message that wakes. So the rank sleeps like one that waits for
-// a message: it serves others meanwhile, and whoever asks sees whom it waits for.
+// Sleep receives the message that wakes this rank. So the rank sleeps like one that waits
+// for a message: it serves others meanwhile, and the report of a stuck job shows which rank
+// it waits for.
 func (l *teamLink) Sleep(op string, peer int) error {
 	_, err := l.c.e.Recv(&l.c.co, op, l.c.world(peer), int32(peer), wakeTag, nil)
 	return err
@@ -305,11 +306,11 @@ func (l *teamLink) Recv(from int, b []byte) (int, error) {
 	return st.Bytes, err
 }
 
-// teamList is the teams of a rank, to be given back when it leaves.
+// teamList is the teams of a rank, to be released when it leaves.
 type teamList struct {
 	mu    sync.Mutex
 	all   map[*nodeColl]bool
-	ended uint64 // calls of those that were given back
+	ended uint64 // calls of teams that were released
 }
 
 func (l *teamList) add(n *nodeColl) {
@@ -321,7 +322,7 @@ func (l *teamList) add(n *nodeColl) {
 	l.all[n] = true
 }
 
-// leave gives a communicator's team back.
+// leave releases a communicator's team.
 func (l *teamList) leave(n *nodeColl, why string) error {
 	if n == nil || n.team == nil {
 		return nil
@@ -336,7 +337,7 @@ func (l *teamList) leave(n *nodeColl, why string) error {
 	return team.Close()
 }
 
-// share is this rank's share of their memory.
+// share returns this rank's share of their memory.
 func (l *teamList) share() (bytes uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -346,7 +347,7 @@ func (l *teamList) share() (bytes uint64) {
 	return bytes
 }
 
-// calls is the number of collectives they have made. Nobody may be in one.
+// calls returns the number of collectives they have made. No call may be under way.
 func (l *teamList) calls() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -357,7 +358,7 @@ func (l *teamList) calls() uint64 {
 	return sum
 }
 
-// leaveAll gives all of them back.
+// leaveAll releases all of them.
 func (l *teamList) leaveAll(why string) error {
 	l.mu.Lock()
 	all := l.all

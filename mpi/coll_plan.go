@@ -1,11 +1,10 @@
 package mpi
 
-// Schedules that are kept. A program makes the same collective calls again and
-// again; making a schedule takes a thousand times longer than finding it. Each
-// communicator keeps the schedules that it has used, by the shape of the call, and
-// looks first at the one that it used last for this kind of call. What is kept is
-// bounded; the schedule that was not used for the longest time goes first. All of
-// it is guarded by the engine's lock.
+// The cache of schedules. A program makes the same collective calls many times; making a
+// schedule takes a thousand times longer than finding it. Each communicator caches the
+// schedules that it has used, by the shape of the call, and first tries the one that it
+// used last for this kind of call. The cache is bounded and evicts the least recently used
+// schedule. The engine's lock guards all of it.
 
 import (
 	"slices"
@@ -15,38 +14,38 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// planKey is the shape of a call, but for counts that differ from rank to rank.
+// planKey is the shape of a call, except for counts that differ between ranks.
 type planKey struct {
 	kind      coll.Kind
 	ordered   bool // the reduction does not commute
 	inPlace   bool
-	irregular bool // lengths differ from rank to rank
-	shared    bool // all neighbors are sent the same block
+	irregular bool // lengths differ between ranks
+	shared    bool // all neighbors get the same block
 	root      int
 	elem      int   // bytes of an element
-	bytes     int   // of the data; of the own block, or of each block that is sent
-	recv      int   // of each block that is received
-	typ       *byte // of the elements of a reduction: a plan keeps its reducers
+	bytes     int   // of the data; of the rank's own block, or of each block sent
+	recv      int   // of each block received
+	typ       *byte // of the elements of a reduction: a plan caches its reducers
 }
 
 // plan is a schedule for calls of one shape.
 type plan struct {
 	key    planKey
-	counts [4][]int    // send counts and places, receive counts and places
-	by     coll.Ranked // what made it; nothing between two groups, where each phase has its own
+	counts [4][]int    // send counts and displacements, receive counts and displacements
+	by     coll.Ranked // the algorithm; none between two groups, where each phase has its own
 	graph  *sched.Graph
 	idle   engine.CollectivePool
 	aware  *awareForm // the same messages in the order of arrival; nil: there is no such form
-	used   uint64     // when, in calls that did not find it at once
+	used   uint64     // time of the last use, in cache lookups
 }
 
-// What a communicator keeps at most. Large schedules count by their operations.
+// The bounds of the cache of a communicator. Large schedules count by their operations.
 const (
 	keepPlans   = 64
 	keepPlanOps = 1 << 16
 )
 
-// collPlans is what a communicator keeps for its collectives.
+// collPlans is the state of a communicator for its collectives.
 type collPlans struct {
 	last     [coll.Neighbors + 1]*plan // the one used last, by kind
 	all      []*plan
@@ -54,12 +53,12 @@ type collPlans struct {
 	clock    uint64
 	started  int32 // calls so far, for their tags
 	prepared int32
-	uneven   [coll.Neighbors + 1]*coll.Uneven // how ranks come to calls whose lengths differ
+	uneven   [coll.Neighbors + 1]*coll.Uneven // arrival history of calls whose lengths differ
 	choice   chooser
 	build    sched.Builder
 }
 
-// collective gives what runs a call's schedule. The lock is held.
+// collective returns what runs a call's schedule. The lock is held.
 func (c *Comm) collective(k *collCall) (*engine.Collective, error) {
 	p, err := c.plan(k)
 	if err != nil {
@@ -71,7 +70,7 @@ func (c *Comm) collective(k *collCall) (*engine.Collective, error) {
 	return c.taken(&p.idle, p.graph, k), nil
 }
 
-// taken gives an idle collective of a graph, or a new one.
+// taken returns an idle collective of a graph, or a new one.
 func (c *Comm) taken(idle *engine.CollectivePool, g *sched.Graph, k *collCall) *engine.Collective {
 	co := idle.Take()
 	if co == nil {
@@ -92,14 +91,14 @@ func (c *Comm) plan(k *collCall) (*plan, error) {
 	return c.otherPlan(k)
 }
 
-// fits reports whether a plan is one for a call.
+// fits reports whether a plan serves a call.
 func (p *plan) fits(k *collCall) bool {
 	return p.key == k.key && (!p.key.irregular ||
 		slices.Equal(p.counts[0], k.sendCounts) && slices.Equal(p.counts[1], k.sendDispls) &&
 			slices.Equal(p.counts[2], k.recvCounts) && slices.Equal(p.counts[3], k.recvDispls))
 }
 
-// otherPlan is plan when it is not the one used last.
+// otherPlan is plan if the last plan does not fit.
 func (c *Comm) otherPlan(k *collCall) (*plan, error) {
 	ps := c.plans
 	ps.clock++
@@ -122,8 +121,7 @@ func (c *Comm) otherPlan(k *collCall) (*plan, error) {
 	return p, nil
 }
 
-// evict forgets the plan that was used the longest time ago. Runs of it that are
-// under way go on.
+// evict removes the least recently used plan. Runs of it that are under way go on.
 func (ps *collPlans) evict() {
 	oldest := 0
 	for i, p := range ps.all {
@@ -149,7 +147,7 @@ func (c *Comm) newPlan(k *collCall) (*plan, error) {
 	return p, nil
 }
 
-// fillPlan makes the graph of a call by the algorithm that is chosen for it.
+// fillPlan makes the graph of a call with the selected algorithm.
 func (c *Comm) fillPlan(p *plan, k *collCall) (err error) {
 	if c.inter != nil {
 		p.graph, err = c.interGraph(k)
@@ -166,7 +164,7 @@ func (c *Comm) fillPlan(p *plan, k *collCall) (err error) {
 	return err
 }
 
-// shape is what an algorithm may know of a call.
+// shape returns the properties of a call that the choice of an algorithm may depend on.
 func (c *Comm) shape(k *collCall) coll.Shape {
 	s := coll.Shape{Kind: k.key.kind, Rank: c.rank, Size: c.size, Root: k.key.root, Elem: k.key.elem,
 		Commutes: !k.key.ordered, InPlace: k.key.inPlace, Nodes: c.plans.choice.nodesOf(c)}
@@ -186,7 +184,7 @@ func (c *Comm) shape(k *collCall) coll.Shape {
 	return s
 }
 
-// blocks turns counts of elements into lengths in bytes.
+// blocks converts counts of elements to lengths in bytes.
 func blocks(each int, counts, displs []int, elem int) coll.Blocks {
 	b := coll.Blocks{Each: each}
 	if counts == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
-// alone is a world of one rank, whose collectives send nothing.
+// alone returns a world of one rank, whose collectives send nothing.
 func alone(t *testing.T) *Comm {
 	t.Helper()
 	worlds, err := Local(1, nil)

@@ -1,8 +1,8 @@
 package mpi
 
-// Algorithms for one communicator instead of for the whole job. What Config.Collective
-// forces, a duplicate may have otherwise (the hints of MPI-4.1 section 7.4.2, for one
-// hint): so one job can compare algorithms call by call.
+// Algorithms for one communicator instead of for the whole job: a duplicate may override
+// Config.Collective (an info hint of MPI-4.1 section 7.4.2), so that one job can compare
+// algorithms call by call.
 
 import (
 	"strings"
@@ -10,23 +10,23 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
-// preference is what a communicator has in place of the job's choice.
+// preference overrides the job's choice of algorithms for a communicator.
 type preference struct {
 	forced string // as Config.Collective
 	tuning *coll.Tuning
 }
 
-// DupWithCollective is Dup for a communicator whose collectives use certain algorithms,
-// written as in Config.Collective: "allreduce=ring,bcast=chain:segment=8192". They come
-// before what the job is configured to use. Duplicates of the result have them too.
-// It is collective, and all ranks give the same.
+// DupWithCollective is [Comm.Dup] for a communicator whose collectives use certain
+// algorithms, written as in Config.Collective: "allreduce=ring,bcast=chain:segment=8192".
+// They take precedence over the configuration of the job. Duplicates of the result use them
+// too. It is collective, and all ranks pass the same algorithms.
 func (c *Comm) DupWithCollective(algorithms string) (*Comm, error) {
 	const op = "DupWithCollective"
 	if c.inter != nil {
 		return nil, c.refuse(ErrComm, op, "%s joins two groups; duplicate it with Dup", c.name)
 	}
 	cfg := c.w.cfg
-	cfg.Collective = strings.Trim(algorithms+","+c.forced(), ",") // the first rule that fits is taken
+	cfg.Collective = strings.Trim(algorithms+","+c.forced(), ",") // the first rule that fits applies
 	tuning, err := readTuning(&cfg)
 	if err != nil {
 		return nil, c.refuse(ErrArg, op, "%w", err)
@@ -39,7 +39,7 @@ func (c *Comm) DupWithCollective(algorithms string) (*Comm, error) {
 	return d, nil
 }
 
-// forced is what Config.Collective is for this communicator.
+// forced returns the value of Config.Collective for this communicator.
 func (c *Comm) forced() string {
 	if c.prefer != nil {
 		return c.prefer.forced
@@ -47,7 +47,7 @@ func (c *Comm) forced() string {
 	return c.w.cfg.Collective
 }
 
-// tuning is the table of what is wanted of this communicator.
+// tuning returns the tuning table for this communicator.
 func (c *Comm) tuning() *coll.Tuning {
 	if c.prefer != nil {
 		return c.prefer.tuning

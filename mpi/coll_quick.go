@@ -1,18 +1,18 @@
 package mpi
 
-// The shortest way into the segment of a node, for the calls whose latency programs
-// feel most. A call of some bytes between two cores takes as long as a line needs
-// from one to the other and back; describing it for schedules would add a third to
-// that. What is not plain here takes the general way, which comes to the same team
-// by the same rule (coll_node.go).
+// The fast path into the shared segment of a node, for the calls whose latency matters
+// most. A call of a few bytes between two cores takes as long as a cache line needs from
+// one to the other and back; describing it for schedules would add a third to that. Other
+// calls take the general path, which selects the same team by the same rule
+// (coll_node.go).
 
 import (
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/nodecoll"
 )
 
-// quickTeam is nodeTeam for a communicator that has one, with arguments that need
-// no further check.
+// quickTeam is nodeTeam for a communicator that has a team, with arguments that need no
+// further check.
 func quickTeam[T Elem](c *Comm, kind coll.Kind, bytes int) *nodecoll.Team {
 	n := c.node
 	if n == nil || n.team == nil || bytes == 0 || bytes > n.limits[kind] ||
@@ -82,7 +82,7 @@ func quickAllreduce[T Elem](c *Comm, in, out []T, op *Op[T]) (done bool, err err
 	return true, err
 }
 
-// quickBarrier leaves ranks that share cores to the gate (coll_barrier.go).
+// quickBarrier leaves ranks that share cores to gateBarrier (coll_barrier.go).
 func (c *Comm) quickBarrier() (done bool, err error) {
 	n := c.node
 	if n == nil || n.team == nil || n.limits[coll.Barrier] < 0 || n.team.Oversubscribed() {

@@ -5,9 +5,9 @@ package mpi
 
 import "github.com/muster-mpi/muster/internal/coll"
 
-// Reduce combines the in of all ranks into root's out, element by element, in the
-// order of ranks. out is used at the root only. There, in may be the same slice or
-// nil: then out holds root's own contribution.
+// Reduce combines the in of all ranks into root's out, element by element, in rank order.
+// out is used at the root only. There, in may be the same slice or nil: then out holds
+// root's contribution.
 func Reduce[T Elem](c *Comm, in, out []T, op Op[T], root int) error {
 	k, err := reduceCall(c, "Reduce", in, out, &op, root)
 	if err != nil {
@@ -16,13 +16,13 @@ func Reduce[T Elem](c *Comm, in, out []T, op Op[T], root int) error {
 	return reduction(c, &k, op)
 }
 
-// Ireduce starts a Reduce.
+// Ireduce starts a [Reduce].
 func Ireduce[T Elem](c *Comm, in, out []T, op Op[T], root int) Request {
 	k, err := reduceCall(c, "Ireduce", in, out, &op, root)
 	return startedReduction(c, &k, op, err)
 }
 
-// ReduceInit prepares a Reduce.
+// ReduceInit prepares a [Reduce].
 func ReduceInit[T Elem](c *Comm, in, out []T, op Op[T], root int) *Persistent {
 	k, err := reduceCall(c, "ReduceInit", in, out, &op, root)
 	return preparedReduction(c, &k, op, err)
@@ -40,8 +40,8 @@ func reduceCall[T Elem](c *Comm, name string, in, out []T, op *Op[T], root int) 
 	return k, err
 }
 
-// Allreduce combines the in of all ranks into everybody's out. in may be the same
-// slice or nil: then out holds the rank's own contribution.
+// Allreduce combines the in of all ranks into out on every rank, element by element, in
+// rank order. in may be the same slice or nil: then out holds the contribution.
 func Allreduce[T Elem](c *Comm, in, out []T, op Op[T]) error {
 	if done, err := quickAllreduce(c, in, out, &op); done {
 		return err
@@ -57,20 +57,20 @@ func allreduce[T Elem](c *Comm, name string, in, out []T, op Op[T]) error {
 	return reduction(c, &k, op)
 }
 
-// Iallreduce starts an Allreduce.
+// Iallreduce starts an [Allreduce].
 func Iallreduce[T Elem](c *Comm, in, out []T, op Op[T]) Request {
 	k, err := combined(c, "Iallreduce", coll.Allreduce, in, out, &op, true)
 	return startedReduction(c, &k, op, err)
 }
 
-// AllreduceInit prepares an Allreduce.
+// AllreduceInit prepares an [Allreduce].
 func AllreduceInit[T Elem](c *Comm, in, out []T, op Op[T]) *Persistent {
 	k, err := combined(c, "AllreduceInit", coll.Allreduce, in, out, &op, true)
 	return preparedReduction(c, &k, op, err)
 }
 
-// combined is a reduction whose in and out are of the same length. result says that
-// this rank gets one.
+// combined returns the call of a reduction whose in and out have the same length. result
+// reports whether this rank receives one.
 func combined[T Elem](c *Comm, name string, kind coll.Kind, in, out []T, op *Op[T], result bool) (collCall, error) {
 	if c.inter != nil && kind == coll.Allreduce {
 		return interAllreduceCall(c, name, in, out, op)

@@ -1,10 +1,9 @@
 package mpi
 
-// From operations on elements to reductions of bytes, which is what the engine
-// knows. A function of the user runs in the middle of a collective, with the
-// engine's lock held; one that panics must not leave it so. The panic becomes the
-// error of the call, with the stack, and all other ranks are told: no result that
-// the rank had a part in can be right any more.
+// Conversion of operations on elements to reductions of bytes for the engine. A
+// user-defined function runs in the middle of a collective, with the engine's lock held; a
+// panic must not leave it locked. The panic becomes the error of the call, with the stack,
+// and all other ranks are informed: results that include this rank's data are invalid.
 
 import (
 	"errors"
@@ -15,13 +14,13 @@ import (
 	"github.com/muster-mpi/muster/internal/nodecoll"
 )
 
-// opReducer is an operation for the engine. It stays with its Collective, so that a
-// call allocates nothing for it.
+// opReducer is an operation for the engine. It stays with its Collective, so that a call
+// does not allocate one.
 type opReducer[T any] struct {
 	op        Op[T]
 	call      string
 	c         *Comm
-	inout, in []T // of the function of the user that runs
+	inout, in []T // of the running user-defined function
 }
 
 func setReducer[T any](c *Comm, co *engine.Collective, op Op[T]) {
@@ -54,14 +53,14 @@ func (r *opReducer[T]) users(inout, in []T) (err error) {
 	return nil
 }
 
-// Operate is the function of the user.
+// Operate calls the user-defined function.
 func (r *opReducer[T]) Operate() {
 	r.c.past.operating(true)
 	defer r.c.past.operating(false)
 	r.op.Combine(r.inout, r.in)
 }
 
-// opError is the error of a function of the user, on its way through the engine.
+// opError is the error of a user-defined function, as it passes through the engine.
 type opError struct {
 	call  string
 	short string // for other ranks
@@ -81,9 +80,9 @@ func newOpError(call, name string, p any) *opError {
 	return e
 }
 
-// segmentOp runs functions of the user for collectives in shared memory. Nothing holds
-// the lock there; it is taken, so that a function that calls this package is found out
-// in the same way. The communicator keeps the last, so that a call allocates nothing.
+// segmentOp runs user-defined functions for collectives in shared memory. These do not hold
+// the lock; segmentOp takes it, so that a function that calls this package is detected in
+// the same way. The communicator keeps the last one, so that a call does not allocate.
 type segmentOp[T any] struct {
 	c         *Comm
 	op        Op[T]
@@ -109,17 +108,18 @@ func (s *segmentOp[T]) apply(inout, in []T) {
 	s.inout, s.in, s.inside = nil, nil, false
 }
 
-// Operate is the function of the user.
+// Operate calls the user-defined function.
 func (s *segmentOp[T]) Operate() {
 	s.c.past.operating(true)
 	defer s.c.past.operating(false)
 	s.op.Combine(s.inout, s.in)
 }
 
-// recovered makes an error of a panic of the function, and tells all ranks. It is deferred.
+// recovered converts a panic of the function to an error and informs all ranks. It is
+// deferred.
 func (s *segmentOp[T]) recovered(call string, err *error) {
 	if !s.inside {
-		return // it is none of the function
+		return // the panic is not the function's
 	}
 	p := recover()
 	s.inout, s.in, s.inside = nil, nil, false
@@ -130,7 +130,7 @@ func (s *segmentOp[T]) recovered(call string, err *error) {
 	*err = e
 }
 
-// usersReduction is reduceInTeam with a function of the user.
+// usersReduction is reduceInTeam with a user-defined function.
 func usersReduction[T Elem](c *Comm, t *nodecoll.Team, k *collCall, op Op[T]) (err error) {
 	s := segmentOpOf(c, &op)
 	defer s.recovered(k.name, &err)

@@ -1,14 +1,14 @@
 package mpi
 
-// Reduce and scatter (MPI-4.1 section 6.10). In place means that out holds all
-// blocks of the rank's contribution, and gets its block of the result at its
-// beginning: in is nil, or is out.
+// Reduce and scatter (MPI-4.1 section 6.10). In place means that out holds all blocks of
+// the rank's contribution and receives its block of the result at its beginning: in is
+// nil, or is out.
 
 import "github.com/muster-mpi/muster/internal/coll"
 
-// ReduceScatterBlock combines the in of all ranks and gives rank r the r-th part of
-// the result in out. in may be the same slice as out or nil: then out is as long as
-// in, holds the contribution, and gets the result at its beginning.
+// ReduceScatterBlock combines the in of all ranks and stores block r of the result in
+// the out of rank r. in may be the same slice as out or nil: then out holds the whole
+// contribution and receives the result at its beginning.
 func ReduceScatterBlock[T Elem](c *Comm, in, out []T, op Op[T]) error {
 	k, err := reduceScatterCall(c, "ReduceScatterBlock", in, out, nil, &op)
 	if err != nil {
@@ -17,20 +17,20 @@ func ReduceScatterBlock[T Elem](c *Comm, in, out []T, op Op[T]) error {
 	return reduction(c, &k, op)
 }
 
-// IreduceScatterBlock starts a ReduceScatterBlock.
+// IreduceScatterBlock starts a [ReduceScatterBlock].
 func IreduceScatterBlock[T Elem](c *Comm, in, out []T, op Op[T]) Request {
 	k, err := reduceScatterCall(c, "IreduceScatterBlock", in, out, nil, &op)
 	return startedReduction(c, &k, op, err)
 }
 
-// ReduceScatterBlockInit prepares a ReduceScatterBlock.
+// ReduceScatterBlockInit prepares a [ReduceScatterBlock].
 func ReduceScatterBlockInit[T Elem](c *Comm, in, out []T, op Op[T]) *Persistent {
 	k, err := reduceScatterCall(c, "ReduceScatterBlockInit", in, out, nil, &op)
 	return preparedReduction(c, &k, op, err)
 }
 
-// ReduceScatter is ReduceScatterBlock with parts of any length: rank r gets
-// counts[r] elements, after those of the ranks before it. All ranks give the same
+// ReduceScatter is [ReduceScatterBlock] with blocks of different lengths: rank r
+// receives counts[r] elements, after those of the lower ranks. All ranks pass the same
 // counts.
 func ReduceScatter[T Elem](c *Comm, in, out []T, counts []int, op Op[T]) error {
 	k, err := reduceScattervCall(c, "ReduceScatter", in, out, counts, &op)
@@ -40,13 +40,13 @@ func ReduceScatter[T Elem](c *Comm, in, out []T, counts []int, op Op[T]) error {
 	return reduction(c, &k, op)
 }
 
-// IreduceScatter starts a ReduceScatter. counts is not used after the call.
+// IreduceScatter starts a [ReduceScatter]. It does not retain counts.
 func IreduceScatter[T Elem](c *Comm, in, out []T, counts []int, op Op[T]) Request {
 	k, err := reduceScattervCall(c, "IreduceScatter", in, out, counts, &op)
 	return startedReduction(c, &k, op, err)
 }
 
-// ReduceScatterInit prepares a ReduceScatter. counts is not used after the call.
+// ReduceScatterInit prepares a [ReduceScatter]. It does not retain counts.
 func ReduceScatterInit[T Elem](c *Comm, in, out []T, counts []int, op Op[T]) *Persistent {
 	k, err := reduceScattervCall(c, "ReduceScatterInit", in, out, counts, &op)
 	return preparedReduction(c, &k, op, err)
@@ -69,7 +69,7 @@ func reduceScattervCall[T Elem](c *Comm, name string, in, out []T, counts []int,
 	return reduceScatterCall(c, name, in, out, counts, op)
 }
 
-// reduceScatterCall serves both; counts is nil if all parts are equal.
+// reduceScatterCall serves both calls; counts is nil if all blocks are equal.
 func reduceScatterCall[T Elem](c *Comm, name string, in, out []T, counts []int, op *Op[T]) (collCall, error) {
 	if c.inter != nil {
 		return interReduceScatterCall(c, name, in, out, counts, op)

@@ -1,12 +1,12 @@
 package mpi
 
-// Scatter (MPI-4.1 section 6.6). In place means at the root that its own block stays
-// where it is, in in: out is nil, or is that part of in.
+// Scatter (MPI-4.1 section 6.6). In place means that the root's own block stays in in:
+// out is nil, or is that part of in.
 
 import "github.com/muster-mpi/muster/internal/coll"
 
-// Scatter gives each rank its part of root's in. in is used at the root only. At
-// the root out may be nil: its own part stays where it is.
+// Scatter sends block r of root's in to the out of rank r. in is used at the root only.
+// At the root, out may be nil: then its own block is not copied.
 func Scatter[T Elem](c *Comm, in, out []T, root int) error {
 	k, err := scatterCall(c, "Scatter", in, out, root)
 	if err != nil {
@@ -15,13 +15,13 @@ func Scatter[T Elem](c *Comm, in, out []T, root int) error {
 	return c.blocking(&k)
 }
 
-// Iscatter starts a Scatter.
+// Iscatter starts a [Scatter].
 func Iscatter[T Elem](c *Comm, in, out []T, root int) Request {
 	k, err := scatterCall(c, "Iscatter", in, out, root)
 	return c.started(&k, err)
 }
 
-// ScatterInit prepares a Scatter.
+// ScatterInit prepares a [Scatter].
 func ScatterInit[T Elem](c *Comm, in, out []T, root int) *Persistent {
 	k, err := scatterCall(c, "ScatterInit", in, out, root)
 	return c.prepared(&k, err)
@@ -59,9 +59,9 @@ func scatterCall[T Elem](c *Comm, name string, in, out []T, root int) (collCall,
 	return k, nil
 }
 
-// Scatterv is Scatter of blocks of any length: rank r gets the counts[r] elements
-// that begin at element displs[r] of root's in; with displs nil, the blocks lie one
-// after the other. in, counts and displs are used at the root only.
+// Scatterv is [Scatter] with blocks of different lengths: rank r receives the counts[r]
+// elements from element displs[r] of root's in on. If displs is nil, the blocks follow
+// one another. in, counts and displs are used at the root only.
 func Scatterv[T Elem](c *Comm, in []T, counts, displs []int, out []T, root int) error {
 	k, err := scattervCall(c, "Scatterv", in, counts, displs, out, root)
 	if err != nil {
@@ -70,13 +70,13 @@ func Scatterv[T Elem](c *Comm, in []T, counts, displs []int, out []T, root int) 
 	return c.blocking(&k)
 }
 
-// Iscatterv starts a Scatterv. counts and displs are not used after the call.
+// Iscatterv starts a [Scatterv]. It does not retain counts and displs.
 func Iscatterv[T Elem](c *Comm, in []T, counts, displs []int, out []T, root int) Request {
 	k, err := scattervCall(c, "Iscatterv", in, counts, displs, out, root)
 	return c.started(&k, err)
 }
 
-// ScattervInit prepares a Scatterv. counts and displs are not used after the call.
+// ScattervInit prepares a [Scatterv]. It does not retain counts and displs.
 func ScattervInit[T Elem](c *Comm, in []T, counts, displs []int, out []T, root int) *Persistent {
 	k, err := scattervCall(c, "ScattervInit", in, counts, displs, out, root)
 	return c.prepared(&k, err)

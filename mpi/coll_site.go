@@ -1,11 +1,11 @@
 package mpi
 
-// What all ranks must know alike to choose algorithms, and only measure each for
-// itself: whether ranks share cores, and how many rails there are. Hosts may differ;
-// what counts is what rank 0 found on its own:
+// Data for the choice of algorithms that ranks can only measure locally, but must agree
+// on: whether ranks share cores, and how many rails there are. Hosts may differ; all ranks
+// use the values of rank 0:
 //
-//	publishSite   rank 0 publishes it before the fence with which ranks join
-//	fetchSite    every rank of a job on several hosts gets it after that
+//	publishSite  rank 0 publishes them before the fence with which ranks join
+//	fetchSite    every rank of a job on several hosts reads them after that
 
 import (
 	"context"
@@ -15,17 +15,17 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// site is what rank 0 knows of its host, and all ranks take for true of theirs, so
-// that they choose alike.
+// site describes the host of rank 0. All ranks use it for their own, so that they make the
+// same choices.
 type site struct {
 	oversubscribed bool // ranks share cores
-	rails          int  // that lead to other hosts
+	rails          int  // to other hosts
 }
 
 const siteKey = "site"
 
-// publishSite has rank 0 of a job on several hosts publish it. Peers see it after the
-// fence with which they join.
+// publishSite publishes the site at rank 0 of a job on several hosts. Peers see it after
+// the fence with which they join.
 func publishSite(client pmi.Client, lanes []engine.LaneConfig, oversubscribed bool) error {
 	if client.Rank() != 0 || client.LocalSize() == client.Size() {
 		return nil
@@ -37,22 +37,22 @@ func publishSite(client pmi.Client, lanes []engine.LaneConfig, oversubscribed bo
 		}
 	}
 	if err := client.Put(siteKey, fmt.Appendf(nil, "%t %d", s.oversubscribed, s.rails)); err != nil {
-		return fmt.Errorf("mpi: publish what rank 0 knows of its host: %w", err)
+		return fmt.Errorf("mpi: publish the description of rank 0's host: %w", err)
 	}
 	return nil
 }
 
-// fetchSite gets it.
+// fetchSite returns the site that rank 0 has published.
 func fetchSite(ctx context.Context, client pmi.Client) (s site, err error) {
 	if client.LocalSize() == client.Size() {
 		return s, nil
 	}
 	text, err := client.Get(ctx, 0, siteKey)
 	if err != nil {
-		return s, fmt.Errorf("mpi: ask what rank 0 knows of its host: %w", err)
+		return s, fmt.Errorf("mpi: fetch the description of rank 0's host: %w", err)
 	}
 	if _, err := fmt.Sscanf(string(text), "%t %d", &s.oversubscribed, &s.rails); err != nil {
-		return s, fmt.Errorf("mpi: rank 0 says %q of its host: %w; run all ranks from the same build", text, err)
+		return s, fmt.Errorf("mpi: rank 0 describes its host as %q: %w; run all ranks from the same build", text, err)
 	}
 	return s, nil
 }

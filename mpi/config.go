@@ -155,12 +155,11 @@ type Advanced struct {
 // internalVars are set by the launcher for the library, not by users.
 var internalVars = [...]string{"MUSTER_BOARD_FD", "MUSTER_LIFELINE_FD"}
 
-// joinVars tell a process that no launcher has started its place in the job;
-// package pmi reads them.
+// joinVars give a process without a launcher its rank and the address of the job; package
+// pmi reads them.
 var joinVars = [...]string{"MUSTER_RANK", "MUSTER_SIZE", "MUSTER_ROOT", "MUSTER_KEY"}
 
-// ConfigFromEnv reads a configuration from an environment as os.Environ gives
-// it.
+// ConfigFromEnv returns the configuration in an environment of the form of os.Environ.
 func ConfigFromEnv(environ []string) (*Config, error) {
 	cfg := &Config{}
 	v := reflect.ValueOf(cfg).Elem()
@@ -295,7 +294,7 @@ const (
 	settingOff = "off"
 )
 
-// encryptText is Encrypt as it is set in the environment.
+// encryptText returns Encrypt as it is set in the environment.
 func (c *Config) encryptText() string {
 	if c.Encrypt {
 		return settingOn
@@ -303,7 +302,7 @@ func (c *Config) encryptText() string {
 	return settingOff
 }
 
-// peerTimeout is PeerTimeout, or the usual one.
+// peerTimeout returns PeerTimeout or its default.
 func (c *Config) peerTimeout() time.Duration {
 	if c.PeerTimeout == 0 {
 		return 30 * time.Second
@@ -311,7 +310,7 @@ func (c *Config) peerTimeout() time.Duration {
 	return c.PeerTimeout
 }
 
-// credit is Credit, or the usual one.
+// credit returns Credit or its default.
 func (c *Config) credit() int64 {
 	if c.Advanced.Credit == 0 {
 		return 8 << 20
@@ -326,10 +325,10 @@ func (c *Config) rings() int {
 	return 0
 }
 
-// progressAsync is the Config.Progress with a thread of its own.
+// progressAsync is the Config.Progress with a progress thread.
 const progressAsync = "async"
 
-// didYouMean suggests the word that is nearest, if one is near.
+// didYouMean suggests the nearest word, if one is similar.
 func didYouMean(got string, words ...string) string {
 	for _, w := range words {
 		if editDistance(strings.ToLower(got), w) <= len(w)/3 {
@@ -339,7 +338,7 @@ func didYouMean(got string, words ...string) string {
 	return ""
 }
 
-// unknownVariable suggests the name that is nearest.
+// unknownVariable returns an error that suggests the nearest name.
 func unknownVariable(name string) error {
 	best, dist := "", 1<<30
 	for _, known := range variables(reflect.TypeFor[Config]()) {

@@ -1,10 +1,10 @@
 package mpi
 
-// Layouts: which elements of a slice make up a message (MPI-4.1 chapter 5,
-// derived datatypes). A layout that is one piece of memory is sent from where it
-// lies. Others are packed into a buffer of the library, and unpacked by the call
-// that completes the receive. What travels is elements in order, so that a
-// message sent with one layout may be received with another, or as a plain slice.
+// Layouts: which elements of a slice make up a message (MPI-4.1 chapter 5, derived
+// datatypes). A contiguous layout is sent from its memory. Others are packed into a
+// buffer of the library, and unpacked by the call that completes the receive. A message
+// is a sequence of elements, so it may be sent with one layout and received with
+// another, or as a plain slice.
 
 import (
 	"context"
@@ -13,52 +13,54 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Layout is a choice of elements of a slice, in an order: a column of a matrix,
-// a block of a grid, a list of places. All its numbers count elements of T, from
-// the beginning of the slice that it is used with. It does not change once made
-// and may be used by many goroutines.
+// Layout selects elements of a slice, in an order: a column of a matrix, a block of a
+// grid, a list of elements. All its numbers count elements of T, from the beginning of
+// the slice that it is used with. A Layout is immutable, and any number of goroutines
+// may use it.
 type Layout[T Elem] struct{ d *dtype.Layout }
 
-// Contiguous is n elements in a row.
+// Contiguous returns the layout of n consecutive elements.
 func Contiguous[T Elem](n int) (*Layout[T], error) {
 	return layout[T]("Contiguous", func(base *dtype.Layout) (*dtype.Layout, error) {
 		return dtype.Contiguous(int64(n), base)
 	})
 }
 
-// Vector is count blocks of blocklen elements that begin stride elements apart.
-// The columns of a row-major matrix with rows of n elements are Vector(rows, 1, n).
+// Vector returns the layout of count blocks of blocklen elements that begin stride
+// elements apart. A column of a row-major matrix with rows of n elements is
+// Vector(rows, 1, n).
 func Vector[T Elem](count, blocklen, stride int) (*Layout[T], error) {
 	return layout[T]("Vector", func(base *dtype.Layout) (*dtype.Layout, error) {
 		return dtype.Vector(int64(count), int64(blocklen), int64(stride), base)
 	})
 }
 
-// Indexed is blocks of blocklens[i] elements that begin at element displs[i].
+// Indexed returns the layout of blocks of blocklens[i] elements that begin at element
+// displs[i].
 func Indexed[T Elem](blocklens, displs []int) (*Layout[T], error) {
 	return layout[T]("Indexed", func(base *dtype.Layout) (*dtype.Layout, error) {
 		return dtype.Indexed(wide(blocklens), wide(displs), base)
 	})
 }
 
-// IndexedBlock is blocks of blocklen elements that begin at the elements displs.
+// IndexedBlock returns the layout of blocks of blocklen elements that begin at the
+// elements displs.
 func IndexedBlock[T Elem](blocklen int, displs []int) (*Layout[T], error) {
 	return layout[T]("IndexedBlock", func(base *dtype.Layout) (*dtype.Layout, error) {
 		return dtype.IndexedBlock(int64(blocklen), wide(displs), base)
 	})
 }
 
-// Subarray is a block of an array of any number of dimensions, stored row by row:
-// the array has sizes elements in each dimension, the block subsizes, and it
-// begins at starts. Its extent is that of the whole array.
+// Subarray returns the layout of a block of a row-major array of any number of
+// dimensions. In each dimension, the array has sizes elements and the block subsizes,
+// beginning at starts. The extent of the layout is that of the whole array.
 func Subarray[T Elem](sizes, subsizes, starts []int) (*Layout[T], error) {
 	return layout[T]("Subarray", func(base *dtype.Layout) (*dtype.Layout, error) {
 		return dtype.Subarray(wide(sizes), wide(subsizes), wide(starts), base)
 	})
 }
 
-// Struct is several layouts one after the other, parts[i] with its beginning at
-// element displs[i].
+// Struct returns a sequence of layouts: parts[i] begins at element displs[i].
 func Struct[T Elem](displs []int, parts []*Layout[T]) (*Layout[T], error) {
 	size := int64(sizeOf[T]())
 	ones, at, inner := make([]int64, len(parts)), make([]int64, len(displs)), make([]*dtype.Layout, len(parts))
@@ -74,22 +76,22 @@ func Struct[T Elem](displs []int, parts []*Layout[T]) (*Layout[T], error) {
 	return made[T]("Struct")(dtype.Struct(ones, at, inner))
 }
 
-// Times is n layouts one after the other, an extent apart.
+// Times returns n consecutive copies of the layout, an extent apart.
 func (l *Layout[T]) Times(n int) (*Layout[T], error) {
 	return made[T]("Times")(dtype.Contiguous(int64(n), l.d))
 }
 
-// Resized is the same elements with another extent, in elements: it says how far
-// apart Times puts them. A column of a matrix resized to 1 makes neighboring
-// columns of Times.
+// Resized returns the same elements with another extent, in elements. The extent is
+// the distance between the copies of Times: for a column of a matrix resized to 1,
+// Times returns adjacent columns.
 func (l *Layout[T]) Resized(extent int) (*Layout[T], error) {
 	return made[T]("Resized")(dtype.Resized(l.d, l.d.LowerBound(), int64(extent)*int64(sizeOf[T]())))
 }
 
-// Len is the number of elements in a message of this layout.
+// Len returns the number of elements in a message with this layout.
 func (l *Layout[T]) Len() int { return l.inElements(l.d.Size()) }
 
-// Extent is the distance between two such layouts in a row.
+// Extent returns the distance between two consecutive copies of the layout.
 func (l *Layout[T]) Extent() int { return l.inElements(l.d.Extent()) }
 
 func (l *Layout[T]) inElements(bytes int64) int {
@@ -107,7 +109,7 @@ func layout[T Elem](op string, build func(base *dtype.Layout) (*dtype.Layout, er
 	return made[T](op)(build(base))
 }
 
-// made turns what dtype says into what this package says.
+// made converts the result of package dtype to a Layout or an error of this package.
 func made[T Elem](op string) func(*dtype.Layout, error) (*Layout[T], error) {
 	return func(d *dtype.Layout, err error) (*Layout[T], error) {
 		if err != nil {
@@ -125,8 +127,8 @@ func wide(in []int) []int64 {
 	return out
 }
 
-// Pack copies the elements of the layout in buf to the beginning of out and says
-// how many.
+// Pack copies the elements of the layout in buf to the beginning of out and returns
+// their number.
 func (l *Layout[T]) Pack(buf, out []T) (int, error) {
 	v, err := l.over(nil, "Pack", rawBytes(buf))
 	if err != nil {
@@ -139,8 +141,8 @@ func (l *Layout[T]) Pack(buf, out []T) (int, error) {
 	return l.Len(), nil
 }
 
-// Unpack copies in to the elements of the layout in buf; in may be shorter than
-// the layout.
+// Unpack copies in to the elements of the layout in buf. in may be shorter than the
+// layout.
 func (l *Layout[T]) Unpack(in, buf []T) error {
 	v, err := l.over(nil, "Unpack", rawBytes(buf))
 	if err != nil {
@@ -153,7 +155,7 @@ func (l *Layout[T]) Unpack(in, buf []T) error {
 	return nil
 }
 
-// over lays the layout over a slice, or says that it does not fit.
+// over applies the layout to a slice, or returns an error if it does not fit.
 func (l *Layout[T]) over(c *Comm, op string, mem []byte) (dtype.View, error) {
 	if l == nil {
 		return dtype.View{}, c.refuse(ErrType, op, "the layout is nil")
@@ -168,7 +170,7 @@ func (l *Layout[T]) over(c *Comm, op string, mem []byte) (dtype.View, error) {
 		lo/size, hi/size-1, int64(len(mem))/size, err)
 }
 
-// SendLayout is [Send] of the elements of buf that the layout names.
+// SendLayout is [Send] of the elements of buf that the layout selects.
 func SendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) error {
 	b, err := outgoing(c, "SendLayout", buf, l)
 	if err != nil {
@@ -186,7 +188,7 @@ func SendLayoutContext[T Elem](ctx context.Context, c *Comm, buf []T, l *Layout[
 	return sendContext(ctx, c, "SendLayout", b, dst, tag, p2p.Standard)
 }
 
-// IsendLayout is [Isend] of the elements of buf that the layout names.
+// IsendLayout is [Isend] of the elements of buf that the layout selects.
 func IsendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) Request {
 	b, err := outgoing(c, "IsendLayout", buf, l)
 	if err != nil {
@@ -195,7 +197,7 @@ func IsendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) Request {
 	return c.isend("IsendLayout", b, dst, tag, p2p.Standard)
 }
 
-// outgoing is the bytes of a message: the slice itself, or a packed copy.
+// outgoing returns the bytes of a message: the slice itself, or a packed copy.
 func outgoing[T Elem](c *Comm, op string, buf []T, l *Layout[T]) ([]byte, error) {
 	v, err := l.view(c, op, buf)
 	if err != nil {
@@ -217,20 +219,19 @@ func (l *Layout[T]) view(c *Comm, op string, buf []T) (dtype.View, error) {
 	return l.over(c, op, b)
 }
 
-// RecvLayout is [Recv] into the elements of buf that the layout names. A message
-// of fewer elements fills the first of them.
+// RecvLayout is [Recv] into the elements of buf that the layout selects. A message
+// with fewer elements fills the first of them.
 func RecvLayout[T Elem](c *Comm, buf []T, l *Layout[T], src, tag int) (Status, error) {
 	return irecvLayout(c, "RecvLayout", buf, l, src, tag).Wait()
 }
 
-// RecvLayoutContext is RecvLayout that gives up when ctx ends. No message is
-// lost by that.
+// RecvLayoutContext is [RecvLayout] with a context: see [RecvContext].
 func RecvLayoutContext[T Elem](ctx context.Context, c *Comm, buf []T, l *Layout[T], src, tag int) (Status, error) {
 	return irecvLayout(c, "RecvLayout", buf, l, src, tag).waitOrCancel(ctx)
 }
 
-// IrecvLayout is [Irecv] into the elements of buf that the layout names. They
-// are in place when the request has been waited for.
+// IrecvLayout is [Irecv] into the elements of buf that the layout selects. They are
+// set when the request is complete.
 func IrecvLayout[T Elem](c *Comm, buf []T, l *Layout[T], src, tag int) Request {
 	return irecvLayout(c, "IrecvLayout", buf, l, src, tag)
 }
@@ -251,8 +252,8 @@ func irecvLayout[T Elem](c *Comm, op string, buf []T, l *Layout[T], src, tag int
 	return r
 }
 
-// landing is where packed data goes when its request has ended; n is the length of
-// a message.
+// landing unpacks received data when its request is complete; n is the length of the
+// message.
 type landing interface{ unpack(n int) }
 
 type packedMessage struct {

@@ -1,6 +1,6 @@
 package mpi
 
-// The devices this library is built with. Only this file names them.
+// The devices of this library. Only this file and rails.go refer to them.
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ import (
 	"github.com/muster-mpi/muster/rdma/udrel"
 )
 
-// localHost is what ranks that are goroutines of one process share.
+// localHost is shared by ranks that are goroutines of one process.
 type localHost struct {
 	shm   *shm.Host
 	nodes *nodecoll.Host
@@ -30,10 +30,9 @@ type localHost struct {
 
 func newHost() *localHost { return &localHost{shm.NewHost(), nodecoll.NewHost()} }
 
-// openDevices opens what this rank needs to reach all others: shared memory for
-// those on its host, the network if there are more, or if that is asked for. The
-// one that most messages will take comes first. oversubscribed says that ranks of this
-// host share cores.
+// openDevices opens the devices to all other ranks: shared memory for those on this host,
+// and the network if there are others or if shared memory is disabled. The device of most
+// messages comes first. oversubscribed reports whether ranks of this host share cores.
 func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engine.LaneConfig, oversubscribed bool, err error) {
 	defer func() {
 		if err != nil {
@@ -60,7 +59,7 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 		}
 		far := engine.LaneConfig{Device: dev}
 		if client.LocalSize() == 1 && len(lanes) == 1 {
-			lanes = []engine.LaneConfig{far, lanes[0]} // shared memory only carries what a rank sends itself
+			lanes = []engine.LaneConfig{far, lanes[0]} // shared memory carries only messages to the rank itself
 		} else {
 			lanes = append(lanes, far)
 		}
@@ -96,12 +95,12 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 		return openSoftware(cfg, client, why)
 	}
 	if err != nil {
-		advice := "; muster explain network tells what there is"
+		advice := "; muster explain network lists the alternatives"
 		switch {
 		case errors.Is(err, ofi.ErrMissing):
 			advice = ""
 		case errors.Is(err, ofi.ErrEncrypt):
-			advice = ", and MUSTER_ENCRYPT is on; set MUSTER_NETWORK=iwarp for software iWARP, which does, or set MUSTER_ENCRYPT=off on a fabric that encrypts by itself or that nobody else can reach"
+			advice = ", and MUSTER_ENCRYPT is on; set MUSTER_NETWORK=iwarp for software iWARP, which does, or set MUSTER_ENCRYPT=off on a fabric that encrypts by itself or that no one else can access"
 		}
 		err = fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w%s", client.Rank(), client.Host(), why, err, advice)
 		if cfg.Encrypt {
@@ -115,7 +114,7 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 // openFabric opens libfabric.
 func openFabric(cfg *Config, client pmi.Client) (rdma.Device, error) {
 	if cfg.Encrypt && cfg.Network != "" {
-		return nil, ofi.ErrEncrypt // whether it is there or not
+		return nil, ofi.ErrEncrypt // whether libfabric is installed or not
 	}
 	c := networkConfig(cfg)
 	c.Index, c.Peers, c.Job, c.Encrypt = client.Rank(), client.Size(), client.JobID(), cfg.Encrypt
@@ -123,9 +122,8 @@ func openFabric(cfg *Config, client pmi.Client) (rdma.Device, error) {
 	return ofi.Open(c)
 }
 
-// openSoftware opens the device that needs nothing but Ethernet: software iWARP. Where its
-// key comes from is in networkkey.go. Several interfaces that lead to other hosts are rails
-// of one device.
+// openSoftware opens the device that needs only Ethernet: software iWARP. For its key see
+// networkkey.go. Several interfaces to other hosts are rails of one device.
 func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, error) {
 	fail := func(err error) (rdma.Device, error) {
 		return nil, fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w", client.Rank(), client.Host(), why, err)
@@ -156,7 +154,7 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	}
 	taken := slices.IndexFunc(candidates, func(r rail.Candidate) bool { return r.Taken })
 	c.Address = candidates[taken].Address.Addr()
-	c.NoCRC = c.Address.IsLoopback() // there is no cable to corrupt anything
+	c.NoCRC = c.Address.IsLoopback() // no cable can corrupt the data
 	dev, err := hybrid.Open(c)
 	if err != nil {
 		return fail(fmt.Errorf("%s: %w", candidates[taken].Name, err))
@@ -170,12 +168,12 @@ var channels = map[string]hybrid.Channel{"": hybrid.Hybrid, "hybrid": hybrid.Hyb
 const (
 	// channelUD is the Config.Channel of unreliable datagrams.
 	channelUD = "ud"
-	// frameUD is what fits into an Ethernet frame with the headers of package dgram.
+	// frameUD is the payload of an Ethernet frame with the headers of package dgram.
 	frameUD = 1400
 )
 
-// openUnreliable opens a device whose reliability is above unreliable datagrams, on the
-// first interface that was taken.
+// openUnreliable opens a device with reliability above unreliable datagrams, on the first
+// selected interface.
 func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []rail.Candidate) (rdma.Device, error) {
 	for _, r := range candidates {
 		if !r.Taken {
@@ -192,29 +190,29 @@ func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []rai
 		}
 		dev, err := udrel.Open(c)
 		if err != nil {
-			_ = below.Close() // it was opened a moment ago
+			_ = below.Close() // nothing has been sent
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
 		return dev, nil
 	}
-	return nil, errors.New("no interface was taken") // chooseRails has said so
+	return nil, errors.New("no interface was selected") // chooseRails has checked it
 }
 
 const (
 	// noNetwork is the Config.Network that forbids one.
 	noNetwork = "none"
-	// softwareNetwork is the one that is always there.
+	// softwareNetwork is software iWARP, which is always available.
 	softwareNetwork = "iwarp"
 )
 
-// goesBySoftware reports whether software iWARP carries messages, whose threads work
-// while the program computes.
+// goesBySoftware reports whether software iWARP carries messages; its threads run while the
+// program computes.
 func goesBySoftware(cfg *Config, client pmi.Client) bool {
 	return (cfg.Network == softwareNetwork || cfg.Network == "" && !ofi.Built) &&
 		(cfg.NoSharedMemory || client.LocalSize() < client.Size())
 }
 
-// networkConfig is what Config says of the network.
+// networkConfig returns the network settings for libfabric.
 func networkConfig(cfg *Config) ofi.Config {
 	_, provider, _ := strings.Cut(cfg.Network, ":")
 	return ofi.Config{Provider: provider, Interface: cfg.Interface}

@@ -1,8 +1,8 @@
 package mpi
 
-// From typed slices to bytes and back, and the check that a type may travel.
-// The check is made once per type; after that a call costs one comparison when
-// it uses the type of the call before, and a map lookup when not.
+// Conversion between typed slices and bytes, and the check that a type has no pointers.
+// The check is made once per type; after that it costs one comparison if a call uses
+// the type of the call before, and a map lookup otherwise.
 
 import (
 	"fmt"
@@ -12,24 +12,24 @@ import (
 	"unsafe"
 )
 
-// Elem is what a message may consist of: any type without pointers. That cannot
-// be said to the compiler, so it is checked when a type is first used.
+// Elem is the constraint of message elements: any type without pointers. The compiler
+// cannot check that, so the first call with a type does, and returns an error of class
+// ErrType.
 type Elem interface{ any }
 
-// typeCheck remembers which types have been looked at. Each world has its own.
+// typeCheck caches which types have been checked. Each world has its own.
 type typeCheck struct {
 	last  atomic.Pointer[byte] // the type that passed last
 	known sync.Map             // reflect.Type → error or nil
 }
 
-// mayTravel reports whether T is the type that passed last; if not, admit decides.
-// Send and Recv ask it themselves: it is inlined there, and bytesOf is not.
+// mayTravel reports whether T is the type that passed last; if not, admit decides. Send
+// and Recv call it directly: it is inlined there, and bytesOf is not.
 func mayTravel[T Elem](t *typeCheck) bool { return t.last.Load() == typeWord((*T)(nil)) }
 
-// bytesOf gives the memory of a slice.
+// bytesOf returns the memory of a slice.
 func bytesOf[T Elem](t *typeCheck, s []T) ([]byte, error) {
-	// A nil *T in an interface: its type word stands for T, and nothing is
-	// allocated.
+	// A nil *T in an interface: its type word identifies T, and nothing is allocated.
 	if !mayTravel[T](t) {
 		if err := admit[T](t); err != nil {
 			return nil, err
@@ -50,7 +50,7 @@ func rawBytes[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
 }
 
-// elements is rawBytes backwards. b begins at an element of a slice of T, or in
+// elements is the inverse of rawBytes. b begins at an element of a slice of T, or in
 // memory that is aligned for every type, and holds whole elements.
 func elements[T any](b []byte) []T {
 	size := int(unsafe.Sizeof(*new(T)))
@@ -60,7 +60,7 @@ func elements[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/size)
 }
 
-// sizeOf is the size of an element in bytes.
+// sizeOf returns the size of an element in bytes.
 func sizeOf[T any]() int { return int(unsafe.Sizeof(*new(T))) }
 
 func typeWord(v any) *byte {
@@ -91,7 +91,7 @@ func (t *typeCheck) check(typ reflect.Type) error {
 	return err
 }
 
-// pointerIn finds the first part of a type that holds a pointer.
+// pointerIn finds the first part of a type that has a pointer.
 func pointerIn(t reflect.Type, path string) (string, reflect.Kind) {
 	switch t.Kind() {
 	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,

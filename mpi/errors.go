@@ -10,43 +10,43 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// Class is an error class of MPI, with the number that MPI-5.0 gives it
-// (section 20.4). errors.Is(err, mpi.ErrRank) finds it in any error of this
-// package.
+// Class is an MPI error class, with its number in MPI-5.0 (section 20.4).
+// errors.Is(err, mpi.ErrRank) reports whether an error of this package has the class.
 type Class int
 
+// The error classes.
 const (
-	ErrBuffer      Class = 1  // buffer cannot be used
-	ErrCount       Class = 2  // count out of range
-	ErrType        Class = 3  // element type holds pointers, or does not fit
-	ErrTag         Class = 4  // tag out of range
-	ErrComm        Class = 5  // communicator cannot be used
-	ErrRank        Class = 6  // rank out of range
+	ErrBuffer      Class = 1  // invalid buffer
+	ErrCount       Class = 2  // invalid count
+	ErrType        Class = 3  // element type has pointers, or does not match
+	ErrTag         Class = 4  // invalid tag
+	ErrComm        Class = 5  // invalid communicator
+	ErrRank        Class = 6  // invalid rank
 	ErrRequest     Class = 7  // request was completed before
-	ErrRoot        Class = 8  // root out of range
-	ErrGroup       Class = 9  // group cannot be used
-	ErrOp          Class = 10 // reduction operation cannot be used
-	ErrTopology    Class = 11 // the ranks have no such neighbors
-	ErrDims        Class = 12 // dimensions of a grid that cannot be
-	ErrArg         Class = 13 // some other argument
-	ErrUnknown     Class = 14
+	ErrRoot        Class = 8  // invalid root
+	ErrGroup       Class = 9  // invalid group
+	ErrOp          Class = 10 // invalid reduction operation
+	ErrTopology    Class = 11 // invalid topology
+	ErrDims        Class = 12 // invalid dimensions of a grid
+	ErrArg         Class = 13 // another invalid argument
+	ErrUnknown     Class = 14 // unknown error
 	ErrTruncate    Class = 15 // message longer than the receive buffer
-	ErrOther       Class = 16 // among others: ranks are not in the same collective call
+	ErrOther       Class = 16 // other errors, such as collective calls that differ between ranks
 	ErrIntern      Class = 17 // the library or its transport failed
-	ErrPending     Class = 18
-	ErrInStatus    Class = 19
-	ErrDisp        Class = 26 // place in a window that cannot be
-	ErrNoMem       Class = 39
+	ErrPending     Class = 18 // operation is not complete: its context has ended
+	ErrInStatus    Class = 19 // error in a status
+	ErrDisp        Class = 26 // invalid window displacement
+	ErrNoMem       Class = 39 // out of memory
 	ErrProcAborted Class = 44 // a rank has died or left
-	ErrRMAAttach   Class = 47 // memory that cannot be attached, or is not
+	ErrRMAAttach   Class = 47 // memory cannot be attached, or is not
 	ErrRMARange    Class = 49 // memory outside of the window
-	ErrRMAShared   Class = 50 // memory that cannot be shared
-	ErrRMASync     Class = 51 // synchronisation missing, or at the wrong time
-	ErrRMAFlavor   Class = 52 // window that was made in another way
-	ErrSize        Class = 55 // size that cannot be
-	ErrUnsupported Class = 58
-	ErrTooLarge    Class = 59
-	ErrWin         Class = 60 // window cannot be used
+	ErrRMAShared   Class = 50 // memory cannot be shared
+	ErrRMASync     Class = 51 // window synchronization missing, or in the wrong order
+	ErrRMAFlavor   Class = 52 // wrong kind of window
+	ErrSize        Class = 55 // invalid size
+	ErrUnsupported Class = 58 // operation is not supported
+	ErrTooLarge    Class = 59 // value too large
+	ErrWin         Class = 60 // invalid window
 )
 
 var classNames = map[Class]string{
@@ -56,7 +56,7 @@ var classNames = map[Class]string{
 	ErrUnknown: "unknown error", ErrTruncate: "message truncated", ErrOther: "error", ErrIntern: "internal error",
 	ErrPending: "pending", ErrInStatus: "error in status", ErrNoMem: "out of memory", ErrProcAborted: "a rank is gone",
 	ErrDisp: "displacement", ErrRMAAttach: "attached memory", ErrRMARange: "outside of the window", ErrRMAShared: "shared memory",
-	ErrRMASync: "synchronisation of a window", ErrRMAFlavor: "kind of window", ErrSize: "size", ErrWin: "window",
+	ErrRMASync: "synchronization of a window", ErrRMAFlavor: "kind of window", ErrSize: "size", ErrWin: "window",
 	ErrUnsupported: "unsupported", ErrTooLarge: "value too large",
 }
 
@@ -67,18 +67,18 @@ func (c Class) Error() string {
 	return fmt.Sprintf("mpi: error class %d", int(c))
 }
 
-// Error says what failed, with whom, over what, and why.
+// Error describes a failed call.
 type Error struct {
 	Class     Class
-	Op        string // the call: "Recv"
+	Op        string // the call, such as "Recv"
 	Comm      string // name of the communicator
-	Rank      int    // who called, in that communicator
-	Peer      int    // the other side, in that communicator; AnySource; ProcNull if there is none
+	Rank      int    // the calling rank, in that communicator
+	Peer      int    // the other rank, in that communicator; AnySource; or ProcNull if there is none
 	Tag       int
-	Transport string // device the message would have taken
-	Bytes     int    // how much of the message had been moved
+	Transport string // device that carries the message
+	Bytes     int    // number of bytes that were transferred
 	Err       error  // the cause
-	Hint      string // what to do next
+	Hint      string // what to do about it
 }
 
 func (e *Error) Error() string {
@@ -113,10 +113,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is finds the class.
+// Is reports whether target is the class of the error.
 func (e *Error) Is(target error) bool {
 	c, ok := target.(Class)
 	return ok && c == e.Class
@@ -125,7 +125,7 @@ func (e *Error) Is(target error) bool {
 // noTag marks errors of calls that have no tag.
 const noTag = -2
 
-// refuse makes the error for an argument that cannot be used.
+// refuse returns the error for an invalid argument or call.
 func (c *Comm) refuse(class Class, op string, format string, args ...any) error {
 	e := &Error{Class: class, Op: op, Peer: ProcNull, Tag: noTag, Err: fmt.Errorf(format, args...)}
 	if c != nil {
@@ -134,7 +134,7 @@ func (c *Comm) refuse(class Class, op string, format string, args ...any) error 
 	return e
 }
 
-// failure adds to an error of the engine what was being done.
+// failure adds the call to an error of the engine.
 func (c *Comm) failure(err error, op string, peer, tag, bytes int) error {
 	var broken *engine.BrokenError
 	if errors.As(err, &broken) {
@@ -143,7 +143,7 @@ func (c *Comm) failure(err error, op string, peer, tag, bytes int) error {
 	e := &Error{Class: classOf(err), Op: op, Comm: c.name, Rank: c.rank, Peer: peer, Tag: tag,
 		Transport: c.e.Attr(c.worldOrAnyone(peer)).Name, Bytes: bytes, Err: err}
 	if errors.Is(err, p2p.ErrTruncated) {
-		e.Hint = "receive into a larger buffer, or ask for the size first with Probe"
+		e.Hint = "receive into a larger buffer, or get the size first with Probe"
 	}
 	return e
 }

@@ -118,5 +118,5 @@ func RecordStarted(c *Comm) error {
 	return Request{c: c, more: c.arriveStarted(&k).request(nil)}.over()
 }
 
-// NetworkKey is the key of the network, as software iWARP has got it. All ranks call it.
+// NetworkKey returns the key of the network, as software iWARP has got it. All ranks call it.
 func NetworkKey(c *Comm) ([]byte, error) { return networkKey(&c.w.cfg, published{c.w.client}) }

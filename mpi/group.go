@@ -1,20 +1,20 @@
 package mpi
 
-// Groups: ordered sets of ranks of the world (MPI-4.1 section 7.3). They are
-// values for computing with; nothing is sent.
+// Groups: ordered sets of world ranks (MPI-4.1 section 7.3). Group operations are
+// local.
 
 import "fmt"
 
-// Group is an ordered set of ranks. It does not change.
+// Group is an immutable, ordered set of ranks.
 type Group struct {
-	ranks []int32 // ranks in the world; nil: 0 … n-1
+	ranks []int32 // world ranks; nil: 0 … n-1
 	n     int     // if ranks is nil
-	rank  int     // of the caller here, or Undefined
+	rank  int     // of the caller in the group, or Undefined
 }
 
 func identityGroup(n, rank int) *Group { return &Group{n: n, rank: rank} }
 
-// Size is the number of ranks in the group.
+// Size returns the number of ranks in the group.
 func (g *Group) Size() int {
 	if g.ranks == nil {
 		return g.n
@@ -22,7 +22,7 @@ func (g *Group) Size() int {
 	return len(g.ranks)
 }
 
-// Rank is the place of the calling rank in the group, or Undefined.
+// Rank returns the rank of the calling process in the group, or Undefined.
 func (g *Group) Rank() int { return g.rank }
 
 func (g *Group) world(i int) int {
@@ -32,7 +32,7 @@ func (g *Group) world(i int) int {
 	return int(g.ranks[i])
 }
 
-// indexOf is the place of a rank of the world, or Undefined.
+// indexOf returns the group rank of a world rank, or Undefined.
 func (g *Group) indexOf(world int) int {
 	if g.ranks == nil {
 		if world >= 0 && world < g.n {
@@ -48,7 +48,7 @@ func (g *Group) indexOf(world int) int {
 	return Undefined
 }
 
-// me is the calling rank in the world, or Undefined if it is not in g.
+// me returns the world rank of the caller, or Undefined if it is not in g.
 func (g *Group) me() int {
 	if g.rank == Undefined {
 		return Undefined
@@ -67,7 +67,7 @@ func groupOf(ranks []int32, me int) *Group {
 	return g
 }
 
-// either is the calling rank in the world as far as one of two groups knows it.
+// either returns the world rank of the caller if it is in one of two groups.
 func either(a, b *Group) int {
 	if m := a.me(); m >= 0 {
 		return m
@@ -75,7 +75,7 @@ func either(a, b *Group) int {
 	return b.me()
 }
 
-// Union has the ranks of g, then those of h that are not in g.
+// Union returns the ranks of g, followed by those of h that are not in g.
 func (g *Group) Union(h *Group) *Group {
 	out := make([]int32, 0, g.Size()+h.Size())
 	for i := range g.Size() {
@@ -89,12 +89,12 @@ func (g *Group) Union(h *Group) *Group {
 	return groupOf(out, either(g, h))
 }
 
-// Intersection has the ranks of g that are in h too, in the order of g.
+// Intersection returns the ranks of g that are also in h, in the order of g.
 func (g *Group) Intersection(h *Group) *Group {
 	return g.filter(h, func(w int) bool { return h.indexOf(w) >= 0 })
 }
 
-// Difference has the ranks of g that are not in h, in the order of g.
+// Difference returns the ranks of g that are not in h, in the order of g.
 func (g *Group) Difference(h *Group) *Group {
 	return g.filter(h, func(w int) bool { return h.indexOf(w) < 0 })
 }
@@ -109,7 +109,7 @@ func (g *Group) filter(h *Group, keep func(world int) bool) *Group {
 	return groupOf(out, either(g, h))
 }
 
-// Include has the given ranks of g, in the given order.
+// Include returns the given ranks of g, in the given order.
 func (g *Group) Include(ranks ...int) (*Group, error) {
 	out := make([]int32, 0, len(ranks))
 	seen := make(map[int]bool, len(ranks))
@@ -124,7 +124,7 @@ func (g *Group) Include(ranks ...int) (*Group, error) {
 	return groupOf(out, g.me()), nil
 }
 
-// Exclude has all ranks of g but the given ones.
+// Exclude returns all ranks of g except the given ones.
 func (g *Group) Exclude(ranks ...int) (*Group, error) {
 	gone, err := g.Include(ranks...)
 	if err != nil {
@@ -134,7 +134,7 @@ func (g *Group) Exclude(ranks ...int) (*Group, error) {
 	return g.Difference(gone), nil
 }
 
-// Range is the ranks First, First+Stride, … not beyond Last.
+// Range is the ranks First, First+Stride, First+2*Stride and so on, up to Last.
 type Range struct{ First, Last, Stride int }
 
 func (r Range) list() ([]int, error) {
@@ -148,7 +148,7 @@ func (r Range) list() ([]int, error) {
 	return out, nil
 }
 
-// IncludeRanges is Include with ranges of ranks.
+// IncludeRanges is [Group.Include] with ranges of ranks.
 func (g *Group) IncludeRanges(ranges ...Range) (*Group, error) {
 	all, err := expand(ranges)
 	if err != nil {
@@ -157,7 +157,7 @@ func (g *Group) IncludeRanges(ranges ...Range) (*Group, error) {
 	return g.Include(all...)
 }
 
-// ExcludeRanges is Exclude with ranges of ranks.
+// ExcludeRanges is [Group.Exclude] with ranges of ranks.
 func (g *Group) ExcludeRanges(ranges ...Range) (*Group, error) {
 	all, err := expand(ranges)
 	if err != nil {
@@ -178,8 +178,8 @@ func expand(ranges []Range) ([]int, error) {
 	return all, nil
 }
 
-// Translate gives for ranks of g their ranks in h, Undefined for those who are
-// not there.
+// Translate returns the ranks in h of the given ranks of g, Undefined for those that
+// are not in h.
 func (g *Group) Translate(ranks []int, h *Group) ([]int, error) {
 	out := make([]int, len(ranks))
 	for i, r := range ranks {
@@ -196,7 +196,7 @@ func (g *Group) Translate(ranks []int, h *Group) ([]int, error) {
 	return out, nil
 }
 
-// Compare gives Identical, Similar (other order) or Unequal.
+// Compare returns Identical, Similar (same ranks in another order) or Unequal.
 func (g *Group) Compare(h *Group) int {
 	if g.Size() != h.Size() {
 		return Unequal

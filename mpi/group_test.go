@@ -12,7 +12,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// members is a group as a list of ranks of the world.
+// members returns a group as a list of ranks of the world.
 func members(t *testing.T, g, world *mpi.Group) []int {
 	t.Helper()
 	all := make([]int, g.Size())

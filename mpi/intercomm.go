@@ -1,33 +1,33 @@
 package mpi
 
-// Inter-communicators (MPI-4.1 section 7.6): two groups of ranks that talk to each
-// other. A rank of a point-to-point call is one of the other group, so to messages
-// an inter-communicator is a communicator with the other group's ranks. Behind it
-// is a communicator of both groups, one after the other, over which the members
-// agree; collectives (coll_inter.go) use its numbers. The steps of making one:
+// Inter-communicators (MPI-4.1 section 7.6): two groups of ranks that communicate with
+// each other. The peer of a point-to-point call is a rank of the remote group, so for
+// messages an inter-communicator is a communicator with the remote group's ranks. It
+// contains a communicator of both groups, one after the other, over which the members
+// agree; collectives (coll_inter.go) use the ranks of that one. The steps of creation:
 //
-//	leaders exchange the lists of their groups over the bridge, and tell them
+//	leaders exchange the lists of their groups over the bridge, and distribute them
 //	all agree on a context, each group by itself and then the leaders (acrossBridge)
-//	the communicator of both is made, and in it the contexts that are still needed
+//	the communicator of both is created, and in it the remaining contexts
 
 import (
 	"fmt"
 	"slices"
 )
 
-// Root is what the root of a collective on an inter-communicator gives as the root.
-// The other ranks of its group give ProcNull; those of the other group give its
+// Root is the root argument that the root of a collective on an inter-communicator
+// passes. The other ranks of its group pass ProcNull; those of the remote group pass its
 // rank (MPI-4.1 section 6.2.3).
 const Root = -3
 
-// interGroups is what makes a communicator one between two groups.
+// interGroups holds the two groups of an inter-communicator.
 type interGroups struct {
 	both   *Comm  // the ranks of the first group, then those of the second
 	sizes  [2]int // of the groups
 	second bool   // the caller is in the second
 }
 
-// start is where a group begins among both.
+// start returns the offset of a group among both.
 func (g *interGroups) start(second bool) int {
 	if second {
 		return g.sizes[0]
@@ -42,7 +42,7 @@ func (g *interGroups) size(second bool) int {
 	return g.sizes[0]
 }
 
-// world gives the ranks of a group in the world.
+// world returns the world ranks of a group.
 func (g *interGroups) world(second bool) []int32 {
 	out := make([]int32, g.size(second))
 	for i := range out {
@@ -51,18 +51,18 @@ func (g *interGroups) world(second bool) []int32 {
 	return out
 }
 
-// IntercommCreate joins the group of c with another group, whose members call it at
-// the same time, to an inter-communicator: a communicator on which the ranks of
-// messages are those of the other group. The groups have no rank in common.
+// IntercommCreate connects the group of c with a remote group, whose members call it at
+// the same time, and returns an inter-communicator: a communicator on which messages go to
+// and come from ranks of the remote group. The groups have no rank in common.
 //
-// leader is a rank of c. It and its counterpart, remoteLeader, must both be in
-// bridge, a communicator over which they find each other by messages with the given
-// tag. bridge, remoteLeader and tag are used by the leader only.
+// leader is a rank of c. It and the remote leader, remoteLeader, must both be in bridge,
+// a communicator over which they exchange messages with the given tag. Only the leader
+// uses bridge, remoteLeader and tag.
 //
-// Collectives on an inter-communicator go from one group to the other: in Bcast the
-// root gives [Root], the others of its group [ProcNull], and the ranks of the other
-// group, which receive, the root's rank; in Allgather everybody gets the blocks of
-// the other group.
+// Collectives on an inter-communicator transfer data from one group to the other. In
+// Bcast the root passes [Root], the other ranks of its group pass [ProcNull], and the
+// ranks of the remote group, which receive, pass the root's rank. In Allgather each rank
+// receives the blocks of the remote group.
 func (c *Comm) IntercommCreate(leader int, bridge *Comm, remoteLeader, tag int) (*Comm, error) {
 	const op = "IntercommCreate"
 	if err := c.checkRoot(op, leader); err != nil {
@@ -82,7 +82,7 @@ func (c *Comm) IntercommCreate(leader int, bridge *Comm, remoteLeader, tag int) 
 		return nil, err
 	}
 	for _, r := range theirs {
-		if slices.Contains(mine, r) { // all members of both groups find that
+		if slices.Contains(mine, r) { // all members of both groups detect it
 			return nil, c.refuse(ErrComm, op, "rank %d of the world is in both groups; they must have no rank in common", r)
 		}
 	}
@@ -110,7 +110,7 @@ func (c *Comm) IntercommCreate(leader int, bridge *Comm, remoteLeader, tag int) 
 func meetOverBridge(c *Comm, op string, mine []int64, bridge *Comm, remote, tag int) ([]int64, error) {
 	switch {
 	case bridge == nil:
-		return nil, c.refuse(ErrComm, op, "the leader gives no bridge, the communicator in which it finds the other leader")
+		return nil, c.refuse(ErrComm, op, "the leader has no bridge: pass a communicator that contains both leaders")
 	case bridge.e != c.e:
 		return nil, c.refuse(ErrComm, op, "the bridge belongs to another rank")
 	}
@@ -129,7 +129,7 @@ func meetOverBridge(c *Comm, op string, mine []int64, bridge *Comm, remote, tag 
 	return theirs, err
 }
 
-// shareList gives all ranks the list that one of them has, or an error if it has one.
+// shareList broadcasts the list of one rank, or an error if that rank has one.
 func (c *Comm) shareList(op string, list []int64, refused error, from int) ([]int64, error) {
 	n := []int64{int64(len(list))}
 	if refused != nil {
@@ -149,8 +149,7 @@ func (c *Comm) shareList(op string, list []int64, refused error, from int) ([]in
 	return list, c.bcast(op, rawBytes(list), from)
 }
 
-// acrossBridge combines a number over both groups before there is a communicator
-// of both.
+// acrossBridge reduces a number over both groups before there is a communicator of both.
 func (c *Comm) acrossBridge(op string, v []uint32, by Op[uint32], leader int, bridge *Comm, remote, tag int) error {
 	if err := allreduce(c, op, v, v, by); err != nil {
 		return err
@@ -165,14 +164,14 @@ func (c *Comm) acrossBridge(op string, v []uint32, by Op[uint32], leader int, br
 	return c.bcast(op, rawBytes(v), leader)
 }
 
-// amongWorld makes a communicator of ranks of the world, the caller among them.
+// amongWorld returns a communicator of world ranks, including the caller.
 func (c *Comm) amongWorld(ctx uint32, ranks []int32, name string) *Comm {
 	me := int32(c.w.comm.rank)
 	s := &Comm{w: c.w, e: c.e, ctx: ctx, ranks: ranks, rank: slices.Index(ranks, me), size: len(ranks), name: name}
 	return s.ready()
 }
 
-// join makes the inter-communicator of two groups that have a communicator of both.
+// join returns the inter-communicator of two groups that have a communicator of both.
 func (g *interGroups) join(op, name string) (*Comm, error) {
 	id, err := g.both.agree(op)
 	if err != nil {
@@ -181,8 +180,8 @@ func (g *interGroups) join(op, name string) (*Comm, error) {
 	return g.comm(id, name), nil
 }
 
-// comm is the inter-communicator itself: size and ranks are those of the other
-// group, the rank is that in the caller's own.
+// comm returns the inter-communicator itself: size and ranks are those of the remote
+// group, the rank is that in the local group.
 func (g *interGroups) comm(ctx uint32, name string) *Comm {
 	c := &Comm{w: g.both.w, e: g.both.e, ctx: ctx, ranks: g.world(!g.second), name: name, inter: g,
 		rank: g.both.rank - g.start(g.second), size: g.size(!g.second)}
@@ -192,8 +191,8 @@ func (g *interGroups) comm(ctx uint32, name string) *Comm {
 // IsInter reports whether c is an inter-communicator.
 func (c *Comm) IsInter() bool { return c.inter != nil }
 
-// RemoteSize is the number of ranks in the other group of an inter-communicator,
-// else 0.
+// RemoteSize returns the number of ranks in the remote group of an inter-communicator,
+// and 0 for other communicators.
 func (c *Comm) RemoteSize() int {
 	if c.inter == nil {
 		return 0
@@ -201,7 +200,8 @@ func (c *Comm) RemoteSize() int {
 	return c.inter.size(!c.inter.second)
 }
 
-// RemoteGroup is the other group of an inter-communicator, else nil.
+// RemoteGroup returns the remote group of an inter-communicator, and nil for other
+// communicators.
 func (c *Comm) RemoteGroup() *Group {
 	if c.inter == nil {
 		return nil
@@ -209,15 +209,15 @@ func (c *Comm) RemoteGroup() *Group {
 	return &Group{ranks: c.inter.world(!c.inter.second), rank: Undefined}
 }
 
-// localGroup is the caller's group.
+// localGroup returns the caller's group.
 func (g *interGroups) localGroup() *Group {
 	return &Group{ranks: g.world(g.second), rank: g.both.rank - g.start(g.second)}
 }
 
-// Merge makes a communicator of both groups of an inter-communicator, the ranks of
-// the group that gives high true after those of the other. If both give the same,
-// the group with the lowest rank of the world is first. All ranks of a group give
-// the same. It is collective over both groups.
+// Merge returns a communicator of both groups of an inter-communicator. The ranks of the
+// group that passes high true come after those of the other. If both pass the same value,
+// the group with the lowest world rank is first. All ranks of a group pass the same
+// value. Merge is collective over both groups.
 func (c *Comm) Merge(high bool) (*Comm, error) {
 	const op = "Merge"
 	if err := c.usable(op); err != nil {
@@ -237,7 +237,7 @@ func (c *Comm) Merge(high bool) (*Comm, error) {
 	}
 	for i, f := range flags {
 		if first := flags[g.start(i >= g.sizes[0])]; f != first {
-			return nil, c.refuse(ErrArg, op, "ranks of one group give different values of high")
+			return nil, c.refuse(ErrArg, op, "ranks of one group pass different values of high")
 		}
 	}
 	members := make([]int, g.both.size)
@@ -250,7 +250,7 @@ func (c *Comm) Merge(high bool) (*Comm, error) {
 	return g.both.sub(id, members, c.name+".merged"), nil
 }
 
-// dupInter is Dup.
+// dupInter is Dup of an inter-communicator.
 func (c *Comm) dupInter(op string) (*Comm, error) {
 	if err := c.usable(op); err != nil {
 		return nil, err
@@ -264,15 +264,15 @@ func (c *Comm) dupInter(op string) (*Comm, error) {
 	return g.join(op, c.name+".dup")
 }
 
-// splitInter is Split (MPI-4.1 section 7.4.2): the ranks of each group that give the
-// same color are joined. A rank whose color nobody in the other group gives gets
-// nil.
+// splitInter is Split of an inter-communicator (MPI-4.1 section 7.4.2): it connects the
+// ranks of each group that pass the same color. A rank whose color no rank of the remote
+// group passes gets nil.
 func (c *Comm) splitInter(op string, color, key int) (*Comm, error) {
 	g := c.inter
 	if err := c.usable(op); err != nil {
 		return nil, err
 	}
-	// One context for the communicator of both, one between them.
+	// One context for the communicator of both groups, one between them.
 	var ids [2]uint32
 	for i := range ids {
 		var err error
@@ -308,7 +308,7 @@ func (c *Comm) splitInter(op string, color, key int) (*Comm, error) {
 	return part.comm(ids[1], name), nil
 }
 
-// intra says no for a communicator that has been freed or has two groups.
+// intra returns an error if the communicator has been freed or has two groups.
 func (c *Comm) intra(op string) error {
 	if err := c.usable(op); err != nil {
 		return err

@@ -148,7 +148,7 @@ var tape = sync.OnceValue(func() []byte {
 
 func cut(n, seed int) []byte { return tape()[seed*101 : seed*101+n] }
 
-// pattern is n bytes that depend on a seed and on their place.
+// pattern returns n bytes that depend on a seed and on their place.
 func pattern(n, seed int) []byte { return bytes.Clone(cut(n, seed)) }
 
 // wantPattern says where bytes first differ from the pattern.
@@ -167,7 +167,7 @@ func wantPattern(t *testing.T, b []byte, seed int, what string) {
 
 const guardByte = 0xEE
 
-// guarded is a buffer between two fences of guard bytes.
+// guarded returns a buffer between two fences of guard bytes.
 func guarded(n int) (whole, middle []byte) {
 	whole = bytes.Repeat([]byte{guardByte}, n+128)
 	return whole, whole[64 : 64+n : 64+n]

@@ -1,33 +1,33 @@
 package mpi
 
 // Memory for messages (MPI-4.1 section 9.2): mapped outside of Go's heap, and
-// registered once with the network device where that needs registration.
+// registered once with a network device that needs registration.
 
 import (
 	"sync"
 )
 
-// allocations is the memory of a world that Alloc gave out and Free has not
-// taken back.
+// allocations is the memory of a world that Alloc has returned and Free has not
+// released.
 type allocations struct {
 	mu sync.Mutex
 	by map[*byte]mapping // by the first byte
 }
 
-// mapping is what the system gave, and the part of it that the user has.
+// mapping is the memory that the system returned, and the part of it that the user has.
 type mapping struct{ whole, used []byte }
 
-// Alloc gives memory for n elements, all zero, that messages can be sent from
-// and received into at the least cost: it lies outside of Go's heap, starts at
-// a page, has huge pages where it is large and the system has some, and where the
-// network device must know memory beforehand, this is done here, once.
+// Alloc returns memory for n elements, all zero, from which messages are sent and
+// into which they are received at the lowest cost. The memory is outside of Go's heap
+// and page-aligned. It has huge pages if it is large and the system has some. If the
+// network device needs registered memory, Alloc registers it, once.
 //
-// Ordinary slices work as well, and the library remembers those that are used
-// often. Alloc is for large buffers that live long.
+// Ordinary slices work as well, and the library keeps the registrations of those that
+// are used often. Alloc is for large buffers with a long lifetime.
 //
-// The memory is not collected: give it back with Free. The call concerns this
-// rank alone. The memory stays when the rank leaves the job, so that results
-// can be read after Finalize; Free works then, too.
+// The memory is not garbage-collected; release it with [Free]. Alloc is a local call.
+// The memory outlives Finalize, so that a program can read its results after that;
+// Free works then, too.
 func Alloc[T Elem](c *Comm, n int) ([]T, error) {
 	const op = "Alloc"
 	if err := admit[T](&c.w.types); err != nil {
@@ -41,7 +41,7 @@ func Alloc[T Elem](c *Comm, n int) ([]T, error) {
 		return make([]T, n), nil
 	}
 	if n > maxAlloc/size {
-		return nil, c.refuse(ErrTooLarge, op, "%d elements of %d bytes are more than an address can tell", n, size)
+		return nil, c.refuse(ErrTooLarge, op, "%d elements of %d bytes exceed the address space", n, size)
 	}
 	mem, err := c.w.alloc(n * size)
 	if err != nil {
@@ -50,7 +50,7 @@ func Alloc[T Elem](c *Comm, n int) ([]T, error) {
 	return elemsOf[T](mem, n), nil
 }
 
-// maxAlloc leaves room for rounding.
+// maxAlloc leaves room for rounding up.
 const maxAlloc = 1 << 46
 
 func (w *World) alloc(size int) ([]byte, error) {
@@ -72,15 +72,14 @@ func (w *World) alloc(size int) ([]byte, error) {
 	return m.used, nil
 }
 
-// Free gives memory back that Alloc on a communicator of the same world has
-// given out. No operation may use it any more, and nothing may touch it after:
-// that ends the program, as reading any unmapped memory does. Freeing it a second
-// time is an error of class ErrBuffer, unless Alloc has given out the same place
-// again meanwhile.
+// Free releases memory that [Alloc] has returned for a communicator of the same world.
+// No operation may use it any more. Accessing it after Free ends the program, as
+// accessing any unmapped memory does. Freeing it twice is an error of class ErrBuffer,
+// unless Alloc has returned the same address again meanwhile.
 func Free[T Elem](c *Comm, mem []T) error {
 	const op = "Free"
 	if cap(mem) == 0 || sizeOf[T]() == 0 {
-		return nil // Alloc made it without a mapping
+		return nil // Alloc did not map anything
 	}
 	b := rawBytes(mem[:1])
 	w, a := c.w, &c.w.memory
@@ -88,7 +87,7 @@ func Free[T Elem](c *Comm, mem []T) error {
 	defer a.mu.Unlock()
 	m, ok := a.by[&b[0]]
 	if !ok {
-		return c.refuse(ErrBuffer, op, "%d elements do not start where Alloc has given out memory on this world: "+
+		return c.refuse(ErrBuffer, op, "%d elements are not memory that Alloc has returned for this world: "+
 			"free the slice as Alloc gave it, once", len(mem))
 	}
 	if err := w.dropFixed(m.used); err != nil {
@@ -101,11 +100,10 @@ func Free[T Elem](c *Comm, mem []T) error {
 	return nil
 }
 
-// Forget tells the library that mem, which the program has mapped itself, is
-// about to be unmapped: where memory must be registered with the network
-// device, a registration that is kept for later would otherwise go on naming
-// pages that are gone. Slices that Go has allocated need no such call, nor do
-// those of Alloc.
+// Forget removes cached registrations of mem, which the program has mapped itself and
+// is about to unmap. Without it, a cached registration with a network device would
+// refer to pages that no longer exist. Slices that Go or Alloc has allocated do not
+// need it.
 func Forget[T Elem](c *Comm, mem []T) error {
 	const op = "Forget"
 	b, err := bytesOf(&c.w.types, mem)
@@ -118,10 +116,10 @@ func Forget[T Elem](c *Comm, mem []T) error {
 	return nil
 }
 
-// registerFixed makes memory known to the network device, if there is one that
-// must know it. Shared memory need not.
+// registerFixed registers memory with the network device, if that needs registration.
+// Shared memory does not.
 func (w *World) registerFixed(mem []byte) error { return w.e.RegisterFixed(mem) }
 
-// dropFixed ends every registration of memory that is about to be unmapped. It
-// fails if an operation still uses one.
+// dropFixed removes all registrations of memory that is about to be unmapped. It fails
+// if an operation still uses one.
 func (w *World) dropFixed(mem []byte) error { return w.e.DropFixed(mem) }

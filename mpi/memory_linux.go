@@ -8,12 +8,12 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// hugePage is the size of the pages that large memory gets, if the system has
-// some: an adapter and the processor then have fewer to keep in mind.
+// hugePage is the page size for large memory, if the system has such pages: the
+// adapter and the processor then need fewer translations.
 const hugePage = 2 << 20
 
-// mapMemory maps zeros. Memory that can hold a huge page starts at one; the rest
-// of the mapping is never touched, and costs nothing.
+// mapMemory maps zeroed memory. Memory that can hold a huge page starts at one; the
+// rest of the mapping is never touched, so it uses no memory.
 func mapMemory(size int) (mapping, error) {
 	room := 0
 	if size >= hugePage {
@@ -28,7 +28,7 @@ func mapMemory(size int) (mapping, error) {
 	}
 	skip := int(-rdma.MemOf(whole).Addr() % hugePage)
 	used := whole[skip : skip+size : skip+size]
-	_ = unix.Madvise(used, unix.MADV_HUGEPAGE) // without them it is slower, not wrong
+	_ = unix.Madvise(used, unix.MADV_HUGEPAGE) // only a hint
 	return mapping{whole, used}, nil
 }
 

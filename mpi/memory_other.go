@@ -2,13 +2,13 @@
 
 package mpi
 
-// Elsewhere no device has a use for memory of its own kind: it is the heap's.
+// Other systems have no devices that benefit from mapped memory: it comes from the heap.
 
-// pageRoom is more than a page of any of these systems.
+// pageRoom is at least the page size of all these systems.
 const pageRoom = 1 << 16
 
 func mapMemory(size int) (mapping, error) {
-	whole := make([]byte, size+pageRoom) // large objects start at a page
+	whole := make([]byte, size+pageRoom) // large objects are page-aligned
 	return mapping{whole, whole[:size:size]}, nil
 }
 

@@ -1,13 +1,13 @@
 package mpi
 
-// The key of the network, which all ranks of a job share and nobody else has: software
-// iWARP authenticates with it what it sends, and encrypts if Config.Encrypt is set. Rank 0
+// The network key, which all ranks of a job share and no one else has: software iWARP
+// authenticates its packets with it, and encrypts them if Config.Encrypt is set. Rank 0
 // draws a nonce and publishes it.
 //
-//   - Where MUSTER_KEY is set, with or without a launcher, the key is derived from that
-//     and the nonce (HKDF, RFC 5869). It never leaves a rank.
-//   - Elsewhere the nonce is the key. It is as secret as what carries PMI: package pmi and
-//     docs/reference/security.md say what that is under each launcher.
+//   - If MUSTER_KEY is set, with or without a launcher, the key is derived from that and
+//     the nonce (HKDF, RFC 5869). It never leaves a rank.
+//   - Otherwise the nonce is the key. It is as secret as the transport of PMI: package pmi and
+//     docs/reference/security.md describe that for each launcher.
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ const (
 	checkPurpose = "muster/1 network key check"
 )
 
-// networkTerms is what rank 0 publishes, and what all ranks must have alike.
+// networkTerms is what rank 0 publishes, and what all ranks must agree on.
 type networkTerms struct {
 	Host    string
 	Encrypt string // Config.Encrypt
@@ -68,7 +68,7 @@ func networkKey(cfg *Config, client pmi.Client) ([]byte, error) {
 	return key, err
 }
 
-// endJob ends the job for all when this rank refuses its settings: the others would wait
+// endJob ends the job when this rank refuses its settings, because the others would wait
 // for it.
 func endJob(client pmi.Client, why error) {
 	if client.AbortReports() {
@@ -93,7 +93,7 @@ func publishTerms(cfg *Config, client pmi.Client) error {
 	return client.Put(keyName, text)
 }
 
-// deriveKey derives the key, and a value that shows which one it is.
+// deriveKey derives the key, and a value that identifies it.
 func deriveKey(secret, nonce []byte) (key, check []byte, err error) {
 	if key, err = hkdf.Key(sha256.New, secret, nonce, keyPurpose, keyBytes); err == nil {
 		check, err = hkdf.Key(sha256.New, secret, nonce, checkPurpose, keyBytes)
@@ -104,7 +104,8 @@ func deriveKey(secret, nonce []byte) (key, check []byte, err error) {
 	return key, check, nil
 }
 
-// accept gives the key, or says in which setting this rank differs from rank 0.
+// accept returns the key, or an error that names the setting in which this rank differs
+// from rank 0.
 func (t *networkTerms) accept(cfg *Config, client pmi.Client) ([]byte, error) {
 	secret := client.Secret()
 	differ := func(ours, theirs string) error {

@@ -7,27 +7,27 @@ import (
 	"github.com/muster-mpi/muster/internal/rma"
 )
 
-// Op combines the contributions of ranks. For one of your own, set Name and
-// Combine, which sets inout[i] to in[i] ∘ inout[i] for all i, as MPI's user
-// functions do: in comes from the lower ranks, which matters only if
-// NonCommutative is set. It must be associative, and must not call this package
-// (MPI-4.1 section 6.9.5). If it panics, or does call it, the reduction ends with an
-// error of class ErrOp on all ranks whose result depends on it, and every later
-// collective call on the communicator does on all ranks. The predefined operations have
-// no Combine; Apply works for all.
+// Op is a reduction operation. A user-defined operation has a Name and a Combine
+// function, which sets inout[i] to in[i] ∘ inout[i] for all i, as MPI's user
+// functions do: in comes from the lower ranks, which matters only if NonCommutative
+// is set. Combine must be associative and must not call this package (MPI-4.1 section
+// 6.9.5). If it panics or calls the package, the reduction returns an error of class
+// ErrOp on all ranks whose result depends on it, and so do all later collective calls
+// on the communicator, on all ranks. The predefined operations have no Combine; Apply
+// works for all operations.
 type Op[T any] struct {
 	Name           string
 	Combine        func(inout, in []T)
 	NonCommutative bool
 
-	// predefined is in place of Combine: a function of a generic type is made anew
-	// each time that it is taken as a value, and this is not.
+	// predefined is used instead of Combine: taking a generic function as a value
+	// allocates each time, and this does not.
 	predefined combiner[T]
 }
 
 type combiner[T any] interface {
 	combine(inout, in []T)
-	// code is its name in requests to other ranks.
+	// code identifies the operation in requests to other ranks.
 	code() rma.Op
 }
 
@@ -57,34 +57,35 @@ type Integer interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr
 }
 
-// Sum adds.
+// Sum is the operation that adds. Integers wrap around.
 func Sum[T Number]() Op[T] { return Op[T]{Name: "Sum", predefined: sum[T]{}} }
 
-// Prod multiplies.
+// Prod is the operation that multiplies. Integers wrap around.
 func Prod[T Number]() Op[T] { return Op[T]{Name: "Prod", predefined: prod[T]{}} }
 
-// Min takes the smaller.
+// Min is the operation that selects the smaller value.
 func Min[T Real]() Op[T] { return Op[T]{Name: "Min", predefined: minimum[T]{}} }
 
-// Max takes the larger.
+// Max is the operation that selects the larger value.
 func Max[T Real]() Op[T] { return Op[T]{Name: "Max", predefined: maximum[T]{}} }
 
-// LogicalAnd is 1 where all are other than 0, else 0.
+// LogicalAnd is the operation whose result is 1 if both values are nonzero, else 0.
 func LogicalAnd[T Integer]() Op[T] { return Op[T]{Name: "LogicalAnd", predefined: logicalAnd[T]{}} }
 
-// LogicalOr is 1 where one is other than 0, else 0.
+// LogicalOr is the operation whose result is 1 if a value is nonzero, else 0.
 func LogicalOr[T Integer]() Op[T] { return Op[T]{Name: "LogicalOr", predefined: logicalOr[T]{}} }
 
-// LogicalXor is 1 where an odd number are other than 0, else 0.
+// LogicalXor is the operation whose result is 1 if exactly one value is nonzero,
+// else 0.
 func LogicalXor[T Integer]() Op[T] { return Op[T]{Name: "LogicalXor", predefined: logicalXor[T]{}} }
 
-// BitAnd combines bits.
+// BitAnd is the bitwise AND operation.
 func BitAnd[T Integer]() Op[T] { return Op[T]{Name: "BitAnd", predefined: bitAnd[T]{}} }
 
-// BitOr combines bits.
+// BitOr is the bitwise OR operation.
 func BitOr[T Integer]() Op[T] { return Op[T]{Name: "BitOr", predefined: bitOr[T]{}} }
 
-// BitXor combines bits.
+// BitXor is the bitwise exclusive OR operation.
 func BitXor[T Integer]() Op[T] { return Op[T]{Name: "BitXor", predefined: bitXor[T]{}} }
 
 // Loc is an element of [MinLoc] and [MaxLoc]: a value and its location.
@@ -101,10 +102,12 @@ func pairs[V Real](s []Loc[V]) []dtype.Pair[V, int64] {
 	return elements[dtype.Pair[V, int64]](rawBytes(s))
 }
 
-// MinLoc takes the smaller value with its place; of equal values the lower place.
+// MinLoc is the operation that selects the smaller value and its index; of equal
+// values, the lower index.
 func MinLoc[V Real]() Op[Loc[V]] { return Op[Loc[V]]{Name: "MinLoc", predefined: minLoc[V]{}} }
 
-// MaxLoc takes the larger value with its place; of equal values the lower place.
+// MaxLoc is the operation that selects the larger value and its index; of equal
+// values, the lower index.
 func MaxLoc[V Real]() Op[Loc[V]] { return Op[Loc[V]]{Name: "MaxLoc", predefined: maxLoc[V]{}} }
 
 // The predefined operations, as types.

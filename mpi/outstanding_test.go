@@ -154,7 +154,7 @@ func markMemory() memoryMark {
 
 func (m memoryMark) heapGrowth() int64 { return heapSize() - m.heap }
 
-// heapSize is the heap with the garbage that has not been collected.
+// heapSize returns the heap with the garbage that has not been collected.
 func heapSize() int64 {
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)

@@ -1,12 +1,12 @@
 package mpi
 
-// Persistent requests (MPI-4.1 sections 3.9 and 6.13): the arguments are checked and
-// kept once, the operation is started many times.
+// Persistent requests (MPI-4.1 sections 3.9 and 6.13): the arguments are checked once,
+// and the operation is started many times.
 
 import "github.com/muster-mpi/muster/internal/p2p"
 
-// Persistent is a send, a receive or a collective that can be started again and
-// again.
+// Persistent is a send, receive or collective operation that can be started many
+// times.
 type Persistent struct {
 	c         *Comm
 	op        string
@@ -16,32 +16,32 @@ type Persistent struct {
 	recv      bool
 	buffered  bool
 	err       error
-	coll      *preparedColl // of a collective; then c, op and err are all the rest
+	coll      *preparedColl // of a collective; only c, op and err are used besides
 }
 
-// SendInit prepares a Send.
+// SendInit prepares a [Send].
 func SendInit[T Elem](c *Comm, buf []T, dst, tag int) *Persistent {
 	return persistent(c, "SendInit", buf, dst, tag, p2p.Standard)
 }
 
-// SsendInit prepares an Ssend.
+// SsendInit prepares an [Ssend].
 func SsendInit[T Elem](c *Comm, buf []T, dst, tag int) *Persistent {
 	return persistent(c, "SsendInit", buf, dst, tag, p2p.Synchronous)
 }
 
-// RsendInit prepares an Rsend.
+// RsendInit prepares an [Rsend].
 func RsendInit[T Elem](c *Comm, buf []T, dst, tag int) *Persistent {
 	return persistent(c, "RsendInit", buf, dst, tag, p2p.Ready)
 }
 
-// BsendInit prepares a Bsend.
+// BsendInit prepares a [Bsend].
 func BsendInit[T Elem](c *Comm, buf []T, dst, tag int) *Persistent {
 	p := persistent(c, "BsendInit", buf, dst, tag, p2p.Standard)
 	p.buffered = true
 	return p
 }
 
-// RecvInit prepares a Recv.
+// RecvInit prepares a [Recv].
 func RecvInit[T Elem](c *Comm, buf []T, src, tag int) *Persistent {
 	p := persistent(c, "RecvInit", buf, 0, 0, p2p.Standard)
 	p.recv, p.peer, p.tag = true, src, tag
@@ -63,8 +63,7 @@ func persistent[T Elem](c *Comm, op string, buf []T, peer, tag int, mode p2p.Mod
 	return p
 }
 
-// Start starts the operation once more. The request must be completed before the
-// next Start.
+// Start starts the operation. Its request must be completed before the next Start.
 func (p *Persistent) Start() Request {
 	switch {
 	case p.err != nil:
@@ -79,7 +78,8 @@ func (p *Persistent) Start() Request {
 	return p.c.isend(p.op, p.buf, p.peer, p.tag, p.mode)
 }
 
-// StartAll starts several operations and puts their requests into reqs.
+// StartAll starts several operations, appends their requests to reqs and returns
+// the result.
 func StartAll(ps []*Persistent, reqs []Request) []Request {
 	for _, p := range ps {
 		reqs = append(reqs, p.Start())

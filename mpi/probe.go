@@ -1,6 +1,6 @@
 package mpi
 
-// Looking before receiving (MPI-4.1 section 3.8).
+// Probes (MPI-4.1 section 3.8).
 
 import (
 	"context"
@@ -10,33 +10,34 @@ import (
 )
 
 // Probe waits for a message that Recv with the same arguments would receive, and
-// tells its source, tag and length.
+// returns its source, tag and length.
 func Probe(c *Comm, src, tag int) (Status, error) {
 	st, _, err := c.probe(engine.NoContext, "Probe", src, tag, false)
 	return st, err
 }
 
-// ProbeContext is Probe that gives up when ctx ends.
+// ProbeContext is [Probe] with a context.
 func ProbeContext(ctx context.Context, c *Comm, src, tag int) (Status, error) {
 	st, _, err := c.probe(ctx, "Probe", src, tag, false)
 	return st, err
 }
 
-// Iprobe asks whether there is such a message.
+// Iprobe reports whether there is such a message.
 func Iprobe(c *Comm, src, tag int) (Status, bool, error) {
 	st, _, ok, err := c.look("Iprobe", src, tag, false)
 	return st, ok, err
 }
 
-// Message is a message that Mprobe has found and set aside. Only Mrecv gets it,
-// so that of several goroutines that probe, each receives what it found.
+// Message is a message that a matched probe has removed from matching. Only Mrecv
+// and Imrecv receive it, so that each of several goroutines that probe receives the
+// message that it found.
 type Message struct {
 	c  *Comm
 	g  *p2p.Msg
 	st Status
 }
 
-// Mprobe waits for a message and sets it aside.
+// Mprobe waits for a message and removes it from matching.
 func Mprobe(c *Comm, src, tag int) (*Message, Status, error) {
 	st, g, err := c.probe(engine.NoContext, "Mprobe", src, tag, true)
 	if err != nil {
@@ -45,7 +46,7 @@ func Mprobe(c *Comm, src, tag int) (*Message, Status, error) {
 	return &Message{c, g, st}, st, nil
 }
 
-// MprobeContext is Mprobe that gives up when ctx ends.
+// MprobeContext is [Mprobe] with a context.
 func MprobeContext(ctx context.Context, c *Comm, src, tag int) (*Message, Status, error) {
 	st, g, err := c.probe(ctx, "Mprobe", src, tag, true)
 	if err != nil {
@@ -54,7 +55,7 @@ func MprobeContext(ctx context.Context, c *Comm, src, tag int) (*Message, Status
 	return &Message{c, g, st}, st, nil
 }
 
-// Improbe asks whether there is a message, and sets it aside if so.
+// Improbe reports whether there is a message, and removes it from matching if so.
 func Improbe(c *Comm, src, tag int) (*Message, Status, bool, error) {
 	st, g, ok, err := c.look("Improbe", src, tag, true)
 	if err != nil || !ok {
@@ -63,7 +64,7 @@ func Improbe(c *Comm, src, tag int) (*Message, Status, bool, error) {
 	return &Message{c, g, st}, st, true, nil
 }
 
-// Mrecv receives a message that was set aside. It can be done once.
+// Mrecv receives a matched message, once.
 func Mrecv[T Elem](m *Message, buf []T) (Status, error) { return Imrecv(m, buf).Wait() }
 
 // MrecvContext is [Mrecv] with a context. If ctx ends first, the message is
@@ -73,7 +74,7 @@ func MrecvContext[T Elem](ctx context.Context, m *Message, buf []T) (Status, err
 	return Imrecv(m, buf).WaitContext(ctx)
 }
 
-// Imrecv starts to receive a message that was set aside.
+// Imrecv starts to receive a matched message.
 func Imrecv[T Elem](m *Message, buf []T) Request {
 	c := m.c
 	b, err := bytesOf(&c.w.types, buf)

@@ -1,13 +1,13 @@
 package mpi
 
-// What a job did (P3 section 3). Ranks count all the time, in memory of their own. A
-// job that wants a profile (Config.Profile) combines the counters when it ends:
+// The profile of a job (P3 section 3). Each rank always counts, in its own memory. If
+// Config.Profile is set, the job combines the counters when it ends:
 //
-//	join       rank 0 makes the file, so that a bad name is told before the work
-//	Finalize   each rank takes its counters, before the messages that combine them;
-//	           a binomial tree brings the sum to rank 0, which shows it
+//	join       rank 0 creates the file, so that a bad name is reported before the work
+//	Finalize   each rank reads its counters, before the messages that combine them;
+//	           a binomial tree carries the sum to rank 0, which writes it
 //
-// A rank that died takes the profile with it, and rank 0 says so, if it can.
+// If a rank has failed there is no profile, and rank 0 reports that if it can.
 
 import (
 	"encoding/binary"
@@ -22,16 +22,16 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// profileText is the Config.Profile that prints.
+// profileText is the Config.Profile that prints the profile.
 const profileText = "text"
 
-// profileTag is in the context of the world's collectives, away from the other tags
-// there (coll_call.go, coll_node.go).
+// profileTag is in the context of the world's collectives, apart from the other tags there
+// (coll_call.go, coll_node.go).
 const profileTag = math.MaxInt32 - 2
 
-// Profile gives what this rank has counted since it joined the job. Messages that the
-// library sends for itself, as for collectives, are among those counted. To see what a
-// part of a program does, call it before and after.
+// Profile returns the counters of the calling rank since it joined the job. They include
+// the messages that the library sends itself, such as those of collectives. To measure a
+// part of a program, call Profile before and after it.
 func Profile(c *Comm) prof.Counters { return c.w.counters() }
 
 func (w *World) counters() prof.Counters {
@@ -52,19 +52,19 @@ func checkProfile(s string) error {
 	return fmt.Errorf("mpi: Config.Profile (MUSTER_PROFILE) is %q; want %s, %s, %[3]s:FILE.svg, %[3]s:FILE.json, or the name of a file that ends in .json", s, profileText, profileArrivals)
 }
 
-// profile is how the profile of a job is shown. Ranks other than 0 have no output.
+// profile is the output of the profile of a job. Ranks other than 0 have none.
 type profile struct {
 	on   bool
 	text io.Writer // nil: none
 	file string    // "": none
-	// Of a profile of arrivals: the records, how far the clock is from rank 0's, and how
-	// wrong that may be.
+	// Of a profile of arrivals: the records, the offset of the clock from rank 0's, and
+	// the error bound of that.
 	recorder   *recorder
 	clock      prof.Offset
 	clockError int64
 }
 
-// openProfile gets ready to show a profile at the end.
+// openProfile prepares the output of a profile.
 func openProfile(cfg *Config, rank int) (p profile, err error) {
 	p.on = cfg.Profile != ""
 	_, arrivals := arrivalsFile(cfg.Profile)
@@ -77,7 +77,7 @@ func openProfile(cfg *Config, rank int) (p profile, err error) {
 	case cfg.Profile == profileText:
 		p.text = os.Stderr
 	default:
-		// The program may change its directory before it ends.
+		// The program may change its working directory.
 		if p.file, err = filepath.Abs(cfg.Profile); err == nil {
 			err = os.WriteFile(p.file, nil, 0o666)
 		}
@@ -88,8 +88,8 @@ func openProfile(cfg *Config, rank int) (p profile, err error) {
 	return p, nil
 }
 
-// report combines the counters of all ranks and shows them. The error is that of
-// writing; that a rank has died is what the next call will find.
+// report combines the counters of all ranks and writes them. It returns the error of
+// writing; the next call finds out that a rank has failed.
 func (w *World) report() error {
 	if !w.profile.on {
 		return nil
@@ -98,7 +98,7 @@ func (w *World) report() error {
 		return w.reportArrivals()
 	}
 	counters := w.counters()
-	counters.Add(prof.CollectivesShared, w.teams.calls()+w.gates) // nobody is in one any more
+	counters.Add(prof.CollectivesShared, w.teams.calls()+w.gates) // no call is under way
 	sum, err := combine(w, prof.Summarize(&counters), (*prof.Summary).Encode, prof.Decode, (*prof.Summary).Merge)
 	if err != nil {
 		w.noProfile(err)
@@ -115,7 +115,7 @@ func (w *World) report() error {
 	return nil
 }
 
-// noProfile says that there will be none.
+// noProfile reports that there will be no profile.
 func (w *World) noProfile(why error) {
 	if w.profile.text != nil {
 		fmt.Fprintf(w.profile.text, "muster: no profile: %v\n", why)
@@ -123,7 +123,7 @@ func (w *World) noProfile(why error) {
 	}
 }
 
-// combine merges what all ranks have along a binomial tree. At rank 0 the result is that
+// combine merges the data of all ranks along a binomial tree. At rank 0 the result is that
 // of the job.
 func combine[S any](w *World, s S, encode func(S) []byte, decode func([]byte) (S, error), merge func(into, from S)) (S, error) {
 	c := w.comm
@@ -169,7 +169,7 @@ func (w *World) recvPart(from int) ([]byte, error) {
 	return b, w.recvBytes(b, from)
 }
 
-// sendBytes and recvBytes are messages of the profile, of a length that both know.
+// sendBytes and recvBytes transfer a part of the profile whose length both sides know.
 func (w *World) sendBytes(b []byte, to int) error {
 	if err := w.e.Send(&w.comm.co, "Finalize", to, profileTag, b, p2p.Standard); err != nil {
 		return w.comm.failure(fmt.Errorf("send the profile: %w", err), "Finalize", to, noTag, len(b))
@@ -184,6 +184,6 @@ func (w *World) recvBytes(b []byte, from int) error {
 	return nil
 }
 
-// maxPart is more than a summary ever takes, which has some hundred names and classes,
-// and than a list of the calls that are recorded (arrivals.go).
+// maxPart is more than the size of a summary, which has some hundred names and classes,
+// and of the list of recorded calls (arrivals.go).
 const maxPart = 256 << 20

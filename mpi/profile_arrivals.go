@@ -2,14 +2,14 @@ package mpi
 
 // The profile of arrivals (T2 6.3.1), from the records of arrivals.go:
 //
-//	join       clocks are compared, along a binomial tree; ranks on one machine have
-//	           one clock and need not
-//	Finalize   clocks are compared again, and a message is timed at some lengths;
-//	           the calls go up the tree, the mean arrivals at them come down, and how
-//	           far each rank was from those goes up again; rank 0 shows it
+//	join       clocks are compared along a binomial tree; ranks on one host have one
+//	           clock and need not
+//	Finalize   clocks are compared again, and messages of some lengths are timed; the
+//	           calls go up the tree, the mean arrivals at them come down, and the
+//	           deviation of each rank goes up again; rank 0 writes the result
 //
-// Messages for this are in the context of the world's collectives, with a tag of their
-// own (profile.go).
+// The messages use the context of the world's collectives, with their own tag
+// (profile.go).
 
 import (
 	"encoding/binary"
@@ -22,11 +22,10 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// profileArrivals is the Config.Profile that is about arrivals, alone or before the name
-// of a file.
+// profileArrivals is the Config.Profile of arrivals, alone or before the name of a file.
 const profileArrivals = "arrivals"
 
-// arrivalsFile is the file of a Config.Profile about arrivals; "": none.
+// arrivalsFile returns the file of a Config.Profile of arrivals, or "" if none.
 func arrivalsFile(s string) (file string, is bool) {
 	if s == profileArrivals {
 		return "", true
@@ -34,7 +33,7 @@ func arrivalsFile(s string) (file string, is bool) {
 	return strings.CutPrefix(s, profileArrivals+":")
 }
 
-// openArrivals is openProfile for it.
+// openArrivals is openProfile for arrivals.
 func openArrivals(cfg *Config, rank int, p *profile) error {
 	file, _ := arrivalsFile(cfg.Profile)
 	if p.recorder = newRecorder(); rank != 0 {
@@ -53,7 +52,7 @@ func openArrivals(cfg *Config, rank int, p *profile) error {
 	return err
 }
 
-// reportArrivals brings the records of all ranks together and shows them.
+// reportArrivals merges the records of all ranks and writes them.
 func (w *World) reportArrivals() error {
 	all, err := w.gatherArrivals()
 	if err != nil {
@@ -121,7 +120,7 @@ func combineArrivals(w *World, a *prof.Arrivals) (*prof.Arrivals, error) {
 	return combine(w, a, (*prof.Arrivals).Encode, prof.DecodeArrivals, (*prof.Arrivals).Merge)
 }
 
-// spreadMeans gives all ranks the mean arrivals that rank 0 has.
+// spreadMeans broadcasts the mean arrivals of rank 0.
 func (w *World) spreadMeans(m *prof.Means) (*prof.Means, error) {
 	var encoded []byte
 	c := w.comm
@@ -151,15 +150,15 @@ func children(rank, size int) (all []int) {
 	for bit := 1; rank+bit < size && rank&bit == 0; bit <<= 1 {
 		all = append(all, rank+bit)
 	}
-	slices.Reverse(all) // the largest part of the tree first
+	slices.Reverse(all) // the largest subtree first
 	return all
 }
 
-// clockPings is how often the time is asked for: the soonest answer counts.
+// clockPings is how often the time is requested: the fastest reply counts.
 const clockPings = 24
 
-// compareClocks finds out what to add to the clock of this rank to have that of rank 0:
-// first with the parent, then with the children.
+// compareClocks measures the offset from the clock of this rank to that of rank 0: first
+// with the parent, then with the children.
 func (w *World) compareClocks(at, add *int64) error {
 	c, clock := w.comm, w.recorder.clock
 	if *at = clock.Now(); c.rank != 0 {
@@ -176,8 +175,8 @@ func (w *World) compareClocks(at, add *int64) error {
 	return nil
 }
 
-// askParent gets to know which clock the parent has, and if it is another, asks it for
-// the time of rank 0, again and again.
+// askParent learns which clock the parent has and, if it is another, requests the time of
+// rank 0 from it repeatedly.
 func (w *World) askParent(from int) (add int64, err error) {
 	clock := w.recorder.clock
 	hello, err := w.recvPart(from)
@@ -238,8 +237,8 @@ func (w *World) answerChild(child int, add int64) error {
 	return nil
 }
 
-// What imbalance is measured in: the time of a message, between rank 0 and the last,
-// which is on another host if there is one.
+// The unit of imbalance is the time of a message, between rank 0 and the last rank, which is
+// on another host if there is one.
 var messageLengths = []int{8, 1 << 10, 8 << 10, 64 << 10, 512 << 10}
 
 const messageTrips = 12

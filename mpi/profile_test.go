@@ -39,7 +39,7 @@ func profiled(t *testing.T, n int, cfg *mpi.Config, before func(*mpi.World), fn 
 	wg.Wait()
 }
 
-// classes is how many messages each protocol has carried, as "protocol from-to count
+// classes returns how many messages each protocol has carried, as "protocol from-to count
 // bytes".
 func classes(p *prof.Counters) (list []string) {
 	for _, s := range p.Sizes {

@@ -1,13 +1,13 @@
 package mpi
 
-// Which interfaces carry messages between hosts, when software iWARP does: chooseRails
-// looks at their names and kinds, provenRails lets hosts dial each other over all that
-// might do, openRails makes a device of those over which somebody has answered.
+// The choice of interfaces for software iWARP between hosts: chooseRails selects candidates
+// by name and kind, provenRails makes hosts dial each other over all of them, and openRails
+// opens a device on those over which a host has answered.
 //
-// The first rank of each host speaks for it. It publishes a card with the addresses of its
-// interfaces, dials the next host, and reports what has answered. Rank 0 decides for all.
-// So that costs two more fences at the start of a job with several hosts, one round trip
-// where all is well, and half a second where an interface leads nowhere.
+// The first rank of each host acts for it. It publishes a card with the addresses of its
+// interfaces, dials the next host, and reports which interfaces have answered. Rank 0
+// decides for all. This costs two more fences at the start of a job on several hosts, one
+// round trip if all interfaces answer, and half a second if one leads nowhere.
 
 import (
 	"cmp"
@@ -27,8 +27,8 @@ import (
 	"github.com/muster-mpi/muster/rdma/rail"
 )
 
-// chooseRails reports which interfaces software iWARP uses as far as can be told on one
-// host, and why. A job on one host needs none of them.
+// chooseRails returns the interfaces that software iWARP uses, as far as one host can
+// determine, with the reasons. A job on one host needs none of them.
 func chooseRails(cfg *Config, apart bool) ([]rail.Candidate, error) {
 	list, err := rail.Interfaces()
 	if err != nil {
@@ -52,7 +52,7 @@ func chooseRails(cfg *Config, apart bool) ([]rail.Candidate, error) {
 	return candidates, err
 }
 
-// oneRail leaves one interface to a channel that cannot have more.
+// oneRail keeps one interface for a channel that cannot use more.
 func oneRail(cfg *Config, candidates []rail.Candidate) {
 	if cfg.Channel != "rc" && cfg.Channel != channelUD {
 		return
@@ -67,20 +67,20 @@ func oneRail(cfg *Config, candidates []rail.Candidate) {
 	}
 }
 
-// proves reports whether interfaces are dialled before they are used. Connections are not
-// made of datagrams, which a firewall may drop.
+// proves reports whether interfaces are dialed before they are used. Connections are not:
+// the probes are datagrams, which a firewall may drop.
 func proves(cfg *Config, apart bool) bool { return apart && cfg.Channel != "rc" }
 
-// What ranks tell each other about their interfaces, beside the key of the job.
+// Keys under which ranks publish data about their interfaces, besides the network key.
 const (
 	cardName     = "muster-rails-card"
 	reportName   = "muster-rails-report"
-	decisionName = "muster-rails-decision-" // and the number of the node
-	// dialTimeout is how long a host that does not answer at all is dialled.
+	decisionName = "muster-rails-decision-" // followed by the number of the node
+	// dialTimeout is how long to dial a host that does not answer at all.
 	dialTimeout = 15 * time.Second
 )
 
-// railProof is the part of this rank in the proof.
+// railProof is this rank's part in verifying the interfaces.
 type railProof struct {
 	client     pmi.Client
 	candidates []rail.Candidate
@@ -107,12 +107,12 @@ func beginProof(client pmi.Client, candidates []rail.Candidate) (*railProof, err
 // end closes the sockets.
 func (p *railProof) end() {
 	if p.prover != nil {
-		_ = p.prover.Close() // nothing else comes over them
+		_ = p.prover.Close() // no more data comes over them
 	}
 }
 
-// provenRails marks the interfaces that are rails. several says that some host has more
-// than one.
+// provenRails marks the interfaces that are rails. several reports whether some host has
+// more than one.
 func (p *railProof) provenRails(ctx context.Context, key []byte) (several, surprising bool, err error) {
 	defer p.end()
 	var leaders []int
@@ -123,7 +123,7 @@ func (p *railProof) provenRails(ctx context.Context, key []byte) (several, surpr
 		}
 	}
 	if err := p.client.Fence(ctx); err != nil {
-		return false, false, fmt.Errorf("wait for what other hosts find out about their interfaces: %w", err)
+		return false, false, fmt.Errorf("wait for the reports of other hosts about their interfaces: %w", err)
 	}
 	if p.client.Rank() == 0 {
 		if err := p.decide(ctx, leaders); err != nil {
@@ -136,7 +136,7 @@ func (p *railProof) provenRails(ctx context.Context, key []byte) (several, surpr
 	return p.apply(ctx)
 }
 
-// apply marks what rank 0 has decided.
+// apply marks the interfaces that rank 0 has selected.
 func (p *railProof) apply(ctx context.Context) (several, surprising bool, err error) {
 	text, err := p.client.Get(ctx, 0, fmt.Sprint(decisionName, p.client.Node(p.client.Rank())))
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *railProof) apply(ctx context.Context) (several, surprising bool, err er
 	return d.Several, surprising, nil
 }
 
-// leadersOf lists the first rank of each host, in their order.
+// leadersOf returns the first rank of each host, in order.
 func leadersOf(client pmi.Client) (list []int) {
 	seen := map[int]bool{}
 	for r := range client.Size() {
@@ -162,7 +162,7 @@ func leadersOf(client pmi.Client) (list []int) {
 	return list
 }
 
-// dial proves what leads to the next host and publishes it.
+// dial verifies the interfaces to the next host and publishes the result.
 func (p *railProof) dial(ctx context.Context, key []byte, leaders []int) error {
 	p.prover.Answer(key)
 	next := leaders[(slices.Index(leaders, p.client.Rank())+1)%len(leaders)]
@@ -186,13 +186,13 @@ func (p *railProof) dial(ctx context.Context, key []byte, leaders []int) error {
 	return nil
 }
 
-// decide is rank 0's part.
+// decide selects the interfaces, at rank 0.
 func (p *railProof) decide(ctx context.Context, leaders []int) error {
 	var reports [][]byte
 	for _, r := range leaders {
 		text, err := p.client.Get(ctx, r, reportName)
 		if err != nil {
-			return fmt.Errorf("fetch what rank %d found out about its interfaces: %w", r, err)
+			return fmt.Errorf("fetch the report of rank %d about its interfaces: %w", r, err)
 		}
 		reports = append(reports, text)
 	}
@@ -212,15 +212,15 @@ func (p *railProof) decide(ctx context.Context, leaders []int) error {
 	return nil
 }
 
-// agreement is what the ranks know about the network before they open it.
+// agreement is what the ranks agree on before they open the network.
 type agreement struct {
 	key        []byte
 	candidates []rail.Candidate
 	several    bool // some host has more than one rail
-	surprising bool // not what names and kinds promise
+	surprising bool // the result differs from the choice by name and kind
 }
 
-// agreeOnRails finds out the key of the job and which interfaces carry its messages.
+// agreeOnRails returns the network key and the interfaces that carry messages.
 func agreeOnRails(cfg *Config, client pmi.Client) (a agreement, err error) {
 	apart := client.LocalSize() < client.Size()
 	if a.candidates, err = chooseRails(cfg, apart); err != nil {
@@ -239,7 +239,7 @@ func agreeOnRails(cfg *Config, client pmi.Client) (a agreement, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(cfg.StartTimeout, time.Minute))
 	defer cancel()
-	if _, again := client.(published); again { // what was decided for the first device holds
+	if _, again := client.(published); again { // the decision for the first device holds
 		if a.key, err = networkKey(cfg, client); err != nil {
 			return a, err
 		}
@@ -262,22 +262,22 @@ func agreeOnRails(cfg *Config, client pmi.Client) (a agreement, err error) {
 	return a, err
 }
 
-// tell prints in one line what carries the messages, from rank 0 and where that is not a
-// matter of course.
+// report prints the selected interfaces in one line, at rank 0 and only if they are not
+// the obvious ones.
 func (a *agreement) report(w io.Writer, rank int) {
 	if rank == 0 && (a.several || a.surprising) {
-		fmt.Fprintf(w, "muster: network: %s; muster explain network tells why\n", rail.Summary(a.candidates))
+		fmt.Fprintf(w, "muster: network: %s; see muster explain network\n", rail.Summary(a.candidates))
 	}
 }
 
-// railTimeout is how long a rail at least goes on trying to reach a peer while others carry the
-// messages. Then it is given up on that rail for good. A peer that is silent on all rails is
-// given up after Config.PeerTimeout.
+// railTimeout is the least time for which a rail tries to reach a peer while other rails
+// carry the messages. After that, the peer is given up on that rail for good. A peer that is
+// silent on all rails is given up after Config.PeerTimeout.
 const railTimeout = 5 * time.Minute
 
-// openRails makes one device of several interfaces. What TCP has taken would be missed by
-// nobody when a cable is cut, so rails are made of datagrams. A cut cable may be
-// mended: see dgram.Config.PeerTimeout.
+// openRails opens one device on several interfaces. Data that TCP has accepted would be lost
+// without notice when a cable is cut, so rails are made of datagrams. A cut cable may be
+// repaired: see dgram.Config.PeerTimeout.
 func openRails(cfg *Config, client pmi.Client, key []byte, candidates []rail.Candidate) (_ rdma.Device, err error) {
 	c := rail.Config{Name: uint32(client.Rank()), Timeout: cfg.peerTimeout()}
 	defer func() {
@@ -293,7 +293,7 @@ func openRails(cfg *Config, client pmi.Client, key []byte, candidates []rail.Can
 		}
 		dev, err := dgram.Open(dgram.Config{
 			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: max(railTimeout, 10*cfg.peerTimeout()),
-			NoCRC:    r.Loopback, // there is no cable to corrupt anything
+			NoCRC:    r.Loopback, // no cable can corrupt the data
 			NoThread: true,       // the rails have one
 		})
 		if err != nil {

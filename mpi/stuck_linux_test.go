@@ -23,15 +23,15 @@ func TestRankThatIsAwayIsReported(t *testing.T) {
 	const (
 		who   = `rank 2 has not (been|waited) in an MPI call for \d`
 		where = ` \(pid \d+ on `
-		all   = `rank 2 is what all others wait for, directly or through other ranks`
+		all   = `rank 2 blocks all others, directly or through other ranks`
 	)
 	for what, c := range map[string]struct {
 		want []string
 		not  string
 	}{
-		"sleep": {[]string{"nothing has moved for ", who + `[^\n]*: it sleeps` + where, all}, ""},
-		"stop":  {[]string{"nothing has moved for ", who + `[^\n]*: it is stopped` + where, `kill -CONT \d+`, all}, ""},
-		"loop":  {[]string{"some ranks have waited while others compute", who + `[^\n]*: it computes, or polls, with `, where, all}, "nothing has moved"},
+		"sleep": {[]string{"no progress for ", who + `[^\n]*: it sleeps` + where, all}, ""},
+		"stop":  {[]string{"no progress for ", who + `[^\n]*: it is stopped` + where, `kill -CONT \d+`, all}, ""},
+		"loop":  {[]string{"some ranks have waited while others compute", who + `[^\n]*: it computes or polls, with `, where, all}, "no progress for"},
 	} {
 		for _, below := range []string{"", "below a shell"} {
 			if below != "" && what == "loop" {

@@ -1,34 +1,33 @@
 package mpi
 
-// Topologies: communicators that know who talks to whom (MPI-4.1 chapter 8). A
-// topology is made in three steps that are the same for a grid, a graph and a
-// distributed graph: the positions and the edges between them are checked; a Reorder
-// may choose which rank takes which position (topo_reorder.go); and the communicator
-// of the ranks in that order is made. What differs is in topo_cart.go,
-// topo_graph.go and topo_dist.go.
+// Topologies: communicators whose ranks have neighbors (MPI-4.1 chapter 8). A topology is
+// created in three steps that are the same for a grid, a graph and a distributed graph:
+// the positions and the edges between them are checked; a Reorder may assign ranks to
+// positions (topo_reorder.go); and the communicator of the ranks in that order is created.
+// The differences are in topo_cart.go, topo_graph.go and topo_dist.go.
 
 import "slices"
 
-// Topology is a communicator whose ranks have neighbors: a [Cart], a [Graph] or
-// a [DistGraph]. It is what the neighborhood collectives work on, such as
-// [NeighborAlltoall], in which ranks exchange with their neighbors only.
+// Topology is a communicator whose ranks have neighbors: a [Cart], a [Graph] or a
+// [DistGraph]. Neighborhood collectives such as [NeighborAlltoall], in which ranks
+// exchange data with their neighbors only, take one.
 type Topology interface {
-	// Neighborhood gives the ranks that this rank receives from and those that
-	// it sends to, in the order in which their blocks lie in the buffers of
-	// neighborhood collectives. At the edge of a grid there are ProcNulls.
+	// Neighborhood returns the ranks that the calling rank receives from and those
+	// that it sends to, in the order of their blocks in the buffers of neighborhood
+	// collectives. At the edge of a grid they include ProcNull.
 	Neighborhood() (sources, dests []int)
 	neighbors() *neighborhood
 }
 
-// neighborhood is what neighborhood collectives need.
+// neighborhood is the data that neighborhood collectives use.
 type neighborhood struct {
 	c              *Comm
 	sources, dests []int
-	// paired says how blocks that the same rank sends meet receives: the n-th that
-	// goes to a rank is the n-th there in the order paired of its sources; nil: in
-	// their own order.
+	// paired is the order of the sources in which receives match the blocks that one
+	// rank sends: the n-th block sent to a rank matches the n-th receive from it in this
+	// order; nil: in the order of sources.
 	paired []int
-	// refused says why there can be no neighborhood collectives.
+	// refused is why neighborhood collectives are not possible, or nil.
 	refused error
 }
 
@@ -36,8 +35,8 @@ func (n *neighborhood) lists() (sources, dests []int) {
 	return slices.Clone(n.sources), slices.Clone(n.dests)
 }
 
-// arrange makes the communicator of a topology: its rank p is the rank order[p]
-// of c. Those who have no position get nil.
+// arrange creates the communicator of a topology: its rank p is the rank order[p] of c.
+// Ranks without a position get nil.
 func (c *Comm) arrange(op string, order []int, name string) (*Comm, error) {
 	id, err := c.agree(op)
 	if err != nil {
@@ -49,10 +48,10 @@ func (c *Comm) arrange(op string, order []int, name string) (*Comm, error) {
 	return c.sub(id, order, c.name+name), nil
 }
 
-// order asks a Reorder who takes which position: a permutation, or a choice if there
-// are fewer positions than ranks. Rank 0 asks and tells the others, so that a
-// function which does not always answer the same does no harm. Only rank 0 calls
-// describe, which may cost much.
+// order calls a Reorder to assign ranks to positions. The result is a permutation, or a
+// selection if there are fewer positions than ranks. Rank 0 calls it and broadcasts the
+// result, so that a function whose results vary does no harm. Only rank 0 calls describe,
+// which may be expensive.
 func (c *Comm) order(op string, positions int, reorder Reorder, describe func() *Arrangement) ([]int, error) {
 	order := make([]int, positions)
 	if reorder == nil {
@@ -64,7 +63,7 @@ func (c *Comm) order(op string, positions int, reorder Reorder, describe func() 
 	if err := c.usable(op); err != nil {
 		return nil, err
 	}
-	wire := make([]int64, positions+1) // the first says whether the answer is usable
+	wire := make([]int64, positions+1) // the first is 0 if the result is valid
 	if c.rank == 0 {
 		answer := reorder(describe())
 		if wrong, ok := distinct(answer, positions, c.size); ok {
@@ -79,7 +78,7 @@ func (c *Comm) order(op string, positions int, reorder Reorder, describe func() 
 		return nil, err
 	}
 	if wire[0] != 0 {
-		return nil, c.refuse(ErrArg, op, "the Reorder does not answer with %d different ranks of 0 to %d: element %d is wrong or missing",
+		return nil, c.refuse(ErrArg, op, "the Reorder does not return %d different ranks of 0 to %d: element %d is wrong or missing",
 			positions, c.size-1, wire[0]-1)
 	}
 	for p := range order {
@@ -88,8 +87,8 @@ func (c *Comm) order(op string, positions int, reorder Reorder, describe func() 
 	return order, nil
 }
 
-// distinct reports whether ranks holds n different numbers below size, and where
-// not.
+// distinct reports whether ranks holds n different numbers below size; if not, wrong is
+// the index of the first error.
 func distinct(ranks []int, n, size int) (wrong int, ok bool) {
 	seen := make([]bool, size)
 	for i, r := range ranks {
@@ -101,7 +100,7 @@ func distinct(ranks []int, n, size int) (wrong int, ok bool) {
 	return len(ranks), len(ranks) == n
 }
 
-// nodes gives the node of each rank.
+// nodes returns the node of each rank.
 func (c *Comm) nodes() []int {
 	out := make([]int, c.size)
 	for r := range out {
@@ -110,9 +109,9 @@ func (c *Comm) nodes() []int {
 	return out
 }
 
-// together makes a call fail on all ranks if the arguments of one cannot be used,
-// for calls whose arguments differ between ranks: else the others would wait for a
-// rank that has left.
+// together makes a call fail on all ranks if the arguments of one rank are invalid, for
+// calls whose arguments differ between ranks. Otherwise the others would wait for a rank
+// that has already returned.
 func (c *Comm) together(op string, mine error) error {
 	if err := c.intra(op); err != nil {
 		return err
@@ -125,7 +124,7 @@ func (c *Comm) together(op string, mine error) error {
 		return err
 	}
 	if mine == nil && first[0] < int64(c.size) {
-		return c.refuse(ErrArg, op, "rank %d gave arguments that cannot be used; its error says why", first[0])
+		return c.refuse(ErrArg, op, "rank %d passed invalid arguments; its error says why", first[0])
 	}
 	return mine
 }

@@ -1,19 +1,17 @@
 package mpi
 
-// Cartesian topologies (MPI-4.1 sections 8.5.1, 8.5.5 to 8.5.7): ranks on a grid
-// of any number of dimensions, numbered row by row, the last dimension fastest.
+// Cartesian topologies (MPI-4.1 sections 8.5.1, 8.5.5 to 8.5.7): ranks on a grid of any
+// number of dimensions, in row-major order.
 
 import (
 	"fmt"
 	"slices"
 )
 
-// Cart is a communicator whose ranks lie on a grid. Each rank has coordinates,
-// and two neighbors in each dimension: one in the negative direction and one in
-// the positive. In a dimension that is periodic the grid is closed to a ring; in
-// others the ranks at the edge have [ProcNull] for a neighbor, with which every
-// message is sent and received at once and without effect, so that programs need
-// no special case there.
+// Cart is a communicator whose ranks form a grid. Each rank has coordinates, and two
+// neighbors in each dimension: one in the negative direction and one in the positive. A
+// periodic dimension is closed to a ring. In other dimensions the ranks at the edge have
+// the neighbor [ProcNull], so that programs need no special case there.
 type Cart struct {
 	*Comm
 	dims    []int
@@ -22,13 +20,12 @@ type Cart struct {
 	near    neighborhood
 }
 
-// CartCreate puts the ranks of c onto a grid of dims[0] × dims[1] × … positions.
-// periods says which dimensions are closed to a ring; nil: none. The grid may
-// have fewer positions than c has ranks; ranks without a position get nil.
+// CartCreate assigns the ranks of c to a grid of dims[0] × dims[1] × … positions. periods
+// selects the periodic dimensions; nil means none. The grid may have fewer positions than
+// c has ranks; ranks without a position get nil.
 //
-// With a nil reorder, the ranks take the positions in their order. [Near] puts
-// neighbors onto the same node where it can. All ranks of c call it, with the
-// same arguments.
+// If reorder is nil, rank p gets position p. [Near] assigns neighbors to the same node
+// where it can. All ranks of c call CartCreate, with the same arguments.
 func (c *Comm) CartCreate(dims []int, periods []bool, reorder Reorder) (*Cart, error) {
 	order, err := c.gridOrder("CartCreate", dims, periods, reorder)
 	if err != nil {
@@ -41,9 +38,8 @@ func (c *Comm) CartCreate(dims []int, periods []bool, reorder Reorder) (*Cart, e
 	return newCart(g, dims, periods), nil
 }
 
-// CartMap gives the position that [Comm.CartCreate] would give the calling rank, or
-// Undefined if it would have none. All ranks of c call it, with the same
-// arguments.
+// CartMap returns the position that [Comm.CartCreate] would assign to the calling rank, or
+// Undefined if none. All ranks of c call it, with the same arguments.
 func (c *Comm) CartMap(dims []int, periods []bool, reorder Reorder) (int, error) {
 	order, err := c.gridOrder("CartMap", dims, periods, reorder)
 	if err != nil {
@@ -59,7 +55,7 @@ func positionOf(order []int, rank int) int {
 	return Undefined
 }
 
-// gridOrder checks the arguments and finds who takes which position.
+// gridOrder checks the arguments and assigns ranks to positions.
 func (c *Comm) gridOrder(op string, dims []int, periods []bool, reorder Reorder) ([]int, error) {
 	if err := c.intra(op); err != nil {
 		return nil, err
@@ -82,17 +78,17 @@ func (c *Comm) gridOrder(op string, dims []int, periods []bool, reorder Reorder)
 	})
 }
 
-// newCart adds the grid to a communicator of as many ranks as it has positions.
+// newCart adds the grid to a communicator with as many ranks as it has positions.
 func newCart(c *Comm, dims []int, periods []bool) *Cart {
 	g := &Cart{Comm: c, dims: slices.Clone(dims), periods: make([]bool, len(dims))}
 	copy(g.periods, periods)
 	g.coords = gridCoords(dims, c.rank)
 	g.near.c = c
-	// Neighbors are in the order of dimensions, in each the negative direction
-	// first (MPI-4.1 section 8.6). What is sent in the negative direction comes
-	// from the positive one. If both neighbors are the same rank, in a ring of two
-	// or one, only the order tells the two messages apart, so receives are paired
-	// with the positive direction first.
+	// Neighbors are in the order of dimensions, and in each the negative direction comes
+	// first (MPI-4.1 section 8.6). A block sent in the negative direction arrives from the
+	// positive one. If both neighbors are the same rank, in a ring of two or one, only the
+	// order distinguishes the two messages, so receives are paired with the positive
+	// direction first.
 	for i := range dims {
 		neg, pos := g.beside(i, -1), g.beside(i, +1)
 		g.near.sources = append(g.near.sources, neg, pos)
@@ -102,7 +98,7 @@ func newCart(c *Comm, dims []int, periods []bool) *Cart {
 	return g
 }
 
-// gridCoords are the coordinates of a position.
+// gridCoords returns the coordinates of a position.
 func gridCoords(dims []int, position int) []int {
 	out := make([]int, len(dims))
 	for i := len(dims) - 1; i >= 0; i-- {
@@ -112,8 +108,8 @@ func gridCoords(dims []int, position int) []int {
 	return out
 }
 
-// gridPosition is the position with some coordinates, ProcNull if they are outside of
-// the grid.
+// gridPosition returns the position with the given coordinates, or ProcNull if they are
+// outside of the grid.
 func gridPosition(dims []int, periods []bool, coords []int) int {
 	position := 0
 	for i, x := range coords {
@@ -128,26 +124,26 @@ func gridPosition(dims []int, periods []bool, coords []int) int {
 	return position
 }
 
-// beside is the rank some steps away in one dimension.
+// beside returns the rank some steps away in one dimension.
 func (g *Cart) beside(dim, steps int) int {
 	at := slices.Clone(g.coords)
-	at[dim] += steps % g.dims[dim] // as far as a ring goes; beyond an edge stays beyond
+	at[dim] += steps % g.dims[dim] // at most once around a ring
 	if !g.periods[dim] {
 		at[dim] = g.coords[dim] + steps
 	}
 	return gridPosition(g.dims, g.periods, at)
 }
 
-// Dims are the numbers of positions in each dimension.
+// Dims returns the number of positions in each dimension.
 func (g *Cart) Dims() []int { return slices.Clone(g.dims) }
 
-// Periods reports which dimensions are closed to a ring.
+// Periods reports which dimensions are periodic.
 func (g *Cart) Periods() []bool { return slices.Clone(g.periods) }
 
-// MyCoords are the coordinates of the calling rank.
+// MyCoords returns the coordinates of the calling rank.
 func (g *Cart) MyCoords() []int { return slices.Clone(g.coords) }
 
-// Coords are the coordinates of a rank.
+// Coords returns the coordinates of a rank.
 func (g *Cart) Coords(rank int) ([]int, error) {
 	if err := g.checkPeer("Coords", rank, 0); err != nil {
 		return nil, err
@@ -158,8 +154,8 @@ func (g *Cart) Coords(rank int) ([]int, error) {
 	return gridCoords(g.dims, rank), nil
 }
 
-// RankOf is the rank with some coordinates. In periodic dimensions they may lie
-// beyond the grid and come round; in others that is an error.
+// RankOf returns the rank with the given coordinates. In periodic dimensions, coordinates
+// outside of the grid wrap around; in others they are an error.
 func (g *Cart) RankOf(coords ...int) (int, error) {
 	if len(coords) != len(g.dims) {
 		return ProcNull, g.refuse(ErrArg, "RankOf", "the grid has %d dimensions, not %d", len(g.dims), len(coords))
@@ -171,10 +167,9 @@ func (g *Cart) RankOf(coords ...int) (int, error) {
 	return rank, nil
 }
 
-// Shift says with whom to exchange when all ranks pass something on by so many
-// steps in one dimension, forward or, if steps is negative, backward: src is who
-// it comes from, dst who it goes to. Both fit Sendrecv; beyond an edge they are
-// ProcNull.
+// Shift returns the source and destination of a shift by some steps in one dimension, in
+// the negative direction if steps is negative. They suit [Sendrecv]; beyond an edge they
+// are ProcNull.
 func (g *Cart) Shift(dim, steps int) (src, dst int, err error) {
 	if dim < 0 || dim >= len(g.dims) {
 		return ProcNull, ProcNull, g.refuse(ErrDims, "Shift", "there is no dimension %d: the grid has dimensions 0 to %d", dim, len(g.dims)-1)
@@ -182,9 +177,9 @@ func (g *Cart) Shift(dim, steps int) (src, dst int, err error) {
 	return g.beside(dim, -steps), g.beside(dim, steps), nil
 }
 
-// Sub cuts the grid into grids of fewer dimensions, those that keep says, and
-// gives the one that the calling rank is in: with the first of two dimensions
-// kept, its column. All ranks call it, with the same argument.
+// Sub divides the grid into grids of the dimensions that keep selects, and returns the one
+// that the calling rank is in. With the first of two dimensions kept, that is its column.
+// All ranks call it, with the same argument.
 func (g *Cart) Sub(keep []bool) (*Cart, error) {
 	if len(keep) != len(g.dims) {
 		return nil, g.refuse(ErrArg, "Sub", "the grid has %d dimensions, but keep has %d elements", len(g.dims), len(keep))
@@ -208,7 +203,7 @@ func (g *Cart) Sub(keep []bool) (*Cart, error) {
 	return newCart(c, dims, periods), nil
 }
 
-// Dup makes the same grid with a context of its own; see [Comm.Dup].
+// Dup returns the same grid with its own context: see [Comm.Dup].
 func (g *Cart) Dup() (*Cart, error) {
 	c, err := g.Comm.Dup()
 	if err != nil {
@@ -217,8 +212,8 @@ func (g *Cart) Dup() (*Cart, error) {
 	return newCart(c, g.dims, g.periods), nil
 }
 
-// Neighborhood gives the neighbors one step away, dimension by dimension, in
-// each the negative direction first. It makes a Cart a [Topology].
+// Neighborhood returns the neighbors one step away, by dimension, and in each the negative
+// direction first. It implements [Topology].
 func (g *Cart) Neighborhood() (sources, dests []int) { return g.near.lists() }
 
 func (g *Cart) neighbors() *neighborhood { return &g.near }

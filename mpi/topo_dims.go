@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// DimsCreate chooses the dimensions of a grid of n ranks (MPI-4.1 section 8.5.2).
-// Dimensions that are not 0 stay; zeros are filled so that the product is n and
-// the numbers are as near to each other as they can be, the larger ones first. The
-// result is a new slice:
+// DimsCreate chooses the dimensions of a grid of n ranks (MPI-4.1 section 8.5.2). It keeps
+// dimensions that are not 0 and replaces zeros so that the product is n and the dimensions
+// are as close to each other as possible, the larger ones first. The result is a new
+// slice:
 //
 //	dims, err := mpi.DimsCreate(world.Size(), []int{0, 0}) // 12 ranks: 4 × 3
 func DimsCreate(n int, dims []int) ([]int, error) {
@@ -22,7 +22,7 @@ func DimsCreate(n int, dims []int) ([]int, error) {
 	for i, d := range dims {
 		switch {
 		case d < 0:
-			return refuse("dimension %d is %d; give 0 for one that shall be chosen", i, d)
+			return refuse("dimension %d is %d; use 0 for a dimension to be chosen", i, d)
 		case d == 0:
 			free++
 		case rest%d != 0:
@@ -50,19 +50,19 @@ func DimsCreate(n int, dims []int) ([]int, error) {
 	return out, nil
 }
 
-// factorSearch looks through the ways to write a number as a product of so many
-// factors, largest first, for the one whose largest and smallest factor differ
-// least; of those, the one with the smallest sum. Taking prime factors greedily
-// would be quicker, and wrong for many numbers.
+// factorSearch finds the factorization of a number into a given number of factors, largest
+// first, whose largest and smallest factor differ least; of those, the one with the
+// smallest sum. Distributing prime factors greedily would be faster, but wrong for many
+// numbers.
 type factorSearch struct {
-	divisors []int // rising
+	divisors []int // ascending
 	chosen   []int
 	best     []int
 	spread   int // of best
 	sum      int
 }
 
-// descend chooses factor i, at most top, of what is left.
+// descend chooses factor i, at most top, of the remaining product.
 func (s *factorSearch) descend(i, rest, top int) {
 	left := len(s.chosen) - i
 	if left == 1 {
@@ -76,7 +76,7 @@ func (s *factorSearch) descend(i, rest, top int) {
 		if d > top || d > rest {
 			break
 		}
-		// d is the largest of the factors that are left.
+		// d is the largest of the remaining factors.
 		if rest%d != 0 || !reaches(d, left, rest) {
 			continue
 		}
@@ -88,8 +88,8 @@ func (s *factorSearch) descend(i, rest, top int) {
 	}
 }
 
-// hopeless reports whether the factors that are left, whose product is rest, cannot
-// all be near enough to the first to be better than what was found.
+// hopeless reports whether the remaining factors, whose product is rest, cannot all be
+// close enough to the first to improve on the best result.
 func (s *factorSearch) hopeless(left, rest int) bool {
 	low := s.chosen[0] - s.spread
 	return s.best != nil && low > 1 && reaches(low, left, rest+1)

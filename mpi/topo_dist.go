@@ -1,35 +1,34 @@
 package mpi
 
-// Distributed graph topologies (MPI-4.1 section 8.5.4): each rank knows its own
-// neighbors only. DistGraphCreateAdjacent is told them; DistGraphCreate first
-// takes every edge to its two ends. If the ranks are reordered, each rank then
-// hands the neighbors of its old position to the rank that has taken it.
+// Distributed graph topologies (MPI-4.1 section 8.5.4): each rank has only its own
+// neighbors. DistGraphCreateAdjacent takes them as arguments; DistGraphCreate first sends
+// every edge to its two ends. If the ranks are reordered, each rank then sends the
+// neighbors of its old position to the rank that now has that position.
 
 import "slices"
 
-// Neighbor is a rank at the other end of an edge. The Weight says how much
-// travels along the edge compared with others, for a [Reorder]; 0 counts as 1.
+// Neighbor is a rank at the other end of an edge. Weight is the relative amount of data
+// along the edge, for a [Reorder]; 0 counts as 1.
 type Neighbor struct{ Rank, Weight int }
 
-// DistGraph is a communicator with the edges of a graph between its ranks, of
-// which each rank knows its own. Edges have a direction: a rank has sources, which
-// it receives from, and destinations, which it sends to.
+// DistGraph is a communicator with the edges of a graph between its ranks; each rank has
+// only its own edges. Edges are directed: a rank receives from its sources and sends to
+// its destinations.
 type DistGraph struct {
 	*Comm
 	in, out []Neighbor
 	near    neighborhood
 }
 
-// DistGraphCreateAdjacent makes a graph from the edges of each rank: sources are
-// the ranks that it receives from, dests those that it sends to. Each edge is so
-// given twice, once at either end. All ranks of c call it, each with its own
-// edges.
+// DistGraphCreateAdjacent creates a graph from the edges of each rank: it receives from
+// sources and sends to dests. So each edge is specified twice, once at either end. All
+// ranks of c call it, each with its own edges.
 //
-// With a nil reorder, ranks keep their numbers. Else the edges are those between
-// positions, the caller gives those of the position with the number of its rank, and
-// reorder says which rank takes which position: [Near] puts neighbors onto the same
-// node where it can. [DistGraph.Sources] and [DistGraph.Dests] then tell the
-// neighbors of the position that the rank was given.
+// If reorder is nil, ranks keep their numbers. Otherwise the edges connect positions, a
+// rank specifies those of the position with its number, and reorder assigns ranks to
+// positions: [Near] assigns neighbors to the same node where it can. [DistGraph.Sources]
+// and [DistGraph.Dests] then return the neighbors of the position that the rank was
+// assigned to.
 func (c *Comm) DistGraphCreateAdjacent(sources, dests []Neighbor, reorder Reorder) (*DistGraph, error) {
 	const op = "DistGraphCreateAdjacent"
 	err := c.checkNeighbors(op, "source", sources)
@@ -54,10 +53,10 @@ func (c *Comm) checkNeighbors(op, what string, list []Neighbor) error {
 	return nil
 }
 
-// DistGraphCreate makes a graph from edges that each may be given by any rank,
-// once: the lists of all ranks together are the graph. Neighbors are in the order
-// of the ranks that gave the edges, and of their lists. All ranks of c call it.
-// For reorder, see [Comm.DistGraphCreateAdjacent].
+// DistGraphCreate creates a graph from edges that any rank may specify, each once: the
+// lists of all ranks together are the graph. Neighbors are in the order of the ranks that
+// specified the edges, and of their lists. All ranks of c call it. For reorder, see
+// [Comm.DistGraphCreateAdjacent].
 func (c *Comm) DistGraphCreate(edges []Edge, reorder Reorder) (*DistGraph, error) {
 	const op = "DistGraphCreate"
 	var err error
@@ -78,7 +77,7 @@ func (c *Comm) DistGraphCreate(edges []Edge, reorder Reorder) (*DistGraph, error
 	return c.distGraph(op, sources, dests, reorder)
 }
 
-// distributeEdges tells both ends of every edge of it.
+// distributeEdges sends each edge to the ranks at both of its ends.
 func (c *Comm) distributeEdges(op string, edges []Edge) (sources, dests []Neighbor, err error) {
 	lists := make(map[int]*[2][]Neighbor) // by rank: its sources and its destinations
 	home := func(rank int) *[2][]Neighbor {
@@ -93,12 +92,12 @@ func (c *Comm) distributeEdges(op string, edges []Edge) (sources, dests []Neighb
 		h = home(e.From)
 		h[1] = append(h[1], Neighbor{e.To, e.Weight})
 	}
-	// A context of its own, so that nothing else can be taken for these messages.
+	// A separate context, so that no other message matches these.
 	x, err := c.Dup()
 	if err != nil {
 		return nil, nil, err
 	}
-	// How many ranks have something to tell me?
+	// How many ranks send a list to this one?
 	incoming := make([]int64, c.size)
 	for r := range lists {
 		incoming[r] = 1
@@ -107,7 +106,7 @@ func (c *Comm) distributeEdges(op string, edges []Edge) (sources, dests []Neighb
 		return nil, nil, err
 	}
 	var sends []Request
-	for r := range c.size { // in order, so that a failing job fails alike each time
+	for r := range c.size { // in order, so that failures are reproducible
 		if l := lists[r]; l != nil {
 			sends = append(sends, Isend(x, packNeighbors(l[0], l[1]), r, 0))
 		}
@@ -135,8 +134,7 @@ func (c *Comm) distributeEdges(op string, edges []Edge) (sources, dests []Neighb
 	return sources, dests, nil
 }
 
-// distGraph makes the communicator, reordered if wanted. The arguments have been
-// checked and are kept.
+// distGraph creates the communicator. The arguments have been checked and are retained.
 func (c *Comm) distGraph(op string, sources, dests []Neighbor, reorder Reorder) (*DistGraph, error) {
 	var edges []Edge
 	if reorder != nil {
@@ -156,9 +154,9 @@ func (c *Comm) distGraph(op string, sources, dests []Neighbor, reorder Reorder) 
 		return nil, err
 	}
 	if reorder != nil {
-		// The caller knows the edges of position c.rank; another has taken that position,
-		// and the caller's position was described by the rank of its number. Nobody can
-		// have sent anything else from there on the new communicator.
+		// The caller has the edges of position c.rank, which another rank has now; the rank
+		// with the number of the caller's new position has its edges. No other message can
+		// have come from there on the new communicator.
 		send := Isend(g, packNeighbors(sources, dests), c.rank, 0)
 		list, _, err := receiveList(g, positionOf(order, g.rank), 0)
 		if err != nil {
@@ -172,7 +170,7 @@ func (c *Comm) distGraph(op string, sources, dests []Neighbor, reorder Reorder) 
 	return newDistGraph(g, sources, dests), nil
 }
 
-// edgesAtZero collects all edges at rank 0, which asks the Reorder.
+// edgesAtZero collects all edges at rank 0, which calls the Reorder.
 func (c *Comm) edgesAtZero(dests []Neighbor) ([]Edge, error) {
 	x, err := c.Dup()
 	if err != nil {
@@ -197,8 +195,7 @@ func (c *Comm) edgesAtZero(dests []Neighbor) ([]Edge, error) {
 	return edges, nil
 }
 
-// packNeighbors puts two lists into a message: how many the first has, then rank
-// and weight of all.
+// packNeighbors encodes two lists: the length of the first, then rank and weight of all.
 func packNeighbors(sources, dests []Neighbor) []int64 {
 	out := make([]int64, 1, 1+2*(len(sources)+len(dests)))
 	out[0] = int64(len(sources))
@@ -243,13 +240,13 @@ func ranksOf(list []Neighbor) []int {
 	return out
 }
 
-// Sources are the ranks that the calling rank receives from.
+// Sources returns the ranks that the calling rank receives from.
 func (g *DistGraph) Sources() []Neighbor { return slices.Clone(g.in) }
 
-// Dests are the ranks that the calling rank sends to.
+// Dests returns the ranks that the calling rank sends to.
 func (g *DistGraph) Dests() []Neighbor { return slices.Clone(g.out) }
 
-// Dup makes the same graph with a context of its own; see [Comm.Dup].
+// Dup returns the same graph with its own context: see [Comm.Dup].
 func (g *DistGraph) Dup() (*DistGraph, error) {
 	c, err := g.Comm.Dup()
 	if err != nil {
@@ -258,8 +255,7 @@ func (g *DistGraph) Dup() (*DistGraph, error) {
 	return newDistGraph(c, g.in, g.out), nil
 }
 
-// Neighborhood gives the ranks of Sources and Dests. It makes a DistGraph a
-// [Topology].
+// Neighborhood returns the ranks of Sources and Dests. It implements [Topology].
 func (g *DistGraph) Neighborhood() (sources, dests []int) { return g.near.lists() }
 
 func (g *DistGraph) neighbors() *neighborhood { return &g.near }

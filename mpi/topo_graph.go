@@ -1,28 +1,27 @@
 package mpi
 
-// Graph topologies (MPI-4.1 section 8.5.3): every rank knows the whole graph. For
-// large jobs the distributed graphs of topo_dist.go are better.
+// Graph topologies (MPI-4.1 section 8.5.3): every rank has the whole graph. For large jobs
+// the distributed graphs of topo_dist.go are better.
 
 import (
 	"fmt"
 	"slices"
 )
 
-// Graph is a communicator with the edges of a graph between its ranks, all of
-// which every rank knows.
+// Graph is a communicator with the edges of a graph between its ranks; every rank has all
+// of them.
 type Graph struct {
 	*Comm
 	edges [][]int
 	near  neighborhood
 }
 
-// GraphCreate makes a graph: edges[p] are the neighbors of position p. A position may
-// be its own neighbor, and the neighbor of another several times. There may be
-// fewer positions than c has ranks; ranks without a position get nil.
+// GraphCreate creates a graph: edges[p] are the neighbors of position p. A position may be
+// its own neighbor, and several times that of another. There may be fewer positions than c
+// has ranks; ranks without a position get nil.
 //
-// With a nil reorder, the ranks take the positions in their order. [Near] puts
-// neighbors onto the same node where it can. All ranks of c call it, with the
-// same arguments.
+// If reorder is nil, rank p gets position p. [Near] assigns neighbors to the same node
+// where it can. All ranks of c call GraphCreate, with the same arguments.
 func (c *Comm) GraphCreate(edges [][]int, reorder Reorder) (*Graph, error) {
 	order, err := c.graphOrder("GraphCreate", edges, reorder)
 	if err != nil {
@@ -35,9 +34,8 @@ func (c *Comm) GraphCreate(edges [][]int, reorder Reorder) (*Graph, error) {
 	return newGraph(g, edges), nil
 }
 
-// GraphMap gives the position that [Comm.GraphCreate] would give the calling rank, or
-// Undefined if it would have none. All ranks of c call it, with the same
-// arguments.
+// GraphMap returns the position that [Comm.GraphCreate] would assign to the calling rank,
+// or Undefined if none. All ranks of c call it, with the same arguments.
 func (c *Comm) GraphMap(edges [][]int, reorder Reorder) (int, error) {
 	order, err := c.graphOrder("GraphMap", edges, reorder)
 	if err != nil {
@@ -71,7 +69,7 @@ func (c *Comm) graphOrder(op string, edges [][]int, reorder Reorder) ([]int, err
 	})
 }
 
-// newGraph adds the edges to a communicator of as many ranks as there are positions.
+// newGraph adds the edges to a communicator with as many ranks as there are positions.
 func newGraph(c *Comm, edges [][]int) *Graph {
 	g := &Graph{Comm: c, edges: make([][]int, len(edges))}
 	for p, to := range edges {
@@ -80,15 +78,15 @@ func newGraph(c *Comm, edges [][]int) *Graph {
 	mine := g.edges[c.rank]
 	g.near = neighborhood{c: c, sources: mine, dests: mine}
 	if p, q := oneWay(edges); p >= 0 {
-		// MPI-4.1 section 8.6 wants symmetric graphs. All ranks find the same fault,
-		// so none waits for another.
+		// MPI-4.1 section 8.6 requires symmetric graphs. All ranks find the same error, so
+		// none waits for another.
 		g.near.refused = fmt.Errorf("the graph has more edges from %d to %d than back; "+
 			"use a distributed graph, whose edges have a direction", p, q)
 	}
 	return g
 }
 
-// oneWay finds two positions with more edges one way than the other, or -1.
+// oneWay returns two positions with more edges one way than the other, or -1.
 func oneWay(edges [][]int) (p, q int) {
 	type pair struct{ p, q int }
 	count := map[pair]int{}
@@ -97,7 +95,7 @@ func oneWay(edges [][]int) (p, q int) {
 			count[pair{p, q}]++
 		}
 	}
-	for p, to := range edges { // in order, so that all ranks name the same
+	for p, to := range edges { // in order, so that all ranks report the same pair
 		for _, q := range to {
 			if count[pair{p, q}] > count[pair{q, p}] {
 				return p, q
@@ -107,7 +105,7 @@ func oneWay(edges [][]int) (p, q int) {
 	return -1, -1
 }
 
-// NeighborsOf are the neighbors of a rank.
+// NeighborsOf returns the neighbors of a rank.
 func (g *Graph) NeighborsOf(rank int) ([]int, error) {
 	if err := g.checkPeer("NeighborsOf", rank, 0); err != nil {
 		return nil, err
@@ -118,7 +116,7 @@ func (g *Graph) NeighborsOf(rank int) ([]int, error) {
 	return slices.Clone(g.edges[rank]), nil
 }
 
-// Edges is the graph: the neighbors of each rank.
+// Edges returns the neighbors of each rank.
 func (g *Graph) Edges() [][]int {
 	out := make([][]int, len(g.edges))
 	for p, to := range g.edges {
@@ -127,7 +125,7 @@ func (g *Graph) Edges() [][]int {
 	return out
 }
 
-// Dup makes the same graph with a context of its own; see [Comm.Dup].
+// Dup returns the same graph with its own context: see [Comm.Dup].
 func (g *Graph) Dup() (*Graph, error) {
 	c, err := g.Comm.Dup()
 	if err != nil {
@@ -136,8 +134,8 @@ func (g *Graph) Dup() (*Graph, error) {
 	return newGraph(c, g.edges), nil
 }
 
-// Neighborhood gives the neighbors of the calling rank, which it sends to and
-// receives from. It makes a Graph a [Topology].
+// Neighborhood returns the neighbors of the calling rank, which it sends to and receives
+// from. It implements [Topology].
 func (g *Graph) Neighborhood() (sources, dests []int) { return g.near.lists() }
 
 func (g *Graph) neighbors() *neighborhood { return &g.near }

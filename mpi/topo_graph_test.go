@@ -11,7 +11,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// reversed gives the last rank the first place; with it every rank changes its
+// reversed assigns the first position to the last rank; with it every rank changes its
 // number.
 func reversed(a *mpi.Arrangement) []int {
 	out := make([]int, a.Positions)
@@ -100,7 +100,7 @@ func TestGraph(t *testing.T) {
 	})
 }
 
-// ladder is a graph for tests: rank r sends to r+1 and r+2 with weights, twice to
+// ladder returns a graph for tests: rank r sends to r+1 and r+2 with weights, twice to
 // itself if r is even, and nobody sends to the last but it itself.
 func ladder(n int) (edges []mpi.Edge) {
 	for r := range n {
@@ -116,7 +116,7 @@ func ladder(n int) (edges []mpi.Edge) {
 	return edges
 }
 
-// ends gives the edges of one rank in the order of the list.
+// ends returns the edges of one rank in the order of the list.
 func ends(edges []mpi.Edge, rank int) (sources, dests []mpi.Neighbor) {
 	for _, e := range edges {
 		if e.To == rank {

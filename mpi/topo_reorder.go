@@ -1,39 +1,39 @@
 package mpi
 
-// Reordering: which rank takes which position of a topology. Near first divides the
-// positions into parts, one for each node, and then gives each part to the ranks of
-// its node. It tries several divisions, betters each by exchanging positions
-// (topo_reorder_graph.go), and takes the one with the fewest edges between nodes:
-// the positions as they are; blocks, if the positions form a grid
-// (topo_reorder_grid.go); and parts that grow along the edges.
+// Reordering: the assignment of ranks to the positions of a topology. Near first divides
+// the positions into parts, one for each node, and then assigns each part to the ranks of
+// its node. It tries several divisions: the positions in their order; blocks, if the
+// positions form a grid (topo_reorder_grid.go); and parts that grow along the edges. It
+// improves each of them by swapping positions (topo_reorder_graph.go), and selects the one
+// with the fewest edges between nodes.
 
 import (
 	"cmp"
 	"slices"
 )
 
-// Edge says that From sends to To. The Weight is how much travels compared with
-// other edges; 0 counts as 1.
+// Edge is a directed edge: From sends to To. Weight is the relative amount of data along
+// the edge; 0 counts as 1.
 type Edge struct{ From, To, Weight int }
 
 func (e *Edge) weight() int { return max(1, e.Weight) }
 
-// Arrangement is what a [Reorder] may look at: positions, who of them talk to each
-// other, and where ranks are.
+// Arrangement is the input of a [Reorder]: the positions of a topology, the edges between
+// them, and the nodes of the ranks.
 type Arrangement struct {
-	Positions int    // how many positions are to be filled, numbered from 0
+	Positions int    // number of positions, numbered from 0
 	Edges     []Edge // between positions
 	Nodes     []int  // the node of each rank; at least Positions ranks
-	Dims      []int  // if the positions form a grid: its dimensions, the last runs fastest
-	Periods   []bool // and which of them are rings
+	Dims      []int  // the dimensions, if the positions form a grid in row-major order
+	Periods   []bool // which of the dimensions are periodic
 }
 
-// Reorder chooses which rank takes which position: element p of its result is the
-// rank at position p. No rank may occur twice. It is called on one rank only.
+// Reorder assigns ranks to positions: element p of its result is the rank at position p.
+// No rank may occur twice. One rank calls it and broadcasts the result.
 type Reorder func(*Arrangement) []int
 
-// Crossing is the weight of all edges between ranks on different nodes, if
-// position p is taken by rank order[p]; with a nil order, by rank p.
+// Crossing returns the weight of all edges between different nodes if rank order[p] has
+// position p; if order is nil, rank p has.
 func (a *Arrangement) Crossing(order []int) int {
 	node := func(p int) int {
 		if order != nil {
@@ -50,11 +50,10 @@ func (a *Arrangement) Crossing(order []int) int {
 	return sum
 }
 
-// Near is a [Reorder] that puts positions which talk to each other onto one node: a
-// message between nodes costs many times one inside a node. On a grid it looks for
-// blocks that fit the nodes, else for parts that hang together. It never gives
-// more edges between nodes than the ranks in their order have, and keeps that
-// order if it can.
+// Near is a [Reorder] that assigns connected positions to the same node, because a message
+// between nodes costs many times one inside a node. On a grid it looks for blocks that fit
+// the nodes, otherwise for connected parts. The result never has more edges between nodes
+// than the ranks in their order, and keeps that order if possible.
 func Near(a *Arrangement) []int {
 	parts := nodeParts(a)
 	if len(parts) == 1 {
@@ -79,13 +78,13 @@ func Near(a *Arrangement) []int {
 	return fillPositions(a, parts, best)
 }
 
-// part is the ranks of one node that take positions.
+// part is the ranks of one node that get positions.
 type part struct {
 	node  int
-	ranks []int // rising
+	ranks []int // ascending
 }
 
-// nodeParts says how many positions go to which node: to those with the most ranks
+// nodeParts returns how many positions each node gets. Nodes with the most ranks come
 // first, so that as few nodes as possible take part.
 func nodeParts(a *Arrangement) []part {
 	index := map[int]int{}
@@ -113,8 +112,8 @@ func nodeParts(a *Arrangement) []part {
 	return parts
 }
 
-// asTheyAre gives rank p position p as far as that rank takes part; the others fill
-// the gaps.
+// asTheyAre assigns position p to the node of rank p if that rank takes part; the others
+// fill the gaps.
 func asTheyAre(a *Arrangement, parts []part) []int {
 	division := make([]int, a.Positions)
 	for p := range division {
@@ -138,8 +137,8 @@ func asTheyAre(a *Arrangement, parts []part) []int {
 	return division
 }
 
-// fillPositions lets the ranks of each part take its positions: the one with its own
-// number if that is there, the others in order.
+// fillPositions assigns the positions of each part to its ranks: position p to rank p if
+// that is among them, the rest in order.
 func fillPositions(a *Arrangement, parts []part, division []int) []int {
 	order := make([]int, a.Positions)
 	keeps := make([]bool, len(a.Nodes))

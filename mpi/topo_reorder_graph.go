@@ -1,12 +1,11 @@
 package mpi
 
-// Dividing the positions of a graph among nodes: parts that grow along the edges, and
-// the exchange of positions between parts as long as that takes edges out of the cut.
+// Division of the positions of a graph among nodes: parts that grow along the edges, and
+// swaps of positions between parts as long as they reduce the cut.
 
 import "container/heap"
 
-// links are the edges of an arrangement as seen from each position, in both
-// directions.
+// links are the edges of an arrangement by position, in both directions.
 type links struct {
 	first  []int32 // those of position p are first[p] to first[p+1]
 	to     []int32
@@ -47,7 +46,7 @@ func (l *links) each(p int, f func(q, weight int)) {
 	}
 }
 
-// crossing is the weight of the edges between parts.
+// crossing returns the weight of the edges between parts.
 func (l *links) crossing(division []int) int {
 	sum := 0
 	for p := range division {
@@ -60,12 +59,12 @@ func (l *links) crossing(division []int) int {
 	return sum / 2
 }
 
-// grow fills one part after the other: from a position at the rim of what is left,
-// always the position next that adds least to the cut.
+// grow fills one part after the other. It starts at a position on the rim of the free ones
+// and always adds the position that adds least to the cut.
 func (l *links) grow(parts []part) []int {
 	division := make([]int, len(l.first)-1)
-	// score[p]: weight of the links into the growing part less that of the links to
-	// positions that are still free.
+	// score[p] is the weight of the links into the growing part minus that of the links to
+	// free positions.
 	score := make([]int, len(division))
 	for p := range division {
 		division[p] = -1
@@ -91,7 +90,7 @@ func (l *links) grow(parts []part) []int {
 				take(loneliest(division, score))
 			}
 		}
-		// The part is complete: links into it count for nobody any more.
+		// The part is complete: links into it no longer count.
 		for p := range division {
 			if division[p] == i {
 				l.each(p, func(q, w int) {
@@ -105,7 +104,7 @@ func (l *links) grow(parts []part) []int {
 	return division
 }
 
-// loneliest is the free position with the least links to other free ones.
+// loneliest returns the free position with the fewest links to other free ones.
 func loneliest(division, score []int) int {
 	best := -1
 	for p, d := range division {
@@ -116,7 +115,7 @@ func loneliest(division, score []int) int {
 	return best
 }
 
-// scored is a position with the score it had when it was put into the heap.
+// scored is a position and its score when it was pushed onto the heap.
 type scored struct{ position, score int }
 
 type positionHeap []scored
@@ -133,9 +132,8 @@ func (h *positionHeap) Pop() any {
 	return last
 }
 
-// next takes out the free position with the highest score. Scores only rise while a
-// part grows, so the newest entry of a position comes first and older ones are
-// passed over.
+// next pops the free position with the highest score. Scores only rise while a part grows,
+// so the newest entry of a position comes first, and older ones are skipped.
 func (h *positionHeap) next(division, score []int) (int, bool) {
 	for h.Len() > 0 {
 		s := heap.Pop(h).(scored)
@@ -146,12 +144,12 @@ func (h *positionHeap) next(division, score []int) (int, bool) {
 	return 0, false
 }
 
-// improveEffort bounds the work of improve, in links looked at: some tenths of a
-// second. A job so large that it does not suffice keeps what it has.
+// improveEffort bounds the work of improve, in links examined: some tenths of a second. A
+// job too large for that keeps the division it has.
 const improveEffort = 20_000_000
 
-// improve exchanges positions of different parts as long as the cut gets smaller
-// (the step of Kernighan and Lin, without its look-ahead).
+// improve swaps positions of different parts as long as the cut gets smaller (the step of
+// Kernighan and Lin, without its look-ahead).
 func (l *links) improve(division []int, parts int) {
 	members := make([][]int, parts)
 	for p, d := range division {
@@ -169,7 +167,7 @@ func (l *links) improve(division []int, parts int) {
 		})
 		return sum
 	}
-	// swap finds and makes the best exchange of p with a position of another part.
+	// swap makes the best exchange of p with a position of another part, if it helps.
 	swap := func(p, part int) bool {
 		mine := division[p]
 		gain, best := 0, -1
@@ -177,7 +175,7 @@ func (l *links) improve(division []int, parts int) {
 		for i, q := range members[part] {
 			g := outward + pull(q, mine) - pull(q, part)
 			if g <= gain {
-				continue // the links between p and q only make it less
+				continue // the links between p and q only reduce it
 			}
 			l.each(p, func(r, w int) {
 				if r == q {

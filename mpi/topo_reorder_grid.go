@@ -1,17 +1,16 @@
 package mpi
 
-// Dividing a grid among nodes: the grid is cut into blocks of one shape that hold
-// as many positions as a node has ranks, the blocks are walked through back and forth
-// so that each touches the one before, and nodes take positions as the walk comes by.
-// If the shape divides the grid evenly, every node has a block; if not, pieces of
-// neighboring blocks.
+// Division of a grid among nodes: the grid is cut into blocks of one shape with as many
+// positions as a node has ranks, the blocks are visited back and forth so that each touches
+// the one before, and nodes get positions in the order of the visit. If the shape divides
+// the grid evenly, every node gets a block; otherwise, pieces of adjacent blocks.
 
 import (
 	"cmp"
 	"slices"
 )
 
-// gridArrangement describes a grid, where every position sends to all its neighbors.
+// gridArrangement describes a grid in which every position sends to all its neighbors.
 func gridArrangement(dims []int, periods []bool, nodes []int) *Arrangement {
 	a := &Arrangement{Positions: 1, Nodes: nodes, Dims: slices.Clone(dims), Periods: make([]bool, len(dims))}
 	copy(a.Periods, periods)
@@ -33,7 +32,7 @@ func gridArrangement(dims []int, periods []bool, nodes []int) *Arrangement {
 	return a
 }
 
-// gridDivisions gives the divisions by the most promising shapes of blocks.
+// gridDivisions returns the divisions by the most promising block shapes.
 func gridDivisions(a *Arrangement, parts []part) [][]int {
 	const worthTrying = 6
 	largest := 0
@@ -51,7 +50,7 @@ func gridDivisions(a *Arrangement, parts []part) [][]int {
 	return out
 }
 
-// blockShapes gives all blocks of n positions that fit into the grid.
+// blockShapes calls found for all blocks of n positions that fit into the grid.
 func blockShapes(dims []int, n int, shape []int, found func([]int)) {
 	i := len(shape)
 	if i == len(dims) {
@@ -80,7 +79,7 @@ func blockCut(a *Arrangement, shape []int) int {
 	return sum
 }
 
-// divideByBlocks walks through the grid block by block.
+// divideByBlocks visits the grid block by block.
 func divideByBlocks(dims, shape []int, parts []part) []int {
 	blocks, positions := make([]int, len(dims)), 1
 	for i, d := range dims {
@@ -109,8 +108,8 @@ func divideByBlocks(dims, shape []int, parts []part) []int {
 	return division
 }
 
-// backAndForth visits all coordinates of a grid such that each is next to the one
-// before: the last dimension runs forward and backward in turn.
+// backAndForth visits all coordinates of a grid such that each is adjacent to the one
+// before: the last dimension runs forward and backward alternately.
 func backAndForth(dims []int, visit func([]int)) {
 	at, back := make([]int, len(dims)), make([]bool, len(dims))
 	for {

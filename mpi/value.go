@@ -1,8 +1,8 @@
 package mpi
 
-// Values of any shape. They are encoded with encoding/gob, which asks
-// encoding.BinaryMarshaler and GobEncoder first, and sent as bytes. The receiver
-// need not know the size: it looks at the message before it receives it.
+// Values of any type. They are encoded with encoding/gob, which prefers GobEncoder
+// and encoding.BinaryMarshaler, and sent as bytes. The receiver probes the message
+// before it receives it, and so learns its size.
 
 import (
 	"bytes"
@@ -15,10 +15,9 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// SendValue sends a value that [RecvValue] receives: strings, maps, slices,
-// structs with exported fields, and whatever implements encoding.BinaryMarshaler.
-// It costs an encoding and two allocations; slices of numbers go faster with
-// [Send].
+// SendValue sends a value for [RecvValue]: a string, a map, a slice, a struct with
+// exported fields, or anything that implements encoding.BinaryMarshaler. It encodes
+// the value and allocates twice; [Send] is faster for slices of numbers.
 func SendValue[T any](c *Comm, v T, dst, tag int) error {
 	return sendValue(engine.NoContext, c, v, dst, tag)
 }
@@ -44,15 +43,15 @@ func sendValue[T any](ctx context.Context, c *Comm, v T, dst, tag int) error {
 	return sendContext(ctx, c, "SendValue", b, dst, tag, p2p.Standard)
 }
 
-// RecvValue receives a value that [SendValue] sent. T must be the type that was
-// sent, or one that encoding/gob takes for it. From ProcNull it receives the
+// RecvValue receives a value that [SendValue] sent. T must be the type of that
+// value, or one that encoding/gob can decode it into. From ProcNull it receives the
 // zero value.
 func RecvValue[T any](c *Comm, src, tag int) (T, Status, error) {
 	return recvValue[T](engine.NoContext, c, src, tag)
 }
 
-// RecvValueContext is RecvValue that gives up when ctx ends. No message is lost
-// by that.
+// RecvValueContext is [RecvValue] with a context. If ctx ends first, no message is
+// lost.
 func RecvValueContext[T any](ctx context.Context, c *Comm, src, tag int) (T, Status, error) {
 	return recvValue[T](ctx, c, src, tag)
 }
@@ -69,14 +68,14 @@ func recvValue[T any](ctx context.Context, c *Comm, src, tag int) (v T, st Statu
 	return v, st, decodeValue(c, "RecvValue", st.Source, b, &v)
 }
 
-// BcastValue gives all ranks root's value. It is collective; v is used at the
+// BcastValue returns root's value on all ranks. It is collective; v is used at the
 // root only.
 func BcastValue[T any](c *Comm, v T, root int) (T, error) {
 	if err := c.checkRoot("BcastValue", root); err != nil {
 		return v, err
 	}
-	// The length goes first; the others must hear of it too if root's value
-	// cannot be encoded.
+	// The length comes first: -1 informs the others that root could not encode its
+	// value.
 	n := []int64{-1}
 	var b []byte
 	var refused error
@@ -104,8 +103,9 @@ func BcastValue[T any](c *Comm, v T, root int) (T, error) {
 	return out, err
 }
 
-// encodeValue gives gob a pointer if T is an interface, since only so is it
-// encoded as one. gob panics on a nil pointer; here that is an error like others.
+// encodeValue passes gob a pointer if T is an interface, because gob encodes an
+// interface value only through a pointer. It returns gob's panic on a nil pointer as
+// an error.
 func encodeValue[T any](c *Comm, op string, v *T) (b []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -115,7 +115,7 @@ func encodeValue[T any](c *Comm, op string, v *T) (b []byte, err error) {
 	var (
 		buf  bytes.Buffer
 		what any = *v
-		hint     = "export the fields that should travel, or give the type a MarshalBinary method"
+		hint     = "export the fields to be sent, or give the type a MarshalBinary method"
 	)
 	if reflect.TypeFor[T]().Kind() == reflect.Interface {
 		what, hint = v, "make the concrete types known with gob.Register in every rank"

@@ -1,19 +1,19 @@
 package mpi
 
-// Windows: memory that other ranks reach without the owner's help (MPI-4.1 chapter
-// 12). The road of a put:
+// Windows: memory that other ranks access without the owner's participation (MPI-4.1
+// chapter 12). The path of a put:
 //
-//	Put                       win_move.go: rank, place and epoch are checked
-//	 ├ copy                   memory in reach: of one process, or mapped by all of a host
+//	Put                       win_move.go: rank, displacement and epoch are checked
+//	 ├ copy                   mapped memory: of one process, or shared by all ranks of a host
 //	 └ engine.Window.Put      the device writes into the target's memory; without such a
-//	                          device, a request that the target's progress serves
+//	                          device, a request that the target's progress engine serves
 //
-// Accumulates on memory that all ranks have in reach are instructions of the
-// processor (win_atomic_unsafe.go); else they are requests, all of them, so that one
-// place is never changed in two ways. It is the same with locks (win_lock.go): words
-// beside the memory, or requests.
+// If all ranks have mapped all memory, accumulates are atomic instructions
+// (win_atomic_unsafe.go). Otherwise all accumulates are requests, so that an element is
+// never updated in two ways. The same holds for locks (win_lock.go): they are words beside
+// the memory, or requests.
 //
-// win_create.go makes windows, win_sync.go has fences and post-start-complete-wait.
+// win_create.go creates windows; win_sync.go has fences and post-start-complete-wait.
 
 import (
 	"errors"
@@ -23,36 +23,36 @@ import (
 	"github.com/muster-mpi/muster/internal/rma"
 )
 
-// Win is a window on memory of all ranks of a communicator, n elements of T each.
-// Places in it are counted in elements.
+// Win is a window: memory of all ranks of a communicator, n elements of T each, that the
+// other ranks can access. Displacements in it count elements.
 //
-// A rank may be reached only in an epoch: between two [Win.Fence], between
-// [Win.Start] and [Win.Complete], or while it is locked. What a call has started
-// ends with the epoch, or with a flush: until then the buffer given to a Put or
-// Accumulate must not be changed, and that of a Get not be read.
+// A rank may be accessed only in an epoch: between two [Win.Fence] calls, between
+// [Win.Start] and [Win.Complete], or while it is locked. An operation is complete at the
+// end of the epoch, or after a flush. Until then, the buffer of a Put or Accumulate must
+// not be changed, and that of a Get not be read.
 //
-// Puts and gets may be made by many goroutines at once; synchronisation by one at a
-// time.
+// Several goroutines may call Put and Get at the same time; only one at a time may call
+// the synchronization methods.
 type Win[T Elem] struct {
 	window
 	mem    []T
-	direct [][]T // by rank: memory in reach, nil if it is not
+	direct [][]T // by rank: mapped memory, or nil
 }
 
-// window is what does not depend on the type of elements.
+// window is the part of Win that does not depend on the element type.
 type window struct {
-	c        *Comm // its own, for its messages and barriers
+	c        *Comm // of the window, for its messages and barriers
 	name     string
-	flavour  flavour
+	flavor   flavor
 	epochs   *rma.Epochs
 	elements rma.Elements
 	lengths  []int // by rank: elements; nil with dynamic memory
-	// control is the words of each rank if all have all memory in reach; else far
-	// carries what goes by device or request.
+	// control is the control words of each rank if all ranks have mapped all memory;
+	// otherwise far carries the operations, by device or request.
 	control []*control
-	held    []bool // by rank: this rank's lock there is exclusive
+	held    []bool // by rank: whether this rank's lock there is exclusive
 	far     *engine.Window
-	alarm   *atomic.Bool // the engine's: calls that wait for nobody look at it
+	alarm   *atomic.Bool // of the engine: set on a failure, for calls that do not wait
 	release []func() error
 	freed   bool
 
@@ -60,26 +60,26 @@ type window struct {
 	awaiting    bool
 }
 
-// flavour is how a window was made.
-type flavour uint8
+// flavor is how a window was created.
+type flavor uint8
 
 const (
-	overMemory flavour = iota
+	overMemory flavor = iota
 	allocated
 	shared
 	dynamic
 )
 
-var flavourNames = [...]string{"CreateWin", "AllocateWin", "AllocateSharedWin", "CreateDynamicWin"}
+var flavorNames = [...]string{"CreateWin", "AllocateWin", "AllocateSharedWin", "CreateDynamicWin"}
 
-func (f flavour) String() string { return flavourNames[f] }
+func (f flavor) String() string { return flavorNames[f] }
 
-// Memory is this rank's own part, nil if the window is dynamic. While others may
-// reach it, the program reads and writes it as MPI has it: after a synchronisation,
-// or with the operations of the window itself.
+// Memory returns the calling rank's own part of the window, nil if the window is dynamic.
+// While other ranks may access it, the program may read and write it only as MPI permits:
+// after a synchronization, or with the operations of the window.
 func (w *Win[T]) Memory() []T { return w.mem }
 
-// Len is the number of elements of a rank's part.
+// Len returns the number of elements of a rank's part.
 func (w *Win[T]) Len(rank int) int {
 	if w.lengths == nil || uint(rank) >= uint(len(w.lengths)) {
 		return 0
@@ -87,38 +87,38 @@ func (w *Win[T]) Len(rank int) int {
 	return w.lengths[rank]
 }
 
-// Comm is the ranks of the window. It is the window's own communicator: its
-// point-to-point messages are the window's.
+// Comm returns the communicator of the window. The window uses it for its own messages:
+// do not use it for others.
 func (w *Win[T]) Comm() *Comm { return w.c }
 
-// Direct reports whether a rank's memory is in reach of this rank's processor, so that
-// puts and gets are copies.
+// Direct reports whether the calling rank has mapped the memory of a rank, so that puts
+// and gets are plain copies.
 func (w *Win[T]) Direct(rank int) bool {
 	return uint(rank) < uint(len(w.direct)) && w.direct[rank] != nil
 }
 
-// Query gives a rank's part of a window that [AllocateSharedWin] has made, to be used
-// like own memory.
+// Query returns a rank's part of a window created by [AllocateSharedWin], which can be
+// read and written directly.
 func (w *Win[T]) Query(rank int) ([]T, error) {
 	const op = "Query"
 	if err := w.check(op, rank); err != nil {
 		return nil, err
 	}
-	if w.flavour != shared {
-		return nil, w.refuse(ErrRMAFlavor, op, "the window was made by %v; only that of AllocateSharedWin is shared", w.flavour)
+	if w.flavor != shared {
+		return nil, w.refuse(ErrRMAFlavor, op, "the window was made by %v; only that of AllocateSharedWin is shared", w.flavor)
 	}
 	return w.direct[rank], nil
 }
 
-// Attach lets others reach memory in a dynamic window. The result is the place of its
-// first element, for others to count from: it must be told to them.
+// Attach adds memory to a dynamic window. It returns the displacement of its first
+// element; the program must send it to the ranks that access the memory.
 func (w *Win[T]) Attach(mem []T) (int, error) {
 	const op = "Attach"
 	if err := w.check(op, w.c.rank); err != nil {
 		return 0, err
 	}
-	if w.flavour != dynamic {
-		return 0, w.refuse(ErrRMAFlavor, op, "the window was made by %v; use CreateDynamicWin", w.flavour)
+	if w.flavor != dynamic {
+		return 0, w.refuse(ErrRMAFlavor, op, "the window was made by %v; use CreateDynamicWin", w.flavor)
 	}
 	if len(mem) == 0 || len(mem) > regionMask {
 		return 0, w.refuse(ErrRMAAttach, op, "%d elements cannot be attached", len(mem))
@@ -126,26 +126,26 @@ func (w *Win[T]) Attach(mem []T) (int, error) {
 	return int(w.far.Attach(rawBytes(mem))) << regionBits, nil
 }
 
-// Detach ends what Attach began, by the place that it gave.
+// Detach removes the memory whose displacement Attach returned.
 func (w *Win[T]) Detach(disp int) error {
 	const op = "Detach"
 	if err := w.check(op, w.c.rank); err != nil {
 		return err
 	}
-	if w.flavour != dynamic || disp&regionMask != 0 || !w.far.Detach(uint64(disp)>>regionBits) {
+	if w.flavor != dynamic || disp&regionMask != 0 || !w.far.Detach(uint64(disp)>>regionBits) {
 		return w.refuse(ErrRMAAttach, op, "no memory is attached at displacement %d: use the one that Attach returned, once", disp)
 	}
 	return nil
 }
 
-// A place in a dynamic window is the number of a region and an element of it.
+// A displacement in a dynamic window is the number of a region and an element of it.
 const (
 	regionBits = 40
 	regionMask = 1<<regionBits - 1
 )
 
-// Free ends the window. All ranks call it, after their last epoch. Memory that the
-// window has allocated is gone then.
+// Free releases the window. All ranks call it, after their last epoch. It releases the
+// memory that the window has allocated.
 func (w *Win[T]) Free() error {
 	const op = "Win.Free"
 	if err := w.check(op, w.c.rank); err != nil {
@@ -172,7 +172,7 @@ func (w *Win[T]) Free() error {
 	return errors.Join(errs...)
 }
 
-// check says what is wrong with a window or rank.
+// check returns an error if the window has been freed or the rank is invalid.
 func (w *window) check(op string, rank int) error {
 	switch {
 	case w.freed:
@@ -183,8 +183,8 @@ func (w *window) check(op string, rank int) error {
 	return nil
 }
 
-// place checks a call that reaches n elements at disp of a rank, and gives the region
-// and the offset in bytes. It is the slow road: the fast one checks the same.
+// locate checks an access to n elements at disp of a rank, and returns the region and the
+// offset in bytes. It is the slow path: the fast one makes the same checks.
 func (w *window) locate(op string, n, rank, disp int) (region, offset uint64, err error) {
 	if err := w.check(op, rank); err != nil {
 		return 0, 0, err
@@ -193,11 +193,11 @@ func (w *window) locate(op string, n, rank, disp int) (region, offset uint64, er
 		return 0, 0, err
 	}
 	if !w.epochs.Open(rank) {
-		return 0, 0, w.refuse(ErrRMASync, op, "rank %d may not be reached now: call Fence, Start or Lock first", rank)
+		return 0, 0, w.refuse(ErrRMASync, op, "rank %d may not be accessed now: call Fence, Start or Lock first", rank)
 	}
-	if w.flavour == dynamic {
+	if w.flavor == dynamic {
 		if disp < 1<<regionBits {
-			return 0, 0, w.refuse(ErrDisp, op, "place %d is none that Attach has given", disp)
+			return 0, 0, w.refuse(ErrDisp, op, "Attach has not returned displacement %d", disp)
 		}
 		return uint64(disp) >> regionBits, uint64(disp&regionMask) * uint64(w.elements.Size), nil
 	}
@@ -207,9 +207,9 @@ func (w *window) locate(op string, n, rank, disp int) (region, offset uint64, er
 	return 0, uint64(disp) * uint64(w.elements.Size), nil
 }
 
-// cause is the error for a call with a rank if the job has lost one, else nil. Puts and
-// gets of memory in reach, locks that nobody holds and flushes of what was a copy
-// wait for nobody, and so would never learn that the rank whose memory it is has died.
+// cause returns the error for a call with a rank if the job has lost one, else nil. Puts
+// and gets of mapped memory, uncontended locks and flushes after copies wait for no other
+// rank, and so would never detect that the owner of the memory has died.
 func (w *window) cause(op string, rank int) error {
 	if !w.alarm.Load() {
 		return nil
@@ -228,7 +228,7 @@ func (w *window) refuse(class Class, op, format string, args ...any) error {
 	return w.c.refuse(class, op, format, args...)
 }
 
-// failure adds to an error of the engine what was being done.
+// failure adds the call to an error of the engine.
 func (w *window) failure(err error, op string, rank int) error {
 	e := w.c.failure(err, op, rank, noTag, 0).(*Error)
 	var refused *engine.Refused

@@ -1,20 +1,20 @@
 package mpi
 
-// Accumulates (MPI-4.1 section 12.3.4): calls that read, change and write memory of
-// another rank so that no other accumulate comes between.
+// Accumulates (MPI-4.1 section 12.3.4): calls that atomically read, change and write the
+// memory of another rank.
 
 import (
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/rma"
 )
 
-// Replace is for accumulates: the new value takes the place of the old one.
+// Replace is the operation of accumulates that stores the new value.
 func Replace[T Elem]() Op[T] {
 	return Op[T]{Name: "Replace", predefined: replace[T]{}, NonCommutative: true}
 }
 
-// NoOp is for accumulates: the old value stays. With it GetAccumulate and FetchAndOp
-// read without coming between other accumulates.
+// NoOp is the operation of accumulates that keeps the old value. With it, GetAccumulate
+// and FetchAndOp read atomically.
 func NoOp[T Elem]() Op[T] { return Op[T]{Name: "NoOp", predefined: noOp[T]{}, NonCommutative: true} }
 
 type (
@@ -27,21 +27,21 @@ func (noOp[T]) combine(inout, in []T)    {}
 func (replace[T]) code() rma.Op          { return rma.Replace }
 func (noOp[T]) code() rma.Op             { return rma.NoOp }
 
-// Accumulate combines each element of buf with one of target, from disp on. Each
-// element is changed at once, and accumulates of one rank to one place happen in the
+// Accumulate combines each element of buf with an element of target, from disp on. Each
+// element is updated atomically, and accumulates of one rank to one element happen in the
 // order of the calls. The operation is a predefined one, Replace or NoOp.
 func (w *Win[T]) Accumulate(buf []T, target, disp int, op Op[T]) error {
 	return w.accumulate("Accumulate", buf, nil, target, disp, op, nil)
 }
 
-// GetAccumulate is Accumulate that also gives what was there before, in result, which
-// is as long as buf. With NoOp buf may be nil.
+// GetAccumulate is [Win.Accumulate] that also stores the old values in result, which is as
+// long as buf. With NoOp, buf may be nil.
 func (w *Win[T]) GetAccumulate(buf, result []T, target, disp int, op Op[T]) error {
 	return w.getAccumulate("GetAccumulate", buf, result, target, disp, op, nil)
 }
 
-// FetchAndOp is GetAccumulate of one element. Result is set after a flush or the end
-// of the epoch, on memory in reach at once.
+// FetchAndOp is [Win.GetAccumulate] of one element. result is set after a flush or at the
+// end of the epoch; on mapped memory, when FetchAndOp returns.
 func (w *Win[T]) FetchAndOp(value T, result *T, target, disp int, op Op[T]) error {
 	if w.control != nil && op.predefined != nil && uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
 		if to := w.direct[target]; uint(disp) < uint(len(to)) {
@@ -53,8 +53,8 @@ func (w *Win[T]) FetchAndOp(value T, result *T, target, disp int, op Op[T]) erro
 	return w.accumulate("FetchAndOp", []T{value}, sliceOf(result), target, disp, op, nil)
 }
 
-// CompareAndSwap puts value at disp of target if expected is there, and gives what was
-// there in result, as FetchAndOp does. Elements are compared bit by bit.
+// CompareAndSwap stores value at element disp of target if expected is there, and stores
+// the old value in result, as FetchAndOp does. Elements are compared bit by bit.
 func (w *Win[T]) CompareAndSwap(expected, value T, result *T, target, disp int) error {
 	const call = "CompareAndSwap"
 	if w.control != nil && uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
@@ -82,16 +82,16 @@ func (w *Win[T]) CompareAndSwap(expected, value T, result *T, target, disp int) 
 	})
 }
 
-// RAccumulate is Accumulate with a request, which ends when buf may be changed again.
-// The target must be locked.
+// RAccumulate is [Win.Accumulate] with a request, which is complete when buf may be
+// changed again. The target must be locked.
 func (w *Win[T]) RAccumulate(buf []T, target, disp int, op Op[T]) Request {
 	return w.requested("RAccumulate", target, func(b *engine.Batch) error {
 		return w.accumulate("RAccumulate", buf, nil, target, disp, op, b)
 	})
 }
 
-// RGetAccumulate is GetAccumulate with a request, which ends when result is filled. The
-// target must be locked.
+// RGetAccumulate is [Win.GetAccumulate] with a request, which is complete when result is
+// filled. The target must be locked.
 func (w *Win[T]) RGetAccumulate(buf, result []T, target, disp int, op Op[T]) Request {
 	return w.requested("RGetAccumulate", target, func(b *engine.Batch) error {
 		return w.getAccumulate("RGetAccumulate", buf, result, target, disp, op, b)
@@ -112,10 +112,10 @@ func (w *Win[T]) getAccumulate(call string, buf, result []T, target, disp int, o
 	return w.accumulate(call, buf, result, target, disp, op, batch)
 }
 
-// accumulate is all of them. result is nil if it is not wanted.
+// accumulate implements all accumulates. result is nil if it is not needed.
 func (w *Win[T]) accumulate(call string, buf, result []T, target, disp int, op Op[T], batch *engine.Batch) error {
 	if op.predefined == nil {
-		return w.refuse(ErrOp, call, "operation %q is not a predefined one: the target could not know it (MPI-4.1 section 12.3.4)", op.Name)
+		return w.refuse(ErrOp, call, "operation %q is not predefined, so the target cannot execute it (MPI-4.1 section 12.3.4)", op.Name)
 	}
 	code := op.predefined.code()
 	if code < rma.Replace && w.elements.Kernel(code) == nil {

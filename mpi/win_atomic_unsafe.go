@@ -1,9 +1,8 @@
 package mpi
 
-// Accumulates on memory that all ranks of a window have in reach: instructions of the
-// processor, for numbers of 4 and 8 bytes. Everything that changes such elements goes
-// this way, so that no change is lost. Other elements are changed under a lock beside
-// the memory (window.alone).
+// Accumulates on memory that all ranks of a window have mapped: atomic instructions, for
+// numbers of 4 and 8 bytes. All updates of such elements use them, so that none is lost.
+// Other elements are updated under a lock beside the memory (window.alone).
 
 import (
 	"sync/atomic"
@@ -15,22 +14,22 @@ import (
 
 const lineBytes = 64
 
-// control is the words of a rank, each on a cache line of its own. The zero control is
-// right.
+// control is the control words of a rank, each on its own cache line. The zero value is
+// ready for use.
 type control struct {
-	next    atomic.Uint32 // the next number that is drawn
+	next    atomic.Uint32 // the next ticket
 	_       [lineBytes - 4]byte
-	readers atomic.Uint32 // whose turn it is, if it reads
+	readers atomic.Uint32 // the ticket that may enter as a reader
 	_       [lineBytes - 4]byte
-	writers atomic.Uint32 // whose turn it is, if it writes
+	writers atomic.Uint32 // the ticket that may enter as a writer
 	_       [lineBytes - 4]byte
-	busy    atomic.Uint32 // 1 while an element is changed that is no word
+	busy    atomic.Uint32 // 1 while an element is updated that has no atomic instruction
 	_       [lineBytes - 4]byte
 }
 
 const controlBytes = int(unsafe.Sizeof(control{}))
 
-// controls views memory, which is aligned to 4 bytes, as the words of n ranks.
+// controls returns memory, which is aligned to 4 bytes, as the control words of n ranks.
 func controls(b []byte, n int) []*control {
 	all := make([]*control, n)
 	for i := range all {
@@ -39,10 +38,11 @@ func controls(b []byte, n int) []*control {
 	return all
 }
 
-// sliceOf is a slice of one element that lies elsewhere.
+// sliceOf returns a slice of the one element at p.
 func sliceOf[T any](p *T) []T { return unsafe.Slice(p, 1) }
 
-// fetchNative changes one element. It is false if the processor cannot.
+// fetchNative updates one element. It returns false if there is no atomic instruction for
+// it.
 func fetchNative[T any](e *rma.Elements, to, value, was *T, op rma.Op) bool {
 	if !e.Known {
 		return false
@@ -67,8 +67,8 @@ func fetchNative[T any](e *rma.Elements, to, value, was *T, op rma.Op) bool {
 	return true
 }
 
-// combineNative changes elements one after the other. in is nil with NoOp, was is nil
-// if nobody wants it.
+// combineNative updates elements one after the other. in is nil with NoOp; was is nil if
+// the old values are not needed.
 func combineNative[T any](e *rma.Elements, to, in, was []T, op rma.Op) bool {
 	var none, old T
 	if len(to) == 0 {
@@ -80,7 +80,7 @@ func combineNative[T any](e *rma.Elements, to, in, was []T, op rma.Op) bool {
 			value = &in[i]
 		}
 		if !fetchNative(e, &to[i], value, &old, op) {
-			return false // at the first: it depends on the type alone
+			return false // at the first element: it depends on the type alone
 		}
 		if was != nil {
 			was[i] = old
@@ -195,7 +195,7 @@ func real1[N int32 | int64 | uint32 | uint64 | float32 | float64](op rma.Op, old
 	return old
 }
 
-// integer is real1 with what only integers have.
+// integer is real1 with the operations of integers.
 func integer[N int32 | int64 | uint32 | uint64](op rma.Op, old, v N) N {
 	truth := func(b bool) N {
 		if b {

@@ -1,11 +1,11 @@
 package mpi
 
-// Making a window (MPI-4.1 section 12.2). All ranks take the same steps:
+// Creation of windows (MPI-4.1 section 12.2). All ranks take the same steps:
 //
-//	newWindow       a communicator of its own; how much memory has each rank?
-//	 ├ meetInProcess  ranks of one process show each other their memory
-//	 ├ mapTogether    ranks of a host map one piece of memory, if it is allocated
-//	 └ openFar        if not all have all in reach: register, and tell each other where
+//	newWindow       duplicates the communicator and exchanges the sizes of the memory
+//	 ├ meetInProcess  ranks of one process exchange slices of their memory
+//	 ├ mapTogether    ranks of a host map one segment, if the window allocates memory
+//	 └ openFar        if some memory is not mapped: register it, and exchange the keys
 
 import (
 	"errors"
@@ -20,38 +20,38 @@ import (
 	"github.com/muster-mpi/muster/internal/rma"
 )
 
-// CreateWin makes a window over memory that each rank has; it may be of different
-// lengths, and nil. The memory must stay where it is until [Win.Free].
+// CreateWin creates a window over existing memory. Its length may differ between ranks,
+// and it may be nil. The memory must stay in use until [Win.Free].
 //
-// Between processes of a host, puts and gets are copies by the kernel, and
-// accumulates and locks need the target's processor; with the memory of
-// [AllocateWin] neither is so. All ranks of c call it.
+// Between processes of a host, puts and gets are copies by the kernel, and accumulates and
+// locks need the target's processor; the memory of [AllocateWin] avoids both. All ranks of
+// c call it.
 func CreateWin[T Elem](c *Comm, mem []T) (*Win[T], error) {
 	return newWindow(c, overMemory, mem, len(mem))
 }
 
-// AllocateWin makes a window with memory for n elements, all zero. Ranks of a host
-// map each other's, so that puts, gets and accumulates are loads and stores there.
+// AllocateWin creates a window with memory for n elements, all zero. The ranks of a host
+// map each other's memory, so that puts, gets and accumulates are loads and stores there.
 // All ranks of c call it; n may differ.
 func AllocateWin[T Elem](c *Comm, n int) (*Win[T], error) {
 	return newWindow[T](c, allocated, nil, n)
 }
 
-// AllocateSharedWin is AllocateWin for ranks of one host, each of which may use the
-// memory of all others like its own: see [Win.Query]. Each rank's part begins on a
-// cache line of its own. Make c by SplitType with ByNode.
+// AllocateSharedWin is [AllocateWin] for the ranks of one host, each of which may access
+// the memory of all others directly: see [Win.Query]. Each rank's part begins at a new
+// cache line. Create c with [Comm.SplitType] and ByNode.
 func AllocateSharedWin[T Elem](c *Comm, n int) (*Win[T], error) {
 	return newWindow[T](c, shared, nil, n)
 }
 
-// CreateDynamicWin makes a window without memory; each rank adds and removes some by
-// [Win.Attach] and [Win.Detach] at any time. All of it is reached by requests, which
-// the target's progress serves.
+// CreateDynamicWin creates a window without memory; each rank adds and removes memory with
+// [Win.Attach] and [Win.Detach] at any time. All accesses are requests, which the target's
+// progress engine serves.
 func CreateDynamicWin[T Elem](c *Comm) (*Win[T], error) {
 	return newWindow[T](c, dynamic, nil, 0)
 }
 
-func newWindow[T Elem](c *Comm, how flavour, mem []T, n int) (*Win[T], error) {
+func newWindow[T Elem](c *Comm, how flavor, mem []T, n int) (*Win[T], error) {
 	op := how.String()
 	if err := c.intra(op); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func newWindow[T Elem](c *Comm, how flavour, mem []T, n int) (*Win[T], error) {
 		return nil, err
 	}
 	d.SetName(c.name + ".win")
-	w := &Win[T]{window: window{c: d, name: d.name, flavour: how, epochs: rma.NewEpochs(c.size),
+	w := &Win[T]{window: window{c: d, name: d.name, flavor: how, epochs: rma.NewEpochs(c.size),
 		elements: elementsOf[T](), held: make([]bool, c.size), alarm: c.e.Alarm()}}
 	lengths := make([]int64, c.size)
 	mine := int64(n)
@@ -81,9 +81,9 @@ func newWindow[T Elem](c *Comm, how flavour, mem []T, n int) (*Win[T], error) {
 		return nil, err
 	}
 	for r, length := range lengths {
-		if length == math.MinInt64 { // a call that one rank cannot make is made by none
+		if length == math.MinInt64 { // a call that one rank cannot make fails on all
 			if refused == nil {
-				refused = c.refuse(ErrSize, op, "rank %d cannot take part: its own error tells why", r)
+				refused = c.refuse(ErrSize, op, "rank %d cannot take part: its own error says why", r)
 			}
 			return nil, errors.Join(refused, d.Free())
 		}
@@ -91,7 +91,7 @@ func newWindow[T Elem](c *Comm, how flavour, mem []T, n int) (*Win[T], error) {
 	}
 	if err := w.reachAll(op, mem); err != nil {
 		for _, release := range w.release {
-			_ = release() // the first error tells more
+			_ = release() // the first error is the useful one
 		}
 		return nil, errors.Join(err, d.Free())
 	}
@@ -101,26 +101,26 @@ func newWindow[T Elem](c *Comm, how flavour, mem []T, n int) (*Win[T], error) {
 	return w, nil
 }
 
-// reachAll brings as much memory into reach as can be.
+// reachAll maps as much memory as possible.
 func (w *Win[T]) reachAll(op string, mem []T) error {
 	c := w.c
 	w.direct, w.mem = make([][]T, c.size), mem
 	near := w.near()
-	if near == "" && w.flavour != dynamic {
+	if near == "" && w.flavor != dynamic {
 		var err error
 		switch {
 		case c.w.nodes != nil:
 			err = w.meetInProcess(op)
-		case w.flavour == overMemory && c.size == 1:
+		case w.flavor == overMemory && c.size == 1:
 			w.direct[0], w.control = mem, controls(make([]byte, controlBytes), 1)
-		case w.flavour != overMemory:
+		case w.flavor != overMemory:
 			err = w.mapTogether(op)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if w.flavour == shared && w.control == nil {
+	if w.flavor == shared && w.control == nil {
 		if near == "" {
 			near = "they could not map one piece of memory"
 		}
@@ -132,7 +132,7 @@ func (w *Win[T]) reachAll(op string, mem []T) error {
 	return nil
 }
 
-// near says why no rank of this window may share memory with others; "" if some may.
+// near returns why no rank of this window can share memory with others, or "" if some can.
 func (w *window) near() string {
 	switch {
 	case w.c.w.cfg.NoSharedMemory:
@@ -148,11 +148,11 @@ func (w *window) onMyNode(rank int) bool {
 	return w.c.w.client.Node(w.c.world(rank)) == w.c.w.client.Node(w.c.world(w.c.rank))
 }
 
-// meetInProcess is for ranks that are goroutines of one process: all memory is in
-// reach, whoever has allocated it.
+// meetInProcess is for ranks that are goroutines of one process: all memory is accessible,
+// whichever rank has allocated it.
 func (w *Win[T]) meetInProcess(op string) error {
 	c := w.c
-	if w.flavour != overMemory {
+	if w.flavor != overMemory {
 		w.mem = make([]T, w.lengths[c.rank])
 	}
 	key := nodecoll.MeetingKey{Number: c.ctx, First: c.world(0)}
@@ -169,8 +169,8 @@ func (w *Win[T]) meetInProcess(op string) error {
 	return nil
 }
 
-// mapTogether lets the ranks of each host map one piece of memory, which its first
-// rank makes. If one of them cannot, they all do without.
+// mapTogether maps one segment in all ranks of each host, which the first rank creates. If
+// one of them cannot map it, none does.
 func (w *Win[T]) mapTogether(op string) error {
 	c := w.c
 	size := sizeOf[T]()
@@ -205,7 +205,7 @@ func (w *Win[T]) mapTogether(op string) error {
 	if here[0] != c.rank {
 		address := strings.TrimRight(string(all[here[0]*addressMax:][:addressMax]), "\x00")
 		if address == "" {
-			failed = errors.New("the first rank of the host could not make it")
+			failed = errors.New("the first rank of the host could not create it")
 		} else if m, failed = nodecoll.FindMemory(address, total); failed == nil {
 			w.release = append(w.release, m.Close)
 		}
@@ -241,19 +241,19 @@ func (w *Win[T]) mapTogether(op string) error {
 	return nil
 }
 
-// openFar makes the rest reachable by devices and requests.
+// openFar makes the remaining memory accessible through devices and requests.
 func (w *Win[T]) openFar(op string) error {
 	c := w.c
-	if w.mem == nil && w.flavour == allocated && w.lengths[c.rank] > 0 {
+	if w.mem == nil && w.flavor == allocated && w.lengths[c.rank] > 0 {
 		m, err := mapMemory(w.lengths[c.rank] * sizeOf[T]())
 		if err != nil {
-			return w.refuse(ErrNoMem, op, "%w", err) // the others will learn of it when this rank leaves
+			return w.refuse(ErrNoMem, op, "%w", err) // the others are notified when this rank leaves
 		}
 		w.release = append(w.release, func() error { return unmapMemory(m.whole) })
 		w.mem = elemsOf[T](m.used, w.lengths[c.rank])
 	}
 	if c.w.nodes == nil && runtime.GOMAXPROCS(0) < 2 {
-		runtime.GOMAXPROCS(2) // a place for who serves requests while the program computes
+		runtime.GOMAXPROCS(2) // a P to serve requests while the program computes
 	}
 	b := rawBytes(w.mem)
 	far, mine, err := c.e.OpenWindow(c.pt, c.ranks, c.size, rma.NewTarget(b, w.elements), b)
@@ -261,7 +261,7 @@ func (w *Win[T]) openFar(op string) error {
 		return c.failure(err, op, ProcNull, noTag, 0)
 	}
 	w.far = far
-	w.release = append([]func() error{far.Close}, w.release...) // before the memory goes
+	w.release = append([]func() error{far.Close}, w.release...) // before the memory is released
 	all := make([]engine.WindowMemory, c.size)
 	if err := allgather(c, op, []engine.WindowMemory{mine}, all); err != nil {
 		return err
@@ -269,13 +269,13 @@ func (w *Win[T]) openFar(op string) error {
 	for r, p := range all {
 		far.SetMemory(r, p)
 	}
-	if w.flavour != dynamic {
+	if w.flavor != dynamic {
 		w.direct[c.rank] = w.mem
 	}
 	return nil
 }
 
-// elementsOf is what accumulates must know of T.
+// elementsOf describes T for accumulates.
 func elementsOf[T Elem]() rma.Elements {
 	e := rma.Elements{Size: sizeOf[T]()}
 	t := reflect.TypeFor[T]()

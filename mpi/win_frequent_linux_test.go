@@ -45,7 +45,7 @@ func TestPutsAndGetsWhereMemoryMustBeRegistered(t *testing.T) {
 	}
 }
 
-// putAndGet gives the number of its puts and gets that count as uses.
+// putAndGet returns the number of its puts and gets that count as uses.
 func putAndGet(t *testing.T, w *mpi.Win[byte], peer, size, rounds, many int) (counted uint64) {
 	t.Helper()
 	out, in := make([]byte, size), make([]byte, size*many)

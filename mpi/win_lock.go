@@ -1,16 +1,17 @@
 package mpi
 
-// Passive targets (MPI-4.1 sections 12.5.3, 12.5.4): locks and flushes. Where all
-// memory is in reach, a lock is three counters beside the memory: who comes draws a
-// number and waits for its turn. A reader lets the next reader in at once; a writer
-// waits until all before it have left. Nobody is overtaken, and the owner of the
-// memory takes no part. Else the target is asked (internal/rma/lock.go).
+// Passive target synchronization (MPI-4.1 sections 12.5.3, 12.5.4): locks and flushes. If
+// all ranks have mapped all memory, a lock is a ticket lock of three counters beside the
+// memory: a rank draws a ticket and waits until it is served. A reader lets the next
+// reader in at once; a writer waits until all earlier ranks have left. The lock is fair,
+// and the owner of the memory takes no part. Otherwise the target serves requests
+// (internal/rma/lock.go).
 
 import "time"
 
-// Lock locks the memory of target for this rank alone, or, if not exclusive, together
-// with others that share it. It returns when the lock is there. The target need not
-// call anything.
+// Lock locks the memory of target, for this rank alone if exclusive, otherwise shared with
+// other ranks. It returns when this rank holds the lock. The target need not call
+// anything.
 func (w *Win[T]) Lock(target int, exclusive bool) error {
 	const op = "Lock"
 	if err := w.check(op, target); err != nil {
@@ -47,12 +48,12 @@ func (w *window) lock(op string, target int, exclusive bool) error {
 		return err
 	}
 	if !exclusive {
-		k.readers.Add(1) // the next may come if it reads, too
+		k.readers.Add(1) // the next rank may enter if it is a reader, too
 	}
 	return nil
 }
 
-// Unlock ends all that this rank has started at target, there, and gives the lock back.
+// Unlock completes all operations of this rank at target, and releases the lock.
 func (w *Win[T]) Unlock(target int) error {
 	const op = "Unlock"
 	if err := w.check(op, target); err != nil {
@@ -79,7 +80,7 @@ func (w *window) unlock(target int, exclusive bool) {
 	k.writers.Add(1)
 }
 
-// LockAll shares the locks of all ranks.
+// LockAll acquires shared locks of all ranks.
 func (w *Win[T]) LockAll() error {
 	const op = "LockAll"
 	if err := w.check(op, w.c.rank); err != nil {
@@ -102,7 +103,7 @@ func (w *Win[T]) LockAll() error {
 	return nil
 }
 
-// UnlockAll ends all that this rank has started and gives the locks back.
+// UnlockAll completes all operations of this rank, and releases the locks.
 func (w *Win[T]) UnlockAll() error {
 	const op = "UnlockAll"
 	if err := w.check(op, w.c.rank); err != nil {
@@ -123,11 +124,11 @@ func (w *Win[T]) UnlockAll() error {
 	return w.cause(op, ProcNull)
 }
 
-// Flush ends all that this rank has started at target, here and there. The target is
+// Flush completes all operations of this rank at target, at both sides. The target must be
 // locked.
 func (w *Win[T]) Flush(target int) error { return w.flush("Flush", target, false) }
 
-// FlushLocal ends it here: buffers may be used again, and what was asked for has come.
+// FlushLocal completes them locally: buffers may be used again, and results are available.
 func (w *Win[T]) FlushLocal(target int) error { return w.flush("FlushLocal", target, true) }
 
 func (w *window) flush(op string, target int, local bool) error {
@@ -143,13 +144,13 @@ func (w *window) flush(op string, target int, local bool) error {
 		}
 		return nil
 	}
-	return w.cause(op, target) // what is in reach was moved by the call itself
+	return w.cause(op, target) // the calls themselves have copied mapped memory
 }
 
-// FlushAll is Flush for all ranks.
+// FlushAll is [Win.Flush] for all ranks.
 func (w *Win[T]) FlushAll() error { return w.flushEach("FlushAll", false) }
 
-// FlushLocalAll is FlushLocal for all ranks.
+// FlushLocalAll is [Win.FlushLocal] for all ranks.
 func (w *Win[T]) FlushLocalAll() error { return w.flushEach("FlushLocalAll", true) }
 
 func (w *window) flushEach(op string, local bool) error {
@@ -169,8 +170,8 @@ func (w *window) flushAll(op string, local bool) error {
 	return nil
 }
 
-// alone does something to the memory of a rank while no other accumulate does, for
-// elements that the processor cannot change at once.
+// alone calls do while no other accumulate accesses the memory of a rank, for elements
+// that the processor cannot update atomically.
 func (w *window) alone(op string, target int, do func()) error {
 	k := w.control[target]
 	if err := w.waitWord(op, target, func() bool { return k.busy.CompareAndSwap(0, 1) }); err != nil {
@@ -181,10 +182,10 @@ func (w *window) alone(op string, target int, do func()) error {
 	return nil
 }
 
-// maxSleep is how long a rank sleeps that has waited for a word for long.
+// maxSleep is the longest sleep of a rank that has waited long for a word.
 const maxSleep = time.Millisecond
 
-// attend waits for a word in memory, and lets this rank's messages move meanwhile.
+// waitWord polls a word in memory, and serves this rank's messages meanwhile.
 func (w *window) waitWord(op string, target int, over func() bool) error {
 	sleep := 20 * time.Microsecond
 	shown := false

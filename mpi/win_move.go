@@ -1,12 +1,11 @@
 package mpi
 
-// Put and Get (MPI-4.1 sections 12.3.2, 12.3.3), and the forms of them that give a
-// request (12.3.5).
+// Put and Get (MPI-4.1 sections 12.3.2, 12.3.3), and their forms with a request (12.3.5).
 
 import "github.com/muster-mpi/muster/internal/engine"
 
-// Put writes buf into the memory of target, from element disp on. It may return
-// before that is done: see [Win].
+// Put writes buf into the memory of target, from element disp on. It may return before
+// the operation is complete: see [Win].
 func (w *Win[T]) Put(buf []T, target, disp int) error {
 	if uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
 		if to := w.direct[target]; to != nil && uint(disp) <= uint(len(to)) && len(buf) <= len(to)-disp {
@@ -17,8 +16,8 @@ func (w *Win[T]) Put(buf []T, target, disp int) error {
 	return w.putFar("Put", buf, target, disp, nil)
 }
 
-// Get reads the memory of target, from element disp on, into buf. It may return
-// before that is done: see [Win].
+// Get reads the memory of target, from element disp on, into buf. It may return before
+// the operation is complete: see [Win].
 func (w *Win[T]) Get(buf []T, target, disp int) error {
 	if uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
 		if from := w.direct[target]; from != nil && uint(disp) <= uint(len(from)) && len(buf) <= len(from)-disp {
@@ -47,8 +46,8 @@ func (w *Win[T]) getFar(op string, buf []T, target, disp int, batch *engine.Batc
 	return nil
 }
 
-// RPut is Put with a request, which ends when buf may be changed again. That the data
-// has arrived, only a flush tells. The target must be locked.
+// RPut is [Win.Put] with a request, which is complete when buf may be changed again. Only
+// a flush ensures that the data has arrived. The target must be locked.
 func (w *Win[T]) RPut(buf []T, target, disp int) Request {
 	return w.requested("RPut", target, func(b *engine.Batch) error {
 		if b == nil {
@@ -58,7 +57,8 @@ func (w *Win[T]) RPut(buf []T, target, disp int) Request {
 	})
 }
 
-// RGet is Get with a request, which ends when buf is filled. The target must be locked.
+// RGet is [Win.Get] with a request, which is complete when buf is filled. The target must
+// be locked.
 func (w *Win[T]) RGet(buf []T, target, disp int) Request {
 	return w.requested("RGet", target, func(b *engine.Batch) error {
 		if b == nil {
@@ -68,8 +68,8 @@ func (w *Win[T]) RGet(buf []T, target, disp int) Request {
 	})
 }
 
-// requested makes a call with a request. start gets a batch if the call may not be
-// over when it returns.
+// requested makes a call with a request. start gets a batch if the operation may not be
+// complete when it returns.
 func (w *Win[T]) requested(op string, target int, start func(*engine.Batch) error) Request {
 	if err := w.check(op, target); err != nil {
 		return w.c.refused(err)

@@ -51,7 +51,7 @@ func TestNoFetchAndAddIsLost(t *testing.T) {
 	})
 }
 
-// fetches is how many fetch-and-adds all ranks make together: a million where they are
+// fetches returns how many fetch-and-adds all ranks make together: a million where they are
 // instructions, fewer where each is a message, and few where ranks share a core for that.
 func fetches(t *testing.T, c *mpi.Comm, w *mpi.Win[int64]) int {
 	total := 1_000_000

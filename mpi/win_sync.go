@@ -1,6 +1,6 @@
 package mpi
 
-// Synchronisation of active targets (MPI-4.1 sections 12.5.1, 12.5.2): fences, and
+// Active target synchronization (MPI-4.1 sections 12.5.1, 12.5.2): fences, and
 // post-start-complete-wait, whose signals are empty messages of the window.
 
 import (
@@ -10,17 +10,17 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Tags of the window's messages beside those of the engine.
+// Tags of the window's messages, besides those of the engine.
 const (
 	postTag     = 1
 	completeTag = 2
 )
 
-// Fence ends what all ranks have started and begins the next epoch, in which every
-// rank may reach every other. All ranks call it.
+// Fence completes the operations of all ranks and begins the next epoch, in which every
+// rank may access every other. All ranks call it.
 func (w *Win[T]) Fence() error { return w.fence("Fence", false) }
 
-// FenceEnd is the last Fence: no epoch follows it.
+// FenceEnd is the last [Win.Fence]: no epoch follows it.
 func (w *Win[T]) FenceEnd() error { return w.fence("FenceEnd", true) }
 
 func (w *window) fence(op string, last bool) error {
@@ -31,14 +31,15 @@ func (w *window) fence(op string, last bool) error {
 		return w.refuse(ErrRMASync, op, "%w", err)
 	}
 	failed := w.flushAll(op, false)
-	// A rank that has failed goes to the barrier all the same, or the others would wait.
+	// A rank that has failed still enters the barrier, or the others would wait.
 	if err := w.c.barrier(op); err != nil {
 		return err
 	}
 	return failed
 }
 
-// Post lets the ranks of a group reach this rank's memory. It does not wait.
+// Post begins an epoch in which the ranks of a group may access this rank's memory. It
+// does not wait.
 func (w *Win[T]) Post(origins *Group) error {
 	const op = "Post"
 	ranks, err := w.members(op, origins)
@@ -54,7 +55,7 @@ func (w *Win[T]) Post(origins *Group) error {
 	return nil
 }
 
-// Start begins an epoch in which this rank reaches those of a group. It waits until
+// Start begins an epoch in which this rank accesses the ranks of a group. It waits until
 // they have called Post.
 func (w *Win[T]) Start(targets *Group) error {
 	const op = "Start"
@@ -73,7 +74,7 @@ func (w *Win[T]) Start(targets *Group) error {
 	return nil
 }
 
-// Complete ends what was begun by Start. All that this rank has started has ended then.
+// Complete ends the epoch that Start began. It completes all operations of this rank.
 func (w *Win[T]) Complete() error {
 	const op = "Complete"
 	if err := w.check(op, w.c.rank); err != nil {
@@ -95,7 +96,8 @@ func (w *Win[T]) Complete() error {
 	return failed
 }
 
-// Wait waits until all ranks of the group of Post have called Complete.
+// Wait ends the epoch that Post began. It waits until all ranks of the group have called
+// Complete.
 func (w *Win[T]) Wait() error {
 	const op = "Win.Wait"
 	if err := w.awaitOrigins(op); err != nil {
@@ -114,7 +116,7 @@ func (w *Win[T]) Wait() error {
 	return failed
 }
 
-// Test is Wait that does not wait: it reports whether the epoch has ended.
+// Test reports whether [Win.Wait] would return at once, and ends the epoch if so.
 func (w *Win[T]) Test() (bool, error) {
 	const op = "Win.Test"
 	if err := w.awaitOrigins(op); err != nil {
@@ -129,14 +131,14 @@ func (w *Win[T]) Test() (bool, error) {
 	return true, w.Wait()
 }
 
-// awaitOrigins posts the receives for the ends of an exposure epoch, once.
+// awaitOrigins posts the receives for the end of an exposure epoch, once.
 func (w *window) awaitOrigins(op string) error {
 	if err := w.check(op, w.c.rank); err != nil {
 		return err
 	}
 	ranks, open := w.epochs.Exposed()
 	if !open {
-		return w.refuse(ErrRMASync, op, "no epoch was begun by Post")
+		return w.refuse(ErrRMASync, op, "there is no epoch: call Post first")
 	}
 	if w.awaiting {
 		return nil
@@ -154,15 +156,15 @@ func (w *window) exposed() {
 	w.epochs.Waited()
 }
 
-// signal sends an empty message. It does not wait: that the other rank takes it may
-// depend on what this one does next.
+// signal sends an empty message. It does not wait: the peer may receive it only after what
+// this rank does next.
 func (w *window) signal(rank int, tag int32) {
 	if o := w.c.e.Isend(&w.c.pt, w.c.world(rank), tag, nil, p2p.Standard); o.Active() {
 		w.posts = append(w.posts, o)
 	}
 }
 
-// signalled waits for signals that have not left yet.
+// signalled waits for signals that have not been sent yet.
 func (w *window) signalled(op string) (failed error) {
 	for _, o := range w.posts {
 		if _, err := w.c.e.Wait(engine.NoContext, &w.c.pt, op, o); err != nil && failed == nil {
@@ -173,7 +175,7 @@ func (w *window) signalled(op string) (failed error) {
 	return failed
 }
 
-// members is the ranks of a group in the window.
+// members returns the ranks of a group in the window.
 func (w *window) members(op string, g *Group) ([]int, error) {
 	if err := w.check(op, w.c.rank); err != nil {
 		return nil, err
@@ -191,13 +193,13 @@ func (w *window) members(op string, g *Group) ([]int, error) {
 	return ranks, nil
 }
 
-// Sync orders what this rank has done to memory with what it does next (MPI_Win_sync):
-// for windows whose memory it reads and writes itself while others reach it.
+// Sync orders the memory accesses of this rank before and after it (MPI_Win_sync). It is
+// for windows whose memory the rank reads and writes directly while others access it.
 func (w *Win[T]) Sync() error {
 	if err := w.check("Sync", w.c.rank); err != nil {
 		return err
 	}
 	var fence atomic.Uint32
-	fence.Add(1) // a full barrier, to the processor and to the compiler
+	fence.Add(1) // a full barrier, for the processor and the compiler
 	return nil
 }

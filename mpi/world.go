@@ -20,34 +20,34 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// World is one rank of a job, from Init to Finalize.
+// World is the membership of one rank in a job, from Init to Finalize.
 type World struct {
 	e      *engine.Engine
 	client pmi.Client
 	cfg    Config
 	types  typeCheck
 	comm   *Comm
-	tuning *coll.Tuning // which algorithms the user wants; nil: none
+	tuning *coll.Tuning // measured choice of algorithms; nil: none
 	site   site         // for the choice of algorithms
 
 	ids       contextIDs
-	buffered  atomic.Int64 // bytes that Bsend holds
+	buffered  atomic.Int64 // bytes that Bsend has buffered
 	bsends    sync.WaitGroup
 	memory    allocations
 	nodes     *nodecoll.Host // of ranks that are goroutines; else nil
 	teams     teamList
 	profile   profile
-	recorder  *recorder // of arrivals at collectives; nil: nobody wants to know
-	gates     uint64    // barriers at the gate of the job
+	recorder  *recorder // of arrivals at collectives; nil without such a profile
+	gates     uint64    // barriers through the board of the job
 	finalized atomic.Bool
-	// windowsApart keeps the memory of windows out of each other's reach, for tests.
+	// windowsApart keeps ranks from mapping each other's window memory, for tests.
 	windowsApart bool
 }
 
-// Main runs a rank: it joins the job, calls fn with the communicator of all
-// ranks, leaves the job and ends the process. If fn returns an error or panics,
-// the reason is printed, the process ends with a status other than 0, and the
-// launcher makes every other rank's calls return an error that names this rank.
+// Main runs a rank: it joins the job, calls fn with the communicator of all ranks,
+// leaves the job and ends the process. If fn returns an error or panics, Main prints
+// the reason and ends the process with a nonzero status; the launcher then makes the
+// calls of all other ranks return an error that names this rank.
 func Main(fn func(world *Comm) error) {
 	w, err := Init(context.Background(), nil)
 	if err != nil {
@@ -65,7 +65,7 @@ func Main(fn func(world *Comm) error) {
 	}
 }
 
-// run calls fn and turns a panic into an error with the stack.
+// run calls fn and converts a panic to an error with the stack.
 func (w *World) run(fn func(world *Comm) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -75,8 +75,8 @@ func (w *World) run(fn func(world *Comm) error) (err error) {
 	return fn(w.comm)
 }
 
-// Init joins the job that this process was started for, or makes a world of one
-// if it was started alone. A nil cfg takes the configuration from the
+// Init joins the job that this process was started for. If the process was started
+// alone, the job has one rank. If cfg is nil, Init reads the configuration from the
 // environment.
 func Init(ctx context.Context, cfg *Config) (*World, error) {
 	if cfg == nil {
@@ -94,8 +94,7 @@ func Init(ctx context.Context, cfg *Config) (*World, error) {
 	return join(ctx, *cfg, client, nil)
 }
 
-// openClient joins the job. The time for it is the caller's; without one, package
-// pmi has its own.
+// openClient joins the job. A timeout of 0 leaves the limit to package pmi.
 func openClient(ctx context.Context, timeout time.Duration) (pmi.Client, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -105,8 +104,8 @@ func openClient(ctx context.Context, timeout time.Duration) (pmi.Client, error) 
 	return pmi.Open(ctx, os.Getenv)
 }
 
-// Local makes a job of n ranks inside this process, for tests and for programs
-// that want ranks as goroutines. Each World belongs to one rank.
+// Local starts a job of n ranks inside this process, for tests and for programs whose
+// ranks are goroutines. It returns the World of each rank.
 func Local(n int, cfg *Config) ([]*World, error) {
 	if n < 1 {
 		return nil, &Error{Class: ErrArg, Op: "Local", Peer: ProcNull, Tag: noTag, Err: fmt.Errorf("a job needs at least one rank, not %d", n)}
@@ -135,8 +134,8 @@ func Local(n int, cfg *Config) ([]*World, error) {
 // failLocal marks a rank that Local has made as failed. The calls of the others
 // return an error that names it.
 func failLocal(worlds []*World, rank int, why string) {
-	// First where all see it: a rank that knows ends its operations, and those who
-	// exchanged data with it must find the cause.
+	// The board comes first: a rank that is notified ends its operations, and the ranks
+	// that exchanged data with it look for the cause there.
 	dead := worlds[rank].client
 	dead.Board().MarkDead(pmi.Death{Rank: rank, Host: dead.Host(), Status: why})
 	for i, w := range worlds {
@@ -174,7 +173,7 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	return w, nil
 }
 
-// joinOver is join with the devices at hand.
+// joinOver is join with open devices.
 func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine.LaneConfig, oversubscribed, inProcess bool) (*World, error) {
 	tuning, err := readTuning(&cfg)
 	if err != nil {
@@ -201,14 +200,13 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	return w, nil
 }
 
-// orphanDelay is how long a rank may go on whose launcher is gone, so that it can
-// return the errors of its calls and save what it has.
+// orphanDelay is how long a rank may run on without its launcher, so that its calls can
+// return errors and the program can save its data.
 const orphanDelay = 500 * time.Millisecond
 
-// orphaned ends the process of a rank whose launcher is gone. The kernel ends only
-// processes that the launcher has started itself; a rank that runs below a shell, or on
-// another system, would compute for ever with nobody to take its results. Ranks that
-// are goroutines have no launcher to lose.
+// orphaned ends the process of a rank whose launcher has died. The kernel ends only
+// processes that the launcher started itself; a rank below a shell, or on another host,
+// would compute forever without use. Ranks that are goroutines have no launcher.
 func orphaned(rank int, inProcess bool) func(error) {
 	if inProcess {
 		return nil
@@ -220,12 +218,10 @@ func orphaned(rank int, inProcess bool) func(error) {
 	}
 }
 
-// setProcs gives the scheduler of this process its share of the cores, unless
-// the user or the launcher has said so. Without it every rank would run as many
-// threads as the machine has cores. A thread beside the one that computes, of
-// asynchronous progress or of a device that is its own adapter, needs a place, even if
-// there is only one core for both: with one place it would be let in every ten
-// milliseconds.
+// setProcs sets GOMAXPROCS to this process's share of the cores, unless the user or the
+// launcher has set it. Without it, every rank would run as many threads as the machine
+// has cores. A progress thread, or the thread of a software device, needs a second P even
+// if both share one core: with one P it would be scheduled only every ten milliseconds.
 func setProcs(ranks int, beside bool) {
 	if _, set := os.LookupEnv("GOMAXPROCS"); !set && ranks >= 2 {
 		runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/ranks))
@@ -235,11 +231,11 @@ func setProcs(ranks int, beside bool) {
 	}
 }
 
-// Comm is the communicator of all ranks of the job.
+// Comm returns the communicator of all ranks of the job.
 func (w *World) Comm() *Comm { return w.comm }
 
-// Finalize leaves the job. It waits until every rank does, so that no message
-// is lost; all requests must have been completed.
+// Finalize leaves the job. It waits until all ranks have called it, so that no message
+// is lost. All requests must have been completed.
 func (w *World) Finalize() error {
 	if !w.finalized.CompareAndSwap(false, true) {
 		return w.comm.refuse(ErrOther, "Finalize", "the rank has left the job already")
@@ -251,10 +247,10 @@ func (w *World) Finalize() error {
 	w.e.Drain(drainTimeout)
 	err = errors.Join(err, w.teams.leaveAll("the rank has left the job"))
 	if err != nil {
-		return err // the launcher must see a rank that ends without saying goodbye
+		return err // the launcher must see that this rank did not leave in order
 	}
 	if w.client.LocalSize() < w.client.Size() {
-		// Who closes a connection takes what its peer has not read yet with it.
+		// Closing a connection discards the data that the peer has not read yet.
 		if err := w.leaveTogether(); err != nil {
 			return err
 		}
@@ -268,7 +264,7 @@ func (w *World) Finalize() error {
 	return errors.Join(err, unwritten)
 }
 
-// drainTimeout is how long Finalize waits for the last messages to leave.
+// drainTimeout is how long Finalize waits until the last messages have been sent.
 const drainTimeout = 10 * time.Second
 
 // leaveTogether waits until all ranks have passed the last barrier.
@@ -281,8 +277,8 @@ func (w *World) leaveTogether() error {
 	return nil
 }
 
-// Abort ends the whole job with an exit status. It ends this process too.
-func (w *World) Abort(code int, why string) {
-	w.client.Abort(code, why)
+// Abort ends all processes of the job, including this one, with an exit status.
+func (w *World) Abort(code int, reason string) {
+	w.client.Abort(code, reason)
 	os.Exit(code)
 }

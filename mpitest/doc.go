@@ -1,5 +1,5 @@
-// Package mpitest runs the ranks of a test: n goroutines of one process, each
-// with a world of its own, over the same code that runs between processes.
+// Package mpitest runs the ranks of a test as goroutines of one process, each
+// with its own world, with the same code that runs between processes.
 //
 //	func TestRing(t *testing.T) {
 //		mpitest.Run(t, 4, func(t *testing.T, world *mpi.Comm) {
@@ -12,10 +12,10 @@
 //
 //	go test -c -o ring.test . && muster run -n 4 ./ring.test
 //
-// Then each process is one rank of one job, and Run gives fn a communicator of
-// the first n ranks; a test that wants more ranks than there are is skipped. The
-// test binary says goodbye to the launcher in TestMain, which also looks for
-// goroutines, files and mappings that the library left behind:
+// Each process is then one rank of one job, and Run passes fn a communicator of n
+// ranks; a test that needs more ranks than the job has is skipped. The test binary
+// leaves the job in TestMain, which also checks for leaked goroutines, files and
+// mappings:
 //
 //	func TestMain(m *testing.M) { mpitest.Main(m) }
 package mpitest

@@ -1,10 +1,9 @@
 package mpitest
 
-// Ranks as processes: the test binary was started by a launcher. The process
-// joins the job once, at the first test that needs it. Every process runs the
-// same tests in the same order, so a Run is a collective call: n ranks, from all
-// over the job and so from all its hosts, get a communicator of their own, and all
-// meet in a barrier at the end.
+// Ranks as processes, started by a launcher. The process joins the job once, at the
+// first test that needs it. Every process runs the same tests in the same order, so
+// Run is a collective call: n ranks, spread evenly over the job and so over its hosts,
+// get a communicator of their own, and all ranks end with a barrier.
 
 import (
 	"context"
@@ -21,16 +20,15 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// job is this process's membership.
+// job is this process's membership in the job.
 type job struct {
 	world *mpi.World
-	// broken says why no more tests can be run: a rank ended a test early, so
-	// the processes are no longer in step.
+	// broken is the reason why no more tests can run: a rank ended a test early, so the
+	// processes are out of step.
 	broken string
 }
 
-// join is the one piece of state of this package: a process can join the job
-// that it was started for only once.
+// join is the only state of this package: a process can join its job only once.
 var join = sync.OnceValues(func() (*job, error) {
 	w, err := mpi.Init(context.Background(), nil)
 	if err != nil {
@@ -49,7 +47,7 @@ func Launched() bool {
 	return false
 }
 
-// jobSize is the number of ranks of the job, 0 if it cannot be joined.
+// jobSize returns the number of ranks of the job, 0 if it cannot be joined.
 func jobSize() int {
 	j, err := join()
 	if err != nil {
@@ -69,9 +67,9 @@ func runInJob(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
 	}
 	all := j.world.Comm()
 	if n > all.Size() {
-		t.Skipf("wants %d ranks; the job has %d", n, all.Size())
+		t.Skipf("needs %d ranks; the job has %d", n, all.Size())
 	}
-	// Nothing but this function reports: the ranks may end long after it gave up.
+	// Only this function reports to t: the goroutine may end long after the timeout.
 	type end struct {
 		whole bool
 		err   error
@@ -104,7 +102,7 @@ func runInJob(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
 	t.Fatalf("rank %d leaves the job: %s", all.Rank(), why)
 }
 
-// takePart runs fn if this process is one of the n, and meets the others.
+// takePart runs fn if this process is one of the n ranks, and enters the final barrier.
 func takePart(t *testing.T, all *mpi.Comm, n int, fn func(t *testing.T, world *mpi.Comm)) error {
 	colour := mpi.Undefined
 	for k := range n {
@@ -126,9 +124,9 @@ func takePart(t *testing.T, all *mpi.Comm, n int, fn func(t *testing.T, world *m
 	return mpi.Barrier(all)
 }
 
-// Main runs the tests of a package from its TestMain, leaves the job if there is
-// one, and fails if the library has left goroutines, files or mappings behind or
-// ranks that take a core to wait.
+// Main runs the tests of a package from its TestMain and leaves the job if there is one.
+// It fails if the library leaked goroutines, files or mappings, or if waiting ranks use
+// CPU time.
 func Main(m *testing.M) {
 	before := countResources()
 	code := m.Run()
@@ -144,8 +142,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// leave says goodbye to the launcher. A rank that is out of step does not: the
-// launcher must see it as one that died, or the others would wait for it.
+// leave leaves the job. A rank that is out of step does not: the launcher must treat it
+// as failed, or the others would wait for it.
 func leave() int {
 	j, err := join()
 	if err != nil || j.broken != "" {
@@ -159,9 +157,9 @@ func leave() int {
 	return 0
 }
 
-// waitQuietly lets all wait for rank 0, after whatever the tests did to the
-// devices, and complains if that takes a core: a descriptor that stays readable
-// makes a rank that waits look for messages again and again.
+// waitQuietly lets all ranks wait for rank 0, after whatever the tests did to the
+// devices, and returns an error if that uses much CPU time: a descriptor that stays
+// readable would make a waiting rank poll continuously.
 func waitQuietly(all *mpi.Comm) error {
 	const pause, most = time.Second, 100 * time.Millisecond
 	if err := mpi.Barrier(all); err != nil {

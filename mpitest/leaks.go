@@ -1,8 +1,7 @@
 package mpitest
 
-// What the library may leave behind: goroutines in its code, and the files and
-// mappings of shared memory. Where there is no /proc only goroutines are looked
-// at.
+// Leak checks: goroutines in the library's code, and files and mappings of shared
+// memory. Without /proc only goroutines are checked.
 
 import (
 	"fmt"
@@ -13,7 +12,7 @@ import (
 	"time"
 )
 
-// module is how the library's functions begin in a stack.
+// module is the prefix of the library's functions in a stack trace.
 const module = "github.com/muster-mpi/muster/"
 
 type resources struct{ goroutines, files, mappings int }
@@ -25,8 +24,9 @@ func countResources() resources {
 	}
 }
 
-// check compares with the present state. Goroutines and unmappings may end a
-// little later than the call that ends them, so it looks again for some time.
+// check compares the current state with the earlier one. Goroutines and mappings may
+// disappear a little later than the call that ends them, so it retries until the
+// timeout.
 func (before resources) check(timeout time.Duration) error {
 	for deadline := time.Now().Add(timeout); ; time.Sleep(10 * time.Millisecond) {
 		now := countResources()
@@ -41,8 +41,8 @@ func (before resources) check(timeout time.Duration) error {
 	}
 }
 
-// libraryStacks is the stacks of goroutines in the library, this one and those
-// that only wait for a test excepted.
+// libraryStacks returns the stacks of goroutines in the library, except this one and
+// those that only wait for a test.
 func libraryStacks() []string {
 	buf := make([]byte, 1<<16)
 	for {
@@ -62,8 +62,8 @@ func libraryStacks() []string {
 	return out
 }
 
-// isShared leaves out the launcher's board, which a process keeps to its end, so
-// that the launcher can read there how it ended.
+// isShared reports whether a file is shared memory. It excludes the launcher's board,
+// which a process keeps until it exits, so that the launcher can read its exit report.
 func isShared(name string) bool {
 	if strings.Contains(name, "muster-board") {
 		return false

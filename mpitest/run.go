@@ -1,6 +1,6 @@
 package mpitest
 
-// Ranks as goroutines: start, run, say who has not ended.
+// Ranks as goroutines: start and run them, and report those that have not ended.
 
 import (
 	"fmt"
@@ -15,21 +15,21 @@ import (
 	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
-// Timeout is how long a test's ranks may take together before the test fails
-// and says which ranks are still at it.
+// Timeout is the time after which a test fails and reports the ranks that have not
+// ended.
 const Timeout = 120 * time.Second
 
 // Run calls fn as each of n ranks and waits for all of them. A rank that fails
 // the test or panics makes the calls of the others return errors that name it.
-// Under a launcher, Run calls fn once, as the rank that this process is, if it is
-// one of the n that take part.
+// Under a launcher, Run calls fn once, as the rank of this process, if that is one of
+// the n.
 func Run(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
 	t.Helper()
 	RunConfig(t, n, nil, fn)
 }
 
-// Sizes is Run with several numbers of ranks, each as a subtest. In a job of more
-// ranks than any of them it is also run with all.
+// Sizes calls Run with several numbers of ranks, each as a subtest. In a job with more
+// ranks than any of them it also runs with all ranks.
 func Sizes(t *testing.T, ranks []int, fn func(t *testing.T, world *mpi.Comm)) {
 	t.Helper()
 	if Launched() && len(ranks) > 1 && jobSize() > slices.Max(ranks) {
@@ -40,8 +40,8 @@ func Sizes(t *testing.T, ranks []int, fn func(t *testing.T, world *mpi.Comm)) {
 	}
 }
 
-// RunConfig is Run with a configuration. Under a launcher the configuration is
-// the job's, from the environment: with one of its own the test is skipped.
+// RunConfig is Run with a configuration. Under a launcher the configuration comes from
+// the environment of the job, so a test with its own configuration is skipped.
 func RunConfig(t *testing.T, n int, cfg *mpi.Config, fn func(t *testing.T, world *mpi.Comm)) {
 	t.Helper()
 	if Launched() {
@@ -94,7 +94,7 @@ func RunConfig(t *testing.T, n int, cfg *mpi.Config, fn func(t *testing.T, world
 	}
 }
 
-// gang counts the ranks that are at work.
+// gang tracks the ranks that have not ended.
 type gang struct {
 	mu   sync.Mutex
 	busy map[int]bool

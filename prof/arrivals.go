@@ -1,18 +1,19 @@
 package prof
 
-// Arrival patterns (T2 6.3.1): when the ranks come to a collective and when they leave.
-// From one rank's records to the job's figures:
+// Arrival patterns (T2 6.3.1): when ranks enter a collective and when they leave it. The
+// steps from one rank's records to the job's statistics:
 //
-//	Kept       which calls are recorded: all at first, later ever fewer
-//	Gathered   a rank's records, as calls to which one rank has come
-//	Merge      two lists become one, in any order and grouping: along a tree
-//	Means      of the whole list: the mean arrival at each call
-//	Deviations back at each rank: how far it was from the means, and its own moments
-//	           in the worst calls; these are merged, too
-//	Sites      (sites.go) the figures of each call site, as in T2 table 6.1
+//	Kept            selects the calls that are recorded: all at first, later ever fewer
+//	GatherArrivals  turns a rank's records into a list of calls
+//	Merge           merges two lists, in any order and grouping: along a tree
+//	Means           returns the mean arrival time of each call
+//	Deviations      returns, on each rank, its distances from the means, and its times in
+//	                the worst calls; these are merged, too
+//	Sites           (sites.go) returns the statistics of each call site, as in T2 table 6.1
 //
-// What travels is as long as the list of calls, however many ranks there are; but for
-// the few worst calls, of which every rank's part is kept for the picture.
+// The length of the messages depends on the number of calls, not on the number of ranks,
+// except for the few worst calls, of which the times of every rank are kept for the
+// picture.
 
 import (
 	"cmp"
@@ -23,15 +24,14 @@ import (
 	"slices"
 )
 
-// keepAll is up to which number all calls are recorded, and from where on they are
-// thinned out: then about half as many again each time the number of calls doubles. So
-// a program that makes a call and a little work again and again does not pay for it
-// for ever, and records need little memory.
+// keepAll is the number of calls that are all recorded. After that, each time the number
+// of calls doubles, about keepAll/2 more are recorded. This bounds the cost for programs
+// with many short calls, and the memory of the records.
 const keepAll = 512
 
 // Kept reports whether the n-th call of a kind on a communicator, counted from 0, is
-// recorded, and for how many calls it stands. It follows from the number alone, so
-// that all ranks record the same calls.
+// recorded, and how many calls it represents. It depends only on n, so that all ranks
+// record the same calls.
 func Kept(n uint64) (weight int, kept bool) {
 	if n < keepAll {
 		return 1, true
@@ -40,7 +40,7 @@ func Kept(n uint64) (weight int, kept bool) {
 	return int(stride), n&(stride-1) == 0
 }
 
-// NextKept is the next call after the n-th that is recorded.
+// NextKept returns the next recorded call after the n-th.
 func NextKept(n uint64) uint64 {
 	for n++; ; {
 		weight, kept := Kept(n)
@@ -51,77 +51,77 @@ func NextKept(n uint64) uint64 {
 	}
 }
 
-// CallKey says which call it is, the same at all ranks that take part in it.
+// CallKey identifies a call. It is the same on all ranks that take part.
 type CallKey struct {
 	Comm uint64 `json:"c"` // of the communicator
 	Kind int    `json:"k"` // of the collective
-	N    uint64 `json:"n"` // the how manieth of its kind there
+	N    uint64 `json:"n"` // its index among the calls of its kind
 }
 
 func (a CallKey) compare(b CallKey) int {
 	return cmp.Or(cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.N, b.N))
 }
 
-// Arrival is what one rank has recorded of one call. Times are ns of one clock.
+// Arrival is the record of one rank for one call. Times are in ns of one clock.
 type Arrival struct {
 	Key     CallKey
 	Routine string
-	Site    string // where the program makes the call
+	Site    string // the call site
 	Size    int    // ranks of the communicator
-	Weight  int    // calls that it stands for
+	Weight  int    // calls that it represents
 	Bytes   int
 	At      int64 // arrival
-	Left    int64 // exit; 0: it did not
+	Left    int64 // exit; 0 if it did not leave
 }
 
-// Moment is one rank in one call.
+// Moment is the arrival and exit of one rank in one call.
 type Moment struct {
 	Rank int   `json:"r"`
 	At   int64 `json:"a"`
 	Left int64 `json:"e"`
 }
 
-// GatheredCall is a call with what is known of those who have come.
+// GatheredCall is a call with the statistics of the ranks that have been merged.
 type GatheredCall struct {
 	CallKey
 	Routine string  `json:"t"`
-	Site    string  `json:"s"` // that of the lowest rank
+	Site    string  `json:"s"` // of the lowest rank
 	Lowest  int     `json:"l"`
 	Size    int     `json:"p"`
 	Weight  int     `json:"w"`
-	Bytes   int     `json:"b"` // the most of any
+	Bytes   int     `json:"b"` // maximum over ranks
 	Came    int     `json:"m"`
 	Sum     float64 `json:"u"` // of arrivals
 	First   int64   `json:"f"`
 	Last    int64   `json:"a"`
 	Exit    int64   `json:"e"` // the last
 	InCall  float64 `json:"i"` // sum over ranks
-	// Deviation is the sum over ranks of how far they were from the mean arrival.
+	// Deviation is the sum over ranks of the distance from the mean arrival.
 	Deviation float64  `json:"d,omitempty"`
 	Moments   []Moment `json:"x,omitempty"` // of the worst calls
 }
 
-// Mean is the mean arrival.
+// Mean returns the mean arrival time.
 func (c *GatheredCall) Mean() float64 { return c.Sum / float64(c.Came) }
 
-// Spread is the worst-case imbalance time: from the first arrival to the last (T2
+// Spread returns the worst-case imbalance time: from the first arrival to the last (T2
 // equation 6.3).
 func (c *GatheredCall) Spread() int64 { return c.Last - c.First }
 
-// complete reports whether all have come, and left.
+// complete reports whether the records of all ranks are merged.
 func (c *GatheredCall) complete() bool { return c.Came == c.Size && c.Size > 1 }
 
-// Arrivals is a list of calls, ordered by their keys, and what is known of the job.
+// Arrivals is a list of calls, sorted by key, with properties of the job.
 type Arrivals struct {
 	Ranks   int            `json:"ranks"`
 	Hosts   int            `json:"hosts"`
 	Devices []string       `json:"devices"`
 	Calls   []GatheredCall `json:"calls"`
-	Lost    int            `json:"lost"` // records that found no room
-	// ClockError is how wrong the comparison of two clocks may be at most, in ns; 0: the
-	// ranks have one clock.
+	Lost    int            `json:"lost"` // records dropped for lack of memory
+	// ClockError is the maximum error of the comparison of two clocks, in ns; 0 if the
+	// ranks share one clock.
 	ClockError int64         `json:"clock_error"`
-	Messages   []MessageTime `json:"messages"` // what messages take, by length
+	Messages   []MessageTime `json:"messages"` // times of messages, by length
 }
 
 // MessageTime is the time of a message of a length, in ns.
@@ -130,7 +130,7 @@ type MessageTime struct {
 	Nanos float64 `json:"ns"`
 }
 
-// GatherArrivals makes a list of what one rank has recorded.
+// GatherArrivals returns the list of the records of one rank.
 func GatherArrivals(rank int, records []Arrival) *Arrivals {
 	a := &Arrivals{Ranks: 1}
 	for _, r := range records {
@@ -144,7 +144,7 @@ func GatherArrivals(rank int, records []Arrival) *Arrivals {
 	return a
 }
 
-// Merge adds what other ranks have recorded.
+// Merge adds the records of other ranks.
 func (a *Arrivals) Merge(o *Arrivals) {
 	a.Ranks += o.Ranks
 	a.Hosts += o.Hosts
@@ -179,18 +179,18 @@ func (c GatheredCall) with(o *GatheredCall) GatheredCall {
 	return c
 }
 
-// Means is the mean arrival at each call of a job, and which are the worst.
+// Means holds the mean arrival time of each call of a job, and the worst calls.
 type Means struct {
 	Keys  []CallKey `json:"k"`
 	Mean  []float64 `json:"m"`
 	Worst []bool    `json:"w"`
 }
 
-// worstCalls is how many are drawn, and worstOfSite how many of one call site.
+// worstCalls is the number of calls that are drawn, worstOfSite that of one call site.
 const worstCalls, worstOfSite = 6, 2
 
-// Means looks at the calls of all ranks. Those that not all have made, as when a rank's
-// record had no room, are left out from here on.
+// Means returns the means of the calls of all ranks. It removes calls that not all ranks
+// have recorded, for instance for lack of memory.
 func (a *Arrivals) Means() *Means {
 	a.Calls = slices.DeleteFunc(a.Calls, func(c GatheredCall) bool { return !c.complete() })
 	m := &Means{Worst: make([]bool, len(a.Calls))}
@@ -209,8 +209,8 @@ func (a *Arrivals) Means() *Means {
 	return m
 }
 
-// Deviations is a list of how far one rank was from the means, and of its moments in
-// the worst calls. Merged into a list of the same calls it completes it.
+// Deviations returns the distances of one rank from the means, and its times in the worst
+// calls, to be merged into the list of the same calls.
 func (m *Means) Deviations(rank int, records []Arrival) *Arrivals {
 	a := GatherArrivals(rank, records)
 	kept := a.Calls[:0]
@@ -228,10 +228,10 @@ func (m *Means) Deviations(rank int, records []Arrival) *Arrivals {
 	return &Arrivals{Calls: kept}
 }
 
-// Encode is the list as JSON.
+// Encode returns the list as JSON.
 func (a *Arrivals) Encode() []byte { return encode(a) }
 
-// Encode is the means as JSON.
+// Encode returns the means as JSON.
 func (m *Means) Encode() []byte { return encode(m) }
 
 func encode(v any) []byte {
@@ -242,20 +242,20 @@ func encode(v any) []byte {
 	return append(b, '\n')
 }
 
-// DecodeArrivals reads what Encode has made.
+// DecodeArrivals parses the output of Arrivals.Encode.
 func DecodeArrivals(b []byte) (*Arrivals, error) {
 	a := new(Arrivals)
 	if err := json.Unmarshal(b, a); err != nil {
-		return nil, fmt.Errorf("prof: %d bytes are no arrival profile: %w", len(b), err)
+		return nil, fmt.Errorf("prof: %d bytes are not an arrival profile: %w", len(b), err)
 	}
 	return a, nil
 }
 
-// DecodeMeans reads what Encode has made.
+// DecodeMeans parses the output of Means.Encode.
 func DecodeMeans(b []byte) (*Means, error) {
 	m := new(Means)
 	if err := json.Unmarshal(b, m); err != nil {
-		return nil, fmt.Errorf("prof: %d bytes are no mean arrivals: %w", len(b), err)
+		return nil, fmt.Errorf("prof: %d bytes are not mean arrivals: %w", len(b), err)
 	}
 	if len(m.Mean) != len(m.Keys) || len(m.Worst) != len(m.Keys) {
 		return nil, fmt.Errorf("prof: mean arrivals of %d calls have %d times", len(m.Keys), len(m.Mean))

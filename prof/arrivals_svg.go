@@ -1,7 +1,7 @@
 package prof
 
-// The worst calls as a picture: a panel each, in it a bar for each rank from its arrival
-// to its exit, light until the last has come.
+// The picture of the worst calls: one panel per call, with a bar for each rank from its
+// arrival to its exit, in a lighter color until the last rank has arrived.
 
 import (
 	"cmp"
@@ -17,10 +17,10 @@ import (
 const (
 	panelWidth, panelLeft, panelRight = 860, 60, 20
 	panelHead, panelFoot              = 34, 30
-	rowsShown                         = 64 // ranks of a panel; more are shared out among them
+	rowsShown                         = 64 // rows of a panel; more ranks share rows
 )
 
-// The colours are of those that most eyes can tell apart (Okabe and Ito).
+// The colors are distinguishable for most readers (Okabe and Ito).
 const (
 	waitColour, workColour, lastColour = "#56b4e9", "#0072b2", "#d55e00"
 )
@@ -57,7 +57,7 @@ func (a *Arrivals) WriteSVG(w io.Writer) error {
 	return err
 }
 
-// rowHeight is that of one bar.
+// rowHeight returns the height of one bar.
 func rowHeight(rows int) float64 { return max(3, min(14, 160/float64(max(rows, 1)))) }
 
 func panelHeight(c *GatheredCall) float64 {
@@ -102,7 +102,7 @@ func drawCall(b *strings.Builder, c *GatheredCall, top float64) {
 	fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="1.5"/>`+"\n", x(c.Last), top, x(c.Last), bottom, lastColour)
 }
 
-// ticks are round times of a span in ns, at most six beside 0.
+// ticks returns round times within a span in ns, at most six besides 0.
 func ticks(span float64) []float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(span/3)))
 	step := unit
@@ -120,6 +120,6 @@ func ticks(span float64) []float64 {
 
 func label(b *strings.Builder, x, y float64, anchor string, height int, s string) {
 	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" font-size="%d">`, x, y, anchor, height)
-	_ = xml.EscapeText(b, []byte(s)) // a Builder takes everything
+	_ = xml.EscapeText(b, []byte(s)) // a Builder returns no errors
 	b.WriteString("</text>\n")
 }

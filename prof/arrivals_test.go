@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestCallsAreThinnedOutAlike(t *testing.T) {
+func TestKept(t *testing.T) {
 	kept, stoodFor := 0, 0
 	const calls = 1 << 22
 	for n := range uint64(calls) {
@@ -22,7 +22,7 @@ func TestCallsAreThinnedOutAlike(t *testing.T) {
 		if next := NextKept(n); n < 1<<16 && ok {
 			for m := n + 1; m <= next; m++ {
 				if _, kept := Kept(m); kept != (m == next) {
-					t.Fatalf("after call %d the next one to record is said to be %d, but %d is", n, next, m)
+					t.Fatalf("NextKept(%d) is %d, want %d", n, next, m)
 				}
 			}
 		}
@@ -30,12 +30,12 @@ func TestCallsAreThinnedOutAlike(t *testing.T) {
 			t.Fatalf("call %d is not recorded by itself", n)
 		}
 	}
-	// Half as many again for each of the thirteen times that the number doubles.
+	// keepAll/2 more for each of the thirteen times that the number doubles.
 	if want := keepAll + 13*keepAll/2; kept < want-11 || kept > want+11 {
 		t.Errorf("%d of %d calls are recorded, want about %d", kept, calls, want)
 	}
 	if stoodFor < calls-calls/100 || stoodFor > calls+calls/100 {
-		t.Errorf("they stand for %d calls, want %d", stoodFor, calls)
+		t.Errorf("they represent %d calls, want %d", stoodFor, calls)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestImbalanceOfFourRanks(t *testing.T) {
 	}
 }
 
-// mergeAll does what ranks do along a tree, in an order.
+// mergeAll merges the records of all ranks in a given order.
 func mergeAll(ranks [][]Arrival, order []int) *Arrivals {
 	all := &Arrivals{}
 	for _, r := range order {
@@ -101,7 +101,7 @@ func mergeAll(ranks [][]Arrival, order []int) *Arrivals {
 	return all
 }
 
-func TestArrivalsCanBeMergedInAnyOrder(t *testing.T) {
+func TestMergeArrivalsInAnyOrder(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	ranks := make([][]Arrival, 7)
 	for n := range uint64(40) {
@@ -117,12 +117,12 @@ func TestArrivalsCanBeMergedInAnyOrder(t *testing.T) {
 	for range 5 {
 		order := rnd.Perm(7)
 		if got := mergeAll(ranks, order); !reflect.DeepEqual(got, want) {
-			t.Errorf("in the order %v the result is another", order)
+			t.Errorf("in the order %v the result differs", order)
 		}
 	}
 }
 
-func TestClocksThatDriftApart(t *testing.T) {
+func TestClockDrift(t *testing.T) {
 	o := Offset{At: 1000, Add: 500, EndAt: 2000, EndAdd: 600}
 	for at, want := range map[int64]int64{1000: 1500, 1500: 2050, 2000: 2600} {
 		if got := o.Of(at); got != want {
@@ -132,20 +132,20 @@ func TestClocksThatDriftApart(t *testing.T) {
 	if got := (Offset{Add: 7}).Of(100); got != 107 {
 		t.Errorf("an offset that was measured once gives %d, want 107", got)
 	}
-	// The other clock is 10000 ahead; the way back of the first answer took long.
+	// The other clock is 10000 ahead; the first reply was slow.
 	add, wrong := Estimate([]Ping{{0, 10100, 1000}, {2000, 12050, 2100}, {3000, 13500, 3700}})
 	if add != 10000 || wrong != 50 {
 		t.Errorf("the clock is %d ahead, give or take %d; want 10000, 50", add, wrong)
 	}
 }
 
-func TestAClockIsThatOfItsMachine(t *testing.T) {
+func TestClockOfMachine(t *testing.T) {
 	a, b := NewClock(), NewClock()
 	if a.Domain() != b.Domain() {
 		t.Errorf("two clocks of one process are of %q and %q", a.Domain(), b.Domain())
 	}
 	if a.Domain() == "" {
-		t.Skip("this system has no clock that processes share")
+		t.Skip("this system has no clock shared by processes")
 	}
 	before := a.Now()
 	between := b.Now()
@@ -180,12 +180,12 @@ func TestPictureOfArrivals(t *testing.T) {
 	if err := mergeAll(fourRanks(), []int{3, 2, 1, 0}).WriteSVG(&svg); err != nil {
 		t.Fatal(err)
 	}
-	// Of each rank the part after the last arrival, and of those who waited the part before.
+	// Each rank has a bar after the last arrival; those that waited have one before it.
 	if got := strings.Count(svg.String(), `fill="`+waitColour); got != 3 {
 		t.Errorf("%d bars show waiting, want 3", got)
 	}
 	if got := strings.Count(svg.String(), `fill="`+workColour); got != 4 {
-		t.Errorf("%d bars show what comes after, want 4", got)
+		t.Errorf("%d bars show the time after the last arrival, want 4", got)
 	}
 	for d := xml.NewDecoder(strings.NewReader(svg.String())); ; {
 		if _, err := d.Token(); err == io.EOF {

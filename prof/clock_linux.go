@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machineClock is where CLOCK_MONOTONIC stood at a time of the runtime, which reads the
-// same clock from a beginning of its own. The two are read one after the other, and
-// the try counts in which that took least.
+// machineClock returns the value of CLOCK_MONOTONIC at a time of the runtime, which reads
+// the same clock with another origin. It reads the two one after the other, several
+// times, and uses the fastest attempt.
 func machineClock() (begin time.Time, at int64, domain string) {
 	shortest := time.Duration(1<<63 - 1)
 	for range 20 {
@@ -23,7 +23,7 @@ func machineClock() (begin time.Time, at int64, domain string) {
 			shortest, begin, at = took, before.Add(took/2), ts.Nano()
 		}
 	}
-	// A kernel that has started anew has another clock, and so has a namespace for time.
+	// A rebooted kernel has another clock, and so has a time namespace.
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return begin, at, ""

@@ -4,5 +4,5 @@ package prof
 
 import "time"
 
-// machineClock is a clock of this process alone.
+// machineClock returns a clock private to this process.
 func machineClock() (begin time.Time, at int64, domain string) { return time.Now(), 0, "" }

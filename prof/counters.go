@@ -1,6 +1,6 @@
 package prof
 
-// What one rank has counted: the names of its counters, and their values.
+// The counters of one rank: names and values.
 
 import (
 	"cmp"
@@ -8,98 +8,99 @@ import (
 	"strings"
 )
 
-// Name is the name of a counter: what it is about, a dot, and which one it is. What
-// begins with "memory." is in bytes, and what begins with "time." in nanoseconds.
-// Devices add counters of their own, see rdma.Counter.
+// Name is the name of a counter: a group, a dot, and a name within the group. Counters of
+// the group "memory" are in bytes, those of "time" in nanoseconds. Devices add counters
+// of their own, see rdma.Counter.
 type Name string
 
 // The counters of a rank. Devices have further ones.
 const (
 	MessagesSent       Name = "messages.sent"
-	MessagesReceived   Name = "messages.received"   // that a receive has asked for
-	MessagesUnexpected Name = "messages.unexpected" // of these, came before their receive
-	MessagesWaiting    Name = "messages.waiting"    // came, and no receive has asked for them yet
-	MessagesNoCredit   Name = "messages.no-credit"  // short, but had to ask first: the receiver holds too much
+	MessagesReceived   Name = "messages.received"   // matched by a receive
+	MessagesUnexpected Name = "messages.unexpected" // of these, arrived before their receive was posted
+	MessagesWaiting    Name = "messages.waiting"    // arrived and not yet matched
+	MessagesNoCredit   Name = "messages.no-credit"  // short, but sent by rendezvous for lack of credit
 	BytesSent          Name = "bytes.sent"          // of messages
 	BytesReceived      Name = "bytes.received"      // of messages
 	BytesControl       Name = "bytes.control"       // sent in packets without data
-	PacketsHeld        Name = "packets.held"        // came before others that were sent first
-	PacketsDuplicate   Name = "packets.duplicate"   // came twice
-	PacketsByRing      Name = "packets.by-ring"     // sent by writing them into a ring at the receiver
+	PacketsHeld        Name = "packets.held"        // arrived out of order
+	PacketsDuplicate   Name = "packets.duplicate"   // arrived twice
+	PacketsByRing      Name = "packets.by-ring"     // written into a ring at the receiver
 
-	CollectivesByMessages Name = "collectives.messages" // calls that sent messages, as far as they had any to send
-	CollectivesAware      Name = "collectives.aware"    // of these, served first who had arrived
-	CollectivesEarly      Name = "collectives.early"    // sends in these that went before others
-	// CollectivesShared is calls made in memory that the ranks of a host share. It is
-	// known when the job ends, not before.
+	CollectivesByMessages Name = "collectives.messages" // calls executed with messages
+	CollectivesAware      Name = "collectives.aware"    // of these, arrival-aware
+	CollectivesEarly      Name = "collectives.early"    // sends in these that were posted ahead of others
+	// CollectivesShared counts calls executed in shared memory of a host. It is set when
+	// the job ends.
 	CollectivesShared Name = "collectives.shared"
 
-	OffersMade     Name = "offers.made" // buffers that a receive has offered to the sender before it asked
+	OffersMade     Name = "offers.made" // receive buffers offered to the sender before its request
 	OffersUsed     Name = "offers.used"
-	OffersWasted   Name = "offers.wasted"   // the message came by another way
+	OffersWasted   Name = "offers.wasted"   // the message was sent another way
 	OffersRevoked  Name = "offers.revoked"  // the receive was cancelled
-	OffersWithheld Name = "offers.withheld" // not made, since too few are used
-	OffersLate     Name = "offers.late"     // as the sender: came after their message had gone
+	OffersWithheld Name = "offers.withheld" // not made, because too few are used
+	OffersLate     Name = "offers.late"     // as the sender: arrived after their message was sent
 
-	PeersTalkedTo    Name = "peers.talked-to"   // sent to or heard from
-	AddressesFetched Name = "addresses.fetched" // asked of the launcher
+	PeersTalkedTo    Name = "peers.talked-to"   // sent to or received from
+	AddressesFetched Name = "addresses.fetched" // requested from the launcher
 
-	RegistrationsHit     Name = "registrations.hit"  // memory that was found registered
-	RegistrationsMissed  Name = "registrations.made" // memory that had to be
+	RegistrationsHit     Name = "registrations.hit"  // memory was already registered
+	RegistrationsMissed  Name = "registrations.made" // memory had to be registered
 	RegistrationsEvicted Name = "registrations.evicted"
 
-	// Short messages, puts and gets on a device that wants local memory registered.
-	BuffersDirect   Name = "buffers.direct"   // moved from or to where they are, since the buffer is used often
-	BuffersCopied   Name = "buffers.copied"   // copied, since it is not yet
-	BuffersRefused  Name = "buffers.refused"  // copied, since the device could not register it
+	// Short messages, puts and gets on a device that requires registered local memory.
+	BuffersDirect   Name = "buffers.direct"   // transferred without a copy, because the buffer is used often
+	BuffersCopied   Name = "buffers.copied"   // copied, because it is not used often enough
+	BuffersRefused  Name = "buffers.refused"  // copied, because the device could not register it
 	BuffersKnown    Name = "buffers.known"    // whose uses are counted
 	BuffersFrequent Name = "buffers.frequent" // of these, used often
 
-	// Receive buffers that ranks post themselves.
+	// Receive buffers that the library posts.
 	ReceiveBuffers     Name = "receive.buffers"      // now
-	ReceiveBuffersMost Name = "receive.buffers-most" // that there ever were
-	ReceiveGrown       Name = "receive.grown"        // times that more were posted
-	ReceiveShrunk      Name = "receive.shrunk"       // times that some were given up
+	ReceiveBuffersMost Name = "receive.buffers-most" // maximum
+	ReceiveGrown       Name = "receive.grown"        // times that the number was increased
+	ReceiveShrunk      Name = "receive.shrunk"       // times that the number was decreased
 
-	BackgroundDuties Name = "background.duties" // times that the thread of asynchronous progress was in charge
+	BackgroundDuties Name = "background.duties" // times that the progress thread was activated
 	BackgroundWakes  Name = "background.wakes"
 	BackgroundServed Name = "background.served"
 
 	TimeRunning Name = "time.running" // since the rank joined the job
-	TimeWaiting Name = "time.waiting" // of it, in calls that waited so long that they gave their core away
-	Waits       Name = "waits.long"   // how many such waits there were
+	TimeWaiting Name = "time.waiting" // of it, in calls that waited long enough to yield their core
+	Waits       Name = "waits.long"   // number of such waits
 
-	MemoryLinks      Name = "memory.links"      // what is known of peers that were talked to
-	MemoryOperations Name = "memory.operations" // sends and receives, and messages kept for reuse
+	MemoryLinks      Name = "memory.links"      // state of connected peers
+	MemoryOperations Name = "memory.operations" // sends, receives and pooled messages
 	MemoryMatching   Name = "memory.matching"   // envelopes
-	MemoryUnexpected Name = "memory.unexpected" // the most data that waited for its receive at one time
+	MemoryUnexpected Name = "memory.unexpected" // maximum of unexpected data at one time
 	MemoryScratch    Name = "memory.scratch"    // kept for collectives
-	MemorySegments   Name = "memory.segments"   // this rank's share of the memory in which collectives of a host work
+	MemorySegments   Name = "memory.segments"   // this rank's share of the shared memory for collectives
 	MemoryBuffered   Name = "memory.buffered"   // copies that Bsend holds
-	// MemoryRegistered is the program's own memory that is registered with a network
-	// adapter, and so cannot be swapped out. It is no part of MemoryTotal.
+	// MemoryRegistered is application memory that is registered with a network adapter
+	// and therefore pinned. It is not part of MemoryTotal.
 	MemoryRegistered Name = "memory.registered"
-	// MemoryKernel is what the kernel may hold for sockets. It is no part of MemoryTotal.
+	// MemoryKernel is the limit of the kernel's socket buffers. It is not part of
+	// MemoryTotal.
 	MemoryKernel Name = "memory.kernel"
-	// MemoryTotal is the communication memory of a rank: all that begins with "memory."
-	// but the two above.
+	// MemoryTotal is the communication memory of a rank: the sum of all other counters of
+	// the group "memory", except the two above.
 	MemoryTotal Name = "memory.total"
 
 	// Hosts is 1 at one rank of each host.
 	Hosts Name = "job.hosts"
 )
 
-// Counters is what one rank has counted.
+// Counters holds the counters of one rank.
 type Counters struct {
 	Rank    int
 	Host    string
-	Devices []string // their names, the one that carries most first
+	Devices []string // their names, the one with the largest volume first
 	Values  map[Name]uint64
-	Sizes   []SizeClass // of the messages that were sent, those classes that have any
-	Peers   []Pair      // to whom they were sent
+	Sizes   []SizeClass // non-empty classes of the messages sent
+	Peers   []Pair      // messages sent, by peer
 }
 
-// SizeClass counts messages of From to To bytes that one protocol has carried.
+// SizeClass counts messages of From to To bytes sent with one protocol.
 type SizeClass struct {
 	Protocol string `json:"protocol"`
 	From     uint64 `json:"from"`
@@ -116,7 +117,7 @@ type Pair struct {
 	Bytes    uint64 `json:"bytes"`
 }
 
-// Of is the value of a counter, 0 if the rank does not have it.
+// Of returns the value of a counter, or 0 if the rank does not have it.
 func (c *Counters) Of(name Name) uint64 { return c.Values[name] }
 
 // Add adds to a counter.
@@ -130,8 +131,8 @@ func (c *Counters) Add(name Name, value uint64) {
 	}
 }
 
-// AddSizes adds messages of a protocol. class is 0 for messages without data and k for
-// those of 2^(k-1) to 2^k - 1 bytes.
+// AddSizes adds messages of a protocol. class is 0 for empty messages and k for those of
+// 2^(k-1) to 2^k - 1 bytes.
 func (c *Counters) AddSizes(protocol string, class int, messages, bytes uint64) {
 	s := SizeClass{Protocol: protocol, Messages: messages, Bytes: bytes}
 	if class > 0 {
@@ -145,16 +146,16 @@ func (n Name) isOwnMemory() bool {
 	return strings.HasPrefix(string(n), "memory.") && n != MemoryTotal && n != MemoryRegistered && n != MemoryKernel
 }
 
-// byBytes orders pairs, the busiest first.
+// byBytes orders pairs by volume, the busiest first.
 func byBytes(a, b Pair) int {
 	return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 }
 
-// busiest is the first few pairs in that order.
+// busiest returns the first few pairs in that order.
 func busiest(pairs []Pair) []Pair {
 	pairs = slices.SortedFunc(slices.Values(pairs), byBytes)
 	return slices.Clip(pairs[:min(len(pairs), pairsKept)])
 }
 
-// pairsKept is how many of the busiest pairs a summary names.
+// pairsKept is the number of busiest pairs in a summary.
 const pairsKept = 5

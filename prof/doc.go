@@ -1,15 +1,17 @@
-// Package prof holds what the ranks of a job have counted, and shows it on one screen.
+// Package prof defines the counters of the ranks of a job and formats them on one
+// screen.
 //
 // The [Counters] of a rank are plain values: messages and bytes, their lengths, memory
-// by purpose, connections, retransmissions. Each is added up while the program runs, in
-// memory of the rank alone, or is worked out when it is asked for; a program pays the
-// same whether somebody looks or not. mpi.Profile gives those of the calling rank.
+// by purpose, connections, retransmissions. They are counted in memory private to the
+// rank while the program runs, or computed on request; the cost for the program does not
+// depend on whether they are read. mpi.Profile returns those of the calling rank.
 //
-// At the end of a job that wants a profile, the ranks combine theirs along a tree into
-// one [Summary]: for each counter the sum, the least and the greatest value, and who has
-// it. What travels is as long as the list of names, however many ranks there are.
+// At the end of a job with profiling enabled, the ranks combine their counters along a
+// tree into one [Summary]: for each counter the sum, the minimum, the maximum and the
+// rank with the maximum. The length of the messages depends on the number of counters,
+// not on the number of ranks.
 //
-// [Arrivals] is another profile: when the ranks came to each collective and when they left
-// it, by one [Clock], and what that amounts to for each place of the program that makes
-// calls. A rank keeps records of its calls; they are combined in the same way.
+// [Arrivals] is another profile: the times at which the ranks entered and left each
+// collective, by one [Clock], and their statistics for each call site of the program.
+// A rank records its calls; the records are combined in the same way.
 package prof

@@ -1,6 +1,6 @@
 package prof
 
-// The figures of each call site (T2 table 6.1), and their text.
+// The statistics of each call site (T2 table 6.1), and their text.
 
 import (
 	"fmt"
@@ -9,26 +9,27 @@ import (
 	"text/tabwriter"
 )
 
-// SiteArrivals is what the calls of one routine at one callSite of a program amount to.
-// Times are ns, means over the calls.
+// SiteArrivals holds the statistics of the calls of one routine at one call site. Times
+// are in ns, means over the calls.
 type SiteArrivals struct {
 	Routine, Site string
-	Calls         int     // those that were thinned out are counted
+	Calls         int     // including those not recorded
 	Bytes         float64 // of a message, mean
-	Message       float64 // time of such a message: T
+	Message       float64 // time of a message of that length: T
 	// Average is the average-case imbalance time, the mean distance of a rank from the
 	// mean arrival; Worst the worst-case imbalance time, from the first to the last
 	// (T2 equations 6.2 and 6.3).
 	Average, Worst float64
-	// AverageFactor and WorstFactor are the two in times of a message: means over the
-	// calls of d/T and of delta/T. 0: no message was timed.
+	// AverageFactor and WorstFactor are the two in multiples of the message time: means
+	// over the calls of d/T and of delta/T. 0 if no message was timed.
 	AverageFactor, WorstFactor float64
 	InCall                     float64 // of a rank
 	Tail                       float64 // from the last arrival to the last exit
 	sum                        float64 // of the time in calls, to order by
 }
 
-// Sites are the figures of all call sites, those first in which ranks spend most time.
+// Sites returns the statistics of all call sites, sorted by the time that ranks spend in
+// them.
 func (a *Arrivals) Sites() []SiteArrivals {
 	type callSite struct{ routine, site string }
 	at := map[callSite]int{}
@@ -73,8 +74,8 @@ func (a *Arrivals) Sites() []SiteArrivals {
 	return sites
 }
 
-// messageTime is the time of a message, between those that were measured and beyond
-// the longest in proportion.
+// messageTime returns the time of a message: interpolated between the measured lengths,
+// and in proportion beyond the longest.
 func (a *Arrivals) messageTime(bytes float64) float64 {
 	m := a.Messages
 	if len(m) == 0 {
@@ -91,10 +92,10 @@ func (a *Arrivals) messageTime(bytes float64) float64 {
 	return max(low.Nanos+(bytes-float64(low.Bytes))*(high.Nanos-low.Nanos)/float64(high.Bytes-low.Bytes), m[0].Nanos)
 }
 
-// sitesShown is how many call sites one screen has.
+// sitesShown is the number of call sites on one screen.
 const sitesShown = 30
 
-// Text is the figures on one screen.
+// Text formats the statistics for one screen.
 func (a *Arrivals) Text() string {
 	var b page
 	sites, calls := a.Sites(), 0
@@ -131,7 +132,7 @@ func (a *Arrivals) Text() string {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Site, s.Routine, grouped(uint64(s.Calls)), grouped(uint64(s.Bytes+.5)), message,
 			brief(s.Average), brief(s.Worst), d, delta, brief(s.InCall), brief(s.Tail))
 	}
-	t.Flush() // a Builder takes everything
+	t.Flush() // a Builder returns no errors
 	if more := len(sites) - sitesShown; more > 0 {
 		b.line("and %s", plural(uint64(more), "further call site"))
 	}
@@ -145,7 +146,7 @@ func factor(v float64) string {
 	return grouped(uint64(v + .5))
 }
 
-// brief writes a time in ns with three digits.
+// brief formats a time in ns with three digits.
 func brief(ns float64) string {
 	for _, u := range []struct {
 		name  string

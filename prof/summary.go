@@ -1,8 +1,8 @@
 package prof
 
-// The reduction: one rank's counters become a summary, and two summaries become one, in
-// any order and grouping, with the same result. So ranks can combine theirs along a
-// tree. On the way, and in files, a summary is JSON.
+// The reduction of counters: a summary of one rank, and the merge of two summaries. The
+// result does not depend on the order and grouping, so ranks can merge along a tree. In
+// messages and in files a summary is JSON.
 
 import (
 	"cmp"
@@ -11,25 +11,26 @@ import (
 	"slices"
 )
 
-// Spread is a counter over the ranks of a job. Ranks that do not have it count as 0.
+// Spread holds the statistics of a counter over the ranks of a job. Ranks without the
+// counter count as 0.
 type Spread struct {
 	Sum   uint64 `json:"sum"`
 	Min   uint64 `json:"min"`
 	Max   uint64 `json:"max"`
-	MaxAt int    `json:"max_at"` // the rank that has Max, the first of several
+	MaxAt int    `json:"max_at"` // the first rank with the value Max
 }
 
-// Summary is what some ranks of a job, at the end all of them, have counted.
+// Summary combines the counters of some or all ranks of a job.
 type Summary struct {
 	Ranks   int             `json:"ranks"`
-	First   int             `json:"first_rank"` // the least of them
+	First   int             `json:"first_rank"` // the lowest of them
 	Devices []string        `json:"devices"`
 	Values  map[Name]Spread `json:"counters"`
 	Sizes   []SizeClass     `json:"message_sizes"`
 	Pairs   []Pair          `json:"busiest_pairs"`
 }
 
-// Summarize makes a summary of one rank.
+// Summarize returns the summary of one rank.
 func Summarize(c *Counters) *Summary {
 	s := &Summary{Ranks: 1, First: c.Rank, Devices: slices.Sorted(slices.Values(c.Devices)), Values: make(map[Name]Spread, len(c.Values))}
 	for name, v := range c.Values {
@@ -40,7 +41,7 @@ func Summarize(c *Counters) *Summary {
 	return s
 }
 
-// Merge adds the ranks of another summary, which are others than those of s.
+// Merge adds the ranks of another summary. The two must have no rank in common.
 func (s *Summary) Merge(o *Summary) {
 	for name, b := range o.Values {
 		a, ok := s.Values[name]
@@ -72,7 +73,7 @@ func (a Spread) merge(b Spread) Spread {
 	return a
 }
 
-// addSizes adds classes of messages, and keeps them in order.
+// addSizes adds classes of messages and keeps them sorted.
 func (s *Summary) addSizes(more []SizeClass) {
 	for _, m := range more {
 		at, found := slices.BinarySearchFunc(s.Sizes, m, func(a, b SizeClass) int {
@@ -87,12 +88,12 @@ func (s *Summary) addSizes(more []SizeClass) {
 	}
 }
 
-// Mean is the mean of a counter over the ranks.
+// Mean returns the mean of a counter over the ranks.
 func (s *Summary) Mean(name Name) float64 {
 	return float64(s.Values[name].Sum) / float64(max(s.Ranks, 1))
 }
 
-// Encode is the summary as JSON.
+// Encode returns the summary as JSON.
 func (s *Summary) Encode() []byte {
 	b, err := json.MarshalIndent(s, "", "\t")
 	if err != nil {
@@ -101,11 +102,11 @@ func (s *Summary) Encode() []byte {
 	return append(b, '\n')
 }
 
-// Decode reads what Encode has made.
+// Decode parses the output of Encode.
 func Decode(b []byte) (*Summary, error) {
 	s := new(Summary)
 	if err := json.Unmarshal(b, s); err != nil {
-		return nil, fmt.Errorf("prof: %d bytes are no profile: %w", len(b), err)
+		return nil, fmt.Errorf("prof: %d bytes are not a profile: %w", len(b), err)
 	}
 	if s.Values == nil {
 		s.Values = map[Name]Spread{}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSpreadOfACounter(t *testing.T) {
+func TestSpread(t *testing.T) {
 	ranks := []*Counters{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}}
 	ranks[1].Add(MessagesSent, 5)
 	ranks[2].Add(MessagesSent, 5)
@@ -27,7 +27,7 @@ func TestSpreadOfACounter(t *testing.T) {
 	}
 }
 
-func TestMemoryTotalLeavesOutWhatIsNotOurs(t *testing.T) {
+func TestMemoryTotal(t *testing.T) {
 	var c Counters
 	c.Add("memory.receive", 10)
 	c.Add("memory.of-a-new-device", 5)
@@ -39,8 +39,7 @@ func TestMemoryTotalLeavesOutWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-// The order in which ranks are combined, and in which groups, does not matter, and a
-// summary survives the way from rank to rank.
+// The order and grouping of merges do not matter, and encoding preserves a summary.
 func TestMergeInAnyOrder(t *testing.T) {
 	want := whole(job())
 	if want.Ranks != 4 || len(want.Pairs) != pairsKept || len(want.Sizes) != 3 {
@@ -67,10 +66,10 @@ func TestMergeInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesWhatIsNoProfile(t *testing.T) {
+func TestDecodeErrors(t *testing.T) {
 	for _, b := range []string{"", "{", `{"ranks": "four"}`, "[]"} {
 		if s, err := Decode([]byte(b)); err == nil {
-			t.Errorf("%q was taken for a profile: %+v", b, s)
+			t.Errorf("Decode accepts %q: %+v", b, s)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package prof
 
-// A summary for people: one screen, from what the job was to who talked to whom. A part
-// that has nothing to tell is left out.
+// A summary as text for one screen, from the job's properties to the busiest pairs of
+// ranks. Empty parts are omitted.
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Text is the summary on one screen.
+// Text formats the summary for one screen.
 func (s *Summary) Text() string {
 	var b page
 	b.head(s)
@@ -32,12 +32,12 @@ func (b *page) line(format string, args ...any) {
 	b.WriteByte('\n')
 }
 
-// entry is a line with a name at its left.
+// entry writes a line with a name on the left.
 func (b *page) entry(name, format string, args ...any) {
 	b.line("%-14s %s", name, fmt.Sprintf(format, args...))
 }
 
-// list is such a line for each row of things that fits.
+// list writes things in as many lines as needed, with the name on the left of the first.
 func (b *page) list(name string, things []string) {
 	for row := ""; len(things) > 0; row, name = "", "" {
 		for len(things) > 0 && (row == "" || len(row)+len(things[0]) < rowWidth) {
@@ -48,7 +48,7 @@ func (b *page) list(name string, things []string) {
 	}
 }
 
-// rowWidth is the room beside a name.
+// rowWidth is the width beside a name.
 const rowWidth = 66
 
 func (b *page) head(s *Summary) {
@@ -91,7 +91,7 @@ func (b *page) collectives(s *Summary) {
 	}
 }
 
-// span says between which values the ranks are, and who has most.
+// span formats the range of values of the ranks and the rank with the maximum.
 func span(v Spread, show func(uint64) string) string {
 	least, greatest := show(v.Min), show(v.Max)
 	if least == greatest {
@@ -100,7 +100,7 @@ func span(v Spread, show func(uint64) string) string {
 	return fmt.Sprintf("%s to %s (most: rank %d)", least, greatest, v.MaxAt)
 }
 
-// most says who has most of something, if anybody has any.
+// most formats the rank with the maximum, unless all values are zero.
 func most(v Spread, show func(uint64) string) string {
 	if v.Max == 0 {
 		return ""
@@ -108,10 +108,10 @@ func most(v Spread, show func(uint64) string) string {
 	return fmt.Sprintf("; most: %s at rank %d", show(v.Max), v.MaxAt)
 }
 
-// sizeRows is how many rows the lengths of messages may take.
+// sizeRows is the maximum number of rows for message lengths.
 const sizeRows = 12
 
-// band is a row of the histogram: some neighboring classes of all protocols.
+// band is a row of the histogram: some adjacent classes of all protocols.
 type band struct{ from, to, messages, bytes uint64 }
 
 func (b *page) sizes(s *Summary) {
@@ -132,8 +132,8 @@ func (b *page) sizes(s *Summary) {
 	}
 }
 
-// bands puts classes together, by powers of two, until they fit. Messages without data
-// keep a row of their own.
+// bands combines classes, by powers of two, until they fit. Empty messages keep a row of
+// their own.
 func bands(classes []SizeClass) []band {
 	byClass := map[int]band{}
 	last := 0
@@ -164,7 +164,7 @@ func bands(classes []SizeClass) []band {
 	}
 }
 
-// classOf is the number of the class whose longest message has so many bytes.
+// classOf returns the number of the class whose longest message has to bytes.
 func classOf(to uint64) (k int) {
 	for ; to > 0; to >>= 1 {
 		k++
@@ -224,8 +224,8 @@ func (b *page) protocols(s *Summary) {
 	}
 }
 
-// purposes is how the parts of memory are shown, in this order; others come after them
-// by their names.
+// purposes are the labels of the parts of memory, in display order; others follow by
+// name.
 var purposes = [...]struct {
 	name  Name
 	label string
@@ -272,10 +272,10 @@ func (b *page) memory(s *Summary) {
 	row("beside: kernel", MemoryKernel)
 }
 
-// smallShare is the part of the total below which memory gets no row of its own.
+// smallShare is the fraction of the total below which memory gets no row of its own.
 const smallShare = 100
 
-// memoryNames is the counters of memory in the order of purposes.
+// memoryNames returns the counters of memory in the order of purposes.
 func (s *Summary) memoryNames() []Name {
 	var names, rest []Name
 	for _, p := range purposes {
@@ -340,7 +340,7 @@ func (b *page) network(s *Summary) {
 	}
 }
 
-// rails shows how the volume was spread over several interfaces.
+// rails shows the distribution of the volume over several interfaces.
 func (b *page) rails(s *Summary) {
 	var names []string
 	for name := range s.Values {
@@ -361,7 +361,7 @@ func (b *page) rails(s *Summary) {
 	}
 }
 
-// railBytes stands before the name of a rail in the name of its volume.
+// railBytes is the prefix of the counter of a rail's volume.
 const railBytes = "rail-bytes."
 
 func (b *page) pairs(s *Summary) {
@@ -376,7 +376,7 @@ func (b *page) pairs(s *Summary) {
 	}
 }
 
-// legend explains what of the above is not plain.
+// legend explains the terms of the text.
 func (b *page) legend() {
 	b.line("")
 	b.line("eager: sent before it is asked for. rndv: announced first; then the receiver")
@@ -392,7 +392,7 @@ func plural(n uint64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// grouped writes a number with spaces between thousands.
+// grouped formats a number with spaces between thousands.
 func grouped(n uint64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -401,7 +401,7 @@ func grouped(n uint64) string {
 	return s
 }
 
-// size writes a number of bytes with three digits.
+// size formats a number of bytes with three digits.
 func size(n uint64) string {
 	if n < 1024 {
 		return fmt.Sprintf("%d B", n)

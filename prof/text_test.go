@@ -9,7 +9,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// job is what the ranks of a made-up job have counted.
+// job returns the counters of the ranks of a fictitious job.
 func job() []*Counters {
 	var ranks []*Counters
 	for r := range 4 {
@@ -46,7 +46,7 @@ func job() []*Counters {
 	return ranks
 }
 
-// whole is the summary of some ranks.
+// whole returns the summary of some ranks.
 func whole(ranks []*Counters) *Summary {
 	s := Summarize(ranks[0])
 	for _, c := range ranks[1:] {
@@ -88,7 +88,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestNumbersForPeople(t *testing.T) {
+func TestFormatNumbers(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{size(0), "0 B"}, {size(1023), "1023 B"}, {size(1024), "1 KB"}, {size(1536), "1.50 KB"}, {size(99 << 10), "99 KB"},
 		{size(1<<20 - 1), "1 MB"}, {size(123 << 20), "123 MB"}, {size(1 << 63), "8 EB"},

@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// cpuMask is as large as the kernel's largest set.
+// cpuMask has the size of the kernel's largest CPU set.
 type cpuMask [128]uint64
 
-// twoCPUs are the first two that this process may run on.
+// twoCPUs returns the first two CPUs that this process may run on.
 func twoCPUs() ([]int, error) {
 	var mask cpuMask
 	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))

@@ -14,14 +14,14 @@ import (
 	"github.com/muster-mpi/muster/internal/lab"
 )
 
-// binaries are the programs that can be built.
+// binaries has the paths of the programs.
 type binaries struct {
 	openMPI, mpich, bare, muster, musterOFI string
 	before                                  string // an earlier muster, given by the user
 	onHost                                  string // the script that runs a command on a host
 }
 
-// program is one of them.
+// program is a program that can be built.
 type program int
 
 const (
@@ -32,7 +32,7 @@ const (
 	musterOFIProgram
 )
 
-// programs that the contenders of a group need.
+// programs returns those that the contenders of a group need.
 func (g *group) programs(peersOnly bool) []program {
 	var list []program
 	for _, c := range g.peers {
@@ -43,29 +43,28 @@ func (g *group) programs(peersOnly bool) []program {
 	switch {
 	case peersOnly:
 		return list
-	case g.over == sharedMemory || g.channel != "":
+	case g.over == sharedMemory || g.channel != "" || g.direct:
 		return append(list, musterProgram)
 	}
 	return append(list, musterOFIProgram)
 }
 
-// possible leaves out the groups that this machine cannot run, saying why, and
-// reports what the others need.
-func possible(groups []*group, o options) (left []*group, needed []program) {
+// possible leaves out the groups that this machine cannot run. It returns what the
+// others need, and the reasons.
+func possible(groups []*group, o options) (left []*group, needed []program, skipped []outcome) {
 	for _, g := range groups {
 		programs := g.programs(o.peersOnly)
-		err := g.obstacle(programs)
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "skipped: %s: %v\n", g.name, err)
+		if err := g.obstacle(programs); err != nil {
+			skipped = append(skipped, outcome{g.name, "skipped", err})
 			continue
 		}
 		left, needed = append(left, g), append(needed, programs...)
 	}
 	slices.Sort(needed)
-	return left, slices.Compact(needed)
+	return left, slices.Compact(needed), skipped
 }
 
-// obstacle is what keeps a group from running here, nil if nothing does.
+// obstacle returns why a group cannot run on this machine, or nil.
 func (g *group) obstacle(programs []program) error {
 	if slices.Contains(g.peers, before) && slices.Contains(programs, musterOFIProgram) {
 		return errors.New("an earlier binary is compared without libfabric only")
@@ -73,6 +72,16 @@ func (g *group) obstacle(programs []program) error {
 	if g.over == hosts {
 		if err := lab.Usable(); err != nil {
 			return err
+		}
+	}
+	for p, tools := range map[program][]string{openMPIProgram: {"mpicc.openmpi", "mpirun.openmpi"}, mpichProgram: {"mpicc.mpich", "mpiexec.hydra"}} {
+		for _, tool := range tools {
+			if !slices.Contains(programs, p) {
+				continue
+			}
+			if _, err := exec.LookPath(tool); err != nil {
+				return fmt.Errorf("%s is not installed; on Debian: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev", tool)
+			}
 		}
 	}
 	if !slices.Contains(programs, bareProgram) && !slices.Contains(programs, musterOFIProgram) {
@@ -127,14 +136,14 @@ func buildPeer(ctx context.Context, root, compiler, out string) error {
 	if _, err := exec.LookPath(compiler); err != nil {
 		return fmt.Errorf("%s is not installed; on Debian: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev", compiler)
 	}
-	// The last flag: gcc takes MPICH's MPI_STATUSES_IGNORE for an array.
+	// The last -W flag: gcc mistakes MPICH's MPI_STATUSES_IGNORE for an array.
 	return tool(ctx, root, nil, compiler, "-O2", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-o", out, "bench/peers/loops/peers.c", "bench/peers/loops/rendezvous.c", "bench/peers/loops/collective.c", "bench/peers/loops/skew.c", "bench/peers/loops/onesided.c", "-lpthread", "-lm")
 }
 
 func buildBare(ctx context.Context, root, out string) error {
 	flags, err := exec.CommandContext(ctx, "pkg-config", "--cflags", "--libs", "libfabric").Output()
 	if err != nil {
-		return fmt.Errorf("pkg-config does not tell how to build with libfabric: %w", err)
+		return fmt.Errorf("pkg-config has no flags for libfabric: %w", err)
 	}
 	args := []string{"-O2", "-Wall", "-Wextra", "-o", out, "bench/peers/loops/ofi_bare.c"}
 	return tool(ctx, root, nil, "cc", append(args, strings.Fields(string(flags))...)...)
@@ -152,8 +161,8 @@ func tool(ctx context.Context, dir string, env []string, name string, args ...st
 
 var versionNumber = regexp.MustCompile(`[0-9]+\.[0-9]+(\.[0-9]+)?`)
 
-// contenderVersions is for the head of the report; a library that does not tell
-// is named without a number.
+// contenderVersions returns names with versions; a library whose version is unknown is
+// named without it.
 func contenderVersions(ctx context.Context) map[contender]string {
 	of := func(name string, argv ...string) string {
 		out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).Output()
@@ -169,8 +178,8 @@ func contenderVersions(ctx context.Context) map[contender]string {
 	}
 }
 
-// versions are those of the libraries that the group has used.
-func (g *group) versions(all map[contender]string) string {
+// versions returns those of the libraries that the group has used.
+func (g *group) versions(all map[contender]string) []string {
 	var used []string
 	for _, c := range g.peers {
 		if v := all[c]; v != "" {
@@ -180,5 +189,5 @@ func (g *group) versions(all map[contender]string) string {
 	if g.over != sharedMemory && g.channel == "" && !slices.Contains(g.peers, bare) {
 		used = append(used, all[bare])
 	}
-	return strings.Join(used, ", ")
+	return used
 }

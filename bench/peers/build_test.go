@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestTheBareProviderPrintsAFigureForEachLine(t *testing.T) {
+func TestBareProviderPrintsAllFigures(t *testing.T) {
 	if _, err := twoCPUs(); err != nil {
 		t.Skip(err)
 	}
@@ -32,7 +32,7 @@ func TestTheBareProviderPrintsAFigureForEachLine(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		cmd := g.command(bare, bin, place{})
+		cmd := g.command(bare, bin, hostSet{})
 		cmd.argv = append(cmd.argv, "-i", "20")
 		out, err := bounded(ctx, 30*time.Second, cmd)
 		if err != nil {
@@ -50,7 +50,7 @@ func TestTheBareProviderPrintsAFigureForEachLine(t *testing.T) {
 	}
 }
 
-func TestAnUnknownProviderIsNamedInTheError(t *testing.T) {
+func TestErrorNamesUnknownProvider(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// command is how a contender is started.
+// command is the command line of a contender.
 type command struct {
 	env  []string // besides that of this process
 	argv []string
 }
 
-// place is where the hosts of a group are.
-type place struct {
+// hostSet has the hosts of a group.
+type hostSet struct {
 	hosts []string
-	rails int    // that each has
-	rsh   string // the command that runs another one on a host
-	// onHost is the same as a script that passes for ssh.
+	rails int    // of each host
+	rsh   string // command that runs another one on a host
+	// onHost is the same as a script with the interface of ssh.
 	onHost string
 }
 
-// command of a contender. Two ranks are bound one to a core; more than that
-// share the cores. Ranks on hosts of a lab are not bound: every host would begin with
-// the first core.
-func (g *group) command(c contender, bin binaries, at place) command {
+// command returns the command line of a contender. Two ranks are bound to one core each;
+// more ranks share the cores. Ranks on hosts of a lab are not bound, because every host
+// would begin with the first core.
+func (g *group) command(c contender, bin binaries, at hostSet) command {
 	switch c {
 	case openMPI:
 		return g.openMPI(bin, at)
 	case mpich:
 		return g.mpich(bin, at)
-	case bare: // it makes and binds its two processes itself
+	case bare: // it starts and binds its two processes itself
 		return command{argv: append([]string{bin.bare}, strings.Fields(g.args)...)}
 	case before:
 		bin.muster = bin.before
@@ -39,8 +39,8 @@ func (g *group) command(c contender, bin binaries, at place) command {
 	return g.muster(bin, at)
 }
 
-// slots are the hosts with the number of ranks on each.
-func (at place) slots(ranks int) string {
+// slots returns the hosts with the number of ranks on each.
+func (at hostSet) slots(ranks int) string {
 	slots := make([]string, len(at.hosts))
 	for i, h := range at.hosts {
 		slots[i] = fmt.Sprintf("%s:%d", h, ranks/len(at.hosts))
@@ -48,8 +48,8 @@ func (at place) slots(ranks int) string {
 	return strings.Join(slots, ",")
 }
 
-// interfaces of a host: eth0, eth1 and so on, one for each rail.
-func (at place) interfaces() string {
+// interfaces returns those of a host: eth0, eth1 and so on, one for each rail.
+func (at hostSet) interfaces() string {
 	names := make([]string, at.rails)
 	for r := range names {
 		names[r] = fmt.Sprintf("eth%d", r)
@@ -57,14 +57,14 @@ func (at place) interfaces() string {
 	return strings.Join(names, ",")
 }
 
-func (g *group) openMPI(bin binaries, at place) command {
-	// Its messaging layer that has no fabric in mind, over one transport.
+func (g *group) openMPI(bin binaries, at hostSet) command {
+	// ob1 is its messaging layer for plain transports.
 	argv := []string{"mpirun.openmpi", "-n", strconv.Itoa(g.ranks), "--mca", "pml", "ob1"}
 	switch g.over {
 	case network:
 		argv = append(argv, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
 	case hosts:
-		// The launcher itself must be on a host: the machine has no cable to them.
+		// The launcher must run on a host: the machine itself has no link to them.
 		argv = append([]string{at.onHost, at.hosts[0]}, argv...)
 		argv = append(argv, "--host", at.slots(g.ranks), "--mca", "plm_rsh_agent", at.onHost, "--mca", "oob_tcp_if_include", "eth0",
 			"--mca", "btl", "vader,tcp,self", "--mca", "btl_tcp_if_include", at.interfaces())
@@ -80,19 +80,19 @@ func (g *group) openMPI(bin binaries, at place) command {
 	case g.ranks == 2:
 		argv = append(argv, "--bind-to", "core")
 	default:
-		// Ranks that share cores must be told to yield.
+		// Ranks that share cores must yield.
 		argv = append(argv, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
 	}
 	return command{argv: append(append(argv, bin.openMPI), strings.Fields(g.args)...)}
 }
 
-func (g *group) mpich(bin binaries, at place) command {
+func (g *group) mpich(bin binaries, at hostSet) command {
 	cmd := command{argv: []string{"mpiexec.hydra", "-n", strconv.Itoa(g.ranks)}}
 	switch g.over {
 	case network:
 		cmd.env = []string{"MPIR_CVAR_NOLOCAL=1", "UCX_TLS=self,tcp", "UCX_NET_DEVICES=lo"}
 	case hosts:
-		// UCX would find that the hosts are one machine and use its memory.
+		// UCX would detect one machine and use shared memory.
 		cmd.env = []string{"UCX_TLS=self,tcp", "UCX_NET_DEVICES=" + at.interfaces()}
 		cmd.argv = append([]string{at.onHost, at.hosts[0]}, cmd.argv...)
 		cmd.argv = append(cmd.argv, "-hosts", at.slots(g.ranks), "-launcher", "ssh", "-launcher-exec", at.onHost, "-iface", "eth0")
@@ -104,7 +104,7 @@ func (g *group) mpich(bin binaries, at place) command {
 	return cmd
 }
 
-func (g *group) muster(bin binaries, at place) command {
+func (g *group) muster(bin binaries, at hostSet) command {
 	var cmd command
 	program := bin.musterOFI
 	switch {
@@ -123,6 +123,11 @@ func (g *group) muster(bin binaries, at place) command {
 		cmd.env = []string{"MUSTER_NETWORK=ofi:net", "MUSTER_INTERFACE=lo", "MUSTER_NO_SHARED_MEMORY=1"}
 	case g.over == hosts:
 		cmd.env = []string{"MUSTER_NETWORK=ofi:net"}
+	}
+	if g.direct {
+		cmd.argv = append([]string{program, "bench"}, strings.Fields(g.ours)...)
+		cmd.argv = append(cmd.argv, "--json")
+		return cmd
 	}
 	cmd.argv = []string{program, "run", "-n", strconv.Itoa(g.ranks)}
 	switch {

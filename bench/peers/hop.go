@@ -7,33 +7,32 @@ import (
 	"time"
 )
 
-// cacheLineHop is the time in ns that one cache line takes from one CPU to the
-// other: two threads, one on each, count up a word in turn. Every latency in
-// shared memory is made of it, and on a virtual machine it changes from hour to
-// hour. It is the median of several short tries, or NaN if they did not end.
+// cacheLineHop returns the time in ns that a cache line takes from one CPU to another: two
+// threads, one on each, alternately increment a word. Latency in shared memory depends on
+// it, and on a virtual machine it changes from hour to hour. The result is the median of
+// several short tries, or NaN if they did not end.
 func cacheLineHop(a, b int) float64 {
-	const tries, turns = 9, 20000
+	const tries, hops = 9, 20000
 	var line struct {
 		_    [128]byte
 		word atomic.Int64
 		_    [128]byte
 	}
-	// If the other side does not run for this long, the machine is too busy to
-	// tell, and to go on waiting would be to hang.
-	const patience = 5 * time.Second
+	// If the other thread does not run for this long, the machine is too busy to measure.
+	const timeout = 5 * time.Second
 	bound, begin, done := make(chan error), make(chan struct{}), make(chan bool)
 	play := func(cpu int, parity int64, took []float64) {
-		// The thread is not unlocked, and so ends with the goroutine: nobody
-		// else is to run bound to this CPU.
+		// The thread is not unlocked, so it ends with the goroutine: no other goroutine
+		// may run bound to this CPU.
 		runtime.LockOSThread()
 		bound <- bindThread(cpu)
 		<-begin
 		for t := range int64(tries) {
 			start := time.Now()
-			for i := range int64(turns) {
+			for i := range int64(hops) {
 				looks := 0
-				for line.word.Load() != 2*(t*turns+i)+parity {
-					if looks++; looks%(1<<20) == 0 && time.Since(start) > patience {
+				for line.word.Load() != 2*(t*hops+i)+parity {
+					if looks++; looks%(1<<20) == 0 && time.Since(start) > timeout {
 						done <- false
 						return
 					}
@@ -41,7 +40,7 @@ func cacheLineHop(a, b int) float64 {
 				line.word.Add(1)
 			}
 			if took != nil {
-				took[t] = float64(time.Since(start)) / (2 * turns)
+				took[t] = float64(time.Since(start)) / (2 * hops)
 			}
 		}
 		done <- true

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/muster-mpi/muster/bench/results"
 )
 
 func TestMediansAndSpreadIgnoreFailedRuns(t *testing.T) {
@@ -33,7 +35,7 @@ func TestMediansAndSpreadIgnoreFailedRuns(t *testing.T) {
 	}
 }
 
-func TestRatiosAreTakenRoundByRound(t *testing.T) {
+func TestRatiosByRound(t *testing.T) {
 	// The machine is twice as slow in the second round and the better peer
 	// failed in the last: ratios of medians would say something else.
 	g := &group{name: "x", peers: []contender{openMPI, mpich}, lines: []line{{title: "8 B", size: 8, bound: 0.6}}}
@@ -43,17 +45,17 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	r.values[muster][0] = []float64{0.5, 1, 0.7, 9}
 	s := r.summary()
 	l := s.lines[0]
-	if l.better != openMPI || l.ratio != (spread{0.5, 0.5, 0.7}) || s.verdict(&l) != "met" {
-		t.Errorf("against %s the ratio is %v, %s; want 0.5 (0.5 to 0.7) against Open MPI, met", l.better, l.ratio, s.verdict(&l))
+	if l.better != openMPI || l.ratio != (spread{0.5, 0.5, 0.7}) || s.result(&l) != "met" {
+		t.Errorf("against %s the ratio is %v, %s; want 0.5 (0.5 to 0.7) against Open MPI, met", l.better, l.ratio, s.result(&l))
 	}
 	g.largerBetter = true
 	s = r.summary()
-	if l := s.lines[0]; l.better != mpich || s.verdict(&l) != "missed" {
-		t.Errorf("where larger is better, the better peer is %s and the line is %s; want MPICH, missed", l.better, s.verdict(&l))
+	if l := s.lines[0]; l.better != mpich || s.result(&l) != "missed" {
+		t.Errorf("where larger is better, the better peer is %s and the line is %s; want MPICH, missed", l.better, s.result(&l))
 	}
 }
 
-func TestAnEarlierBuildTakesThePlaceOfThePeers(t *testing.T) {
+func TestEarlierBuildReplacesPeers(t *testing.T) {
 	chosen, err := selectGroups(options{only: "latency,bw", before: "old/muster", within: 0.03})
 	if err != nil || len(chosen) != 2 {
 		t.Fatalf("-only latency,bw selects %d groups, %v; want 2", len(chosen), err)
@@ -64,7 +66,7 @@ func TestAnEarlierBuildTakesThePlaceOfThePeers(t *testing.T) {
 		if !slices.Equal(g.peers, []contender{before}) || g.lines[0].bound != bound {
 			t.Errorf("%s is compared with %v and bound %g; want the earlier build and %g", g.name, g.peers, g.lines[0].bound, bound)
 		}
-		old, ours := g.command(before, bin, place{}).argv, g.command(muster, bin, place{}).argv
+		old, ours := g.command(before, bin, hostSet{}).argv, g.command(muster, bin, hostSet{}).argv
 		for k := range ours {
 			if want := strings.ReplaceAll(ours[k], "new/", "old/"); old[k] != want {
 				t.Errorf("%s: the earlier build gets %q where ours gets %q", g.name, old[k], ours[k])
@@ -76,7 +78,7 @@ func TestAnEarlierBuildTakesThePlaceOfThePeers(t *testing.T) {
 	}
 }
 
-func TestFiguresFromWhatIsPrinted(t *testing.T) {
+func TestFiguresFromOutput(t *testing.T) {
 	g := &group{name: "latency", metric: "latency", unit: "us", lines: []line{{title: "8 B", size: 8, bound: 1}, {title: "1 KB", size: 1024, bound: 1}}}
 	out := `starting
 [0] {"size":1024,"metric":"latency","unit":"ns","value":900,"p50":800}
@@ -102,15 +104,15 @@ func TestFiguresFromWhatIsPrinted(t *testing.T) {
 
 func TestEveryLineHasACommandAndABound(t *testing.T) {
 	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", muster: "muster", musterOFI: "muster-ofi"}
-	at := place{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh"}
+	at := hostSet{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh"}
 	for _, g := range plan() {
 		if len(g.lines) == 0 || g.scale == 0 || g.shown == "" || (unitFactors[g.unit] == nil && !g.wallClock) {
 			t.Errorf("the group %s is incomplete", g.name)
 		}
 		for _, c := range append(slices.Clone(g.peers), muster) {
 			argv := strings.Join(g.command(c, bin, at).argv, " ")
-			if c == bare {
-				continue // it makes its two processes itself, and binds them
+			if c == bare || g.direct {
+				continue // it starts and binds its processes itself
 			}
 			if !strings.Contains(argv, fmt.Sprintf("-n %d ", g.ranks)) {
 				t.Errorf("%s of %s does not start %d ranks: %s", g.name, c, g.ranks, argv)
@@ -120,8 +122,11 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 			}
 		}
 		for _, l := range g.lines {
-			if l.bound < 0 || l.bound == unbound && !g.beside {
+			if l.bound < 0 || l.bound == unbound && !g.beside && len(g.peers) > 0 {
 				t.Errorf("%s %s has no bound", g.name, l.title)
+			}
+			if l.over != "" && l.protocol == "" {
+				t.Errorf("%s %s is a ratio of nothing", g.name, l.title)
 			}
 			if l.metric == "" && g.metric == "" && !g.wallClock {
 				t.Errorf("%s %s has no metric", g.name, l.title)
@@ -130,9 +135,9 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 	}
 }
 
-func TestContendersOnTheNetworkDoNotMeetInSharedMemory(t *testing.T) {
+func TestNetworkGroupsAvoidSharedMemory(t *testing.T) {
 	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", muster: "muster", musterOFI: "muster-ofi"}
-	at := place{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh"}
+	at := hostSet{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh"}
 	find := func(name string) *group {
 		for _, g := range plan() {
 			if g.name == name {
@@ -169,7 +174,7 @@ func TestContendersOnTheNetworkDoNotMeetInSharedMemory(t *testing.T) {
 	}
 }
 
-func TestOnlyTakesAGroupOrAFamily(t *testing.T) {
+func TestOnlySelectsGroupOrFamily(t *testing.T) {
 	for only, want := range map[string][]string{
 		"tcp":    {"tcp"},
 		"ofi":    {"ofi-latency", "ofi-bw"},
@@ -187,13 +192,13 @@ func TestOnlyTakesAGroupOrAFamily(t *testing.T) {
 	}
 }
 
-func TestTheProtocolIsThatOfOursInGroupsAboutLongMessages(t *testing.T) {
+func TestProtocolOfLongMessages(t *testing.T) {
 	groups, err := selectGroups(options{protocol: "spec"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range groups {
-		cmd := g.command(muster, binaries{muster: "muster", musterOFI: "muster"}, place{hosts: []string{"a"}})
+		cmd := g.command(muster, binaries{muster: "muster", musterOFI: "muster"}, hostSet{hosts: []string{"a"}})
 		if got := strings.Contains(strings.Join(cmd.argv, " "), "--protocol spec"); got != g.protocols {
 			t.Errorf("%s: ours is started with %v", g.name, cmd.argv)
 		}
@@ -204,7 +209,7 @@ func TestTheProtocolIsThatOfOursInGroupsAboutLongMessages(t *testing.T) {
 }
 
 // Peers that are shown beside ours do not decide, and lines may have metrics of their own.
-func TestFiguresBesideThePeersAreJudgedByThemselves(t *testing.T) {
+func TestFiguresBesidePeers(t *testing.T) {
 	out := `{"size":65536,"metric":"recv/receiver-first","unit":"%","value":99}
 {"size":65536,"metric":"recv/receiver-first/latency","unit":"us","value":7}
 {"size":65536,"metric":"recv/sender-first","unit":"%","value":-3}
@@ -222,15 +227,15 @@ func TestFiguresBesideThePeersAreJudgedByThemselves(t *testing.T) {
 		r.values[muster][i], r.values[openMPI][i] = []float64{v}, []float64{100}
 	}
 	s := r.summary()
-	if one, two := s.verdict(&s.lines[0]), s.verdict(&s.lines[1]); one != "met" || two != "-" {
+	if one, two := s.result(&s.lines[0]), s.result(&s.lines[1]); one != "met" || two != "-" {
 		t.Errorf("99 %% is %s and a line without a bound is %s; want met and -", one, two)
 	}
-	if text := s.markdown(); !strings.Contains(text, "| first | 100 (100–100) | 99.0 (99.0–99.0) | ≥ 92 | met |") || strings.Contains(text, "ratio") {
+	if text := s.table().Markdown(); !strings.Contains(text, "| first | 100 (100–100) | 99.0 (99.0–99.0) | ≥ 92 | met |") || strings.Contains(text, "ratio") {
 		t.Errorf("the table is\n%s", text)
 	}
 }
 
-func TestProgramsThatAGroupNeeds(t *testing.T) {
+func TestProgramsOfGroup(t *testing.T) {
 	groups, err := selectGroups(options{only: "tcp"})
 	if err != nil {
 		t.Fatal(err)
@@ -263,37 +268,107 @@ func TestFiguresOfTheBareProvider(t *testing.T) {
 		r.values[bare][i], r.values[muster][i] = []float64{v}, []float64{v * 1.2}
 	}
 	s := r.summary()
-	if one, two := s.verdict(&s.lines[0]), s.verdict(&s.lines[1]); one != "met" || two != "missed" {
+	if one, two := s.result(&s.lines[0]), s.result(&s.lines[1]); one != "met" || two != "missed" {
 		t.Errorf("1.2 times the provider is %s at 8 B and %s at 8 KB; want met, since 1.25 is allowed, and missed, since 1.15 is", one, two)
 	}
-	if text := s.markdown(); !strings.Contains(text, "libfabric bare, µs") || !strings.Contains(text, "| 8 B | 4.10 (4.10–4.10) | 4.93") {
+	if text := s.table().Markdown(); !strings.Contains(text, "libfabric bare, µs") || !strings.Contains(text, "| 8 B | 4.10 (4.10–4.10) | 4.93") {
 		t.Errorf("the table is\n%s", text)
 	}
 }
 
-func TestSectionsAreReplacedInPlace(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "docs", "results.md")
-	steps := []struct{ name, body string }{{"latency", "old\n"}, {"bw", "other\n"}, {"latency", "new\n"}}
-	for _, s := range steps {
-		if err := writeSection(path, s.name, s.body); err != nil {
-			t.Fatal(err)
-		}
+// A table is written with its stamp, and the page can read it back.
+func TestTableRoundTrip(t *testing.T) {
+	g := &group{name: "x", title: "Half round trip", peers: []contender{openMPI, mpich}, scale: 1, shown: "µs", lines: []line{{title: "8 B", size: 8, bound: 0.6}, {title: "1 KB", size: 1024, bound: 1}}}
+	r := newRuns(g, options{rounds: 1})
+	for i, values := range [][]float64{{1, 2, 0.5}, {0, 2, 1}} {
+		r.values[openMPI][i], r.values[mpich][i], r.values[muster][i] = values[:1], values[1:2], values[2:]
 	}
-	got, err := os.ReadFile(path)
+	s := r.summary()
+	table := s.table()
+	stamp, err := results.NewStamp(t.Context(), ".", "go run ./bench/peers -only x", []string{"MPICH 4.0.2"})
+	if err != nil {
+		t.Skip(err)
+	}
+	table.Stamp = stamp
+	read, err := results.Parse("x", table.Markdown())
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(got)
-	if strings.Contains(text, "old") || strings.Count(text, "new") != 1 || strings.Index(text, "new") > strings.Index(text, "other") {
-		t.Errorf("the latency section was not replaced where it stood:\n%s", text)
+	if read.Stamp != stamp || !slices.EqualFunc(read.Rows, table.Rows, slices.Equal[[]string]) {
+		t.Errorf("read back\n%+v, want\n%+v", read, table)
 	}
-	half := text[:strings.Index(text, "<!-- bench-peers bw: end")]
-	if _, err := replaceSection(half, "bw", "x"); err == nil {
-		t.Error("a begin without an end was taken for a section")
+	// A ratio to zero is not a figure.
+	if got := s.result(&s.lines[1]); got != "-" {
+		t.Errorf("a ratio to zero is %q, want none", got)
 	}
 }
 
-func TestARunThatHangsIsKilledWithWhatItStarted(t *testing.T) {
+func TestFailedGroupsAreReported(t *testing.T) {
+	if err := report([]outcome{{"a", "measured", nil}, {"b", "skipped", errors.New("no lab")}}); err != nil {
+		t.Errorf("nothing failed, and the error is %v", err)
+	}
+	if err := report([]outcome{{"a", "measured", nil}, {"b", "failed", errors.New("no figure")}}); err == nil {
+		t.Error("a failed table is no error")
+	}
+}
+
+func TestCommandLineOfOneTable(t *testing.T) {
+	got := commandLine("bw", []string{"-only", "latency,bw", "-rounds", "3", "--budget=14m", "-settle", "3s"})
+	if want := "go run ./bench/peers -only bw -rounds 3 -settle 3s"; got != want {
+		t.Errorf("the command is %q, want %q", got, want)
+	}
+}
+
+// A line may be a ratio of two protocols, or relative to another one, within a run.
+func TestFiguresOfProtocols(t *testing.T) {
+	g := &group{name: "x", metric: "latency", unit: "us", lines: []line{
+		{title: "ratio", size: 64, protocol: "rd", over: "rc"},
+		{title: "change", size: 64, protocol: "rd", against: "rc", metric: "change"},
+	}}
+	g.unit = "%"
+	out := `{"size":64,"metric":"latency","unit":"us","value":8,"protocol":"rc"}
+{"size":64,"metric":"latency","unit":"us","value":6,"protocol":"rd"}
+{"size":64,"metric":"change","unit":"%","value":-25,"protocol":"rd","against":"rc"}
+{"size":64,"metric":"change","unit":"us","value":6,"protocol":"rd"}
+`
+	if got, err := g.figures([]byte(out), "value"); err != nil || !slices.Equal(got, []float64{0.75, -25}) {
+		t.Errorf("the figures are %v, %v; want 0.75 and -25", got, err)
+	}
+}
+
+// Every claim of the page names rows and columns that a group of the plan produces, so
+// that a renamed row does not turn a claim into "not measured".
+func TestClaimsHaveRows(t *testing.T) {
+	for _, section := range results.Sections() {
+		for _, c := range section.Claims {
+			tables := map[string]*results.Table{}
+			for _, g := range plan() {
+				r := newRuns(g, options{rounds: 1})
+				for _, who := range r.contenders {
+					for i := range g.lines {
+						r.values[who][i] = []float64{1}
+					}
+				}
+				s := r.summary()
+				tables[g.name] = s.table()
+			}
+			names := 0
+			for _, g := range plan() {
+				if results.Match(c.Tables, g.name) && !g.onRequest {
+					names++
+				}
+			}
+			if want := max(c.Count, strings.Count(c.Tables, ",")+1); names != want {
+				t.Errorf("%q: %d groups match %s, want %d", c.Text, names, c.Tables, want)
+			}
+			if n := c.Measured(tables); n == 0 {
+				t.Errorf("%q: no figure in column %q of rows %q in %s", c.Text, c.Column, c.Rows, c.Tables)
+			}
+		}
+	}
+}
+
+func TestHungRunIsKilled(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	// As launchers do: the rank is in a session of its own, and SIGTERM is not
 	// enough to end the launcher.
@@ -324,14 +399,14 @@ func TestARunThatHangsIsKilledWithWhatItStarted(t *testing.T) {
 	t.Errorf("process %s is still there", pid)
 }
 
-func TestACommandThatFailsSaysWhy(t *testing.T) {
+func TestFailedCommandQuotesItsError(t *testing.T) {
 	out, err := bounded(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo no fabric >&2; exit 3"}})
 	if err == nil || !strings.Contains(err.Error(), "no fabric") {
 		t.Errorf("got %q and the error %v, want one that quotes the complaint", out, err)
 	}
 }
 
-func TestTicksOfTheCPUs(t *testing.T) {
+func TestCPUTicks(t *testing.T) {
 	busy, total := parseTicks("cpu  10 1 5 80 4 0 0 0 7 7\ncpu0 1 1 1 1\n")
 	if busy != 16 || total != 100 {
 		t.Errorf("%v of %v ticks were busy, want 16 of 100", busy, total)

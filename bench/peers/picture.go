@@ -1,6 +1,6 @@
 package main
 
-// A group of many sizes as a picture: the peers' times as multiples of ours.
+// Charts: the peers' times as multiples of ours.
 
 import (
 	"os"
@@ -10,10 +10,10 @@ import (
 	"github.com/muster-mpi/muster/bench"
 )
 
-// chart has a line for each peer and each kind of line of the group, which is what
-// stands before the comma in its title.
+// chart has a series for each peer and each kind of line of the group. The kind is the text
+// before the comma in the title of a line.
 func (s *summary) chart() bench.Chart {
-	c := bench.Chart{Title: s.group.title, X: "size", Y: "time of the other, in times of Muster's", Bytes: true, Times: true}
+	c := bench.Chart{Title: s.group.title, X: "size", Y: "time relative to Muster", Bytes: true, Times: true}
 	for _, peer := range s.group.peers {
 		at := map[string]int{}
 		for i, l := range s.lines {
@@ -33,14 +33,14 @@ func (s *summary) chart() bench.Chart {
 	return c
 }
 
-// draw writes the picture of a group that has one.
-func (s *summary) draw(root string) error {
-	if s.group.picture == "" {
+// draw writes the chart of a group that has one into a folder.
+func (s *summary) draw(folder string) error {
+	if !s.group.chart {
 		return nil
 	}
 	var svg strings.Builder
 	if err := s.chart().WriteSVG(&svg); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(root, filepath.FromSlash(s.group.picture)), []byte(svg.String()), 0o644)
+	return os.WriteFile(filepath.Join(folder, s.group.name+".svg"), []byte(svg.String()), 0o644)
 }

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// contender is a program that takes part.
+// contender is a program that is measured.
 type contender int
 
 const (
 	openMPI contender = iota
 	mpich
-	bare   // libfabric without anything above it
+	bare   // libfabric without a layer above it
 	before // an earlier build of muster (-before)
 	muster
 	contenderCount
@@ -21,79 +21,91 @@ var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "libfabric bare
 
 func (c contender) String() string { return contenderNames[c] }
 
-// medium is what the messages of a group travel over.
+// medium is the transport of a group.
 type medium int
 
 const (
 	sharedMemory medium = iota
-	// network is TCP on this machine's loopback. Ours goes there through
-	// libfabric's provider net, or by software iWARP where a channel is named.
+	// network is TCP on this machine's loopback. Ours uses libfabric's provider net, or
+	// software iWARP if a channel is named.
 	network
-	// hosts is the network between hosts that are made for the purpose: network
-	// namespaces, see internal/lab.
+	// hosts is the network between hosts of a lab: network namespaces, see
+	// internal/lab.
 	hosts
 )
 
-// group is what one run of each contender yields.
+// group is a table: the figures that one run of each contender yields.
 type group struct {
-	name  string // or family-name: --only takes both
+	name  string // or family-name: -only accepts both
 	title string
-	note  string // what a reader must know, besides
+	note  string // conditions of the measurement
 	ranks int
 	over  medium
-	hosts int // that the ranks are spread over, where over is hosts
+	hosts int // number of hosts, if over is hosts
 	rails int // cables of each host; 0: one
-	// rate of a cable; "": as fast as the machine copies.
+	// rate of a cable; "": unlimited.
 	rate string
 	// limit of a run, if it is longer than that of the others.
 	limit time.Duration
-	// channel of software iWARP, in place of libfabric.
+	// channel of software iWARP, instead of libfabric.
 	channel string
-	// copies: nobody copies from one process to another by the kernel, as in a
-	// container that does not permit it. Messages are copied in and out.
+	// copies: the kernel does not copy between processes, as in a container that does not
+	// permit process_vm_readv. Messages are copied in and out of shared memory.
 	copies bool
-	// peers are the contenders that ours is compared with: the better of them.
-	// None: ours is compared with the bound itself.
+	// peers are the contenders of which the better is compared with ours. None: our figure is
+	// compared with the bound.
 	peers []contender
-	// beside: the peers are shown, and ours is compared with the bound itself.
+	// beside: the peers are shown, and our figure is compared with the bound.
 	beside bool
-	// protocols: it is about long messages, and --protocol chooses ours.
+	// protocols: it is about long messages, and -protocol selects ours; protocol is the
+	// one without the flag, "" if as configured.
 	protocols bool
+	protocol  string
 	args      string // for the loops in C
-	ours      string // the same for `muster bench` in its own spelling; {now} is the time
-	// metric is which of the figures a run prints, in what unit, and how it is
-	// shown: multiplied by scale, in another unit.
-	// A line may have a metric of its own.
+	ours      string // the same for `muster bench`; {now} is the time
+	// metric selects the figure of a run and unit is its unit. It is shown multiplied by
+	// scale, in the unit shown. A line may have its own metric.
 	metric string
 	unit   string
 	scale  float64
 	shown  string
-	// wallClock: the run itself is timed, not what it prints.
+	// wallClock: the figure is the time of the run.
 	wallClock    bool
 	largerBetter bool
 	lines        []line
-	picture      string // the file to draw into, relative to the module; "": none
+	chart        bool // draw the peers' times as multiples of ours
+	// direct: ours is started as "muster bench" itself, which starts its jobs.
+	direct bool
+	// onRequest: measured only if -only names it.
+	onRequest bool
+	// rounds is the number of rounds if fewer than -rounds are enough; 0: as -rounds.
+	rounds int
 }
 
-// line is one figure and what it must be: the ratio to the better peer, or the
-// figure itself if there is no peer. At most, or at least if larger is better.
+// line is one row of a table. bound limits the ratio to the better peer, or the figure if
+// there is no peer: at most, or at least if larger is better.
 type line struct {
 	title string
-	size  int64 // 0: whatever size is reported
+	size  int64 // 0: any
 	bound float64
 	// metric, if it is not that of the group.
 	metric string
+	// protocol selects records of a protocol, algorithm or channel, device those of a
+	// device, and against those that are relative to another one; "": records without.
+	protocol, device, against string
+	// over makes the figure a ratio: protocol over this one, in the same run.
+	over string
 }
 
-// unbound is the bound of a line that is shown only: no figure was asked for.
+// unbound is the bound of a line without a target.
 const unbound = 0
 
-// compared says that ours is judged by its ratio to a peer.
+// compared reports whether ours is judged by its ratio to a peer.
 func (g *group) compared() bool { return len(g.peers) > 0 && !g.beside }
 
-// plan is the table of what must be shown, in shared memory and on the network.
+// plan lists all groups.
 func plan() []*group {
-	return slices.Concat(sharedMemoryPlan(), overlapPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan())
+	return slices.Concat(sharedMemoryPlan(), overlapPlan(), ownPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan(), ownLabPlan(), labCollectivePlan())
 }
 
 func sharedMemoryPlan() []*group {
@@ -118,63 +130,62 @@ func sharedMemoryPlan() []*group {
 			lines: []line{{title: "8 B", size: 8, bound: 1.3}},
 		},
 		{
-			name: "nocma-short", title: "Half round trip without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
+			name: "nocma-short", onRequest: true, title: "Half round trip without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
 			note: "Open MPI runs with btl_vader_single_copy_mechanism none, ours with MUSTER_NO_PROCESS_VM=1.",
 			args: "latency -s 65536,1048576", ours: "latency --sizes 65536,1048576",
 			metric: "latency", unit: "us", scale: 1, shown: "µs",
 			lines: []line{{title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
 		},
 		{
-			name: "nocma-long", title: "Half round trip of long messages without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
+			name: "nocma-long", onRequest: true, title: "Half round trip of long messages without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
 			args: "latency -s 268435456,1073741824 -i 4", ours: "latency --sizes 268435456,1073741824 --iterations 4",
 			metric: "latency", unit: "us", scale: 1e-3, shown: "ms",
 			lines: []line{{title: "256 MB", size: 256 << 20, bound: 1}, {title: "1 GB", size: 1 << 30, bound: 1}},
 		},
 		{
-			name: "device", title: "Half round trip of messages against the device run bare, two ranks", ranks: 2,
-			note: "Both are taken in turns within one run.",
+			name: "device", title: "Half round trip of messages relative to the bare device, two ranks", ranks: 2,
+			note: "Both alternate within one run.",
 			ours: "device-latency --sizes 8", metric: "mpi/device", unit: "ratio", scale: 1, shown: "ratio",
 			lines: []line{{title: "8 B", size: 8, bound: 1.25}},
 		},
 		{
-			name: "barrier", title: "Barrier of 16 ranks on the cores there are", ranks: 16, peers: []contender{openMPI},
+			name: "barrier", title: "Barrier of 16 ranks that share the cores", ranks: 16, peers: []contender{openMPI},
 			note: "Open MPI runs with mpi_yield_when_idle. MPICH is left out: it does not yield, and takes a thousand times as long when ranks outnumber cores.",
 			args: "barrier", ours: "barrier", metric: "latency", unit: "us", scale: 1, shown: "µs",
 			lines: []line{{title: "16 ranks", size: 0, bound: 0.5}},
 		},
 		{
-			name: "memory", title: "Memory of a rank (PSS, mean), 64 ranks, after each has sent to every other", ranks: 64, peers: both,
+			name: "memory", rounds: 1, title: "Memory of a rank (PSS, mean), 64 ranks, after each has sent to every other", ranks: 64, peers: both,
 			args: "memory-once", ours: "memory-once", metric: "pss", unit: "KiB", scale: 1.0 / 1024, shown: "MiB",
 			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
 		},
 		{
-			name: "start", title: "Start and end of an empty job", ranks: 64, peers: both,
+			name: "start", rounds: 2, title: "Start and end of an empty job", ranks: 64, peers: both,
 			args: "empty", ours: "empty", unit: "s", scale: 1, shown: "s", wallClock: true,
 			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
 		},
 		{
-			name: "idle", title: "CPU of a rank that waits for 10 s in Recv", ranks: 2,
+			name: "idle", rounds: 1, title: "CPU of a rank that waits for 10 s in Recv", ranks: 2,
 			ours: "idle", metric: "cpu", unit: "%", scale: 1, shown: "% of a core",
 			lines: []line{{title: "waiting", size: 0, bound: 2}},
 		},
 	}
 }
 
-// networkPlan compares with the provider that ours runs on, and with the others
-// over the same TCP.
+// networkPlan compares with the bare libfabric provider, and with the peers over TCP.
 func networkPlan() []*group {
 	const onNet = "Both use libfabric's provider net, which is TCP, on the loopback of this machine."
-	const onHosts = "The hosts are network namespaces of this machine, connected by a switch; all ranks share its cores. Every rank sends one message to the next and gets one from the rank before."
+	const onHosts = "The hosts are network namespaces of this machine, connected by a switch; all ranks share its cores. Every rank sends one message to the next and receives one from the previous rank."
 	return []*group{
 		{
-			name: "ofi-latency", title: "Half round trip against libfabric driven bare, two ranks, provider net", ranks: 2,
+			name: "ofi-latency", title: "Half round trip compared with bare libfabric, two ranks, provider net", ranks: 2,
 			over: network, peers: []contender{bare}, note: onNet,
 			args: "latency -s 8,8192", ours: "latency --sizes 8,8192",
 			metric: "latency", unit: "us", scale: 1, shown: "µs",
 			lines: []line{{title: "8 B", size: 8, bound: 1.25}, {title: "8 KB", size: 8192, bound: 1.15}},
 		},
 		{
-			name: "ofi-bw", title: "Bandwidth against libfabric driven bare, window of 64, provider net", ranks: 2,
+			name: "ofi-bw", title: "Bandwidth compared with bare libfabric, window of 64, provider net", ranks: 2,
 			over: network, peers: []contender{bare}, note: onNet,
 			args: "bw -s 1048576", ours: "bw --sizes 1048576",
 			metric: "bandwidth", unit: "MB/s", scale: 1e-3, shown: "GB/s", largerBetter: true,
@@ -197,7 +208,7 @@ func networkPlan() []*group {
 			lines: []line{{title: "64 ranks", size: 0, bound: 2}},
 		},
 		{
-			name: "hosts-cards", title: "Business cards that a rank fetched for it, the most of any", ranks: 64,
+			name: "hosts-cards", onRequest: true, title: "Business cards that a rank fetched for it, maximum", ranks: 64,
 			over: hosts, hosts: 4, note: onHosts + " It needs the card of the rank that it sends to.",
 			ours: "first-message --since {now}", metric: "cards", unit: "cards", scale: 1, shown: "cards",
 			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
@@ -205,11 +216,12 @@ func networkPlan() []*group {
 	}
 }
 
-// overIWARP is the latency of a channel of software iWARP; short is the bound up to 8 KB.
+// overIWARP returns the latency group of a channel of software iWARP; short is the bound up
+// to 8 KB.
 func overIWARP(channel, what string, short float64) *group {
 	return &group{
 		name: "iwarp-" + channel, title: "Half round trip over software iWARP on loopback (channel " + channel + "), two ranks", ranks: 2,
-		over: network, channel: channel, peers: []contender{openMPI, mpich}, note: "Ours is " + what + "; the others use TCP.",
+		over: network, channel: channel, peers: []contender{openMPI, mpich}, note: "Ours is " + what + "; the peers use TCP.",
 		args: "latency -s 8,8192,65536,1048576", ours: "latency --sizes 8,8192,65536,1048576",
 		metric: "latency", unit: "us", scale: 1, shown: "µs",
 		lines: []line{{title: "8 B", size: 8, bound: short}, {title: "8 KB", size: 8192, bound: short}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
@@ -224,7 +236,7 @@ func groupNames() []string {
 	return names
 }
 
-// unitFactors turn what a program may print into the unit of a group.
+// unitFactors converts units that programs print to the unit of a group.
 var unitFactors = map[string]map[string]float64{
 	"us":    {"us": 1, "µs": 1, "ns": 1e-3, "ms": 1e3, "s": 1e6},
 	"MB/s":  {"MB/s": 1, "GB/s": 1e3},
@@ -233,6 +245,6 @@ var unitFactors = map[string]map[string]float64{
 	"s":     {"s": 1, "ms": 1e-3, "us": 1e-6},
 	"cards": {"cards": 1},
 	"KiB":   {"KiB": 1, "MiB": 1024, "B": 1.0 / 1024, "MB": 1e6 / 1024},
-	"%":     {"%": 1},
+	"%":     {"%": 1, "ppm": 1e-4},
 	"ratio": {"ratio": 1},
 }

@@ -1,8 +1,8 @@
 package main
 
-// What is shown of one-sided communication: a put and a get of three sizes into
-// memory of MPI_Win_allocate, with a flush, and sixteen ranks that add to one word.
-// The loops are those of loops/onesided.c and of `muster bench`.
+// One-sided communication: put and get of three sizes into memory of MPI_Win_allocate, with a
+// flush, and sixteen ranks that add to one word. The loops are those of loops/onesided.c
+// and of `muster bench`.
 
 func windowPlan() []*group {
 	both := []contender{openMPI, mpich}
@@ -16,7 +16,7 @@ func windowPlan() []*group {
 		})
 	}
 	return append(groups, &group{
-		name: "rma-fop", title: "Fetch-and-add of 16 ranks on one word, all together", ranks: 16, peers: []contender{openMPI},
+		name: "rma-fop", title: "Fetch-and-add of 16 ranks on one word, aggregate rate", ranks: 16, peers: []contender{openMPI},
 		note: "The sum is checked. Open MPI runs with mpi_yield_when_idle. MPICH is left out: it does not yield, and takes minutes when ranks outnumber cores.",
 		args: "fop -i 20000", ours: "fop --iterations 20000",
 		metric: "rate", unit: "op/s", scale: 1e-6, shown: "M/s", largerBetter: true,

@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// A round begins when the machine is quiet, or when it has not become so for a
-// while. What the others then used is kept beside the figures: on a machine
-// whose cores are busy, two ranks that hand a cache line to and fro wait for
-// the scheduler, and their figures say nothing about the library.
+// A round begins when the machine is quiet, or after a timeout. The load by other processes
+// is recorded with the figures: on a busy machine two polling ranks wait for the scheduler,
+// and their figures do not characterize the library.
 
 const (
 	quietShare  = 0.05 // of all cores
 	quietWindow = 200 * time.Millisecond
 )
 
-// awaitQuiet returns the share of the cores that others used in the last look,
-// or NaN where it cannot be seen.
-func awaitQuiet(ctx context.Context, patience time.Duration) float64 {
-	deadline := time.Now().Add(patience)
+// awaitQuiet waits for a quiet machine. It returns the share of the cores that other processes
+// used last, or NaN if it is unknown.
+func awaitQuiet(ctx context.Context, timeout time.Duration) float64 {
+	deadline := time.Now().Add(timeout)
 	for {
 		busy, total := cpuTicks()
 		select {
@@ -41,8 +40,7 @@ func awaitQuiet(ctx context.Context, patience time.Duration) float64 {
 	}
 }
 
-// cpuTicks are the ticks that all CPUs spent, as /proc/stat counts them; both
-// are 0 where there is none.
+// cpuTicks returns the ticks of all CPUs in /proc/stat; both are 0 if it cannot be read.
 func cpuTicks() (busy, total float64) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -58,7 +56,7 @@ func parseTicks(stat string) (busy, total float64) {
 	if len(fields) < 6 || fields[0] != "cpu" {
 		return 0, 0
 	}
-	for i, f := range fields[1:min(len(fields), 9)] { // guest time is counted in user already
+	for i, f := range fields[1:min(len(fields), 9)] { // user time includes guest time
 		var v float64
 		if _, err := fmt.Sscan(f, &v); err != nil {
 			return 0, 0

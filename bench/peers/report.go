@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/muster-mpi/muster/bench/results"
 )
 
-// cells are the table of a group: a head and one row a line.
+// cells returns the table of a group: the head and one row for each line.
 func (s *summary) cells() [][]string {
 	head := []string{""}
 	for _, c := range s.contenders {
@@ -20,7 +22,11 @@ func (s *summary) cells() [][]string {
 	if compared {
 		head = append(head, "better peer", "ratio")
 	}
-	rows := [][]string{append(head, "must be", "")}
+	bounded := slices.ContainsFunc(s.lines, func(l lineSummary) bool { return l.bound != unbound })
+	if bounded {
+		head = append(head, "must be", "")
+	}
+	rows := [][]string{head}
 	for i := range s.lines {
 		l := &s.lines[i]
 		row := []string{l.title}
@@ -34,7 +40,10 @@ func (s *summary) cells() [][]string {
 			}
 			row = append(row, better, l.ratio.show(1))
 		}
-		rows = append(rows, append(row, s.bound(l), s.verdict(l)))
+		if bounded {
+			row = append(row, s.bound(l), s.result(l))
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -53,7 +62,7 @@ func (s *summary) bound(l *lineSummary) string {
 	return fmt.Sprintf("%s %g%s", sign, l.bound, times)
 }
 
-// show is the median with the range in brackets, to three digits.
+// show formats the median with the range in brackets.
 func (s spread) show(scale float64) string {
 	if !s.known() {
 		return "-"
@@ -62,16 +71,18 @@ func (s spread) show(scale float64) string {
 }
 
 func digits(v float64) string {
-	switch {
-	case v >= 100:
+	switch size := math.Abs(v); {
+	case size >= 100:
 		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
+	case size >= 10:
 		return fmt.Sprintf("%.1f", v)
+	case size >= 0.1:
+		return fmt.Sprintf("%.2f", v)
 	}
-	return fmt.Sprintf("%.2f", v)
+	return fmt.Sprintf("%.2g", v)
 }
 
-// conditions say how the figures came about.
+// conditions describes the measurement.
 func (s *summary) conditions() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Medians of %d alternating rounds, range in brackets", s.rounds)
@@ -80,17 +91,14 @@ func (s *summary) conditions() string {
 	}
 	b.WriteString(".")
 	if s.statistic != "value" {
-		fmt.Fprintf(&b, " Of each run the %s of its batches was taken.", s.statistic)
+		fmt.Fprintf(&b, " The figure of a run is the %s of its batches.", s.statistic)
 	}
 	if s.hop.known() {
 		fmt.Fprintf(&b, " Cache line from core to core: %s ns.", s.hop.show(1))
 	}
 	if s.load.mid > quietShare {
-		fmt.Fprintf(&b, " The machine was not quiet: others used %.0f %% (%.0f–%.0f) of the cores, so take these figures for a rehearsal.",
+		fmt.Fprintf(&b, " The machine was not quiet: other processes used %.0f %% (%.0f–%.0f) of the cores, so these figures are provisional.",
 			s.load.mid*100, s.load.low*100, s.load.high*100)
-	}
-	if s.versions != "" {
-		fmt.Fprintf(&b, " %s.", s.versions)
 	}
 	if s.group.note != "" {
 		b.WriteString(" " + s.group.note)
@@ -109,7 +117,7 @@ func (s *summary) conditions() string {
 	return b.String()
 }
 
-// text is for the terminal.
+// text formats the table for the terminal.
 func (s *summary) text() string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "\n%s\n", s.group.title)
@@ -117,55 +125,22 @@ func (s *summary) text() string {
 	for _, row := range s.cells() {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	_ = w.Flush() // a Buffer takes everything
+	_ = w.Flush() // a Buffer does not fail
 	fmt.Fprintln(&b, s.conditions())
 	return b.String()
 }
 
-// markdown is for docs/results.md.
-func (s *summary) markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "### %s\n\n", s.group.title)
-	for i, row := range s.cells() {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
-		if i == 0 {
-			fmt.Fprintf(&b, "|%s\n", strings.Repeat(" --- |", len(row)))
-		}
+// table returns the generated file without its stamp.
+func (s *summary) table() *results.Table {
+	cells := s.cells()
+	t := &results.Table{Name: s.group.name, Title: s.group.title, Head: cells[0], Rows: cells[1:], Notes: s.conditions()}
+	if s.group.chart {
+		t.Picture = s.group.name + ".svg"
 	}
-	if s.group.picture != "" {
-		fmt.Fprintf(&b, "\n![%s](%s)\n", s.group.title, strings.TrimPrefix(s.group.picture, "docs/"))
-	}
-	fmt.Fprintf(&b, "\n%s Command: `make bench-peers`, or `go run ./bench/peers --only %s` for this table.\n", s.conditions(), s.group.name)
-	return b.String()
+	return t
 }
 
-// writeSection puts the section of one group into a file, in place of the one
-// between the same markers, or else at the end.
-func writeSection(path, name, body string) error {
-	old, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		old, err = []byte("# Results\n"), os.MkdirAll(filepath.Dir(path), 0o755)
-	}
-	if err != nil {
-		return err
-	}
-	text, err := replaceSection(string(old), name, body)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return os.WriteFile(path, []byte(text), 0o644)
-}
-
-func replaceSection(text, name, body string) (string, error) {
-	begin := fmt.Sprintf("<!-- bench-peers %s: begin; written by bench/peers, do not edit -->\n", name)
-	end := fmt.Sprintf("<!-- bench-peers %s: end -->\n", name)
-	section := begin + body + end
-	i, j := strings.Index(text, begin), strings.Index(text, end)
-	switch {
-	case i < 0 && j < 0:
-		return strings.TrimRight(text, "\n") + "\n\n" + section, nil
-	case i < 0 || j < i:
-		return "", fmt.Errorf("the markers of the section %q do not pair up; put them right or remove both", name)
-	}
-	return text[:i] + section + text[j+len(end):], nil
+// measured reports whether at least one figure of ours is known.
+func (s *summary) measured() bool {
+	return slices.ContainsFunc(s.lines, func(l lineSummary) bool { return l.figures[muster].known() })
 }

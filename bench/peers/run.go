@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// record is one line that a benchmark prints.
+// record is one line of a benchmark's output.
 type record struct {
 	Bench  string  `json:"bench"`
 	Ranks  int     `json:"ranks"`
@@ -30,9 +30,12 @@ type record struct {
 	Min    float64 `json:"min"`
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
+	// Protocol, Against: see bench.Result.
+	Protocol string `json:"protocol"`
+	Against  string `json:"against"`
 }
 
-// figure is one of the record's statistics.
+// figure returns one of the record's statistics.
 func (r *record) figure(statistic string) float64 {
 	switch statistic {
 	case "min":
@@ -53,15 +56,19 @@ type runs struct {
 	rounds     int
 	settle     time.Duration
 	statistic  string
-	hops       []float64 // ns, one a round; NaN: not measured
-	loads      []float64 // share of the cores that others used, one a round
-	// values[c][i] are the figures of line i, one a round; NaN: the run failed.
+	shared     outputs
+	hops       []float64 // ns, by round; NaN: not measured
+	loads      []float64 // share of the cores that other processes used, by round
+	// values[c][i] are the figures of line i by round; NaN: the run failed.
 	values   [contenderCount][][]float64
 	failures [contenderCount][]error
 }
 
 func newRuns(g *group, o options) *runs {
 	r := &runs{group: g, limit: o.limit, settle: o.settle, statistic: o.statistic, rounds: o.rounds, contenders: g.peers}
+	if g.rounds > 0 {
+		r.rounds = min(r.rounds, g.rounds)
+	}
 	if !o.peersOnly {
 		r.contenders = append(r.contenders[:len(g.peers):len(g.peers)], muster)
 	}
@@ -71,9 +78,9 @@ func newRuns(g *group, o options) *runs {
 	return r
 }
 
-// round runs every contender once. The one that begins changes, so that
-// whatever a run leaves behind in caches and clocks hits all alike.
-func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, at place) error {
+// round runs every contender once. The one that begins changes, so that the state of caches
+// and clocks after a run affects all alike.
+func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, at hostSet) error {
 	load := awaitQuiet(ctx, r.settle)
 	r.loads = append(r.loads, load)
 	hop := math.NaN()
@@ -84,7 +91,7 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, a
 	for i := range r.contenders {
 		c := r.contenders[(i+round)%len(r.contenders)]
 		start := time.Now()
-		values, err := r.one(ctx, r.group.command(c, bin, at))
+		values, err := r.one(ctx, r.group.command(c, bin, at), fmt.Sprint(c, round, r.group.args, r.group.ours, r.group.over))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -106,12 +113,22 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, a
 	return nil
 }
 
-// one is one run of one contender: a figure for each line of the group.
-func (r *runs) one(ctx context.Context, cmd command) ([]float64, error) {
+// outputs keeps what runs printed, by contender, round and arguments: several groups
+// show figures of the same runs.
+type outputs map[string][]byte
+
+// one runs one contender once and returns a figure for each line of the group.
+func (r *runs) one(ctx context.Context, cmd command, key string) ([]float64, error) {
 	start := time.Now()
+	if out, ok := r.shared[key]; ok && !r.group.wallClock {
+		return r.group.figures(out, r.statistic)
+	}
 	enough := func(out []byte) bool {
+		if r.group.wallClock || r.group.direct {
+			return false
+		}
 		_, err := r.group.figures(out, r.statistic)
-		return !r.group.wallClock && err == nil
+		return err == nil
 	}
 	out, err := boundedUntil(ctx, max(r.limit, r.group.limit), cmd, enough)
 	if err != nil {
@@ -120,14 +137,23 @@ func (r *runs) one(ctx context.Context, cmd command) ([]float64, error) {
 	if r.group.wallClock {
 		return []float64{time.Since(start).Seconds()}, nil
 	}
-	return r.group.figures(out, r.statistic)
+	values, err := r.group.figures(out, r.statistic)
+	if err == nil && r.shared != nil {
+		r.shared[key] = out
+	}
+	return values, err
 }
 
-// figures finds the value of each line in what a run printed. Launchers may
-// label or mix in lines of their own: a record is what begins with a brace.
+// figures finds the value of each line in the output of a run. Launchers may label lines or
+// add their own: a record begins with a brace.
 func (g *group) figures(out []byte, statistic string) ([]float64, error) {
-	values := make([]float64, len(g.lines))
-	found := make([]bool, len(g.lines))
+	values, bases := make([]float64, len(g.lines)), make([]float64, len(g.lines))
+	for i, l := range g.lines {
+		values[i], bases[i] = math.NaN(), math.NaN()
+		if l.over == "" {
+			bases[i] = 1
+		}
+	}
 	for text := range strings.Lines(string(out)) {
 		brace := strings.IndexByte(text, '{')
 		if brace < 0 {
@@ -138,41 +164,58 @@ func (g *group) figures(out []byte, statistic string) ([]float64, error) {
 			return nil, fmt.Errorf("cannot read the line %q: %w", strings.TrimSpace(text), err)
 		}
 		for i, l := range g.lines {
-			if rec.Metric != cmp.Or(l.metric, g.metric) || l.size != 0 && l.size != rec.Size {
+			isBase := l.over != "" && rec.Protocol == l.over
+			if rec.Metric != cmp.Or(l.metric, g.metric) || !l.selects(&rec, isBase) {
 				continue
 			}
 			factor, ok := unitFactors[g.unit][rec.Unit]
-			if !ok {
-				return nil, fmt.Errorf("%s is given in %q, expected a unit like %q", g.name, rec.Unit, g.unit)
+			switch {
+			case isBase:
+				bases[i] = rec.figure(statistic)
+			case l.over != "":
+				values[i] = rec.figure(statistic)
+			case !ok:
+				return nil, fmt.Errorf("%s is in %q, expected a unit like %q", g.name, rec.Unit, g.unit)
+			default:
+				values[i] = rec.figure(statistic) * factor
 			}
-			values[i], found[i] = rec.figure(statistic)*factor, true
 		}
 	}
 	for i, l := range g.lines {
-		if !found[i] {
+		if values[i] /= bases[i]; math.IsNaN(values[i]) {
 			return nil, fmt.Errorf("nothing was printed for %s", l.title)
 		}
 	}
 	return values, nil
 }
 
+// selects reports whether a record of the right metric is the figure of the line, or its
+// base.
+func (l *line) selects(rec *record, isBase bool) bool {
+	switch {
+	case l.size != 0 && l.size != rec.Size, l.against != rec.Against, l.device != "" && l.device != rec.Device:
+		return false
+	}
+	return isBase || l.protocol == "" || l.protocol == rec.Protocol
+}
+
 var errHung = errors.New("hung and was killed")
 
-// runMark names the environment variable by which the processes of one run are
-// known, wherever a launcher has put them.
+// runMark is the environment variable that identifies the processes of one run, in whatever
+// session a launcher has put them.
 const runMark = "BENCH_PEERS_RUN"
 
-// bounded runs a command and returns its standard output. If it takes too long
-// it is asked to end, then killed, and so is every process it left behind.
+// bounded runs a command and returns its standard output. If it takes too long it gets
+// SIGTERM, then SIGKILL, and so does every process it left behind.
 func bounded(ctx context.Context, limit time.Duration, run command) ([]byte, error) {
 	return boundedUntil(ctx, limit, run, func([]byte) bool { return false })
 }
 
-// farewell is what a run gets to end when it has printed all that it was for. MPICH over
-// TCP often hangs in MPI_Finalize with eight ranks and more; its figures count.
-const farewell = 3 * time.Second
+// exitTimeout is the time for a run to exit after it has printed all figures. MPICH over TCP
+// often hangs in MPI_Finalize with eight ranks or more; its figures count.
+const exitTimeout = 3 * time.Second
 
-// boundedUntil is bounded for a run that has done its work when its output is enough.
+// boundedUntil is bounded, and ends the run soon after its output is enough.
 func boundedUntil(ctx context.Context, limit time.Duration, run command, enough func([]byte) bool) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -185,7 +228,7 @@ func boundedUntil(ctx context.Context, limit time.Duration, run command, enough 
 		}
 		select {
 		case <-done.Done():
-		case <-time.After(farewell):
+		case <-time.After(exitTimeout):
 			cancel()
 		}
 	}()
@@ -193,7 +236,7 @@ func boundedUntil(ctx context.Context, limit time.Duration, run command, enough 
 	defer killMarked(mark)
 	cmd := exec.CommandContext(ctx, run.argv[0], run.argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &complaints
-	// Open MPI refuses to run as root, as in a container, without these two.
+	// Open MPI does not run as root without these two.
 	cmd.Env = append(os.Environ(), mark, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	cmd.Env = append(cmd.Env, run.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -210,7 +253,7 @@ func boundedUntil(ctx context.Context, limit time.Duration, run command, enough 
 	return out.bytes(), nil
 }
 
-// output is what a run has printed so far.
+// output collects what a run prints.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -228,9 +271,8 @@ func (o *output) bytes() []byte {
 	return bytes.Clone(o.text.Bytes())
 }
 
-// killMarked kills the processes of a run that are still there. A launcher may
-// have moved them to a session of their own, so their group does not reach
-// them. Where there is no /proc, nothing is found.
+// killMarked kills the remaining processes of a run. A launcher may have moved them to
+// another session, so a signal to the process group does not reach them. It needs /proc.
 func killMarked(mark string) {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range environs {
@@ -239,7 +281,7 @@ func killMarked(mark string) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have exited
 		}
 	}
 }

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// spread is a median and what it was the median of.
+// spread is a median and a range.
 type spread struct{ mid, low, high float64 }
 
 func (s spread) known() bool { return !math.IsNaN(s.mid) }
 
-// spreadOf ignores what is not a number: a run that failed.
+// spreadOf ignores what is not finite: a run that failed, or a ratio to zero.
 func spreadOf(values []float64) spread {
 	var good []float64
 	for _, v := range values {
-		if !math.IsNaN(v) {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
 			good = append(good, v)
 		}
 	}
@@ -30,13 +30,12 @@ func median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// summary is what the runs of a group amount to.
+// summary summarizes the runs of a group.
 type summary struct {
 	*runs
-	versions string
-	hop      spread
-	load     spread
-	lines    []lineSummary
+	hop   spread
+	load  spread
+	lines []lineSummary
 }
 
 type lineSummary struct {
@@ -44,7 +43,7 @@ type lineSummary struct {
 	figures [contenderCount]spread
 	better  contender // the peer with the better median
 	// ratio is the median of the ratios of the rounds, ours to that peer, or our
-	// figure where there is no peer.
+	// figure if there is no peer.
 	ratio spread
 }
 
@@ -81,7 +80,7 @@ func (g *group) isBetter(a, b float64) bool {
 	return a < b
 }
 
-// ratios compares round by round.
+// ratios divides round by round.
 func ratios(a, b []float64) []float64 {
 	r := make([]float64, min(len(a), len(b)))
 	for i := range r {
@@ -90,8 +89,8 @@ func ratios(a, b []float64) []float64 {
 	return r
 }
 
-// verdict compares with the bound.
-func (s *summary) verdict(l *lineSummary) string {
+// result compares with the bound.
+func (s *summary) result(l *lineSummary) string {
 	switch {
 	case !l.ratio.known() || l.bound == unbound:
 		return "-"

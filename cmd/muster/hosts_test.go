@@ -97,7 +97,7 @@ func TestRunEnvFlag(t *testing.T) {
 func TestRunRejectsBadHostFlags(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
-		`"x" is no number of ranks`:             {"--hosts", "a:x"},
+		`invalid slot count "x"`:                {"--hosts", "a:x"},
 		"begins with '-'":                       {"--hosts", "-a"},
 		"use one":                               {"--hosts", "a", "--hostfile", "f"},
 		"no such file":                          {"--hostfile", "no-such-file"},

@@ -36,13 +36,13 @@ func TestSchedRejectsBadFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"allgahter"}, "there is no collective"},
+		{[]string{"allgahter"}, "unknown collective"},
 		{[]string{"allgather", "-a", "teleport"}, "; it has "},
 		{[]string{"allgather", "-a", "bruck", "-n", "0"}, "1 to 4096 ranks"},
 		{[]string{"bcast", "-a", "binomial", "-n", "4", "--root", "4"}, "ranks 0 to 3"},
 		{[]string{"allgather", "-a", "bruck", "--param", "wings=2"}, `no parameter "wings"; it has ports`},
 		{[]string{"allgather", "-a", "bruck", "--param", "ports"}, "such as ports=2"},
-		{[]string{"allgather", "-a", "bruck", "--ports", "-1"}, "give at least 1"},
+		{[]string{"allgather", "-a", "bruck", "--ports", "-1"}, "want at least 1"},
 		{[]string{"bcast", "-a", "binomial", "--ports", "2"}, "it has none"},
 		{[]string{"allgather", "-a", "bruck", "--bytes", "many"}, "want a number of bytes"},
 		{[]string{"allgather", "-a", "bruck", "-n", "3", "--rank", "3"}, "ranks 0 to 2"},
@@ -61,7 +61,7 @@ func TestSchedRejectsBadFlags(t *testing.T) {
 
 // TestSchedOnNodes: T2 table 5.1, two groups on four nodes of four ranks: six
 // connections, 12 blocks over the network, and of 4 + 16 blocks written and 4 + 64 read
-// minus those that a master already has (2 written, 2 + 16 read).
+// minus those that a node leader has already (2 written, 2 + 16 read).
 func TestSchedOnNodes(t *testing.T) {
 	got := muster(t, t.TempDir(), "sched", "allgather", "-a", "node-groups", "--nodes", "4x4", "--param", "groups=2", "--bytes", "1")
 	want := "     3      4                6   6          12        12                     18    50\n"

@@ -1,13 +1,13 @@
-// Hello starts as several ranks, and each says who it is.
+// Hello runs as several ranks, and each prints its number.
 //
-// A parallel program is one program that runs several times at once. Each copy is
-// a rank, with a number of its own; Size is how many there are. Nothing is shared
-// between ranks: what one wants to know of another must be sent.
+// A parallel program is one program that runs as several processes at once. Each
+// process is a rank, with its own number; Size is the number of ranks. Ranks share no
+// memory: they exchange data by messages.
 //
 //	go build -o hello ./examples/01-hello
 //	muster run -n 4 ./hello
 //
-// The lines come in any order, since the ranks do not wait for each other.
+// The lines appear in any order, because the ranks do not wait for each other.
 package main
 
 import (

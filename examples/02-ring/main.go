@@ -1,12 +1,11 @@
-// Ring passes a token from rank to rank until it is back where it began. Each
-// rank adds its number to it.
+// Ring passes a token from rank to rank until it is back at rank 0. Each rank adds its
+// number to it.
 //
-// Send and Recv move slices: of numbers here, of any type without pointers in
-// general. The number after the rank is the tag, which tells messages of
-// different kinds apart; there is only one kind here. Rank 0 sends first and
-// receives last, so that somebody always has a message to wait for. It uses Isend,
-// which does not wait: Send may wait for the receiver, and if there is only one
-// rank, that is the sender itself.
+// Send and Recv transfer slices: of numbers here, of any type without pointers in
+// general. The number after the rank is the tag, which distinguishes messages of
+// different kinds; there is only one kind here. Rank 0 sends first and receives last, so
+// that the ranks do not deadlock. It uses Isend, which does not wait: Send may wait for
+// the receiver, and if there is only one rank, that is the sender itself.
 //
 //	muster run -n 4 ./ring
 package main

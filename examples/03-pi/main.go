@@ -1,8 +1,8 @@
-// Pi computes π as the area under 4/(1+x²) between 0 and 1, cut into strips.
+// Pi computes π as the area under 4/(1+x²) between 0 and 1, divided into strips.
 //
-// Each rank takes every size-th strip, and Allreduce adds up what the ranks have
-// found. It is a collective call: all ranks make it, and all get the result. The
-// strips are dealt like cards, so the work is even without any planning.
+// Each rank computes every size-th strip, and Allreduce adds the partial sums. It is a
+// collective call: all ranks make it, and all get the result. The strips are assigned
+// round-robin, so the work is balanced.
 //
 //	muster run -n 4 ./pi
 package main

@@ -1,15 +1,14 @@
-// Heat lets warmth spread over a metal plate, one side of which is kept hot.
+// Heat simulates the heat distribution of a metal plate, one side of which is kept hot.
 //
-// The plate is a grid of temperatures; at each step a point takes the mean of its
-// four neighbors. The ranks stand side by side and each owns a strip of columns.
-// To compute the columns at its edges a rank needs those of its neighbors, so it
-// keeps a copy of each: a ghost column on the left and one on the right. Before
-// each step the ranks exchange them.
+// The plate is a grid of temperatures; in each step a point gets the mean of its four
+// neighbors. Each rank owns a strip of columns. To compute the columns at its edges a
+// rank needs those of its neighbors, so it keeps a copy of each: a ghost column on the
+// left and one on the right. Before each step the ranks exchange them.
 //
-// Two things are worth a look. A column of a grid that is stored row by row does
-// not lie in one piece; a Layout says where its elements are. And the first and
-// last rank have a neighbor on one side only; their other one is ProcNull, and
-// sending to it does nothing, so that no rank is a special case.
+// The example shows two features. A column of a grid that is stored row by row is not
+// contiguous; a Layout describes its elements. The first and the last rank have a
+// neighbor on one side only; the other one is ProcNull, and sending to it does nothing,
+// so that no rank is a special case.
 //
 //	muster run -n 4 ./heat
 package main
@@ -52,7 +51,7 @@ func run(world *mpi.Comm, out io.Writer) error {
 	return err
 }
 
-// plate is a rank's strip: its own columns between two ghosts.
+// plate is a rank's strip: its own columns between two ghost columns.
 type plate struct {
 	width       int // of a row in memory: own columns + 2
 	first       int // number of the first own column on the whole plate
@@ -80,8 +79,8 @@ func newPlate(world *mpi.Comm) (*plate, error) {
 	return p, err
 }
 
-// exchange fills the ghost columns. The receives are posted first, so that no
-// rank waits for another that waits for it.
+// exchange fills the ghost columns. The receives are posted first, so that the ranks do
+// not deadlock.
 func (p *plate) exchange(world *mpi.Comm) error {
 	const toLeft, toRight = 1, 2
 	last := p.width - 1
@@ -94,7 +93,7 @@ func (p *plate) exchange(world *mpi.Comm) error {
 	return err
 }
 
-// step computes the own columns anew; the rim of the plate stays as it is.
+// step computes the rank's own columns; the rim of the plate does not change.
 func (p *plate) step() {
 	for r := 1; r < rows-1; r++ {
 		for c := 1; c < p.width-1; c++ {

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { mpitest.Main(m) }
 
-// alone computes the plate without any message.
+// alone computes the plate serially.
 func alone() [rows][columns]float64 {
 	var now [rows][columns]float64
 	for c := range columns {
@@ -29,7 +29,7 @@ func alone() [rows][columns]float64 {
 	return now
 }
 
-func TestHeatIsThatOfOnePlate(t *testing.T) {
+func TestMatchesSerialPlate(t *testing.T) {
 	want := alone()
 	mpitest.Sizes(t, []int{1, 2, 3, 4, 5}, func(t *testing.T, world *mpi.Comm) {
 		p, err := newPlate(world)

@@ -1,12 +1,12 @@
-// Work-queue deals out jobs of very different length to whoever is free.
+// Work-queue distributes jobs of very different length to idle workers.
 //
-// Rank 0 has the jobs; the others ask, work, and ask again. Rank 0 receives from
-// AnySource: it cannot know who will be done first. The tag of an answer says
-// whether there is a job in it or the work is over.
+// Rank 0 has the jobs; the others request a job, work, and request the next. Rank 0
+// receives from AnySource, because any worker may be the first to finish. The tag of a
+// reply tells whether it contains a job or ends the work.
 //
-// Each worker has several goroutines, and all of them call the library at the
-// same time. That needs no care: every call may be made from any goroutine. To
-// keep their answers apart, each has a tag of its own.
+// Each worker has several goroutines, and all of them call the library at the same
+// time: every call may be made from any goroutine. Each goroutine has its own tag, so
+// that it receives its own replies.
 //
 //	muster run -n 4 ./work-queue
 package main
@@ -30,7 +30,7 @@ func main() {
 }
 
 func run(world *mpi.Comm, out io.Writer) error {
-	if world.Size() == 1 { // nobody to deal to
+	if world.Size() == 1 { // no workers
 		total := 0
 		for n := range jobs {
 			total += collatz(n + 1)
@@ -52,13 +52,13 @@ func report(out io.Writer, total int) error {
 	return err
 }
 
-// request is what a helper sends: who asks, and what it found out before.
+// request is sent by a helper: its number, and the result of its last job.
 type request struct{ Helper, Found int32 }
 
 // done is sent instead of a job when there are none left.
 const done = 0
 
-// deal answers requests until every helper has been told that it is over.
+// deal answers requests until every helper has received done.
 func deal(world *mpi.Comm) (total int, err error) {
 	next := 1
 	for active := (world.Size() - 1) * helpers; active > 0; {
@@ -111,7 +111,7 @@ func help(world *mpi.Comm, me int) error {
 	}
 }
 
-// collatz counts the steps to 1: halve even numbers, make 3n+1 of odd ones.
+// collatz counts the steps to 1: n/2 for even n, 3n+1 for odd n.
 func collatz(n int) (steps int) {
 	for ; n > 1; steps++ {
 		if n%2 == 0 {

@@ -91,7 +91,7 @@ func newField(world *mpi.Comm) (*field, error) {
 	return f, f.prepare()
 }
 
-// share is the i-th of n parts of a length.
+// share returns the i-th of n parts of a length.
 func share(length, i, n int) (first, count int) {
 	first = i * length / n
 	return first, (i+1)*length/n - first
@@ -123,7 +123,7 @@ func (f *field) prepare() error {
 	return nil
 }
 
-// block is the layout of some cells of the block, counted with its ghosts.
+// block returns the layout of some cells of the block, counted with its ghosts.
 func (f *field) block(row, col, rows, cols int) (*mpi.Layout[byte], error) {
 	return mpi.Subarray[byte]([]int{f.rows + 2, f.stride}, []int{rows, cols}, []int{row, col})
 }

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { mpitest.Main(m) }
 
-// alone plays the game without any message.
+// alone plays the game serially.
 func alone() (now [height][width]byte, alive int) {
 	for _, cell := range start {
 		now[cell[0]][cell[1]] = 1
@@ -43,8 +43,8 @@ func alone() (now [height][width]byte, alive int) {
 	return now, alive
 }
 
-// With 1, 2 and 3 ranks a direction of the grid has one or two ranks, which are
-// their own neighbors, or each other's on both sides.
+// With 1, 2 and 3 ranks a dimension of the grid has one or two ranks, which are their
+// own neighbors, or each other's on both sides.
 func TestMatchesSerialGame(t *testing.T) {
 	want, alive := alone()
 	mpitest.Sizes(t, []int{1, 2, 3, 4, 5, 6}, func(t *testing.T, world *mpi.Comm) {

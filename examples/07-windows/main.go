@@ -1,7 +1,7 @@
-// Windows deals out jobs without anybody who deals: the next job is a number in the
-// memory of rank 0, and whoever is free takes it by fetch-and-add. Results are put
-// into a table of rank 0, each at its place. Rank 0 takes jobs like the others and
-// makes no call for them: its memory is reached without it.
+// Windows distributes jobs by one-sided communication: the number of the next job is in
+// the memory of rank 0, and an idle rank takes it by fetch-and-add. Results are put into
+// a table of rank 0, each at its index. Rank 0 works like the others; it need not take
+// part in their accesses to its memory.
 //
 // Compare 05-work-queue, where rank 0 receives requests and sends answers.
 //
@@ -23,8 +23,8 @@ func main() {
 }
 
 func run(world *mpi.Comm, out io.Writer) error {
-	// Rank 0 has the table: the number of the next job, then a result for each. The
-	// others only reach for it, and have no memory in the window.
+	// Rank 0 has the table: the number of the next job, then a result for each job. The
+	// others have no memory in the window.
 	n := 0
 	if world.Rank() == 0 {
 		n = 1 + jobs
@@ -36,7 +36,7 @@ func run(world *mpi.Comm, out io.Writer) error {
 	if err := work(table); err != nil {
 		return err
 	}
-	// All ranks have ended their epoch when the barrier is over, so all results are there.
+	// After the barrier all ranks have ended their epochs, so all results are in the table.
 	if err := mpi.Barrier(world); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func run(world *mpi.Comm, out io.Writer) error {
 
 // work takes jobs until there are no more.
 func work(table *mpi.Win[int64]) error {
-	// A shared lock: many may add and put at once, each at places of its own.
+	// A shared lock: several ranks may access the table at once, at different indices.
 	if err := table.Lock(0, false); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func work(table *mpi.Win[int64]) error {
 		if err := table.FetchAndOp(1, &job, 0, 0, mpi.Sum[int64]()); err != nil {
 			return err
 		}
-		if err := table.Flush(0); err != nil { // now job is there
+		if err := table.Flush(0); err != nil { // job is set after this
 			return err
 		}
 		if job >= jobs {

@@ -2,10 +2,9 @@
 
 package kubernetes
 
-// The image without a container engine: its folder, made as the recipe makes it,
-// and two ranks in it as in two pods: each with the folder as its root, and a
-// process table and /dev/shm of its own. Nothing of this machine's libraries can
-// be reached.
+// The image without a container engine: the test builds its folder by the recipe and
+// runs two ranks in it as in two pods, each with the folder as its root, and with its
+// own process table and /dev/shm. The libraries of this machine are not accessible.
 
 import (
 	"context"
@@ -26,7 +25,7 @@ func TestTwoRanksRunInTheImage(t *testing.T) {
 		t.Skip("needs root, for chroot and namespaces")
 	}
 	if exec.Command("pkg-config", "--exists", "libfabric").Run() != nil {
-		t.Skip("libfabric cannot be built against (Debian packages pkg-config and libfabric-dev)")
+		t.Skip("needs libfabric (Debian packages pkg-config and libfabric-dev)")
 	}
 	program, image := filepath.Join(t.TempDir(), "program"), filepath.Join(t.TempDir(), "image")
 	must(t, "go", "build", "-tags", "ofi,netgo", "-o", program, "../02-ring")
@@ -58,7 +57,7 @@ func TestTwoRanksRunInTheImage(t *testing.T) {
 	}
 	wg.Wait()
 	if !strings.Contains(outs[0], "the token went through 2 ranks and brings 1") {
-		t.Errorf("rank 0 must print what the ring brings; it printed %q", outs[0])
+		t.Errorf("rank 0 must print the result of the ring; it printed %q", outs[0])
 	}
 }
 

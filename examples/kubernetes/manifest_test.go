@@ -1,8 +1,8 @@
 package kubernetes
 
-// The manifest is two documents that refer to each other by name, and to the
-// library by the names of variables. A slip in one of them shows only in a
-// cluster, as a job that does not start: these tests find it here.
+// The manifest consists of two documents that refer to each other by name, and to the
+// library by the names of variables. A mistake would show only in a cluster, as a job
+// that does not start; these tests find it without one.
 
 import (
 	"os"
@@ -11,13 +11,12 @@ import (
 	"testing"
 )
 
-// document is one of the manifest's: for each path of keys its value, such as
-// "spec.template.spec.subdomain". Items of a list that have a name are known by
-// it.
+// document is a document of the manifest: the value for each path of keys, such as
+// "spec.template.spec.subdomain". List items with a name are identified by it.
 type document map[string]string
 
-// readManifest reads as much of YAML as the manifest uses: keys with values,
-// indented by two, and lists of such.
+// readManifest parses the subset of YAML that the manifest uses: keys with values,
+// indented by two, and lists of them.
 func readManifest(t *testing.T) map[string]document {
 	t.Helper()
 	text, err := os.ReadFile("job.yaml")
@@ -58,7 +57,7 @@ func readManifest(t *testing.T) map[string]document {
 	return byKind
 }
 
-func TestTheManifestAgreesWithItselfAndTheLibrary(t *testing.T) {
+func TestManifestIsConsistent(t *testing.T) {
 	m := readManifest(t)
 	job, service := m["Job"], m["Service"]
 	if job == nil || service == nil {
@@ -86,9 +85,9 @@ func TestTheManifestAgreesWithItselfAndTheLibrary(t *testing.T) {
 	}
 }
 
-// A key in a file would be copied unchanged by many users: the instructions generate one, under
-// the name that the Job has for it.
-func TestTheInstructionsGenerateTheKey(t *testing.T) {
+// Many users would copy a key in a file unchanged, so the instructions generate one, with
+// the name that the Job uses.
+func TestInstructionsGenerateKey(t *testing.T) {
 	const ref = "spec.template.spec.containers.rank.env.MUSTER_KEY.valueFrom.secretKeyRef."
 	job := readManifest(t)["Job"]
 	want := "kubectl create secret generic " + job[ref+"name"] + " --from-literal=" + job[ref+"key"] + "=$(openssl rand -hex 32)\n"
@@ -98,25 +97,25 @@ func TestTheInstructionsGenerateTheKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(text), want) {
-			t.Errorf("%s must document how to make the Secret that the Job takes the key from: %s", name, want)
+			t.Errorf("%s must document how to create the Secret with the key of the Job: %s", name, want)
 		}
 		if strings.Contains(string(text), "change-me") {
-			t.Errorf("%s must not have a key to be changed", name)
+			t.Errorf("%s must not contain a key", name)
 		}
 	}
 }
 
-func TestTheRecipeBuildsTheImageThatTheJobNames(t *testing.T) {
+func TestRecipeBuildsImage(t *testing.T) {
 	text, err := os.ReadFile("Containerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	last := string(text)[strings.LastIndex(string(text), "\nFROM "):]
 	if !strings.HasPrefix(last, "\nFROM scratch\n") || !strings.Contains(last, "COPY --from=build /image/ /\n") {
-		t.Errorf("the image must hold nothing but what was collected:%s", last)
+		t.Errorf("the image must contain only the collected files:%s", last)
 	}
 	if !regexp.MustCompile(`go build -tags ofi\b.* -o /program `).Match(text) || !strings.Contains(string(text), "collect.sh /program /image") {
-		t.Error("the program must be built with the tag of its network and collected with its libraries")
+		t.Error("the program must be built with the tag of its network, and its libraries collected")
 	}
 	tag := regexp.MustCompile(`podman build .* -t (\S+) `).FindSubmatch(text)
 	image := readManifest(t)["Job"]["spec.template.spec.containers.rank.image"]

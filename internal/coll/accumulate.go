@@ -2,40 +2,41 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// An accumulator is the value of a rank on its way through a reduction: at first its own
-// input, then combined with what others send. The one reduction that there is sets
-// Dst to Src ∘ Dst, so the place of the value follows from the side of the other:
+// An accumulator is the value of a rank during a reduction: initially its own input,
+// then combined with the values received. The only reduction sets Dst to Src ∘ Dst, so
+// the location of the value depends on the side of the other operand:
 //
 //	other on the left    receive into scratch, reduce that into the value: the value stays
 //	other on the right   receive into scratch, reduce the value into that: the value moves
 //
-// Operations that commute choose the cheaper one: the first receive goes straight
-// to where the result must be and the input is reduced into it, later ones stay.
-// So no input is copied unless order demands it. It knows all sides
-// beforehand, and lets the last move end where the result must be.
+// Commuting operations choose the less expensive way: the first receive goes directly
+// to the final location and the input is reduced into it; later values stay. Input is
+// thus copied only if the order requires it. The accumulator knows all sides in
+// advance, and makes the last move end at the final location.
 
 type accumulator struct {
 	f        *flow
 	commutes bool
-	acc      sched.Span // the value, or as much of it as the rank still has
-	end      sched.Span // where it must be at last; Len is that of acc
-	anywhere bool       // it may be anywhere at last
-	moves    int        // still to come
-	room     *room      // for scratch; may serve several
+	acc      sched.Span // the value, or the part of it that the rank still has
+	end      sched.Span // the final location; as long as acc
+	anywhere bool       // any final location will do
+	moves    int        // moves left
+	room     *room      // scratch; may be shared
 }
 
-// side says where the ranks of the other value stand.
+// side is the side of the other operand.
 type side bool
 
 const (
-	left  side = false // below
-	right side = true  // above
+	left  side = false // lower ranks
+	right side = true  // higher ranks
 )
 
-// sideOf is the side of a peer.
+// sideOf returns the side of a peer.
 func sideOf(peer, rank int) side { return peer > rank }
 
-// newAccumulator begins with own. Every later meet has one of the sides, in their order.
+// newAccumulator returns an accumulator with the value own. sides holds the side of
+// each later call of meet, in order.
 func newAccumulator(f *flow, commutes bool, own, end sched.Span, anywhere bool, sides []side) *accumulator {
 	x := &accumulator{f: f, commutes: commutes, acc: own, end: end, anywhere: anywhere, room: &room{f: f, most: 2 * own.Len}}
 	for _, s := range sides {
@@ -52,10 +53,10 @@ func newAccumulator(f *flow, commutes bool, own, end sched.Span, anywhere bool, 
 	return x
 }
 
-// part is a part of the value.
+// part returns a part of the value.
 func (x *accumulator) part(off, n int) sched.Span { return x.acc.At(off, n) }
 
-// meet receives a peer's value of n bytes from off on and combines it with the own.
+// meet receives n bytes at off of a peer's value and combines them with the own value.
 func (x *accumulator) meet(peer, off, n int, s side) {
 	moves := s == right
 	if x.commutes {
@@ -79,7 +80,7 @@ func (x *accumulator) meet(peer, off, n int, s side) {
 	x.f.reduce(x.acc.At(off, n), other)
 }
 
-// finish brings the part of the value that the rank has to where it must be.
+// finish copies a part of the value to its final location.
 func (x *accumulator) finish(off, n int) {
 	if !x.anywhere {
 		x.f.copy(x.end.At(off, n), x.acc.At(off, n))
@@ -87,8 +88,8 @@ func (x *accumulator) finish(off, n int) {
 	}
 }
 
-// home is a new place for the value, which is not in use: the last one, if it will
-// not move again.
+// home returns an unused location for the value: the final one, if it will not move
+// again.
 func (x *accumulator) home(used sched.Span) sched.Span {
 	if x.moves == 0 && !x.anywhere && x.acc != x.end {
 		return x.end
@@ -96,17 +97,17 @@ func (x *accumulator) home(used sched.Span) sched.Span {
 	return x.room.get(x.acc.Len, used)
 }
 
-// room is scratch. Small receives have room of their own, to be posted early; large
-// ones take turns.
+// room allocates scratch. Small receives get separate spans, so that they can be posted
+// early; large ones share spans.
 type room struct {
 	f     *flow
-	most  int // bytes to take before places are used again
+	most  int // bytes to allocate before spans are reused
 	took  int
 	spans []sched.Span
 	next  int
 }
 
-// get gives n bytes that are not those in use.
+// get returns n bytes of scratch that do not overlap used.
 func (r *room) get(n int, used sched.Span) sched.Span {
 	const plenty = 32 << 10
 	if r.took+n > max(plenty, r.most) {

@@ -9,11 +9,10 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// The adversary executes graphs on real bytes in the worst way that dependencies
-// allow: whatever can happen next is drawn; a receive spoils its destination as
-// soon as it is posted; a send is read when it is posted, or when it meets its
-// receive. It shares no code with sched.Run nor with the validator, so it can be
-// asked whether they are right.
+// The adversary executes graphs on real bytes in the worst way that dependencies allow:
+// it picks the next event at random; a receive overwrites its destination with garbage
+// as soon as it is posted; a send is read when it is posted or when it is matched. It
+// shares no code with sched.Run or with the validator, so it can check them.
 
 type adversary struct {
 	rng      *rand.Rand
@@ -24,18 +23,18 @@ type adversary struct {
 	ready    [][2]int              // rank, operation
 	sends    map[[2]int][]sentence // by from, to
 	recvs    map[[2]int][]sentence
-	meetings [][2]int // pairs of ranks with a send and a receive that can meet
+	meetings [][2]int // pairs of ranks with a matching send and receive
 	left     int
 }
 
-// sentence is a posted message; its bytes are those that it was posted with, or nil.
+// sentence is a posted message; its bytes are a copy from the time of posting, or nil.
 type sentence struct {
 	op    int
 	early []byte
 	ended bool
 }
 
-// runAdversary runs the graphs once and says what came of it.
+// runAdversary executes the graphs once and returns an error if the result is wrong.
 func runAdversary(graphs []*sched.Graph, shapes []Shape, rng *rand.Rand) error {
 	calls := defineCalls(shapes, rng)
 	a := &adversary{rng: rng, graphs: graphs, commutes: shapes[0].Commutes, sends: map[[2]int][]sentence{}, recvs: map[[2]int][]sentence{}}
@@ -83,7 +82,7 @@ func (a *adversary) run() error {
 		}
 	}
 	if a.left > 0 {
-		return fmt.Errorf("%d operations never end", a.left)
+		return fmt.Errorf("%d operations never complete", a.left)
 	}
 	for _, lists := range []map[[2]int][]sentence{a.sends, a.recvs} {
 		for pair, list := range lists {
@@ -95,7 +94,7 @@ func (a *adversary) run() error {
 	return nil
 }
 
-// at is the bytes of a span, or nothing if it is not in its buffer.
+// at returns the bytes of a span, or an error if it is outside its buffer.
 func (a *adversary) at(r int, s sched.Span) ([]byte, error) {
 	m := a.mem[r][s.Buf]
 	if s.Off < 0 || s.Len < 0 || s.Off+s.Len > len(m) {
@@ -104,7 +103,7 @@ func (a *adversary) at(r int, s sched.Span) ([]byte, error) {
 	return m[s.Off : s.Off+s.Len], nil
 }
 
-// begin posts or does an operation.
+// begin posts or executes an operation.
 func (a *adversary) begin(r, i int) error {
 	op := &a.graphs[r].Ops[i]
 	src, err := a.at(r, op.Src)
@@ -144,7 +143,7 @@ func (a *adversary) begin(r, i int) error {
 		a.end(r, i)
 	case sched.Reduce:
 		if len(dst)%2 != 0 {
-			return fmt.Errorf("rank %d: operation %d cuts an element", r, i)
+			return fmt.Errorf("rank %d: operation %d splits an element", r, i)
 		}
 		combine(a.commutes, dst, src)
 		a.end(r, i)
@@ -152,7 +151,7 @@ func (a *adversary) begin(r, i int) error {
 	return nil
 }
 
-// meet moves the oldest message of a pair.
+// meet delivers the oldest message of a pair.
 func (a *adversary) meet(pair [2]int) error {
 	s, r := a.sends[pair][0], a.recvs[pair][0]
 	a.sends[pair], a.recvs[pair] = a.sends[pair][1:], a.recvs[pair][1:]

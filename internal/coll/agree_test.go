@@ -10,7 +10,7 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// adder is a network that adds float32 numbers, where brackets change the rounding.
+// adder is a network that adds float32 numbers, whose rounding depends on the grouping.
 type adder struct{ network }
 
 func (w *adder) Reduce(_ *sched.Run, inout, in []byte) {
@@ -21,14 +21,14 @@ func (w *adder) Reduce(_ *sched.Run, inout, in []byte) {
 	}
 }
 
-// TestAllreduceAgrees adds numbers of very different size: all ranks must get the
-// same bits, so that programs that decide by a sum decide alike (MPI-4.1 section
-// 6.9.1, advice to implementors).
+// TestAllreduceAgrees adds numbers of very different magnitude: all ranks must get the
+// same bits, so that decisions based on a sum agree (MPI-4.1 section 6.9.1, advice to
+// implementors).
 func TestAllreduceAgrees(t *testing.T) {
 	rng := rand.New(rand.NewSource(3))
 	const count = 29
 	for _, a := range Of(Allreduce) {
-		rounded := false // some sum depends on its brackets, so the test can tell
+		rounded := false // some sum depends on its grouping, so the test is meaningful
 		for ranks := 2; ranks <= 17; ranks++ {
 			w := &adder{network{rank: map[*sched.Run]int{}, queues: map[strand]*queue{}}}
 			forward := make([]float32, count)
@@ -56,7 +56,7 @@ func TestAllreduceAgrees(t *testing.T) {
 			for i, x := range forward {
 				got := math.Float32frombits(binary.LittleEndian.Uint32(first[4*i:]))
 				rounded = rounded || got != x
-				if math.Abs(float64(got-x)) > 16 { // coarse: that nothing is left out is for TestExecute
+				if math.Abs(float64(got-x)) > 16 { // coarse: TestExecute checks that no value is missing
 					t.Fatalf("%s, %d ranks: sum %d is %v, must be near %v", a.Name, ranks, i, got, x)
 				}
 			}
@@ -67,7 +67,7 @@ func TestAllreduceAgrees(t *testing.T) {
 			}
 		}
 		if !rounded {
-			t.Errorf("%s: no sum depended on its brackets; the numbers prove nothing", a.Name)
+			t.Errorf("%s: no sum depends on its grouping; the test proves nothing", a.Name)
 		}
 	}
 }

@@ -2,13 +2,13 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Allgather: every rank ends with the block of every rank. Here are the table of
-// its algorithms and those whose messages are single blocks (ring, neighbor
-// exchange, direct); allgather_trees.go has those that send runs of blocks.
+// Allgather: every rank gets the block of every rank. This file has the table of its
+// algorithms and those whose messages are single blocks (ring, neighbor exchange,
+// direct); allgather_runs.go has those that send runs of blocks.
 //
-// Lengths of blocks may differ (MPI-4.1 6.7, allgatherv), and all ranks know them.
-// Where a rank wants the blocks is its own affair, so nothing that two ranks must
-// agree on may depend on Recv.Offs.
+// Lengths of blocks may differ (MPI-4.1 6.7, allgatherv), and all ranks know them. The
+// offsets of the blocks may differ between ranks, so nothing that two ranks must agree
+// on may depend on Recv.Offs.
 
 func allgatherAlgorithms() []Algorithm {
 	return []Algorithm{
@@ -25,7 +25,7 @@ func allgatherAlgorithms() []Algorithm {
 		{
 			Kind: Allgather, Name: "ring", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
 			Along:  true,
-			About:  "Every rank passes on to its neighbor the block that it got last, in one direction or in both.",
+			About:  "Every rank forwards the block that it received last to its neighbor, in one direction or in both.",
 			Params: []Param{{Name: "ways", Values: []int{1, 2}, About: "1: all blocks go up; 2: half of them go down"}},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				_, largest := s.blocksTotal()
@@ -35,7 +35,7 @@ func allgatherAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allgather, Name: "recursive-doubling", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
-			About: "Partners at distance 1, 2, 4 … exchange all they have; ranks beyond a power of two go through another rank.",
+			About: "Partners at distance 1, 2, 4 … exchange all their blocks; ranks beyond a power of two go through another rank.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				return exchangeAllgatherCost(s, m, 1)
 			},
@@ -43,7 +43,7 @@ func allgatherAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allgather, Name: "standard-exchange", Ref: "T2 3.4.3, figure 3.5",
-			About:  "Recursive doubling with k ports: groups of k+1 ranks exchange all they have; ranks beyond a power of k+1 are corrected for by a step before and one after.",
+			About:  "Recursive doubling with k ports: groups of k+1 ranks exchange all their blocks; ranks beyond a power of k+1 take part by one step before and one after.",
 			Params: []Param{portsParam(2, 3, 4, 7)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				return exchangeAllgatherCost(s, m, params[0])
@@ -52,7 +52,7 @@ func allgatherAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allgather, Name: "bruck", Ref: "Bruck et al., IEEE TPDS 8(11), 1997; T2 3.4.3, figure 3.6",
-			About:  "In each round every rank sends all it has to k ranks below it; a local shift puts the blocks in order.",
+			About:  "In each round every rank sends all its blocks to k lower ranks; a local shift puts the blocks in order.",
 			Params: []Param{portsParam(1, 2, 3, 4, 7)},
 			Cost:   bruckAllgatherCost, Build: bruckAllgather,
 		},
@@ -73,22 +73,22 @@ func allgatherAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allgather, Name: "gather-bcast", Ref: "T2 4.4.1",
-			About:  "A tree gathers all blocks at rank 0 and sends them back down: the fewest messages in all, which counts where ranks share cores.",
+			About:  "A tree gathers all blocks at rank 0 and sends them back down: the fewest messages, which matters where ranks share cores.",
 			Params: []Param{portsParam(1, 3, 7, 15)},
 			Cost:   gatherBcastAllgatherCost, Build: gatherBcastAllgather,
 		},
 	}
 }
 
-// portsParam is the k of the k-port algorithms.
+// portsParam returns the parameter k of the k-port algorithms.
 func portsParam(values ...int) Param {
 	return Param{Name: "ports", Values: values, About: "messages that a rank sends at a time"}
 }
 
-// irregular reports whether blocks have lengths of their own.
+// irregular reports whether blocks have different lengths.
 func (b *Blocks) irregular() bool { return b.Irregular || b.Lens != nil }
 
-// blocksTotal gives the bytes of all blocks of an allgather and of the largest.
+// blocksTotal returns the bytes of all blocks of an allgather and of the largest.
 func (s *Shape) blocksTotal() (all, largest float64) {
 	if s.Recv.Lens == nil {
 		return float64(s.Size * s.Recv.Each), float64(s.Recv.Each)
@@ -100,8 +100,8 @@ func (s *Shape) blocksTotal() (all, largest float64) {
 	return all, largest
 }
 
-// ringAllgather needs N-1 steps of one block. Two ways round halve the steps of a
-// rank with two ports.
+// ringAllgather needs N-1 steps of one block. Using both directions halves the steps
+// of a rank with two ports.
 func ringAllgather(b *sched.Builder, s *Shape, params []int) {
 	up := s.Size - 1
 	if params[0] == 2 {
@@ -113,7 +113,7 @@ func ringAllgather(b *sched.Builder, s *Shape, params []int) {
 	b.Copy(s.gathered(s.Rank), s.given())
 }
 
-// passOn moves blocks along the ring in one direction.
+// passOn forwards blocks along the ring in one direction.
 func passOn(b *sched.Builder, s *Shape, direction, steps int) {
 	next, before := around(s.Rank+direction, s.Size), around(s.Rank-direction, s.Size)
 	have := piece{s.given(), sched.None}
@@ -127,22 +127,22 @@ func passOn(b *sched.Builder, s *Shape, direction, steps int) {
 	}
 }
 
-// receivesAhead is how many receives of a long row are posted before their turn,
-// so that a message finds its place ready. More would only fill the queues.
+// receivesAhead is the number of receives of a long sequence that are posted early, so
+// that messages find a posted receive. More would only fill the queues.
 const receivesAhead = 4
 
-// neighborExchangeAllgather: first the two ranks of a pair exchange their
-// blocks, then every rank hands on the pair of blocks that it got last, to its
-// left and its right neighbor in turn. Pairs begin at even ranks, so the blocks
-// of a message are neighbors.
+// neighborExchangeAllgather first exchanges the blocks of the two ranks of a pair. Then
+// every rank forwards the pair of blocks that it received last, alternately to its left
+// and its right neighbor. Pairs begin at even ranks, so the blocks of a message are
+// adjacent.
 func neighborExchangeAllgather(b *sched.Builder, s *Shape, _ []int) {
 	n, r := s.Size, s.Rank
 	if n%2 != 0 {
 		b.Fail("neighbor exchange among %d ranks: the number must be even", n)
 		return
 	}
-	// toward is the way to the partner of the first step; ranks of the other
-	// parity go the other way, so a pair always meets.
+	// toward is the direction of the partner of the first step. Ranks of the other
+	// parity use the opposite direction, so partners are mutual.
 	toward := 1 - 2*(r%2)
 	own := b.Copy(s.gathered(r), s.given())
 	partner := around(r+toward, n)
@@ -159,10 +159,10 @@ func neighborExchangeAllgather(b *sched.Builder, s *Shape, _ []int) {
 	}
 }
 
-// pairFrom is the first block of the pair that a rank hands on in step i: its own
-// pair in step 1, and after that what it got one step before. Odd ranks turn to
-// the right first, so what they hand on comes from ever further left, and the
-// other way round.
+// pairFrom returns the first block of the pair that a rank forwards in step i: its own
+// pair in step 1, and then the pair received one step before. Odd ranks send to the
+// right first, so what they forward comes from ever further left; for even ranks it is
+// the reverse.
 func (s *Shape) pairFrom(rank, i int) int {
 	pair := rank - rank%2
 	if i == 1 {
@@ -198,9 +198,9 @@ func recvPair(b *sched.Builder, s *Shape, peer, first int) []sched.ID {
 	return []sched.ID{recvSome(b, peer, s.gathered(first)), recvSome(b, peer, s.gathered(first+1))}
 }
 
-// directAllgather: in step i a rank sends to the k ranks above those of the step
-// before, with wrap-around, so that no rank is everybody's target at once. Receives
-// wait for no message: a rank may send its blocks in another order (pap.go).
+// directAllgather sends in step i to the k ranks above those of the step before, with
+// wrap-around, so that no rank is the target of all others at once. Receives wait for
+// no message, so a rank may send its blocks in another order (pap.go).
 func directAllgather(b *sched.Builder, s *Shape, params []int) {
 	n, k := s.Size, params[0]
 	var sends []sched.ID

@@ -2,21 +2,21 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// The allgathers that send runs of blocks: Standard Exchange and recursive
-// doubling, Bruck, gather and broadcast. They work in a row, in which the blocks
-// lie one after the other whatever the caller's offsets are. For blocks of equal
-// length that is Out itself.
+// The allgathers that send runs of blocks: Standard Exchange and recursive doubling,
+// Bruck, gather and broadcast. They work in a row, in which blocks are contiguous
+// whatever the caller's offsets are. For blocks of equal length the row is Out itself.
 
-// row is a place for all blocks, beginning with that of rank first.
+// row is memory for all blocks, beginning with that of rank first.
 type row struct {
 	s     *Shape
 	first int
-	at    []int // where the i-th block of the row begins; one more for the end; nil if all are equal
+	at    []int // offsets of the blocks of the row, and its end; nil if all lengths are equal
 	mem   sched.Span
 	isOut bool
 }
 
-// newRow uses Out if its blocks lie as those of the row do, else scratch.
+// newRow returns a row in Out if the blocks are laid out alike there, otherwise in
+// scratch.
 func newRow(b *sched.Builder, s *Shape, first int) *row {
 	w := &row{s: s, first: first, isOut: first == 0}
 	size := s.Size * s.Recv.Each
@@ -38,7 +38,7 @@ func newRow(b *sched.Builder, s *Shape, first int) *row {
 	return w
 }
 
-// run is the place of the blocks from the i-th to before the j-th of the row.
+// run returns the span of blocks i to j-1 of the row.
 func (w *row) run(i, j int) sched.Span {
 	if w.at == nil {
 		each := w.s.Recv.Each
@@ -47,7 +47,7 @@ func (w *row) run(i, j int) sched.Span {
 	return w.mem.At(w.at[i], w.at[j]-w.at[i])
 }
 
-// deliver copies all blocks to where the caller wants them.
+// deliver copies all blocks to the caller's offsets.
 func (w *row) deliver(b *sched.Builder, by func(i int) []sched.ID) {
 	if w.isOut {
 		return
@@ -56,18 +56,17 @@ func (w *row) deliver(b *sched.Builder, by func(i int) []sched.ID) {
 	for i := range w.s.Size {
 		rank := around(w.first+i, w.s.Size)
 		if rank == w.s.Rank && w.s.InPlace {
-			continue // it is there, and may be on its way to others still
+			continue // already there, and possibly still being sent
 		}
 		m.copy(w.s.gathered(rank), w.run(i, i+1), by(i)...)
 	}
 	m.flush()
 }
 
-// fold arranges ranks for an exchange that needs a power of the radix: the largest
-// power that there are ranks for is the number of groups, of neighboring ranks
-// that are almost equally many. The first rank of a group takes part for all. With
-// radix k+1 a group has at most k others, so one step of k ports reaches them: the
-// correction step of T2 3.4.3.
+// fold groups ranks for an exchange among a power of the radix: the number of groups is
+// the largest such power, and a group has consecutive ranks, almost equally many each.
+// The first rank of a group takes part for all. With radix k+1 a group has at most k
+// others, so one step of k ports reaches them: the correction step of T2 3.4.3.
 type fold struct{ size, groups, each, larger int }
 
 func newFold(size, radix int) fold {
@@ -78,7 +77,7 @@ func newFold(size, radix int) fold {
 	return fold{size, groups, size / groups, size % groups}
 }
 
-// first is the first rank of a group; that of the group after the last is size.
+// first returns the first rank of a group, and size for the group after the last.
 func (f fold) first(group int) int { return group*f.each + min(group, f.larger) }
 
 func (f fold) group(rank int) int {
@@ -88,12 +87,12 @@ func (f fold) group(rank int) int {
 	return rank / (f.each + 1)
 }
 
-// others is how many ranks the largest group has besides the first.
+// others returns the number of ranks of the largest group besides the first.
 func (f fold) others() int { return f.first(1) - 1 }
 
-// exchangeAllgather: the groups' first ranks exchange all they have with the k
-// others whose number differs in one digit to the base k+1, digit by digit from
-// the lowest. Groups of neighbors have neighboring blocks.
+// exchangeAllgather: the first rank of each group exchanges all its blocks with the k
+// groups whose number differs in one digit to the base k+1, digit by digit from the
+// lowest. Adjacent groups have adjacent blocks.
 func exchangeAllgather(b *sched.Builder, s *Shape, k int) {
 	f := newFold(s.Size, k+1)
 	g := f.group(s.Rank)
@@ -102,7 +101,7 @@ func exchangeAllgather(b *sched.Builder, s *Shape, k int) {
 	if s.Rank != lead {
 		sent := sendSome(b, lead, s.given())
 		b.Step(1 + log(f.groups, k+1))
-		// In place, the own block is sent from where it will come back to.
+		// In place, the own block is sent from the span that it is received into.
 		all := recvSome(b, lead, w.run(0, s.Size), sent)
 		w.deliver(b, func(int) []sched.ID { return []sched.ID{all} })
 		return
@@ -110,7 +109,7 @@ func exchangeAllgather(b *sched.Builder, s *Shape, k int) {
 	filled := []sched.ID{b.Copy(w.run(s.Rank, s.Rank+1), s.given())}
 	step := 0
 	if f.others() > 0 {
-		step++ // everywhere, so that pictures show one time
+		step++ // on all ranks, so that pictures show the same time
 	}
 	for m := lead + 1; m < f.first(g+1); m++ {
 		filled = append(filled, recvSome(b, m, w.run(m, m+1)))
@@ -118,15 +117,14 @@ func exchangeAllgather(b *sched.Builder, s *Shape, k int) {
 	for span := 1; span < f.groups; span *= k + 1 {
 		b.Step(step)
 		step++
-		low := g - g%span // the groups whose blocks are here: span of them
+		low := g - g%span // first of the span groups whose blocks are here
 		have, after := w.run(f.first(low), f.first(low+span)), filled
 		if len(filled) == 1 {
 			have, after = s.given(), nil // the own block, before it is copied
 		}
 		digit := g / span % (k + 1)
 		for j := 1; j <= k; j++ {
-			// Every rank begins with the next digit, so that no one is first
-			// choice of all.
+			// Every rank begins with the next digit, so that targets differ.
 			there := g + ((digit+j)%(k+1)-digit)*span
 			sendSome(b, f.first(there), have, after...)
 		}
@@ -153,8 +151,8 @@ func exchangeAllgatherCost(s *Shape, m *Model, k int) float64 {
 	return m.atLeast(t + m.Copy*s.rowCopies(all, largest))
 }
 
-// rowCopies is how many bytes the algorithms of rows copy: their own block, and
-// all of them where lengths differ.
+// rowCopies returns the bytes that the algorithms with a row copy: the own block, and
+// all blocks if lengths differ.
 func (s *Shape) rowCopies(all, largest float64) float64 {
 	if s.Recv.irregular() {
 		return all + largest
@@ -162,9 +160,9 @@ func (s *Shape) rowCopies(all, largest float64) float64 {
 	return largest
 }
 
-// bruckAllgather works in a row that begins with the own block. In round i a rank
-// has the blocks of (k+1)^i ranks from itself on, and fetches those of the k times
-// as many that come next; the last round is cut to what is missing.
+// bruckAllgather works in a row that begins with the own block. In round i a rank has
+// the blocks of (k+1)^i ranks from itself upwards, and receives those of the next
+// k·(k+1)^i ranks; the last round receives only the missing ones.
 func bruckAllgather(b *sched.Builder, s *Shape, params []int) {
 	n, r, k := s.Size, s.Rank, params[0]
 	if n <= k+1 {
@@ -173,7 +171,7 @@ func bruckAllgather(b *sched.Builder, s *Shape, params []int) {
 	}
 	w := newRow(b, s, r)
 	filled := []sched.ID{b.Copy(w.run(0, 1), s.given())}
-	by := make([]sched.ID, n) // which operation filled the i-th block
+	by := make([]sched.ID, n) // the operation that wrote the i-th block
 	by[0] = filled[0]
 	step := 0
 	for span := 1; span < n; span *= k + 1 {
@@ -214,9 +212,9 @@ func bruckAllgatherCost(s *Shape, m *Model, params []int) float64 {
 	return m.atLeast(t + m.Copy*(all+largest))
 }
 
-// gatherBcastAllgather goes up and down a tree with rank 0 at the top. The N-1
-// messages up and the N-1 down are the fewest that an allgather can do with
-// (T2 4.4.1): where ranks share cores, messages cost more than steps.
+// gatherBcastAllgather goes up and down a tree with root 0. Its 2(N-1) messages are the
+// minimum for an allgather (T2 4.4.1): where ranks share cores, messages cost more than
+// steps.
 func gatherBcastAllgather(b *sched.Builder, s *Shape, params []int) {
 	n, r, k := s.Size, s.Rank, params[0]
 	t, ok := knomial(b, r, n, k+1)
@@ -241,7 +239,7 @@ func gatherBcastAllgather(b *sched.Builder, s *Shape, params []int) {
 		b.Step(rounds - 1 - t.step)
 		sent := sendSome(b, t.parent, mine, filled...)
 		b.Step(rounds + t.step)
-		// What comes back covers what was sent.
+		// The received blocks overlap those that were sent.
 		filled = []sched.ID{recvSome(b, t.parent, w.run(0, n), append(filled, sent)...)}
 	}
 	all := b.Join(filled...)

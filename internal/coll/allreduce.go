@@ -2,9 +2,8 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Reductions whose result all ranks get (MPI-4.1 section 6.9.6). All combine equal
-// values in equal brackets on all ranks, so that the results agree to the last bit
-// though floating-point addition is not associative.
+// Allreduce (MPI-4.1 section 6.9.6). All ranks group operands in the same way, so that
+// results are bitwise equal although floating-point addition is not associative.
 
 func allreduceAlgorithms() []Algorithm {
 	return []Algorithm{
@@ -18,7 +17,7 @@ func allreduceAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allreduce, Name: "direct", Ref: "T2 3.4.3 (Direct allgather), each rank reducing what it gets",
-			About: "Every rank sends its data to all others and reduces what it gets: one step, for few ranks.",
+			About: "Every rank sends its data to all others and reduces what it receives: one step, for few ranks.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(s.Bytes)
 				return m.atLeast(m.together(s.Size-1, n) + float64(s.Size-1)*m.Reduce*n + m.Copy*n)
@@ -38,7 +37,7 @@ func allreduceAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allreduce, Name: "rabenseifner", Ref: "Rabenseifner 2004",
-			About: "Halves of the data are exchanged and reduced, then quarters, and so on, and then collected the way back.",
+			About: "Halves of the data are exchanged and reduced, then quarters, and so on; the results are collected in reverse order.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(power(s.Size))
 				return m.atLeast(foldedCost(s, m, true) + halvingCost(s, m) + m.halves(power(s.Size), float64(s.Bytes)) + m.bytes(1, 1, (n-1)/n*float64(s.Bytes)))
@@ -47,11 +46,11 @@ func allreduceAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allreduce, Name: "circulant", Ref: "Träff 2024, Optimal, non-pipelined reduce-scatter and allreduce algorithms",
-			About: "Like Rabenseifner's, with distances that fit any number of ranks: no rank stands by.",
+			About: "Like Rabenseifner's, with distances that fit any number of ranks: no rank is idle.",
 			Needs: Needs{Commutes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(s.Size)
-				// Ranges of blocks that go past the last rank are two messages.
+				// Ranges of blocks that wrap around at the last rank are two messages.
 				split := 2 * float64(max(log(s.Size, 2)-1, 0)) * (m.together(2, 0) - m.together(1, 0))
 				return m.atLeast(2*circulantCost(s.Size, float64(s.Bytes), m) - (n-1)/n*float64(s.Bytes)*m.Reduce + split)
 			},
@@ -59,7 +58,7 @@ func allreduceAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allreduce, Name: "reduce-bcast", Ref: "MPI-4.1 section 6.9.6",
-			About: "A reduction to rank 0 and a broadcast from it: the fewest messages in all, which counts where ranks share cores.",
+			About: "A reduction to rank 0 and a broadcast from it: the fewest messages, which matters where ranks share cores.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				return m.atLeast(reduceTreeCost(s, m) + knomialCost(s.Size, m, 2, float64(s.Bytes)))
 			},
@@ -68,8 +67,8 @@ func allreduceAlgorithms() []Algorithm {
 	}
 }
 
-// doublingAllreduce: ranks above a power of two give their data to a neighbor and
-// get the result from it.
+// doublingAllreduce is recursive doubling. Ranks beyond a power of two send their data
+// to a neighbor and receive the result from it.
 func doublingAllreduce(f *flow, s *Shape) {
 	d := newFolding(s.Size, -1)
 	index, partner := d.index(s.Rank), d.partner(s.Rank)
@@ -111,20 +110,20 @@ func doublingAllreduce(f *flow, s *Shape) {
 	}
 }
 
-// directAllreduce reduces from the highest rank down on every rank, so that all
-// round alike.
+// directAllreduce reduces from the highest rank down on every rank, so that rounding is
+// the same on all.
 func directAllreduce(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	for i := 1; i < s.Size; i++ {
 		f.send(around(s.Rank+i, s.Size), s.data())
 	}
-	if s.Size == 2 && s.Commutes && !s.InPlace { // nothing to be put in order
+	if s.Size == 2 && s.Commutes && !s.InPlace { // the order does not matter
 		f.recv(1-s.Rank, s.result())
 		f.reduce(s.result(), s.data())
 		return
 	}
-	// The value begins at the last rank; it can be received or copied straight to
-	// Out, unless that is the input of a rank that comes later.
+	// The value begins with the last rank's data, which can be received or copied
+	// directly to Out, unless Out still holds this rank's input.
 	last := s.Size - 1
 	acc := s.result()
 	if s.InPlace && s.Rank != last {
@@ -146,8 +145,8 @@ func directAllreduce(b *sched.Builder, s *Shape, _ []int) {
 	f.copy(s.result(), acc)
 }
 
-// ringAllreduce: a part begins at the rank of its number, gathers the values of
-// the others on its way round, and is complete where it would begin again.
+// ringAllreduce: part i starts at rank i, is reduced at every rank of the ring, and is
+// complete after N-1 steps. N-1 more steps distribute the results.
 func ringAllreduce(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	n := s.Size
@@ -172,8 +171,8 @@ func ringAllreduce(b *sched.Builder, s *Shape, _ []int) {
 	}
 }
 
-// combineInto receives a value that commutes with own and leaves both combined in
-// dst, which is own or nothing yet.
+// combineInto receives a value that commutes with own and combines both in dst, which
+// is own or unused.
 func combineInto(f *flow, peer int, dst, own sched.Span) {
 	if dst != own {
 		f.recv(peer, dst)
@@ -185,8 +184,8 @@ func combineInto(f *flow, peer int, dst, own sched.Span) {
 	f.reduce(dst, other)
 }
 
-// rabenseifnerAllreduce undoes the halving: what was given is got back, reduced by
-// all the others.
+// rabenseifnerAllreduce reverses the halving: each rank receives the parts that it sent,
+// reduced by all others.
 func rabenseifnerAllreduce(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	h, _ := halving(f, s, -1)
@@ -210,7 +209,7 @@ func rabenseifnerAllreduce(b *sched.Builder, s *Shape, _ []int) {
 	}
 }
 
-// reduceBcastAllreduce has rank 0 as the root of both.
+// reduceBcastAllreduce uses rank 0 as the root of both phases.
 func reduceBcastAllreduce(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	x := reduceTree(f, s, 0)

@@ -2,21 +2,21 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Alltoall: every rank has a block for every rank. Here are the table of its
-// algorithms and the two that send every block straight to where it belongs
-// (direct, pairwise); those also serve lengths that differ (MPI-4.1 6.8,
-// alltoallv), which only the two ranks at the ends of a message know.
-// alltoall_relay.go has the algorithms in which blocks travel together.
+// Alltoall: every rank has a block for every rank. This file has the table of its
+// algorithms and the two that send every block directly to its destination (direct,
+// pairwise). Those also support different lengths (MPI-4.1 6.8, alltoallv), which only
+// the sender and the receiver of a block know. alltoall_relay.go has the algorithms
+// that forward several blocks in one message.
 //
-// In place, a block lies where the block that replaces it will come to. Direct
-// copies all blocks away first; pairwise does so with one at a time. Ranks may be
-// in place or not each for itself: what passes between them is the same.
+// In place, each block is where the block that replaces it is received. Direct saves
+// all blocks first; pairwise saves one at a time. Each rank may be in place or not;
+// the messages are the same.
 
 func alltoallAlgorithms() []Algorithm {
 	return []Algorithm{
 		{
 			Kind: Alltoall, Name: "direct", Ref: "T2 3.4.4, equation 3.3", Aware: papDirect,
-			About:  "Every rank sends its blocks straight to the others, beginning with the next rank, k at a time.",
+			About:  "Every rank sends its blocks directly to the others, beginning with the next rank, k at a time.",
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				each := float64(s.blockBytes())
@@ -26,7 +26,7 @@ func alltoallAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Alltoall, Name: "pairwise", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
-			About: "In each step every rank exchanges blocks with one partner, and goes on when both blocks have passed: no rank gets two long messages at a time.",
+			About: "In each step every rank exchanges blocks with one partner, and continues when both messages are complete: no rank receives two long messages at a time.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				each := float64(s.blockBytes())
 				return m.atLeast(float64(pairings(s.Size))*m.together(1, each) + m.Copy*each)
@@ -35,14 +35,14 @@ func alltoallAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Alltoall, Name: "bruck", Ref: "Bruck et al., IEEE TPDS 8(11), 1997; T2 3.4.4, figure 3.7",
-			About:  "Blocks travel by the digits, to the base k+1, of how far they have to go: few rounds, each block several times.",
+			About:  "Blocks are forwarded by the digits, to the base k+1, of their distance: few rounds, but each block is sent several times.",
 			Needs:  Needs{Regular: true},
 			Params: []Param{portsParam(1, 2, 3, 4, 7)},
 			Cost:   bruckAlltoallCost, Build: bruckAlltoall,
 		},
 		{
 			Kind: Alltoall, Name: "standard-exchange", Ref: "T2 3.4.4",
-			About:  "Groups of k+1 ranks exchange all blocks for each other's part of the ranks, in ever smaller parts; ranks beyond a power of k+1 are corrected for by a step before and one after.",
+			About:  "Groups of k+1 ranks exchange all blocks for each other's part of the ranks, in ever smaller parts; ranks beyond a power of k+1 take part by one step before and one after.",
 			Needs:  Needs{Regular: true},
 			Params: []Param{portsParam(1, 2, 3, 4, 7)},
 			Cost:   exchangeAlltoallCost, Build: exchangeAlltoall,
@@ -50,8 +50,8 @@ func alltoallAlgorithms() []Algorithm {
 	}
 }
 
-// sentTo is the block for a rank, at the start: in place it has the place and the
-// length of the block that will come from there (MPI-4.1 6.8).
+// sentTo returns the block for a rank at the start. In place it has the offset and the
+// length of the block that will be received from that rank (MPI-4.1 6.8).
 func (s *Shape) sentTo(rank int) sched.Span {
 	if s.InPlace {
 		return s.gathered(rank)
@@ -59,9 +59,9 @@ func (s *Shape) sentTo(rank int) sched.Span {
 	return s.share(rank)
 }
 
-// directAlltoall: T2 3.4.4. The ranks are a ring, and in step i a rank sends to
-// the k that follow those of the step before. Receives wait for no message: a rank
-// may send its blocks in another order (pap.go).
+// directAlltoall is the Direct algorithm of T2 3.4.4. The ranks form a ring, and in
+// step i a rank sends to the k that follow those of the step before. Receives wait for
+// no message, so a rank may send its blocks in another order (pap.go).
 func directAlltoall(b *sched.Builder, s *Shape, params []int) {
 	n, k := s.Size, params[0]
 	saved := make([]piece, n)
@@ -87,8 +87,8 @@ func directAlltoall(b *sched.Builder, s *Shape, params []int) {
 	b.Copy(s.gathered(s.Rank), s.sentTo(s.Rank))
 }
 
-// save copies the blocks of an alltoall in place, but for the own one, which
-// stays. Blocks that are neighbors are copied together.
+// save copies the blocks of an alltoall in place to scratch, except for the own one.
+// Adjacent blocks are copied together.
 func save(b *sched.Builder, s *Shape, saved []piece) {
 	size := 0
 	for i := range saved {
@@ -107,7 +107,7 @@ func save(b *sched.Builder, s *Shape, saved []piece) {
 		saved[i] = piece{area.At(at, from.Len), sched.None}
 		m.copy(saved[i].at, from)
 		at += from.Len
-		// The copy of a run is known once the next run begins.
+		// The ID of a run's copy is known when the run ends.
 		if last := i == len(saved)-1; last || i+1 == s.Rank || !follows(from, s.gathered(i+1)) {
 			m.flush()
 			for ; begun <= i; begun++ {
@@ -118,12 +118,11 @@ func save(b *sched.Builder, s *Shape, saved []piece) {
 }
 
 // pairwiseAlltoall waits for both blocks of a step before it sends the next. The
-// receive of the next step is posted already, so that its sender need not wait.
+// receive of the next step is already posted, so that its sender need not wait.
 //
-// In place, the block for the partner is copied away and its place is received
-// into; two places for copies let a step begin while the last one ends. That asks
-// for partners that are mutual, and as each rank may be in place or not for itself,
-// they always are.
+// In place, the block for the partner is saved and its span is received into; two
+// scratch spans let a step begin while the last one ends. This requires mutual
+// partners. Each rank may be in place or not, so partners are always mutual.
 func pairwiseAlltoall(b *sched.Builder, s *Shape, _ []int) {
 	b.Copy(s.gathered(s.Rank), s.sentTo(s.Rank))
 	var area [2]sched.Span
@@ -156,8 +155,8 @@ func pairwiseAlltoall(b *sched.Builder, s *Shape, _ []int) {
 	}
 }
 
-// pairings is how many steps it takes until every rank has met every other, if a
-// rank meets one a step: with an odd number, someone rests in each.
+// pairings returns the number of steps until every rank has had every other as its
+// partner. With an odd number of ranks, one is idle in each step.
 func pairings(n int) int {
 	if n%2 == 0 {
 		return n - 1
@@ -165,10 +164,11 @@ func pairings(n int) int {
 	return n
 }
 
-// partner is whom a rank meets in a step; itself if it rests. A power of two goes
-// by the bits that differ, so that near ranks meet first. Else the sum of the two
-// numbers is the step, as in a tournament: an odd number of ranks has one left over
-// each time, and of an even number the last rank stays out and meets that one.
+// partner returns a rank's partner in a step, or the rank itself if it is idle. With a
+// power of two ranks, partners differ in the bits of step+1, so that near ranks come
+// first. Otherwise the sum of the two ranks is the step, as in a round-robin
+// tournament: an odd number of ranks leaves one over in each step; with an even number
+// the last rank is the partner of that one.
 func partner(rank, step, n int) int {
 	if n > 1 && n&(n-1) == 0 {
 		return rank ^ (step + 1)

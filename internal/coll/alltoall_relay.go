@@ -2,20 +2,19 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// The alltoalls in which blocks travel together, through ranks that pass them on:
-// Bruck and Standard Exchange. A block is a piece that lies somewhere, and is only
-// copied when a message needs it beside others, or at the end.
+// The alltoalls that combine blocks in messages and forward them: Bruck and Standard
+// Exchange. A block is copied only to pack a message, or at the end.
 
-// bruckAlltoall: a block that must go x ranks up does so in steps of the digits of
-// x to the base k+1. In the round of a digit, the blocks with the same digit j go
-// j times the digit's weight up, in one message; these k messages are under way
-// together. The block that a rank sends with distance x is replaced by the one
-// that it gets with distance x.
+// bruckAlltoall forwards a block for a rank x above in steps of the digits of x to the
+// base k+1. In the round of a digit, all blocks with digit j are sent j times the
+// digit's weight upwards, in one message; these k messages are under way together. The
+// block of distance x that a rank sends is replaced by the block of distance x that it
+// receives.
 //
-// T2 3.4.4 turns the blocks round before and after, so that x is their place. Here
-// the first turn is only a way of counting, and the last one is part of taking
-// blocks out of messages. Messages hold distances from the largest down, because
-// then the blocks that are at their end lie in the order of Out.
+// T2 3.4.4 rotates the blocks before and after, so that x is their index. Here the
+// first rotation is only a change of index, and the last one is part of unpacking.
+// Messages hold distances from the largest down, because the blocks at their
+// destination are then in the order of Out.
 func bruckAlltoall(b *sched.Builder, s *Shape, params []int) {
 	n, r, base := s.Size, s.Rank, params[0]+1
 	held := make([]piece, n) // by distance
@@ -49,7 +48,7 @@ func bruckAlltoall(b *sched.Builder, s *Shape, params []int) {
 			}
 			for i, x := range travels {
 				if held[x].by == sched.None {
-					read[x] = reader // it was input
+					read[x] = reader // the block was input
 				}
 				held[x] = piece{dst.At(i*s.Recv.Each, s.Recv.Each), got}
 			}
@@ -58,7 +57,7 @@ func bruckAlltoall(b *sched.Builder, s *Shape, params []int) {
 	b.Step(step)
 	m := mover{b: b}
 	for x := n - 1; x >= 0; x-- {
-		from := around(r-x, n) // whose input has the distance n-x
+		from := around(r-x, n) // the source, whose distance is n-x
 		free := sched.None
 		if s.InPlace {
 			free = read[around(-x, n)]
@@ -68,8 +67,8 @@ func bruckAlltoall(b *sched.Builder, s *Shape, params []int) {
 	m.flush()
 }
 
-// endOf is where the blocks of a message of the last round belong, if they can be
-// received there: side by side in Out, and Out is not input too.
+// endOf returns the final span of the blocks of a message of the last round, if they
+// can be received there: contiguous in Out, and Out is not also the input.
 func (s *Shape) endOf(travels []int, last bool) (dst sched.Span, ok bool) {
 	first := around(s.Rank-travels[0], s.Size)
 	if !last || s.InPlace || first+len(travels) > s.Size {
@@ -95,11 +94,11 @@ func bruckAlltoallCost(s *Shape, m *Model, params []int) float64 {
 			}
 		}
 		if n-1 == weight && weight > 1 && messages < m.Ports {
-			continue // one block, which has not moved before: it goes beside the first round
+			continue // one block, not sent before: it is sent together with the first round
 		}
 		t += m.together(messages, float64(largest)*each)
 		if weight*base < n {
-			copied += float64(weight * (base - 1)) // at their end, and taken out
+			copied += float64(weight * (base - 1)) // at their destination, and unpacked
 		}
 	}
 	return m.atLeast(t + m.Copy*copied*each)
@@ -111,11 +110,11 @@ func withDigit(n, weight, base, j int) int {
 	return n/cycle*weight + min(max(n%cycle-j*weight, 0), weight)
 }
 
-// exchangeAlltoall: the first ranks of the groups of a fold exchange, digit by
-// digit of the groups' numbers, all blocks for the groups that have the partner's
-// digit. It begins with the highest digit: the blocks for a partner then lie side
-// by side in In and later in long runs. The other ranks of a group hand all their
-// blocks in before, and get theirs after: the correction steps of T2 3.4.3.
+// exchangeAlltoall: the first ranks of the groups of a fold exchange, digit by digit of
+// the groups' numbers, all blocks for the groups that have the partner's digit. It
+// begins with the highest digit: the blocks for a partner are then contiguous in In and
+// later in long runs. The other ranks of a group send all their blocks to the first
+// before, and receive theirs after: the correction steps of T2 3.4.3.
 func exchangeAlltoall(b *sched.Builder, s *Shape, params []int) {
 	base := params[0] + 1
 	f := newFold(s.Size, base)
@@ -170,9 +169,9 @@ func exchangeAlltoall(b *sched.Builder, s *Shape, params []int) {
 	m.flush()
 }
 
-// hold is what a group's first rank has: the blocks for ranks lo to before hi,
-// from the ranks of all groups whose number agrees with its own modulo weight, in
-// the order of the sources and for each in that of the destinations.
+// hold is the blocks that a group's first rank holds: those for ranks lo to hi-1 from
+// the ranks of all groups whose number equals its own modulo weight, sorted by source
+// and then by destination.
 type hold struct {
 	f              fold
 	g              int
@@ -180,8 +179,8 @@ type hold struct {
 	at             []piece
 }
 
-// exchange deals with the digit below the weight. It gives the operations that
-// read blocks from where the collective found them.
+// exchange performs the round of the digit below the weight. It returns the operations
+// that read the input.
 func (h *hold) exchange(b *sched.Builder, base, each int) (readers []sched.ID) {
 	weight := h.weight / base
 	digit := h.g / weight % base
@@ -190,7 +189,7 @@ func (h *hold) exchange(b *sched.Builder, base, each int) (readers []sched.ID) {
 		return h.f.first(first + c*weight), h.f.first(first + (c+1)*weight)
 	}
 	lo, hi := part(digit)
-	arrived := make([][]piece, base) // by the digit that they come from
+	arrived := make([][]piece, base) // by the digit of the sender
 	for j := 1; j < base; j++ {
 		to := (digit + j) % base
 		read := sendPieces(b, h.f.first(h.g+(to-digit)*weight), h.columns(part(to)))
@@ -207,8 +206,8 @@ func (h *hold) exchange(b *sched.Builder, base, each int) (readers []sched.ID) {
 		}
 	}
 	arrived[digit] = h.columns(lo, hi)
-	// Sources in order: the groups that agree modulo the smaller weight, which come
-	// in turn from each digit.
+	// Sort by source: the groups that are equal modulo the smaller weight, which come
+	// from each digit in turn.
 	h.at, h.lo, h.hi, h.weight = h.at[:0:0], lo, hi, weight
 	for u := h.g % weight; u < h.f.groups; u += weight {
 		c := u / weight % base
@@ -219,7 +218,7 @@ func (h *hold) exchange(b *sched.Builder, base, each int) (readers []sched.ID) {
 	return readers
 }
 
-// columns is the blocks for some of the destinations.
+// columns returns the blocks for destinations lo to hi-1.
 func (h *hold) columns(lo, hi int) []piece {
 	var cut []piece
 	for row := 0; row < len(h.at); row += h.hi - h.lo {
@@ -230,7 +229,7 @@ func (h *hold) columns(lo, hi int) []piece {
 
 func (h *hold) column(rank int) []piece { return h.columns(rank, rank+1) }
 
-// sources counts the ranks of the groups that agree with one modulo a weight.
+// sources counts the ranks of the groups that are equal to one modulo a weight.
 func (f fold) sources(group, weight int) int {
 	n := 0
 	for u := group % weight; u < f.groups; u += weight {

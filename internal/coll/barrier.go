@@ -2,15 +2,15 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Barriers (MPI-4.1 section 6.3). Messages are empty; what counts is who waits for
-// whom. Nobody may leave before everybody has come, so a rank sends in a round only
-// when it has received in all rounds before.
+// Barriers (MPI-4.1 section 6.3). Messages are empty; only dependencies matter. No rank
+// may leave before all have entered, so a rank sends in a round only after it has
+// received the messages of all rounds before.
 
 func barrierAlgorithms() []Algorithm {
 	return []Algorithm{
 		{
 			Kind: Barrier, Name: "dissemination", Ref: "Hensgen, Finkel, Manber 1988",
-			About: "In round i every rank tells the one 2^i above it, so all know of all after log2 N rounds.",
+			About: "In round i every rank notifies the rank 2^i above it; after log2 N rounds every rank is notified, directly or indirectly, by all.",
 			Cost:  func(s *Shape, m *Model, _ []int) float64 { return disseminationCost(s, m, 1) },
 			Build: func(b *sched.Builder, s *Shape, _ []int) { dissemination(b, s, 1) },
 		},
@@ -23,7 +23,7 @@ func barrierAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Barrier, Name: "tree", Ref: "Mellor-Crummey, Scott 1991",
-			About:  "Arrivals are gathered up a tree and the release comes down it: the fewest messages in all.",
+			About:  "Arrivals are gathered up a tree and the release is sent down: the fewest messages.",
 			Params: []Param{radixParam(2, 4, 8, 16)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				return m.atLeast(2 * knomialCost(s.Size, m, p[0], 0))
@@ -33,8 +33,8 @@ func barrierAlgorithms() []Algorithm {
 	}
 }
 
-// atLeast is a cost that is not less than a start-up. Only a single rank could do
-// with less, and it has nothing to choose.
+// atLeast returns a cost of at least one start-up. Only a single rank could need less,
+// and it has no choice to make.
 func (m *Model) atLeast(cost float64) float64 { return max(cost, m.Startup) }
 
 func disseminationCost(s *Shape, m *Model, k int) float64 {
@@ -45,8 +45,8 @@ func disseminationCost(s *Shape, m *Model, k int) float64 {
 	return m.atLeast(cost)
 }
 
-// dissemination: after round i a rank has heard, over others, from the
-// (k+1)^(i+1) - 1 ranks below it.
+// dissemination builds a barrier: after round i a rank has been notified, directly or
+// indirectly, by the (k+1)^(i+1) - 1 ranks below it.
 func dissemination(b *sched.Builder, s *Shape, k int) {
 	if k < 1 {
 		b.Fail("barrier: %d ports; there must be at least one", k)
@@ -55,8 +55,9 @@ func dissemination(b *sched.Builder, s *Shape, k int) {
 	disseminate(b, s, k, nil)
 }
 
-// disseminate is a dissemination that begins when some operations have ended. It
-// gives those that must end before a rank knows of all.
+// disseminate builds a dissemination that begins when the operations in heard have
+// completed. It returns the operations that must complete before all ranks are known to
+// have entered.
 func disseminate(b *sched.Builder, s *Shape, k int, heard []sched.ID) []sched.ID {
 	for reach, step := 1, 0; reach < s.Size; reach, step = reach*(k+1), step+1 {
 		b.Step(step)

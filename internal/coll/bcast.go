@@ -3,13 +3,13 @@ package coll
 import "github.com/muster-mpi/muster/internal/sched"
 
 // Broadcasts (MPI-4.1 section 6.4). All work in Out and need no scratch. Ranks are
-// counted from the root, so that any root is like rank 0.
+// counted from the root.
 
 func bcastAlgorithms() []Algorithm {
 	return []Algorithm{
 		{
 			Kind: Bcast, Name: "binomial", Ref: "Johnsson, Ho 1989",
-			About: "In every step each rank that has the data sends it to one that has not.",
+			About: "In every step each rank that has the data sends it to one that does not.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				return m.atLeast(knomialCost(s.Size, m, 2, float64(s.Bytes)))
 			},
@@ -26,7 +26,7 @@ func bcastAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Bcast, Name: "scatter-ring", Ref: "Barnett, Gupta, Payne, Shuler, van de Geijn, Watts 1994",
-			About: "The data is scattered down a binomial tree and the parts then travel around a ring.",
+			About: "The data is scattered down a binomial tree, and the parts are forwarded around a ring.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				each := float64(s.Bytes) / float64(s.Size)
 				return m.atLeast(scatterPartsCost(s, m) + float64(s.Size-1)*m.together(1, each))
@@ -45,7 +45,7 @@ func bcastAlgorithms() []Algorithm {
 		{
 			Kind: Bcast, Name: "chain", Ref: "Watts, van de Geijn 1995",
 			Along:  true,
-			About:  "Segments travel one behind the other along a chain of all ranks.",
+			About:  "Segments are pipelined along a chain of all ranks.",
 			Params: []Param{segmentParam(64<<10, 8<<10, 16<<10, 32<<10, 128<<10, 256<<10)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				k := segments(s.Bytes, s.Elem, p[0])
@@ -56,9 +56,9 @@ func bcastAlgorithms() []Algorithm {
 	}
 }
 
-// pipelineCost is the time of k segments over so many hops, with a reduction of
-// reduce a byte after each: the first goes all the way, the others follow as fast
-// as the slowest part of a hop.
+// pipelineCost returns the time of k segments over a number of hops, with a reduction
+// that takes reduce per byte after each hop: the first segment takes all hops, the
+// others follow at the rate of the slowest part of a hop.
 func pipelineCost(s *Shape, m *Model, hops, k int, reduce float64) float64 {
 	if hops == 0 {
 		return m.atLeast(0)
@@ -70,7 +70,7 @@ func pipelineCost(s *Shape, m *Model, hops, k int, reduce float64) float64 {
 }
 
 func segmentParam(values ...int) Param {
-	return Param{Name: "segment", Values: values, About: "bytes that travel as one message"}
+	return Param{Name: "segment", Values: values, About: "bytes per message"}
 }
 
 // treeBcast sends the whole data down a k-nomial tree.
@@ -91,27 +91,26 @@ func treeBcast(f *flow, s *Shape, radix int) {
 	}
 }
 
-// parted is data that is cut into a part for each rank, the ranks counted from the
-// root.
+// parted is data divided into a part for each rank, with ranks counted from the root.
 type parted struct {
 	f    *flow
 	s    *Shape
 	rank int // from the root
 }
 
-// span is parts i to j-1.
+// span returns parts i to j-1.
 func (d *parted) span(i, j int) sched.Span {
 	from, _ := part(d.s.Bytes, d.s.Elem, i, d.s.Size)
 	last, n := part(d.s.Bytes, d.s.Elem, j-1, d.s.Size)
 	return d.s.result().At(from, last+n-from)
 }
 
-// peer is a rank that is counted from the root.
+// peer returns the rank with index i, counted from the root.
 func (d *parted) peer(i int) int { return around(i+d.s.Root, d.s.Size) }
 
-// scatterBcast gives every rank the parts of all that are below it in a binomial
-// tree, and then has the rest collected. A rank is never sent what it has from the
-// scatter: the root receives nothing.
+// scatterBcast sends every rank the parts of its subtree in a binomial tree, and then
+// collects the rest. A rank never receives a part that it has from the scatter, so the
+// root receives nothing.
 func scatterBcast(b *sched.Builder, s *Shape, collect func(d *parted, step int)) {
 	d := &parted{&flow{Builder: b}, s, around(s.Rank-s.Root, s.Size)}
 	t, _ := knomial(b, d.rank, s.Size, 2)
@@ -131,7 +130,7 @@ func scatterPartsCost(s *Shape, m *Model) float64 {
 	return m.halves(s.Size, float64(s.Bytes)) + m.bytes(1, 1, float64(s.Bytes)*(n-1)/n)
 }
 
-// has reports whether the scatter has given a part to a rank.
+// has reports whether a rank has a part from the scatter.
 func (d *parted) has(rank, i int) bool {
 	span := d.s.Size
 	if rank > 0 {
@@ -140,7 +139,7 @@ func (d *parted) has(rank, i int) bool {
 	return i >= rank && i < rank+span
 }
 
-// collectRing passes parts up the ring: in step i the part that was i ranks below.
+// collectRing forwards parts up the ring: in step i the part from i ranks below.
 func collectRing(d *parted, step int) {
 	n := d.s.Size
 	up, down := around(d.rank+1, n), around(d.rank-1, n)
@@ -155,8 +154,8 @@ func collectRing(d *parted, step int) {
 	}
 }
 
-// collectDoubling: a rank that has c parts from its own on gets the next c, or as
-// many as are missing, from the rank c above.
+// collectDoubling: a rank with c parts, beginning with its own, receives the next c, or
+// as many as are missing, from the rank c above.
 func collectDoubling(d *parted, step int) {
 	n := d.s.Size
 	for c := 1; c < n; c *= 2 {
@@ -169,8 +168,8 @@ func collectDoubling(d *parted, step int) {
 	}
 }
 
-// missing gives, in as few pieces as there can be, those of the count parts from
-// first on, around the ring, that a rank does not have from the scatter.
+// missing calls give with those of the count parts from first, around the ring, that a
+// rank does not have from the scatter, in as few spans as possible.
 func (d *parted) missing(rank, first, count int, give func(sched.Span)) {
 	from, to := 0, 0
 	for i := first; i < first+count; i++ {
@@ -192,8 +191,8 @@ func (d *parted) missing(rank, first, count int, give func(sched.Span)) {
 	}
 }
 
-// chainBcast pipelines. Every segment is received where it belongs, so receives
-// are posted before anything has come.
+// chainBcast pipelines segments. Every segment is received at its final offset, so all
+// receives are posted at once.
 func chainBcast(f *flow, s *Shape, segment int) {
 	rank := around(s.Rank-s.Root, s.Size)
 	k := segments(s.Bytes, s.Elem, segment)

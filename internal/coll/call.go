@@ -1,40 +1,41 @@
 package coll
 
-// Collective calls as ranks compare them. MPI requires all ranks to make the same
+// Detection of mismatched collective calls. MPI requires all ranks to make the same
 // collective calls in the same order (MPI-4.1 section 6.14). Each message and each
 // word in shared memory carries a signature: the kind, the root, and a hash of all
-// calls up to this one. Two ranks that differ see it at the next thing that one of
-// them receives from the other. The latest calls are kept (nodecoll.History), so that
-// the error can name the first call that differs.
+// calls so far. A rank detects a mismatch when it receives the next message from a
+// rank that differs. The latest calls are kept (nodecoll.History), so that the error
+// can name the first call that differs.
 
 import "fmt"
 
-// Form is how a call is made. Blocking and nonblocking calls do not match each other
-// (MPI-4.1 section 6.12).
+// Form is the variant of a call. Blocking and nonblocking calls do not match each
+// other (MPI-4.1 section 6.12).
 type Form uint8
 
 const (
 	Blocking Form = iota
 	Started       // nonblocking
-	Prepared      // persistent: the call that ends with Init
+	Prepared      // persistent: the Init call
 )
 
-// NoRoot and AnyBytes stand for what is not the same on all ranks of a valid call.
+// NoRoot and AnyBytes mark values that may differ between the ranks of a valid call.
 const (
 	NoRoot   = -1
 	AnyBytes = -1
 )
 
-// Call is a call as all ranks must make it, in one word: kind 4 bits, form 2, number
-// of the call 8, root + 1 17, bytes + 1 33, of which what is beyond is lost.
+// Call holds the properties of a call that all ranks must agree on, in one word: kind
+// in 4 bits, form in 2, number of the call in 8, root + 1 in 17, bytes + 1 in 33;
+// higher bits are dropped.
 type Call uint64
 
 const (
 	rootMask = 1<<17 - 1
 )
 
-// MakeCall describes a call. bytes are those of the data, or of a block where each
-// rank has one.
+// MakeCall returns a Call. bytes is the length of the data, or of a block if each rank
+// has one.
 func MakeCall(kind Kind, form Form, root, bytes int) Call {
 	return Call(kind) | Call(form)<<4 | Call(root+1)<<14 | Call(bytes+1)<<31
 }
@@ -47,7 +48,7 @@ func (c Call) Bytes() int { return int(c>>31) - 1 }
 var callNames = [16]string{"Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Reduce", "Allreduce",
 	"ReduceScatter", "Scan", "Exscan", "a neighborhood collective"}
 
-// CallName is a kind as users call it.
+// CallName returns the name of the API function.
 func (k Kind) CallName() string {
 	if k >= kinds {
 		return fmt.Sprintf("collective kind %d", uint8(k))
@@ -72,21 +73,21 @@ func (c Call) String() string {
 	return s
 }
 
-// Sign is the signature of a call after all calls before it: kind + 1 in 4 bits, root
-// + 1 in 6 with 63 for all that are larger, the hash in 22. It is never 0.
+// Sign is the signature of a call and all calls before it: kind + 1 in 4 bits, root +
+// 1 in 6 (63 for all larger ones), the hash in 22. It is never 0.
 type Sign uint32
 
 func (s Sign) Kind() Kind { return Kind(s>>28) - 1 }
 
-// SignOf is a signature that tells the kind and root of a call, and nothing of its past.
+// SignOf returns a signature with the kind and the root of a call and no history.
 func SignOf(c Call) Sign {
 	return Sign(c&15+1)<<28 | Sign(min(c>>14&rootMask, 63))<<22
 }
 
-// Root is the root if there is one and it is small.
+// Root returns the root, and false if there is none or it is too large for the field.
 func (s Sign) Root() (root int, ok bool) { r := int(s >> 22 & 63); return r - 1, r > 0 && r < 63 }
 
-// Describe says what a rank that sends a signature is in, as far as it tells.
+// Describe returns a description of the call for error texts.
 func (s Sign) Describe() string {
 	name := s.Kind().CallName()
 	if root, ok := s.Root(); ok {
@@ -95,21 +96,21 @@ func (s Sign) Describe() string {
 	return name
 }
 
-// After is the signature of a call after a history, of which the hash is given. It is
-// on the way of every collective, so it takes only what is at hand.
+// After returns the signature of a call after a history with the given hash. Every
+// collective computes it, so it uses only inexpensive operations.
 func (c Call) After(history uint64) Sign {
 	bytes := uint64(c >> 31)
 	return SignOf(c) | Sign(history^bytes^bytes>>20^uint64(c>>4&3)<<20)&(1<<22-1)
 }
 
-// Hash is the hash of a history with one more call.
+// Hash returns the hash of a history with the call appended.
 func (c Call) Hash(history uint64) uint64 {
 	x := (history ^ uint64(c)) * 0x9E3779B97F4A7C15
 	return x ^ x>>32
 }
 
-// With is a call with its number, of which 8 bits are kept.
+// With returns the call with its number, of which 8 bits are kept.
 func (c Call) With(number uint64) Call { return c | Call(number&0xff)<<6 }
 
-// Numbered reports whether a call that was read from elsewhere has a number.
+// Numbered reports whether a call received from another rank has a number.
 func (c Call) Numbered(number uint64) bool { return uint64(c>>6)&0xff == number&0xff }

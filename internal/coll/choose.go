@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// The choice of an algorithm for a call. Costs are computed for every algorithm
-// that can do the call, with every value of its parameters that is worth trying;
-// the cheapest is chosen, unless a tuning table says otherwise.
+// The choice of an algorithm for a call. Costs are computed for every applicable
+// algorithm and every parameter value worth trying. The algorithm with the lowest
+// cost is chosen, unless a tuning table names another.
 //
-// All ranks of a call must choose the same without asking each other. They do if
-// they have the same table and the same model, since everything else that is
-// looked at here is known to all of them: what only some know (the lengths of
-// alltoallv or gatherv, the neighbors of a rank, InPlace) is left out by
-// the algorithms' costs and by Message. Callers see to the table and the model.
+// All ranks of a call must make the same choice without communicating. They do if they
+// have the same table and the same model, because the choice depends only on values
+// that all ranks know: the costs and Message ignore what only some ranks know (the
+// lengths of alltoallv or gatherv, the neighbors of a rank, InPlace). Callers ensure
+// that table and model are the same.
 
-// Choice is an algorithm for a call, with what led to it.
+// Choice is the algorithm chosen for a call, with the reasons.
 type Choice struct {
 	Ranked
 	Why string // a sentence for users
-	// Ranking has the algorithms that can do the call, each with its best
-	// parameters, in the order of their cost by the model.
+	// Ranking lists the applicable algorithms, each with its best parameters, in the
+	// order of their cost.
 	Ranking []Ranked
 }
 
@@ -33,11 +33,11 @@ type Ranked struct {
 	Cost      float64
 }
 
-// Choose chooses. A nil table has no rules.
+// Choose chooses the algorithm for a call. A nil table has no rules.
 func Choose(s *Shape, m *Model, table *Tuning) (Choice, error) {
 	var c Choice
 	if c.Ranking = rank(s, m); len(c.Ranking) == 0 {
-		return c, fmt.Errorf("%s among %d ranks: none of the algorithms %s can do it; %s",
+		return c, fmt.Errorf("%s among %d ranks: none of the algorithms %s is applicable; %s",
 			s.Kind, s.Size, strings.Join(names(s.Kind), ", "), reasons(s))
 	}
 	passed := ""
@@ -55,10 +55,9 @@ func Choose(s *Shape, m *Model, table *Tuning) (Choice, error) {
 	return c, nil
 }
 
-// rank finds the best parameters of each algorithm and puts the algorithms in
-// order. Costs are compared with the precision of float32: what is equal by its
-// formula stays equal, however a processor rounds, and the order of the table
-// decides.
+// rank finds the best parameters of each algorithm and sorts the algorithms by cost.
+// Costs are compared with the precision of float32: equal formulas thus stay equal on
+// every processor, and the order of the table decides.
 func rank(s *Shape, m *Model) []Ranked {
 	candidates := byKind[s.Kind]
 	ranking := make([]Ranked, 0, len(candidates))
@@ -87,10 +86,9 @@ func rank(s *Shape, m *Model) []Ranked {
 	return ranking
 }
 
-// costOn is Cost where ranks share nodes. Algorithms that do not know of nodes have
-// all ranks of one send at the same time, over the cables that they share, but for
-// what goes to ranks of the same node. A gather or scatter has to do with one cable,
-// that of the root.
+// costOn returns the cost if ranks share nodes. In algorithms that are not node-aware
+// all ranks of a node send at the same time over shared cables, except for messages
+// within the node. A gather or scatter is limited by the cable of the root.
 func (a *Algorithm) costOn(s *Shape, m *Model, params []int) float64 {
 	if s.Nodes == nil || a.Needs.Nodes || a.Along && s.Nodes.inOrder || s.Kind == Gather || s.Kind == Scatter {
 		return a.Cost(s, m, params)
@@ -103,8 +101,8 @@ func (a *Algorithm) costOn(s *Shape, m *Model, params []int) float64 {
 	return a.Cost(s, &shared, params)
 }
 
-// EachParams calls try with every combination of the values worth trying, the
-// default first. The slice is the same each time.
+// EachParams calls try with every combination of the values worth trying, the default
+// first. It reuses the slice.
 func (a *Algorithm) EachParams(try func(params []int)) {
 	params := a.Default()
 	var vary func(i int)
@@ -130,9 +128,9 @@ func reasons(s *Shape) string {
 	return strings.Join(list, "; ")
 }
 
-// Message is the size of a call as benchmarks count it, and whether all ranks know
-// it: the data of kinds that have no blocks, one block of those that have (the mean
-// where the lengths differ), and all of In for ReduceScatter.
+// Message returns the message size of a call as benchmarks count it, and whether all
+// ranks know it: the data of kinds without blocks, one block of kinds with blocks (the
+// mean if lengths differ), and all of In for ReduceScatter.
 func (s *Shape) Message() (bytes int, known bool) {
 	switch s.Kind {
 	case Barrier:
@@ -157,8 +155,8 @@ func (s *Shape) Message() (bytes int, known bool) {
 	return s.Bytes, true
 }
 
-// LongestSent is the longest block that this rank sends to one other in an alltoall. Ranks
-// know it each for itself, so nothing that all must agree on may depend on it.
+// LongestSent returns the longest block that this rank sends in an alltoall. Each rank
+// knows only its own, so nothing that all must agree on may depend on it.
 func (s *Shape) LongestSent() (longest int) {
 	for r := range s.Size {
 		if r != s.Rank {

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// What is chosen for ranks on several nodes.
+// The choice of algorithms for ranks on several nodes.
 
-// hosts is software iWARP between nodes with a core for each rank; sharedHosts the
-// same over two rails, with ranks that share time slices on few cores, as in the lab.
+// hosts models software iWARP between nodes with a core for each rank; sharedHosts the
+// same over two rails, with ranks that share few cores, as in the lab.
 var (
 	hosts = Model{Startup: 3.4e-6, PerByte: 1.5e-9, Reduce: 0.12e-9, Copy: 0.06e-9, Ports: 1, Starts: 4, Eager: 12 << 10,
 		Near: Near{Startup: 0.3e-6, PerByte: 0.13e-9}}
@@ -53,8 +53,8 @@ func TestChooseOnNodes(t *testing.T) {
 	}
 }
 
-// TestChooseOneAtATime: parts that are longer than switches keep go to one node after
-// the other.
+// TestChooseOneAtATime checks that parts too long for switch buffers are sent to one node
+// after the other.
 func TestChooseOneAtATime(t *testing.T) {
 	for _, m := range []*Model{&hosts, &sharedHosts} {
 		for bytes, ports := range map[int]int{1 << 10: 16, 1 << 20: 1} {
@@ -66,8 +66,9 @@ func TestChooseOneAtATime(t *testing.T) {
 	}
 }
 
-// TestChooseGroups: with a core for each rank, more of them speak with other nodes
-// the longer the blocks are (T2 5.6); where they share time slices, one does.
+// TestChooseGroups checks that with a core for each rank the number of ranks that
+// communicate with other nodes grows with the block length (T2 5.6), and that with time
+// slices it is one.
 func TestChooseGroups(t *testing.T) {
 	four := Consecutive(2, 4, 4, 4, 4)
 	groups := func(m *Model, bytes int) int {
@@ -85,11 +86,11 @@ func TestChooseGroups(t *testing.T) {
 		got[0], got[1] = append(got[0], groups(&hosts, bytes)), append(got[1], groups(&sharedHosts, bytes))
 	}
 	if !slices.Equal(got[0], []int{1, 1, 2, 4}) || !slices.Equal(got[1], []int{1, 1, 1, 1}) {
-		t.Errorf("groups by size: %v, and where ranks share time slices %v", got[0], got[1])
+		t.Errorf("groups by size: %v, and with time slices %v", got[0], got[1])
 	}
 }
 
-// TestChooseWithoutNodes: what is known of nodes must not change a choice on one.
+// TestChooseWithoutNodes checks that the node model does not affect a choice on one node.
 func TestChooseWithoutNodes(t *testing.T) {
 	for _, a := range Algorithms() {
 		s := Shape{Kind: a.Kind, Size: 16, Elem: 4, Bytes: 1024, Commutes: true, Send: Blocks{Each: 1024}, Recv: Blocks{Each: 1024}}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ethernet has costs that are easy to reckon with: 10 µs a message, 1 ns a byte.
+// ethernet has costs that are easy to compute with: 10 µs a message, 1 ns a byte.
 var ethernet = Model{Startup: 10e-6, PerByte: 1e-9, Reduce: 0.2e-9, Copy: 0.1e-9, Ports: 1}
 
 func TestChooseByCost(t *testing.T) {
@@ -26,17 +26,17 @@ func TestChooseByCost(t *testing.T) {
 		{"a short allgather takes the fewest steps", Shape{Kind: Allgather, Size: 8, Recv: block(8)}, &ethernet,
 			"recursive-doubling", []int{}, 30e-6 + 56e-9 + 0.8e-9},
 		// With 11 ranks that would need correction; Bruck has 4 rounds: 1, 2, 4, 3 blocks.
-		{"and Bruck where the ranks are no power", Shape{Kind: Allgather, Size: 11, Recv: block(8)}, &ethernet,
+		{"and Bruck where the ranks are not a power of two", Shape{Kind: Allgather, Size: 11, Recv: block(8)}, &ethernet,
 			"bruck", []int{1}, 40e-6 + 80e-9 + 0.1e-9*96},
 		// T2 equation 3.4: 2 steps of 2 ports, (9-1)/2 blocks a port.
 		{"two ports go to the base three", Shape{Kind: Allgather, Size: 9, Recv: block(8)}, &twoPorts,
 			"standard-exchange", []int{2}, 20e-6 + 32e-9 + 0.8e-9},
 		// T2 equation 3.3: (9-1)/2 steps.
-		{"a long alltoall goes straight", Shape{Kind: Alltoall, Size: 9, Send: block(1 << 20), Recv: block(1 << 20)}, &twoPorts,
+		{"a long alltoall is direct", Shape{Kind: Alltoall, Size: 9, Send: block(1 << 20), Recv: block(1 << 20)}, &twoPorts,
 			"direct", []int{4}, 4*(10e-6+1e-9*(1<<20)) + 0.1e-9*(1<<20)},
 		// Blocks with bit 0, 1, 2, 3 of their distance: 5, 5, 4, 3. All are packed, the
-		// 7 that are not of the last round are taken out, and the own one is copied.
-		{"a short alltoall travels together", Shape{Kind: Alltoall, Size: 11, Send: block(8), Recv: block(8)}, &ethernet,
+		// 7 that are not of the last round are unpacked, and the own one is copied.
+		{"a short alltoall combines blocks", Shape{Kind: Alltoall, Size: 11, Send: block(8), Recv: block(8)}, &ethernet,
 			"bruck", []int{1}, 40e-6 + 17*8e-9 + 0.1e-9*8*(1+17+7)},
 		{"two ranks exchange one message", Shape{Kind: Alltoall, Size: 2, Send: block(8), Recv: block(8)}, &ethernet,
 			"direct", []int{4}, 10e-6 + 8e-9 + 0.8e-9},
@@ -65,7 +65,7 @@ func brief(ranking []Ranked) (list []any) {
 	return list
 }
 
-// TestChooseAlike gives ranks what differs between them: their choice must not.
+// TestChooseAlike checks that values that differ between ranks do not affect the choice.
 func TestChooseAlike(t *testing.T) {
 	lens := func(n ...int) Blocks { return Blocks{Lens: n, Offs: []int{0, 0, 0}, Irregular: true} }
 	for _, c := range []struct {
@@ -107,7 +107,7 @@ func TestChooseAlike(t *testing.T) {
 	}
 	for _, a := range Algorithms() {
 		if a.Kind != Neighbors && a.Needs.NotInPlace {
-			t.Errorf("%s by %s is not for calls in place, but each rank only knows of itself whether it is", a.Kind, a.Name)
+			t.Errorf("%s by %s excludes calls in place, but a rank does not know whether others are in place", a.Kind, a.Name)
 		}
 		s := Shape{Kind: a.Kind, Size: 6, Elem: 8, Bytes: 800, Commutes: true, Send: Blocks{Each: 800}, Recv: Blocks{Each: 800}, Nodes: put(&a, 6)}
 		other := s
@@ -161,7 +161,7 @@ func TestChooseByTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Algorithm.Name != c.algorithm || !reflect.DeepEqual(got.Params, c.params) || got.Why != c.why {
-				t.Errorf("chose %s %v because of %q, want %s %v because of %q; ranking %v",
+				t.Errorf("chose %s %v for the reason %q, want %s %v for the reason %q; ranking %v",
 					got.Algorithm.Name, got.Params, got.Why, c.algorithm, c.params, c.why, brief(got.Ranking))
 			}
 			if got.Cost < got.Ranking[0].Cost {
@@ -187,11 +187,11 @@ func TestTuningRoundTrip(t *testing.T) {
 		t.Fatalf("%v in\n%s", err, text)
 	}
 	if !reflect.DeepEqual(&table, again) {
-		t.Fatalf("came back different:\n%s", again.Marshal())
+		t.Fatalf("the parsed table differs:\n%s", again.Marshal())
 	}
 	empty, err := ParseTuning((&Tuning{}).Marshal())
 	if err != nil || empty.About != "" || len(empty.Rules) != 0 {
-		t.Fatalf("an empty table came back as %+v, %v", empty, err)
+		t.Fatalf("an empty table is parsed as %+v, %v", empty, err)
 	}
 }
 
@@ -207,11 +207,11 @@ func TestTuningErrors(t *testing.T) {
 		{"unknown key", rule(`{"kind": "allgather", "byte": [1]}`), `line 3: a rule has no "byte"; it can have kind, ranks, bytes, nodes, algorithm, params`},
 		{"twice", rule(`{"kind": "allgather", "kind": "bcast"}`), `line 3: a rule has "kind" twice`},
 		{"no algorithm", rule(`{"kind": "allgather"}`), `line 3: a rule needs "kind" and "algorithm"`},
-		{"unknown kind", rule("{\n\"kind\": \"allgathr\",\n\"algorithm\": \"ring\"}"), `line 4: there is no collective "allgathr"; there are [barrier`},
+		{"unknown kind", rule("{\n\"kind\": \"allgathr\",\n\"algorithm\": \"ring\"}"), `line 4: unknown collective "allgathr"; want one of [barrier`},
 		{"unknown algorithm", rule("{\"kind\": \"allgather\",\n\"algorithm\": \"rings\"}"), `line 4: allgather has no algorithm "rings"; it has direct, ring`},
 		{"unknown parameter", rule(`{"kind": "allgather", "algorithm": "ring", "params": {"port": 2}}`), `line 3: allgather by ring has no parameter "port"; it has ways`},
 		{"no such parameter", rule(`{"kind": "alltoall", "algorithm": "pairwise", "params": {"ports": 2}}`), `alltoall by pairwise has no parameter "ports"; it has none`},
-		{"value of a parameter", rule(`{"kind": "allgather", "algorithm": "ring", "params": {"ways": 3}}`), `line 3: allgather by ring: ways cannot be 3; it can be one of [1 2]`},
+		{"value of a parameter", rule(`{"kind": "allgather", "algorithm": "ring", "params": {"ways": 3}}`), `line 3: allgather by ring: ways cannot be 3; want one of [1 2]`},
 		{"parameter no number", rule(`{"kind": "allgather", "algorithm": "ring", "params": {"ways": "2"}}`), `line 3: string is here; it must be names and whole numbers`},
 		{"range upside down", rule(`{"kind": "allgather", "algorithm": "ring", "ranks": [4, 2]}`), `line 3: "ranks" is [4 2]; it must be [from] or [from, to]`},
 		{"empty range", rule(`{"kind": "allgather", "algorithm": "ring", "ranks": []}`), `line 3: "ranks" is []; it must be`},
@@ -221,7 +221,7 @@ func TestTuningErrors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ParseTuning([]byte(c.text))
 			if err == nil || !strings.HasPrefix(err.Error(), "tuning table: ") || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("the error is %q, want %q in it", err, c.want)
+				t.Errorf("the error is %q, want it to contain %q", err, c.want)
 			}
 		})
 	}

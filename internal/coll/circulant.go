@@ -2,15 +2,15 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Träff's reduce-scatter and allreduce on a circulant graph: as few rounds as
-// halving, ⌈log2 N⌉, for any number of ranks, with no rank standing by and no byte
-// sent twice. A rank counts blocks from its own on, around the ring. While it has c
-// of them to care for, it sends the upper half to the rank so far above it, which
-// counts them from its own on, and gets its own lower half from as far below. At
-// last it cares for its own block alone. The operands come in the order of the
-// ring, so the operation must commute.
+// Träff's reduce-scatter and allreduce on a circulant graph: as few rounds as halving,
+// ⌈log2 N⌉, for any number of ranks, with no idle rank and no byte sent twice. A rank
+// counts blocks from its own, around the ring. While it is responsible for c blocks, it
+// keeps the lower half, sends the upper half to the rank ⌈c/2⌉ above, and receives its
+// own lower half from the rank ⌈c/2⌉ below. In the end it is responsible only for its
+// own block. Operands are combined in ring order, so the operation must commute.
 
-// rounds gives the counts of blocks before and after each round: n, ⌈n/2⌉ … 1.
+// circulantRounds returns the number of blocks before each round, and at the end: n,
+// ⌈n/2⌉ … 1.
 func circulantRounds(n int) (counts []int) {
 	for ; n > 1; n = (n + 1) / 2 {
 		counts = append(counts, n)
@@ -18,18 +18,18 @@ func circulantRounds(n int) (counts []int) {
 	return append(counts, 1)
 }
 
-// circulantCost is that of the reduce-scatter.
+// circulantCost returns the cost of the reduce-scatter.
 func circulantCost(n int, bytes float64, m *Model) float64 {
 	return m.halves(n, bytes) + m.bytes(1, 1, bytes*float64(n-1)/float64(n)) + bytes*float64(n-1)/float64(n)*m.Reduce
 }
 
-// circulantAllreduce works in Out and leaves every block at its place, so that the
-// way back needs no copies. Blocks past the last rank begin at rank 0 again: such a
-// range is two messages.
+// circulantAllreduce works in Out and keeps every block at its offset, so that the
+// second phase needs no copies. A range of blocks that wraps around at the last rank is
+// two messages.
 func circulantAllreduce(f *flow, s *Shape) {
 	n := s.Size
 	counts := circulantRounds(n)
-	// each gives the parts from first on as they lie in memory.
+	// each calls give with the contiguous ranges of count parts from first.
 	each := func(first, count int, give func(at reach)) {
 		first = around(first, n)
 		for count > 0 {
@@ -55,7 +55,7 @@ func circulantAllreduce(f *flow, s *Shape) {
 		each(s.Rank, have-keep, func(at reach) {
 			combineInto(f, around(s.Rank-keep, n), out.At(at.off, at.n), from.At(at.off, at.n))
 		})
-		if i == 0 { // an odd number: the middle block has met nobody
+		if i == 0 { // an odd number: the middle block is not combined yet
 			each(s.Rank+have-keep, 2*keep-have, func(at reach) { f.copy(out.At(at.off, at.n), own.At(at.off, at.n)) })
 		}
 	}
@@ -67,9 +67,10 @@ func circulantAllreduce(f *flow, s *Shape) {
 	}
 }
 
-// circulantReduceScatter keeps the blocks that a rank cares for side by side in
-// scratch. The first messages come from the input, where a range that goes past
-// the last rank is two. Nothing else may cut them: offsets are each rank's own.
+// circulantReduceScatter keeps the blocks that a rank is responsible for contiguous in
+// scratch. The first messages come from the input, where a range that wraps around at
+// the last rank is two messages. They must not be split in any other way, because
+// offsets may differ between ranks.
 func circulantReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	n := s.Size
@@ -85,7 +86,7 @@ func circulantReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 		give(blocks(0, count-here))
 	}
 	counts := circulantRounds(n)
-	begin := make([]int, counts[1]+1) // where block i from the own on begins in scratch
+	begin := make([]int, counts[1]+1) // offsets in scratch of the blocks, from the own one
 	for i := range counts[1] {
 		block := around(s.Rank+i, n)
 		begin[i+1] = begin[i] + blocks(block, block+1).Len
@@ -110,13 +111,13 @@ func circulantReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 			combineInto(f, down, have.At(off, run.Len), run)
 			off += run.Len
 		})
-		for j := count - keep; j < keep; j++ { // an odd number: the middle block has met nobody
+		for j := count - keep; j < keep; j++ { // an odd number: the middle block is not combined yet
 			block := around(s.Rank+j, n)
 			f.copy(have.At(begin[j], begin[j+1]-begin[j]), blocks(block, block+1))
 		}
 		mine = have.At(0, begin[1])
 	}
-	// The last round has one block each way, which goes straight to its end.
+	// The last round has one block in each direction, received at its final offset.
 	b.Step(len(counts) - 2)
 	up, down := around(s.Rank+1, n), around(s.Rank-1, n)
 	if n == 2 {

@@ -6,8 +6,8 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// Kind is a collective operation. What In and Out hold is said here, for all
-// algorithms, the validator and package mpi; blocks are those of Shape.
+// Kind is a collective operation. The comments define the contents of In and Out, for
+// all algorithms, the validator and package mpi. Shape defines the blocks.
 type Kind uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 var kindNames = [kinds]string{"barrier", "bcast", "gather", "scatter", "allgather", "alltoall",
 	"reduce", "allreduce", "reduce-scatter", "scan", "exscan", "neighbors"}
 
-// String also names what is no kind: one read from shared memory may be anything.
+// String accepts any value: a kind read from shared memory may be invalid.
 func (k Kind) String() string {
 	if k >= kinds {
 		return fmt.Sprintf("kind %d", uint8(k))
@@ -37,28 +37,27 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// ParseKind finds a kind by its name.
+// ParseKind returns the kind of a name.
 func ParseKind(name string) (Kind, error) {
 	for k, n := range kindNames {
 		if n == name {
 			return Kind(k), nil
 		}
 	}
-	return 0, fmt.Errorf("there is no collective %q; there are %v", name, kindNames[:])
+	return 0, fmt.Errorf("unknown collective %q; want one of %v", name, kindNames[:])
 }
 
-// Blocks says where the parts of a buffer lie: n parts of Each bytes one after the
-// other, or, if Lens is not nil, parts of their own length and offset (the v-forms
-// of MPI). The forms whose blocks only the root knows (gatherv, scatterv) have Lens
-// at the root only; elsewhere Each is the length of the rank's own block and
-// Irregular is set.
+// Blocks describes the blocks of a buffer: consecutive blocks of Each bytes, or, if
+// Lens is not nil, blocks of individual lengths and offsets (MPI's v-variants).
+// Gatherv and scatterv have Lens only at the root; on other ranks Each is the length
+// of the rank's own block and Irregular is set.
 type Blocks struct {
 	Each       int
 	Lens, Offs []int
-	Irregular  bool // lengths differ between ranks: set on all ranks alike
+	Irregular  bool // lengths differ between ranks; equal on all ranks
 }
 
-// Of is the place of part i.
+// Of returns the offset and the length of block i.
 func (b *Blocks) Of(i int) (off, n int) {
 	if b.Lens == nil {
 		return i * b.Each, b.Each
@@ -66,46 +65,46 @@ func (b *Blocks) Of(i int) (off, n int) {
 	return b.Offs[i], b.Lens[i]
 }
 
-// Shape is everything that an algorithm may look at, and that a schedule is kept
-// under for the next call. All ranks of a call have the same Shape but for Rank,
-// for the Blocks where said there, and for InPlace: a rank may be in place or not
-// for itself, and the messages of an algorithm are the same either way.
+// Shape describes a call. It is the only input of an algorithm, and the key under
+// which a schedule is cached. All ranks of a call have the same Shape, except for
+// Rank, for Blocks as documented there, and for InPlace: each rank may be in place or
+// not, and the messages of an algorithm are the same either way.
 type Shape struct {
 	Kind     Kind
 	Rank     int
 	Size     int
 	Root     int
-	Elem     int  // bytes of an element: data may be cut between elements only; 0 counts as 1
+	Elem     int  // element size in bytes, 0 means 1; data may be split only between elements
 	Commutes bool // the reduction may change the order of operands
-	// InPlace: In is not there; the rank's input lies in Out, where MPI says
-	// (gather, allgather: at the own block; scatter at the root: its own block stays
-	// where it is, in In; reduce, allreduce, scan, exscan, alltoall: the whole;
-	// reduce-scatter: all blocks, and the result ends at the beginning of Out).
+	// InPlace means that there is no In: the rank's input is in Out, where MPI defines
+	// it. For gather and allgather it is the rank's own block; for reduce, allreduce,
+	// scan, exscan and alltoall all of Out; for reduce-scatter all blocks, and the
+	// result is at the beginning of Out. For scatter, the root's own block stays in In.
 	InPlace bool
 	// Bytes is the length of the data of Bcast, Reduce, Allreduce, Scan, Exscan.
 	Bytes int
 	// Blocks of In (Scatter, Alltoall, ReduceScatter, Neighbors) and of Out
-	// (Gather, Allgather, Alltoall, Neighbors). The own block of Gather's In has
-	// the length that it has in the root's Out; that of Allgather likewise.
+	// (Gather, Allgather, Alltoall, Neighbors). The rank's own block in Gather's and
+	// Allgather's In has the same length as in Out.
 	Send, Recv Blocks
-	// Sources and Dests are the neighbors of Neighbors, in their order.
+	// Sources and Dests are the neighbors of Neighbors, in order.
 	Sources, Dests []int
-	// Nodes says which ranks share a node; nil: all are on one.
+	// Nodes is the topology; nil if all ranks share one node.
 	Nodes *Topology
 }
 
-// Param is a number that an algorithm can be given, with the values worth trying.
+// Param is a parameter of an algorithm, with the values worth trying.
 type Param struct {
 	Name   string
 	Values []int // the first is the default
 	About  string
 }
 
-// Needs says where an algorithm is not applicable.
+// Needs lists the requirements of an algorithm.
 type Needs struct {
 	Commutes    bool // the reduction must commute
-	PowerOfTwo  bool // of ranks: none of ours should need it
-	Regular     bool // all blocks equal
+	PowerOfTwo  bool // the number of ranks; none of ours should need it
+	Regular     bool // all blocks have the same length
 	Even        bool // an even number of ranks
 	MinRanks    int
 	NotInPlace  bool
@@ -113,30 +112,29 @@ type Needs struct {
 	Nodes       bool // ranks on several nodes
 }
 
-// Model is the device's cost in Hockney's form, in seconds, for choosing: a message
-// of n bytes takes Startup + n·PerByte; a rank can drive Ports messages at a time;
-// a reduction takes Reduce a byte, a local copy Copy a byte. A message between
-// ranks of one node takes Near instead, if there are several nodes; Near zero
-// counts as the same.
+// Model is the cost model of a device in Hockney's form, in seconds: a message of n
+// bytes takes Startup + n·PerByte; a rank can transfer Ports messages at a time; a
+// reduction takes Reduce per byte, a local copy Copy per byte. If there are several
+// nodes, a message within a node takes Near instead; a zero Near means no difference.
 type Model struct {
 	Startup, PerByte, Reduce, Copy float64
 	Ports                          int
-	// Starts is how many messages a rank can begin at the same time, where that is
-	// more than Ports: their start-ups overlap, their bytes share the ports.
+	// Starts is the number of messages that a rank can start at the same time, if that
+	// is more than Ports: their start-ups overlap, their bytes share the ports.
 	Starts int
-	// Eager is the longest message that goes at once. Longer ones ask first, which
-	// takes as long as two more, or three where ranks take turns; 0: none does.
+	// Eager is the longest message that is sent eagerly. A longer one uses rendezvous,
+	// which costs two more start-ups, or three with TimeSlices. 0: no rendezvous.
 	Eager int
-	// Stripe is the longest message that takes one port. Longer ones are cut and take
-	// all of them; 0: none is.
+	// Stripe is the longest message that uses one port. A longer one is striped over
+	// all of them. 0: no striping.
 	Stripe int
-	// TimeSlices says that the ranks of a node take turns on its cores: the start-ups of
-	// their messages to other nodes add up.
+	// TimeSlices means that the ranks of a node share its cores: the start-ups of their
+	// messages to other nodes add up.
 	TimeSlices bool
 	Near       Near
 }
 
-// startup is the time of a message of n bytes without its bytes.
+// startup returns the start-up time of a message of n bytes.
 func (m *Model) startup(n float64) float64 {
 	switch {
 	case m.Eager == 0 || n <= float64(m.Eager):
@@ -147,14 +145,14 @@ func (m *Model) startup(n float64) float64 {
 	return 3 * m.Startup
 }
 
-// starts is Starts, or Ports.
+// starts returns the number of messages that can start at the same time.
 func (m *Model) starts() int { return max(m.Starts, m.Ports, 1) }
 
-// Near is what a message inside a node costs.
+// Near is the cost of a message within a node.
 type Near struct{ Startup, PerByte float64 }
 
-// near is the model inside a node. Memory has one port: a rank copies one message
-// at a time. Ranks that take turns find several messages when it is theirs.
+// near returns the model within a node. Memory has one port: a rank copies one message
+// at a time. A rank with TimeSlices finds several messages when it runs.
 func (m *Model) near() Model {
 	inside := *m
 	if m.Near != (Near{}) {
@@ -170,26 +168,25 @@ func (m *Model) near() Model {
 type Algorithm struct {
 	Kind   Kind
 	Name   string // as users write it: binomial, ring, bruck …
-	Ref    string // where it comes from
+	Ref    string // its source
 	About  string // one sentence
 	Needs  Needs
 	Params []Param
-	// Along says that ranks speak with their neighbors only, so that one message
-	// leaves a node at a time if its ranks are neighbors.
+	// Along means that ranks communicate only with their neighbors, so that one message
+	// at a time leaves a node with consecutive ranks.
 	Along bool
-	// ByName says that the choice by cost leaves it out: it must be asked for.
+	// ByName excludes the algorithm from the choice by cost: it must be named.
 	ByName bool
-	// Aware is the algorithm of the same kind that does the same with the ranks that
-	// have arrived served first, if there is one. Its messages are the same, so each
-	// rank may choose between the two for itself.
+	// Aware names the arrival-aware form of the algorithm, which serves arrived ranks
+	// first, if there is one. Its messages are the same, so each rank may choose
+	// between the two on its own.
 	Aware string
-	// Instead is the algorithm of the same kind, with the same parameters, that a rule
-	// which names this one means for calls that this one cannot do.
+	// Instead names the algorithm of the same kind, with the same parameters, that a
+	// rule for this one uses for calls to which this one is not applicable.
 	Instead string
-	// Cost estimates the time of the slowest rank. It must not depend on
-	// Shape.Rank, nor on anything that ranks do not all know: every rank must
-	// choose the same.
+	// Cost estimates the time of the slowest rank. It must not depend on Shape.Rank or
+	// on anything that not all ranks know: every rank must choose the same algorithm.
 	Cost func(s *Shape, m *Model, params []int) float64
-	// Build makes the graph of rank s.Rank; errors by b.Fail.
+	// Build builds the graph of rank s.Rank. It reports errors with b.Fail.
 	Build func(b *sched.Builder, s *Shape, params []int)
 }

@@ -8,30 +8,30 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// Costs are estimates by hand, and choices rest on them. Here they are held
-// against the schedules themselves, timed on a machine that is just the model: a
-// message leaves when both sides are there and the sender has a port free, takes
-// Startup + n·PerByte, and as long of a port of the receiver, where it may have to
-// wait; a reduction or a copy takes the time of its bytes.
+// The cost functions are estimates that the choice is based on. These tests compare them
+// with the schedules themselves, timed by a simulation of the model: a message starts
+// when both sides are ready and the sender has a free port, takes Startup + n·PerByte,
+// and uses a port of the receiver for the same time, for which it may have to wait; a
+// reduction or a copy takes the time of its bytes.
 
-// timer is that machine.
+// timer is that simulation.
 type timer struct {
 	m       *Model
 	graphs  []*sched.Graph
 	need    [][]int
 	in, out [][]float64 // when each port of each rank is free
 	cpu     []float64
-	queues  map[[2]int]*[2][]int // sends and receives that have met nobody
+	queues  map[[2]int]*[2][]int // unmatched sends and receives
 	events  []event
 	end     float64
 }
 
-// event is an operation that can begin or has ended, or a send that leaves.
+// event is an operation that can start or has completed, or a send that is transferred.
 type event struct {
 	at       float64
 	what     int
 	rank, op int
-	receive  int // of a send that leaves: the operation it is for
+	receive  int // of a send that is transferred: the matching receive
 }
 
 const (
@@ -40,7 +40,7 @@ const (
 	ends
 )
 
-// timeOf is when the last rank is done.
+// timeOf returns the time at which the last rank is done.
 func timeOf(graphs []*sched.Graph, m *Model) float64 {
 	w := &timer{m: m, graphs: graphs, cpu: make([]float64, len(graphs)), queues: map[[2]int]*[2][]int{}}
 	for r, g := range graphs {
@@ -75,8 +75,8 @@ func timeOf(graphs []*sched.Graph, m *Model) float64 {
 	return w.end
 }
 
-// add keeps the events in the order of their times. Sends that begin come last, so
-// that they find the receives of that time and leave in their own order.
+// add inserts an event in the order of times. Sends that start come last, so that they
+// find the receives of the same time and are transferred in order.
 func (w *timer) add(e event) {
 	i, _ := slices.BinarySearchFunc(w.events, e, func(x, e event) int {
 		if x.at < e.at || x.at == e.at && w.sends(x) <= w.sends(e) {
@@ -136,10 +136,10 @@ func (w *timer) begin(e event) {
 	w.add(event{at: start, what: leaves, rank: pair[0], op: send, receive: receive})
 }
 
-// takes is the time of a message.
+// takes returns the time of a message.
 func (w *timer) takes(op *sched.Op) float64 { return w.m.Startup + float64(op.Src.Len)*w.m.PerByte }
 
-// least is the port that is free first.
+// least returns the port that is free first.
 func least(ports []float64) *float64 {
 	best := &ports[0]
 	for i := range ports {
@@ -151,8 +151,7 @@ func least(ports []float64) *float64 {
 }
 
 func TestCost(t *testing.T) {
-	// With several ports, rounds that do not depend on each other overlap, which
-	// costs do not know.
+	// With several ports, independent rounds overlap, which the cost functions ignore.
 	const under = 0.55
 	over := map[int]float64{1: 1.75, 4: 2.4}
 	for _, a := range Algorithms() {
@@ -184,7 +183,7 @@ func TestCost(t *testing.T) {
 						real := timeOf(graphs, m)
 						ratio := a.Cost(&s, m, params) / real
 						if ratio > over[ports] || ratio < under {
-							t.Errorf("%s by %s %v, %d ranks, %d bytes, %d ports: cost %.3g, its schedule takes %.3g",
+							t.Errorf("%s by %s %v, %d ranks, %d bytes, %d ports: cost %.3g, but its schedule takes %.3g",
 								a.Kind, a.Name, params, ranks, bytes, ports, a.Cost(&s, m, params), real)
 						}
 						worst, best = max(worst, ratio), min(best, ratio)

@@ -7,14 +7,14 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// What each collective means, as symbols: Task says for a call what lies where on
-// each rank at the start and what must lie where at the end (MPI-4.1 chapter 6,
-// and 8.6 for neighbors), and Prove holds graphs against it. Bytes of Out that no
-// result is put into must not be touched. The root's data of a broadcast is among
-// them: a caller may broadcast the same bytes twice at a time.
+// The definition of each collective. Task returns, for a call, the contents of every
+// rank's buffers at the start and the contents required at the end (MPI-4.1 chapter 6,
+// and 8.6 for neighbors); Prove checks graphs against it. Bytes of Out outside the
+// results must not be written. That includes the root's data of a broadcast, because
+// a caller may broadcast the same bytes twice at a time.
 
-// Task is the definition of a call, of which shapes has the view of every rank.
-// Data of a rank is numbered as it lies in its input.
+// Task returns the definition of a call; shapes holds the Shape of every rank. Offsets
+// of a rank's data are those of its input.
 func Task(shapes []Shape) *sched.Task {
 	s := &shapes[0]
 	t := &sched.Task{Elem: s.Elem, Commutes: s.Commutes, Sync: s.Kind == Barrier, Agree: s.Kind == Allreduce,
@@ -41,7 +41,7 @@ func Task(shapes []Shape) *sched.Task {
 	return t
 }
 
-// Prove reports what is wrong with the graphs of all ranks of a call, or nothing.
+// Prove checks the graphs of all ranks of a call and returns the first fault.
 func Prove(shapes []Shape, graphs []*sched.Graph) error {
 	if err := checkShapes(shapes); err != nil {
 		return err
@@ -66,10 +66,9 @@ func (a *Algorithm) Prove(shapes []Shape, params []int) error {
 	return nil
 }
 
-// Everyone gives the shapes of all ranks from that of one that knows the call as a
-// whole: the root, or any rank if there is none. Only the root is in place then,
-// if there is one. Where blocks are a rank's own (alltoall with lengths,
-// neighbors) the caller must say more than one shape can.
+// Everyone returns the shapes of all ranks, derived from that of the root, or of any
+// rank if there is no root. If there is one, only the root is in place. It cannot
+// derive blocks that differ from rank to rank (alltoallv, neighbors).
 func Everyone(s Shape) []Shape {
 	shapes := make([]Shape, s.Size)
 	for r := range shapes {
@@ -91,18 +90,18 @@ func Everyone(s Shape) []Shape {
 // checkShapes checks that the shapes are those of one call.
 func checkShapes(shapes []Shape) error {
 	if len(shapes) == 0 {
-		return fmt.Errorf("there is no rank")
+		return fmt.Errorf("no ranks")
 	}
 	first := &shapes[0]
 	for r := range shapes {
 		s := &shapes[r]
 		switch {
 		case s.Rank != r || s.Size != len(shapes):
-			return fmt.Errorf("shape %d of %d is that of rank %d of %d", r, len(shapes), s.Rank, s.Size)
+			return fmt.Errorf("shape %d of %d belongs to rank %d of %d", r, len(shapes), s.Rank, s.Size)
 		case s.Kind != first.Kind || s.Root != first.Root || s.Bytes != first.Bytes || s.Elem != first.Elem || s.Commutes != first.Commutes:
 			return fmt.Errorf("ranks 0 and %d do not make the same call: %+v, %+v", r, *first, *s)
 		case s.Kind == ReduceScatter && !(slices.Equal(s.Send.Lens, first.Send.Lens) && slices.Equal(s.Send.Offs, first.Send.Offs)):
-			return fmt.Errorf("ranks 0 and %d have cut the data differently: %+v, %+v", r, first.Send, s.Send)
+			return fmt.Errorf("ranks 0 and %d divide the data differently: %+v, %+v", r, first.Send, s.Send)
 		case s.InPlace && s.Kind.Rooted() && r != s.Root:
 			return fmt.Errorf("rank %d is in place, but in a %s only the root, rank %d, can be", r, s.Kind, s.Root)
 		}
@@ -110,21 +109,21 @@ func checkShapes(shapes []Shape) error {
 	return nil
 }
 
-// meaning writes down the memory of one rank.
+// meaning builds the memory of one rank.
 type meaning struct {
 	shapes []Shape
 	s      *Shape
 	m      *sched.Memory
 }
 
-// start says that n bytes at off of a buffer are this rank's data from at on, and
-// makes the buffer long enough.
+// start records that n bytes at off of a buffer are this rank's data from offset at,
+// and extends the buffer if needed.
 func (m *meaning) start(buf sched.Buf, off, n, at int) {
 	m.room(buf, off+n)
 	m.m.Start = append(m.m.Start, sched.Piece{Span: sched.Span{Buf: buf, Off: off, Len: n}, From: m.s.Rank, To: m.s.Rank + 1, At: at})
 }
 
-// end says that n bytes at off of Out must become the data of ranks from to to-1.
+// end records that n bytes at off of Out must become the data of ranks from to to-1.
 func (m *meaning) end(off, n, from, to, at int) {
 	m.room(sched.Out, off+n)
 	m.m.End = append(m.m.End, sched.Piece{Span: sched.Span{Buf: sched.Out, Off: off, Len: n}, From: from, To: to, At: at})
@@ -138,7 +137,7 @@ func (m *meaning) room(buf sched.Buf, end int) {
 	}
 }
 
-// from is the buffer that holds the input.
+// from returns the buffer that holds the input.
 func (m *meaning) from() sched.Buf {
 	if m.s.InPlace {
 		return sched.Out
@@ -146,7 +145,7 @@ func (m *meaning) from() sched.Buf {
 	return sched.In
 }
 
-// bcast: MPI-4.1 6.4.
+// bcast defines MPI-4.1 6.4.
 func (m *meaning) bcast() {
 	if m.s.Rank == m.s.Root {
 		m.start(sched.Out, 0, m.s.Bytes, 0)
@@ -155,7 +154,7 @@ func (m *meaning) bcast() {
 	}
 }
 
-// gather: MPI-4.1 6.5 and 6.7.
+// gather defines MPI-4.1 6.5 and 6.7.
 func (m *meaning) gather() {
 	s := m.s
 	off, n := s.Recv.Of(s.Rank)
@@ -173,7 +172,7 @@ func (m *meaning) gather() {
 	}
 }
 
-// scatter: MPI-4.1 6.6. The root that is in place has no output.
+// scatter defines MPI-4.1 6.6. A root in place has no output.
 func (m *meaning) scatter() {
 	s := m.s
 	if s.Rank == s.Root {
@@ -189,7 +188,7 @@ func (m *meaning) scatter() {
 	m.end(0, n, s.Root, s.Root+1, at)
 }
 
-// alltoall: MPI-4.1 6.8. In place, the blocks of Out are what is sent, too.
+// alltoall defines MPI-4.1 6.8. In place, the blocks of Out are also the input.
 func (m *meaning) alltoall() {
 	s := m.s
 	for i := range s.Size {
@@ -201,7 +200,8 @@ func (m *meaning) alltoall() {
 	}
 }
 
-// outgoing is where the block lies that an alltoall sends to rank i.
+// outgoing returns the offset and the length of the block that an alltoall sends to
+// rank i.
 func (s *Shape) outgoing(i int) (off, n int) {
 	if s.InPlace {
 		return s.Recv.Of(i)
@@ -209,7 +209,7 @@ func (s *Shape) outgoing(i int) (off, n int) {
 	return s.Send.Of(i)
 }
 
-// reduce: MPI-4.1 6.9.1, 6.9.6 and 6.11. Exscan of rank 0 has no result.
+// reduce defines MPI-4.1 6.9.1, 6.9.6 and 6.11. Exscan has no result on rank 0.
 func (m *meaning) reduce() {
 	s := m.s
 	m.start(m.from(), 0, s.Bytes, 0)
@@ -231,8 +231,8 @@ func (m *meaning) reduce() {
 	}
 }
 
-// reduceScatter: MPI-4.1 6.10. In place, the result is at the beginning of Out
-// and the blocks behind it stay.
+// reduceScatter defines MPI-4.1 6.10. In place, the result is at the beginning of Out
+// and the blocks after it do not change.
 func (m *meaning) reduceScatter() {
 	s := m.s
 	for i := range s.Size {
@@ -244,7 +244,7 @@ func (m *meaning) reduceScatter() {
 	}
 }
 
-// neighbors: MPI-4.1 8.6. Of several blocks from one rank to another the n-th
+// neighbors defines MPI-4.1 8.6. Of several blocks from one rank to another, the n-th
 // that is sent is the n-th that is received.
 func (m *meaning) neighbors() {
 	s := m.s

@@ -13,8 +13,8 @@ import (
 )
 
 // The tables of docs/reference/algorithms.md are made from the table of algorithms and from
-// the graphs that they build, so that they cannot tell of another day. A table
-// stands between two lines:
+// the graphs that they build, so that they are never out of date. A table is between
+// two lines:
 //
 //	<!-- table of allgather -->
 //	<!-- end -->
@@ -23,8 +23,7 @@ var writeDocument = flag.Bool("document.write", false, "write the tables of docs
 
 const document = "../../docs/reference/algorithms.md"
 
-// documentRanks is for how many ranks the document counts: a power of two, one
-// more, and more.
+// documentRanks are the numbers of ranks in the tables.
 var documentRanks = []int{8, 9, 16}
 
 func TestDocument(t *testing.T) {
@@ -86,12 +85,12 @@ func documentTable(t *testing.T, kind Kind) string {
 	return b.String()
 }
 
-// documentBytes is the length of the data, or of a block: four of the segments that
-// pipelines are cut into by default.
+// documentBytes is the length of the data, or of a block: four default segments of a
+// pipeline.
 const documentBytes = 1 << 18
 
-// documentTotals counts the graphs of an algorithm with its default parameters, nil
-// if it cannot be.
+// documentTotals returns the totals of an algorithm with its default parameters, or nil
+// if it is not applicable.
 func documentTotals(t *testing.T, a *Algorithm, ranks int) *sched.Totals {
 	s := Shape{Kind: a.Kind, Size: ranks, Elem: 8, Commutes: true, Bytes: documentBytes, Nodes: put(a, ranks)}
 	s.Send.Each, s.Recv.Each = documentBytes, documentBytes

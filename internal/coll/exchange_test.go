@@ -9,12 +9,12 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// What the matrix of proofs does not ask of the exchanges among all ranks: offsets
-// that are each rank's own, and the steps that T2 chapter 3 promises.
+// Properties of the exchanges that the matrix of proofs does not cover: offsets that
+// differ between ranks, and the number of steps of T2 chapter 3.
 
-// TestOwnOffsets gives every rank another order of blocks, with gaps: only lengths
-// are common knowledge (MPI-4.1 6.7 and 6.8). And some ranks are in place where
-// others are not, as callers in Go may be.
+// TestOwnOffsets gives every rank another order of blocks, with gaps: only lengths are
+// known to all (MPI-4.1 6.7 and 6.8). Some ranks are in place and others are not, as
+// callers in Go may be.
 func TestOwnOffsets(t *testing.T) {
 	rng := rand.New(rand.NewSource(5))
 	for _, a := range slices.Concat(allgatherAlgorithms(), alltoallAlgorithms(), nodesAllgatherAlgorithms(), nodesAlltoallAlgorithms()) {
@@ -45,8 +45,8 @@ func TestOwnOffsets(t *testing.T) {
 	}
 }
 
-// ownOffsets draws blocks: lens[i][j] bytes go from rank i to rank j. As many come
-// back, which those in place need; in an allgather the same goes to all.
+// ownOffsets generates blocks: lens[i][j] bytes from rank i to rank j, and as many back,
+// as calls in place require. In an allgather all destinations get the same block.
 func ownOffsets(kind Kind, size int, regular bool, inPlace func() bool, rng *rand.Rand) []Shape {
 	lens := make([][]int, size)
 	for i := range lens {
@@ -82,7 +82,7 @@ func ownOffsets(kind Kind, size int, regular bool, inPlace func() bool, rng *ran
 	return shapes
 }
 
-// exchangeTask says what lies where, by hand and not by the code under test.
+// exchangeTask defines the task independently of the code under test.
 func exchangeTask(shapes []Shape) *sched.Task {
 	task := &sched.Task{Ranks: make([]sched.Memory, len(shapes))}
 	for r := range shapes {
@@ -137,7 +137,7 @@ func TestPortsAndSteps(t *testing.T) {
 		kind        Kind
 		name        string
 		ranks, k    int
-		steps, port int // port: blocks that pass a port in all steps together
+		steps, port int // port: blocks per port in all steps together
 	}{
 		{Allgather, "direct", 9, 2, 4, 4}, // equation 3.3
 		{Allgather, "direct", 10, 4, 3, 3},
@@ -184,7 +184,7 @@ func TestPortsAndSteps(t *testing.T) {
 				busiest = max(busiest, port)
 			}
 			if steps != c.steps || busiest != c.port*each {
-				t.Errorf("%d steps and %d blocks a port, want %d and %d", steps, busiest/each, c.steps, c.port)
+				t.Errorf("%d steps and %d blocks per port, want %d and %d", steps, busiest/each, c.steps, c.port)
 			}
 		})
 	}
@@ -197,7 +197,7 @@ func TestPartners(t *testing.T) {
 			for r := range n {
 				p := partner(r, step, n)
 				if p < 0 || p >= n || partner(p, step, n) != r {
-					t.Fatalf("%d ranks, step %d: %d meets %d, which meets %d", n, step, r, p, partner(p, step, n))
+					t.Fatalf("%d ranks, step %d: the partner of %d is %d, whose partner is %d", n, step, r, p, partner(p, step, n))
 				}
 				met[[2]int{r, p}]++
 			}
@@ -205,7 +205,7 @@ func TestPartners(t *testing.T) {
 		for a := range n {
 			for b := range n {
 				if got := met[[2]int{a, b}]; a != b && got != 1 || a == b && got != n%2 {
-					t.Fatalf("%d ranks: %d meets %d %d times", n, a, b, got)
+					t.Fatalf("%d ranks: %d and %d are partners %d times", n, a, b, got)
 				}
 			}
 		}

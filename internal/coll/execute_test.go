@@ -10,29 +10,29 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// Every algorithm, executed: the graphs of all ranks run by sched.Run over a
-// network in memory, with random bytes, and compared with the plain definition of
-// the collective. The validator proves the same of symbols; this is the check that
-// the executor and the definition agree with it. One goroutine drives all ranks
-// and picks at random which message moves next.
+// Execution of every algorithm: sched.Run runs the graphs of all ranks over a network in
+// memory, with random bytes, and the results are compared with the plain definition of
+// the collective. The validator proves the same symbolically; this test checks that the
+// executor and the definition agree with it. One goroutine drives all ranks and picks
+// the next message at random.
 
-// network carries the messages of one collective.
+// network transfers the messages of one collective.
 type network struct {
 	runs     []*sched.Run
 	rank     map[*sched.Run]int
-	eager    bool // sends end when posted
-	late     bool // ranks begin at any time
+	eager    bool // sends complete when posted
+	late     bool // ranks begin at random times
 	begun    []bool
 	rng      *rand.Rand
 	commutes bool
 	queues   map[strand]*queue
-	moved    []strand // those that have both a send and a receive
+	moved    []strand // strands with both a send and a receive
 }
 
-// strand is a stream from one rank to another.
+// strand is a stream between two ranks.
 type strand struct{ from, to, stream int }
 
-// Here tells of peers that have begun, now and then.
+// Arrived reports at random that a peer has begun.
 func (w *network) Arrived(_ *sched.Run, _ int, op *sched.Op) bool {
 	return w.begun[op.Peer] && w.rng.Intn(3) > 0
 }
@@ -71,8 +71,8 @@ func (w *network) Post(r *sched.Run, id int, op *sched.Op, b []byte) (bool, erro
 	return op.Kind == sched.Send && w.eager, nil
 }
 
-// Reduce combines bytes by adding, or, if order matters, pairs of bytes (a, b) as
-// the functions x → a·x+b, one after the other.
+// Reduce adds bytes, or, if order matters, composes pairs of bytes (a, b) as functions
+// x → a·x+b.
 func (w *network) Reduce(_ *sched.Run, inout, in []byte) { combine(w.commutes, inout, in) }
 
 func combine(commutes bool, inout, in []byte) {
@@ -87,7 +87,7 @@ func combine(commutes bool, inout, in []byte) {
 	}
 }
 
-// run drives all graphs to their end.
+// run executes all graphs.
 func (w *network) run(rng *rand.Rand) error {
 	w.begun, w.rng = make([]bool, len(w.runs)), rng
 	waiting := rng.Perm(len(w.runs))
@@ -496,7 +496,7 @@ func allParams(params []Param) [][]int {
 	return all
 }
 
-// TestBarrierWaits leaves out one rank: no other may come out of the barrier.
+// TestBarrierWaits omits one rank: no other may leave the barrier.
 func TestBarrierWaits(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	for _, a := range slices.Concat(barrierAlgorithms(), nodesSpreadAlgorithms()[:1]) {
@@ -513,18 +513,18 @@ func TestBarrierWaits(t *testing.T) {
 							t.Fatal(err)
 						}
 						if i == late {
-							g = &sched.Graph{} // does nothing, and so does not come
+							g = &sched.Graph{} // never enters
 						}
 						r := &sched.Run{Graph: g, Port: w}
 						w.runs = append(w.runs, r)
 						w.rank[r] = i
 					}
 					if err := w.run(rng); err == nil {
-						t.Fatalf("%s %v: %d ranks, without rank %d: all come out", a.Name, params, ranks, late)
+						t.Fatalf("%s %v: %d ranks, without rank %d: all leave", a.Name, params, ranks, late)
 					}
 					for i, r := range w.runs {
 						if i != late && r.Done() {
-							t.Fatalf("%s %v: %d ranks: rank %d comes out without rank %d:\n%v", a.Name, params, ranks, i, late, r.Graph)
+							t.Fatalf("%s %v: %d ranks: rank %d leaves without rank %d:\n%v", a.Name, params, ranks, i, late, r.Graph)
 						}
 					}
 				}

@@ -7,30 +7,29 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// A flow writes a graph like a program: operations one after the other, as if each
-// ended before the next began. It keeps, for every byte, who wrote it last and who
-// has read it since, and makes an operation wait for exactly those that it would
-// race with. So an algorithm says what it does, the order of its lines is its
-// meaning, and a receive into memory that is not in use is posted at once,
-// wherever it stands.
+// A flow builds a graph from a sequential program: operations follow each other as if
+// each completed before the next began. For every byte the flow tracks its last writer
+// and the readers since then, and makes an operation wait for exactly those that it
+// would race with. The order of calls thus defines the meaning of an algorithm, and a
+// receive into unused memory is posted at once, wherever it is in the program.
 //
-// Messages without bytes are left out: sender and receiver know the length alike.
-// Barriers, which consist of nothing else, use the Builder.
+// Empty messages are omitted: sender and receiver know the same length. Barriers, which
+// consist only of empty messages, use the Builder.
 
 type flow struct {
 	*sched.Builder
-	mem   [3][]stretch // by sched.Buf, in the order of their offsets, apart from each other
+	mem   [3][]stretch // by sched.Buf, sorted by offset, disjoint
 	after []sched.ID
 }
 
-// stretch is bytes with one history.
+// stretch is a range of bytes with the same writer and readers.
 type stretch struct {
 	off, end int
 	writer   sched.ID
-	readers  []sched.ID // since then; never changed in place
+	readers  []sched.ID // since then; never modified in place
 }
 
-// send sends src. It can be held back until something else has ended, too.
+// send sends src, after the operations in held as well.
 func (f *flow) send(peer int, src sched.Span, held ...sched.ID) sched.ID {
 	if src.Len == 0 {
 		return sched.None
@@ -41,7 +40,7 @@ func (f *flow) send(peer int, src sched.Span, held ...sched.ID) sched.ID {
 	return id
 }
 
-// recv receives into dst. It can be held back, too.
+// recv receives into dst, after the operations in held as well.
 func (f *flow) recv(peer int, dst sched.Span, held ...sched.ID) sched.ID {
 	if dst.Len == 0 {
 		return sched.None
@@ -73,7 +72,7 @@ func (f *flow) reduce(dst, src sched.Span) {
 	f.wrote(dst, id)
 }
 
-// touched is the range of stretches that have bytes of s.
+// touched returns the range of stretches that overlap s.
 func (f *flow) touched(s sched.Span) (i, j int) {
 	list := f.mem[s.Buf]
 	i = sort.Search(len(list), func(i int) bool { return list[i].end > s.Off })
@@ -82,7 +81,7 @@ func (f *flow) touched(s sched.Span) (i, j int) {
 	return i, j
 }
 
-// reads adds what must end before s can be read.
+// reads appends the operations that must complete before s can be read.
 func (f *flow) reads(after []sched.ID, s sched.Span) []sched.ID {
 	i, j := f.touched(s)
 	for _, p := range f.mem[s.Buf][i:j] {
@@ -91,8 +90,8 @@ func (f *flow) reads(after []sched.ID, s sched.Span) []sched.ID {
 	return after
 }
 
-// writes adds what must end before s can be written: the readers, which have
-// waited for the writer, or the writer.
+// writes appends the operations that must complete before s can be written: the
+// readers, which wait for the writer, or the writer.
 func (f *flow) writes(after []sched.ID, s sched.Span) []sched.ID {
 	i, j := f.touched(s)
 	for _, p := range f.mem[s.Buf][i:j] {
@@ -105,15 +104,14 @@ func (f *flow) writes(after []sched.ID, s sched.Span) []sched.ID {
 	return after
 }
 
-// wrote makes s one stretch, of a new writer.
+// wrote records a new writer of s.
 func (f *flow) wrote(s sched.Span, id sched.ID) {
 	f.replace(s, func(parts []stretch) []stretch {
 		return append(parts, stretch{off: s.Off, end: s.Off + s.Len, writer: id})
 	}, nil)
 }
 
-// read adds a reader to the stretches of s, and makes stretches of what has no
-// history yet.
+// read records a reader of s.
 func (f *flow) read(s sched.Span, id sched.ID) {
 	at := s.Off
 	fill := func(parts []stretch, to int) []stretch {
@@ -132,8 +130,8 @@ func (f *flow) read(s sched.Span, id sched.ID) {
 		})
 }
 
-// replace cuts the stretches at both ends of s, gives each one inside to keep if
-// there is such a function, and lets last add to what is put in their place.
+// replace splits the stretches at both ends of s and replaces those inside: keep, if
+// not nil, is called for each of them, and last appends to the result.
 func (f *flow) replace(s sched.Span, last func([]stretch) []stretch, keep func([]stretch, stretch) []stretch) {
 	i, j := f.touched(s)
 	list, end := f.mem[s.Buf], s.Off+s.Len

@@ -7,9 +7,9 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// TestFlow writes random programs and looks at every pair of operations: those
-// that touch the same bytes, one of them writing, must be in their order over
-// dependencies, and nothing may wait for an operation that it has no bytes with.
+// TestFlow builds random programs and checks every pair of operations: if both access
+// the same bytes and one of them writes, dependencies must order them; otherwise
+// neither may wait directly for the other.
 func TestFlow(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	const room = 24
@@ -46,12 +46,12 @@ func TestFlow(t *testing.T) {
 func checkOrder(t *testing.T, g *sched.Graph) {
 	t.Helper()
 	n := len(g.Ops)
-	reach := make([][]bool, n) // reach[i][j]: j waits for i, over others or not
+	reach := make([][]bool, n) // reach[i][j]: j waits for i, directly or indirectly
 	for i := n - 1; i >= 0; i-- {
 		reach[i] = make([]bool, n)
 		for _, j := range g.After(i) {
 			if !conflict(&g.Ops[i], &g.Ops[j]) {
-				t.Fatalf("operation %d waits for %d without need:\n%v", j, i, g)
+				t.Fatalf("operation %d waits for %d unnecessarily:\n%v", j, i, g)
 			}
 			reach[i][j] = true
 			for k, r := range reach[j] {
@@ -79,8 +79,8 @@ func conflict(a, b *sched.Op) bool {
 		reads(a) && writes(b) && meet(a.Src, b.Dst)
 }
 
-// TestPart cuts data of all kinds: the parts are whole, in order, between elements
-// and of nearly the same length.
+// TestPart checks that parts cover the data in order, do not split elements, and have
+// nearly the same length.
 func TestPart(t *testing.T) {
 	for _, elem := range []int{0, 1, 3, 8} {
 		for count := range 40 {
@@ -103,8 +103,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestTwoRanks keeps the shortest schedules: between two ranks every operation is
-// time that a short message takes.
+// TestTwoRanks checks that schedules between two ranks stay minimal: every operation
+// adds to the time of a short message.
 func TestTwoRanks(t *testing.T) {
 	for _, c := range []struct {
 		kind     Kind
@@ -142,7 +142,7 @@ func TestTwoRanks(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(g.Ops) > want {
-				t.Errorf("%s by %s, in place %v, commutes %v: rank %d has %d operations, needs %d:\n%v",
+				t.Errorf("%s by %s, in place %v, commutes %v: rank %d has %d operations, want %d:\n%v",
 					c.kind, c.name, c.inPlace, c.commutes, rank, len(g.Ops), want, g)
 			}
 		}

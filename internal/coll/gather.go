@@ -2,9 +2,9 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Gathers (MPI-4.1 section 6.5). The trees collect in scratch, counted from the
-// root, and need equal blocks: with blocks of different length only the root knows
-// how long those of others are, and the ranks send to it directly.
+// Gathers (MPI-4.1 section 6.5). The trees collect blocks in scratch, counted from the
+// root, and need equal blocks: if lengths differ, only the root knows them, so ranks
+// send to it directly.
 
 func gatherAlgorithms() []Algorithm {
 	return []Algorithm{
@@ -43,8 +43,8 @@ func gatherAlgorithms() []Algorithm {
 	}
 }
 
-// spanningTreeCost is T2 equation 3.1, for any number of ranks and ports, and the
-// copy that a rank below the root makes of its own block.
+// spanningTreeCost returns T2 equation 3.1 for any number of ranks and ports, plus the
+// copy that a rank other than the root makes of its own block.
 func spanningTreeCost(s *Shape, m *Model, k int) float64 {
 	each := float64(s.blockBytes())
 	return m.atLeast(m.Copy*each + spreadCost(s.Size, m, k+1, func(below int) float64 {
@@ -53,8 +53,8 @@ func spanningTreeCost(s *Shape, m *Model, k int) float64 {
 	}))
 }
 
-// rootRuns gives the blocks of count ranks from first on, counted from the root, as
-// they lie at the root: in one piece, or in two where the last rank is among them.
+// rootRuns calls give with the contiguous runs at the root of the blocks of count ranks
+// from first, counted from the root: one run, or two if the ranks wrap around.
 func (s *Shape) rootRuns(first, count int, give func(rank, count int)) {
 	rank := around(first+s.Root, s.Size)
 	if over := rank + count - s.Size; over > 0 {
@@ -65,9 +65,9 @@ func (s *Shape) rootRuns(first, count int, give func(rank, count int)) {
 	give(rank, count)
 }
 
-// treeGather: a rank receives the blocks of all that are below each of its
-// children, in their order behind its own, and sends them up as one message. To
-// the root that is two messages if they do not lie side by side there.
+// treeGather: a rank receives the blocks of its children's subtrees, in order after its
+// own block, and sends them to its parent as one message. To the root that is two
+// messages if the blocks are not contiguous there.
 func treeGather(b *sched.Builder, s *Shape, k int) {
 	f := &flow{Builder: b}
 	n, each := s.Size, s.Recv.Each
@@ -112,7 +112,7 @@ func treeGather(b *sched.Builder, s *Shape, k int) {
 	})
 }
 
-// directGather has at most k receives posted at a time.
+// directGather posts at most k receives at a time.
 func directGather(b *sched.Builder, s *Shape, k int) {
 	if k < 1 {
 		b.Fail("gather: %d ports; there must be at least one", k)

@@ -1,20 +1,19 @@
 package coll
 
-// Halving: the first half of Rabenseifner's reductions. In round i the ranks at
-// distance 2^i exchange halves of what they have of the data, so that each ends
-// with one part of the result. Near ranks meet first, which keeps the operands in
-// the order of ranks: an operation need not commute. The number of ranks is brought
-// to a power of two before: of neighbors at the lower end, one gives its data to
-// the other and waits.
+// Halving: the first phase of Rabenseifner's reductions. In round i the ranks at
+// distance 2^i exchange halves of their remaining data, so that each ends with one part
+// of the result. Near ranks are partners first, which keeps the operands in rank order:
+// an operation need not commute. The number of ranks is first reduced to a power of
+// two: of adjacent lower ranks, one sends its data to the other and waits.
 
-// folding is how ranks are brought to a power of two: the first 2·extra ranks form
-// pairs of which one takes part. It is the lower one, or the keeper's.
+// folding reduces the ranks to a power of two: the first 2·extra ranks form pairs of
+// which one takes part, the lower one or the keeper.
 type folding struct {
 	size, extra int
-	keeper      int // a rank that must take part; -1: none
+	keeper      int // a rank that must take part, or -1
 }
 
-// power is the largest power of two that is not above n.
+// power returns the largest power of two that is not above n.
 func power(n int) int {
 	p := 1
 	for p <= n/2 {
@@ -25,7 +24,7 @@ func power(n int) int {
 
 func newFolding(size, keeper int) folding { return folding{size, size - power(size), keeper} }
 
-// place is the number of a rank, or of its pair, among those that take part.
+// index returns the index of a rank, or of its pair, among those that take part.
 func (d folding) index(rank int) int {
 	if rank < 2*d.extra {
 		return rank / 2
@@ -33,7 +32,7 @@ func (d folding) index(rank int) int {
 	return rank - d.extra
 }
 
-// at is the rank that has a place.
+// at returns the rank with an index.
 func (d folding) at(index int) int {
 	switch {
 	case index >= d.extra:
@@ -44,7 +43,7 @@ func (d folding) at(index int) int {
 	return 2 * index
 }
 
-// partner is the other one of a pair, or -1.
+// partner returns the other rank of a pair, or -1.
 func (d folding) partner(rank int) int {
 	if rank < 2*d.extra {
 		return rank ^ 1
@@ -52,28 +51,27 @@ func (d folding) partner(rank int) int {
 	return -1
 }
 
-// reach is bytes of the data.
+// reach is a range of bytes of the data.
 type reach struct{ off, n int }
 
-// cutting is a round of the halving: who was met, at what distance, and what of the
-// data each kept.
+// cutting is a round of the halving: the partner, its distance, and the parts of the
+// data that are kept and sent.
 type cutting struct {
 	peer, distance int
 	keep, give     reach
 }
 
-// halved is what the halving leaves for the second half of the algorithm.
+// halved is the state that the halving leaves for the second phase of the algorithm.
 type halved struct {
 	folding
-	out  bool // the rank has given its data to its partner and is done
-	rank int  // its place
+	out  bool // the rank has sent its data to its partner and is done
+	rank int  // its index among the ranks that take part
 	step int  // of the next round
 	cuts []cutting
 }
 
-// halving leaves in the accumulator of each rank that takes part the part of the
-// result that it kept last, and room for the rest beside it. With a keeper only
-// that rank needs it in Out.
+// halving leaves in the accumulator of each participating rank its part of the result,
+// and room for the rest. With a keeper, only that rank needs the result in Out.
 func halving(f *flow, s *Shape, keeper int) (*halved, *accumulator) {
 	h := &halved{folding: newFolding(s.Size, keeper)}
 	h.rank = h.index(s.Rank)
@@ -110,7 +108,7 @@ func halving(f *flow, s *Shape, keeper int) (*halved, *accumulator) {
 	return h, x
 }
 
-// cut plans the rounds. The parts are numbered 0 to active-1; the lower one of two
+// cut plans the rounds. The parts are numbered 0 to active-1; the lower of two partners
 // keeps the lower half.
 func (h *halved) cut(s *Shape) {
 	active := power(s.Size)
@@ -133,8 +131,8 @@ func (h *halved) cut(s *Shape) {
 	}
 }
 
-// foldedCost is the time that ranks above a power of two cost, before the exchange
-// and, if they get the result, after it.
+// foldedCost returns the additional time for ranks beyond a power of two, before the
+// exchange and, if they get the result, after it.
 func foldedCost(s *Shape, m *Model, back bool) float64 {
 	if power(s.Size) == s.Size {
 		return 0

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestMixedInPlace executes reductions in which some ranks are in place and others
-// are not: in Go a rank is in place by giving one slice twice, and nobody else
-// knows. Exchanges are proved so in TestOwnOffsets.
+// TestMixedInPlace executes reductions in which some ranks are in place and others are
+// not: in Go a rank is in place if it passes one slice twice, and the other ranks do not
+// know. TestOwnOffsets does the same for exchanges.
 func TestMixedInPlace(t *testing.T) {
 	rng := rand.New(rand.NewSource(5))
 	for _, a := range Algorithms() {

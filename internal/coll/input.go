@@ -2,12 +2,12 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Where the data of a call lies, in place or not, so that algorithms need not ask:
-// they read their input from the spans given here and write Out. And how data is
-// cut into parts that every rank finds alike.
+// The spans of a call's data, in place or not: algorithms read their input from the
+// spans returned here and write to Out. Also the division of data into parts, which is
+// the same on every rank.
 
-// input is where the part of a rank's input that begins at off lies: in In, or,
-// in place, where MPI puts it, in Out.
+// input returns the span of n bytes at off of a rank's input: in In, or, in place, in
+// Out.
 func (s *Shape) input(off, n int) sched.Span {
 	if s.InPlace {
 		return sched.Span{Buf: sched.Out, Off: off, Len: n}
@@ -15,11 +15,12 @@ func (s *Shape) input(off, n int) sched.Span {
 	return sched.Span{Buf: sched.In, Off: off, Len: n}
 }
 
-// data is the input of Reduce, Allreduce, Scan and Exscan, result their Out.
+// data returns the input of Reduce, Allreduce, Scan and Exscan, result their Out.
 func (s *Shape) data() sched.Span   { return s.input(0, s.Bytes) }
 func (s *Shape) result() sched.Span { return sched.Span{Buf: sched.Out, Len: s.Bytes} }
 
-// given is what a rank gives to a Gather or Allgather: In, or its own block of Out.
+// given returns a rank's contribution to a Gather or Allgather: In, or its own block
+// of Out.
 func (s *Shape) given() sched.Span {
 	off, n := s.Recv.Of(s.Rank)
 	if s.InPlace {
@@ -28,20 +29,20 @@ func (s *Shape) given() sched.Span {
 	return sched.Span{Buf: sched.In, Len: n}
 }
 
-// gathered is the place in Out of the block of a rank.
+// gathered returns the span in Out of a rank's block.
 func (s *Shape) gathered(rank int) sched.Span {
 	off, n := s.Recv.Of(rank)
 	return sched.Span{Buf: sched.Out, Off: off, Len: n}
 }
 
-// share is the input of an Alltoall or ReduceScatter that is meant for a rank.
+// share returns the input of an Alltoall or ReduceScatter that is for a rank.
 func (s *Shape) share(rank int) sched.Span {
 	off, n := s.Send.Of(rank)
 	return s.input(off, n)
 }
 
-// blockBytes is the length of a block as all ranks know it. Where only the root
-// knows the lengths it is 0, and algorithms are told apart by their start-ups.
+// blockBytes returns the length of a block if all ranks know it. Otherwise it returns
+// 0, and costs of algorithms differ only in their start-ups.
 func (s *Shape) blockBytes() int {
 	blocks := &s.Recv
 	if s.Kind == Scatter {
@@ -53,8 +54,8 @@ func (s *Shape) blockBytes() int {
 	return blocks.Each
 }
 
-// part is the i-th of n parts of the data, cut between elements. The parts differ
-// by one element at most; what does not fill an element belongs to the last.
+// part returns the i-th of n parts of the data, split between elements. The parts
+// differ by at most one element; an incomplete last element belongs to the last part.
 func part(bytes, elem, i, n int) (off, length int) {
 	elem = max(elem, 1)
 	cut := func(i int) int {
@@ -68,16 +69,15 @@ func part(bytes, elem, i, n int) (off, length int) {
 	return off, cut(i+1) - off
 }
 
-// segments is into how many parts a pipeline cuts data for a wanted length of the
-// parts. Their number is bounded, since each costs operations of the graph.
+// segments returns the number of segments of about want bytes for a pipeline. It is
+// bounded, because each segment adds operations to the graph.
 func segments(bytes, elem, want int) int {
 	const most = 1024
 	want = max(want, elem, 1)
 	return min(max((bytes+want-1)/want, 1), max(bytes/max(elem, 1), 1), most)
 }
 
-// log is the smallest number of steps in which a count that grows radix times in
-// each reaches n: ⌈log n⌉.
+// log returns ⌈log n⌉ to the base radix.
 func log(n, radix int) int {
 	steps := 0
 	for reach := 1; reach < n; reach *= radix {

@@ -2,52 +2,52 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Collectives between two groups of ranks (MPI-4.1 section 6.2.3): what one group
-// gives, the other gets. They are put together from phases, each a collective of
-// the table among some of the ranks:
+// Collectives on intercommunicators (MPI-4.1 section 6.2.3): each group gets the data of
+// the other. They are composed of phases, each a collective of the table among some of
+// the ranks:
 //
 //	Barrier          one among all
 //	Bcast            one among the root and the other group
 //	Gather, Scatter  the same, where the root's own block is empty
 //	Allgather        Gather in each group, exchange of the leaders, Bcast in each
-//	                 group; or everybody with everybody if lengths differ
-//	Alltoall         everybody with everybody of the other group
+//	                 group; or all ranks with all of the other group if lengths differ
+//	Alltoall         all ranks with all of the other group
 //	Reduce           Reduce in the other group, whose leader sends to the root
 //	Allreduce        Reduce in each group, exchange of the leaders, Bcast
 //	ReduceScatter    the same with Scatter
 //
 // The first rank of a group is its leader.
 
-// Inter describes a call between two groups, as Shape describes one in a group.
-// Ranks of the graph are those of the first group and after them those of the
-// second.
+// Inter describes a call on an intercommunicator, as Shape describes one on an
+// intracommunicator. The ranks of the graph are those of the first group, followed by
+// those of the second.
 type Inter struct {
 	Kind  Kind
 	Rank  int
 	Sizes [2]int
-	// Root is the root of rooted kinds, by its rank in the graph. A rank that is in
-	// the group of the root but is not the root need not know it and gives -1: it
-	// has nothing to do.
+	// Root is the root of rooted kinds, by its rank in the graph. The other ranks of the
+	// root's group need not know it and pass -1: they have nothing to do.
 	Root     int
 	Elem     int
 	Commutes bool
 	// Bytes is the length of the data of Bcast, Reduce, Allreduce and
 	// ReduceScatter, which is the same in both groups.
 	Bytes int
-	// Send are the blocks that a rank sends: Scatter at the root and Alltoall, one
-	// for every rank of the other group; Gather and Allgather, its own block, as
-	// Each. Recv are those that it gets: Gather at the root, Allgather and
-	// Alltoall, one from every rank of the other group; Scatter, its own, as Each;
-	// ReduceScatter, one for every rank of its own group.
-	// Irregular: blocks differ; set on all ranks alike.
+	// Send are the blocks that a rank sends: Scatter at the root and Alltoall, one for
+	// every rank of the other group; Gather and Allgather, its own block, as Each. Recv
+	// are those that it receives: Gather at the root, Allgather and Alltoall, one from
+	// every rank of the other group; Scatter, its own, as Each; ReduceScatter, one for
+	// every rank of its own group. Irregular means that lengths differ; it is equal on
+	// all ranks.
 	Send, Recv Blocks
 }
 
-// Pick chooses the algorithm of a phase. All ranks of the phase must choose alike.
+// Pick chooses the algorithm of a phase. All ranks of the phase must make the same
+// choice.
 type Pick func(*Shape) (*Algorithm, []int, error)
 
-// BuildInter makes the graph of one rank; the builder has been reset for it.
-// Errors by b.Fail.
+// BuildInter builds the graph of one rank; the Builder must have been reset for it. It
+// reports errors with b.Fail.
 func BuildInter(b *sched.Builder, s *Inter, pick Pick) {
 	x := &interBuilder{b: b, s: s, pick: pick}
 	x.mine, x.other = ranksFrom(0, s.Sizes[0]), ranksFrom(s.Sizes[0], s.Sizes[1])
@@ -68,7 +68,7 @@ func BuildInter(b *sched.Builder, s *Inter, pick Pick) {
 	case Allreduce, ReduceScatter:
 		x.reduceToAll()
 	default:
-		b.Fail("there is no %s between two groups", s.Kind)
+		b.Fail("%s is not defined between two groups", s.Kind)
 	}
 }
 
@@ -77,7 +77,7 @@ type interBuilder struct {
 	s           *Inter
 	pick        Pick
 	mine, other []int // ranks of the own group and of the other one
-	step        int   // where the phase begins
+	step        int   // first step of the phase
 }
 
 func ranksFrom(first, n int) []int {
@@ -88,17 +88,17 @@ func ranksFrom(first, n int) []int {
 	return out
 }
 
-// memory is what a phase has for In and Out.
+// memory is the In and Out of a phase.
 type memory struct{ in, out sched.Span }
 
-// whole is the memory of the call itself.
+// whole returns the memory of the call itself.
 func (x *interBuilder) whole() memory {
 	return memory{sched.Span{Buf: sched.In}, sched.Span{Buf: sched.Out}}
 }
 
 func (x *interBuilder) leads() bool { return x.s.Rank == x.mine[0] }
 
-// rooted is Bcast, Gather, Scatter and Reduce.
+// rooted builds Bcast, Gather, Scatter and Reduce.
 func (x *interBuilder) rooted() {
 	givers := x.other
 	if x.s.Rank != x.s.Root {
@@ -120,8 +120,8 @@ func (x *interBuilder) rooted() {
 	x.phase(s, ranks, x.whole(), sched.None)
 }
 
-// withRoot is the blocks of the root with an empty one for itself in front; at
-// other ranks the length of their own.
+// withRoot returns the blocks of the root, preceded by an empty one for the root itself;
+// on other ranks, the length of their own block.
 func (x *interBuilder) withRoot(blocks *Blocks, own, n int) Blocks {
 	if x.s.Rank != x.s.Root {
 		return Blocks{Each: own, Irregular: true}
@@ -148,7 +148,7 @@ func (x *interBuilder) reduceToRoot(givers []int) {
 	}
 }
 
-// direct is an exchange of everybody with everybody of the other group.
+// direct exchanges blocks between all ranks and all ranks of the other group.
 func (x *interBuilder) direct(send *Blocks) {
 	s := Shape{Kind: Neighbors, Elem: x.s.Elem, Sources: x.other, Dests: x.other, Send: *send, Recv: x.s.Recv}
 	x.phase(s, ranksFrom(0, len(x.mine)+len(x.other)), x.whole(), sched.None)
@@ -156,7 +156,7 @@ func (x *interBuilder) direct(send *Blocks) {
 
 func (x *interBuilder) allgather() {
 	if x.s.Send.Irregular || x.s.Recv.Irregular {
-		// A rank knows the lengths in the other group only, so nobody can collect.
+		// A rank knows only the lengths in the other group, so no rank can gather.
 		n := x.s.Send.Each
 		same := Blocks{Lens: make([]int, len(x.other)), Offs: make([]int, len(x.other))}
 		for i := range same.Lens {
@@ -177,7 +177,7 @@ func (x *interBuilder) allgather() {
 	x.phase(Shape{Kind: Bcast, Bytes: got, Elem: x.s.Elem}, x.mine, memory{out: out}, done)
 }
 
-// reduceToAll is Allreduce and ReduceScatter.
+// reduceToAll builds Allreduce and ReduceScatter.
 func (x *interBuilder) reduceToAll() {
 	at := memory{in: sched.Span{Buf: sched.In}}
 	got := sched.Span{Buf: sched.Out, Len: x.s.Bytes}
@@ -202,7 +202,7 @@ func (x *interBuilder) reduceToAll() {
 	x.phase(s, x.mine, memory{in: got, out: sched.Span{Buf: sched.Out}}, done)
 }
 
-// leadersExchange sends what a leader has to the other and receives.
+// leadersExchange exchanges the data of the two leaders.
 func (x *interBuilder) leadersExchange(src, dst sched.Span, after sched.ID) sched.ID {
 	if !x.leads() {
 		return after
@@ -219,8 +219,8 @@ func (x *interBuilder) leadersExchange(src, dst sched.Span, after sched.ID) sche
 	return done
 }
 
-// phase adds the graph of a collective among some ranks, which begins when after
-// has ended, and gives the ID of its end on this rank.
+// phase adds the graph of a collective among some ranks, which begins when after has
+// completed, and returns an ID that completes when it ends on this rank.
 func (x *interBuilder) phase(s Shape, ranks []int, at memory, after sched.ID) sched.ID {
 	s.Size = len(ranks)
 	for i, r := range ranks {
@@ -242,7 +242,7 @@ func (x *interBuilder) phase(s Shape, ranks []int, at memory, after sched.ID) sc
 	return x.add(g, ranks, at, after)
 }
 
-// add copies a graph into the one that is built.
+// add copies a graph into the one being built.
 func (x *interBuilder) add(g *sched.Graph, ranks []int, at memory, after sched.ID) sched.ID {
 	tmp := x.b.Tmp(g.Tmp)
 	move := func(s sched.Span) sched.Span {

@@ -8,10 +8,10 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// Collectives between two groups, proved: the same cases as are executed with
-// bytes in inter_test.go, with more ranks, against MPI's definition in symbols.
+// Proofs of collectives between two groups: the cases of inter_test.go with more ranks,
+// against MPI's definition.
 
-// task is the definition of a call between groups.
+// task returns the definition of a call between groups.
 func (k *interCase) task() *sched.Task {
 	s := &k.shapes[0]
 	t := &sched.Task{Elem: s.Elem, Commutes: s.Commutes, Sync: s.Kind == Barrier, Agree: s.Kind == Allreduce}
@@ -28,7 +28,7 @@ func (k *interCase) memory(r int) sched.Memory {
 	if r >= s.Sizes[0] {
 		mine, far, others = far, mine, s.Sizes[0]
 	}
-	// gets: bytes of Out are those of ranks from to to-1, from the offset at on.
+	// gets records that bytes of Out are those of ranks from to to-1, from offset at.
 	gets := func(off, n, from, to, at int) {
 		m.End = append(m.End, sched.Piece{Span: sched.Span{Buf: sched.Out, Off: off, Len: n}, From: from, To: to, At: at})
 	}

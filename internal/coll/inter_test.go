@@ -9,17 +9,17 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// Collectives between two groups, executed with random bytes and with phases by
-// every algorithm of the table, against MPI's definition.
+// Execution of collectives between two groups, with random bytes and with every
+// algorithm of the table for the phases, against MPI's definition.
 
-// interCase is one call: what each rank gives and must get.
+// interCase is one call: the input and the expected output of each rank.
 type interCase struct {
 	shapes []Inter
 	calls  []call
 }
 
-// newInterCase makes a call. Lengths are counted in elements of two bytes; those
-// of the two groups differ where they may.
+// newInterCase returns a call. Elements have two bytes; the lengths of the two groups
+// differ where MPI allows it.
 func newInterCase(kind Kind, sizes [2]int, root int, irregular, commutes bool, rng *rand.Rand) *interCase {
 	n := sizes[0] + sizes[1]
 	k := &interCase{shapes: make([]Inter, n), calls: make([]call, n)}
@@ -35,7 +35,7 @@ func newInterCase(kind Kind, sizes [2]int, root int, irregular, commutes bool, r
 		}
 		return 0, sizes[0]
 	}
-	// each[from][to] is the length of a block that goes from one rank to another.
+	// each[from][to] is the length of a block.
 	each := make([][]int, n)
 	for from := range each {
 		each[from] = make([]int, n)
@@ -127,7 +127,7 @@ func newInterCase(kind Kind, sizes [2]int, root int, irregular, commutes bool, r
 	return k
 }
 
-// define fills in what each rank must have at the end.
+// define sets the expected output of each rank.
 func (k *interCase) define(kind Kind, root int, commutes bool, across func(int) (first, size int)) {
 	sum := func(first, n int) []byte {
 		acc := bytes.Clone(k.calls[first+n-1].in)
@@ -172,8 +172,8 @@ func (k *interCase) define(kind Kind, root int, commutes bool, across func(int) 
 	}
 }
 
-// pickNth chooses one of the applicable algorithms and its parameters, another
-// for each seed, the same on all ranks.
+// pickNth returns a Pick that chooses an applicable algorithm and its parameters by the
+// seed, the same on all ranks.
 func pickNth(seed int) Pick {
 	return func(s *Shape) (*Algorithm, []int, error) {
 		var fit []*Algorithm

@@ -10,11 +10,10 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// TestMutants plants faults into the graphs of every algorithm. The validator must
-// find each, or the mutant must be as good as the original, which the adversary is
-// asked: it executes those that pass, again and again, and may get nothing but the
-// right bytes. It is asked about the others too: most faults that are found must
-// be faults that can be shown.
+// TestMutants inserts faults into the graphs of every algorithm. The validator must find
+// each, or the mutant must be equivalent to the original: the adversary executes mutants
+// that pass many times and must get only correct results. The adversary also executes
+// the others: most faults that are found must be demonstrable.
 func TestMutants(t *testing.T) {
 	rng := rand.New(rand.NewSource(7))
 	tally := map[string]*mutantTally{}
@@ -30,7 +29,7 @@ func TestMutants(t *testing.T) {
 				graphs[r] = g
 			}
 			if err := Prove(shapes, graphs); err != nil {
-				t.Fatalf("%s by %s, without any fault: %v", a.Kind, a.Name, err)
+				t.Fatalf("%s by %s, without a fault: %v", a.Kind, a.Name, err)
 			}
 			victim := graphs[rng.Intn(len(graphs))]
 			mutants(victim, shapes[0].Elem, func(fault string, d *draft) {
@@ -41,7 +40,7 @@ func TestMutants(t *testing.T) {
 					tally[fault].mayPass++
 				}
 				if text := tally[fault].judge(shapes, graphs, d, rng); text != "" {
-					t.Fatalf("%s by %s: %s: the proof passes, and yet %s\n%v", a.Kind, a.Name, fault, text, d)
+					t.Fatalf("%s by %s: %s: the proof passes, but %s\n%v", a.Kind, a.Name, fault, text, d)
 				}
 			})
 		}
@@ -52,25 +51,24 @@ func TestMutants(t *testing.T) {
 		if n.all-n.found > n.mayPass {
 			t.Errorf("%s: %d of %d are not found, and %d may be harmless", fault, n.all-n.found, n.all, n.mayPass)
 		}
-		// Of dependencies dropped, some change nothing that can be seen: messages of
-		// other ranks order the two operations. The rule is that they must not rely
-		// on it.
+		// Some dropped dependencies have no visible effect: messages of other ranks
+		// order the two operations. A graph must not rely on that.
 		if n.shown*10 < n.found*8 {
-			t.Errorf("%s: %d are found, and only %d can be shown to be faults", fault, n.found, n.shown)
+			t.Errorf("%s: %d are found, but only %d can be demonstrated", fault, n.found, n.shown)
 		}
 	}
 }
 
-// mutantTally counts what became of the mutants with one kind of fault.
+// mutantTally counts the results for the mutants with one kind of fault.
 type mutantTally struct {
 	all, found, shown int
-	mayPass           int            // may be as good as the original
+	mayPass           int            // may be equivalent to the original
 	by                map[string]int // the checks that found them
 }
 
-// mayBeHarmless reports which faults can be none: dependencies may follow from
-// others or be there for pace, the same bytes may lie in two buffers, and operands
-// that commute may be exchanged.
+// mayBeHarmless reports whether a kind of fault may have no effect: a dependency may
+// follow from others or only limit the rate, two buffers may hold the same bytes, and
+// commuting operands may be exchanged.
 func mayBeHarmless(fault string, s *Shape) bool {
 	switch fault {
 	case "a dependency dropped", "a source in another buffer":
@@ -81,8 +79,8 @@ func mayBeHarmless(fault string, s *Shape) bool {
 	return false
 }
 
-// judge puts a mutant in the place of its original. It returns what is wrong with
-// one that was not found.
+// judge replaces a graph by a mutant. It returns the wrong result of a mutant that the
+// validator did not find.
 func (n *mutantTally) judge(shapes []Shape, graphs []*sched.Graph, d *draft, rng *rand.Rand) string {
 	n.all++
 	g, err := d.graph()
@@ -115,8 +113,8 @@ func (n *mutantTally) judge(shapes []Shape, graphs []*sched.Graph, d *draft, rng
 	return ""
 }
 
-// mutantShapes is a few calls that an algorithm has much to do for. Reductions
-// keep their order if the algorithm can.
+// mutantShapes returns a few calls with many operations. Reductions do not commute if
+// the algorithm supports that.
 func mutantShapes(a *Algorithm, rng *rand.Rand) (calls [][]Shape) {
 	for variant := range 8 {
 		ranks, irregular, inPlace := 4+3*(variant&1), variant&2 != 0, variant&4 != 0

@@ -7,14 +7,14 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// Mutants: graphs with one fault planted, of every kind of fault that an algorithm
-// could have. Nothing here knows any algorithm.
+// Mutants: graphs with one fault inserted, of every kind that an algorithm could have.
+// They do not depend on the algorithm.
 
-// draft is a graph that can be changed.
+// draft is a modifiable graph.
 type draft struct {
 	rank, size, tmp int
 	ops             []sched.Op
-	after           [][]int // what each operation waits for
+	after           [][]int // dependencies of each operation
 }
 
 func draftOf(g *sched.Graph) *draft {
@@ -36,7 +36,7 @@ func (d *draft) clone() *draft {
 	return &c
 }
 
-// graph builds the draft. Some faults the Builder finds itself.
+// graph builds the draft. The Builder itself rejects some faults.
 func (d *draft) graph() (*sched.Graph, error) {
 	var b sched.Builder
 	b.Reset(d.rank, d.size)
@@ -62,7 +62,7 @@ func (d *draft) graph() (*sched.Graph, error) {
 	return b.Graph()
 }
 
-// insert puts an operation before operation i; it waits for what i waits for.
+// insert adds an operation before operation i, with the same dependencies.
 func (d *draft) insert(i int, op sched.Op) {
 	d.ops = slices.Insert(d.ops, i, op)
 	d.after = slices.Insert(d.after, i, slices.Clone(d.after[i]))
@@ -75,7 +75,7 @@ func (d *draft) insert(i int, op sched.Op) {
 	}
 }
 
-// mutants gives every graph that differs from g by one fault.
+// mutants calls try with every graph that differs from g by one fault.
 func mutants(g *sched.Graph, elem int, try func(fault string, d *draft)) {
 	whole := draftOf(g)
 	change := func(fault string, do func(d *draft)) {
@@ -103,7 +103,7 @@ func mutants(g *sched.Graph, elem int, try func(fault string, d *draft)) {
 			}
 		}
 		if op.Src.Len+op.Dst.Len == 0 && op.Kind >= sched.Copy {
-			continue // a Join: it moves nothing
+			continue // a Join has no data
 		}
 		change("an operation dropped", func(d *draft) { drop(d, i) })
 		for _, shift := range []int{-elem, -1, 1, elem} {
@@ -141,7 +141,7 @@ func mutants(g *sched.Graph, elem int, try func(fault string, d *draft)) {
 	}
 }
 
-// drop takes an operation away; what waited for it waits for what it waited for.
+// drop removes an operation; operations that depend on it inherit its dependencies.
 func drop(d *draft, i int) {
 	before := d.after[i]
 	d.ops, d.after = slices.Delete(d.ops, i, i+1), slices.Delete(d.after, i, i+1)
@@ -170,7 +170,7 @@ func shorten(op *sched.Op, less int) {
 	}
 }
 
-// exchangeOperands lets Dst become Dst ∘ Src, over new scratch.
+// exchangeOperands makes Dst become Dst ∘ Src, with additional scratch.
 func exchangeOperands(d *draft, i int) {
 	op := d.ops[i]
 	n := op.Src.Len

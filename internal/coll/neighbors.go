@@ -2,26 +2,26 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Neighbors: a rank sends block i of In to Dests[i] and gets block j of Out from
-// Sources[j] (MPI-4.1 8.6). The lists are a rank's own, and so are the lengths, so
-// nothing but the number of ranks is known to all, and there is one algorithm.
+// Neighbors: a rank sends block i of In to Dests[i] and receives block j of Out from
+// Sources[j] (MPI-4.1 8.6). The lists and the lengths differ between ranks, so only the
+// number of ranks is known to all, and there is one algorithm.
 //
-// A rank may stand in a list several times, itself too. Then the n-th block that
-// it is sent is the n-th that it gets: the rule of MPI for graphs, whose edges the
-// user has put in order. Cartesian neighbors have another rule: what goes down a
-// dimension comes in from above, also when both are the same rank, as in a periodic
-// dimension of one or two. Callers get it by giving the destinations of each
-// dimension upper before lower, with Send.Offs to match, and the sources lower
+// A list may contain a rank several times, also the rank itself. The n-th block sent to
+// a rank is then the n-th received from it: MPI's rule for graphs, whose edges are
+// ordered by the user. Cartesian neighbors have another rule: what is sent down a
+// dimension is received from above, even if both neighbors are the same rank, as in a
+// periodic dimension of one or two. Callers implement it by listing the destinations of
+// each dimension upper before lower, with matching Send.Offs, and the sources lower
 // before upper.
 
 func neighborsAlgorithms() []Algorithm {
 	return []Algorithm{{
 		Kind: Neighbors, Name: "direct", Ref: "MPI-4.1 8.6; T2 3.4.4 for the k ports",
-		About:  "Every rank sends its blocks straight to its neighbors, k at a time, with all receives posted.",
+		About:  "Every rank sends its blocks directly to its neighbors, k at a time, with all receives posted.",
 		Needs:  Needs{NotInPlace: true},
 		Params: []Param{portsParam(8, 1, 2, 4)},
-		// A rank does not know how many neighbors others have. Fewer ports can
-		// only be slower, so the most is the choice.
+		// A rank does not know the number of neighbors of others. Fewer ports can only
+		// be slower, so the largest value is chosen.
 		Cost: func(s *Shape, m *Model, params []int) float64 {
 			return m.Startup * float64(1+8/params[0])
 		},
@@ -29,11 +29,10 @@ func neighborsAlgorithms() []Algorithm {
 	}}
 }
 
-// directNeighbors posts all receives at once: neighbors need not come in an
-// order that suits anybody else, so a receive that waited for another could wait
-// for ever.
+// directNeighbors posts all receives at once: neighbors may send in any order, so a
+// receive that waited for another could deadlock.
 func directNeighbors(b *sched.Builder, s *Shape, params []int) {
-	var own []int // blocks that go from this rank to itself
+	var own []int // blocks from this rank to itself
 	var sends []sched.ID
 	for i, to := range s.Dests {
 		if to == s.Rank {
@@ -50,13 +49,13 @@ func directNeighbors(b *sched.Builder, s *Shape, params []int) {
 			continue
 		}
 		if len(own) == 0 {
-			b.Fail("rank %d has itself more often as a source than as a destination", s.Rank)
+			b.Fail("rank %d is its own source more often than its own destination", s.Rank)
 			return
 		}
 		b.Copy(s.gathered(j), s.share(own[0]))
 		own = own[1:]
 	}
 	if len(own) > 0 {
-		b.Fail("rank %d has itself more often as a destination than as a source", s.Rank)
+		b.Fail("rank %d is its own destination more often than its own source", s.Rank)
 	}
 }

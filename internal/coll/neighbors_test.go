@@ -8,12 +8,12 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// edge is one block on its way.
+// edge is one block from a rank to another.
 type edge struct{ from, to, bytes int }
 
-// neighborhood makes the shapes of all ranks from edges, in their order, with
-// gaps between blocks, and the task that they are to do: the n-th edge from one
-// rank to another is the n-th both where it begins and where it ends.
+// neighborhood returns the shapes of all ranks for a list of edges, with gaps between
+// blocks, and their task: the n-th edge from one rank to another is the n-th at both
+// ends.
 func neighborhood(size int, edges []edge) ([]Shape, *sched.Task) {
 	shapes := make([]Shape, size)
 	task := &sched.Task{Ranks: make([]sched.Memory, size)}
@@ -59,8 +59,8 @@ func proveNeighbors(t *testing.T, shapes []Shape, task *sched.Task) {
 	}
 }
 
-// TestNeighborGraphs draws graphs in which ranks occur several times, with
-// themselves as neighbors and with empty blocks.
+// TestNeighborGraphs uses random graphs with repeated neighbors, ranks that are their own
+// neighbors, and empty blocks.
 func TestNeighborGraphs(t *testing.T) {
 	rng := rand.New(rand.NewSource(3))
 	for size := 1; size <= 9; size++ {
@@ -75,8 +75,8 @@ func TestNeighborGraphs(t *testing.T) {
 	}
 }
 
-// TestCartesianNeighbors does what the head of neighbors.go tells callers to do,
-// and asks for what MPI-4.1 8.6 says: a block that goes down comes in from above.
+// TestCartesianNeighbors orders neighbors as neighbors.go documents, and checks the rule
+// of MPI-4.1 8.6: a block sent down is received from above.
 func TestCartesianNeighbors(t *testing.T) {
 	const each = 5
 	for _, dims := range [][]int{{1}, {2}, {3}, {1, 1}, {2, 1}, {2, 2}, {3, 2, 1}} {
@@ -105,7 +105,7 @@ func TestCartesianNeighbors(t *testing.T) {
 						block := sched.Span{Off: (2*d + side) * each, Len: each}
 						m.Start = append(m.Start, sched.Piece{Span: block, From: r, To: r + 1, At: block.Off})
 						block.Buf = sched.Out
-						// From below comes what the one below sends up, and the other way round.
+						// From below comes what the lower neighbor sends up, and vice versa.
 						from := []int{below, above}[side]
 						m.End = append(m.End, sched.Piece{Span: block, From: from, To: from + 1, At: (2*d + 1 - side) * each})
 					}

@@ -2,61 +2,62 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// What the algorithms that know of nodes have in common (T2 chapters 4 and 5). They
-// have three phases: the ranks of a node come together, a few ranks of each node
-// speak with other nodes, and the ranks of a node part again. Messages inside a
-// node go over shared memory, which costs a small part of the network, so few and
-// long messages between nodes are worth some more inside.
+// Common parts of the node-aware algorithms (T2 chapters 4 and 5). They have three
+// phases: the ranks of a node combine their data, a few ranks of each node communicate
+// with other nodes, and the result is distributed within the node. Messages within a
+// node use shared memory, which is far less expensive than the network, so fewer and
+// longer messages between nodes are worth some more within.
 //
-// A flow keeps the phases apart only as far as bytes demand it: what is inside the
+// A flow separates the phases only as far as data dependencies require: data of the own
 // node is copied out while the rest is on the network (T2 4.4.2).
 
-// parts is the view of a rank on its node and on those that speak for the nodes.
+// parts describes the node of a rank and the leaders of all nodes.
 type parts struct {
 	t         *Topology
 	node      int
 	local     []int // the ranks of the node
-	localRank int   // of the rank among them
-	speakers  []int // one rank of each node: the master, on the root's node the root
-	speaks    int   // place of the node's speaker among local
+	localRank int   // index of the rank in local
+	leaders   []int // one rank of each node: local rank 0, or the root on its node
+	leader    int   // index of the node's leader in local
 }
 
-// newParts is for a root, or for none if it is negative.
+// newParts returns the parts for a root; a negative root means none.
 func newParts(s *Shape, root int) *parts {
 	t := s.Nodes
 	node := t.Node[s.Rank]
-	p := &parts{t: t, node: node, local: t.Ranks[node], localRank: t.LocalRank[s.Rank], speakers: make([]int, len(t.Ranks))}
+	p := &parts{t: t, node: node, local: t.Ranks[node], localRank: t.LocalRank[s.Rank], leaders: make([]int, len(t.Ranks))}
 	for n := range t.Ranks {
-		p.speakers[n] = t.master(n)
+		p.leaders[n] = t.leader(n)
 	}
 	if root >= 0 {
-		p.speakers[t.Node[root]] = root
+		p.leaders[t.Node[root]] = root
 	}
-	p.speaks = t.LocalRank[p.speakers[node]]
+	p.leader = t.LocalRank[p.leaders[node]]
 	return p
 }
 
-// isSpeaker reports whether the rank speaks for its node.
-func (p *parts) isSpeaker() bool { return p.localRank == p.speaks }
+// isLeader reports whether the rank is the leader of its node.
+func (p *parts) isLeader() bool { return p.localRank == p.leader }
 
-// inNode begins a phase among the ranks of the node, with the speaker as root, and
-// is the call as they see it.
+// inNode begins a phase among the ranks of the node, with the leader as root, and
+// returns its Shape.
 func (p *parts) inNode(b *sched.Builder, s *Shape, step int) *Shape {
 	b.Among(p.local, step)
 	sub := *s
-	sub.Rank, sub.Size, sub.Root, sub.Nodes = p.localRank, len(p.local), p.speaks, nil
+	sub.Rank, sub.Size, sub.Root, sub.Nodes = p.localRank, len(p.local), p.leader, nil
 	return &sub
 }
 
-// betweenNodes begins a phase among the speakers, of which the rank is one.
+// betweenNodes begins a phase among the leaders, of which the rank must be one, and
+// returns its Shape.
 func (p *parts) betweenNodes(b *sched.Builder, s *Shape, step int) *Shape {
-	b.Among(p.speakers, step)
+	b.Among(p.leaders, step)
 	sub := *s
-	sub.Rank, sub.Size, sub.Root, sub.Nodes = p.node, len(p.speakers), p.t.Node[s.Root], nil
+	sub.Rank, sub.Size, sub.Root, sub.Nodes = p.node, len(p.leaders), p.t.Node[s.Root], nil
 	return &sub
 }
 
-// sendAll sends spans as one message, packed if they do not lie side by side.
+// sendAll sends spans as one message, packed if they are not contiguous.
 func (f *flow) sendAll(peer int, spans []sched.Span, held ...sched.ID) sched.ID {
 	run, ok := sideBySide(spans)
 	if !ok {
@@ -79,8 +80,8 @@ func (f *flow) recvAll(peer int, spans []sched.Span, held ...sched.ID) sched.ID 
 	return id
 }
 
-// copyAll copies spans one after the other into others that are as long together,
-// in as few operations as they lie.
+// copyAll copies spans into others of the same total length, in as few operations as
+// possible.
 func (f *flow) copyAll(dst, src []sched.Span) {
 	dst, src = joined(dst), joined(src)
 	for len(dst) > 0 && len(src) > 0 {
@@ -90,7 +91,7 @@ func (f *flow) copyAll(dst, src []sched.Span) {
 	}
 }
 
-// without takes n bytes off the first of some spans.
+// without removes the first n bytes of some spans.
 func without(spans []sched.Span, n int) []sched.Span {
 	if spans[0].Len == n {
 		return spans[1:]
@@ -99,7 +100,7 @@ func without(spans []sched.Span, n int) []sched.Span {
 	return spans
 }
 
-// joined makes one span of neighbors. It gives a list of its own.
+// joined returns a new list in which adjacent spans are merged.
 func joined(spans []sched.Span) (list []sched.Span) {
 	for _, s := range spans {
 		switch last := len(list) - 1; {
@@ -113,7 +114,8 @@ func joined(spans []sched.Span) (list []sched.Span) {
 	return list
 }
 
-// sideBySide is the one span that several make, if they do.
+// sideBySide returns the span of several contiguous ones, and whether they are
+// contiguous.
 func sideBySide(spans []sched.Span) (run sched.Span, ok bool) {
 	list := joined(spans)
 	switch len(list) {

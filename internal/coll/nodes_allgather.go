@@ -2,24 +2,25 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Allgathers that know of nodes. The ranks of a node are cut into groups of
-// neighbors, each with a master, the first of it (T2 5.5.3):
+// Node-aware allgathers. The ranks of a node are divided into groups of consecutive
+// local ranks; the first rank of a group is its leader (T2 5.5.3, where it is called
+// master):
 //
-//	phase 1   the ranks of a group give their blocks to its master
-//	phase 2   the masters of a group, one on each node, exchange what they have
-//	phase 3   each master gives what it has got to all ranks of its node
+//	phase 1   the ranks of a group send their blocks to its leader
+//	phase 2   the leaders of a group, one on each node, exchange their blocks
+//	phase 3   each leader sends the received blocks to all ranks of its node
 //
 // One group is the single-group algorithm (T2 5.5.1) and, with other exchanges in
 // phase 2, SMP-aware Direct, SMP-aware Bruck (T2 4.4.2) and Gather-and-Broadcast
-// (T2 4.4.1). The gather-based algorithm (T2 5.5.2) is in nodes_allgather_spread.go.
+// (T2 4.4.1). The gather-based algorithm (T2 5.5.2) is in nodes_allgather_between.go.
 //
-// Nodes may have different numbers of ranks. Where there are fewer ranks than
-// groups, a rank is the master of several, and some groups have no block there.
+// Nodes may have different numbers of ranks. On a node with fewer ranks than groups, a
+// rank leads several groups, and some groups have no block there.
 //
-// Two forms: copied, a master hands on all it has in one message when the last part
-// has come, out of a row in which a group's blocks lie side by side, and every rank
-// copies them to their place; straight, each part is handed on as soon as it is
-// there, from its place to its place, while others are on the network.
+// There are two forms. Copied: a leader forwards all blocks in one message when the last
+// part has arrived, from a row in which a group's blocks are contiguous, and every rank
+// copies them to their offsets. Straight: a leader forwards each part as soon as it has
+// arrived, from and to the final offset, while others are on the network.
 
 const (
 	copied   = 1
@@ -27,13 +28,13 @@ const (
 )
 
 func nodesAllgatherAlgorithms() []Algorithm {
-	form := Param{Name: "form", Values: []int{copied, straight}, About: "1: handed on in one message and copied out; 2: each part handed on as it comes"}
+	form := Param{Name: "form", Values: []int{copied, straight}, About: "1: forwarded in one message and copied out; 2: each part forwarded when it arrives"}
 	return []Algorithm{
 		{
 			Kind: Allgather, Name: "node-groups", Ref: "T2 5.5.1, 5.5.3; with one group and k ports 4.4.2, SMP-aware Direct",
-			About:  "The ranks of each node form groups; the masters of a group send its blocks to those of all nodes, k at a time, and share what they get with their node.",
+			About:  "The ranks of each node form groups; the leaders of a group send its blocks to those of all nodes, k at a time, and forward what they receive to their node.",
 			Needs:  Needs{Nodes: true},
-			Params: []Param{{Name: "groups", Values: []int{1, 2, 4, 8}, About: "ranks of a node that speak with other nodes"}, portsParam(16, 1), form},
+			Params: []Param{{Name: "groups", Values: []int{1, 2, 4, 8}, About: "ranks of a node that communicate with other nodes"}, portsParam(16, 1), form},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				groups := min(p[0], s.Nodes.most())
 				return s.groupsCost(m, groups, p[2], func(part float64) float64 {
@@ -46,9 +47,9 @@ func nodesAllgatherAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allgather, Name: "node-ring", Ref: "T2 5.5.3 with a ring in phase 2",
-			About:  "The ranks of each node form groups, whose masters pass the nodes' blocks around a ring and on to their node.",
+			About:  "The ranks of each node form groups, whose leaders forward the nodes' blocks around a ring and to their node.",
 			Needs:  Needs{Nodes: true},
-			Params: []Param{{Name: "groups", Values: []int{1, 2, 4}, About: "ranks of a node that speak with other nodes"}, form},
+			Params: []Param{{Name: "groups", Values: []int{1, 2, 4}, About: "ranks of a node that communicate with other nodes"}, form},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				return s.groupsCost(m, min(p[0], s.Nodes.most()), p[1], func(part float64) float64 {
 					return float64(s.nodeCount()-1) * m.together(1, part)
@@ -60,7 +61,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allgather, Name: "node-bruck", Ref: "T2 4.4.2, SMP-aware Bruck",
-			About:  "The masters of the nodes send all they have to k nodes below them in each round; the shift at the end is part of copying the blocks out.",
+			About:  "The node leaders send all their blocks to k lower nodes in each round; the shift at the end is part of copying the blocks out.",
 			Needs:  Needs{Nodes: true},
 			Params: []Param{portsParam(1, 2, 3), form},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
@@ -77,7 +78,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allgather, Name: "node-gather-bcast", Ref: "T2 4.4.1, SMP-aware Gather-and-Broadcast",
-			About:  "The masters of the nodes send their blocks to the first of them, which sends all back down a tree: the fewest messages.",
+			About:  "The node leaders send their blocks to the first of them, which sends all back down a tree: the fewest messages.",
 			Needs:  Needs{Nodes: true},
 			Params: []Param{radixParam(4, 2)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
@@ -92,7 +93,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allgather, Name: "node-spread", Ref: "T2 5.5.2, multi-group gather-based",
-			About: "All ranks of a node get its blocks, and each sends them to some of the nodes, where one rank gathers for its node: the messages of a node are spread over its ranks.",
+			About: "All ranks of a node get its blocks, and each sends them to some of the nodes, where one rank gathers for its node: the messages of a node are divided among its ranks.",
 			Needs: Needs{Nodes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				all, largest := s.blocksTotal()
@@ -112,9 +113,9 @@ func nodesAllgatherAlgorithms() []Algorithm {
 	}
 }
 
-// crush is how much longer it takes if several nodes send more to one at the same
-// time than switches keep (T2 5.4: connections that are active together gain nothing
-// from 64 KB on, and lose).
+// crush returns the factor by which transfers slow down if several nodes send more to
+// one node at the same time than switches can buffer (T2 5.4: from 64 KB, concurrent
+// connections gain nothing, and lose).
 func (m *Model) crush(senders int, bytes float64) float64 {
 	const kept = 1 << 20
 	if senders > 1 && float64(senders)*bytes > kept {
@@ -123,32 +124,31 @@ func (m *Model) crush(senders int, bytes float64) float64 {
 	return 1
 }
 
-// groupsCost is the cost of the three phases. Masters of one node share its way to
-// others, so their parts together are what the network sees, and their start-ups
-// add up.
+// groupsCost returns the cost of the three phases. The leaders of one node share its
+// links, so the network cost is that of all their parts, and their start-ups add up.
 func (s *Shape) groupsCost(m *Model, groups, form int, between func(part float64) float64) float64 {
 	all, largest := s.blocksTotal()
 	near, most, nodes := m.near(), s.Nodes.most(), s.nodeCount()
 	t := near.together((most+groups-1)/groups-1, largest) + between(largest*float64(most)) + float64(groups-1)*m.Startup
-	part := all / float64(groups) // that a master hands on
-	masters := 1                  // that hand on one after the other
+	part := all / float64(groups) // that a leader forwards
+	leaders := 1                  // that forward one after the other
 	if m.TimeSlices {
-		masters = groups
+		leaders = groups
 	}
 	if form == copied {
 		copies := largest
 		if groups > 1 || !s.Nodes.inOrder || s.Recv.irregular() {
 			copies += all
 		}
-		return m.atLeast(t + near.together(max(masters*(most-1), groups), part) + m.Copy*copies)
+		return m.atLeast(t + near.together(max(leaders*(most-1), groups), part) + m.Copy*copies)
 	}
-	// All parts but the last are handed on beside the network.
+	// All parts but the last are forwarded during the network transfer.
 	messages := max((nodes-1)*(most-1), groups*nodes)
-	return m.atLeast(t + near.together(masters*(most-1), part/float64(nodes)) + near.together(messages, 0) + m.Copy*largest)
+	return m.atLeast(t + near.together(leaders*(most-1), part/float64(nodes)) + near.together(messages, 0) + m.Copy*largest)
 }
 
-// grouped is a row of all blocks, in the order that lets the runs of an algorithm be
-// single messages, with the rank's view of it.
+// grouped is a row of all blocks, ordered so that each run of an algorithm is a single
+// message.
 type grouped struct {
 	f      *flow
 	s      *Shape
@@ -156,15 +156,15 @@ type grouped struct {
 	node   int
 	groups int
 	mem    sched.Span
-	at     [][]int // where the part of a node and a group begins, by node and group
-	order  []int   // the ranks as they lie in the row
-	begin  []int   // where the block of each of them begins, and the end
-	placed bool    // the own block is brought to its localRank without the row
+	at     [][]int // offset of a group's part, by node and group
+	order  []int   // the ranks in the order of the row
+	begin  []int   // offset of the block of each of them, and the end
+	placed bool    // the own block is copied to Out without the row
 }
 
-// newGrouped lays the row out: by group and node if it will be copied out anyway,
-// by node and group if blocks go straight to their place. turned has the own node
-// come first.
+// newGrouped lays the row out: by group and node if it will be copied out anyway, by
+// node and group if blocks are received at their final offsets. With turned, the own
+// node comes first.
 func newGrouped(f *flow, s *Shape, groups int, byGroup, turned bool) *grouped {
 	t := s.Nodes
 	w := &grouped{f: f, s: s, t: t, node: t.Node[s.Rank], groups: groups, at: make([][]int, len(t.Ranks))}
@@ -202,19 +202,19 @@ func newGrouped(f *flow, s *Shape, groups int, byGroup, turned bool) *grouped {
 	return w
 }
 
-// cut is the places of a node that a group has there.
+// cut returns the range of local ranks of a group on a node.
 func (w *grouped) cut(node, group int) (lo, hi int) {
 	p := len(w.t.Ranks[node])
 	return group * p / w.groups, (group + 1) * p / w.groups
 }
 
-// master is the rank that speaks for a group on a node.
-func (w *grouped) master(node, group int) int {
+// leader returns the leader of a group on a node.
+func (w *grouped) leader(node, group int) int {
 	lo, _ := w.cut(node, group)
 	return w.t.Ranks[node][lo]
 }
 
-// part is the blocks of a group on a node.
+// part returns the blocks of a group on a node.
 func (w *grouped) part(node, group int) sched.Span {
 	lo, hi := w.cut(node, group)
 	n := 0
@@ -224,7 +224,7 @@ func (w *grouped) part(node, group int) sched.Span {
 	return w.mem.At(w.at[node][group], n)
 }
 
-// block is the place in the row of the block of a rank.
+// block returns the span in the row of a rank's block.
 func (w *grouped) block(rank int) sched.Span {
 	n := w.t.Node[rank]
 	localRank := w.t.LocalRank[rank]
@@ -239,11 +239,10 @@ func (w *grouped) block(rank int) sched.Span {
 		}
 		return w.mem.At(off, w.s.gathered(rank).Len)
 	}
-	panic("coll: every localRank is in a group") // cut leaves none out
+	panic("coll: every rank is in a group") // cut covers all ranks
 }
 
-// deliver copies what lies in a part of the row to its place in Out, block by block
-// as far as they are not neighbors there too.
+// deliver copies the blocks of a part of the row to Out, adjacent blocks together.
 func (w *grouped) deliver(part sched.Span) {
 	if w.mem.Buf == sched.Out || part.Len == 0 {
 		return
@@ -252,14 +251,15 @@ func (w *grouped) deliver(part sched.Span) {
 	for i, rank := range w.order {
 		at := w.mem.At(w.begin[i], w.begin[i+1]-w.begin[i])
 		if at.Off < part.Off || at.Off+at.Len > part.Off+part.Len || rank == w.s.Rank && (w.s.InPlace || w.placed) {
-			continue // the own block is there, and may be on its way to others
+			continue // the own block is already there, and possibly being sent
 		}
 		dst, src = append(dst, w.s.gathered(rank)), append(src, at)
 	}
 	w.f.copyRuns(dst, src)
 }
 
-// copyRuns copies span by span, neighbors that stay neighbors together.
+// copyRuns copies span by span. Spans that are adjacent in both lists are copied
+// together.
 func (f *flow) copyRuns(dst, src []sched.Span) {
 	for i := 0; i < len(dst); {
 		d, s := dst[i], src[i]
@@ -270,14 +270,14 @@ func (f *flow) copyRuns(dst, src []sched.Span) {
 	}
 }
 
-// exchange is phase 2 for a group of which the rank is a master. Parts come from
-// the nodes below first, or from those above.
+// exchange is phase 2 of a group that the rank leads. Parts arrive from lower nodes
+// first, or from higher ones.
 type exchange struct {
 	run  func(w *grouped, group int)
 	from side
 }
 
-// nodesAllgather is the three phases.
+// nodesAllgather builds the three phases.
 func nodesAllgather(b *sched.Builder, s *Shape, groups, form int, turned bool, between exchange) {
 	f := &flow{Builder: b}
 	groups = min(groups, s.Nodes.most())
@@ -286,7 +286,7 @@ func nodesAllgather(b *sched.Builder, s *Shape, groups, form int, turned bool, b
 		w.gather(j)
 	}
 	for j := range groups {
-		if w.master(w.node, j) == s.Rank {
+		if w.leader(w.node, j) == s.Rank {
 			between.run(w, j)
 		}
 	}
@@ -295,41 +295,40 @@ func nodesAllgather(b *sched.Builder, s *Shape, groups, form int, turned bool, b
 			w.share(j, w.whole(j))
 			continue
 		}
-		// The own part first: it is handed on while the others travel (T2 4.4.2).
+		// The own part first: it is forwarded while the others are on the network (T2 4.4.2).
 		for i := range s.nodeCount() {
 			node := around(w.node-i, s.nodeCount())
 			if between.from == right {
 				node = around(w.node+i, s.nodeCount())
 			}
 			b.Step(1 + i)
-			b.Stream(handOn(node)) // a node that is late does not hold up the others (T2 6.4.5)
+			b.Stream(handOn(node)) // a late node does not delay the others (T2 6.4.5)
 			w.share(j, w.part(node, j))
 		}
 		b.Stream(0)
 	}
 }
 
-// gather is phase 1 of a group.
+// gather builds phase 1 of a group.
 func (w *grouped) gather(group int) {
-	s, master := w.s, w.master(w.node, group)
+	s, leader := w.s, w.leader(w.node, group)
 	lo, hi := w.cut(w.node, group)
 	for _, rank := range w.t.Ranks[w.node][lo:hi] {
 		switch {
-		case s.Rank == master && rank == s.Rank:
+		case s.Rank == leader && rank == s.Rank:
 			w.f.copy(w.block(rank), s.given())
-		case s.Rank == master:
+		case s.Rank == leader:
 			w.f.recv(rank, w.block(rank))
 		case s.Rank == rank:
-			w.f.send(master, s.given())
+			w.f.send(leader, s.given())
 		}
 	}
 }
 
-// share gives a part of the row, which the master of a group has, to all ranks of
-// the node.
+// share sends a part of the row from the leader of a group to all ranks of the node.
 func (w *grouped) share(group int, part sched.Span) {
-	if master := w.master(w.node, group); w.s.Rank != master {
-		w.f.recv(master, part)
+	if leader := w.leader(w.node, group); w.s.Rank != leader {
+		w.f.recv(leader, part)
 	} else {
 		for _, rank := range w.t.Ranks[w.node] {
 			if rank != w.s.Rank {
@@ -340,7 +339,7 @@ func (w *grouped) share(group int, part sched.Span) {
 	w.deliver(part)
 }
 
-// whole is all parts of a group, which lie side by side in a row that is copied out.
+// whole returns all parts of a group, which are contiguous in a row that is copied out.
 func (w *grouped) whole(group int) sched.Span {
 	n, first := 0, -1
 	for node := range w.t.Ranks {

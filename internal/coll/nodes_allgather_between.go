@@ -2,11 +2,11 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// How the masters of a group exchange their nodes' blocks, phase 2 of
-// nodes_allgather.go, and the gather-based allgather, in which masters only gather.
+// Phase 2 of nodes_allgather.go, in which the leaders of a group exchange their nodes'
+// blocks, and the gather-based allgather, in which leaders only gather.
 
-// exchangeDirect: a master sends to all others, k at a time, beginning with the node
-// above its own (T2 5.5.1: all connections at the same time).
+// exchangeDirect: a leader sends to all others, k at a time, beginning with the next
+// node (T2 5.5.1: all connections at the same time).
 func exchangeDirect(k int) exchange {
 	return exchange{func(w *grouped, group int) {
 		var sends, receives []sched.ID
@@ -14,16 +14,16 @@ func exchangeDirect(k int) exchange {
 		for i := 1; i < nodes; i++ {
 			w.f.Step(1 + (i-1)/k)
 			to, from := around(w.node+i, nodes), around(w.node-i, nodes)
-			sends = append(sends, w.f.send(w.master(to, group), w.part(w.node, group), back(sends, k)))
-			receives = append(receives, w.f.recv(w.master(from, group), w.part(from, group), back(receives, 2*k)))
+			sends = append(sends, w.f.send(w.leader(to, group), w.part(w.node, group), back(sends, k)))
+			receives = append(receives, w.f.recv(w.leader(from, group), w.part(from, group), back(receives, 2*k)))
 		}
 	}, left}
 }
 
-// exchangeRing: a master passes on what it got last to the node above.
+// exchangeRing: a leader forwards the part that it received last to the next node.
 func exchangeRing(w *grouped, group int) {
 	nodes := len(w.t.Ranks)
-	up, down := w.master(around(w.node+1, nodes), group), w.master(around(w.node-1, nodes), group)
+	up, down := w.leader(around(w.node+1, nodes), group), w.leader(around(w.node-1, nodes), group)
 	for i := range nodes - 1 {
 		w.f.Step(1 + i)
 		w.f.send(up, w.part(around(w.node-i, nodes), group))
@@ -32,13 +32,13 @@ func exchangeRing(w *grouped, group int) {
 	}
 }
 
-// exchangeBruck works in a row that begins with the own node: in each round a master
-// sends the nodes that it has, as far as they are missing there, to the k masters
-// below, as bruckAllgather does with ranks.
+// exchangeBruck works in a row that begins with the own node: in each round a leader
+// sends its nodes' blocks, as far as they are missing there, to k lower leaders, as
+// bruckAllgather does with ranks.
 func exchangeBruck(k int) exchange {
 	return exchange{func(w *grouped, group int) {
 		n := len(w.t.Ranks)
-		run := func(i, count int) sched.Span { // of the nodes from the i-th on
+		run := func(i, count int) sched.Span { // count nodes from the i-th
 			at := w.at[around(w.node+i, n)][group]
 			end := w.mem.Len
 			if i+count < n {
@@ -50,24 +50,23 @@ func exchangeBruck(k int) exchange {
 			w.f.Step(step)
 			for j := 1; j <= k && j*span < n; j++ {
 				count := min(span, n-j*span)
-				w.f.send(w.master(around(w.node-j*span, n), group), run(0, count))
+				w.f.send(w.leader(around(w.node-j*span, n), group), run(0, count))
 			}
 			for j := 1; j <= k && j*span < n; j++ {
-				w.f.recv(w.master(around(w.node+j*span, n), group), run(j*span, min(span, n-j*span)))
+				w.f.recv(w.leader(around(w.node+j*span, n), group), run(j*span, min(span, n-j*span)))
 			}
 		}
 	}, right}
 }
 
-// exchangeAtRoot: the first master gathers all parts, and all of them come back down
-// a tree.
+// exchangeAtRoot: the first leader gathers all parts and sends them back down a tree.
 func exchangeAtRoot(radix int) exchange {
 	return exchange{func(w *grouped, group int) {
 		if w.f.Step(1); w.node > 0 {
-			w.f.send(w.master(0, group), w.part(w.node, group))
+			w.f.send(w.leader(0, group), w.part(w.node, group))
 		} else {
 			for n := 1; n < len(w.t.Ranks); n++ {
-				w.f.recv(w.master(n, group), w.part(n, group))
+				w.f.recv(w.leader(n, group), w.part(n, group))
 			}
 		}
 		t, ok := knomial(w.f.Builder, w.node, len(w.t.Ranks), radix)
@@ -76,19 +75,19 @@ func exchangeAtRoot(radix int) exchange {
 		}
 		if t.parent >= 0 {
 			w.f.Step(2 + t.step)
-			w.f.recv(w.master(t.parent, group), w.mem)
+			w.f.recv(w.leader(t.parent, group), w.mem)
 		}
 		for _, c := range t.children {
 			w.f.Step(2 + c.step)
-			w.f.send(w.master(c.rank, group), w.mem)
+			w.f.send(w.leader(c.rank, group), w.mem)
 		}
 	}, left}
 }
 
-// spreadAllgather: all ranks of a node have its blocks, so each can send them to
-// some of the other nodes. One rank of each node gathers there. T2 5.5.2 groups
-// ranks of equal place and lets node i gather at place i; if there are more nodes
-// than places, they are counted around, which is the second master of a group there.
+// spreadAllgather: all ranks of a node have its blocks, so each can send them to some of
+// the other nodes, where one rank gathers them. T2 5.5.2 groups ranks of equal local
+// rank and lets node i gather at local rank i. If there are more nodes than local ranks,
+// the local rank is i modulo their number, which is the second master of a group there.
 func spreadAllgather(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	w := newGrouped(f, s, 1, false, true)
@@ -106,7 +105,7 @@ func spreadAllgather(b *sched.Builder, s *Shape, _ []int) {
 	own := w.part(w.node, 0)
 	for i := 1; i < nodes; i++ {
 		if to := around(w.node+i, nodes); s.Nodes.sender(w.node, to) == s.Rank {
-			if i <= len(local) && w.mem.Buf != sched.Out { // the first that this rank sends
+			if i <= len(local) && w.mem.Buf != sched.Out { // the first send of this rank
 				f.copy(w.block(s.Rank), s.given())
 			}
 			b.Step(1)
@@ -139,11 +138,11 @@ func spreadAllgather(b *sched.Builder, s *Shape, _ []int) {
 	w.deliver(others)
 }
 
-// sender is the rank of a node that sends to another node.
+// sender returns the rank of a node that sends to another node.
 func (t *Topology) sender(node, to int) int {
 	ranks := t.Ranks[node]
 	return ranks[(around(to-node, len(t.Ranks))-1)%len(ranks)]
 }
 
-// gatherer is the rank of a node that gets what others send to it.
+// gatherer returns the rank of a node that receives from other nodes.
 func (t *Topology) gatherer(node int) int { return t.Ranks[node][node%len(t.Ranks[node])] }

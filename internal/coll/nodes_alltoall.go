@@ -2,23 +2,24 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Alltoall that knows of nodes: what the ranks of a node have for those of another
-// travels as one message (T2 4.5 names it as the next step).
+// Node-aware alltoall: the blocks from the ranks of a node to those of another are sent
+// as one message (T2 4.5 names it as the next step). A carrier is a leader that
+// communicates with some of the other nodes.
 //
-//	phase 1   the ranks of a node give their blocks for another node to a carrier
-//	phase 2   the carriers of two nodes exchange all blocks between them
-//	phase 3   the carriers hand the blocks out
+//	phase 1   the ranks of a node send their blocks for another node to a carrier
+//	phase 2   the carriers of two nodes exchange all blocks between the nodes
+//	phase 3   the carriers distribute the blocks
 //
-// With one carrier a node all blocks pass through it, those that stay in the node
-// too, so that a rank sends and gets one message. With several, the other nodes are
-// divided among them, and the ranks of a node exchange their own blocks directly.
+// With one carrier per node all blocks pass through it, also those within the node, so
+// that a rank sends and receives one message. With several, the other nodes are divided
+// among them, and the ranks of a node exchange their own blocks directly.
 
 func nodesAlltoallAlgorithms() []Algorithm {
 	return []Algorithm{{
 		Kind: Alltoall, Name: "node-carriers", Ref: "T2 4.4, 4.5, 5.5.2",
-		About:  "Blocks between two nodes travel as one message, packed and handed out by carriers, among which the other nodes are divided.",
+		About:  "Blocks between two nodes are sent as one message, packed and distributed by carriers, among which the other nodes are divided.",
 		Needs:  Needs{Nodes: true, Regular: true},
-		Params: []Param{{Name: "carriers", Values: []int{1, 2, 4}, About: "ranks of a node that speak with other nodes"}},
+		Params: []Param{{Name: "carriers", Values: []int{1, 2, 4}, About: "ranks of a node that communicate with other nodes"}},
 		Cost:   carriersCost,
 		Build:  carriersAlltoall,
 	}}
@@ -36,7 +37,7 @@ func carriersCost(s *Shape, m *Model, params []int) float64 {
 	} else {
 		t = near.together(most-1, each)
 	}
-	// A rank gives to all carriers, a carrier takes from all ranks.
+	// A rank sends to all carriers, a carrier receives from all ranks.
 	inside := near.together(max(most-1, carriers), given)
 	bytes := each*float64(most*most*(nodes-1))*m.PerByte/float64(max(m.Ports, 1)) + 3*m.Copy*given*float64(most)
 	if m.TimeSlices { // all of them, one after the other
@@ -48,7 +49,7 @@ func carriersCost(s *Shape, m *Model, params []int) float64 {
 	return m.atLeast(t + 2*inside + between + bytes)
 }
 
-// carried is an alltoall as a rank sees it.
+// carried builds the alltoall of one rank.
 type carried struct {
 	f        *flow
 	s        *Shape
@@ -69,8 +70,8 @@ func carriersAlltoall(b *sched.Builder, s *Shape, params []int) {
 			c.f.sendAll(carrier, c.outgoing(s.Rank, c.nodesOf(c.node, i), c.input))
 		}
 	}
-	// In place, what comes now may take the place of what was to be sent; the flow
-	// sees to it.
+	// In place, received blocks may overwrite blocks still to be sent; the flow orders
+	// the operations.
 	if localRank := c.t.LocalRank[s.Rank]; localRank < count {
 		c.carry(localRank)
 	}
@@ -82,13 +83,13 @@ func carriersAlltoall(b *sched.Builder, s *Shape, params []int) {
 	}
 }
 
-// count is how many carriers a node has.
+// count returns the number of carriers of a node.
 func (c *carried) count(node int) int {
 	return min(c.carriers, len(c.t.Ranks[node]), len(c.t.Ranks)-1)
 }
 
-// nodesOf are the nodes that a carrier has to do with, in their order. One that is
-// alone carries inside its node too.
+// nodesOf returns the nodes that a carrier communicates with, in order. A single carrier
+// also handles its own node.
 func (c *carried) nodesOf(node, carrier int) (list []int) {
 	for n := range c.t.Ranks {
 		if n == node && c.count(node) == 1 || n != node && c.carrier(node, n) == carrier {
@@ -98,15 +99,15 @@ func (c *carried) nodesOf(node, carrier int) (list []int) {
 	return list
 }
 
-// carrier is the place of the rank that a node has for another.
+// carrier returns the local rank of a node's carrier for another node.
 func (c *carried) carrier(node, other int) int {
 	return (around(other-node, len(c.t.Ranks)) - 1) % c.count(node)
 }
 
-// input is where the block lies that this rank has for another.
+// input returns the block of this rank for another.
 func (c *carried) input(_, to int) sched.Span { return c.s.sentTo(to) }
 
-// outgoing is the blocks that a rank has for those of some nodes.
+// outgoing returns the blocks of a rank for the ranks of some nodes.
 func (c *carried) outgoing(from int, nodes []int, at func(from, to int) sched.Span) (spans []sched.Span) {
 	for _, n := range nodes {
 		for _, to := range c.t.Ranks[n] {
@@ -116,7 +117,7 @@ func (c *carried) outgoing(from int, nodes []int, at func(from, to int) sched.Sp
 	return spans
 }
 
-// places is where the blocks belong that come from the ranks of some nodes.
+// spans returns the final spans of the blocks from the ranks of some nodes.
 func (c *carried) spans(nodes []int) (spans []sched.Span) {
 	for _, n := range nodes {
 		for _, from := range c.t.Ranks[n] {
@@ -126,11 +127,11 @@ func (c *carried) spans(nodes []int) (spans []sched.Span) {
 	return spans
 }
 
-// carry is what a carrier does.
+// carry builds the operations of a carrier.
 func (c *carried) carry(localRank int) {
 	s, f, each := c.s, c.f, c.s.Recv.Each
 	local, nodes := c.t.Ranks[c.node], c.nodesOf(c.node, localRank)
-	// Where the blocks of a node's ranks lie, by their order in the message of a rank.
+	// The position of a node's blocks in the message of a rank.
 	index := map[int]int{}
 	for _, n := range nodes {
 		for _, to := range c.t.Ranks[n] {
@@ -151,7 +152,7 @@ func (c *carried) carry(localRank int) {
 		return taken[c.t.LocalRank[from]].At(index[to]*each, each)
 	}
 	f.Step(1)
-	came := map[int]sched.Span{} // by node, in the order of the sources and then of the ranks here
+	came := map[int]sched.Span{} // by node, sorted by source and then by local rank here
 	for _, n := range c.around(nodes) {
 		peer := c.t.Ranks[n][c.carrier(n, c.node)]
 		var spans []sched.Span
@@ -177,12 +178,12 @@ func (c *carried) carry(localRank int) {
 		if rank != s.Rank {
 			f.sendAll(rank, spans)
 		} else {
-			defer func() { f.copyRuns(c.spans(nodes), spans) }() // after all that is read of the input
+			defer func() { f.copyRuns(c.spans(nodes), spans) }() // after all reads of the input
 		}
 	}
 }
 
-// around is the nodes other than the own, beginning with the one above it.
+// around returns the nodes other than the own, beginning with the next one.
 func (c *carried) around(nodes []int) (list []int) {
 	for i := 1; i < len(c.t.Ranks); i++ {
 		for _, n := range nodes {
@@ -194,7 +195,7 @@ func (c *carried) around(nodes []int) (list []int) {
 	return list
 }
 
-// inside exchanges the blocks that stay in the node.
+// inside exchanges the blocks within the node.
 func (c *carried) inside() {
 	s, f := c.s, c.f
 	local, localRank := c.t.Ranks[c.node], c.t.LocalRank[s.Rank]

@@ -7,10 +7,10 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// Table 5.1 of T2, asserted from the schedules: connections, bytes on the network,
-// bytes written to and read from shared memory, for each node. The table has 4 nodes
-// of 4 ranks; here are its formulas for n nodes of p ranks and g groups, with M bytes
-// from each rank:
+// Table 5.1 of T2, checked against the schedules: connections, bytes on the network, and
+// bytes written to and read from shared memory, for each node. The table has 4 nodes of
+// 4 ranks; these are its formulas for n nodes of p ranks and g groups, with M bytes from
+// each rank:
 //
 //	              connections   network     written      read
 //	single-conn.  1             p(n-1)M     pM + npM     pM + p·npM
@@ -18,15 +18,16 @@ import (
 //	g = p         p(n-1)        p(n-1)M     npM          p·npM
 //	gather-based  n-1           p(n-1)M     pM + npM     p·pM + p·npM
 //
-// T2's ranks write and read their own blocks as well, through the segment. A master
-// here has its own block and what it got from the network already, so a master's own
-// share is left out: M written and M + npM/g read for each of the g masters. In the
-// gather-based form nobody reads back its own block, and the blocks of the own node,
-// which all ranks of it have, are not handed out again.
+// T2's ranks write and read their own blocks as well, through the segment. Here a leader
+// already has its own block and the blocks from the network, so its own share is
+// subtracted: M written and M + npM/g read for each of the g leaders. In the gather-based
+// form no rank reads back its own block, and the blocks of the own node, which all its
+// ranks have, are not distributed again.
 
 const complexityBytes = 48
 
-// trafficOf builds a schedule on nodes of p ranks and counts.
+// trafficOf builds a schedule on nodes with the given numbers of ranks and counts its
+// traffic.
 func trafficOf(t *testing.T, name string, params []int, counts ...int) []sched.Traffic {
 	t.Helper()
 	a, err := Find(Allgather, name)
@@ -80,7 +81,7 @@ func TestComplexity(t *testing.T) {
 			{"node-spread", nil, gathered},                                            // gather-based
 		} {
 			if p%2 != 0 || row.params != nil && row.params[0] > 1 && p%min(row.params[0], p) != 0 {
-				continue // groups of different size: the table has none
+				continue // the table has no groups of different size
 			}
 			for node, got := range trafficOf(t, row.name, row.params, counts...) {
 				if got != row.want {
@@ -91,8 +92,8 @@ func TestComplexity(t *testing.T) {
 	}
 }
 
-// TestComplexityUneven: nodes of any size send their blocks to every other node once
-// and get those of the others once, whatever the groups.
+// TestComplexityUneven checks that nodes of any size send their blocks to every other
+// node once and receive those of the others once, with any number of groups.
 func TestComplexityUneven(t *testing.T) {
 	counts := []int{1, 5, 3, 7}
 	all := (1 + 5 + 3 + 7) * complexityBytes

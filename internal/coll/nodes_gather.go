@@ -2,9 +2,8 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Gathers and scatters that know of nodes: a node's blocks travel as one message.
-// Only the root knows the lengths of others' blocks where they differ, so these
-// need equal ones.
+// Node-aware gathers and scatters: a node's blocks are sent as one message. They need
+// equal blocks: if lengths differ, only the root knows them.
 
 func nodesGatherAlgorithms() []Algorithm {
 	return []Algorithm{
@@ -18,7 +17,7 @@ func nodesGatherAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Scatter, Name: "node-direct", Ref: "T2 3.4.2, the other way round",
-			About:  "The root sends the blocks of k nodes at a time to one rank of each, which hands them out.",
+			About:  "The root sends the blocks of k nodes at a time to one rank of each, which distributes them.",
 			Needs:  Needs{Nodes: true, Regular: true},
 			Params: []Param{portsParam(16, 1, 2, 4)},
 			Cost:   nodesGatherCost,
@@ -30,19 +29,19 @@ func nodesGatherAlgorithms() []Algorithm {
 func nodesGatherCost(s *Shape, m *Model, p []int) float64 {
 	each, most := float64(s.blockBytes()), s.Nodes.most()
 	near := m.near()
-	copied := each // of the rank that speaks
+	copied := each // of the leader
 	if !s.Nodes.inOrder {
 		copied += each * float64(s.Size)
 	}
 	return m.atLeast(near.together(most-1, each) + m.window(s.nodeCount()-1, p[0], each*float64(most)) + m.Copy*copied)
 }
 
-// nodesGather: at the root, the blocks of its own node come straight to their place.
+// nodesGather: the root receives the blocks of its own node at their final offsets.
 func nodesGather(b *sched.Builder, s *Shape, params []int) {
 	f, of := &flow{Builder: b}, newParts(s, s.Root)
 	b.Among(of.local, 0)
-	if !of.isSpeaker() {
-		f.send(of.speaks, s.given())
+	if !of.isLeader() {
+		f.send(of.leader, s.given())
 		return
 	}
 	block := s.gathered
@@ -65,11 +64,11 @@ func nodesGather(b *sched.Builder, s *Shape, params []int) {
 	for i := 1; i < s.nodeCount(); i++ {
 		n := around(of.node+i, s.nodeCount())
 		b.Step((i - 1) / params[0])
-		receives = append(receives, f.recvAll(of.speakers[n], spansOf(s.Nodes.Ranks[n], s.gathered), back(receives, params[0])))
+		receives = append(receives, f.recvAll(of.leaders[n], spansOf(s.Nodes.Ranks[n], s.gathered), back(receives, params[0])))
 	}
 }
 
-// nodesScatter: at the root, the blocks of its own node are sent from their place.
+// nodesScatter: the root sends the blocks of its own node directly from In.
 func nodesScatter(b *sched.Builder, s *Shape, params []int) {
 	f, of := &flow{Builder: b}, newParts(s, s.Root)
 	out := sched.Span{Buf: sched.Out, Len: s.Send.Each}
@@ -81,16 +80,16 @@ func nodesScatter(b *sched.Builder, s *Shape, params []int) {
 		for i := 1; i < s.nodeCount(); i++ {
 			n := around(of.node+i, s.nodeCount())
 			b.Step((i - 1) / params[0])
-			sends = append(sends, f.sendAll(of.speakers[n], spansOf(s.Nodes.Ranks[n], block), back(sends, params[0])))
+			sends = append(sends, f.sendAll(of.leaders[n], spansOf(s.Nodes.Ranks[n], block), back(sends, params[0])))
 		}
-	} else if of.isSpeaker() {
+	} else if of.isLeader() {
 		all := b.Tmp(len(of.local) * s.Send.Each)
 		block = func(rank int) sched.Span { return all.At(s.Nodes.LocalRank[rank]*s.Send.Each, s.Send.Each) }
 		f.recv(s.Root, all)
 	}
 	b.Among(of.local, 1)
-	if !of.isSpeaker() {
-		f.recv(of.speaks, out)
+	if !of.isLeader() {
+		f.recv(of.leader, out)
 		return
 	}
 	for q, rank := range of.local {
@@ -103,7 +102,7 @@ func nodesScatter(b *sched.Builder, s *Shape, params []int) {
 	}
 }
 
-// spansOf is the places of some ranks' blocks.
+// spansOf returns the spans of some ranks' blocks.
 func spansOf(ranks []int, block func(rank int) sched.Span) []sched.Span {
 	spans := make([]sched.Span, len(ranks))
 	for i, rank := range ranks {

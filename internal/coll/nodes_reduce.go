@@ -2,9 +2,9 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Reductions that know of nodes: the values of a node are combined inside it, and
-// one for each node travels. Ranks of a node need not be neighbors, so the order
-// of the operands is not that of the ranks: the operation must commute.
+// Node-aware reductions: the values of a node are combined within it, and one value per
+// node is sent. The ranks of a node need not be consecutive, so operands are not
+// combined in rank order: the operation must commute.
 
 func nodesReduceAlgorithms() []Algorithm {
 	return []Algorithm{
@@ -19,7 +19,7 @@ func nodesReduceAlgorithms() []Algorithm {
 				f, of := &flow{Builder: b}, newParts(s, s.Root)
 				sub := of.inNode(b, s, 0)
 				x := reduceTreeFrom(f, sub, sub.Root, s.data(), s.Rank != s.Root)
-				if !of.isSpeaker() {
+				if !of.isLeader() {
 					return
 				}
 				sub = of.betweenNodes(b, s, log(s.Nodes.most(), 2))
@@ -31,13 +31,13 @@ func nodesReduceAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allreduce, Name: "node-doubling", Ref: "T2 4.4, 4.5; Thakur, Rabenseifner, Gropp 2005",
-			About: "Each node combines its values at its master, the masters exchange theirs at distance 1, 2, 4 …, and each node gets the result from its master.",
+			About: "Each node combines its values at its leader, the leaders exchange theirs at distance 1, 2, 4 …, and each node gets the result from its leader.",
 			Needs: Needs{Nodes: true, Commutes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
-				masters := Shape{Size: s.nodeCount(), Bytes: s.Bytes}
+				leaders := Shape{Size: s.nodeCount(), Bytes: s.Bytes}
 				n := float64(s.Bytes)
-				return m.atLeast(insideAllreduceCost(s, m) + foldedCost(&masters, m, true) +
-					float64(log(power(masters.Size), 2))*(m.together(1, n)+m.Reduce*n))
+				return m.atLeast(insideAllreduceCost(s, m) + foldedCost(&leaders, m, true) +
+					float64(log(power(leaders.Size), 2))*(m.together(1, n)+m.Reduce*n))
 			},
 			Build: func(b *sched.Builder, s *Shape, _ []int) {
 				nodesAllreduce(b, s, 2+log(s.nodeCount(), 2), doublingAllreduce)
@@ -45,7 +45,7 @@ func nodesReduceAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allreduce, Name: "node-circulant", Ref: "T2 4.4, 4.5; Träff 2024",
-			About: "Each node combines its values at its master, the masters exchange ever smaller parts and collect them again, and each node gets the result from its master: for long data.",
+			About: "Each node combines its values at its leader, the leaders exchange ever smaller parts and collect them again, and each node gets the result from its leader: for long data.",
 			Needs: Needs{Nodes: true, Commutes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n, bytes := float64(s.nodeCount()), float64(s.Bytes)
@@ -58,17 +58,18 @@ func nodesReduceAlgorithms() []Algorithm {
 	}
 }
 
-// nodesAllreduce has the masters make an allreduce, in place, of so many steps.
-func nodesAllreduce(b *sched.Builder, s *Shape, steps int, masters func(f *flow, s *Shape)) {
+// nodesAllreduce uses an in-place allreduce of the given number of steps among the
+// leaders.
+func nodesAllreduce(b *sched.Builder, s *Shape, steps int, leaders func(f *flow, s *Shape)) {
 	f, of := &flow{Builder: b}, newParts(s, -1)
 	inside := log(s.Nodes.most(), 2)
 	sub := of.inNode(b, s, 0)
-	x := reduceTreeFrom(f, sub, sub.Root, s.data(), !of.isSpeaker())
-	if of.isSpeaker() {
+	x := reduceTreeFrom(f, sub, sub.Root, s.data(), !of.isLeader())
+	if of.isLeader() {
 		x.finish(0, s.Bytes)
 		sub = of.betweenNodes(b, s, inside)
 		sub.InPlace = true
-		masters(f, sub)
+		leaders(f, sub)
 	}
 	treeBcast(f, of.inNode(b, s, inside+steps), 2)
 }
@@ -81,6 +82,6 @@ func insideAllreduceCost(s *Shape, m *Model) float64 {
 
 func nodesReduceCost(s *Shape, m *Model) float64 {
 	near := m.near()
-	local, masters := Shape{Size: s.Nodes.most(), Bytes: s.Bytes}, Shape{Size: s.nodeCount(), Bytes: s.Bytes}
-	return reduceTreeCost(&local, &near) + reduceTreeCost(&masters, m)
+	local, leaders := Shape{Size: s.Nodes.most(), Bytes: s.Bytes}, Shape{Size: s.nodeCount(), Bytes: s.Bytes}
+	return reduceTreeCost(&local, &near) + reduceTreeCost(&leaders, m)
 }

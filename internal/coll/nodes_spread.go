@@ -2,19 +2,19 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Barriers and broadcasts that know of nodes.
+// Node-aware barriers and broadcasts.
 
 func nodesSpreadAlgorithms() []Algorithm {
 	return []Algorithm{
 		{
 			Kind: Barrier, Name: "node-dissemination", Ref: "T2 4.4, with no data",
-			About:  "Each node gathers its ranks at its master, the masters disseminate with k messages a round, and each releases its node.",
+			About:  "The ranks of each node notify its leader, the leaders disseminate with k messages a round, and each releases its node.",
 			Needs:  Needs{Nodes: true},
 			Params: []Param{portsParam(3, 1, 2, 7)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				near := m.near()
-				masters := Shape{Size: s.nodeCount()}
-				return m.atLeast(2*near.together(s.Nodes.most()-1, 0) + disseminationCost(&masters, m, p[0]))
+				leaders := Shape{Size: s.nodeCount()}
+				return m.atLeast(2*near.together(s.Nodes.most()-1, 0) + disseminationCost(&leaders, m, p[0]))
 			},
 			Build: nodesBarrier,
 		},
@@ -29,7 +29,7 @@ func nodesSpreadAlgorithms() []Algorithm {
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) {
 				f, of := &flow{Builder: b}, newParts(s, s.Root)
-				if of.isSpeaker() {
+				if of.isLeader() {
 					treeBcast(f, of.betweenNodes(b, s, 0), p[0])
 				}
 				treeBcast(f, of.inNode(b, s, log(s.nodeCount(), p[0])), p[0])
@@ -37,7 +37,7 @@ func nodesSpreadAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Bcast, Name: "node-chain", Ref: "Watts, van de Geijn 1995; T2 4.4",
-			About:  "Segments travel along a chain of one rank of each node, and along a chain inside each node as they come.",
+			About:  "Segments are pipelined along a chain of one rank of each node, and along a chain within each node.",
 			Needs:  Needs{Nodes: true},
 			Params: []Param{segmentParam(64<<10, 16<<10, 32<<10, 128<<10)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
@@ -49,27 +49,27 @@ func nodesSpreadAlgorithms() []Algorithm {
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) {
 				f, of := &flow{Builder: b}, newParts(s, s.Root)
-				if of.isSpeaker() {
+				if of.isLeader() {
 					chainBcast(f, of.betweenNodes(b, s, 0), p[0])
 				}
-				// The chain of the node begins one step after its speaker's.
+				// The chain within the node begins one step after that of its leader.
 				chainBcast(f, of.inNode(b, s, around(of.node-s.Nodes.Node[s.Root], s.nodeCount())), p[0])
 			},
 		},
 	}
 }
 
-// nodesBarrier: a master speaks to other nodes when all of its node have come, and
-// its node leaves when it has heard of all nodes.
+// nodesBarrier: a leader notifies other nodes when all ranks of its node have entered,
+// and releases its node when all nodes have notified it.
 func nodesBarrier(b *sched.Builder, s *Shape, params []int) {
 	none := sched.Span{Buf: sched.Tmp}
 	of := newParts(s, -1)
 	b.Among(of.local, 0)
 	last := 1 + log(s.nodeCount(), params[0]+1)
-	if !of.isSpeaker() {
-		b.Send(of.speaks, none)
+	if !of.isLeader() {
+		b.Send(of.leader, none)
 		b.Step(last)
-		b.Recv(of.speaks, none)
+		b.Recv(of.leader, none)
 		return
 	}
 	var heard []sched.ID

@@ -2,31 +2,30 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Algorithms that know who has arrived (T2 chapter 6: process arrival pattern).
-// Ranks seldom make a call at the same time. These algorithms serve first those who
-// are there, and wait for nobody before they serve the next:
+// Arrival-aware algorithms (T2 chapter 6: process arrival pattern). Ranks seldom enter
+// a call at the same time. These algorithms serve arrived ranks first, and do not wait
+// for a late rank before they serve the next:
 //
-//	pap_direct      every message goes straight to its rank       here, pap_reduce.go
-//	pap_shm_direct  the same among node masters, and what has     pap_shm.go, pap_reduce.go
-//	                come from a node is copied out at once
+//	pap_direct      every message is sent directly to its rank    here, pap_reduce.go
+//	pap_shm_direct  the same among node leaders, and data from    pap_shm.go, pap_reduce.go
+//	                a node is copied out at once
 //
-// No message reports who has arrived. A receive that is posted and waits offers its
-// buffer (RTR, T1 4.2), and a message that has come was sent by somebody who is
-// there: the executor asks the messages themselves (sched.ArrivalTracker). Here is only
-// said which sends may go in any order: sched's unordered sends. Where there are none,
-// the order of arrival is left to the data: whatever has come is worked on.
+// No message reports arrivals. A receive that is posted and waits offers its buffer
+// (RTR, T1 4.2), and a received message shows that its sender has arrived: the executor
+// derives arrivals from the messages themselves (sched.ArrivalTracker). The algorithms
+// only mark which sends may be posted in any order: sched's unordered sends. Where there
+// are none, the order follows the data: whatever has arrived is processed.
 //
-// Both serve blocks of different lengths, but for one: what two ranks of alltoallv send
-// each other is known to them alone, and a master that gathers for its node would have
-// to be told first. There pap_direct stands in for pap_shm_direct (Algorithm.Instead).
+// Both support blocks of different lengths, with one exception: the lengths of alltoallv
+// are known only to the sender and the receiver, and a leader that gathers for its node
+// would need them first. There pap_direct replaces pap_shm_direct (Algorithm.Instead).
 //
-// No model knows who will be late, so the choice by cost leaves these rows out
-// (Algorithm.ByName). But direct alltoall and direct allgather send the same messages
-// between the same ranks as pap_direct, into receives that are posted at once. A
-// rank can therefore run the one while others run the other (Algorithm.Aware), and
-// decides for itself (uneven.go). Pairwise alltoall sends the same messages too, but
-// its receives wait for each other: a rank that sent in another order could wait for
-// ever.
+// No model predicts which ranks will be late, so the choice by cost excludes these
+// algorithms (Algorithm.ByName). But direct alltoall and direct allgather send the same
+// messages between the same ranks as pap_direct, into receives that are posted at once.
+// Each rank can therefore choose between the two on its own (Algorithm.Aware, uneven.go).
+// Pairwise alltoall sends the same messages too, but its receives wait for each other: a
+// rank that sent in another order could deadlock.
 
 func papAlgorithms() []Algorithm {
 	const ref = "T2 6.4"
@@ -43,7 +42,7 @@ func papAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Alltoall, Name: papShmDirect, Ref: "T2 6.4.4", ByName: true, Instead: papDirect,
-			About:  "Blocks are gathered at node masters, exchanged among those that have arrived, k at a time, and handed on node by node as they come.",
+			About:  "Blocks are gathered at node leaders, exchanged among those that have arrived, k at a time, and forwarded node by node as they arrive.",
 			Needs:  Needs{Regular: true},
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
@@ -66,7 +65,7 @@ func papAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allgather, Name: papShmDirect, Ref: "T2 6.4.5", ByName: true,
-			About:  "Node masters gather the blocks of their node, exchange them among those that have arrived, k at a time, and hand on each node's as they come.",
+			About:  "Node leaders gather the blocks of their node, exchange them among those that have arrived, k at a time, and forward each node's blocks as they arrive.",
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				_, largest := s.blocksTotal()
@@ -78,7 +77,7 @@ func papAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Bcast, Name: papDirect, Ref: ref, ByName: true,
-			About:  "The root sends to all ranks itself, those that have arrived first, k at a time: nobody waits for a late rank in between.",
+			About:  "The root sends to all ranks directly, arrived ones first, k at a time: no rank waits for a late one in between.",
 			Params: []Param{portsParam(16, 1, 4)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				return m.atLeast(m.window(s.Size-1, params[0], float64(s.Bytes)))
@@ -87,7 +86,7 @@ func papAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Bcast, Name: papShmDirect, Ref: ref, ByName: true,
-			About:  "The root sends to node masters, and they to their nodes, those that have arrived first, k at a time.",
+			About:  "The root sends to node leaders, and they to their nodes, arrived ranks first, k at a time.",
 			Params: []Param{portsParam(16, 1, 4)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				bytes := float64(s.Bytes)
@@ -97,7 +96,7 @@ func papAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Reduce, Name: papDirect, Ref: ref, ByName: true,
-			About: "All ranks send to the root, which combines neighbors as soon as both have come, always in the same pairs: the result does not depend on who was late.",
+			About: "All ranks send to the root, which combines adjacent values as soon as both have arrived, always in the same pairs: the result does not depend on the order of arrival.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				bytes := float64(s.Bytes)
 				return m.atLeast(m.together(s.Size-1, bytes) + m.Reduce*bytes*float64(log(s.Size, 2)))
@@ -106,7 +105,7 @@ func papAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Reduce, Name: papShmDirect, Ref: ref, ByName: true,
-			About: "The same in two levels: node masters combine what their nodes have, and the root what the masters send.",
+			About: "The same in two levels: node leaders combine the values of their nodes, and the root those of the leaders.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				return papLevelsCost(s, m, 1)
 			},
@@ -114,7 +113,7 @@ func papAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allreduce, Name: papDirect, Ref: ref, ByName: true,
-			About:  "All ranks send to all, those that have arrived first, k at a time; each combines all data in the same pairs.",
+			About:  "All ranks send to all, arrived ones first, k at a time; each combines all data in the same pairs.",
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				bytes := float64(s.Bytes)
@@ -124,7 +123,7 @@ func papAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allreduce, Name: papShmDirect, Ref: ref, ByName: true,
-			About:  "Node masters combine what their nodes have, exchange it among those that have arrived, k at a time, and hand the result on.",
+			About:  "Node leaders combine the values of their nodes, exchange them among those that have arrived, k at a time, and forward the result.",
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				return papLevelsCost(s, m, params[0]) + m.together(s.mostInNode()-1, float64(s.Bytes))
@@ -146,14 +145,14 @@ func (s *Shape) mostInNode() int {
 	return s.Nodes.most()
 }
 
-// sendUnorderedSome leaves out what is empty, like sendSome.
+// sendUnorderedSome adds an unordered send, unless it is empty.
 func sendUnorderedSome(b *sched.Builder, peer int, src sched.Span, after ...sched.ID) {
 	if src.Len > 0 {
 		b.SendUnordered(peer, src, after...)
 	}
 }
 
-// papAlltoall is directAlltoall with all receives posted at once, since blocks come
+// papAlltoall is directAlltoall with all receives posted at once, because blocks arrive
 // in any order.
 func papAlltoall(b *sched.Builder, s *Shape, params []int) {
 	n := s.Size
@@ -204,14 +203,14 @@ func papBcast(b *sched.Builder, s *Shape, params []int) {
 	}
 }
 
-// papShmBcast has the root as the master of its own node.
+// papShmBcast uses the root as the leader of its node.
 func papShmBcast(b *sched.Builder, s *Shape, params []int) {
 	b.Ports(params[0])
 	t := s.teams()
 	mine := t.of(s.Rank)
-	master := t.master(mine, s.Root)
-	if s.Rank != master {
-		recvSome(b, master, s.result())
+	leader := t.leader(mine, s.Root)
+	if s.Rank != leader {
+		recvSome(b, leader, s.result())
 		return
 	}
 	got := sched.None
@@ -219,12 +218,12 @@ func papShmBcast(b *sched.Builder, s *Shape, params []int) {
 		got = recvSome(b, s.Root, s.result())
 	} else {
 		for i := 1; i < len(t); i++ {
-			sendUnorderedSome(b, t.master(around(mine+i, len(t)), s.Root), s.result())
+			sendUnorderedSome(b, t.leader(around(mine+i, len(t)), s.Root), s.result())
 		}
 	}
 	b.Step(1)
 	for _, rank := range t[mine] {
-		if rank != master {
+		if rank != leader {
 			sendUnorderedSome(b, rank, s.result(), got)
 		}
 	}

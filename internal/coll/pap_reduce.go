@@ -2,20 +2,21 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Reduce and allreduce that know who has arrived. T2 leaves them open (6.7). What
-// has come is combined at once, but always in the same pairs: neighbors first, then
-// neighbors of these. So the result does not depend on who was late, not even in
-// its rounding (MPI-4.1 6.9.1, advice to implementors), operations need not commute,
-// and when the last value comes only ⌈log n⌉ combinations are left to do. A place
-// for every value is the price, so these are for short data.
+// Arrival-aware reduce and allreduce. T2 leaves them open (6.7). Values are combined as
+// they arrive, but always in the same pairs: adjacent ranks first, then adjacent pairs.
+// The result therefore does not depend on the order of arrival, not even in its rounding
+// (MPI-4.1 6.9.1, advice to implementors), operations need not commute, and when the
+// last value arrives only ⌈log n⌉ combinations are left. Every value needs its own
+// scratch, so these algorithms are for short data.
 
-// pairs combines n values in the order of their numbers.
+// pairs combines n values in order.
 type pairs struct {
 	f     *flow
 	spans []sched.Span
 }
 
-// combine gives the place of values from to to-1 together: that of the last.
+// combine combines values from to to-1 and returns the span of the result: that of the
+// last value.
 func (p *pairs) combine(from, to int) sched.Span {
 	if to-from == 1 {
 		return p.spans[from]
@@ -28,7 +29,7 @@ func (p *pairs) combine(from, to int) sched.Span {
 
 func halfOf(from, to int) int { return from + (to-from+1)/2 }
 
-// written reports whether another value is combined into that of number i.
+// written reports whether another value is combined into value i.
 func written(i, from, to int) bool {
 	for to-from > 1 {
 		if i == to-1 {
@@ -43,8 +44,8 @@ func written(i, from, to int) bool {
 	return false
 }
 
-// fold receives all of n values but number mine, which lies in own and is not
-// written to, and lets the result be in end. from(i) is the rank that sends value i.
+// fold receives all of n values except number mine, which is in own and is not
+// modified, and leaves the result in end. from(i) is the rank that sends value i.
 func (f *flow) fold(n, mine int, own, end sched.Span, from func(i int) int) {
 	p := pairs{f, make([]sched.Span, n)}
 	for i := range p.spans {
@@ -65,7 +66,7 @@ func (f *flow) fold(n, mine int, own, end sched.Span, from func(i int) int) {
 	p.combine(0, n)
 }
 
-// kept is the rank's data where nothing that comes is put: in place, a copy.
+// kept returns the rank's data in memory that no receive overwrites: in place, a copy.
 func (f *flow) kept(s *Shape) sched.Span {
 	if !s.InPlace || s.Bytes == 0 {
 		return s.data()
@@ -94,8 +95,8 @@ func papAllreduce(b *sched.Builder, s *Shape, params []int) {
 	f.fold(s.Size, s.Rank, own, s.result(), func(i int) int { return i })
 }
 
-// foldTeams is the nodes, or, if order matters and a node's ranks are not
-// neighbors, the runs of neighbors in them, in the order of their first ranks.
+// foldTeams returns the nodes, or, if order matters and a node's ranks are not
+// consecutive, the runs of consecutive ranks in them, sorted by first rank.
 func (s *Shape) foldTeams() teams {
 	if s.Commutes || s.Nodes == nil || s.Nodes.inOrder {
 		return s.teams()
@@ -110,7 +111,8 @@ func (s *Shape) foldTeams() teams {
 	return t
 }
 
-// foldTeam combines the values of a team at its master, and gives the place.
+// foldTeam combines the values of a team at its leader, and returns the span of the
+// result.
 func (f *flow) foldTeam(s *Shape, team []int) sched.Span {
 	own := f.kept(s)
 	if len(team) == 1 {
@@ -127,12 +129,12 @@ func (f *flow) foldTeam(s *Shape, team []int) sched.Span {
 	return end
 }
 
-// papShmReduce has the root as the master of its own node.
+// papShmReduce uses the root as the leader of its node.
 func papShmReduce(b *sched.Builder, s *Shape, _ []int) {
 	f, t := &flow{Builder: b}, s.foldTeams()
 	mine := t.of(s.Rank)
-	if master := t.master(mine, s.Root); s.Rank != master {
-		f.send(master, s.data())
+	if leader := t.leader(mine, s.Root); s.Rank != leader {
+		f.send(leader, s.data())
 		return
 	}
 	value := f.foldTeam(s, t[mine])
@@ -141,26 +143,26 @@ func papShmReduce(b *sched.Builder, s *Shape, _ []int) {
 		f.send(s.Root, value)
 		return
 	}
-	f.fold(len(t), mine, value, s.result(), func(i int) int { return t.master(i, s.Root) })
+	f.fold(len(t), mine, value, s.result(), func(i int) int { return t.leader(i, s.Root) })
 }
 
 func papShmAllreduce(b *sched.Builder, s *Shape, params []int) {
 	b.Ports(params[0])
 	f, t := &flow{Builder: b}, s.foldTeams()
 	mine := t.of(s.Rank)
-	master := t.master(mine, -1)
-	if s.Rank != master {
-		f.send(master, s.data())
+	leader := t.leader(mine, -1)
+	if s.Rank != leader {
+		f.send(leader, s.data())
 		f.Step(2)
-		f.recv(master, s.result())
+		f.recv(leader, s.result())
 		return
 	}
 	value := f.foldTeam(s, t[mine])
 	f.Step(1)
 	for i := 1; i < len(t); i++ {
-		f.sendUnordered(t.master(around(mine+i, len(t)), -1), value)
+		f.sendUnordered(t.leader(around(mine+i, len(t)), -1), value)
 	}
-	f.fold(len(t), mine, value, s.result(), func(i int) int { return t.master(i, -1) })
+	f.fold(len(t), mine, value, s.result(), func(i int) int { return t.leader(i, -1) })
 	f.Step(2)
 	for _, rank := range t[mine] {
 		if rank != s.Rank {
@@ -169,7 +171,7 @@ func papShmAllreduce(b *sched.Builder, s *Shape, params []int) {
 	}
 }
 
-// papLevelsCost is the time until the masters, or the root, have everything.
+// papLevelsCost returns the time until the leaders, or the root, have all values.
 func papLevelsCost(s *Shape, m *Model, ports int) float64 {
 	bytes := float64(s.Bytes)
 	most, nodes := s.mostInNode(), s.nodeCount()

@@ -2,23 +2,22 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Alltoall and allgather among node masters that know who has arrived (T2 6.4.4,
-// 6.4.5), in three phases:
+// Arrival-aware alltoall and allgather among node leaders (T2 6.4.4, 6.4.5), in three
+// phases:
 //
-//	1  the ranks of a node give their blocks to its master
-//	2  the masters exchange what one node has for another, arrived ones first
-//	3  what has come from a node is handed to the ranks of this node at once
+//	1  the ranks of a node send their blocks to its leader
+//	2  the leaders exchange the blocks between their nodes, arrived ones first
+//	3  data from a node is forwarded to the ranks of this node at once
 //
-// The thesis has a flag for each master in phase 3, so that what has come from one
-// is not held up by another. Here each node has a stream of its own for that:
-// messages of two streams may overtake each other (sched.Op). They pass through
-// the memory that the ranks of a node share, like any message between them.
+// The thesis has a flag for each leader in phase 3, so that data from one is not delayed
+// by another. Here each node has its own stream: messages of different streams may
+// overtake each other (sched.Op). They use the shared memory of the node, like all
+// messages within it.
 //
-// Nodes may have different numbers of ranks, in any order. A message holds blocks
-// in the order of the nodes' lists, which all ranks know alike; where a rank wants
-// them is its own affair.
+// Nodes may have different numbers of ranks, in any order. A message holds blocks in the
+// order of the nodes' lists, which are the same on all ranks; offsets in Out may differ.
 
-// teams is the ranks of each node.
+// teams holds the ranks of each node.
 type teams [][]int
 
 func (s *Shape) teams() teams {
@@ -32,7 +31,7 @@ func (s *Shape) teams() teams {
 	return teams{all}
 }
 
-// of is the team of a rank.
+// of returns the team of a rank.
 func (t teams) of(rank int) int {
 	for i, ranks := range t {
 		for _, r := range ranks {
@@ -44,9 +43,9 @@ func (t teams) of(rank int) int {
 	return -1
 }
 
-// master is the first of a team, or the root of a call if it is in the team. A root
-// of -1 is in none.
-func (t teams) master(team, root int) int {
+// leader returns the first rank of a team, or the root if it is in the team. A root of
+// -1 is in none.
+func (t teams) leader(team, root int) int {
 	for _, r := range t[team] {
 		if r == root {
 			return r
@@ -55,12 +54,12 @@ func (t teams) master(team, root int) int {
 	return t[team][0]
 }
 
-// handOn is the number of the stream in which a team's data is handed on; stream 0
-// is that of the first two phases.
+// handOn returns the stream in which a team's data is forwarded; the first two phases
+// use stream 0.
 func handOn(team int) int { return 1 + team%(sched.Streams-1) }
 
-// landing is where a message with the blocks of some ranks goes to: straight to
-// Out, if they lie side by side there, else to scratch first.
+// landing is the destination of a message with the blocks of some ranks: Out if they are
+// contiguous there, otherwise scratch.
 type landing struct {
 	at     sched.Span
 	blocks []sched.Span
@@ -87,7 +86,7 @@ func (f *flow) land(s *Shape, ranks []int) landing {
 	return l
 }
 
-// block is where block i is in the message.
+// block returns the span of block i in the message.
 func (l *landing) block(i int) sched.Span {
 	off := 0
 	for _, b := range l.blocks[:i] {
@@ -96,7 +95,7 @@ func (l *landing) block(i int) sched.Span {
 	return l.at.At(off, l.blocks[i].Len)
 }
 
-// spread copies the blocks to where they belong, if they are not there.
+// spread copies the blocks to their final offsets, if they are not there.
 func (f *flow) spread(l *landing, from sched.Span) {
 	if l.inOut && from == l.at {
 		return
@@ -108,7 +107,7 @@ func (f *flow) spread(l *landing, from sched.Span) {
 	}
 }
 
-// sendUnordered is send to a peer that may be served before or after others.
+// sendUnordered adds an unordered send.
 func (f *flow) sendUnordered(peer int, src sched.Span) {
 	if src.Len == 0 {
 		return
@@ -117,14 +116,14 @@ func (f *flow) sendUnordered(peer int, src sched.Span) {
 	f.read(src, f.SendUnordered(peer, src, f.after...))
 }
 
-// takeAll is phase 3 of a rank that is no master.
-func (f *flow) takeAll(s *Shape, t teams, mine, master int) {
+// takeAll builds phase 3 of a rank that is not a leader.
+func (f *flow) takeAll(s *Shape, t teams, mine, leader int) {
 	f.Step(2)
 	for i := range t {
 		team := around(mine-i, len(t))
 		l := f.land(s, t[team])
 		f.Stream(handOn(team))
-		f.recv(master, l.at)
+		f.recv(leader, l.at)
 		f.spread(&l, l.at)
 	}
 }
@@ -133,10 +132,10 @@ func papShmAllgather(b *sched.Builder, s *Shape, params []int) {
 	b.Ports(params[0])
 	f, t := &flow{Builder: b}, s.teams()
 	mine := t.of(s.Rank)
-	master := t.master(mine, -1)
-	if s.Rank != master {
-		f.send(master, s.given())
-		f.takeAll(s, t, mine, master)
+	leader := t.leader(mine, -1)
+	if s.Rank != leader {
+		f.send(leader, s.given())
+		f.takeAll(s, t, mine, leader)
 		return
 	}
 	lands := make([]landing, len(t))
@@ -144,7 +143,7 @@ func papShmAllgather(b *sched.Builder, s *Shape, params []int) {
 		team := around(mine-i, len(t))
 		lands[team] = f.land(s, t[team])
 		if f.Step(1); team != mine {
-			f.recv(t.master(team, -1), lands[team].at)
+			f.recv(t.leader(team, -1), lands[team].at)
 		}
 	}
 	f.Step(0)
@@ -157,7 +156,7 @@ func papShmAllgather(b *sched.Builder, s *Shape, params []int) {
 	}
 	f.Step(1)
 	for i := 1; i < len(t); i++ {
-		f.sendUnordered(t.master(around(mine+i, len(t)), -1), lands[mine].at)
+		f.sendUnordered(t.leader(around(mine+i, len(t)), -1), lands[mine].at)
 	}
 	f.Step(2)
 	for i := range t {
@@ -173,32 +172,32 @@ func papShmAllgather(b *sched.Builder, s *Shape, params []int) {
 	}
 }
 
-// papShmAlltoall packs what a node has for another by who gets it: then what is
-// handed on lies side by side.
+// papShmAlltoall packs the blocks for another node by destination, so that the blocks
+// to forward are contiguous.
 func papShmAlltoall(b *sched.Builder, s *Shape, params []int) {
 	b.Ports(params[0])
 	f, t := &flow{Builder: b}, s.teams()
 	mine := t.of(s.Rank)
-	master := t.master(mine, -1)
+	leader := t.leader(mine, -1)
 	each := s.Recv.Each
-	if s.Rank != master {
-		f.send(master, s.input(0, s.Size*each))
-		f.takeAll(s, t, mine, master)
+	if s.Rank != leader {
+		f.send(leader, s.input(0, s.Size*each))
+		f.takeAll(s, t, mine, leader)
 		return
 	}
 	team := t[mine]
-	came := make([]sched.Span, len(t)) // by node: for each rank here the blocks from there
+	came := make([]sched.Span, len(t)) // by node: for each rank here, the blocks from that node
 	for i := 1; i < len(t); i++ {
 		from := around(mine-i, len(t))
 		came[from] = f.Tmp(len(t[from]) * len(team) * each)
 		f.Step(1)
-		f.recv(t.master(from, -1), came[from])
+		f.recv(t.leader(from, -1), came[from])
 	}
 	f.Step(0)
-	inputs := make([]sched.Span, len(team)) // by place in the node
+	inputs := make([]sched.Span, len(team)) // by local rank
 	for i, rank := range team {
 		inputs[i] = s.input(0, s.Size*each)
-		if rank != s.Rank || s.InPlace { // in place it is overwritten by what comes
+		if rank != s.Rank || s.InPlace { // in place it is overwritten by received blocks
 			inputs[i] = f.Tmp(s.Size * each)
 		}
 		if rank != s.Rank {
@@ -219,7 +218,7 @@ func papShmAlltoall(b *sched.Builder, s *Shape, params []int) {
 	for i := 1; i < len(t); i++ {
 		f.Step(1)
 		to := around(mine+i, len(t))
-		f.sendUnordered(t.master(to, -1), pack(t[to]))
+		f.sendUnordered(t.leader(to, -1), pack(t[to]))
 	}
 	came[mine] = pack(team)
 	f.Step(2)

@@ -11,11 +11,12 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// The algorithms that know who has arrived, on nodes: proved, and executed with
-// ranks that begin at any time and news that comes at any time or not at all. On
-// one node they are part of the tests of all algorithms.
+// The arrival-aware algorithms on nodes: proved, and executed with ranks that begin at
+// random times and arrivals that are reported at random times or not at all. On one node
+// the tests of all algorithms cover them.
 
-// papTopologies is even and uneven nodes, single ranks, and ranks dealt around.
+// papTopologies returns nodes of equal and of different size, single ranks, and ranks
+// dealt round-robin.
 func papTopologies() []*Topology {
 	return []*Topology{
 		Consecutive(1, 4, 4), Consecutive(2, 1, 3, 2), Consecutive(1, 1, 1, 1, 1), Consecutive(2, 5, 1, 3, 4, 4),
@@ -49,15 +50,15 @@ func TestArrivalAwareOnNodes(t *testing.T) {
 				}
 			}
 			if hasBlocks(a.Kind) && irregular == 0 && a.Instead == "" {
-				t.Error("no case has blocks of different lengths, and nothing else stands in for it there")
+				t.Error("no case has blocks of different lengths, and there is no replacement for them")
 			}
 		})
 	}
 	t.Logf("%d cases proved and executed", total)
 }
 
-// TestAwareFormsMix: every rank may choose for itself between an algorithm and its
-// aware form, so graphs of both must do the call together.
+// TestAwareFormsMix checks that graphs of an algorithm and of its aware form work
+// together, because every rank chooses between the two on its own.
 func TestAwareFormsMix(t *testing.T) {
 	rng := rand.New(rand.NewSource(4))
 	forms := 0
@@ -115,9 +116,9 @@ func mixed(a, b *Algorithm, shapes []Shape, rng *rand.Rand) error {
 	return nil
 }
 
-// TestInsteadOfMasters: who names pap_shm_direct has alltoallv served in the order of
-// arrival too, by pap_direct with the same ports.
-func TestInsteadOfMasters(t *testing.T) {
+// TestInsteadOfLeaders checks that a rule for pap_shm_direct makes alltoallv use
+// pap_direct with the same ports.
+func TestInsteadOfLeaders(t *testing.T) {
 	shm, err := Find(Alltoall, papShmDirect)
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +140,7 @@ func TestInsteadOfMasters(t *testing.T) {
 			t.Errorf("irregular %v: %s %v is chosen, want %s with 8 ports", irregular, c.Algorithm.Name, c.Params, want)
 		}
 		if named := strings.Contains(c.Why, "names pap_shm_direct, but the blocks have different lengths"); named != irregular {
-			t.Errorf("irregular %v: it is said %q", irregular, c.Why)
+			t.Errorf("irregular %v: the reason is %q", irregular, c.Why)
 		}
 	}
 	if table.Rules[0].Algorithm != shm {
@@ -147,8 +148,9 @@ func TestInsteadOfMasters(t *testing.T) {
 	}
 }
 
-// TestStandIns: an algorithm that stands in for another takes its parameters.
-func TestStandIns(t *testing.T) {
+// TestReplacementParams checks that a replacement algorithm (Instead) has the same
+// parameters.
+func TestReplacementParams(t *testing.T) {
 	for _, a := range Algorithms() {
 		if a.Instead == "" {
 			continue
@@ -157,7 +159,7 @@ func TestStandIns(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s by %s: %v", a.Kind, a.Name, err)
 		} else if !reflect.DeepEqual(a.Params, b.Params) {
-			t.Errorf("%s by %s has the parameters %v, %s, which stands in for it, %v", a.Kind, a.Name, a.Params, b.Name, b.Params)
+			t.Errorf("%s by %s has the parameters %v, its replacement %s has %v", a.Kind, a.Name, a.Params, b.Name, b.Params)
 		}
 	}
 }

@@ -6,11 +6,10 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// What the exchanges among all ranks have in common: places on a ring, messages
-// made of blocks that lie in several places, and the price of messages that are
-// under way together.
+// Common parts of the exchanges among all ranks: ring arithmetic, messages packed from
+// blocks at several offsets, and the cost of concurrent messages.
 
-// around brings a rank that was stepped off either end back into 0 … n-1.
+// around returns i modulo n, in 0 … n-1 also for a negative i.
 func around(i, n int) int {
 	if i %= n; i < 0 {
 		i += n
@@ -18,8 +17,8 @@ func around(i, n int) int {
 	return i
 }
 
-// back is the k-th last of some operations, None if there are fewer or k is 0. An
-// operation that waits for it keeps at most k of them under way: the k ports of
+// back returns the k-th last of some operations, or None if there are fewer or k is 0.
+// An operation that waits for it keeps at most k of them under way: the k ports of
 // T2 3.4.
 func back(ids []sched.ID, k int) sched.ID {
 	if k <= 0 || len(ids) < k {
@@ -28,8 +27,8 @@ func back(ids []sched.ID, k int) sched.ID {
 	return ids[len(ids)-k]
 }
 
-// sendSome and recvSome leave out what is empty. Both sides know the length of a
-// block that passes between them, so both leave out the same.
+// sendSome and recvSome add a send or a receive unless it is empty. Both sides know the
+// length of a block, so both omit the same messages.
 func sendSome(b *sched.Builder, peer int, src sched.Span, after ...sched.ID) sched.ID {
 	if src.Len == 0 {
 		return sched.None
@@ -44,14 +43,13 @@ func recvSome(b *sched.Builder, peer int, dst sched.Span, after ...sched.ID) sch
 	return b.Recv(peer, dst, after...)
 }
 
-// piece is a block on its way: where it lies, and the operation that put it there.
+// piece is a block in transit: its span, and the operation that wrote it.
 type piece struct {
 	at sched.Span
 	by sched.ID
 }
 
-// mover copies pieces one after the other and makes one operation of neighbors
-// that stay neighbors.
+// mover copies pieces and merges copies that are adjacent in source and destination.
 type mover struct {
 	b        *sched.Builder
 	dst, src sched.Span
@@ -75,7 +73,7 @@ func (m *mover) copy(dst, src sched.Span, after ...sched.ID) {
 	}
 }
 
-// flush ends the run of copies and gives all operations since the last clear.
+// flush adds the pending copy and returns all operations since the last clear.
 func (m *mover) flush() []sched.ID {
 	if m.src.Len > 0 {
 		m.done = append(m.done, m.b.Copy(m.dst, m.src, m.after...))
@@ -94,8 +92,8 @@ func addOnce(ids []sched.ID, id sched.ID) []sched.ID {
 // follows reports whether b begins where a ends.
 func follows(a, b sched.Span) bool { return a.Buf == b.Buf && a.Off+a.Len == b.Off }
 
-// sendPieces sends pieces as one message: from where they are if they lie side by
-// side, else packed. It gives the operations that read them.
+// sendPieces sends pieces as one message: directly if they are contiguous, otherwise
+// packed. It returns the operations that read them.
 func sendPieces(b *sched.Builder, peer int, pieces []piece) []sched.ID {
 	run, side := sched.Span{}, true
 	size := 0
@@ -132,8 +130,8 @@ func sendPieces(b *sched.Builder, peer int, pieces []piece) []sched.ID {
 	return copies
 }
 
-// together is the time of k messages of n bytes that a rank has under way at the
-// same time, with as many of them moving as it has ports.
+// together returns the time of k concurrent messages of n bytes of one rank, of which as
+// many are transferred at a time as there are ports.
 func (m *Model) together(k int, n float64) float64 {
 	if k <= 0 {
 		return 0
@@ -141,8 +139,8 @@ func (m *Model) together(k int, n float64) float64 {
 	return m.rounds(k, m.starts())*m.startup(n) + m.bytes(k, m.Ports, n)
 }
 
-// bytes is the time of the bytes of some messages of n bytes, so many of which move
-// at a time.
+// bytes returns the transfer time, without start-ups, of messages of n bytes, at of
+// which are transferred at a time.
 func (m *Model) bytes(messages, at int, n float64) float64 {
 	if m.Stripe > 0 && n > float64(m.Stripe) {
 		return float64(messages) * n * m.PerByte / float64(max(m.Ports, 1))
@@ -150,19 +148,19 @@ func (m *Model) bytes(messages, at int, n float64) float64 {
 	return m.rounds(messages, at) * n * m.PerByte
 }
 
-// rounds is how often so many at a time must go until all have gone.
+// rounds returns the number of rounds for messages, at of which are sent at a time.
 func (m *Model) rounds(messages, at int) float64 {
 	at = max(at, 1)
 	return float64((messages + at - 1) / at)
 }
 
-// window is the time of many messages of n bytes, at most k of them under way.
+// window returns the time of many messages of n bytes, at most k of them under way.
 func (m *Model) window(messages, k int, n float64) float64 {
 	return m.rounds(messages, min(k, m.starts()))*m.startup(n) + m.bytes(messages, min(k, m.Ports), n)
 }
 
-// fanIn is the time of many messages of n bytes to one rank, at most k of them under
-// way. Where start-ups overlap, those of different ranks all do.
+// fanIn returns the time of many messages of n bytes to one rank, at most k of them under
+// way. If start-ups overlap, those of all senders do.
 func (m *Model) fanIn(messages, k int, n float64) float64 {
 	if m.Starts == 0 {
 		return m.window(messages, k, n)
@@ -170,8 +168,8 @@ func (m *Model) fanIn(messages, k int, n float64) float64 {
 	return m.rounds(messages, k)*m.startup(n) + m.bytes(messages, min(k, m.Ports), n)
 }
 
-// halves is the start-ups of messages of a half, a quarter and so on of some bytes,
-// until they are as many parts as there are ranks.
+// halves returns the start-ups of messages of a half, a quarter and so on of some bytes,
+// until there are as many parts as ranks.
 func (m *Model) halves(ranks int, bytes float64) (t float64) {
 	for reach := 1; reach < ranks; reach *= 2 {
 		bytes /= 2

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// The calls that algorithms are proved for. Elements have three bytes, so that
-// nothing fits by chance; blocks of the irregular forms have their own lengths,
-// some of them nothing, and lie in any order with gaps between them, in another
-// way on each rank where MPI lets ranks choose (MPI-4.1 6.5 to 6.8).
+// The calls that algorithms are proved for. Elements have three bytes, so that nothing is
+// aligned by chance. Blocks of the irregular forms have random lengths, some of them
+// zero, and are in random order with gaps between them, differently on each rank where
+// MPI allows it (MPI-4.1 6.5 to 6.8).
 
 const proveElem = 3
 
@@ -19,7 +19,7 @@ type proofCase struct {
 	shapes []Shape
 }
 
-// proofCases gives the calls of one kind among so many ranks.
+// proofCases calls try with the calls of one kind among a number of ranks.
 func proofCases(kind Kind, ranks int, counts []int, rng *rand.Rand, try func(proofCase)) {
 	if kind == Barrier {
 		counts = []int{0}
@@ -51,8 +51,8 @@ func (c *proofCase) onNodes(t *Topology) {
 	}
 }
 
-// drawNodes puts ranks on nodes: in equal parts, dealt out, one on each, or of any
-// number in any order. It gives nil if they are all on one, as one rank must be.
+// drawNodes assigns ranks to nodes: in equal parts, round-robin, one on each, or at
+// random. It returns nil if all are on one node.
 func drawNodes(ranks int, rng *rand.Rand) *Topology {
 	nodes := 2 + rng.Intn(5)
 	form := rng.Intn(5)
@@ -75,8 +75,8 @@ func drawNodes(ranks int, rng *rand.Rand) *Topology {
 	return NewTopology(nodeOf, 1+rng.Intn(2))
 }
 
-// put is the nodes of the ranks of a test that needs some if an algorithm does: two,
-// or one for three ranks.
+// put returns the topology for an algorithm that needs nodes, and nil for others: two
+// nodes, or one for three ranks.
 func put(a *Algorithm, ranks int) *Topology {
 	if !a.Needs.Nodes {
 		return nil
@@ -88,7 +88,7 @@ func put(a *Algorithm, ranks int) *Topology {
 	return NewTopology(nodeOf, 1)
 }
 
-// choice is no, and also yes if there can be one.
+// choice returns false, and also true if can is set.
 func choice(can bool) []bool {
 	if can {
 		return []bool{false, true}
@@ -96,7 +96,7 @@ func choice(can bool) []bool {
 	return []bool{false}
 }
 
-// placement says which ranks are in place.
+// placement defines which ranks are in place.
 type placement struct {
 	name string
 	at   func(rank, root int, rng *rand.Rand) bool
@@ -115,8 +115,8 @@ func placements(kind Kind) []placement {
 		placement{"some", func(_, _ int, rng *rand.Rand) bool { return rng.Intn(2) == 0 }})
 }
 
-// rootsOf is every rank, or, of many in a sample, the first, the second, one in
-// the middle and the last.
+// rootsOf returns the roots to test: every rank, or, of many in a sample, the first, the
+// second, one in the middle and the last.
 func rootsOf(kind Kind, ranks int) []int {
 	if !kind.Rooted() {
 		return []int{0}
@@ -131,8 +131,8 @@ func rootsOf(kind Kind, ranks int) []int {
 	return roots
 }
 
-// drawBlocks gives the shapes blocks of count elements, or, irregular, of about
-// as many.
+// drawBlocks sets the blocks of the shapes: of count elements each, or, if irregular, of
+// about as many.
 func drawBlocks(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
 	n, kind, root := len(shapes), shapes[0].Kind, shapes[0].Root
 	if kind == Neighbors {
@@ -151,7 +151,7 @@ func drawBlocks(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
 		for j := range lens[i] {
 			lens[i][j] = rng.Intn(count+3) * proveElem
 			if kind == Alltoall && j < i {
-				lens[i][j] = lens[j][i] // who is in place gets as much as it gives
+				lens[i][j] = lens[j][i] // in place, blocks sent and received have the same length
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func drawBlocks(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
 			s.Send, s.Recv = layOut(lens[r], rng), layOut(lens[r], rng)
 		case Gather, Allgather:
 			s.Recv = layOut(common, rng)
-		case Scatter, ReduceScatter: // one cut of the data for all
+		case Scatter, ReduceScatter: // all ranks divide the data alike
 			s.Send = cut
 		}
 	}
@@ -174,7 +174,7 @@ func drawBlocks(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
 	}
 }
 
-// place puts blocks into a buffer.
+// layOut assigns offsets to blocks.
 func layOut(lens []int, rng *rand.Rand) Blocks {
 	b := Blocks{Lens: slices.Clone(lens), Offs: make([]int, len(lens)), Irregular: true}
 	end := 0
@@ -185,8 +185,8 @@ func layOut(lens []int, rng *rand.Rand) Blocks {
 	return b
 }
 
-// drawNeighbors draws up to four edges a rank; ranks may be their own neighbors,
-// and may be so several times.
+// drawNeighbors generates up to four edges per rank; ranks may be their own neighbors,
+// also several times.
 func drawNeighbors(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
 	n := len(shapes)
 	type block struct{ send, recv []int }

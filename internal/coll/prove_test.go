@@ -9,14 +9,14 @@ import (
 )
 
 // The matrix: every algorithm × every parameter × numbers of ranks × counts ×
-// roots × blocks × in place or not × commuting or not, proved. Which sends and
-// receives meet, that none can block, that none race and that every byte of every
-// result is right is Prove's part; here is also checked that all ranks reckon with
-// the same costs. An ordinary run has a sample of the numbers of ranks.
+// roots × blocks × in place or not × commuting or not, proved. Prove checks that sends
+// match receives, that none can block or race, and that every byte of every result is
+// correct; the test also checks that all ranks compute the same costs. An ordinary run
+// uses a sample of the numbers of ranks.
 
 var proveFull = flag.Bool("prove.full", false, "prove all algorithms for all numbers of ranks up to 33 (minutes)")
 
-// matrixRanks is the numbers of ranks.
+// matrixRanks returns the numbers of ranks.
 func matrixRanks() []int {
 	switch {
 	case *proveFull:
@@ -31,9 +31,9 @@ func matrixRanks() []int {
 	return []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16}
 }
 
-// matrixCounts is the numbers of elements, of a block or of the data: nothing, one,
-// fewer than ranks, more than ranks, more than divides, and for a few numbers of
-// ranks so many that pipelines have several segments of any length worth trying.
+// matrixCounts returns the numbers of elements of a block or of the data: zero, one,
+// fewer than ranks, more than ranks, not divisible by the ranks, and for a few numbers of
+// ranks enough for several segments of any length worth trying.
 func matrixCounts(ranks int) []int {
 	counts := []int{0, 1, 2*ranks + 5}
 	if *proveFull {
@@ -93,16 +93,16 @@ func proveMatrix(t *testing.T, a *Algorithm) (proved int) {
 	return proved
 }
 
-// sameCost checks that every rank reckons with one cost, a time that can be.
+// sameCost checks that every rank computes the same valid cost.
 func sameCost(a *Algorithm, shapes []Shape, params []int) error {
 	m := &Model{Startup: 1e-6, PerByte: 1e-9, Reduce: 3e-10, Copy: 1e-10, Ports: 2}
 	first := a.Cost(&shapes[0], m, params)
 	if math.IsNaN(first) || math.IsInf(first, 0) || first <= 0 {
-		return fmt.Errorf("a cost of %v", first)
+		return fmt.Errorf("invalid cost %v", first)
 	}
 	for r := range shapes {
 		if cost := a.Cost(&shapes[r], m, params); cost != first {
-			return fmt.Errorf("rank 0 reckons with %v, rank %d with %v: they could choose differently", first, r, cost)
+			return fmt.Errorf("rank 0 computes the cost %v, rank %d computes %v: they could choose differently", first, r, cost)
 		}
 	}
 	return nil

@@ -2,15 +2,15 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Reductions to a root (MPI-4.1 section 6.9.1). Ranks are never counted from the
-// root here: every value stands for ranks side by side, so operations that do not
-// commute are right with any root, and nothing has to be sent on to it.
+// Reductions to a root (MPI-4.1 section 6.9.1). Ranks are not counted from the root:
+// every value combines consecutive ranks, so operations that do not commute are correct
+// with any root, and no additional message to the root is needed.
 
 func reduceAlgorithms() []Algorithm {
 	return []Algorithm{
 		{
 			Kind: Reduce, Name: "binomial", Ref: "Johnsson, Ho 1989; halves in the order of ranks",
-			About: "Ranks are halved again and again; of two halves one sends its value to the one with the root.",
+			About: "The ranks are halved recursively; the half without the root sends its value to the other.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				return m.atLeast(reduceTreeCost(s, m))
 			},
@@ -31,11 +31,11 @@ func reduceAlgorithms() []Algorithm {
 		{
 			Kind: Reduce, Name: "chain", Ref: "Watts, van de Geijn 1995, in reverse",
 			Along:  true,
-			About:  "Segments travel, one behind the other, from both ends of the ranks to the root.",
+			About:  "Segments are pipelined from both ends of the ranks to the root.",
 			Params: []Param{segmentParam(64<<10, 8<<10, 16<<10, 32<<10, 128<<10, 256<<10)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				k := segments(s.Bytes, s.Elem, p[0])
-				if s.Root > 0 && s.Root < s.Size-1 { // the root gets and reduces from both sides
+				if s.Root > 0 && s.Root < s.Size-1 { // the root receives from both sides
 					both := *m
 					both.Ports = max(m.Ports/2, 1)
 					return pipelineCost(s, &both, max(s.Root, s.Size-1-s.Root), k, 2*m.Reduce)
@@ -47,22 +47,22 @@ func reduceAlgorithms() []Algorithm {
 	}
 }
 
-// meeting is one step of a rank in a reduction of halves: it gets the value of the
-// other half from a peer, or sends its own there.
+// meeting is one step of a rank in a recursive reduction: it receives the value of the
+// other half from a peer, or sends its own.
 type meeting struct {
 	peer int
 	send bool
 	step int
 }
 
-// meetings lists those of a rank in their order. Ranks from to to-1 are halved, the
-// part without the root is led by its lowest rank, and the leaders meet after each
-// has the value of its part.
+// meetings returns the steps of a rank in order. Ranks are halved recursively; the part
+// without the root is led by its lowest rank; a leader sends or receives when it has the
+// value of its part.
 func meetings(rank, size, root int) (list []meeting) {
 	for from, to := 0, size; to-from > 1; {
 		middle := from + (to-from+1)/2
 		step := log(to-from, 2) - 1
-		other := middle // leads the part without the root
+		other := middle // leader of the part without the root
 		if root >= middle {
 			other = from
 		}
@@ -92,8 +92,8 @@ func reduceTree(f *flow, s *Shape, root int) *accumulator {
 	return reduceTreeFrom(f, s, root, s.data(), s.Rank != root)
 }
 
-// reduceTreeFrom is reduceTree with a rank's own value anywhere, and, for ranks that
-// have no result of their own, left anywhere.
+// reduceTreeFrom is reduceTree with the rank's own value in any span. If anywhere is
+// set, the result may be left in any span.
 func reduceTreeFrom(f *flow, s *Shape, root int, own sched.Span, anywhere bool) *accumulator {
 	list := meetings(s.Rank, s.Size, root)
 	var sides []side
@@ -118,8 +118,8 @@ func reduceTreeCost(s *Shape, m *Model) float64 {
 	return float64(log(s.Size, 2)) * (m.together(1, float64(s.Bytes)) + m.Reduce*float64(s.Bytes))
 }
 
-// rabenseifnerReduce: after the halving every rank of the exchange has a part; the
-// parts are put together the way they were cut, each time by the side of the root.
+// rabenseifnerReduce: after the halving every participating rank has a part. The parts
+// are joined in reverse order, each time at the side of the root.
 func rabenseifnerReduce(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	h, x := halving(f, s, s.Root)
@@ -139,8 +139,8 @@ func rabenseifnerReduce(b *sched.Builder, s *Shape, _ []int) {
 	}
 }
 
-// chainReduce: ranks below the root pass up what comes from below, ranks above it
-// pass down what comes from above, combined with their own.
+// chainReduce: ranks below the root combine the value from below with their own and send
+// it up; ranks above the root do the same downwards.
 func chainReduce(b *sched.Builder, s *Shape, params []int) {
 	f := &flow{Builder: b}
 	k := segments(s.Bytes, s.Elem, params[0])
@@ -152,7 +152,7 @@ func chainReduce(b *sched.Builder, s *Shape, params []int) {
 	if s.Rank >= s.Root && s.Rank < last {
 		from = append(from, s.Rank+1)
 	}
-	hops := s.Rank // that a segment has behind it when it has come here
+	hops := s.Rank // of a segment until it arrives here
 	switch {
 	case s.Rank < s.Root:
 		to = s.Rank + 1
@@ -166,7 +166,7 @@ func chainReduce(b *sched.Builder, s *Shape, params []int) {
 	for _, peer := range from {
 		sides = append(sides, sideOf(peer, s.Rank))
 	}
-	under := &room{f: f, most: 4 * ((s.Bytes + k - 1) / k)} // segments that are under way share it
+	under := &room{f: f, most: 4 * ((s.Bytes + k - 1) / k)} // shared by the segments under way
 	for i := range k {
 		off, n := part(s.Bytes, s.Elem, i, k)
 		x := newAccumulator(f, s.Commutes, s.data().At(off, n), s.result().At(off, n), s.Rank != s.Root, sides)

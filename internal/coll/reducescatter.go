@@ -2,14 +2,14 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Reductions of which every rank gets one block (MPI-4.1 section 6.10). All ranks
-// know all blocks, which may differ in length and need not lie side by side.
+// Reduce-scatter (MPI-4.1 section 6.10): every rank gets one block of the result. All
+// ranks know all blocks, which may differ in length and need not be contiguous.
 
 func reduceScatterAlgorithms() []Algorithm {
 	return []Algorithm{
 		{
 			Kind: ReduceScatter, Name: "circulant", Ref: "Träff 2024, Optimal, non-pipelined reduce-scatter and allreduce algorithms",
-			About: "Halves of the blocks are sent on, at distances that fit any number of ranks.",
+			About: "Halves of the blocks are forwarded, at distances that fit any number of ranks.",
 			Needs: Needs{Commutes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				all, largest := s.shares()
@@ -34,7 +34,7 @@ func reduceScatterAlgorithms() []Algorithm {
 		},
 		{
 			Kind: ReduceScatter, Name: "pairwise", Ref: "Thakur, Rabenseifner, Gropp 2005",
-			About: "In step i every rank sends the rank i above it its block and reduces what comes from i below: for long blocks, and in order.",
+			About: "In step i every rank sends the rank i above its block and reduces the one received from i below: for long blocks, and in order.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				_, largest := s.shares()
 				if s.Size == 1 {
@@ -59,7 +59,7 @@ func reduceScatterAlgorithms() []Algorithm {
 	}
 }
 
-// shares gives the bytes of all blocks and of the largest.
+// shares returns the bytes of all blocks and of the largest.
 func (s *Shape) shares() (all, largest float64) {
 	if s.Send.Lens == nil {
 		return float64(s.Size * s.Send.Each), float64(s.Send.Each)
@@ -71,14 +71,14 @@ func (s *Shape) shares() (all, largest float64) {
 	return all, largest
 }
 
-// reduced is where the own block must end: at the beginning of Out, in place too.
+// reduced returns the span of the result: at the beginning of Out, also in place.
 func (s *Shape) reduced() sched.Span {
 	_, n := s.Send.Of(s.Rank)
 	return sched.Span{Buf: sched.Out, Len: n}
 }
 
-// shareRuns gives the blocks of count ranks from first on, around the ring, as few
-// pieces as they lie in.
+// shareRuns calls give with the contiguous runs of the blocks of count ranks from first,
+// around the ring.
 func (s *Shape) shareRuns(first, count int, give func(sched.Span)) {
 	run := sched.Span{}
 	for i := range count {
@@ -99,9 +99,8 @@ func (s *Shape) shareRuns(first, count int, give func(sched.Span)) {
 	}
 }
 
-// reduceLast receives the last value that is missing and leaves the result at its
-// end. In place there is still input at that end, of which the flow knows who
-// reads it.
+// reduceLast receives the last missing value and leaves the result in its final span. In
+// place that span still holds input; the flow waits for its readers.
 func (s *Shape) reduceLast(f *flow, peer int, mine sched.Span) {
 	if !s.InPlace {
 		f.recv(peer, s.reduced())
@@ -114,8 +113,8 @@ func (s *Shape) reduceLast(f *flow, peer int, mine sched.Span) {
 	f.copy(s.reduced(), other)
 }
 
-// inOrder is the input with all blocks side by side in the order of ranks, and
-// where each begins: the input itself, if it lies so, or a copy.
+// inOrder returns the input with all blocks contiguous in rank order, and their offsets:
+// the input itself if possible, otherwise a copy.
 func (s *Shape) inOrder(f *flow) (all sched.Span, at []int) {
 	at = make([]int, s.Size+1)
 	for i := range s.Size {
@@ -136,8 +135,9 @@ func (s *Shape) inOrder(f *flow) (all sched.Span, at []int) {
 	return all, at
 }
 
-// halvingReduceScatter halves by blocks. Far ranks meet first, so that each ends
-// with the blocks of its place; a rank that stood by gets its own from its partner.
+// halvingReduceScatter halves by blocks. Distant ranks are partners first, so that each
+// ends with the blocks of its index; a rank that did not take part receives its block
+// from its partner.
 func halvingReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	d := newFolding(s.Size, -1)
@@ -151,13 +151,13 @@ func halvingReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 		return
 	}
 	step := 0
-	have, fixed := all, all.Buf != sched.Tmp // the value, and whether it is still the input
+	have, fixed := all, all.Buf != sched.Tmp // the value, and whether it must not be overwritten because it is the input
 	meet := func(peer, off, n int) {
 		if !fixed {
 			combineInto(f, peer, have.At(off, n), have.At(off, n))
 			return
 		}
-		// Scratch for this range: the rest is not needed any more.
+		// Scratch for this range only: the rest is not needed any more.
 		have, fixed = f.combineAway(peer, have.At(off, n)).At(-off, all.Len), false
 	}
 	if d.extra > 0 {
@@ -200,16 +200,15 @@ func (f *flow) combineAway(peer int, own sched.Span) sched.Span {
 	return to
 }
 
-// pairwiseReduceScatter takes the ranks below from near to far, which come on the
-// left of the own value one after the other, then those above from far to near,
-// which make a value of their own in the same way. So operands stay in order, with
-// scratch for a few blocks.
+// pairwiseReduceScatter combines the lower ranks from near to far, each on the left of
+// the value, and then the higher ranks from far to near into a second value in the same
+// way. Operands thus stay in order, with scratch for a few blocks.
 func pairwiseReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	n, own := s.Size, s.share(s.Rank)
 	end := s.reduced()
 	if s.InPlace {
-		end = b.Tmp(end.Len) // there is input at the end until the last
+		end = b.Tmp(end.Len) // the final span holds input until the last step
 	}
 	scratch := &room{f: f, most: 4 * own.Len}
 	take := func(peer int, into sched.Span) {
@@ -217,13 +216,13 @@ func pairwiseReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 		f.recv(peer, other)
 		f.reduce(into, other)
 	}
-	lower := own // the value of the ranks up to the own
+	lower := own // the value of the ranks up to this one
 	began := false
 	var sends []sched.ID
 	for i := 1; i < n; i++ {
 		b.Step(i - 1)
 		to, from := around(s.Rank+i, n), around(s.Rank-i, n)
-		if id := f.send(to, s.share(to), back(sends, 2)); id != sched.None { // two under way: no flood
+		if id := f.send(to, s.share(to), back(sends, 2)); id != sched.None { // at most two under way
 			sends = append(sends, id)
 		}
 		switch {
@@ -257,7 +256,8 @@ func pairwiseReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	f.copy(s.reduced(), end)
 }
 
-// ringReduceScatter: a block begins above the rank that it is for and ends there.
+// ringReduceScatter: a block starts at the rank above its destination and is reduced at
+// every rank of the ring until it reaches its destination.
 func ringReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	n := s.Size

@@ -2,8 +2,8 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Prefix reductions (MPI-4.1 sections 6.11.1 and 6.11.2). What comes always comes
-// from below, so operands are in order by themselves.
+// Prefix reductions (MPI-4.1 sections 6.11.1 and 6.11.2). Values always come from lower
+// ranks, so operands are in order.
 
 func scanAlgorithms() []Algorithm {
 	chain := segmentParam(64<<10, 8<<10, 16<<10, 32<<10, 128<<10, 256<<10)
@@ -14,7 +14,7 @@ func scanAlgorithms() []Algorithm {
 	return []Algorithm{
 		{
 			Kind: Scan, Name: "recursive-doubling", Ref: "Hillis, Steele 1986",
-			About: "In round i every rank sends its value to the rank 2^i above, which puts it before its own.",
+			About: "In round i every rank sends its value to the rank 2^i above, which combines it on the left of its own.",
 			Cost:  func(s *Shape, m *Model, _ []int) float64 { return doubling(s, m, log(s.Size, 2)) },
 			Build: doublingScan,
 		},
@@ -37,7 +37,7 @@ func scanAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Exscan, Name: "recursive-doubling", Ref: "Hillis, Steele 1986",
-			About: "Like the scan, with a second value that leaves out the own.",
+			About: "Like the scan, with a second value that excludes the rank's own.",
 			Cost:  func(s *Shape, m *Model, _ []int) float64 { return doubling(s, m, 2*log(s.Size, 2)-2) },
 			Build: doublingExscan,
 		},
@@ -61,8 +61,8 @@ func scanAlgorithms() []Algorithm {
 	}
 }
 
-// doublingScan: after round i the value is that of the 2^(i+1) ranks up to the own,
-// or of as many as there are.
+// doublingScan: after round i the value is that of the 2^(i+1) ranks up to this one, or
+// of all lower ranks if there are fewer.
 func doublingScan(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	x := newAccumulator(f, s.Commutes, s.data(), s.result(), false, make([]side, log(s.Rank+1, 2)))
@@ -99,13 +99,13 @@ func chainScan(b *sched.Builder, s *Shape, k int) {
 	}
 }
 
-// doublingExscan: what comes is put before the value that is sent on, which has the
-// own in it, and before the result, which has not. What comes first is the result
-// so far.
+// doublingExscan combines a received value on the left of the value to send, which
+// includes the rank's own, and of the result, which does not. The first received value
+// is the initial result.
 func doublingExscan(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	scratch := &room{f: f, most: 4 * s.Bytes}
-	with := s.data() // the value that is sent on
+	with := s.data() // the value to send
 	step := 0
 	for d := 1; d < s.Size; d *= 2 {
 		b.Step(step)

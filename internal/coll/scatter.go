@@ -2,21 +2,21 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// Scatters (MPI-4.1 section 6.6): gathers in reverse. In place, the root's own
-// block stays where it is in In, and the root has no Out.
+// Scatters (MPI-4.1 section 6.6): gathers in reverse. In place, the root's own block
+// stays in In, and the root has no Out.
 
 func scatterAlgorithms() []Algorithm {
 	return []Algorithm{
 		{
 			Kind: Scatter, Name: "binomial", Ref: "Johnsson, Ho 1989",
-			About: "Blocks are handed down a binomial tree, each rank passing on half of what it got.",
+			About: "Blocks are sent down a binomial tree, each rank forwarding half of what it received.",
 			Needs: Needs{Regular: true},
 			Cost:  func(s *Shape, m *Model, _ []int) float64 { return spanningTreeCost(s, m, 1) },
 			Build: func(b *sched.Builder, s *Shape, _ []int) { treeScatter(b, s, 1) },
 		},
 		{
 			Kind: Scatter, Name: "tree", Ref: "T2 3.4.1, equation 3.1",
-			About:  "Blocks are handed down a (k+1)-ary spanning tree, with k messages at a time: for short blocks.",
+			About:  "Blocks are sent down a (k+1)-ary spanning tree, with k messages at a time: for short blocks.",
 			Needs:  Needs{Regular: true},
 			Params: []Param{portsParam(3, 2, 7, 15)},
 			Cost:   func(s *Shape, m *Model, p []int) float64 { return spanningTreeCost(s, m, p[0]) },
@@ -42,28 +42,27 @@ func scatterAlgorithms() []Algorithm {
 	}
 }
 
-// scatterBlock is the root's block for a rank, in place or not.
+// scatterBlock returns the root's block for a rank, in place or not.
 func (s *Shape) scatterBlock(rank int) sched.Span {
 	off, n := s.Send.Of(rank)
 	return sched.Span{Buf: sched.In, Off: off, Len: n}
 }
 
-// scattered is where the own block must end.
+// scattered returns the span of the result.
 func (s *Shape) scattered() sched.Span {
 	_, n := s.Send.Of(s.Rank)
 	return sched.Span{Buf: sched.Out, Len: n}
 }
 
-// keepOwn gives the root its own block, unless it is to stay where it is.
+// keepOwn copies the root's own block to Out, unless the root is in place.
 func (s *Shape) keepOwn(b *sched.Builder) {
 	if !s.InPlace {
 		b.Copy(s.scattered(), s.scatterBlock(s.Rank))
 	}
 }
 
-// treeScatter: a rank gets the blocks of all that are below it, its own first, and
-// sends each child its share. The root's messages are two where a share does not
-// lie side by side in In.
+// treeScatter: a rank receives the blocks of its subtree, its own first, and sends each
+// child its share. The root sends two messages if a share is not contiguous in In.
 func treeScatter(b *sched.Builder, s *Shape, k int) {
 	f := &flow{Builder: b}
 	n, each := s.Size, s.Send.Each

@@ -8,11 +8,11 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// The table of all algorithms: what there is, what can be used for a call, and how
-// a row of it becomes a graph.
+// The table of all algorithms: its rows, which of them are applicable to a call, and
+// how a row builds a graph.
 
-// rows is the table, family by family. Within a kind, of two algorithms with the
-// same cost the first is chosen.
+// rows is the table, family by family. Of two algorithms of a kind with the same cost
+// the first is chosen.
 var rows = pointers(
 	barrierAlgorithms(), bcastAlgorithms(), gatherAlgorithms(), scatterAlgorithms(),
 	allgatherAlgorithms(), alltoallAlgorithms(),
@@ -41,7 +41,7 @@ func split(all []*Algorithm) (by [kinds][]*Algorithm) {
 	return by
 }
 
-// Algorithms gives the whole table, always in the same order.
+// Algorithms returns the whole table, always in the same order.
 func Algorithms() []Algorithm {
 	all := make([]Algorithm, len(rows))
 	for i, a := range rows {
@@ -50,10 +50,10 @@ func Algorithms() []Algorithm {
 	return all
 }
 
-// Of gives the algorithms of one kind. They are shared and must not be changed.
+// Of returns the algorithms of one kind. They are shared and must not be modified.
 func Of(kind Kind) []*Algorithm { return slices.Clone(byKind[kind]) }
 
-// Find finds a row by its name, which must not be changed.
+// Find returns the algorithm with a name. It is shared and must not be modified.
 func Find(kind Kind, name string) (*Algorithm, error) {
 	for _, a := range byKind[kind] {
 		if a.Name == name {
@@ -71,7 +71,7 @@ func names(kind Kind) []string {
 	return list
 }
 
-// Default gives the parameters that an algorithm has if nothing else is said.
+// Default returns the default parameters of an algorithm.
 func (a *Algorithm) Default() []int {
 	params := make([]int, len(a.Params))
 	for i, p := range a.Params {
@@ -83,9 +83,9 @@ func (a *Algorithm) Default() []int {
 // Rooted reports whether a kind has a root.
 func (k Kind) Rooted() bool { return k == Bcast || k == Gather || k == Scatter || k == Reduce }
 
-// Applicable reports whether an algorithm can do a call, and if not, why. All ranks
-// of the call get the same answer: InPlace, which may differ, matters to Neighbors
-// alone, where MPI has no such call.
+// Applicable reports whether an algorithm is applicable to a call, and if not, why. All
+// ranks of the call get the same result: InPlace, which may differ, matters only for
+// Neighbors, which MPI does not define in place.
 func Applicable(a *Algorithm, s *Shape) (ok bool, why string) {
 	n := &a.Needs
 	switch {
@@ -111,11 +111,11 @@ func Applicable(a *Algorithm, s *Shape) (ok bool, why string) {
 	return true, ""
 }
 
-// Graph builds the graph of rank s.Rank, after a check that the algorithm can do
-// it. The builder may serve again for the next.
+// Graph builds the graph of rank s.Rank. It returns an error if the algorithm is not
+// applicable. The Builder may be reused.
 func (a *Algorithm) Graph(b *sched.Builder, s *Shape, params []int) (*sched.Graph, error) {
 	if ok, why := Applicable(a, s); !ok {
-		return nil, fmt.Errorf("%s by %s among %d ranks cannot be: %s; choose another of %s",
+		return nil, fmt.Errorf("%s by %s among %d ranks is not possible: %s; choose another of %s",
 			s.Kind, a.Name, s.Size, why, strings.Join(names(s.Kind), ", "))
 	}
 	if len(params) != len(a.Params) {
@@ -123,7 +123,7 @@ func (a *Algorithm) Graph(b *sched.Builder, s *Shape, params []int) (*sched.Grap
 	}
 	for i, v := range params {
 		if v < 1 {
-			return nil, fmt.Errorf("%s by %s: %s is %d; give at least 1, such as one of %v",
+			return nil, fmt.Errorf("%s by %s: %s is %d; want at least 1, such as one of %v",
 				a.Kind, a.Name, a.Params[i].Name, v, a.Params[i].Values)
 		}
 	}

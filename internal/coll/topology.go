@@ -5,31 +5,30 @@ import (
 	"slices"
 )
 
-// Topology is where the ranks of a call are: which of them share a node, and how
-// many rails lead from node to node (T2 3.4, 4.4, 5.5). Nodes may have any number
-// of ranks, in any order. It is made once for a communicator, is the same on all
-// its ranks, and never changes.
+// Topology describes which ranks of a communicator share a node, and how many rails
+// connect the nodes (T2 3.4, 4.4, 5.5). Nodes may have any number of ranks, in any
+// order. A topology is the same on all ranks and never changes.
 type Topology struct {
-	// Node is the node of each rank. Nodes are numbered from 0 in the order of
-	// their first rank.
+	// Node is the node of each rank. Nodes are numbered from 0 in the order of their
+	// first rank.
 	Node []int
-	// Place is the place of each rank among those of its node, which are in the
-	// order of their ranks. Place 0 is the master (T2 4.4.1).
+	// LocalRank is the index of each rank among the ranks of its node. Local rank 0 is
+	// the node leader (the master of T2 4.4.1).
 	LocalRank []int
-	// Ranks are the ranks of each node, by place.
+	// Ranks are the ranks of each node, by local rank.
 	Ranks [][]int
-	// Rails is how many messages can be under way from a node to others at a time
-	// without sharing a cable; at least 1.
+	// Rails is the number of messages that a node can send to others at a time without
+	// sharing a cable; at least 1.
 	Rails int
 
-	// order is the ranks node by node, first is where each node begins in it, with
-	// one more for the end. inOrder: the ranks are node by node anyway.
+	// order holds the ranks node by node; first is the index of each node's first rank
+	// in it, and the end. inOrder means that the ranks are numbered node by node.
 	order, first []int
 	inOrder      bool
 }
 
-// NewTopology makes a topology from a number for each rank, equal for ranks that
-// share a node. It gives nil if all do: then there is nothing to know.
+// NewTopology returns a topology from a number for each rank, equal for ranks that
+// share a node. It returns nil if all ranks share one node.
 func NewTopology(nodeOf []int, rails int) *Topology {
 	t := &Topology{Node: make([]int, len(nodeOf)), LocalRank: make([]int, len(nodeOf)), Rails: max(rails, 1)}
 	numbers := map[int]int{}
@@ -55,7 +54,8 @@ func NewTopology(nodeOf []int, rails int) *Topology {
 	return t
 }
 
-// String is 4×4, or the number of ranks of each node.
+// String returns "4×4" for 4 nodes with 4 ranks each, or the number of ranks of each
+// node.
 func (t *Topology) String() string {
 	if t == nil {
 		return "one"
@@ -74,8 +74,8 @@ func (t *Topology) String() string {
 	return text
 }
 
-// Consecutive is the topology of nodes with so many ranks each, the first ranks on
-// the first node and so on.
+// Consecutive returns the topology of nodes with the given numbers of consecutive
+// ranks.
 func Consecutive(rails int, counts ...int) *Topology {
 	var nodeOf []int
 	for n, count := range counts {
@@ -86,10 +86,10 @@ func Consecutive(rails int, counts ...int) *Topology {
 	return NewTopology(nodeOf, rails)
 }
 
-// master is the rank that speaks for a node.
-func (t *Topology) master(node int) int { return t.Ranks[node][0] }
+// leader returns the rank that communicates with other nodes on behalf of a node.
+func (t *Topology) leader(node int) int { return t.Ranks[node][0] }
 
-// most is the largest number of ranks on a node, fewest the smallest.
+// most returns the largest number of ranks on a node, fewest the smallest.
 func (t *Topology) most() (n int) {
 	for _, ranks := range t.Ranks {
 		n = max(n, len(ranks))
@@ -105,7 +105,7 @@ func (t *Topology) fewest() int {
 	return n
 }
 
-// nodeCount is on how many nodes the ranks are.
+// nodeCount returns the number of nodes.
 func (s *Shape) nodeCount() int {
 	if s.Nodes == nil {
 		return 1

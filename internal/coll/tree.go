@@ -2,26 +2,26 @@ package coll
 
 import "github.com/muster-mpi/muster/internal/sched"
 
-// The k-nomial spanning tree, with binomial (k = 2) as its best known case. Ranks
-// are counted from the root. Written to the base k, the parent of a rank has its
-// lowest digit that is not zero set to zero; what is below a rank whose digit i is
-// that one are the k^i ranks from it on, as far as there are so many. T2 3.4.1
-// calls it the (k+1)-ary spanning tree of k ports: k here is one more than there.
+// The k-nomial spanning tree; binomial (k = 2) is its best known case. Ranks are counted
+// from the root. To the base k, the parent of a rank has the rank's lowest non-zero digit
+// set to zero. If that is digit i, the subtree of the rank is the k^i ranks from it, as
+// far as they exist. T2 3.4.1 calls it the (k+1)-ary spanning tree of k ports: k here is
+// one more than there.
 
 type tree struct {
-	parent   int // counted from the root; -1: none
-	step     int // in which it hears from the parent, on the way down
-	span     int // ranks below and including it
+	parent   int // counted from the root, or -1
+	step     int // in which it receives from the parent, on the way down
+	span     int // ranks of its subtree, including itself
 	children []child
 }
 
 type child struct{ rank, span, step int }
 
-// knomial is the place of a rank in the tree of n ranks, children with the most
-// below them first, as they must be served.
+// knomial returns the position of a rank in the tree of n ranks. The children are sorted
+// by the size of their subtrees, largest first, as they must be served.
 func knomial(b *sched.Builder, rank, n, radix int) (t tree, ok bool) {
 	if radix < 2 {
-		b.Fail("a tree of radix %d cannot be; the least is 2", radix)
+		b.Fail("invalid tree radix %d; the minimum is 2", radix)
 		return tree{}, false
 	}
 	t.parent, t.span, t.step = -1, n, -1
@@ -46,7 +46,7 @@ func knomial(b *sched.Builder, rank, n, radix int) (t tree, ok bool) {
 	return t, true
 }
 
-// around counts a tree's ranks from the root instead of from rank 0.
+// around converts ranks counted from the root to real ranks.
 func (t tree) around(root, n int) tree {
 	if t.parent >= 0 {
 		t.parent = around(t.parent+root, n)
@@ -58,23 +58,23 @@ func (t tree) around(root, n int) tree {
 }
 
 func radixParam(values ...int) Param {
-	return Param{Name: "radix", Values: values, About: "ranks that know after the first step, per rank that knew before"}
+	return Param{Name: "radix", Values: values, About: "ranks that have the data after a step, per rank that had it before"}
 }
 
-// knomialCost is the time until all n ranks have bytes from the root.
+// knomialCost returns the time until all n ranks have bytes from the root.
 func knomialCost(n int, m *Model, radix int, bytes float64) float64 {
 	return spreadCost(n, m, radix, func(int) float64 { return m.together(1, bytes) })
 }
 
-// spreadCost is the time until all n ranks have heard from the root. A message to
-// a rank with so many ranks from it on takes message(below); ports of them
-// are under way at a time, those for the most ranks first.
+// spreadCost returns the time until all n ranks have received from the root. A message
+// to a rank with a subtree of below ranks takes message(below); as many as there are
+// ports are under way at a time, those for the largest subtrees first.
 func spreadCost(n int, m *Model, radix int, message func(below int) float64) float64 {
-	var level [64]float64 // the time below a rank with radix^i ranks
+	var level [64]float64 // the time of a subtree of radix^i ranks
 	below, i := 1, 0
 	for ; below < n; i++ {
-		sent, t := 0.0, 0.0 // how far the sends have come, and what is below them
-		ahead := 0          // that have a port before this one
+		sent, t := 0.0, 0.0 // time of the sends so far, and including subtrees
+		ahead := 0          // sends that get a port first
 		for l, b := i, below; l >= 0; l, b = l-1, b/radix {
 			children := radix - 1
 			if l == i {

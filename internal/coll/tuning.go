@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A tuning table says which algorithm to take where, from measurements: it is
-// written by muster tune, and can be written by hand. Rules are tried from the
-// first to the last. A rule whose algorithm cannot do a call, and has none
-// that stands in for it, is passed over, and the cost model decides if none is left. In JSON:
+// A tuning table maps calls to algorithms, based on measurements. muster tune writes
+// it; it can also be written by hand. Rules are tried from the first to the last. A
+// rule whose algorithm is not applicable to a call and has no replacement
+// (Algorithm.Instead) is skipped. If no rule is left, the cost model decides. In JSON:
 //
 //	{
 //	  "about": "4 ranks on one node",
@@ -21,18 +21,17 @@ import (
 //	  ]
 //	}
 //
-// A range has both ends inside; with one number it has no upper end, and left out
-// it is any. Bytes are counted as by Shape.Message; where not all ranks know them,
-// a rule that asks for bytes does not hold. Parameters left out have their
-// default.
+// A range includes both ends; with one number it has no upper end; an omitted range
+// matches anything. Bytes are counted as by Shape.Message. If not all ranks know them,
+// a rule with a range of bytes does not match. Omitted parameters have their defaults.
 
-// Tuning is a table.
+// Tuning is a tuning table.
 type Tuning struct {
 	About string
 	Rules []Rule
 }
 
-// Rule is a line of a table.
+// Rule is a rule of a tuning table.
 type Rule struct {
 	Kind                Kind
 	Ranks, Bytes, Nodes Range
@@ -40,14 +39,14 @@ type Rule struct {
 	Params              []int
 }
 
-// Range is the numbers from Min to Max; with Max 0, all from Min on.
+// Range is the numbers from Min to Max; Max 0 means no upper end.
 type Range struct{ Min, Max int }
 
 // Has reports whether a number is in the range.
 func (r Range) Has(n int) bool { return n >= r.Min && (r.Max == 0 || n <= r.Max) }
 
-// match finds the rule for a call and its number. What is passed over on the way
-// is told in passed.
+// match returns the rule for a call and its number. It describes skipped rules in
+// passed.
 func (t *Tuning) match(s *Shape, passed *string) (*Rule, int) {
 	if t == nil {
 		return nil, 0
@@ -73,7 +72,8 @@ func (t *Tuning) match(s *Shape, passed *string) (*Rule, int) {
 	return nil, 0
 }
 
-// instead is the rule for a call that its algorithm cannot do; nil: there is none.
+// instead returns the rule with the replacement algorithm for a call, or nil if there
+// is none.
 func (r *Rule) instead(s *Shape) *Rule {
 	a, err := Find(r.Kind, r.Algorithm.Instead)
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *Rule) instead(s *Shape) *Rule {
 	return &other
 }
 
-// where says in words what calls a rule is for.
+// where describes the calls that a rule matches.
 func (r *Rule) where() string {
 	var parts []string
 	for _, p := range []struct {
@@ -110,9 +110,8 @@ func (r *Rule) where() string {
 	return r.Kind.String() + " with " + strings.Join(parts, ", ")
 }
 
-// Named makes the list of parameters of an algorithm from names and values; what
-// is not named has its default. Only values from the table are taken: others have
-// not been proved.
+// Named returns the parameters of an algorithm from names and values; omitted ones have
+// their defaults. Only values of the table are accepted, because others are not proved.
 func (a *Algorithm) Named(values map[string]int) ([]int, error) {
 	params := a.Default()
 	for name, v := range values {
@@ -121,7 +120,7 @@ func (a *Algorithm) Named(values map[string]int) ([]int, error) {
 			return nil, fmt.Errorf("%s by %s has no parameter %q; %s", a.Kind, a.Name, name, a.describeParams())
 		}
 		if !slices.Contains(a.Params[i].Values, v) {
-			return nil, fmt.Errorf("%s by %s: %s cannot be %d; it can be one of %v", a.Kind, a.Name, name, v, a.Params[i].Values)
+			return nil, fmt.Errorf("%s by %s: %s cannot be %d; want one of %v", a.Kind, a.Name, name, v, a.Params[i].Values)
 		}
 		params[i] = v
 	}
@@ -139,10 +138,10 @@ func (a *Algorithm) describeParams() string {
 	return "it has " + strings.Join(list, ", ")
 }
 
-// Marshal writes the table, a rule to a line.
+// Marshal returns the table as JSON, one rule per line.
 func (t *Tuning) Marshal() []byte {
 	var b bytes.Buffer
-	about, _ := json.Marshal(t.About) // a string always can
+	about, _ := json.Marshal(t.About) // never fails for a string
 	fmt.Fprintf(&b, "{\n  \"about\": %s,\n  \"rules\": [", about)
 	for i := range t.Rules {
 		r := &t.Rules[i]

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Reading a tuning table. It is read token by token, so that an error can name the
-// line that it is on: people edit these files.
+// Parsing of a tuning table. It is read token by token, so that errors can name the
+// line: users edit these files.
 
-// ParseTuning reads what Marshal writes.
+// ParseTuning parses a tuning table in the format of Marshal.
 func ParseTuning(data []byte) (*Tuning, error) {
 	p := &tuningParser{data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 	t := &Tuning{}
@@ -43,8 +43,8 @@ type tuningParser struct {
 	dec  *json.Decoder
 }
 
-// rule reads one rule. Which algorithms and parameters there are depends on
-// fields that may stand behind them, so these are looked up at the end.
+// rule reads one rule. Valid algorithms and parameters depend on fields that may follow
+// them, so they are looked up at the end.
 func (p *tuningParser) rule() (Rule, error) {
 	var r Rule
 	var kind, algorithm string
@@ -112,7 +112,7 @@ func (p *tuningParser) object(what string, keys []string, field func(key string)
 		if err != nil {
 			return p.syntax(err)
 		}
-		key := token.(string) // the decoder takes nothing else here
+		key := token.(string) // the decoder accepts nothing else here
 		switch {
 		case !slices.Contains(keys, key):
 			return p.fault("%s has no %q; it can have %s", what, key, strings.Join(keys, ", "))

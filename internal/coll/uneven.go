@@ -2,41 +2,40 @@ package coll
 
 import "math/bits"
 
-// Uneven decides for a rank whether its next call runs an algorithm or its aware
-// form (Algorithm.Aware), from how evenly ranks have come to the latest calls. Both
-// send the same messages, so the others need not know.
+// Uneven decides for a rank whether its next call uses an algorithm or its arrival-aware
+// form (Algorithm.Aware), based on how evenly ranks arrived in recent calls. Both send
+// the same messages, so each rank decides on its own.
 //
-// What is measured costs no message. While ranks come together, the messages of a
-// call end one after the other all the time. If somebody is late, those who are not
-// wait: for most of the call, nothing ends. So a call is uneven if one pause between
-// two ends took more than half of its time. The rank that is late itself sees no
-// pause, and has nothing to gain: all others are there.
+// The measurement needs no messages. If all ranks arrive together, the messages of a
+// call complete at a steady rate. If a rank is late, the others wait: for most of the
+// call no message completes. A call is therefore uneven if one interval between two
+// completions took more than half of its time. The late rank itself sees no such
+// interval, and would gain nothing: all others have arrived.
 //
-//	Next                asked before a call
-//	Begin, Event, End   what happens in one that is measured, with its time
-//	Served              what came of one that was aware
+//	Next                is called before a call
+//	Begin, Event, End   record the events of a measured call and their times
+//	Served              records the result of an aware call
 //
-// Being aware has to pay. If aware calls found nobody to serve before others, it is
-// given up for a while, which doubles each time up to a limit, as for offers that
-// nobody uses (decision 016).
+// If aware calls serve no rank before others, the aware form is suspended for a number
+// of calls, which doubles each time up to a limit, as for unused offers (decision 016).
 
-// The rule. One late call of eight is worth being aware; a rank that has stopped
-// looks again after so many calls that were uneven.
+// Thresholds. The aware form is used if one of eight calls is uneven. A rank that has
+// suspended it tries again after a number of uneven calls.
 const (
-	unevenOf     = 16 // measured calls that are looked at
-	unevenFrom   = 2  // of them uneven: be aware
-	unevenVain   = 16 // aware calls in a row that served nobody early: stop
+	unevenOf     = 16 // measured calls in the history
+	unevenFrom   = 2  // uneven calls in the history from which the aware form is used
+	unevenVain   = 16 // consecutive aware calls without effect that suspend the aware form
 	unevenPause  = 16 // calls
 	unevenRest   = 1024
-	unevenSample = 4 // one call of so many is measured
+	unevenSample = 4 // every fourth call is measured
 )
 
-// Uneven is what a rank knows of one kind of call. The zero Uneven knows nothing, and
-// is not aware.
+// Uneven holds the history of a rank for one kind of call. The zero Uneven has no
+// history and does not use the aware form.
 type Uneven struct {
 	calls   uint32
-	history uint32 // of the measured calls, a bit for each, set if it was uneven
-	vain    int    // aware calls in a row that served nobody before others
+	history uint32 // a bit for each measured call, set if it was uneven
+	vain    int    // consecutive aware calls that served no rank before others
 	pause   int    // the next one, in calls
 	skip    int    // calls that are left of this one
 
@@ -44,7 +43,7 @@ type Uneven struct {
 	measuring            bool
 }
 
-// Next begins a call: whether it is to be aware, and whether to measure it.
+// Next reports whether the next call should be aware and whether to measure it.
 func (u *Uneven) Next() (aware, measure bool) {
 	u.calls++
 	measure = !u.measuring && u.calls%unevenSample == 1
@@ -55,13 +54,12 @@ func (u *Uneven) Next() (aware, measure bool) {
 	return bits.OnesCount32(u.history) >= unevenFrom, measure
 }
 
-// Begin, Event and End are for a call that is measured: its beginning, a message of
-// it that has ended, and its own end.
+// Begin starts the measurement of a call.
 func (u *Uneven) Begin(now int64) {
 	u.begun, u.last, u.longest, u.measuring = now, now, 0, true
 }
 
-// Event hears that a message has ended.
+// Event records the completion of a message.
 func (u *Uneven) Event(now int64) {
 	u.longest = max(u.longest, now-u.last)
 	u.last = now
@@ -78,7 +76,7 @@ func (u *Uneven) End(now int64) {
 	u.history = (u.history<<1 | uneven) & (1<<unevenOf - 1)
 }
 
-// Served hears of every aware call how many sends went before others in it.
+// Served records for an aware call how many sends were posted ahead of others.
 func (u *Uneven) Served(early int) {
 	if early > 0 {
 		u.vain, u.pause = 0, 0

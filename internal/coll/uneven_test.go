@@ -2,7 +2,7 @@ package coll
 
 import "testing"
 
-// call tells u of a call in which messages end at these times, and what was decided.
+// call simulates a call in which messages complete at the given times.
 func (u *Uneven) call(early int, ends ...int64) (aware bool) {
 	aware, measure := u.Next()
 	if measure {
@@ -27,7 +27,7 @@ func TestUnevenFollowsArrival(t *testing.T) {
 	var u Uneven
 	for i := range 100 {
 		if u.call(0, together...) {
-			t.Fatalf("call %d is aware, though nobody was late", i)
+			t.Fatalf("call %d is aware, although no rank was late", i)
 		}
 	}
 	after := -1
@@ -50,12 +50,12 @@ func TestUnevenFollowsArrival(t *testing.T) {
 			return
 		}
 		if i == unevenOf*unevenSample-1 {
-			t.Error("still aware after as many even calls as are looked at")
+			t.Error("still aware after a full history of even calls")
 		}
 	}
 }
 
-// TestUnevenGivesUp: ranks are late, but nobody can be served before others.
+// TestUnevenGivesUp checks calls with late ranks in which no rank can be served early.
 func TestUnevenGivesUp(t *testing.T) {
 	var u Uneven
 	const calls = 20_000
@@ -66,16 +66,16 @@ func TestUnevenGivesUp(t *testing.T) {
 		}
 	}
 	if aware == 0 || aware > calls/20 {
-		t.Errorf("%d of %d calls were aware, for nothing; want a few, below 5 %%", aware, calls)
+		t.Errorf("%d of %d calls were aware without effect; want below 5 %%", aware, calls)
 	}
-	// It must come back within a pause when somebody can.
+	// The aware form must be tried again within a pause.
 	for i := 0; !u.call(1, someLate...); i++ {
 		if i > unevenRest {
 			t.Fatalf("not aware again after %d calls", i)
 		}
 	}
 	if !u.call(1, someLate...) {
-		t.Error("given up again at once")
+		t.Error("suspended again at once")
 	}
 }
 

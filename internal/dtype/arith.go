@@ -2,9 +2,8 @@ package dtype
 
 import "math"
 
-// calc does 64-bit arithmetic and remembers whether anything overflowed, so
-// that constructors check once at the end. After an overflow the values mean
-// nothing.
+// calc does 64-bit arithmetic and records any overflow, so that constructors
+// check once at the end. After an overflow the results are undefined.
 type calc struct{ overflow bool }
 
 func (c *calc) add(a, b int64) int64 {
@@ -34,7 +33,7 @@ func (c *calc) mul(a, b int64) int64 {
 	return p
 }
 
-// roundUp is the next multiple of align that is not below n; n is not negative.
+// roundUp returns the next multiple of align that is not below n; n is not negative.
 func (c *calc) roundUp(n, align int64) int64 {
 	if r := n % align; r != 0 {
 		return c.add(n, align-r)
@@ -50,14 +49,14 @@ func (c *calc) at(s span, off int64) span {
 	return span{c.add(s.lo, off), c.add(s.hi, off)}
 }
 
-// spread is what count copies of a span cover, stride apart; count is not 0.
-// A negative stride grows downwards.
+// spread returns the span that count copies of s, stride apart, cover; count is
+// not 0. The stride may be negative.
 func (c *calc) spread(s span, count, stride int64) span {
 	last := c.mul(count-1, stride)
 	return span{c.add(s.lo, min(0, last)), c.add(s.hi, max(0, last))}
 }
 
-// cover is the smallest span that holds both.
+// cover returns the smallest span that holds both.
 func (s span) cover(t span) span {
 	return span{min(s.lo, t.lo), max(s.hi, t.hi)}
 }

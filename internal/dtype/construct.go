@@ -1,9 +1,9 @@
 package dtype
 
-// The constructors of MPI-4.1 section 5.1.2, with their names. Each checks its
-// arguments, places the parts to learn the bounds, and then builds the shape.
+// The constructors of MPI-4.1 section 5.1.2, with MPI's names. Each checks its
+// arguments, computes the bounds, and then builds the shape.
 
-// Basic is size bytes in one piece that a compiler would align to align: an
+// Basic returns the layout of size contiguous bytes with an alignment of align: an
 // int32 is Basic(4, 4).
 func Basic(size, align int64) (*Layout, error) {
 	if size < 0 || align < 1 {
@@ -13,13 +13,13 @@ func Basic(size, align int64) (*Layout, error) {
 	return a.finish("Basic", func() *shape { return block(0, size) })
 }
 
-// Contiguous is count elements of base in a row.
+// Contiguous returns the layout of count consecutive elements of base.
 func Contiguous(count int64, base *Layout) (*Layout, error) {
 	return hvector("Contiguous", 1, count, 0, base)
 }
 
-// Vector is count blocks of blocklen elements; the blocks begin stride elements
-// apart.
+// Vector returns the layout of count blocks of blocklen elements that begin stride
+// elements apart.
 func Vector(count, blocklen, stride int64, base *Layout) (*Layout, error) {
 	if base == nil {
 		return nil, argumentError("Vector: base layout is nil")
@@ -51,8 +51,8 @@ func hvector(name string, count, blocklen, stride int64, base *Layout) (*Layout,
 	})
 }
 
-// Indexed is blocks of blocklens[i] elements, displs[i] elements from the
-// origin.
+// Indexed returns the layout of blocks of blocklens[i] elements, displs[i] elements
+// from the origin.
 func Indexed(blocklens, displs []int64, base *Layout) (*Layout, error) {
 	return indexed("Indexed", displs, base, true, func(i int) int64 { return blocklens[i] }, len(blocklens))
 }
@@ -92,7 +92,7 @@ func indexed(name string, displs []int64, base *Layout, inElements bool, blockle
 	}
 	return a.finish(name, func() *shape {
 		var j joiner
-		var run *shape // shared by neighbors of one length, so that join sees they are equal
+		var run *shape // shared by adjacent blocks of one length, so that join sees they are equal
 		runLen := int64(-1)
 		for i, d := range displs {
 			if n := blocklen(i); n != runLen {
@@ -104,8 +104,8 @@ func indexed(name string, displs []int64, base *Layout, inElements bool, blockle
 	})
 }
 
-// Struct is blocks of different layouts: blocklens[i] elements of types[i],
-// displs[i] bytes from the origin.
+// Struct returns the layout of blocks of different layouts: blocklens[i] elements of
+// types[i], displs[i] bytes from the origin.
 func Struct(blocklens, displs []int64, types []*Layout) (*Layout, error) {
 	if len(blocklens) != len(displs) || len(types) != len(displs) {
 		return nil, argumentError("Struct: %d block lengths, %d displacements, %d layouts; want as many of each",
@@ -130,9 +130,9 @@ func Struct(blocklens, displs []int64, types []*Layout) (*Layout, error) {
 	})
 }
 
-// Subarray is the part of an array in C order that begins at starts and has
-// subsizes elements in each dimension. Its extent is that of the whole array
-// of the given sizes, so successive elements are successive arrays.
+// Subarray returns the layout of the part of an array in C order that begins at starts
+// and has subsizes elements in each dimension. Its extent is that of the whole array of
+// the given sizes, so successive elements are successive arrays.
 func Subarray(sizes, subsizes, starts []int64, base *Layout) (*Layout, error) {
 	if base == nil {
 		return nil, argumentError("Subarray: base layout is nil")
@@ -150,7 +150,7 @@ func Subarray(sizes, subsizes, starts []int64, base *Layout) (*Layout, error) {
 	part := base
 	var a calc
 	stride, off := base.Extent(), int64(0)
-	for d := len(sizes) - 1; d >= 0; d-- { // the last dimension is the densest
+	for d := len(sizes) - 1; d >= 0; d-- { // the last dimension is contiguous
 		off = a.add(off, a.mul(starts[d], stride))
 		var err error
 		if part, err = hvector("Subarray", subsizes[d], 1, stride, part); err != nil {
@@ -171,8 +171,8 @@ func Subarray(sizes, subsizes, starts []int64, base *Layout) (*Layout, error) {
 	}, nil
 }
 
-// Resized is base with another lower bound and extent. It is how elements are
-// made to overlap or to lie further apart.
+// Resized returns base with another lower bound and extent, so that elements can
+// overlap or be further apart.
 func Resized(base *Layout, lowerBound, extent int64) (*Layout, error) {
 	if base == nil {
 		return nil, argumentError("Resized: base layout is nil")

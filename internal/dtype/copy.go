@@ -1,7 +1,7 @@
 package dtype
 
-// run takes count blocks of n bytes, stride apart, the first at off. The view
-// has checked that they lie in the memory; count and n are positive.
+// run processes count blocks of n bytes, stride apart, the first at off. The view
+// has checked the bounds; count and n are positive.
 func (w *walk) run(off, n, stride, count int64) {
 	switch w.act {
 	case actPack:
@@ -15,7 +15,7 @@ func (w *walk) run(off, n, stride, count int64) {
 	}
 }
 
-// segment reports the segment before this one, unless this one continues it.
+// segment reports the previous segment, unless this one continues it.
 func (w *walk) segment(off, n int64) {
 	if w.segOff+w.segLen == off {
 		w.segLen += n
@@ -31,10 +31,10 @@ func (w *walk) flushSegment() {
 	}
 }
 
-// move copies count blocks of n bytes, dstStep and srcStep apart, from the start
-// of src to the start of dst, if n is the size of a usual element: such a block
-// takes a load and a store, a call of memmove several times that. Both are long
-// enough.
+// move copies count blocks of n bytes, dstStep and srcStep apart, from the start of
+// src to the start of dst, if n is a common element size: such a block needs one load
+// and one store, while memmove takes several times as long. The caller has checked the
+// bounds.
 func move(dst, src *byte, dstStep, srcStep, n, count int) bool {
 	switch n {
 	case 1:
@@ -59,13 +59,13 @@ func move(dst, src *byte, dstStep, srcStep, n, count int) bool {
 	return true
 }
 
-// gather packs blocks of mem into dst and says how many bytes.
+// gather packs blocks of mem into dst and returns the number of bytes.
 func gather(dst, mem []byte, off, n, stride, count int) int {
 	if count == 1 {
 		return copy(dst[:n], mem[off:off+n])
 	}
 	total, last := n*count, off+(count-1)*stride
-	dst, _ = dst[:total], mem[last:last+n] // the ends are inside, or this panics
+	dst, _ = dst[:total], mem[last:last+n] // bounds checks
 	if move(&dst[0], &mem[off : off+n][0], n, stride, n, count) {
 		return total
 	}
@@ -76,7 +76,7 @@ func gather(dst, mem []byte, off, n, stride, count int) int {
 	return total
 }
 
-// scatter unpacks src into blocks of mem and says how many bytes.
+// scatter unpacks src into blocks of mem and returns the number of bytes.
 func scatter(mem, src []byte, off, n, stride, count int) int {
 	if count == 1 {
 		return copy(mem[off:off+n], src[:n])

@@ -2,12 +2,12 @@ package dtype
 
 import "unsafe"
 
-// strided copies count blocks of type B between two places, each with its own
-// step in bytes. Slices would be checked for each block, which takes longer
-// than to move it: the caller has checked the first and the last.
+// strided copies count blocks of type B; source and destination each have their own
+// step in bytes. With slices, the bounds check of each block would take longer than
+// the copy; the caller has checked the first and the last block.
 //
-// B is an array of bytes, so nothing need be aligned. The pointers move on only
-// to blocks that exist: Go does not allow one that points past its memory.
+// B is an array of bytes, so it needs no alignment. The pointers advance only to
+// existing blocks, because Go does not allow pointers past an object.
 func strided[B [1]byte | [2]byte | [4]byte | [8]byte | [12]byte | [16]byte | [24]byte | [32]byte](dst, src *byte, dstStep, srcStep, count int) {
 	d, s := unsafe.Pointer(dst), unsafe.Pointer(src)
 	for count >= 4 {

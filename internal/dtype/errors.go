@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// ErrArgument says that a layout cannot be built from what was given.
+// ErrArgument reports invalid arguments of a constructor.
 var ErrArgument = errors.New("dtype: invalid argument")
 
-// ErrBounds says that a layout reaches outside the memory it was laid over.
+// ErrBounds reports that a layout reaches outside its memory.
 var ErrBounds = errors.New("dtype: layout reaches outside the memory")
 
 func argumentError(format string, args ...any) error {

@@ -1,8 +1,8 @@
 package dtype
 
-// Kernel combines elements that are given as bytes: inout[i] becomes
-// in[i] op inout[i], where in is the left operand (this matters only for
-// operations that do not commute). Both hold whole elements.
+// Kernel combines elements given as bytes: inout[i] becomes in[i] op inout[i]. in is
+// the left operand, which matters only for operations that do not commute. Both slices
+// hold whole elements.
 type Kernel func(inout, in []byte)
 
 // Op is a predefined reduction. All of them commute.
@@ -36,7 +36,7 @@ func (o Op) String() string {
 	return "op?"
 }
 
-// Kind is a type of element that the predefined reductions know.
+// Kind is an element type of the predefined reductions.
 type Kind uint8
 
 const (
@@ -52,8 +52,8 @@ const (
 	Float64
 	Complex64
 	Complex128
-	// Pairs of a value and an index, as MPI_SHORT_INT, MPI_2INT, MPI_LONG_INT,
-	// MPI_FLOAT_INT and MPI_DOUBLE_INT have them on 64-bit systems.
+	// Pairs of a value and an index: MPI_SHORT_INT, MPI_2INT, MPI_LONG_INT,
+	// MPI_FLOAT_INT and MPI_DOUBLE_INT on 64-bit systems.
 	PairInt16Int32
 	PairInt32Int32
 	PairInt64Int32
@@ -81,7 +81,7 @@ func (k Kind) String() string {
 	return "kind?"
 }
 
-// PredefinedKernel is the kernel of a predefined reduction, or an error if MPI
+// PredefinedKernel returns the kernel of a predefined reduction, or an error if MPI
 // does not define it for the kind (MPI-4.1 section 6.9.2).
 func PredefinedKernel(op Op, kind Kind) (Kernel, error) {
 	var k Kernel

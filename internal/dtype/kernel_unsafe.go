@@ -2,8 +2,8 @@ package dtype
 
 import "unsafe"
 
-// KernelOf makes a kernel of a reduction on slices. T must not contain
-// pointers. The kernel does not allocate if its operands are aligned for T.
+// KernelOf returns the kernel of a reduction on slices. T must not contain pointers.
+// The kernel does not allocate if its operands are aligned for T.
 func KernelOf[T any](reduce func(inout, in []T)) Kernel {
 	var zero T
 	size, align := int(unsafe.Sizeof(zero)), unsafe.Alignof(zero)
@@ -22,8 +22,8 @@ func KernelOf[T any](reduce func(inout, in []T)) Kernel {
 	}
 }
 
-// reduceUnaligned goes through aligned copies: packed structs and foreign
-// memory may hold an element anywhere, but a Go *T must be aligned.
+// reduceUnaligned reduces aligned copies: elements of packed structs and foreign
+// memory may be unaligned, but a Go *T must be aligned.
 func reduceUnaligned[T any](reduce func(inout, in []T), inout, in []byte) {
 	const chunk = 64
 	var a, b [chunk]T

@@ -1,42 +1,40 @@
 package dtype
 
-// Layout says which bytes make up one element, relative to the element's
-// origin, in the order in which they are packed. It does not change once made
-// and may be shared by goroutines.
+// Layout is the list of bytes of one element, relative to the element's origin, in
+// packing order. It is immutable and may be shared by goroutines.
 type Layout struct {
 	shape *shape
 	align int64
-	// bounds is [lower bound, upper bound); true is what the bytes themselves
-	// cover. They differ by the padding at the end, and freely after Resized.
+	// bounds is [lower bound, upper bound); trueSpan is the span of the bytes
+	// themselves. They differ by trailing padding, and arbitrarily after Resized.
 	bounds   span
 	trueSpan span
-	// marked says that Resized or Subarray fixed the bounds of this layout or of
-	// a part of it. Fixed bounds win over those that follow from the bytes
-	// (MPI-4.1 section 5.1.7).
+	// marked means that Resized or Subarray set the bounds of this layout or of a part
+	// of it. Such bounds take precedence over those of the bytes (MPI-4.1 section
+	// 5.1.7).
 	marked bool
 }
 
-// Size is the number of bytes of one packed element.
+// Size returns the number of bytes of one packed element.
 func (l *Layout) Size() int64 { return l.shape.size }
 
-// Extent is the distance between the origins of two successive elements.
+// Extent returns the distance between the origins of two successive elements.
 func (l *Layout) Extent() int64 { return l.bounds.hi - l.bounds.lo }
 
-// LowerBound is where the element begins, relative to its origin.
+// LowerBound returns the lower bound of the element, relative to its origin.
 func (l *Layout) LowerBound() int64 { return l.bounds.lo }
 
-// TrueExtent is the distance from the first byte that is really used to the
-// end of the last.
+// TrueExtent returns the distance from the first used byte to the end of the last.
 func (l *Layout) TrueExtent() int64 { return l.trueSpan.hi - l.trueSpan.lo }
 
-// TrueLowerBound is the first byte that is really used, relative to the origin.
+// TrueLowerBound returns the offset of the first used byte, relative to the origin.
 func (l *Layout) TrueLowerBound() int64 { return l.trueSpan.lo }
 
-// Alignment is the strictest alignment of the basic elements.
+// Alignment returns the strictest alignment of the basic elements.
 func (l *Layout) Alignment() int64 { return l.align }
 
-// Blocks is the number of separate pieces of memory in one element. It tells
-// whether a list of pieces or a packed copy is the better way to send it.
+// Blocks returns the number of separate pieces of memory in one element. Callers use
+// it to choose between sending a list of pieces and a packed copy.
 func (l *Layout) Blocks() int64 { return l.shape.blocks }
 
 // IsContiguous reports whether any number of elements form one piece of memory,
@@ -45,9 +43,9 @@ func (l *Layout) IsContiguous() bool {
 	return l.shape.kind == shapeBlock && l.shape.size == l.Extent()
 }
 
-// Span is the range of bytes [lo, hi) that count elements use, relative to the
-// origin of the first. It is how much memory a caller with nothing but an
-// address must offer to Over.
+// Span returns the range of bytes [lo, hi) that count elements use, relative to the
+// origin of the first. A caller that has only an address must pass that much memory
+// to Over.
 func (l *Layout) Span(count int64) (lo, hi int64, err error) {
 	var c calc
 	s, err := l.span(&c, count)
@@ -69,20 +67,19 @@ func (l *Layout) span(c *calc, count int64) (span, error) {
 	return s, nil
 }
 
-// assembly collects the bounds of a new layout while its parts are placed.
+// assembly collects the bounds of a new layout while its parts are added.
 type assembly struct {
 	calc
 	size     int64
 	align    int64
 	trueSpan span
 	bounds   span
-	used     bool // trueSpan holds something
-	marked   bool // bounds holds something
+	used     bool // trueSpan is set
+	marked   bool // bounds is set
 }
 
-// place adds blocks × count copies of base: runs of count elements an extent
-// apart, the runs a stride apart, the first at off. Zero copies leave no trace,
-// not even in the bounds.
+// repeat adds blocks × count copies of base: runs of count elements an extent apart,
+// the runs a stride apart, the first at off. Zero copies do not affect the bounds.
 func (a *assembly) repeat(base *Layout, off, blocks, stride, count int64) {
 	if blocks == 0 || count == 0 {
 		return
@@ -108,16 +105,16 @@ func (a *assembly) repeat(base *Layout, off, blocks, stride, count int64) {
 	}
 }
 
-// markers moves the two bounds of a marked layout one by one: with a negative
-// extent the upper bound lies below the lower, and a span would not do.
+// markers moves the two bounds of a marked layout separately: with a negative extent
+// the upper bound is below the lower, so they do not form a span.
 func (a *assembly) markers(base *Layout, put func(span) span) span {
 	lower, upper := put(span{base.bounds.lo, base.bounds.lo}), put(span{base.bounds.hi, base.bounds.hi})
 	return span{lower.lo, upper.hi}
 }
 
-// finish makes the layout. Without a marker the extent is rounded up to the
-// alignment, as a compiler pads a struct (MPI-4.1 section 5.1, the definition
-// of extent).
+// finish returns the layout. Without a marker the extent is rounded up to the
+// alignment, as a compiler pads a struct (MPI-4.1 section 5.1, the definition of
+// extent).
 func (a *assembly) finish(constructor string, s func() *shape) (*Layout, error) {
 	l := &Layout{align: max(1, a.align), trueSpan: a.trueSpan, bounds: a.bounds, marked: a.marked}
 	if !a.marked {

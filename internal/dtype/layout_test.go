@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// checkLayout compares a layout with its typemap in everything it can be asked.
+// checkLayout compares all properties of a layout with its typemap.
 func checkLayout(t *testing.T, l *Layout, m naive, s *source) {
 	t.Helper()
 	lo, hi := m.bounds()
@@ -25,7 +25,7 @@ func checkLayout(t *testing.T, l *Layout, m naive, s *source) {
 		{"true extent", l.TrueExtent(), trueHi - trueLo},
 	} {
 		if c.got != c.want {
-			t.Fatalf("%s is %d, the typemap says %d", c.what, c.got, c.want)
+			t.Fatalf("%s is %d, want %d by the typemap", c.what, c.got, c.want)
 		}
 	}
 
@@ -34,14 +34,14 @@ func checkLayout(t *testing.T, l *Layout, m naive, s *source) {
 	if err != nil {
 		t.Fatalf("Span(%d): %v", count, err)
 	}
-	// Exactly as much memory as needed, so that a byte too far is a panic.
+	// Exactly as much memory as needed, so that an access out of bounds panics.
 	mem := make([]byte, last-first)
 	for i := range mem {
 		mem[i] = byte(i*7 + i>>8 + 1)
 	}
 	v, err := l.Over(mem, -first, count)
 	if err != nil {
-		t.Fatalf("the layout does not fit the memory that Span(%d) asked for: %v", count, err)
+		t.Fatalf("the layout does not fit the memory of Span(%d): %v", count, err)
 	}
 	if len(mem) > 0 {
 		for _, short := range []struct {
@@ -72,8 +72,8 @@ func checkLayout(t *testing.T, l *Layout, m naive, s *source) {
 	checkPieces(t, v, mem, want, offs, s)
 }
 
-// checkPieces packs, lists and unpacks the stream in pieces of random length,
-// the unpacking in random order.
+// checkPieces packs, lists and unpacks the stream in pieces of random length, and
+// unpacks them in random order.
 func checkPieces(t *testing.T, v View, mem, want []byte, offs []int64, s *source) {
 	t.Helper()
 	var cuts []int64
@@ -122,8 +122,8 @@ func checkPieces(t *testing.T, v View, mem, want []byte, offs []int64, s *source
 	for i, o := range offs {
 		expected[o] = want[i]
 	}
-	// Overlapping elements may be written in any order, but each byte came from
-	// the same place, so the result is the same.
+	// Overlapping elements may be written in any order, but each byte comes from the
+	// same offset, so the result is the same.
 	if !bytes.Equal(back, expected) {
 		t.Fatalf("unpacked memory is\n%v, want\n%v", back, expected)
 	}
@@ -219,7 +219,7 @@ func TestShapesStaySmall(t *testing.T) {
 	}
 }
 
-func TestBoundsOfTheStandard(t *testing.T) {
+func TestStandardBounds(t *testing.T) {
 	ok := must(t)
 	f64, i8, i32 := ok(Basic(8, 8)), ok(Basic(1, 1)), ok(Basic(4, 4))
 	doubleChar := ok(Struct([]int64{1, 1}, []int64{0, 8}, []*Layout{f64, i8}))
@@ -247,7 +247,7 @@ func TestBoundsOfTheStandard(t *testing.T) {
 	}
 }
 
-func TestBadArgumentsAreErrors(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	ok := must(t)
 	i32 := ok(Basic(4, 4))
 	far := ok(Resized(i32, 0, math.MaxInt64/2))
@@ -288,17 +288,17 @@ func TestBadArgumentsAreErrors(t *testing.T) {
 		}
 	}
 	if _, err := i32.Over(make([]byte, 8), 0, -1); !errors.Is(err, ErrArgument) {
-		t.Errorf("a negative count was laid over memory: %v", err)
+		t.Errorf("Over accepts a negative count: %v", err)
 	}
 	if _, err := far.Over(make([]byte, 8), 0, 5); !errors.Is(err, ErrArgument) {
-		t.Errorf("elements beyond 64 bits were laid over memory: %v", err)
+		t.Errorf("Over accepts elements beyond 64 bits: %v", err)
 	}
 	if _, err := i32.Over(make([]byte, 8), math.MaxInt64, 1); !errors.Is(err, ErrBounds) {
-		t.Errorf("an origin at the end of 64 bits was accepted: %v", err)
+		t.Errorf("Over accepts an origin at the end of 64 bits: %v", err)
 	}
 }
 
-func TestViewAtItsEdges(t *testing.T) {
+func TestViewEdges(t *testing.T) {
 	ok := must(t)
 	column := ok(Vector(4, 1, 4, ok(Basic(2, 2))))
 	mem := make([]byte, 32)

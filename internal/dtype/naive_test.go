@@ -2,8 +2,8 @@ package dtype
 
 import "slices"
 
-// naive is a typemap as the standard writes it: every byte range by itself, and
-// the markers that Resized and Subarray leave. It is slow and obviously right.
+// naive is a typemap as in the standard: a list of all byte ranges, and the markers that
+// Resized and Subarray set. It is slow and obviously correct.
 type naive struct {
 	entries []naiveEntry
 	lower   []int64
@@ -17,7 +17,7 @@ func naiveBasic(size, align int64) naive {
 	return naive{entries: []naiveEntry{{0, size}}, align: align}
 }
 
-// plus appends a copy of m, moved by off.
+// plus appends a copy of m, shifted by off.
 func (t *naive) plus(m naive, off int64) {
 	for _, e := range m.entries {
 		t.entries = append(t.entries, naiveEntry{e.off + off, e.n})
@@ -76,7 +76,7 @@ func (t naive) resized(lower, extent int64) naive {
 	return naive{entries: t.entries, align: t.align, lower: []int64{lower}, upper: []int64{lower + extent}}
 }
 
-// offsets is where each byte of the packed stream of count elements lies.
+// offsets returns the offset of each byte of the packed stream of count elements.
 func (t naive) offsets(origin, count int64) (offs []int64) {
 	for i := range count {
 		for _, e := range t.entries {
@@ -88,10 +88,10 @@ func (t naive) offsets(origin, count int64) (offs []int64) {
 	return offs
 }
 
-// source turns bytes into choices, so that a fuzzer can steer them.
+// source derives choices from bytes, so that a fuzzer can control them.
 type source struct{ data []byte }
 
-// pick is a number in [lo, hi].
+// pick returns a number in [lo, hi].
 func (s *source) pick(lo, hi int64) int64 {
 	if len(s.data) == 0 {
 		return lo
@@ -101,7 +101,7 @@ func (s *source) pick(lo, hi int64) int64 {
 	return lo + b%(hi-lo+1)
 }
 
-// list is n numbers in [lo, hi].
+// list returns n numbers in [lo, hi].
 func (s *source) list(n, lo, hi int64) []int64 {
 	l := make([]int64, n)
 	for i := range l {
@@ -110,7 +110,7 @@ func (s *source) list(n, lo, hi int64) []int64 {
 	return l
 }
 
-// layout builds a random layout and its naive twin. Sizes stay small enough to
+// layout returns a random layout and its naive typemap. Sizes are small enough to
 // expand.
 func (s *source) layout(depth int) (*Layout, naive, error) {
 	if depth == 0 || len(s.data) == 0 {

@@ -1,26 +1,25 @@
 package dtype
 
-// The reductions of MPI-4.1 section 6.9.2 on slices: dst[i] becomes
-// src[i] op dst[i], for as many elements as both have. The slices are the same or
-// do not overlap.
+// The reductions of MPI-4.1 section 6.9.2 on slices: dst[i] becomes src[i] op dst[i],
+// for the elements that both have. The slices are the same or do not overlap.
 //
-// Long slices go through the processor's vector instructions where there are some
-// for the type (reduce_amd64.s). The loops here are for all others, and give the same
-// results to the bit, except that of two NaNs a sum or product may keep either. They
-// take eight elements at a time through array pointers: one length check for eight,
-// and loads and stores that do not wait for each other.
+// Long slices use vector instructions where they exist for the type (reduce_amd64.s).
+// The loops here are for all others. Their results are bitwise equal, except that of
+// two NaNs a sum or product may keep either. They process eight elements at a time
+// through array pointers: one bounds check for eight elements, and independent loads
+// and stores.
 
-// Integer are the whole numbers.
+// Integer is the constraint of integer types.
 type Integer interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr
 }
 
-// Real are the numbers that have an order.
+// Real is the constraint of ordered number types.
 type Real interface {
 	Integer | ~float32 | ~float64
 }
 
-// Number are the numbers that can be added and multiplied.
+// Number is the constraint of types that can be added and multiplied.
 type Number interface {
 	Real | ~complex64 | ~complex128
 }
@@ -69,9 +68,9 @@ func Prod[T Number](dst, src []T) {
 	}
 }
 
-// Min keeps the smaller. A NaN wins over every number, and -0 is smaller than
-// 0, as with Go's min: so the result does not depend on the order in which the
-// ranks are combined, and a NaN anywhere is seen by all.
+// Min keeps the smaller. A NaN takes precedence over every number, and -0 is smaller
+// than 0, as with Go's min. The result therefore does not depend on the order of the
+// ranks, and a NaN on any rank appears in the result.
 func Min[T Real](dst, src []T) {
 	if len(dst) > fewElements && vectorized(OpMin, dst, src) {
 		return
@@ -89,7 +88,7 @@ func Min[T Real](dst, src []T) {
 	}
 }
 
-// Max keeps the larger. A NaN wins over every number, as in Min.
+// Max keeps the larger. A NaN takes precedence over every number, as in Min.
 func Max[T Real](dst, src []T) {
 	if len(dst) > fewElements && vectorized(OpMax, dst, src) {
 		return
@@ -175,16 +174,16 @@ func BitXor[T Integer](dst, src []T) {
 	}
 }
 
-// Pair is a value and where it was found, for MinLoc and MaxLoc. In memory it
-// is the C struct of the same two members.
+// Pair is a value and its index, for MinLoc and MaxLoc. Its memory layout is that of the
+// C struct with the same two members.
 type Pair[V Real, I Integer] struct {
 	Value V
 	Index I
 }
 
 // MinLoc keeps the pair with the smaller value; of equal values, the one with
-// the smaller index (MPI-4.1 section 6.9.4). A NaN wins over every number, as
-// in Min, and among NaNs the smaller index.
+// the smaller index (MPI-4.1 section 6.9.4). A NaN takes precedence over every number,
+// as in Min; of two NaNs, the one with the smaller index.
 func MinLoc[V Real, I Integer](dst, src []Pair[V, I]) {
 	for i := range min(len(dst), len(src)) {
 		d, s := dst[i], src[i]
@@ -195,7 +194,7 @@ func MinLoc[V Real, I Integer](dst, src []Pair[V, I]) {
 }
 
 // MaxLoc keeps the pair with the larger value; of equal values, the one with
-// the smaller index. A NaN wins, as in MinLoc.
+// the smaller index. A NaN takes precedence, as in MinLoc.
 func MaxLoc[V Real, I Integer](dst, src []Pair[V, I]) {
 	for i := range min(len(dst), len(src)) {
 		d, s := dst[i], src[i]

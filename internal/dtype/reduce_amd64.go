@@ -2,17 +2,17 @@
 
 package dtype
 
-// Reductions with the vector instructions of AVX2. Processors without it, and the
-// race detector, which sees only what Go code touches, get the loops in Go.
+// Reductions with AVX2 vector instructions. Processors without AVX2 use the loops in
+// Go, and so does the race detector, which observes only Go code.
 
-// haveVectors is fixed by the processor.
+// haveVectors reports whether the processor has AVX2.
 var haveVectors = hasAVX2()
 
 func hasAVX2() bool
 
-// reduceVectors sets inout to in op inout. Both hold the same whole elements, at
-// least a vector of them, and are aligned as Go aligns such elements. It reports whether
-// it knows how; if not, it did nothing.
+// reduceVectors sets inout to in op inout. Both hold the same number of whole elements,
+// at least one vector, with Go's alignment. It returns false, without effect, if it does
+// not support the operation and kind.
 func reduceVectors(op Op, kind Kind, inout, in *byte, bytes int) bool {
 	switch op {
 	case OpSum:
@@ -61,8 +61,8 @@ func addVectors(kind Kind, inout, in *byte, bytes int) bool {
 	return true
 }
 
-// multiplyVectors leaves complex numbers to the compiler, which knows whether it
-// fuses their products and sums.
+// multiplyVectors leaves complex numbers to the compiler, which may fuse their products
+// and sums.
 func multiplyVectors(kind Kind, inout, in *byte, bytes int) bool {
 	switch kind {
 	case Int8, Uint8:

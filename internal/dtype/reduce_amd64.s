@@ -5,17 +5,17 @@
 // Reductions on vectors of 32 bytes, with the instructions of AVX2, of slices that
 // hold at least one vector.
 //
-// All functions are one loop, EACH, around one step, which differs. A step
-// STEP(M, A, B, C) combines the operand at M with A; B and C are its own, and Y15
-// holds a constant where a function sets one before its loop.
+// All functions consist of the same loop, EACH, with different steps. A step
+// STEP(M, A, B, C) combines the operand at M with A; B and C are scratch, and Y15
+// holds a constant if a function sets one before its loop.
 //
 // The loop begins where a vector of inout is aligned, because a store across two
-// cache lines takes twice as long, and ends with the last whole vector. What lies
-// before and behind it is done with the first and the last 32 bytes of the slice,
-// wherever they are: they are combined before the loop and stored after it. Elements
-// that the loop has done too get the same value again.
+// cache lines takes twice as long, and ends with the last whole vector. The bytes
+// before and after it are covered by the first and the last 32 bytes of the slice,
+// unaligned: they are combined before the loop and stored after it. Elements that
+// the loop has processed too are set to the same value again.
 //
-// In the order of this assembler the result comes last, and the first source of the
+// In Go's assembler the destination comes last, and the first source of the
 // processor's manual right before it: VPCMPGTQ B, A, C sets C where A > B.
 
 #define EACH(STEP) \
@@ -110,8 +110,8 @@ TEXT ·addFloat64(SB), NOSPLIT, $0-24
 
 // Products. There is no instruction for bytes and for 64 bits.
 
-// The bytes at odd places are multiplied in the upper half of 16 bits, those at even
-// places in the lower half, where Y15 cuts them out.
+// The bytes at odd offsets are multiplied in the upper half of 16 bits, those at even
+// offsets in the lower half, where Y15 masks them.
 #define MULTIPLY_8(M, A, B, C) \
 	VMOVDQU  M, B      \
 	VPANDN   B, Y15, C \
@@ -126,7 +126,7 @@ TEXT ·addFloat64(SB), NOSPLIT, $0-24
 
 // With halves of 32 bits: low·low, and above it the lower 32 bits of both
 // low·high. B with its halves exchanged gives these two next to each other; one is
-// moved up, of the other Y15 keeps what is up already.
+// shifted up; of the other Y15 keeps the upper half.
 #define MULTIPLY_64(M, A, B, C) \
 	VMOVDQU  M, B         \
 	VPSHUFD  $0xB1, B, C  \
@@ -168,9 +168,9 @@ TEXT ·multiplyFloat32(SB), NOSPLIT, $0-24
 TEXT ·multiplyFloat64(SB), NOSPLIT, $0-24
 	EACH(MULTIPLY_FLOAT64)
 
-// The smaller and the larger integer. There is no instruction for 64 bits, and its
-// comparison knows only signed numbers: unsigned ones change their highest bit
-// before, and after.
+// Minimum and maximum of integers. There is no instruction for 64 bits, and its
+// comparison is signed: unsigned numbers have their highest bit flipped before and
+// after.
 
 #define MIN_INT8(M, A, B, C) VPMINSB M, A, A
 #define MIN_INT16(M, A, B, C) VPMINSW M, A, A
@@ -277,12 +277,11 @@ TEXT ·maxUint64(SB), NOSPLIT, $0-24
 	VPSLLQ $63, Y15, Y15
 	EACH(MAX_UINT64)
 
-// The smaller and the larger real number. The instruction gives its second operand
-// if one is a NaN or both are 0, whatever their signs. So it is asked both ways: the
-// two answers differ only then, and are the two operands. Their bits, taken
-// together, are a NaN if one of them is. The sign of a 0 is the one that the result
-// must have: for the smaller, negative if one is (or); for the larger, if both are
-// (and).
+// Minimum and maximum of real numbers. The instruction returns its second operand if
+// one is a NaN or both are 0, whatever their signs. It is therefore executed with the
+// operands in both orders: the two results differ only in that case, and are the two
+// operands. Their bits combined are a NaN if one of them is. The sign of a 0 is then
+// correct: for the minimum, negative if one is (or); for the maximum, if both are (and).
 
 #define MIN_FLOAT32(M, A, B, C) \
 	VMOVUPS M, B    \

@@ -10,8 +10,8 @@ import (
 // Reductions against a plain copy, by the bytes that each touches: a reduction of n
 // bytes reads two operands and writes one, 3n; a copy reads one and writes one, 2n.
 // "×copy" is (3n / time of a reduction) ÷ (2n / time of a copy). Both work on the
-// same two slices, in turns of about 100 µs, of which the first pass over the data
-// is not counted; the times are medians over the turns.
+// same two slices, alternating about every 100 µs; the first pass over the data is not
+// counted. The times are medians.
 func BenchmarkReduceAgainstCopy(b *testing.B) {
 	for _, bytes := range []int{8 << 10, 64 << 10, 1 << 20} {
 		againstCopy(b, "sum/float64", bytes, bytes/8, Sum[float64])

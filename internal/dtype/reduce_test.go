@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// expect runs a reduction on random elements of every length up to 100, some longer
-// ones and every alignment, and compares it with one element at a time. What lies
-// around the destination stays.
+// expect runs a reduction on random elements of every length up to 100, some longer ones
+// and every alignment, and compares it with a loop over single elements. Memory around
+// the destination must not change.
 func expect[T comparable](t *testing.T, name string, reduce func(dst, src []T), one func(d, s T) T, random func() T) {
 	t.Helper()
 	lengths := []int{255, 256, 257, 1000}
@@ -88,7 +88,7 @@ func TestReductions(t *testing.T) {
 	expectInteger[uint64](t)
 	expectInteger[uint](t)
 	expectInteger[uintptr](t)
-	expectInteger[time.Duration](t) // the name of a type makes no difference
+	expectInteger[time.Duration](t) // a named type
 	expectReal(t, rand.Float32)
 	expectReal(t, rand.Float64)
 	// Small whole numbers: a fused multiply-add must not change a product.
@@ -96,7 +96,7 @@ func TestReductions(t *testing.T) {
 	expectNumber(t, func() complex128 { return complex(float64(rand.IntN(9)), float64(rand.IntN(9))) })
 }
 
-func TestMinAndMaxDoNotDependOnOrder(t *testing.T) {
+func TestMinMaxAnyOrder(t *testing.T) {
 	nan, negZero := math.NaN(), math.Copysign(0, -1)
 	for _, c := range []struct {
 		name     string
@@ -122,7 +122,7 @@ func TestMinAndMaxDoNotDependOnOrder(t *testing.T) {
 	}
 }
 
-// same tells 0 from -0 and knows that a NaN is a NaN.
+// same distinguishes 0 from -0 and treats NaNs as equal.
 func same(a, b float64) bool {
 	return (a != a && b != b) || (a == b && math.Signbit(a) == math.Signbit(b))
 }
@@ -169,8 +169,8 @@ func TestPredefinedKernels(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			// The same operands, aligned and not, in one call and element by
-			// element; what lies behind the last whole element stays.
+			// The same operands, aligned and not, in one call and element by element;
+			// bytes after the last whole element must not change.
 			const n = 100
 			size := kindSizes[kind]
 			in, inout := make([]byte, n*size), make([]byte, n*size)

@@ -1,6 +1,6 @@
 package dtype
 
-// From slices of elements to vectors of bytes, where the processor has them.
+// The conversion of slices of elements to bytes for vector instructions.
 
 import (
 	"reflect"
@@ -10,16 +10,16 @@ import (
 const (
 	vectorSize = 32 // bytes
 
-	// A loop is done with this many, of any type, before the vectors have begun.
+	// Up to this many elements, of any type, a loop is faster.
 	fewElements = 32
 
-	// The scheduler cannot interrupt a loop in assembler. It gets a chance after this
-	// many bytes at least and twice as many at most: about every 10 µs.
+	// The scheduler cannot preempt a loop in assembler. It can run after at least this
+	// many bytes and at most twice as many: about every 10 µs.
 	bytesAtOnce = 256 << 10
 )
 
-// vectorized combines the elements that both have and returns true, or returns false
-// and leaves them to a loop: they are few, or there are no instructions for them.
+// vectorized combines the elements that both slices have and returns true. It returns
+// false, without effect, if there are few elements or no instructions for them.
 func vectorized[T Number](op Op, dst, src []T) bool {
 	var zero T
 	n := min(len(dst), len(src)) * int(unsafe.Sizeof(zero))
@@ -30,14 +30,14 @@ func vectorized[T Number](op Op, dst, src []T) bool {
 	d, s := unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src))
 	for n >= 2*bytesAtOnce {
 		if !reduceVectors(op, kind, (*byte)(d), (*byte)(s), bytesAtOnce) {
-			return false // not for this kind, so nothing is done yet
+			return false // not supported for this kind; nothing is done yet
 		}
 		d, s, n = unsafe.Add(d, bytesAtOnce), unsafe.Add(s, bytesAtOnce), n-bytesAtOnce
 	}
 	return reduceVectors(op, kind, (*byte)(d), (*byte)(s), n)
 }
 
-// kindOf is the kind of a number, also of one whose type has a name of its own.
+// kindOf returns the kind of a number, also of a named type.
 func kindOf[T Number]() Kind {
 	switch reflect.TypeFor[T]().Kind() {
 	case reflect.Int8:
@@ -65,7 +65,7 @@ func kindOf[T Number]() Kind {
 	case reflect.Complex128:
 		return Complex128
 	}
-	// int, uint and uintptr are as wide as the processor likes.
+	// The size of int, uint and uintptr depends on the platform.
 	var zero T
 	signed := reflect.TypeFor[T]().Kind() == reflect.Int
 	switch {

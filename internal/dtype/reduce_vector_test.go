@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The vector instructions against the loops in Go, which reduce one element at a
-// time here and so never reach them.
+// Comparison of the vector instructions with the loops in Go, which are called with
+// single elements and so never use them.
 
 // vectorKinds are the kinds that each operation has vector instructions for.
 var vectorKinds = map[Op][]Kind{
@@ -26,8 +26,8 @@ var vectorKinds = map[Op][]Kind{
 	OpBitXor:     {Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64},
 }
 
-// edges are the bits of numbers at which instructions may differ: as float64, their
-// upper halves as float32, and as integers of all sizes.
+// edges are bit patterns for which instructions may differ: as float64, their upper
+// halves as float32, and as integers of all sizes.
 var edges = []uint64{
 	0, 1, 2, math.MaxUint64, 1<<63 - 1, 1 << 63, 1<<63 + 1, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32,
 	0x7F80_7F80_8080_0101, 0x00FF_FF00_00FF_FF00, 0x1234_5678_9ABC_DEF0,
@@ -39,7 +39,7 @@ var edges = []uint64{
 	0x7F80_0000_FF80_0000, 0x3F80_0000_BFC0_0000, 0x0000_0001_8000_0001,
 }
 
-// edgePairs has every edge against every other.
+// edgePairs returns all pairs of edges.
 func edgePairs() (inout, in []byte) {
 	for _, a := range edges {
 		for _, b := range edges {
@@ -50,8 +50,8 @@ func edgePairs() (inout, in []byte) {
 	return inout, in
 }
 
-// compareVectors reduces the operands by vectors and by the loop. The destination
-// begins at shift bytes from an aligned one, which suits the kind.
+// compareVectors reduces the operands with vectors and with the loop. The destination
+// begins shift bytes after an aligned address; shift must suit the kind.
 func compareVectors(op Op, kind Kind, inout, in []byte, shift int) error {
 	k, err := PredefinedKernel(op, kind)
 	if err != nil {
@@ -77,13 +77,13 @@ func compareVectors(op Op, kind Kind, inout, in []byte, shift int) error {
 	}
 	for i, b := range room {
 		if b != guard && (i < shift || i >= shift+len(inout)) {
-			return fmt.Errorf("%s of %s: byte %d is not of the %d from %d on and has changed", op, kind, i, len(inout), shift)
+			return fmt.Errorf("%s of %s: byte %d, outside the %d bytes from %d, has changed", op, kind, i, len(inout), shift)
 		}
 	}
 	return nil
 }
 
-// sameNumber compares bits. Only of two NaNs a sum or a product may keep either.
+// sameNumber compares bits, except that of two NaNs a sum or a product may keep either.
 func sameNumber(op Op, kind Kind, a, b []byte) bool {
 	if bytes.Equal(a, b) || op > OpProd {
 		return bytes.Equal(a, b)
@@ -103,7 +103,7 @@ func sameNumber(op Op, kind Kind, a, b []byte) bool {
 	return false
 }
 
-// laneSize is the step in which Go may place a slice of the kind.
+// laneSize returns Go's alignment of the kind.
 func laneSize(kind Kind) int {
 	if kind == Complex64 || kind == Complex128 {
 		return kindSizes[kind] / 2
@@ -126,7 +126,7 @@ func TestVectorsAgreeWithLoops(t *testing.T) {
 			for n := vectorSize; n <= 320; n += size {
 				at := n * 7 % (len(in) - 400) / size * size
 				for shift := 0; shift < vectorSize; shift += laneSize(kind) {
-					// The other operand lies anywhere, even across elements.
+					// The other operand may be unaligned.
 					if err := compareVectors(op, kind, inout[at:at+n], in[at+shift%7:at+shift%7+n], shift); err != nil {
 						t.Fatal(err)
 					}
@@ -136,8 +136,8 @@ func TestVectorsAgreeWithLoops(t *testing.T) {
 	}
 }
 
-// Whatever has no vector instructions must say so and change nothing.
-func TestVectorsKnowWhatTheyDoNotKnow(t *testing.T) {
+// reduceVectors must return false, without effect, for all other operations and kinds.
+func TestUnsupportedVectors(t *testing.T) {
 	for op := range opCount {
 		for kind := range kindCount {
 			if _, err := PredefinedKernel(op, kind); err != nil || slices.Contains(vectorKinds[op], kind) {
@@ -151,9 +151,9 @@ func TestVectorsKnowWhatTheyDoNotKnow(t *testing.T) {
 	}
 }
 
-// reaches reports whether a sum of many elements goes through vectors. One that goes
-// element by element carries the first through to the last if the destination is the
-// source moved on by one, which nobody else may do.
+// reaches reports whether a sum of many elements uses vectors. A sum element by element
+// carries the first element through to the last if the destination is the source
+// shifted by one, an overlap that only this test uses.
 func reaches[T Integer | float32 | float64]() bool {
 	v := slices.Repeat([]T{2}, 1000)
 	Sum(v[1:], v)
@@ -175,7 +175,7 @@ func TestLongSlicesReachVectors(t *testing.T) {
 	}
 }
 
-// A long reduction is cut, and the cuts are not seen.
+// A long reduction is split into pieces without effect on the result.
 func TestVectorsInPieces(t *testing.T) {
 	const n = 5*bytesAtOnce/4 + 7
 	dst, src := make([]int32, n), make([]int32, n)
@@ -193,7 +193,7 @@ func TestVectorsInPieces(t *testing.T) {
 func TestReductionsDoNotAllocate(t *testing.T) {
 	type name int64
 	if n := testing.AllocsPerRun(100, func() {
-		var a, b [100]float64 // on the stack, and they stay there
+		var a, b [100]float64 // must not escape to the heap
 		Sum(a[:], b[:])
 		Max(a[:], b[:])
 		var c, d [100]name

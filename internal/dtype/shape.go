@@ -1,16 +1,16 @@
 package dtype
 
-// shape is the compact form of a layout: a tree that, walked in order, names
-// the bytes of one element. The builders below put the pieces together and
-// merge whatever touches, so that the tree is as small as the layout is regular.
+// shape is the compact form of a layout: a tree whose in-order traversal lists the
+// bytes of one element. The builders below merge adjacent pieces, so that a regular
+// layout has a small tree.
 //
 //	block  size bytes at off
 //	loop   count times kid, stride apart
 //	list   items at offs: all like kid, or blocks that end at ends in the packed
 //	       stream, or kids that end there
 //
-// A kid of a loop or list has off 0; the parent's off says it all. Shapes are
-// never changed once built and are shared freely.
+// A kid of a loop or list has off 0; the parent holds the offset. Shapes are immutable
+// and shared.
 type shape struct {
 	kind   shapeKind
 	off    int64
@@ -32,7 +32,7 @@ const (
 	shapeList
 )
 
-// block is n bytes in one piece. A block of no bytes is the empty shape.
+// block returns the shape of n contiguous bytes. A block of no bytes is the empty shape.
 func block(off, n int64) *shape {
 	s := &shape{kind: shapeBlock, off: off, size: n}
 	if n > 0 {
@@ -51,8 +51,8 @@ func (s *shape) shift(off int64) *shape {
 	return &moved
 }
 
-// repeat is count copies of s, stride apart. Copies that touch melt into one
-// block, and a loop whose copies continue it grows.
+// repeat returns count copies of s, stride apart. Adjacent copies become one block, and
+// copies of a loop that continue it become one loop.
 func repeat(count, stride int64, s *shape) *shape {
 	switch {
 	case count == 0 || s.size == 0:
@@ -74,22 +74,22 @@ func repeat(count, stride int64, s *shape) *shape {
 	}
 }
 
-// inlineLimit is the longest list that is taken apart when it becomes part of
-// another, so that neighbors can merge across the seam. The limit bounds how
-// much a layout can grow by nesting.
+// inlineLimit is the longest list that is inlined when it becomes part of another, so
+// that adjacent items can be merged. The limit bounds how much a layout can grow by
+// nesting.
 const inlineLimit = 8
 
 // joiner collects the parts of a list in packing order.
 type joiner struct{ items []joined }
 
-// joined is one part; kid nil means a block of size bytes.
+// joined is one part; a nil kid means a block of size bytes.
 type joined struct {
 	off, size int64
 	kid       *shape
 }
 
-// add appends a shape at off. Empty ones vanish; a block that begins where the
-// last one ended extends it.
+// add appends a shape at off. Empty shapes are dropped; a block that begins where the
+// last one ends extends it.
 func (j *joiner) add(off int64, s *shape) {
 	switch {
 	case s.size == 0:
@@ -118,7 +118,7 @@ func (j *joiner) addBlock(off, n int64) {
 	j.items = append(j.items, joined{off: off, size: n})
 }
 
-// join makes the smallest shape that holds the parts.
+// join returns the smallest shape that holds the parts.
 func (j *joiner) join() *shape {
 	items := j.items
 	if len(items) == 0 {
@@ -140,7 +140,7 @@ func (j *joiner) join() *shape {
 	}
 	s := &shape{kind: shapeList, offs: make([]int64, len(items))}
 	if alike {
-		// The kid's own offset moves into offs, as everywhere.
+		// The kid's own offset moves into offs.
 		kid := first.shape().shift(-first.off)
 		inner := kid.off
 		s.kid = kid.shift(-inner)
@@ -177,7 +177,7 @@ func (it joined) shape() *shape {
 	return it.kid.shift(it.off)
 }
 
-// item is the shape of item i of a list of kids.
+// item returns the shape of item i of a list of kids.
 func (s *shape) item(i int) *shape {
 	if s.kids != nil {
 		return s.kids[i]
@@ -185,7 +185,7 @@ func (s *shape) item(i int) *shape {
 	return s.kid
 }
 
-// itemSize is the packed size of item i of a list.
+// itemSize returns the packed size of item i of a list.
 func (s *shape) itemSize(i int) int64 {
 	if s.ends == nil {
 		return s.kid.size
@@ -193,7 +193,7 @@ func (s *shape) itemSize(i int) int64 {
 	return s.ends[i] - s.itemStart(i)
 }
 
-// itemStart is where item i of a list begins in the packed stream.
+// itemStart returns the offset of item i of a list in the packed stream.
 func (s *shape) itemStart(i int) int64 {
 	switch {
 	case s.ends == nil:
@@ -204,7 +204,7 @@ func (s *shape) itemStart(i int) int64 {
 	return s.ends[i-1]
 }
 
-// itemAt is the item of a list that holds packed byte pos.
+// itemAt returns the item of a list that holds packed byte pos.
 func (s *shape) itemAt(pos int64) int {
 	if s.ends == nil {
 		return int(pos / s.kid.size)

@@ -5,10 +5,9 @@ import (
 	"iter"
 )
 
-// View is count elements of a layout in memory. Over has checked that they lie
-// in it, and so the methods do not fail. The packed stream of a view is the
-// bytes of its elements in order; every method takes a part of it, which may
-// begin and end anywhere.
+// View is count elements of a layout in memory. Over has checked the bounds, so the
+// methods do not fail. The packed stream of a view is the bytes of its elements in
+// order; the methods accept any part of it.
 type View struct {
 	layout *Layout
 	mem    []byte
@@ -16,10 +15,9 @@ type View struct {
 	count  int64
 }
 
-// Over lays count elements over mem, the first with its origin at mem[origin].
-// The origin itself may lie outside of mem, as long as every byte used lies
-// inside: with displacements that are absolute addresses, it is minus the
-// address of mem.
+// Over returns a View of count elements in mem, the first with its origin at
+// mem[origin]. The origin itself may be outside mem, as long as every used byte is
+// inside: with absolute addresses as displacements, it is minus the address of mem.
 func (l *Layout) Over(mem []byte, origin, count int64) (View, error) {
 	var c calc
 	s, err := l.span(&c, count)
@@ -31,13 +29,13 @@ func (l *Layout) Over(mem []byte, origin, count int64) (View, error) {
 	}
 	at := c.at(s, origin)
 	if c.overflow || at.lo < 0 || at.hi > int64(len(mem)) {
-		return View{}, fmt.Errorf("%w: %d elements with their origin at byte %d of %d use the bytes [%d, %d) from there; give more memory or fewer elements",
+		return View{}, fmt.Errorf("%w: %d elements with their origin at byte %d of %d use the bytes [%d, %d) from there; pass more memory or fewer elements",
 			ErrBounds, count, origin, len(mem), s.lo, s.hi)
 	}
 	return View{layout: l, mem: mem, origin: origin, count: count}, nil
 }
 
-// Len is the length of the packed stream.
+// Len returns the length of the packed stream.
 func (v View) Len() int64 { return v.count * v.size() }
 
 func (v View) size() int64 {
@@ -47,8 +45,8 @@ func (v View) size() int64 {
 	return v.layout.Size()
 }
 
-// Contiguous is the memory of the elements if they lie in one piece, in which
-// case it is the packed stream.
+// Contiguous returns the memory of the elements if they are contiguous; it is then the
+// packed stream.
 func (v View) Contiguous() ([]byte, bool) {
 	if v.count == 0 {
 		return nil, true
@@ -61,9 +59,8 @@ func (v View) Contiguous() ([]byte, bool) {
 	return v.mem[start : start+v.count*s.size], true
 }
 
-// Pack copies the packed stream from pos on into dst and returns the number of
-// bytes copied: less than len(dst) only at the end of the stream, and 0 if pos
-// is outside of it.
+// Pack copies the packed stream from pos into dst and returns the number of bytes
+// copied: less than len(dst) only at the end of the stream, and 0 if pos is outside it.
 func (v View) Pack(dst []byte, pos int64) int {
 	n := v.clip(pos, int64(len(dst)))
 	if n == 0 {
@@ -93,9 +90,8 @@ func (v View) Unpack(src []byte, pos int64) int {
 	return int(n)
 }
 
-// Segments lists the pieces of memory that make up the n bytes of the packed
-// stream from pos on: offset in the memory and length, in packing order,
-// neighbors merged.
+// Segments iterates over the pieces of memory of n bytes of the packed stream from pos:
+// offset in the memory and length, in packing order, with adjacent pieces merged.
 func (v View) Segments(pos, n int64) iter.Seq2[int64, int64] {
 	return func(yield func(off, n int64) bool) {
 		part := v.clip(pos, n)

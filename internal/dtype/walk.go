@@ -1,17 +1,16 @@
 package dtype
 
-// The walk takes the part [lo, hi) of a shape's packed stream and hands it on
-// as runs: blocks of one size, a stride apart. One walk serves packing,
-// unpacking and listing; they differ in what they do with a run (copy.go).
-// Seeking is a division or a binary search per level, so nothing needs to be
-// remembered between two parts of a message.
+// A walk traverses the part [lo, hi) of a shape's packed stream as runs: blocks of one
+// size, a stride apart. Packing, unpacking and listing use the same walk; they differ in
+// how they process a run (copy.go). Seeking is a division or a binary search per level,
+// so no state is kept between two parts of a message.
 
 type walk struct {
 	act    action
-	mem    []byte // where the elements lie
-	packed []byte // what is left of the packed side
+	mem    []byte // memory of the elements
+	packed []byte // the rest of the packed side
 	yield  func(off, n int64) bool
-	// A segment that the next may still extend.
+	// The last segment, which the next may extend.
 	segOff, segLen int64
 	stopped        bool
 }
@@ -24,7 +23,7 @@ const (
 	actList
 )
 
-// visit hands on the packed bytes [lo, hi) of s with its origin at base.
+// visit traverses the packed bytes [lo, hi) of s with its origin at base.
 func (w *walk) visit(s *shape, base, lo, hi int64) {
 	base += s.off
 	switch s.kind {
@@ -37,7 +36,7 @@ func (w *walk) visit(s *shape, base, lo, hi int64) {
 	}
 }
 
-// loop hands on the packed bytes [lo, hi) of kids that lie stride apart.
+// loop traverses the packed bytes [lo, hi) of kids that are stride apart.
 func (w *walk) loop(kid *shape, at, stride, lo, hi int64) {
 	unit := kid.size
 	if lo > 0 {
@@ -46,7 +45,7 @@ func (w *walk) loop(kid *shape, at, stride, lo, hi int64) {
 		lo -= skip * unit
 		hi -= skip * unit
 	}
-	if lo > 0 || hi < unit { // a first kid that is not taken whole
+	if lo > 0 || hi < unit { // the first kid is partial
 		end := min(unit, hi)
 		w.visit(kid, at, lo, end)
 		at += stride
@@ -67,7 +66,7 @@ func (w *walk) loop(kid *shape, at, stride, lo, hi int64) {
 	}
 }
 
-// list hands on the packed bytes [lo, hi) of a list.
+// list traverses the packed bytes [lo, hi) of a list.
 func (w *walk) list(s *shape, base, lo, hi int64) {
 	i := s.itemAt(lo)
 	start := s.itemStart(i)

@@ -89,7 +89,7 @@ func (e *Engine) checkDeaths() {
 	}
 	if n := e.board.Deaths(); n != e.deaths {
 		e.deaths = n
-		e.board.Learnt(e.rank)
+		e.board.Noticed(e.rank)
 		if d, ok := e.board.Death(0); ok {
 			e.fail(&PeerDeadError{d.Rank, d.Host, d.Status})
 		}

@@ -1,15 +1,16 @@
 package launch
 
-// The agent: what `muster agent` does on each host. It takes frames from above on
-// its stdin and answers on its stdout, starts the agents of its share of hosts,
-// passes frames on between them and those above, and keeps a crew of its own.
+// The agent, which `muster agent` runs on each host. It receives frames from its parent
+// (the launcher or another agent) on stdin and answers on stdout. It starts the agents of
+// its share of hosts, forwards frames between them and its parent, and runs the crew of
+// its own host.
 //
-//	Agent      the lines, the assignment, then frames until the input ends
-//	down       a frame from above: for everybody, for this host, for one below
-//	fromBelow  a frame of an agent that was started from here
-//	finish     the input has ended: so do the ranks
+//	Agent      the greeting lines, the assignment, then frames until the input ends
+//	down       handles a frame from the parent: for all hosts, this one, or one below
+//	fromBelow  handles a frame of an agent started from here
+//	finish     ends the ranks after the input has ended
 //
-// agent_job.go has what it does with its ranks.
+// agent_job.go manages the ranks.
 
 import (
 	"bufio"
@@ -32,7 +33,7 @@ type agent struct {
 	assign   assignment
 	branches []*branch
 
-	out     *window        // output that is on its way up
+	out     *window        // output in transit to the launcher
 	stdin   *inbox[[]byte] // for rank 0
 	stopped chan struct{}  // closed when the agent ends
 
@@ -45,20 +46,20 @@ type agent struct {
 	lastGet int64
 }
 
-// helloPatience is how long an agent waits for the launcher's first line.
-const helloPatience = time.Minute
+// helloTimeout limits how long an agent waits for the launcher's first line.
+const helloTimeout = time.Minute
 
-// Agent runs an agent that was started with this input and output. It returns when
-// the job has ended, or the connection to whoever started it.
+// Agent runs an agent on the given input and output. It returns when the job, or the
+// connection to the parent, has ended.
 func Agent(in, out *os.File) error {
-	// A connection that is gone is an error of Write, not a signal; and the
-	// agent ends with its input, not with a terminal. The signals are caught
-	// rather than ignored, since ranks would inherit that.
-	caught := make(chan os.Signal, 8)
-	signal.Notify(caught, syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
-	defer signal.Stop(caught)
+	// A closed connection must be an error of Write, not a signal, and the agent ends
+	// with its input, not with a terminal. The signals are handled instead of ignored,
+	// because ranks would inherit ignored signals.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
 	if isTerminal(in.Fd()) {
-		return errors.New("an agent is started by muster run, which talks to it; there is nothing to type")
+		return errors.New("an agent is started by muster run and cannot be used from a terminal")
 	}
 	r := bufio.NewReaderSize(in, 64<<10)
 	type hello struct {
@@ -73,8 +74,8 @@ func Agent(in, out *os.File) error {
 	var first hello
 	select {
 	case first = <-greeted:
-	case <-time.After(helloPatience):
-		first.err = fmt.Errorf("muster run has sent nothing for %s", seconds(helloPatience))
+	case <-time.After(helloTimeout):
+		first.err = fmt.Errorf("no data from muster run for %s", seconds(helloTimeout))
 	}
 	if first.err != nil {
 		return first.err
@@ -91,7 +92,7 @@ func Agent(in, out *os.File) error {
 		select {
 		case err = <-ended:
 			waiting = false
-		case sig := <-caught:
+		case sig := <-signals:
 			waiting = sig != syscall.SIGTERM
 		}
 	}
@@ -99,14 +100,14 @@ func Agent(in, out *os.File) error {
 	return err
 }
 
-// listen takes frames from above until they end, which is how a job ends.
+// listen handles frames from the parent until the input ends, which ends the job.
 func (a *agent) listen() error {
 	f, err := a.up.receive()
 	if err != nil {
 		return nil
 	}
 	if f.kind != frameAssign || json.Unmarshal(f.body, &a.assign) != nil || a.assign.Width < 1 || a.assign.Ping <= 0 {
-		return fmt.Errorf("the launcher did not say which host this is: its first frame is of kind %d", f.kind)
+		return fmt.Errorf("the launcher sent no valid assignment: its first frame is of kind %d", f.kind)
 	}
 	a.up.send(frame{kind: frameReady, host: a.self()})
 	for _, part := range shares(a.assign.Share, a.assign.Width) {
@@ -122,14 +123,14 @@ func (a *agent) listen() error {
 			return nil
 		}
 		if err := a.down(f); err != nil {
-			return fmt.Errorf("a frame of kind %d from the launcher: %w", f.kind, err)
+			return fmt.Errorf("frame of kind %d from the launcher: %w", f.kind, err)
 		}
 	}
 }
 
 func (a *agent) self() uint32 { return uint32(a.assign.Host.Index) }
 
-func (a *agent) tell(kind frameKind, body []byte) { a.up.send(frame{kind, a.self(), body}) }
+func (a *agent) sendUp(kind frameKind, body []byte) { a.up.send(frame{kind, a.self(), body}) }
 
 func (a *agent) all() []*branch {
 	a.mu.Lock()
@@ -137,10 +138,10 @@ func (a *agent) all() []*branch {
 	return a.branches
 }
 
-// down passes a frame on and takes what is for this host.
+// down forwards a frame to the agents below and handles it if it is for this host.
 func (a *agent) down(f frame) error {
 	if f.kind == frameJob {
-		// Agents below may ask for values as soon as they have it.
+		// Agents below may request values as soon as they have the job.
 		if err := a.prepare(f.body); err != nil {
 			return err
 		}
@@ -156,7 +157,7 @@ func (a *agent) down(f frame) error {
 	switch f.kind {
 	case frameJob:
 		if err := a.startRanks(); err != nil {
-			a.tell(frameRefused, []byte(err.Error()))
+			a.sendUp(frameRefused, []byte(err.Error()))
 		}
 	case frameSignal:
 		if sig := readSignal(f.body); sig != 0 && a.crew != nil {
@@ -193,15 +194,15 @@ func (a *agent) down(f frame) error {
 		if a.crew != nil {
 			rows = a.crew.states()
 		}
-		a.tell(frameRows, rowsBody(number, rows, time.Now().UnixNano()))
+		a.sendUp(frameRows, rowsBody(number, rows, time.Now().UnixNano()))
 	case framePing:
-		a.tell(framePong, nil)
+		a.sendUp(framePong, nil)
 	}
 	return nil
 }
 
-// fromBelow passes on what an agent says that was started from here. Values it keeps
-// too, and requests for values it answers itself if it can.
+// fromBelow forwards a frame of an agent below to the parent. It also stores values, and
+// answers requests for values itself if it can.
 func (a *agent) fromBelow(br *branch, f frame) {
 	switch f.kind {
 	case frameGet:
@@ -226,7 +227,7 @@ func (a *agent) theServer() *pmi.Server {
 	return a.server
 }
 
-// branchEnded tells of the hosts that are lost with an agent.
+// branchEnded reports the hosts that are lost with an agent.
 func (a *agent) branchEnded(br *branch, why string) {
 	for i, h := range br.hosts() {
 		text := why
@@ -237,8 +238,8 @@ func (a *agent) branchEnded(br *branch, why string) {
 	}
 }
 
-// finish ends whatever runs: agents below by the end of their input, ranks as when
-// a job is ended.
+// finish ends the agents below, by closing their input, and the ranks, by SIGTERM and
+// then SIGKILL.
 func (a *agent) finish() {
 	for _, br := range a.all() {
 		br.close()
@@ -260,7 +261,7 @@ func (a *agent) finish() {
 		}
 	}
 	a.up.close()
-	until := time.Now().Add(closePatience)
+	until := time.Now().Add(closeTimeout)
 	for _, br := range a.all() {
 		br.awaitClosed(until)
 	}

@@ -1,7 +1,7 @@
 package launch
 
-// What an agent does with its ranks: it starts them as the launcher of a local job
-// would, and their PMI server asks the agent above for what it lacks.
+// The ranks of an agent. It starts them as the launcher of a local job does; their PMI
+// server requests missing values from the parent agent.
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// prepare reads the job and makes the server of this host.
+// prepare decodes the job and creates the PMI server of this host.
 func (a *agent) prepare(body []byte) error {
 	var spec jobSpec
 	if err := json.Unmarshal(body, &spec); err != nil {
@@ -27,7 +27,7 @@ func (a *agent) prepare(body []byte) error {
 	server := pmi.NewServer(pmi.ServerConfig{
 		Size: spec.Size, JobID: spec.JobID, Mapping: spec.Mapping,
 		Serves: spec.Blocks[self].Count, Up: a,
-		Event: func(e pmi.Event) { a.tell(frameEvent, eventBody(e)) },
+		Event: func(e pmi.Event) { a.sendUp(frameEvent, eventBody(e)) },
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,7 +40,7 @@ func (a *agent) startRanks() error {
 	spec := &a.spec
 	env := append(os.Environ(), spec.Env...)
 	if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
-		return fmt.Errorf("there is no directory %s, where the job was started: make it there, or start the job in a directory that all hosts have", spec.Dir)
+		return fmt.Errorf("there is no directory %s, where the job was started: create it, or start the job in a directory that all hosts have", spec.Dir)
 	}
 	prog, err := findProgram(spec.Prog, spec.Dir, env)
 	if err != nil {
@@ -50,7 +50,7 @@ func (a *agent) startRanks() error {
 		block: spec.Blocks[a.self()], size: spec.Size,
 		prog: prog, args: spec.Args, env: env, dir: spec.Dir, bind: spec.Bind, server: a.server,
 		stdin: a.stdinFile, lines: a.lines, post: a.happened,
-		say: func(text string) { a.tell(frameSay, []byte(text)) },
+		notice: func(text string) { a.sendUp(frameNotice, []byte(text)) },
 	})
 	if err != nil {
 		return err
@@ -62,12 +62,12 @@ func (a *agent) startRanks() error {
 		return err
 	}
 	if spec.Pulse > 0 && crew.board != nil {
-		go a.tellPulse(spec.Pulse)
+		go a.reportPulse(spec.Pulse)
 	}
 	return nil
 }
 
-// findProgram looks as a shell on this host would.
+// findProgram resolves a program name as a shell on this host does.
 func findProgram(name, dir string, env []string) (string, error) {
 	runs := func(path string) bool {
 		info, err := os.Stat(path)
@@ -79,12 +79,12 @@ func findProgram(name, dir string, env []string) (string, error) {
 			path = filepath.Join(dir, path)
 		}
 		if !runs(path) {
-			return "", fmt.Errorf("there is no program %s that can be run: the hosts of a job need it at the same path", path)
+			return "", fmt.Errorf("there is no program %s, or it is not executable: all hosts of a job need it at the same path", path)
 		}
 		return path, nil
 	}
 	search := ""
-	for _, kv := range env { // the last one counts
+	for _, kv := range env { // the last value applies
 		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
 			search = value
 		}
@@ -97,14 +97,14 @@ func findProgram(name, dir string, env []string) (string, error) {
 	return "", fmt.Errorf("there is no program %s in PATH=%s", name, search)
 }
 
-// stdinFile gives rank 0 a pipe, into which comes what the launcher sends.
+// stdinFile returns a pipe for rank 0, to which the agent writes the launcher's input.
 func (a *agent) stdinFile(theirs *files) (*os.File, error) {
 	if !a.spec.Stdin {
 		return nil, nil
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("making its input pipe: %w", err)
+		return nil, fmt.Errorf("create its input pipe: %w", err)
 	}
 	go func() {
 		defer write.Close()
@@ -114,10 +114,10 @@ func (a *agent) stdinFile(theirs *files) (*os.File, error) {
 				return
 			}
 			if _, err := write.Write(text); err != nil {
-				a.tell(frameStdinOK, numbersBody(0)) // nobody reads any more
+				a.sendUp(frameStdinOK, numbersBody(0)) // rank 0 no longer reads
 				return
 			}
-			a.tell(frameStdinOK, numbersBody(int64(len(text))))
+			a.sendUp(frameStdinOK, numbersBody(int64(len(text))))
 		}
 	}()
 	return theirs.add(read), nil
@@ -126,55 +126,55 @@ func (a *agent) stdinFile(theirs *files) (*os.File, error) {
 func (a *agent) lines(rank int, isStderr bool) func(text []byte) {
 	return func(text []byte) {
 		if len(text) > 0 && a.out.take(len(text)) {
-			a.tell(frameOutput, outputBody(rank, isStderr, text))
+			a.sendUp(frameOutput, outputBody(rank, isStderr, text))
 		}
 	}
 }
 
-// happened passes events of ranks up. After the last of them comes the last output.
+// happened sends events of ranks to the parent, and the remaining output after the last.
 func (a *agent) happened(e event) {
 	switch {
 	case e.started:
-		a.tell(frameStarted, numbersBody(int64(e.rank), int64(e.pid)))
+		a.sendUp(frameStarted, numbersBody(int64(e.rank), int64(e.pid)))
 	case e.exited:
-		a.tell(frameExited, exitedBody(e.rank, e.end))
+		a.sendUp(frameExited, exitedBody(e.rank, e.end))
 		a.mu.Lock()
 		a.exited++
 		last := a.exited == len(a.crew.members)
 		a.mu.Unlock()
 		if last {
-			a.tell(framePulse, a.crew.pulse().body())
+			a.sendUp(framePulse, a.crew.pulse().body())
 			a.crew.drain()
-			a.tell(frameDrained, nil)
+			a.sendUp(frameDrained, nil)
 		}
 	}
 }
 
-// tellPulse tells whenever something has changed.
-func (a *agent) tellPulse(every time.Duration) {
+// reportPulse sends the pulse to the parent whenever it has changed.
+func (a *agent) reportPulse(every time.Duration) {
 	t := time.NewTicker(every)
 	defer t.Stop()
-	told := pulse{moving: true}
+	reported := pulse{moving: true}
 	for {
 		select {
 		case <-a.stopped:
 			return
 		case <-t.C:
 		}
-		if p := a.crew.pulse(); p != told {
-			told = p
-			a.tell(framePulse, p.body())
+		if p := a.crew.pulse(); p != reported {
+			reported = p
+			a.sendUp(framePulse, p.body())
 		}
 	}
 }
 
-// The way to the server above.
+// The following methods implement pmi.Upstream: requests to the parent's server.
 
 func (a *agent) Fence(values []pmi.Pair) {
 	for _, body := range valuesBodies(values) {
-		a.tell(frameValues, body)
+		a.sendUp(frameValues, body)
 	}
-	a.tell(frameFence, numbersBody(int64(len(a.crew.members))))
+	a.sendUp(frameFence, numbersBody(int64(len(a.crew.members))))
 }
 
 func (a *agent) Get(key string, done func(value string, ok bool)) {
@@ -183,7 +183,7 @@ func (a *agent) Get(key string, done func(value string, ok bool)) {
 	number := a.lastGet
 	a.gets[number] = done
 	a.mu.Unlock()
-	a.tell(frameGet, getBody(number, key))
+	a.sendUp(frameGet, getBody(number, key))
 }
 
 func (a *agent) answered(body []byte) error {

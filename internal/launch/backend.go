@@ -10,33 +10,32 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// backend is where the ranks of a job run: this machine (local.go) or several
-// hosts (remote.go). What happens to ranks it posts to the job as events.
+// backend runs the ranks of a job on this machine (local.go) or on several hosts
+// (remote.go). It posts events about the ranks to the job.
 type backend interface {
-	// start starts all ranks, or begins to: each is posted as started, or one
-	// event reports why the job cannot be.
+	// start starts all ranks, or begins to. It posts an event for each started rank,
+	// or one that reports why the job cannot be started.
 	start()
-	// host names the machine that a rank runs on.
+	// host returns the name of the machine that a rank runs on.
 	host(rank int) string
-	// signalAll reaches all ranks that run, and the processes that they have
-	// started.
+	// signalAll sends a signal to all running ranks and to their child processes.
 	signalAll(sig syscall.Signal)
-	// markDead writes a death on every board.
+	// markDead writes a failure to every board.
 	markDead(d pmi.Death)
-	// pulse reports whether the ranks move; false if there is no board to tell.
+	// pulse returns the progress of the ranks; false if there is no board.
 	pulse() (pulse, bool)
-	// rows is what the ranks say of themselves, in order of ranks, and which
-	// hosts did not answer.
+	// rows returns the board rows of all ranks, in order, and the hosts that did not
+	// answer.
 	rows() (rows []rankRow, silent []string)
-	// learnt is the number of ranks that are known to know of a death.
-	learnt() int
-	// drain waits for the last lines of output, after all ranks have ended.
+	// noticed returns the number of ranks that have noticed a failure.
+	noticed() int
+	// drain waits for the last lines of output, after all ranks have exited.
 	drain()
-	// close ends what was left behind.
+	// close releases the resources and ends remaining processes.
 	close()
 }
 
-// rankSpec is a process to start.
+// rankSpec describes a process to start.
 type rankSpec struct {
 	rank                  int
 	prog                  string
@@ -46,34 +45,34 @@ type rankSpec struct {
 	stdin, stdout, stderr *os.File
 	pmi                   *os.File // becomes descriptor pmiFD
 	board                 *os.File // becomes descriptor boardFD; may be nil
-	life                  *os.File // becomes descriptor lifeFD; may be nil
+	lifeline              *os.File // becomes descriptor lifelineFD; may be nil
 	cores                 []int    // empty: any
 }
 
-// The descriptors that a rank finds open, after the three of every process.
+// The descriptors that a rank inherits, after the three standard ones.
 const (
-	pmiFD   = 3
-	boardFD = 4
-	lifeFD  = 5
+	pmiFD      = 3
+	boardFD    = 4
+	lifelineFD = 5
 )
 
-// process is a rank that was started.
+// process is a started rank.
 type process interface {
 	pid() int
-	// signal reaches the rank and the processes that it has started.
+	// signal sends a signal to the rank and its child processes.
 	signal(sig syscall.Signal)
-	// wait returns when the rank has ended. It is called once.
+	// wait returns when the rank has exited. It is called once.
 	wait() ending
 }
 
-// ending is how a process ended.
+// ending describes how a process ended.
 type ending struct {
 	code   int
 	signal syscall.Signal // not 0: the signal that killed it
-	err    error          // not nil: it could not be found out
+	err    error          // not nil: the status is unknown
 }
 
-// status is what a shell would say.
+// status returns the exit status as a shell reports it.
 func (e ending) status() int {
 	switch {
 	case e.signal != 0:
@@ -94,14 +93,13 @@ func (e ending) String() string {
 	return fmt.Sprintf("exit status %d", e.code)
 }
 
-// explained adds what the launcher's report, unlike the errors of the ranks, has
-// room for.
+// explained returns a longer description for the launcher's report.
 func (e ending) explained() string {
 	switch e.signal {
 	case 0:
 		return e.String()
 	case syscall.SIGKILL:
-		return e.String() + " (by hand, or by the kernel for lack of memory: see dmesg)"
+		return e.String() + " (by a user, or by the kernel when it was out of memory: see dmesg)"
 	}
 	return fmt.Sprintf("%s (%s)", e, e.signal)
 }

@@ -1,11 +1,11 @@
 package launch
 
-// A branch is an agent that was started from here, with all hosts that are reached
-// through it. The launcher and every agent that has a share of hosts own some.
+// A branch is an agent started from here, with all hosts that are reached through it. The
+// launcher, and every agent with a share of hosts, own branches.
 //
-//	startBranch    run: the remote shell, the two lines, the assignment
-//	read           frames from below go to the owner, one after the other
-//	ended          the shell has ended: why, in a sentence
+//	startBranch    starts the remote shell, exchanges the greetings, sends the assignment
+//	read           passes frames from below to the owner, one after the other
+//	explain        describes in one sentence why the shell has ended
 
 import (
 	"bufio"
@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// assignment is the body of frameAssign: which host an agent is, and what it needs
-// to start others.
+// assignment is the body of frameAssign: the host of an agent, and the data it needs to
+// start other agents.
 type assignment struct {
 	Host      hostRef
 	Share     []hostRef // the hosts that it starts
@@ -34,10 +34,10 @@ type assignment struct {
 	RetryFor  time.Duration
 }
 
-// branchOwner takes what comes from below, from the goroutine of the branch.
+// branchOwner handles frames from below, on the goroutine of the branch.
 type branchOwner interface {
 	fromBelow(b *branch, f frame)
-	// branchEnded is called once, with a sentence, unless the end was asked for.
+	// branchEnded is called once with the reason, unless the branch was closed.
 	branchEnded(b *branch, why string)
 }
 
@@ -48,15 +48,15 @@ type branch struct {
 	assign assignment
 	words  []string
 
-	mu      sync.Mutex
-	link    *link
-	process *os.Process
-	closing bool
-	quit    chan struct{} // closed with closing
-	spoke   bool          // the agent has answered
-	reason  string
-	heard   atomic.Bool
-	ended   chan struct{}
+	mu       sync.Mutex
+	link     *link
+	process  *os.Process
+	closing  bool
+	quit     chan struct{} // closed with closing
+	answered bool          // the agent has answered
+	reason   string
+	heard    atomic.Bool
+	ended    chan struct{}
 }
 
 // startBranch starts an agent. direct means that its host is this machine.
@@ -71,7 +71,7 @@ func startBranch(owner branchOwner, forker *forker, key string, a assignment, di
 	return b
 }
 
-// hosts are all that are reached through the branch, its own first.
+// hosts returns all hosts reached through the branch, its own first.
 func (b *branch) hosts() []hostRef { return append([]hostRef{b.assign.Host}, b.assign.Share...) }
 
 func (b *branch) reaches(host uint32) bool {
@@ -92,12 +92,12 @@ func (b *branch) send(f frame) {
 	}
 }
 
-func (b *branch) flush(patience time.Duration) {
+func (b *branch) flush(timeout time.Duration) {
 	b.mu.Lock()
 	l := b.link
 	b.mu.Unlock()
 	if l != nil {
-		l.flush(patience)
+		l.flush(timeout)
 	}
 }
 
@@ -127,14 +127,13 @@ func (b *branch) isClosing() bool {
 	return b.closing
 }
 
-func (b *branch) hasSpoken() bool {
+func (b *branch) hasAnswered() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.spoke
+	return b.answered
 }
 
-// attempt runs the shell until it ends. It reports why that was and whether another
-// attempt makes sense.
+// attempt runs the shell until it ends. It returns the reason and whether to try again.
 func (b *branch) attempt() (why string, again bool) {
 	cmd := exec.Command(b.words[0], b.words[1:]...)
 	cmd.SysProcAttr = shellAttr()
@@ -146,11 +145,11 @@ func (b *branch) attempt() (why string, again bool) {
 		b.forker.do(func() { err = cmd.Start() })
 	}
 	if err != nil {
-		return fmt.Sprintf("%s cannot be started: %v; --rsh names another command", b.shell(), err), false
+		return fmt.Sprintf("cannot start %s: %v; use --rsh for another command", b.shell(), err), false
 	}
 	defer out.Close()
 	defer errs.Close()
-	last := listen(errs)
+	last := readExitReport(errs)
 	body, err := json.Marshal(b.assign)
 	if err != nil {
 		return err.Error(), false
@@ -162,10 +161,10 @@ func (b *branch) attempt() (why string, again bool) {
 	closing := b.closing
 	b.mu.Unlock()
 	if closing {
-		b.close() // it was meant for this attempt too
+		b.close() // this attempt started after close
 	}
 
-	// What a shell has left behind may hold its output open: its own end counts.
+	// Child processes of the shell may hold its output open, so its own exit counts.
 	finished := make(chan ending, 1)
 	go func() {
 		end := (&localProcess{cmd.Process}).wait()
@@ -174,19 +173,19 @@ func (b *branch) attempt() (why string, again bool) {
 	}()
 	noise, readErr := b.read(l)
 	l.close()
-	if readErr != nil && !b.hasSpoken() && !errors.Is(readErr, errNoAgent) {
-		b.kill() // whatever it is, it is no agent
+	if readErr != nil && !b.hasAnswered() && !errors.Is(readErr, errNoAgent) {
+		b.kill() // the peer is not an agent
 	}
 	end := b.awaitEnd(finished)
-	words := last.words()
+	words := last.line()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.process = nil
-	return b.explain(end, noise, readErr, words), !b.spoke && end.code == 255
+	return b.explain(end, noise, readErr, words), !b.answered && end.code == 255
 }
 
-// awaitEnd waits for the shell after its output has ended; then it has no reason
-// to live on.
+// awaitEnd waits for the shell to exit after its output has ended, and kills it after
+// two seconds.
 func (b *branch) awaitEnd(finished chan ending) ending {
 	select {
 	case end := <-finished:
@@ -197,17 +196,17 @@ func (b *branch) awaitEnd(finished chan ending) ending {
 	}
 }
 
-// read passes on frames until the connection ends.
+// read passes frames to the owner until the connection ends.
 func (b *branch) read(l *link) (noise []byte, err error) {
 	if noise, err = awaitAgentLine(l.r, b.key); err != nil {
 		return noise, err
 	}
 	b.mu.Lock()
-	b.spoke = true
+	b.answered = true
 	b.mu.Unlock()
 	quit := make(chan struct{})
 	defer close(quit)
-	go b.askForLife(l, quit)
+	go b.pingLoop(l, quit)
 	for {
 		f, err := l.receive()
 		if err != nil {
@@ -220,10 +219,10 @@ func (b *branch) read(l *link) (noise []byte, err error) {
 	}
 }
 
-// askForLife kills the connection to a host that no longer answers: a machine that
-// lost its power closes nothing. It counts questions, not time: this process
+// pingLoop ends the connection to a host that no longer answers: a machine that lost
+// power does not close its connections. It counts pings, not time, because this process
 // may have been stopped for a while.
-func (b *branch) askForLife(l *link, quit chan struct{}) {
+func (b *branch) pingLoop(l *link, quit chan struct{}) {
 	t := time.NewTicker(b.assign.Ping)
 	defer t.Stop()
 	for silent := 0; ; {
@@ -237,7 +236,7 @@ func (b *branch) askForLife(l *link, quit chan struct{}) {
 		}
 		if silent > silentPings {
 			b.mu.Lock()
-			b.reason = fmt.Sprintf("it has given no sign of life for %s", seconds(silentPings*b.assign.Ping))
+			b.reason = fmt.Sprintf("it has not answered for %s", seconds(silentPings*b.assign.Ping))
 			b.mu.Unlock()
 			b.kill()
 			return
@@ -254,8 +253,8 @@ func (b *branch) kill() {
 	}
 }
 
-// close asks the agent to end, by the end of its input. Where none has answered yet
-// the shell is all there is, and may hang.
+// close makes the agent exit by closing its input. If no agent has answered yet, close
+// kills the shell, which may hang.
 func (b *branch) close() {
 	b.mu.Lock()
 	if !b.closing {
@@ -265,14 +264,14 @@ func (b *branch) close() {
 	if b.link != nil {
 		b.link.close()
 	}
-	spoke := b.spoke
+	answered := b.answered
 	b.mu.Unlock()
-	if !spoke {
+	if !answered {
 		b.kill()
 	}
 }
 
-// awaitClosed waits for the end of a closed branch, and makes it end.
+// awaitClosed waits for the end of a closed branch and kills it at the given time.
 func (b *branch) awaitClosed(until time.Time) {
 	select {
 	case <-b.ended:
@@ -285,7 +284,7 @@ func (b *branch) awaitClosed(until time.Time) {
 
 func (b *branch) shell() string { return fmt.Sprintf("%.120q", strings.Join(b.words, " ")) }
 
-// explain says why the branch has ended. Called with the lock held.
+// explain returns why the branch has ended. The caller holds the lock.
 func (b *branch) explain(end ending, noise []byte, readErr error, last string) string {
 	if last != "" {
 		last = ": " + last
@@ -293,7 +292,7 @@ func (b *branch) explain(end ending, noise []byte, readErr error, last string) s
 	switch {
 	case b.reason != "":
 		return b.reason
-	case b.spoke:
+	case b.answered:
 		if end.signal == 0 && end.code == 0 && end.err == nil && !errors.Is(readErr, os.ErrDeadlineExceeded) {
 			return fmt.Sprintf("its agent closed the connection (%v)%s", readErr, last)
 		}
@@ -303,12 +302,12 @@ func (b *branch) explain(end ending, noise []byte, readErr error, last string) s
 	}
 	advice := ""
 	if end.code == 126 || end.code == 127 {
-		advice = "; is muster installed there? --agent-path tells where it is on the hosts"
+		advice = "; is muster installed there? Set its path on the hosts with --agent-path"
 	}
-	return fmt.Sprintf("%s ended before an agent spoke, %s%s%s%s", b.shell(), end, last, quoteNoise(noise), advice)
+	return fmt.Sprintf("%s ended before an agent answered, %s%s%s%s", b.shell(), end, last, quoteNoise(noise), advice)
 }
 
-// quoteNoise shows the end of what was printed instead of what was expected.
+// quoteNoise quotes the end of unexpected output.
 func quoteNoise(noise []byte) string {
 	noise = bytes.TrimSpace(noise)
 	if len(noise) == 0 {

@@ -1,8 +1,8 @@
 package launch
 
-// RemoteCommand is the words that run a command on a host, in the way agents are
-// started. No template is the default, ssh, and then there are no words for this
-// machine, which needs no shell.
+// RemoteCommand returns the command line that runs a command on a host, as for agents.
+// Without a template it uses ssh, and returns nil for this machine, which needs no
+// remote shell.
 func RemoteCommand(template []string, host string, command ...string) []string {
 	if template == nil {
 		if isThisMachine(host) {

@@ -8,92 +8,89 @@ import (
 	"time"
 )
 
-// Config says what to run. The zero value of each field but Ranks and Prog is
-// right for most jobs.
+// Config describes a job. The zero value of each field except Ranks and Prog is a
+// useful default.
 type Config struct {
 	// Ranks is the number of processes to start. With Hosts the default is the
 	// sum of their slots.
 	Ranks int
-	// Prog is the path of the program, as exec.LookPath gives it.
+	// Prog is the path of the program, as returned by exec.LookPath.
 	Prog string
 	// Args are its arguments, without the program itself.
 	Args []string
-	// Env is the environment that the ranks get, besides what tells them their
-	// place. Default: empty. Commands give os.Environ().
+	// Env is the environment of the ranks, to which Run adds the variables that
+	// identify a rank. Default: empty. Commands pass os.Environ().
 	Env []string
-	// Dir is where they run, on all hosts. Default: the current directory.
+	// Dir is the working directory on all hosts. Default: the current directory.
 	Dir string
-	// ExtraEnv is added to the environment, on other hosts too. Of Env only
-	// some variables travel: see travels.
+	// ExtraEnv is added to the environment, also on other hosts. Only some
+	// variables of Env are set on other hosts: see exported.
 	ExtraEnv []string
 
 	// Hosts are the machines to run on, in the order of ranks. Default: this
-	// one, without agents.
+	// machine, without agents.
 	Hosts []Host
-	// RSH is the command that reaches a host, as ParseRSH gives it. Default:
-	// ssh. Without it, a host that is this machine is reached directly.
+	// RSH is the command that starts a process on a host, as returned by
+	// ParseRSH. Default: ssh, and no remote shell for this machine.
 	RSH []string
-	// AgentPath is the path of muster on the hosts. Default: that of this one.
+	// AgentPath is the path of muster on the hosts. Default: that of this process.
 	AgentPath string
-	// TreeWidth is how many agents the launcher, and each agent, starts itself.
-	// Default: 16.
+	// TreeWidth is the number of agents that the launcher, and each agent, starts
+	// itself. Default: 16.
 	TreeWidth int
-	// StartTimeout is how long a stage of the start may take. Default: a minute
-	// on several hosts, no limit on this one, where nothing can get lost.
-	// Negative: no limit.
+	// StartTimeout limits each stage of the start. Default: one minute on several
+	// hosts, no limit on this machine. Negative: no limit.
 	StartTimeout time.Duration
-	// Retry tries again, for as long as StartTimeout, to reach hosts that ssh
-	// does not reach: in a cluster that is just being started names and servers
-	// come late.
+	// Retry makes Run retry hosts that ssh cannot reach, until StartTimeout: in a
+	// cluster that is still starting, names and servers become available late.
 	Retry bool
 
-	// Stdin is read by rank 0; the other ranks have none. Default: none for
-	// rank 0 either.
+	// Stdin is the input of rank 0; the other ranks have none. Default: none.
 	Stdin io.Reader
-	// Stdout and Stderr take the output of all ranks, line by line. Stderr also
-	// takes what Run itself has to say. Default: nowhere.
+	// Stdout and Stderr receive the output of all ranks, line by line. Stderr also
+	// receives the messages of Run itself. Default: discarded.
 	Stdout, Stderr io.Writer
 
-	// Bind says whether a rank is kept on certain cores. Default BindAuto: to
-	// its share of the cores if there is at least one for each rank and no
-	// cgroup quota, because a quota is not about particular cores.
+	// Bind controls core binding. Default BindAuto: bind each rank to its share of
+	// the cores if there is at least one core for each rank and no cgroup quota; a
+	// quota does not apply to particular cores.
 	Bind Bind
-	// Label says whether lines are marked with their rank. Default LabelAuto:
-	// if there is more than one rank.
+	// Label controls whether output lines are labelled with their rank. Default
+	// LabelAuto: if there is more than one rank.
 	Label Label
-	// Quiet suppresses all that Run itself has to say; the exit status remains.
+	// Quiet suppresses the messages of Run itself; the exit status remains.
 	Quiet bool
 
-	// StuckAfter is how long nothing must have moved, while some ranks wait, before
-	// Run reports who waits for whom and what the others do. Default: a minute, which no healthy program waits as a whole.
-	// Negative: never.
+	// StuckAfter is how long ranks must wait without any progress before Run
+	// reports which rank waits for which and what the others do. Default: one
+	// minute. Negative: never.
 	StuckAfter time.Duration
-	// Grace is how long ranks may go on after one of them has died, so that
-	// they can return errors and leave by themselves. They are then asked to
-	// end, and killed after half of it again. Default: until for 500 ms, and 5 ms
-	// for each rank per core, no rank has learnt of the death or ended, so that a
-	// small job ends within a second of the last of these, and all ranks of a
-	// large one learn of it.
+	// Grace is how long the other ranks may run after a rank has failed, so that
+	// their calls can return errors and they can exit by themselves. Run then sends
+	// SIGTERM, and SIGKILL after half of that time again. Default: until no rank has
+	// noticed the failure or exited for 500 ms plus 5 ms for each rank per core. A
+	// small job then ends within a second, and all ranks of a large job still notice
+	// the failure.
 	Grace time.Duration
 
-	// Signals are passed on to the ranks. Default: none. Commands give a
-	// channel that signal.Notify fills.
+	// Signals are forwarded to the ranks. Default: none. Commands pass a channel
+	// registered with signal.Notify.
 	Signals <-chan os.Signal
 
 	blocks    []block       // the ranks of each host
-	pingEvery time.Duration // how often a host is asked for a sign of life
+	pingEvery time.Duration // interval of the pings to a host
 }
 
-// Bind is how ranks are kept on cores.
+// Bind is a core binding policy.
 type Bind uint8
 
 const (
 	BindAuto Bind = iota
 	BindCore      // each rank on its share of the cores, at least one
-	BindNone      // where the kernel likes
+	BindNone      // not bound
 )
 
-// Label is when lines are marked with their rank.
+// Label is a policy for labelling output lines with their rank.
 type Label uint8
 
 const (
@@ -102,7 +99,7 @@ const (
 	LabelNever
 )
 
-// ParseBind reads the word of a flag.
+// ParseBind parses the value of the flag --bind.
 func ParseBind(s string) (Bind, error) {
 	switch s {
 	case "auto", "":
@@ -112,10 +109,10 @@ func ParseBind(s string) (Bind, error) {
 	case "none":
 		return BindNone, nil
 	}
-	return 0, fmt.Errorf("%q is no way of binding: use auto, core or none", s)
+	return 0, fmt.Errorf("unknown binding %q: use auto, core or none", s)
 }
 
-// ParseLabel reads the word of a flag.
+// ParseLabel parses the value of the flag --label.
 func ParseLabel(s string) (Label, error) {
 	switch s {
 	case "auto", "":
@@ -125,18 +122,18 @@ func ParseLabel(s string) (Label, error) {
 	case "never":
 		return LabelNever, nil
 	}
-	return 0, fmt.Errorf("%q is no way of labelling: use auto, always or never", s)
+	return 0, fmt.Errorf("unknown label policy %q: use auto, always or never", s)
 }
 
-// Result is how a job ended.
+// Result describes how a job ended.
 type Result struct {
-	// Status is the exit status for the command: 0 if all ranks ended well,
-	// else that of the first that did not, 128 + the signal if one killed it.
+	// Status is the exit status for the command: 0 if all ranks succeeded, otherwise
+	// that of the first rank that failed, or 128 + the signal that killed it.
 	Status int
-	// Cause says in a sentence what ended the job early. Empty: nothing did.
+	// Cause describes in one sentence what ended the job early. Empty: nothing did.
 	Cause string
-	// Gets is how many requests for values came to the launcher. On several
-	// hosts these are the ones that no agent could answer.
+	// Gets is the number of PMI get requests that reached the launcher. On several
+	// hosts these are the requests that no agent could answer.
 	Gets uint64
 }
 
@@ -144,11 +141,10 @@ const (
 	defaultStuckAfter = time.Minute
 	defaultTreeWidth  = 16
 	defaultStart      = time.Minute
-	// A host that gives no sign of life silentPings times in a row is lost.
+	// A host that leaves silentPings pings in a row unanswered is lost.
 	defaultPing = 10 * time.Second
 	silentPings = 6
-	// maxRanks is what one machine can be asked for; beyond it descriptors and
-	// process numbers run out long before the job does anything.
+	// maxRanks limits a job; beyond it descriptors and process IDs run out.
 	maxRanks = 1 << 16
 )
 
@@ -174,7 +170,7 @@ func (c *Config) complete() error {
 		c.StuckAfter = defaultStuckAfter
 	}
 	if c.Grace < 0 {
-		return fmt.Errorf("launch: a grace of %v: give a time such as 5s", c.Grace)
+		return fmt.Errorf("launch: grace of %v: use a time such as 5s", c.Grace)
 	}
 	return nil
 }
@@ -185,7 +181,7 @@ func (c *Config) completeHosts() (err error) {
 			return fmt.Errorf("launch: %w", err)
 		}
 	}
-	if c.Hosts, c.blocks, err = placeRanks(c.Hosts, c.Ranks); err != nil {
+	if c.Hosts, c.blocks, err = assignRanks(c.Hosts, c.Ranks); err != nil {
 		return err
 	}
 	last := c.blocks[len(c.blocks)-1]
@@ -197,14 +193,14 @@ func (c *Config) completeHosts() (err error) {
 	}
 	if c.AgentPath == "" {
 		if c.AgentPath, err = os.Executable(); err != nil {
-			return fmt.Errorf("launch: finding the path of muster for the agents: %w; give it with --agent-path", err)
+			return fmt.Errorf("launch: find the path of muster for the agents: %w; set it with --agent-path", err)
 		}
 	}
 	if c.TreeWidth == 0 {
 		c.TreeWidth = defaultTreeWidth
 	}
 	if c.TreeWidth < 1 {
-		return fmt.Errorf("launch: a tree of agents of width %d: use 1 or more", c.TreeWidth)
+		return fmt.Errorf("launch: agent tree of width %d: use 1 or more", c.TreeWidth)
 	}
 	if c.StartTimeout == 0 {
 		c.StartTimeout = defaultStart

@@ -1,7 +1,7 @@
 package launch
 
-// Which rank runs on which cores, and how many threads of Go code it should
-// run. The plan is pure; cores_linux.go reads the machine.
+// The cores and GOMAXPROCS of each rank. The plan is pure; cores_linux.go reads the
+// properties of the machine.
 
 import (
 	"math"
@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// machine is what a job may use of this one.
+// machine describes the processors that a job may use.
 type machine struct {
-	// cores are the usable cores, each as the hardware threads that it has.
-	// Empty: nothing is known, so nothing can be bound.
+	// cores lists the hardware threads of each usable core. Empty: unknown, so ranks
+	// cannot be bound.
 	cores [][]int
 	// threads is the number of hardware threads in cores.
 	threads int
@@ -20,7 +20,7 @@ type machine struct {
 	quota float64
 }
 
-// usable is the number of hardware threads that can be kept busy.
+// usable returns the number of hardware threads that can be kept busy.
 func (m machine) usable() int {
 	n := m.threads
 	if m.quota > 0 {
@@ -29,14 +29,14 @@ func (m machine) usable() int {
 	return max(1, n)
 }
 
-// placement is what the plan gives to each rank.
+// placement is the result of plan.
 type placement struct {
-	bind       [][]int // per rank its hardware threads; nil: not bound
+	bind       [][]int // the hardware threads of each rank; nil: not bound
 	gomaxprocs int
 }
 
-// plan divides the machine. Ranks get equal, adjacent shares: two ranks on
-// eight cores have four each, not one each and six idle.
+// plan divides the machine among the ranks. Ranks get equal, adjacent shares: two ranks
+// on eight cores have four each, not one each with six idle.
 func plan(m machine, ranks int, how Bind) placement {
 	p := placement{gomaxprocs: max(1, m.usable()/ranks)}
 	if how == BindNone || len(m.cores) == 0 ||
@@ -54,7 +54,7 @@ func plan(m machine, ranks int, how Bind) placement {
 	return p
 }
 
-// parseCPUList reads the kernel's "0-3,8".
+// parseCPUList parses a CPU list of the kernel, such as "0-3,8".
 func parseCPUList(s string) (cpus []int) {
 	for part := range strings.SplitSeq(strings.TrimSpace(s), ",") {
 		from, to, isRange := strings.Cut(part, "-")
@@ -77,14 +77,14 @@ func parseCPUList(s string) (cpus []int) {
 
 const maxCPUs = 1 << 14
 
-// parseCPUMax reads cgroup v2's cpu.max: "max 100000" or "150000 100000".
+// parseCPUMax parses cgroup v2's cpu.max: "max 100000" or "150000 100000".
 func parseCPUMax(s string) float64 {
 	quota, period, _ := strings.Cut(strings.TrimSpace(s), " ")
 	return quotaOf(quota, period)
 }
 
-// quotaOf is the ratio of two numbers of microseconds; 0 stands for no limit,
-// which v1 writes as -1 and v2 as "max".
+// quotaOf returns the ratio of two numbers of microseconds, or 0 for no limit, which v1
+// writes as -1 and v2 as "max".
 func quotaOf(quota, period string) float64 {
 	q, err1 := strconv.ParseFloat(strings.TrimSpace(quota), 64)
 	p, err2 := strconv.ParseFloat(strings.TrimSpace(period), 64)
@@ -94,8 +94,8 @@ func quotaOf(quota, period string) float64 {
 	return q / p
 }
 
-// cgroupPaths reads /proc/self/cgroup: the path in the v2 hierarchy and the
-// one of v1's cpu controller.
+// cgroupPaths parses /proc/self/cgroup: the path in the v2 hierarchy and that of v1's
+// cpu controller.
 func cgroupPaths(s string) (v2, cpu string) {
 	for line := range strings.SplitSeq(s, "\n") {
 		parts := strings.SplitN(line, ":", 3)
@@ -114,9 +114,9 @@ func cgroupPaths(s string) (v2, cpu string) {
 	return v2, cpu
 }
 
-// lowestQuota asks for the limit of a group and of all above it: each holds. In
-// a container the path may name groups that are not visible, and the limit is
-// then at the root.
+// lowestQuota returns the lowest limit of a group and all groups above it, which all
+// apply. In a container the path may name groups that are not visible; the limit is then
+// at the root.
 func lowestQuota(path string, read func(group string) float64) float64 {
 	lowest := 0.0
 	for {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// thisMachine reads the affinity of this process, which cores share hardware,
-// and the CPU quota of the cgroup.
+// thisMachine reads the affinity of this process, the hardware threads of each core, and
+// the CPU quota of the cgroup.
 func thisMachine() machine {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -34,7 +34,7 @@ func thisMachine() machine {
 	return m
 }
 
-// siblings are the hardware threads of the core that a CPU belongs to.
+// siblings returns the hardware threads of the core that a CPU belongs to.
 func siblings(cpu int) []int {
 	text, err := os.ReadFile("/sys/devices/system/cpu/cpu" + strconv.Itoa(cpu) + "/topology/thread_siblings_list")
 	list := parseCPUList(string(text))

@@ -2,11 +2,11 @@ package launch
 
 // The ranks of one machine: all of a local job, or those of an agent.
 //
-//	newCrew     the board, the plan of cores, the environment
-//	start       one rank after the other: socket, pipes, process, and the
+//	newCrew     creates the board, the core binding, the environment
+//	start       starts one rank after the other: socket, pipes, process, and the
 //	            goroutines that serve it
-//	signalAll, markDead, rows, pulse    while they run
-//	drain       the last lines
+//	signalAll, rows, pulse    while they run
+//	drain       waits for the last lines
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// crewSpec says which ranks they are and what becomes of what they do.
+// crewSpec describes the ranks of a crew and the handlers of their output and events.
 type crewSpec struct {
 	block
 	size   int // of the whole job
@@ -31,41 +31,41 @@ type crewSpec struct {
 	bind   Bind
 	server *pmi.Server
 
-	// stdin gives rank 0 its input, if it is one of them. nil: none.
+	// stdin returns the input of rank 0, if it is in this crew. nil: none.
 	stdin func(theirs *files) (*os.File, error)
-	// file is where a stream goes directly, past any pipe. It may be nil, and
-	// may give nil.
+	// file returns the file that a stream goes to without a pipe, or nil. It may be
+	// nil.
 	file func(isStderr bool) *os.File
-	// lines gives the taker of a rank's lines.
+	// lines returns the function that receives a rank's lines.
 	lines func(rank int, isStderr bool) func(text []byte)
-	// post takes events: a rank was started, has ended.
+	// post receives events: a rank has started or exited.
 	post func(event)
-	// say takes what goes wrong without harm.
-	say func(text string)
+	// notice receives messages about harmless errors.
+	notice func(text string)
 }
 
 type crew struct {
 	crewSpec
 	forker    *forker
-	board     *pmi.Board // nil: ranks learn of deaths late and stuck jobs are not told, still a job
+	board     *pmi.Board // nil: failures are noticed late and stuck jobs are not reported
 	boardFile *os.File
-	life      *lifeline
+	lifeline  *lifeline
 	null      *os.File
-	place     placement
+	placement placement
 	jobEnv    []string
 	members   []member
 
-	lock sync.Mutex // of the members' alive
+	lock sync.Mutex // protects alive of the members
 }
 
 type member struct {
-	rank   int
-	proc   process
-	alive  bool
-	life   *os.File      // see lifeline.go
-	served chan struct{} // closed when its PMI socket has ended
-	output sync.WaitGroup
-	pipes  []*os.File
+	rank     int
+	proc     process
+	alive    bool
+	lifeline *os.File      // see lifeline.go
+	served   chan struct{} // closed when its PMI socket has ended
+	output   sync.WaitGroup
+	pipes    []*os.File
 }
 
 func newCrew(spec crewSpec) (*crew, error) {
@@ -80,26 +80,26 @@ func newCrew(spec crewSpec) (*crew, error) {
 	if board, file, err := pmi.CreateBoard(spec.size); err == nil {
 		c.board, c.boardFile = board, file
 	}
-	c.place = plan(thisMachine(), spec.Count, spec.bind)
-	c.life = newLifeline()
-	c.jobEnv = jobEnv(spec.env, spec.size, spec.Count, c.place.gomaxprocs, spec.server.JobID(), c.board != nil, c.life != nil)
+	c.placement = plan(thisMachine(), spec.Count, spec.bind)
+	c.lifeline = newLifeline()
+	c.jobEnv = jobEnv(spec.env, spec.size, spec.Count, c.placement.gomaxprocs, spec.server.JobID(), c.board != nil, c.lifeline != nil)
 	c.forker = newForker()
 	return c, nil
 }
 
-// close may be called when all ranks have ended.
+// close releases all resources. All ranks must have exited.
 func (c *crew) close() {
 	c.forker.close()
 	c.null.Close()
-	c.life.close()
+	c.lifeline.close()
 	if c.board != nil {
 		c.board.Close()
 		c.boardFile.Close()
 	}
 }
 
-// start starts one rank after the other. If one cannot be started, those before
-// it run and the error tells about it.
+// start starts one rank after the other. If one cannot be started, start returns the
+// error, and the ranks before it keep running.
 func (c *crew) start() error {
 	for i := range c.members {
 		m := &c.members[i]
@@ -114,13 +114,13 @@ func (c *crew) startRank(m *member, local int) error {
 	var theirs files
 	defer theirs.close()
 	spec := &rankSpec{rank: m.rank, prog: c.prog, args: append([]string{c.prog}, c.args...),
-		env: rankEnv(c.jobEnv, m.rank, local), dir: c.dir, stdin: c.null, board: c.boardFile, life: c.life.end()}
-	if c.place.bind != nil {
-		spec.cores = c.place.bind[local]
+		env: rankEnv(c.jobEnv, m.rank, local), dir: c.dir, stdin: c.null, board: c.boardFile, lifeline: c.lifeline.end()}
+	if c.placement.bind != nil {
+		spec.cores = c.placement.bind[local]
 	}
 	ours, their, err := socketPair()
 	if err != nil {
-		return fmt.Errorf("making its socket: %w", err)
+		return fmt.Errorf("create its socket: %w", err)
 	}
 	conn := os.NewFile(uintptr(ours), "rank")
 	spec.pmi = theirs.add(os.NewFile(uintptr(their), "launcher"))
@@ -138,11 +138,11 @@ func (c *crew) startRank(m *member, local int) error {
 	}
 	if err != nil {
 		conn.Close()
-		untie(spec.life)
+		detach(spec.lifeline)
 		return err
 	}
 	c.lock.Lock()
-	m.alive, m.life = true, spec.life
+	m.alive, m.lifeline = true, spec.lifeline
 	c.lock.Unlock()
 	c.post(event{started: true, rank: m.rank, pid: m.proc.pid()})
 	go c.serve(m, conn)
@@ -150,8 +150,8 @@ func (c *crew) startRank(m *member, local int) error {
 	return nil
 }
 
-// outputFile gives the end of a pipe for a rank to write to, unless the stream
-// goes to a file directly.
+// outputFile returns the write end of a pipe for a rank, unless the stream goes to a
+// file directly.
 func (c *crew) outputFile(m *member, isStderr bool, theirs *files) (*os.File, error) {
 	if c.file != nil {
 		if f := c.file(isStderr); f != nil {
@@ -160,7 +160,7 @@ func (c *crew) outputFile(m *member, isStderr bool, theirs *files) (*os.File, er
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("making its output pipe: %w", err)
+		return nil, fmt.Errorf("create its output pipe: %w", err)
 	}
 	m.pipes = append(m.pipes, read)
 	m.output.Go(func() {
@@ -174,27 +174,27 @@ func (c *crew) outputFile(m *member, isStderr bool, theirs *files) (*os.File, er
 func (c *crew) serve(m *member, conn *os.File) {
 	defer close(m.served)
 	defer conn.Close()
-	// A process that ended with an answer unread has reset the connection.
+	// A process that exits with an unread answer resets the connection.
 	if err := c.server.Serve(m.rank, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
-		c.say(fmt.Sprintf("rank %d: %v", m.rank, err))
+		c.notice(fmt.Sprintf("rank %d: %v", m.rank, err))
 	}
 }
 
-// socketPatience is how long the end of a process waits for the end of its
-// socket, so that an abort that was sent is heard before the death that follows
-// it. Only a process that the rank has left behind can hold the socket open.
-const socketPatience = 20 * time.Millisecond
+// socketTimeout is how long await waits for the end of a rank's socket after its process
+// has exited, so that an abort request is handled before the failure that follows it.
+// Only a child process of the rank can hold the socket open for longer.
+const socketTimeout = 20 * time.Millisecond
 
-// await turns the end of a process into an event.
+// await posts an event when a process has exited.
 func (c *crew) await(m *member) {
 	end := m.proc.wait()
-	untie(m.life)
+	detach(m.lifeline)
 	c.lock.Lock()
 	m.alive = false
 	c.lock.Unlock()
 	select {
 	case <-m.served:
-	case <-time.After(socketPatience):
+	case <-time.After(socketTimeout):
 	}
 	c.post(event{exited: true, rank: m.rank, end: end})
 }
@@ -226,7 +226,7 @@ func (c *crew) isAlive(rank int) bool {
 	return c.members[rank-c.First].alive
 }
 
-// rows are those of these ranks.
+// rows returns the board rows of this crew's ranks.
 func (c *crew) rows() (rows []pmi.Row) {
 	if c.board == nil {
 		return nil
@@ -237,7 +237,7 @@ func (c *crew) rows() (rows []pmi.Row) {
 	return rows
 }
 
-// states adds what the kernel says about the processes.
+// states returns the rows together with the kernel's state of each process.
 func (c *crew) states() (rows []rankRow) {
 	for i, r := range c.rows() {
 		pid := r.PID
@@ -251,29 +251,29 @@ func (c *crew) states() (rows []rankRow) {
 
 func (c *crew) pulse() pulse {
 	p := pulseOf(c.rows(), c.isAlive)
-	p.learnt = c.learnt()
+	p.noticed = c.noticed()
 	return p
 }
 
-// learnt counts the ranks that know of a death.
-func (c *crew) learnt() (n int) {
+// noticed returns the number of ranks that have noticed a failure.
+func (c *crew) noticed() (n int) {
 	for i := range c.members {
-		if c.board.HasLearnt(c.First + i) {
+		if c.board.HasNoticed(c.First + i) {
 			n++
 		}
 	}
 	return n
 }
 
-// outputPatience is how long the launcher listens after the last rank has
-// ended, to what still holds its pipes: processes that ranks have left behind.
-const outputPatience = 200 * time.Millisecond
+// outputTimeout limits how long the launcher reads output after the last rank has
+// exited: child processes of ranks may still hold the pipes open.
+const outputTimeout = 200 * time.Millisecond
 
-// drain waits for the last lines.
+// drain waits for the last lines of output.
 func (c *crew) drain() {
 	for i := range c.members {
 		for _, p := range c.members[i].pipes {
-			p.SetReadDeadline(time.Now().Add(outputPatience))
+			p.SetReadDeadline(time.Now().Add(outputTimeout))
 		}
 	}
 	for i := range c.members {
@@ -283,10 +283,9 @@ func (c *crew) drain() {
 	}
 }
 
-// inputFile gives rank 0 what the launcher reads. A terminal is read by the
-// launcher, because the kernel stops processes that read from it outside the
-// foreground group, where the ranks are; a launcher in the background must not
-// read it either.
+// inputFile returns the standard input for rank 0. The launcher reads a terminal itself
+// and copies it, because the kernel stops processes outside the foreground group, such as
+// ranks, that read from a terminal. A launcher in the background must not read it either.
 func inputFile(in io.Reader, theirs *files) (*os.File, error) {
 	in = usableInput(in)
 	if in == nil {
@@ -297,7 +296,7 @@ func inputFile(in io.Reader, theirs *files) (*os.File, error) {
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("making its input pipe: %w", err)
+		return nil, fmt.Errorf("create its input pipe: %w", err)
 	}
 	go func() {
 		io.Copy(write, in) // ends with the input, or when rank 0 no longer reads
@@ -306,7 +305,7 @@ func inputFile(in io.Reader, theirs *files) (*os.File, error) {
 	return theirs.add(read), nil
 }
 
-// usableInput is nil if there is nothing to be read, or nothing that may be.
+// usableInput returns nil if there is no input, or if this process must not read it.
 func usableInput(in io.Reader) io.Reader {
 	if f, ok := in.(*os.File); ok && (f == nil || isTerminal(f.Fd()) && !inForeground(f.Fd())) {
 		return nil
@@ -314,7 +313,8 @@ func usableInput(in io.Reader) io.Reader {
 	return in
 }
 
-// files are closed together: the ends that belong to a child once it has them.
+// files collects the child's ends of pipes and sockets, which are closed together once
+// the child has inherited them.
 type files struct{ list []*os.File }
 
 func (f *files) add(file *os.File) *os.File {

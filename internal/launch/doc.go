@@ -1,31 +1,37 @@
-// Package launch starts the ranks of a job, watches over them and ends them
-// together: what `muster run` does, and `muster agent` on other hosts.
+// Package launch starts the ranks of a job, supervises them and ends them together.
+// It implements `muster run`, and `muster agent` on other hosts.
 //
-// [Run] makes the job and its backend, which starts the processes, and then owns
-// the job in one loop that takes events: a rank has started, ended, joined,
-// aborted; a host was lost; a signal has come; time has passed. The files:
+// [Run] creates the job and its backend, which starts the processes. One loop then owns
+// the job and handles events: a rank has started, exited, joined or aborted, a host was
+// lost, a signal arrived, a timer fired. The files:
 //
-//	config.go    what to run
-//	run.go       from Config to the end of the job
-//	job.go       the loop: deaths, signals, the exit status
-//	backend.go   what a backend is; local.go is the one for this machine
-//	crew.go      the ranks of one machine; fork.go starts their processes
-//	cores.go     which rank runs on which cores, GOMAXPROCS, cgroup quota
-//	env.go       what ranks find in their environment
-//	output.go    lines of all ranks into one stream, never mixed
-//	stuck.go     who waits for whom, from the board
-//	startup.go   which stage of a start takes too long
+//	config.go      the configuration
+//	run.go         from Config to the end of the job
+//	job.go         the event loop: failures, signals, the exit status
+//	grace.go       how long ranks may run after a failure
+//	backend.go     the backend interface; local.go implements it for this machine
+//	crew.go        the ranks of one machine; fork.go starts their processes
+//	lifeline.go    a pipe that lets the kernel kill ranks whose launcher is gone
+//	cores.go       core binding, GOMAXPROCS and the cgroup quota
+//	env.go         the environment of the ranks
+//	output.go      merges the output lines of all ranks into one stream
+//	stuck.go       reports which rank waits for which, from the board;
+//	               stuck_away.go adds the ranks that do not wait
+//	startup.go     reports the start-up stage that takes too long
 //
 // For several hosts:
 //
-//	hosts.go     host lists, and which ranks go where
-//	rsh.go       the command that reaches a host
-//	tree.go      who starts whose agent
-//	remote.go    the backend, on the launcher's side
-//	branch.go    an agent that was started from here, by launcher or agent
-//	agent.go     the agent; agent_job.go what it does with its ranks
-//	frame.go     what they say to each other; frame_state.go about ranks
-//	link.go      how the frames travel; flow.go what holds them back
+//	hosts.go       host lists, and the assignment of ranks to hosts
+//	rsh.go         the command that starts a process on a host
+//	tree.go        the tree of agents
+//	remote.go      the backend, on the launcher's side
+//	branch.go      an agent started by the launcher or by another agent
+//	agent.go       the agent; agent_job.go manages its ranks
+//	exitreport.go  the last lines that a remote command printed on stderr
+//	frame.go       the messages between launcher and agents; frame_state.go those
+//	               about the state of ranks
+//	link.go        sends and receives the messages; flow.go limits the data in transit
 //
-// Start with run.go for a local job, with remote.go and agent.go for one on hosts.
+// To read the code, start with run.go for a local job, and with remote.go and agent.go
+// for a job on several hosts.
 package launch

@@ -8,12 +8,12 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// jobEnv is the environment that all ranks of a host share. Variables of a launcher
-// outside, as when `muster run` itself runs under srun, would tell the ranks a
-// wrong place and are left out.
-func jobEnv(base []string, size, local, gomaxprocs int, jobID string, board, life bool) []string {
+// jobEnv returns the environment that all ranks of a host share. It omits the variables
+// of an outer launcher, for example when `muster run` itself runs under srun, because
+// they would give the ranks a wrong rank and size.
+func jobEnv(base []string, size, local, gomaxprocs int, jobID string, board, lifeline bool) []string {
 	env := make([]string, 0, len(base)+8)
-	last := map[string]int{} // of two values the later one counts, as with os/exec
+	last := map[string]int{} // the last of several values applies, as in os/exec
 	for i, kv := range base {
 		name, _, _ := strings.Cut(kv, "=")
 		last[name] = i
@@ -22,7 +22,7 @@ func jobEnv(base []string, size, local, gomaxprocs int, jobID string, board, lif
 	for i, kv := range base {
 		name, value, _ := strings.Cut(kv, "=")
 		isProcs := name == "GOMAXPROCS"
-		if last[name] != i || placeVariable(name) || isProcs && value == "" {
+		if last[name] != i || launcherVariable(name) || isProcs && value == "" {
 			continue
 		}
 		userProcs = userProcs || isProcs
@@ -36,17 +36,17 @@ func jobEnv(base []string, size, local, gomaxprocs int, jobID string, board, lif
 	if board {
 		env = append(env, pmi.EnvBoard+"="+strconv.Itoa(boardFD))
 	}
-	if life {
-		env = append(env, pmi.EnvLifeline+"="+strconv.Itoa(lifeFD))
+	if lifeline {
+		env = append(env, pmi.EnvLifeline+"="+strconv.Itoa(lifelineFD))
 	}
-	// Each rank would otherwise take the whole machine for itself.
+	// Otherwise each rank would use the whole machine.
 	if !userProcs {
 		env = append(env, "GOMAXPROCS="+strconv.Itoa(gomaxprocs))
 	}
 	return env
 }
 
-func placeVariable(name string) bool {
+func launcherVariable(name string) bool {
 	switch name {
 	case pmi.EnvFD, pmi.EnvRank, pmi.EnvSize, pmi.EnvLocalRank, pmi.EnvLocalSize, pmi.EnvJob, pmi.EnvBoard, pmi.EnvLifeline,
 		"PMI_PORT", "PMI_ID", "PMI_SPAWNED", "PMI_APPNUM",
@@ -56,24 +56,24 @@ func placeVariable(name string) bool {
 	return false
 }
 
-// travels reports whether a variable of the launcher is set on other hosts too. The
-// others describe the machine or the session there.
-func travels(name string) bool {
+// exported reports whether a variable of the launcher is also set on other hosts. The
+// other variables describe the local machine or session.
+func exported(name string) bool {
 	return strings.HasPrefix(name, "MUSTER_") || strings.HasPrefix(name, "GO") || name == "PATH" || name == "LD_LIBRARY_PATH"
 }
 
-// travelEnv picks the variables for ranks on other hosts, with what the user adds.
-func travelEnv(env, extra []string) []string {
+// exportEnv returns the variables for ranks on other hosts, including extra.
+func exportEnv(env, extra []string) []string {
 	var out []string
 	for _, kv := range env {
-		if name, _, _ := strings.Cut(kv, "="); travels(name) && !placeVariable(name) {
+		if name, _, _ := strings.Cut(kv, "="); exported(name) && !launcherVariable(name) {
 			out = append(out, kv)
 		}
 	}
 	return append(out, extra...)
 }
 
-// rankEnv adds what differs.
+// rankEnv adds the variables that differ between ranks.
 func rankEnv(job []string, rank, local int) []string {
 	return append(slices.Clip(job), pmi.EnvRank+"="+strconv.Itoa(rank), pmi.EnvLocalRank+"="+strconv.Itoa(local))
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestEnvironmentOfARank(t *testing.T) {
+func TestRankEnvironment(t *testing.T) {
 	base := []string{"A=1", "PMI_FD=9", "PMI_RANK=5", "B=x=y", "A=2", "MUSTER_DEVICE=shm", "PMI_PORT=host:1"}
 	job := jobEnv(base, 4, 3, 2, "job-1", true, true)
 	first, second := rankEnv(job, 1, 0), rankEnv(job, 2, 1)

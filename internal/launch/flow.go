@@ -1,14 +1,14 @@
 package launch
 
-// Windows, so that output nobody reads and input nobody takes wait where they are,
-// and signals, fences and deaths go past them.
+// Flow control for output and input. Data that is not read waits at its source, so that
+// signals, fences and failure reports are not delayed behind it.
 
 import "sync"
 
-// windowBytes is how much of a stream may be on its way.
+// windowBytes limits the data of a stream in transit.
 const windowBytes = 256 << 10
 
-// window lets a sender go on while not too much of what it sent is unread.
+// window blocks a sender while too much of its data is unread.
 type window struct {
 	mu     sync.Mutex
 	wake   sync.Cond
@@ -22,8 +22,8 @@ func newWindow() *window {
 	return w
 }
 
-// take waits until n bytes may be sent. A piece longer than the window goes when
-// nothing else is on its way. It returns false when the window was closed.
+// take waits until n bytes may be sent. Data longer than the window is sent when nothing
+// else is in transit. It returns false if the window was closed.
 func (w *window) take(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -34,7 +34,7 @@ func (w *window) take(n int) bool {
 	return !w.closed
 }
 
-// arrived tells that n bytes have been read on the other side.
+// arrived records that the other side has read n bytes.
 func (w *window) arrived(n int) {
 	w.mu.Lock()
 	w.onWay -= n
@@ -49,8 +49,8 @@ func (w *window) close() {
 	w.wake.Broadcast()
 }
 
-// inbox holds what has come until one goroutine has dealt with it, so that whoever
-// reads the connection is never kept waiting. Windows bound it.
+// inbox queues received items for one goroutine, so that the reader of the connection
+// never blocks. Windows bound its size.
 type inbox[T any] struct {
 	mu     sync.Mutex
 	wake   sync.Cond
@@ -71,7 +71,7 @@ func (b *inbox[T]) put(item T) {
 	b.wake.Signal()
 }
 
-// close lets take end after the items that are there.
+// close makes take return false after the remaining items.
 func (b *inbox[T]) close() {
 	b.mu.Lock()
 	b.closed = true

@@ -1,10 +1,10 @@
 package launch
 
-// Child processes. All children are started from one OS thread, which lives until
-// the job ends: the kernel signals a child when the *thread* that started it goes
-// away (prctl PR_SET_PDEATHSIG), and a child inherits that thread's cores.
-// Starting in parallel would gain nothing, because the Go runtime starts
-// one process at a time (syscall.ForkLock).
+// Child processes. One OS thread, which runs until the job ends, starts all children:
+// the kernel signals a child when the thread that started it exits (prctl
+// PR_SET_PDEATHSIG), and a child inherits that thread's core binding. Starting in
+// parallel would gain nothing, because the Go runtime starts one process at a time
+// (syscall.ForkLock).
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// forker is the thread.
+// forker runs functions on that thread.
 type forker struct {
 	requests chan func()
 	ended    chan struct{}
@@ -25,8 +25,8 @@ func newForker() *forker {
 	return f
 }
 
-// work is not unlocked from its thread at the end, so that the runtime throws the
-// thread away with whatever cores it was bound to.
+// work does not unlock its thread at the end, so that the runtime destroys the thread
+// together with its core binding.
 func (f *forker) work() {
 	runtime.LockOSThread()
 	defer close(f.ended)
@@ -45,7 +45,7 @@ func (f *forker) do(fn func()) {
 	<-done
 }
 
-// close ends the thread, and with it children that still run.
+// close ends the thread, and thereby the children that still run.
 func (f *forker) close() {
 	close(f.requests)
 	<-f.ended
@@ -60,13 +60,13 @@ func (f *forker) start(spec *rankSpec) (p process, err error) {
 func startLocal(spec *rankSpec) (process, error) {
 	restore, err := bindThread(spec.cores)
 	if err != nil {
-		return nil, fmt.Errorf("binding rank %d to cores %v: %w", spec.rank, spec.cores, err)
+		return nil, fmt.Errorf("bind rank %d to cores %v: %w", spec.rank, spec.cores, err)
 	}
 	defer restore()
 	files := []*os.File{spec.stdin, spec.stdout, spec.stderr, spec.pmi}
-	switch { // a nil file is one that is not open
-	case spec.life != nil:
-		files = append(files, spec.board, spec.life)
+	switch { // a nil file stands for a closed descriptor
+	case spec.lifeline != nil:
+		files = append(files, spec.board, spec.lifeline)
 	case spec.board != nil:
 		files = append(files, spec.board)
 	}
@@ -74,9 +74,9 @@ func startLocal(spec *rankSpec) (process, error) {
 		Dir: spec.dir, Env: spec.env, Files: files, Sys: childAttr(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("starting rank %d: %w", spec.rank, err)
+		return nil, fmt.Errorf("start rank %d: %w", spec.rank, err)
 	}
-	tie(spec.life, p.Pid)
+	attach(spec.lifeline, p.Pid)
 	return &localProcess{p}, nil
 }
 
@@ -84,8 +84,8 @@ type localProcess struct{ p *os.Process }
 
 func (l *localProcess) pid() int { return l.p.Pid }
 
-// signal goes to the process group, of which the rank is the leader: a rank may
-// be a shell script, and the program its child.
+// signal sends a signal to the process group that the rank leads: a rank may be a shell
+// script with the program as its child.
 func (l *localProcess) signal(sig syscall.Signal) { syscall.Kill(-l.p.Pid, sig) }
 
 func (l *localProcess) wait() ending {

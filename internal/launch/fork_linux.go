@@ -6,21 +6,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttr makes a child the leader of its own process group, so that a
-// signal reaches its children too and the terminal's keys reach only the
-// launcher, and lets it die with the launcher, however that dies.
+// childAttr makes a child the leader of its own process group, so that a signal also
+// reaches its children and the terminal's keys reach only the launcher. The kernel kills
+// the child when the launcher exits for any reason.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// shellAttr is for the command that reaches a host. When the launcher dies it is
-// asked to end; the agent behind it also sees its input end.
+// shellAttr is for the remote shell. It gets SIGTERM when the launcher exits; the agent
+// behind it also sees the end of its input.
 func shellAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }
 
-// bindThread keeps the calling thread, and the child that it starts next, on
-// the given cores until restore is called.
+// bindThread binds the calling thread, and the children it starts, to the given cores
+// until restore is called.
 func bindThread(cores []int) (restore func(), err error) {
 	if len(cores) == 0 {
 		return func() {}, nil
@@ -38,8 +38,8 @@ func bindThread(cores []int) (restore func(), err error) {
 	return func() { unix.SchedSetaffinity(0, &was) }, nil
 }
 
-// socketPair makes a connected pair: ours can be polled, theirs blocks, and
-// neither is inherited by accident.
+// socketPair creates a connected pair: ours is nonblocking, theirs blocks, and both are
+// close-on-exec.
 func socketPair() (ours, theirs int, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -48,8 +48,8 @@ func socketPair() (ours, theirs int, err error) {
 	return fds[0], fds[1], unix.SetNonblock(fds[0], true)
 }
 
-// inForeground reports whether this process may read from a terminal. Where it
-// may not, a read would stop it.
+// inForeground reports whether this process may read from a terminal. Otherwise a read
+// would stop the process.
 func inForeground(tty uintptr) bool {
 	group, err := unix.IoctlGetInt(int(tty), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()

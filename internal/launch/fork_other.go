@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttr: only Linux can tie a child's life to the launcher's.
+// childAttr cannot make the kernel kill a child with the launcher: only Linux can.
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// shellAttr is for the command that reaches a host.
+// shellAttr is for the remote shell.
 func shellAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// bindThread: only Linux lets a thread choose its cores.
+// bindThread does nothing: only Linux can bind a thread to cores.
 func bindThread([]int) (restore func(), err error) { return func() {}, nil }
 
-// socketPair makes a connected pair: ours can be polled, theirs blocks, and
-// neither is inherited by accident.
+// socketPair creates a connected pair: ours is nonblocking, theirs blocks, and both are
+// close-on-exec.
 func socketPair() (ours, theirs int, err error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -1,12 +1,13 @@
 package launch
 
-// What launcher and agents say to each other: frames of
+// The messages between launcher and agents: frames of
 //
 //	length (4 bytes)  kind (1)  host (4)  body
 //
-// The host is whom a frame is for on the way down (or everybody), and whom it is
-// about on the way up. Bodies are made of numbers of variable length and of texts
-// with their length before them. Pure; link.go moves the bytes.
+// In a frame from the launcher, host is the destination (or everyHost); in a frame from
+// an agent, it is the host that the frame is about. Bodies consist of variable-length
+// numbers and of texts preceded by their length. The functions are pure; link.go sends
+// and receives the bytes.
 
 import (
 	"encoding/binary"
@@ -17,45 +18,44 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// protocolVersion changes with every change of frames that an older agent would
-// not understand.
+// protocolVersion changes with every incompatible change of the frames.
 const protocolVersion = 2
 
 type frameKind uint8
 
 const (
 	// Down, from the launcher.
-	frameAssign   frameKind = iota + 1 // which host an agent is, and which others it starts (JSON)
-	frameJob                           // what to run (JSON)
-	frameSignal                        // its name
+	frameAssign   frameKind = iota + 1 // the host of an agent and the hosts it starts (JSON)
+	frameJob                           // the job (JSON)
+	frameSignal                        // name of a signal
 	frameDeath                         // rank, host, status
-	frameRelease                       // the fence is over
-	frameAnswer                        // to frameGet: its number, found, value
+	frameRelease                       // all ranks have entered the fence
+	frameAnswer                        // answer to frameGet: its number, found, value
 	frameStdin                         // bytes for rank 0; none: the end
-	frameOutputOK                      // so many bytes of output were written
-	frameAskRows                       // a number
+	frameOutputOK                      // number of bytes of output that were written
+	frameAskRows                       // number of the request
 	framePing
 	// Up, from the agents.
-	frameReady   // the agent runs
+	frameReady   // the agent is running
 	frameLost    // a host could not be reached or was lost: a text
-	frameStarted // rank, process number
+	frameStarted // rank, process ID
 	frameRefused // the job cannot run on this host: a text
-	frameEvent   // what a rank's PMI client did
-	frameExited  // rank, how
+	frameEvent   // event of a rank's PMI client
+	frameExited  // rank, how it ended
 	frameOutput  // rank, stream, bytes
 	frameValues  // pairs that ranks have put
-	frameFence   // so many ranks, all of a host, are in a fence
-	frameGet     // a number, a key
-	frameStdinOK // so many bytes of stdin were read; none: nobody reads any more
-	frameRows    // the number that was asked with, the rows
-	framePulse   // whether the ranks of a host move
+	frameFence   // number of ranks, all of a host, in a fence
+	frameGet     // number of the request, key
+	frameStdinOK // number of bytes of stdin that were read; none: rank 0 no longer reads
+	frameRows    // number of the request, the rows
+	framePulse   // progress of the ranks of a host
 	frameDrained // all output of a host has been sent
-	frameSay     // a text for people
+	frameNotice  // a text for the user
 	framePong
-	frameKinds // how many there are
+	frameKinds // number of kinds
 )
 
-// everyHost is the host of a frame for all.
+// everyHost is the destination of a frame for all hosts.
 const everyHost = 1<<32 - 1
 
 type frame struct {
@@ -66,8 +66,8 @@ type frame struct {
 
 const (
 	frameHead = 4 + 1 + 4
-	// maxFrame bounds what is believed of a length. The longest frames are
-	// output without a line end and batches of values.
+	// maxFrame is the maximum length. The longest frames are output without a line end
+	// and batches of values.
 	maxFrame = 4 << 20
 )
 
@@ -78,7 +78,7 @@ func appendFrame(dst []byte, f frame) []byte {
 	return append(dst, f.body...)
 }
 
-// readFrame reads one frame. io.EOF means that the stream ended between two.
+// readFrame reads one frame. It returns io.EOF if the stream ends between two frames.
 func readFrame(r io.Reader) (frame, error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -87,7 +87,7 @@ func readFrame(r io.Reader) (frame, error) {
 	n := binary.BigEndian.Uint32(head[:])
 	f := frame{kind: frameKind(head[4]), host: binary.BigEndian.Uint32(head[5:])}
 	if n < 1+4 || n > maxFrame || f.kind == 0 || f.kind >= frameKinds {
-		return frame{}, fmt.Errorf("%q is no frame", head[:])
+		return frame{}, fmt.Errorf("invalid frame header %q", head[:])
 	}
 	f.body = make([]byte, n-1-4)
 	if _, err := io.ReadFull(r, f.body); err != nil {
@@ -99,7 +99,7 @@ func readFrame(r io.Reader) (frame, error) {
 	return f, nil
 }
 
-// bodyWriter makes a body.
+// bodyWriter encodes a body.
 type bodyWriter []byte
 
 func (w *bodyWriter) number(n int64) { *w = binary.AppendVarint(*w, n) }
@@ -117,8 +117,8 @@ func (w *bodyWriter) truth(b bool) {
 	w.number(n)
 }
 
-// bodyReader takes a body apart. After the first thing that does not fit it gives
-// zeros, and err tells.
+// bodyReader decodes a body. After the first error it returns zeros, and err reports the
+// error.
 type bodyReader struct {
 	rest []byte
 	bad  bool
@@ -149,12 +149,12 @@ func (r *bodyReader) truth() bool { return r.number() != 0 }
 
 func (r *bodyReader) err() error {
 	if r.bad {
-		return errors.New("the frame is cut off")
+		return errors.New("the frame is truncated")
 	}
 	return nil
 }
 
-// The bodies that are more than one text.
+// Bodies with several fields.
 
 func numbersBody(ns ...int64) []byte {
 	var w bodyWriter
@@ -202,7 +202,7 @@ func readEvent(body []byte) (pmi.Event, error) {
 	return e, r.err()
 }
 
-// maxValuesFrame is where a batch of values is cut.
+// maxValuesFrame is the size at which a batch of values is split.
 const maxValuesFrame = 256 << 10
 
 // valuesBodies packs pairs into as many bodies as needed.

@@ -1,8 +1,7 @@
 package launch
 
-// The frames that tell of the state of ranks: how one ended, what all say of
-// themselves on the board of their host. Signals travel by name, because their
-// numbers differ between systems.
+// The frames about the state of ranks: how a rank ended, and the board rows of a host.
+// Signals are encoded by name, because their numbers differ between systems.
 
 import (
 	"errors"
@@ -49,10 +48,10 @@ func readExited(body []byte) (rank int, end ending, err error) {
 
 func signalBody(sig syscall.Signal) []byte { return []byte(unix.SignalName(sig)) }
 
-// readSignal gives 0 for a signal that this system does not have.
+// readSignal returns 0 for a signal that this system does not have.
 func readSignal(body []byte) syscall.Signal { return unix.SignalNum(string(body)) }
 
-// rowsBody packs rows. Times are told as ages, since clocks of hosts differ.
+// rowsBody encodes rows. Times are encoded as ages, because the clocks of hosts differ.
 func rowsBody(number int64, rows []rankRow, now int64) []byte {
 	var w bodyWriter
 	w.number(number)
@@ -96,7 +95,7 @@ func readRows(body []byte, now int64) (number int64, rows []rankRow, err error) 
 	return number, rows, r.err()
 }
 
-// ageOf and timeOf turn times into ages and back; 0 is a time that is not known.
+// ageOf and timeOf convert times to ages and back; 0 is an unknown time.
 
 func ageOf(since, now int64) int64 {
 	if since == 0 {
@@ -117,12 +116,12 @@ func (p pulse) body() []byte {
 	w.number(int64(p.progress))
 	w.number(int64(p.waiting))
 	w.truth(p.moving)
-	w.number(int64(p.learnt))
+	w.number(int64(p.noticed))
 	return w
 }
 
 func readPulse(body []byte) (pulse, error) {
 	r := bodyReader{rest: body}
-	p := pulse{progress: uint64(r.number()), waiting: int(r.number()), moving: r.truth(), learnt: int(r.number())}
+	p := pulse{progress: uint64(r.number()), waiting: int(r.number()), moving: r.truth(), noticed: int(r.number())}
 	return p, r.err()
 }

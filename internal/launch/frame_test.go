@@ -14,7 +14,7 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-func TestFramesSurviveTheWire(t *testing.T) {
+func TestFrameRoundTrip(t *testing.T) {
 	var wire []byte
 	frames := []frame{
 		{frameReady, 3, []byte{}},
@@ -44,13 +44,13 @@ func TestFramesSurviveTheWire(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"GET / HTTP/1.1\r\n", "\x00\x00\x00\x02xxxxxxxx", "\x00\x00\x00\x05\xff\x00\x00\x00\x00"} {
-		if f, err := readFrame(strings.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "is no frame") {
-			t.Errorf("%q must not be taken for a frame: %v, %v", bad, f, err)
+		if f, err := readFrame(strings.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "invalid frame header") {
+			t.Errorf("%q must be rejected: %v, %v", bad, f, err)
 		}
 	}
 }
 
-func TestBodiesSurviveTheWire(t *testing.T) {
+func TestBodyRoundTrip(t *testing.T) {
 	death := pmi.Death{Rank: 70000, Host: "h", Status: "exit status 3"}
 	if got, err := readDeath(deathBody(death)); err != nil || got != death {
 		t.Errorf("a death: %v, %v", got, err)
@@ -72,11 +72,11 @@ func TestBodiesSurviveTheWire(t *testing.T) {
 			Wait: pmi.WaitState{Op: "Recv", Comm: "world", Peer: pmi.PeerAny, Tag: -2, Context: 1 << 31, Sending: true, Since: 100}}},
 	}
 	number, got, err := readRows(rowsBody(6, rows, 1000), 5000)
-	rows[1].Since, rows[2].Since, rows[2].Wait.Since = 4200, 4100, 4100 // as old as they were, by another clock
+	rows[1].Since, rows[2].Since, rows[2].Wait.Since = 4200, 4100, 4100 // the same ages by another clock
 	if err != nil || number != 6 || !reflect.DeepEqual(got, rows) {
 		t.Errorf("rows: %+v, %v", got, err)
 	}
-	p := pulse{progress: 12, waiting: 3, moving: true, learnt: 5}
+	p := pulse{progress: 12, waiting: 3, moving: true, noticed: 5}
 	if got, err := readPulse(p.body()); err != nil || got != p {
 		t.Errorf("a pulse: %+v, %v", got, err)
 	}
@@ -85,7 +85,7 @@ func TestBodiesSurviveTheWire(t *testing.T) {
 	}
 }
 
-func TestManyValuesAreSentInSeveralFrames(t *testing.T) {
+func TestValuesBodies(t *testing.T) {
 	var values []pmi.Pair
 	for i := range 2000 {
 		values = append(values, pmi.Pair{Key: strings.Repeat("k", i%60+1), Value: strings.Repeat("v", 1024)})
@@ -107,8 +107,8 @@ func TestManyValuesAreSentInSeveralFrames(t *testing.T) {
 	}
 }
 
-// FuzzFrames: whatever comes, reading ends, and what was read as a frame is
-// written as the same bytes.
+// FuzzFrames checks that reading terminates on any input, and that a decoded frame is
+// encoded to the same bytes.
 func FuzzFrames(f *testing.F) {
 	f.Add(appendFrame(nil, frame{frameEvent, 1, eventBody(pmi.Event{Rank: 3, Why: "x"})}))
 	f.Add(appendFrame(nil, frame{frameRows, 1, rowsBody(1, []rankRow{{Row: pmi.Row{State: pmi.RowWaiting}}}, 0)}))
@@ -139,14 +139,14 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// FuzzAgentLine: noise before an agent never makes the reader take too much.
+// FuzzAgentLine checks that the reader limits the output before an agent's greeting.
 func FuzzAgentLine(f *testing.F) {
 	f.Add([]byte("Welcome\nmuster-agent 1 key\nrest"))
 	f.Add([]byte("muster-agent \n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		noise, err := awaitAgentLine(bufio.NewReader(bytes.NewReader(text)), "key")
 		if err == nil && !bytes.Contains(text, []byte("muster-agent 1 key\n")) && !bytes.Contains(text, []byte("muster-agent 1 key")) {
-			t.Errorf("%q was taken for an agent", text)
+			t.Errorf("%q was accepted as a greeting", text)
 		}
 		if len(noise) > maxNoise+64<<10 {
 			t.Errorf("%d bytes of noise were read", len(noise))
@@ -154,29 +154,29 @@ func FuzzAgentLine(f *testing.F) {
 	})
 }
 
-func TestWindowHoldsBackWhatIsNotRead(t *testing.T) {
+func TestWindow(t *testing.T) {
 	w := newWindow()
 	if !w.take(windowBytes) {
-		t.Fatal("an empty window takes a window")
+		t.Fatal("an empty window must accept a full window")
 	}
 	went := make(chan bool, 1)
 	go func() { went <- w.take(1) }()
 	select {
 	case <-went:
-		t.Error("a full window must hold back")
+		t.Error("a full window must block")
 	case <-time.After(20 * time.Millisecond):
 	}
 	w.arrived(windowBytes)
 	if !<-went {
-		t.Error("an emptied window must let through")
+		t.Error("an empty window must not block")
 	}
 	w.arrived(1)
 	if !w.take(10 * windowBytes) {
-		t.Error("a piece longer than the window must go alone")
+		t.Error("data longer than the window must be accepted alone")
 	}
 	go func() { went <- w.take(1) }()
 	w.close()
 	if <-went {
-		t.Error("a closed window ends the wait and lets nothing through")
+		t.Error("a closed window must end the wait and accept nothing")
 	}
 }

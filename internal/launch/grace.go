@@ -1,29 +1,29 @@
 package launch
 
-// How long ranks may go on after one of them has died. Each must get a core, learn of the
-// death, return from its call, print its error and end, and where a thousand ranks
-// share two cores that takes seconds for all of them. So time is not counted from the
-// death but from the last sign that somebody is still at it: a rank that has learnt of
-// the death, or has ended. When there has been none for a while, the rest is computing or
-// hangs, and is ended. Pure: time comes in as an argument.
+// How long ranks may run after one of them has failed. Each rank must get a core, notice
+// the failure, return from its call, print its error and exit. If a thousand ranks share
+// two cores, that takes seconds. So the time is measured not from the failure but from
+// the last sign of progress: a rank has noticed the failure, or has exited. After a while
+// without such a sign, the remaining ranks compute or hang, and the launcher ends them.
+// Functions take the current time as an argument.
 
 import "time"
 
 const (
-	// quietBase is how long it may be quiet with a core for each rank, quietShare what
-	// each rank beside it on a core adds: a rank is let in for a few milliseconds, then
-	// all others are.
+	// quietBase is the time without a sign if there is a core for each rank; quietShare
+	// is added for each rank that shares a core, because a rank gets time slices of a
+	// few milliseconds between those of the others.
 	quietBase  = 500 * time.Millisecond
 	quietShare = 5 * time.Millisecond
-	// graceLimit is how many such times there may be in all.
+	// graceLimit bounds the total time, in multiples of the quiet time.
 	graceLimit = 10
-	// graceLook is how often the signs are looked for.
+	// graceLook is the interval of the checks.
 	graceLook = 100 * time.Millisecond
 )
 
-// grace is the time that is left for ranks to end by themselves.
+// grace computes the time left for ranks to exit by themselves.
 type grace struct {
-	fixed time.Duration // Config.Grace; 0: by the rule above
+	fixed time.Duration // Config.Grace; 0: adaptive, as above
 	cores int           // of this machine
 
 	began, moved time.Time
@@ -31,7 +31,7 @@ type grace struct {
 	signs        int
 }
 
-// quiet is how long there may be no sign of so many ranks.
+// quiet returns the allowed time without a sign of progress for a number of ranks.
 func (g *grace) quiet(ranks int) time.Duration {
 	if g.fixed > 0 {
 		return g.fixed
@@ -39,14 +39,14 @@ func (g *grace) quiet(ranks int) time.Duration {
 	return quietBase + quietShare*time.Duration(ranks)/time.Duration(max(1, g.cores))
 }
 
-// begin is called at the first death.
+// begin is called at the first failure.
 func (g *grace) begin(now time.Time, ranks int) {
 	g.began, g.moved, g.signs = now, now, 0
 	g.limit = graceLimit * g.quiet(ranks)
 }
 
-// left is how much time there is, given how many ranks are left and how many signs
-// there have been so far.
+// left returns the remaining time, given the number of remaining ranks and the number of
+// signs so far.
 func (g *grace) left(now time.Time, ranks, signs int) time.Duration {
 	if g.fixed > 0 {
 		return g.fixed - now.Sub(g.began)

@@ -22,7 +22,7 @@ func TestGrace(t *testing.T) {
 	}
 	for ms := 1000; ms <= 20000; ms += 1000 {
 		if got := many.left(at(ms), 1000, ms); got < time.Second {
-			t.Errorf("%d ms after the death ranks still end, and the others have only %v left", ms, got)
+			t.Errorf("%d ms after the failure ranks still exit, and the others have only %v left", ms, got)
 		}
 	}
 	if got := many.left(at(22000), 500, 20000); got > 0 {
@@ -30,45 +30,45 @@ func TestGrace(t *testing.T) {
 	}
 	many.begin(begin, 1000)
 	if got := many.left(at(30001), 1000, 1); got > 0 {
-		t.Errorf("half a minute after the death there are %v left; there must be an end", got)
+		t.Errorf("half a minute after the failure %v are left; the limit must apply", got)
 	}
 	fixed := grace{cores: 2, fixed: 2 * time.Second}
 	fixed.begin(begin, 1000)
 	if got := fixed.left(at(500), 1000, 500); got != 1500*time.Millisecond {
-		t.Errorf("a time that the user has given is that time: %v of 2 s are left after half a second", got)
+		t.Errorf("of a fixed time of 2 s, %v are left after half a second", got)
 	}
 }
 
-// Ranks end one after the other, the last of them long after half a second: none of them
-// may be ended by the launcher.
-func TestAllSurvivorsLearnOfADeath(t *testing.T) {
+// Ranks exit one after the other, the last long after half a second: the launcher must
+// not end any of them.
+func TestAllSurvivorsNoticeFailure(t *testing.T) {
 	const ranks = 64
 	r := runRole(t, "linger", Config{Ranks: ranks})
-	if got := strings.Count(r.out, "has learnt of it"); got != ranks-1 {
-		t.Errorf("%d of %d survivors learnt of the death before they were ended; took %v\n%s", got, ranks-1, r.took, r.err)
+	if got := strings.Count(r.out, "has noticed it"); got != ranks-1 {
+		t.Errorf("%d of %d survivors noticed the failure before they were ended; took %v\n%s", got, ranks-1, r.took, r.err)
 	}
-	if r.Status != 7 || strings.Contains(r.err, "were killed") {
-		t.Errorf("the status must be that of the rank that died first: %+v\n%s", r.Result, r.err)
+	if r.Status != 7 || strings.Contains(r.err, "killed ranks") {
+		t.Errorf("the status must be that of the rank that failed first: %+v\n%s", r.Result, r.err)
 	}
 }
 
-// With --grace the time is the user's.
-func TestGraceOfTheUser(t *testing.T) {
+// With --grace the time is fixed.
+func TestFixedGrace(t *testing.T) {
 	r := runRole(t, "linger", Config{Ranks: 32, Grace: 200 * time.Millisecond})
-	if n := strings.Count(r.out, "has learnt of it"); n > 25 {
+	if n := strings.Count(r.out, "has noticed it"); n > 25 {
 		t.Errorf("with a grace of 200 ms ranks that need up to 620 ms must be ended; %d of 31 were not", n)
 	}
 	r = runRole(t, "linger", Config{Ranks: 3, Grace: time.Minute})
-	if strings.Count(r.out, "has learnt of it") != 2 || r.took > 20*time.Second {
-		t.Errorf("who ends by itself is not waited for longer than that: %v\n%s", r.took, r.out)
+	if strings.Count(r.out, "has noticed it") != 2 || r.took > 20*time.Second {
+		t.Errorf("ranks that exit by themselves must not be waited for: %v\n%s", r.took, r.out)
 	}
 }
 
-// Ranks that were ended before they learnt of the death are counted in the report.
-func TestSurvivorsThatDidNotLearnAreCounted(t *testing.T) {
+// The report counts the ranks that noticed the failure before they were ended.
+func TestReportCountsRanksThatNoticed(t *testing.T) {
 	r := runRole(t, "stay", Config{Ranks: 3})
-	want := fmt.Sprintf("%d of the %d other ranks had learnt of it", 0, 2)
+	want := fmt.Sprintf("%d of the %d other ranks had noticed the failure", 0, 2)
 	if !strings.Contains(r.err, want) || !strings.Contains(r.err, "--grace") {
-		t.Errorf("the report must say %q and name --grace:\n%s", want, r.err)
+		t.Errorf("the report must contain %q and name --grace:\n%s", want, r.err)
 	}
 }

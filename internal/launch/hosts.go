@@ -1,7 +1,7 @@
 package launch
 
-// Which hosts, and which ranks on each. Host lists come from a flag or a file;
-// ranks are dealt out in blocks, host by host. All of it is pure.
+// Host lists, and the assignment of ranks to hosts. Host lists come from a flag or a
+// file; ranks are assigned in blocks, host by host. All functions are pure.
 
 import (
 	"errors"
@@ -13,13 +13,13 @@ import (
 
 // Host is a machine that ranks can run on.
 type Host struct {
-	// Name is what the remote shell takes, as it is: a full name stays one.
+	// Name is passed unchanged to the remote shell.
 	Name string
-	// Slots is how many ranks it takes. 0: not said.
+	// Slots is the number of ranks the host takes. 0: not specified.
 	Slots int
 }
 
-// ParseHosts reads the list of a flag: "a:4,b:4", "a,b", "[fe80::1]:2".
+// ParseHosts parses the list of a flag: "a:4,b:4", "a,b", "[fe80::1]:2".
 func ParseHosts(list string) ([]Host, error) {
 	var hosts []Host
 	for word := range strings.SplitSeq(list, ",") {
@@ -33,13 +33,13 @@ func ParseHosts(list string) ([]Host, error) {
 		hosts = append(hosts, h)
 	}
 	if len(hosts) == 0 {
-		return nil, errors.New("no host is named; write them as a:4,b:4")
+		return nil, errors.New("the host list is empty; use a list such as a:4,b:4")
 	}
 	return mergeHosts(hosts), nil
 }
 
-// ParseHostfile reads a file with a host in each line: "host", "host:4" as for
-// MPICH, or "host slots=4" as for Open MPI. '#' begins a comment.
+// ParseHostfile parses a file with one host per line: "host", "host:4" as for MPICH, or
+// "host slots=4" as for Open MPI. '#' starts a comment.
 func ParseHostfile(text string) ([]Host, error) {
 	var hosts []Host
 	number := 0
@@ -55,7 +55,7 @@ func ParseHostfile(text string) ([]Host, error) {
 			key, value, _ := strings.Cut(w, "=")
 			if key == "slots" && err == nil {
 				h.Slots, err = parseSlots(value)
-			} // others, such as max_slots, say nothing that is needed here
+			} // other keys, such as max_slots, are ignored
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
@@ -63,7 +63,7 @@ func ParseHostfile(text string) ([]Host, error) {
 		hosts = append(hosts, h)
 	}
 	if len(hosts) == 0 {
-		return nil, errors.New("it names no host; write one in each line, as host:4 or host slots=4")
+		return nil, errors.New("the file has no hosts; write one per line, as host:4 or host slots=4")
 	}
 	return mergeHosts(hosts), nil
 }
@@ -72,14 +72,14 @@ func parseHost(word string) (h Host, err error) {
 	h.Name = word
 	name, slots := word, ""
 	switch at := strings.LastIndexByte(word, ':'); {
-	case strings.HasPrefix(word, "["): // an IPv6 address, perhaps with a number after it
+	case strings.HasPrefix(word, "["): // an IPv6 address, possibly with a slot count
 		end := strings.IndexByte(word, ']')
 		if end < 0 {
 			return h, fmt.Errorf("%q has no closing bracket", word)
 		}
 		name, slots = word[1:end], word[end+1:]
 		if slots != "" && slots[0] != ':' {
-			return h, fmt.Errorf("%q: after the bracket stands :N", word)
+			return h, fmt.Errorf("%q: expected :N after the bracket", word)
 		}
 		slots = strings.TrimPrefix(slots, ":")
 	case strings.Count(word, ":") == 1:
@@ -94,18 +94,18 @@ func parseHost(word string) (h Host, err error) {
 	return h, checkHostName(name)
 }
 
-// checkHostName: names become words of a command line, and one that looks like
-// an option would be taken for one.
+// checkHostName rejects names that a remote shell could interpret as an option or as
+// syntax: they become words of a command line.
 func checkHostName(name string) error {
 	if name == "" {
-		return errors.New("a host without a name; write a:4,b:4")
+		return errors.New("a host has no name; use a list such as a:4,b:4")
 	}
 	if name[0] == '-' {
-		return fmt.Errorf("%q is no name of a host: it begins with '-'", name)
+		return fmt.Errorf("invalid host name %q: it begins with '-'", name)
 	}
 	for _, c := range name {
 		if c <= ' ' || c == 0x7f || strings.ContainsRune("'\"`$;&|<>(){}\\*?!", c) {
-			return fmt.Errorf("%q is no name of a host: it holds %q", name, c)
+			return fmt.Errorf("invalid host name %q: it contains %q", name, c)
 		}
 	}
 	return nil
@@ -114,13 +114,13 @@ func checkHostName(name string) error {
 func parseSlots(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > maxRanks {
-		return 0, fmt.Errorf("%q is no number of ranks: use 1 to %d", s, maxRanks)
+		return 0, fmt.Errorf("invalid slot count %q: use 1 to %d", s, maxRanks)
 	}
 	return n, nil
 }
 
-// mergeHosts adds up hosts that are named twice, at their first place: a host
-// has one agent, and its ranks share memory.
+// mergeHosts adds up the slots of hosts that are listed twice, at their first position: a
+// host has one agent, and its ranks share memory.
 func mergeHosts(hosts []Host) []Host {
 	var out []Host
 	for _, h := range hosts {
@@ -134,16 +134,16 @@ func mergeHosts(hosts []Host) []Host {
 	return out
 }
 
-// block is the ranks of a host: count of them from first on.
+// block is the ranks of a host: Count ranks starting with First.
 type block struct{ First, Count int }
 
-// placeRanks deals out n ranks, in blocks. n of 0 means all slots. Hosts that get
-// none are left out. Where no host says how many it takes, n is divided evenly.
-func placeRanks(hosts []Host, n int) ([]Host, []block, error) {
-	total, said := 0, false
+// assignRanks assigns n ranks to hosts, in blocks. If n is 0, it uses all slots. Hosts
+// without ranks are omitted. If no host has a slot count, n is divided evenly.
+func assignRanks(hosts []Host, n int) ([]Host, []block, error) {
+	total, haveSlots := 0, false
 	for _, h := range hosts {
 		total += max(1, h.Slots)
-		said = said || h.Slots > 0
+		haveSlots = haveSlots || h.Slots > 0
 	}
 	if n == 0 {
 		n = total
@@ -151,8 +151,8 @@ func placeRanks(hosts []Host, n int) ([]Host, []block, error) {
 	if n < 1 || n > maxRanks {
 		return nil, nil, fmt.Errorf("launch: %d ranks: use 1 to %d", n, maxRanks)
 	}
-	if said && n > total {
-		return nil, nil, fmt.Errorf("launch: %d ranks do not fit the %d slots of %s: raise the numbers after the colons, or leave all of them out to divide the ranks evenly",
+	if haveSlots && n > total {
+		return nil, nil, fmt.Errorf("launch: %d ranks do not fit the %d slots of %s: increase the slot counts, or omit all of them to divide the ranks evenly",
 			n, total, hostList(hosts))
 	}
 	var used []Host
@@ -160,7 +160,7 @@ func placeRanks(hosts []Host, n int) ([]Host, []block, error) {
 	first := 0
 	for i, h := range hosts {
 		count := min(max(1, h.Slots), n-first)
-		if !said {
+		if !haveSlots {
 			count = n/len(hosts) + min(1, max(0, n%len(hosts)-i))
 		}
 		if count > 0 {
@@ -172,7 +172,7 @@ func placeRanks(hosts []Host, n int) ([]Host, []block, error) {
 	return used, blocks, nil
 }
 
-// hostList names hosts for a message, not more than fit a line.
+// hostList returns the names of hosts for a message, shortened to fit a line.
 func hostList(hosts []Host) string {
 	names := make([]string, len(hosts))
 	for i, h := range hosts {
@@ -191,8 +191,8 @@ func shortList(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// mappingOf writes blocks as PMI_process_mapping; hosts with equally many ranks
-// that follow each other become one entry.
+// mappingOf encodes blocks as PMI_process_mapping; consecutive hosts with the same number
+// of ranks become one entry.
 func mappingOf(blocks []block) string {
 	var b strings.Builder
 	b.WriteString("(vector")
@@ -207,7 +207,7 @@ func mappingOf(blocks []block) string {
 	return b.String() + ")"
 }
 
-// hostOf is the number of the host that a rank is on.
+// hostOf returns the index of the host of a rank.
 func hostOf(blocks []block, rank int) int {
 	i, found := slices.BinarySearchFunc(blocks, rank, func(b block, r int) int { return b.First - r })
 	if !found {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestHostListsAreRead(t *testing.T) {
+func TestParseHosts(t *testing.T) {
 	for _, c := range []struct {
 		list string
 		want []Host
@@ -24,28 +24,28 @@ func TestHostListsAreRead(t *testing.T) {
 		}
 	}
 	for list, want := range map[string]string{
-		"":         "no host",
-		" , ":      "no host",
-		"a:x":      `"x" is no number`,
-		"a:0":      `"0" is no number`,
-		"a:-2":     `"-2" is no number`,
-		"a:":       "is no number",
-		":4":       "without a name",
+		"":         "list is empty",
+		" , ":      "list is empty",
+		"a:x":      `slot count "x"`,
+		"a:0":      `slot count "0"`,
+		"a:-2":     `slot count "-2"`,
+		"a:":       `slot count ""`,
+		":4":       "has no name",
 		"-oProxy":  "begins with '-'",
-		"a b":      `holds ' '`,
-		"a;reboot": "holds ';'",
-		"$(x)":     "holds '$'",
+		"a b":      `contains ' '`,
+		"a;reboot": "contains ';'",
+		"$(x)":     "contains '$'",
 		"[::1":     "closing bracket",
 		"[::1]4":   ":N",
 		"a:99999":  "use 1 to",
 	} {
 		if got, err := ParseHosts(list); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q must be refused with %q: %v, %v", list, want, got, err)
+			t.Errorf("%q must be rejected with %q: %v, %v", list, want, got, err)
 		}
 	}
 }
 
-func TestHostfilesOfBothFamiliesAreRead(t *testing.T) {
+func TestParseHostfile(t *testing.T) {
 	text := `# made by an operator
 job-worker-0.job.default.svc slots=2
 job-worker-1.job.default.svc:3   # with a comment
@@ -58,17 +58,17 @@ d
 		t.Errorf("the file names %v; read %v, %v", want, got, err)
 	}
 	for text, want := range map[string]string{
-		"# nothing\n\n":   "names no host",
-		"a\nb slots=many": "line 2: \"many\" is no number",
+		"# nothing\n\n":   "has no hosts",
+		"a\nb slots=many": "line 2: invalid slot count \"many\"",
 		"a\n\n-x":         "line 3: ",
 	} {
 		if _, err := ParseHostfile(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q must be refused with %q: %v", text, want, err)
+			t.Errorf("%q must be rejected with %q: %v", text, want, err)
 		}
 	}
 }
 
-func TestRanksArePlacedInBlocks(t *testing.T) {
+func TestAssignRanks(t *testing.T) {
 	for _, c := range []struct {
 		hosts   string
 		n       int
@@ -88,7 +88,7 @@ func TestRanksArePlacedInBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		used, blocks, err := placeRanks(hosts, c.n)
+		used, blocks, err := assignRanks(hosts, c.n)
 		if err != nil || len(used) != c.used || !reflect.DeepEqual(blocks, c.blocks) {
 			t.Errorf("%s with -n %d: %v, %v, %v; want %v on %d hosts", c.hosts, c.n, used, blocks, err, c.blocks, c.used)
 			continue
@@ -104,12 +104,12 @@ func TestRanksArePlacedInBlocks(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := placeRanks([]Host{{"a", 4}, {"b", 4}}, 9); err == nil || !strings.Contains(err.Error(), "9 ranks do not fit the 8 slots of a:4, b:4") {
-		t.Errorf("more ranks than slots must be refused with both numbers: %v", err)
+	if _, _, err := assignRanks([]Host{{"a", 4}, {"b", 4}}, 9); err == nil || !strings.Contains(err.Error(), "9 ranks do not fit the 8 slots of a:4, b:4") {
+		t.Errorf("more ranks than slots must be rejected with both numbers: %v", err)
 	}
 }
 
-func TestSharesOfTheTree(t *testing.T) {
+func TestShares(t *testing.T) {
 	hosts := func(n int) (list []hostRef) {
 		for i := range n {
 			list = append(list, hostRef{Index: i})
@@ -152,7 +152,7 @@ func depth(hosts []hostRef, width int) (deepest, all int) {
 	return deepest, all
 }
 
-func TestTreesAreAsDeepAsTheLogarithm(t *testing.T) {
+func TestTreeDepth(t *testing.T) {
 	for _, c := range []struct{ hosts, width, depth int }{{16, 16, 1}, {17, 16, 2}, {272, 16, 2}, {4096, 16, 3}, {7, 1, 7}} {
 		list := make([]hostRef, c.hosts)
 		if d, n := depth(list, c.width); d != c.depth || n != c.hosts {

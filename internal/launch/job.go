@@ -1,18 +1,17 @@
 package launch
 
-// The loop that owns a running job. Goroutines per rank turn the end of a
-// process and the requests of its PMI client into events; the loop alone
-// changes the state of the job.
+// The loop that owns a running job. Goroutines per rank turn the exit of a process and
+// the requests of its PMI client into events; only the loop changes the state of the job.
 //
-// When a rank dies, its death is written on the board at once, so that the calls
-// of the others return errors. They have time to leave by themselves (grace.go),
-// are then asked (SIGTERM) and after half of that again made (SIGKILL) to end.
-// The first death is the cause that is reported and gives the exit status.
+// When a rank fails, the failure is written to the board at once, so that the calls of
+// the other ranks return errors. The other ranks have time to exit by themselves
+// (grace.go). Then they get SIGTERM, and after half of that time again SIGKILL. The first
+// failure is the reported cause and determines the exit status.
 //
-// A rank has died if it ends with a status other than 0 or by a signal before
-// it has finalized; if it ends with status 0 after it has joined and before it
-// has finalized; or if it has ended in any way while others wait in a fence.
-// A status other than 0 after finalize gives the job its status but ends nobody.
+// A rank has failed if it exits with a nonzero status or by a signal before it has
+// finalized; if it exits with status 0 after it has joined and before it has finalized;
+// or if it has exited in any way while others wait in a fence. A nonzero status after
+// finalize sets the status of the job but ends no other rank.
 
 import (
 	"context"
@@ -36,20 +35,20 @@ type job struct {
 	done           chan struct{} // closed when the loop has ended
 
 	ranks    []rankState
-	pending  int // ranks that are not started yet
+	pending  int // ranks not started yet
 	living   int
 	startErr error // why the job could not be started
 	cause    *cause
 	status   int // of the job, once a rank has failed
-	killed   int // ranks that had to be killed
+	killed   int // ranks killed by SIGKILL
 
 	starting    *startWatch
 	ending      bool
 	grace       grace
-	ended       int         // ranks, since the first death
-	survivors   int         // ranks that lived when the first one died
-	learnt      int         // of these, when they were asked to end
-	patience    *time.Timer // until the next step of ending, or the next look
+	ended       int         // ranks that exited since the first failure
+	survivors   int         // ranks alive at the first failure
+	noticed     int         // of these, how many had noticed it when SIGTERM was sent
+	endTimer    *time.Timer // the next step of ending the job, or the next check
 	asked       bool        // SIGTERM was sent
 	interrupted time.Time   // when the first SIGINT came
 	lastQuit    time.Time
@@ -69,7 +68,7 @@ type cause struct {
 	text string
 }
 
-// event is what a backend or a PMI client tells: one of these.
+// event is a report of a backend or a PMI client: one of the following.
 type event struct {
 	rank    int
 	started bool // with pid
@@ -78,8 +77,8 @@ type event struct {
 	end     ending
 	pmi     pmi.Event
 
-	ready  bool   // the agent of host runs
-	lost   string // host was lost, and why
+	ready  bool   // the agent of host is running
+	lost   string // why host was lost
 	host   int
 	failed error // the job cannot be started
 }
@@ -90,19 +89,19 @@ func newJob(cfg *Config) *job {
 		cfg:    cfg,
 		stdout: &sink{lock: lock, w: cfg.Stdout},
 		stderr: &sink{lock: lock, w: cfg.Stderr},
-		events: make(chan event, 6*cfg.Ranks), // room for all that ranks do while others are being started
+		events: make(chan event, 6*cfg.Ranks), // holds all events of ranks while others are being started
 		done:   make(chan struct{}),
 		ranks:  make([]rankState, cfg.Ranks),
 	}
 	j.pending = cfg.Ranks
 	j.grace = grace{fixed: cfg.Grace, cores: thisMachine().usable()}
 	j.starting = newStartWatch(cfg, time.Now())
-	j.patience = time.NewTimer(time.Hour)
-	j.patience.Stop()
+	j.endTimer = time.NewTimer(time.Hour)
+	j.endTimer.Stop()
 	return j
 }
 
-// lines gives the taker of a rank's lines.
+// lines returns the function that writes a rank's lines.
 func (j *job) lines(rank int, isStderr bool) func(text []byte) {
 	var label []byte
 	if j.cfg.labelled() {
@@ -127,13 +126,13 @@ func (j *job) post(e event) {
 	}
 }
 
-// loop runs the job until its last rank has ended.
+// loop runs the job until its last rank has exited.
 func (j *job) loop(ctx context.Context) {
 	defer close(j.done)
 	watch := stuckWatch{after: j.cfg.StuckAfter}
 	var look <-chan time.Time
 	if _, ok := j.backend.pulse(); j.cfg.StuckAfter > 0 && ok {
-		t := time.NewTicker(lookEvery(j.cfg.StuckAfter))
+		t := time.NewTicker(stuckInterval(j.cfg.StuckAfter))
 		defer t.Stop()
 		look = t.C
 	}
@@ -154,19 +153,19 @@ func (j *job) loop(ctx context.Context) {
 			j.pending = 0
 			j.fail(-1, "the job was cancelled: "+context.Cause(ctx).Error(), 128+int(syscall.SIGTERM))
 			j.endNow()
-		case <-j.patience.C:
-			j.patienceIsOver(time.Now())
+		case <-j.endTimer.C:
+			j.endTimerFired(time.Now())
 		case now := <-late.C:
-			j.lookForLateness(now)
+			j.checkStartTimeout(now)
 		case now := <-look:
 			if p, ok := j.backend.pulse(); ok {
-				j.lookForWaits(&watch, p, now)
+				j.checkStuck(&watch, p, now)
 			}
 		}
 	}
 }
 
-// takeAll takes what has happened so far.
+// takeAll handles the pending events.
 func (j *job) takeAll() {
 	for {
 		select {
@@ -208,21 +207,21 @@ func (j *job) take(e event) {
 	}
 }
 
-// checkFence: a fence can never be passed if a rank has gone already. The event
-// may be old: what counts is that ranks wait in one now.
+// checkFence fails the job if ranks wait in a fence that a rank has left the job without
+// entering. The event may be old, so the current state of the fence counts.
 func (j *job) checkFence() {
 	if j.server.Fenced() == 0 {
 		return
 	}
 	for rank := range j.ranks {
 		if r := &j.ranks[rank]; r.started && !r.alive {
-			j.died(rank, "ended before a fence that other ranks wait in", r.end.String(), max(1, r.end.status()))
+			j.died(rank, "exited before a fence that other ranks wait in", r.end.String(), max(1, r.end.status()))
 			return
 		}
 	}
 }
 
-// notStarted ends what has been started of a job that cannot be.
+// notStarted records why the job cannot be started and ends the ranks already started.
 func (j *job) notStarted(err error) {
 	j.pending = 0
 	j.starting.over = true
@@ -232,10 +231,10 @@ func (j *job) notStarted(err error) {
 	}
 }
 
-// hostLost buries the ranks of a host that can no longer be heard.
+// hostLost marks all ranks of an unreachable host as failed.
 func (j *job) hostLost(host int, why string) {
 	b := j.cfg.blocks[host]
-	text := fmt.Sprintf("host %s was lost, and with it %s: %s", j.cfg.Hosts[host].Name, rankRange(b), why)
+	text := fmt.Sprintf("host %s was lost, with %s: %s", j.cfg.Hosts[host].Name, rankRange(b), why)
 	if j.pending > 0 {
 		j.notStarted(fmt.Errorf("launch: %s", text))
 	}
@@ -258,8 +257,8 @@ func (j *job) hostLost(host int, why string) {
 	}
 }
 
-// lookForLateness ends a job that takes too long to start.
-func (j *job) lookForLateness(now time.Time) {
+// checkStartTimeout ends a job whose start takes too long.
+func (j *job) checkStartTimeout(now time.Time) {
 	if j.starting.over || j.ending {
 		return
 	}
@@ -279,11 +278,12 @@ func (j *job) lookForLateness(now time.Time) {
 	j.endNow()
 }
 
-// exited judges the end of a process by how far its client was.
+// exited decides whether the exit of a process is a failure, by the phase of its PMI
+// client.
 func (j *job) exited(rank int, end ending) {
 	r := &j.ranks[rank]
 	if !r.alive {
-		return // buried with its host
+		return // already marked as failed with its host
 	}
 	r.alive, r.end = false, end
 	j.living--
@@ -291,21 +291,21 @@ func (j *job) exited(rank int, end ending) {
 	failed := end.status() != 0
 	phase := j.server.Phase(rank)
 	switch {
-	case phase == pmi.PhaseAborted: // told when it asked for it
+	case phase == pmi.PhaseAborted: // the abort request was reported already
 	case phase == pmi.PhaseFinalized:
 		if failed && j.status == 0 && j.cause == nil {
-			j.fail(rank, "after it had finished: "+end.explained(), end.status())
+			j.fail(rank, "after Finalize: "+end.explained(), end.status())
 		}
 	case failed:
 		j.died(rank, end.explained(), end.String(), end.status())
 	case phase == pmi.PhaseJoined:
-		j.died(rank, "ended with status 0 without leaving the job: Finalize was not called", "ended without Finalize", 1)
+		j.died(rank, "exited with status 0 without calling Finalize", "exited without Finalize", 1)
 	case j.server.Fenced() > 0:
-		j.died(rank, "ended with status 0 without joining the job that others wait in", "ended without joining the job", 1)
+		j.died(rank, "exited with status 0 without joining the job, while other ranks wait for it", "exited without joining the job", 1)
 	}
 }
 
-// died tells the others and begins the end of the job.
+// died marks a rank as failed on all boards and starts ending the job.
 func (j *job) died(rank int, why, status string, code int) {
 	j.backend.markDead(pmi.Death{Rank: rank, Host: j.backend.host(rank), Status: status})
 	j.fail(rank, why, code)
@@ -313,24 +313,24 @@ func (j *job) died(rank int, why, status string, code int) {
 		j.ending = true
 		j.ended, j.survivors = 0, j.living
 		j.grace.begin(time.Now(), j.living)
-		j.patience.Reset(graceLook)
+		j.endTimer.Reset(graceLook)
 	}
 }
 
-// patienceIsOver ends ranks, unless they are leaving by themselves. What they have done
-// meanwhile is looked at first: they may have kept this process from its core too.
-func (j *job) patienceIsOver(now time.Time) {
+// endTimerFired ends the remaining ranks, unless they are still exiting by themselves. It
+// handles pending events first: the ranks may also have kept this process off its core.
+func (j *job) endTimerFired(now time.Time) {
 	if !j.asked && j.survivors > 0 {
 		j.takeAll()
-		if left := j.grace.left(now, j.living, j.ended+j.backend.learnt()); left > 0 {
-			j.patience.Reset(min(left, graceLook))
+		if left := j.grace.left(now, j.living, j.ended+j.backend.noticed()); left > 0 {
+			j.endTimer.Reset(min(left, graceLook))
 			return
 		}
 	}
 	j.endNow()
 }
 
-// fail keeps the first cause and its status.
+// fail records the first cause and its status.
 func (j *job) fail(rank int, why string, code int) {
 	if j.cause != nil {
 		return
@@ -342,26 +342,26 @@ func (j *job) fail(rank int, why string, code int) {
 	}
 }
 
-// endNow takes the next step: it asks, later it kills.
+// endNow takes the next step to end the job: first SIGTERM, then SIGKILL.
 func (j *job) endNow() {
 	j.ending = true
 	if !j.asked {
 		j.asked = true
-		j.learnt = j.backend.learnt()
+		j.noticed = j.backend.noticed()
 		j.backend.signalAll(syscall.SIGTERM)
-		j.patience.Reset(j.grace.quiet(j.living) / 2)
+		j.endTimer.Reset(j.grace.quiet(j.living) / 2)
 		return
 	}
 	if j.killed == 0 {
 		j.killed = j.living
 	}
 	j.backend.signalAll(syscall.SIGKILL)
-	j.patience.Reset(time.Second) // a process in the kernel's hands may need it again
+	j.endTimer.Reset(time.Second) // repeat it for a process that is blocked in the kernel
 }
 
-// signal passes a signal on. The second SIGINT kills: the first may have been
-// caught. SIGQUIT asks for the report, and only twice in a row is passed on,
-// which lets Go programs print their stacks.
+// signal forwards a signal to the ranks. The second SIGINT kills them, because a program
+// may handle the first. SIGQUIT prints the report; only a second one in a row is
+// forwarded, which makes Go programs print their stacks.
 func (j *job) signal(sig syscall.Signal) {
 	j.takeAll()
 	if j.pending > 0 && (sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP) {
@@ -383,12 +383,14 @@ func (j *job) signal(sig syscall.Signal) {
 	case syscall.SIGQUIT:
 		if time.Since(j.lastQuit) > 2*time.Second {
 			j.lastQuit = time.Now()
-			j.tellWaits(nil, func(bool) string { return "who waits for whom (again within 2 s: the ranks get SIGQUIT):" })
+			j.reportWaits(nil, func(bool) string {
+				return "which rank waits for which (a second SIGQUIT within 2 s is forwarded to the ranks):"
+			})
 			return
 		}
 	case syscall.SIGTSTP:
-		// Stop with the ranks; SIGCONT is passed on to them. It cannot be sent
-		// from here: this thread may run on for a moment.
+		// Stop together with the ranks. SIGCONT is forwarded to them when it arrives;
+		// it cannot be sent from here, because this thread may run on for a moment.
 		j.backend.signalAll(syscall.SIGSTOP)
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		return
@@ -397,32 +399,33 @@ func (j *job) signal(sig syscall.Signal) {
 	j.backend.signalAll(sig)
 }
 
-// sameKeystroke is how close two SIGINT come that are one: commands such as
-// timeout send it to the launcher and then to its group.
+// sameKeystroke is the time within which two SIGINT count as one: commands such as
+// timeout send it to the launcher and then to its process group.
 const sameKeystroke = 100 * time.Millisecond
 
-// lookForWaits reports if nothing has moved for long.
-func (j *job) lookForWaits(watch *stuckWatch, p pulse, now time.Time) {
+// checkStuck prints a report if there has been no progress for long.
+func (j *job) checkStuck(watch *stuckWatch, p pulse, now time.Time) {
 	still, step := watch.look(p, now)
 	switch step {
 	case stuckSoon:
 		rows, _ := j.backend.rows()
 		watch.earlier = &sample{rows, time.Now()}
-	case stuckTell:
-		computes := j.tellWaits(watch.earlier, func(computes bool) string {
+	case stuckReport:
+		computes := j.reportWaits(watch.earlier, func(computes bool) string {
 			if computes {
-				return fmt.Sprintf("for %s some ranks have waited while others compute; if that takes so long, nothing is wrong; who waits for whom:", seconds(still))
+				return fmt.Sprintf("for %s some ranks have waited while others compute, which is normal in a long computation; which rank waits for which:", seconds(still))
 			}
-			return fmt.Sprintf("nothing has moved for %s; who waits for whom:", seconds(still))
+			return fmt.Sprintf("no progress for %s; which rank waits for which:", seconds(still))
 		})
 		if computes {
-			watch.patient()
+			watch.backOff()
 		}
 	}
 }
 
-// tellWaits prints the report. head gets whether some rank computes, which tellWaits returns.
-func (j *job) tellWaits(earlier *sample, head func(computes bool) string) (computes bool) {
+// reportWaits prints which rank waits for which, and reports whether some rank computes.
+// head returns the first line.
+func (j *job) reportWaits(earlier *sample, head func(computes bool) string) (computes bool) {
 	ended := func(rank int) string {
 		if r := &j.ranks[rank]; r.started && !r.alive {
 			return r.end.String()
@@ -434,31 +437,31 @@ func (j *job) tellWaits(earlier *sample, head func(computes bool) string) (compu
 	away, own, computes := describeAwayRanks(rows, earlier, ended, j.backend.host, now)
 	lines := []string{head(computes)}
 	if len(rows) == 0 {
-		lines = append(lines, "  not known: this system has no board")
+		lines = append(lines, "  unknown: this system has no board")
 	}
 	for _, l := range append(describeWaits(rows, own, ended, now), away...) {
 		lines = append(lines, "  "+l)
 	}
 	if len(silent) > 0 {
-		lines = append(lines, "  no answer from "+shortList(silent)+": what is said of the ranks there may be wrong")
+		lines = append(lines, "  no answer from "+shortList(silent)+": the lines about their ranks may be outdated")
 	}
-	j.say(lines...)
+	j.notice(lines...)
 	return computes
 }
 
-// report tells the cause, as the last lines of all output, where people look.
+// report prints the cause as the last lines of all output, where users look first.
 func (j *job) report() {
 	if j.cause == nil {
 		return
 	}
 	lines := []string{j.causeText()}
 	if j.killed > 0 {
-		lines = append(lines, fmt.Sprintf("ranks that did not end by themselves and were killed: %d of %d", j.killed, j.cfg.Ranks))
+		lines = append(lines, fmt.Sprintf("killed ranks that did not exit by themselves: %d of %d", j.killed, j.cfg.Ranks))
 	}
-	if j.asked && j.survivors > 0 && j.learnt < j.survivors && j.server.Passed() > 0 {
-		lines = append(lines, fmt.Sprintf("%d of the %d other ranks had learnt of it when they were asked to end; --grace gives them more time", j.learnt, j.survivors))
+	if j.asked && j.survivors > 0 && j.noticed < j.survivors && j.server.Passed() > 0 {
+		lines = append(lines, fmt.Sprintf("%d of the %d other ranks had noticed the failure when they got SIGTERM; --grace gives them more time", j.noticed, j.survivors))
 	}
-	j.say(lines...)
+	j.notice(lines...)
 }
 
 func (j *job) causeText() string {
@@ -481,8 +484,8 @@ func (j *job) result() Result {
 	return res
 }
 
-// say writes lines of the launcher itself.
-func (j *job) say(lines ...string) {
+// notice prints lines of the launcher itself.
+func (j *job) notice(lines ...string) {
 	if j.cfg.Quiet {
 		return
 	}

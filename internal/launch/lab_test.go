@@ -9,9 +9,9 @@ import (
 	"github.com/muster-mpi/muster/internal/lab"
 )
 
-// Hosts with networks of their own, which the launcher has no connection to but
-// through the command that reaches them.
-func TestJobOnHostsOfALab(t *testing.T) {
+// Hosts with separate networks, which the launcher reaches only through the remote
+// command.
+func TestJobOnLab(t *testing.T) {
 	l := lab.New(t, lab.Config{Hosts: 4})
 	rsh, err := ParseRSH(l.Rsh())
 	if err != nil {
@@ -33,10 +33,9 @@ func TestJobOnHostsOfALab(t *testing.T) {
 				t.Errorf("%q must come once", want)
 			}
 		}
-		// Each host needs the 48 addresses of the others, once, however many of
-		// its ranks ask for them.
+		// Each host requests the 48 addresses of the others once, for all its ranks.
 		if width == 16 && r.Gets != 4*48 {
-			t.Errorf("the launcher was asked for %d values, should be %d", r.Gets, 4*48)
+			t.Errorf("the launcher got %d requests, should be %d", r.Gets, 4*48)
 		}
 		t.Logf("width %d: 64 ranks on 4 hosts from start to end in %v, %d gets at the launcher", width, r.took, r.Gets)
 		if r.took > slow*3*time.Second {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openLifeline opens a pipe again, so that who gets its signals can be said for this end
-// alone.
+// openLifeline opens a pipe again, so that the owner of its signals can be set for this
+// end alone.
 func openLifeline(pipe *os.File, sig syscall.Signal) (*os.File, error) {
 	fd, err := control(pipe, func(fd int) (int, error) {
 		return unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -27,7 +27,8 @@ func openLifeline(pipe *os.File, sig syscall.Signal) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "lifeline"), nil
 }
 
-// ownLifeline says who gets the signal: a process, a group if negative, nobody if 0.
+// ownLifeline sets the recipient of the signal: a process, a process group if negative,
+// none if 0.
 func ownLifeline(end *os.File, owner int) error {
 	_, err := control(end, func(fd int) (int, error) { return unix.FcntlInt(uintptr(fd), unix.F_SETOWN, owner) })
 	return err

@@ -1,17 +1,16 @@
 package launch
 
-// A link moves frames between two neighbors in the tree, over the stdin and
-// stdout of an agent. Sending never blocks: frames are queued, and one goroutine
-// writes them, many at a time. What could fill the queue, output and input, is
-// held back by windows (flow.go).
+// A link carries frames between two neighbors in the tree, over the stdin and stdout of
+// an agent. Sending never blocks: frames are queued, and one goroutine writes them, many
+// at a time. Windows (flow.go) limit the output and input in the queue.
 //
-// Before the frames each side says one line of text:
+// Before the frames each side sends one line of text:
 //
 //	to the agent      muster-job VERSION KEY
 //	from the agent    muster-agent VERSION KEY
 //
-// The second may come after whatever a login shell prints. That the agent repeats
-// the key shows that it has read the first line and is nobody else.
+// Output of a login shell may precede the second line. The repeated key shows that the
+// line comes from the agent of this job.
 
 import (
 	"bufio"
@@ -33,11 +32,11 @@ type link struct {
 	wake    sync.Cond
 	queue   []byte
 	writing bool
-	closing bool          // no more frames come; close w when all are written
+	closing bool          // no more frames follow; close w when all are written
 	ended   chan struct{} // closed when the writer has ended
 }
 
-// newLink takes over a connection and says the line of this side.
+// newLink takes over a connection and sends the greeting of this side.
 func newLink(r *bufio.Reader, w io.WriteCloser, line string) *link {
 	l := &link{r: r, w: w, queue: []byte(line), ended: make(chan struct{})}
 	l.wake.L = &l.mu
@@ -56,8 +55,8 @@ func (l *link) send(f frame) {
 	l.wake.Broadcast()
 }
 
-// write is the goroutine that writes. After an error it only throws away: the
-// reader will see the end of the connection too and tell.
+// write is the writing goroutine. After an error it discards frames: the reader also sees
+// the end of the connection and reports it.
 func (l *link) write() {
 	defer close(l.ended)
 	defer l.w.Close()
@@ -87,9 +86,9 @@ func (l *link) write() {
 	}
 }
 
-// flush waits until all is written, but not for ever.
-func (l *link) flush(patience time.Duration) {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+// flush waits until all frames are written, or for the timeout.
+func (l *link) flush(timeout time.Duration) {
+	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		l.mu.Lock()
 		empty := len(l.queue) == 0 && !l.writing
 		l.mu.Unlock()
@@ -99,7 +98,7 @@ func (l *link) flush(patience time.Duration) {
 	}
 }
 
-// close ends the connection after what is queued.
+// close ends the connection after the queued frames.
 func (l *link) close() {
 	l.mu.Lock()
 	l.closing = true
@@ -107,14 +106,14 @@ func (l *link) close() {
 	l.wake.Broadcast()
 }
 
-// The two lines.
+// The greetings.
 
 const (
 	jobLine   = "muster-job "
 	agentLine = "muster-agent "
-	// maxNoise is how much a login shell may say before the agent speaks.
+	// maxNoise limits the output of a login shell before the greeting of the agent.
 	maxNoise = 64 << 10
-	// maxJobLine bounds what an agent reads of a stranger.
+	// maxJobLine limits the first line that an agent reads.
 	maxJobLine = 256
 )
 
@@ -122,7 +121,7 @@ func greeting(line, key string) string {
 	return line + strconv.Itoa(protocolVersion) + " " + key + "\n"
 }
 
-// readJobLine is the agent's: it gives the key.
+// readJobLine reads the launcher's greeting and returns the key.
 func readJobLine(r *bufio.Reader) (key string, err error) {
 	const started = "an agent is started by muster run, which first sends the key of its job"
 	var line []byte
@@ -139,35 +138,35 @@ func readJobLine(r *bufio.Reader) (key string, err error) {
 		return "", fmt.Errorf("%s; got %.60q instead", started, line)
 	}
 	if version != strconv.Itoa(protocolVersion) {
-		return "", fmt.Errorf("the launcher speaks version %s of the agents' protocol and this muster version %d: install the same muster on all hosts", version, protocolVersion)
+		return "", fmt.Errorf("the launcher uses version %s of the agent protocol and this muster version %d: install the same muster on all hosts", version, protocolVersion)
 	}
 	return key, nil
 }
 
-// errNoAgent says that the connection ended before an agent spoke.
+// errNoAgent reports that the connection ended before the greeting of an agent.
 var errNoAgent = errors.New("no agent answered")
 
-// awaitAgentLine reads what a login shell prints, up to the line of the agent. It
-// returns the noise.
+// awaitAgentLine reads up to the greeting of the agent. It returns the output of a login
+// shell before it.
 func awaitAgentLine(r *bufio.Reader, key string) (noise []byte, err error) {
 	for {
 		line, err := r.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			err = nil // a long line of noise
+			err = nil // a long line of other output
 		}
 		if rest, ok := bytes.CutPrefix(line, []byte(agentLine)); ok && err == nil {
 			version, theirs, _ := strings.Cut(strings.TrimSpace(string(rest)), " ")
 			switch {
 			case version != strconv.Itoa(protocolVersion):
-				return noise, fmt.Errorf("the agent speaks version %s of the agents' protocol and this muster version %d: install the same muster on all hosts, or name the right one with --agent-path", version, protocolVersion)
+				return noise, fmt.Errorf("the agent uses version %s of the agent protocol and this muster version %d: install the same muster on all hosts, or set the path of the right one with --agent-path", version, protocolVersion)
 			case theirs != key:
-				return noise, errors.New("the agent answered with the key of another job: something on the way mixes up connections")
+				return noise, errors.New("the agent answered with the key of another job: check the --rsh command, which mixes up connections")
 			}
 			return noise, nil
 		}
 		noise = append(noise, line...)
 		if len(noise) > maxNoise {
-			return noise, fmt.Errorf("%d bytes came and no agent spoke: the login shell there must not print so much", len(noise))
+			return noise, fmt.Errorf("no agent answered within %d bytes of other output: the login shell there prints too much", len(noise))
 		}
 		if err != nil {
 			return noise, errNoAgent

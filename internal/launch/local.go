@@ -1,7 +1,7 @@
 package launch
 
-// The backend for this machine: one crew, whose lines go to the launcher's output
-// and whose PMI clients are served by the job's server.
+// The backend for this machine: one crew. Its lines go to the launcher's output, and
+// the job's server serves its PMI clients.
 
 import (
 	"fmt"
@@ -25,11 +25,11 @@ func newLocalBackend(j *job) (*localBackend, error) {
 		block: block{0, cfg.Ranks}, size: cfg.Ranks,
 		prog: cfg.Prog, args: cfg.Args, env: append(append([]string{}, cfg.Env...), cfg.ExtraEnv...), dir: cfg.Dir,
 		bind: cfg.Bind, server: j.server,
-		stdin: func(theirs *files) (*os.File, error) { return inputFile(cfg.Stdin, theirs) },
-		file:  b.outputDirectly,
-		lines: j.lines,
-		post:  j.post,
-		say:   func(text string) { j.say(text) },
+		stdin:  func(theirs *files) (*os.File, error) { return inputFile(cfg.Stdin, theirs) },
+		file:   b.outputDirectly,
+		lines:  j.lines,
+		post:   j.post,
+		notice: func(text string) { j.notice(text) },
 	})
 	return b, err
 }
@@ -41,8 +41,8 @@ func hostname() string {
 	return "localhost"
 }
 
-// outputDirectly: a lone rank without labels gets the file itself, so that it may
-// even be a terminal to it.
+// outputDirectly returns the launcher's own file for a single rank without labels, so
+// that the rank can use a terminal.
 func (b *localBackend) outputDirectly(isStderr bool) *os.File {
 	cfg := b.job.cfg
 	if cfg.labelled() || cfg.Ranks > 1 {
@@ -56,7 +56,7 @@ func (b *localBackend) outputDirectly(isStderr bool) *os.File {
 	return f
 }
 
-// start posts events while nobody takes them yet: their channel has room.
+// start posts events before the loop runs: their channel is large enough.
 func (b *localBackend) start() {
 	if err := b.crew.start(); err != nil {
 		b.job.post(event{failed: fmt.Errorf("launch: %w", err)})

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A C program, to see that the server speaks as MPICH expects.
+// A C program, to check that the server is compatible with MPICH.
 const mpichHello = `#include <mpi.h>
 #include <stdio.h>
 int main(int argc, char **argv) {

@@ -1,8 +1,8 @@
 package launch
 
-// Output of the ranks: each rank's stdout and stderr is a pipe, read by a
-// goroutine that passes on whole lines. One lock for both streams keeps lines
-// of different ranks apart, also when both streams go to the same terminal.
+// Output of the ranks: stdout and stderr of each rank are pipes, each read by a goroutine
+// that forwards whole lines. One lock for both streams keeps lines of different ranks
+// apart, also when both streams go to the same terminal.
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// sink is where lines of all ranks meet.
+// sink merges the lines of all ranks.
 type sink struct {
 	lock    *sync.Mutex // shared by the sinks of a job
 	w       io.Writer
@@ -24,8 +24,8 @@ type sink struct {
 	failed  bool
 }
 
-// write passes on whole lines with a label before each, or bytes as they are if
-// there is no label, in one call of Write.
+// write writes whole lines, each after its label, or unchanged bytes if there is no
+// label, in one call of Write.
 func (s *sink) write(label, text []byte) {
 	if len(text) == 0 {
 		return
@@ -33,7 +33,7 @@ func (s *sink) write(label, text []byte) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if s.failed {
-		return // the reader has gone; the rank must not be stopped by it
+		return // the reader is gone; the rank must not block on it
 	}
 	out := text
 	if len(label) > 0 {
@@ -45,7 +45,7 @@ func (s *sink) write(label, text []byte) {
 	}
 }
 
-// labelled is write with a label for each line.
+// labelled returns write with a label for each line.
 func (s *sink) labelled(label []byte) func(text []byte) {
 	return func(text []byte) { s.write(label, text) }
 }
@@ -65,20 +65,19 @@ func appendLabelled(dst, label, text []byte) []byte {
 	return dst
 }
 
-// rankLabel marks the lines of a rank, in a width that fits all.
+// rankLabel returns the label of a rank; all labels of a job have the same width.
 func rankLabel(rank, ranks int) []byte {
 	return fmt.Appendf(nil, "[%*d] ", len(strconv.Itoa(ranks-1)), rank)
 }
 
 const (
 	lineBufferStart = 4 << 10
-	lineBufferRead  = 64 << 10 // busy ranks get this much per read
-	// maxHeldLine is where a line without an end is passed on in pieces: a
-	// rank that writes a picture must not fill the launcher's memory.
+	lineBufferRead  = 64 << 10 // buffer of a busy rank
+	// maxHeldLine limits the memory for a line: a longer one is forwarded in pieces.
 	maxHeldLine = 1 << 20
 )
 
-// copyLines passes on what r gives, whole lines at a time, until it ends.
+// copyLines forwards the data of r, whole lines at a time, until it ends.
 func copyLines(write func(lines []byte), r io.Reader) {
 	buf := make([]byte, 0, lineBufferStart)
 	for {
@@ -108,10 +107,9 @@ func copyLines(write func(lines []byte), r io.Reader) {
 	}
 }
 
-// pipeEnd reads a rank's pipe. After a read deadline, which the launcher sets
-// when the job has ended, it gives what is in the pipe already and then ends:
-// a process that was left behind may hold the other end for ever, but a slow
-// terminal must not lose lines.
+// pipeEnd reads a rank's pipe. After a read deadline, which the launcher sets when the
+// job has ended, it returns the data already in the pipe and then io.EOF: a child process
+// of a rank may hold the other end for ever, but a slow terminal must not lose lines.
 type pipeEnd struct {
 	f    *os.File
 	last bool

@@ -40,14 +40,14 @@ func TestCopyLines(t *testing.T) {
 	}
 }
 
-func TestEndlessLineIsCutNotHeld(t *testing.T) {
+func TestEndlessLine(t *testing.T) {
 	in := strings.Repeat("y", 3*maxHeldLine+5)
 	if got := copied("", strings.NewReader(in)); got != in {
 		t.Errorf("without a label every byte must pass as it is: %d of %d came", len(got), len(in))
 	}
 	got := copied("[1] ", strings.NewReader(in))
 	if n := strings.Count(got, "[1] "); n < 2 || strings.Count(got, "y") != len(in) {
-		t.Errorf("with a label the line must come in several marked pieces and lose nothing: %d pieces, %d bytes", n, strings.Count(got, "y"))
+		t.Errorf("with a label the line must arrive in several labelled pieces without loss: %d pieces, %d bytes", n, strings.Count(got, "y"))
 	}
 }
 
@@ -58,15 +58,15 @@ func (w *brokenWriter) Write([]byte) (int, error) {
 	return 0, errors.New("gone")
 }
 
-func TestBrokenOutputDoesNotStopTheRank(t *testing.T) {
+func TestBrokenOutput(t *testing.T) {
 	w := new(brokenWriter)
 	copyLines((&sink{lock: new(sync.Mutex), w: w}).labelled(nil), iotest.OneByteReader(strings.NewReader("a\nb\nc\n")))
 	if w.calls != 1 {
-		t.Errorf("a broken output is tried once and then left, not %d times", w.calls)
+		t.Errorf("a broken output must be tried once, not %d times", w.calls)
 	}
 }
 
-func TestLabelsHaveOneWidth(t *testing.T) {
+func TestRankLabel(t *testing.T) {
 	for _, c := range []struct {
 		rank, ranks int
 		want        string

@@ -11,7 +11,7 @@ import (
 // clockTick is the unit of times in /proc: USER_HZ, which is 100 on all platforms of Go.
 const clockTick = 10 * time.Millisecond
 
-// stateOf asks the kernel about a process (proc_pid_stat(5)).
+// stateOf reads the state of a process from the kernel (proc_pid_stat(5)).
 func stateOf(pid int) (s processState) {
 	if pid <= 0 {
 		return s
@@ -20,7 +20,7 @@ func stateOf(pid int) (s processState) {
 	if err != nil {
 		return s
 	}
-	// The command's name, in parentheses, may hold anything.
+	// The command name, in parentheses, may contain any character.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	const state, user, system = 0, 11, 12 // counted from the third field on
 	if len(fields) <= system || len(fields[state]) != 1 {

@@ -20,8 +20,8 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// The test binary is also the program that the jobs of these tests run: with
-// roleEnv in the environment it plays a rank.
+// The test binary is also the program that the jobs of these tests run: with roleEnv in
+// the environment it is a rank.
 const roleEnv = "LAUNCH_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -48,19 +48,19 @@ var rankRoles = map[string]func(c pmi.Client) int{
 	"cycle":       roleCycle,
 	"away":        roleAway,
 	"lines":       roleLines,
-	"place":       rolePlace,
+	"binding":     roleBinding,
 	"signals":     roleSignals,
 	"cat":         roleCat,
 	"sleep":       roleSleep,
 
-	"babble":       nil,       // never joins, and says what no client says
-	"never-joins":  roleHello, // but for the last rank
+	"babble":       nil,       // never joins, and sends an invalid request
+	"never-joins":  roleHello, // the last rank does not join
 	"never-fences": roleNeverFences,
 }
 
 func playRank(role string) int {
 	if role == "never-joins" && os.Getenv(pmi.EnvRank) == "3" {
-		time.Sleep(20 * time.Second)
+		time.Sleep(20 * time.Second) // until it is killed
 	}
 	if role == "babble" {
 		fmt.Fprint(os.NewFile(pmiFD, "launcher"), "good morning\n")
@@ -103,14 +103,14 @@ func roleHello(c pmi.Client) int {
 	return leave(c)
 }
 
-// roleDie: the last rank dies as DIE says, the others wait for the death on the
-// board as a message call would, print it and leave.
+// roleDie: the last rank exits as DIE specifies; the others wait for the failure on the
+// board, as a message call does, print it and exit.
 func roleDie(c pmi.Client) int {
 	if err := c.Fence(context.Background()); err != nil {
 		return complain(err)
 	}
 	if c.Rank() == c.Size()-1 {
-		fmt.Fprintln(os.Stderr, "last words")
+		fmt.Fprintln(os.Stderr, "own message")
 		if n, err := strconv.Atoi(os.Getenv("DIE")); err == nil {
 			return n
 		}
@@ -118,14 +118,14 @@ func roleDie(c pmi.Client) int {
 		select {}
 	}
 	for c.Board().Deaths() == 0 {
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // poll shared memory
 	}
 	d, _ := c.Board().Death(0)
-	fmt.Printf("saw the death of %d on %s: %s\n", d.Rank, d.Host, d.Status)
+	fmt.Printf("saw the failure of %d on %s: %s\n", d.Rank, d.Host, d.Status)
 	return 3
 }
 
-// roleLinger: as roleDie, but the others take longer and longer to leave.
+// roleLinger: as roleDie, but each further rank takes longer to exit.
 func roleLinger(c pmi.Client) int {
 	if err := c.Fence(context.Background()); err != nil {
 		return complain(err)
@@ -134,14 +134,14 @@ func roleLinger(c pmi.Client) int {
 		return 7
 	}
 	for c.Board().Deaths() == 0 {
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // poll shared memory
 	}
-	time.Sleep(time.Duration(c.Rank()) * 20 * time.Millisecond)
-	fmt.Printf("rank %d has learnt of it\n", c.Rank())
+	time.Sleep(time.Duration(c.Rank()) * 20 * time.Millisecond) // a slow exit
+	fmt.Printf("rank %d has noticed it\n", c.Rank())
 	return 3
 }
 
-// roleStay: as roleDie, but the others neither look nor listen.
+// roleStay: as roleDie, but the others neither poll the board nor react to signals.
 func roleStay(c pmi.Client) int {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
 	if err := c.Fence(context.Background()); err != nil {
@@ -150,7 +150,7 @@ func roleStay(c pmi.Client) int {
 	if c.Rank() == c.Size()-1 {
 		return 5
 	}
-	time.Sleep(time.Minute)
+	time.Sleep(time.Minute) // until it is killed
 	return 0
 }
 
@@ -183,7 +183,7 @@ func roleLateStatus(c pmi.Client) int {
 	return leave(c)
 }
 
-// roleCycle: 0 waits for 1 for 2 for 0, 3 waits for 0, 4 is in a collective.
+// roleCycle: 0 waits for 1, 1 for 2, 2 for 0, 3 for 0, and 4 is in a collective.
 func roleCycle(c pmi.Client) int {
 	w := pmi.WaitState{Op: "Recv", Comm: "world", Tag: 7, Peer: int32((c.Rank() + 1) % 3)}
 	switch c.Rank() {
@@ -196,12 +196,13 @@ func roleCycle(c pmi.Client) int {
 		return complain(err)
 	}
 	c.Board().Waiting(c.Rank(), w)
-	time.Sleep(900 * time.Millisecond)
+	time.Sleep(900 * time.Millisecond) // a wait of a real process
 	c.Board().Running(c.Rank())
 	return leave(c)
 }
 
-// roleAway: 0 waits for 1 for 2, which sleeps, all as the engine would.
+// roleAway: 0 waits for 1, which waits for 2, which sleeps, with the board calls of the
+// engine.
 func roleAway(c pmi.Client) int {
 	if err := c.Fence(context.Background()); err != nil {
 		return complain(err)
@@ -210,12 +211,12 @@ func roleAway(c pmi.Client) int {
 	if c.Rank() < 2 {
 		c.Board().Waiting(c.Rank(), pmi.WaitState{Op: "Recv", Comm: "world", Tag: 7, Peer: int32(c.Rank() + 1)})
 	}
-	time.Sleep(1500 * time.Millisecond)
+	time.Sleep(1500 * time.Millisecond) // a process that sleeps
 	return leave(c)
 }
 
 func roleLines(c pmi.Client) int {
-	out := bufio.NewWriterSize(os.Stdout, 1000) // cuts lines at odd places
+	out := bufio.NewWriterSize(os.Stdout, 1000) // splits lines at odd offsets
 	for i := range 200 {
 		fmt.Fprintf(out, "rank %d line %d %s\n", c.Rank(), i, strings.Repeat(strconv.Itoa(c.Rank()), 300))
 	}
@@ -224,7 +225,7 @@ func roleLines(c pmi.Client) int {
 	return leave(c)
 }
 
-func rolePlace(c pmi.Client) int {
+func roleBinding(c pmi.Client) int {
 	cores, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.SplitSeq(string(cores), "\n") {
 		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
@@ -258,19 +259,19 @@ func roleCat(c pmi.Client) int {
 
 func roleSleep(c pmi.Client) int {
 	fmt.Printf("of %s pid=%d.\n", os.Getenv("AGENT_OF"), os.Getpid())
-	time.Sleep(20 * time.Second)
+	time.Sleep(20 * time.Second) // until it is killed
 	return leave(c)
 }
 
 func roleNeverFences(c pmi.Client) int {
 	if c.Rank() == 3 {
-		time.Sleep(20 * time.Second)
+		time.Sleep(20 * time.Second) // until it is killed
 	}
 	return roleHello(c)
 }
 
-// helperLauncher starts a launcher as a process of its own, so that it can be
-// killed. Its job runs the role "sleep" on the hosts.
+// helperLauncher starts a launcher in a separate process, so that a test can kill it. Its
+// job runs the role "sleep" on the hosts.
 func helperLauncher(t *testing.T, out io.Writer, hosts string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(self(t), "-test.run=^TestHelperLauncher$")
@@ -282,10 +283,10 @@ func helperLauncher(t *testing.T, out io.Writer, hosts string) *exec.Cmd {
 	return cmd
 }
 
-// belowAShell is the arguments of a shell that runs this binary and does not end with it.
+// belowAShell returns the arguments of a shell that runs this binary as a child process.
 func belowAShell(t testing.TB) []string { return []string{"-c", `"$0"; true`, self(t)} }
 
-// runAgent runs an agent that is told something, and gives what it says.
+// runAgent runs an agent with the given input and returns its status and stderr.
 func runAgent(t *testing.T, input string) (status int, errOut string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -299,7 +300,7 @@ func runAgent(t *testing.T, input string) (status int, errOut string) {
 	return cmd.ProcessState.ExitCode(), errs.String()
 }
 
-// watched is an output that a test can wait on.
+// watched is an output that a test can wait for.
 type watched struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -319,15 +320,23 @@ func (w *watched) String() string {
 
 func (w *watched) await(t *testing.T, text string, times int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); strings.Count(w.String(), text) < times; {
-		if time.Now().After(end) {
-			t.Fatalf("%q did not come %d times; the output was\n%s", text, times, w)
-		}
-		time.Sleep(time.Millisecond)
+	if !poll(10*time.Second, time.Millisecond, func() bool { return strings.Count(w.String(), text) >= times }) {
+		t.Fatalf("%q was not printed %d times; the output was\n%s", text, times, w)
 	}
 }
 
-// jobRun is what a test sees of a job.
+// poll calls cond at the given interval until it returns true or the time is over. It
+// reports whether cond returned true.
+func poll(limit, interval time.Duration, cond func() bool) bool {
+	for end := time.Now().Add(limit); !cond(); time.Sleep(interval) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// jobRun is the result and output of a job.
 type jobRun struct {
 	Result
 	out, err string
@@ -343,13 +352,13 @@ func self(t testing.TB) string {
 	return path
 }
 
-// runRole runs a role as a job. Config fields that tests set are kept.
+// runRole runs a role as a job. It keeps the fields set in cfg.
 func runRole(t testing.TB, role string, cfg Config) jobRun {
 	t.Helper()
 	if cfg.Prog == "" {
 		cfg.Prog = self(t)
 	}
-	// A program with the race detector would otherwise take a second to exit.
+	// Without this, a program with the race detector takes a second to exit.
 	cfg.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), cfg.Env...)
 	cfg.ExtraEnv = append(cfg.ExtraEnv, roleEnv+"="+role)
 	return runJob(t, cfg)

@@ -1,11 +1,11 @@
 package launch
 
-// The backend for several hosts, on the launcher's side: an agent on each of them,
-// reached through a tree. Frames from below become events of the job, calls to its
-// PMI server, and output; what the job wants goes down as frames for all.
+// The backend for several hosts, on the launcher's side: one agent per host, connected by
+// a tree. Frames from the agents become events of the job, calls to its PMI server, and
+// output. Requests of the job become frames for all hosts.
 //
-// The start goes in steps: agents; when all are ready, the job to all of them; they
-// start their ranks and tell. A step that fails on one host ends the job.
+// The start has several steps: start the agents; when all are ready, send them the job;
+// they start their ranks and report them. A failure on one host ends the job.
 
 import (
 	"crypto/rand"
@@ -21,7 +21,7 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// jobSpec is the body of frameJob: what all agents need to know to start ranks.
+// jobSpec is the body of frameJob: the data that agents need to start ranks.
 type jobSpec struct {
 	JobID   string
 	Mapping string
@@ -33,7 +33,7 @@ type jobSpec struct {
 	Dir     string
 	Bind    Bind
 	Stdin   bool
-	Pulse   time.Duration // how often to report whether ranks move; 0: never
+	Pulse   time.Duration // interval of progress reports; 0: never
 	Grace   time.Duration
 }
 
@@ -55,7 +55,7 @@ type remoteBackend struct {
 	asked   int64         // the last number of frameAskRows
 	answers chan rowsAnswer
 	begun   bool // the job was sent to the agents
-	written int  // pieces of output
+	written int  // output frames
 	closing bool
 }
 
@@ -66,7 +66,7 @@ type remoteHost struct {
 
 type remoteOutput struct {
 	host     uint32
-	rank     int // -1: the agent itself speaks
+	rank     int // -1: a message of the agent itself
 	isStderr bool
 	text     []byte
 }
@@ -85,7 +85,7 @@ func newRemoteBackend(j *job) (*remoteBackend, error) {
 		hosts: make([]remoteHost, len(cfg.Hosts)), settled: make(chan struct{}),
 		answers: make(chan rowsAnswer, len(cfg.Hosts)),
 	}
-	// Until it tells otherwise a host counts as one that moves.
+	// A host counts as making progress until it reports otherwise.
 	for i := range b.hosts {
 		b.hosts[i].pulse.moving = true
 	}
@@ -98,16 +98,16 @@ func newRemoteBackend(j *job) (*remoteBackend, error) {
 	return b, nil
 }
 
-// newKey is what an agent must repeat, so that nobody else is taken for one.
+// newKey returns the random key that an agent must repeat to identify itself.
 func newKey() string {
 	var bits [16]byte
 	rand.Read(bits[:])
 	return hex.EncodeToString(bits[:])
 }
 
-// start starts the first agents. A host that is this machine needs no shell, unless
-// the user has said how hosts are reached; it is not given to other agents, to
-// whom its name might mean another machine.
+// start starts the first level of agents. This machine needs no remote shell, unless the
+// user has set RSH. Its agent is always started from here, because its name may mean
+// another machine on another host.
 func (b *remoteBackend) start() {
 	base := assignment{RSH: b.cfg.RSH, AgentPath: b.cfg.AgentPath, Width: b.cfg.TreeWidth, Ping: b.cfg.pingEvery}
 	if b.cfg.Retry {
@@ -145,7 +145,7 @@ func isThisMachine(name string) bool {
 	return name == "localhost" || name == "127.0.0.1" || name == "::1" || name == hostname()
 }
 
-// all is the branches so far.
+// all returns the branches so far.
 func (b *remoteBackend) all() []*branch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,14 +167,13 @@ func (b *remoteBackend) toHost(host uint32, kind frameKind, body []byte) {
 	}
 }
 
-// fromBelow takes a frame. It runs on the goroutine of a branch and never waits for
-// anything slow.
+// fromBelow handles a frame. It runs on the goroutine of a branch and must not block.
 func (b *remoteBackend) fromBelow(br *branch, f frame) {
 	if int(f.host) >= len(b.hosts) {
 		return
 	}
 	if err := b.take(br, f); err != nil {
-		b.job.post(event{lost: fmt.Sprintf("its agent sent what cannot be understood (kind %d): %v", f.kind, err), host: int(f.host)})
+		b.job.post(event{lost: fmt.Sprintf("its agent sent an invalid frame (kind %d): %v", f.kind, err), host: int(f.host)})
 	}
 }
 
@@ -239,7 +238,7 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 		number, rows, err := readRows(f.body, time.Now().UnixNano())
 		select {
 		case b.answers <- rowsAnswer{number, host, rows}:
-		default: // nobody waits for it any more
+		default: // the request has timed out
 		}
 		return err
 	case framePulse:
@@ -248,7 +247,7 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 		b.hosts[host].pulse = p
 		b.mu.Unlock()
 		return err
-	case frameSay:
+	case frameNotice:
 		b.out.put(remoteOutput{host: f.host, rank: -1, text: f.body})
 	case frameDrained:
 		b.hostDrained(host)
@@ -256,16 +255,16 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 	return nil
 }
 
-// aboutRank posts an event of a rank, if the host may speak of it.
+// aboutRank posts an event of a rank if the rank runs on that host.
 func (b *remoteBackend) aboutRank(host, rank int, e event) error {
 	if rank < 0 || rank >= b.cfg.Ranks || hostOf(b.cfg.blocks, rank) != host {
-		return fmt.Errorf("it speaks of rank %d, which is not there", rank)
+		return fmt.Errorf("it reports rank %d, which does not run there", rank)
 	}
 	b.job.post(e)
 	return nil
 }
 
-// agentReady counts; with the last the job begins.
+// agentReady counts the ready agents and sends them the job when all are ready.
 func (b *remoteBackend) agentReady(host int) {
 	b.mu.Lock()
 	again := b.hosts[host].ready
@@ -282,13 +281,13 @@ func (b *remoteBackend) agentReady(host int) {
 	}
 	spec := jobSpec{
 		JobID: b.job.server.JobID(), Mapping: mappingOf(b.cfg.blocks), Size: b.cfg.Ranks, Blocks: b.cfg.blocks,
-		Prog: b.cfg.Prog, Args: b.cfg.Args, Env: travelEnv(b.cfg.Env, b.cfg.ExtraEnv), Dir: b.cfg.Dir,
+		Prog: b.cfg.Prog, Args: b.cfg.Args, Env: exportEnv(b.cfg.Env, b.cfg.ExtraEnv), Dir: b.cfg.Dir,
 		Bind: b.cfg.Bind, Grace: b.job.grace.quiet(b.cfg.Ranks),
 	}
 	in := usableInput(b.cfg.Stdin)
 	spec.Stdin = in != nil
 	if b.cfg.StuckAfter > 0 {
-		spec.Pulse = lookEvery(b.cfg.StuckAfter)
+		spec.Pulse = stuckInterval(b.cfg.StuckAfter)
 	}
 	body, err := json.Marshal(spec)
 	if err != nil {
@@ -301,7 +300,7 @@ func (b *remoteBackend) agentReady(host int) {
 	}
 }
 
-// readStdin passes the launcher's input to rank 0, as fast as that takes it.
+// readStdin sends the launcher's input to rank 0, as fast as rank 0 reads it.
 func (b *remoteBackend) readStdin(in io.Reader) {
 	host := uint32(hostOf(b.cfg.blocks, 0))
 	buf := make([]byte, 32<<10)
@@ -320,7 +319,7 @@ func (b *remoteBackend) readStdin(in io.Reader) {
 	}
 }
 
-// print writes output, and tells the host when it is written.
+// print writes output and reports to the host how much was written.
 func (b *remoteBackend) print() {
 	defer close(b.printed)
 	writers := map[[2]int]func([]byte){}
@@ -330,7 +329,7 @@ func (b *remoteBackend) print() {
 			return
 		}
 		if o.rank < 0 {
-			b.job.say(fmt.Sprintf("host %s: %s", b.cfg.Hosts[o.host].Name, o.text))
+			b.job.notice(fmt.Sprintf("host %s: %s", b.cfg.Hosts[o.host].Name, o.text))
 			continue
 		}
 		stream := [2]int{o.rank, 0}
@@ -360,7 +359,7 @@ func (b *remoteBackend) branchEnded(br *branch, why string) {
 	}
 }
 
-// hostLost tells the job once, unless all is over on that host.
+// hostLost reports a lost host to the job once, unless all its output has arrived.
 func (b *remoteBackend) hostLost(host int, why string) {
 	b.mu.Lock()
 	h := &b.hosts[host]
@@ -382,7 +381,7 @@ func (b *remoteBackend) hostLost(host int, why string) {
 	b.hostDrained(host)
 }
 
-// hostDrained: no more output comes from a host.
+// hostDrained records that a host sends no more output.
 func (b *remoteBackend) hostDrained(host int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -408,7 +407,7 @@ func (b *remoteBackend) signalAll(sig syscall.Signal) {
 
 func (b *remoteBackend) markDead(d pmi.Death) { b.toAll(frameDeath, deathBody(d)) }
 
-// pulse adds up what the hosts have told last.
+// pulse returns the sum of the hosts' last reports.
 func (b *remoteBackend) pulse() (all pulse, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -418,16 +417,16 @@ func (b *remoteBackend) pulse() (all pulse, ok bool) {
 	return all, true
 }
 
-// learnt adds up what the hosts have told last.
-func (b *remoteBackend) learnt() int {
+// noticed returns the sum of the hosts' last reports.
+func (b *remoteBackend) noticed() int {
 	p, _ := b.pulse()
-	return p.learnt
+	return p.noticed
 }
 
-// rowsPatience is how long a report waits for hosts.
-const rowsPatience = time.Second
+// rowsTimeout limits how long a report waits for hosts.
+const rowsTimeout = time.Second
 
-// rows asks all agents.
+// rows requests the board rows from all agents.
 func (b *remoteBackend) rows() ([]rankRow, []string) {
 	rows := make([]rankRow, b.cfg.Ranks)
 	for rank := range rows {
@@ -444,10 +443,10 @@ func (b *remoteBackend) rows() ([]rankRow, []string) {
 	}
 	b.mu.Unlock()
 	for len(b.answers) > 0 {
-		<-b.answers // late ones of the last time
+		<-b.answers // late answers to an earlier request
 	}
 	b.toAll(frameAskRows, numbersBody(number))
-	late := time.After(rowsPatience)
+	late := time.After(rowsTimeout)
 	for len(missing) > 0 {
 		select {
 		case a := <-b.answers:
@@ -473,12 +472,12 @@ func (b *remoteBackend) rows() ([]rankRow, []string) {
 	return rows, nil
 }
 
-// drainPatience is for agents that do not say that they have sent all output,
-// although all their ranks have ended.
-const drainPatience = 5 * time.Second
+// drainTimeout is for agents that do not report the end of their output although all
+// their ranks have exited.
+const drainTimeout = 5 * time.Second
 
-// drain waits until all output has come and is written. However slow whoever reads
-// it may be, nothing is lost as long as it moves.
+// drain waits until all output has arrived and is written. A slow reader loses no output
+// as long as it makes progress.
 func (b *remoteBackend) drain() {
 	state := func() (begun bool, written int) {
 		b.mu.Lock()
@@ -490,7 +489,7 @@ func (b *remoteBackend) drain() {
 		select {
 		case <-b.settled:
 			waiting = false
-		case <-time.After(drainPatience):
+		case <-time.After(drainTimeout):
 			_, now := state()
 			waiting = now != seen || b.out.size() > 0
 			seen = now
@@ -500,13 +499,13 @@ func (b *remoteBackend) drain() {
 	<-b.printed
 }
 
-// close ends the agents, and with them whatever ranks they may still have.
+// close ends the agents and thereby the ranks that still run.
 func (b *remoteBackend) close() {
 	b.mu.Lock()
 	b.closing = true
 	b.mu.Unlock()
 	b.stdin.close()
-	until := time.Now().Add(closePatience + b.job.grace.quiet(b.cfg.Ranks))
+	until := time.Now().Add(closeTimeout + b.job.grace.quiet(b.cfg.Ranks))
 	for _, br := range b.all() {
 		br.close()
 	}
@@ -516,5 +515,5 @@ func (b *remoteBackend) close() {
 	b.forker.close()
 }
 
-// closePatience is how long agents have to end by themselves.
-const closePatience = 3 * time.Second
+// closeTimeout is the time for agents to exit by themselves.
+const closeTimeout = 3 * time.Second

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// sameMachine reaches every host by running the agent here: hosts are names only,
-// and a rank finds its host's in the environment.
+// sameMachine returns a remote command that runs the agent on this machine: hosts are
+// only names, and a rank finds the name of its host in the environment.
 func sameMachine(t testing.TB) []string {
 	t.Helper()
 	words, err := ParseRSH("env AGENT_OF={host}")
@@ -24,7 +24,7 @@ func sameMachine(t testing.TB) []string {
 	return words
 }
 
-// soon is a bound for what must not hang, on a machine that has much else to do.
+// soon is a time limit for operations that must not hang, on a busy machine.
 const soon = slow * 10 * time.Second
 
 // onHosts runs a role on hosts that are this machine.
@@ -41,7 +41,7 @@ func onHosts(t testing.TB, role, hosts string, cfg Config) jobRun {
 	return runRole(t, role, cfg)
 }
 
-func TestRanksOfSeveralHostsAreOneJob(t *testing.T) {
+func TestRanksOnSeveralHosts(t *testing.T) {
 	for _, c := range []struct {
 		hosts  string
 		ranks  int
@@ -74,7 +74,7 @@ func TestRanksOfSeveralHostsAreOneJob(t *testing.T) {
 	}
 }
 
-func TestOutputOfHostsComesWholeAndLabelled(t *testing.T) {
+func TestRemoteOutput(t *testing.T) {
 	r := onHosts(t, "lines", "a:2,b:2,c:2", Config{TreeWidth: 1})
 	if r.Status != 0 {
 		t.Fatalf("%+v", r)
@@ -92,32 +92,32 @@ func TestOutputOfHostsComesWholeAndLabelled(t *testing.T) {
 	}
 	for rank := range 6 {
 		if next[rank] != 200 {
-			t.Errorf("rank %d wrote 200 lines, %d came", rank, next[rank])
+			t.Errorf("rank %d wrote 200 lines, %d arrived", rank, next[rank])
 		}
 	}
 }
 
-func TestDeathOnAnotherHostIsToldEverywhere(t *testing.T) {
+func TestRemoteFailureIsReported(t *testing.T) {
 	r := onHosts(t, "die", "a:2,b:1,c:1", Config{TreeWidth: 1, ExtraEnv: []string{"DIE=7"}})
 	if r.Status != 7 || !strings.HasPrefix(r.Cause, "rank 3 (pid ") || !strings.Contains(r.Cause, " on c): exit status 7") {
 		t.Errorf("the cause must name rank, host and status: %+v", r.Result)
 	}
-	if strings.Count(r.out, "saw the death of 3 on c: exit status 7") != 3 {
-		t.Errorf("all ranks of all hosts must see the death; they printed\n%s", r.out)
+	if strings.Count(r.out, "saw the failure of 3 on c: exit status 7") != 3 {
+		t.Errorf("all ranks of all hosts must see the failure; they printed\n%s", r.out)
 	}
 	if r.took > soon {
 		t.Errorf("the job took %v to end", r.took)
 	}
 }
 
-func TestDeafRanksOfHostsAreKilled(t *testing.T) {
+func TestRemoteUnresponsiveRanksAreKilled(t *testing.T) {
 	r := onHosts(t, "stay", "a:2,b:1", Config{})
-	if r.Status != 5 || !strings.Contains(r.err, "were killed: 2 of 3") || r.took > soon {
-		t.Errorf("ranks that do not listen are killed on every host: %+v", r)
+	if r.Status != 5 || !strings.Contains(r.err, "killed ranks that did not exit by themselves: 2 of 3") || r.took > soon {
+		t.Errorf("ranks that ignore signals must be killed on every host: %+v", r)
 	}
 }
 
-func TestAbortOnOneHostEndsTheJobOfAll(t *testing.T) {
+func TestRemoteAbort(t *testing.T) {
 	r := onHosts(t, "abort", "a:1,b:1,c:1", Config{})
 	if r.Status != 42 || !strings.Contains(r.Cause, "rank 1 ") || !strings.Contains(r.Cause, "the input ends in line 7") {
 		t.Errorf("an abort must give its code and reason: %+v", r.Result)
@@ -127,7 +127,7 @@ func TestAbortOnOneHostEndsTheJobOfAll(t *testing.T) {
 	}
 }
 
-func TestStdinGoesToRankZeroOfTheFirstHost(t *testing.T) {
+func TestRemoteStdin(t *testing.T) {
 	text := strings.Repeat("some input\n", 200000) // more than a window
 	r := onHosts(t, "cat", "a:1,b:2", Config{Stdin: strings.NewReader(text)})
 	if r.Status != 0 || !strings.Contains(r.out, fmt.Sprintf("[0] read %d bytes, <nil>\n", len(text))) || strings.Count(r.out, "] read 0 bytes, <nil>\n") != 2 {
@@ -135,21 +135,21 @@ func TestStdinGoesToRankZeroOfTheFirstHost(t *testing.T) {
 	}
 }
 
-func TestStdinThatNobodyReadsDoesNotHoldTheJob(t *testing.T) {
+func TestRemoteUnreadStdin(t *testing.T) {
 	r := onHosts(t, "hello", "a:1,b:1", Config{Stdin: strings.NewReader(strings.Repeat("x", 4<<20))})
 	if r.Status != 0 || strings.Count(r.out, "hello from") != 2 || r.took > soon {
-		t.Errorf("input that rank 0 does not want must not keep the others: %+v", r.Result)
+		t.Errorf("input that rank 0 does not read must not delay the others: %+v", r.Result)
 	}
 }
 
-func TestSignalsReachAllHosts(t *testing.T) {
+func TestRemoteSignals(t *testing.T) {
 	signals := make(chan os.Signal, 8)
 	out := new(watched)
 	go func() {
 		out.await(t, "ready", 3)
 		for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGINT, syscall.SIGTERM} {
 			signals <- s
-			time.Sleep(3 * sameKeystroke / 2)
+			time.Sleep(3 * sameKeystroke / 2) // apart enough to count as two
 		}
 	}()
 	r := onHosts(t, "signals", "a:1,b:1,c:1", Config{Signals: signals, Stdout: out, TreeWidth: 1})
@@ -159,39 +159,39 @@ func TestSignalsReachAllHosts(t *testing.T) {
 		}
 	}
 	if r.Status != 0 {
-		t.Errorf("ranks that catch the signals end well: %+v", r)
+		t.Errorf("ranks that handle the signals must succeed: %+v", r)
 	}
 }
 
-func TestWhoWaitsForWhomIsToldAcrossHosts(t *testing.T) {
+func TestRemoteStuckReport(t *testing.T) {
 	r := onHosts(t, "cycle", "a:2,b:2,c:1", Config{StuckAfter: 300 * time.Millisecond, TreeWidth: 1})
 	for _, want := range []string{
-		"muster: nothing has moved for 0.",
+		"muster: no progress for 0.",
 		"rank 0 waits in Recv from 1 tag 7 on comm world for ",
 		"ranks 2-3 wait in Recv from 0 tag 7 on comm world for ",
 		"rank 4 waits in Barrier on comm world for ",
 		"cycle: 0 waits for 1 waits for 2 waits for 0\n",
 	} {
 		if !strings.Contains(r.err, want) {
-			t.Errorf("the report must say %q; it was\n%s", want, r.err)
+			t.Errorf("the report must contain %q; it was\n%s", want, r.err)
 		}
 	}
 	if r.Status != 0 {
-		t.Errorf("a stuck job is told, not ended: %+v", r.Result)
+		t.Errorf("a stuck job is reported, not ended: %+v", r.Result)
 	}
 }
 
-func TestRankThatIsAwayIsReportedAcrossHosts(t *testing.T) {
+func TestRemoteStuckReportOfAwayRank(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
 	}
 	r := onHosts(t, "away", "a:2,b:1", Config{StuckAfter: 500 * time.Millisecond, Prog: shell(t), Args: belowAShell(t)})
 	for _, want := range []string{
-		`nothing has moved for \d`,
+		`no progress for \d`,
 		`rank 0 waits in Recv from 1 tag 7 on comm world for \d`,
 		`rank 1 waits in Recv from 2 tag 7 on comm world for \d`,
 		`rank 2 has not been in an MPI call for [^\n]* s: it sleeps \(pid \d+ on b\)`,
-		`rank 2 is what all others wait for, directly or through other ranks`,
+		`rank 2 blocks all others, directly or through other ranks`,
 	} {
 		if !regexp.MustCompile(want).MatchString(r.err) {
 			t.Errorf("the report must match %q; it was\n%s", want, r.err)
@@ -199,18 +199,18 @@ func TestRankThatIsAwayIsReportedAcrossHosts(t *testing.T) {
 	}
 }
 
-func TestWhatAgentsHaveToSayIsPrinted(t *testing.T) {
+func TestAgentNotices(t *testing.T) {
 	r := onHosts(t, "babble", "a:1,b:1", Config{})
 	for rank, host := range []string{"a", "b"} {
 		if want := fmt.Sprintf(`muster: host %s: rank %d: pmi: rank %d sent "good morning"`, host, rank, rank); !strings.Contains(r.err, want) {
-			t.Errorf("the agent on %s must be heard with %q: %s", host, want, r.err)
+			t.Errorf("the agent on %s must report %q: %s", host, want, r.err)
 		}
 	}
 }
 
-func TestEnvironmentOnOtherHosts(t *testing.T) {
+func TestRemoteEnvironment(t *testing.T) {
 	t.Setenv("NOT_FOR_OTHERS", "here")
-	// The shell wipes the environment, as a login on another machine would.
+	// The shell clears the environment, as a login on another machine does.
 	rsh, err := ParseRSH("env -i AGENT_OF={host}")
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestEnvironmentOnOtherHosts(t *testing.T) {
 	}
 }
 
-// failsToStart runs a job that cannot be started and gives the error.
+// failsToStart runs a job that cannot be started and returns the error.
 func failsToStart(t *testing.T, cfg Config, atMost time.Duration) string {
 	t.Helper()
 	if cfg.Prog == "" {
@@ -246,12 +246,12 @@ func failsToStart(t *testing.T, cfg Config, atMost time.Duration) string {
 	return err.Error()
 }
 
-func TestUnreachableHostIsNamedWithTheLastWords(t *testing.T) {
+func TestUnreachableHost(t *testing.T) {
 	script := `if [ "$1" = b ]; then printf "a %s\n" banner >&2; echo "ssh: connect to host b port 22: No route to host" >&2; exit 255; fi; shift; exec "$@"`
 	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}}, RSH: []string{"sh", "-c", script, "sh", "{host}"}}, soon)
 	for _, want := range []string{"host b: ", "exit status 255", "ssh: connect to host b port 22: No route to host"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("the error must say %q: %s", want, got)
+			t.Errorf("the error must contain %q: %s", want, got)
 		}
 	}
 	if strings.Contains(got, "a banner") {
@@ -259,16 +259,16 @@ func TestUnreachableHostIsNamedWithTheLastWords(t *testing.T) {
 	}
 }
 
-func TestUnreachableHostDeepInTheTreeIsNamed(t *testing.T) {
+func TestUnreachableHostInTree(t *testing.T) {
 	script := `if [ "$1" = d ]; then echo "no such host" >&2; exit 255; fi; shift; exec "$@"`
 	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}}, TreeWidth: 1,
 		RSH: []string{"sh", "-c", script, "sh", "{host}"}}, soon)
 	if !strings.Contains(got, "host d: ") || !strings.Contains(got, "no such host") {
-		t.Errorf("the error must name host d and its last words: %s", got)
+		t.Errorf("the error must name host d and its last line on stderr: %s", got)
 	}
 }
 
-func TestHostsThatComeLateAreTriedAgain(t *testing.T) {
+func TestUnreachableHostIsRetried(t *testing.T) {
 	up := filepath.Join(t.TempDir(), "up")
 	script := `if [ "$1" = b ] && [ ! -e "` + up + `" ]; then touch "` + up + `"; echo "Name or service not known" >&2; exit 255; fi; shift; exec "$@"`
 	rsh := []string{"sh", "-c", script, "sh", "{host}"}
@@ -279,36 +279,36 @@ func TestHostsThatComeLateAreTriedAgain(t *testing.T) {
 	never := []string{"sh", "-c", "exit 255", "{host}"}
 	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: never, Retry: true, StartTimeout: 700 * time.Millisecond}, soon)
 	if !strings.Contains(got, "exit status 255") {
-		t.Errorf("in the end the error is told: %s", got)
+		t.Errorf("after the time limit the error must be reported: %s", got)
 	}
 }
 
-func TestMissingRemoteShellIsNamed(t *testing.T) {
+func TestMissingRemoteShell(t *testing.T) {
 	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"no-such-shell"}}, soon)
 	if !strings.Contains(got, "host a: ") || !strings.Contains(got, "no-such-shell") || !strings.Contains(got, "--rsh") {
 		t.Errorf("the error must name the command and the flag: %s", got)
 	}
 }
 
-func TestMissingAgentIsNamed(t *testing.T) {
+func TestMissingAgent(t *testing.T) {
 	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, AgentPath: "/no/such/muster", RSH: sameMachine(t)}, soon)
 	if !strings.Contains(got, "host a: ") || !strings.Contains(got, "/no/such/muster") || !strings.Contains(got, "--agent-path") {
 		t.Errorf("the error must name the path and the flag: %s", got)
 	}
 }
 
-func TestBannerOfALoginShellIsTolerated(t *testing.T) {
+func TestLoginShellBanner(t *testing.T) {
 	rsh := []string{"sh", "-c", `printf 'Welcome to %s\nno newline at the end' "$1"; shift; exec "$@"`, "sh", "{host}"}
 	r := onHosts(t, "hello", "a:1,b:1", Config{RSH: rsh})
 	if r.Status != 0 || strings.Count(r.out, "hello from") != 2 || strings.Contains(r.out, "Welcome") {
-		t.Errorf("what a shell prints before the agent must not matter: %+v", r)
+		t.Errorf("output of a shell before the agent must be ignored: %+v", r)
 	}
 }
 
-func TestNoiseInsteadOfAnAgentIsShown(t *testing.T) {
+func TestOutputInsteadOfAgent(t *testing.T) {
 	for script, want := range map[string]string{
 		`echo "This account is not available."`: `This account is not available.`,
-		`yes "noise without end"`:               "no agent spoke",
+		`yes "noise without end"`:               "no agent answered",
 	} {
 		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", script, "{host}"}}, soon)
 		if !strings.Contains(got, "host a: ") || !strings.Contains(got, want) {
@@ -317,20 +317,20 @@ func TestNoiseInsteadOfAnAgentIsShown(t *testing.T) {
 	}
 }
 
-func TestAgentOfAnotherVersionOrJobIsRefused(t *testing.T) {
+func TestAgentOfOtherVersionOrJob(t *testing.T) {
 	for answer, want := range map[string]string{
-		`muster-agent 99 $key`: "speaks version 99",
+		`muster-agent 99 $key`: "uses version 99",
 		`muster-agent 2 0000`:  "key of another job",
 	} {
 		script := `read -r line; key=${line##* }; echo "` + answer + `"; sleep 20`
 		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", script, "{host}"}}, soon)
 		if !strings.Contains(got, "host a: ") || !strings.Contains(got, want) {
-			t.Errorf("an agent that answers %q must be refused with %q: %s", answer, want, got)
+			t.Errorf("an agent that answers %q must be rejected with %q: %s", answer, want, got)
 		}
 	}
 }
 
-func TestMissingDirectoryAndProgramAreNamedWithTheHost(t *testing.T) {
+func TestRemoteMissingDirectoryAndProgram(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "only-here")
 	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}}, RSH: sameMachine(t), Dir: dir}, soon)
 	if !strings.Contains(got, "no directory "+dir) || !regexp.MustCompile(`host [ab]: `).MatchString(got) {
@@ -344,7 +344,7 @@ func TestMissingDirectoryAndProgramAreNamedWithTheHost(t *testing.T) {
 	}
 }
 
-func TestLateStagesAreNamed(t *testing.T) {
+func TestRemoteStartTimeout(t *testing.T) {
 	never := []string{"sh", "-c", `if [ "$1" = b ]; then exec sleep 20; fi; shift; exec "$@"`, "sh", "{host}"}
 	got := failsToStart(t, Config{Hosts: []Host{{"a", 2}, {"b", 2}}, RSH: never, StartTimeout: 500 * time.Millisecond}, soon)
 	if !strings.Contains(got, `stage "starting agents"`) || !strings.Contains(got, "no answer from b;") {
@@ -356,21 +356,21 @@ func TestLateStagesAreNamed(t *testing.T) {
 	} {
 		r := onHosts(t, role, "a:2,b:2", Config{StartTimeout: 500 * time.Millisecond})
 		if r.Status != 1 || !strings.Contains(r.Cause, want) || r.took > soon {
-			t.Errorf("%s: the cause must say %q: %+v", role, want, r.Result)
+			t.Errorf("%s: the cause must contain %q: %+v", role, want, r.Result)
 		}
 	}
 }
 
-func TestInterruptWhileAgentsAreStarted(t *testing.T) {
+func TestInterruptDuringStart(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	time.AfterFunc(200*time.Millisecond, func() { signals <- syscall.SIGINT })
 	r := runJob(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", "sleep 30", "{host}"}, Prog: "true", Signals: signals})
 	if r.Status != 130 || !strings.Contains(r.Cause, "interrupted by SIGINT") || r.took > soon {
-		t.Errorf("an interrupt ends a job that is being started: %+v", r)
+		t.Errorf("an interrupt must end a job that is being started: %+v", r)
 	}
 }
 
-// pids finds process numbers that ranks have printed as "pid=1234.".
+// pids returns the process IDs that ranks have printed as "pid=1234.".
 func pids(t *testing.T, out string) (list []int) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`pid=(\d+)\.`).FindAllStringSubmatch(out, -1) {
@@ -383,24 +383,22 @@ func pids(t *testing.T, out string) (list []int) {
 	return list
 }
 
-// awaitGone waits until processes have ended.
+// awaitGone waits until processes have exited.
 func awaitGone(t *testing.T, list []int) {
 	t.Helper()
 	for _, pid := range list {
-		for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		gone := poll(5*time.Second, 5*time.Millisecond, func() bool {
 			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			if err != nil || strings.Contains(string(stat), ") Z ") {
-				break
-			}
-			if time.Now().After(end) {
-				syscall.Kill(pid, syscall.SIGKILL)
-				t.Fatalf("process %d has survived", pid)
-			}
+			return err != nil || strings.Contains(string(stat), ") Z ")
+		})
+		if !gone {
+			syscall.Kill(pid, syscall.SIGKILL)
+			t.Fatalf("process %d still runs", pid)
 		}
 	}
 }
 
-// parentOf reads the parent's number from /proc.
+// parentOf returns the ID of the parent process from /proc.
 func parentOf(t *testing.T, pid int) int {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -415,9 +413,9 @@ func parentOf(t *testing.T, pid int) int {
 	return n
 }
 
-func TestKilledAgentIsNamedAndTakesItsRanksAlong(t *testing.T) {
+func TestKilledAgent(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("reads /proc, and only Linux ties a child's life to its parent's")
+		t.Skip("reads /proc, and only Linux can kill a child with its parent")
 	}
 	for _, width := range []int{2, 1, 0} { // b is reached from the launcher, or through a; the ranks are below a shell
 		out := new(watched)
@@ -439,7 +437,7 @@ func TestKilledAgentIsNamedAndTakesItsRanksAlong(t *testing.T) {
 			}
 		}()
 		r := onHosts(t, "sleep", "a:2,b:2", cfg)
-		if r.Status != 1 || !strings.Contains(r.Cause, "host b was lost, and with it ranks 2-3: its agent ended: killed by SIGKILL") {
+		if r.Status != 1 || !strings.Contains(r.Cause, "host b was lost, with ranks 2-3: its agent ended: killed by SIGKILL") {
 			t.Errorf("width %d: the cause must name the host, its ranks and how the agent ended: %+v", width, r)
 		}
 		if r.took > soon {
@@ -449,7 +447,7 @@ func TestKilledAgentIsNamedAndTakesItsRanksAlong(t *testing.T) {
 	}
 }
 
-func TestAgentsEndTheirRanksWhenTheLauncherIsKilled(t *testing.T) {
+func TestRemoteRanksEndWithLauncher(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
 	}
@@ -464,7 +462,7 @@ func TestAgentsEndTheirRanksWhenTheLauncherIsKilled(t *testing.T) {
 	}
 }
 
-func TestHostThatFallsSilentIsLost(t *testing.T) {
+func TestUnresponsiveHostIsLost(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
 	}
@@ -481,14 +479,14 @@ func TestHostThatFallsSilentIsLost(t *testing.T) {
 		}
 	}()
 	r := onHosts(t, "sleep", "a:1,b:1", Config{Stdout: out, pingEvery: 50 * time.Millisecond})
-	if r.Status != 1 || !strings.Contains(r.Cause, "host b was lost, and with it rank 1: it has given no sign of life for 0.3 s") {
-		t.Errorf("a host that does not answer must be given up: %+v", r)
+	if r.Status != 1 || !strings.Contains(r.Cause, "host b was lost, with rank 1: it has not answered for 0.3 s") {
+		t.Errorf("a host that does not answer must be reported as lost: %+v", r)
 	}
 	syscall.Kill(<-stopped, syscall.SIGKILL)
 	awaitGone(t, pids(t, out.String()))
 }
 
-func TestAgentLeavesWhenItIsNotGreeted(t *testing.T) {
+func TestAgentRejectsBadGreeting(t *testing.T) {
 	for input, want := range map[string]string{
 		"":                             "is started by muster run",
 		"GET / HTTP/1.1\r\n\r\n":       "GET / HTTP/1.1",
@@ -498,7 +496,7 @@ func TestAgentLeavesWhenItIsNotGreeted(t *testing.T) {
 	} {
 		status, errOut := runAgent(t, input)
 		if status == 0 || !strings.Contains(errOut, want) {
-			t.Errorf("an agent that is told %.30q must leave and say %q: status %d, %s", input, want, status, errOut)
+			t.Errorf("an agent with the input %.30q must exit with %q: status %d, %s", input, want, status, errOut)
 		}
 	}
 }

@@ -1,8 +1,8 @@
 package launch
 
-// The command that reaches a host. A template such as "ip netns exec {host}" is
-// split into words as a shell would; {host} is replaced, or the host appended,
-// and the words of the agent follow.
+// The command that starts a process on a host. A template such as "ip netns exec {host}"
+// is split into words as a shell does; {host} is replaced, otherwise the host is
+// appended, and the command line of the agent follows.
 
 import (
 	"errors"
@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// defaultRSH is the user's own ssh with the user's own configuration. It never
-// asks, because nobody could answer, and makes no terminal, which would change bytes.
+// defaultRSH is ssh with the user's configuration. It never asks for a password, because
+// no user could answer, and allocates no terminal, which would change bytes.
 const defaultRSH = "ssh -o BatchMode=yes -T {host}"
 
 const hostMark = "{host}"
 
-// rshWords gives the words to run for a host.
+// rshWords returns the command line for a host.
 func rshWords(template []string, host string, command ...string) []string {
 	words := make([]string, 0, len(template)+1+len(command))
 	marked := false
@@ -28,7 +28,7 @@ func rshWords(template []string, host string, command ...string) []string {
 	if !marked {
 		words = append(words, host)
 	}
-	// ssh gives its words to a shell on the other side.
+	// ssh passes its arguments to a shell on the host.
 	shell := path.Base(template[0]) == "ssh" || path.Base(template[0]) == "rsh"
 	for _, w := range command {
 		if shell {
@@ -49,8 +49,8 @@ func quoteWord(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-// ParseRSH splits a template into words by the rules of a shell: spaces part
-// words, quotes and backslashes keep them together. Variables mean nothing.
+// ParseRSH splits a template into words by the rules of a shell: spaces separate words,
+// quotes and backslashes keep them together. Variables are not expanded.
 func ParseRSH(template string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -66,7 +66,7 @@ func ParseRSH(template string) ([]string, error) {
 			quote, open = c, true
 		case c == '\\':
 			if i+1 == len(template) {
-				return nil, errors.New("it ends with a backslash")
+				return nil, errors.New("the command ends with a backslash")
 			}
 			i++
 			if quote == '"' && !strings.ContainsRune("\"\\$`", rune(template[i])) {
@@ -92,7 +92,7 @@ func ParseRSH(template string) ([]string, error) {
 		words = append(words, word.String())
 	}
 	if len(words) == 0 || words[0] == "" {
-		return nil, errors.New("it names no command; write for example 'ssh {host}'")
+		return nil, errors.New("the command is empty; use for example 'ssh {host}'")
 	}
 	return words, nil
 }

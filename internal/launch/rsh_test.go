@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTemplatesAreSplitAsAShellWould(t *testing.T) {
+func TestParseRSH(t *testing.T) {
 	for template, want := range map[string][]string{
 		`ssh {host}`:                {"ssh", "{host}"},
 		`  ip  netns exec	{host} `:  {"ip", "netns", "exec", "{host}"},
@@ -20,14 +20,14 @@ func TestTemplatesAreSplitAsAShellWould(t *testing.T) {
 			t.Errorf("%q is %q, and was split into %q, %v", template, want, got, err)
 		}
 	}
-	for template, want := range map[string]string{"": "no command", "  ": "no command", `a 'b`: "not closed", `a "b`: "not closed", `a \`: "backslash", `'' b`: "no command"} {
+	for template, want := range map[string]string{"": "is empty", "  ": "is empty", `a 'b`: "not closed", `a "b`: "not closed", `a \`: "backslash", `'' b`: "is empty"} {
 		if got, err := ParseRSH(template); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q must be refused with %q: %q, %v", template, want, got, err)
+			t.Errorf("%q must be rejected with %q: %q, %v", template, want, got, err)
 		}
 	}
 }
 
-func TestWordsOfARemoteShell(t *testing.T) {
+func TestRSHWords(t *testing.T) {
 	for _, c := range []struct {
 		template string
 		command  string

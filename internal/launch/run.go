@@ -1,14 +1,14 @@
 package launch
 
-// From Config to the end of the job: Run makes the job and its backend, lets it
-// start the ranks, runs the loop of job.go, drains the output, reports the cause.
+// From Config to the end of the job: Run creates the job and its backend, starts the
+// ranks, runs the loop of job.go, drains the output and reports the cause.
 
 import (
 	"context"
 )
 
-// Run starts the ranks, waits for their end and says how it was. An error means
-// that the job could not be started; ranks that had been are ended.
+// Run starts the ranks, waits until all have exited and returns the result. An error
+// means that the job could not be started; ranks already started are ended.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if err := cfg.complete(); err != nil {
 		return Result{}, err

@@ -31,7 +31,7 @@ func TestRanksExchangeAddresses(t *testing.T) {
 	}
 }
 
-func TestDeathIsToldAndEndsTheJob(t *testing.T) {
+func TestFailureEndsJob(t *testing.T) {
 	for _, c := range []struct {
 		die    string
 		status int
@@ -42,13 +42,13 @@ func TestDeathIsToldAndEndsTheJob(t *testing.T) {
 	} {
 		r := runRole(t, "die", Config{Ranks: 4, Env: []string{"DIE=" + c.die}})
 		if r.Status != c.status || !strings.HasPrefix(r.Cause, "rank 3 (pid ") || !strings.Contains(r.Cause, c.cause) {
-			t.Errorf("death by %s must give status %d and name rank 3: %+v", c.die, c.status, r.Result)
+			t.Errorf("failure by %s must give status %d and name rank 3: %+v", c.die, c.status, r.Result)
 		}
-		if strings.Count(r.out, "saw the death of 3 on ") != 3 || strings.Count(r.out, c.cause) != 3 {
-			t.Errorf("all others must see how rank 3 died; they printed\n%s", r.out)
+		if strings.Count(r.out, "saw the failure of 3 on ") != 3 || strings.Count(r.out, c.cause) != 3 {
+			t.Errorf("all others must see how rank 3 failed; they printed\n%s", r.out)
 		}
-		if !strings.HasSuffix(r.err, "muster: "+r.Cause+"\n") || !strings.Contains(r.err, "[3] last words\n") {
-			t.Errorf("the cause must be the last line, after the rank's own words; stderr was\n%s", r.err)
+		if !strings.HasSuffix(r.err, "muster: "+r.Cause+"\n") || !strings.Contains(r.err, "[3] own message\n") {
+			t.Errorf("the cause must be the last line, after the rank's own output; stderr was\n%s", r.err)
 		}
 		if r.took > slow*time.Second {
 			t.Errorf("the job took %v to end; a second is allowed", r.took)
@@ -56,17 +56,17 @@ func TestDeathIsToldAndEndsTheJob(t *testing.T) {
 	}
 }
 
-func TestDeafRanksAreKilled(t *testing.T) {
+func TestUnresponsiveRanksAreKilled(t *testing.T) {
 	r := runRole(t, "stay", Config{Ranks: 3})
-	if r.Status != 5 || !strings.Contains(r.err, "ranks that did not end by themselves and were killed: 2 of 3") {
-		t.Errorf("status must be that of the first, 5, and the report must say who was killed: %+v", r)
+	if r.Status != 5 || !strings.Contains(r.err, "killed ranks that did not exit by themselves: 2 of 3") {
+		t.Errorf("the status must be that of the first, 5, and the report must count the killed ranks: %+v", r)
 	}
 	if r.took < 500*time.Millisecond || r.took > slow*1200*time.Millisecond {
 		t.Errorf("the others have half a second, and the job ends within one; it took %v", r.took)
 	}
 }
 
-func TestAbortEndsTheJobWithItsCode(t *testing.T) {
+func TestAbort(t *testing.T) {
 	r := runRole(t, "abort", Config{Ranks: 3})
 	if r.Status != 42 || !strings.Contains(r.Cause, "rank 1 ") || !strings.Contains(r.Cause, "the input ends in line 7") {
 		t.Errorf("an abort must give its code and reason: %+v", r.Result)
@@ -76,17 +76,17 @@ func TestAbortEndsTheJobWithItsCode(t *testing.T) {
 	}
 }
 
-func TestLeavingWithoutFinalizeIsADeath(t *testing.T) {
+func TestExitWithoutFinalizeIsFailure(t *testing.T) {
 	r := runRole(t, "nofinalize", Config{Ranks: 2})
-	if r.Status != 1 || !strings.Contains(r.Cause, "rank 1 ") || !strings.Contains(r.Cause, "Finalize was not called") || r.took > slow*time.Second {
-		t.Errorf("a rank that leaves its job with status 0 and without Finalize has died: %+v", r)
+	if r.Status != 1 || !strings.Contains(r.Cause, "rank 1 ") || !strings.Contains(r.Cause, "without calling Finalize") || r.took > slow*time.Second {
+		t.Errorf("a rank that exits with status 0 and without Finalize has failed: %+v", r)
 	}
 }
 
-func TestRankThatNeverJoinsIsADeathForThoseWhoWait(t *testing.T) {
-	// Rank 1 is a command that knows nothing of the job.
+func TestExitWithoutJoiningFailsFence(t *testing.T) {
+	// Rank 1 is a command that does not join the job.
 	script := `if [ "$PMI_RANK" = 1 ]; then sleep "$PAUSE"; exit 0; fi; exec "$0"`
-	for _, pause := range []string{"0", "0.3"} { // gone before and after the fence is entered
+	for _, pause := range []string{"0", "0.3"} { // it exits before and after the fence is entered
 		r := runJob(t, Config{Ranks: 2, Prog: shell(t), Args: []string{"-c", script, self(t)},
 			Env: append(os.Environ(), "GORACE=atexit_sleep_ms=0", roleEnv+"=hello", "PAUSE="+pause)})
 		if r.Status == 0 || !strings.Contains(r.Cause, "rank 1 ") || r.took > slow*2*time.Second {
@@ -95,10 +95,10 @@ func TestRankThatNeverJoinsIsADeathForThoseWhoWait(t *testing.T) {
 	}
 }
 
-func TestStatusAfterFinalizeEndsNobody(t *testing.T) {
+func TestStatusAfterFinalize(t *testing.T) {
 	r := runRole(t, "late-status", Config{Ranks: 2})
 	if r.Status != 6 || !strings.Contains(r.out, "finished my work") {
-		t.Errorf("the status of a rank that has finished counts, and the others go on: %+v", r)
+		t.Errorf("the status of a finalized rank counts, and the others continue: %+v", r)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestStartErrors(t *testing.T) {
 		"not executable": {Config{Ranks: 2, Prog: notExecutable}, "permission denied"},
 	} {
 		if _, err := Run(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: the error must say %q: %v", name, c.want, err)
+			t.Errorf("%s: the error must contain %q: %v", name, c.want, err)
 		}
 	}
 }
@@ -158,15 +158,15 @@ func TestLinesStayWhole(t *testing.T) {
 	}
 	for rank := range n {
 		if got := count[fmt.Sprint(rank)]; got != 201 {
-			t.Errorf("rank %d wrote 201 lines, %d came", rank, got)
+			t.Errorf("rank %d wrote 201 lines, %d arrived", rank, got)
 		}
 	}
 }
 
-func TestOutputOfABackgroundProcessDoesNotHoldTheJob(t *testing.T) {
+func TestBackgroundProcessDoesNotDelayJob(t *testing.T) {
 	r := runJob(t, Config{Ranks: 2, Prog: shell(t), Args: []string{"-c", "echo before; sleep 3 & exit 0"}, Env: os.Environ()})
 	if r.Status != 0 || strings.Count(r.out, "before") != 2 || r.took > slow*2*time.Second {
-		t.Errorf("a process left behind must not keep the launcher: %+v", r)
+		t.Errorf("a background process must not delay the launcher: %+v", r)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestStdinGoesToRankZero(t *testing.T) {
 	}
 }
 
-// runSignalled runs a role, waits until all ranks are ready, and sends.
+// runSignalled runs a role, waits until all ranks are ready, and sends the signals.
 func runSignalled(t *testing.T, role string, cfg Config, send ...syscall.Signal) jobRun {
 	t.Helper()
 	signals := make(chan os.Signal, 8)
@@ -208,7 +208,7 @@ func runSignalled(t *testing.T, role string, cfg Config, send ...syscall.Signal)
 		out.await(t, "ready", 2)
 		for _, s := range send {
 			signals <- s
-			time.Sleep(3 * sameKeystroke / 2)
+			time.Sleep(3 * sameKeystroke / 2) // apart enough to count as two
 		}
 	}()
 	r := runRole(t, role, cfg)
@@ -216,7 +216,7 @@ func runSignalled(t *testing.T, role string, cfg Config, send ...syscall.Signal)
 	return r
 }
 
-func TestSignalsArePassedOn(t *testing.T) {
+func TestSignalsAreForwarded(t *testing.T) {
 	r := runSignalled(t, "signals", Config{}, syscall.SIGUSR1, syscall.SIGINT, syscall.SIGTERM)
 	if r.Status != 0 || strings.Count(r.out, "got user defined signal 1") != 2 ||
 		strings.Count(r.out, "got interrupt") != 2 || strings.Count(r.out, "got terminated") != 2 {
@@ -227,11 +227,11 @@ func TestSignalsArePassedOn(t *testing.T) {
 func TestSecondInterruptKills(t *testing.T) {
 	r := runSignalled(t, "signals", Config{}, syscall.SIGINT, syscall.SIGINT)
 	if r.Status != 130 || !strings.Contains(r.err, "interrupted twice") {
-		t.Errorf("a second SIGINT must kill ranks that caught the first: %+v", r)
+		t.Errorf("a second SIGINT must kill ranks that handle the first: %+v", r)
 	}
 }
 
-func TestOneKeystrokeThatComesTwiceDoesNotKill(t *testing.T) {
+func TestSimultaneousInterruptsCountOnce(t *testing.T) {
 	signals := make(chan os.Signal, 2)
 	out := new(watched)
 	go func() {
@@ -246,7 +246,7 @@ func TestOneKeystrokeThatComesTwiceDoesNotKill(t *testing.T) {
 	}
 }
 
-func TestInterruptOfRanksThatDoNotCatchIt(t *testing.T) {
+func TestInterruptWithoutHandler(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	time.AfterFunc(200*time.Millisecond, func() { signals <- syscall.SIGINT })
 	sleep, err := exec.LookPath("sleep")
@@ -255,11 +255,11 @@ func TestInterruptOfRanksThatDoNotCatchIt(t *testing.T) {
 	}
 	r := runJob(t, Config{Ranks: 2, Prog: sleep, Args: []string{"30"}, Env: os.Environ(), Signals: signals})
 	if r.Status != 130 || r.Cause != "the job was ended by SIGINT" || r.took > slow*2*time.Second {
-		t.Errorf("an interrupted job has status 130 and says so: %+v", r)
+		t.Errorf("an interrupted job must report status 130 and SIGINT: %+v", r)
 	}
 }
 
-func TestCancelEndsTheJob(t *testing.T) {
+func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	start := time.Now()
@@ -270,24 +270,24 @@ func TestCancelEndsTheJob(t *testing.T) {
 	}
 }
 
-func TestStuckJobIsTold(t *testing.T) {
+func TestStuckReport(t *testing.T) {
 	r := runRole(t, "cycle", Config{Ranks: 5, StuckAfter: 300 * time.Millisecond})
 	for _, want := range []string{
-		"muster: nothing has moved for 0.",
+		"muster: no progress for 0.",
 		"rank 0 waits in Recv from 1 tag 7 on comm world for 0.",
 		"ranks 2-3 wait in Recv from 0 tag 7 on comm world for 0.",
 		"rank 4 waits in Barrier on comm world for 0.",
 		"cycle: 0 waits for 1 waits for 2 waits for 0\n",
 	} {
 		if !strings.Contains(r.err, want) {
-			t.Errorf("the report must say %q; it was\n%s", want, r.err)
+			t.Errorf("the report must contain %q; it was\n%s", want, r.err)
 		}
 	}
-	if n := strings.Count(r.err, "nothing has moved"); n < 1 || n > 2 {
-		t.Errorf("in 0.9 s the report may come once or twice at 0.3 s, came %d times", n)
+	if n := strings.Count(r.err, "no progress for"); n < 1 || n > 2 {
+		t.Errorf("in 0.9 s there may be one or two reports at 0.3 s, not %d", n)
 	}
 	if r.Status != 0 {
-		t.Errorf("a stuck job is told, not ended: %+v", r.Result)
+		t.Errorf("a stuck job is reported, not ended: %+v", r.Result)
 	}
 }
 
@@ -298,7 +298,7 @@ func TestStuckReportOnDemandAndOff(t *testing.T) {
 	}
 	r = runSignalled(t, "signals", Config{}, syscall.SIGQUIT, syscall.SIGTERM)
 	if r.Status != 0 || !strings.Contains(r.err, "ranks 0-1 are not waiting") {
-		t.Errorf("SIGQUIT must print the report and harm nobody: %+v", r)
+		t.Errorf("SIGQUIT must print the report and not affect the ranks: %+v", r)
 	}
 	r = runSignalled(t, "signals", Config{}, syscall.SIGQUIT, syscall.SIGQUIT)
 	if r.Status != 2 || !strings.Contains(r.err, "SIGQUIT: quit") || !strings.Contains(r.err, "goroutine ") {
@@ -306,7 +306,7 @@ func TestStuckReportOnDemandAndOff(t *testing.T) {
 	}
 }
 
-func TestRanksLearnTheirPlace(t *testing.T) {
+func TestRankBindingAndEnv(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("binding is for Linux")
 	}
@@ -316,13 +316,13 @@ func TestRanksLearnTheirPlace(t *testing.T) {
 		t.Skipf("a cgroup quota of %v leaves %d of %d threads: nothing is bound by itself", m.quota, m.usable(), m.threads)
 	}
 	t.Setenv("GOMAXPROCS", "") // counts as not set
-	places := func(cfg Config) []string {
-		r := runRole(t, "place", cfg)
+	bindings := func(cfg Config) []string {
+		r := runRole(t, "binding", cfg)
 		lines := strings.Split(strings.TrimSpace(r.out), "\n")
 		slices.Sort(lines)
 		return lines
 	}
-	lines := places(Config{Ranks: n, Label: LabelAlways})
+	lines := bindings(Config{Ranks: n, Label: LabelAlways})
 	seen := map[string]bool{}
 	for rank, line := range lines {
 		var cores string
@@ -335,19 +335,19 @@ func TestRanksLearnTheirPlace(t *testing.T) {
 			t.Errorf("GOMAXPROCS must be the rank's share: %q", line)
 		}
 	}
-	for _, line := range places(Config{Ranks: 2*n + 1}) {
+	for _, line := range bindings(Config{Ranks: 2*n + 1}) {
 		if fields := strings.Fields(line); len(parseCPUList(strings.TrimPrefix(fields[len(fields)-4], "cores="))) != m.threads || !strings.Contains(line, "procs=1 ") {
 			t.Errorf("with more ranks than cores none is bound and each has one thread: %q", line)
 		}
 	}
-	if line := places(Config{Ranks: 1, Env: []string{"GOMAXPROCS=3"}})[0]; !strings.Contains(line, "procs=3 ") {
+	if line := bindings(Config{Ranks: 1, Env: []string{"GOMAXPROCS=3"}})[0]; !strings.Contains(line, "procs=3 ") {
 		t.Errorf("a GOMAXPROCS of the user must be kept: %q", line)
 	}
 }
 
-func TestRanksDieWithTheLauncher(t *testing.T) {
+func TestRanksEndWithLauncher(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux ties a child's life to its parent's")
+		t.Skip("only Linux can kill a child with its parent")
 	}
 	for _, below := range []string{"", "below a shell"} {
 		t.Setenv("LAUNCH_TEST_SHELL", below)
@@ -360,8 +360,8 @@ func TestRanksDieWithTheLauncher(t *testing.T) {
 	}
 }
 
-// What a rank leaves behind when it ends by itself is none of the launcher's business.
-func TestProcessesLeftBehindOutliveTheLauncher(t *testing.T) {
+// The launcher does not kill the child processes of a rank that has exited by itself.
+func TestBackgroundProcessOutlivesLauncher(t *testing.T) {
 	out := new(watched)
 	r := runJob(t, Config{Ranks: 2, Prog: shell(t), Env: os.Environ(), Stdout: out,
 		Args: []string{"-c", `sleep 20 >/dev/null 2>&1 & echo pid=$!.`}})
@@ -370,12 +370,12 @@ func TestProcessesLeftBehindOutliveTheLauncher(t *testing.T) {
 	}
 	for _, pid := range pids(t, out.String()) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Errorf("process %d, which a rank has left behind, was ended with the job: %v", pid, err)
+			t.Errorf("process %d, a child of a rank that has exited, was ended with the job: %v", pid, err)
 		}
 	}
 }
 
-// TestHelperLauncher is no test: it is the launcher that other tests kill.
+// TestHelperLauncher is not a test: it is the launcher that other tests kill.
 func TestHelperLauncher(t *testing.T) {
 	hosts := os.Getenv("LAUNCH_TEST_HELPER")
 	if hosts == "" {

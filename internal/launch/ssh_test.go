@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// sshServer runs an ssh server on loopback, with keys of its own, and gives a
-// client configuration in which node-* are hosts.
+// sshServer runs an ssh server on loopback with its own keys, and returns a client
+// configuration in which node-* are hosts.
 func sshServer(t *testing.T) (config string) {
 	t.Helper()
 	sshd, err := exec.LookPath("sshd")
@@ -33,7 +33,7 @@ func sshServer(t *testing.T) (config string) {
 	}
 	for _, key := range []string{"host", "id"} {
 		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file(key)).CombinedOutput(); err != nil {
-			t.Fatalf("making a key: %v\n%s", err, out)
+			t.Fatalf("create a key: %v\n%s", err, out)
 		}
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -47,7 +47,7 @@ func sshServer(t *testing.T) (config string) {
 	write("config", fmt.Sprintf("Host node-*\n HostName 127.0.0.1\n Port %d\n IdentityFile %s\n IdentitiesOnly yes\n UserKnownHostsFile %s\n StrictHostKeyChecking no\n",
 		port, file("id"), file("known")))
 	if os.Getuid() == 0 {
-		os.MkdirAll("/run/sshd", 0o755) // sshd wants it for those it does not trust yet
+		os.MkdirAll("/run/sshd", 0o755) // sshd needs it for privilege separation
 	}
 	cmd := exec.Command(sshd, "-D", "-e", "-f", file("sshd"))
 	log := new(watched)
@@ -59,23 +59,23 @@ func sshServer(t *testing.T) (config string) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	listens := poll(5*time.Second, 20*time.Millisecond, func() bool {
 		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			conn.Close()
-			break
 		}
-		if time.Now().After(end) {
-			t.Skipf("sshd does not listen here: %s", log)
-		}
+		return err == nil
+	})
+	if !listens {
+		t.Skipf("sshd does not listen here: %s", log)
 	}
 	if out, err := exec.Command("ssh", "-F", file("config"), "-o", "BatchMode=yes", "node-x", "true").CombinedOutput(); err != nil {
-		t.Skipf("ssh to a server of one's own does not work here: %v\n%s\n%s", err, out, log)
+		t.Skipf("ssh to a private server does not work here: %v\n%s\n%s", err, out, log)
 	}
 	return file("config")
 }
 
-func TestHostsAreReachedThroughSSH(t *testing.T) {
+func TestSSH(t *testing.T) {
 	rsh := append(strings.Fields(defaultRSH), "-F", sshServer(t))
 	r := onHosts(t, "hello", "node-1.some.domain:2,node-2:2,node-3:1", Config{RSH: rsh, TreeWidth: 2, Label: LabelNever})
 	if r.Status != 0 || r.err != "" || strings.Count(r.out, "hello from ") != 5 {
@@ -83,19 +83,19 @@ func TestHostsAreReachedThroughSSH(t *testing.T) {
 	}
 	r = onHosts(t, "die", "node-1:1,node-2:1", Config{RSH: rsh, ExtraEnv: []string{"DIE=SIGKILL"}})
 	if r.Status != 137 || !strings.Contains(r.Cause, "rank 1 (pid ") || !strings.Contains(r.Cause, "on node-2): killed by SIGKILL") {
-		t.Errorf("a death there is told as one here: %+v", r)
+		t.Errorf("a remote failure must be reported like a local one: %+v", r)
 	}
 	got := failsToStart(t, Config{Hosts: []Host{{"node-1", 1}, {"other.invalid", 1}}, RSH: rsh}, soon)
 	if !strings.Contains(got, "host other.invalid: ") || !strings.Contains(got, "resolve hostname") {
-		t.Errorf("what ssh says must be told, with the host: %s", got)
+		t.Errorf("the error of ssh must be reported, with the host: %s", got)
 	}
 	got = failsToStart(t, Config{Hosts: []Host{{"node-1", 1}}, RSH: rsh, AgentPath: "/no/such folder/muster"}, soon)
 	if !strings.Contains(got, "host node-1: ") || !strings.Contains(got, "/no/such folder/muster") || !strings.Contains(got, "--agent-path") {
-		t.Errorf("a missing muster must be told with its path: %s", got)
+		t.Errorf("a missing muster must be reported with its path: %s", got)
 	}
 }
 
-func TestRanksBehindSSHDieWithTheirLauncher(t *testing.T) {
+func TestSSHRanksEndWithLauncher(t *testing.T) {
 	config := sshServer(t)
 	t.Setenv("LAUNCH_TEST_SSH", config)
 	out := new(watched)

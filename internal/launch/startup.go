@@ -1,13 +1,12 @@
 package launch
 
-// The stages of a start, and which of them takes too long. Time comes in as an
-// argument.
+// Time limits for the stages of a start. Functions take the current time as an argument.
 //
 //	starting agents   until the agent of every host has answered
 //	starting ranks    until every process has been started
-//	ranks joining     from the first rank that greets until all have: commands
-//	                  that use no message passing never do, and are left alone
-//	fence             from the first rank in the first fence until all are in
+//	ranks joining     from the first rank that joins until all have joined; commands
+//	                  without message passing never join and have no limit
+//	fence             from the first rank in the first fence until all have entered
 
 import (
 	"fmt"
@@ -31,7 +30,7 @@ func (s startStage) String() string {
 	return [...]string{"starting agents", "starting ranks", "ranks joining", "fence"}[s]
 }
 
-// startWatch counts who has come to each stage.
+// startWatch tracks which hosts and ranks have completed each stage.
 type startWatch struct {
 	limit  time.Duration // of one stage; 0: none
 	hosts  []Host
@@ -57,7 +56,7 @@ func newStartWatch(cfg *Config, now time.Time) *startWatch {
 	return w
 }
 
-// ticker gives the times to look at the watch.
+// ticker returns the ticker for checks of the time limit.
 func (w *startWatch) ticker() *time.Ticker {
 	if w.over {
 		t := time.NewTicker(time.Hour)
@@ -97,7 +96,7 @@ func (w *startWatch) come(s startStage, who int, now time.Time) {
 
 func (w *startWatch) complete(s startStage) bool { return w.count[s] == len(w.done[s]) }
 
-// stage is the one that is under way; false: none is.
+// stage returns the current stage; false if there is none.
 func (w *startWatch) stage() (startStage, bool) {
 	for s := range startStages {
 		if !w.complete(s) {
@@ -139,7 +138,7 @@ func (w *startWatch) late(now time.Time, gone func(rank int) bool) (string, bool
 	if s == stageAgents {
 		what = "no answer from " + shortList(missing)
 	}
-	return fmt.Sprintf("the start takes longer than %s, in the stage %q; %s; --start-timeout allows more", seconds(w.limit), s, what), true
+	return fmt.Sprintf("the start has taken longer than %s in the stage %q; %s; to allow more, use --start-timeout", seconds(w.limit), s, what), true
 }
 
 func ranksNoun(ranks []int) string {
@@ -149,7 +148,7 @@ func ranksNoun(ranks []int) string {
 	return "ranks " + pmi.Ranks(ranks)
 }
 
-// rankRange names the ranks of a block.
+// rankRange returns the ranks of a block as text.
 func rankRange(b block) string {
 	if b.Count == 1 {
 		return fmt.Sprintf("rank %d", b.First)

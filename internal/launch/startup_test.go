@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestStagesOfAStart(t *testing.T) {
+func TestStartWatch(t *testing.T) {
 	at := time.Unix(1000, 0)
 	nobody := func(int) bool { return false }
 	cfg := &Config{Ranks: 4, Hosts: []Host{{"a", 2}, {"b", 2}}, blocks: []block{{0, 2}, {2, 2}}, StartTimeout: 10 * time.Second}
@@ -15,7 +15,7 @@ func TestStagesOfAStart(t *testing.T) {
 		t.Helper()
 		text, late := w.late(at, nobody)
 		if late != (want != "") || !strings.Contains(text, want) {
-			t.Fatalf("%s: late %v %q, should say %q", what, late, text, want)
+			t.Fatalf("%s: late %v %q, should contain %q", what, late, text, want)
 		}
 	}
 	check("at the start", "")
@@ -23,7 +23,7 @@ func TestStagesOfAStart(t *testing.T) {
 	check("within the time", "")
 	w.ready(1, at)
 	at = at.Add(time.Second)
-	check("one agent is missing", `longer than 10 s, in the stage "starting agents"; no answer from a;`)
+	check("one agent is missing", `longer than 10 s in the stage "starting agents"; no answer from a;`)
 	w.ready(0, at)
 	check("the next stage has its own time", "")
 	at = at.Add(11 * time.Second)
@@ -33,18 +33,18 @@ func TestStagesOfAStart(t *testing.T) {
 	w.started(1, at)
 	w.started(2, at)
 	at = at.Add(time.Hour)
-	check("commands that never join are left alone", "")
+	check("commands that never join have no limit", "")
 	w.joined(3, at)
 	at = at.Add(11 * time.Second)
 	check("three have not joined", `"ranks joining"; missing: ranks 0-1 on a, rank 2 on b;`)
 	if text, late := w.late(at, func(rank int) bool { return rank < 2 }); !late || strings.Contains(text, "on a") {
-		t.Errorf("ranks that have ended are not waited for: %q", text)
+		t.Errorf("exited ranks must not be reported: %q", text)
 	}
 	for r := range 3 {
 		w.joined(r, at)
 	}
 	at = at.Add(time.Hour)
-	check("nobody is in a fence", "")
+	check("no rank is in a fence", "")
 	w.fenced(1, at)
 	at = at.Add(11 * time.Second)
 	check("one is", `"fence"; missing: rank 0 on a, ranks 2-3 on b;`)
@@ -54,11 +54,11 @@ func TestStagesOfAStart(t *testing.T) {
 	at = at.Add(time.Hour)
 	check("all were: the start is over", "")
 	if !w.over {
-		t.Error("after the first fence nothing is watched")
+		t.Error("the watch must end after the first fence")
 	}
 }
 
-func TestStartWithoutALimitIsNotWatched(t *testing.T) {
+func TestStartWatchWithoutLimit(t *testing.T) {
 	w := newStartWatch(&Config{Ranks: 2}, time.Unix(0, 0))
 	w.started(0, time.Unix(0, 0))
 	if text, late := w.late(time.Unix(1e6, 0), func(int) bool { return false }); late || !w.over {

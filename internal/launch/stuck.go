@@ -1,8 +1,8 @@
 package launch
 
-// Who waits for whom. The board has a row per rank; ranks with the same row
-// become one line, and the single peers that they name make a graph with at
-// most one edge from each rank, in which cycles are easy to find.
+// The report of a stuck job: which rank waits for which. The board has a row per rank.
+// Ranks with equal rows become one line. The peers in the rows form a graph with at most
+// one edge from each rank, in which cycles are easy to find.
 
 import (
 	"fmt"
@@ -14,22 +14,22 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// pulse is what reports whether ranks move.
+// pulse summarizes the progress of ranks.
 type pulse struct {
 	progress uint64 // sum over all ranks
-	waiting  int    // ranks that sleep in a call
-	moving   bool   // some rank computes, or says nothing of itself
-	learnt   int    // ranks that know of a death
+	waiting  int    // ranks that block in a call
+	moving   bool   // some rank is not waiting, or its state is unknown
+	noticed  int    // ranks that have noticed a failure
 }
 
 func (p *pulse) add(o pulse) {
 	p.progress += o.progress
 	p.waiting += o.waiting
 	p.moving = p.moving || o.moving
-	p.learnt += o.learnt
+	p.noticed += o.noticed
 }
 
-// pulseOf reads it off rows. alive reports which processes still run.
+// pulseOf computes the pulse from rows. alive reports whether a process still runs.
 func pulseOf(rows []pmi.Row, alive func(rank int) bool) (p pulse) {
 	for i := range rows {
 		r := &rows[i]
@@ -45,59 +45,59 @@ func pulseOf(rows []pmi.Row, alive func(rank int) bool) (p pulse) {
 	return p
 }
 
-// stuckWatch finds out that nothing moves.
+// stuckWatch detects that there is no progress.
 type stuckWatch struct {
 	after    time.Duration
-	progress uint64    // when last looked at
-	moved    time.Time // when something last moved
-	looked   time.Time
-	told     time.Time     // when that was last reported, or moved
+	progress uint64        // at the last check
+	moved    time.Time     // time of the last progress
+	looked   time.Time     // time of the last check
+	reported time.Time     // when it was last reported, or moved
 	period   time.Duration // until the next report
-	earlier  *sample       // of about half a period before a report
+	earlier  *sample       // taken about half a period before a report
 }
 
-// stuckStep is what to do after a look.
+// stuckStep is the action after a check.
 type stuckStep uint8
 
 const (
-	stuckNot  stuckStep = iota
-	stuckSoon           // keep a sample of the ranks
-	stuckTell           // report
+	stuckNot    stuckStep = iota
+	stuckSoon             // keep a sample of the ranks
+	stuckReport           // report
 )
 
-// look says how long nothing has moved, and whether that is long enough to be told. Ranks
-// that do not wait may compute; who reports finds out.
+// look returns how long there has been no progress, and whether to report it. Ranks that
+// do not wait may compute; the report distinguishes them.
 func (w *stuckWatch) look(p pulse, now time.Time) (time.Duration, stuckStep) {
-	// A launcher that was stopped, with its ranks, has seen nothing of that time.
+	// The time during which the launcher was stopped with its ranks does not count.
 	slept := !w.looked.IsZero() && now.Sub(w.looked) > w.after+time.Second
 	w.looked = now
 	if w.moved.IsZero() || slept || p.waiting == 0 || p.progress != w.progress {
-		w.progress, w.moved, w.told, w.period, w.earlier = p.progress, now, now, w.after, nil
+		w.progress, w.moved, w.reported, w.period, w.earlier = p.progress, now, now, w.after, nil
 		return 0, stuckNot
 	}
-	switch since := now.Sub(w.told); {
+	switch since := now.Sub(w.reported); {
 	case since >= w.period:
-		w.told = now // told once in each period
-		return now.Sub(w.moved), stuckTell
-	case since >= w.period/2 && p.moving && (w.earlier == nil || w.earlier.at.Before(w.told)):
+		w.reported = now // once per period
+		return now.Sub(w.moved), stuckReport
+	case since >= w.period/2 && p.moving && (w.earlier == nil || w.earlier.at.Before(w.reported)):
 		return 0, stuckSoon
 	}
 	return 0, stuckNot
 }
 
-// patient makes the next report come later: a computation takes as long as it takes.
-func (w *stuckWatch) patient() { w.period *= 2 }
+// backOff doubles the time until the next report: a computation may take long.
+func (w *stuckWatch) backOff() { w.period *= 2 }
 
-// lookEvery is how often that is done.
-func lookEvery(after time.Duration) time.Duration {
+// stuckInterval returns the interval of the checks.
+func stuckInterval(after time.Duration) time.Duration {
 	return min(time.Second, max(time.Millisecond, after/4))
 }
 
 // maxStuckLines keeps the report of a large job readable.
 const maxStuckLines = 40
 
-// describeWaits gives the report, line by line, without ranks for which there is a line
-// of their own. ended reports how a rank's process ended, or "" while it runs.
+// describeWaits returns the lines of the report, without the ranks in own, which have
+// separate lines. ended returns how a rank's process ended, or "" while it runs.
 func describeWaits(rows []rankRow, own map[int]bool, ended func(rank int) string, now time.Time) []string {
 	type line struct {
 		ranks []int
@@ -149,8 +149,8 @@ func describeWaits(rows []rankRow, own map[int]bool, ended func(rank int) string
 	return out
 }
 
-// describeRow gives the predicate of a line, with the verb of one rank and of
-// several between bars: "wait|s in Recv".
+// describeRow returns the predicate of a line, with the singular and plural forms of the
+// verb in braces: "{waits|wait} in Recv".
 func describeRow(r pmi.Row, ended string) (text string, since int64, wait bool) {
 	switch {
 	case ended != "":
@@ -187,7 +187,7 @@ func describeRow(r pmi.Row, ended string) (text string, since int64, wait bool) 
 	return b.String(), w.Since, true
 }
 
-// ranksWith puts ranks before a predicate, in the right number.
+// ranksWith returns a sentence of ranks and a predicate in singular or plural.
 func ranksWith(ranks []int, text string) string {
 	subject, form := "rank ", 0
 	if len(ranks) > 1 {
@@ -207,8 +207,8 @@ func ranksWith(ranks []int, text string) string {
 	return b.String()
 }
 
-// waitCycles finds ranks that wait for each other in a circle. Each cycle
-// begins with its lowest rank and ends with it again.
+// waitCycles returns the cycles of ranks that wait for each other. Each cycle starts and
+// ends with its lowest rank.
 func waitCycles(rows []rankRow, ended func(rank int) string) (cycles [][]int) {
 	next := make([]int, len(rows))
 	for i, r := range rows {

@@ -1,10 +1,10 @@
 package launch
 
-// Ranks that are not waiting while others are. The board says only that they do not wait;
-// what their processes do instead, the kernel tells: it stopped them, they sleep, or
-// they use a core. A rank that uses a core computes, or polls (Test, Iprobe), which looks
-// the same from outside. That may be all right however long it takes, so it is told as
-// information; a rank that sleeps or is stopped is not going to end the others' wait soon.
+// Ranks that do not wait ("away") while others do. The board shows only that they do not
+// wait; the kernel shows whether their processes are stopped, sleep or use a core. A rank
+// that uses a core computes or polls (Test, Iprobe), which cannot be distinguished from
+// outside. That may be correct for any time, so it is reported as information. A rank
+// that sleeps or is stopped will not end the wait of the others soon.
 
 import (
 	"fmt"
@@ -14,55 +14,57 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// processState is what the kernel says about the process of a rank.
+// processState is the kernel's state of a rank's process.
 type processState struct {
 	pid    int
-	letter byte          // R, S, D, T, Z as in ps(1); 0: not known
-	cpu    time.Duration // it has used so far
+	letter byte          // R, S, D, T, Z as in ps(1); 0: unknown
+	cpu    time.Duration // CPU time used so far
 }
 
 func (p processState) stopped() bool { return p.letter == 'T' || p.letter == 't' }
 
-// rankRow is what is known of a rank: what it says of itself, and what the kernel does.
+// rankRow is the state of a rank: its board row and the kernel's process state.
 type rankRow struct {
 	pmi.Row
 	process processState
 }
 
-// away reports whether a rank is not waiting: it computes, or has not joined.
+// away reports whether a rank does not wait: it computes, or has not joined.
 func (r *rankRow) away(ended func(rank int) string) bool {
 	return ended(r.Rank) == "" && (r.State == pmi.RowRunning || r.State == pmi.RowAbsent)
 }
 
-// cannotMove reports whether a rank is away, or waits and is stopped: no message moves it.
+// cannotMove reports whether a rank is away, or waits and is stopped, so that no message
+// can make it proceed.
 func (r *rankRow) cannotMove(ended func(rank int) string) bool {
 	return r.away(ended) || ended(r.Rank) == "" && r.State == pmi.RowWaiting && r.process.stopped()
 }
 
-// sample is the rows at an earlier time, to see who has used a core since.
+// sample holds the rows of an earlier time, to compute the CPU time used since.
 type sample struct {
 	rows []rankRow
 	at   time.Time
 }
 
-// idleShare is how much of the time a process may use a core and still be one that
-// sleeps: the runtime and timers of a sleeping program need some.
+// idleShare is the share of CPU time up to which a process counts as sleeping: the
+// runtime and the timers of a sleeping program use some.
 const idleShare = 0.02
 
-// computes reports whether a rank has used a core since the sample, and how much of it.
-// known is false if there is nothing to tell by.
+// computes reports whether a rank has used a core since the sample, and how much. known
+// is false without data.
 func (s *sample) computes(r *rankRow, now time.Time) (used, in time.Duration, computes, known bool) {
 	if s == nil || r.Rank >= len(s.rows) || r.process.letter == 0 || s.rows[r.Rank].process.pid != r.process.pid {
 		return 0, 0, false, false
 	}
 	was := &s.rows[r.Rank].process
 	used, in = r.process.cpu-was.cpu, now.Sub(s.at)
-	// One that waits for a core, which others use, is ready to compute. Once that may be
-	// a timer of one that sleeps.
+	// A process that is runnable in both samples computes but waits for a core. Runnable
+	// in only one may be a timer of a sleeping process.
 	return used, in, used.Seconds() > idleShare*in.Seconds() || was.letter == 'R' && r.process.letter == 'R', true
 }
 
-// describeAway says what a rank does that does not wait; "" if nothing is known but that.
+// describeAway describes a rank that does not wait; it returns "" if nothing else is
+// known.
 func (s *sample) describeAway(r *rankRow, host string, now time.Time) (text string, computes bool) {
 	used, in, computes, known := s.computes(r, now)
 	did := "has not been in an MPI call"
@@ -84,15 +86,15 @@ func (s *sample) describeAway(r *rankRow, host string, now time.Time) (text stri
 	case !known:
 		return "", r.process.letter == 0 || s == nil
 	case computes:
-		return fmt.Sprintf("%s: it computes, or polls, with %s of CPU time in the last %s %s", did, seconds(used), seconds(in), where), true
+		return fmt.Sprintf("%s: it computes or polls, with %s of CPU time in the last %s %s", did, seconds(used), seconds(in), where), true
 	case r.process.letter == 'D':
 		return fmt.Sprintf("%s: it waits for a disk or another device %s", did, where), false
 	}
 	return fmt.Sprintf("%s: it sleeps %s", did, where), false
 }
 
-// awaited gives the ranks that no message moves, if all others wait, directly or through
-// others, for one of them: then they are what the job waits for.
+// awaited returns the ranks that cannot move, if all others wait for one of them,
+// directly or through other ranks: then the whole job waits for them.
 func awaited(rows []rankRow, ended func(rank int) string) (ranks []int) {
 	waiting := 0
 	for i := range rows {
@@ -113,8 +115,8 @@ func awaited(rows []rankRow, ended func(rank int) string) (ranks []int) {
 	return ranks
 }
 
-// endsWithAway follows whom a rank waits for. A wait for no single rank, as in a
-// collective call, can only be ended by a rank that does not wait, or through one.
+// endsWithAway follows the chain of ranks that wait for each other. Only a rank that does
+// not wait can end a wait without a single peer, as in a collective call.
 func endsWithAway(rows []rankRow, at int, ended func(rank int) string) bool {
 	for range rows {
 		r := &rows[at]
@@ -122,7 +124,7 @@ func endsWithAway(rows []rankRow, at int, ended func(rank int) string) bool {
 			return true
 		}
 		if r.State != pmi.RowWaiting || ended(r.Rank) != "" {
-			return false // it waits for one that has finished
+			return false // it waits for a rank that has finished
 		}
 		if r.Wait.Peer < 0 || int(r.Wait.Peer) >= len(rows) {
 			return true
@@ -132,9 +134,9 @@ func endsWithAway(rows []rankRow, at int, ended func(rank int) string) bool {
 	return false // a cycle
 }
 
-// describeAwayRanks gives the lines on ranks that do not wait and on those that are
-// stopped. It tells for which of those that do not wait there is a line, and whether one
-// of them computes.
+// describeAwayRanks returns the lines about ranks that do not wait or are stopped. own
+// holds the ranks that do not wait and have a line; computes reports whether one of them
+// computes.
 func describeAwayRanks(rows []rankRow, s *sample, ended, host func(rank int) string, now time.Time) (lines []string, own map[int]bool, computes bool) {
 	own = map[int]bool{}
 	for i := range rows {
@@ -160,7 +162,7 @@ func describeAwayRanks(rows []rankRow, s *sample, ended, host func(rank int) str
 	}
 	if ranks := awaited(rows, ended); len(ranks) > 0 {
 		slices.Sort(ranks)
-		lines = append(lines, ranksWith(ranks, "{is what|are what} all others wait for, directly or through other ranks"))
+		lines = append(lines, ranksWith(ranks, "{blocks|block} all others, directly or through other ranks"))
 	}
 	return lines, own, computes
 }

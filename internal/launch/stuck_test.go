@@ -9,7 +9,7 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// board makes rows from waits; rows that nobody writes are absent.
+// rowsOf returns the rows of a board after write; rows not written are absent.
 func rowsOf(write func(b *pmi.Board), size int) (rows []rankRow) {
 	b := pmi.NewBoard(size)
 	write(b)
@@ -57,11 +57,11 @@ func TestDescribeWaits(t *testing.T) {
 	}
 	got := describeWaits(rows[:5], nil, func(r int) string { return map[int]string{4: "exit status 1"}[r] }, now)
 	if got[1] != "rank 4 has ended (exit status 1)" || got[2] != "rank 0 waits for rank 4, which has ended (exit status 1)" {
-		t.Errorf("who waits for a rank that has ended must be told so:\n%s", strings.Join(got, "\n"))
+		t.Errorf("a wait for a rank that has ended must be reported as such:\n%s", strings.Join(got, "\n"))
 	}
 }
 
-func TestLongReportsAreCut(t *testing.T) {
+func TestLongStuckReport(t *testing.T) {
 	rows := rowsOf(func(b *pmi.Board) {
 		for r := range 500 {
 			b.Waiting(r, pmi.WaitState{Op: "Recv", Peer: int32((r + 1) % 500), Tag: 0, Since: 1})
@@ -69,10 +69,10 @@ func TestLongReportsAreCut(t *testing.T) {
 	}, 500)
 	got := describeWaits(rows, nil, nobody, time.Unix(5, 0))
 	if len(got) != maxStuckLines+2 || got[maxStuckLines] != "... and 460 more such lines" {
-		t.Fatalf("500 different lines must be cut to %d: there are %d", maxStuckLines, len(got))
+		t.Fatalf("500 different lines must be limited to %d: there are %d", maxStuckLines, len(got))
 	}
 	if c := got[maxStuckLines+1]; !strings.HasPrefix(c, "cycle: 0 waits for 1 ") || !strings.HasSuffix(c, "... waits for 0") || len(c) > 600 {
-		t.Errorf("the cycle of 500 must be told in short: %s", c)
+		t.Errorf("the cycle of 500 must be reported in short: %s", c)
 	}
 }
 
@@ -107,10 +107,10 @@ func TestStuckWatch(t *testing.T) {
 	at := time.Unix(100, 0)
 	step := func(what string, seconds int, want stuckStep) {
 		t.Helper()
-		for range seconds - 1 { // looks come more often than reports
+		for range seconds - 1 { // checks are more frequent than reports
 			at = at.Add(time.Second)
-			if _, got := w.look(pulseOf(b.Snapshot(nil), alive), at); got == stuckTell {
-				t.Fatalf("%s: a report came too early", what)
+			if _, got := w.look(pulseOf(b.Snapshot(nil), alive), at); got == stuckReport {
+				t.Fatalf("%s: a report was due too early", what)
 			}
 		}
 		at = at.Add(time.Duration(min(1, seconds)) * time.Second)
@@ -125,47 +125,47 @@ func TestStuckWatch(t *testing.T) {
 	wait(2, 1)
 	step("all wait, seen for the first time", 1, stuckNot)
 	step("not long enough", 9, stuckNot)
-	step("long enough", 1, stuckTell)
-	step("told just now", 1, stuckNot)
-	step("a period later again", 9, stuckTell)
+	step("long enough", 1, stuckReport)
+	step("reported just now", 1, stuckNot)
+	step("a period later again", 9, stuckReport)
 	b.Running(0)
 	wait(0, 2)
-	step("one has moved in between", 10, stuckNot)
-	step("and nothing since", 1, stuckTell)
+	step("one made progress in between", 10, stuckNot)
+	step("and none since", 1, stuckReport)
 	b.Running(1)
 	gone[1] = true
-	step("one has gone", 1, stuckNot)
-	step("the dead do not count", 10, stuckTell)
+	step("one has exited", 1, stuckNot)
+	step("exited ranks do not count", 10, stuckReport)
 	b.Left(2)
 	step("one has finished", 1, stuckNot)
-	step("nor do the finished", 10, stuckTell)
+	step("finished ranks do not count", 10, stuckReport)
 	b.Running(0)
 	wait(0, 3)
 	gone[1] = false
 	step("one waits, one does not", 1, stuckNot)
-	step("the ranks are looked at halfway", 5, stuckSoon)
+	step("a sample is due halfway", 5, stuckSoon)
 	w.earlier = &sample{at: at}
 	step("once", 1, stuckNot)
-	step("and told", 4, stuckTell)
-	w.patient()
-	step("a computation is told again after twice the time", 20, stuckTell)
+	step("and reported", 4, stuckReport)
+	w.backOff()
+	step("a computation is reported again after twice the time", 20, stuckReport)
 	b.Left(0)
 	b.Left(1)
 	step("all have finished", 1, stuckNot)
 	step("and nobody waits", 100, stuckNot)
 }
 
-func TestTheTimeWhenTheLauncherWasStoppedDoesNotCount(t *testing.T) {
+func TestStuckWatchIgnoresStoppedTime(t *testing.T) {
 	w := stuckWatch{after: 10 * time.Second}
 	p := pulse{waiting: 2}
 	at := time.Unix(100, 0)
 	w.look(p, at)
 	if _, got := w.look(p, at.Add(time.Hour)); got != stuckNot {
-		t.Errorf("a launcher that was stopped for an hour must not take the job for stuck")
+		t.Errorf("a launcher that was stopped for an hour must not report the job as stuck")
 	}
 }
 
-func TestRanksThatDoNotWait(t *testing.T) {
+func TestDescribeAwayRanks(t *testing.T) {
 	now := time.Unix(1000, 0)
 	ago := func(s int64) int64 { return (1000 - s) * 1e9 }
 	waits := func(b *pmi.Board, rank int, peer int32) {
@@ -186,7 +186,7 @@ func TestRanksThatDoNotWait(t *testing.T) {
 		all[2].process = processState{77, 'S', cpu}
 		return &sample{all, now.Add(-6 * time.Second)}
 	}
-	const conclusion = "rank 2 is what all others wait for, directly or through other ranks"
+	const conclusion = "rank 2 blocks all others, directly or through other ranks"
 	for _, c := range []struct {
 		process  processState
 		want     string
@@ -196,7 +196,7 @@ func TestRanksThatDoNotWait(t *testing.T) {
 		{processState{77, 'S', time.Second + 10*time.Millisecond}, "rank 2 has not been in an MPI call for 12 s: it sleeps (pid 77 on h)", false},
 		{processState{77, 'T', 6 * time.Second}, "rank 2 has not been in an MPI call for 12 s: it is stopped (pid 77 on h); kill -CONT 77 lets it go on", false},
 		{processState{77, 'D', time.Second}, "rank 2 has not been in an MPI call for 12 s: it waits for a disk or another device (pid 77 on h)", false},
-		{processState{77, 'S', 6 * time.Second}, "rank 2 has not waited in an MPI call for 12 s: it computes, or polls, with 5.0 s of CPU time in the last 6.0 s (pid 77 on h)", true},
+		{processState{77, 'S', 6 * time.Second}, "rank 2 has not waited in an MPI call for 12 s: it computes or polls, with 5.0 s of CPU time in the last 6.0 s (pid 77 on h)", true},
 		{processState{77, 'R', time.Second}, "rank 2 has not been in an MPI call for 12 s: it sleeps (pid 77 on h)", false},
 	} {
 		rows[2].process = c.process
@@ -206,7 +206,7 @@ func TestRanksThatDoNotWait(t *testing.T) {
 		}
 	}
 	if got, _, computes := describeAwayRanks(rows, nil, nobody, host, now); len(got) != 0 || !computes {
-		t.Errorf("without an earlier look it may compute: %q, %v", got, computes)
+		t.Errorf("without an earlier sample it may compute: %q, %v", got, computes)
 	}
 	starved := earlier(time.Second)
 	starved.rows[2].process.letter = 'R'
@@ -214,16 +214,16 @@ func TestRanksThatDoNotWait(t *testing.T) {
 		t.Errorf("a rank that gets no core is ready to compute: %q", got)
 	}
 	rows[2].Started = false
-	if got, _, _ := describeAwayRanks(rows, starved, nobody, host, now); got[0] != "rank 2 is still in Init: it computes, or polls, with 0.0 s of CPU time in the last 6.0 s (pid 77 on h)" {
+	if got, _, _ := describeAwayRanks(rows, starved, nobody, host, now); got[0] != "rank 2 is still in Init: it computes or polls, with 0.0 s of CPU time in the last 6.0 s (pid 77 on h)" {
 		t.Errorf("a rank that is being started is in an MPI call: %q", got)
 	}
-	// A rank that waits can be stopped too; ranks that wait for each other, or for one
-	// that has finished, do not wait for rank 2.
+	// A waiting rank can be stopped too. Ranks that wait for each other, or for a finished
+	// rank, do not wait for rank 2.
 	rows[2].process = processState{77, 'S', time.Second}
 	rows[3].process = processState{78, 'T', 0}
 	got, _, _ := describeAwayRanks(rows, earlier(time.Second), nobody, host, now)
 	if len(got) != 3 || got[1] != "rank 3 is stopped (pid 78 on h); kill -CONT 78 lets it go on" ||
-		got[2] != "ranks 2-3 are what all others wait for, directly or through other ranks" {
+		got[2] != "ranks 2-3 block all others, directly or through other ranks" {
 		t.Errorf("a rank that is stopped while it waits must be named: %q", got)
 	}
 	rows[1].Wait.Peer = 0

@@ -1,17 +1,16 @@
 package launch
 
-// The tree of agents. Whoever starts agents, the launcher first, deals the hosts
-// out to at most so many of them; each agent starts those of its share in the same
-// way. Pure.
+// The tree of agents. The launcher divides the hosts among a limited number of agents;
+// each agent does the same with its share. The functions are pure.
 
-// hostRef is a host by its number in the job and its name.
+// hostRef identifies a host by its index in the job and its name.
 type hostRef struct {
 	Index int
 	Name  string
 }
 
-// shares divides hosts into at most width parts of nearly the same length, in
-// order. The agent of the first host of a part starts the others of it.
+// shares divides hosts into at most width parts of nearly equal length, in order. The
+// agent of the first host of a part starts the agents of the others.
 func shares(hosts []hostRef, width int) [][]hostRef {
 	parts := min(width, len(hosts))
 	out := make([][]hostRef, 0, parts)

@@ -1,10 +1,10 @@
 package nodecoll
 
-// Ranks that are not in the same call, and operations that panic. Each word carries the
-// signature of its call and of all calls before it (coll.Sign), so a rank that waits for
-// another one sees at once that it does something else. Some rank would wait for ever,
-// or get a wrong result: the fault is written into the segment for all to see, and
-// every call from now on returns it.
+// Ranks that are in different calls, and user functions that panic. Each word carries the
+// signature of its call and of all calls before it (coll.Sign), so a waiting rank sees at
+// once that its peer is in another call. Some rank would wait for ever or get a wrong
+// result, so the fault is written into the segment for all ranks, and every later call
+// returns it.
 
 import (
 	"fmt"
@@ -13,13 +13,13 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
-// fault is the first fault that anybody found.
+// fault is the first fault that any rank found.
 type fault struct {
 	state      atomic.Uint32 // faultNone, faultClaimed, faultReported
 	class      uint32
 	rank, peer uint64
 	number     uint64
-	mine       uint64 // call of rank, 0 if it is not known which calls differ
+	mine       uint64 // call of rank, 0 if it is unknown which calls differ
 	theirs     uint64
 	sign       uint64 // of peer's word
 	length     uint64 // of text
@@ -32,18 +32,18 @@ const (
 	faultReported
 )
 
-// faultText is the room for a fault in words.
+// faultText is the space for the text of a fault.
 const faultText = 320
 
 func (f *fault) found() bool { return f.state.Load() == faultReported }
 
-// Mismatch says that two ranks have not made the same calls.
+// Mismatch reports that two ranks have not made the same calls.
 type Mismatch struct {
 	Rank, Peer   int // of the team
 	Number       uint64
 	Mine, Theirs coll.Call // of Rank and of Peer, if Number is not 0
 	Sign         coll.Sign // of Peer's call
-	Class        uint8     // and Text: a fault of another sort, as the caller gave it
+	Class        uint8     // with Text: another kind of fault, as given by the caller
 	Text         string
 }
 
@@ -57,14 +57,14 @@ func (m *Mismatch) Error() string {
 	return fmt.Sprintf("collective call %d on the communicator is %s on rank %d and %s on rank %d", m.Number, m.Theirs, m.Peer, m.Mine, m.Rank)
 }
 
-// differ is called when a rank has put a word of the awaited round in another call.
+// differ handles a word of the awaited round that a rank has published in another call.
 func (t *Team) differ(q int, sign coll.Sign) error {
 	d := t.firstDifference(q)
 	return t.report(&Mismatch{Rank: t.rank, Peer: q, Number: d.Number, Mine: d.Mine, Theirs: d.Theirs, Sign: sign})
 }
 
-// compare looks whether a rank that is waited for has made another call. It may have
-// gone another way, and never come to the round.
+// compare checks whether an awaited rank has made another call and may never reach the
+// round.
 func (t *Team) compare(q int) error {
 	if d := t.firstDifference(q); d.Number != 0 {
 		return t.differ(q, coll.SignOf(d.Theirs))
@@ -72,8 +72,8 @@ func (t *Team) compare(q int) error {
 	return nil
 }
 
-// firstDifference is the first call that a rank has made differently, as far as it is
-// known; else its number is 0.
+// firstDifference returns the first call that a rank has made differently, as far as the
+// histories reach; otherwise its number is 0.
 func (t *Team) firstDifference(q int) Difference {
 	theirs := &t.seg.sections[q].calls
 	last, _ := t.past.Latest()
@@ -92,26 +92,26 @@ func (t *Team) Fail(class uint8, text string) {
 	_ = t.report(&Mismatch{Rank: t.rank, Peer: t.rank, Class: class, Text: text})
 }
 
-// SetFault makes all later calls of this rank return a fault, unless there is one
-// already. Other goroutines than the one that makes calls may use it. It wakes nobody.
+// SetFault makes all later calls of this rank return a fault, unless there is one already.
+// It is safe for concurrent use. It wakes no rank.
 func (t *Team) SetFault(class uint8, text string) {
 	t.write(&Mismatch{Rank: t.rank, Peer: t.rank, Class: class, Text: text})
 	t.look.Store(true)
 }
 
-// InOperation is the error of a call that an operation of the user has made.
+// InOperation is the error of a call made by a user function.
 type InOperation struct{}
 
 func (InOperation) Error() string { return "an operation of a reduction has made the call" }
 
-// tell writes a fault down and wakes everybody who sleeps, each in the name of the
-// rank it waits for.
+// report records a fault and wakes all sleeping ranks, each with the name of the rank it
+// waits for.
 func (t *Team) report(m *Mismatch) error {
 	t.broken = m
 	t.write(m)
 	for r := range t.seg.sections {
 		asleep := &t.seg.sections[r].asleep
-		// A name that is none of the team's is not sent on: nobody waits for it.
+		// Ignore an invalid name: no rank waits for it.
 		if v := asleep.Load(); v != 0 && int(v) <= t.size && r != t.rank && asleep.CompareAndSwap(v, 0) {
 			if err := t.driver.Wake(t.call.op, r, int(v)-1); err != nil {
 				return err
@@ -121,7 +121,7 @@ func (t *Team) report(m *Mismatch) error {
 	return m
 }
 
-// write writes a fault down, if it is the first.
+// write records a fault in the segment, if it is the first.
 func (t *Team) write(m *Mismatch) {
 	f := &t.seg.head.fault
 	if !f.state.CompareAndSwap(faultNone, faultClaimed) {
@@ -133,7 +133,7 @@ func (t *Team) write(m *Mismatch) {
 	f.state.Store(faultReported)
 }
 
-// faulty is the fault that another rank found, or nil.
+// faulty returns the fault in the segment, or nil.
 func (t *Team) faulty() error {
 	f := &t.seg.head.fault
 	if !f.found() {

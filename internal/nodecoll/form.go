@@ -1,8 +1,8 @@
 package nodecoll
 
-// Forming a team. Rank 0 makes the segment and tells the others where it is; each
-// maps it and answers; rank 0 tells everybody whether all could. So all ranks have
-// the team, or none has, and none waits for something that will not come.
+// Forming a team. Rank 0 creates the segment and sends its address to the others; each
+// maps it and answers; rank 0 sends everyone the decision whether all could. So either all
+// ranks have the team or none has, and none waits in vain.
 
 import (
 	"errors"
@@ -14,29 +14,28 @@ import (
 // Exchange carries the messages of Form between ranks of the team.
 type Exchange interface {
 	Send(to int, b []byte) error
-	// Recv gives the length of the message, which is at most that of b.
+	// Recv returns the length of the message, which is at most that of b.
 	Recv(from int, b []byte) (int, error)
 }
 
-// Config of a team.
+// Config configures a team.
 type Config struct {
 	Rank, Size int
 	Driver     Driver
 	Exchange   Exchange
-	// Host joins ranks that are goroutines of this process; nil: they are
-	// processes.
+	// Host connects ranks that are goroutines of this process; nil: they are processes.
 	Host *Host
-	// Oversubscribed says that ranks share cores. Rank 0's counts.
+	// Oversubscribed reports that ranks share cores. The value of rank 0 counts.
 	Oversubscribed bool
-	// History is where calls are noted.
+	// History records the calls.
 	History *History
-	// NoMemfd makes the segment a file in Dir, for ranks that see each other's
-	// files but not each other's processes.
+	// NoMemfd makes the segment a file in Dir, for ranks that share a file system but
+	// cannot open each other's descriptors.
 	NoMemfd bool
 	Dir     string // default /dev/shm
 }
 
-// Unavailable says why the ranks have no team, and on which of them.
+// Unavailable reports why the ranks have no team, and which rank prevents it.
 type Unavailable struct {
 	Rank int
 	Why  string
@@ -44,18 +43,18 @@ type Unavailable struct {
 
 func (u *Unavailable) Error() string { return fmt.Sprintf("rank %d: %s", u.Rank, u.Why) }
 
-// What messages begin with.
+// The first byte of a message.
 const (
-	canFence   = 'f' // mapped; the rank must publish by a fenced store
-	canPlain   = 'p' // mapped; the rank obeys membarrier, a plain store will do
+	canFence   = 'f' // mapped; the rank must publish with a fenced store
+	canPlain   = 'p' // mapped; the rank is registered for membarrier, a plain store suffices
 	cannot     = 'n' // a reason follows
-	shareCores = 'c' // after canFence or canPlain in the decision
+	shareCores = 'c' // follows canFence or canPlain in the decision
 
 	messageBytes = 512
 )
 
-// Form makes a team. All ranks call it. The error is Unavailable, the same on all
-// ranks, if they can do without, and something else if they cannot communicate.
+// Form creates a team. All ranks call it. The error is Unavailable, the same on all ranks,
+// if they can continue without a team, and another one if they cannot communicate.
 func Form(cfg Config) (*Team, error) {
 	if cfg.Dir == "" {
 		cfg.Dir = "/dev/shm"
@@ -105,7 +104,7 @@ func lead(cfg *Config) (*Team, error) {
 	return conclude(cfg, decision, made.mapping)
 }
 
-// follow is Form for the others.
+// follow is Form for the other ranks.
 func follow(cfg *Config) (*Team, error) {
 	buf := make([]byte, messageBytes)
 	n, err := cfg.Exchange.Recv(0, buf)
@@ -127,7 +126,7 @@ func follow(cfg *Config) (*Team, error) {
 	return conclude(cfg, buf[:n], seen)
 }
 
-// ability is what a rank answers.
+// ability returns a rank's answer.
 func ability(cfg *Config, refusal error) []byte {
 	if refusal != nil {
 		b := append([]byte{cannot}, refusal.Error()...)
@@ -139,7 +138,7 @@ func ability(cfg *Config, refusal error) []byte {
 	return []byte{canFence}
 }
 
-// worse orders the answers: the team does what all can.
+// worse orders the answers: the team does what all ranks support.
 func worse(a, b byte) bool {
 	order := func(c byte) int { return strings.IndexByte(string([]byte{canPlain, canFence, cannot}), c) }
 	return order(a) > order(b)
@@ -165,10 +164,10 @@ func conclude(cfg *Config, decision []byte, m mapping) (*Team, error) {
 	return t, nil
 }
 
-// mapping is a segment as a rank has it.
+// mapping is a mapped segment.
 type mapping struct {
 	seg   segment
-	unmap func() error // nil on the heap
+	unmap func() error // nil if it is on the heap
 }
 
 func (m mapping) release() error {
@@ -178,7 +177,7 @@ func (m mapping) release() error {
 	return m.unmap()
 }
 
-// creation is a mapping that others can find by its address until it is forgotten.
+// creation is a mapping that other ranks can find by its address until it is forgotten.
 type creation struct {
 	mapping
 	address string
@@ -192,7 +191,7 @@ func (c *creation) forget() {
 	}
 }
 
-// create makes the segment.
+// create creates the segment.
 func create(cfg *Config) (creation, error) {
 	if cfg.Host != nil {
 		return cfg.Host.create(cfg.Size), nil
@@ -200,7 +199,7 @@ func create(cfg *Config) (creation, error) {
 	return createShared(cfg, rand.Uint64())
 }
 
-// attach finds the segment that rank 0 has made, and makes sure that it is the one.
+// attach maps the segment that rank 0 has created, and verifies that it is the right one.
 func attach(cfg *Config, address string) (mapping, error) {
 	var nonce uint64
 	var m mapping
@@ -227,7 +226,7 @@ func (h *header) format(nonce uint64, size int) {
 
 func (h *header) check(nonce uint64, size int) error {
 	if h.magic.load() != segmentMagic || h.nonce.load() != nonce || h.size.load() != uint64(size) {
-		return fmt.Errorf("what rank 0 has named is not the segment of %d ranks for collectives; run all ranks from the same build and on one host", size)
+		return fmt.Errorf("the address from rank 0 is not that of a segment for collectives of %d ranks; run all ranks from the same build and on one host", size)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 package nodecoll
 
-// What a rank has called on a communicator, in its team or by messages.
+// The record of a rank's calls on a communicator, in its team or by messages.
 
 import (
 	"encoding/binary"
@@ -8,19 +8,19 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
-// Kept is how many calls a History remembers.
+// Kept is the number of calls that a History records.
 const Kept = 8
 
-// History is the calls that a rank has made on a communicator. One goroutine at a time
-// adds to it; others may read it meanwhile.
+// History records the calls of a rank on a communicator. One goroutine at a time adds to
+// it; others may read it meanwhile.
 type History struct {
 	hash   uint64
-	last   uint64  // the number of the latest
-	shared *record // in the rank's section, while there is a team; else nil
+	last   uint64  // number of the latest call
+	shared *record // in the rank's section while there is a team; else nil
 	own    record
 }
 
-// record is the latest calls, and how many were made.
+// record holds the latest calls and their number.
 type record struct {
 	log    [Kept]word
 	number word
@@ -44,7 +44,7 @@ func (h *History) share(r *record) {
 	to.number.publish(from.number.load())
 }
 
-// Add notes a call and gives its signature.
+// Add records a call and returns its signature.
 func (h *History) Add(c coll.Call) coll.Sign {
 	s := c.After(h.hash)
 	h.note(c)
@@ -57,14 +57,14 @@ func (h *History) note(c coll.Call) {
 	h.record().add(h.last, uint64(c.With(h.last)))
 }
 
-// Latest is the latest call, and its number.
+// Latest returns the latest call and its number.
 func (h *History) Latest() (number, what uint64) {
 	r := h.record()
 	n := r.number.load()
 	return n, r.log[n%Kept].load()
 }
 
-// At is call n, if it has been made and is still kept.
+// At returns call n, if it has been made and is still recorded.
 func (h *History) At(n uint64) (c coll.Call, ok bool) { return h.record().at(n) }
 
 func (r *record) at(n uint64) (c coll.Call, ok bool) {
@@ -72,11 +72,11 @@ func (r *record) at(n uint64) (c coll.Call, ok bool) {
 		return 0, false
 	}
 	c = coll.Call(r.log[n%Kept].load())
-	return c, n+Kept > r.number.load()+1 && c.Numbered(n) // or it is being overwritten
+	return c, n+Kept > r.number.load()+1 && c.Numbered(n) // otherwise it is being overwritten
 }
 
-// Differs reports whether another rank's call of a number differs from this rank's, as
-// far as that is kept.
+// Differs reports whether another rank's call of a number differs from this rank's, as far
+// as it is recorded.
 func (h *History) Differs(number, what uint64) bool {
 	c, ok := h.At(number)
 	return ok && uint64(c) != what
@@ -91,7 +91,7 @@ type Difference struct {
 // HistoryBytes is the length of an encoded History.
 const HistoryBytes = 8 * (1 + Kept)
 
-// Append encodes a history for another rank.
+// Append appends the encoded history to b, for another rank.
 func (h *History) Append(b []byte) []byte {
 	r := h.record()
 	b = binary.LittleEndian.AppendUint64(b, r.number.load())
@@ -101,8 +101,8 @@ func (h *History) Append(b []byte) []byte {
 	return b
 }
 
-// Compare finds the first call that differs from that of another rank, among those
-// that both remember.
+// Compare finds the first call that differs from that of another rank, among those that
+// both have recorded.
 func (h *History) Compare(theirs []byte) (d Difference, differ bool) {
 	if len(theirs) < HistoryBytes {
 		return d, false

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// Host joins the teams of ranks that are goroutines of one process: their segments
-// are ordinary memory, known by a number until all ranks have found them.
+// Host connects the teams of ranks that are goroutines of one process. Their segments are
+// ordinary memory, found by number until all ranks have attached.
 type Host struct {
 	mu       sync.Mutex
 	last     uint64
 	segments map[uint64]segment
-	meetings map[MeetingKey]*Meeting // see memory.go
+	meetings map[MeetingKey]*Meeting // memory.go
 }
 
-// NewHost makes an empty host.
+// NewHost returns an empty host.
 func NewHost() *Host { return &Host{segments: make(map[uint64]segment)} }
 
 func (h *Host) create(size int) creation {

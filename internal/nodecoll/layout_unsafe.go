@@ -5,17 +5,17 @@ import (
 	"unsafe"
 )
 
-// The layout of a segment: a header, then the sections. Everything that is written
-// by one and looked at by others lies on a line of its own.
+// The layout of a segment: a header, then the sections. Data that one rank writes and
+// others poll has a cache line of its own.
 
 const (
 	lineBytes = 64
-	// depth is how many rounds a rank may be ahead of the slowest reader.
+	// depth is the number of rounds that a rank may be ahead of the slowest reader.
 	depth = 16
-	// cellBytes is what fits a line beside its word.
+	// cellBytes is the space in a line beside its word.
 	cellBytes = lineBytes - 8
 	slotBytes = 4 << 10
-	// mostSlots is how many slots one round may take: see Team.next.
+	// mostSlots is the number of slots that one round may use (Team.next).
 	mostSlots = depth / 2
 
 	segmentMagic = 0x324c4c4f_4354534d // "MSTCOLL2": the digit changes with anything in this file
@@ -29,22 +29,22 @@ type header struct {
 	size  word
 	_     [lineBytes - 24]byte
 
-	// sleepers is looked at after everything that is published, and written when
-	// somebody falls asleep or wakes up.
+	// sleepers is read after every publication, and written when a rank falls asleep or
+	// wakes up.
 	sleepers atomic.Int32
 	_        [lineBytes - 4]byte
 
-	// fault says that ranks are not in the same call, see fault.go.
+	// fault reports that ranks are not in the same call (fault.go).
 	fault fault
 }
 
 type cell struct {
-	word word // round below, sign above
+	word word // round in the lower half, signature in the upper
 	data [cellBytes]byte
 }
 
-// section is written by one rank. The size is no multiple of a page on purpose:
-// the cells of different ranks shall not compete for the same lines of a cache.
+// section is written by one rank. Its size is deliberately no multiple of a page: the
+// cells of different ranks should not compete for the same lines of a cache.
 type section struct {
 	cells [depth]cell
 	done  word
@@ -52,13 +52,13 @@ type section struct {
 	// asleep is 1 + the rank whose store the owner sleeps for, else 0.
 	asleep atomic.Uint32
 	_      [3*lineBytes - 4]byte
-	// calls are what the rank has called. Others look only when they have waited long.
+	// calls are the rank's calls. Others read them only after a long wait.
 	calls record
 	_     [lineBytes - 8]byte
 	slots [depth * slotBytes]byte
 }
 
-// segment is what a rank sees of it. In one process all ranks share it.
+// segment is a rank's view of a segment. In one process all ranks share it.
 type segment struct {
 	head     *header
 	sections []section
@@ -67,7 +67,7 @@ type segment struct {
 
 func segmentBytes(size int) int { return headerBytes + size*sectionBytes }
 
-// layOut puts the parts over mem, which is long enough and aligned to a line.
+// layOut lays the parts out over mem, which is long enough and line-aligned.
 func layOut(mem []byte, size int) segment {
 	return segment{
 		head:     (*header)(unsafe.Pointer(&mem[0])),
@@ -76,7 +76,7 @@ func layOut(mem []byte, size int) segment {
 	}
 }
 
-// alignedBytes is n zero bytes that begin on a line.
+// alignedBytes returns n zero bytes that begin on a line.
 func alignedBytes(n int) []byte {
 	b := make([]byte, n+lineBytes)
 	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & (lineBytes - 1)
@@ -88,12 +88,12 @@ func elements[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/sizeOf[T]())
 }
 
-// bytesOf is the memory of a slice.
+// bytesOf returns the memory of a slice.
 func bytesOf[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*sizeOf[T]())
 }
 
 func sizeOf[T any]() int { return int(unsafe.Sizeof(*new(T))) }
 
-// same reports whether two slices begin at the same place.
+// same reports whether two slices begin at the same address.
 func same[T any](a, b []T) bool { return unsafe.SliceData(a) == unsafe.SliceData(b) }

@@ -13,9 +13,8 @@ const (
 	membarrierRegisterGlobal  = 1 << 2
 )
 
-// membarrierRegister makes the threads of this process obey the membarrier of
-// others. The first call of a process takes milliseconds; the shared-memory device
-// has usually made it.
+// membarrierRegister subjects the threads of this process to the membarrier of others. The
+// first call of a process takes milliseconds; the shared-memory device has usually made it.
 func membarrierRegister() bool {
 	_, _, errno := syscall.Syscall(unix.SYS_MEMBARRIER, membarrierRegisterGlobal, 0, 0)
 	return errno == 0

@@ -1,7 +1,7 @@
 package nodecoll
 
-// Memory that the ranks of a host share for other purposes than collectives: one of
-// them makes it, the others find it by its address.
+// Memory that the ranks of a host share for other purposes than collectives: one of them
+// creates it, the others find it by its address.
 
 import (
 	"encoding/binary"
@@ -9,19 +9,20 @@ import (
 	"math/rand/v2"
 )
 
-// MemoryHead is what Memory needs at its beginning: the rest is the caller's.
+// MemoryHead is the number of bytes that Memory needs at its beginning; the rest is the
+// caller's.
 const MemoryHead = lineBytes
 
-// Memory is memory that processes of a host share.
+// Memory is memory shared by processes of a host.
 type Memory struct {
 	Bytes   []byte
-	Address string // how the others find it
+	Address string // for FindMemory
 	hide    func()
 	unmap   func() error
 }
 
-// ShareMemory makes memory of size bytes, zero behind MemoryHead. noMemfd makes it a
-// file in /dev/shm. Hide is called when the others have found it.
+// ShareMemory creates memory of size bytes, zero behind MemoryHead. noMemfd makes it a file
+// in /dev/shm. Call Hide when the other ranks have mapped it.
 func ShareMemory(size int, noMemfd bool) (*Memory, error) {
 	nonce := rand.Uint64()
 	m, err := shareMemory(size, noMemfd, nonce)
@@ -31,7 +32,7 @@ func ShareMemory(size int, noMemfd bool) (*Memory, error) {
 	return m, err
 }
 
-// FindMemory maps memory that another process has made, of at least size bytes.
+// FindMemory maps memory that another process has created, of at least size bytes.
 func FindMemory(address string, size int) (*Memory, error) {
 	m, nonce, err := findMemory(address, size)
 	if err != nil {
@@ -39,12 +40,12 @@ func FindMemory(address string, size int) (*Memory, error) {
 	}
 	if binary.NativeEndian.Uint64(m.Bytes) != nonce {
 		m.Close()
-		return nil, fmt.Errorf("what lies at %q is other memory than the one that was shared; run all ranks on one host", address)
+		return nil, fmt.Errorf("the memory at %q is not the shared memory; run all ranks on one host", address)
 	}
 	return m, nil
 }
 
-// Hide keeps others from finding it. Those who have found it keep it.
+// Hide prevents further ranks from finding the memory. Existing mappings stay.
 func (m *Memory) Hide() {
 	if m.hide != nil {
 		m.hide()
@@ -52,7 +53,7 @@ func (m *Memory) Hide() {
 	}
 }
 
-// Close gives it back. Nothing may touch Bytes any more.
+// Close releases the memory. Bytes must not be used afterwards.
 func (m *Memory) Close() error {
 	m.Hide()
 	if m.unmap == nil {
@@ -63,22 +64,22 @@ func (m *Memory) Close() error {
 	return unmap()
 }
 
-// Meeting is what ranks that are goroutines of one process show each other.
+// Meeting holds the memory that ranks in one process show each other.
 type Meeting struct {
 	Memory [][]byte // by rank
-	Common []byte   // zero at first
+	Common []byte   // initially zero
 	left   int
 }
 
-// MeetingKey names a meeting: a number that its ranks have agreed on, and the first
-// of them, since others may have agreed on the same.
+// MeetingKey identifies a meeting by a number that its ranks have agreed on, and by the
+// first of them, since other ranks may have agreed on the same number.
 type MeetingKey struct {
 	Number uint32
 	First  int
 }
 
-// Meet shows memory to the other ranks of a meeting. The result is complete when all
-// ranks have called it, which the caller must find out; then each calls Part once.
+// Meet shows memory to the other ranks of a meeting. The result is complete when all ranks
+// have called Meet, which the caller must find out; then each calls Part once.
 func (h *Host) Meet(key MeetingKey, rank, size, common int, mem []byte) *Meeting {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,7 +95,7 @@ func (h *Host) Meet(key MeetingKey, rank, size, common int, mem []byte) *Meeting
 	return m
 }
 
-// Part says that a rank has seen what the others have shown.
+// Part ends a rank's part in a meeting.
 func (h *Host) Part(key MeetingKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -44,7 +44,7 @@ func mapMemory(f *os.File, size int) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}
-	// Mapping beyond the end of a file succeeds and kills at the first access.
+	// A mapping beyond the end of a file succeeds; its first access raises SIGBUS.
 	if info.Size() < int64(size) {
 		return nil, fmt.Errorf("shared memory has %d bytes, %d are needed; run all ranks from the same build", info.Size(), size)
 	}

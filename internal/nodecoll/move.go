@@ -1,13 +1,13 @@
 package nodecoll
 
-// Collectives that move data. Blocks are of equal length. A nil in means in place,
-// as MPI-4.1 section 6.2.1 defines it for each call.
+// Collectives that move data. Blocks have equal length. A nil in means in place, as
+// MPI-4.1 section 6.2.1 defines it for each call.
 
 import "github.com/muster-mpi/muster/internal/coll"
 
-// Barrier returns when every rank has called it: an exchange of nothing. Each rank
-// looks at the line of each other one, which for the cores of one node is faster
-// than several steps of fewer looks.
+// Barrier returns when every rank has called it: an exchange without data. Each rank reads
+// the line of each other one, which on the cores of one node is faster than several steps
+// with fewer reads.
 func (t *Team) Barrier(op string) error {
 	if err := t.begin(op, coll.MakeCall(coll.Barrier, coll.Blocking, coll.NoRoot, 0)); err != nil {
 		return err
@@ -31,8 +31,8 @@ func (t *Team) Barrier(op string) error {
 	return nil
 }
 
-// Bcast gives everybody root's data: the root writes, all others copy out at the
-// same time (T2 4.3.1).
+// Bcast distributes root's data: the root writes, all others copy out at the same time
+// (T2 4.3.1).
 func (t *Team) Bcast(op string, data []byte, root int) error {
 	if err := t.begin(op, coll.MakeCall(coll.Bcast, coll.Blocking, root, len(data))); err != nil {
 		return err
@@ -62,8 +62,8 @@ func (t *Team) Bcast(op string, data []byte, root int) error {
 	return nil
 }
 
-// Gather collects a block of each rank in root's out: all write at the same time,
-// the root copies out (T2 4.3.1).
+// Gather collects a block of each rank in root's out: all write at the same time, the root
+// copies out (T2 4.3.1).
 func (t *Team) Gather(op string, in, out []byte, block, root int) error {
 	if err := t.begin(op, coll.MakeCall(coll.Gather, coll.Blocking, root, block)); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (t *Team) Gather(op string, in, out []byte, block, root int) error {
 	return nil
 }
 
-// Allgather collects a block of each rank in everybody's out.
+// Allgather collects a block of each rank in every rank's out.
 func (t *Team) Allgather(op string, in, out []byte, block int) error {
 	if err := t.begin(op, coll.MakeCall(coll.Allgather, coll.Blocking, coll.NoRoot, block)); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (t *Team) Allgather(op string, in, out []byte, block int) error {
 		if err := t.give(n, own[at:at+k]); err != nil {
 			return err
 		}
-		for d := 1; d < t.size; d++ { // not all at the same section
+		for d := 1; d < t.size; d++ { // spread the ranks over the sections
 			q := (t.rank + d) % t.size
 			if err := t.take(q, n, out[q*block+at:][:k]); err != nil {
 				return err
@@ -123,7 +123,7 @@ func (t *Team) Allgather(op string, in, out []byte, block int) error {
 	return nil
 }
 
-// give writes a part into the own section and publishes it.
+// give writes a part into this rank's section and publishes it.
 func (t *Team) give(round uint64, part []byte) error {
 	if err := t.room(); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (t *Team) give(round uint64, part []byte) error {
 	return t.put(round)
 }
 
-// take copies out what a rank has given.
+// take copies a part out of a rank's section.
 func (t *Team) take(q int, round uint64, part []byte) error {
 	if err := t.await(q, round); err != nil {
 		return err
@@ -141,8 +141,8 @@ func (t *Team) take(q int, round uint64, part []byte) error {
 	return nil
 }
 
-// Scatter gives each rank its block of root's in. In place, which only the root can
-// say by a nil out, its own block stays where it is.
+// Scatter sends each rank its block of root's in. A nil out at the root means in place: its
+// own block stays where it is.
 func (t *Team) Scatter(op string, in, out []byte, block, root int) error {
 	if err := t.begin(op, coll.MakeCall(coll.Scatter, coll.Blocking, root, block)); err != nil {
 		return err
@@ -170,14 +170,14 @@ func (t *Team) Scatter(op string, in, out []byte, block, root int) error {
 	return nil
 }
 
-// Alltoall gives the q-th block of in to rank q, and gets its block for this rank
-// as the q-th of out.
+// Alltoall sends the q-th block of in to rank q, and receives rank q's block into the q-th
+// block of out.
 func (t *Team) Alltoall(op string, in, out []byte, block int) error {
 	if err := t.begin(op, coll.MakeCall(coll.Alltoall, coll.Blocking, coll.NoRoot, block)); err != nil {
 		return err
 	}
 	if in == nil {
-		in = out // a round writes only what it has already read
+		in = out // a round overwrites only what it has already sent
 	} else {
 		copy(out[t.rank*block:][:block], in[t.rank*block:])
 	}
@@ -199,7 +199,7 @@ func (t *Team) Alltoall(op string, in, out []byte, block int) error {
 	return nil
 }
 
-// deal publishes k bytes of each block, those for other ranks, side by side.
+// deal publishes k bytes of each block for the other ranks, side by side.
 func (t *Team) deal(round uint64, in []byte, block, at, k int) error {
 	if err := t.room(); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (t *Team) deal(round uint64, in []byte, block, at, k int) error {
 	return t.put(round)
 }
 
-// draw copies out the own part of what a rank has dealt.
+// draw copies out this rank's part of what another rank has dealt.
 func (t *Team) draw(q int, round uint64, part []byte) error {
 	if err := t.await(q, round); err != nil {
 		return err

@@ -4,12 +4,11 @@ package nodecoll
 
 import "sync/atomic"
 
-// publish stores v so that whoever loads it also sees every store before it. On
-// arm64 that is an STLR, which costs little; the race detector learns the order
-// from it.
+// publish stores v so that a rank that loads it also sees every earlier store. On arm64
+// that is an STLR, which is inexpensive; the race detector derives the order from it.
 func (w *word) publish(v uint64) { atomic.StoreUint64((*uint64)(w), v) }
 
-// add notes call n.
+// add records call n.
 func (r *record) add(n, what uint64) {
 	r.log[n%Kept].publish(what)
 	r.number.publish(n)

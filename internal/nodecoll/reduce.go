@@ -1,15 +1,15 @@
 package nodecoll
 
-// Collectives that reduce. combine(inout, in) sets inout[i] to in[i] ∘ inout[i];
-// in comes from the lower ranks, unless commutes says that it does not matter.
-// Results are made from the highest rank down, by everyone alike: x₀ ∘ (x₁ ∘ (… ∘
-// xₙ₋₁)). So all ranks get the same bits. The operands are read where their ranks
-// wrote them. in and out may be the same slice.
+// Collectives that reduce. combine(inout, in) sets inout[i] to in[i] ∘ inout[i]; in comes
+// from lower ranks, unless commutes reports that the order does not matter. All ranks
+// combine in the same order, from the highest rank down: x₀ ∘ (x₁ ∘ (… ∘ xₙ₋₁)). So all
+// get the same bits. The operands are read from the sections where their ranks wrote them.
+// in and out may be the same slice.
 
 import "github.com/muster-mpi/muster/internal/coll"
 
-// Reduce combines the data of all ranks in root's out. The root does all the work;
-// the others only copy in, and run ahead.
+// Reduce combines the data of all ranks in root's out. The root does all the work; the
+// others only copy in, and run ahead.
 func Reduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T), commutes bool, root int) error {
 	bytes := len(in) * sizeOf[T]()
 	if bytes == 0 {
@@ -54,7 +54,7 @@ func reduceAt[T any](t *Team, round uint64, own, to []T, combine func(inout, in 
 	return fold(t, round, t.size-1, own, to, combine)
 }
 
-// gatherInto combines what the others have given into the own operand.
+// gatherInto combines the other ranks' operands into this rank's own.
 func gatherInto[T any](t *Team, round uint64, own, to []T, combine func(inout, in []T)) error {
 	if !same(own, to) {
 		copy(to, own)
@@ -72,7 +72,7 @@ func gatherInto[T any](t *Team, round uint64, own, to []T, combine func(inout, i
 	return nil
 }
 
-// operand is what a rank has given in a round.
+// operand waits for a rank's operand of a round and returns it.
 func operand[T any](t *Team, q int, round uint64, n int) ([]T, error) {
 	if err := t.await(q, round); err != nil {
 		return nil, err
@@ -80,9 +80,8 @@ func operand[T any](t *Team, q int, round uint64, n int) ([]T, error) {
 	return elements[T](t.seg.sections[q].buffer(round, n*sizeOf[T]())), nil
 }
 
-// fold combines what ranks 0 to last have given in a round into to, in order. The
-// own operand is at hand, in memory that does not change when to does, unless this
-// rank is the last.
+// fold combines the operands of ranks 0 to last in a round into to, in order. own is this
+// rank's operand, in memory that does not change with to, unless this rank is the last.
 func fold[T any](t *Team, round uint64, last int, own, to []T, combine func(inout, in []T)) error {
 	for q := last; q >= 0; q-- {
 		from := own
@@ -102,7 +101,7 @@ func fold[T any](t *Team, round uint64, last int, own, to []T, combine func(inou
 	return nil
 }
 
-// Allreduce combines the data of all ranks in everybody's out.
+// Allreduce combines the data of all ranks in every rank's out.
 func Allreduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T), commutes bool) error {
 	bytes := len(in) * sizeOf[T]()
 	if bytes == 0 {
@@ -129,15 +128,15 @@ func Allreduce[T any](t *Team, op string, in, out []T, combine func(inout, in []
 	return nil
 }
 
-// allreduceDirect: everybody combines everything. With two ranks and a small
-// operand that is one line each way.
+// allreduceDirect makes every rank combine everything. With two ranks and a small operand
+// that is one line each way.
 func allreduceDirect[T any](t *Team, in, out []T, combine func(inout, in []T), commutes bool) error {
 	n := t.next(len(bytesOf(in)))
 	err := t.give(n, bytesOf(in))
 	switch {
 	case err != nil:
 	case t.size == 2 && commutes:
-		// Of two operands either order gives the same bits.
+		// With two operands either order yields the same bits.
 		err = gatherInto(t, n, in, out, combine)
 	case t.rank == t.size-1:
 		err = fold(t, n, t.size-1, in, out, combine)
@@ -151,9 +150,9 @@ func allreduceDirect[T any](t *Team, in, out []T, combine func(inout, in []T), c
 	return err
 }
 
-// allreduceShares: each rank combines its share of the elements of all ranks into
-// its own section, and everybody copies the shares out. A rank gives what is not
-// its own share.
+// allreduceShares makes each rank combine its share of the elements of all ranks in its
+// own section; then every rank copies the shares out. A rank publishes what is not its own
+// share.
 func allreduceShares[T any](t *Team, in, out []T, combine func(inout, in []T)) error {
 	bytes := len(bytesOf(in))
 	n := t.next(bytes)
@@ -175,7 +174,7 @@ func allreduceShares[T any](t *Team, in, out []T, combine func(inout, in []T)) e
 			return err
 		}
 	}
-	t.exchanged(n) // only now there is room for the result
+	t.exchanged(n) // now there is room for the result
 	result := t.next(bytes)
 	if err := t.room(); err != nil {
 		return err
@@ -212,11 +211,11 @@ func allreduceShares[T any](t *Team, in, out []T, combine func(inout, in []T)) e
 	return nil
 }
 
-// share is the part of n elements that a rank combines.
+// share returns the part of n elements that a rank combines.
 func (t *Team) share(rank, n int) (lo, hi int) { return n * rank / t.size, n * (rank + 1) / t.size }
 
-// ReduceScatter combines block by block; each rank gets its own block in out. in
-// has a block of len(out) elements for each rank.
+// ReduceScatter combines block by block; each rank gets its own block in out. in has a
+// block of len(out) elements for each rank.
 func ReduceScatter[T any](t *Team, op string, in, out []T, combine func(inout, in []T)) error {
 	bytes := len(out) * sizeOf[T]()
 	if bytes == 0 {
@@ -269,13 +268,13 @@ func reduceScatterRound[T any](t *Team, in, out []T, at, k int, combine func(ino
 	return nil
 }
 
-// Scan combines the data of ranks 0 to own in out.
+// Scan combines the data of ranks 0 to this one in out.
 func Scan[T any](t *Team, op string, in, out []T, combine func(inout, in []T)) error {
 	return prefix(t, op, coll.Scan, t.rank, in, out, combine)
 }
 
-// Exscan combines the data of the ranks below the own one in out; that of rank 0
-// is not written.
+// Exscan combines the data of the ranks below this one in out; that of rank 0 is not
+// written.
 func Exscan[T any](t *Team, op string, in, out []T, combine func(inout, in []T)) error {
 	return prefix(t, op, coll.Exscan, t.rank-1, in, out, combine)
 }

@@ -1,9 +1,9 @@
 package nodecoll
 
-// The segment of processes: a memfd, which the others open by way of the process
-// that made it, or a file in a memory file system. Once all have mapped it, the
-// descriptor is closed and the file removed: nothing is left when the last of them
-// ends, however it ends.
+// The segment of processes: a memfd, which the other ranks open through /proc of the
+// process that created it, or a file in a memory file system. When all ranks have mapped
+// it, the descriptor is closed and the file removed, so nothing is left when the last
+// process ends, however it ends.
 
 import (
 	"errors"
@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filePrefix is that of the shared-memory device, which sweeps away files of killed
-// processes.
+// filePrefix is that of the shared-memory device, which removes files of killed processes.
 const filePrefix = "muster-"
 
 func createShared(cfg *Config, nonce uint64) (creation, error) {
@@ -65,13 +64,13 @@ func makeMemfd(size int) (*os.File, error) {
 		f.Close()
 		return nil, fmt.Errorf("size a memfd: %w", err)
 	}
-	// Nobody can make it shorter than what the others have mapped.
+	// No process can make it shorter than the others' mappings.
 	unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	return f, nil
 }
 
-// makeFile reserves the pages at once: one that the mount cannot give when it is
-// touched would be a SIGBUS.
+// makeFile reserves the pages at once: a page that the mount cannot provide on first access
+// would raise SIGBUS.
 func makeFile(path string, size int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -90,7 +89,7 @@ func mapShared(f *os.File, ranks int) (mapping, error) {
 	if err != nil {
 		return mapping{}, fmt.Errorf("the segment for collectives: %w", err)
 	}
-	// Mapping beyond the end of a file succeeds and kills at the first access.
+	// A mapping beyond the end of a file succeeds; its first access raises SIGBUS.
 	size := segmentBytes(ranks)
 	if info.Size() < int64(size) {
 		return mapping{}, fmt.Errorf("the segment for collectives has %d bytes, %d ranks need %d; run all ranks from the same build", info.Size(), ranks, size)

@@ -1,23 +1,23 @@
 package nodecoll
 
-// Sleeping and waking. A rank that has waited in vain for long sleeps until the
-// rank that it waits for publishes something. It sleeps in the Driver, not in the
-// segment, so that messages and deaths wake it too; the waker sends it a message.
+// Sleeping and waking. A rank that has waited for long sleeps until the awaited rank
+// publishes something. It sleeps in the Driver, not in the segment, so that messages and
+// deaths wake it too; the waker sends it a message.
 //
-//	sleeper    asleep = q+1; has q published?   yes: asleep q+1 → 0, if still so: awake
-//	q          publishes; does anybody sleep?   asleep q+1 → 0, if still so: wake it
+//	sleeper    asleep = q+1; has q published?   yes: asleep q+1 → 0, if unchanged: awake
+//	q          publishes; is any rank asleep?   asleep q+1 → 0, if unchanged: wake it
 //
-// Each stores before it looks, so at least one of them sees the other, and only one
-// of them can turn q+1 into 0: there is a message if and only if it is waited for.
+// Each side stores before it loads, so at least one of them sees the other, and only one
+// of them can change q+1 to 0: a wake-up message is sent if and only if it is awaited.
 //
-// That takes a full barrier between store and look on both sides. q has none when
-// it publishes by a plain store: it would pay for a sleeper that is seldom there.
-// Then the sleeper has the kernel make one on every core that runs a rank
-// (membarrier, for which all ranks have registered): if q's store came before
-// that, the sleeper sees it; if q's look comes after, q sees the sleeper; and a
-// store and a look that are on both sides of it are in order.
+// That takes a full barrier between store and load on both sides. q has none when it
+// publishes by a plain store: it would pay for a sleeper that is seldom there. Then the
+// sleeper makes the kernel execute one on every core that runs a rank (membarrier, for
+// which all ranks have registered). If q's store came before that, the sleeper sees it; if
+// q's load comes after, q sees the sleeper; and a store before and a load after it are in
+// order.
 
-// raise publishes a word of this rank's section and wakes those who sleep for it.
+// raise publishes a word of this rank's section and wakes the ranks that sleep for it.
 func (t *Team) raise(w *word, v uint64) error {
 	if t.fenced {
 		w.publishFenced(v)
@@ -33,6 +33,7 @@ func (t *Team) raise(w *word, v uint64) error {
 	return nil
 }
 
+// wake wakes the ranks that sleep for this one.
 func (t *Team) wake() error {
 	for r := range t.seg.sections {
 		asleep := &t.seg.sections[r].asleep
@@ -45,20 +46,20 @@ func (t *Team) wake() error {
 	return nil
 }
 
-// pollOnce is called between looks.
+// pollOnce polls between reads of the awaited word.
 func (t *Team) pollOnce(n int) (idle bool, err error) {
 	idle, err = t.driver.Poll(n)
 	if err == nil {
 		err = t.faulty()
 	}
 	if err != nil {
-		t.broken = err // the ranks are no longer in step
+		t.broken = err // the ranks are in different rounds from now on
 	}
 	return idle, err
 }
 
-// prepareSleep says that the caller is about to sleep for a rank. It must look once
-// more before it does.
+// prepareSleep announces that the caller is about to sleep for a rank. The caller must
+// check the word once more before it does.
 func (t *Team) prepareSleep(q int) {
 	t.seg.head.sleepers.Add(1)
 	t.mine.asleep.Store(uint32(q + 1))
@@ -67,7 +68,7 @@ func (t *Team) prepareSleep(q int) {
 	}
 }
 
-// sleep sleeps, unless there is something to see already.
+// sleep sleeps, unless the word has been published or there is a fault.
 func (t *Team) sleep(q int, seen bool) (err error) {
 	seen = seen || t.seg.head.fault.found()
 	if !seen || !t.mine.asleep.CompareAndSwap(uint32(q+1), 0) {

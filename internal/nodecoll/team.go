@@ -1,29 +1,26 @@
 package nodecoll
 
-// Rounds: how ranks hand data to each other.
+// Rounds: how ranks pass data to each other.
 //
-// All ranks count rounds alike. In round n a rank has cell n mod 16 and slot n mod
-// 16 of its section to write into; one that needs more slots takes the next rounds
-// with it. It may do so when every rank is through with what was there 16 rounds
-// before. It knows that from two things:
+// All ranks number rounds alike. In round n a rank writes into cell n mod 16 and slot
+// n mod 16 of its section; if it needs more slots, it also uses those of the next rounds.
+// It may do so when every rank has finished the round that used them 16 rounds before. It
+// learns that in two ways:
 //
-//   - In a round of all with all (an exchange) it sees everybody's word. Who has
-//     raised the word of round n is through with round n-1. So exchanges one after
-//     the other need nothing more: that is the way of barrier, allreduce,
-//     allgather, alltoall.
-//   - In any other round each rank writes into its done word, at the end, that it
-//     is through with the round. It is looked at only when it is needed, about
-//     once in 16 slots.
+//   - In an exchange, a round of all with all, it sees everyone's word. A rank that has
+//     published the word of round n has finished round n-1. So consecutive exchanges
+//     need nothing more: barrier, allreduce, allgather and alltoall use them.
+//   - In any other round each rank writes the round's number into its done word at the
+//     end. Other ranks read it only when they need it, about once in 16 slots.
 //
-// Nobody waits for a done word that nobody writes. A round takes 1, 2, 4 or 8 slots
-// and begins at a multiple of that, so it does not cross a multiple of 8, and the
-// next one ends before the multiple after next: 16 slots behind its end lies
-// nothing but what came before the last round. If that was an exchange, its words
-// have told that all are through with it; if not, everyone writes its done word
-// without waiting for the round to come.
+// No rank waits for a done word that is never written. A round uses 1, 2, 4 or 8 slots and
+// begins at a multiple of that, so it does not cross a multiple of 8, and the next one ends
+// before the multiple after next: 16 slots behind its end there are only rounds before the
+// last one. If the last one was an exchange, its words show that all ranks have finished
+// those; if not, every rank writes its done word without waiting for the next round.
 //
-// A rank never sees a cell ahead of the round it waits for, because it is not
-// through with it: so the word is compared for being equal, and may wrap around.
+// A rank never sees a cell ahead of the round it waits for, because it has not finished
+// that round itself: so the word is compared for equality, and may wrap around.
 
 import (
 	"errors"
@@ -33,76 +30,75 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
-// Driver is the rank outside of its Team. Peers are ranks of the Team.
+// Driver connects a Team to the progress engine of its rank. Peers are ranks of the Team.
 type Driver interface {
-	// Poll is called while a rank waits: it lets messages move, looks for ranks
-	// that have died, and lets others have the core once spinning makes no sense.
-	// n counts the calls of one wait. It says whether it is time to sleep, or why
-	// the rank can no longer communicate.
+	// Poll is called while a rank waits. It makes progress on messages, checks for dead
+	// ranks, and yields the core when spinning no longer pays. n counts the calls of one
+	// wait. idle reports that the rank should sleep; err why it can no longer communicate.
 	Poll(n int) (idle bool, err error)
-	// Sleep waits for a Wake in the name of peer. op is the call, for people.
+	// Sleep waits for a Wake with peer as the name. op is the call, for display.
 	Sleep(op string, peer int) error
-	// Wake ends the Sleep of a peer that waits for name, now or when it comes.
+	// Wake ends the Sleep of a peer that waits for name, now or when it begins.
 	Wake(op string, peer, name int) error
-	// InOperation reports whether the caller was called by an operation of a reduction.
+	// InOperation reports whether a user function of a reduction has called the caller.
 	InOperation() bool
 }
 
-// Team is the ranks that share a segment, seen by one of them. Calls are
+// Team is the group of ranks that share a segment, seen by one of them. Calls are
 // collective: all ranks make the same ones in the same order, one at a time.
 type Team struct {
 	rank, size     int
 	mine           *section
 	seg            segment
-	calls          uint64      // collectives that were begun
-	round          uint64      // the last that was taken
-	safe           uint64      // all ranks are through with the rounds up to here
-	reported       uint64      // what the own done word says; those of the others will
+	calls          uint64      // collectives begun
+	round          uint64      // the last round begun
+	safe           uint64      // all ranks have finished the rounds up to this one
+	reported       uint64      // this rank's done word
 	fenced         bool        // publishing must order the store before later loads
 	oversubscribed bool        // ranks share cores
-	burst          int         // looks between two calls of Poll
-	look           atomic.Bool // begin must look whether there is a fault, or an operation runs
+	burst          int         // reads of the word between two calls of Poll
+	look           atomic.Bool // begin must check for a fault, or a user function is running
 
-	past   *History // of the communicator
+	past   *History // calls on the communicator
 	driver Driver
 	call   call
-	broken error // no more calls are possible
+	broken error // no more calls are possible, and why
 	close  func() error
 }
 
 // call is the collective under way.
 type call struct {
 	op   string
-	sign uint64    // of this call and those before it, in the upper half
-	what coll.Call // until it is in the History
+	sign uint64    // signature of this call and those before it, in the upper half
+	what coll.Call // the call, until it is in the History
 }
 
-// How often a waiting rank looks at the word between two polls. What a peer
-// that is in the same call has to publish comes within the first burst.
+// How often a waiting rank reads the word between two polls. A peer that is in the same
+// call usually publishes within the first burst.
 const (
 	firstLooks = 256
 	moreLooks  = 64
 )
 
-// Rank is the caller's number in the team.
+// Rank returns the caller's rank in the team.
 func (t *Team) Rank() int { return t.rank }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (t *Team) Size() int { return t.size }
 
-// Oversubscribed reports whether the ranks share cores, as rank 0 sees it.
+// Oversubscribed reports whether the ranks share cores, as determined by rank 0.
 func (t *Team) Oversubscribed() bool { return t.oversubscribed }
 
-// Bytes is the size of the segment.
+// Bytes returns the size of the segment.
 func (t *Team) Bytes() int { return len(t.seg.mem) }
 
-// Calls is the number of collectives that were begun. Nobody may be in one.
+// Calls returns the number of collectives begun. No call may be under way.
 func (t *Team) Calls() uint64 { return t.calls }
 
-var errClosed = errors.New("the shared segment of the communicator has been given back")
+var errClosed = errors.New("the shared segment of the communicator has been released")
 
-// ShareHistory moves the History into the segment, where other ranks see what this one
-// has called, and HideHistory moves it back. Nobody may read it meanwhile.
+// ShareHistory moves the History into the segment, where other ranks can read it.
+// HideHistory moves it back. No goroutine may read it meanwhile.
 func (t *Team) ShareHistory() { t.past.share(&t.mine.calls) }
 func (t *Team) HideHistory() {
 	if t.past.shared != nil {
@@ -110,7 +106,7 @@ func (t *Team) HideHistory() {
 	}
 }
 
-// Close gives the segment back. The others may still use theirs.
+// Close releases the segment. The other ranks may still use theirs.
 func (t *Team) Close() error {
 	if t.close == nil {
 		return nil
@@ -134,8 +130,8 @@ func (t *Team) begin(op string, c coll.Call) error {
 	return nil
 }
 
-// note adds the call under way to the History, if that was not done. It comes after the
-// first word, which others wait for, and before the rank itself waits for long.
+// note adds the current call to the History, once. It follows the first word, which others
+// wait for, and precedes any long wait of this rank.
 func (t *Team) note() {
 	if c := t.call.what; c != 0 {
 		t.call.what = 0
@@ -143,7 +139,7 @@ func (t *Team) note() {
 	}
 }
 
-// mayBegin says why a collective cannot begin.
+// mayBegin returns an error if a collective cannot begin.
 func (t *Team) mayBegin() error {
 	if t.broken == nil {
 		t.broken = t.faulty()
@@ -154,11 +150,11 @@ func (t *Team) mayBegin() error {
 	return t.broken
 }
 
-// Operating says whether an operation of the user runs on this rank: then a collective
-// may be one that it calls. Other goroutines than the one that makes calls may use it.
+// Operating sets whether a user function runs on this rank: then it may be the caller of a
+// collective. It is safe for concurrent use.
 func (t *Team) Operating(yes bool) { t.look.Store(yes || t.seg.head.fault.found()) }
 
-// next begins a round that puts n bytes.
+// next begins a round that writes n bytes.
 func (t *Team) next(n int) uint64 {
 	if n <= slotBytes {
 		t.round++
@@ -170,7 +166,7 @@ func (t *Team) next(n int) uint64 {
 	return begin
 }
 
-// place is where a rank puts n bytes in a round.
+// buffer returns the memory for n bytes of a round.
 func (s *section) buffer(round uint64, n int) []byte {
 	if n <= cellBytes {
 		return s.cells[round%depth].data[:n:n]
@@ -179,13 +175,13 @@ func (s *section) buffer(round uint64, n int) []byte {
 	return s.slots[at : at+n : at+n]
 }
 
-// room waits until the place of the round that has begun may be written.
+// room waits until the buffer of the current round may be written.
 func (t *Team) room() error {
 	if t.round <= t.safe+depth {
 		return nil
 	}
 	if t.reported < t.round-depth {
-		return fmt.Errorf("internal error: %s waits in round %d for what no rank will tell", t.call.op, t.round)
+		return fmt.Errorf("internal error: %s waits in round %d for a done word that no rank will write", t.call.op, t.round)
 	}
 	least := t.round
 	for q := range t.size {
@@ -202,22 +198,22 @@ func (t *Team) room() error {
 	return nil
 }
 
-// put publishes what is in the place of a round.
+// put publishes the buffer of a round.
 func (t *Team) put(round uint64) error {
 	return t.raise(&t.mine.cells[round%depth].word, t.expected(round))
 }
 
-// through says that the rank has read all it needs of the round that has begun. An
-// exchange does not need it.
+// through publishes that the rank has finished the current round. An exchange does not
+// need it.
 func (t *Team) through() error {
 	t.reported = t.round
 	return t.raise(&t.mine.done, t.round)
 }
 
-// exchanged notes that the words of all ranks in a round have been seen.
+// exchanged records that the words of all ranks in a round have been seen.
 func (t *Team) exchanged(round uint64) { t.safe = round - 1 }
 
-// expected is the word of a round in this call.
+// expected returns the word of a round in this call.
 func (t *Team) expected(round uint64) uint64 { return t.call.sign | uint64(uint32(round)) }
 
 // await waits for a rank's data of a round.
@@ -245,7 +241,7 @@ func (t *Team) awaitSlow(q int, w *word, round, want uint64) error {
 		}
 		idle, err := t.pollOnce(n)
 		if err == nil && (idle || n&63 == 63) {
-			err = t.compare(q) // its round may never come
+			err = t.compare(q) // it may never reach this round
 		}
 		if err != nil {
 			return err
@@ -260,7 +256,7 @@ func (t *Team) awaitSlow(q int, w *word, round, want uint64) error {
 	}
 }
 
-// awaitDone waits until a rank is through with a round, and says how far it is.
+// awaitDone waits until a rank has finished a round, and returns the rank's done word.
 func (t *Team) awaitDone(q int, round uint64) (uint64, error) {
 	t.note()
 	w := &t.seg.sections[q].done

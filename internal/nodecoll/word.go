@@ -2,8 +2,7 @@ package nodecoll
 
 import "sync/atomic"
 
-// word is 64 bits of memory that ranks share. It may lie in a mapped segment or on
-// the heap.
+// word is 64 bits of memory that ranks share, in a mapped segment or on the heap.
 type word uint64
 
 func (w *word) load() uint64 { return atomic.LoadUint64((*uint64)(w)) }

@@ -1,8 +1,8 @@
 package p2p
 
-// Packets in. A link's packets are worked on in the order in which they were
-// sent: one that comes early waits, one that comes twice is dropped. On devices
-// that keep order the check is one comparison.
+// Incoming packets. A link's packets are processed in the order in which they were sent:
+// an early one is held, a duplicate is dropped. On devices that keep order the check is
+// one comparison.
 
 import (
 	"fmt"
@@ -11,12 +11,12 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Arrived takes a packet. It is valid only during the call. A peer that is given
-// up is not listened to any more.
+// Arrived processes a packet, which is valid only during the call. Packets of a failed
+// peer are ignored.
 func (m *Machine) Arrived(l *Link, pkt []byte) {
-	// The usual packet first: a whole eager message, the next of its link, for the
-	// oldest receive of the envelope that was used last. This does what the long
-	// way does, with one comparison a word and no call.
+	// Fast path: a complete eager message, next in sequence, for the oldest receive of
+	// the most recently used envelope. It does the same as arriveOther with one
+	// comparison per word and no call.
 	e := m.match.last
 	n := len(pkt) - headLen
 	if n < 0 || e == nil || e.posted.head == nil || e.posted.head.stage != stagePosted || m.match.wildcards > 0 || len(l.held) > 0 || l.Err != nil ||
@@ -54,7 +54,7 @@ func (m *Machine) Arrived(l *Link, pkt []byte) {
 	}
 }
 
-// arriveOther takes any packet.
+// arriveOther processes any packet.
 func (m *Machine) arriveOther(l *Link, pkt []byte) {
 	if l.Err != nil {
 		return
@@ -77,8 +77,8 @@ func (m *Machine) arriveOther(l *Link, pkt []byte) {
 	}
 }
 
-// outOfOrder keeps a packet that came early, and drops one that came before.
-// Later ones are held in the order of their numbers.
+// outOfOrder holds a packet that arrived early, sorted by sequence number, and drops a
+// duplicate.
 func (m *Machine) outOfOrder(l *Link, seq uint32, pkt []byte) {
 	if int32(seq-l.recvSeq) < 0 {
 		l.Stats.Duplicates++
@@ -123,15 +123,15 @@ func (m *Machine) dispatch(l *Link, pkt []byte) {
 	case kindCredit:
 		l.credit += int64(get64(pkt[offTotal:]))
 		if l.credit > m.cfg.Credit {
-			m.broken(l, "it gives back more credit than was used")
+			m.broken(l, "it returns more credit than was used")
 		}
 	}
 }
 
 func statusOf(pkt []byte) rdma.Status { return rdma.Status(pkt[offStatus]) }
 
-// step passes a control packet to the operation it names. One that has ended
-// meanwhile (a failed or aborted one) needs it no more.
+// step passes a control packet to the operation it names. Packets for an operation that
+// has ended, by failure or abort, are ignored.
 func (m *Machine) step(l *Link, pkt []byte, ev Event) {
 	x := m.find(get64(pkt[offHandle:]))
 	if x == nil || x.stage == stageDone || x.stage == stageIdle {
@@ -174,7 +174,7 @@ func (m *Machine) arriveRTS(l *Link, pkt []byte) {
 	m.file(g)
 }
 
-// matched lets a receive and an RTS meet.
+// matched joins a receive and an RTS.
 func (m *Machine) matched(x *Xfer, l *Link, g *Msg) {
 	x.Source, x.Tag, x.Link = g.Source, g.Tag, l
 	x.total, x.proto = g.Total, g.proto

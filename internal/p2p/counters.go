@@ -1,8 +1,8 @@
 package p2p
 
-// What a rank counts beside its links: the lengths of the messages it sends, by the
-// protocol that carries them (P3 section 3), and the memory its state takes. A message
-// costs two additions; everything else is worked out when somebody asks.
+// Counters of a rank beside those of its links: the lengths of sent messages by protocol
+// (P3 section 3), and the memory of its state. A message costs two additions; everything
+// else is computed on request.
 
 import (
 	"math/bits"
@@ -11,15 +11,15 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// SizeClasses is how many classes of message lengths there are. Class 0 is for
-// messages without data, class k for those of 2^(k-1) to 2^k - 1 bytes; maxTotal
-// leaves the last ones empty.
+// SizeClasses is the number of classes of message lengths. Class 0 is for messages
+// without data, class k for those of 2^(k-1) to 2^k - 1 bytes; maxTotal leaves the last
+// ones empty.
 const SizeClasses = 64
 
-// SizeCount is the messages of a class.
+// SizeCount counts the messages of a class.
 type SizeCount struct{ Messages, Bytes uint64 }
 
-// Sizes counts the messages that were sent, by protocol and class.
+// Sizes counts the sent messages by protocol and class.
 type Sizes [protocolCount][SizeClasses]SizeCount
 
 func (s *Sizes) add(proto uint8, n int) {
@@ -28,7 +28,7 @@ func (s *Sizes) add(proto uint8, n int) {
 	c.Bytes += uint64(n)
 }
 
-// Sizes is what this rank has sent. It is valid until the next call.
+// Sizes returns the counts of sent messages, valid until the next call.
 func (m *Machine) Sizes() *Sizes { return &m.sizes }
 
 // kept counts the eager messages that have no receive yet.
@@ -39,8 +39,7 @@ func (k *kept) add(n int) {
 	k.peak = max(k.peak, k.bytes)
 }
 
-// Waiting is the messages that have come and that no receive has asked for, and their
-// bytes.
+// Waiting returns the number of unexpected messages, and their bytes.
 func (m *Machine) Waiting() (messages, bytes uint64) {
 	for g := m.match.arrived.head; g != nil; g = g.nodes[listArrived].next {
 		messages++
@@ -49,17 +48,17 @@ func (m *Machine) Waiting() (messages, bytes uint64) {
 	return messages, bytes
 }
 
-// Footprint is the memory of a machine in bytes, as far as it grows with what the
-// program does.
+// Footprint is the memory of a machine in bytes, as far as it depends on the program's
+// communication.
 type Footprint struct {
-	Links          int // what is known of peers, with packets that wait for the device
-	Rings          int // that peers write packets into
-	Operations     int // sends and receives, under way or to be used again
+	Links          int // links, with packets that wait for the device
+	Rings          int // rings that peers write packets into
+	Operations     int // sends and receives, pending or pooled
 	Matching       int // envelopes
-	UnexpectedPeak int // most data that waited for a receive at one time
+	UnexpectedPeak int // greatest amount of unexpected data at one time
 }
 
-// Footprint works out the memory of a machine and of its links.
+// Footprint computes the memory of a machine and of its links.
 func (m *Machine) Footprint(links func(visit func(*Link))) (f Footprint) {
 	f.Operations = len(m.slab) * sizeOf[Xfer]()
 	for g := m.msgs; g != nil; g = g.free {

@@ -1,19 +1,20 @@
 package p2p
 
-// Transfers that are longer than one work request of the device may be. A Read Request
-// has 32 bits for its length (RFC 5040 section 4.4), so adapters and the software
-// devices have a limit, Attr.MaxTransfer. All protocols, puts and gets post through
-// transferWith, which cuts there:
+// Transfers that exceed the device's limit for one work request. A Read Request has 32
+// bits for its length (RFC 5040 section 4.4), so adapters and the software devices have a
+// limit, Attr.MaxTransfer. All protocols, puts and gets post through transferWith, which
+// cuts there:
 //
-//	transferWith   posts the first piece and keeps the rest
-//	Completed  posts the next piece; the protocol sees the end of the last, or a failure
+//	transferWith  posts the first piece and keeps the rest
+//	Completed     posts the next piece; the protocol sees the completion of the last
+//	              one, or a failure
 //
-// One piece is under way at a time. Where the limit is gigabytes the round trip between two
-// pieces costs nothing, and a long transfer occupies one place in the send queue.
+// One piece is pending at a time. With a limit of gigabytes the round trip between two
+// pieces costs nothing, and a long transfer uses one slot of the send queue.
 
 import "github.com/muster-mpi/muster/rdma"
 
-// cutTransfer is what is left of a transfer that was cut.
+// cutTransfer is the rest of a transfer that was cut.
 type cutTransfer struct {
 	rest   []byte
 	remote uint64
@@ -22,11 +23,11 @@ type cutTransfer struct {
 	flags  rdma.Flags
 }
 
-// pieceAlign keeps the pieces of long transfers on whole pages: copies between addresses
-// that are not aligned alike are slower.
+// pieceAlign keeps the pieces of long transfers page-aligned: copies between addresses
+// with different alignment are slower.
 const pieceAlign = 1 << 20
 
-// maxPiece is the longest Read or Write on a link, MaxSize if there is no limit.
+// maxPiece returns the longest Read or Write on a link, MaxSize if there is no limit.
 func (l *Link) maxPiece() int {
 	switch most := l.Attr.MaxTransfer; {
 	case most <= 0:
@@ -38,7 +39,7 @@ func (l *Link) maxPiece() int {
 	}
 }
 
-// next gives the next piece and where it goes.
+// next returns the next piece and its remote address.
 func (c *cutTransfer) next(most int) (piece []byte, remote uint64) {
 	n := min(most, len(c.rest))
 	piece, remote = c.rest[:n], c.remote
@@ -46,8 +47,8 @@ func (c *cutTransfer) next(most int) (piece []byte, remote uint64) {
 	return piece, remote
 }
 
-// resume posts the next piece of a transfer when the one before it has ended. It is false
-// if that was the last or failed: then the protocol goes on.
+// resume posts the next piece of a transfer when the previous one has completed. It
+// returns false if that was the last one or failed; the protocol continues then.
 func (m *Machine) resume(x *Xfer, status rdma.Status) bool {
 	c := x.cut
 	if len(c.rest) == 0 || status != rdma.StatusOK {

@@ -1,10 +1,10 @@
 package p2p
 
-// Eager: the data travels with the envelope and waits at the receiver if nobody
-// has asked for it. The send ends when the device has copied the last packet, or
-// has sent it where the device would rather not copy; a synchronous one when the
-// receiver has matched it. A message larger than a
-// segment goes as several packets, so that copying in and copying out overlap.
+// Eager: the data travels with the envelope and waits at the receiver if there is no
+// receive yet. The send completes when the device has copied the last packet, or has sent
+// it if the device avoids the copy; a synchronous send completes when the receiver has
+// matched it. A message larger than a segment is sent as several packets, so that copying
+// in and copying out overlap.
 //
 //	sender                receiver
 //	EAGER ───────────────▶ match, copy out      (or keep)
@@ -31,8 +31,8 @@ func (eager) Begin(m *Machine, x *Xfer) {
 	m.sourced(x)
 }
 
-// emitEager makes the packets of an eager message. The last one bears id, so
-// that the machine hears when the device has taken it; 0 if nobody cares.
+// emitEager creates the packets of an eager message. The last one carries id, so that
+// Taken reports when the device has accepted it; 0 for none.
 func (m *Machine) emitEager(l *Link, ctx uint32, src, tag int32, buf []byte, id uint64, sync bool) {
 	l.credit -= int64(len(buf)) + eagerCharge
 	l.Stats.ByProtocol[protoEager]++
@@ -56,7 +56,7 @@ func (m *Machine) emitEager(l *Link, ctx uint32, src, tag int32, buf []byte, id 
 		wr.Body = rdma.MemOf(buf)
 		wr.ID = id
 		if id != 0 && len(buf) >= l.copyMin {
-			wr.Flags = 0 // it ends with the completion
+			wr.Flags = 0 // the completion ends the send
 		}
 		return
 	}
@@ -82,15 +82,15 @@ func (eager) Step(m *Machine, x *Xfer, ev Event) bool {
 	case ev.Kind == EvTaken && x.stage == stagePost && sync:
 		x.stage = stageAck
 	case ev.Kind == EvACK && x.stage == stagePost && sync:
-		x.stage = stageAcked // matched by its first segment; the device still needs the rest
+		x.stage = stageAcked // matched by its first segment; the device has not accepted the rest yet
 	case ev.Kind == EvTaken && (x.stage == stagePost || x.stage == stageAcked),
 		ev.Kind == EvACK && x.stage == stageAck:
 		m.complete(x)
 	case ev.Kind == EvDone && x.Send && ev.Status != rdma.StatusOK:
-		m.failed(x, ev.Status) // an inline request completes only when it has failed
+		m.failed(x, ev.Status) // an inline request has a completion only if it failed
 	case ev.Kind == EvDone && x.Send && (x.hasMR || len(x.Buf) >= x.Link.copyMin):
 		m.release(x)
-		return eager{}.Step(m, x, Event{Kind: EvTaken}) // it was sent from where it is
+		return eager{}.Step(m, x, Event{Kind: EvTaken}) // sent without a copy
 	default:
 		return false
 	}
@@ -99,7 +99,7 @@ func (eager) Step(m *Machine, x *Xfer, ev Event) bool {
 
 func (eager) Abort(m *Machine, x *Xfer) { m.release(x) }
 
-// arriveEager takes the first, and usually only, packet of an eager message.
+// arriveEager handles the first, and usually only, packet of an eager message.
 func (m *Machine) arriveEager(l *Link, pkt []byte) {
 	w := get64(pkt[offContext:])
 	p := pattern{ctx: uint32(w), src: int32(w >> 32), tag: int32(get32(pkt[offTag:]))}
@@ -139,11 +139,11 @@ func (m *Machine) arriveEager(l *Link, pkt []byte) {
 	l.partial = append(l.partial, partial{first: l.recvSeq - 1, filled: len(data), total: total, x: x})
 }
 
-// keepAhead is how much memory is taken on the word of a header. For more than
-// that, it is taken as the data comes.
+// keepAhead bounds the memory that is allocated on the strength of a header. Beyond that,
+// memory is allocated as the data arrives.
 const keepAhead = 64 << 10
 
-// keepEager holds a message until its receive comes.
+// keepEager holds a message until its receive is posted.
 func (m *Machine) keepEager(l *Link, p pattern, sign uint32, total int, data []byte, sync bool, peer uint64) {
 	g := m.getMsgFor(total)
 	g.Link, g.Ctx, g.Source, g.Tag, g.Total = l, p.ctx, p.src, p.tag, total
@@ -163,7 +163,7 @@ func (m *Machine) keepEager(l *Link, p pattern, sign uint32, total int, data []b
 	m.file(g)
 }
 
-// claimEager gives a kept message to a receive.
+// claimEager passes a kept message to a receive.
 func (m *Machine) claimEager(x *Xfer, g *Msg) {
 	l := g.Link
 	x.Source, x.Tag, x.Link = g.Source, g.Tag, l
@@ -189,7 +189,7 @@ func (m *Machine) claimEager(x *Xfer, g *Msg) {
 	m.putMsg(g)
 }
 
-// arriveSeg takes a further segment.
+// arriveSeg handles a further segment.
 func (m *Machine) arriveSeg(l *Link, pkt []byte) {
 	first, off, data := get32(pkt[offFirst:]), int(get64(pkt[offTotal:])), pkt[headLen:]
 	i := 0
@@ -213,7 +213,7 @@ func (m *Machine) arriveSeg(l *Link, pkt []byte) {
 		copy(x.Buf[off:], data)
 	case part.msg != nil:
 		part.msg.data = append(part.msg.data, data...)
-	} // else it lies beyond the buffer, or its receive was aborted
+	} // else the segment lies beyond the buffer, or its receive was aborted
 	if part.filled == part.total {
 		last := len(l.partial) - 1
 		l.partial[i] = l.partial[last]
@@ -225,7 +225,7 @@ func (m *Machine) arriveSeg(l *Link, pkt []byte) {
 	}
 }
 
-// received ends a receive whose data has all come.
+// received completes a receive whose data has all arrived.
 func (m *Machine) received(x *Xfer) {
 	x.Len = x.total
 	if x.total > len(x.Buf) {

@@ -1,24 +1,23 @@
 package p2p
 
-// Eager by RDMA Write into a ring at the receiver (P3 §2.2: the channel of peers that
-// are busy). The receiver gives a peer that has sent it many messages a ring of slots;
-// from then on the peer writes packets into the slots, in turn, and the receiver looks
-// at the next slot whenever it polls. No receive buffer is used up, and on an adapter
-// no completion is made.
+// Eager messages by RDMA Write into a ring at the receiver (P3 §2.2: the channel of busy
+// peers). The receiver gives a peer that has sent many messages a ring of slots. The peer
+// then writes its packets into consecutive slots, and every poll of the receiver checks
+// the next slot. This uses no receive buffer, and on an adapter no completion.
 //
 //	sender                receiver
-//	    ◀───────────────── register, RING      (when the peer has earned it)
+//	    ◀───────────────── register, RING      (after many messages of the peer)
 //	RDMA Write ══════════▶ slot n
-//	    ◀───────────────── SLOTS               (so many were emptied; now and then)
+//	    ◀───────────────── SLOTS               (number of slots emptied; now and then)
 //
-// A packet in a slot is a packet like any other, with its number on the link, so what
-// comes by the ring and what comes by the receive queue may overtake each other: the
-// machine restores the order. A packet that is too long, or finds no free slot, goes by
-// the receive queue, so a ring never blocks.
+// A packet in a slot has a sequence number on the link like any other. Packets in the ring
+// and in the receive queue may overtake each other; the machine restores the order. A
+// packet that is too long, or finds no free slot, goes by the receive queue, so a ring
+// never blocks.
 //
-// A slot ends with a trailer: length, turn and CRC. RDMA promises no order within a
-// Write (RFC 5040 section 5.5), so the turn may be seen before the bytes; the CRC tells
-// when all of them are there.
+// A slot ends with a trailer: length, lap and CRC. RDMA guarantees no order within a Write
+// (RFC 5040 section 5.5), so the lap may become visible before the data; the CRC shows
+// when all bytes have arrived.
 
 import (
 	"hash/crc32"
@@ -27,40 +26,40 @@ import (
 )
 
 const (
-	ringTrailer = 12 // length, turn, CRC
-	// RingSlots and RingSlot are the size of a ring: some messages of usual length,
-	// and little memory.
+	ringTrailer = 12 // length, lap, CRC
+	// RingSlots and RingSlot are the size of a ring: some messages of usual length, and
+	// little memory.
 	RingSlots = 32
 	RingSlot  = 2 << 10
-	// RingID is the ID of Writes into rings. It is none of an operation.
+	// RingID is the ID of Writes into rings. No operation has it.
 	RingID = ^uint64(0)
 )
 
-// ringCRC is made once for a machine: it is a constant of the package, but must not be
-// a variable of it.
+// ringCRC returns the CRC table. Each machine makes it once, because the package has no
+// global state.
 func ringCRC() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// ringOut is a ring at the peer, as the sender knows it.
+// ringOut is a ring at the peer, seen by the sender.
 type ringOut struct {
 	addr, key  uint64
 	slot, size int
-	put        uint32 // slots that were written
-	freed      uint32 // of those, that the receiver has emptied
-	stage      []byte // the slot's bytes, until the device has copied them
+	put        uint32 // slots written
+	freed      uint32 // of these, emptied by the receiver
+	stage      []byte // the slot's bytes until the device has copied them
 }
 
-// ringIn is a ring in our memory.
+// ringIn is a ring in local memory.
 type ringIn struct {
 	mem      []byte
 	mr       rdma.MR
 	slot     int
 	size     int
-	got      uint32 // slots that were emptied
-	reported uint32 // of those, that the sender knows of
+	got      uint32 // slots emptied
+	reported uint32 // of these, reported to the sender
 }
 
-// OfferRing gives a peer a ring. The shell has registered mem for remote writes, and
-// every byte of it is 0.
+// OfferRing gives a peer a ring. The engine has registered mem for remote writes, and all
+// its bytes are 0.
 func (m *Machine) OfferRing(l *Link, mem []byte, mr rdma.MR, slot int) {
 	l.in = &ringIn{mem: mem, mr: mr, slot: slot, size: len(mem) / slot}
 	wr := m.packet(l)
@@ -70,7 +69,7 @@ func (m *Machine) OfferRing(l *Link, mem []byte, mr rdma.MR, slot int) {
 	l.lengthen(wr, headCTS)
 }
 
-// arriveRing notes that the peer has a ring for us.
+// arriveRing records that the peer has a ring for this rank.
 func (m *Machine) arriveRing(l *Link, pkt []byte) {
 	slot, size := get64(pkt[offHandle:]), get64(pkt[offPeer:])
 	if !l.Attr.Ops.Has(rdma.OpWrite) || l.out != nil || slot < headLen+ringTrailer || slot > 1<<20 || size < 1 || size > 1<<16 {
@@ -81,35 +80,35 @@ func (m *Machine) arriveRing(l *Link, pkt []byte) {
 		m.crc = ringCRC()
 	}
 	if int(slot) > l.Attr.MaxInline {
-		return // it stays unused
+		return // leave the ring unused
 	}
 	l.out = &ringOut{addr: get64(pkt[offRingAddr:]), key: get64(pkt[offRingKey:]), slot: int(slot), size: int(size), stage: make([]byte, slot)}
-	l.setOneMax() // SendOne knows no rings
+	l.setOneMax() // SendOne does not support rings
 }
 
-// arriveSlots notes how many slots the peer has emptied.
+// arriveSlots records how many slots the peer has emptied.
 func (m *Machine) arriveSlots(l *Link, pkt []byte) {
 	n := uint32(get64(pkt[offHandle:]))
 	if l.out == nil || l.out.put-l.out.freed < n {
-		m.broken(l, FormatPacket(pkt)+" gives back slots that were not used")
+		m.broken(l, FormatPacket(pkt)+" returns slots that were not used")
 		return
 	}
 	l.out.freed += n
 }
 
-// HasRing reports whether the peer has a ring for us.
+// HasRing reports whether the peer has a ring for this rank.
 func (l *Link) HasRing() bool { return l.out != nil }
 
-// ByRing makes of a packet a Write into the next slot of the peer's ring. It is false,
-// and nothing has changed, if the ring cannot take it. The Write is valid until the
-// next call; Wrote must follow when the device has taken it.
+// ByRing converts a packet to a Write into the next slot of the peer's ring. It returns
+// false, and changes nothing, if the packet does not fit. The Write is valid until the
+// next call; Wrote must follow when the device has accepted it.
 func (m *Machine) ByRing(l *Link, packet, write *rdma.SendWR) bool {
 	r := l.out
 	n := int(packet.HeadLen) + packet.Body.Len()
 	if packet.Op != rdma.OpSend || packet.Flags&rdma.Inline == 0 || n > r.slot-ringTrailer || r.put-r.freed == uint32(r.size) {
 		return false
 	}
-	// It ends with the slot, so that the trailer is always at the same place.
+	// The packet is right-aligned, so that the trailer has a fixed offset.
 	b := r.stage[r.slot-ringTrailer-n:]
 	copy(b[copy(b, packet.Head[:packet.HeadLen]):], packet.Body.Bytes())
 	put64(b[n:], uint64(n)|uint64(r.lap())<<32)
@@ -121,17 +120,17 @@ func (m *Machine) ByRing(l *Link, packet, write *rdma.SendWR) bool {
 	return true
 }
 
-// turn is how often the sender has come by the next slot, this time included. It is
-// never 0, which is what a fresh ring holds.
+// lap returns how often the sender has gone around the ring, this time included. It is
+// never 0, which is the content of a new ring.
 func (r *ringOut) lap() uint32 { return r.put/uint32(r.size) + 1 }
 
-// Wrote counts a Write that ByRing made and the device has taken.
+// Wrote counts a Write of ByRing that the device has accepted.
 func (l *Link) Wrote() {
 	l.out.put++
 	l.Stats.RingSent++
 }
 
-// PollRing takes the packets that have come by a ring, and reports how many.
+// PollRing processes the packets that have arrived in a ring and returns their number.
 func (m *Machine) PollRing(l *Link) (n int) {
 	r := l.in
 	if m.crc == nil {
@@ -145,7 +144,7 @@ func (m *Machine) PollRing(l *Link) (n int) {
 		}
 		length := int(get32(trailer))
 		if length > r.slot-ringTrailer {
-			break // not all of it is there
+			break // the slot is incomplete
 		}
 		pkt := r.mem[end-ringTrailer-length : end-ringTrailer]
 		if crc32.Checksum(r.mem[end-ringTrailer-length:end-4], m.crc) != get32(trailer[8:]) {
@@ -163,8 +162,8 @@ func (m *Machine) PollRing(l *Link) (n int) {
 	return n
 }
 
-// RingMemory is the ring that a peer writes to, for the shell to give back; nil if it
-// has none.
+// RingMemory returns the ring that a peer writes to, for the engine to free; nil if there
+// is none.
 func (l *Link) RingMemory() ([]byte, rdma.MR) {
 	if l.in == nil {
 		return nil, rdma.MR{}

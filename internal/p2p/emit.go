@@ -1,12 +1,12 @@
 package p2p
 
-// Packets and work requests out. Slots of Out.WR are used again: every field is
-// set here, by packet and request or by whoever asked for the slot.
+// Outgoing packets and work requests. The elements of Out.WR are reused: packet, request
+// and their callers set every field.
 
 import "github.com/muster-mpi/muster/rdma"
 
-// packet adds a work request for a packet on l; the caller sets the head, its
-// length, Body and ID.
+// packet adds a work request for a packet on l; the caller sets the head, its length,
+// Body and ID.
 func (m *Machine) packet(l *Link) *rdma.SendWR {
 	wr := m.request(l)
 	wr.Op, wr.Flags = rdma.OpSend, rdma.Inline
@@ -21,7 +21,7 @@ func (m *Machine) request(l *Link) *rdma.SendWR {
 	if n == cap(o.WR) {
 		o.WR = append(o.WR, rdma.SendWR{})
 	} else {
-		o.WR = o.WR[:n+1] // a used slot: whoever asked for it sets every field
+		o.WR = o.WR[:n+1] // a used element: the caller sets every field
 	}
 	o.Link = append(o.Link, l)
 	wr := &o.WR[n]
@@ -40,13 +40,13 @@ func (m *Machine) control(wr *rdma.SendWR, l *Link, kind packetKind, handle, sec
 	l.Stats.ControlBytes += headLen
 }
 
-// lengthen makes room in a packet without data for what its kind adds.
+// lengthen extends the head of a control packet.
 func (l *Link) lengthen(wr *rdma.SendWR, head uint16) {
 	l.Stats.ControlBytes += uint64(head - headLen)
 	wr.HeadLen = head
 }
 
-// emitRTS announces a message; first and second are what its protocol must tell.
+// emitRTS announces a message; first and second depend on its protocol.
 func (m *Machine) emitRTS(x *Xfer, proto uint8, first, second uint64) {
 	l := x.Link
 	l.Stats.ByProtocol[proto]++
@@ -77,8 +77,8 @@ func (m *Machine) emitFIN(l *Link, handle uint64, n int, status rdma.Status) {
 	wr.Head[offStatus] = byte(status)
 }
 
-// move adds a work request that moves data for x and completes with its handle. One that
-// is too long for the device is cut (cut.go).
+// transfer adds a work request that transfers data for x and completes with its handle.
+// cut.go splits it if it is too long for the device.
 func (m *Machine) transfer(x *Xfer, op rdma.Op, body []byte, remote, key uint64) {
 	m.transferWith(0, x, op, body, remote, key)
 }

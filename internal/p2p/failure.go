@@ -1,8 +1,8 @@
 package p2p
 
-// Operations that end badly: because a peer is gone, because it sends what no
-// version of ours sends, because a work request failed, or because the whole job
-// is broken. What an operation holds is given back by its protocol's Abort.
+// Operations that fail: because a peer has failed, because it violates the protocol,
+// because a work request failed, or because the job has failed. The protocol's Abort
+// releases an operation's resources.
 
 import (
 	"fmt"
@@ -10,12 +10,12 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Fail ends everything that is under way: the job is broken.
+// Fail ends all pending operations: the job has failed.
 func (m *Machine) Fail(err error) { m.failAll(nil, err) }
 
-// FailLink ends what is under way with one peer, and whatever is started later.
-// Messages that had come whole can still be received; those of which a part is
-// still at the peer are dropped. Receives from anybody go on waiting for others.
+// FailLink ends all pending and later operations with one peer. Messages that have arrived
+// completely can still be received; others are dropped. Receives from any source continue
+// to wait for other peers.
 func (m *Machine) FailLink(l *Link, err error) {
 	l.fail(err)
 	m.creditPool.leave(l)
@@ -39,7 +39,7 @@ func (m *Machine) failAll(l *Link, err error) {
 	}
 }
 
-// fail ends one operation badly.
+// fail ends one operation with an error.
 func (m *Machine) fail(x *Xfer, err error) {
 	if m.observe != nil {
 		m.observe(x, Event{Kind: evFailed})
@@ -61,12 +61,12 @@ func (m *Machine) fail(x *Xfer, err error) {
 	m.complete(x)
 }
 
-// broken gives a peer up that sends what no version of ours sends.
+// broken fails a peer that violates the protocol.
 func (m *Machine) broken(l *Link, why string) {
 	m.FailLink(l, fmt.Errorf("%w: rank %d on %s: %s", ErrProtocol, l.Rank, l.Host, why))
 }
 
-// failed ends an operation whose data could not be moved.
+// failed ends an operation whose data could not be transferred.
 func (m *Machine) failed(x *Xfer, s rdma.Status) {
 	m.fail(x, fmt.Errorf("%w: %s with rank %d on %s: %s",
 		ErrTransport, protocolName(x.proto), x.Link.Rank, x.Link.Host, s))

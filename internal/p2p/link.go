@@ -2,82 +2,82 @@ package p2p
 
 import "github.com/muster-mpi/muster/rdma"
 
-// Link is what a rank keeps for a peer it has talked to; nothing is kept for the
-// others. The shell makes it on first use.
+// Link is the state of a peer that the rank communicates with. The engine creates it on
+// first use; there is none for other peers.
 type Link struct {
 	Rank int           // world rank of the peer
 	Host string        // for errors
-	Peer rdma.PeerID   // the device's handle for it
-	Dev  int           // the shell's number of the device
-	Attr *rdma.Attr    // of that device
-	QP   rdma.QP       // the shell's: where packets are posted
-	Err  error         // set when the peer is gone
-	Open bool          // the shell's: packets can be posted
-	Wait []rdma.SendWR // the shell's: packets the device had no room for, in order
+	Peer rdma.PeerID   // the device's handle of the peer
+	Dev  int           // the engine's index of the device
+	Attr *rdma.Attr    // attributes of that device
+	QP   rdma.QP       // engine: queue pair for packets
+	Err  error         // set when the peer has failed
+	Open bool          // engine: packets can be posted
+	Wait []rdma.SendWR // engine: packets that the device has not accepted yet, in order
 
 	sendSeq uint32
 	recvSeq uint32
 
-	choice   []choice // by size, from the protocols' costs
-	eagerMax int      // cached from choice for standard mode, -1 for none
-	segment  int      // data bytes in one packet
-	oneMax   int      // largest message that SendOne takes; -1 for none, as while there are offers
-	nowMax   int      // largest that SendNow takes
-	copyMin  int      // messages of one packet from this length on are sent from where they are
-	// sourceMin is the length from which Sources is asked (source.go), MaxSize for never.
+	choice   []choice // protocols by size, from their costs
+	eagerMax int      // largest eager message in standard mode, -1 for none
+	segment  int      // data bytes per packet
+	oneMax   int      // largest message for SendOne; -1 for none, as while there are offers
+	nowMax   int      // largest message for SendNow
+	copyMin  int      // one-packet messages from this length on are sent without a copy
+	// sourceMin is the least length for which Sources is used (source.go), MaxSize for
+	// never.
 	sourceMin int
-	stageMax  int // the length up to which it is asked for puts and gets (stage.go), 0 for never
+	stageMax  int // the greatest length of puts and gets for which it is used (stage.go), 0 for never
 
-	// Credit bounds what a receiver must hold for messages it has not asked
-	// for. It is counted in bytes of eager data that the peer has not yet
-	// consumed; at the limit a send falls back to rendezvous, which holds no
-	// data, so it can neither block nor deadlock.
+	// Credit bounds the unexpected messages that a receiver must hold, in bytes of
+	// eager data that the peer has not consumed yet. At the limit a send uses a
+	// rendezvous, which needs no buffer, so it can neither block nor deadlock.
 	credit   int64
-	consumed int64 // receiving side: not yet told to the peer
-	granted  int64 // receiving side: what the peer has, with what is consumed or kept here
-	wants    bool  // receiving side: it has wanted more than the first
+	consumed int64 // receiver: consumed bytes not yet returned to the peer
+	granted  int64 // receiver: the peer's total credit, including what is consumed or held here
+	wants    bool  // receiver: the peer has needed more than the initial credit
 
-	held    []heldPacket // came too early, in the order of their numbers
-	partial []partial    // eager messages whose segments are coming
+	held    []heldPacket // packets that arrived early, by sequence number
+	partial []partial    // eager messages with segments still to come
 
-	// Speculation. As a receiver: how many offers of ours are open. As a sender:
-	// what the receiver has offered, and the envelopes of the latest messages.
+	// Speculation. offered counts our open offers as a receiver; offers are those of
+	// the peer.
 	offered int
 	offers  []offer
-	in      *ringIn  // what the peer writes packets into, nil if it has not earned it
-	out     *ringOut // and we at the peer
-	recent  *recent  // nil until the peer has offered something
+	in      *ringIn  // ring that the peer writes packets into, or nil
+	out     *ringOut // ring that we write packets into, or nil
+	recent  *recent  // envelopes of the latest messages; nil until the first offer
 	Stats   LinkStats
-	device  *device // last: nothing of it is needed for a short message
+	device  *device // last: not used for short messages
 }
 
-// LinkStats counts what a link did.
+// LinkStats counts the traffic of a link.
 type LinkStats struct {
 	Sent, Received     uint64 // messages
 	BytesSent, BytesRx uint64
-	Unexpected         uint64 // messages that came before their receive
+	Unexpected         uint64 // messages that arrived before their receive
 	ByProtocol         [protocolSlots]uint64
-	NoCredit           uint64 // eager sends that had to become a rendezvous
-	Held, Duplicates   uint64 // packets out of order, and doubled
-	ControlBytes       uint64 // sent in packets without data
-	// Packets that went into the peer's ring, and came by ours.
+	NoCredit           uint64 // eager sends turned into a rendezvous for lack of credit
+	Held, Duplicates   uint64 // packets received out of order, and twice
+	ControlBytes       uint64 // bytes of control packets sent
+	// Packets sent by the peer's ring, and received by ours.
 	RingSent, RingReceived uint64
 
-	// Speculation, as the receiver: RTRs that were sent, that the sender has
-	// used, that it had no use for, that we took back; and those that were not
-	// sent because too few are used.
+	// Speculation, as the receiver: RTRs sent, used by the sender, not used, revoked,
+	// and not sent because too few are used.
 	RTRSent, RTRUsed, RTRWasted, RTRRevoked, RTRStopped uint64
-	// As the sender: RTRs that came too late, and messages written by RTR.
+	// Speculation, as the sender: RTRs that arrived too late, and messages written by RTR.
 	RTRStale, SpecSent uint64
 }
 
+// heldPacket is a packet that arrived before its predecessors.
 type heldPacket struct {
 	seq uint32
 	pkt []byte
 }
 
-// partial is an eager message of which more segments are to come. It goes either
-// to a receive or, while that is missing, to a Msg.
+// partial is an eager message with segments still to come. Its data goes to a receive, or
+// to a Msg until there is one.
 type partial struct {
 	first         uint32 // sequence number of its first packet
 	filled, total int    // bytes
@@ -85,18 +85,18 @@ type partial struct {
 	msg           *Msg
 }
 
-// eagerCharge is what a message costs in credit beyond its data: the receiver's
-// bookkeeping for it.
+// eagerCharge is the credit that a message costs beyond its data, for the receiver's
+// bookkeeping.
 const eagerCharge = 128
 
-// SetPeer notes the device's handle for the peer, which may be learnt only when the
-// link is opened.
+// SetPeer sets the device's handle of the peer, which may become known only when the link
+// is opened.
 func (l *Link) SetPeer(peer rdma.PeerID) {
 	l.Peer = peer
 }
 
-// fail gives the peer up: nothing is sent to it any more.
+// fail marks the peer as failed: nothing more is sent to it.
 func (l *Link) fail(err error) {
 	l.Err = err
-	l.eagerMax, l.nowMax, l.oneMax = -1, -1, -1 // SendNow and SendOne look at these alone
+	l.eagerMax, l.nowMax, l.oneMax = -1, -1, -1 // SendNow and SendOne check only these
 }

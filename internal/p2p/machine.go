@@ -1,6 +1,6 @@
 package p2p
 
-// The calls of the user.
+// The calls of the engine.
 
 import (
 	"errors"
@@ -10,37 +10,36 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Config of a Machine. The zero value is right.
+// Config configures a Machine. The zero value is usable.
 type Config struct {
-	// EagerLimit is the largest message that may be sent before the receiver
-	// has asked for it, whatever the costs say. Default 64 KiB: more would make
-	// a receiver hold much memory for messages it may take late. Negative: none.
+	// EagerLimit is the largest message that may be sent before the receiver asks for
+	// it, whatever the costs. Default 64 KiB: more would make a receiver hold much
+	// memory for messages it receives late. Negative: none.
 	EagerLimit int
-	// Rendezvous forces one way for large messages: get, put or coop. Default:
-	// by cost. A link whose device cannot do it goes by cost too.
+	// Rendezvous forces one protocol for large messages: get, put or coop. By default,
+	// and on devices that do not support it, the cost decides.
 	Rendezvous string
-	// Speculate says whether a receive that waits offers its buffer to the
-	// sender (RTR): "auto" while the sender uses most of the offers; "always";
-	// "never". Default: auto over devices that move data without either side's
-	// help, else never (decision 016).
+	// Speculate selects whether a waiting receive offers its buffer to the sender (RTR):
+	// "auto" while the sender uses most of the offers, "always", or "never". Default:
+	// auto on devices that transfer data without the help of either CPU, else never
+	// (decision 016).
 	Speculate string
-	// Credit is how many bytes of unasked messages a receiver may have to hold
-	// for one sender. Default 16 MiB. Beyond it sends become rendezvous.
+	// Credit is the number of bytes of unexpected messages that a receiver may have to
+	// hold for one sender. Default 16 MiB. Beyond it sends use a rendezvous.
 	Credit int64
-	// Senders, if not 0, is how many others may send, and makes Credit what the receiver
-	// holds for all of them together, but for leastCredit each (credit.go). All ranks need
-	// the same.
+	// Senders, if not 0, is the number of possible senders. Credit is then shared by all
+	// of them, but for leastCredit each (credit.go). All ranks need the same value.
 	Senders int
 
-	// Turn is how many nanoseconds go by before a peer that was asked something has its
-	// turn at a core, where ranks share them. A rendezvous asks, and pays for it. A device
-	// that knows of it (Attr.Oversubscribed) has it in its costs.
+	// TimeSlice is the delay in nanoseconds before a peer gets a core to answer, where
+	// ranks share cores. It is added to the cost of a rendezvous. A device that accounts
+	// for it (Attr.Oversubscribed) includes it in its costs.
 	TimeSlice float64
 
-	leastCredit int64 // in place of the usual one, for tests
+	leastCredit int64 // overrides the default, for tests
 }
 
-// Check says what is wrong with a configuration that people have written.
+// Check returns an error if a user's configuration is invalid.
 func (c *Config) Check() error {
 	switch c.Rendezvous {
 	case "", "get", "put", "coop":
@@ -58,26 +57,26 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// Memory registers buffers with the device of a link. The shell provides it.
+// Memory registers buffers with the device of a link. The engine implements it.
 type Memory interface {
 	Register(l *Link, mem []byte, acc rdma.Access) (rdma.MR, error)
 	Deregister(l *Link, mr rdma.MR)
 }
 
-// Out is what the machine wants done. The shell empties it after every call; the
+// Out lists the actions the machine requests. The engine empties it after every call; the
 // slices are reused.
 type Out struct {
 	WR    []rdma.SendWR
 	Link  []*Link // the link of each work request
-	Done  []*Xfer // operations that ended and have an Owner
-	Notes []Note  // that have come
+	Done  []*Xfer // completed operations that have an Owner
+	Notes []Note  // notes that have arrived
 }
 
 // Machine is the point-to-point state of one rank.
 type Machine struct {
 	Out Out
-	// Sign is the signature of the messages that are sent next, 0 for messages
-	// outside of collectives. A receive compares it with its own (Xfer.Sign).
+	// Sign is the signature of the messages sent next, 0 outside of collectives. A receive
+	// compares it with its own (Xfer.Sign).
 	Sign       uint32
 	cfg        Config
 	mem        Memory
@@ -86,32 +85,31 @@ type Machine struct {
 	pool
 	specRule specRule
 	sizes    Sizes
-	crc      *crc32.Table // of ring slots, made with the first
+	crc      *crc32.Table // CRC of ring slots, made on first use
 
-	sources Sources // nil: no link asks
+	sources Sources // nil: not used
 	orphans []orphan
-	dropped map[uint32]error // contexts that are given up, and why; nil: none
-	drain   Waiter           // the owner of receives of what came in these
+	dropped map[uint32]error // contexts that were given up, and the reason; nil: none
+	drain   Waiter           // owner of the receives that drain such contexts
 	short   [1]rdma.SendWR
 	one     [1]rdma.SendWR
 	devices []*device
 
-	// observe, if set, sees every event before its operation does: for tests
-	// and traces. It is not asked on the way of a short message.
+	// observe, if set, is called with every event before its operation handles it, for
+	// tests and traces. The fast path of a short message does not call it.
 	observe func(x *Xfer, ev Event)
 
-	starved []*Xfer // matched receives that wait for a registration, see register.go
+	starved []*Xfer // matched receives that wait for a registration (register.go)
 }
 
-// The reasons for which an operation can end badly. Package mpi adds with whom
-// and over what.
+// The reasons why an operation can fail. Package mpi adds the peer and the device.
 var (
 	ErrTruncated = errors.New("message is longer than the receive buffer")
 	ErrTransport = errors.New("transport failed")
-	ErrProtocol  = errors.New("peer does not speak our protocol")
+	ErrProtocol  = errors.New("peer violates the protocol")
 )
 
-// New makes a machine.
+// New returns a machine.
 func New(cfg Config, mem Memory) *Machine {
 	if cfg.EagerLimit == 0 {
 		cfg.EagerLimit = 64 << 10
@@ -123,20 +121,20 @@ func New(cfg Config, mem Memory) *Machine {
 		one: [1]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: headLen}}}
 }
 
-// SetUp prepares a link the shell has made.
+// SetUp prepares a link created by the engine.
 func (m *Machine) SetUp(l *Link) { l.setUp(m) }
 
-// New gives an operation to fill in and hand to Send, Recv or Claim, once.
+// New returns an operation to fill in and pass to Send, Recv or Claim, once.
 func (m *Machine) New() *Xfer { return m.get() }
 
-// Free takes an operation back that is done, or was never started.
+// Free returns an operation to the pool that is done, or was never started.
 func (m *Machine) Free(x *Xfer) { m.put(x) }
 
-// SendOne is the fast path of Send and Isend, for a standard-mode message that
-// fits into one packet and needs no state: it returns a work request with the packet
-// in it, which is good until the next, and the send is over when the device has taken that. nil
-// means that SendNow or Send must serve. Out must be empty, as it is between
-// calls: what is in it was to go before.
+// SendOne is the fast path of Send and Isend, for a standard-mode message that fits into
+// one packet and needs no state. It returns a work request with the packet, valid until
+// the next call; the send completes when the device has accepted it. nil means that the
+// caller must use SendNow or Send. Out must be empty, as it is between calls: its
+// requests precede this one.
 func (m *Machine) SendOne(l *Link, ctx uint32, src, tag int32, buf []byte) *[1]rdma.SendWR {
 	n := len(buf)
 	if n > l.oneMax || l.credit < int64(n)+eagerCharge {
@@ -145,7 +143,7 @@ func (m *Machine) SendOne(l *Link, ctx uint32, src, tag int32, buf []byte) *[1]r
 	l.credit -= int64(n) + eagerCharge
 	l.Stats.ByProtocol[protoEager]++
 	m.sizes.add(protoEager, n)
-	if l.recent != nil { // announce, without offers
+	if l.recent != nil { // Link.announce, without offers
 		l.recent.keys[l.Stats.Sent%recentLen] = envelopeKey(ctx, tag)
 	}
 	l.Stats.Sent++
@@ -162,7 +160,7 @@ func (m *Machine) SendOne(l *Link, ctx uint32, src, tag int32, buf []byte) *[1]r
 	return wr
 }
 
-// SendNow is SendOne for messages of several packets, which are in Out then.
+// SendNow is SendOne for messages of several packets, which it puts into Out.
 func (m *Machine) SendNow(l *Link, ctx uint32, src, tag int32, buf []byte) bool {
 	if len(buf) > l.nowMax || l.credit < int64(len(buf))+eagerCharge {
 		return false
@@ -191,8 +189,8 @@ func (m *Machine) Send(x *Xfer) {
 	protocols[x.proto].Begin(m, x)
 }
 
-// Recv starts a receive. Buf, Source, Tag and Ctx are set, and Link unless the
-// source is AnySource.
+// Recv starts a receive. Buf, Source, Tag and Ctx are set, and Link unless the source is
+// AnySource.
 func (m *Machine) Recv(x *Xfer) {
 	p := pattern{x.Ctx, x.Source, x.Tag}
 	if m.match.waiting > 0 {
@@ -214,7 +212,7 @@ func (m *Machine) Recv(x *Xfer) {
 	m.match.post(x, m.match.entry(p))
 }
 
-// Claim gives a message that was taken out of matching to a receive.
+// Claim passes a message that was taken out of matching to a receive.
 func (m *Machine) Claim(x *Xfer, g *Msg) {
 	switch {
 	case g.Link.Err != nil && !g.whole():
@@ -229,13 +227,13 @@ func (m *Machine) Claim(x *Xfer, g *Msg) {
 	}
 }
 
-// Look finds the first message that a receive would get, without taking it. It
-// is valid until the next call.
+// Look returns the first message that a receive would get, without taking it. It is valid
+// until the next call.
 func (m *Machine) Look(ctx uint32, src, tag int32) *Msg {
 	return m.match.lookMsg(pattern{ctx, src, tag})
 }
 
-// Take finds such a message and takes it out of matching, for Claim later.
+// Take returns such a message and takes it out of matching, for Claim later.
 func (m *Machine) Take(ctx uint32, src, tag int32) *Msg {
 	g := m.Look(ctx, src, tag)
 	if g != nil {
@@ -244,10 +242,10 @@ func (m *Machine) Take(ctx uint32, src, tag int32) *Msg {
 	return g
 }
 
-// Unexpected is the number of messages that wait for a receive.
+// Unexpected returns the number of messages that wait for a receive.
 func (m *Machine) Unexpected() int { return m.match.waiting }
 
-// Completed is called when a work request of ours ended.
+// Completed handles the completion of a work request.
 func (m *Machine) Completed(id uint64, status rdma.Status, n int) {
 	if x := m.find(id); x != nil && x.stage != stageDone {
 		if x.cut != nil && m.resume(x, status) {
@@ -266,8 +264,8 @@ func (m *Machine) Taken(id uint64) {
 	}
 }
 
-// advance lets an operation's protocol work on an event. It is false if the
-// event makes no sense there.
+// advance passes an event to an operation's protocol. It returns false if the event is
+// invalid in the operation's stage.
 func (m *Machine) advance(x *Xfer, ev Event) bool {
 	if m.observe != nil {
 		m.observe(x, ev)
@@ -275,17 +273,17 @@ func (m *Machine) advance(x *Xfer, ev Event) bool {
 	return protocols[x.proto].Step(m, x, ev)
 }
 
-// Adopt makes an operation of a SendNow whose packets the device would not take
-// yet: it ends when Taken is called with its handle.
+// Adopt creates an operation for a SendNow whose packets the device has not accepted yet.
+// It completes when Taken is called with its handle.
 func (m *Machine) Adopt(l *Link) *Xfer {
 	x := m.get()
 	x.Send, x.Link, x.proto, x.stage = true, l, protoEager, stagePost
 	return x
 }
 
-// Refuse ends an operation that could not be started, or adopted. The shell also
-// ends with it the ones that stand for something of its own and were never handed
-// to Send or Recv; err is nil if that went well.
+// Refuse completes an operation that could not be started, or was adopted. The engine
+// also completes operations with it that represent something of its own and were never
+// passed to Send or Recv; err is nil for success.
 func (m *Machine) Refuse(x *Xfer, err error) {
 	x.Err = err
 	m.complete(x)

@@ -1,26 +1,24 @@
 package p2p
 
-// Which receive gets which message (MPI-4.1 section 3.5: messages from one
-// sender do not overtake, and receives are satisfied in the order in which they
-// were posted).
+// Matching of messages and receives (MPI-4.1 section 3.5: messages from one sender do not
+// overtake, and receives are satisfied in the order in which they were posted).
 //
-// One hash table maps a pattern (context, source, tag) to an entry that holds
-// the receives posted with that pattern and the messages that came with it. An
-// exact receive or message needs one lookup. Wildcards cost only those who use
-// them: a receive with a wildcard is filed under its own pattern, and a message
-// asks the up to three wildcard patterns that fit it, if any such receive is
-// posted at all, and takes the earliest. Messages are filed under the wildcard
-// patterns too from the moment the first wildcard is used. So everything is
-// O(1), whatever the number of messages that wait.
+// One hash table maps a pattern (context, source, tag) to an entry with the receives
+// posted for that pattern and the messages that arrived with it. An exact receive or
+// message needs one lookup. Only users of wildcards pay for them: a wildcard receive is
+// filed under its own pattern, and a message checks the up to three wildcard patterns
+// that fit it, if any such receive is posted, and takes the earliest. From the first use
+// of a wildcard on, messages are filed under the wildcard patterns too. So every step is
+// O(1), for any number of waiting messages.
 
+// pattern is what a receive or message is filed under.
 type pattern struct {
 	ctx      uint32
 	src, tag int32
 }
 
-// entry is everything known under one pattern. Entries stay when they fall
-// empty, since the same envelope usually comes again; the table takes them back
-// when it would otherwise grow.
+// entry holds the receives and messages of one pattern. Empty entries stay, since the same
+// envelope usually comes again; the table reclaims them before it grows.
 type entry struct {
 	pattern
 	posted xferList
@@ -31,24 +29,25 @@ type entry struct {
 	history specHistory
 }
 
+// matcher is the hash table.
 type matcher struct {
-	last    *entry // used last: the next is usually the same
+	last    *entry // most recently used: the next one is usually the same
 	buckets []*entry
 	shift   uint
 	entries int
-	free    *entry // entries to use again, by chain
+	free    *entry // free entries, linked by chain
 
-	order     uint64 // of receives
+	order     uint64 // number of receives posted so far
 	wildcards int    // posted receives with a wildcard
-	wild      bool   // a wildcard has been used: messages are filed under all patterns
+	wild      bool   // a wildcard was used: messages are filed under all patterns
 	arrived   msgList
 	waiting   int // messages without a receive
 }
 
-// The lists a message is on.
+// The lists that a message is on.
 const (
 	listExact   = iota
-	listArrived // all of them in the order of arrival
+	listArrived // all messages in the order of arrival
 	listAnyTag
 	listAnySource
 	listAny
@@ -93,16 +92,15 @@ func (t *matcher) entry(p pattern) *entry {
 		t.free = e.chain
 	}
 	b := t.hash(p)
-	*e = entry{pattern: p, chain: t.buckets[b]} // its messages are listExact until fileWild says otherwise
+	*e = entry{pattern: p, chain: t.buckets[b]} // msgs is a listExact until fileWild changes its kind
 	t.buckets[b] = e
 	t.entries++
 	t.last = e
 	return e
 }
 
-// grow makes room. It first takes back entries that have fallen empty, so that a
-// program that never uses a tag twice needs no more memory for it; only if many
-// are in use does the table double.
+// grow makes room. It first reclaims empty entries, so that a program that never reuses a
+// tag needs no more memory; the table doubles only if many entries are in use.
 func (t *matcher) grow() {
 	if t.buckets == nil {
 		t.buckets, t.shift = make([]*entry, firstBuckets), 64-6
@@ -148,7 +146,7 @@ func (t *matcher) post(x *Xfer, e *entry) {
 	}
 }
 
-// unpost takes a receive out again.
+// unpost removes a receive.
 func (t *matcher) unpost(x *Xfer) {
 	if x.entry.src == AnySource || x.entry.tag == AnyTag {
 		t.wildcards--
@@ -157,7 +155,7 @@ func (t *matcher) unpost(x *Xfer) {
 	x.entry = nil
 }
 
-// firstPosted finds the receive for a message that came, or nil.
+// firstPosted returns the receive for an arriving message, or nil.
 func (t *matcher) firstPosted(p pattern) *Xfer {
 	var best *Xfer
 	if e := t.find(p); e != nil {
@@ -173,8 +171,8 @@ func (t *matcher) firstPosted(p pattern) *Xfer {
 	return best
 }
 
-// wildBefore reports whether a receive with a wildcard could take a message that
-// fits an exact receive, because it was posted before.
+// wildBefore reports whether an earlier wildcard receive could take a message that fits an
+// exact receive.
 func (t *matcher) wildBefore(x *Xfer) bool {
 	if t.wildcards == 0 {
 		return false
@@ -187,7 +185,7 @@ func (t *matcher) wildBefore(x *Xfer) bool {
 	return false
 }
 
-// wildcardsOf is the patterns with wildcards that a message fits.
+// wildcardsOf returns the wildcard patterns that a message fits.
 func wildcardsOf(p pattern) [3]pattern {
 	return [3]pattern{{p.ctx, p.src, AnyTag}, {p.ctx, AnySource, p.tag}, {p.ctx, AnySource, AnyTag}}
 }
@@ -219,7 +217,7 @@ func (t *matcher) fileWild(g *Msg) {
 	}
 }
 
-// lookMsg is the first message that fits a receive or probe, or nil.
+// lookMsg returns the first message that fits a receive or probe, or nil.
 func (t *matcher) lookMsg(p pattern) *Msg {
 	if (p.src == AnySource || p.tag == AnyTag) && !t.wild {
 		t.wild = true
@@ -270,7 +268,7 @@ func (l *xferList) remove(x *Xfer) {
 	x.next, x.prev = nil, nil
 }
 
-// msgList is a queue of messages; kind says which of a message's nodes it uses.
+// msgList is a queue of messages; kind selects which of a message's nodes it uses.
 type msgList struct {
 	head, tail *Msg
 	kind       int

@@ -1,15 +1,14 @@
 package p2p
 
-// Notes, and contexts that are given up. A note is a short message about a context. It
-// is for the shell, not for a receive: it is there as soon as it has come. The shell
-// uses notes to tell other ranks that the collectives of a communicator have failed.
+// Notes, and contexts that were given up. A note is a short message about a context. It
+// goes to the engine, not to a receive, as soon as it arrives. The engine uses notes to
+// notify other ranks that the collectives of a communicator have failed.
 //
-// Nobody receives any more in a context that has failed. Its receives end with an
-// error, and what comes for it is taken and dropped, so that every send ends: a sender
-// that waits for an answer has its buffer still registered, and a peer may be about to
-// read it.
+// A context that has failed is given up: its receives fail, and messages for it are
+// received and dropped, so that every send completes. A sender that waits for an answer
+// still has its buffer registered, and a peer may be about to read it.
 
-// Note is a note that has come.
+// Note is a note that has arrived.
 type Note struct {
 	Link   *Link
 	Ctx    uint32
@@ -18,10 +17,10 @@ type Note struct {
 	Data   []byte
 }
 
-// MaxNote is the most that a note carries: it fits into one packet of every device.
+// MaxNote is the largest payload of a note: it fits into one packet of every device.
 const MaxNote = 512
 
-// Notify sends a note. Data beyond what one packet carries is cut off.
+// Notify sends a note. Data beyond what one packet carries is truncated.
 func (m *Machine) Notify(l *Link, ctx uint32, src, tag int32, data []byte) {
 	if l.Err != nil {
 		return
@@ -37,25 +36,25 @@ func (m *Machine) arriveNote(l *Link, p pattern, total int, data []byte) {
 		m.broken(l, "it sends a note of more than one packet")
 		return
 	}
-	l.Stats.Received++ // offers count messages (rndv_spec.go)
+	l.Stats.Received++ // RTRs count messages (rndv_spec.go)
 	l.Stats.BytesRx += uint64(total)
 	m.consume(l, total)
 	m.Out.Notes = append(m.Out.Notes, Note{l, p.ctx, p.src, p.tag, append([]byte(nil), data...)})
 }
 
-// compare notes whether a message has the signature that its receive expects.
+// compare records whether a message has the signature that its receive expects.
 func (x *Xfer) compare(sign uint32) {
 	if sign != x.Sign {
 		x.Differs, x.Sign = true, sign
 	}
 }
 
-// Drain is the owner of receives that take what came in contexts that are given up.
-// The shell frees them when they appear in Out.Done.
+// Drain returns the owner of the receives that drain given-up contexts. The engine frees
+// them when they appear in Out.Done.
 func (m *Machine) Drain() *Waiter { return &m.drain }
 
-// Drop gives a context up: receives that no message has met end with err,
-// now and later, and messages are taken and dropped.
+// Drop gives a context up: unmatched receives fail with err, now and later, and messages
+// are received and dropped.
 func (m *Machine) Drop(ctx uint32, err error) {
 	if m.dropped[ctx] != nil {
 		return
@@ -94,7 +93,7 @@ func (m *Machine) file(g *Msg) {
 	m.match.file(g)
 }
 
-// discard receives a message into nothing.
+// discard receives a message without a buffer.
 func (m *Machine) discard(g *Msg) {
 	x := m.get()
 	x.Ctx, x.Sign, x.Owner = g.Ctx, g.sign, &m.drain

@@ -1,14 +1,14 @@
 package p2p
 
-// Memory that is moved for a window (MPI-4.1 chapter 12): one RDMA Write or Read
-// into or out of memory that the peer has told us of. There is no packet and nothing
-// to match, and the peer takes no part.
+// One-sided transfers for windows (MPI-4.1 chapter 12): one RDMA Write or Read to or from
+// memory whose address and key the peer has published. There is no packet and no
+// matching, and the peer takes no part.
 //
 //	origin                target
-//	Move    ═════════════▶ RDMA Write, or ◀══ RDMA Read
-//	done: the bytes are where they should be
+//	Transfer ════════════▶ RDMA Write, or ◀══ RDMA Read
+//	done: the bytes have arrived
 //
-// Where the device takes them from here, or lays them, is in stage.go.
+// stage.go selects the local memory that the device accesses.
 
 import "github.com/muster-mpi/muster/rdma"
 
@@ -16,13 +16,13 @@ type oneSided struct{}
 
 func (oneSided) Name() string { return "window" }
 
-// Probe never offers it: it carries no messages.
+// Probe returns nil: this protocol carries no messages.
 func (oneSided) Probe(Key, *Link) []Range { return nil }
 
 func (oneSided) Begin(*Machine, *Xfer) {}
 
-// Move starts to write Buf to remote, or to read it from there. Buf and Link are
-// set; op is OpWrite or OpRead.
+// Transfer starts to write Buf to remote, or to read it from there. Buf and Link are set;
+// op is OpWrite or OpRead.
 func (m *Machine) Transfer(x *Xfer, op rdma.Op, remote, key uint64) {
 	l := x.Link
 	x.proto, x.total, x.Send = protoOneSided, len(x.Buf), op == rdma.OpWrite

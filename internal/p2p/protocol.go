@@ -1,10 +1,8 @@
 package p2p
 
-// Which protocol carries a message. Each protocol says for a link at which sizes
-// it applies and what it costs there; the lower envelope of these lines is
-// computed once for a link and kept, so that a send only looks up its size. The
-// table can be printed (Choices): a choice that cannot be explained cannot be
-// trusted.
+// The choice of a protocol. Each protocol reports the sizes at which it applies to a link
+// and its cost there. The lower envelope of these lines is computed once per device, so a
+// send only looks up its size. Choices returns the table for display.
 
 import (
 	"fmt"
@@ -16,26 +14,26 @@ import (
 // Protocol is a way to carry a message. It is stateless: the state is in the Xfer.
 type Protocol interface {
 	Name() string
-	// Probe gives the sizes for which the protocol can serve the link, and the
-	// cost there. It is pure; nil means that it cannot.
+	// Probe returns the sizes for which the protocol can serve the link, and the cost
+	// there. It is pure; nil means that it cannot.
 	Probe(k Key, l *Link) []Range
 	// Begin starts a send.
 	Begin(m *Machine, x *Xfer)
-	// Step continues a send or receive when something has happened to it. It is
-	// false, and nothing has changed, if that cannot happen in x's stage.
+	// Step handles an event of a send or receive. It returns false, and changes nothing,
+	// if the event is invalid in x's stage.
 	Step(m *Machine, x *Xfer, ev Event) bool
-	// Abort gives back what the operation holds; the machine ends it then.
+	// Abort releases the operation's resources; the machine then completes it.
 	Abort(m *Machine, x *Xfer)
 }
 
-// Key is what a choice depends on besides the size.
+// Key holds the parameters of a choice besides the size.
 type Key struct {
 	EagerLimit int     // Config.EagerLimit
 	Rendezvous string  // Config.Rendezvous
 	TimeSlice  float64 // Config.TimeSlice
 }
 
-// turns is what n answers of the peer cost beside the messages.
+// timeSlices returns the cost of waiting n times for the peer to get a core.
 func (k *Key) timeSlices(n int, l *Link) rdma.Cost {
 	if l.Attr.Oversubscribed {
 		return rdma.Cost{}
@@ -52,7 +50,7 @@ type Range struct {
 // MaxSize is the Hi of a range without a limit.
 const MaxSize = int(^uint(0) >> 1)
 
-// Event is what happens to an operation under way.
+// Event is an event of a pending operation.
 type Event struct {
 	Kind   EventKind
 	Status rdma.Status
@@ -66,20 +64,20 @@ type Event struct {
 type EventKind uint8
 
 const (
-	EvMatched EventKind = iota // receive: an RTS met it
+	EvMatched EventKind = iota // receive: an RTS matched it
 	EvTaken                    // send: the device has copied the last packet
-	EvDone                     // a work request ended
+	EvDone                     // a work request has completed
 	EvCTS                      // send: the receiver is ready
-	EvFIN                      // the other side has moved the data
+	EvFIN                      // the other side has transferred the data
 	EvACK                      // send: a synchronous message was matched
-	evFailed                   // for observers: the operation ends badly
+	evFailed                   // for observers: the operation fails
 )
 
 var eventNames = [...]string{"matched", "taken", "done", "CTS", "FIN", "ACK", "failed"}
 
 func (k EventKind) String() string { return eventNames[k] }
 
-// The numbers of the protocols go over the wire in RTS.
+// Protocol numbers. They are part of the wire format (RTS).
 const (
 	protoEager = iota
 	protoGet
@@ -91,13 +89,13 @@ const (
 	protocolSlots = 8
 )
 
-// protocols lists them; to add one, add it here.
+// protocols lists the protocols by number.
 var protocols = [protocolCount]Protocol{
 	protoEager: eager{}, protoGet: rndvGet{}, protoPut: rndvPut{}, protoCoop: rndvCoop{},
 	protoSpec: rndvSpec{}, protoOneSided: oneSided{},
 }
 
-// receiverNeeds is what a receiver's device must be able to do.
+// receiverNeeds is the operation that the receiver's device must support.
 var receiverNeeds = [protocolCount]rdma.Op{protoGet: rdma.OpRead, protoPut: rdma.OpSend, protoCoop: rdma.OpPull, protoSpec: rdma.OpSend}
 
 func protocolName(i uint8) string {
@@ -107,7 +105,7 @@ func protocolName(i uint8) string {
 	return fmt.Sprintf("protocol %d", i)
 }
 
-// Protocols lists the names in the order of LinkStats.ByProtocol.
+// Protocols returns the names in the order of LinkStats.ByProtocol.
 func Protocols() []string {
 	names := make([]string, len(protocols))
 	for i, p := range protocols {
@@ -123,14 +121,14 @@ type choice struct {
 	cost  rdma.Cost
 }
 
-// Choice is a piece of a link's table, for people.
+// Choice is a piece of a link's table, for display.
 type Choice struct {
 	Lo, Hi   int
 	Protocol string
 	Cost     rdma.Cost
 }
 
-// Choices prints a link's table.
+// Choices returns a link's table.
 func (l *Link) Choices() []Choice {
 	var out []Choice
 	lo := 0
@@ -154,13 +152,13 @@ func envelope(k Key, l *Link) []choice {
 		}
 	}
 	if len(lines) == 1 && k.Rendezvous != "" {
-		return envelope(Key{EagerLimit: k.EagerLimit, TimeSlice: k.TimeSlice}, l) // the device cannot do what is forced
+		return envelope(Key{EagerLimit: k.EagerLimit, TimeSlice: k.TimeSlice}, l) // the device does not support the forced protocol
 	}
 	if len(lines) == 1 {
-		lines[0].Hi = MaxSize // there is nothing but eager
+		lines[0].Hi = MaxSize // only eager
 	}
-	// Between two neighboring corners, no line begins, ends or crosses another,
-	// so one look inside decides.
+	// Between two neighboring corners no line begins, ends or crosses another, so one
+	// comparison inside decides.
 	corners := []int{0}
 	for i, a := range lines {
 		corners = append(corners, a.Lo)
@@ -204,7 +202,7 @@ func envelope(k Key, l *Link) []choice {
 	return out
 }
 
-// choose looks up the protocol for a size.
+// choose returns the protocol for a size.
 func (l *Link) choose(n int) uint8 {
 	for i := range l.choice {
 		if n <= l.choice[i].hi {
@@ -214,7 +212,7 @@ func (l *Link) choose(n int) uint8 {
 	return protoEager
 }
 
-// Rendezvous reports whether a standard send of n bytes asks before it sends.
+// Rendezvous reports whether a standard send of n bytes uses a rendezvous.
 func (l *Link) Rendezvous(n int) bool { return n > l.eagerMax && l.Err == nil }
 
 // chooseRendezvous returns the least expensive protocol other than eager, whatever its
@@ -229,16 +227,16 @@ func (l *Link) chooseRendezvous(n int) uint8 {
 	return protoEager
 }
 
-// device is what all links over one device share.
+// device is the state shared by all links over one device.
 type device struct {
 	attr   *rdma.Attr
-	list   []choice // of protocols, which is the same for all peers behind it
-	pushes int      // OpPush under way, see rndv_coop.go
-	// Registrations for messages, see register.go.
+	list   []choice // protocols by size, the same for all its peers
+	pushes int      // pending OpPush requests (rndv_coop.go)
+	// Registrations for messages (register.go).
 	exposed, matched int
 }
 
-// deviceOf is what the machine keeps for the device of a link.
+// deviceOf returns the state of the device of a link.
 func (m *Machine) deviceOf(l *Link) *device {
 	for _, d := range m.devices {
 		if d.attr == l.Attr {
@@ -258,7 +256,7 @@ func (l *Link) setUp(m *Machine) {
 	if len(l.choice) > 0 && l.choice[0].proto == protoEager {
 		l.eagerMax = l.choice[0].hi
 	}
-	// Eager data is sent inline: the send ends when the device has copied it.
+	// Eager data is sent inline: the send completes when the device has copied it.
 	l.segment = min(l.Attr.MaxSend-headSync, l.Attr.MaxInline)
 	if h := l.Attr.SegmentHint; h > 0 && h < l.segment {
 		l.segment = h
@@ -270,7 +268,7 @@ func (l *Link) setUp(m *Machine) {
 	}
 	l.setOneMax()
 	l.credit, l.granted = m.creditPool.first, m.creditPool.first
-	if l.Err != nil { // made for a peer that is gone already
+	if l.Err != nil { // created for a peer that has failed already
 		l.fail(l.Err)
 	}
 }

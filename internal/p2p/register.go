@@ -1,16 +1,16 @@
 package p2p
 
-// Registrations of messages' buffers. A device may have a table of them that can fill up
-// (Attr.MaxRegions), and the same rule holds for it as for its queues (doc.go): what ends
+// Registration of message buffers. A device may have a registration table of limited size
+// (Attr.MaxRegions). The same rule applies to it as to the queues (doc.go): what completes
 // by progress alone must not wait for what waits for the peer's application.
 //
 //   - A send by rndv_get or rndv_coop registers its buffer before it is matched (expose),
-//     and so does a receive that sends an RTR. These take half of the table. A send
-//     beyond that goes by rndv_put, which registers nothing here until the receiver has
-//     matched, and a receive sends no RTR. The same happens when the table is full.
-//   - A receive that is matched and finds the table full waits for another one that is
-//     matched too, and so will end (starved). Without such another it fails: then
-//     somebody else has filled the table.
+//     and so does a receive that sends an RTR. These use at most half of the table.
+//     Beyond that, or when the table is full, a send uses rndv_put, which registers
+//     nothing here until the receiver has matched, and a receive sends no RTR.
+//   - A matched receive that finds the table full waits until another matched one, which
+//     will complete, releases its registration (starved). Without such a one it fails:
+//     then something else has filled the table.
 
 import (
 	"errors"
@@ -20,26 +20,25 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// lease is what a registration is counted as.
+// lease is how a registration is counted.
 type lease uint8
 
 const (
 	leaseNone    lease = iota
-	leaseExposed       // of an operation that may wait for the peer's application
-	leaseMatched       // of an operation that is matched
+	leaseExposed       // operation may wait for the peer's application
+	leaseMatched       // operation is matched
 )
 
-// mayExpose reports whether an operation that is not matched may register its buffer.
+// mayExpose reports whether an unmatched operation may register its buffer.
 func (d *device) mayExpose() bool { return d.attr.MaxRegions == 0 || d.exposed < d.attr.MaxRegions/2 }
 
-// exposed counts the registration of an operation that is not matched.
+// exposed counts the registration of an unmatched operation.
 func (x *Xfer) exposed() {
 	x.lease = leaseExposed
 	x.Link.device.exposed++
 }
 
-// expose registers the buffer of a send that nobody has matched, or lets the send go by
-// rndv_put.
+// expose registers the buffer of an unmatched send, or switches the send to rndv_put.
 func (m *Machine) expose(x *Xfer, acc rdma.Access) bool {
 	d := x.Link.device
 	put := d.attr.Ops.Has(rdma.OpWrite)
@@ -60,9 +59,9 @@ func (m *Machine) expose(x *Xfer, acc rdma.Access) bool {
 	return false
 }
 
-// register makes x's memory known to the device. If that fails the operation ends, and
-// with matched the other side, which waits for something, is told: a sender that has
-// asked, or a receiver that has said where the data should go.
+// register registers x's memory. If that fails the operation fails, and with matched a FIN
+// notifies the other side, which waits: a sender that has sent an RTS, or a receiver that
+// has sent a CTS or RTR.
 func (m *Machine) register(x *Xfer, mem []byte, acc rdma.Access, matched bool) bool {
 	d := x.Link.device
 	mr, err := m.mem.Register(x.Link, mem, acc)
@@ -85,12 +84,12 @@ func (m *Machine) register(x *Xfer, mem []byte, acc rdma.Access, matched bool) b
 	return true
 }
 
-// unregistered ends an operation whose memory could not be registered.
+// unregistered fails an operation whose memory could not be registered.
 func (m *Machine) unregistered(x *Xfer, n int, err error) {
-	m.fail(x, fmt.Errorf("%w: registering %d bytes for rank %d on %s: %w", ErrTransport, n, x.Link.Rank, x.Link.Host, err))
+	m.fail(x, fmt.Errorf("%w: register %d bytes for rank %d on %s: %w", ErrTransport, n, x.Link.Rank, x.Link.Host, err))
 }
 
-// release gives a registration back, and its place to a receive that waits for one.
+// release ends a registration, and lets a receive that waits for one try again.
 func (m *Machine) release(x *Xfer) {
 	if !x.hasMR {
 		return
@@ -111,7 +110,7 @@ func (m *Machine) release(x *Xfer) {
 	}
 }
 
-// unstarve takes a receive off the list of those that wait for a registration.
+// unstarve removes a receive from the list of those that wait for a registration.
 func (m *Machine) unstarve(x *Xfer) {
 	if i := slices.Index(m.starved, x); i >= 0 {
 		m.starved = slices.Delete(m.starved, i, i+1)

@@ -1,23 +1,21 @@
 package p2p
 
-// Taking back a receive that no message has met. While an RTR is out for it, the
-// sender may be writing already; and an RTR of a later receive of the envelope
-// counts this one, so that it would be for another message if this one were gone.
-// So all of these are revoked first:
+// Cancelling an unmatched receive. While its RTR is open, the sender may be writing
+// already. An RTR of a later receive of the envelope counts this receive, so it would
+// refer to another message if this one were removed. So all of these RTRs are revoked
+// first:
 //
 //	sender                receiver
 //	       ◀────────────── REVOKE     (Cancel; one for each RTR)
-//	REVOKED ─────────────▶ none is out any more: the receive ends, cancelled
+//	REVOKED ─────────────▶ no RTR is open any more: the receive is cancelled
 //
-// The sender answers in any case, and in order: if it has used the RTR before, the
-// RTS comes before the answer, the receive is met, and the cancelling has failed.
-// Meanwhile no receive of the envelope sends an RTR: it could not say how many are
-// ahead of it.
+// The sender answers in any case, and in order: if it has used the RTR before, the RTS
+// arrives before the answer, the receive is matched, and cancelling has failed. Meanwhile
+// no receive of the envelope sends an RTR: it could not count the receives ahead of it.
 
-// Cancel takes back a receive that no message has met. If pending, it will be
-// taken back when the sender agrees, unless a message meets it before that; its
-// end tells. Sends cannot be called back: MPI 4.0 deprecated it, and the packets
-// may be gone already.
+// Cancel cancels an unmatched receive. If pending, it will be cancelled when the sender
+// agrees, unless a message matches it first; the completion shows which. Sends cannot be
+// cancelled: MPI 4.0 deprecated it, and the packets may have been sent already.
 func (m *Machine) Cancel(x *Xfer) (cancelled, pending bool) {
 	if x.cancelling {
 		return false, true
@@ -37,8 +35,8 @@ func (m *Machine) Cancel(x *Xfer) (cancelled, pending bool) {
 	return false, true
 }
 
-// revokeFrom asks for the RTRs of a receive and of those behind it. It is false
-// if none is out.
+// revokeFrom revokes the RTRs of a receive and of those behind it. It returns false if
+// there are none.
 func (m *Machine) revokeFrom(x *Xfer) (any bool) {
 	l := x.Link
 	if l == nil || l.offered == 0 {
@@ -58,7 +56,7 @@ func (m *Machine) revokeFrom(x *Xfer) (any bool) {
 	return any
 }
 
-// arriveRevoke forgets an RTR, if it is still here, and says so.
+// arriveRevoke removes an RTR, if it is unused, and answers.
 func (m *Machine) arriveRevoke(l *Link, handle uint64) {
 	for i := range l.offers {
 		if l.offers[i].handle == handle {
@@ -70,8 +68,8 @@ func (m *Machine) arriveRevoke(l *Link, handle uint64) {
 	m.control(wr, l, kindRevoked, handle, 0, 0)
 }
 
-// arriveRevoked ends an RTR that was not used, and the receives that waited for
-// it. A receive that a message has met meanwhile has no RTR any more.
+// arriveRevoked ends an RTR that was not used, and completes the receives that waited for
+// it. A receive that was matched meanwhile has no RTR any more.
 func (m *Machine) arriveRevoked(l *Link, handle uint64) {
 	x := m.find(handle)
 	if x == nil || x.stage != stageReady || !x.revoking || x.Link != l {
@@ -91,7 +89,7 @@ func (m *Machine) arriveRevoked(l *Link, handle uint64) {
 	}
 }
 
-// cancelled ends a receive without a message.
+// cancelled completes a receive as cancelled.
 func (m *Machine) cancelled(x *Xfer) {
 	m.unpost(x, offerDropped)
 	x.Cancelled = true

@@ -1,20 +1,20 @@
 package p2p
 
-// Cooperative rendezvous, for memory that both sides can copy: the sender offers
-// its buffer as a region with a cursor, the receiver names its own, and from then
-// on whoever is in the library copies the next piece. Two cores copy at once when
-// both wait; one does it all when the other computes. The device sees the end on
-// both sides, so there is no FIN, except for an empty message, for which there is
-// no region, and when the receiver cannot copy.
+// Cooperative rendezvous, for memory that both sides can copy. The sender offers its
+// buffer as a region with a cursor, the receiver names its own, and from then on either
+// side copies the next piece when it polls. Two cores copy at once when both sides wait;
+// one copies everything when the other computes. The device reports the completion on
+// both sides, so there is no FIN, except for an empty message, which has no region, and
+// when the receiver cannot copy.
 //
 //	sender                 receiver
 //	register, RTS ────────▶ match
 //	OpPush ══▶ pieces ◀════ OpPull
 //
 // The OpPush is posted before the receiver has matched, and so waits for the peer's
-// application. It is the only work request that does (see doc.go). The device has room
-// for Attr.MaxPush of them; a send that would need one more goes by another rendezvous,
-// which posts nothing before the match.
+// application. It is the only work request that does (doc.go). The device has room for
+// Attr.MaxPush of them; a send beyond that uses another rendezvous, which posts nothing
+// before the match.
 
 import "github.com/muster-mpi/muster/rdma"
 
@@ -50,7 +50,7 @@ func (rndvCoop) Begin(m *Machine, x *Xfer) {
 	x.Link.device.pushes++
 }
 
-// withoutPush is the protocol for a send that finds too many OpPush under way.
+// withoutPush returns the protocol for a send that finds too many OpPush pending.
 func (d *device) withoutPush() uint8 {
 	switch {
 	case d.attr.Ops.Has(rdma.OpRead):
@@ -69,7 +69,7 @@ func (rndvCoop) Step(m *Machine, x *Xfer, ev Event) bool {
 			m.received(x)
 			return true
 		}
-		// A receive without room pulls nothing, which ends the sender's push.
+		// A receive with an empty buffer pulls nothing, which ends the sender's push.
 		n := min(x.total, len(x.Buf))
 		if n > 0 && x.Link.Attr.LocalKeys && !m.register(x, x.Buf[:n], 0, true) {
 			return true
@@ -79,7 +79,7 @@ func (rndvCoop) Step(m *Machine, x *Xfer, ev Event) bool {
 	case ev.Kind == EvDone && x.stage == stageTransfer:
 		m.release(x)
 		if ev.Status != rdma.StatusOK {
-			m.emitFIN(x.Link, x.peer, 0, ev.Status) // the owner cannot know
+			m.emitFIN(x.Link, x.peer, 0, ev.Status) // the owner does not see the failure
 			m.failed(x, ev.Status)
 			return true
 		}
@@ -104,8 +104,8 @@ func (rndvCoop) Step(m *Machine, x *Xfer, ev Event) bool {
 	return true
 }
 
-// endPush gives back what a send holds. To end the registration ends the OpPush, if it
-// is still under way, without help of the peer.
+// endPush releases the resources of a send. Ending the registration also ends a pending
+// OpPush, without help of the peer.
 func (m *Machine) endPush(x *Xfer) {
 	m.release(x)
 	if x.pushed {

@@ -1,7 +1,7 @@
 package p2p
 
-// Rendezvous by RDMA Read: the sender says where the data is, the receiver
-// fetches it when the receive is there, and says so.
+// Rendezvous by RDMA Read: the sender announces where the data is, the receiver reads it
+// when a receive has matched, and confirms.
 //
 //	sender                receiver
 //	register, RTS ───────▶ match

@@ -1,7 +1,7 @@
 package p2p
 
-// Rendezvous by RDMA Write: the sender asks, the receiver says where the data
-// should go, the sender puts it there and says so.
+// Rendezvous by RDMA Write: the sender asks, the receiver answers where the data should
+// go, the sender writes it there and confirms.
 //
 //	sender                receiver
 //	RTS ─────────────────▶ match
@@ -34,7 +34,7 @@ func (rndvPut) Step(m *Machine, x *Xfer, ev Event) bool {
 			return true
 		}
 		m.emitCTS(x, n)
-		if n == 0 { // nothing will be written, so nothing is to be waited for
+		if n == 0 { // nothing will be written: no FIN follows
 			m.received(x)
 			return true
 		}
@@ -58,14 +58,14 @@ func (rndvPut) Step(m *Machine, x *Xfer, ev Event) bool {
 	case ev.Kind == EvFIN && x.stage == stageCTS:
 		m.filled(x, ev.Status)
 	case ev.Kind == EvFIN && x.stage == stageRTS && ev.Status != rdma.StatusOK:
-		m.failed(x, ev.Status) // the receiver had no place for the data
+		m.failed(x, ev.Status) // the receiver could not register its buffer
 	default:
 		return false
 	}
 	return true
 }
 
-// wrote ends a send whose data was written, or not, and tells the receiver.
+// wrote ends a send whose Write has completed or failed, and notifies the receiver.
 func (m *Machine) wrote(x *Xfer, status rdma.Status) {
 	m.release(x)
 	m.emitFIN(x.Link, x.peer, len(x.Buf), status)
@@ -76,7 +76,7 @@ func (m *Machine) wrote(x *Xfer, status rdma.Status) {
 	m.complete(x)
 }
 
-// filled ends a receive whose sender says that it has written.
+// filled ends a receive when the sender's FIN has arrived.
 func (m *Machine) filled(x *Xfer, status rdma.Status) {
 	m.release(x)
 	if status != rdma.StatusOK {

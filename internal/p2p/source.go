@@ -1,54 +1,54 @@
 package p2p
 
-// Where the device takes the bytes of an eager message from (T1 5.3.1). On a device that
-// wants local memory registered, a short message is copied into memory that is so for
-// good: that is what Inline does. If the user's buffer is used so often that registering
-// it pays, the device takes the bytes from there, and the head from the request, as an
-// adapter gathers them:
+// The source of an eager message's bytes (T1 5.3.1). On a device that needs local memory
+// registered, a short message is copied into permanently registered memory: that is what
+// Inline does. If the user's buffer is used so often that registering it pays, the device
+// gathers the data from there and the head from the request:
 //
-//	SendShort   asks Sources, which counts the use
-//	   rarely   Inline, as SendOne does it: the send is over when the device has it
-//	   often    the buffer's key goes with the request, and an operation waits for its end
+//	SendShort   calls Sources, which counts the use
+//	   rare     Inline, like SendOne: the send completes when the device has accepted it
+//	   frequent the request carries the buffer's key, and an operation waits for its
+//	            completion
 //
-// The rest of the road is that of eager messages (eager.go). What SendShort does not
-// take comes to eager.Begin, which asks too: synchronous sends, peers with a ring. A ring
-// takes copies alone, because a Write has no head to gather, so a message from the user's
-// buffer goes by the receive queue.
+// The rest is the same as for other eager messages (eager.go). What SendShort does not
+// handle goes to eager.Begin, which calls Sources too: synchronous sends, peers with a
+// ring. A Write into a ring has no head to gather, so a ring takes copies only, and a
+// message from the user's buffer goes by the receive queue.
 //
-// SendOne and SendNow do not ask. Collectives use them: a call may not end before the
-// device is done with what it sent, and to wait for that costs more than the copy.
+// SendOne and SendNow do not call Sources. Collectives use them: a call may not return
+// before the device has finished with its buffers, and waiting for that costs more than
+// the copy.
 
 import "github.com/muster-mpi/muster/rdma"
 
-// Sources knows which buffers are used often. The shell provides it.
+// Sources decides which buffers are used without a copy. The engine implements it.
 type Sources interface {
-	// Source counts a use of mem and gives a registration of it, which Deregister of
-	// Memory takes back, if the message should be sent from there. waits says that the
-	// caller waits for the end of the send.
+	// Source counts a use of mem. If the message should be sent from there, it returns a
+	// registration, which Memory.Deregister releases. waits reports that the caller waits
+	// for the send to complete.
 	Source(l *Link, mem []byte, waits bool) (mr rdma.MR, from bool)
-	// Place counts a use of mem by a put or a get. It gives a registration of it if the
-	// device should use it where it is, else a Stage, which ReleaseStage takes back; neither, if
-	// there is none left.
+	// TransferBuffer counts a use of mem by a put or a get. It returns a registration if
+	// the device should access mem directly, else a Stage, which ReleaseStage releases, or
+	// neither if no Stage is free.
 	TransferBuffer(l *Link, mem []byte) (mr rdma.MR, direct bool, via *Stage)
 	ReleaseStage(l *Link, via *Stage)
 }
 
-// UseSources lets messages be sent from where they are on links for which SourceFrom was
-// called.
+// UseSources enables sending without a copy on links for which SourceFrom was called.
 func (m *Machine) UseSources(s Sources) { m.sources = s }
 
-// SourceFrom says that for messages of so many bytes and more on a link Sources is asked.
+// SourceFrom sets the least message length on a link for which Sources is used.
 func (m *Machine) SourceFrom(l *Link, least int) {
 	l.sourceMin = max(least, 1)
 }
 
-// Sourced reports whether Sources is asked for n bytes.
+// Sourced reports whether Sources is used for n bytes.
 func (l *Link) Sourced(n int) bool { return n >= l.sourceMin }
 
-// SendShort is SendOne for messages that may be sent from where they are. If they are,
-// x is the operation, which ends when the device is done with the buffer; else it is nil,
-// and the send is over when the device has taken the request. The request is valid until
-// the next call; nil means that Send must serve.
+// SendShort is SendOne for messages that may be sent without a copy. If so, x is the
+// operation, which completes when the device has finished with the buffer; else x is nil,
+// and the send completes when the device has accepted the request. The request is valid
+// until the next call; nil means that the caller must use Send.
 func (m *Machine) SendShort(l *Link, ctx uint32, src, tag int32, buf []byte, waits bool) (wr *[1]rdma.SendWR, x *Xfer) {
 	n := len(buf)
 	if n > l.eagerMax || n > l.segment || l.out != nil || len(l.offers) > 0 || l.credit < int64(n)+eagerCharge {
@@ -80,8 +80,8 @@ func (m *Machine) SendShort(l *Link, ctx uint32, src, tag int32, buf []byte, wai
 	return wr, x
 }
 
-// sourced makes the packet of an eager message that was just emitted one that is sent from
-// where it is, if that pays.
+// sourced changes the packet of an eager message that was just emitted to be sent without
+// a copy, if that pays.
 func (m *Machine) sourced(x *Xfer) {
 	l := x.Link
 	if len(x.Buf) < l.sourceMin || len(x.Buf) > l.segment {

@@ -1,46 +1,45 @@
 package p2p
 
-// Whether RTRs are worth sending (T1 4.2.6, 4.4.2). A program whose senders are
-// early, or whose messages are shorter than its buffers, gains nothing from them
-// and pays for each. The receiver alone decides: it sees of every RTR whether the
-// message came by it, and nothing has to be told to the sender, to whom an RTR
-// that does not come is no different from one that is late. What was learnt is
-// kept for each envelope, in the entry of matching, which is taken back with it.
+// Speculation history: whether RTRs are worth sending (T1 4.2.6, 4.4.2). A program whose
+// senders are early, or whose messages are shorter than its buffers, gains nothing from
+// RTRs and pays for each. The receiver alone decides, because it sees for every RTR
+// whether the message used it. The sender needs no notice: to it, a missing RTR is the
+// same as a late one. The history is kept per envelope, in the entry of matching, and is
+// discarded with it.
 
 import "math/bits"
 
-// specHistory is what a receiver knows about the RTRs of an envelope.
+// specHistory records the outcome of an envelope's RTRs.
 type specHistory struct {
-	wasted  uint64 // the latest RTRs, a bit for each that was wasted
-	seen    uint8  // how many of these bits count
-	probes  uint8  // while stopped: a bit for each that was used
+	wasted  uint64 // the latest RTRs, a set bit for each wasted one
+	seen    uint8  // number of valid bits
+	probes  uint8  // while stopped: a set bit for each used probe
 	pause   uint16 // while stopped: candidates between two probes
 	skipped uint16 // while stopped: candidates since the last probe
 	stopped bool
 }
 
-// specRule is when to stop and when to go on.
+// specRule decides when to stop and when to resume sending RTRs.
 type specRule struct {
-	never  bool   // send none
+	never  bool   // send no RTR
 	always bool   // never stop
-	spare  int    // RTRs that may be wasted at the beginning
-	pause  uint16 // while stopped, one of so many candidates is sent, to see
-	rest   uint16 // the pause doubles with every such RTR that is wasted, up to this, and halves with one that is used
-	of     uint8  // probes that are looked at
-	resume int    // of them must have been used to go on
+	spare  int    // RTRs that may be wasted initially
+	pause  uint16 // while stopped, one of so many candidates is sent as a probe
+	rest   uint16 // longest pause: it doubles with every wasted probe and halves with a used one
+	of     uint8  // number of probes considered
+	resume int    // used probes among these that resume sending
 }
 
-// newSpecRule are those of a configuration. It stops when less than 80 % of the
-// latest 64 were used, or 4 were wasted before there were so many; 7 used of 8
-// probes are more than 80 % (T1 4.4.2). A window of 16 stopped for good at every
-// preemption of the sender; a pause that does not grow cost a program that never
-// gains 2 to 5 %.
+// newSpecRule returns the rule of a configuration. It stops when less than 80 % of the
+// latest 64 RTRs were used, or 4 were wasted before there were so many; 7 used of 8 probes
+// are more than 80 % (T1 4.4.2). A window of 16 stopped for good at every preemption of
+// the sender; a pause that does not grow cost a program that never gains 2 to 5 %.
 func newSpecRule(speculate string) specRule {
 	return specRule{never: speculate == "never", always: speculate == "always",
 		spare: 3, pause: 16, rest: 512, of: 8, resume: 7}
 }
 
-// allow asks whether the next candidate sends its RTR.
+// allow reports whether the next candidate sends its RTR.
 func (h *specHistory) allow(r *specRule) bool {
 	if !h.stopped {
 		return true
@@ -52,7 +51,7 @@ func (h *specHistory) allow(r *specRule) bool {
 	return true
 }
 
-// learn hears what became of an RTR.
+// learn records whether an RTR was used.
 func (h *specHistory) learn(r *specRule, used bool) {
 	bit := uint8(0)
 	if used {

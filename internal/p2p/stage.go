@@ -1,26 +1,27 @@
 package p2p
 
-// Memory that puts and gets are copied through (T1 5.3.2). On a device that wants local memory
+// Bounce buffers of puts and gets (T1 5.3.2). On a device that needs local memory
 // registered, the program's buffer is registered if it is used so often that it pays; else
-// the bytes go through memory of the library's own that is registered for good:
+// the bytes go through permanently registered memory of the library:
 //
-//	Move        asks Sources, which counts the use
-//	   often    the buffer's key goes with the request: zero copy
-//	   rarely   a Stage: a put copies into it before the Write, a get out of it at the end
-//	   neither  the buffer is registered as long messages are: too long, or no Stage left
+//	Transfer    calls Sources, which counts the use
+//	   frequent the request carries the buffer's key: zero copy
+//	   rare     a Stage: a put copies into it before the Write, a get out of it at the end
+//	   neither  the buffer is registered like that of a long message: it is too long, or
+//	            no Stage is free
 //
-// A Stage goes back when the device is done with it, and not before. If the operation ends
-// badly while its request is under way, the Stage is an orphan: a late answer to a Read would
-// be written into what another operation uses by then. Completed finds it by the handle of
-// the operation that is no more.
+// A Stage is released when the device has finished with it, and not before. If the
+// operation fails while its request is pending, the Stage becomes an orphan: a late Read
+// response would otherwise be written into a buffer that another operation uses by then.
+// Completed finds it by the handle of the failed operation.
 
 import "github.com/muster-mpi/muster/rdma"
 
-// Stage is a block of memory that is registered for good. The shell makes it.
+// Stage is a block of permanently registered memory. The engine allocates it.
 type Stage struct {
 	Mem  []byte
 	LKey uint32
-	// Class and Next are the shell's: which list it belongs to.
+	// Class and Next are the engine's: the free list it belongs to.
 	Class int
 	Next  *Stage
 }
@@ -32,11 +33,11 @@ type orphan struct {
 	via    *Stage
 }
 
-// StageUpTo says that Sources is asked for puts and gets of so many bytes and fewer on a link.
+// StageUpTo sets the greatest length of puts and gets on a link for which Sources is used.
 func (m *Machine) StageUpTo(l *Link, most int) { l.stageMax = most }
 
-// place finds memory that the device may move the bytes of x from or to. It is nil if there
-// is none, and x has ended.
+// transferBuffer returns memory that the device may access for x. It returns nil if there
+// is none, and x has failed.
 func (m *Machine) transferBuffer(x *Xfer) []byte {
 	l := x.Link
 	if !l.Attr.LocalKeys {
@@ -63,7 +64,7 @@ func (m *Machine) transferBuffer(x *Xfer) []byte {
 	return x.Buf
 }
 
-// releaseBuffer gives back what place took. The device is done with it.
+// releaseBuffer releases the memory of transferBuffer. The device has finished with it.
 func (m *Machine) releaseBuffer(x *Xfer) {
 	if x.via != nil {
 		m.sources.ReleaseStage(x.Link, x.via)
@@ -72,14 +73,14 @@ func (m *Machine) releaseBuffer(x *Xfer) {
 	m.release(x)
 }
 
-// orphanStage keeps the Stage of an operation that ends before its request, until that has
-// ended too.
+// orphanStage keeps the Stage of an operation that ends before its request, until the
+// request has completed.
 func (m *Machine) orphanStage(x *Xfer) {
 	m.orphans = append(m.orphans, orphan{x.handle, x.Link, x.via})
 	x.via = nil
 }
 
-// reclaimOrphan gives the Stage of a request back that has ended after its operation.
+// reclaimOrphan releases the Stage of a request that has completed after its operation.
 func (m *Machine) reclaimOrphan(handle uint64) {
 	for i, o := range m.orphans {
 		if o.handle == handle {
@@ -93,7 +94,7 @@ func (m *Machine) reclaimOrphan(handle uint64) {
 	}
 }
 
-// Dropped is called with requests that were never posted, since their link has failed.
+// Dropped is called with requests that were never posted because their link has failed.
 func (m *Machine) Dropped(wrs []rdma.SendWR) {
 	for i := 0; i < len(wrs) && len(m.orphans) > 0; i++ {
 		m.reclaimOrphan(wrs[i].ID)

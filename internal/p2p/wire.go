@@ -1,10 +1,9 @@
 package p2p
 
-// What packets look like. All integers are little-endian. A packet is the Head
-// of a work request, followed by its Body if it carries data. Every packet
-// starts with kind, flags and its sequence number on the link; packets with an
-// envelope have it at the same place, so that matching reads it without asking
-// for the kind.
+// Packet formats. All integers are little-endian. A packet is the Head of a work request,
+// followed by its Body if it carries data. Every packet starts with kind, flags and its
+// sequence number on the link. The envelope has the same offset in all packets that have
+// one, so matching reads it regardless of the kind.
 //
 //	        0     1      2      4      8        12      16    20      24     32
 //	EAGER   kind  flags  -      seq    context  source  tag   sign    total  | [handle] data
@@ -36,20 +35,20 @@ const (
 	kindSeg                // a further segment of an eager message
 	kindRTS                // request to send: envelope, and where the data is
 	kindCTS                // clear to send: where the data should go
-	kindFIN                // the data has been moved
+	kindFIN                // the data has been transferred
 	kindACK                // a synchronous eager message was matched
 	kindCredit             // the receiver has consumed so many eager bytes
 	kindRTR                // ready to receive: which message, and where its data should go
-	kindRevoke             // an RTR should not be used any more
-	kindRevoked            // it will not be, if it was not before this packet
-	kindRing               // a ring is there to write packets into
+	kindRevoke             // an RTR must not be used any more
+	kindRevoked            // it will not be used after this packet
+	kindRing               // the peer may write packets into a ring
 	kindSlots              // so many of its slots were emptied
 	kindCount
 )
 
 var kindNames = [kindCount]string{"NONE", "EAGER", "SEG", "RTS", "CTS", "FIN", "ACK", "CREDIT", "RTR", "REVOKE", "REVOKED", "RING", "SLOTS"}
 
-// maxTotal bounds what a header may claim, so that lengths stay well inside an int.
+// maxTotal bounds the length in a header, so that lengths stay well within an int.
 const maxTotal = 1 << 56
 
 // Flags of EAGER.
@@ -95,14 +94,14 @@ func get16(b []byte) uint16    { return binary.LittleEndian.Uint16(b) }
 func get32(b []byte) uint32    { return binary.LittleEndian.Uint32(b) }
 func get64(b []byte) uint64    { return binary.LittleEndian.Uint64(b) }
 
-// minLen is the least length of a packet by kind, for checking what came.
+// minLen is the least length of a packet by kind.
 var minLen = [kindCount]int{
 	kindNone: 1 << 30, kindEager: headLen, kindSeg: headLen, kindRTS: headRTS, kindCTS: headCTS,
 	kindFIN: headLen, kindACK: headLen, kindCredit: headLen, kindRTR: headRTS,
 	kindRevoke: headLen, kindRevoked: headLen, kindRing: headCTS, kindSlots: headLen,
 }
 
-// checkPacket says what is wrong with a packet before anything is read from it.
+// checkPacket returns an error for a malformed packet.
 func checkPacket(pkt []byte) error {
 	if len(pkt) < headLen {
 		return fmt.Errorf("packet of %d bytes is shorter than a header", len(pkt))
@@ -130,7 +129,7 @@ func checkPacket(pkt []byte) error {
 	return nil
 }
 
-// FormatPacket makes a packet readable, for scripts, traces and errors.
+// FormatPacket formats a packet for scripts, traces and errors.
 func FormatPacket(pkt []byte) string {
 	if err := checkPacket(pkt); err != nil {
 		return "bad packet: " + err.Error()

@@ -1,9 +1,8 @@
 package p2p
 
-// One operation of the user, and one message that nobody has asked for yet.
-// Both are pooled: the steady state allocates nothing. An Xfer has a handle, a
-// small integer with a generation, which goes into work requests and packets; a
-// handle whose operation has ended finds nothing.
+// The state of one operation, and of one unexpected message. Both are pooled: the steady
+// state allocates nothing. An Xfer has a handle, a small integer with a generation, which
+// work requests and packets carry; the handle of a freed operation is not found.
 
 import (
 	"math/bits"
@@ -16,8 +15,8 @@ type Mode uint8
 
 const (
 	Standard    Mode = iota
-	Synchronous      // completes only when the receive has been matched
-	Ready            // the user says that the receive is posted
+	Synchronous      // completes only when a receive has matched it
+	Ready            // the user guarantees that the receive is posted
 )
 
 // Wildcards of receives and probes.
@@ -31,17 +30,17 @@ type stage uint8
 const (
 	stageIdle       stage = iota
 	stagePosted           // receive: waits for a message
-	stagePartial          // receive: segments are coming
-	stagePost             // send: waits for the device to take the packets
+	stagePartial          // receive: segments are arriving
+	stagePost             // send: waits for the device to accept the packets
 	stageAck              // send: waits for ACK
-	stageAcked            // send: the ACK came first; waits for the device
-	stageRTS              // send: RTS is out
-	stageMatched          // receive: an RTS has just met it
-	stageTransfer         // data is being moved by a work request
-	stageCTS              // receive: CTS is out, FIN is to come
-	stageReady            // receive: waits for a message, and RTR is out
-	stageCancelling       // receive: waits for a message, or for RTRs to be revoked so that it can be cancelled
-	stageFill             // receive: the sender writes into its buffer, FIN is to come
+	stageAcked            // send: the ACK arrived first; waits for the device
+	stageRTS              // send: RTS sent
+	stageMatched          // receive: matched by an RTS
+	stageTransfer         // a work request transfers the data
+	stageCTS              // receive: CTS sent, waits for FIN
+	stageReady            // receive: RTR sent, waits for a message
+	stageCancelling       // receive: waits for a message, or until RTRs are revoked and it can be cancelled
+	stageFill             // receive: the sender writes into its buffer; waits for FIN
 	stageDone
 )
 
@@ -50,83 +49,82 @@ var stageNames = [...]string{"idle", "posted", "partial", "post", "ack", "acked"
 // Xfer is one send or receive.
 type Xfer struct {
 	Buf    []byte
-	Link   *Link // send: to whom; receive: from whom, nil for AnySource until matched
-	Source int32 // send: own rank in the communicator; receive: wanted, then actual
+	Link   *Link // send: destination; receive: source, nil for AnySource until matched
+	Source int32 // send: own rank in the communicator; receive: requested, then actual source
 	Tag    int32
 	Ctx    uint32
 	Mode   Mode
 	Send   bool
 
-	// What came of it, valid once Done.
+	// Results, valid once Done.
 	Len       int // bytes received
 	Err       error
 	Cancelled bool
-	Differs   bool // receive: the message had another signature
+	Differs   bool // receive: the message has another signature
 
-	// Owner is for the shell: whatever it wants to find again when the
-	// operation appears in Out.Done. Operations with a nil Owner are not listed.
+	// Owner is the engine's: it identifies the operation's waiter when the operation
+	// appears in Out.Done. Operations with a nil Owner are not listed.
 	Owner *Waiter
 
 	stage      stage
 	proto      uint8
 	cancelling bool // receives: ends when its RTRs have been revoked
-	revoking   bool // receives: REVOKE is out for its RTR
-	// Sign is the signature that the message of a receive should have; if it Differs,
-	// that which it has.
+	revoking   bool // receives: REVOKE sent for its RTR
+	// Sign is the signature that a receive expects; if Differs, that of the message.
 	Sign   uint32
 	handle uint64
 
-	order      uint64 // receives: place in the order of posting
+	order      uint64 // receives: order of posting
 	entry      *entry
 	next, prev *Xfer
 
 	mr     rdma.MR
 	hasMR  bool
-	lease  lease        // what the registration is counted as
-	pushed bool         // send: an OpPush is under way for it
-	Part   int32        // for the shell: which part of its Owner's work this is
-	via    *Stage       // puts and gets: what the bytes are copied through
-	cut    *cutTransfer // what is left to post of a transfer that was cut
+	lease  lease        // how the registration is counted
+	pushed bool         // send: its OpPush is pending
+	Part   int32        // engine: which part of its Owner's work this is
+	via    *Stage       // puts and gets: bounce buffer
+	cut    *cutTransfer // the rest of a transfer that was cut
 	peer   uint64       // the other side's handle
 	remote uint64
 	rkey   uint64
 	total  int // length of the message as sent
 }
 
-// Waiter is what the shell hangs on an operation that somebody waits for: a
-// goroutine, or something made of several operations, which has no Ready.
+// Waiter is the engine's owner of operations: a goroutine, or something composed of
+// several operations, which has no Ready.
 type Waiter struct {
 	Ready   chan struct{}
-	Whole   any // what is made of several operations
+	Whole   any // what is composed of several operations
 	Pending int
 	One     [1]*Xfer // for a wait on a single operation
-	Next    *Waiter  // the shell's lists
+	Next    *Waiter  // for lists of the engine
 }
 
-// Done reports whether the operation has ended.
+// Done reports whether the operation has completed.
 func (x *Xfer) Done() bool { return x.stage == stageDone }
 
-// Total is the length of a received message as it was sent, which is more than Len
-// if it was longer than the buffer.
+// Total returns the length of a received message as sent, which exceeds Len if the message
+// was truncated.
 func (x *Xfer) Total() int { return x.total }
 
-// Handle is the operation's small integer name.
+// Handle returns the operation's handle.
 func (x *Xfer) Handle() uint64 { return x.handle }
 
-// Stage is for people: what the operation waits for.
+// Stage returns the name of the operation's stage, for humans.
 func (x *Xfer) Stage() string { return stageNames[x.stage] }
 
-// Protocol is the name of the protocol that carries the operation.
+// Protocol returns the name of the protocol that carries the operation.
 func (x *Xfer) Protocol() string { return protocolName(x.proto) }
 
-// pool hands out Xfers and finds them by handle.
+// pool allocates Xfers and finds them by handle.
 type pool struct {
 	slab []*Xfer
 	free []*Xfer
 
 	msgs     *Msg             // free messages
-	bigMsgs  [msgClasses]*Msg // those that have kept a large buffer, by its size
-	bigBytes int              // how much that is
+	bigMsgs  [msgClasses]*Msg // free messages with a large buffer, by its size class
+	bigBytes int              // bytes of these buffers
 	kept     kept
 }
 
@@ -137,14 +135,14 @@ func (p *pool) get() *Xfer {
 		*x = Xfer{handle: x.handle}
 		return x
 	}
-	x := &Xfer{handle: uint64(len(p.slab)) + 1} // handle 0 names nothing
+	x := &Xfer{handle: uint64(len(p.slab)) + 1} // handle 0 is invalid
 	p.slab = append(p.slab, x)
 	return x
 }
 
-// put returns an Xfer. Its handle's generation moves on, so that a completion
-// or packet that still names it finds nothing. It is wiped by get: put stands
-// between a message and the answer to it, get does not.
+// put returns an Xfer. It advances the handle's generation, so that a late completion or
+// packet that names it finds nothing. get clears the Xfer: put is on the path between a
+// message and its answer, get is not.
 func (p *pool) put(x *Xfer) {
 	x.handle += 1 << 32
 	x.stage = stageIdle
@@ -160,8 +158,8 @@ func (p *pool) find(handle uint64) *Xfer {
 	return p.slab[i]
 }
 
-// Msg is a message that has come before its receive: an eager message with its
-// data, or an RTS. Mprobe takes it out of matching.
+// Msg is an unexpected message: an eager message with its data, or an RTS. Mprobe takes
+// it out of matching.
 type Msg struct {
 	Link   *Link
 	Source int32
@@ -170,7 +168,7 @@ type Msg struct {
 	Total  int
 	sign   uint32
 
-	data   []byte // eager: what has come, in a buffer of the message's own
+	data   []byte // eager: the data that has arrived, in the message's own buffer
 	sync   bool
 	rts    bool
 	proto  uint8
@@ -191,8 +189,8 @@ type msgNode struct {
 // unexpected messages allocate nothing in the steady state.
 const smallMsg = 128
 
-// keepBig bounds the larger buffers that free messages keep, for programs that
-// are usually late with their receives.
+// keepBig bounds the larger buffers that free messages keep, for programs that usually
+// post their receives late.
 const keepBig = 1 << 20
 
 func (p *pool) getMsg() *Msg {
@@ -204,7 +202,7 @@ func (p *pool) getMsg() *Msg {
 	return g
 }
 
-// getMsgFor prefers a message whose buffer may do for total bytes.
+// getMsgFor prefers a message whose buffer may hold total bytes.
 func (p *pool) getMsgFor(total int) *Msg {
 	if total > smallMsg {
 		list := &p.bigMsgs[msgClass(min(total, keepAhead))]
@@ -217,10 +215,10 @@ func (p *pool) getMsgFor(total int) *Msg {
 	return p.getMsg()
 }
 
-// msgClass is the class of buffers that hold n bytes: those of 128 << class.
+// msgClass returns the class of buffers that hold n bytes: those of 128 << class.
 func msgClass(n int) int { return bits.Len(uint(max(n, smallMsg)-1)) - 7 }
 
-// msgClasses are those up to keepAhead; longer buffers are in the last.
+// msgClasses is the number of classes up to keepAhead; longer buffers are in the last.
 const msgClasses = 10
 
 func (p *pool) putMsg(g *Msg) {
@@ -230,18 +228,18 @@ func (p *pool) putMsg(g *Msg) {
 	data := g.data[:0]
 	big := cap(data) > smallMsg
 	if big && p.bigBytes+cap(data) <= keepBig {
-		list := &p.bigMsgs[min(bits.Len(uint(cap(data)))-8, msgClasses-1)] // which it can hold all of
+		list := &p.bigMsgs[min(bits.Len(uint(cap(data)))-8, msgClasses-1)] // the class it can serve completely
 		p.bigBytes += cap(data)
 		*g = Msg{data: data, free: *list}
 		*list = g
 		return
 	}
 	if big {
-		data = nil // to the collector
+		data = nil // leave it to the garbage collector
 	}
 	*g = Msg{data: data, free: p.msgs}
 	p.msgs = g
 }
 
-// whole reports whether nothing of the message is still at the sender.
+// whole reports whether the message has arrived completely.
 func (g *Msg) whole() bool { return !g.rts && len(g.data) == g.Total }

@@ -1,17 +1,17 @@
 package pmi
 
-// The board is a header and one row per rank, all of 64-bit words that are read
-// and written with atomic operations, so that it works between processes (on
-// mapped memory) and between goroutines (on the heap) with the same code.
+// The board consists of a header and one row per rank. All are 64-bit words with atomic
+// access, so the same code works between processes (on mapped memory) and between
+// goroutines (on the heap).
 //
 // A row has two halves with one writer each:
 //
-//	rank's half      seq, state, peer+tag, context, since, progress, op, comm, learnt, pid
+//	rank's half      seq, state, peer+tag, context, since, progress, op, comm, noticed, pid
 //	launcher's half  died, n-th death, host, status
 //
-// A rank writes only just before it sleeps and after it has woken up, never on
-// the way of a message. Its half is guarded by a sequence number: odd while
-// it changes. The launcher's half is written once; the flag comes last.
+// A rank writes only before it blocks and after it has woken up, never on the path of a
+// message. A sequence number protects its half: it is odd during a change. The launcher's
+// half is written once, the flag last.
 
 import (
 	"runtime"
@@ -21,23 +21,23 @@ import (
 	"time"
 )
 
-// Board is the status page of a job. All methods may be called on a nil Board,
-// which holds nothing.
+// Board is the status page of a job. All methods may be called on a nil Board, which is
+// empty.
 type Board struct {
 	words []uint64
 	size  int
 	close func() error // nil on the heap
-	dying sync.Mutex   // deaths are written one after the other
+	dying sync.Mutex   // serializes the writing of deaths
 }
 
-// WaitState is what a rank waits for.
+// WaitState describes what a rank waits for.
 type WaitState struct {
 	Op      string // the call: "Recv"; the first 24 bytes are kept
 	Comm    string // the communicator's name; the first 32 bytes are kept
 	Peer    int32  // rank in the world, or PeerAny, or PeerNone
 	Tag     int32  // or TagAny, or TagNone
-	Context uint32 // tells apart communicators of the same name
-	Sending bool   // Peer is whom it sends to, not whom it receives from
+	Context uint32 // distinguishes communicators of the same name
+	Sending bool   // Peer is the destination, not the source
 	Since   int64  // Unix time in nanoseconds; 0: now
 }
 
@@ -48,28 +48,28 @@ const (
 	TagNone  = -2
 )
 
-// RowState is what a rank is doing.
+// RowState is the state of a rank.
 type RowState uint8
 
 const (
 	RowAbsent  RowState = iota // has not joined the job, or does not use Muster
-	RowRunning                 // computes, or moves messages without sleeping
-	RowWaiting                 // sleeps in the call that Row.Wait tells
-	RowLeft                    // has finished properly
+	RowRunning                 // computes, or communicates without blocking
+	RowWaiting                 // blocks in the call described by Row.Wait
+	RowLeft                    // has finished
 )
 
-// Row is what the board says of a rank.
+// Row is the state of a rank on the board.
 type Row struct {
 	Rank     int
 	State    RowState
 	Wait     WaitState // if State is RowWaiting
 	Progress uint64    // changes whenever the rank begins or ends a wait
-	Since    int64     // when that was last, Unix time in nanoseconds; 0: not known
-	PID      int       // its process; 0: not known
-	Started  bool      // it has come as far as the program itself
+	Since    int64     // time of the last change of Progress, Unix time in nanoseconds; 0: unknown
+	PID      int       // its process; 0: unknown
+	Started  bool      // initialization is complete and the program runs
 }
 
-// Death reports how a rank died.
+// Death describes how a rank failed.
 type Death struct {
 	Rank   int
 	Host   string // the first 64 bytes are kept
@@ -79,7 +79,7 @@ type Death struct {
 // Layout, in words.
 const (
 	boardMagic   = 0x3362746d // "mtb3": a change of the layout changes the digit
-	headerWords  = 32         // magic and size; what changes has cache lines of its own
+	headerWords  = 32         // magic and size; words that change have separate cache lines
 	wordMagic    = 0
 	wordDeaths   = 8
 	wordArrived  = 16 // see gate.go
@@ -98,11 +98,11 @@ const (
 	rowOp        = 6
 	rowComm      = rowOp + opBytes/8
 	rowAsleep    = 13 // see gate.go
-	rowLearnt    = 14 // 1: this rank knows of the first death
-	rowPID       = 15 // of the process that has joined as this rank, and startedFlag
+	rowNoticed   = 14 // 1: this rank has noticed the first death
+	rowPID       = 15 // process that has joined as this rank, and startedFlag
 	startedFlag  = 1 << 32
 	rowDied      = 16 // 1 when the rest of the half is valid
-	rowNthDeath  = 17 // row n: 1 + the rank that was the n-th to die
+	rowNthDeath  = 17 // row n: 1 + the rank that was the n-th to fail
 	rowHost      = 18
 	rowStatus    = rowHost + hostBytes/8
 	sendingFlag  = 1 << 8
@@ -112,7 +112,7 @@ const (
 
 func boardWords(size int) int { return headerWords + size*rowWords }
 
-// NewBoard makes a board on the heap, for ranks that are goroutines.
+// NewBoard creates a board on the heap, for ranks that are goroutines.
 func NewBoard(size int) *Board {
 	b := &Board{words: make([]uint64, boardWords(size)), size: size}
 	b.format()
@@ -123,7 +123,7 @@ func (b *Board) format() {
 	atomic.StoreUint64(&b.words[wordMagic], uint64(b.size)<<32|boardMagic)
 }
 
-// Size is the number of rows.
+// Size returns the number of rows.
 func (b *Board) Size() int {
 	if b == nil {
 		return 0
@@ -131,7 +131,7 @@ func (b *Board) Size() int {
 	return b.size
 }
 
-// Close unmaps the board. Nobody may use it at the time or later.
+// Close unmaps the board. The board must not be used during or after the call.
 func (b *Board) Close() error {
 	if b == nil || b.close == nil {
 		return nil
@@ -147,10 +147,10 @@ func (b *Board) row(rank int) []uint64 {
 	return b.words[at : at+rowWords : at+rowWords]
 }
 
-// Waiting says that a rank is about to sleep. To repeat it with the same words
-// while the rank still waits changes nothing, not even Since: a rank that wakes
-// up for nothing and sleeps again has not moved. Calls for one rank must not
-// run at the same time.
+// Waiting records that a rank is about to block. Repeating it with the same arguments
+// while the rank still waits changes nothing, not even Since: a rank that wakes up
+// spuriously and blocks again has made no progress. Calls for one rank must not run
+// concurrently.
 func (b *Board) Waiting(rank int, w WaitState) {
 	r := b.row(rank)
 	if r == nil {
@@ -179,8 +179,8 @@ func (b *Board) Waiting(rank int, w WaitState) {
 	atomic.AddUint64(&r[rowSeq], 1)
 }
 
-// Joined says which process has joined the job as a rank. A rank may be a shell, and
-// this one of its children.
+// Joined records the process that has joined the job as a rank. The rank started by the
+// launcher may be a shell, and this process one of its children.
 func (b *Board) Joined(rank, pid int) {
 	if r := b.row(rank); r != nil {
 		atomic.StoreUint64(&r[rowPID], uint64(pid))
@@ -188,8 +188,7 @@ func (b *Board) Joined(rank, pid int) {
 	b.Running(rank)
 }
 
-// Started says that a rank has done what it must to take part in the job, and runs the
-// program.
+// Started records that a rank has completed its initialization and runs the program.
 func (b *Board) Started(rank int) {
 	if r := b.row(rank); r != nil {
 		atomic.OrUint64(&r[rowPID], startedFlag)
@@ -197,13 +196,13 @@ func (b *Board) Started(rank int) {
 	b.Running(rank)
 }
 
-// Running says that a rank no longer waits. If it did not, this is one load.
-func (b *Board) Running(rank int) { b.move(rank, RowRunning) }
+// Running records that a rank no longer waits. If it did not wait, this is one load.
+func (b *Board) Running(rank int) { b.setState(rank, RowRunning) }
 
-// Left says that a rank has finished properly.
-func (b *Board) Left(rank int) { b.move(rank, RowLeft) }
+// Left records that a rank has finished.
+func (b *Board) Left(rank int) { b.setState(rank, RowLeft) }
 
-func (b *Board) move(rank int, to RowState) {
+func (b *Board) setState(rank int, to RowState) {
 	r := b.row(rank)
 	if r == nil || atomic.LoadUint64(&r[rowState]) == uint64(to) {
 		return
@@ -215,7 +214,7 @@ func (b *Board) move(rank int, to RowState) {
 	atomic.AddUint64(&r[rowSeq], 1)
 }
 
-// Deaths is the number of ranks that have died: one atomic load, to be polled.
+// Deaths returns the number of failed ranks. It is one atomic load, suitable for polling.
 func (b *Board) Deaths() uint32 {
 	if b == nil {
 		return 0
@@ -223,7 +222,7 @@ func (b *Board) Deaths() uint32 {
 	return uint32(atomic.LoadUint64(&b.words[wordDeaths]))
 }
 
-// Death is the i-th death of the job, from 0: the first is the cause to report.
+// Death returns the i-th failure of the job, from 0: the first is the cause to report.
 func (b *Board) Death(i int) (Death, bool) {
 	r := b.row(i)
 	if r == nil || i >= int(b.Deaths()) {
@@ -232,7 +231,7 @@ func (b *Board) Death(i int) (Death, bool) {
 	return b.Dead(int(atomic.LoadUint64(&r[rowNthDeath])) - 1)
 }
 
-// Dead reports whether a rank has died, and how.
+// Dead reports whether a rank has failed, and how.
 func (b *Board) Dead(rank int) (Death, bool) {
 	r := b.row(rank)
 	if r == nil || atomic.LoadUint64(&r[rowDied]) != 1 {
@@ -245,8 +244,8 @@ func (b *Board) Dead(rank int) (Death, bool) {
 	}, true
 }
 
-// MarkDead is for the launcher: it writes a death for all ranks to see. Only
-// the first death of a rank counts.
+// MarkDead publishes the failure of a rank to all ranks. Only the first failure of a rank
+// counts. The launcher calls it.
 func (b *Board) MarkDead(d Death) {
 	r := b.row(d.Rank)
 	if r == nil {
@@ -260,27 +259,27 @@ func (b *Board) MarkDead(d Death) {
 	storeText(r[rowHost:rowHost+hostBytes/8], d.Host)
 	storeText(r[rowStatus:rowStatus+statusBytes/8], d.Status)
 	atomic.StoreUint64(&r[rowDied], 1)
-	// Every rank can write to the board, so the count may be anything.
+	// Every rank can write to the board, so the count may be invalid.
 	if nth := b.row(int(b.Deaths())); nth != nil {
 		atomic.StoreUint64(&nth[rowNthDeath], uint64(d.Rank)+1)
 	}
 	atomic.AddUint64(&b.words[wordDeaths], 1)
 }
 
-// Learnt says that a rank knows of a death, and will return errors from now on.
-func (b *Board) Learnt(rank int) {
+// Noticed records that a rank has noticed a failure and returns errors from now on.
+func (b *Board) Noticed(rank int) {
 	if r := b.row(rank); r != nil {
-		atomic.StoreUint64(&r[rowLearnt], 1)
+		atomic.StoreUint64(&r[rowNoticed], 1)
 	}
 }
 
-// HasLearnt reports whether a rank has said so.
-func (b *Board) HasLearnt(rank int) bool {
+// HasNoticed reports whether a rank has called Noticed.
+func (b *Board) HasNoticed(rank int) bool {
 	r := b.row(rank)
-	return r != nil && atomic.LoadUint64(&r[rowLearnt]) != 0
+	return r != nil && atomic.LoadUint64(&r[rowNoticed]) != 0
 }
 
-// Row reads what a rank says of itself.
+// Row returns the state of a rank.
 func (b *Board) Row(rank int) Row {
 	out := Row{Rank: rank}
 	r := b.row(rank)
@@ -289,9 +288,8 @@ func (b *Board) Row(rank int) Row {
 	}
 	for try := 0; ; try++ {
 		seq := atomic.LoadUint64(&r[rowSeq])
-		// The writer may have lost its core in the middle, or have died there:
-		// after rowTries-100 ms a torn row is better than none, since it is
-		// only shown to people.
+		// The writer may have been descheduled or killed during the change. After
+		// rowTries-100 ms a torn row is better than none, because it is only printed.
 		last := try == rowTries
 		if seq&1 != 0 && !last {
 			if try < 100 {
@@ -326,7 +324,7 @@ func (b *Board) Row(rank int) Row {
 	}
 }
 
-// Snapshot reads all rows into dst, which it grows as needed.
+// Snapshot appends all rows to dst[:0] and returns it.
 func (b *Board) Snapshot(dst []Row) []Row {
 	dst = dst[:0]
 	for rank := range b.Size() {
@@ -335,8 +333,8 @@ func (b *Board) Snapshot(dst []Row) []Row {
 	return dst
 }
 
-// Texts are kept in words, first byte lowest, filled up with zeros and cut
-// where they do not fit.
+// Texts are stored in words, first byte lowest, padded with zeros and truncated to the
+// available space.
 
 func textWord(s string, at int) uint64 {
 	var w uint64

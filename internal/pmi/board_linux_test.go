@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestBoardIsSharedThroughItsDescriptor(t *testing.T) {
+func TestBoardShared(t *testing.T) {
 	launcher, file, err := CreateBoard(3)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestBoardIsSharedThroughItsDescriptor(t *testing.T) {
 	}
 }
 
-func TestOpenBoardRefusesWhatIsNone(t *testing.T) {
+func TestOpenBoardRejectsOtherFiles(t *testing.T) {
 	_, file, err := CreateBoard(2)
 	if err != nil {
 		t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 
 var errNoBoard = errors.New("pmi: the job's board needs memfd, which only Linux has")
 
-// CreateBoard fails where there is no anonymous shared file. A launcher can do
-// without a board: its ranks then have a nil one.
+// CreateBoard fails on systems without memfd. A launcher works without a board; its ranks
+// then have a nil one.
 func CreateBoard(size int) (*Board, *os.File, error) { return nil, nil, errNoBoard }
 
-// OpenBoard fails where CreateBoard does.
+// OpenBoard fails like CreateBoard.
 func OpenBoard(fd, size int) (*Board, error) { return nil, errNoBoard }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestBoardRowsCarryWaits(t *testing.T) {
+func TestBoardWaiting(t *testing.T) {
 	waits := []WaitState{
 		{Op: "Recv", Comm: "world", Peer: 4, Tag: 7, Context: 3, Since: 11},
 		{Op: "Send", Comm: "world", Peer: 0, Tag: 0, Sending: true, Since: 12},
@@ -33,18 +33,18 @@ func TestBoardRowsCarryWaits(t *testing.T) {
 	}
 	b.Waiting(1, WaitState{Op: strings.Repeat("x", 100), Comm: strings.Repeat("y", 100)})
 	if w := b.Row(1).Wait; len(w.Op) != opBytes || len(w.Comm) != commBytes || w.Since == 0 {
-		t.Errorf("long names must be cut and the time filled in: %+v", w)
+		t.Errorf("long names must be truncated and the time set: %+v", w)
 	}
 	b.Running(1)
 	if r := b.Row(1); r.State != RowRunning {
-		t.Errorf("the row must say running, says %+v", r)
+		t.Errorf("the state must be running, is %+v", r)
 	}
 	if r := b.Row(0); r.State != RowAbsent || r.Progress != 0 {
 		t.Errorf("row 0 must be untouched, is %+v", r)
 	}
 }
 
-func TestBoardRepeatedWaitIsNoProgress(t *testing.T) {
+func TestBoardRepeatedWait(t *testing.T) {
 	b := NewBoard(1)
 	w := WaitState{Op: "Recv", Peer: 3, Tag: 1, Since: 100}
 	b.Waiting(0, w)
@@ -69,7 +69,7 @@ func TestBoardRepeatedWaitIsNoProgress(t *testing.T) {
 func TestBoardDeaths(t *testing.T) {
 	b := NewBoard(3)
 	if _, ok := b.Death(0); ok || b.Deaths() != 0 {
-		t.Fatal("nobody has died on a fresh board")
+		t.Fatal("a new board must have no deaths")
 	}
 	deaths := []Death{
 		{2, "node7", "killed by SIGKILL"},
@@ -96,7 +96,7 @@ func TestBoardDeaths(t *testing.T) {
 	}
 }
 
-// Every rank can write to the board. What it leaves there must not end the launcher.
+// Every rank can write to the board. Invalid contents must not crash the launcher.
 func TestDamagedBoard(t *testing.T) {
 	b := NewBoard(2)
 	atomic.StoreUint64(&b.words[wordDeaths], 1<<31)
@@ -106,21 +106,21 @@ func TestDamagedBoard(t *testing.T) {
 	}
 	atomic.StoreUint64(&b.row(0)[rowNthDeath], 1<<40)
 	if d, ok := b.Death(0); ok {
-		t.Errorf("a rank that does not exist has died: %+v", d)
+		t.Errorf("a death of a nonexistent rank is reported: %+v", d)
 	}
 	atomic.StoreUint64(&b.row(0)[rowState], 1<<63|99)
 	atomic.StoreUint64(&b.row(0)[rowPeerTag], 1<<63)
 	b.Row(0)
 }
 
-func TestNilBoardHoldsNothing(t *testing.T) {
+func TestNilBoard(t *testing.T) {
 	var b *Board
 	b.Waiting(0, WaitState{Op: "Recv"})
 	b.Running(0)
 	b.Left(0)
 	b.MarkDead(Death{Rank: 0})
 	if _, ok := b.Dead(0); ok || b.Deaths() != 0 || b.Size() != 0 || len(b.Snapshot(nil)) != 0 || b.Close() != nil {
-		t.Error("a nil board must take every call and hold nothing")
+		t.Error("a nil board must accept every call and be empty")
 	}
 	if r := NewBoard(1).Row(5); r.State != RowAbsent {
 		t.Errorf("a rank outside the board must read as absent, is %+v", r)
@@ -140,7 +140,7 @@ func TestBoardCallsDoNotAllocate(t *testing.T) {
 }
 
 // A reader must never see one wait's peer with another's tag.
-func TestBoardReaderSeesWholeRows(t *testing.T) {
+func TestBoardRowIsConsistent(t *testing.T) {
 	b := NewBoard(1)
 	const rounds = 5000
 	var wg sync.WaitGroup
@@ -149,7 +149,7 @@ func TestBoardReaderSeesWholeRows(t *testing.T) {
 		defer wg.Done()
 		for i := int32(1); i <= rounds; i++ {
 			b.Waiting(0, WaitState{Op: "Recv", Peer: i, Tag: i, Context: uint32(i), Since: int64(i)})
-			// A rank computes between two waits; a reader needs such a gap.
+			// A rank computes between two waits, and a reader needs such a gap.
 			for start := time.Now(); time.Since(start) < 2*time.Microsecond; {
 			}
 		}
@@ -166,7 +166,7 @@ func TestBoardReaderSeesWholeRows(t *testing.T) {
 	wg.Wait()
 }
 
-func TestBoardDeathsFromManyGoroutines(t *testing.T) {
+func TestBoardConcurrentDeaths(t *testing.T) {
 	const n = 50
 	b := NewBoard(n)
 	var wg sync.WaitGroup
@@ -178,7 +178,7 @@ func TestBoardDeathsFromManyGoroutines(t *testing.T) {
 	for i := range n {
 		d, ok := b.Death(i)
 		if !ok || seen[d.Rank] {
-			t.Fatalf("death %d is missing or told twice: %+v", i, d)
+			t.Fatalf("death %d is missing or reported twice: %+v", i, d)
 		}
 		seen[d.Rank] = true
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// wiretap is a TCP relay in front of rank 0 that records all bytes, both ways.
+// wiretap is a TCP relay in front of rank 0 that records all bytes in both directions.
 type wiretap struct {
 	addr string
 	mu   sync.Mutex
@@ -43,7 +43,7 @@ func newWiretap(t *testing.T, root string) *wiretap {
 				defer near.Close()
 				far, err := net.Dial("tcp", root)
 				if err != nil {
-					return // rank 0 does not listen yet: the rank tries again
+					return // rank 0 does not listen yet: the rank retries
 				}
 				defer far.Close()
 				var both sync.WaitGroup
@@ -67,7 +67,7 @@ func (w *wiretap) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// readable tells in which form a secret is in the recording, if in any.
+// readable returns the encoding in which a secret is in the recording, or "".
 func (w *wiretap) readable(secret []byte) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,9 +82,8 @@ func (w *wiretap) readable(secret []byte) string {
 	return ""
 }
 
-// Whoever records the connections to rank 0 learns neither the key nor what the
-// ranks tell each other.
-func TestAWiretapReadsNothing(t *testing.T) {
+// A recording of the connections to rank 0 contains neither the key nor any message.
+func TestConnectionIsEncrypted(t *testing.T) {
 	const key = "the key of this job, which is long enough"
 	root := freePort(t)
 	tap := newWiretap(t, root)
@@ -123,36 +122,36 @@ func TestAWiretapReadsNothing(t *testing.T) {
 		}
 	}
 	if !strings.HasPrefix(string(tap.seen), handshakeMagic) {
-		t.Errorf("the recording must hold the conversation; it is %d bytes, %.40q", len(tap.seen), tap.seen)
+		t.Errorf("the recording must contain the handshake; it is %d bytes, %.40q", len(tap.seen), tap.seen)
 	}
 }
 
-// A key that can be guessed is refused, by every rank for itself.
-func TestAWeakKeyIsRefused(t *testing.T) {
+// Every rank rejects a key that can be guessed.
+func TestWeakKey(t *testing.T) {
 	for _, key := range []string{"k", "fifteen letters", "change-me-before-use"} {
 		for rank := range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := Open(ctx, env(placeEnv(rank, 2, freePort(t), key)))
+			_, err := Open(ctx, env(staticEnv(rank, 2, freePort(t), key)))
 			cancel()
-			says(t, "a rank with the key "+key, err, EnvKey, "openssl rand -hex 32")
+			wantError(t, "a rank with the key "+key, err, EnvKey, "openssl rand -hex 32")
 			if err != nil && len(key) > 1 && strings.Contains(err.Error(), key) {
-				t.Errorf("the error must not show the key: %v", err)
+				t.Errorf("the error must not contain the key: %v", err)
 			}
 		}
 	}
 }
 
-// Somebody in the middle can pass on the proofs of the key, which he does not know, and
-// make a TLS session with each end: both ends find out before anything is said.
-func TestAnInterceptorIsRefused(t *testing.T) {
-	t.Parallel() // it waits for the timeout
+// A man in the middle can relay the proofs of the key without having it, and establish a
+// TLS session with each end: both ends detect it before they send any message.
+func TestManInTheMiddle(t *testing.T) {
+	t.Parallel() // waits for the timeout
 	root := freePort(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	overheard := make(chan []byte, 1)
+	intercepted := make(chan []byte, 1)
 	go func() {
 		near, err := l.Accept()
 		if err != nil {
@@ -161,7 +160,7 @@ func TestAnInterceptorIsRefused(t *testing.T) {
 		defer near.Close()
 		far, err := net.Dial("tcp", root)
 		for ; err != nil && t.Context().Err() == nil; far, err = net.Dial("tcp", root) {
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond) // until rank 0 listens on a real socket
 		}
 		defer far.Close()
 		io.CopyN(far, near, int64(openerBytes))
@@ -174,10 +173,10 @@ func TestAnInterceptorIsRefused(t *testing.T) {
 		proof := make([]byte, 32)
 		io.ReadFull(toRank, proof)
 		toRoot.Write(proof)
-		heard, _ := io.ReadAll(toRoot) // rank 0 says nothing
-		toRank.Write(proof)            // perhaps its own proof satisfies the rank
-		said, _ := io.ReadAll(toRank)  // nor does the rank
-		overheard <- append(heard, said...)
+		fromRoot, _ := io.ReadAll(toRoot) // rank 0 sends nothing
+		toRank.Write(proof)               // try whether the rank accepts its own proof
+		fromRank, _ := io.ReadAll(toRank) // the rank sends nothing either
+		intercepted <- append(fromRoot, fromRank...)
 	}()
 	all := gather(t, late, 2, root, func(rank int, env map[string]string) map[string]string {
 		if rank == 1 {
@@ -185,15 +184,15 @@ func TestAnInterceptorIsRefused(t *testing.T) {
 		}
 		return env
 	})
-	says(t, "rank 1", all[1].err, "intercepts the connection")
-	says(t, "rank 0", all[0].err, "rank 1 did not come", "intercepts the connection")
-	if got := <-overheard; len(got) > 0 {
-		t.Errorf("somebody in the middle has read %q", got)
+	wantError(t, "rank 1", all[1].err, "intercepts the connection")
+	wantError(t, "rank 0", all[0].err, "rank 1 did not join", "intercepts the connection")
+	if got := <-intercepted; len(got) > 0 {
+		t.Errorf("the man in the middle has read %q", got)
 	}
 }
 
-// Ranks of another version are told apart from strangers.
-func TestAnotherVersionIsTold(t *testing.T) {
+// Ranks of another version get an error of their own.
+func TestHandshakeVersion(t *testing.T) {
 	_, err := readOpener(strings.NewReader("MUSTER 1" + strings.Repeat("n", nonceBytes)))
-	says(t, "a rank of version 1", err, "another version of Muster")
+	wantError(t, "a rank of version 1", err, "another version of Muster")
 }

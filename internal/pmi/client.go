@@ -8,71 +8,71 @@ import (
 	"strings"
 )
 
-// Client is a rank's connection to whatever started the job. It may be used
-// from several goroutines.
+// Client is a rank's connection to the launcher of the job. It may be used from several
+// goroutines.
 type Client interface {
 	Rank() int
 	Size() int
-	// JobID names the job. No two jobs on a machine have the same at one time.
+	// JobID returns the name of the job. Concurrent jobs on a machine have different
+	// names.
 	JobID() string
-	// Host is the name of this machine.
+	// Host returns the name of this machine.
 	Host() string
-	// Secret is what all ranks of the job know and nobody else: MUSTER_KEY. It is
-	// nil where that is not set, and never passes through Put.
+	// Secret returns the secret shared by all ranks of the job, MUSTER_KEY. It is nil
+	// if MUSTER_KEY is not set, and is never published with Put.
 	Secret() []byte
-	// Node is the number of the machine that a rank runs on; two ranks share
-	// memory if they have the same. It is computed, not looked up in a table
-	// that grows with the job.
+	// Node returns the index of the node that a rank runs on; ranks on one node share
+	// memory. It is computed, not looked up in a table that grows with the job.
 	Node(rank int) int
-	// LocalRank is this rank's place among the ranks of its node, from 0.
+	// LocalRank returns the index of this rank among the ranks of its node, from 0.
 	LocalRank() int
-	// LocalSize is the number of ranks on this node.
+	// LocalSize returns the number of ranks on this node.
 	LocalSize() int
-	// Board is the job's status page. It is nil when the launcher has none,
-	// and a nil Board can be used.
+	// Board returns the job's board. It is nil if the launcher has none; the methods of
+	// a nil Board may be called.
 	Board() *Board
-	// Died is the first death of a rank that this client has heard of, on the
-	// board or, where there is no launcher, from rank 0. It is cheap enough to be
-	// polled. Launchers that end the whole job themselves tell nobody.
+	// Died returns the first failure of a rank that was reported to this client, on the
+	// board or, without a launcher, by rank 0. It is fast enough for polling. Launchers
+	// that end the whole job themselves report no failures.
 	Died() (Death, bool)
-	// Watch asks to be called when this client learns, without asking, why the
-	// job cannot go on: a *DeadError for a rank, a *LauncherError for the launcher.
-	// lost is called at most once, from a goroutine of the client, and no longer
-	// once Close has been called. Deaths on the board are not reported: the board is
-	// in memory, to be looked at. Watch is called once.
+	// Watch registers a function that is called when an asynchronous notification ends
+	// the job: a *DeadError for a rank, a *LauncherError for the launcher. lost is
+	// called at most once, from a goroutine of the client, and not after Close.
+	// Failures on the board are not reported, because the board can be polled. Watch is
+	// called once.
 	Watch(lost func(error))
 
-	// Put publishes a value under this rank's name. Peers see it after the next
-	// Fence of both. The key is at most MaxKey printable characters without
-	// spaces and '='; the value may hold any bytes, up to 512 KB. A key is put
-	// once: launchers refuse a second value.
+	// Put publishes a value of this rank. Peers see it after the next Fence of both. The
+	// key has at most MaxKey printable characters without spaces and '='; the value may
+	// contain any bytes, up to 512 KB. A key can be put only once: launchers reject a
+	// second value.
 	Put(key string, val []byte) error
 	// Fence returns when every rank has called it.
 	Fence(ctx context.Context) error
-	// Get gives what a rank has put. If it is not there yet, Get waits for it
-	// until ctx ends.
+	// Get returns a value that a rank has put. If the value is not available yet, Get
+	// waits for it until ctx ends.
 	Get(ctx context.Context, rank int, key string) ([]byte, error)
-	// Abort asks the launcher to end the whole job with an exit status. It
+	// Abort requests that the launcher end the whole job with an exit status. It
 	// returns, so that the caller can end its own process.
 	Abort(code int, why string)
-	// AbortReports reports whether the other ranks learn the reason of an Abort. Other
-	// launchers kill all ranks, perhaps before this one has printed it.
+	// AbortReports reports whether the other ranks receive the reason of an Abort.
+	// Other launchers kill all ranks, possibly before this one has printed it.
 	AbortReports() bool
-	// Close tells the launcher that this rank has finished properly. A process
-	// that ends without it counts as dead.
+	// Close reports to the launcher that this rank has finished. A process that exits
+	// without Close counts as failed.
 	Close() error
 }
 
-// MaxKey is the longest key that Put takes. PMI-1 allows 64 characters; the
-// rest is for the rank and the piece number that the client appends.
+// MaxKey is the maximum length of a key. PMI-1 allows 64 characters; the client appends
+// the rank and the piece number.
 const MaxKey = 40
 
-// ErrClosed says that the client was closed.
+// ErrClosed is returned by calls after Close.
 var ErrClosed = errors.New("pmi: the client is closed")
 
-// DeadError says that a call cannot succeed because a rank has died.
+// DeadError reports that a call cannot succeed because a rank has failed.
 type DeadError struct {
-	Op string // what was under way
+	Op string // the operation in progress
 	Death
 }
 
@@ -81,18 +81,18 @@ func (e *DeadError) Error() string {
 	if e.Host != "" {
 		host = " on " + e.Host
 	}
-	return fmt.Sprintf("pmi: %s: rank %d%s has died: %s", e.Op, e.Rank, host, e.Status)
+	return fmt.Sprintf("pmi: %s: rank %d%s has failed: %s", e.Op, e.Rank, host, e.Status)
 }
 
-// LauncherError says that the connection to the launcher has ended, and with it the
-// job: nobody is left to pass on its output, its signals and the deaths of its ranks.
+// LauncherError reports that the connection to the launcher, and thereby the job, has
+// ended: output, signals and failures are no longer forwarded.
 type LauncherError struct{ Cause string }
 
 func (e *LauncherError) Error() string {
-	return "the launcher of this job is gone (" + e.Cause + "), and the job cannot go on without it: find out what ended the launcher, then start the job again"
+	return "the launcher of this job is gone (" + e.Cause + "), and the job cannot continue: find out what ended the launcher, then start the job again"
 }
 
-// AbortError says that a rank has asked for the end of the job.
+// AbortError reports that a rank has aborted the job.
 type AbortError struct {
 	Rank, Code int
 	Why        string
@@ -106,21 +106,21 @@ func (e *AbortError) Error() string {
 	return s
 }
 
-// checkKey holds the rule of Put for all clients, so that what works among
-// goroutines works under a launcher too.
+// checkKey enforces the rule of Put for all clients, so that keys accepted among
+// goroutines are also accepted under a launcher.
 func checkKey(key string) error {
 	if key == "" || len(key) > MaxKey {
 		return fmt.Errorf("pmi: key %q has %d characters; use 1 to %d", key, len(key), MaxKey)
 	}
 	for i := range len(key) {
 		if c := key[i]; c <= ' ' || c >= 0x7f || c == '=' || c == ';' {
-			return fmt.Errorf("pmi: key %q holds %q; use printable characters other than space, '=' and ';'", key, c)
+			return fmt.Errorf("pmi: key %q contains %q; use printable characters other than space, '=' and ';'", key, c)
 		}
 	}
 	return nil
 }
 
-// Ranks writes a rising list of ranks as ranges: "0-3,7".
+// Ranks formats a sorted list of ranks as ranges: "0-3,7".
 func Ranks(ranks []int) string {
 	var b strings.Builder
 	for i := 0; i < len(ranks); {
@@ -141,7 +141,7 @@ func Ranks(ranks []int) string {
 	return b.String()
 }
 
-// ranksPhrase is Ranks with the right noun.
+// ranksPhrase returns Ranks with "rank" or "ranks" before it.
 func ranksPhrase(ranks []int) string {
 	if len(ranks) == 1 {
 		return "rank " + strconv.Itoa(ranks[0])

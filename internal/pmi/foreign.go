@@ -1,29 +1,28 @@
 package pmi
 
-// Launchers that Muster can see but not talk to. A program that took itself for
-// a world of one there would run N times from beginning to end, and nobody
-// would be told.
+// Launchers that Muster detects but does not support. Without an error the program would
+// run N times as a world of one rank, unnoticed.
 
 import (
 	"fmt"
 	"strconv"
 )
 
-// foreignLauncher is one by its variables.
+// foreignLauncher describes a launcher by its environment variables.
 type foreignLauncher struct {
 	name  string
 	rank  string   // set to the process's rank
-	sizes []string // set to the number of processes, the surest first
-	// within, if not empty, must be set too: it tells a started rank from a
-	// script that merely runs inside an allocation.
+	sizes []string // set to the number of processes, the most reliable first
+	// within, if not empty, must be set too: it distinguishes a rank from a script that
+	// merely runs inside an allocation.
 	within string
 	// instead completes "start it with ...".
 	instead string
 }
 
-// The order matters: Open MPI's mpirun also sets PMIX_RANK, and srun
-// --mpi=pmix the variables of Slurm, which know the size. A build with tag pmix
-// has joined before anybody looks here.
+// The order matters: Open MPI's mpirun also sets PMIX_RANK, and srun --mpi=pmix the
+// variables of Slurm, which include the size. A build with tag pmix joins before this
+// table is used.
 var foreignLaunchers = [...]foreignLauncher{
 	{name: "Open MPI's mpirun", rank: "OMPI_COMM_WORLD_RANK", sizes: []string{"OMPI_COMM_WORLD_SIZE"},
 		instead: "muster run, or build it with -tags pmix to join as it is"},
@@ -42,11 +41,11 @@ var foreignLaunchers = [...]foreignLauncher{
 	{name: "Cray's PALS", rank: "PALS_RANKID", sizes: []string{"PALS_SIZE"},
 		instead: "muster run on the nodes of the allocation"},
 	{name: "a PMI launcher whose socket did not reach this process", rank: EnvRank, sizes: []string{EnvSize},
-		instead: "muster run or mpiexec.hydra, and let whatever stands between them and the program pass on " + EnvFD + " and its descriptor"},
+		instead: "muster run or mpiexec.hydra, and make any wrapper between them and the program preserve " + EnvFD + " and its descriptor"},
 }
 
-// findForeignLauncher gives the refusal, or nil when nothing speaks against a
-// world of one.
+// findForeignLauncher returns an error under an unsupported launcher with several ranks,
+// and nil if a world of one rank is correct.
 func findForeignLauncher(getenv func(string) string) error {
 	for _, l := range foreignLaunchers {
 		rank, err := strconv.Atoi(getenv(l.rank))
@@ -66,8 +65,8 @@ func findForeignLauncher(getenv func(string) string) error {
 		if size > 1 {
 			of = fmt.Sprintf(" of %d", size)
 		}
-		return fmt.Errorf("pmi: this process was started by %s as rank %d%s (%s), over a protocol that this program does not speak: "+
-			"it would run as a world of one, and so would every other; start it with %s, or unset %s to run alone on purpose",
+		return fmt.Errorf("pmi: %s started this process as rank %d%s (%s), with a protocol that this program does not support: "+
+			"every process would run as a world of one; start it with %s, or unset %s to run a single process on purpose",
 			l.name, rank, of, l.rank, l.instead, l.rank)
 	}
 	return nil

@@ -12,14 +12,14 @@ func env(vars map[string]string) func(string) string {
 	return func(name string) string { return vars[name] }
 }
 
-func TestOpenRefusesSilentSingletons(t *testing.T) {
+func TestOpenUnderForeignLauncher(t *testing.T) {
 	if pmix.Built {
-		t.Skip("a program with PMIx joins some of these jobs; the others are tested without")
+		t.Skip("a program with PMIx joins some of these jobs; the builds without PMIx test them")
 	}
 	type vars = map[string]string
 	for name, c := range map[string]struct {
 		env  vars
-		want []string // words of the refusal; nil: a world of one
+		want []string // parts of the error; nil: a world of one
 	}{
 		"nothing at all":        {vars{}, nil},
 		"Open MPI":              {vars{"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "2", "PMIX_RANK": "2"}, []string{"Open MPI", "rank 2 of 4", "muster run", "-tags pmix"}},
@@ -29,7 +29,7 @@ func TestOpenRefusesSilentSingletons(t *testing.T) {
 		"srun, old variables":   {vars{"SLURM_PROCID": "3", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "0"}, []string{"rank 3 of 8"}},
 		"srun --mpi=pmix":       {vars{"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0", "PMIX_RANK": "1"}, []string{"srun --mpi=pmix", "rank 1 of 2", "--mpi=pmi2", "-tags pmix"}},
 		"srun -n 1 --mpi=pmix":  {vars{"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_STEP_ID": "0", "PMIX_RANK": "0"}, nil},
-		// A batch script has the job's variables and is no rank of it.
+		// A batch script has the job's variables but is not a rank.
 		"inside sbatch":    {vars{"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "17"}, nil},
 		"jsrun":            {vars{"JSM_NAMESPACE_RANK": "1", "JSM_NAMESPACE_SIZE": "6"}, []string{"jsrun", "of 6"}},
 		"PMI without FD":   {vars{"PMI_RANK": "1", "PMI_SIZE": "4"}, []string{"socket", "PMI_FD"}},
@@ -48,13 +48,13 @@ func TestOpenRefusesSilentSingletons(t *testing.T) {
 		}
 		for _, word := range c.want {
 			if !strings.Contains(err.Error(), word) {
-				t.Errorf("%s: the refusal must say %q: %v", name, word, err)
+				t.Errorf("%s: the error must contain %q: %v", name, word, err)
 			}
 		}
 	}
 }
 
-func TestOpenRefusesBadVariables(t *testing.T) {
+func TestOpenRejectsBadVariables(t *testing.T) {
 	type vars = map[string]string
 	for name, c := range map[string]struct {
 		env  vars

@@ -1,22 +1,23 @@
 package pmi
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-func TestGateWithoutABoardIsNone(t *testing.T) {
+func TestGateOfNilBoard(t *testing.T) {
 	var b *Board
 	if opening, last := b.Arrive(); opening != 0 || last {
 		t.Errorf("a nil board has a gate: opening %d, last %v", opening, last)
 	}
 }
 
-// Ranks pass the gate many times; some sleep at once, some look for a while. A
-// sleeper is woken if and only if it could not take its word back.
-func TestGateWakesExactlyThoseWhoSleep(t *testing.T) {
+// Ranks pass the gate many times; some sleep at once, some poll for a while. A sleeper is
+// woken if and only if its own WakeUp did not succeed.
+func TestGateWakesSleepers(t *testing.T) {
 	const ranks, rounds = 5, 2000
 	b := NewBoard(ranks)
 	wake := make([]chan uint64, ranks)
@@ -45,7 +46,7 @@ func TestGateWakesExactlyThoseWhoSleep(t *testing.T) {
 					}
 				} else {
 					for look := 0; look < (rank*7+int(k))%40 && !b.Opened(k); look++ {
-						time.Sleep(0)
+						runtime.Gosched()
 					}
 					b.FallAsleep(rank, k)
 					if !b.Opened(k) || !b.WakeUp(rank, k) {
@@ -56,13 +57,13 @@ func TestGateWakesExactlyThoseWhoSleep(t *testing.T) {
 								t.Errorf("rank %d was woken for opening %d, expected %d", rank, got, k)
 							}
 						case <-time.After(10 * time.Second):
-							t.Errorf("rank %d sleeps at opening %d and nobody wakes it", rank, k)
+							t.Errorf("rank %d sleeps at opening %d and is not woken", rank, k)
 							return
 						}
 					}
 				}
 				if n := inside.Load(); n < int64(k)*ranks {
-					t.Errorf("rank %d passed opening %d when only %d of %d had come", rank, k, n, int64(k)*ranks)
+					t.Errorf("rank %d passed opening %d when only %d of %d had arrived", rank, k, n, int64(k)*ranks)
 					return
 				}
 			}
@@ -77,6 +78,6 @@ func TestGateWakesExactlyThoseWhoSleep(t *testing.T) {
 		}
 	}
 	if slept.Load() == 0 {
-		t.Error("nobody slept: the test has not tested waking")
+		t.Error("no rank slept, so waking was not tested")
 	}
 }

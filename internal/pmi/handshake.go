@@ -1,18 +1,18 @@
 package pmi
 
-// Who knocks must know the key, and so must who opens. Both ends send a nonce,
-// and each proves with HMAC-SHA256 over both nonces, and a word for its side,
-// that it has the key. The one that dialled proves first, so that the listening
-// end gives a stranger nothing to guess keys from.
+// Mutual authentication by the job's key. Both ends send a nonce, and each proves with
+// HMAC-SHA256 over both nonces and the name of its side that it has the key. The dialing
+// end proves first, so that the listening end gives an unauthenticated peer no proof to
+// test guessed keys against.
 //
 //	rank → root   magic, nonce                    40 bytes
 //	root → rank   magic, nonce                    40 bytes
 //	rank → root   proof                           32 bytes
 //	root → rank   'y' and proof, or 'n'           33 bytes, or 1
 //
-// All reads have a fixed length, nothing is parsed, and the caller sets a
-// deadline. The proofs say who is at the other end when the connection begins;
-// TLS follows (channel.go), so that only those two read and write the rest.
+// All reads have a fixed length, nothing is parsed, and the caller sets a deadline. The
+// proofs authenticate both ends at the start of the connection; TLS follows (channel.go)
+// and protects the rest.
 
 import (
 	"crypto/hmac"
@@ -36,7 +36,7 @@ const (
 )
 
 var (
-	errNotMuster = errors.New("what answers there is no rank 0 of Muster")
+	errNotMuster = errors.New("the answer does not come from a rank 0 of Muster")
 	errVersion   = errors.New("the other end runs another version of Muster; use one version for all ranks")
 	errWrongKey  = errors.New("wrong key")
 )
@@ -56,11 +56,11 @@ func opener() []byte {
 	return b
 }
 
-// readOpener gives the other end's nonce.
+// readOpener returns the other end's nonce.
 func readOpener(conn io.Reader) ([]byte, error) {
 	var b [openerBytes]byte
-	// The magic comes first, so that a stranger who sends a few bytes of
-	// something else is not waited for.
+	// The magic is checked first, so that rank 0 does not wait for more data of a peer
+	// with another protocol.
 	if _, err := io.ReadFull(conn, b[:len(handshakeMagic)]); err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func readOpener(conn io.Reader) ([]byte, error) {
 	return b[len(handshakeMagic):], err
 }
 
-// admit is the handshake of rank 0 with whoever has connected.
-func admit(conn io.ReadWriter, key []byte) error {
+// acceptHandshake is the handshake of rank 0 with a peer that has connected.
+func acceptHandshake(conn io.ReadWriter, key []byte) error {
 	theirs, err := readOpener(conn)
 	if err != nil {
 		return err
@@ -98,9 +98,9 @@ func admit(conn io.ReadWriter, key []byte) error {
 	return err
 }
 
-// introduce is the handshake of a rank with whoever listens at the root's
-// address. A wrong key is told by a verdictError.
-func introduce(conn io.ReadWriter, key []byte) error {
+// dialHandshake is the handshake of a rank with the peer at the root's address. It
+// returns a refusedError for a wrong key.
+func dialHandshake(conn io.ReadWriter, key []byte) error {
 	mine := opener()
 	if _, err := conn.Write(mine); err != nil {
 		return err
@@ -118,13 +118,13 @@ func introduce(conn io.ReadWriter, key []byte) error {
 		return err
 	}
 	if answer[0] == proofRefused {
-		return &verdictError{fmt.Sprintf("wrong key: rank 0 has another %s than this process", EnvKey)}
+		return &refusedError{fmt.Sprintf("wrong key: rank 0 has another %s than this process", EnvKey)}
 	}
 	if _, err := io.ReadFull(conn, answer[1:]); err != nil {
 		return err
 	}
 	if answer[0] != proofAccepted || !hmac.Equal(answer[1:], proof(key, sideRoot, rankNonce, theirs)) {
-		return &verdictError{fmt.Sprintf("wrong key: whoever listens there does not know %s", EnvKey)}
+		return &refusedError{fmt.Sprintf("wrong key: the process that listens there does not have this %s", EnvKey)}
 	}
 	return nil
 }

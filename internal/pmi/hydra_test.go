@@ -33,9 +33,9 @@ func playRank(role string) error {
 	}
 	if role == "abort" {
 		if c.Rank() == 1 {
-			c.Abort(17, "as the test wants it")
+			c.Abort(17, "on purpose")
 		}
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // until the launcher kills it
 		return nil
 	}
 	if role == "hear" {
@@ -43,7 +43,7 @@ func playRank(role string) error {
 			return err
 		}
 		if c.Rank() == 1 {
-			c.Abort(17, "as the test wants it")
+			c.Abort(17, "on purpose")
 			return nil
 		}
 		for ctx.Err() == nil {
@@ -51,7 +51,7 @@ func playRank(role string) error {
 				fmt.Printf("rank %d %s\n", d.Rank, d.Status)
 				return nil
 			}
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // poll
 		}
 		return ctx.Err()
 	}
@@ -68,7 +68,7 @@ func playRank(role string) error {
 			return err
 		}
 		if want := strings.Repeat(fmt.Sprintf("%d ", r), 700); string(got) != want {
-			return fmt.Errorf("from rank %d came %d bytes, want %d", r, len(got), len(want))
+			return fmt.Errorf("rank %d sent %d bytes, want %d", r, len(got), len(want))
 		}
 	}
 	if err := c.Fence(ctx); err != nil {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inheritSocket takes over a socket that the launcher left open for us. The
-// runtime polls it, so that calls can have deadlines; children of this process
-// do not get it, so that the launcher sees the end of this one.
+// inheritSocket takes over a socket inherited from the launcher. The runtime polls it, so
+// that calls can have deadlines. Children of this process do not inherit it, so that the
+// launcher sees the end of this process.
 func inheritSocket(fd int) (wireConn, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

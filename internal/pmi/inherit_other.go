@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// inheritSocket takes over a socket that the launcher left open for us.
+// inheritSocket takes over a socket inherited from the launcher.
 func inheritSocket(fd int) (wireConn, error) {
 	syscall.CloseOnExec(fd)
 	if err := syscall.SetNonblock(fd, true); err != nil {
@@ -16,5 +16,5 @@ func inheritSocket(fd int) (wireConn, error) {
 	return os.NewFile(uintptr(fd), "launcher"), nil
 }
 
-// openBoardFromEnv: there are no boards here.
+// openBoardFromEnv returns nil: this system has no boards.
 func openBoardFromEnv(func(string) string, int) (*Board, error) { return nil, nil }

@@ -1,7 +1,7 @@
 package pmi
 
-// Clients for ranks that are goroutines of one process: one store behind a
-// mutex, and a channel that is closed and replaced whenever it changes.
+// Clients for ranks that are goroutines of one process: one store protected by a mutex,
+// and a channel that is closed and replaced at each change.
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type localJob struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed at each change
 	values  map[localKey][]byte
-	fences  []uint64 // how many each rank has entered
+	fences  []uint64 // number of fences that each rank has entered
 	closed  []bool
 	abort   *AbortError
 }
@@ -36,8 +36,7 @@ type localClient struct {
 	rank int
 }
 
-// NewLocal makes a job of n ranks in this process. They share a Board on the
-// heap.
+// NewLocal creates a job of n ranks in this process. They share a Board on the heap.
 func NewLocal(n int) []Client {
 	host, _ := os.Hostname()
 	job := &localJob{
@@ -53,8 +52,7 @@ func NewLocal(n int) []Client {
 	return clients
 }
 
-// newJobID makes a name that no other job on this machine has: process numbers
-// come again, random bits do not.
+// newJobID returns a unique job name. Process IDs are reused, so it includes random bits.
 func newJobID(kind string) string {
 	var bits [6]byte
 	rand.Read(bits[:])
@@ -73,7 +71,7 @@ func (c *localClient) Board() *Board     { return c.job.board }
 
 func (c *localClient) Died() (Death, bool) { return c.job.board.Death(0) }
 
-// Watch: what happens to other ranks is on the board.
+// Watch does nothing: failures of other ranks are on the board.
 func (c *localClient) Watch(func(error)) {}
 
 func (c *localClient) Put(key string, val []byte) error {
@@ -87,7 +85,7 @@ func (c *localClient) Put(key string, val []byte) error {
 		return ErrClosed
 	}
 	if _, twice := j.values[localKey{c.rank, key}]; twice {
-		return fmt.Errorf("pmi: rank %d has put %q before: a key is put once", c.rank, key)
+		return fmt.Errorf("pmi: rank %d has already put %q: a key can be put only once", c.rank, key)
 	}
 	j.values[localKey{c.rank, key}] = append([]byte(nil), val...)
 	j.announce()
@@ -102,22 +100,22 @@ func (c *localClient) Fence(ctx context.Context) error {
 		return ErrClosed
 	}
 	j.fences[c.rank]++
-	turn := j.fences[c.rank]
+	number := j.fences[c.rank]
 	j.announce()
 	j.mu.Unlock()
 	j.board.Waiting(c.rank, WaitState{Op: fenceOp, Comm: startComm, Peer: PeerNone, Tag: TagNone})
 	defer j.board.Running(c.rank)
 	return j.await(ctx, fenceOp,
-		func() bool { return len(j.behind(turn)) == 0 },
+		func() bool { return len(j.behind(number)) == 0 },
 		func(cause error) error {
-			return fmt.Errorf("pmi: Fence %d ended without %s: %w", turn, ranksPhrase(j.behind(turn)), cause)
+			return fmt.Errorf("pmi: Fence %d ended without %s: %w", number, ranksPhrase(j.behind(number)), cause)
 		})
 }
 
-// behind is the ranks that have not entered a fence.
-func (j *localJob) behind(turn uint64) (ranks []int) {
+// behind returns the ranks that have not entered the fence with this number.
+func (j *localJob) behind(number uint64) (ranks []int) {
 	for rank, n := range j.fences {
-		if n < turn {
+		if n < number {
 			ranks = append(ranks, rank)
 		}
 	}
@@ -140,12 +138,11 @@ func (c *localClient) Get(ctx context.Context, rank int, key string) ([]byte, er
 	return append([]byte(nil), val...), err
 }
 
-// deathPoll is how often a wait looks at the board for a rank that died. It is
-// an upper bound on how late a bootstrap call learns of it; message calls have
-// their own, faster look.
+// deathPoll is the interval at which a waiting bootstrap call checks the board for a
+// failed rank. Message calls have their own, faster check.
 const deathPoll = 50 * time.Millisecond
 
-// await blocks until ready, which is called under the lock like late.
+// await blocks until ready returns true. ready and late are called with the lock held.
 func (j *localJob) await(ctx context.Context, op string, ready func() bool, late func(error) error) error {
 	tick := time.NewTicker(deathPoll)
 	defer tick.Stop()
@@ -203,7 +200,7 @@ func (j *localJob) announce() {
 	j.changed = make(chan struct{})
 }
 
-// What the board says of a rank in a bootstrap call.
+// The board entries of a rank in a bootstrap call.
 const (
 	fenceOp   = "Fence"
 	startComm = "start-up"

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-// exchange lets every client publish, fence and read all others: what a job
-// does at start-up, whatever carries it.
+// exchange makes every client publish, fence and read the values of all others, as a job
+// does at start-up.
 func exchange(t *testing.T, clients []Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -60,7 +61,7 @@ func TestLocalExchange(t *testing.T) {
 	for _, n := range []int{1, 2, 7} {
 		clients := NewLocal(n)
 		if c := clients[n-1]; c.Rank() != n-1 || c.Size() != n || c.LocalRank() != n-1 || c.LocalSize() != n || c.Node(0) != c.Node(n-1) {
-			t.Errorf("the last of %d ranks has a wrong place", n)
+			t.Errorf("the last of %d ranks has a wrong rank or node", n)
 		}
 		exchange(t, clients)
 	}
@@ -70,22 +71,28 @@ func TestLocalExchange(t *testing.T) {
 }
 
 func TestLocalGetWaitsForPut(t *testing.T) {
-	c := NewLocal(2)
-	go func() {
-		time.Sleep(10 * time.Millisecond)
-		c[1].Put("k", []byte("v"))
-	}()
-	if got, err := c[0].Get(t.Context(), 1, "k"); err != nil || string(got) != "v" {
-		t.Errorf("Get must wait for the Put: %q, %v", got, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := NewLocal(2)
+		go func() {
+			time.Sleep(time.Second)
+			c[1].Put("k", []byte("v"))
+		}()
+		if got, err := c[0].Get(t.Context(), 1, "k"); err != nil || string(got) != "v" {
+			t.Errorf("Get must wait for the Put: %q, %v", got, err)
+		}
+	})
 }
 
-func TestLocalLateErrorsNameWhoIsMissing(t *testing.T) {
+func TestLocalTimeoutNamesMissingRanks(t *testing.T) {
+	synctest.Test(t, testLocalTimeout)
+}
+
+func testLocalTimeout(t *testing.T) {
 	c := NewLocal(4)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	go c[2].Fence(t.Context())
-	time.Sleep(time.Millisecond)
+	go c[2].Fence(ctx)
+	synctest.Wait()
 	err := c[0].Fence(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1,3") {
 		t.Errorf("a late Fence must name ranks 1 and 3: %v", err)
@@ -98,7 +105,7 @@ func TestLocalLateErrorsNameWhoIsMissing(t *testing.T) {
 	}
 }
 
-func TestLocalWaitsEndWhenARankDies(t *testing.T) {
+func TestLocalWaitEndsOnFailure(t *testing.T) {
 	c := NewLocal(2)
 	c[0].Board().MarkDead(Death{Rank: 1, Host: "h", Status: "panicked"})
 	err := c[0].Fence(t.Context())
@@ -115,11 +122,11 @@ func TestLocalWaitsEndWhenARankDies(t *testing.T) {
 		t.Errorf("Get must return the abort by rank 1 with code 7: %v", err)
 	}
 	if d, ok := c[0].Board().Death(0); !ok || !strings.Contains(d.Status, "no more input") {
-		t.Errorf("an abort must stand on the board with its reason: %+v", d)
+		t.Errorf("the board must show an abort with its reason: %+v", d)
 	}
 }
 
-func TestKeysAndClosing(t *testing.T) {
+func TestLocalKeysAndClose(t *testing.T) {
 	c := NewLocal(1)[0]
 	for _, key := range []string{"", "a b", "a=b", "a;b", "a\n", strings.Repeat("k", MaxKey+1), "é"} {
 		if err := c.Put(key, nil); err == nil {
@@ -127,21 +134,21 @@ func TestKeysAndClosing(t *testing.T) {
 		}
 	}
 	if err := c.Put(strings.Repeat("k", MaxKey), nil); err != nil {
-		t.Errorf("a key of the greatest length must do: %v", err)
+		t.Errorf("a key of the maximum length must be accepted: %v", err)
 	}
 	c.Close()
 	if err := c.Put("k", nil); err != ErrClosed {
-		t.Errorf("Put after Close must say so: %v", err)
+		t.Errorf("Put after Close must return ErrClosed: %v", err)
 	}
 	if err := c.Fence(t.Context()); err != ErrClosed {
-		t.Errorf("Fence after Close must say so: %v", err)
+		t.Errorf("Fence after Close must return ErrClosed: %v", err)
 	}
 	if c.Board().Row(0).State != RowLeft {
-		t.Error("the board must say that a closed rank has left")
+		t.Error("the board must show that a closed rank has left")
 	}
 }
 
-func TestRanksInWords(t *testing.T) {
+func TestRanks(t *testing.T) {
 	for want, ranks := range map[string][]int{
 		"": nil, "5": {5}, "0-3,7": {0, 1, 2, 3, 7}, "0,2,4-5": {0, 2, 4, 5},
 	} {

@@ -4,10 +4,9 @@ package pmi
 //
 //	(vector,(node,nodes,ranks),(node,nodes,ranks),...)
 //
-// Each block places `ranks` ranks on each of `nodes` nodes from `node` on. The
-// vector is cyclic: when it is used up it begins again, so (vector,(0,1,1))
-// places any number of ranks on node 0 and (vector,(0,2,1)) deals them out to
-// two nodes in turn.
+// Each block assigns `ranks` ranks to each of `nodes` nodes, starting with `node`. The
+// vector is cyclic, so (vector,(0,1,1)) assigns any number of ranks to node 0 and
+// (vector,(0,2,1)) assigns them alternately to two nodes.
 
 import (
 	"errors"
@@ -20,14 +19,14 @@ const mappingKey = "PMI_process_mapping"
 
 type mappingBlock struct{ node, nodes, ranks int }
 
-// mapping computes the node of a rank. Its size is that of the text, whatever
-// the size of the job. The zero mapping puts all ranks on node 0.
+// mapping computes the node of a rank. Its size depends on the text, not on the size of
+// the job. The zero mapping assigns all ranks to node 0.
 type mapping struct {
 	blocks []mappingBlock
-	cycle  int // ranks placed by one round of the vector
+	cycle  int // ranks assigned by one cycle of the vector
 }
 
-// eachAlone is the mapping when nothing is known: no two ranks share memory.
+// eachAlone returns the mapping for an unknown layout: no two ranks share memory.
 func eachAlone(size int) mapping {
 	return mapping{[]mappingBlock{{0, size, 1}}, size}
 }
@@ -48,11 +47,11 @@ func parseMapping(s string) (mapping, error) {
 		m.blocks = append(m.blocks, block)
 		m.cycle += block.nodes * block.ranks
 		if m.cycle > maxMapped {
-			return mapping{}, fmt.Errorf("pmi: %s is %.60q: it places more ranks than a job can have", mappingKey, s)
+			return mapping{}, fmt.Errorf("pmi: %s is %.60q: it assigns more ranks than a job can have", mappingKey, s)
 		}
 	}
 	if m.cycle == 0 {
-		return mapping{}, fmt.Errorf("pmi: %s is %.60q: it places no rank", mappingKey, s)
+		return mapping{}, fmt.Errorf("pmi: %s is %.60q: it assigns no rank", mappingKey, s)
 	}
 	return m, nil
 }
@@ -64,20 +63,20 @@ func cutBlock(s string) (mappingBlock, string, error) {
 	text, rest, closed := strings.Cut(body, ")")
 	parts := strings.Split(text, ",")
 	if !ok || !closed || len(parts) != 3 {
-		return mappingBlock{}, "", errors.New("a block is (node,nodes,ranks)")
+		return mappingBlock{}, "", errors.New("a block must have the form (node,nodes,ranks)")
 	}
 	var v [3]int
 	for i, p := range parts {
 		n, err := strconv.Atoi(p)
 		if err != nil || n < 0 || n > 1<<24 {
-			return mappingBlock{}, "", fmt.Errorf("%q is no count", p)
+			return mappingBlock{}, "", fmt.Errorf("invalid count %q", p)
 		}
 		v[i] = n
 	}
 	return mappingBlock{v[0], v[1], v[2]}, rest, nil
 }
 
-// node of a rank.
+// node returns the node of a rank.
 func (m *mapping) node(rank int) int {
 	if m.cycle == 0 {
 		return 0
@@ -93,9 +92,9 @@ func (m *mapping) node(rank int) int {
 	return 0
 }
 
-// formatMapping writes the vector for any placement: nodes[rank] is the node of
-// a rank. Runs on neighboring nodes that are equally long become one block,
-// and a placement that repeats itself is written once.
+// formatMapping returns the vector for any layout: nodes[rank] is the node of a rank.
+// Runs of equal length on consecutive nodes become one block, and a periodic layout is
+// written once.
 func formatMapping(nodes []int) string {
 	var runs []mappingBlock
 	for _, node := range nodes {
@@ -120,16 +119,16 @@ func formatMapping(nodes []int) string {
 	}
 	b.WriteByte(')')
 	if b.Len() > maxMappingText {
-		// Each for itself is always right: it costs shared memory, no message.
+		// One rank per node is always correct: only the use of shared memory is lost.
 		return fmt.Sprintf("(vector,(0,%d,1))", len(nodes))
 	}
 	return b.String()
 }
 
-// maxMappingText leaves room in a line that carries the text.
+// maxMappingText leaves space for the other fields of the line.
 const maxMappingText = maxLine - 1024
 
-// shortestCycle is the least beginning of runs that repeats to give them all.
+// shortestCycle returns the shortest prefix of runs whose repetition yields all of them.
 func shortestCycle(runs []mappingBlock) []mappingBlock {
 	for n := 1; n <= len(runs)/2; n++ {
 		if len(runs)%n != 0 {
@@ -146,7 +145,7 @@ func shortestCycle(runs []mappingBlock) []mappingBlock {
 	return runs
 }
 
-// local counts the ranks of a node before the given one, and all of them.
+// local returns the number of ranks on the node of a rank: those before it, and all.
 func (m *mapping) local(rank, size int) (before, all int) {
 	node := m.node(rank)
 	for r := range size {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestMappingPlacesRanks(t *testing.T) {
+func TestMappingNode(t *testing.T) {
 	for text, want := range map[string][]int{
 		"(vector,(0,1,1))":                  {0, 0, 0, 0},
 		"(vector,(0,1,4))":                  {0, 0, 0, 0, 0, 0},
@@ -25,12 +25,12 @@ func TestMappingPlacesRanks(t *testing.T) {
 			got = append(got, m.node(r))
 		}
 		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s places ranks on nodes %v, want %v", text, got, want)
+			t.Errorf("%s assigns ranks to nodes %v, want %v", text, got, want)
 		}
 	}
 	m, _ := parseMapping("(vector,(0,2,1))")
 	if before, all := m.local(3, 5); before != 1 || all != 2 {
-		t.Errorf("rank 3 of 5, dealt to two nodes, must be the second of two on its node; is %d of %d", before, all)
+		t.Errorf("rank 3 of 5 on two alternating nodes must be the second of two on its node; is %d of %d", before, all)
 	}
 	alone := eachAlone(4)
 	if before, all := alone.local(2, 4); before != 0 || all != 1 {
@@ -38,7 +38,7 @@ func TestMappingPlacesRanks(t *testing.T) {
 	}
 }
 
-func TestMappingRefusesNonsense(t *testing.T) {
+func TestParseMappingErrors(t *testing.T) {
 	for _, text := range []string{"", "(vector)", "vector", "(vector,(0,1))", "(vector,(0,1,0))", "(vector,(0,-1,1))",
 		"(vector,(0,1,1)", "(matrix,(0,1,1))", "(vector,(0,99999999999,1))", "(vector,(0,16777216,16777216))", "(vector,(0,1,1)(1,1,1))"} {
 		if m, err := parseMapping(text); err == nil {
@@ -63,15 +63,15 @@ func FuzzParseMapping(f *testing.F) {
 	})
 }
 
-// Any placement can be written, and reads back as itself.
-func TestMappingOfAnyPlacement(t *testing.T) {
+// Any layout can be formatted and parsed back.
+func TestFormatMapping(t *testing.T) {
 	random := make([]int, 200)
 	for i := range random {
 		random[i] = i * i % 7
 	}
 	for _, c := range []struct {
 		nodes []int
-		want  string // "": only that it reads back
+		want  string // "": only parse it back
 	}{
 		{[]int{0}, "(vector,(0,1,1))"},
 		{[]int{0, 0, 0, 0}, "(vector,(0,1,4))"},
@@ -101,8 +101,8 @@ func TestMappingOfAnyPlacement(t *testing.T) {
 	}
 }
 
-// A text that would not fit a line gives up sharing, not the start.
-func TestMappingTooLongToTell(t *testing.T) {
+// A text that does not fit a line is replaced by one rank per node.
+func TestFormatMappingTooLong(t *testing.T) {
 	nodes := make([]int, 20000)
 	for i := range nodes {
 		nodes[i] = int(uint32(i) * 2654435761 >> 20)

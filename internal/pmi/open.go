@@ -1,14 +1,14 @@
 package pmi
 
-// Open looks for the launcher, in this order:
+// Open determines the launcher from the environment, in this order:
 //
-//	PMI_FD     an open socket to it: muster run, mpiexec.hydra, srun --mpi=pmi2
-//	PMI_PORT   a TCP address of it: mpiexec.hydra -pmi-port
+//	PMI_FD     an open socket to the launcher: muster run, mpiexec.hydra, srun --mpi=pmi2
+//	PMI_PORT   a TCP address of the launcher: mpiexec.hydra -pmi-port
 //	MUSTER_RANK, MUSTER_SIZE, MUSTER_ROOT, MUSTER_KEY
 //	           no launcher: rank 0 listens, see rendezvous.go
 //	PMIX_RANK  mpirun.openmpi, srun --mpi=pmix, if built with tag pmix
-//	(none)     a launcher that Muster cannot talk to is an error; else this
-//	           process is a world of one
+//	(none)     an error under a launcher that Muster does not support; otherwise this
+//	           process is a world of one rank
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"github.com/muster-mpi/muster/internal/pmix"
 )
 
-// Variables that `muster run` sets for the ranks. The first five are those of
-// Hydra, so that C programs built with MPICH find them too.
+// Variables that `muster run` sets for the ranks. The first five are those of Hydra,
+// which C programs built with MPICH also read.
 const (
 	EnvFD        = "PMI_FD"
 	EnvRank      = "PMI_RANK"
@@ -36,8 +36,8 @@ const (
 	envID   = "PMI_ID"
 )
 
-// Open joins the job that this process was started for. getenv is os.Getenv,
-// or a stand-in for it.
+// Open joins the job that this process belongs to. getenv is os.Getenv, or a replacement
+// in tests.
 func Open(ctx context.Context, getenv func(string) string) (Client, error) {
 	switch {
 	case getenv(EnvFD) != "":
@@ -45,11 +45,11 @@ func Open(ctx context.Context, getenv func(string) string) (Client, error) {
 	case getenv(envPort) != "":
 		return openPort(ctx, getenv)
 	}
-	if p, given, err := readPlace(getenv); given {
+	if p, given, err := readStaticJob(getenv); given {
 		if err != nil {
 			return nil, err
 		}
-		return openPlace(ctx, p)
+		return openStatic(ctx, p)
 	}
 	if pmix.Built && getenv(envPMIxName) != "" && getenv(envPMIxRank) != "" {
 		return openPMIx(ctx, getenv)
@@ -69,13 +69,13 @@ func openFD(ctx context.Context, getenv func(string) string) (Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	rank, size, err := envPlace(getenv)
+	rank, size, err := envRankAndSize(getenv)
 	if err != nil {
 		return nil, err
 	}
 	conn, err := inheritSocket(fd)
 	if err != nil {
-		return nil, fmt.Errorf("pmi: %s=%d: %w; a process that a rank has started cannot join the job: unset %s for it", EnvFD, fd, err, EnvFD)
+		return nil, fmt.Errorf("pmi: %s=%d: %w; a child process of a rank cannot join the job: unset %s for it", EnvFD, fd, err, EnvFD)
 	}
 	board, err := openBoardFromEnv(getenv, size)
 	if err != nil {
@@ -91,8 +91,8 @@ func openFD(ctx context.Context, getenv func(string) string) (Client, error) {
 	return c, nil
 }
 
-// openPort connects to a launcher that listens. It tells the rank and the size
-// in three lines after our number, which is in PMI_ID.
+// openPort connects to a launcher that listens. After this process has sent its number
+// from PMI_ID, the launcher sends the rank and the size in three lines.
 func openPort(ctx context.Context, getenv func(string) string) (Client, error) {
 	secret, err := readSecret(getenv)
 	if err != nil {
@@ -106,7 +106,7 @@ func openPort(ctx context.Context, getenv func(string) string) (Client, error) {
 	dialer := net.Dialer{Timeout: joinTimeout}
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("pmi: connecting to the launcher at %s=%s: %w", envPort, addr, err)
+		return nil, fmt.Errorf("pmi: connect to the launcher at %s=%s: %w", envPort, addr, err)
 	}
 	facts, err := greetPort(conn, id)
 	if err != nil {
@@ -125,8 +125,8 @@ func greetPort(conn net.Conn, id int) (portFacts, error) {
 	if _, err := conn.Write(appendMessage(nil, "initack", "pmiid", strconv.Itoa(id))); err != nil {
 		return facts, err
 	}
-	// The last of the lines is "debug". Nothing is sent after it, so that the
-	// reader's buffer holds nothing when it is thrown away.
+	// The last line is "debug". The launcher sends nothing after it, so the reader's
+	// buffer is empty when it is discarded.
 	lines := lineReader{r: conn}
 	for {
 		line, err := lines.next()
@@ -163,7 +163,7 @@ func joinOrClose(ctx context.Context, conn wireConn, rank, size int, board *Boar
 	return c, nil
 }
 
-func envPlace(getenv func(string) string) (rank, size int, err error) {
+func envRankAndSize(getenv func(string) string) (rank, size int, err error) {
 	if size, err = envNumber(getenv, EnvSize, 1, maxMapped); err != nil {
 		return 0, 0, err
 	}

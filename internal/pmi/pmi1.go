@@ -1,12 +1,11 @@
 package pmi
 
-// The PMI-1 client. One request is on the wire at a time: lock, write a line,
-// read lines until the answer has come, unlock. While it waits it looks for
-// deaths now and then, so that a fence that a dead rank will never enter ends
-// with that rank's name.
+// The PMI-1 client. One request is on the wire at a time: lock, write a line, read lines
+// until the answer has arrived, unlock. While it waits, it checks for failed ranks, so
+// that a fence that a failed rank will never enter returns an error with that rank.
 //
-// A call that gives up in the middle leaves the conversation out of step; the
-// client then refuses further calls with the same reason.
+// A call that times out before its answer leaves the protocol out of step; the client
+// then rejects further calls with the same error.
 
 import (
 	"context"
@@ -20,13 +19,13 @@ import (
 	"time"
 )
 
-// Deadlines of the stages. They are for a launcher that does not answer, not
-// for slow peers: a fence has no deadline but its context's, because ranks may
-// come to the last one hours apart.
+// Timeouts of the stages. They detect a launcher that does not answer, not slow peers: a
+// fence has only the deadline of its context, because ranks may reach the last one hours
+// apart.
 const (
-	joinTimeout  = 30 * time.Second // each question of the start
-	getTimeout   = time.Minute      // a value that should be there
-	leaveTimeout = 10 * time.Second // the farewell
+	joinTimeout  = 30 * time.Second // each request of the start
+	getTimeout   = time.Minute      // a value that should be available
+	leaveTimeout = 10 * time.Second // the finalize request
 )
 
 // wireConn is a socket to the launcher: a net.Conn or a pollable os.File.
@@ -43,48 +42,48 @@ type wireClient struct {
 	jobID, host          string
 	secret               []byte // nil: the job has none
 	board                *Board
-	news                 *deathNews              // nil: deaths are on the board, if anywhere
+	notice               *deathNotice            // nil: failures are on the board, if there is one
 	line                 atomic.Pointer[os.File] // of Watch: a copy of the connection's descriptor
 	leaving              atomic.Bool             // Close was called
 	lifeline             string                  // descriptor of the launcher's pipe; see hold
 	held                 atomic.Pointer[os.File]
 
-	turn   chan struct{} // holds one token: the right to use what follows
+	token  chan struct{} // holds one token: the right to use the fields below
 	conn   wireConn
 	lines  lineReader
 	broken error
 }
 
-// joinWire greets the launcher and asks for what the environment does not say.
+// joinWire sends init to the launcher and requests the data that the environment lacks.
 func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board, secret []byte) (*wireClient, error) {
 	host, _ := os.Hostname()
 	c := &wireClient{
 		rank: rank, size: size, host: host, board: board, secret: secret,
-		turn: make(chan struct{}, 1), conn: conn, lines: lineReader{r: conn},
+		token: make(chan struct{}, 1), conn: conn, lines: lineReader{r: conn},
 	}
-	if told, ok := conn.(interface{ deaths() *deathNews }); ok {
-		c.news = told.deaths()
+	if reported, ok := conn.(interface{ deaths() *deathNotice }); ok {
+		c.notice = reported.deaths()
 	}
-	c.turn <- struct{}{}
+	c.token <- struct{}{}
 	board.Joined(rank, os.Getpid())
 	ctx, cancel := context.WithTimeoutCause(ctx, joinTimeout, fmt.Errorf("no answer within %v", joinTimeout))
 	defer cancel()
 
-	m, err := c.ask(ctx, "greeting the launcher", "response_to_init", "init", "pmi_version", "1", "pmi_subversion", "1")
+	m, err := c.ask(ctx, "init", "response_to_init", "init", "pmi_version", "1", "pmi_subversion", "1")
 	if err != nil {
 		return nil, err
 	}
 	if m.get("rc") != "0" || m.get("pmi_version") != "1" {
-		return nil, fmt.Errorf("pmi: rank %d: the launcher offers PMI %s.%s (rc=%s) and Muster speaks 1.1; under Slurm use srun --mpi=pmi2",
+		return nil, fmt.Errorf("pmi: rank %d: the launcher offers PMI %s.%s (rc=%s), but Muster needs 1.1; under Slurm use srun --mpi=pmi2",
 			rank, m.get("pmi_version"), m.get("pmi_subversion"), m.get("rc"))
 	}
-	if m, err = c.ask(ctx, "asking for the job's name", "my_kvsname", "get_my_kvsname"); err != nil {
+	if m, err = c.ask(ctx, "get the job's name", "my_kvsname", "get_my_kvsname"); err != nil {
 		return nil, err
 	}
 	if c.jobID = m.get("kvsname"); c.jobID == "" {
-		return nil, fmt.Errorf("pmi: rank %d: the launcher did not name the job; its answer was %+v", rank, m)
+		return nil, fmt.Errorf("pmi: rank %d: the launcher sent no job name; its answer was %+v", rank, m)
 	}
-	if m, err = c.ask(ctx, "asking for the mapping of ranks to nodes", "get_result", "get", "kvsname", c.jobID, "key", mappingKey); err != nil {
+	if m, err = c.ask(ctx, "get the mapping of ranks to nodes", "get_result", "get", "kvsname", c.jobID, "key", mappingKey); err != nil {
 		return nil, err
 	}
 	c.nodes = eachAlone(size)
@@ -111,7 +110,7 @@ func (c *wireClient) Died() (Death, bool) {
 	if d, ok := c.board.Death(0); ok {
 		return d, true
 	}
-	return c.news.heard()
+	return c.notice.heard()
 }
 
 func (c *wireClient) Put(key string, val []byte) error {
@@ -124,14 +123,14 @@ func (c *wireClient) Put(key string, val []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), joinTimeout)
 	defer cancel()
-	// The first piece goes last: whoever finds it finds the others.
+	// The first piece is put last: when it is visible, so are the others.
 	for i := len(pieces) - 1; i >= 0; i-- {
-		m, err := c.ask(ctx, "putting "+key, "put_result", "put", "kvsname", c.jobID, "key", pieceKey(key, c.rank, i), "value", pieces[i])
+		m, err := c.ask(ctx, "put "+key, "put_result", "put", "kvsname", c.jobID, "key", pieceKey(key, c.rank, i), "value", pieces[i])
 		if err != nil {
 			return err
 		}
 		if rc := m.get("rc"); rc != "0" && rc != "" {
-			return fmt.Errorf("pmi: rank %d: the launcher refused the value of %q: rc=%s msg=%s", c.rank, key, rc, m.get("msg"))
+			return fmt.Errorf("pmi: rank %d: the launcher rejected the value of %q: rc=%s msg=%s", c.rank, key, rc, m.get("msg"))
 		}
 	}
 	return nil
@@ -143,7 +142,7 @@ func (c *wireClient) Fence(ctx context.Context) error {
 	m, err := c.ask(ctx, "Fence", "barrier_out", "barrier_in")
 	if err == nil {
 		if rc := m.get("rc"); rc != "" && rc != "0" {
-			return fmt.Errorf("pmi: rank %d: the launcher broke the Fence: rc=%s msg=%s", c.rank, rc, m.get("msg"))
+			return fmt.Errorf("pmi: rank %d: Fence: the launcher reported an error: rc=%s msg=%s", c.rank, rc, m.get("msg"))
 		}
 		return nil
 	}
@@ -153,8 +152,8 @@ func (c *wireClient) Fence(ctx context.Context) error {
 	return err
 }
 
-// notFenced is the ranks that do not wait in a fence, as far as there is a
-// board to tell.
+// notFenced returns the ranks that do not wait in a fence according to the board, or none
+// without a board.
 func (c *wireClient) notFenced() (ranks []int) {
 	for r := range c.board.Size() {
 		if row := c.board.Row(r); row.State != RowWaiting || row.Wait.Op != fenceOp {
@@ -193,9 +192,9 @@ func (c *wireClient) Get(ctx context.Context, rank int, key string) ([]byte, err
 	return val, nil
 }
 
-// getPiece asks again and again: PMI-1 has no waiting get.
+// getPiece repeats the request until the value is available: PMI-1 has no blocking get.
 func (c *wireClient) getPiece(ctx context.Context, rank int, key string, piece int) (string, error) {
-	stage := fmt.Sprintf("getting %s of rank %d", key, rank)
+	stage := fmt.Sprintf("get %s of rank %d", key, rank)
 	for pause := time.Millisecond; ; pause = min(2*pause, deathPoll) {
 		m, err := c.ask(ctx, stage, "get_result", "get", "kvsname", c.jobID, "key", pieceKey(key, rank, piece))
 		if err != nil {
@@ -218,28 +217,27 @@ func (c *wireClient) getPiece(ctx context.Context, rank int, key string, piece i
 func (c *wireClient) Abort(code int, why string) {
 	const keep = 480 // in base64 the line stays below 1024 characters
 	why = why[:min(len(why), keep)]
-	// A call that waits, as another goroutine's Fence, holds the turn: an abort
-	// must not wait for it. The line is short, and one write is not mixed with
-	// another.
+	// Another goroutine's call, such as Fence, may hold the token, and an abort must not
+	// wait for it. The line is short, and a single write is not interleaved with others.
 	c.conn.SetWriteDeadline(time.Now().Add(time.Second))
 	c.conn.Write(appendMessage(nil, "abort", "exitcode", strconv.Itoa(code), abortWhy, valueCode.EncodeToString([]byte(why))))
 }
 
-func (c *wireClient) AbortReports() bool { return c.board != nil || c.news != nil }
+func (c *wireClient) AbortReports() bool { return c.board != nil || c.notice != nil }
 
 func (c *wireClient) Close() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), leaveTimeout, fmt.Errorf("no answer within %v", leaveTimeout))
 	defer cancel()
 	c.endWatch()
 	c.board.Left(c.rank)
-	_, err := c.ask(ctx, "leaving the job", "finalize_ack", "finalize")
+	_, err := c.ask(ctx, "leave the job", "finalize_ack", "finalize")
 	if errors.Is(err, ErrClosed) {
 		return nil
 	}
 	select {
-	case <-c.turn:
+	case <-c.token:
 		c.broken = ErrClosed
-		c.turn <- struct{}{}
+		c.token <- struct{}{}
 	case <-ctx.Done():
 	}
 	c.conn.Close()
@@ -249,11 +247,11 @@ func (c *wireClient) Close() error {
 // ask sends a request and waits for its answer.
 func (c *wireClient) ask(ctx context.Context, stage, answer, cmd string, fields ...string) (message, error) {
 	select {
-	case <-c.turn:
+	case <-c.token:
 	case <-ctx.Done():
 		return message{}, fmt.Errorf("pmi: rank %d: %s: another call is still waiting for the launcher: %w", c.rank, stage, context.Cause(ctx))
 	}
-	defer func() { c.turn <- struct{}{} }()
+	defer func() { c.token <- struct{}{} }()
 	if c.broken != nil {
 		return message{}, c.broken
 	}
@@ -291,7 +289,7 @@ func (c *wireClient) converse(ctx context.Context, stage, answer string, request
 		if m.cmd == answer {
 			return m, nil
 		}
-		// Answers to nothing are skipped, except one that refuses.
+		// Unsolicited messages are ignored, except errors.
 		if rc := m.get("rc"); rc != "" && rc != "0" || strings.HasPrefix(m.cmd, "unknown") {
 			return message{}, fmt.Errorf("pmi: rank %d: %s: the launcher answered %.80q", c.rank, stage, line)
 		}

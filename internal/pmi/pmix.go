@@ -1,11 +1,10 @@
 package pmi
 
-// A client on PMIx, for launchers that speak nothing else. The library behind
-// it blocks a thread per call and cannot be interrupted: a call whose context
-// ends is left behind in it.
+// A client on PMIx, for launchers that support nothing else. The library blocks a thread
+// per call and cannot be interrupted: a call whose context ends keeps running in it.
 //
-// The fence exchanges no data. A value is fetched from its owner's node when a
-// rank asks for it.
+// The fence exchanges no data. A value is fetched from its owner's node when a rank
+// requests it.
 
 import (
 	"context"
@@ -26,14 +25,14 @@ const (
 	envPMIxRank = "PMIX_RANK"
 )
 
-// What the launcher knows of ranks and the job, by its names in the standard.
+// Attributes of ranks and the job, by their names in the PMIx standard.
 const (
 	pmixJobSize    = "pmix.job.size"
 	pmixLocalPeers = "pmix.lpeers" // ranks of the job on this node: "0,1,4"
 	pmixNodeID     = "pmix.nodeid"
 )
 
-// pmixSession is what the client needs of a session; tests have their own.
+// pmixSession is the part of a session that the client uses; tests replace it.
 type pmixSession interface {
 	Namespace() string
 	Rank() int
@@ -85,13 +84,13 @@ func openPMIx(ctx context.Context, getenv func(string) string) (Client, error) {
 	select {
 	case o := <-got:
 		if o.err != nil {
-			return nil, fmt.Errorf("pmi: joining a job of a PMIx launcher (%s is set): %w; if libpmix is missing, install it (Debian: libpmix2), or start with muster run", envPMIxRank, o.err)
+			return nil, fmt.Errorf("pmi: join the job of a PMIx launcher (%s is set): %w; if libpmix is missing, install it (Debian: libpmix2), or start with muster run", envPMIxRank, o.err)
 		}
 		return newPMIxClient(o.session, secret)
 	case <-late.C:
 		return nil, fmt.Errorf("pmi: the PMIx server of this node has not answered within %v", joinTimeout)
 	case <-ctx.Done():
-		return nil, fmt.Errorf("pmi: waiting for the PMIx server of this node: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("pmi: wait for the PMIx server of this node: %w", context.Cause(ctx))
 	}
 }
 
@@ -100,7 +99,7 @@ func newPMIxClient(s pmixSession, secret []byte) (Client, error) {
 	c := &pmixClient{session: s, secret: secret, rank: s.Rank(), host: host, job: s.Namespace(), put: map[string]bool{}, neighbor: map[int]bool{}}
 	size, ok := s.JobNumber(pmixJobSize)
 	if !ok || c.rank < 0 || c.rank >= size {
-		return nil, fmt.Errorf("pmi: the PMIx launcher gave rank %d and a job of %d (%s) processes", c.rank, size, pmixJobSize)
+		return nil, fmt.Errorf("pmi: the PMIx launcher reported rank %d in a job of %d processes (%s)", c.rank, size, pmixJobSize)
 	}
 	c.size = size
 	c.neighbor[c.rank] = true
@@ -128,19 +127,19 @@ func (c *pmixClient) LocalSize() int      { return len(c.neighbor) }
 func (c *pmixClient) Board() *Board       { return nil }
 func (c *pmixClient) Died() (Death, bool) { return Death{}, false } // the launcher ends the job
 
-// Watch: a PMIx launcher ends the ranks of its node itself.
+// Watch does nothing: a PMIx launcher ends the ranks of its node itself.
 func (c *pmixClient) Watch(func(error)) {}
 
-// Node asks the launcher, which has the answer in memory that all ranks of the
-// node share.
+// Node requests the node from the launcher's library, which stores it in memory shared by
+// all ranks of the node.
 func (c *pmixClient) Node(rank int) int {
 	if c.neighbor[rank] {
-		rank = c.rank // one answer for all, even if the launcher has none
+		rank = c.rank // the same result for all of them, even if the launcher has none
 	}
 	if n, ok := c.session.RankNumber(rank, pmixNodeID); ok {
 		return n
 	}
-	return maxMapped + rank // not known: alone
+	return maxMapped + rank // unknown: a node of its own
 }
 
 func (c *pmixClient) Put(key string, val []byte) error {
@@ -156,14 +155,14 @@ func (c *pmixClient) Put(key string, val []byte) error {
 		return c.broken
 	}
 	if c.put[key] {
-		return fmt.Errorf("pmi: rank %d has put %q before: a key is put once", c.rank, key)
+		return fmt.Errorf("pmi: rank %d has already put %q: a key can be put only once", c.rank, key)
 	}
 	c.put[key] = true
 	return c.session.Put(key, val)
 }
 
-// Fence that is given up leaves the job's fences out of step, so it was the
-// last call of this client.
+// Fence enters a fence. If its context ends, the job's fences are out of step, so the
+// client rejects all further calls.
 func (c *pmixClient) Fence(ctx context.Context) error {
 	err := c.wait(ctx, "Fence", func() error { return c.session.Fence(0) })
 	if err != nil && ctx.Err() != nil {
@@ -172,7 +171,7 @@ func (c *pmixClient) Fence(ctx context.Context) error {
 	return err
 }
 
-// refuse makes all later calls end with an error; the first stays.
+// refuse makes all later calls return an error; the first one stays.
 func (c *pmixClient) refuse(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,8 +194,8 @@ func (c *pmixClient) Get(ctx context.Context, rank int, key string) ([]byte, err
 			val   []byte
 			found bool
 		}
-		got := make(chan answer, 1) // a call that is left behind has its own
-		err := c.wait(ctx, fmt.Sprintf("getting %s of rank %d", key, rank), func() error {
+		got := make(chan answer, 1) // one per call, because a call may outlive its context
+		err := c.wait(ctx, fmt.Sprintf("get %s of rank %d", key, rank), func() error {
 			val, found, err := c.session.Get(rank, key, time.Second)
 			got <- answer{val, found}
 			return err
@@ -255,7 +254,7 @@ func (c *pmixClient) AbortReports() bool { return false }
 func (c *pmixClient) Close() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), leaveTimeout, fmt.Errorf("no answer within %v", leaveTimeout))
 	defer cancel()
-	err := c.wait(ctx, "leaving the job", c.session.Close)
+	err := c.wait(ctx, "leave the job", c.session.Close)
 	if errors.Is(err, ErrClosed) {
 		return nil
 	}

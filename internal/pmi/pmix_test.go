@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// fakeSession is a PMIx server for one rank, with what the test puts into it.
+// fakeSession is a PMIx session of one rank with the data of a test.
 type fakeSession struct {
 	mu      sync.Mutex
 	values  map[string][]byte
@@ -47,7 +47,7 @@ func newFakeSession(peers string, nodes map[int]int) *fakeSession {
 	return &fakeSession{values: map[string][]byte{}, peers: peers, nodes: nodes, fence: make(chan struct{})}
 }
 
-func TestPMIxPlaces(t *testing.T) {
+func TestPMIxNodes(t *testing.T) {
 	c, err := newPMIxClient(newFakeSession("1,3,5", map[int]int{0: 10, 1: 11, 2: 10, 3: 11, 4: 10, 5: 11}), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -60,13 +60,13 @@ func TestPMIxPlaces(t *testing.T) {
 	}
 }
 
-func TestPMIxWithoutPlacesSharesNothing(t *testing.T) {
+func TestPMIxWithoutNodes(t *testing.T) {
 	c, err := newPMIxClient(newFakeSession("", nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.LocalRank() != 0 || c.LocalSize() != 1 || c.Node(2) == c.Node(3) || c.Node(2) == c.Node(4) {
-		t.Errorf("a launcher that tells no places: %d of %d, nodes of ranks 2, 3, 4: %d %d %d", c.LocalRank(), c.LocalSize(), c.Node(2), c.Node(3), c.Node(4))
+		t.Errorf("a launcher that reports no nodes: %d of %d, nodes of ranks 2, 3, 4: %d %d %d", c.LocalRank(), c.LocalSize(), c.Node(2), c.Node(3), c.Node(4))
 	}
 }
 
@@ -80,19 +80,19 @@ func TestPMIxCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Put("card", []byte("b")); err == nil || !strings.Contains(err.Error(), "once") {
-		t.Errorf("a second value for a key must be refused, as by other launchers: %v", err)
+		t.Errorf("a second value for a key must be rejected, as by other launchers: %v", err)
 	}
 	if v, err := c.Get(t.Context(), 3, "card"); err != nil || string(v) != "a" {
-		t.Errorf("Get gave %q, %v", v, err)
+		t.Errorf("Get returned %q, %v", v, err)
 	}
 	time.AfterFunc(20*time.Millisecond, func() { f.Put("late", []byte("x")) })
 	if v, err := c.Get(t.Context(), 1, "late"); err != nil || string(v) != "x" {
-		t.Errorf("Get must wait for a value that comes later; it gave %q, %v", v, err)
+		t.Errorf("Get must wait for a value that is put later; it returned %q, %v", v, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := c.Get(ctx, 1, "never"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `rank 1 has not put "never"`) {
-		t.Errorf("a Get in vain must name rank and key: %v", err)
+		t.Errorf("a Get that times out must name rank and key: %v", err)
 	}
 	close(f.fence)
 	if err := c.Fence(t.Context()); err != nil {
@@ -104,12 +104,13 @@ func TestPMIxCalls(t *testing.T) {
 		}
 	}
 	if err := c.Put("k", nil); !errors.Is(err, ErrClosed) {
-		t.Errorf("Put after Close must say so: %v", err)
+		t.Errorf("Put after Close must return ErrClosed: %v", err)
 	}
 }
 
-// A call into the library cannot be taken back: the client says so ever after.
-func TestPMIxFenceThatIsGivenUp(t *testing.T) {
+// A call into the library cannot be cancelled: after a timeout, the client rejects all
+// further calls.
+func TestPMIxFenceTimeout(t *testing.T) {
 	f := newFakeSession("3", nil)
 	defer close(f.fence)
 	c, err := newPMIxClient(f, nil)
@@ -120,7 +121,7 @@ func TestPMIxFenceThatIsGivenUp(t *testing.T) {
 	defer cancel()
 	for _, err := range []error{c.Fence(ctx), c.Fence(t.Context()), c.Put("k", nil)} {
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Fence") {
-			t.Errorf("a Fence that was given up must be told, then and later: %v", err)
+			t.Errorf("a Fence that timed out must be reported by this and later calls: %v", err)
 		}
 	}
 }

@@ -1,26 +1,25 @@
 package pmi
 
-// Start without a launcher. Four variables tell a process its place:
+// Start without a launcher. Four variables replace it:
 //
-//	MUSTER_RANK   its rank; in an indexed Kubernetes Job JOB_COMPLETION_INDEX serves
+//	MUSTER_RANK   the rank; in an indexed Kubernetes Job JOB_COMPLETION_INDEX is used
 //	MUSTER_SIZE   the number of ranks
 //	MUSTER_ROOT   host:port, where rank 0 listens
-//	MUSTER_KEY    a secret that all ranks of the job know, and nobody else
+//	MUSTER_KEY    a secret shared by all ranks of the job
 //
-// The way of a job, with the file of each step:
+// The steps of a start, with the file of each:
 //
-//  1. Rank 0 listens (rendezvous_root.go), the others dial until the start
-//     timeout, because names and processes come up in any order
-//     (rendezvous_join.go).
-//  2. Both ends prove that they know the key before anything else is read
-//     (handshake.go). From then on they speak TLS (channel.go).
-//  3. A rank says hello: rank, size, and a mark of where it runs
-//     (whereabouts_linux.go).
-//  4. When all have come, rank 0 computes who shares memory with whom
-//     (mapping.go), starts a Server in its own process, closes the port and says
-//     go. From here on the connection speaks PMI-1.
-//  5. Rank 0 tells the others when a rank's connection ends without a farewell,
-//     and leaves last.
+//  1. Rank 0 listens (rendezvous_root.go). The others dial until the start timeout,
+//     because names and processes become available in any order (rendezvous_join.go).
+//  2. Both ends prove that they have the key before anything else is read
+//     (handshake.go). Then they start TLS (channel.go).
+//  3. A rank sends hello: rank, size, and an identifier of the processes it can share
+//     memory with (hostmap_linux.go).
+//  4. When all have joined, rank 0 computes which ranks share memory (mapping.go), starts
+//     a Server in its own process, closes the port and sends go. From here on the
+//     connection carries PMI-1.
+//  5. Rank 0 notifies the others when a rank's connection ends without finalize, and
+//     leaves last.
 
 import (
 	"context"
@@ -33,7 +32,7 @@ import (
 	"time"
 )
 
-// The variables that place a process.
+// The variables that identify a rank without a launcher.
 const (
 	EnvStaticRank = "MUSTER_RANK"
 	EnvStaticSize = "MUSTER_SIZE"
@@ -43,22 +42,21 @@ const (
 	envJobIndex = "JOB_COMPLETION_INDEX"
 )
 
-// startTimeout bounds the rendezvous when the caller's context does not.
+// startTimeout limits the rendezvous if the caller's context has no deadline.
 const startTimeout = 60 * time.Second
 
-// place is what the environment says of this process.
-type place struct {
+// staticJob is the rank and the job of this process, from the environment.
+type staticJob struct {
 	rank, size int
 	root       string // host:port
 	key        []byte
-	rankFrom   string // the variable that told the rank
+	rankFrom   string // the variable that holds the rank
 }
 
-// readPlace reads the variables. given is false when none of them is set; some
-// without the others are an error, because the process was meant to be part of
-// a job.
-func readPlace(getenv func(string) string) (p place, given bool, err error) {
-	p = place{root: getenv(EnvRoot), key: []byte(getenv(EnvKey)), rankFrom: EnvStaticRank}
+// readStaticJob reads the variables. given is false if none of them is set. An incomplete
+// set is an error, because the process is meant to be part of a job.
+func readStaticJob(getenv func(string) string) (p staticJob, given bool, err error) {
+	p = staticJob{root: getenv(EnvRoot), key: []byte(getenv(EnvKey)), rankFrom: EnvStaticRank}
 	var set, missing []string
 	for _, name := range [...]string{EnvStaticRank, EnvStaticSize, EnvRoot, EnvKey} {
 		if getenv(name) != "" {
@@ -73,33 +71,33 @@ func readPlace(getenv func(string) string) (p place, given bool, err error) {
 	}
 	switch {
 	case len(set) == 0:
-		return p, false, nil // an index alone belongs to a Kubernetes Job that is none of ours
+		return p, false, nil // an index alone belongs to a Kubernetes Job without Muster
 	case len(missing) > 0:
-		return p, true, fmt.Errorf("pmi: %s in the environment, but not %s: a job without a launcher needs all four of %s (or %s for the rank), %s, %s and %s; set what is missing, or unset the others to run alone",
+		return p, true, fmt.Errorf("pmi: %s in the environment, but not %s: a job without a launcher needs all of %s (or %s for the rank), %s, %s and %s; set the missing variables, or unset the others to run a single process",
 			list(set), list(missing), EnvStaticRank, envJobIndex, EnvStaticSize, EnvRoot, EnvKey)
 	}
-	if p.size, err = placeNumber(getenv, EnvStaticSize, 1, maxMapped); err != nil {
+	if p.size, err = staticNumber(getenv, EnvStaticSize, 1, maxMapped); err != nil {
 		return p, true, err
 	}
-	if p.rank, err = placeNumber(getenv, p.rankFrom, 0, p.size-1); err != nil {
+	if p.rank, err = staticNumber(getenv, p.rankFrom, 0, p.size-1); err != nil {
 		return p, true, err
 	}
 	if host, port, err := net.SplitHostPort(p.root); err != nil || host == "" || port == "" || port == "0" {
-		return p, true, fmt.Errorf("pmi: %s=%q; it should be host:port, the place where rank 0 listens, such as node1:7700", EnvRoot, p.root)
+		return p, true, fmt.Errorf("pmi: %s=%q; it should be the host:port where rank 0 listens, such as node1:7700", EnvRoot, p.root)
 	}
 	return p, true, checkSecret(string(p.key))
 }
 
-func placeNumber(getenv func(string) string, name string, lowest, highest int) (int, error) {
+func staticNumber(getenv func(string) string, name string, lowest, highest int) (int, error) {
 	n, err := envNumber(getenv, name, lowest, highest)
 	if err != nil {
-		return 0, fmt.Errorf("pmi: %s=%q; it should be a number from %d to %d, as %s is %s",
+		return 0, fmt.Errorf("pmi: %s=%q; it should be a number from %d to %d (%s is %s)",
 			name, getenv(name), lowest, highest, EnvStaticSize, getenv(EnvStaticSize))
 	}
 	return n, nil
 }
 
-// list writes words as "a, b and c are set" would need them.
+// list joins words as "a, b and c".
 func list(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -107,8 +105,8 @@ func list(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// openPlace joins the job by rendezvous.
-func openPlace(ctx context.Context, p place) (Client, error) {
+// openStatic joins the job by rendezvous.
+func openStatic(ctx context.Context, p staticJob) (Client, error) {
 	if p.size == 1 {
 		return NewLocal(1)[0], nil
 	}
@@ -123,21 +121,20 @@ func openPlace(ctx context.Context, p place) (Client, error) {
 	return joinRoot(ctx, p)
 }
 
-// hello is what a rank says of itself once the key is proven.
+// hello is the first message of a rank after the authentication.
 type hello struct {
-	rank, size  int
-	host        string
-	whereabouts string
-	process     string // tells a process that comes again from another with its rank
+	rank, size   int
+	host         string
+	memoryDomain string
+	process      string // distinguishes a retry from another process with the same rank
 }
 
-func newHello(p place) hello {
+func newHello(p staticJob) hello {
 	host, _ := os.Hostname()
-	return hello{rank: p.rank, size: p.size, host: host, whereabouts: whereabouts(), process: rand.Text()}
+	return hello{rank: p.rank, size: p.size, host: host, memoryDomain: memoryDomain(), process: rand.Text()}
 }
 
-// Words of the conversation between handshake and PMI-1. Texts travel in
-// base64.
+// Messages between the handshake and PMI-1. Texts are encoded in base64.
 const (
 	cmdHello   = "muster_hello"
 	cmdWelcome = "muster_welcome"
@@ -152,44 +149,44 @@ func fieldText(m *message, key string) string {
 	return string(b)
 }
 
-// verdictError is an answer of rank 0 that another attempt would not change.
-type verdictError struct{ why string }
+// refusedError is a final answer of rank 0: a retry would not change it.
+type refusedError struct{ why string }
 
-func (e *verdictError) Error() string { return e.why }
+func (e *refusedError) Error() string { return e.why }
 
-// readVerdict reads an answer that either lets the rank go on or says why not.
-func readVerdict(lines *lineReader, cmd string) error {
+// readReply reads an answer of rank 0. It returns a refusedError if rank 0 refused.
+func readReply(lines *lineReader, cmd string) error {
 	line, err := lines.next()
 	if err != nil {
 		return err
 	}
 	m, err := parseMessage(string(line))
 	if err != nil || m.cmd != cmd {
-		return fmt.Errorf("it sent %.60q instead of %s", line, cmd)
+		return fmt.Errorf("rank 0 sent %.60q instead of %s", line, cmd)
 	}
 	if m.get("rc") != "0" {
-		return &verdictError{fieldText(&m, "why")}
+		return &refusedError{fieldText(&m, "why")}
 	}
 	return nil
 }
 
-func verdict(cmd string, refusal string) []byte {
+func replyLine(cmd string, refusal string) []byte {
 	if refusal == "" {
 		return appendMessage(nil, cmd, "rc", "0")
 	}
 	return appendMessage(nil, cmd, "rc", "-1", "why", textField(refusal))
 }
 
-// keepAlive finds out that a host is gone, not only a process, in 20 s.
+// keepAlive detects within 20 s that a host, not only a process, is gone.
 func keepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
 }
 
-// after says how a wait ended, in words for the end of a sentence.
-func after(ctx context.Context, began time.Time) string {
+// describeTimeout describes the end of a wait, for the end of a sentence.
+func describeTimeout(ctx context.Context, began time.Time) string {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return fmt.Sprintf("within %v", time.Since(began).Round(100*time.Millisecond))
 	}
-	return "before the start was given up: " + cause.Error()
+	return "before the start was cancelled: " + cause.Error()
 }

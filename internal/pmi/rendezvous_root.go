@@ -1,13 +1,12 @@
 package pmi
 
-// Rank 0 of a job without a launcher: listen, let in who knows the key, encrypt,
-// wait for all, then serve PMI-1 from this process until all have left.
+// Rank 0 of a job without a launcher: listen, authenticate by the key, encrypt, wait for
+// all ranks, then serve PMI-1 from this process until all have left.
 //
-// Before a connection has proven the key it costs a goroutine, 72 bytes of
-// reading and five seconds at most; there are never more than maxStrangers of
-// them, and a new one takes the place of the oldest, so that connections which
-// are opened and left alone keep nobody out. The port is closed as soon as all
-// ranks have come.
+// An unauthenticated connection costs a goroutine, 72 bytes of reading and at most five
+// seconds. There are at most maxUnauthenticated of them, and a new one replaces the
+// oldest, so that idle connections cannot block the ranks. The port is closed as soon as
+// all ranks have joined.
 
 import (
 	"context"
@@ -24,41 +23,41 @@ import (
 )
 
 const (
-	maxStrangers = 256
-	// maxRemarks bounds what rank 0 remembers of refused connections.
-	maxRemarks = 4
-	newsWait   = time.Second // for writing a line to a rank
+	maxUnauthenticated = 256
+	// maxRefusals limits the refused connections that rank 0 describes in its error.
+	maxRefusals   = 4
+	noticeTimeout = time.Second // to write a line to a rank
 )
 
 // root is rank 0's side of the rendezvous.
 type root struct {
-	place
+	staticJob
 	identity tls.Certificate
 	listener net.Listener
-	news     deathNews
-	changed  chan struct{} // holds a token when someone came or left
+	notice   deathNotice
+	changed  chan struct{} // holds a token when a rank joined or left
 	server   *Server       // set when ready is closed
 	ready    chan struct{}
 
-	mu        sync.Mutex
-	strangers []net.Conn // have not proven the key, oldest first
-	members   []*member  // by rank; nil: has not come
-	come      int
-	started   bool
-	leaving   bool     // this process ends the connections, so their end says nothing
-	remarks   []string // on refused connections
-	refused   int
-	serving   sync.WaitGroup // the members' goroutines
+	mu              sync.Mutex
+	unauthenticated []net.Conn // have not proven the key, oldest first
+	members         []*member  // by rank; nil: has not come
+	come            int
+	started         bool
+	leaving         bool     // this process closes the connections, so their end is not a failure
+	refusals        []string // on refused connections
+	refused         int
+	serving         sync.WaitGroup // the members' goroutines
 }
 
-// member is a rank that has said hello.
+// member is a rank that has sent hello.
 type member struct {
 	hello
 	conn net.Conn
 }
 
-// gatherJob is Open for rank 0.
-func gatherJob(ctx context.Context, p place) (Client, error) {
+// gatherJob implements Open for rank 0.
+func gatherJob(ctx context.Context, p staticJob) (Client, error) {
 	began := time.Now()
 	identity, err := newIdentity()
 	if err != nil {
@@ -69,7 +68,7 @@ func gatherJob(ctx context.Context, p place) (Client, error) {
 		return nil, err
 	}
 	r := &root{
-		place: p, identity: identity, listener: listener, changed: make(chan struct{}, 1), ready: make(chan struct{}),
+		staticJob: p, identity: identity, listener: listener, changed: make(chan struct{}, 1), ready: make(chan struct{}),
 		members: make([]*member, p.size), come: 1,
 	}
 	r.members[0] = &member{hello: newHello(p)}
@@ -77,15 +76,14 @@ func gatherJob(ctx context.Context, p place) (Client, error) {
 	err = r.await(ctx, began)
 	r.closePort()
 	if err != nil {
-		r.dismiss(err.Error())
-		return nil, fmt.Errorf("pmi: rank 0 of %d, listening at %s: %w", p.size, listener.Addr(), err)
+		r.cancelStart(err.Error())
+		return nil, fmt.Errorf("pmi: rank 0 of %d at %s: %w", p.size, listener.Addr(), err)
 	}
 	return r.start(ctx)
 }
 
-// listenAtRoot listens on the root's address if it is one of this host, else on
-// all: behind a service or a translated address the host does not know it by
-// that name.
+// listenAtRoot listens on the root's address if it belongs to this host, and otherwise on
+// all addresses: behind a service or a translated address it belongs to no interface.
 func listenAtRoot(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, _ := net.SplitHostPort(addr)
 	if !ownAddress(ctx, host) {
@@ -95,15 +93,15 @@ func listenAtRoot(ctx context.Context, addr string) (net.Listener, error) {
 	lc.KeepAliveConfig = keepAlive()
 	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, fmt.Errorf("pmi: rank 0 cannot listen at %s=%s: %w; another process with %s=0 may be running here, or choose another port",
+		return nil, fmt.Errorf("pmi: rank 0 cannot listen at %s=%s: %w; check for another process with %s=0 on this host, or use another port",
 			EnvRoot, addr, err, EnvStaticRank)
 	}
 	return l, nil
 }
 
-// ownAddress reports whether to listen on this address alone. A name that means
-// loopback here, as a host's own name often does in its /etc/hosts, means
-// something else elsewhere and is not taken.
+// ownAddress reports whether to listen on this address only. A name that resolves to
+// loopback here, as a host's own name often does by its /etc/hosts, resolves to another
+// address on other hosts and does not count.
 func ownAddress(ctx context.Context, host string) bool {
 	if host == "localhost" {
 		return true
@@ -135,62 +133,62 @@ func (r *root) accept() {
 			return
 		}
 		if err != nil {
-			time.Sleep(firstPause) // out of descriptors, for example: others may give some back
+			time.Sleep(firstPause) // for example out of descriptors, which may become free
 			continue
 		}
-		if r.letWait(conn) {
+		if r.addUnauthenticated(conn) {
 			go r.receive(conn)
 		}
 	}
 }
 
-// letWait takes a connection among the strangers.
-func (r *root) letWait(conn net.Conn) bool {
+// addUnauthenticated adds a connection to the unauthenticated ones.
+func (r *root) addUnauthenticated(conn net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.started {
 		conn.Close()
 		return false
 	}
-	if len(r.strangers) == maxStrangers {
-		r.strangers[0].Close()
-		r.strangers = r.strangers[1:]
+	if len(r.unauthenticated) == maxUnauthenticated {
+		r.unauthenticated[0].Close()
+		r.unauthenticated = r.unauthenticated[1:]
 	}
-	r.strangers = append(r.strangers, conn)
+	r.unauthenticated = append(r.unauthenticated, conn)
 	return true
 }
 
-// known takes a connection from among the strangers.
-func (r *root) known(conn net.Conn) {
+// removeUnauthenticated removes a connection from the unauthenticated ones.
+func (r *root) removeUnauthenticated(conn net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, s := range r.strangers {
+	for i, s := range r.unauthenticated {
 		if s == conn {
-			r.strangers = append(r.strangers[:i:i], r.strangers[i+1:]...)
+			r.unauthenticated = append(r.unauthenticated[:i:i], r.unauthenticated[i+1:]...)
 			return
 		}
 	}
 }
 
-// receive is the life of a connection.
+// receive handles a connection from the handshake to its end.
 func (r *root) receive(stranger net.Conn) {
 	defer stranger.Close()
 	stranger.SetDeadline(time.Now().Add(handshakeTimeout))
-	err := admit(stranger, r.key)
-	r.known(stranger)
+	err := acceptHandshake(stranger, r.key)
+	r.removeUnauthenticated(stranger)
 	if err != nil {
 		switch {
 		case errors.Is(err, errWrongKey):
-			r.remark("%s came with a wrong %s", stranger.RemoteAddr(), EnvKey)
+			r.noteRefusal("%s has a wrong %s", stranger.RemoteAddr(), EnvKey)
 		case errors.Is(err, errVersion):
-			r.remark("%s: %v", stranger.RemoteAddr(), err)
+			r.noteRefusal("%s: %v", stranger.RemoteAddr(), err)
 		}
 		return
 	}
 	conn, err := encryptAsRoot(stranger, r.key, r.identity)
 	if err != nil {
 		if errors.Is(err, errIntercepted) {
-			r.remark("%s: %v", stranger.RemoteAddr(), err)
+			r.noteRefusal("%s: %v", stranger.RemoteAddr(), err)
 		}
 		return
 	}
@@ -201,24 +199,24 @@ func (r *root) receive(stranger net.Conn) {
 	}
 	m, err := parseMessage(string(line))
 	if err != nil || m.cmd != cmdHello {
-		r.remark("%s knows the key but sent %.60q", conn.RemoteAddr(), line)
+		r.noteRefusal("%s has the key but sent %.60q", conn.RemoteAddr(), line)
 		return
 	}
 	one := &member{conn: conn, hello: hello{
 		rank: m.number("rank", -1), size: m.number("size", -1),
-		host: fieldText(&m, "host"), whereabouts: fieldText(&m, "where"), process: m.get("process"),
+		host: fieldText(&m, "host"), memoryDomain: fieldText(&m, "where"), process: m.get("process"),
 	}}
-	if refusal := r.enlist(one); refusal != "" {
-		r.remark("%s", refusal)
-		conn.Write(verdict(cmdWelcome, refusal))
+	if refusal := r.addMember(one); refusal != "" {
+		r.noteRefusal("%s", refusal)
+		conn.Write(replyLine(cmdWelcome, refusal))
 		return
 	}
 	defer r.serving.Done()
 	conn.SetReadDeadline(time.Time{})
-	// The next byte comes after the go, and belongs to PMI-1.
+	// The next byte arrives after go and belongs to PMI-1.
 	var first [1]byte
 	_, err = io.ReadFull(conn, first[:])
-	if err != nil && r.strike(one) {
+	if err != nil && r.removeMember(one) {
 		return
 	}
 	<-r.ready
@@ -231,21 +229,20 @@ func (r *root) receive(stranger net.Conn) {
 	r.left(one, err)
 }
 
-// enlist makes a connection a member and welcomes it, or says why not. The lock
-// is held over the welcome, a short line on an empty connection, so that the go,
-// which may follow at once, comes second. A write that fails shows when the
-// connection is read.
-func (r *root) enlist(one *member) string {
+// addMember makes a connection a member and sends welcome, or returns why not. The lock
+// is held while welcome, a short line on an empty connection, is written, so that go, which
+// may follow at once, comes second. A failed write is detected when the connection is read.
+func (r *root) addMember(one *member) string {
 	from := one.conn.RemoteAddr()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.started:
-		return fmt.Sprintf("rank %d on %s (%s) came after the job had started", one.rank, one.host, from)
+		return fmt.Sprintf("rank %d on %s (%s) joined after the job had started", one.rank, one.host, from)
 	case one.size != r.size:
 		return fmt.Sprintf("rank %d on %s (%s) has %s=%d, but rank 0 has %d", one.rank, one.host, from, EnvStaticSize, one.size, r.size)
 	case one.rank < 0 || one.rank >= r.size:
-		return fmt.Sprintf("%s (%s) says it is rank %d of %d", one.host, from, one.rank, r.size)
+		return fmt.Sprintf("%s (%s) claims to be rank %d of %d", one.host, from, one.rank, r.size)
 	case one.rank == 0:
 		return fmt.Sprintf("a second rank 0 on %s (%s)", one.host, from)
 	}
@@ -255,11 +252,11 @@ func (r *root) enlist(one *member) string {
 			EnvStaticRank, one.rank, other.host, other.conn.RemoteAddr(), one.host, from)
 	}
 	if other != nil {
-		other.conn.Close() // given up by its process, which tries again
+		other.conn.Close() // its process has abandoned it and retries
 	} else {
 		r.come++
 	}
-	one.conn.Write(verdict(cmdWelcome, ""))
+	one.conn.Write(replyLine(cmdWelcome, ""))
 	one.conn.SetWriteDeadline(time.Time{})
 	r.members[one.rank] = one
 	r.serving.Add(1)
@@ -267,10 +264,9 @@ func (r *root) enlist(one *member) string {
 	return ""
 }
 
-// strike takes a member off the list that has gone before the go: a process
-// that is started again may take its place. It is false after the go, when a
-// member's end is a death.
-func (r *root) strike(one *member) bool {
+// removeMember removes a member whose connection ended before go: a restarted process may
+// replace it. It returns false after go, when the end of a connection is a failure.
+func (r *root) removeMember(one *member) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.started && r.members[one.rank] == one {
@@ -290,15 +286,15 @@ func (r *root) wake() {
 	}
 }
 
-func (r *root) remark(format string, args ...any) {
+func (r *root) noteRefusal(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.refused++; len(r.remarks) < maxRemarks {
-		r.remarks = append(r.remarks, fmt.Sprintf(format, args...))
+	if r.refused++; len(r.refusals) < maxRefusals {
+		r.refusals = append(r.refusals, fmt.Sprintf(format, args...))
 	}
 }
 
-// await returns when all ranks have come.
+// await returns when all ranks have joined.
 func (r *root) await(ctx context.Context, began time.Time) error {
 	for {
 		r.mu.Lock()
@@ -321,58 +317,58 @@ func (r *root) await(ctx context.Context, began time.Time) error {
 				missing = append(missing, rank)
 			}
 		}
-		err := fmt.Errorf("%s did not come %s", ranksPhrase(missing), after(ctx, began))
+		err := fmt.Errorf("%s did not join %s", ranksPhrase(missing), describeTimeout(ctx, began))
 		if r.refused > 0 {
 			more := ""
-			if r.refused > len(r.remarks) {
-				more = fmt.Sprintf("; and %d more", r.refused-len(r.remarks))
+			if r.refused > len(r.refusals) {
+				more = fmt.Sprintf("; and %d more", r.refused-len(r.refusals))
 			}
-			err = fmt.Errorf("%w; refused: %s%s", err, strings.Join(r.remarks, "; "), more)
+			err = fmt.Errorf("%w; refused: %s%s", err, strings.Join(r.refusals, "; "), more)
 		}
 		return err
 	}
 }
 
-// closePort ends listening, and the connections that have not proven the key.
+// closePort closes the listener and the unauthenticated connections.
 func (r *root) closePort() {
 	r.listener.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, conn := range r.strangers {
+	for _, conn := range r.unauthenticated {
 		conn.Close()
 	}
 }
 
-// dismiss tells those who have come that the job does not start.
-func (r *root) dismiss(why string) {
+// cancelStart notifies the members that the job does not start.
+func (r *root) cancelStart(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, one := range r.members[1:] {
 		if one != nil {
-			one.conn.SetWriteDeadline(time.Now().Add(newsWait))
-			one.conn.Write(verdict(cmdGo, "the job did not start: "+why))
+			one.conn.SetWriteDeadline(time.Now().Add(noticeTimeout))
+			one.conn.Write(replyLine(cmdGo, "the job did not start: "+why))
 			one.conn.Close()
 		}
 	}
 }
 
-// start serves PMI-1 to all, this rank included, and says go.
+// start serves PMI-1 to all ranks, including this one, and sends go.
 func (r *root) start(ctx context.Context) (Client, error) {
 	nodes := make([]int, r.size)
 	seen := map[string]int{}
 	for rank, one := range r.members {
-		node, ok := seen[one.whereabouts]
+		node, ok := seen[one.memoryDomain]
 		if !ok {
 			node = len(seen)
-			seen[one.whereabouts] = node
+			seen[one.memoryDomain] = node
 		}
 		nodes[rank] = node
 	}
 	r.server = NewServer(ServerConfig{Size: r.size, Mapping: formatMapping(nodes), Event: r.event})
 	close(r.ready)
 	for _, one := range r.members[1:] {
-		// Who cannot be told is lost, and its goroutine will say so.
-		one.conn.Write(verdict(cmdGo, ""))
+		// If the write fails, the member's goroutine reports the failure.
+		one.conn.Write(replyLine(cmdGo, ""))
 	}
 	ours, theirs := net.Pipe()
 	go r.server.Serve(0, theirs)
@@ -382,17 +378,17 @@ func (r *root) start(ctx context.Context) (Client, error) {
 		r.dropAll()
 		return nil, err
 	}
-	c.news = &r.news
+	c.notice = &r.notice
 	return &rootClient{wireClient: c, root: r}, nil
 }
 
 func (r *root) event(e Event) {
 	if e.Phase == PhaseAborted {
-		r.lose(Death{Rank: e.Rank, Host: r.members[e.Rank].host, Status: abortStatus(e.Code, e.Why)})
+		r.reportDeath(Death{Rank: e.Rank, Host: r.members[e.Rank].host, Status: abortStatus(e.Code, e.Why)})
 	}
 }
 
-// left is the end of a member's connection.
+// left handles the end of a member's connection.
 func (r *root) left(one *member, err error) {
 	r.mu.Lock()
 	leaving := r.leaving
@@ -400,28 +396,28 @@ func (r *root) left(one *member, err error) {
 	if p := r.server.Phase(one.rank); leaving || p == PhaseFinalized || p == PhaseAborted {
 		return
 	}
-	status := "its connection to rank 0 ended without a farewell"
+	status := "its connection to rank 0 ended without Finalize"
 	if err != nil && !errors.Is(err, io.EOF) {
 		status += ": " + err.Error()
 	}
-	r.lose(Death{Rank: one.rank, Host: one.host, Status: status})
+	r.reportDeath(Death{Rank: one.rank, Host: one.host, Status: status})
 }
 
-// lose tells all ranks of a death, this one last: it may end its process, which
-// must not be taken for the cause.
-func (r *root) lose(d Death) {
-	defer r.news.tell(d)
+// reportDeath reports a failure to all ranks, this one last: it may then exit, and its
+// exit must not be mistaken for the cause.
+func (r *root) reportDeath(d Death) {
+	defer r.notice.record(d)
 	line := appendMessage(nil, cmdDeath, "rank", strconv.Itoa(d.Rank), "host", textField(d.Host), "status", textField(d.Status))
 	for rank, one := range r.members {
 		if rank != 0 && rank != d.Rank {
-			one.conn.SetWriteDeadline(time.Now().Add(newsWait))
-			one.conn.Write(line) // one write is not mixed with another
+			one.conn.SetWriteDeadline(time.Now().Add(noticeTimeout))
+			one.conn.Write(line) // a single write is not interleaved with others
 			one.conn.SetWriteDeadline(time.Time{})
 		}
 	}
 }
 
-// dropAll ends this process's part in the job.
+// dropAll closes all connections.
 func (r *root) dropAll() {
 	r.mu.Lock()
 	r.leaving = true
@@ -437,14 +433,13 @@ type rootClient struct {
 	root *root
 }
 
-// Abort tells the others before it returns: this process ends next, and with it
-// the server.
+// Abort reports to the others before it returns, because this process, which runs the
+// server, exits next.
 func (c *rootClient) Abort(code int, why string) {
-	c.root.lose(Death{Rank: 0, Host: c.host, Status: abortStatus(code, why)})
+	c.root.reportDeath(Death{Rank: 0, Host: c.host, Status: abortStatus(code, why)})
 }
 
-// Close leaves the job after the others have, because it is this process that
-// answers them.
+// Close leaves the job after the others, because this process serves them.
 func (c *rootClient) Close() error {
 	err := c.wireClient.Close()
 	gone := make(chan struct{})
@@ -456,14 +451,14 @@ func (c *rootClient) Close() error {
 	case <-gone:
 	case <-time.After(leaveTimeout):
 		if err == nil {
-			err = c.root.stillHere()
+			err = c.root.notFinalized()
 		}
 	}
 	c.root.dropAll()
 	return err
 }
 
-func (r *root) stillHere() error {
+func (r *root) notFinalized() error {
 	var ranks []int
 	for rank := range r.members {
 		if r.server.Phase(rank) != PhaseFinalized {
@@ -473,5 +468,5 @@ func (r *root) stillHere() error {
 	if len(ranks) == 0 {
 		return nil
 	}
-	return fmt.Errorf("pmi: rank 0 has left the job %v before %s", leaveTimeout, ranksPhrase(ranks))
+	return fmt.Errorf("pmi: rank 0 leaves the job after waiting %v for %s", leaveTimeout, ranksPhrase(ranks))
 }

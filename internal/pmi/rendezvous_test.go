@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// freePort gives an address on loopback where nobody listens.
+// freePort returns an unused loopback address.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -24,7 +24,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func placeEnv(rank, size int, root, key string) map[string]string {
+func staticEnv(rank, size int, root, key string) map[string]string {
 	return map[string]string{
 		EnvStaticRank: fmt.Sprint(rank), EnvStaticSize: fmt.Sprint(size), EnvRoot: root, EnvKey: key,
 	}
@@ -33,8 +33,8 @@ func placeEnv(rank, size int, root, key string) map[string]string {
 // goodKey is a key that is long enough.
 const goodKey = "a key for these tests"
 
-// late is a start timeout for jobs that do not come together: long enough for
-// the ranks that do come, on a busy machine.
+// late is a start timeout for jobs that do not start: long enough for the ranks that do
+// join, on a busy machine.
 const late = 3 * time.Second
 
 type joined struct {
@@ -42,8 +42,8 @@ type joined struct {
 	err    error
 }
 
-// gather opens all ranks at once. change, if not nil, alters a rank's
-// environment; a rank for which it returns nil stays away.
+// gather opens all ranks concurrently. change, if not nil, changes a rank's environment;
+// a rank for which it returns nil is not started.
 func gather(t *testing.T, timeout time.Duration, size int, root string, change func(rank int, env map[string]string) map[string]string) []joined {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -51,7 +51,7 @@ func gather(t *testing.T, timeout time.Duration, size int, root string, change f
 	out := make([]joined, size)
 	var wg sync.WaitGroup
 	for rank := range size {
-		vars := placeEnv(rank, size, root, goodKey)
+		vars := staticEnv(rank, size, root, goodKey)
 		if change != nil {
 			if vars = change(rank, vars); vars == nil {
 				continue
@@ -75,7 +75,7 @@ func clientsOf(t *testing.T, all []joined) []Client {
 	return clients
 }
 
-func says(t *testing.T, who string, err error, words ...string) {
+func wantError(t *testing.T, who string, err error, words ...string) {
 	t.Helper()
 	if err == nil {
 		t.Errorf("%s must get an error with %q", who, words)
@@ -83,30 +83,30 @@ func says(t *testing.T, who string, err error, words ...string) {
 	}
 	for _, word := range words {
 		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%s: the error must say %q: %v", who, word, err)
+			t.Errorf("%s: the error must contain %q: %v", who, word, err)
 		}
 	}
 }
 
-func TestRanksFindEachOtherWithoutALauncher(t *testing.T) {
+func TestRendezvous(t *testing.T) {
 	for _, n := range []int{1, 2, 8} {
 		clients := clientsOf(t, gather(t, 20*time.Second, n, freePort(t), nil))
 		for rank, c := range clients {
 			if c.Rank() != rank || c.Size() != n || c.JobID() != clients[0].JobID() {
-				t.Errorf("rank %d of %d says it is rank %d of %d in job %s", rank, n, c.Rank(), c.Size(), c.JobID())
+				t.Errorf("rank %d of %d is rank %d of %d in job %s", rank, n, c.Rank(), c.Size(), c.JobID())
 			}
 			if c.LocalRank() != rank || c.LocalSize() != n || c.Node(n-1) != c.Node(0) {
 				t.Errorf("ranks of one process share memory, but rank %d is %d of %d on its node", rank, c.LocalRank(), c.LocalSize())
 			}
 			if d, dead := c.Died(); dead {
-				t.Errorf("nobody has died, but rank %d has heard of %+v", rank, d)
+				t.Errorf("no rank has failed, but rank %d reports %+v", rank, d)
 			}
 		}
 		exchange(t, clients) // closes them all, rank 0 last to return
 	}
 }
 
-func TestTheJobIndexIsTheRank(t *testing.T) {
+func TestRendezvousWithJobIndex(t *testing.T) {
 	clients := clientsOf(t, gather(t, 20*time.Second, 3, freePort(t), func(rank int, env map[string]string) map[string]string {
 		delete(env, EnvStaticRank)
 		env[envJobIndex] = fmt.Sprint(rank)
@@ -115,10 +115,10 @@ func TestTheJobIndexIsTheRank(t *testing.T) {
 	exchange(t, clients)
 }
 
-func TestAPlaceInPiecesIsAnError(t *testing.T) {
+func TestIncompleteVariables(t *testing.T) {
 	type vars = map[string]string
 	whole := func(change func(vars)) vars {
-		v := placeEnv(1, 4, "127.0.0.1:7700", goodKey)
+		v := staticEnv(1, 4, "127.0.0.1:7700", goodKey)
 		change(v)
 		return v
 	}
@@ -139,14 +139,14 @@ func TestAPlaceInPiecesIsAnError(t *testing.T) {
 		"a key without a rank": {vars{EnvKey: goodKey}, []string{"MUSTER_RANK, MUSTER_SIZE and MUSTER_ROOT"}},
 	} {
 		_, err := Open(t.Context(), env(c.env))
-		says(t, name, err, c.want...)
+		wantError(t, name, err, c.want...)
 	}
 	if c, err := Open(t.Context(), env(vars{envJobIndex: "2"})); err != nil || c.Size() != 1 {
-		t.Errorf("a Job's index without any variable of Muster is no place in a job: %v", err)
+		t.Errorf("a Job's index without any variable of Muster must give a world of one: %v", err)
 	}
 }
 
-func TestAWrongKeyIsToldOnBothSides(t *testing.T) {
+func TestWrongKey(t *testing.T) {
 	t.Parallel() // it waits for the timeout
 	root := freePort(t)
 	all := gather(t, late, 3, root, func(rank int, env map[string]string) map[string]string {
@@ -155,13 +155,13 @@ func TestAWrongKeyIsToldOnBothSides(t *testing.T) {
 		}
 		return env
 	})
-	says(t, "rank 2", all[2].err, "rank 2 of 3", root, "wrong key", "MUSTER_KEY")
-	says(t, "rank 0", all[0].err, "rank 2 did not come", "127.0.0.1:", "came with a wrong MUSTER_KEY")
-	says(t, "rank 1, which had the key,", all[1].err, "did not start", "rank 2 did not come")
+	wantError(t, "rank 2", all[2].err, "rank 2 of 3", root, "wrong key", "MUSTER_KEY")
+	wantError(t, "rank 0", all[0].err, "rank 2 did not join", "127.0.0.1:", "has a wrong MUSTER_KEY")
+	wantError(t, "rank 1, which had the key,", all[1].err, "did not start", "rank 2 did not join")
 }
 
-// An impostor at the root's address that does not know the key is not joined.
-func TestARootWithoutTheKeyIsRefused(t *testing.T) {
+// Ranks do not join a process at the root's address that does not have the key.
+func TestRootWithoutKey(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -178,13 +178,13 @@ func TestARootWithoutTheKeyIsRefused(t *testing.T) {
 		io.ReadFull(conn, make([]byte, 32))
 		conn.Write(append([]byte{proofAccepted}, make([]byte, 32)...))
 	}()
-	_, err = Open(t.Context(), env(placeEnv(1, 2, l.Addr().String(), goodKey)))
-	says(t, "rank 1", err, "does not know MUSTER_KEY")
+	_, err = Open(t.Context(), env(staticEnv(1, 2, l.Addr().String(), goodKey)))
+	wantError(t, "rank 1", err, "does not have this MUSTER_KEY")
 }
 
-// The end of the start timeout and the end of an attempt can fall together:
-// what the one sets on the connection must not meet what the other returned.
-func TestAnAttemptThatEndsWithTheTimeout(t *testing.T) {
+// The start timeout and the end of an attempt can coincide: the deadline that one sets
+// must not affect the connection that the other returns.
+func TestTryJoinAtTimeout(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -200,15 +200,15 @@ func TestAnAttemptThatEndsWithTheTimeout(t *testing.T) {
 				conn.Close()
 			}
 		}()
-		p := place{rank: 1, size: 2, root: l.Addr().String(), key: []byte(goodKey)}
-		if _, _, _, err := knock(ctx, p, newHello(p)); err == nil {
+		p := staticJob{rank: 1, size: 2, root: l.Addr().String(), key: []byte(goodKey)}
+		if _, _, _, err := tryJoin(ctx, p, newHello(p)); err == nil {
 			t.Fatal("joined a root that closed the connection")
 		}
 		cancel()
 	}
 }
 
-func TestTwoProcessesWithOneRankAreTold(t *testing.T) {
+func TestDuplicateRank(t *testing.T) {
 	t.Parallel() // it waits for the timeout
 	root := freePort(t)
 	all := gather(t, late, 4, root, func(rank int, env map[string]string) map[string]string {
@@ -217,16 +217,16 @@ func TestTwoProcessesWithOneRankAreTold(t *testing.T) {
 		}
 		return env
 	})
-	says(t, "rank 0", all[0].err, "rank 3 did not come", "two processes have MUSTER_RANK=2")
+	wantError(t, "rank 0", all[0].err, "rank 3 did not join", "two processes have MUSTER_RANK=2")
 	one, two := all[2].err, all[3].err
 	if one != nil && strings.Contains(one.Error(), "did not start") {
 		one, two = two, one
 	}
-	says(t, "the second rank 2", one, "two processes have MUSTER_RANK=2")
-	says(t, "the first rank 2", two, "did not start", "rank 3 did not come")
+	wantError(t, "the second rank 2", one, "two processes have MUSTER_RANK=2")
+	wantError(t, "the first rank 2", two, "did not start", "rank 3 did not join")
 }
 
-func TestAnotherSizeIsTold(t *testing.T) {
+func TestSizeMismatch(t *testing.T) {
 	t.Parallel() // it waits for the timeout
 	all := gather(t, late, 3, freePort(t), func(rank int, env map[string]string) map[string]string {
 		if rank == 1 {
@@ -234,11 +234,11 @@ func TestAnotherSizeIsTold(t *testing.T) {
 		}
 		return env
 	})
-	says(t, "rank 1", all[1].err, "MUSTER_SIZE=8", "rank 0 has 3")
-	says(t, "rank 0", all[0].err, "rank 1 did not come", "MUSTER_SIZE=8")
+	wantError(t, "rank 1", all[1].err, "MUSTER_SIZE=8", "rank 0 has 3")
+	wantError(t, "rank 0", all[0].err, "rank 1 did not join", "MUSTER_SIZE=8")
 }
 
-func TestMissingRanksAreNamedToAll(t *testing.T) {
+func TestMissingRanks(t *testing.T) {
 	t.Parallel() // it waits for the timeout
 	all := gather(t, late, 6, freePort(t), func(rank int, env map[string]string) map[string]string {
 		if rank >= 3 {
@@ -247,11 +247,11 @@ func TestMissingRanksAreNamedToAll(t *testing.T) {
 		return env
 	})
 	for rank := range 3 {
-		says(t, fmt.Sprintf("rank %d", rank), all[rank].err, "ranks 3-5 did not come within 3")
+		wantError(t, fmt.Sprintf("rank %d", rank), all[rank].err, "ranks 3-5 did not join within 3")
 	}
 }
 
-func TestAnUnreachableRootIsNamedWithTheStage(t *testing.T) {
+func TestUnreachableRoot(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -277,36 +277,36 @@ func TestAnUnreachableRootIsNamedWithTheStage(t *testing.T) {
 		root string
 		want []string
 	}{
-		"nobody listens":         {nobody, []string{nobody, "connecting", "refused"}},
-		"a name that is none":    {"no-such-host.invalid:7700", []string{"no-such-host.invalid:7700", "resolving the name"}},
-		"somebody else listens":  {web.Addr().String(), []string{web.Addr().String(), "proving the key", "no rank 0 of Muster"}},
-		"whoever it is is quiet": {silent.Addr().String(), []string{silent.Addr().String(), "proving the key", "did not answer"}},
+		"no listener":      {nobody, []string{nobody, "connect:", "refused"}},
+		"unknown name":     {"no-such-host.invalid:7700", []string{"no-such-host.invalid:7700", "resolve the name"}},
+		"another protocol": {web.Addr().String(), []string{web.Addr().String(), "prove the key", "does not come from a rank 0 of Muster"}},
+		"no answer":        {silent.Addr().String(), []string{silent.Addr().String(), "prove the key", "did not answer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(context.Background(), late/2)
 			defer cancel()
 			began := time.Now()
-			_, err := Open(ctx, env(placeEnv(1, 2, c.root, goodKey)))
-			says(t, "rank 1", err, append(c.want, "rank 1 of 2")...)
+			_, err := Open(ctx, env(staticEnv(1, 2, c.root, goodKey)))
+			wantError(t, "rank 1", err, append(c.want, "rank 1 of 2")...)
 			if d := time.Since(began); d > 8*time.Second {
-				t.Errorf("it took %v to say so", d)
+				t.Errorf("the error took %v", d)
 			}
 		})
 	}
 }
 
-func TestRank0OnABusyPortSaysSo(t *testing.T) {
+func TestRootPortInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, err = Open(t.Context(), env(placeEnv(0, 2, l.Addr().String(), goodKey)))
-	says(t, "rank 0", err, l.Addr().String(), "another process with MUSTER_RANK=0", "another port")
+	_, err = Open(t.Context(), env(staticEnv(0, 2, l.Addr().String(), goodKey)))
+	wantError(t, "rank 0", err, l.Addr().String(), "another process with MUSTER_RANK=0", "another port")
 }
 
-func TestLateRanksAreWaitedFor(t *testing.T) {
+func TestLateRanks(t *testing.T) {
 	root := freePort(t)
 	delay := map[int]time.Duration{0: 300 * time.Millisecond, 2: 600 * time.Millisecond}
 	var mu sync.Mutex
@@ -314,8 +314,8 @@ func TestLateRanksAreWaitedFor(t *testing.T) {
 	var wg sync.WaitGroup
 	for rank := range all {
 		wg.Go(func() {
-			time.Sleep(delay[rank])
-			c, err := Open(t.Context(), env(placeEnv(rank, 3, root, goodKey)))
+			time.Sleep(delay[rank]) // ranks start apart, over real sockets
+			c, err := Open(t.Context(), env(staticEnv(rank, 3, root, goodKey)))
 			mu.Lock()
 			all[rank] = joined{c, err}
 			mu.Unlock()
@@ -325,23 +325,22 @@ func TestLateRanksAreWaitedFor(t *testing.T) {
 	exchange(t, clientsOf(t, all))
 }
 
-// Who shares memory is told by what the ranks say of where they run, in any
-// order.
-func TestRanksInOtherPlacesAreOnOtherNodes(t *testing.T) {
+// The nodes follow from the memory domains that the ranks report, in any order.
+func TestRendezvousNodes(t *testing.T) {
 	root := freePort(t)
-	here := whereabouts()
+	here := memoryDomain()
 	all := make([]joined, 5)
 	var wg sync.WaitGroup
-	wg.Go(func() { all[0].client, all[0].err = Open(t.Context(), env(placeEnv(0, 5, root, goodKey))) })
+	wg.Go(func() { all[0].client, all[0].err = Open(t.Context(), env(staticEnv(0, 5, root, goodKey))) })
 	for rank, where := range map[int]string{1: "pod a", 2: here, 3: "pod b", 4: "pod a"} {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 			defer cancel()
-			p := place{rank: rank, size: 5, root: root, key: []byte(goodKey)}
+			p := staticJob{rank: rank, size: 5, root: root, key: []byte(goodKey)}
 			me := newHello(p)
-			me.whereabouts = where
+			me.memoryDomain = where
 			for {
-				conn, lines, _, err := knock(ctx, p, me)
+				conn, lines, _, err := tryJoin(ctx, p, me)
 				if err == nil {
 					all[rank].client, all[rank].err = joinOrClose(ctx, newRootedConn(conn, lines, root), rank, 5, nil, p.key)
 					return
@@ -350,7 +349,7 @@ func TestRanksInOtherPlacesAreOnOtherNodes(t *testing.T) {
 					all[rank].err = err
 					return
 				}
-				time.Sleep(5 * time.Millisecond)
+				time.Sleep(5 * time.Millisecond) // until rank 0 listens on a real socket
 			}
 		})
 	}
@@ -366,13 +365,13 @@ func TestRanksInOtherPlacesAreOnOtherNodes(t *testing.T) {
 		}
 	}
 	if c := clients[4]; c.LocalRank() != 1 || c.LocalSize() != 2 {
-		t.Errorf("rank 4 shares its place with rank 1, but is %d of %d there", c.LocalRank(), c.LocalSize())
+		t.Errorf("rank 4 shares its node with rank 1, but is %d of %d there", c.LocalRank(), c.LocalSize())
 	}
 	exchange(t, clients)
 }
 
-// A process that ends before the job starts may be started again: pods are.
-func TestARankThatLeftBeforeTheStartMayComeAgain(t *testing.T) {
+// A process that exits before the job starts may be restarted, as pods are.
+func TestRestartBeforeGo(t *testing.T) {
 	root := freePort(t)
 	var (
 		zero joined
@@ -381,35 +380,33 @@ func TestARankThatLeftBeforeTheStartMayComeAgain(t *testing.T) {
 	)
 	go func() {
 		defer close(done)
-		zero.client, zero.err = Open(t.Context(), env(placeEnv(0, 3, root, goodKey)))
+		zero.client, zero.err = Open(t.Context(), env(staticEnv(0, 3, root, goodKey)))
 	}()
-	// These two, which are the same process, say hello; the second takes the
-	// place of the first, and goes away.
+	// Two connections of the same process send hello; the second replaces the first and
+	// is closed.
 	for range 2 {
-		conn, err := net.Dial("tcp", root)
-		for ; err != nil; conn, err = net.Dial("tcp", root) {
-			time.Sleep(5 * time.Millisecond)
-		}
+		conn := dialWhenListening(t, root)
 		defer conn.Close()
-		if err := introduce(conn, []byte(goodKey)); err != nil {
+		if err := dialHandshake(conn, []byte(goodKey)); err != nil {
 			t.Fatal(err)
 		}
-		if conn, err = encryptAsRank(conn, []byte(goodKey)); err != nil {
+		channel, err := encryptAsRank(conn, []byte(goodKey))
+		if err != nil {
 			t.Fatal(err)
 		}
-		conn.Write(appendMessage(nil, cmdHello, "rank", "1", "size", "3", "host", "", "where", "", "process", "p"))
-		if err := readVerdict(&lineReader{r: conn}, cmdWelcome); err != nil {
-			t.Fatalf("a process that has lost its connection may come again: %v", err)
+		channel.Write(appendMessage(nil, cmdHello, "rank", "1", "size", "3", "host", "", "where", "", "process", "p"))
+		if err := readReply(&lineReader{r: channel}, cmdWelcome); err != nil {
+			t.Fatalf("a process that has lost its connection may rejoin: %v", err)
 		}
-		last = conn
+		last = channel
 	}
 	last.Close()
 	all := make([]joined, 3)
 	var wg sync.WaitGroup
 	for _, rank := range []int{1, 2} {
 		wg.Go(func() {
-			for { // rank 0 must first see that it has gone
-				all[rank].client, all[rank].err = Open(t.Context(), env(placeEnv(rank, 3, root, goodKey)))
+			for { // rank 0 must first notice the closed connection
+				all[rank].client, all[rank].err = Open(t.Context(), env(staticEnv(rank, 3, root, goodKey)))
 				if err := all[rank].err; err == nil || !strings.Contains(err.Error(), "two processes") {
 					return
 				}
@@ -422,13 +419,13 @@ func TestARankThatLeftBeforeTheStartMayComeAgain(t *testing.T) {
 	exchange(t, clientsOf(t, all))
 }
 
-func TestADeathReachesAllRanks(t *testing.T) {
+func TestDeathReachesAllRanks(t *testing.T) {
 	clients := clientsOf(t, gather(t, 20*time.Second, 4, freePort(t), nil))
 	fences := make(chan error, 3)
 	for _, rank := range []int{0, 1, 3} {
 		go func() { fences <- clients[rank].Fence(t.Context()) }()
 	}
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(20 * time.Millisecond)     // so that the fences wait: real sockets
 	clients[2].(*wireClient).conn.Close() // as the kernel does when the process dies
 	for range 3 {
 		select {
@@ -451,7 +448,7 @@ func TestADeathReachesAllRanks(t *testing.T) {
 	}
 }
 
-func TestTheEndOfRank0ReachesAllRanks(t *testing.T) {
+func TestEndOfRootReachesAllRanks(t *testing.T) {
 	clients := clientsOf(t, gather(t, 20*time.Second, 3, freePort(t), nil))
 	clients[0].(*rootClient).root.dropAll()
 	for _, rank := range []int{1, 2} {
@@ -459,7 +456,7 @@ func TestTheEndOfRank0ReachesAllRanks(t *testing.T) {
 	}
 }
 
-func TestAnAbortReachesAllRanks(t *testing.T) {
+func TestAbortReachesAllRanks(t *testing.T) {
 	for _, who := range []int{0, 1} {
 		clients := clientsOf(t, gather(t, 20*time.Second, 3, freePort(t), nil))
 		clients[who].Abort(7, "no mesh")
@@ -473,40 +470,48 @@ func TestAnAbortReachesAllRanks(t *testing.T) {
 
 func awaitDeath(t *testing.T, c Client, rank int, status string) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		if d, ok := c.Died(); ok {
-			if d.Rank != rank || !strings.Contains(d.Status, status) {
-				t.Errorf("rank %d must hear that rank %d died (%q); it heard %+v", c.Rank(), rank, status, d)
-			}
-			return
-		}
+	var d Death
+	waitFor(t, time.Millisecond, fmt.Sprintf("the death of rank %d at rank %d", rank, c.Rank()), func() (ok bool) {
+		d, ok = c.Died()
+		return ok
+	})
+	if d.Rank != rank || !strings.Contains(d.Status, status) {
+		t.Errorf("rank %d must report the death of rank %d (%q); it reports %+v", c.Rank(), rank, status, d)
+	}
+}
+
+// waitFor polls cond at the given interval, for at most ten seconds.
+func waitFor(t *testing.T, interval time.Duration, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !cond(); time.Sleep(interval) {
 		if time.Now().After(end) {
-			t.Fatalf("rank %d has not heard that rank %d died", c.Rank(), rank)
+			t.Fatalf("timeout while waiting for %s", what)
 		}
 	}
 }
 
-// A port scan, garbage and connections that are left open do not keep a job
-// from starting, and leave nothing behind.
-func TestStrangersAtTheDoorCostNothing(t *testing.T) {
+// dialWhenListening connects to an address where a listener may appear later.
+func dialWhenListening(t *testing.T, addr string) (conn net.Conn) {
+	t.Helper()
+	waitFor(t, 5*time.Millisecond, "a listener at "+addr, func() bool {
+		var err error
+		conn, err = net.Dial("tcp", addr)
+		return err == nil
+	})
+	return conn
+}
+
+// A port scan, garbage and idle connections do not prevent a job from starting, and leave
+// no resources behind.
+func TestUnauthenticatedConnections(t *testing.T) {
 	root := freePort(t)
 	zero := make(chan joined, 1)
 	go func() {
-		c, err := Open(t.Context(), env(placeEnv(0, 4, root, goodKey)))
+		c, err := Open(t.Context(), env(staticEnv(0, 4, root, goodKey)))
 		zero <- joined{c, err}
 	}()
-	dial := func() net.Conn {
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-			conn, err := net.Dial("tcp", root)
-			if err == nil {
-				return conn
-			}
-			if time.Now().After(end) {
-				t.Fatal(err)
-			}
-		}
-	}
-	for range 50 { // the scan: connect and go
+	dial := func() net.Conn { return dialWhenListening(t, root) }
+	for range 50 { // the scan: connect and close
 		dial().Close()
 	}
 	garbage := []string{
@@ -518,7 +523,7 @@ func TestStrangersAtTheDoorCostNothing(t *testing.T) {
 		defer conn.Close()
 		io.WriteString(conn, g)
 	}
-	for range maxStrangers + 50 { // opened and left alone
+	for range maxUnauthenticated + 50 { // idle connections
 		defer dial().Close()
 	}
 	began := time.Now()
@@ -526,14 +531,14 @@ func TestStrangersAtTheDoorCostNothing(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, rank := range []int{1, 2, 3} {
 		wg.Go(func() {
-			all[rank].client, all[rank].err = Open(t.Context(), env(placeEnv(rank, 4, root, goodKey)))
+			all[rank].client, all[rank].err = Open(t.Context(), env(staticEnv(rank, 4, root, goodKey)))
 		})
 	}
 	wg.Wait()
 	all[0] = <-zero
 	clients := clientsOf(t, all)
 	if d := time.Since(began); d > handshakeTimeout-time.Second {
-		t.Errorf("with strangers at the door the start took %v: ranks must not wait for them to time out", d)
+		t.Errorf("with unauthenticated connections the start took %v: ranks must not wait until they time out", d)
 	}
 	r := clients[0].(*rootClient).root
 	exchange(t, clients)
@@ -544,24 +549,25 @@ func TestStrangersAtTheDoorCostNothing(t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.refused != 1 {
-		t.Errorf("one of them sent as much as a proof of a wrong key, but %d are noted: %q", r.refused, r.remarks)
+		t.Errorf("one of them sent a complete wrong proof, but %d are reported: %q", r.refused, r.refusals)
 	}
 }
 
-// Nobody can make rank 0 read more than a handshake before the key is proven.
-func FuzzAdmit(f *testing.F) {
+// FuzzAcceptHandshake checks that rank 0 reads no more than a handshake before the key is
+// proven.
+func FuzzAcceptHandshake(f *testing.F) {
 	f.Add([]byte(handshakeMagic))
 	f.Add([]byte(handshakeMagic + strings.Repeat("n", 32) + strings.Repeat("p", 32) + "more"))
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		in := &countingReader{r: strings.NewReader(string(sent))}
-		if admit(struct {
+		if acceptHandshake(struct {
 			io.Reader
 			io.Writer
 		}{in, io.Discard}, []byte("key")) == nil {
-			t.Error("a proof without the key was taken")
+			t.Error("a proof without the key was accepted")
 		}
 		if in.n > openerBytes+32 {
-			t.Errorf("%d bytes were read from a stranger", in.n)
+			t.Errorf("%d bytes were read from an unauthenticated peer", in.n)
 		}
 	})
 }

@@ -1,15 +1,15 @@
 package pmi
 
-// The launcher's end of PMI-1: one goroutine per rank reads requests from the
-// rank's socket and answers them from one store.
+// The launcher's end of PMI-1: one goroutine per rank reads requests from the rank's
+// socket and answers them from one store.
 //
 //	init, get_maxes, get_appnum, get_universe_size, get_my_kvsname
-//	put, get              the store; the mapping of ranks to nodes is in it
-//	barrier_in            answered for all when the last rank has come
+//	put, get              the store, which includes the mapping of ranks to nodes
+//	barrier_in            answered for all when the last rank has entered
 //	finalize, abort       the two ways to leave
 //
-// C programs built with MPICH use the same requests, and nothing else unless
-// they spawn processes, which is refused.
+// C programs built with MPICH use the same requests, and no others unless they spawn
+// processes, which the server rejects.
 //
 // A job on several hosts has a server on each: server_tree.go.
 
@@ -21,7 +21,7 @@ import (
 	"sync"
 )
 
-// ServerConfig says what job to serve.
+// ServerConfig describes the job to serve.
 type ServerConfig struct {
 	// Size is the number of ranks.
 	Size int
@@ -30,26 +30,25 @@ type ServerConfig struct {
 	// Mapping is the value of PMI_process_mapping. Default: all ranks on one
 	// node.
 	Mapping string
-	// Event, if not nil, is told what ranks do. It is called from the goroutine
+	// Event, if not nil, receives the events of ranks. It is called from the goroutine
 	// that serves the rank, before the rank gets its answer.
 	Event func(Event)
 
-	// Serves is the number of ranks that this server serves itself, if there
-	// are others in the job. Default: all.
+	// Serves is the number of ranks that this server serves itself, if the job has
+	// others. Default: all.
 	Serves int
-	// Up is the server above in a tree of servers. Default: this one is the
-	// root, and all there is.
+	// Up is the parent in a tree of servers. Default: this server is the root.
 	Up Upstream
-	// Released, if not nil, is called at the root when all ranks have entered a
-	// fence, so that the servers below are told.
+	// Released, if not nil, is called at the root when all ranks have entered a fence,
+	// to notify the child servers.
 	Released func()
 }
 
-// Phase is how far a rank is.
+// Phase is the state of a rank's PMI client.
 type Phase uint8
 
 const (
-	PhaseStarted   Phase = iota // has not spoken: perhaps not a message passing program
+	PhaseStarted   Phase = iota // has sent nothing: maybe not a message passing program
 	PhaseJoined                 // has sent init
 	PhaseFinalized              // has sent finalize
 	PhaseAborted                // has sent abort
@@ -60,22 +59,22 @@ type Event struct {
 	Rank  int
 	Phase Phase
 	Fence bool   // the rank waits in a fence for the others
-	Code  int    // PhaseAborted: the exit status asked for
-	Why   string // PhaseAborted: the reason, if one was given
+	Code  int    // PhaseAborted: the requested exit status
+	Why   string // PhaseAborted: the reason, if given
 }
 
-// Server holds the store of one job.
+// Server serves one job.
 type Server struct {
 	cfg ServerConfig
 
 	mu      sync.Mutex
 	values  map[string]string
-	fresh   []Pair // put since the last fence, for the server above
+	fresh   []Pair // put since the last fence, for the parent
 	phase   []Phase
-	fenced  []*serverConn // who waits in the fence
-	remote  int           // ranks of other servers that are known to wait in it
-	entered int           // ranks of this server, and of others as a whole, that are in
-	passed  int           // fences that are over
+	fenced  []*serverConn // own ranks that wait in the fence
+	remote  int           // ranks of other servers reported to wait in it
+	entered int           // own ranks, and ranks of complete servers, in the fence
+	passed  int           // completed fences
 	asked   map[string][]func(value string, ok bool)
 	counts  ServerCounts
 }
@@ -86,15 +85,14 @@ type serverConn struct {
 	w    io.Writer
 }
 
-// Limits that are announced to clients: the values of Hydra, for which C
-// clients were written.
+// Limits announced to clients: the values of Hydra, which C clients expect.
 const (
 	serverNameMax  = 256
 	serverKeyMax   = 64
 	serverValueMax = 1024
 )
 
-// NewServer makes a server. Its job has no ranks yet: Serve brings them.
+// NewServer returns a server. Serve connects its ranks.
 func NewServer(cfg ServerConfig) *Server {
 	if cfg.JobID == "" {
 		cfg.JobID = newJobID("muster")
@@ -113,31 +111,31 @@ func NewServer(cfg ServerConfig) *Server {
 	}
 }
 
-// JobID is the job's name.
+// JobID returns the job's name.
 func (s *Server) JobID() string { return s.cfg.JobID }
 
-// Phase reports how far a rank is.
+// Phase returns the phase of a rank.
 func (s *Server) Phase(rank int) Phase {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.phase[rank]
 }
 
-// Fenced is the number of ranks that wait in a fence.
+// Fenced returns the number of ranks that wait in a fence.
 func (s *Server) Fenced() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.fenced) + s.remote
 }
 
-// Passed is the number of fences that all ranks have passed.
+// Passed returns the number of fences that all ranks have passed.
 func (s *Server) Passed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.passed
 }
 
-// Serve answers a rank until it closes its end, which is no error.
+// Serve answers a rank until the rank closes its end, which is not an error.
 func (s *Server) Serve(rank int, conn io.ReadWriter) error {
 	c := &serverConn{rank: rank, w: conn}
 	lines := lineReader{r: conn}
@@ -147,14 +145,14 @@ func (s *Server) Serve(rank int, conn io.ReadWriter) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("pmi: reading from rank %d: %w", rank, err)
+			return fmt.Errorf("pmi: read from rank %d: %w", rank, err)
 		}
 		m, err := parseMessage(string(line))
 		if err != nil {
 			return fmt.Errorf("pmi: rank %d sent %.80q: %w", rank, line, err)
 		}
 		if err := s.answer(c, &m, &lines); err != nil {
-			return fmt.Errorf("pmi: answering %s of rank %d: %w", m.cmd, rank, err)
+			return fmt.Errorf("pmi: answer %s of rank %d: %w", m.cmd, rank, err)
 		}
 	}
 }
@@ -200,12 +198,12 @@ func (s *Server) answer(c *serverConn, m *message, lines *lineReader) error {
 	case "publish_name", "unpublish_name", "lookup_name":
 		return c.reply(m.cmd[:len(m.cmd)-len("_name")]+"_result", "info", "not_supported", "rc", "-1", "msg", "not_supported")
 	}
-	// Silence would let the client wait for ever.
+	// Without an answer the client would wait for ever.
 	return c.reply(m.cmd+"_result", "rc", "-1", "msg", "unknown_command")
 }
 
-// abortWhy is the field of abort that carries Muster's reason, in base64.
-// Other servers skip fields that they do not know.
+// abortWhy is the field of abort that carries Muster's reason, in base64. Other servers
+// ignore unknown fields.
 const abortWhy = "muster_why"
 
 func (s *Server) reach(rank int, p Phase, e Event) {
@@ -213,10 +211,10 @@ func (s *Server) reach(rank int, p Phase, e Event) {
 	s.phase[rank] = p
 	s.mu.Unlock()
 	e.Rank, e.Phase = rank, p
-	s.tell(e)
+	s.notify(e)
 }
 
-func (s *Server) tell(e Event) {
+func (s *Server) notify(e Event) {
 	if s.cfg.Event != nil {
 		s.cfg.Event(e)
 	}
@@ -247,8 +245,8 @@ func (s *Server) put(c *serverConn, m *message) error {
 }
 
 func (s *Server) get(c *serverConn, m *message) error {
-	// The answer may come later, from the server above. That a client has gone
-	// meanwhile is seen by the next read.
+	// The answer may come later, from the parent. If the client is gone by then, the next
+	// read detects it.
 	s.Lookup(m.get("key"), func(value string, ok bool) {
 		if ok {
 			c.reply("get_result", "rc", "0", "msg", "success", "value", value)
@@ -262,10 +260,10 @@ func (s *Server) get(c *serverConn, m *message) error {
 func (s *Server) fence(c *serverConn) error {
 	entered := Event{Rank: c.rank, Phase: PhaseJoined, Fence: true}
 	if s.cfg.Up != nil {
-		// The server above must hear of each rank before it hears that all are in. It
-		// may release the fence then, and who is told of later would seem to wait in
-		// another one.
-		s.tell(entered)
+		// The parent must receive the event of each rank before it is told that all have
+		// entered. It may then release the fence, and a rank reported later would seem to
+		// wait in the next one.
+		s.notify(entered)
 	}
 	s.mu.Lock()
 	s.fenced = append(s.fenced, c)
@@ -280,11 +278,11 @@ func (s *Server) fence(c *serverConn) error {
 	if s.enter(1) {
 		return s.Release()
 	}
-	s.tell(entered)
+	s.notify(entered)
 	return nil
 }
 
-// Release ends the fence: every rank that this server serves gets its answer.
+// Release completes the fence: every rank of this server gets its answer.
 func (s *Server) Release() error {
 	s.mu.Lock()
 	all := s.fenced
@@ -310,15 +308,15 @@ func (c *serverConn) reply(cmd string, fields ...string) error {
 	return err
 }
 
-// lineReader cuts a stream into lines. Unlike bufio it keeps a half line when a
-// read fails with a timeout, so that the caller may look around and read on.
+// lineReader splits a stream into lines. Unlike bufio it keeps a partial line when a read
+// times out, so that the caller can continue reading.
 type lineReader struct {
 	r     io.Reader
 	buf   []byte
-	start int // where the unread part begins
+	start int // start of the unread part
 }
 
-// next gives a line without its newline, valid until the next call.
+// next returns a line without its newline, valid until the next call.
 func (l *lineReader) next() ([]byte, error) {
 	seen := l.start
 	for {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// serveJob gives the clients of a job with a server, all in this process.
+// serveJob returns the server and the clients of a job, all in this process.
 func serveJob(t *testing.T, cfg ServerConfig, board *Board) (*Server, []Client) {
 	t.Helper()
 	s := NewServer(cfg)
@@ -35,7 +35,7 @@ func TestServedExchange(t *testing.T) {
 		s, clients := serveJob(t, ServerConfig{Size: n}, nil)
 		for rank, c := range clients {
 			if c.JobID() != s.JobID() || c.LocalRank() != rank || c.LocalSize() != n || c.Node(rank) != 0 {
-				t.Errorf("rank %d of %d has a wrong place: %d of %d, job %s", rank, n, c.LocalRank(), c.LocalSize(), c.JobID())
+				t.Errorf("rank %d of %d has a wrong node: %d of %d, job %s", rank, n, c.LocalRank(), c.LocalSize(), c.JobID())
 			}
 		}
 		exchange(t, clients)
@@ -47,15 +47,15 @@ func TestServedExchange(t *testing.T) {
 	}
 }
 
-func TestServedPlacesOfTwoNodes(t *testing.T) {
+func TestServedTwoNodes(t *testing.T) {
 	_, clients := serveJob(t, ServerConfig{Size: 5, Mapping: "(vector,(0,2,1))"}, nil)
 	c := clients[4]
 	if c.LocalRank() != 2 || c.LocalSize() != 3 || c.Node(3) != 1 {
-		t.Errorf("rank 4 of 5, dealt to two nodes: is %d of %d, rank 3 on node %d", c.LocalRank(), c.LocalSize(), c.Node(3))
+		t.Errorf("rank 4 of 5 on two alternating nodes: is %d of %d, rank 3 on node %d", c.LocalRank(), c.LocalSize(), c.Node(3))
 	}
 }
 
-func TestServedCallsAfterCloseSaySo(t *testing.T) {
+func TestServedCallsAfterClose(t *testing.T) {
 	_, clients := serveJob(t, ServerConfig{Size: 1}, nil)
 	c := clients[0]
 	for range 2 {
@@ -64,28 +64,26 @@ func TestServedCallsAfterCloseSaySo(t *testing.T) {
 		}
 	}
 	if err := c.Put("k", nil); !errors.Is(err, ErrClosed) {
-		t.Errorf("Put after Close must say so: %v", err)
+		t.Errorf("Put after Close must return ErrClosed: %v", err)
 	}
 }
 
-func TestServedSecondPutIsRefused(t *testing.T) {
+func TestServedSecondPut(t *testing.T) {
 	_, clients := serveJob(t, ServerConfig{Size: 1}, nil)
 	c := clients[0]
 	if err := c.Put("k", []byte("v")); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Put("k", []byte("w")); err == nil || !strings.Contains(err.Error(), `"k"`) {
-		t.Errorf("a second Put must be refused with the key's name: %v", err)
+		t.Errorf("a second Put must be rejected with the key's name: %v", err)
 	}
 }
 
-func TestServedLateErrorsNameWhoIsMissing(t *testing.T) {
+func TestServedTimeoutNamesMissingRanks(t *testing.T) {
 	board := NewBoard(3)
 	_, clients := serveJob(t, ServerConfig{Size: 3}, board)
 	go clients[1].Fence(t.Context())
-	for board.Row(1).State != RowWaiting {
-		time.Sleep(time.Millisecond)
-	}
+	waitFor(t, time.Millisecond, "rank 1 in the fence", func() bool { return board.Row(1).State == RowWaiting })
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
 	if _, err := clients[0].Get(ctx, 2, "addr"); err == nil || !strings.Contains(err.Error(), `rank 2 has not put "addr"`) {
@@ -98,11 +96,11 @@ func TestServedLateErrorsNameWhoIsMissing(t *testing.T) {
 		t.Errorf("a late Fence must name rank 2 alone: %v", err)
 	}
 	if again := clients[0].Put("k", nil); !errors.Is(again, context.DeadlineExceeded) {
-		t.Errorf("after a Fence was given up the client is out of step and must say why: %v", again)
+		t.Errorf("after a Fence that timed out the client must reject calls with the reason: %v", again)
 	}
 }
 
-func TestServedFenceEndsWhenARankDies(t *testing.T) {
+func TestServedFenceEndsOnFailure(t *testing.T) {
 	board := NewBoard(2)
 	_, clients := serveJob(t, ServerConfig{Size: 2}, board)
 	time.AfterFunc(10*time.Millisecond, func() { board.MarkDead(Death{1, "h", "killed by SIGKILL"}) })
@@ -113,11 +111,11 @@ func TestServedFenceEndsWhenARankDies(t *testing.T) {
 		t.Errorf("the Fence must end with the death of rank 1: %v", err)
 	}
 	if d := time.Since(start); d > time.Second {
-		t.Errorf("it took %v to learn of a death", d)
+		t.Errorf("it took %v to notice a failure", d)
 	}
 }
 
-func TestServerTellsWhatRanksDo(t *testing.T) {
+func TestServerEvents(t *testing.T) {
 	var mu sync.Mutex
 	var got []Event
 	_, clients := serveJob(t, ServerConfig{Size: 2, Event: func(e Event) {
@@ -126,26 +124,15 @@ func TestServerTellsWhatRanksDo(t *testing.T) {
 		mu.Unlock()
 	}}, nil)
 	clients[0].Abort(9, "the mesh has a hole\nin cell 3")
-	deadline := time.Now().Add(5 * time.Second)
 	want := Event{Rank: 0, Phase: PhaseAborted, Code: 9, Why: "the mesh has a hole\nin cell 3"}
-	for {
+	waitFor(t, time.Millisecond, "two joins and the abort with code and reason", func() bool {
 		mu.Lock()
-		n, last := len(got), Event{}
-		if n > 0 {
-			last = got[n-1]
-		}
-		mu.Unlock()
-		if last == want && n == 3 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after two joins the abort must be told with code and reason; got %+v", got)
-		}
-		time.Sleep(time.Millisecond)
-	}
+		defer mu.Unlock()
+		return len(got) == 3 && got[2] == want
+	})
 }
 
-// The server answers as Hydra does; a C client compares the words.
+// The server gives the same answers as Hydra, because C clients compare the text.
 func TestServerTranscript(t *testing.T) {
 	s := NewServer(ServerConfig{Size: 1, JobID: "job"})
 	ours, theirs := net.Pipe()
@@ -179,13 +166,13 @@ func TestServerTranscript(t *testing.T) {
 	}
 }
 
-func TestClientRefusesWrongAnswers(t *testing.T) {
+func TestClientRejectsBadAnswers(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
-		"another version":   {"cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n", "speaks 1.1"},
-		"a refusal":         {"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n", "rc=-1"},
-		"garbage":           {"HTTP/1.1 400 Bad Request\n", "HTTP/1.1"},
-		"an unasked refuse": {"cmd=sorry rc=5\n", "cmd=sorry"},
-		"a closed socket":   {"", "gone"},
+		"another version":      {"cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n", "Muster needs 1.1"},
+		"a refusal":            {"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n", "rc=-1"},
+		"garbage":              {"HTTP/1.1 400 Bad Request\n", "HTTP/1.1"},
+		"an unsolicited error": {"cmd=sorry rc=5\n", "cmd=sorry"},
+		"a closed socket":      {"", "gone"},
 	} {
 		ours, theirs := net.Pipe()
 		go func() {
@@ -194,7 +181,7 @@ func TestClientRefusesWrongAnswers(t *testing.T) {
 			theirs.Close()
 		}()
 		if _, err := joinWire(t.Context(), ours, 0, 2, nil, nil); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: the error must say %q: %v", name, c.want, err)
+			t.Errorf("%s: the error must contain %q: %v", name, c.want, err)
 		}
 		ours.Close()
 	}

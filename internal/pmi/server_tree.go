@@ -1,47 +1,45 @@
 package pmi
 
-// One PMI-1 service for ranks on several hosts: a tree of servers, one on each
-// host for the ranks there, and the root, which holds all values.
+// One PMI-1 service for ranks on several hosts: a tree of servers, one on each host for
+// its ranks, and the root, which stores all values.
 //
-//	put      is kept where the rank is; it travels up with the next fence
-//	fence    a server tells the one above when all its own ranks are in; the
-//	         root counts them, and when all are in releases everybody
-//	get      is answered from what a server has; else it asks the one above,
-//	         up to the root, and keeps the answer
+//	put      is stored at the rank's server and sent to the parent with the next fence
+//	fence    a server notifies its parent when all its own ranks have entered; the root
+//	         counts the ranks and releases all when the last has entered
+//	get      is answered from the server's store; otherwise the server requests the
+//	         value from its parent, up to the root, and caches the answer
 //
-// So a value goes only where it is asked for: a job of many ranks that talk to
-// few neighbors moves few of them. How the servers reach each other is not
-// said here: whoever makes them passes on what they tell (package launch).
+// So a value is sent only to hosts that request it: a job of many ranks with few
+// neighbors transfers few values. Package launch connects the servers.
 
-// Pair is a value and its key.
+// Pair is a key and its value.
 type Pair struct{ Key, Value string }
 
-// Upstream is the way to the server above.
+// Upstream is the connection to the parent server.
 type Upstream interface {
-	// Fence tells that all ranks of this server have entered the fence, and
-	// what they have put since the last one.
+	// Fence reports that all ranks of this server have entered the fence, with the
+	// values they have put since the last one.
 	Fence(values []Pair)
-	// Get asks for a value. done is called once with the answer, from any
-	// goroutine.
+	// Get requests a value. done is called once with the answer, from any goroutine.
 	Get(key string, done func(value string, ok bool))
 }
 
-// ServerCounts report what the requests for values cost.
+// ServerCounts counts requests for values.
 type ServerCounts struct {
-	Gets      uint64 // asked of this server, by its ranks and by servers below
-	Forwarded uint64 // of these, how many it had to ask of the server above
+	Gets      uint64 // requests to this server, by its ranks and by child servers
+	Forwarded uint64 // of these, requests forwarded to the parent
 }
 
-// Counts are those of this server so far.
+// Counts returns the counts of this server so far.
 func (s *Server) Counts() ServerCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts
 }
 
-// Lookup finds a value for a rank of this server or for a server below. done is
-// called once: at once if the value is here or this is the root, else when the
-// server above has answered. Several who ask for the same are one request.
+// Lookup finds a value for a rank of this server or for a child server. done is called
+// once: immediately if the value is stored here or this is the root, otherwise when the
+// parent has answered. Concurrent requests for one key are forwarded once.
 func (s *Server) Lookup(key string, done func(value string, ok bool)) {
 	s.mu.Lock()
 	s.counts.Gets++
@@ -62,8 +60,8 @@ func (s *Server) Lookup(key string, done func(value string, ok bool)) {
 	}
 }
 
-// answered passes on what the server above has said. Values never change, so
-// one that was found is kept; that one is missing may change with every fence.
+// answered forwards the parent's answer. Values never change, so a found value is cached.
+// A missing value is not, because it may appear with the next fence.
 func (s *Server) answered(key, value string, ok bool) {
 	s.mu.Lock()
 	if _, have := s.values[key]; ok && !have {
@@ -77,8 +75,8 @@ func (s *Server) answered(key, value string, ok bool) {
 	}
 }
 
-// Merge stores what ranks of a server below have put. The first value of a key
-// stays, as with put.
+// Merge stores values put by ranks of a child server. As with put, the first value of a
+// key stays.
 func (s *Server) Merge(values []Pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,15 +87,15 @@ func (s *Server) Merge(values []Pair) {
 	}
 }
 
-// Enter tells the root that all ranks of another server, so many, have entered
-// the fence and that what they put has been merged.
+// Enter reports to the root that all ranks of another server have entered the fence and
+// that their values have been merged.
 func (s *Server) Enter(ranks int) {
 	if s.enter(ranks) {
 		s.Release()
 	}
 }
 
-// enter counts, and says whether the fence is complete.
+// enter counts ranks and reports whether the fence is complete.
 func (s *Server) enter(ranks int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +103,7 @@ func (s *Server) enter(ranks int) bool {
 	return s.entered >= s.cfg.Size
 }
 
-// Report tells the root what a rank of another server does.
+// Report passes an event of another server's rank to the root.
 func (s *Server) Report(e Event) {
 	if e.Rank < 0 || e.Rank >= s.cfg.Size {
 		return
@@ -117,7 +115,7 @@ func (s *Server) Report(e Event) {
 		s.phase[e.Rank] = e.Phase
 	}
 	s.mu.Unlock()
-	s.tell(e)
+	s.notify(e)
 }
 
 func (s *Server) takeFresh() []Pair {

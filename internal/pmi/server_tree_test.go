@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// lowerServer is the way from a server to the one above, by direct calls. Only
-// the root is told of fences, as when agents pass them on.
+// lowerServer connects a server to its parent by direct calls. Only the root is notified
+// of fences, as when agents forward them.
 type lowerServer struct {
 	above, root *Server
 	ranks       int
-	between     []*Server // servers that values pass on their way to the root
+	between     []*Server // servers between this one and the root
 }
 
 func (l *lowerServer) Fence(values []Pair) {
@@ -26,11 +26,11 @@ func (l *lowerServer) Fence(values []Pair) {
 }
 
 func (l *lowerServer) Get(key string, done func(string, bool)) {
-	go l.above.Lookup(key, done) // as if it came over a wire
+	go l.above.Lookup(key, done) // asynchronous, as over a network
 }
 
-// serveTree makes three hosts of perHost ranks: 1 is below 0, and 0 and 2 are
-// below the root, which serves nobody.
+// serveTree creates three hosts of perHost ranks: 1 is a child of 0, and 0 and 2 are
+// children of the root, which serves no ranks.
 func serveTree(t *testing.T, perHost int) (root *Server, hosts []*Server, clients []Client) {
 	t.Helper()
 	size := 3 * perHost
@@ -61,17 +61,17 @@ func serveTree(t *testing.T, perHost int) (root *Server, hosts []*Server, client
 	return root, hosts, clients
 }
 
-func TestServersOfSeveralHostsAreOneService(t *testing.T) {
+func TestServerTree(t *testing.T) {
 	root, _, clients := serveTree(t, 3)
 	for rank, c := range clients {
 		if c.LocalRank() != rank%3 || c.LocalSize() != 3 || c.Node(rank) != rank/3 {
-			t.Errorf("rank %d has a wrong place: %d of %d on node %d", rank, c.LocalRank(), c.LocalSize(), c.Node(rank))
+			t.Errorf("rank %d has a wrong node: %d of %d on node %d", rank, c.LocalRank(), c.LocalSize(), c.Node(rank))
 		}
 	}
 	exchange(t, clients)
 	for rank := range clients {
 		if root.Phase(rank) != PhaseFinalized {
-			t.Errorf("the root must know that rank %d has finalized: %v", rank, root.Phase(rank))
+			t.Errorf("rank %d must be finalized at the root: %v", rank, root.Phase(rank))
 		}
 	}
 	if root.Passed() == 0 || root.Fenced() != 0 {
@@ -79,7 +79,7 @@ func TestServersOfSeveralHostsAreOneService(t *testing.T) {
 	}
 }
 
-func TestGetsAreForwardedOnlyForWhatIsNotHere(t *testing.T) {
+func TestServerTreeForwardsGets(t *testing.T) {
 	root, hosts, clients := serveTree(t, 4)
 	var all sync.WaitGroup
 	for _, c := range clients {
@@ -97,7 +97,7 @@ func TestGetsAreForwardedOnlyForWhatIsNotHere(t *testing.T) {
 	get := func(from, of int) {
 		t.Helper()
 		if got, err := clients[from].Get(t.Context(), of, "card"); err != nil || string(got) != fmt.Sprintf("card of %d", of) {
-			t.Fatalf("rank %d asked for the card of %d: %q, %v", from, of, got, err)
+			t.Fatalf("rank %d requested the card of %d: %q, %v", from, of, got, err)
 		}
 	}
 	forwarded := func() (n [3]uint64) {
@@ -107,34 +107,34 @@ func TestGetsAreForwardedOnlyForWhatIsNotHere(t *testing.T) {
 		return n
 	}
 	get(0, 1) // of the same host
-	get(0, 5) // of the host below, whose values came through here
+	get(0, 5) // of the child host, whose values passed through here
 	if got := forwarded(); got != [3]uint64{} {
-		t.Errorf("what is on the way need not be asked for: %v were forwarded", got)
+		t.Errorf("requests for values that passed through must not be forwarded: %v", got)
 	}
 	get(8, 0)
-	get(9, 0) // another rank of that host: its server has kept the value
+	get(9, 0) // another rank of that host: its server has cached the value
 	get(8, 0)
 	if got := forwarded(); got != [3]uint64{0, 0, 1} {
 		t.Errorf("the card of rank 0 must be forwarded once by host 2: %v", got)
 	}
 	get(4, 11) // from host 1 through host 0
 	if got := forwarded(); got != [3]uint64{1, 1, 1} {
-		t.Errorf("a get from below goes up step by step: %v", got)
+		t.Errorf("a get must be forwarded step by step: %v", got)
 	}
 	if got := root.Counts().Gets - atStart; got != 2 {
-		t.Errorf("the root must have been asked twice, not %d times: nothing is sent to all", got)
+		t.Errorf("the root must get two requests, not %d: values are not broadcast", got)
 	}
 	if got := root.Counts().Forwarded; got != 0 {
-		t.Errorf("there is nobody above the root, and it asked %d times", got)
+		t.Errorf("the root has no parent, but forwarded %d requests", got)
 	}
 }
 
-func TestGetOfWhatNobodyHasPutIsNotKept(t *testing.T) {
+func TestMissingValueIsNotCached(t *testing.T) {
 	_, hosts, clients := serveTree(t, 1)
 	missing := make(chan bool, 1)
 	hosts[1].Lookup("late-2", func(_ string, ok bool) { missing <- ok })
 	if <-missing {
-		t.Fatal("nobody has put it yet")
+		t.Fatal("the value has not been put yet")
 	}
 	var all sync.WaitGroup
 	for _, c := range clients {
@@ -152,39 +152,39 @@ func TestGetOfWhatNobodyHasPutIsNotKept(t *testing.T) {
 	all.Wait()
 	hosts[1].Lookup("late-2", func(_ string, ok bool) { missing <- ok })
 	if !<-missing {
-		t.Error("after the fence the value must be found: that it was missing must not be kept")
+		t.Error("after the fence the value must be found: its absence must not be cached")
 	}
 }
 
-// toldBefore is a way up that notes how many ranks were told of before it was told
-// that all are in the fence.
-type toldBefore struct {
-	mu     sync.Mutex
-	told   int
-	before chan int
+// reportOrder is an Upstream that records how many ranks were reported before the fence
+// was.
+type reportOrder struct {
+	mu       sync.Mutex
+	reported int
+	before   chan int
 }
 
-func (u *toldBefore) Fence([]Pair) {
+func (u *reportOrder) Fence([]Pair) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.before <- u.told
+	u.before <- u.reported
 }
 
-func (u *toldBefore) Get(_ string, done func(string, bool)) { done("", false) }
+func (u *reportOrder) Get(_ string, done func(string, bool)) { done("", false) }
 
-// A rank that is told of after its fence was released would seem to wait in another one,
-// and who has ended since, to keep it waiting.
-func TestEveryRankIsToldOfBeforeAllAreInTheFence(t *testing.T) {
-	up := &toldBefore{before: make(chan int, 1)}
+// A rank that is reported after its fence was released would seem to wait in the next one,
+// and a rank that has exited since would seem to block it.
+func TestFenceEventsPrecedeFence(t *testing.T) {
+	up := &reportOrder{before: make(chan int, 1)}
 	host := NewServer(ServerConfig{Size: 2, Serves: 2, Up: up, Event: func(e Event) {
 		if !e.Fence {
 			return
 		}
 		if e.Rank == 0 {
-			time.Sleep(50 * time.Millisecond) // the other one is faster
+			time.Sleep(50 * time.Millisecond) // let the other rank be faster
 		}
 		up.mu.Lock()
-		up.told++
+		up.reported++
 		up.mu.Unlock()
 	}})
 	for rank := range 2 {
@@ -198,7 +198,7 @@ func TestEveryRankIsToldOfBeforeAllAreInTheFence(t *testing.T) {
 		go c.Fence(t.Context())
 	}
 	if n := <-up.before; n != 2 {
-		t.Errorf("the server above heard that all are in the fence when %d of 2 ranks had been told of", n)
+		t.Errorf("the parent was notified of the fence when %d of 2 ranks had been reported", n)
 	}
 	host.Release()
 }

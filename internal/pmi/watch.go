@@ -1,10 +1,10 @@
 package pmi
 
-// What a client learns without asking. Where there is no launcher, rank 0 sends news of
-// deaths, which a goroutine reads (rendezvous_join.go). A launcher sends nothing by
-// itself, but the kernel closes its end of the connection when it dies: a goroutine
-// waits for that on a copy of the descriptor, so that it takes no answers away from
-// calls. It costs nothing while nothing comes.
+// Asynchronous notifications to a client. Without a launcher, rank 0 sends notices of
+// failures, which a goroutine reads (rendezvous_join.go). A launcher sends none, but the
+// kernel closes its end of the connection when it exits. A goroutine waits for that on a
+// copy of the descriptor, so that it does not consume answers to calls. It costs nothing
+// while nothing happens.
 
 import (
 	"os"
@@ -14,13 +14,13 @@ import (
 )
 
 func (c *wireClient) Watch(lost func(error)) {
-	told := func(err error) {
+	reported := func(err error) {
 		if !c.leaving.Load() {
 			lost(err)
 		}
 	}
-	if c.news != nil {
-		c.news.listen(func(d Death) { told(&DeadError{"watching the other ranks", d}) })
+	if c.notice != nil {
+		c.notice.listen(func(d Death) { reported(&DeadError{"watching the other ranks", d}) })
 		return
 	}
 	socket, ok := c.conn.(syscall.Conn)
@@ -29,19 +29,19 @@ func (c *wireClient) Watch(lost func(error)) {
 	}
 	line, err := copyDescriptor(socket)
 	if err != nil {
-		return // as many descriptors as there may be: the next question will tell
+		return // out of descriptors: the next request will fail instead
 	}
 	c.line.Store(line)
-	c.hold()
+	c.holdLifeline()
 	go func() {
 		defer line.Close()
 		if hungUp(line) {
-			told(&LauncherError{"it closed its connection to this rank"})
+			reported(&LauncherError{"it closed its connection to this rank"})
 		}
 	}()
 }
 
-// endWatch stops listening. Close calls it.
+// endWatch stops the notifications. Close calls it.
 func (c *wireClient) endWatch() {
 	c.leaving.Store(true)
 	for _, f := range []*os.File{c.line.Load(), c.held.Load()} {
@@ -51,10 +51,10 @@ func (c *wireClient) endWatch() {
 	}
 }
 
-// hold opens the other end of the launcher's lifeline. While it is open the kernel does
-// not kill this process because the launcher has ended: it has noticed that itself, and
-// ends by itself (internal/launch/lifeline.go).
-func (c *wireClient) hold() {
+// holdLifeline opens a write end of the launcher's lifeline. While it is open, the kernel
+// does not kill this process when the launcher exits: the process notices that itself,
+// and exits by itself (internal/launch/lifeline.go).
+func (c *wireClient) holdLifeline() {
 	if c.lifeline == "" {
 		return
 	}
@@ -75,18 +75,19 @@ func copyDescriptor(socket syscall.Conn) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), "launcher"), nil // it does not block, like the original
+	return os.NewFile(uintptr(fd), "launcher"), nil // nonblocking, like the original
 }
 
-// hungUp waits for the other end to close the connection, and is false if this end did.
+// hungUp waits until the other end closes the connection. It returns false if this end
+// closed it.
 func hungUp(line *os.File) bool {
 	raw, err := line.SyscallConn()
 	if err != nil {
 		return false
 	}
 	gone := false
-	// The runtime calls again whenever something has happened to the descriptor.
-	// Answers are left to the calls that wait for them.
+	// The runtime calls the function again after every event on the descriptor. It does
+	// not read answers, which belong to the calls that wait for them.
 	_ = raw.Read(func(fd uintptr) bool {
 		look := []unix.PollFd{{Fd: int32(fd), Events: hangUpEvents}}
 		n, err := unix.Poll(look, 0)

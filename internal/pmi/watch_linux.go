@@ -2,6 +2,6 @@ package pmi
 
 import "golang.org/x/sys/unix"
 
-// hangUpEvents are what poll reports when the other end of a socket is closed, even
-// while there is something left to read.
+// hangUpEvents are the poll events for a closed other end of a socket, even if there is
+// unread data.
 const hangUpEvents = unix.POLLRDHUP | unix.POLLHUP

@@ -4,5 +4,5 @@ package pmi
 
 import "golang.org/x/sys/unix"
 
-// hangUpEvents are what poll reports when the other end of a socket is closed.
+// hangUpEvents are the poll events for a closed other end of a socket.
 const hangUpEvents = unix.POLLHUP

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// watchedClient is a client of a server over a socket, as under a launcher. end closes
-// the launcher's side, as the kernel does.
-func watchedClient(t *testing.T) (c *wireClient, told chan error, end func()) {
+// watchedClient returns a client connected to a server by a socket, as under a launcher.
+// end closes the launcher's side, as the kernel does.
+func watchedClient(t *testing.T) (c *wireClient, reported chan error, end func()) {
 	t.Helper()
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "launcher"))
 	if err != nil {
@@ -30,14 +30,14 @@ func watchedClient(t *testing.T) (c *wireClient, told chan error, end func()) {
 	if c, err = joinWire(t.Context(), ours.(wireConn), 0, 1, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	told = make(chan error, 2)
-	c.Watch(func(err error) { told <- err })
-	return c, told, func() { theirs.Close() }
+	reported = make(chan error, 2)
+	c.Watch(func(err error) { reported <- err })
+	return c, reported, func() { theirs.Close() }
 }
 
-func TestTheEndOfTheLauncherIsReported(t *testing.T) {
-	c, told, end := watchedClient(t)
-	// Questions and answers go on while somebody listens.
+func TestWatchReportsLauncherExit(t *testing.T) {
+	c, reported, end := watchedClient(t)
+	// Requests and answers work during Watch.
 	if err := c.Put("card", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
@@ -45,45 +45,45 @@ func TestTheEndOfTheLauncherIsReported(t *testing.T) {
 		t.Fatalf("Get beside Watch: %q, %v", got, err)
 	}
 	select {
-	case err := <-told:
+	case err := <-reported:
 		t.Fatalf("nothing has happened to the launcher: %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
 	end()
 	select {
-	case err := <-told:
+	case err := <-reported:
 		var gone *LauncherError
 		if !errors.As(err, &gone) {
 			t.Errorf("the end of the launcher is reported as %v (%T)", err, err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatal("the launcher is gone, and nobody was called")
+		t.Fatal("the launcher is gone, and the function was not called")
 	}
 }
 
-func TestNothingIsReportedAfterClose(t *testing.T) {
-	c, told, end := watchedClient(t)
+func TestWatchAfterClose(t *testing.T) {
+	c, reported, end := watchedClient(t)
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	end()
 	select {
-	case err := <-told:
-		t.Errorf("a client that has closed was called: %v", err)
+	case err := <-reported:
+		t.Errorf("the function was called after Close: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 }
 
-func TestDeathsWithoutALauncherAreReported(t *testing.T) {
+func TestWatchReportsDeathWithoutLauncher(t *testing.T) {
 	clients := clientsOf(t, gather(t, 20*time.Second, 3, freePort(t), nil))
-	told := make(chan error, 4)
+	reported := make(chan error, 4)
 	for _, c := range clients[:2] {
-		c.Watch(func(err error) { told <- err })
+		c.Watch(func(err error) { reported <- err })
 	}
 	clients[2].(*wireClient).conn.Close() // as the kernel does when the process dies
 	for range 2 {
 		select {
-		case err := <-told:
+		case err := <-reported:
 			var dead *DeadError
 			if !errors.As(err, &dead) || dead.Rank != 2 {
 				t.Errorf("the death of rank 2 is reported as %v", err)

@@ -1,12 +1,12 @@
 package pmi
 
-// The PMI-1 wire format, both directions. A message is one line of fields
-// key=value with single spaces between them; the first field is cmd. Values
-// hold no space and no newline, so bytes of any kind travel as base64, cut into
-// pieces because servers refuse long values.
+// The PMI-1 wire format, in both directions. A message is one line of key=value fields
+// separated by single spaces; the first field is cmd. Values contain no space and no
+// newline, so binary data is encoded in base64 and split into pieces, because servers
+// reject long values.
 //
-// MPICH's description of the protocol, version 1.1, allows a free text as the
-// last field ("msg=no such key"): words without '=' belong to the field before.
+// MPICH's description of the protocol, version 1.1, allows free text as the last field
+// ("msg=no such key"): words without '=' belong to the previous field.
 
 import (
 	"encoding/base64"
@@ -18,24 +18,24 @@ import (
 
 type field struct{ key, value string }
 
-// message is a parsed line. Real messages have up to six fields: a slice is
-// searched faster than a map is made.
+// message is a parsed line. Real messages have at most six fields, and searching a slice
+// is faster than building a map.
 type message struct {
 	cmd    string
 	fields []field
 }
 
-// maxLine bounds what a reader takes as one line. Servers send less than 2 KB;
-// without a bound a wrong descriptor could fill the memory.
+// maxLine limits the length of a line. Servers send less than 2 KB; without a limit a
+// wrong descriptor could fill the memory.
 const maxLine = 64 << 10
 
 var errNoCmd = errors.New("the line does not begin with cmd=")
 
-// parseMessage reads a line, with or without its newline.
+// parseMessage parses a line, with or without its newline.
 func parseMessage(line string) (message, error) {
 	line = strings.TrimRight(line, "\r\n")
 	if strings.ContainsAny(line, "\n\r\x00") {
-		return message{}, errors.New("the line holds a control character")
+		return message{}, errors.New("the line contains a control character")
 	}
 	var m message
 	for word := range strings.SplitSeq(line, " ") {
@@ -45,7 +45,7 @@ func parseMessage(line string) (message, error) {
 		key, value, ok := strings.Cut(word, "=")
 		switch {
 		case m.cmd == "":
-			// mcmd begins a message of several lines (spawn).
+			// mcmd starts a message of several lines (spawn).
 			if !ok || value == "" || (key != "cmd" && key != "mcmd") {
 				return message{}, errNoCmd
 			}
@@ -64,7 +64,7 @@ func parseMessage(line string) (message, error) {
 	return m, nil
 }
 
-// get gives the value of a field, or "".
+// get returns the value of a field, or "".
 func (m *message) get(key string) string {
 	for _, f := range m.fields {
 		if f.key == key {
@@ -74,7 +74,7 @@ func (m *message) get(key string) string {
 	return ""
 }
 
-// number gives the value of a field as a number, or missing if there is none.
+// number returns the value of a field as a number, or missing if there is none.
 func (m *message) number(key string, missing int) int {
 	n, err := strconv.Atoi(m.get(key))
 	if err != nil {
@@ -83,8 +83,8 @@ func (m *message) number(key string, missing int) int {
 	return n
 }
 
-// appendMessage writes a line. fields are keys and values in turn, and hold no
-// spaces.
+// appendMessage appends a line to dst. fields alternates keys and values, which must not
+// contain spaces.
 func appendMessage(dst []byte, cmd string, fields ...string) []byte {
 	dst = append(append(dst, "cmd="...), cmd...)
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -96,21 +96,20 @@ func appendMessage(dst []byte, cmd string, fields ...string) []byte {
 	return append(dst, '\n')
 }
 
-// pieceBytes is how many bytes of a value go into one put. 512 become 683
-// characters: a whole line then fits the 1024 characters that MPICH's own
-// clients and servers have room for.
+// pieceBytes is the number of value bytes in one put. 512 bytes become 683 characters, so
+// a whole line fits the buffers of 1024 characters in MPICH's clients and servers.
 const pieceBytes = 512
 
-// maxPieces bounds a value to 512 KB, as the piece number must fit the key.
+// maxPieces limits a value to 512 KB, because the piece number must fit in the key.
 const maxPieces = 1024
 
 var valueCode = base64.RawURLEncoding
 
-// encodeValue cuts a value into pieces. The first says how many there are.
+// encodeValue splits a value into pieces. The first one includes their number.
 func encodeValue(val []byte) ([]string, error) {
 	n := max(1, (len(val)+pieceBytes-1)/pieceBytes)
 	if n > maxPieces {
-		return nil, fmt.Errorf("pmi: a value of %d bytes; the most is %d", len(val), maxPieces*pieceBytes)
+		return nil, fmt.Errorf("pmi: value of %d bytes is too long; the maximum is %d", len(val), maxPieces*pieceBytes)
 	}
 	pieces := make([]string, n)
 	for i := range pieces {
@@ -121,7 +120,7 @@ func encodeValue(val []byte) ([]string, error) {
 	return pieces, nil
 }
 
-// decodeFirst reads the first piece: its bytes and the number of pieces.
+// decodeFirst decodes the first piece: its bytes and the number of pieces.
 func decodeFirst(piece string) (val []byte, pieces int, err error) {
 	count, rest, ok := strings.Cut(piece, ":")
 	n, numErr := strconv.Atoi(count)
@@ -132,7 +131,7 @@ func decodeFirst(piece string) (val []byte, pieces int, err error) {
 	return val, n, err
 }
 
-// pieceKey is the key of a piece in the flat key space of PMI-1.
+// pieceKey returns the key of a piece in the flat key space of PMI-1.
 func pieceKey(key string, rank, piece int) string {
 	s := key + "-" + strconv.Itoa(rank)
 	if piece > 0 {

@@ -67,7 +67,7 @@ func FuzzValueRoundTrip(f *testing.F) {
 		}
 		got, n, err := decodeFirst(pieces[0])
 		if err != nil || n != len(pieces) {
-			t.Fatalf("the first of %d pieces says %d, %v", len(pieces), n, err)
+			t.Fatalf("the first of %d pieces gives the number %d, %v", len(pieces), n, err)
 		}
 		for _, p := range pieces[1:] {
 			part, err := valueCode.DecodeString(p)
@@ -77,11 +77,11 @@ func FuzzValueRoundTrip(f *testing.F) {
 			got = append(got, part...)
 		}
 		if !bytes.Equal(got, val) {
-			t.Fatalf("%q came back as %q", val, got)
+			t.Fatalf("%q was decoded as %q", val, got)
 		}
 		for _, p := range pieces {
 			if len(p) > 1000 || strings.ContainsAny(p, " =;\n") {
-				t.Fatalf("a piece cannot travel: %q", p)
+				t.Fatalf("a piece is too long or contains separators: %q", p)
 			}
 		}
 	})
@@ -98,14 +98,14 @@ func FuzzDecodeFirst(f *testing.F) {
 	})
 }
 
-func TestLongestKeyFits(t *testing.T) {
+func TestLongestKey(t *testing.T) {
 	key := pieceKey(strings.Repeat("k", MaxKey), maxMapped, maxPieces)
 	if len(key) > serverKeyMax {
-		t.Errorf("the longest key has %d characters, more than the %d that servers take", len(key), serverKeyMax)
+		t.Errorf("the longest key has %d characters, more than the %d that servers accept", len(key), serverKeyMax)
 	}
 }
 
-func TestLineReaderKeepsHalfLines(t *testing.T) {
+func TestLineReader(t *testing.T) {
 	text := "one\n\ntwo " + strings.Repeat("x", 5000) + "\nthree\nrest"
 	for name, r := range map[string]io.Reader{
 		"all at once":  strings.NewReader(text),

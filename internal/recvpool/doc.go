@@ -1,19 +1,19 @@
-// Package recvpool keeps receive buffers for a queue whose device does not bring its own:
-// few while few are needed, more when the device says that it runs low, and few again
-// after a quiet time. P3 (section 2.3) does so for its shared receive queue: memory then
-// follows how much comes at once, and not how many peers there are.
+// Package recvpool manages the receive buffers of a queue whose device does not provide
+// its own: few while few are needed, more when the device reports a low watermark, and few
+// again after a quiet time. P3 (section 2.3) does so for its shared receive queue: memory
+// then depends on how much arrives at once, not on the number of peers.
 //
-// The road of a buffer:
+// The states of a buffer:
 //
 //	Start    posts the first slab
-//	Took     a message has come in a buffer, which is its reader's until
-//	Return   it is given back: it is posted again, or given up if there are too many
-//	RanLow   the device has few buffers left: as many again are posted, up to a bound
-//	Drained  everything that came was taken: after a quiet time half of them are given up
+//	Took     a message has arrived in a buffer, which belongs to its reader until
+//	Return   it is returned: it is reposted, or freed if there are too many
+//	RanLow   the device has few buffers left: their number is doubled, up to a bound
+//	Drained  all messages were taken: after a quiet time half of the buffers are freed
 //
-// A buffer that is posted cannot be called back. So one that is to be given up is posted
-// no more after the next message in it, and the slab goes when its last buffer has come.
+// A posted buffer cannot be withdrawn. So a buffer that is to be freed is not reposted
+// after the next message in it, and its slab is freed with its last buffer.
 //
-// The pool does no I/O but by the functions it is given, reads no clock, and is not for
-// several goroutines at once.
+// The pool does I/O only through the functions of its Config, reads no clock, and is not
+// safe for concurrent use.
 package recvpool

@@ -10,19 +10,19 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Config says what buffers to keep.
+// Config configures a Pool.
 type Config struct {
-	// Size is that of a buffer: the longest message that may come.
+	// Size is the size of a buffer: the longest possible message.
 	Size int
-	// Least buffers are always there; Most are there at the most. Least doubled so and so
-	// often should be Most. 0: 64 and 1024.
+	// Least and Most bound the number of buffers. Most should be Least times a power of
+	// two. Defaults: 64 and 1024.
 	Least, Most int
-	// Quiet is the time without a low watermark after which buffers that were not needed
-	// meanwhile are given up. 0: 2 s.
+	// Quiet is the time without a low watermark after which unneeded buffers are freed.
+	// Default 2 s.
 	Quiet time.Duration
-	// Post gives buffers to the device, as rdma.SRQ does.
+	// Post posts buffers to the device, like rdma.SRQ.PostRecv.
 	Post func([]rdma.RecvWR) (int, error)
-	// Register and Deregister are those of a device that only writes into registered
+	// Register and Deregister are those of a device that writes only into registered
 	// memory; nil: it writes anywhere.
 	Register   func([]byte) (rdma.MR, error)
 	Deregister func(rdma.MR) error
@@ -32,17 +32,17 @@ const (
 	least = 64
 	most  = 1024
 	quiet = 2 * time.Second
-	// together is how many buffers that were given back are posted in one call, at most.
+	// together bounds how many returned buffers are posted in one call.
 	together = 16
 )
 
-// Watermark is the rdma.SRQConfig.LowWater that fits: a quarter of the fewest buffers.
+// Watermark returns the matching rdma.SRQConfig.LowWater: a quarter of Least.
 func (c *Config) Watermark() int {
 	c.complete()
 	return max(c.Least/4, 1)
 }
 
-// Depth is the rdma.SRQConfig.Depth that fits.
+// Depth returns the matching rdma.SRQConfig.Depth.
 func (c *Config) Depth() int {
 	c.complete()
 	return c.Most
@@ -60,38 +60,38 @@ func (c *Config) complete() {
 	}
 }
 
-// Pool is the buffers of one receive queue.
+// Pool holds the buffers of one receive queue.
 type Pool struct {
 	cfg     Config
 	slabs   []slab
 	entries []entry  // by ID
-	freeIDs []uint32 // of entries
-	back    []uint32 // given back and not posted yet
+	freeIDs []uint32 // free indexes of entries
+	back    []uint32 // returned and not posted yet
 	wrs     []rdma.RecvWR
 
-	now     int // buffers that are posted, or with a reader, and stay
+	now     int // buffers that are posted or being read, without those to be freed
 	burst   int // messages since the device was last empty
-	peak    int // of that, since eased
+	peak    int // greatest burst since eased
 	eased   time.Duration
 	stats   Stats
-	failure error // of a registration: the pool then stays as it is
+	failure error // error of a registration: the pool no longer grows
 }
 
 // Stats are the counters of a pool.
 type Stats struct {
-	LowWater uint64 // times that the device ran low
-	Grown    uint64 // times that more buffers were made
-	Shrunk   uint64 // times that some were given up
+	LowWater uint64 // low watermark events
+	Grown    uint64 // times that buffers were added
+	Shrunk   uint64 // times that buffers were removed
 	Now      int    // buffers
-	Peak     int    // most that there ever were
-	Bytes    uint64 // memory, those to be given up included
+	Peak     int    // greatest number of buffers
+	Bytes    uint64 // memory, including buffers to be freed
 }
 
-// slab is memory for some buffers.
+// slab is memory for several buffers.
 type slab struct {
 	mem      []byte
 	mr       rdma.MR
-	left     int // buffers of it that are not given up
+	left     int // buffers not freed yet
 	retiring bool
 }
 
@@ -101,7 +101,7 @@ type entry struct {
 	lkey uint32
 }
 
-// New makes a pool.
+// New returns a pool without buffers.
 func New(c Config) (*Pool, error) {
 	c.complete()
 	if c.Size <= 0 || c.Least <= 0 || c.Most < c.Least || c.Post == nil {
@@ -118,23 +118,24 @@ func (p *Pool) Start() error {
 	return p.flush()
 }
 
-// Buffer is the memory of a buffer.
+// Buffer returns the memory of a buffer.
 func (p *Pool) Buffer(id uint64) []byte { return p.entries[id].mem }
 
-// Took notes that a message has come.
+// Took counts an arrived message.
 func (p *Pool) Took() { p.burst++ }
 
-// Return gives a buffer back when its message has been read.
+// Return returns a buffer when its message has been read.
 func (p *Pool) Return(id uint64) {
 	if p.back = append(p.back, uint32(id)); len(p.back) >= p.together() {
-		_ = p.flush() // what the device does not take now is offered again
+		_ = p.flush() // what the device does not accept now is posted later
 	}
 }
 
-// together is how many buffers wait for each other to be posted, few against those there.
+// together returns how many returned buffers are collected before they are posted: few
+// compared to those in use.
 func (p *Pool) together() int { return min(together, max(p.cfg.Least/8, 1)) }
 
-// RanLow answers the low watermark.
+// RanLow handles a low watermark event.
 func (p *Pool) RanLow(now time.Duration) {
 	p.stats.LowWater++
 	p.eased, p.peak = now, 0
@@ -147,11 +148,11 @@ func (p *Pool) RanLow(now time.Duration) {
 	}
 }
 
-// Drained notes that everything that came was taken: the device has all buffers but those
-// that are being read. It gives up what was not needed for long.
+// Drained reports that all arrived messages were taken: the device has all buffers except
+// those being read. It frees buffers that were not needed for long.
 func (p *Pool) Drained(now time.Duration) {
 	if len(p.back) >= p.together() {
-		_ = p.flush() // the device did not take them before
+		_ = p.flush() // the device did not accept them before
 	}
 	p.peak = max(p.peak, p.burst)
 	p.burst = 0
@@ -170,7 +171,7 @@ func (p *Pool) Drained(now time.Duration) {
 // Idle reports whether Drained has nothing to do for now.
 func (p *Pool) Idle() bool { return len(p.back) < p.together() && p.now == p.cfg.Least }
 
-// Stats reports what the pool holds and has done.
+// Stats returns the counters of the pool.
 func (p *Pool) Stats() Stats {
 	s := p.stats
 	s.Now = p.now
@@ -180,10 +181,10 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// Err is why the pool could not grow, nil if it could.
+// Err returns why the pool could not grow, or nil.
 func (p *Pool) Err() error { return p.failure }
 
-// Close gives the memory up. The queue must be closed.
+// Close frees the memory. The queue must be closed.
 func (p *Pool) Close() error {
 	var err error
 	for i := range p.slabs {
@@ -193,7 +194,7 @@ func (p *Pool) Close() error {
 	return err
 }
 
-// lastKept is the newest slab that stays, -1 if there is none.
+// lastKept returns the index of the newest slab that is not retiring, or -1.
 func (p *Pool) lastKept() int {
 	for i := len(p.slabs) - 1; i >= 0; i-- {
 		if s := &p.slabs[i]; s.left > 0 && !s.retiring {
@@ -203,8 +204,8 @@ func (p *Pool) lastKept() int {
 	return -1
 }
 
-// grow makes so many more buffers and puts them with those to be posted. A slab that is
-// being given up is taken back first: part of it is still posted.
+// grow adds so many buffers to those to be posted. It first reactivates retiring slabs:
+// part of their buffers is still posted.
 func (p *Pool) grow(count int) error {
 	for i := range p.slabs {
 		if s := &p.slabs[i]; s.retiring && s.left > 0 && s.left <= count {
@@ -235,7 +236,7 @@ func (p *Pool) grow(count int) error {
 	return nil
 }
 
-// place puts a slab where one was given up, or behind the others.
+// addSlab stores a slab in a free index, or appends it.
 func (p *Pool) addSlab(s slab) int {
 	for i := range p.slabs {
 		if p.slabs[i].mem == nil {
@@ -257,7 +258,7 @@ func (p *Pool) newID() uint32 {
 	return uint32(len(p.entries) - 1)
 }
 
-// flush posts what was given back, or gives it up. What the device does not take stays.
+// flush posts returned buffers, or frees them. What the device does not accept stays.
 func (p *Pool) flush() error {
 	p.wrs = p.wrs[:0]
 	kept := p.back[:0]
@@ -283,7 +284,7 @@ func (p *Pool) flush() error {
 	return err
 }
 
-// giveUp forgets a buffer, and its slab with the last one.
+// giveUp frees a buffer, and its slab with the last one.
 func (p *Pool) giveUp(id uint32) {
 	at := int(p.entries[id].slab)
 	p.entries[id] = entry{}
@@ -292,7 +293,7 @@ func (p *Pool) giveUp(id uint32) {
 		s.left--
 		return
 	}
-	_ = p.free(at) // an end of a registration that fails leaves it to the device's Close
+	_ = p.free(at) // if deregistering fails, the device's Close ends the registration
 }
 
 func (p *Pool) free(at int) (err error) {

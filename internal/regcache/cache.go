@@ -1,22 +1,22 @@
 package regcache
 
-// The road of a request:
+// The path of a request:
 //
 //	Get  → find (index.go)     a region covers the range, with the rights: hold it
-//	     → miss                what overlaps is retired, the union is registered
-//	        → register         if the device refuses: without the union, then with
-//	                           old regions evicted
+//	     → miss                overlapping regions are retired, the union is registered
+//	        → register         if the device refuses: without the union, then after
+//	                           evicting old regions
 //	Put  → held (held.go)      by the key alone; the region stays registered
 //
-// Regions in the index never overlap, so at most one covers a range. A request
-// that overlaps a region without being covered takes its place: the new region
-// is the union of both, unless that would be more than twice what was asked for,
-// as when a window slides over a large array.
+// Regions in the index never overlap, so at most one covers a range. A request that
+// overlaps a region without being covered replaces it: the new region is the union of
+// both, unless that would be more than twice the requested size, as when a window slides
+// over a large array.
 //
-// A region is exactly what was asked for (or such a union, which lies in the
-// same object), not rounded to pages: peers get no right to a neighbor, and no
-// neighbor is found that the region does not keep alive. Rights are widened
-// the same way, so that a buffer that is sent and received has one region.
+// A region is exactly what was requested (or such a union, which lies in the same object),
+// not rounded to pages: peers get no access to adjacent memory, and no hit refers to
+// memory that the region does not keep alive. Rights are widened the same way, so a buffer
+// that is sent and received has one region.
 
 import (
 	"errors"
@@ -26,29 +26,28 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Device is the part of rdma.Device that a cache needs. No two registrations
-// that exist at the same time have the same RKey.
+// Device is the part of rdma.Device that a cache needs. Simultaneous registrations have
+// different RKeys.
 type Device interface {
 	Register(mem []byte, acc rdma.Access) (rdma.MR, error)
 	Deregister(mr rdma.MR) error
 }
 
-// Config sets the limits of a Cache. The zero value is right.
+// Config sets the limits of a Cache. The zero value is usable.
 type Config struct {
-	// Bytes is how much memory may be registered before regions that are not
-	// in use go. Default 268435456: enough for the buffers of most programs,
-	// and little beside the memory of a host. Negative: nothing stays
-	// registered after use.
+	// Bytes is the amount of memory that may be registered before unused regions are
+	// evicted. Default 268435456: enough for the buffers of most programs, and little
+	// compared to the memory of a host. Negative: nothing stays registered after use.
 	Bytes int64
-	// Entries is how many regions there may be. Default 65536: adapters with
-	// fewer are not built any more.
+	// Entries is the largest number of regions. Default 65536: adapters with fewer are
+	// no longer built.
 	Entries int
-	// Ages is after how many generations without use a region goes. Default 3.
+	// Ages is the number of generations without use after which a region is evicted.
+	// Default 3.
 	Ages uint32
-	// Generation is the shortest time between two generations, which are
-	// counted at garbage collections. Default 100 ms: a program that allocates
-	// in a hurry collects every few milliseconds, and would lose buffers that it
-	// uses in every step.
+	// Generation is the shortest time between two generations, which are counted at
+	// garbage collections. Default 100 ms: a program that allocates rapidly collects every
+	// few milliseconds, and would lose buffers that it uses in every step.
 	Generation time.Duration
 }
 
@@ -59,20 +58,20 @@ const (
 	defaultGeneration = 100 * time.Millisecond
 )
 
-// Stats says what a cache did and holds.
+// Stats are the counters of a cache and its current contents.
 type Stats struct {
 	Hits    uint64 // requests that found a region
 	Misses  uint64 // requests that had to register
-	Passing uint64 // of these, registered for one use: too large, cooperative, or nothing may stay
-	Widened uint64 // of these, registered together with what they overlapped
+	Passing uint64 // of these, registered for one use: too large, cooperative, or caching is disabled
+	Widened uint64 // of these, registered together with overlapping regions
 
-	Evicted uint64 // regions that went because of a limit, or to make room for another
-	Aged    uint64 // regions that went because they were not used over several collections
-	Retired uint64 // regions that went because a new one overlaps them
-	Dropped uint64 // regions that went because of Drop or Flush
+	Evicted uint64 // regions evicted because of a limit, or to make room for another
+	Aged    uint64 // regions evicted because they were not used during several collections
+	Retired uint64 // regions replaced by an overlapping one
+	Dropped uint64 // regions ended by Drop or Flush
 
 	Failed  uint64 // registrations that the device refused
-	Retried uint64 // of these, tried again after old regions had been evicted
+	Retried uint64 // of these, retried after evicting old regions
 	Stuck   uint64 // deregistrations that the device refused; their memory is kept
 
 	Bytes   int64 // registered now
@@ -85,12 +84,12 @@ type Cache struct {
 	dev   Device
 	cfg   Config
 	gens  *generations
-	aged  uint32 // the generation up to which old regions have gone
+	aged  uint32 // the generation up to which old regions have been evicted
 	seq   uint64 // counts uses
 	index index
 	held  held  // regions in use, by key
-	queue queue // regions that may go, next one last
-	fixed queue // regions that may not
+	queue queue // evictable regions, next one last
+	fixed queue // regions that are never evicted
 	idle  int   // regions in the queue that are not in use
 	bytes int64 // of regions in the queue
 
@@ -101,10 +100,10 @@ type Cache struct {
 	closed   bool
 }
 
-// ErrInUse says that memory cannot go yet.
+// ErrInUse reports that memory is still in use.
 var ErrInUse = errors.New("operations that use it have not ended")
 
-// New makes an empty cache.
+// New returns an empty cache.
 func New(dev Device, cfg Config) *Cache {
 	if cfg.Bytes == 0 {
 		cfg.Bytes = defaultBytes
@@ -121,12 +120,12 @@ func New(dev Device, cfg Config) *Cache {
 	return &Cache{dev: dev, cfg: cfg, gens: newGenerations(cfg.Generation)}
 }
 
-// Get gives a registration of mem with at least the rights acc, to be given back
-// by Put. Base is the address of mem's first byte as peers must give it, also
-// when mem is a part of a larger region.
+// Get returns a registration of mem with at least the rights acc, to be released by Put.
+// Base is the address of mem's first byte as peers must use it, also when mem is a part of
+// a larger region.
 //
-// Peers may reach the whole region, with all its rights, until it goes: that can
-// be long after Put.
+// Peers may access the whole region, with all its rights, until it is deregistered: that
+// can be long after Put.
 func (c *Cache) Get(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	if g := c.gens.now(); g != c.aged {
 		c.age(g)
@@ -157,12 +156,12 @@ func (c *Cache) hold(r *region) {
 	}
 }
 
-// Put gives back what Get gave. The region stays registered unless a limit is
+// Put releases a registration of Get. The region stays registered unless a limit is
 // exceeded, or it has been retired meanwhile.
 func (c *Cache) Put(mr rdma.MR) error {
 	r := c.held.find(mr.RKey)
 	if r == nil {
-		return fmt.Errorf("regcache: no region with the key %#x is in use: it was given back before, or comes from elsewhere", mr.RKey)
+		return fmt.Errorf("regcache: no region with the key %#x is in use: it was released before, or is not from this cache", mr.RKey)
 	}
 	if r.refs--; r.refs > 0 {
 		return nil
@@ -179,7 +178,7 @@ func (c *Cache) Put(mr rdma.MR) error {
 	return nil
 }
 
-// miss registers what no region covers.
+// miss registers memory that no region covers.
 func (c *Cache) miss(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	if c.closed {
 		return rdma.MR{}, fmt.Errorf("regcache: register %d bytes: %w", len(mem), rdma.ErrClosed)
@@ -212,7 +211,7 @@ func (c *Cache) mayStay(mem []byte, acc rdma.Access) bool {
 	if len(mem) == 0 || int64(len(mem)) > c.cfg.Bytes {
 		return false
 	}
-	// A cooperative copy has its cursor in the registration: one at a time.
+	// The registration holds the cursor of a cooperative copy, so it cannot be shared.
 	if acc&rdma.Cooperative != 0 {
 		return false
 	}
@@ -224,8 +223,8 @@ func (c *Cache) mayStay(mem []byte, acc rdma.Access) bool {
 	return true
 }
 
-// registerUnion registers mem and what it overlaps as one region, or mem alone
-// if that would be too much or is refused.
+// registerUnion registers mem and the regions it overlaps as one region, or mem alone if
+// the union would be too large or is refused.
 func (c *Cache) registerUnion(mem []byte, acc rdma.Access) (*region, error) {
 	wide, wideAcc := mem, acc
 	for _, id := range c.overlaps {
@@ -238,8 +237,8 @@ func (c *Cache) registerUnion(mem []byte, acc rdma.Access) (*region, error) {
 	}
 	c.trim(int64(len(wide)), 1)
 	if len(wide) > len(mem) || wideAcc != acc {
-		// A part may have been unmapped, or may not be written: no fault of
-		// this request.
+		// A part of the union may be unmapped or read-only, which this request
+		// does not depend on.
 		if r, err := c.tryRegister(wide, wideAcc); err == nil {
 			c.stats.Widened++
 			return r, nil
@@ -248,9 +247,8 @@ func (c *Cache) registerUnion(mem []byte, acc rdma.Access) (*region, error) {
 	return c.register(mem, acc)
 }
 
-// register registers exactly mem. If the device refuses, for instance because
-// the system allows no more memory to be locked, regions that are not in use
-// make room, and it is tried once more.
+// register registers exactly mem. If the device refuses, for instance because no more
+// memory can be locked, it evicts unused regions and tries once more.
 func (c *Cache) register(mem []byte, acc rdma.Access) (*region, error) {
 	r, err := c.tryRegister(mem, acc)
 	if err != nil && !errors.Is(err, rdma.ErrClosed) && c.makeRoom(int64(len(mem))) {
@@ -276,11 +274,11 @@ func (c *Cache) tryRegister(mem []byte, acc rdma.Access) (*region, error) {
 	return r, nil
 }
 
-// Fix registers mem until Drop, outside of the limits: memory that the library
-// has mapped itself, to be used for messages.
+// Fix registers mem until Drop, outside of the limits: memory that the library has mapped
+// itself for messages.
 func (c *Cache) Fix(mem []byte, acc rdma.Access) error {
 	if c.closed {
-		return fmt.Errorf("regcache: register %d bytes for good: %w", len(mem), rdma.ErrClosed)
+		return fmt.Errorf("regcache: register %d bytes until Drop: %w", len(mem), rdma.ErrClosed)
 	}
 	if len(mem) == 0 {
 		return nil
@@ -289,7 +287,7 @@ func (c *Cache) Fix(mem []byte, acc rdma.Access) error {
 	c.overlaps = c.index.overlapping(lo, lo+uint64(len(mem)), c.overlaps[:0])
 	for _, id := range c.overlaps {
 		if r := c.regions.at(id); r.location == inFixed {
-			return fmt.Errorf("regcache: register %d bytes for good: %d of the bytes at %#x are so already", len(mem), r.hi-r.lo, r.lo)
+			return fmt.Errorf("regcache: register %d bytes until Drop: the region of %d bytes at %#x is so registered already", len(mem), r.hi-r.lo, r.lo)
 		}
 	}
 	for _, id := range c.overlaps {
@@ -305,7 +303,7 @@ func (c *Cache) Fix(mem []byte, acc rdma.Access) error {
 	return nil
 }
 
-// Stats says what the cache did and holds.
+// Stats returns the counters of the cache.
 func (c *Cache) Stats() Stats {
 	s := c.stats
 	s.Held = c.held.n

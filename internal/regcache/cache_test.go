@@ -326,7 +326,7 @@ func TestGivingBackTwiceIsAnError(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mr := use(t, c, d, make([]byte, 1000), read)
-	if err := c.Put(mr); err == nil || !strings.Contains(err.Error(), "given back before") {
+	if err := c.Put(mr); err == nil || !strings.Contains(err.Error(), "released before") {
 		t.Errorf("the second Put gives %v", err)
 	}
 }

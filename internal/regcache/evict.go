@@ -1,8 +1,8 @@
 package regcache
 
-// What ends a registration. A region that is in use never goes: it leaves the
-// index, and ends when it is given back. The order in which regions go is that
-// of their last use, nearly: see queue.go.
+// What ends a registration. A region in use is never deregistered: it leaves the index,
+// and ends when it is released. Regions are evicted approximately in the order of their
+// last use (queue.go).
 
 import (
 	"errors"
@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// ageBatch bounds how many regions one call looks at because of their age.
+	// ageBatch bounds how many regions one call checks for their age.
 	ageBatch = 16
 	// slack is what a registration may lock beyond its bytes: a page at each end.
 	slack = 2 * 4096
 )
 
-// trim evicts until so many more bytes and entries fit the limits, or nothing
-// is left that may go.
+// trim evicts until so many more bytes and entries fit the limits, or nothing evictable is
+// left.
 func (c *Cache) trim(bytes int64, entries int) {
 	for c.bytes+bytes > c.cfg.Bytes || c.queue.n+entries > c.cfg.Entries {
 		if c.evictOne() == 0 {
@@ -28,8 +28,8 @@ func (c *Cache) trim(bytes int64, entries int) {
 	}
 }
 
-// makeRoom evicts regions of at least so many bytes, if there are as many. It is
-// false if there was none.
+// makeRoom evicts regions of at least so many bytes, if there are enough. It returns false
+// if there was none.
 func (c *Cache) makeRoom(bytes int64) bool {
 	freed := c.evictOne()
 	for n := freed; n > 0 && freed < bytes+slack; freed += n {
@@ -55,8 +55,8 @@ func (c *Cache) evictOne() int64 {
 	return 0
 }
 
-// age ends regions that have not been used for some generations. It looks at a
-// few of them; if there are more, aged stays behind and the next call goes on.
+// age evicts regions that have not been used for some generations. It checks a few of
+// them; if there are more, aged stays behind and the next call continues.
 func (c *Cache) age(now uint32) {
 	for range ageBatch {
 		r := c.queue.last
@@ -73,20 +73,19 @@ func (c *Cache) age(now uint32) {
 	}
 }
 
-// Age lets regions go that have not been used for some garbage collections. Get
-// does the same; Age is for a caller that has nothing to send, so that their
-// memory is not kept all the same. It costs one load when there is nothing to
-// do.
+// Age evicts regions that have not been used during some garbage collections. Get does the
+// same; Age is for a caller that has nothing to send, so that their memory is released
+// too. It costs one load when there is nothing to do.
 func (c *Cache) Age() {
 	for g := c.gens.now(); g != c.aged; {
 		c.age(g)
 	}
 }
 
-// Generation is the number of the generation: see Config.Generation.
+// Generation returns the number of the current generation (Config.Generation).
 func (c *Cache) Generation() uint32 { return c.gens.now() }
 
-// enqueue puts a new region, which is in use, where it may go one day.
+// enqueue makes a new region, which is in use, evictable.
 func (c *Cache) enqueue(r *region) {
 	r.location = inQueue
 	r.queued, r.queuedGen = c.seq, c.aged
@@ -100,14 +99,14 @@ func (c *Cache) requeue(r *region, gen uint32) {
 	c.queue.push(r)
 }
 
-// retire makes way for a region that overlaps r.
+// retire removes r because a new region overlaps it.
 func (c *Cache) retire(r *region) {
 	c.stats.Retired++
 	c.remove(r)
 }
 
-// remove takes a region out of the index. It ends now, or when the last user
-// gives it back.
+// remove removes a region from the index. It is deregistered now, or when its last user
+// releases it.
 func (c *Cache) remove(r *region) {
 	c.index.remove(r.lo, r.hi, r.id)
 	if r.location == inFixed {
@@ -125,8 +124,8 @@ func (c *Cache) remove(r *region) {
 	}
 }
 
-// end deregisters. A device that refuses may still reach the memory, which is
-// therefore kept.
+// end deregisters a region. If the device refuses, it may still access the memory, which is
+// therefore kept alive.
 func (c *Cache) end(r *region) error {
 	if err := c.dev.Deregister(r.whole()); err != nil {
 		c.stats.Stuck++
@@ -139,10 +138,9 @@ func (c *Cache) end(r *region) error {
 	return nil
 }
 
-// Drop ends every registration that touches mem: it is about to be unmapped, or
-// to change its pages in another way that the runtime knows nothing of. If an
-// operation still uses one, Drop returns ErrInUse, and mem must stay until that
-// has ended.
+// Drop ends every registration that overlaps mem, which is about to be unmapped, or whose
+// pages are about to change without the runtime's knowledge. If an operation still uses
+// one, Drop returns ErrInUse, and mem must stay mapped until that operation has ended.
 func (c *Cache) Drop(mem []byte) error {
 	lo := rdma.MemOf(mem).Addr()
 	hi := lo + uint64(len(mem))
@@ -157,8 +155,7 @@ func (c *Cache) Drop(mem []byte) error {
 	return nil
 }
 
-// Flush ends every registration but the fixed ones: now, or when it is given
-// back.
+// Flush ends every registration except the fixed ones: now, or when it is released.
 func (c *Cache) Flush() {
 	for c.queue.last != nil {
 		c.stats.Dropped++

@@ -1,9 +1,9 @@
 package regcache
 
-// Counts garbage collections: a sentinel that nothing points to is found dead by
-// each collection, and its cleanup counts and makes the next one. The cleanup
-// runs on a goroutine of the runtime; it touches atomics alone, and holds the
-// counter weakly, so that a cache that is forgotten is not kept by it.
+// Counts garbage collections: each collection finds an unreachable sentinel, whose cleanup
+// counts and creates the next one. The cleanup runs on a goroutine of the runtime; it uses
+// only atomics, and holds the counter weakly, so that it does not keep an abandoned cache
+// alive.
 
 import (
 	"runtime"
@@ -20,8 +20,8 @@ type generations struct {
 	stopped  atomic.Bool
 }
 
-// sentinel has a pointer, and so is an allocation of its own: small objects
-// without one share their memory and die together.
+// sentinel contains a pointer, so it is an allocation of its own: small objects without
+// pointers share a block and are collected together.
 type sentinel struct{ _ *sentinel }
 
 func newGenerations(interval time.Duration) *generations {

@@ -1,10 +1,9 @@
 package regcache
 
-// The regions in use, by key, so that a region can be given back by what a
-// protocol keeps of it. Only regions in use are here: there are few, and they
-// have been touched a moment ago, so that the table stays in the processor's
-// cache however many regions are registered. Linear probing; a removal moves
-// the followers up, so there are no graves.
+// The regions in use, by key, so that a protocol can release a region by the key it has.
+// The table holds only regions in use: they are few and were accessed recently, so it
+// stays in the processor's cache however many regions are registered. It uses linear
+// probing; a removal shifts the following entries, so there are no tombstones.
 
 import "math/bits"
 
@@ -62,7 +61,7 @@ func (h *held) remove(r *region) {
 	}
 	h.n--
 	for j := (i + 1) & mask; h.slots[j] != nil; j = (j + 1) & mask {
-		// What is at j may move to i unless its home lies between.
+		// The entry at j may move to i unless its home lies between.
 		if (j-h.home(h.slots[j].rkey))&mask >= (j-i)&mask {
 			h.slots[i] = h.slots[j]
 			i = j
@@ -71,7 +70,7 @@ func (h *held) remove(r *region) {
 	h.slots[i] = nil
 }
 
-// overlapping counts the regions in use that touch [lo, hi).
+// overlapping counts the regions in use that overlap [lo, hi).
 func (h *held) overlapping(lo, hi uint64) (n int) {
 	for _, r := range h.slots {
 		if r != nil && r.lo < hi && lo < r.hi {

@@ -1,24 +1,23 @@
 package regcache
 
-// Which region covers an address range. The regions do not overlap.
+// The index finds the region that covers an address range. The regions do not overlap.
 //
-// They are sorted by size into classes: class k has those of more than 2^(k-1)
-// and at most 2^k bytes. The address space is cut into blocks of 2^k bytes, and
-// a hash table per class lists each region under the one or two blocks that it
-// touches. At most three regions of a class touch a block. A search looks under
-// the block of its first byte, in the classes that have regions and are large
-// enough, smallest first: a request for a whole region finds it in the first
-// one. A balanced tree takes twenty dependent steps for a million regions, each
-// with a branch that cannot be foretold; this takes one.
+// They are sorted by size into classes: class k has those of more than 2^(k-1) and at most
+// 2^k bytes. The address space is divided into blocks of 2^k bytes, and a hash table per
+// class lists each region under the one or two blocks that it touches. At most three
+// regions of a class touch a block. A search checks the block of its first byte, in the
+// non-empty classes that are large enough, smallest first: a request for a whole region
+// finds it in the first one. A balanced tree takes twenty dependent steps for a million
+// regions, each with an unpredictable branch; this takes one.
 //
-// A bucket is a cache line with three places, which are compared without a
-// branch, so that the processor does not stall on what it has not read yet. It
-// has no pointers, so that the collector does not read the tables.
+// A bucket is a cache line with three ways, which are compared without a branch, so that
+// the processor does not stall on a misprediction. It has no pointers, so the garbage
+// collector does not scan the tables.
 
 import "math/bits"
 
-// golden spreads numbers that follow each other (Knuth, The Art of Computer
-// Programming 3, 6.4: 2^64 divided by the golden ratio).
+// golden spreads consecutive numbers (Knuth, The Art of Computer Programming 3, 6.4: 2^64
+// divided by the golden ratio).
 const golden = 0x9E3779B97F4A7C15
 
 type index struct {
@@ -26,11 +25,11 @@ type index struct {
 	classes [64]table
 }
 
-// table has the regions of one class.
+// table holds the regions of one class.
 type table struct {
 	buckets []bucket // a power of two
 	shift   uint8    // 64 - log2(len(buckets))
-	n       int      // places taken
+	n       int      // ways in use
 }
 
 const ways = 3
@@ -38,7 +37,7 @@ const ways = 3
 type bucket struct {
 	lo, hi [ways]uint64 // 0: free
 	id     [ways]uint32 // with second, if listed under the region's second block
-	// over counts what belongs here but has found its place in a later bucket.
+	// over counts entries that belong here but are in a later bucket.
 	over uint32
 }
 
@@ -46,7 +45,7 @@ const second = 1 << 31
 
 const tableMin = 4
 
-// classOf is 64, and so no class, for a size of 0.
+// classOf returns the class of a size; for 0 that is 64, which is no class.
 func classOf(size uint64) int { return bits.Len64(size - 1) }
 
 // find returns the number of the region that covers [lo, hi), or 0.
@@ -68,8 +67,8 @@ func (x *index) find(lo, hi uint64) (id uint32) {
 	return 0
 }
 
-// covering compares all places. Addresses have less than 63 bits, so the sign
-// bit of the differences reports whether lo and hi lie inside.
+// covering compares all ways. Addresses have less than 63 bits, so the sign bit of the
+// differences shows whether lo and hi lie inside.
 func (b *bucket) covering(lo, hi uint64) (id uint32) {
 	if int64((lo-b.lo[0])|(b.hi[0]-hi)) >= 0 {
 		id = b.id[0]
@@ -83,9 +82,9 @@ func (b *bucket) covering(lo, hi uint64) (id uint32) {
 	return id &^ second
 }
 
-// overlapping appends the numbers of the regions that touch [lo, hi). It is for
-// misses: a large range takes a look per block of each class, but never more than
-// the class has buckets, which is little beside registering the range.
+// overlapping appends the numbers of the regions that overlap [lo, hi). It is used for
+// misses: a large range takes a look-up per block of each class, but never more than the
+// class has buckets, which is little compared to registering the range.
 func (x *index) overlapping(lo, hi uint64, to []uint32) []uint32 {
 	if lo == hi {
 		return to
@@ -114,7 +113,7 @@ func (t *table) overlapping(k int, lo, hi uint64, to []uint32) []uint32 {
 		for i := t.home(block); ; i = t.next(i) {
 			b := &t.buckets[i]
 			for j := range ways {
-				// A region of two blocks counts at the first that is looked at.
+				// A region of two blocks counts at the first one checked.
 				if b.lo[j] < hi && lo < b.hi[j] && b.block(j, k) == block && (b.id[j]&second == 0 || b.lo[j]>>k < first) {
 					to = append(to, b.id[j]&^second)
 				}
@@ -127,7 +126,7 @@ func (t *table) overlapping(k int, lo, hi uint64, to []uint32) []uint32 {
 	return to
 }
 
-// block is the one that place j is listed under.
+// block returns the block that way j is listed under.
 func (b *bucket) block(j, k int) uint64 {
 	if b.id[j]&second != 0 {
 		return (b.hi[j] - 1) >> k
@@ -150,7 +149,7 @@ func (x *index) insert(lo, hi uint64, id uint32) {
 	x.present |= 1 << k
 }
 
-// remove takes out a region that was inserted.
+// remove removes a region.
 func (x *index) remove(lo, hi uint64, id uint32) {
 	k := classOf(hi - lo)
 	t := &x.classes[k]

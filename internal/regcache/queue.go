@@ -1,10 +1,9 @@
 package regcache
 
-// The order in which regions go: least recently used, by second chance. A use
-// does not move a region, it only stamps it: moving would touch two
-// neighbors, which in a large cache are two more misses of the processor's
-// cache on every hit. A region that comes to the end of the queue and was used
-// since it was put there starts again from the front.
+// The order of eviction: least recently used, by second chance. A use does not reorder a
+// region, it only stamps it: reordering would touch two neighbors, in a large cache two
+// more misses of the processor's cache on every hit. A region at the end of the queue that
+// was used since it was queued returns to the front.
 
 type queue struct {
 	first, last *region

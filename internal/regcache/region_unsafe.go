@@ -6,32 +6,31 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// region is one registration. What a hit touches comes first, and fits one
-// cache line.
+// region is one registration. The fields of a hit come first, and fit one cache line.
 type region struct {
-	lo, hi   uint64 // addresses here
-	base     uint64 // address for peers
+	lo, hi   uint64 // local addresses
+	base     uint64 // address of lo for peers
 	rkey     uint64
 	id       uint32 // never 0, never changes
 	lkey     uint32
 	acc      rdma.Access
 	location location
-	refs     int32  // uses that have not ended
-	gen      uint32 // the generation of the last use
-	used     uint64 // the number of the last use
+	refs     int32  // uses that have not been released
+	gen      uint32 // generation of the last use
+	used     uint64 // number of the last use
 
-	queued     uint64 // the number of uses when it was last put into the queue
-	queuedGen  uint32 // the generation, likewise
+	queued     uint64 // number of uses when it was last queued
+	queuedGen  uint32 // generation when it was last queued
 	prev, next *region
 	mem        rdma.Mem // keeps the memory alive
-	_          [16]byte // to two cache lines
+	_          [16]byte // pads it to two cache lines
 }
 
-// place is where a region is kept.
+// location is where a region is kept.
 type location uint8
 
 const (
-	outside location = iota // not in the index: ends when it is given back
+	outside location = iota // not in the index: deregistered when released
 	inQueue
 	inFixed
 )
@@ -44,19 +43,19 @@ func (r *region) set(mem []byte, acc rdma.Access, mr rdma.MR) {
 	}
 }
 
-// whole names the region as the device did.
+// whole returns the region as the device registered it.
 func (r *region) whole() rdma.MR {
 	return rdma.MR{Base: r.base, Len: r.hi - r.lo, RKey: r.rkey, LKey: r.lkey}
 }
 
-// part names a part of the region.
+// part returns a part of the region.
 func (r *region) part(lo, size uint64) rdma.MR {
 	return rdma.MR{Base: r.base + (lo - r.lo), Len: size, RKey: r.rkey, LKey: r.lkey}
 }
 
-// union is the smallest slice that holds a and b, which overlap. Two slices that
-// have a byte in common lie in one object, or in memory that is not the
-// runtime's, so what is between their ends may be pointed to.
+// union returns the smallest slice that holds a and b, which overlap. Two slices with a
+// common byte lie in one object, or in memory that is not the runtime's, so the bytes
+// between their ends are valid.
 func union(a, b []byte) []byte {
 	first, last := a, b
 	if rdma.MemOf(b).Addr() < rdma.MemOf(a).Addr() {

@@ -1,27 +1,24 @@
 package regcache
 
-// How often a buffer was used. Small messages are copied into memory that is
-// registered already; a buffer that is used often is better registered itself
-// and sent from where it is. This table finds such buffers, for the protocol of
-// frequently-used buffers.
+// Counts the uses of buffers. Small messages are copied into memory that is registered
+// already; a frequently used buffer is better registered itself and sent without a copy.
+// This table finds such buffers, for the protocol of frequently-used buffers.
 //
-// It pays to register when the buffer will be used n > R/(C−V) times: R is the
-// cost of a registration, C of the copy that is saved, V of the look-up.
-// Threshold computes n. Since nobody knows the future, a protocol registers
-// after a part of n.
+// Registering pays if the buffer will be used n > R/(C−V) times: R is the cost of a
+// registration, C of the copy that is saved, V of the look-up. Threshold computes n. Since
+// the future is unknown, a protocol registers after a fraction of n.
 //
-// The table is a hash table of buckets, four buffers and one cache line each, in pairs
-// that lie side by side, so that a look costs one miss. A pair that overflows makes a
-// table of which a quarter is in use grow, up to a limit, and only while it is worth it: a table of some size stops
-// growing when a bucket overflows and less than a fifth of the buffers are
-// frequently used. From then on, or at the limit, a newcomer weakens the buffers
-// of its bucket until one makes way: what is used often stays, what is used no
-// more goes, and a program that changes its buffers is followed.
+// The table is a hash table of buckets, with four buffers and one cache line each, in
+// adjacent pairs, so that a look-up costs one cache miss. A pair that overflows makes a
+// table grow that is at least a quarter full, up to a limit, and only while it pays: a
+// table of some size stops growing when a bucket overflows and less than a fifth of the
+// buffers are frequently used. From then on, or at the limit, a newcomer weakens the
+// buffers of its bucket until one is evicted: frequently used buffers stay, unused ones
+// disappear, and the table follows a program that changes its buffers.
 //
-// The table does not keep memory alive. A slice that is collected leaves its count
-// behind, and a new one may get the address; so a count is good for a few garbage
-// collections without a use, as a registration is, and begins anew then. Drop of memory
-// that is unmapped is followed by ForgetRange.
+// The table does not keep memory alive. A collected slice leaves its count behind, and a
+// new one may get its address; so a count expires after a few garbage collections without
+// a use, like a registration. Drop of unmapped memory must be followed by ForgetRange.
 
 import (
 	"math"
@@ -30,9 +27,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Threshold is the number of uses from which registering a buffer of n bytes
-// pays, given what registering and copying cost, and what looking it up costs in
-// nanoseconds. It is false if it never does.
+// Threshold returns the number of uses from which registering a buffer of n bytes pays,
+// given the costs to register and to copy, and to look it up in nanoseconds. pays is false
+// if it never does.
 func Threshold(register, copy rdma.Cost, lookup float64, n int) (uses uint32, pays bool) {
 	gain := copy.Of(n) - lookup
 	if gain <= 0 {
@@ -42,20 +39,20 @@ func Threshold(register, copy rdma.Cost, lookup float64, n int) (uses uint32, pa
 	return uint32(min(least, math.MaxUint32)), true
 }
 
-// UsesConfig sets up a table. Frequent must be given.
+// UsesConfig configures a table. Frequent is required.
 type UsesConfig struct {
-	// Frequent is how many uses make a buffer of so many bytes a frequently-used
-	// one. It always gives the same answer for the same size.
+	// Frequent returns how many uses make a buffer of so many bytes a frequently used one.
+	// It must be a pure function.
 	Frequent func(size int) uint32
-	// Limit is how many buffers the table may have room for. Default 1048576,
-	// which takes 16 MB; the table starts with 256.
+	// Limit is the largest number of buffers in the table. Default 1048576, which takes
+	// 16 MB; the table starts with 256.
 	Limit int
-	// Free is up to which room the table grows without asking whether it is
-	// worth it. Default 65536, which takes 1 MB: a program must have had the
-	// time to use its buffers again.
+	// Free is the size up to which the table grows regardless of the share of frequently
+	// used buffers. Default 65536, which takes 1 MB: a program must have had the time to
+	// reuse its buffers.
 	Free int
-	// Share is which share of the buffers must be frequently used for the table
-	// to grow. Default 0.2.
+	// Share is the share of frequently used buffers that the table needs to grow. Default
+	// 0.2.
 	Share float64
 }
 
@@ -64,17 +61,17 @@ type Uses struct {
 	cfg     UsesConfig
 	buckets []useBucket
 	shift   uint8  // 64 - log2(len(buckets))
-	now     uint16 // the generation
+	now     uint16 // current generation
 	stats   UsesStats
 }
 
-// UsesStats says what a table did and holds.
+// UsesStats are the counters of a table.
 type UsesStats struct {
-	Buffers   int    // known now
+	Buffers   int    // in the table now
 	Frequent  int    // of these, frequently used
-	Refused   uint64 // notes of buffers that found no place
-	Displaced uint64 // buffers that lost their place
-	Outlived  uint64 // buffers that were not used for so long that their memory may be another's
+	Refused   uint64 // uses that were not counted because the bucket was full
+	Displaced uint64 // buffers that were evicted
+	Outlived  uint64 // counts that expired: the address may belong to another buffer
 }
 
 // useBucket is one cache line.
@@ -96,7 +93,7 @@ const (
 	usesAges    = 3 // generations, as in Config.Ages
 )
 
-// NewUses makes an empty table.
+// NewUses returns an empty table.
 func NewUses(cfg UsesConfig) *Uses {
 	if cfg.Limit == 0 {
 		cfg.Limit = usesLimit
@@ -113,24 +110,24 @@ func NewUses(cfg UsesConfig) *Uses {
 	return u
 }
 
-// keyOf is a buffer's start with its size to the next power of two, so that a
-// buffer that is sent with a few bytes more or less counts as one, and a struct
-// and its first field as two.
+// keyOf combines a buffer's address with its size, rounded up to a power of two, so that a
+// buffer that is sent with a few bytes more or less counts as one, and a struct and its
+// first field as two.
 func keyOf(addr uint64, size int) uint64 {
 	return addr<<usesInClass | uint64(classOf(uint64(max(size, 1)))&63)
 }
 
 func (u *Uses) bucketOf(key uint64) *useBucket { return &u.buckets[key*golden>>u.shift] }
 
-// besideOf is the other half of a pair of buckets: neighbors in memory, which the
-// processor fetches together. What finds its bucket full goes there.
+// besideOf returns the other half of a pair of buckets: neighbors in memory, which the
+// processor fetches together. It takes the overflow of a full bucket.
 func (u *Uses) besideOf(key uint64) *useBucket { return &u.buckets[key*golden>>u.shift^1] }
 
-// Generation says that so many generations have passed (Cache.Generation).
+// Generation sets the current generation (Cache.Generation).
 func (u *Uses) Generation(g uint32) { u.now = uint16(g) }
 
-// Note counts a use of the size bytes at addr and returns how often they have
-// been used, as far as is known; 0 if the buffer has found no place.
+// Note counts a use of the size bytes at addr and returns the number of uses, as far as
+// recorded; 0 if the table has no room for the buffer.
 func (u *Uses) Note(addr uint64, size int) uint32 {
 	key := keyOf(addr, size)
 	s := u.find(key)
@@ -148,7 +145,7 @@ func (u *Uses) Note(addr uint64, size int) uint32 {
 	return s.count
 }
 
-// find is the entry of a buffer, nil if it is not known.
+// find returns the entry of a buffer, or nil.
 func (u *Uses) find(key uint64) *useEntry {
 	b := u.bucketOf(key)
 	for i := range b {
@@ -165,7 +162,7 @@ func (u *Uses) find(key uint64) *useEntry {
 	return nil
 }
 
-// outlive sees whether the memory may be another's.
+// outlive resets a count that has expired.
 func (u *Uses) outlive(s *useEntry) {
 	if u.now-s.gen >= usesAges {
 		if s.count >= uint32(s.limit) {
@@ -177,7 +174,7 @@ func (u *Uses) outlive(s *useEntry) {
 	s.gen = u.now
 }
 
-// admit finds a place for a buffer that is not known.
+// admit adds a buffer to the table.
 func (u *Uses) admit(key uint64, size int) uint32 {
 	for {
 		b, beside := u.bucketOf(key), u.besideOf(key)
@@ -197,7 +194,7 @@ func (u *Uses) admit(key uint64, size int) uint32 {
 	}
 }
 
-// roomIn is a free place in one of two buckets, or nil.
+// roomIn returns a free entry in one of two buckets, or nil.
 func roomIn(b, beside *useBucket) *useEntry {
 	for i := range b {
 		if b[i].key == 0 {
@@ -212,9 +209,9 @@ func roomIn(b, beside *useBucket) *useEntry {
 	return nil
 }
 
-// weaken takes one use from each buffer of a full bucket (Misra and Gries,
-// Finding repeated elements, 1982), and half of what is beyond frequent, so that
-// a buffer that was used a million times does not stay for as long.
+// weaken takes one use from each buffer of a full bucket (Misra and Gries, Finding repeated
+// elements, 1982), and half of the excess beyond frequent, so that a buffer that was used
+// a million times does not stay as long.
 func (u *Uses) weaken(b *useBucket) {
 	for i := range b {
 		s := &b[i]
@@ -245,14 +242,14 @@ func (u *Uses) fill(s *useEntry, key uint64, size int) uint32 {
 func (u *Uses) mayGrow() bool {
 	room := 2 * len(u.buckets) * len(useBucket{})
 	if 8*u.stats.Buffers < room {
-		return false // three quarters are empty: it must not outgrow the processor's cache for the sake of a bucket
+		return false // three quarters are empty: one full bucket does not justify outgrowing the processor's cache
 	}
 	worth := room <= u.cfg.Free || float64(u.stats.Frequent) >= u.cfg.Share*float64(u.stats.Buffers)
 	return worth && room <= u.cfg.Limit
 }
 
-// grow doubles the table. Every bucket becomes a pair, which has room for what the old pair
-// held of it, so none overflows.
+// grow doubles the table. Every bucket becomes a pair, which has room for its share of the
+// old pair, so none overflows.
 func (u *Uses) grow() {
 	old := u.buckets
 	u.buckets = make([]useBucket, 2*len(old))
@@ -267,7 +264,7 @@ func (u *Uses) grow() {
 	}
 }
 
-// Forget forgets a buffer: it was registered, or is about to be unmapped.
+// Forget removes a buffer: it was registered, or is about to be unmapped.
 func (u *Uses) Forget(addr uint64, size int) {
 	if s := u.find(keyOf(addr, size)); s != nil {
 		u.drop(s)
@@ -282,14 +279,13 @@ func (u *Uses) drop(s *useEntry) {
 	*s = useEntry{}
 }
 
-// ForgetRange forgets the buffers that begin in [lo, hi): that memory is about to be
-// unmapped. It looks at the whole table.
+// ForgetRange removes the buffers that begin in [lo, hi), which is about to be unmapped. It
+// scans the whole table.
 func (u *Uses) ForgetRange(lo, hi uint64) {
 	for i := range u.buckets {
 		for j := range u.buckets[i] {
 			s := &u.buckets[i][j]
-			// The highest bits of an address have no room in the key; no address of a
-			// program has any.
+			// The key lacks the highest bits of an address; they are 0 in user space.
 			if addr := s.key >> usesInClass; s.key != 0 && addr >= lo && addr < hi {
 				u.drop(s)
 			}
@@ -297,8 +293,8 @@ func (u *Uses) ForgetRange(lo, hi uint64) {
 	}
 }
 
-// Len is the number of buffers that are known.
+// Len returns the number of buffers in the table.
 func (u *Uses) Len() int { return u.stats.Buffers }
 
-// Stats says what the table did and holds.
+// Stats returns the counters of the table.
 func (u *Uses) Stats() UsesStats { return u.stats }

@@ -1,7 +1,7 @@
 package rma
 
-// What accumulates do to elements (MPI-4.1 section 12.3.4): the predefined
-// reductions, and two that only accumulates have.
+// What accumulates do to elements (MPI-4.1 section 12.3.4): the predefined reductions, and
+// two operations that only accumulates have.
 
 import "github.com/muster-mpi/muster/internal/dtype"
 
@@ -13,18 +13,18 @@ const (
 	NoOp                   // MPI_NO_OP
 )
 
-// Elements is what the memory of a window consists of.
+// Elements describes the elements of a window's memory.
 type Elements struct {
 	Size int
 	// Kind is valid if Known: only then the predefined reductions are defined.
 	Kind  dtype.Kind
 	Known bool
 
-	kernels [Replace]dtype.Kernel // found once
+	kernels [Replace]dtype.Kernel // looked up once
 }
 
-// Combine makes of elements what they become: inout = in ∘ inout. It is false if
-// the operation is not defined for them.
+// Combine sets inout = in ∘ inout. It returns false if the operation is not defined for the
+// elements.
 func (e *Elements) Combine(op Op, inout, in []byte) bool {
 	switch {
 	case op == NoOp:
@@ -42,7 +42,7 @@ func (e *Elements) Combine(op Op, inout, in []byte) bool {
 	return true
 }
 
-// Kernel is the function of a predefined reduction, nil if it is not defined.
+// Kernel returns the function of a predefined reduction, nil if it is not defined.
 func (e *Elements) Kernel(op Op) dtype.Kernel {
 	if !e.Known || op >= Replace {
 		return nil

@@ -1,12 +1,11 @@
 package rma
 
-// Epochs: when an origin may reach which target (MPI-4.1 section 12.5). The kinds
-// of synchronisation are kept apart as bits, so that the check before a put is one
-// look at a byte.
+// Epochs: when an origin may access which target (MPI-4.1 section 12.5). Each kind of
+// synchronization has a bit, so the check before a put is one test of a byte.
 
 import "fmt"
 
-// access is why a target may be reached.
+// access is a set of reasons why a target may be accessed.
 type access uint8
 
 const (
@@ -16,8 +15,8 @@ const (
 	byLockAll
 )
 
-// Epochs is what a rank may do with a window. It is used by one goroutine at a
-// time, except Open, which many may call between synchronisations.
+// Epochs is the synchronization state of a rank in a window. It is used by one goroutine at
+// a time, except Open, which many may call between synchronizations.
 type Epochs struct {
 	access  []access // by target
 	started []int    // targets of Start
@@ -27,17 +26,17 @@ type Epochs struct {
 	lockAll bool
 }
 
-// NewEpochs is for a window of n ranks. Nothing may be reached yet.
+// NewEpochs returns the state for a window of n ranks. No target may be accessed yet.
 func NewEpochs(n int) *Epochs { return &Epochs{access: make([]access, n)} }
 
-// Open reports whether a target, which exists, may be reached.
+// Open reports whether a target, which exists, may be accessed.
 func (e *Epochs) Open(target int) bool { return e.access[target] != 0 }
 
-// Passive reports whether a target may be reached because of a lock: then it can be
+// Passive reports whether a target may be accessed because of a lock: then it can be
 // flushed.
 func (e *Epochs) Passive(target int) bool { return e.access[target]&(byLock|byLockAll) != 0 }
 
-// Fence ends an epoch between fences and, unless it is the last, begins the next.
+// Fence ends a fence epoch and, unless it is the last, begins the next.
 func (e *Epochs) Fence(last bool) error {
 	if e.start || e.post {
 		return fmt.Errorf("a fence cannot be within Start and Complete, or Post and Wait")
@@ -68,7 +67,7 @@ func (e *Epochs) Start(targets []int) error {
 	return nil
 }
 
-// Complete ends it and gives the targets, valid until the next Start.
+// Complete ends the access epoch and returns its targets, valid until the next Start.
 func (e *Epochs) Complete() ([]int, error) {
 	if !e.start {
 		return nil, fmt.Errorf("Complete without Start")
@@ -80,7 +79,7 @@ func (e *Epochs) Complete() ([]int, error) {
 	return e.started, nil
 }
 
-// Started is the targets of the access epoch that is open.
+// Started returns the targets of the open access epoch.
 func (e *Epochs) Started() (targets []int, open bool) { return e.started, e.start }
 
 // Post begins an exposure epoch.
@@ -92,13 +91,13 @@ func (e *Epochs) Post(origins []int) error {
 	return nil
 }
 
-// Exposed is the origins of the exposure epoch that is open.
+// Exposed returns the origins of the open exposure epoch.
 func (e *Epochs) Exposed() (origins []int, open bool) { return e.posted, e.post }
 
 // Waited ends the exposure epoch.
 func (e *Epochs) Waited() { e.post = false }
 
-// Lock notes that a target is locked.
+// Lock records that a target is locked.
 func (e *Epochs) Lock(target int) error {
 	switch {
 	case e.lockAll:
@@ -110,7 +109,7 @@ func (e *Epochs) Lock(target int) error {
 	return nil
 }
 
-// Unlock notes that it no longer is.
+// Unlock records that a target is unlocked.
 func (e *Epochs) Unlock(target int) error {
 	if e.access[target]&byLock == 0 {
 		return fmt.Errorf("this rank has not locked the memory of rank %d", target)
@@ -119,7 +118,7 @@ func (e *Epochs) Unlock(target int) error {
 	return nil
 }
 
-// LockAll notes that all targets are locked, shared.
+// LockAll records that all targets are locked, shared.
 func (e *Epochs) LockAll() error {
 	if e.lockAll {
 		return fmt.Errorf("LockAll was called before: UnlockAll first")
@@ -136,7 +135,7 @@ func (e *Epochs) LockAll() error {
 	return nil
 }
 
-// UnlockAll notes that none is any more.
+// UnlockAll records that all targets are unlocked.
 func (e *Epochs) UnlockAll() error {
 	if !e.lockAll {
 		return fmt.Errorf("UnlockAll without LockAll")
@@ -148,7 +147,7 @@ func (e *Epochs) UnlockAll() error {
 	return nil
 }
 
-// Idle says what has not ended, nil if the window may be freed.
+// Idle returns an error if an epoch is open, nil if the window may be freed.
 func (e *Epochs) Idle() error {
 	switch {
 	case e.start:

@@ -1,25 +1,25 @@
 package rma
 
-// The lock of a rank's memory in a window (MPI-4.1 section 12.5.3): many may share
-// it, or one may have it alone. Who comes first is served first, also if those
-// behind could share it with the holder: a writer must not wait for ever.
+// The lock of a rank's memory in a window (MPI-4.1 section 12.5.3), shared or exclusive. It
+// is granted in the order of requests, even if later ones could share it with the holder: an
+// exclusive request must not starve.
 
 // Lock is the lock of one rank's memory. The zero Lock is free.
 type Lock struct {
-	alone   bool // the one holder has it exclusively
+	alone   bool // its only holder has it exclusively
 	holders int
 	queue   []Waiting
 }
 
-// Waiting is somebody who waits for the lock, and what is needed to tell it.
+// Waiting is an origin that waits for the lock, and how to answer it.
 type Waiting struct {
 	Origin    int32
 	Tag       int32 // of the answer
 	Exclusive bool
 }
 
-// Request asks for the lock and reports whether it is granted at once. If not, a
-// Release will name it.
+// Request requests the lock and reports whether it is granted at once. If not, a later
+// Release grants it.
 func (l *Lock) Request(w Waiting) bool {
 	if len(l.queue) > 0 || !l.free(w.Exclusive) {
 		l.queue = append(l.queue, w)
@@ -38,8 +38,8 @@ func (l *Lock) grant(w Waiting) {
 	l.holders++
 }
 
-// Release gives the lock back, for one holder, and calls granted for those who have
-// it now. It is false if nobody had it.
+// Release releases the lock for one holder, and calls granted for each origin that gets it.
+// It returns false if the lock was free.
 func (l *Lock) Release(granted func(Waiting)) bool {
 	if l.holders == 0 {
 		return false
@@ -55,5 +55,5 @@ func (l *Lock) Release(granted func(Waiting)) bool {
 	return true
 }
 
-// Holders is how many have the lock, and whether it is exclusive.
+// Holders returns the number of holders, and whether the lock is exclusive.
 func (l *Lock) Holders() (n int, exclusive bool) { return l.holders, l.holders > 0 && l.alone }

@@ -1,32 +1,32 @@
 package rma
 
-// What a request looks like: a header, then the data that it brings. All integers
-// are little-endian. It travels as a message of its own, so its length is known.
+// The format of a request: a header, then its data. All integers are little-endian. It is
+// a message of its own, so its length is known.
 //
 //	0     1   2        4       8       16     24        32
 //	kind  op  -        tag     region  offset length    | data, or compare and value
 //
-// Tag is that of the answer, 0 if none is wanted. An answer is the bytes that were
-// asked for, and a byte before them that says how it went.
+// Tag is that of the answer, 0 for none. An answer is an Outcome in AnswerHead bytes,
+// followed by the requested bytes.
 
 import (
 	"encoding/binary"
 	"fmt"
 )
 
-// Kind is what a request asks for.
+// Kind is the kind of a request.
 type Kind uint8
 
 const (
 	Put           Kind = iota + 1
 	Get                // answer: the bytes
 	Accumulate         // by Op
-	GetAccumulate      // answer: the bytes as they were; then by Op
-	CompareSwap        // data: what is expected, what shall be; answer: what was
+	GetAccumulate      // answer: the previous bytes; then by Op
+	CompareSwap        // data: expected and new bytes; answer: the previous bytes
 	Flush              // answer: all requests before it have been served
 	LockShared         // answer: when it is granted
 	LockExclusive      // the same
-	Unlock             // answer, if wanted: all requests before it have been served
+	Unlock             // answer, if requested: all requests before it have been served
 	kindCount
 )
 
@@ -39,20 +39,20 @@ func (k Kind) String() string {
 	return fmt.Sprintf("request %d", uint8(k))
 }
 
-// Request is a header.
+// Request is the header of a request.
 type Request struct {
 	Kind   Kind
 	Op     Op
 	Tag    int32
-	Region uint64 // which memory of the target: 0, or what Attach gave
-	Offset uint64 // bytes from its beginning
-	Length uint64 // bytes that are reached
+	Region uint64 // memory of the target: 0, or the result of Attach
+	Offset uint64 // in bytes
+	Length uint64 // in bytes
 }
 
 // HeaderLen is the length of a header.
 const HeaderLen = 32
 
-// Encode writes a header.
+// Encode writes the header to b.
 func (r *Request) Encode(b []byte) {
 	_ = b[HeaderLen-1]
 	b[0], b[1], b[2], b[3] = byte(r.Kind), byte(r.Op), 0, 0
@@ -62,8 +62,7 @@ func (r *Request) Encode(b []byte) {
 	binary.LittleEndian.PutUint64(b[24:], r.Length)
 }
 
-// Decode reads a header and gives the data behind it. It is false for what no
-// version of ours sends.
+// Decode reads a header and returns the data behind it. ok is false for an invalid request.
 func (r *Request) Decode(b []byte) (data []byte, ok bool) {
 	if len(b) < HeaderLen {
 		return nil, false
@@ -90,8 +89,8 @@ func (r *Request) Decode(b []byte) (data []byte, ok bool) {
 	return data, r.Tag >= 0 && uint64(len(data)) == want && r.Length <= MaxPiece
 }
 
-// MaxPiece is the most that one request reaches: more is asked for in pieces, as
-// MPI promises nothing about more than an element (MPI-4.1 section 12.7.1).
+// MaxPiece is the most that one request accesses; larger accesses are split, as MPI
+// guarantees atomicity only per element (MPI-4.1 section 12.7.1).
 const MaxPiece = 8 << 10
 
 // RequestMax is the longest request, AnswerMax the longest answer.
@@ -100,18 +99,18 @@ const (
 	AnswerMax  = AnswerHead + MaxPiece
 )
 
-// AnswerHead is what comes before the bytes of an answer. It is as long as an
-// element may be aligned.
+// AnswerHead is the length of an answer's header. It keeps the bytes behind it aligned for
+// any element.
 const AnswerHead = 8
 
-// Outcome is how a request went.
+// Outcome is the result of a request.
 type Outcome uint8
 
 const (
 	Done        Outcome = iota
-	OutOfBounds         // no such memory at the target
+	OutOfBounds         // the target has no such memory
 	BadOp               // the operation is not defined for its elements
-	NotLocked           // unlocked without a lock
+	NotLocked           // Unlock without a lock
 )
 
 var outcomeNames = [...]string{"done", "the target has no such memory", "the operation is not defined for the elements of the window", "the memory was not locked"}
@@ -120,5 +119,5 @@ func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) {
 		return outcomeNames[o]
 	}
-	return "an outcome that this version does not know"
+	return "an unknown outcome"
 }

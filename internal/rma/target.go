@@ -1,39 +1,39 @@
 package rma
 
-// A rank's memory as others reach it by request.
+// A rank's memory as other ranks access it by request.
 
 // Target is that memory and its lock.
 type Target struct {
 	Elements
-	// Locks is the lock of this rank's memory, if it is by request at all.
+	// Locks is the lock of this rank's memory, if locking is by request.
 	Locks   Lock
 	memory  []byte            // region 0
-	regions map[uint64][]byte // those that were attached
+	regions map[uint64][]byte // attached regions
 	next    uint64
-	// faults is what went wrong with requests that wanted no answer, by origin: the next
-	// Flush or Unlock of that origin tells.
+	// faults holds, by origin, the first failure of requests without an answer; the next
+	// Flush or Unlock of that origin reports it.
 	faults map[int32]Outcome
 	out    Answers
 }
 
-// Answers is what is to be sent, in order. The data is valid until the next request.
+// Answers lists the answers to send, in order. The data is valid until the next request.
 type Answers struct {
 	List []Answer
 	data []byte
 }
 
-// Answer goes to a rank with a tag.
+// Answer is an answer to a rank.
 type Answer struct {
 	To, Tag int32
-	Data    []byte // AnswerHead bytes, the first of which is the Outcome, and what was asked for
+	Data    []byte // AnswerHead bytes, the first of which is the Outcome, and the requested bytes
 }
 
-// NewTarget makes the target of a window over memory.
+// NewTarget returns the target of a window over memory.
 func NewTarget(memory []byte, elements Elements) *Target {
 	return &Target{Elements: elements, memory: memory, next: 1, out: Answers{data: make([]byte, AnswerMax)}}
 }
 
-// Attach adds memory and gives its region's number, which is never used again.
+// Attach adds memory and returns its region number, which is never reused.
 func (t *Target) Attach(memory []byte) uint64 {
 	if t.regions == nil {
 		t.regions = make(map[uint64][]byte)
@@ -44,18 +44,18 @@ func (t *Target) Attach(memory []byte) uint64 {
 	return id
 }
 
-// Detach takes a region away. It is false if there is none.
+// Detach removes a region. It returns false if there is none.
 func (t *Target) Detach(id uint64) bool {
 	_, ok := t.regions[id]
 	delete(t.regions, id)
 	return ok
 }
 
-// Attached is the number of regions that were attached.
+// Attached returns the number of attached regions.
 func (t *Target) Attached() int { return len(t.regions) }
 
-// Serve does what a request asks for. It gives nil if the request is none of ours;
-// the result is valid until the next call.
+// Serve serves a request. It returns nil if the request is invalid; the result is valid
+// until the next call.
 func (t *Target) Serve(from int32, request []byte) *Answers {
 	var r Request
 	data, ok := r.Decode(request)
@@ -83,7 +83,7 @@ func (t *Target) Serve(from int32, request []byte) *Answers {
 	return &t.out
 }
 
-// outcome is how the requests of an origin went since it was last told.
+// outcome returns the result of an origin's requests since the last report.
 func (t *Target) outcome(from int32, r *Request) Outcome {
 	o := t.faults[from]
 	if r.Tag != 0 {
@@ -92,7 +92,7 @@ func (t *Target) outcome(from int32, r *Request) Outcome {
 	return o
 }
 
-// reach is Serve for what reaches memory.
+// reach serves a request that accesses memory.
 func (t *Target) reach(from int32, r *Request, data []byte) {
 	mem := t.memory
 	if r.Region != 0 {
@@ -133,14 +133,15 @@ func (t *Target) reach(from int32, r *Request, data []byte) {
 	}
 }
 
-// keep copies memory as it is to where its answer is made.
+// keep copies the current memory to the answer's buffer.
 func (t *Target) keep(mem []byte) []byte {
 	was := t.out.data[AnswerHead : AnswerHead+len(mem)]
 	copy(was, mem)
 	return was
 }
 
-// answer adds an answer if one is wanted, else it notes what went wrong. Only one of a request has data.
+// answer adds an answer if the request has a tag, else it records a failure. Only one answer
+// of a request has data.
 func (t *Target) answer(to, tag int32, outcome Outcome, data []byte) {
 	if tag == 0 {
 		if _, before := t.faults[to]; outcome != Done && !before {
@@ -154,7 +155,7 @@ func (t *Target) answer(to, tag int32, outcome Outcome, data []byte) {
 	b := t.out.data[:AnswerHead]
 	if len(data) > 0 {
 		b = t.out.data[:AnswerHead+len(data)]
-		copy(b[AnswerHead:], data) // onto itself if keep has made it
+		copy(b[AnswerHead:], data) // a copy onto itself after keep
 	} else if outcome != Done || len(t.out.List) > 0 {
 		b = make([]byte, AnswerHead) // several answers, or a failure: rare
 	}

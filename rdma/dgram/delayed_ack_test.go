@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Acks of messages whose end nobody waits for.
+// Acks of messages whose completion nobody waits for.
 
 func TestDelayedAcksPiggyback(t *testing.T) {
 	const rounds, pause = 100, time.Millisecond
@@ -23,10 +23,10 @@ func TestDelayedAcksPiggyback(t *testing.T) {
 		}
 		want := 3 * rounds
 		if !delayAck {
-			want += rounds // each asked for an ack
+			want += rounds // each requested an ack
 		}
 		if n.sent < want || n.sent > want+want/50 {
-			t.Errorf("patient: %v: %d datagrams were sent for %d messages, want about %d", delayAck, n.sent, rounds, want)
+			t.Errorf("delayed acks: %v: %d datagrams were sent for %d messages, want about %d", delayAck, n.sent, rounds, want)
 		}
 	}
 }
@@ -36,21 +36,21 @@ func TestDelayedAckTimeout(t *testing.T) {
 	a := n.nodes[0]
 	p := a.peers[1]
 	done := func() bool { return p.sender.idle() }
-	a.post(1, 4000) // the round trip is known from now on
+	a.post(1, 4000) // measures the round trip
 	n.run("the first message is done", time.Second, done)
 	a.delayAck = true
 
-	// Alone, it is received for in time, and nothing is sent twice for want of an ack.
+	// A lone message is acked in time, and nothing is retransmitted for lack of an ack.
 	begin, sent := n.now, n.sent
 	a.post(1, 4000)
 	n.run("a lone message is done", n.now+longAckDelay+time.Millisecond, done)
 	if took := n.now - begin; took < longAckDelay {
-		t.Errorf("the ack came after %v, and could have waited for %v", took, longAckDelay)
+		t.Errorf("the ack arrived after %v, before the delay of %v", took, longAckDelay)
 	}
 	if got := n.sent - sent; got != 4 {
 		t.Errorf("%d datagrams were sent for a message of three and its ack", got)
 	}
-	// Many in a row are received for together.
+	// Several consecutive messages share an ack.
 	begin = n.now
 	for range 8 {
 		a.post(1, 4000)
@@ -58,14 +58,14 @@ func TestDelayedAckTimeout(t *testing.T) {
 	n.run("some of many messages are done", begin+time.Millisecond, func() bool { return p.finished >= 4 })
 	n.run("all of them are", begin+longAckDelay+time.Millisecond, done)
 
-	// One that somebody waits for takes the others with it.
+	// The ack of a message that is waited for covers the others.
 	a.post(1, 100)
 	a.delayAck = false
 	begin = n.now
 	a.post(1, 100)
 	n.run("a message that is waited for is done", begin+ackDelay+100*time.Microsecond, done)
 
-	// What is lost is repaired soon, and for a while nobody is patient after it.
+	// A loss is repaired soon, and acks are not delayed for a while after it.
 	a.delayAck = true
 	begin = n.now
 	n.lose = 1
@@ -76,7 +76,7 @@ func TestDelayedAckTimeout(t *testing.T) {
 	a.post(1, 100)
 	n.run("the one after it is done", begin+ackDelay+100*time.Microsecond, done)
 	if a.repeated != 1 {
-		t.Errorf("%d datagrams were sent again, and one was lost", a.repeated)
+		t.Errorf("%d datagrams were retransmitted and one was lost", a.repeated)
 	}
 	n.after(lossMemory+time.Millisecond, func() {})
 	lossFree := n.now + lossMemory + time.Millisecond

@@ -10,12 +10,12 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Everything that reads what came from outside, fed with anything: addresses, datagrams
-// that nobody sealed, and, in a device that has work of all kinds under way, datagrams
-// that a broken peer has sealed. FuzzHeader is in wire_test.go, FuzzSegments, which goes
-// deeper into one RD conversation, in hostile_linux_test.go.
+// Fuzz tests of everything that parses outside input: addresses, unsealed datagrams,
+// and, in a device with work of all kinds in flight, datagrams that a faulty peer has
+// sealed. FuzzHeader is in wire_test.go; FuzzSegments, which goes deeper into one RD
+// conversation, is in hostile_linux_test.go.
 
-// FuzzAddress: what is taken for an address is written again the same.
+// FuzzAddress checks that an accepted address is formatted the same.
 func FuzzAddress(f *testing.F) {
 	f.Add("10.0.0.1:4711/1/0123456789ab/0")
 	f.Add("[fe80::1]:65535/ffff/1/4294967295")
@@ -31,7 +31,7 @@ func FuzzAddress(f *testing.F) {
 	})
 }
 
-// FuzzSealed: what was not sealed with the key is never taken, whatever it looks like.
+// FuzzSealed checks that a datagram that was not sealed with the key is never accepted.
 func FuzzSealed(f *testing.F) {
 	for _, encrypt := range []bool{false, true} {
 		k, err := newKeyring([]byte("another key"), encrypt)
@@ -45,28 +45,28 @@ func FuzzSealed(f *testing.F) {
 	f.Fuzz(func(t *testing.T, d []byte) {
 		for _, k := range []*keyring{plain, encrypts} {
 			if content, err := k.check(bytes.Clone(d)); err == nil {
-				t.Errorf("%x is taken for the sealed %x", d, content)
+				t.Errorf("%x is accepted as %x", d, content)
 			}
 			if n := len(d) - sealLen; n >= 0 { // the same with the right CRC
 				mended := bytes.Clone(d)
 				binary.LittleEndian.PutUint32(mended[n:], crc32.Checksum(mended[:n], k.crc))
 				if content, err := k.check(mended); err == nil {
-					t.Errorf("%x is taken for the sealed %x", mended, content)
+					t.Errorf("%x is accepted as %x", mended, content)
 				}
 			}
 		}
 	})
 }
 
-// victim is a device with an RD and a UD queue pair that have work under way to a peer
-// which is played, and memory of which only a part is registered.
+// victim is a device with an RD and a UD queue pair that have work in flight to a
+// simulated peer, and memory of which only a part is registered.
 type victim struct {
 	*Device
 	pairs    [2]*pair
 	peerKeys *keyring
 	arena    []byte
 	mr       rdma.MR
-	ids      map[uint64]int // how often each request has ended
+	ids      map[uint64]int // completions of each request
 }
 
 const (
@@ -116,8 +116,9 @@ func (v *victim) post(t testing.TB, pair int, wr rdma.SendWR) {
 	}
 }
 
-// FuzzDatagrams feeds a device any number of datagrams of any kind. The first byte of
-// each piece of the input says what is made right in the rest, so that it gets far.
+// FuzzDatagrams injects any number of datagrams of any kind. The first byte of each
+// piece of the input selects what is corrected in the rest, so that it passes the first
+// checks.
 func FuzzDatagrams(f *testing.F) {
 	const (
 		forUD       = 1 << iota // else for RD
@@ -166,7 +167,7 @@ func FuzzDatagrams(f *testing.F) {
 				v.correct(content, what&forUD != 0, what&realTag != 0, what&realSink != 0)
 			}
 			if len(content) < headerLen {
-				continue // it cannot be sealed
+				continue // too short to be sealed
 			}
 			v.mu.Lock()
 			s := v.store.take()
@@ -192,8 +193,8 @@ func FuzzDatagrams(f *testing.F) {
 	})
 }
 
-// correct makes a header one of the played peer for this device, and a tagged segment one
-// that names memory which is really there.
+// correct turns a header into one of the simulated peer for this device, and a tagged
+// segment into one that names existing memory.
 func (v *victim) correct(content []byte, ud, region, sink bool) {
 	to := v.pairs[0].number
 	if ud {
@@ -222,7 +223,7 @@ func (v *victim) correct(content []byte, ud, region, sink bool) {
 	}
 }
 
-// collect takes completions and sees to it that no request ends twice.
+// collect takes completions and checks that no request completes twice.
 func (v *victim) collect(t *testing.T) {
 	t.Helper()
 	cq := v.pairs[0].recvCQ
@@ -232,11 +233,11 @@ func (v *victim) collect(t *testing.T) {
 		case rdma.OpRecv, rdma.OpLowWater, rdma.OpRefused:
 		case rdma.OpRecord:
 			if at := c.Data.Addr() - rdma.MemOf(v.arena).Addr(); c.Data.Len() > 0 && (at < regionAt || at+uint64(c.Data.Len()) > regionAt+regionSize) {
-				t.Fatalf("a record tells of bytes outside the region: %+v", c)
+				t.Fatalf("a record names bytes outside the region: %+v", c)
 			}
 		default:
 			if v.ids[c.ID]++; v.ids[c.ID] > 1 || c.ID == 0 || c.ID > 5 {
-				t.Fatalf("request %d ends as %+v for the %d. time", c.ID, c, v.ids[c.ID])
+				t.Fatalf("request %d completes as %+v, completion %d", c.ID, c, v.ids[c.ID])
 			}
 		}
 	}

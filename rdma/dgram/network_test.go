@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// A network in virtual time. Nodes talk RD through real datagrams, sealed and
-// checked; whatever reaches a node passes one link with a rate, a queue and a
-// delay, and misfortunes happen on it by the seed. The node checks that each
-// message of each sender comes once, in order and whole.
+// A network in virtual time. Nodes exchange RD datagrams, sealed and checked.
+// Everything to a node passes one link with a rate, a queue and a delay, and the seed
+// decides which datagrams are impaired. The node checks that each message of each
+// sender arrives once, in order and complete.
 
-// weather is what happens to datagrams on the way.
+// impairments is what happens to datagrams in transit.
 type impairments struct {
 	lose, double, late, corrupt float64       // shares
-	lateBy                      time.Duration // the most that a late one is late
+	lateBy                      time.Duration // maximum extra delay of a late one
 	delay                       time.Duration // one way
 	rate                        float64       // bytes per second; 0: no limit
-	queue                       int           // bytes that wait before the rest is dropped
+	queue                       int           // bytes queued before the rest is dropped
 }
 
 type event struct {
@@ -61,22 +61,22 @@ type simNode struct {
 	keys  *keyring
 	windowPool
 	peers    []*simPeer
-	busy     time.Duration // until when its link is taken
-	wakeAt   time.Duration // of the wake-up on the agenda
+	busy     time.Duration // until when its link is busy
+	wakeAt   time.Duration // of the next scheduled wake-up
 	received int           // bytes of messages
 	dead     bool
 	deaf     bool // has no room for datagrams
-	delayAck bool // nobody waits for the ends of its messages
+	delayAck bool // nobody waits for completions of its messages
 }
 
-// simPeer is what a node keeps of another.
+// simPeer is the state that a node keeps about another.
 type simPeer struct {
 	peer
 	reorderBuffer map[psn][]byte
 	nextID        uint64 // of the next message to send
-	doneID        uint64 // of the next message to be finished
-	wantID        uint64 // of the message that should come
-	wantAt        int    // its byte that should come
+	doneID        uint64 // of the next message to finish
+	wantID        uint64 // of the next message expected
+	wantAt        int    // its next expected byte
 	finished      int
 	gotAt         time.Duration
 }
@@ -102,7 +102,7 @@ func (n *network) after(d time.Duration, do func()) {
 	heap.Push(&n.todo, event{n.now + d, n.count, do})
 }
 
-// run lets time pass until cond holds, or fails at the given time.
+// run lets time pass until cond holds, and fails at the given time.
 func (n *network) run(sentence string, until time.Duration, cond func() bool) {
 	n.t.Helper()
 	for !cond() {
@@ -115,7 +115,7 @@ func (n *network) run(sentence string, until time.Duration, cond func() bool) {
 	}
 }
 
-// post sends a message of that length.
+// post sends a message of the given length.
 func (s *simNode) post(to, length int) {
 	p := s.peers[to]
 	p.push(&message{length: length, id: p.nextID, delayAck: s.delayAck && p.lossFree(s.net.now)})
@@ -123,7 +123,7 @@ func (s *simNode) post(to, length int) {
 	s.poll()
 }
 
-// poll does for a node what polling does.
+// poll does for a node what Poll does for a device.
 func (s *simNode) poll() {
 	if s.dead {
 		return
@@ -154,7 +154,7 @@ func (s *simNode) poll() {
 	}
 }
 
-// content is the segment as it goes over the wire: what it is, then its bytes.
+// content is the segment on the wire: message ID, offset and last flag, then its bytes.
 func content(from int, seg segment) []byte {
 	b := make([]byte, 0, 17+seg.length)
 	b = binary.BigEndian.AppendUint64(b, seg.message.id)
@@ -170,7 +170,7 @@ func content(from int, seg segment) []byte {
 	return b
 }
 
-// byte is byte i of a message.
+// patternByte returns byte i of a message.
 func patternByte(from int, id uint64, i int) byte { return byte(from*31 + int(id)*7 + i*3 + i>>8) }
 
 func (s *simNode) transmit(to int, h header, segment []byte) {
@@ -187,7 +187,7 @@ func (s *simNode) transmit(to int, h header, segment []byte) {
 	s.net.transport(d, s.net.nodes[to])
 }
 
-// transport takes a datagram through the weather.
+// transport passes a datagram through the impaired link.
 func (n *network) transport(d []byte, to *simNode) {
 	n.sent++
 	if n.random.Float64() < n.lose {
@@ -218,7 +218,7 @@ func (n *network) transport(d []byte, to *simNode) {
 	}
 }
 
-// arrive is what a node does with a datagram.
+// arrive processes a datagram.
 func (s *simNode) arrive(d []byte) {
 	if s.dead {
 		return
@@ -230,7 +230,7 @@ func (s *simNode) arrive(d []byte) {
 	var h header
 	segment, err := h.parse(sealed)
 	if err != nil {
-		s.net.t.Fatalf("a datagram with a good seal does not parse: %v", err)
+		s.net.t.Fatalf("a validly sealed datagram does not parse: %v", err)
 	}
 	p := s.peers[h.from]
 	if h.hasAck {
@@ -268,17 +268,17 @@ func (s *simNode) take(h *header, segment []byte) {
 	}
 }
 
-// deliver checks a segment that is handed up.
+// deliver checks a delivered segment.
 func (s *simNode) deliver(from int, b []byte) {
 	p := s.peers[from]
 	id, at, last := binary.BigEndian.Uint64(b), int(binary.BigEndian.Uint32(b[8:])), b[12] == 1
 	if id != p.wantID || at != p.wantAt {
-		s.net.t.Fatalf("node %d gets byte %d of message %d from %d, but byte %d of message %d should come",
+		s.net.t.Fatalf("node %d gets byte %d of message %d from %d, want byte %d of message %d",
 			s.index, at, id, from, p.wantAt, p.wantID)
 	}
 	for i, c := range b[13:] {
 		if want := patternByte(from, id, at+i); c != want {
-			s.net.t.Fatalf("byte %d of message %d from node %d is %#x and should be %#x", at+i, id, from, c, want)
+			s.net.t.Fatalf("byte %d of message %d from node %d is %#x, want %#x", at+i, id, from, c, want)
 		}
 	}
 	s.received += len(b) - 13

@@ -427,8 +427,7 @@ func (q *pair) abandon(p *peer, status rdma.Status) {
 	}
 }
 
-// Close sends pending acks, so that no peer waits for them, and completes everything in
-// flight as flushed.
+// Close sends pending acks, so that no peer waits for them, and flushes all requests.
 func (q *pair) Close() error {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()

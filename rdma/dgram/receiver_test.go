@@ -16,7 +16,7 @@ func TestClassify(t *testing.T) {
 	hand := func(n int) {
 		for range n {
 			if !r.waiting() {
-				t.Fatalf("number %d is not there to be handed up", r.nextUp)
+				t.Fatalf("number %d is not deliverable", r.nextUp)
 			}
 			r.markDelivered()
 		}
@@ -24,7 +24,7 @@ func TestClassify(t *testing.T) {
 	expect := func(p psn, want classification) {
 		t.Helper()
 		if got := r.classify(p); got != want {
-			t.Errorf("next %d, given %d: %d is judged %d and should be %d", r.next, r.nextUp, p, got, want)
+			t.Errorf("next %d, given %d: %d is classified as %d, want %d", r.next, r.nextUp, p, got, want)
 		}
 	}
 	expect(start, inOrder)
@@ -38,7 +38,7 @@ func TestClassify(t *testing.T) {
 	expect(start, inOrder)
 	take(start)
 	expect(start, duplicate)
-	expect(start+2, early) // start and start+1 wait to be handed up
+	expect(start+2, early) // start and start+1 are not delivered yet
 	hand(2)
 	expect(start+2, inOrder)
 	expect(start+window+1, early)
@@ -47,27 +47,27 @@ func TestClassify(t *testing.T) {
 		take(p)
 	}
 	if r.next != start+window || r.seen != (receiveHistory{}) {
-		t.Errorf("the last gap is closed, but next is %d and %x was seen beyond", r.next, r.seen)
+		t.Errorf("the last gap is closed, but next is %d with history %x", r.next, r.seen)
 	}
 	hand(window - 2)
 	if r.waiting() {
-		t.Error("something waits although all was handed up")
+		t.Error("something is deliverable although all was delivered")
 	}
 }
 
 func TestAckDue(t *testing.T) {
 	var r receiver
 	if r.due(time.Hour) {
-		t.Error("an ack is due for nothing")
+		t.Error("an ack is due without a datagram")
 	}
 	r.accept(0, 0, 5, ackNormal)
 	if r.due(ackDelay-1) || !r.due(ackDelay) {
-		t.Errorf("the ack for one datagram is due at %v and should be at %v", r.wake(0), ackDelay)
+		t.Errorf("the ack for one datagram is due at %v, want %v", r.wake(0), ackDelay)
 	}
 	var got ack
 	r.write(100*time.Microsecond, &got)
 	if want := (ack{next: 1, stamp: 5, held: 100}); got != want {
-		t.Errorf("the ack is %+v and should be %+v", got, want)
+		t.Errorf("the ack is %+v, want %+v", got, want)
 	}
 	if r.due(time.Hour) {
 		t.Error("an ack is due after it was written")
@@ -83,7 +83,7 @@ func TestAckDue(t *testing.T) {
 	}
 	r.write(0, &got)
 	for name, cause := range map[string]func(){
-		"a wish":      func() { r.accept(0, r.next, 0, ackNow) },
+		"a request":   func() { r.accept(0, r.next, 0, ackNow) },
 		"a gap":       func() { r.accept(0, r.next+1, 0, ackNormal) },
 		"a duplicate": func() { r.refuse(0, 0) },
 	} {
@@ -94,7 +94,7 @@ func TestAckDue(t *testing.T) {
 	}
 }
 
-// TestSteadyTrafficAllocatesNothing drives both halves without a network.
+// TestSteadyTrafficAllocatesNothing runs both halves without a network.
 func TestSteadyTrafficAllocatesNothing(t *testing.T) {
 	var h windowPool
 	a, b := newPeer(&h, mss), newPeer(&h, mss)

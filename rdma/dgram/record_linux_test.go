@@ -10,10 +10,10 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Write-Records: pieces that are fed to a device by hand, in any order and number, and
-// two devices that exchange them.
+// Write-Records: pieces that are injected into a device, in any order and number.
 
-// target is a device with a UD queue pair and a region, and a peer of it that is played.
+// target is a device with a UD queue pair and a region, and the keys of a simulated
+// peer.
 type target struct {
 	*Device
 	q        *pair
@@ -33,7 +33,7 @@ func newTarget(t testing.TB, size int) *target {
 	return g
 }
 
-// feed lets a datagram come.
+// feed injects a datagram.
 func (g *target) feed(h header, segment []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -48,8 +48,8 @@ func (g *target) feed(h header, segment []byte) {
 	g.flush()
 }
 
-// piece feeds one piece of a message of total bytes at the start of the region, cut in
-// tens. Its bytes are the fill.
+// piece injects one piece of a message of total bytes at the start of the region, cut
+// in tens. Every byte of it is fill.
 func (g *target) piece(number, total uint32, index uint16, fill byte) {
 	g.pieceAt(recordHeader{number: number, total: total, cut: 10, index: index, id: uint64(number) + 1000}, g.mr.Base, ddp.Tag(g.mr.RKey), fill)
 }
@@ -65,8 +65,8 @@ func (g *target) pieceAt(r recordHeader, base uint64, tag ddp.Tag, fill byte) {
 	g.feed(header{kind: kindRecord, record: r}, append(b, bytes.Repeat([]byte{fill}, int(n))...))
 }
 
-// completions gives what the user is completions: id, range in the region, length of the message. It
-// does not poll, for that lets time pass.
+// completions returns the completions as text: ID, range in the region, message length.
+// It does not poll, because that lets time pass.
 func (g *target) completions() (list []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,7 +110,7 @@ func TestWriteRecordOfPieces(t *testing.T) {
 				g.piece(1, 65, i, 'a')
 			}
 			g.piece(2, 7, 0, 'b')
-			g.piece(1, 65, 1, 'c') // too late: the memory is the user's
+			g.piece(1, 65, 1, 'c') // too late: the memory belongs to the user
 		}, []string{"record 1001 [0,10) of 65", "record 1001 [20,40) of 65", "record 1001 [60,65) of 65", "record 1002 [0,7) of 7"}, 1},
 		{"too-many-begun", func(g *target) {
 			for number := uint32(1); number <= maxOpen+1; number++ {
@@ -135,25 +135,25 @@ func TestWriteRecordOfPieces(t *testing.T) {
 			c.feed(g)
 			got := g.completions()
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
-				t.Errorf("the user is completions %q and should be completions %q", got, c.want)
+				t.Errorf("got completions %q, want %q", got, c.want)
 			}
 			if d := g.Drops(); d.Late != c.late || d.Malformed != 0 {
-				t.Errorf("the drops are %+v; %d came late", d, c.late)
+				t.Errorf("drops are %+v, want %d late", d, c.late)
 			}
 			if bytes.ContainsAny(g.region, "c") {
-				t.Error("something was placed after the message had ended")
+				t.Error("something was written after the message had ended")
 			}
 		})
 	}
 }
 
-// TestWriteRecordExpires: what will never be whole is completions after a while.
+// TestWriteRecordExpires checks that an incomplete message is completed after a while.
 func TestWriteRecordExpires(t *testing.T) {
 	g := newTarget(t, 100)
 	g.now = g.clock()
 	g.piece(1, 25, 2, 'a')
 	if got := g.completions(); len(got) > 0 {
-		t.Fatalf("the user is completions %q although the rest may be on its way", got)
+		t.Fatalf("got completions %q although the rest may be in flight", got)
 	}
 	if err := g.q.recvCQ.Wait(10 * time.Second); err != nil {
 		t.Fatal(err)
@@ -164,11 +164,11 @@ func TestWriteRecordExpires(t *testing.T) {
 		got = g.completions()
 	}
 	if want := []string{"record 1001 [20,25) of 25"}; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the user is completions %q and should be completions %q", got, want)
+		t.Errorf("got completions %q, want %q", got, want)
 	}
 }
 
-// TestWriteRecordMemoryBound: RFC 5042 section 6.4.
+// TestWriteRecordMemoryBound checks the limits of RFC 5042 section 6.4.
 func TestWriteRecordMemoryBound(t *testing.T) {
 	g := newTarget(t, 100)
 	for range 2 * maxOpenAll {
@@ -176,21 +176,22 @@ func TestWriteRecordMemoryBound(t *testing.T) {
 		g.piece(1, 20, 0, 'a')
 	}
 	if n := len(g.q.records); n != maxOpenAll {
-		t.Errorf("%d messages are kept of peers that do not finish them; it should be %d", n, maxOpenAll)
+		t.Errorf("%d unfinished messages are kept, want %d", n, maxOpenAll)
 	}
 	for range 2 * maxUnpolled {
 		g.peerKeys.incarnation = newIncarnation()
 		g.piece(1, 5, 0, 'a')
 	}
 	if n := len(g.q.recvCQ.ready) - g.q.recvCQ.first; n > maxUnpolled+maxOpenAll {
-		t.Errorf("%d completions wait for a user who does not look", n)
+		t.Errorf("%d completions are queued for a user that does not poll", n)
 	}
 	if g.Drops().NoRoom == 0 {
-		t.Error("nothing was dropped although nobody looks")
+		t.Error("nothing was dropped although nobody polls")
 	}
 }
 
-// TestWriteRecordRefused: RFC 5042 section 6.2.1 for each piece, as for any tagged segment.
+// TestWriteRecordRefused checks RFC 5042 section 6.2.1 for each piece, as for any
+// tagged segment.
 func TestWriteRecordRefused(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -241,34 +242,35 @@ func TestWriteRecordRefused(t *testing.T) {
 			sent := g.keys.serial
 			c.feed(g)
 			if got := g.completions(); len(got) > 0 {
-				t.Errorf("the user is completions %q", got)
+				t.Errorf("got completions %q", got)
 			}
 			if bytes.ContainsAny(g.region, "x") {
-				t.Error("something was placed")
+				t.Error("something was written")
 			}
 			if g.keys.serial != sent+1 {
-				t.Errorf("%d datagrams are the answer; it should be one error message", g.keys.serial-sent)
+				t.Errorf("%d datagrams were sent in reply, want one error message", g.keys.serial-sent)
 			}
 			g.peerKeys.incarnation = newIncarnation()
 			if mr, err := g.Register(g.region, rdma.RemoteWrite); err == nil {
 				g.pieceAt(recordHeader{number: 1, total: 5, cut: 10, id: 7}, mr.Base, ddp.Tag(mr.RKey), 'y')
 			}
 			if got := g.completions(); len(got) != 1 {
-				t.Errorf("another peer is not served any more: %q", got)
+				t.Errorf("another peer is no longer served: %q", got)
 			}
 		})
 	}
 }
 
-// TestWriteRecordInconsistentPieces: pieces of one number that do not agree are not mixed.
+// TestWriteRecordInconsistentPieces checks that inconsistent pieces of one number are
+// not mixed.
 func TestWriteRecordInconsistentPieces(t *testing.T) {
 	g := newTarget(t, 100)
 	g.piece(1, 25, 0, 'a')
 	g.pieceAt(recordHeader{number: 1, total: 25, cut: 10, index: 1, id: 1001}, g.mr.Base+50, ddp.Tag(g.mr.RKey), 'x')
 	if got, want := g.completions(), []string{"record 1001 [0,10) of 25"}; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the user is completions %q and should be completions %q", got, want)
+		t.Errorf("got completions %q, want %q", got, want)
 	}
 	if bytes.ContainsAny(g.region, "x") {
-		t.Error("the other message was placed")
+		t.Error("the other message was written")
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// RD as a whole, over the simulated network of network_test.go.
+// RD over the simulated network of network_test.go.
 
 const mss = 1400
 
-// ethernet is a link of one gigabit.
+// ethernet is a gigabit link.
 var ethernet = impairments{delay: 30 * time.Microsecond, rate: 125e6, queue: 256 << 10, lateBy: 200 * time.Microsecond}
 
 func TestDeliversUnderImpairments(t *testing.T) {
@@ -21,9 +21,9 @@ func TestDeliversUnderImpairments(t *testing.T) {
 		name                        string
 		lose, double, late, corrupt float64
 	}{
-		{name: "fair"},
+		{name: "no-loss"},
 		{name: "loss", lose: 0.1},
-		{name: "doubling", double: 0.2},
+		{name: "duplication", double: 0.2},
 		{name: "reordering", late: 0.3},
 		{name: "corruption", corrupt: 0.1},
 		{"everything", 0.1, 0.1, 0.1, 0.1},
@@ -58,7 +58,7 @@ func TestDeliversUnderImpairments(t *testing.T) {
 			})
 			for _, node := range n.nodes {
 				if node.received != total {
-					t.Errorf("node %d received %d bytes instead of %d", node.index, node.received, total)
+					t.Errorf("node %d received %d bytes, want %d", node.index, node.received, total)
 				}
 				for j, p := range node.peers {
 					if p.sendWindow != nil || !p.idle() || len(p.reorderBuffer) > 0 {
@@ -67,13 +67,13 @@ func TestDeliversUnderImpairments(t *testing.T) {
 				}
 			}
 			if w.corrupt > 0 && n.corrupted == 0 {
-				t.Error("nothing was corrupted: the test tests nothing")
+				t.Error("nothing was corrupted, so the test proves nothing")
 			}
 		})
 	}
 }
 
-// TestFillsALink sends for a while over a gigabit and looks at what arrives.
+// TestFillsALink measures the throughput over a simulated gigabit link.
 func TestFillsALink(t *testing.T) {
 	for _, c := range []struct {
 		lose, least float64
@@ -90,13 +90,13 @@ func TestFillsALink(t *testing.T) {
 			share := float64(size*messages) / n.now.Seconds() / link.rate
 			t.Logf("%.3f of the link; %d datagrams, %d dropped in the queue, window %.0f bytes", share, n.sent, n.dropped, n.nodes[0].peers[1].cong.window)
 			if share < c.least {
-				t.Errorf("%.3f of the link is used at %g%% loss, and %.2f should be", share, c.lose*100, c.least)
+				t.Errorf("%.3f of the link is used at %g%% loss, want %.2f", share, c.lose*100, c.least)
 			}
 		})
 	}
 }
 
-// TestSurvivesIncast has many senders fill one link at once, with a queue that holds
+// TestSurvivesIncast lets many senders fill one link at once, with a queue that holds
 // less than one datagram of each.
 func TestSurvivesIncast(t *testing.T) {
 	link := ethernet
@@ -114,28 +114,28 @@ func TestSurvivesIncast(t *testing.T) {
 	share := float64(senders*size) / n.now.Seconds() / link.rate
 	t.Logf("%.3f of the link; %d datagrams, %d dropped; finished from %v to %v", share, n.sent, n.dropped, first, last)
 	if share < 0.7 {
-		t.Errorf("%.3f of the link is used by %d senders at once, and 0.7 should be", share, senders)
+		t.Errorf("%.3f of the link is used by %d senders at once, want 0.7", share, senders)
 	}
 	if waste := float64(n.dropped) / float64(n.sent); waste > 0.25 {
-		t.Errorf("%.2f of what was sent was dropped in the queue: the senders do not give way", waste)
+		t.Errorf("%.2f of all datagrams were dropped in the queue: the senders do not back off", waste)
 	}
 }
 
-// TestIdlePeerIsSmall holds the number that issue and documentation promise.
+// TestIdlePeerIsSmall checks the size that the documentation promises.
 func TestIdlePeerIsSmall(t *testing.T) {
-	// The name is counted twice because maps keep room.
+	// The map entry counts twice because maps keep spare room.
 	name := reflect.TypeFor[uint64]().Size() + reflect.TypeFor[rdma.PeerID]().Size()
 	size := reflect.TypeFor[peer]().Size() + reflect.TypeFor[address]().Size() + 2*name
 	t.Logf("%d bytes, %d of them for the conversation", size, reflect.TypeFor[peer]().Size())
 	if size > 512 {
-		t.Errorf("an idle peer costs %d bytes, and must not cost more than 512", size)
+		t.Errorf("an idle peer costs %d bytes, want at most 512", size)
 	}
 	if p := newPeer(new(windowPool), mss); p.sendWindow != nil {
 		t.Error("a new peer has memory for datagrams under way although none is")
 	}
 }
 
-// TestSilentPeerIsGone pulls the plug.
+// TestSilentPeerIsGone stops a peer while messages are in flight to it.
 func TestSilentPeerIsGone(t *testing.T) {
 	n := newNetwork(t, 2, mss, ethernet)
 	n.nodes[0].post(1, 10)
@@ -157,15 +157,15 @@ func TestSilentPeerIsGone(t *testing.T) {
 		ids = append(ids, m.id)
 	}
 	if !reflect.DeepEqual(ids, []uint64{1, 2}) {
-		t.Errorf("messages %v are given back, and 1 and 2 should be", ids)
+		t.Errorf("abandon returns messages %v, want 1 and 2", ids)
 	}
 	if !p.idle() || p.sendWindow != nil || p.sender.wake() != never {
 		t.Error("an abandoned peer still waits for something")
 	}
 }
 
-// TestWaitsForPeerWithoutRoom has a receiver that takes nothing for longer than a
-// dead peer would be given, but answers.
+// TestWaitsForPeerWithoutRoom has a receiver that sends acks but accepts nothing, for
+// longer than the peer timeout.
 func TestWaitsForPeerWithoutRoom(t *testing.T) {
 	n := newNetwork(t, 2, mss, ethernet)
 	n.nodes[1].deaf = true
@@ -179,6 +179,6 @@ func TestWaitsForPeerWithoutRoom(t *testing.T) {
 		return p.finished == 1
 	})
 	if late := n.now - 2*defaultPeerTimeout; late > 2*maxRTO {
-		t.Errorf("the message came %v after there was room for it", late)
+		t.Errorf("the message arrived %v after there was room for it", late)
 	}
 }

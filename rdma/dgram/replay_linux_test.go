@@ -8,10 +8,10 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Datagrams that somebody has recorded, sent again when the 32-bit numbers in them have come
-// round. The serial number has 48 bits and tells.
+// Replays: recorded datagrams that are sent again when their 32-bit numbers have
+// wrapped. The 48-bit serial number reveals them.
 
-// recorder makes the datagrams of a peer and keeps them.
+// recorder makes the datagrams of a simulated peer.
 type recorder struct {
 	t    *testing.T
 	d    *Device
@@ -29,7 +29,7 @@ func newRecorder(t *testing.T, kind rdma.Transport, mem []byte) *recorder {
 	return &recorder{t, d, q, testKeyring(t, "the key of the test"), mr}
 }
 
-// write is a datagram that writes a value at the beginning of the memory.
+// write returns a datagram that writes a value to the first byte of the memory.
 func (r *recorder) write(h header, value byte) []byte {
 	h.to, h.from, h.toIncarnation = r.q.number, 1, r.d.keys.incarnation
 	if !r.keys.stampHeader(&h) {
@@ -57,29 +57,30 @@ func TestReplayAfterWrap(t *testing.T) {
 	for i := range recorded {
 		recorded[i] = r.write(header{kind: kindSegment, number: first + psn(i)}, byte(i+1))
 		if r.arrive(bytes.Clone(recorded[i])); mem[0] != byte(i+1) {
-			t.Fatalf("datagram %d of the six around the wrap is not taken: %+v", i, r.d.drops)
+			t.Fatalf("datagram %d of six around the wrap is not accepted: %+v", i, r.d.drops)
 		}
 	}
-	for i := range recorded { // at once, they are duplicates
+	for i := range recorded { // right away they are duplicates
 		if r.arrive(bytes.Clone(recorded[i])); mem[0] != 6 {
-			t.Fatalf("datagram %d is taken again", i)
+			t.Fatalf("datagram %d is accepted again", i)
 		}
 	}
 	// 2^32 datagrams later the same sequence numbers are due again.
 	p.receiver.next, p.nextUp = first, first
 	r.keys.serial += 1 << 32
 	if r.arrive(r.write(header{kind: kindSegment, number: first}, 77)); mem[0] != 77 {
-		t.Fatalf("a new datagram is refused after 2^32: %+v", r.d.drops)
+		t.Fatalf("a new datagram is rejected after 2^32: %+v", r.d.drops)
 	}
 	if r.arrive(bytes.Clone(recorded[1])); mem[0] != 77 || r.d.drops.Replayed != 1 {
-		t.Errorf("a datagram of the former round is taken in the place of a new one: memory has %d, %+v", mem[0], r.d.drops)
+		t.Errorf("a replay from before the wrap is accepted: memory has %d, %+v", mem[0], r.d.drops)
 	}
 	if r.arrive(r.write(header{kind: kindSegment, number: first + 1}, 78)); mem[0] != 78 {
-		t.Errorf("the true datagram behind the replay is refused: %+v", r.d.drops)
+		t.Errorf("the real datagram after the replay is rejected: %+v", r.d.drops)
 	}
 }
 
-// On UD a message may come twice, but not in another round of the numbers above it.
+// TestReplayOnUD: a UD message may arrive twice, but not after the numbers above it
+// have wrapped.
 func TestReplayOnUD(t *testing.T) {
 	mem := make([]byte, 1)
 	r := newRecorder(t, rdma.UD, mem)
@@ -87,19 +88,20 @@ func TestReplayOnUD(t *testing.T) {
 	old := r.write(piece, 1)
 	r.arrive(bytes.Clone(old))
 	r.keys.serial += 1 << 32
-	piece.record.number = 1<<31 + 4 // the furthest that is still ahead of 5
+	piece.record.number = 1<<31 + 4 // the furthest number still ahead of 5
 	if r.arrive(r.write(piece, 2)); mem[0] != 2 {
-		t.Fatalf("a new write-record is refused: %+v", r.d.drops)
+		t.Fatalf("a new write-record is rejected: %+v", r.d.drops)
 	}
 	piece.record.number = 1<<32 - 1
 	r.arrive(r.write(piece, 3))
 	if r.arrive(bytes.Clone(old)); mem[0] != 3 || r.d.drops.Replayed != 1 {
-		t.Errorf("a write-record of the former round is placed: memory has %d, %+v", mem[0], r.d.drops)
+		t.Errorf("a replayed write-record is written: memory has %d, %+v", mem[0], r.d.drops)
 	}
 }
 
-// The nonce is made of the incarnation and 48 bits of serial number: it does not repeat at 2^32,
-// and a device that has used all of them sends nothing more.
+// TestNoncesBeyond32Bits: the nonce consists of the incarnation and a 48-bit serial
+// number. It does not repeat at 2^32, and a device that has used all numbers sends
+// nothing more.
 func TestNoncesBeyond32Bits(t *testing.T) {
 	k := testKeyring(t, "ours")
 	seen := map[string]bool{}

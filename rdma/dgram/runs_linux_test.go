@@ -13,18 +13,18 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Runs of datagrams: what goes together, what the kernel makes of it, and what happens when
-// it does not want them.
+// Runs of datagrams: which are grouped, how the kernel passes them, and what happens
+// when it rejects them.
 
-// TestRunsCarryAWrite writes a megabyte in datagrams of an Ethernet, and looks at how many
-// messages of the kernel they were.
+// TestRunsCarryAWrite writes a megabyte in Ethernet datagrams and counts the kernel
+// messages.
 func TestRunsCarryAWrite(t *testing.T) {
 	for _, v := range []struct {
 		name    string
 		config  Config
 		refuses unix.Errno
-		share   float64 // of datagrams that a storm takes
-		runs    bool    // they go in runs to the end
+		share   float64 // of datagrams impaired
+		runs    bool    // runs are used to the end
 	}{
 		{"taken", Config{}, 0, 0, true},
 		{"taken-encrypted", Config{Encrypt: true}, 0, 0, true},
@@ -64,36 +64,36 @@ func TestRunsCarryAWrite(t *testing.T) {
 			}
 			pollBoth(t, a, b, func(onA bool, c *rdma.Completion) bool {
 				if c.Status != rdma.StatusOK {
-					t.Fatalf("the write ends with %v", c.Status.Err())
+					t.Fatalf("the write completes with %v", c.Status.Err())
 				}
 				return onA && c.ID == 1
 			})
-			b.mu.Lock() // what the progress thread wrote is ours after it
+			b.mu.Lock() // synchronizes with the progress thread's writes
 			defer b.mu.Unlock()
 			if !bytes.Equal(source, target) {
-				t.Error("what has come is not what was written")
+				t.Error("the bytes received differ from those written")
 			}
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			sent, messages := a.traffic.sent, a.socket.messages
 			t.Logf("%d datagrams in %d messages; %d came", sent, messages, b.traffic.received)
 			if still := a.socket.runUpTo > 0; still != v.runs {
-				t.Errorf("runs are in use at the end: %v, and should be: %v", still, v.runs)
+				t.Errorf("runs in use at the end: %v, want %v", still, v.runs)
 			}
-			if v.runs && messages >= sent { // how long they are, load and losses decide
-				t.Errorf("%d datagrams left in %d messages; there were no runs", sent, messages)
+			if v.runs && messages >= sent { // their length depends on load and losses
+				t.Errorf("%d datagrams were sent in %d messages: no runs", sent, messages)
 			}
 			if !v.runs && messages != sent {
-				t.Errorf("%d datagrams left in %d messages without runs", sent, messages)
+				t.Errorf("%d datagrams were sent in %d messages without runs", sent, messages)
 			}
 			if u := a.drops.Unsendable; u != 0 {
-				t.Errorf("%d datagrams were given up because their run was refused", u)
+				t.Errorf("%d datagrams were dropped because their run was rejected", u)
 			}
 		})
 	}
 }
 
-// TestRunOf: what may go together.
+// TestRunOf checks which packets form a run.
 func TestRunOf(t *testing.T) {
 	here, there := rawOf(netip.MustParseAddrPort("127.0.0.1:1000")), rawOf(netip.MustParseAddrPort("127.0.0.1:1001"))
 	packets := func(to rawAddress, lengths ...int) (list []packet) {
@@ -127,14 +127,14 @@ func TestRunOf(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			s := &socket{runUpTo: v.upTo}
 			if n := s.compose(v.packets); !slices.Equal(s.taken[:n], v.want) {
-				t.Errorf("the packets become messages of %v, want %v", s.taken[:n], v.want)
+				t.Errorf("the packets are grouped as %v, want %v", s.taken[:n], v.want)
 			}
 		})
 	}
 }
 
-// TestRunsSurviveBadAddress: the kernel takes no port 0, alone or in a run. That says
-// nothing of runs to others.
+// TestRunsSurviveBadAddress: the kernel rejects port 0, alone or in a run. That must
+// not disable runs.
 func TestRunsSurviveBadAddress(t *testing.T) {
 	s, _ := twoSockets(t)
 	list := []packet{{data: make([]byte, 100)}, {data: make([]byte, 100)}}
@@ -142,10 +142,10 @@ func TestRunsSurviveBadAddress(t *testing.T) {
 		list[i].to = rawOf(netip.MustParseAddrPort("127.0.0.1:0"))
 	}
 	if n, full := s.send(list); n != 0 || full {
-		t.Errorf("packets to port 0: %d are taken, and the kernel is full: %v", n, full)
+		t.Errorf("packets to port 0: %d accepted, full: %v", n, full)
 	}
 	if s.runUpTo == 0 {
-		t.Error("no runs are sent any more")
+		t.Error("runs are disabled")
 	}
 }
 
@@ -161,19 +161,19 @@ func TestRunsAllocateNothing(t *testing.T) {
 	deadline := time.Now().Add(testTimeout)
 	allocated := testing.AllocsPerRun(20, func() {
 		if n, _ := a.send(list[:]); n != len(list) {
-			t.Fatalf("%d of %d packets are taken", n, len(list))
+			t.Fatalf("%d of %d packets are accepted", n, len(list))
 		}
 		for got := 0; got < len(list)*length; {
 			if b.receiveOne(into) {
 				if into.n > length && into.each != length {
-					t.Fatalf("%d bytes came, to be cut at %d", into.n, into.each)
+					t.Fatalf("received %d bytes with segment length %d", into.n, into.each)
 				}
 				if into.data[0] != byte(got/length) {
-					t.Fatalf("datagram %d comes at the place of %d", into.data[0], got/length)
+					t.Fatalf("received datagram %d, want %d", into.data[0], got/length)
 				}
 				got += into.n
 			} else if time.Now().After(deadline) {
-				t.Fatalf("%d bytes have come", got)
+				t.Fatalf("received only %d bytes", got)
 			}
 		}
 	})
@@ -182,7 +182,7 @@ func TestRunsAllocateNothing(t *testing.T) {
 	}
 }
 
-// twoSockets are sockets on which runs are allowed.
+// twoSockets returns two sockets with runs enabled.
 func twoSockets(t *testing.T) (a, b *socket) {
 	t.Helper()
 	for _, s := range []**socket{&a, &b} {
@@ -202,9 +202,9 @@ func twoSockets(t *testing.T) (a, b *socket) {
 	return a, b
 }
 
-// TestReceiveRun: pieces of a message need no slot. What must be kept gets one of
-// its own, and what finds none is dropped and counted; the slot of the run stays with the
-// socket in any case.
+// TestReceiveRun: pieces of a message need no slot. A datagram that must be kept gets
+// its own slot, and one that finds none is dropped and counted. The slot of the run
+// always stays with the socket.
 func TestReceiveRun(t *testing.T) {
 	for _, v := range []struct {
 		name           string
@@ -245,10 +245,10 @@ func TestReceiveRun(t *testing.T) {
 			}
 			clear(run.data) // the socket fills it again
 			if got := int(d.drops.NoRoom); got != v.dropped {
-				t.Errorf("%d datagrams found no slot, and %d are counted", v.dropped, got)
+				t.Errorf("%d datagrams found no slot, %d counted", v.dropped, got)
 			}
 			if got := len(q.recvCQ.ready); got != v.shown {
-				t.Errorf("%d messages are shown, want %d", got, v.shown)
+				t.Errorf("%d messages are delivered, want %d", got, v.shown)
 			}
 			if p := q.peers[0]; v.first > 0 && v.room && (p.reorderBuffer == nil || p.reorderBuffer[1] == nil || p.reorderBuffer[1].n == 0 || p.reorderBuffer[1].part) {
 				t.Error("an early datagram has no slot of its own")

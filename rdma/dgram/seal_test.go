@@ -8,7 +8,7 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// What the two seals promise beyond what wire_test.go asks of the plain one.
+// Properties of the two seals beyond those of the plain one in wire_test.go.
 
 func encryptingKeyring(t testing.TB, key string) *keyring {
 	t.Helper()
@@ -19,7 +19,8 @@ func encryptingKeyring(t testing.TB, key string) *keyring {
 	return k
 }
 
-// TestTagCoversTheHeaders: the tag of a plain datagram must cover where its bytes go.
+// TestTagCoversTheHeaders: the tag of a plain datagram must cover where its payload
+// goes.
 func TestTagCoversTheHeaders(t *testing.T) {
 	if headers := longestHeader + ddp.UntaggedLen; coveredLen < headers {
 		t.Fatalf("the tag covers %d bytes, and the headers may have %d", coveredLen, headers)
@@ -33,7 +34,7 @@ func TestTagCoversTheHeaders(t *testing.T) {
 		good := k.seal(bytes.Clone(bad[:n])) // a forger can compute the CRC
 		copy(bad[n:n+crcLen], good[n:])
 		if _, err := k.check(bad); !errors.Is(err, errStranger) {
-			t.Fatalf("byte %d is changed with the CRC: %v", i, err)
+			t.Fatalf("byte %d and the CRC changed: %v", i, err)
 		}
 	}
 }
@@ -44,11 +45,11 @@ func TestEncryptedSeal(t *testing.T) {
 		text := bytes.Repeat([]byte("secret"), size/6+1)[:size]
 		d := sealed(peerKeys, string(text))
 		if size >= 15 && bytes.Contains(d, text[:15]) {
-			t.Fatalf("the text can be read in the datagram: %x", d)
+			t.Fatalf("the text is readable in the datagram: %x", d)
 		}
 		content, err := ours.check(bytes.Clone(d))
 		if err != nil || !bytes.Equal(content[headerLen:], text) {
-			t.Fatalf("%d bytes do not come back: %v", size, err)
+			t.Fatalf("%d bytes are not restored: %v", size, err)
 		}
 		if _, err := ours.check(sealed(stranger, string(text))); !errors.Is(err, errStranger) {
 			t.Errorf("%d bytes with another key: %v", size, err)
@@ -61,9 +62,9 @@ func TestEncryptedSeal(t *testing.T) {
 		if _, err := ours.check(bytes.Clone(bad)); !errors.Is(err, errCorrupt) {
 			t.Errorf("a change in byte %d: %v", i, err)
 		}
-		// A forger mends the CRC.
+		// A forger corrects the CRC.
 		n := len(bad) - sealLen
-		plain := testKeyring(t, "anybody's").seal(bytes.Clone(bad[:n]))
+		plain := testKeyring(t, "any key").seal(bytes.Clone(bad[:n]))
 		copy(bad[n:n+crcLen], plain[n:])
 		if _, err := ours.check(bad); !errors.Is(err, errStranger) {
 			t.Errorf("a change in byte %d with the right CRC: %v", i, err)
@@ -71,12 +72,12 @@ func TestEncryptedSeal(t *testing.T) {
 	}
 	for n := range d {
 		if _, err := ours.check(bytes.Clone(d[:n])); err == nil {
-			t.Errorf("a datagram cut to %d bytes is taken", n)
+			t.Errorf("a datagram truncated to %d bytes is accepted", n)
 		}
 	}
 }
 
-// TestEncryptionMustAgree: who encrypts takes nothing that others could have read.
+// TestEncryptionMustAgree: an encrypting device accepts no plain datagram.
 func TestEncryptionMustAgree(t *testing.T) {
 	encrypts, plain := encryptingKeyring(t, "ours"), testKeyring(t, "ours")
 	if _, err := encrypts.check(sealed(plain, "open")); !errors.Is(err, errSecrecy) {
@@ -85,7 +86,7 @@ func TestEncryptionMustAgree(t *testing.T) {
 	if _, err := plain.check(sealed(encrypts, "secret")); !errors.Is(err, errSecrecy) {
 		t.Errorf("an encrypted datagram at a plain device: %v", err)
 	}
-	// To say that it is encrypted does not make it so: the keys are different ones.
+	// Setting the flag is not enough: the keys differ.
 	d := sealed(plain, "open")
 	d[1] |= flagEncrypted
 	n := len(d) - sealLen
@@ -111,7 +112,7 @@ func TestEncryptingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkSeal reports what the two seals cost a datagram that is made and looked at.
+// BenchmarkSeal measures sealing and checking a datagram with the two seals.
 func BenchmarkSeal(b *testing.B) {
 	for _, v := range []struct {
 		name    string

@@ -7,18 +7,18 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// exchange lets two nodes send each other messages, in rounds.
+// exchange lets two nodes alternate in sending messages.
 func exchange(t *testing.T, a, b *testNode, rounds int) {
 	t.Helper()
 	to, back := a.resolve(t, b), b.resolve(t, a)
 	for range rounds {
 		a.send(t, to, "there")
 		if c, ok := b.poll(testTimeout); !ok || string(c.Data.Bytes()) != "there" {
-			t.Fatalf("there came %+v", c)
+			t.Fatalf("b received %+v", c)
 		}
 		b.send(t, back, "back")
 		if c, ok := a.poll(testTimeout); !ok || string(c.Data.Bytes()) != "back" {
-			t.Fatalf("back came %+v", c)
+			t.Fatalf("a received %+v", c)
 		}
 	}
 }
@@ -31,13 +31,13 @@ func TestShortcutFollowsThePeer(t *testing.T) {
 	}
 	exchange(t, a, c, 2*shortcutAfter)
 	if a.socket.short.to != rawOf(c.socket.local) {
-		t.Error("the shortcut does not follow the peer that is talked to")
+		t.Error("the shortcut does not follow the destination")
 	}
-	exchange(t, a, b, 3) // and the other one is still reached
+	exchange(t, a, b, 3) // the other peer is still reachable
 }
 
-// TestShortcutEndsWithThePeer lets a peer go that is reached by a shortcut: that it is gone
-// shows as it does without.
+// TestShortcutEndsWithThePeer closes a peer that is reached by a shortcut. Its loss
+// must be detected as it is without.
 func TestShortcutEndsWithThePeer(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 	exchange(t, a, b, 2*shortcutAfter)
@@ -45,15 +45,15 @@ func TestShortcutEndsWithThePeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	wr := rdma.SendWR{ID: 3, Op: rdma.OpSend, Peer: a.resolve(t, b), Body: rdma.MemOf([]byte("nobody hears it"))}
+	wr := rdma.SendWR{ID: 3, Op: rdma.OpSend, Peer: a.resolve(t, b), Body: rdma.MemOf([]byte("nobody receives it"))}
 	if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 		t.Fatal(err)
 	}
 	if c, ok := a.poll(testTimeout); !ok || c.ID != 3 || c.Status != rdma.StatusPeerGone {
-		t.Errorf("the message ends with %+v, %v", c, ok)
+		t.Errorf("the message completes with %+v, %v", c, ok)
 	}
 	if took := time.Since(start); took > defaultPeerTimeout/2 {
-		t.Errorf("that took %v: the network has told that nobody is there", took)
+		t.Errorf("that took %v although ICMP reports the port unreachable", took)
 	}
 	if a.socket.short.fd != 0 {
 		t.Error("there is still a shortcut")

@@ -18,24 +18,24 @@ import (
 	"github.com/muster-mpi/muster/rdma/iwarp"
 )
 
-// The device against the bare thing, in one run and in rounds: a machine that is busy is
-// busy for all of them, and the ratio stays. Run it with
+// The device against bare sockets, in one run and alternating: a busy machine is busy
+// for all of them, and the ratio stays. Run it with
 //
 //	go test -run '^$' -bench . ./rdma/dgram
 //
-// Each benchmark prints the time of the tenth part of the rounds that were quickest, and
-// its ratio to that of the bare thing: the others met a machine that was not ours.
+// Each benchmark prints the time of the fastest tenth of the rounds, and its ratio to
+// that of the bare sockets: the other rounds were disturbed.
 
-// player plays against its partner. serve and echo each run on a thread of its own.
+// benchEnd is one of two ends. serve and echo each run on their own thread.
 type benchEnd interface {
 	serve(rounds, size int)
 	echo(rounds, size int)
 }
 
-const round = 50 // round trips of one in a row: short, so that some meet no disturbance
+const round = 50 // round trips in a row: few, so that some rounds are undisturbed
 
 func BenchmarkHalfRoundTrip(b *testing.B) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // two play, and the progress threads need a place
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // two threads play, and the progress threads need a processor
 	for _, size := range []int{64, 2048, 8192} {
 		bare, tcp := newBareUDP(b), newDevicePlayer(b, rdma.RC)
 		for name, one := range map[string]benchEnd{
@@ -57,13 +57,13 @@ func BenchmarkHalfRoundTrip(b *testing.B) {
 	}
 }
 
-// quick is the time that a tenth of the rounds kept to.
+// fastest returns the longest time of the fastest tenth of the rounds.
 func fastest(rounds []time.Duration) time.Duration {
 	slices.Sort(rounds)
 	return rounds[len(rounds)/10]
 }
 
-// play lets two threads play a round.
+// play runs one round with two threads.
 func play(p benchEnd, size int) time.Duration {
 	done := make(chan struct{})
 	go func() {
@@ -82,7 +82,7 @@ func play(p benchEnd, size int) time.Duration {
 	return took
 }
 
-// bareUDP are two sockets and no more.
+// bareUDP is a pair of bare sockets.
 type bareUDP struct {
 	fds    [2]int
 	to     [2]rawAddress
@@ -130,13 +130,13 @@ func (u *bareUDP) echo(rounds, size int) {
 	}
 }
 
-// devicePlayer are two devices with a queue pair each.
+// devicePlayer is a pair of devices with a queue pair each.
 type devicePlayer struct {
 	cq   [2]rdma.CQ
 	qp   [2]rdma.QP
 	peer [2]rdma.PeerID
 	body [2][]byte
-	wr   [2][1]rdma.SendWR // here, so that they are not allocated
+	wr   [2][1]rdma.SendWR // kept here to avoid allocations
 	out  [2][8]rdma.Completion
 	reg  [2]rdma.MR // of body
 }
@@ -188,7 +188,7 @@ func newDevicePlayerOf(b testing.TB, kind rdma.Transport, c Config) *devicePlaye
 	return p
 }
 
-// connect lets each end connect to the other, as RC wants it.
+// connect connects both ends, as RC requires.
 func (p *devicePlayer) connect(b testing.TB) {
 	failed := make(chan error)
 	for i := range p.qp {
@@ -251,8 +251,8 @@ func (p *devicePlayer) echo(rounds, size int) {
 	}
 }
 
-// BenchmarkWrite writes a megabyte at a time, several under way, beside TCP that does the
-// same.
+// BenchmarkWrite writes a megabyte at a time, with several in flight, and compares with
+// TCP.
 func BenchmarkWrite(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	for _, v := range []struct {
@@ -280,7 +280,7 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// megabytes of one round, and how many are under way at a time.
+// megabytes is the volume of one round; underWayAtOnce of them are in flight.
 const megabytes, underWayAtOnce = 16, 4
 
 type streamer interface {
@@ -325,7 +325,7 @@ func (p *devicePlayer) give() {
 	}
 }
 
-// take polls as a rank does that waits for something else.
+// take polls, like a rank that waits for something else.
 func (p *devicePlayer) take(done <-chan struct{}) {
 	for {
 		select {
@@ -337,7 +337,7 @@ func (p *devicePlayer) take(done <-chan struct{}) {
 	}
 }
 
-// bareTCP is a connection and no more.
+// bareTCP is a bare connection.
 type bareTCP struct {
 	fds    [2]int
 	buffer [2][]byte
@@ -373,7 +373,7 @@ func newBareTCP(b *testing.B) *bareTCP {
 	return t
 }
 
-// give sends the megabytes and waits for a byte that says they have come.
+// give sends the megabytes and waits for the byte that confirms them.
 func (t *bareTCP) give() {
 	for range megabytes {
 		t.move(0, unix.SYS_SENDTO, 1<<20)
@@ -388,7 +388,7 @@ func (t *bareTCP) take(<-chan struct{}) {
 	t.move(1, unix.SYS_SENDTO, 1)
 }
 
-// move sends or receives so many bytes.
+// move sends or receives n bytes.
 func (t *bareTCP) move(i int, call uintptr, size int) {
 	for at := 0; at < size; {
 		n, _, errno := unix.RawSyscall6(call, uintptr(t.fds[i]), uintptr(unsafe.Pointer(&t.buffer[i][at])), uintptr(size-at), unix.MSG_DONTWAIT, 0, 0)

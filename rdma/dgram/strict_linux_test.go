@@ -25,7 +25,7 @@ func TestRegistrationLocksPagesInStrictMode(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	d := openTest(t, Config{Strict: true})
 	if a := d.Attr(); !a.LocalKeys || !a.Pins {
-		t.Errorf("a strict device says LocalKeys %v, Pins %v", a.LocalKeys, a.Pins)
+		t.Errorf("a strict device has LocalKeys %v, Pins %v", a.LocalKeys, a.Pins)
 	}
 	mem := make([]byte, 5*4096)
 	mr, err := d.Register(mem[:4*4096], 0)
@@ -43,7 +43,7 @@ func TestRegistrationLocksPagesInStrictMode(t *testing.T) {
 		t.Errorf("memory beyond the region: %v", err)
 	}
 	if err := d.checkLocal("send", inside, mr.LKey+1); err == nil {
-		t.Error("a key that nobody has is taken")
+		t.Error("an unknown key is accepted")
 	}
 	if err := d.Deregister(mr); err != nil || d.pins.Len() != 0 {
 		t.Errorf("after Deregister (%v) %d pages are locked", err, d.pins.Len())

@@ -15,9 +15,10 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/capture"
 )
 
-// Two devices talk over loopback, a recorder listens, and tshark reads the recording.
-// The header in front is read by testdata/dgram.lua, which also computes the CRC on
-// its own; the DDP segment by tshark's dissector for iWARP, which knows nothing of us.
+// TestTsharkReadsDatagrams records two devices on loopback and lets tshark parse the
+// recording. testdata/dgram.lua parses the header in front and computes the CRC on its
+// own; tshark's iWARP dissector, which is independent of this package, parses the DDP
+// segment.
 func TestTsharkReadsDatagrams(t *testing.T) {
 	const (
 		size   = 5000 // of the longest message
@@ -34,7 +35,7 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			pid := os.Getpid()
-			host := netip.AddrFrom4([4]byte{127, byte(110 + i), byte(pid >> 8), byte(pid)}) // nobody else's
+			host := netip.AddrFrom4([4]byte{127, byte(110 + i), byte(pid >> 8), byte(pid)}) // unique to this process
 			r, err := capture.Record("lo", host)
 			if errors.Is(err, capture.ErrNoRights) {
 				t.Skip(err)
@@ -47,13 +48,13 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			classification := analyze(t, frames)
+			report := analyze(t, frames)
 
-			if len(classification.Datagrams) == 0 || len(classification.Malformed) > 0 {
-				t.Fatalf("tshark sees %d datagrams in %d frames; malformed are %v", len(classification.Datagrams), len(frames), classification.Malformed)
+			if len(report.Datagrams) == 0 || len(report.Malformed) > 0 {
+				t.Fatalf("tshark sees %d datagrams in %d frames; malformed are %v", len(report.Datagrams), len(frames), report.Malformed)
 			}
 			carrying := 0
-			for n, d := range classification.Datagrams {
+			for n, d := range report.Datagrams {
 				if d["muster_dgram.crc_good"] != "1" {
 					t.Errorf("datagram %d: the CRC is wrong: %v", n, d)
 				}
@@ -61,15 +62,16 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 					carrying++
 				}
 			}
-			if carrying < v.segments || carrying != len(classification.Headers) {
-				t.Fatalf("tshark sees %d datagrams of kind %d with %d DDP headers, want at least %d", carrying, v.number, len(classification.Headers), v.segments)
+			if carrying < v.segments || carrying != len(report.Headers) {
+				t.Fatalf("tshark sees %d datagrams of kind %d with %d DDP headers, want at least %d", carrying, v.number, len(report.Headers), v.segments)
 			}
-			if codes := classification.Opcodes(); !slices.Contains(codes, 3) || !slices.Contains(codes, 5) {
+			if codes := report.Opcodes(); !slices.Contains(codes, 3) || !slices.Contains(codes, 5) {
 				t.Errorf("opcodes %v, want a Send (3) and one with a solicited event (5)", codes)
 			}
-			// A message is whole: its last segment is marked, and begins where the others end.
+			// A message is complete: its last segment is marked and begins where the
+			// others end.
 			var longest uint64
-			for _, h := range classification.Headers {
+			for _, h := range report.Headers {
 				mo, _ := h.Number("iwarp_ddp.mo")
 				last, _ := h.Number("iwarp_ddp.last_flag")
 				if v.kind == rdma.UD && (mo != 0 || last != 1) {
@@ -81,17 +83,17 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 				t.Errorf("the highest offset of a message of %d bytes is %d", size, longest)
 			}
 
-			// A judge that finds nothing wrong with anything is none.
+			// A check that accepts everything would prove nothing.
 			damaged := frames[0].Data
 			damaged[len(damaged)-sealed-1] ^= 1
 			if got := analyze(t, frames).Datagrams[0]["muster_dgram.crc_good"]; got != "0" {
-				t.Errorf("one bit is wrong in the first datagram, and tshark says of its CRC %q", got)
+				t.Errorf("one bit of the first datagram is wrong, and tshark reports crc_good %q", got)
 			}
 		})
 	}
 }
 
-// analyze returns the dissection by tshark on what was recorded.
+// analyze returns tshark's report on the recording.
 func analyze(t *testing.T, frames []capture.Frame) *capture.Dissection {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "talk.pcap")
@@ -104,14 +106,14 @@ func analyze(t *testing.T, frames []capture.Frame) *capture.Dissection {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	classification, err := capture.Ask(ctx, path, filepath.Join("testdata", "dgram.lua"))
-	if errors.Is(err, capture.ErrNoJudge) {
+	report, err := capture.Dissect(ctx, path, filepath.Join("testdata", "dgram.lua"))
+	if errors.Is(err, capture.ErrNoTshark) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return classification
+	return report
 }
 
 // talk sends three messages from one device to another.
@@ -150,7 +152,7 @@ func talk(t *testing.T, host netip.Addr, kind rdma.Transport, size int) {
 		{Op: rdma.OpSend, Peer: peer, Body: rdma.MemOf(make([]byte, size))},
 	} {
 		if n, err := qps[0].PostSend([]rdma.SendWR{wr}); n != 1 || err != nil {
-			t.Fatalf("%d taken, %v", n, err)
+			t.Fatalf("%d accepted, %v", n, err)
 		}
 	}
 	sent, came := 0, 0
@@ -169,7 +171,7 @@ func talk(t *testing.T, host netip.Addr, kind rdma.Transport, size int) {
 			}
 		}
 		if time.Now().After(limit) {
-			t.Fatalf("%d of %d messages are sent and %d have come", sent, messages, came)
+			t.Fatalf("%d of %d messages are sent and %d have arrived", sent, messages, came)
 		}
 	}
 }

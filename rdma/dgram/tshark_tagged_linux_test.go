@@ -13,9 +13,9 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/capture"
 )
 
-// The tagged model over datagrams, error messages and encryption, judged by tshark as
+// The tagged model over datagrams, error messages and encryption, checked by tshark as
 // in tshark_linux_test.go: each conversation is recorded on loopback, and every address
-// that it reads in the DDP headers must be where the bytes belong.
+// in the DDP headers must be the correct target.
 
 const (
 	opcodeWrite        = 0
@@ -24,20 +24,21 @@ const (
 	opcodeTerminate    = 7
 )
 
-// speaker is one end of a recorded conversation.
+// testEnd is one end of a recorded conversation.
 type testEnd struct {
 	dev rdma.Device
 	cq  rdma.CQ
 	qp  rdma.QP
 }
 
-// exchange records what two devices say while the first does wrs at the second, whose
-// region is given to prepare; it ends with the completion that done waits for.
+// exchange records two devices while the first posts the requests that prepare returns
+// for the region of the second. It ends with the completion for which done returns
+// true.
 func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, region int,
 	prepare func(to rdma.PeerID, mr rdma.MR) []rdma.SendWR, done func(first bool, c *rdma.Completion) bool) (*capture.Dissection, rdma.MR) {
 	t.Helper()
 	pid := os.Getpid()
-	host := netip.AddrFrom4([4]byte{127, lane, byte(pid >> 8), byte(pid)}) // nobody else's
+	host := netip.AddrFrom4([4]byte{127, lane, byte(pid >> 8), byte(pid)}) // unique to this process
 	r, err := capture.Record("lo", host)
 	if errors.Is(err, capture.ErrNoRights) {
 		t.Skip(err)
@@ -46,7 +47,7 @@ func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, regi
 		t.Fatal(err)
 	}
 	c.Bind, c.JobKey, c.Datagram = netip.AddrPortFrom(host, 0), []byte("of the job"), 1472
-	c.NoRuns = true // a capture shows what the kernel is given
+	c.NoRuns = true // otherwise the capture shows runs, not datagrams
 	var ends [2]testEnd
 	for i := range ends {
 		s := &ends[i]
@@ -70,7 +71,7 @@ func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, regi
 		t.Fatal(err)
 	}
 	if n, err := ends[0].qp.PostSend(prepare(to, mr)); err != nil {
-		t.Fatalf("%d taken, %v", n, err)
+		t.Fatalf("%d accepted, %v", n, err)
 	}
 	var out [10]rdma.Completion
 	over := false
@@ -81,26 +82,27 @@ func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, regi
 			}
 		}
 		if time.Now().After(limit) {
-			t.Fatal("the conversation does not come to its end")
+			t.Fatal("the conversation does not end")
 		}
 	}
 	frames, err := r.Stop()
 	if err != nil {
 		t.Fatal(err)
 	}
-	classification := analyze(t, frames)
-	if len(classification.Datagrams) == 0 || len(classification.Malformed) > 0 {
-		t.Fatalf("tshark sees %d datagrams in %d frames; malformed are %v", len(classification.Datagrams), len(frames), classification.Malformed)
+	report := analyze(t, frames)
+	if len(report.Datagrams) == 0 || len(report.Malformed) > 0 {
+		t.Fatalf("tshark sees %d datagrams in %d frames; malformed are %v", len(report.Datagrams), len(frames), report.Malformed)
 	}
-	for n, d := range classification.Datagrams {
+	for n, d := range report.Datagrams {
 		if d["muster_dgram.crc_good"] != "1" {
 			t.Errorf("datagram %d: the CRC is wrong: %v", n, d)
 		}
 	}
-	return classification, mr
+	return report, mr
 }
 
-// addresses are those of all segments with an opcode, in order, and the tags they name.
+// addresses returns the addresses of all segments with an opcode, sorted, and the tags
+// they name.
 func addresses(v *capture.Dissection, opcode uint64) (list, tags []uint64) {
 	for _, h := range v.Headers {
 		if code, _ := h.Number("iwarp_rdma.opcode"); code == opcode {
@@ -126,7 +128,7 @@ func TestTsharkReadsWritesAndReadsOverRD(t *testing.T) {
 		},
 		func(first bool, c *rdma.Completion) bool {
 			if c.Status != rdma.StatusOK {
-				t.Fatalf("it ends with %v", c.Status)
+				t.Fatalf("a request completes with %v", c.Status)
 			}
 			ended++
 			return ended == 2
@@ -145,7 +147,7 @@ func TestTsharkReadsWritesAndReadsOverRD(t *testing.T) {
 		t.Errorf("the Write names the tags %#x; the region has %#x", tags, mr.RKey)
 	}
 	at, tags = addresses(v, opcodeReadResponse)
-	// A Write is confirmed by a Read of no bytes, whose response names no tag.
+	// A zero-length Read confirms a Write. Its response names no tag.
 	if len(at) < 4 || at[0] != 0 || at[len(at)-1] >= size || len(tags) != 2 || slices.Contains(tags, mr.RKey) {
 		t.Errorf("the responses go to %#x at %#x; they should go to the sink of the Read alone", tags, at)
 	}
@@ -203,7 +205,7 @@ func TestTsharkReadsErrorMessages(t *testing.T) {
 	t.Error("tshark sees no error message")
 }
 
-// TestTsharkEncrypted: it sees whose datagram it is, and that it is whole.
+// TestTsharkEncrypted checks that tshark can read only the header and the CRC.
 func TestTsharkEncrypted(t *testing.T) {
 	v, _ := exchange(t, 115, dgram.Config{Encrypt: true}, rdma.RD, 5000,
 		func(to rdma.PeerID, mr rdma.MR) []rdma.SendWR {

@@ -11,10 +11,10 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Two devices on UD: Write-Records over a good network and a bad one, messages that are
-// of no use to the peer and what their sender hears, and RD beside all that.
+// Two devices on UD: Write-Records over a good and a bad network, messages that the
+// peer refuses, and RD beside them.
 
-// pollBoth polls two nodes until one of a's or b's completions satisfies, or time is over.
+// pollBoth polls two nodes until done returns true for a completion.
 func pollBoth(t *testing.T, a, b *testNode, done func(onA bool, c *rdma.Completion) bool) {
 	t.Helper()
 	var out [16]rdma.Completion
@@ -27,7 +27,7 @@ func pollBoth(t *testing.T, a, b *testNode, done func(onA bool, c *rdma.Completi
 			}
 		}
 		if time.Now().After(limit) {
-			t.Fatal("what should happen does not")
+			t.Fatal("the expected completion does not arrive")
 		}
 	}
 }
@@ -67,10 +67,10 @@ func TestWriteRecord(t *testing.T) {
 					case onA && (c.Op != rdma.OpWriteRecord || c.ID != id || c.Status != rdma.StatusOK || c.Len != uint64(size)):
 						t.Fatalf("the write-record completes as %+v", c)
 					case !onA && (c.Op != rdma.OpRecord || c.ID != id || c.Len != uint64(size)):
-						t.Fatalf("the target is told %+v", c)
+						t.Fatalf("the target gets the completion %+v", c)
 					}
 					if !onA && c.Data.Len() < size {
-						post() // on a machine that is busy elsewhere it may come in parts
+						post() // on a busy machine it may arrive in parts
 					}
 					return !onA && c.Data.Len() == size
 				})
@@ -82,8 +82,8 @@ func TestWriteRecord(t *testing.T) {
 	}
 }
 
-// TestWriteRecordUnderLoss: whatever is told to be there is there, and the rest is as it
-// was. Every message writes its number all over a place of its own.
+// TestWriteRecordUnderLoss checks that every reported range has arrived and everything
+// else is unchanged. Every message writes its number all over its own range.
 func TestWriteRecordUnderLoss(t *testing.T) {
 	cfg := Config{Datagram: ethernetDatagram}
 	a, b := newTestNodeOf(t, cfg, rdma.UD), newTestNodeOf(t, cfg, rdma.UD)
@@ -102,15 +102,15 @@ func TestWriteRecordUnderLoss(t *testing.T) {
 			return true
 		}
 		if c.Op != rdma.OpRecord || c.Len != size || c.ID >= messages {
-			t.Fatalf("the target is told %+v", c)
+			t.Fatalf("the target gets the completion %+v", c)
 		}
 		lo := int(c.Data.Addr() - mr.Base)
 		if lo/size != int(c.ID) || (lo+c.Data.Len()-1)/size != int(c.ID) {
-			t.Fatalf("message %d is told to be in [%d, %d)", c.ID, lo, lo+c.Data.Len())
+			t.Fatalf("message %d is reported in [%d, %d)", c.ID, lo, lo+c.Data.Len())
 		}
 		for i := range c.Data.Len() {
 			if reported[lo+i] {
-				t.Fatalf("byte %d of message %d is told twice", lo+i, c.ID)
+				t.Fatalf("byte %d of message %d is reported twice", lo+i, c.ID)
 			}
 			reported[lo+i] = true
 		}
@@ -134,7 +134,7 @@ func TestWriteRecordUnderLoss(t *testing.T) {
 			}
 			a.cq.Poll(nil)
 		}
-		pollBoth(t, a, b, note) // until it has left
+		pollBoth(t, a, b, note) // until it is sent
 	}
 	var out [16]rdma.Completion
 	for quiet := time.Now(); time.Since(quiet) < 5*recordSilent; {
@@ -143,18 +143,18 @@ func TestWriteRecordUnderLoss(t *testing.T) {
 			quiet = time.Now()
 		}
 	}
-	t.Logf("%d messages came whole, %d ranges of others; %.2f of the bytes; %+v", whole, partial, float64(received)/(messages*size), b.Drops())
+	t.Logf("%d messages arrived whole, %d ranges of others; %.2f of the bytes; %+v", whole, partial, float64(received)/(messages*size), b.Drops())
 	for i, c := range region {
 		if want := byte(i/size%255 + 1); reported[i] && c != want {
-			t.Fatalf("byte %d is told to be there and is %d instead of %d", i, c, want)
+			t.Fatalf("byte %d is reported and is %d instead of %d", i, c, want)
 		}
 	}
 	if partial == 0 || received < messages*size/3 {
-		t.Errorf("%d ranges of messages with losses and %d bytes of %d are told", partial, received, messages*size)
+		t.Errorf("%d ranges of messages with losses and %d bytes of %d are reported", partial, received, messages*size)
 	}
 }
 
-// refusing is a node with posted buffers of 100 bytes, and a peer of it.
+// refusing returns a node, a peer with posted buffers of 100 bytes, and its handle.
 func refusing(t *testing.T) (a, b *testNode, to rdma.PeerID) {
 	t.Helper()
 	a = newTestNodeOf(t, Config{}, rdma.UD)
@@ -174,8 +174,8 @@ func refusing(t *testing.T) (a, b *testNode, to rdma.PeerID) {
 	return a, b, a.resolve(t, b)
 }
 
-// TestRefusedMessages: T1 6.3.3, an error message names the message at fault, and
-// both queue pairs live on.
+// TestRefusedMessages checks T1 6.3.3: an error message names the message at fault, and
+// both queue pairs keep working.
 func TestRefusedMessages(t *testing.T) {
 	a, b, to := refusing(t)
 	region := make([]byte, 100)
@@ -202,12 +202,12 @@ func TestRefusedMessages(t *testing.T) {
 			pollBoth(t, a, b, func(onA bool, got *rdma.Completion) bool {
 				switch {
 				case !onA && (got.Op != rdma.OpRecv || got.Status != rdma.StatusTooLong):
-					t.Fatalf("the receiver is told %+v", got)
+					t.Fatalf("the receiver gets %+v", got)
 				case onA && got.Op != rdma.OpRefused && got.Status != rdma.StatusOK:
 					t.Fatalf("the send completes as %+v", got)
 				case onA && got.Op == rdma.OpRefused:
 					if got.ID != c.wr.ID || got.Peer != to || got.Status != c.want {
-						t.Errorf("the sender is told %+v; it was request %d for peer %d, and should be %v", got, c.wr.ID, to, c.want)
+						t.Errorf("the sender gets %+v for request %d to peer %d, want %v", got, c.wr.ID, to, c.want)
 					}
 					return true
 				}
@@ -221,11 +221,12 @@ func TestRefusedMessages(t *testing.T) {
 	})
 }
 
-// TestForeignRefusalsIgnored: a peer can refuse what was sent to it, and once.
+// TestForeignRefusalsIgnored: a peer can refuse only what was sent to it, and only
+// once.
 func TestForeignRefusalsIgnored(t *testing.T) {
 	g := newTarget(t, 10)
 	at := rawOf(g.socket.local)
-	g.feed(header{kind: kindUnreliable}, nil) // it is known from now on
+	g.feed(header{kind: kindUnreliable}, nil) // makes the peer known
 	self := g.peerID(g.peerKeys.incarnation, 1, 0, &at)
 	other := g.peerID(newIncarnation(), 1, 0, &at)
 	mine := g.q.remember(7, self)
@@ -241,14 +242,14 @@ func TestForeignRefusalsIgnored(t *testing.T) {
 	var out [8]rdma.Completion
 	n := g.q.sendCQ.Poll(out[:])
 	if n != 1 || out[0].Op != rdma.OpRefused || out[0].ID != 7 || out[0].Peer != self || out[0].Status != rdma.StatusTooLong {
-		t.Errorf("the user is told %+v; one message was refused, with id 7", out[:n])
+		t.Errorf("got completions %+v, want one refusal with ID 7", out[:n])
 	}
 	if g.keys.serial != sent {
-		t.Errorf("%d datagrams answer error messages", g.keys.serial-sent)
+		t.Errorf("%d datagrams were sent in reply to error messages", g.keys.serial-sent)
 	}
 }
 
-// TestRefusalRateLimit: a broken peer cannot make a device shout.
+// TestRefusalRateLimit: a faulty peer cannot make a device send many error messages.
 func TestRefusalRateLimit(t *testing.T) {
 	g := newTarget(t, 10)
 	g.now = time.Second
@@ -257,22 +258,22 @@ func TestRefusalRateLimit(t *testing.T) {
 		g.feed(header{kind: kindUnreliable}, []byte("nonsense"))
 	}
 	if got := g.keys.serial - sent; got != refusalBurst {
-		t.Errorf("%d error messages answer 1000 datagrams at once; it should be %d", got, refusalBurst)
+		t.Errorf("%d error messages for 1000 datagrams at once, want %d", got, refusalBurst)
 	}
 	g.now += 5*refusalEvery + refusalEvery/2
 	for range 1000 {
 		g.feed(header{kind: kindUnreliable}, []byte("nonsense"))
 	}
 	if got := g.keys.serial - sent; got < refusalBurst+5 || got > refusalBurst+6 {
-		t.Errorf("%d error messages in all after %v more; it should be 5 or 6 more than %d", got, 5*refusalEvery, refusalBurst)
+		t.Errorf("%d error messages after %v more, want 5 or 6 more than %d", got, 5*refusalEvery, refusalBurst)
 	}
 	if d := g.Drops(); d.Malformed != 2000 {
 		t.Errorf("the drops are %+v", d)
 	}
 }
 
-// TestPairsAreIndependent: RD goes on in order while UD on the same
-// sockets is lossy and refused, in both directions.
+// TestPairsAreIndependent: RD continues in order while UD on the same sockets loses
+// messages and is refused, in both directions.
 func TestPairsAreIndependent(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 	var ud [2]*testNode
@@ -295,7 +296,7 @@ func TestPairsAreIndependent(t *testing.T) {
 	limit := time.Now().Add(testTimeout)
 	for i, next := 0, 0; next < messages; {
 		if time.Now().After(limit) {
-			t.Fatalf("%d of %d messages have come", next, messages)
+			t.Fatalf("%d of %d messages have arrived", next, messages)
 		}
 		if i < messages {
 			a.send(t, to, string(rune('a'+i%26)))
@@ -314,7 +315,7 @@ func TestPairsAreIndependent(t *testing.T) {
 			}
 			for _, c := range out[:s.cq.Poll(out[:])] {
 				if c.Op != rdma.OpRefused || c.Status != rdma.StatusRemoteAccess {
-					t.Fatalf("a UD queue pair is told %+v", c)
+					t.Fatalf("a UD queue pair gets %+v", c)
 				}
 				refused++
 			}
@@ -322,15 +323,15 @@ func TestPairsAreIndependent(t *testing.T) {
 		a.cq.Poll(nil)
 		for _, c := range out[:b.cq.Poll(out[:])] {
 			if c.Op != rdma.OpRecv || string(c.Data.Bytes()) != string(rune('a'+next%26)) {
-				t.Fatalf("message %d comes as %+v", next, c)
+				t.Fatalf("message %d arrives as %+v", next, c)
 			}
 			next++
 		}
 	}
 	if refused == 0 {
-		t.Error("no error message came")
+		t.Error("no error message arrived")
 	}
-	// A datagram of one kind for a queue pair of the other is of no use to it.
+	// A datagram of one kind for a queue pair of the other is malformed.
 	before := b.Drops().Malformed
 	h := header{kind: kindRecord, to: b.qp.(*pair).number, toIncarnation: b.keys.incarnation}
 	peerKeys := testKeyring(t, "the key of the test")
@@ -341,11 +342,11 @@ func TestPairsAreIndependent(t *testing.T) {
 	b.arrive(s)
 	b.mu.Unlock()
 	if b.Drops().Malformed != before+1 {
-		t.Error("a Write-Record is taken by an RD queue pair")
+		t.Error("an RD queue pair accepts a Write-Record")
 	}
 }
 
-// TestWriteRecordAllocatesNothing, neither at its origin nor at its target.
+// TestWriteRecordAllocatesNothing checks both origin and target.
 func TestWriteRecordAllocatesNothing(t *testing.T) {
 	cfg := Config{Datagram: ethernetDatagram, NoThread: true}
 	a, b := newTestNodeOf(t, cfg, rdma.UD), newTestNodeOf(t, cfg, rdma.UD)
@@ -365,7 +366,7 @@ func TestWriteRecordAllocatesNothing(t *testing.T) {
 		for limit := time.Now().Add(testTimeout); b.cq.Poll(out[:]) == 0; {
 			a.cq.Poll(out[:])
 			if time.Now().After(limit) {
-				t.Fatal("a write-record does not come")
+				t.Fatal("a write-record does not arrive")
 			}
 		}
 		a.cq.Poll(out[:])
@@ -378,8 +379,8 @@ func TestWriteRecordAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestWriteRecordBursts: one that is longer than a burst goes on while its
-// origin polls or waits, and Close ends what has not left.
+// TestWriteRecordBursts: a message longer than a burst continues while its origin polls
+// or waits, and Close flushes what was not sent.
 func TestWriteRecordBursts(t *testing.T) {
 	cfg := Config{Datagram: minDatagram, NoThread: true}
 	a, b := newTestNodeOf(t, cfg, rdma.UD), newTestNodeOf(t, cfg, rdma.UD)
@@ -395,16 +396,16 @@ func TestWriteRecordBursts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !a.outstanding() {
-		t.Error("it has left at once")
+		t.Error("it was sent at once")
 	}
 	if err := a.cq.Wait(testTimeout); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := a.poll(testTimeout); !ok || a.outstanding() {
-		t.Fatal("it does not leave")
+		t.Fatal("it is not sent")
 	}
 	if c, ok := b.poll(testTimeout); !ok || c.Op != rdma.OpRecord || c.Len != uint64(size) {
-		t.Errorf("the target is told %+v", c)
+		t.Errorf("the target gets %+v", c)
 	}
 	if n, err := a.qp.PostSend(wrs); n != 1 {
 		t.Fatal(err)
@@ -413,12 +414,12 @@ func TestWriteRecordBursts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c, ok := a.poll(testTimeout); !ok || c.ID != 9 || c.Status != rdma.StatusFlushed {
-		t.Errorf("what has not left ends as %+v", c)
+		t.Errorf("the rest completes as %+v", c)
 	}
 	wrs[0].Body = rdma.MemOf(make([]byte, maxPieces*a.recordCut()+1))
 	other := newTestNodeOf(t, cfg, rdma.UD)
 	wrs[0].Peer = other.resolve(t, b)
 	if n, err := other.qp.PostSend(wrs); n != 0 || err == nil || errors.Is(err, rdma.ErrAgain) {
-		t.Errorf("one of too many pieces is taken: %d, %v", n, err)
+		t.Errorf("a message of too many pieces is accepted: %d, %v", n, err)
 	}
 }

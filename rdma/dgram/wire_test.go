@@ -35,23 +35,23 @@ func TestHeaderOnTheWire(t *testing.T) {
 			"1201" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "c1c2c3c4" + "00000009"},
 		{"ack", header{kind: kindAck, hasAck: true, ack: seen},
 			"1302" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "11223344" + "55667788" + "99aa" + "0000"},
-		{"segment-with-receive history", header{kind: kindSegment, hasAck: true, ack: far},
+		{"segment-with-history", header{kind: kindSegment, hasAck: true, ack: far},
 			"120e" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "00000000" + "00000000" +
 				"11223344" + "55667788" + "99aa" + "0000" + "0000000000000002" + "0000000000000000" + "0000000000000004"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			wire := c.h.append(nil)
 			if got := hex.EncodeToString(wire); got != c.want {
-				t.Fatalf("on the wire it is\n%s and should be\n%s", got, c.want)
+				t.Fatalf("encoded as\n%s, want\n%s", got, c.want)
 			}
 			var back header
 			rest, err := back.parse(wire)
 			if err != nil || len(rest) > 0 || back != c.h {
-				t.Errorf("it comes back as %+v with %d bytes more, %v; it was %+v", back, len(rest), err, c.h)
+				t.Errorf("decoded as %+v with %d more bytes, %v, want %+v", back, len(rest), err, c.h)
 			}
 			for n := range wire {
 				if _, err := back.parse(wire[:n]); !errors.Is(err, errShort) {
-					t.Errorf("its first %d bytes are taken: %v", n, err)
+					t.Errorf("its first %d bytes are accepted: %v", n, err)
 				}
 			}
 		})
@@ -78,7 +78,7 @@ func TestHeaderRefusals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var h header
 			if _, err := h.parse(c.change(bytes.Clone(valid))); !errors.Is(err, c.want) {
-				t.Errorf("the answer is %v and should be %v", err, c.want)
+				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func TestSealRejectsForeignKeys(t *testing.T) {
 	ours, peerKeys, stranger := testKeyring(t, "ours"), testKeyring(t, "ours"), testKeyring(t, "theirs")
 	d := sealed(peerKeys, "hello")
 	if content, err := ours.check(d); err != nil || string(content[headerLen:]) != "hello" {
-		t.Fatalf("a datagram of our job is refused: %q, %v", content, err)
+		t.Fatalf("a datagram of our job is rejected: %q, %v", content, err)
 	}
 	if _, err := ours.check(sealed(stranger, "hello")); !errors.Is(err, errStranger) {
 		t.Errorf("a datagram with another key: %v", err)
@@ -111,12 +111,12 @@ func TestSealRejectsForeignKeys(t *testing.T) {
 	}
 	for n := range d {
 		if _, err := ours.check(d[:n]); err == nil {
-			t.Errorf("a datagram cut to %d bytes is taken", n)
+			t.Errorf("a datagram truncated to %d bytes is accepted", n)
 		}
 	}
 }
 
-// TestNoncesNeverRepeat: two datagrams with one nonce would give the key away.
+// TestNoncesNeverRepeat: two datagrams with one nonce would compromise the key.
 func TestNoncesNeverRepeat(t *testing.T) {
 	k := testKeyring(t, "ours")
 	a, b := sealed(k, "x"), sealed(k, "x")
@@ -125,7 +125,7 @@ func TestNoncesNeverRepeat(t *testing.T) {
 	}
 	k.serial = lastSerial
 	if k.stampHeader(new(header)) {
-		t.Error("serial numbers begin again after the last")
+		t.Error("serial numbers restart after the last")
 	}
 	if other := testKeyring(t, "ours"); other.incarnation == k.incarnation {
 		t.Error("two devices have the same incarnation")
@@ -154,8 +154,8 @@ func TestSealingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzHeader looks for datagrams that crash the parser, or that are read as
-// something that would be written differently.
+// FuzzHeader looks for datagrams that crash the parser or are encoded differently
+// again.
 func FuzzHeader(f *testing.F) {
 	var full header
 	full.kind, full.hasAck = kindSegment, true

@@ -14,9 +14,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// BenchmarkWork is BenchmarkHalfRoundTrip with one thread that plays both ends. Nobody
-// waits, so it is the work of a message that is measured, in the kernel and here, and a
-// machine that is busy does less harm.
+// BenchmarkWork is BenchmarkHalfRoundTrip with one thread at both ends. Nothing waits,
+// so it measures the work per message, in the kernel and here, and a busy machine does
+// less harm.
 func BenchmarkWork(b *testing.B) {
 	for _, size := range []int{64, 8192} {
 		for _, kind := range []rdma.Transport{rdma.UD, rdma.RD} {
@@ -48,7 +48,7 @@ func BenchmarkWork(b *testing.B) {
 	}
 }
 
-// look finds nothing, as who has sent looks for the answer.
+// look finds nothing, like a sender that polls for the reply.
 func (u *bareUDP) look(i int) {
 	unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(u.fds[i]), uintptr(unsafe.Pointer(&u.buffer[i][0])), maxDatagram, unix.MSG_DONTWAIT, 0, 0)
 }

@@ -12,22 +12,22 @@ import (
 	"github.com/muster-mpi/muster/rdma/iwarp"
 )
 
-// Channel says which of the two devices carry messages. It is the same in all processes
-// of a job.
+// Channel selects which of the two devices carry messages. It must be the same in all
+// processes of a job.
 type Channel uint8
 
 const (
-	// Hybrid: datagrams for everybody, connections for busy peers.
+	// Hybrid: datagrams for all peers, connections for busy ones.
 	Hybrid Channel = iota
-	// Datagrams: datagrams for everybody.
+	// Datagrams: datagrams for all peers.
 	Datagrams
-	// Connections: every peer is moved to a connection with the first message. It is what
-	// libraries did before, and what the other two are measured against.
+	// Connections: every peer gets a connection with the first message. This is the
+	// conventional design, and the baseline for the other two.
 	Connections
 	channels
 )
 
-// String returns the name of a channel, which its device has too.
+// String returns the name of a channel, which is also the name of its device.
 func (c Channel) String() string {
 	if c < channels {
 		return [channels]string{"hybrid", "rd", "rc"}[c]
@@ -35,44 +35,43 @@ func (c Channel) String() string {
 	return "channel?"
 }
 
-// Config says how to open a device.
+// Config configures a device.
 type Config struct {
-	// Name is a number that peers know this process by. In a job it is the rank.
+	// Name is the number by which peers identify this process. In a job it is the rank.
 	Name uint32
-	// Address is the IP address of this host at which peers reach it. The zero value is
+	// Address is the IP address of this host on which peers reach it. The zero value is
 	// 127.0.0.1.
 	Address netip.Addr
 	// JobKey is the secret that all processes of the job share.
 	JobKey []byte
-	// Encrypt makes what is sent unreadable to others, by datagram and by connection. Peers
-	// must have the same setting.
+	// Encrypt encrypts datagrams and connections. Peers must have the same setting.
 	Encrypt bool
-	// NoCRC leaves the user's bytes out of the checksums. It is for hosts that talk to
-	// themselves: nothing lies between but the memory of the kernel.
+	// NoCRC excludes the user's bytes from the checksums. It is for hosts that communicate
+	// with themselves: the data never leaves the memory of the kernel.
 	NoCRC bool
-	// Channel says what carries messages. The zero value is Hybrid.
+	// Channel selects what carries messages. The zero value is Hybrid.
 	Channel Channel
 
-	// MaxConnections is the most connections at a time. 0: 16. A connection costs about
-	// 100 KB and a socket. Connections knows no limit.
+	// MaxConnections is the maximum number of connections. 0: 16. A connection costs about
+	// 100 KB and a socket. The channel Connections has no limit.
 	MaxConnections int
-	// BusyAfter is how many full datagrams a peer must exchange with us, of late, to earn a
-	// connection. What lies back by an Interval counts half. 0: 256. Messages that do not
-	// fill a datagram earn nothing: datagrams carry them as fast, and without a socket.
+	// BusyAfter is the number of full datagrams that a peer must exchange with us recently
+	// to get a connection. The count is halved after each Interval. 0: 256. Messages that
+	// do not fill a datagram do not count: datagrams carry them as fast, and without a
+	// socket.
 	BusyAfter int
-	// CountMessages lets every message count as one datagram more, short ones too.
+	// CountMessages counts every message as one additional datagram, including short ones.
 	CountMessages bool
-	// Margin is how many times as busy a peer must be as the least busy one that has a
-	// connection, to take its place. 0: 2.
+	// Margin is how many times as busy a peer must be as the least busy one with a
+	// connection, to replace it. 0: 2.
 	Margin int
-	// Interval is the time after which what was counted is halved. 0: 1 s.
+	// Interval is the time after which the counts are halved. 0: 1 s.
 	Interval time.Duration
 
-	// ConnectionBuffers, if not 0, gives each connection so many receive buffers of its
-	// own, posted when it is made, in place of the buffers that all connections share.
+	// ConnectionBuffers, if not 0, is the number of receive buffers of each connection,
+	// posted when it is made, instead of the buffers that all connections share.
 	ConnectionBuffers int
-	// ConnectionBuffer is the size of such a buffer. Messages are no longer than that.
-	// 0: 16 KB.
+	// ConnectionBuffer is the size of such a buffer, and the longest message. 0: 16 KB.
 	ConnectionBuffer int
 
 	// Datagram, SocketBuffer and PeerTimeout are those of package dgram.
@@ -81,10 +80,11 @@ type Config struct {
 	PeerTimeout  time.Duration
 	// MaxTransfer is that of packages dgram and iwarp.
 	MaxTransfer int
-	// Strict is for tests and benchmarks of what adapters need: see package dgram.
+	// Strict emulates the requirements of adapters, for tests and benchmarks: see package
+	// dgram.
 	Strict bool
-	// NoThread leaves the sockets alone while nobody polls: peers then reach this memory
-	// only while the program is in the library.
+	// NoThread disables the progress threads: peers then reach this memory only while the
+	// program is in the library.
 	NoThread bool
 
 	recycleAfter uint32 // of rules, for tests
@@ -97,8 +97,8 @@ const (
 	interval         = time.Second
 	connectionBuffer = 16 << 10
 	// connectionTimeout is how long a connection may make no progress before datagrams
-	// take its place. TCP waits twice as long before each attempt, and so would resume
-	// long after a network that was interrupted; datagrams are repeated every 32 ms.
+	// replace it. TCP doubles its retransmission timeout each time, and so would resume
+	// long after an interruption of the network; datagrams are repeated every 32 ms.
 	connectionTimeout = 2 * time.Second
 )
 
@@ -110,7 +110,7 @@ func (c *Config) connectionTimeout() time.Duration {
 	return connectionTimeout
 }
 
-// complete fills in what was left open, and refuses what cannot be.
+// complete sets the defaults and rejects invalid values.
 func (c *Config) complete() error {
 	set := func(v *int, usual int) {
 		if *v == 0 {
@@ -134,16 +134,16 @@ func (c *Config) complete() error {
 	case c.Channel >= channels:
 		return fmt.Errorf("hybrid: Config.Channel is %d; want Hybrid, Datagrams or Connections", c.Channel)
 	case c.MaxConnections < 0 || c.BusyAfter < 0 || c.Margin < 1 || c.Interval < 0:
-		return errors.New("hybrid: MaxConnections, BusyAfter, Margin and Interval of Config must not be negative, 0 is the usual value")
+		return errors.New("hybrid: MaxConnections, BusyAfter, Margin and Interval of Config must not be negative, 0 is the default")
 	case c.ConnectionBuffers < 0 || c.ConnectionBuffer < rdma.HeadMax:
-		return fmt.Errorf("hybrid: %d buffers of %d bytes for each connection cannot be; ConnectionBuffer must be at least %d", c.ConnectionBuffers, c.ConnectionBuffer, rdma.HeadMax)
+		return fmt.Errorf("hybrid: %d buffers of %d bytes for each connection are invalid; ConnectionBuffer must be at least %d", c.ConnectionBuffers, c.ConnectionBuffer, rdma.HeadMax)
 	}
 	return nil
 }
 
 func (c *Config) rules() rules {
 	r := rules{most: c.MaxConnections, piece: c.Datagram, earn: uint32(min(c.BusyAfter, 1<<30)), margin: uint32(min(c.Margin, 1<<10)), recycleAfter: c.recycleAfter}
-	if r.piece == 0 { // as package dgram has it
+	if r.piece == 0 { // as in package dgram
 		r.piece = 1500 - 28
 		if c.Address.IsLoopback() {
 			r.piece = 16 << 10
@@ -179,7 +179,7 @@ func (c *Config) inline(rd, rc *rdma.Attr) int {
 	return min(rd.MaxInline, rc.MaxInline)
 }
 
-// attr returns what both devices can do.
+// attr returns the capabilities that both devices have.
 func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a := *rd
 	a.Name, a.Transports = c.Channel.String(), rdma.RD
@@ -194,7 +194,7 @@ func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 		}
 	}
 	a.MaxInline = min(max(mostInline, c.inline(rd, rc)), a.MaxSend-rdma.HeadMax) // copies.go
-	a.CopyAbove = 0                                                              // a copy costs less than to wait for the peer's receipt
+	a.CopyAbove = 0                                                              // a copy costs less than waiting for the peer's ack
 	a.SegmentHint = min(rd.SegmentHint, a.MaxSend)
 	if c.Channel == Connections {
 		a.SendCost, a.ReadCost, a.PutCost, a.EndCost = rc.SendCost, rc.ReadCost, rc.PutCost, rc.EndCost

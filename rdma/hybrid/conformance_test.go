@@ -16,7 +16,7 @@ import (
 func TestConformance(t *testing.T) {
 	moves := map[string]string{}
 	for _, name := range []string{"steady-inline-send", "steady-send", "steady-read", "steady-write"} {
-		moves[name] = "a move allocates, and here moves never end"
+		moves[name] = "a move allocates, and this variant moves all the time"
 	}
 	for _, v := range []struct {
 		name    string
@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 		{"migrating", migrating, moves},
 	} {
 		if v.name != "rc" && v.name != "migrating" && (testing.Short() || raceDetector) {
-			continue // those two go through all of the code
+			continue // those two execute all of the code
 		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: v.exclude, Reset: resets(&v.cfg), Unconnected: unconnected, Open: func(t testing.TB, n int) []rdma.Device {
 			var list []rdma.Device
@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// resets returns how the suite resets the connections of a device, nil if it has none by then.
+// resets returns the fixture's Reset, nil if the device has no connections by then.
 func resets(c *Config) func() int {
 	if c.Channel == Connections || c.CountMessages {
 		return rdmatest.ResetLoopback

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Bringing a connection up takes milliseconds and waits for the peer, so a goroutine does
-// it beside the program. Its result is taken by the next Poll.
+// Connecting takes milliseconds and waits for the peer, so a goroutine does it in the
+// background. The next Poll handles its result.
 
-// dialTimeout is how long both ends may take to connect. An end that computes comes to it
-// late: nobody waits for it meanwhile, datagrams go on.
+// dialTimeout is how long both ends may take to connect. An end that computes may be late:
+// nothing waits for it meanwhile, datagrams continue.
 const dialTimeout = 30 * time.Second
 
-// result is how connecting went.
+// result is the outcome of a dial.
 type result struct {
 	conn *connection
 	err  error
@@ -33,7 +33,7 @@ func (d *Device) dial(m *peerState) {
 	})
 }
 
-// takeResults tells the ends how their connections went.
+// takeResults passes the outcomes to the state machines of the peers.
 func (d *Device) takeResults() {
 	d.hasResults.Store(false)
 	d.mu.Lock()
@@ -43,7 +43,7 @@ func (d *Device) takeResults() {
 	for _, r := range list {
 		m := r.conn.peer
 		if m.conn != r.conn || r.conn.closed {
-			continue // it was given up meanwhile
+			continue // it was abandoned meanwhile
 		}
 		if r.err != nil {
 			d.policy.fail(&m.score)

@@ -8,27 +8,27 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What ends tell each other: a fixed head, and for an offer or acceptance the addresses
-// behind it. It travels between queue pairs of its own, RD as those of the messages are,
-// so that it needs no room in any message; the datagrams are sealed with the job's key.
+// Notices that the two ends exchange: a fixed header, and for an offer or acceptance the
+// addresses after it. They travel between separate RD queue pairs, so that they need no
+// room in any message; the datagrams are sealed with the job's key.
 //
-//	0      word
+//	0      kind
 //	1      path
 //	2..3   0
 //	4..7   epoch
 //	8..15  count
-//	16..   addresses, each ended by a newline: of the data queue pair and the control
-//	       queue pair (an offer, whose receiver may never have heard of us), and of the
+//	16..   addresses, each terminated by a newline: of the data queue pair and the control
+//	       queue pair (an offer, whose receiver may not have resolved us), and of the
 //	       connection's queue pair (an offer or acceptance)
 
 const (
 	noticeHead  = 16
 	noticeMax   = 512
 	addressEnd  = '\n'
-	mostNotices = 16 // that may wait to be read; the others wait at their senders
+	mostNotices = 16 // that may wait to be read; further ones wait at their senders
 )
 
-// notice is a word with what belongs to it.
+// notice is a control message.
 type notice struct {
 	kind       kind
 	path       path
@@ -61,7 +61,7 @@ func (n *notice) parse(b []byte) error {
 	}
 	*n = notice{kind: kind(b[0]), path: path(b[1]), epoch: binary.BigEndian.Uint32(b[4:]), count: binary.BigEndian.Uint64(b[8:])}
 	if n.kind == 0 || n.kind >= noticeKinds || n.path >= paths || b[2]|b[3] != 0 {
-		return fmt.Errorf("hybrid: a notice begins with % x, which means nothing", b[:4])
+		return fmt.Errorf("hybrid: a notice begins with % x, which is invalid", b[:4])
 	}
 	rest := string(b[noticeHead:])
 	next := func(to *rdma.Addr) bool {
@@ -77,7 +77,7 @@ func (n *notice) parse(b []byte) error {
 		ok = ok && next(&n.connection)
 	}
 	if !ok || rest != "" {
-		return fmt.Errorf("hybrid: a notice of kind %d has not the addresses that belong to it", n.kind)
+		return fmt.Errorf("hybrid: a notice of kind %d lacks its addresses", n.kind)
 	}
 	return nil
 }

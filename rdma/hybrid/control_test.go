@@ -16,17 +16,17 @@ func TestNotice(t *testing.T) {
 		text := n.append(nil)
 		var got notice
 		if err := got.parse(text); err != nil || got != n {
-			t.Errorf("%+v comes back as %+v, %v", n, got, err)
+			t.Errorf("%+v is decoded as %+v, %v", n, got, err)
 		}
-		for i := range text { // nothing shorter is one
+		for i := range text { // no prefix is valid
 			if err := got.parse(text[:i]); err == nil {
-				t.Errorf("the first %d of %d bytes of %+v are taken for a notice", i, len(text), n)
+				t.Errorf("the first %d of %d bytes of %+v are decoded as a notice", i, len(text), n)
 			}
 		}
 	}
 }
 
-// FuzzNotice feeds anything: what is understood can be written again, the same.
+// FuzzNotice decodes arbitrary bytes: a valid notice must be encoded to the same bytes.
 func FuzzNotice(f *testing.F) {
 	f.Add((&notice{kind: offer, data: "a", control: "b", connection: "c"}).append(nil))
 	f.Add((&notice{kind: seen, path: byConnection, epoch: 1, count: 2}).append(nil))
@@ -36,18 +36,18 @@ func FuzzNotice(f *testing.F) {
 			return
 		}
 		if again := n.append(nil); !bytes.Equal(again, text) {
-			t.Fatalf("% x is understood as %+v, which is % x", text, n, again)
+			t.Fatalf("% x is decoded as %+v, which is % x", text, n, again)
 		}
 	})
 }
 
-// TestKeyHoldsBothTags checks that the tags come back, and that each bit of a key counts
-// for both.
+// TestKeyHoldsBothTags checks that the tags can be extracted, and that each bit of a key
+// is significant for both.
 func TestKeyHoldsBothTags(t *testing.T) {
 	for _, tags := range [][paths]uint32{{1, 1}, {0xFFFFFFFF, 1}, {0x01234567, 0x89ABCDEF}, {256, 0x80000000}} {
 		key := joinKey(tags)
 		if got := splitKey(key); got != tags {
-			t.Errorf("the tags %x come back as %x", tags, got)
+			t.Errorf("the tags %x are extracted as %x", tags, got)
 		}
 		for bit := range 64 {
 			wrong := splitKey(key ^ 1<<bit)

@@ -3,18 +3,18 @@ package hybrid
 import "github.com/muster-mpi/muster/rdma"
 
 // Copies of bodies that were sent inline and are longer than the device below copies by
-// itself. A message in one piece is better than many of that length, and its sender goes
-// on at once. The request goes on without Inline, under an ID of ours; its completion
-// gives the copy back, and is shown to the user only if it is a failure.
+// itself. One long message is better than many of that length, and its sender continues at
+// once. The request is posted without Inline, under an ID of ours; its completion releases
+// the copy, and is shown to the user only if it is a failure.
 
 const (
 	mostInline = 16 << 10
-	mostCopies = 128 // so 2 MB at most, made as they are needed
+	mostCopies = 128 // so 2 MB at most, allocated as needed
 	slotBits   = 16
 )
 
 type copies struct {
-	base uint64 // in the upper bits of our IDs: drawn at random, so nobody else's
+	base uint64 // in the upper bits of our IDs: random, to differ from the user's
 	list []copied
 	free []uint16
 	used int
@@ -27,7 +27,8 @@ type copied struct {
 	busy bool
 }
 
-// takeCopy copies the body of a request and changes it. It returns false if all are in use.
+// takeCopy copies the body of a request and changes it. It returns false if all are in
+// use.
 func (d *Device) takeCopy(wr *rdma.SendWR, way path) bool {
 	c := &d.copies
 	n := len(c.free)
@@ -38,7 +39,7 @@ func (d *Device) takeCopy(wr *rdma.SendWR, way path) bool {
 		one := copied{buf: make([]byte, mostInline)}
 		var err error
 		if one.keys, err = d.own(one.buf); err != nil {
-			return false // no more may be locked: those that there are must do
+			return false // no more memory can be locked: the existing copies must suffice
 		}
 		c.free = append(c.free, uint16(len(c.list)))
 		c.list = append(c.list, one)
@@ -54,7 +55,7 @@ func (d *Device) takeCopy(wr *rdma.SendWR, way path) bool {
 	return true
 }
 
-// end takes a copy back if an ID is one of ours, and gives the user's.
+// end releases the copy of one of our IDs, and returns the user's ID.
 func (c *copies) end(id uint64) (user uint64, ours bool) {
 	slot := id & (1<<slotBits - 1)
 	if c.used == 0 || id>>slotBits != c.base || slot >= uint64(len(c.list)) || !c.list[slot].busy {
@@ -67,10 +68,10 @@ func (c *copies) end(id uint64) (user uint64, ours bool) {
 	return one.id, true
 }
 
-// memory returns what the copies take.
+// memory returns the memory of the copies.
 func (c *copies) memory() uint64 { return uint64(len(c.list)) * mostInline }
 
-// finish ends the copy that a completion is about, if it is, and reports whether the user is
+// finish releases the copy of a completion, if it has one, and reports whether the user is
 // to see the completion.
 func (c *copies) finish(done *rdma.Completion) (show bool) {
 	if c.used == 0 || done.Op == rdma.OpRecv {
@@ -84,7 +85,7 @@ func (c *copies) finish(done *rdma.Completion) (show bool) {
 	return done.Status != rdma.StatusOK
 }
 
-// sift leaves of a list what the user is to see.
+// sift removes the completions that the user is not to see.
 func (c *copies) sift(list []rdma.Completion) (kept int) {
 	for i := range list {
 		if c.finish(&list[i]) {

@@ -10,10 +10,10 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// TestLongInlineBodies sends many bodies inline to a peer that does not poll: what is not
-// taken is refused for the moment, what was taken arrives as it was, and no success is
-// told. In strict mode the devices below copy little, and no more are taken than there are
-// copies for, as nobody looks for the end of one.
+// TestLongInlineBodies sends many bodies inline to a peer that does not poll: PostSend
+// returns ErrAgain for what it does not accept, accepted bodies arrive unchanged, and
+// success generates no completion. In strict mode the devices below copy little, and no
+// more are accepted than there are copies for, as nothing waits for their completion.
 func TestLongInlineBodies(t *testing.T) {
 	for _, c := range []Config{{Channel: Datagrams}, {Channel: Hybrid}, {Channel: Connections},
 		{Channel: Datagrams, Strict: true}, {Channel: Hybrid, Strict: true}, {Channel: Connections, Strict: true}} {
@@ -43,10 +43,10 @@ func TestLongInlineBodies(t *testing.T) {
 				}
 			}
 			if c.Strict && taken > mostCopies || taken < 2 {
-				t.Fatalf("%d bodies were taken, there are copies for %d", taken, mostCopies)
+				t.Fatalf("%d bodies were accepted, there are copies for %d", taken, mostCopies)
 			}
 			came := 0
-			until(t, "all that were taken have arrived", nil, func() bool {
+			until(t, "all accepted messages have arrived", nil, func() bool {
 				for _, one := range b.out[:b.cq.Poll(b.out[:])] {
 					if !bytes.Equal(one.Data.Bytes(), bytes.Repeat([]byte{byte(came)}, len(body))) {
 						t.Fatalf("message %d is not what was sent", came)
@@ -57,13 +57,13 @@ func TestLongInlineBodies(t *testing.T) {
 				return came == taken && a.dev.copies.used == 0
 			})
 			if len(a.bad) > 0 {
-				t.Errorf("a success of an inline send is told: %+v", a.bad[0])
+				t.Errorf("a successful inline send generates a completion: %+v", a.bad[0])
 			}
 		})
 	}
 }
 
-// TestFailedInlineBodyIsReported closes a queue pair that has copies under way: each failure
+// TestFailedInlineBodyIsReported closes a queue pair with outstanding copies: each failure
 // carries the ID of the user.
 func TestFailedInlineBodyIsReported(t *testing.T) {
 	nodes := newNodes(t, 2, Config{})
@@ -78,7 +78,7 @@ func TestFailedInlineBodyIsReported(t *testing.T) {
 	if err := a.qp.Close(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "all copies are back", nodes[:1], func() bool { return a.dev.copies.used == 0 })
+	until(t, "all copies are released", nodes[:1], func() bool { return a.dev.copies.used == 0 })
 	for i, c := range a.bad {
 		if c.Status != rdma.StatusFlushed || c.ID < 70 || c.ID > 72 {
 			t.Errorf("completion %d is %+v", i, c)

@@ -14,14 +14,14 @@ import (
 	"github.com/muster-mpi/muster/rdma/dgram"
 )
 
-// The device: Open makes it of two, beat is what every Poll does for it, Close ends it.
+// The device: Open combines two devices, progress runs in every Poll, Close ends it.
 
-// Device is a device for RD queue pairs, made of datagrams and connections.
+// Device is a device for RD queue pairs, combining datagrams and connections.
 type Device struct {
 	cfg    Config
 	attr   rdma.Attr
 	rd     *dgram.Device
-	rc     rdma.Device // nil: datagrams alone
+	rc     rdma.Device // nil: datagrams only
 	queues []*queue
 	pair   *pair // the one queue pair
 	closed bool
@@ -29,9 +29,9 @@ type Device struct {
 	policy     policy
 	peers      []*peerState // by PeerID
 	byControl  []*peerState // by the handle of their control queue pair
-	candidates []*peerState // that may have earned a connection, or tired of one
+	candidates []*peerState // may be due for a connection, or for its end
 	slots      []*connection
-	ending     []*connection // that are closed, or broken, and not emptied
+	ending     []*connection // closed, or broken, and not emptied
 	live       int           // connections that may have messages for us
 	polls      uint
 	start      time.Time
@@ -45,22 +45,22 @@ type Device struct {
 	locals      locals // in strict mode
 	inlineBelow int    // what the devices below copy by themselves
 
-	late         []fence // that found no room
+	late         []fence // waiting for room
 	unsent       []queuedNotice
-	replays      []*peerState // to which something is sent again
-	deferredWork atomic.Int32 // late, unsent, replays and ending, for who waits
+	replays      []*peerState // with requests to be sent again
+	deferredWork atomic.Int32 // late, unsent, replays and ending, for waiters
 
-	// Connections come up beside the program.
+	// Connections are established in the background.
 	ctx        context.Context
 	cancel     context.CancelFunc
 	dialers    sync.WaitGroup
 	mu         sync.Mutex
 	results    []result
-	hasResults atomic.Bool // there are results
+	hasResults atomic.Bool // results is not empty
 
 	broken   uint64 // connections that broke
-	repaired uint64 // of those, made good by datagrams
-	lost     uint64 // peers given up because messages were lost
+	repaired uint64 // of those, continued by datagrams without loss
+	lost     uint64 // peers failed because messages were lost
 }
 
 var (
@@ -76,7 +76,7 @@ func Open(c Config) (*Device, error) {
 	}
 	var ids [32]byte
 	if _, err := rand.Read(ids[:]); err != nil {
-		return nil, fmt.Errorf("hybrid: no random numbers for the names of own work: %w", err)
+		return nil, fmt.Errorf("hybrid: no random numbers for internal request IDs: %w", err)
 	}
 	rd, rc, err := c.openDevices()
 	if err != nil {
@@ -96,20 +96,20 @@ func Open(c Config) (*Device, error) {
 	return d, nil
 }
 
-// Attr reports what the device can do.
+// Attr describes the device.
 func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
 // NameOf returns the name of a peer.
 func (d *Device) NameOf(p rdma.PeerID) (uint32, bool) { return d.rd.NameOf(p) }
 
-// An address is that of the queue pair for messages and that of the one for control.
+// An address consists of the addresses of the data queue pair and the control queue pair.
 const addressSign = "+"
 
 // Resolve returns the handle for an address.
 func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	data, control, ok := strings.Cut(string(a), addressSign)
 	if !ok && d.rc != nil || ok && d.rc == nil {
-		return 0, fmt.Errorf("hybrid: %q is no address of a queue pair of channel %v; open all devices with the same channel", string(a), d.cfg.Channel)
+		return 0, fmt.Errorf("hybrid: %q is not the address of a queue pair of channel %v; open all devices with the same channel", string(a), d.cfg.Channel)
 	}
 	id, err := d.rd.Resolve(rdma.Addr(data))
 	if err != nil || d.rc == nil {
@@ -121,7 +121,7 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	return id, nil
 }
 
-// progress does what is due, whoever polls.
+// progress does what is due, in every Poll.
 func (d *Device) progress(clock bool) {
 	d.polls++
 	if d.rc == nil {
@@ -141,7 +141,7 @@ func (d *Device) progress(clock bool) {
 	}
 }
 
-// tick lets the policy know that time passes, and looks who may ask for a connection.
+// tick advances the policy's clock, and finds peers that may get a connection.
 func (d *Device) tick() {
 	passed := time.Since(d.start) / d.cfg.Interval
 	if passed == d.ticks {
@@ -153,25 +153,25 @@ func (d *Device) tick() {
 	d.ticks = passed
 	for _, s := range d.policy.known {
 		if !s.holds && s.points >= d.policy.earn && s.rest == 0 {
-			d.ask(d.peers[s.peer])
+			d.addCandidate(d.peers[s.peer])
 		}
 	}
 }
 
-// ask notes that a peer may have earned a connection, or tired of one.
-func (d *Device) ask(m *peerState) {
+// addCandidate notes that a peer may be due for a connection, or for its end.
+func (d *Device) addCandidate(m *peerState) {
 	if !m.isCandidate {
 		m.isCandidate = true
 		d.candidates = append(d.candidates, m)
 	}
 }
 
-// decide lets the policy decide about those who asked.
+// decide lets the policy decide about the candidates.
 func (d *Device) decide() {
 	for i, m := range d.candidates {
 		d.candidates[i], m.isCandidate = nil, false
 		if d.pair == nil || d.pair.closed || m.controlAddr == "" || m.phase == failed || m.phase != noConnection && m.phase != joined {
-			continue // it was not resolved: the peer may ask; or something is under way
+			continue // it was not resolved: the peer may offer; or a change is in progress
 		}
 		switch v, evicting := d.policy.consider(&m.score); v {
 		case promote:
@@ -188,13 +188,13 @@ func (d *Device) decide() {
 	d.candidates = d.candidates[:0]
 }
 
-// decideFirst finds out whose offer wins.
+// decideFirst determines whose offer wins.
 func (d *Device) decideFirst(m *peerState) { m.first = d.pair.control.Addr() < m.controlAddr }
 
-// demotePeer sends a peer back to datagrams.
+// demotePeer moves a peer back to datagrams.
 func (d *Device) demotePeer(s *score) {
 	m := d.peers[s.peer]
-	if m.phase != joined { // it is about to come, or to go
+	if m.phase != joined { // a change is in progress
 		s.evicting = false
 		return
 	}
@@ -202,16 +202,16 @@ func (d *Device) demotePeer(s *score) {
 	d.run(m)
 }
 
-// Counters beside those that all devices have.
+// Counters in addition to those of package rdma.
 const (
-	CountRefused  rdma.Counter = "connections.refused"  // times that a peer found no room
-	CountFailed   rdma.Counter = "connections.failed"   // that did not come up, or broke
-	CountBroken   rdma.Counter = "connections.broken"   // of those, broke
-	CountRepaired rdma.Counter = "connections.repaired" // broke, and datagrams went on without a loss
-	CountLost     rdma.Counter = "peers.lost"           // given up because messages were lost
+	CountRefused  rdma.Counter = "connections.refused"  // times that there was no room for a peer
+	CountFailed   rdma.Counter = "connections.failed"   // not established, or broken
+	CountBroken   rdma.Counter = "connections.broken"   // of those, broken
+	CountRepaired rdma.Counter = "connections.repaired" // broken, and continued by datagrams without loss
+	CountLost     rdma.Counter = "peers.lost"           // failed because messages were lost
 )
 
-// Count tells the counters of the device and of those below.
+// Count reports the counters of the device and of those below.
 func (d *Device) Count(add func(rdma.Counter, uint64)) {
 	for _, below := range []rdma.Device{d.rd, d.rc} {
 		if c, ok := below.(rdma.CountingDevice); ok {
@@ -232,7 +232,7 @@ func (d *Device) Count(add func(rdma.Counter, uint64)) {
 	}
 }
 
-// historyMemory returns what the histories of the connections take.
+// historyMemory returns the memory of the connections' histories.
 func (d *Device) historyMemory() (n uint64) {
 	for _, c := range d.slots {
 		if c != nil {
@@ -242,7 +242,7 @@ func (d *Device) historyMemory() (n uint64) {
 	return n
 }
 
-// Close ends what was made with the device.
+// Close closes all objects made with the device.
 func (d *Device) Close() error {
 	if d.closed {
 		return nil
@@ -260,7 +260,7 @@ func (d *Device) Close() error {
 	}
 	d.dialers.Wait()
 	for _, q := range d.queues {
-		_ = q.Close() // the same
+		_ = q.Close() // likewise
 	}
 	return err
 }

@@ -1,27 +1,27 @@
-// Package hybrid makes one reliable-datagram device of two: datagrams for everybody
-// (package rdma/dgram) and connections for the few peers that are worth one (package
+// Package hybrid combines two devices into one reliable-datagram device: datagrams for all
+// peers (package rdma/dgram) and connections for the few peers that are worth one (package
 // rdma/iwarp). It is the hybrid channel of T1 6.4.2: a rank begins with one socket for all
-// peers, those that exchange much are moved to a connection of their own, at most
-// Config.MaxConnections of them, and the least used are moved back.
+// peers. Busy peers are moved to a connection of their own, at most Config.MaxConnections of
+// them, and the least used are moved back.
 //
-// A user of [Open] sees an RD queue pair and nothing else. Messages between two peers
-// arrive once and in order, whatever moves underneath.
+// A user of [Open] sees only an RD queue pair. Messages between two peers arrive once and in
+// order, whichever path they take.
 //
-// The road of a message, and the file for each step:
+// The path of a message, and the file for each step:
 //
-//	pair.go     PostSend hands it to the device that carries its peer now
-//	queue.go    Poll asks the device that is likely to have something, the other one rarely
-//	mate.go     what is kept of a peer: its path, its counts, its connection
+//	pair.go     PostSend passes it to the device that carries its peer now
+//	queue.go    Poll polls the device that is likely to have completions, the other rarely
+//	peer.go     the state of a peer: its path, its counts, its connection
 //	copies.go   inline bodies that the devices below would not copy
 //
-// What moves a peer:
+// Changing the path of a peer:
 //
-//	policy.go   who earns a connection, and who must make room: no clock, no I/O
+//	policy.go   which peers get a connection, and which must give theirs up: no clock, no I/O
 //	move.go     how both ends change paths without losing order or a message: no I/O
-//	control.go  what they tell each other about it
+//	control.go  the notices that they exchange
 //	replay.go   repeats by datagram what a lost connection has not delivered
-//	steps.go    does what move.go decides
-//	connect.go  brings a connection up, beside the program
+//	steps.go    carries out what move.go decides
+//	connect.go  establishes a connection in the background
 //	wait_linux  sleeps on both devices at once
-//	key.go      one key for a region that both devices know
+//	key.go      one key for a region that is registered with both devices
 package hybrid

@@ -2,18 +2,18 @@ package hybrid
 
 import "github.com/muster-mpi/muster/rdma"
 
-// Keys. A region is registered with both devices, each of which gives it a tag of 32
-// bits, and its key is the two of them, stirred. The sender takes from the key the tag for
-// the device that carries the access. Stirring makes every bit of the key count whichever
-// device that is: a key that is wrong by one bit holds two tags that nobody has.
+// Keys. A region is registered with both devices, each of which returns a tag of 32 bits,
+// and its key combines the two, mixed. The sender extracts from the key the tag for the
+// device that carries the access. Mixing makes every bit of the key significant for either
+// device: a key that is wrong by one bit contains two invalid tags.
 
-// The factors of the stirring, and their inverses modulo 2^64.
+// The factors of the mixing, and their inverses modulo 2^64.
 const (
 	stir1, back1 = 0xFF51AFD7ED558CCD, 0x4F74430C22A54005
 	stir2, back2 = 0xC4CEB9FE1A85EC53, 0x9CB4B2F8129337DB
 )
 
-// joinKey makes one key of the tags for datagrams and for a connection.
+// joinKey combines the tags for datagrams and for a connection into one key.
 func joinKey(tags [paths]uint32) uint64 {
 	k := uint64(tags[byDatagram]) | uint64(tags[byConnection])<<32
 	k = (k ^ k>>33) * stir1
@@ -29,7 +29,7 @@ func splitKey(k uint64) (tags [paths]uint32) {
 	return [paths]uint32{byDatagram: uint32(k), byConnection: uint32(k >> 32)}
 }
 
-// Register lets peers reach memory, over whichever device they are carried.
+// Register makes memory accessible to peers, over either device.
 func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	mr, err := d.rd.Register(mem, acc)
 	if err != nil || d.rc == nil {

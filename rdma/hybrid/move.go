@@ -1,41 +1,41 @@
 package hybrid
 
 // How two peers change between datagrams and a connection. This is one end of it, a state
-// machine: want and leave come from the policy, heard from the peer, connected, fenced and
-// broke from the devices; what is to be done then goes into steps, in order.
+// machine: want and leave are called by the policy, received for notices of the peer,
+// connected, fenced and broke by the devices. The resulting actions are appended to steps, in
+// order.
 //
-// Setting up. One end offers with the address of its queue pair, the other accepts with
-// its own, both connect, and each tells the other that it is ready. Offers that cross are
-// settled by rank: the end that is first ignores the other's.
+// Setup. One end offers with the address of its queue pair, the other accepts with its own,
+// both connect, and each notifies the other that it is ready. If offers cross, the address
+// decides: the end that is first ignores the other's offer.
 //
-// Moving. Each direction moves by itself, because only its sender knows what it has under
-// way and only its receiver knows what it has seen:
+// Moving. Each direction moves by itself, because only its sender knows its outstanding
+// requests and only its receiver knows what it has delivered:
 //
-//	fence   The sender takes no more work for that peer, and reads nothing from it over
-//	        the old path. Both paths are ordered and answer in order, so when that Read
-//	        ends, all before it has been delivered and all Writes are placed.
-//	moved   It reports how many messages it has ever sent over the old path.
-//	seen    The receiver answers when its user was shown that many. A fence is not
-//	        enough: what was delivered may still lie in a queue of the old device, and the
-//	        user of two queues would be shown what came over the new path first.
+//	fence   The sender accepts no more work for that peer, and posts an empty Read over the
+//	        old path. Both paths are ordered and answer in order, so when that Read
+//	        completes, everything before it has been delivered and all Writes are placed.
+//	moved   The sender reports how many messages it has ever sent over the old path.
+//	seen    The receiver answers when its user has received that many. A fence is not
+//	        enough: what was delivered may still be in a queue of the old device, and the
+//	        user of two queues would receive messages of the new path first.
 //
-// Then the sender goes on over the new path. Nothing is ever held back at the receiver, so
-// no message needs memory there that the devices have not promised. The price is two round
-// trips in which that peer gets ErrAgain; moves are rare.
+// Then the sender continues over the new path. The receiver never holds messages back, so no
+// message needs memory there that the devices have not promised. The price is two round trips
+// during which requests to that peer return ErrAgain; moves are rare.
 //
-// Going back. Either end says down, both move their directions, and each closes its queue
-// pair when both are back: then nobody has anything under way on it.
+// Going back. Either end sends down, both move their directions, and each closes its queue
+// pair when both are back: then neither has outstanding work on it.
 //
-// Breaking. A connection may end for reasons of its own: a refused access ends it by rule
-// (RFC 5040 section 5.4), a cable may be cut. TCP gives the receiver a prefix of what was
-// sent, so one number settles what has arrived. Both ends empty their queues and tell each
-// other how many messages they have ever got over connections. Each end then repeats by
-// datagram what the other has not got (replay.go), and the peers go on with datagrams as if
-// nothing had been. Only if a message is missing that was not kept is the peer given up.
-// One end may be the only one that notices: a reset by a firewall reaches the sender of a
-// packet alone. The other end learns of it by the first end's word.
+// Breaking. A connection may end unexpectedly: a refused access ends it by rule (RFC 5040
+// section 5.4), a cable may be cut. TCP delivers a prefix of what was sent, so one number
+// determines what has arrived. Both ends empty their queues and report how many messages they
+// have ever received over connections. Each end then repeats by datagram what the other has
+// not received (replay.go), and the peers continue with datagrams. The peer has failed only
+// if a missing message was not kept. Only one end may notice: a reset by a firewall reaches
+// only the sender of a packet. The other end learns of it by the first end's notice.
 
-// path is one of the two ways to a peer.
+// path is one of the two paths to a peer.
 type path uint8
 
 const (
@@ -46,39 +46,39 @@ const (
 
 func (p path) other() path { return 1 - p }
 
-// phase is how far the connection to a peer is.
+// phase is the state of the connection to a peer.
 type phase uint8
 
 const (
-	noConnection phase = iota // there is none
-	offering                  // ours is offered
+	noConnection phase = iota // no connection
+	offering                  // we have offered one
 	connecting                // it is being set up
-	awaiting                  // it is up here, and not yet known to be there
+	awaiting                  // established here, and not yet confirmed by the peer
 	joined                    // it carries messages, or is about to
-	leaving                   // both go back to datagrams
+	leaving                   // both directions go back to datagrams
 	breaking                  // it broke, and its last messages are collected
-	broken                    // the peer is to report what it has got
-	replaying                 // what it has not got is sent again, by datagram
-	failed                    // messages were lost: the peer is given up
+	broken                    // waiting for the peer's count
+	replaying                 // sending again by datagram what the peer has not received
+	failed                    // messages were lost: the peer has failed
 )
 
-// kind is what ends tell each other.
+// kind is the kind of a notice.
 type kind uint8
 
 const (
 	offer       kind = 1 + iota // with the address of a queue pair
 	accept                      // with the address of a queue pair
 	refuse                      // there is no room for another connection
-	ready                       // the connection is up here
-	setupFailed                 // it did not come up here
-	moved                       // a direction has left a path, after so many messages
-	seen                        // so many have been shown
-	down                        // let us go back to datagrams
-	ended                       // the connection broke, after so many messages were got
+	ready                       // the connection is established here
+	setupFailed                 // it could not be established here
+	moved                       // a direction has left a path, after count messages
+	seen                        // all of them have been received
+	down                        // go back to datagrams
+	ended                       // the connection broke, after count messages were received
 	noticeKinds
 )
 
-// step is something to be done.
+// step is an action to be carried out.
 type step struct {
 	do    action
 	path  path
@@ -90,46 +90,46 @@ type step struct {
 type action uint8
 
 const (
-	sendNotice action = iota // word, path and count to the peer
-	open                     // make a queue pair
+	sendNotice action = iota // send kind, path and count to the peer
+	open                     // create a queue pair
 	connect                  // connect it to the one that the peer has named
 	shut                     // close it, if there is one
-	read                     // nothing, over path: a fence
-	collect                  // what is left in the queues of the connection, then call collected
-	replay                   // requests behind the message count, by datagram, then call replayed
+	read                     // an empty Read over path: a fence
+	collect                  // receive what is left in the queues of the connection, then call collected
+	replay                   // repeat the requests after message count by datagram, then call replayed
 )
 
-// end is one end.
+// end is the state machine of one end.
 type end struct {
 	phase phase
 	first bool   // our offer wins over the peer's
-	epoch uint32 // of the connection, or of the last one; words about others are stale
+	epoch uint32 // of the current connection, or of the last one; notices with another epoch are stale
 
 	// Our direction.
-	path     path // that messages take
-	moving   bool // away from it
-	notified bool // the peer was told
+	path     path // current path of messages
+	moving   bool // leaving that path
+	notified bool // the peer was notified
 	fences   [paths]uint16
-	sent     [paths]uint64 // messages ever
+	sent     [paths]uint64 // messages ever sent
 
 	// The peer's direction.
-	shown    [paths]uint64 // messages ever
-	leaves   path          // that the peer leaves, after count
-	pending  bool          // not all of count were shown
+	shown    [paths]uint64 // messages ever received by the user
+	leaves   path          // the path that the peer leaves, after count
+	pending  bool          // not all of count were received
 	count    uint64
 	back     bool // it has left the connection
-	isReady  bool // the peer's side is up
+	isReady  bool // the peer's side is established
 	lost     bool // the connection was lost before it carried anything
 	isBroken bool // the peer's side is broken
 	got      uint64
-	dropped  uint64 // messages to the peer, the oldest, that cannot be sent again
+	dropped  uint64 // the oldest messages to the peer that cannot be sent again
 
 	steps []step
 }
 
 func (e *end) todo(s step) { e.steps = append(e.steps, s) }
 
-// notify tells the peer about the present connection.
+// notify sends the peer a notice about the current connection.
 func (e *end) notify(w kind, p path, count uint64) {
 	e.todo(step{do: sendNotice, kind: w, path: p, epoch: e.epoch, count: count})
 }
@@ -139,7 +139,7 @@ func (e *end) blocked() bool {
 	return e.moving || e.path == byConnection && e.phase != joined && e.phase != leaving
 }
 
-// want begins a connection.
+// want requests a connection.
 func (e *end) want() {
 	if e.phase != noConnection {
 		return
@@ -148,14 +148,14 @@ func (e *end) want() {
 	e.notify(offer, 0, 0)
 }
 
-// begin is the state of a new connection.
+// begin resets the state for a new connection.
 func (e *end) begin(p phase, epoch uint32) {
 	e.phase, e.epoch = p, epoch
 	e.isReady, e.lost, e.isBroken, e.back, e.pending, e.moving, e.notified = false, false, false, false, false, false, false
 	e.todo(step{do: open})
 }
 
-// leave ends a connection.
+// leave requests the end of a connection.
 func (e *end) leave() {
 	if e.phase == joined {
 		e.notify(down, 0, 0)
@@ -163,21 +163,21 @@ func (e *end) leave() {
 	}
 }
 
-// received is a word of the peer, for its epoch. room says whether there may be another
-// connection, for an offer.
+// received handles a notice of the peer. room reports whether another connection is
+// possible, for an offer.
 func (e *end) received(w kind, epoch uint32, p path, count uint64, room bool) {
 	if w == offer {
 		e.offered(epoch, room)
 		return
 	}
 	if w == ended && int32(epoch-e.epoch) < 0 {
-		// The peer could not tell that we had closed it in peace, and we have offered
-		// another one since. It waits for an answer, and takes no offer before.
+		// The peer could not see that we had closed it regularly, and we have offered
+		// another one since. It waits for an answer, and accepts no offer before.
 		e.todo(step{do: sendNotice, kind: ended, epoch: epoch, count: e.shown[byConnection]})
 		return
 	}
 	if epoch != e.epoch {
-		return // of a connection that is no more
+		return // of an earlier connection
 	}
 	switch w {
 	case accept:
@@ -219,7 +219,7 @@ func (e *end) received(w kind, epoch uint32, p path, count uint64, room bool) {
 func (e *end) offered(epoch uint32, room bool) {
 	switch {
 	case e.phase == offering && e.first:
-		return // the peer will take ours
+		return // the peer will accept ours
 	case e.phase == offering:
 		e.todo(step{do: shut})
 	case e.phase != noConnection || !room:
@@ -234,7 +234,7 @@ func (e *end) offered(epoch uint32, room bool) {
 // carries reports whether the connection may carry messages of the peer.
 func (e *end) carries() bool { return e.phase == joined || e.phase == leaving }
 
-// connected reports whether the connection came up here.
+// connected handles the result of connecting.
 func (e *end) connected(ok bool) {
 	switch {
 	case e.phase != connecting:
@@ -249,7 +249,7 @@ func (e *end) connected(ok bool) {
 	}
 }
 
-// drop gives a connection up that has carried nothing, or nothing more.
+// drop closes a connection that has carried nothing, or carries nothing more.
 func (e *end) drop() {
 	e.todo(step{do: shut})
 	e.phase = noConnection
@@ -265,7 +265,7 @@ func (e *end) join() {
 	e.fence()
 }
 
-// goBack begins to move our direction to datagrams, now or when it has come to the
+// goBack begins to move our direction to datagrams, now or when it has arrived at the
 // connection.
 func (e *end) goBack() {
 	e.phase = leaving
@@ -274,21 +274,21 @@ func (e *end) goBack() {
 	}
 }
 
-// fence takes the first step away from the present path.
+// fence takes the first step away from the current path.
 func (e *end) fence() {
 	e.moving, e.notified = true, false
 	e.fences[e.path]++
 	e.todo(step{do: read, path: e.path})
 }
 
-// fenced reports that a fence has ended.
+// fenced handles the completion of a fence.
 func (e *end) fenced(p path, ok bool) {
 	if e.fences[p] == 0 {
 		return
 	}
 	e.fences[p]--
 	if !e.moving || e.notified || p != e.path || e.fences[p] > 0 {
-		return // of a move that came to nothing
+		return // of an abandoned move
 	}
 	switch {
 	case ok:
@@ -296,13 +296,13 @@ func (e *end) fenced(p path, ok bool) {
 		e.notify(moved, p, e.sent[p])
 	case p == byConnection:
 		e.broke()
-	default: // not even datagrams reach it: work that is posted will find out why
+	default: // not even datagrams reach it: posted requests will report why
 		e.moving = false
 		e.drop()
 	}
 }
 
-// reportSeen tells the peer when all was shown that it sent before it moved.
+// reportSeen notifies the peer when the user has received everything sent before the move.
 func (e *end) reportSeen() {
 	if !e.pending || e.shown[e.leaves] < e.count {
 		return
@@ -315,14 +315,14 @@ func (e *end) reportSeen() {
 	}
 }
 
-// arrive goes on over the other path.
+// arrive continues over the other path.
 func (e *end) arrive() {
 	e.path, e.moving = e.path.other(), false
 	if e.phase != leaving {
 		return
 	}
 	if e.path == byConnection {
-		e.fence() // it was asked to leave while it came
+		e.fence() // it was asked to leave during the move
 		return
 	}
 	e.closeWhenBack()
@@ -335,11 +335,12 @@ func (e *end) closeWhenBack() {
 	}
 }
 
-// disconnected reports that the device has lost the connection. While it is being set up the
-// peer may use it already, so that both break it when it is joined.
+// disconnected handles the loss of the connection. While it is being set up the peer may
+// use it already, so that both break it when it is joined.
 //
-// When both have left it, the end that knows so first closes it, and the other one sees the
-// end before the last word. Nothing is missing then: a fence has passed in each direction.
+// When both have left it, the end that knows so first closes it, and the other one sees
+// the close before the final notice. Nothing is missing then: a fence has passed in each
+// direction.
 func (e *end) disconnected() {
 	switch {
 	case e.phase == connecting || e.phase == awaiting:
@@ -350,7 +351,7 @@ func (e *end) disconnected() {
 	e.broke()
 }
 
-// broke reports that the connection is no more, though nobody wanted that.
+// broke handles the unexpected end of the connection.
 func (e *end) broke() {
 	if e.carries() {
 		e.phase = breaking
@@ -358,8 +359,8 @@ func (e *end) broke() {
 	}
 }
 
-// collected reports that nothing more can come from a broken connection, and how many messages
-// to the peer, the oldest of all, were not kept.
+// collected is called when nothing more can arrive from a broken connection. dropped is
+// the number of messages to the peer, the oldest of all, that were not kept.
 func (e *end) collected(dropped uint64) {
 	if e.phase != breaking {
 		return
@@ -370,7 +371,7 @@ func (e *end) collected(dropped uint64) {
 	e.settle()
 }
 
-// peerBroke is the peer's count of what it has got over connections.
+// peerBroke handles the peer's count of messages received over connections.
 func (e *end) peerBroke(got uint64) {
 	e.isBroken, e.got = true, got
 	switch {
@@ -378,12 +379,12 @@ func (e *end) peerBroke(got uint64) {
 		e.broke()
 	case e.phase == broken:
 		e.settle()
-	case e.phase == noConnection: // here it had been closed in peace
+	case e.phase == noConnection: // it was closed regularly here
 		e.notify(ended, 0, e.shown[byConnection])
 	}
 }
 
-// unreachable reports that words do not reach the peer any more, not by datagram.
+// unreachable is called when notices no longer reach the peer.
 func (e *end) unreachable() {
 	if e.phase == noConnection || e.phase == failed {
 		return
@@ -394,7 +395,7 @@ func (e *end) unreachable() {
 	}
 }
 
-// settle sends again what the peer has not got, if all of it was kept.
+// settle sends again what the peer has not received, if all of it was kept.
 func (e *end) settle() {
 	if !e.isBroken {
 		return
@@ -408,7 +409,7 @@ func (e *end) settle() {
 	e.todo(step{do: replay, count: e.got})
 }
 
-// replayed goes on with datagrams.
+// replayed continues with datagrams.
 func (e *end) replayed() {
 	if e.phase != replaying {
 		return

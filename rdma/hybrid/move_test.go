@@ -7,39 +7,39 @@ import (
 	"testing"
 )
 
-// The whole of what two ends can do, explored: every order in which messages, words and
-// events of the devices can happen, with messages both ways all the time. A world is a
-// value; choices lists what can happen in it, and each is tried on a copy.
+// Exhaustive exploration of two ends: every order in which messages, notices and events of
+// the devices can happen, with messages in both directions. A world is a value; choices
+// lists what can happen in it, and each is tried on a copy.
 
-// What a direction of a path carries: messages by number, and fences.
+// The contents of a direction of a path: messages by number, and fences.
 const fenceMark = 0xFF
 
 // side is one end with its devices.
 type side struct {
 	end
-	next        byte          // message to be sent
-	got         []byte        // messages that the user was shown
-	noticeKinds []step        // on their way to the other side
-	wire        [paths][]byte // on their way to the other side
-	queue       [paths][]byte // delivered to this side, not shown
-	answers     [paths]uint8  // fences of this side that were answered
-	failures    uint8         // and those that failed
-	open        bool          // it has a queue pair
-	dialled     bool          // and connects it
-	up          bool          // and it is connected
-	collects    bool
-	ends        bool   // its device has seen the end of the connection
-	kept        []byte // messages ever sent over connections that are kept, all of them
-	wants       uint8  // what the policy may still ask for
-	departs     uint8
-	misfires    uint8
-	connEpoch   uint32
+	next      byte          // next message to send
+	got       []byte        // messages received by the user
+	notices   []step        // in flight to the other side
+	wire      [paths][]byte // in flight to the other side
+	queue     [paths][]byte // delivered to this side, not received by the user
+	answers   [paths]uint8  // fences of this side that were answered
+	failures  uint8         // and those that failed
+	open      bool          // it has a queue pair
+	dialled   bool          // it is being connected
+	up        bool          // it is connected
+	collects  bool
+	ends      bool   // its device has seen the end of the connection
+	kept      []byte // all messages ever sent over connections that are kept
+	wants     uint8  // connections that the policy may still request
+	departs   uint8
+	misfires  uint8
+	connEpoch uint32
 }
 
 type world struct {
 	sides   [2]side
 	breaks  uint8 // that may still happen
-	cut     bool  // the connection is no more
+	cut     bool  // the connection was cut
 	trouble string
 	trail   []string
 }
@@ -49,7 +49,7 @@ func (w *world) clone() *world {
 	c.trail = slices.Clone(w.trail)
 	for i := range c.sides {
 		s := &c.sides[i]
-		s.got, s.noticeKinds, s.steps, s.kept = slices.Clone(s.got), slices.Clone(s.noticeKinds), nil, slices.Clone(s.kept)
+		s.got, s.notices, s.steps, s.kept = slices.Clone(s.got), slices.Clone(s.notices), nil, slices.Clone(s.kept)
 		for p := range paths {
 			s.wire[p], s.queue[p] = slices.Clone(s.wire[p]), slices.Clone(s.queue[p])
 		}
@@ -57,7 +57,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// key returns all that makes a world different from others.
+// key returns a string that identifies the state of a world.
 func (w *world) key() string {
 	b := make([]byte, 0, 256)
 	list := func(l []byte) { b = append(append(b, byte(len(l))), l...) }
@@ -81,8 +81,8 @@ func (w *world) key() string {
 			list(s.queue[p])
 		}
 		list(s.got)
-		b = append(b, byte(len(s.noticeKinds)))
-		for _, st := range s.noticeKinds {
+		b = append(b, byte(len(s.notices)))
+		for _, st := range s.notices {
 			b = append(b, byte(st.kind), byte(st.path), byte(st.epoch), byte(st.count))
 		}
 	}
@@ -91,7 +91,7 @@ func (w *world) key() string {
 	return string(b)
 }
 
-// run does what a side's end wants done.
+// run executes the steps of a side.
 func (w *world) run(i int) {
 	s, o := &w.sides[i], &w.sides[1-i]
 	for len(s.steps) > 0 {
@@ -99,7 +99,7 @@ func (w *world) run(i int) {
 		s.steps = s.steps[1:]
 		switch st.do {
 		case sendNotice:
-			s.noticeKinds = append(s.noticeKinds, st)
+			s.notices = append(s.notices, st)
 		case open:
 			if s.open {
 				w.trouble = "a second queue pair is opened"
@@ -110,7 +110,7 @@ func (w *world) run(i int) {
 			s.dialled = true
 		case shut:
 			if s.up && !w.cut && s.phase == noConnection && len(s.wire[byConnection])+len(o.wire[byConnection])+len(s.queue[byConnection]) > 0 && s.carriedBoth(o) {
-				w.trouble = "a connection is closed in peace with something on it"
+				w.trouble = "a connection is closed regularly with data on it"
 			}
 			if s.up && o.up && s.connEpoch == o.connEpoch {
 				w.sever()
@@ -140,7 +140,7 @@ func (w *world) run(i int) {
 
 func (s *side) carriedBoth(o *side) bool { return s.up && o.up && s.connEpoch == o.connEpoch }
 
-// sever cuts the connection: what was under way on it is lost.
+// sever cuts the connection: the data in flight on it is lost.
 func (w *world) sever() {
 	for i := range w.sides {
 		s := &w.sides[i]
@@ -177,7 +177,7 @@ func (w *world) choices(messages byte) (list []choice) {
 					s.kept = append(s.kept, s.next)
 				}
 				if p == byConnection && w.cut {
-					s.failures++ // taken, and not delivered
+					s.failures++ // accepted, and not delivered
 				} else {
 					s.wire[p] = append(s.wire[p], s.next)
 				}
@@ -230,10 +230,10 @@ func (w *world) choices(messages byte) (list []choice) {
 				s.disconnected()
 			})
 		}
-		if len(o.noticeKinds) > 0 {
-			add("hears "+fmt.Sprint(o.noticeKinds[0].kind), false, func(w *world, s, o *side) {
-				st := o.noticeKinds[0]
-				o.noticeKinds = o.noticeKinds[1:]
+		if len(o.notices) > 0 {
+			add("receives "+fmt.Sprint(o.notices[0].kind), false, func(w *world, s, o *side) {
+				st := o.notices[0]
+				o.notices = o.notices[1:]
 				s.received(st.kind, st.epoch, st.path, st.count, true)
 			})
 		}
@@ -245,7 +245,7 @@ func (w *world) choices(messages byte) (list []choice) {
 			})
 		}
 		if s.dialled && !s.up && s.phase == connecting {
-			// It fails for lack of the other side, which is no choice, or without a reason.
+			// It fails because of the other side, which is no choice, or without a reason.
 			can := !o.open || o.epoch != s.epoch
 			if can || s.misfires > 0 {
 				add("fails to connect", !can, func(w *world, s, o *side) {
@@ -273,7 +273,7 @@ func (w *world) choices(messages byte) (list []choice) {
 		list = append(list, choice{"the connection breaks", true, func(w *world) {
 			w.breaks--
 			w.sever()
-			// A reset may reach one end alone, which then tells the other.
+			// A reset may reach one end only, which then notifies the other.
 			w.sides[0].failures++
 		}}, choice{"the connection breaks for both", true, func(w *world) {
 			w.breaks--
@@ -285,7 +285,7 @@ func (w *world) choices(messages byte) (list []choice) {
 	return list
 }
 
-// explore tries everything from a world on, and gives the number of different ones.
+// explore tries all choices from a world on, and returns the number of different worlds.
 func explore(t *testing.T, start *world, messages byte) (worlds, moves int) {
 	known := map[string]bool{}
 	stack := []*world{start}
@@ -319,9 +319,9 @@ func explore(t *testing.T, start *world, messages byte) (worlds, moves int) {
 			s, o := &w.sides[i], &w.sides[1-i]
 			switch {
 			case s.phase == failed || o.phase == failed:
-				t.Fatalf("end %d gives its peer up though nothing is lost for good, after:\n\t%s", i, strings.Join(w.trail, "\n\t"))
+				t.Fatalf("end %d marks its peer as failed although nothing is lost, after:\n\t%s", i, strings.Join(w.trail, "\n\t"))
 			case len(s.got) != int(messages):
-				t.Fatalf("end %d has got %v and nothing more can happen: %+v, after:\n\t%s", i, s.got, w.sides, strings.Join(w.trail, "\n\t"))
+				t.Fatalf("end %d has received %v and nothing more can happen: %+v, after:\n\t%s", i, s.got, w.sides, strings.Join(w.trail, "\n\t"))
 			case s.phase != noConnection && s.phase != joined:
 				t.Fatalf("end %d stays in phase %d, after:\n\t%s", i, s.phase, strings.Join(w.trail, "\n\t"))
 			}
@@ -330,7 +330,7 @@ func explore(t *testing.T, start *world, messages byte) (worlds, moves int) {
 	return worlds, moves
 }
 
-// TestMoveEveryOrder explores moves with three messages each way.
+// TestMoveEveryOrder explores moves with three messages in each direction.
 func TestMoveEveryOrder(t *testing.T) {
 	for _, v := range []struct {
 		name     string
@@ -370,14 +370,15 @@ func TestMoveEveryOrder(t *testing.T) {
 	}
 }
 
-// TestUnreachable gives a peer up whom no word reaches, if messages depend on it.
+// TestUnreachable checks that a peer that notices do not reach has failed if messages
+// depend on it.
 func TestUnreachable(t *testing.T) {
 	for _, v := range []struct {
 		name string
 		end  end
 		want phase
 	}{
-		{"nothing is under way", end{}, noConnection},
+		{"nothing in progress", end{}, noConnection},
 		{"an offer", end{phase: offering}, noConnection},
 		{"before the move", end{phase: awaiting}, noConnection},
 		{"in the move", end{phase: joined, moving: true}, failed},
@@ -385,7 +386,7 @@ func TestUnreachable(t *testing.T) {
 		{"broken", end{phase: broken, path: byConnection}, failed},
 		{"broken, on datagrams", end{phase: broken}, noConnection},
 		{"messages are sent again", end{phase: replaying, path: byConnection}, failed},
-		{"given up", end{phase: failed}, failed},
+		{"failed", end{phase: failed}, failed},
 	} {
 		e := v.end
 		if e.unreachable(); e.phase != v.want {

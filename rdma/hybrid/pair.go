@@ -7,21 +7,21 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The queue pair that the user sees, and the way out: PostSend finds out which of a list of
-// requests go the same way, and hands them to the device there. It is made of a queue pair
-// for messages and one for words (control.go), both RD, and the connections of busy peers.
+// The queue pair that the user sees, and sending: PostSend groups consecutive requests for
+// the same device and passes them on. It consists of a queue pair for messages and one for
+// notices (control.go), both RD, and the connections of busy peers.
 
 type pair struct {
-	dev         *Device
-	data        rdma.QP
-	control     rdma.QP // nil: datagrams alone
-	noticeKinds rdma.SRQ
-	text        []byte // buffers of words
-	textKey     uint32 // in strict mode
-	sendCQ      *queue
-	recvCQ      *queue
-	srq         *sharedQueue
-	closed      bool
+	dev        *Device
+	data       rdma.QP
+	control    rdma.QP // nil: datagrams only
+	controlSRQ rdma.SRQ
+	text       []byte // buffers of notices
+	textKey    uint32 // in strict mode
+	sendCQ     *queue
+	recvCQ     *queue
+	srq        *sharedQueue
+	closed     bool
 }
 
 var (
@@ -36,14 +36,14 @@ type sharedQueue struct {
 	dev      *Device
 }
 
-// NewSRQ makes a shared receive queue. With connections it must be one that lends: buffers
-// that a user posts would have to be divided among two devices.
+// NewSRQ creates a shared receive queue. With connections it must lend: buffers that a
+// user posts would have to be divided between two devices.
 func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
 	if d.closed {
 		return nil, rdma.ErrClosed
 	}
 	if d.rc != nil && !c.Lend {
-		return nil, fmt.Errorf("hybrid: a receive queue for posted buffers: %w; make it with Lend, or open the device with the channel %v", rdma.ErrUnsupported, Datagrams)
+		return nil, fmt.Errorf("hybrid: a receive queue for posted buffers: %w; create it with Lend, or open the device with the channel %v", rdma.ErrUnsupported, Datagrams)
 	}
 	rd, err := d.rd.NewSRQ(c)
 	if err != nil {
@@ -52,7 +52,7 @@ func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
 	s := &sharedQueue{SRQ: rd, dev: d}
 	if d.rc != nil {
 		if s.rc, err = d.rc.NewSRQ(c); err != nil {
-			_ = rd.Close() // it was made a moment ago
+			_ = rd.Close() // it was created a moment ago
 			return nil, err
 		}
 	}
@@ -70,7 +70,7 @@ func (s *sharedQueue) Close() error {
 	return err
 }
 
-// NewQP makes the queue pair of the device. With connections there can be one.
+// NewQP creates the queue pair of the device. With connections there can be only one.
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	if d.closed {
 		return nil, rdma.ErrClosed
@@ -93,7 +93,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	if d.rc != nil {
 		switch {
 		case !okSRQ:
-			return nil, fmt.Errorf("hybrid: a queue pair without a shared receive queue: %w; give it one that lends", rdma.ErrUnsupported)
+			return nil, fmt.Errorf("hybrid: a queue pair without a shared receive queue: %w; use one that lends", rdma.ErrUnsupported)
 		case d.pair != nil && !d.pair.closed:
 			return nil, fmt.Errorf("hybrid: a second queue pair of a device with connections: %w; close the first one", rdma.ErrNoResources)
 		}
@@ -104,7 +104,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	}
 	if d.rc != nil {
 		if err := q.openControl(below); err != nil {
-			_ = q.data.Close() // it was made a moment ago
+			_ = q.data.Close() // it was created a moment ago
 			return nil, err
 		}
 	}
@@ -112,13 +112,13 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	return q, nil
 }
 
-// openControl makes the queue pair for words. Its buffers are posted, so that their
-// completions have an ID, which those of lent messages do not have.
+// openControl creates the queue pair for notices. Its buffers are posted, so that their
+// completions have an ID, which those of lent messages do not.
 func (q *pair) openControl(below rdma.QPConfig) (err error) {
-	if q.noticeKinds, err = q.dev.rd.NewSRQ(rdma.SRQConfig{Depth: mostNotices}); err != nil {
+	if q.controlSRQ, err = q.dev.rd.NewSRQ(rdma.SRQConfig{Depth: mostNotices}); err != nil {
 		return err
 	}
-	below.SRQ, below.Depth = q.noticeKinds, 0
+	below.SRQ, below.Depth = q.controlSRQ, 0
 	if q.control, err = q.dev.rd.NewQP(below); err != nil {
 		return err
 	}
@@ -129,19 +129,19 @@ func (q *pair) openControl(below rdma.QPConfig) (err error) {
 	}
 	q.textKey = keys[byDatagram]
 	for i := range mostNotices {
-		q.postWords(uint64(i + 1))
+		q.postNoticeBuffer(uint64(i + 1))
 	}
 	return nil
 }
 
-// postWords gives the queue pair for words a buffer.
-func (q *pair) postWords(id uint64) {
+// postNoticeBuffer posts a buffer to the queue pair for notices.
+func (q *pair) postNoticeBuffer(id uint64) {
 	at := int(id-1) * noticeMax
 	wrs := [1]rdma.RecvWR{{ID: id, Body: rdma.MemOf(q.text[at : at+noticeMax]), LKey: q.textKey}}
-	_, _ = q.noticeKinds.PostRecv(wrs[:]) // there is room for each, and a closed one needs none
+	_, _ = q.controlSRQ.PostRecv(wrs[:]) // there is room for each, and a closed queue needs none
 }
 
-// Addr returns what peers resolve.
+// Addr returns the address that peers resolve.
 func (q *pair) Addr() rdma.Addr {
 	if q.control == nil {
 		return q.data.Addr()
@@ -149,13 +149,13 @@ func (q *pair) Addr() rdma.Addr {
 	return q.data.Addr() + addressSign + q.control.Addr()
 }
 
-// Connect is not for RD.
+// Connect returns ErrUnsupported: RD needs no connection.
 func (q *pair) Connect(context.Context, rdma.Addr) error {
 	return fmt.Errorf("hybrid: an RD queue pair makes its connections itself; Resolve the address and name the peer in each request: %w", rdma.ErrUnsupported)
 }
 
-// Keep copies what is under way to a peer by datagrams. A connection gives memory back as
-// soon as its socket has the bytes.
+// Keep copies the outstanding requests to a peer by datagrams. A connection releases
+// memory as soon as its socket has the bytes.
 func (q *pair) Keep(id rdma.PeerID) {
 	if qp, ok := q.data.(rdma.KeepingQP); ok {
 		qp.Keep(id)
@@ -181,7 +181,7 @@ func (q *pair) Pending() (n int) {
 	return n
 }
 
-// PostSend takes work.
+// PostSend accepts a prefix of wrs.
 func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	d := q.dev
 	if q.closed {
@@ -209,7 +209,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	return n, nil
 }
 
-// check refuses what one of the two devices would not take.
+// check rejects requests that one of the two devices would not accept.
 func (q *pair) check(wr *rdma.SendWR) error {
 	a := &q.dev.attr
 	length := int(wr.HeadLen) + wr.Body.Len()
@@ -217,23 +217,23 @@ func (q *pair) check(wr *rdma.SendWR) error {
 	case !a.Ops.Has(wr.Op):
 		return fmt.Errorf("hybrid: operation %v for peer %d: %w", wr.Op, wr.Peer, rdma.ErrUnsupported)
 	case wr.Op == rdma.OpSend && length > a.MaxSend:
-		return fmt.Errorf("hybrid: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; cut it", length, wr.Peer, a.MaxSend)
+		return fmt.Errorf("hybrid: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; send it in pieces", length, wr.Peer, a.MaxSend)
 	case wr.Op != rdma.OpSend && wr.Body.Len() > a.MaxTransfer:
-		return fmt.Errorf("hybrid: a %v of %d bytes at peer %d is longer than Attr.MaxTransfer, %d; cut it", wr.Op, wr.Body.Len(), wr.Peer, a.MaxTransfer)
+		return fmt.Errorf("hybrid: a %v of %d bytes at peer %d is longer than Attr.MaxTransfer, %d; send it in pieces", wr.Op, wr.Body.Len(), wr.Peer, a.MaxTransfer)
 	case wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > a.MaxInline:
 		return fmt.Errorf("hybrid: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), wr.Peer, a.MaxInline)
 	}
 	return nil
 }
 
-// plain reports whether a request can be handed on as it is, together with others. The key of
-// an access is changed, and so is a body that is to be copied.
+// plain reports whether a request can be passed on unchanged, together with others. The
+// key of an access is changed, and so is a body that is to be copied.
 func (q *pair) plain(wr *rdma.SendWR) bool {
 	return wr.Op == rdma.OpSend && (wr.Flags&rdma.Inline == 0 || wr.Body.Len() <= q.dev.inlineBelow) && !q.dev.keyed(wr)
 }
 
-// follows reports whether a request goes the same way as a message for m, and can be handed
-// on together with it.
+// follows reports whether a request goes to the same device as a message for m, and can be
+// posted together with it.
 func (q *pair) follows(m *peerState, wr *rdma.SendWR) bool {
 	if !q.plain(wr) || q.check(wr) != nil {
 		return false
@@ -243,7 +243,7 @@ func (q *pair) follows(m *peerState, wr *rdma.SendWR) bool {
 		(other == nil || other.path == byDatagram && q.dev.hindrance(other) == nil)
 }
 
-// post hands messages, or one access, to the device that carries their peers.
+// post passes messages, or one access, to the device that carries their peers.
 func (q *pair) post(m *peerState, wrs []rdma.SendWR) (n int, err error) {
 	d, qp, way := q.dev, q.data, byDatagram
 	if m != nil && m.path == byConnection {
@@ -280,8 +280,8 @@ func (q *pair) hand(qp rdma.QP, way path, wrs []rdma.SendWR) (n int, err error) 
 	return q.postChanged(qp, way, wrs)
 }
 
-// postChanged hands on one request with the key or the copy that the device below needs.
-// The request is the caller's: it is as it was afterwards.
+// postChanged posts one request with the key or the copy that the device below needs. It
+// restores the caller's request afterwards.
 func (q *pair) postChanged(qp rdma.QP, way path, wrs []rdma.SendWR) (n int, err error) {
 	d, wr := q.dev, &wrs[0]
 	id, body, key, local, flags := wr.ID, wr.Body, wr.RKey, wr.LKey, wr.Flags
@@ -301,7 +301,7 @@ func (q *pair) postChanged(qp rdma.QP, way path, wrs []rdma.SendWR) (n int, err 
 	return n, err
 }
 
-// Close closes the queue pair with its connections. What was taken completes.
+// Close closes the queue pair with its connections. Accepted requests complete.
 func (q *pair) Close() error {
 	if q.closed {
 		return nil
@@ -313,7 +313,7 @@ func (q *pair) Close() error {
 	}
 	for _, c := range q.dev.slots {
 		if c != nil {
-			c.replays = false // its work is flushed, and the user is told
+			c.replays = false // its work is flushed, and reported to the user
 			q.dev.closeConnection(c)
 		}
 	}
@@ -325,7 +325,7 @@ func (q *pair) Close() error {
 	if other := q.control.Close(); err == nil {
 		err = other
 	}
-	if other := q.noticeKinds.Close(); err == nil {
+	if other := q.controlSRQ.Close(); err == nil {
 		err = other
 	}
 	return err

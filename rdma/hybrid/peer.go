@@ -7,8 +7,8 @@ import (
 	"github.com/muster-mpi/muster/rdma/iwarp"
 )
 
-// What is kept of a peer that we have talked to, and of its connection if it has one. A
-// peer that was never resolved or heard of has nothing.
+// The state of a peer that we have communicated with, and of its connection if it has one.
+// A peer that was never resolved or heard from has none.
 
 type peerState struct {
 	end
@@ -19,7 +19,7 @@ type peerState struct {
 	hasControl   bool
 	control      rdma.PeerID // of its control queue pair
 	controlAddr  rdma.Addr   // "" until it is resolved, or offers
-	remote       rdma.Addr   // of the queue pair that it named last
+	remote       rdma.Addr   // the queue pair that it named last
 	conn         *connection
 	records      []record // of a lost connection: to be sent again
 }
@@ -34,16 +34,16 @@ type connection struct {
 	buffers []byte        // its own receive buffers, if it has any
 	retain  iwarp.RetainQP
 	history history
-	failed  bool // the user was shown the errors with which its work ended
+	failed  bool // its requests ended with errors that the user has seen
 	replays bool // it broke: its work is sent again by datagram, and its errors are not shown
 
-	draining  bool // it broke: what has arrived is taken before it is closed
+	draining  bool // it broke: received messages are polled before it is closed
 	closed    bool
 	sendClean bool // since it was closed, a Poll of that queue found it empty
 	recvClean bool
 }
 
-// peer returns what is kept of a peer, and begins to.
+// peer returns the state of a peer, and creates it if needed.
 func (d *Device) peer(id rdma.PeerID) *peerState {
 	for int(id) >= len(d.peers) {
 		d.peers = append(d.peers, nil)
@@ -57,7 +57,7 @@ func (d *Device) peer(id rdma.PeerID) *peerState {
 	return m
 }
 
-// known returns what is kept of a peer, nil if that is nothing.
+// known returns the state of a peer, nil if there is none.
 func (d *Device) known(id rdma.PeerID) *peerState {
 	if int(id) < len(d.peers) {
 		return d.peers[id]
@@ -65,12 +65,13 @@ func (d *Device) known(id rdma.PeerID) *peerState {
 	return nil
 }
 
-// peerStateBytes is about what a mate takes, with its places in the tables and its addresses.
+// peerStateBytes is the approximate memory of a peerState, with its table entries and
+// addresses.
 const peerStateBytes = 288
 
 func (d *Device) peerMemory() uint64 { return uint64(len(d.policy.known)) * peerStateBytes }
 
-// hindrance returns why nothing can be posted to a peer: for the moment, or for good.
+// hindrance returns why nothing can be posted to a peer: for the moment, or permanently.
 func (d *Device) hindrance(m *peerState) error {
 	switch {
 	case m.phase == failed:
@@ -81,7 +82,7 @@ func (d *Device) hindrance(m *peerState) error {
 	return nil
 }
 
-// Explain reports why a peer was given up.
+// Explain returns why a peer has failed.
 func (d *Device) Explain(id rdma.PeerID) error {
 	if m := d.known(id); m != nil && m.phase == failed {
 		return d.failure(m)
@@ -89,7 +90,7 @@ func (d *Device) Explain(id rdma.PeerID) error {
 	return d.rd.Explain(id)
 }
 
-// failure reports why a peer was given up.
+// failure returns why a peer has failed.
 func (d *Device) failure(m *peerState) error {
 	name, _ := d.rd.NameOf(m.id)
 	if m.isBroken {
@@ -107,7 +108,7 @@ func (d *Device) failure(m *peerState) error {
 // used counts a message to or from a peer.
 func (d *Device) used(m *peerState, length int) {
 	if d.policy.use(&m.score, length) {
-		d.ask(m)
+		d.addCandidate(m)
 	}
 }
 
@@ -119,7 +120,7 @@ func (d *Device) connectionIn(slot rdma.PeerID) *connection {
 	return nil
 }
 
-// newConnection makes a queue pair for a peer.
+// newConnection creates a queue pair for a peer.
 func (d *Device) newConnection(m *peerState) error {
 	q := d.pair
 	slot := 0
@@ -138,12 +139,12 @@ func (d *Device) newConnection(m *peerState) error {
 	if n := d.cfg.ConnectionBuffers; n > 0 {
 		c.buffers = make([]byte, n*d.cfg.ConnectionBuffer)
 		if c.keys, err = d.own(c.buffers); err != nil {
-			_ = qp.Close() // it was made a moment ago
+			_ = qp.Close() // it was created a moment ago
 			return err
 		}
 		for i := range n {
 			if err := d.postBuffer(c, i); err != nil {
-				_ = qp.Close() // it was made a moment ago
+				_ = qp.Close() // it was created a moment ago
 				return err
 			}
 		}
@@ -158,7 +159,7 @@ func (d *Device) newConnection(m *peerState) error {
 	return nil
 }
 
-// connectionDepth is the work that a connection with its own buffers may have under way.
+// connectionDepth is the queue depth of a connection with its own buffers.
 const connectionDepth = 128
 
 // postBuffer posts a buffer of a connection.
@@ -169,7 +170,7 @@ func (d *Device) postBuffer(c *connection, i int) error {
 	return err
 }
 
-// closeConnection closes the queue pair of a peer. Its completions are still to be taken.
+// closeConnection closes the queue pair of a peer. Its completions are still to be polled.
 func (d *Device) closeConnection(c *connection) {
 	if c.closed {
 		return
@@ -182,8 +183,8 @@ func (d *Device) closeConnection(c *connection) {
 	c.draining = false
 }
 
-// emptied reports that a queue for connections had nothing more: connections that were closed
-// before are forgotten, and those that broke have given all they will.
+// emptied is called when a queue for connections was empty: connections that were closed
+// before are removed, and those that broke have delivered everything.
 func (d *Device) emptied(q *queue) {
 	kept := d.ending[:0]
 	for _, c := range d.ending {
@@ -192,7 +193,7 @@ func (d *Device) emptied(q *queue) {
 			if c.retire() {
 				c.closed, c.draining = true, false
 			}
-		case !c.closed && q == d.pair.recvCQ: // all that has arrived was taken
+		case !c.closed && q == d.pair.recvCQ: // everything that has arrived was polled
 			d.closeConnection(c)
 		case c.closed:
 			c.sendClean = c.sendClean || q == d.pair.sendCQ
@@ -212,7 +213,7 @@ func (d *Device) emptied(q *queue) {
 			m.collected(m.dropped(c))
 			d.run(m)
 			d.recordLoss(m)
-			break // others are told by the next Poll
+			break // the next Poll handles the others
 		}
 	}
 	d.countDeferred()

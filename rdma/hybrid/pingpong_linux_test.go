@@ -12,9 +12,9 @@ import (
 	"github.com/muster-mpi/muster/rdma/iwarp"
 )
 
-// BenchmarkPingPong shows what it costs that one device is made of two: a round trip of
-// some lengths over this device, beside one over the device below. One goroutine polls
-// both ends, so it is the work that is measured, not the waking up.
+// BenchmarkPingPong shows the overhead of combining two devices: a round trip of some
+// lengths over this device, next to one over the device below. One goroutine polls both
+// ends, so it measures the work, not wake-ups.
 func BenchmarkPingPong(b *testing.B) {
 	key := []byte("the key of the test")
 	hybrid := func(c Config) func(testing.TB) rdma.Device {
@@ -112,11 +112,11 @@ func pingPong(b *testing.B, ends [2]rdma.Device, size int) {
 				got = got || c.Op == rdma.OpRecv
 			}
 			if !got {
-				cqs[from].Poll(out[:]) // it may have more of it to send
+				cqs[from].Poll(out[:]) // it may have more to send
 			}
 		}
 	}
-	for range 3000 { // until peers that are to be moved are
+	for range 3000 { // until the paths have settled
 		pass(0)
 		pass(1)
 	}

@@ -2,69 +2,68 @@ package hybrid
 
 import "github.com/muster-mpi/muster/rdma"
 
-// Who earns a connection. What a connection saves is the cutting: a message that is longer
-// than a datagram goes over it in one piece, as TCP sees it, with receipts that are the
-// kernel's business. A message that fits one datagram is as fast without. So a message,
-// either way, earns its peer a point for every datagram that it fills; points are halved at
-// every tick, and report how busy a peer has been of late. A peer with enough of them
-// gets a connection. When all are taken, it gets
-// one only if it is clearly busier than the least busy peer that has one, which then goes
-// back to datagrams; otherwise it is refused, and rests for some ticks before it may ask
-// again, longer each time. The margin and the rest keep two peers of the same kind from
-// taking the place from each other for ever.
+// Which peers get a connection. A connection saves segmentation: a message that is longer
+// than a datagram goes over it in one piece, and the kernel handles acks. A message that
+// fits one datagram is as fast without. So a message, in either direction, earns its peer
+// a point for every datagram that it fills; points are halved at every tick, and measure
+// how busy a peer has been recently. A peer with enough of them gets a connection. When
+// all are in use, it gets one only if it is clearly busier than the least busy peer that
+// has one, which then goes back to datagrams; otherwise it is refused, and rests for some
+// ticks before it may ask again, longer each time. The margin and the rest prevent two
+// peers of the same kind from displacing each other forever.
 //
-// Nothing here knows a clock or a device: the shell counts, calls tick, and does what
-// consider says.
+// Nothing here uses a clock or a device: the caller counts, calls tick, and carries out
+// the decisions of consider.
 
-const longest = 6 // doublings of a rest
+const longest = 6 // maximum number of doublings of a rest
 
-// rules are the numbers of the policy.
+// rules are the parameters of the policy.
 type rules struct {
-	most   int    // connections
-	piece  int    // bytes that earn a point
-	short  uint32 // points that a message earns beside
-	earn   uint32 // points that earn a connection
-	margin uint32 // a newcomer has so many times the points of who must go
-	// tire, if not 0, is the number of points after which a connection is closed again, used
-	// or not. Tests use it to keep peers moving.
+	most   int    // maximum number of connections
+	piece  int    // bytes per point
+	short  uint32 // additional points per message
+	earn   uint32 // points required for a connection
+	margin uint32 // a new peer must have this many times the points of the one it replaces
+	// recycleAfter, if not 0, is the number of points after which a connection is closed
+	// again, used or not. Tests use it to keep peers moving.
 	recycleAfter uint32
 }
 
-// score is what the policy keeps of a peer.
+// score is the policy's state of a peer.
 type score struct {
 	peer        rdma.PeerID
 	points      uint32
-	since       uint32 // points since it was connected, for tire
+	since       uint32 // points since it was connected, for recycleAfter
 	rest        uint16 // ticks until it may ask again
 	refusals    uint8  // refusals in a row
 	holds       bool   // it has a connection, or is getting one
-	evicting    bool   // it was told to make room
-	established bool   // its connection has come about
+	evicting    bool   // it has to make room
+	established bool   // its connection was established
 }
 
-// tally is what the policy has decided so far.
+// tally counts the decisions.
 type tally struct {
-	up      uint64 // connections that came about
-	down    uint64 // of those, told to make room
+	up      uint64 // connections established
+	down    uint64 // of those, ended to make room
 	refused uint64 // times that a peer was refused
-	failed  uint64 // times that a connection did not come about, or broke
+	failed  uint64 // times that a connection was not established, or broke
 }
 
 type policy struct {
 	rules
 	tally
-	open  int // connections, with those that are being made or closed
+	open  int // connections, including those being made or closed
 	known []*score
 }
 
-// meet begins to count for a peer.
+// meet adds a peer.
 func (p *policy) meet(s *score, peer rdma.PeerID) {
 	s.peer = peer
 	p.known = append(p.known, s)
 }
 
-// use counts a message. It returns true if the peer may ask for a connection, or has tired of
-// the one it has.
+// use counts a message. It returns true if the peer may be due for a connection, or for
+// the end of the one it has.
 func (p *policy) use(s *score, length int) bool {
 	earned := p.short + uint32(length/p.piece)
 	if earned == 0 {
@@ -82,17 +81,17 @@ func (p *policy) recycles(s *score) bool {
 	return p.recycleAfter > 0 && s.holds && !s.evicting && s.since >= p.recycleAfter
 }
 
-// decision is what to do about a peer.
+// decision is the result of consider.
 type decision uint8
 
 const (
-	keep    decision = iota // as it is
+	keep    decision = iota // no change
 	promote                 // it gets a connection
-	evict                   // another one must go first; it asks again later
+	evict                   // another one must go first; this one asks again later
 	demote                  // it goes back to datagrams
 )
 
-// consider decides about a peer. With replace comes who must go.
+// consider decides about a peer. With evict it returns the peer that must go.
 func (p *policy) consider(s *score) (v decision, evicting *score) {
 	switch {
 	case p.recycles(s):
@@ -119,7 +118,8 @@ func (p *policy) consider(s *score) (v decision, evicting *score) {
 	return evict, least
 }
 
-// least returns the least busy peer that has a connection, and whether one is on its way out.
+// least returns the least busy peer that has a connection, and whether one is being
+// evicted.
 func (p *policy) least() (least *score, leaves bool) {
 	for _, s := range p.known {
 		switch {
@@ -140,8 +140,8 @@ func (p *policy) refuse(s *score) {
 	s.refusals++
 }
 
-// considerOffer decides about the offer of a peer. With replace it is to be refused now, and
-// somebody goes so that it can come again.
+// considerOffer decides about the offer of a peer. With evict the offer is to be refused
+// now, and another peer goes so that it can be repeated.
 func (p *policy) considerOffer(s *score) (v decision, evicting *score) {
 	if s.holds || p.open < p.most {
 		return promote, nil
@@ -152,7 +152,7 @@ func (p *policy) considerOffer(s *score) (v decision, evicting *score) {
 	return p.consider(s)
 }
 
-// take notes that a peer is getting a connection.
+// take records that a peer is getting a connection.
 func (p *policy) take(s *score) {
 	if !s.holds {
 		s.holds, s.evicting, s.established, s.since = true, false, false, 0
@@ -160,7 +160,7 @@ func (p *policy) take(s *score) {
 	}
 }
 
-// arrived notes that its connection carries messages.
+// arrived records that its connection carries messages.
 func (p *policy) arrived(s *score) {
 	if !s.established {
 		s.established = true
@@ -168,7 +168,7 @@ func (p *policy) arrived(s *score) {
 	}
 }
 
-// give notes that a connection is no more.
+// give records that a connection has ended.
 func (p *policy) give(s *score) {
 	if s.holds {
 		s.holds, s.evicting = false, false
@@ -176,14 +176,14 @@ func (p *policy) give(s *score) {
 	}
 }
 
-// fail notes that a connection did not come about, or broke: the peer rests.
+// fail records that a connection was not established, or broke: the peer rests.
 func (p *policy) fail(s *score) {
 	p.failed++
 	s.rest = 1 << min(s.refusals, longest)
 	s.refusals++
 }
 
-// tick lets an interval pass.
+// tick ends an interval.
 func (p *policy) tick() {
 	for _, s := range p.known {
 		s.points /= 2

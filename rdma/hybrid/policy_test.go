@@ -15,8 +15,8 @@ func stage(r rules, peers int) (*policy, []*score) {
 	return p, p.known
 }
 
-// talk counts messages of a peer and does what the policy says about it: a peer that must
-// go is gone at once.
+// talk counts messages of a peer and applies the policy's decision: a peer that must go is
+// gone at once.
 func talk(p *policy, s *score, messages, length int) (v decision) {
 	for range messages {
 		if !p.use(s, length) {
@@ -42,7 +42,7 @@ func TestPolicy(t *testing.T) {
 		name string
 		run  func(t *testing.T)
 	}{
-		{"a quiet peer stays", func(t *testing.T) {
+		{"a quiet peer is kept", func(t *testing.T) {
 			p, s := stage(usual, 1)
 			for range 1000 { // less than earn in any time that counts
 				talk(p, s[0], 40, 0)
@@ -52,22 +52,22 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("it was moved: %+v", *s[0])
 			}
 		}},
-		{"a busy peer rises", func(t *testing.T) {
+		{"a busy peer is promoted", func(t *testing.T) {
 			p, s := stage(usual, 2)
 			if talk(p, s[0], 99, 0); s[0].holds {
-				t.Error("it rose with 99 messages")
+				t.Error("it was promoted with 99 messages")
 			}
 			if talk(p, s[0], 1, 0); !s[0].holds || s[1].holds {
-				t.Error("it did not rise with 100 messages, or the other did")
+				t.Error("it was not promoted with 100 messages, or the other was")
 			}
 		}},
 		{"long messages count more", func(t *testing.T) {
 			p, s := stage(usual, 1)
 			if talk(p, s[0], 6, 64<<10); !s[0].holds {
-				t.Errorf("it did not rise with 384 KB: %+v", *s[0])
+				t.Errorf("it was not promoted with 384 KB: %+v", *s[0])
 			}
 		}},
-		{"short messages alone count nothing, unless they are to", func(t *testing.T) {
+		{"short messages count only with CountMessages", func(t *testing.T) {
 			r := usual
 			r.short = 0
 			p, s := stage(r, 2)
@@ -77,7 +77,7 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("the connections are %v %v, want false and true", s[0].holds, s[1].holds)
 			}
 		}},
-		{"an equal does not take the place", func(t *testing.T) {
+		{"an equal peer does not displace", func(t *testing.T) {
 			p, s := stage(usual, 3)
 			for range 200 {
 				for i := range s {
@@ -86,13 +86,13 @@ func TestPolicy(t *testing.T) {
 				p.tick()
 			}
 			if !s[0].holds || !s[1].holds || s[2].holds || p.down != 0 {
-				t.Errorf("it was moved all the same: %+v", p.tally)
+				t.Errorf("it was moved anyway: %+v", p.tally)
 			}
 			if p.refused == 0 || p.refused > 20 {
 				t.Errorf("in 200 ticks it was refused %d times; it should ask less and less often", p.refused)
 			}
 		}},
-		{"a busier one takes the place of the least busy", func(t *testing.T) {
+		{"a busier peer displaces the least busy", func(t *testing.T) {
 			p, s := stage(usual, 3)
 			talk(p, s[0], 150, 0)
 			talk(p, s[1], 100, 0)
@@ -105,25 +105,25 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("the connections are %v %v %v, %+v", s[0].holds, s[1].holds, s[2].holds, p.tally)
 			}
 		}},
-		{"only one goes for one that comes", func(t *testing.T) {
+		{"only one is evicted at a time", func(t *testing.T) {
 			p, s := stage(usual, 3)
 			talk(p, s[0], 100, 0)
 			talk(p, s[1], 100, 0)
 			s[2].points = 1000
 			if v, evicting := p.consider(s[2]); v != evict || evicting != s[0] {
-				t.Fatalf("verdict %d, and %+v goes", v, evicting)
+				t.Fatalf("decision %d, and %+v is evicted", v, evicting)
 			}
 			p.tick()
 			if v, _ := p.consider(s[2]); v != keep || p.down != 1 {
-				t.Errorf("while one is on its way out, the verdict is %d, and %d are told to go", v, p.down)
+				t.Errorf("while one is being evicted, the decision is %d, and %d are evicted", v, p.down)
 			}
 		}},
-		{"an offer is welcome while there is room", func(t *testing.T) {
+		{"an offer is accepted while there is room", func(t *testing.T) {
 			p, s := stage(usual, 3)
 			for i, want := range []decision{promote, promote, keep} {
 				v, _ := p.considerOffer(s[i])
 				if v != want {
-					t.Errorf("offer %d: verdict %d, want %d", i, v, want)
+					t.Errorf("offer %d: decision %d, want %d", i, v, want)
 				}
 				if v == promote {
 					p.take(s[i])
@@ -131,7 +131,7 @@ func TestPolicy(t *testing.T) {
 				s[i].points = 100
 			}
 		}},
-		{"one that fails rests longer each time", func(t *testing.T) {
+		{"a failed peer rests longer each time", func(t *testing.T) {
 			p, s := stage(usual, 1)
 			rests := 0
 			for range 10 {
@@ -152,7 +152,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// FuzzPolicy lets peers talk, refuse and fail in any order.
+// FuzzPolicy makes peers send, refuse and fail in any order.
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 0, 0, 0, 7, 7, 255, 13, 1, 1, 1, 64, 65, 66})
 	f.Fuzz(func(t *testing.T, script []byte) {
@@ -169,7 +169,7 @@ func FuzzPolicy(f *testing.F) {
 				downs := p.down
 				talk(p, one, 5, int(b)*200)
 				if p.down > downs && one.points < before*2 {
-					t.Fatalf("a peer with %d points took the place of one with %d", one.points, before)
+					t.Fatalf("a peer with %d points displaced one with %d", one.points, before)
 				}
 			case 2:
 				p.tick()
@@ -197,7 +197,7 @@ func FuzzPolicy(f *testing.F) {
 				t.Fatalf("%d peers have a connection, the policy counts %d, %d may have one", holds, p.open, p.most)
 			}
 		}
-		// Whatever happened, one that is far busier than all others gets its connection.
+		// In any case, a peer that is far busier than all others gets a connection.
 		busiest := s[0]
 		for range 300 {
 			busiest.points = 1 << 20

@@ -7,23 +7,24 @@ import (
 	"github.com/muster-mpi/muster/rdma/iwarp"
 )
 
-// What a lost connection has not delivered is sent again by datagram. A connection completes
-// a Send when the kernel has its bytes, and then its memory belongs to the user again; so a
-// history keeps each request, with a copy of its bytes, until the peer's kernel has acked
-// them. The kernel bounds it: what was posted and not acked is in the socket's send buffer
-// (tcp_wmem, 4 MB by default) or waits for it, and a socket that is full takes no more work
-// than the queue pair's depth.
+// What a lost connection has not delivered is sent again by datagram. A connection
+// completes a Send when the kernel has its bytes, and then its memory belongs to the user
+// again; so a history keeps each request, with a copy of its bytes, until the peer's
+// kernel has acked them. The kernel bounds its size: what was posted and not acked is in
+// the socket's send buffer (tcp_wmem, 4 MB by default) or waits for it, and a full socket
+// accepts no more requests than the queue pair's depth.
 //
-// Reads and Writes are kept without a copy: their memory is the device's until they complete.
-// A Write may be placed twice. Nobody can have seen the first one: the peer has got no message
-// that follows it, or it would not be repeated, and its origin has seen no completion.
+// Reads and Writes are kept without a copy: their memory belongs to the device until they
+// complete. A Write may be placed twice. The first one cannot have been observed: the peer
+// has received no message that follows it, or it would not be repeated, and its origin has
+// seen no completion.
 
 // record is a request that was posted to a connection.
 type record struct {
-	wr         rdma.SendWR // as the user gave it; Body is the copy, if there is one
-	user       rdma.Mem    // Body as the user gave it
-	message    uint64      // messages to the peer over connections, with this one
-	size       int         // bytes of the ring that it holds
+	wr         rdma.SendWR // as posted by the user; Body is the copy, if there is one
+	user       rdma.Mem    // Body as posted by the user
+	message    uint64      // messages to the peer over connections, including this one
+	size       int         // bytes of the ring that it uses
 	ring       uint32      // which ring
 	unfinished bool        // the connection was lost before it completed
 }
@@ -31,22 +32,22 @@ type record struct {
 // history holds the requests of one connection that may have to be repeated, in the order of
 // posting. Requests are numbered from 0, as iwarp.RetainQP does.
 type history struct {
-	list  []record // a ring; its length is a power of two
+	list  []record // ring buffer; its length is a power of two
 	first uint64   // number of the oldest
 	next  uint64   // number of the next request
-	bytes []byte   // a ring of copies
-	at    int      // where the next copy goes
+	bytes []byte   // ring buffer of copies
+	at    int      // offset of the next copy
 	used  int      // bytes of it in use
-	rings uint32   // bytes is the last of so many
-	since int      // requests since the last look at acks
+	rings uint32   // number of rings so far; bytes is the last
+	since int      // requests since the last check of acks
 	fresh int      // bytes since then
 }
 
 const (
 	historyList  = 64
 	historyBytes = 64 << 10
-	// ackEvery and ackBytes are how many requests, or bytes, are posted between two looks at
-	// what is acked. A look is a system call.
+	// ackEvery and ackBytes are the numbers of requests and bytes posted between two
+	// checks of acks. A check is a system call.
 	ackEvery = 64
 	ackBytes = 64 << 10
 )
@@ -54,7 +55,7 @@ const (
 // record returns the record of a request.
 func (h *history) record(number uint64) *record { return &h.list[number&uint64(len(h.list)-1)] }
 
-// add keeps a request.
+// add stores a request.
 func (h *history) add(wr *rdma.SendWR, message uint64) {
 	if int(h.next-h.first) == len(h.list) {
 		larger := make([]record, max(2*len(h.list), historyList))
@@ -75,8 +76,8 @@ func (h *history) add(wr *rdma.SendWR, message uint64) {
 	}
 }
 
-// room takes bytes from the ring. The copies of a ring that was outgrown stay where they are
-// until they are dropped.
+// room allocates bytes from the ring. The copies of an outgrown ring stay in place until
+// they are dropped.
 func (h *history) room(n int, r *record) []byte {
 	if h.used == 0 {
 		h.at = 0
@@ -96,7 +97,7 @@ func (h *history) room(n int, r *record) []byte {
 	return b
 }
 
-// drop forgets the requests before a number.
+// drop removes the requests before a number.
 func (h *history) drop(number uint64) {
 	for ; h.first < min(number, h.next); h.first++ {
 		r := h.record(h.first)
@@ -107,12 +108,12 @@ func (h *history) drop(number uint64) {
 	}
 }
 
-// memory returns what the history takes.
+// memory returns the memory of the history.
 func (h *history) memory() uint64 { return uint64(len(h.list))*historyRecord + uint64(len(h.bytes)) }
 
 const historyRecord = 168 // bytes of a record
 
-// remember keeps a request that a connection has taken.
+// remember stores a request that a connection has accepted.
 func (c *connection) remember(wr *rdma.SendWR, message uint64) {
 	if c.retain == nil {
 		return
@@ -125,8 +126,8 @@ func (c *connection) remember(wr *rdma.SendWR, message uint64) {
 	}
 }
 
-// retire closes a lost connection if everything has been received from it, and notes what it
-// leaves unfinished.
+// retire closes a lost connection if everything has been received from it, and marks its
+// unfinished requests.
 func (c *connection) retire() bool {
 	h := &c.history
 	if !c.retain.CloseDrained(func(number uint64) {
@@ -145,9 +146,9 @@ func (c *connection) retire() bool {
 	return true
 }
 
-// dropped returns the number of messages to a peer, the oldest, that were not kept. A connection
-// that ended for another reason than a loss has completed its work with errors, which the
-// user has seen: nothing of it can be sent again.
+// dropped returns the number of messages to a peer, the oldest, that were not kept. A
+// connection that ended for another reason than a loss has completed its work with errors,
+// which the user has seen: nothing of it can be sent again.
 func (m *peerState) dropped(c *connection) uint64 {
 	if c.retain == nil || !c.replays {
 		return m.sent[byConnection]
@@ -161,10 +162,10 @@ func (m *peerState) dropped(c *connection) uint64 {
 	return m.sent[byConnection] - n
 }
 
-// select leaves of the records what is to be sent again to a peer that has got so many
-// messages. What is known to have arrived completes.
+// selectRecords keeps the records that are to be sent again to a peer that has received
+// got messages. Requests known to have arrived complete.
 func (d *Device) selectRecords(m *peerState, got uint64) {
-	last := -1 // the last request that has surely arrived
+	last := -1 // the last request that has certainly arrived
 	for i := range m.records {
 		if r := &m.records[i]; r.wr.Op == rdma.OpSend && r.message <= got {
 			last = i
@@ -179,7 +180,7 @@ func (d *Device) selectRecords(m *peerState, got uint64) {
 		case r.wr.Op == rdma.OpSend && r.message > got:
 		case !r.unfinished:
 			continue
-		case r.wr.Op != rdma.OpRead && i <= last: // it has arrived, and that could not be told
+		case r.wr.Op != rdma.OpRead && i <= last: // it has arrived, but could not be confirmed
 			d.finish(m, r, rdma.StatusOK)
 			continue
 		}
@@ -204,7 +205,7 @@ func (d *Device) finish(m *peerState, r *record, status rdma.Status) {
 	d.pair.sendCQ.inject(c)
 }
 
-// resend posts what is to be sent again, as far as there is room.
+// resend posts the requests to be sent again, as far as there is room.
 func (d *Device) resend(m *peerState) {
 	for len(m.records) > 0 {
 		r := &m.records[0]
@@ -214,7 +215,7 @@ func (d *Device) resend(m *peerState) {
 		switch inline := wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead; {
 		case inline:
 		case r.unfinished:
-			wr.Body = r.user // it is still the device's
+			wr.Body = r.user // it still belongs to the device
 		default: // the user has seen its completion
 			wr.ID, wr.LKey = d.replayID, 0
 			if wr.Body.Len() <= d.attr.MaxInline {
@@ -240,7 +241,7 @@ func (d *Device) resend(m *peerState) {
 	d.repaired++
 }
 
-// abandonRecords completes what cannot be sent again.
+// abandonRecords completes the requests that cannot be sent again.
 func (d *Device) abandonRecords(m *peerState, status rdma.Status) {
 	for i := range m.records {
 		d.finish(m, &m.records[i], status)
@@ -248,7 +249,7 @@ func (d *Device) abandonRecords(m *peerState, status rdma.Status) {
 	m.records = nil
 }
 
-// asRetain returns the queue pair's side of a history, nil if it has none.
+// asRetain returns the queue pair as a RetainQP, nil if it is not one.
 func asRetain(qp rdma.QP) iwarp.RetainQP {
 	r, _ := qp.(iwarp.RetainQP)
 	return r

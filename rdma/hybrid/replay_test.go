@@ -9,9 +9,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestHistoryKeepsWhatIsNotAcked adds and drops requests of random lengths: those that are left
-// keep their bytes, and the memory is bounded by what is not acked.
-func TestHistoryKeepsWhatIsNotAcked(t *testing.T) {
+// TestHistoryKeepsWhatIsNotAcked adds and drops requests of random lengths: the remaining
+// ones keep their bytes, and the memory is bounded by what is not acked.
+func TestHistoryKeepsUnacked(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var h history
 	var want [][]byte // bodies from h.first on
@@ -23,7 +23,7 @@ func TestHistoryKeepsWhatIsNotAcked(t *testing.T) {
 		wr := rdma.SendWR{ID: uint64(round), Op: rdma.OpSend, Body: rdma.MemOf(body)}
 		h.add(&wr, uint64(round+1))
 		want = append(want, bytes.Clone(body))
-		clear(body) // it is the user's again
+		clear(body) // it belongs to the user again
 		if len(want) > random.IntN(40) {
 			n := random.IntN(len(want) + 1)
 			h.drop(h.first + uint64(n))
@@ -34,7 +34,7 @@ func TestHistoryKeepsWhatIsNotAcked(t *testing.T) {
 		}
 		i := random.IntN(len(want))
 		if r := h.record(h.first + uint64(i)); !bytes.Equal(r.wr.Body.Bytes(), want[i]) || r.message != h.first+uint64(i)+1 {
-			t.Fatalf("round %d: request %d of %d is another one", round, i, len(want))
+			t.Fatalf("round %d: request %d of %d is the wrong one", round, i, len(want))
 		}
 	}
 	if got := h.memory(); got > 4<<20 {

@@ -8,10 +8,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestASilentPeerIsReported: a peer stops to answer, as it does behind a network that is
-// down. Who has sent to it inline, and then only receives, is told after the timeout, in words
-// that do not claim more than is known.
-func TestASilentPeerIsReported(t *testing.T) {
+// TestSilentPeerIsReported: a peer stops answering, as if its network were down. A user
+// that has sent to it inline, and then only receives, is notified after the timeout, with
+// an error that does not claim more than is known.
+func TestSilentPeerIsReported(t *testing.T) {
 	const timeout = 300 * time.Millisecond
 	nodes := newNodes(t, 2, Config{Channel: Datagrams, PeerTimeout: timeout, NoThread: true})
 	a := nodes[0]
@@ -32,7 +32,7 @@ func TestASilentPeerIsReported(t *testing.T) {
 	}
 	for _, want := range []string{"nothing was heard for 300ms", "its process, its host or the network", "MUSTER_PEER_TIMEOUT"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the explanation does not say %q: %v", want, err)
+			t.Errorf("the explanation does not contain %q: %v", want, err)
 		}
 	}
 }

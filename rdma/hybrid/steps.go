@@ -6,10 +6,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What move.go decides is done here: run goes through the steps of an end, hear takes in
-// what its peer says, catchUp repeats what found no room.
+// Carries out what move.go decides: run executes the steps of an end, receiveNotice
+// handles notices of its peer, retryDeferred repeats what found no room.
 
-// fence is a Read of nothing that is to be posted.
+// fence is an empty Read that is to be posted.
 type fence struct {
 	peer *peerState
 	path path
@@ -21,7 +21,7 @@ type queuedNotice struct {
 	text []byte
 }
 
-// run does what an end wants done. Steps may lead to more of them.
+// run executes the steps of an end. Steps may add further steps.
 func (d *Device) run(m *peerState) {
 	if d.pair == nil || d.pair.closed {
 		m.steps = m.steps[:0]
@@ -37,7 +37,7 @@ func (d *Device) run(m *peerState) {
 			d.sendNotice(m, &s)
 		case open:
 			if err := d.newConnection(m); err != nil {
-				m.steps = m.steps[:i+1] // what was to follow needs it
+				m.steps = m.steps[:i+1] // the following steps need it
 				d.notOpened(m)
 			}
 		case connect:
@@ -67,7 +67,7 @@ func (d *Device) run(m *peerState) {
 	m.steps = m.steps[:0]
 }
 
-// notOpened gives up what needs a queue pair that could not be made.
+// notOpened handles the failure to create a queue pair.
 func (d *Device) notOpened(m *peerState) {
 	d.policy.fail(&m.score)
 	answer := m.phase == connecting
@@ -76,7 +76,7 @@ func (d *Device) notOpened(m *peerState) {
 	}
 }
 
-// sendNotice sends a word to the peer.
+// sendNotice sends a notice to the peer.
 func (d *Device) sendNotice(m *peerState, s *step) {
 	n := notice{kind: s.kind, path: s.path, epoch: s.epoch, count: s.count}
 	if n.kind == offer {
@@ -92,7 +92,7 @@ func (d *Device) sendNotice(m *peerState, s *step) {
 	}
 }
 
-// post sends a letter. It returns false if there is no room now.
+// post sends a notice. It returns false if there is no room now.
 func (d *Device) post(l queuedNotice) bool {
 	m := l.peer
 	if !m.hasControl {
@@ -114,7 +114,7 @@ func (d *Device) post(l queuedNotice) bool {
 	return true
 }
 
-// bind notes which control queue pair belongs to a peer.
+// bind records the control queue pair of a peer.
 func (d *Device) bind(m *peerState, control rdma.PeerID) {
 	m.control, m.hasControl = control, true
 	for int(control) >= len(d.byControl) {
@@ -123,14 +123,14 @@ func (d *Device) bind(m *peerState, control rdma.PeerID) {
 	d.byControl[control] = m
 }
 
-// cutOff gives up moves with a peer that words do not reach.
+// cutOff abandons moves with a peer that notices do not reach.
 func (d *Device) cutOff(m *peerState) {
 	m.unreachable()
 	d.run(m)
 	d.recordLoss(m)
 }
 
-// recordLoss reports a peer that was given up, also to a user that only receives from it.
+// recordLoss reports a failed peer, also to a user that only receives from it.
 func (d *Device) recordLoss(m *peerState) {
 	if m.phase != failed || m.lossRecorded {
 		return
@@ -141,7 +141,7 @@ func (d *Device) recordLoss(m *peerState) {
 	d.pair.recvCQ.inject(rdma.Completion{Peer: m.id, Op: rdma.OpDisconnected, Status: rdma.StatusPeerGone})
 }
 
-// postFence reads nothing from a peer over a path.
+// postFence posts an empty Read from a peer over a path.
 func (d *Device) postFence(f fence) {
 	m := f.peer
 	wrs := [1]rdma.SendWR{{ID: d.fenceID, Op: rdma.OpRead, Peer: m.id}}
@@ -192,12 +192,12 @@ func (d *Device) retryDeferred() {
 	d.countDeferred()
 }
 
-// countDeferred lets who waits know whether something is to be done soon.
+// countDeferred updates the counter by which waiters see deferred work.
 func (d *Device) countDeferred() {
 	d.deferredWork.Store(int32(len(d.late) + len(d.unsent) + len(d.replays) + len(d.ending)))
 }
 
-// receiveNotice takes in a notice that came from a control queue pair.
+// receiveNotice handles a notice from a control queue pair.
 func (d *Device) receiveNotice(from rdma.PeerID, text []byte) {
 	var n notice
 	if n.parse(text) != nil {
@@ -236,7 +236,7 @@ func (d *Device) receiveNotice(from rdma.PeerID, text []byte) {
 	d.recordLoss(m)
 }
 
-// identify finds out who it is that offers, and was not resolved.
+// identify resolves the sender of an offer that was not resolved before.
 func (d *Device) identify(from rdma.PeerID, n *notice) *peerState {
 	control, err := d.rd.Resolve(n.control)
 	if err != nil || control != from {

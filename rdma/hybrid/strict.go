@@ -6,12 +6,12 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Strict mode: both devices below want local memory registered, each with a key of its
-// own. The user sees one key, the number of a row with both. What this device sends and
-// receives for itself is registered when it is made: the copies of inline bodies are the
-// pool of registered buffers that a library keeps for memory it does not register.
+// Strict mode: both devices below require registered local memory, each with its own key.
+// The user sees one key, the number of a row with both. The device registers its own
+// buffers when they are allocated: the copies of inline bodies serve as the pool of
+// registered buffers that a library keeps for memory it does not register.
 
-// locals are the local keys of regions. Row 0 is that of memory without a key.
+// locals holds the local keys of regions. Row 0 is for memory without a key.
 type locals struct {
 	rows [][paths]uint32
 	free []uint32
@@ -54,19 +54,19 @@ func (d *Device) own(mem []byte) (keys [paths]uint32, err error) {
 	}
 	mr, err := d.rd.Register(mem, 0)
 	if err != nil {
-		return keys, fmt.Errorf("hybrid: register %d bytes of the device's own: %w", len(mem), err)
+		return keys, fmt.Errorf("hybrid: register %d bytes of the device's own buffers: %w", len(mem), err)
 	}
 	keys[byDatagram] = mr.LKey
 	if d.rc != nil {
 		if mr, err = d.rc.Register(mem, 0); err != nil {
-			return keys, fmt.Errorf("hybrid: register %d bytes of the device's own: %w", len(mem), err)
+			return keys, fmt.Errorf("hybrid: register %d bytes of the device's own buffers: %w", len(mem), err)
 		}
 		keys[byConnection] = mr.LKey
 	}
 	return keys, nil
 }
 
-// keyed reports whether a request bears a local key that must be changed.
+// keyed reports whether a request has a local key that must be changed.
 func (d *Device) keyed(wr *rdma.SendWR) bool {
 	return d.attr.LocalKeys && d.rc != nil && wr.LKey != 0
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// TestConformanceStrict runs the suite where memory must be registered with the device
-// that carries it, whichever that is, while peers move from one to the other.
+// TestConformanceStrict runs the suite with memory that must be registered with the device
+// that carries it, while peers move from one to the other.
 func TestConformanceStrict(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	if raceDetector {
-		t.Skip("it is the code of TestConformance, and the detector is slow")
+		t.Skip("same code as TestConformance, and the race detector is slow")
 	}
-	exclude := map[string]string{"lend-never-runs-out": "it is long, and sends inline alone", "close-ends-access": "it is long, and about the sockets"}
+	exclude := map[string]string{"lend-never-runs-out": "long, and sends only inline", "close-ends-access": "long, and about the sockets"}
 	for _, v := range []struct {
 		name string
 		cfg  Config
@@ -24,7 +24,7 @@ func TestConformanceStrict(t *testing.T) {
 		{"rc with own buffers", Config{Channel: Connections, ConnectionBuffers: 8, Strict: true}},
 	} {
 		if testing.Short() && v.name != "rc" {
-			continue // it goes through all of the code
+			continue // it executes all of the code
 		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: exclude, Reset: resets(&v.cfg), Unconnected: unconnected, Open: func(t testing.TB, n int) []rdma.Device {
 			var list []rdma.Device
@@ -48,11 +48,11 @@ func TestLocalKeysFollowTheDevice(t *testing.T) {
 		t.Errorf("key %d is %d by connection, key %d is %d by datagram", a, l.key(a, byConnection), b, l.key(b, byDatagram))
 	}
 	l.remove(a)
-	l.remove(a) // a second time changes nothing
+	l.remove(a) // a second time has no effect
 	if l.key(a, byDatagram) != 0 || l.key(99, byDatagram) != 0 || l.key(0, byDatagram) != 0 {
-		t.Error("a key that nobody has names memory")
+		t.Error("an invalid key names memory")
 	}
 	if c := l.add([paths]uint32{5, 6}); c != a || l.add([paths]uint32{7, 8}) == a {
-		t.Errorf("the place of a key that was given up is not used once: %d", c)
+		t.Errorf("the slot of a removed key is not reused once: %d", c)
 	}
 }

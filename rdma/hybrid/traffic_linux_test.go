@@ -15,10 +15,10 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// Peers that really talk: who is moved, how many connections there are, what happens when
-// one breaks.
+// Peers with real traffic: which are moved, how many connections there are, what happens
+// when one breaks.
 
-// node is a device with its queues, and what it has got.
+// node is a device with its queues and the messages it has received.
 type node struct {
 	t     *testing.T
 	index int
@@ -27,14 +27,14 @@ type node struct {
 	qp    *pair
 	peers []rdma.PeerID
 	sent  []uint64 // by node: number of the next message to it
-	got   []uint64 // by node: messages that came from it, in order
+	got   []uint64 // by node: messages received from it, in order
 	names map[rdma.PeerID]int
 	out   [16]rdma.Completion
 	wr    [1]rdma.SendWR
 	bad   []rdma.Completion
 }
 
-// newNodes opens devices that know each other.
+// newNodes opens devices and resolves all peers.
 func newNodes(t *testing.T, n int, cfg Config) []*node {
 	t.Helper()
 	var list []*node
@@ -71,7 +71,7 @@ func newNodes(t *testing.T, n int, cfg Config) []*node {
 	return list
 }
 
-// send posts the next message to a node, and reports whether it was taken.
+// send posts the next message to a node, and reports whether it was accepted.
 func (n *node) send(to int) bool {
 	n.wr[0] = rdma.SendWR{ID: 7, Op: rdma.OpSend, Flags: rdma.Inline, Peer: n.peers[to], HeadLen: 8}
 	binary.BigEndian.PutUint64(n.wr[0].Head[:], n.sent[to])
@@ -83,7 +83,7 @@ func (n *node) send(to int) bool {
 	return k == 1
 }
 
-// poll polls once and checks that messages come in order.
+// poll polls once and checks that messages arrive in order.
 func (n *node) poll() {
 	k := n.cq.Poll(n.out[:])
 	for i := range n.out[:k] {
@@ -94,13 +94,13 @@ func (n *node) poll() {
 		}
 		from, ok := n.names[c.Peer]
 		if number := binary.BigEndian.Uint64(c.Data.Bytes()); !ok || number != n.got[from] {
-			n.t.Fatalf("message %d comes from node %d (known %v), which should be message %d", number, from, ok, n.got[from])
+			n.t.Fatalf("message %d arrives from node %d (known %v), which should be message %d", number, from, ok, n.got[from])
 		}
 		n.got[from]++
 	}
 }
 
-// testTimeout is far beyond any delay that a busy machine causes.
+// testTimeout is far longer than any delay on a busy machine.
 const testTimeout = 30 * time.Second
 
 func until(t *testing.T, what string, nodes []*node, cond func() bool) {
@@ -119,12 +119,12 @@ func until(t *testing.T, what string, nodes []*node, cond func() bool) {
 	}
 }
 
-// peerOf returns what a node keeps of another.
+// peerOf returns a node's state of another.
 func (n *node) peerOf(to int) *peerState { return n.dev.peers[n.peers[to]] }
 
 func (n *node) carriedBy(to int) path { return n.peerOf(to).path }
 
-// counters returns those of a node.
+// counters returns the counters of a node.
 func (n *node) counters() map[rdma.Counter]uint64 {
 	list := map[rdma.Counter]uint64{}
 	n.dev.Count(func(name rdma.Counter, v uint64) { list[name] += v })
@@ -155,7 +155,8 @@ func arrived(nodes []*node) func() bool {
 	}
 }
 
-// TestBusyPeerIsMoved lets two of three nodes talk much: they are moved, the third is not.
+// TestBusyPeerIsMoved makes two of three nodes exchange many messages: they are moved, the
+// third is not.
 func TestBusyPeerIsMoved(t *testing.T) {
 	for _, v := range []struct {
 		name string
@@ -190,8 +191,8 @@ func busyPeerIsMoved(t *testing.T, cfg Config) {
 	}
 }
 
-// TestConnectionsAreBounded lets a node talk to four others, one after the other, with
-// room for two connections.
+// TestConnectionsAreBounded makes a node communicate with four others, one after the
+// other, with room for two connections.
 func TestConnectionsAreBounded(t *testing.T) {
 	const most = 2
 	nodes := newNodes(t, 5, Config{CountMessages: true, BusyAfter: 30, MaxConnections: most, Interval: 2 * time.Millisecond})
@@ -214,7 +215,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 }
 
 // TestBrokenConnectionLosesNothing breaks a connection that has delivered everything, by a
-// forged access, again and again. Messages go on.
+// forged access, again and again. Messages continue.
 func TestBrokenConnectionLosesNothing(t *testing.T) {
 	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond})
 	a, b := nodes[0], nodes[1]
@@ -225,7 +226,7 @@ func TestBrokenConnectionLosesNothing(t *testing.T) {
 		})
 		until(t, "all messages have arrived", nodes, arrived(nodes))
 		wr := [1]rdma.SendWR{{ID: 99, Op: rdma.OpWrite, Peer: a.peers[1], Body: rdma.MemOf(body[:]), Remote: 1, RKey: 12345}}
-		until(t, "the forged access is taken", nodes, func() bool {
+		until(t, "the forged access is accepted", nodes, func() bool {
 			k, err := a.qp.PostSend(wr[:])
 			if err != nil && !errors.Is(err, rdma.ErrAgain) {
 				t.Fatal(err)
@@ -273,16 +274,16 @@ func reset(t *testing.T, a, b *node) {
 	}
 }
 
-// repaired reports whether two nodes have gone on after so many broken connections.
+// repaired reports whether two nodes have continued after so many broken connections.
 func repaired(nodes []*node, times int) func() bool {
 	return func() bool {
 		return nodes[0].dev.repaired == uint64(times) && nodes[1].dev.repaired == uint64(times)
 	}
 }
 
-// TestAResetConnectionLosesNothing resets a connection that has taken messages which the
+// TestResetConnectionLosesNothing resets a connection that has accepted messages which the
 // peer's kernel has not acked: all of them arrive, and in order.
-func TestAResetConnectionLosesNothing(t *testing.T) {
+func TestResetConnectionLosesNothing(t *testing.T) {
 	for _, encrypt := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypt %v", encrypt), func(t *testing.T) {
 			resetUnderLoad(t, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond, Encrypt: encrypt})
@@ -309,16 +310,16 @@ func resetUnderLoad(t *testing.T, cfg Config) {
 		}
 		reset(t, a, b)
 		until(t, "all messages have arrived", nodes, arrived(nodes))
-		until(t, "both have gone on", nodes, repaired(nodes, round+1))
+		until(t, "both have continued", nodes, repaired(nodes, round+1))
 	}
 	if c := a.counters(); c[CountRepaired] == 0 || c[CountLost] != 0 || len(a.bad)+len(b.bad) > 0 {
 		t.Errorf("%d connections were repaired, %d peers lost, completions %+v and %+v", c[CountRepaired], c[CountLost], a.bad, b.bad)
 	}
 }
 
-// TestAccessesSurviveAReset resets a connection under Reads and Writes: each completes once,
-// with the right bytes.
-func TestAccessesSurviveAReset(t *testing.T) {
+// TestAccessesSurviveReset resets a connection with outstanding Reads and Writes: each
+// completes once, with the right bytes.
+func TestAccessesSurviveReset(t *testing.T) {
 	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond})
 	a, b := nodes[0], nodes[1]
 	const length = 300_000
@@ -335,7 +336,7 @@ func TestAccessesSurviveAReset(t *testing.T) {
 			{ID: 21, Op: rdma.OpWrite, Peer: a.peers[1], Body: rdma.MemOf(from), Remote: mr.Base, RKey: mr.RKey},
 			{ID: 22, Op: rdma.OpRead, Peer: a.peers[1], Body: rdma.MemOf(to), Remote: mr.Base + length, RKey: mr.RKey},
 		}
-		until(t, "the accesses are taken", nodes, func() bool {
+		until(t, "the accesses are accepted", nodes, func() bool {
 			n, err := a.qp.PostSend(wrs)
 			if wrs = wrs[n:]; err != nil && !errors.Is(err, rdma.ErrAgain) {
 				t.Fatal(err)
@@ -354,23 +355,23 @@ func TestAccessesSurviveAReset(t *testing.T) {
 			t.Errorf("round %d: %d completions, or wrong bytes", round, len(a.bad))
 		}
 		a.bad = nil
-		until(t, "both have gone on", nodes, repaired(nodes, round+1))
+		until(t, "both have continued", nodes, repaired(nodes, round+1))
 	}
 }
 
-// TestLostMessagesAreReported ends a connection at a peer that has acked messages and not
-// read them, so that nobody has them any more: the sender is told though it posts nothing,
-// and later sends fail with an error that names the peer.
+// TestLostMessagesAreReported ends a connection at a peer that has acked messages but not
+// read them, so that they are lost: the sender is notified although it posts nothing, and
+// later sends fail with an error that names the peer.
 func TestLostMessagesAreReported(t *testing.T) {
 	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond, NoThread: true})
 	a, b := nodes[0], nodes[1]
 	moveBoth(t, nodes)
 	h := &a.peerOf(1).conn.history
-	for begin := h.first; h.first < begin+ackEvery; time.Sleep(time.Millisecond) { // b's kernel acks, and b does not poll
+	for begin := h.first; h.first < begin+ackEvery; time.Sleep(time.Millisecond) { // real time: b's kernel acks, and b does not poll
 		a.send(1)
 		a.poll()
 	}
-	_ = b.peerOf(0).conn.qp.Close() // as if its host had forgotten it
+	_ = b.peerOf(0).conn.qp.Close() // as if its host had lost it
 	until(t, "the loss is reported", nodes, func() bool { return len(a.bad) > 0 })
 	if c := a.bad[0]; c.Op != rdma.OpDisconnected || c.Peer != a.peers[1] || c.Status != rdma.StatusPeerGone {
 		t.Errorf("the report is %+v", c)
@@ -380,12 +381,12 @@ func TestLostMessagesAreReported(t *testing.T) {
 	}
 	a.wr[0] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: a.peers[1], HeadLen: 8}
 	if _, err := a.qp.PostSend(a.wr[:]); err == nil || !strings.Contains(err.Error(), "connection to peer 1") {
-		t.Errorf("a send to a lost peer says %v", err)
+		t.Errorf("a send to a lost peer returns %v", err)
 	}
 }
 
-// TestPeerThatDies closes the device of a peer that has a connection: who sends to it is told,
-// and does not wait for ever.
+// TestPeerThatDies closes the device of a peer that has a connection: sends to it fail and
+// do not hang.
 func TestPeerThatDies(t *testing.T) {
 	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10})
 	a, b := nodes[0], nodes[1]
@@ -407,7 +408,7 @@ func TestPeerThatDies(t *testing.T) {
 	}
 	for _, c := range a.bad {
 		if c.Status == rdma.StatusOK || c.Peer != a.peers[1] {
-			t.Errorf("a completion after its end: %+v", c)
+			t.Errorf("a completion after the peer's end: %+v", c)
 		}
 	}
 }
@@ -445,7 +446,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestIdlePeersAreSmall weighs what is kept of peers beside what the devices keep.
+// TestIdlePeersAreSmall measures the memory per idle peer without that of the devices
+// below.
 func TestIdlePeersAreSmall(t *testing.T) {
 	d := openTest(t, Config{})
 	const peers = 10000
@@ -458,8 +460,8 @@ func TestIdlePeersAreSmall(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	each := int64(after.HeapAlloc-before.HeapAlloc) / peers
-	if t.Logf("%d bytes a peer", each); each > peerStateBytes {
-		t.Errorf("an idle peer takes %d bytes; Count tells of %d", each, peerStateBytes)
+	if t.Logf("%d bytes per peer", each); each > peerStateBytes {
+		t.Errorf("an idle peer takes %d bytes; Count reports %d", each, peerStateBytes)
 	}
 	runtime.KeepAlive(d)
 }

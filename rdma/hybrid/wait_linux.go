@@ -10,18 +10,18 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Waiting for both devices at once: an epoll descriptor holds the files of their queues and
-// an event that Wake sets.
+// Waiting for both devices at once: an epoll descriptor holds the files of their queues
+// and an event fd that Wake sets.
 
 var (
 	_ rdma.FileCQ  = (*queue)(nil)
 	_ rdma.ArmedCQ = (*queue)(nil)
 )
 
-// choreDelay is the longest sleep while something of ours found no room.
-const choreDelay = 500 * time.Microsecond
+// deferredDelay is the longest sleep while deferred work waits for room.
+const deferredDelay = 500 * time.Microsecond
 
-// sleep is what a queue is waited for with.
+// sleep is the state for waiting on a queue.
 type sleep struct {
 	epoll   int
 	eventFD int
@@ -30,8 +30,8 @@ type sleep struct {
 	rung  bool
 	ended bool
 
-	// What the kernel is shown by each of the two who may wait at a time; it would otherwise
-	// be allocated each time.
+	// The arguments of the system call for each of the two possible waiters; they would
+	// otherwise be allocated each time.
 	shown [waiters]shown
 	count [8]byte
 }
@@ -72,7 +72,7 @@ func (s *sleep) open(files []int) (err error) {
 	}
 	if err != nil {
 		s.close()
-		return fmt.Errorf("hybrid: make what a completion queue sleeps on: %w; see the limit of open files (ulimit -n)", err)
+		return fmt.Errorf("hybrid: create the epoll instance of a completion queue: %w; see the limit of open files (ulimit -n)", err)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (q *queue) Wake() {
 	}
 	s.rung = true
 	one := [8]byte{1}
-	_, _ = unix.Write(s.eventFD, one[:]) // full means that a wake-up is due anyway
+	_, _ = unix.Write(s.eventFD, one[:]) // a full counter means that a wake-up is pending anyway
 }
 
 // File returns a descriptor that is readable when Poll may have something to do.
@@ -116,10 +116,10 @@ func (q *queue) Sleep(limit time.Duration) time.Duration {
 	switch d := q.dev; {
 	case d.hasResults.Load() || q.hasExtra.Load():
 		return 0
-	case q.hasLoans.Load(): // a peer may wait for those buffers, and no socket tells of it
+	case q.hasLoans.Load(): // a peer may wait for those buffers, and no socket indicates it
 		return 0
 	case d.deferredWork.Load() > 0:
-		limit = min(limit, choreDelay)
+		limit = min(limit, deferredDelay)
 	}
 	return limit
 }
@@ -140,7 +140,7 @@ func (q *queue) Awake() {
 	}
 }
 
-// Wait parks until one of the devices has something, or needs to be polled.
+// Wait blocks until one of the devices has something, or needs to be polled.
 func (q *queue) Wait(timeout time.Duration) error { return q.wait(whoPolls, timeout) }
 
 func (q *queue) wait(who waiter, timeout time.Duration) error {
@@ -175,11 +175,11 @@ func (q *queue) Arm() bool {
 	return q.rd.(rdma.ArmedCQ).Arm() && (q.rc == nil || q.rc.(rdma.ArmedCQ).Arm())
 }
 
-// standByDelay is the longest sleep of who stands by: timers that begin meanwhile do not
-// wake it.
-const standByDelay = 50 * time.Millisecond
+// armedDelay is the longest sleep of WaitArmed: timers that begin meanwhile do not wake
+// it.
+const armedDelay = 50 * time.Millisecond
 
-// WaitArmed is Wait after Arm, beside whoever polls or waits.
+// WaitArmed is Wait after Arm, concurrent with Poll or Wait.
 func (q *queue) WaitArmed(timeout time.Duration) error {
-	return q.wait(whoStandsBy, min(timeout, standByDelay))
+	return q.wait(whoStandsBy, min(timeout, armedDelay))
 }

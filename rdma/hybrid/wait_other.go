@@ -8,7 +8,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The devices below need Linux, so that no queue is ever made elsewhere.
+// The devices below need Linux, so no queue is ever created elsewhere.
 
 type sleep struct{}
 
@@ -21,5 +21,5 @@ func (s *sleep) close() {}
 // Wake ends a Wait.
 func (q *queue) Wake() {}
 
-// Wait parks.
+// Wait returns ErrUnsupported.
 func (q *queue) Wait(time.Duration) error { return rdma.ErrUnsupported }

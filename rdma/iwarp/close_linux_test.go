@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCloseLeavesNoDescriptor counts at the very moment when Close returns: who opens
-// and closes devices in a loop must not meet the remains of the one before.
+// TestCloseLeavesNoDescriptor counts descriptors right when Close returns: a program that
+// opens and closes devices in a loop must not accumulate any.
 func TestCloseLeavesNoDescriptor(t *testing.T) {
 	count := func() int {
 		t.Helper()

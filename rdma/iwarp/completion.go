@@ -11,31 +11,31 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Completion queues. Poll moves the sockets of the queue pairs that complete here,
-// then hands out what has arrived. sleep.go has how it is waited for.
+// Completion queues. Poll drives the sockets of the queue pairs that complete here, then
+// returns the completions. sleep.go implements waiting.
 
 type completionQueue struct {
 	dev    *device
 	pairs  []*queuePair
-	ring   []completion // a ring of count from head
+	ring   []completion // ring buffer of count entries from head
 	head   int
 	count  int
 	lent   []lentBuffer // by the last Poll
-	moved  bool         // by the attendant, since the last Poll
+	moved  bool         // by the progress thread, since the last Poll
 	closed bool
 	sleep  sleep
 
-	polling bool // it is this queue's Poll that moves the sockets
+	polling bool // this queue's Poll is driving the sockets
 }
 
-// completion is one that was not polled yet.
+// completion is a completion that was not polled yet.
 type completion struct {
 	rdma.Completion
 	loan lentBuffer
 }
 
-// fewSockets is the number of sockets up to which looking at each is cheaper than
-// asking which of them has something.
+// fewSockets is the number of sockets up to which checking each one is less expensive than
+// asking the kernel which of them are ready.
 const fewSockets = 4
 
 func (d *device) NewCQ(depth int) (rdma.CQ, error) {
@@ -47,7 +47,7 @@ func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 	c := &completionQueue{dev: d, ring: make([]completion, 64)}
 	var err error
 	if c.sleep.epoll, c.sleep.wake, err = newSleep(); err != nil {
-		return nil, fmt.Errorf("iwarp: make what a completion queue sleeps on: %w", err)
+		return nil, fmt.Errorf("iwarp: create the epoll instance of a completion queue: %w", err)
 	}
 	d.cqs = append(d.cqs, c)
 	return c, nil
@@ -84,7 +84,7 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 	return n
 }
 
-// progress moves the sockets.
+// progress drives the sockets.
 func (c *completionQueue) progress() {
 	if len(c.pairs) <= fewSockets {
 		for _, q := range c.pairs {
@@ -93,7 +93,7 @@ func (c *completionQueue) progress() {
 		return
 	}
 	var ready [16]unix.EpollEvent
-	n, _ := unix.EpollWait(c.sleep.epoll, ready[:], 0) // an error is one of the next Wait
+	n, _ := unix.EpollWait(c.sleep.epoll, ready[:], 0) // the next Wait reports an error
 	for i := range ready[:max(n, 0)] {
 		if q := c.dev.socketOf(&ready[i]); q != nil {
 			q.progress()
@@ -106,8 +106,8 @@ func (c *completionQueue) progress() {
 	}
 }
 
-// push adds a completion. Who sleeps here while another moves the socket is told: a queue
-// pair may have two completion queues.
+// push adds a completion. A goroutine that sleeps here while another drives the socket is
+// woken: a queue pair may have two completion queues.
 func (c *completionQueue) push(one completion) {
 	if c.closed {
 		one.loan.end()

@@ -11,7 +11,7 @@ import (
 
 const allocatesRecords = "crypto/tls allocates for each record that it reads"
 
-// TestConformance runs the suite over loopback, in every way in which frames can look.
+// TestConformance runs the suite over loopback, with every frame format.
 func TestConformance(t *testing.T) {
 	for _, v := range []struct {
 		name    string
@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 		{"ethernet", Config{Segment: segmentFor(1448, false)}, nil},
 	} {
 		if raceDetector && v.name != "crc" && v.name != "markers" && v.name != "encrypted" {
-			continue // it is the same code, and the detector is slow
+			continue // same code, and the race detector is slow
 		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: v.exclude, Reset: rdmatest.ResetLoopback, Open: func(t testing.TB, n int) []rdma.Device {
 			var list []rdma.Device

@@ -18,21 +18,21 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
-// Connecting. Both ends call Connect; the one whose address is smaller dials and is
-// MPA's initiator, the other waits at its door. The private data of request and reply
-// is a greeting: which queue pair is meant, who asks, and a proof that both know the
-// job's key. A queue pair is connected once and its token is random, so a greeting that
-// was overheard opens nothing. A peer of another make is not greeted: it is dialled by
-// its address alone, or taken as it comes (Anybody).
+// Connecting. Both ends call Connect; the one with the smaller address dials and is the
+// MPA initiator, the other waits on its listener. The private data of request and reply is
+// a greeting: the requested queue pair, the sender's address, and a proof that both have
+// the job's key. A queue pair is connected once and its token is random, so an intercepted
+// greeting cannot be reused. A peer of another implementation is not greeted: it is
+// dialled by its address alone, or accepted without one (Anybody).
 
 const (
 	greetingMagic = "muster/1"
-	secretMagic   = "muster/s" // as long, and TLS follows
+	secretMagic   = "muster/s" // same length; TLS follows
 	greetRequest  = "request"
 	greetReply    = "reply"
-	greetingFixed = len(greetingMagic) + 8 + sha256.Size // then the asker's address
+	greetingFixed = len(greetingMagic) + 8 + sha256.Size // followed by the sender's address
 
-	connectPause = 5 * time.Millisecond // between looks at the context
+	connectPause = 5 * time.Millisecond // between checks of the context
 )
 
 // greeting returns the private data of one direction.
@@ -48,7 +48,7 @@ func (cfg *Config) greeting(direction string, token uint64, to, from rdma.Addr) 
 	return append(b, from...)
 }
 
-// magic reports whether TLS follows. Both ends must want the same.
+// magic returns the magic that states whether TLS follows. Both ends must agree.
 func (cfg *Config) magic() string {
 	if cfg.Encrypt {
 		return secretMagic
@@ -56,7 +56,7 @@ func (cfg *Config) magic() string {
 	return greetingMagic
 }
 
-// readGreeting finds out who is meant and who asks; the proof is not looked at.
+// readGreeting parses the requested token and the sender; it does not verify the proof.
 func (cfg *Config) readGreeting(b []byte) (token uint64, from rdma.Addr, ok bool) {
 	if len(b) < greetingFixed || string(b[:len(greetingMagic)]) != cfg.magic() {
 		return 0, "", false
@@ -87,10 +87,10 @@ func (q *queuePair) Connect(ctx context.Context, peer rdma.Addr) error {
 	q.dev.mu.Lock()
 	q.peer, q.bound = "", false
 	q.dev.mu.Unlock()
-	return fmt.Errorf("iwarp: connect %s to %s: %w; see that the peer calls Connect too and has the same key and Config.Encrypt", q.addr, peer, err)
+	return fmt.Errorf("iwarp: connect %s to %s: %w; check that the peer calls Connect too and has the same key and Config.Encrypt", q.addr, peer, err)
 }
 
-// bind notes whom the queue pair belongs to. It is done if that peer has called
+// bind records the peer of the queue pair. done reports whether that peer has connected
 // already.
 func (q *queuePair) bind(peer rdma.Addr, ours bool) (done bool, err error) {
 	q.dev.mu.Lock()
@@ -106,17 +106,17 @@ func (q *queuePair) bind(peer rdma.Addr, ours bool) (done bool, err error) {
 	case peer == q.addr:
 		return false, fmt.Errorf("iwarp: connect %s to itself: an RC queue pair needs another one", peer)
 	case !ours && len(q.dev.cfg.Key) > 0:
-		return false, fmt.Errorf("iwarp: connect %s to %s: a peer of another make cannot prove that it knows the key; open a device without one for it", q.addr, peer)
+		return false, fmt.Errorf("iwarp: connect %s to %s: a peer of another implementation cannot prove that it has the key; open a device without one for it", q.addr, peer)
 	}
 	if q.dev.bars(peer, true) {
-		return false, fmt.Errorf("iwarp: connect %s to %s: that peer has tried %d times to reach memory that it may not; nothing more is taken from it", q.addr, peer, guard.MaxStrikes)
+		return false, fmt.Errorf("iwarp: connect %s to %s: that peer has attempted %d forbidden accesses; nothing more is accepted from it", q.addr, peer, guard.MaxStrikes)
 	}
 	q.peer, q.bound = peer, true
 	return false, nil
 }
 
-// await repeats a step, with the device's lock held and the door tended, until it is
-// done. look says what else to wait for.
+// await repeats a step, with the device's lock held and the listener serviced, until it is
+// done. look returns what else to wait for.
 func (q *queuePair) await(ctx context.Context, step func() (bool, error), look func() unix.PollFd) error {
 	for {
 		q.dev.mu.Lock()
@@ -146,7 +146,7 @@ type dial struct {
 	peer  rdma.Addr
 	at    netip.AddrPort
 	token uint64
-	ours  bool // the peer is one of this package, and is greeted
+	ours  bool // the peer uses this package, and is greeted
 	fd    int
 	asked bool
 	buf   [startupMax]byte
@@ -154,8 +154,8 @@ type dial struct {
 	terms terms
 }
 
-// call brings the connection up. A peer that many strangers call resets connections that it
-// has not listened to yet (door.go): then it is called again.
+// call establishes the connection. A peer with many foreign connections resets some that
+// it has not read from yet (listener.go): then call dials again.
 func (d *dial) call(ctx context.Context) error {
 	for {
 		err := d.once(ctx)
@@ -184,7 +184,7 @@ func (d *dial) once(ctx context.Context) (err error) {
 	return err
 }
 
-// look returns what step waits for.
+// look returns the event that step waits for.
 func (d *dial) look() unix.PollFd {
 	if d.asked {
 		return unix.PollFd{Fd: int32(d.fd), Events: unix.POLLIN}
@@ -192,8 +192,8 @@ func (d *dial) look() unix.PollFd {
 	return unix.PollFd{Fd: int32(d.fd), Events: unix.POLLOUT} // it is not connected yet
 }
 
-// step goes on as far as it can: send the request when TCP is connected, read the
-// reply.
+// step proceeds as far as it can: it sends the request when TCP is connected, and reads
+// the reply.
 func (d *dial) step() (bool, error) {
 	dev := d.q.dev
 	w := dev.wishes()
@@ -234,16 +234,16 @@ func (d *dial) step() (bool, error) {
 		return false, err
 	}
 	if d.ours && !hmac.Equal(rep.private, dev.cfg.greeting(greetReply, d.token, d.peer, d.q.addr)) {
-		return false, errors.New("the peer does not prove that it knows the job's key")
+		return false, errors.New("the peer does not prove that it has the job's key")
 	}
 	if n != d.n { // RFC 6581: the responder waits for our first message
-		return false, errors.New("the peer sends frames before it may")
+		return false, errors.New("the peer sends frames too early")
 	}
 	d.terms = t
 	return true, nil
 }
 
-// begin makes the connection secret, if it is to be, and then the one of the queue pair.
+// begin encrypts the connection, if configured, and attaches it to the queue pair.
 func (d *dial) begin(ctx context.Context) (err error) {
 	q := d.q
 	var s *secret
@@ -265,7 +265,7 @@ func (d *dial) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// writable reports whether a connection that was begun is there.
+// writable reports whether a pending connection is established.
 func writable(fd int) (bool, error) {
 	look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 	n, err := unix.Poll(look, 0)

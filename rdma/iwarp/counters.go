@@ -2,8 +2,8 @@
 
 package iwarp
 
-// What the device holds, for rdma.CountingDevice. Who makes connections counts how many
-// came and went; the device tells those that are open.
+// Memory counters, for rdma.CountingDevice. The user that makes connections counts how
+// many were made and closed; the device reports those that are open.
 
 import (
 	"reflect"
@@ -16,7 +16,7 @@ import (
 
 var _ rdma.CountingDevice = (*device)(nil)
 
-// Count reports what the device holds.
+// Count reports the memory and connections of the device.
 func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -38,7 +38,7 @@ func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 		}
 	}
 	add(rdma.ConnectionsRC, open)
-	add(rdma.Sockets, open+1) // and the one that listens
+	add(rdma.Sockets, open+1) // including the listener
 	add(rdma.SegmentsRetransmitted, again)
 	add(rdma.MemoryKernel, kernel)
 	state += uint64(len(d.buffers)+d.lentOut) * ioBuffer
@@ -53,7 +53,7 @@ func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.MemoryReceive, received)
 }
 
-// memory returns what a queue pair holds, with the buffers it has now.
+// memory returns the memory of a queue pair, with its current buffers.
 func (q *queuePair) memory() uint64 {
 	n := sizeOf[queuePair]() + uint64(cap(q.works.list))*sizeOf[work]() + uint64(cap(q.in.buf)) + uint64(cap(q.out.copied)) +
 		uint64(cap(q.out.pieces))*sizeOf[unix.Iovec]()
@@ -63,14 +63,15 @@ func (q *queuePair) memory() uint64 {
 	return n
 }
 
-// memory returns the buffers that a receive queue lends, and the places of those posted.
+// memory returns the memory of the lent buffers of a receive queue, and of its entries.
 func (r *receiveQueue) memory() uint64 {
 	return uint64(cap(r.posted))*sizeOf[rdma.RecvWR]() + r.small.memory() + r.large.memory()
 }
 
 func (p *lendingPool) memory() uint64 { return uint64(len(p.buffers)) * uint64(p.size) }
 
-// kernelMemory returns what the kernel may hold for a socket, both directions (socket(7)).
+// kernelMemory returns the limit of the kernel's memory for a socket, both directions
+// (socket(7)).
 func kernelMemory(fd int) (n uint64) {
 	for _, option := range []int{unix.SO_RCVBUF, unix.SO_SNDBUF} {
 		if v, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, option); err == nil {

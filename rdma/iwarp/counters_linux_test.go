@@ -12,8 +12,8 @@ func countsOf(d rdma.Device) map[rdma.Counter]uint64 {
 	return got
 }
 
-// alone returns the memory of a device's connections without the buffers that they
-// share: as many as were ever needed at once, however many connections there are.
+// alone returns the memory of a device's connections without the buffers that they share:
+// as many as were ever needed at once, however many connections there are.
 func alone(d rdma.Device, counts map[rdma.Counter]uint64) int64 {
 	i := d.(*device)
 	i.mu.Lock()
@@ -21,7 +21,7 @@ func alone(d rdma.Device, counts map[rdma.Counter]uint64) int64 {
 	return int64(counts[rdma.MemoryConnections]) - int64(len(i.buffers)+i.lentOut)*ioBuffer
 }
 
-// What a connection takes is counted with it, and what all share is not.
+// The memory of a connection is counted, without the memory that all share.
 func TestCountOfConnections(t *testing.T) {
 	few, many := newManyPeers(t, 4), newManyPeers(t, 12)
 	a, b := countsOf(few.hub.dev), countsOf(many.hub.dev)
@@ -29,11 +29,11 @@ func TestCountOfConnections(t *testing.T) {
 		t.Errorf("4 and 12 connections: %v and %v", a, b)
 	}
 	if n, counted := a[rdma.SegmentsRetransmitted]; n != 0 || !counted {
-		t.Errorf("the loopback interface loses nothing, and %d segments were sent again", n)
+		t.Errorf("the loopback interface loses nothing, but %d segments were retransmitted", n)
 	}
 	each := (alone(many.hub.dev, b) - alone(few.hub.dev, a)) / 8
 	if each < 1<<8 || each > 1<<20 {
-		t.Errorf("a connection takes %d bytes: more than a header, and less than a megabyte", each)
+		t.Errorf("a connection takes %d bytes: want more than a header, and less than a megabyte", each)
 	}
 	if a[rdma.MemoryKernel] == 0 || b[rdma.MemoryKernel] <= a[rdma.MemoryKernel] {
 		t.Errorf("the kernel holds %d and %d bytes", a[rdma.MemoryKernel], b[rdma.MemoryKernel])

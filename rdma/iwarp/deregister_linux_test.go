@@ -7,9 +7,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestNothingLeavesARegionThatWasDeregistered, though a peer is about to read it: what it
-// gets was in the region before, and then it is refused (RFC 5042 section 6.2.1).
-func TestNothingLeavesARegionThatWasDeregistered(t *testing.T) {
+// TestReadEndsAtDeregister deregisters a region while a peer reads it: the peer gets only
+// earlier contents of the region, and then a refusal (RFC 5042 section 6.2.1).
+func TestReadEndsAtDeregister(t *testing.T) {
 	for _, noCRC := range []bool{false, true} {
 		a, b := settled(t, Config{NoCRC: noCRC, NoThread: true})
 		mem := bytes.Repeat([]byte{7}, 64<<20) // more than sockets hold
@@ -24,7 +24,7 @@ func TestNothingLeavesARegionThatWasDeregistered(t *testing.T) {
 		out := &b.qp.(*queuePair).out
 		pollUntil(t, "the answer waits for its socket", func() bool { return out.blocked }, b)
 		if out.borrow != noCRC {
-			t.Errorf("without CRC %v: that the answer is in the region itself is %v", noCRC, out.borrow)
+			t.Errorf("without CRC %v: the response is sent in place: %v", noCRC, out.borrow)
 		}
 		if err := b.dev.Deregister(mr); err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func TestNothingLeavesARegionThatWasDeregistered(t *testing.T) {
 			t.Errorf("without CRC %v: the Read completes as %+v", noCRC, c)
 		}
 		if got := bytes.Count(back, []byte{7}); got == 0 || bytes.Contains(back, []byte{9}) {
-			t.Errorf("without CRC %v: %d bytes came of what was there before, and some of later: %v", noCRC, got, bytes.Contains(back, []byte{9}))
+			t.Errorf("without CRC %v: %d bytes of the earlier contents arrived, later contents: %v", noCRC, got, bytes.Contains(back, []byte{9}))
 		}
 	}
 }

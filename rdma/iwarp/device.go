@@ -15,18 +15,18 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/pin"
 )
 
-// The device: a protection domain, a door at which peers knock, and what was made
-// with it. One lock guards all of it; it is held while bytes move and never while
-// somebody waits.
+// The device: a protection domain, a listener, and the objects made with it. One lock
+// guards all of it; it is held while data is transferred and never while a goroutine
+// waits.
 
 const (
 	maxSend = 64 << 10
-	// zeroCopyAbove is the length from which a body goes to the kernel from where it
-	// is. Below, gathering costs more than copying.
+	// zeroCopyAbove is the length from which a body is passed to the kernel in place.
+	// Below it, gathering costs more than copying.
 	zeroCopyAbove = 1 << 10
 
 	defaultDepth = 128 // work requests of a queue pair
-	readDepth    = 64  // Reads and Writes under way, each direction
+	readDepth    = 64  // outstanding Reads and Writes, each direction
 	maxRegions   = 1 << 20
 	domain       = 1 // a device has one
 )
@@ -43,23 +43,23 @@ type device struct {
 	queues         []*queuePair
 	sockets        []*queuePair // by descriptor
 	cqs            []*completionQueue
-	buffers        [][]byte // that no queue pair uses now
-	copies         [][]byte // memory for inline bodies, the same
-	lentOut        int      // that the user has, with messages in them
+	buffers        [][]byte // not used by any queue pair now
+	copies         [][]byte // memory for inline bodies, likewise
+	lentOut        int      // lent to the user, with messages in them
 	lowWaters      uint64   // times that few receive buffers were left
 	last           ddp.StreamID
-	borrowing      bool // some answer to a Read waits for its socket, in the memory that was read
+	borrowing      bool // the response to a Read waits for its socket, in the memory that was read
 	closed         bool
 
-	handshakes sync.WaitGroup // of callers that make their connection secret
+	handshakes sync.WaitGroup // of inbound connections that negotiate encryption
 }
 
 // ioBuffer is the size of a buffer between frames and a socket: it has room for a whole
-// frame behind the rest of another.
+// frame after the rest of another.
 const ioBuffer = 2 * fpduMax
 
-// takeBuffer lends a buffer to a queue pair that has bytes to move. Only such a one has
-// any: a thousand idle connections share a few.
+// takeBuffer lends a buffer to a queue pair that has bytes to transfer. Idle queue pairs
+// have none: a thousand idle connections share a few.
 func (d *device) takeBuffer() []byte {
 	n := len(d.buffers)
 	if n == 0 {
@@ -79,14 +79,14 @@ func Open(cfg Config) (rdma.Device, error) {
 	}
 	ip, err := netip.ParseAddr(cfg.Address)
 	if err != nil {
-		return nil, fmt.Errorf("iwarp: Config.Address %q is no IP address: %w", cfg.Address, err)
+		return nil, fmt.Errorf("iwarp: Config.Address %q is not an IP address: %w", cfg.Address, err)
 	}
 	if cfg.Port < 0 || cfg.Port > 1<<16-1 {
-		return nil, fmt.Errorf("iwarp: Config.Port %d is no port: give one below 65536, or 0", cfg.Port)
+		return nil, fmt.Errorf("iwarp: Config.Port %d is not a port: choose one below 65536, or 0", cfg.Port)
 	}
-	// Every Read draws a tag: the kernel is asked for many at a time.
+	// Every Read draws a tag: random bytes are requested from the kernel in bulk.
 	if cfg.Encrypt && len(cfg.Key) == 0 {
-		return nil, errors.New("iwarp: Config.Encrypt without Config.Key: give both ends the same key, or nobody can tell a peer from a stranger")
+		return nil, errors.New("iwarp: Config.Encrypt without Config.Key: give both ends the same key, which authenticates them")
 	}
 	transfer, err := ddp.MaxTransfer(cfg.MaxTransfer)
 	if err != nil {
@@ -108,15 +108,16 @@ func Open(cfg Config) (rdma.Device, error) {
 	return d, nil
 }
 
-// costs are what speed_linux_test.go shows over loopback: a message is half a round trip, a
-// Read or a Write a whole one, and the bytes cost what a stream of megabytes does.
+// costs returns the costs that speed_linux_test.go measures over loopback: a message is
+// half a round trip, a Read or a Write a whole one, and the cost per byte is that of a
+// stream of megabytes.
 func (cfg *Config) costs() (send, get, put, register rdma.Cost) {
 	half, read, write := 4500.0, 0.30, 0.22
 	switch {
 	case cfg.Encrypt:
 		half, read, write = 6500, 1.3, 1.2
 	case cfg.NoCRC:
-		half, read, write = 4000, 0.16, 0.16 // muster bench latency, rendezvous by get and put: they are alike
+		half, read, write = 4000, 0.16, 0.16 // muster bench latency, rendezvous by get and put: both are equal
 	}
 	return rdma.Cost{Fixed: half, PerByte: write}, rdma.Cost{Fixed: 2 * half, PerByte: read},
 		rdma.Cost{Fixed: 2 * half, PerByte: write}, rdma.Cost{Fixed: 250}
@@ -127,7 +128,7 @@ func (d *device) Attr() *rdma.Attr { return &d.attr }
 // Resolve is for datagrams.
 func (d *device) Resolve(rdma.Addr) (rdma.PeerID, error) { return 0, rdma.ErrUnsupported }
 
-// Close ends what was made with the device, and returns when nothing of it is left.
+// Close closes all objects made with the device, and returns when everything is released.
 func (d *device) Close() error {
 	d.mu.Lock()
 	d.shut()

@@ -14,21 +14,22 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Payload that is read from the socket straight to where it belongs. begin looks at the
-// header of a long segment whose payload has not all come, places what has, and from
-// then on the socket is read into the rest of the place. end checks the CRC, and only
-// then is the segment delivered: bytes of a damaged frame may have been placed, inside
-// a region that the peer may write, but nobody is told of them (RFC 5044 section 8 ends
-// the stream). With markers in the stream, or TLS, everything goes through the buffer.
+// Direct placement: payload that is read from the socket straight to its destination.
+// begin parses the header of a long segment whose payload has not arrived completely,
+// places what has, and from then on the socket is read into the rest of the destination.
+// end checks the CRC, and only then is the segment delivered: bytes of a damaged frame may
+// have been placed, inside a region that the peer may write, but they are not reported
+// (RFC 5044 section 8 ends the stream). With markers in the stream, or TLS, everything
+// goes through the buffer.
 
-// directAbove is the payload from which it is worth it: below, one read brings all.
+// directAbove is the payload from which this pays off: a shorter one needs only one read.
 const directAbove = 4 << 10
 
-// directBehind is how much is read into the buffer behind the payload: the end of the
-// frame and what is likely to follow, not so much that a long payload is copied.
+// directBehind is how much is read into the buffer after the payload: the end of the frame
+// and what is likely to follow, but not so much that a long payload is copied.
 const directBehind = 2 << 10
 
-// direct is a segment that is being read into place.
+// direct is a segment that is being read into its destination.
 type direct struct {
 	on     bool
 	header ddp.Header
@@ -40,9 +41,8 @@ type direct struct {
 	pieces [2]unix.Iovec
 }
 
-// begin reports whether the incomplete frame at the front of the buffer is now read into
-// place. A segment with a fault is not: it is looked at again when its CRC is known to
-// be good.
+// begin reports whether the incomplete frame at the front of the buffer is now read in
+// place. A segment with a fault is not: it is processed when its CRC has been verified.
 func (q *queuePair) begin() bool {
 	in, d := &q.in, &q.in.direct
 	have := in.buf[in.lo:in.hi]
@@ -73,10 +73,10 @@ func (q *queuePair) begin() bool {
 	return true
 }
 
-// readDirect reads into the rest of the place, and a little behind it.
+// readDirect reads into the rest of the destination, and a little beyond it.
 func (q *queuePair) readDirect() (n, room int, err error) {
 	in, d := &q.in, &q.in.direct
-	// The place is asked for again: it may have been deregistered since.
+	// The destination is looked up again: it may have been deregistered since.
 	mem, f := q.stream.Placement(&d.header, d.got, d.size-d.got)
 	if f != ddp.NoFault {
 		q.fault(f, d.raw[:], d.whole)
@@ -119,8 +119,8 @@ func (q *queuePair) end() bool {
 	return true
 }
 
-// more reads the socket: into the place of a segment that is under way, or into the
-// buffer. It returns false if there is nothing more for now, or no connection any more.
+// more reads the socket: into the destination of a partly received segment, or into the
+// buffer. It returns false if there is nothing more for now, or the connection has ended.
 func (q *queuePair) more() bool {
 	in := &q.in
 	if in.lo == in.hi {
@@ -146,14 +146,14 @@ func (q *queuePair) more() bool {
 	case err != nil || n == 0:
 		why := rdma.StatusPeerGone // reset, or the peer has closed
 		if socket := unix.Errno(0); err != nil && !errors.As(err, &socket) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			why = rdma.StatusFault // TLS has found what the peer did not send
+			why = rdma.StatusFault // TLS has detected data that the peer did not send
 		}
 		q.lose(why)
 		return false
 	}
 	q.segments()
-	// If it was less there was no more: another read would only say so. TLS gives what it
-	// has piece by piece, until it says that there is nothing.
+	// A short read means that the socket is empty: another read would only confirm it. TLS
+	// returns its data piece by piece, until it reports that there is none.
 	return n == room || q.secret != nil
 }
 

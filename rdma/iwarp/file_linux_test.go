@@ -10,9 +10,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Completion queues as files that are slept on together.
+// Completion queues as files that one thread sleeps on together.
 
-// readable sleeps on a file and reports whether something has arrived.
+// readable sleeps on a file and reports whether it became readable.
 func readable(t testing.TB, fd int, limit time.Duration) bool {
 	t.Helper()
 	look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -62,7 +62,7 @@ func TestFileReadableWhenPollHasWork(t *testing.T) {
 			name string
 			do   func()
 		}{
-			{"a message comes", a.sendSome},
+			{"a message arrives", a.sendSome},
 			{"Wake is called", cq.Wake},
 			{"the peer ends", func() { _ = a.qp.Close() }},
 		} {
@@ -83,8 +83,8 @@ func TestFileReadableWhenPollHasWork(t *testing.T) {
 	}
 }
 
-// TestSleepSeesWorkBeyondSockets: what the attendant has taken in already, and a
-// completion that was not polled.
+// TestSleepSeesWorkBeyondSockets: input that the progress thread has processed already,
+// and a completion that was not polled.
 func TestSleepSeesWorkBeyondSockets(t *testing.T) {
 	a, b := newPair(t, Config{})
 	b.idle()
@@ -92,7 +92,7 @@ func TestSleepSeesWorkBeyondSockets(t *testing.T) {
 	cq.Awake()
 	a.sendSome()
 	q := b.qp.(*queuePair)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // a real socket
 		q.dev.mu.Lock()
 		n := b.cq.(*completionQueue).count
 		q.dev.mu.Unlock()
@@ -100,7 +100,7 @@ func TestSleepSeesWorkBeyondSockets(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the attendant has not taken the message in for 10 s")
+			t.Fatal("the progress thread has not received the message for 10 s")
 		}
 	}
 	if d := cq.Sleep(time.Second); d != 0 {
@@ -113,10 +113,10 @@ func TestSleepSeesWorkBeyondSockets(t *testing.T) {
 	}
 }
 
-// TestASleeperIsWokenByWhoMovesItsSocket: a queue pair with two completion queues is
-// moved by whoever polls one of them, and the other may be asleep; a buffer may come
-// when nobody watches the socket for want of one.
-func TestASleeperIsWokenByWhoMovesItsSocket(t *testing.T) {
+// TestSleeperIsWokenByOtherPoller: a queue pair with two completion queues is driven by
+// the goroutine that polls one of them, and the other may be asleep; a buffer may be
+// posted while the socket is not watched for lack of one.
+func TestSleeperIsWokenByOtherPoller(t *testing.T) {
 	a, b := newEnd(t, Config{NoThread: true}), newEnd(t, Config{NoThread: true})
 	other, err := b.dev.NewCQ(8)
 	if err != nil {
@@ -148,14 +148,14 @@ func TestASleeperIsWokenByWhoMovesItsSocket(t *testing.T) {
 			for deadline := time.Now().Add(20 * time.Second); b.cq.(*completionQueue).count == 0; {
 				other.Poll(nil)
 				if time.Now().After(deadline) {
-					t.Fatal("polling the other queue does not take the message in")
+					t.Fatal("polling the other queue does not receive the message")
 				}
 			}
 		}},
-		{"a buffer comes", func() {}, func() {
+		{"a buffer is posted", func() {}, func() {
 			pollUntil(t, "the message waits for a buffer", func() bool { other.Poll(nil); return starved.in.starved })
 			for readable(t, cq.File(), 0) {
-				cq.Awake() // the socket itself has told
+				cq.Awake() // the socket itself has indicated it
 				cq.Sleep(time.Second)
 			}
 			post()
@@ -175,8 +175,8 @@ func TestASleeperIsWokenByWhoMovesItsSocket(t *testing.T) {
 	}
 }
 
-// TestCompletionsCarryThePeer of the queue pair they are of, whatever they report.
-func TestCompletionsCarryThePeer(t *testing.T) {
+// TestCompletionsCarryPeer checks the Peer of all kinds of completion.
+func TestCompletionsCarryPeer(t *testing.T) {
 	a := newEnd(t, Config{})
 	var qps [2]rdma.QP
 	var peers [2]*end
@@ -204,7 +204,7 @@ func TestCompletionsCarryThePeer(t *testing.T) {
 		}
 	}
 	pollUntil(t, "everything has completed", func() bool { return len(a.got) == 8 }, a, peers[0], peers[1])
-	for i, peer := range peers { // and a failure
+	for i, peer := range peers { // also for failures
 		_ = peer.dev.Close()
 		if n, err := qps[i].PostSend([]rdma.SendWR{{ID: uint64(i), Op: rdma.OpRead, Body: rdma.MemOf(make([]byte, 8))}}); n != 1 || err != nil {
 			t.Fatal(n, err)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestPeersConnectDuringAFlood: strangers connect to a listener without end and say nothing.
-// Peers that know the key must not wait for the strangers' time to run out.
-func TestPeersConnectDuringAFlood(t *testing.T) {
+// TestPeersConnectDuringFlood: foreign clients keep connecting to a listener and send
+// nothing. Peers with the key must not wait until those time out.
+func TestPeersConnectDuringFlood(t *testing.T) {
 	a, b := newEnd(t, Config{Key: []byte("k")}), newEnd(t, Config{Key: []byte("k")})
 	stop := make(chan struct{})
 	var flood sync.WaitGroup
@@ -41,7 +41,7 @@ func TestPeersConnectDuringAFlood(t *testing.T) {
 					busy <- struct{}{}
 				}
 				if len(held) > 4*mostCallers {
-					_ = held[0].Close() // the same
+					_ = held[0].Close() // likewise
 					held = held[1:]
 				}
 			}
@@ -58,7 +58,7 @@ func TestPeersConnectDuringAFlood(t *testing.T) {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		if took := time.Since(begin); took > handshakeTimeout/5 {
-			t.Errorf("round %d: peers need %v to connect while strangers crowd the listener", round, took)
+			t.Errorf("round %d: peers need %v to connect while foreign clients flood the listener", round, took)
 		}
 	}
 }

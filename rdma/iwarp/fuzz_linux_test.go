@@ -11,14 +11,14 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// A peer that has been let in and then sends what it likes, through a real socket: it
-// must not bring us down, and must not reach a byte outside what was registered.
+// An accepted peer that sends arbitrary data through a real socket: it must not crash this
+// process, and must not reach a byte outside the registered memory.
 
 const (
-	fuzzTag  = 0x11223344 // stands in the input for the tag that was drawn
+	fuzzTag  = 0x11223344 // placeholder in the input for the drawn tag
 	fuzzBase = 0x1000
 	fuzzSize = 20000
-	fuzzEdge = 256 // fenced bytes on both sides of the region
+	fuzzEdge = 256 // guard bytes on both sides of the region
 )
 
 func FuzzPeer(f *testing.F) {
@@ -29,7 +29,7 @@ func FuzzPeer(f *testing.F) {
 	}
 	var ask [ddp.ReadRequestLen]byte
 	(&ddp.ReadRequest{Sink: 5, Size: 9000, Source: fuzzTag, SourceTO: fuzzBase}).Put(ask[:])
-	long := someBytes(6000) // read straight into place
+	long := someBytes(6000) // read straight into its destination
 	f.Add(bytes.Join([][]byte{
 		segment(ddp.Header{Op: ddp.Write, Last: true, Tag: fuzzTag, TO: fuzzBase + 5}, someBytes(100)),
 		segment(ddp.Header{Op: ddp.Write, Tag: fuzzTag, TO: fuzzBase}, long),
@@ -45,8 +45,8 @@ func FuzzPeer(f *testing.F) {
 	})
 }
 
-// fuzzPeer gives a queue pair the input in pieces: as it is, or as segments that each
-// have a length in front and are framed properly.
+// fuzzPeer feeds the input to a queue pair in pieces: as it is, or as segments with a
+// length prefix that are framed properly.
 func fuzzPeer(t *testing.T, input []byte, frames bool, piece int) {
 	opened, err := Open(Config{NoThread: true})
 	if err != nil {
@@ -85,7 +85,7 @@ func fuzzPeer(t *testing.T, input []byte, frames bool, piece int) {
 	for len(stream) > 0 && q.state == connected {
 		n, err := unix.Write(sockets[1], stream[:min(piece, len(stream))])
 		if err != nil && err != unix.EAGAIN {
-			break // it has hung up
+			break // it has closed the connection
 		}
 		stream = stream[max(n, 0):]
 		e.poll()
@@ -99,7 +99,7 @@ func fuzzPeer(t *testing.T, input []byte, frames bool, piece int) {
 	}
 	for _, c := range e.got {
 		if c.Op == rdma.OpRecv && c.Len > maxSend {
-			t.Fatalf("a message of %d bytes came, the limit is %d", c.Len, maxSend)
+			t.Fatalf("a message of %d bytes arrived, the limit is %d", c.Len, maxSend)
 		}
 	}
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
-// A refused access ends a connection, and the peer connects again. After as many as are
-// allowed it is reported and not connected any more; late accesses do not count.
-func TestAPeerThatGuessesKeysIsNotConnectedAnyMore(t *testing.T) {
+// TestPeerThatGuessesKeys: a refused access ends a connection, and the peer connects
+// again. After the allowed number it is reported and not connected any more; late accesses
+// do not count.
+func TestPeerThatGuessesKeys(t *testing.T) {
 	cfg := Config{Key: []byte("the key of the test")}
 	victim, guesser := newEnd(t, cfg), newEnd(t, cfg)
 	mem := make([]byte, 64)
@@ -19,8 +20,8 @@ func TestAPeerThatGuessesKeysIsNotConnectedAnyMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// attempt connects two new queue pairs and makes one access. It reports whether the
-	// victim has reported the peer, and what became of the connection.
+	// attempt connects two new queue pairs and makes one access. It returns whether the
+	// victim has reported the peer, and the error of the connection.
 	attempt := func(op rdma.Op, remote, key uint64) (reported bool, connected error) {
 		victim.cq, victim.qp = victim.pair()
 		guesser.cq, guesser.qp = guesser.pair()

@@ -4,20 +4,20 @@ package iwarp
 
 import "github.com/muster-mpi/muster/rdma"
 
-// Long bodies that were posted inline. The caller has his memory back when PostSend
-// returns, and most often the socket has taken all of it by then, so no copy is made
-// first: keepInline copies only what is left, and lets the pieces that are on their way
-// into the socket show the copy. A connection whose socket is full takes no further one, so
-// that it keeps one copy at most.
+// Long bodies that were posted inline. The caller may reuse the memory when PostSend
+// returns. Usually the socket has accepted all of it by then, so no copy is made first:
+// keepInline copies only the rest, and redirects the pieces that still wait for the socket
+// to the copy. A connection whose socket is full accepts no further inline body, so that
+// it keeps one copy at most.
 
 const (
 	maxInline   = 32 << 10
-	smallInline = 256 // up to this it is copied into the work itself
-	strictMax   = 256 // MaxInline in strict mode, as adapters have it
-	mostSpare   = 8   // copies whose memory a device keeps
+	smallInline = 256 // up to this length it is copied into the work itself
+	strictMax   = 256 // MaxInline in strict mode, as with adapters
+	mostSpare   = 8   // spare copy buffers per device
 )
 
-// takeInline takes the body of inline work, a copy of it if it is short.
+// takeInline takes the body of inline work, and copies it if it is short.
 func (w *work) takeInline(body rdma.Mem) (long bool) {
 	if body.Len() <= smallInline {
 		w.body = rdma.MemOf(w.small[w.head : w.head+copy(w.small[w.head:], body.Bytes())])
@@ -26,7 +26,7 @@ func (w *work) takeInline(body rdma.Mem) (long bool) {
 	return true
 }
 
-// keepInline copies the body of the latest work, if the socket has not taken all of it.
+// keepInline copies the body of the latest work, if the socket has not accepted all of it.
 func (q *queuePair) keepInline() {
 	if q.works.count == 0 {
 		return
@@ -50,7 +50,7 @@ func (q *queuePair) keepInline() {
 	w.body = rdma.MemOf(to)
 }
 
-// dropCopy gives the memory of a copy back.
+// dropCopy releases the memory of a copy.
 func (d *device) dropCopy(w *work) {
 	if len(d.copies) < mostSpare {
 		d.copies = append(d.copies, w.kept)

@@ -8,10 +8,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestInlineBodiesIntoAFullSocket posts long inline bodies until the socket takes no more,
-// and changes the memory after each: the peer gets what was posted, the part that had to
-// wait too.
-func TestInlineBodiesIntoAFullSocket(t *testing.T) {
+// TestInlineIntoFullSocket posts long inline bodies until the socket accepts no more, and
+// changes the memory after each: the peer receives what was posted, including the part
+// that had to wait.
+func TestInlineIntoFullSocket(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"plain": {NoThread: true, NoCRC: true}, "summed": {NoThread: true}, "encrypted": encrypted,
 	} {
@@ -50,7 +50,7 @@ func TestInlineBodiesIntoAFullSocket(t *testing.T) {
 			}
 			for i := range q.works.list {
 				if q.works.list[i].kept != nil {
-					t.Errorf("the copy of work %d is kept when all is over", i)
+					t.Errorf("the copy of work %d was not released", i)
 				}
 			}
 		})

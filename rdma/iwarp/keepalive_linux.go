@@ -6,30 +6,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How the kernel finds out that a connection leads nowhere.
+// How the kernel detects a dead connection.
 //
 // TCP_USER_TIMEOUT (RFC 5482) ends a connection whose bytes are not acked in time; without it
 // that takes a quarter of an hour. TCP doubles the pause before each attempt, up to two
 // minutes: TCP_RTO_MAX_MS, since Linux 6.15, keeps it short, so that a connection resumes
 // soon after a network that was interrupted.
 //
-// A reset may reach one end alone, and a host may vanish without a word. The end that only
-// receives learns of it by a keepalive probe (RFC 9293 section 3.8.4), which the other host
+// A reset may reach only one end, and a host may disappear silently. The end that only
+// receives detects it by a keepalive probe (RFC 9293 section 3.8.4), which the other host
 // answers with a reset, or not at all.
 
 const (
 	defaultTimeout = 30 * time.Second
-	// longestBackoff is the longest pause before another attempt; the kernel takes no less.
+	// longestBackoff is the longest pause before another attempt; the kernel accepts no
+	// less.
 	longestBackoff = time.Second
-	// keepaliveIdle is how long a connection is idle before it is probed; the kernel counts
-	// whole seconds. A user of Retain has another path over which the other end tells of a
-	// reset.
+	// keepaliveIdle is how long a connection is idle before it is probed; the kernel
+	// counts whole seconds. A user of Retain has another path over which the other end
+	// reports a reset.
 	keepaliveIdle = time.Second
 	tcpRTOMax     = 44 // TCP_RTO_MAX_MS
 )
 
-// setTimeouts tells the kernel when to give a connection up. A kernel that does not know an
-// option does so later: that is no reason to refuse the connection.
+// setTimeouts sets the kernel's timeouts of a connection. A kernel without one of the
+// options notices later: that is no reason to refuse the connection.
 func (cfg *Config) setTimeouts(fd int) {
 	timeout := cfg.Timeout
 	if timeout <= 0 {

@@ -15,13 +15,12 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The door: a listening socket, and callers whose request is not complete yet. Whoever
-// is in Connect tends it, so that two ranks that connect in different orders do not
-// wait for each other for ever. A caller costs a descriptor and half a kilobyte until
-// it has shown that it knows the job's key; there are few of them and they have little
-// time. A new caller displaces the oldest one, so a flood of callers that say nothing
-// keeps no peer waiting: a peer's request follows its connection at once. A caller that is
-// displaced sees a reset, and a peer then dials again.
+// The listener: a listening socket, and callers whose request is not complete yet. Connect
+// services it while it waits, so that two ranks that connect in different orders do not
+// deadlock. A caller costs a descriptor and half a kilobyte until it has proved that it
+// has the job's key; their number and time are limited. A new caller displaces the oldest
+// one, so a flood of silent connections delays no peer: a peer's request follows its
+// connection at once. A displaced caller sees a reset, and a peer then dials again.
 
 type listener struct {
 	fd      int
@@ -30,7 +29,7 @@ type listener struct {
 	closed  bool
 }
 
-// caller is a connection that was accepted and has not said what it wants.
+// caller is an accepted connection whose request has not arrived yet.
 type caller struct {
 	fd    int
 	since time.Time
@@ -40,11 +39,11 @@ type caller struct {
 
 const (
 	mostCallers      = 64
-	mostAccepts      = 256 // by one call of tend, which holds the device's lock
+	mostAccepts      = 256 // per call of serviceListener, which holds the device's lock
 	handshakeTimeout = 5 * time.Second
 )
 
-// open listens, on a port of the kernel's choice if it is 0.
+// open listens on a port, chosen by the kernel if it is 0.
 func (d *listener) open(at netip.AddrPort) error {
 	ip := at.Addr()
 	fail := func(what string, err error) error {
@@ -54,7 +53,7 @@ func (d *listener) open(at netip.AddrPort) error {
 	var err error
 	if d.fd, err = newSocket(ip); err != nil {
 		d.closed = true
-		return fail("make a socket", err)
+		return fail("create a socket", err)
 	}
 	if err = unix.Bind(d.fd, sockaddr(at)); err != nil {
 		return fail("bind a socket", err)
@@ -64,7 +63,7 @@ func (d *listener) open(at netip.AddrPort) error {
 	}
 	name, err := unix.Getsockname(d.fd)
 	if err != nil {
-		return fail("ask for the port", err)
+		return fail("get the port", err)
 	}
 	switch a := name.(type) {
 	case *unix.SockaddrInet4:
@@ -99,7 +98,7 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
-// serviceListener lets callers in and listens to them. The device's lock is held.
+// serviceListener accepts callers and reads their requests. The device's lock is held.
 func (d *device) serviceListener(now time.Time) {
 	listener := &d.listener
 	kept := listener.callers[:0]
@@ -117,7 +116,7 @@ func (d *device) serviceListener(now time.Time) {
 	for range mostAccepts {
 		fd, _, err := unix.Accept4(listener.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 		if err != nil {
-			break // nobody is there, or has gone again
+			break // no connection, or it was closed again
 		}
 		c := &caller{fd: fd, since: now}
 		if d.hear(c) {
@@ -133,14 +132,13 @@ func (d *device) serviceListener(now time.Time) {
 	}
 }
 
-// displace ends the connection of a caller with a reset, by which a peer knows that it was not
-// refused.
+// displace resets the connection of a caller, which distinguishes it from a refusal.
 func displace(fd int) {
-	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // without it the peer takes it for a refusal
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // without it the peer sees a refusal
 	_ = unix.Close(fd)
 }
 
-// hear reads what a caller says, and reports whether it has been dealt with.
+// hear reads from a caller and reports whether it is finished with it.
 func (d *device) hear(c *caller) bool {
 	n, err := read(c.fd, c.buf[c.n:])
 	if err == unix.EAGAIN || err == unix.EINTR {
@@ -155,14 +153,14 @@ func (d *device) hear(c *caller) bool {
 	if err == nil && n == 0 {
 		return false
 	}
-	// Bytes behind a request are against the rules: RFC 5044 section 7.1.2.
+	// Bytes after a request are invalid: RFC 5044 section 7.1.2.
 	if err != nil || n != c.n || !d.admit(c.fd, &req) {
 		_ = unix.Close(c.fd)
 	}
 	return true
 }
 
-// admit assigns a caller the queue pair it asks for, if it may have it.
+// admit assigns the requested queue pair to a caller, if it is permitted.
 func (d *device) admit(fd int, req *startup) bool {
 	token, from, ours := d.cfg.readGreeting(req.private)
 	for _, q := range d.queues {
@@ -172,7 +170,7 @@ func (d *device) admit(fd int, req *startup) bool {
 			return q.accept(fd, req, nil)
 		case ours && q.token == token && (q.peer == "" || q.peer == from):
 			if !hmac.Equal(req.private, d.cfg.greeting(greetRequest, token, q.addr, from)) {
-				return false // it does not know the key
+				return false // it does not have the key
 			}
 			if d.bars(from, q.bound) {
 				return false
@@ -184,7 +182,7 @@ func (d *device) admit(fd int, req *startup) bool {
 	return false
 }
 
-// accept replies to a request and begins.
+// accept replies to a request and attaches the connection.
 func (q *queuePair) accept(fd int, req *startup, private []byte) bool {
 	w := q.dev.wishes()
 	rep, t, err := w.answer(req, private)
@@ -205,8 +203,8 @@ func (q *queuePair) accept(fd int, req *startup, private []byte) bool {
 	return q.attach(fd, t, false) == nil
 }
 
-// wishes are what this device wants of every connection. The first message is a Write
-// of nothing, because siw knows no other that we like.
+// wishes returns the preferences of this device. The first message is an empty Write,
+// because siw supports no other that we do.
 func (d *device) wishes() wishes {
 	return wishes{markers: d.cfg.Markers, crc: !d.cfg.NoCRC && !d.cfg.Encrypt, p2p: true, ready: readyWrite, ird: readDepth, ord: readDepth}
 }
@@ -223,8 +221,8 @@ func (d *listener) close() {
 	_ = unix.Close(d.fd)
 }
 
-// parseAddr takes the address of a peer apart. Without a token it is one of another
-// make.
+// parseAddr parses the address of a peer. Without a token it is one of another
+// implementation.
 func parseAddr(a rdma.Addr) (at netip.AddrPort, token uint64, ours bool, err error) {
 	host, name, ours := strings.Cut(string(a), "/")
 	if at, err = netip.ParseAddrPort(host); err == nil && ours {
@@ -233,7 +231,7 @@ func parseAddr(a rdma.Addr) (at netip.AddrPort, token uint64, ours bool, err err
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("iwarp: %q is no address of a queue pair, which looks like 10.0.0.1:4000/0123456789abcdef: %w", a, err)
+		err = fmt.Errorf("iwarp: %q is not the address of a queue pair, such as 10.0.0.1:4000/0123456789abcdef: %w", a, err)
 	}
 	return at, token, ours, err
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// manyPeers is a device whose one completion queue serves many connections, so that it asks
-// the kernel which of them has something.
+// manyPeers is a device whose one completion queue serves many connections, so that it
+// uses epoll to find those that are ready.
 type manyPeers struct {
 	hub  *end
 	qps  []rdma.QP
@@ -41,13 +41,13 @@ func TestOneQueueForManyConnections(t *testing.T) {
 	const each = 50
 	c := newManyPeers(t, 20)
 	all := append([]*end{c.hub}, c.ends...)
-	mem := make([]byte, 2000) // copied to nowhere: only the count matters
+	mem := make([]byte, 2000) // all messages use it: only their number matters
 	sent := 0
 	for i := range each {
 		for k, e := range c.ends {
 			for _, qp := range []rdma.QP{c.qps[k], e.qp} {
 				wr := []rdma.SendWR{{ID: uint64(i), Op: rdma.OpSend, Body: rdma.MemOf(mem), HeadLen: 8}}
-				pollUntil(t, "the message is taken", func() bool {
+				pollUntil(t, "the message is accepted", func() bool {
 					n, err := qp.PostSend(wr)
 					if err != nil && !errors.Is(err, rdma.ErrAgain) {
 						t.Fatal(err)
@@ -77,7 +77,7 @@ func TestOneQueueForManyConnections(t *testing.T) {
 		return n == sent
 	}, all...)
 	if n := came(c.hub); n != each*len(c.ends) {
-		t.Errorf("the hub got %d messages, expected %d", n, each*len(c.ends))
+		t.Errorf("the hub received %d messages, expected %d", n, each*len(c.ends))
 	}
 }
 
@@ -93,13 +93,13 @@ func TestManyConnectionsDoNotAllocate(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		for c.hub.cq.Poll(out) == 0 {
-			peer.cq.Poll(nil) // the first messages wait for the connection to be complete
+			peer.cq.Poll(nil) // the first messages wait until the connection is complete
 		}
 	}
 	for range 100 {
 		exchange()
 	}
 	if got := testing.AllocsPerRun(200, exchange); got != 0 && !raceDetector {
-		t.Errorf("a message and the Poll that brings it make %v allocations", got)
+		t.Errorf("a message and its Poll make %v allocations", got)
 	}
 }

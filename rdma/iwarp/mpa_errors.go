@@ -2,8 +2,8 @@ package iwarp
 
 import "github.com/muster-mpi/muster/rdma/internal/ddp"
 
-// mpaError is a fault of the peer in MPA, with what a Terminate says about it (RFC
-// 5044 section 8, RFC 6581 section 8).
+// mpaError is an MPA error of the peer, with the contents of the Terminate (RFC 5044
+// section 8, RFC 6581 section 8).
 type mpaError struct {
 	fault ddp.Fault
 	text  string

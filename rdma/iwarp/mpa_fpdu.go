@@ -8,35 +8,34 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Framing (RFC 5044 section 4). A framer makes FPDUs of DDP segments for one
-// direction of a connection, a deframer takes them apart. An FPDU is the length
-// of its segment, the segment, padding to a multiple of 4, and a CRC32C. If the
-// receiver asked for them, markers of 4 bytes stand at every 512th byte of the
-// stream, the first right before the first FPDU, and point back to the beginning
-// of the FPDU they are in.
+// Framing (RFC 5044 section 4). A framer makes FPDUs of DDP segments for one direction of
+// a connection, a deframer parses them. An FPDU is the length of its segment, the segment,
+// padding to a multiple of 4, and a CRC32C. If the receiver requested them, there are
+// markers of 4 bytes at every 512th byte of the stream, the first right before the first
+// FPDU, which point back to the beginning of their FPDU.
 //
-// Both count the stream position themselves, so they must see every byte behind
-// the startup frames, in order.
+// Both track the stream position themselves, so they must see every byte after the startup
+// frames, in order.
 
 const (
 	fpduLength    = 2 // the field before the segment
 	fpduCRC       = 4
 	markerLen     = 4
 	markerSpacing = 512
-	segmentMax    = 1<<16 - 1 // what the length field can say
+	segmentMax    = 1<<16 - 1 // the maximum of the length field
 	// segmentMin is a segment that every connection can carry: RFC 5044 section 4.1.
 	segmentMin = 128
-	// segmentMarkedMax keeps a marker at the end of an FPDU in reach of the 16 bits
-	// of its pointer.
+	// segmentMarkedMax keeps a marker at the end of an FPDU within the 16 bits of its
+	// pointer.
 	segmentMarkedMax = 64000
 	// fpduMax is the longest FPDU with its markers.
 	fpduMax = fpduLength + segmentMax + 3 + fpduCRC + markerLen*(segmentMax/(markerSpacing-markerLen)+2)
 )
 
-// castagnoli is the polynomial of the CRC, which is that of iSCSI.
+// castagnoli is the polynomial of the CRC, the same as for iSCSI.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// padding returns what follows a segment of n bytes.
+// padding returns the padding after a segment of n bytes.
 func padding(n int) int { return -(fpduLength + n) & 3 }
 
 // fpduSize returns the length of an FPDU without markers.
@@ -56,16 +55,16 @@ func segmentFor(emss int, markers bool) int {
 type framer struct {
 	crc     bool
 	markers bool
-	pos     uint32 // bytes since the last place of a marker
+	pos     uint32 // bytes since the last marker position
 }
 
-// append writes an FPDU behind dst. The segment is the parts one after the other.
+// append appends an FPDU to dst. The segment is the concatenation of the parts.
 func (f *framer) append(dst []byte, parts ...[]byte) []byte {
 	n := 0
 	for _, p := range parts {
 		n += len(p)
 	}
-	begin := len(dst) // of what the CRC covers: with a marker before the length
+	begin := len(dst) // start of what the CRC covers: includes a marker before the length
 	start := begin
 	if f.markers && f.pos == 0 {
 		start += markerLen
@@ -78,7 +77,7 @@ func (f *framer) append(dst []byte, parts ...[]byte) []byte {
 	}
 	var zeros [3]byte
 	dst = f.put(dst, start, zeros[:padding(n)])
-	dst = f.mark(dst, start) // between padding and CRC it counts as covered
+	dst = f.mark(dst, start) // a marker between padding and CRC is covered
 	var crc uint32
 	if f.crc {
 		crc = crc32.Checksum(dst[begin:], castagnoli)
@@ -88,8 +87,8 @@ func (f *framer) append(dst []byte, parts ...[]byte) []byte {
 	return dst
 }
 
-// put writes bytes of the FPDU that begins at dst[start], with the markers that
-// fall among them.
+// put appends bytes of the FPDU that begins at dst[start], with the markers that fall
+// among them.
 func (f *framer) put(dst []byte, start int, p []byte) []byte {
 	if !f.markers {
 		return append(dst, p...)
@@ -104,12 +103,12 @@ func (f *framer) put(dst []byte, start int, p []byte) []byte {
 	return dst
 }
 
-// mark writes a marker if this is the place of one.
+// mark appends a marker if this is the position of one.
 func (f *framer) mark(dst []byte, start int) []byte {
 	if !f.markers || f.pos != 0 {
 		return dst
 	}
-	// A marker before the length field points nowhere: 0 (RFC 5044 section 4.3).
+	// A marker before the length field has the pointer 0 (RFC 5044 section 4.3).
 	dst = binary.BigEndian.AppendUint32(dst, uint32(max(len(dst)-start, 0)))
 	f.pos = markerLen
 	return dst
@@ -121,17 +120,17 @@ func (f *framer) advance(n int) {
 	}
 }
 
-// deframer takes the FPDUs of one direction apart.
+// deframer parses the FPDUs of one direction.
 type deframer struct {
 	crc     bool
 	markers bool
-	pos     uint32 // bytes since the last place of a marker
+	pos     uint32 // bytes since the last marker position
 	failed  error  // after an error nothing more is delivered: RFC 5044 section 8
 }
 
-// next takes the FPDU at the start of b. n is its length on the wire; 0 means that
-// more bytes are needed, and need says how many b must have at least. The segment
-// is a part of b; markers have been taken out of b, so b is spoilt behind it.
+// next parses the FPDU at the start of b. n is its length on the wire; 0 means that more
+// bytes are needed, and need is the minimum length of b. The segment is a part of b;
+// markers are removed in place, so the rest of b after it is invalid.
 func (d *deframer) next(b []byte) (segment []byte, n, need int, err error) {
 	if d.failed != nil {
 		return nil, 0, 0, d.failed
@@ -152,7 +151,7 @@ func (d *deframer) next(b []byte) (segment []byte, n, need int, err error) {
 	if d.crc {
 		got := binary.LittleEndian.Uint32(fpdu[n-fpduCRC:])
 		if want := crc32.Checksum(fpdu[:n-fpduCRC], castagnoli); got != want {
-			d.failed = &mpaError{ddp.FaultMPACRC, fmt.Sprintf("the CRC of an FPDU of %d bytes is %08x and should be %08x: the bytes were damaged on their way", n, got, want)}
+			d.failed = &mpaError{ddp.FaultMPACRC, fmt.Sprintf("the CRC of an FPDU of %d bytes is %08x and should be %08x: the bytes were damaged in transit", n, got, want)}
 			return nil, 0, 0, d.failed
 		}
 	}
@@ -165,15 +164,15 @@ func (d *deframer) next(b []byte) (segment []byte, n, need int, err error) {
 	return fpdu[fpduLength : fpduLength+size : fpduLength+size], n, 0, nil
 }
 
-// wireSize returns the length of the FPDU of a segment of so many bytes that begins
-// here, with its markers.
+// wireSize returns the length on the wire, with markers, of the FPDU of a segment of so
+// many bytes that begins here.
 func (d *deframer) wireSize(size int) int {
 	n := fpduSize(size)
 	if !d.markers {
 		return n
 	}
-	// Up to the first place of a marker there are room bytes, and then 508 between
-	// two of them. A marker right behind the last byte belongs to the next FPDU.
+	// Up to the first marker position there are room bytes, and then 508 between two of
+	// them. A marker right after the last byte belongs to the next FPDU.
 	room := int(-d.pos & (markerSpacing - 1))
 	if n <= room {
 		return n
@@ -182,8 +181,8 @@ func (d *deframer) wireSize(size int) int {
 	return n + markerLen*((n-room+between-1)/between)
 }
 
-// unmark moves the bytes of an FPDU together over its markers, all of which must
-// point to its beginning at fpdu[start].
+// unmark removes the markers of an FPDU, all of which must point to its beginning at
+// fpdu[start].
 func (d *deframer) unmark(fpdu []byte, start int) ([]byte, error) {
 	at := int(-d.pos & (markerSpacing - 1))
 	kept := at

@@ -21,7 +21,7 @@ func sendSegment(msn uint32, zeros int) []byte {
 	return b
 }
 
-// someBytes returns a segment whose bytes tell their place.
+// someBytes returns a segment whose bytes encode their position.
 func someBytes(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -53,16 +53,16 @@ func TestRFC5044GoldenFrames(t *testing.T) {
 	if crc := figure6[len(figure6)-4:]; !bytes.Equal(crc, []byte{0x84, 0x92, 0x58, 0x98}) {
 		t.Errorf("the CRC of figure 6 is %x, expected 84925898", crc)
 	}
-	// What siw sends first on a peer-to-peer connection.
+	// The first frame of siw on a peer-to-peer connection.
 	f = framer{crc: true}
 	ready, _ := hex.DecodeString("c14000000001" + "0000000000000000")
 	if got := hex.EncodeToString(f.append(nil, ready)); got != "000ec140000000010000000000000000ebd34c5f" {
-		t.Errorf("a Write of nothing is framed as %s", got)
+		t.Errorf("an empty Write is framed as %s", got)
 	}
 }
 
-// TestFramesSurviveAnySegmentation frames segments of many sizes and gives the
-// deframer the stream in pieces.
+// TestFramesSurviveAnySegmentation frames segments of many sizes and feeds the stream to
+// the deframer in pieces.
 func TestFramesSurviveAnySegmentation(t *testing.T) {
 	sizes := []int{0, 1, 2, 3, 4, 5, 18, 46, 127, 480, 486, 490, 498, 500, 501, 502, 503, 504, 505, 506, 507, 508, 509, 510, 511, 512, 513,
 		1000, 1442, 4093, 500, 500, 502, 502, segmentMarkedMax, 0, 0, 7}
@@ -97,7 +97,7 @@ func TestFramesSurviveAnySegmentation(t *testing.T) {
 								break
 							}
 							if !bytes.Equal(segment, someBytes(sizes[done])) {
-								t.Fatalf("FPDU %d brings %d bytes that are not the %d that were framed", done, len(segment), sizes[done])
+								t.Fatalf("FPDU %d has %d bytes, unlike the %d that were framed", done, len(segment), sizes[done])
 							}
 							buf, need = buf[n:], 0
 							if done++; done == len(sizes) {
@@ -109,7 +109,7 @@ func TestFramesSurviveAnySegmentation(t *testing.T) {
 						}
 					}
 					if done != len(sizes) || len(buf)+len(stream) != 0 {
-						t.Errorf("%d of %d FPDUs came and %d bytes are left", done, len(sizes), len(buf)+len(stream))
+						t.Errorf("%d of %d FPDUs arrived and %d bytes are left", done, len(sizes), len(buf)+len(stream))
 					}
 				})
 			}
@@ -117,7 +117,7 @@ func TestFramesSurviveAnySegmentation(t *testing.T) {
 	}
 }
 
-// checkMarkers follows the pointers: each must lead to the beginning of an FPDU.
+// checkMarkers follows the pointers: each must point to the beginning of an FPDU.
 func checkMarkers(t *testing.T, stream []byte, sizes []int) {
 	t.Helper()
 	begins := map[int]bool{}
@@ -140,12 +140,12 @@ func checkMarkers(t *testing.T, stream []byte, sizes []int) {
 			begin = at + markerLen
 		}
 		if !begins[begin] {
-			t.Fatalf("the marker at %d says %d, and no FPDU begins at %d", at, pointer, begin)
+			t.Fatalf("the marker at %d contains %d, and no FPDU begins at %d", at, pointer, begin)
 		}
 	}
 }
 
-func TestEveryFlippedBitIsFound(t *testing.T) {
+func TestFlippedBits(t *testing.T) {
 	for _, markers := range []bool{false, true} {
 		f := framer{crc: true, markers: markers}
 		good := f.append(nil, someBytes(700))
@@ -157,34 +157,34 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 			var fault *mpaError
 			switch {
 			case n != 0:
-				t.Fatalf("markers %v: bit %d is flipped and the FPDU is taken", markers, bit)
+				t.Fatalf("markers %v: bit %d is flipped and the FPDU is accepted", markers, bit)
 			case err == nil && need <= len(good):
-				t.Fatalf("markers %v: bit %d is flipped, no error, and %d bytes would do", markers, bit, need)
+				t.Fatalf("markers %v: bit %d is flipped, no error, and %d bytes are needed", markers, bit, need)
 			case err != nil && (!errors.As(err, &fault) || fault.fault != ddp.FaultMPACRC):
 				t.Fatalf("markers %v: bit %d is flipped: %v", markers, bit, err)
 			case err != nil:
 				if _, n, _, again := d.next(good); n != 0 || again != err {
-					t.Fatalf("after an error the deframer takes %d bytes and says %v", n, again)
+					t.Fatalf("after an error the deframer accepts %d bytes and returns %v", n, again)
 				}
 			}
 		}
 	}
 }
 
-func TestAMarkerThatPointsElsewhereIsRefused(t *testing.T) {
+func TestWrongMarkerIsRefused(t *testing.T) {
 	for _, at := range []int{0, 512} {
-		f := framer{markers: true} // without CRC it is the marker that must be noticed
+		f := framer{markers: true} // without CRC only the marker shows the fault
 		stream := f.append(nil, someBytes(700))
 		stream[at+3] ^= 8
 		d := deframer{markers: true}
 		var fault *mpaError
 		if _, _, _, err := d.next(stream); !errors.As(err, &fault) || fault.fault != ddp.FaultMPAMarker {
-			t.Errorf("a wrong marker at %d gives %v, expected: %v", at, err, ddp.FaultMPAMarker)
+			t.Errorf("a wrong marker at %d returns %v, expected: %v", at, err, ddp.FaultMPAMarker)
 		}
 	}
 }
 
-func TestSegmentsFitATCPSegment(t *testing.T) {
+func TestSegmentsFitTCPSegment(t *testing.T) {
 	for emss := 200; emss < 9100; emss++ {
 		for _, markers := range []bool{false, true} {
 			n := segmentFor(emss, markers)
@@ -222,8 +222,8 @@ func TestFramingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// FuzzDeframer gives the deframer a stream at once and in two pieces: it must not
-// panic, and must find the same.
+// FuzzDeframer feeds a stream to the deframer at once and in two pieces: it must not
+// panic, and must find the same frames.
 func FuzzDeframer(f *testing.F) {
 	for _, markers := range []bool{false, true} {
 		fr := framer{crc: true, markers: markers}
@@ -239,7 +239,7 @@ func FuzzDeframer(f *testing.F) {
 	})
 }
 
-// deframe describes what a stream contains.
+// deframe describes the frames of a stream.
 func deframe(t *testing.T, d *deframer, stream []byte, cut int) (found string) {
 	buf := bytes.Clone(stream[:cut])
 	for rest := stream[cut:]; ; rest = nil {

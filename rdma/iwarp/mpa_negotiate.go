@@ -6,28 +6,28 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// What a request and a reply agree on. The initiator calls request and, with the
-// reply, conclude; the responder calls answer. Both end with the same terms, seen
-// from their side.
+// Negotiation by request and reply. The initiator calls request and, with the reply,
+// conclude; the responder calls answer. Both end with the same terms, seen from their
+// side.
 
-// wishes are what one side wants of a connection.
+// wishes are the preferences of one side.
 type wishes struct {
 	markers  bool     // to receive markers
 	crc      bool     // RFC 5044 section 7.1.1: the default must be true
-	plain    bool     // initiator: revision 1, for peers that know no other
+	plain    bool     // initiator: revision 1, for peers that support no other
 	p2p      bool     // initiator: the responder may send first
-	ready    readySet // the first messages we can make, or take
-	ird, ord uint16   // Reads that we answer at a time, and that we ask
+	ready    readySet // the first messages that we can send or receive
+	ird, ord uint16   // concurrent Reads that we answer, and that we request
 }
 
-// terms are what both sides agreed on.
+// terms are the negotiated parameters.
 type terms struct {
 	markersOut bool // we insert markers
 	markersIn  bool // the peer inserts markers
 	crc        bool
 	ird, ord   uint16
-	// ready is what the initiator must send first, and nothing else; 0 if it may
-	// send what it likes.
+	// ready is the kind of the first message that the initiator must send; 0 if it is free
+	// to choose.
 	ready readySet
 }
 
@@ -41,18 +41,18 @@ func (w *wishes) request(private []byte) startup {
 	return s
 }
 
-// answer returns the responder's reply to a request, with what it leads to. If there
-// is an error the reply is a rejection, to be sent before the connection closes.
+// answer returns the responder's reply to a request, with the resulting terms. If there is
+// an error the reply is a rejection, to be sent before the connection closes.
 func (w *wishes) answer(req *startup, private []byte) (startup, terms, error) {
-	// RFC 6581 section 6: an enhanced request gets an enhanced reply, a plain one
-	// a plain reply of its own revision.
+	// RFC 6581 section 6: an enhanced request gets an enhanced reply, a plain one a plain
+	// reply of its own revision.
 	rep := startup{reply: true, markers: w.markers, crc: w.crc || req.crc, revision: req.revision,
 		enhanced: req.enhanced, private: private}
 	t := terms{markersOut: req.markers, markersIn: w.markers, crc: rep.crc, ird: w.ird, ord: w.ord}
 	if !req.enhanced {
 		return rep, t, nil
 	}
-	// RFC 6581 section 5: neither side may ask more Reads than the other answers.
+	// RFC 6581 section 5: neither side may request more Reads than the other answers.
 	t.ord = shallower(w.ord, req.ird)
 	if req.ord != depthOpen {
 		t.ird = min(w.ird, req.ord)
@@ -62,7 +62,7 @@ func (w *wishes) answer(req *startup, private []byte) (startup, terms, error) {
 		if t.ready = req.ready & w.ready; t.ready == 0 {
 			rep.reject = true
 			return rep, t, &mpaError{ddp.FaultMPAReady, fmt.Sprintf(
-				"the peer offers the first messages %03b of Send, Write and Read, of which we take %03b: no kind is in both", req.ready, w.ready)}
+				"the peer offers the first messages %03b of Send, Write and Read, of which we accept %03b: no kind is in both", req.ready, w.ready)}
 		}
 		t.ready &= -t.ready // one of them
 		rep.p2p, rep.ready = true, t.ready
@@ -70,7 +70,7 @@ func (w *wishes) answer(req *startup, private []byte) (startup, terms, error) {
 	return rep, t, nil
 }
 
-// conclude returns what the initiator learns from the reply to its request.
+// conclude returns the terms that the reply to our request results in.
 func (w *wishes) conclude(rep *startup) (terms, error) {
 	t := terms{markersOut: rep.markers, markersIn: w.markers, crc: w.crc || rep.crc, ird: w.ird, ord: w.ord}
 	switch {
@@ -85,7 +85,7 @@ func (w *wishes) conclude(rep *startup) (terms, error) {
 	}
 	t.ord = shallower(w.ord, rep.ird)
 	if rep.ord != depthOpen && rep.ord > w.ird {
-		return t, &mpaError{ddp.FaultMPADepth, fmt.Sprintf("the peer wants to ask %d Reads at a time, we answer %d", rep.ord, w.ird)}
+		return t, &mpaError{ddp.FaultMPADepth, fmt.Sprintf("the peer wants to request %d Reads at a time, we answer %d", rep.ord, w.ird)}
 	}
 	if !w.p2p {
 		return t, nil
@@ -98,7 +98,7 @@ func (w *wishes) conclude(rep *startup) (terms, error) {
 	return t, nil
 }
 
-// shallower returns how many Reads may be asked of a peer that answers so many.
+// shallower returns how many Reads may be requested of a peer that answers so many.
 func shallower(ord, peerIRD uint16) uint16 {
 	if peerIRD == depthOpen {
 		return ord

@@ -7,15 +7,14 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// The request and the reply with which an MPA connection begins (RFC 5044
-// section 7.1, RFC 6581 section 6). Both are plain TCP bytes without CRC, marker
-// or padding. append writes a frame, parseStartup reads one; what the two agree
-// on is in mpa_negotiate.go.
+// The request and the reply that begin an MPA connection (RFC 5044 section 7.1, RFC 6581
+// section 6). Both are plain TCP bytes without CRC, marker or padding. append encodes a
+// frame, parseStartup decodes one; mpa_negotiate.go derives the terms.
 
 const (
 	startupKeyLen     = 16
 	startupHeader     = 20  // key, flags, revision and the length of the private data
-	startupPrivateMax = 512 // RFC 5044 section 7.1.2, rule 9: with the enhanced bytes
+	startupPrivateMax = 512 // RFC 5044 section 7.1.2, rule 9: includes the enhanced bytes
 	startupMax        = startupHeader + startupPrivateMax
 	enhancedLen       = 4
 
@@ -44,15 +43,15 @@ type startup struct {
 	crc      bool // the sender of the frame wants a CRC, both ways
 	reject   bool // replies only
 	revision uint8
-	enhanced bool // RFC 6581: the four fields below count
+	enhanced bool // RFC 6581: the four fields below are valid
 	p2p      bool
 	ready    readySet
 	ird, ord uint16
 	private  []byte // of the user, without the enhanced bytes
 }
 
-// readySet are the kinds of message that can be the first one of a peer-to-peer
-// connection, by which the responder learns that it may send (RFC 6581 section 6).
+// readySet is a set of the kinds of message that can be the first one of a peer-to-peer
+// connection, which permits the responder to send (RFC 6581 section 6).
 type readySet uint8
 
 const (
@@ -70,10 +69,10 @@ const (
 	depthMask     = 0x3FFF
 )
 
-// depthOpen as IRD or ORD says that this depth is not negotiated.
+// depthOpen as IRD or ORD means that this depth is not negotiated.
 const depthOpen = depthMask
 
-// append writes the frame behind dst.
+// append appends the frame to dst.
 func (s *startup) append(dst []byte) ([]byte, error) {
 	length := len(s.private)
 	if s.enhanced {
@@ -122,10 +121,9 @@ func (s *startup) appendEnhanced(dst []byte) []byte {
 	return binary.BigEndian.AppendUint16(dst, second)
 }
 
-// parseStartup reads the frame at the start of b and says how long it is; 0 means
-// that more bytes are needed. It refuses what can never become a frame as soon as
-// that can be seen, so that a stranger cannot make us wait for 512 bytes. private
-// points into b.
+// parseStartup decodes the frame at the start of b and returns its length; 0 means that
+// more bytes are needed. It rejects what can never become a frame as soon as possible, so
+// that a foreign connection cannot make us wait for 512 bytes. private points into b.
 func parseStartup(b []byte, reply bool) (s startup, n int, err error) {
 	key, other := requestKey, replyKey
 	if reply {
@@ -135,7 +133,7 @@ func parseStartup(b []byte, reply bool) (s startup, n int, err error) {
 	if string(b[:k]) != key[:k] {
 		if k == startupKeyLen && string(b[:k]) == other {
 			// RFC 5044 section 7.1.2: two initiators or two responders.
-			return s, 0, startupFault("the peer takes the same role: it sends %q where %q is expected", other, key)
+			return s, 0, startupFault("the peer has the same role: it sends %q where %q is expected", other, key)
 		}
 		return s, 0, startupFault("the peer does not speak MPA: it begins with %q", b[:k])
 	}
@@ -168,7 +166,7 @@ func parseStartup(b []byte, reply bool) (s startup, n int, err error) {
 	return s, startupHeader + length, nil
 }
 
-// parseEnhanced takes the enhanced bytes off the private data.
+// parseEnhanced removes the enhanced bytes from the private data.
 func (s *startup) parseEnhanced() {
 	first, second := binary.BigEndian.Uint16(s.private), binary.BigEndian.Uint16(s.private[2:])
 	s.private = s.private[enhancedLen:]

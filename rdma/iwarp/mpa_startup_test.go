@@ -32,7 +32,7 @@ func TestStartupFramesAsSiwSendsThem(t *testing.T) {
 		}
 		for cut := range got {
 			if _, n, err := parseStartup(got[:cut], c.s.reply); n != 0 || err != nil {
-				t.Fatalf("%s: its first %d bytes are taken as %d bytes, %v", c.name, cut, n, err)
+				t.Fatalf("%s: its first %d bytes are parsed as %d bytes, %v", c.name, cut, n, err)
 			}
 		}
 		back, n, err := parseStartup(append(got, 0xAA), c.s.reply)
@@ -40,12 +40,12 @@ func TestStartupFramesAsSiwSendsThem(t *testing.T) {
 			c.s.private = []byte{}
 		}
 		if n != len(got) || err != nil || !reflect.DeepEqual(back, c.s) {
-			t.Errorf("%s reads back as %+v (%d bytes, %v), expected %+v", c.name, back, n, err, c.s)
+			t.Errorf("%s is parsed as %+v (%d bytes, %v), expected %+v", c.name, back, n, err, c.s)
 		}
 	}
 }
 
-func TestStartupFramesThatAreRefused(t *testing.T) {
+func TestInvalidStartupFrames(t *testing.T) {
 	frame := func(key, rest string) []byte {
 		b, err := hex.DecodeString(rest)
 		if err != nil {
@@ -70,16 +70,16 @@ func TestStartupFramesThatAreRefused(t *testing.T) {
 		_, n, err := parseStartup(c.bytes, c.reply)
 		var fault *mpaError
 		if n != 0 || !errors.As(err, &fault) || fault.fault != ddp.FaultMPAFrame {
-			t.Errorf("%s: %d bytes are taken, %v", c.name, n, err)
+			t.Errorf("%s: %d bytes are accepted, %v", c.name, n, err)
 		}
 	}
 	s := startup{revision: 2, enhanced: true, private: make([]byte, startupPrivateMax-enhancedLen+1)}
 	if _, err := s.append(nil); err == nil {
-		t.Error("private data that does not fit is sent")
+		t.Error("private data that is too long is sent")
 	}
 }
 
-// TestBothSidesAgree lets two sides with different wishes meet.
+// TestBothSidesAgree negotiates between two sides with different preferences.
 func TestBothSidesAgree(t *testing.T) {
 	all := readySend | readyWrite | readyRead
 	for _, c := range []struct {
@@ -88,12 +88,12 @@ func TestBothSidesAgree(t *testing.T) {
 		at, bt   terms
 		rejected ddp.Fault // the responder's reason
 	}{
-		{"markers are asked for by who receives them",
+		{"the receiver requests markers",
 			wishes{markers: true, ird: 4, ord: 4}, wishes{ird: 4, ord: 4},
 			terms{markersIn: true, ird: 4, ord: 4}, terms{markersOut: true, ird: 4, ord: 4}, 0},
-		{"one wish for a CRC is enough, of the initiator",
+		{"the initiator alone requests a CRC",
 			wishes{crc: true, ird: 1, ord: 1}, wishes{ird: 1, ord: 1}, terms{crc: true, ird: 1, ord: 1}, terms{crc: true, ird: 1, ord: 1}, 0},
-		{"one wish for a CRC is enough, of the responder",
+		{"the responder alone requests a CRC",
 			wishes{ird: 1, ord: 1}, wishes{crc: true, ird: 1, ord: 1}, terms{crc: true, ird: 1, ord: 1}, terms{crc: true, ird: 1, ord: 1}, 0},
 		{"the shallower depth counts",
 			wishes{ird: 3, ord: 9}, wishes{ird: 5, ord: 7}, terms{ird: 3, ord: 5}, terms{ird: 5, ord: 3}, 0},
@@ -113,7 +113,7 @@ func TestBothSidesAgree(t *testing.T) {
 		if c.rejected != 0 {
 			var fault *mpaError
 			if !errors.As(err, &fault) || fault.fault != c.rejected || !rep.reject {
-				t.Errorf("%s: the responder says %v and replies %+v", c.name, err, rep)
+				t.Errorf("%s: the responder returns %v and replies %+v", c.name, err, rep)
 			}
 			rep = overTheWire(t, rep)
 			if _, err := c.a.conclude(&rep); err == nil {
@@ -131,7 +131,7 @@ func TestBothSidesAgree(t *testing.T) {
 	}
 }
 
-func TestRepliesThatTheInitiatorRefuses(t *testing.T) {
+func TestInvalidReplies(t *testing.T) {
 	p2p := wishes{p2p: true, ready: readyWrite, ird: 2, ord: 2}
 	for _, c := range []struct {
 		name string
@@ -154,7 +154,7 @@ func TestRepliesThatTheInitiatorRefuses(t *testing.T) {
 	}
 }
 
-// overTheWire writes a frame and reads it.
+// overTheWire encodes a frame and parses it.
 func overTheWire(t *testing.T, s startup) startup {
 	t.Helper()
 	b, err := s.append(nil)
@@ -163,13 +163,12 @@ func overTheWire(t *testing.T, s startup) startup {
 	}
 	back, n, err := parseStartup(b, s.reply)
 	if n != len(b) || err != nil {
-		t.Fatalf("%x is read as %d bytes, %v", b, n, err)
+		t.Fatalf("%x is parsed as %d bytes, %v", b, n, err)
 	}
 	return back
 }
 
-// FuzzStartup: what is read and written again is what it was, but for bits that
-// mean nothing.
+// FuzzStartup: a parsed frame is encoded to the same bytes, except for ignored bits.
 func FuzzStartup(f *testing.F) {
 	for _, s := range []startup{
 		{crc: true, revision: 2, enhanced: true, p2p: true, ready: readyWrite, ird: 1, ord: 1, private: []byte("x")},
@@ -188,11 +187,11 @@ func FuzzStartup(f *testing.F) {
 		}
 		again, err := s.append(nil)
 		if err != nil {
-			t.Fatalf("%+v was read and cannot be written: %v", s, err)
+			t.Fatalf("%+v was parsed and cannot be encoded: %v", s, err)
 		}
 		back, m, err := parseStartup(again, reply)
 		if m != n || err != nil || !reflect.DeepEqual(back, s) || !bytes.Equal(back.private, s.private) {
-			t.Fatalf("%+v reads back as %+v, %d of %d bytes, %v", s, back, m, n, err)
+			t.Fatalf("%+v is parsed as %+v, %d of %d bytes, %v", s, back, m, n, err)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// TestAPeerThatAnswersNoReads can be written to, and a Read says that it cannot be.
-func TestAPeerThatAnswersNoReads(t *testing.T) {
+// TestPeerWithoutReads: a peer that answers no Reads can be written to, and a Read fails.
+func TestPeerWithoutReads(t *testing.T) {
 	e := newEnd(t, Config{})
 	at, _, _, err := parseAddr(e.qp.Addr())
 	if err != nil {
@@ -48,11 +48,11 @@ func TestAPeerThatAnswersNoReads(t *testing.T) {
 		}
 	}
 	if err := <-client; err != nil || !bytes.Equal(mem, rpingData(0, len(mem))) {
-		t.Errorf("the peer says %v, and what was written is not there", err)
+		t.Errorf("the peer returns %v, and the Write has not arrived", err)
 	}
 }
 
-// takeOneWrite returns a peer with a read depth of 0 that waits for the message behind a
+// takeOneWrite runs a peer with a read depth of 0 that waits for the message after a
 // Write.
 func takeOneWrite(address string, mem []byte, offered chan<- ddp.Tag) error {
 	conn, err := net.DialTimeout("tcp", address, time.Second)

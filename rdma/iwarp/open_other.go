@@ -9,7 +9,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Open opens a device. It needs epoll, and so Linux.
+// Open returns an error: the device needs epoll, and so Linux.
 func Open(Config) (rdma.Device, error) {
 	return nil, fmt.Errorf("iwarp: there is no device for %s yet: %w", runtime.GOOS, rdma.ErrUnsupported)
 }

@@ -2,7 +2,7 @@
 
 package iwarp
 
-// The order of sending and receiving is told to the race detector, where there is one.
+// The race detector, when enabled, is informed of the order of sending and receiving.
 
 func orderBeforeSending()  {}
 func orderAfterReceiving() {}

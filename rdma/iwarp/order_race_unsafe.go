@@ -7,10 +7,9 @@ import (
 	"unsafe"
 )
 
-// What a peer does after it has received is ordered behind what was done before the
-// sending. The race detector does not see that through a socket, if both ends are in one
-// process, and is told here. Any address that all devices share will do as the name of
-// the order.
+// What a peer does after it has received happens after what was done before the sending.
+// The race detector does not see that through a socket, if both ends are in one process,
+// and is informed here. Any address that all devices share identifies the order.
 
 func orderBeforeSending()  { runtime.RaceReleaseMerge(unsafe.Pointer(castagnoli)) }
 func orderAfterReceiving() { runtime.RaceAcquire(unsafe.Pointer(castagnoli)) }

@@ -33,7 +33,7 @@ func newEnd(t testing.TB, cfg Config) *end {
 	return e
 }
 
-// pair makes one more queue pair that lends, with a completion queue of its own.
+// pair creates one more queue pair that lends, with its own completion queue.
 func (e *end) pair() (rdma.CQ, rdma.QP) {
 	e.t.Helper()
 	cq, err := e.dev.NewCQ(64)
@@ -51,7 +51,7 @@ func (e *end) pair() (rdma.CQ, rdma.QP) {
 	return cq, qp
 }
 
-// join connects two ends and gives what each side says.
+// join connects two ends and returns the result of each.
 func join(a, b rdma.QP, timeout time.Duration) (errA, errB error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -96,9 +96,9 @@ func pollUntil(t testing.TB, what string, cond func() bool, ends ...*end) {
 	}
 }
 
-// TestEveryForgedKeyIsRefusedByThePeer makes a connection for each forged access,
-// because a refusal ends it: the conformance suite sees the first one only.
-func TestEveryForgedKeyIsRefusedByThePeer(t *testing.T) {
+// TestForgedAccessesAreRefused makes a connection for each forged access, because a
+// refusal ends it: the conformance suite sees only the first one.
+func TestForgedAccessesAreRefused(t *testing.T) {
 	mem := bytes.Repeat([]byte{7}, 1000)
 	type forgery struct {
 		name  string
@@ -142,15 +142,16 @@ func TestEveryForgedKeyIsRefusedByThePeer(t *testing.T) {
 				t.Errorf("%v with %s completes as %+v", op, f.name, c)
 			}
 			if !bytes.Equal(mem, bytes.Repeat([]byte{7}, 1000)) || !bytes.Equal(here, bytes.Repeat([]byte{9}, 40)) {
-				t.Fatalf("%v with %s moved bytes", op, f.name)
+				t.Fatalf("%v with %s transferred bytes", op, f.name)
 			}
 			_, _ = a.dev.Close(), b.dev.Close()
 		}
 	}
 }
 
-// TestAConnectionBreaksForBothWithTheReason: what is posted on it later completes too.
-func TestAConnectionBreaksForBothWithTheReason(t *testing.T) {
+// TestBrokenConnectionStatus: requests that are posted later complete too, with the
+// reason.
+func TestBrokenConnectionStatus(t *testing.T) {
 	a, b := newPair(t, Config{})
 	wrs := []rdma.SendWR{{ID: 1, Op: rdma.OpWrite, Body: rdma.MemOf(make([]byte, 8)), Remote: 8, RKey: 77}}
 	if _, err := a.qp.PostSend(wrs); err != nil {
@@ -173,7 +174,7 @@ func TestAConnectionBreaksForBothWithTheReason(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotKnowTheKeyIsNotConnected(t *testing.T) {
+func TestConnectNeedsTheKey(t *testing.T) {
 	for _, keys := range [][2]string{{"one", "two"}, {"", "two"}, {"one", ""}} {
 		a, b := newEnd(t, Config{Key: []byte(keys[0])}), newEnd(t, Config{Key: []byte(keys[1])})
 		if errA, errB := join(a.qp, b.qp, 200*time.Millisecond); errA == nil || errB == nil {
@@ -190,8 +191,8 @@ func TestWhoDoesNotKnowTheKeyIsNotConnected(t *testing.T) {
 	}
 }
 
-// TestForeignConnections come before the peer, with nonsense, with nothing, and with a
-// request for a queue pair that is not there.
+// TestForeignConnections: clients connect before the peer, with garbage, with nothing, and
+// with a request for a queue pair that does not exist.
 func TestForeignConnections(t *testing.T) {
 	a, b := newEnd(t, Config{}), newEnd(t, Config{})
 	w := wishes{crc: true, p2p: true, ready: readyWrite, ird: 1, ord: 1}
@@ -222,12 +223,12 @@ func TestForeignConnections(t *testing.T) {
 		}
 	}
 	if err := errors.Join(join(a.qp, b.qp, 20*time.Second)); err != nil {
-		t.Errorf("with strangers at the door: %v", err)
+		t.Errorf("with foreign connections: %v", err)
 	}
 }
 
-// TestRanksThatConnectInARing each wait for another one first.
-func TestRanksThatConnectInARing(t *testing.T) {
+// TestConnectInRing: each rank waits for another one first.
+func TestConnectInRing(t *testing.T) {
 	const n = 3
 	var ends [n]*end
 	var qps [n][n]rdma.QP
@@ -257,9 +258,9 @@ func TestRanksThatConnectInARing(t *testing.T) {
 	}
 }
 
-// TestADamagedFrameEndsTheStreamWithATerminate plays a peer that sends a bad CRC.
-func TestADamagedFrameEndsTheStreamWithATerminate(t *testing.T) {
-	for _, size := range []int{20, 3000, 30000} { // through the buffer and past it
+// TestDamagedFrameCausesTerminate plays a peer that sends a bad CRC.
+func TestDamagedFrameCausesTerminate(t *testing.T) {
+	for _, size := range []int{20, 3000, 30000} { // through the buffer and directly
 		e, peer, f := rawPeer(t)
 		body := make([]byte, size)
 		h := ddp.Header{Op: ddp.Send, Last: true, MSN: 1}
@@ -284,13 +285,13 @@ func TestADamagedFrameEndsTheStreamWithATerminate(t *testing.T) {
 		d := deframer{crc: true}
 		segment, _, _, err := d.next(answer[:n])
 		if err != nil || len(segment) < ddp.UntaggedLen+4 {
-			t.Fatalf("instead of a Terminate come %x, %v", answer[:n], err)
+			t.Fatalf("got %x, %v instead of a Terminate", answer[:n], err)
 		}
 		var got ddp.Header
 		k, fault := got.Decode(segment, len(segment))
 		var term ddp.Terminate
 		if fault != ddp.NoFault || got.Op != ddp.TerminateOp || !term.Decode(segment[k:]) || term.Fault != ddp.FaultMPACRC {
-			t.Errorf("for a bad CRC comes %v %+v", got.Op, term.Fault)
+			t.Errorf("a bad CRC causes %v %+v", got.Op, term.Fault)
 		}
 		if len(e.got) != 0 {
 			t.Errorf("a damaged message of %d bytes is delivered", size)
@@ -348,8 +349,8 @@ func rawPeer(t *testing.T) (*end, net.Conn, *framer) {
 	return e, peer, f
 }
 
-// TestAPeerInSmallPieces sends a long message byte by byte and in odd pieces.
-func TestAPeerInSmallPieces(t *testing.T) {
+// TestPeerInSmallPieces sends a long message byte by byte and in odd pieces.
+func TestPeerInSmallPieces(t *testing.T) {
 	e, peer, f := rawPeer(t)
 	body := someBytes(20000)
 	var stream []byte
@@ -375,8 +376,8 @@ func TestAPeerInSmallPieces(t *testing.T) {
 	}
 }
 
-// TestPeersOfAnotherMake connects two devices as if each did not know the other.
-func TestPeersOfAnotherMake(t *testing.T) {
+// TestForeignPeers connects two devices as if each were of another implementation.
+func TestForeignPeers(t *testing.T) {
 	a, b := newEnd(t, Config{}), newEnd(t, Config{})
 	at, _, _, err := parseAddr(b.qp.Addr())
 	if err != nil {
@@ -406,7 +407,7 @@ func TestPeersOfAnotherMake(t *testing.T) {
 	}
 }
 
-func TestAddressesThatAreNone(t *testing.T) {
+func TestInvalidAddresses(t *testing.T) {
 	e := newEnd(t, Config{})
 	for _, addr := range []rdma.Addr{"", "nonsense", "127.0.0.1", "127.0.0.1:70000", "127.0.0.1:5/12", "127.0.0.1:5/012345678901234g", e.qp.Addr()} {
 		if err := e.qp.Connect(context.Background(), addr); err == nil {
@@ -421,8 +422,8 @@ func TestAddressesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestAnIdleConnectionHoldsNoBuffer, so that a thousand of them can be open.
-func TestAnIdleConnectionHoldsNoBuffer(t *testing.T) {
+// TestIdleConnectionHoldsNoBuffer, so that a thousand of them can be open.
+func TestIdleConnectionHoldsNoBuffer(t *testing.T) {
 	a, b := newPair(t, Config{NoThread: true})
 	for _, size := range []int{10, 50000} {
 		a.got, b.got = nil, nil
@@ -442,15 +443,15 @@ func TestAnIdleConnectionHoldsNoBuffer(t *testing.T) {
 	}
 }
 
-// TestWaitingBesideOthers arms and waits in one goroutine while another polls.
-func TestWaitingBesideOthers(t *testing.T) {
+// TestWaitArmedWhilePolling arms and waits in one goroutine while another polls.
+func TestWaitArmedWhilePolling(t *testing.T) {
 	a, b := newPair(t, Config{})
 	cq := b.cq.(rdma.ArmedCQ)
 	for round := range 20 {
 		pollUntil(t, "the queue is idle", cq.Arm, b)
 		woken := make(chan error, 1)
 		go func() { woken <- cq.WaitArmed(20 * time.Second) }()
-		b.poll() // allowed meanwhile
+		b.poll() // permitted meanwhile
 		if n, err := a.qp.PostSend([]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 1}}); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
@@ -465,14 +466,14 @@ func TestWaitingBesideOthers(t *testing.T) {
 	}
 }
 
-// TestWhatWasSentBeforeClosingArrives although the sender has not read all it was sent.
-func TestWhatWasSentBeforeClosingArrives(t *testing.T) {
+// TestMessagesBeforeCloseArrive although the sender has not read everything it was sent.
+func TestMessagesBeforeCloseArrive(t *testing.T) {
 	a, b := newPair(t, Config{NoThread: true})
 	for _, e := range []*end{b, a} {
 		if n, err := e.qp.PostSend([]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 5}}); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
-		b.cq.Poll(nil) // the responder speaks when it has heard the initiator
+		b.cq.Poll(nil) // the responder sends when it has received from the initiator
 		a.cq.Poll(nil)
 	}
 	b.got = nil
@@ -486,7 +487,7 @@ func TestWhatWasSentBeforeClosingArrives(t *testing.T) {
 	pollUntil(t, "both messages have arrived", func() bool { return len(b.got) == 2 }, b)
 	for i, c := range b.got {
 		if want := []uint64{5, 40000}[i]; c.Op != rdma.OpRecv || c.Status != rdma.StatusOK || c.Len != want {
-			t.Errorf("message %d, sent before the close, comes as %+v", i, c)
+			t.Errorf("message %d, sent before the close, arrives as %+v", i, c)
 		}
 	}
 }

@@ -12,37 +12,40 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/pacing"
 )
 
-// Who attends to the sockets while the program computes. The device is its own
-// adapter: peers write into its memory and read from it whether somebody polls or not.
+// Background progress: services the sockets while the application computes. The device is
+// its own adapter: peers write into its memory and read from it whether the application
+// polls or not.
 //
-// A goroutine sleeps on all sockets of the device. While the program polls or waits, it
-// does that itself, faster than any goroutine could be woken, so this one stays out of
-// its way: now and then it looks twice, and only if the program has not polled in between
-// does it sleep on the sockets and move what comes. A program that never polls finds it
-// there always; one that does nothing at all costs nothing.
+// A goroutine sleeps on all sockets of the device. While the application polls or waits,
+// it drives the sockets itself, faster than any goroutine could be woken, so this
+// goroutine stays idle: now and then it compares the number of polls, and only if the
+// application has not polled in between does it sleep on the sockets and process what
+// arrives. If the application never polls, the goroutine always does; if nothing happens,
+// it costs nothing.
 
 const (
-	// progressCheck is how long a program does not poll that has gone to compute.
+	// progressCheck is the time without a poll after which the application is assumed to
+	// compute.
 	progressCheck = 20 * time.Microsecond
 )
 
 type progressThread struct {
 	started bool
-	ended   chan struct{} // closed when the goroutine has let go of what it had
+	ended   chan struct{} // closed when the goroutine has released its resources
 	thread  pacing.Thread
 	pace    pacing.Pace
 	epoll   int
 	wake    int // an event that ends the sleep
-	// The goroutine looks at these without the lock: who polls has it most of the time,
-	// and one who waits for a lock makes giving it back dear.
+	// The goroutine reads these without the lock: the polling goroutine holds it most of
+	// the time, and a contended unlock is expensive.
 	polls   atomic.Uint32 // calls of Poll and Wait so far
 	stopped atomic.Bool
 }
 
-// notePoll notes that the program polls. The device's lock is held.
+// notePoll records that the application polls. The device's lock is held.
 func (a *progressThread) notePoll() { a.polls.Store(a.polls.Load() + 1) }
 
-// startProgress starts the goroutine, with the first connection. The device's lock is held.
+// startProgress starts the goroutine with the first connection. The device's lock is held.
 func (d *device) startProgress() error {
 	a := &d.progressThread
 	if a.started || d.cfg.NoThread {
@@ -50,14 +53,14 @@ func (d *device) startProgress() error {
 	}
 	var err error
 	if a.epoll, a.wake, err = newSleep(); err != nil {
-		return fmt.Errorf("iwarp: make what the device sleeps on: %w", err)
+		return fmt.Errorf("iwarp: create the epoll instance of the device: %w", err)
 	}
 	a.started, a.ended = true, make(chan struct{})
 	go d.runProgress()
 	return nil
 }
 
-// runProgress is the goroutine. It ends when the device is closed.
+// runProgress is the body of the goroutine. It ends when the device is closed.
 func (d *device) runProgress() {
 	defer close(d.progressThread.ended)
 	a := &d.progressThread
@@ -82,20 +85,20 @@ func (d *device) runProgress() {
 				away, more = d.moveFor(ready[:max(n, 0)], seen)
 			}
 			if away {
-				n, _ = unix.EpollWait(a.epoll, ready[:], -1) // it fails only by a signal
+				n, _ = unix.EpollWait(a.epoll, ready[:], -1) // it fails only when interrupted by a signal
 			}
 		}
 		a.thread.Leave()
-		// Who has polled meanwhile may have gone again already; who sleeps on the socket
-		// that woke us will move it.
+		// The application may have polled meanwhile and be computing again; if it sleeps
+		// on the socket that woke us, it will drive that socket.
 		if a.pace.Back(time.Now(), a.polls.Load() == seen) {
 			a.thread.Pause(a.pace.Pause())
 		}
 	}
 }
 
-// moveFor moves the sockets that have something, unless the program does it, or sleeps
-// on them: then it is not away. There may be more of which the sockets do not tell.
+// moveFor drives the sockets that are ready, unless the application does, or sleeps on
+// them: then away is false. more reports data that the sockets do not indicate.
 func (d *device) moveFor(ready []unix.EpollEvent, seen uint32) (away, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -117,7 +120,7 @@ func (d *device) moveFor(ready []unix.EpollEvent, seen uint32) (away, more bool)
 			move(q)
 		}
 	}
-	if d.cfg.Encrypt { // TLS may have what the socket does not tell of
+	if d.cfg.Encrypt { // TLS may hold data that the socket does not indicate
 		for _, q := range d.queues {
 			if q.in.unread && q.runnable() {
 				move(q)

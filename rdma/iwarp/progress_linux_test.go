@@ -11,10 +11,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A peer that computes and never calls the library is written to and read from all the
-// same (T1 3.6.2): the attendant does it.
+// Peers can write to and read from a rank that computes and never calls the library (T1
+// 3.6.2): the progress thread serves them.
 
-// spareCores lets the attendant run beside a goroutine that computes and one that polls.
+// spareCores lets the progress thread run beside a goroutine that computes and one that
+// polls.
 func spareCores(tb testing.TB) {
 	if before := runtime.GOMAXPROCS(0); before < 4 {
 		runtime.GOMAXPROCS(4)
@@ -22,7 +23,7 @@ func spareCores(tb testing.TB) {
 	}
 }
 
-// computing runs a loop without any call until it is told to end.
+// computing runs a loop without any call until end is called.
 func computing() (end func() uint64) {
 	var over atomic.Bool
 	result := make(chan uint64)
@@ -38,7 +39,7 @@ func computing() (end func() uint64) {
 	return func() uint64 { over.Store(true); return <-result }
 }
 
-func TestAPeerThatComputesIsReached(t *testing.T) {
+func TestComputingPeerIsReached(t *testing.T) {
 	for name, cfg := range speedConfigs() {
 		t.Run(name, func(t *testing.T) { reachWhileComputing(t, cfg) })
 	}
@@ -73,7 +74,7 @@ func reachWhileComputing(t *testing.T, cfg Config) {
 		}
 	}
 	if !bytes.Equal(back, data) {
-		t.Error("what was written and read back is not the same")
+		t.Error("the data read back differs from the data written")
 	}
 }
 
@@ -110,7 +111,7 @@ func measureProgress(b *testing.B, polls int) {
 	for range 20 {
 		usual = min(usual, transfer(serve))
 	}
-	transfer(func() {}) // until the attendant has taken over
+	transfer(func() {}) // until the progress thread has taken over
 	inTime, n := 0, max(b.N, 50)
 	var all []time.Duration
 	for range n {

@@ -15,30 +15,30 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// A queue pair: one TCP connection. connect.go brings it up, send.go moves what goes
-// out, receive.go what comes in; this file has what they share, and the end.
+// A queue pair: one TCP connection. connect.go establishes it, send.go and receive.go
+// transfer data; this file has the common parts, and the end.
 
 type queuePair struct {
 	dev    *device
 	id     ddp.StreamID
-	name   rdma.PeerID // of the peer, to the user: goes into completions
-	token  uint64      // names the queue pair to who connects
+	name   rdma.PeerID // of the peer, for completions
+	token  uint64      // identifies the queue pair to its peer
 	addr   rdma.Addr
 	sendCQ *completionQueue
 	recvCQ *completionQueue
 	recvs  *receiveQueue
 	shared bool // recvs is an SRQ
 	state  pairState
-	reason rdma.Status // of work on a broken queue pair
+	reason rdma.Status // status of work on a broken queue pair
 	fd     int
-	watch  uint32 // what is watched for
+	watch  uint32 // the events watched for
 	event  unix.EpollEvent
 	stream *ddp.Stream
 	terms  terms
 
-	peer    rdma.Addr // whom to expect
-	bound   bool      // by Connect; else it is the peer that has called
-	greeted bool      // it has called, and shakes hands
+	peer    rdma.Addr // the expected peer
+	bound   bool      // by Connect; else by the peer that has connected
+	greeted bool      // it has connected, and is in the handshake
 	secret  *secret   // nil: the connection is not encrypted
 	works   workRing
 	out     outbound
@@ -52,8 +52,8 @@ type pairState uint8
 const (
 	unconnected pairState = iota
 	connected
-	terminating // a Terminate is on its way out, nothing else
-	draining    // the Terminate has left; input is thrown away until the peer ends
+	terminating // a Terminate is being sent, nothing else
+	draining    // the Terminate was sent; input is discarded until the peer closes
 	broken
 	closed
 )
@@ -106,14 +106,14 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 
 func (q *queuePair) Addr() rdma.Addr { return q.addr }
 
-// Pending returns the work whose bytes the socket has not all taken.
+// Pending returns the number of requests that the socket has not accepted completely.
 func (q *queuePair) Pending() int {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
 	return int(q.works.first + uint64(q.works.count) - max(q.out.freed, q.works.first))
 }
 
-// attach makes the connection that was agreed on the one of this queue pair.
+// attach assigns an established connection to this queue pair.
 func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 	q.dev.cfg.setTimeouts(fd)
 	if err := q.dev.startProgress(); err != nil {
@@ -133,9 +133,9 @@ func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 	q.out.start(t, segmentFor(emss, t.markersOut), q.dev.cfg.Segment)
 	if q.secret != nil {
 		q.out.most = mostSummed
-		q.in.unread = true // the first frame may have come with the handshake
+		q.in.unread = true // the first frame may have arrived with the handshake
 	}
-	// RFC 5044 section 7.1.2: the responder is silent until it has got an FPDU.
+	// RFC 5044 section 7.1.2: the responder is silent until it has received an FPDU.
 	q.out.mute = !initiator
 	q.out.ready = initiator && t.ready != 0
 	q.in.start(t)
@@ -143,7 +143,7 @@ func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 	return nil
 }
 
-// socketOf returns the queue pair that an event is about; nil for other descriptors.
+// socketOf returns the queue pair of an event; nil for other descriptors.
 func (d *device) socketOf(e *unix.EpollEvent) *queuePair {
 	if int(e.Fd) < len(d.sockets) {
 		return d.sockets[e.Fd]
@@ -151,7 +151,7 @@ func (d *device) socketOf(e *unix.EpollEvent) *queuePair {
 	return nil
 }
 
-// progress moves what can be moved now.
+// progress sends and receives what is possible now.
 func (q *queuePair) progress() {
 	if q.fd < 0 {
 		return
@@ -169,13 +169,13 @@ func (q *queuePair) runnable() bool {
 	return q.in.unread && q.fd >= 0
 }
 
-// rewatch tells the kernel what Wait is to wait for.
+// rewatch registers the events that Wait is to wait for.
 func (q *queuePair) rewatch() {
 	if q.fd < 0 {
 		return
 	}
 	var want uint32
-	if !q.in.starved && q.state != terminating { // else nobody would read
+	if !q.in.starved && q.state != terminating { // otherwise nothing would read
 		want |= unix.EPOLLIN
 	}
 	if q.out.blocked {
@@ -196,7 +196,7 @@ func (q *queuePair) watchFor(want uint32) {
 		op = unix.EPOLL_CTL_DEL
 	}
 	q.watch = want
-	// EpollCtl fails only for a descriptor that is none.
+	// EpollCtl fails only for an invalid descriptor.
 	q.event = unix.EpollEvent{Events: want, Fd: int32(q.fd)}
 	event := &q.event
 	if !q.sendCQ.closed {
@@ -210,8 +210,8 @@ func (q *queuePair) watchFor(want uint32) {
 	}
 }
 
-// fault ends the stream because of something the peer sent: what RFC 5040 section
-// 5.4 wants is that the peer learns why. The segment to blame begins with raw.
+// fault ends the stream because of something the peer sent: RFC 5040 section 5.4 requires
+// that the peer is informed of the reason. The faulty segment begins with raw.
 func (q *queuePair) fault(f ddp.Fault, raw []byte, size int) {
 	q.struckBy(f, raw, size)
 	m, t, ok := q.stream.Terminate(f, raw, size)
@@ -225,7 +225,7 @@ func (q *queuePair) fault(f ddp.Fault, raw []byte, size int) {
 	q.transmit()
 }
 
-// lose ends the connection without a word.
+// lose ends the connection without a Terminate.
 func (q *queuePair) lose(why rdma.Status) {
 	if q.state >= draining {
 		q.hangUp()
@@ -243,8 +243,8 @@ func (q *queuePair) lose(why rdma.Status) {
 	q.disconnected()
 }
 
-// disconnected reports the end of the connection, also to a user that only receives. If the
-// peer has refused an access of ours, that is not the peer's fault (see strikes.go).
+// disconnected reports the end of the connection, also to a user that only receives. If
+// the peer has refused an access of ours, that does not count against it (see strikes.go).
 func (q *queuePair) disconnected() {
 	if !q.closing {
 		q.recvCQ.push(completion{Completion: rdma.Completion{Peer: q.name, Op: rdma.OpDisconnected, Status: q.workStatus(rdma.OpSend)}})
@@ -257,7 +257,7 @@ func (q *queuePair) flush(f ddp.Fault) {
 	q.flushWorks()
 }
 
-// flushReceives gives a receive back that was cut off, with the status that fits the fault.
+// flushReceives returns an interrupted receive, with the status that matches the fault.
 func (q *queuePair) flushReceives(f ddp.Fault) {
 	q.stream.Flush(func(wr rdma.RecvWR) {
 		switch status := rdma.StatusFault; {
@@ -272,7 +272,7 @@ func (q *queuePair) flushReceives(f ddp.Fault) {
 	}, func(uint64, bool) {})
 }
 
-// flushWorks completes the work that is left.
+// flushWorks completes the remaining work.
 func (q *queuePair) flushWorks() {
 	for q.works.count > 0 {
 		if w := q.works.at(q.works.first); !w.done {
@@ -282,8 +282,8 @@ func (q *queuePair) flushWorks() {
 	}
 }
 
-// workStatus returns how work on a broken queue pair ends. A refused access breaks the
-// connection (RFC 5040 section 5.4): accesses then end with the refusal, messages with
+// workStatus returns the status of work on a broken queue pair. A refused access breaks
+// the connection (RFC 5040 section 5.4): accesses then end with the refusal, messages with
 // a fault.
 func (q *queuePair) workStatus(op rdma.Op) rdma.Status {
 	if q.reason == rdma.StatusRemoteAccess && op == rdma.OpSend {
@@ -292,7 +292,7 @@ func (q *queuePair) workStatus(op rdma.Op) rdma.Status {
 	return q.reason
 }
 
-// complete reports the end of work. A success of inline work is silent.
+// complete completes work. Successful inline work generates no completion.
 func (q *queuePair) complete(w *work, status rdma.Status, n int) {
 	w.done = true
 	if w.flags&rdma.Inline != 0 && status == rdma.StatusOK {
@@ -332,8 +332,8 @@ func (q *queuePair) close() {
 		q.flushWorks()
 	}
 	if q.state == connected {
-		// What nobody has read would make TCP reset the connection, and with it lose
-		// what the peer has not read of ours.
+		// Unread data would make TCP reset the connection, and the peer would lose what it
+		// has not read of ours.
 		if q.secret != nil {
 			q.secret.end()
 		}

@@ -11,37 +11,36 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// What comes in: receive reads the socket, MPA's deframer finds the segments, arrive
-// places each, happened reports what it means. Long segments take the shorter way of
-// direct.go.
+// Receiving: receive reads the socket, MPA's deframer finds the segments, arrive places
+// each, and happened handles its events. Long segments take the shorter path of direct.go.
 
 // inbound is the receiving side of a queue pair.
 type inbound struct {
 	mpa     deframer
 	buf     []byte // bytes [lo, hi) were read and not used; nil if there are none
 	lo, hi  int
-	need    int    // bytes without which there is no whole FPDU at lo
-	segment []byte // was deframed, and could not be placed yet
+	need    int    // bytes needed for a whole FPDU at lo
+	segment []byte // deframed, and not placed yet
 	wire    int    // bytes of it in buf
-	starved bool   // for a receive buffer
-	unread  bool   // TLS may have more, of which the socket does not tell
-	hint    int    // length of the segment for which a buffer is taken
-	whole   bool   // and whether its message has no other
-	here    []byte // the payload, if it can be lent where it is
+	starved bool   // waits for a receive buffer
+	unread  bool   // TLS may hold more data, which the socket does not indicate
+	hint    int    // length of the segment for which a buffer is needed
+	whole   bool   // whether it is the whole message
+	here    []byte // the payload, if it can be lent in place
 	given   bool   // buf was lent
 	direct  direct
 	event   ddp.Event
 }
 
-// mostReads bounds what one progress takes in, so that a busy peer cannot keep others
-// waiting.
+// mostReads bounds the input of one call of progress, so that a busy peer does not delay
+// others.
 const mostReads = 8
 
 func (in *inbound) start(t terms) {
 	in.mpa = deframer{crc: t.crc, markers: t.markersIn}
 }
 
-// receive takes in what the socket has.
+// receive processes the input of the socket.
 func (q *queuePair) receive() {
 	if q.state == draining {
 		q.discard()
@@ -60,7 +59,7 @@ func (q *queuePair) receive() {
 	}
 }
 
-// segments handles the whole segments that are there.
+// segments handles the complete segments in the buffer.
 func (q *queuePair) segments() {
 	in := &q.in
 	for q.state == connected {
@@ -104,9 +103,9 @@ func (q *queuePair) segments() {
 	}
 }
 
-// arrive handles one segment. It returns false if there is no buffer for it yet: then the
-// peer waits, as TCP lets it, and with it all that it has sent behind (RFC 5041
-// would have the stream end).
+// arrive handles one segment. It returns false if there is no buffer for it yet: then TCP
+// makes the peer wait, with everything that it has sent after it (RFC 5041 would end the
+// stream).
 func (q *queuePair) arrive(segment []byte) bool {
 	var h ddp.Header
 	n, f := h.Decode(segment, len(segment))
@@ -138,8 +137,8 @@ func (q *queuePair) arrive(segment []byte) bool {
 	return true
 }
 
-// happened reports what a segment that was delivered means. That a Read is asked for
-// needs nothing here: the stream keeps what it owes.
+// happened handles the event of a delivered segment. A Read request needs nothing here:
+// the stream stores the pending responses.
 func (q *queuePair) happened() {
 	q.out.mute = false
 	switch e := &q.in.event; e.Kind {
@@ -154,14 +153,14 @@ func (q *queuePair) happened() {
 	}
 }
 
-// lendable reports whether a message of so many bytes can be lent in the buffer that it was
-// read into: if nothing else is in there, and the user does not hold too many of them.
+// lendable reports whether a message of n bytes can be lent in the buffer that it was read
+// into: if the buffer contains nothing else, and the user does not hold too many of them.
 func (q *queuePair) lendable(n int) bool {
 	in := &q.in
 	return q.recvs.lend && in.whole && n >= lendHereAbove && in.lo+in.wire == in.hi && q.dev.lentOut < mostLentOut
 }
 
-// Take provides the stream with a buffer for the message that comes.
+// Take provides the stream with a buffer for the next message.
 func (q *queuePair) Take() (rdma.RecvWR, bool) {
 	if here := q.in.here; here != nil {
 		q.in.here = nil
@@ -188,7 +187,7 @@ func (q *queuePair) received(e *ddp.Event) {
 	}
 }
 
-// terminated ends the queue pair because the peer says so.
+// terminated ends the queue pair because of the peer's Terminate.
 func (q *queuePair) terminated(f ddp.Fault) {
 	why := rdma.StatusFault
 	if f.Access() {
@@ -197,8 +196,8 @@ func (q *queuePair) terminated(f ddp.Fault) {
 	q.lose(why)
 }
 
-// discard throws away what still comes, until the peer has read our Terminate and
-// ends: closing earlier would let TCP reset the connection and lose it.
+// discard discards further input until the peer has read our Terminate and closes: closing
+// earlier would make TCP reset the connection and lose it.
 func (q *queuePair) discard() {
 	waste := q.dev.takeBuffer()
 	defer q.dev.giveBuffer(waste)

@@ -8,26 +8,26 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Receive queues, shared or of one queue pair: buffers that the user posted, or
-// buffers that the device brings and lends.
+// Receive queues, shared or of one queue pair: buffers that the user posted, or buffers of
+// the device that are lent.
 
 type receiveQueue struct {
 	dev      *device
 	lend     bool
 	depth    int
 	lowWater int
-	warned   bool // OpLowWater was told since the queue was full enough
+	warned   bool // OpLowWater was reported since the queue was full enough
 	closed   bool
-	missed   bool // somebody asked and got nothing
+	missed   bool // a request for a buffer was not met
 
-	posted []rdma.RecvWR // a ring of count from head
+	posted []rdma.RecvWR // ring buffer of count entries from head
 	head   int
 	count  int
 
 	small, large lendingPool
 }
 
-// lendingPool are buffers of one size. They are made when they are first needed.
+// lendingPool holds buffers of one size. They are allocated on first use.
 type lendingPool struct {
 	size    int
 	most    int
@@ -35,21 +35,21 @@ type lendingPool struct {
 	free    []uint32
 }
 
-// lentBuffer is a buffer that is on loan, or the zero value.
+// lentBuffer is a lent buffer, or the zero value.
 type lentBuffer struct {
 	queue *receiveQueue
 	id    uint64
-	whole *[ioBuffer]byte // with hereBit: what the message was read into
+	whole *[ioBuffer]byte // with hereBit: the buffer that the message was read into
 }
 
 const (
 	smallBuffer   = 4 << 10
 	defaultPosted = 256
-	mostSmall     = 256 // so many messages wait to be polled, each larger pool less
+	mostSmall     = 256 // this many messages may wait to be polled, fewer in each larger pool
 	mostLarge     = 32
 	largeBit      = 1 << 32 // in the ID of a buffer: it is a large one
-	hereBit       = 1 << 33 // and it is none of the pool's
-	lendHereAbove = 2 << 10 // below, copying a message costs less than it keeps busy
+	hereBit       = 1 << 33 // in the ID of a buffer: it is not from the pool
+	lendHereAbove = 2 << 10 // below, copying a message costs less than the occupied buffer
 	mostLentOut   = 32      // buffers of the device that are lent at a time
 )
 
@@ -105,7 +105,7 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return n, nil
 }
 
-// wakeStarved wakes who sleeps on a queue pair that can go on now: its socket is not
+// wakeStarved wakes the waiter of a queue pair that can continue now: its socket is not
 // watched while it has no buffer.
 func (d *device) wakeStarved(r *receiveQueue) {
 	for _, q := range d.queues {
@@ -115,8 +115,8 @@ func (d *device) wakeStarved(r *receiveQueue) {
 	}
 }
 
-// take returns a buffer for a message that has at least size bytes; whole says that
-// it has no more.
+// take returns a buffer for a message of at least size bytes; whole means exactly size
+// bytes.
 func (r *receiveQueue) take(size int, whole bool) (rdma.RecvWR, bool) {
 	switch {
 	case r.lend && whole && size <= smallBuffer:
@@ -134,7 +134,7 @@ func (r *receiveQueue) take(size int, whole bool) (rdma.RecvWR, bool) {
 	return wr, true
 }
 
-// low tells, once, that the queue runs low.
+// low reports, once, that the queue runs low.
 func (r *receiveQueue) low() bool {
 	if r.lend || r.warned || r.count >= r.lowWater {
 		return false
@@ -159,14 +159,14 @@ func (p *lendingPool) take(bit uint64) (rdma.RecvWR, bool) {
 	return rdma.RecvWR{ID: uint64(i) | bit, Body: rdma.MemOf(p.buffers[i])}, true
 }
 
-// end gives a lent buffer back.
+// end returns a lent buffer.
 func (l lentBuffer) end() {
 	switch {
 	case l.whole != nil:
 		l.queue.dev.lentOut--
 		l.queue.dev.giveBuffer(l.whole[:])
 		return
-	case l.queue == nil || l.id == hereBit: // that one was not lent yet
+	case l.queue == nil || l.id == hereBit: // it was not lent yet
 		return
 	}
 	pool := &l.queue.small

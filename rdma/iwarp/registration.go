@@ -9,8 +9,8 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Registration of memory. In strict mode it locks the pages, and memory that is sent, or
-// received into, must be registered too.
+// Registration of memory. In strict mode it locks the pages, and send and receive buffers
+// must be registered too.
 
 func (d *device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	d.mu.Lock()
@@ -54,15 +54,15 @@ func (d *device) Deregister(mr rdma.MR) error {
 	return nil
 }
 
-// checkLocal refuses memory that is not registered, in strict mode.
+// checkLocal rejects memory that is not registered, in strict mode.
 func (d *device) checkLocal(what string, body rdma.Mem, lkey uint32) error {
 	if !d.attr.LocalKeys || body.Len() == 0 || d.table.Holds(ddp.Tag(lkey), body) {
 		return nil
 	}
-	return fmt.Errorf("iwarp: the %d bytes of a %s lie in no region with the local key %#x; strict mode wants them registered, or sent inline", body.Len(), what, lkey)
+	return fmt.Errorf("iwarp: the %d bytes of a %s lie in no region with the local key %#x; strict mode requires them to be registered, or sent inline", body.Len(), what, lkey)
 }
 
-// unlockAll unlocks what was registered, for Close.
+// unlockAll unlocks all registered memory, for Close.
 func (d *device) unlockAll() {
 	if d.attr.LocalKeys {
 		d.table.EachMemory(func(m rdma.Mem) { d.pins.Unlock(m.Bytes(), m.Addr()) })

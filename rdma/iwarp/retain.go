@@ -4,11 +4,11 @@ import "github.com/muster-mpi/muster/rdma"
 
 // RetainQP is a queue pair of a device with Config.Retain. Its user keeps a copy of each
 // request until Acked covers it. When the connection is lost (OpDisconnected with
-// StatusPeerGone), requests that are not complete stay as they are; requests that are posted
-// afterwards join them. The user then calls CloseDrained, asks the peer how many messages it
-// has received, and repeats the others over another path.
+// StatusPeerGone), incomplete requests stay incomplete, as do requests that are posted
+// afterwards. The user then calls CloseDrained, asks the peer how many messages it has
+// received, and repeats the others over another path.
 //
-// The kernel's ack is enough to forget a message: what it has acked lies in the peer's
+// The kernel's ack is sufficient to discard a message: what it has acked is in the peer's
 // receive queue, and Linux lets a process read that queue after a reset. So a peer that
 // calls CloseDrained receives every message that was acked here.
 type RetainQP interface {

@@ -6,17 +6,17 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What Config.Retain adds to a queue pair: which requests the peer's kernel has acked.
+// Config.Retain: tracks which requests the peer's kernel has acked.
 
 var _ RetainQP = (*queuePair)(nil)
 
-// marks say which position of the TCP stream ends which requests.
+// marks maps positions of the TCP stream to requests.
 type marks struct {
 	list  []mark
 	acked uint64 // requests before this one are acked
 }
 
-// mark says that requests before number end at or before a position of the stream.
+// mark means that requests before number end at or before a position of the stream.
 type mark struct {
 	number uint64
 	at     int64
@@ -30,7 +30,7 @@ func (q *queuePair) retained() bool {
 	return q.dev.cfg.Retain && q.state == broken && q.reason == rdma.StatusPeerGone
 }
 
-// mark notes where the requests end that the socket has taken.
+// mark records the end of the requests that the socket has accepted.
 func (q *queuePair) mark() {
 	m := &q.marks
 	next := mark{q.out.sent, q.given()}

@@ -14,11 +14,11 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// rping, both sides of it, over MPA and DDP alone: no device, a blocking socket. It
-// is what soft-iWARP is tried against (siw_live_test.go), because there every step
-// of the protocol can be told apart, and every kind of set-up and of mistake be made.
+// rping, both sides of it, directly on MPA and DDP: no device, a blocking socket. It is
+// the counterpart for soft-iWARP (siw_live_test.go), because it can control every step of
+// the protocol, and make every kind of setup and of error.
 //
-// The flow: dial or accept, then rounds of talk, each made of send and step.
+// The flow: dial or accept, then rounds, each made of send and step.
 
 // rpingPeer is one side of a connection.
 type rpingPeer struct {
@@ -28,7 +28,7 @@ type rpingPeer struct {
 	out    framer
 	unread []byte
 	emss   int           // payload of a TCP segment
-	base   func() uint64 // the address of the next buffer that is offered
+	base   func() uint64 // returns the address of the next offered buffer
 	table  *ddp.Table
 	stream *ddp.Stream
 }
@@ -38,13 +38,14 @@ const (
 	rpingLimit = 30 * time.Second
 )
 
-// rpingWishes are what both sides want but for CRC, markers and peer-to-peer.
+// rpingWishes returns the preferences of both sides except for CRC, markers and
+// peer-to-peer.
 func rpingWishes(crc, markers, p2p bool) wishes {
 	return wishes{crc: crc, markers: markers, p2p: p2p, ready: readyWrite, ird: 4, ord: 4}
 }
 
-// dialRping begins a connection as its initiator. pause is how long the responder is
-// given before it hears more.
+// dialRping begins a connection as its initiator. pause is the time the responder is given
+// before the next frame.
 func dialRping(conn net.Conn, w wishes, pause time.Duration) (*rpingPeer, error) {
 	p := newRpingPeer(conn)
 	return p, p.dial(w, pause)
@@ -63,14 +64,14 @@ func (p *rpingPeer) dial(w wishes, pause time.Duration) error {
 		return err
 	}
 	p.agree()
-	time.Sleep(pause)
+	time.Sleep(pause) // real time, for soft-iWARP: see siwPause
 	if p.terms.ready == readyWrite { // RFC 6581 section 6: before anything else
-		return p.send(p.stream.Write(1, 0, 0), nil) // any tag: none is looked at
+		return p.send(p.stream.Write(1, 0, 0), nil) // any tag: it is ignored
 	}
 	return nil
 }
 
-// acceptRping returns the responder's side.
+// acceptRping is the responder's side.
 func acceptRping(conn net.Conn, w wishes) (*rpingPeer, error) {
 	p := newRpingPeer(conn)
 	req, err := p.readStartup(false)
@@ -102,14 +103,14 @@ func newRpingPeer(conn net.Conn) *rpingPeer {
 	}
 }
 
-// agree sets up what follows from the terms.
+// agree applies the negotiated terms.
 func (p *rpingPeer) agree() {
 	p.in = deframer{crc: p.terms.crc, markers: p.terms.markersIn}
 	p.out = framer{crc: p.terms.crc, markers: p.terms.markersOut}
 	p.stream = ddp.NewStream(ddp.Config{Table: p.table, ID: 1, Buffers: p, Inbound: int(p.terms.ird), Outbound: int(p.terms.ord)})
 }
 
-// Take posts a buffer for each message that comes.
+// Take posts a buffer for each message.
 func (p *rpingPeer) Take() (rdma.RecvWR, bool) {
 	return rdma.RecvWR{Body: rdma.MemOf(make([]byte, rpingOffer))}, true
 }
@@ -136,7 +137,7 @@ func (p *rpingPeer) readStartup(reply bool) (startup, error) {
 	}
 }
 
-// read appends what has arrived.
+// read appends the available input.
 func (p *rpingPeer) read() error {
 	b := make([]byte, 64<<10)
 	n, err := p.conn.Read(b)
@@ -169,7 +170,7 @@ func (p *rpingPeer) write(h ddp.Header, payload []byte) error {
 	return err
 }
 
-// await steps until something of a kind has happened.
+// await steps until an event of a kind has happened.
 func (p *rpingPeer) await(kind ddp.EventKind) (ddp.Event, error) {
 	for {
 		_, e, err := p.step()
@@ -182,8 +183,8 @@ func (p *rpingPeer) await(kind ddp.EventKind) (ddp.Event, error) {
 	}
 }
 
-// step takes one segment, places and delivers it, and answers if an answer is owed.
-// A fault is told to the peer before it is returned.
+// step receives one segment, places and delivers it, and sends the pending response, if
+// any. A fault is reported to the peer before it is returned.
 func (p *rpingPeer) step() (h ddp.Header, e ddp.Event, err error) {
 	segment, n := []byte(nil), 0
 	for n == 0 {
@@ -239,12 +240,12 @@ func (p *rpingPeer) terminate(f ddp.Fault, raw []byte) error {
 	return p.send(m, b)
 }
 
-// sendMessage sends a message of rping's.
+// sendMessage sends an rping message.
 func (p *rpingPeer) sendMessage(message [rpingOffer]byte) error {
 	return p.send(p.stream.Send(ddp.Send, rpingOffer, 0), message[:])
 }
 
-// offer tells the peer where a buffer is, and waits until it has used it.
+// offer sends the address of a buffer to the peer, and waits until it has used it.
 func (p *rpingPeer) offer(buffer []byte, access rdma.Access) error {
 	base := p.base()
 	tag, err := p.table.Register(ddp.Region{Mem: rdma.MemOf(buffer), Base: base, Access: access})
@@ -265,7 +266,7 @@ func (p *rpingPeer) offer(buffer []byte, access rdma.Access) error {
 	return nil
 }
 
-// client does so many rounds: the peer reads the line and writes it back.
+// client runs the given rounds: the peer reads the line and writes it back.
 func (p *rpingPeer) client(rounds, size int) error {
 	for i := range rounds {
 		line, back := rpingData(i, size), make([]byte, size)
@@ -276,13 +277,13 @@ func (p *rpingPeer) client(rounds, size int) error {
 			return fmt.Errorf("round %d, the peer writes: %w", i, err)
 		}
 		if !bytes.Equal(line, back) {
-			return fmt.Errorf("round %d: written back was %q", i, back)
+			return fmt.Errorf("round %d: the peer wrote back %q", i, back)
 		}
 	}
 	return nil
 }
 
-// server does rounds until the client closes, and says how many.
+// server runs rounds until the client closes, and returns their number.
 func (p *rpingPeer) server() (rounds int, err error) {
 	for ; ; rounds++ {
 		size, tag, base, err := p.offered()
@@ -320,7 +321,7 @@ func (p *rpingPeer) server() (rounds int, err error) {
 	}
 }
 
-// offered waits for where a buffer is.
+// offered waits for the address of a buffer.
 func (p *rpingPeer) offered() (size uint32, tag ddp.Tag, base uint64, err error) {
 	e, err := p.await(ddp.Received)
 	if err != nil {

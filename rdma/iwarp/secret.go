@@ -23,35 +23,35 @@ import (
 )
 
 // Encryption: TLS 1.3 between MPA and TCP. The request and the reply of MPA go first, in
-// the open, with the proof that both ends know the job's key, so a stranger costs no
-// state of TLS; they also say that TLS follows. Then both ends shake hands, outside of
-// the device's lock: the initiator in Connect, the responder in a goroutine. From then
-// on the frames of MPA are what TLS carries.
+// cleartext, with the proof that both ends have the job's key, so a foreign connection
+// costs no TLS state; they also state that TLS follows. Then both ends perform the TLS
+// handshake, outside of the device's lock: the initiator in Connect, the responder in a
+// goroutine. From then on TLS carries the frames of MPA.
 //
-// Each end shows a certificate whose key comes from the job's key and the addresses of
-// the two queue pairs, and takes no other: who knows the job's key is inside, nobody
-// else is, and a connection cannot be passed off as another one.
+// Each end presents a certificate whose key is derived from the job's key and the
+// addresses of the two queue pairs, and accepts no other: only holders of the job's key
+// can connect, and a connection cannot be passed off as another one.
 //
-// crypto/tls wants a connection that blocks. It gets one until the hands are shaken; then
-// one whose Read says that there is nothing for now, which TLS survives, and whose Write
-// keeps what it is given until the socket takes it.
+// crypto/tls requires a connection that blocks. It has one until the handshake is done;
+// then one whose Read returns a temporary error when there is no data, which TLS survives,
+// and whose Write buffers its data until the socket accepts it.
 
 // secret is the encryption of one connection.
 type secret struct {
 	tls   *tls.Conn
 	fd    int
-	live  bool         // hands are shaken: nothing blocks any more
-	alive func() error // while they are not: why to stop
+	live  bool         // the handshake is done: nothing blocks any more
+	alive func() error // during the handshake: the reason to stop
 	out   []byte       // encrypted, for the socket
 	sent  int          // of out
 	whole int          // bytes of frames that are in out
-	given uint64       // bytes that the socket has taken since the handshake
+	given uint64       // bytes that the socket has accepted since the handshake
 }
 
-// handshakePause is how long a handshake waits before it looks whether it should go on.
+// handshakePause is how long a handshake waits before it checks whether to continue.
 const handshakePause = 20 * time.Millisecond
 
-// shakeHands makes a connection secret. It blocks, at most until alive says why not.
+// shakeHands encrypts a connection. It blocks, at most until alive returns an error.
 func (cfg *Config) shakeHands(fd int, initiator bool, to, from rdma.Addr, alive func() error) (*secret, error) {
 	certificate, public, err := cfg.certificate(to, from)
 	if err != nil {
@@ -61,7 +61,7 @@ func (cfg *Config) shakeHands(fd int, initiator bool, to, from rdma.Addr, alive 
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate},
 		SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true,
 		ClientAuth:         tls.RequireAnyClientCert,
-		InsecureSkipVerify: true, // no name and no authority: VerifyConnection wants one key
+		InsecureSkipVerify: true, // no name and no authority: VerifyConnection requires one key
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if len(state.PeerCertificates) > 0 && public.Equal(state.PeerCertificates[0].PublicKey) {
 				return nil
@@ -76,13 +76,14 @@ func (cfg *Config) shakeHands(fd int, initiator bool, to, from rdma.Addr, alive 
 		s.tls = tls.Server(s, settings)
 	}
 	if err := s.tls.HandshakeContext(context.Background()); err != nil {
-		return nil, fmt.Errorf("make the connection secret: %w", err)
+		return nil, fmt.Errorf("encrypt the connection: %w", err)
 	}
 	s.live, s.alive = true, nil
 	return s, nil
 }
 
-// certificate returns what both ends of a connection show. Its key is as secret as the job's.
+// certificate returns the certificate of both ends of a connection. Its key is as secret
+// as the job's.
 func (cfg *Config) certificate(to, from rdma.Addr) (tls.Certificate, ed25519.PublicKey, error) {
 	seed, err := hkdf.Key(sha256.New, cfg.Key, nil, "muster/1 iwarp tls\x00"+string(to)+"\x00"+string(from), ed25519.SeedSize)
 	if err != nil {
@@ -93,13 +94,13 @@ func (cfg *Config) certificate(to, from rdma.Addr) (tls.Certificate, ed25519.Pub
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<32, 0)}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
 	if err != nil {
-		return tls.Certificate{}, nil, fmt.Errorf("make a certificate for TLS: %w", err)
+		return tls.Certificate{}, nil, fmt.Errorf("create a certificate for TLS: %w", err)
 	}
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private}, public, nil
 }
 
-// shakeHandsAs is the responder's side, in a goroutine of its own. The queue pair is
-// kept for the caller meanwhile.
+// shakeHandsAs is the responder's side, in its own goroutine. The queue pair is reserved
+// for the caller meanwhile.
 func (q *queuePair) shakeHandsAs(fd int, t terms, until time.Time) {
 	d := q.dev
 	d.handshakes.Add(1)
@@ -130,20 +131,20 @@ func (q *queuePair) shakeHandsAs(fd int, t terms, until time.Time) {
 			q.secret = nil
 		}
 		if !q.bound {
-			q.peer = "" // as if it had not called
+			q.peer = "" // as if it had not connected
 		}
 		_ = unix.Close(fd)
 	}()
 }
 
-// wouldBlock is the error after which TLS goes on: there is nothing for now.
+// wouldBlock is the error after which TLS can continue: there is no data for now.
 type wouldBlock struct{}
 
 func (wouldBlock) Error() string   { return "iwarp: the socket has nothing for now" }
 func (wouldBlock) Timeout() bool   { return true }
 func (wouldBlock) Temporary() bool { return true }
 
-// Read returns what TLS reads with.
+// Read implements net.Conn for TLS.
 func (s *secret) Read(b []byte) (int, error) {
 	for {
 		n, err := read(s.fd, b)
@@ -163,7 +164,7 @@ func (s *secret) Read(b []byte) (int, error) {
 	}
 }
 
-// Write returns what TLS writes with.
+// Write implements net.Conn for TLS.
 func (s *secret) Write(b []byte) (int, error) {
 	if s.live {
 		s.out = append(s.out, b...)
@@ -194,8 +195,8 @@ func (s *secret) pause(events int16) error {
 	return s.alive()
 }
 
-// gather is gather for pieces that nobody may read: they are encrypted at once, and are
-// taken when the socket has all of that.
+// gather is the package's gather for encrypted connections: the pieces are encrypted at
+// once, and count as accepted when the socket has all of the result.
 func (s *secret) gather(pieces []unix.Iovec) (int, error) {
 	if s.sent == len(s.out) {
 		s.out, s.sent, s.whole = s.out[:0], 0, 0
@@ -218,7 +219,7 @@ func (s *secret) gather(pieces []unix.Iovec) (int, error) {
 	return s.whole, nil
 }
 
-// read is read for what nobody may read on its way. TLS may have more than the socket.
+// read is the package's read for encrypted connections. TLS may hold more than the socket.
 func (s *secret) read(b []byte) (int, error) {
 	n, err := s.tls.Read(b)
 	switch {
@@ -232,14 +233,14 @@ func (s *secret) read(b []byte) (int, error) {
 	return 0, err
 }
 
-// end tells the peer that nothing follows, if the socket takes it.
+// end sends a close notification, if the socket accepts it.
 func (s *secret) end() {
 	if s.sent == len(s.out) && s.tls.CloseWrite() == nil {
 		_, _ = send(s.fd, s.out[s.sent:])
 	}
 }
 
-// What crypto/tls has no use for here.
+// The rest of net.Conn, which crypto/tls does not need here.
 
 func (s *secret) Close() error                     { return nil }
 func (s *secret) LocalAddr() net.Addr              { return nil }

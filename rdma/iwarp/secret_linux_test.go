@@ -12,7 +12,7 @@ import (
 
 var encrypted = Config{Encrypt: true, Key: []byte("a key of the job"), NoThread: true}
 
-// onTheWire returns what lies in the socket of an end and was not read.
+// onTheWire returns the unread data in the socket of an end.
 func (e *end) onTheWire(atLeast int) []byte {
 	e.t.Helper()
 	b := make([]byte, 1<<20)
@@ -27,7 +27,7 @@ func (e *end) onTheWire(atLeast int) []byte {
 	}
 }
 
-// settled makes a pair that has exchanged a message both ways.
+// settled returns a pair that has exchanged a message in both directions.
 func settled(t *testing.T, cfg Config) (a, b *end) {
 	t.Helper()
 	a, b = newPair(t, cfg)
@@ -38,9 +38,9 @@ func settled(t *testing.T, cfg Config) (a, b *end) {
 	return a, b
 }
 
-// TestTheWireShowsNoPlaintext looks at a Send, a Write and the answer to a Read, with
-// encryption and, to know that the look finds something, without.
-func TestTheWireShowsNoPlaintext(t *testing.T) {
+// TestNoPlaintextOnTheWire examines a Send, a Write and the response to a Read, with
+// encryption and, as a control, without.
+func TestNoPlaintextOnTheWire(t *testing.T) {
 	text := bytes.Repeat([]byte("what nobody else may read. "), 100)
 	for _, cfg := range []Config{encrypted, {Key: encrypted.Key, NoThread: true}} {
 		a, b := settled(t, cfg)
@@ -53,7 +53,7 @@ func TestTheWireShowsNoPlaintext(t *testing.T) {
 		for _, c := range []struct {
 			op     rdma.Op
 			body   []byte
-			reader *end // in whose socket it comes
+			reader *end // the end whose socket receives it
 		}{{rdma.OpSend, text, b}, {rdma.OpWrite, text, b}, {rdma.OpRead, back, a}} {
 			a.got, b.got = nil, nil
 			if n, err := a.qp.PostSend([]rdma.SendWR{{ID: 1, Op: c.op, Body: rdma.MemOf(c.body), Remote: mr.Base, RKey: mr.RKey}}); n != 1 || err != nil {
@@ -65,7 +65,7 @@ func TestTheWireShowsNoPlaintext(t *testing.T) {
 			}
 			seen := bytes.Contains(c.reader.onTheWire(len(text)), text[:20])
 			if seen == cfg.Encrypt {
-				t.Errorf("encrypted %v: that the bytes of a %v are seen on the wire is %v", cfg.Encrypt, c.op, seen)
+				t.Errorf("encrypted %v: the bytes of a %v are visible on the wire: %v", cfg.Encrypt, c.op, seen)
 			}
 			pollUntil(t, "the work has completed", func() bool { return len(a.got) == 1 }, a, b)
 			if c := a.got[0]; c.Status != rdma.StatusOK {
@@ -73,13 +73,13 @@ func TestTheWireShowsNoPlaintext(t *testing.T) {
 			}
 		}
 		if !bytes.Equal(back, text) {
-			t.Errorf("encrypted %v: what was read is not what is there", cfg.Encrypt)
+			t.Errorf("encrypted %v: the wrong data was read", cfg.Encrypt)
 		}
 	}
 }
 
-// TestAChangedBitEndsASecretConnection changes each kind of place in a record.
-func TestAChangedBitEndsASecretConnection(t *testing.T) {
+// TestChangedBitEndsConnection changes each part of a TLS record.
+func TestChangedBitEndsConnection(t *testing.T) {
 	for _, at := range []int{0, 5, 30, -1} { // type, text, text, tag
 		a, b := settled(t, encrypted)
 		s := a.qp.(*queuePair).secret
@@ -102,9 +102,9 @@ func TestAChangedBitEndsASecretConnection(t *testing.T) {
 	}
 }
 
-// TestBothEndsMustWantEncryption, and know the same key; a device without a key cannot
-// encrypt.
-func TestBothEndsMustWantEncryption(t *testing.T) {
+// TestEncryptionMustMatch: both ends must have the same setting and key; a device without
+// a key cannot encrypt.
+func TestEncryptionMustMatch(t *testing.T) {
 	other := encrypted
 	other.Key = []byte("another")
 	for _, cfg := range []Config{{Key: encrypted.Key, NoThread: true}, other} {
@@ -114,14 +114,14 @@ func TestBothEndsMustWantEncryption(t *testing.T) {
 		}
 	}
 	if d, err := Open(Config{Encrypt: true}); err == nil {
-		t.Error("a device without a key encrypts")
+		t.Error("a device without a key can encrypt")
 		_ = d.Close()
 	}
 }
 
-// TestAHandshakeThatStopsKeepsNobody: a caller that proves the key and then says nothing
-// must not keep the device from closing.
-func TestAHandshakeThatStopsKeepsNobody(t *testing.T) {
+// TestCloseDuringHandshake: a caller that proves the key and then stalls must not keep the
+// device from closing.
+func TestCloseDuringHandshake(t *testing.T) {
 	e, peer := newEnd(t, encrypted), newEnd(t, encrypted)
 	at, token, _, err := parseAddr(e.qp.Addr())
 	if err != nil {
@@ -145,7 +145,7 @@ func TestAHandshakeThatStopsKeepsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := e.qp.(*queuePair)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) { // a real socket
 		q.dev.mu.Lock()
 		q.dev.serviceListener(time.Now())
 		greeted := q.greeted
@@ -165,6 +165,6 @@ func TestAHandshakeThatStopsKeepsNobody(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(handshakeTimeout / 2):
-		t.Error("a handshake that stops keeps the device from closing")
+		t.Error("a stalled handshake keeps the device from closing")
 	}
 }

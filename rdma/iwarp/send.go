@@ -15,13 +15,13 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// What goes out: PostSend queues work, build cuts it into segments and frames them,
-// and transmit gives the frames to the socket, from where their bytes are.
+// Sending: PostSend queues work, build cuts it into segments and frames them, and transmit
+// passes the frames to the socket, without copying long bodies.
 //
-// A Send is complete when the socket has taken its last byte. A Write is complete when
-// it is in the peer's memory: a Read of nothing follows it, whose answer cannot come
-// before the Write is placed (RFC 5040 section 5.5). With a peer that answers no Reads
-// at all a Write is complete as a Send is, and a Read fails.
+// A Send is complete when the socket has accepted its last byte. A Write is complete when
+// it is in the peer's memory: an empty Read follows it, whose response cannot arrive
+// before the Write is placed (RFC 5040 section 5.5). With a peer that answers no Reads at
+// all, a Write completes like a Send, and a Read fails.
 
 // work is one work request.
 type work struct {
@@ -32,14 +32,14 @@ type work struct {
 	remote uint64
 	tag    ddp.Tag
 	head   int    // length of the head, at the start of small
-	done   bool   // the completion was made
+	done   bool   // it was completed
 	kept   []byte // a copy of body: inline.go
 	small  [rdma.HeadMax + smallInline]byte
 }
 
-// workRing holds work in the order of posting. Places are numbered without end.
+// workRing holds work in the order of posting. Entries are numbered without limit.
 type workRing struct {
-	list  []work // made with the first
+	list  []work // allocated with the first entry
 	depth int
 	first uint64 // the oldest
 	count int
@@ -47,7 +47,7 @@ type workRing struct {
 
 func (r *workRing) at(i uint64) *work { return &r.list[i%uint64(r.depth)] }
 
-// retire gives back the places of the oldest that are done.
+// retire releases the oldest entries that are done.
 func (r *workRing) retire(d *device) {
 	for r.count > 0 && r.at(r.first).done {
 		w := r.at(r.first)
@@ -62,38 +62,38 @@ func (r *workRing) retire(d *device) {
 // outbound is the sending side of a queue pair.
 type outbound struct {
 	mpa     framer
-	segment int // the longest that is sent
+	segment int // the longest to be sent
 	mute    bool
 	ready   bool // the first message of a peer-to-peer connection is due
-	blocked bool // the socket takes no more for now
+	blocked bool // the socket accepts no more for now
 	ending  []byte
 
-	next    uint64      // the work to be begun, or under way
-	begun   bool        // message is under way
-	flushed bool        // the Write under way has all its bytes out, and asks for its end
-	message ddp.Message // under way
-	offset  uint32      // of message, that has been framed
+	next    uint64      // the next work to be sent, or being sent
+	begun   bool        // message is being sent
+	flushed bool        // all bytes of the current Write are out, and its empty Read follows
+	message ddp.Message // the current one
+	offset  uint32      // framed bytes of message
 
-	// The frames on their way into the socket: pieces, made of copied bytes and of
-	// bodies in place.
+	// The frames waiting for the socket: pieces, made of copied bytes and of bodies in
+	// place.
 	copied []byte
 	sealed int // bytes of copied that are in pieces
 	pieces []unix.Iovec
 	at     int
 	bodies int  // bytes of the pieces that were not copied
-	most   int  // of them, in one system call
-	borrow bool // some are of answers to Reads
+	most   int  // limit of them, in one system call
+	borrow bool // some belong to responses to Reads
 	msg    unix.Msghdr
-	given  uint64 // bytes that the socket has taken
-	sent   uint64 // work before this one is out when the pieces are
-	freed  uint64 // work before this one is out
+	given  uint64 // bytes that the socket has accepted
+	sent   uint64 // work before this one is sent when the pieces are
+	freed  uint64 // work before this one was sent
 }
 
 const mostPieces = 48
 
-// mostSummed is how much goes into one system call if a CRC is made of it, or it is
-// encrypted: it should still be in the cache when the kernel copies it, and the peer
-// should not wait for all of it.
+// mostSummed is how much is passed in one system call if it has a CRC or is encrypted: it
+// should still be in the cache when the kernel copies it, and the peer should not wait for
+// all of it.
 const mostSummed = 256 << 10
 
 func (o *outbound) start(t terms, segment, limit int) {
@@ -136,7 +136,7 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	return n, err
 }
 
-// post takes one work request. long says that its body is still the caller's.
+// post accepts one work request. long reports that its body was not copied.
 func (q *queuePair) post(wr *rdma.SendWR) (long bool, err error) {
 	switch {
 	case q.state == closed:
@@ -151,7 +151,7 @@ func (q *queuePair) post(wr *rdma.SendWR) (long bool, err error) {
 	case wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > q.dev.attr.MaxInline:
 		return false, fmt.Errorf("iwarp: an inline body of %d bytes is too long: MaxInline is %d", wr.Body.Len(), q.dev.attr.MaxInline)
 	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.attr.MaxTransfer:
-		return false, fmt.Errorf("iwarp: a %v of %d bytes is longer than Attr.MaxTransfer, %d: cut it", wr.Op, wr.Body.Len(), q.dev.attr.MaxTransfer)
+		return false, fmt.Errorf("iwarp: a %v of %d bytes is longer than Attr.MaxTransfer, %d: send it in pieces", wr.Op, wr.Body.Len(), q.dev.attr.MaxTransfer)
 	case q.works.count == q.works.depth || q.out.blocked && wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > smallInline:
 		return false, rdma.ErrAgain
 	case q.dev.attr.LocalKeys && wr.Flags&rdma.Inline == 0:
@@ -173,18 +173,18 @@ func (q *queuePair) post(wr *rdma.SendWR) (long bool, err error) {
 	}
 	q.works.count++
 	switch {
-	case q.retained(): // it is repeated by another path
+	case q.retained(): // it is repeated over another path
 	case q.state != connected:
 		q.complete(w, q.workStatus(w.op), 0)
 		q.works.retire(q.dev)
 	case w.op != rdma.OpSend && uint64(w.tag) != wr.RKey:
-		// A key of ours has 32 bits. The others must be 0, and nobody but us can tell.
+		// Our keys have 32 bits. The others must be 0, which only we can check.
 		q.complete(w, rdma.StatusRemoteAccess, 0)
 	}
 	return long, nil
 }
 
-// transmit gives the socket what it takes.
+// transmit passes to the socket as much as it accepts.
 func (q *queuePair) transmit() {
 	o := &q.out
 	for q.fd >= 0 && q.state <= terminating {
@@ -211,8 +211,8 @@ func (q *queuePair) transmit() {
 			return
 		}
 		if err != nil {
-			// What the peer said before it went may still be there to be read, so
-			// it is the reading side that finds out, unless it waits itself.
+			// The peer's last messages may still be unread, so the receiving side detects
+			// the end, unless it waits itself.
 			o.blocked = false
 			// The user of Retain needs all of it, however long it takes.
 			if q.in.starved && !q.dev.cfg.Retain {
@@ -243,13 +243,14 @@ func (q *queuePair) give(pieces []unix.Iovec) (int, error) {
 	return gather(q.fd, &q.out.msg, pieces)
 }
 
-// quiet reports whether there is surely nothing to send: the usual case when somebody polls.
+// quiet reports whether there is certainly nothing to send: the common case during
+// polling.
 func (q *queuePair) quiet() bool {
 	o := &q.out
 	return q.state == connected && !o.ready && o.copied == nil && o.next == q.works.first+uint64(q.works.count) && !q.stream.ResponsesPending()
 }
 
-// written completes what needs no answer, when the socket has taken it.
+// written completes work that needs no answer, when the socket has accepted it.
 func (q *queuePair) written() {
 	o := &q.out
 	if q.state == terminating {
@@ -259,8 +260,8 @@ func (q *queuePair) written() {
 		}
 		return
 	}
-	// A Read may be answered, and its place used again, before the rest of its batch
-	// is out: what was retired is not looked at.
+	// A Read may be answered, and its entry reused, before the rest of its batch is sent:
+	// retired entries are skipped.
 	for o.freed = max(o.freed, q.works.first); o.freed < o.sent; o.freed++ {
 		if w := q.works.at(o.freed); !w.done && (w.op == rdma.OpSend || w.op == rdma.OpWrite && q.terms.ord == 0) {
 			q.complete(w, rdma.StatusOK, w.head+w.body.Len())
@@ -272,7 +273,7 @@ func (q *queuePair) written() {
 	}
 }
 
-// build frames as much as goes into one system call.
+// build frames as much as fits into one system call.
 func (q *queuePair) build() {
 	o := &q.out
 	if o.mute {
@@ -289,7 +290,7 @@ func (q *queuePair) build() {
 			o.ending = nil
 		case o.ready:
 			o.ready = false
-			m := q.stream.Write(0, 0, 0) // RFC 6581 section 6: the tag means nothing
+			m := q.stream.Write(0, 0, 0) // RFC 6581 section 6: the tag is ignored
 			o.put(&m, nil, nil)
 		case !o.begun && q.stream.ResponsesPending():
 			q.respond()
@@ -312,9 +313,9 @@ func (o *outbound) room() bool {
 	return cap(o.copied)-len(o.copied) >= fpduMax && cap(o.pieces)-len(o.pieces) >= 4 && o.bodies < o.most
 }
 
-// respond frames a piece of the answer to a Read. With a CRC it is copied: the peer's
-// program and ours share that memory, and a byte that changes under the CRC would end the
-// stream. Without, it goes from where it is; see settle.
+// respond frames a piece of the response to a Read. With a CRC it is copied: the program
+// shares that memory, and a byte that changes under the CRC would end the stream. Without,
+// it is sent in place; see settle.
 func (q *queuePair) respond() {
 	o := &q.out
 	h, payload, f := q.stream.Respond(o.segment - ddp.TaggedLen)
@@ -331,8 +332,8 @@ func (q *queuePair) respond() {
 	o.frame(head[:h.Put(head[:])], payload, nil)
 }
 
-// settle copies what the socket has not taken, so that nothing leaves of a region that was
-// deregistered but what was in it before (RFC 5042 section 6.2.1).
+// settle copies what the socket has not accepted, so that after Deregister only the
+// previous contents of the region are sent (RFC 5042 section 6.2.1).
 func (o *outbound) settle() {
 	if !o.borrow || o.at == len(o.pieces) {
 		return
@@ -345,7 +346,7 @@ func (o *outbound) settle() {
 	o.pieces, o.at, o.borrow = append(o.pieces[:0], pieceOf(rest)), 0, false
 }
 
-// refuse ends the stream because of the Read whose answer is due.
+// refuse ends the stream because of the Read whose response is due.
 func (q *queuePair) refuse(f ddp.Fault) {
 	if m, t, ok := q.stream.Refuse(f); ok {
 		if r, read := t.Request(); read {
@@ -357,12 +358,12 @@ func (q *queuePair) refuse(f ddp.Fault) {
 	}
 }
 
-// advance frames the next segment of the work that is due. It returns false if that work
-// must wait for an answer.
+// advance frames the next segment of the current work. It returns false if that work must
+// wait for an answer.
 func (q *queuePair) advance() bool {
 	o := &q.out
 	w := q.works.at(o.next)
-	if w.done { // refused when it was posted
+	if w.done { // rejected when it was posted
 		o.next++
 		return true
 	}
@@ -389,7 +390,7 @@ func (q *queuePair) advance() bool {
 	return true
 }
 
-// ask frames the request of a Read, or of the Read of nothing that follows a Write.
+// ask frames the request of a Read, or of the empty Read that follows a Write.
 func (q *queuePair) ask(w *work, sink rdma.Mem) bool {
 	m, r, err := q.stream.Read(q.out.next, sink, w.tag, w.remote)
 	switch {
@@ -407,7 +408,7 @@ func (q *queuePair) ask(w *work, sink rdma.Mem) bool {
 	return true
 }
 
-// put frames the next segment of a message whose payload is head and body, and tells
+// put frames the next segment of a message whose payload is head and body, and reports
 // whether it was the last.
 func (o *outbound) put(m *ddp.Message, head, body []byte) bool {
 	h, n := m.Segment(o.offsetOf(m), o.segment-ddp.UntaggedLen)
@@ -423,7 +424,7 @@ func (o *outbound) put(m *ddp.Message, head, body []byte) bool {
 	return h.Last
 }
 
-// offsetOf returns how much of a message has been framed; short ones go at once.
+// offsetOf returns how much of a message has been framed; short ones are framed at once.
 func (o *outbound) offsetOf(m *ddp.Message) uint32 {
 	if m == &o.message {
 		return o.offset
@@ -431,7 +432,7 @@ func (o *outbound) offsetOf(m *ddp.Message) uint32 {
 	return 0
 }
 
-// frame makes an FPDU. A long body without markers in it is sent from where it is.
+// frame makes an FPDU. A long body without markers in it is sent in place.
 func (o *outbound) frame(head, front, body []byte) {
 	if o.mpa.markers || len(body) < zeroCopyAbove {
 		o.copied = o.mpa.append(o.copied, head, front, body)
@@ -457,7 +458,7 @@ func (o *outbound) frame(head, front, body []byte) {
 	o.copied = binary.LittleEndian.AppendUint32(o.copied, crc)
 }
 
-// seal makes a piece of what was copied since the last one.
+// seal makes a piece of the bytes copied since the last one.
 func (o *outbound) seal() {
 	if o.sealed < len(o.copied) {
 		o.pieces = append(o.pieces, pieceOf(o.copied[o.sealed:]))
@@ -465,7 +466,7 @@ func (o *outbound) seal() {
 	}
 }
 
-// terminate makes the last message.
+// terminate frames the last message.
 func (o *outbound) terminate(m ddp.Message, t *ddp.Terminate) {
 	h, _ := m.Segment(0, ddp.TerminateMax)
 	b := make([]byte, ddp.UntaggedLen+ddp.TerminateMax)

@@ -13,12 +13,12 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The device against Linux's soft-iWARP, through the interface that everybody has:
-// rping in both roles on queue pairs. As in siw_live_test.go, the other side is ours
-// where there is no soft-iWARP; then it is the rping of rping_test.go, which shares no
-// line with the device but the protocol.
+// The device against Linux's soft-iWARP, through the provider interface: rping in both
+// roles on queue pairs. As in siw_live_test.go, the other side is ours where there is no
+// soft-iWARP; then it is the rping of rping_test.go, which shares only the protocol code
+// with the device.
 
-var siwDevice = flag.String("siw.device", "", "`address:port` where a device listens for rping -c, and the next port, where another does; without it our own client connects")
+var siwDevice = flag.String("siw.device", "", "`address:port` where a device listens for rping -c, and another on the next port; without it our own client connects")
 
 func TestSiwServesOurDevice(t *testing.T) {
 	for _, c := range []struct {
@@ -45,7 +45,7 @@ func TestSiwServesOurDevice(t *testing.T) {
 				e.offer(t, line, rdma.RemoteRead)
 				e.offer(t, back, rdma.RemoteWrite)
 				if !bytes.Equal(line, back) {
-					t.Fatalf("round %d: written back was %q", round, back)
+					t.Fatalf("round %d: the peer wrote back %q", round, back)
 				}
 			}
 		})
@@ -58,7 +58,7 @@ func TestSiwClientIsServedByOurDevice(t *testing.T) {
 		size     int // of our own client
 	}{{false, true, 4000}, {true, true, 64}, {true, false, 64}, {true, false, 50000}} {
 		if *siwDevice != "" && i > 1 {
-			break // it has two clients
+			break // there are only two clients
 		}
 		t.Run(fmt.Sprintf("crc=%v/p2p=%v/%d", c.crc, c.p2p, c.size), func(t *testing.T) {
 			cfg := Config{NoCRC: !c.crc}
@@ -109,7 +109,7 @@ func runRpingClient(address string, crc, p2p bool, rounds, size int) error {
 	return p.client(rounds, size)
 }
 
-// expectOffers posts the receives for so many of rping's messages.
+// expectOffers posts receives for the given number of rping messages.
 func (e *deviceEnd) expectOffers(t *testing.T, n int) {
 	t.Helper()
 	for i := range n {
@@ -119,7 +119,7 @@ func (e *deviceEnd) expectOffers(t *testing.T, n int) {
 	}
 }
 
-// finish waits for the next completion of a kind, which must be good.
+// finish waits for the next completion of a kind, which must be successful.
 func (e *deviceEnd) finish(t *testing.T, op rdma.Op) rdma.Completion {
 	t.Helper()
 	until(t, op.String(), func() bool { return len(e.done[op]) > 0 }, e)
@@ -131,7 +131,7 @@ func (e *deviceEnd) finish(t *testing.T, op rdma.Op) rdma.Completion {
 	return c
 }
 
-// offer tells the peer where a buffer is, and waits until it has used it.
+// offer sends the address of a buffer to the peer, and waits until it has used it.
 func (e *deviceEnd) offer(t *testing.T, buffer []byte, access rdma.Access) {
 	t.Helper()
 	mr, err := e.dev.Register(buffer, access)
@@ -150,7 +150,7 @@ func (e *deviceEnd) offer(t *testing.T, buffer []byte, access rdma.Access) {
 	}
 }
 
-// serve does one round of rping's server: Read, Send, Write, Send.
+// serve runs one round of rping's server: Read, Send, Write, Send.
 func (e *deviceEnd) serve(t *testing.T, round int) {
 	t.Helper()
 	data := []byte(nil)

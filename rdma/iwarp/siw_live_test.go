@@ -11,24 +11,24 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Our protocol against Linux's soft-iWARP: make interop-siw runs these tests in a
-// virtual machine beside rping. Everywhere else rping's other side is ours too, so
-// that the tests themselves are tried every day.
+// Our protocol against Linux's soft-iWARP: make interop-siw runs these tests in a virtual
+// machine beside rping. Everywhere else rping's other side is ours too, so that the tests
+// themselves run every day.
 
 var (
-	siwServer = flag.String("siw.server", "", "address:port of a soft-iWARP `server`, rping -s -P; without it our own is taken")
+	siwServer = flag.String("siw.server", "", "address:port of a soft-iWARP `server`, rping -s -P; without it our own is used")
 	siwListen = flag.String("siw.listen", "", "`address:port` where rping -c will connect; without it our own client does")
-	siwAnswer = flag.String("siw.answer", "", "address:port of a soft-iWARP `server`, rdma_server; without it our own is taken")
+	siwAnswer = flag.String("siw.answer", "", "address:port of a soft-iWARP `server`, rdma_server; without it our own is used")
 	siwAsk    = flag.String("siw.ask", "", "`address:port` where rdma_client will connect; without it our own client does")
 	siwRounds = flag.Int("siw.rounds", 4, "rounds that the client of -siw.listen does")
 )
 
-// siwPause is what soft-iWARP needs between its reply and the next frame: it looks
-// at the socket again only some time after it has answered.
+// siwPause is the time that soft-iWARP needs between its reply and the next frame: it
+// polls the socket again only some time after it has answered.
 const siwPause = 500 * time.Millisecond
 
-// connect returns a connection to rping's server on which everything else is up to the
-// test. Our own server takes whatever the client asks for.
+// connect returns a connection to rping's server; the rest is up to the test. Our own
+// server accepts whatever the client requests.
 func connect(t *testing.T, w wishes) *rpingPeer {
 	t.Helper()
 	return connectTo(t, *siwServer, w, func(p *rpingPeer) error {
@@ -37,7 +37,7 @@ func connect(t *testing.T, w wishes) *rpingPeer {
 	})
 }
 
-// connectTo connects to a server of soft-iWARP's or, if there is none, to one of ours.
+// connectTo connects to a soft-iWARP server or, if there is none, to one of ours.
 func connectTo(t *testing.T, address string, w wishes, own func(*rpingPeer) error) *rpingPeer {
 	t.Helper()
 	pause := siwPause
@@ -47,7 +47,7 @@ func connectTo(t *testing.T, address string, w wishes, own func(*rpingPeer) erro
 	// A server may be about to start, or refuse because it is about to end.
 	p, err := dialOnce(t, address, w, pause)
 	for limit := time.Now().Add(rpingLimit); err != nil && pause > 0 && time.Now().Before(limit); {
-		time.Sleep(pause)
+		time.Sleep(pause) // another process
 		p, err = dialOnce(t, address, w, pause)
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ func ownServer(t *testing.T, own func(*rpingPeer) error) (address string) {
 		l.Close()
 		var fault *net.OpError
 		if err := <-ended; err != nil && !errors.As(err, &fault) && !t.Failed() {
-			t.Log("our server says: ", err)
+			t.Log("our server returns: ", err)
 		}
 	})
 	return l.Addr().String()
@@ -97,7 +97,7 @@ func serveOne(l net.Listener, own func(*rpingPeer) error) error {
 	return own(p)
 }
 
-// Send, RDMA Read answered and RDMA Write taken, with every kind of set-up.
+// A Send, a Read that we answer and a Write that we receive, with every kind of setup.
 func TestSiwServesOurClient(t *testing.T) {
 	for _, c := range []struct {
 		crc, p2p bool
@@ -121,8 +121,8 @@ func TestSiwServesOurClient(t *testing.T) {
 	}
 }
 
-// Markers we can try against ourselves only: soft-iWARP refuses them.
-func TestMarkersAreTakenOrRefused(t *testing.T) {
+// Markers can be tested only against ourselves: soft-iWARP refuses them.
+func TestMarkersAcceptedOrRefused(t *testing.T) {
 	if *siwServer == "" {
 		if err := connect(t, rpingWishes(true, true, true)).client(4, 4000); err != nil {
 			t.Error(err)
@@ -135,12 +135,11 @@ func TestMarkersAreTakenOrRefused(t *testing.T) {
 	}
 	defer conn.Close()
 	if _, err := dialRping(conn, rpingWishes(true, true, false), 0); err == nil {
-		t.Error("soft-iWARP takes markers, which it never has")
+		t.Error("soft-iWARP accepts markers, which it never did")
 	}
 }
 
-// What the peer's Terminate says is understood, though soft-iWARP has its bits in
-// the wrong order.
+// The peer's Terminate is understood, although soft-iWARP has its bits in the wrong order.
 func TestSiwTerminatesWhatIsForbidden(t *testing.T) {
 	p := connect(t, rpingWishes(true, false, true))
 	if err := p.send(p.stream.Write(0x0bad0bad, 0, 8), make([]byte, 8)); err != nil {
@@ -148,11 +147,11 @@ func TestSiwTerminatesWhatIsForbidden(t *testing.T) {
 	}
 	e, err := p.await(ddp.Received)
 	if e.Kind != ddp.Terminated || e.Fault != ddp.FaultTag {
-		t.Errorf("a Write to a tag that nobody gave: event %+v, error %v; want a Terminate for %v", e, err, ddp.FaultTag)
+		t.Errorf("a Write to an invalid tag: event %+v, error %v; want a Terminate for %v", e, err, ddp.FaultTag)
 	}
 }
 
-// Our responder against rping -c: RDMA Read asked and RDMA Write sent.
+// Our responder against rping -c: it issues a Read and a Write.
 func TestSiwClientIsServed(t *testing.T) {
 	serveBothWays(t, *siwListen, func(p *rpingPeer) error {
 		rounds, err := p.server()
@@ -195,8 +194,8 @@ func answerOne(p *rpingPeer) error {
 	return err
 }
 
-// serveBothWays serves two connections, with our reply asking for no CRC and for one.
-// The other side comes from soft-iWARP if an address is given, and is ours if not.
+// serveBothWays serves two connections, with our reply requesting no CRC and one. The
+// other side is soft-iWARP if an address is given, and ours if not.
 func serveBothWays(t *testing.T, address string, serve, own func(*rpingPeer) error) {
 	t.Helper()
 	alone := address == ""
@@ -233,7 +232,7 @@ func serveBothWays(t *testing.T, address string, serve, own func(*rpingPeer) err
 				t.Error(err)
 			}
 			if p.terms.crc != crc {
-				t.Errorf("CRC %v, our reply said %v and the client asks for none", p.terms.crc, crc)
+				t.Errorf("CRC %v, our reply requested %v and the client requests none", p.terms.crc, crc)
 			}
 		})
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Recordings of Linux's soft-iWARP, replayed through our decoder. Three things are
-// checked: every byte is understood, what is understood is rping (its data comes
-// out whole), and our encoder makes the very same bytes of it again.
+// Recordings of Linux's soft-iWARP, replayed through our decoder. The test checks that
+// every byte is decoded, that the result is rping (its data is complete), and that our
+// encoder produces the same bytes again.
 
-// recordings are the files of testdata/siw and what is in them.
+// recordings lists the files of testdata/siw and their contents.
 var recordings = []struct {
 	file string
 	p2p  bool
@@ -48,7 +48,7 @@ func TestRecordingsOfSiw(t *testing.T) {
 			}
 			for _, side := range []capture.Side{capture.Client, capture.Server} {
 				if !bytes.Equal(r.way[side].again, talk.Bytes(side)) {
-					t.Errorf("what the %v said is encoded differently by us: %d bytes, recorded %d", side, len(r.way[side].again), len(talk.Bytes(side)))
+					t.Errorf("the data of the %v is encoded differently by us: %d bytes, recorded %d", side, len(r.way[side].again), len(talk.Bytes(side)))
 				}
 			}
 		})
@@ -77,7 +77,7 @@ func recording(t *testing.T, name string) *capture.Conversation {
 	return &conversations[0]
 }
 
-// replay hears both sides of a connection.
+// replay receives both sides of a connection.
 type replay struct {
 	t     *testing.T
 	way   [2]heard
@@ -92,12 +92,12 @@ type heard struct {
 	unread  []byte // the beginning of a frame
 	in      deframer
 	out     framer
-	again   []byte // what our encoder makes of it
+	again   []byte // the output of our encoder
 	msn     [4]uint32
-	message []byte // of a Send so far
+	message []byte // the current Send so far
 }
 
-// hear takes the next bytes of one side.
+// hear processes the next bytes of one side.
 func (r *replay) hear(from capture.Side, data []byte) {
 	r.t.Helper()
 	h := &r.way[from]
@@ -118,7 +118,7 @@ func (r *replay) hear(from capture.Side, data []byte) {
 	}
 }
 
-// begin takes the startup frame, when all of it is there.
+// begin parses the startup frame, once it is complete.
 func (r *replay) begin(from capture.Side) bool {
 	r.t.Helper()
 	h := &r.way[from]
@@ -143,7 +143,7 @@ func (r *replay) begin(from capture.Side) bool {
 	return true
 }
 
-// terms returns what the initiator concludes from the reply.
+// terms returns the terms that the initiator concludes from the reply.
 func (r *replay) terms() terms {
 	r.t.Helper()
 	req, rep := &r.way[capture.Client].startup, &r.way[capture.Server].startup
@@ -155,7 +155,7 @@ func (r *replay) terms() terms {
 	return agreed
 }
 
-// segment decodes one, encodes it again, and gives it to rping's referee.
+// segment decodes a segment, encodes it again, and passes it to the rping checker.
 func (r *replay) segment(from capture.Side, segment []byte) {
 	r.t.Helper()
 	h := &r.way[from]
@@ -171,7 +171,7 @@ func (r *replay) segment(from capture.Side, segment []byte) {
 	if head.Op == ddp.ReadRequestOp {
 		var ask ddp.ReadRequest
 		if !ask.Decode(payload) {
-			r.t.Fatalf("from the %v: no Read Request: % x", from, payload)
+			r.t.Fatalf("from the %v: not a Read Request: % x", from, payload)
 		}
 		var again [ddp.ReadRequestLen]byte
 		payload = again[:ask.Put(again[:])]
@@ -189,7 +189,7 @@ func (r *replay) segment(from capture.Side, segment []byte) {
 	}
 }
 
-// untagged counts messages and puts Sends together (RFC 5041 section 5.2).
+// untagged counts messages and reassembles Sends (RFC 5041 section 5.2).
 func (r *replay) untagged(from capture.Side, head ddp.Header, payload []byte) {
 	r.t.Helper()
 	h := &r.way[from]
@@ -198,7 +198,7 @@ func (r *replay) untagged(from capture.Side, head ddp.Header, payload []byte) {
 	}
 	if head.Op == ddp.Send {
 		if head.MO != uint32(len(h.message)) {
-			r.t.Fatalf("from the %v: offset %d in a Send of which %d bytes are there", from, head.MO, len(h.message))
+			r.t.Fatalf("from the %v: offset %d in a Send of which %d bytes have arrived", from, head.MO, len(h.message))
 		}
 		h.message = append(h.message, payload...)
 	}
@@ -219,7 +219,7 @@ func (r *replay) check(from capture.Side, head ddp.Header, err error) {
 	}
 }
 
-// finish: both said everything, and rping is through.
+// finish checks that both sides are complete, and that rping has finished.
 func (r *replay) finish() {
 	r.t.Helper()
 	for side := range r.way {
@@ -228,18 +228,18 @@ func (r *replay) finish() {
 		}
 	}
 	if r.rping.rounds != 4 || r.rping.step != 0 {
-		r.t.Errorf("rping came to step %d of round %d, want 4 whole rounds", r.rping.step, r.rping.rounds)
+		r.t.Errorf("rping reached step %d of round %d, want 4 whole rounds", r.rping.step, r.rping.rounds)
 	}
 }
 
-// rping is the referee of its rounds. A step is what must come next.
+// rping checks its rounds. A step is what must come next.
 type rping struct {
 	size   uint32
 	step   rpingStep
 	rounds int
 	offer  [3]uint64       // address, tag and length of the client's buffer
-	ask    ddp.ReadRequest // the Read under way
-	moved  []byte          // by it, or by the Write
+	ask    ddp.ReadRequest // the outstanding Read
+	moved  []byte          // its data, or that of the Write
 }
 
 type rpingStep int
@@ -260,7 +260,7 @@ func (p *rping) expect(from, who capture.Side, steps ...rpingStep) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("comes in step %d of round %d", p.step, p.rounds)
+	return fmt.Errorf("unexpected in step %d of round %d", p.step, p.rounds)
 }
 
 func (p *rping) send(from capture.Side, message []byte) error {
@@ -286,7 +286,7 @@ func (p *rping) send(from capture.Side, message []byte) error {
 
 func (p *rping) request(from capture.Side, ask ddp.ReadRequest) error {
 	if got := [3]uint64{ask.SourceTO, uint64(ask.Source), uint64(ask.Size)}; got != p.offer {
-		return fmt.Errorf("asks for %x, offered was %x", got, p.offer)
+		return fmt.Errorf("requests %x, the offer was %x", got, p.offer)
 	}
 	err := p.expect(from, capture.Server, serverReads)
 	p.ask, p.moved = ask, nil
@@ -311,8 +311,8 @@ func (p *rping) write(from capture.Side, head ddp.Header, payload []byte) error 
 	return p.move(head, ddp.Tag(p.offer[1]), p.offer[0], payload)
 }
 
-// move takes a piece that must go to the place behind what has arrived, and compares
-// the whole with what rping sends.
+// move handles a piece that must follow the previous ones, and compares the whole with the
+// data of rping.
 func (p *rping) move(head ddp.Header, tag ddp.Tag, base uint64, payload []byte) error {
 	if head.Tag != tag || head.TO != base+uint64(len(p.moved)) {
 		return fmt.Errorf("goes to %#x in tag %#x, want %#x in tag %#x", head.TO, head.Tag, base+uint64(len(p.moved)), tag)
@@ -329,8 +329,8 @@ func (p *rping) move(head ddp.Header, tag ddp.Tag, base uint64, payload []byte) 
 	return nil
 }
 
-// rpingData returns the line of a round: a word, the letters from A to z over and over,
-// begun a letter later each time, and a zero.
+// rpingData returns the line of a round: a word, the letters from A to z repeated, begun
+// one letter later each time, and a zero.
 func rpingData(round, size int) []byte {
 	line := fmt.Appendf(nil, "rdma-ping-%d: ", round)
 	for c := byte('A' + round); len(line) < size-1; c++ {

@@ -12,10 +12,10 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// We take the place of a kernel: rping's client runs on our protocol, hears what the
-// recorded server said, and is given the tags and addresses of the recorded client.
-// Everything that it says must then be what the kernel said, byte for byte: the
-// request, the Sends, the answers to the server's Reads, cut into the same frames.
+// We replace a kernel: rping's client runs on our protocol, receives what the recorded
+// server sent, and uses the tags and addresses of the recorded client. Everything that it
+// sends must then equal what the kernel sent, byte for byte: the request, the Sends, the
+// responses to the server's Reads, cut into the same frames.
 func TestReplaceSiw(t *testing.T) {
 	for _, rec := range recordings {
 		t.Run(rec.file, func(t *testing.T) {
@@ -41,14 +41,14 @@ func TestReplaceSiw(t *testing.T) {
 				for at < min(len(line.sent), len(want)) && line.sent[at] == want[at] {
 					at++
 				}
-				t.Errorf("we say %d bytes, the kernel %d; they differ from byte %d on: % x, % x", len(line.sent), len(want), at,
+				t.Errorf("we send %d bytes, the kernel %d; they differ from byte %d on: % x, % x", len(line.sent), len(want), at,
 					line.sent[at:min(at+16, len(line.sent))], want[at:min(at+16, len(want))])
 			}
 		})
 	}
 }
 
-// offered is where the recorded client said its buffers were.
+// offered holds the buffers that the recorded client offered.
 type offered struct {
 	tags  *bytes.Buffer // in the form in which a table draws them
 	bases []uint64
@@ -63,7 +63,7 @@ func (o *offered) base() uint64 {
 // offersOf finds the Sends of the client in a recording.
 func offersOf(t *testing.T, file string) *offered {
 	t.Helper()
-	b := recording(t, file).Bytes(capture.Client) // a copy of its own: deframing may spoil it
+	b := recording(t, file).Bytes(capture.Client) // a copy: deframing may modify it
 	_, n, err := parseStartup(b, false)
 	if err != nil {
 		t.Fatal(err)
@@ -88,16 +88,16 @@ func offersOf(t *testing.T, file string) *offered {
 	return o
 }
 
-// recordedLine is a connection on which the server says what it once said, whatever
-// it is told.
+// recordedLine is a connection on which the server repeats its recording, whatever it
+// receives.
 type recordedLine struct {
-	net.Conn // of no use
+	net.Conn // not used
 	talk     *capture.Conversation
 	next     int
 	sent     []byte
 }
 
-// Read returns one segment of the server's at a time.
+// Read returns one segment of the server at a time.
 func (l *recordedLine) Read(b []byte) (int, error) {
 	for l.next < len(l.talk.Segments) {
 		s := l.talk.Segments[l.next]

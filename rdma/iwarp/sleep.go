@@ -13,30 +13,30 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// How a completion queue is waited for. Its epoll descriptor holds the sockets of its
-// queue pairs and an event that Wake sets. Sleep gets ready, somebody sleeps on the
-// descriptor, Awake ends it: a user who sleeps on several such files does so himself,
-// Wait and WaitArmed do it here. Meanwhile the attendant leaves those sockets alone, so
-// that they wake who sleeps; what no socket tells of makes Sleep return 0, or sets the
-// event if it happens later.
+// Waiting for a completion queue. Its epoll descriptor holds the sockets of its queue
+// pairs and an event fd that Wake sets. Sleep prepares a sleep on the descriptor, Awake
+// ends it: a user who sleeps on several such files does so himself, Wait and WaitArmed do
+// it here. Meanwhile the progress thread leaves those sockets alone, so that they wake the
+// sleeper; work that no socket indicates makes Sleep return 0, or sets the event fd if it
+// comes later.
 
 var (
 	_ rdma.ArmedCQ = (*completionQueue)(nil)
 	_ rdma.FileCQ  = (*completionQueue)(nil)
 )
 
-// sleep is what a completion queue is waited for with.
+// sleep is the state for waiting on a completion queue.
 type sleep struct {
 	epoll    int
-	sleepers int // those who sleep, under the device's lock
+	sleepers int // number of sleepers, under the device's lock
 
 	mu    sync.Mutex // Wake may be called at any time
 	wake  int
-	woken bool // the event is set
+	woken bool // the event fd is set
 	ended bool
 }
 
-// newSleep returns an epoll descriptor with an event in it that wakes who sleeps there.
+// newSleep returns an epoll descriptor with an event fd in it that wakes the sleeper.
 func newSleep() (epoll, wake int, err error) {
 	if epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return -1, -1, err
@@ -51,13 +51,13 @@ func newSleep() (epoll, wake int, err error) {
 	return epoll, wake, err
 }
 
-// stir wakes who sleeps on such an event.
+// stir sets an event fd.
 func stir(wake int) {
 	one := [8]byte{1}
-	_, _ = unix.Write(wake, one[:]) // full means that a wake-up is due anyway
+	_, _ = unix.Write(wake, one[:]) // a full counter means that a wake-up is pending anyway
 }
 
-// end gives the descriptors back.
+// end closes the descriptors.
 func (s *sleep) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *sleep) end() {
 	_, _ = unix.Close(s.wake), unix.Close(s.epoll)
 }
 
-// calm takes back what Wake has done.
+// calm clears the effect of Wake.
 func (s *sleep) calm() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,12 +78,12 @@ func (s *sleep) calm() {
 
 func (c *completionQueue) File() int { return c.sleep.epoll }
 
-// busy reports whether Poll has something to do that no socket will tell of.
+// busy reports whether Poll has something to do that no socket indicates.
 func (c *completionQueue) busy() bool {
 	return c.count > 0 || c.moved || slices.ContainsFunc(c.pairs, (*queuePair).runnable)
 }
 
-// Sleep prepares a sleep. The device has no timers of its own.
+// Sleep prepares a sleep. The device has no timers.
 func (c *completionQueue) Sleep(limit time.Duration) time.Duration {
 	c.dev.mu.Lock()
 	defer c.dev.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *completionQueue) Wait(timeout time.Duration) error {
 		return rdma.ErrClosed
 	}
 	limit := c.Sleep(timeout)
-	if limit <= 0 { // there is something to do, and Wake is for the next sleep
+	if limit <= 0 { // there is something to do, and a Wake is for the next sleep
 		d.mu.Lock()
 		c.sleep.sleepers--
 		d.mu.Unlock()
@@ -126,8 +126,8 @@ func (c *completionQueue) Wait(timeout time.Duration) error {
 	return nil
 }
 
-// Arm prepares WaitArmed. What a socket has by then ends that wait at once, and
-// what the attendant moves until then too.
+// Arm prepares WaitArmed. Input that a socket has by then ends that wait at once, as does
+// anything that the progress thread processes until then.
 func (c *completionQueue) Arm() bool {
 	c.dev.mu.Lock()
 	defer c.dev.mu.Unlock()

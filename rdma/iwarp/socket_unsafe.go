@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls on a socket. None of them blocks, so they are made past Go's scheduler, which
-// would cost as much again as a short one; only what may copy for long goes through it,
-// so that the collector does not wait for the copy.
+// System calls on a socket. None of them blocks, so they bypass Go's scheduler, which
+// would double the cost of a short one; only calls that may copy for long go through it,
+// so that the garbage collector does not wait for the copy.
 
-// longCall is the number of bytes from which the scheduler is told.
+// longCall is the number of bytes from which a call goes through the scheduler.
 const longCall = 128 << 10
 
-// gather sends pieces of memory as one stretch of the stream, as far as the socket
-// takes them. A peer that is gone is an error here, never a signal.
+// gather sends pieces of memory as one part of the stream, as far as the socket accepts
+// them. A peer that is gone causes an error, never a signal.
 func gather(fd int, msg *unix.Msghdr, pieces []unix.Iovec) (int, error) {
 	orderBeforeSending()
 	total := uint64(0)
@@ -30,7 +30,7 @@ func gather(fd int, msg *unix.Msghdr, pieces []unix.Iovec) (int, error) {
 	const flags = unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT
 	var n uintptr
 	var errno unix.Errno
-	if len(pieces) == 1 { // it costs the kernel less
+	if len(pieces) == 1 { // costs the kernel less
 		n, _, errno = call(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(pieces[0].Base)), uintptr(total), flags, 0, 0)
 	} else {
 		msg.Iov = unsafe.SliceData(pieces)
@@ -43,7 +43,7 @@ func gather(fd int, msg *unix.Msghdr, pieces []unix.Iovec) (int, error) {
 	return int(n), nil
 }
 
-// send is gather for the whole of one piece.
+// send is gather for one piece.
 func send(fd int, b []byte) (int, error) {
 	orderBeforeSending()
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0)
@@ -53,7 +53,7 @@ func send(fd int, b []byte) (int, error) {
 	return int(n), nil
 }
 
-// pieceOf is memory as gather wants it.
+// pieceOf returns the Iovec of a slice.
 func pieceOf(b []byte) unix.Iovec {
 	piece := unix.Iovec{Base: unsafe.SliceData(b)}
 	piece.SetLen(len(b))
@@ -63,8 +63,8 @@ func pieceOf(b []byte) unix.Iovec {
 // bytesOf returns the memory of a piece.
 func bytesOf(piece *unix.Iovec) []byte { return unsafe.Slice(piece.Base, piece.Len) }
 
-// skip takes n bytes off the front of a piece. One that is used up keeps nothing alive,
-// and does not point behind its memory, where the collector would find something else.
+// skip removes n bytes from the front of a piece. An empty piece keeps nothing alive, and
+// does not point past its memory, where the garbage collector would find another object.
 func skip(piece *unix.Iovec, n int) {
 	if n == int(piece.Len) {
 		*piece = unix.Iovec{}
@@ -74,7 +74,7 @@ func skip(piece *unix.Iovec, n int) {
 	piece.SetLen(int(piece.Len) - n)
 }
 
-// rebase lets a piece that is a part of from be the same part of to.
+// rebase turns a piece that is a part of from into the same part of to.
 func rebase(piece *unix.Iovec, from, to []byte) {
 	at := uintptr(unsafe.Pointer(piece.Base)) - uintptr(unsafe.Pointer(unsafe.SliceData(from)))
 	if piece.Base != nil && at < uintptr(len(from)) {
@@ -82,7 +82,7 @@ func rebase(piece *unix.Iovec, from, to []byte) {
 	}
 }
 
-// read takes what the socket has, as far as b has room.
+// read reads from the socket, up to the length of b.
 func read(fd int, b []byte) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
@@ -92,7 +92,7 @@ func read(fd int, b []byte) (int, error) {
 	return int(n), nil
 }
 
-// scatter reads what the socket has into several pieces of memory.
+// scatter reads from the socket into several pieces of memory.
 func scatter(fd int, pieces []unix.Iovec) (int, error) {
 	n, _, errno := unix.RawSyscall(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(pieces))), uintptr(len(pieces)))
 	if errno != 0 {

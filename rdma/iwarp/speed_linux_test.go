@@ -15,20 +15,20 @@ import (
 )
 
 // The device against the sockets it is made of. Each benchmark alternates, in one run,
-// between a queue pair and a bare TCP connection that is spun on without blocking, and
-// reports both and how they compare. There are two ways to look: two threads and the
-// clock on the wall, in short turns of which the best tenth counts, because other work
-// disturbs the rest; and both ends in one thread by turns, whose processor time is what
-// it costs however busy the machine is.
+// between a queue pair and a bare TCP connection that is polled without blocking, and
+// reports both and their ratio. There are two methods: two threads and wall-clock time, in
+// short rounds of which the best tenth counts, because other work disturbs the rest; and
+// both ends alternating in one thread, whose processor time is independent of the load on
+// the machine.
 
-// traffic is something that two ends do: there and back, or one way.
+// traffic is the work of two ends: there and back, or one way.
 type traffic struct {
-	near, far func()      // what each end does in a turn, on a thread of its own
-	step      func()      // a turn, both ends in one thread
+	near, far func()      // the work of each end in a round, on its own thread
+	step      func()      // a round, both ends in one thread
 	over      atomic.Bool // near is done, for a far end that only serves
 }
 
-// side runs a function on a thread of its own, once for each turn.
+// side runs a function on its own thread, once for each round.
 func side(tb testing.TB, fn func()) (start, end chan bool) {
 	start, end = make(chan bool), make(chan bool)
 	go func() {
@@ -42,7 +42,7 @@ func side(tb testing.TB, fn func()) (start, end chan bool) {
 	return start, end
 }
 
-// onTwoThreads returns a turn by the clock on the wall.
+// onTwoThreads measures a round by wall-clock time.
 func (w *traffic) onTwoThreads(tb testing.TB) func() time.Duration {
 	start, end := side(tb, w.far)
 	return func() time.Duration {
@@ -57,7 +57,7 @@ func (w *traffic) onTwoThreads(tb testing.TB) func() time.Duration {
 	}
 }
 
-// onOneThread returns a turn by the processor time of the thread.
+// onOneThread measures a round by the processor time of the thread.
 func (w *traffic) onOneThread(testing.TB) func() time.Duration {
 	clock := func() time.Duration {
 		var t unix.Timespec
@@ -79,7 +79,7 @@ type bare struct {
 	buf []byte
 }
 
-// newBare makes a connection over loopback, with the settings of the device's.
+// newBare returns a connection over loopback, with the same settings as the device's.
 func newBare(tb testing.TB, size int) (a, b *bare) {
 	tb.Helper()
 	var at listener
@@ -126,7 +126,7 @@ func (e *bare) receive(b []byte) {
 	}
 }
 
-// bareEcho goes there and back.
+// bareEcho sends there and back.
 func bareEcho(tb testing.TB, size, trips int) *traffic {
 	a, b := newBare(tb, size)
 	return &traffic{
@@ -153,7 +153,7 @@ func bareEcho(tb testing.TB, size, trips int) *traffic {
 	}
 }
 
-// bareStream goes one way, with an answer at the end.
+// bareStream sends one way, with an answer at the end.
 func bareStream(tb testing.TB, size, count int) *traffic {
 	a, b := newBare(tb, size)
 	return &traffic{
@@ -185,7 +185,7 @@ func bareStream(tb testing.TB, size, count int) *traffic {
 	}
 }
 
-// talker is an end that sends the same message again and again.
+// talker is an end that sends the same message repeatedly.
 type talker struct {
 	*end
 	wr  []rdma.SendWR
@@ -207,7 +207,7 @@ func (m *talker) send() {
 	}
 }
 
-// ended returns the number of completions of a kind that Poll brings.
+// ended returns the number of completions of a kind that Poll returns.
 func (m *talker) ended(op rdma.Op) (n int) {
 	for _, c := range m.out[:m.cq.Poll(m.out)] {
 		if c.Status != rdma.StatusOK {
@@ -284,7 +284,7 @@ func pairStream(tb testing.TB, cfg Config, op rdma.Op, size, count int) *traffic
 	return w
 }
 
-// against alternates turns and reports the best tenth of both in a unit, and the ratio:
+// against alternates rounds and reports the best tenth of both in a unit, and the ratio:
 // of the times, or of the rates if more is better.
 func against(b *testing.B, unit string, rate bool, per func(time.Duration) float64, ours, theirs *traffic) {
 	for _, way := range []struct {

@@ -8,13 +8,13 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// TestConformanceStrict runs the suite where memory must be registered to be sent.
+// TestConformanceStrict runs the suite with memory that must be registered to be sent.
 func TestConformanceStrict(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	if raceDetector {
-		t.Skip("it is the code of TestConformance, and the detector is slow")
+		t.Skip("same code as TestConformance, and the race detector is slow")
 	}
-	exclude := map[string]string{"lend-never-runs-out": "it is long, and sends inline alone", "close-ends-access": "it is long, and about the sockets"}
+	exclude := map[string]string{"lend-never-runs-out": "long, and sends only inline", "close-ends-access": "long, and about the sockets"}
 	rdmatest.Run(t, rdmatest.Fixture{Name: "strict", Exclude: exclude, Reset: rdmatest.ResetLoopback, Open: func(t testing.TB, n int) []rdma.Device {
 		var list []rdma.Device
 		for range n {
@@ -28,7 +28,7 @@ func TestRegistrationLocksPagesInStrictMode(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	d := open(t, Config{Strict: true}).(*device)
 	if a := d.Attr(); !a.LocalKeys || !a.Pins {
-		t.Errorf("a strict device says LocalKeys %v, Pins %v", a.LocalKeys, a.Pins)
+		t.Errorf("a strict device has LocalKeys %v, Pins %v", a.LocalKeys, a.Pins)
 	}
 	mem := make([]byte, 5*4096)
 	mr, err := d.Register(mem[:4*4096], 0)
@@ -46,7 +46,7 @@ func TestRegistrationLocksPagesInStrictMode(t *testing.T) {
 		t.Errorf("memory beyond the region: %v", err)
 	}
 	if err := d.checkLocal("send", inside, mr.LKey+1); err == nil {
-		t.Error("a key that nobody has is taken")
+		t.Error("an invalid key is accepted")
 	}
 	if err := d.Deregister(mr); err != nil || d.pins.Len() != 0 {
 		t.Errorf("after Deregister (%v) %d pages are locked", err, d.pins.Len())

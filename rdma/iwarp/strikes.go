@@ -10,16 +10,16 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
-// A refused access ends its connection (RFC 5040 section 5.4), but a peer that guesses keys can
-// connect again. So refusals are counted for the device at the other end. After too many
-// this device reports that peer and connects with it no more.
+// A refused access ends its connection (RFC 5040 section 5.4), but a peer that guesses
+// keys can connect again. So refusals are counted per remote device. After too many this
+// device reports that peer and does not connect with it any more.
 
 type strikes struct {
 	guard guard.Guard
-	peers map[netip.AddrPort]guard.Strikes // that have any, of those the user has named
+	peers map[netip.AddrPort]guard.Strikes // by peer, of those the user has named
 }
 
-// struckBy counts a segment that was refused, if it is a Write.
+// struckBy counts a refused segment, if it is a Write.
 func (q *queuePair) struckBy(f ddp.Fault, raw []byte, size int) {
 	var h ddp.Header
 	if _, bad := h.Decode(raw, size); bad == ddp.NoFault && h.Op == ddp.Write {
@@ -27,7 +27,7 @@ func (q *queuePair) struckBy(f ddp.Fault, raw []byte, size int) {
 	}
 }
 
-// struck counts an access that was refused.
+// struck counts a refused access.
 func (q *queuePair) struck(f ddp.Fault, tag ddp.Tag) {
 	if !f.Access() {
 		return
@@ -48,7 +48,7 @@ func (q *queuePair) struck(f ddp.Fault, tag ddp.Tag) {
 	}
 }
 
-// bars reports whether this device does not connect with a peer any more. told says that the
+// bars reports whether this device no longer connects with a peer. named means that the
 // user has named it.
 func (d *device) bars(peer rdma.Addr, named bool) bool {
 	at, _, ours, err := parseAddr(peer)

@@ -16,9 +16,9 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// The device itself before the judge: two devices talk over loopback, a recorder
-// listens, and tshark reads the recording. Every byte is the device's. Only the TCP
-// segments are cut anew, one for each frame, because tshark loses its way in frames
+// tshark checks the device itself: two devices communicate over loopback, a recorder
+// captures the traffic, and tshark dissects the recording. Every byte is the device's.
+// Only the TCP segments are cut again, one for each frame, because tshark fails on frames
 // with markers that are cut differently.
 func TestTsharkReadsTheDevice(t *testing.T) {
 	for i, v := range []struct {
@@ -32,7 +32,7 @@ func TestTsharkReadsTheDevice(t *testing.T) {
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			pid := os.Getpid()
-			host := netip.AddrFrom4([4]byte{127, byte(100 + i), byte(pid >> 8), byte(pid)}) // nobody else's
+			host := netip.AddrFrom4([4]byte{127, byte(100 + i), byte(pid >> 8), byte(pid)}) // not used by other processes
 			r, err := capture.Record("lo", host)
 			if errors.Is(err, capture.ErrNoRights) {
 				t.Skip(err)
@@ -50,7 +50,7 @@ func TestTsharkReadsTheDevice(t *testing.T) {
 			s := overheard(t, frames, v.cfg.Markers)
 			result := s.dissect()
 			if want := len(s.fields); v.cfg.NoCRC && result.GoodCRC != 0 || !v.cfg.NoCRC && result.GoodCRC != want {
-				t.Errorf("tshark takes %d of %d checksums for good", result.GoodCRC, want)
+				t.Errorf("tshark accepts %d of %d checksums", result.GoodCRC, want)
 			}
 			if (result.Markers > 0) != v.cfg.Markers {
 				t.Errorf("tshark sees %d markers", result.Markers)
@@ -77,7 +77,7 @@ type deviceEnd struct {
 	done map[rdma.Op][]rdma.Completion
 }
 
-// sendEverything does each operation of the device, then a forbidden one.
+// sendEverything executes each operation of the device, then a forbidden one.
 func sendEverything(t *testing.T, cfg Config) {
 	t.Helper()
 	a, b := openEnd(t, cfg), openEnd(t, cfg)
@@ -107,12 +107,12 @@ func sendEverything(t *testing.T, cfg Config) {
 	a.post(t, rdma.SendWR{Op: rdma.OpSend, Body: rdma.MemOf(long)})
 	until(t, "the messages", func() bool { return len(b.done[rdma.OpRecv]) == 3 && len(a.done[rdma.OpWrite]) == 1 }, a, b)
 	if !bytes.Equal(target, long) {
-		t.Error("the Write has not arrived before the Send behind it")
+		t.Error("the Write has not arrived before the Send after it")
 	}
 	a.post(t, rdma.SendWR{Op: rdma.OpRead, Body: rdma.MemOf(back), Remote: mr.Base, RKey: mr.RKey})
 	until(t, "the Read", func() bool { return len(a.done[rdma.OpRead]) == 1 }, a, b)
 	if !bytes.Equal(back, long) {
-		t.Error("the Read brought something else")
+		t.Error("the Read returned the wrong data")
 	}
 	a.post(t, rdma.SendWR{Op: rdma.OpWrite, Body: rdma.MemOf(short), Remote: mr.Base, RKey: mr.RKey ^ 1})
 	until(t, "the refusal", func() bool { return len(a.done[rdma.OpWrite]) == 2 }, a, b)
@@ -140,11 +140,11 @@ func openEnd(t *testing.T, cfg Config) *deviceEnd {
 func (e *deviceEnd) post(t *testing.T, wr rdma.SendWR) {
 	t.Helper()
 	if n, err := e.qp.PostSend([]rdma.SendWR{wr}); n != 1 || err != nil {
-		t.Fatalf("%v: %d taken, %v", wr.Op, n, err)
+		t.Fatalf("%v: %d accepted, %v", wr.Op, n, err)
 	}
 }
 
-// until polls until something is so.
+// until polls until a condition holds.
 func until(t *testing.T, what string, so func() bool, ends ...*deviceEnd) {
 	t.Helper()
 	var out [10]rdma.Completion
@@ -158,12 +158,12 @@ func until(t *testing.T, what string, so func() bool, ends ...*deviceEnd) {
 			for _, e := range ends {
 				t.Logf("done are %v", e.done)
 			}
-			t.Fatalf("%s did not come", what)
+			t.Fatalf("%s did not arrive", what)
 		}
 	}
 }
 
-// overheard returns the one conversation in a recording, cut into its frames.
+// overheard returns the one conversation of a recording, cut into its frames.
 func overheard(t *testing.T, frames []capture.Frame, markers bool) *speech {
 	t.Helper()
 	conversations, err := capture.Conversations(frames)
@@ -176,7 +176,7 @@ func overheard(t *testing.T, frames []capture.Frame, markers bool) *speech {
 	s := &speech{t: t}
 	var unread [2][]byte
 	var begun [2]bool
-	in := [2]deframer{{markers: markers}, {markers: markers}} // the CRC is for tshark to judge
+	in := [2]deframer{{markers: markers}, {markers: markers}} // tshark checks the CRC
 	for _, heard := range conversations[0].Segments {
 		side := heard.From
 		for unread[side] = append(unread[side], heard.Data...); ; {
@@ -201,7 +201,7 @@ func overheard(t *testing.T, frames []capture.Frame, markers bool) *speech {
 		}
 	}
 	if n := len(unread[0]) + len(unread[1]); n > 0 {
-		t.Errorf("%d bytes at the end are no frame", n)
+		t.Errorf("%d bytes at the end are not a frame", n)
 	}
 	return s
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// A Terminate is the message that matters most to whoever has to find out what went
-// wrong between two different stacks, and the one where soft-iWARP is no reference:
-// it has the bits in the wrong order. tshark must read the layer, the type, the code
-// and the headers of the segment to blame.
+// A Terminate is the most important message for finding the cause of errors between two
+// different implementations, and soft-iWARP is no reference for it: it has the bits in the
+// wrong order. tshark must read the layer, the type, the code and the headers of the
+// faulty segment.
 func TestTsharkReadsTerminate(t *testing.T) {
 	segment := func(h ddp.Header, payload []byte) []byte {
 		b := make([]byte, ddp.UntaggedLen)
@@ -26,9 +26,9 @@ func TestTsharkReadsTerminate(t *testing.T) {
 
 	for _, c := range []struct {
 		fault        ddp.Fault
-		to           []byte // blame
+		to           []byte // the faulty segment
 		etype, ecode string // the dissector has names for each layer
-		header, rest int    // bytes of to that are shown: of DDP, of RDMAP
+		header, rest int    // bytes of it that are shown: of DDP, of RDMAP
 	}{
 		{ddp.FaultSourceTag, read, "etype_rdma", "errcode_rdma", ddp.UntaggedLen, ddp.ReadRequestLen},
 		{ddp.FaultSourceAccess, read, "etype_rdma", "errcode_rdma", ddp.UntaggedLen, ddp.ReadRequestLen},
@@ -64,9 +64,9 @@ func TestTsharkReadsTerminate(t *testing.T) {
 			}
 			header := c.header
 			if c.rest > 0 {
-				// With a read request behind it, the dissector gives the header of DDP
-				// 14 bytes, though a read request is untagged and has 18 (RFC 5041
-				// section 4.3). So it cuts at another place; the bytes are the same.
+				// If a read request follows, the dissector gives the DDP header 14 bytes,
+				// although a read request is untagged and has 18 (RFC 5041 section 4.3).
+				// So it splits at another offset; the bytes are the same.
 				header = ddp.TaggedLen
 			}
 			same(t, got, "iwarp_rdma.term_ddp_h", c.to[:header])
@@ -75,7 +75,7 @@ func TestTsharkReadsTerminate(t *testing.T) {
 	}
 }
 
-// same compares a field that tshark shows as bytes; no bytes are no field.
+// same compares a field that tshark shows as bytes; an empty field is not shown.
 func same(t *testing.T, got capture.Header, field string, want []byte) {
 	t.Helper()
 	shown := strings.ReplaceAll(fmt.Sprintf("% x", want), " ", ":")

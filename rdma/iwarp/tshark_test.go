@@ -14,19 +14,19 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// tshark reads what our encoder wrote. It must find every frame, take every CRC
-// for good, and read the same numbers in every header that we put there.
+// tshark dissects the output of our encoder. It must find every frame, accept every CRC,
+// and read the same numbers in every header.
 
-// speech is a connection on which our encoder speaks for both sides.
+// speech is a connection on which our encoder produces both sides.
 type speech struct {
 	t        *testing.T
 	out      [2]framer
 	segments []capture.Segment   // of TCP
-	fields   []map[string]uint64 // what tshark should read, for each DDP segment
+	fields   []map[string]uint64 // the expected fields of each DDP segment
 	msn      [2][4]uint32
 }
 
-// begin negotiates, so that the frames are as the two sides agreed.
+// begin negotiates, so that the frames match the terms.
 func begin(t *testing.T, client, server wishes) *speech {
 	t.Helper()
 	req := client.request([]byte("hello"))
@@ -47,7 +47,7 @@ func begin(t *testing.T, client, server wishes) *speech {
 	return s
 }
 
-// frame returns the FPDU of one DDP segment; an untagged message that it ends is counted.
+// frame returns the FPDU of one DDP segment; it counts the untagged message that it ends.
 func (s *speech) frame(from capture.Side, h ddp.Header, payload []byte) []byte {
 	if !h.Op.Tagged() {
 		h.MSN = s.msn[from][h.QN] + 1
@@ -66,7 +66,7 @@ func (s *speech) addSegment(from capture.Side, h ddp.Header, payload []byte) {
 	s.segments = append(s.segments, capture.Segment{From: from, Data: s.frame(from, h, payload)})
 }
 
-// fieldsOf returns what a dissector should show of a segment, by its names.
+// fieldsOf returns the expected fields of a segment, by the dissector's names.
 func fieldsOf(h ddp.Header, payload []byte) map[string]uint64 {
 	fields := map[string]uint64{"iwarp_ddp.dv": 1, "iwarp_rdma.version": 1, "iwarp_rdma.opcode": uint64(h.Op), "iwarp_ddp.last_flag": 0}
 	if h.Last {
@@ -115,7 +115,7 @@ func fieldsOf(h ddp.Header, payload []byte) map[string]uint64 {
 	return fields
 }
 
-// dissect compares what tshark saw with what was said.
+// dissect compares tshark's dissection with what was sent.
 func (s *speech) dissect() *capture.Dissection {
 	t := s.t
 	t.Helper()
@@ -129,8 +129,8 @@ func (s *speech) dissect() *capture.Dissection {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	v, err := capture.Ask(ctx, path)
-	if errors.Is(err, capture.ErrNoJudge) {
+	v, err := capture.Dissect(ctx, path)
+	if errors.Is(err, capture.ErrNoTshark) {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -145,15 +145,15 @@ func (s *speech) dissect() *capture.Dissection {
 	for i, want := range s.fields {
 		for name, value := range want {
 			if got, ok := v.Headers[i].Number(name); !ok || got != value {
-				t.Errorf("segment %d: tshark reads %s as %q, written was %d (%#[4]x)", i, name, v.Headers[i][name], value)
+				t.Errorf("segment %d: tshark reads %s as %q, sent was %d (%#[4]x)", i, name, v.Headers[i][name], value)
 			}
 		}
 	}
 	return v
 }
 
-// everyOperation says each kind of message once. Lengths differ, so that all
-// lengths of padding occur.
+// everyOperation sends each kind of message once. Lengths differ, so that all lengths of
+// padding occur.
 func (s *speech) everyOperation() {
 	const (
 		tag  = 0xdeadbeef
@@ -196,7 +196,7 @@ func TestTsharkReadsEveryOperation(t *testing.T) {
 				s.everyOperation()
 				v := s.dissect()
 				if v.GoodCRC != v.FPDUs {
-					t.Errorf("tshark takes %d of %d checksums for good", v.GoodCRC, v.FPDUs)
+					t.Errorf("tshark accepts %d of %d checksums", v.GoodCRC, v.FPDUs)
 				}
 				if (v.Markers > 0) != markers {
 					t.Errorf("tshark sees %d markers", v.Markers)
@@ -206,7 +206,7 @@ func TestTsharkReadsEveryOperation(t *testing.T) {
 	}
 }
 
-// Several markers fall into one FPDU, at other places in each of them.
+// Several markers fall into one FPDU, at different offsets in each.
 func TestTsharkFollowsMarkersThroughLongFrames(t *testing.T) {
 	w := wishes{markers: true, crc: true, ird: 1, ord: 1}
 	s := begin(t, w, w)
@@ -215,7 +215,7 @@ func TestTsharkFollowsMarkersThroughLongFrames(t *testing.T) {
 		s.addSegment(capture.Server, ddp.Header{Op: ddp.Write, Last: true, Tag: ddp.Tag(i), TO: 1}, someBytes(n))
 	}
 	var sent [2]int
-	for _, segment := range s.segments[2:] { // behind the startup
+	for _, segment := range s.segments[2:] { // after the startup
 		sent[segment.From] += len(segment.Data)
 	}
 	markers := 0
@@ -227,7 +227,7 @@ func TestTsharkFollowsMarkersThroughLongFrames(t *testing.T) {
 	}
 }
 
-// Without markers a frame may lie anywhere in the segments of TCP.
+// Without markers a frame may begin anywhere in the TCP segments.
 func TestTsharkFindsFramesInAnySegmentation(t *testing.T) {
 	s := begin(t, wishes{crc: true, ird: 1, ord: 1}, wishes{crc: true, ird: 1, ord: 1})
 	var stream []byte
@@ -242,7 +242,7 @@ func TestTsharkFindsFramesInAnySegmentation(t *testing.T) {
 	}
 }
 
-// Peer-to-peer: the initiator's first message is empty and frees the responder.
+// Peer-to-peer: the initiator's first message is empty and permits the responder to send.
 func TestTsharkReadsPeerToPeer(t *testing.T) {
 	w := wishes{crc: true, p2p: true, ready: readyWrite, ird: 16, ord: 16}
 	s := begin(t, w, w)
@@ -253,12 +253,12 @@ func TestTsharkReadsPeerToPeer(t *testing.T) {
 	}
 }
 
-// If neither side wants the CRC the field stays, and nobody looks at it.
+// If neither side requests the CRC, the field is present and ignored.
 func TestTsharkReadsFramesWithoutCRC(t *testing.T) {
 	s := begin(t, wishes{ird: 1, ord: 1}, wishes{ird: 1, ord: 1})
 	s.everyOperation()
 	v := s.dissect()
 	if v.GoodCRC+v.BadCRC != 0 {
-		t.Errorf("tshark judges %d checksums that were agreed away", v.GoodCRC+v.BadCRC)
+		t.Errorf("tshark checks %d checksums although none were negotiated", v.GoodCRC+v.BadCRC)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The published address of a queue pair: "ofi:RD:tcp+ofi_rxm:7:0200b8a4…" is the
-// kind of queue pair, the provider, the number of the device, and the name that
-// libfabric gave the endpoint. Launchers pass it on, and some of them cut values
-// at a semicolon, hence the plus sign.
+// The published address of a queue pair: "ofi:RD:tcp+ofi_rxm:7:0200b8a4…" is the kind of
+// queue pair, the provider, the number of the device, and libfabric's name of the
+// endpoint. Launchers pass it on, and some of them cut values at a semicolon, hence the
+// plus sign.
 
 // maxIndex is the largest number of a device.
 const maxIndex = 1<<24 - 1
@@ -24,7 +24,7 @@ type address struct {
 	transport rdma.Transport
 	provider  string
 	index     int
-	name      string // as bytes
+	name      string // raw bytes
 }
 
 func (a address) text() rdma.Addr {
@@ -34,7 +34,7 @@ func (a address) text() rdma.Addr {
 func parseAddress(text rdma.Addr) (address, error) {
 	parts := strings.Split(string(text), ":")
 	if len(parts) != 5 || parts[0] != "ofi" {
-		return address{}, fmt.Errorf("%q is no address of a libfabric device", text)
+		return address{}, fmt.Errorf("%q is not the address of a libfabric device", text)
 	}
 	a := address{provider: strings.ReplaceAll(parts[2], "+", ";")}
 	for _, kind := range []rdma.Transport{rdma.RC, rdma.RD, rdma.UD} {
@@ -45,7 +45,7 @@ func parseAddress(text rdma.Addr) (address, error) {
 	index, err := strconv.ParseUint(parts[3], 10, 32)
 	name, err2 := hex.DecodeString(parts[4])
 	if a.transport == 0 || err != nil || index > maxIndex || err2 != nil || len(name) == 0 || len(name) > maxName {
-		return address{}, fmt.Errorf("%q is no address of a libfabric device: kind, index or name is unusable", text)
+		return address{}, fmt.Errorf("%q is not the address of a libfabric device: invalid kind, index or name", text)
 	}
 	a.index, a.name = int(index), string(name)
 	return a, nil
@@ -63,7 +63,7 @@ func transportWord(kind rdma.Transport) string {
 	return "?"
 }
 
-// endpointWord returns what libfabric calls the endpoints of a transport.
+// endpointWord returns libfabric's name of the endpoints of a transport.
 func endpointWord(kind rdma.Transport) string {
 	switch kind {
 	case rdma.RC:

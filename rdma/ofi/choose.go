@@ -9,12 +9,12 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Which of libfabric's offers to take. The provider comes first: a fabric with an
-// adapter of its own before TCP, and never one that this package does worse with
-// than without. Among the interfaces of one provider it is the one that leads to
-// other hosts: silently taking one that does not is how jobs hang.
+// Which of libfabric's offers to use. The provider comes first: a fabric with its own
+// adapter before TCP, and never a provider that makes this package slower than without
+// libfabric. Among the interfaces of one provider it is the one that leads to other hosts:
+// silently using one that does not is how jobs hang.
 
-// offered is one entry of libfabric's answer.
+// offered is one entry of the result of fi_getinfo.
 type offered struct {
 	provider, fabric, domain, address string
 	family                            int // of the address: 4, 6 or 0
@@ -23,27 +23,27 @@ type offered struct {
 	localKeys, providerKeys           bool
 	perEndpoint                       bool // registrations belong to an endpoint
 	keySize, receives                 int
-	prefix                            bool // it wants room before messages
+	prefix                            bool // it requires room before messages
 }
 
-// host is what the choice depends on besides.
+// host holds the properties of this host that the choice depends on.
 type host struct {
 	interfaces map[string]string // address to interface
 	loopback   map[string]bool
-	gateway    map[string]bool   // the default route leaves there
+	gateway    map[string]bool   // the default route uses it
 	speed      map[string]uint64 // in bits per second
 }
 
-// The providers in order of preference, by what stands before the semicolon.
+// The providers in order of preference, by the part before the semicolon.
 var (
 	adapters = []string{"cxi", "efa", "psm3", "psm2", "opx", "verbs"}
 	overTCP  = []string{"tcp", "net", "tcp;ofi_rxm"}
 	avoided  = map[string]string{
-		"sockets":     "it is slow and its maintainers have given it up",
-		"shm":         "it takes signals; ranks of one host have shared memory of Muster's",
-		"sm2":         "ranks of one host have shared memory of Muster's",
+		"sockets":     "it is slow and no longer maintained",
+		"shm":         "it uses signals; ranks of one host use Muster's shared memory",
+		"sm2":         "ranks of one host use Muster's shared memory",
 		"udp;ofi_rxd": "it has no wait object and is slow; TCP is better",
-		"psm":         "its hardware is long gone",
+		"psm":         "its hardware is obsolete",
 	}
 )
 
@@ -51,7 +51,7 @@ var (
 type rating struct {
 	provider   int
 	nature     int // of the interface
-	route      int // the default route does not leave there
+	route      int // the default route does not use it
 	slowness   uint64
 	family     int
 	where      string
@@ -66,12 +66,12 @@ const (
 	natureLinkLocal
 )
 
-var natures = [...]string{"", "a virtual interface, as containers and tunnels have", "the loopback interface, which reaches only this host", "an address that is valid on one link only"}
+var natures = [...]string{"", "a virtual interface, as of containers and tunnels", "the loopback interface, which reaches only this host", "an address that is valid on one link only"}
 
-// notIP is the family of other addresses; it is more than all others.
+// notIP is the family of other addresses; it is larger than all others.
 const notIP = 16
 
-// rate judges an offer.
+// rate rates an offer.
 func (h host) rate(o offered, cfg Config) rating {
 	name := h.interfaceOf(o)
 	r := rating{where: name, slowness: ^h.speedOf(o), route: 1, family: o.family}
@@ -79,7 +79,7 @@ func (h host) rate(o offered, cfg Config) rating {
 		r.route = 0
 	}
 	if r.family == 0 {
-		r.family = notIP // verbs offers its own kind of address beside them, which needs InfiniBand
+		r.family = notIP // verbs also offers its own kind of address, which needs InfiniBand
 	}
 	base, layer, _ := strings.Cut(o.provider, ";")
 	if i := slices.Index(overTCP, o.provider); i >= 0 {
@@ -90,7 +90,7 @@ func (h host) rate(o offered, cfg Config) rating {
 		r.provider = len(adapters) + len(overTCP)
 		if cfg.Provider == "" {
 			r.impossible = true
-			r.why = "it is taken only if it is asked for"
+			r.why = "it is used only if it is requested"
 			if why := avoided[o.provider]; why != "" {
 				r.why += ": " + why
 			}
@@ -106,17 +106,17 @@ func (h host) rate(o offered, cfg Config) rating {
 	}
 	switch {
 	case o.prefix:
-		r.impossible, r.why = true, "it wants room before each message, which is not given"
+		r.impossible, r.why = true, "it requires room before each message, which is not supported"
 	case cfg.Provider != "" && !asked(o.provider, cfg.Provider):
-		r.impossible, r.why = true, "the provider "+cfg.Provider+" was asked for"
+		r.impossible, r.why = true, "the provider "+cfg.Provider+" was requested"
 	case cfg.Interface != "" && !h.matches(o, cfg.Interface):
-		r.impossible, r.why = true, "the interface "+cfg.Interface+" was asked for"
+		r.impossible, r.why = true, "the interface "+cfg.Interface+" was requested"
 	}
 	return r
 }
 
-// asked reports whether a provider is the one that was asked for. Of one without
-// reliable datagrams, libfabric offers those of a layer above it.
+// asked reports whether a provider is the requested one. For a provider without reliable
+// datagrams, libfabric offers those of a layer above it.
 func asked(provider, want string) bool {
 	return provider == want || provider == want+";ofi_rxm" || provider == want+";ofi_rxd"
 }
@@ -139,8 +139,8 @@ func (h host) matches(o offered, name string) bool {
 	return name == o.domain || name == o.address || name == h.interfaceOf(o)
 }
 
-// virtualInterface tells by the name whether an interface is one of those that
-// container runtimes, hypervisors and tunnels make.
+// virtualInterface reports whether an interface, by its name, was created by a container
+// runtime, a hypervisor or a tunnel.
 func virtualInterface(name string) bool {
 	for _, prefix := range []string{"docker", "br-", "virbr", "veth", "tun", "tap", "wg", "cni", "flannel", "cali", "vmnet"} {
 		if strings.HasPrefix(name, prefix) {
@@ -150,10 +150,10 @@ func virtualInterface(name string) bool {
 	return false
 }
 
-// compare orders two offers of which neither is impossible.
+// compare orders two offers, both of which are possible.
 func (r rating) compare(s rating) int {
 	return cmp.Or(
-		cmp.Compare(r.nature/natureLoopback, s.nature/natureLoopback), // whatever reaches other hosts
+		cmp.Compare(r.nature/natureLoopback, s.nature/natureLoopback), // interfaces that reach other hosts come first
 		cmp.Compare(r.provider, s.provider),
 		cmp.Compare(r.family/notIP, s.family/notIP),
 		cmp.Compare(r.nature, s.nature),
@@ -164,7 +164,7 @@ func (r rating) compare(s rating) int {
 	)
 }
 
-// reason says in what the offer that was not taken is worse than the one that was.
+// reason returns in which respect an offer is worse than the chosen one.
 func (r rating) reason(best rating) string {
 	switch {
 	case r.impossible:
@@ -172,15 +172,15 @@ func (r rating) reason(best rating) string {
 	case r.nature > best.nature:
 		return natures[r.nature]
 	case r.provider > best.provider:
-		return "a better provider is there"
+		return "a better provider is available"
 	case r.route > best.route:
-		return "the default route leaves by " + best.where
+		return "the default route uses " + best.where
 	case r.slowness > best.slowness:
 		return best.where + " is faster"
 	case r.family > best.family:
-		return "IPv4 is there as well"
+		return "IPv4 is available as well"
 	}
-	return "as good as what was taken, which comes first by name"
+	return "equal to the chosen one, which comes first by name"
 }
 
 // choose returns the index of the best offer.
@@ -198,7 +198,7 @@ func choose(list []offered, cfg Config, h host) (int, error) {
 	return best, nil
 }
 
-// nothing reports what was asked for in vain, and what there is.
+// nothing returns the error for a request that no offer matches, with the list of offers.
 func nothing(list []offered, cfg Config, h host) error {
 	what := "libfabric offers no " + endpointWord(cfg.Transport) + " endpoints"
 	if cfg.Provider != "" {
@@ -218,13 +218,13 @@ func nothing(list []offered, cfg Config, h host) error {
 		}
 	}
 	if len(have) == 0 {
-		return fmt.Errorf("ofi: %s; fi_info lists what there is", what)
+		return fmt.Errorf("ofi: %s; fi_info lists the available ones", what)
 	}
-	return fmt.Errorf("ofi: %s; there is: %s", what, strings.Join(have, ", "))
+	return fmt.Errorf("ofi: %s; available: %s", what, strings.Join(have, ", "))
 }
 
-// explain describes the offers of one kind of endpoint for people. libfabric
-// repeats itself; every way is listed once.
+// explain describes the offers of one kind of endpoint for people. libfabric repeats
+// itself; every offer is listed once.
 func explain(list []offered, kind rdma.Transport, cfg Config, h host) []Offer {
 	best := -1
 	if kind == cfg.Transport {
@@ -259,29 +259,29 @@ func explain(list []offered, kind rdma.Transport, cfg Config, h host) []Offer {
 	return out
 }
 
-// merits reports why an offer was taken.
+// merits returns why an offer was chosen.
 func (r rating) merits(cfg Config) string {
 	var list []string
 	switch {
 	case cfg.Provider != "":
-		list = append(list, "the provider was asked for")
+		list = append(list, "the provider was requested")
 	case r.provider < len(adapters):
-		list = append(list, "a fabric with an adapter of its own")
+		list = append(list, "a fabric with its own adapter")
 	default:
 		list = append(list, "the best of the providers over TCP")
 	}
 	switch {
 	case cfg.Interface != "":
-		list = append(list, "the interface was asked for")
+		list = append(list, "the interface was requested")
 	case r.nature == natureLoopback:
-		list = append(list, "there is nothing but the loopback interface: other hosts cannot be reached")
+		list = append(list, "there is only the loopback interface: other hosts cannot be reached")
 	case r.route == 0:
-		list = append(list, "the default route leaves there")
+		list = append(list, "the default route uses it")
 	}
 	return strings.Join(list, "; ")
 }
 
-// waitOf reports how a provider is waited for.
+// waitOf returns how a provider waits.
 func waitOf(provider string) string {
 	if strings.HasSuffix(provider, "ofi_rxd") || provider == "shm" {
 		return "sleeping in steps of 50 µs to 2 ms: the provider has no wait object"

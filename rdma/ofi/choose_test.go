@@ -23,7 +23,7 @@ func offer(provider, domain, address string, family int) offered {
 	return offered{provider: provider, domain: domain, address: address, family: family, transport: rdma.RD, maxMessage: 1 << 30, keySize: 8}
 }
 
-// onAll returns what a provider over TCP offers on the host.
+// onAll returns the offers of a provider over TCP on the host.
 func onAll(provider string) []offered {
 	return []offered{
 		offer(provider, "lo", "127.0.0.1", 4), offer(provider, "docker0", "172.17.0.1", 4), offer(provider, "eth1", "10.1.0.5", 4),
@@ -43,15 +43,15 @@ func TestChoiceOfProviderAndInterface(t *testing.T) {
 		{"the default route decides among interfaces, net among providers over TCP", tcp, Config{}, "net eth0 10.0.0.5"},
 		{"native reliable datagrams of tcp are better than those of net", slices.Concat(onAll("tcp"), tcp), Config{}, "tcp eth0 10.0.0.5"},
 		{"an adapter is better than TCP", slices.Concat(tcp, []offered{verbs}), Config{}, "verbs;ofi_rxm ib0 10.2.0.5"},
-		{"Slingshot needs no interface", slices.Concat(tcp, []offered{verbs, offer("cxi", "cxi0", "", 0)}), Config{}, "cxi cxi0 "},
+		{"Slingshot without an interface", slices.Concat(tcp, []offered{verbs, offer("cxi", "cxi0", "", 0)}), Config{}, "cxi cxi0 "},
 		{"an adapter on loopback alone does not win", slices.Concat(tcp, []offered{offer("psm3", "lo", "127.0.0.1", 4)}), Config{}, "net eth0 10.0.0.5"},
-		{"the provider that is asked for", tcp, Config{Provider: "udp;ofi_rxd"}, "udp;ofi_rxd eth0 10.0.0.5"},
-		{"the provider without its layer", tcp, Config{Provider: "tcp"}, "tcp;ofi_rxm eth0 10.0.0.5"},
-		{"the interface that is asked for", tcp, Config{Interface: "lo"}, "net lo 127.0.0.1"},
-		{"the address that is asked for", tcp, Config{Interface: "fd00::5"}, "net eth0 fd00::5"},
-		{"the domain that is asked for", slices.Concat(tcp, []offered{verbs}), Config{Interface: "mlx5_0"}, "verbs;ofi_rxm ib0 10.2.0.5"},
-		{"the interface behind a domain", slices.Concat(tcp, []offered{verbs}), Config{Interface: "ib0"}, "verbs;ofi_rxm ib0 10.2.0.5"},
-		{"a virtual interface rather than loopback", onAll("net")[:2], Config{}, "net docker0 172.17.0.1"},
+		{"a requested provider", tcp, Config{Provider: "udp;ofi_rxd"}, "udp;ofi_rxd eth0 10.0.0.5"},
+		{"a requested provider without its layer", tcp, Config{Provider: "tcp"}, "tcp;ofi_rxm eth0 10.0.0.5"},
+		{"a requested interface", tcp, Config{Interface: "lo"}, "net lo 127.0.0.1"},
+		{"a requested address", tcp, Config{Interface: "fd00::5"}, "net eth0 fd00::5"},
+		{"a requested domain", slices.Concat(tcp, []offered{verbs}), Config{Interface: "mlx5_0"}, "verbs;ofi_rxm ib0 10.2.0.5"},
+		{"the interface of a domain", slices.Concat(tcp, []offered{verbs}), Config{Interface: "ib0"}, "verbs;ofi_rxm ib0 10.2.0.5"},
+		{"a virtual interface before loopback", onAll("net")[:2], Config{}, "net docker0 172.17.0.1"},
 		{"loopback if there is nothing else", onAll("net")[:1], Config{}, "net lo 127.0.0.1"},
 	} {
 		h := testHost()
@@ -75,13 +75,13 @@ func TestFailedChoiceListsOffers(t *testing.T) {
 			t.Errorf("the error should name %q: %v", word, err)
 		}
 	}
-	// Nothing that is never taken by itself.
+	// Some providers are never chosen by default.
 	if _, err := choose(onAll("sockets"), Config{Transport: rdma.RD}, testHost()); err == nil {
-		t.Error("sockets was taken without being asked for")
+		t.Error("sockets was chosen without being requested")
 	}
 }
 
-func TestEveryOfferHasAReason(t *testing.T) {
+func TestOfferReasons(t *testing.T) {
 	list := slices.Concat(onAll("net"), onAll("net"), onAll("tcp;ofi_rxm"), onAll("shm"))
 	got := explain(list, rdma.RD, Config{Transport: rdma.RD}, testHost())
 	if len(got) != 18 {
@@ -100,7 +100,7 @@ func TestEveryOfferHasAReason(t *testing.T) {
 		}
 	}
 	if taken != 1 {
-		t.Errorf("%d offers are taken", taken)
+		t.Errorf("%d offers are chosen", taken)
 	}
 	for _, o := range explain(onAll("net"), rdma.RC, Config{Transport: rdma.RD}, testHost()) {
 		if o.Taken || !strings.Contains(o.Reason, "RDM") {

@@ -8,8 +8,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// completionQueue is a CQ. With a file descriptor to wait on it is part of an
-// armedQueue, see wait.go.
+// completionQueue is a CQ. With a file descriptor to wait on it is part of an armedQueue,
+// see wait.go.
 type completionQueue struct {
 	dev    *device
 	q      cqueue
@@ -27,12 +27,12 @@ func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 	}
 	c := &completionQueue{dev: d}
 	if err := c.waker.open(); err != nil {
-		return nil, fmt.Errorf("ofi: make a completion queue: %w", err)
+		return nil, fmt.Errorf("ofi: create a completion queue: %w", err)
 	}
 	var err error
 	if c.q, err = d.dom.newCQ(depth); err != nil {
 		c.waker.close()
-		return nil, fmt.Errorf("ofi: provider %s on %s: make a completion queue of %d entries: %w", d.what.provider, d.what.domain, depth, err)
+		return nil, fmt.Errorf("ofi: provider %s on %s: create a completion queue of %d entries: %w", d.what.provider, d.what.domain, depth, err)
 	}
 	d.cqs = append(d.cqs, c)
 	if c.q.fd >= 0 {
@@ -41,7 +41,7 @@ func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 	return c, nil
 }
 
-// ownCQ returns the queue behind the interface, or nil if it is not of this device.
+// ownCQ returns the queue behind the interface, or nil if it belongs to another device.
 func (d *device) ownCQ(cq rdma.CQ) *completionQueue {
 	c, ok := cq.(*completionQueue)
 	if a, armed := cq.(*armedQueue); armed {

@@ -37,8 +37,8 @@ func openAll(t testing.TB, n int, cfg Config) []rdma.Device {
 	return list
 }
 
-// refusals returns the checks of accesses that must not succeed, without those of
-// operations that the device does not have.
+// refusals returns the checks of forbidden accesses, without those of operations that the
+// device does not support.
 func refusals(why string) map[string]string {
 	list := map[string]string{"assisted-write-deregister": why}
 	for _, op := range []string{"read", "write"} {
@@ -49,15 +49,15 @@ func refusals(why string) map[string]string {
 	return list
 }
 
-// TestConformance runs the suite on the providers that need no adapter. What is
-// excluded is looked at in refusal_test.go.
+// TestConformance runs the suite on the providers that need no adapter. refusal_test.go
+// covers the excluded checks.
 func TestConformance(t *testing.T) {
 	const broken = "the target's provider answers a forbidden access by breaking the connection, without a reason: " +
-		"the origin sees StatusPeerGone; and addresses count from the start of a region, so that the suite's address 1 is a good one"
+		"the origin sees StatusPeerGone; and addresses count from the start of a region, so that the suite's address 1 is valid"
 	overTCP := refusals(broken)
-	overUDP := refusals("the target's provider drops a forbidden request without an answer, and its origin repeats it for ever; " +
-		"and addresses count from the start of a region, so that the suite's address 1 is a good one")
-	overUDP["close-ends-access"] = "the provider repeats a request to a peer that is gone for ever, and reports nothing"
+	overUDP := refusals("the target's provider drops a forbidden request without an answer, and its origin repeats it forever; " +
+		"and addresses count from the start of a region, so that the suite's address 1 is valid")
+	overUDP["close-ends-access"] = "the provider repeats a request to a peer that is gone forever, and reports nothing"
 	for _, v := range []struct {
 		name    string
 		cfg     Config

@@ -1,10 +1,9 @@
 //go:build ofi && cgo && linux
 
-// Connected queue pairs. Each listens at a passive endpoint, whose name is its
-// address. Of two that connect to each other one calls, the other waits for the
-// call; which one, the Go side decides. A call carries who calls, so that strangers
-// and other jobs are turned away. mo_connect is called again and again until it
-// is through: nothing here waits.
+// Connected queue pairs. Each listens at a passive endpoint, whose name is its address. Of two
+// that connect to each other one sends a connection request, the other waits for it; the Go
+// side decides which. A request identifies its sender, so that foreign connections and other
+// jobs are rejected. mo_connect is called repeatedly until it succeeds: nothing here blocks.
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -12,14 +11,14 @@
 
 #include "inside.h"
 
-// mo_call is what goes with a call.
+// mo_call is the private data of a connection request.
 struct mo_call {
 	struct mo_header header;
 	uint32_t to;
 	uint32_t zero;
 };
 
-// mo_listen makes the passive endpoint of a new queue pair.
+// mo_listen creates the passive endpoint of a new queue pair.
 int mo_listen(mo_qp *q)
 {
 	mo_device *d = q->dev;
@@ -34,7 +33,7 @@ int mo_listen(mo_qp *q)
 	return rc;
 }
 
-// engage makes the endpoint, of the device's own description or that of a call.
+// engage creates the endpoint, from the device's own description or that of a request.
 static int engage(mo_qp *q, struct fi_info *info)
 {
 	int rc = fi_endpoint(q->dev->domain, info, &q->ep, NULL);
@@ -61,7 +60,7 @@ static int call(mo_qp *q, const void *name, size_t len, uint32_t peer)
 	return rc ? rc : fi_connect(q->ep, name, &c, sizeof c);
 }
 
-// answer accepts a call of the peer that is awaited, and turns others away.
+// answer accepts a request of the expected peer, and rejects others.
 static int answer(mo_qp *q, struct fi_eq_cm_entry *e, size_t len, uint32_t peer)
 {
 	struct mo_call c = {0};
@@ -80,8 +79,7 @@ static int answer(mo_qp *q, struct fi_eq_cm_entry *e, size_t len, uint32_t peer)
 	return rc;
 }
 
-// mo_connect takes a step towards a connection with a peer. MO_AGAIN asks for
-// another call.
+// mo_connect takes a step towards a connection with a peer. MO_AGAIN requests another call.
 int mo_connect(mo_qp *q, int active, const void *name, size_t len, uint32_t peer)
 {
 	struct {

@@ -11,11 +11,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// connectPause is the time between two looks whether a connection stands.
+// connectPause is the time between two checks of a connection.
 const connectPause = 200 * time.Microsecond
 
-// Connect binds a connected queue pair to a peer, which must connect at the same
-// time. The one whose address comes first calls, the other waits for the call.
+// Connect connects a queue pair to a peer, which must connect at the same time. The one
+// whose address comes first dials, the other waits.
 func (q *queuePair) Connect(ctx context.Context, peer rdma.Addr) error {
 	d := q.dev
 	if q.closed {
@@ -29,7 +29,7 @@ func (q *queuePair) Connect(ctx context.Context, peer rdma.Addr) error {
 		return fmt.Errorf("ofi: connect: %w", err)
 	}
 	if where.provider != d.what.provider || where.transport != rdma.RC {
-		return fmt.Errorf("ofi: connect with peer %d: it has %s over provider %s, this queue pair has RC over %s",
+		return fmt.Errorf("ofi: connect with peer %d: it uses %s over provider %s, this queue pair RC over %s",
 			where.index, transportWord(where.transport), where.provider, d.what.provider)
 	}
 	for {

@@ -6,22 +6,22 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// How much a device brings, and what it costs. Costs are fixed proportions, as
-// in decision 008: those of the software providers were measured on loopback,
-// those of adapters are the usual order of magnitude.
+// Sizes and costs of a device. Costs are fixed proportions, as in decision 008: those of
+// the software providers were measured on loopback, those of adapters are the usual order
+// of magnitude.
 
 // sizes are the buffers and queues of a device.
 type sizes struct {
 	buffer   int // bytes of a large buffer, this package's header included
 	receives int // receive buffers
 	sends    int // large buffers to send from
-	depth    int // work under way
+	depth    int // outstanding work
 }
 
-// headerBytes is what goes before each message: struct mo_header.
+// headerBytes is the length of the header of each message: struct mo_header.
 const headerBytes = 16
 
-// pinning returns the providers for which memory is really registered.
+// pinning reports whether a provider registers memory in hardware.
 func pinning(provider string) bool {
 	base, _, _ := strings.Cut(provider, ";")
 	switch base {
@@ -31,15 +31,15 @@ func pinning(provider string) bool {
 	return false
 }
 
-// sizesOf keeps a rank of a small job below some four megabytes even if every
-// buffer is used, and far below if messages are short.
+// sizesOf keeps the buffers of a rank in a small job below some four megabytes even if all
+// are used, and far below if messages are short.
 func sizesOf(o offered, cfg Config) sizes {
 	s := sizes{buffer: 32 << 10, receives: 64, sends: 32, depth: 256}
 	if strings.HasSuffix(o.provider, ";ofi_rxm") {
-		s.buffer = 16 << 10 // its own limit for messages that need no handshake
+		s.buffer = 16 << 10 // its own limit for messages without a handshake
 	}
 	if cfg.Transport == rdma.UD {
-		s.receives = 128 // what finds none is lost
+		s.receives = 128 // messages without a buffer are lost
 	}
 	if o.maxMessage < uint64(s.buffer) {
 		s.buffer = int(o.maxMessage)
@@ -76,7 +76,7 @@ func attrOf(o offered, s sizes, delivery bool) rdma.Attr {
 		return a
 	}
 	a.RemoteCPU = true
-	a.CopyAbove = 2 << 10 // sockets take such a message at once: the copy would be for nothing
+	a.CopyAbove = 2 << 10 // sockets accept such a message at once: the copy would be useless
 	a.SendCost = rdma.Cost{Fixed: 4500, PerByte: 0.3}
 	a.ReadCost = rdma.Cost{Fixed: 9000, PerByte: 0.16}
 	a.PutCost = rdma.Cost{Fixed: 9000, PerByte: 0.16}

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-func TestBuffersOfASmallJobStaySmall(t *testing.T) {
+func TestBuffersOfSmallJob(t *testing.T) {
 	for _, provider := range []string{"net", "tcp;ofi_rxm", "verbs;ofi_rxm", "cxi"} {
 		s := sizesOf(offer(provider, "", "", 0), Config{Transport: rdma.RD})
 		if all := s.buffer * (s.receives + s.sends); all > 4<<20 {

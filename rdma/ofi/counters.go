@@ -2,8 +2,8 @@
 
 package ofi
 
-// What the device holds, for rdma.CountingDevice: its own buffers. What the provider
-// takes for itself, libfabric does not tell.
+// Memory counters, for rdma.CountingDevice: the device's own buffers. libfabric does not
+// report the memory of its providers.
 
 import (
 	"reflect"
@@ -13,7 +13,7 @@ import (
 
 var _ rdma.CountingDevice = (*device)(nil)
 
-// Count reports what the device holds.
+// Count reports the memory of the device.
 func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 	if d.closed {
 		return

@@ -2,10 +2,10 @@
 
 package ofi
 
-// Every crossing into C is in this file, in the order in which a device lives:
-// library, offers, device, memory, queues, traffic. None calls back, and none
-// keeps a Go pointer: memory that libfabric works on after a call is named by its
-// address, and whoever calls keeps it alive. Go does not move its heap.
+// All calls into C are in this file, in the order of their use by a device: library,
+// offers, device, memory, queues, traffic. None calls back, and none keeps a Go pointer:
+// memory that libfabric uses after a call is passed as an address, and the caller keeps it
+// alive. Go does not move its heap.
 
 /*
 #cgo CFLAGS: -O2 -Wall
@@ -91,7 +91,7 @@ import (
 // library is libfabric.
 type library struct{ c *C.mo_library }
 
-// openLibrary loads libfabric. It stays loaded for good.
+// openLibrary loads libfabric. It is never unloaded.
 func openLibrary(name string, peers int) (library, error) {
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))
@@ -105,13 +105,13 @@ func openLibrary(name string, peers int) (library, error) {
 
 func (l library) free() { C.mo_library_free(l.c) }
 
-// version is major and minor.
+// version returns major and minor.
 func (l library) version() (major, minor int) {
 	v := uint32(C.mo_library_version(l.c))
 	return int(v >> 16), int(v & 0xffff)
 }
 
-// failure makes an error of what a function of the shim says.
+// failure converts the result of a shim function to an error.
 func (l library) failure(rc C.int) error {
 	switch rc {
 	case C.MO_OK:
@@ -124,14 +124,14 @@ func (l library) failure(rc C.int) error {
 	return fmt.Errorf("%s (libfabric error %d)", C.GoString(C.mo_error(l.c, rc)), -rc)
 }
 
-// signalHandlers is who handles each signal at this moment.
+// signalHandlers returns a digest of the current signal handlers.
 func signalHandlers() []byte {
 	out := make([]byte, 64*12)
 	n := C.mo_handlers_digest((*C.uint8_t)(&out[0]), C.int(len(out)))
 	return out[:n]
 }
 
-// offers is an answer of fi_getinfo.
+// offers is a result of fi_getinfo.
 type offers struct {
 	c    *C.mo_offers
 	list []offered
@@ -144,7 +144,7 @@ const (
 	mrEndpoint = 1 << 9
 )
 
-// offers asks what there is.
+// offers calls fi_getinfo.
 func (l library) offers(provider string, kind rdma.Transport, delivery bool) (offers, error) {
 	cname := C.CString(provider)
 	defer C.free(unsafe.Pointer(cname))
@@ -182,7 +182,7 @@ type domain struct {
 	stack cStack
 }
 
-// setup says what a device brings of its own.
+// setup configures the resources of a device.
 type setup struct {
 	job      uint64
 	index    int
@@ -190,8 +190,8 @@ type setup struct {
 	buffer   int // bytes of a large buffer
 	sends    int // large buffers to send from
 	delivery bool
-	part     int  // longest part of a read or write; 0: what the provider takes
-	short    bool // the provider's calls return at once: no scheduler need know of them
+	part     int  // longest part of a read or write; 0: the provider's limit
+	short    bool // the provider's calls return at once: the scheduler need not be involved
 }
 
 func (l library) open(o offers, which int, s setup) (domain, error) {
@@ -224,7 +224,7 @@ func (d domain) resolve(peer int, name []byte) error {
 // region is a registration.
 type region struct{ c *C.mo_region }
 
-// errKeyTaken says that another region has the key.
+// errKeyTaken reports that another region has the key.
 var errKeyTaken = errors.New("the key is taken")
 
 func (d domain) register(mem []byte, acc rdma.Access, key uint64) (r region, rkey, base uint64, err error) {
@@ -242,7 +242,7 @@ func (d domain) register(mem []byte, acc rdma.Access, key uint64) (r region, rke
 
 func (d domain) deregister(r region) error { return d.lib.failure(C.mo_deregister(d.c, r.c)) }
 
-// setLKey makes a region known to work requests, or unknown if r is empty.
+// setLKey assigns a region to a local key, or none if r is empty.
 func (d domain) setLKey(lkey uint32, r region) error {
 	return d.lib.failure(C.mo_set_lkey(d.c, C.uint32_t(lkey), r.c))
 }
@@ -252,10 +252,10 @@ type cqueue struct {
 	c    *C.mo_cq
 	done *[batch]C.mo_done
 	fd   int     // -1: there is none
-	top  uintptr // of the stack for short calls; 0: there is none
+	top  uintptr // of the stack for short calls; 0: none
 }
 
-// batch is how much one crossing may carry.
+// batch is the maximum number of entries per call.
 const batch = C.MO_BATCH
 
 func (d domain) newCQ(depth int) (cqueue, error) {
@@ -271,7 +271,7 @@ func (d domain) newCQ(depth int) (cqueue, error) {
 
 func (q cqueue) close(l library) error { return l.failure(C.mo_cq_close(q.c)) }
 
-// readiness is what a queue says before a wait.
+// readiness is the state of a queue before a wait.
 type readiness int
 
 const (
@@ -285,7 +285,7 @@ func (q cqueue) ready() readiness { return readiness(C.mo_cq_ready(q.c)) }
 // squeue is a receive queue.
 type squeue struct{ c *C.mo_srq }
 
-// tag comes back in the completions of its messages.
+// newSRQ creates a receive queue. tag is returned in the completions of its messages.
 func (d domain) newSRQ(lend bool, depth, lowWater, tag int) (squeue, error) {
 	l := C.int(0)
 	if lend {
@@ -300,7 +300,7 @@ func (d domain) newSRQ(lend bool, depth, lowWater, tag int) (squeue, error) {
 
 func (q squeue) free() { C.mo_srq_free(q.c) }
 
-// post posts a buffer and returns the number under which it is known until it is used.
+// post posts a buffer and returns its slot, which identifies it until it is used.
 func (q squeue) post(wr *rdma.RecvWR) (slot int, err error) {
 	var s C.uint32_t
 	at := C.uintptr_t(uintptr(wr.Body.Ptr()))
@@ -341,7 +341,7 @@ func (e endpoint) name(l library) ([]byte, error) {
 
 func (e endpoint) close(l library) error { return l.failure(C.mo_qp_close(e.c)) }
 
-// connect takes a step towards a connection; ErrAgain asks for another call.
+// connect takes a step towards a connection; ErrAgain requests another call.
 func (e endpoint) connect(l library, active bool, name []byte, peer int) error {
 	a := C.int(0)
 	if active {
@@ -354,10 +354,10 @@ func (e endpoint) connect(l library, active bool, name []byte, peer int) error {
 	return l.failure(rc)
 }
 
-// noSlot marks work whose memory nobody needs to keep.
+// noSlot marks work whose memory need not be kept alive.
 const noSlot = C.MO_NO_SLOT
 
-// refusal is why mo_post stopped.
+// refusal is the reason why mo_post stopped.
 type refusal int32
 
 const (
@@ -369,10 +369,10 @@ const (
 	refusedKey         refusal = C.MO_BAD_LKEY
 )
 
-// failed makes an error of a refusal of libfabric's.
+// failed converts an error of libfabric.
 func (l library) failed(why refusal) error { return l.failure(C.int(why)) }
 
-// post crosses with up to batch requests, which must be on the heap.
+// post passes up to batch requests, which must be on the heap.
 func (e endpoint) post(wrs []rdma.SendWR) (taken int, why refusal) {
 	var rc int64
 	if e.top != 0 {
@@ -383,13 +383,13 @@ func (e endpoint) post(wrs []rdma.SendWR) (taken int, why refusal) {
 	return int(uint32(rc)), refusal(rc >> 32)
 }
 
-// pending returns the number of requests that have not ended.
+// pending returns the number of incomplete requests.
 func (e endpoint) pending() int { return int(C.mo_pending(e.c)) }
 
-// slot returns the number of the i-th request that was just taken.
+// slot returns the slot of the i-th request that was just accepted.
 func (e endpoint) slot(i int) uint32 { return uint32(e.slots[i]) }
 
-// poll crosses once; completions 0 to n-1 can be read then.
+// poll polls once; completions 0 to n-1 can be read then.
 func (q cqueue) poll(most int) (n int) {
 	if q.top != 0 {
 		return int(int32(leap.Call(uintptr(unsafe.Pointer(C.mo_poll)), uintptr(unsafe.Pointer(q.c)), uintptr(most), 0, q.top)))
@@ -397,11 +397,11 @@ func (q cqueue) poll(most int) (n int) {
 	return int(C.mo_poll(q.c, C.int(most)))
 }
 
-// tag is that of the receive queue whose buffer the i-th completion has.
+// tag returns the tag of the receive queue of the i-th completion.
 func (q cqueue) tag(i int) int { return int(q.done[i].tag) }
 
-// completion writes the i-th, apart from Data of a message that was not lent, and
-// says which memory is free again.
+// completion writes the i-th completion, except for Data of a message that was not lent,
+// and returns the slot of the memory that is free again.
 func (q cqueue) completion(i int, out *rdma.Completion) (slot uint32, lent bool) {
 	d := &q.done[i]
 	out.ID = uint64(d.id)

@@ -1,10 +1,10 @@
 //go:build ofi && cgo && linux
 
-// Work that the provider does not take. Connection-less endpoints over connected
-// ones refuse work for a peer until the connection stands, and go on refusing, with
-// the same answer, while nobody listens at the other end. So such work is kept, in
-// order for each peer, and offered again at each Poll. If that lasts, the peer's
-// socket is tried: a peer whose host says that nobody listens is gone.
+// Work that the provider does not accept. Connectionless endpoints over connected ones refuse
+// work for a peer until the connection is established, and keep refusing, with the same error,
+// while no process listens at the other end. So such work is queued, in order for each peer, and
+// posted again at each Poll. If that lasts, the peer's socket is probed: a peer whose host
+// refuses the connection is gone.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,9 +17,9 @@
 #include "inside.h"
 
 enum {
-	PROBE_AFTER = 200,     // ms of refusals before the peer's socket is tried
+	PROBE_AFTER = 200,     // ms of refusals before the peer's socket is probed
 	PROBE_LIMIT = 10000,   // ms until a socket that does not answer counts as gone
-	GIVE_UP = 120000,      // ms of refusals where there is no socket to try
+	GIVE_UP = 120000,      // ms of refusals where there is no socket to probe
 };
 
 static uint64_t now(void)
@@ -39,7 +39,7 @@ void mo_defer(mo_qp *q, struct mo_peer *p, struct mo_op *op)
 	q->send->odd = 1;
 }
 
-// sockets tells whether peers listen on TCP sockets.
+// sockets reports whether peers listen on TCP sockets.
 static int sockets(mo_device *d)
 {
 	const char *name = d->info->fabric_attr->prov_name;
@@ -47,8 +47,8 @@ static int sockets(mo_device *d)
 	return (f == FI_SOCKADDR || f == FI_SOCKADDR_IN || f == FI_SOCKADDR_IN6) && (!strncmp(name, "net", 3) || !strncmp(name, "tcp", 3));
 }
 
-// probe tries to connect, a step at each call. It returns 0 as long as nothing is
-// known, an error if the peer is gone, and -1 if it listens.
+// probe tries to connect, a step at each call. It returns 0 as long as the result is unknown, an
+// error if the peer is gone, and -1 if it listens.
 static int probe(struct mo_peer *p, uint64_t age)
 {
 	socklen_t len = p->name.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
@@ -81,12 +81,12 @@ static int probe(struct mo_peer *p, uint64_t age)
 	return err;
 }
 
-// hopeless returns why a peer that takes nothing never will, or 0.
+// hopeless returns why a peer that accepts nothing never will, or 0.
 static int hopeless(mo_qp *q, struct mo_peer *p)
 {
 	uint64_t t = now();
 	if (q->transport == MO_RC)
-		return 0; // a connection that breaks says so
+		return 0; // a broken connection is reported
 	if (!p->since) {
 		p->since = t;
 		return 0;
@@ -98,11 +98,11 @@ static int hopeless(mo_qp *q, struct mo_peer *p)
 		return 0;
 	int err = probe(p, age);
 	if (err == -1)
-		p->since = t; // it listens, and is busy with something else
+		p->since = t; // it listens, and is busy
 	return err > 0 ? err : 0;
 }
 
-// mo_retry offers deferred work again.
+// mo_retry posts deferred work again.
 void mo_retry(mo_qp *q)
 {
 	struct mo_op **at = &q->deferred, *op;

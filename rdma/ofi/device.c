@@ -22,7 +22,7 @@ int mo_device_open(mo_library *l, mo_offers *o, int n, const mo_setup *s, mo_dev
 	}
 	d->lib = l;
 	d->setup = *s;
-	d->info->tx_attr->op_flags = 0; // writes alone wait for the peer's word
+	d->info->tx_attr->op_flags = 0; // only writes wait for the peer's ack
 	d->mr_mode = (uint64_t)i->domain_attr->mr_mode;
 	d->iov = i->tx_attr->iov_limit;
 	d->max_msg = i->ep_attr->max_msg_size;
@@ -52,7 +52,7 @@ int mo_device_open(mo_library *l, mo_offers *o, int n, const mo_setup *s, mo_dev
 	return MO_OK;
 }
 
-// mo_device_close expects that everything made with the device is closed.
+// mo_device_close requires that everything made with the device is closed.
 void mo_device_close(mo_device *d)
 {
 	mo_blocks_free(d->blocks);
@@ -82,10 +82,10 @@ void mo_device_close(mo_device *d)
 
 uint64_t mo_device_dropped(mo_device *d) { return atomic_load(&d->dropped); }
 
-// mo_resolve puts a peer's name into the address table.
+// mo_resolve adds a peer's name to the address table.
 int mo_resolve(mo_device *d, uint32_t peer, const void *name, size_t len)
 {
-	char copy[MO_NAME_MAX] = {0}; // providers read as much as an address of theirs has
+	char copy[MO_NAME_MAX] = {0}; // providers read the full length of their addresses
 	if (peer / MO_PAGE >= MO_PAGES || len > sizeof copy)
 		return MO_UNKNOWN_PEER;
 	memcpy(copy, name, len);
@@ -108,7 +108,7 @@ int mo_resolve(mo_device *d, uint32_t peer, const void *name, size_t len)
 	return rc;
 }
 
-// attach makes a registration valid where the provider ties them to endpoints.
+// attach makes a registration valid where the provider binds them to endpoints.
 static int attach(mo_device *d, struct fid_mr *mr)
 {
 	if (!(d->mr_mode & FI_MR_ENDPOINT))
@@ -124,8 +124,8 @@ int mo_register(mo_device *d, uintptr_t mem, size_t len, int access, uint64_t ke
 	mo_region *r = malloc(sizeof *r);
 	if (!r)
 		return MO_NO_MEMORY;
-	// FI_SEND and FI_RECV only where sends need them: ofi_rxm lets peers read
-	// whatever may be sent.
+	// FI_SEND and FI_RECV only where sends need them: ofi_rxm lets peers read whatever may be
+	// sent.
 	uint64_t rights = FI_READ | FI_WRITE;
 	if (d->mr_mode & FI_MR_LOCAL)
 		rights |= FI_SEND | FI_RECV;
@@ -158,7 +158,7 @@ int mo_deregister(mo_device *d, mo_region *r)
 	return rc;
 }
 
-// mo_set_lkey makes the descriptor of a region known under a key, or unknown.
+// mo_set_lkey assigns the descriptor of a region to a key, or removes it.
 int mo_set_lkey(mo_device *d, uint32_t lkey, mo_region *r)
 {
 	mo_lock(d);
@@ -180,8 +180,8 @@ int mo_set_lkey(mo_device *d, uint32_t lkey, mo_region *r)
 	return rc;
 }
 
-// mo_block_new maps memory for this package's own buffers. Pages that are never
-// written cost nothing, unless the provider pins them.
+// mo_block_new maps memory for this package's own buffers. Pages that are never written cost
+// nothing, unless the provider pins them.
 int mo_block_new(mo_device *d, struct mo_block **list, size_t len, struct mo_block **out)
 {
 	struct mo_block *b = calloc(1, sizeof *b);

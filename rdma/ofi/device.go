@@ -13,14 +13,13 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A device: Open chooses among what libfabric offers and makes the domain, NewCQ,
-// NewSRQ and NewQP (queues.go) make the rest, Close ends it all in the opposite
-// order.
+// A device: Open chooses among libfabric's offers and opens the domain, NewCQ, NewSRQ and
+// NewQP (queues.go) create the rest, Close closes everything in the opposite order.
 
 // Built reports whether this program was built with libfabric.
 const Built = true
 
-// libraryName is what the dynamic linker knows libfabric as.
+// libraryName is the name of libfabric for the dynamic linker.
 const libraryName = "libfabric.so.1"
 
 // device implements rdma.Device.
@@ -37,13 +36,12 @@ type device struct {
 	free    []uint32 // indices of regions
 	keys    *rand.ChaCha8
 
-	names map[rdma.PeerID]string // by peer: what it was resolved from
+	names map[rdma.PeerID]string // by peer: the name it was resolved from
 
-	held []rdma.Mem // memory of work under way, by slot
+	held []rdma.Mem // memory of outstanding work, by slot
 	cqs  []*completionQueue
 	srqs []*receiveQueue
-	// posted are the receive queues by their tags. A queue that was closed leaves
-	// its place to the next one.
+	// posted are the receive queues by their tags. The slot of a closed queue is reused.
 	posted []*receiveQueue
 	qps    []*queuePair
 }
@@ -51,8 +49,8 @@ type device struct {
 // Open opens a device.
 func Open(cfg Config) (rdma.Device, error) { return open(cfg, libraryName, 0) }
 
-// open opens a device with the library of that name. Reads and writes are cut
-// into parts of some length; 0: of the longest that the provider takes.
+// open opens a device with the library of that name. Reads and writes are split into parts
+// of the given length; 0: the provider's limit.
 func open(cfg Config, name string, part int) (rdma.Device, error) {
 	if cfg.Index < 0 || cfg.Index > maxIndex {
 		return nil, fmt.Errorf("ofi: index %d: it must be in [0, %d]", cfg.Index, maxIndex)
@@ -84,7 +82,7 @@ func load(cfg Config, name string) (library, error) {
 	return lib, nil
 }
 
-// begin chooses among the offers and makes the domain.
+// begin chooses among the offers and opens the domain.
 func (d *device) begin(part int) error {
 	found, best, delivery, err := d.find()
 	if err != nil {
@@ -110,15 +108,16 @@ func (d *device) begin(part int) error {
 	return nil
 }
 
-// linkTime is how long an interface may take to come up. The kernel tells that
-// a new one runs, as in a container that has just been made, up to a second
-// late, and libfabric offers none that does not.
+// linkTime is how long an interface may take to come up. The kernel reports a new
+// interface as running, as in a container that was just created, up to a second late, and
+// libfabric offers only running ones.
 const linkTime = 5 * time.Second
 
-// find returns what libfabric offers, and which of it to take.
+// find returns libfabric's offers, and which of them to use.
 func (d *device) find() (found offers, best int, delivery bool, err error) {
 	for began := time.Now(); ; time.Sleep(linkTime / 50) {
-		// Writes are offered only if their completion can mean that the data is there.
+		// Writes are supported only if their completion can mean that the data has
+		// arrived.
 		delivery = d.cfg.Transport != rdma.UD
 		found, err = d.lib.offers(d.cfg.Provider, d.cfg.Transport, delivery)
 		if err == nil && len(found.list) == 0 && delivery {
@@ -127,7 +126,7 @@ func (d *device) find() (found offers, best int, delivery bool, err error) {
 			found, err = d.lib.offers(d.cfg.Provider, d.cfg.Transport, delivery)
 		}
 		if err != nil {
-			return found, 0, delivery, fmt.Errorf("ofi: libfabric cannot say what it offers: %w", err)
+			return found, 0, delivery, fmt.Errorf("ofi: libfabric cannot list its offers: %w", err)
 		}
 		host := thisHost()
 		if best, err = choose(found.list, d.cfg, host); err != nil {
@@ -139,31 +138,31 @@ func (d *device) find() (found offers, best int, delivery bool, err error) {
 		}
 		found.free()
 		if time.Since(began) > linkTime {
-			return found, 0, delivery, errors.New("ofi: no interface is up but loopback, which other hosts cannot reach; bring one up (ip link), or name one on purpose (MUSTER_INTERFACE)")
+			return found, 0, delivery, errors.New("ofi: no interface is up but loopback, which other hosts cannot reach; bring one up (ip link), or name one explicitly (MUSTER_INTERFACE)")
 		}
 	}
 }
 
 func (d *device) Attr() *rdma.Attr { return &d.attr }
 
-// Resolve puts a peer into the address table. Its number is the handle.
+// Resolve adds a peer to the address table. The peer's number is the handle.
 func (d *device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	if d.closed {
 		return 0, rdma.ErrClosed
 	}
 	if d.cfg.Transport == rdma.RC {
-		return 0, fmt.Errorf("ofi: resolve %q: %w: connected queue pairs have Connect", a, rdma.ErrUnsupported)
+		return 0, fmt.Errorf("ofi: resolve %q: %w: connected queue pairs use Connect", a, rdma.ErrUnsupported)
 	}
 	where, err := parseAddress(a)
 	if err != nil {
 		return 0, fmt.Errorf("ofi: %w", err)
 	}
 	if where.provider != d.what.provider {
-		return 0, fmt.Errorf("ofi: peer %d uses the provider %s, this device %s: they cannot talk; name one provider for all",
+		return 0, fmt.Errorf("ofi: peer %d uses the provider %s, this device %s: they cannot communicate; name one provider for all",
 			where.index, where.provider, d.what.provider)
 	}
 	if where.transport != d.cfg.Transport {
-		return 0, fmt.Errorf("ofi: %q is no address of this kind of queue pair (%s)", a, transportWord(d.cfg.Transport))
+		return 0, fmt.Errorf("ofi: %q is not an address of this kind of queue pair (%s)", a, transportWord(d.cfg.Transport))
 	}
 	id := rdma.PeerID(where.index)
 	if known, found := d.names[id]; found {
@@ -179,7 +178,7 @@ func (d *device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	return id, nil
 }
 
-// Close ends everything that was made with the device.
+// Close closes all objects made with the device.
 func (d *device) Close() error {
 	if d.closed {
 		return nil

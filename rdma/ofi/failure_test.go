@@ -16,39 +16,38 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Things that go wrong around a device: no library, other jobs, strangers at the
-// door, peers that die.
+// Failures around a device: no library, other jobs, foreign connections, dead peers.
 
 func TestOpenWithoutLibfabric(t *testing.T) {
 	_, err := open(Config{}, "libfabric-that-is-not-there.so.1", 0)
 	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "libfabric-that-is-not-there") {
-		t.Errorf("Open says %v", err)
+		t.Errorf("Open returns %v", err)
 	}
 	if _, _, err := survey(Config{}, "libfabric-that-is-not-there.so.1"); !errors.Is(err, ErrMissing) {
-		t.Errorf("Survey says %v", err)
+		t.Errorf("Survey returns %v", err)
 	}
-	// A library that is something else is no libfabric either.
+	// Another library is not accepted as libfabric.
 	if _, err := open(Config{}, "libc.so.6", 0); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "fi_getinfo") {
-		t.Errorf("Open of the C library says %v", err)
+		t.Errorf("Open of the C library returns %v", err)
 	}
 }
 
-func TestOpenListsWhatThereIsIfNothingMatches(t *testing.T) {
+func TestOpenListsOffersIfNoneMatches(t *testing.T) {
 	_, err := Open(Config{Provider: "net", Interface: "ib7"})
 	if err == nil || !strings.Contains(err.Error(), "ib7") || !strings.Contains(err.Error(), "127.0.0.1") {
-		t.Errorf("an interface that is not there: %v", err)
+		t.Errorf("a missing interface: %v", err)
 	}
 	if _, err = Open(Config{Provider: "nonsense"}); err == nil || !strings.Contains(err.Error(), "nonsense") {
-		t.Errorf("a provider that is not there: %v", err)
+		t.Errorf("a missing provider: %v", err)
 	}
 }
 
-func TestPeerOfAnotherProviderIsRefusedByName(t *testing.T) {
+func TestPeerOfAnotherProvider(t *testing.T) {
 	a := mustRank(t, Config{Provider: "net", Job: t.Name()})
 	b := mustRank(t, Config{Provider: "tcp;ofi_rxm", Job: t.Name(), Index: 1})
 	_, err := a.meet(b)
 	if err == nil || !strings.Contains(err.Error(), "net") || !strings.Contains(err.Error(), "tcp;ofi_rxm") {
-		t.Errorf("Resolve says %v; it should name both providers", err)
+		t.Errorf("Resolve returns %v; it should name both providers", err)
 	}
 }
 
@@ -82,13 +81,13 @@ func TestMessagesOfAnotherJobAreDropped(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c, err := b.next(a, stranger); err != nil || string(c.Data.Bytes()) != "from here" || c.Peer != 0 {
-				t.Errorf("a message of the own job comes as %+v, %v", c, err)
+				t.Errorf("a message of the own job arrives as %+v, %v", c, err)
 			}
 		})
 	}
 }
 
-// TestKilledPeerIsGone kills a process that was talked to, and one that never was.
+// TestKilledPeerIsGone kills a process with and without prior communication.
 func TestKilledPeerIsGone(t *testing.T) {
 	for _, provider := range []string{"net", "tcp;ofi_rxm"} {
 		for _, spoken := range []bool{true, false} {
@@ -105,14 +104,14 @@ func TestKilledPeerIsGone(t *testing.T) {
 						t.Fatal(err)
 					}
 					if done, err := r.next(); err != nil || done.Status != rdma.StatusOK {
-						t.Fatalf("a send to a peer that lives completes with %+v, %v", done, err)
+						t.Fatalf("a send to a live peer completes with %+v, %v", done, err)
 					}
 				}
 				if err := c.cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
 				_ = c.cmd.Wait()
-				// The first messages may vanish in a socket that nobody reads.
+				// The first messages may be lost in a socket that is not read.
 				for id, end := uint64(2), time.Now().Add(testTimeout); ; id++ {
 					wr := rdma.SendWR{ID: id, Op: rdma.OpSend, Flags: rdma.Inline, Peer: peer, Body: body}
 					if err := r.post(wr); err != nil {
@@ -127,15 +126,15 @@ func TestKilledPeerIsGone(t *testing.T) {
 					if time.Now().After(end) {
 						t.Fatalf("no send has failed %v after the peer was killed", testTimeout)
 					}
-					time.Sleep(time.Millisecond)
+					time.Sleep(time.Millisecond) // the provider needs real time
 				}
 			})
 		}
 	}
 }
 
-// TestScannedPortCostsNothing does to the listening port what scanners do, while
-// messages go on.
+// TestScannedPortCostsNothing treats the listening port like a port scanner, while
+// messages continue.
 func TestScannedPortCostsNothing(t *testing.T) {
 	for _, provider := range []string{"net", "tcp;ofi_rxm"} {
 		t.Run(provider, func(t *testing.T) {
@@ -163,7 +162,7 @@ func TestScannedPortCostsNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				if c, err := b.next(a); err != nil || string(c.Data.Bytes()) != when {
-					t.Fatalf("%s, a message comes as %+v, %v", when, c, err)
+					t.Fatalf("%s, a message arrives as %+v, %v", when, c, err)
 				}
 			}
 			exchange("before the scan")
@@ -181,7 +180,7 @@ func TestScannedPortCostsNothing(t *testing.T) {
 					if len(left)%2 == 0 {
 						conn.Close()
 					}
-					exchange("after a connection that says nothing of use")
+					exchange("after a connection without valid data")
 				}
 			}
 			for _, conn := range left {
@@ -197,7 +196,7 @@ func TestScannedPortCostsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := b.next(a, c); err != nil || string(got.Data.Bytes()) != "new" {
-				t.Fatalf("after the scan, a new peer's message comes as %+v, %v", got, err)
+				t.Fatalf("after the scan, a new peer's message arrives as %+v, %v", got, err)
 			}
 		})
 	}
@@ -209,7 +208,7 @@ func listening(t *testing.T) map[string]bool {
 	mine := map[string]bool{}
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Skip("the system does not tell which ports are open")
+		t.Skip("the list of open ports is not available")
 	}
 	for _, fd := range fds {
 		if link, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(link, "socket:[") {

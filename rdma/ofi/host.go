@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// thisHost reads interfaces, routes and speeds. What cannot be read is left out:
-// the choice is then made without it.
+// thisHost reads interfaces, routes and speeds. What cannot be read is omitted: the choice
+// is then made without it.
 func thisHost() host {
 	h := host{interfaces: map[string]string{}, loopback: map[string]bool{}, gateway: map[string]bool{}, speed: map[string]uint64{}}
 	list, _ := net.Interfaces()
@@ -28,8 +28,8 @@ func thisHost() host {
 			}
 		}
 	}
-	// Name, destination and mask are the columns 0, 1 and 7 of the one table;
-	// destination, its length and name the columns 0, 1 and 9 of the other.
+	// Name, destination and mask are columns 0, 1 and 7 of the IPv4 table; destination,
+	// its length and name are columns 0, 1 and 9 of the IPv6 table.
 	for _, f := range rows("/proc/net/route") {
 		if len(f) > 7 && f[1] == "00000000" && f[7] == "00000000" {
 			h.gateway[f[0]] = true

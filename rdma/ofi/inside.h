@@ -1,6 +1,6 @@
 //go:build ofi && cgo && linux
 
-// What the C files of this package share and Go does not see.
+// Shared by the C files of this package and not visible to Go.
 
 #ifndef MUSTER_OFI_INSIDE_H
 #define MUSTER_OFI_INSIDE_H
@@ -19,9 +19,9 @@
 
 #include "shim.h"
 
-// The structures of libfabric are used as this version of its interface has
-// them, whatever the headers and the library are: FABRIC_1.3 names the functions
-// that fit, and the number asks providers to keep to it.
+// The structures of libfabric are used as in this version of its interface, whatever the
+// headers and the library are: FABRIC_1.3 selects the matching functions, and the number
+// requests this version from providers.
 #define MO_API FI_VERSION(1, 17)
 
 struct mo_library {
@@ -39,7 +39,7 @@ struct mo_offers {
 	int count;
 };
 
-// Handlers of signals, to be put back after foreign code has run.
+// Signal handlers, to be restored after foreign code has run.
 struct mo_handlers {
 	struct sigaction of[NSIG];
 	char known[NSIG];
@@ -50,12 +50,12 @@ void mo_spare_kernel_symbols(void *library);
 void mo_handlers_save(struct mo_handlers *h);
 void mo_handlers_restore(const struct mo_handlers *h);
 
-// Every message begins with this, so that its receiver knows the sender without
-// the provider's help, and drops what is not of its job.
+// Every message begins with this header, so that its receiver knows the sender without the
+// provider's help, and drops messages of other jobs.
 struct mo_header {
 	uint64_t job;
 	uint32_t from;
-	uint16_t size; // of the header: another format has another
+	uint16_t size; // of the header: identifies the format
 	uint16_t check;
 };
 #define MO_HEADER ((size_t)sizeof(struct mo_header))
@@ -64,10 +64,10 @@ _Static_assert(sizeof(struct mo_header) == MO_HEADER_BYTES, "Go counts on it");
 
 enum mo_kind { MO_KIND_FREE, MO_KIND_RECV, MO_KIND_SEND, MO_KIND_INLINE, MO_KIND_WRITE, MO_KIND_READ };
 
-// The room for a message in the request itself; most are that short.
+// Room for a message in the request itself; most are that short.
 #define MO_SMALL 448
 
-// mo_op is a piece of work under way. ctx is the provider's and comes first.
+// mo_op is an outstanding operation. ctx belongs to the provider and comes first.
 struct mo_op {
 	struct fi_context2 ctx;
 	uint8_t kind;
@@ -80,28 +80,28 @@ struct mo_op {
 	size_t message;     // bytes of it
 	void *body;         // the caller's memory
 	size_t body_len;
-	size_t left;        // of the caller's memory, when a read or write goes in parts
+	size_t left;        // of the caller's memory, when a read or write is split into parts
 	void *body_desc;
 	uint64_t remote, rkey;
 	void *desc; // of small
 	uint8_t small[MO_SMALL] __attribute__((aligned(64)));
 };
 
-// mo_big is a large buffer to send from.
+// mo_big is a large send buffer.
 struct mo_big {
 	struct mo_big *next;
 	uint8_t *mem;
 	void *desc;
-	struct mo_big *all; // the arrays they were made in
+	struct mo_big *all; // the arrays they were allocated in
 };
 
-// mo_ended is a completion that the next Poll tells.
+// mo_ended is a completion for the next Poll.
 struct mo_ended {
 	struct mo_ended *next;
 	mo_done done;
 };
 
-// mo_rx is a buffer to receive into. ctx comes first, then kind as in mo_op.
+// mo_rx is a receive buffer. ctx comes first, then kind as in mo_op.
 struct mo_rx {
 	struct fi_context2 ctx;
 	uint8_t kind;
@@ -116,7 +116,7 @@ struct mo_chain { // a queue of receive buffers
 	struct mo_rx *first, *last;
 };
 
-// mo_block is memory that was mapped and, if need be, registered.
+// mo_block is mapped memory, registered if required.
 struct mo_block {
 	struct mo_block *next;
 	void *mem;
@@ -128,13 +128,13 @@ struct mo_region {
 	struct fid_mr *mr;
 };
 
-// mo_peer is what is known of a peer that was resolved.
+// mo_peer is the state of a resolved peer.
 struct mo_peer {
 	fi_addr_t addr;
-	uint32_t deferred; // work that the provider has not taken yet
-	uint32_t walk;     // the last one in which it took nothing
-	uint64_t since;    // when it began to take nothing, in ms; 0: it takes
-	int gone;          // why it will never take anything, while there is deferred work
+	uint32_t deferred; // work that the provider has not accepted yet
+	uint32_t walk;     // the last retry in which it accepted nothing
+	uint64_t since;    // when it began to accept nothing, in ms; 0: it accepts
+	int gone;          // why it will never accept anything, while there is deferred work
 	int probe;         // a socket that tries to reach the peer, plus 1
 	struct sockaddr_storage name;
 };
@@ -175,11 +175,11 @@ struct mo_device {
 struct mo_cq {
 	mo_device *dev;
 	struct fid_cq *fid;
-	struct fid_wait *set; // what its descriptor belongs to, if that is not the queue
+	struct fid_wait *set; // the wait set of its descriptor, if that is not the queue
 	int fd;               // what to wait on, or -1
-	int odd;              // there is more to do than to read completions
+	int odd;              // there is more to do than reading completions
 	struct mo_chain lent; // by the last Poll
-	struct mo_chain came; // messages read while a queue pair was closed
+	struct mo_chain came; // messages received while a queue pair was closed
 	struct mo_ended *ended, **ended_tail;
 	struct mo_block *garbage; // of closed queue pairs, lent until the next Poll
 	mo_done done[MO_BATCH];
@@ -201,7 +201,7 @@ struct mo_srq {
 	uint32_t head, count;
 	uint32_t *free_slots;
 	uint32_t free_count;
-	int low; // fewer than low_water are left, and nobody was told
+	int low; // fewer than low_water are left, and not yet reported
 };
 
 struct mo_qp {
@@ -211,15 +211,15 @@ struct mo_qp {
 	struct fid_ep *ep;
 	mo_cq *send, *recv;
 	mo_srq *srq;
-	uint32_t depth, open; // work under way
+	uint32_t depth, open; // outstanding work
 	struct mo_rx *rx;
 	uint32_t rx_count;
-	struct mo_chain waiting;  // messages that found no posted buffer
-	struct mo_chain unposted; // buffers that the provider did not take
+	struct mo_chain waiting;  // messages without a posted buffer
+	struct mo_chain unposted; // buffers that the provider did not accept
 	struct mo_block *blocks;  // of the receive buffers
 	struct mo_op *deferred, **deferred_tail;
 	uint32_t walk;
-	// Connected ones only: where it listens, and who is at the other end.
+	// Connected queue pairs only: the passive endpoint, and the peer.
 	struct fid_pep *pep;
 	struct fid_eq *eq;
 	struct mo_peer other;

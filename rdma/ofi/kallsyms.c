@@ -1,12 +1,11 @@
 //go:build ofi && cgo && linux
 
-// libfabric's verbs and EFA providers look through all symbols of the kernel when
-// they are initialised, to see whether it lets adapters reach the memory of
-// graphics cards: twice ten megabytes of /proc/kallsyms, a kilobyte a read, in
-// every process, whether such an adapter is there or not. That is four fifths of
-// the processor time that opening libfabric takes. Nothing here uses such memory,
-// and a kernel that does not show its symbols is a case they know. So, in that one
-// library, fopen is pointed at a function that does not find this one file.
+// libfabric's verbs and EFA providers search all symbols of the kernel when they are
+// initialized, to find out whether it lets adapters access the memory of graphics cards: twice
+// ten megabytes of /proc/kallsyms, a kilobyte per read, in every process, whether there is such
+// an adapter or not. That is four fifths of the processor time of opening libfabric. Nothing
+// here uses such memory, and the providers handle a kernel that hides its symbols. So, in that
+// one library, fopen is redirected to a function that does not find this one file.
 //
 // If the library is not as expected, nothing is changed.
 
@@ -38,7 +37,7 @@ static FILE *find_file(const char *path, const char *mode)
 	return fopen(path, mode);
 }
 
-// point sets a word that may lie in memory which was made read-only after loading.
+// point sets a word that may be in memory which was made read-only after loading.
 static void point(void **word, void *to)
 {
 	uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), page = (uintptr_t)word & ~(size - 1);

@@ -28,7 +28,7 @@ func readsRole() error {
 	return d.Close()
 }
 
-// bytesRead returns what this process has read so far.
+// bytesRead returns the number of bytes that this process has read so far.
 func bytesRead() (n int64, err error) {
 	b, err := os.ReadFile("/proc/self/io")
 	if err != nil {
@@ -38,7 +38,7 @@ func bytesRead() (n int64, err error) {
 	return n, err
 }
 
-func TestOpeningDoesNotReadAllSymbolsOfTheKernel(t *testing.T) {
+func TestOpenDoesNotReadKernelSymbols(t *testing.T) {
 	f, err := os.Open("/proc/kallsyms")
 	if err != nil {
 		t.Skip("this kernel shows no symbols:", err)

@@ -2,15 +2,15 @@
 
 package ofi
 
-// What C takes for granted about Go, for the tests that compare: cgo cannot be
-// used in a test file.
+// The C side's assumptions about Go, for the tests that compare them: cgo cannot be used
+// in a test file.
 
 // #include "shim.h"
 import "C"
 
 import "unsafe"
 
-// requestLayout is where C expects the fields of rdma.SendWR.
+// requestLayout holds the offsets at which C expects the fields of rdma.SendWR.
 var requestLayout = func() (l struct {
 	id, body, remote, rkey, peer, lkey, op, flags, headLen, head, size uintptr
 }) {
@@ -21,7 +21,7 @@ var requestLayout = func() (l struct {
 	return l
 }()
 
-// constants are the values that C has for those of package rdma.
+// constants holds the C values of constants of package rdma.
 var constants = struct {
 	rc, rd, ud, send, write, read, recv, lowWater, inline, remoteRead, remoteWrite int
 	ok, access, tooLong, gone, flushed, fault, headMax, header, name               int

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// C reads work requests where Go has them.
-func TestWorkRequestsLookTheSameInC(t *testing.T) {
+// C reads work requests in the layout of Go.
+func TestWorkRequestLayout(t *testing.T) {
 	var wr rdma.SendWR
 	for _, v := range []struct {
 		field   string
@@ -41,7 +41,7 @@ func TestWorkRequestsLookTheSameInC(t *testing.T) {
 	}
 }
 
-func TestNumbersMeanTheSameInC(t *testing.T) {
+func TestConstantsMatchC(t *testing.T) {
 	for _, v := range []struct {
 		name    string
 		inGo, c int

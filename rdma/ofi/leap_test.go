@@ -15,9 +15,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Calls that the scheduler does not know of must stand everything it does at any
-// moment: collections, preemption, a profiler's signals, threads coming and going.
-func TestShortCallsStandCollectionsPreemptionAndProfiling(t *testing.T) {
+// Calls that bypass the scheduler must tolerate everything it does at any moment: garbage
+// collections, preemption, a profiler's signals, threads starting and ending.
+func TestShortCallsDuringGCAndProfiling(t *testing.T) {
 	a, b := mustRank(t, Config{Provider: "net", Index: 0, Peers: 2, Job: "leap"}), mustRank(t, Config{Provider: "net", Index: 1, Peers: 2, Job: "leap"})
 	there, err := a.meet(b)
 	if err != nil {

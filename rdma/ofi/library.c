@@ -1,10 +1,10 @@
 //go:build ofi && cgo && linux
 
-// Opening libfabric at run time, so that a program starts where it is not
-// installed. Libraries that come with it (libinfinipath, libpsm2) replace signal
-// handlers when they are loaded or first used; a Go program needs its own, or a
-// nil dereference kills it instead of being a panic. So all handlers are noted
-// before foreign code runs for the first time and put back after it.
+// Loads libfabric at run time, so that a program starts where it is not installed. Libraries
+// that come with it (libinfinipath, libpsm2) replace signal handlers when they are loaded or
+// first used; a Go program needs its own, or a nil dereference kills it instead of causing a
+// panic. So all handlers are saved before foreign code runs for the first time and restored
+// after it.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,8 +22,8 @@ void mo_handlers_save(struct mo_handlers *h)
 		h->known[s] = sigaction(s, NULL, &h->of[s]) == 0;
 }
 
-// Only what has changed is put back, so that a handler which the Go side installs
-// at the same moment is in danger for as short a time as possible.
+// Restores only changed handlers, so that a handler which the Go side installs concurrently
+// is at risk for as short a time as possible.
 void mo_handlers_restore(const struct mo_handlers *h)
 {
 	struct sigaction now;
@@ -35,7 +35,7 @@ void mo_handlers_restore(const struct mo_handlers *h)
 	}
 }
 
-// mo_handlers_digest writes who handles each signal, for tests.
+// mo_handlers_digest writes a digest of all signal handlers, for tests.
 int mo_handlers_digest(uint8_t *out, int max)
 {
 	int n = 0;
@@ -52,26 +52,26 @@ int mo_handlers_digest(uint8_t *out, int max)
 	return n;
 }
 
-// settle chooses settings of libfabric's, unless the user has, before it reads them.
+// settle chooses settings of libfabric, unless the user has, before it reads them.
 static void settle(uint32_t peers)
 {
-	// It caches registrations itself, and learns from libc's functions that memory is
-	// gone. Go does not call those: it would go on using pages that are no longer there.
+	// libfabric caches registrations itself, and intercepts libc's functions to notice when
+	// memory is freed. Go does not call those: libfabric would go on using unmapped pages.
 	setenv("FI_MR_CACHE_MAX_COUNT", "0", 0);
-	// It makes completion queues for 256 peers, more than some adapters have room for.
+	// It creates completion queues for 256 peers, more than some adapters have room for.
 	char count[16];
 	snprintf(count, sizeof count, "%u", peers);
 	if (peers > 0)
 		setenv("FI_UNIVERSE_SIZE", count, 0);
 }
 
-// mo_library_open loads libfabric for talking to so many peers, if that is known.
+// mo_library_open loads libfabric for the given number of peers, if that is known.
 mo_library *mo_library_open(const char *name, uint32_t peers, char *why, size_t whylen)
 {
 	settle(peers);
 	struct mo_handlers before;
 	mo_handlers_save(&before);
-	// It stays for good: providers have threads and exit handlers.
+	// It is never unloaded: providers have threads and exit handlers.
 	void *h = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	mo_handlers_restore(&before);
 	if (!h) {

@@ -11,29 +11,29 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// registration is one that was given out. Its index is the LKey.
+// registration is an active registration. Its index is the LKey.
 type registration struct {
 	region region
-	mem    []byte // kept alive until Deregister; nil: the place is free
+	mem    []byte // kept alive until Deregister; nil: the entry is free
 	rkey   uint64
 	base   uint64
 }
 
-// keyTries bounds the search for a free key; one in 2^64 is taken, more where
-// keys are short.
+// keyTries bounds the search for a free key; one in 2^64 is in use, more where keys are
+// short.
 const keyTries = 64
 
-// Register lets peers reach mem. Where the provider leaves the choice of keys to
-// us they are random, so that none can be guessed from another, nor comes again.
+// Register makes mem accessible to peers. Where the provider lets us choose keys they are
+// random, so that none can be guessed from another, and none is repeated.
 func (d *device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	if d.closed {
 		return rdma.MR{}, rdma.ErrClosed
 	}
 	if len(mem) == 0 {
-		return rdma.MR{}, errors.New("ofi: there is nothing to register: the memory has no bytes")
+		return rdma.MR{}, errors.New("ofi: cannot register memory without bytes")
 	}
 	if d.what.perEndpoint && len(d.qps) == 0 {
-		return rdma.MR{}, fmt.Errorf("ofi: provider %s registers memory with an endpoint: make the queue pair first", d.what.provider)
+		return rdma.MR{}, fmt.Errorf("ofi: provider %s registers memory with an endpoint: create the queue pair first", d.what.provider)
 	}
 	var r registration
 	var err error
@@ -63,8 +63,8 @@ func (d *device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 
 var errNoMemory = errors.New("out of memory")
 
-// lockLimit reports what may be meant by a lack of memory where registering locks
-// pages: the user may lock only so many.
+// lockLimit adds the likely cause to an out-of-memory error where registration locks
+// pages: the limit of locked memory.
 func (d *device) lockLimit(err error) error {
 	var limit unix.Rlimit
 	if !d.attr.Pins || !errors.Is(err, errNoMemory) || unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit) != nil || limit.Cur == unix.RLIM_INFINITY {

@@ -1,7 +1,7 @@
 //go:build ofi && cgo && linux
 
-// What libfabric offers: fi_getinfo, asked for one kind of endpoint, and its
-// answer in a form that Go can read.
+// libfabric's offers: fi_getinfo for one kind of endpoint, and its result in a form that Go
+// can read.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -12,8 +12,8 @@
 
 #include "inside.h"
 
-// mo_offers_get asks for endpoints of a transport. delivery asks for those alone
-// whose writes can complete when the data has arrived.
+// mo_offers_get requests endpoints of a transport. delivery requests only those whose writes
+// can complete when the data has arrived.
 int mo_offers_get(mo_library *l, const char *provider, int transport, int delivery, mo_offers **out)
 {
 	struct fi_info *hints = l->dupinfo(NULL);
@@ -43,8 +43,8 @@ int mo_offers_get(mo_library *l, const char *provider, int transport, int delive
 	if (delivery)
 		hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ENDPOINT;
-	// Calls on one device are serialised, and every one of them makes progress:
-	// neither locks nor threads of the provider are needed.
+	// Calls on one device are serialized, and every one of them makes progress: neither locks
+	// nor threads of the provider are needed.
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;

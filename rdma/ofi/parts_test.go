@@ -10,9 +10,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Adapters take a few megabytes in one operation. Here the limit is set lower, so
-// that it can be met on any provider.
-func TestLongReadsAndWritesGoInParts(t *testing.T) {
+// Adapters accept a few megabytes in one operation. Here the limit is lower, so that it
+// can be reached with any provider.
+func TestLongTransfersAreSplit(t *testing.T) {
 	const part = 1000
 	for _, provider := range []string{"net", "tcp;ofi_rxm"} {
 		t.Run(provider, func(t *testing.T) {
@@ -46,10 +46,10 @@ func TestLongReadsAndWritesGoInParts(t *testing.T) {
 						t.Fatalf("%v of %d bytes ends with %+v, %v", op, size, c, err)
 					}
 					if !bytes.Equal(here, there[:size]) {
-						t.Errorf("%v of %d bytes in parts of %d moves other bytes", op, size, part)
+						t.Errorf("%v of %d bytes in parts of %d transfers the wrong bytes", op, size, part)
 					}
 					if op == rdma.OpWrite && bytes.ContainsAny(there[size:], string([]byte{byte(10 + i)})) {
-						t.Errorf("a write of %d bytes goes on beyond its end", size)
+						t.Errorf("a write of %d bytes exceeds its end", size)
 					}
 				}
 			}

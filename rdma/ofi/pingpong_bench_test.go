@@ -11,8 +11,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The time of half a round trip between two processes, each on a core of its own,
-// with the copies that a user of the device makes; and of a Read.
+// Half the round-trip time between two processes, each on its own core, including the
+// copies that a user of the device makes; and the time of a Read.
 func BenchmarkPingPong(b *testing.B) {
 	provider := os.Getenv("PROVIDER")
 	if provider == "" {
@@ -85,6 +85,6 @@ func BenchmarkPingPong(b *testing.B) {
 	}
 	for end := time.Now().Add(time.Second); time.Now().Before(end) && c.cmd.ProcessState == nil; {
 		r.cq.Poll(r.out)
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // the child process ends
 	}
 }

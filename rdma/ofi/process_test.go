@@ -90,7 +90,7 @@ type rank struct {
 
 func openRank(cfg Config) (*rank, error) { return openCutting(cfg, 0) }
 
-// openCutting is openRank with reads and writes cut into parts; 0: not.
+// openCutting is openRank with reads and writes split into parts; 0: not.
 func openCutting(cfg Config, part int) (*rank, error) {
 	if cfg.Interface == "" {
 		cfg.Interface = "127.0.0.1"
@@ -138,7 +138,7 @@ const testTimeout = 20 * time.Second
 // meet resolves another rank of this process.
 func (r *rank) meet(other *rank) (rdma.PeerID, error) { return r.dev.Resolve(other.qp.Addr()) }
 
-// post offers a request until it is taken.
+// post posts a request until it is accepted.
 func (r *rank) post(wr rdma.SendWR) error {
 	r.wrs[0] = wr
 	_, err := r.qp.PostSend(r.wrs)
@@ -159,8 +159,8 @@ func (r *rank) send(to rdma.PeerID, id uint64, text string) error {
 	return r.post(rdma.SendWR{ID: id, Op: rdma.OpSend, Flags: rdma.Inline, Peer: to, Body: rdma.MemOf([]byte(text))})
 }
 
-// next waits for a completion, polling the others as well. Data is only good until
-// the next call.
+// next waits for a completion, polling the others as well. Data is valid only until the
+// next call.
 func (r *rank) next(others ...*rank) (rdma.Completion, error) {
 	var sink [8]rdma.Completion
 	for end := time.Now().Add(testTimeout); time.Now().Before(end); {
@@ -169,23 +169,23 @@ func (r *rank) next(others ...*rank) (rdma.Completion, error) {
 		}
 		for _, o := range others {
 			if n := o.cq.Poll(sink[:]); n > 0 {
-				return rdma.Completion{}, fmt.Errorf("another rank has got %+v meanwhile", sink[0])
+				return rdma.Completion{}, fmt.Errorf("another rank has received %+v meanwhile", sink[0])
 			}
 		}
 	}
-	return rdma.Completion{}, fmt.Errorf("nothing came in %v", testTimeout)
+	return rdma.Completion{}, fmt.Errorf("nothing arrived in %v", testTimeout)
 }
 
-// bind puts this goroutine on a core.
+// bind pins this goroutine to a core.
 func bind(core int) {
 	runtime.LockOSThread()
 	var set unix.CPUSet
 	set.Set(core % runtime.NumCPU())
-	_ = unix.SchedSetaffinity(0, &set) // a benchmark on another core is still one
+	_ = unix.SchedSetaffinity(0, &set) // a benchmark on another core is still useful
 }
 
-// echoRole returns the other side of a ping-pong: it sends back what it gets, after
-// copying it out and in as a user would, until it is told to stop.
+// echoRole is the other side of a ping-pong: it sends back what it receives, after copying
+// it out and in as a user would, until it receives a stop message.
 func echoRole() error {
 	bind(1)
 	r, err := openRank(Config{Provider: os.Getenv("PROVIDER"), Job: "echo", Index: 1, Peers: 2})

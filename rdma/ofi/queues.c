@@ -1,9 +1,8 @@
 //go:build ofi && cgo && linux
 
-// Making and closing queues. A queue pair is an endpoint with receive buffers of
-// its own; messages go through them even if the user posts buffers, so that a
-// message that is too long, or of another job, costs no posted buffer and breaks
-// no connection.
+// Creating and closing queues. A queue pair is an endpoint with its own receive buffers;
+// messages go through them even if the user posts buffers, so that a message that is too
+// long, or of another job, uses no posted buffer and breaks no connection.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,12 +13,11 @@
 
 #include "inside.h"
 
-// with_wait_set makes a queue whose descriptor belongs to a wait set of ours. net
-// (libfabric 1.17) writes into its descriptor's pipe at each completion and takes
-// it back neither in fi_cq_read nor in fi_trywait: who sleeps on it after the first
-// message does not sleep at all. Waiting for no time in the set takes it back, and
-// only what has a set of its own can be waited for like that. Where there are no
-// sets, since libfabric 2, fi_trywait does it.
+// with_wait_set creates a queue whose descriptor belongs to a wait set of ours. net (libfabric
+// 1.17) writes to its descriptor's pipe at each completion and clears it neither in fi_cq_read
+// nor in fi_trywait: a sleep on it after the first message returns at once. Waiting in the set
+// with a timeout of 0 clears it, which requires a separate set. Where there are no wait sets,
+// since libfabric 2, fi_trywait clears it.
 static int with_wait_set(mo_cq *c, struct fi_cq_attr attr, int *fd)
 {
 	struct fi_wait_attr set = {.wait_obj = FI_WAIT_FD};
@@ -37,8 +35,8 @@ static int with_wait_set(mo_cq *c, struct fi_cq_attr attr, int *fd)
 	return rc;
 }
 
-// mo_cq_open makes a completion queue. fd is what to wait on, or -1 where the
-// provider has nothing of the kind.
+// mo_cq_open creates a completion queue. fd is the descriptor to wait on, or -1 if the provider
+// has none.
 int mo_cq_open(mo_device *d, int depth, mo_cq **out, int *fd)
 {
 	mo_cq *c = calloc(1, sizeof *c);
@@ -91,9 +89,8 @@ int mo_cq_close(mo_cq *c)
 	return MO_OK;
 }
 
-// calm takes back what the descriptor says if it says something although nothing
-// has come. After a 1 one has to Poll before the next sleep, so nothing that came
-// meanwhile is overlooked.
+// calm clears the descriptor if it is readable although nothing has arrived. After a result of
+// 1 the caller has to Poll before the next sleep, so nothing that arrived meanwhile is missed.
 static int calm(mo_cq *c)
 {
 	struct pollfd p = {.fd = c->fd, .events = POLLIN};
@@ -106,9 +103,9 @@ static int calm(mo_cq *c)
 	return 1;
 }
 
-// mo_cq_ready tells whether Poll may have something to do: MO_READY. If not, the
-// file descriptor will tell; without one, only what has ended already is known.
-// MO_SOON asks to look again soon whatever the file descriptor says.
+// mo_cq_ready reports whether Poll may have something to do: MO_READY. If not, the file
+// descriptor will indicate it; without one, only operations that have already ended are known.
+// MO_SOON requests another check soon whatever the file descriptor indicates.
 int mo_cq_ready(mo_cq *c)
 {
 	int soon = 0;
@@ -174,7 +171,7 @@ int mo_srq_post(mo_srq *s, uint64_t id, uintptr_t mem, size_t len, uint32_t *slo
 	return rc;
 }
 
-// bring makes the receive buffers of a queue pair and posts them.
+// bring allocates the receive buffers of a queue pair and posts them.
 static int bring(mo_qp *q, int buffers)
 {
 	mo_device *d = q->dev;
@@ -182,7 +179,7 @@ static int bring(mo_qp *q, int buffers)
 	struct mo_block *b, *r;
 	int rc = mo_block_new(d, &q->blocks, each * (size_t)buffers, &b);
 	if (!rc) {
-		// What describes them goes where they go, when it goes.
+		// Their descriptors are freed together with them.
 		uint64_t mode = d->mr_mode;
 		d->mr_mode &= ~(uint64_t)FI_MR_LOCAL;
 		rc = mo_block_new(d, &q->blocks, sizeof(struct mo_rx) * (size_t)buffers, &r);
@@ -227,7 +224,7 @@ int mo_enable(mo_qp *q)
 	return rc;
 }
 
-// shut closes what libfabric has of a queue pair.
+// shut closes the libfabric objects of a queue pair.
 static int shut(mo_qp *q)
 {
 	int rc = q->ep ? fi_close(&q->ep->fid) : 0;
@@ -284,7 +281,7 @@ int mo_qp_name(mo_qp *q, void *name, size_t *len)
 
 uint32_t *mo_qp_slots(mo_qp *q) { return q->slots; }
 
-// forget takes the buffers of a queue pair out of a queue.
+// forget removes the buffers of a queue pair from a queue.
 static void forget(struct mo_chain *c, mo_qp *q)
 {
 	struct mo_chain keep = {0};
@@ -295,8 +292,8 @@ static void forget(struct mo_chain *c, mo_qp *q)
 	*c = keep;
 }
 
-// unregister ends the registrations of this package's buffers where they belong to
-// the endpoint, which cannot be closed before.
+// unregister ends the registrations of this package's buffers where they belong to the
+// endpoint, which cannot be closed before.
 static void unregister(struct mo_block *b)
 {
 	for (; b; b = b->next) {
@@ -306,8 +303,7 @@ static void unregister(struct mo_block *b)
 	}
 }
 
-// mo_qp_close ends the work that is under way. It completes as flushed unless
-// it was through already.
+// mo_qp_close ends the outstanding work. It completes as flushed unless it has ended already.
 int mo_qp_close(mo_qp *q)
 {
 	mo_device *d = q->dev;
@@ -347,7 +343,7 @@ int mo_qp_close(mo_qp *q)
 	return rc;
 }
 
-// mo_pending is the number of requests that have not ended.
+// mo_pending returns the number of incomplete requests.
 int mo_pending(mo_qp *q)
 {
 	mo_lock(q->dev);

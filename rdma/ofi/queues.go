@@ -10,8 +10,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Receive queues and queue pairs. The road of work requests and completions is
-// PostSend here and Poll in completion.go; what lies between is traffic.c.
+// Receive queues and queue pairs. Work requests enter by PostSend here, and completions
+// leave by Poll in completion.go; traffic.c is in between.
 
 // receiveQueue implements rdma.SRQ, and serves queue pairs without one.
 type receiveQueue struct {
@@ -21,7 +21,7 @@ type receiveQueue struct {
 	lend   bool
 	depth  int
 	held   []rdma.Mem // posted buffers, by slot
-	used   int        // queue pairs that take from it
+	used   int        // queue pairs that use it
 	closed bool
 }
 
@@ -49,7 +49,7 @@ func (d *device) newReceiveQueue(cfg rdma.SRQConfig) (*receiveQueue, error) {
 	}
 	var err error
 	if s.q, err = d.dom.newSRQ(s.lend, s.depth, cfg.LowWater, s.tag); err != nil {
-		return nil, fmt.Errorf("ofi: make a receive queue of %d buffers: %w", s.depth, err)
+		return nil, fmt.Errorf("ofi: create a receive queue of %d buffers: %w", s.depth, err)
 	}
 	d.posted[s.tag] = s
 	if !s.lend {
@@ -63,7 +63,7 @@ func (s *receiveQueue) PostRecv(wrs []rdma.RecvWR) (int, error) {
 		return 0, rdma.ErrClosed
 	}
 	if s.lend {
-		return 0, fmt.Errorf("ofi: post a receive: %w: the queue lends buffers of its own", rdma.ErrUnsupported)
+		return 0, fmt.Errorf("ofi: post a receive: %w: the queue lends its own buffers", rdma.ErrUnsupported)
 	}
 	for i := range wrs {
 		slot, err := s.q.post(&wrs[i])
@@ -101,10 +101,10 @@ type queuePair struct {
 	addr       rdma.Addr
 	send, recv *completionQueue
 	srq        *receiveQueue
-	own        bool // srq belongs to it alone
+	own        bool // srq belongs only to it
 	closed     bool
-	// posting holds the requests that a crossing reads. It keeps them on the heap,
-	// where their addresses do not change.
+	// posting holds the requests that C reads. It keeps them on the heap, where their
+	// addresses do not change.
 	posting []rdma.SendWR
 }
 
@@ -113,15 +113,15 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 		return nil, rdma.ErrClosed
 	}
 	if cfg.Type != d.cfg.Transport {
-		return nil, fmt.Errorf("ofi: make a queue pair: %w: this device has the transport %s, not %s",
+		return nil, fmt.Errorf("ofi: create a queue pair: %w: this device has the transport %s, not %s",
 			rdma.ErrUnsupported, transportWord(d.cfg.Transport), transportWord(cfg.Type))
 	}
 	if cfg.Type != rdma.RC && len(d.qps) > 0 {
-		return nil, fmt.Errorf("ofi: make a second queue pair: %w: peers know the device, not its queue pairs", rdma.ErrNoResources)
+		return nil, fmt.Errorf("ofi: create a second queue pair: %w: peers address the device, not its queue pairs", rdma.ErrNoResources)
 	}
 	q := &queuePair{dev: d, send: d.ownCQ(cfg.SendCQ), recv: d.ownCQ(cfg.RecvCQ)}
 	if q.send == nil || q.recv == nil {
-		return nil, errors.New("ofi: make a queue pair: its completion queues must be open ones of the same device")
+		return nil, errors.New("ofi: create a queue pair: its completion queues must be open ones of the same device")
 	}
 	var err error
 	if cfg.SRQ == nil {
@@ -132,7 +132,7 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	} else if s, ok := cfg.SRQ.(*receiveQueue); ok && s.dev == d && !s.closed {
 		q.srq = s
 	} else {
-		return nil, errors.New("ofi: make a queue pair: its receive queue must be an open one of the same device")
+		return nil, errors.New("ofi: create a queue pair: its receive queue must be an open one of the same device")
 	}
 	q.srq.used++
 	depth := cfg.Depth
@@ -158,7 +158,7 @@ func (q *queuePair) open(depth, buffers int) error {
 	d := q.dev
 	var err error
 	if q.end, err = d.dom.newQP(d.cfg.Transport, q.send.q, q.recv.q, q.srq.q, depth, buffers); err != nil {
-		return fmt.Errorf("ofi: provider %s on %s: make an endpoint: %w", d.what.provider, d.what.domain, d.lockLimit(err))
+		return fmt.Errorf("ofi: provider %s on %s: create an endpoint: %w", d.what.provider, d.what.domain, d.lockLimit(err))
 	}
 	name, err := q.end.name(d.lib)
 	if err != nil || len(name) == 0 || len(name) > maxName {
@@ -203,7 +203,7 @@ func (d *device) hold(slot uint32, m rdma.Mem) {
 	d.held[slot] = m
 }
 
-// refused makes an error of the reason why a request was not taken.
+// refused converts the reason why a request was not accepted to an error.
 func (q *queuePair) refused(why refusal, wr *rdma.SendWR) error {
 	d := q.dev
 	switch why {
@@ -212,20 +212,19 @@ func (q *queuePair) refused(why refusal, wr *rdma.SendWR) error {
 	case refusedUnsupported:
 		return fmt.Errorf("ofi: post %v to peer %d: %w by provider %s", wr.Op, wr.Peer, rdma.ErrUnsupported, d.what.provider)
 	case refusedTooLong:
-		return fmt.Errorf("ofi: post %v of %d bytes to peer %d: the most is %d, or %d inline", wr.Op, int(wr.HeadLen)+wr.Body.Len(), wr.Peer, d.attr.MaxSend, d.attr.MaxInline)
+		return fmt.Errorf("ofi: post %v of %d bytes to peer %d: the limit is %d, or %d inline", wr.Op, int(wr.HeadLen)+wr.Body.Len(), wr.Peer, d.attr.MaxSend, d.attr.MaxInline)
 	case refusedPeer:
 		if d.cfg.Transport == rdma.RC {
 			return fmt.Errorf("ofi: post %v: the queue pair is not connected yet", wr.Op)
 		}
 		return fmt.Errorf("ofi: post %v to peer %d: no address was resolved to that peer", wr.Op, wr.Peer)
 	case refusedKey:
-		return fmt.Errorf("ofi: post %v to peer %d: Body must lie in a registered region, and %d is no LKey of one", wr.Op, wr.Peer, wr.LKey)
+		return fmt.Errorf("ofi: post %v to peer %d: Body must lie in a registered region, but %d is not the LKey of one", wr.Op, wr.Peer, wr.LKey)
 	}
 	return fmt.Errorf("ofi: post %v of %d bytes to peer %d over provider %s: %w", wr.Op, wr.Body.Len(), wr.Peer, d.what.provider, d.lib.failed(why))
 }
 
-// Pending returns the number of requests that have not ended; rdma.DrainQP reports what it
-// is for.
+// Pending returns the number of incomplete requests; see rdma.DrainQP.
 func (q *queuePair) Pending() int {
 	if q.closed {
 		return 0

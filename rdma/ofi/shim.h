@@ -1,7 +1,7 @@
 //go:build ofi && cgo && linux
 
-// What Go and the C side of this package say to each other. One function is one
-// crossing; everything that outlives a call lies in C memory.
+// The interface between Go and the C side of this package. Everything that outlives a call is
+// in C memory.
 
 #ifndef MUSTER_OFI_SHIM_H
 #define MUSTER_OFI_SHIM_H
@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 typedef struct mo_library mo_library; // libfabric, opened
-typedef struct mo_offers mo_offers;   // an answer of fi_getinfo
+typedef struct mo_offers mo_offers;   // a result of fi_getinfo
 typedef struct mo_device mo_device;   // fabric, domain and address table
 typedef struct mo_cq mo_cq;
 typedef struct mo_srq mo_srq; // buffers that the user posted, or lending
 typedef struct mo_qp mo_qp;   // an endpoint with its buffers
 typedef struct mo_region mo_region;
 
-// Results of a call: 0 is good, positive are these, negative are libfabric's.
+// Results of a call: 0 is success, positive values are these, negative ones are libfabric's.
 enum {
 	MO_OK = 0,
 	MO_AGAIN = 1,
@@ -51,8 +51,8 @@ typedef struct {
 	uint8_t head[64];
 } mo_wr;
 
-// mo_done is what Poll tells. slot says which of the memory that Go keeps alive
-// is free again: of the work for sends, of the posted buffer for messages.
+// mo_done is a completion. slot identifies the memory kept alive by Go that is free again: of
+// the request for sends, of the posted buffer for messages.
 typedef struct {
 	uint64_t id;
 	uint8_t *data; // a lent message
@@ -69,11 +69,11 @@ enum {
 	MO_BATCH = 64,       // completions of one crossing, work requests of one crossing
 	MO_ERR_NOKEY = 266,  // FI_ENOKEY, checked in library.c
 	MO_NAME_MAX = 128,   // longest endpoint name
-	MO_HEADER_BYTES = 16, // goes before each message
+	MO_HEADER_BYTES = 16, // precedes each message
 };
 #define MO_NO_SLOT 0xffffffffu
 
-// mo_limits is what an offer says about itself.
+// mo_limits describes an offer.
 typedef struct {
 	char provider[128], fabric[128], domain[128], address[160];
 	uint8_t family; // 4, 6 or 0: not an internet address
@@ -83,7 +83,7 @@ typedef struct {
 	uint64_t mr_mode;
 	uint64_t key_size;
 	uint64_t rx_size;
-	int prefix; // the provider wants room before messages, which this package does not give
+	int prefix; // the provider requires room before messages, which this package does not support
 } mo_limits;
 
 // library.c
@@ -106,8 +106,8 @@ typedef struct {
 	uint32_t peers;
 	uint32_t buffer;   // bytes of a large send or receive buffer
 	uint32_t sends;    // how many large send buffers there may be
-	int delivery;      // writes can complete when the data is there
-	uint64_t part;     // longest part of a read or write; 0: what the provider takes
+	int delivery;      // writes can complete when the data has arrived
+	uint64_t part;     // longest part of a read or write; 0: the provider's limit
 } mo_setup;
 int mo_device_open(mo_library *l, mo_offers *o, int i, const mo_setup *s, mo_device **out);
 void mo_device_close(mo_device *d);

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// handlersRole prints whether the handlers of all signals are the same after
-// the device was opened as before, and whether a nil dereference is still a panic.
+// handlersRole prints whether the handlers of all signals are the same after the device
+// was opened as before, and whether a nil dereference is still a panic.
 func handlersRole() error {
 	before := signalHandlers()
 	d, err := Open(Config{Provider: os.Getenv("PROVIDER"), Interface: "127.0.0.1", Job: "signals"})
@@ -23,7 +23,7 @@ func handlersRole() error {
 	return d.Close()
 }
 
-// dereference reads behind a pointer and makes an error of a panic.
+// dereference reads through a pointer and converts a panic to an error.
 func dereference(p *int) (err error) {
 	debug.SetPanicOnFault(true)
 	defer func() {
@@ -34,7 +34,7 @@ func dereference(p *int) (err error) {
 	return fmt.Errorf("read %d", *p)
 }
 
-func TestLoadingLibfabricLeavesSignalHandlersAlone(t *testing.T) {
+func TestSignalHandlersUnchanged(t *testing.T) {
 	for _, provider := range []string{"", "net", "tcp;ofi_rxm", "udp;ofi_rxd"} {
 		got := start(t, "handlers", "PROVIDER="+provider).line(t)
 		if want := "true panic: runtime error: invalid memory address or nil pointer dereference"; got != want {
@@ -46,11 +46,11 @@ func TestLoadingLibfabricLeavesSignalHandlersAlone(t *testing.T) {
 func TestNilDereferenceIsAPanicAfterOpen(t *testing.T) {
 	openAll(t, 1, Config{Provider: "net"})
 	if err := dereference(nil); err == nil || err.Error() != "panic: runtime error: invalid memory address or nil pointer dereference" {
-		t.Errorf("a nil dereference gives: %v", err)
+		t.Errorf("a nil dereference causes: %v", err)
 	}
 }
 
-// lingerRole opens a device, says its address, and stays until it is killed.
+// lingerRole opens a device, prints its address, and stays until it is killed.
 func lingerRole() error {
 	r, err := openRank(Config{Provider: os.Getenv("PROVIDER"), Job: "linger", Index: 1, Peers: 2})
 	if err != nil {

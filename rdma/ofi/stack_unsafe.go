@@ -11,15 +11,15 @@ import (
 	"github.com/muster-mpi/muster/rdma/ofi/internal/leap"
 )
 
-// cStack is memory for C functions that are called by leap.Call. The calls of a
-// device are serialized, so one stack does. The zero cStack is none.
+// cStack is memory for C functions that leap.Call runs. The calls of a device are
+// serialized, so one stack suffices. The zero cStack is none.
 type cStack struct{ mem []byte }
 
-// stackBytes is many times what a provider over sockets needs. Pages that are never
-// touched cost nothing; the lowest is closed, so that an overflow ends the program.
+// stackBytes is many times what a provider over sockets needs. Untouched pages cost
+// nothing; the lowest is protected, so that an overflow ends the program.
 const stackBytes = 1 << 20
 
-// newStack returns no stack where there is no leap or no memory: then cgo serves.
+// newStack returns no stack where leap or memory is not available: then cgo is used.
 func newStack() cStack {
 	if !leap.Possible {
 		return cStack{}
@@ -35,8 +35,8 @@ func newStack() cStack {
 	return cStack{mem}
 }
 
-// stackMargin stays zero above the first frame: a profiler that interrupts the
-// moment between two stacks takes it for the end of the stack.
+// stackMargin stays zero above the first frame: a profiler that interrupts the switch
+// between two stacks takes it for the end of the stack.
 const stackMargin = 256
 
 // top returns the upper end, 0 if there is no stack.
@@ -53,9 +53,9 @@ func (s cStack) free() {
 	}
 }
 
-// returnsAtOnce reports whether posting and polling never wait: with providers over
-// sockets, all of whose system calls are non-blocking. Others may talk to a
-// connection manager or a driver now and then, and the scheduler should know.
+// returnsAtOnce reports whether posting and polling never block: with providers over
+// sockets, all of whose system calls are non-blocking. Others may call a connection
+// manager or a driver now and then, and the scheduler should know.
 func returnsAtOnce(provider string) bool {
 	return provider == "net" || provider == "tcp" || strings.HasPrefix(provider, "tcp;") || strings.HasPrefix(provider, "net;")
 }

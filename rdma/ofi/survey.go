@@ -8,11 +8,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Survey lists what libfabric offers, what Open would take, and why. version is
-// that of libfabric.
+// Survey lists libfabric's offers, which of them Open would use, and why. version is that
+// of libfabric.
 func Survey(cfg Config) (list []Offer, version string, err error) { return survey(cfg, libraryName) }
 
-// survey asks the library of that name.
+// survey queries the library of that name.
 func survey(cfg Config, name string) (list []Offer, version string, err error) {
 	lib, err := load(cfg, name)
 	if err != nil {
@@ -28,7 +28,7 @@ func survey(cfg Config, name string) (list []Offer, version string, err error) {
 	for _, kind := range []rdma.Transport{rdma.RD, rdma.RC, rdma.UD} {
 		found, err := lib.offers(cfg.Provider, kind, false)
 		if err != nil {
-			return list, version, fmt.Errorf("ofi: libfabric cannot say what it offers: %w", err)
+			return list, version, fmt.Errorf("ofi: libfabric cannot list its offers: %w", err)
 		}
 		list = append(list, explain(found.list, kind, cfg, h)...)
 		found.free()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSurveyShowsWhatOpenTakes asks libfabric of this host.
-func TestSurveyShowsWhatOpenTakes(t *testing.T) {
+// TestSurveyMatchesOpen queries libfabric of this host.
+func TestSurveyMatchesOpen(t *testing.T) {
 	for _, cfg := range []Config{{Interface: "lo"}, {Provider: "tcp;ofi_rxm", Interface: "127.0.0.1"}} {
 		list, version, err := Survey(cfg)
 		if err != nil || version == "" {
@@ -16,7 +16,7 @@ func TestSurveyShowsWhatOpenTakes(t *testing.T) {
 		}
 		i := slices.IndexFunc(list, func(o Offer) bool { return o.Taken })
 		if i < 0 {
-			t.Fatalf("Survey(%+v) takes none of %d offers", cfg, len(list))
+			t.Fatalf("Survey(%+v) uses none of %d offers", cfg, len(list))
 		}
 		d, err := Open(cfg)
 		if err != nil {

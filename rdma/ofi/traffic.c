@@ -1,9 +1,9 @@
 //go:build ofi && cgo && linux
 
-// The road of a message. Out: mo_post makes an operation of each work request and
-// mo_issue gives it to the provider; if the provider does not take it now, it is
-// deferred. In: mo_poll gives back what the last Poll lent, then reads
-// completions, of which deliver makes messages and finish ends operations.
+// The path of a message. Sending: mo_post makes an operation of each work request and mo_issue
+// passes it to the provider; if the provider does not accept it now, it is deferred. Receiving:
+// mo_poll releases what the last Poll lent, then reads completions: deliver handles messages
+// and finish ends operations.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,9 +12,9 @@
 
 #include "inside.h"
 
-// ---- out ----
+// ---- sending ----
 
-// more makes room for 64 operations.
+// more allocates 64 operations.
 static int more(mo_device *d)
 {
 	enum { COUNT = 64 };
@@ -42,7 +42,7 @@ static int more(mo_device *d)
 	return MO_OK;
 }
 
-// big gives a large buffer, or NULL if all are on their way.
+// big returns a large buffer, or NULL if all are in use.
 static struct mo_big *big(mo_device *d)
 {
 	enum { COUNT = 8 };
@@ -83,8 +83,7 @@ static void release(struct mo_op *op)
 	d->free_ops = op;
 }
 
-// pack writes header, Head and, if with is set, Body where the operation's
-// message is.
+// pack writes header, Head and, if with is set, Body to the operation's message.
 static void pack(mo_device *d, struct mo_op *op, const mo_wr *w, int with)
 {
 	uint8_t *to = op->big ? op->big->mem : op->small;
@@ -141,7 +140,7 @@ static int prepare(mo_qp *q, const mo_wr *w, struct mo_op **out)
 	op->body = packed ? NULL : w->body;
 	op->body_len = packed ? 0 : body;
 	op->left = 0;
-	if (w->op != MO_SEND && body > d->max_msg) { // adapters take a few megabytes at a time
+	if (w->op != MO_SEND && body > d->max_msg) { // adapters accept a few megabytes at a time
 		op->left = body - (size_t)d->max_msg;
 		op->body_len = (size_t)d->max_msg;
 	}
@@ -162,7 +161,7 @@ static int prepare(mo_qp *q, const mo_wr *w, struct mo_op **out)
 	return MO_OK;
 }
 
-// mo_issue gives an operation to the provider.
+// mo_issue passes an operation to the provider.
 int mo_issue(mo_qp *q, struct mo_peer *p, struct mo_op *op)
 {
 	switch (op->kind) {
@@ -186,9 +185,8 @@ int mo_issue(mo_qp *q, struct mo_peer *p, struct mo_op *op)
 	return (int)fi_sendv(q->ep, parts, descs, 2, p->addr, op);
 }
 
-// mo_post takes a prefix of n requests. It returns how many, and in the upper
-// half why it did not take the next one. The slots of those that complete are
-// left in q->slots.
+// mo_post accepts a prefix of n requests. It returns their number, and in the upper half why it
+// did not accept the next one. The slots of those that complete are left in q->slots.
 int64_t mo_post(mo_qp *q, uintptr_t wrs, int n)
 {
 	const mo_wr *w = (const mo_wr *)wrs;
@@ -204,7 +202,7 @@ int64_t mo_post(mo_qp *q, uintptr_t wrs, int n)
 		}
 		rc = prepare(q, w, &op);
 		if (rc == MO_AGAIN) {
-			mo_drain(q->send, NULL); // what has ended makes room
+			mo_drain(q->send, NULL); // ended operations make room
 			rc = prepare(q, w, &op);
 		}
 		if (rc)
@@ -212,7 +210,7 @@ int64_t mo_post(mo_qp *q, uintptr_t wrs, int n)
 		q->open++;
 		q->slots[i] = op->kind == MO_KIND_INLINE ? MO_NO_SLOT : op->slot;
 		if (w->op != MO_SEND && w->len == 0) {
-			mo_end(op, MO_STATUS_OK, 0); // some providers never end a read of nothing
+			mo_end(op, MO_STATUS_OK, 0); // some providers never complete an empty read
 			continue;
 		}
 		int sent = p->deferred ? -FI_EAGAIN : mo_issue(q, p, op);
@@ -229,11 +227,11 @@ int64_t mo_post(mo_qp *q, uintptr_t wrs, int n)
 	return (int64_t)i | (int64_t)rc << 32;
 }
 
-// ---- in ----
+// ---- receiving ----
 
 #define MO_WAITS 1 // no error of libfabric's is positive
 
-// mo_status_of makes an rdma.Status of an error of libfabric's.
+// mo_status_of converts an error of libfabric to an rdma.Status.
 int mo_status_of(int err)
 {
 	switch (err) {
@@ -275,7 +273,7 @@ void mo_rx_post(struct mo_rx *r)
 	}
 }
 
-// take hands a message to the user, if it is one and there is room for it.
+// take passes a message to the user, if it is valid and there is room for it.
 static int take(mo_cq *c, struct mo_rx *r, uint64_t len, mo_done *o)
 {
 	mo_qp *q = r->qp;
@@ -314,7 +312,7 @@ static int take(mo_cq *c, struct mo_rx *r, uint64_t len, mo_done *o)
 	return 1;
 }
 
-// deliver looks at what has come. It returns 1 if it made a completion.
+// deliver handles an arrival. It returns 1 if it made a completion.
 static int deliver(mo_cq *c, struct mo_rx *r, uint64_t len, mo_done *o)
 {
 	mo_qp *q = r->qp;
@@ -356,8 +354,8 @@ static int finish(struct mo_op *op, int status, int error, mo_done *o)
 	return tell;
 }
 
-// advance begins the next part of a long read or write. It returns 0 if there is
-// none, and an error of libfabric's if it cannot.
+// advance begins the next part of a long read or write. It returns 0 if there is none, and an
+// error of libfabric if it fails.
 static int advance(struct mo_op *op)
 {
 	mo_qp *q = op->qp;
@@ -377,8 +375,8 @@ static int advance(struct mo_op *op)
 	return MO_WAITS;
 }
 
-// completed goes on with an operation of which the provider has done a part, or
-// all. It returns 1 if it made a completion.
+// completed continues an operation of which the provider has completed a part, or all. It
+// returns 1 if it made a completion.
 static int completed(struct mo_op *op, mo_done *o)
 {
 	int rc = advance(op);
@@ -387,7 +385,7 @@ static int completed(struct mo_op *op, mo_done *o)
 	return finish(op, rc ? mo_status_of(-rc) : MO_STATUS_OK, -rc, o);
 }
 
-// mo_end ends an operation outside Poll: the next one tells.
+// mo_end ends an operation outside Poll: the next Poll reports it.
 void mo_end(struct mo_op *op, int status, int error)
 {
 	mo_qp *q = op->qp;
@@ -399,7 +397,7 @@ void mo_end(struct mo_op *op, int status, int error)
 	}
 	struct mo_ended *e = malloc(sizeof *e);
 	if (!e)
-		return; // without memory nobody can be told anything
+		return; // without memory it cannot be reported
 	o = &e->done;
 	finish(op, status, error, o);
 	e->next = NULL;
@@ -408,8 +406,8 @@ void mo_end(struct mo_op *op, int status, int error)
 	c->odd = 1;
 }
 
-// refused tells whether an error is that the peer does not grant access. verbs has
-// one error for everything and says in prov_errno, an ibv_wc_status, what it was.
+// refused reports whether an error means that the peer does not grant access. verbs has one
+// error for everything and reports the cause in prov_errno, an ibv_wc_status.
 static int refused(mo_device *d, const struct fi_cq_err_entry *e)
 {
 	enum { REMOTE_INVALID_REQUEST = 9, REMOTE_ACCESS = 10 };
@@ -417,7 +415,7 @@ static int refused(mo_device *d, const struct fi_cq_err_entry *e)
 	       (e->prov_errno == REMOTE_INVALID_REQUEST || e->prov_errno == REMOTE_ACCESS);
 }
 
-// failed reads an error. It returns 1 if it made a completion.
+// failed handles an error. It returns 1 if it made a completion.
 static int failed(mo_cq *c, mo_qp *closing, mo_done *o)
 {
 	struct fi_cq_err_entry e = {0};
@@ -436,15 +434,15 @@ static int failed(mo_cq *c, mo_qp *closing, mo_done *o)
 		return 0;
 	int status = refused(c->dev, &e) ? MO_STATUS_ACCESS : mo_status_of(e.err);
 	if (status == MO_STATUS_FLUSHED && op->qp != closing)
-		status = MO_STATUS_GONE; // the provider has given up the connection
+		status = MO_STATUS_GONE; // the provider has closed the connection
 	if (o)
 		return finish(op, status, e.err, o);
 	mo_end(op, status, e.err);
 	return 0;
 }
 
-// mo_drain reads all completions outside Poll, for which it keeps them: to make
-// room, or so that a queue pair can be closed, whose messages are then dropped.
+// mo_drain reads all completions outside Poll and stores them for it: to make room, or so that a
+// queue pair can be closed, whose messages are then dropped.
 void mo_drain(mo_cq *c, mo_qp *closing)
 {
 	struct fi_cq_msg_entry e;
@@ -472,7 +470,7 @@ void mo_drain(mo_cq *c, mo_qp *closing)
 	}
 }
 
-// oddities is what Poll seldom has to do besides reading completions.
+// oddities does the rare work of Poll besides reading completions.
 static int oddities(mo_cq *c, int max)
 {
 	int n = 0;
@@ -514,7 +512,7 @@ static int oddities(mo_cq *c, int max)
 	return n;
 }
 
-// mo_poll fills c->done and says how far.
+// mo_poll fills c->done and returns the number.
 int mo_poll(mo_cq *c, int max)
 {
 	struct fi_cq_msg_entry e[16];
@@ -527,8 +525,8 @@ int mo_poll(mo_cq *c, int max)
 		n = oddities(c, max);
 	if (max == 0)
 		fi_cq_read(c->fid, NULL, 0);
-	// Completions of which nobody hears do not count, but an end must be: each
-	// turn takes some that a message of one's own made.
+	// Internal completions do not count, but the loop must be bounded: each round reads some
+	// that an own message caused.
 	for (int turns = 0; n < max && turns < 64; turns++) {
 		int want = max - n < 16 ? max - n : 16, before = n;
 		ssize_t k = fi_cq_read(c->fid, e, (size_t)want);
@@ -545,8 +543,8 @@ int mo_poll(mo_cq *c, int max)
 			else if (op->kind != MO_KIND_FREE)
 				n += completed(op, &c->done[n]);
 		}
-		// Less than was asked for is all there was. If that was nothing for the
-		// user, the provider has not looked at the network yet.
+		// Fewer than requested means that there are no more. If none was for the user, the
+		// provider has not polled the network yet.
 		if (k < want && n > before)
 			break;
 	}

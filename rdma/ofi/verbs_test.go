@@ -11,8 +11,8 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// The verbs provider needs an RDMA device. tests/verbsvm runs these where there
-// is one.
+// The verbs provider needs an RDMA device. tests/verbsvm runs these tests where there is
+// one.
 
 const overVerbs = "verbs;ofi_rxm"
 
@@ -30,8 +30,8 @@ func adapter(t *testing.T) string {
 }
 
 func TestVerbsConforms(t *testing.T) {
-	const first = "the connection is made when the first work for a peer is posted, which takes the peer's polling; later the peer need not"
-	exclude := refusals("a refused access breaks the connection, so that only the first is told; TestVerbsTellsOfARefusedAccess tries them one by one")
+	const first = "the first request to a peer establishes the connection, for which the peer must poll; later requests do not need that"
+	exclude := refusals("a refused access breaks the connection, so that only the first is reported; TestVerbsReportsRefusedAccess tries them one by one")
 	for _, alone := range []string{"read-alone", "write-alone", "assisted-write-alone", "assisted-write-again"} {
 		exclude[alone] = first
 	}
@@ -48,7 +48,7 @@ func TestVerbsReportsRefusedAccess(t *testing.T) {
 		for _, f := range forgeries(op) {
 			t.Run(op.String()+" "+f.name, func(t *testing.T) {
 				if op == rdma.OpRead && f.acc != rdma.RemoteRead {
-					t.Skip("ofi_rxm lets peers read all memory that may be sent, for a rendezvous of its own")
+					t.Skip("ofi_rxm lets peers read all memory that may be sent, for its own rendezvous")
 				}
 				refusedOverVerbs(t, address, op, f)
 			})
@@ -86,9 +86,9 @@ func refusedOverVerbs(t *testing.T, address string, op rdma.Op, f forged) {
 	}
 }
 
-// Beside its IP addresses an adapter has one of InfiniBand's own kind, which leads
-// nowhere if the network is Ethernet.
-func TestAnIPAddressIsTakenBeforeOneOfAnotherKind(t *testing.T) {
+// Besides its IP addresses an adapter has one of InfiniBand's own kind, which is useless
+// if the network is Ethernet.
+func TestIPAddressIsPreferred(t *testing.T) {
 	other := offered{provider: overVerbs, domain: "mlx5_0", transport: rdma.RD}
 	v4, v6 := other, other
 	v4.address, v4.family = "10.0.0.1", 4
@@ -103,7 +103,7 @@ func TestAnIPAddressIsTakenBeforeOneOfAnotherKind(t *testing.T) {
 		{[]offered{other}, 0},
 	} {
 		if got, err := choose(v.list, Config{}, h); err != nil || got != v.want {
-			t.Errorf("of %+v number %d was taken (%v); want %d", v.list, got, err, v.want)
+			t.Errorf("of %+v number %d was chosen (%v); want %d", v.list, got, err, v.want)
 		}
 	}
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Waiting without spinning. A provider with a wait object has a file descriptor
-// that becomes readable when there is something to do; Wait polls it together with
-// a descriptor of ours that Wake writes to. Before that, libfabric is asked whether
-// it is safe to sleep: it looks whether anything has arrived since the last Poll, and
-// gets the descriptor ready.
+// Waiting without spinning. A provider with a wait object has a file descriptor that
+// becomes readable when there is something to do; Wait polls it together with our own
+// descriptor that Wake writes to. Before that, it asks libfabric whether it is safe to
+// sleep: libfabric checks whether anything has arrived since the last Poll, and prepares
+// the descriptor.
 //
-// A provider without one is slept for in steps that grow as long as nothing comes,
-// and such a queue is no rdma.ArmedCQ.
+// Without a wait object, Wait sleeps in steps that grow as long as nothing arrives, and
+// such a queue is not an rdma.ArmedCQ.
 
-// lookAgain bounds a sleep while the provider refuses work: what it waits for
-// may not show in the descriptor.
+// lookAgain bounds a sleep while the provider refuses work: the descriptor may not
+// indicate what it waits for.
 const lookAgain = 5 * time.Millisecond
 
-// longestSleep bounds every sleep. A provider that misses a wake-up, or that waits
-// for a peer that waits for us, then costs a moment and not the job; ten looks a
-// second cost nothing.
+// longestSleep bounds every sleep. A provider that misses a wake-up, or that waits for a
+// peer that waits for us, then costs a moment and not the job; ten checks a second cost
+// nothing.
 const longestSleep = 100 * time.Millisecond
 
 // armedQueue implements rdma.ArmedCQ.
@@ -72,7 +72,7 @@ func (c *completionQueue) Wait(timeout time.Duration) error {
 
 func (c *completionQueue) Wake() { c.waker.wake() }
 
-// stepper is the length of the next sleep where nothing reports when to wake up.
+// stepper is the length of the next sleep where nothing indicates when to wake up.
 type stepper struct{ last time.Duration }
 
 const (
@@ -97,7 +97,7 @@ type waker struct {
 
 func (w *waker) open() (err error) {
 	if w.fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		return fmt.Errorf("make an event descriptor: %w", err)
+		return fmt.Errorf("create an event fd: %w", err)
 	}
 	w.alive = true
 	return nil
@@ -112,14 +112,14 @@ func (w *waker) wake() {
 	w.mu.Unlock()
 }
 
-// sleep returns when fd or the waker is readable or the time is over.
+// sleep returns when fd or the waker is readable or the timeout has passed.
 func (w *waker) sleep(fd int, timeout time.Duration) error {
 	if timeout <= 0 {
 		return nil
 	}
 	timeout = min(timeout, longestSleep)
 	w.fds[0] = unix.PollFd{Fd: int32(w.fd), Events: unix.POLLIN}
-	w.fds[1] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} // a negative one is passed over
+	w.fds[1] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} // a negative one is ignored
 	limit := unix.NsecToTimespec(int64(timeout))
 	_, err := unix.Ppoll(w.fds[:], &limit, nil)
 	if err != nil && !errors.Is(err, unix.EINTR) {

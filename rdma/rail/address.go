@@ -8,10 +8,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Addresses. A queue pair is published as rail;incarnation;name;network=address;…, with one
-// entry for each rail. The incarnation is a random number in hexadecimal, so that a queue pair is
-// known by whichever rail it is heard on. match says which rail of ours talks to which
-// rail of the peer.
+// Addresses. A queue pair is published as rail;incarnation;name;network=address;…, with
+// one entry for each rail. The incarnation is a random number in hexadecimal, which
+// identifies a queue pair on every rail. match decides which rail of ours communicates
+// with which rail of the peer.
 
 type railAddress struct {
 	network string
@@ -24,7 +24,7 @@ type address struct {
 	rails       []railAddress
 }
 
-// The addresses of the rails may contain what separates them.
+// The addresses of the rails may contain the separators.
 var (
 	escape   = strings.NewReplacer("%", "%25", ";", "%3B", "=", "%3D")
 	unescape = strings.NewReplacer("%3D", "=", "%3B", ";", "%25", "%")
@@ -48,7 +48,7 @@ func parseAddress(text rdma.Addr) (a address, err error) {
 		return wrong("it does not begin with rail and have four parts")
 	}
 	if a.incarnation, err = strconv.ParseUint(parts[1], 16, 64); err != nil {
-		return wrong("its second part is no incarnation")
+		return wrong("its second part is no incarnation number")
 	}
 	name, err := strconv.ParseUint(parts[2], 10, 32)
 	if err != nil {
@@ -65,10 +65,10 @@ func parseAddress(text rdma.Addr) (a address, err error) {
 	return a, nil
 }
 
-// match gives for each rail of ours the rail of the peer that it should talk to. Rails on
-// the same network come together, then those that are left, in order. If the peer has
-// fewer rails, some of its rails have several of ours: whether they reach it will be
-// seen when they say hello.
+// match returns, for each rail of ours, the rail of the peer to use. Rails on the same
+// network are paired first, then the remaining ones in order. If the peer has fewer
+// rails, several of ours share one of its rails. The hello messages show whether they
+// reach it.
 func match(ours []Rail, theirs []railAddress) []int {
 	pairs := make([]int, len(ours))
 	taken := make([]bool, len(theirs))

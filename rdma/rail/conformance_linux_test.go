@@ -11,7 +11,7 @@ import (
 )
 
 // TestConformance runs the suite on two rails of datagrams over the loopback interface,
-// and on one and three rails of the reference device, which cannot be slept on.
+// and on one and three rails of the reference device, which has no file to sleep on.
 func TestConformance(t *testing.T) {
 	rdmatest.Run(t, rdmatest.Fixture{Name: "datagrams", Unconnected: "datagrams need no connection", Open: openDatagrams})
 	for _, rails := range []int{1, 3} {
@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// openDatagrams makes devices of two rails each, on 127.0.0.1 and 127.0.0.2.
+// openDatagrams opens devices of two rails each, on 127.0.0.1 and 127.0.0.2.
 func openDatagrams(t testing.TB, n int) []rdma.Device {
 	t.Helper()
 	return openRails(t, n, 2, func(_, rail int) rdma.Device { return openDatagram(t, rail) })
@@ -50,7 +50,7 @@ func openReferences(t testing.TB, n, rails int) []rdma.Device {
 	return openRails(t, n, rails, func(node, rail int) rdma.Device { return nets[rail][node] })
 }
 
-// openRails makes n devices of so many rails each.
+// openRails opens n devices with the given number of rails each.
 func openRails(t testing.TB, n, rails int, open func(node, rail int) rdma.Device) (list []rdma.Device) {
 	t.Helper()
 	for node := range n {

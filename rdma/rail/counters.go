@@ -8,19 +8,19 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What the device holds and has done: Count for profiles, with the counters of the rails
-// themselves, and Paths for people who want to know how a peer is reached.
+// Counters and memory use: Count for profiles, including the counters of the rails, and
+// Paths for users who want to see how a peer is reached.
 
 var _ rdma.CountingDevice = (*Device)(nil)
 
-// Count reports what the device and its rails hold and have done.
+// Count reports counters and memory use of the device and its rails.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	known := uint64(0)
 	for _, r := range d.rails {
 		if c, ok := r.Device.(rdma.CountingDevice); ok {
 			c.Count(func(name rdma.Counter, value uint64) {
 				if name == rdma.PeersKnown {
-					known = max(known, value) // each rail knows the same ones
+					known = max(known, value) // each rail has the same peers
 					return
 				}
 				add(name, value)
@@ -83,10 +83,10 @@ func (d *Device) peerMemory() uint64 {
 
 func sizeOf[T any]() uint64 { return uint64(reflect.TypeFor[T]().Size()) }
 
-// Rails is how many rails the device was made of.
+// Rails returns the number of rails.
 func (d *Device) Rails() int { return len(d.rails) }
 
-// Paths tells in one line how a peer is reached: each rail with what is known of it.
+// Paths describes in one line how a peer is reached: each rail with its state.
 func (d *Device) Paths(id rdma.PeerID) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,9 +12,9 @@ func TestCountersAndPaths(t *testing.T) {
 	wires := []*wire{{latency: 20 * time.Microsecond, speed: 1}, {latency: 20 * time.Microsecond, speed: 1}}
 	w := newWorld(t, 2, wires...)
 	a, b := newParty(t, w, 0, 5), newParty(t, w, 1, 5)
-	receiveHello(t, a, b)
+	resolveParties(t, a, b)
 	a.want = 200
-	run(t, w, wires, time.Second, "messages have come", func() bool { return b.came == a.want && len(a.ended) == int(a.findRequest) }, a, b)
+	run(t, w, wires, time.Second, "messages have come", func() bool { return b.came == a.want && len(a.ended) == int(a.posted) }, a, b)
 	wires[1].cut = true
 	a.want += 50
 	run(t, w, wires, time.Second, "more messages have come", func() bool { return b.came == a.want }, a, b)
@@ -26,17 +26,17 @@ func TestCountersAndPaths(t *testing.T) {
 		}
 	}
 	if line := a.dev.Paths(a.peer); !strings.HasPrefix(line, "peer 1 over wire0 (good") || !strings.Contains(line, "wire1 (left") {
-		t.Errorf("the paths are told as %q", line)
+		t.Errorf("Paths returns %q", line)
 	}
 	if name, ok := a.dev.NameOf(a.peer); !ok || name != 1 {
-		t.Errorf("the peer is called %d, %v", name, ok)
+		t.Errorf("NameOf returns %d, %v", name, ok)
 	}
 	if _, ok := a.dev.NameOf(99); ok {
-		t.Error("a peer that nobody has seen has a name")
+		t.Error("an unknown peer has a name")
 	}
 }
 
-// TestIdlePeersAreSmall: what a peer costs that is not being talked to.
+// TestIdlePeersAreSmall bounds the memory of an idle peer.
 func TestIdlePeersAreSmall(t *testing.T) {
 	if n := sizeOf[flow]() + 2*sizeOf[path]() + sizeOf[peer](); n > 640 {
 		t.Errorf("an idle peer on two rails costs %d bytes, expected at most 640", n)

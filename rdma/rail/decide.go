@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// From proofs to rails. Each host judges what has answered it, Report; one rank puts the
-// reports of all hosts together, Decide; each host applies what was decided about it,
-// Apply. Hosts dial in a ring, each the next one, so the work of a host does not grow
-// with the job. That a rail reaches some other peer is shown when the two first talk, by
-// the hello that must arrive before anything else is given to the rail.
+// From proofs to rails. Each host reports which of its interfaces got a response
+// (Report). One rank combines the reports of all hosts (Decide). Each host applies the
+// decision about it (Apply). Hosts are probed in a ring, each by the one before it, so
+// the work per host does not grow with the job. Whether a rail reaches other peers
+// shows when they first communicate: a hello must arrive before anything else is sent
+// over the rail.
 
-// grade is how good a pair of interfaces is that has answered; less is better. What is no
-// ordinary interface comes last: a bridge may lead to other hosts, and a tunnel to some.
-// Within that, interfaces of one network are two ends of a cable, and what answers across
-// networks may do so over any.
+// grade rates a pair of interfaces that has responded; lower is better. Interfaces that
+// are not ordinary come last: a bridge may lead to other hosts, and a tunnel to some.
+// Among equals, interfaces of one network are two ends of a cable, while a response
+// across networks may have taken any route.
 func grade(mine, theirs *CardEntry, expected bool) int {
 	g := 3 * int(max(mine.Kind, theirs.Kind))
 	switch {
@@ -29,8 +30,8 @@ func grade(mine, theirs *CardEntry, expected bool) int {
 	return g + 2
 }
 
-// expectedPairs are those of ordinary interfaces that belong together: of one network,
-// and then those that are left, in order.
+// expectedPairs returns the pairs of ordinary interfaces that belong together: those of
+// one network, or if there is none, in order.
 func expectedPairs(ours, theirs []CardEntry) (pairs [][2]int) {
 	taken := make([]bool, len(theirs))
 	alone := func(i int) bool {
@@ -52,15 +53,16 @@ func expectedPairs(ours, theirs []CardEntry) (pairs [][2]int) {
 	return pairs
 }
 
-// Verdict is what a host thinks of its interfaces and of those of the host it has dialled.
+// HostReport is what a host has found out about its interfaces and those of the host it
+// has probed.
 type HostReport struct {
 	Host, Next   string
-	Mine, Theirs []string      // the interfaces that are ends of rails
-	Names        []string      // of all that were dialled from
-	Trip         time.Duration // of the first
+	Mine, Theirs []string      // interfaces that are ends of rails
+	Names        []string      // of all interfaces that were probed from
+	Trip         time.Duration // round-trip time of the first
 }
 
-// Report judges what has answered: the pairs of the best grade are rails.
+// Report rates the proofs: the pairs of the best grade are rails.
 func (p *Prover) Report(next []byte, proofs []Proof) ([]byte, error) {
 	theirs, _, err := parseCard(next)
 	if err != nil {
@@ -94,17 +96,17 @@ func (p *Prover) Report(next []byte, proofs []Proof) ([]byte, error) {
 	return json.Marshal(&v)
 }
 
-// Decision is what was decided about a host.
+// Decision is the decision about a host.
 type Decision struct {
 	Rails   []string // its interfaces
-	Several bool     // some host has more than one, so all speak as rails do
-	Peers   string   // who has answered, for people
+	Several bool     // some host has more than one rail, so all use this package's protocol
+	Peers   string   // who has responded, for people
 	Hosts   int
 }
 
-// Decide puts the reports of all hosts together, in the order of the ring. An interface
-// is a rail if the next host has answered over it, or the one before over its own. That
-// some host reaches nobody is an error that names it.
+// Decide combines the reports of all hosts, in the order of the ring. An interface is a
+// rail if the next host has responded over it, or the previous one over its own. A host
+// that reaches nobody is an error.
 func Decide(reports [][]byte) ([]Decision, error) {
 	list := make([]HostReport, len(reports))
 	for i, text := range reports {
@@ -142,13 +144,13 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Apply marks what was decided. It reports whether that is not what the names and kinds of
-// the interfaces promise.
+// Apply marks the selected interfaces. It reports whether the selection differs from
+// what the names and kinds of the interfaces suggest.
 func (d *Decision) Apply(list []Candidate) (surprising bool) {
 	for i := range list {
 		c := &list[i]
 		if !c.Possible {
-			c.Taken = false // such as the interface of a host that has no other
+			c.Taken = false // such as the loopback interface of a host without another
 			continue
 		}
 		promised := c.Taken

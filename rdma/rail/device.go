@@ -11,69 +11,71 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
-// The device: Open makes it of others, Resolve finds a peer on all rails, Close ends it
-// and them. What is needed often is kept here and given out again: buffers, operations,
-// and the memory of flows that are busy.
+// The device: Open combines other devices, Resolve finds a peer on all rails, and Close
+// closes it and them. The device also keeps free memory for reuse: buffers, operations,
+// and the state of busy flows.
 
 // Rail is one of the devices.
 type Rail struct {
-	// Name is what it is called in reports, usually that of its interface.
+	// Name is its name in reports, usually that of its interface.
 	Name string
-	// Network names the network it is on, such as 10.1.0.0/24. Rails with the same one
-	// talk to each other. Empty: rails talk to those with the same place in the list.
+	// Network names the network it is on, such as 10.1.0.0/24. Rails of the same
+	// network communicate with each other. Empty: rails at the same index of
+	// Config.Rails do.
 	Network string
-	// Device offers RD, and its sends complete when the peer's device has the message:
-	// what was only handed to the kernel would be missed by nobody when a cable is cut.
-	// Package rdma/dgram does so. It should be patient, since a peer is gone when all
-	// devices say so, and a rail whose device has given it up is used again only if the
-	// device can. It belongs to the rails and is closed with them.
+	// Device provides RD, and its sends complete when the peer's device has the
+	// message: what was only handed to the kernel would be lost unnoticed when a cable
+	// is cut. Package rdma/dgram does so. Its peer timeout should be long, since a peer
+	// is gone when all devices report it, and a rail whose device has declared the peer
+	// gone is used again only if the device supports that. The device belongs to the
+	// rails and is closed with them.
 	Device rdma.Device
 }
 
-// Config says what to make a device of.
+// Config holds the parameters of Open.
 type Config struct {
 	Rails []Rail // 1 to 8
-	// Name is the number by which peers know this process, in a job its rank.
+	// Name is a number that identifies this process to peers, in a job its rank.
 	Name uint32
-	// Timeout is how long a peer may be silent on all rails, while something is under way
-	// to it, before it counts as gone. 0: until the devices of all rails say so.
+	// Timeout is how long a peer that something is in flight to may be silent on all
+	// rails before it counts as gone. 0: until the devices of all rails report it.
 	Timeout time.Duration
-	// NoThread leaves the rails alone while nobody polls (attend.go). Reads and Writes of
-	// peers then wait until this process polls again. It is always so where a rail cannot
-	// be slept on.
+	// NoThread disables the progress thread (progress.go). Reads and Writes of peers
+	// then wait until this process polls again. It is implied where a goroutine cannot
+	// sleep on a rail.
 	NoThread bool
 }
 
 const (
 	maxRails = 8
-	// pieceSize is the longest piece that is striped: short enough that rails end
-	// together, and long enough that pieces cost little.
+	// pieceSize is the longest piece of a striped operation: short enough that rails
+	// finish together, and long enough that pieces are inexpensive.
 	pieceSize = 32 << 10
-	batchSize = 32 // completions that are asked of a rail at a time
+	batchSize = 32 // completions polled from a rail at a time
 )
 
-// peer is what is known of a peer, whichever queue pair talks to it.
+// peer is the state of a peer that all queue pairs share.
 type peer struct {
 	incarnation uint64
 	name        uint32
-	inner       [maxRails]rdma.PeerID // handles of the rails
-	reached     [maxRails]bool        // which of them count
-	resolved    bool                  // it was resolved, not only heard
+	inner       [maxRails]rdma.PeerID // handles on the rails
+	reached     [maxRails]bool        // which handles are valid
+	resolved    bool                  // false: it has only sent to us
 }
 
 // Device is a device made of several.
 type Device struct {
 	attr     rdma.Attr
 	rails    []Rail
-	speeds   []float64 // what their devices say, in bytes a nanosecond
+	speeds   []float64 // from the devices' cost estimates, in bytes per nanosecond
 	name     uint32
 	timeout  time.Duration
 	maxPiece int
 	clock    func() time.Duration
 
-	mu             sync.Mutex // for the calls that may come while another goroutine waits
+	mu             sync.Mutex // for calls while another goroutine waits
 	progressThread progressThread
-	parked         int // who wait for a queue, or are asleep on its file
+	parked         int // waiters on a queue or its file
 	now            time.Duration
 	closed         bool
 	regions        regions
@@ -93,17 +95,17 @@ type Device struct {
 	freeRequests       []*requests
 }
 
-// Drops counts what came and was dropped, by the cause.
+// Drops counts dropped pieces by cause.
 type Drops struct {
-	Doubles   uint64 // pieces that had come before: the price of leaving a rail
-	Outdated  uint64 // pieces from before the peer was given up
-	Barred    uint64 // from a peer that has tried too often to reach memory that it may not
-	Malformed uint64 // nothing that this version understands
+	Doubles   uint64 // received before: the cost of leaving a rail
+	Outdated  uint64 // from before the peer was declared gone
+	Barred    uint64 // from a peer with too many refused memory accesses
+	Malformed uint64 // not valid in this version
 }
 
 var _ rdma.NamedDevice = (*Device)(nil)
 
-// Open makes a device of others. If it fails, they are the caller's still.
+// Open combines devices. If it fails, they still belong to the caller.
 func Open(c Config) (*Device, error) {
 	if len(c.Rails) == 0 || len(c.Rails) > maxRails {
 		return nil, fmt.Errorf("rail: a device is made of 1 to %d rails, not of %d", maxRails, len(c.Rails))
@@ -135,9 +137,9 @@ func Open(c Config) (*Device, error) {
 		a := r.Device.Attr()
 		switch {
 		case a.Transports&rdma.RD == 0:
-			return nil, fmt.Errorf("rail: %s (%s) offers no reliable datagrams, so it cannot be a rail", r.Name, a.Name)
+			return nil, fmt.Errorf("rail: %s (%s) provides no reliable datagrams, so it cannot be a rail", r.Name, a.Name)
 		case a.LocalKeys:
-			return nil, fmt.Errorf("rail: %s (%s) wants memory to be registered before it is sent, so it cannot be a rail", r.Name, a.Name)
+			return nil, fmt.Errorf("rail: %s (%s) requires registered memory for sends, so it cannot be a rail", r.Name, a.Name)
 		case a.MaxSend < 2*rdma.HeadMax+dataLen:
 			return nil, fmt.Errorf("rail: %s (%s) sends at most %d bytes, so it cannot be a rail", r.Name, a.Name, a.MaxSend)
 		}
@@ -155,32 +157,32 @@ func Open(c Config) (*Device, error) {
 	}
 	d.attr.MaxSend = longest - commonLen
 	d.attr.MaxInline = min(maxInline, d.attr.MaxSend-rdma.HeadMax)
-	d.attr.CopyAbove = 0 // a copy costs less than to wait for the peer's ack
+	d.attr.CopyAbove = 0 // a copy costs less than waiting for the peer's ack
 	d.attr.PutCost = rdma.Cost{Fixed: 2 * d.attr.SendCost.Fixed, PerByte: 1 / together}
 	d.attr.ReadCost = d.attr.PutCost
 	d.maxPiece = min(pieceSize, longest-dataLen)
 	return d, nil
 }
 
-// Attr says what the device can do.
+// Attr returns the device's attributes.
 func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
-// Drops reports how much was dropped, and why.
+// Drops returns how many pieces were dropped, by cause.
 func (d *Device) Drops() Drops {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.drops
 }
 
-// RailCounts reports what a rail has carried, and what was done about it.
+// RailCounts counts what a rail has carried.
 type RailCounts struct {
-	Bytes uint64 // that were given to it, with what stands before each piece
-	Left  uint64 // how often it was left for a peer because it did not answer
-	Back  uint64 // how often it was used again
-	Again uint64 // pieces that went again over others
+	Bytes uint64 // sent, including headers
+	Left  uint64 // times it was left for a peer because it did not deliver
+	Back  uint64 // times it was used again
+	Again uint64 // its pieces that were sent again over others
 }
 
-// Counts tells it for each rail, in the order of Config.Rails.
+// Counts returns the counts of each rail, in the order of Config.Rails.
 func (d *Device) Counts() []RailCounts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -197,7 +199,7 @@ func (d *Device) Counts() []RailCounts {
 	return list
 }
 
-// Register gives memory a key that nobody can guess. It holds for all rails.
+// Register registers memory under an unguessable key that is valid on all rails.
 func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,7 +209,7 @@ func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	return d.regions.register(mem, acc)
 }
 
-// Deregister ends the registration.
+// Deregister ends a registration.
 func (d *Device) Deregister(mr rdma.MR) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -219,8 +221,8 @@ func (d *Device) Deregister(mr rdma.MR) error {
 	return d.regions.deregister(mr)
 }
 
-// Resolve gives the handle for an address, and finds the peer on as many rails as can
-// be. Whether it is there will be seen when it is talked to.
+// Resolve returns the handle for an address, and resolves the peer on as many rails as
+// possible. Whether it is reachable shows when messages are sent.
 func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -261,7 +263,7 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	return id, nil
 }
 
-// know gives the handle of a peer, old or new.
+// peerID returns the handle of a peer and creates one if needed.
 func (d *Device) peerID(incarnation uint64, name uint32) rdma.PeerID {
 	id, ok := d.known[incarnation]
 	if !ok {
@@ -279,7 +281,7 @@ func (d *Device) reach(f *flow) {
 	}
 }
 
-// NameOf is the number by which a peer is known in the job.
+// NameOf returns the Config.Name of a peer.
 func (d *Device) NameOf(id rdma.PeerID) (name uint32, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -322,14 +324,14 @@ func last[T any](list *[]T) (v T, ok bool) {
 	return v, true
 }
 
-// Memory for copies is kept by size: 2 KB, 4 KB ... 32 KB, and what the longest
-// message takes.
+// Memory for copies is kept by size: 2 KB, 4 KB ... 32 KB, and the size of the longest
+// message.
 const (
 	minBuffer   = 2 << 10
 	bufferSizes = 6
 )
 
-// sizeOfBuffer is the place in the list of sizes of a buffer for n bytes, and its size.
+// sizeOfBuffer returns the index of the size class for n bytes, and its size.
 func (d *Device) sizeOfBuffer(n int) (index, size int) {
 	index = bits.Len(uint(max(n, minBuffer)-1)) - bits.Len(uint(minBuffer-1))
 	if index >= bufferSizes-1 {
@@ -338,7 +340,7 @@ func (d *Device) sizeOfBuffer(n int) (index, size int) {
 	return index, minBuffer << index
 }
 
-// takeBuffer gives memory for n bytes.
+// takeBuffer returns memory for n bytes.
 func (d *Device) takeBuffer(n int) []byte {
 	i, size := d.sizeOfBuffer(n)
 	if b, ok := last(&d.buffers[i]); ok {
@@ -347,7 +349,7 @@ func (d *Device) takeBuffer(n int) []byte {
 	return make([]byte, size)
 }
 
-// giveBack takes memory back that takeBuffer gave, or nothing.
+// giveBack returns memory from takeBuffer, or nil.
 func (d *Device) giveBack(b []byte) {
 	if b != nil {
 		i, _ := d.sizeOfBuffer(len(b))

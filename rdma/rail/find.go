@@ -13,9 +13,9 @@ import (
 	"text/tabwriter"
 )
 
-// Which interfaces of a host should be rails: Interfaces lists what there is, Choose
-// takes some and says of each why, Summary and Table tell people. What names and kinds
-// promise is only where the proof begins (prove.go).
+// Which interfaces of a host should be rails: Interfaces lists them, Choose selects
+// some with reasons, and Summary and Table format the result. Names and kinds are only
+// the starting point of the proof (prove.go).
 
 // Interface is a network interface of this host.
 type Interface struct {
@@ -23,37 +23,37 @@ type Interface struct {
 	Up           bool
 	Loopback     bool
 	PointToPoint bool
-	Bridge       bool // the system knows it as a bridge
+	Bridge       bool // the system reports a bridge
 	Tunnel       bool // a program is at its other end
 	Prefixes     []netip.Prefix
 	MTU          int
-	Speed        int // Mbit/s; 0: the system does not tell
+	Speed        int // Mbit/s; 0: unknown
 }
 
-// Kind is what an interface is by its name and by what the system knows of it.
+// Kind is the kind of an interface, by its name and by what the system reports.
 type Kind uint8
 
 const (
-	Ordinary Kind = iota // it leads to other hosts, as far as can be told here
+	Ordinary Kind = iota // it leads to other hosts, as far as is known locally
 	Inward               // a bridge, or what programs make for containers and virtual machines
 	Tunnel               // a program is at its other end
 )
 
-// Candidate is an interface and what is thought of it.
+// Candidate is an interface and its rating.
 type Candidate struct {
 	Interface
 	Address netip.Prefix // the one to use, if there is one
 	Taken   bool
 	Kind    Kind
-	// Possible says that it may be a rail if somebody answers over it.
+	// Possible reports whether it may be a rail if a host responds over it.
 	Possible bool
 	Why      string
 }
 
-// Network names the network that the address is on, as Rail.Network wants it.
+// Network names the network of the address, for Rail.Network.
 func (c *Candidate) Network() string { return c.Address.Masked().String() }
 
-// Interfaces lists the interfaces of this host.
+// Interfaces returns the interfaces of this host.
 func Interfaces() ([]Interface, error) {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -74,7 +74,7 @@ func Interfaces() ([]Interface, error) {
 				one.Prefixes = append(one.Prefixes, p)
 			}
 		}
-		// Where there is no such directory nothing is known, and the name must do.
+		// Without this directory only the name is known.
 		about := filepath.Join("/sys/class/net", i.Name)
 		one.Bridge = exists(filepath.Join(about, "bridge"))
 		one.Tunnel = exists(filepath.Join(about, "tun_flags"))
@@ -93,8 +93,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// What programs call the interfaces that they make for containers, virtual machines and
-// private networks. Such a one is up, has an address and leads to no other host.
+// Name prefixes of interfaces that programs create for containers, virtual machines and
+// private networks. Such an interface is up, has an address and leads to no other host.
 var (
 	inwardNames = [...]string{"docker", "br-", "virbr", "veth", "cni", "cbr", "flannel", "cali", "cilium", "lxc", "lxd", "podman", "vmnet", "vboxnet", "vnet", "dummy", "ifb"}
 	tunnelNames = [...]string{"tun", "tap", "wg", "tailscale", "zt", "ppp", "ipsec", "gre", "sit", "ip6tnl", "vxlan", "geneve", "utun"}
@@ -104,10 +104,10 @@ func named(name string, like []string) bool {
 	return slices.ContainsFunc(like, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// Choose takes the interfaces that should be rails and says of each why or why not. want
-// names the ones to take, by name, address or a network such as 10.1.0.0/16; empty: those that
-// lead to other hosts by all that can be told here. Something that is named and is not
-// there is an error.
+// Choose selects the interfaces that should be rails, with a reason for each interface.
+// want names the ones to select, by name, address or a network such as 10.1.0.0/16;
+// empty: those that seem to lead to other hosts. A name that matches no interface is an
+// error.
 func Choose(list []Interface, want []string) ([]Candidate, error) {
 	var out []Candidate
 	for _, i := range list {
@@ -158,7 +158,7 @@ func Choose(list []Interface, want []string) ([]Candidate, error) {
 			take(c, "it leads to other hosts")
 		}
 	}
-	for k := range out { // a host without a network talks to itself
+	for k := range out { // a host without a network uses loopback
 		if c := &out[k]; taken == 0 && len(want) == 0 && c.Up && c.Loopback && c.Address.IsValid() {
 			take(c, "nothing leads to other hosts")
 		}
@@ -166,8 +166,7 @@ func Choose(list []Interface, want []string) ([]Candidate, error) {
 	return out, nil
 }
 
-// usable is the address to use: one of IPv4 if there is any, and none that holds for one
-// link alone.
+// usable returns the address to use: IPv4 if there is one, and never a link-local one.
 func (c *Candidate) usable() (best netip.Prefix) {
 	for _, p := range c.Prefixes {
 		a := p.Addr()
@@ -181,8 +180,8 @@ func (c *Candidate) usable() (best netip.Prefix) {
 	return best
 }
 
-// is reports whether a word names the interface: by its name, its address, or a network that
-// the address is in.
+// is reports whether a word names the interface: by its name, its address, or a network
+// that contains the address.
 func (c *Candidate) is(word string) bool {
 	if !c.Up || !c.Address.IsValid() {
 		return false
@@ -205,7 +204,7 @@ func names(list []Candidate) string {
 	return strings.Join(words, ", ")
 }
 
-// Summary tells in one line what was taken.
+// Summary describes in one line what was selected.
 func Summary(list []Candidate) string {
 	var words []string
 	for _, c := range list {
@@ -232,7 +231,7 @@ func (c *Candidate) speed() string {
 	return fmt.Sprintf(", %d Mbit/s", c.Speed)
 }
 
-// Table tells of each interface what is thought of it.
+// Table prints each interface with its rating.
 func Table(w io.Writer, list []Candidate) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, " \tinterface\taddress\tspeed\twhy")

@@ -14,7 +14,7 @@ func face(name string, prefixes ...string) Interface {
 	return i
 }
 
-// with changes a copy.
+// with returns a changed copy.
 func (i Interface) with(change func(*Interface)) Interface {
 	change(&i)
 	return i
@@ -33,7 +33,7 @@ func TestChoose(t *testing.T) {
 		list  []Interface
 		want  []string
 		taken string // interfaces, in order
-		why   string // of the first that is not taken
+		why   string // of the first that is not selected
 	}{
 		{"two-rails", []Interface{lo, eth0, eth1}, nil, "eth0 eth1", "it leads to this host alone"},
 		{"containers-and-tunnels", []Interface{docker, bridge, tunnel, guard, eth1}, nil, "eth1", "it leads to containers or virtual machines of this host"},
@@ -62,11 +62,11 @@ func TestChoose(t *testing.T) {
 			}
 		}
 		if s := strings.Join(taken, " "); s != v.taken || why != v.why {
-			t.Errorf("%s: takes %q and says %q of the first other, expected %q and %q", v.name, s, why, v.taken, v.why)
+			t.Errorf("%s: selects %q with reason %q for the first other, want %q and %q", v.name, s, why, v.taken, v.why)
 		}
 	}
 	if _, err := Choose([]Interface{eth0}, []string{"ib0"}); err == nil || !strings.Contains(err.Error(), "ib0") || !strings.Contains(err.Error(), "eth0") {
-		t.Errorf("an interface that is not there gives the error %v", err)
+		t.Errorf("a missing interface returns the error %v", err)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestSummaryAndTable(t *testing.T) {
 	}
 }
 
-// TestInterfaces lists what this host has: there is a loopback interface at least.
+// TestInterfaces checks that at least a loopback interface is listed.
 func TestInterfaces(t *testing.T) {
 	list, err := Interfaces()
 	if err != nil {

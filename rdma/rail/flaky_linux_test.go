@@ -10,19 +10,19 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// The suite on rails of real sockets of which one is dead, or comes and goes.
+// The suite on rails of real sockets of which one is cut, or both alternately.
 
-// flaky is a device whose link is cut at times: what is sent meanwhile goes when it is
-// back, as RD does it.
-type flaky struct {
+// flakyDevice is a device whose link is cut at times. What is sent meanwhile is
+// delivered later, as with RD.
+type flakyDevice struct {
 	rdma.Device
 	cut  func() bool
-	held int // messages that were held back
+	held int // messages held back
 }
 
 type flakyQP struct {
 	rdma.QP
-	f    *flaky
+	f    *flakyDevice
 	wait []rdma.SendWR
 }
 
@@ -31,12 +31,12 @@ type flakyCQ struct {
 	qps []*flakyQP
 }
 
-func (f *flaky) NewCQ(depth int) (rdma.CQ, error) {
+func (f *flakyDevice) NewCQ(depth int) (rdma.CQ, error) {
 	cq, err := f.Device.NewCQ(depth)
 	return &flakyCQ{CQ: cq}, err
 }
 
-func (f *flaky) NewQP(c rdma.QPConfig) (rdma.QP, error) {
+func (f *flakyDevice) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	send, recv := c.SendCQ.(*flakyCQ), c.RecvCQ.(*flakyCQ)
 	c.SendCQ, c.RecvCQ = send.CQ, recv.CQ
 	qp, err := f.Device.NewQP(c)
@@ -54,7 +54,7 @@ func (q *flakyQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	return q.QP.PostSend(wrs)
 }
 
-// Keep copies what is held back, as RD does with what is under way.
+// Keep copies what is held back, as RD does with what is in flight.
 func (q *flakyQP) Keep(id rdma.PeerID) {
 	for i := range q.wait {
 		if wr := &q.wait[i]; wr.Peer == id {
@@ -67,7 +67,7 @@ func (q *flakyQP) Keep(id rdma.PeerID) {
 func (c *flakyCQ) Poll(out []rdma.Completion) int {
 	for _, q := range c.qps {
 		if len(q.wait) > 0 && !q.f.cut() {
-			n, _ := q.QP.PostSend(q.wait) // the rest goes with the next Poll
+			n, _ := q.QP.PostSend(q.wait) // the rest is sent with the next Poll
 			q.wait = q.wait[n:]
 		}
 	}
@@ -76,14 +76,14 @@ func (c *flakyCQ) Poll(out []rdma.Completion) int {
 
 func TestConformanceOnFlakyRails(t *testing.T) {
 	if testing.Short() {
-		t.Skip("cuts cost time")
+		t.Skip("cuts take time")
 	}
 	start := time.Now()
 	slow := map[string]string{
 		"lend-never-runs-out": "6000 messages one after the other wait for many cuts, which shows nothing that order-one-to-one does not",
-		"wait-does-not-spin":  "its rails cannot be slept on", "steady-inline-send": "the test's device allocates",
-		"wait-loses-no-message": "2000 messages in turns wait for many cuts", "wait-loses-no-wake": "it sends nothing",
-		"close-ends-access": "a dead rail is given the time that a peer which computes would be given",
+		"wait-does-not-spin":  "its rails have no file to sleep on", "steady-inline-send": "the test's device allocates",
+		"wait-loses-no-message": "2000 alternating messages wait for many cuts", "wait-loses-no-wake": "it sends nothing",
+		"close-ends-access": "a cut rail gets the time that a computing peer would get",
 		"steady-send":       "the test's device allocates", "steady-read": "the test's device allocates", "steady-write": "the test's device allocates",
 	}
 	for _, v := range []struct {
@@ -91,16 +91,16 @@ func TestConformanceOnFlakyRails(t *testing.T) {
 		cut  func(rail int) bool
 	}{
 		{"dead", func(rail int) bool { return rail == 1 }},
-		{"in-turns", func(rail int) bool { // one is cut for 100 ms, then none for 100 ms, then the other
+		{"alternating", func(rail int) bool { // one is cut for 100 ms, then none for 100 ms, then the other
 			phase := time.Since(start) / (100 * time.Millisecond) % 4
 			return phase == time.Duration(2*rail)
 		}},
 	} {
 		var held atomic.Int64
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: slow, Unconnected: "datagrams need no connection", Open: func(t testing.TB, n int) []rdma.Device {
-			var all []*flaky
+			var all []*flakyDevice
 			list := openRails(t, n, 2, func(_, rail int) rdma.Device {
-				f := &flaky{Device: openDatagram(t, rail), cut: func() bool { return v.cut(rail) }}
+				f := &flakyDevice{Device: openDatagram(t, rail), cut: func() bool { return v.cut(rail) }}
 				all = append(all, f)
 				return f
 			})
@@ -112,7 +112,7 @@ func TestConformanceOnFlakyRails(t *testing.T) {
 			return list
 		}})
 		if held.Load() < 100 {
-			t.Errorf("%s: only %d messages were held back, so nothing was shown", v.name, held.Load())
+			t.Errorf("%s: only %d messages were held back, so the test proves nothing", v.name, held.Load())
 		}
 	}
 }

@@ -8,44 +8,45 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
-// A flow is everything between a queue pair and one peer. The way out: push queues an
-// operation, pump cuts it into pieces and gives each to a rail, settle and lose take in
-// what became of it, tend looks after the paths.
+// A flow is everything between a queue pair and one peer. The send path: push queues an
+// operation, flush cuts it into pieces and assigns each to a rail, settle and lose
+// process the outcome, and service looks after the paths.
 
 type flow struct {
 	q         *pair
 	peer      rdma.PeerID
 	paths     []path
 	preferred int  // the rail for short messages, if it is not busy
-	busy      bool // in the list of its queue pair
+	busy      bool // on the busy list of its queue pair
 	epoch     uint8
 	base      uint32 // number of the first piece of this epoch
 
-	oldest, newest *operation // not all made pieces of
+	oldest, newest *operation // not fully cut into pieces
 	out            outgoing
 	requests       *requests
 	nextRequest    uint32
 
 	in        incoming
-	met       bool // it has said hello
-	refused   bool // the Write that is coming is refused
-	barred    bool // it has tried too often to reach memory that it may not
+	met       bool // its hello has arrived
+	refused   bool // the Write being received is refused
+	barred    bool // too many refused memory accesses
 	strikes   guard.Strikes
-	ackNeeded bool // an ack, because one may not have come
+	ackNeeded bool // an ack may have been lost with a path
 	peerEpoch uint8
 
 	awaited, lookedAt, givenUp time.Duration // silent.go
 
-	lastReceived time.Duration // when it last gave a sign of incarnation, or we began to wait for one
-	lookAt       time.Duration // when to look after the paths
+	lastReceived time.Duration // last arrival from it, or the start of waiting for one
+	lookAt       time.Duration // when to check the paths
 }
 
 const (
-	// lookEvery is how often a flow is looked after while it waits.
+	// lookEvery is how often a waiting flow is checked.
 	lookEvery = 25 * time.Millisecond
-	// callEvery is how often a peer that owes an answer is asked whether it lives.
+	// callEvery is how often a peer that has not responded to a request is probed.
 	callEvery = 500 * time.Millisecond
-	// goneTryEvery is how often a path is tried whose device says nobody is there.
+	// goneTryEvery is how often a path is tried whose device has declared the peer
+	// gone.
 	goneTryEvery = time.Second
 )
 
@@ -60,7 +61,7 @@ func (f *flow) push(op *operation) {
 	f.markBusy()
 }
 
-// occupy puts the flow on the list of those to be looked after.
+// markBusy adds the flow to the busy list.
 func (f *flow) markBusy() {
 	if f.busy {
 		return
@@ -71,7 +72,7 @@ func (f *flow) markBusy() {
 	f.q.busy = append(f.q.busy, f)
 }
 
-// resting reports whether there is nothing to look after.
+// inactive reports whether there is no work for the flow.
 func (f *flow) inactive() bool {
 	if f.oldest != nil || !f.out.idle() || f.requests != nil || f.in.held > 0 || f.ackNeeded || f.in.ackDue() {
 		return false
@@ -84,7 +85,7 @@ func (f *flow) inactive() bool {
 	return true
 }
 
-// releaseMemory gives memory back that only a busy flow needs.
+// releaseMemory returns memory that only a busy flow needs.
 func (f *flow) releaseMemory() {
 	d := f.q.dev
 	if f.out.ring != nil {
@@ -103,9 +104,9 @@ func (f *flow) releaseMemory() {
 	}
 }
 
-// loads describes the paths to the planner. Those that answer are used. If none does
-// yet, one that was not tried is, and the hello on the others will tell more. If all
-// were left, what can be done is to go on with them.
+// loads describes the paths to the planner. It opens the paths that deliver. If none is
+// known to, it opens one untried path, and the hellos on the others will show more. If
+// all were left, it opens those.
 func (f *flow) loads(n int, list *[maxRails]load) []load {
 	var have [gone]bool
 	fastest := 0.0
@@ -133,15 +134,15 @@ func (f *flow) loads(n int, list *[maxRails]load) []load {
 	return out
 }
 
-// pump gives to the rails what they can take. What must go again comes first: the peer
-// waits for it.
+// flush gives the rails what they accept. Pieces to send again come first: the peer
+// waits for them.
 func (f *flow) flush() {
 	var list [maxRails]load
 	for f.out.waiting > 0 {
 		number := f.out.again()
 		p := f.out.at(number)
 		if p.op.ended || p.op.reported && p.op.ours {
-			f.settle(number) // the peer has answered it, so it has come, and the rail has a copy
+			f.settle(number) // the peer has responded, so it has arrived, and the rail has a copy
 			continue
 		}
 		rail := pickRail(p.length, f.loads(p.length, &list), -1)
@@ -173,7 +174,7 @@ func (f *flow) flush() {
 		}
 		p := piece{op: op, offset: op.cut, length: size, rail: int8(rail), state: pieceSent}
 		if !f.post(rail, f.out.next, &p) {
-			continue // another rail may take it
+			continue // another rail may accept it
 		}
 		p.ticket = f.paths[rail].next - 1
 		f.out.add(p)
@@ -188,7 +189,7 @@ func (f *flow) flush() {
 	}
 }
 
-// post gives a piece to a rail. It is false if the rail does not take it.
+// post gives a piece to a rail. It returns false if the rail does not accept it.
 func (f *flow) post(rail int, number uint32, p *piece) bool {
 	path := &f.paths[rail]
 	if !path.helloSent || path.helloEpoch != f.epoch {
@@ -207,7 +208,7 @@ func (f *flow) post(rail int, number uint32, p *piece) bool {
 		n += copy(wr.Head[n:], p.op.head[:p.op.headLen])
 	}
 	if h.kind != kindMessage && h.kind != kindData || p.op.solicited {
-		wr.Flags = rdma.Solicited // it asks or answers
+		wr.Flags = rdma.Solicited // a request or a response
 	}
 	if h.kind == kindAnswer || p.op.inline && h.kind == kindMessage {
 		wr.Flags |= rdma.Lazy // the rail has a copy
@@ -216,8 +217,8 @@ func (f *flow) post(rail int, number uint32, p *piece) bool {
 	return f.hand(rail, ticket{number: number, bytes: uint32(n + body.Len()), kind: h.kind})
 }
 
-// sendHellos says hello on every path where the peer has not heard one in this epoch. It
-// goes before everything else, and its arrival shows that the path is one.
+// sendHellos sends a hello on every path without one in this epoch. It precedes
+// everything else, and its arrival shows that the path works.
 func (f *flow) sendHellos() {
 	for i := range f.paths {
 		if p := &f.paths[i]; p.reached && p.state != gone && (!p.helloSent || p.helloEpoch != f.epoch) {
@@ -226,18 +227,19 @@ func (f *flow) sendHellos() {
 	}
 }
 
-// greet says hello on a path.
+// sendHello sends a hello on a path.
 func (f *flow) sendHello(rail int) {
 	p, q := &f.paths[rail], f.q
 	p.triedAt = q.dev.now
-	// Nobody relies on what it acknowledges: it may never come, and nothing repeats it.
+	// The ack in a hello is not relied on: the hello may be lost, and nothing repeats
+	// it.
 	h := header{kind: kindHello, epoch: f.epoch, ack: uint16(f.in.next), number: f.base, incarnation: q.incarnation, name: q.dev.name}
 	if f.sendHeader(rail, &h) {
 		p.helloInFlight, p.helloSent, p.helloEpoch = true, true, f.epoch
 	}
 }
 
-// sendAck tells the peer how far we are, if nothing else that goes to it does.
+// sendAck sends an ack, if one is due and nothing else carries it.
 func (f *flow) sendAck() {
 	if !f.ackNeeded && !f.in.ackDue() {
 		return
@@ -259,7 +261,7 @@ func (f *flow) sendAck() {
 	}
 }
 
-// say sends what is only a header.
+// sendHeader sends a piece that is only a header.
 func (f *flow) sendHeader(rail int, h *header) bool {
 	wr := &f.q.one[0]
 	wr.HeadLen, wr.Body, wr.Flags = uint16(h.put(&wr.Head)), rdma.Mem{}, 0
@@ -267,7 +269,7 @@ func (f *flow) sendHeader(rail int, h *header) bool {
 	return p.next-p.first < maxTickets && f.hand(rail, ticket{bytes: uint32(wr.HeadLen), kind: h.kind})
 }
 
-// hand gives the request in q.one to a rail.
+// hand posts the request in q.one to a rail.
 func (f *flow) hand(rail int, t ticket) bool {
 	p, q := &f.paths[rail], f.q
 	if p.tickets == nil {
@@ -290,7 +292,7 @@ func (f *flow) hand(rail int, t ticket) bool {
 	return false
 }
 
-// settle takes in that a piece has arrived.
+// settle ends a piece that has arrived.
 func (f *flow) settle(number uint32) {
 	op := f.out.settle(number)
 	if op == nil {
@@ -302,9 +304,9 @@ func (f *flow) settle(number uint32) {
 	f.unref(op)
 }
 
-// settleTaken takes in that the peer has taken a message that went over several rails. The
-// one that it went over last may not have heard of it, and must not read the user's
-// memory any more.
+// settleTaken ends a message that was sent over several rails and that the peer has
+// acked. The rail that has it last may not know about the arrival, and must not read
+// the user's memory any more.
 func (f *flow) settleTaken(number uint32) {
 	if p := f.out.at(number); p.state == pieceSent && f.paths[p.rail].pending(p.ticket) {
 		f.keep(int(p.rail))
@@ -312,15 +314,15 @@ func (f *flow) settleTaken(number uint32) {
 	f.settle(number)
 }
 
-// lose takes in that a path does not answer. What was under way on it goes again over
-// others. If none is left, the peer is gone.
+// lose records that a path does not deliver. Its pieces in flight are sent again over
+// others. If no path is left, the peer is gone.
 func (f *flow) lose(rail int, to pathState) {
 	p := &f.paths[rail]
 	if p.state == gone || p.state == to {
 		return
 	}
 	p.state, p.doubt = to, 0
-	f.keep(rail) // it goes on trying, and the user has the memory back before it ends
+	f.keep(rail) // the rail keeps trying, and the user gets the memory back before it ends
 	p.helloSent = p.helloSent && to != gone
 	c := &f.q.rails[rail].RailCounts
 	c.Left++
@@ -335,15 +337,15 @@ func (f *flow) lose(rail int, to pathState) {
 	f.fail(rdma.StatusPeerGone)
 }
 
-// keep lets a rail copy what is under way on it.
+// keep lets a rail copy what is in flight on it.
 func (f *flow) keep(rail int) {
 	if qp, ok := f.q.rails[rail].qp.(rdma.KeepingQP); ok && f.paths[rail].reached {
 		qp.Keep(f.q.dev.peers[f.peer].inner[rail])
 	}
 }
 
-// fail ends everything that is under way to the peer. Whatever comes after it begins a
-// new epoch, so that a peer that lives after all does not wait for what is missing.
+// fail ends all operations to the peer. Later ones begin a new epoch, so that a peer
+// that is still alive does not wait for missing pieces.
 func (f *flow) fail(status rdma.Status) {
 	for n := f.out.first; n != f.out.next; n++ {
 		if f.out.has(n) {
@@ -372,14 +374,13 @@ func (f *flow) fail(status rdma.Status) {
 	}
 }
 
-// waits reports whether nothing is to be done for a flow that is not resting until something
-// comes from a rail.
+// waits reports whether a busy flow has no work until a rail delivers something.
 func (f *flow) waits(now time.Duration) bool {
 	return now < f.lookAt && f.oldest == nil && f.out.waiting == 0 && f.in.held == 0 && !f.ackNeeded && !f.in.ackDue() &&
 		(!f.out.idle() || f.requests != nil)
 }
 
-// tend does what is due.
+// service does what is due.
 func (f *flow) service(now time.Duration) {
 	for i := range f.paths {
 		f.paths[i].full = false

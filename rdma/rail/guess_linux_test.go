@@ -7,6 +7,6 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-func TestAPeerThatGuessesKeysIsGivenUp(t *testing.T) {
+func TestKeyGuessing(t *testing.T) {
 	rdmatest.RunGuesses(t, guard.MaxStrikes, openDatagrams)
 }

@@ -2,63 +2,63 @@ package rail
 
 import "github.com/muster-mpi/muster/rdma"
 
-// The pieces that come from one peer, over all rails: fresh says whether a piece is new,
-// keep keeps one that came before its turn, and ready gives the one whose turn it is.
+// The pieces that arrive from one peer, over all rails: fresh reports whether a piece
+// is new, keep stores one that is early, and ready returns the next one in order.
 
-// arrival is a piece that has come.
+// arrival is a piece that has arrived.
 type arrival struct {
-	message rdma.Mem // of the user, if it is one
-	buffer  []byte   // rail's own memory that message lies in; nil: a rail lends it
+	message rdma.Mem // the user's message, if the piece is one
+	buffer  []byte   // memory of this device that holds message; nil: a rail lends it
 	kind    kind
 	last    bool // of a Write
-	refused bool // a piece of a Write that was not placed
+	refused bool // a piece of a Write that was not allowed
 	present bool
 	request uint32
 }
 
-// reorder buffer is memory for the pieces that came before their turn. A peer whose pieces come
-// in order has none.
+// reorderBuffer holds the pieces that arrived early. A peer whose pieces arrive in
+// order has none.
 type reorderBuffer [window]arrival
 
 type incoming struct {
 	reorderBuffer *reorderBuffer
-	next          uint32 // whose turn it is
-	lastAcked     uint32 // whose turn it was when the peer was told last
+	next          uint32 // number of the next piece in order
+	lastAcked     uint32 // next when the last ack was sent
 	held          int    // pieces in the reorder buffer
-	// wanted is a piece that the peer wants to be told of, if wants.
+	// wanted is a piece for which the peer has requested an ack, if wants is set.
 	wanted uint32
 	wants  bool
 }
 
-// ackEvery is after how many pieces the peer is told, if nothing else goes to it.
+// ackEvery is after how many pieces an ack is sent, if nothing else goes to the peer.
 const ackEvery = window / 4
 
-// ackDue reports whether the peer should be told.
+// ackDue reports whether an ack should be sent.
 func (in *incoming) ackDue() bool {
 	return in.next-in.lastAcked >= ackEvery || in.wants && int32(in.next-in.wanted) > 0
 }
 
-// want notes that the peer waits to be told of a piece, be it new or not.
+// want records that the peer requests an ack for a piece, be it new or not.
 func (in *incoming) want(number uint32) {
 	if !in.wants || int32(number-in.wanted) > 0 {
 		in.wanted, in.wants = number, true
 	}
 }
 
-// tell gives what the peer is told.
+// takeAck returns the ack to send and records it as sent.
 func (in *incoming) takeAck() uint16 {
 	in.lastAcked = in.next
 	in.wants = in.wants && int32(in.next-in.wanted) <= 0
 	return uint16(in.next)
 }
 
-// fresh reports whether a piece is one that has not come before, and that an honest sender
-// may send.
+// fresh reports whether a piece has not arrived before and is in the window of a
+// correct sender.
 func (in *incoming) fresh(number uint32) bool {
 	return number-in.next < window && (in.reorderBuffer == nil || !in.reorderBuffer[number%window].present)
 }
 
-// keep puts a piece into the reorder buffer, which is there.
+// keep puts a piece into the reorder buffer, which must exist.
 func (in *incoming) keep(number uint32, a arrival) *arrival {
 	e := &in.reorderBuffer[number%window]
 	*e = a
@@ -67,7 +67,7 @@ func (in *incoming) keep(number uint32, a arrival) *arrival {
 	return e
 }
 
-// ready is the piece whose turn it is, nil if it has not come.
+// ready returns the next piece in order, nil if it has not arrived.
 func (in *incoming) ready() *arrival {
 	if in.held == 0 {
 		return nil
@@ -78,7 +78,7 @@ func (in *incoming) ready() *arrival {
 	return nil
 }
 
-// taken moves on after the piece whose turn it was.
+// taken advances after the delivery of the next piece.
 func (in *incoming) taken(e *arrival) {
 	if e != nil {
 		*e = arrival{}

@@ -18,8 +18,8 @@ import (
 	"github.com/muster-mpi/muster/rdma/dgram"
 )
 
-// Two hosts with two cables of 1 Gbit/s each. The test starts itself on both, as a reader
-// and as a writer; addresses travel in files.
+// Two hosts with two cables of 1 Gbit/s each. The test runs itself on both, as a reader
+// and as a writer; addresses are exchanged in files.
 
 const (
 	labFolder = "RAIL_LAB_FOLDER" // set on a host of the lab
@@ -91,16 +91,16 @@ func publish(t *testing.T, name, text string) {
 
 func fetch(t *testing.T, name string) string {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if text, err := os.ReadFile(filepath.Join(os.Getenv(labFolder), name)); err == nil {
-			return string(text)
-		}
-	}
-	t.Fatalf("no %s after 30 s", name)
-	return ""
+	var text []byte
+	waitUntil(t, "the other host publishes "+name, func() bool {
+		var err error
+		text, err = os.ReadFile(filepath.Join(os.Getenv(labFolder), name))
+		return err == nil
+	})
+	return string(text)
 }
 
-// poll takes what there is, or sleeps a moment.
+// poll processes completions, or sleeps a moment.
 func (n *labNode) poll(take func(*rdma.Completion)) {
 	var out [16]rdma.Completion
 	k := n.cq.Poll(out[:])
@@ -114,7 +114,7 @@ func (n *labNode) poll(take func(*rdma.Completion)) {
 	}
 }
 
-// TestLabRank is what runs on the hosts.
+// TestLabRank runs on the hosts.
 func TestLabRank(t *testing.T) {
 	switch os.Getenv(labRole) {
 	case "read":
@@ -126,8 +126,8 @@ func TestLabRank(t *testing.T) {
 	}
 }
 
-// labRead lets itself be written into, and looks at what was written whenever a message
-// says so.
+// labRead lets the writer write to its memory, and checks it whenever a message says
+// so.
 func labRead(n *labNode) {
 	region := make([]byte, labSlots*labSize)
 	mr, err := n.dev.Register(region, rdma.RemoteWrite)
@@ -147,24 +147,24 @@ func labRead(n *labNode) {
 				return
 			}
 			if number != next {
-				n.t.Fatalf("message %d comes where %d should", number, next)
+				n.t.Fatalf("got message %d, want %d", number, next)
 			}
 			next++
 			slot := region[number%labSlots*labSize:][:labSize]
 			for i := 0; i < labSize; i += 4096 {
 				if got := binary.LittleEndian.Uint64(slot[i:]); got != number {
-					n.t.Fatalf("message %d comes, and at byte %d stands %d", number, i, got)
+					n.t.Fatalf("message %d has arrived, and byte %d holds %d", number, i, got)
 				}
 			}
 		})
 	}
-	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); { // acks leave
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); { // send pending acks
 		n.poll(func(*rdma.Completion) {})
 	}
 }
 
-// labWrite writes megabytes for some time, each followed by a message, and reports how
-// fast, and how long the longest pause was.
+// labWrite writes megabytes for some time, each followed by a message, and prints the
+// rate and the longest pause.
 func labWrite(n *labNode) {
 	limit, err := time.ParseDuration(os.Getenv(labTime))
 	if err != nil {
@@ -190,7 +190,7 @@ func labWrite(n *labNode) {
 			n.poll(func(*rdma.Completion) {})
 		}
 	}
-	var bodies [labSlots / 2][]byte // half of the slots: the reader has time to look
+	var bodies [labSlots / 2][]byte // half of the slots: the reader has time to check
 	for i := range bodies {
 		bodies[i] = make([]byte, labSize)
 	}
@@ -240,7 +240,7 @@ func labWrite(n *labNode) {
 	fmt.Println()
 }
 
-// labRun starts both ranks and gives what the writer tells.
+// labRun runs both ranks and returns the writer's results.
 func labRun(t *testing.T, l *lab.Lab, rails string, limit time.Duration, meanwhile func()) (rate float64, pause int, counts [2][3]int) {
 	t.Helper()
 	folder := t.TempDir()
@@ -267,7 +267,7 @@ func labRun(t *testing.T, l *lab.Lab, rails string, limit time.Duration, meanwhi
 	reader()
 	at := strings.Index(text, "rate ")
 	if at < 0 {
-		t.Fatalf("the writer tells no rate:\n%s", text)
+		t.Fatalf("the writer prints no rate:\n%s", text)
 	}
 	c := &counts
 	if _, err := fmt.Sscanf(text[at:], "rate %f pause %d counts %d %d %d %d %d %d", &rate, &pause, &c[0][0], &c[0][1], &c[0][2], &c[1][0], &c[1][1], &c[1][2]); err != nil && rails == "" {
@@ -289,7 +289,7 @@ func TestTwoCables(t *testing.T) {
 	t.Run("rate", func(t *testing.T) {
 		var ones, twos []float64
 		var counts [2][3]int
-		for range 3 { // in turns, because the machine may have other work
+		for range 3 { // alternating, because the machine may have other work
 			one, _, _ := labRun(t, l, l.Device(0), 500*time.Millisecond, nil)
 			two, pause, c := labRun(t, l, "", 500*time.Millisecond, nil)
 			t.Logf("Writes of 1 MB: %.1f MB/s over one cable, %.1f MB/s over two, longest pause %d ms; MB, left, back: %v", one, two, pause, c)
@@ -303,7 +303,7 @@ func TestTwoCables(t *testing.T) {
 			t.Errorf("a cable carried nothing: %v", counts)
 		}
 		if runtime.NumCPU() < 4 {
-			return // the ranks and the cables share cores: the figure is only told
+			return // the ranks and the cables share cores: the figure is only logged
 		}
 		if two < 1.9*one {
 			t.Errorf("two cables carry %.2f times what one does, expected 1.9", two/one)
@@ -318,11 +318,11 @@ func TestTwoCables(t *testing.T) {
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			rate, pause, counts := labRun(t, l, "", 4*time.Second, func() {
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) // real time: other processes send meanwhile
 				if err := v.cut(); err != nil {
 					t.Error(err)
 				}
-				time.Sleep(1500 * time.Millisecond)
+				time.Sleep(1500 * time.Millisecond) // the same
 				if err := v.end(); err != nil {
 					t.Error(err)
 				}

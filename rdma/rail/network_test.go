@@ -11,11 +11,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A network in virtual time, of rails that are slow, late, cut and repaired. Each rail is
-// reliable as RD is: while a link is cut its messages wait, and they come when it is
-// repaired, however late that is. A rail may also give its peers up.
+// A network in virtual time, of rails that are slow, late, cut and repaired. Each rail
+// is reliable, like RD: while a link is cut its messages wait, and they arrive when it
+// is repaired, however late. A rail may also declare its peers gone.
 
-// world is the time, and everything that is to happen.
+// world is the clock and the nodes.
 type world struct {
 	now   time.Duration
 	nodes []*Device
@@ -23,21 +23,21 @@ type world struct {
 
 // wire is one rail of the network, between all nodes.
 type wire struct {
-	w       *world
-	latency time.Duration
-	speed   float64 // bytes a nanosecond
-	cut     bool
-	gives   time.Duration // after so long of silence a peer is given up; 0: never
-	ports   []*port
+	w           *world
+	latency     time.Duration
+	speed       float64 // bytes per nanosecond
+	cut         bool
+	peerTimeout time.Duration // silence after which a peer is declared gone; 0: never
+	ports       []*port
 }
 
 // port is the device of one node on a wire.
 type port struct {
-	rdma.Device // nothing else of a device is used
+	rdma.Device // the other methods are not used
 	wire        *wire
 	number      int
 	attr        rdma.Attr
-	free        []time.Duration // when the link to a node is through with what it has
+	free        []time.Duration // when the link to a node is idle
 	under       []*packet
 	done        []rdma.Completion
 	closed      bool
@@ -47,11 +47,11 @@ type packet struct {
 	from, to *port
 	id       uint64
 	head     []byte
-	body     rdma.Mem // read when it comes, as a device may that repeats
+	body     rdma.Mem // read on arrival, like a device that retransmits
 	posted   time.Duration
-	at       time.Duration // when it comes
+	at       time.Duration // arrival
 	came     bool
-	knownAt  time.Duration // when the sender learns of it
+	knownAt  time.Duration // when the sender gets the completion
 	ended    bool
 }
 
@@ -82,7 +82,7 @@ func newWorld(t *testing.T, nodes int, wires ...*wire) *world {
 	return w
 }
 
-// step lets the time pass until something may happen.
+// step lets time pass until something may happen.
 func (w *world) step(cqs []*queue, wires []*wire) {
 	next := w.now + 5*time.Millisecond
 	for _, c := range cqs {
@@ -142,7 +142,7 @@ func (p *port) PostSend(wrs []rdma.SendWR) (int, error) {
 	return 1, nil
 }
 
-// Keep copies what is under way to a peer.
+// Keep copies what is in flight to a peer.
 func (p *port) Keep(peer rdma.PeerID) {
 	for _, k := range p.under {
 		if k.to.number == int(peer) {
@@ -151,14 +151,14 @@ func (p *port) Keep(peer rdma.PeerID) {
 	}
 }
 
-// reads reports whether something under way may be read from this memory again.
+// reads reports whether something in flight may still be read from this memory.
 func (p *port) reads(mem rdma.Mem) bool {
 	return slices.ContainsFunc(p.under, func(k *packet) bool {
 		return k.body.Len() > 0 && k.body.Addr()-mem.Addr() < uint64(mem.Len())
 	})
 }
 
-// Poll gives what has come, in order, and what became of what was sent.
+// Poll returns arrivals, in order, and completions of sends.
 func (p *port) Poll(out []rdma.Completion) (n int) {
 	w := p.wire
 	now := w.w.now
@@ -168,7 +168,7 @@ func (p *port) Poll(out []rdma.Completion) (n int) {
 				continue
 			}
 			if w.cut || k.at > now || n == len(out) {
-				break // what comes behind must not pass
+				break // later ones must not overtake
 			}
 			k.came, k.knownAt = true, now+w.latency
 			text := append(k.head, k.body.Bytes()...)
@@ -179,7 +179,7 @@ func (p *port) Poll(out []rdma.Completion) (n int) {
 	for _, k := range p.under {
 		status := rdma.StatusOK
 		switch {
-		case w.gives > 0 && now-k.posted > w.gives && (w.cut || !k.came):
+		case w.peerTimeout > 0 && now-k.posted > w.peerTimeout && (w.cut || !k.came):
 			status = rdma.StatusPeerGone
 		case w.cut || !k.came || k.knownAt > now:
 			continue

@@ -2,33 +2,33 @@ package rail
 
 import "github.com/muster-mpi/muster/rdma"
 
-// An operation is a request of the user, or an answer that is owed to a peer. It lives
-// until the user was told of its end and none of its pieces is under way.
+// An operation is a request of the user, or a response to a peer. It exists until its
+// completion is queued and none of its pieces is in flight.
 
 type operation struct {
-	following *operation // in the queue of its flow, or among the free ones
+	following *operation // in the queue of its flow, or in the free list
 	body      rdma.Mem
-	buffer    []byte // of the device, if body lies in it
+	buffer    []byte // of the device, if it holds body
 	id        uint64
 	key       uint64 // of the region at the peer; of a result: here
 	address   uint64
-	cut       int // bytes of body that were made pieces of
-	left      int // of a Read: bytes that have not come
-	refs      int // the queue, the table of asks, and each piece under way
+	cut       int // bytes of body cut into pieces
+	left      int // of a Read: bytes not received
+	refs      int // the queue, the request table, and each piece in flight
 	request   uint32
 	kind      kind
 	what      rdma.Op
-	status    rdma.Status // of an answer; of one that has ended: how
-	ours      bool        // the user's, so he is told
-	reported  bool        // nobody need be told any more
-	ended     bool        // the peer has answered; the user is told when no piece is under way
+	status    rdma.Status // of an answer; of an ended operation: its result
+	ours      bool        // a request of the user, which gets a completion
+	reported  bool        // the completion is queued, or none is needed
+	ended     bool        // the peer has responded; the completion waits for pieces in flight
 	inline    bool
 	solicited bool
 	headLen   uint8
 	head      [headRoom]byte
 }
 
-// newOperation takes one that is free. It is held by the queue.
+// newOperation returns a free operation with one reference, that of the queue.
 func (d *Device) newOperation(k kind) *operation {
 	op := d.spare
 	if op == nil {
@@ -40,7 +40,7 @@ func (d *Device) newOperation(k kind) *operation {
 	return op
 }
 
-// release gives up one hold on an operation.
+// release drops one reference to an operation.
 func (q *pair) release(op *operation) {
 	if op.refs--; op.refs > 0 {
 		return
@@ -56,8 +56,7 @@ func (q *pair) release(op *operation) {
 	d.spare = op
 }
 
-// complete tells the user of the end of an operation. A success of an inline one is
-// silent.
+// complete queues the completion of an operation. A successful inline one makes none.
 func (q *pair) complete(f *flow, op *operation, status rdma.Status) {
 	if op.reported {
 		return
@@ -76,9 +75,9 @@ func (q *pair) complete(f *flow, op *operation, status rdma.Status) {
 	q.sendCQ.push(delivery{completion: c})
 }
 
-// header describes a piece of an operation to the peer, and body is what it carries.
-// The source of a result is looked up for every piece, and again if it goes again: after
-// Deregister a refusal goes in its place (RFC 5042 section 6.3.3).
+// header returns the header of a piece and the body that it carries. It looks up the
+// source of a result for every piece, also when the piece is sent again: after
+// Deregister a refusal is sent instead (RFC 5042 section 6.3.3).
 func (q *pair) header(f *flow, number uint32, p *piece) (h header, body rdma.Mem) {
 	op := p.op
 	h = header{kind: op.kind, epoch: f.epoch, ack: f.in.takeAck(), number: number, request: op.request}
@@ -111,8 +110,8 @@ func (q *pair) header(f *flow, number uint32, p *piece) (h header, body rdma.Mem
 	return h, body
 }
 
-// keepResults lets the rails copy what is being read from a region that is given up: they
-// may have to repeat it, and its memory may be gone by then.
+// keepResults lets the rails copy what is being read from a region that is
+// deregistered: they may have to retransmit it, and its memory may be gone by then.
 func (d *Device) keepResults(key uint64) {
 	for _, q := range d.pairs {
 		for _, f := range q.busy {
@@ -125,7 +124,7 @@ func (d *Device) keepResults(key uint64) {
 	}
 }
 
-// size is the number of bytes to make pieces of.
+// size returns the number of bytes to cut into pieces.
 func (op *operation) size() int {
 	switch op.kind {
 	case kindMessage, kindData:
@@ -136,16 +135,16 @@ func (op *operation) size() int {
 	return 0
 }
 
-// maxRequests is how many Writes and Reads may be under way to a peer.
+// maxRequests is how many Writes and Reads may be in flight to a peer.
 const maxRequests = 64
 
-// asks are those whose end the peer has not told.
+// requests holds those to which the peer has not responded.
 type requests struct {
 	list [maxRequests]*operation
 	n    int
 }
 
-// asked is the operation that an answer is for, nil if it has ended.
+// findRequest returns the operation of a request number, nil if it has ended.
 func (f *flow) findRequest(number uint32) *operation {
 	if f.requests == nil {
 		return nil
@@ -156,7 +155,7 @@ func (f *flow) findRequest(number uint32) *operation {
 	return nil
 }
 
-// hasRequestSlot reports whether there is room for another ask.
+// hasRequestSlot reports whether another request may be sent.
 func (f *flow) hasRequestSlot() bool {
 	return f.requests == nil || f.requests.list[f.nextRequest%maxRequests] == nil
 }
@@ -172,10 +171,10 @@ func (f *flow) addRequest(op *operation) {
 	f.requests.n++
 }
 
-// answered ends an ask. The user is told of a Write when none of its pieces is under way
-// either: a rail that has not heard of the arrival of one may repeat it, from memory that
-// is the user's again and may not even be there. The acks come with the answer, or
-// soon after it over the other rails.
+// completeRequest ends a request. The completion of a Write waits until none of its
+// pieces is in flight: a rail that has not received the ack of a piece may retransmit
+// it, from memory that belongs to the user again or no longer exists. The acks arrive
+// with the answer, or soon after it over the other rails.
 func (f *flow) completeRequest(op *operation, status rdma.Status) {
 	op.ended, op.status = true, status
 	if op.kind != kindData {
@@ -189,7 +188,8 @@ func (f *flow) completeRequest(op *operation, status rdma.Status) {
 	f.unref(op)
 }
 
-// unref gives up one hold on an operation. With the last one the user is told.
+// unref drops one reference to an operation. With the last one the completion is
+// queued.
 func (f *flow) unref(op *operation) {
 	if op.ended && op.refs == 1 {
 		f.q.complete(f, op, op.status)

@@ -8,14 +8,14 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A queue pair has one of each rail below it. PostSend makes operations of requests,
-// progress takes in what the rails have, Close ends all.
+// A queue pair has one on each rail. PostSend makes operations of requests, progress
+// processes what the rails have received, and Close closes all.
 
 const (
-	pairDepth = 512      // requests that may be under way by default
-	maxInline = 32 << 10 // such a message is copied, so that it can go again
-	// idlePolls is after how many Polls without anything a rail is asked less often, and
-	// how often then.
+	pairDepth = 512      // default maximum of pending requests
+	maxInline = 32 << 10 // such a message is copied, so that it can be sent again
+	// idlePolls is after how many empty polls a rail is polled less often, and how
+	// often then.
 	idlePolls = 8
 )
 
@@ -23,10 +23,10 @@ const (
 type railPair struct {
 	qp     rdma.QP
 	cq     rdma.CQ
-	beside rdma.BesideCQ // cq, if it can be polled beside the program
+	beside rdma.BesideCQ // cq, if it can be polled concurrently with the application
 	srq    rdma.SRQ
-	known  []*flow // by the handle that the rail has for the peer
-	idle   int     // Polls in a row in which it had nothing
+	known  []*flow // by the rail's handle of the peer
+	idle   int     // consecutive polls without a completion
 	RailCounts
 }
 
@@ -41,18 +41,18 @@ type pair struct {
 	busy           []*flow
 	depth          int
 	pending        int  // operations of the user that have not ended
-	pendingReplies int  // answers that peers wait for
-	latest         int  // the rail that had something last
+	pendingReplies int  // responses that peers wait for
+	latest         int  // the rail that had completions last
 	polls          int  // calls of progress so far
-	copies         bool // messages are not shown where a rail has them
+	copies         bool // messages are not lent from a rail's buffers
 	closed         bool
-	borrowed       []*arrival // kept in this Poll where a rail has them
+	borrowed       []*arrival // kept in this Poll in a rail's buffers
 	one            [1]rdma.SendWR
 }
 
 var _ rdma.DrainQP = (*pair)(nil)
 
-// NewQP makes a queue pair of kind RD.
+// NewQP creates a queue pair of type RD.
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,7 +60,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 		return nil, rdma.ErrClosed
 	}
 	if c.Type != rdma.RD {
-		return nil, fmt.Errorf("rail: several rails make queue pairs of kind RD alone: %w", rdma.ErrUnsupported)
+		return nil, fmt.Errorf("rail: only queue pairs of type RD are supported: %w", rdma.ErrUnsupported)
 	}
 	q := &pair{dev: d, depth: c.Depth}
 	var okSend, okRecv bool
@@ -79,7 +79,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	if q.depth <= 0 {
 		q.depth = pairDepth
 	}
-	// Whoever polls for the ends of sends alone must not end what a rail shows him.
+	// Polling a separate send queue must not end what a rail has lent.
 	q.copies = q.sendCQ != q.recvCQ
 	var err error
 	if q.incarnation, err = d.regions.draw(); err != nil {
@@ -131,7 +131,7 @@ func (q *pair) closeRails() (err error) {
 	return err
 }
 
-// Addr is what peers resolve: the addresses of the pair on all rails.
+// Addr returns the address that peers resolve: the addresses of the pair on all rails.
 func (q *pair) Addr() rdma.Addr {
 	a := address{incarnation: q.incarnation, name: q.dev.name}
 	for i := range q.rails {
@@ -140,22 +140,22 @@ func (q *pair) Addr() rdma.Addr {
 	return a.text()
 }
 
-// Connect does nothing for datagrams.
+// Connect returns an error: datagrams need no connection.
 func (q *pair) Connect(context.Context, rdma.Addr) error {
 	return fmt.Errorf("rail: queue pairs of datagrams need no connection; Resolve the address and name the peer in each request: %w", rdma.ErrUnsupported)
 }
 
-// Pending is the number of messages that are not known to have arrived.
+// Pending returns the number of messages not known to have arrived.
 func (q *pair) Pending() int {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
 	return q.pending + q.pendingReplies
 }
 
-// PostRecv gives buffers to a queue pair without a shared receive queue.
+// PostRecv posts buffers to a queue pair without a shared receive queue.
 func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recv.PostRecv(wrs) }
 
-// PostSend takes requests and gives the rails what they can take at once.
+// PostSend accepts requests and gives the rails what they accept at once.
 func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	d := q.dev
 	d.mu.Lock()
@@ -178,7 +178,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	return n, err
 }
 
-// check refuses what can never be sent.
+// check rejects a request that can never be sent.
 func (q *pair) check(wr *rdma.SendWR) error {
 	d := q.dev
 	length := int(wr.HeadLen) + wr.Body.Len()
@@ -222,7 +222,8 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	op.id, op.what, op.body, op.key, op.address = wr.ID, wr.Op, wr.Body, wr.RKey, wr.Remote
 	op.inline, op.solicited = wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead, wr.Flags&rdma.Solicited != 0
 	if wr.Op == rdma.OpSend && wr.HeadLen > headRoom {
-		// No room is left for the rail's own head: the message goes from a copy.
+		// The head is too long to fit beside our header: the message is sent from a
+		// copy.
 		op.buffer = d.takeBuffer(int(wr.HeadLen) + wr.Body.Len())
 		n := copy(op.buffer, wr.Head[:wr.HeadLen])
 		n += copy(op.buffer[n:], wr.Body.Bytes())
@@ -244,7 +245,7 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	return nil
 }
 
-// flow is what this queue pair keeps of a peer; it begins with the first message.
+// flow returns the state of a peer, which is created with the first message.
 func (q *pair) flow(id rdma.PeerID) *flow {
 	for int(id) >= len(q.flows) {
 		q.flows = append(q.flows, nil)
@@ -261,19 +262,19 @@ func (q *pair) flow(id rdma.PeerID) *flow {
 	return f
 }
 
-// manner is how the rails are asked.
+// pollMode is which rails are polled, and how.
 type pollMode uint8
 
 const (
-	pollSome   pollMode = iota // those that may have something
-	pollAll                    // and the others
-	pollBeside                 // all, while the program looks at what it was shown
+	pollSome   pollMode = iota // those that are likely to have completions
+	pollAll                    // all
+	pollBeside                 // all, without ending what the last Poll lent
 )
 
-// progress takes in what the rails have, but no more than room messages if it can be
-// avoided: a rail lends them until the next Poll, and what is not shown at once is copied.
-// A look at a rail costs a system call, so one that has had nothing for a while is asked
-// less often, unless all must be.
+// progress processes the completions of the rails, but at most room messages if
+// possible: a rail lends them until the next Poll, and what is not returned at once is
+// copied. Polling a rail costs a system call, so an idle rail is polled less often,
+// unless how requires all.
 func (q *pair) progress(room int, how pollMode) {
 	d := q.dev
 	q.polls++
@@ -284,7 +285,7 @@ func (q *pair) progress(room int, how pollMode) {
 			continue
 		}
 		batch := d.scratch[:]
-		if !q.copies && how != pollBeside { // what comes beside the program is copied
+		if !q.copies && how != pollBeside { // in the background everything is copied
 			batch = d.scratch[:max(min(len(batch), room-q.recvCQ.waiting()), 0)]
 		}
 		n := 0
@@ -318,7 +319,7 @@ func (q *pair) progress(room int, how pollMode) {
 	q.copyBorrowed()
 }
 
-// Close completes what is under way as flushed, and ends the pairs below.
+// Close completes all operations as flushed and closes the pairs on the rails.
 func (q *pair) Close() error {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()

@@ -2,21 +2,22 @@ package rail
 
 import "time"
 
-// A path is one rail to one peer. It remembers what was given to the rail and has not
-// arrived, and judges by it how fast the rail is and whether it answers. Time comes in as
-// an argument.
+// A path is one rail to one peer. It records what was given to the rail and has not
+// arrived, and derives from it how fast the rail is and whether it delivers. Time is an
+// argument.
 //
-// A rail of its own is patient: it cannot tell a dead link from a peer that computes. A
-// path can, by comparing. If something that was given to another rail later has arrived,
-// the peer is there, and the path is in doubt. If it stays so for a while, it is left.
+// The device of a rail has a long timeout: it cannot distinguish a failed link from a
+// peer that computes. A path can, by comparison. If something that was given to another
+// rail later has arrived, the peer is alive, and the path is in doubt. A path that
+// stays in doubt for a while is left.
 
 type pathState uint8
 
 const (
 	untried pathState = iota // nothing has arrived over it yet
-	good                     // it answers
+	good                     // it delivers
 	left                     // it does not, while others do
-	gone                     // its device says that the peer is not there
+	gone                     // its device has declared the peer gone
 )
 
 var pathStateNames = [...]string{"untried", "good", "left", "gone"}
@@ -24,33 +25,33 @@ var pathStateNames = [...]string{"untried", "good", "left", "gone"}
 func (s pathState) String() string { return pathStateNames[s] }
 
 const (
-	maxTickets = 64 // pieces that may be under way on a path
-	// A rail is given what keeps it busy for so long, and as long again as it takes for
-	// something to arrive. With more, a slow rail would hold up what fast ones carry.
+	maxTickets = 64 // pieces in flight on a path
+	// A rail is given what keeps it busy for backlogTime plus two delivery times. With
+	// more, a slow rail would delay what fast ones carry.
 	backlogTime = 2 * time.Millisecond
 	minBacklog  = 64 << 10
 
-	// shortestDoubt is the least time for which a path is given the benefit of doubt.
-	// The device below repeats what is lost within this time.
+	// shortestDoubt is the minimum time that a path may stay in doubt. The device below
+	// retransmits what is lost within this time.
 	shortestDoubt = 40 * time.Millisecond
 	// untriedDoubt is that of a path over which nothing has arrived yet.
 	untriedDoubt = 5 * time.Millisecond
-	// quietTime is after how long without an answer other paths are tried, to see
-	// whether the peer is there at all.
+	// quietTime is after how long without a delivery other paths are tried, to find out
+	// whether the peer is alive.
 	quietTime = 20 * time.Millisecond
-	// tryEvery is how often a path that is lost is tried again while its peer is
-	// being talked to, and any path when there is doubt.
+	// tryEvery is how often a path that was left is tried again while its peer is in
+	// use, and any path when there is doubt.
 	tryEvery = 250 * time.Millisecond
 
-	// A speed is taken from no less than so much.
+	// The minimum bytes and time of a speed measurement.
 	measuredBytes = 96 << 10
 	measuredTime  = 2 * time.Millisecond
-	// slowest is the share of the fastest path's speed that a path is credited with at
-	// least, so that one that was slow gets something to be measured by.
+	// slowest is the minimum share of the fastest path's speed that a path is credited
+	// with, so that a slow path still gets pieces to be measured by.
 	slowest = 1.0 / 16
 )
 
-// ticket is something that was given to the rail.
+// ticket is a send that was posted to the rail.
 type ticket struct {
 	at     time.Duration
 	number uint32 // of the piece
@@ -60,31 +61,31 @@ type ticket struct {
 	open   bool
 }
 
-// tickets is the memory for them. A path with nothing under way has none.
+// tickets is the memory for them. A path with nothing in flight has none.
 type tickets [maxTickets]ticket
 
 type path struct {
 	tickets       *tickets
-	first         uint32 // the oldest ticket that is open
+	first         uint32 // the oldest open ticket
 	next          uint32 // the next one
 	state         pathState
-	full          bool // its device takes nothing more until the next Poll
+	full          bool // its device accepts nothing more until the next Poll
 	reached       bool // the peer can be addressed
 	backlog       int
-	speed         float64       // bytes a nanosecond
-	measured      bool          // speed is not only what its device says
-	quickest      time.Duration // in which something has arrived
-	since         time.Duration // when the measurement began
+	speed         float64       // bytes per nanosecond
+	measured      bool          // speed is not only the device's estimate
+	quickest      time.Duration // shortest delivery time
+	since         time.Duration // start of the speed measurement
 	arrived       int           // bytes that have arrived since
 	doubt         time.Duration // since when another path has done better; 0: no doubt
-	triedAt       time.Duration // when a hello was sent last
-	helloInFlight bool          // a hello is under way
-	ackInFlight   bool          // an ack is under way
-	helloEpoch    uint8         // the epoch in which the peer has been sent one
-	helloSent     bool          // greeted counts
+	triedAt       time.Duration // last hello sent
+	helloInFlight bool          // a hello is in flight
+	ackInFlight   bool          // an ack is in flight
+	helloEpoch    uint8         // epoch of the last hello
+	helloSent     bool          // helloEpoch is valid
 }
 
-// busy reports whether something is under way on it.
+// busy reports whether something is in flight on it.
 func (p *path) busy() bool { return p.first != p.next }
 
 // room reports whether another ticket of n bytes may be opened.
@@ -93,7 +94,7 @@ func (p *path) room(n int) bool {
 	return p.next-p.first < maxTickets && (p.backlog == 0 || p.backlog+n <= most)
 }
 
-// open notes that something was given to the rail, under the number next.
+// open records a send on the rail, as ticket next.
 func (p *path) open(now time.Duration, t ticket) {
 	if p.backlog == 0 {
 		p.since, p.arrived = now, 0
@@ -109,7 +110,7 @@ func (p *path) pending(n uint32) bool {
 	return n-p.first < p.next-p.first && p.tickets[n%maxTickets].open
 }
 
-// close takes a ticket back. It is false for one that is not open: its path was reset.
+// close closes a ticket. It returns false for one that is not open: its path was reset.
 func (p *path) close(n uint32) (t ticket, ok bool) {
 	if !p.pending(n) {
 		return ticket{}, false
@@ -124,8 +125,8 @@ func (p *path) close(n uint32) (t ticket, ok bool) {
 	return t, true
 }
 
-// delivered takes note that what the ticket stands for has arrived. It is true if the
-// path was lost before.
+// delivered records the arrival of a ticket. It returns true if the path was not good
+// before.
 func (p *path) delivered(now time.Duration, t *ticket) (back bool) {
 	back = p.state != good
 	p.state, p.doubt = good, 0
@@ -136,7 +137,7 @@ func (p *path) delivered(now time.Duration, t *ticket) (back bool) {
 	return back
 }
 
-// measure takes the speed while there is something to do all the time.
+// measure updates the speed while the rail is busy all the time.
 func (p *path) measure(now time.Duration, bytes int) {
 	p.arrived += bytes
 	took := now - p.since
@@ -153,18 +154,19 @@ func (p *path) measure(now time.Duration, bytes int) {
 	p.since, p.arrived = now, 0
 }
 
-// oldest is when the oldest of what is under way was given to the rail.
+// oldest returns when the oldest ticket was opened.
 func (p *path) oldest() time.Duration { return p.tickets[p.first%maxTickets].at }
 
-// compare takes note that something given to another path at the time at has arrived.
+// compare records the arrival of something that was given to another path at the time
+// at.
 func (p *path) compare(now, at time.Duration) {
 	if p.state <= good && p.doubt == 0 && p.busy() && p.oldest() < at {
 		p.doubt = max(now, 1)
 	}
 }
 
-// doubtEnds is when a path that is in doubt is left: after what it may need for all it
-// has to do, and some more.
+// doubtEnds returns when a path in doubt is left: after the time it may need for its
+// backlog, plus a margin.
 func (p *path) doubtEnds() time.Duration {
 	if p.doubt == 0 {
 		return never
@@ -176,7 +178,7 @@ func (p *path) doubtEnds() time.Duration {
 	return p.doubt + benefit + 4*time.Duration(float64(p.backlog)/p.speed)
 }
 
-// quietEnds is when it is time to see whether other paths answer.
+// quietEnds returns when to try other paths.
 func (p *path) quietEnds() time.Duration {
 	if p.state > good || p.doubt != 0 || !p.busy() {
 		return never

@@ -1,33 +1,33 @@
 package rail
 
-// Which rail carries what: pickRail for a message that goes in one piece, stripe for what
-// is cut. Both are functions of the loads of the rails to one peer and of nothing else.
+// Which rail carries what: pickRail for a message in one piece, stripe for an operation
+// that is cut. Both depend only on the loads of the rails to one peer.
 //
-// Striping fills the rails as water fills vessels that are joined: all of them should be
-// through at the same moment, so a rail gets what its speed allows until then, less what
-// it has to do already.
+// Striping is water-filling: all rails should finish at the same moment, so each gets
+// what its speed allows until then, minus its backlog.
 
-// load is what a rail has to do for one peer.
+// load is the load of a rail for one peer.
 type load struct {
-	speed   float64 // bytes a nanosecond
-	backlog int     // bytes that were given to it and have not arrived
+	speed   float64 // bytes per nanosecond
+	backlog int     // bytes given to it that have not arrived
 	open    bool    // it may be used
-	full    bool    // it may be used, but takes nothing more at the moment
+	full    bool    // it may be used, but accepts nothing more at the moment
 }
 
 const (
-	// minStripe is the shortest piece for which another rail is worth its trouble.
-	// T2 chapter 3 has 1 KB where the network interface does the work; here a processor
+	// minStripe is the shortest piece for which another rail is worth its cost. T2
+	// chapter 3 has 1 KB where the network interface does the work; here a processor
 	// does, and a piece costs it a few microseconds.
 	minStripe = 8 << 10
-	// stickiness is how many bytes a rail may have to do more than another and still
-	// get the next short message. Acks travel with answers, so two peers that
-	// talk in turns should do it on one rail.
+	// stickiness is how many bytes more than another a rail may have queued and still
+	// get the next short message. Acks are piggybacked on replies, so two peers that
+	// alternate should use one rail.
 	stickiness = 4 << 10
 )
 
-// pickRail returns the rail for a message of n bytes: the one that will be through with it
-// first. The favourite wins if it is not much later. It is -1 if none can take it.
+// pickRail returns the rail for a message of n bytes: the one that will finish it
+// first. The preferred rail wins if it is not much later. It returns -1 if none can
+// accept it.
 func pickRail(n int, rails []load, preferred int) int {
 	best, soonest := -1, 0.0
 	for i := range rails {
@@ -46,9 +46,9 @@ func pickRail(n int, rails []load, preferred int) int {
 	return best
 }
 
-// stripe gives the rail and the length of the next piece of what is left of a long
-// message. The piece has at most most bytes. It is -1 if the piece should wait for a
-// rail that is full.
+// stripe returns the rail and the length of the next piece, at most most bytes, of what
+// is left of a long operation. It returns -1 if the piece should wait for a rail that
+// is full.
 func stripe(left, most int, rails []load) (rail, size int) {
 	var out uint64 // rails that get nothing
 	for {
@@ -90,7 +90,7 @@ func stripe(left, most int, rails []load) (rail, size int) {
 	}
 }
 
-// cut divides a share into pieces of the same length, and gives that length.
+// cut divides a share into pieces of equal length, and returns that length.
 func cut(share, most int) int {
 	pieces := max((share+most-1)/most, 1)
 	return min((share+pieces-1)/pieces, most)

@@ -16,11 +16,11 @@ func TestPickRail(t *testing.T) {
 		preferred int
 		want      int
 	}{
-		{"the-favourite-of-equals", 100, []load{open(1, 0), open(1, 0)}, 1, 1},
-		{"the-favourite-with-a-little-to-do", 100, []load{open(1, 0), open(1, stickiness/2)}, 1, 1},
+		{"the-preferred-of-equals", 100, []load{open(1, 0), open(1, 0)}, 1, 1},
+		{"the-preferred-with-a-short-backlog", 100, []load{open(1, 0), open(1, stickiness/2)}, 1, 1},
 		{"another-when-it-is-busy", 100, []load{open(1, 0), open(1, 2*stickiness)}, 1, 0},
 		{"the-faster-one", 50_000, []load{open(1, 0), open(10, 0)}, 0, 1},
-		{"the-faster-one-has-too-much-to-do", 50_000, []load{open(1, 0), open(2, 200_000)}, 1, 0},
+		{"the-faster-one-has-a-long-backlog", 50_000, []load{open(1, 0), open(2, 200_000)}, 1, 0},
 		{"not-a-full-one", 1, []load{full, open(1, 1<<20)}, 0, 1},
 		{"not-one-that-is-shut", 1, []load{shut, open(1, 1<<20)}, 0, 1},
 		{"none", 1, []load{shut, full}, 0, -1},
@@ -31,7 +31,7 @@ func TestPickRail(t *testing.T) {
 	}
 }
 
-// TestStripe plays all of a long message through and looks at who got how much.
+// TestStripe stripes a whole operation and checks the share of each rail.
 func TestStripe(t *testing.T) {
 	for _, v := range []struct {
 		name  string
@@ -43,7 +43,7 @@ func TestStripe(t *testing.T) {
 		{"by-speed", 1 << 20, []load{{speed: 1, open: true}, {speed: 3, open: true}}, []int{1 << 18, 3 << 18}},
 		{"backlog-counts", 600_000, []load{{speed: 1, backlog: 200_000, open: true}, {speed: 1, open: true}}, []int{200_000, 400_000}},
 		{"too-little-to-share", minStripe + 100, []load{{speed: 1, open: true}, {speed: 1, open: true}}, []int{minStripe + 100, 0}},
-		{"one-has-too-much-to-do", 100_000, []load{{speed: 1, backlog: 1 << 20, open: true}, {speed: 1, open: true}}, []int{0, 100_000}},
+		{"one-has-a-long-backlog", 100_000, []load{{speed: 1, backlog: 1 << 20, open: true}, {speed: 1, open: true}}, []int{0, 100_000}},
 		{"one-is-shut", 100_000, []load{{speed: 5}, {speed: 1, open: true}}, []int{0, 100_000}},
 		{"three", 900_000, []load{{speed: 1, open: true}, {speed: 2, open: true}, {speed: 6, open: true}}, []int{100_000, 200_000, 600_000}},
 	} {
@@ -59,7 +59,7 @@ func TestStripe(t *testing.T) {
 		}
 		for i := range got {
 			if d := got[i] - v.want[i]; d < -pieceSize/2 || d > pieceSize/2 {
-				if v.want[0] != got[1] || v.want[1] != got[0] { // which one of equals gets all is not said
+				if v.want[0] != got[1] || v.want[1] != got[0] { // either of two equals may get all
 					t.Errorf("%s: the rails get %v, expected about %v", v.name, got, v.want)
 				}
 				break
@@ -68,8 +68,8 @@ func TestStripe(t *testing.T) {
 	}
 }
 
-// TestStripeEndsTogether: whatever the rails have to do, what gets a piece is not the last
-// to be through by more than a piece, or by what is not worth to be shared.
+// TestStripeEndsTogether: whatever the backlogs, a rail that gets a piece does not
+// finish later than the others by more than a piece, or by what is not worth sharing.
 func TestStripeEndsTogether(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -82,7 +82,7 @@ func TestStripeEndsTogether(t *testing.T) {
 		for left := 200_000 + random.IntN(2_000_000); left > 0; {
 			rail, n := stripe(left, pieceSize, rails)
 			if rail < 0 || !rails[rail].open {
-				t.Fatalf("nobody gets the rest of %d bytes: %d of %+v", left, rail, rails)
+				t.Fatalf("no rail gets the rest of %d bytes: %d of %+v", left, rail, rails)
 			}
 			rails[rail].backlog += n
 			left -= n
@@ -98,7 +98,7 @@ func TestStripeEndsTogether(t *testing.T) {
 			}
 		}
 		if last > first {
-			t.Fatalf("a rail that got something is through after %.0f ns at least, another after %.0f: %+v", last, first, rails)
+			t.Fatalf("a rail that got a piece finishes after at least %.0f ns, another after %.0f: %+v", last, first, rails)
 		}
 	}
 }

@@ -9,37 +9,38 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/pacing"
 )
 
-// Who attends to the rails while the program computes: pieces of Writes are placed, Reads
-// answered, and what was under way on a rail that died goes over another, whether
-// somebody polls or not. The devices below cannot do that by themselves, because to them
-// a piece is a message.
+// Background progress: a goroutine services the rails while the application computes.
+// It places pieces of Writes, responds to Reads, and moves the pieces of a failed rail
+// to another one. The devices below cannot do that by themselves, because to them a
+// piece is a message.
 //
-// A goroutine sleeps on the files of all rails. While the program polls or waits, it does
-// all that itself, faster than any goroutine could be woken, so this one stays out of
-// its way, as package dgram's does: it looks now and then whether the program keeps
-// calling (pacing.Pace), and only when it does not does it go to the rails. What comes for the program
-// is copied, for who polled last may still look at what his Poll lent him.
+// The goroutine sleeps on the files of all rails. While the application polls or waits,
+// it makes progress itself, with less latency than waking a goroutine. So the goroutine
+// only checks now and then whether the application keeps calling (pacing.Pace), as in
+// package dgram. Messages for the application are copied, because it may still read
+// what its last Poll lent.
 
 const (
-	// callCheckInterval is between two looks at whether it polls.
+	// callCheckInterval is the time between two reads of the call counter.
 	callCheckInterval = 20 * time.Microsecond
 )
 
 type progressThread struct {
-	disabled  bool // Config.NoThread, or rails that it cannot attend to
+	disabled  bool // Config.NoThread, or a rail cannot be driven in the background
 	started   bool
-	ended     chan struct{} // closed when the goroutine is gone
+	ended     chan struct{} // closed when the goroutine has returned
 	waitState waitState     // how it sleeps on the rails
 	thread    pacing.Thread
 	pace      pacing.Pace
-	waits     bool // the program waited while it was thought to be away
-	// The goroutine looks at these without the lock: who polls has it most of the time,
-	// and one who waits for a lock makes giving it back dear.
-	calls   atomic.Uint32 // of the program so far
+	waits     bool // the application waited while it seemed to be away
+	// The goroutine reads these without the lock. A polling application holds the lock
+	// most of the time, and a contended unlock is expensive.
+	calls   atomic.Uint32 // calls by the application so far
 	stopped atomic.Bool
 }
 
-// attendable reports whether a goroutine can sleep on a rail, and poll beside the program.
+// canDrive reports whether a goroutine can sleep on a rail, and poll it concurrently
+// with the application.
 func canDrive(r *Rail) (bool, error) {
 	cq, err := r.Device.NewCQ(0)
 	if err != nil {
@@ -50,7 +51,8 @@ func canDrive(r *Rail) (bool, error) {
 	return sleeps && beside, cq.Close()
 }
 
-// attend starts the goroutine, with the first queue pair. The device's lock is held.
+// startProgress starts the goroutine, with the first queue pair. The device's lock is
+// held.
 func (d *Device) startProgress() error {
 	a := &d.progressThread
 	if a.started || a.disabled {
@@ -64,9 +66,9 @@ func (d *Device) startProgress() error {
 	return nil
 }
 
-// called notes that the program is present. The progress thread, if it sleeps, must think again:
-// what the program does now may begin a timer. That costs a system call after a pause and
-// nothing while the program keeps calling.
+// called records a call by the application. If the goroutine sleeps, called wakes it,
+// because the call may start a timer. That costs one system call after a pause, and
+// nothing while the application keeps calling.
 func (d *Device) called() {
 	a := &d.progressThread
 	a.calls.Store(a.calls.Load() + 1)
@@ -77,7 +79,7 @@ func (d *Device) called() {
 	}
 }
 
-// progressLoop is the goroutine. It ends when the device is closed.
+// progressLoop is the goroutine. It returns when the device is closed.
 func (d *Device) progressLoop() {
 	a := &d.progressThread
 	defer close(a.ended)
@@ -88,7 +90,7 @@ func (d *Device) progressLoop() {
 		switch {
 		case a.stopped.Load():
 			return
-		case seen != before: // it keeps calling
+		case seen != before: // the application keeps calling
 			a.thread.Pause(a.pace.Pause())
 		default:
 			a.waits = false
@@ -104,8 +106,8 @@ func (d *Device) progressLoop() {
 	}
 }
 
-// progressOnce sleeps until there is something to do and does it. It is false if the
-// program has come back, or the device is closed.
+// progressOnce sleeps until there is work and does it. It returns false if the
+// application is back or the device is closed.
 func (d *Device) progressOnce(seen uint32) (away bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,7 +129,7 @@ func (d *Device) progressOnce(seen uint32) (away bool) {
 		}
 		r.asleep = true
 		d.mu.Unlock()
-		_ = r.wait(pollWaiter, limit) // it fails only by a signal
+		_ = r.wait(pollWaiter, limit) // fails only by a signal
 		d.mu.Lock()
 		r.asleep = false
 	}
@@ -151,10 +153,11 @@ func (d *Device) progressOnce(seen uint32) (away bool) {
 	return true
 }
 
-// back reports whether there is no need to attend: the program is back, or the device closed.
+// back reports whether background progress must end: the application is back or the
+// device is closed.
 func (d *Device) back(seen uint32) bool { return d.closed || d.progressThread.calls.Load() != seen }
 
-// untilDue is the time until a flow must be looked after.
+// untilDue returns the time until a flow must be serviced.
 func (d *Device) untilDue() time.Duration {
 	at := never
 	for _, q := range d.pairs {
@@ -168,8 +171,7 @@ func (d *Device) untilDue() time.Duration {
 	return at - d.clock()
 }
 
-// dismiss ends the goroutine of a device that is closed and waits for it. The lock is not
-// held.
+// stop ends the goroutine of a closed device and waits for it. The lock is not held.
 func (a *progressThread) stop() error {
 	if !a.started {
 		return nil

@@ -12,24 +12,35 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The progress thread: a peer that calls nothing is written to and read from over all rails, and
-// what its last Poll has shown it stays as it is.
+// The progress thread: a peer that makes no calls is written to and read from over all
+// rails, and what its last Poll has lent stays unchanged.
 
 const testTimeout = 30 * time.Second
 
-// stop is a device of two rails with a queue pair, as a program has it.
-type stop struct {
+// waitUntil polls cond until it holds. It is for progress threads, other processes and the
+// kernel, which signal nothing that a test could wait for.
+func waitUntil(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(testTimeout); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", testTimeout, what)
+		}
+	}
+}
+
+// testNode is a device of two rails with a queue pair.
+type testNode struct {
 	*Device
 	t  *testing.T
 	cq rdma.CQ
 	qp rdma.QP
 }
 
-func newStops(t *testing.T) (a, b *stop, toB, toA rdma.PeerID) {
+func newTestNodes(t *testing.T) (a, b *testNode, toB, toA rdma.PeerID) {
 	t.Helper()
-	var list [2]*stop
+	var list [2]*testNode
 	for i, d := range openDatagrams(t, 2) {
-		s := &stop{Device: d.(*Device), t: t}
+		s := &testNode{Device: d.(*Device), t: t}
 		var err error
 		if s.cq, err = d.NewCQ(0); err != nil {
 			t.Fatal(err)
@@ -53,7 +64,7 @@ func newStops(t *testing.T) (a, b *stop, toB, toA rdma.PeerID) {
 	return a, b, toB, toA
 }
 
-func (s *stop) post(wr rdma.SendWR) {
+func (s *testNode) post(wr rdma.SendWR) {
 	s.t.Helper()
 	if n, err := s.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 		s.t.Fatalf("post a %v: %v", wr.Op, err)
@@ -61,7 +72,7 @@ func (s *stop) post(wr rdma.SendWR) {
 }
 
 // next polls until something completes.
-func (s *stop) next() rdma.Completion {
+func (s *testNode) next() rdma.Completion {
 	s.t.Helper()
 	var out [1]rdma.Completion
 	for end := time.Now().Add(testTimeout); time.Now().Before(end); {
@@ -76,18 +87,18 @@ func (s *stop) next() rdma.Completion {
 	return rdma.Completion{}
 }
 
-func (s *stop) do(wr rdma.SendWR) {
+func (s *testNode) do(wr rdma.SendWR) {
 	s.t.Helper()
 	s.post(wr)
 	if c := s.next(); c.Op != wr.Op || c.Status != rdma.StatusOK {
-		s.t.Fatalf("the %v ends as %+v", wr.Op, c)
+		s.t.Fatalf("the %v completes as %+v", wr.Op, c)
 	}
 }
 
-func TestReachesAPeerThatComputes(t *testing.T) {
-	a, b, toB, toA := newStops(t)
+func TestBackgroundAccess(t *testing.T) {
+	a, b, toB, toA := newTestNodes(t)
 	if a.Attr().RemoteCPU {
-		t.Fatal("the device says that peers must poll")
+		t.Fatal("Attr.RemoteCPU is set although there is a progress thread")
 	}
 	target := make([]byte, 1<<20)
 	mr, err := b.Register(target, rdma.RemoteRead|rdma.RemoteWrite)
@@ -97,9 +108,9 @@ func TestReachesAPeerThatComputes(t *testing.T) {
 	a.do(rdma.SendWR{Op: rdma.OpSend, Peer: toB, Body: rdma.MemOf([]byte("look at this"))})
 	shown := b.next()
 	if shown.Op != rdma.OpRecv {
-		t.Fatalf("%+v comes", shown)
+		t.Fatalf("got completion %+v", shown)
 	}
-	// b computes from here on: nobody calls it. It still looks at what it was shown.
+	// b computes from here on: it makes no call. It still uses what its Poll lent.
 	source, back := make([]byte, len(target)), make([]byte, len(target))
 	fill(source, 3)
 	for range 8 { // more pieces than a rail lends
@@ -107,7 +118,7 @@ func TestReachesAPeerThatComputes(t *testing.T) {
 		a.do(rdma.SendWR{Op: rdma.OpRead, Peer: toB, Body: rdma.MemOf(back), Remote: mr.Base, RKey: mr.RKey})
 	}
 	if !bytes.Equal(back, source) {
-		t.Error("what was written is not what is read")
+		t.Error("the bytes read differ from those written")
 	}
 	const messages = 100
 	for i := range messages {
@@ -116,24 +127,24 @@ func TestReachesAPeerThatComputes(t *testing.T) {
 		a.do(wr)
 	}
 	fill(source, 4)
-	a.do(rdma.SendWR{Op: rdma.OpWrite, Peer: toB, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}) // behind messages that nobody takes
+	a.do(rdma.SendWR{Op: rdma.OpWrite, Peer: toB, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}) // behind messages that b does not poll
 	if text := string(shown.Data.Bytes()); text != "look at this" {
-		t.Errorf("what b was shown has become %q while it computed", text)
+		t.Errorf("lent memory has changed to %q while b computed", text)
 	}
 	for i := range messages {
 		if c := b.next(); c.Op != rdma.OpRecv || c.Peer != toA || binary.LittleEndian.Uint64(c.Data.Bytes()) != uint64(i) {
-			t.Fatalf("%+v comes where message %d should", c, i)
+			t.Fatalf("got %+v, want message %d", c, i)
 		}
 	}
 	if !bytes.Equal(target, source) {
-		t.Error("the peer's memory is not what was written")
+		t.Error("the peer's memory differs from what was written")
 	}
 }
 
-// TestWritesGoOnWhileBothCompute: what does not fit into the windows goes without the
-// program that posted it.
-func TestWritesGoOnWhileBothCompute(t *testing.T) {
-	a, b, toB, _ := newStops(t)
+// TestBackgroundWrite checks that pieces beyond the windows are sent while both sides
+// compute.
+func TestBackgroundWrite(t *testing.T) {
+	a, b, toB, _ := newTestNodes(t)
 	source, target := make([]byte, 16<<20), make([]byte, 16<<20)
 	fill(source, 5)
 	mr, err := b.Register(target, rdma.RemoteWrite)
@@ -142,28 +153,22 @@ func TestWritesGoOnWhileBothCompute(t *testing.T) {
 	}
 	a.post(rdma.SendWR{ID: 9, Op: rdma.OpWrite, Peer: toB, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey})
 	pair := a.qp.(*pair)
-	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+	waitUntil(t, "the Write completes while its sender computes", func() bool {
 		a.mu.Lock()
-		pending := pair.pending // Pending would count as a call
-		a.mu.Unlock()
-		if pending == 0 {
-			break
-		}
-		if time.Since(start) > testTimeout {
-			t.Fatal("the Write does not end while its sender computes")
-		}
-	}
+		defer a.mu.Unlock()
+		return pair.pending == 0
+	})
 	if c := a.next(); c.ID != 9 || c.Status != rdma.StatusOK {
-		t.Errorf("the Write ends as %+v", c)
+		t.Errorf("the Write completes as %+v", c)
 	}
-	b.mu.Lock() // what the progress thread wrote is ours after it
+	b.mu.Lock() // synchronizes with the progress thread's writes
 	defer b.mu.Unlock()
 	if !bytes.Equal(target, source) {
-		t.Error("the peer's memory is not what was written")
+		t.Error("the peer's memory differs from what was written")
 	}
 }
 
-// TestNoThread: without the thread nothing moves until the peer polls.
+// TestNoThread checks that NoThread starts no progress thread.
 func TestNoThread(t *testing.T) {
 	d, err := Open(Config{Rails: []Rail{{Name: "alone", Device: openDatagram(t, 0)}}, NoThread: true})
 	if err != nil {
@@ -171,33 +176,34 @@ func TestNoThread(t *testing.T) {
 	}
 	defer d.Close()
 	if !d.Attr().RemoteCPU {
-		t.Error("the device says that peers need not poll")
+		t.Error("Attr.RemoteCPU is not set without a progress thread")
 	}
 	if cq, err := d.NewCQ(0); err != nil {
 		t.Error(err)
 	} else if _, err := d.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: cq, RecvCQ: cq}); err != nil || d.progressThread.started {
-		t.Errorf("a goroutine attends to the rails: %v", err)
+		t.Errorf("a progress thread is running: %v", err)
 	}
 }
 
-// TestAttendantSleeps: when all that has come waits for the program, there is nothing to do.
-func TestAttendantSleeps(t *testing.T) {
-	a, _, toB, _ := newStops(t)
+// TestProgressThreadSleeps checks that the progress thread is idle when everything
+// received waits for the application.
+func TestProgressThreadSleeps(t *testing.T) {
+	a, _, toB, _ := newTestNodes(t)
 	for range 3 * batchSize {
 		a.do(rdma.SendWR{Op: rdma.OpSend, Peer: toB, HeadLen: 8})
 	}
-	time.Sleep(20 * time.Millisecond) // a is away from here on, as b is all the time
+	time.Sleep(20 * time.Millisecond) // real time, until a counts as away, as b does
 	var before, after unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &before); err != nil {
 		t.Fatal(err)
 	}
 	const pause = 500 * time.Millisecond
-	time.Sleep(pause)
+	time.Sleep(pause) // CPU time is measured over real time
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &after); err != nil {
 		t.Fatal(err)
 	}
 	used := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
 	if used > pause/4 {
-		t.Errorf("two progress threads with nothing to do take %v in %v", used, pause)
+		t.Errorf("two idle progress threads use %v of CPU time in %v", used, pause)
 	}
 }

@@ -17,21 +17,21 @@ import (
 	"time"
 )
 
-// The proof that an interface leads to another host: NewProver opens a socket on each that
-// might, Card is what the other host must know, Prove dials every pair of an interface
-// here and one there, and reports which have answered. Both hosts prove at the same time;
-// what one dials the other answers, until Close.
+// The proof that an interface leads to another host. NewProver opens a socket on each
+// candidate, Card is what the other host needs to know, and Prove probes every pair of
+// an interface here and one there and returns those that have responded. Both hosts
+// prove at the same time; each responds to the other's probes until Close.
 //
-// A hello and its answer are sealed with the key of the job and name both hosts by random
-// numbers. An interface that each host has with the same address, as Docker's bridge,
-// leads to the host itself, which is not the one that was called.
+// A hello and its answer are authenticated with the job's key and identify both hosts
+// by random numbers. An interface that each host has with the same address, such as
+// Docker's bridge, leads to the host itself, which is not the one that was probed.
 
 const (
 	helloEvery = 20 * time.Millisecond
-	// proofGrace is how long silent interfaces are waited for when one has answered. Only
-	// hosts with an interface that leads nowhere pay for it.
+	// proofGrace is how long silent interfaces are waited for after one has responded.
+	// Only hosts with an interface that leads nowhere wait that long.
 	proofGrace = 500 * time.Millisecond
-	// maxDialled bounds the interfaces that are no ordinary ones: a host of containers may
+	// maxDialled limits the interfaces that are not ordinary: a host of containers may
 	// have hundreds.
 	maxDialled = 12
 
@@ -47,7 +47,7 @@ const (
 
 type hostID [16]byte
 
-// Card is what a host must know of another to dial it.
+// Card is what a host needs to know about another to probe it.
 type Card struct {
 	Host       string // its name, for people
 	ID         string
@@ -62,13 +62,13 @@ type CardEntry struct {
 	Kind    Kind
 }
 
-// Proof says that a pair of interfaces reach each other.
+// Proof records that a pair of interfaces reach each other.
 type Proof struct {
-	Mine, Theirs int // places in the Cards
+	Mine, Theirs int // indices in the Cards
 	Trip         time.Duration
 }
 
-// Prover dials other hosts and answers them.
+// Prover probes other hosts and responds to their probes.
 type Prover struct {
 	card    Card
 	id      hostID
@@ -77,17 +77,17 @@ type Prover struct {
 
 	mu       sync.Mutex
 	key      []byte // nil: not known yet
-	peer     hostID // who is dialled
+	peer     hostID // the host being probed
 	answered map[[2]int]time.Duration
 	start    time.Time
 	newProof chan struct{}
 }
 
-// NewProver opens a socket on each interface that might be a rail.
+// NewProver opens a socket on each candidate.
 func NewProver(host string, list []Candidate) (*Prover, error) {
 	p := &Prover{card: Card{Host: host}, answered: map[[2]int]time.Duration{}, start: time.Now(), newProof: make(chan struct{}, 1)}
 	if _, err := rand.Read(p.id[:]); err != nil {
-		return nil, fmt.Errorf("rail: no random number to be known by: %w", err)
+		return nil, fmt.Errorf("rail: no random number for the host ID: %w", err)
 	}
 	p.card.ID = hex.EncodeToString(p.id[:])
 	for i := range list {
@@ -106,7 +106,7 @@ func NewProver(host string, list []Candidate) (*Prover, error) {
 	return p, nil
 }
 
-// Card is what another host must know to dial this one.
+// Card returns what another host needs to probe this one.
 func (p *Prover) Card() []byte {
 	text, _ := json.Marshal(&p.card) // strings and numbers alone: it cannot fail
 	return text
@@ -123,10 +123,11 @@ func parseCard(text []byte) (c Card, id hostID, err error) {
 	return c, hostID(raw), nil
 }
 
-// Answer lets the prover answer hellos that are sealed with the key, until Close.
+// Answer lets the prover respond to hellos that are authenticated with the key, until
+// Close.
 func (p *Prover) Answer(key []byte) {
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte("muster proof of rails")) // so that no seal of this is one of something else
+	mac.Write([]byte("muster proof of rails")) // separates this use of the key from others
 	p.mu.Lock()
 	p.key = mac.Sum(nil)
 	p.mu.Unlock()
@@ -136,9 +137,9 @@ func (p *Prover) Answer(key []byte) {
 	}
 }
 
-// Prove dials each interface of a host from each here. It returns when all pairs have
-// answered that should, or some have and the others have had their time, or ctx ends.
-// That nothing has answered is no error.
+// Prove probes each interface of a host from each here. It returns when all expected
+// pairs have responded, or some have and proofGrace has passed, or ctx ends. That
+// nothing has responded is no error.
 func (p *Prover) Prove(ctx context.Context, text []byte) ([]Proof, error) {
 	theirs, id, err := parseCard(text)
 	if err != nil {
@@ -200,19 +201,19 @@ func (p *Prover) proofs() (list []Proof) {
 	return list
 }
 
-// hello dials one interface from another, unless that has answered.
+// hello probes one interface from another, unless the pair has responded.
 func (p *Prover) hello(mine, theirs int, to hostID, at netip.AddrPort) {
 	p.mu.Lock()
 	_, done := p.answered[[2]int{mine, theirs}]
 	b := p.seal(proofHello, mine, theirs, p.id, to, uint64(time.Since(p.start)))
 	p.mu.Unlock()
 	if !done {
-		// The system may know that there is no way: then nothing will answer.
+		// Without a route nothing will respond.
 		_, _ = p.sockets[mine].WriteToUDPAddrPort(b, at)
 	}
 }
 
-// seal makes a datagram. The lock is held.
+// seal makes an authenticated datagram. The lock is held.
 func (p *Prover) seal(kind byte, mine, theirs int, from, to hostID, when uint64) []byte {
 	b := append(make([]byte, 0, sealedLen), proofMagic...)
 	b = append(b, kind, byte(mine), byte(theirs))
@@ -223,7 +224,7 @@ func (p *Prover) seal(kind byte, mine, theirs int, from, to hostID, when uint64)
 	return mac.Sum(b)
 }
 
-// read answers hellos and takes answers in, on one socket.
+// read processes the datagrams of one socket.
 func (p *Prover) read(socket int) {
 	defer p.readers.Done()
 	b := make([]byte, sealedLen+1)
@@ -238,8 +239,8 @@ func (p *Prover) read(socket int) {
 	}
 }
 
-// take looks at a datagram. What is not sealed with the key, or is meant for another host, is
-// dropped.
+// take processes a datagram. It drops one that is not authenticated with the key, or is
+// meant for another host.
 func (p *Prover) take(socket int, b []byte, from netip.AddrPort) {
 	p.mu.Lock()
 	mac := hmac.New(sha256.New, p.key)
@@ -267,11 +268,11 @@ func (p *Prover) take(socket int, b []byte, from netip.AddrPort) {
 	}
 	p.mu.Unlock()
 	if answer != nil {
-		_, _ = p.sockets[socket].WriteToUDPAddrPort(answer, from) // it will be asked again
+		_, _ = p.sockets[socket].WriteToUDPAddrPort(answer, from) // if it is lost, the peer probes again
 	}
 }
 
-// Close ends the answers.
+// Close closes the sockets and ends the responses.
 func (p *Prover) Close() (err error) {
 	for _, s := range p.sockets {
 		err = errors.Join(err, s.Close())

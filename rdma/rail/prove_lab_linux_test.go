@@ -11,10 +11,10 @@ import (
 	"github.com/muster-mpi/muster/internal/lab"
 )
 
-// Two hosts with a cable, and with what hosts have beside it: a bridge for containers that
-// has the same address on both, a tunnel, and an interface that is up and leads nowhere.
+// Two hosts with a cable and with other typical interfaces: a container bridge with the
+// same address on both, a tunnel, and an interface that is up and leads nowhere.
 
-// TestLabProof is what runs on the hosts: it proves, decides for both and tells.
+// TestLabProof runs on the hosts: it proves, decides for both and prints the result.
 func TestLabProof(t *testing.T) {
 	if os.Getenv(labRole) != "prove" {
 		t.Skip("it runs on the hosts of TestProofBetweenHosts")
@@ -111,32 +111,30 @@ func TestProofBetweenHosts(t *testing.T) {
 		for i, text := range prove(t) {
 			for _, want := range []string{"rails [" + dev + "]", "eth9: nobody answers over it", "and it is not needed"} {
 				if !strings.Contains(text, want) {
-					t.Errorf("host %d does not say %q:\n%s", i+1, want, text)
+					t.Errorf("host %d does not print %q:\n%s", i+1, want, text)
 				}
 			}
 		}
 	})
-	// The cable becomes a port of a bridge, as on hosts of virtual machines: the bridge is then
-	// what leads to the other host.
+	// The cable becomes a port of a bridge, as on hosts of virtual machines: then the
+	// bridge leads to the other host.
 	for _, host := range l.Hosts() {
-		at, start := l.Addr(host, 0), time.Now()
+		at := l.Addr(host, 0)
 		for _, words := range []string{
 			"ip link add br0 type bridge forward_delay 0", "ip addr flush dev " + dev, "ip link set " + dev + " master br0",
 			"ip addr add " + at + "/24 dev br0", "ip link set br0 up",
 		} {
 			run(host, strings.Fields(words)...)
 		}
-		for up := false; !up; time.Sleep(10 * time.Millisecond) {
+		waitUntil(t, "the bridge is up", func() bool {
 			out, err := l.Command(t.Context(), host, "ip", "-o", "link", "show", "br0").CombinedOutput()
-			if up = strings.Contains(string(out), "LOWER_UP"); !up && time.Since(start) > 20*time.Second {
-				t.Fatalf("the bridge does not come up: %v\n%s", err, out)
-			}
-		}
+			return err == nil && strings.Contains(string(out), "LOWER_UP")
+		})
 	}
 	t.Run("over a bridge", func(t *testing.T) {
 		for i, text := range prove(t) {
 			if !strings.Contains(text, "rails [br0]") {
-				t.Errorf("host %d does not take the bridge:\n%s", i+1, text)
+				t.Errorf("host %d does not select the bridge:\n%s", i+1, text)
 			}
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Proofs between two hosts that are one: 127.0.0.1 and 127.0.0.2 are interfaces that reach
-// each other.
+// Proofs between two provers on one host: 127.0.0.1 and 127.0.0.2 are interfaces that
+// reach each other.
 
 func loopbackCandidate(name, prefix string, kind Kind) Candidate {
 	return Candidate{Interface: Interface{Name: name, Up: true}, Address: netip.MustParsePrefix(prefix), Kind: kind, Possible: true, Taken: kind == Ordinary}
@@ -21,7 +21,7 @@ func newTestProver(t *testing.T, host string, list []Candidate) *Prover {
 	t.Helper()
 	p, err := NewProver(host, list)
 	if err != nil {
-		t.Skipf("the loopback interface has not all of 127.0.0.0/8 here: %v", err)
+		t.Skipf("the loopback interface lacks a part of 127.0.0.0/8: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
@@ -59,19 +59,19 @@ func TestProve(t *testing.T) {
 			}
 			var got HostReport
 			if err := json.Unmarshal(text, &got); err != nil || !slices.Equal(got.Mine, v.rails) || got.Next != "beta" {
-				t.Errorf("proved are %+v, %v, not %q", got, err, v.rails)
+				t.Errorf("the report is %+v, %v, want %q", got, err, v.rails)
 			}
 		})
 	}
 }
 
-// TestProveIsNotFooledByItself: both hosts have the same address on a bridge, so who dials
-// it reaches himself.
-func TestProveIsNotFooledByItself(t *testing.T) {
+// TestProveIgnoresOwnBridge: both hosts have the same address on a bridge, so a host
+// that probes it reaches itself.
+func TestProveIgnoresOwnBridge(t *testing.T) {
 	bridge := loopbackCandidate("docker0", "127.0.2.1/16", Inward)
 	a := newTestProver(t, "alpha", []Candidate{loopbackCandidate("eth0", "127.0.0.1/24", Ordinary), bridge})
 	b := newTestProver(t, "beta", []Candidate{loopbackCandidate("eth0", "127.0.0.2/24", Ordinary)})
-	// b has the bridge too, and what is sent to it ends at a's socket there.
+	// b has the bridge too, and datagrams to it reach a's socket there.
 	b.card.Interfaces = append(b.card.Interfaces, a.card.Interfaces[1])
 	a.Answer([]byte("the key"))
 	b.Answer([]byte("the key"))
@@ -80,10 +80,10 @@ func TestProveIsNotFooledByItself(t *testing.T) {
 	if _, err := a.Prove(ctx, b.Card()); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(50 * time.Millisecond) // time for a false answer
+	time.Sleep(50 * time.Millisecond) // real sockets: time for a wrong answer
 	for _, f := range a.proofs() {
 		if f.Theirs == 1 {
-			t.Errorf("the bridge that leads to the host itself has answered: %+v", f)
+			t.Errorf("the bridge that leads to the host itself has responded: %+v", f)
 		}
 	}
 }
@@ -160,11 +160,11 @@ func TestApply(t *testing.T) {
 	}
 	d := Decision{Rails: []string{"eth0", "eth1"}, Peers: "beta answered"}
 	if d.Apply(list) {
-		t.Error("what was promised is a surprise")
+		t.Error("the expected selection is reported as different")
 	}
 	d = Decision{Rails: []string{"br0"}, Peers: "beta answered"}
 	if !d.Apply(list) {
-		t.Error("a bridge in place of two cables is no surprise")
+		t.Error("a bridge instead of two cables is not reported as different")
 	}
 	if list[0].Taken || list[1].Taken || !list[3].Taken || list[1].Why != "nobody answers over it" {
 		t.Errorf("the interfaces are %+v", list)

@@ -7,14 +7,14 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Completion queues and receive queues. Poll drives the queue pairs that complete on the
-// queue; what completes goes to the queue it belongs to.
+// Completion queues and receive queues. Poll drives the queue pairs that use the queue.
+// A completion goes to the queue it belongs to.
 
-// delivery is a completion that was not given out yet.
+// delivery is a queued completion.
 type delivery struct {
 	completion rdma.Completion
-	buffer     []byte // memory of the device that Data lies in
-	borrowed   bool   // Data lies where a rail has it, until the next Poll
+	buffer     []byte // memory of the device that holds Data
+	borrowed   bool   // Data is in a rail's buffer, until the next Poll
 }
 
 // queue is a completion queue.
@@ -22,19 +22,19 @@ type queue struct {
 	dev       *Device
 	pairs     []*pair
 	ready     []delivery
-	first     int      // of ready that was not given out
-	lent      [][]byte // memory shown by the last Poll
+	first     int      // index of the first entry of ready not yet returned
+	lent      [][]byte // memory lent by the last Poll
 	closed    bool
-	all       bool // the next Poll asks all rails
-	filed     bool // somebody is asleep on its file
-	parked    int  // who wait for it now, or are asleep on its file
+	all       bool // the next Poll polls all rails
+	filed     bool // a goroutine sleeps on its file
+	parked    int  // waiters on it or its file
 	waitState waitState
 	ending    sync.Once
 }
 
 var _ rdma.ArmedCQ = (*queue)(nil)
 
-// NewCQ makes a completion queue. It grows as it must.
+// NewCQ creates a completion queue. It grows as needed.
 func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,7 +49,7 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	return c, nil
 }
 
-// attach lets the queues of a pair drive it, and sleep for it, and somebody attend to it.
+// attach connects a pair to its queues, their wait state and the progress thread.
 func (q *pair) attach() error {
 	if err := q.dev.startProgress(); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (q *pair) detach() {
 	q.recvCQ.forget(q)
 }
 
-// forget forgets a pair that is closed.
+// forget removes a closed pair.
 func (c *queue) forget(q *pair) {
 	for i := 0; i < len(c.pairs); i++ {
 		if c.pairs[i] == q {
@@ -113,10 +113,10 @@ func (c *queue) push(d delivery) {
 	c.ready = append(c.ready, d)
 }
 
-// waiting is the number of completions that were not given out.
+// waiting returns the number of queued completions.
 func (c *queue) waiting() int { return len(c.ready) - c.first }
 
-// Poll drives the rails and gives what has completed.
+// Poll drives the rails and returns completions.
 func (c *queue) Poll(out []rdma.Completion) (n int) {
 	d := c.dev
 	d.mu.Lock()
@@ -148,7 +148,7 @@ func (c *queue) Poll(out []rdma.Completion) (n int) {
 	return n
 }
 
-// copyBorrowed copies what was not given out and lies where a rail has it.
+// copyBorrowed copies what was not returned and is in a rail's buffer.
 func (c *queue) copyBorrowed() {
 	for i := c.first; i < len(c.ready); i++ {
 		if e := &c.ready[i]; e.borrowed {
@@ -177,7 +177,7 @@ func (c *queue) give(out []rdma.Completion) (n int) {
 	return n
 }
 
-// due is when Poll has something to do in any case: now, if completions are ready.
+// due returns when Poll has work in any case: now, if completions are ready.
 func (c *queue) due() time.Duration {
 	if c.waiting() > 0 {
 		return 0
@@ -191,7 +191,7 @@ func (c *queue) due() time.Duration {
 	return at
 }
 
-// Close ends the queue and what it lent.
+// Close closes the queue and returns what it lent.
 func (c *queue) Close() error {
 	d := c.dev
 	d.mu.Lock()
@@ -213,8 +213,8 @@ func (c *queue) end() (err error) {
 }
 
 const (
-	receiveDepth = 1024 // buffers that may be posted by default
-	lendDepth    = 256  // messages that may wait to be polled before no more are taken in
+	receiveDepth = 1024 // default maximum of posted buffers
+	lendDepth    = 256  // messages that may wait to be polled before no more are accepted
 )
 
 // receiveQueue is a receive queue, shared or of one queue pair.
@@ -231,7 +231,7 @@ type receiveQueue struct {
 
 var _ rdma.SRQ = (*receiveQueue)(nil)
 
-// NewSRQ makes a shared receive queue.
+// NewSRQ creates a shared receive queue.
 func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -253,7 +253,7 @@ func newReceiveQueue(d *Device, c rdma.SRQConfig) *receiveQueue {
 	return r
 }
 
-// PostRecv gives buffers to the queue.
+// PostRecv posts buffers.
 func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	d := r.dev
 	d.mu.Lock()
@@ -272,7 +272,7 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 		r.warned = false
 	}
 	for _, c := range d.queues {
-		c.wakeSleeper() // a message may have waited for it
+		c.wakeSleeper() // a message may wait for a buffer
 	}
 	if n < len(wrs) {
 		return n, rdma.ErrAgain
@@ -280,7 +280,7 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	return n, nil
 }
 
-// take gives the next buffer.
+// take returns the next buffer.
 func (r *receiveQueue) take(cq *queue) (rdma.RecvWR, bool) {
 	if r.closed || r.n == 0 {
 		return rdma.RecvWR{}, false
@@ -296,7 +296,7 @@ func (r *receiveQueue) take(cq *queue) (rdma.RecvWR, bool) {
 	return recv, true
 }
 
-// Close ends the queue; messages then find no buffer.
+// Close closes the queue. Later messages find no buffer.
 func (r *receiveQueue) Close() error {
 	r.dev.mu.Lock()
 	defer r.dev.mu.Unlock()

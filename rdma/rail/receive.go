@@ -2,9 +2,9 @@ package rail
 
 import "github.com/muster-mpi/muster/rdma"
 
-// The way in: takeIn sorts what a rail has, sentOver takes the end of something that was
-// given to the rail, arrived a piece of a peer, advance hands on the pieces whose turn it
-// is.
+// The receive path: takeIn sorts the completions of a rail, sentOver processes the
+// completion of a send, arrived processes a piece of a peer, and advance delivers the
+// pieces that are next in order.
 
 func (q *pair) takeIn(rail int, list []rdma.Completion) {
 	for i := range list {
@@ -17,8 +17,8 @@ func (q *pair) takeIn(rail int, list []rdma.Completion) {
 	}
 }
 
-// sentOver takes in what became of something that was given to a rail. What arrives tells
-// about the other paths too.
+// sentOver processes the completion of a send on a rail. An arrival is also evidence
+// about the other paths.
 func (q *pair) sentOver(rail int, c *rdma.Completion) {
 	if c.ID>>32 >= uint64(len(q.flows)) {
 		return
@@ -50,15 +50,15 @@ func (q *pair) sentOver(rail int, c *rdma.Completion) {
 	if t.kind == kindHello || t.kind == kindAck || !f.out.has(t.number) {
 		return
 	}
-	// A piece that went again is settled by the rail that has it last: until then that one
-	// may read the user's memory.
+	// A piece that was sent again is settled by the rail that has it last: until then
+	// that rail may read the user's memory.
 	if e := f.out.at(t.number); !e.again && int(e.rail) == rail && e.ticket == uint32(c.ID) {
 		f.settle(t.number)
 	}
 }
 
-// arrived takes in a piece. One that has come before, over this rail or another, is
-// dropped.
+// arrived processes a piece. It drops one that has arrived before, over this rail or
+// another.
 func (q *pair) arrived(rail int, c *rdma.Completion) {
 	d := q.dev
 	var h header
@@ -73,7 +73,7 @@ func (q *pair) arrived(rail int, c *rdma.Completion) {
 	}
 	r := &q.rails[rail]
 	if int(c.Peer) >= len(r.known) || r.known[c.Peer] == nil {
-		d.drops.Malformed++ // nobody speaks before he has said hello
+		d.drops.Malformed++ // a hello must come first
 		return
 	}
 	f := r.known[c.Peer]
@@ -140,7 +140,7 @@ func (q *pair) arrived(rail int, c *rdma.Completion) {
 	f.markBusy()
 }
 
-// meet takes in a hello: who speaks on this path, and in which epoch.
+// receiveHello processes a hello: the identity and the epoch of the peer on this path.
 func (q *pair) receiveHello(rail int, from rdma.PeerID, h *header) {
 	d, r := q.dev, &q.rails[rail]
 	id := d.peerID(h.incarnation, h.name)
@@ -157,7 +157,7 @@ func (q *pair) receiveHello(rail int, from rdma.PeerID, h *header) {
 	if f.met && int8(h.epoch-f.peerEpoch) <= 0 {
 		return
 	}
-	// It begins, or begins anew: what was missing will not come any more.
+	// The peer starts, or starts anew: what is missing will not arrive any more.
 	for i := 0; f.in.held > 0 && i < window; i++ {
 		if e := &f.in.reorderBuffer[i]; e.present {
 			d.giveBack(e.buffer)
@@ -168,7 +168,7 @@ func (q *pair) receiveHello(rail int, from rdma.PeerID, h *header) {
 	f.met, f.peerEpoch, f.in.next, f.in.lastAcked, f.refused = true, h.epoch, h.number, h.number, false
 }
 
-// serve queues the answer to a Read.
+// serve queues the response to a Read.
 func (q *pair) serve(f *flow, h *header) {
 	_, ok := q.reach(f, h, 0, 0, rdma.RemoteRead)
 	if !ok {
@@ -181,8 +181,8 @@ func (q *pair) serve(f *flow, h *header) {
 	f.push(op)
 }
 
-// reach finds the memory of an access. A peer that is refused too often is given up: arrived
-// takes nothing more from it.
+// reach returns the memory of an access. After too many refused accesses of a peer,
+// arrived accepts nothing more from it.
 func (q *pair) reach(f *flow, h *header, offset uint64, n int, need rdma.Access) ([]byte, bool) {
 	d := q.dev
 	resolved := d.peers[f.peer].resolved
@@ -197,7 +197,7 @@ func (q *pair) reach(f *flow, h *header, offset uint64, n int, need rdma.Access)
 	return mem, ok
 }
 
-// answer queues the end of a Write or Read of the peer.
+// answer queues the result of a Write or Read of the peer.
 func (q *pair) answer(f *flow, request uint32, status rdma.Status) {
 	op := q.dev.newOperation(kindAnswer)
 	q.pendingReplies++
@@ -205,7 +205,7 @@ func (q *pair) answer(f *flow, request uint32, status rdma.Status) {
 	f.push(op)
 }
 
-// result takes in a piece of what was read.
+// result processes a piece of a Read response.
 func (q *pair) result(f *flow, h *header, data []byte) {
 	op := f.findRequest(h.request)
 	if op == nil || op.kind != kindRequest {
@@ -223,20 +223,21 @@ func (q *pair) result(f *flow, h *header, data []byte) {
 	}
 }
 
-// advance hands on the pieces whose turn it is.
+// advance delivers the pieces that are next in order.
 func (f *flow) advance() {
 	for e := f.in.ready(); e != nil && f.q.hand(f, e); e = f.in.ready() {
 		f.in.taken(e)
 	}
 }
 
-// hand hands a piece on whose turn it is. It is false if a message finds no buffer.
+// hand delivers the next piece. It returns false if a message finds no buffer.
 func (q *pair) hand(f *flow, a *arrival) bool {
 	switch a.kind {
 	case kindMessage:
 		return q.deliver(f, a)
 	case kindData:
-		// All before it have come, so all of its Write have when it is the last.
+		// All pieces before it have arrived, so with the last one its Write is
+		// complete.
 		f.refused = f.refused || a.refused
 		if a.last {
 			status := rdma.StatusOK
@@ -279,8 +280,8 @@ func (q *pair) deliver(f *flow, a *arrival) bool {
 	return true
 }
 
-// copyBorrowed copies what was kept in this Poll and lies where a rail has it: the rail
-// takes it back with the next one.
+// copyBorrowed copies messages that were kept in this Poll and are still in a rail's
+// buffer, which the rail takes back with the next Poll.
 func (q *pair) copyBorrowed() {
 	for _, e := range q.borrowed {
 		if e.present && e.buffer == nil {

@@ -8,27 +8,28 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Registered memory. Rails index what comes themselves, so one key holds for all of them
-// and nothing is registered with their devices.
+// Registered memory. This package places what arrives itself, so one key is valid on
+// all rails and nothing is registered with their devices.
 //
-// A key is 64 bits: 20 for the place in the table and 44 that are random, drawn anew each
-// time, so that nobody guesses a key and an old one names nothing (RFC 5042 section 6.1.1).
+// A key has 64 bits: 20 for the index in the table and 44 random ones, drawn anew each
+// time, so that a key cannot be guessed and an old one is invalid (RFC 5042 section
+// 6.1.1).
 
 const (
 	indexBits  = 20
 	maxRegions = 1 << indexBits
-	// reuseAfter is how many places rest before the first of them is used again.
+	// reuseAfter is how many entries must be free before the first of them is reused.
 	reuseAfter = 64
 )
 
 type region struct {
 	mem  rdma.Mem
-	key  uint64 // 0: the place is free
-	next int32  // of the free ones
+	key  uint64 // 0: the entry is free
+	next int32  // of the free list
 	acc  rdma.Access
 }
 
-// regions is a table of them. The free places are a queue.
+// regions is a table of them. The free entries are a queue.
 type regions struct {
 	list        []region
 	first, last int32 // of the free places, as index+1; 0: none
@@ -37,11 +38,11 @@ type regions struct {
 	drawn       int
 }
 
-// draw gives random bits. The system is asked for many at a time.
+// draw returns random bits. It reads many from the system at a time.
 func (t *regions) draw() (uint64, error) {
 	if t.drawn == 0 || t.drawn+8 > len(t.random) {
 		if _, err := rand.Read(t.random[:]); err != nil {
-			return 0, fmt.Errorf("rail: no random number for a key: %w; see whether the system's random source works", err)
+			return 0, fmt.Errorf("rail: no random number for a key: %w; check the system's random source", err)
 		}
 		t.drawn = 0
 	}
@@ -50,7 +51,7 @@ func (t *regions) draw() (uint64, error) {
 	return v, nil
 }
 
-// register gives memory a key.
+// register registers memory under a new key.
 func (t *regions) register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	bits, err := t.draw()
 	if err != nil {
@@ -73,7 +74,7 @@ func (t *regions) register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	return rdma.MR{Base: m.Addr(), Len: uint64(len(mem)), RKey: key, LKey: uint32(index)}, nil
 }
 
-// find is the region of a key, nil if there is none.
+// find returns the region of a key, nil if there is none.
 func (t *regions) find(key uint64) *region {
 	index := key & (maxRegions - 1)
 	if key == 0 || index >= uint64(len(t.list)) || t.list[index].key != key {
@@ -100,9 +101,9 @@ func (t *regions) deregister(mr rdma.MR) error {
 	return nil
 }
 
-// reach gives a part of a region if the whole access of total bytes at address is
-// allowed: of one that is not, no byte moves. An access of nothing is not checked
-// (RFC 5040 sections 5.1 and 5.2).
+// reach returns a part of a region if the whole access of total bytes at address is
+// allowed; otherwise no byte may move. A zero-length access is not checked (RFC 5040
+// sections 5.1 and 5.2).
 func (t *regions) reach(key, address, total, offset uint64, n int, need rdma.Access) ([]byte, bool) {
 	if total == 0 {
 		return nil, n == 0

@@ -6,14 +6,14 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A peer that is silent on all rails. The device of a rail goes on for long, because a cable
-// may be plugged in again while the others carry the messages; when none does, Config.Timeout
-// ends it.
+// A peer that is silent on all rails. The device of a rail keeps trying for long,
+// because a cable may be repaired while the other rails carry the messages. If no rail
+// delivers, Config.Timeout ends the wait.
 
 var _ rdma.ExplainingDevice = (*Device)(nil)
 
-// silent reports whether a peer from which something is awaited has been silent for too long. It
-// is not counted while this process does not look, which is then the one that was silent.
+// silent reports whether a peer that something is awaited from has been silent for too
+// long. Time during which this process did not poll does not count.
 func (f *flow) silent(now time.Duration, waiting bool) bool {
 	if !waiting || f.awaited == 0 || now-f.lookedAt > maxLookGap {
 		f.awaited = now
@@ -23,21 +23,20 @@ func (f *flow) silent(now time.Duration, waiting bool) bool {
 	return limit > 0 && waiting && now-max(f.awaited, f.lastReceived) >= limit
 }
 
-// attentive is the longest time between two looks at a flow that waits.
+// maxLookGap is the longest time between two checks of a waiting flow.
 const maxLookGap = 20 * lookEvery
 
-// giveUp ends what is under way to a silent peer, and reports it also to a user that only
-// receives.
+// giveUp declares a silent peer gone. It also informs a user that only receives.
 func (f *flow) giveUp(now time.Duration) {
 	f.givenUp = now - max(f.awaited, f.lastReceived)
 	for rail := range f.paths {
-		f.keep(rail) // it goes on trying, and the user has the memory back
+		f.keep(rail) // the rail keeps trying, and the user gets the memory back
 	}
 	f.fail(rdma.StatusPeerGone)
 	f.q.recvCQ.push(delivery{completion: rdma.Completion{Op: rdma.OpDisconnected, Peer: f.peer, Status: rdma.StatusPeerGone}})
 }
 
-// Explain says why a peer was given up.
+// Explain returns why a peer was declared gone.
 func (d *Device) Explain(id rdma.PeerID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

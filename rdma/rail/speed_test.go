@@ -8,17 +8,18 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// How much faster two rails are than one, in virtual time: what the plan, the windows and
-// the acks cost, without what processors do. The links carry 1 Gbit/s each.
+// The speedup of two rails over one, in virtual time: the cost of planning, windows and
+// acks, without that of processors. The links carry 1 Gbit/s each.
 
 const (
-	gigabit     = 0.125 // bytes a nanosecond
+	gigabit     = 0.125 // bytes per nanosecond
 	speedSize   = 1 << 20
 	speedWindow = 8
 )
 
-// speedOf moves megabytes for a while, one way or both ways, and gives bytes a second.
-// look is how often both parties poll at most: a program does not do so all the time.
+// speedOf transfers megabytes for a while, one way or both ways, and returns bytes per
+// second. look is the minimum time between two polls: an application does not poll all
+// the time.
 func speedOf(t *testing.T, wires int, op rdma.Op, both bool, look time.Duration) float64 {
 	t.Helper()
 	var list []*wire
@@ -27,7 +28,7 @@ func speedOf(t *testing.T, wires int, op rdma.Op, both bool, look time.Duration)
 	}
 	w := newWorld(t, 2, list...)
 	a, b := newParty(t, w, 0, 1), newParty(t, w, 1, 1)
-	receiveHello(t, a, b)
+	resolveParties(t, a, b)
 	moving := []*party{a}
 	if both {
 		moving = append(moving, b)

@@ -6,10 +6,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Waiting. Two may wait at a time: the one who polls, in Wait, and one who stands by
-// while that one computes, in WaitArmed. Both sleep until one of the rails has something,
-// or until a flow must be looked after. How a goroutine sleeps on several rails at once
-// is in wait_linux.go and wait_other.go.
+// Waiting. Two goroutines may wait at a time: the one that polls, in Wait, and one in
+// WaitArmed while the first computes. Both sleep until a rail has something or a flow
+// must be serviced. wait_linux.go and wait_other.go implement the sleep on several
+// rails at once.
 
 type waiter int
 
@@ -20,16 +20,16 @@ const (
 )
 
 const (
-	// shortNap bounds a sleep when a rail cannot be slept on. While nothing comes, the
-	// naps become longer, up to longNap.
+	// shortNap bounds a sleep when a rail has no file to sleep on. While nothing
+	// arrives, the naps grow up to longNap.
 	shortNap = time.Millisecond
 	longNap  = 8 * time.Millisecond
-	// armedWaitMax is the longest sleep of who stands by: timers that begin meanwhile do
-	// not wake it, or every send would.
+	// armedWaitMax is the longest sleep in WaitArmed: new timers do not wake it, or
+	// every send would.
 	armedWaitMax = 50 * time.Millisecond
 )
 
-// Wait parks until a rail has something or a flow must be looked after.
+// Wait blocks until a rail has something or a flow must be serviced.
 func (c *queue) Wait(timeout time.Duration) error {
 	d := c.dev
 	d.mu.Lock()
@@ -54,7 +54,7 @@ func (c *queue) Wait(timeout time.Duration) error {
 	return err
 }
 
-// park keeps the progress thread away while somebody waits.
+// park keeps the progress thread asleep while a goroutine waits.
 func (c *queue) park() {
 	c.parked++
 	c.dev.parked++
@@ -62,14 +62,14 @@ func (c *queue) park() {
 
 func (c *queue) unpark() {
 	if c.closed {
-		return // its share was taken back
+		return // end has subtracted its share
 	}
 	c.parked--
 	c.dev.parked--
 	c.dev.called()
 }
 
-// sleep gets the rails ready for a sleep and reports how long it may last.
+// sleep prepares the rails for a sleep and returns how long it may last.
 func (c *queue) sleep(limit time.Duration) time.Duration {
 	if at := c.due(); at != never {
 		limit = min(limit, at-c.dev.clock())
@@ -81,10 +81,10 @@ func (c *queue) sleep(limit time.Duration) time.Duration {
 	return c.waitState.prepareSleep(limit)
 }
 
-// nap is how long to sleep where a rail cannot be slept on.
+// nap is how long to sleep where a rail has no file.
 type nap time.Duration
 
-// next is the next nap, which is longer than the one before.
+// next returns the next nap, which is longer than the one before.
 func (n *nap) next() time.Duration {
 	*n = min(max(2**n, nap(shortNap)), nap(longNap))
 	return time.Duration(*n)
@@ -98,7 +98,7 @@ func (c *queue) awake() {
 	}
 }
 
-// stir ends the sleep of who does not know of new timers.
+// wakeSleeper ends a sleep that does not know about new timers.
 func (c *queue) wakeSleeper() {
 	if c.waitState.asleep {
 		c.waitState.signal(pollWaiter)
@@ -111,7 +111,7 @@ func (c *queue) Wake() {
 	c.waitState.signal(armedWaiter)
 }
 
-// Arm gets ready to stand by.
+// Arm prepares WaitArmed.
 func (c *queue) Arm() bool {
 	d := c.dev
 	d.mu.Lock()
@@ -125,7 +125,7 @@ func (c *queue) Arm() bool {
 	return c.waitState.armed > 0
 }
 
-// WaitArmed is Wait after Arm, beside whoever polls.
+// WaitArmed is Wait after Arm. Another goroutine may poll meanwhile.
 func (c *queue) WaitArmed(timeout time.Duration) error {
 	d := c.dev
 	d.mu.Lock()

@@ -11,9 +11,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Sleeping on several rails: each has a file (rdma.FileCQ), and an epoll set of them and
-// of a wakeup is a file again. There is a set for each who may wait, because each has its
-// own wakeup.
+// Sleeping on several rails: each has a file (rdma.FileCQ), and an epoll set of these
+// and an eventfd is a file again. Each waiter has its own set, because each has its own
+// eventfd.
 
 var _ rdma.FileCQ = (*queue)(nil)
 
@@ -21,19 +21,19 @@ var _ rdma.FileCQ = (*queue)(nil)
 type waitState struct {
 	nap         nap
 	files       []rdma.FileCQ
-	withoutFile int // rails that have no file
+	withoutFile int // rails without a file
 	sets        [numWaiters]int
 	wakeups     [numWaiters]int
 	closed      atomic.Bool
 	asleep      bool          // between sleep and awake
-	armed       time.Duration // how long who stands by may sleep
-	prepared    int           // of files that are asleep
-	// What the kernel is shown by each who waits: it would otherwise be allocated each time.
+	armed       time.Duration // how long WaitArmed may sleep
+	prepared    int           // files on which Sleep was called
+	// Arguments of ppoll, for each waiter, kept here to avoid an allocation per call.
 	shown  [numWaiters][1]unix.PollFd
 	limits [numWaiters]unix.Timespec
 }
 
-// open gets descriptors for the first so many who may wait.
+// open opens descriptors for the first who waiters.
 func (r *waitState) open(who waiter) error {
 	for w := range numWaiters {
 		r.sets[w], r.wakeups[w] = -1, -1
@@ -56,7 +56,7 @@ func (r *waitState) add(set, fd int) error {
 	return unix.EpollCtl(set, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
-// watch lets the queue sleep on a rail.
+// watch adds a rail.
 func (r *waitState) watch(below rdma.CQ) error {
 	f, ok := below.(rdma.FileCQ)
 	if !ok {
@@ -100,7 +100,7 @@ func (r *waitState) forget(below rdma.CQ) {
 	}
 }
 
-// prepareSleep gets all rails ready for a sleep.
+// prepareSleep prepares all rails for a sleep.
 func (r *waitState) prepareSleep(limit time.Duration) time.Duration {
 	if r.withoutFile > 0 {
 		limit = min(limit, r.nap.next())
@@ -123,7 +123,7 @@ func (r *waitState) endSleep() {
 	r.prepared = 0
 }
 
-// wait sleeps until a rail has something or the wakeup was rung.
+// wait sleeps until a rail has something or signal is called.
 func (r *waitState) wait(w waiter, timeout time.Duration) error {
 	r.shown[w][0] = unix.PollFd{Fd: int32(r.sets[w]), Events: unix.POLLIN}
 	r.limits[w] = unix.NsecToTimespec(int64(timeout))
@@ -133,24 +133,24 @@ func (r *waitState) wait(w waiter, timeout time.Duration) error {
 	return nil
 }
 
-// waitWakeup sleeps until the wakeup was rung.
+// waitWakeup sleeps until signal is called.
 func (r *waitState) waitWakeup(w waiter) {
 	r.shown[w][0] = unix.PollFd{Fd: int32(r.wakeups[w]), Events: unix.POLLIN}
 	_, _ = unix.Ppoll(r.shown[w][:], nil, nil) // a signal may end it early
 }
 
-// signal ends a wait, or the next one.
+// signal ends the current wait, or the next one.
 func (r *waitState) signal(w waiter) {
 	if !r.closed.Load() {
 		one := [8]byte{1}
-		_, _ = unix.Write(r.wakeups[w], one[:]) // it fails only when it has been rung often enough
+		_, _ = unix.Write(r.wakeups[w], one[:]) // fails only when the counter is full
 	}
 }
 
 func (r *waitState) drain(w waiter) {
 	if !r.closed.Load() {
 		var n [8]byte
-		_, _ = unix.Read(r.wakeups[w], n[:]) // it fails when it was not rung
+		_, _ = unix.Read(r.wakeups[w], n[:]) // fails when it was not signaled
 	}
 }
 
@@ -166,10 +166,11 @@ func (r *waitState) close() (err error) {
 	return err
 }
 
-// File is a descriptor that is readable when a rail has something or Wake was called.
+// File returns a descriptor that is readable when a rail has something or Wake was
+// called.
 func (c *queue) File() int { return c.waitState.sets[pollWaiter] }
 
-// Sleep gets ready for a sleep on File.
+// Sleep prepares a sleep on File and returns how long it may last.
 func (c *queue) Sleep(limit time.Duration) time.Duration {
 	c.dev.mu.Lock()
 	defer c.dev.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Where rails have no files to sleep on, a sleep is short, and a wakeup is a channel.
+// On systems where rails have no file to sleep on, sleeps are short, and a wakeup is a
+// channel.
 
 // waitState is how a completion queue is waited for.
 type waitState struct {
@@ -32,7 +33,7 @@ func (r *waitState) endSleep()                                      {}
 func (r *waitState) drain(waiter)                                   {}
 func (r *waitState) close() error                                   { return nil }
 
-// wait sleeps until the wakeup was rung, or for so long.
+// wait sleeps until signal is called or the timeout expires.
 func (r *waitState) wait(w waiter, timeout time.Duration) error {
 	t := time.NewTimer(timeout)
 	defer t.Stop()
@@ -43,10 +44,10 @@ func (r *waitState) wait(w waiter, timeout time.Duration) error {
 	return nil
 }
 
-// waitWakeup sleeps until the wakeup was rung.
+// waitWakeup sleeps until signal is called.
 func (r *waitState) waitWakeup(w waiter) { <-r.wakeups[w] }
 
-// signal ends a wait, or the next one.
+// signal ends the current wait, or the next one.
 func (r *waitState) signal(w waiter) {
 	select {
 	case r.wakeups[w] <- struct{}{}:

@@ -6,38 +6,38 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What stands before a piece: put writes it, parse reads it. The first eight bytes are
+// The header of a piece: put encodes it, parse decodes it. The first eight bytes are
 // the same for all kinds.
 //
-//	 0  kind, and 128 on the last piece of a Write, 64 on a message that goes again
+//	 0  kind, and 128 on the last piece of a Write, 64 on a message that is sent again
 //	 1  epoch
-//	 2  ack: the number that the sender of this waits for, its low half
+//	 2  ack: low half of the number that the sender expects next
 //	 4  number
 //	 8  hello: incarnation 8, name 4
-//	 8  data: ask 4, 0, key 8, address 8, total 8, offset 8
-//	 8  request: ask 4, 0, key 8, address 8, total 8
-//	 8  result: ask 4, 0, offset 8
-//	 8  answer: ask 4, status 1
+//	 8  data: request 4, 0, key 8, address 8, total 8, offset 8
+//	 8  request: request 4, 0, key 8, address 8, total 8
+//	 8  result: request 4, 0, offset 8
+//	 8  answer: request 4, status 1
 //
-// All numbers are little-endian.
+// All integers are little-endian.
 
 type kind uint8
 
 const (
 	kindNone    kind = iota
-	kindHello        // who speaks on this path, and the number of the first piece; it has none itself
+	kindHello        // identity of the sender, and the number of its first piece; without a number
 	kindMessage      // a message of the user
 	kindData         // a piece of a Write
 	kindRequest      // a Read
 	kindResult       // a piece of what was read
-	kindAnswer       // the end of a Write, or of a Read that is refused
-	kindAck          // ack alone; it has no number
+	kindAnswer       // the result of a Write, or of a refused Read
+	kindAck          // ack alone; without a number
 	kindCount
 )
 
 const (
-	flagLast  = 128 // data: the last piece of its Write
-	flagAgain = 64  // message: the sender waits until it is acknowledged
+	flagLast  = 128 // data: last piece of its Write
+	flagAgain = 64  // message: an ack is requested
 )
 
 const (
@@ -49,7 +49,7 @@ const (
 	answerLen  = 13
 )
 
-// headerLen is the length of what stands before a piece, by kind.
+// headerLen is the length of the header, by kind.
 var headerLen = [kindCount]int{
 	kindHello: helloLen, kindMessage: commonLen, kindData: dataLen,
 	kindRequest: requestLen, kindResult: resultLen, kindAnswer: answerLen, kindAck: commonLen,
@@ -66,16 +66,16 @@ type header struct {
 	again       bool
 	status      rdma.Status // answer
 	number      uint32
-	request     uint32 // which Write or Read of its asker
-	name        uint32 // hello: what the sender is called in the job
-	incarnation uint64 // hello: the sender's queue pair, different from all others
+	request     uint32 // which Write or Read of its sender
+	name        uint32 // hello: Config.Name of the sender
+	incarnation uint64 // hello: identifies the sender's queue pair
 	key         uint64
-	address     uint64 // where the whole access begins
-	total       uint64 // and its length
+	address     uint64 // start of the whole access
+	total       uint64 // its length
 	offset      uint64 // of the piece in it
 }
 
-// put writes a header and gives its length.
+// put encodes a header and returns its length.
 func (h *header) put(b *[rdma.HeadMax]byte) int {
 	le := binary.LittleEndian
 	b[0], b[1] = byte(h.kind), h.epoch
@@ -109,8 +109,8 @@ func (h *header) put(b *[rdma.HeadMax]byte) int {
 	return headerLen[h.kind]
 }
 
-// parse reads the header of a piece and gives what comes after it. It is false for what
-// no version of this package writes.
+// parse decodes the header of a piece and returns what follows it. It returns false for
+// one that no version of this package sends.
 func (h *header) parse(b []byte) (rest []byte, ok bool) {
 	if len(b) < commonLen {
 		return nil, false

@@ -19,7 +19,7 @@ func headers() []header {
 	}
 }
 
-func TestHeadersSurvive(t *testing.T) {
+func TestHeaders(t *testing.T) {
 	for _, h := range headers() {
 		var b [rdma.HeadMax]byte
 		n := h.put(&b)
@@ -30,13 +30,13 @@ func TestHeadersSurvive(t *testing.T) {
 		}
 		for short := range n {
 			if _, ok := new(header).parse(b[:short]); ok {
-				t.Errorf("%d of %d bytes of %+v are taken for a header", short, n, h)
+				t.Errorf("%d of %d bytes of %+v are accepted as a header", short, n, h)
 			}
 		}
 	}
 }
 
-// FuzzHeader: what is taken for a header is written the same way again.
+// FuzzHeader checks that an accepted header is encoded the same.
 func FuzzHeader(f *testing.F) {
 	for _, h := range headers() {
 		var b [rdma.HeadMax]byte
@@ -63,7 +63,7 @@ func TestAddresses(t *testing.T) {
 	}
 	for _, text := range []rdma.Addr{"", "rail", "rail;1;2", "rail;xyz;1;=a", "rail;1;-1;=a", "rail;1;1;a", "rail;1;1;n=", "iwarp;1;1;=a"} {
 		if _, err := parseAddress(text); err == nil {
-			t.Errorf("%q is taken for an address", text)
+			t.Errorf("%q is accepted as an address", text)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestRailsMatchByNetwork(t *testing.T) {
 	for _, v := range []struct{ ours, theirs, want string }{
 		{"AB", "AB", "01"},
 		{"AB", "BA", "10"},
-		{"AB", "B", "00"}, // the second has it, the first may try
+		{"AB", "B", "00"}, // the second matches, the first may try
 		{"A", "BA", "1"},
 		{"--", "--", "01"},
 		{"AX", "YA", "10"},

@@ -201,7 +201,7 @@ func TestKillEndsWait(t *testing.T) {
 	r.together(part{a, func() error {
 		return a.await(1, func() bool { return push.done })
 	}}, part{nil, func() error {
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // until the other part is in Wait, which nothing shows
 		a.dev.(*Faulty).Kill(addr)
 		return nil
 	}})

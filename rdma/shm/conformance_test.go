@@ -8,9 +8,9 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// TestConformance runs the suite on every way in which the device can work. The
-// devices are in one process here even where they could be in several; the tests
-// with real processes are in process_linux_test.go.
+// TestConformance runs the suite on every mode of the device. The devices are in one
+// process here even where they could be in several; the tests with real processes are in
+// process_linux_test.go.
 func TestConformance(t *testing.T) {
 	for _, v := range []struct {
 		name string
@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 			continue
 		}
 		if raceDetector && !v.heap {
-			continue // it does not watch mapped memory
+			continue // the race detector does not track mapped memory
 		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Unconnected: "memory is shared, nothing connects", Open: func(t testing.TB, n int) []rdma.Device {
 			cfg := v.cfg

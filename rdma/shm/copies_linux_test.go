@@ -12,7 +12,7 @@ import (
 
 // Reads, writes and cooperative copies between processes.
 
-// region is registered memory as its owner describes it to a peer.
+// describe sends a registered region to a peer.
 func (r *rank) describe(to int, mr rdma.MR) error {
 	msg := binary.LittleEndian.AppendUint64(nil, mr.Base)
 	msg = binary.LittleEndian.AppendUint64(msg, mr.RKey)
@@ -30,19 +30,19 @@ func (r *rank) message() ([]byte, error) {
 		}
 		r.poll()
 	}
-	return nil, fmt.Errorf("no message in 20 s")
+	return nil, fmt.Errorf("no message arrived in 20 s")
 }
 
 func (r *rank) described() (mr rdma.MR, err error) {
 	b, err := r.message()
 	if err != nil || len(b) != 24 {
-		return mr, fmt.Errorf("a region should be described, got %d bytes, %v", len(b), err)
+		return mr, fmt.Errorf("want the description of a region, got %d bytes, %v", len(b), err)
 	}
 	mr.Base, mr.RKey, mr.Len = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
 	return mr, nil
 }
 
-// playCopies lets rank 0 read, write and pull at rank 1.
+// playCopies makes rank 0 read, write and pull from rank 1.
 func playCopies(r *rank, p *part) error {
 	pulls := r.dev.Attr().Ops.Has(rdma.OpPull)
 	for i, size := range p.Sizes {
@@ -78,7 +78,7 @@ func (r *rank) copyFrom(seed, size int, pulls bool) error {
 			return err
 		}
 		if !bytes.Equal(body, pattern(seed, size)) {
-			return fmt.Errorf("pulled something else than what is there")
+			return fmt.Errorf("pulled the wrong data")
 		}
 		clear(body)
 	}
@@ -86,7 +86,7 @@ func (r *rank) copyFrom(seed, size int, pulls bool) error {
 		return err
 	}
 	if !bytes.Equal(body, pattern(seed, size)) {
-		return fmt.Errorf("read something else than what is there")
+		return fmt.Errorf("read the wrong data")
 	}
 	if err := check(rdma.OpRead, mr.Base+1, rdma.StatusRemoteAccess); err != nil {
 		return err
@@ -116,14 +116,14 @@ func (r *rank) serveCopies(seed, size int, pulls bool) error {
 	if pulls {
 		c, err := r.do(rdma.SendWR{ID: 4, Op: rdma.OpPush, Peer: 0, RKey: mr.RKey, Body: rdma.MemOf(region)})
 		if err != nil || c.Status != rdma.StatusOK || c.Len != uint64(size) {
-			return fmt.Errorf("push should end well, got %v, %d bytes, %v", c.Status, c.Len, err)
+			return fmt.Errorf("push should succeed, got %v, %d bytes, %v", c.Status, c.Len, err)
 		}
 	}
 	if _, err := r.message(); err != nil {
 		return err
 	}
 	if !bytes.Equal(region, pattern(seed+1, size)) {
-		return fmt.Errorf("something else was written")
+		return fmt.Errorf("the wrong data was written")
 	}
 	if err := r.dev.Deregister(mr); err != nil {
 		return err
@@ -131,10 +131,10 @@ func (r *rank) serveCopies(seed, size int, pulls bool) error {
 	return r.send(0, []byte{2})
 }
 
-// TestCopiesWhereTheKernelRefuses is TestCopiesBetweenProcesses under a filter like
-// that of a container: for all processes, and for all but the caller's own, so that a
-// rank finds out only when it meets a peer.
-func TestCopiesWhereTheKernelRefuses(t *testing.T) {
+// TestCopiesWithoutProcessVM is TestCopiesBetweenProcesses under a seccomp filter like
+// that of a container: for all processes, and for all but the caller's own, so that a rank
+// notices only when it resolves a peer.
+func TestCopiesWithoutProcessVM(t *testing.T) {
 	for _, whom := range []string{refuseAll, refusePeers} {
 		c := start(t, part{Scenario: "copies", N: 2, Refuse: whom, Sizes: []int{1, 65537, 5<<20 + 3}}, false)
 		c.finish(60 * time.Second)

@@ -6,8 +6,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What a call costs where no other core is involved. Rank 0 of one process sends
-// to itself.
+// The cost of calls without another core. Rank 0 of one process sends to itself.
 
 func BenchmarkPublish(b *testing.B) {
 	line := make([]word, 8)

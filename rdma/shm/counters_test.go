@@ -6,14 +6,14 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// counted returns what a device counts, by name.
+// counted returns the counters of a device by name.
 func counted(d *Device) map[rdma.Counter]uint64 {
 	got := map[rdma.Counter]uint64{}
 	d.Count(func(name rdma.Counter, value uint64) { got[name] += value })
 	return got
 }
 
-// A peer that is busy gets a ring, and that is what the receiver's memory grows by.
+// A busy peer gets a ring, and the receiver's memory grows by its size.
 func TestCountOfRings(t *testing.T) {
 	ranks := heapRanks(t, 3, Config{})
 	before := counted(ranks[1].dev)
@@ -39,7 +39,7 @@ func TestCountOfRings(t *testing.T) {
 	}
 }
 
-// What nobody has touched takes no memory where the segment is mapped.
+// Untouched parts of a mapped segment use no memory.
 func TestCountOfTouchedPages(t *testing.T) {
 	d, err := Open(Config{Peers: 4, Rings: 3})
 	if err != nil {
@@ -48,7 +48,7 @@ func TestCountOfTouchedPages(t *testing.T) {
 	defer d.Close()
 	got := counted(d)
 	if got[rdma.MemoryRings] != 0 {
-		t.Errorf("%d bytes of rings are touched, and nobody has one", got[rdma.MemoryRings])
+		t.Errorf("%d bytes of rings are touched, but there are none", got[rdma.MemoryRings])
 	}
 	if got[rdma.MemoryReceive] == 0 || got[rdma.MemoryReceive] >= uint64(d.seg.geo.parts(false).slots) {
 		t.Errorf("%d bytes of the shared queue are touched: its head should be, and not all of it", got[rdma.MemoryReceive])

@@ -7,8 +7,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// playFloor hands one line back and forth without any protocol: what no message
-// can beat. It uses the slots of the segments, which nothing else touches here.
+// playFloor passes one cache line back and forth without any protocol: the lower bound for
+// every message. It uses the slots of the segments, which nothing else touches here.
 func playFloor(r *rank, p *part) error {
 	mine, theirs := &r.dev.seg.slots[100].base, &r.dev.peer(rdma.PeerID(1 - p.Index)).seg.slots[100].base
 	best := time.Duration(1 << 62)

@@ -8,8 +8,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Sizes around every change of path: empty, inline in a cell of a ring or of the
-// shared queue, small block, large block, the longest.
+// Sizes around every change of path: empty, inline in a cell of a ring or of the shared
+// queue, small block, large block, the longest.
 var sizes = []int{0, 1, 8, 24, 25, queueInline, queueInline + 1, ringInline, ringInline + 1, 64, 1000, smallBlockBytes, smallBlockBytes + 1, 8192, maxSend - 1, maxSend}
 
 func TestMessagesArriveWholeAndInOrder(t *testing.T) {
@@ -31,7 +31,7 @@ func TestMessagesArriveWholeAndInOrder(t *testing.T) {
 			}
 			want := pattern(i, sizes[i%len(sizes)])
 			if c.Op != rdma.OpRecv || c.Peer != 0 || c.Status != rdma.StatusOK || !bytes.Equal(c.Data.Bytes(), want) {
-				t.Fatalf("rings %d: message %d of %d bytes should come next and whole, got %v from %d with %d bytes", rings, i, len(want), c.Op, c.Peer, c.Data.Len())
+				t.Fatalf("rings %d: message %d of %d bytes should arrive next and whole, got %v from %d with %d bytes", rings, i, len(want), c.Op, c.Peer, c.Data.Len())
 			}
 		}
 		wg.Wait()

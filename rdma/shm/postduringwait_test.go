@@ -8,9 +8,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestPostDuringWait has one goroutine that polls and waits, with the lock given
-// back while it waits, and another that posts meanwhile: what completes at once
-// must end the wait.
+// TestPostDuringWait runs one goroutine that polls and waits, releasing the lock while it
+// waits, and another that posts meanwhile: a request that completes at once must end the
+// wait.
 func TestPostDuringWait(t *testing.T) {
 	ranks := heapRanks(t, 2, Config{})
 	a, b := ranks[0], ranks[1]
@@ -44,7 +44,7 @@ func TestPostDuringWait(t *testing.T) {
 	})
 	wrs := make([]rdma.SendWR, 1)
 	for i := range rounds {
-		size := []int{100, len(region)}[i%2] // done when posted, and done by Poll
+		size := []int{100, len(region)}[i%2] // completed when posted, and completed by Poll
 		wrs[0] = rdma.SendWR{Op: rdma.OpRead, Peer: 1, Remote: mr.Base, RKey: mr.RKey, Body: rdma.MemOf(make([]byte, size))}
 		mu.Lock()
 		_, err := a.qp.PostSend(wrs)

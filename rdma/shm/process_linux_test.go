@@ -17,13 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tests with real processes: the test binary starts itself again, once for each
-// rank. A child opens its device, prints its address, reads everybody's, and then
-// plays its part in the scenario.
+// Tests with real processes: the test binary starts itself again, once for each rank. A
+// child opens its device, prints its address, reads the addresses of all, and then plays
+// its part in the scenario.
 
 const childVariable = "MUSTER_SHM_TEST_CHILD"
 
-// part tells a child what to play.
+// part describes a child's role.
 type part struct {
 	Scenario string
 	Index, N int
@@ -64,7 +64,7 @@ func playPart(text string) error {
 	in := bufio.NewScanner(os.Stdin)
 	for i := range p.N {
 		if !in.Scan() {
-			return fmt.Errorf("rank %d: the addresses end at %d", p.Index, i)
+			return fmt.Errorf("rank %d: the list of addresses ends at %d", p.Index, i)
 		}
 		if _, err := r.dev.Resolve(rdma.Addr(in.Text())); err != nil {
 			return err
@@ -81,7 +81,7 @@ func playPart(text string) error {
 	return r.dev.Close()
 }
 
-// cast is the running children of a scenario.
+// cast holds the running children of a scenario.
 type cast struct {
 	t     testing.TB
 	ranks []*child
@@ -116,7 +116,7 @@ func start(t testing.TB, p part, pinned bool) *cast {
 	}
 	for _, r := range c.ranks {
 		if _, err := io.WriteString(r.in, all.String()); err != nil {
-			t.Fatalf("cannot give out the addresses: %v", err)
+			t.Fatalf("cannot distribute the addresses: %v", err)
 		}
 	}
 	return c
@@ -140,7 +140,7 @@ func startChild(t testing.TB, p part, pinned bool) *child {
 	}
 	c.out = bufio.NewScanner(out)
 	if pinned {
-		// A child inherits the mask of the thread that starts it.
+		// A child inherits the CPU mask of the thread that starts it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		var old, one unix.CPUSet
@@ -169,8 +169,8 @@ func (c *cast) line(i int) string {
 	return c.ranks[i].out.Text()
 }
 
-// finish waits until every rank has said "end", lets all go, and reports those
-// that failed.
+// finish waits until every rank has printed "end", lets all exit, and reports those that
+// failed.
 func (c *cast) finish(limit time.Duration) {
 	c.t.Helper()
 	defer time.AfterFunc(limit, c.kill).Stop()

@@ -8,8 +8,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// playPull times copies of live data from rank 1 to rank 0: by OpRead alone, and
-// by OpPull with the owner's OpPush running beside it. It prints both, in ns.
+// playPull times copies of live data from rank 1 to rank 0: by OpRead alone, and by OpPull
+// with the owner's OpPush running concurrently. It prints both, in ns.
 func playPull(r *rank, p *part) error {
 	for _, size := range p.Sizes {
 		mem := pattern(1, size)
@@ -29,7 +29,7 @@ func playPull(r *rank, p *part) error {
 			for round := range p.Count {
 				if p.Index == 1 {
 					for i := 0; i < len(mem); i += 64 {
-						mem[i] = byte(round) // live data: it lies in the owner's cache
+						mem[i] = byte(round) // live data: it is in the owner's cache
 					}
 					if err := r.send(0, nil); err != nil {
 						return err
@@ -53,7 +53,7 @@ func playPull(r *rank, p *part) error {
 				}
 				best = min(best, time.Since(begin))
 				if mem[0] != byte(round) {
-					return fmt.Errorf("%v of %d bytes, round %d: old data", op, size, round)
+					return fmt.Errorf("%v of %d bytes, round %d: stale data", op, size, round)
 				}
 				if err := r.send(1, nil); err != nil {
 					return err

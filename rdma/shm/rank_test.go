@@ -18,7 +18,7 @@ type rank struct {
 	qp  rdma.QP
 	out []rdma.Completion
 	wrs []rdma.SendWR     // one
-	got []rdma.Completion // polled and not yet asked for; lent data was copied
+	got []rdma.Completion // polled and not yet returned by next; lent data was copied
 }
 
 func openRank(cfg Config, srq rdma.SRQConfig) (*rank, error) {
@@ -37,7 +37,7 @@ func openRank(cfg Config, srq rdma.SRQConfig) (*rank, error) {
 	return r, err
 }
 
-// heapRanks opens n ranks on one host, all of which know each other.
+// heapRanks opens n ranks on one host and resolves all peers.
 func heapRanks(t testing.TB, n int, cfg Config) []*rank {
 	t.Helper()
 	cfg.Host, cfg.Peers = NewHost(), n
@@ -66,7 +66,7 @@ func heapRanks(t testing.TB, n int, cfg Config) []*rank {
 	return ranks
 }
 
-// post offers a request until it is taken.
+// post posts a request until it is accepted.
 func (r *rank) post(wr rdma.SendWR) error {
 	r.wrs[0] = wr
 	for end := time.Now().Add(20 * time.Second); ; {
@@ -89,7 +89,7 @@ func (r *rank) send(to int, body []byte) error {
 	return r.post(wr)
 }
 
-// poll keeps what has arrived.
+// poll stores the completions.
 func (r *rank) poll() int {
 	n := r.cq.Poll(r.out)
 	for _, c := range r.out[:n] {
@@ -110,7 +110,7 @@ func (r *rank) next() (rdma.Completion, error) {
 			}
 		}
 		if time.Now().After(end) {
-			return rdma.Completion{}, errors.New("nothing came in 20 s")
+			return rdma.Completion{}, errors.New("nothing arrived in 20 s")
 		}
 	}
 	c := r.got[0]
@@ -118,8 +118,8 @@ func (r *rank) next() (rdma.Completion, error) {
 	return c, nil
 }
 
-// do posts a request that generates a completion, and waits for it. Messages that
-// come meanwhile are kept.
+// do posts a request that generates a completion, and waits for it. Messages that arrive
+// meanwhile are stored.
 func (r *rank) do(wr rdma.SendWR) (rdma.Completion, error) {
 	if err := r.post(wr); err != nil {
 		return rdma.Completion{}, err

@@ -8,9 +8,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestFullRingParks fills the ring of a peer that does not poll with the pieces of a
-// copy, from either end. The one who sends has nothing to do then: its Wait parks, and
-// ends when the peer has made room, without a timeout.
+// TestFullRingParks fills the ring of a peer that does not poll with the pieces of a copy,
+// from either end. The sender then has nothing to do: its Wait sleeps, and ends when the
+// peer has made room, without a timeout.
 func TestFullRingParks(t *testing.T) {
 	const size = 4 << 20
 	for _, op := range []rdma.Op{rdma.OpWrite, rdma.OpRead} {
@@ -47,11 +47,11 @@ func TestFullRingParks(t *testing.T) {
 				t.Fatal(err)
 			}
 			if took := time.Since(begin); took < 50*time.Millisecond {
-				t.Errorf("Wait has ended after %v although the ring is full", took)
+				t.Errorf("Wait ended after %v although the ring is full", took)
 			}
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(10 * time.Millisecond) // until the sender sleeps in Wait, which nothing shows
 				for range 4 {
 					taker.cq.Poll(taker.out)
 				}
@@ -65,7 +65,7 @@ func TestFullRingParks(t *testing.T) {
 			}
 			wg.Wait()
 			if before := moving.Moved(); sender.poll() == 0 && moving.Moved() == before {
-				t.Error("there is room, and nothing was sent")
+				t.Error("there is room, but nothing was sent")
 			}
 		})
 	}

@@ -22,11 +22,11 @@ var scenarios = map[string]func(*rank, *part) error{
 	"pull":     playPull,
 }
 
-// stretch is how many round trips are timed together.
+// stretch is the number of round trips that are timed together.
 const stretch = 50
 
-// playPingPong bounces messages of each size and prints the time of half a round
-// trip in ns. It is also the benchmark of the device.
+// playPingPong bounces messages of each size and prints half the round-trip time in ns. It
+// is also the benchmark of the device.
 func playPingPong(r *rank, p *part) error {
 	other := rdma.PeerID(1 - p.Index)
 	out := make([]rdma.Completion, 1)
@@ -52,7 +52,7 @@ func playPingPong(r *rank, p *part) error {
 				r.cq.Poll(nil)
 			}
 		}
-		// The quickest of many short stretches: others use the machine too.
+		// The fastest of many short stretches: the machine has other users.
 		best := time.Duration(1 << 62)
 		for range p.Count / stretch {
 			begin := time.Now()
@@ -68,7 +68,7 @@ func playPingPong(r *rank, p *part) error {
 			best = min(best, time.Since(begin))
 		}
 		if got != size || !bytes.Equal(body, pattern(size, size)) {
-			return fmt.Errorf("%d bytes came back changed", size)
+			return fmt.Errorf("%d bytes were returned changed", size)
 		}
 		if p.Index == 0 {
 			fmt.Printf("%d %.1f\n", size, float64(best.Nanoseconds())/float64(2*stretch))
@@ -78,12 +78,12 @@ func playPingPong(r *rank, p *part) error {
 	return nil
 }
 
-// train is how many messages of a stream are timed together: many times what the
+// train is the number of messages of a stream that are timed together: many times what the
 // ring holds.
 const train = 5000
 
-// playStream sends Count messages of each size one way and prints the time of
-// one in ns, in the quickest train.
+// playStream sends Count messages of each size one way and prints the time of one in ns,
+// in the fastest train.
 func playStream(r *rank, p *part) error {
 	other := rdma.PeerID(1 - p.Index)
 	out := make([]rdma.Completion, 32)
@@ -111,7 +111,7 @@ func playStream(r *rank, p *part) error {
 			best = min(best, time.Since(begin))
 		}
 		if p.Index == 1 && !bytes.Equal(to, body) {
-			return fmt.Errorf("%d bytes came changed", size)
+			return fmt.Errorf("%d bytes arrived changed", size)
 		}
 		if p.Index == 0 {
 			fmt.Printf("%d %.1f\n", size, float64(best.Nanoseconds())/train)
@@ -130,8 +130,7 @@ func TestPingPongBetweenProcesses(t *testing.T) {
 	c.finish(30 * time.Second)
 }
 
-// measure runs a scenario with two ranks on a core each and reports what it
-// prints.
+// measure runs a scenario with two ranks, one core each, and reports what it prints.
 func measure(b *testing.B, p part, unit string) {
 	b.Helper()
 	p.N = 2
@@ -151,7 +150,7 @@ func measure(b *testing.B, p part, unit string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// The floor first: only ratios to it, taken in the same run, mean something.
+// The floor first: only ratios to it, measured in the same run, are meaningful.
 
 func BenchmarkFloor(b *testing.B) { measure(b, part{Scenario: "floor", Count: 20000}, "ns") }
 

@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Values of part.Refuse: whom process_vm_readv and process_vm_writev do not reach.
+// Values of part.Refuse: the targets for which process_vm_readv and process_vm_writev
+// fail.
 const (
 	refuseAll   = "all"   // a container's seccomp filter
 	refusePeers = "peers" // Yama's ptrace_scope, or other users
 )
 
-// refuseProcessVM makes the two calls fail with EPERM in this process, as a container
-// without the permission to trace does.
+// refuseProcessVM makes the two calls fail with EPERM in this process, as in a container
+// without ptrace permission.
 func refuseProcessVM(whom string) error {
 	const (
 		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS

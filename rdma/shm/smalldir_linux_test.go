@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Segments as files, where there is little room.
+// Segments as files, with little space.
 
-// smallDir mounts a file system of so many bytes.
+// smallDir mounts a file system of the given size.
 func smallDir(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,21 +29,21 @@ func smallDir(t *testing.T, size string) string {
 	return dir
 }
 
-func TestSmallShmDirIsNoBusError(t *testing.T) {
+func TestSmallShmDirNoBusError(t *testing.T) {
 	dir := smallDir(t, "2m")
 	c := start(t, part{Scenario: "flood", N: 4, Count: 300, Config: Config{NoMemfd: true, ShmDir: dir}}, false)
 	c.finish(60 * time.Second)
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(left) != 0 {
-		t.Errorf("segments are left behind: %v, %v", left, err)
+		t.Errorf("segments were not removed: %v, %v", left, err)
 	}
 }
 
-func TestTooSmallShmDirIsASentence(t *testing.T) {
+func TestTooSmallShmDirError(t *testing.T) {
 	dir := smallDir(t, "64k")
 	_, err := Open(Config{NoMemfd: true, ShmDir: dir, Peers: 4})
 	if err == nil || !strings.Contains(err.Error(), "--shm-size") {
-		t.Errorf("64 KB for four ranks cannot do, and the error should say what helps; got: %v", err)
+		t.Errorf("64 KB for four ranks are too few, and the error should name a remedy; got: %v", err)
 	}
 }
 
@@ -89,13 +89,13 @@ func TestOrphanedSegmentsAreSwept(t *testing.T) {
 		t.Errorf("a segment whose owner is dead should be removed by the next Open: %v", err)
 	}
 	if _, err := os.Stat(live.dev.owner.path); err != nil {
-		t.Errorf("a segment whose owner lives should be left alone, however old: %v", err)
+		t.Errorf("a segment whose owner is alive should be left alone, however old: %v", err)
 	}
 }
 
-// A rank in another PID namespace shares the directory, but its process number
-// means nothing: it is reached by messages, and its lock shows that it lives.
-func TestPeerWithoutAProcessNumber(t *testing.T) {
+// A rank in another PID namespace shares the directory, but its process number is
+// meaningless: it is reached by messages, and its lock shows that it is alive.
+func TestPeerWithoutPID(t *testing.T) {
 	dir := t.TempDir()
 	a, err := openRank(Config{NoMemfd: true, ShmDir: dir}, rdma.SRQConfig{Lend: true})
 	if err != nil {
@@ -110,23 +110,23 @@ func TestPeerWithoutAProcessNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there.pid = 1 // somebody else
+	there.pid = 1 // another process
 	if _, err := a.dev.Resolve(rdma.Addr(there.String())); err != nil {
-		t.Fatalf("the path alone should do: %v", err)
+		t.Fatalf("the path alone should suffice: %v", err)
 	}
 	if p := a.dev.peer(1); p.reach != reachMessages || p.pid != 0 {
-		t.Errorf("a process that is not the owner must not be reached into, got %+v", p)
+		t.Errorf("a process that is not the owner must not be accessed, got %+v", p)
 	}
 	if !a.dev.Alive(1) {
-		t.Error("the owner holds its lock, so it lives")
+		t.Error("the owner holds its lock, so it is alive")
 	}
-	// Its end without a Close: the lock goes with the last use of the file.
+	// It ends without Close: the lock is released with the last use of the file.
 	path := b.dev.owner.path
 	if err := errors.Join(unix.Munmap(b.dev.seg.mem), b.dev.owner.file.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if a.dev.Alive(1) {
-		t.Error("nobody holds the lock any more, so the owner is dead")
+		t.Error("the lock is free, so the owner is dead")
 	}
 	if err := os.Remove(path); err != nil {
 		t.Error(err)

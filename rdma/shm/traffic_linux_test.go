@@ -22,8 +22,8 @@ func floodMessage(from, k int) []byte {
 	return b
 }
 
-// playFlood has everybody send Count messages to rank 0, which has fewer rings
-// than there are senders.
+// playFlood makes all ranks send Count messages to rank 0, which has fewer rings than
+// there are senders.
 func playFlood(r *rank, p *part) error {
 	if p.Index != 0 {
 		for k := range p.Count {
@@ -38,11 +38,11 @@ func playFlood(r *rank, p *part) error {
 	for range p.Count * (p.N - 1) {
 		c, err := r.next()
 		if err != nil {
-			return fmt.Errorf("%w; so far came %v", err, next)
+			return fmt.Errorf("%w; arrived so far: %v", err, next)
 		}
 		from := int(c.Peer)
 		if want := floodMessage(from, next[from]); !bytes.Equal(c.Data.Bytes(), want) {
-			return fmt.Errorf("message %d of rank %d should come whole and in its turn, got %d bytes with number %d",
+			return fmt.Errorf("message %d of rank %d should arrive whole and in order, got %d bytes with number %d",
 				next[from], from, c.Data.Len(), binary.LittleEndian.Uint64(c.Data.Bytes()))
 		}
 		next[from]++
@@ -55,13 +55,13 @@ func playFlood(r *rank, p *part) error {
 func TestManyProcessesSendToOne(t *testing.T) {
 	c := start(t, part{Scenario: "flood", N: 5, Count: 600, Config: Config{Rings: 2}}, false)
 	if got := c.line(0); got != "rings 2" {
-		t.Errorf("four busy senders and two rings: the receiver says %q, it should have opened both", got)
+		t.Errorf("four busy senders and two rings: the receiver prints %q, it should have opened both", got)
 	}
 	c.finish(60 * time.Second)
 }
 
-// playSleepers passes a ball round, and everybody sleeps as soon as it has
-// nothing. A wait of seconds can only be a lost wake-up.
+// playSleepers passes a ball around, and every rank waits as soon as it has nothing to do.
+// A wait of seconds can only be a lost wake-up.
 func playSleepers(r *rank, p *part) error {
 	to := (p.Index + 1) % p.N
 	for i := range p.Count {
@@ -79,7 +79,7 @@ func playSleepers(r *rank, p *part) error {
 				return err
 			}
 			if took := time.Since(begin); took > 15*time.Second {
-				return fmt.Errorf("round %d of %d: slept for %v although the ball is here: a lost wake-up", i, p.Count, took)
+				return fmt.Errorf("round %d of %d: slept for %v although the ball has arrived: a lost wake-up", i, p.Count, took)
 			}
 		}
 		ball := r.got[0].Data.Bytes()
@@ -103,8 +103,8 @@ func TestNoWakeUpIsLost(t *testing.T) {
 	}
 }
 
-// playAllToAll has everybody send a few messages to everybody, and prints how much
-// memory that took.
+// playAllToAll makes every rank send a few messages to every other, and prints the memory
+// that took.
 func playAllToAll(r *rank, p *part) error {
 	for k := range p.Count {
 		for j := range p.N {
@@ -147,7 +147,7 @@ func memoryOf(name string) (int, error) {
 	return 0, fmt.Errorf("smaps_rollup has no %s", name)
 }
 
-func TestMemoryOfACrowdStaysSmall(t *testing.T) {
+func TestMemoryOfManyPeers(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector takes more memory than the ranks")
 	}
@@ -165,16 +165,16 @@ func TestMemoryOfACrowdStaysSmall(t *testing.T) {
 		most, mostShared = max(most, kb), max(mostShared, shared)
 	}
 	c.finish(60 * time.Second)
-	t.Logf("%d ranks, all of which have talked to all: at most %d KB a rank, %d KB of them shared memory", n, most, mostShared)
+	t.Logf("%d ranks, all exchanging messages: at most %d KB per rank, %d KB of them shared memory", n, most, mostShared)
 	if mostShared > 600 {
-		t.Errorf("segments take %d KB a rank; 600 KB should be plenty for a rank without busy peers", mostShared)
+		t.Errorf("segments take %d KB per rank; 600 KB should suffice for a rank without busy peers", mostShared)
 	}
 	if most > 4<<10 {
 		t.Errorf("a rank takes %d KB; it should stay below 4 MB", most)
 	}
 }
 
-// playKilled has its rank 1 killed by the test when rank 0 has said that it is ready.
+// playKilled has its rank 1 killed by the test when rank 0 has printed that it is ready.
 func playKilled(r *rank, p *part) error {
 	if p.Index == 1 {
 		region := pattern(1, 1<<20)
@@ -186,7 +186,7 @@ func playKilled(r *rank, p *part) error {
 		if err := r.send(0, binary.LittleEndian.AppendUint64(msg, mr.RKey)); err != nil {
 			return err
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // until it is killed
 		return nil
 	}
 	c, err := r.next()
@@ -195,9 +195,9 @@ func playKilled(r *rank, p *part) error {
 	}
 	base, key := binary.LittleEndian.Uint64(c.Data.Bytes()), binary.LittleEndian.Uint64(c.Data.Bytes()[8:])
 	if !r.dev.Alive(1) {
-		return fmt.Errorf("rank 1 lives, but Alive says no")
+		return fmt.Errorf("rank 1 is alive, but Alive returns false")
 	}
-	// Somebody will have to be told that this is never pulled.
+	// This push is never pulled, so it must fail.
 	offered := pattern(2, 1<<20)
 	mr, err := r.dev.Register(offered, rdma.Cooperative)
 	if err != nil {
@@ -207,9 +207,9 @@ func playKilled(r *rank, p *part) error {
 		return err
 	}
 	fmt.Println("kill")
-	for end := time.Now().Add(20 * time.Second); r.dev.Alive(1); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); r.dev.Alive(1); time.Sleep(time.Millisecond) { // the kernel ends the process
 		if time.Now().After(end) {
-			return fmt.Errorf("rank 1 was killed, but Alive says that it lives")
+			return fmt.Errorf("rank 1 was killed, but Alive returns true")
 		}
 	}
 	if c, err = r.next(); err != nil || c.ID != 7 || c.Status != rdma.StatusPeerGone {
@@ -228,7 +228,7 @@ func playKilled(r *rank, p *part) error {
 func TestKilledPeerIsNoticed(t *testing.T) {
 	c := start(t, part{Scenario: "killed", N: 2}, false)
 	if got := c.line(0); got != "kill" {
-		t.Fatalf("rank 0 should be ready, but says %q", got)
+		t.Fatalf("rank 0 should be ready, but prints %q", got)
 	}
 	if err := c.ranks[1].cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -8,11 +8,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What a peer writes into a segment is not believed. These tests write what no peer
-// writes: nothing may panic or reach other memory, and the rank must learn that the
-// peer has failed.
+// Data that a peer writes into a segment is not trusted. These tests write invalid data:
+// nothing may panic or access other memory, and the rank must notice that the peer has
+// failed.
 
-// put appends a message to the shared queue of r, as from source.
+// put appends a message to the shared queue of r, as if from source.
 func (r *rank) put(source int, k kind, data []byte) bool {
 	wr := rdma.SendWR{Body: rdma.MemOf(data)}
 	return r.dev.seg.appendShared(source, k, &wr, true)
@@ -25,8 +25,8 @@ func (q *request) message(body []byte) []byte {
 	return append(wr.Head[:requestBytes:requestBytes], body...)
 }
 
-// wantFault polls until a receive from the peer fails, and then checks that nothing can
-// be sent to it any more.
+// wantFault polls until a receive from the peer fails, and then checks that nothing can be
+// sent to it any more.
 func (r *rank) wantFault(t *testing.T, from int) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; {
@@ -48,7 +48,7 @@ found:
 	}
 }
 
-func TestBadCellsOfTheSharedQueue(t *testing.T) {
+func TestBadSharedQueueCells(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		meta uint64
@@ -60,7 +60,7 @@ func TestBadCellsOfTheSharedQueue(t *testing.T) {
 		{"small block that does not exist", packMeta(0, largeBlock-1, kindData, 100)},
 		{"large block that does not exist", packMeta(0, noBlock-1, kindData, 100)},
 		{"unknown kind", packMeta(0, noBlock, kindCount, 8)},
-		{"last kind there is room for", packMeta(0, noBlock, 255, 8)},
+		{"largest kind", packMeta(0, noBlock, 255, 8)},
 		{"ring without a number", packMeta(0, noBlock, kindRingOpen, 0)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestBadCellsOfTheSharedQueue(t *testing.T) {
 	}
 }
 
-func TestBadMessagesToTheDevice(t *testing.T) {
+func TestBadDeviceMessages(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		k    kind
@@ -85,10 +85,10 @@ func TestBadMessagesToTheDevice(t *testing.T) {
 		{"empty read request", kindReadRequest, nil},
 		{"short answer", kindAnswer, make([]byte, 8)},
 		{"write longer than its bytes", kindWrite, (&request{length: 100}).message(make([]byte, 99))},
-		{"reply to nothing", kindReadReply, (&request{number: 5, length: 1}).message([]byte{1})},
-		{"answer to nothing", kindAnswer, (&request{number: 1 << 31}).message(nil)},
+		{"reply without a request", kindReadReply, (&request{number: 5, length: 1}).message([]byte{1})},
+		{"answer without a request", kindAnswer, (&request{number: 1 << 31}).message(nil)},
 		{"hello without an address", kindHello, []byte("nonsense")},
-		{"hello in another's name", kindHello, []byte(address{heap: true, index: 1, nonce: 1}.String())},
+		{"hello with another's address", kindHello, []byte(address{heap: true, index: 1, nonce: 1}.String())},
 		{"end of a ring outside of one", kindRingClose, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestBadRingCells(t *testing.T) {
 	}
 }
 
-// TestBadAnswers answers a read and a write as no peer does. The transfer must end, and
-// memory beside its buffer must stay as it was.
+// TestBadAnswers sends invalid answers to a read and a write. The transfer must end, and
+// memory around its buffer must stay unchanged.
 func TestBadAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -135,7 +135,7 @@ func TestBadAnswers(t *testing.T) {
 		{"length of other bytes", rdma.OpRead, kindReadReply, func(q *request) { q.length = 200 }, 100, 0},
 		{"enormous length", rdma.OpRead, kindReadReply, func(q *request) { q.length = 1<<64 - 1 }, 100, 0},
 		{"a status that no device has", rdma.OpRead, kindAnswer, func(q *request) { q.status = statusRefused }, 0, 0},
-		{"all is there, without bytes", rdma.OpRead, kindAnswer, func(q *request) { q.length = 4096 }, 0, 0},
+		{"complete without bytes", rdma.OpRead, kindAnswer, func(q *request) { q.length = 4096 }, 0, 0},
 		{"bytes for a write", rdma.OpWrite, kindReadReply, func(q *request) {}, 100, 0},
 		{"more than was written", rdma.OpWrite, kindAnswer, func(q *request) { q.length = 1 << 30 }, 0, 0},
 		{"from another peer", rdma.OpRead, kindReadReply, func(q *request) {}, 100, 2},
@@ -172,7 +172,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestBadSlots gives a registration another size in the segment. The owner serves a
+// TestBadSlots changes the size of a registration in the segment. The owner serves a
 // peer's request by its own record.
 func TestBadSlots(t *testing.T) {
 	ranks := heapRanks(t, 2, Config{NoProcessVM: true})
@@ -198,16 +198,16 @@ func TestBadSlots(t *testing.T) {
 	}
 	sl.key.publish(0)
 	if err := b.dev.Deregister(mr); err != nil {
-		t.Errorf("a slot that a peer has damaged should not keep the owner from deregistering: %v", err)
+		t.Errorf("a slot that a peer has damaged should not prevent the owner from deregistering: %v", err)
 	}
 }
 
-// TestBadCooperativeCopies lets each side of a cooperative copy find impossible values.
+// TestBadCooperativeCopies writes invalid values for each side of a cooperative copy.
 func TestBadCooperativeCopies(t *testing.T) {
 	const size = 1 << 20
 	for name, edit := range map[string]func(ps *pullState){
 		"source before the region": func(ps *pullState) { ps.source -= 1 << 30 },
-		"source behind the region": func(ps *pullState) { ps.source += 1 << 30 },
+		"source after the region":  func(ps *pullState) { ps.source += 1 << 30 },
 		"longer than the region":   func(ps *pullState) { ps.length = 1 << 40 },
 		"cursor that wraps around": func(ps *pullState) { ps.source = 1<<64 - 10 },
 	} {
@@ -219,7 +219,8 @@ func TestBadCooperativeCopies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Larger than what is moved when it is posted, so that the owner finds it open.
+			// Larger than what is copied when it is posted, so that the owner finds it
+			// open.
 			if err := a.post(rdma.SendWR{ID: 1, Op: rdma.OpPull, Peer: 1, Remote: mr.Base, RKey: mr.RKey, Body: rdma.MemOf(make([]byte, size))}); err != nil {
 				t.Fatal(err)
 			}
@@ -232,7 +233,7 @@ func TestBadCooperativeCopies(t *testing.T) {
 			}
 		})
 	}
-	t.Run("puller, a piece outside", func(t *testing.T) {
+	t.Run("puller, piece out of range", func(t *testing.T) {
 		ranks := heapRanks(t, 2, Config{})
 		a, b := ranks[0], ranks[1]
 		mr, err := b.dev.Register(pattern(1, size), rdma.RemoteRead|rdma.Cooperative)
@@ -244,7 +245,7 @@ func TestBadCooperativeCopies(t *testing.T) {
 		}
 		ps := &b.dev.seg.slot(int(mr.RKey & keySlotMask)).pull
 		ps.cursor.publish(ps.cursor.load()&^epochValue | size) // all claimed by the owner
-		ps.gave.publish(gaveValid | 1<<40 | 4096)              // and given back: what does not exist
+		ps.gave.publish(gaveValid | 1<<40 | 4096)              // and given back: a piece that does not exist
 		c, err := a.next()
 		if err != nil || c.ID != 1 || c.Status != rdma.StatusFault {
 			t.Errorf("the pull should end with %v, got %+v, %v", rdma.StatusFault, c, err)
@@ -253,19 +254,19 @@ func TestBadCooperativeCopies(t *testing.T) {
 }
 
 // TestDamagedTailEndsTheSearch fills a peer's queue with cells that claim to be of later
-// laps: PostSend must give up.
+// laps: PostSend must stop searching.
 func TestDamagedTailEndsTheSearch(t *testing.T) {
 	b := heapRanks(t, 2, Config{})[1]
 	for i := range b.dev.seg.cells {
 		b.dev.seg.cells[i].seq.publish(99)
 	}
 	if b.put(0, kindData, nil) {
-		t.Error("a queue without a free cell has taken a message")
+		t.Error("a queue without a free cell has accepted a message")
 	}
 }
 
 // FuzzSegment lets a peer write an arbitrary cell and an arbitrary message while a read
-// and a write are under way. Nothing may panic.
+// and a write are outstanding. Nothing may panic.
 func FuzzSegment(f *testing.F) {
 	f.Add(uint64(0), packMeta(1, noBlock, kindData, 60), []byte{})
 	f.Add(ringTag(1, kindReadReply, 60), packMeta(0, 3, kindAnswer, 48), binary.LittleEndian.AppendUint64(nil, 1))
@@ -287,7 +288,7 @@ func FuzzSegment(f *testing.F) {
 			}
 		}
 		a.poll()
-		// A message with a plausible beginning reaches further than a random one.
+		// A message with a plausible beginning reaches more code than a random one.
 		data = data[:min(len(data), maxSend-requestBytes)]
 		for _, k := range []kind{kindReadReply, kindAnswer, kindWrite, kindReadRequest} {
 			q := request{number: uint32(meta) & 1, ticket: uint32(tag) & 1, key: mine.RKey, addr: mine.Base + tag>>32,

@@ -4,13 +4,13 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Write and Read. The origin sends what it wants in its stream of packets, the target
-// does it when the packet's turn comes, and sends the answer in its own. Both streams are
-// in order, so an answer belongs to the oldest access that has none. What is not allowed
-// moves nothing: every packet of a Write tells all that is left of it, and is checked for
-// that.
+// Write and Read. The origin sends its request in its stream of packets. The target
+// executes it when the packet is delivered, and responds in its own stream. Both
+// streams are ordered, so a response belongs to the oldest access without one. An
+// access that is not allowed changes nothing: every packet of a Write names the whole
+// rest of the Write and is checked for all of it.
 
-// ask makes an access of a message.
+// setAccess turns a message into a Read or Write.
 func (m *message) setAccess(wr *rdma.SendWR) {
 	m.awaitsResponse = true
 	m.target = target{address: wr.Remote, key: wr.RKey, length: uint32(wr.Body.Len())}
@@ -28,7 +28,7 @@ func (m *message) setAccess(wr *rdma.SendWR) {
 	p.lastAccess = m
 }
 
-// targetAt is what is left of an access from a byte on.
+// targetAt returns the rest of an access from a byte on.
 func (m *message) targetAt(at int) target {
 	p := m.target
 	if m.kind == kindWrite {
@@ -38,7 +38,7 @@ func (m *message) targetAt(at int) target {
 	return p
 }
 
-// written takes a packet of a Write.
+// receiveWrite processes a packet of a Write.
 func (q *pair) receiveWrite(p *peer, h *header) {
 	_, mem, ok := q.reach(p, h.target, rdma.RemoteWrite)
 	if ok && !p.refuses {
@@ -52,14 +52,14 @@ func (q *pair) receiveWrite(p *peer, h *header) {
 	}
 }
 
-// receiveRead takes what a Read asks for.
+// receiveRead processes a Read request.
 func (q *pair) receiveRead(p *peer, h *header) {
 	r, mem, ok := q.reach(p, h.target, rdma.RemoteRead)
 	q.respond(p, r, mem, !ok)
 }
 
-// reach finds the memory of an access. A peer that is refused too often is given up: hear
-// takes nothing more from it.
+// reach returns the memory of an access. After too many refused accesses of a peer,
+// receive accepts nothing more from it.
 func (q *pair) reach(p *peer, at target, right rdma.Access) (*region, []byte, bool) {
 	d := q.dev
 	resolved := int(p.id) < len(d.resolved) && d.resolved[p.id]
@@ -74,7 +74,7 @@ func (q *pair) reach(p *peer, at target, right rdma.Access) (*region, []byte, bo
 	return r, mem, ok
 }
 
-// answer sends the answer to an access.
+// respond queues the response to an access.
 func (q *pair) respond(p *peer, r *region, mem []byte, refused bool) {
 	m := q.dev.messagePool.take(0)
 	m.peer, m.pair, m.kind, m.sending = p, q, kindResponse, true
@@ -88,8 +88,8 @@ func (q *pair) respond(p *peer, r *region, mem []byte, refused bool) {
 	q.enqueue(p, m)
 }
 
-// refuseResponses ends the reading of a region. Packets that leave again say so, and what
-// is not cut yet is one packet that does.
+// refuseResponses ends the reading of a region. Retransmitted packets report the
+// refusal, and the part that is not segmented yet becomes one packet that does.
 func (q *pair) refuseResponses(r *region) {
 	for _, m := range q.dev.messagePool.all {
 		if m.region != r || m.pair != q || !m.sending {
@@ -102,7 +102,7 @@ func (q *pair) refuseResponses(r *region) {
 	}
 }
 
-// receiveResponse takes a packet of an answer.
+// receiveResponse processes a packet of a response.
 func (q *pair) receiveResponse(p *peer, h *header) {
 	m := p.accesses
 	if m == nil {
@@ -129,7 +129,7 @@ func (q *pair) receiveResponse(p *peer, h *header) {
 	q.endAccess(p, status)
 }
 
-// answered ends the oldest access of a peer.
+// endAccess ends the oldest access to a peer.
 func (q *pair) endAccess(p *peer, status rdma.Status) {
 	m := p.accesses
 	if p.accesses = m.nextAccess; p.accesses == nil {

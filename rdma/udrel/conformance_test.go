@@ -12,14 +12,14 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// TestConformance runs the suite as RD: over UD of package dgram, with packets of the
-// loopback interface, and with those of an Ethernet, a tenth of them lost, doubled and
-// reordered each; and over the reference device.
+// TestConformance runs the suite as RD: over UD of package dgram, with loopback
+// packets, and with Ethernet packets of which a tenth each are lost, duplicated and
+// reordered; and over the reference device.
 func TestConformance(t *testing.T) {
 	for _, v := range []struct {
 		name   string
 		packet int
-		share  float64 // of packets that suffer each of the three fates
+		share  float64 // of packets that suffer each of the three impairments
 		open   func(t testing.TB, n int) []rdma.Device
 	}{
 		{"loopback", 0, 0, openDgram},
@@ -27,13 +27,13 @@ func TestConformance(t *testing.T) {
 		{"reference", 1400, 0, func(_ testing.TB, n int) []rdma.Device { return rdmatest.NewReference(n) }},
 	} {
 		if v.name != "loopback" && (testing.Short() || raceDetector) {
-			continue // losses cost time
+			continue // losses take time
 		}
 		exclude := map[string]string{}
 		if v.share > 0 {
 			exclude["lend-never-runs-out"] = "6000 messages wait for 600 losses, which shows nothing that order-one-to-one does not"
 			for _, name := range []string{"steady-inline-send", "steady-send", "steady-read", "steady-write"} {
-				exclude[name] = "what brings the losses about allocates"
+				exclude[name] = "the code that simulates losses allocates"
 			}
 		}
 		if v.name == "reference" {

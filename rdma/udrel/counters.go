@@ -6,32 +6,32 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What the device holds and has done, with what the one below does.
+// Counters and memory use, including those of the device below.
 
-// traffic counts packets. What is sent again is counted by the window pool.
+// traffic counts packets. The window pool counts retransmissions.
 type traffic struct {
 	sent       uint64
-	acks       uint64 // of those, acks alone
+	acks       uint64 // of those, acks without a segment
 	received   uint64
 	duplicate  uint64
 	malformed  uint64
-	noRoom     uint64 // that came early and found no buffers left for such
+	noRoom     uint64 // early packets without a buffer
 	unsendable uint64
 	lowWater   uint64 // of the user's receive queues
 }
 
 // Counters that other devices do not have.
 const (
-	// PacketsAcks are packets that carried nothing but an ack.
+	// PacketsAcks counts packets that carried only an ack.
 	PacketsAcks rdma.Counter = "packets.acks"
-	// PacketsNoRoom are packets that came early and were dropped.
+	// PacketsNoRoom counts early packets that were dropped.
 	PacketsNoRoom rdma.Counter = "packets.no-room"
-	// BuffersNow and BuffersPeak are receive buffers, now and at the most.
+	// BuffersNow and BuffersPeak are the number of receive buffers, now and at most.
 	BuffersNow  rdma.Counter = "receive.buffers"
 	BuffersPeak rdma.Counter = "receive.buffers-most"
 )
 
-// Count reports what the device holds and has done.
+// Count reports counters and memory use of the device and the one below.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	if below, ok := d.below.(rdma.CountingDevice); ok {
 		below.Count(func(name rdma.Counter, value uint64) {

@@ -10,31 +10,30 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
-// The device: Open makes it of another, progress is what every Poll does, Close ends it.
-// One lock guards all of it, because of the goroutine that attends (attend.go). It is not
-// held while somebody waits.
+// The device: Open creates it over another device, progress is the work of every Poll,
+// and Close closes it. One lock guards all of it, because of the progress goroutine
+// (progress.go). It is not held while a goroutine waits.
 
-// Config says how to open a device.
+// Config holds the parameters of Open.
 type Config struct {
-	// Device has the UD queue pairs. It is closed with the device.
+	// Device has the UD queue pairs. It is closed with the new device.
 	Device rdma.Device
-	// Name is what Attr says. "": ud.
+	// Name is the value of Attr.Name. "": ud.
 	Name string
-	// Packet is the longest packet, our header included. 0: what Device sends at once, at
-	// most 16 KB and a header. Over an Ethernet it should fit into a frame: of a packet
-	// that was fragmented, one lost fragment loses all.
+	// Packet is the maximum packet length, including the header. 0: the maximum of
+	// Device, but at most 16 KB and a header. Over an Ethernet it should fit into a
+	// frame: the loss of one fragment loses the whole packet.
 	Packet int
-	// PeerTimeout is how long a peer may be silent, while something is under way to it,
+	// PeerTimeout is how long a peer may be silent, while something is in flight to it,
 	// before it counts as gone for good. 0: 30 s.
 	PeerTimeout time.Duration
-	// Least and Most are how many packets there is room for at first, and when more come
-	// at once than that. 0: 2 MB and 8 MB of them, but not less than 128 and not more
-	// than 512 and 2048.
+	// Least and Most are the initial and the maximum number of packet buffers. 0: 2 MB
+	// and 8 MB of them, but at least 128 and at most 512 and 2048.
 	Least, Most int
-	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 2 GB less one byte.
-	// Tests lower it.
+	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 2 GB less one
+	// byte. Tests lower it.
 	MaxTransfer int
-	// NoThread leaves the packets alone while nobody polls.
+	// NoThread disables the progress goroutine.
 	NoThread bool
 }
 
@@ -46,7 +45,7 @@ const (
 	maxMemory          = 8 << 20
 )
 
-// Device is a device for RD over another one's UD.
+// Device implements RD over another device's UD.
 type Device struct {
 	mu        sync.Mutex
 	cfg       Config
@@ -56,23 +55,23 @@ type Device struct {
 	pairs     []*pair
 	start     time.Time
 	now       time.Duration
-	ticked    bool // now is that of the call under way
-	idlePolls int  // calls that may find nothing before timers are looked at
-	calls     uint // of the program, for the progress goroutine
+	ticked    bool // now is the time of the current call
+	idlePolls int  // polls without arrivals left before timers are checked
+	calls     uint // by the application, for the progress goroutine
 	parked    int  // queues in Wait
 	closed    bool
-	// attending says that the progress goroutine is at work.
+	// inBackground reports that the progress goroutine is running progress.
 	inBackground bool
 
 	windowPool     windowPool
 	messagePool    messagePool
 	regions        table
 	guard          guard.Guard
-	resolved       []bool   // by PeerID: it was resolved, not only heard
-	joins          [][]byte // memory in which messages of several packets are joined
+	resolved       []bool   // by PeerID; false: it has only sent to us
+	joins          [][]byte // memory in which messages of several packets are reassembled
 	joinings       []*joining
 	reorderBuffers []*reorderBuffer
-	batch          batch // packets that are about to leave
+	batch          batch // packets about to be sent
 	comps          [pollBatch]rdma.Completion
 	traffic        traffic
 	closing        chan struct{} // closed with the device
@@ -83,7 +82,7 @@ const pollBatch = 32
 
 var _ rdma.CountingDevice = (*Device)(nil)
 
-// named is a Device that knows the names of its peers, because the one below does.
+// named is a Device whose device below knows the names of peers.
 type named struct {
 	*Device
 	names rdma.NamedDevice
@@ -91,7 +90,7 @@ type named struct {
 
 func (n named) NameOf(p rdma.PeerID) (uint32, bool) { return n.names.NameOf(p) }
 
-// Open makes a device of another. It is an rdma.NamedDevice if that is one.
+// Open creates a device over another. It is an rdma.NamedDevice if that is one.
 func Open(c Config) (rdma.Device, error) {
 	d, err := open(c)
 	if err != nil {
@@ -110,9 +109,9 @@ func open(c Config) (*Device, error) {
 	below := c.Device.Attr()
 	switch {
 	case below.Transports&rdma.UD == 0:
-		return nil, fmt.Errorf("udrel: device %s has no UD queue pairs; take one that has, such as package dgram's: %w", below.Name, rdma.ErrUnsupported)
+		return nil, fmt.Errorf("udrel: device %s has no UD queue pairs; use one that has, such as rdma/dgram: %w", below.Name, rdma.ErrUnsupported)
 	case below.LocalKeys:
-		return nil, fmt.Errorf("udrel: device %s sends from registered memory alone, which users of this one do not give: %w", below.Name, rdma.ErrUnsupported)
+		return nil, fmt.Errorf("udrel: device %s sends only from registered memory, which users of this device do not register: %w", below.Name, rdma.ErrUnsupported)
 	}
 	if err := c.complete(below); err != nil {
 		return nil, err
@@ -121,7 +120,7 @@ func open(c Config) (*Device, error) {
 	return d, nil
 }
 
-// complete fills in what was left open, and refuses what cannot be.
+// complete fills in defaults and checks the values.
 func (c *Config) complete(below *rdma.Attr) error {
 	if c.Name == "" {
 		c.Name = "ud"
@@ -150,14 +149,14 @@ func (c *Config) complete(below *rdma.Attr) error {
 	return nil
 }
 
-// attrOf is what the device can do. The peer's processor moves all memory.
+// attrOf returns the device's attributes. The peer's processor moves all memory.
 func attrOf(c *Config, below *rdma.Attr) rdma.Attr {
 	a := rdma.Attr{
 		Name: c.Name, Transports: rdma.RD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 		MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: c.MaxTransfer, RemoteCPU: true, Oversubscribed: below.Oversubscribed,
 		SendCost: below.SendCost, RegCost: rdma.Cost{Fixed: 100},
 	}
-	// An access is a message there and one back.
+	// An access is a message in each direction.
 	perByte := below.SendCost.PerByte + below.SendCost.Fixed/2/float64(c.Packet)
 	a.SendCost.PerByte = perByte
 	a.ReadCost = rdma.Cost{Fixed: 2 * below.SendCost.Fixed, PerByte: perByte}
@@ -165,10 +164,10 @@ func attrOf(c *Config, below *rdma.Attr) rdma.Attr {
 	return a
 }
 
-// Attr says what the device can do.
+// Attr returns the device's attributes.
 func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
-// Resolve gives the handle for an address.
+// Resolve returns the handle for an address.
 func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -186,7 +185,7 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	return id, nil
 }
 
-// tick looks at the clock, once in a call.
+// tick reads the clock once per call.
 func (d *Device) tick() {
 	if !d.ticked {
 		d.ticked = true
@@ -194,11 +193,12 @@ func (d *Device) tick() {
 	}
 }
 
-// idlePollsPerService is how many calls that find nothing go by between two looks at the timers.
+// idlePollsPerService is how many calls without arrivals pass between two checks of the
+// timers.
 const idlePollsPerService = 4
 
-// progress takes in what has come and sends what may go. It reports whether anything came.
-// A queue in which somebody waits is left to who waits, but for the one that calls.
+// progress processes arrivals and sends what may be sent. It reports whether anything
+// arrived. It skips a queue with a waiter, unless the waiter itself calls.
 func (d *Device) progress(by *queue) (came bool) {
 	d.ticked = false
 	for _, c := range d.queues {
@@ -214,7 +214,7 @@ func (d *Device) progress(by *queue) (came bool) {
 	return came
 }
 
-// tend serves the peers of all queue pairs.
+// service drives the peers of all queue pairs.
 func (d *Device) service() {
 	for _, q := range d.pairs {
 		if q != nil && (len(q.busy) > 0 || !q.pool.Idle()) {
@@ -224,7 +224,7 @@ func (d *Device) service() {
 	}
 }
 
-// wake is when tend has something to do.
+// wake returns when service has work.
 func (d *Device) wake() time.Duration {
 	at := never
 	for _, q := range d.pairs {
@@ -235,7 +235,7 @@ func (d *Device) wake() time.Duration {
 	return at
 }
 
-// rouse lets those who wait look at the timers again.
+// wakeAll lets waiters check the timers again.
 func (d *Device) wakeAll() {
 	for _, c := range d.queues {
 		if c.parked > 0 {
@@ -244,7 +244,7 @@ func (d *Device) wakeAll() {
 	}
 }
 
-// Close ends the device, what was made with it, and the one below.
+// Close closes the device, everything created with it, and the device below.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closed {

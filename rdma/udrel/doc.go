@@ -1,33 +1,33 @@
-// Package udrel makes reliable datagrams (RD) of unreliable ones (UD), whatever device
-// has them: the second way of T1 chapter 6 to carry MPI over datagrams, with reliability
-// above the queue pair. T1 6.6.1 has it as sequence numbers, an ack for every 50
-// messages, and time-outs; package dgram, for comparison, has reliability inside the queue
-// pair.
+// Package udrel implements reliable datagrams (RD) over the unreliable datagrams (UD)
+// of any device. T1 chapter 6 describes two ways to carry MPI over datagrams; this is
+// the second, with reliability above the queue pair: sequence numbers, an ack for every
+// 50 messages, and timeouts (T1 6.6.1). Package dgram, for comparison, implements
+// reliability inside the queue pair.
 //
-// A process has one UD queue pair for all peers. A peer that nothing is under way to or
-// from costs less than 512 bytes.
+// A process has one UD queue pair for all peers. A peer with nothing in flight to or
+// from it costs less than 512 bytes.
 //
-// A message that is longer than a packet is cut. Write and Read are made of the same
-// packets: the peer's processor places them into registered memory, or reads it, and
-// answers. So large messages need the peer's processor (Attr.RemoteCPU). While its
-// program computes, a goroutine looks after the packets every few milliseconds
-// (attend.go), so that nobody takes a rank that computes for a dead one.
+// A message longer than a packet is segmented. Write and Read use the same packets: the
+// peer's processor copies to or from registered memory and responds. So large messages
+// need the peer's processor (Attr.RemoteCPU). While its application computes, a
+// goroutine services the packets every few milliseconds (progress.go), so that a
+// computing rank is not taken for a failed one.
 //
-// The road of a message, and the file for each step:
+// The path of a message, and the file for each step:
 //
-//	pair        PostSend takes it; a peer that has work is served by tend      pair.go
-//	            Write and Read become messages with an answer                  access.go
-//	sender      a message is cut into packets, each with a number; what the
-//	            peer has is forgotten, what was lost goes again                sender.go
+//	pair        PostSend queues it; service drives the peers that have work    pair.go
+//	            Write and Read become messages with a response                 access.go
+//	sender      segments a message and numbers the packets, processes acks
+//	            and retransmits                                                sender.go
 //	wire        the header of a packet                                         wire.go
-//	            packets leave in batches, by the device below                  depart.go
-//	receiver    duplicates are dropped, order is kept, acks written        receiver.go
-//	            packets become messages, messages become completions           arrive.go, queue.go
+//	            packets are sent in batches, by the device below               send.go
+//	receiver    drops duplicates, keeps the order, writes acks                 receiver.go
+//	            reassembles messages and queues completions                    receive.go, queue.go
 //
-// Sender and receiver know no device and no clock. Their tests run them over a simulated
-// network that loses, doubles and reorders.
+// Sender and receiver use no device and no clock. Their tests run them over a simulated
+// network that loses, duplicates and reorders packets.
 //
-// Packets come into buffers that the package posts (package recvpool), so that those which
-// came early can wait where they are, and a message that fills no more than one packet is
-// shown where it came.
+// Packets are received into buffers that this package posts (package recvpool). So
+// early packets can stay in their buffers, and a message of one packet is delivered
+// without a copy.
 package udrel

@@ -4,7 +4,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Explain says why a peer was given up.
+// Explain returns why a peer was declared gone.
 func (d *Device) Explain(id rdma.PeerID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// FuzzHeader reads what anybody may send, and writes what was understood again.
+// FuzzHeader parses arbitrary packets, and encodes and parses the result again.
 func FuzzHeader(f *testing.F) {
 	for _, k := range []kind{kindSend, kindWrite, kindRead, kindResponse, kindAck, kindClose} {
 		var head [rdma.HeadMax]byte
@@ -24,7 +24,7 @@ func FuzzHeader(f *testing.F) {
 		n := h.put(&head)
 		packet := append(append([]byte{}, head[:n]...), h.contents...)
 		if !again.parse(packet) {
-			t.Fatalf("%+v is written as %x, which is not understood", h, head[:n])
+			t.Fatalf("%+v is encoded as %x, which does not parse", h, head[:n])
 		}
 		if !bytes.Equal(h.contents, again.contents) {
 			t.Fatalf("contents %x become %x", h.contents, again.contents)
@@ -36,8 +36,8 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// FuzzSender lets a peer send any acks at any time. Whatever it says, the counts stay
-// right, and every message ends once.
+// FuzzSender lets a peer send arbitrary acks at any time. The counts must stay correct,
+// and every message must end once.
 func FuzzSender(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 1, 1, 2, 40, 3, 3})
 	f.Add([]byte{0, 0, 0, 1, 5, 2, 4, 255, 3, 200, 1, 1, 1, 4, 4})
@@ -83,7 +83,7 @@ func FuzzSender(f *testing.F) {
 		}
 		checkSender(t, &s)
 		if taken != ended || s.sendWindow != nil || len(h.free) != h.made {
-			t.Fatalf("%d messages were taken and %d have ended; %d of %d send windows came back", taken, ended, len(h.free), h.made)
+			t.Fatalf("%d messages were queued and %d have ended; %d of %d send windows came back", taken, ended, len(h.free), h.made)
 		}
 	})
 }
@@ -98,13 +98,13 @@ func checkSender(t *testing.T, s *sender) {
 		case statePending:
 			waiting++
 			if n.before(s.scan) {
-				t.Fatalf("packet %d waits before %d, where the search begins", n, s.scan)
+				t.Fatalf("packet %d is pending before %d, where the search begins", n, s.scan)
 			}
 		case stateNone:
-			t.Fatalf("packet %d of %d to %d has no fate", n, s.first, s.number)
+			t.Fatalf("packet %d of %d to %d has no state", n, s.first, s.number)
 		}
 	}
 	if inFlight != int(s.inFlight) || waiting != int(s.waiting) || s.number-s.first > window {
-		t.Fatalf("%d packets are under way and %d wait, of %d; counted are %d and %d", inFlight, waiting, s.number-s.first, s.inFlight, s.waiting)
+		t.Fatalf("%d packets are in flight and %d pending, of %d; counted are %d and %d", inFlight, waiting, s.number-s.first, s.inFlight, s.waiting)
 	}
 }

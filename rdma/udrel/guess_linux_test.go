@@ -8,7 +8,7 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-func TestAPeerThatGuessesKeysIsGivenUp(t *testing.T) {
+func TestKeyGuessing(t *testing.T) {
 	rdmatest.RunGuesses(t, guard.MaxStrikes, func(t testing.TB, n int) (list []rdma.Device) {
 		for _, below := range openDgram(t, n) {
 			list = append(list, openTest(t, Config{Device: below}))
@@ -17,7 +17,7 @@ func TestAPeerThatGuessesKeysIsGivenUp(t *testing.T) {
 	})
 }
 
-// Who knows one key learns nothing about the next.
+// TestKeysAreNotConsecutive: one key must reveal nothing about the next.
 func TestKeysAreNotConsecutive(t *testing.T) {
 	d := openTest(t, Config{Device: openDgram(t, 1)[0]})
 	seen := map[uint64]bool{}
@@ -27,10 +27,10 @@ func TestKeysAreNotConsecutive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if era := mr.RKey >> 32; seen[era] || era-last+8 < 16 {
-			t.Fatalf("the random part of a key is %#x after %#x", era, last)
+		if secret := mr.RKey >> 32; seen[secret] || secret-last+8 < 16 {
+			t.Fatalf("the random part of a key is %#x after %#x", secret, last)
 		} else {
-			seen[era], last = true, era
+			seen[secret], last = true, secret
 		}
 	}
 }

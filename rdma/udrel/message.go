@@ -4,37 +4,37 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A message is what a work request becomes, or an answer to one of a peer's. Several may
-// still need it: the packets that have not come, the device below, which reads them, and
-// the peer, whose answer is awaited. The last one lets go of it.
+// A message is a work request, or a response to one of a peer. Several parties may
+// still need it: packets that are not acked, the device below that reads them, and the
+// peer whose response is awaited. The last one frees it.
 
 type message struct {
-	following      *message // in the list it is in
-	nextAccess     *message // the next that awaits an answer of the same peer
+	following      *message // in its current list
+	nextAccess     *message // next one that awaits a response of the same peer
 	peer           *peer
 	pair           *pair
-	region         *region // whose memory an answer shows
+	region         *region // source of a response
 	body           rdma.Mem
-	kept           []byte // a copy of the body, or room for one
+	kept           []byte // a copy of the body, or memory for one
 	id             uint64 // of the work request
 	target         target
-	slot           uint32 // by which the device below knows it
-	cut            int    // bytes of the body that packets carry
-	got            int    // a Read: bytes that have come
-	pieces         int    // packets that have not come
+	slot           uint32 // its ID in requests to the device below
+	cut            int    // bytes of the body segmented so far
+	got            int    // Read: bytes received
+	pieces         int    // packets not acked
 	below          int    // packets that the device below is reading
-	room           int    // bytes of the body that a packet has room for, beside the head
+	room           int    // bytes of the body per packet, besides the head
 	kind           kind
 	flags          uint8 // of its packets
 	headLen        uint8
 	status         rdma.Status
 	op             rdma.Op
-	silent         bool // only a failure is told
-	awaited        bool // somebody waits for its ack
-	whole          bool // is all cut
-	sending        bool // not all of it has come
-	awaitsResponse bool // the peer has not answered
-	refused        bool // an answer whose memory is gone, or was never allowed
+	silent         bool // only a failure makes a completion
+	awaited        bool // the user waits for its completion
+	whole          bool // fully segmented
+	sending        bool // not fully acked
+	awaitsResponse bool // the peer has not responded
+	refused        bool // a response whose memory is gone, or was never allowed
 	head           [longestHead]byte
 }
 
@@ -45,7 +45,7 @@ func (m *message) length() int {
 	return m.body.Len()
 }
 
-// pieceAt is how much of the body goes into the packet that begins at a byte.
+// pieceAt returns how much of the body goes into the packet that begins at a byte.
 func (m *message) pieceAt(at int) int {
 	room := m.room
 	if at == 0 {
@@ -57,7 +57,7 @@ func (m *message) pieceAt(at int) int {
 // over reports whether nobody needs the message any more.
 func (m *message) over() bool { return !m.sending && !m.awaitsResponse && m.below == 0 }
 
-// shelf keeps messages that are free. Some of them keep the room for a long body.
+// messagePool keeps free messages. Some keep memory for a long body.
 type messagePool struct {
 	all        []*message // by slot
 	free       []*message
@@ -66,12 +66,12 @@ type messagePool struct {
 
 const (
 	maxInline = 16 << 10
-	// shortCopy is the room for a body that every message may keep.
+	// shortCopy is the memory for a body that every message may keep.
 	shortCopy     = 1 << 10
 	maxWithBuffer = 128
 )
 
-// take gives a message with room for a copy of so many bytes.
+// take returns a message with memory for a copy of room bytes.
 func (s *messagePool) take(room int) *message {
 	list := &s.free
 	if room > shortCopy && len(s.withBuffer) > 0 || len(s.free) == 0 && len(s.withBuffer) > 0 {
@@ -95,7 +95,7 @@ func (s *messagePool) take(room int) *message {
 	return m
 }
 
-// put takes a message back.
+// put returns a message to the pool.
 func (s *messagePool) put(m *message) {
 	kept := m.kept[:0]
 	if cap(kept) > shortCopy && len(s.withBuffer) >= maxWithBuffer {

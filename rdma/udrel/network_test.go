@@ -9,15 +9,15 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A network in virtual time: two nodes exchange packets, header and contents as they are
-// on the wire, and misfortunes happen to them by the seed. A node checks that each message
-// comes once, in order and whole.
+// A network in virtual time. Two nodes exchange packets in their wire format, and the
+// seed decides which are impaired. A node checks that each message arrives once, in
+// order and complete.
 
 type impairments struct {
 	lose, double, late float64 // shares
 	lateBy             time.Duration
 	delay              time.Duration
-	queue              int // packets on the way before the rest is dropped; 0: no limit
+	queue              int // packets in transit before the rest is dropped; 0: no limit
 }
 
 type event struct {
@@ -60,8 +60,8 @@ type simNode struct {
 	peer
 	messagePool messagePool
 	waiting     map[psn][]byte
-	sentNext    byte // seed of the next message to send
-	wantNext    byte // and of the next that should come
+	sentNext    byte // fill byte of the next message to send
+	wantNext    byte // and of the next one expected
 	wantAt      int
 	finished    int
 	got         int
@@ -96,7 +96,7 @@ func (n *network) run(sentence string, until time.Duration, cond func() bool) {
 	}
 }
 
-// post sends a message of so many bytes, all of them its number.
+// post sends a message of length bytes, each of them its number.
 func (s *simNode) post(length int) {
 	m := s.messagePool.take(0)
 	m.kind, m.room, m.body, m.sending, m.awaited = kindSend, 1000, rdma.MemOf(make([]byte, length)), true, true
@@ -178,7 +178,7 @@ func (s *simNode) arrive(packet []byte) {
 	}
 	var h header
 	if !h.parse(packet) {
-		n.t.Fatalf("a packet of %d bytes is not understood", len(packet))
+		n.t.Fatalf("a packet of %d bytes does not parse", len(packet))
 	}
 	if h.flags&flagHeld != 0 {
 		s.measure(stampOf(n.now).since(h.held))
@@ -223,7 +223,7 @@ func (s *simNode) arrive(packet []byte) {
 func (s *simNode) take(h *header) {
 	for _, b := range h.contents {
 		if b != s.wantNext {
-			s.net.t.Fatalf("message %d comes where %d should, at its byte %d", b, s.wantNext, s.wantAt)
+			s.net.t.Fatalf("got message %d, want %d, at byte %d", b, s.wantNext, s.wantAt)
 		}
 		s.wantAt++
 	}
@@ -233,20 +233,20 @@ func (s *simNode) take(h *header) {
 	}
 }
 
-// TestWeather sends both ways through bad networks.
-func TestWeather(t *testing.T) {
+// TestImpairments sends in both directions through impaired networks.
+func TestImpairments(t *testing.T) {
 	for _, v := range []struct {
 		name   string
 		w      impairments
 		length int
 		within time.Duration
 	}{
-		{"fair", impairments{delay: 50 * time.Microsecond}, 100, 100 * time.Millisecond},
-		{"fair and long", impairments{delay: 50 * time.Microsecond}, 20000, time.Second},
-		{"a tenth lost, doubled and late", impairments{lose: 0.1, double: 0.1, late: 0.1, lateBy: time.Millisecond, delay: 50 * time.Microsecond}, 100, 5 * time.Second},
-		{"the same, of long ones", impairments{lose: 0.1, double: 0.1, late: 0.1, lateBy: time.Millisecond, delay: 50 * time.Microsecond}, 20000, 60 * time.Second},
+		{"no loss", impairments{delay: 50 * time.Microsecond}, 100, 100 * time.Millisecond},
+		{"no loss, long messages", impairments{delay: 50 * time.Microsecond}, 20000, time.Second},
+		{"a tenth lost, duplicated and late", impairments{lose: 0.1, double: 0.1, late: 0.1, lateBy: time.Millisecond, delay: 50 * time.Microsecond}, 100, 5 * time.Second},
+		{"the same, long messages", impairments{lose: 0.1, double: 0.1, late: 0.1, lateBy: time.Millisecond, delay: 50 * time.Microsecond}, 20000, 60 * time.Second},
 		{"half lost", impairments{lose: 0.5, delay: 50 * time.Microsecond}, 1500, 300 * time.Second},
-		{"far away", impairments{lose: 0.02, delay: 50 * time.Millisecond}, 1500, 60 * time.Second},
+		{"long delay", impairments{lose: 0.02, delay: 50 * time.Millisecond}, 1500, 60 * time.Second},
 		{"a short queue", impairments{delay: 200 * time.Microsecond, queue: 24}, 1500, 10 * time.Second},
 	} {
 		t.Run(v.name, func(t *testing.T) {
@@ -267,19 +267,19 @@ func TestWeather(t *testing.T) {
 			})
 			for _, s := range n.nodes {
 				if s.sendWindow != nil || !s.sender.idle() || s.inFlight != 0 || s.sender.waiting != 0 {
-					t.Errorf("a peer that is idle still has send windows, or counts %d under way and %d waiting", s.inFlight, s.sender.waiting)
+					t.Errorf("an idle peer still has a send window, or counts %d in flight and %d pending", s.inFlight, s.sender.waiting)
 				}
 				if v.w == (impairments{delay: v.w.delay}) && s.repeated > 0 {
-					t.Errorf("%d packets were repeated although none was lost", s.repeated)
+					t.Errorf("%d packets were retransmitted although none was lost", s.repeated)
 				}
 			}
 		})
 	}
 }
 
-// TestReceiptsAreFew is T1 6.6.1: in one direction there is an ack for about 50
-// messages, and none at all if answers can carry it.
-func TestReceiptsAreFew(t *testing.T) {
+// TestAcksAreFew checks T1 6.6.1: in one direction there is an ack for about 50
+// messages, and none at all if replies can carry it.
+func TestAcksAreFew(t *testing.T) {
 	n := newNetwork(t, impairments{delay: 5 * time.Microsecond}, 1)
 	a, b := n.nodes[0], n.nodes[1]
 	const messages = 1000
@@ -298,9 +298,9 @@ func TestReceiptsAreFew(t *testing.T) {
 	}
 }
 
-// TestFindsTheMissing loses one packet of a burst: that one goes again, long before a
-// time-out, and no other.
-func TestFindsTheMissing(t *testing.T) {
+// TestRetransmitsOnlyLost loses one packet of a burst. That packet alone is
+// retransmitted, long before the timeout.
+func TestRetransmitsOnlyLost(t *testing.T) {
 	n := newNetwork(t, impairments{delay: 50 * time.Microsecond}, 1)
 	a, b := n.nodes[0], n.nodes[1]
 	n.lose = 1
@@ -311,33 +311,33 @@ func TestFindsTheMissing(t *testing.T) {
 	}
 	n.run("all have come", 2*time.Millisecond, func() bool { return b.got == 10 && a.finished == 10 })
 	if a.repeated != 1 {
-		t.Errorf("%d packets were repeated for one that was lost", a.repeated)
+		t.Errorf("%d packets were retransmitted for one that was lost", a.repeated)
 	}
 }
 
-// TestPatienceGrows is about a peer that does not answer: time-outs double.
-func TestPatienceGrows(t *testing.T) {
+// TestTimeoutBackoff checks that timeouts double while a peer is silent.
+func TestTimeoutBackoff(t *testing.T) {
 	n := newNetwork(t, impairments{delay: 50 * time.Microsecond}, 1)
 	a, b := n.nodes[0], n.nodes[1]
 	b.dead = true
 	a.post(10)
 	n.run("ten seconds have passed", 20*time.Second, func() bool { return n.now > 10*time.Second })
 	if n.sent < 10 || n.sent > 40 {
-		t.Errorf("a peer that is silent for 10 s is sent %d packets, want some two each second", n.sent)
+		t.Errorf("a peer that is silent for 10 s is sent %d packets, want about two each second", n.sent)
 	}
 	b.dead = false
 	n.run("the message has come", 12*time.Second, func() bool { return b.got == 1 && a.finished == 1 })
 }
 
-// TestIdlePeerIsSmall keeps what a rank holds for a peer that it does not talk to now.
+// TestIdlePeerIsSmall bounds the memory of an idle peer.
 func TestIdlePeerIsSmall(t *testing.T) {
 	if n := sizeOf[peer](); n > 320 {
 		t.Errorf("an idle peer takes %d bytes, want 320 at most", n)
 	}
 }
 
-// TestMachineAllocatesNothing lets two halves talk.
-func TestMachineAllocatesNothing(t *testing.T) {
+// TestSteadyTrafficAllocatesNothing runs both halves without a network.
+func TestSteadyTrafficAllocatesNothing(t *testing.T) {
 	var h windowPool
 	var s sender
 	var r receiver
@@ -352,7 +352,7 @@ func TestMachineAllocatesNothing(t *testing.T) {
 		number, f := s.next(now, &h)
 		out := header{kind: kindSend, number: number, left: stampOf(now)}
 		if f == nil || r.classify(number) != inOrder {
-			t.Fatal("the packet does not leave, or is not the next")
+			t.Fatal("the packet is not sent, or is not the next")
 		}
 		n := out.put(&head)
 		var in header

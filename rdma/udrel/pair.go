@@ -11,13 +11,13 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
-// A queue pair and its way out: PostSend takes work, tend serves the peers that have
-// something under way. The packets leave by depart.go.
+// A queue pair and the send path: PostSend accepts work requests, and service drives
+// the peers that are busy. send.go sends the packets.
 
-// pairDepth is how many requests may be under way by default.
+// pairDepth is the default maximum of pending requests.
 const pairDepth = 512
 
-// pair is an RD queue pair, over a UD one of its own.
+// pair is an RD queue pair, over its own UD queue pair.
 type pair struct {
 	dev     *Device
 	below   rdma.QP
@@ -31,32 +31,32 @@ type pair struct {
 	busy    []*peer
 	depth   int
 	pending int // requests that are not complete
-	held    int // packets that came early, or found no buffer
+	held    int // packets in reorder buffers
 	stuck   bool
 	closed  bool
 }
 
-// peer is what is kept of a peer.
+// peer is the state that a queue pair keeps about a peer.
 type peer struct {
 	sender
 	receiver
-	reorderBuffer *reorderBuffer // packets that came and are not delivered
-	join          *joining       // a message of several packets
-	accesses      *message       // that await an answer, in order
+	reorderBuffer *reorderBuffer // packets that have arrived and are not delivered
+	join          *joining       // a message being reassembled
+	accesses      *message       // that await a response, in order
 	lastAccess    *message
 	lastReceived  time.Duration
-	givenUp       time.Duration // after how long a silence it was given up, 0 if it was not
+	givenUp       time.Duration // how long it was silent before it was declared gone; 0: it is not
 	id            rdma.PeerID
 	busy          bool
 	gone          bool
-	refuses       bool // the Write that is coming
+	refuses       bool // the Write being received is refused
 	strikes       guard.Strikes
-	barred        bool // it has tried too often to reach memory that it may not
+	barred        bool // too many refused memory accesses
 }
 
 var _ rdma.DrainQP = (*pair)(nil)
 
-// NewQP makes a queue pair.
+// NewQP creates a queue pair.
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,7 +64,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 		return nil, rdma.ErrClosed
 	}
 	if c.Type != rdma.RD {
-		return nil, fmt.Errorf("udrel: there are queue pairs of kind RD alone: %w", rdma.ErrUnsupported)
+		return nil, fmt.Errorf("udrel: only queue pairs of type RD are supported: %w", rdma.ErrUnsupported)
 	}
 	q := &pair{dev: d, number: len(d.pairs), depth: c.Depth}
 	var okSend, okRecv bool
@@ -91,14 +91,14 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	return q, nil
 }
 
-// openBelow makes the UD queue pair, with buffers posted.
+// openBelow creates the UD queue pair and posts its buffers.
 func (q *pair) openBelow() (err error) {
 	d := q.dev
 	c := recvpool.Config{Size: d.cfg.Packet, Least: d.cfg.Least, Most: d.cfg.Most}
 	if q.srq, err = d.below.NewSRQ(rdma.SRQConfig{Depth: c.Depth(), LowWater: c.Watermark()}); err != nil {
 		return fmt.Errorf("udrel: a receive queue of %d packets: %w", c.Depth(), err)
 	}
-	// The device must tell packets of several queue pairs apart.
+	// The IDs distinguish packets of several queue pairs.
 	c.Post = func(wrs []rdma.RecvWR) (int, error) {
 		for i := range wrs {
 			wrs[i].ID |= uint64(q.number) << pairShift
@@ -112,7 +112,7 @@ func (q *pair) openBelow() (err error) {
 	}
 	if err != nil {
 		if q.below != nil {
-			_ = q.below.Close() // it was made a moment ago
+			_ = q.below.Close() // it was just created
 		}
 		_ = q.srq.Close() // the same
 		return fmt.Errorf("udrel: a UD queue pair on %s: %w", d.below.Attr().Name, err)
@@ -120,22 +120,22 @@ func (q *pair) openBelow() (err error) {
 	return nil
 }
 
-// Addr is what peers resolve.
+// Addr returns the address that peers resolve.
 func (q *pair) Addr() rdma.Addr { return q.below.Addr() }
 
-// Connect does nothing for datagrams.
+// Connect returns an error: datagrams need no connection.
 func (q *pair) Connect(context.Context, rdma.Addr) error {
 	return fmt.Errorf("udrel: queue pairs of datagrams need no connection; Resolve the address and name the peer in each request: %w", rdma.ErrUnsupported)
 }
 
-// Pending is the number of requests that are not known to have arrived.
+// Pending returns the number of requests not known to have arrived.
 func (q *pair) Pending() int {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
 	return q.pending
 }
 
-// PostRecv gives buffers to a queue pair without a shared receive queue.
+// PostRecv posts buffers to a queue pair without a shared receive queue.
 func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	if q.recv.shared {
 		return 0, fmt.Errorf("udrel: the queue pair has a shared receive queue: %w", rdma.ErrUnsupported)
@@ -143,7 +143,7 @@ func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return q.recv.PostRecv(wrs)
 }
 
-// PostSend takes requests and sends what may go at once.
+// PostSend accepts requests and sends what may be sent at once.
 func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	d := q.dev
 	d.mu.Lock()
@@ -175,12 +175,12 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		d.flush()
 	}
 	if d.parked > 0 && n > 0 {
-		d.wakeAll() // whoever waits does not know of the new timers
+		d.wakeAll() // waiters do not know about the new timers
 	}
 	return n, err
 }
 
-// check refuses what can never be sent.
+// check rejects a request that can never be sent.
 func (q *pair) check(wr *rdma.SendWR) error {
 	length := int(wr.HeadLen) + wr.Body.Len()
 	switch {
@@ -202,7 +202,7 @@ func (q *pair) check(wr *rdma.SendWR) error {
 func (q *pair) take(wr *rdma.SendWR) *peer {
 	d, p := q.dev, q.peer(wr.Peer)
 	inline := wr.Flags&rdma.Inline != 0
-	beside := int(wr.HeadLen) // what of the head goes beside ours
+	beside := int(wr.HeadLen) // how much of the user's head fits beside ours
 	if wr.HeadLen > longestHead {
 		beside = 0
 	}
@@ -237,16 +237,16 @@ func (q *pair) take(wr *rdma.SendWR) *peer {
 	return p
 }
 
-// enqueue gives a message to the sender of a peer.
+// enqueue passes a message to the sender of a peer.
 func (q *pair) enqueue(p *peer, m *message) {
 	if p.sender.idle() {
-		p.lastReceived = q.dev.now // its patience begins now
+		p.lastReceived = q.dev.now // the peer timeout starts now
 	}
 	p.push(m)
 	q.markBusy(p)
 }
 
-// peer is what this queue pair keeps of a peer; it begins with the first packet.
+// peer returns the state of a peer, which is created with the first packet.
 func (q *pair) peer(id rdma.PeerID) *peer {
 	for int(id) >= len(q.peers) {
 		q.peers = append(q.peers, nil)
@@ -257,7 +257,7 @@ func (q *pair) peer(id rdma.PeerID) *peer {
 	return q.peers[id]
 }
 
-// occupy puts a peer on the list of those to be served.
+// markBusy adds a peer to the busy list.
 func (q *pair) markBusy(p *peer) {
 	if !p.busy {
 		p.busy = true
@@ -265,7 +265,7 @@ func (q *pair) markBusy(p *peer) {
 	}
 }
 
-// tend serves the peers that are not resting.
+// service drives the peers on the busy list.
 func (q *pair) service() {
 	now := q.dev.now
 	q.stuck = false
@@ -298,12 +298,12 @@ func (q *pair) service() {
 	q.dev.flush()
 }
 
-// resting reports whether there is nothing to be done for a peer until a packet comes.
+// inactive reports whether there is no work for a peer until a packet arrives.
 func (p *peer) inactive() bool {
 	return p.sender.idle() && p.accesses == nil && p.ackPending == 0 && p.reorderBuffer == nil
 }
 
-// wake is when tend has something to do.
+// wake returns when service has work.
 func (q *pair) wake() time.Duration {
 	at := never
 	if q.stuck {
@@ -318,10 +318,10 @@ func (q *pair) wake() time.Duration {
 	return at
 }
 
-// sendRetryDelay is how long to wait for a device that takes no more packets.
+// sendRetryDelay is how long to wait when the device below accepts no more packets.
 const sendRetryDelay = 100 * time.Microsecond
 
-// ended goes through a list of messages that have come, or never will.
+// ended ends a list of messages that have arrived, or never will.
 func (q *pair) ended(list *message, status rdma.Status) {
 	for m := list; m != nil; {
 		following := m.following
@@ -331,7 +331,8 @@ func (q *pair) ended(list *message, status rdma.Status) {
 	}
 }
 
-// end notes what became of a message, and completes its request when nobody needs it.
+// end records the result of a message, and completes its request when nobody needs it
+// any more.
 func (q *pair) end(m *message, status rdma.Status) {
 	if m.status == rdma.StatusOK {
 		m.status = status
@@ -350,7 +351,7 @@ func (q *pair) end(m *message, status rdma.Status) {
 	q.dev.messagePool.put(m)
 }
 
-// moved is the bytes of a request that is complete.
+// moved returns the bytes that a completed request has transferred.
 func (m *message) moved() uint64 {
 	if m.status != rdma.StatusOK {
 		return 0
@@ -358,7 +359,8 @@ func (m *message) moved() uint64 {
 	return uint64(int(m.headLen) + m.body.Len())
 }
 
-// abandon gives a peer up. Its numbers would not fit any more, so that is for good.
+// abandon declares a peer gone. That is permanent, because the sequence numbers would
+// no longer match.
 func (q *pair) abandon(p *peer, status rdma.Status) {
 	p.gone = true
 	q.ended(p.sender.abandon(&q.dev.windowPool), status)
@@ -367,15 +369,15 @@ func (q *pair) abandon(p *peer, status rdma.Status) {
 	}
 }
 
-// Close says goodbye to the peers that are busy, so that none of them waits, and completes
-// what is under way as flushed.
+// Close sends a close packet to the peers, so that none of them waits, and completes
+// everything pending as flushed.
 func (q *pair) Close() error {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
 	return q.shut()
 }
 
-// farewells is how often a goodbye is said to a peer that is busy: it may be lost.
+// closeRepeats is how often a close packet is sent to a busy peer: it may be lost.
 const closeRepeats = 3
 
 func (q *pair) shut() error {
@@ -401,7 +403,7 @@ func (q *pair) shut() error {
 			q.clear(p)
 		}
 	}
-	for _, m := range d.messagePool.all { // the device below reads nothing any more
+	for _, m := range d.messagePool.all { // the device below no longer reads
 		if m.pair == q && m.below > 0 {
 			m.below = 0
 			q.end(m, rdma.StatusFlushed)

@@ -2,20 +2,20 @@ package udrel
 
 import "time"
 
-// The progress goroutine: a goroutine that does what Poll does while the program computes. Without
-// it, acks would be late by as long as that takes, peers would repeat what has come,
-// and give up in the end. It looks again soon after something came, and seldom while
-// nothing does.
+// The progress goroutine does what Poll does while the application computes. Without
+// it, acks would be late by that time, and peers would retransmit and finally declare
+// this process gone. It runs soon after something arrived, and rarely while nothing
+// does.
 
 const (
-	// soon and seldom are the pauses of the progress goroutine.
+	// minPause and maxPause bound the pauses of the progress goroutine.
 	minPause = 2 * time.Millisecond
 	maxPause = 32 * time.Millisecond
-	// rounds is how often it looks again at once, while something comes.
+	// maxRounds is how often it polls again at once while packets arrive.
 	maxRounds = 8
 )
 
-// attend starts the progress goroutine with the first queue pair.
+// startProgress starts the progress goroutine with the first queue pair.
 func (d *Device) startProgress() {
 	if d.cfg.NoThread || len(d.pairs) > 0 {
 		return

@@ -7,11 +7,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Completion queues and receive queues. A completion queue has one of the device below;
-// Poll makes the progress of the whole device. What is lent is a packet's buffer or the
-// memory that packets were joined in, and comes back with the next Poll.
+// Completion queues and receive queues. Each completion queue has one of the device
+// below. Poll makes progress for the whole device. Lent memory is a packet buffer or a
+// reassembly buffer, and the next Poll returns it.
 
-// loan is memory that a completion shows.
+// loan is memory that a completion refers to.
 type loan struct {
 	pair *pair
 	join []byte
@@ -29,19 +29,19 @@ type queue struct {
 	dev    *Device
 	below  rdma.CQ
 	ready  []entry
-	first  int // of ready that was not given out
+	first  int // index of the first entry of ready not yet returned
 	lent   []loan
-	parked int // who wait
+	parked int // current waiters
 	closed bool
 }
 
-// armedQueue is one that can be waited for beside others, because the one below can.
+// armedQueue is a queue with WaitArmed, because the one below has it.
 type armedQueue struct {
 	*queue
 	armed rdma.ArmedCQ
 }
 
-// NewCQ makes a completion queue. It grows as it must.
+// NewCQ creates a completion queue. It grows as needed.
 func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,7 +60,7 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	return c, nil
 }
 
-// queueOf is the queue behind what NewCQ gave.
+// queueOf returns the queue behind what NewCQ returned.
 func queueOf(c rdma.CQ) (*queue, bool) {
 	if a, ok := c.(armedQueue); ok {
 		return a.queue, true
@@ -77,11 +77,11 @@ func (c *queue) push(done rdma.Completion, l loan) {
 	}
 	c.ready = append(c.ready, entry{done, l})
 	if c.parked > 0 || c.dev.inBackground {
-		c.below.Wake() // somebody may wait here while another one moves the device
+		c.below.Wake() // a waiter may sleep here while another goroutine makes progress
 	}
 }
 
-// Poll makes progress and gives what has completed.
+// Poll makes progress and returns completions.
 func (c *queue) Poll(out []rdma.Completion) (n int) {
 	d := c.dev
 	d.mu.Lock()
@@ -121,7 +121,7 @@ func (d *Device) giveBack(l *loan) {
 	}
 }
 
-// Close ends the queue and what it lent.
+// Close closes the queue and returns what it lent.
 func (c *queue) Close() error {
 	d := c.dev
 	d.mu.Lock()
@@ -145,8 +145,8 @@ func (c *queue) Close() error {
 }
 
 const (
-	receiveDepth = 1024 // buffers that may be posted by default
-	lendDepth    = 256  // messages that are shown at a time by default
+	receiveDepth = 1024 // default maximum of posted buffers
+	lendDepth    = 256  // default maximum of lent messages
 )
 
 // receiveQueue is a receive queue, shared or of one queue pair.
@@ -155,7 +155,7 @@ type receiveQueue struct {
 	shared   bool
 	lends    bool
 	depth    int
-	lent     int // messages shown and not given back
+	lent     int // messages lent and not returned
 	lowWater int
 	warned   bool
 	posted   []rdma.RecvWR // a ring
@@ -164,7 +164,7 @@ type receiveQueue struct {
 	closed   bool
 }
 
-// NewSRQ makes a shared receive queue.
+// NewSRQ creates a shared receive queue.
 func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -192,7 +192,7 @@ func newReceiveQueue(d *Device, c rdma.SRQConfig) *receiveQueue {
 	return r
 }
 
-// PostRecv gives buffers to the queue.
+// PostRecv posts buffers.
 func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	d := r.dev
 	d.mu.Lock()
@@ -210,7 +210,7 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	if r.n >= r.lowWater {
 		r.warned = false
 	}
-	d.idlePolls = 0 // a message may have waited for it
+	d.idlePolls = 0 // a message may wait for a buffer
 	d.wakeAll()
 	if n < len(wrs) {
 		return n, rdma.ErrAgain
@@ -218,10 +218,10 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	return n, nil
 }
 
-// mayLend reports whether another message may be shown.
+// mayLend reports whether another message may be lent.
 func (r *receiveQueue) mayLend() bool { return !r.closed && r.lent < r.depth }
 
-// take gives the next buffer: a posted one, or memory to join packets in.
+// take returns the next buffer: a posted one, or memory for reassembly.
 func (r *receiveQueue) take(c *queue) (rdma.RecvWR, bool) {
 	if r.lends {
 		if !r.mayLend() {
@@ -245,7 +245,7 @@ func (r *receiveQueue) take(c *queue) (rdma.RecvWR, bool) {
 	return recv, true
 }
 
-// takeJoin gives memory for a message of several packets.
+// takeJoin returns memory for a message of several packets.
 func (d *Device) takeJoin() []byte {
 	if n := len(d.joins); n > 0 {
 		b := d.joins[n-1]
@@ -255,7 +255,7 @@ func (d *Device) takeJoin() []byte {
 	return make([]byte, maxSend)
 }
 
-// Close ends the queue; messages then find no buffer.
+// Close closes the queue. Later messages find no buffer.
 func (r *receiveQueue) Close() error {
 	r.dev.mu.Lock()
 	defer r.dev.mu.Unlock()

@@ -4,12 +4,12 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The way in: takeIn asks the device below, arrive looks at a packet, hear takes one of
-// the stream in, deliver brings it into its message and the message to the user, unstash
-// those that had to wait.
+// The receive path: takeIn polls the device below, arrive parses a packet, receive
+// processes it, deliver adds it to its message and completes the message, and
+// deliverReordered delivers packets from the reorder buffer.
 
-// reorder buffer holds packets of a peer that came early, or found no buffer of the user's: the IDs
-// of their buffers, plus one.
+// reorderBuffer holds packets of a peer that arrived early or found no user buffer: the
+// IDs of their buffers, plus one.
 type reorderBuffer [window]parked
 
 type parked struct {
@@ -17,14 +17,14 @@ type parked struct {
 	length uint32
 }
 
-// joining is a message of several packets.
+// joining is a message of several packets that is being reassembled.
 type joining struct {
 	recv    rdma.RecvWR
 	got     int
 	tooLong bool
 }
 
-// takeIn takes what the device below has for a queue.
+// takeIn processes the completions that the device below has for a queue.
 func (c *queue) takeIn() (came bool) {
 	d := c.dev
 	for range 4 {
@@ -51,7 +51,8 @@ func (c *queue) takeIn() (came bool) {
 	return came
 }
 
-// ranLow lets the queue pairs have more buffers. The device does not say which one.
+// ranLow lets the pools of all queue pairs grow. The completion does not name the queue
+// pair.
 func (d *Device) ranLow() {
 	for _, q := range d.pairs {
 		if q != nil {
@@ -60,7 +61,7 @@ func (d *Device) ranLow() {
 	}
 }
 
-// arrive takes in a packet. Its buffer goes back unless it is kept.
+// arrive processes a packet. Its buffer is returned unless it is kept.
 func (d *Device) arrive(c *rdma.Completion) {
 	number := int(c.ID >> pairShift)
 	if number >= len(d.pairs) || d.pairs[number] == nil {
@@ -81,7 +82,7 @@ func (d *Device) arrive(c *rdma.Completion) {
 	}
 }
 
-// hear takes in a packet of a peer.
+// receive processes a packet of a peer.
 func (q *pair) receive(p *peer, h *header, id uint32) (kept bool) {
 	d := q.dev
 	if p.gone {
@@ -126,12 +127,12 @@ func (q *pair) receive(p *peer, h *header, id uint32) (kept bool) {
 		}
 		p.queueAck(d.now, h, false)
 	case early:
-		p.queueAck(d.now, h, true) // so that what is missing is sent again soon
+		p.queueAck(d.now, h, true) // so that the missing packet is retransmitted soon
 	}
 	return q.hold(p, h, id)
 }
 
-// hold keeps a packet for later, if there are buffers enough for others.
+// hold keeps a packet for later, if enough buffers are left for others.
 func (q *pair) hold(p *peer, h *header, id uint32) bool {
 	if q.held >= q.dev.cfg.Most/4 {
 		q.dev.traffic.noRoom++
@@ -146,7 +147,7 @@ func (q *pair) hold(p *peer, h *header, id uint32) bool {
 	return true
 }
 
-// extra is what stands between the header and the contents.
+// extra returns the length of what is between the header and the contents.
 func (h *header) extra() int {
 	if h.kind == kindWrite || h.kind == kindRead {
 		return targetLen
@@ -154,7 +155,8 @@ func (h *header) extra() int {
 	return 0
 }
 
-// unstash delivers packets that waited and can be delivered now.
+// deliverReordered delivers packets from the reorder buffer that have become
+// deliverable.
 func (q *pair) deliverReordered(p *peer) {
 	if p.reorderBuffer == nil {
 		return
@@ -182,8 +184,8 @@ func (q *pair) deliverReordered(p *peer) {
 	}
 }
 
-// deliver takes the packet that is wanted. It is not taken if there is no buffer for the
-// message; its own buffer is kept if the message is shown in it.
+// deliver processes the next packet in order. taken is false if there is no buffer for
+// the message. kept is true if the completion refers to the packet's own buffer.
 func (q *pair) deliver(p *peer, h *header, id uint32) (taken, kept bool) {
 	switch h.kind {
 	case kindWrite:
@@ -219,8 +221,8 @@ func (q *pair) deliver(p *peer, h *header, id uint32) (taken, kept bool) {
 	return true, false
 }
 
-// deliverWhole gives the user a message of one packet. A lending queue shows it where it
-// is.
+// deliverWhole completes a message of one packet. A lending queue shows it in its
+// buffer, without a copy.
 func (q *pair) deliverWhole(p *peer, h *header, id uint32) (taken, kept bool) {
 	c := rdma.Completion{Op: rdma.OpRecv, Peer: p.id, Len: uint64(len(h.contents))}
 	if q.recv.lends {
@@ -247,7 +249,7 @@ func (q *pair) deliverWhole(p *peer, h *header, id uint32) (taken, kept bool) {
 	return true, false
 }
 
-// deliverJoined gives the user a message of several packets.
+// deliverJoined completes a message of several packets.
 func (q *pair) deliverJoined(p *peer) {
 	j := p.join
 	p.join = nil
@@ -276,8 +278,8 @@ func (d *Device) takeJoining(recv rdma.RecvWR) *joining {
 	return j
 }
 
-// clear gives back what a queue pair that closes keeps of a peer. Its buffers go with the
-// pool.
+// clear returns what a closing queue pair holds for a peer. Its buffers are freed with
+// the pool.
 func (q *pair) clear(p *peer) {
 	if p.reorderBuffer != nil {
 		*p.reorderBuffer = reorderBuffer{}

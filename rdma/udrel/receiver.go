@@ -2,35 +2,35 @@ package udrel
 
 import "time"
 
-// The receiving half of what is kept of a peer, without device or clock: judge says what a
-// packet is, accept and deliver book it, ackDue and write make acks.
+// The receiving half of a peer, without device or clock. classify classifies a packet,
+// hold and deliver record it, and ackDue and write produce acks.
 
 const (
-	// ackEvery is how many packets are received for by one ack (T1 6.6.1).
+	// ackEvery is how many packets share one ack (T1 6.6.1).
 	ackEvery = 50
-	// ackDelay is how long an ack may wait for a packet to ride on.
+	// ackDelay is how long an ack may wait for a packet to be piggybacked on.
 	ackDelay = time.Millisecond
 )
 
-// classification is what a packet is to the receiver.
+// classification is what a sequence number means to the receiver.
 type classification uint8
 
 const (
-	inOrder   classification = iota // the one that is wanted
+	inOrder   classification = iota // the next one
 	early                           // one of those behind it
-	duplicate                       // one that has come
-	beyond                          // one that may not have left yet
+	duplicate                       // already received
+	beyond                          // beyond the window
 )
 
-// receiver is what is kept of a peer for receiving.
+// receiver is the receiving half of a peer.
 type receiver struct {
 	want       psn
 	seen       receiveHistory
-	left       stamp         // of the packet that the next ack is for
-	came       time.Duration // when it came
-	since      time.Duration // when the first packet came that no ack is sent for
-	ackPending uint8         // packets that no ack is sent for
-	ackNow     bool          // one is wanted at once
+	left       stamp         // send time of the packet that the next ack is for
+	came       time.Duration // when it arrived
+	since      time.Duration // arrival of the first unacked packet
+	ackPending uint8         // packets received and not acked
+	ackNow     bool          // an ack is requested at once
 }
 
 func (r *receiver) classify(number psn) classification {
@@ -47,7 +47,7 @@ func (r *receiver) classify(number psn) classification {
 	return inOrder
 }
 
-// owe notes that an ack is wanted for a packet.
+// queueAck makes an ack pending for a packet.
 func (r *receiver) queueAck(now time.Duration, h *header, urgent bool) {
 	if r.ackPending == 0 {
 		r.since = now
@@ -59,32 +59,32 @@ func (r *receiver) queueAck(now time.Duration, h *header, urgent bool) {
 	r.ackNow = r.ackNow || urgent || h.flags&flagUrgent != 0
 }
 
-// hold notes that a packet has come that cannot be delivered yet.
+// hold records a packet that cannot be delivered yet.
 func (r *receiver) hold(number psn) { r.seen.set(number - r.want) }
 
-// holds reports whether the packet that is wanted has come.
+// holds reports whether the next packet in order has arrived.
 func (r *receiver) holds() bool { return r.seen[0]&1 != 0 }
 
-// lag owes an ack because packets that had to wait were delivered: the peer may wait
-// for that.
+// ackDelivered makes an ack pending because packets from the reorder buffer were
+// delivered: the peer may wait for that.
 func (r *receiver) ackDelivered(now time.Duration) {
 	if r.ackPending == 0 {
 		r.ackPending, r.since = 1, now
 	}
 }
 
-// deliver notes that the packet that was wanted is delivered.
+// deliver records the delivery of the next packet.
 func (r *receiver) deliver() {
 	r.want++
 	r.seen.shift()
 }
 
-// ackDue reports whether an ack should leave now, with a packet or without.
+// ackDue reports whether an ack should be sent now, with a packet or without.
 func (r *receiver) ackDue(now time.Duration) bool {
 	return r.ackPending > 0 && (r.ackNow || r.ackPending >= ackEvery || now-r.since >= ackDelay)
 }
 
-// wake is when ackDue becomes true.
+// wake returns when ackDue becomes true.
 func (r *receiver) wake() time.Duration {
 	switch {
 	case r.ackPending == 0:
@@ -95,8 +95,8 @@ func (r *receiver) wake() time.Duration {
 	return r.since + ackDelay
 }
 
-// write puts the ack into a packet. If something is missing, only an ack alone tells
-// what.
+// write puts the ack into a packet. Only an ack without a segment has room for the
+// receive history.
 func (r *receiver) write(now time.Duration, h *header) {
 	h.want = r.want
 	if r.ackPending > 0 {

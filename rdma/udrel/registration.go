@@ -8,9 +8,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Registered memory. A key is the place in a table, the lower 32 bits, and a number that is
-// drawn at random for each registration: who knows one key learns nothing about another
-// (RFC 5042 section 6.1.1).
+// Registered memory. A key consists of the index in a table, the lower 32 bits, and a
+// secret that is drawn at random for each registration: one key reveals nothing about
+// another (RFC 5042 section 6.1.1).
 
 const maxRegions = 1 << 20
 
@@ -20,17 +20,17 @@ type region struct {
 	secret uint32
 	access rdma.Access
 	open   bool
-	shown  int // answers that show it
+	shown  int // responses that refer to it
 }
 
 type table struct {
 	list   []*region
 	free   []uint32
-	random [256]byte // of which the last left bytes are not used yet
+	random [256]byte // whose last left bytes are unused
 	left   int
 }
 
-// draw gives a random number. The system is asked for many at a time.
+// draw returns a random number. It reads many from the system at a time.
 func (t *table) draw() uint32 {
 	if t.left < 4 {
 		rand.Read(t.random[:]) // never fails: crypto/rand
@@ -40,7 +40,7 @@ func (t *table) draw() uint32 {
 	return binary.NativeEndian.Uint32(t.random[t.left:])
 }
 
-// Register lets peers reach memory.
+// Register makes memory accessible to peers.
 func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,7 +64,7 @@ func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	return rdma.MR{Base: r.base, Len: uint64(len(mem)), RKey: uint64(r.secret)<<32 | uint64(slot), LKey: slot + 1}, nil
 }
 
-// Deregister ends a registration. What is being answered from it is refused from now on.
+// Deregister ends a registration. Responses that still read from it become refusals.
 func (d *Device) Deregister(mr rdma.MR) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,7 +73,7 @@ func (d *Device) Deregister(mr rdma.MR) error {
 	}
 	r := d.regions.find(mr.RKey)
 	if r == nil {
-		return fmt.Errorf("udrel: no region has the key %#x; it was ended before, or is of another device", mr.RKey)
+		return fmt.Errorf("udrel: no region has the key %#x; it was deregistered before, or belongs to another device", mr.RKey)
 	}
 	d.guard.End(mr.RKey)
 	slot := uint32(mr.RKey)
@@ -83,7 +83,7 @@ func (d *Device) Deregister(mr rdma.MR) error {
 				q.refuseResponses(r)
 			}
 		}
-		d.regions.list[slot] = new(region) // the old one is still named by answers
+		d.regions.list[slot] = new(region) // responses still refer to the old one
 	} else {
 		*r = region{}
 	}
@@ -99,7 +99,7 @@ func (t *table) find(key uint64) *region {
 	return t.list[slot]
 }
 
-// reach is the memory that an access may touch, nil and false if it may not.
+// reach returns the memory that an access may touch, and false if it is not allowed.
 func (t *table) reach(p target, right rdma.Access) (*region, []byte, bool) {
 	r := t.find(p.key)
 	if r == nil || r.access&right == 0 || p.address < r.base {

@@ -6,13 +6,13 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Packets on their way out: pump asks a sender for packets, write makes the request of one,
-// flush hands a batch of them to the device below. What that does not take stays with its
-// sender; an ack that it does not take stays owed, as it is written anew.
+// The send path: flushPeer asks a sender for packets, write makes the request of one,
+// and flush posts a batch of them to the device below. What that does not accept stays
+// with its sender. An ack that it does not accept stays pending and is written anew.
 
 const batchSize = 32
 
-// parcel is packets of one queue pair that are about to leave.
+// batch is packets of one queue pair that are about to be sent.
 type batch struct {
 	wrs   [batchSize]rdma.SendWR
 	owner [batchSize]packetOwner
@@ -20,20 +20,21 @@ type batch struct {
 	n     int
 }
 
-// departing is whose packet it is; there is no message with an ack.
+// packetOwner is whose packet it is. An ack has no message.
 type packetOwner struct {
 	peer    *peer
 	message *message
 	number  psn
 }
 
-// What the ID of a request, or of a buffer, of the device below tells.
+// IDs of requests and buffers of the device below.
 const (
 	sendSign  = 1 << 63
 	pairShift = 32
 )
 
-// next gives the place for the next request, nil if the device below takes no more.
+// nextRequest returns the next free request of the batch, or nil if the device below
+// accepts no more.
 func (q *pair) nextRequest() (*rdma.SendWR, *packetOwner) {
 	k := &q.dev.batch
 	if k.n == batchSize || k.n > 0 && k.pair != q {
@@ -46,7 +47,7 @@ func (q *pair) nextRequest() (*rdma.SendWR, *packetOwner) {
 	return &k.wrs[k.n], &k.owner[k.n]
 }
 
-// pump sends what may go to a peer.
+// flushPeer sends what may be sent to a peer.
 func (q *pair) flushPeer(p *peer) {
 	for {
 		wr, owner := q.nextRequest()
@@ -63,7 +64,7 @@ func (q *pair) flushPeer(p *peer) {
 	}
 }
 
-// write makes the request of a packet. What is owed to the peer goes with it.
+// write makes the request of a packet. A pending ack goes with it.
 func (q *pair) write(wr *rdma.SendWR, p *peer, number psn, f *sentPacket) {
 	m := f.message
 	h := header{kind: m.kind, flags: m.flags, number: number, left: stampOf(q.dev.now)}
@@ -101,11 +102,11 @@ func (q *pair) write(wr *rdma.SendWR, p *peer, number psn, f *sentPacket) {
 	}
 }
 
-// writeAck makes the request of a packet that is an ack alone.
+// writeAck makes the request of an ack or close packet.
 func (q *pair) writeAck(p *peer, k kind, flags uint8) {
 	wr, owner := q.nextRequest()
 	if wr == nil {
-		return // it stays owed
+		return // the ack stays pending
 	}
 	h := header{kind: k, flags: flags, left: stampOf(q.dev.now)}
 	p.receiver.write(q.dev.now, &h)
@@ -116,10 +117,10 @@ func (q *pair) writeAck(p *peer, k kind, flags uint8) {
 	q.dev.traffic.acks++
 }
 
-// noMessage is the slot of none.
+// noMessage is the slot of packets without a message.
 const noMessage = 1<<32 - 1
 
-// flush hands on what is about to leave.
+// flush posts the batch.
 func (d *Device) flush() {
 	k := &d.batch
 	if k.n == 0 {
@@ -140,7 +141,7 @@ func (d *Device) flush() {
 		q.notSent(&k.owner[at], k.wrs[at].Flags&rdma.Inline == 0)
 		if q.stuck = q.stuck || errors.Is(err, rdma.ErrAgain); !q.stuck {
 			d.traffic.unsendable++
-			q.abandon(k.owner[at].peer, rdma.StatusFault) // it cannot be sent to at all
+			q.abandon(k.owner[at].peer, rdma.StatusFault) // the peer cannot be reached at all
 		}
 	}
 	for i := range k.n {
@@ -149,7 +150,7 @@ func (d *Device) flush() {
 	k.n, k.pair = 0, nil
 }
 
-// stayed takes back that a packet has left.
+// notSent undoes the sending of a packet.
 func (q *pair) notSent(w *packetOwner, read bool) {
 	if w.message == nil {
 		w.peer.ackDelivered(q.dev.now)
@@ -162,19 +163,19 @@ func (q *pair) notSent(w *packetOwner, read bool) {
 	}
 }
 
-// sent takes a completion of the device below: it has read a packet.
+// sent processes a completion of the device below: it has read a packet.
 func (d *Device) sent(c *rdma.Completion) {
 	slot := uint32(c.ID)
 	if slot == noMessage || int(slot) >= len(d.messagePool.all) {
 		return
 	}
-	// A failure is a loss like any other, and the packet goes again.
+	// A failure is a loss like any other, and the packet is retransmitted.
 	if m := d.messagePool.all[slot]; m.below > 0 {
 		m.unread()
 	}
 }
 
-// unread notes that the device below reads one packet less.
+// unread records that the device below reads one packet less.
 func (m *message) unread() {
 	if m.below--; m.over() {
 		m.pair.end(m, rdma.StatusOK)

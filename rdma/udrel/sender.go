@@ -2,39 +2,39 @@ package udrel
 
 import "time"
 
-// The sending half of what is kept of a peer, without device or clock: push takes a
-// message, next cuts the next packet or repeats one, acknowledge hears what has come, and
-// expire what time tells.
+// The sending half of a peer, without device or clock. push queues a message, next
+// returns the next packet to send or retransmit, acknowledge processes an ack, and
+// expire handles timeouts.
 //
-// T1 6.6.1 has sequence numbers, an ack for every 50 messages, and time-outs of a
-// fraction of a second. Here a time-out is measured from the round trip (RFC 6298), a
-// ack also reports which packets have come out of order, so that the few that are
-// missing alone go again, and as much is under way as the path has shown to carry: the
-// buffers of a socket or of a receive queue overflow before a wire does.
+// T1 6.6.1 has sequence numbers, an ack for every 50 messages, and timeouts of a
+// fraction of a second. Here the timeout is derived from the round-trip time (RFC
+// 6298). An ack also reports packets received out of order, so that only the missing
+// ones are retransmitted. The window adapts to what the path carries: the buffers of a
+// socket or receive queue overflow before a wire does.
 
 const (
-	// minRTO is more than a peer keeps an ack that nobody asks for.
+	// minRTO is longer than a peer delays an unrequested ack.
 	minRTO     = 5 * time.Millisecond
 	maxRTO     = 500 * time.Millisecond
 	initialRTO = 20 * time.Millisecond
-	// passed is how many later packets must have come for one to count as lost.
+	// packetThreshold is how many later packets must arrive before one counts as lost.
 	packetThreshold = 3
-	// least and first packets that may be under way.
+	// minWindow and initialWindow bound the packets in flight.
 	minWindow     = 4
 	initialWindow = 16
 )
 
-// fate is what became of a packet.
+// packetState is the state of a numbered packet.
 type packetState uint8
 
 const (
 	stateNone     packetState = iota
-	statePending              // is to leave, for the first time or again
-	stateInFlight             // has left
+	statePending              // to be sent, for the first time or again
+	stateInFlight             // sent
 	stateAcked                // the peer has it
 )
 
-// flight is a packet that has a number.
+// sentPacket is a numbered packet.
 type sentPacket struct {
 	message     *message
 	offset      int32
@@ -46,27 +46,27 @@ type sentPacket struct {
 
 type sendWindow [window]sentPacket
 
-// sender is what is kept of a peer for sending. An idle one has no send windows.
+// sender is the sending half of a peer. An idle one has no send window.
 type sender struct {
 	sendWindow *sendWindow
-	queue      *message // the first that is not all cut
+	queue      *message // the first not fully segmented
 	tail       *message
-	due        time.Duration // of the time-out
-	smoothed   time.Duration // round trip, 0: never measured
+	due        time.Duration // of the retransmission timeout
+	smoothed   time.Duration // round-trip time; 0: not measured
 	spread     time.Duration
-	first      psn // the oldest that the peer may want
+	first      psn // the oldest that is not acked
 	number     psn // of the next packet
 	again      psn // losses before it belong to one event
-	scan       psn // no packet before it is waiting
+	scan       psn // no packet before it is pending
 	waiting    uint8
 	inFlight   uint8
 	cwnd       uint8
-	gained     uint8 // packets that came since allowed has grown
-	ssthresh   uint8 // from here on it grows slowly
-	backoff    uint8 // times that the time-out was doubled
+	gained     uint8 // packets acked since cwnd last grew
+	ssthresh   uint8 // from here on cwnd grows slowly
+	backoff    uint8 // consecutive doublings of the timeout
 }
 
-// window pool lends send windows to senders that have something under way.
+// windowPool lends send windows to senders with packets in flight.
 type windowPool struct {
 	free     []*sendWindow
 	made     int
@@ -83,7 +83,7 @@ func (h *windowPool) take() *sendWindow {
 	return new(sendWindow)
 }
 
-// push takes a message.
+// push queues a message.
 func (s *sender) push(m *message) {
 	if s.tail == nil {
 		s.queue = m
@@ -94,10 +94,10 @@ func (s *sender) push(m *message) {
 	m.following, m.pieces, m.cut = nil, 0, 0
 }
 
-// idle reports whether nothing is to be sent or to be heard of.
+// idle reports whether nothing is to be sent or acked.
 func (s *sender) idle() bool { return s.queue == nil && s.first == s.number }
 
-// next gives the next packet that may leave now.
+// next returns the next packet that may be sent now.
 func (s *sender) next(now time.Duration, h *windowPool) (psn, *sentPacket) {
 	if s.cwnd == 0 {
 		s.cwnd, s.ssthresh = initialWindow, window
@@ -134,7 +134,7 @@ func (s *sender) next(now time.Duration, h *windowPool) (psn, *sentPacket) {
 		}
 		m.following = nil
 	}
-	if s.scan == number { // nothing waits
+	if s.scan == number { // nothing is pending
 		s.scan++
 	}
 	s.number++
@@ -152,7 +152,7 @@ func (s *sender) leaves(now time.Duration, f *sentPacket) *sentPacket {
 	return f
 }
 
-// stays takes back that a packet has left: the device had no room.
+// undoSend undoes the sending of a packet that the device did not accept.
 func (s *sender) undoSend(n psn) {
 	if s.sendWindow == nil || n.before(s.first) {
 		return // it was abandoned
@@ -174,14 +174,15 @@ func (s *sender) wait(n psn) {
 	}
 }
 
-// urgent reports whether a packet should be answered at once: somebody waits for its
-// ack, or too much is under way.
+// urgent reports whether to request an ack at once: the user waits for the completion,
+// or too much is in flight.
 func (s *sender) urgent(f *sentPacket) bool {
 	last := f.message.whole && int(f.offset+f.length) == f.message.length()
 	return f.tries > 1 || last && f.message.awaited && s.queue == nil || s.number-s.first == window/2 || s.inFlight == s.cwnd
 }
 
-// timeout is RFC 6298 section 2, with more patience each time nothing came.
+// timeout returns the retransmission timeout of RFC 6298 section 2, doubled after each
+// expiry.
 func (s *sender) timeout() time.Duration {
 	t := initialRTO
 	if s.smoothed > 0 {
@@ -190,8 +191,9 @@ func (s *sender) timeout() time.Duration {
 	return min(t<<s.backoff, maxRTO)
 }
 
-// acknowledge hears an ack: all before want has come, and what is sighted. It gives the
-// messages that have come as a whole, in a list. Nonsense is no ack.
+// acknowledge processes an ack: everything before want and everything in seen has
+// arrived. It returns the list of messages that have arrived completely. It ignores an
+// invalid ack.
 func (s *sender) acknowledge(now time.Duration, want psn, seen *receiveHistory, h *windowPool) (done *message) {
 	if want.before(s.first) || s.number.before(want) {
 		return nil
@@ -242,7 +244,8 @@ func (s *sender) acknowledge(now time.Duration, want psn, seen *receiveHistory, 
 	return done
 }
 
-// lost marks what others have overtaken, unless it has left again since.
+// lost marks packets as lost that later ones have overtaken, unless they were
+// retransmitted since.
 func (s *sender) lost(now time.Duration, highest psn) {
 	for n := s.first; n != s.number && (n + packetThreshold - 1).before(highest); n++ {
 		f := &s.sendWindow[n%window]
@@ -253,7 +256,7 @@ func (s *sender) lost(now time.Duration, highest psn) {
 	}
 }
 
-// miss lets a packet leave again, and less be under way, once for each event.
+// markLost makes a packet pending again and reduces cwnd, once for each loss event.
 func (s *sender) markLost(n psn, f *sentPacket) {
 	f.packetState = statePending
 	s.inFlight--
@@ -264,8 +267,8 @@ func (s *sender) markLost(n psn, f *sentPacket) {
 	}
 }
 
-// gain lets more be under way: at first one for each that comes, later one for a
-// whole window of them.
+// grow increases cwnd: by one for each acked packet in slow start, later by one for
+// each window.
 func (s *sender) grow() {
 	if s.cwnd >= window {
 		return
@@ -276,7 +279,7 @@ func (s *sender) grow() {
 	}
 }
 
-// measure takes in a round trip (RFC 6298 section 2).
+// measure adds a round-trip sample (RFC 6298 section 2).
 func (s *sender) measure(trip time.Duration) {
 	if trip < 0 || trip > time.Minute {
 		return
@@ -294,14 +297,14 @@ func (s *sender) measure(trip time.Duration) {
 	s.smoothed += (trip - s.smoothed) / 8
 }
 
-// expire does what is due. It is true if the peer should be asked what it has: all has
-// come, and it has no room for more, or its word was lost.
+// expire handles the timeout. It returns true if the peer should be probed: everything
+// was received, and it has no room for more or its ack was lost.
 func (s *sender) expire(now time.Duration) (probe bool) {
 	if s.first == s.number || now < s.due {
 		return false
 	}
-	// All count as lost. Few leave at once, and the ack for those reports which of the
-	// others have come.
+	// All count as lost. Few are sent at once, and the ack for those reports which of
+	// the others have arrived.
 	for n := s.first; n != s.number; n++ {
 		if f := &s.sendWindow[n%window]; f.packetState == stateInFlight {
 			s.markLost(n, f)
@@ -317,7 +320,7 @@ func (s *sender) expire(now time.Duration) (probe bool) {
 	return s.waiting == 0
 }
 
-// wake is when expire has something to do.
+// wake returns when expire has work.
 func (s *sender) wake() time.Duration {
 	if s.first == s.number {
 		return never
@@ -325,7 +328,7 @@ func (s *sender) wake() time.Duration {
 	return s.due
 }
 
-// releaseWindow returns the send windows back if nothing is under way.
+// releaseWindow returns the send window if nothing is in flight.
 func (s *sender) releaseWindow(h *windowPool) {
 	if s.first == s.number && s.sendWindow != nil {
 		h.free = append(h.free, s.sendWindow)
@@ -333,7 +336,7 @@ func (s *sender) releaseWindow(h *windowPool) {
 	}
 }
 
-// abandon gives all messages that have not come, in a list, and keeps none.
+// abandon returns the list of unfinished messages and resets the sender.
 func (s *sender) abandon(h *windowPool) (list *message) {
 	end := &list
 	add := func(m *message) {

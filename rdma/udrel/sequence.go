@@ -2,20 +2,19 @@ package udrel
 
 import "time"
 
-// Numbers and times as packets carry them: both go round, and are compared by their
-// distance.
+// Sequence numbers and times on the wire: both wrap and are compared by their distance.
 
 // psn numbers the packets to a peer, from 0.
 type psn uint32
 
-// before reports whether a was given out before b.
+// before reports whether a was assigned before b.
 func (a psn) before(b psn) bool { return int32(a-b) < 0 }
 
-// window is how many packets may be under way to a peer.
+// window is how many packets may be in flight to a peer.
 const window = 128
 
-// receive history reports which packets have come out of order: bit i is that of the i-th packet
-// from the one that is wanted.
+// receiveHistory records packets received out of order: bit i is the one i after the
+// next in order.
 type receiveHistory [window / 64]uint64
 
 func (s *receiveHistory) has(i psn) bool { return s[i/64]>>(i%64)&1 != 0 }
@@ -32,12 +31,12 @@ func (s *receiveHistory) shift() {
 	}
 }
 
-// stamp is a time in microseconds, which goes round after 71 minutes.
+// stamp is a time in microseconds, which wraps after 71 minutes.
 type stamp uint32
 
 func stampOf(t time.Duration) stamp { return stamp(t / time.Microsecond) }
 
-// since is the time from a stamp to another that is not earlier.
+// since returns the time from an earlier stamp.
 func (s stamp) since(earlier stamp) time.Duration {
 	return time.Duration(int32(s-earlier)) * time.Microsecond
 }

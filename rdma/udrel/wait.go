@@ -6,21 +6,20 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Waiting is left to the device below, for as long as none of our timers is due. Whoever
-// starts a timer meanwhile ends the wait.
+// The device below waits, for as long as none of our timers is due. Starting a timer
+// ends the wait.
 
 var _ rdma.ArmedCQ = armedQueue{}
 
 const (
-	// otherQueueDelay bounds a wait on one of several queues: packets that concern it come to
+	// otherQueueDelay bounds a wait on one of several queues: its packets may arrive at
 	// another one.
 	otherQueueDelay = time.Millisecond
-	// armedWaitMax is the longest sleep of who stands by: timers that begin meanwhile do
-	// not wake it.
+	// armedWaitMax is the longest sleep in WaitArmed: new timers do not wake it.
 	armedWaitMax = 50 * time.Millisecond
 )
 
-// Wait parks until Poll may have something to do.
+// Wait blocks until Poll may have work.
 func (c *queue) Wait(timeout time.Duration) error {
 	d := c.dev
 	d.mu.Lock()
@@ -46,7 +45,7 @@ func (c *queue) Wait(timeout time.Duration) error {
 	return err
 }
 
-// untilDue is the time until Poll has something to do in any case, at most limit.
+// untilDue returns the time until Poll has work in any case, at most limit.
 func (c *queue) untilDue(limit time.Duration) time.Duration {
 	d := c.dev
 	if c.first < len(c.ready) {
@@ -54,7 +53,7 @@ func (c *queue) untilDue(limit time.Duration) time.Duration {
 	}
 	for i := range c.lent {
 		if l := &c.lent[i]; l.from.lent >= l.from.depth {
-			return 0 // a packet may wait for what was lent
+			return 0 // a packet may wait for a lent buffer
 		}
 	}
 	if len(d.queues) > 1 {
@@ -69,7 +68,7 @@ func (c *queue) untilDue(limit time.Duration) time.Duration {
 // Wake ends a Wait.
 func (c *queue) Wake() { c.below.Wake() }
 
-// Arm gets ready for WaitArmed.
+// Arm prepares WaitArmed.
 func (a armedQueue) Arm() bool {
 	d := a.dev
 	d.mu.Lock()
@@ -81,7 +80,7 @@ func (a armedQueue) Arm() bool {
 	return a.armed.Arm()
 }
 
-// WaitArmed is Wait after Arm. Poll may be called meanwhile.
+// WaitArmed is Wait after Arm. Another goroutine may poll meanwhile.
 func (a armedQueue) WaitArmed(timeout time.Duration) error {
 	d := a.dev
 	d.mu.Lock()

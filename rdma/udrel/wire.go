@@ -6,37 +6,35 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What stands in front of every packet. It travels in the Head of the work request, and
-// the Head of the user's message, or where an access goes, behind it. All numbers are
-// big-endian.
+// The header of a packet. It is in the Head of the work request, followed by the Head
+// of the user's message or the target of an access. All integers are big-endian.
 //
 //	0  version and kind   4  number          8  want            12  left          16  held
-//	1  flags              of this packet     the next number     when it left,     of the packet
-//	2  0                                     that is wanted      in µs             that an ack
-//	                                         from the peer                         is for, with the
-//	                                                                               time it was kept
+//	1  flags              of this packet     the next number     send time        left of the packet
+//	2  0                                     expected from       in µs            being acked, plus
+//	                                         the peer                             the ack delay
 //
-// number is 0 and means nothing in a packet that is an ack alone.
+// number is 0 and unused in a packet without a segment.
 
 type kind uint8
 
 const (
 	kindSend     kind = iota + 1 // a piece of a message
-	kindWrite                    // a piece of a Write: place follows
-	kindRead                     // asks for memory: place follows
-	kindResponse                 // a piece of what a Read asked for, or the end of a Write
-	kindAck                      // an ack alone: receive history follow
+	kindWrite                    // a piece of a Write: target follows
+	kindRead                     // a Read request: target follows
+	kindResponse                 // a piece of what a Read requested, or the end of a Write
+	kindAck                      // an ack alone: receive history follows
 	kindClose                    // the same, and the sender is closing
 	kinds
 )
 
-// numbered reports whether packets of this kind are part of the stream.
+// numbered reports whether packets of this kind have sequence numbers.
 func (k kind) numbered() bool { return k < kindAck }
 
 const (
-	flagLast    = 1 << iota // the last piece of its message
-	flagUrgent              // an ack is wanted at once
-	flagRefused             // an answer: the access was not allowed
+	flagLast    = 1 << iota // last piece of its message
+	flagUrgent              // an ack is requested at once
+	flagRefused             // a response: the access was not allowed
 	flagHeld                // held is set
 	flagSolicited
 )
@@ -46,10 +44,10 @@ const (
 	headerLen   = 20
 	targetLen   = 20
 	historyLen  = window / 8
-	longestHead = rdma.HeadMax - headerLen // of the user's, that goes beside ours
+	longestHead = rdma.HeadMax - headerLen // of the user's head, beside ours
 )
 
-// header is what a packet says.
+// header is the header of a packet and its contents.
 type header struct {
 	kind     kind
 	flags    uint8
@@ -62,14 +60,15 @@ type header struct {
 	contents []byte         // what follows
 }
 
-// place is where an access goes: all that is left of it, from this piece on.
+// target is the memory that an access names: the rest of the access, from this piece
+// on.
 type target struct {
 	address uint64
 	key     uint64
 	length  uint32
 }
 
-// put writes a header into the Head of a request and gives its length.
+// put encodes a header into the Head of a request and returns its length.
 func (h *header) put(head *[rdma.HeadMax]byte) int {
 	head[0], head[1] = version|byte(h.kind), h.flags
 	head[2], head[3] = 0, 0
@@ -92,7 +91,7 @@ func (h *header) put(head *[rdma.HeadMax]byte) int {
 	return headerLen
 }
 
-// parse reads a packet. It is false for one that no peer of this version writes.
+// parse decodes a packet. It returns false for one that no peer of this version sends.
 func (h *header) parse(b []byte) bool {
 	if len(b) < headerLen || b[0]&0xf0 != version {
 		return false

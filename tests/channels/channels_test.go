@@ -42,7 +42,7 @@ func build(t *testing.T, cfg lab.Config) *job {
 	return j
 }
 
-// command is the launcher with so many ranks on each host.
+// command returns the launcher with so many ranks on each host.
 func (j *job) command(t *testing.T, perHost int, env []string, prog ...string) *exec.Cmd {
 	var hosts []string
 	for _, h := range j.hosts.Hosts() {

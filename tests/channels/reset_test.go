@@ -139,7 +139,7 @@ func (j *job) reset(t *testing.T, channel, traffic string, run int, lasts time.D
 	return o
 }
 
-// resetPackets is how many packets the rule at the head of INPUT has answered.
+// resetPackets returns how many packets the rule at the head of INPUT has answered.
 func (j *job) resetPackets(t *testing.T, host string) int {
 	list, err := exec.Command("ip", "netns", "exec", host, "iptables", "-w", "-nvxL", "INPUT", "1").CombinedOutput()
 	if err != nil {

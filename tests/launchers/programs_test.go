@@ -137,7 +137,7 @@ func showStacks() {
 	time.Sleep(500 * time.Millisecond) // until they have printed their stacks
 }
 
-// end is the last lines of a long output, for a report.
+// end returns the last lines of a long output, for a report.
 func end(out string) string {
 	const lines = 200
 	all := strings.Split(strings.TrimRight(out, "\n"), "\n")

@@ -52,7 +52,7 @@ NodeName=n1 NodeHostname={{.Host}} NodeAddr=127.0.0.1 Port={{index .Ports 3}} CP
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:8
 `))
 
-// startSlurm gives the environment for srun.
+// startSlurm returns the environment for srun.
 func startSlurm(t *testing.T) []string {
 	t.Helper()
 	asRoot(t)

@@ -1,10 +1,10 @@
 /*
  * The loops of `muster bench` for collectives, for other MPI libraries:
- * bench/collective.go and bench/collective_overlap.go in C, in the same order and
+ * bench/collective.go in C, in the same order and
  * with the same counts. They are those of the OSU micro-benchmarks.
  *
  * A blocking collective is timed at every rank, call by call, with a barrier after
- * each, so that nobody runs ahead; the figure is the mean over ranks. A
+ * each, so that no rank runs ahead; the figure is the mean over ranks. A
  * non-blocking one (its name begins with i) is timed alone, then with a computation
  * of the same length between the call and MPI_Wait; the share that the computation
  * hides is 100 - 100 * (overall - computation) / alone, not below 0.
@@ -22,7 +22,7 @@
 struct call {
 	char *in, *out;
 	int size, elements;           /* bytes of a block, doubles of a vector */
-	int *counts, *places, *parts; /* of blocks in bytes; of parts of the vector */
+	int *counts, *displs, *parts; /* of blocks in bytes; of parts of the vector */
 	MPI_Request request;
 	int which; /* of calls */
 };
@@ -39,7 +39,7 @@ static void run_gather(struct call *c)
 
 static void run_gatherv(struct call *c)
 {
-	MPI_Gatherv(c->in, c->size, MPI_CHAR, c->out, c->counts, c->places, MPI_CHAR, 0, MPI_COMM_WORLD);
+	MPI_Gatherv(c->in, c->size, MPI_CHAR, c->out, c->counts, c->displs, MPI_CHAR, 0, MPI_COMM_WORLD);
 }
 
 static void run_scatter(struct call *c)
@@ -49,7 +49,7 @@ static void run_scatter(struct call *c)
 
 static void run_scatterv(struct call *c)
 {
-	MPI_Scatterv(c->in, c->counts, c->places, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, MPI_COMM_WORLD);
+	MPI_Scatterv(c->in, c->counts, c->displs, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, MPI_COMM_WORLD);
 }
 
 static void run_allgather(struct call *c)
@@ -59,7 +59,7 @@ static void run_allgather(struct call *c)
 
 static void run_allgatherv(struct call *c)
 {
-	MPI_Allgatherv(c->in, c->size, MPI_CHAR, c->out, c->counts, c->places, MPI_CHAR, MPI_COMM_WORLD);
+	MPI_Allgatherv(c->in, c->size, MPI_CHAR, c->out, c->counts, c->displs, MPI_CHAR, MPI_COMM_WORLD);
 }
 
 static void run_alltoall(struct call *c)
@@ -69,7 +69,7 @@ static void run_alltoall(struct call *c)
 
 static void run_alltoallv(struct call *c)
 {
-	MPI_Alltoallv(c->in, c->counts, c->places, MPI_CHAR, c->out, c->counts, c->places, MPI_CHAR, MPI_COMM_WORLD);
+	MPI_Alltoallv(c->in, c->counts, c->displs, MPI_CHAR, c->out, c->counts, c->displs, MPI_CHAR, MPI_COMM_WORLD);
 }
 
 static void run_reduce(struct call *c)
@@ -200,7 +200,7 @@ int is_collective(const char *name)
 	return find_call(name) >= 0;
 }
 
-/* Where part k of n things for all ranks begins: as even as can be. */
+/* Where part k of n begins, split evenly over the ranks. */
 static int part_begin(int n, int k)
 {
 	return (int)((long)n * k / opt.ranks);
@@ -215,11 +215,11 @@ static struct call prepare(int which, long size)
 	c.out = buffer(room * (calls[which].out_blocks ? opt.ranks : 1));
 	memset(c.in, 0, (size_t)room * (calls[which].in_blocks ? (size_t)opt.ranks : 1)); /* sums must stay numbers */
 	c.counts = malloc(sizeof(int) * (size_t)opt.ranks);
-	c.places = malloc(sizeof(int) * (size_t)opt.ranks);
+	c.displs = malloc(sizeof(int) * (size_t)opt.ranks);
 	c.parts = malloc(sizeof(int) * (size_t)opt.ranks);
 	for (int k = 0; k < opt.ranks; k++) {
 		c.counts[k] = (int)size;
-		c.places[k] = (int)size * k;
+		c.displs[k] = (int)size * k;
 		c.parts[k] = part_begin(c.elements, k + 1) - part_begin(c.elements, k);
 	}
 	return c;
@@ -230,11 +230,11 @@ static void release(struct call *c)
 	free(c->in);
 	free(c->out);
 	free(c->counts);
-	free(c->places);
+	free(c->displs);
 	free(c->parts);
 }
 
-/* Makes the means over ranks of n figures, at rank 0. */
+/* Computes at rank 0 the means over ranks of n figures. */
 static void over_ranks(double *figures, int n)
 {
 	double sums[BATCHES];
@@ -244,19 +244,19 @@ static void over_ranks(double *figures, int n)
 }
 
 /* µs at this rank of one call, and of the computation in it if there is one. */
-static double once(int which, struct call *c, long turns, double *computed)
+static double once(int which, struct call *c, long iterations, double *computed)
 {
 	double start = now();
 	calls[which].run(c);
-	if (turns > 0)
-		*computed += timed_compute(turns);
+	if (iterations > 0)
+		*computed += timed_compute(iterations);
 	if (calls[which].waits)
 		MPI_Wait(&c->request, MPI_STATUS_IGNORE);
 	return (now() - start) * 1e6;
 }
 
-/* Fills samples with the mean of each batch of calls, and gives the mean of all. */
-static double loop(int which, struct call *c, long n, long turns, double *samples, double *computed)
+/* Fills samples with the mean of each batch of calls, and returns the mean of all. */
+static double loop(int which, struct call *c, long n, long iterations, double *samples, double *computed)
 {
 	int count = n < BATCHES ? (int)n : BATCHES;
 	double total = 0;
@@ -265,7 +265,7 @@ static double loop(int which, struct call *c, long n, long turns, double *sample
 		long from = n * b / count, to = n * (b + 1) / count;
 		samples[b] = 0;
 		for (long i = from; i < to; i++) {
-			samples[b] += once(which, c, turns, computed);
+			samples[b] += once(which, c, iterations, computed);
 			MPI_Barrier(MPI_COMM_WORLD);
 		}
 		total += samples[b];
@@ -303,8 +303,8 @@ void collective(long size)
 		release(&c);
 		return;
 	}
-	/* Each rank computes for as long as the call takes at it. */
-	figures[1] = loop(which, &c, n, turns_of(alone), samples, &figures[2]);
+	/* Each rank computes for as long as the call takes there. */
+	figures[1] = loop(which, &c, n, iterations_of(alone), samples, &figures[2]);
 	over_ranks(figures, 3);
 	if (opt.rank == 0) {
 		double share = 100 - 100 * (figures[1] - figures[2]) / figures[0];
@@ -316,7 +316,7 @@ void collective(long size)
 	release(&c);
 }
 
-/* ---- for loops of others ---- */
+/* ---- for skew.c ---- */
 
 struct call *prepare_call(const char *name, long size)
 {

@@ -1,4 +1,4 @@
-/* What the loops of peers.c, rendezvous.c, collective.c and skew.c share. */
+/* Declarations shared by peers.c, rendezvous.c, collective.c and skew.c. */
 #ifndef LOOPS_H
 #define LOOPS_H
 
@@ -10,7 +10,7 @@ struct options {
 	int nsizes;
 	long iterations; /* 0: by size */
 	int window, threads, touch;
-	double delay;              /* progress: in times of the transfer without one */
+	double delay;              /* progress: multiple of the transfer time */
 	double ratios[MAX_RATIOS]; /* exchange: communication to computation */
 	int nratios;
 	double communication; /* exchange: µs; 0: measured */
@@ -35,8 +35,8 @@ void print_line(long size, const char *metric, const char *unit, double value, d
 
 /* rendezvous.c: a computation that makes no call */
 void calibrate(void);
-long turns_of(double us);
-double timed_compute(long turns); /* µs */
+long iterations_of(double us);
+double timed_compute(long iterations); /* µs */
 void overlap(long size);
 void progress(long size);
 void exchange(long size);

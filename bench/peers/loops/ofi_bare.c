@@ -1,22 +1,22 @@
 /*
  * libfabric driven bare: the loops of `muster bench latency` and `bw` on one
- * provider, with nothing above it. What Muster takes longer over the same
- * provider is its own.
+ * provider without a layer above it. The difference to Muster over the same provider
+ * is the overhead of Muster.
  *
  *   ofi_bare latency|bw [-f PROVIDER] [-a ADDRESS] [-s SIZE,SIZE,...] [-i ITERATIONS] [-w WINDOW]
  *
- * It makes two processes, binds one to each of the first two cores, and gives
+ * It starts two processes, binds one to each of the first two cores, and opens in
  * each a reliable-datagram endpoint at ADDRESS (127.0.0.1) of PROVIDER (net).
  * Messages only (fi_send, fi_recv), manual progress: completions come from
- * fi_cq_read and from nowhere else. Memory is registered if the provider wants it.
- * Their own addresses travel over a socket pair.
+ * fi_cq_read and from nowhere else. Memory is registered if the provider requires it.
+ * Addresses are exchanged over a socket pair.
  *
  *   latency  ping-pong; half of the round trip. A receive is posted while the
  *            message before it is on its way, so that it costs nothing.
  *   bw       a window of sends one way, all into one buffer; a short answer ends it
  *
- * Warm-up, counts, batches and figures are those of `muster bench`. Nobody waits
- * longer than PATIENCE for a completion. The first process prints one JSON object
+ * Warm-up, counts, batches and figures are those of `muster bench`. A wait for a
+ * completion is bounded by TIMEOUT. The first process prints one JSON object
  * per line.
  */
 #define _GNU_SOURCE
@@ -36,7 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BATCHES = 50, MAX_SIZES = 32, MAX_WINDOW = 1024, PATIENCE = 20 /* s */, ANSWER = 4 /* bytes */ };
+enum { BATCHES = 50, MAX_SIZES = 32, MAX_WINDOW = 1024, TIMEOUT = 20 /* s */, ANSWER = 4 /* bytes */ };
 
 static struct {
 	const char *bench, *provider, *address;
@@ -47,7 +47,7 @@ static struct {
 	int rank;
 } opt = {.provider = "net", .address = "127.0.0.1", .window = 64};
 
-/* A piece of memory and how the provider knows it. */
+/* Registered memory. */
 struct memory {
 	char *at;
 	struct fid_mr *mr;
@@ -141,7 +141,7 @@ static void open_endpoint(void)
 	hints->fabric_attr->prov_name = strdup(opt.provider);
 	must("it offers no reliable datagrams there (fi_getinfo)", fi_getinfo(FI_VERSION(1, 15), opt.address, NULL, FI_SOURCE, hints, &net.info));
 	fi_freeinfo(hints);
-	/* Asked for one provider, libfabric may offer another one on top of it. */
+	/* libfabric may offer another provider on top of the requested one. */
 	if (strcmp(net.info->fabric_attr->prov_name, opt.provider) != 0)
 		die("libfabric offers another provider in its place; name it in full, as fi_info does", 0);
 	must("fi_fabric", fi_fabric(net.info->fabric_attr, &net.fabric, NULL));
@@ -191,7 +191,7 @@ static void release(struct memory *m)
 
 /* ---- messages ---- */
 
-/* Takes what has completed. */
+/* Reads completions. */
 static int progress(void)
 {
 	struct fi_cq_entry done[64];
@@ -213,7 +213,7 @@ static int progress(void)
 	return (int)n;
 }
 
-/* Waits until so many sends and receives have completed. */
+/* Waits until the given numbers of sends and receives have completed. */
 static void await(long sent, long received)
 {
 	double since = 0;
@@ -222,7 +222,7 @@ static void await(long sent, long received)
 			continue;
 		if (since == 0)
 			since = now();
-		else if (now() - since > PATIENCE)
+		else if (now() - since > TIMEOUT)
 			die("nothing has come for too long", 0);
 	}
 }
@@ -234,7 +234,7 @@ static void post_send(struct memory *m, long size)
 	for (double since = 0; (rc = fi_send(net.ep, m->at, (size_t)size, m->desc, net.peer, context)) == -FI_EAGAIN; progress()) {
 		if (since == 0)
 			since = now();
-		else if (now() - since > PATIENCE)
+		else if (now() - since > TIMEOUT)
 			die("no send was taken for too long", 0);
 	}
 	must("fi_send", rc);
@@ -248,7 +248,7 @@ static void post_recv(struct memory *m, long size)
 	for (double since = 0; (rc = fi_recv(net.ep, m->at, (size_t)size, m->desc, FI_ADDR_UNSPEC, context)) == -FI_EAGAIN; progress()) {
 		if (since == 0)
 			since = now();
-		else if (now() - since > PATIENCE)
+		else if (now() - since > TIMEOUT)
 			die("no receive was taken for too long", 0);
 	}
 	must("fi_recv", rc);
@@ -427,7 +427,7 @@ int main(int argc, char **argv)
 		else
 			bandwidth(opt.sizes[i]);
 	}
-	/* Neither leaves before the other is through with it. */
+	/* Neither exits before the other has finished. */
 	if (write(pair, &word, 1) != 1 || read(pair, &word, 1) != 1)
 		die("the other process has gone before the end", 0);
 	fi_close(&net.ep->fid);

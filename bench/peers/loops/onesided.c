@@ -1,7 +1,7 @@
 /* One-sided communication, the loops of bench/onesided.go: a put, get or sum into the
  * memory of rank 1 and a flush, under a lock that rank 0 holds all the time; and all
  * ranks adding to one word of rank 0. The memory is that of MPI_Win_allocate, so that
- * each library may use what it shares.
+ * each library may use shared memory.
  */
 #include "loops.h"
 #include <mpi.h>

@@ -8,14 +8,14 @@
  *   latency      blocking ping-pong of two ranks; half of the round trip
  *   bw, bibw     a window of Isends one way, both ways; a short answer ends it
  *   rate         bw, counted in messages
- *   mt-latency   latency of rank 0 with the threads of rank 1 in turn
+ *   mt-latency   latency of rank 0 with the threads of rank 1, one after the other
  *   barrier      MPI_Barrier of all ranks
  *   bcast, allreduce, iallreduce and so on   see collective.c
  *   memory-once  every rank sends 8 bytes to every other; then the PSS of each
  *   empty        Init and Finalize; timed from outside
  *   overlap, progress, exchange   see rendezvous.c
  *   put, get, acc, fop   one-sided, see onesided.c
- *   coll         collectives whose ranks come late, see skew.c for its options
+ *   coll         collectives with process arrival patterns, see skew.c for its options
  *
  * The shape of the loops is that of the OSU micro-benchmarks: a warm-up, then a
  * timed loop over page-aligned buffers that were touched once and are not
@@ -170,7 +170,7 @@ static void latency(long size)
 	free(r);
 }
 
-/* ---- latency with threads: rank 0 plays with the threads of rank 1 in turn ---- */
+/* ---- latency with threads: rank 0 and the threads of rank 1, one after the other ---- */
 
 struct worker {
 	pthread_t thread;
@@ -188,7 +188,7 @@ static void *answer(void *arg)
 	return NULL;
 }
 
-static void turns(char *s, char *r, long size, long rounds)
+static void round_trips(char *s, char *r, long size, long rounds)
 {
 	for (long i = 0; i < rounds; i++)
 		for (int k = 0; k < opt.threads; k++)
@@ -216,11 +216,11 @@ static void mt_latency(long size)
 		return;
 	}
 	char *s = buffer(size), *r = buffer(size);
-	turns(s, r, size, warmup(n));
+	round_trips(s, r, size, warmup(n));
 	double start = now(), last = start;
 	for (int b = 0; b < count; b++) {
 		long from = n * b / count, to = n * (b + 1) / count;
-		turns(s, r, size, to - from);
+		round_trips(s, r, size, to - from);
 		double t = now();
 		samples[b] = (t - last) * 1e6 / (2.0 * (to - from) * opt.threads);
 		last = t;
@@ -333,7 +333,7 @@ static void memory_once(void)
 	MPI_Waitall(k, req, MPI_STATUSES_IGNORE);
 	MPI_Barrier(MPI_COMM_WORLD);
 	mine = pss();
-	MPI_Barrier(MPI_COMM_WORLD); /* shared pages count in shares: nobody leaves before all have looked */
+	MPI_Barrier(MPI_COMM_WORLD); /* shared pages count in shares: no rank leaves before all have read it */
 	MPI_Gather(&mine, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 	for (size_t i = 0; i < n; i++)
 		sum += all[i];
@@ -394,7 +394,7 @@ static void parse(int argc, char **argv)
 	if (opt.nsizes == 0)
 		opt.sizes[opt.nsizes++] = 8;
 	if (opt.nlate == 0)
-		opt.nlate = 1; /* of 0: at random */
+		opt.nlate = 1; /* 0: random arrivals */
 	if (opt.window < 1 || opt.iterations < 0 || opt.threads < 1 || opt.threads > MAX_THREADS) {
 		fprintf(stderr, "peers: the window is at least 1, iterations are not negative, threads are 1 to %d\n", MAX_THREADS);
 		exit(2);

@@ -1,12 +1,12 @@
 /*
  * The loops of `muster bench overlap`, `progress` and `exchange` for other MPI
  * libraries: bench/scenario.go, growth.go, overlap.go, progress.go and exchange.go
- * in C, in the same order and with the same rules and constants. What is measured
- * and why is said there.
+ * in C, in the same order and with the same rules and constants. See there for the
+ * definitions.
  *
  * Rank 0 is the tested side: it computes or delays between its non-blocking call
- * and MPI_Wait, while rank 1 stays in the library. The rank that is to come first
- * makes its call and then sends a short message, for which the other waits.
+ * and MPI_Wait, while rank 1 stays in the library. The rank that comes first makes
+ * its call and then sends a short message, which the other receives before its own.
  */
 #include "loops.h"
 #include <math.h>
@@ -25,10 +25,10 @@ static struct {
 	double loop_micros, read_micros;
 } work = {.state = 88172645463325252ULL};
 
-static __attribute__((noinline)) void compute(long turns)
+static __attribute__((noinline)) void compute(long iterations)
 {
 	uint64_t x = work.state;
-	for (long i = 0; i < turns; i++) {
+	for (long i = 0; i < iterations; i++) {
 		x ^= x << 13;
 		x ^= x >> 7;
 		x ^= x << 17;
@@ -56,15 +56,15 @@ void calibrate(void)
 	}
 }
 
-long turns_of(double us)
+long iterations_of(double us)
 {
 	return (long)(us / work.loop_micros + .5);
 }
 
-double timed_compute(long turns)
+double timed_compute(long iterations)
 {
 	double start = now();
-	compute(turns);
+	compute(iterations);
 	return fmax(0, micros_since(start) - work.read_micros);
 }
 
@@ -117,7 +117,7 @@ static void print_mean(long size, const char *metric, const char *unit, struct s
 struct transfer {
 	char *buf;
 	int size, peer, sends, early, tested_sends, sender_first;
-	int stamped; /* asks for the moment when the non-blocking call returned */
+	int stamped; /* record when the non-blocking call returned */
 	double returned;
 	char name[64];
 };
@@ -144,7 +144,7 @@ static void awake(const struct transfer *t)
 	}
 }
 
-/* Makes the call of this rank when it is its turn; returns when that was. */
+/* Waits until this rank is to call, and makes the call; returns the time of the call. */
 static double begin(struct transfer *t, MPI_Request *req)
 {
 	char c = 0;
@@ -162,12 +162,12 @@ static double begin(struct transfer *t, MPI_Request *req)
 	return start;
 }
 
-static double run(struct transfer *t, long turns)
+static double run(struct transfer *t, long iterations)
 {
 	MPI_Request req;
 	double start = begin(t, &req);
-	if (turns > 0)
-		compute(turns);
+	if (iterations > 0)
+		compute(iterations);
 	MPI_Wait(&req, MPI_STATUS_IGNORE);
 	return micros_since(start);
 }
@@ -177,7 +177,7 @@ static void order(long n)
 	MPI_Send(&n, 1, MPI_LONG, 1, TAG_ORDER, MPI_COMM_WORLD);
 }
 
-/* How often rank 1 is to take part in what comes next; 0: it is over. */
+/* Makes rank 1 take part in n transfers; 0: ends it. */
 static long next_order(void)
 {
 	long n;
@@ -191,15 +191,15 @@ struct step {
 	double l0, cm, lm;
 };
 
-static double one_transfer(struct transfer *t, long turns)
+static double one_transfer(struct transfer *t, long iterations)
 {
 	if (opt.touch && t->sends)
 		memset(t->buf, t->buf[0] + 1, (size_t)t->size);
 	awake(t);
-	return run(t, turns);
+	return run(t, iterations);
 }
 
-static struct step take_turns(struct transfer *t, long n, long loop)
+static struct step sample(struct transfer *t, long n, long loop)
 {
 	struct samples without = new_samples(n), alone = new_samples(n), with = new_samples(n);
 	order(2 * n);
@@ -225,7 +225,7 @@ static struct step grow(struct transfer *t, long n, double l0)
 	double c = 0.05 * l0;
 	int failed = 0;
 	for (int m = 0; m < 80; m++, c *= 1.1) {
-		struct step s = take_turns(t, n, turns_of(c));
+		struct step s = sample(t, n, iterations_of(c));
 		failed = s.lm < 1.1 * s.l0 ? 0 : failed + 1;
 		if (m == 0 || failed == 0)
 			last = s;
@@ -246,7 +246,7 @@ static void overlap_of(struct transfer *t)
 		return;
 	}
 	long n = iterations(t->size, 400, 31);
-	struct step s = take_turns(t, warmup(n), 0);
+	struct step s = sample(t, warmup(n), 0);
 	s = grow(t, n, s.l0);
 	order(0);
 	double share = (s.cm - (s.lm - s.l0)) / s.l0 * 100;
@@ -276,13 +276,13 @@ static double pages_there(const struct transfer *t, unsigned char value)
 	return (double)there / (all > 0 ? all : 1);
 }
 
-static void delay(struct transfer *t, long turns, unsigned char value, struct delayed *d)
+static void delay(struct transfer *t, long iterations, unsigned char value, struct delayed *d)
 {
 	enum { LOOKS = 101 };
 	if (!t->sends)
 		d->in_call = pages_there(t, value);
 	for (int i = 0; i < LOOKS; i++) {
-		compute(turns / LOOKS + 1);
+		compute(iterations / LOOKS + 1);
 		if (!t->sends && !d->last_byte)
 			d->last_byte = holds(t->buf, t->size - 1, value);
 	}
@@ -290,7 +290,7 @@ static void delay(struct transfer *t, long turns, unsigned char value, struct de
 		d->pages = pages_there(t, value) - d->in_call;
 }
 
-static struct delayed delayed_transfer(struct transfer *t, unsigned char *value, long turns)
+static struct delayed delayed_transfer(struct transfer *t, unsigned char *value, long iterations)
 {
 	struct delayed d = {0, 0, 0, 0, 0, 0};
 	MPI_Request req;
@@ -299,8 +299,8 @@ static struct delayed delayed_transfer(struct transfer *t, unsigned char *value,
 		memset(t->buf, *value, (size_t)t->size);
 	awake(t);
 	double start = begin(t, &req);
-	if (turns > 0)
-		delay(t, turns, *value, &d);
+	if (iterations > 0)
+		delay(t, iterations, *value, &d);
 	double waiting = now();
 	MPI_Wait(&req, MPI_STATUS_IGNORE);
 	double end = now(), told;
@@ -345,10 +345,10 @@ static void progress_of(struct transfer *t)
 	order(cold + 2 * n);
 	for (long i = 0; i < cold; i++)
 		base.v[base.n++] = delayed_transfer(t, &value, 0).latency;
-	long turns = turns_of(opt.delay * median(base.v + base.n / 2, base.n - base.n / 2));
+	long iterations = iterations_of(opt.delay * median(base.v + base.n / 2, base.n - base.n / 2));
 	for (long i = 0; i < n; i++) {
 		without.v[without.n++] = delayed_transfer(t, &value, 0).latency;
-		struct delayed d = delayed_transfer(t, &value, turns);
+		struct delayed d = delayed_transfer(t, &value, iterations);
 		double l0 = median(without.v, without.n);
 		with.v[with.n++] = d.latency;
 		left.v[left.n++] = d.wait;
@@ -422,7 +422,7 @@ static void iterate(struct partner *x, int i, long half)
 	MPI_Isend(x->out, x->size, MPI_CHAR, peer, TAG_EXCHANGE, MPI_COMM_WORLD, &sent);
 	if (x->model == 2) {
 		if (i > 0)
-			compute(half); /* consume what came last */
+			compute(half); /* consume the last data */
 		MPI_Irecv(x->in, x->size, MPI_CHAR, peer, TAG_EXCHANGE, MPI_COMM_WORLD, &received);
 	}
 	compute(half); /* produce */
@@ -434,7 +434,7 @@ static void iterate(struct partner *x, int i, long half)
 
 static double batch(struct partner *x, double computation)
 {
-	long half = turns_of(computation / 2);
+	long half = iterations_of(computation / 2);
 	MPI_Barrier(MPI_COMM_WORLD);
 	double start = now();
 	compute(half); /* produce the first */

@@ -1,15 +1,15 @@
 /*
  * The loop of `muster bench coll` for other MPI libraries: bench/skew.go and
- * bench/skew_run.go in C, with the same arrivals, counts and figures. What is
- * measured and why is said there.
+ * bench/skew_run.go in C, with the same arrivals, counts and figures. See there
+ * for the definitions.
  *
  *   coll -o COLLECTIVE,... -s SIZE,... -f MIF,... [-l LATE,...] [-m MICROSECONDS,...] [-b MILLISECONDS] [-a]
  *
- * LATE is a share of the ranks in percent, 0 for arrivals at random. -m is what a
- * message is taken for to last, one for each size or one for all; else it is
- * measured. -a lets a rank that is away sleep instead of compute.
+ * LATE is a share of the ranks in percent, 0 for random arrivals. -m is the assumed
+ * time of a message, one for each size or one for all; otherwise it is measured. -a
+ * makes a delayed rank sleep instead of compute.
  *
- * One call: barrier, away, arrival, the call, exit. Moments are kept and gathered
+ * One call: barrier, delay, arrival, the call, exit. Arrivals and exits are gathered
  * after the loop.
  */
 #define _GNU_SOURCE
@@ -38,7 +38,7 @@ static double chance(long call, int rank)
 	return (double)(x >> 11) / 9007199254740992.0;
 }
 
-/* µs that this rank is away before a call. */
+/* Delay of this rank before a call, µs. */
 static double away(long call, double mif, double late, double message)
 {
 	double most = mif * message, mine = chance(call, opt.rank);
@@ -59,7 +59,7 @@ static void stay_away(double us)
 		nanosleep(&t, NULL);
 		return;
 	}
-	timed_compute(turns_of(us));
+	timed_compute(iterations_of(us));
 }
 
 struct moment {
@@ -109,7 +109,7 @@ static double message_time(long size)
 	return half;
 }
 
-/* What is printed of n calls: mean and bound as means over ranks and calls, tail as the median over the calls. */
+/* Prints the figures of n calls: mean and bound as means over ranks and calls, tail as the median over the calls. */
 static void print_calls(const char *name, long size, const struct moment *all, long n)
 {
 	double *mean = malloc(sizeof(double) * (size_t)n * 3), *bound = mean + n, *tail = bound + n;

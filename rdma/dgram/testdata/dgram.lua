@@ -1,37 +1,37 @@
--- What rdma/dgram puts into a UDP datagram, for Wireshark and tshark:
+-- Dissector of rdma/dgram datagrams, for Wireshark and tshark:
 --
 --     tshark -X lua_script:rdma/dgram/testdata/dgram.lua -r talk.pcap -V
 --
--- The layout is in rdma/dgram/wire.go. The DDP segment in the middle is given to
--- Wireshark's own dissector. The CRC is computed here, apart from ours.
+-- The layout is in rdma/dgram/wire.go. The DDP segment in the middle is passed to
+-- Wireshark's own dissector. The CRC is computed here, independent of ours.
 
 local dgram = Proto("muster_dgram", "Muster datagram")
 local f = {
   version = ProtoField.uint8("muster_dgram.version", "Version", base.DEC, nil, 0xf0),
-  kind = ProtoField.uint8("muster_dgram.kind", "Kind", base.DEC, { [1] = "UD segment", [2] = "RD segment", [3] = "RD receipt", [4] = "UD piece of a Write-Record", [5] = "UD error message" }, 0x0f),
-  urgent = ProtoField.uint8("muster_dgram.urgent", "A receipt is wanted", base.DEC, nil, 0x01),
-  receipt = ProtoField.uint8("muster_dgram.receipt", "A receipt is here", base.DEC, nil, 0x02),
-  words = ProtoField.uint8("muster_dgram.words", "Words in it", base.DEC, nil, 0x1c),
+  kind = ProtoField.uint8("muster_dgram.kind", "Kind", base.DEC, { [1] = "UD segment", [2] = "RD segment", [3] = "RD ack", [4] = "UD piece of a Write-Record", [5] = "UD error message" }, 0x0f),
+  urgent = ProtoField.uint8("muster_dgram.urgent", "Ack requested", base.DEC, nil, 0x01),
+  ack = ProtoField.uint8("muster_dgram.ack", "Ack present", base.DEC, nil, 0x02),
+  words = ProtoField.uint8("muster_dgram.words", "Words of its history", base.DEC, nil, 0x1c),
   to = ProtoField.uint16("muster_dgram.to", "Queue pair at the destination"),
   from = ProtoField.uint16("muster_dgram.from", "Queue pair at the source"),
-  to_life = ProtoField.bytes("muster_dgram.to_life", "Life of the destination"),
-  from_life = ProtoField.bytes("muster_dgram.from_life", "Life of the source"),
+  to_incarnation = ProtoField.bytes("muster_dgram.to_incarnation", "Incarnation of the destination"),
+  from_incarnation = ProtoField.bytes("muster_dgram.from_incarnation", "Incarnation of the source"),
   serial = ProtoField.bytes("muster_dgram.serial", "Serial number"),
   name = ProtoField.uint32("muster_dgram.name", "Name of the source"),
   partial = ProtoField.uint8("muster_dgram.partial", "The CRC covers the front alone", base.DEC, nil, 0x40),
-  patient = ProtoField.uint8("muster_dgram.patient", "The receipt may wait for long", base.DEC, nil, 0x80),
+  delay_ack = ProtoField.uint8("muster_dgram.delay_ack", "The ack may be delayed", base.DEC, nil, 0x80),
   encrypted = ProtoField.uint8("muster_dgram.encrypted", "Encrypted", base.DEC, nil, 0x20),
   record_number = ProtoField.uint32("muster_dgram.record_number", "Number of the Write-Record"),
-  record_total = ProtoField.uint32("muster_dgram.record_total", "Octets of it"),
-  record_cut = ProtoField.uint16("muster_dgram.record_cut", "Octets in a datagram"),
+  record_total = ProtoField.uint32("muster_dgram.record_total", "Bytes of it"),
+  record_cut = ProtoField.uint16("muster_dgram.record_cut", "Bytes in a datagram"),
   record_index = ProtoField.uint16("muster_dgram.record_index", "Index of the datagram"),
   record_id = ProtoField.bytes("muster_dgram.record_id", "Id of the work request"),
   number = ProtoField.uint32("muster_dgram.number", "Sequence number"),
-  left = ProtoField.uint32("muster_dgram.left", "Time of departure"),
+  left = ProtoField.uint32("muster_dgram.left", "Send time"),
   next = ProtoField.uint32("muster_dgram.next", "First number missing"),
-  echo = ProtoField.uint32("muster_dgram.echo", "Time echoed"),
-  held = ProtoField.uint16("muster_dgram.held", "Microseconds held"),
-  seen = ProtoField.bytes("muster_dgram.seen", "Sightings"),
+  echo = ProtoField.uint32("muster_dgram.echo", "Send time echoed"),
+  held = ProtoField.uint16("muster_dgram.held", "Ack delay in microseconds"),
+  seen = ProtoField.bytes("muster_dgram.seen", "Receive history"),
   crc = ProtoField.uint32("muster_dgram.crc", "CRC32C", base.HEX),
   good = ProtoField.bool("muster_dgram.crc_good", "The CRC is right"),
   tag = ProtoField.bytes("muster_dgram.tag", "Authentication tag"),
@@ -41,7 +41,7 @@ dgram.fields = f
 local head, tail, tag_len = 28, 20, 16
 local ddp = Dissector.get("iwarp_ddp_rdmap")
 
--- CRC32C: the reflected polynomial of Castagnoli, ones at both ends.
+-- CRC32C: the reflected polynomial of Castagnoli, initial and final value all ones.
 local crc_of = {}
 for i = 0, 255 do
   local c = i
@@ -58,14 +58,14 @@ local function crc32c(bytes)
   return bit32.bnot(c)
 end
 
--- length_of is how long everything before the segment is, or nil if this is none of ours.
+-- length_of returns the length of everything before the segment, or nil if this is not our datagram.
 local function length_of(tvb)
   if tvb:len() < head + tail then return nil end
   local first, flags = tvb(0, 1):uint(), tvb(1, 1):uint()
   local kind = bit32.band(first, 0x0f)
   if bit32.rshift(first, 4) ~= 1 or kind < 1 or kind > 5 then return nil end
   local n = head
-  if bit32.band(flags, 0x20) ~= 0 then return n, kind, flags end -- the rest cannot be read
+  if bit32.band(flags, 0x20) ~= 0 then return n, kind, flags end -- the rest is ciphertext
   if kind == 2 then n = n + 8 end
   if kind == 4 then n = n + 20 end
   if bit32.band(flags, 2) ~= 0 then n = n + 12 + 8 * bit32.rshift(bit32.band(flags, 0x1c), 2) end
@@ -78,12 +78,12 @@ function dgram.dissector(tvb, pinfo, tree)
   if not n then return 0 end
   local t = tree:add(dgram, tvb())
   t:add(f.version, tvb(0, 1)); t:add(f.kind, tvb(0, 1))
-  t:add(f.urgent, tvb(1, 1)); t:add(f.receipt, tvb(1, 1)); t:add(f.words, tvb(1, 1)); t:add(f.encrypted, tvb(1, 1))
+  t:add(f.urgent, tvb(1, 1)); t:add(f.ack, tvb(1, 1)); t:add(f.words, tvb(1, 1)); t:add(f.encrypted, tvb(1, 1))
   t:add(f.to, tvb(2, 2)); t:add(f.from, tvb(4, 2))
-  t:add(f.to_life, tvb(6, 6)); t:add(f.from_life, tvb(12, 6)); t:add(f.serial, tvb(18, 6)); t:add(f.name, tvb(24, 4))
+  t:add(f.to_incarnation, tvb(6, 6)); t:add(f.from_incarnation, tvb(12, 6)); t:add(f.serial, tvb(18, 6)); t:add(f.name, tvb(24, 4))
   local at = head
   local encrypted = bit32.band(flags, 0x20) ~= 0
-  t:add(f.partial, tvb(1, 1)); t:add(f.patient, tvb(1, 1))
+  t:add(f.partial, tvb(1, 1)); t:add(f.delay_ack, tvb(1, 1))
   if kind == 4 and not encrypted then
     t:add(f.record_number, tvb(at, 4)); t:add(f.record_total, tvb(at + 4, 4)); t:add(f.record_cut, tvb(at + 8, 2))
     t:add(f.record_index, tvb(at + 10, 2)); t:add(f.record_id, tvb(at + 12, 8))

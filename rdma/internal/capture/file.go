@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// The capture file: a head that says the byte order and the kind of link, then
-// frames, each with its time and its length.
+// The capture file: a header with the byte order and the link type, then frames, each with
+// its time and its length.
 
-// ErrNoRights says that this process may not record what is on an interface; tests
-// skip then.
-var ErrNoRights = errors.New("recording needs Linux and the right CAP_NET_RAW")
+// ErrNoRights reports that this process may not record on an interface; tests skip then.
+var ErrNoRights = errors.New("recording needs Linux and CAP_NET_RAW")
 
-// Frame is what was on the link at one moment, from the Ethernet header on.
+// Frame is one recorded frame, from the Ethernet header on.
 type Frame struct {
 	At   time.Time
 	Data []byte
@@ -27,7 +26,7 @@ const (
 	linkEthernet = 1
 	fileHead     = 24
 	frameHead    = 16
-	maxFrame     = 256 << 10 // what recorders write at most
+	maxFrame     = 256 << 10 // limit of common recorders
 )
 
 // Write writes frames as a capture, little-endian and in microseconds.
@@ -50,8 +49,8 @@ func Write(w io.Writer, frames []Frame) error {
 	return err
 }
 
-// Read returns the frames of a capture. It takes both byte orders and both units
-// of time; the link must be Ethernet and no frame cut short.
+// Read returns the frames of a capture. It accepts both byte orders and both units of
+// time; the link must be Ethernet and no frame truncated.
 func Read(r io.Reader) ([]Frame, error) {
 	var head [fileHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -62,7 +61,7 @@ func Read(r io.Reader) ([]Frame, error) {
 		return nil, err
 	}
 	if link := order.Uint32(head[20:]); link != linkEthernet {
-		return nil, fmt.Errorf("capture: link type %d, only Ethernet (%d) is understood: record on an Ethernet or loopback interface, not on \"any\"", link, linkEthernet)
+		return nil, fmt.Errorf("capture: link type %d, only Ethernet (%d) is supported: record on an Ethernet or loopback interface, not on \"any\"", link, linkEthernet)
 	}
 	var frames []Frame
 	for {
@@ -77,7 +76,7 @@ func Read(r io.Reader) ([]Frame, error) {
 	}
 }
 
-// readMagic finds byte order and unit of time from the first word.
+// readMagic derives the byte order and the unit of time from the first word.
 func readMagic(b []byte) (binary.ByteOrder, time.Duration, error) {
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
 		switch order.Uint32(b) {
@@ -87,10 +86,10 @@ func readMagic(b []byte) (binary.ByteOrder, time.Duration, error) {
 			return order, time.Nanosecond, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("capture: starts with % x, that is no pcap file (pcapng is not understood: convert it with editcap -F pcap)", b)
+	return nil, 0, fmt.Errorf("capture: starts with % x, which is no pcap file (pcapng is not supported: convert it with editcap -F pcap)", b)
 }
 
-// readFrame returns io.EOF only when the file ends where a frame may end.
+// readFrame returns io.EOF only if the file ends at the end of a frame.
 func readFrame(r io.Reader, order binary.ByteOrder, unit time.Duration) (Frame, error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -101,7 +100,7 @@ func readFrame(r io.Reader, order binary.ByteOrder, unit time.Duration) (Frame, 
 		return Frame{}, fmt.Errorf("%d of %d bytes were kept: record with a larger snapshot length", kept, seen)
 	}
 	if kept > maxFrame {
-		return Frame{}, fmt.Errorf("is said to have %d bytes, no frame has: the file is damaged", kept)
+		return Frame{}, fmt.Errorf("has a length of %d bytes, which is invalid: the file is damaged", kept)
 	}
 	f := Frame{
 		At:   time.Unix(int64(order.Uint32(head[0:])), int64(order.Uint32(head[4:]))*int64(unit)),

@@ -29,7 +29,7 @@ func TestFileRoundTrip(t *testing.T) {
 	}
 }
 
-func TestFilesOfOtherMachinesAreRead(t *testing.T) {
+func TestReadByteOrders(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		order binary.AppendByteOrder
@@ -57,7 +57,7 @@ func TestFilesOfOtherMachinesAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCaptureIsRefused(t *testing.T) {
+func TestReadRejectsOtherFiles(t *testing.T) {
 	var whole bytes.Buffer
 	if err := Write(&whole, []Frame{{At: time.Unix(1, 0), Data: []byte("frame")}}); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestWhatIsNoCaptureIsRefused(t *testing.T) {
 		file       []byte
 	}{
 		{"empty", "no file head", nil},
-		{"something else", "no pcap file", bytes.Repeat([]byte{'x'}, 100)},
+		{"another format", "no pcap file", bytes.Repeat([]byte{'x'}, 100)},
 		{"another link", "only Ethernet", with(20, 113)},
 		{"cut frame", "larger snapshot", with(fileHead+12, 99)},
 		{"ends in a frame", "unexpected EOF", whole.Bytes()[:whole.Len()-1]},
@@ -88,7 +88,7 @@ func TestWhatIsNoCaptureIsRefused(t *testing.T) {
 	}
 }
 
-// A recording may come from anywhere: no bytes may bring the reader down.
+// A recording may come from anywhere: no input may crash the reader.
 func FuzzRead(f *testing.F) {
 	var file bytes.Buffer
 	if err := WriteTCP(&file, []Segment{{Client, []byte("to")}, {Server, []byte("fro")}}); err != nil {
@@ -109,7 +109,7 @@ func FuzzRead(f *testing.F) {
 			total += len(conversations[i].Bytes(Client)) + len(conversations[i].Bytes(Server))
 		}
 		if total > len(b) {
-			t.Errorf("%d bytes were said in a file of %d", total, len(b))
+			t.Errorf("%d bytes were extracted from a file of %d", total, len(b))
 		}
 		_ = Write(io.Discard, frames)
 	})

@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A recorder listens on an interface of this host and keeps every frame, as tcpdump
-// does: a packet socket sees what the kernel sends and receives there.
+// A recorder stores every frame of an interface of this host, like tcpdump: a packet
+// socket sees what the kernel sends and receives there.
 
-// Recorder keeps the frames of an interface until it is stopped.
+// Recorder stores the frames of an interface until it is stopped.
 type Recorder struct {
 	name string
 	fd   int
 }
 
-const recorderBuffer = 64 << 20 // what may pile up until Stop reads it
+const recorderBuffer = 64 << 20 // limit of unread data until Stop
 
-// Record begins to keep the frames of an interface that an IPv4 host sends or
-// receives. On "lo" that may be any of 127.0.0.0/8: a test that takes one of its own
-// hears nobody else. The error is [ErrNoRights] if this process may not listen.
+// Record begins to store the frames of an interface that an IPv4 host sends or receives.
+// On "lo" that may be any of 127.0.0.0/8: a test that uses its own address sees no other
+// traffic. The error is [ErrNoRights] if this process may not record.
 func Record(name string, host netip.Addr) (*Recorder, error) {
 	fail := func(what string, err error) error {
 		return fmt.Errorf("capture: record %v on %s: %s: %w", host, name, what, err)
@@ -32,14 +32,14 @@ func Record(name string, host netip.Addr) (*Recorder, error) {
 	if err != nil {
 		return nil, fail("find the interface", err)
 	}
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0) // 0: it hears nothing yet
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0) // 0: receive nothing yet
 	if err == unix.EPERM || err == unix.EACCES {
 		return nil, ErrNoRights
 	}
 	if err != nil {
-		return nil, fail("make a packet socket", err)
+		return nil, fail("create a packet socket", err)
 	}
-	// Beyond the system's limit if that is allowed; what is lost is noticed in Stop.
+	// Beyond the system's limit if permitted; Stop reports losses.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, recorderBuffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, recorderBuffer)
 	}
@@ -48,7 +48,7 @@ func Record(name string, host netip.Addr) (*Recorder, error) {
 		_ = unix.Close(fd)
 		return nil, fail("attach a filter", err)
 	}
-	every := uint16(unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8) // in the network's order
+	every := uint16(unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8) // in network byte order
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: every, Ifindex: link.Index}); err != nil {
 		_ = unix.Close(fd)
 		return nil, fail("bind a packet socket", err)
@@ -56,7 +56,7 @@ func Record(name string, host netip.Addr) (*Recorder, error) {
 	return &Recorder{name, fd}, nil
 }
 
-// hostFilter returns a program for the kernel that lets through IPv4 from or to a host.
+// hostFilter returns a BPF program that passes IPv4 from or to a host.
 func hostFilter(host netip.Addr) []unix.SockFilter {
 	address := host.As4()
 	want := binary.BigEndian.Uint32(address[:])
@@ -78,7 +78,7 @@ func hostFilter(host netip.Addr) []unix.SockFilter {
 	}
 }
 
-// Stop ends the recording and returns what was kept.
+// Stop ends the recording and returns the frames.
 func (r *Recorder) Stop() ([]Frame, error) {
 	defer unix.Close(r.fd)
 	var frames []Frame
@@ -95,7 +95,7 @@ func (r *Recorder) Stop() ([]Frame, error) {
 		case n > len(buffer):
 			return nil, fmt.Errorf("capture: record on %s: a frame of %d bytes is longer than %d", r.name, n, len(buffer))
 		}
-		// A loopback interface shows everything twice, on its way out and in.
+		// A loopback interface shows every frame twice, outgoing and incoming.
 		if link, ok := from.(*unix.SockaddrLinklayer); ok && link.Pkttype == unix.PACKET_OUTGOING && r.name == "lo" {
 			continue
 		}
@@ -103,11 +103,11 @@ func (r *Recorder) Stop() ([]Frame, error) {
 	}
 }
 
-// lost returns an error if frames came for which there was no room.
+// lost returns an error if frames were dropped for lack of room.
 func (r *Recorder) lost() error {
 	stats, err := unix.GetsockoptTpacketStats(r.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
-		return fmt.Errorf("capture: record on %s: ask how many frames were lost: %w", r.name, err)
+		return fmt.Errorf("capture: record on %s: get the number of lost frames: %w", r.name, err)
 	}
 	if stats.Drops > 0 {
 		return fmt.Errorf("capture: record on %s: %d frames were lost for lack of room: record less", r.name, stats.Drops)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What two sockets say to each other over loopback is in the recording, once.
-func TestRecordHearsLoopback(t *testing.T) {
+// The recording contains the traffic of two sockets over loopback exactly once.
+func TestRecordLoopback(t *testing.T) {
 	host := netip.MustParseAddr("127.45.67.89")
 	r, err := Record("lo", host)
 	if errors.Is(err, ErrNoRights) {
@@ -61,14 +61,14 @@ func TestRecordHearsLoopback(t *testing.T) {
 		t.Fatalf("%d conversations are in the recording of %d frames, want the one with %v", len(conversations), len(frames), l.Addr())
 	}
 	if got := &conversations[0]; string(got.Bytes(Client)) != question || string(got.Bytes(Server)) != answer {
-		t.Errorf("recorded are %d and %d bytes, said were %d and %d", len(got.Bytes(Client)), len(got.Bytes(Server)), len(question), len(answer))
+		t.Errorf("%d and %d bytes were recorded, %d and %d were sent", len(got.Bytes(Client)), len(got.Bytes(Server)), len(question), len(answer))
 	}
 	bytes := 0
 	for _, f := range frames {
 		bytes += len(f.Data)
 	}
 	if bytes > 2*(len(question)+len(answer)) {
-		t.Errorf("%d bytes were recorded: everything is there twice", bytes)
+		t.Errorf("%d bytes were recorded: every frame is recorded twice", bytes)
 	}
 }
 

@@ -4,10 +4,10 @@ package capture
 
 import "net/netip"
 
-// Recorder is for Linux.
+// Recorder requires Linux.
 type Recorder struct{}
 
-// Record needs Linux.
+// Record returns ErrNoRights: it requires Linux.
 func Record(string, netip.Addr) (*Recorder, error) { return nil, ErrNoRights }
 
 // Stop is never called: there is no recorder.

@@ -8,19 +8,19 @@ import (
 	"slices"
 )
 
-// From frames to what was said: pick the TCP segments out of a recording, sort
-// them by connection, and put each direction into order. A recording of a real
-// network has everything in it: other protocols, acknowledgements alone, segments
-// sent twice, segments that overtook each other.
+// From frames to byte streams: extract the TCP segments of a recording, sort them by
+// connection, and order each direction. A recording of a real network contains other
+// protocols, pure acknowledgements, retransmitted segments, and segments that overtook
+// each other.
 
-// Conversation is one TCP connection of a capture: what each side sent, in order
-// and once, in the pieces in which it came.
+// Conversation is one TCP connection of a capture: what each side sent, in order and once,
+// in the segments in which it arrived.
 type Conversation struct {
 	Client, Server netip.AddrPort
 	Segments       []Segment
 }
 
-// Bytes returns all that a side sent.
+// Bytes returns everything that a side sent.
 func (c *Conversation) Bytes(from Side) []byte {
 	var all []byte
 	for _, s := range c.Segments {
@@ -31,9 +31,9 @@ func (c *Conversation) Bytes(from Side) []byte {
 	return all
 }
 
-// Conversations returns the connections that a capture shows from their first
-// segment on, in the order in which they began. A connection without data, one
-// refused for example, is left out. A direction with a hole in it is an error.
+// Conversations returns the connections that a capture shows from their first segment on,
+// in the order in which they began. It omits connections without data, such as refused
+// ones. A direction with a gap is an error.
 func Conversations(frames []Frame) ([]Conversation, error) {
 	var open []*connection
 	for i, f := range frames {
@@ -55,7 +55,7 @@ func Conversations(frames []Frame) ([]Conversation, error) {
 	for _, c := range open {
 		for side, d := range c.way {
 			if len(d.early) > 0 {
-				return nil, fmt.Errorf("capture: connection %v to %v: bytes from the %v are missing before sequence number %d: the recording has a hole", c.Client, c.Server, Side(side), d.early[0].seq)
+				return nil, fmt.Errorf("capture: connection %v to %v: bytes from the %v are missing before sequence number %d: the recording has a gap", c.Client, c.Server, Side(side), d.early[0].seq)
 			}
 		}
 		if len(c.Segments) > 0 {
@@ -65,7 +65,7 @@ func Conversations(frames []Frame) ([]Conversation, error) {
 	return done, nil
 }
 
-// packet is what matters of a TCP segment on the wire.
+// packet holds the relevant fields of a TCP segment.
 type packet struct {
 	from, to netip.AddrPort
 	seq      uint32
@@ -73,7 +73,7 @@ type packet struct {
 	data     []byte
 }
 
-// parseTCP reads a frame; ok is false if it carries something else than TCP over IPv4.
+// parseTCP parses a frame; ok is false if it is not TCP over IPv4.
 func parseTCP(b []byte) (p packet, ok bool, err error) {
 	be := binary.BigEndian
 	if len(b) < etherHead+ipHead || be.Uint16(b[12:]) != etherIPv4 {
@@ -88,11 +88,11 @@ func parseTCP(b []byte) (p packet, ok bool, err error) {
 		return p, false, fmt.Errorf("an IPv4 header of %d bytes in a packet of %d does not fit into %d", head, total, len(ip))
 	}
 	if be.Uint16(ip[6:])&0x3fff != 0 {
-		return p, false, fmt.Errorf("is a fragment of an IPv4 packet: record where packets are whole")
+		return p, false, fmt.Errorf("is a fragment of an IPv4 packet: record where packets are not fragmented")
 	}
-	tcp := ip[head:total] // what is behind is padding of the link
+	tcp := ip[head:total] // the rest is padding of the link
 	if len(tcp) < tcpHead {
-		return p, false, fmt.Errorf("%d bytes are no TCP header", len(tcp))
+		return p, false, fmt.Errorf("%d bytes are not a TCP header", len(tcp))
 	}
 	offset := int(tcp[12]>>4) * 4
 	if offset < tcpHead || offset > len(tcp) {
@@ -108,21 +108,21 @@ func parseTCP(b []byte) (p packet, ok bool, err error) {
 	}, true, nil
 }
 
-// connection is a conversation being put together.
+// connection is a conversation being assembled.
 type connection struct {
 	Conversation
 	way [2]direction
 }
 
-// direction is what is known of the bytes of one side.
+// direction is the reassembly state of one side.
 type direction struct {
 	begun bool
-	next  uint32   // the sequence number of the byte that is wanted next
-	early []packet // came before it was their turn, in order
+	next  uint32   // the next expected sequence number
+	early []packet // arrived out of order, sorted
 }
 
-// find returns the connection that a packet belongs to, the youngest if the same
-// ports were used again, and who sent it.
+// find returns the connection of a packet, the most recent one if the ports were reused,
+// and its sender.
 func find(open []*connection, p packet) (*connection, Side) {
 	for _, c := range slices.Backward(open) {
 		switch {
@@ -135,7 +135,7 @@ func find(open []*connection, p packet) (*connection, Side) {
 	return nil, 0
 }
 
-// take appends what a packet brings, and what had waited for it.
+// take appends the data of a packet, and of packets that waited for it.
 func (c *connection) take(from Side, p packet) {
 	d := &c.way[from]
 	if p.flags&flagSYN != 0 {
@@ -150,14 +150,14 @@ func (c *connection) take(from Side, p packet) {
 	for len(d.early) > 0 && d.ahead(d.early[0]) <= 0 {
 		first := d.early[0]
 		d.early = d.early[1:]
-		known := int(-d.ahead(first)) // bytes of it that came before
+		known := int(-d.ahead(first)) // bytes of it that arrived before
 		if known >= len(first.data) {
-			continue // all of it was sent again
+			continue // a complete retransmission
 		}
 		c.Segments = append(c.Segments, Segment{from, first.data[known:]})
 		d.next += uint32(len(first.data) - known)
 	}
 }
 
-// ahead returns how far a packet begins behind the wanted byte; sequence numbers wrap.
+// ahead returns the distance of a packet from the expected byte; sequence numbers wrap.
 func (d *direction) ahead(p packet) int32 { return int32(p.seq - d.next) }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorded returns what a recorder would have kept of a conversation.
+// recorded returns the frames of a conversation as a recorder would have stored them.
 func recorded(t *testing.T, segments ...Segment) []Frame {
 	t.Helper()
 	var file bytes.Buffer
@@ -24,13 +24,13 @@ func recorded(t *testing.T, segments ...Segment) []Frame {
 
 var talk = []Segment{
 	{Client, []byte("question")},
-	{Server, bytes.Repeat([]byte("a"), 200)}, // to just before the wrap of the sequence numbers
-	{Server, bytes.Repeat([]byte("b"), 100)}, // over it
+	{Server, bytes.Repeat([]byte("a"), 200)}, // to just before the sequence numbers wrap
+	{Server, bytes.Repeat([]byte("b"), 100)}, // across the wrap
 	{Client, []byte("thanks")},
 	{Server, []byte("!")},
 }
 
-// The frames of talk begin behind the handshake.
+// The frames of talk begin after the handshake.
 const handshake = 3
 
 func TestConversationRoundTrip(t *testing.T) {
@@ -42,17 +42,17 @@ func TestConversationRoundTrip(t *testing.T) {
 		t.Fatalf("read %v, written %v", conversations, talk)
 	}
 	if got := string(conversations[0].Bytes(Client)); got != "questionthanks" {
-		t.Errorf("the client said %q", got)
+		t.Errorf("the client sent %q", got)
 	}
 	if got := len(conversations[0].Bytes(Server)); got != 301 {
-		t.Errorf("the server said %d bytes, not 301", got)
+		t.Errorf("the server sent %d bytes, not 301", got)
 	}
 	if conversations[0].Client.Port() != 40000 || conversations[0].Server.Port() != 7174 {
 		t.Errorf("between %v and %v", conversations[0].Client, conversations[0].Server)
 	}
 }
 
-func TestANetworkIsPutIntoOrder(t *testing.T) {
+func TestReassembly(t *testing.T) {
 	whole := recorded(t, talk...)
 	first, second := handshake+1, handshake+2 // of the server
 	overlap := bytes.Clone(whole[second].Data)
@@ -60,12 +60,12 @@ func TestANetworkIsPutIntoOrder(t *testing.T) {
 		name   string
 		frames []Frame
 	}{
-		{"a segment sent again", slices.Insert(slices.Clone(whole), second+1, whole[first])},
-		{"a segment that was overtaken", slices.Concat(whole[:first], whole[second:second+1], whole[first:second], whole[second+1:])},
-		{"overtaken and sent again", slices.Concat(whole[:first], whole[second:second+1], whole[second:second+1], whole[first:])},
-		{"other protocols between", slices.Insert(slices.Clone(whole), first, Frame{Data: make([]byte, 60)}, Frame{Data: []byte{1}}, Frame{Data: append(bytes.Repeat([]byte{0xff}, 12), 0x86, 0xdd)})},
+		{"a retransmitted segment", slices.Insert(slices.Clone(whole), second+1, whole[first])},
+		{"an overtaken segment", slices.Concat(whole[:first], whole[second:second+1], whole[first:second], whole[second+1:])},
+		{"overtaken and retransmitted", slices.Concat(whole[:first], whole[second:second+1], whole[second:second+1], whole[first:])},
+		{"other protocols in between", slices.Insert(slices.Clone(whole), first, Frame{Data: make([]byte, 60)}, Frame{Data: []byte{1}}, Frame{Data: append(bytes.Repeat([]byte{0xff}, 12), 0x86, 0xdd)})},
 		{"padding of the link", slices.Replace(slices.Clone(whole), first, second, Frame{Data: append(bytes.Clone(whole[first].Data), 0, 0, 0)})},
-		{"the end sent again", append(slices.Clone(whole), Frame{Data: overlap})},
+		{"the end retransmitted", append(slices.Clone(whole), Frame{Data: overlap})},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conversations, err := Conversations(c.frames)
@@ -78,7 +78,7 @@ func TestANetworkIsPutIntoOrder(t *testing.T) {
 			want := &Conversation{Segments: talk}
 			for _, side := range []Side{Client, Server} {
 				if got := conversations[0].Bytes(side); !bytes.Equal(got, want.Bytes(side)) {
-					t.Errorf("the %v said %q", side, got)
+					t.Errorf("the %v sent %q", side, got)
 				}
 			}
 		})
@@ -100,7 +100,7 @@ func TestConnectionsAreKeptApart(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsAnError(t *testing.T) {
+func TestConversationsErrors(t *testing.T) {
 	whole := recorded(t, talk...)
 	changed := func(at int, b byte) []Frame {
 		frame := bytes.Clone(whole[handshake].Data)
@@ -111,7 +111,7 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 		name, want string
 		frames     []Frame
 	}{
-		{"a hole", "from the server are missing", slices.Delete(slices.Clone(whole), handshake+1, handshake+2)},
+		{"a gap", "from the server are missing", slices.Delete(slices.Clone(whole), handshake+1, handshake+2)},
 		{"a fragment", "is a fragment", changed(etherHead+6, 0x20)},
 		{"a short IPv4 header", "an IPv4 header of 4 bytes", changed(etherHead, 0x41)},
 		{"a length beyond the frame", "does not fit", changed(etherHead+2, 0x40)},
@@ -126,7 +126,7 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-func TestASegmentThatIsTooLongIsRefused(t *testing.T) {
+func TestWriteRejectsLongSegment(t *testing.T) {
 	var file bytes.Buffer
 	for _, n := range []int{maxPayload, maxPayload + 1} {
 		err := WriteTCP(&file, []Segment{{Server, make([]byte, n)}})

@@ -12,37 +12,36 @@ import (
 	"strings"
 )
 
-// The judge: tshark reads a capture and prints what it sees as XML; the verdict is
-// what can be counted and compared. Nothing of ours decodes anything here.
+// tshark dissects a capture and prints the result as XML; a Dissection holds what can be
+// counted and compared. No code of ours decodes anything here.
 //
-// Its dissector has limits that a test must know. It gives up on markers in one
-// direction only, on two FPDUs in a segment with markers, and on an FPDU with
-// markers that is spread over segments. An FPDU in the same frame as the reply is
-// skipped without a word, so a test must compare the number of FPDUs. It has no
-// names for the opcodes 8 and 9 of RFC 7306.
+// Tests must account for the limits of its dissector. It fails on markers in one direction
+// only, on two FPDUs in a segment with markers, and on an FPDU with markers that spans
+// segments. It silently skips an FPDU in the same frame as the reply, so a test must
+// compare the number of FPDUs. It has no names for the opcodes 8 and 9 of RFC 7306.
 
-// ErrNoJudge says that tshark is not installed; tests skip then.
-var ErrNoJudge = errors.New("tshark is not installed (Debian: apt-get install tshark)")
+// ErrNoTshark reports that tshark is not installed; tests skip then.
+var ErrNoTshark = errors.New("tshark is not installed (Debian: apt-get install tshark)")
 
-// Dissection is what tshark saw in a capture.
+// Dissection is the result of tshark for a capture.
 type Dissection struct {
 	Requests, Replies int // MPA startup frames
-	FPDUs             int // frames of MPA behind them
+	FPDUs             int // MPA frames after them
 	GoodCRC, BadCRC   int // of those, if the connection uses the checksum
 	Markers           int // in both directions
 	Headers           []Header
 	Datagrams         []Header // of rdma/dgram, if its plugin was given
 
-	Malformed []int // numbers of frames that it could not make sense of
-	Undecoded []int // numbers of frames with data that it took for plain TCP
+	Malformed []int // numbers of malformed frames
+	Undecoded []int // numbers of frames with data that it treated as plain TCP
 }
 
-// Header is what it read in the DDP and RDMAP headers of one segment, or in the
-// header of one datagram, by the names of its display filters, such as iwarp_ddp.qn or
+// Header holds the fields of the DDP and RDMAP headers of one segment, or of the header of
+// one datagram, by the names of the display filters, such as iwarp_ddp.qn or
 // iwarp_rdma.opcode.
 type Header map[string]string
 
-// Number returns the value of a field, and whether the field is there and a number.
+// Number returns the value of a field, and whether the field exists and is a number.
 func (h Header) Number(field string) (value uint64, ok bool) {
 	value, err := strconv.ParseUint(h[field], 0, 64)
 	return value, err == nil
@@ -62,8 +61,8 @@ func (v *Dissection) Opcodes() []int {
 	return all
 }
 
-// Err reports what is wrong with the traffic as such: frames that are no iWARP, a
-// wrong checksum, no startup. What should have been in it is for the test to say.
+// Err reports what is wrong with the traffic as such: frames that are not iWARP, a wrong
+// checksum, no startup. The expected contents are up to the test.
 func (v *Dissection) Err() error {
 	var wrong []string
 	if v.Requests == 0 || v.Replies == 0 {
@@ -84,19 +83,19 @@ func (v *Dissection) Err() error {
 	return fmt.Errorf("tshark: %s", strings.Join(wrong, "; "))
 }
 
-// Ask lets tshark judge the capture in a file, with plugins in Lua for what it does
-// not know. The error is [ErrNoJudge] if there is no tshark.
-func Ask(ctx context.Context, path string, plugins ...string) (*Dissection, error) {
+// Dissect runs tshark on the capture in a file, with Lua plugins for protocols that it
+// does not support. The error is [ErrNoTshark] if there is no tshark.
+func Dissect(ctx context.Context, path string, plugins ...string) (*Dissection, error) {
 	tshark, err := exec.LookPath("tshark")
 	if err != nil {
-		return nil, ErrNoJudge
+		return nil, ErrNoTshark
 	}
 	args := []string{
 		"-r", path, "-n", "-T", "pdml",
-		"-2",                                 // twice, so that what spans segments is found
-		"-o", "tcp.try_heuristic_first:TRUE", // iWARP has no port of its own
-		"--disable-protocol", "rpcordma", // these take what a Send carries
-		"--disable-protocol", "smb_direct", // for their own
+		"-2",                                 // two passes, so that it finds data that spans segments
+		"-o", "tcp.try_heuristic_first:TRUE", // iWARP has no fixed port
+		"--disable-protocol", "rpcordma", // these would claim the payload
+		"--disable-protocol", "smb_direct", // of a Send
 	}
 	for _, plugin := range plugins {
 		args = append(args, "-X", "lua_script:"+plugin)
@@ -115,7 +114,7 @@ func Ask(ctx context.Context, path string, plugins ...string) (*Dissection, erro
 	return v, nil
 }
 
-// parsePDML reads PDML: packets, in them protocols, in them fields, which nest.
+// parsePDML parses PDML: packets contain protocols, which contain nested fields.
 func parsePDML(r io.Reader) (*Dissection, error) {
 	v := &Dissection{}
 	var seen frame
@@ -145,17 +144,17 @@ func parsePDML(r io.Reader) (*Dissection, error) {
 	}
 }
 
-// frame is what is known of the packet being read.
+// frame is the state of the packet being parsed.
 type frame struct {
 	number    int
-	payload   int  // bytes behind the TCP header
-	iwarp     bool // the dissector took it
-	later     bool // it is the beginning of something that another frame ends
-	repeated  bool // sent again
+	payload   int  // bytes after the TCP header
+	iwarp     bool // the dissector recognized it
+	later     bool // it is the beginning of a unit that another frame ends
+	repeated  bool // retransmitted
 	malformed bool
 }
 
-// note takes one element into account.
+// note processes one element.
 func (v *Dissection) note(seen *frame, e xml.StartElement) error {
 	name, show, text := attribute(e, "name"), attribute(e, "show"), attribute(e, "showname")
 	numeric := func(into *int) error {
@@ -187,7 +186,7 @@ func (v *Dissection) note(seen *frame, e xml.StartElement) error {
 		v.FPDUs++
 	case "iwarp_mpa.marker_fpduptr":
 		v.Markers++
-	case "iwarp_mpa.crc_check": // the judgement is in the text alone
+	case "iwarp_mpa.crc_check": // the result is only in the text
 		switch {
 		case strings.Contains(text, "Good CRC32"):
 			v.GoodCRC++
@@ -208,7 +207,7 @@ func (v *Dissection) note(seen *frame, e xml.StartElement) error {
 	return nil
 }
 
-// close adds a packet that has been read to what is wrong, if it is.
+// close records the faults of a parsed packet.
 func (v *Dissection) close(seen *frame) {
 	if seen.malformed {
 		v.Malformed = append(v.Malformed, seen.number)
@@ -218,7 +217,7 @@ func (v *Dissection) close(seen *frame) {
 	}
 }
 
-// attribute returns the value of an attribute, empty if it is not there.
+// attribute returns the value of an attribute, empty if it is missing.
 func attribute(e xml.StartElement, name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name {

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// judged is tshark's verdict on a capture; the test is skipped without tshark.
-func judged(t *testing.T, path string) *Dissection {
+// dissected returns tshark's dissection of a capture; the test is skipped without tshark.
+func dissected(t *testing.T, path string) *Dissection {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	v, err := Ask(ctx, path)
-	if errors.Is(err, ErrNoJudge) {
+	v, err := Dissect(ctx, path)
+	if errors.Is(err, ErrNoTshark) {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -27,7 +27,7 @@ func judged(t *testing.T, path string) *Dissection {
 	return v
 }
 
-// spoken returns the verdict on a conversation, its segments written in hexadecimal.
+// spoken returns the dissection of a conversation, its segments written in hexadecimal.
 func spoken(t *testing.T, lines ...string) *Dissection {
 	t.Helper()
 	var segments []Segment
@@ -54,7 +54,7 @@ func spoken(t *testing.T, lines ...string) *Dissection {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return judged(t, path)
+	return dissected(t, path)
 }
 
 const (
@@ -62,7 +62,7 @@ const (
 	reply   = "server: 4d504120494420526570204672616d65"
 )
 
-// The first words between two soft-iWARP kernels in peer-to-peer mode: a Write of no bytes.
+// The first messages between two soft-iWARP kernels in peer-to-peer mode: an empty Write.
 func TestTsharkAcceptsKernelTraffic(t *testing.T) {
 	v := spoken(t,
 		request+"50 02 0004 8001c001",
@@ -72,7 +72,7 @@ func TestTsharkAcceptsKernelTraffic(t *testing.T) {
 		t.Error(err)
 	}
 	if v.Requests != 1 || v.Replies != 1 || v.FPDUs != 1 || v.GoodCRC != 1 || v.Markers != 0 {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("dissection %+v", v)
 	}
 	if got := v.Opcodes(); !reflect.DeepEqual(got, []int{0}) {
 		t.Errorf("opcodes %v, want one Write", got)
@@ -86,7 +86,7 @@ func TestTsharkAcceptsKernelTraffic(t *testing.T) {
 }
 
 // The example of RFC 5044 figure 5: a marker, then a Send of 24 zeros.
-func TestTsharkTakesTheExampleWithAMarker(t *testing.T) {
+func TestTsharkAcceptsMarkerExample(t *testing.T) {
 	v := spoken(t,
 		request+"c0 01 0000",
 		reply+"c0 01 0000",
@@ -95,12 +95,12 @@ func TestTsharkTakesTheExampleWithAMarker(t *testing.T) {
 		t.Error(err)
 	}
 	if v.FPDUs != 1 || v.GoodCRC != 1 || v.Markers != 1 || !reflect.DeepEqual(v.Opcodes(), []int{3}) {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("dissection %+v", v)
 	}
 }
 
-// A judge that finds nothing wrong with anything is none.
-func TestTsharkRefusesWhatIsWrong(t *testing.T) {
+// A check that never fails is worthless.
+func TestTsharkFindsErrors(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		lines      []string
@@ -108,7 +108,7 @@ func TestTsharkRefusesWhatIsWrong(t *testing.T) {
 		{"a wrong checksum", "1 of 1 checksums are wrong", []string{request + "40 01 0000", reply + "40 01 0000", "client: 000e c140 00000001 0000000000000000 ebd34c5e"}},
 		{"no startup", "0 MPA requests and 0 replies; frames [4] hold data that is no iWARP", []string{"client: 68656c6c6f"}},
 		{"no reply", "1 MPA requests and 0 replies", []string{request + "40 01 0000"}},
-		{"other data behind the startup", "frames [6] hold data that is no iWARP", []string{request + "40 01 0000", reply + "40 01 0000", "client: 00"}},
+		{"other data after the startup", "frames [6] hold data that is no iWARP", []string{request + "40 01 0000", reply + "40 01 0000", "client: 00"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := spoken(t, c.lines...).Err()
@@ -121,8 +121,8 @@ func TestTsharkRefusesWhatIsWrong(t *testing.T) {
 
 func TestDissectRejectsOtherFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing.pcap")
-	_, err := Ask(t.Context(), path)
-	if errors.Is(err, ErrNoJudge) {
+	_, err := Dissect(t.Context(), path)
+	if errors.Is(err, ErrNoTshark) {
 		t.Skip(err)
 	}
 	if err == nil || !strings.Contains(err.Error(), path) {
@@ -130,8 +130,8 @@ func TestDissectRejectsOtherFiles(t *testing.T) {
 	}
 }
 
-// What tshark prints may change: an answer that is not understood is no verdict.
-func TestAnAnswerThatIsNotUnderstoodIsAnError(t *testing.T) {
+// The output of tshark may change: output that cannot be parsed is an error.
+func TestParsePDMLErrors(t *testing.T) {
 	for _, c := range []struct{ name, want, answer string }{
 		{"not XML", "EOF", "<pdml><packet>"},
 		{"no number", "not a number", `<pdml><packet><field name="tcp.len" show="many"/></packet></pdml>`},
@@ -148,6 +148,6 @@ func TestAnAnswerThatIsNotUnderstoodIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(v.Malformed, []int{7}) || !reflect.DeepEqual(v.Opcodes(), []int{-1}) {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("dissection %+v", v)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A conversation that was never on a cable: handshake, the given segments, end.
-// Sequence numbers, acknowledgements and checksums are right, so that a dissector
-// has nothing to complain about but the bytes it is asked about.
+// A synthetic conversation: handshake, the given segments, end. Sequence numbers,
+// acknowledgements and checksums are correct, so that a dissector can only find fault with
+// the payload.
 
 // Side is an end of a conversation.
 type Side int
@@ -33,7 +33,7 @@ type Segment struct {
 	Data []byte
 }
 
-// maxPayload is what fits into an IPv4 packet behind both headers.
+// maxPayload is what fits into an IPv4 packet after both headers.
 const maxPayload = 0xffff - ipHead - tcpHead
 
 const (
@@ -60,7 +60,7 @@ func WriteTCP(w io.Writer, segments []Segment) error {
 	c.send(Client, flagACK, nil)
 	for i, s := range segments {
 		if len(s.Data) > maxPayload {
-			return fmt.Errorf("capture: segment %d of the conversation, from the %v, has %d bytes, an IPv4 packet takes %d: cut it", i, s.From, len(s.Data), maxPayload)
+			return fmt.Errorf("capture: segment %d of the conversation, from the %v, has %d bytes, an IPv4 packet holds %d: split it", i, s.From, len(s.Data), maxPayload)
 		}
 		c.send(s.From, flagPSH|flagACK, s.Data)
 	}
@@ -70,26 +70,26 @@ func WriteTCP(w io.Writer, segments []Segment) error {
 	return Write(w, c.frames)
 }
 
-// wire is a connection being written down.
+// wire is a connection being written.
 type wire struct {
 	end    [2]netip.AddrPort
-	next   [2]uint32 // the sequence number that each side uses next
+	next   [2]uint32 // the next sequence number of each side
 	frames []Frame
 }
 
 func newWire() *wire {
 	return &wire{
 		end: [2]netip.AddrPort{
-			netip.MustParseAddrPort("192.0.2.1:40000"), // addresses for documents, RFC 5737
+			netip.MustParseAddrPort("192.0.2.1:40000"), // addresses for documentation, RFC 5737
 			netip.MustParseAddrPort("192.0.2.2:7174"),  // rping's port
 		},
-		// The server's numbers wrap early in the conversation, a thing that a
-		// reader has to cope with.
+		// The server's sequence numbers wrap early in the conversation, which a reader has
+		// to handle.
 		next: [2]uint32{1000, 0xffffff00},
 	}
 }
 
-// send appends one frame and counts what it uses up of the sequence.
+// send appends one frame and advances the sequence number.
 func (c *wire) send(from Side, flags byte, data []byte) {
 	to := 1 - from
 	var ack uint32
@@ -108,14 +108,14 @@ func (c *wire) send(from Side, flags byte, data []byte) {
 	}
 }
 
-// appendEther writes the link header. The addresses are locally administered ones.
+// appendEther appends the link header. The addresses are locally administered.
 func appendEther(b []byte, from, to Side) []byte {
 	b = append(b, 2, 0, 0, 0, 0, byte(to)+1)
 	b = append(b, 2, 0, 0, 0, 0, byte(from)+1)
 	return binary.BigEndian.AppendUint16(b, etherIPv4)
 }
 
-// appendIPv4 writes the header of a packet that carries n bytes (RFC 791 3.1).
+// appendIPv4 appends the header of a packet that carries n bytes (RFC 791 3.1).
 func appendIPv4(b []byte, from, to netip.Addr, id uint16, n int) []byte {
 	at := len(b)
 	be := binary.BigEndian
@@ -130,7 +130,7 @@ func appendIPv4(b []byte, from, to netip.Addr, id uint16, n int) []byte {
 	return b
 }
 
-// appendTCP writes header and data of a segment (RFC 9293 3.1).
+// appendTCP appends header and data of a segment (RFC 9293 3.1).
 func appendTCP(b []byte, from, to netip.AddrPort, seq, ack uint32, flags byte, data []byte) []byte {
 	at := len(b)
 	be := binary.BigEndian
@@ -150,7 +150,7 @@ func appendTCP(b []byte, from, to netip.AddrPort, seq, ack uint32, flags byte, d
 	return b
 }
 
-// checksum returns the one of the Internet protocols (RFC 1071) over b, begun with a sum.
+// checksum returns the Internet checksum (RFC 1071) of b, starting with a sum.
 func checksum(begun uint32, b []byte) uint16 {
 	s := begun + sum(b)
 	for s > 0xffff {
@@ -159,7 +159,7 @@ func checksum(begun uint32, b []byte) uint16 {
 	return ^uint16(s)
 }
 
-// sum adds up 16-bit words. 64 KB of them cannot overflow it.
+// sum adds 16-bit words. 64 KB of them cannot overflow it.
 func sum(b []byte) uint32 {
 	var s uint32
 	for ; len(b) >= 2; b = b[2:] {

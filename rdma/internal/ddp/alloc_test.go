@@ -6,13 +6,13 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// oneBuffer is a receive queue that never ends.
+// oneBuffer is an inexhaustible receive queue.
 type oneBuffer struct{ wr rdma.RecvWR }
 
 func (b *oneBuffer) Take() (rdma.RecvWR, bool) { return b.wr, true }
 
-// TestSteadyTrafficAllocatesNothing sends, writes, reads and adds, through the bytes
-// of every header, once the rings are there.
+// TestSteadyTrafficAllocatesNothing sends, writes, reads and adds, through the bytes of
+// every header, once the rings are allocated.
 func TestSteadyTrafficAllocatesNothing(t *testing.T) {
 	mem := make([]byte, 64)
 	table := NewTable(seeded(1), 8)

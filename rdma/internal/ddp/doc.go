@@ -1,40 +1,38 @@
-// Package ddp is the part of iWARP that is the same over TCP and over datagrams:
-// direct data placement (RFC 5041) and the RDMA operations on it (RFC 5040, RFC
-// 7306). It has no socket, no clock and no goroutine; a device brings the segments
-// and carries the answers away. Calls on what belongs to one device are serialized
-// by the device.
+// Package ddp implements the part of iWARP that is the same over TCP and over datagrams:
+// direct data placement (RFC 5041) and the RDMA operations on it (RFC 5040, RFC 7306). It has
+// no socket, no clock and no goroutine; a device passes in the segments and sends the
+// responses. The device serializes all calls on its objects.
 //
-// # The road of a segment in
+// # Receiving a segment
 //
-//	Header.Decode    the 14 or 18 bytes, or a Fault
-//	Stream.Place     where the payload goes: memory, checked, for now only
+//	Header.Decode      the 14 or 18 bytes, or a Fault
+//	Stream.Placement   the memory for the payload, checked, valid only for now
 //	  (the device reads or copies the payload there)
-//	Stream.Deliver   once per segment and in order: what has happened, as an Event
-//	Stream.Respond   while an answer is owed: the next segment of it
+//	Stream.Deliver     once per segment and in order: the result, as an Event
+//	Stream.Respond     while a response is pending: its next segment
 //
-// Placement may be asked in any order and again for the same bytes; it changes no count.
-// Deliver is asked in the order of the stream. Over TCP the two follow each other;
-// over datagrams a segment may be placed long before it is delivered.
+// Placement may be called in any order and again for the same bytes; it changes no state.
+// Deliver is called in the order of the stream. Over TCP the two follow each other; over
+// datagrams a segment may be placed long before it is delivered.
 //
-// Payload of a Write, Send or Read Response goes where Place says. The payload of
-// the others is a short header of RDMAP (Opcode.Control); the device keeps it aside
-// and gives it to Deliver.
+// The payload of a Write, Send or Read Response goes to the memory that Placement returns. The
+// payload of the others is a short RDMAP header (Opcode.Control); the device stores it
+// separately and passes it to Deliver.
 //
-// What Place gives is good until the caller gives up the device's lock: a tag may be
-// invalidated at any time, and then no byte may follow (RFC 5042 section 6.2.2).
-// A device that has placed half of a segment asks again before it places the rest.
+// The result of Placement is valid until the caller releases the device's lock: a tag may be
+// invalidated at any time, and then no byte may follow (RFC 5042 section 6.2.2). A device that
+// has placed half of a segment calls Placement again before it places the rest.
 //
-// # The road of a segment out
+// # Sending a segment
 //
-//	Stream.Send, Write, Read, Fetch   number the message and note what comes back
+//	Stream.Send, Write, Read, Fetch   number the message and record the expected response
 //	Message.Segment                   the header and length of the next piece
 //	Header.Put                        its bytes
 //
-// # When something is wrong
+// # Errors
 //
-// Every check ends in a [Fault], which is the layer, type and code that a Terminate
-// carries. It is a number, so that the good case costs nothing. After a fault the
-// stream is over: the device drops what still comes (RFC 5041 section 7.1), and
-// Stream.Terminate makes the message that says so, or Stream.Refuse if
-// it was Respond that met the fault.
+// Every check returns a [Fault], which is the layer, type and code that a Terminate carries.
+// It is a number, so that success costs nothing. After a fault the stream is over: the device
+// discards further input (RFC 5041 section 7.1), and Stream.Terminate makes the message that
+// reports it, or Stream.Refuse if Respond returned the fault.
 package ddp

@@ -2,13 +2,13 @@ package ddp
 
 import "fmt"
 
-// What went wrong, in the words of the RFCs: RFC 5040 section 4.8 has the layers,
-// types and codes. A fault is known here by the number that a Terminate carries.
+// Faults in the terms of the RFCs: RFC 5040 section 4.8 defines the layers, types and
+// codes. A fault is represented by the number that a Terminate carries.
 
 // Fault is a layer, an error type and an error code. The zero value is no fault.
 type Fault uint16
 
-// The bits of a Fault: one that says there is one, 3 of layer, 4 of type, 8 of code.
+// The bits of a Fault: one that marks a fault, 3 of layer, 4 of type, 8 of code.
 const (
 	someFault  Fault = 1 << 15
 	layerRDMAP       = someFault | 0<<12
@@ -23,10 +23,10 @@ const (
 const (
 	NoFault Fault = 0
 
-	FaultLocal Fault = layerRDMAP // the side that reports it cannot go on
+	FaultLocal Fault = layerRDMAP // the reporting side cannot continue
 
-	// RFC 5040 section 4.8, remote protection: the source of a read, the target of
-	// an atomic or the tag to invalidate is not what the peer may use.
+	// RFC 5040 section 4.8, remote protection: the peer may not use the source of a read,
+	// the target of an atomic or the tag to invalidate.
 	FaultSourceTag    Fault = protection
 	FaultSourceBounds Fault = protection | 1
 	FaultSourceAccess Fault = protection | 2
@@ -37,7 +37,7 @@ const (
 	// RFC 5040 section 4.8, remote operation.
 	FaultVersion     Fault = operation | 5
 	FaultOpcode      Fault = operation | 6
-	FaultAlignment   Fault = operation | 7 // RFC 7306 section 8.2: an atomic off its 8 bytes
+	FaultAlignment   Fault = operation | 7 // RFC 7306 section 8.2: an unaligned atomic
 	FaultGlobal      Fault = operation | 8
 	FaultUnspecified Fault = operation | 0xff
 
@@ -68,12 +68,12 @@ const (
 	FaultMPAReady  Fault = layerLLP | 7
 )
 
-// faultTexts say what was refused; the device adds with whom and what to do.
+// faultTexts describe what was refused; the device adds the peer and a remedy.
 var faultTexts = map[Fault]string{
-	FaultLocal:              "the side that reports it failed inside",
+	FaultLocal:              "internal error of the reporting side",
 	FaultSourceTag:          "the tag names no region",
-	FaultSourceBounds:       "the access leaves the region",
-	FaultSourceAccess:       "the region was not registered with this right",
+	FaultSourceBounds:       "the access exceeds the region",
+	FaultSourceAccess:       "the region was not registered with this access right",
 	FaultSourceStream:       "the region belongs to another protection domain or connection",
 	FaultSourceWrap:         "address and length exceed 64 bits",
 	FaultInvalidate:         "the tag may not be invalidated by this peer",
@@ -84,12 +84,12 @@ var faultTexts = map[Fault]string{
 	FaultUnspecified:        "the message does not have the form of its operation",
 	FaultDDP:                "the segment is shorter than its header",
 	FaultTag:                "the tag names no region that this may be placed in",
-	FaultTagBounds:          "the data leaves the region",
+	FaultTagBounds:          "the data exceeds the region",
 	FaultTagStream:          "the region belongs to another protection domain or connection",
 	FaultTagWrap:            "address and length exceed 64 bits",
 	FaultTaggedDDPVersion:   "DDP version of a tagged segment is not 1",
 	FaultQueue:              "there is no such queue for this operation",
-	FaultNoBuffer:           "no receive is posted, or more requests are open than were agreed",
+	FaultNoBuffer:           "no receive is posted, or more requests are outstanding than were negotiated",
 	FaultMSN:                "message number is outside the expected range",
 	FaultMO:                 "offset of the segment is not where the message continues",
 	FaultTooLong:            "the message is longer than its buffer",
@@ -98,12 +98,12 @@ var faultTexts = map[Fault]string{
 	FaultMPACRC:             "a frame's CRC is wrong",
 	FaultMPAMarker:          "a marker and a frame's length disagree",
 	FaultMPAFrame:           "the set-up frame is malformed",
-	FaultMPALocal:           "set-up failed at the side that reports it",
+	FaultMPALocal:           "set-up failed at the reporting side",
 	FaultMPADepth:           "the peer's read depth is insufficient",
 	FaultMPAReady:           "no common kind of ready-to-receive message",
 }
 
-// FaultOf makes a fault of the three numbers of a Terminate.
+// FaultOf returns the fault of the three numbers of a Terminate.
 func FaultOf(layer, etype, code uint8) Fault {
 	return someFault | Fault(layer&7)<<12 | Fault(etype&15)<<8 | Fault(code)
 }
@@ -117,14 +117,14 @@ func (f Fault) Type() uint8 { return uint8(f >> 8 & 15) }
 // Code returns the error code within the type.
 func (f Fault) Code() uint8 { return uint8(f) }
 
-// known reports whether the RFCs have this fault.
+// known reports whether the RFCs define this fault.
 func (f Fault) known() bool {
 	_, ok := faultTexts[f]
 	return ok
 }
 
-// Access reports whether a key, a bound or a right was refused: what the origin of the
-// operation reports as rdma.StatusRemoteAccess.
+// Access reports whether a key, a bound or a right caused the refusal, which the origin of
+// the operation reports as rdma.StatusRemoteAccess.
 func (f Fault) Access() bool {
 	return f&^0xff == protection || f&^0xff == tagged && f != FaultTaggedDDPVersion
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Whatever comes: no panic, and no byte outside what was opened for it.
+// For any input: no panic, and no access outside the opened memory.
 
 func FuzzHeader(f *testing.F) {
 	for o := range opcodes {
@@ -19,13 +19,13 @@ func FuzzHeader(f *testing.F) {
 		n, fault := h.Decode(b, len(b))
 		if fault != NoFault {
 			if !fault.known() {
-				t.Fatalf("a fault that the RFCs do not have: %v", fault)
+				t.Fatalf("a fault that the RFCs do not define: %v", fault)
 			}
 			return
 		}
 		out := encode(h, b[n:])
 		if m, fault := again.Decode(out, len(out)); m != n || fault != NoFault || again != h {
-			t.Fatalf("%+v is put and decoded to %+v, %v", h, again, fault)
+			t.Fatalf("%+v is encoded and decoded to %+v, %v", h, again, fault)
 		}
 	})
 }
@@ -47,14 +47,14 @@ func FuzzTerminate(f *testing.F) {
 		if n != first.Len() {
 			t.Fatalf("Put wrote %d bytes, Len is %d", n, first.Len())
 		}
-		// What the RFCs have no number for may be read as mirrored; the rest stays.
+		// Faults that the RFCs do not define may be read as mirrored; the rest stays.
 		if !again.Decode(out[:n]) || first.Fault.known() && again != first {
-			t.Fatalf("%+v is put and decoded to %+v", first, again)
+			t.Fatalf("%+v is encoded and decoded to %+v", first, again)
 		}
 	})
 }
 
-// fuzzTags gives out the tags 1, 2, 3 …, so that the fuzzer finds them.
+// fuzzTags generates the tags 1, 2, 3 …, so that the fuzzer finds them.
 type fuzzTags uint8
 
 func (f *fuzzTags) Read(b []byte) (int, error) {
@@ -67,7 +67,7 @@ const (
 	fuzzPieces = 6
 )
 
-// arena is memory in pieces, with closed memory before and behind each.
+// arena is memory in pieces, with closed memory before and after each.
 type arena struct {
 	memory []byte
 	access [fuzzPieces]rdma.Access
@@ -139,7 +139,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// feed is a device that goes on after a fault, so that more is reached.
+// feed is a device that continues after a fault, to reach more code.
 func (a *arena) feed(t *testing.T, s *Stream, segment []byte) {
 	var h Header
 	n, fault := h.Decode(segment, len(segment))
@@ -166,7 +166,7 @@ func (a *arena) feed(t *testing.T, s *Stream, segment []byte) {
 	}
 }
 
-// drain sends what is owed.
+// drain sends the pending responses.
 func (a *arena) drain(t *testing.T, s *Stream) {
 	for s.ResponsesPending() {
 		h, payload, fault := s.Respond(20)

@@ -2,12 +2,11 @@ package ddp
 
 import "encoding/binary"
 
-// The header of a segment: RFC 5041 section 4 with the byte of RDMAP, RFC 5040
-// section 4.1. A tagged segment says where it goes, by tag and address; an untagged
-// one says which message of which queue it belongs to, and the receiver knows where
-// that goes. All numbers are big-endian.
+// The header of a segment: RFC 5041 section 4 with the RDMAP byte, RFC 5040 section 4.1. A
+// tagged segment names its destination by tag and address; an untagged one names its queue
+// and message, and the receiver determines the destination. All numbers are big-endian.
 
-// Opcode is what a message does: RFC 5040 section 4.2, RFC 7306 section 4.
+// Opcode is the operation of a message: RFC 5040 section 4.2, RFC 7306 section 4.
 type Opcode uint8
 
 const (
@@ -20,7 +19,7 @@ const (
 	SendSolicitedInvalidate
 	TerminateOp
 	Immediate          // 8 bytes into a receive
-	ImmediateSolicited // the same, and the receiver should wake up
+	ImmediateSolicited // the same, with a solicited event
 	AtomicRequestOp
 	AtomicResponseOp
 	opcodes
@@ -38,7 +37,7 @@ const (
 const (
 	TaggedLen   = 14
 	UntaggedLen = 18
-	// ControlMax is the longest payload of an opcode for which Control holds.
+	// ControlMax is the longest payload of an opcode for which Control returns true.
 	ControlMax = AtomicRequestLen
 
 	flagTagged  = 0x80
@@ -51,7 +50,7 @@ const (
 	opcodeMask   = 0x0f
 )
 
-// kinds has, for each opcode, how its messages travel.
+// kinds describes the messages of each opcode.
 var kinds = [opcodes]struct {
 	name    string
 	tagged  bool
@@ -83,14 +82,14 @@ func (o Opcode) String() string {
 // Tagged reports whether messages of this kind carry a tag and an address.
 func (o Opcode) Tagged() bool { return o < opcodes && kinds[o].tagged }
 
-// Control reports whether the payload is a header of RDMAP, which the device keeps
-// aside for Deliver. It is at most ControlMax long.
+// Control reports whether the payload is an RDMAP header, which the device stores for
+// Deliver. It is at most ControlMax long.
 func (o Opcode) Control() bool { return o < opcodes && kinds[o].control }
 
 // Invalidates reports whether the message carries a tag to invalidate.
 func (o Opcode) Invalidates() bool { return o == SendInvalidate || o == SendSolicitedInvalidate }
 
-// Solicits reports whether the message asks for the receiver's attention: RFC 5040
+// Solicits reports whether the message causes a solicited event at the receiver: RFC 5040
 // section 5.3.
 func (o Opcode) Solicits() bool {
 	return o == SendSolicited || o == SendSolicitedInvalidate || o == ImmediateSolicited
@@ -100,10 +99,10 @@ func (o Opcode) Solicits() bool {
 type Header struct {
 	Op   Opcode
 	Last bool // the message ends with this segment
-	Tag  Tag  // where a tagged segment goes, or what a Send invalidates
+	Tag  Tag  // the destination of a tagged segment, or the tag that a Send invalidates
 	TO   uint64
-	// Untagged: the queue, the number of the message in it, and the segment's
-	// offset in the message.
+	// Untagged: the queue, the number of the message in it, and the segment's offset in
+	// the message.
 	QN, MSN, MO uint32
 }
 
@@ -123,8 +122,8 @@ func (h *Header) Len() int {
 	return UntaggedLen
 }
 
-// Put writes the header to the front of b, which has room for Len bytes, and gives
-// their number.
+// Put writes the header to the front of b, which has room for Len bytes, and returns their
+// number.
 func (h *Header) Put(b []byte) int {
 	b[0] = versionDDP
 	if h.Last {
@@ -143,10 +142,10 @@ func (h *Header) Put(b []byte) int {
 	return UntaggedLen
 }
 
-// Decode reads the header from the front of b, of a segment that has size bytes in
-// all, and checks what can be checked without knowing the stream. b holds at least
-// the header if the segment does. n is the length of the header; the payload is the
-// size-n bytes behind it.
+// Decode reads the header from the front of b, of a segment that has size bytes in all,
+// and checks what can be checked without the state of the stream. b holds at least the
+// header if the segment does. n is the length of the header; the payload is the following
+// size-n bytes.
 func (h *Header) Decode(b []byte, size int) (n int, f Fault) {
 	*h = Header{}
 	if len(b) == 0 {
@@ -169,8 +168,8 @@ func (h *Header) Decode(b []byte, size int) (n int, f Fault) {
 	return n, h.check(b[0], b[1], size-n)
 }
 
-// check takes the faults in the order of the layers. Reserved bits are not looked at
-// (RFC 5041 section 4.1, RFC 5040 section 4.1).
+// check returns the faults in the order of the layers. Reserved bits are ignored (RFC 5041
+// section 4.1, RFC 5040 section 4.1).
 func (h *Header) check(ddp, rdmap byte, payload int) Fault {
 	isTagged := ddp&flagTagged != 0
 	switch {
@@ -197,7 +196,7 @@ func (h *Header) check(ddp, rdmap byte, payload int) Fault {
 		return FaultTooLong
 	case !kind.control && kind.payload < 0:
 		return NoFault
-	case payload > ControlMax: // longer than anything the queue has room for
+	case payload > ControlMax: // longer than any message of the queue
 		return FaultTooLong
 	case !h.Last || h.MO != 0 || kind.payload >= 0 && payload != kind.payload:
 		return FaultUnspecified

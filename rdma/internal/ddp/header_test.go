@@ -10,7 +10,7 @@ func TestHeaderBytes(t *testing.T) {
 		header Header
 		bytes  string
 	}{
-		// What soft-iWARP sends as its ready-to-receive message.
+		// The ready-to-receive message of soft-iWARP.
 		{Header{Op: Write, Last: true, Tag: 1}, "c140" + "00000001" + "0000000000000000"},
 		{Header{Op: Write, Tag: 0x01020304, TO: 0x1122334455667788}, "8140" + "01020304" + "1122334455667788"},
 		{Header{Op: ReadRequestOp, Last: true, QN: 1, MSN: 9}, "4141" + "00000000" + "00000001" + "00000009" + "00000000"},
@@ -52,8 +52,8 @@ func TestHeaderFaults(t *testing.T) {
 		want    Fault
 	}{
 		{"nothing", "", 0, FaultDDP},
-		{"tagged header cut off", "c140" + "00000001" + "00000000000000", 0, FaultDDP},
-		{"untagged header cut off", "4143" + "0000000000000000000000010000", 0, FaultDDP},
+		{"tagged header truncated", "c140" + "00000001" + "00000000000000", 0, FaultDDP},
+		{"untagged header truncated", "4143" + "0000000000000000000000010000", 0, FaultDDP},
 		{"segment ends within its header", "4143" + "00000000000000000000000100000000", -1, FaultDDP},
 		{"tagged, version 0", "c040" + "000000010000000000000000", 0, FaultTaggedDDPVersion},
 		{"untagged, version 2", "4243" + "00000000000000000000000100000000", 0, FaultUntaggedDDPVersion},
@@ -73,7 +73,7 @@ func TestHeaderFaults(t *testing.T) {
 		{"a read request in pieces", "0141" + "00000000000000010000000100000000", 28, FaultUnspecified},
 		{"a read request that begins in the middle", "4141" + "00000000000000010000000100000004", 28, FaultUnspecified},
 		{"immediate data of 7 bytes", "4148" + "00000000000000000000000100000000", 7, FaultUnspecified},
-		{"reserved bits are not looked at", "7d73" + "00000000000000000000000100000000", 0, NoFault},
+		{"reserved bits are ignored", "7d73" + "00000000000000000000000100000000", 0, NoFault},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.bytes)
@@ -87,7 +87,7 @@ func TestHeaderFaults(t *testing.T) {
 	}
 }
 
-func TestOpcodeWords(t *testing.T) {
+func TestOpcodeNames(t *testing.T) {
 	for o := range opcodes {
 		if o.String() == "" {
 			t.Errorf("opcode %d has no name", o)
@@ -100,7 +100,7 @@ func TestOpcodeWords(t *testing.T) {
 		t.Errorf("a Terminate of %d bytes does not fit ControlMax", TerminateMax)
 	}
 	if o := opcodes; o.String() != "unknown operation" || o.Tagged() || o.Control() {
-		t.Errorf("opcode %d is taken for a known one", o)
+		t.Errorf("opcode %d is treated as a known one", o)
 	}
 	for o, want := range map[Opcode][2]bool{
 		Send: {false, false}, SendInvalidate: {true, false}, SendSolicited: {false, true},
@@ -112,7 +112,7 @@ func TestOpcodeWords(t *testing.T) {
 	}
 }
 
-func TestMessageIsCut(t *testing.T) {
+func TestMessageSegments(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		message Message

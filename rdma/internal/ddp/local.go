@@ -2,9 +2,9 @@ package ddp
 
 import "github.com/muster-mpi/muster/rdma"
 
-// The owner's own use of regions, in the strict mode of a device: memory that is sent or
-// received into must lie in a region whose tag the request names, as adapters want it
-// (RFC 5040 section 2.1 leaves the local interface to the implementation).
+// The owner's own use of regions, in the strict mode of a device: send and receive buffers
+// must lie in a region whose tag the request names, as with adapters (RFC 5040 section 2.1
+// leaves the local interface to the implementation).
 
 // Holds reports whether memory lies in the region of a tag.
 func (t *Table) Holds(tag Tag, mem rdma.Mem) bool {
@@ -14,11 +14,11 @@ func (t *Table) Holds(tag Tag, mem rdma.Mem) bool {
 	}
 	r := &t.slots[i].region.Mem
 	lo, n := r.Addr(), uint64(r.Len())
-	off := mem.Addr() - lo // below, it wraps and is too large
+	off := mem.Addr() - lo // an address below wraps and is too large
 	return off <= n && uint64(mem.Len()) <= n-off
 }
 
-// MemoryOf returns the memory of a region, none if there is no such tag.
+// MemoryOf returns the memory of a region, empty if there is no such tag.
 func (t *Table) MemoryOf(tag Tag) rdma.Mem {
 	if i := t.find(tag); i >= 0 {
 		return t.slots[i].region.Mem

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-func TestARegionHoldsWhatLiesInIt(t *testing.T) {
+func TestHolds(t *testing.T) {
 	all := make([]byte, 300)
 	table := NewTable(seeded(1), 10)
 	mr, err := table.RegisterMemory(all[100:200], 0, 1)

@@ -1,9 +1,9 @@
 package ddp
 
-// A message on its way out, and how it is cut: RFC 5041 section 5.2. Every segment of
-// it has the same header but for the offset and the mark of the last.
+// An outgoing message and its segmentation: RFC 5041 section 5.2. All its segments have
+// the same header except for the offset and the Last flag.
 
-// Message is a message to send. Stream makes it, with its number.
+// Message is a message to send. Stream creates it, with its number.
 type Message struct {
 	Header        // of the first segment
 	Len    uint32 // of the payload

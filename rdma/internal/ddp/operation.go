@@ -2,8 +2,8 @@ package ddp
 
 import "encoding/binary"
 
-// The headers of RDMAP behind that of DDP: RFC 5040 section 4.4, RFC 7306 section 5
-// and 6. Each is the whole payload of its message.
+// The RDMAP headers after that of DDP: RFC 5040 section 4.4, RFC 7306 sections 5 and 6.
+// Each is the whole payload of its message.
 
 const (
 	ReadRequestLen    = 28
@@ -12,7 +12,7 @@ const (
 	ImmediateLen      = 8
 )
 
-// ReadRequest asks for Size bytes of the source, to be placed in the sink.
+// ReadRequest requests Size bytes of the source, to be placed in the sink.
 type ReadRequest struct {
 	Sink     Tag
 	SinkTO   uint64
@@ -46,7 +46,7 @@ func (r *ReadRequest) Decode(b []byte) bool {
 	return true
 }
 
-// AtomicCode says what an atomic does: RFC 7306 section 5.2.1.
+// AtomicCode is the kind of an atomic: RFC 7306 section 5.2.1.
 type AtomicCode uint8
 
 const (
@@ -54,10 +54,10 @@ const (
 	CompareSwap AtomicCode = 2
 )
 
-// AtomicRequest changes the 8 bytes at the target and asks for what they were. A
-// FetchAdd adds Data; each bit of Mask is the top of a field that carries into no
-// other, so that Mask 0 is a plain sum. A CompareSwap puts the bits of Data that are
-// in Mask if the bits in CompareMask are those of Compare.
+// AtomicRequest changes the 8 bytes at the target and requests their previous value. A
+// FetchAdd adds Data; each bit of Mask is the top of a field that carries into no other,
+// so that Mask 0 is a plain sum. A CompareSwap stores the bits of Data that are in Mask if
+// the bits in CompareMask equal those of Compare.
 type AtomicRequest struct {
 	Code        AtomicCode
 	ID          uint32
@@ -100,8 +100,8 @@ func (r *AtomicRequest) Decode(b []byte) bool {
 	return true
 }
 
-// Apply returns the new value for an old one: RFC 7306 section 5.1. It is false for a code
-// that the RFC does not have.
+// Apply returns the new value for an old one: RFC 7306 section 5.1. ok is false for a code
+// that the RFC does not define.
 func (r *AtomicRequest) Apply(old uint64) (value uint64, ok bool) {
 	switch r.Code {
 	case FetchAdd:
@@ -115,21 +115,21 @@ func (r *AtomicRequest) Apply(old uint64) (value uint64, ok bool) {
 	return old, false
 }
 
-// addFields adds without carrying out of a bit that is set in tops: everything below
-// the tops is summed with the tops cleared, so that no carry passes them, and the tops
+// addFields adds without carrying out of a bit that is set in tops: everything below the
+// tops is summed with the tops cleared, so that no carry passes them, and the tops
 // themselves are added without carry.
 func addFields(a, b, tops uint64) uint64 {
 	return (a&^tops + b&^tops) ^ (a^b)&tops
 }
 
-// AtomicResponse brings what the target held before.
+// AtomicResponse returns the previous value of the target.
 type AtomicResponse struct {
 	ID       uint32 // of the request
 	Original uint64
 }
 
-// Put writes the 12 bytes of figure 6 of RFC 7306. Section 4 speaks of 32, which
-// nobody sends.
+// Put writes the 12 bytes of figure 6 of RFC 7306. Section 4 mentions 32, which no
+// implementation sends.
 func (r *AtomicResponse) Put(b []byte) int {
 	binary.BigEndian.PutUint32(b[0:], r.ID)
 	binary.BigEndian.PutUint64(b[4:], r.Original)

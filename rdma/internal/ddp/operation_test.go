@@ -40,7 +40,7 @@ func TestOperationBytes(t *testing.T) {
 	for n := range ControlMax + 2 {
 		b := make([]byte, n)
 		if read2.Decode(b) != (n == ReadRequestLen) || atomic2.Decode(b) != (n == AtomicRequestLen) || answer2.Decode(b) != (n == AtomicResponseLen) {
-			t.Errorf("%d bytes are taken for an operation", n)
+			t.Errorf("%d bytes are decoded as an operation", n)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestAtomicApply(t *testing.T) {
 	}
 }
 
-// TestAtomicFieldsCarryNothing compares with a sum that is made field by field.
+// TestAtomicFieldsCarryNothing compares with a sum that is computed field by field.
 func TestAtomicFieldsCarryNothing(t *testing.T) {
 	random := rand.New(seeded(3))
 	for range 2000 {

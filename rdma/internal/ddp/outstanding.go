@@ -6,12 +6,12 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Queue 1, at the side that asks: what reads and atomics are under way, and where
-// their answers go. The sink of a read is named by a tag of its own that stands in no
-// table: no Write can use it, no other stream can, and it ends with the read (RFC 5042
-// section 6.2.1 and 6.3.5). Answers come in the order of the requests.
+// Queue 1, at the requester: the outstanding reads and atomics, and the destinations of
+// their responses. The sink of a read has its own tag that is in no table: no Write and no
+// other stream can use it, and it ends with the read (RFC 5042 section 6.2.1 and 6.3.5).
+// Responses arrive in the order of the requests.
 
-// ask is one request under way.
+// ask is one outstanding request.
 type ask struct {
 	id     uint64 // the user's
 	sink   rdma.Mem
@@ -21,7 +21,7 @@ type ask struct {
 	atomic bool
 }
 
-// asks is the side that asks.
+// asks is the requester's state.
 type asks struct {
 	next   uint32 // the number of the next request
 	answer uint32 // the number of the next atomic response
@@ -33,15 +33,15 @@ func (a *asks) number() uint32 {
 	return a.next - 1
 }
 
-// Read asks for the peer's memory at a tag and address, to fill sink; id comes back in
-// the Event. The message's payload is the request. rdma.ErrAgain means that as many
-// requests are open as were agreed.
+// Read requests the peer's memory at a tag and address, to fill sink; the Event carries
+// id. The message's payload is the request. rdma.ErrAgain means that the negotiated number
+// of requests is outstanding.
 func (s *Stream) Read(id uint64, sink rdma.Mem, source Tag, to uint64) (Message, ReadRequest, error) {
 	if s.asks.open.full() {
 		return Message{}, ReadRequest{}, rdma.ErrAgain
 	}
 	if uint64(sink.Len()) > MaxMessage {
-		return Message{}, ReadRequest{}, fmt.Errorf("ddp: a read of %d bytes is longer than a message may be (%d); cut it", sink.Len(), uint32(MaxMessage))
+		return Message{}, ReadRequest{}, fmt.Errorf("ddp: a read of %d bytes is longer than a message may be (%d); split it", sink.Len(), uint32(MaxMessage))
 	}
 	tag, err := s.table.Draw()
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *Stream) Read(id uint64, sink rdma.Mem, source Tag, to uint64) (Message,
 	return m, ReadRequest{Sink: tag, Size: uint32(sink.Len()), Source: source, SourceTO: to}, nil
 }
 
-// Fetch asks for an atomic. The ID of the request is filled in, and what a FetchAdd
-// has no use for is set as RFC 7306 section 5.2.1 wants it.
+// Fetch requests an atomic. It fills in the ID of the request, and sets the fields that a
+// FetchAdd does not use as RFC 7306 section 5.2.1 requires.
 func (s *Stream) Fetch(id uint64, r AtomicRequest) (Message, AtomicRequest, error) {
 	if s.asks.open.full() {
 		return Message{}, AtomicRequest{}, rdma.ErrAgain
@@ -71,8 +71,8 @@ func (s *Stream) ask(op Opcode, length uint32, one ask) Message {
 	return Message{Header{Op: op, QN: QueueRequest, MSN: one.number}, length}
 }
 
-// placement returns the memory for the bytes [off, off+n) of a Read Response. The tag is
-// looked for among all that are open, because datagrams may pass each other.
+// placement returns the memory for the bytes [off, off+n) of a Read Response. It searches
+// the tag among all outstanding requests, because datagrams may overtake each other.
 func (a *asks) placement(h *Header, off, n int) ([]byte, Fault) {
 	if n == 0 {
 		return nil, NoFault
@@ -95,7 +95,7 @@ func (a *asks) placement(h *Header, off, n int) ([]byte, Fault) {
 }
 
 // deliverRead counts a piece of the oldest read and reports whether it is complete. The
-// tag and address of an empty answer are not looked at (RFC 5041 section 5.2).
+// tag and address of an empty response are ignored (RFC 5041 section 5.2).
 func (a *asks) deliverRead(h *Header, n int) (done bool, f Fault) {
 	if a.open.n == 0 || a.open.at(0).atomic {
 		return false, FaultOpcode
@@ -117,7 +117,7 @@ func (a *asks) deliverRead(h *Header, n int) (done bool, f Fault) {
 	return h.Last, NoFault
 }
 
-// deliverAtomic checks that an answer is to the oldest request.
+// deliverAtomic checks that a response is to the oldest request.
 func (a *asks) deliverAtomic(h *Header, body []byte) (original uint64, f Fault) {
 	if h.MSN != a.answer {
 		return 0, FaultMSN
@@ -133,7 +133,7 @@ func (a *asks) deliverAtomic(h *Header, body []byte) (original uint64, f Fault) 
 	return r.Original, NoFault
 }
 
-// finish ends the oldest request and gives the user's number for it.
+// finish ends the oldest request and returns the user's ID of it.
 func (a *asks) finish() (id uint64, n uint32) {
 	one := a.open.at(0)
 	id, n = one.id, one.got

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Two streams that face each other. A message is cut, encoded, decoded, placed and
-// delivered as a device does it; a test says what it sends and what must come of it.
+// Two streams that face each other. A message is segmented, encoded, decoded, placed and
+// delivered as by a device; a test defines what it sends and the expected result.
 
 // side is one end.
 type side struct {
@@ -53,7 +53,7 @@ func newSide(t *testing.T, name string, seed byte, change func(*Config)) *side {
 	return s
 }
 
-// newPair makes two sides, both changed in the same way.
+// newPair returns two sides, both configured in the same way.
 func newPair(t *testing.T, change func(*Config)) (a, b *side) {
 	a, b = newSide(t, "a", 1, change), newSide(t, "b", 2, change)
 	a.peer, b.peer = b, a
@@ -83,7 +83,7 @@ func pattern(n int) []byte {
 	return b
 }
 
-// send brings a message to the peer and gives what its last segment did.
+// send sends a message to the peer and returns the event of its last segment.
 func (s *side) send(m Message, payload []byte) (Event, Fault) {
 	s.t.Helper()
 	for off := uint32(0); ; {
@@ -101,7 +101,7 @@ func encode(h Header, payload []byte) []byte {
 	return append(segment, payload...)
 }
 
-// take returns the receiving side of a device.
+// take is the receiving side of a device.
 func (s *side) take(segment []byte) (e Event, f Fault) {
 	var h Header
 	n, f := h.Decode(segment, len(segment))
@@ -125,7 +125,7 @@ func (s *side) take(segment []byte) (e Event, f Fault) {
 	return e, f
 }
 
-// answer sends all that is owed and gives the event of its last segment.
+// answer sends all pending responses and returns the event of the last segment.
 func (s *side) answer() (e Event, f Fault) {
 	for s.stream.ResponsesPending() {
 		h, payload, f := s.stream.Respond(s.room)
@@ -139,7 +139,7 @@ func (s *side) answer() (e Event, f Fault) {
 	return e, NoFault
 }
 
-// read sends a request; payload of the request is its own header.
+// read sends a request; the payload of the request is its own header.
 func (s *side) read(id uint64, sink []byte, source Tag, to uint64) (Event, Fault) {
 	s.t.Helper()
 	m, r, err := s.stream.Read(id, rdma.MemOf(sink), source, to)

@@ -2,31 +2,29 @@ package ddp
 
 import "github.com/muster-mpi/muster/rdma"
 
-// Queue 0: messages into posted buffers, RFC 5041 section 5.1.2 and RFC 5040 section
-// 5.3. Message number k goes into the k-th buffer that this stream took. A buffer is
-// taken when the first segment of its message comes, so a shared queue serves whoever
-// has something, and a stream holds at most the window's worth of unfinished ones: a
-// peer that begins messages and does not end them cannot empty it (RFC 5042 section
-// 6.4.3.1).
+// Queue 0: messages into posted buffers, RFC 5041 section 5.1.2 and RFC 5040 section 5.3.
+// Message number k uses the k-th buffer that this stream took. A buffer is taken when the
+// first segment of its message arrives, so a shared queue serves the active peers, and a
+// stream holds at most a window of unfinished ones: a peer that begins messages and does
+// not end them cannot exhaust the queue (RFC 5042 section 6.4.3.1).
 
-// Buffers is where a stream takes the buffers of its receives: its own queue or one
-// that it shares.
+// Buffers provides the receive buffers of a stream: its own queue or a shared one.
 type Buffers interface {
-	// Take gives the next buffer, if there is one.
+	// Take returns the next buffer, if there is one.
 	Take() (rdma.RecvWR, bool)
 }
 
 // receives is the receiving side of queue 0.
 type receives struct {
 	from   Buffers
-	next   uint32 // the number of the message to be delivered next
+	next   uint32 // the number of the next message to be delivered
 	offset uint32 // how much of it has been delivered
 	taken  ring[rdma.RecvWR]
 }
 
 // placement returns the memory for the bytes [off, off+n) of a segment's payload.
 func (r *receives) placement(h *Header, off, n int) ([]byte, Fault) {
-	ahead := h.MSN - r.next // wraps as the numbers do
+	ahead := h.MSN - r.next // wraps like the numbers
 	if ahead >= uint32(r.taken.limit) {
 		return nil, FaultMSN
 	}
@@ -50,9 +48,9 @@ func (r *receives) placement(h *Header, off, n int) ([]byte, Fault) {
 	return room.Bytes()[lo : lo+uint64(n) : lo+uint64(n)], NoFault
 }
 
-// deliver counts a segment of n bytes that has been placed, in the order of the
-// stream. Offsets must follow each other without a gap, or the receiver would be
-// shown what the buffer held before. The message stays in its place until finish.
+// deliver counts a placed segment of n bytes, in the order of the stream. Offsets must be
+// contiguous, or the receiver would see the previous contents of the buffer. The message
+// stays in the ring until finish.
 func (r *receives) deliver(h *Header, n int) Fault {
 	if h.MSN != r.next {
 		return FaultMSN
@@ -60,7 +58,7 @@ func (r *receives) deliver(h *Header, n int) Fault {
 	if h.MO != r.offset {
 		return FaultMO
 	}
-	// A segment that is empty may not have been placed, and its buffer not taken.
+	// An empty segment may not have been placed, and its buffer not taken.
 	if _, f := r.placement(h, 0, n); f != NoFault {
 		return f
 	}
@@ -68,7 +66,7 @@ func (r *receives) deliver(h *Header, n int) Fault {
 	return NoFault
 }
 
-// finish completes the message that has been delivered to its end.
+// finish completes a fully delivered message.
 func (r *receives) finish() (rdma.RecvWR, uint32) {
 	wr, n := *r.taken.at(0), r.offset
 	r.taken.pop()

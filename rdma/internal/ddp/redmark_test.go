@@ -8,13 +8,13 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The attacks of ReDMArk (Rothenberger, Taranov, Perrig, Hoefler: "ReDMArk: Bypassing
-// RDMA Security Mechanisms", USENIX Security 2021), as far as they meet this layer.
-// Impersonation on the network is the devices' to refuse, with the job key.
+// The attacks of ReDMArk (Rothenberger, Taranov, Perrig, Hoefler: "ReDMArk: Bypassing RDMA
+// Security Mechanisms", USENIX Security 2021), as far as they concern this layer. The
+// devices prevent impersonation on the network, with the job key.
 
-// TestReDMArkGuessedKeys knows one tag and tries its neighbors, its bits and many
-// random ones. 100,000 guesses at 100 tags of 32 bits hit with a chance of 1 in 430; the
-// seed is one that misses.
+// TestReDMArkGuessedKeys has one tag and tries its neighbors, its bits and many random
+// ones. 100,000 guesses at 100 tags of 32 bits hit with a chance of 1 in 430; the seed is
+// one that misses.
 func TestReDMArkGuessedKeys(t *testing.T) {
 	a, b := newPair(t, nil)
 	var known Tag
@@ -42,8 +42,8 @@ func TestReDMArkGuessedKeys(t *testing.T) {
 	}
 }
 
-// TestReDMArkSequentialTags registers and deregisters as one does who wants to learn
-// the next tag: neither the order nor a freed place shows in it.
+// TestReDMArkSequentialTags registers and deregisters like an attacker who wants to
+// predict the next tag: it reveals neither the order nor a freed slot.
 func TestReDMArkSequentialTags(t *testing.T) {
 	table := NewTable(seeded(6), 100)
 	seen := map[Tag]bool{}
@@ -69,7 +69,7 @@ func TestReDMArkForeignDomain(t *testing.T) {
 	wantRefused(t, b, mem, tag, 0x1000, FaultTagStream, FaultSourceStream)
 }
 
-// TestReDMArkOutOfBounds has a right tag and walks over the memory around it.
+// TestReDMArkOutOfBounds has a right tag and tries the memory around it.
 func TestReDMArkOutOfBounds(t *testing.T) {
 	a, b := newPair(t, nil)
 	all := make([]byte, 3*64)
@@ -86,10 +86,10 @@ func TestReDMArkOutOfBounds(t *testing.T) {
 		}
 	}
 	wantBytes(t, "memory before", all[:64], make([]byte, 64))
-	wantBytes(t, "memory behind", all[128:], make([]byte, 64))
+	wantBytes(t, "memory after", all[128:], make([]byte, 64))
 }
 
-// TestReDMArkInjection puts messages into a stream without knowing where it stands.
+// TestReDMArkInjection injects messages into a stream without knowing its state.
 func TestReDMArkInjection(t *testing.T) {
 	a, b := newPair(t, nil)
 	mem := make([]byte, 8)
@@ -110,17 +110,17 @@ func TestReDMArkInjection(t *testing.T) {
 		{Op: AtomicResponseOp, Last: true, QN: QueueAtomic, MSN: 1},
 	} {
 		if _, f := b.take(encode(h, pattern(AtomicResponseLen))); f == NoFault {
-			t.Fatalf("an answer that nobody asked for was taken: %+v", h)
+			t.Fatalf("an unsolicited response was accepted: %+v", h)
 		}
 	}
 	wantBytes(t, "receive", mem, make([]byte, 8))
 	if e, f := a.send(a.stream.Send(Send, 8, 0), pattern(8)); f != NoFault || e.Recv.ID != 2 {
-		t.Fatalf("the true message behind them: %+v, %v", e, f)
+		t.Fatalf("the true message after them: %+v, %v", e, f)
 	}
 }
 
-// TestReDMArkExhaustion opens streams and does nothing with them. What one costs is
-// bounded and small, and the tags of a device are bounded as a whole.
+// TestReDMArkExhaustion opens idle streams. The cost of one is bounded and small, and the
+// tags of a device are bounded as a whole.
 func TestReDMArkExhaustion(t *testing.T) {
 	if n := reflect.TypeFor[Stream]().Size(); n > 256 {
 		t.Errorf("an idle stream has %d bytes, more than 256", n)
@@ -132,7 +132,7 @@ func TestReDMArkExhaustion(t *testing.T) {
 	}
 	table := NewTable(seeded(1), 50)
 	for range 1000 {
-		_, _ = table.Register(Region{}) // the table refuses what is too much, as TestRegisterRefuses sees
+		_, _ = table.Register(Region{}) // the table rejects excess regions, as TestRegisterRefuses checks
 	}
 	if table.Len() != 50 || len(table.slots) > 128 {
 		t.Errorf("%d tags in %d slots, want 50 in 128", table.Len(), len(table.slots))

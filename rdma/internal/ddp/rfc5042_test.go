@@ -7,14 +7,13 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What RFC 5042 demands of whoever places data for others; RFC 5040 section 8.1.1 has
-// the list. The section is in the name. What it demands of completion queues (6.4.3.2,
-// 6.4.6) is for the devices, which have them.
+// The requirements of RFC 5042 on data placement; RFC 5040 section 8.1.1 has the list. The
+// section is in the test name. The requirements on completion queues (6.4.3.2, 6.4.6)
+// concern the devices, which have them.
 
 const bothWays = rdma.RemoteRead | rdma.RemoteWrite
 
-// wantRefused writes 4 bytes, reads them and adds to them, and wants to be refused
-// each time.
+// wantRefused writes, reads and adds to 4 bytes, and expects each access to be refused.
 func wantRefused(t *testing.T, owner *side, mem []byte, tag Tag, to uint64, placed, source Fault) {
 	t.Helper()
 	before := slices.Clone(mem)
@@ -73,7 +72,7 @@ func TestRFC5042_6_1_1_TagsAreNotPredictable(t *testing.T) {
 	}
 	for bit, n := range ones {
 		if n < 1800 || n > 2300 {
-			t.Errorf("bit %d is set in %d of 4096 tags: a part of the tag is known beforehand", bit, n)
+			t.Errorf("bit %d is set in %d of 4096 tags: a part of the tag is predictable", bit, n)
 		}
 	}
 }
@@ -154,7 +153,7 @@ func TestRFC5042_6_2_2_BufferIsClosedWhenIndicated(t *testing.T) {
 	}
 }
 
-func TestRFC5042_6_2_3_TagsOfOneBufferStandAlone(t *testing.T) {
+func TestRFC5042_6_2_3_TagsOfOneBufferAreIndependent(t *testing.T) {
 	a, b := newPair(t, nil)
 	mem, reader := b.region(64, rdma.RemoteRead, nil)
 	writer, err := b.table.Register(Region{Mem: rdma.MemOf(mem), Base: 0x1000, Access: rdma.RemoteWrite, Domain: testDomain})
@@ -244,11 +243,11 @@ func TestRFC5042_6_3_5_WriteBufferIsNotReadable(t *testing.T) {
 		t.Fatal(f)
 	}
 	_, f = b.answer()
-	wantFault(t, "atomic, which tells what was there", f, FaultSourceAccess)
+	wantFault(t, "atomic, which returns the contents", f, FaultSourceAccess)
 	b.flush()
 	a.flush()
 
-	// The sink of a read is open to the answer alone.
+	// Only the response can write to the sink of a read.
 	sink := make([]byte, 8)
 	_, r, err := b.stream.Read(1, rdma.MemOf(sink), 1, 0)
 	if err != nil {
@@ -290,14 +289,14 @@ func TestRFC5042_6_4_3_3_ReadQueueIsBounded(t *testing.T) {
 	_, f := b.take(request(3))
 	wantFault(t, "request 3 of 2", f, FaultNoBuffer)
 	_, f = b.take(request(7))
-	wantFault(t, "request out of turn", f, FaultMSN)
+	wantFault(t, "request out of order", f, FaultMSN)
 
-	// Who agreed to no reads is asked none.
+	// A side that agreed to no reads gets no requests.
 	none := newSide(t, "none", 3, func(c *Config) { c.Inbound, c.Outbound = 0, 0 })
 	_, f = none.take(request(1))
-	wantFault(t, "request where none was agreed", f, FaultNoBuffer)
+	wantFault(t, "request although none was negotiated", f, FaultNoBuffer)
 	if _, _, err := none.stream.Read(1, rdma.Mem{}, 1, 0); err != rdma.ErrAgain {
-		t.Fatalf("asking where none was agreed: %v", err)
+		t.Fatalf("Read although none was negotiated: %v", err)
 	}
 }
 

@@ -1,7 +1,7 @@
 package ddp
 
-// ring is a queue of bounded length. Its memory is made when something first comes,
-// because most peers of a large job never send anything.
+// ring is a queue of bounded length. Its memory is allocated on first use, because most
+// peers of a large job never send anything.
 type ring[T any] struct {
 	items []T
 	head  int32
@@ -13,7 +13,7 @@ func newRing[T any](limit int) ring[T] { return ring[T]{limit: int32(limit)} }
 
 func (r *ring[T]) full() bool { return r.n == r.limit }
 
-// push makes room at the end and shows it; the ring is not full.
+// push appends an entry and returns it; the ring must not be full.
 func (r *ring[T]) push() *T {
 	if r.items == nil {
 		r.items = make([]T, r.limit)
@@ -22,7 +22,7 @@ func (r *ring[T]) push() *T {
 	return r.at(r.n - 1)
 }
 
-// at returns the i-th from the front.
+// at returns the i-th entry from the front.
 func (r *ring[T]) at(i int32) *T {
 	if i += r.head; i >= r.limit {
 		i -= r.limit
@@ -30,7 +30,7 @@ func (r *ring[T]) at(i int32) *T {
 	return &r.items[i]
 }
 
-// pop drops the front, and with it what it kept alive.
+// pop removes the front entry and releases its memory.
 func (r *ring[T]) pop() {
 	var zero T
 	*r.at(0) = zero

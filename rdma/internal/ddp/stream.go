@@ -6,35 +6,35 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// One stream: a connection, or one peer of a reliable datagram socket. The functions
-// stand in the order of doc.go: what goes out, what comes in, what is answered, the end.
+// One stream: a connection, or one peer of a reliable datagram socket. The functions are
+// in the order of doc.go: sending, receiving, responding, the end.
 
 // MaxMessage is the longest message: RFC 5041 section 5.2.
 const MaxMessage = 1<<32 - 1
 
-// MaxTransfer returns the Attr.MaxTransfer of a device whose Config asks for limit: a Read
-// Request has 32 bits for its length (RFC 5040 section 4.4). 0 is as much as there is.
+// MaxTransfer returns the Attr.MaxTransfer of a device whose Config requests limit: a Read
+// Request has 32 bits for its length (RFC 5040 section 4.4). 0 requests the maximum.
 func MaxTransfer(limit int) (int, error) {
 	switch {
 	case limit == 0:
 		return MaxMessage, nil
 	case limit < 0 || limit > MaxMessage:
-		return 0, fmt.Errorf("Config.MaxTransfer is %d; want 1 to %d, or 0 for the most", limit, uint32(MaxMessage))
+		return 0, fmt.Errorf("Config.MaxTransfer is %d; want 1 to %d, or 0 for the maximum", limit, uint32(MaxMessage))
 	}
 	return limit, nil
 }
 
-// Config says what a stream is made of.
+// Config configures a stream.
 type Config struct {
 	Table   *Table
 	Domain  Domain
 	ID      StreamID // not 0
 	Buffers Buffers
-	// Window is the number of receives that may be placed in before the first of
-	// them is delivered. 1 is enough where segments come in order. 0 means 1.
+	// Window is the number of receives that may be placed before the first of them is
+	// delivered. 1 is enough where segments arrive in order. 0 means 1.
 	Window int
-	// Inbound and Outbound are the depths that were agreed: how many reads and
-	// atomics the peer may have open here (IRD), and we there (ORD).
+	// Inbound and Outbound are the negotiated depths: how many reads and atomics the peer
+	// may have outstanding here (IRD), and we there (ORD).
 	Inbound, Outbound int
 }
 
@@ -50,7 +50,7 @@ type Stream struct {
 	asks     asks
 }
 
-// NewStream makes a stream whose numbers all begin with 1: RFC 5041 section 4.3.
+// NewStream returns a stream whose numbers all begin with 1: RFC 5041 section 4.3.
 func NewStream(c Config) *Stream {
 	return &Stream{
 		table: c.Table, domain: c.Domain, id: c.ID, sent: 1,
@@ -60,21 +60,21 @@ func NewStream(c Config) *Stream {
 	}
 }
 
-// Send numbers a message for queue 0: a Send of any kind, with the tag to invalidate
-// if it has one, or Immediate Data.
+// Send numbers a message for queue 0: a Send of any kind, with the tag to invalidate if it
+// has one, or Immediate Data.
 func (s *Stream) Send(op Opcode, n uint32, invalidate Tag) Message {
 	s.sent++
 	return Message{Header{Op: op, Tag: invalidate, QN: QueueSend, MSN: s.sent - 1}, n}
 }
 
-// Write returns a message into the peer's memory. It has no number.
+// Write returns a message that writes to the peer's memory. It has no number.
 func (s *Stream) Write(tag Tag, to uint64, n uint32) Message {
 	return Message{Header{Op: Write, Tag: tag, TO: to}, n}
 }
 
-// Placement returns the memory for the bytes [off, off+n) of the payload of a segment. It is
-// nil for no bytes and for a header of RDMAP. FaultNoBuffer changes nothing: the
-// device may end the stream, or let the peer wait and ask again.
+// Placement returns the memory for the bytes [off, off+n) of the payload of a segment. It
+// is nil for no bytes and for an RDMAP header. FaultNoBuffer changes no state: the device
+// may end the stream, or let the peer wait and call Placement again.
 func (s *Stream) Placement(h *Header, off, n int) ([]byte, Fault) {
 	switch {
 	case h.Op == Write && n == 0: // RFC 5041 section 5.2: tag and address are not checked
@@ -93,32 +93,32 @@ func (s *Stream) Placement(h *Header, off, n int) ([]byte, Fault) {
 	return s.receives.placement(h, off, n)
 }
 
-// EventKind is what a delivered segment means to the device.
+// EventKind is the kind of an Event.
 type EventKind uint8
 
 const (
-	Nothing    EventKind = iota // more is to come, or a Write, which is never told
+	Nothing    EventKind = iota // more is to come, or a Write, which is never reported
 	Received                    // a message is complete
 	Fetched                     // a read or an atomic of ours is complete
-	Asked                       // the peer is owed an answer: see Respond
-	Terminated                  // the peer has ended the stream, for Event.Fault
+	Asked                       // the peer waits for a response: see Respond
+	Terminated                  // the peer has ended the stream, because of Event.Fault
 )
 
-// Event is what a delivered segment means.
+// Event is the result of a delivered segment.
 type Event struct {
 	Kind        EventKind
 	Op          Opcode
-	Fault       Fault       // Terminated: what the peer blames us for
+	Fault       Fault       // Terminated: the fault that the peer reports
 	Recv        rdma.RecvWR // Received: the buffer
-	Invalidated Tag         // Received: the tag that ended with it, or 0
-	ID          uint64      // Fetched: as given to Read or Fetch
+	Invalidated Tag         // Received: the tag that it invalidated, or 0
+	ID          uint64      // Fetched: as passed to Read or Fetch
 	Len         uint32      // Received, Fetched: bytes
 	Original    uint64      // Fetched, an atomic: the value before
 }
 
-// Deliver takes a segment with n bytes of payload that were placed, or are in body
-// if it is a header of RDMAP. It is called once for each segment and in order, and
-// fills in what has happened.
+// Deliver handles a segment with n bytes of payload that were placed, or are in body if it
+// is an RDMAP header. It is called once for each segment and in order, and fills in the
+// event.
 func (s *Stream) Deliver(h *Header, n int, body []byte, e *Event) (f Fault) {
 	*e = Event{Op: h.Op}
 	switch h.Op {
@@ -174,25 +174,25 @@ func (s *Stream) deliverTerminate(h *Header, body []byte, e *Event) Fault {
 	return NoFault
 }
 
-// ResponsesPending reports whether the peer waits for an answer.
+// ResponsesPending reports whether the peer waits for a response.
 func (s *Stream) ResponsesPending() bool { return s.requests.pending.n != 0 }
 
-// Respond makes the next segment of the answers that are owed, with at most room
-// bytes of payload and room for an atomic response. The payload is the source itself,
-// or memory of the stream, until the next call: the device sends or copies it before
-// it gives up its lock.
+// Respond makes the next segment of the pending responses, with at most room bytes of
+// payload and room for an atomic response. The payload is the source itself, or memory of
+// the stream, until the next call: the device sends or copies it before it releases its
+// lock.
 func (s *Stream) Respond(room int) (Header, []byte, Fault) {
 	return s.requests.respond(s, room)
 }
 
-// Terminate makes the message that ends the stream for a fault, which the segment
-// caused that begins with raw and has size bytes. It returns false if one was made before:
-// there is only one, and nothing follows it (RFC 5040 section 5.4).
+// Terminate makes the message that ends the stream because of a fault, caused by the
+// segment that begins with raw and has size bytes. It returns false if one was made
+// before: there is only one, and nothing follows it (RFC 5040 section 5.4).
 func (s *Stream) Terminate(f Fault, raw []byte, size int) (m Message, t Terminate, ok bool) {
 	return s.end(TerminateFor(f, raw, size))
 }
 
-// Refuse is Terminate for a fault that Respond gave: the request is to blame.
+// Refuse is Terminate for a fault that Respond returned: the request caused it.
 func (s *Stream) Refuse(f Fault) (m Message, t Terminate, ok bool) {
 	return s.end(s.requests.refusal(f))
 }
@@ -205,8 +205,8 @@ func (s *Stream) end(t Terminate) (Message, Terminate, bool) {
 	return Message{Header{Op: TerminateOp, QN: QueueTerminate, MSN: 1}, uint32(t.Len())}, t, true
 }
 
-// Flush ends all that is under way: receives are given the buffers that were taken,
-// reads the user's numbers of what will not be answered, each in order.
+// Flush ends all outstanding operations: it passes the taken buffers to received and the
+// IDs of unanswered reads and atomics to fetching, each in order.
 func (s *Stream) Flush(received func(rdma.RecvWR), fetching func(id uint64, atomic bool)) {
 	for ; s.receives.taken.n != 0; s.receives.taken.pop() {
 		received(*s.receives.taken.at(0))

@@ -35,7 +35,7 @@ func TestSendArrives(t *testing.T) {
 					t.Fatalf("round %d: %+v", round, e)
 				}
 				wantBytes(t, "message", mem[:c.n], pattern(c.n))
-				wantBytes(t, "behind it", mem[c.n:], make([]byte, 300-c.n))
+				wantBytes(t, "after it", mem[c.n:], make([]byte, 300-c.n))
 			}
 		})
 	}
@@ -56,8 +56,8 @@ func TestNumbersWrap(t *testing.T) {
 	}
 }
 
-// TestPlacedBeforeDelivered places segments of two messages in the wrong order, some
-// of them twice, and delivers them in the right one, as reliable datagrams do.
+// TestPlacedBeforeDelivered places segments of two messages in the wrong order, some of
+// them twice, and delivers them in the right one, as reliable datagrams do.
 func TestPlacedBeforeDelivered(t *testing.T) {
 	a, b := newPair(t, func(c *Config) { c.Window = 2 })
 	first, second := make([]byte, 200), make([]byte, 200)
@@ -103,7 +103,7 @@ func TestReceiveFaults(t *testing.T) {
 		want     Fault
 	}{
 		{"no receive posted", 0, []Header{send(1, 0, true)}, 8, FaultNoBuffer},
-		{"no receive posted for nothing", 0, []Header{send(1, 0, true)}, 0, FaultNoBuffer},
+		{"no receive posted for an empty message", 0, []Header{send(1, 0, true)}, 0, FaultNoBuffer},
 		{"message 0", 2, []Header{send(0, 0, true)}, 8, FaultMSN},
 		{"message 2 first", 2, []Header{send(2, 0, true)}, 8, FaultMSN},
 		{"message 1 twice", 2, []Header{send(1, 0, true), send(1, 0, true)}, 8, FaultMSN},
@@ -111,9 +111,9 @@ func TestReceiveFaults(t *testing.T) {
 		{"a gap", 1, []Header{send(1, 0, false), send(1, 9, true)}, 8, FaultMO},
 		{"a gap at the front", 1, []Header{send(1, 8, true)}, 8, FaultMO},
 		{"the same piece again", 1, []Header{send(1, 0, false), send(1, 0, true)}, 8, FaultMO},
-		{"begins behind the buffer", 1, []Header{send(1, 65, true)}, 8, FaultMO},
+		{"begins after the buffer", 1, []Header{send(1, 65, true)}, 8, FaultMO},
 		{"too long", 1, []Header{send(1, 0, true)}, 65, FaultTooLong},
-		{"ends behind the buffer", 1, []Header{send(1, 60, true)}, 8, FaultTooLong},
+		{"ends after the buffer", 1, []Header{send(1, 60, true)}, 8, FaultTooLong},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, b := newPair(t, nil)
@@ -133,7 +133,7 @@ func TestReceiveFaults(t *testing.T) {
 	}
 }
 
-func TestReceiveWaitsForABuffer(t *testing.T) {
+func TestReceiveWaitsForBuffer(t *testing.T) {
 	a, b := newPair(t, nil)
 	m := a.stream.Send(Send, 8, 0)
 	if _, f := a.send(m, pattern(8)); f != FaultNoBuffer {
@@ -141,7 +141,7 @@ func TestReceiveWaitsForABuffer(t *testing.T) {
 	}
 	b.buffers.post(1, make([]byte, 8))
 	if e, f := a.send(m, pattern(8)); f != NoFault || e.Recv.ID != 1 {
-		t.Fatalf("offered again: %+v, %v", e, f)
+		t.Fatalf("delivered again: %+v, %v", e, f)
 	}
 }
 
@@ -156,10 +156,10 @@ func TestWriteArrives(t *testing.T) {
 	}
 	wantBytes(t, "region", mem, want)
 
-	// RFC 5040 section 5.1: a Write of nothing names nothing.
+	// RFC 5040 section 5.1: the tag and address of an empty Write are ignored.
 	e, f = a.send(a.stream.Write(1, 0, 0), nil)
 	if f != NoFault || e.Kind != Nothing {
-		t.Fatalf("a Write of nothing: %+v, %v", e, f)
+		t.Fatalf("an empty Write: %+v, %v", e, f)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestReadIsAnswered(t *testing.T) {
 		mem, tag := b.region(400, rdma.RemoteRead, nil)
 		sink := make([]byte, n)
 		if n == 0 {
-			tag = 77 // not to be checked
+			tag = 77 // must not be checked
 		}
 		e, f := a.read(5, sink, tag, 0x1003)
 		if f != NoFault || e.Kind != Asked || !b.stream.ResponsesPending() {
@@ -210,9 +210,9 @@ func TestReadsAndAtomicsAreAnsweredInOrder(t *testing.T) {
 		t.Fatalf("read: %+v, %v", e, f)
 	}
 	if got := binary.NativeEndian.Uint64(sink); got != 42 {
-		t.Fatalf("the read behind the atomic saw %d, want 42", got)
+		t.Fatalf("the read after the atomic returned %d, want 42", got)
 	}
-	// And a place is free again.
+	// An entry is free again.
 	if _, f := a.fetch(3, AtomicRequest{Code: CompareSwap, Target: tag, TO: 0x1008, Compare: 42, CompareMask: 1<<64 - 1, Data: 7, Mask: 1<<64 - 1}); f != NoFault {
 		t.Fatal(f)
 	}
@@ -221,11 +221,11 @@ func TestReadsAndAtomicsAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
-// TestAnswerFaults gives the one who asked an answer that it did not ask for.
+// TestAnswerFaults sends responses that were not requested.
 func TestAnswerFaults(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		atomic bool // what is open
+		atomic bool // the outstanding request
 		answer func(tag Tag) []byte
 		want   Fault
 	}{
@@ -259,7 +259,7 @@ func TestAnswerFaults(t *testing.T) {
 		{"a read instead", true, func(tag Tag) []byte {
 			return encode(Header{Op: ReadResponse, Last: true}, nil)
 		}, FaultOpcode},
-		{"atomic out of turn", true, func(Tag) []byte {
+		{"atomic out of order", true, func(Tag) []byte {
 			return encode(Header{Op: AtomicResponseOp, Last: true, QN: QueueAtomic, MSN: 2}, make([]byte, AtomicResponseLen))
 		}, FaultMSN},
 		{"atomic of another request", true, func(Tag) []byte {
@@ -284,7 +284,7 @@ func TestAnswerFaults(t *testing.T) {
 	}
 }
 
-func TestTerminateEndsAStream(t *testing.T) {
+func TestTerminateEndsStream(t *testing.T) {
 	a, b := newPair(t, nil)
 	raw := encode(Header{Op: Write, Last: true, Tag: 9, TO: 5}, pattern(10))
 	_, f := b.take(raw)
@@ -315,14 +315,14 @@ func TestTerminateEndsAStream(t *testing.T) {
 	}
 }
 
-// TestRefusalShowsTheRequest meets the fault when the segment of the request has gone.
+// TestRefusalShowsTheRequest detects the fault when the segment of the request is gone.
 func TestRefusalShowsTheRequest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		ask    func(a *side) (Event, Fault)
 		want   Fault
 		shown  Opcode
-		source Tag // of the read that is shown; 0: none is
+		source Tag // of the read that is shown; 0: none
 	}{
 		{"read", func(a *side) (Event, Fault) { return a.read(1, make([]byte, 8), 0xabcd, 5) }, FaultSourceTag, ReadRequestOp, 0xabcd},
 		{"atomic", func(a *side) (Event, Fault) { return a.fetch(1, AtomicRequest{Target: 0xabcd}) }, FaultSourceTag, AtomicRequestOp, 0},
@@ -360,9 +360,9 @@ func TestRefusalShowsTheRequest(t *testing.T) {
 	}
 }
 
-// TestRefusalShowsWhatIsLeft: RFC 5040 section 4.8 wants the place where a read that
-// had begun was stopped.
-func TestRefusalShowsWhatIsLeft(t *testing.T) {
+// TestRefusalShowsTheRest: RFC 5040 section 4.8 requires the position at which a read was
+// stopped.
+func TestRefusalShowsTheRest(t *testing.T) {
 	a, b := newPair(t, nil)
 	_, tag := b.region(64, rdma.RemoteRead, nil)
 	if _, f := a.read(1, make([]byte, 50), tag, 0x1002); f != NoFault {
@@ -381,7 +381,7 @@ func TestRefusalShowsWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestFlushGivesBackWhatIsOpen(t *testing.T) {
+func TestFlushReturnsOutstanding(t *testing.T) {
 	a, b := newPair(t, nil)
 	_, tag := b.region(64, rdma.RemoteRead, nil)
 	a.buffers.post(1, make([]byte, 8))
@@ -402,10 +402,10 @@ func TestFlushGivesBackWhatIsOpen(t *testing.T) {
 			func(id uint64, atomic bool) { fetching, atomics = append(fetching, id), append(atomics, atomic) })
 	}
 	if !slices.Equal(received, []uint64{1}) || !slices.Equal(fetching, []uint64{3, 4}) || !slices.Equal(atomics, []bool{false, true}) {
-		t.Fatalf("given back: receives %v, requests %v (atomic %v)", received, fetching, atomics)
+		t.Fatalf("returned: receives %v, requests %v (atomic %v)", received, fetching, atomics)
 	}
 	if b.stream.ResponsesPending() {
-		t.Fatal("an answer is owed after the end")
+		t.Fatal("a response is pending after the end")
 	}
 }
 
@@ -413,8 +413,8 @@ func TestRequestFaults(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		request AtomicRequest
-		asked   Fault // when the request comes
-		done    Fault // when it is its turn
+		asked   Fault // when the request arrives
+		done    Fault // when it is answered
 	}{
 		{"aligned", AtomicRequest{Code: FetchAdd, TO: 0x1008}, NoFault, NoFault},
 		{"not aligned", AtomicRequest{Code: FetchAdd, TO: 0x1004}, NoFault, FaultAlignment},
@@ -432,7 +432,7 @@ func TestRequestFaults(t *testing.T) {
 	}
 }
 
-// TestAtomicAlignment: it is the memory that is aligned, not what peers call it.
+// TestAtomicAlignment: the memory must be aligned, not the address that peers use.
 func TestAtomicAlignment(t *testing.T) {
 	a, b := newPair(t, nil)
 	mem := make([]byte, 64) // aligned, as Go aligns this size
@@ -455,8 +455,8 @@ func TestAtomicAlignment(t *testing.T) {
 	}
 }
 
-// TestReadsAnsweredOutOfOrder takes the answer to the second read first: it may be
-// placed, as datagrams come, but not delivered.
+// TestReadsAnsweredOutOfOrder receives the response to the second read first: it may be
+// placed, as with datagrams, but not delivered.
 func TestReadsAnsweredOutOfOrder(t *testing.T) {
 	a, _ := newPair(t, nil)
 	var requests [2]ReadRequest
@@ -474,7 +474,7 @@ func TestReadsAnsweredOutOfOrder(t *testing.T) {
 		t.Fatalf("Place: %v", f)
 	}
 	var e Event
-	wantFault(t, "Deliver out of turn", a.stream.Deliver(&second, 8, nil, &e), FaultTag)
+	wantFault(t, "Deliver out of order", a.stream.Deliver(&second, 8, nil, &e), FaultTag)
 	first := Header{Op: ReadResponse, Last: true, Tag: requests[0].Sink}
 	for i, h := range []Header{first, second} {
 		if f := a.stream.Deliver(&h, 8, nil, &e); f != NoFault || e.ID != uint64(i) {
@@ -483,7 +483,7 @@ func TestReadsAnsweredOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestDeliverWithoutPlacement is a device that forgets a step: it is refused, not trusted.
+// TestDeliverWithoutPlacement is a device that omits a step: it is refused.
 func TestDeliverWithoutPlacement(t *testing.T) {
 	_, b := newPair(t, nil)
 	var e Event
@@ -500,15 +500,15 @@ func TestPlacementDoesNotWrap(t *testing.T) {
 	_, b := newPair(t, nil)
 	_, tag := b.region(64, bothWays, nil)
 	h := Header{Op: Write, Tag: tag, TO: 1<<64 - 4}
-	_, f := b.stream.Placement(&h, 0x1004, 4) // 0x1000 behind the end of all addresses
+	_, f := b.stream.Placement(&h, 0x1004, 4) // 0x1000 beyond the end of the address space
 	wantFault(t, "Place", f, FaultTagWrap)
 }
 
-func TestReadNeedsATag(t *testing.T) {
+func TestReadNeedsTag(t *testing.T) {
 	s := NewStream(Config{Table: NewTable(strings.NewReader(""), 1), ID: 1, Outbound: 1})
-	for range 2 { // and takes no place in the queue
+	for range 2 { // and uses no entry of the queue
 		if _, _, err := s.Read(1, rdma.Mem{}, 1, 0); !errors.Is(err, io.EOF) {
-			t.Fatalf("%v, want the fault of the random source", err)
+			t.Fatalf("%v, want the error of the random source", err)
 		}
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Steering tags. A tag is what a peer names memory by, so everything that protects
-// memory is here: Register makes a tag, reach checks an access by a peer and is the
-// only way to the memory behind a tag, Deregister and Invalidate end it.
+// Steering tags. Peers name memory by tags, so everything that protects memory is here:
+// Register creates a tag, reach checks an access by a peer and is the only path to the
+// memory of a tag, Deregister and Invalidate end it.
 //
-// A tag is 32 random bits and no part of it counts up: a peer that knows some tags
-// learns nothing about the others (RFC 5042 section 6.1.1, RFC 5040 section 8.1.1; the
-// predictable keys of hardware are how ReDMArk gets in). The table is open-addressed: the tag is its own
-// hash, because it is random.
+// A tag is 32 random bits and no part of it is sequential: a peer that has some tags
+// learns nothing about the others (RFC 5042 section 6.1.1, RFC 5040 section 8.1.1; ReDMArk
+// exploits the predictable keys of hardware). The table uses open addressing: the tag is
+// its own hash, because it is random.
 
 // Tag is a steering tag (STag). 0 names nothing.
 type Tag uint32
@@ -23,24 +23,24 @@ type Tag uint32
 // Domain is a protection domain: RFC 5042 section 2.2.4.
 type Domain uint32
 
-// StreamID names a connection or peer within a device. 0 names none.
+// StreamID identifies a connection or peer within a device. 0 is none.
 type StreamID uint32
 
 // Region is registered memory.
 type Region struct {
 	Mem    rdma.Mem
-	Base   uint64 // the address of its first byte, as peers give it
+	Base   uint64 // the address of its first byte, as peers use it
 	Access rdma.Access
 	Domain Domain
 	// Stream, when not 0, is the only stream that may use the tag.
 	Stream StreamID
-	// Invalidable says that the peer of Stream may end the registration, with a
-	// Send with Invalidate. What several streams may use, none may take from the
-	// others (RFC 5042 section 6.4.5), so Stream is not 0.
+	// Invalidable permits the peer of Stream to end the registration, with a Send with
+	// Invalidate. A region that several streams may use must not be ended by one of them
+	// (RFC 5042 section 6.4.5), so Stream is not 0.
 	Invalidable bool
 }
 
-// refusal is why an access is refused. The layers have different codes for it.
+// refusal is the reason why an access is refused. The layers have different codes for it.
 type refusal uint8
 
 const (
@@ -52,8 +52,8 @@ const (
 	refusedWrap
 )
 
-// refusedPlacement has the faults of a tagged segment. DDP knows no access rights
-// (RFC 5041 section 7.2): a tag without the right is to the peer as good as none.
+// refusedPlacement has the faults of a tagged segment. DDP has no access rights (RFC 5041
+// section 7.2): for the peer, a tag without the right is the same as none.
 var refusedPlacement = [...]Fault{
 	granted: NoFault, refusedTag: FaultTag, refusedBounds: FaultTagBounds,
 	refusedAccess: FaultTag, refusedStream: FaultTagStream, refusedWrap: FaultTagWrap,
@@ -69,7 +69,7 @@ var refusedSource = [...]Fault{
 type Table struct {
 	random  io.Reader
 	draw    [4]byte
-	slots   []slot // a power of two
+	slots   []slot // length is a power of two
 	used    int
 	maximum int
 }
@@ -81,8 +81,8 @@ type slot struct {
 
 const fewestSlots = 16
 
-// NewTable makes a table of at most maximum regions, whose tags are drawn from
-// random: crypto/rand.Reader, except in tests.
+// NewTable returns a table of at most maximum regions, whose tags are drawn from random:
+// crypto/rand.Reader, except in tests.
 func NewTable(random io.Reader, maximum int) *Table {
 	return &Table{random: random, maximum: maximum}
 }
@@ -113,12 +113,12 @@ func (t *Table) Register(r Region) (Tag, error) {
 	return tag, nil
 }
 
-// Draw returns a tag that no region has. The sink of a read is named by such a one: it
-// is good for that read alone and never stands in the table.
+// Draw returns a tag that no region has. The sink of a read has such a tag: it is valid
+// only for that read and never in the table.
 func (t *Table) Draw() (Tag, error) {
 	for {
 		if _, err := io.ReadFull(t.random, t.draw[:]); err != nil {
-			return 0, fmt.Errorf("ddp: no random number for a steering tag: %w; see whether the system's random source works", err)
+			return 0, fmt.Errorf("ddp: no random number for a steering tag: %w; check the system's random source", err)
 		}
 		tag := Tag(t.draw[0])<<24 | Tag(t.draw[1])<<16 | Tag(t.draw[2])<<8 | Tag(t.draw[3])
 		if tag != 0 && t.find(tag) < 0 {
@@ -149,7 +149,7 @@ func (t *Table) home(tag Tag) int     { return int(tag) & (len(t.slots) - 1) }
 func (t *Table) after(i int) int      { return (i + 1) & (len(t.slots) - 1) }
 func (t *Table) gap(from, to int) int { return (to - from) & (len(t.slots) - 1) }
 
-// find returns the slot of a tag, or -1. Half of the slots are free, so it ends.
+// find returns the slot of a tag, or -1. Half of the slots are free, so the search ends.
 func (t *Table) find(tag Tag) int {
 	if t.used == 0 || tag == 0 {
 		return -1
@@ -164,11 +164,11 @@ func (t *Table) find(tag Tag) int {
 	}
 }
 
-// remove frees a slot and closes the gap, so that no search ends at it too early.
+// remove frees a slot and closes the gap, so that no search ends there too early.
 func (t *Table) remove(i int) {
 	t.used--
 	for j := t.after(i); t.slots[j].tag != 0; j = t.after(j) {
-		// What stands at j may move to i if i is no further from its home.
+		// The entry at j may move to i if i is no further from its home.
 		if h := t.home(t.slots[j].tag); t.gap(h, i) < t.gap(h, j) {
 			t.slots[i] = t.slots[j]
 			i = j
@@ -178,9 +178,9 @@ func (t *Table) remove(i int) {
 }
 
 // reach returns the memory that a peer of a stream names by a tag, an address and a
-// length, if it has all the rights in need. Every placement and every source of a
-// read comes through here (RFC 5042 section 6.2.1 and 6.3.1). n is at least 1: an access of
-// nothing is not to be checked (RFC 5041 section 5.2).
+// length, if it has all the rights in need. Every placement and every source of a read is
+// checked here (RFC 5042 section 6.2.1 and 6.3.1). n is at least 1: an empty access is not
+// checked (RFC 5041 section 5.2).
 func (t *Table) reach(d Domain, s StreamID, tag Tag, to, n uint64, need rdma.Access) ([]byte, refusal) {
 	i := t.find(tag)
 	if i < 0 {
@@ -195,7 +195,7 @@ func (t *Table) reach(d Domain, s StreamID, tag Tag, to, n uint64, need rdma.Acc
 	case to+n < to:
 		return nil, refusedWrap
 	}
-	off, size := to-r.Base, uint64(r.Mem.Len()) // below Base it wraps and is too large
+	off, size := to-r.Base, uint64(r.Mem.Len()) // an address below Base wraps and is too large
 	if off > size || n > size-off {
 		return nil, refusedBounds
 	}
@@ -214,8 +214,8 @@ func (t *Table) Source(d Domain, s StreamID, tag Tag, to, n uint64) ([]byte, Fau
 	return mem, refusedSource[r]
 }
 
-// Target returns the 8 bytes that a peer changes by an atomic: RFC 7306 section
-// 8.2. It is the memory that must be aligned, whatever its address is to peers.
+// Target returns the 8 bytes that a peer changes by an atomic: RFC 7306 section 8.2. The
+// memory must be aligned, whatever its address is to peers.
 func (t *Table) Target(d Domain, s StreamID, tag Tag, to uint64) ([]byte, Fault) {
 	mem, r := t.reach(d, s, tag, to, 8, rdma.RemoteRead|rdma.RemoteWrite)
 	if r == granted && rdma.MemOf(mem).Addr()%8 != 0 {
@@ -234,7 +234,7 @@ func (t *Table) Deregister(tag Tag) bool {
 	return true
 }
 
-// RegisterMemory is Register for a device: addresses are those of the memory, and all
+// RegisterMemory is Register for a device: the addresses are those of the memory, and all
 // streams of its domain may use it.
 func (t *Table) RegisterMemory(mem []byte, acc rdma.Access, d Domain) (rdma.MR, error) {
 	m := rdma.MemOf(mem)
@@ -245,7 +245,7 @@ func (t *Table) RegisterMemory(mem []byte, acc rdma.Access, d Domain) (rdma.MR, 
 	return rdma.MR{Base: m.Addr(), Len: uint64(len(mem)), RKey: uint64(tag), LKey: uint32(tag)}, nil
 }
 
-// DeregisterMemory ends what RegisterMemory gave.
+// DeregisterMemory ends a registration by RegisterMemory.
 func (t *Table) DeregisterMemory(mr rdma.MR) error {
 	if mr.RKey>>32 != 0 || !t.Deregister(Tag(mr.RKey)) {
 		return fmt.Errorf("ddp: no region is registered with the key %#x; it may have been deregistered before", mr.RKey)
@@ -253,8 +253,8 @@ func (t *Table) DeregisterMemory(mr rdma.MR) error {
 	return nil
 }
 
-// Invalidate ends a registration for a peer: RFC 5040 section 5.3. It may end only
-// what it may use, and only if the owner said so.
+// Invalidate ends a registration for a peer: RFC 5040 section 5.3. A peer may end only
+// what it may use, and only if the owner permits it.
 func (t *Table) Invalidate(d Domain, s StreamID, tag Tag) Fault {
 	i := t.find(tag)
 	if i < 0 {

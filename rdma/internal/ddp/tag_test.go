@@ -11,8 +11,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestTableAgainstMap does the same to a table and to a map. The tags are drawn from
-// few values, so that they crowd in the table and gaps are closed.
+// TestTableAgainstMap applies the same operations to a table and to a map. The tags are
+// drawn from few values, so that they collide in the table and gaps are closed.
 func TestTableAgainstMap(t *testing.T) {
 	random := rand.New(seeded(4))
 	table := NewTable(fewTags{random}, 200)
@@ -26,7 +26,7 @@ func TestTableAgainstMap(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, twice := model[tag]; twice || tag == 0 {
-				t.Fatalf("tag %#x was given out again", tag)
+				t.Fatalf("tag %#x was reused", tag)
 			}
 			model[tag] = base
 			tags = append(tags, tag)
@@ -45,7 +45,7 @@ func TestTableAgainstMap(t *testing.T) {
 		probe := Tag(random.Uint32N(1 << 10))
 		base, in := model[probe]
 		if _, f := table.Source(0, 0, probe, base, 8); (f == NoFault) != in {
-			t.Fatalf("step %d: tag %#x: %v, want it there: %v", step, probe, f, in)
+			t.Fatalf("step %d: tag %#x: %v, want it found: %v", step, probe, f, in)
 		}
 	}
 	for tag, base := range model {
@@ -79,19 +79,19 @@ func TestRegisterRefuses(t *testing.T) {
 	t.Run("wrapping", func(t *testing.T) {
 		_, err := NewTable(seeded(1), 2).Register(Region{Mem: mem, Base: 1<<64 - 8})
 		if err == nil || !strings.Contains(err.Error(), "64-bit") {
-			t.Fatalf("%v, want a word on the address space", err)
+			t.Fatalf("%v, want an error about the address space", err)
 		}
 	})
 	t.Run("invalidable by all", func(t *testing.T) {
 		_, err := NewTable(seeded(1), 2).Register(Region{Mem: mem, Invalidable: true})
 		if err == nil || !strings.Contains(err.Error(), "name its stream") {
-			t.Fatalf("%v, want to be told to name a stream", err)
+			t.Fatalf("%v, want an error that asks for a stream", err)
 		}
 	})
 	t.Run("no random", func(t *testing.T) {
 		table := NewTable(bytes.NewReader([]byte{1, 2}), 2)
 		if _, err := table.Register(Region{Mem: mem}); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Fatalf("%v, want the fault of the source", err)
+			t.Fatalf("%v, want the error of the source", err)
 		}
 		if table.Len() != 0 {
 			t.Fatal("a region without a tag is in the table")
@@ -107,7 +107,7 @@ func TestRegisterRefuses(t *testing.T) {
 	})
 }
 
-// TestReachBounds tries every edge of a region that ends where the addresses end.
+// TestReachBounds tries every edge of a region at the end of the address space.
 func TestReachBounds(t *testing.T) {
 	mem := pattern(16)
 	const base = 1<<64 - 17
@@ -126,7 +126,7 @@ func TestReachBounds(t *testing.T) {
 		{"one before", base - 1, 1, FaultTagBounds, FaultSourceBounds},
 		{"begins before", base - 1, 2, FaultTagBounds, FaultSourceBounds},
 		{"all but the first", base + 1, 15, NoFault, NoFault},
-		{"ends behind", base, 17, FaultTagWrap, FaultSourceWrap},
+		{"ends after", base, 17, FaultTagWrap, FaultSourceWrap},
 		{"wraps", base + 8, 1 << 63, FaultTagWrap, FaultSourceWrap},
 		{"wraps by the length", base, 1<<64 - 1, FaultTagWrap, FaultSourceWrap},
 		{"address 0", 0, 1, FaultTagBounds, FaultSourceBounds},

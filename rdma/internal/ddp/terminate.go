@@ -13,7 +13,7 @@ const (
 
 	showsLength = 0x80 // M: the length of the segment
 	showsDDP    = 0x40 // D: its header
-	showsRDMAP  = 0x20 // R: the read request behind that
+	showsRDMAP  = 0x20 // R: the read request after that
 )
 
 // Terminate is the payload of a Terminate.
@@ -21,14 +21,14 @@ type Terminate struct {
 	Fault  Fault
 	Size   uint16 // of the segment, if a header is shown
 	shown  [UntaggedLen + ReadRequestLen]byte
-	header uint8 // bytes of shown that are the header of DDP: 0, 14 or 18
+	header uint8 // bytes of shown that are the DDP header: 0, 14 or 18
 	read   bool  // a read request follows in shown
 }
 
-// TerminateFor makes the Terminate for a fault that was caused by the segment that
-// begins with raw and has size bytes in all. Which headers it shows depends on the
-// fault: those of a read request for a fault of protection, that of DDP for a fault of
-// operation or of DDP, none if the fault is local or below.
+// TerminateFor returns the Terminate for a fault caused by the segment that begins with
+// raw and has size bytes in all. The headers that it shows depend on the fault: those of a
+// read request for a protection fault, that of DDP for an operation fault or a fault of
+// DDP, none if the fault is local or below.
 func TerminateFor(f Fault, raw []byte, size int) Terminate {
 	t := Terminate{Fault: f, Size: uint16(min(size, 1<<16-1))}
 	if f.Layer() > 1 || f.Type() == 0 || len(raw) == 0 {
@@ -48,10 +48,10 @@ func TerminateFor(f Fault, raw []byte, size int) Terminate {
 	return t
 }
 
-// DDP returns the header of the segment to blame, as it came, or nil.
+// DDP returns the header of the faulty segment, as received, or nil.
 func (t *Terminate) DDP() []byte { return t.shown[:t.header] }
 
-// Request returns the read to blame, if there is one.
+// Request returns the faulty read, if there is one.
 func (t *Terminate) Request() (r ReadRequest, ok bool) {
 	if t.read {
 		ok = r.Decode(t.shown[t.header : int(t.header)+ReadRequestLen])
@@ -90,8 +90,8 @@ func (t *Terminate) Put(b []byte) int {
 	return terminateFixed + 2 + n
 }
 
-// Decode reads a Terminate; it returns false if there is no fault in it. Headers that are
-// not whole are left out: the fault is what counts.
+// Decode reads a Terminate; it returns false if it contains no fault. Incomplete headers
+// are omitted: only the fault matters.
 func (t *Terminate) Decode(b []byte) bool {
 	*t = Terminate{}
 	if len(b) < terminateFixed {
@@ -120,9 +120,9 @@ func (t *Terminate) Decode(b []byte) bool {
 	return true
 }
 
-// mirrored tells a Terminate of Linux's soft-iWARP on a little-endian machine, which
-// has the bits of its fields in the reverse order: layer and type change places, and
-// what is shown stands at the other end of its byte, where the RFC has zeros.
+// mirrored detects a Terminate of Linux's soft-iWARP on a little-endian machine, which has
+// the bits of its fields in the reverse order: layer and type are swapped, and the flags
+// of the shown headers are at the other end of their byte, where the RFC has zeros.
 func mirrored(b []byte, straight Fault) bool {
 	if b[2] != 0 {
 		return b[2]&0xe0 == 0

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTerminateShowsWhatTheFaultAsksFor(t *testing.T) {
+func TestTerminateHeaders(t *testing.T) {
 	request := encode(Header{Op: ReadRequestOp, Last: true, QN: 1, MSN: 4}, pattern(ReadRequestLen))
 	write := encode(Header{Op: Write, Last: true, Tag: 0xabc, TO: 16}, pattern(40))
 	atomic := encode(Header{Op: AtomicRequestOp, Last: true, QN: 1, MSN: 5}, pattern(AtomicRequestLen))
@@ -20,13 +20,13 @@ func TestTerminateShowsWhatTheFaultAsksFor(t *testing.T) {
 		{"read of a bad tag", FaultSourceTag, request, "0100e000" + "002e" + hex.EncodeToString(request)},
 		{"write to a bad tag", FaultTag, write, "1100c000" + "0036" + ddp(write)},
 		{"write outside", FaultTagBounds, write, "1101c000" + "0036" + ddp(write)},
-		{"atomic off its 8 bytes", FaultAlignment, atomic, "0207c000" + "0046" + ddp(atomic)},
+		{"unaligned atomic", FaultAlignment, atomic, "0207c000" + "0046" + ddp(atomic)},
 		{"atomic on a bad tag", FaultSourceTag, atomic, "0100c000" + "0046" + ddp(atomic)},
 		{"unknown operation", FaultOpcode, request, "0206c000" + "002e" + ddp(request)},
 		{"no receive", FaultNoBuffer, write, "1202c000" + "0036" + ddp(write)},
 		{"CRC", FaultMPACRC, write, "20020000"},
 		{"local", FaultLocal, write, "00000000"},
-		{"header cut off", FaultTag, write[:13], "11000000"},
+		{"truncated header", FaultTag, write[:13], "11000000"},
 		{"nothing to show", FaultTag, nil, "11000000"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestTerminateShowsWhatTheFaultAsksFor(t *testing.T) {
 	}
 }
 
-// TestTerminateOfSoftIWARP reads what Linux sends, whose bit-fields are mirrored.
+// TestTerminateOfSoftIWARP decodes what Linux sends, whose bit-fields are mirrored.
 func TestTerminateOfSoftIWARP(t *testing.T) {
 	for _, c := range []struct {
 		bytes string
@@ -61,7 +61,7 @@ func TestTerminateOfSoftIWARP(t *testing.T) {
 		{"1000c000" + "0000" + "c140" + "000000010000000000000000", FaultDDP, TaggedLen},
 		{"10000700" + "002e" + "4141" + "00000000000000010000000100000000" + strings.Repeat("00", 28), FaultSourceTag, UntaggedLen},
 		{"1100c000" + "000e" + "c140" + "0000", FaultTag, 0},
-		{"0205c000", FaultVersion, 0}, // says that a header follows, and none does
+		{"0205c000", FaultVersion, 0}, // announces a header that does not follow
 	} {
 		b, err := hex.DecodeString(c.bytes)
 		if err != nil {
@@ -74,14 +74,14 @@ func TestTerminateOfSoftIWARP(t *testing.T) {
 	}
 	var got Terminate
 	if got.Decode([]byte{0x20, 2, 0}) {
-		t.Error("3 bytes are taken for a Terminate")
+		t.Error("3 bytes are decoded as a Terminate")
 	}
 }
 
-func TestFaultWords(t *testing.T) {
+func TestFaultTexts(t *testing.T) {
 	for f, text := range faultTexts {
 		if again := FaultOf(f.Layer(), f.Type(), f.Code()); again != f {
-			t.Errorf("%v has other numbers than it was made of: %v", f, again)
+			t.Errorf("%v has other numbers than it was created with: %v", f, again)
 		}
 		if err := f.Err(); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v: error %v", f, err)

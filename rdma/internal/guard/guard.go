@@ -1,32 +1,35 @@
 package guard
 
-// MaxStrikes is how many accesses of a peer may be refused. An honest one has none, so few
-// are enough, and one mistake in a program should end with an error of its own.
+// MaxStrikes is the maximum number of refused accesses of a peer. A correct peer has
+// none, so few are enough; but a single mistake in a program should end with its own
+// error.
 const MaxStrikes = 16
 
-// remembered is how many keys are known to have ended: more than accesses may be under way
-// to a peer when an operation fails and gives up its memory.
+// remembered is how many deregistered keys are kept: more than a peer may have accesses
+// in flight when an operation fails and deregisters its memory.
 const remembered = 128
 
-// Strikes counts the accesses of a peer that were refused.
+// Strikes counts the refused accesses of a peer.
 type Strikes uint8
 
-// Guard is what a device keeps of keys and of peers that it was not told of.
+// Guard is the state of a device: recently deregistered keys, and the shared strikes of
+// peers that were not resolved.
 type Guard struct {
 	ended     [remembered]uint64
 	next      int
 	strangers Strikes
 }
 
-// End notes that the registration with that key has ended.
+// End records that a key was deregistered.
 func (g *Guard) End(key uint64) {
 	g.ended[g.next] = key
 	g.next = (g.next + 1) % remembered
 }
 
-// Strike counts an access that was refused. s are the strikes of its peer, and told says
-// that the device was given its address. It is true if that was one too many.
-func (g *Guard) Strike(s *Strikes, told bool, key uint64) (out bool) {
+// Strike counts a refused access. s is the strike count of the peer, and resolved
+// reports whether the device was given its address. It returns true if the limit is
+// reached.
+func (g *Guard) Strike(s *Strikes, resolved bool, key uint64) (out bool) {
 	if key != 0 {
 		for _, k := range g.ended {
 			if k == key {
@@ -34,7 +37,7 @@ func (g *Guard) Strike(s *Strikes, told bool, key uint64) (out bool) {
 			}
 		}
 	}
-	if !told {
+	if !resolved {
 		s = &g.strangers
 	}
 	if *s < MaxStrikes {
@@ -43,9 +46,9 @@ func (g *Guard) Strike(s *Strikes, told bool, key uint64) (out bool) {
 	return *s == MaxStrikes
 }
 
-// Bars reports whether accesses of a peer are not to be looked at.
-func (g *Guard) Bars(s Strikes, told bool) bool {
-	if !told {
+// Bars reports whether all accesses of a peer are to be refused.
+func (g *Guard) Bars(s Strikes, resolved bool) bool {
+	if !resolved {
 		s = max(s, g.strangers)
 	}
 	return s >= MaxStrikes

@@ -1,3 +1,4 @@
-// Package pacing is for the goroutine of a device that serves its sockets while the program
-// computes: it must be woken soon, and cost a program that polls nothing.
+// Package pacing paces and schedules the progress thread of a device, which services
+// its sockets while the application computes. The thread must wake up soon, and must
+// not slow down an application that polls.
 package pacing

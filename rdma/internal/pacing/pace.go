@@ -2,14 +2,16 @@ package pacing
 
 import "time"
 
-// Pace is how long a program that calls is left alone before somebody looks whether it
-// still does. Where every program has a core, who has not called for some microseconds
-// computes, and a look once a millisecond costs nothing. Where programs share cores, one
-// that wants to call may have to wait for a core: it looks as if it computed, somebody
-// attends in its place, and must be told when it is back, all the time and for nothing
-// (measured: 16 ranks on two cores took ten times as long for a barrier). So each time
-// that it was back at once, it is left alone for twice as long, and half as long again
-// after it was really away.
+// Pace decides how long a calling application is left alone before the progress thread
+// checks again whether it still calls.
+//
+// If every application has its own core, one that has not called for some microseconds
+// is computing, and a check once a millisecond costs nothing. If applications share
+// cores, one that wants to call may have to wait for a core. It then seems to be
+// computing, and the progress thread takes over and must be notified when it is back,
+// all the time and for nothing (measured: 16 ranks on two cores took ten times as long
+// for a barrier). So the pause doubles each time the application was back at once, and
+// halves after it was really away.
 type Pace struct {
 	pause time.Duration
 	left  time.Time
@@ -18,13 +20,13 @@ type Pace struct {
 const (
 	shortestPause = time.Millisecond
 	longestPause  = 32 * time.Millisecond
-	// backAtOnce is an absence that was none: less than a time slice.
+	// backAtOnce is an absence that does not count: less than a time slice.
 	backAtOnce = time.Millisecond
-	// reallyAway is more than time slices of others explain, if there are few of them.
+	// reallyAway is longer than the time slices of a few other processes explain.
 	reallyAway = 4 * time.Millisecond
 )
 
-// Pause is how long to leave the program alone that was just seen calling.
+// Pause returns how long to leave an application alone that has just called.
 func (p *Pace) Pause() time.Duration {
 	p.pause = max(p.pause, shortestPause)
 	now := p.pause
@@ -32,11 +34,11 @@ func (p *Pace) Pause() time.Duration {
 	return now
 }
 
-// Away notes that the program seems to be away.
+// Away records that the application seems to be away.
 func (p *Pace) Away(now time.Time) { p.left = now }
 
-// Back notes that it is back, or that it only waited. It is true if nobody need have
-// attended, and the program should be left alone.
+// Back records that the application is back, or that it only waited. It returns true if
+// taking over was needless and the application should be left alone.
 func (p *Pace) Back(now time.Time, waited bool) (needless bool) {
 	switch gone := now.Sub(p.left); {
 	case waited || gone < backAtOnce:

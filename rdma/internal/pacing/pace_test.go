@@ -16,32 +16,33 @@ func TestPace(t *testing.T) {
 	if got := p.Pause(); got != shortestPause {
 		t.Errorf("the first pause is %v, want %v", got, shortestPause)
 	}
-	// Time slices of others: it is left alone for longer and longer, up to a bound.
+	// Time slices of other processes: the pause grows up to a bound.
 	last := time.Duration(0)
 	for range 20 {
 		if !away(&p, 100*time.Microsecond, false) {
-			t.Error("an absence of 100µs should have been needless to attend to")
+			t.Error("Back reports an absence of 100µs as real")
 		}
 		if got := p.Pause(); got <= last && got < longestPause*15/16 || got > longestPause {
-			t.Errorf("after needless attendance the pause went from %v to %v", last, got)
+			t.Errorf("after a needless takeover the pause went from %v to %v", last, got)
 		} else {
 			last = got
 		}
 	}
-	// It computes: after a few times somebody is there soon.
+	// The application computes: after a few absences the pause is short again.
 	for range 6 {
 		if away(&p, 10*time.Millisecond, false) {
-			t.Error("10 ms away, and it counts as needless")
+			t.Error("Back reports an absence of 10 ms as needless")
 		}
 	}
 	if got := p.Pause(); got != shortestPause {
 		t.Errorf("after real absences the pause is %v, want %v", got, shortestPause)
 	}
-	// Who waits in the library is not away, however long.
+	// An application that waits in the library is not away, however long.
 	if !away(&p, time.Second, true) {
-		t.Error("a second of waiting counts as absence")
+		t.Error("a second of waiting counts as an absence")
 	}
-	// Between the two nothing changes, and calling alone brings the pause down.
+	// Absences between the two bounds change nothing, and calls alone shorten the
+	// pause.
 	before := p.pause
 	if away(&p, 2*time.Millisecond, false) || p.pause != before {
 		t.Errorf("2 ms away changed the pause from %v to %v", before, p.pause)
@@ -50,6 +51,6 @@ func TestPace(t *testing.T) {
 		p.Pause()
 	}
 	if p.pause != shortestPause {
-		t.Errorf("a program that keeps calling is left alone for %v", p.pause)
+		t.Errorf("an application that keeps calling is left alone for %v", p.pause)
 	}
 }

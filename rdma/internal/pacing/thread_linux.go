@@ -7,25 +7,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slice is the time slice that the goroutine asks for. It needs little time and
-// soon: a thread with a short slice is preferred when it wakes, even where it shares a
-// core with one that computes (EEVDF, Linux 6.12). Kernels that do not know of it take no
-// notice.
+// slice is the scheduler time slice of the progress thread. It needs little time, but
+// soon: a thread with a short slice is preferred when it wakes, even on a core that
+// another thread computes on (EEVDF, Linux 6.12). Older kernels ignore it.
 const slice = 100_000 // ns
 
-// longPause is a pause that may end a little late.
+// longPause is a pause that may end slightly late.
 const longPause = time.Millisecond
 
-// Thread is the thread of a goroutine, which has it to itself while the program is away:
-// beside one that spins, such a thread costs more than it brings.
+// Thread is the OS thread of a progress goroutine, which is locked to it only while the
+// application is away: beside a spinning application a locked thread costs more than it
+// gains.
 type Thread struct {
 	attr  unix.SchedAttr
 	asked bool
-	usual bool // nobody else has decided how it is scheduled
+	usual bool // the scheduling policy is the default one
 	limit unix.Timespec
 }
 
-// Enter gives the calling goroutine a thread of its own that is woken promptly, until
+// Enter locks the calling goroutine to a thread that is woken with priority, until
 // Leave.
 func (t *Thread) Enter() {
 	runtime.LockOSThread()
@@ -38,25 +38,26 @@ func (t *Thread) Enter() {
 	t.set(slice)
 }
 
-// Leave ends it.
+// Leave undoes Enter.
 func (t *Thread) Leave() {
-	t.set(0) // as the system has it
+	t.set(0) // the system's default
 	runtime.UnlockOSThread()
 }
 
 func (t *Thread) set(slice uint64) {
 	if t.usual {
 		t.attr.Runtime = slice
-		_ = unix.SchedSetAttr(0, &t.attr, 0) // without it the goroutine is only later
+		_ = unix.SchedSetAttr(0, &t.attr, 0) // without it the goroutine only wakes later
 	}
 }
 
-// Pause sleeps in the kernel if it is short. A timer of the runtime would wake another
-// thread first, which would have to wake this one: two waits for a core that computes. A long
-// sleep in the kernel would be seen by the runtime's monitor, which takes the processor
-// from who sleeps and then looks every 20 µs for some milliseconds whether there is more to
-// take: with 16 ranks on two cores that was an eighth of all time. Where all goroutines
-// share one processor, they must have it meanwhile.
+// Pause sleeps for d. It sleeps in the kernel if d is short: a timer of the runtime
+// would wake another thread first, which would then wake this one, and each may wait
+// for a busy core. A long sleep in the kernel would alert the runtime's monitor, which
+// takes the processor from the sleeping thread and then checks every 20 µs for some
+// milliseconds whether there is more to take: with 16 ranks on two cores that was an
+// eighth of all time. With GOMAXPROCS 1 the other goroutines must get the processor
+// meanwhile.
 func (t *Thread) Pause(d time.Duration) {
 	if runtime.GOMAXPROCS(0) == 1 || d >= longPause {
 		time.Sleep(d)

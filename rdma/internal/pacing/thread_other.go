@@ -4,14 +4,14 @@ package pacing
 
 import "time"
 
-// Thread is nothing here.
+// Thread has no effect on this system, except for Pause.
 type Thread struct{}
 
-// Enter does nothing here.
+// Enter does nothing on this system.
 func (t *Thread) Enter() {}
 
-// Leave does nothing here.
+// Leave does nothing on this system.
 func (t *Thread) Leave() {}
 
-// Pause sleeps.
+// Pause sleeps for d.
 func (t *Thread) Pause(d time.Duration) { time.Sleep(d) }

@@ -15,7 +15,7 @@ func TestPauseLasts(t *testing.T) {
 	}
 }
 
-func TestComingAndGoingAllocatesNothing(t *testing.T) {
+func TestThreadAllocatesNothing(t *testing.T) {
 	var thread Thread
 	thread.Enter()
 	thread.Leave()

@@ -9,7 +9,7 @@ import (
 )
 
 func lock(mem []byte) error {
-	return fmt.Errorf("lock %d bytes: strict mode is for Linux: %w", len(mem), rdma.ErrUnsupported)
+	return fmt.Errorf("lock %d bytes: strict mode needs Linux: %w", len(mem), rdma.ErrUnsupported)
 }
 
 func unlock([]byte) {}

@@ -3,19 +3,19 @@ package pin
 import "sync"
 
 // Pages counts the registrations of each page. The kernel does not: one munlock undoes
-// every mlock of a page, so a page is locked with its first registration and unlocked
+// every mlock of a page. So a page is locked with its first registration and unlocked
 // with its last.
 //
-// The zero value is ready. Several devices of a process that lock the same page do not
-// know of each other; the page is unlocked when the first of them gives it up.
+// The zero value is ready to use. Several devices of a process that lock the same page
+// are not coordinated; the page is unlocked when the first of them unlocks it.
 type Pages struct {
 	mu     sync.Mutex
 	counts map[uint64]uint32 // by page
 }
 
-const pageBits = 12 // the smallest page there is: a larger one is counted in parts, which costs a call more
+const pageBits = 12 // the smallest page size; a larger page is counted in parts, which costs extra calls
 
-// Lock locks the pages that mem touches, addr is its address.
+// Lock locks the pages that mem touches. addr is the address of mem.
 func (p *Pages) Lock(mem []byte, addr uint64) error {
 	if len(mem) == 0 {
 		return nil
@@ -30,7 +30,7 @@ func (p *Pages) Lock(mem []byte, addr uint64) error {
 	for page := first; page <= last && !fresh; page++ {
 		fresh = p.counts[page] == 0
 	}
-	// One call for all of it, also if some are locked: they stay so.
+	// One call for all of mem, even if some pages are locked already: they stay locked.
 	if fresh {
 		if err := lock(mem); err != nil {
 			return err
@@ -42,7 +42,7 @@ func (p *Pages) Lock(mem []byte, addr uint64) error {
 	return nil
 }
 
-// Unlock gives up what Lock got. Pages that others have registered stay locked.
+// Unlock undoes Lock. Pages with other registrations stay locked.
 func (p *Pages) Unlock(mem []byte, addr uint64) {
 	if len(mem) == 0 {
 		return
@@ -50,7 +50,7 @@ func (p *Pages) Unlock(mem []byte, addr uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first, last := addr>>pageBits, (addr+uint64(len(mem))-1)>>pageBits
-	begin, idle := 0, false // bytes from begin on lie in pages that nobody has registered
+	begin, idle := 0, false // if idle, the pages from begin on have no registration left
 	for page := first; page <= last; page++ {
 		at := 0
 		if page > first {
@@ -73,7 +73,7 @@ func (p *Pages) Unlock(mem []byte, addr uint64) {
 	}
 }
 
-// Len is the number of pages that are locked.
+// Len returns the number of locked pages.
 func (p *Pages) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// lockedKB is what the kernel says that this process has locked.
+// lockedKB returns how much memory this process has locked, as the kernel reports it.
 func lockedKB(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")
@@ -42,9 +42,9 @@ func pages(t *testing.T, n int) []byte {
 	return mem
 }
 
-func TestAPageStaysLockedUntilItsLastRegistrationEnds(t *testing.T) {
+func TestPageLockedUntilLastUnlock(t *testing.T) {
 	if unix.Getpagesize() != 4096 {
-		t.Skip("pages are larger here, which the figures below do not reckon with")
+		t.Skip("the test assumes pages of 4096 bytes")
 	}
 	mem := pages(t, 8)
 	before := lockedKB(t)
@@ -75,17 +75,17 @@ func TestAPageStaysLockedUntilItsLastRegistrationEnds(t *testing.T) {
 	end(2*4096, 2*4096+8)
 	want(0)
 	if p.Len() != 0 {
-		t.Errorf("%d pages are counted after all was given up", p.Len())
+		t.Errorf("%d pages are counted after all were unlocked", p.Len())
 	}
 }
 
-func TestTheLimitIsNamed(t *testing.T) {
+func TestErrorNamesLimit(t *testing.T) {
 	var old unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &old); err != nil {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		t.Skip("root may lock what it likes")
+		t.Skip("root has no limit")
 	}
 	low := unix.Rlimit{Cur: 4096, Max: old.Max}
 	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &low); err != nil {
@@ -96,6 +96,6 @@ func TestTheLimitIsNamed(t *testing.T) {
 	var p Pages
 	err := p.Lock(mem, rdma.MemOf(mem).Addr())
 	if !errors.Is(err, rdma.ErrNoResources) || !strings.Contains(err.Error(), "ulimit -l") {
-		t.Errorf("locking more than the limit gives %v", err)
+		t.Errorf("locking more than the limit returns %v", err)
 	}
 }

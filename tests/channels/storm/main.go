@@ -50,7 +50,7 @@ func main() {
 	})
 }
 
-// mix is a number that looks random and follows from its arguments (Weyl's sequence
+// mix returns a number that looks random and follows from its arguments (Weyl's sequence
 // through a finaliser of murmur's kind).
 func mix(a, b, c int) uint64 {
 	x := uint64(a)*0x9E3779B97F4A7C15 + uint64(b)*0xD1B54A32D192ED03 + uint64(c)*0x8CB92BA72F3D8DD7

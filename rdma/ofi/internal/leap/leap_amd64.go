@@ -5,6 +5,6 @@ package leap
 // Possible reports whether Call exists in this build.
 const Possible = true
 
-// Call calls the C function at fn with three arguments, on the stack whose upper
-// end is top, and returns what it returns. Only one call at a time may use a stack.
+// Call calls the C function at fn with three arguments, on the stack whose upper end is
+// top, and returns its result. Only one call at a time may use a stack.
 func Call(fn, a, b, c, top uintptr) uintptr

@@ -4,8 +4,8 @@
 
 // func Call(fn, a, b, c, top uintptr) uintptr
 //
-// C keeps RBX, RBP and R12 to R15, so the stack pointer waits in RBX, and g in R14
-// is there again. The stack must be aligned to 16 bytes at a call.
+// C preserves RBX, RBP and R12 to R15, so the stack pointer is saved in RBX, and g in R14
+// is preserved. The stack must be aligned to 16 bytes at a call.
 TEXT ·Call(SB), NOSPLIT, $0-48
 	MOVQ fn+0(FP), AX
 	MOVQ a+8(FP), DI

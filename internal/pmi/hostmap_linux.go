@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// whereabouts is the same for two processes if and only if they can share
-// memory: the same running kernel, the same /dev/shm, the same process numbers
-// (memory is found through /proc, and copied by process number) and the same
-// user. Two pods on one machine differ, two ranks in one pod do not.
-func whereabouts() string {
+// memoryDomain identifies the processes that can share memory. Two processes have the
+// same value if and only if they have the same running kernel, the same /dev/shm, the same
+// PID namespace (memory is found through /proc, and copied by process ID) and the same
+// user. Two pods on one machine differ; two ranks in one pod do not.
+func memoryDomain() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	var shm, pids unix.Stat_t
 	if err == nil {
@@ -24,7 +24,7 @@ func whereabouts() string {
 		err = unix.Stat("/proc/self/ns/pid", &pids)
 	}
 	if err != nil {
-		// What cannot be compared is not shared.
+		// Without this information, memory is not shared.
 		return "alone-" + rand.Text()
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d:%d %d:%d %d", boot, shm.Dev, shm.Ino, pids.Dev, pids.Ino, os.Geteuid()))

@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// lastWords keeps the end of what a remote shell or an agent writes to stderr: it
-// is what people need to see when the connection fails.
-type lastWords struct {
+// exitReport keeps the last output of a remote shell or an agent on stderr, for the error
+// message when the connection fails.
+type exitReport struct {
 	mu    sync.Mutex
 	tail  []byte
 	ended chan struct{}
 }
 
-const maxLastWords = 8 << 10
+const maxExitReport = 8 << 10
 
-func listen(r io.Reader) *lastWords {
-	w := &lastWords{ended: make(chan struct{})}
+// readExitReport reads stderr in the background.
+func readExitReport(r io.Reader) *exitReport {
+	w := &exitReport{ended: make(chan struct{})}
 	go func() {
 		defer close(w.ended)
 		buf := make([]byte, 4<<10)
@@ -26,7 +27,7 @@ func listen(r io.Reader) *lastWords {
 			n, err := r.Read(buf)
 			w.mu.Lock()
 			w.tail = append(w.tail, buf[:n]...)
-			if extra := len(w.tail) - maxLastWords; extra > 0 {
+			if extra := len(w.tail) - maxExitReport; extra > 0 {
 				w.tail = append(w.tail[:0], w.tail[extra:]...)
 			}
 			w.mu.Unlock()
@@ -38,10 +39,9 @@ func listen(r io.Reader) *lastWords {
 	return w
 }
 
-// words waits a moment for the end of stderr, which a process in the background
-// may hold open, and gives the line that tells most: the head of a crash, else the
-// last one.
-func (w *lastWords) words() string {
+// line returns the most useful line: the first of a crash, otherwise the last. It waits
+// up to 100 ms for the end of stderr, which a background process may hold open.
+func (w *exitReport) line() string {
 	select {
 	case <-w.ended:
 	case <-time.After(100 * time.Millisecond):

@@ -1,0 +1,115 @@
+package results
+
+// Claim compares figures of generated tables with what a source reached, or with a
+// target of our own.
+type Claim struct {
+	Source string // anchor in docs/references.md; "": a target of our own
+	Where  string // section of the source
+	Text   string
+	Tables string // names of tables, separated by commas; * matches any text
+	// Count is the number of tables, if a name has a *. If fewer exist, the claim is not
+	// measured.
+	Count  int
+	Rows   string // regular expression for the labels of rows; "": all
+	Column string // heading of the column, without its unit
+	// Op and Limit are the threshold. If Op is "", each row has one in the column
+	// "must be", and rows without one are left out.
+	Op    string
+	Limit float64
+	// Best judges the best row, for claims such as "up to 14 %". The worst is shown too.
+	Best bool
+	// Gap judges the figure minus the best figure of the columns for peers.
+	Gap bool
+}
+
+// Values of Op.
+const (
+	AtMost  = "≤"
+	AtLeast = "≥"
+)
+
+// Section is a heading of the page and its claims.
+type Section struct {
+	Title  string
+	Claims []Claim
+}
+
+// Sections lists the claims of the page.
+//
+// T2 compares with the vendor's library: elan_gather() and elan_alltoall() in chapters 3
+// and 4 (4 nodes, two rails), MVAPICH in chapters 5 and 6 (4 nodes with 4 cores each, one
+// port). Neither is available here, so chapters 3 to 5 are compared with our own plain
+// algorithm and chapter 6 with Open MPI.
+func Sections() []Section {
+	const muster, ratio = "Muster", "ratio"
+	return []Section{
+		{"Speculative rendezvous", []Claim{
+			{Source: "t1", Where: "4.4.1", Text: "receive overlap above 80 % in both timing scenarios, shared memory", Tables: "overlap", Rows: "^receive", Column: muster, Op: AtLeast, Limit: 80},
+			{Source: "t1", Where: "4.4.1", Text: "the same with our default protocol, which adapts", Tables: "overlap-default", Rows: "^receive", Column: muster, Op: AtLeast, Limit: 80},
+			{Source: "t1", Where: "4.4.1", Text: "the same between two hosts, 1 MB", Tables: "lab-overlap", Rows: "^receive", Column: muster, Op: AtLeast, Limit: 80},
+			{Source: "t1", Where: "4.4.1", Text: "receiver first: overlap above 92 %, shared memory", Tables: "overlap", Rows: "^receive, receiver first", Column: muster, Op: AtLeast, Limit: 92},
+			{Source: "t1", Where: "4.4.1", Text: "receiver first: send overlap 2–14 % lower; points below the better peer, shared memory", Tables: "overlap", Rows: "^send, receiver first", Column: muster, Op: AtLeast, Limit: -14, Gap: true},
+			{Source: "t1", Where: "4.4.1", Text: "sender first: send overlap unchanged; points below the better peer, shared memory", Tables: "overlap", Rows: "^send, sender first", Column: muster, Op: AtLeast, Limit: 0, Gap: true},
+			{Source: "p2", Where: "7", Text: "receive progresses without calls in both scenarios (98 %), shared memory", Tables: "progress", Rows: "^receive, (receiver|sender) first, [0-9]", Column: muster, Op: AtLeast, Limit: 98},
+			{Source: "p2", Where: "7", Text: "the same between two hosts", Tables: "lab-progress", Rows: "^receive", Column: muster, Op: AtLeast, Limit: 98},
+			{Source: "t1", Where: "4.4.3", Text: "unused RTRs cost below 1 % (eager)", Tables: "rndv-overhead", Rows: "^crossing, (1|8) KB, auto", Column: muster, Op: AtMost, Limit: 1},
+			{Source: "t1", Where: "4.4.3", Text: "unused RTRs cost below 3 % (rendezvous, without adaptation)", Tables: "rndv-overhead", Rows: "^crossing, (64|256|1) [KM]B, spec", Column: muster, Op: AtMost, Limit: 3},
+			{Source: "t1", Where: "4.4.3", Text: "extra data below 0.04 %; here all control data", Tables: "rndv-overhead", Rows: "^control", Column: muster, Op: AtMost, Limit: 0.04},
+			{Source: "t1", Where: "4.4.2", Text: "CG, which never gains, loses 4 % with adaptation; here a loop", Tables: "rndv-overhead", Rows: "^cg, .*auto", Column: muster, Op: AtMost, Limit: 4},
+			{Source: "t1", Where: "4.4.2", Text: "and 21 % without adaptation", Tables: "rndv-overhead", Rows: "^cg, .*spec", Column: muster, Op: AtMost, Limit: 21},
+			{Source: "t1", Where: "4.4.1", Text: "exchange model 1: up to 32 % faster than without speculation", Tables: "exchange-get", Rows: "^model 1", Column: muster, Op: AtMost, Limit: -32, Best: true},
+			{Source: "t1", Where: "4.4.1", Text: "exchange model 2: up to 20 % faster", Tables: "exchange-get", Rows: "^model 2", Column: muster, Op: AtMost, Limit: -20, Best: true},
+		}},
+		{"Frequently used buffers", []Claim{
+			{Source: "t1", Where: "5.5.1", Text: "eager sends: up to 14 % faster", Tables: "reuse", Rows: "^eager, .* gain$", Column: muster, Op: AtLeast, Limit: 14, Best: true},
+			{Source: "t1", Where: "5.5.1", Text: "put: up to 20 % faster", Tables: "reuse", Rows: "^put, .* gain$", Column: muster, Op: AtLeast, Limit: 20, Best: true},
+			{Source: "p1", Where: "7", Text: "get: up to 17 % faster", Tables: "reuse", Rows: "^get, .* gain$", Column: muster, Op: AtLeast, Limit: 17, Best: true},
+			{Source: "t1", Where: "5.5.2", Text: "without reuse at most 2 % slower", Tables: "reuse", Rows: "no reuse$", Column: muster, Op: AtLeast, Limit: -2},
+		}},
+		{"Datagram iWARP", []Claim{
+			{Source: "t1", Where: "6", Text: "MPI latency up to 25 % lower than over connections", Tables: "dgram-latency", Rows: "rd over rc", Column: muster, Op: AtMost, Limit: 0.75, Best: true},
+			{Source: "t1", Where: "6.6.1", Text: "verbs latency of UD below RC", Tables: "dgram-verbs", Column: muster, Op: AtMost, Limit: 1},
+			{Source: "t1", Where: "6.6.1", Text: "bidirectional bandwidth of two pairs: 40 % higher at 2 KB", Tables: "dgram-bibw", Rows: "^2 KB", Column: muster, Op: AtLeast, Limit: 1.4},
+			{Source: "t1", Where: "6.6.1", Text: "the same, higher at most sizes (here: all)", Tables: "dgram-bibw", Column: muster, Op: AtLeast, Limit: 1},
+			{Source: "t1", Where: "6.6.2", Text: "up to 30 % less memory (communication memory, 32 ranks)", Tables: "channel-memory", Column: muster, Op: AtMost, Limit: 0.7},
+		}},
+		{"Memory of the eager protocol", []Claim{
+			{Source: "p3", Where: "5", Text: "constant 5–10 MB of communication memory for each process", Tables: "hosts-memory-*", Count: 2, Rows: "^memory", Column: muster, Op: AtMost, Limit: 10},
+			{Text: "an idle peer: reliable datagrams over connections", Tables: "idle-peer", Rows: "^total", Column: muster, Op: AtMost, Limit: 0.05},
+		}},
+		{"Collectives", []Claim{
+			{Source: "t2", Where: "3.6.2", Text: "multi-port gather ×2.15 at 4 KB", Tables: "ports-gather", Rows: "^4 KB", Column: muster, Op: AtMost, Limit: 0.465},
+			{Source: "t2", Where: "3.6.3", Text: "multi-port Direct allgather ×1.49 at 32 KB", Tables: "ports-allgather", Rows: "^32 KB", Column: muster, Op: AtMost, Limit: 0.671},
+			{Source: "t2", Where: "3.6.4", Text: "multi-port Direct alltoall ×2.26 at 2 KB", Tables: "ports-alltoall", Rows: "^2 KB", Column: muster, Op: AtMost, Limit: 0.442},
+			{Source: "t2", Where: "4.5", Text: "node-aware Bruck allgather ×1.96 at 4 KB", Tables: "node-bruck", Rows: "^4 KB", Column: muster, Op: AtMost, Limit: 0.51},
+			{Source: "t2", Where: "5.6", Text: "gather-based faster than one group up to 32 B", Tables: "node-groups", Rows: "^16 B, gather-based", Column: muster, Op: AtMost, Limit: 1},
+			{Source: "t2", Where: "5.6", Text: "two groups faster than one at 4–64 KB", Tables: "node-groups", Rows: "^16 KB, two groups", Column: muster, Op: AtMost, Limit: 1},
+			{Source: "t2", Where: "6.5", Text: "arrival-aware faster than unaware at all sizes", Tables: "aware-*", Count: 2, Column: muster, Op: AtMost, Limit: 1},
+			{Source: "t2", Where: "6.5.1", Text: "alltoall, mean time: ×3.1 at 8 KB and ×3.5 at 4 B (MIF 32), ×1.5 and ×1.2 (MIF 512)", Tables: "coll-mif-mean", Rows: "^alltoall", Column: ratio},
+			{Source: "t2", Where: "6.5.2", Text: "allgather: ×3.1 at 8 KB and ×2.5 at 1 B (MIF 32), ×1.3 and ×1.2 (MIF 512)", Tables: "coll-mif-mean", Rows: "^allgather", Column: ratio},
+			{Source: "t2", Where: "6.5.1", Text: "25 % or 75 % late: faster", Tables: "coll-mif-late", Column: ratio},
+		}},
+		{"Against Open MPI and MPICH: our own targets", []Claim{
+			{Text: "latency, shared memory", Tables: "latency", Column: ratio},
+			{Text: "bandwidth, shared memory", Tables: "bw", Column: ratio},
+			{Text: "message rate", Tables: "rate", Column: ratio},
+			{Text: "latency over that of the bare device", Tables: "device", Column: muster},
+			{Text: "barrier of 16 ranks on 2 cores", Tables: "barrier", Column: ratio},
+			{Text: "five collectives, 2 ranks", Tables: "coll-*-2", Count: 5, Column: ratio},
+			{Text: "four collectives, 16 ranks", Tables: "coll-*-16", Count: 4, Column: ratio},
+			{Text: "non-blocking collectives: overlap, points above the better peer", Tables: "coll-iallreduce,coll-iallgather", Column: muster, Op: AtLeast, Limit: 0, Gap: true},
+			{Text: "put, get, fetch-and-add", Tables: "rma-*", Count: 3, Column: ratio},
+			{Text: "exchange model 1 and 2", Tables: "exchange", Column: ratio},
+			{Text: "memory of each of 64 ranks", Tables: "memory", Column: ratio},
+			{Text: "start of 64 ranks", Tables: "start", Column: ratio},
+			{Text: "CPU while waiting, %", Tables: "idle", Column: muster},
+			{Text: "latency over bare libfabric", Tables: "ofi-latency", Column: ratio},
+			{Text: "latency, libfabric over TCP", Tables: "tcp", Column: ratio},
+			{Text: "latency, software iWARP on loopback", Tables: "iwarp-*", Count: 3, Column: ratio},
+			{Text: "two hosts: latency", Tables: "lab-latency", Column: ratio},
+			{Text: "two hosts: bandwidth, both directions, two rails", Tables: "lab-bw,lab-bibw,lab-rails", Column: ratio},
+			{Text: "four hosts: collectives after the last arrival", Tables: "coll-lab-*", Count: 3, Column: ratio},
+			{Text: "four hosts: start of 64 ranks to first message, s", Tables: "hosts-start", Column: muster},
+		}},
+	}
+}

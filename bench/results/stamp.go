@@ -1,0 +1,121 @@
+package results
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Stamp records when, from which sources, where and how a table was measured.
+type Stamp struct {
+	Date     string // UTC
+	Commit   string // with "+dirty" if tracked files differed from it
+	Machine  string
+	Versions string
+	Command  string
+}
+
+func (s *Stamp) rows() [][]string {
+	return [][]string{{"date", s.Date}, {"commit", s.Commit}, {"machine", s.Machine}, {"versions", s.Versions}, {"command", "`" + s.Command + "`"}}
+}
+
+func (s *Stamp) parse(rows [][]string) error {
+	fields := map[string]*string{"date": &s.Date, "commit": &s.Commit, "machine": &s.Machine, "versions": &s.Versions, "command": &s.Command}
+	for _, row := range rows {
+		if p := fields[row[0]]; p != nil && len(row) == 2 {
+			*p = strings.Trim(row[1], "`")
+		}
+	}
+	return s.check()
+}
+
+func (s *Stamp) check() error {
+	for _, row := range s.rows() {
+		if strings.Trim(row[1], "` ") == "" {
+			return fmt.Errorf("the stamp has no %s", row[0])
+		}
+	}
+	if _, err := time.Parse(dateFormat, s.Date); err != nil {
+		return fmt.Errorf("the date of the stamp: %w", err)
+	}
+	return nil
+}
+
+const dateFormat = "2006-01-02 15:04:05"
+
+// day is the date without the time.
+func (s *Stamp) day() string { return strings.Fields(s.Date)[0] }
+
+// NewStamp describes this moment, the sources in root and this machine. libraries are
+// the versions of others' libraries that took part.
+func NewStamp(ctx context.Context, root, command string, libraries []string) (Stamp, error) {
+	commit, err := commitOf(ctx, root)
+	if err != nil {
+		return Stamp{}, err
+	}
+	versions := append([]string{"Go " + strings.TrimPrefix(runtime.Version(), "go"), "Muster " + commit}, libraries...)
+	return Stamp{
+		Date:     time.Now().UTC().Format(dateFormat),
+		Commit:   commit,
+		Machine:  machine(),
+		Versions: strings.Join(versions, ", "),
+		Command:  command,
+	}, nil
+}
+
+// commitOf names the commit of the work tree. The generated files themselves do not
+// make it dirty: they change while a series of tables is measured.
+func commitOf(ctx context.Context, root string) (string, error) {
+	git := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=*", "-C", root}, args...)...).Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	commit, err := git("rev-parse", "--short=9", "HEAD")
+	if err != nil {
+		return "", fmt.Errorf("git does not name the commit of %s: %w", root, err)
+	}
+	changes, err := git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!"+Folder, ":!"+Page)
+	if err != nil {
+		return "", fmt.Errorf("git does not show the state of %s: %w", root, err)
+	}
+	if changes != "" {
+		commit += "+dirty"
+	}
+	return commit, nil
+}
+
+// machine describes cores, memory and kernel.
+func machine() string {
+	parts := []string{fmt.Sprintf("%d cores", runtime.NumCPU())}
+	if model := procLine("/proc/cpuinfo", "model name"); model != "" {
+		parts[0] += " of " + model
+	}
+	if kb, err := strconv.ParseFloat(strings.TrimSuffix(procLine("/proc/meminfo", "MemTotal"), " kB"), 64); err == nil {
+		parts = append(parts, fmt.Sprintf("%.1f GiB", kb/(1<<20)))
+	}
+	kernel := runtime.GOOS
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		kernel = "Linux " + strings.TrimSpace(string(release))
+	}
+	return strings.Join(append(parts, kernel), ", ")
+}
+
+// procLine returns the value of the first line "name : value" of a file, or "".
+func procLine(path, name string) string {
+	text, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
