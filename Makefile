@@ -156,6 +156,9 @@ fuzz: ## run every fuzz target for FUZZTIME (5s)
 		tail -n 1 $(BIN)/fuzz.log; \
 	done
 
+words: ## list words that the vocabulary avoids; UNDER=folder for one folder
+	$(GO) test -count 1 -run 'TestVocabulary$$' . -args -words.under "$(UNDER)"
+
 lint: $(BIN)/staticcheck-$(STATICCHECK) ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...

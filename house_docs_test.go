@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 //   - `Config.Eager`: type Config of package mpi must have that field or method; a type that
 //     mpi does not have may be of any package.
 //   - `WaitAll`, `pollOnce`: a name in mixed case must occur in some Go file.
+//   - `make lint`: the Makefile must have the target.
 //   - internal/engine/wait.go, `docs/guide/*.md`: a path below a top-level folder must exist,
 //     and so must a bare name such as `wait.go`, in any folder.
 
@@ -35,6 +37,7 @@ var historical = map[string]string{
 const generatedResults = "docs/results/" // records of the commit that each names
 
 var (
+	decisionHead       = regexp.MustCompile(`^# ([0-9]{3}) (.+)\n\nStatus: (.+)\n`)
 	decisionSuperseded = regexp.MustCompile(`(?m)^Status: superseded`)
 	treePath           = regexp.MustCompile(`(?:^|[^\w./-])(?:\./)?((?:mpi|mpitest|prof|internal|rdma|cmd|bench|docs|examples|tests)/[\w*][\w./*-]*)`)
 	bareFile           = regexp.MustCompile(`(?:^|[\s(,])([\w*]+\.(?:go|md|lua|txt|svg))(?:$|[\s),;:])`)
@@ -43,6 +46,8 @@ var (
 	mixedCase          = regexp.MustCompile(`^\*?([A-Za-z][a-z0-9]*[A-Za-z0-9]*)(?:\[[^\]]*\])?(?:\(.*\))?$`)
 	webAddress         = regexp.MustCompile(`(?:https?://|github\.com/)[^\s)>` + "`" + `]*`)
 	inlineCode         = regexp.MustCompile("`([^`\n]+)`")
+	makeTarget         = regexp.MustCompile(`^make ([a-z][\w-]*)`)
+	targetRule         = regexp.MustCompile(`(?m)^([a-z][\w-]*):`)
 	heading            = regexp.MustCompile(`^#{1,6} +(.*)$`)
 	anchorID           = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 	anchorLink         = regexp.MustCompile(`\]\(([^)\s#]*)#([^)\s]+)\)`)
@@ -58,6 +63,7 @@ func TestPageCheckFindsFaults(t *testing.T) {
 	tree := fstest.MapFS{
 		"mpi/p2p.go":  {Data: []byte("package mpi\n\ntype Config struct{ Eager string }\n\nfunc Isend() { pollOnce() }\n\nfunc (c *Config) Check() {}\n\nfunc pollOnce() {}\n")},
 		"docs/b.md":   {Data: []byte("# Some words, and `code`\n\n<a id=\"mark\"></a>\n")},
+		"Makefile":    {Data: []byte("lint: x\n\ttrue\n")},
 		"docs/old.md": {Data: []byte("Status: superseded by 2\n\n`mpi.Gone`\n")},
 	}
 	for text, want := range map[string]string{
@@ -71,6 +77,8 @@ func TestPageCheckFindsFaults(t *testing.T) {
 		"`Gadget.Lazy`":           "docs/a.md:1: `Gadget.Lazy`: no type Gadget has a field or method Lazy",
 		"`pollTwice`":             "docs/a.md:1: `pollTwice`: no Go file has this name",
 		"see mpi/gone.go.":        "docs/a.md:1: mpi/gone.go: not in the tree",
+		"`make lint`":             "",
+		"`make gone`":             "docs/a.md:1: `make gone`: the Makefile has no such target",
 		"`gone.go`":               "docs/a.md:1: gone.go: no folder has this file",
 		"```\nmpi/gone.go\n```":   "docs/a.md:2: mpi/gone.go: not in the tree",
 		"```go\nmpi.Gone(x)\n```": "docs/a.md:2: `mpi.Gone`: package mpi declares no Gone",
@@ -93,13 +101,19 @@ type declared struct {
 	files    map[string]bool                       // base names of all files
 	paths    fs.FS
 	anchors  map[string]map[string]bool // page: its anchors
+	targets  map[string]bool            // of the Makefile
 }
 
 // checkPages returns the names in pages that the tree does not have.
 func checkPages(tree fs.FS) (faults []string) {
 	d := &declared{
 		packages: map[string]map[string]bool{}, members: map[string]map[string]map[string]bool{},
-		used: map[string]bool{}, files: map[string]bool{}, paths: tree, anchors: map[string]map[string]bool{},
+		used: map[string]bool{}, files: map[string]bool{}, paths: tree, anchors: map[string]map[string]bool{}, targets: map[string]bool{},
+	}
+	if text, err := fs.ReadFile(tree, "Makefile"); err == nil {
+		for _, m := range targetRule.FindAllStringSubmatch(string(text), -1) {
+			d.targets[m[1]] = true
+		}
 	}
 	pages := map[string]string{}
 	err := fs.WalkDir(tree, ".", func(p string, e fs.DirEntry, err error) error {
@@ -305,6 +319,9 @@ func (d *declared) hasFile(pattern string) bool {
 // checkCode checks the Go identifiers of one code span.
 func (d *declared) checkCode(code string, fault faultFunc) {
 	d.checkQualified(code, fault)
+	if m := makeTarget.FindStringSubmatch(code); m != nil && !d.targets[m[1]] {
+		fault("`make %s`: the Makefile has no such target", m[1])
+	}
 	for _, m := range typeMember.FindAllStringSubmatch(code, -1) {
 		d.checkMember(m[1], m[2], fault)
 		if m[3] != "" {
@@ -379,4 +396,34 @@ func slug(title string) string {
 		}
 	}
 	return b.String()
+}
+
+// The index of decisions has a row for each decision, with its title and status.
+func TestDecisionsIndex(t *testing.T) {
+	const index = "docs/decisions/README.md"
+	text, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("docs/decisions/[0-9]*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no decisions: %v", err)
+	}
+	for _, p := range pages {
+		page, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := decisionHead.FindStringSubmatch(string(page))
+		if m == nil {
+			t.Errorf("%s does not begin with \"# NUMBER Title\", an empty line and \"Status: ...\"", p)
+			continue
+		}
+		if row := fmt.Sprintf("| %s | [%s](%s) | %s |\n", m[1], m[2], filepath.Base(p), m[3]); !strings.Contains(string(text), row) {
+			t.Errorf("%s has no row\n%s", index, row)
+		}
+	}
+	if rows := strings.Count(string(text), "\n| 0"); rows != len(pages) {
+		t.Errorf("%s has %d rows for %d decisions", index, rows, len(pages))
+	}
 }

@@ -21,7 +21,9 @@ import (
 //
 //	go install github.com/muster-mpi/muster/cmd/muster@latest  builds cmd/muster of this tree
 //	go get github.com/muster-mpi/muster/mpi@latest             requires the module, replaced by this tree
-var executedPages = []string{"README.md", "docs/guide/start.md"}
+//
+// muster is installed before the first command.
+var executedPages = []string{"README.md", "docs/guide/start.md", "docs/guide/tuning.md"}
 
 const readmeLines = 120
 
@@ -62,6 +64,9 @@ func runPage(t *testing.T, page string) {
 		t.Fatal(err)
 	}
 	r := &pageRun{root: root, dir: dir, bin: bin}
+	if err := r.run(t, shownCommand{line: "go install " + module + "/cmd/muster@latest"}); err != nil {
+		t.Fatal(err)
+	}
 	ran := 0
 	for _, block := range fencesOf(string(text)) {
 		switch block.info {
