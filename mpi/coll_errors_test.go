@@ -39,7 +39,7 @@ func TestRefusedCollectives(t *testing.T) {
 			{"Gatherv", mpi.ErrCount, mpi.Gatherv(c, two[:1], all, each[:size-1], nil, c.Rank()), "counts for out"},
 			{"Gatherv", mpi.ErrCount, mpi.Gatherv(c, two, all, each, nil, c.Rank()), "in has 2"},
 			{"Scatterv", mpi.ErrBuffer, mpi.Scatterv(c, tooFew, each, nil, two[:1], c.Rank()), "which has"},
-			{"Iscatterv", mpi.ErrArg, waitErr(mpi.Iscatterv(c, all, each, []int{}, two[:1], c.Rank())), "places"},
+			{"Iscatterv", mpi.ErrArg, waitErr(mpi.Iscatterv(c, all, each, []int{}, two[:1], c.Rank())), "displacements"},
 			{"Allgatherv", mpi.ErrCount, mpi.Allgatherv(c, two[:1], all, negative, nil), "-1"},
 			{"Alltoallv", mpi.ErrBuffer, mpi.Alltoallv(c, all, each, nil, tooFew, each, nil), "out"},
 			{"Ialltoallv", mpi.ErrBuffer, waitErr(mpi.Ialltoallv(c, tooFew, each, nil, all, each, nil)), "in"},

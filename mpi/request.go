@@ -219,7 +219,7 @@ func (r Request) Active() bool { return r.c != nil }
 // cancelled, unless a large message is already being written into its buffer: then
 // the sender decides, when it next calls the library. In both cases the request must
 // still be completed; its Status reports whether it was cancelled. Sends cannot be
-// cancelled (MPI-4.0 deprecates it): Cancel returns false and the send goes on.
+// cancelled (MPI 4.0 deprecates it): Cancel returns false and the send goes on.
 func (r Request) Cancel() bool { return r.op.Active() && r.c.e.Cancel(r.op) }
 
 // WaitAll waits for all requests. The statuses are in the order of the requests; the
