@@ -4,7 +4,7 @@ package p2p
 // all sequences of them with a given number of messages are programs, as far as
 // MPI lets them end: the oracle drops those that can get stuck. Programs that
 // differ only by the names of ranks and tags count as one. A program is then
-// dressed with sizes, modes and stays calls.
+// dressed with sizes, modes and blocking calls.
 
 // grammar makes the shapes of programs.
 type grammar struct {
