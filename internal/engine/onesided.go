@@ -421,7 +421,7 @@ func readAnswer(b []byte, x *p2p.Xfer, to []byte) error {
 	case rma.Outcome(b[0]) != rma.Done:
 		return &Refused{rma.Outcome(b[0])}
 	case x.Len != rma.AnswerHead+len(to):
-		return fmt.Errorf("%w: an answer of %d bytes where %d were asked for", p2p.ErrProtocol, x.Len-rma.AnswerHead, len(to))
+		return fmt.Errorf("%w: an answer of %d bytes where %d were requested", p2p.ErrProtocol, x.Len-rma.AnswerHead, len(to))
 	}
 	copy(to, b[rma.AnswerHead:])
 	return nil
@@ -451,7 +451,7 @@ func (w *Window) serve(x *p2p.Xfer) {
 	w.stats.Served++
 	answers := w.target.Serve(from, w.inbox[:n])
 	if answers == nil {
-		w.fault(int(from), fmt.Errorf("%w: a request of %d bytes is none of ours", p2p.ErrProtocol, n))
+		w.fault(int(from), fmt.Errorf("%w: a request of %d bytes is invalid", p2p.ErrProtocol, n))
 	} else {
 		for _, a := range answers.List {
 			b := w.e.getScratch(len(a.Data))

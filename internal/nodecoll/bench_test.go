@@ -11,7 +11,7 @@ func sum(inout, in []int64) {
 	}
 }
 
-// steady is the calls that a program makes again and again.
+// steady returns calls that a program repeats.
 func steady(t *Team, words int) map[string]func() error {
 	v, all := make([]int64, words), make([]int64, words*t.Size())
 	b, every := bytesOf(v), bytesOf(all)
@@ -44,7 +44,7 @@ func BenchmarkTwoRanks(b *testing.B) {
 	}
 }
 
-// Calls allocate nothing.
+// Calls do not allocate.
 func TestNoAllocation(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates itself")
@@ -59,14 +59,14 @@ func TestNoAllocation(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if team.Rank() == 1 { // AllocsPerRun calls once more, to warm up
+				if team.Rank() == 1 { // AllocsPerRun makes one more call to warm up
 					for range calls + 1 {
 						step()
 					}
 					return
 				}
 				if n := testing.AllocsPerRun(calls, step); n >= 1 {
-					t.Errorf("%s of %d words allocates %v times a call", name, words, n)
+					t.Errorf("%s of %d words: %v allocations per call", name, words, n)
 				}
 			})
 		}

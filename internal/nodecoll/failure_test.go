@@ -10,7 +10,7 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
-// All ranks can map the segment, or all do without, and know who could not.
+// If one rank cannot map the segment, no rank has a team, and all name that rank.
 func TestOneCannotMap(t *testing.T) {
 	for _, who := range []int{1, 3} {
 		g := newRig(4)
@@ -20,7 +20,7 @@ func TestOneCannotMap(t *testing.T) {
 			go func() {
 				team, err := testRank{g, r}.form(false)
 				if team != nil {
-					err = errors.New("there is a team")
+					err = errors.New("Form returned a team")
 				}
 				reported <- err
 			}()
@@ -28,7 +28,7 @@ func TestOneCannotMap(t *testing.T) {
 		for range 4 {
 			var u *Unavailable
 			if err := <-reported; !errors.As(err, &u) || u.Rank != who || !strings.Contains(u.Why, "no segment") {
-				t.Errorf("rank %d cannot map the segment, and the error is %v", who, err)
+				t.Errorf("rank %d cannot map the segment: error %v", who, err)
 			}
 		}
 		if n := len(g.host.segments); n != 0 {
@@ -37,8 +37,8 @@ func TestOneCannotMap(t *testing.T) {
 	}
 }
 
-// A rank dies in the middle: the others return an error that names it, whether
-// they look, sleep or wait for room, and so does every later call.
+// When a rank dies, the others return an error that names it, whether they spin, sleep or
+// wait for room, and so does every later call.
 func TestRankDies(t *testing.T) {
 	calls := map[string]func(t *Team) error{
 		"Barrier": func(t *Team) error { return t.Barrier("Barrier") },
@@ -70,7 +70,7 @@ func TestRankDies(t *testing.T) {
 					t.Error(err)
 				}
 				if team.Rank() == 2 {
-					time.Sleep(20 * time.Millisecond)
+					g.untilPolled(100)
 					g.dead.Store(2 + 1)
 					return
 				}
@@ -84,33 +84,34 @@ func TestRankDies(t *testing.T) {
 	}
 }
 
-// Ranks in different calls: all are reported, also those who sleep, and nobody waits for
-// ever. Calls that all ranks have returned from are seen in the next exchange.
+// Ranks make different calls: all ranks get the error, also sleeping ones, and none waits
+// for ever. A difference in calls that all ranks have returned from is detected in the next
+// exchange.
 func TestOutOfStep(t *testing.T) {
-	for name, fn := range map[string]func(t *Team) error{
-		"kinds": func(t *Team) error {
+	for name, fn := range map[string]func(g *rig, t *Team) error{
+		"kinds": func(g *rig, t *Team) error {
 			if t.Rank() == 1 {
-				time.Sleep(20 * time.Millisecond)
+				g.untilPolled(20)
 				return t.Allgather("Allgather", make([]byte, 8), make([]byte, 24), 8)
 			}
 			return t.Barrier("Barrier")
 		},
-		"lengths": func(t *Team) error {
+		"lengths": func(_ *rig, t *Team) error {
 			n := 8
 			if t.Rank() == 1 {
 				n = 16
 			}
 			return t.Bcast("Bcast", make([]byte, n), 0)
 		},
-		"roots": func(t *Team) error { return t.Bcast("Bcast", make([]byte, 8), min(t.Rank(), 1)) },
-		"operands": func(t *Team) error {
+		"roots": func(_ *rig, t *Team) error { return t.Bcast("Bcast", make([]byte, 8), min(t.Rank(), 1)) },
+		"operands": func(_ *rig, t *Team) error {
 			v := make([]affine, 8+8*(t.Rank()&1))
 			return Allreduce(t, "Allreduce", v, v, combineAffine, false)
 		},
-		"rounds": func(t *Team) error {
+		"rounds": func(g *rig, t *Team) error {
 			n := 10 * mostBytes
 			if t.Rank() == 1 {
-				time.Sleep(20 * time.Millisecond)
+				g.untilPolled(20)
 				n = 8
 			}
 			if err := t.Bcast("Bcast", make([]byte, n), 0); err != nil {
@@ -124,7 +125,7 @@ func TestOutOfStep(t *testing.T) {
 			g.yields = yields
 			var reported atomic.Int32
 			g.run(t, false, func(t testing.TB, team *Team) {
-				err := fn(team)
+				err := fn(g, team)
 				if err == nil {
 					err = team.Barrier("Barrier")
 				}
@@ -145,14 +146,14 @@ func TestOutOfStep(t *testing.T) {
 				reported.Add(1)
 			})
 			if reported.Load() != 3 {
-				t.Errorf("%s: %d of 3 ranks were reported", name, reported.Load())
+				t.Errorf("%s: %d of 3 ranks report the mismatch", name, reported.Load())
 			}
 		}
 	}
 }
 
-// A rank finds a word in the segment that no rank writes: it reports ranks out of step,
-// and wakes nobody in the name of a rank that does not exist.
+// A rank that finds an invalid word in the segment reports a mismatch, and wakes no rank
+// with an invalid name.
 func TestDamagedSegment(t *testing.T) {
 	g := newRig(2)
 	g.run(t, false, func(t testing.TB, team *Team) {
@@ -165,16 +166,16 @@ func TestDamagedSegment(t *testing.T) {
 		err := team.Barrier("Barrier")
 		var m *Mismatch
 		if !errors.As(err, &m) || !strings.Contains(err.Error(), "kind 14") {
-			t.Errorf("the segment is damaged, and the error is %v", err)
+			t.Errorf("damaged segment: error %v", err)
 		}
 		if v := other.asleep.Load(); v != 1<<31 {
-			t.Errorf("somebody was woken in the name of rank %d", 1<<31-1)
+			t.Errorf("a rank was woken with the name %d", 1<<31-1)
 		}
 	})
 }
 
-// A rank that is many calls behind, which the others have made without the team, is
-// late and nothing else, whatever the bits of its numbers.
+// A rank that is many calls behind, which the others have made without the team, is only
+// late, whatever the bits of its call numbers.
 func TestFarBehind(t *testing.T) {
 	newRig(2).run(t, false, func(t testing.TB, team *Team) {
 		if err := team.Barrier("Barrier"); err != nil {
@@ -182,7 +183,7 @@ func TestFarBehind(t *testing.T) {
 		}
 		for i := range 300 {
 			if team.Rank() == 1 {
-				time.Sleep(50 * time.Microsecond)
+				time.Sleep(50 * time.Microsecond) // let rank 0 compare while this rank is behind
 			}
 			team.past.Add(coll.MakeCall(coll.Kind(i%10), coll.Blocking, coll.NoRoot, i))
 		}

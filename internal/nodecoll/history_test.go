@@ -6,8 +6,8 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
-// Ranks with equal calls have equal signatures; any difference, also in an earlier
-// call, changes them, and Compare finds the first one.
+// Ranks with equal calls have equal signatures. Any difference, also in an earlier call,
+// changes them, and Compare finds the first one.
 func TestHistory(t *testing.T) {
 	calls := []coll.Call{coll.MakeCall(coll.Bcast, coll.Blocking, 0, 64), coll.MakeCall(coll.Allreduce, coll.Blocking, coll.NoRoot, 8), coll.MakeCall(coll.Barrier, coll.Started, coll.NoRoot, 0)}
 	var a, b History
@@ -35,7 +35,7 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%v against %v: difference %v, %v", calls[0], other, d, differ)
 		}
 	}
-	// One call more is no difference yet; calls that are no longer kept tell nothing.
+	// One more call is no difference yet; calls that are no longer recorded are ignored.
 	x := a
 	for range Kept + 1 {
 		x.Add(calls[0])
@@ -43,7 +43,7 @@ func TestHistory(t *testing.T) {
 			t.Fatalf("a rank that is ahead differs in %+v", d)
 		}
 	}
-	for range 300 { // also if their number looks the same
+	for range 300 { // also if the low bits of their numbers are equal
 		x.Add(calls[1])
 		if d, differ := a.Compare(x.Append(nil)); differ {
 			t.Fatalf("a rank that is far ahead differs in %+v", d)
@@ -53,7 +53,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	if _, differ := a.Compare([]byte("short")); differ {
-		t.Error("compared with something else")
+		t.Error("a short encoding compares as different")
 	}
 }
 

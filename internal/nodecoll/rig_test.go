@@ -12,15 +12,16 @@ import (
 	"time"
 )
 
-// rig joins the ranks of one test.
+// rig connects the ranks of one test.
 type rig struct {
 	size    int
-	wakes   [][]chan struct{} // to rank, in the name of rank
+	wakes   [][]chan struct{} // to rank, with the name of rank
 	letters [][]chan []byte   // to rank, from rank
-	dead    atomic.Int32      // 1 + the rank that has died
+	dead    atomic.Int32      // 1 + the dead rank
 	sleeps  atomic.Int64
 	woken   atomic.Int64
-	yields  int // before a rank sleeps
+	polls   atomic.Int64
+	yields  int // polls before a rank sleeps
 	rejects int // 1 + a rank that cannot map the segment
 	host    *Host
 }
@@ -39,7 +40,7 @@ func newRig(size int) *rig {
 	return g
 }
 
-// testRank is one rank: its keeper and its exchange.
+// testRank is one rank: its Driver and its Exchange.
 type testRank struct {
 	*rig
 	rank int
@@ -51,8 +52,16 @@ func (s testRank) Poll(n int) (bool, error) {
 	if d := s.dead.Load(); d != 0 {
 		return false, fmt.Errorf("rank %d %w", d-1, errDied)
 	}
+	s.polls.Add(1)
 	runtime.Gosched()
 	return n >= s.yields, nil
+}
+
+// untilPolled waits until ranks have polled n times from now on: they wait.
+func (g *rig) untilPolled(n int64) {
+	for end := g.polls.Load() + n; g.polls.Load() < end && g.sleeps.Load() == g.woken.Load(); {
+		runtime.Gosched()
+	}
 }
 
 func (s testRank) Sleep(op string, peer int) error {
@@ -77,7 +86,7 @@ func (s testRank) Wake(op string, peer, name int) error {
 	case s.wakes[peer][name] <- struct{}{}:
 		return nil
 	default:
-		return fmt.Errorf("rank %d is woken twice for one sleep", peer)
+		return fmt.Errorf("rank %d was woken twice for one sleep", peer)
 	}
 }
 
@@ -90,11 +99,11 @@ func (s testRank) Recv(from int, b []byte) (int, error) {
 	return copy(b, <-s.letters[s.rank][from]), nil
 }
 
-// form makes the team of one rank.
+// form forms the team of one rank.
 func (s testRank) form(oversubscribed bool) (*Team, error) {
 	host := s.host
 	if s.rejects == s.rank+1 {
-		host = NewHost() // where rank 0's segment is not
+		host = NewHost() // without rank 0's segment
 	}
 	t, err := Form(Config{Rank: s.rank, Size: s.size, Driver: s, Exchange: s, Host: host, Oversubscribed: oversubscribed})
 	if t != nil {
@@ -103,7 +112,7 @@ func (s testRank) form(oversubscribed bool) (*Team, error) {
 	return t, err
 }
 
-// run has every rank call fn, and fails if that does not end.
+// run calls fn on every rank, and fails if that does not end.
 func (g *rig) run(t testing.TB, oversubscribed bool, fn func(t testing.TB, team *Team)) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -126,7 +135,7 @@ func (g *rig) run(t testing.TB, oversubscribed bool, fn func(t testing.TB, team 
 	case <-ended:
 	case <-time.After(60 * time.Second):
 		buf := make([]byte, 1<<16)
-		t.Fatalf("the ranks have not ended\n%s", buf[:runtime.Stack(buf, true)])
+		t.Fatalf("the ranks have not finished\n%s", buf[:runtime.Stack(buf, true)])
 	}
 	if s, w := g.sleeps.Load(), g.woken.Load(); s != w && g.dead.Load() == 0 {
 		t.Errorf("%d sleeps, %d wake-ups: they must be equal", s, w)

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// formMapped makes the team of one rank on a mapped segment, as processes do.
+// formMapped forms the team of one rank on a mapped segment, as processes do.
 func (s testRank) formMapped(dir string, noMemfd bool) (*Team, error) {
 	return Form(Config{Rank: s.rank, Size: s.size, Driver: s, Exchange: s, NoMemfd: noMemfd, Dir: dir})
 }
 
-// Ranks that map the segment instead of sharing it, and sleep early, so that
-// they sleep and wake by plain stores and membarrier where the kernel has it.
+// Ranks map the segment instead of sharing it, and sleep early, so that they sleep and wake
+// by plain stores and membarrier where the kernel supports it.
 func TestMappedSegment(t *testing.T) {
 	for name, noMemfd := range map[string]bool{"memfd": false, "file": true} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestMappedSegment(t *testing.T) {
 	}
 }
 
-// A segment that cannot be made is no error for the job: all go without.
+// If the segment cannot be created, all ranks continue without a team.
 func TestSegmentCreateFails(t *testing.T) {
 	g := newRig(2)
 	reported := make(chan error, 2)
@@ -78,7 +78,7 @@ func TestSegmentCreateFails(t *testing.T) {
 	}
 }
 
-// What another process number or an older build names is not taken for a segment.
+// attach rejects the address of another file or of an older build's segment.
 func TestWrongSegment(t *testing.T) {
 	cfg := &Config{Rank: 1, Size: 2, Dir: t.TempDir(), NoMemfd: true}
 	made, err := createShared(cfg, 7)
@@ -92,14 +92,14 @@ func TestWrongSegment(t *testing.T) {
 		t.Fatal(err)
 	}
 	for address, want := range map[string]string{
-		made.address: "is not the segment", // rank 0 has not formatted it
+		made.address: "not that of a segment", // rank 0 has not formatted it
 		"nonsense":   "not the address",
-		strings.Replace(made.address, " 7 ", " 8 ", 1): "is not the segment",
+		strings.Replace(made.address, " 7 ", " 8 ", 1): "not that of a segment",
 		"1 1 7 " + short:           "need",
 		"1 1 7 " + cfg.Dir + "/no": "no such file",
 	} {
 		if m, err := attach(cfg, address); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: the error is %v, want something with %q", address, err, want)
+			t.Errorf("%q: error %v, want one that contains %q", address, err, want)
 			m.release()
 		}
 	}

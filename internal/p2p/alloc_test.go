@@ -1,7 +1,7 @@
 package p2p
 
-// The steady state allocates nothing, and the machine alone costs a few tens of
-// nanoseconds for a short message.
+// The steady state does not allocate, and the machine alone costs a few tens of nanoseconds
+// for a short message.
 
 import (
 	"strings"
@@ -10,8 +10,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// twins are two machines joined without a model of a device: what one puts out
-// is handed to the other at once.
+// twins are two machines connected without a device: the output of one goes to the other at
+// once.
 type twins struct {
 	m    [2]*Machine
 	link [2]*Link // link[i] is m[i]'s link to the other
@@ -19,10 +19,10 @@ type twins struct {
 	pkt  [2][]byte
 	mem  [2]noMemory
 
-	early bool // receives send an RTR, which comes before the send
+	early bool // receives send an RTR, which arrives before the send
 }
 
-// noMemory registers everything for nothing and counts it.
+// noMemory accepts every registration and counts them.
 type noMemory struct{ registered, deregistered int }
 
 func (n *noMemory) Register(*Link, []byte, rdma.Access) (rdma.MR, error) {
@@ -43,7 +43,7 @@ func newTwins(cfg Config, size, segment int) *twins {
 	return tw
 }
 
-// flush hands over what machine i has put out, until both are silent.
+// flush passes the output of machine i on, until both have none.
 func (tw *twins) flush(i int) {
 	for len(tw.m[0].Out.WR)+len(tw.m[1].Out.WR) > 0 {
 		m := tw.m[i]
@@ -115,7 +115,7 @@ func (tw *twins) now() bool {
 	return ok
 }
 
-func TestSteadyStateAllocatesNothing(t *testing.T) {
+func TestNoAllocation(t *testing.T) {
 	never := Config{EagerLimit: -1}
 	for _, c := range []struct {
 		name string
@@ -195,8 +195,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	})
 }
 
-// BenchmarkMachine is the machine alone for a message of 8 bytes: send, arrive,
-// match, without a device. The copying of the packet is the benchmark's.
+// BenchmarkMachine measures the machine alone for a message of 8 bytes: send, arrive, match,
+// without a device. The benchmark copies the packet.
 func BenchmarkMachine(b *testing.B) {
 	b.Run("SendOne", func(b *testing.B) {
 		tw := newTwins(Config{}, 8, 4096)

@@ -56,7 +56,7 @@ func TestChoice(t *testing.T) {
 			if last := l.choice[len(l.choice)-1]; last.hi != MaxSize {
 				t.Fatalf("nothing carries messages beyond %d bytes", last.hi)
 			}
-			// The table against every protocol's own word, at many sizes.
+			// Compare the table with each protocol's Probe at many sizes.
 			key := Key{m.cfg.EagerLimit, m.cfg.Rendezvous, m.cfg.TimeSlice}
 			if c.name == "forced, but the device cannot" {
 				key.Rendezvous = ""
@@ -78,7 +78,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// A device that knows that ranks share cores has that in its costs.
+// A device with Attr.Oversubscribed includes the time slice in its costs.
 func TestTimeSliceCountedOnce(t *testing.T) {
 	attr := rdma.Attr{MaxSend: 1 << 20, MaxInline: 1 << 20, Ops: rdma.Ops(rdma.OpSend, rdma.OpRead), Oversubscribed: true,
 		SendCost: rdma.Cost{Fixed: 100, PerByte: 1}, ReadCost: rdma.Cost{Fixed: 1000, PerByte: 0.5}}
@@ -93,7 +93,7 @@ func TestTimeSliceCountedOnce(t *testing.T) {
 	}
 }
 
-// Every cut of a message into packets must fit what the device takes.
+// Every segment of a message must fit the device's limits.
 func TestSegmentSize(t *testing.T) {
 	for _, c := range []struct {
 		maxSend, maxInline, hint, want int

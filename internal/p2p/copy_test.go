@@ -7,9 +7,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A device that would only copy an inline body gets longer messages as they lie in
-// memory, and the send ends with the request.
-func TestLongerEagerMessagesAreSentFromWhereTheyAreIfTheDeviceWouldCopyThem(t *testing.T) {
+// A device that would only copy an inline body gets longer messages without Inline, and the
+// send completes with the request.
+func TestCopyAbove(t *testing.T) {
 	const limit = 100
 	attr := testAttr(0)
 	attr.MaxSend, attr.MaxInline, attr.CopyAbove = 4096, 4096, limit
@@ -27,7 +27,7 @@ func TestLongerEagerMessagesAreSentFromWhereTheyAreIfTheDeviceWouldCopyThem(t *t
 		x := m.New()
 		x.Buf, x.Link, x.Mode, x.Send = make([]byte, c.size), l, c.mode, true
 		if one := m.SendOne(l, 0, 0, 0, x.Buf); (one != nil) != (c.inline && c.size <= limit) {
-			t.Errorf("%d bytes: SendOne takes it: %v", c.size, one != nil)
+			t.Errorf("%d bytes: SendOne returns a request: %v", c.size, one != nil)
 		}
 		m.Send(x)
 		for i := range m.Out.WR {
@@ -43,7 +43,7 @@ func TestLongerEagerMessagesAreSentFromWhereTheyAreIfTheDeviceWouldCopyThem(t *t
 			t.Fatalf("%d bytes make %d requests, the first with ID %d, want one with %d", c.size, len(m.Out.WR), m.Out.WR[0].ID, x.Handle())
 		}
 		if m.Completed(x.Handle(), rdma.StatusOK, c.size); x.Done() != (c.mode == Standard) {
-			t.Errorf("mode %d: done is %v when the request has ended", c.mode, x.Done())
+			t.Errorf("mode %d: done is %v when the request has completed", c.mode, x.Done())
 		}
 	}
 	m := New(Config{}, nil)
@@ -54,6 +54,6 @@ func TestLongerEagerMessagesAreSentFromWhereTheyAreIfTheDeviceWouldCopyThem(t *t
 	m.Send(x)
 	m.Completed(x.Handle(), rdma.StatusPeerGone, 0)
 	if !x.Done() || !errors.Is(x.Err, ErrTransport) {
-		t.Errorf("a request that fails leaves the send %s with the error %v", x.Stage(), x.Err)
+		t.Errorf("after a failed request the send is %s with the error %v", x.Stage(), x.Err)
 	}
 }

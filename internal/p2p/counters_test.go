@@ -15,7 +15,7 @@ func TestSizeClasses(t *testing.T) {
 	}
 }
 
-// What waits for a receive is counted once, and the most of it is remembered.
+// Unexpected messages are counted once, and their peak is recorded.
 func TestUnexpectedPeak(t *testing.T) {
 	m := New(Config{}, nil)
 	var held []*Msg

@@ -1,22 +1,22 @@
 package p2p
 
-// Which events meet which stages. The table says what can happen; the scripts
-// must show all of it and nothing else. What is not in the table cannot happen:
+// Which events are possible in which stages. The scripts must cover the whole table and
+// nothing else. Other combinations are impossible:
 //
-//   - taken, ACK: only eager sends bear a handle in inline packets.
-//   - CTS: only a put asks for it, and only the sender waits for it, in rts.
+//   - taken, ACK: only eager sends have a handle in inline packets.
+//   - CTS: only a put requests it, and only its sender waits for it, in rts.
 //   - FIN: goes to a sender in rts (get; coop and put only if the receiver
 //     refuses, or a coop message is empty), to a put's receiver in cts or to
 //     that of a speculative message in fill.
 //   - REVOKED: is no event; the receive waits in ready or cancelling, or needs it
 //     no more.
-//   - matched: only right after an RTS met a receive, in matched.
-//   - done: ends a request that moves memory, so in transfer, or in rts for the push
-//     of a coop; of eager packets only the failure is told.
-//   - nothing reaches an operation in idle or done: handles of the past find
-//     nothing. In idle an operation can fail to start.
+//   - matched: only directly after an RTS has matched a receive, in matched.
+//   - done: completes an RDMA request, so in transfer, or in rts for the push of a coop;
+//     for eager packets only failures are reported.
+//   - no event reaches an operation in idle or done: its handle is stale. In idle an
+//     operation can fail to start.
 //
-// A packet that brings such an event breaks the link (order_test.go).
+// A packet with such an event fails the link (order_test.go).
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ import (
 )
 
 var possible = []string{
-	"eager idle failed",    // started on a link that is gone
+	"eager idle failed",    // started on a failed link
 	"eager posted failed",  // receive that waits for anything
 	"eager partial failed", // receive that waits for segments
 	"eager post taken", "eager post ACK", "eager post done bad", "eager post failed",
@@ -51,14 +51,14 @@ var possible = []string{
 	"rndv_coop transfer done", "rndv_coop transfer done bad", "rndv_coop transfer failed",
 
 	"rndv_spec idle failed",   // registration refused
-	"rndv_spec ready failed",  // receive whose RTR is out
+	"rndv_spec ready failed",  // receive with an open RTR
 	"eager cancelling failed", // receive that is being cancelled
 	"rndv_spec transfer done", "rndv_spec transfer done bad", "rndv_spec transfer failed",
 	"rndv_spec matched matched",
 	"rndv_spec fill FIN", "rndv_spec fill FIN bad", "rndv_spec fill failed",
 }
 
-func TestScriptsMeetEveryEventInEveryStage(t *testing.T) {
+func TestScriptCoverage(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.txt")
 	count := map[string]int{}
 	for _, file := range files {

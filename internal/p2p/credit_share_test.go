@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestSendersShareCredit floods one rank, which has asked for nothing, lets it take all, and
-// looks at what its senders may send next: together never more than the rank has credit,
-// and each as much as the others who want more.
+// Ranks flood one rank, which then receives everything. The credit of its senders together
+// never exceeds that of the rank, and all senders that need more get the same share.
 func TestSendersShareCredit(t *testing.T) {
 	const (
 		ranks, length  = 5, 100
@@ -20,7 +19,7 @@ func TestSendersShareCredit(t *testing.T) {
 	cfg := Config{EagerLimit: length, Credit: credit, Senders: ranks - 1, leastCredit: 1, Rendezvous: "get"}
 	j := &job{world: newWorld(ranks, cfg, testAttr(0), 1<<19), t: t}
 	tag := 0
-	// flood lets some ranks send to rank 0, and rank 0 take it only when all is sent.
+	// flood makes ranks send to rank 0, which receives only when all is sent.
 	flood := func(name string, from ...int) {
 		t.Helper()
 		base := tag
@@ -82,7 +81,7 @@ func TestSendersShareCredit(t *testing.T) {
 	}
 }
 
-// TestFirstCredit is how credit is divided.
+// The division of the initial credit.
 func TestFirstCredit(t *testing.T) {
 	for _, v := range []struct {
 		credit         int64

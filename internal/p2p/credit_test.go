@@ -7,8 +7,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// With all credit used, a short message becomes a rendezvous, which needs no
-// memory at the receiver; when the receiver has taken some, eager is back.
+// Without credit, a short message uses a rendezvous, which needs no memory at the receiver;
+// when the receiver has consumed some messages, eager is used again.
 func TestCreditExhaustionAndRecovery(t *testing.T) {
 	for _, force := range []string{"get", "put", "coop"} {
 		t.Run(force, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestCreditExhaustionAndRecovery(t *testing.T) {
 	}
 }
 
-// conserved checks that no credit is lost or made, once nothing is under way.
+// conserved checks that no credit is lost or created when nothing is pending.
 func (j *job) conserved() {
 	j.t.Helper()
 	for r, n := range j.nodes {
@@ -92,9 +92,9 @@ func TestSendNowNeedsCredit(t *testing.T) {
 	}
 }
 
-// On a device that can only send there is no rendezvous to fall back to: eager
-// serves beyond limit and credit, and nothing blocks.
-func TestDeviceThatCanOnlySend(t *testing.T) {
+// A device that can only send has no rendezvous: eager is used beyond limit and credit, and
+// nothing blocks.
+func TestSendOnlyDevice(t *testing.T) {
 	attr := testAttr(4)
 	attr.Ops = rdma.Ops(rdma.OpSend)
 	j := &job{world: newWorld(2, Config{EagerLimit: 8, Credit: 300, Rendezvous: "get"}, attr, 1<<16), t: t}

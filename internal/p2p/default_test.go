@@ -6,7 +6,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Offers are the default where data can land while the receiver computes.
+// Offers are the default where data can arrive while the receiver computes.
 func TestSpeculateDefault(t *testing.T) {
 	adapter := rdma.Attr{MaxSend: 4096, MaxInline: 4096, Ops: rdma.Ops(rdma.OpSend, rdma.OpRead, rdma.OpWrite)}
 	sockets, memory := adapter, adapter

@@ -197,12 +197,12 @@ func (m *Machine) arriveSeg(l *Link, pkt []byte) {
 		i++
 	}
 	if i == len(l.partial) {
-		m.broken(l, FormatPacket(pkt)+" came without the start of its message")
+		m.broken(l, FormatPacket(pkt)+" arrived without the start of its message")
 		return
 	}
 	part := &l.partial[i]
 	if off != part.filled || len(data) == 0 || len(data) > part.total-off {
-		m.broken(l, fmt.Sprintf("%s does not continue a message of which %d of %d bytes have come",
+		m.broken(l, fmt.Sprintf("%s does not continue a message of which %d of %d bytes have arrived",
 			FormatPacket(pkt), part.filled, part.total))
 		return
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// ringPair is a sender and a receiver with a ring between them, and a receive queue
-// beside it. Packets on either wait until the test delivers them.
+// ringPair is a sender and a receiver with a ring and a receive queue. Packets on either
+// wait until the test delivers them.
 type ringPair struct {
 	t        testing.TB
 	from, to *Machine
 	out, in  *Link // the sender's link and the receiver's
 	mem      []byte
-	queue    [][]byte // by the receive queue
+	queue    [][]byte // packets for the receive queue
 	writes   []rdma.SendWR
 	bodies   [][]byte
 }
@@ -34,7 +34,7 @@ func newRingPair(t testing.TB, slots, slot int) *ringPair {
 	return p
 }
 
-// answer brings what the receiver says to the sender.
+// answer delivers the receiver's packets to the sender.
 func (p *ringPair) answer() {
 	for i := range p.to.Out.WR {
 		wr := &p.to.Out.WR[i]
@@ -43,7 +43,7 @@ func (p *ringPair) answer() {
 	p.to.Out.WR, p.to.Out.Link = p.to.Out.WR[:0], p.to.Out.Link[:0]
 }
 
-// send makes an eager message and says whether it goes by the ring.
+// send sends an eager message and reports whether it uses the ring.
 func (p *ringPair) send(tag int32, body []byte) (byRing bool) {
 	if !p.from.SendNow(p.out, 0, 0, tag, body) {
 		p.t.Fatal("SendNow refuses")
@@ -63,7 +63,7 @@ func (p *ringPair) send(tag int32, body []byte) (byRing bool) {
 	return byRing
 }
 
-// land lets the first n bytes of the oldest Write come, all of them if n is negative.
+// land writes the first n bytes of the oldest Write, all of them if n is negative.
 func (p *ringPair) land(n int) {
 	w, b := &p.writes[0], p.bodies[0]
 	if w.RKey != 5 || w.Remote < 1000 || int(w.Remote-1000)+len(b) > len(p.mem) {
@@ -96,7 +96,7 @@ func ringMessage(n, length int) []byte {
 	return b
 }
 
-func TestRingAndReceiveQueueKeepTheOrderTogether(t *testing.T) {
+func TestRingOrder(t *testing.T) {
 	p := newRingPair(t, 4, 256)
 	ring, queue := 0, 0
 	for n := range 201 {
@@ -109,7 +109,7 @@ func TestRingAndReceiveQueueKeepTheOrderTogether(t *testing.T) {
 		if n%3 != 2 {
 			continue
 		}
-		// What went by the queue overtakes the ring.
+		// Packets of the queue overtake the ring.
 		for _, pkt := range p.queue {
 			p.to.Arrived(p.in, pkt)
 		}
@@ -131,7 +131,7 @@ func TestRingAndReceiveQueueKeepTheOrderTogether(t *testing.T) {
 	}
 }
 
-func TestRingThatIsFullTakesNothing(t *testing.T) {
+func TestRingFull(t *testing.T) {
 	p := newRingPair(t, 4, 128)
 	for n := range 6 {
 		if byRing := p.send(1, ringMessage(n, 8)); byRing != (n < 4) {
@@ -150,9 +150,9 @@ func TestRingThatIsFullTakesNothing(t *testing.T) {
 	}
 }
 
-// A slot of which some bytes are missing is left alone, whichever they are: RDMA
-// promises no order within a Write.
-func TestSlotThatIsNotAllThereIsLeft(t *testing.T) {
+// An incomplete slot is ignored, whichever bytes are missing: RDMA guarantees no order within
+// a Write.
+func TestRingIncompleteSlot(t *testing.T) {
 	for missing := range headLen + 40 + ringTrailer {
 		p := newRingPair(t, 2, 256)
 		body := bytes.Repeat([]byte{0xA5}, 40)
@@ -163,7 +163,7 @@ func TestSlotThatIsNotAllThereIsLeft(t *testing.T) {
 		at := int(w.Remote - 1000)
 		copy(p.mem[at:], b)
 		if b[missing] == 0 {
-			continue // it cannot be told from one that has come
+			continue // indistinguishable from a complete one
 		}
 		p.mem[at+missing] = 0
 		if n := p.to.PollRing(p.in); n != 0 {
@@ -199,7 +199,7 @@ func TestInvalidRingPackets(t *testing.T) {
 	}
 }
 
-func TestRingAllocatesNothing(t *testing.T) {
+func TestRingNoAllocation(t *testing.T) {
 	p := newRingPair(t, 8, 256)
 	body := ringMessage(1, 64)
 	var write rdma.SendWR
@@ -232,8 +232,8 @@ func TestRingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzRing fills the ring with arbitrary bytes: nothing is read outside of it, and nothing
-// worse happens than that the link fails.
+// FuzzRing fills the ring with arbitrary bytes: nothing is read outside of it, and at worst
+// the link fails.
 func FuzzRing(f *testing.F) {
 	p := newRingPair(f, 2, 128)
 	p.send(1, ringMessage(0, 8))

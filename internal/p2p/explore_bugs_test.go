@@ -1,7 +1,7 @@
 package p2p
 
-// An explorer that never finds anything proves nothing. Here bugs are planted,
-// one after the other, and the explorer must find each.
+// The explorer must find planted bugs, one at a time: an explorer that never finds anything
+// proves nothing.
 
 import (
 	"strings"
@@ -14,29 +14,29 @@ type bug uint8
 
 const (
 	bugNone     bug = iota
-	bugOrder        // packets are worked on in the order in which they come
+	bugOrder        // packets are processed in the order of arrival
 	bugLastRecv     // a message goes to the receive that was posted last
-	bugEarlyAck     // a synchronous send ends with the ACK, even if the device still needs the buffer
+	bugEarlyAck     // a synchronous send completes with the ACK, even if the device still needs the buffer
 	bugNoFIN        // the FIN of a rendezvous is lost
 	bugOneMore      // a copy writes one byte too many
-	bugLeak         // a registration is not given back
+	bugLeak         // a registration is not released
 	bugTwice        // a message is delivered again
-	bugOverdraw     // a sender thinks that it has more credit than it has
+	bugOverdraw     // a sender overestimates its credit
 
-	bugPushes    // a sender forgets the OpPush that are under way, and posts more
-	bugPushDepth // an OpPush takes a place in the send queue
-	bugExposed   // a sender forgets how many regions unmatched sends have registered
+	bugPushes    // a sender does not count its pending OpPush, and posts more
+	bugPushDepth // an OpPush uses a slot of the send queue
+	bugExposed   // a sender does not count the regions of unmatched sends
 
 	bugAhead   // an RTR does not count the receives before it
 	bugSeen    // the sender ignores what the receiver had seen when it sent an RTR
 	bugStale   // the sender keeps an RTR that is stale
-	bugMispred // an RTR stays although its message went eagerly
-	bugWild    // an RTR is sent although a wildcard is before it
+	bugMispred // an RTR stays although its message was sent eagerly
+	bugWild    // an RTR is sent behind a wildcard receive
 	bugCancel  // a receive is cancelled at once, although RTRs count it
-	bugRevoke  // the sender says that it has forgotten an RTR, and has not
+	bugRevoke  // the sender confirms a REVOKE but keeps the RTR
 )
 
-// misdeliver meddles with a packet before it is delivered.
+// misdeliver modifies a packet before delivery.
 func (r *run) misdeliver(e event) {
 	wi := r.w.wire(int(e.a), int(e.b))
 	l, pkt := r.w.nodes[e.b].links[e.a], wi.inFlight[e.i]
@@ -48,7 +48,7 @@ func (r *run) misdeliver(e event) {
 		r.w.nodes[e.b].m.dispatch(l, pkt)
 		r.w.settle(int(e.b))
 	case r.plant == bugNoFIN && packetKind(pkt[offKind]) == kindFIN:
-		put64(pkt[offHandle:], 0) // names nobody
+		put64(pkt[offHandle:], 0) // an invalid handle
 	case r.plant == bugOverdraw:
 		r.w.nodes[e.a].links[e.b].credit += 1000
 	case packetKind(pkt[offKind]) == kindRTR:
@@ -58,7 +58,7 @@ func (r *run) misdeliver(e event) {
 	}
 }
 
-// misoffer meddles with an RTR before it is delivered over l.
+// misoffer modifies an RTR before delivery over l.
 func (r *run) misoffer(l *Link, pkt []byte) {
 	seen := func(n uint64) { put64(pkt[offTag:], uint64(get32(pkt[offTag:]))|n<<32) }
 	switch r.plant {
@@ -80,12 +80,12 @@ func (r *run) misoffer(l *Link, pkt []byte) {
 	}
 }
 
-// keepOffers makes a link have the same RTRs after the event as before.
+// keepOffers restores a link's RTRs after the event.
 func (r *run) keepOffers(l *Link) {
 	r.keptBy, r.kept = l, append(r.kept[:0], l.offers...)
 }
 
-// meddle changes a state after an event.
+// meddle changes the state after an event.
 func (r *run) meddle() {
 	if l := r.keptBy; l != nil {
 		l.offers, r.keptBy = append(l.offers[:0], r.kept...), nil
@@ -124,12 +124,12 @@ func TestExplorerFindsPlantedBugs(t *testing.T) {
 			{recvOp(0, 0), recvOp(0, 0)}}
 	}
 	short := two(sizeLong, sizeLong, false)
-	short[1][0].size, short[1][1].size = 5, 5 // the receives have less room
-	// The receiver takes what was sent last first.
+	short[1][0].size, short[1][1].size = 5, 5 // the receives have shorter buffers
+	// The receiver takes the last message first.
 	behind := program{
 		{{send: true, peer: 1, size: sizeLong}, {send: true, peer: 1, size: sizeLong}, {send: true, peer: 1, tag: 1, size: sizeShort}},
 		{{peer: 0, tag: 1, size: roomFull, block: true}, recvOp(0, 0), recvOp(0, 0)}}
-	// Rank 1 receives when its own message has been taken.
+	// Rank 1 receives when its own message has been received.
 	crossing := program{
 		{{send: true, peer: 1, size: sizeLong}, recvOp(1, 0)},
 		{{send: true, peer: 0, size: sizeLong, sync: true, block: true}, recvOp(0, 0)}}
@@ -161,8 +161,8 @@ func TestExplorerFindsPlantedBugs(t *testing.T) {
 	}
 }
 
-// Each rule by which an RTR finds its message is needed.
-func TestExplorerFindsPlantedBugsOfSpeculation(t *testing.T) {
+// Each rule that assigns an RTR to its message is necessary.
+func TestExplorerFindsSpeculationBugs(t *testing.T) {
 	sends := func(sizes ...int8) (ops []progOp) {
 		for _, s := range sizes {
 			ops = append(ops, progOp{send: true, peer: 1, size: s})

@@ -1,18 +1,17 @@
 package p2p
 
-// Which programs there are. A grammar gives each rank an alphabet of operations;
-// all sequences of them with a given number of messages are programs, as far as
-// MPI lets them end: the oracle drops those that can get stuck. Programs that
-// differ only by the names of ranks and tags count as one. A program is then
-// dressed with sizes, modes and stays calls.
+// The programs to explore. A grammar gives each rank an alphabet of operations; all sequences
+// of them with a given number of messages are programs, unless MPI allows them to deadlock:
+// the oracle drops those. Programs that differ only in the names of ranks and tags count as
+// one. A program is then dressed with sizes, modes and blocking calls.
 
-// grammar makes the shapes of programs.
+// grammar generates the shapes of programs.
 type grammar struct {
 	ranks, messages int
 	alphabet        func(rank int) []progOp
 	// most operations of a rank; 0: maxOps
 	most int
-	// receives that there are more than messages, if some are cancelled
+	// receives in excess of messages, if some are cancelled
 	spare int
 }
 
@@ -21,8 +20,8 @@ func recvOp(from, tag int) progOp {
 	return progOp{peer: int8(from), tag: int8(tag), size: roomFull}
 }
 
-// everyone lets every rank send to and receive from every other, with the given
-// tags and wildcards. A single rank talks to itself.
+// everyone makes every rank send to and receive from every other, with the given tags and
+// wildcards. A single rank sends to itself.
 func everyone(ranks int, sendTags, recvTags []int, anySource bool) func(int) []progOp {
 	return func(rank int) (ops []progOp) {
 		sources := []int{}
@@ -47,7 +46,7 @@ func everyone(ranks int, sendTags, recvTags []int, anySource bool) func(int) []p
 	}
 }
 
-// fanIn lets all others send to the last rank.
+// fanIn makes all other ranks send to the last one.
 func fanIn(ranks int, sendTags []int, patterns [][2]int) func(int) []progOp {
 	return func(rank int) (ops []progOp) {
 		if rank < ranks-1 {
@@ -63,8 +62,7 @@ func fanIn(ranks int, sendTags []int, patterns [][2]int) func(int) []progOp {
 	}
 }
 
-// shapes calls yield for every safe program of the grammar, once for each class
-// of equals.
+// shapes calls yield for every safe program of the grammar, once for each equivalence class.
 func (g grammar) shapes(yield func(p program)) {
 	seen := map[uint64]bool{}
 	p := make(program, g.ranks)
@@ -134,8 +132,8 @@ var permutations = [][][]int{
 	1: {{0}}, 2: {{0, 1}, {1, 0}}, 3: {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}},
 }
 
-// canonical is the same number for programs that differ only by the names of
-// ranks and of tags 0 and 1.
+// canonical returns the same number for programs that differ only in the names of ranks and
+// of tags 0 and 1.
 func (p program) canonical() uint64 {
 	least := ^uint64(0)
 	for _, to := range permutations[len(p)] {
@@ -174,7 +172,7 @@ func (o progOp) code() uint64 {
 	return h
 }
 
-// dress is a way to clothe shapes.
+// dress is a way to complete shapes.
 type dress struct {
 	sizes  func(messages int) [][]int8 // of the messages, in the order of ranks and operations
 	sync   [][]bool                    // patterns over the messages, repeated; nil: none synchronous
@@ -186,7 +184,7 @@ type dress struct {
 	mixed bool
 }
 
-// blocking says which operations are blocking calls.
+// blocking selects which operations are blocking calls.
 type blocking uint8
 
 const (
@@ -196,7 +194,7 @@ const (
 	blockRecvs
 )
 
-// product is every assignment of the given sizes.
+// product returns every assignment of the given sizes.
 func product(sizes ...int8) func(int) [][]int8 {
 	return func(messages int) [][]int8 {
 		out := [][]int8{{}}
@@ -228,8 +226,7 @@ func patterns(lists ...[]int8) func(int) [][]int8 {
 	}
 }
 
-// clothe calls yield for every dress of a shape that is safe, with what MPI
-// allows for it.
+// clothe calls yield for every safe dress of a shape, with the outcomes that MPI allows.
 func (d dress) clothe(shape program, messages int, yield func(p program, allowed map[outcome]bool)) {
 	sync := d.sync
 	if sync == nil {
@@ -283,7 +280,7 @@ func (d dress) wear(shape program, messages int, b blocking, s []bool, rooms []i
 				}
 			}
 		}
-		o := ask(p) // sizes do not matter to MPI
+		o := ask(p) // sizes do not affect matching
 		if !o.safe() {
 			continue
 		}
@@ -310,8 +307,8 @@ func (d dress) wear(shape program, messages int, b blocking, s []bool, rooms []i
 	}
 }
 
-// combinations is how many ways there are to give each of n receives a room, or
-// all of them the same.
+// combinations returns the number of ways to give each of n receives a room, or all of them
+// the same.
 func combinations(rooms, n int, mixed bool) int {
 	if !mixed {
 		return rooms
@@ -323,7 +320,7 @@ func combinations(rooms, n int, mixed bool) int {
 	return all
 }
 
-// every is every pattern of true and false over n messages.
+// every returns every pattern of true and false over n messages.
 func every(n int) (out [][]bool) {
 	for bitset := range 1 << n {
 		row := make([]bool, n)
@@ -335,7 +332,7 @@ func every(n int) (out [][]bool) {
 	return out
 }
 
-// hasLong reports whether some message of the program is sent by rendezvous.
+// hasLong reports whether some message of the program uses a rendezvous.
 func (p program) hasLong() bool {
 	for _, ops := range p {
 		for _, op := range ops {

@@ -1,9 +1,8 @@
 package p2p
 
-// The whole state of a run as one number, so that the explorer goes on from
-// equal states once. What differs between two histories without a difference for
-// the future is left out: handles are replaced by the operations they name,
-// places in tables by what stands there.
+// The whole state of a run as one number, so that the explorer visits equal states once.
+// Differences between two histories that do not affect the future are left out: handles are
+// replaced by their operations, indexes into tables by the entries there.
 
 import (
 	"math/bits"
@@ -41,7 +40,7 @@ func (h *hasher) flags(bits ...bool) {
 	h.word(v)
 }
 
-// hash is the state of the run.
+// hash returns the hash of the run's state.
 func (r *run) hash() uint64 {
 	h := hasher(1)
 	h.word(uint64(r.got))
@@ -81,7 +80,7 @@ func (r *run) hash() uint64 {
 				h.bytes(wr.Body.Bytes())
 			}
 		}
-		// With reordering, the order of what is on its way means nothing.
+		// With reordering, the order of packets in flight is irrelevant.
 		if r.reorder {
 			h.word(sumOf(wi.inFlight, func(pkt []byte, h *hasher) { r.hashPacket(h, from, to, pkt) }))
 			continue
@@ -104,7 +103,7 @@ func sumOf[T any](items []T, each func(T, *hasher)) uint64 {
 	return sum
 }
 
-// named hashes the operation that a handle names.
+// named hashes the operation of a handle.
 func (r *run) named(h *hasher, rank int, handle uint64) {
 	h.word(uint64(r.operation(rank, handle) + 2))
 }
@@ -154,7 +153,7 @@ func (r *run) hashStarved(h *hasher, rank int, m *Machine) {
 func (r *run) hashMatcher(h *hasher, rank int, n *node) {
 	t := &n.m.match
 	h.flags(t.wild, t.last != nil)
-	if e := t.last; e != nil { // it decides whether the short way is tried
+	if e := t.last; e != nil { // it decides whether the fast path is tried
 		h.word(uint64(uint32(e.src))<<32 | uint64(uint32(e.tag)))
 	}
 	h.word(uint64(t.wildcards)<<32 | uint64(t.waiting))
@@ -212,7 +211,7 @@ func (r *run) hashLink(h *hasher, rank int, m *Machine, l *Link) {
 		if p.x != nil {
 			r.named(h, rank, p.x.handle)
 		}
-		at := 0 // place of its message among those that wait
+		at := 0 // index of its message among the waiting ones
 		for g := m.match.arrived.head; g != nil && p.msg != nil; g = g.nodes[listArrived].next {
 			at++
 			if g == p.msg {

@@ -1,14 +1,13 @@
 package p2p
 
-// What MPI allows, worked out from the rules alone, without packets, protocols or
-// hash tables: a message that is sent arrives some time later, after those that
-// the same rank sent before to the same place; it goes to the first posted
-// receive that accepts it, or waits in a list; a receive takes the first message
-// of the list that it accepts (MPI-4.1 section 3.5). A standard send may end at
-// once or when it is matched (section 3.4); both are tried.
+// The outcomes that MPI allows, derived from the rules alone, without packets, protocols or
+// hash tables: a sent message arrives some time later, after those that the same rank sent
+// to the same destination before; it goes to the first posted receive that accepts it, or
+// waits in a list; a receive takes the first message of the list that it accepts (MPI-4.1
+// section 3.5). A standard send may complete at once or when it is matched (section 3.4);
+// both are tried.
 
-// outcome says for every receive which message it got: 4 bits for each operation,
-// 15 for none.
+// outcome holds the message of every receive: 4 bits for each operation, 15 for none.
 type outcome uint64
 
 func (o outcome) of(rank, i int) int { return int(o >> (4 * message(rank, i)) & 15) }
@@ -19,14 +18,14 @@ func (o *outcome) set(rank, i, msg int) {
 
 const nothing = 15
 
-// oracleState is a moment of a run in the oracle's world.
+// oracleState is a state of a run in the oracle.
 type oracleState struct {
 	pc        [maxRanks]int8
 	delivered [maxRanks][maxRanks]int8 // messages, from and to
-	list      [maxRanks][8]int8        // messages that wait, in order; 0 ends
+	list      [maxRanks][8]int8        // waiting messages, in order; 0 terminates
 	got       outcome
-	ended     uint16 // sends that have ended
-	matched   uint16 // messages that were received
+	ended     uint16 // completed sends
+	matched   uint16 // received messages
 	cancelled uint16 // receives, by the number that a message of theirs would have
 }
 
@@ -34,10 +33,10 @@ type oracle struct {
 	p       program
 	seen    map[oracleState]bool
 	allowed map[outcome]bool
-	stuck   bool // some run ends before the program does
+	stuck   bool // some run deadlocks
 }
 
-// ask works out how a program may end. It is safe if it never gets stuck.
+// ask computes the outcomes of a program. It is safe if it never deadlocks.
 func ask(p program) *oracle {
 	o := &oracle{p: p, seen: map[oracleState]bool{}, allowed: map[outcome]bool{}}
 	o.visit(oracleState{got: ^outcome(0)})
@@ -91,12 +90,12 @@ func (o *oracle) visit(s oracleState) {
 	o.allowed[s.got] = true
 }
 
-// waits reports whether a receive that was started still waits.
+// waits reports whether a started receive still waits.
 func (s *oracleState) waits(r, i int) bool {
 	return s.got.of(r, i) == nothing && s.cancelled>>message(r, i)&1 == 0
 }
 
-// free reports whether a rank can go on with its program.
+// free reports whether a rank can continue its program.
 func (o *oracle) free(s *oracleState, r int) bool {
 	pc := int(s.pc[r])
 	if pc == len(o.p[r]) {
@@ -111,13 +110,13 @@ func (o *oracle) free(s *oracleState, r int) bool {
 	return s.got.of(r, pc-1) != nothing
 }
 
-// issue lets a rank do its next operation.
+// issue performs the next operation of a rank.
 func (o *oracle) issue(s oracleState, r int) {
 	i := int(s.pc[r])
 	op := o.p[r][i]
 	s.pc[r]++
 	if op.send {
-		if !op.sync && op.block { // it may end at once
+		if !op.sync && op.block { // it may complete at once
 			early := s
 			early.ended |= 1 << message(r, i)
 			o.visit(early)
@@ -139,7 +138,7 @@ func (o *oracle) issue(s oracleState, r int) {
 	o.visit(s)
 }
 
-// next is the message that comes next from r to d, -1 for none.
+// next returns the next message from r to d, -1 for none.
 func (o *oracle) next(s *oracleState, r, d int) int {
 	n := int8(0)
 	for i := range int(s.pc[r]) {
@@ -177,9 +176,9 @@ func (o *oracle) match(s *oracleState, rank, i, msg int) {
 	s.ended |= 1 << msg
 }
 
-// overtakes checks an outcome against the rule as MPI words it: if a receive got
-// a message although it accepts an earlier one of the same sender, then that one
-// went to a receive that was posted before.
+// overtakes checks an outcome against MPI's wording of the rule: if a receive got a message
+// although it accepts an earlier one of the same sender, then that one went to a receive that
+// was posted before.
 func (p program) overtakes(got outcome) bool {
 	for rank, ops := range p {
 		for i, op := range ops {

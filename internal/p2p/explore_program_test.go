@@ -1,7 +1,7 @@
 package p2p
 
-// The programs that the explorer runs: what each rank does, in order. A program
-// ends with a wait for all that was started.
+// The programs that the explorer runs: the operations of each rank, in order. A program ends
+// with a wait for all of them.
 
 import (
 	"fmt"
@@ -30,20 +30,20 @@ type progOp struct {
 	tag   int8 // or AnyTag
 	size  int8 // bytes to send, or room to receive
 	sync  bool // a synchronous send
-	block bool // the rank goes on only when the operation has ended
+	block bool // the rank continues only when the operation has completed
 
-	cancel bool // a receive that is cancelled at some time, if it has not ended
+	cancel bool // a receive that is cancelled at some time, if it has not completed
 }
 
 type program [][]progOp
 
-// message is the number of the message that operation i of a rank sends.
+// message returns the number of the message that operation i of a rank sends.
 func message(rank, i int) int { return rank*maxOps + i }
 
-// payload is byte k of a message: it reports which message it belongs to.
+// payload returns byte k of a message, which identifies the message.
 func payload(msg, k int) byte { return byte(1 + msg*16 + k) }
 
-// messageOf is the message that a byte of data belongs to.
+// messageOf returns the message that a byte of data belongs to.
 func messageOf(b byte) int { return int(b-1) / 16 }
 
 // fits reports whether a receive accepts a message, by envelope.

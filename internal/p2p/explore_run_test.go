@@ -1,6 +1,6 @@
 package p2p
 
-// One run of a program on a world: the events that can happen next, and what
+// One run of a program on a world: the events that can happen next, and the invariants that
 // must hold after each.
 
 import (
@@ -22,12 +22,12 @@ const (
 	evStep eventKind = iota
 	evTake
 	evDeliver
-	evDouble // a packet is delivered and stays on its way
+	evDouble // a packet is delivered and stays in flight
 	evComplete
 	evCancel // a receive is cancelled
 	evOffer  // a receive sends its RTR
 	evDie    // a rank dies
-	evNotice // another one notices
+	evNotice // another rank notices the death
 )
 
 func (e event) String() string {
@@ -52,15 +52,15 @@ func (e event) String() string {
 	return fmt.Sprintf("the work of rank %d's operation %d completes", e.a, e.b)
 }
 
-// setting is what a program is run on.
+// setting is the environment of a program.
 type setting struct {
 	rendezvous string
 	reorder    bool // packets of a link may be delivered in any order
-	slow       bool // devices take requests late
-	double     bool // the network may double one packet
+	slow       bool // devices accept requests late
+	double     bool // the network may duplicate one packet
 	localKeys  bool
 	credit     int64
-	shared     bool // credit is that of all senders together
+	shared     bool // all senders share the credit
 	// plain sends go by Send, as calls with a context do; the others by SendOne or
 	// SendNow if they can.
 	plain bool
@@ -70,10 +70,10 @@ type setting struct {
 	regions int
 	// early receives, those of non-blocking calls, send an RTR if they may.
 	early   bool
-	anytime bool // but not at once: some time while they wait
-	adapt   bool // and stop if one was wasted, but for every second
+	anytime bool // but at any time while they wait
+	adapt   bool // and stop after a wasted one, except for every second
 	mortal  bool // a rank may die
-	// transfer, if not 0, is the most that one Read or Write moves.
+	// transfer, if not 0, is the longest Read or Write.
 	transfer int
 }
 
@@ -92,7 +92,7 @@ func (s setting) String() string {
 	return out
 }
 
-// run is a program under way.
+// run is a running program.
 type run struct {
 	setting
 	p     program
@@ -101,10 +101,10 @@ type run struct {
 	// template is a link before its first use.
 	template [maxRanks][maxRanks]Link
 	got      outcome
-	dead     int // the rank that has died, or -1
+	dead     int // the dead rank, or -1
 	ending   bool
-	doubled  int    // packets that the network has doubled
-	fault    string // the first thing that was wrong
+	doubled  int    // packets that the network has duplicated
+	fault    string // the first violation
 	owner    Waiter
 	plant    bug // for tests of the explorer
 	kept     []offer
@@ -113,24 +113,24 @@ type run struct {
 	replaying bool
 }
 
-// progress is how far a rank has come.
+// progress is the state of a rank in its program.
 type progress struct {
 	pc    int
 	done  [maxOps]bool
-	opOf  [2 * maxOps]int8 // operation of each Xfer, by its place in the slab
+	opOf  [2 * maxOps]int8 // operation of each Xfer, by its index in the slab
 	spots [maxOps][]byte   // buffers
-	met   [maxOps]int8     // message of a rendezvous that a receive has met, plus 1
+	met   [maxOps]int8     // rendezvous message that matched a receive, plus 1
 	asked [maxOps]bool     // receives that the rank has tried to cancel
-	spoke [maxOps]bool     // receives that have been told to send an RTR
+	spoke [maxOps]bool     // receives for which offer was called
 
-	noticed bool // that another rank is dead
+	noticed bool // it has noticed another rank's death
 }
 
-// Buffers stand at fixed places in a rank's arena.
+// Buffers have fixed offsets in a rank's arena.
 const (
 	spotLen   = roomFull + guardLen
 	arenaLen  = guardLen + maxOps*spotLen
-	poison    = 0xDD // what a rank writes into a send buffer that is its own again
+	poison    = 0xDD // written into a send buffer when its send has completed
 	untouched = 0
 )
 
@@ -152,7 +152,7 @@ func newRun(p program, s setting) *run {
 		if s.adapt {
 			n.m.specRule = specRule{spare: 0, pause: 2, rest: 2, of: 1, resume: 1}
 		}
-		n.m.match.buckets, n.m.match.shift = make([]*entry, 8), 64-3 // a small table is soon cleared
+		n.m.match.buckets, n.m.match.shift = make([]*entry, 8), 64-3 // a small table is fast to clear
 		for k, l := range n.links {
 			r.template[i][k] = *l
 		}
@@ -161,7 +161,7 @@ func newRun(p program, s setting) *run {
 			if ev.Kind != EvMatched || r.dead == from {
 				return
 			}
-			if k := r.operation(from, x.peer); k >= 0 { // else it ended when the data was written
+			if k := r.operation(from, x.peer); k >= 0 { // else it completed when the data was written
 				r.ranks[i].met[r.operation(i, x.handle)] = int8(message(from, k) + 1)
 			}
 		}
@@ -175,7 +175,7 @@ func newRun(p program, s setting) *run {
 	return r
 }
 
-// reset goes back to the beginning, with all memory that was made.
+// reset returns to the initial state and keeps the allocated memory.
 func (r *run) reset(p program) {
 	r.p, r.got, r.doubled, r.fault, r.dead, r.ending = p, ^outcome(0), 0, "", -1, false
 	r.w.fault, r.w.heap = "", r.w.heap[:0]
@@ -203,7 +203,7 @@ func (r *run) reset(p program) {
 	}
 }
 
-// recycle makes a machine as new.
+// recycle resets a machine.
 func recycle(m *Machine) {
 	for g := m.match.arrived.head; g != nil; {
 		next := g.nodes[listArrived].next
@@ -232,7 +232,7 @@ func recycle(m *Machine) {
 	m.Out.WR, m.Out.Link, m.Out.Done = m.Out.WR[:0], m.Out.Link[:0], m.Out.Done[:0]
 }
 
-// events lists what can happen next.
+// events lists the events that can happen next.
 func (r *run) events(out []event) []event {
 	w := r.w
 	for i := range w.nodes {
@@ -277,13 +277,13 @@ func (r *run) events(out []event) []event {
 	return out
 }
 
-// free reports whether a rank can go on with its program.
+// free reports whether a rank can continue its program.
 func (r *run) free(i int) bool {
 	pr := &r.ranks[i]
 	return pr.pc < len(r.p[i]) && (pr.pc == 0 || !r.p[i][pr.pc-1].block || pr.done[pr.pc-1])
 }
 
-// operation is the operation that a handle of a rank names.
+// operation returns the operation of a rank's handle.
 func (r *run) operation(rank int, handle uint64) int {
 	if r.w.nodes[rank].m.find(handle) == nil {
 		return -1
@@ -291,7 +291,7 @@ func (r *run) operation(rank int, handle uint64) int {
 	return int(r.ranks[rank].opOf[handle&(1<<32-1)-1])
 }
 
-// happen lets an event happen and checks what follows from it.
+// happen executes an event and checks its effects.
 func (r *run) happen(e event) {
 	w := r.w
 	switch e.kind {
@@ -415,10 +415,10 @@ func (r *run) issue(rank int) {
 	r.w.settle(rank)
 }
 
-// name remembers which operation an Xfer carries out.
+// name records which operation an Xfer belongs to.
 func (r *run) name(rank, i int, x *Xfer) { r.ranks[rank].opOf[x.handle&(1<<32-1)-1] = int8(i) }
 
-// ended is told of the end of operations.
+// ended handles completed operations.
 func (r *run) ended(rank int, x *Xfer) {
 	if r.ending {
 		return
@@ -442,7 +442,7 @@ func (r *run) ended(rank int, x *Xfer) {
 	r.w.nodes[rank].m.Free(x)
 }
 
-// finish ends a send: the buffer is the rank's own again, and it writes into it.
+// finish completes a send: the rank may reuse the buffer, and overwrites it.
 func (r *run) finish(rank, i int) {
 	pr := &r.ranks[rank]
 	pr.done[i] = true
@@ -452,7 +452,7 @@ func (r *run) finish(rank, i int) {
 	}
 }
 
-// received finds out which message a receive got.
+// received determines which message a receive got.
 func (r *run) received(rank, i int, x *Xfer) {
 	r.ranks[rank].done[i] = true
 	from, msg := int(x.Source), -1
@@ -485,7 +485,7 @@ func (r *run) received(rank, i int, x *Xfer) {
 	r.got.set(rank, i, msg)
 }
 
-// taken reports whether a message has gone to some receive other than the given.
+// taken reports whether another receive has got a message.
 func (r *run) taken(msg, rank, i int) bool {
 	to := int(r.p[msg/maxOps][msg%maxOps].peer)
 	for k, op := range r.p[to] {
@@ -496,7 +496,7 @@ func (r *run) taken(msg, rank, i int) bool {
 	return false
 }
 
-// final checks what must hold when nothing can happen any more.
+// final checks the invariants when no event is left.
 func (r *run) final() {
 	if r.dead >= 0 || r.p.cancels() {
 		r.finalOf()
@@ -510,7 +510,7 @@ func (r *run) final() {
 				return
 			}
 		}
-		if r.plant == bugNone { // a bug should be found by what it does
+		if r.plant == bugNone { // a planted bug must be found by its effects
 			r.links(rank)
 		}
 		if len(n.mem.regs) > 0 || len(n.work) > 0 || n.m.Unexpected() > 0 {
@@ -530,8 +530,8 @@ func (r *run) final() {
 	}
 }
 
-// memory checks every byte of a rank: buffers hold what they must, nothing else
-// was written.
+// memory checks every byte of a rank: buffers hold the expected data, and nothing else was
+// written.
 func (r *run) memory(rank int, mem *memory) {
 	var want [arenaLen]byte
 	for i := range want {
@@ -563,7 +563,7 @@ func (r *run) memory(rank int, mem *memory) {
 	}
 }
 
-// granted is what the senders of a rank have of credit together, but for itself.
+// granted returns the total credit of a rank's senders, without itself.
 func granted(links []*Link, rank int) (sum int64) {
 	for _, l := range links {
 		if l != nil && l.Rank != rank {

@@ -1,25 +1,24 @@
 package p2p
 
-// The search: every order of the events of a program, depth first. A state that
-// was met before, on another way, is not searched again, but the orders that lead
-// on from it are counted for each way that leads to it. States cannot repeat on
-// one way, since every event uses something up: a step of a program, a packet, a
-// work request.
+// The search: every order of the events of a program, depth first. A state that was reached
+// before, on another path, is not searched again, but the orders that lead on from it count
+// for each path to it. States cannot repeat on one path, since every event consumes
+// something: a step of a program, a packet, a work request.
 
 import (
 	"fmt"
 	"strings"
 )
 
-// tally is what a search has seen.
+// tally is the result of a search.
 type tally struct {
 	programs    int
 	states      int     // distinct
-	transitions int     // events that were tried, one for each state and event
+	transitions int     // events tried, one for each state and event
 	orders      float64 // complete orders of events
-	longest     int     // events of the longest
+	longest     int     // events of the longest order
 	outcomes    int     // distinct matchings
-	allowed     int     // that MPI allows
+	allowed     int     // matchings that MPI allows
 	// RTRs of one order for each distinct end
 	used, wasted, revoked, stopped uint64
 }
@@ -54,17 +53,16 @@ type search struct {
 	seen    map[uint64]float64 // orders that lead on from a state
 	allowed map[outcome]bool
 	ends    map[outcome]bool
-	failure string // the order that went wrong
+	failure string // the order that violates an invariant
 }
 
-// searcher keeps what can be used for the next program of a setting.
+// searcher holds what is reused for the next program of a setting.
 type searcher struct {
 	search
 	ranks int
 }
 
-// explore searches a program through all orders. It returns what was wrong with
-// one of them, or "".
+// explore searches all orders of a program. It returns a description of a violation, or "".
 func (s *searcher) explore(p program, set setting, allowed map[outcome]bool) (tally, string) {
 	if s.run == nil || s.run.setting != set || s.ranks != len(p) {
 		s.run, s.ranks = newRun(p, set), len(p)
@@ -81,7 +79,7 @@ func (s *searcher) explore(p program, set setting, allowed map[outcome]bool) (ta
 	return s.tally, s.failure
 }
 
-// visit searches on from the current state and returns the number of orders.
+// visit searches from the current state and returns the number of orders.
 func (s *search) visit() float64 {
 	if s.run.fault != "" {
 		s.report()
@@ -153,7 +151,7 @@ func (s *search) end() {
 	}
 }
 
-// report describes the order that went wrong.
+// report describes the order that violates an invariant.
 func (s *search) report() {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\nsetting: %s\n%sevents:\n", s.run.fault, s.run.setting, s.run.p)

@@ -1,7 +1,7 @@
 package p2p
 
-// The explorer with speculation: receives that send an RTR, that are cancelled at
-// any time, and ranks that die at any time. The programs are in the sets below.
+// The explorer with speculation: receives that send an RTR, that are cancelled at any time,
+// and ranks that die at any time. The programs are in the sets below.
 
 import (
 	"errors"
@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// offer lets a receive send its RTR, as the engine does for non-blocking calls.
+// offer makes a receive send its RTR, as the engine does for non-blocking calls.
 func (r *run) offer(m *Machine, x *Xfer) {
 	if r.plant == bugWild && x.entry != nil {
 		wildcards := m.match.wildcards
-		m.match.wildcards = 0 // nobody looks for them
+		m.match.wildcards = 0 // hide them
 		m.Offer(x)
 		m.match.wildcards = wildcards
 		return
@@ -22,7 +22,7 @@ func (r *run) offer(m *Machine, x *Xfer) {
 	m.Offer(x)
 }
 
-// cancel tries to take back a receive.
+// cancel tries to cancel a receive.
 func (r *run) cancel(rank, i int) {
 	m := r.w.nodes[rank].m
 	r.ranks[rank].asked[i] = true
@@ -35,14 +35,14 @@ func (r *run) cancel(rank, i int) {
 	r.w.settle(rank)
 }
 
-// speak lets a receive that has waited for some time send its RTR.
+// speak makes a receive that has waited for some time send its RTR.
 func (r *run) speak(rank, i int) {
 	r.ranks[rank].spoke[i] = true
 	r.offer(r.w.nodes[rank].m, r.under(rank, i))
 	r.w.settle(rank)
 }
 
-// under finds an operation that is under way.
+// under returns a pending operation.
 func (r *run) under(rank, i int) *Xfer {
 	for k, x := range r.w.nodes[rank].m.slab {
 		if x.stage != stageIdle && int(r.ranks[rank].opOf[k]) == i {
@@ -52,8 +52,8 @@ func (r *run) under(rank, i int) *Xfer {
 	return nil
 }
 
-// deaths adds what death can do next: any rank may die while something is left to
-// happen, and then the others notice, before or after what it has sent comes.
+// deaths adds the events of a death: any rank may die while events are left, and then the
+// others notice, before or after its packets arrive.
 func (r *run) deaths(out []event) []event {
 	left := len(out) > 0
 	for rank := range r.w.nodes {
@@ -75,7 +75,7 @@ func (r *run) deaths(out []event) []event {
 	return out
 }
 
-// die ends a rank: it does nothing any more, and what is sent to it is lost.
+// die ends a rank: it does nothing any more, and packets to it are lost.
 func (r *run) die(rank int) {
 	r.dead = rank
 	r.w.nodes[rank].work = r.w.nodes[rank].work[:0]
@@ -85,7 +85,7 @@ func (r *run) die(rank int) {
 	}
 }
 
-// notice tells a rank that another has died.
+// notice reports a death to another rank.
 func (r *run) notice(rank int) {
 	r.ranks[rank].noticed = true
 	n := r.w.nodes[rank]
@@ -93,7 +93,7 @@ func (r *run) notice(rank int) {
 	r.w.settle(rank)
 }
 
-// links checks that no RTR is left when all messages have come.
+// links checks that no RTR is left when all messages have arrived.
 func (r *run) links(rank int) {
 	for p, l := range r.w.nodes[rank].links {
 		if l.offered != 0 || len(l.offers) != 0 {
@@ -102,10 +102,9 @@ func (r *run) links(rank int) {
 	}
 }
 
-// finalOf is final for a program that may leave something over: receives that were
-// cancelled, messages that have no receive because of that, everything that a dead
-// rank should have done. What must have ended has ended, and all is given back
-// when the rest is ended too.
+// finalOf is final for a program with leftovers: cancelled receives, messages without a
+// receive because of that, all operations of a dead rank. All other operations have
+// completed, and all resources are released when the leftovers are ended too.
 func (r *run) finalOf() {
 	for rank, n := range r.w.nodes {
 		if rank == r.dead {
@@ -149,7 +148,7 @@ func (r *run) finalOf() {
 	}
 }
 
-// spots are the places of the buffers in a rank's arena.
+// spots are the offsets of the buffers in a rank's arena.
 var spots = func() (out []region) {
 	for i := range maxOps {
 		out = append(out, region{off: guardLen + i*spotLen, n: roomFull})
@@ -157,8 +156,8 @@ var spots = func() (out []region) {
 	return out
 }()
 
-// The settings: of speculation there is one for each rendezvous that it falls back
-// to where that matters.
+// The settings: speculation has one for each rendezvous that it falls back to, where that
+// matters.
 func early(s setting) setting { s.early = true; return s }
 func adapt(s setting) setting { s.early, s.adapt = true, true; return s }
 
@@ -169,7 +168,7 @@ func get(variants ...setting) []setting {
 	return variants
 }
 
-// oneWay lets rank 0 send to rank 1, which receives with these patterns.
+// oneWay makes rank 0 send to rank 1, which receives with these patterns.
 func oneWay(messages, spare int, tags []int, patterns [][2]int) grammar {
 	return grammar{ranks: 2, messages: messages, spare: spare, alphabet: fanIn(2, tags, patterns)}
 }

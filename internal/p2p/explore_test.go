@@ -1,9 +1,9 @@
 package p2p
 
-// Every order of small programs: see explore_grammar_test.go for the programs,
-// explore_run_test.go for what may happen and what must hold, and
-// explore_search_test.go for the search. The short sets run always; the complete
-// ones with -explore.full.
+// Explores every order of events of small programs: explore_grammar_test.go generates the
+// programs, explore_run_test.go defines the events and invariants, and
+// explore_search_test.go searches. The short sets always run; the complete ones with
+// -explore.full.
 
 import (
 	"flag"

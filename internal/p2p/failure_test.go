@@ -1,7 +1,7 @@
 package p2p
 
-// Failures in every stage: each operation ends with the error, nothing stays
-// registered, and what comes later for it is ignored.
+// Failures in every stage: each operation ends with the error, nothing stays registered, and
+// later packets for it are ignored.
 
 import (
 	"errors"
@@ -14,12 +14,12 @@ import (
 
 var errGone = errors.New("the peer is gone")
 
-// maxEvents is how many events a conversation has at most; failing after each of
-// them reaches every stage.
+// maxEvents bounds the events of a conversation; a failure after each of them covers every
+// stage.
 const maxEvents = 14
 
-// oneEvent lets the first thing happen that can, of 2 ranks. With lazy, packets
-// are delivered before the devices take more.
+// oneEvent executes the first possible event of 2 ranks. With lazy, packets are delivered
+// before the devices accept more.
 func (j *job) oneEvent() bool {
 	for _, take := range []bool{!j.lazy, j.lazy} {
 		for from := range 2 {
@@ -95,7 +95,7 @@ func TestFailInEveryStage(t *testing.T) {
 						}
 						j.nodes[rank].m.Free(x)
 					}
-					for j.oneEvent() { // whatever still comes is harmless
+					for j.oneEvent() { // later events are harmless
 					}
 					for rank := range 2 {
 						if mem := j.nodes[rank].mem; len(mem.regs) != 0 {
@@ -117,8 +117,8 @@ func TestFailInEveryStage(t *testing.T) {
 	}
 }
 
-// Work requests that fail end both sides of the conversation.
-func TestWorkThatFails(t *testing.T) {
+// A failed work request ends the operations of both sides.
+func TestWorkRequestFails(t *testing.T) {
 	for _, way := range ways[2:] {
 		t.Run(way.name, func(t *testing.T) {
 			j := newJob(t, 2, way.cfg, 4)
@@ -158,8 +158,8 @@ func TestWorkThatFails(t *testing.T) {
 	}
 }
 
-// A push that fails by itself ends the send.
-func TestPushThatFails(t *testing.T) {
+// A failed push ends the send.
+func TestPushFails(t *testing.T) {
 	j := newJob(t, 2, Config{EagerLimit: 8, Rendezvous: "coop"}, 4)
 	s := j.send(0, 1, 5, 20, Standard)
 	j.failWork(0, 0, rdma.StatusFault)
@@ -173,8 +173,8 @@ func TestPushThatFails(t *testing.T) {
 	}
 }
 
-// An inline packet that the device could not send ends the send.
-func TestEagerPacketThatFails(t *testing.T) {
+// An inline packet that the device could not send fails the send.
+func TestEagerPacketFails(t *testing.T) {
 	for _, mode := range []Mode{Standard, Synchronous} {
 		for _, taken := range []bool{false, true} {
 			j := newJob(t, 2, Config{}, 0)
@@ -191,8 +191,7 @@ func TestEagerPacketThatFails(t *testing.T) {
 	}
 }
 
-// Memory that cannot be registered ends the operation, and the other side hears
-// of it if it waits for something.
+// A refused registration fails the operation, and the other side is notified if it waits.
 func TestRegistrationRefused(t *testing.T) {
 	for _, way := range ways[2:] {
 		for _, keys := range []bool{false, true} {
@@ -207,7 +206,7 @@ func TestRegistrationRefused(t *testing.T) {
 						r = j.recv(1, 0, 5, way.size)
 					}
 					j.drain()
-					needs := map[string][2]bool{ // who registers: sender, receiver
+					needs := map[string][2]bool{ // which side registers: sender, receiver
 						"get": {true, keys}, "put": {keys, true}, "coop": {true, keys}, "spec": {true, keys}}[way.name]
 					if needs[refuser] {
 						if !errors.Is(s.Err, ErrTransport) || (r != nil && !errors.Is(r.Err, ErrTransport)) {
@@ -234,13 +233,13 @@ func TestRegistrationRefused(t *testing.T) {
 	}
 }
 
-// After a peer is gone, what it sent whole can be received; what it sent in part,
-// or only announced, cannot, and nobody waits for it.
-func TestMessagesOfAPeerThatIsGone(t *testing.T) {
+// After a peer has failed, its complete messages can be received; incomplete or only
+// announced ones cannot, and no receive waits for them.
+func TestMessagesOfFailedPeer(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		j := newJob(t, 3, Config{EagerLimit: 16, Rendezvous: "get"}, 4)
 		j.send(0, 1, 1, 3, Synchronous) // whole
-		j.send(0, 1, 2, 10, Standard)   // three packets, of which two come
+		j.send(0, 1, 2, 10, Standard)   // three packets, of which two arrive
 		j.deliver(0, 1, 0)
 		j.deliver(0, 1, 0)
 		j.deliver(0, 1, 0)
@@ -290,16 +289,16 @@ func TestMessagesOfAPeerThatIsGone(t *testing.T) {
 	}
 }
 
-// drain2 delivers what one rank has sent to another.
+// drain2 delivers the packets from one rank to another.
 func (j *job) drain2(from, to int) {
 	for len(j.wire(from, to).inFlight) > 0 {
 		j.deliver(from, to, 0)
 	}
 }
 
-// After the job has failed, the rest of a message in segments whose receive was
-// ended is dropped, and the next message is whole.
-func TestSegmentsOfAnEndedReceiveAreDropped(t *testing.T) {
+// After the job has failed, further segments of a message whose receive was ended are
+// dropped, and the next message is complete.
+func TestSegmentsOfEndedReceive(t *testing.T) {
 	j := newJob(t, 2, Config{EagerLimit: 64}, 4)
 	r := j.recv(1, 0, 5, 10)
 	j.send(0, 1, 5, 10, Standard)
@@ -321,7 +320,7 @@ func TestSegmentsOfAnEndedReceiveAreDropped(t *testing.T) {
 	j.clean()
 }
 
-// cancel reports whether a receive was taken back, or will be.
+// cancel reports whether a receive was cancelled, or will be.
 func cancel(m *Machine, x *Xfer) bool {
 	cancelled, pending := m.Cancel(x)
 	return cancelled || pending

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// FuzzArrived feeds arbitrary packets to a machine in the midst of conversations
-// of every kind. Whatever comes, it must not panic, must not write outside the
-// posted buffers, and must not take memory on the word of a header.
+// FuzzArrived feeds arbitrary packets to a machine with pending operations of every kind. It
+// must not panic, must not write outside the posted buffers, and must not allocate memory on
+// the strength of a header.
 func FuzzArrived(f *testing.F) {
 	add := func(pkts ...[]byte) {
 		var in []byte
@@ -29,7 +29,7 @@ func FuzzArrived(f *testing.F) {
 			}
 		}
 	}
-	// A real conversation, as a start.
+	// A valid conversation as seed.
 	for _, force := range []string{"get", "put", "coop"} {
 		w := newWorld(2, Config{EagerLimit: 8, Rendezvous: force}, testAttr(4), 1<<12)
 		j := &job{world: w}
@@ -38,7 +38,7 @@ func FuzzArrived(f *testing.F) {
 		j.send(0, 1, 7, 20, Standard)
 		add(w.wire(0, 1).inFlight...)
 	}
-	// RTRs that come, one that is taken back, and a message written by one of ours.
+	// RTRs that arrive, one that is revoked, and a message written by one of ours.
 	w := newWorld(2, Config{EagerLimit: 8}, testAttr(4), 1<<12)
 	j := &job{world: w}
 	for _, x := range []*Xfer{j.recv(0, 1, 5, 20), j.recv(0, 1, 5, 30), j.recv(0, 1, 6, 30)} {
@@ -116,7 +116,7 @@ func FuzzArrived(f *testing.F) {
 	})
 }
 
-// FuzzCheckPacket: what passes the check can be read and shown.
+// FuzzCheckPacket checks that valid packets can be read and formatted.
 func FuzzCheckPacket(f *testing.F) {
 	f.Add(eagerPacket(0, 0, 0, 5, 3, []byte("abc")))
 	f.Add(make([]byte, headRTS))

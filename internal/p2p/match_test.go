@@ -1,7 +1,6 @@
 package p2p
 
-// Matching against a model that is too simple to be wrong: two lists that are
-// searched from the front.
+// Matching compared with a simple model: two lists that are searched from the front.
 
 import (
 	"fmt"
@@ -10,7 +9,7 @@ import (
 	"time"
 )
 
-// eagerPacket makes an eager packet as emitEager would.
+// eagerPacket returns an eager packet like emitEager.
 func eagerPacket(seq uint32, ctx uint32, src, tag int32, total int, data []byte) []byte {
 	pkt := make([]byte, headLen, headLen+len(data))
 	put64(pkt[offKind:], uint64(kindEager)|uint64(seq)<<32)
@@ -20,8 +19,8 @@ func eagerPacket(seq uint32, ctx uint32, src, tag int32, total int, data []byte)
 	return append(pkt, data...)
 }
 
-// receiver is one machine whose peers exist only as packets. Message number n
-// has n as its data.
+// receiver is a machine whose peers exist only as packets. Message number n has n as its
+// data.
 type receiver struct {
 	m     *Machine
 	links []*Link
@@ -40,7 +39,7 @@ func newReceiver(peers int) *receiver {
 	return r
 }
 
-// arrive lets a message come and returns its number.
+// arrive delivers a message and returns its number.
 func (r *receiver) arrive(ctx uint32, src, tag int32) uint64 {
 	r.sent++
 	var data [8]byte
@@ -57,7 +56,7 @@ func (r *receiver) post(ctx uint32, src, tag int32) *Xfer {
 	return x
 }
 
-// number is the message that a receive got, 0 for none yet.
+// number returns the message of a receive, 0 for none yet.
 func number(x *Xfer) uint64 {
 	if !x.Done() || x.Cancelled {
 		return 0
@@ -76,7 +75,7 @@ func (p pattern) accepts(q pattern) bool {
 
 // model is MPI's matching in two lists.
 type model struct {
-	posted []*Xfer // still waiting, with what they want in wants
+	posted []*Xfer // still waiting, with their patterns in wants
 	wants  map[*Xfer]pattern
 	msgs   []modelMsg
 }
@@ -113,7 +112,7 @@ func TestMatchingAgainstModel(t *testing.T) {
 			rng := rand.New(rand.NewSource(seed))
 			r, md := newReceiver(3), &model{wants: map[*Xfer]pattern{}}
 			ctxs, tags := 1+rng.Intn(2), 1+rng.Intn(200)
-			wild := rng.Intn(3) // how usual wildcards are
+			wild := rng.Intn(3) // how frequent wildcards are
 			pick := func() pattern {
 				p := pattern{uint32(rng.Intn(ctxs)), int32(rng.Intn(3)), int32(rng.Intn(tags))}
 				if rng.Intn(6) < wild {
@@ -132,7 +131,7 @@ func TestMatchingAgainstModel(t *testing.T) {
 			}
 			for step := range steps {
 				switch op := rng.Intn(20); {
-				case op < 8: // a message comes
+				case op < 8: // a message arrives
 					p := pattern{uint32(rng.Intn(ctxs)), int32(rng.Intn(3)), int32(rng.Intn(tags))}
 					n := r.arrive(p.ctx, p.src, p.tag)
 					if x := md.takePosted(p); x != nil {
@@ -215,8 +214,8 @@ var workloads = []workload{
 		tag: func(i int) int32 { return int32(i) }, want: func(i, n int) (int, int) { return 0, n - 1 - i }, got: func(i, n int) int { return n - 1 - i }},
 }
 
-// run lets n messages come and then be received; it returns the time both took.
-// With check it says what it got wrong.
+// run delivers n messages and then receives them; it returns the time of both. check, if not
+// nil, is called with each result.
 func (c workload) run(r *receiver, n int, check func(i int, got, want uint64)) time.Duration {
 	first := r.sent
 	start := time.Now()
@@ -249,9 +248,9 @@ func TestHundredThousandUnexpected(t *testing.T) {
 			if r.m.Unexpected() != 0 {
 				t.Fatalf("%d messages are left", r.m.Unexpected())
 			}
-			// A search that looks at every message would take a thousand times
-			// as long for each. A factor of 30 leaves room for cold caches and a
-			// busy machine; the best of several tries counts.
+			// A linear search would take a thousand times as long for each message.
+			// A factor of 30 leaves room for cold caches and a busy machine; the best
+			// of several tries counts.
 			best := 0.0
 			for range 5 {
 				small := time.Duration(1 << 62)
@@ -274,8 +273,8 @@ func TestHundredThousandUnexpected(t *testing.T) {
 	}
 }
 
-// A program that never uses a tag twice must not make the table grow.
-func TestTableDoesNotGrowWithTagsOfThePast(t *testing.T) {
+// A program that never reuses a tag must not make the table grow.
+func TestTableReclaimsEntries(t *testing.T) {
 	r := newReceiver(1)
 	for i := range 200_000 {
 		x := r.post(0, 0, int32(i))

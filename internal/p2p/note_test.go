@@ -1,14 +1,14 @@
 package p2p
 
-// Signatures of messages, notes, and contexts that are given up.
+// Signatures of messages, notes, and contexts that were given up.
 
 import (
 	"errors"
 	"testing"
 )
 
-// A receive reports whether its message has the signature that it expects, whoever was
-// first, by every protocol.
+// A receive reports whether its message has the expected signature, whichever side was first,
+// with every protocol.
 func TestSignatures(t *testing.T) {
 	eachWay(t, func(t *testing.T, j *job, size int) {
 		for _, late := range []bool{false, true} {
@@ -41,14 +41,14 @@ func TestSignatures(t *testing.T) {
 	})
 }
 
-// In a context that is given up, receives end with the error, sends end, and nothing is
-// left; another context is as before.
+// In a context that was given up, receives fail, sends complete, and nothing is left; other
+// contexts are not affected.
 func TestDrop(t *testing.T) {
 	broken := errors.New("broken")
 	eachWay(t, func(t *testing.T, j *job, size int) {
 		m := j.nodes[1].m
 		here := j.recv(1, 0, 5, size)
-		if here.stage != stagePosted { // its buffer was offered; that is tested by Cancel
+		if here.stage != stagePosted { // its buffer was offered; the test of Cancel covers that
 			return
 		}
 		kept := j.send(0, 1, 6, size, Standard)
@@ -76,7 +76,7 @@ func TestDrop(t *testing.T) {
 	})
 }
 
-// A note needs no receive, and is cut to one packet.
+// A note needs no receive, and is truncated to one packet.
 func TestNotes(t *testing.T) {
 	j := newJob(t, 2, Config{}, 4)
 	any := j.recv(1, AnySource, AnyTag, 4)

@@ -7,13 +7,13 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestTransferIsOneWorkRequest: what is posted for a window, and how it ends.
+// A transfer posts one work request and completes with it.
 func TestTransferIsOneWorkRequest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		op     rdma.Op
 		status rdma.Status
-		gone   bool // the link fails before the end
+		gone   bool // the link fails before the completion
 	}{
 		{"write", rdma.OpWrite, rdma.StatusOK, false},
 		{"read", rdma.OpRead, rdma.StatusOK, false},
@@ -49,7 +49,7 @@ func TestTransferIsOneWorkRequest(t *testing.T) {
 	}
 }
 
-// TestTransferIsNoRendezvous: no peer may propose it for a message.
+// A peer must not propose a one-sided transfer for a message.
 func TestTransferIsNoRendezvous(t *testing.T) {
 	attr := testAttr(0)
 	m := New(Config{}, newMemory(0, 1<<16))
@@ -68,9 +68,8 @@ func TestTransferIsNoRendezvous(t *testing.T) {
 	}
 }
 
-// TestPutsAndGetsAreCut: a transfer of a window that is longer than one work request of the
-// device, through a stage and without one.
-func TestPutsAndGetsAreCut(t *testing.T) {
+// A transfer that exceeds the limit of the device is cut, with a bounce buffer and without.
+func TestTransferCut(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		op     rdma.Op

@@ -1,6 +1,6 @@
 package p2p
 
-// Packets that come early, twice, or not in a form that any sender makes.
+// Packets that arrive early, twice, or malformed.
 
 import (
 	"errors"
@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-func TestReorderedAndDoubledPackets(t *testing.T) {
+func TestReorderAndDuplicate(t *testing.T) {
 	for seed := range int64(40) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewSource(seed))
 			j := newJob(t, 2, Config{EagerLimit: 16, Credit: 2000, Rendezvous: []string{"get", "put", "coop"}[seed%3]}, 4)
-			// The sequence numbers wrap on the way.
+			// The sequence numbers wrap around.
 			start := uint32(1<<32 - 20)
 			j.nodes[0].links[1].sendSeq, j.nodes[1].links[0].recvSeq = start, start
 			j.nodes[1].links[0].sendSeq, j.nodes[0].links[1].recvSeq = start, start
@@ -38,7 +38,7 @@ func TestReorderedAndDoubledPackets(t *testing.T) {
 					wi := j.wire(from, 1-from)
 					for i := range wi.inFlight {
 						events = append(events, func() {
-							if rng.Intn(5) == 0 { // the network makes a copy
+							if rng.Intn(5) == 0 { // the network duplicates it
 								wi.inFlight = append(wi.inFlight, wi.inFlight[i])
 							}
 							j.deliver(from, 1-from, i)
@@ -67,7 +67,7 @@ func TestReorderedAndDoubledPackets(t *testing.T) {
 	}
 }
 
-func TestForeignPacketsBreakTheLink(t *testing.T) {
+func TestInvalidPacketsFailLink(t *testing.T) {
 	seg := func(first uint32, off, n int) []byte {
 		pkt := make([]byte, headLen+n)
 		put64(pkt[offKind:], uint64(kindSeg))
@@ -149,8 +149,8 @@ func TestForeignPacketsBreakTheLink(t *testing.T) {
 	}
 }
 
-// An answer that does not belong to the protocol of a send in stage rts.
-func TestWrongAnswersBreakTheLink(t *testing.T) {
+// Answers of another protocol fail the link of a send in stage rts.
+func TestWrongAnswersFailLink(t *testing.T) {
 	for _, c := range []struct {
 		rendezvous string
 		kind       packetKind
@@ -172,8 +172,8 @@ func TestWrongAnswersBreakTheLink(t *testing.T) {
 	}
 }
 
-// A device without RDMA Read cannot answer a rendezvous that needs it.
-func TestRendezvousTheDeviceCannotDo(t *testing.T) {
+// A device without RDMA Read rejects a rendezvous that needs it.
+func TestUnsupportedRendezvous(t *testing.T) {
 	j := newJob(t, 2, Config{EagerLimit: 8, Rendezvous: "get"}, 4)
 	j.send(0, 1, 5, 20, Standard)
 	less := testAttr(4)
@@ -185,9 +185,9 @@ func TestRendezvousTheDeviceCannotDo(t *testing.T) {
 	}
 }
 
-// A short packet that claims a long message makes the receiver take no memory
-// for more than keepAhead.
-func TestMemoryIsTakenAsDataComes(t *testing.T) {
+// A short packet that announces a long message makes the receiver allocate at most
+// keepAhead.
+func TestKeepAheadLimit(t *testing.T) {
 	r := newReceiver(1)
 	data := make([]byte, 100)
 	r.m.Arrived(r.links[0], eagerPacket(0, 0, 0, 5, maxTotal, data))
@@ -202,7 +202,7 @@ func TestMemoryIsTakenAsDataComes(t *testing.T) {
 	}
 }
 
-// An operation's handle finds nothing once the operation was freed.
+// The handle of a freed operation is not found.
 func TestStaleHandles(t *testing.T) {
 	j := newJob(t, 2, Config{EagerLimit: 8, Rendezvous: "get"}, 4)
 	s := j.send(0, 1, 5, 20, Standard)

@@ -1,17 +1,17 @@
 package p2p
 
-// Short ways to say what the unit tests say again and again.
+// Helpers for unit tests with two ranks.
 
 import (
 	"bytes"
 	"testing"
 )
 
-// job is a world with a test around it.
+// job is a world of a test.
 type job struct {
 	*world
 	t    *testing.T
-	lazy bool // see oneEvent
+	lazy bool // for oneEvent
 }
 
 func newJob(t *testing.T, ranks int, cfg Config, segment int) *job {
@@ -19,7 +19,7 @@ func newJob(t *testing.T, ranks int, cfg Config, segment int) *job {
 	return &job{world: newWorld(ranks, cfg, testAttr(segment), 1<<16), t: t}
 }
 
-// owner is on every operation, so that its end is reported.
+// owner is the Owner of every operation, so that its completion is reported.
 func (j *job) start(rank int, x *Xfer) *Xfer {
 	x.Owner = &Waiter{}
 	if x.Send {
@@ -34,8 +34,7 @@ func (j *job) start(rank int, x *Xfer) *Xfer {
 	return x
 }
 
-// offer lets a receive send its RTR and brings it to the sender, with whatever was
-// sent before it.
+// offer makes a receive send its RTR and delivers it to the sender, with all earlier packets.
 func (j *job) offer(rank int, x *Xfer) {
 	j.nodes[rank].m.Offer(x)
 	j.settle(rank)
@@ -73,7 +72,7 @@ func (j *job) recv(at, src, tag, n int) *Xfer {
 	return j.start(at, x)
 }
 
-// got checks that a receive has ended with a message made by send.
+// got checks that a receive has completed with a message of send.
 func (j *job) got(x *Xfer, src, tag, n int, why string) {
 	j.t.Helper()
 	if !x.Done() || x.Err != nil {
@@ -88,7 +87,7 @@ func (j *job) got(x *Xfer, src, tag, n int, why string) {
 	}
 }
 
-// sent checks that a send has ended well.
+// sent checks that a send has completed without an error.
 func (j *job) sent(x *Xfer, why string) {
 	j.t.Helper()
 	if !x.Done() || x.Err != nil {
@@ -103,7 +102,7 @@ func (j *job) pending(x *Xfer, stage, why string) {
 	}
 }
 
-// clean checks that nothing is left of what the test did.
+// clean checks that all resources are released.
 func (j *job) clean() {
 	j.t.Helper()
 	if j.fault != "" {
@@ -139,5 +138,5 @@ var ways = []struct {
 	{"get", Config{EagerLimit: 8, Rendezvous: "get"}, 20},
 	{"put", Config{EagerLimit: 8, Rendezvous: "put"}, 20},
 	{"coop", Config{EagerLimit: 8, Rendezvous: "coop"}, 20},
-	{"spec", Config{EagerLimit: 8, Speculate: "always"}, 20}, // with a receive that is early; else get
+	{"spec", Config{EagerLimit: 8, Speculate: "always"}, 20}, // with an early receive; otherwise get
 }

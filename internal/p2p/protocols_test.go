@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// eachWay runs a test with every protocol, on devices that need local keys and
-// on devices that do not.
+// eachWay runs a test with every protocol, on devices with and without local keys.
 func eachWay(t *testing.T, fn func(t *testing.T, j *job, size int)) {
 	for _, way := range ways {
 		for _, keys := range []bool{false, true} {
@@ -43,7 +42,7 @@ func TestSendFirst(t *testing.T) {
 	})
 }
 
-// MPI-4.1 section 3.2.4: a receive that is too short gets what fits, and an error.
+// MPI-4.1 section 3.2.4: a receive that is too short gets the data that fits, and an error.
 func TestTruncation(t *testing.T) {
 	eachWay(t, func(t *testing.T, j *job, size int) {
 		for _, early := range []bool{false, true} {
@@ -70,7 +69,7 @@ func TestTruncation(t *testing.T) {
 	})
 }
 
-// A synchronous send ends only after its receive has begun (MPI-4.1 section 3.4).
+// A synchronous send completes only after its receive has started (MPI-4.1 section 3.4).
 func TestSynchronous(t *testing.T) {
 	eachWay(t, func(t *testing.T, j *job, size int) {
 		s := j.send(0, 1, 5, size, Synchronous)
@@ -92,8 +91,7 @@ func TestSynchronous(t *testing.T) {
 	})
 }
 
-// An empty message has an envelope and is matched like any other, whichever
-// protocol carries it.
+// An empty message is matched like any other, with every protocol.
 func TestEmptyMessage(t *testing.T) {
 	for _, force := range []string{"", "get", "put", "coop"} {
 		for _, limit := range []int{8, -1} { // -1: not even empty messages are eager
@@ -116,10 +114,10 @@ func TestEmptyMessage(t *testing.T) {
 	}
 }
 
-// A synchronous message of several segments is acknowledged when the first has
-// been matched. If the device has not copied the others by then, the buffer is
-// still needed and the send must go on.
-func TestAckBeforeTheLastSegmentIsTaken(t *testing.T) {
+// A synchronous message of several segments is acknowledged when the first has been matched.
+// If the device has not copied the others by then, it still needs the buffer and the send
+// must not complete.
+func TestAckBeforeLastSegment(t *testing.T) {
 	j := newJob(t, 2, Config{EagerLimit: 64}, 4)
 	j.slow = true
 	r := j.recv(1, 0, 5, 10)
@@ -135,7 +133,7 @@ func TestAckBeforeTheLastSegmentIsTaken(t *testing.T) {
 	j.clean()
 }
 
-// A link to oneself is a link like any other.
+// A link to the rank itself works like any other.
 func TestSelf(t *testing.T) {
 	eachWay(t, func(t *testing.T, j *job, size int) {
 		s := j.send(0, 0, 5, size, Standard)
@@ -147,8 +145,8 @@ func TestSelf(t *testing.T) {
 	})
 }
 
-// The packets of a message to a device that is full wait in the shell; the send
-// made without state is then adopted and ends with the last of them.
+// The packets of a message that a full device rejects wait in the engine; the stateless send
+// is then adopted and completes with the last of them.
 func TestAdopt(t *testing.T) {
 	j := newJob(t, 2, Config{EagerLimit: 64}, 4)
 	j.slow = true

@@ -1,22 +1,21 @@
 package p2p
 
-// Scripted conversations: testdata/*.txt. A script is a list of commands, each
-// followed by ---- and what it leads to; `go test -run Script -rewrite` writes
-// down what happens now, to be read as a diff. Message n (by the number of its
-// operation) consists of the n-th letter.
+// Scripts: testdata/*.txt. A script is a list of commands, each followed by ---- and its
+// output; `go test -run Script -rewrite` updates the output, to be reviewed as a diff.
+// Message n (by the number of its operation) consists of the n-th letter.
 //
 //	ranks N [eager=8] [segment=4] [credit=…] [rendezvous=get] [speculate=auto] [slow] [localkeys] [sendonly] [transfer=…]
 //	send FROM TO [tag=0] [len=0] [ctx=0] [sync]
 //	recv AT [src=any] [tag=any] [len=0] [ctx=0] [early]
 //	offer N                     receive N sends an RTR if it may; recv … early does both
 //	probe AT [src=any] [tag=any] · mprobe … · mrecv AT [len=0]
-//	take FROM->TO               a slow device takes a request
-//	deliver FROM->TO [I]        the first packet on its way, or packet I
+//	take FROM->TO               a slow device accepts a request
+//	deliver FROM->TO [I]        the first packet in flight, or packet I
 //	drop FROM->TO · dup FROM->TO
-//	complete RANK OP [bad]      a work request ends
-//	deliver-all                 everything that can happen, until nothing can
+//	complete RANK OP [bad]      a work request completes
+//	deliver-all                 all possible events
 //	cancel N · fail RANK [link=PEER] · refuse RANK
-//	lose N                      an inline packet of operation N was not sent after all
+//	lose N                      the device fails to send an inline packet of operation N
 //	status
 
 import (
@@ -44,7 +43,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// runScript runs a script; seen hears of every event.
+// runScript runs a script; seen is called with every event.
 func runScript(t *testing.T, file string, seen func(x *Xfer, ev Event)) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -86,14 +85,14 @@ func firstDifference(got, want string) string {
 	return "lines are missing"
 }
 
-// script is a conversation under way.
+// script is a running script.
 type script struct {
 	w     *world
-	ops   []*Xfer // by number - 1
-	ranks []int   // whose they are
+	ops   []*Xfer // by operation number - 1
+	ranks []int   // rank of each operation
 	taken map[int]*Msg
 
-	credit bool // status shows it
+	credit bool // status shows the credit
 	out    strings.Builder
 	args   map[string]string
 	words  []string
@@ -102,7 +101,7 @@ type script struct {
 
 func (sc *script) printf(format string, args ...any) { fmt.Fprintf(&sc.out, format+"\n", args...) }
 
-// command carries a line out and returns what it led to.
+// command executes a line and returns its output.
 func (sc *script) command(line string) (out string) {
 	sc.out.Reset()
 	fields := strings.Fields(line)
@@ -150,7 +149,7 @@ func (sc *script) has(word string) bool {
 	return false
 }
 
-// number is argument key, or word i.
+// number returns argument key, or word i.
 func (sc *script) number(key string, def int) int {
 	v, ok := sc.args[key]
 	if !ok {
@@ -367,7 +366,7 @@ func (sc *script) fail() {
 
 func (sc *script) refuse() { sc.w.nodes[sc.word(0)].mem.refuse = true }
 
-// ended says how an operation ended.
+// ended formats the result of an operation.
 func (sc *script) ended(x *Xfer) {
 	for i, y := range sc.ops {
 		if x != y {

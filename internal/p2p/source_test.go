@@ -7,12 +7,12 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// testSources says which messages are sent from where they are.
+// testSources selects which messages are sent without a copy.
 type testSources struct {
 	from     bool
 	asked    []bool // waits
 	released int
-	stage    *Stage // what puts and gets are copied through, if they may not be used where they are; nil: none is left
+	stage    *Stage // bounce buffer of puts and gets that are not direct; nil: none is free
 	placed   int
 	unplaced int
 }
@@ -52,7 +52,7 @@ func sourcing(from bool) (*Machine, *Link, *testSources) {
 	return m, l, s
 }
 
-func TestAMessageFromAFrequentlyUsedBufferEndsWithItsRequest(t *testing.T) {
+func TestSendShortDirect(t *testing.T) {
 	m, l, s := sourcing(true)
 	buf := make([]byte, 1000)
 	wr, x := m.SendShort(l, 5, 0, 9, buf, true)
@@ -72,7 +72,7 @@ func TestAMessageFromAFrequentlyUsedBufferEndsWithItsRequest(t *testing.T) {
 	m.Free(x)
 }
 
-func TestACopiedMessageNeedsNoOperation(t *testing.T) {
+func TestSendShortCopied(t *testing.T) {
 	m, l, s := sourcing(false)
 	wr, x := m.SendShort(l, 5, 0, 9, make([]byte, 1000), true)
 	if wr == nil || x != nil || wr[0].Flags&rdma.Inline == 0 || wr[0].ID != 0 || wr[0].LKey != 0 {
@@ -92,7 +92,7 @@ func TestACopiedMessageNeedsNoOperation(t *testing.T) {
 	}
 }
 
-func TestAFailureGivesTheBufferBack(t *testing.T) {
+func TestSendShortFails(t *testing.T) {
 	m, l, s := sourcing(true)
 	_, x := m.SendShort(l, 5, 0, 9, make([]byte, 500), true)
 	m.Completed(x.Handle(), rdma.StatusPeerGone, 0)
@@ -109,7 +109,7 @@ func TestAFailureGivesTheBufferBack(t *testing.T) {
 	}
 }
 
-func TestASynchronousSendFromTheBufferWaitsForBoth(t *testing.T) {
+func TestSynchronousDirect(t *testing.T) {
 	for _, ackFirst := range []bool{false, true} {
 		m, l, s := sourcing(true)
 		x := m.New()
@@ -138,7 +138,7 @@ func TestASynchronousSendFromTheBufferWaitsForBoth(t *testing.T) {
 	}
 }
 
-func TestSendingFromTheBufferAllocatesNothing(t *testing.T) {
+func TestSendShortNoAllocation(t *testing.T) {
 	m, l, s := sourcing(true)
 	buf := make([]byte, 1000)
 	l.credit = 1 << 50

@@ -1,7 +1,7 @@
 package p2p
 
-// What speculation does beside its conversations (testdata/spec.txt and others):
-// its bounds, and how it gives up.
+// Speculation beside its scripts (testdata/spec.txt and others): its limits, and when it
+// stops.
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ func TestRTRsDoNotAccumulate(t *testing.T) {
 	if s, here := j.nodes[1].links[0].Stats.RTRSent, len(j.nodes[0].links[1].offers); s != maxOffers || here != maxOffers {
 		t.Fatalf("%d RTRs were sent and %d kept, want %d", s, here, maxOffers)
 	}
-	// One that is resolved makes room for another.
+	// A resolved one makes room for another.
 	sends = append(sends, j.send(0, 1, 5, 20, Standard))
 	j.drain()
 	j.got(recvs[0], 0, 5, 20, "the first receive")
@@ -44,9 +44,9 @@ func TestRTRsDoNotAccumulate(t *testing.T) {
 	j.clean()
 }
 
-// A sender remembers so many messages. An RTR that has crossed more of them is
-// dropped, whatever their envelopes.
-func TestRTRThatWasLongOnItsWayIsDropped(t *testing.T) {
+// A sender remembers recentLen messages. An RTR that has crossed more of them is dropped,
+// whatever their envelopes.
+func TestLateRTRDropped(t *testing.T) {
 	for crossed, want := range map[int]string{recentLen: "rndv_spec", recentLen + 1: "rndv_get"} {
 		j := newJob(t, 2, Config{EagerLimit: 8, Rendezvous: "get"}, 0)
 		r := j.recv(1, 0, 5, 20)
@@ -70,9 +70,9 @@ func TestRTRThatWasLongOnItsWayIsDropped(t *testing.T) {
 	}
 }
 
-// What was sent before the peer offered anything is not remembered. Its first offer is
-// dropped if it has crossed a message, the next is not.
-func TestFirstRTRThatCrossesAMessageIsDropped(t *testing.T) {
+// Messages before the peer's first offer are not remembered. The first offer is dropped if it
+// has crossed a message, the next is not.
+func TestFirstCrossingRTRDropped(t *testing.T) {
 	j := newJob(t, 2, Config{EagerLimit: 8, Rendezvous: "get"}, 0)
 	l := j.nodes[0].links[1]
 	l.recent = nil
@@ -97,7 +97,7 @@ func TestFirstRTRThatCrossesAMessageIsDropped(t *testing.T) {
 }
 
 // The number of messages is counted in 32 bits on the wire.
-func TestRTRWhenTheCountOfMessagesWraps(t *testing.T) {
+func TestRTRCountWraps(t *testing.T) {
 	j := newJob(t, 2, specConfig, 0)
 	j.nodes[0].links[1].Stats.Sent = 1<<32 - 1
 	j.nodes[1].links[0].Stats.Received = 1<<32 - 1
@@ -128,8 +128,8 @@ func TestNoRTRBehindManyReceives(t *testing.T) {
 	j.pending(r, "ready", "one is gone")
 }
 
-// What a peer of ours would never do.
-func TestPeerThatMisusesRTRs(t *testing.T) {
+// Violations of the protocol.
+func TestRTRMisuse(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(j *job)
@@ -193,7 +193,7 @@ func TestPeerThatMisusesRTRs(t *testing.T) {
 	})
 }
 
-// Nothing is offered on a link that has not been opened, nor for an empty buffer.
+// No RTR is sent on an unopened link, nor for an empty buffer.
 func TestNoRTRWithoutNeed(t *testing.T) {
 	j := newJob(t, 2, Config{EagerLimit: -1, Speculate: "always"}, 0)
 	j.pending(j.recv(1, 0, 5, 0), "posted", "an empty receive")
@@ -204,8 +204,8 @@ func TestNoRTRWithoutNeed(t *testing.T) {
 	}
 }
 
-// T1 4.2.6: under 80 % used, RTRs stop; one now and then goes on, to see; 7 used of
-// 8 and they are sent again.
+// T1 4.2.6: with less than 80 % used, RTRs stop, except for probes; 7 of 8 probes used resume
+// them.
 func TestSpecHistory(t *testing.T) {
 	rule := newSpecRule("")
 	var h specHistory
@@ -259,8 +259,8 @@ func TestSpecHistory(t *testing.T) {
 	}
 }
 
-// A program whose senders are early (T1 fig. 4.18) soon sends hardly any RTR, and
-// sends them again when its receivers are early.
+// A program whose senders are early (T1 fig. 4.18) soon sends hardly any RTRs, and sends them
+// again when its receivers are early.
 func TestSpeculationStopsAndResumes(t *testing.T) {
 	j := newJob(t, 2, Config{EagerLimit: 8, Rendezvous: "get"}, 0)
 	l, back := j.nodes[1].links[0], j.nodes[0].links[1]
@@ -306,7 +306,7 @@ func TestSpeculationStopsAndResumes(t *testing.T) {
 	j.clean()
 }
 
-func TestConfigOfSpeculation(t *testing.T) {
+func TestSpeculateConfig(t *testing.T) {
 	for value, good := range map[string]bool{"": true, "auto": true, "always": true, "never": true, "sometimes": false} {
 		c := Config{Speculate: value}
 		if err := c.Check(); (err == nil) != good {

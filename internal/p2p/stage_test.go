@@ -8,7 +8,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// staging is a machine whose puts and gets of up to 4096 bytes are copied.
+// staging returns a machine that copies puts and gets of up to 4096 bytes.
 func staging() (*Machine, *Link, *testSources) {
 	m, l, s := sourcing(false)
 	s.stage = &Stage{Mem: make([]byte, 4096), LKey: 55}
@@ -24,7 +24,7 @@ func startTransfer(m *Machine, l *Link, op rdma.Op, n int, fill byte) *Xfer {
 	return x
 }
 
-func TestAPutIsCopiedBeforeItIsPosted(t *testing.T) {
+func TestStagedPut(t *testing.T) {
 	m, l, s := staging()
 	x := startTransfer(m, l, rdma.OpWrite, 1000, 7)
 	wr := &m.Out.WR[0]
@@ -35,7 +35,7 @@ func TestAPutIsCopiedBeforeItIsPosted(t *testing.T) {
 		t.Error("the stage does not have the bytes of the put, or more")
 	}
 	if s.unplaced != 0 {
-		t.Error("the stage is given back before the device is done with it")
+		t.Error("the stage is released before the device has finished with it")
 	}
 	m.Completed(x.Handle(), rdma.StatusOK, 1000)
 	if !x.Done() || x.Err != nil || x.Len != 1000 || s.unplaced != 1 || s.released != 0 {
@@ -43,7 +43,7 @@ func TestAPutIsCopiedBeforeItIsPosted(t *testing.T) {
 	}
 }
 
-func TestAGetIsCopiedWhenItHasEnded(t *testing.T) {
+func TestStagedGet(t *testing.T) {
 	for _, status := range []rdma.Status{rdma.StatusOK, rdma.StatusRemoteAccess} {
 		m, l, s := staging()
 		x := startTransfer(m, l, rdma.OpRead, 1000, 7)
@@ -64,8 +64,8 @@ func TestAGetIsCopiedWhenItHasEnded(t *testing.T) {
 	}
 }
 
-// Where the device uses the program's memory: if that is used often, if it is long, if no
-// stage is left.
+// The device accesses the program's memory directly if it is used often, if it is long, or if
+// no Stage is free.
 func TestTransferWithoutCopy(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -93,7 +93,7 @@ func TestTransferWithoutCopy(t *testing.T) {
 	}
 }
 
-// A device that wants no keys is not asked for.
+// A device without local keys does not use Sources.
 func TestTransferWithoutLocalKeys(t *testing.T) {
 	m, l, s := staging()
 	attr := *l.Attr
@@ -104,9 +104,9 @@ func TestTransferWithoutLocalKeys(t *testing.T) {
 	}
 }
 
-// The device may still write into the stage of a get whose peer was given up: it is not
-// lent again before the request has ended.
-func TestAStageOutlivesItsOperation(t *testing.T) {
+// The device may still write into the Stage of a get whose peer has failed: it is not reused
+// before the request has completed.
+func TestOrphanStage(t *testing.T) {
 	for _, freed := range []bool{false, true} {
 		m, l, s := staging()
 		x := startTransfer(m, l, rdma.OpRead, 1000, 7)
@@ -117,11 +117,11 @@ func TestAStageOutlivesItsOperation(t *testing.T) {
 		}
 		if freed {
 			m.Free(x)
-			if other := m.New(); other != x { // it serves another by then
+			if other := m.New(); other != x { // the Xfer is in use for another operation
 				t.Fatal("the operation was not used again")
 			}
 		}
-		m.Completed(handle+1<<40, rdma.StatusOK, 1000) // somebody else's
+		m.Completed(handle+1<<40, rdma.StatusOK, 1000) // of another operation
 		if s.unplaced != 0 {
 			t.Error("another completion gives the stage back")
 		}
@@ -134,7 +134,7 @@ func TestAStageOutlivesItsOperation(t *testing.T) {
 	}
 }
 
-func TestAStageOfARequestThatIsNeverPosted(t *testing.T) {
+func TestStageOfDroppedRequest(t *testing.T) {
 	m, l, s := staging()
 	startTransfer(m, l, rdma.OpWrite, 1000, 7)
 	m.FailLink(l, errors.New("the peer is gone"))

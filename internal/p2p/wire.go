@@ -108,13 +108,13 @@ func checkPacket(pkt []byte) error {
 	}
 	k := packetKind(pkt[offKind])
 	if k >= kindCount || len(pkt) < minLen[k] {
-		return fmt.Errorf("packet of kind %d and %d bytes is not one of ours", k, len(pkt))
+		return fmt.Errorf("packet of kind %d and %d bytes is invalid", k, len(pkt))
 	}
 	if get64(pkt[offTotal:]) > maxTotal {
-		return fmt.Errorf("%s packet with length or offset %d is impossible", kindNames[k], get64(pkt[offTotal:]))
+		return fmt.Errorf("%s packet with length or offset %d is invalid", kindNames[k], get64(pkt[offTotal:]))
 	}
 	if (k == kindEager || k == kindRTS || k == kindRTR) && (int32(get32(pkt[offSource:])) < 0 || int32(get32(pkt[offTag:])) < 0) {
-		return fmt.Errorf("envelope with source %d, tag %d, length %d is impossible",
+		return fmt.Errorf("envelope with source %d, tag %d, length %d is invalid",
 			int32(get32(pkt[offSource:])), int32(get32(pkt[offTag:])), get64(pkt[offTotal:]))
 	}
 	if k == kindEager {

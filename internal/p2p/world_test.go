@@ -1,9 +1,8 @@
 package p2p
 
-// A world of machines for tests: ranks, the links between them, and devices that
-// do nothing by themselves. The test decides when a device takes a request, when
-// a packet is delivered, and when a work request completes; scripts decide it
-// line by line, the explorer in every order.
+// A world of machines for tests: ranks, the links between them, and passive devices. The
+// test decides when a device accepts a request, when a packet is delivered, and when a work
+// request completes; scripts do so line by line, the explorer in every order.
 
 import (
 	"bytes"
@@ -19,19 +18,18 @@ type world struct {
 	attr  rdma.Attr
 	nodes []*node
 	wires []wire // from × ranks + to
-	// slow devices take a request only when told; the others at once, as far as there is
-	// room.
+	// slow devices accept a request only on demand; others at once, if there is room.
 	slow bool
-	// depth is how many requests that move memory a device holds, and how many packets
-	// are on their way to one peer; 0: there is no limit.
+	// depth bounds the RDMA requests that a device holds, and the packets in flight to
+	// one peer; 0: no limit.
 	depth int
-	// pushDepth is a wrong device: an OpPush counts against the depth.
+	// pushDepth makes the device incorrect: an OpPush counts against the depth.
 	pushDepth bool
-	// done hears of operations that have ended; nil: nobody cares.
+	// done, if not nil, is called with completed operations.
 	done func(rank int, x *Xfer)
-	// log hears what goes on; nil: nobody listens.
+	// log, if not nil, is called with every action.
 	log func(format string, args ...any)
-	// fault is the first thing a device saw that must never happen.
+	// fault is the first violation that a device detected.
 	fault string
 	heap  []byte // packets are cut from it
 }
@@ -42,24 +40,24 @@ type node struct {
 	m     *Machine
 	mem   *memory
 	links []*Link
-	work  []work // requests that move memory and have not completed
+	work  []work // RDMA requests that have not completed
 }
 
 // wire is one direction between two ranks.
 type wire struct {
-	wait     []rdma.SendWR // not yet taken by the device
-	inFlight [][]byte      // packets on their way
+	wait     []rdma.SendWR // not accepted by the device yet
+	inFlight [][]byte      // packets in flight
 }
 
-// work is a request that the device has taken.
+// work is a request that the device has accepted.
 type work struct {
 	wr     rdma.SendWR
 	to     int
-	copied bool // the bytes have been copied, by the other side of a cooperative copy
+	copied bool // the other side of a cooperative copy has copied the bytes
 }
 
-// testAttr is a device with every ability, whose costs make eager the choice up
-// to the limit and the rendezvous protocols equal.
+// testAttr returns the attributes of a device that supports everything. Its costs make eager
+// the choice up to the limit, and the rendezvous protocols equal.
 func testAttr(segment int) rdma.Attr {
 	return rdma.Attr{Name: "test", Transports: rdma.RD,
 		Ops:     rdma.Ops(rdma.OpSend, rdma.OpRead, rdma.OpWrite, rdma.OpPull, rdma.OpPush),
@@ -80,7 +78,7 @@ func newWorld(ranks int, cfg Config, attr rdma.Attr, arena int) *world {
 		for p := range ranks {
 			n.links[p] = &Link{Rank: p, Host: "host", Peer: rdma.PeerID(p), Attr: &w.attr, Open: true}
 			n.m.SetUp(n.links[p])
-			n.links[p].recent = new(recent) // as after an offer: else the first that crosses a message is stale
+			n.links[p].recent = new(recent) // as after an offer: otherwise the first one that crosses a message is stale
 		}
 		w.nodes = append(w.nodes, n)
 	}
@@ -89,8 +87,7 @@ func newWorld(ranks int, cfg Config, attr rdma.Attr, arena int) *world {
 
 func (w *world) wire(from, to int) *wire { return &w.wires[from*len(w.nodes)+to] }
 
-// settle takes what a rank's machine has put out, as the shell does after every
-// call.
+// settle executes the actions of a rank's machine, as the engine does after every call.
 func (w *world) settle(r int) {
 	n := w.nodes[r]
 	o := &n.m.Out
@@ -101,7 +98,7 @@ func (w *world) settle(r int) {
 			w.log("%d->%d waits: %s", r, o.Link[i].Rank, w.describe(&o.WR[i]))
 		}
 		o.WR[i] = rdma.SendWR{ID: ^uint64(0), Remote: ^uint64(0), RKey: ^uint64(0), LKey: ^uint32(0), Flags: 0xff,
-			HeadLen: 0xffff, Op: 0xff} // a slot that is not set again will be noticed
+			HeadLen: 0xffff, Op: 0xff} // so that a field that is not set is detected
 	}
 	o.WR, o.Link = o.WR[:0], o.Link[:0]
 	if !w.slow {
@@ -125,7 +122,7 @@ func (w *world) settle(r int) {
 	o.Done = o.Done[:0]
 }
 
-// sendNow sends a message that needs no state, as the shell does.
+// sendNow sends a message that needs no state, as the engine does.
 func (w *world) sendNow(r int, l *Link, tag int32, buf []byte) bool {
 	m := w.nodes[r].m
 	if wr := m.SendOne(l, 0, int32(r), tag, buf); wr != nil {
@@ -166,9 +163,8 @@ func (w *world) hasRoom(from, to int, op rdma.Op) bool {
 	return others < w.depth
 }
 
-// stranded finds a rank whose device has no room for a request, and all that would make
-// room is an OpPush that nobody pulls: it waits for the peer's application, and so would
-// all that waits for it.
+// stranded finds a rank whose device has no room for a request because of an OpPush without
+// a pull: it waits for the peer's application, and so would everything behind it.
 func (w *world) stranded() (from, to int, op rdma.Op, found bool) {
 	if w.depth == 0 {
 		return
@@ -184,7 +180,7 @@ func (w *world) stranded() (from, to int, op rdma.Op, found bool) {
 		}
 		ready := false
 		for k := range w.nodes[from].work {
-			// With room of their own, only what is in the same room counts.
+			// With separate room for OpPush, only requests of the same room count.
 			if same := w.nodes[from].work[k].wr.Op == rdma.OpPush == (op == rdma.OpPush); same || w.pushDepth {
 				ready = ready || w.ready(from, k)
 			}
@@ -196,8 +192,7 @@ func (w *world) stranded() (from, to int, op rdma.Op, found bool) {
 	return 0, 0, 0, false
 }
 
-// take lets the device take the first request that waits from one rank to
-// another.
+// take makes the device accept the first request that waits from one rank to another.
 func (w *world) take(from, to int) {
 	wi, n := w.wire(from, to), w.nodes[from]
 	wr := wi.wait[0]
@@ -232,7 +227,7 @@ func (w *world) take(from, to int) {
 	}
 }
 
-// describe makes a request readable.
+// describe formats a request.
 func (w *world) describe(wr *rdma.SendWR) string {
 	if wr.Op == rdma.OpSend {
 		return FormatPacket(w.pack(wr))
@@ -240,7 +235,7 @@ func (w *world) describe(wr *rdma.SendWR) string {
 	return fmt.Sprintf("%s of %d bytes", wr.Op, wr.Body.Len())
 }
 
-// pack makes a packet of head and body.
+// pack joins head and body to a packet.
 func (w *world) pack(wr *rdma.SendWR) []byte {
 	size := int(wr.HeadLen) + wr.Body.Len()
 	if cap(w.heap)-len(w.heap) < size {
@@ -251,7 +246,7 @@ func (w *world) pack(wr *rdma.SendWR) []byte {
 	return w.heap[at:len(w.heap):len(w.heap)]
 }
 
-// deliver gives packet i that is on its way between two ranks to the receiver.
+// deliver delivers packet i in flight between two ranks.
 func (w *world) deliver(from, to, i int) {
 	wi := w.wire(from, to)
 	pkt := wi.inFlight[i]
@@ -264,8 +259,8 @@ func (w *world) deliver(from, to, i int) {
 	w.settle(to)
 }
 
-// ready reports whether work i of a rank may complete: a push only when its pull
-// is there or has copied everything.
+// ready reports whether work i of a rank may complete: a push only when its pull has been
+// posted or has copied everything.
 func (w *world) ready(r, i int) bool {
 	wk := &w.nodes[r].work[i]
 	return wk.wr.Op != rdma.OpPush || wk.copied || w.partner(r, i) != nil
@@ -284,7 +279,7 @@ func (w *world) partner(r, i int) *work {
 	return nil
 }
 
-// complete carries work i of a rank out and reports it.
+// complete executes work i of a rank and reports its completion.
 func (w *world) complete(r, i int) rdma.Status {
 	n := w.nodes[r]
 	status := w.perform(r, i)
@@ -298,7 +293,7 @@ func (w *world) complete(r, i int) rdma.Status {
 	return status
 }
 
-// failWork completes work i without startTransfer anything.
+// failWork completes work i with an error, without transferring data.
 func (w *world) failWork(r, i int, status rdma.Status) {
 	n := w.nodes[r]
 	id := n.work[i].wr.ID
@@ -352,14 +347,14 @@ func (w *world) perform(r, i int) rdma.Status {
 	return rdma.StatusOK
 }
 
-// fail notes something that a device must never see.
+// fail records a violation.
 func (w *world) fail(format string, args ...any) {
 	if w.fault == "" {
 		w.fault = fmt.Sprintf(format, args...)
 	}
 }
 
-// drain lets everything happen, in some order, until nothing moves.
+// drain executes all possible events, in some order.
 func (w *world) drain() {
 	for changed := true; changed; {
 		changed = false
@@ -386,12 +381,12 @@ func (w *world) drain() {
 	}
 }
 
-// memory is the memory of a rank: an arena from which buffers are cut with guard
-// bytes around them, and the registrations. Addresses and keys follow from the
-// place in the arena, so that they are the same in every run.
+// memory is the memory of a rank: an arena for buffers with guard bytes around them, and the
+// registrations. Addresses and keys depend only on the offset in the arena, so that they are
+// the same in every run.
 type memory struct {
 	rank         int
-	arena, fresh []byte // fresh: as it is at first
+	arena, fresh []byte // fresh: the initial content
 	used         int
 	regs         []region
 	registered   int
@@ -427,7 +422,7 @@ func (mem *memory) reset() {
 	mem.used, mem.regs, mem.registered, mem.deregistered = guardLen, mem.regs[:0], 0, 0
 }
 
-// buffer cuts a buffer out of the arena.
+// buffer allocates a buffer in the arena.
 func (mem *memory) buffer(n int) []byte {
 	b := mem.arena[mem.used : mem.used+n]
 	clear(b)
@@ -465,7 +460,7 @@ func (mem *memory) Deregister(_ *Link, mr rdma.MR) {
 	panic(fmt.Sprintf("rank %d gives back a registration it does not have", mem.rank))
 }
 
-// reach finds remote memory as a device does, or nil if the access is refused.
+// reach returns remote memory as a device does, or nil if the access is refused.
 func (mem *memory) reach(key, addr uint64, n int, acc rdma.Access) []byte {
 	for _, r := range mem.regs {
 		off := int(int64(addr) - int64(mem.base()))
@@ -476,7 +471,7 @@ func (mem *memory) reach(key, addr uint64, n int, acc rdma.Access) []byte {
 	return nil
 }
 
-// finish notes, and pulled asks, whether a region was copied by the peer alone.
+// finish records, and pulled reports, that the peer alone has copied a region.
 func (mem *memory) finish(key uint64) {
 	for i := range mem.regs {
 		if uint64(mem.regs[i].off+1) == key {
@@ -513,7 +508,7 @@ func (mem *memory) holds(b []byte, lkey uint32) bool {
 	return false
 }
 
-// spoilt finds a guard byte that was written.
+// spoilt returns a guard byte that was overwritten.
 func (mem *memory) spoilt(buffers []region) int {
 	at := 0
 	for _, b := range buffers {

@@ -7,8 +7,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// queue is a receive queue of a device: it takes what is posted, gives it out in order,
-// and says once when fewer than its low watermark are left.
+// queue is a receive queue of a device: it accepts buffers, uses them in order, and reports
+// once when fewer than its low watermark are left.
 type queue struct {
 	posted  []rdma.RecvWR
 	depth   int
@@ -45,16 +45,16 @@ func (q *queue) deregister(mr rdma.MR) error {
 	return nil
 }
 
-// take gives a message a buffer, and reports whether the queue runs low.
+// take uses a buffer for a message, and reports whether the queue runs low.
 func (q *queue) take(t *testing.T) (id uint64, low bool) {
 	t.Helper()
 	if len(q.posted) == 0 {
-		t.Fatal("a message finds no buffer")
+		t.Fatal("no buffer for a message")
 	}
 	wr := q.posted[0]
 	q.posted = q.posted[1:]
 	if !q.open[wr.LKey] {
-		t.Fatalf("buffer %d is posted with the key %d, which is not registered", wr.ID, wr.LKey)
+		t.Fatalf("buffer %d is posted with the unregistered key %d", wr.ID, wr.LKey)
 	}
 	if low = len(q.posted) < q.low && !q.warned; low {
 		q.warned = true
@@ -77,7 +77,7 @@ func newTest(t *testing.T, least, most int) (*Pool, *queue) {
 	return p, q
 }
 
-// burst lets messages come before anybody reads them. It reads them all in the end.
+// burst delivers messages before any of them is read, then reads them all.
 func burst(t *testing.T, p *Pool, q *queue, messages int, now time.Duration) {
 	t.Helper()
 	var ids []uint64
@@ -95,8 +95,8 @@ func burst(t *testing.T, p *Pool, q *queue, messages int, now time.Duration) {
 	p.Drained(now)
 }
 
-// TestFollowsWhatComes lets bursts grow and cease, and looks at the buffers.
-func TestFollowsWhatComes(t *testing.T) {
+// The number of buffers follows bursts that grow and cease.
+func TestGrowAndShrink(t *testing.T) {
 	p, q := newTest(t, 16, 128)
 	at := time.Duration(0)
 	for _, step := range []struct {
@@ -105,18 +105,18 @@ func TestFollowsWhatComes(t *testing.T) {
 		now      int    // buffers afterwards
 		events   uint64 // in all
 	}{
-		{"few messages need no more buffers", 10, 16, 0},
-		{"a burst runs low once", 14, 32, 1},
-		{"and twice the burst needs nothing more", 25, 32, 1},
-		{"a large one grows as long as it lasts", 100, 128, 3},
-		{"the bound holds", 126, 128, 4},
+		{"few messages", 10, 16, 0},
+		{"a burst", 14, 32, 1},
+		{"twice the burst", 25, 32, 1},
+		{"a large burst", 100, 128, 3},
+		{"beyond the bound", 126, 128, 4},
 	} {
 		burst(t, p, q, step.messages, at)
 		if s := p.Stats(); s.Now != step.now || s.LowWater != step.events {
 			t.Errorf("%s: %d buffers and %d events, want %d and %d", step.name, s.Now, s.LowWater, step.now, step.events)
 		}
 		if n := len(q.posted) + len(p.back); n != p.Stats().Now || len(p.back) >= p.together() {
-			t.Errorf("%s: %d and %d of %d buffers are posted, or about to be, when all were read", step.name, len(q.posted), len(p.back), p.Stats().Now)
+			t.Errorf("%s: %d posted and %d returned buffers of %d after all were read", step.name, len(q.posted), len(p.back), p.Stats().Now)
 		}
 	}
 	for range 20 { // quiet seconds, with a few messages each
@@ -127,21 +127,21 @@ func TestFollowsWhatComes(t *testing.T) {
 	}
 	s := p.Stats()
 	if s.Now != 16 || s.Bytes != 16*100 || s.Peak != 128 || s.Shrunk != 3 {
-		t.Errorf("after a quiet time there are %d buffers of %d bytes, %d at the most, given up %d times; want 16, 1600, 128 and 3", s.Now, s.Bytes, s.Peak, s.Shrunk)
+		t.Errorf("after a quiet time: %d buffers of %d bytes, peak %d, shrunk %d times; want 16, 1600, 128 and 3", s.Now, s.Bytes, s.Peak, s.Shrunk)
 	}
 	if len(q.open) != 1 {
-		t.Errorf("%d slabs are registered, want the first alone", len(q.open))
+		t.Errorf("%d slabs are registered, want only the first", len(q.open))
 	}
 	if err := p.Close(); err != nil || len(q.open) != 0 {
-		t.Errorf("Close leaves %d registrations and says %v", len(q.open), err)
+		t.Errorf("Close leaves %d registrations and returns %v", len(q.open), err)
 	}
 }
 
-// TestTakesBackWhatRetires grows again before the buffers that were given up have gone.
-func TestTakesBackWhatRetires(t *testing.T) {
+// The pool grows again before retiring buffers are freed.
+func TestReactivateRetiring(t *testing.T) {
 	p, q := newTest(t, 16, 32)
 	burst(t, p, q, 14, 0)
-	burst(t, p, q, 1, 2*time.Second) // 14 came at once, of late
+	burst(t, p, q, 1, 2*time.Second) // the peak of 14 is recent
 	burst(t, p, q, 1, 4*time.Second)
 	if s := p.Stats(); s.Now != 16 || s.Bytes != 3200 {
 		t.Fatalf("%d buffers and %d bytes, want 16 and the memory of 32", s.Now, s.Bytes)
@@ -152,7 +152,7 @@ func TestTakesBackWhatRetires(t *testing.T) {
 	}
 }
 
-// TestRegisterRefused lets the device refuse to register more.
+// The device refuses to register more.
 func TestRegisterRefused(t *testing.T) {
 	p, q := newTest(t, 16, 128)
 	q.refuses = true
@@ -160,11 +160,11 @@ func TestRegisterRefused(t *testing.T) {
 	if s := p.Stats(); s.Now != 16 || s.LowWater != 1 || p.Err() == nil {
 		t.Errorf("%d buffers, %d events, error %v; want 16, 1 and the refusal", s.Now, s.LowWater, p.Err())
 	}
-	burst(t, p, q, 14, 0) // what is there serves
+	burst(t, p, q, 14, 0) // the existing buffers suffice
 }
 
-// TestAllocatesNothing takes and gives back.
-func TestAllocatesNothing(t *testing.T) {
+// Taking and returning buffers does not allocate.
+func TestNoAllocation(t *testing.T) {
 	p, q := newTest(t, 32, 32)
 	if n := testing.AllocsPerRun(100, func() {
 		for range 20 {
@@ -175,14 +175,14 @@ func TestAllocatesNothing(t *testing.T) {
 		}
 		p.Drained(0)
 	}); n != 0 {
-		t.Errorf("20 messages allocate %v times", n)
+		t.Errorf("20 messages: %v allocations", n)
 	}
 }
 
-func TestRefusesNonsense(t *testing.T) {
+func TestInvalidConfig(t *testing.T) {
 	for _, c := range []Config{{}, {Size: 10}, {Size: 10, Least: 8, Most: 4, Post: (&queue{}).post}} {
 		if _, err := New(c); err == nil {
-			t.Errorf("New(%+v) gives a pool", c)
+			t.Errorf("New(%+v) returns a pool", c)
 		}
 	}
 }

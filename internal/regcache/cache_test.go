@@ -14,10 +14,10 @@ const (
 	write = rdma.RemoteWrite
 )
 
-// still has no generation pass during a test.
+// still is a configuration in which no generation passes during a test.
 var still = Config{Generation: time.Hour}
 
-func TestTheSecondUseOfABufferFindsItsRegistration(t *testing.T) {
+func TestHit(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 1<<16)
@@ -31,7 +31,7 @@ func TestTheSecondUseOfABufferFindsItsRegistration(t *testing.T) {
 	wantStats(t, c, d, Stats{Hits: 1, Misses: 2})
 }
 
-func TestAPartOfARegionIsFoundAndNamedByItsOwnAddress(t *testing.T) {
+func TestHitPartOfRegion(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 100_000)
@@ -42,7 +42,7 @@ func TestAPartOfARegionIsFoundAndNamedByItsOwnAddress(t *testing.T) {
 	wantStats(t, c, d, Stats{Hits: 6, Misses: 1})
 }
 
-func TestANeighborIsNotFound(t *testing.T) {
+func TestAdjacentMemoryMisses(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 100_000)
@@ -52,7 +52,7 @@ func TestANeighborIsNotFound(t *testing.T) {
 	wantStats(t, c, d, Stats{Misses: 3})
 }
 
-func TestABufferThatIsSentAndReceivedHasOneRegion(t *testing.T) {
+func TestWidenRights(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 5000)
@@ -63,7 +63,7 @@ func TestABufferThatIsSentAndReceivedHasOneRegion(t *testing.T) {
 	wantStats(t, c, d, Stats{Hits: 2, Misses: 2, Widened: 1, Retired: 1})
 }
 
-func TestRequestsThatOverlapAreRegisteredAsOne(t *testing.T) {
+func TestOverlapUnion(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 4000)
@@ -74,7 +74,7 @@ func TestRequestsThatOverlapAreRegisteredAsOne(t *testing.T) {
 	wantStats(t, c, d, Stats{Hits: 1, Misses: 3, Widened: 1, Retired: 2})
 }
 
-func TestAWindowThatSlidesDoesNotRegisterTheWholeArray(t *testing.T) {
+func TestSlidingWindow(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 1<<20)
@@ -89,7 +89,7 @@ func TestAWindowThatSlidesDoesNotRegisterTheWholeArray(t *testing.T) {
 	}
 }
 
-func TestAUnionThatTheDeviceRefusesIsNotNeeded(t *testing.T) {
+func TestUnionRefused(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 4000)
@@ -120,7 +120,7 @@ func TestReplacedRegionInUseStaysRegistered(t *testing.T) {
 	wantStats(t, c, d, Stats{Misses: 2, Widened: 1, Retired: 1})
 }
 
-func TestLimitsAreKept(t *testing.T) {
+func TestLimits(t *testing.T) {
 	for _, limit := range []Config{{Bytes: 10 * 1000}, {Entries: 10}} {
 		limit.Generation = time.Hour
 		d := newTestDevice()
@@ -135,21 +135,21 @@ func TestLimitsAreKept(t *testing.T) {
 	}
 }
 
-func TestABufferThatIsUsedStaysAndOneThatIsNotGoes(t *testing.T) {
+func TestLeastRecentlyUsedEvicted(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, Config{Entries: 4, Generation: time.Hour})
-	loved := make([]byte, 1000)
-	use(t, c, d, loved, read)
+	frequent := make([]byte, 1000)
+	use(t, c, d, frequent, read)
 	for range 50 {
 		use(t, c, d, make([]byte, 1000), read)
-		use(t, c, d, loved, read)
+		use(t, c, d, frequent, read)
 	}
 	if s := c.Stats(); s.Hits != 50 || s.Misses != 51 {
-		t.Errorf("%d hits and %d misses, want 50 and 51: the buffer that was used all the time was evicted", s.Hits, s.Misses)
+		t.Errorf("%d hits and %d misses, want 50 and 51: a frequently used buffer was evicted", s.Hits, s.Misses)
 	}
 }
 
-func TestWhatIsInUseIsNeverEvicted(t *testing.T) {
+func TestRegionInUseNotEvicted(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, Config{Entries: 3, Bytes: 3000, Generation: time.Hour})
 	var mems [8][]byte
@@ -160,7 +160,7 @@ func TestWhatIsInUseIsNeverEvicted(t *testing.T) {
 	}
 	for i := range mems {
 		if err := d.check(mrs[i], mems[i], read); err != nil {
-			t.Errorf("region %d of 8 in use, where 3 may stay: %v", i, err)
+			t.Errorf("region %d of 8 in use, with a limit of 3: %v", i, err)
 		}
 	}
 	for i := range mems {
@@ -168,11 +168,11 @@ func TestWhatIsInUseIsNeverEvicted(t *testing.T) {
 	}
 	wantStats(t, c, d, Stats{Misses: 8, Evicted: 5})
 	if len(d.live) != 3 {
-		t.Errorf("%d regions are left after the last was given back, want 3", len(d.live))
+		t.Errorf("%d regions left after the last release, want 3", len(d.live))
 	}
 }
 
-func TestOneUseDoesNotEndARegionThatHasTwo(t *testing.T) {
+func TestRegionWithTwoUses(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, Config{Bytes: -1})
 	mem := make([]byte, 1000)
@@ -195,7 +195,7 @@ func TestOneUseDoesNotEndARegionThatHasTwo(t *testing.T) {
 	wantStats(t, c, d, Stats{Hits: 1, Misses: 1, Dropped: 1})
 }
 
-func TestSomeRegistrationsServeOneUse(t *testing.T) {
+func TestUncachedRegistrations(t *testing.T) {
 	mem := make([]byte, 5000)
 	for _, x := range []struct {
 		what string
@@ -203,7 +203,7 @@ func TestSomeRegistrationsServeOneUse(t *testing.T) {
 		mem  []byte
 		acc  rdma.Access
 	}{
-		{"nothing may stay", Config{Bytes: -1}, mem, read},
+		{"caching disabled", Config{Bytes: -1}, mem, read},
 		{"larger than the limit", Config{Bytes: 4999}, mem, read},
 		{"cooperative: the cursor belongs to one copy", Config{}, mem, read | rdma.Cooperative},
 		{"no bytes", Config{}, mem[:0], read},
@@ -226,7 +226,7 @@ func TestSomeRegistrationsServeOneUse(t *testing.T) {
 	}
 }
 
-func TestOldRegionsMakeRoomWhenTheDeviceIsFull(t *testing.T) {
+func TestEvictWhenDeviceRefuses(t *testing.T) {
 	d := newTestDevice()
 	d.maxLocked = 1_000_000
 	c := New(d, still)
@@ -240,17 +240,17 @@ func TestOldRegionsMakeRoomWhenTheDeviceIsFull(t *testing.T) {
 		t.Errorf("the region in use: %v", err)
 	}
 	if s := c.Stats(); s.Retried != 2 || s.Failed != 2 || s.Evicted != 8 {
-		t.Errorf("%d refusals, %d second tries, %d regions that went; want 2, 2 and the 8 that were in the way", s.Failed, s.Retried, s.Evicted)
+		t.Errorf("%d refusals, %d retries, %d evictions; want 2, 2 and 8", s.Failed, s.Retried, s.Evicted)
 	}
 	_, err := c.Get(make([]byte, 950_000), read)
 	if !errors.Is(err, errLocked) || !strings.Contains(err.Error(), "950000 bytes") {
-		t.Errorf("a registration that does not fit gives %v, want the device's error with the size", err)
+		t.Errorf("a registration that does not fit returns %v, want the device's error with the size", err)
 	}
 	put(t, c, mr)
 	use(t, c, d, held, read)
 }
 
-func TestFixedMemoryIsFoundAndNeverGoesByItself(t *testing.T) {
+func TestFix(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, Config{Bytes: 5000, Entries: 2, Generation: time.Hour})
 	fixed := make([]byte, 100_000)
@@ -272,7 +272,7 @@ func TestFixedMemoryIsFoundAndNeverGoesByItself(t *testing.T) {
 	}
 	mr := get(t, c, d, fixed[:10], read)
 	if err := c.Drop(fixed); !errors.Is(err, ErrInUse) {
-		t.Errorf("Drop of memory in use gives %v, want ErrInUse", err)
+		t.Errorf("Drop of memory in use returns %v, want ErrInUse", err)
 	}
 	put(t, c, mr)
 	if err := c.Drop(fixed); err != nil {
@@ -283,7 +283,7 @@ func TestFixedMemoryIsFoundAndNeverGoesByItself(t *testing.T) {
 	}
 }
 
-func TestDropEndsWhateverTouchesTheMemory(t *testing.T) {
+func TestDrop(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 100_000)
@@ -302,7 +302,7 @@ func TestDropEndsWhateverTouchesTheMemory(t *testing.T) {
 	wantStats(t, c, d, Stats{Misses: 100, Dropped: 11})
 }
 
-func TestMemoryThatTheDeviceDoesNotLetGoIsKept(t *testing.T) {
+func TestDeregisterFails(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 1000)
@@ -318,20 +318,20 @@ func TestMemoryThatTheDeviceDoesNotLetGoIsKept(t *testing.T) {
 		t.Error(err)
 	}
 	if len(d.live) != 0 {
-		t.Error("Close did not try again")
+		t.Error("Close did not retry")
 	}
 }
 
-func TestGivingBackTwiceIsAnError(t *testing.T) {
+func TestPutTwice(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mr := use(t, c, d, make([]byte, 1000), read)
 	if err := c.Put(mr); err == nil || !strings.Contains(err.Error(), "released before") {
-		t.Errorf("the second Put gives %v", err)
+		t.Errorf("the second Put returns %v", err)
 	}
 }
 
-func TestCloseLeavesNothingRegistered(t *testing.T) {
+func TestClose(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 10_000)
@@ -349,17 +349,17 @@ func TestCloseLeavesNothingRegistered(t *testing.T) {
 		t.Errorf("%d regions are left", len(d.live))
 	}
 	if _, err := c.Get(mem, read); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("Get after Close gives %v", err)
+		t.Errorf("Get after Close returns %v", err)
 	}
 	if err := c.Fix(mem, read); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("Fix after Close gives %v", err)
+		t.Errorf("Fix after Close returns %v", err)
 	}
 	if err := c.Close(); err != nil {
-		t.Errorf("the second Close gives %v", err)
+		t.Errorf("the second Close returns %v", err)
 	}
 }
 
-func TestAHitDoesNotAllocate(t *testing.T) {
+func TestHitNoAllocation(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 1<<20)
@@ -370,6 +370,6 @@ func TestAHitDoesNotAllocate(t *testing.T) {
 			t.Fatal("a hit failed")
 		}
 	}); n != 0 {
-		t.Errorf("a hit allocates %v times", n)
+		t.Errorf("%v allocations per hit", n)
 	}
 }

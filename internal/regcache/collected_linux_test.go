@@ -1,12 +1,12 @@
 package regcache
 
-// The trouble that is special in Go: memory that was registered is collected, its
-// pages go back to the system, and a new buffer gets the same address, with
-// other pages. A registration that is still there names the old pages.
+// A hazard specific to Go: registered memory is collected, its pages return to the system,
+// and a new buffer gets the same address with other pages. A registration that still exists
+// refers to the old pages.
 //
-// The device here takes hold of pages as an adapter does: vmsplice puts
-// references to them into a pipe. What is read from the pipe later is what
-// the pages then hold, whether or not they still belong to the address.
+// The device here pins pages as an adapter does: vmsplice puts references to them into a
+// pipe. Reading the pipe later returns the current content of the pages, whether or not they
+// still belong to the address.
 
 import (
 	"bytes"
@@ -60,7 +60,7 @@ func (d *pageDevice) Register(mem []byte, _ rdma.Access) (rdma.MR, error) {
 	iov.SetLen(len(mem))
 	if n, err := unix.Vmsplice(fds[1], []unix.Iovec{iov}, unix.SPLICE_F_NONBLOCK); err != nil || n != len(mem) {
 		closePipe(fds)
-		return rdma.MR{}, fmt.Errorf("take hold of %d bytes: %d taken, %w", len(mem), n, err)
+		return rdma.MR{}, fmt.Errorf("pin %d bytes: %d pinned, %w", len(mem), n, err)
 	}
 	d.nextKey++
 	base := rdma.MemOf(mem).Addr()
@@ -78,7 +78,7 @@ func (d *pageDevice) Deregister(mr rdma.MR) error {
 	return nil
 }
 
-// read is a peer's read through the adapter.
+// read simulates a peer's read through the adapter.
 func (d *pageDevice) read(mr rdma.MR) ([]byte, error) {
 	p := d.pipes[mr.RKey]
 	if p == nil {
@@ -90,7 +90,7 @@ func (d *pageDevice) read(mr rdma.MR) ([]byte, error) {
 	}
 	defer closePipe(fds)
 	if n, err := unix.Tee(p.fds[0], fds[1], p.size, unix.SPLICE_F_NONBLOCK); err != nil || int(n) != p.size {
-		return nil, fmt.Errorf("look at %d bytes: %d seen, %w", p.size, n, err)
+		return nil, fmt.Errorf("tee %d bytes: %d copied, %w", p.size, n, err)
 	}
 	all := make([]byte, p.size)
 	for at := 0; at < len(all); {
@@ -103,13 +103,13 @@ func (d *pageDevice) read(mr rdma.MR) ([]byte, error) {
 	return all[mr.Base-p.base:][:mr.Len], nil
 }
 
-// registry is what a program asks for registrations.
+// registry provides registrations.
 type registry interface {
 	Get(mem []byte, acc rdma.Access) (rdma.MR, error)
 	Put(mr rdma.MR) error
 }
 
-// forgetful remembers addresses but not memory: the mistake.
+// forgetful caches addresses without keeping the memory alive: the bug.
 type forgetful struct {
 	dev   Device
 	known map[uint64]rdma.MR
@@ -127,9 +127,9 @@ func (f *forgetful) Get(mem []byte, acc rdma.Access) (rdma.MR, error) {
 
 func (f *forgetful) Put(rdma.MR) error { return nil }
 
-// outcome of rounds of allocating, sending and forgetting a buffer.
+// outcome counts the results of rounds of allocating, sending and dropping a buffer.
 type outcome struct {
-	wrong  int // a peer read something else than the buffer held
+	wrong  int // a peer read other data than the buffer held
 	reused int // a new buffer got the address of an old one
 }
 
@@ -141,8 +141,8 @@ func fill(mem []byte, round uint64) {
 	}
 }
 
-// oneRound uses a new buffer twice, with other contents the second time, and
-// returns its address.
+// oneRound uses a new buffer twice, with other contents the second time, and returns its
+// address.
 func oneRound(t *testing.T, reg registry, dev *pageDevice, round uint64) (addr uint64, wrong bool) {
 	t.Helper()
 	mem := make([]byte, bufferSize)
@@ -164,7 +164,7 @@ func oneRound(t *testing.T, reg registry, dev *pageDevice, round uint64) (addr u
 	return rdma.MemOf(mem).Addr(), wrong
 }
 
-// rounds goes on until it has seen enough or the rounds are over.
+// rounds runs until enough is true, at most 200 rounds.
 func rounds(t *testing.T, reg registry, dev *pageDevice, between func(), enough func(outcome) bool) (o outcome) {
 	t.Helper()
 	seen := map[uint64]bool{}
@@ -177,7 +177,7 @@ func rounds(t *testing.T, reg registry, dev *pageDevice, between func(), enough 
 			o.wrong++
 		}
 		seen[addr] = true
-		debug.FreeOSMemory() // collects, and gives free pages back
+		debug.FreeOSMemory() // collects, and returns free pages to the system
 		between()
 		if enough(o) {
 			break
@@ -196,7 +196,7 @@ func newPageDevice(t *testing.T) *pageDevice {
 	})
 	mr, err := d.Register(make([]byte, bufferSize), rdma.RemoteRead)
 	if err != nil {
-		t.Skipf("this system does not let a pipe take hold of pages: %v", err)
+		t.Skipf("this system does not support pages in a pipe: %v", err)
 	}
 	if err := d.Deregister(mr); err != nil {
 		t.Fatal(err)
@@ -204,38 +204,38 @@ func newPageDevice(t *testing.T) *pageDevice {
 	return d
 }
 
+// A cache that does not keep memory alive reads freed pages: the next test can detect it.
 func TestUnpinnedCacheReadsFreedPages(t *testing.T) {
 	dev := newPageDevice(t)
 	naive := &forgetful{dev, map[uint64]rdma.MR{}}
 	o := rounds(t, naive, dev, func() {}, func(o outcome) bool { return o.wrong > 0 })
 	if o.wrong == 0 {
-		t.Fatalf("the trouble did not show in 200 rounds (%d addresses came again): the test below proves nothing", o.reused)
+		t.Fatalf("no wrong read in 200 rounds (%d addresses were reused): the test below proves nothing", o.reused)
 	}
-	t.Logf("%d wrong reads after %d addresses had come again", o.wrong, o.reused)
+	t.Logf("%d wrong reads after %d addresses were reused", o.wrong, o.reused)
 }
 
-func TestMemoryThatIsCollectedAndUsedAgainIsReadRight(t *testing.T) {
+func TestReusedAddressReadsNewPages(t *testing.T) {
 	dev := newPageDevice(t)
 	c := New(dev, Config{Generation: 1, Ages: 2})
 	o := rounds(t, c, dev, func() { nextGeneration(t, c) }, func(o outcome) bool { return o.wrong > 0 || o.reused >= 20 })
 	if o.wrong > 0 {
-		t.Errorf("a peer read something else than what the buffer held, in %d of %d cases where an address came again", o.wrong, o.reused)
+		t.Errorf("a peer read other data than the buffer held in %d of %d cases of a reused address", o.wrong, o.reused)
 	}
 	s := c.Stats()
 	if o.reused < 20 || s.Aged < 20 || s.Hits == 0 {
-		t.Errorf("%d addresses came again, %d regions went by age, %d hits: want at least 20, 20 and 1", o.reused, s.Aged, s.Hits)
+		t.Errorf("%d reused addresses, %d regions evicted by age, %d hits: want at least 20, 20 and 1", o.reused, s.Aged, s.Hits)
 	}
 	if s.Entries > 10 {
-		t.Errorf("%d buffers that nobody uses are kept", s.Entries)
+		t.Errorf("%d unused buffers are kept", s.Entries)
 	}
 	if err := c.Close(); err != nil || len(dev.pipes) != 0 {
 		t.Errorf("Close: %v, %d registrations left", err, len(dev.pipes))
 	}
 }
 
-// The memory of a region must not be collected, or else the address could come
-// again.
-func TestARegionKeepsItsMemoryUntilItGoes(t *testing.T) {
+// The memory of a region must not be collected, or its address could be reused.
+func TestRegionKeepsMemoryAlive(t *testing.T) {
 	dev := newPageDevice(t)
 	c := New(dev, Config{Generation: time.Hour})
 	alive := func() weak.Pointer[[bufferSize]byte] {
@@ -253,13 +253,13 @@ func TestARegionKeepsItsMemoryUntilItGoes(t *testing.T) {
 		t.Fatal("the memory of a region in the cache was collected")
 	}
 	c.Flush()
-	eventually(t, "the memory of a region that has gone is collected", func() bool {
+	eventually(t, "the memory of an evicted region is collected", func() bool {
 		runtime.GC()
 		return alive.Value() == nil
 	})
 }
 
-func TestCollectionsAreCountedUntilTheCacheIsClosedOrForgotten(t *testing.T) {
+func TestGenerations(t *testing.T) {
 	c := New(newTestDevice(), Config{Generation: 1})
 	for range 3 {
 		before := c.gens.now()
@@ -269,11 +269,11 @@ func TestCollectionsAreCountedUntilTheCacheIsClosedOrForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.GC()
-	time.Sleep(10 * time.Millisecond)
+	time.Sleep(10 * time.Millisecond) // for a pending cleanup
 	before := c.gens.now()
 	for range 3 {
 		runtime.GC()
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // for a cleanup, of which there must be none
 	}
 	if now := c.gens.now(); now != before {
 		t.Errorf("%d collections were counted after Close", now-before)
@@ -282,23 +282,22 @@ func TestCollectionsAreCountedUntilTheCacheIsClosedOrForgotten(t *testing.T) {
 	c = New(newTestDevice(), Config{Generation: 1})
 	gens := weak.Make(c.gens)
 	c = nil
-	eventually(t, "a cache that is forgotten is collected", func() bool { runtime.GC(); return gens.Value() == nil })
+	eventually(t, "an unreachable cache is collected", func() bool { runtime.GC(); return gens.Value() == nil })
 }
 
-func TestAProgramThatCollectsInAHurryKeepsItsBuffers(t *testing.T) {
+func TestFrequentCollectionsKeepBuffers(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, Config{Generation: time.Hour})
 	mem := make([]byte, 1000)
 	for range 10 {
 		use(t, c, d, mem, read)
 		runtime.GC()
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // for the cleanup
 	}
 	wantStats(t, c, d, Stats{Hits: 9, Misses: 1})
 }
 
-// nextGeneration waits until the runtime has run the cleanup of the last
-// collection.
+// nextGeneration waits until the runtime has run the cleanup of the last collection.
 func nextGeneration(t *testing.T, c *Cache) {
 	t.Helper()
 	before := c.aged
@@ -309,7 +308,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("in ten seconds it did not come about that %s", what)
+			t.Fatalf("not within ten seconds: %s", what)
 		}
 	}
 }

@@ -1,8 +1,7 @@
 package regcache
 
-// A device for tests. It knows addresses, not slices, so that it keeps nothing
-// alive, and its peers count from a base of its own, so that a mistake in
-// Base shows.
+// A device for tests. It stores addresses, not slices, so that it keeps no memory alive. Its
+// remote addresses start from a base of its own, so that a wrong Base is detected.
 
 import (
 	"errors"
@@ -28,7 +27,7 @@ type testRegion struct {
 	acc    rdma.Access
 }
 
-var errLocked = errors.New("no more memory may be locked")
+var errLocked = errors.New("no more memory can be locked")
 
 func newTestDevice() *testDevice { return &testDevice{live: map[uint64]testRegion{}} }
 
@@ -63,7 +62,7 @@ func (d *testDevice) Deregister(mr rdma.MR) error {
 	return nil
 }
 
-// check reports what is wrong with an MR for mem at this moment.
+// check returns an error if an MR is not valid for mem.
 func (d *testDevice) check(mr rdma.MR, mem []byte, acc rdma.Access) error {
 	r, ok := d.live[mr.RKey]
 	lo := rdma.MemOf(mem).Addr()
@@ -71,20 +70,20 @@ func (d *testDevice) check(mr rdma.MR, mem []byte, acc rdma.Access) error {
 	case !ok:
 		return fmt.Errorf("key %d is not registered", mr.RKey)
 	case mr.LKey != r.mr.LKey:
-		return fmt.Errorf("key %d comes with the local key %d, which belongs to another region", mr.RKey, mr.LKey)
+		return fmt.Errorf("key %d has the local key %d of another region", mr.RKey, mr.LKey)
 	case mr.Len != uint64(len(mem)):
 		return fmt.Errorf("the registration is for %d bytes, want %d", mr.Len, len(mem))
 	case lo < r.lo || lo+uint64(len(mem)) > r.hi:
 		return fmt.Errorf("key %d is for other memory", mr.RKey)
 	case mr.Base-r.mr.Base != lo-r.lo:
-		return fmt.Errorf("a peer would find byte %d of the region, want byte %d", mr.Base-r.mr.Base, lo-r.lo)
+		return fmt.Errorf("a peer would access byte %d of the region, want byte %d", mr.Base-r.mr.Base, lo-r.lo)
 	case acc&^r.acc != 0:
-		return fmt.Errorf("key %d gives the rights %03b, want %03b", mr.RKey, r.acc, acc)
+		return fmt.Errorf("key %d has the rights %03b, want %03b", mr.RKey, r.acc, acc)
 	}
 	return nil
 }
 
-// get is a Get that must succeed and be right.
+// get calls Get, which must succeed and return a valid MR.
 func get(t testing.TB, c *Cache, d *testDevice, mem []byte, acc rdma.Access) rdma.MR {
 	t.Helper()
 	mr, err := c.Get(mem, acc)
@@ -104,7 +103,7 @@ func put(t testing.TB, c *Cache, mr rdma.MR) {
 	}
 }
 
-// use is Get and Put.
+// use calls Get and Put.
 func use(t testing.TB, c *Cache, d *testDevice, mem []byte, acc rdma.Access) rdma.MR {
 	t.Helper()
 	mr := get(t, c, d, mem, acc)
@@ -112,8 +111,7 @@ func use(t testing.TB, c *Cache, d *testDevice, mem []byte, acc rdma.Access) rdm
 	return mr
 }
 
-// wantStats compares the counters that are not zero in want, and Bytes and
-// Entries with the device.
+// wantStats compares the counters with want, and Bytes and Entries with the device.
 func wantStats(t testing.TB, c *Cache, d *testDevice, want Stats) {
 	t.Helper()
 	got := c.Stats()

@@ -1,7 +1,7 @@
 package regcache
 
-// A million buffers. The memory is address space alone: nothing is behind it,
-// and the device only gives out keys.
+// A million buffers. The memory is only reserved address space, and the device only returns
+// keys.
 
 import (
 	"math/rand/v2"
@@ -15,7 +15,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// keyDevice gives out keys.
+// keyDevice returns keys.
 type keyDevice struct{ next uint64 }
 
 func (d *keyDevice) Register(mem []byte, _ rdma.Access) (rdma.MR, error) {
@@ -25,8 +25,7 @@ func (d *keyDevice) Register(mem []byte, _ rdma.Access) (rdma.MR, error) {
 
 func (d *keyDevice) Deregister(rdma.MR) error { return nil }
 
-// million is a cache with n regions, and the buffers in an order that no
-// processor can guess.
+// million returns a cache with n regions, and the buffers in random order.
 func million(t testing.TB, n int, sizes []int) (*Cache, [][]byte) {
 	t.Helper()
 	total := 0
@@ -72,7 +71,7 @@ func BenchmarkMillion(b *testing.B) {
 	}
 }
 
-// BenchmarkHit is the usual case: few buffers.
+// BenchmarkHit measures the usual case of few buffers.
 func BenchmarkHit(b *testing.B) {
 	c, bufs := million(b, 8, millionSizes[0].sizes)
 	b.ReportAllocs()
@@ -101,8 +100,8 @@ func getAndPut(t testing.TB, c *Cache, bufs [][]byte, n int) {
 	}
 }
 
-// processorTime is what this thread has had of the processor, so that a busy
-// machine does not count as a slow cache.
+// processorTime returns the CPU time of this thread, so that a busy machine does not count
+// as a slow cache.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var ts unix.Timespec
@@ -112,15 +111,15 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// The aim is 100 ns for a look-up. The test allows ten times that, since other
-// programs use the processor's cache beside it. The figures are printed.
-func TestAMillionBuffersAreFoundQuickly(t *testing.T) {
+// The goal is 100 ns for a look-up. The test allows ten times that, since other programs use
+// the processor's cache too. It logs the figures.
+func TestMillionBuffers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a million registrations take seconds")
 	}
 	n := 1 << 20
 	if raceDetector {
-		n >>= 4 // right, but slow
+		n >>= 4 // correct, but slow
 	}
 	c, bufs := million(t, n, millionSizes[0].sizes)
 	if s := c.Stats(); s.Entries != n || s.Misses != uint64(n) {
@@ -146,7 +145,7 @@ func TestAMillionBuffersAreFoundQuickly(t *testing.T) {
 		best := slices.Min(took)
 		t.Logf("%s: %v among %d", way.name, best, n)
 		if best > way.allowed && !raceDetector {
-			t.Errorf("%s: %v among a million, allowed are %v", way.name, best, way.allowed)
+			t.Errorf("%s: %v among a million, want at most %v", way.name, best, way.allowed)
 		}
 	}
 	if s := c.Stats(); s.Hits != uint64(3*n) || s.Misses != uint64(n) {

@@ -1,9 +1,9 @@
 package regcache
 
-// Random use of a cache, against a device that knows what is registered and a
-// list of what is in use. Whatever happens: what Get gives is registered at that
-// moment and stays so until Put; what a kept region covers is a hit; limits hold
-// as soon as nothing in use prevents it; the counters agree.
+// Random use of a cache, compared with a device that tracks registrations and a list of
+// uses. At any time: a result of Get is registered and stays so until Put; a range that a
+// cached region covers is a hit; the limits hold as soon as nothing in use prevents it; the
+// counters agree.
 
 import (
 	"math/rand/v2"
@@ -39,7 +39,7 @@ func newModel(t testing.TB, seed uint64) *model {
 	return m
 }
 
-// step does one thing; the three numbers say what.
+// step performs one action, selected by the three numbers.
 func (m *model) step(what, at, size uint16) {
 	lo := int(at)
 	hi := min(lo+1+int(size)>>(what>>8&7), len(m.arena))
@@ -95,7 +95,7 @@ func (m *model) refusedGet(mem []byte, acc rdma.Access) {
 	m.held = append(m.held, heldUse{mem, mr, acc})
 }
 
-// covered asks the queue, region by region, what the index must say.
+// covered computes from the queue whether the index must find a region.
 func (m *model) covered(mem []byte, acc rdma.Access) bool {
 	lo := rdma.MemOf(mem).Addr()
 	for r := m.c.queue.first; r != nil; r = r.next {
@@ -123,12 +123,12 @@ func (m *model) drop(mem []byte) {
 		if r.lo < hi && lo < r.hi {
 			busy = true
 			if !inUse[r.mr.RKey] {
-				m.t.Fatal("memory that was dropped is still registered, for nobody")
+				m.t.Fatal("dropped memory is still registered without a user")
 			}
 		}
 	}
 	if busy != (err != nil) {
-		m.t.Fatalf("Drop gives %v; memory in use: %v", err, busy)
+		m.t.Fatalf("Drop returns %v; memory in use: %v", err, busy)
 	}
 }
 
@@ -152,10 +152,10 @@ func (m *model) check() {
 		}
 	}
 	if idle != m.c.idle || bytes != m.c.bytes {
-		m.t.Fatalf("%d regions and %d bytes are counted, %d and %d are there", m.c.idle, m.c.bytes, idle, bytes)
+		m.t.Fatalf("%d regions and %d bytes are counted, the queue has %d and %d", m.c.idle, m.c.bytes, idle, bytes)
 	}
 	if idle > 0 && (bytes > modelBytes || m.c.queue.n > modelEntries) {
-		m.t.Fatalf("%d bytes in %d regions stay, %d of them not in use: the limits are %d and %d", bytes, m.c.queue.n, idle, modelBytes, modelEntries)
+		m.t.Fatalf("%d bytes in %d regions, %d of them unused: the limits are %d and %d", bytes, m.c.queue.n, idle, modelBytes, modelEntries)
 	}
 }
 
@@ -172,7 +172,7 @@ func (m *model) finish() {
 	}
 }
 
-func TestRandomUseAgreesWithAModel(t *testing.T) {
+func TestModel(t *testing.T) {
 	steps := 30_000
 	if testing.Short() {
 		steps = 3000
@@ -184,7 +184,7 @@ func TestRandomUseAgreesWithAModel(t *testing.T) {
 		}
 		m.finish()
 		if s := m.c.Stats(); s.Hits == 0 || s.Evicted == 0 || s.Aged == 0 || s.Retired == 0 || s.Widened == 0 || s.Retried == 0 || s.Passing == 0 {
-			t.Errorf("seed %d leaves something untried: %+v", seed, s)
+			t.Errorf("seed %d does not cover everything: %+v", seed, s)
 		}
 	}
 }

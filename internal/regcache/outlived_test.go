@@ -3,7 +3,7 @@ package regcache
 import "testing"
 
 // A count belongs to memory, and the table does not keep memory alive.
-func TestACountDiesWithItsMemory(t *testing.T) {
+func TestCountExpires(t *testing.T) {
 	u := NewUses(UsesConfig{Frequent: func(int) uint32 { return 3 }})
 	for range 5 {
 		u.Note(0x10000, 500)
@@ -22,14 +22,14 @@ func TestACountDiesWithItsMemory(t *testing.T) {
 	for range 3 {
 		u.Note(0x10000, 500)
 	}
-	u.Generation(1 << 16) // what is kept of the number is 0
+	u.Generation(1 << 16) // the stored generation is 0
 	u.Generation(1<<16 + 6)
 	if n := u.Note(0x10000, 500); n > 5 {
 		t.Errorf("the count is %d", n)
 	}
 }
 
-func TestMemoryThatIsUnmappedIsForgotten(t *testing.T) {
+func TestForgetRange(t *testing.T) {
 	u := NewUses(UsesConfig{Frequent: func(int) uint32 { return 2 }})
 	for i := range uint64(100) {
 		for range 3 {

@@ -1,7 +1,7 @@
 package regcache_test
 
-// A peer reads and writes through what the cache gives out, over a device that
-// checks keys, bounds and rights.
+// A peer reads and writes through the cache's registrations, over a device that checks keys,
+// bounds and rights.
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// access makes one read or write, and gives its status.
+// access performs one read or write, and returns its status.
 func access(t *testing.T, qp rdma.QP, cq rdma.CQ, peer rdma.PeerID, op rdma.Op, here []byte, mr rdma.MR) rdma.Status {
 	t.Helper()
 	wr := []rdma.SendWR{{ID: 1, Op: op, Peer: peer, Body: rdma.MemOf(here), Remote: mr.Base, RKey: mr.RKey}}
@@ -23,13 +23,13 @@ func access(t *testing.T, qp rdma.QP, cq rdma.CQ, peer rdma.PeerID, op rdma.Op, 
 	var done [1]rdma.Completion
 	for deadline := time.Now().Add(10 * time.Second); cq.Poll(done[:]) == 0; {
 		if time.Now().After(deadline) {
-			t.Fatalf("a %v of %d bytes did not end in ten seconds", op, len(here))
+			t.Fatalf("a %v of %d bytes did not complete in ten seconds", op, len(here))
 		}
 	}
 	return done[0].Status
 }
 
-func TestAPeerReachesWhatWasAskedForAndNothingAfterwards(t *testing.T) {
+func TestPeerAccess(t *testing.T) {
 	devs := rdmatest.NewReference(2)
 	var cqs [2]rdma.CQ
 	var qps [2]rdma.QP
@@ -61,13 +61,13 @@ func TestAPeerReachesWhatWasAskedForAndNothingAfterwards(t *testing.T) {
 		}
 		here := make([]byte, len(part))
 		if s := access(t, qps[1], cqs[1], owner, rdma.OpRead, here, last); s != rdma.StatusOK || !bytes.Equal(here, part) {
-			t.Errorf("bytes %d to %d: the peer reads something else (%v)", p[0], p[1], s)
+			t.Errorf("bytes %d to %d: the peer reads other data (%v)", p[0], p[1], s)
 		}
 		for i := range here {
 			here[i]++
 		}
 		if s := access(t, qps[1], cqs[1], owner, rdma.OpWrite, here, last); s != rdma.StatusOK || !bytes.Equal(here, part) {
-			t.Errorf("bytes %d to %d: what the peer writes does not come (%v)", p[0], p[1], s)
+			t.Errorf("bytes %d to %d: the peer's write does not arrive (%v)", p[0], p[1], s)
 		}
 		if err := c.Put(last); err != nil {
 			t.Fatal(err)

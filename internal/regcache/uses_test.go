@@ -10,7 +10,7 @@ import (
 
 func after(n uint32) func(int) uint32 { return func(int) uint32 { return n } }
 
-// note must give a count.
+// note checks the count that Note returns.
 func note(t *testing.T, u *Uses, addr uint64, size int, want uint32) {
 	t.Helper()
 	if n := u.Note(addr, size); n != want {
@@ -18,7 +18,7 @@ func note(t *testing.T, u *Uses, addr uint64, size int, want uint32) {
 	}
 }
 
-func TestRegisteringPaysFromTheUseOnThatMakesUpForIt(t *testing.T) {
+func TestThreshold(t *testing.T) {
 	register, copying := rdma.Cost{Fixed: 20_000, PerByte: 0.1}, rdma.Cost{Fixed: 10, PerByte: 0.1}
 	for _, x := range []struct {
 		size int
@@ -35,14 +35,14 @@ func TestRegisteringPaysFromTheUseOnThatMakesUpForIt(t *testing.T) {
 	}
 }
 
-func TestUsesOfABufferAreCounted(t *testing.T) {
+func TestCountUses(t *testing.T) {
 	u := NewUses(UsesConfig{Frequent: after(3)})
 	for i := range uint32(5) {
 		note(t, u, 0xc000010000, 1000, i+1)
 		note(t, u, 0xc000020000, 1000, i+1)
 	}
-	note(t, u, 0xc000010000, 1010, 6) // a little more of the same
-	note(t, u, 0xc000010000, 4000, 1) // something larger that starts there
+	note(t, u, 0xc000010000, 1010, 6) // the same size class
+	note(t, u, 0xc000010000, 4000, 1) // a larger buffer at the same address
 	if s := u.Stats(); s.Buffers != 3 || s.Frequent != 2 {
 		t.Errorf("%+v, want 3 buffers, 2 of them frequently used", s)
 	}
@@ -50,12 +50,12 @@ func TestUsesOfABufferAreCounted(t *testing.T) {
 	u.Forget(0xc000010000, 1000)
 	u.Forget(0xc000999999, 1000)
 	if s := u.Stats(); s.Buffers != 2 || s.Frequent != 1 || u.Len() != 2 {
-		t.Errorf("%+v after one was forgotten, want 2 buffers, 1 of them frequently used", s)
+		t.Errorf("%+v after Forget, want 2 buffers, 1 of them frequently used", s)
 	}
 	note(t, u, 0xc000010000, 1000, 1)
 }
 
-func TestATableThatIsWorthItGrowsToItsLimit(t *testing.T) {
+func TestTableGrowsToLimit(t *testing.T) {
 	const limit = 1 << 14
 	u := NewUses(UsesConfig{Frequent: after(2), Free: 256, Limit: limit})
 	for i := range uint64(limit / 4) {
@@ -63,7 +63,7 @@ func TestATableThatIsWorthItGrowsToItsLimit(t *testing.T) {
 		note(t, u, 0xc000000000+i*4096, 1000, 2)
 	}
 	if s := u.Stats(); s.Buffers != limit/4 || s.Refused != 0 {
-		t.Errorf("%+v; want all %d buffers known: each was used twice", s, limit/4)
+		t.Errorf("%+v; want all %d buffers in the table: each was used twice", s, limit/4)
 	}
 	for i := range uint64(10 * limit) {
 		u.Note(0xd000000000+i*4096, 1000)
@@ -73,7 +73,7 @@ func TestATableThatIsWorthItGrowsToItsLimit(t *testing.T) {
 	}
 }
 
-func TestATableOfBuffersThatAreUsedOnceStopsGrowing(t *testing.T) {
+func TestTableStopsGrowing(t *testing.T) {
 	u := NewUses(UsesConfig{Frequent: after(10), Free: 1 << 10})
 	for i := range uint64(100_000) {
 		u.Note(0xc000000000+i*4096, 1000)
@@ -82,26 +82,26 @@ func TestATableOfBuffersThatAreUsedOnceStopsGrowing(t *testing.T) {
 		t.Errorf("a table for %d buffers, of which none is used twice; want %d", room, 1<<10)
 	}
 	if s := u.Stats(); s.Displaced == 0 || s.Frequent != 0 {
-		t.Errorf("%+v; want buffers that made way, and none frequently used", s)
+		t.Errorf("%+v; want evicted buffers, and none frequently used", s)
 	}
 }
 
-func TestABufferThatIsUsedOftenStaysAmongManyThatAreNot(t *testing.T) {
+func TestFrequentBufferStays(t *testing.T) {
 	u := NewUses(UsesConfig{Frequent: after(100), Free: 256, Limit: 256})
-	const loved = 0xc123456000
+	const frequent = 0xc123456000
 	last := uint32(0)
 	for i := range uint64(50_000) {
 		u.Note(0xc000000000+i*4096, 1000)
 		if i%8 == 0 {
-			last = u.Note(loved, 1000)
+			last = u.Note(frequent, 1000)
 		}
 	}
 	if last < 100 {
-		t.Errorf("a buffer that is every ninth use is counted as used %d times of 6250", last)
+		t.Errorf("a buffer of every ninth use has the count %d of 6250", last)
 	}
 }
 
-func TestATableFollowsAProgramThatChangesItsBuffers(t *testing.T) {
+func TestTableFollowsChanges(t *testing.T) {
 	u := NewUses(UsesConfig{Frequent: after(50), Free: 256, Limit: 256})
 	for phase := range uint64(3) {
 		for range 200 {
@@ -116,12 +116,12 @@ func TestATableFollowsAProgramThatChangesItsBuffers(t *testing.T) {
 			}
 		}
 		if frequent < 90 {
-			t.Errorf("phase %d: %d of 100 buffers are found to be frequently used", phase, frequent)
+			t.Errorf("phase %d: %d of 100 buffers are frequently used", phase, frequent)
 		}
 	}
 }
 
-func TestTheSameUsesGiveTheSameTable(t *testing.T) {
+func TestTableDeterministic(t *testing.T) {
 	run := func() string {
 		u := NewUses(UsesConfig{Frequent: after(5), Free: 512, Limit: 2048})
 		r := rand.New(rand.NewPCG(3, 4))
@@ -152,14 +152,14 @@ func TestTheSameUsesGiveTheSameTable(t *testing.T) {
 	}
 }
 
-func TestCountingDoesNotAllocate(t *testing.T) {
+func TestNoteNoAllocation(t *testing.T) {
 	u := NewUses(UsesConfig{Frequent: after(100), Limit: 256})
 	i := uint64(0)
 	if n := testing.AllocsPerRun(10_000, func() {
 		u.Note(0xc000000000+i%1000*4096, 1000)
 		i++
 	}); n != 0 {
-		t.Errorf("counting a use allocates %v times", n)
+		t.Errorf("%v allocations per use", n)
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestEpochs: a script of calls; one that ends in ! is refused. The state behind each
-// is the targets of three that may be reached, and those that may be flushed.
+// Each script is a list of calls; one that ends in ! is refused. After each call follows the
+// state of three targets: o is open, f can be flushed.
 func TestEpochs(t *testing.T) {
 	calls := map[string]func(e *Epochs) error{
 		"fence":      func(e *Epochs) error { return e.Fence(false) },
@@ -35,7 +35,7 @@ func TestEpochs(t *testing.T) {
 			call, want, _ := strings.Cut(step, "=")
 			call, refused := strings.CutSuffix(call, "!")
 			if err := calls[call](e); (err != nil) != refused {
-				t.Errorf("%s: %s gives %v", script, step, err)
+				t.Errorf("%s: %s returns %v", script, step, err)
 			}
 			got := ""
 			for target := range 3 {

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// world is ranks that want a lock, each once, and give it back.
+// world is a set of ranks that each request the lock once and release it.
 type world struct {
 	lock Lock
 	want []bool // exclusive, by rank
-	// state of each rank: 0 has not asked, 1 waits, 2 holds, 3 has left.
+	// state of each rank: 0 has not requested, 1 waits, 2 holds, 3 has released.
 	state []int
-	asked []int // in this order
+	asked []int // ranks in the order of their requests
 	got   []int
 	steps []string
 }
@@ -43,7 +43,7 @@ func (w *world) step(rank int) {
 
 func (w *world) granted(rank int) { w.state[rank], w.got = 2, append(w.got, rank) }
 
-// wrong says what a lock must never do.
+// wrong describes a violation of the lock's rules, if any.
 func (w *world) wrong() string {
 	holders, writers := 0, 0
 	for r, s := range w.state {
@@ -59,20 +59,19 @@ func (w *world) wrong() string {
 	}
 	for i, r := range w.got {
 		if w.asked[i] != r {
-			return fmt.Sprintf("granted in the order %v, asked for in the order %v", w.got, w.asked)
+			return fmt.Sprintf("granted in the order %v, requested in the order %v", w.got, w.asked)
 		}
 	}
 	if n, _ := w.lock.Holders(); n != holders {
 		return fmt.Sprintf("it counts %d holders, there are %d", n, holders)
 	}
 	if holders == 0 && len(w.asked) > len(w.got) {
-		return "it is free and somebody waits"
+		return "it is free and a rank waits"
 	}
 	return ""
 }
 
-// TestLockInEveryOrder drives every mix of readers and writers through every order
-// of asking and leaving.
+// Every mix of readers and writers goes through every order of requests and releases.
 func TestLockInEveryOrder(t *testing.T) {
 	const ranks = 4
 	orders := 0
@@ -81,21 +80,21 @@ func TestLockInEveryOrder(t *testing.T) {
 		if why := w.wrong(); why != "" {
 			t.Fatalf("%s after %s (exclusive: %v)", why, strings.Join(w.steps, ", "), w.want)
 		}
-		moved := false
+		advanced := false
 		for r := range ranks {
 			if w.state[r] == 0 || w.state[r] == 2 {
-				moved = true
+				advanced = true
 				next := w.clone()
 				next.step(r)
 				explore(next)
 			}
 		}
-		if moved {
+		if advanced {
 			return
 		}
 		orders++
 		if len(w.got) != ranks {
-			t.Fatalf("nobody can move and only %v had the lock after %s (exclusive: %v)", w.got, strings.Join(w.steps, ", "), w.want)
+			t.Fatalf("stuck: only %v had the lock after %s (exclusive: %v)", w.got, strings.Join(w.steps, ", "), w.want)
 		}
 	}
 	for mix := range 1 << ranks {
@@ -110,9 +109,9 @@ func TestLockInEveryOrder(t *testing.T) {
 	}
 }
 
-func TestLockThatNobodyHasIsNotReleased(t *testing.T) {
+func TestReleaseFreeLock(t *testing.T) {
 	var l Lock
-	if l.Release(func(Waiting) { t.Error("somebody was granted it") }) {
+	if l.Release(func(Waiting) { t.Error("a free lock was granted") }) {
 		t.Error("a free lock was released")
 	}
 	l.Request(Waiting{Origin: 1, Exclusive: true})

@@ -16,10 +16,10 @@ func encode(r Request, data ...byte) []byte {
 	return append(b, data...)
 }
 
-// answers makes what a request leads to readable.
+// answers formats the answers to a request.
 func answers(a *Answers) string {
 	if a == nil {
-		return "not ours"
+		return "invalid"
 	}
 	var parts []string
 	for _, x := range a.List {
@@ -35,7 +35,7 @@ func answers(a *Answers) string {
 	return strings.Join(parts, "; ")
 }
 
-// TestTargetServesRequests: requests to four bytes 1 2 3 4, one after the other.
+// Consecutive requests to the four bytes 1 2 3 4.
 func TestTargetServesRequests(t *testing.T) {
 	mem := []byte{1, 2, 3, 4}
 	target := NewTarget(mem, Elements{Size: 1, Kind: dtype.Uint8, Known: true})
@@ -56,7 +56,7 @@ func TestTargetServesRequests(t *testing.T) {
 		{2, encode(Request{Kind: Accumulate, Op: NoOp, Length: 1}, 1), "", "[1 8 3 9]"},
 		{3, encode(Request{Kind: CompareSwap, Tag: 1, Length: 1}, 2, 100), "to 3 tag 1 [1]", "[1 8 3 9]"},
 		{3, encode(Request{Kind: CompareSwap, Tag: 1, Length: 1}, 1, 100), "to 3 tag 1 [1]", "[100 8 3 9]"},
-		// Out of bounds, with an answer, and without: then the next flush tells, once.
+		// Out of bounds, with an answer and without; the next flush reports the latter, once.
 		{1, encode(Request{Kind: Get, Tag: 7, Offset: 3, Length: 2}), "to 1 tag 7 the target has no such memory", "[100 8 3 9]"},
 		{1, encode(Request{Kind: Get, Tag: 7, Offset: 1<<64 - 1, Length: 2}), "to 1 tag 7 the target has no such memory", "[100 8 3 9]"},
 		{1, encode(Request{Kind: Put, Offset: 4, Length: 1}, 1), "", "[100 8 3 9]"},
@@ -77,38 +77,38 @@ func TestTargetServesRequests(t *testing.T) {
 		{3, encode(Request{Kind: Unlock, Tag: 6}), "to 1 tag 5; to 3 tag 6", "[100 8 3 9]"},
 		{1, encode(Request{Kind: Unlock}), "", "[100 8 3 9]"},
 		{1, encode(Request{Kind: Unlock, Tag: 7}), "to 1 tag 7 the memory was not locked", "[100 8 3 9]"},
-		// What no version of ours sends.
-		{1, []byte{1, 2, 3}, "not ours", "[100 8 3 9]"},
-		{1, encode(Request{Kind: Put, Length: 2}, 1), "not ours", "[100 8 3 9]"},
-		{1, encode(Request{Kind: Get, Tag: -1, Length: 2}), "not ours", "[100 8 3 9]"},
-		{1, encode(Request{Kind: Get, Tag: 1, Length: MaxPiece + 1}), "not ours", "[100 8 3 9]"},
-		{1, encode(Request{Kind: kindCount}), "not ours", "[100 8 3 9]"},
+		// Invalid requests.
+		{1, []byte{1, 2, 3}, "invalid", "[100 8 3 9]"},
+		{1, encode(Request{Kind: Put, Length: 2}, 1), "invalid", "[100 8 3 9]"},
+		{1, encode(Request{Kind: Get, Tag: -1, Length: 2}), "invalid", "[100 8 3 9]"},
+		{1, encode(Request{Kind: Get, Tag: 1, Length: MaxPiece + 1}), "invalid", "[100 8 3 9]"},
+		{1, encode(Request{Kind: kindCount}), "invalid", "[100 8 3 9]"},
 	} {
 		if got := answers(target.Serve(c.from, c.request)); got != c.want {
-			t.Errorf("request %d leads to %q, want %q", i, got, c.want)
+			t.Errorf("request %d: answers %q, want %q", i, got, c.want)
 		}
 		if got := fmt.Sprint(mem); got != c.mem {
 			t.Errorf("request %d leaves %s, want %s", i, got, c.mem)
 		}
 	}
 	if !target.Detach(region) || target.Detach(region) || target.Attached() != 0 {
-		t.Error("memory can be detached once")
+		t.Error("memory cannot be detached exactly once")
 	}
 }
 
-// TestServingAllocatesNothing: a request with one answer costs no memory.
-func TestServingAllocatesNothing(t *testing.T) {
+// A request with one answer does not allocate.
+func TestServeNoAllocation(t *testing.T) {
 	target := NewTarget(make([]byte, 64), Elements{Size: 8, Kind: dtype.Int64, Known: true})
 	add := encode(Request{Kind: GetAccumulate, Op: Op(dtype.OpSum), Tag: 1, Length: 8}, make([]byte, 8)...)
 	target.Serve(1, add)
 	if n := testing.AllocsPerRun(100, func() { target.Serve(1, add) }); n != 0 {
-		t.Errorf("a request allocates %v times", n)
+		t.Errorf("%v allocations per request", n)
 	}
 }
 
-// TestRequestsComeThroughTheWire: what is encoded is what is decoded, and nothing that
-// is cut or made up leads out of the target's memory.
-func TestRequestsComeThroughTheWire(t *testing.T) {
+// A decoded request equals the encoded one, and no truncated or random request accesses
+// memory outside of the target's.
+func TestRequestEncoding(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	want := Request{Kind: Put, Op: Replace, Tag: 1<<31 - 1, Region: 1 << 60, Offset: 1 << 59, Length: 3}
 	var got Request
@@ -122,7 +122,7 @@ func TestRequestsComeThroughTheWire(t *testing.T) {
 		for i := range b {
 			b[i] = byte(rng.Uint32())
 		}
-		if len(b) >= HeaderLen { // let most get past the first look
+		if len(b) >= HeaderLen { // let most pass the first check
 			b[0] = byte(rng.IntN(12))
 			clear(b[8:32])
 			b[16], b[24] = byte(rng.IntN(120)), byte(rng.IntN(40))
