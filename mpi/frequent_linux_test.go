@@ -18,7 +18,7 @@ func strict(channel, frequent, eager string) *mpi.Config {
 
 // Every message arrives as it was when it was sent, from whatever buffer, of whatever
 // length, by whatever call: a buffer is written anew as soon as its send has ended.
-func TestMessagesFromFrequentlyUsedBuffersArrive(t *testing.T) {
+func TestFrequentBuffers(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	for _, v := range []struct{ channel, frequent, eager string }{
 		{"rc", "auto", ""}, {"rc", "always", ""}, {"rc", "always", "rings"}, {"rd", "auto", ""}, {"rd", "always", ""}, {"rc", "never", ""},
@@ -77,7 +77,7 @@ func swapOften(t *testing.T, c *mpi.Comm, size, rounds int) {
 	}
 }
 
-func TestOnlyBuffersThatAreUsedOftenAreRegistered(t *testing.T) {
+func TestOnlyFrequentBuffersRegistered(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	mpitest.RunConfig(t, 2, strict("rc", "auto", ""), func(t *testing.T, c *mpi.Comm) {
 		const size = 16000
@@ -142,7 +142,7 @@ func pingBoth(t *testing.T, c *mpi.Comm, buf []byte) {
 	}
 }
 
-func TestWhereNothingIsToBeSavedNobodyCounts(t *testing.T) {
+func TestNoCountingWithoutGain(t *testing.T) {
 	for _, cfg := range []*mpi.Config{nil, {Network: "iwarp", NoSharedMemory: true, Channel: "rc"}} {
 		mpitest.RunConfig(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
 			for range 20 {

@@ -12,7 +12,7 @@ import (
 )
 
 // A rank that guesses at the memory of another is given up by it, with an error that names it.
-func TestARankThatGuessesAtMemoryIsNamed(t *testing.T) {
+func TestInvalidKeyNamesRank(t *testing.T) {
 	for _, name := range []string{"PMI_FD", "PMI_PORT", "PMIX_RANK", "MUSTER_ROOT"} { // as mpitest.Launched
 		if os.Getenv(name) != "" {
 			t.Skip("a world of its own, which every rank of a job would make")

@@ -217,7 +217,7 @@ func runOnHosts(t *testing.T, n, perHost int, armed bool, cable *wire, fn func(c
 	}
 }
 
-func TestRanksOfSeveralHostsTalkOverTheLaneThatReachesThem(t *testing.T) {
+func TestSeveralHosts(t *testing.T) {
 	for _, perHost := range []int{1, 2, 3} {
 		for _, armed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d-a-host-armed-%v", perHost, armed), func(t *testing.T) {
@@ -296,7 +296,7 @@ func takeFromAnybody(c *Comm) error {
 	return Barrier(c)
 }
 
-func TestMemoryThatIsUsedAgainIsRegisteredOnce(t *testing.T) {
+func TestRegistrationReuse(t *testing.T) {
 	const rounds, n = 20, 1 << 20
 	for _, alloc := range []bool{false, true} {
 		cable := &wire{pins: true}
@@ -341,7 +341,7 @@ func TestMemoryThatIsUsedAgainIsRegisteredOnce(t *testing.T) {
 	}
 }
 
-func TestANetworkThatIsForbiddenIsAnErrorAtTheStart(t *testing.T) {
+func TestForbiddenNetwork(t *testing.T) {
 	client := placed{pmi.NewLocal(2)[0], 1}
 	_, _, err := openDevices(&Config{Network: "none"}, client, newHost())
 	if err == nil {

@@ -77,7 +77,7 @@ func TestMemoryIsFreedOnceAndWhole(t *testing.T) {
 	})
 }
 
-func TestMemoryThatCannotBeHadIsRefused(t *testing.T) {
+func TestAllocationFailure(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		_, err := mpi.Alloc[*int](c, 1)
 		wantClass(t, err, mpi.ErrType, "Alloc of pointers")

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-func TestRanksBelowAShellEndWithTheLauncher(t *testing.T) {
+func TestOrphanedRanksEnd(t *testing.T) {
 	muster := launcher(t)
 	self, err := os.Executable()
 	noError(t, err, "find the test binary")

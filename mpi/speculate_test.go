@@ -81,7 +81,7 @@ func TestEarlyReceiveIsUsed(t *testing.T) {
 }
 
 // Senders that are always first make the receiver stop offering.
-func TestOffersThatAreWastedEnd(t *testing.T) {
+func TestWastedOffersStop(t *testing.T) {
 	speculating(t, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
 		before := counts(t, c)

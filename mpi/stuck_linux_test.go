@@ -16,7 +16,7 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-func TestRankThatIsAwayIsReported(t *testing.T) {
+func TestAbsentRankIsReported(t *testing.T) {
 	muster := launcher(t)
 	self, err := os.Executable()
 	noError(t, err, "find the test binary")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTransfersLongerThanTheDeviceTakes(t *testing.T) {
+func TestLongTransfers(t *testing.T) {
 	const size = 1_000_003
 	fill := func(b []byte, seed int) []byte {
 		for i := range b {

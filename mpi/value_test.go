@@ -86,7 +86,7 @@ func TestValues(t *testing.T) {
 }
 
 // What gob cannot encode is refused at the sender, with the type and the way out.
-func TestValuesThatCannotTravel(t *testing.T) {
+func TestUnencodableValues(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 2}, func(t *testing.T, c *mpi.Comm) {
 		refused := func(err error, want ...string) {
 			t.Helper()
@@ -120,7 +120,7 @@ func TestValuesThatCannotTravel(t *testing.T) {
 }
 
 // A message that is not what the receiver expects is an error, and is gone.
-func TestValueOfAnotherType(t *testing.T) {
+func TestValueTypeMismatch(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		noError(t, mpi.SendValue(c, "text", 0, 1), "SendValue")
 		_, _, err := mpi.RecvValue[int](c, 0, 1)

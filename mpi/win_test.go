@@ -338,7 +338,7 @@ func TestSharedWindowIsOneMemory(t *testing.T) {
 	})
 }
 
-func TestCallsThatCannotBeMadeAreRefused(t *testing.T) {
+func TestInvalidRMACalls(t *testing.T) {
 	windowsOn(t, []int{2}, func(t *testing.T, c *mpi.Comm) {
 		w, err := mpi.CreateWin(c, make([]int64, 10))
 		noError(t, err, "CreateWin")

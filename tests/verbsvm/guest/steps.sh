@@ -164,7 +164,7 @@ mpi_tests() {
 
 communicators='Dup|Split|Create|Freed|Names|Group'
 collectives='Barrier|Bcast|Reduce|Predefined|Gather|Alltoall|Collective|Counts|ManyRanks'
-windows='FetchAndAdd|ExclusiveLock|ReadersShare|Accumulate|CompareAndSwap|PutInto|PutIsSeen|GetReads|OfWindows|Window|LocksHolder'
+windows='FetchAndAdd|ExclusiveLock|ReadersShare|Accumulate|CompareAndSwap|PutInto|PutIsSeen|GetReads|OfWindows|Window|LockHolder'
 reading='ExclusiveLock|ReadersShare|GetReads|OfWindows' # of these, they get
 frequent='MessagesOfAJob|AJobSends'
 # These count allocations and processor time over thousands of rounds.
