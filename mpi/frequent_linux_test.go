@@ -16,8 +16,8 @@ func strict(channel, frequent, eager string) *mpi.Config {
 	return &mpi.Config{Network: "iwarp", NoSharedMemory: true, Strict: true, Channel: channel, Frequent: frequent, Eager: eager}
 }
 
-// Every message arrives as it was when it was sent, from whatever buffer, of whatever
-// length, by whatever call: a buffer is written anew as soon as its send has ended.
+// Every message arrives with its contents at the time of the send, from any buffer, of any
+// length, by any call: a buffer is overwritten as soon as its send has completed.
 func TestFrequentBuffers(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	for _, v := range []struct{ channel, frequent, eager string }{
@@ -43,7 +43,7 @@ func TestFrequentBuffers(t *testing.T) {
 	}
 }
 
-// swapOften sends from one buffer, by all calls in turn, and checks what comes.
+// swapOften sends from one buffer, by all calls in turn, and checks received messages.
 func swapOften(t *testing.T, c *mpi.Comm, size, rounds int) {
 	t.Helper()
 	send, recv := make([]byte, size), make([]byte, size)
@@ -94,7 +94,7 @@ func TestOnlyFrequentBuffersRegistered(t *testing.T) {
 				t.Errorf("the row %+v", r)
 			}
 		}
-		// Each rank has measured for itself: both exchange as often as it takes the slower one.
+		// Each rank has its own measurements: both exchange as often as the slower one needs.
 		most, least := []int{uses}, []int{uses}
 		if err := errors.Join(mpi.Allreduce(c, most, most, mpi.Max[int]()), mpi.Allreduce(c, least, least, mpi.Min[int]())); err != nil {
 			t.Fatal(err)

@@ -86,7 +86,7 @@ func TestAllocationFailure(t *testing.T) {
 		_, err = mpi.Alloc[[1 << 20]int](c, 1<<62)
 		wantClass(t, err, mpi.ErrTooLarge, "Alloc of 2^85 bytes")
 		if runtime.GOOS == "linux" {
-			// A system that promises anything still has no third place for it.
+			// Even a system that overcommits has no address space for a third one.
 			for range 3 {
 				var mem []byte
 				if mem, err = mpi.Alloc[byte](c, 1<<46); err != nil {

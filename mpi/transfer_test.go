@@ -1,7 +1,7 @@
 package mpi
 
-// Messages and windows over a device whose longest transfer is short, so that every one
-// is cut into several work requests.
+// Messages and windows over a device whose longest transfer is short, so that every one is
+// split into several work requests.
 
 import (
 	"fmt"

@@ -8,9 +8,9 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// What is put arrives as it was, and what is got is what is there, whether the device uses
-// the program's buffer or the bytes are copied: short and long ones, many under way at once, and
-// from buffers that change as soon as they may.
+// Puts and gets transfer correct data, whether the device uses the program's buffer or the
+// bytes are copied: short and long ones, many under way at once, and with buffers that are
+// changed as soon as MPI allows it.
 func TestRegisteredPutsAndGets(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	for _, v := range []struct{ channel, frequent string }{
@@ -44,7 +44,7 @@ func TestRegisteredPutsAndGets(t *testing.T) {
 	}
 }
 
-// putAndGet returns the number of its puts and gets that count as uses.
+// putAndGet returns the number of puts and gets that count as uses.
 func putAndGet(t *testing.T, w *mpi.Win[byte], peer, size, rounds, many int) (counted uint64) {
 	t.Helper()
 	out, in := make([]byte, size), make([]byte, size*many)
