@@ -36,7 +36,7 @@ type wire struct {
 	cqs   map[rdma.PeerID]*wireCQ
 	pins  bool // registration is expensive
 	taken int  // registrations so far
-	// transfer, if not 0, is the longest Read or Write that is taken.
+	// transfer, if not 0, is the longest accepted Read or Write.
 	transfer int
 
 	// For asynchronous progress; plain: its queue can be polled and waited for, and
