@@ -12,15 +12,15 @@ import (
 
 var allocSizes = []int{8, 1 << 10, 8 << 10, 64 << 10, 1 << 20}
 
-// mallocs counts what both ranks allocate while they bounce a message, in several
-// windows, and wants one of them without any: a goroutine that parks may make the
-// runtime fill its own caches, which it does for a while and not for ever.
+// mallocs counts the allocations of both ranks during a ping-pong, in several intervals,
+// and requires one interval without any: a goroutine that parks may make the runtime fill
+// its own caches, but only for a while.
 //
-// All meet before each window. A rank that only sends, such as the root of Bcast, is
-// held back by nobody, and a device keeps what is under way until its ack has been
-// looked at: rails up to 512 messages to a peer, which are more than are sent here. So
-// in its first 512 calls each has memory of its own; who has met the others has looked, and
-// a window needs no more than was under way while everything grew warm.
+// The ranks synchronize before each interval. A rank that only sends, such as the root of
+// Bcast, is not throttled, and a device keeps messages under way until it has processed
+// their acks: rails up to 512 messages to a peer, more than are sent here. Each of its
+// first 512 calls may therefore need new memory. After synchronization the acks have been
+// processed, and an interval needs no more memory than the warm-up.
 func mallocs(t *testing.T, c *mpi.Comm, what string, size, iterations int, bounce func(buf []byte)) {
 	t.Helper()
 	const windows = 5

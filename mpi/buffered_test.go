@@ -12,7 +12,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// Bsend returns whatever the receiver does, and its buffer may be changed.
+// Bsend returns whatever the receiver does, and its buffer may be reused.
 func TestBsendNeedsNoReceiver(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
 		next, prev := neighbors(c)
@@ -31,8 +31,8 @@ func TestBsendNeedsNoReceiver(t *testing.T) {
 	})
 }
 
-// Beyond the limit Bsend fails with ErrBuffer and says what to do; what has been
-// received makes room again.
+// Beyond the limit Bsend fails with ErrBuffer and suggests a remedy; received messages
+// free their space.
 func TestBsendLimit(t *testing.T) {
 	cfg := &mpi.Config{BufferedLimit: 2 << 20}
 	mpitest.RunConfig(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
@@ -101,8 +101,8 @@ func TestSendrecv(t *testing.T) {
 	})
 }
 
-// The two sides of Sendrecv may be of different types, and one side may be
-// nobody: a shift along a line.
+// The two sides of Sendrecv may have different types, and one side may be ProcNull: a
+// shift along a line.
 func TestSendrecvShift(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
 		up, down := c.Rank()+1, c.Rank()-1

@@ -10,9 +10,9 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// flood lets all ranks but the first send to that one, which is late, and calls look there
-// when it has taken everything. Messages carry who sent them and their number. sent is
-// called by ranks that have sent all, late by the first before it takes anything.
+// flood lets all ranks send to rank 0, which is late, and calls look there when it has
+// received everything. Messages contain their sender and number. The senders call sent
+// when they are done; rank 0 calls late before it receives anything.
 func flood(c *mpi.Comm, messages, length int, sent, late func(), look func() error) error {
 	if c.Rank() > 0 {
 		buf := make([]byte, length)
@@ -47,9 +47,9 @@ func flood(c *mpi.Comm, messages, length int, sent, late func(), look func() err
 	return err
 }
 
-// A rank that posts its receive buffers itself posts more when the device runs low, and the
-// counters tell.
-func TestPostedBuffersFollowWhatComes(t *testing.T) {
+// A rank that posts its own receive buffers posts more when the device runs low, and
+// counts them.
+func TestPostedBuffersGrow(t *testing.T) {
 	for _, v := range []struct {
 		name string
 		cfg  mpi.Config

@@ -1,7 +1,7 @@
 package mpi_test
 
-// In the steady state, collectives allocate nothing: not the persistent ones, and
-// not the blocking ones that have been called before with the same shape.
+// In the steady state, collectives allocate nothing: neither persistent ones, nor
+// blocking ones that have been called before with the same shape.
 
 import (
 	"maps"

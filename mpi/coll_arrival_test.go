@@ -1,8 +1,8 @@
 package mpi
 
-// Collectives that serve arrived ranks first, with ranks that come at random
-// times, over hosts and over one: every byte must be right, whoever is late. The
-// matrix has the same algorithms with ranks that come together.
+// Collectives that serve arrived ranks first, with ranks that arrive at random times, on
+// one and on several hosts: every byte must be correct. The matrix tests the same
+// algorithms with ranks that arrive together.
 
 import (
 	"errors"
@@ -36,9 +36,9 @@ func TestArrivalAwareWithLateRanks(t *testing.T) {
 	}
 }
 
-// lateCalls makes all forms of calls with several lengths. In each, a rank comes at
-// once, a little later, or much later. All go by one algorithm, but for alltoallv, whose
-// lengths are not known to node masters.
+// lateCalls makes all forms of calls with several lengths. In each, a rank arrives at
+// once, a little later, or much later. All use one algorithm, except for alltoallv, whose
+// lengths the node leaders do not know.
 func lateCalls(c *Comm, by string) error {
 	random := rand.New(rand.NewPCG(uint64(c.rank), 11))
 	for _, n := range []int{1, 700, 9_000} { // the last by rendezvous on all devices
@@ -67,8 +67,8 @@ func lateCalls(c *Comm, by string) error {
 	return nil
 }
 
-// TestArrivalAwareOvertakes: a rank whose port is taken by a peer that does not come
-// serves those who are there. The late ranks wait until that is done.
+// TestArrivalAwareOvertakes checks that a rank whose port is used for a late peer serves
+// arrived ones. The late ranks wait until that is done.
 func TestArrivalAwareOvertakes(t *testing.T) {
 	const ranks, n = 6, 20_000
 	runOnHosts(t, ranks, 1, true, &wire{}, func(c *Comm) error {
@@ -115,8 +115,8 @@ func TestArrivalAwareOvertakes(t *testing.T) {
 	})
 }
 
-// TestBecomesAware: direct alltoall and allgather turn aware on ranks that wait for a
-// late one, each for itself, and the results stay right while they do.
+// TestBecomesAware checks that direct alltoall and allgather become arrival-aware on each
+// rank that waits for a late one, and that results stay correct meanwhile.
 func TestBecomesAware(t *testing.T) {
 	for _, form := range lateForms() {
 		// All ways are the same to the two kinds.
@@ -162,7 +162,7 @@ func becomesAware(t *testing.T, form lateForm) {
 	}
 }
 
-// TestNamedIsNotAdaptive: who names an algorithm gets that one.
+// TestNamedIsNotAdaptive checks that an explicitly named algorithm is used unchanged.
 func TestNamedIsNotAdaptive(t *testing.T) {
 	worlds, err := Local(6, &Config{Collective: "alltoall=direct:ports=1"})
 	if err != nil {
@@ -185,7 +185,8 @@ func TestNamedIsNotAdaptive(t *testing.T) {
 	}
 }
 
-// TestNamedForADuplicateIsNotAdaptive: the same where only a communicator has a name for it.
+// TestNamedForADuplicateIsNotAdaptive checks the same for an algorithm named for one
+// communicator.
 func TestNamedForADuplicateIsNotAdaptive(t *testing.T) {
 	runOnHosts(t, 4, 2, true, &wire{}, func(c *Comm) error {
 		d, err := c.DupWithCollective("alltoall=direct:ports=1")
@@ -204,8 +205,8 @@ func TestNamedForADuplicateIsNotAdaptive(t *testing.T) {
 	})
 }
 
-// TestArrivalAwareWithADeadRank: receives that have offered their buffers are taken
-// back, and every rank is told who is gone.
+// TestArrivalAwareWithADeadRank checks that receives with offered buffers are cancelled,
+// and that every rank gets an error that names the failed rank.
 func TestArrivalAwareWithADeadRank(t *testing.T) {
 	const ranks = 6
 	for _, form := range []string{"pap_direct:ports=1", "pap_shm_direct"} {

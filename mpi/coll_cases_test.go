@@ -1,7 +1,7 @@
 package mpi_test
 
-// Every collective call in every form, as a table: what it does, and what must come
-// of it. coll_forms_test.go runs it.
+// A table of every collective call in every form, with the expected results.
+// coll_forms_test.go runs it.
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// collCase is a collective on buffers of one rank. before fills them, check looks
-// at what came.
+// collCase is a collective on the buffers of one rank. before fills them, check checks
+// the result.
 type collCase struct {
 	name     string
 	before   func()
@@ -22,10 +22,10 @@ type collCase struct {
 	check    func(t *testing.T, what string)
 }
 
-// unwritten is what a buffer holds where nothing may be written.
+// unwritten marks elements of a buffer that must not be written.
 const unwritten = int64(-77)
 
-// collCases makes all cases for blocks of about n elements; key makes their values
+// collCases returns all cases for blocks of about n elements; key makes their values
 // differ from those of other calls.
 func collCases(c *mpi.Comm, n, key, root int) []collCase {
 	return slices.Concat(rootedCases(c, n, key, root), exchangeCases(c, n, key), reductionCases(c, n, key, root))
@@ -40,7 +40,7 @@ func casesApart(c *mpi.Comm, n, key, root int) []collCase {
 	return cases
 }
 
-// from returns the value that rank r gives for rank to at place i.
+// from returns element i of the data of rank r for rank to.
 func from(key, r, to, i int) int64 { return int64(key*1_000_000+r*10_000+to*1000) + int64(i%997) }
 
 func fill(s []int64, v func(i int) int64) {
@@ -49,7 +49,7 @@ func fill(s []int64, v func(i int) int64) {
 	}
 }
 
-// wantIn checks a slice and says where it is wrong.
+// wantIn checks a slice and reports the first wrong element.
 func wantIn(t *testing.T, got []int64, want func(i int) int64, what string) {
 	t.Helper()
 	for i := range got {
@@ -61,8 +61,8 @@ func wantIn(t *testing.T, got []int64, want func(i int) int64, what string) {
 
 func keep(i int) int64 { return unwritten }
 
-// uneven are blocks of different lengths, one of them empty, with gaps between
-// them: lengths, places, and room for all.
+// uneven returns blocks of different lengths, one of them empty, with gaps between them:
+// lengths, displacements, and the total length.
 func uneven(size, n int) (counts, displs []int, room int) {
 	for r := range size {
 		m := n + r
@@ -202,7 +202,7 @@ func rootedCases(c *mpi.Comm, n, key, root int) []collCase {
 	}
 }
 
-// wantBlocks checks blocks at their places, and that nothing lies between them.
+// wantBlocks checks blocks, and that the gaps between them are unchanged.
 func wantBlocks(t *testing.T, got []int64, counts, displs []int, want func(r, i int) int64, what string) {
 	t.Helper()
 	rest := slices.Clone(got)
@@ -224,7 +224,7 @@ func exchangeCases(c *mpi.Comm, n, key int) []collCase {
 	toEach := func(i int) int64 { return from(key, me, i/n, i%n) }
 	fromEach := func(i int) int64 { return from(key, i/n, me, i%n) }
 
-	// What rank a sends to rank b in the v-forms is as long as both together.
+	// In the v-variants the length of a block from rank a to rank b depends on both.
 	sendCounts, sendDispls, sendRoom := make([]int, size), make([]int, size), 0
 	for r := range size {
 		sendCounts[r], sendDispls[r] = (n+me+r)%(n+3), sendRoom

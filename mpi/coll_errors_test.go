@@ -1,6 +1,6 @@
 package mpi_test
 
-// Collective calls that cannot be made, or that end badly.
+// Invalid collective calls, and calls that fail.
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// Started and persistent calls are refused like blocking ones, when they are waited
-// for, and the error bears their own name.
+// Nonblocking and persistent calls are rejected like blocking ones, when they are waited
+// for, and the error has their own name.
 func TestRefusedCollectives(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 3}, func(t *testing.T, c *mpi.Comm) {
 		size := c.Size()
@@ -64,7 +64,8 @@ func TestRefusedCollectives(t *testing.T) {
 	})
 }
 
-// Ranks that give different lengths are told, each that sees it, in calls of each form.
+// If ranks pass different lengths, each rank that detects it gets an error, in calls of
+// each form.
 func TestStartedCountsThatDiffer(t *testing.T) {
 	mpitest.Run(t, 3, func(t *testing.T, c *mpi.Comm) {
 		own := func(n int) []int { return make([]int, n+c.Rank()) } // each has one more
@@ -160,8 +161,8 @@ func TestConfigTuning(t *testing.T) {
 	}
 }
 
-// A function of the user that panics is an error with its stack where it is found, and
-// an error that names that rank everywhere else.
+// A panic in a user-defined operation is an error with its stack on that rank, and an
+// error that names that rank on all others.
 func TestOperationThatPanics(t *testing.T) {
 	for name, cfg := range map[string]*mpi.Config{"messages": {Collective: byMessages}, "default": nil} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,6 @@
 package mpi_test
 
-// Collectives in all their forms: blocking, started, persistent; several under way
+// Collectives in all their forms: blocking, nonblocking, persistent; several under way
 // together, among other messages, and by several goroutines.
 
 import (
@@ -160,7 +160,7 @@ func TestPersistentStartedTwice(t *testing.T) {
 	})
 }
 
-// Goroutines of a rank use communicators of their own at the same time.
+// Goroutines of a rank use different communicators at the same time.
 func TestCollectivesOfGoroutines(t *testing.T) {
 	mpitest.Sizes(t, []int{2, 4}, func(t *testing.T, c *mpi.Comm) {
 		const goroutines = 3
@@ -193,7 +193,7 @@ func TestCollectivesOfGoroutines(t *testing.T) {
 	})
 }
 
-// A rank that is late holds up nobody who does not wait for it.
+// A late rank does not delay a nonblocking call of the others.
 func TestStartedCollectiveDoesNotWait(t *testing.T) {
 	mpitest.Run(t, 3, func(t *testing.T, c *mpi.Comm) {
 		if c.Rank() == 0 {
@@ -219,7 +219,7 @@ func TestStartedCollectiveDoesNotWait(t *testing.T) {
 	})
 }
 
-// A communicator that was freed serves no more; what is under way goes on.
+// A freed communicator rejects calls; calls under way complete.
 func TestCollectivesOfFreedCommunicator(t *testing.T) {
 	mpitest.Run(t, 3, func(t *testing.T, c *mpi.Comm) {
 		d, err := c.Dup()

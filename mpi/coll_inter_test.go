@@ -1,8 +1,8 @@
 package mpi_test
 
-// Collectives between two groups, blocking, started and prepared, against what
-// MPI-4.1 section 6.2.3 and the sections of the calls say. Lengths differ between
-// the groups where they may.
+// Collectives on intercommunicators, blocking, nonblocking and persistent, against
+// MPI-4.1 section 6.2.3 and the sections of the calls. Lengths differ between the groups
+// where MPI allows it.
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// twoGroups is an inter-communicator and the ranks of the world on both sides.
+// twoGroups is an intercommunicator and the world ranks of both groups.
 type twoGroups struct {
 	t            *testing.T
 	what         string
@@ -20,11 +20,11 @@ type twoGroups struct {
 	mine, theirs []int
 }
 
-// gift is element i of what a rank of the world gives to another.
+// gift returns element i of the data of a world rank for another.
 func gift(from, to, i int) int { return 1_000_000*(from+1) + 1000*(to+1) + i }
 
-// length is how long the blocks are that the group with this first rank gives: the
-// groups differ.
+// length returns the length of the blocks of the group with this first rank: the groups
+// differ.
 func (g *twoGroups) length(first int) int { return 2 + first%3 }
 
 // shares returns the length of a block in the forms with counts.
@@ -38,8 +38,8 @@ func (g *twoGroups) want(form string, got, want []int) {
 	}
 }
 
-// rootFor is what a rank gives as the root, and whether it is it or in the other
-// group.
+// rootFor returns the root argument of a rank, and whether the rank is the root or in the
+// other group.
 func (g *twoGroups) rootFor(root int) (arg int, isRoot, isOther bool) {
 	for r, w := range g.theirs {
 		if w == root {
@@ -105,7 +105,7 @@ func (g *twoGroups) bcast(root int) {
 		func() *mpi.Persistent { return mpi.BcastInit(g.inter, buf, arg) })
 }
 
-// block is what a rank gives to another, n elements.
+// block returns the n elements of a rank for another.
 func (g *twoGroups) block(from, to, n int) (out []int) {
 	for i := range n {
 		out = append(out, gift(from, to, i))
@@ -209,8 +209,8 @@ func (g *twoGroups) alltoall() {
 		func() *mpi.Persistent { return mpi.AlltoallwInit(g.inter, vin, slay, vout, rlay) })
 }
 
-// leftmost keeps the left operand, so that the order of ranks shows in the result:
-// with one that counts, it is that of the group's first rank.
+// leftmost keeps the left operand, so that the result shows the order of ranks: it must
+// be that of the group's first rank.
 func leftmost() mpi.Op[int] {
 	return mpi.Op[int]{Name: "leftmost", NonCommutative: true, Combine: func(inout, in []int) { copy(inout, in) }}
 }
@@ -290,7 +290,7 @@ func (g *twoGroups) reduceScatter() {
 		func() *mpi.Persistent { return mpi.ReduceScatterInit(g.inter, in, vout, counts, mpi.Sum[int]()) })
 }
 
-// A rank that gives another length is named, in the error of those who see it.
+// A rank that passes another length is named in the errors of the ranks that detect it.
 func TestLengthsDifferBetweenGroups(t *testing.T) {
 	mpitest.Run(t, 4, func(t *testing.T, c *mpi.Comm) {
 		inter, _, _, _ := groupPairs[0].join(t, c)

@@ -1,7 +1,7 @@
 package mpi
 
-// Calls of all kinds that have arrival-aware forms, each with what must come of it: with
-// blocks of one length or not, that wait, that do not, and that are prepared.
+// Calls of all kinds with arrival-aware algorithms, and their expected results: with
+// blocks of equal or different lengths; blocking, nonblocking and persistent.
 
 import (
 	"fmt"
@@ -40,12 +40,12 @@ func lateForms() (all []lateForm) {
 	return all
 }
 
-// lateCall makes one call that waits.
+// lateCall makes one blocking call.
 func lateCall(c *Comm, kind coll.Kind, n, root int) error {
 	return newLateCall(c, lateForm{kind: kind}, n, root).run()
 }
 
-// preparedCall is a call that can be made again and again.
+// preparedCall is a call that can be repeated.
 type preparedCall struct {
 	in, out, want []int64
 	first         []int64 // what is in out before the call; nil: anything
@@ -56,8 +56,8 @@ type preparedCall struct {
 	persistent    *Persistent
 }
 
-// newLateCall makes a call of n elements, or about n where lengths differ. Element i of what
-// rank a gives for rank b is a function of the three.
+// newLateCall returns a call of n elements, or about n if lengths differ. Element i of the
+// data of rank a for rank b is a function of the three.
 func newLateCall(c *Comm, form lateForm, n, root int) *preparedCall {
 	p := &preparedCall{way: form.way}
 	switch form.kind {
@@ -86,8 +86,8 @@ func lateBlock(a, b, n int) []int64 {
 	return s
 }
 
-// lateBlocks returns the blocks that rank from(r) gives to rank to(r), for all r. If lengths
-// differ, some are empty, and the last comes first.
+// lateBlocks returns the blocks from rank from(r) to rank to(r), for all r. If lengths
+// differ, some are empty, and they are in reverse order.
 func lateBlocks(c *Comm, v bool, n int, block func(r int) (from, to int)) (all []int64, counts, displs []int) {
 	counts, displs = make([]int, c.size), make([]int, c.size)
 	for i := range c.size {
@@ -152,7 +152,7 @@ func (p *preparedCall) reduce(c *Comm, all bool, n, root int) {
 	p.init = func() *Persistent { return ReduceInit(c, p.in, p.out, sum, root) }
 }
 
-// run makes the call and compares what has come with its definition.
+// run makes the call and compares the result with its definition.
 func (p *preparedCall) run() (err error) {
 	clear(p.out)
 	copy(p.out, p.first)

@@ -1,11 +1,10 @@
 package mpi_test
 
-// The calls of the matrix (coll_matrix_test.go): which there are, their buffers, and
-// what must come of them, computed from MPI's definition of the call alone.
-// Elements have three bytes, so that nothing fits by chance; blocks of the irregular
-// forms have lengths of their own, some of them nothing, and lie in any order with
-// gaps between them, in another way on each rank where MPI lets ranks choose
-// (MPI-4.1 sections 6.5 to 6.8).
+// The calls of the matrix (coll_matrix_test.go): the list of calls, their buffers, and
+// the expected results, computed from MPI's definition of the call. Elements have three
+// bytes, so that nothing is aligned by chance. Blocks of the irregular forms have random
+// lengths, some of them zero, and are in random order with gaps between them, differently
+// on each rank where MPI allows it (MPI-4.1 sections 6.5 to 6.8).
 
 import (
 	"fmt"
@@ -23,10 +22,10 @@ type odd [3]byte
 
 const oddBytes = 3
 
-// fence is what lies around buffers and in their gaps.
+// fence is the value around buffers and in their gaps.
 var fence = odd{0xEE, 0xEE, 0xEE}
 
-// oddFrom is element i of what a rank has for another.
+// oddFrom returns element i of the data of a rank for another.
 func oddFrom(key, from, to, i int) odd {
 	x := uint32(key)*0x9E3779B1 ^ uint32(from)*0x85EBCA6B ^ uint32(to)*0xC2B2AE35 + uint32(i)*0x27D4EB2F
 	x ^= x >> 15
@@ -41,7 +40,7 @@ func oddMix(a, b odd) odd { return odd{a[0] + b[0], a[1] ^ b[1], max(a[2], b[2])
 
 func oddProduct(a, b odd) odd { return odd{a[0] + b[0], a[1] + b[1], a[2] + b[2] + a[0]*b[1]} }
 
-// matrixCall is one call, as all ranks know it.
+// matrixCall is one call; it is the same on all ranks.
 type matrixCall struct {
 	kind               coll.Kind
 	count, root        int
@@ -66,7 +65,7 @@ func (k matrixCall) inPlace(rank int) bool {
 	return false
 }
 
-// matrixCalls returns the calls of a kind among so many ranks.
+// matrixCalls returns the calls of a kind among a number of ranks.
 func matrixCalls(kind coll.Kind, ranks int) (calls []matrixCall) {
 	counts := []int{0, 1, ranks - 1, 37, 2*ranks + 5}
 	long := 15013 // a block of several packets, and of a rendezvous
@@ -133,15 +132,15 @@ type matrixRun struct {
 
 const fences = 4
 
-// buffers makes in and out, full of fences.
+// buffers allocates in and out, filled with fences.
 func buffers(in, out int) *matrixRun {
 	r := &matrixRun{allIn: slices.Repeat([]odd{fence}, in+2*fences), allOut: slices.Repeat([]odd{fence}, out+2*fences)}
 	r.in, r.out = r.allIn[fences:fences+in:fences+in], r.allOut[fences:fences+out:fences+out]
 	return r
 }
 
-// given ends the filling of the buffers and gives the place of out in a copy, to be
-// changed into what must come.
+// given finishes the filling of the buffers and returns out in a copy, to be changed to
+// the expected result.
 func (r *matrixRun) given() []odd {
 	r.givenIn, r.givenOut, r.want = slices.Clone(r.allIn), slices.Clone(r.allOut), slices.Clone(r.allOut)
 	return r.want[fences : len(r.want)-fences]
@@ -182,8 +181,8 @@ func firstDifference(a, b []odd) int {
 	return len(a)
 }
 
-// checkBarrier sees that nobody has left before everybody had come, by the clock of
-// the machine.
+// checkBarrier checks that no rank has left before all have entered, by the clock of the
+// machine.
 func (r *matrixRun) checkBarrier(t *testing.T, c *mpi.Comm, what string) {
 	t.Helper()
 	last := []int64{r.entered.UnixNano()}
@@ -193,8 +192,8 @@ func (r *matrixRun) checkBarrier(t *testing.T, c *mpi.Comm, what string) {
 	}
 }
 
-// prepared makes the buffers of a call on one rank, says what must come, and how the
-// call is made.
+// prepared returns the buffers of a call on one rank, the expected result, and the
+// function that makes the call.
 func (k matrixCall) prepared(t *testing.T, c *mpi.Comm) *matrixRun {
 	switch k.kind {
 	case coll.Barrier:
@@ -218,14 +217,14 @@ func (k matrixCall) prepared(t *testing.T, c *mpi.Comm) *matrixRun {
 	return k.reduction(c)
 }
 
-// blocks are the lengths of blocks, and where they lie in a buffer of so many.
+// blocks are the lengths and displacements of blocks, and the length of their buffer.
 type oddBlocks struct {
 	lens, at []int
 	room     int
 }
 
-// draw lays blocks: one after the other, or irregular ones in any order and with
-// gaps.
+// draw assigns displacements to blocks: consecutive ones, or, for irregular blocks, in
+// random order with gaps.
 func (k matrixCall) draw(lens []int, rng *rand.Rand) oddBlocks {
 	b := oddBlocks{lens: lens, at: make([]int, len(lens))}
 	order := make([]int, len(lens))
@@ -248,7 +247,7 @@ func (k matrixCall) draw(lens []int, rng *rand.Rand) oddBlocks {
 // of returns a block in a buffer.
 func (b *oddBlocks) of(buf []odd, i int) []odd { return buf[b.at[i] : b.at[i]+b.lens[i]] }
 
-// length draws the length of a block.
+// length returns a random length of a block.
 func (k matrixCall) length(rng *rand.Rand) int {
 	if k.irregular {
 		return rng.IntN(k.count + 3)
@@ -265,14 +264,14 @@ func (k matrixCall) lengths(n int, rng *rand.Rand) []int {
 	return lens
 }
 
-// common returns a source of numbers that is the same on all ranks, own one that is not.
+// common returns a random source that is the same on all ranks, own one that is not.
 func (k matrixCall) common() *rand.Rand { return rand.New(rand.NewPCG(k.seed, uint64(k.kind))) }
 
 func (k matrixCall) own(rank int) *rand.Rand {
 	return rand.New(rand.NewPCG(k.seed, 1000+uint64(rank)))
 }
 
-// load fills a block with what one rank has for another.
+// load fills a block with the data of one rank for another.
 func (k matrixCall) load(block []odd, from, to int) {
 	for i := range block {
 		block[i] = oddFrom(int(k.seed), from, to, i)

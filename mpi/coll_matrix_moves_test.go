@@ -1,6 +1,6 @@
 package mpi_test
 
-// The calls of the matrix that move data without combining it.
+// The calls of the matrix that transfer data without combining it.
 
 import (
 	"testing"
@@ -149,8 +149,8 @@ func (k matrixCall) alltoall(c *mpi.Comm) *matrixRun {
 // matrixEdge is an edge of a graph and the length of the block that goes along it.
 type matrixEdge struct{ from, to, length int }
 
-// neighbors draws up to four edges a rank; ranks may be their own neighbors, and
-// may be so several times.
+// neighbors returns up to four random edges per rank; ranks may be their own neighbors,
+// also several times.
 func (k matrixCall) neighbors(t *testing.T, c *mpi.Comm) *matrixRun {
 	me, size, rng := c.Rank(), c.Size(), k.common()
 	shared := k.inPlaceAt == "shared"

@@ -7,8 +7,8 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// operation returns the operation of a call, and what it does with two elements, the
-// first of which is from the lower ranks.
+// operation returns the operation of a call, and the same for two elements, the first of
+// which is from the lower ranks.
 func (k matrixCall) operation() (mpi.Op[odd], func(a, b odd) odd) {
 	combine := oddMix
 	if k.ordered {
@@ -21,8 +21,8 @@ func (k matrixCall) operation() (mpi.Op[odd], func(a, b odd) odd) {
 	}}, combine
 }
 
-// reduction makes the call. Every rank gives elements 0, 1, … of what it has, and a
-// rank gets those from first on, combined over the ranks from 0 to last.
+// reduction prepares the call. Every rank contributes its elements 0, 1, …, and a rank
+// gets those from first, combined over the ranks from 0 to last.
 func (k matrixCall) reduction(c *mpi.Comm) *matrixRun {
 	me, size := c.Rank(), c.Size()
 	op, combine := k.operation()

@@ -3,15 +3,15 @@ package mpi_test
 // The matrix of the proofs (internal/coll/prove_test.go), executed: every algorithm
 // with every parameter, and the shared segment as one more, × numbers of ranks ×
 // counts × roots × blocks × in place or not × commuting or not, each as a blocking,
-// a started and a persistent call, over the real device. A call goes this way:
+// a nonblocking and a persistent call, over the real device. The steps of a call:
 //
-//	matrixCalls      which calls there are, the same list on all ranks
-//	 └ force         the way that is to serve them (export_test.go)
-//	    └ prepared   buffers and what must come (coll_matrix_calls_test.go)
-//	       └ execute make the call in its three forms, compare every byte, and see
-//	                 that it was served by what was forced
+//	matrixCalls      list the calls, the same list on all ranks
+//	 └ force         select the algorithm or the segment (export_test.go)
+//	    └ prepared   make buffers and expected results (coll_matrix_calls_test.go)
+//	       └ execute make the call in its three forms, compare every byte, and check
+//	                 that the selected algorithm was used
 //
-// An ordinary run takes a sample. The whole takes minutes: make coll-matrix.
+// An ordinary run uses a sample. The whole matrix takes minutes: make coll-matrix.
 
 import (
 	"flag"
@@ -86,7 +86,7 @@ func TestCollectiveMatrix(t *testing.T) {
 	}
 }
 
-// matrixCount is what was executed.
+// matrixCount counts the executed calls.
 type matrixCount struct {
 	mu    sync.Mutex
 	calls int
@@ -142,7 +142,7 @@ func executeMatrix(t *testing.T, world *mpi.Comm, kind coll.Kind, a *coll.Algori
 		first := true
 		for i, k := range matrixCalls(kind, c.Size()) {
 			can := way.can(k, c.Size())
-			// The first is always taken, so that no way goes without a call.
+			// The first call is always executed, so that every way has one.
 			if !*matrixFull && !(can && first) && !sampled(way, c.Size(), i) {
 				continue
 			}
@@ -157,8 +157,8 @@ func executeMatrix(t *testing.T, world *mpi.Comm, kind coll.Kind, a *coll.Algori
 	return executed
 }
 
-// matrixNodes puts ranks on nodes: halves, dealt out to three, one of them alone, or
-// of different sizes and mixed.
+// matrixNodes assigns ranks to nodes: halves, three nodes round-robin, one rank alone, or
+// nodes of different sizes, mixed.
 func matrixNodes(ranks, form int) []int {
 	nodes := make([]int, ranks)
 	for r := range nodes {
@@ -176,8 +176,8 @@ func matrixNodes(ranks, form int) []int {
 	return nodes
 }
 
-// haveSegment makes so many calls that the ranks of c share memory; where they
-// cannot have any, it says no.
+// haveSegment makes enough calls for the ranks of c to create their shared segment. It
+// returns false if they cannot have one.
 func haveSegment(t *testing.T, c *mpi.Comm) bool {
 	t.Helper()
 	one := []int64{1}
@@ -197,8 +197,8 @@ func haveSegment(t *testing.T, c *mpi.Comm) bool {
 	return false
 }
 
-// matrixParams returns every combination of the values worth trying, and segments that
-// are short enough for most calls to have several of them.
+// matrixParams returns every combination of the values worth trying, and segment lengths
+// short enough for most calls to have several segments.
 func matrixParams(a *coll.Algorithm) (all [][]int) {
 	a.EachParams(func(params []int) {
 		all = append(all, slices.Clone(params))
@@ -221,7 +221,7 @@ func (w matrixWay) force(c *mpi.Comm) {
 	}
 }
 
-// can reports whether a way can serve a call. What it cannot serve, another way does.
+// can reports whether a way is applicable to a call. If not, another way is used.
 func (w matrixWay) can(k matrixCall, ranks int) bool {
 	if w.algorithm == nil {
 		return !k.irregular && (k.count > 0 || k.kind == coll.Barrier)
@@ -233,8 +233,8 @@ func (w matrixWay) can(k matrixCall, ranks int) bool {
 	return ok
 }
 
-// sampled reports whether a call is in the sample, alike on all ranks. The sample is
-// about the same for few ranks and for many.
+// sampled reports whether a call is in the sample, with the same result on all ranks. The
+// size of the sample hardly depends on the number of ranks.
 func sampled(w matrixWay, ranks, i int) bool {
 	h := fnv.New32a()
 	fmt.Fprint(h, w, ranks, i)
@@ -248,8 +248,8 @@ func sampled(w matrixWay, ranks, i int) bool {
 	return h.Sum32()%every == 0
 }
 
-// execute makes a call in all forms that a way has, and counts them. If the way
-// cannot serve it, another must, which is checked as well.
+// execute makes a call in all forms of a way, and counts them. If the way is not
+// applicable, it checks that another is used.
 func execute(t *testing.T, c *mpi.Comm, way matrixWay, k matrixCall, can bool) int {
 	r := k.prepared(t, c)
 	what := fmt.Sprintf("%v, %v, on rank %d of %d", way, k, c.Rank(), c.Size())

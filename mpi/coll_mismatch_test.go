@@ -1,8 +1,8 @@
 package mpi_test
 
-// Programs whose ranks do not make the same collective calls. They must end with an
-// error that says so, never with a wrong result and never in a wait without end, and
-// the communicator must refuse every later call.
+// Programs whose ranks do not make the same collective calls. They must fail with an error
+// that says so, and never return a wrong result or hang, and the communicator must reject
+// every later call.
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// wrongCall is a call that some ranks make in another way than the others.
+// wrongCall is a call that differs between ranks.
 type wrongCall struct {
 	name string
 	call func(c *mpi.Comm, n int) error
@@ -105,7 +105,7 @@ func TestDifferentCollectives(t *testing.T) {
 	}
 }
 
-// mismatchSizes returns one element count for each way that collectives take.
+// mismatchSizes returns one element count for each implementation of collectives.
 func mismatchSizes() []int {
 	if raceDetector {
 		return []int{8, 1 << 14}

@@ -1,8 +1,8 @@
 package mpi_test
 
-// Collectives in the shared memory of a node: that they are used, that they mix with
-// everything else, and that deaths end them. Their results are checked by the tests
-// of each call, which make enough calls for it, and in package nodecoll.
+// Collectives in the shared memory of a node: they are used, work together with all other
+// calls, and end when a rank fails. Their results are checked by the tests of each call,
+// which make enough calls to use shared memory, and in package nodecoll.
 
 import (
 	"errors"
@@ -20,8 +20,8 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// shareMemory makes so many calls that the ranks of c share memory from then on,
-// unless they live on several hosts or must not.
+// shareMemory makes enough calls for the ranks of c to share memory, unless they are on
+// several hosts or sharing is disabled.
 func shareMemory(t *testing.T, c *mpi.Comm) bool {
 	t.Helper()
 	if c.Size() > 1 && !haveSegment(t, c) {
@@ -38,7 +38,7 @@ func shareMemory(t *testing.T, c *mpi.Comm) bool {
 	return true
 }
 
-// nodeCounts is elements on both sides of where the ways change.
+// nodeCounts are element counts on both sides of the thresholds.
 var nodeCounts = []int{1, 7, 8, 256, 257, 2048, 4096, 4097, 8192, 8193, 9000}
 
 func TestNodeCollectives(t *testing.T) {
@@ -109,9 +109,9 @@ func TestNodeCollectives(t *testing.T) {
 	})
 }
 
-// Ranks that wait in shared memory serve messages: rank 0 comes to the collective
-// only after it has sent a message that the others must help to move, and has waited
-// for a non-blocking collective on the same communicator.
+// Ranks that wait in shared memory make progress on messages: rank 0 enters the collective
+// only after it has sent a message that needs progress of the others, and has waited for a
+// nonblocking collective on the same communicator.
 func TestNodeCollectiveServesMessages(t *testing.T) {
 	mpitest.Sizes(t, []int{2, 3, 5}, func(t *testing.T, c *mpi.Comm) {
 		if !shareMemory(t, c) {
@@ -142,7 +142,7 @@ func TestNodeCollectiveServesMessages(t *testing.T) {
 	})
 }
 
-// Each communicator has a segment of its own, and gives it back.
+// Each communicator has its own segment, and frees it.
 func TestNodeCommunicators(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
 		if !shareMemory(t, c) {
@@ -176,7 +176,7 @@ func TestNodeCommunicators(t *testing.T) {
 	})
 }
 
-// Config.Collective decides: another algorithm keeps a call out of the segment.
+// Config.Collective takes precedence: another algorithm keeps a call out of the segment.
 func TestNodeForced(t *testing.T) {
 	for _, forced := range []string{"allreduce=segment", "bcast=binomial"} {
 		mpitest.RunConfig(t, 2, &mpi.Config{Collective: forced}, func(t *testing.T, c *mpi.Comm) {

@@ -1,6 +1,6 @@
 package mpi
 
-// The schedules that a communicator keeps: found again, told apart, and bounded.
+// The schedule cache of a communicator: reuse, distinction and bounds.
 
 import (
 	"slices"
@@ -64,7 +64,7 @@ func TestPlansAreFoundAgain(t *testing.T) {
 			}
 		}
 	}
-	// The plan has counts of its own: a program may fill its slice anew.
+	// The plan has its own copy of the counts: a program may change its slice.
 	mine := []int{5}
 	k := collCall{key: planKey{kind: coll.Allgather, elem: 8, irregular: true}, recvCounts: mine}
 	p := planFor(t, c, k)
@@ -74,7 +74,7 @@ func TestPlansAreFoundAgain(t *testing.T) {
 	}
 }
 
-// What is used stays, however many others come.
+// Plans in use stay, however many others are added.
 func TestPlansAreBounded(t *testing.T) {
 	c := alone(t)
 	often := collCall{key: planKey{kind: coll.Allreduce, elem: 8, bytes: 8}}
@@ -82,7 +82,7 @@ func TestPlansAreBounded(t *testing.T) {
 	for n := range 5 * keepPlans {
 		planFor(t, c, collCall{key: planKey{kind: coll.Bcast, elem: 1, bytes: n}})
 		if n%10 == 0 {
-			// Another of its kind lies between, so that it is looked for among all.
+			// Another plan of the kind was used in between, so that all are searched.
 			planFor(t, c, collCall{key: planKey{kind: coll.Allreduce, elem: 8, bytes: 16}})
 			if planFor(t, c, often) != p {
 				t.Fatalf("after %d other shapes a plan in use is gone", n)

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-func TestADuplicateHasAlgorithmsOfItsOwn(t *testing.T) {
+func TestDupAlgorithms(t *testing.T) {
 	mpitest.Run(t, 4, func(t *testing.T, c *mpi.Comm) {
 		algorithm := func(c *mpi.Comm) string {
 			x, err := inspect.ExplainCollective(c, "alltoall", 64, 0)

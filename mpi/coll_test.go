@@ -18,7 +18,7 @@ var oneToNine = []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
 
 var collCounts = []int{0, 1, 3, 1000, 12000}
 
-// value is what rank r contributes at place i.
+// value returns element i of the contribution of rank r.
 func value(r, i int) int64 { return int64((r+1)*1_000_003 + i*7) }
 
 func contribution(r, n int) []int64 {
@@ -231,8 +231,8 @@ func TestAlltoall(t *testing.T) {
 	})
 }
 
-// Collectives do not meet point-to-point messages, whatever their tags, nor
-// those of a part of the communicator that run at the same time.
+// Collectives do not match point-to-point messages, whatever their tags, nor concurrent
+// collectives of a subset of the communicator.
 func TestCollectivesAmongMessages(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
 		next, prev := neighbors(c)
@@ -286,7 +286,7 @@ func TestCollectiveArguments(t *testing.T) {
 	})
 }
 
-// Counts that differ between ranks are an error where they are seen.
+// Counts that differ between ranks are an error on the ranks that detect it.
 func TestCountsThatDiffer(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
 		own := func(n int) []int { return make([]int, n+c.Rank()) } // rank 1 has one more

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// Contexts are numbered with 32 bits. When they are used up, all ranks get an error, and no
-// number is used a second time: messages of two communicators would meet.
+// Context ids have 32 bits. When they are exhausted, all ranks get an error, and no id is
+// reused: messages of two communicators would match.
 func TestContextsRunOut(t *testing.T) {
 	runOnHosts(t, 3, 3, true, &wire{}, func(c *Comm) error {
 		first, err := c.Dup()
 		if err != nil {
 			return err
 		}
-		// Ranks may be at different numbers: the largest counts.
+		// Ranks may have different next ids: the largest counts.
 		c.w.ids.next = lastContext - 2*uint32(2+c.Rank())
 		seen := map[uint32]bool{c.ctx: true, first.ctx: true}
 		made := 0

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// Messages and collectives of a duplicate do not meet those of the original,
-// even with the same ranks and tags and wildcards.
+// Messages and collectives of a duplicate do not match those of the original, even with
+// the same ranks and tags and wildcards.
 func TestDupKeepsMessagesApart(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
 		d, err := c.Dup()
@@ -198,8 +198,8 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// Two goroutines of each rank duplicate two communicators again and again, at
-// the same time: all get contexts of their own.
+// Two goroutines of each rank duplicate two communicators repeatedly at the same time: all
+// get different contexts.
 func TestConcurrentDup(t *testing.T) {
 	mpitest.Sizes(t, []int{2, 3, 4}, func(t *testing.T, c *mpi.Comm) {
 		a, err := c.Dup()
@@ -245,7 +245,7 @@ func TestConcurrentDup(t *testing.T) {
 	})
 }
 
-// A communicator that was freed is refused by every call.
+// Every call rejects a freed communicator.
 func TestFreedCommunicator(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 2}, func(t *testing.T, c *mpi.Comm) {
 		d, err := c.Dup()

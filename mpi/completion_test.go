@@ -1,7 +1,7 @@
 package mpi_test
 
-// Waiting and asking: one, any, some, all (MPI-4.1 section 3.7), with contexts,
-// Cancel, and the mistakes that can be made with requests.
+// Wait and Test: one, any, some, all (MPI-4.1 section 3.7), with contexts, Cancel, and
+// invalid uses of requests.
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// Each way to complete n receives brings every index once, with its status and
-// data, and leaves Request{} behind.
+// Each way to complete n receives returns every index once, with its status and data, and
+// sets the request to Request{}.
 func TestEveryWayToComplete(t *testing.T) {
 	const n = 12
 	type result struct {
@@ -144,7 +144,7 @@ func TestEveryWayToComplete(t *testing.T) {
 	})
 }
 
-// With no request left, the calls say so at once.
+// Without active requests, the calls return at once and report it.
 func TestNothingToWaitFor(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		none := make([]mpi.Request, 3)
@@ -174,7 +174,7 @@ func TestNothingToWaitFor(t *testing.T) {
 	})
 }
 
-// A wait that is given up leaves the operation as it was.
+// A wait whose context ends does not affect the operation.
 func TestWaitContextGivesUp(t *testing.T) {
 	cause := errors.New("the user is tired")
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
@@ -221,8 +221,8 @@ func TestWaitContextGivesUp(t *testing.T) {
 	})
 }
 
-// RecvContext that gives up has not received: the message goes to the next
-// receive, whatever the moment at which it came.
+// A RecvContext whose context ends has not received: the message goes to the next receive,
+// whenever it arrived.
 func TestRecvContextLosesNothing(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
 		const n = 300
@@ -283,8 +283,7 @@ func TestSendContext(t *testing.T) {
 	})
 }
 
-// Cancel takes back receives that no message has met, and nothing else
-// (MPI-4.1 section 3.8.4).
+// Cancel cancels unmatched receives, and nothing else (MPI-4.1 section 3.8.4).
 func TestCancel(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 2}, func(t *testing.T, c *mpi.Comm) {
 		peer := c.Size() - 1 - c.Rank()
@@ -321,7 +320,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("cancelled receive gives %+v, %v", st, err)
 		}
 		noError(t, waitErr(s), "Isend")
-		// A receive that has met its message is not taken back.
+		// A matched receive is not cancelled.
 		s = mpi.Isend(c, pattern(100000, 2), peer, 2)
 		in := make([]byte, 100000)
 		_, err = mpi.Probe(c, peer, 2)
@@ -340,8 +339,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A request that was completed is an error, also when its place has been taken
-// by another operation.
+// The use of a completed request is an error, also when its slot has been reused by another
+// operation.
 func TestStaleRequest(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		buf := make([]byte, 8)
@@ -366,7 +365,7 @@ func TestStaleRequest(t *testing.T) {
 	})
 }
 
-// Two goroutines must not wait for one request; the second is told so instead of
+// Two goroutines must not wait for one request; the second gets an error instead of
 // hanging.
 func TestTwoWaitersForOneRequest(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
@@ -402,8 +401,7 @@ func TestTwoWaitersForOneRequest(t *testing.T) {
 	})
 }
 
-// Errors of single requests are told by WaitAll with the index, and the others
-// complete.
+// WaitAll reports errors of single requests with their index, and the others complete.
 func TestWaitAllJoinsErrors(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		in := make([]byte, 4)

@@ -9,7 +9,7 @@ import (
 
 const copiedBytes = 128 << 20
 
-// largeProgram moves the same bytes from rank 0 to rank 1 in small messages and in a
+// largeProgram sends the same bytes from rank 0 to rank 1 in small messages and in a
 // large one, and prints the processor time of both ranks for each.
 func largeProgram(world *mpi.Comm) error {
 	buf := make([]byte, copiedBytes)

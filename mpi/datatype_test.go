@@ -1,7 +1,7 @@
 package mpi_test
 
-// Layouts on messages. How they pack is tested in internal/dtype; here, that the
-// right elements arrive in the right places, whichever call completes.
+// Layouts in messages. internal/dtype tests packing; these tests check that the right
+// elements arrive at the right displacements, whichever call completes.
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func made[T any](l *mpi.Layout[T], err error) *mpi.Layout[T] {
 	return l
 }
 
-// layouts of a grid of 6 × 8 numbers, with the places they name, in order.
+// layouts of a grid of 6 × 8 numbers, with the displacements of their elements, in order.
 func gridLayouts() []struct {
 	name    string
 	layout  *mpi.Layout[int32]
@@ -175,7 +175,7 @@ func TestLayoutsOfLargeMessages(t *testing.T) {
 	})
 }
 
-// A message longer than the layout: its first part is put in place.
+// A message longer than the layout: its first part is received.
 func TestLayoutTruncates(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		in := make([]byte, 9)
@@ -252,7 +252,7 @@ func TestLayoutsThatDoNotFit(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A layout that is one piece of memory is sent and received without a copy.
+// A contiguous layout is sent and received without a copy.
 func TestContiguousLayoutsAreNotCopied(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		l := made(mpi.Subarray[byte]([]int{1 << 20}, []int{1 << 19}, []int{1 << 18}))

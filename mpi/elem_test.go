@@ -1,7 +1,7 @@
 package mpi_test
 
-// What a message may consist of: any type without pointers. Others are refused
-// with a sentence that names the field.
+// Element types of messages: any type without pointers. Others are rejected with an error
+// that names the field.
 
 import (
 	"math"
@@ -22,7 +22,7 @@ type particle struct {
 
 type celsius float64
 
-// around sends a slice around the ring and wants the neighbor's back.
+// around sends a slice around the ring and expects that of the neighbor.
 func around[T comparable](t *testing.T, c *mpi.Comm, name string, value func(rank int) T) {
 	t.Helper()
 	next, prev := neighbors(c)
@@ -67,7 +67,7 @@ func TestElementTypes(t *testing.T) {
 	})
 }
 
-// A type of no size has messages of no bytes.
+// Messages of a zero-size type are empty.
 func TestElementOfNoSize(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		st, err := mpi.Sendrecv(c, make([]struct{}, 4), 0, 1, make([]struct{}, 4), 0, 1)
@@ -78,8 +78,8 @@ func TestElementOfNoSize(t *testing.T) {
 	})
 }
 
-// Count says when a message is no whole number of elements.
-func TestCountOfParts(t *testing.T) {
+// Count reports a message that is not a whole number of elements.
+func TestCountPartialElement(t *testing.T) {
 	for _, k := range []struct {
 		bytes, n int
 		whole    bool

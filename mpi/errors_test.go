@@ -1,6 +1,6 @@
 package mpi_test
 
-// What errors say: class, call, peer, communicator, transport, and what to do.
+// Contents of errors: class, call, peer, communicator, transport, and a remedy.
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-func TestArgumentsThatAreRefused(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 3}, func(t *testing.T, c *mpi.Comm) {
 		n := c.Size()
 		buf := []int{1}
@@ -61,8 +61,7 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	})
 }
 
-// An error that comes from a transfer names call, peer, communicator, tag,
-// transport and bytes.
+// An error of a transfer names call, peer, communicator, tag, transport and bytes.
 func TestErrorsOfTransfers(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		r := mpi.Irecv(c, make([]byte, 4), 0, 9)

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// A rank goes on with its work while a sum is on its way.
+// A rank continues its work while a sum is computed.
 func ExampleIallreduce() {
 	onRanks(4, func(world *mpi.Comm) error {
 		parts, sums := []int{world.Rank(), 1}, make([]int, 2)
@@ -26,7 +26,7 @@ func ExampleIallreduce() {
 	// Output: [6 4] 332833500
 }
 
-// A loop that makes the same call each time prepares it once.
+// A loop that makes the same call each time uses a persistent operation.
 func ExampleAllreduceInit() {
 	onRanks(3, func(world *mpi.Comm) error {
 		x := []float64{1}

@@ -7,9 +7,8 @@ import (
 )
 
 // Two ranks produce and three consume. Ranks of the world 0 and 1 are one group,
-// 2 to 4 the other; the leaders find each other in the world. Then the first
-// producer tells all consumers what to do, and all get the sum of what the other
-// group has.
+// 2 to 4 the other; the leaders connect in the world. Then the first producer broadcasts
+// to all consumers, and each group gets the sum of the other group's data.
 func ExampleComm_IntercommCreate() {
 	onRanks(5, func(world *mpi.Comm) error {
 		producer := world.Rank() < 2

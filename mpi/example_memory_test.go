@@ -6,7 +6,7 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// A large buffer that is received into again and again.
+// A large receive buffer that is used repeatedly.
 func ExampleAlloc() {
 	onRanks(2, func(world *mpi.Comm) error {
 		field, err := mpi.Alloc[float64](world, 1<<20)

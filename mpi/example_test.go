@@ -1,7 +1,7 @@
 package mpi_test
 
-// Programs for go doc. They run on ranks that are goroutines; a program of its
-// own calls mpi.Main instead of onRanks.
+// Examples for go doc. They run on ranks that are goroutines; a real program calls
+// mpi.Main instead of onRanks.
 
 import (
 	"fmt"
@@ -50,8 +50,7 @@ func ExampleSend() {
 	// Output: [3.5 4.5] from rank 0
 }
 
-// Neighbors exchange their numbers; the requests make sure that no rank waits
-// for another that waits for it.
+// Neighbors exchange their numbers; nonblocking calls avoid a deadlock.
 func ExampleIsend() {
 	onRanks(4, func(world *mpi.Comm) error {
 		other := world.Rank() ^ 1
@@ -82,7 +81,7 @@ func ExampleAllreduce() {
 	// Output: 1 + 2 + 3 + 4 = 10
 }
 
-// Strings, maps and the like hold pointers and go by SendValue.
+// Strings, maps and other types with pointers are sent with SendValue.
 func ExampleSendValue() {
 	onRanks(2, func(world *mpi.Comm) error {
 		if world.Rank() == 0 {
@@ -98,7 +97,7 @@ func ExampleSendValue() {
 	// Output: map[apples:3]
 }
 
-// Ranks with the same colour form a communicator of their own.
+// Ranks with the same color form a communicator.
 func ExampleComm_Split() {
 	onRanks(4, func(world *mpi.Comm) error {
 		half, err := world.Split(world.Rank()/2, world.Rank())
@@ -113,7 +112,7 @@ func ExampleComm_Split() {
 	// Output: rank 3 is rank 1 of 2 in its half
 }
 
-// A message whose length is not known is looked at first.
+// Probe reports the length of a message before it is received.
 func ExampleMprobe() {
 	onRanks(2, func(world *mpi.Comm) error {
 		if world.Rank() == 0 {

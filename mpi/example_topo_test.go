@@ -6,8 +6,8 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// Six ranks on a grid of 3 × 2 pass their numbers down the columns. Ranks at the
-// edge exchange with ProcNull, which is nobody.
+// Six ranks on a grid of 3 × 2 send their numbers down the columns. Ranks at the edge
+// exchange with ProcNull, which does nothing.
 func ExampleComm_CartCreate() {
 	onRanks(6, func(world *mpi.Comm) error {
 		dims, err := mpi.DimsCreate(world.Size(), []int{0, 0}) // 3 × 2
@@ -57,8 +57,8 @@ func ExampleCart_Sub() {
 	// Output: row of ranks 3, 4, 5: 12
 }
 
-// Each rank sends to the rank of twice its number. Rank 0 gives all edges; the
-// others learn from it where theirs are.
+// Each rank sends to the rank of twice its number. Rank 0 passes all edges; the others
+// pass none.
 func ExampleComm_DistGraphCreate() {
 	onRanks(5, func(world *mpi.Comm) error {
 		var edges []mpi.Edge
@@ -80,8 +80,8 @@ func ExampleComm_DistGraphCreate() {
 	// Output: rank 2 receives from [1] and sends to [4]
 }
 
-// A line of ranks, each with a part of a rod between two ghost cells, which get the
-// border cells of the neighbors. At the ends nothing arrives.
+// A line of ranks, each with a part of a rod between two ghost cells, which receive the
+// border cells of the neighbors. At the ends nothing is received.
 func ExampleNeighborAlltoall() {
 	onRanks(3, func(world *mpi.Comm) error {
 		line, err := world.CartCreate([]int{world.Size()}, nil, mpi.Near)
@@ -106,8 +106,8 @@ func ExampleNeighborAlltoall() {
 	// Output: [0 11 2 21 12 0]
 }
 
-// A Reorder of one's own: ranks in reverse. It sees the edges and the nodes, and
-// Crossing counts the edges between nodes.
+// A custom Reorder that reverses the ranks. It gets the edges and the nodes, and Crossing
+// counts the edges between nodes.
 func ExampleReorder() {
 	reverse := func(a *mpi.Arrangement) []int {
 		order := make([]int, a.Positions)

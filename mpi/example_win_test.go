@@ -7,7 +7,7 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// Every rank writes its number into the memory of rank 0, which does nothing for it.
+// Every rank writes its number into the memory of rank 0, without a call of rank 0.
 func ExampleWin_Put() {
 	worlds, err := mpi.Local(3, nil) // or mpi.Main, under muster run
 	if err != nil {

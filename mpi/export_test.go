@@ -52,8 +52,8 @@ func forceCollective(c *Comm, kind coll.Kind, limit int, tuning *coll.Tuning) {
 	c.plans.forget()
 }
 
-// PretendNodes has the algorithms that are chosen on c believe that its ranks are on
-// nodes: those with the same number share one. What carries messages stays as it is.
+// PretendNodes makes the choice of algorithms on c assume a topology: ranks with the same
+// number share a node. The devices do not change.
 func PretendNodes(c *Comm, nodeOf []int) {
 	c.e.Lock()
 	defer c.e.Unlock()
@@ -65,7 +65,7 @@ func PretendNodes(c *Comm, nodeOf []int) {
 	c.plans.choice.nodes = coll.NewTopology(nodeOf, 2)
 }
 
-// ForgetPlans makes the next calls on c choose anew, so that ServedBy tells about
+// ForgetPlans makes the next calls on c choose algorithms again, so that ServedBy reports
 // them.
 func ForgetPlans(c *Comm) {
 	c.e.Lock()
@@ -79,8 +79,8 @@ func (ps *collPlans) forget() {
 	}
 }
 
-// ServedBy reports what made the last call of a kind since the plans of c were
-// forgotten: an algorithm and its parameters, or, if no schedule was needed, nil.
+// ServedBy returns the algorithm and the parameters of the last call of a kind since
+// ForgetPlans, or nil if no schedule was needed.
 func ServedBy(c *Comm, kind coll.Kind) (*coll.Algorithm, []int) {
 	c.e.Lock()
 	defer c.e.Unlock()
@@ -91,19 +91,19 @@ func ServedBy(c *Comm, kind coll.Kind) (*coll.Algorithm, []int) {
 	return by.Algorithm, by.Params
 }
 
-// ProfileTo has the text of a profile written to out, if w is the rank that shows it.
+// ProfileTo writes the text of a profile to out, if w is the rank that prints it.
 func ProfileTo(w *World, out io.Writer) {
 	if w.comm.rank == 0 {
 		w.profile.text = out
 	}
 }
 
-// KeepWindowsApart has windows that are made from now on reached by the device and by
-// request, even where memory could be mapped. All ranks do the same.
+// KeepWindowsApart makes new windows use the device and requests, even if memory could be
+// mapped. All ranks must call it.
 func KeepWindowsApart(c *Comm, apart bool) { c.w.windowsApart = apart }
 
-// SetClockAhead gives the rank of c a clock that is ahead of the machine's and belongs to
-// it alone, in a job with a profile of arrivals. All ranks call it.
+// SetClockAhead gives the rank of c a private clock that is ahead of the machine's, in a
+// job with a profile of arrivals. All ranks must call it.
 func SetClockAhead(c *Comm, by time.Duration) error {
 	c.w.recorder.clock = c.w.recorder.clock.Ahead(by)
 	return c.w.compareClocks(&c.w.profile.clock.At, &c.w.profile.clock.Add)
@@ -112,11 +112,11 @@ func SetClockAhead(c *Comm, by time.Duration) error {
 // RecordCall records a call that does nothing.
 func RecordCall(c *Comm) { c.arrive(coll.Barrier, "nothing", 0).leave(nil) }
 
-// RecordStarted records a call that does not wait and has nothing to wait for.
+// RecordStarted records a nonblocking call that completes at once.
 func RecordStarted(c *Comm) error {
 	k := barrierCall("Inothing")
 	return Request{c: c, more: c.arriveStarted(&k).request(nil)}.over()
 }
 
-// NetworkKey returns the key of the network, as software iWARP has got it. All ranks call it.
+// NetworkKey returns the network key that software iWARP uses. All ranks must call it.
 func NetworkKey(c *Comm) ([]byte, error) { return networkKey(&c.w.cfg, published{c.w.client}) }

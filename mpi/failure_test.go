@@ -1,7 +1,7 @@
 package mpi_test
 
-// A rank that is gone: every pending call of the others, and every later one,
-// returns an error that names it.
+// A failed rank: every pending call of the others, and every later one, returns an error
+// that names it.
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// pendingCalls all wait for rank 0 for ever.
+// pendingCalls all wait for rank 0, which never responds.
 var pendingCalls = map[string]func(c *mpi.Comm) error{
 	"Recv":        func(c *mpi.Comm) error { return second(mpi.Recv(c, make([]byte, 8), 0, 1)) },
 	"Recv any":    func(c *mpi.Comm) error { return second(mpi.Recv(c, make([]byte, 8), mpi.AnySource, mpi.AnyTag)) },
@@ -137,7 +137,7 @@ func TestRankThatEndsEarly(t *testing.T) {
 	}
 }
 
-// Whoever leaves twice, or calls after leaving, is told so.
+// A second Finalize, or a call after Finalize, returns an error.
 func TestAfterFinalize(t *testing.T) {
 	if mpitest.Launched() {
 		t.Skip("the job is left once, by TestMain")

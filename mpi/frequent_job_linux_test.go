@@ -1,9 +1,8 @@
 package mpi_test
 
-// Buffers that are used often, over the device that a job has: the tests of strict mode
-// bring a configuration of their own, which a job cannot take. Over a device that wants no
-// memory registered there is nothing to look at, and the tests say so; tests/verbsvm runs
-// them where there is.
+// Frequently used buffers, over the device of a job: the tests of strict mode need their
+// own configuration, which a job does not allow. With a device that needs no registration
+// the tests are skipped; tests/verbsvm runs them with one that does.
 
 import (
 	"fmt"
@@ -54,7 +53,8 @@ func TestMessagesOfAJobArriveFromWhateverBuffer(t *testing.T) {
 	})
 }
 
-// sendCalls are the calls whose buffers are counted, with the uses that pay.
+// sendCalls are the calls whose buffers are counted, with the number of uses from which
+// registration pays off.
 var sendCalls = []struct {
 	name string
 	pays func(r inspect.BufferCost) uint32
@@ -69,10 +69,10 @@ var sendCalls = []struct {
 		}},
 }
 
-// Of each call and length, buffers that are used once are copied, and one that is used
-// often is sent from where it is from some use on, if the rule says that this pays; else
-// never. What this rank thinks of it decides what it expects, what the slower one thinks
-// how often both send.
+// For each call and length, buffers that are used once are copied, and a buffer that is
+// used often is eventually sent without a copy, if registration pays off by the rule;
+// otherwise never. Each rank expects results by its own estimate; the slower rank's
+// estimate determines how often both send.
 func TestAJobSendsOftenUsedBuffersFromWhereTheyAre(t *testing.T) {
 	inRegisteringJob(t, func(t *testing.T, c *mpi.Comm, frequent string) {
 		rows, _, err := inspect.FrequentBuffers(c, 1-c.Rank())
@@ -95,8 +95,8 @@ func TestAJobSendsOftenUsedBuffersFromWhereTheyAre(t *testing.T) {
 	})
 }
 
-// onceAndOften looks at the counters while buffers are used once and one is used often;
-// pays is the number of uses from which it pays, 0 for never.
+// onceAndOften checks the counters while buffers are used once and one is used often; pays
+// is the number of uses from which registration pays off, 0 for never.
 func onceAndOften(t *testing.T, c *mpi.Comm, what string, size, pays int, swap func([]byte)) {
 	t.Helper()
 	const seldom, after, limit = 40, 10, 4000

@@ -17,9 +17,9 @@ func strict(channel, frequent, eager string) *mpi.Config {
 	return &mpi.Config{Network: "iwarp", NoSharedMemory: true, Advanced: mpi.Advanced{Strict: true, Frequent: frequent, Eager: eager}, Channel: channel}
 }
 
-// Every message arrives as it was when it was sent, from whatever buffer, of whatever
-// length, by whatever call: a buffer is written anew as soon as its send has ended.
-func TestMessagesFromFrequentlyUsedBuffersArrive(t *testing.T) {
+// Every message arrives with its contents at the time of the send, from any buffer, of any
+// length, by any call: a buffer is overwritten as soon as its send has completed.
+func TestFrequentBuffers(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	for _, v := range []struct{ channel, frequent, eager string }{
 		{"rc", "auto", ""}, {"rc", "always", ""}, {"rc", "always", "rings"}, {"rd", "auto", ""}, {"rd", "always", ""}, {"rc", "never", ""},
@@ -44,7 +44,7 @@ func TestMessagesFromFrequentlyUsedBuffersArrive(t *testing.T) {
 	}
 }
 
-// swapOften sends from one buffer, by all calls in turn, and checks what comes.
+// swapOften sends from one buffer, by all calls in turn, and checks received messages.
 func swapOften(t *testing.T, c *mpi.Comm, size, rounds int) {
 	t.Helper()
 	send, recv := make([]byte, size), make([]byte, size)
@@ -78,7 +78,7 @@ func swapOften(t *testing.T, c *mpi.Comm, size, rounds int) {
 	}
 }
 
-func TestOnlyBuffersThatAreUsedOftenAreRegistered(t *testing.T) {
+func TestOnlyFrequentBuffersRegistered(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	mpitest.RunConfig(t, 2, strict("rc", "auto", ""), func(t *testing.T, c *mpi.Comm) {
 		const size = 16000
@@ -95,7 +95,7 @@ func TestOnlyBuffersThatAreUsedOftenAreRegistered(t *testing.T) {
 				t.Errorf("the row %+v", r)
 			}
 		}
-		// Each rank has measured for itself: both exchange as often as it takes the slower one.
+		// Each rank has its own measurements: both exchange as often as the slower one needs.
 		most, least := []int{uses}, []int{uses}
 		if err := errors.Join(mpi.Allreduce(c, most, most, mpi.Max[int]()), mpi.Allreduce(c, least, least, mpi.Min[int]())); err != nil {
 			t.Fatal(err)
@@ -143,7 +143,7 @@ func pingBoth(t *testing.T, c *mpi.Comm, buf []byte) {
 	}
 }
 
-func TestWhereNothingIsToBeSavedNobodyCounts(t *testing.T) {
+func TestNoCountingWithoutGain(t *testing.T) {
 	for _, cfg := range []*mpi.Config{nil, {Network: "iwarp", NoSharedMemory: true, Channel: "rc"}} {
 		mpitest.RunConfig(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
 			for range 20 {

@@ -87,10 +87,9 @@ func TestWaitingUsesLittleCPU(t *testing.T) {
 	})
 }
 
-// traffic lets goroutines of all ranks send to each other at random: sizes,
-// modes and ways to receive differ, every byte is checked. Goroutine g of one
-// rank talks to goroutine g of another; both know who is next, since they draw
-// from the same numbers.
+// traffic lets goroutines of all ranks send to each other at random: sizes, modes and
+// receive calls differ, and every byte is checked. Goroutine g of one rank communicates
+// with goroutine g of another; both use the same random sequence.
 func traffic(t *testing.T, c *mpi.Comm, goroutines, rounds int, sizes []int) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -177,8 +176,8 @@ func TestTraffic(t *testing.T) {
 	})
 }
 
-// The same with every way to move large messages, with and without the help of
-// the kernel, and with limits so tight that every queue runs full.
+// The same with every protocol for large messages, with and without the help of the
+// kernel, and with limits so tight that every queue becomes full.
 func TestTrafficInEveryWay(t *testing.T) {
 	for name, cfg := range map[string]mpi.Config{
 		"get":                     {Advanced: mpi.Advanced{Rendezvous: "get"}},

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A rank that guesses at the memory of another is given up by it, with an error that names it.
-func TestARankThatGuessesAtMemoryIsNamed(t *testing.T) {
+// A rank that uses guessed memory keys is treated as failed, with an error that names it.
+func TestInvalidKeyNamesRank(t *testing.T) {
 	for _, name := range []string{"PMI_FD", "PMI_PORT", "PMIX_RANK", "MUSTER_ROOT"} { // as mpitest.Launched
 		if os.Getenv(name) != "" {
 			t.Skip("a world of its own, which every rank of a job would make")
@@ -58,7 +58,7 @@ func TestARankThatGuessesAtMemoryIsNamed(t *testing.T) {
 	}
 }
 
-// guessAtMemory puts to rank 0 with keys that it has not been told.
+// guessAtMemory puts to rank 0 with guessed keys.
 func guessAtMemory(t *testing.T, c *Comm) {
 	w, err := CreateWin(c, make([]byte, 64))
 	if err != nil {

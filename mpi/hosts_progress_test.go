@@ -1,7 +1,7 @@
 package mpi
 
-// Asynchronous progress over a network, with each way in which its device can be
-// waited for, alone and beside shared memory.
+// Asynchronous progress over a network, with each way to wait for its device, alone and
+// together with shared memory.
 
 import (
 	"errors"
@@ -35,8 +35,8 @@ func TestBackgroundOverANetwork(t *testing.T) {
 	}
 }
 
-// crossUnwatched moves a large message from the last rank to rank 0, on another host,
-// while both are outside of the library.
+// crossUnwatched sends a large message from the last rank to rank 0, on another host, while
+// both are outside of the library.
 func crossUnwatched(c *Comm, value byte, senderFirst bool, seen chan struct{}) error {
 	last := c.Size() - 1
 	if c.Rank() != 0 && c.Rank() != last {
@@ -83,8 +83,8 @@ func crossUnwatched(c *Comm, value byte, senderFirst bool, seen chan struct{}) e
 	return late
 }
 
-// holdsNot looks at a buffer that the library may be writing, which is what the test
-// is about.
+// holdsNot reads a buffer that the library may be writing, which is the purpose of the
+// test.
 //
 //go:noinline
 //go:norace

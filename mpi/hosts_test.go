@@ -1,7 +1,7 @@
 package mpi
 
-// Ranks on several hosts, played by one process: a shared-memory device for each
-// host and another one, known by the ranks of the world, as the network.
+// Ranks on several hosts, simulated in one process: a shared-memory device for each host,
+// and another one for all ranks as the network.
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/muster-mpi/muster/rdma/shm"
 )
 
-// placed is a client whose ranks are dealt out to hosts.
+// placed is a client whose ranks are distributed over hosts.
 type placed struct {
 	pmi.Client
 	perHost int
@@ -29,14 +29,14 @@ func (p placed) LocalSize() int {
 	return min(p.perHost, p.Size()-p.Node(p.Rank())*p.perHost)
 }
 
-// wire is what the network devices of a test share.
+// wire is shared by the network devices of a test.
 type wire struct {
 	host  *shm.Host
 	mu    sync.Mutex
 	cqs   map[rdma.PeerID]*wireCQ
 	pins  bool // registration is expensive
 	taken int  // registrations so far
-	// transfer, if not 0, is the longest Read or Write that is taken.
+	// transfer, if not 0, is the longest accepted Read or Write.
 	transfer int
 
 	// For asynchronous progress; plain: its queue can be polled and waited for, and
@@ -45,8 +45,8 @@ type wire struct {
 	plain    bool
 }
 
-// wireDevice is a shared-memory device that passes for a network. If armed is
-// set it can be waited for beside others: a sender says that it has sent.
+// wireDevice is a shared-memory device that acts as a network. If armed is set it can be
+// waited for together with others: a sender notifies the receiver.
 type wireDevice struct {
 	rdma.Device
 	wire  *wire
@@ -125,8 +125,8 @@ func (q *wireQP) PostSend(wrs []rdma.SendWR) (int, error) {
 
 type plainCQ struct{ rdma.CQ }
 
-// wireCQ waits for the word of a sender. What came before Arm has been polled by
-// then or is announced still.
+// wireCQ waits for the notification of a sender. Completions before Arm have been polled by
+// then, or their notification is still pending.
 type wireCQ struct {
 	rdma.CQ
 	notify chan struct{}
@@ -217,7 +217,7 @@ func runOnHosts(t *testing.T, n, perHost int, armed bool, cable *wire, fn func(c
 	}
 }
 
-func TestRanksOfSeveralHostsTalkOverTheLaneThatReachesThem(t *testing.T) {
+func TestSeveralHosts(t *testing.T) {
 	for _, perHost := range []int{1, 2, 3} {
 		for _, armed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d-a-host-armed-%v", perHost, armed), func(t *testing.T) {
@@ -271,8 +271,8 @@ func exchangeWithAll(c *Comm, perHost int) error {
 	return nil
 }
 
-// takeFromAnybody has every rank sleep in a receive from anybody until somebody
-// of its own or of another host sends.
+// takeFromAnybody lets rank 0 sleep in a receive from AnySource until a rank of its own or
+// of another host sends.
 func takeFromAnybody(c *Comm) error {
 	if c.Rank() == 0 {
 		seen := map[int]bool{}
@@ -296,7 +296,7 @@ func takeFromAnybody(c *Comm) error {
 	return Barrier(c)
 }
 
-func TestMemoryThatIsUsedAgainIsRegisteredOnce(t *testing.T) {
+func TestRegistrationReuse(t *testing.T) {
 	const rounds, n = 20, 1 << 20
 	for _, alloc := range []bool{false, true} {
 		cable := &wire{pins: true}
@@ -341,7 +341,7 @@ func TestMemoryThatIsUsedAgainIsRegisteredOnce(t *testing.T) {
 	}
 }
 
-func TestANetworkThatIsForbiddenIsAnErrorAtTheStart(t *testing.T) {
+func TestForbiddenNetwork(t *testing.T) {
 	client := placed{pmi.NewLocal(2)[0], 1}
 	_, _, err := openDevices(&Config{Network: "none"}, client, newHost())
 	if err == nil {

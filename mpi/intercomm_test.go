@@ -1,7 +1,7 @@
 package mpi_test
 
-// Inter-communicators: two groups of the world, odd and even ranks or halves, with
-// leaders that are not always rank 0.
+// Intercommunicators: two groups of the world, odd and even ranks or halves, with leaders
+// that are not always rank 0.
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// pairOfGroups is how the world is divided, and who leads.
+// pairOfGroups is the division of the world, and the leaders.
 type pairOfGroups struct {
 	what   string
 	second func(r, n int) bool
@@ -26,8 +26,8 @@ var groupPairs = []pairOfGroups{
 	{"one and the rest", func(r, n int) bool { return r > 0 }, func(int) int { return 0 }},
 }
 
-// joined makes the two groups and the inter-communicator. mine and theirs are the
-// ranks of the world in both groups, as seen by the caller.
+// joined creates the two groups and the intercommunicator. mine and theirs are the world
+// ranks of the caller's group and of the other one.
 func (p pairOfGroups) join(t *testing.T, c *mpi.Comm) (inter, local *mpi.Comm, mine, theirs []int) {
 	t.Helper()
 	n := c.Size()
@@ -74,7 +74,7 @@ func TestIntercomm(t *testing.T) {
 	})
 }
 
-// checkInter looks at the numbers and sends messages between all pairs.
+// checkInter checks ranks and sizes and sends messages between all pairs.
 func checkInter(t *testing.T, what string, inter, c *mpi.Comm, mine, theirs []int) {
 	t.Helper()
 	me := slices.Index(mine, c.Rank())
@@ -178,7 +178,7 @@ func TestIntercommSplit(t *testing.T) {
 		if s != nil || err != nil {
 			t.Errorf("Split with Undefined gives %v, %v", s, err)
 		}
-		// Colours that meet nobody.
+		// Colors without members in the other group.
 		s, err = inter.Split(c.Rank(), 0)
 		if s != nil || err != nil {
 			t.Errorf("Split with a colour for each gives %v, %v", s, err)

@@ -1,7 +1,7 @@
 package mpi_test
 
-// Messages, puts, gets and a broadcast of 5 GB: longer than 32 bits can tell. They need
-// 10 GB of memory and minutes, so they are run by hand, one device at a time:
+// Messages, puts, gets and a broadcast of 5 GB: lengths beyond 32 bits. They need 10 GB of
+// memory and minutes, so they are run manually, one device at a time:
 //
 //	go test ./mpi -run TestFiveGigabytes -large.full -large.over rd,rc,hybrid,ud,shm -v -timeout 60m
 
@@ -98,7 +98,7 @@ func exchangeLarge(t *testing.T, c *mpi.Comm, n int) {
 	step("free", 0, -1, w.Free())
 }
 
-// fillLarge writes words that tell their place, and checkLarge looks at every byte.
+// fillLarge writes words that depend on their offset, and checkLarge checks every byte.
 func fillLarge(b []byte, seed uint64) {
 	for i := 0; i+8 <= len(b); i += 8 {
 		binary.LittleEndian.PutUint64(b[i:], (uint64(i)+seed)*0x9E3779B97F4A7C15)

@@ -1,6 +1,6 @@
 package mpi_test
 
-// What the tests of this package share. They run on goroutines (go test) and on
+// Common parts of the tests of this package. They run on goroutines (go test) and on
 // processes (go test -c, then muster run or mpiexec.hydra): see package mpitest.
 
 import (
@@ -85,8 +85,8 @@ func dieComputingProgram(world *mpi.Comm) error {
 	return errors.Join(err, serr)
 }
 
-// awayProgram is the prefix of programs in which rank 0 waits for rank 1, that one for rank
-// 2, and rank 2 is away in the way that the rest names.
+// awayProgram is the prefix of programs in which rank 0 waits for rank 1, rank 1 for rank 2,
+// and rank 2 makes no MPI calls; the rest of the name is what it does instead.
 const awayProgram = "away "
 
 func stayAway(world *mpi.Comm, what string) error {
@@ -132,14 +132,14 @@ func orphanProgram(world *mpi.Comm) error {
 	return nil
 }
 
-// oneToFive is the numbers of ranks that calls are tested with.
+// oneToFive are the numbers of ranks that calls are tested with.
 var oneToFive = []int{1, 2, 3, 4, 5}
 
-// thresholds is sizes on both sides of where the library changes its ways: what
-// fits a header, a ring cell, a segment, the eager limit.
+// thresholds are sizes on both sides of the library's thresholds: header, ring cell,
+// segment, eager limit.
 var thresholds = []int{0, 1, 24, 25, 48, 49, 64, 65, 4096, 8192, 8193, 65536, 65537, 1 << 20}
 
-// tape is the bytes that messages are cut from.
+// tape holds the bytes of messages.
 var tape = sync.OnceValue(func() []byte {
 	b := make([]byte, 3<<20)
 	rand.NewChaCha8([32]byte{1}).Read(b)
@@ -148,10 +148,10 @@ var tape = sync.OnceValue(func() []byte {
 
 func cut(n, seed int) []byte { return tape()[seed*101 : seed*101+n] }
 
-// pattern returns n bytes that depend on a seed and on their place.
+// pattern returns n bytes that depend on a seed and on their offset.
 func pattern(n, seed int) []byte { return bytes.Clone(cut(n, seed)) }
 
-// wantPattern says where bytes first differ from the pattern.
+// wantPattern reports the first byte that differs from the pattern.
 func wantPattern(t *testing.T, b []byte, seed int, what string) {
 	t.Helper()
 	want := cut(len(b), seed)
@@ -185,7 +185,7 @@ func wantGuards(t *testing.T, whole []byte, used int, what string) {
 	}
 }
 
-// noError ends the rank if a call failed that should not.
+// noError ends the rank if err is not nil.
 func noError(t *testing.T, err error, what string) {
 	t.Helper()
 	if err != nil {
@@ -193,8 +193,7 @@ func noError(t *testing.T, err error, what string) {
 	}
 }
 
-// wantClass checks that a call failed with an error of a class, made by this
-// package.
+// wantClass checks that a call failed with an error of a class of this package.
 func wantClass(t *testing.T, err error, class mpi.Class, what string) *mpi.Error {
 	t.Helper()
 	if !errors.Is(err, class) {

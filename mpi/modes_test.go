@@ -13,7 +13,7 @@ import (
 
 type starter func(c *mpi.Comm, buf []byte, dst, tag int) mpi.Request
 
-// nonBlocking is the forms of send that return a request.
+// nonBlocking are the forms of send that return a request.
 var nonBlocking = []struct {
 	name  string
 	start starter
@@ -122,7 +122,7 @@ func TestPersistentManyTimes(t *testing.T) {
 	})
 }
 
-// Ssend ends only when its receive has begun; Send of a short message does not
+// Ssend completes only when its receive has been matched; Send of a short message does not
 // wait for it.
 func TestSynchronousWaits(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {

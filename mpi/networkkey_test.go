@@ -22,7 +22,7 @@ type keyedClient struct {
 
 func (c keyedClient) Secret() []byte { return c.secret }
 
-// Ranks of which some encrypt end the job, and say who.
+// If only some ranks encrypt, the job fails with an error that names them.
 func TestDifferentEncryptionIsReported(t *testing.T) {
 	for _, on := range [][]bool{{true, false, true}, {false, true, false}} {
 		began := time.Now()
@@ -56,7 +56,7 @@ func TestDifferentEncryptionIsReported(t *testing.T) {
 	}
 }
 
-// Libfabric cannot encrypt: the error says so to all ranks, and what to do.
+// Libfabric does not encrypt: all ranks get an error with a remedy.
 func TestLibfabricRefusesToEncrypt(t *testing.T) {
 	clients := pmi.NewLocal(2)
 	_, err := join(context.Background(), Config{NoSharedMemory: true, Network: "ofi", Encrypt: true}, clients[0], nil)
@@ -70,7 +70,7 @@ func TestLibfabricRefusesToEncrypt(t *testing.T) {
 	}
 }
 
-// agreeOnKey lets ranks agree. A key "" is none.
+// agreeOnKey lets ranks agree on a network key. A key "" means none.
 func agreeOnKey(t *testing.T, secrets ...string) (keys [][]byte, errs []error, published []byte) {
 	t.Helper()
 	clients := pmi.NewLocal(len(secrets))
@@ -95,8 +95,8 @@ func agreeOnKey(t *testing.T, secrets ...string) (keys [][]byte, errs []error, p
 	return keys, errs, published
 }
 
-// With MUSTER_KEY the key of the network is derived: nobody publishes it, and another job
-// with the same MUSTER_KEY has another one.
+// With MUSTER_KEY the network key is derived: no rank publishes it, and another job with the
+// same MUSTER_KEY has another one.
 func TestTheNetworkKeyIsDerived(t *testing.T) {
 	const secret = "a key for these tests"
 	first, errs, published := agreeOnKey(t, secret, secret, secret)
@@ -125,7 +125,7 @@ func TestTheNetworkKeyIsDerived(t *testing.T) {
 	}
 }
 
-// Ranks that do not have the same MUSTER_KEY end the job, and say who.
+// If ranks have different values of MUSTER_KEY, the job fails with an error that names them.
 func TestDifferentKeysAreReported(t *testing.T) {
 	const one, two = "a key for these tests", "another key for these tests"
 	for name, c := range map[string]struct {

@@ -8,10 +8,9 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// The predefined operations reach the reductions that use the processor's vector
-// instructions. Which way a sum goes can be seen if the destination is the source
-// moved on by one, which nobody else may do: element by element every sum goes into
-// the next.
+// The predefined operations use the reductions with vector instructions. The
+// implementation of a sum can be detected if the destination is the source shifted by one,
+// an overlap that only this test uses: element by element every sum is added to the next.
 func TestPredefinedOpsReachTheFastReductions(t *testing.T) {
 	reachesFast[float64](t, "float64")
 	reachesFast[float32](t, "float32")

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-func TestRanksBelowAShellEndWithTheLauncher(t *testing.T) {
+func TestOrphanedRanksEnd(t *testing.T) {
 	muster := launcher(t)
 	self, err := os.Executable()
 	noError(t, err, "find the test binary")
@@ -80,7 +80,7 @@ func awaitFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// running reports whether a process exists and is more than an entry in the table.
+// running reports whether a process exists and is not a zombie.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")

@@ -1,9 +1,8 @@
 package mpi_test
 
-// Many unmatched sends to one peer. MPI lets a program start as many sends as it likes
-// before the receiver takes the first one, in whatever order (MPI-4.1 section 3.5): no
-// queue of the library may be so full of them that a message behind them does not get
-// through. See decision 036.
+// Many unmatched sends to one peer. MPI lets a program start any number of sends before the
+// receiver receives the first one, in any order (MPI-4.1 section 3.5): they must not fill a
+// queue of the library so that a later message is blocked. See decision 036.
 
 import (
 	"bytes"
@@ -26,8 +25,8 @@ var (
 	outstandingSize  = flag.Int("outstanding.size", 0, "of this size only, to see the memory of a fresh process")
 )
 
-// A short message gets through although hundreds of large ones before it wait for
-// receives that come after its own.
+// A short message arrives although hundreds of large ones before it wait for receives that
+// are posted after its own.
 func TestShortMessageBehindManyLargeOnes(t *testing.T) {
 	for _, v := range []struct{ count, size int }{{300, 200 << 10}, {700, 16 << 10}} {
 		t.Run(fmt.Sprintf("%d of %d KB", v.count, v.size>>10), func(t *testing.T) {
@@ -58,9 +57,9 @@ func TestShortMessageBehindManyLargeOnes(t *testing.T) {
 	}
 }
 
-// outstanding is the sample: more than the 256 places of the queue of shared memory, the
-// 8,192 regions that unmatched sends may register there, and the credit of 8 MB. make
-// outstanding starts 10,000 of each size.
+// outstanding is the sample: more than the 256 slots of the shared-memory queue, the 8,192
+// regions that unmatched sends may register there, and the credit of 8 MB. make outstanding
+// starts 10,000 of each size.
 var outstanding = []struct{ size, count int }{{8, 2000}, {16 << 10, 9000}, {200 << 10, 400}, {1 << 20, 280}}
 
 // A rank starts thousands of sends to one peer, which receives them in reverse order. All
@@ -93,8 +92,8 @@ func TestManyOutstandingSends(t *testing.T) {
 	}
 }
 
-// manyOutstanding sends from four buffers, so that a message in the place of another is
-// seen, and receives into one.
+// manyOutstanding sends from four buffers, so that swapped messages are detected, and
+// receives into one.
 func manyOutstanding(t *testing.T, c *mpi.Comm, count, size int) {
 	const kinds = 4
 	var bufs [kinds][]byte
@@ -132,9 +131,9 @@ func manyOutstanding(t *testing.T, c *mpi.Comm, count, size int) {
 	resident := residentPeak() - before.resident
 	t.Logf("rank %d: %d sends of %d bytes in %v; the heap grew by %d KB, resident memory by %d KB at the most",
 		c.Rank(), count, size, took.Round(time.Millisecond), heap>>10, resident>>10)
-	// Each operation has a record at the sender and an announcement at the receiver, and
-	// what the receiver keeps of data is bounded by the credit, 8 MB. Devices keep pools of
-	// up to some tens of MB. Garbage counts, and in one process both ranks count together.
+	// Each operation has a record at the sender and an unexpected message at the receiver,
+	// whose data is bounded by the credit of 8 MB. Devices keep pools of up to some tens of
+	// MB. Garbage is included, and in one process both ranks are counted together.
 	if most := int64(64<<20 + 4096*count); !raceDetector && (heap > most || resident > most) {
 		t.Errorf("rank %d: memory grew by %d KB of heap, %d KB resident, for %d sends of %d bytes; it should be %d KB at the most",
 			c.Rank(), heap>>10, resident>>10, count, size, most>>10)
@@ -142,10 +141,10 @@ func manyOutstanding(t *testing.T, c *mpi.Comm, count, size int) {
 	barrier(t, c)
 }
 
-// memoryMark is what a process had before something.
+// memoryMark is the memory of a process at a point in time.
 type memoryMark struct{ heap, resident int64 }
 
-// markMemory gives free memory back, and lets the peak of resident memory begin here.
+// markMemory returns free memory to the system and resets the peak of resident memory.
 func markMemory() memoryMark {
 	debug.FreeOSMemory()
 	os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // proc(5): resets VmHWM; without it the peak is that of the process
@@ -154,14 +153,14 @@ func markMemory() memoryMark {
 
 func (m memoryMark) heapGrowth() int64 { return heapSize() - m.heap }
 
-// heapSize returns the heap with the garbage that has not been collected.
+// heapSize returns the size of the heap, including garbage.
 func heapSize() int64 {
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	return int64(s.HeapAlloc)
 }
 
-// residentPeak is VmHWM in bytes, 0 where there is no /proc.
+// residentPeak returns VmHWM in bytes, or 0 without /proc.
 func residentPeak() int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -1,6 +1,6 @@
 package mpi_test
 
-// Looking before receiving (MPI-4.1 section 3.8).
+// Probe and matched probe (MPI-4.1 section 3.8).
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// What Probe tells is what Recv gets, for every protocol and kind of wildcard.
+// Probe reports the message that Recv receives, for every protocol and kind of wildcard.
 func TestProbeMatchesRecv(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
 		next, prev := neighbors(c)
@@ -41,7 +41,7 @@ func TestProbeMatchesRecv(t *testing.T) {
 	})
 }
 
-// A message that Mprobe has set aside is seen by no other receive or probe.
+// A message matched by Mprobe is not visible to other receives and probes.
 func TestMprobeSetsAside(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
 		next, prev := neighbors(c)
@@ -108,7 +108,7 @@ func TestMrecvTruncates(t *testing.T) {
 	})
 }
 
-// Many goroutines probe and receive: each gets what it found, whole, and no
+// Many goroutines probe and receive: each receives the message that it has probed, and no
 // message is lost or received twice.
 func TestManyGoroutinesMprobe(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 2, 3}, func(t *testing.T, c *mpi.Comm) {
@@ -166,8 +166,8 @@ func TestManyGoroutinesMprobe(t *testing.T) {
 	})
 }
 
-// Probe and a receive of another goroutine wait at the same time; neither keeps
-// the other from its message, whoever of them drives.
+// Probe and a receive of another goroutine wait at the same time; each gets its message,
+// whichever of them drives progress.
 func TestProbeBesideReceive(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
 		for round := range 20 {

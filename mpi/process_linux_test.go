@@ -1,8 +1,7 @@
 package mpi_test
 
-// A process that dies, and jobs with other configurations: the test binary is
-// started as a job by muster run. TestMain runs the program that programVar
-// names instead of the tests.
+// Failed processes, and jobs with other configurations: muster run starts the test binary
+// as a job. TestMain runs the program that programVar names instead of the tests.
 
 import (
 	"context"
@@ -62,7 +61,7 @@ func jobWith(t *testing.T, muster string, flags []string, ranks int, env []strin
 	return string(out), cmd.ProcessState.ExitCode(), took
 }
 
-// TestShortMessageBehindManyLargeOnes on processes, where the device copies in another way.
+// TestShortMessageBehindManyLargeOnes with processes, where the device copies differently.
 func TestShortMessageBehindManyLargeOnesOfProcesses(t *testing.T) {
 	out, status, _ := job(t, launcher(t), 2, nil, "-test.run", "^TestShortMessageBehindManyLargeOnes$", "-test.timeout", "30s")
 	if status != 0 {
@@ -70,9 +69,9 @@ func TestShortMessageBehindManyLargeOnesOfProcesses(t *testing.T) {
 	}
 }
 
-// Rank 1 exits with status 3 while the others wait for a message of rank 0, who
-// waits too, or for rank 1 in shared memory: all are told of rank 1, and the job ends
-// with its status.
+// Rank 1 exits with status 3 while the others wait for a message of rank 0, which waits too,
+// or for rank 1 in shared memory: all get an error that names rank 1, and the job ends with
+// its status.
 func TestProcessDies(t *testing.T) {
 	muster := launcher(t)
 	for program, call := range map[string]string{"die": "Recv", "die in segment": "Allreduce"} {
@@ -80,7 +79,7 @@ func TestProcessDies(t *testing.T) {
 	}
 }
 
-// Ranks that are not in the same call on the world: all are told what they called.
+// Ranks make different calls on the world: all get an error with the calls.
 func TestProcessesInDifferentCollectives(t *testing.T) {
 	muster := launcher(t)
 	for _, ranks := range []int{2, 5} {
@@ -119,8 +118,8 @@ func processDies(t *testing.T, muster, program, call string) {
 	}
 }
 
-// Rank 1 exits while rank 0 computes, with a large receive from it and a large send to
-// it left to the thread of asynchronous progress.
+// Rank 1 exits while rank 0 computes, with a large receive from it and a large send to it
+// driven by the progress thread.
 func TestProcessDiesInBackground(t *testing.T) {
 	muster := launcher(t)
 	out, status, took := job(t, muster, 2, []string{programVar + "=die computing", "MUSTER_PROGRESS=async"})
@@ -132,7 +131,8 @@ func TestProcessDiesInBackground(t *testing.T) {
 	}
 }
 
-// Large messages move between processes that compute, and calls beside that work.
+// Large messages are transferred between computing processes, and other calls work
+// meanwhile.
 func TestBackgroundBetweenProcesses(t *testing.T) {
 	if raceDetector {
 		t.Skip("the ranks are processes, which the detector cannot see")
@@ -154,7 +154,8 @@ func TestBackgroundBetweenProcesses(t *testing.T) {
 
 // Without process_vm a large message is copied in and out through the ring of small
 // ones, so it costs about as much processor time as the same bytes in small messages.
-// Before, each piece cost a park and a wake-up, and the launcher took the job for stuck.
+// An earlier version parked and woke a thread for each piece, and the launcher reported the
+// job as stuck.
 func TestLargeMessagesWithoutProcessVM(t *testing.T) {
 	if raceDetector {
 		t.Skip("the ranks are processes, which the detector cannot see")
@@ -182,8 +183,7 @@ func TestLargeMessagesWithoutProcessVM(t *testing.T) {
 	}
 }
 
-// The traffic of TestTraffic between processes, with every way to move large
-// messages.
+// The traffic of TestTraffic between processes, with every protocol for large messages.
 func TestTrafficBetweenProcesses(t *testing.T) {
 	if raceDetector {
 		t.Skip("the ranks are processes, which the detector cannot see")
@@ -204,8 +204,8 @@ func TestTrafficBetweenProcesses(t *testing.T) {
 	}
 }
 
-// Collectives in shared memory between processes, whichever way the segment is
-// shared; more ranks than cores too.
+// Collectives in shared memory between processes, with every way to share the segment, and
+// with more ranks than cores.
 func TestNodeBetweenProcesses(t *testing.T) {
 	if raceDetector {
 		t.Skip("the ranks are processes, which the detector cannot see")

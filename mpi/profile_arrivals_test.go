@@ -12,7 +12,7 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// arrivalsOf runs a program and gives its profile.
+// arrivalsOf runs a program and returns its profile.
 func arrivalsOf(t *testing.T, ranks int, program func(c *mpi.Comm) error) *prof.Arrivals {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "arrivals.json")
@@ -28,7 +28,7 @@ func arrivalsOf(t *testing.T, ranks int, program func(c *mpi.Comm) error) *prof.
 	return all
 }
 
-// lateRank lets rank 0 come to a call while the last rank is away for a time.
+// lateRank makes the last rank late for a call by a given time.
 func lateRank(c *mpi.Comm, away time.Duration) error {
 	last := c.Size() - 1
 	if c.Rank() == 0 {
@@ -86,7 +86,7 @@ func TestArrivalsOfCallSites(t *testing.T) {
 			if gather.Calls != 2*calls || gather.Bytes != 3 || gather.Site == sum.Site {
 				t.Errorf("%d calls of Allgather with %g bytes at %s; want %d, 3, another place", gather.Calls, gather.Bytes, gather.Site, 2*calls)
 			}
-			// A rank may be kept from its core, but hardly for so long and each time.
+			// A rank may be descheduled, but hardly for so long and each time.
 			if worst := time.Duration(sum.Worst); worst < away/2 || worst > time.Minute {
 				t.Errorf("the ranks come to Allreduce %v apart, want %v", worst, away)
 			}
@@ -114,7 +114,8 @@ func TestArrivalsOfManyCallsAreThinnedOut(t *testing.T) {
 	wantThinnedOut(t, all, calls)
 }
 
-// wantThinnedOut: few of the calls of one place are recorded, and it counts for all of them.
+// wantThinnedOut checks that few calls of one call site are recorded, and that they
+// represent all of them.
 func wantThinnedOut(t *testing.T, all *prof.Arrivals, calls int) {
 	t.Helper()
 	sites := all.Sites()
@@ -131,7 +132,7 @@ func TestRecordingACallAllocatesNothing(t *testing.T) {
 		if c.Rank() != 0 {
 			return nil
 		}
-		// Room comes a thousand records at a time, so that the mean is far below 1.
+		// Memory is allocated for a thousand records at a time, so the mean is far below 1.
 		if got := testing.AllocsPerRun(1500, func() { mpi.RecordCall(c) }); got != 0 {
 			return fmt.Errorf("recording a call allocates %g times", got)
 		}

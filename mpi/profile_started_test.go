@@ -1,7 +1,7 @@
 package mpi_test
 
-// Arrivals at collectives that do not wait: they come with the start and leave when the
-// caller sees the end.
+// Arrivals at nonblocking collectives: a rank arrives when it starts the call and leaves
+// when it observes the completion.
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// startedCalls are ways to start a collective, and to see that it has ended.
+// startedCalls are ways to start a collective and to observe its completion.
 type startedCalls struct {
 	sum, sums     []float64
 	blocks, other []int32
@@ -72,7 +72,7 @@ func (s *startedCalls) round(c *mpi.Comm) error {
 	if _, _, err := mpi.WaitAny(reqs); err != nil {
 		return err
 	}
-	// Started in another order at every other rank: each is a call of its own.
+	// Started in another order on every other rank: each is a separate call.
 	first := c.Rank() % 2
 	reqs = []mpi.Request{s.barriers[first].Start(), s.barriers[1-first].Start()}
 	_, err := mpi.WaitAll(reqs)
@@ -123,8 +123,8 @@ func TestArrivalsOfCallsThatDoNotWait(t *testing.T) {
 	if _, is := found["Ibarrier"]; is {
 		t.Error("a call whose end nobody has seen is in the profile")
 	}
-	// The first call of a round meets the late rank: the others come at once and see the
-	// end when it has come.
+	// The first call of a round has a late rank: the others arrive at once and complete when
+	// it has arrived.
 	first := found["Ialltoall"]
 	if worst := time.Duration(first.Worst); worst < away/2 || worst > time.Minute {
 		t.Errorf("the ranks come to Ialltoall %v apart, want %v", worst, away)
@@ -137,8 +137,8 @@ func TestArrivalsOfCallsThatDoNotWait(t *testing.T) {
 	}
 }
 
-// TestStartedAndWaitedAreCountedApart: a program that makes one of each in turns would
-// else have one of them thinned out for good.
+// TestStartedAndWaitedAreCountedApart checks separate sampling of blocking and nonblocking
+// calls: otherwise a program that alternates between them could lose all records of one.
 func TestStartedAndWaitedAreCountedApart(t *testing.T) {
 	const calls = 4000
 	all := arrivalsOf(t, 2, func(c *mpi.Comm) error {
@@ -170,7 +170,8 @@ func TestStartedAndWaitedAreCountedApart(t *testing.T) {
 	}
 }
 
-// TestManyPreparedAreThinnedOut: who prepares a collective for one start, again and again.
+// TestManyPreparedAreThinnedOut checks a program that repeatedly prepares a persistent
+// collective for one start.
 func TestManyPreparedAreThinnedOut(t *testing.T) {
 	const calls = 3000
 	all := arrivalsOf(t, 2, func(c *mpi.Comm) error {
@@ -190,7 +191,7 @@ func TestRecordingAStartedCallAllocatesNothing(t *testing.T) {
 			return nil
 		}
 		var failed error
-		// Room comes a thousand records at a time, so that the mean is far below 1.
+		// Memory is allocated for a thousand records at a time, so the mean is far below 1.
 		if got := testing.AllocsPerRun(1500, func() { failed = mpi.RecordStarted(c) }); got != 0 || failed != nil {
 			return fmt.Errorf("recording a call allocates %g times, and ends with %v", got, failed)
 		}

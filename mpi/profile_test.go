@@ -15,8 +15,8 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// profiled runs fn on ranks that are goroutines with worlds of their own, so that no
-// message of another test is counted, and finalizes them.
+// profiled runs fn on ranks that are goroutines with their own worlds, so that no message of
+// another test is counted, and finalizes them.
 func profiled(t *testing.T, n int, cfg *mpi.Config, before func(*mpi.World), fn func(c *mpi.Comm) error) {
 	t.Helper()
 	worlds, err := mpi.Local(n, cfg)
@@ -39,8 +39,7 @@ func profiled(t *testing.T, n int, cfg *mpi.Config, before func(*mpi.World), fn 
 	wg.Wait()
 }
 
-// classes returns how many messages each protocol has carried, as "protocol from-to count
-// bytes".
+// classes returns the message counts of each protocol, as "protocol from-to count bytes".
 func classes(p *prof.Counters) (list []string) {
 	for _, s := range p.Sizes {
 		list = append(list, fmt.Sprintf("%s %d-%d: %d of %d bytes", s.Protocol, s.From, s.To, s.Messages, s.Bytes))
@@ -72,8 +71,7 @@ func TestProfileCountsToTheMessage(t *testing.T) {
 				prof.MessagesReceived: 1, prof.BytesReceived: 5, prof.PeersTalkedTo: 1, prof.AddressesFetched: 1, prof.Hosts: 1,
 			}, "eager 0-0: 1 of 0 bytes", "eager 64-127: 7 of 700 bytes", "rndv_get 1048576-2097151: 3 of 3145728 bytes"))
 		}
-		// The message that was sent last comes after the others, which nobody has asked
-		// for.
+		// The message that was sent last arrives after the others, which are unexpected.
 		if _, err := mpi.Recv(c, buf, 0, 2); err != nil {
 			return err
 		}
@@ -99,7 +97,7 @@ func TestProfileCountsToTheMessage(t *testing.T) {
 	profiled(t, 2, &mpi.Config{Advanced: mpi.Advanced{Rendezvous: "get", Speculate: "never"}}, nil, program)
 }
 
-// counted says what differs from what should have been counted.
+// counted reports counters that differ from the expected values.
 func counted(p prof.Counters, want map[prof.Name]uint64, sizes ...string) error {
 	var errs []error
 	for name, n := range want {
@@ -113,8 +111,8 @@ func counted(p prof.Counters, want map[prof.Name]uint64, sizes ...string) error 
 	return errors.Join(errs...)
 }
 
-// What the ranks have counted is brought together, whatever their number, without the
-// messages that do it.
+// The counters of any number of ranks are combined, without the messages of the profile
+// itself.
 func TestProfileOfAJob(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 5, 8, 64} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -157,7 +155,7 @@ func TestProfileOfAJob(t *testing.T) {
 	}
 }
 
-// A job that has lost a rank has no profile, and says so once.
+// A job with a failed rank has no profile, and reports that once.
 func TestNoProfileOfADeadJob(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out.json")
 	worlds, err := mpi.Local(2, &mpi.Config{Profile: file})

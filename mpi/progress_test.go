@@ -1,6 +1,6 @@
 package mpi_test
 
-// Asynchronous progress: large messages move while both ranks are outside of the
+// Asynchronous progress: large messages are transferred while both ranks are outside of the
 // library.
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// inBackground is mpitest.Run with asynchronous progress. A job must have been started
-// with it.
+// inBackground is mpitest.Run with asynchronous progress. A job must have been started with
+// asynchronous progress.
 func inBackground(t *testing.T, n int, cfg mpi.Config, fn func(t *testing.T, c *mpi.Comm)) {
 	t.Helper()
 	if !mpitest.Launched() {
@@ -34,8 +34,7 @@ func inBackground(t *testing.T, n int, cfg mpi.Config, fn func(t *testing.T, c *
 	mpitest.Run(t, n, fn)
 }
 
-// sawAll waits, without a call of the library, until every page of a buffer holds a
-// byte that it had not before.
+// sawAll waits, without calling the library, until every page of a buffer has changed.
 func sawAll(buf []byte, old byte) bool {
 	return mpi.Eventually(10*time.Second, func() bool {
 		if last := len(buf) - 1; peek(buf, last) == old {
@@ -50,8 +49,7 @@ func sawAll(buf []byte, old byte) bool {
 	})
 }
 
-// peek looks at a byte that the library may be writing, which is what the test is
-// about.
+// peek reads a byte that the library may be writing, which is the purpose of the test.
 //
 //go:noinline
 //go:norace
@@ -120,8 +118,8 @@ func moveUnwatched(t *testing.T, c *mpi.Comm, i, size int, senderFirst bool, see
 	}
 }
 
-// Short messages, blocking calls and early large ones that are waited for at once
-// must not need the thread.
+// Short messages, blocking calls and large messages that are waited for at once must not
+// activate the progress thread.
 func TestShortMessagesNeedNoBackground(t *testing.T) {
 	inBackground(t, 2, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
@@ -203,7 +201,7 @@ func TestCallsBesideTheBackground(t *testing.T) {
 	})
 }
 
-// noTestError is noError for goroutines that are no ranks.
+// noTestError is noError for goroutines that are not ranks.
 func noTestError(t *testing.T, err error, what string) {
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
@@ -216,7 +214,8 @@ func TestTrafficInBackground(t *testing.T) {
 	})
 }
 
-// A receive from a rank that is gone ends, although the progress thread drives it.
+// A receive from a failed rank completes with an error, although the progress thread drives
+// it.
 func TestBackgroundOfADeadPeer(t *testing.T) {
 	if mpitest.Launched() {
 		t.Skip("TestProcessDiesInBackground does it with processes")
@@ -237,7 +236,7 @@ func TestBackgroundOfADeadPeer(t *testing.T) {
 	}
 }
 
-// Finalize ends the thread.
+// Finalize stops the progress thread.
 func TestFinalizeEndsTheBackground(t *testing.T) {
 	if mpitest.Launched() {
 		t.Skip("makes its own job")
@@ -267,7 +266,7 @@ func progressThreads() int {
 	return len(progressThreadStack.FindAll(b[:runtime.Stack(b, true)], -1))
 }
 
-// What the thread does allocates nothing either.
+// The progress thread does not allocate.
 func TestBackgroundAllocatesNothing(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector makes this slow, and allocates itself")

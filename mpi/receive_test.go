@@ -1,7 +1,6 @@
 package mpi_test
 
-// What a receive gets: shorter and longer messages, wildcards, order, and
-// nothing from nobody.
+// Receives: shorter and longer messages, wildcards, order, and ProcNull.
 
 import (
 	"context"
@@ -13,8 +12,8 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// A shorter message leaves the rest of the buffer alone; a longer one is
-// ErrTruncate, with its first part in place and nothing beyond the buffer.
+// A shorter message does not change the rest of the buffer; a longer one is ErrTruncate,
+// with its first part received and nothing written beyond the buffer.
 func TestShorterAndLongerMessages(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 2}, func(t *testing.T, c *mpi.Comm) {
 		peer := c.Size() - 1 - c.Rank()
@@ -91,8 +90,8 @@ func TestMessagesKeepOrder(t *testing.T) {
 	})
 }
 
-// AnySource receives everybody's messages; per sender they are in order, and
-// each comes once.
+// AnySource receives the messages of all ranks; per sender they are in order, and each
+// arrives once.
 func TestAnySourceAnyTag(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
 		const each = 40
@@ -130,8 +129,7 @@ func TestAnySourceAnyTag(t *testing.T) {
 	})
 }
 
-// Receives are satisfied in the order in which they were posted, wildcards
-// among them.
+// Receives match in posting order, including wildcards.
 func TestReceivesMatchInOrderOfPosting(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
 		if c.Rank() == 0 {
@@ -185,8 +183,8 @@ func TestTagsSelect(t *testing.T) {
 	})
 }
 
-// ProcNull is nobody: sends to it and receives from it end at once, with a
-// status that says so (MPI-4.1 section 3.10).
+// Sends to ProcNull and receives from it complete at once, with a status that says so
+// (MPI-4.1 section 3.10).
 func TestProcNull(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 2}, func(t *testing.T, c *mpi.Comm) {
 		buf := []byte{1, 2, 3}

@@ -8,8 +8,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// BenchmarkSelf is the processor time of a message without the way between two
-// cores: a rank sends to itself.
+// BenchmarkSelf measures the CPU time of a message without the latency between two cores: a
+// rank sends to itself.
 func BenchmarkSelf(b *testing.B) {
 	worlds, err := mpi.Local(1, nil)
 	if err != nil {

@@ -1,6 +1,6 @@
 package mpi_test
 
-// Early receives of large messages: the sender is told where to write (T1 4.2).
+// Early receives of large messages: the receiver offers its buffer to the sender (T1 4.2).
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// large travels by rendezvous on every device.
+// large is sent by rendezvous on every device.
 const large = 300_000
 
-// speculating is mpitest.Run with two ranks and speculation. A job must have been
-// started with it.
+// speculating is mpitest.Run with two ranks and speculation. A job must have been started
+// with speculation.
 func speculating(t *testing.T, fn func(t *testing.T, c *mpi.Comm)) {
 	t.Helper()
 	if !mpitest.Launched() {
@@ -32,7 +32,7 @@ func speculating(t *testing.T, fn func(t *testing.T, c *mpi.Comm)) {
 	mpitest.Run(t, 2, fn)
 }
 
-// meet opens the links between ranks 0 and 1, and so lets receives be early.
+// meet opens the links between ranks 0 and 1, which early receives need.
 func meet(t *testing.T, c *mpi.Comm) {
 	t.Helper()
 	_, err := mpi.Sendrecv(c, []byte{1}, 1-c.Rank(), 90, make([]byte, 1), 1-c.Rank(), 90)
@@ -46,7 +46,7 @@ func counts(t *testing.T, c *mpi.Comm) inspect.SpeculationStats {
 	return s
 }
 
-// A receive that is there first is written to by the sender's call.
+// The sender's call writes to a receive that was posted first.
 func TestEarlyReceiveIsUsed(t *testing.T) {
 	speculating(t, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
@@ -81,8 +81,8 @@ func TestEarlyReceiveIsUsed(t *testing.T) {
 	})
 }
 
-// Senders that are always first make the receiver stop offering.
-func TestOffersThatAreWastedEnd(t *testing.T) {
+// Senders that are always first make the receiver stop its offers.
+func TestWastedOffersStop(t *testing.T) {
 	speculating(t, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
 		before := counts(t, c)
@@ -107,8 +107,8 @@ func TestOffersThatAreWastedEnd(t *testing.T) {
 	})
 }
 
-// Cancel of an early receive ends although no message comes, and the message that
-// comes later goes to the receive behind it.
+// Cancel of an early receive completes although no message arrives, and a later message
+// goes to the next receive.
 func TestCancelOfEarlyReceives(t *testing.T) {
 	speculating(t, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
@@ -152,7 +152,7 @@ func TestCancelOfEarlyReceives(t *testing.T) {
 	})
 }
 
-// A receive with a context gives up in the same way.
+// A receive whose context ends is cancelled in the same way.
 func TestContextOfAReceiveBeforeAnEarlyOne(t *testing.T) {
 	speculating(t, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
@@ -177,13 +177,13 @@ func TestContextOfAReceiveBeforeAnEarlyOne(t *testing.T) {
 	})
 }
 
-// Large and small messages of few tags in both directions, with receives early and
-// late, exact and with wildcards: each receive gets what MPI says.
+// Large and small messages of few tags in both directions, with receives early and late,
+// exact and with wildcards: each receive matches by MPI's rules.
 func TestEarlyReceivesInAMix(t *testing.T) {
 	speculating(t, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
 		for round := range 30 {
-			// Both ranks draw the same numbers.
+			// Both ranks use the same random numbers.
 			dice := rand.New(rand.NewPCG(uint64(round), 7))
 			const messages = 12
 			sizes, kinds := make([]int, messages), make([]int, messages)

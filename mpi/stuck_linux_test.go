@@ -1,7 +1,7 @@
 package mpi_test
 
-// One rank is away from the library while the others wait: it sleeps, computes or is
-// stopped. The launcher must say so.
+// One rank makes no MPI calls while the others wait: it sleeps, computes or is stopped. The
+// launcher must report it.
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-func TestRankThatIsAwayIsReported(t *testing.T) {
+func TestAbsentRankIsReported(t *testing.T) {
 	muster := launcher(t)
 	self, err := os.Executable()
 	noError(t, err, "find the test binary")

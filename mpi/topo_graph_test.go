@@ -1,6 +1,6 @@
 package mpi_test
 
-// Graphs, distributed graphs, and what a Reorder does to them.
+// Graphs, distributed graphs, and their reordering.
 
 import (
 	"fmt"
@@ -101,7 +101,7 @@ func TestGraph(t *testing.T) {
 }
 
 // ladder returns a graph for tests: rank r sends to r+1 and r+2 with weights, twice to
-// itself if r is even, and nobody sends to the last but it itself.
+// itself if r is even, and only the last rank itself sends to the last rank.
 func ladder(n int) (edges []mpi.Edge) {
 	for r := range n {
 		for _, d := range []int{1, 2} {
@@ -174,7 +174,7 @@ func checkDistGraph(t *testing.T, g *mpi.DistGraph, err error, edges []mpi.Edge,
 	}
 }
 
-// An argument that is wrong on one rank is an error on all; nobody waits.
+// An invalid argument on one rank is an error on all; no rank hangs.
 func TestDistGraphRefusesTogether(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 3}, func(t *testing.T, c *mpi.Comm) {
 		class := mpi.ErrArg // others are told that the last rank is to blame

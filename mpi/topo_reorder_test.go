@@ -1,7 +1,7 @@
 package mpi
 
-// What Near achieves, counted in edges between nodes, and that it always answers
-// with a usable order.
+// The results of Near, counted in edges between nodes. It must always return a valid
+// order.
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// dealt gives ranks to nodes: in blocks, or one after the other to each node.
+// dealt assigns ranks to nodes: in blocks, or round-robin.
 func dealt(nodes, each int, round bool) []int {
 	out := make([]int, nodes*each)
 	for r := range out {
@@ -71,7 +71,7 @@ func wantOrder(t *testing.T, a *Arrangement, order []int) {
 	}
 }
 
-// Communities whose members are spread over all nodes come together.
+// Communities whose members are spread over all nodes are brought together.
 func TestNearOnGraphs(t *testing.T) {
 	const nodes, each = 8, 12
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -96,7 +96,7 @@ func TestNearOnGraphs(t *testing.T) {
 	}
 }
 
-// Whatever the graph and the nodes: a permutation, and never worse.
+// For any graph and nodes the result is a permutation, and never worse.
 func TestNearIsNeverWorse(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
@@ -115,8 +115,8 @@ func TestNearIsNeverWorse(t *testing.T) {
 	}
 }
 
-// A real job of eight ranks, two on each of four hosts, in pairs that are far
-// apart: reordered, both of a pair are on one host.
+// A real job of eight ranks, two on each of four hosts, in pairs on different hosts: after
+// reordering, both ranks of a pair are on one host.
 func TestNearMovesRanks(t *testing.T) {
 	runOnHosts(t, 8, 2, false, &wire{}, func(c *Comm) error {
 		// Place p and place p+4 talk to each other and to nobody else.

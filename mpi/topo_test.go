@@ -1,7 +1,7 @@
 package mpi_test
 
-// Grids and their arithmetic (MPI-4.1 section 8.5), against coordinates computed
-// here the slow way.
+// Grids and their arithmetic (MPI-4.1 section 8.5), against a naive computation of
+// coordinates.
 
 import (
 	"fmt"
@@ -59,7 +59,7 @@ func TestDimsCreate(t *testing.T) {
 	}
 }
 
-// No other factors are nearer to each other.
+// No other factors are closer to each other.
 func TestDimsCreateIsBest(t *testing.T) {
 	for n := 1; n <= 400; n++ {
 		got, err := mpi.DimsCreate(n, []int{0, 0, 0})
@@ -222,7 +222,7 @@ func TestCartSub(t *testing.T) {
 			if !slices.Equal(s.Dims(), dims) || !slices.Equal(s.MyCoords(), at) {
 				t.Fatalf("Sub(%v) at %v gives %v at %v, want %v at %v", keep, g.MyCoords(), s.Dims(), s.MyCoords(), dims, at)
 			}
-			// Its ranks agree in the coordinates that were not kept.
+			// Its ranks have the same dropped coordinates.
 			all := make([]int, s.Size())
 			noError(t, mpi.Allgather(s.Comm, []int{g.Rank()}, all), "Allgather")
 			for r, old := range all {

@@ -1,14 +1,14 @@
 package mpi
 
-// Messages and windows over a device whose longest transfer is short, so that every one
-// is cut into several work requests.
+// Messages and windows over a device whose longest transfer is short, so that every one is
+// split into several work requests.
 
 import (
 	"fmt"
 	"testing"
 )
 
-func TestTransfersLongerThanTheDeviceTakes(t *testing.T) {
+func TestLongTransfers(t *testing.T) {
 	const size = 1_000_003
 	fill := func(b []byte, seed int) []byte {
 		for i := range b {

@@ -27,7 +27,7 @@ type square struct{ Side float64 }
 
 func (s square) Area() float64 { return s.Side * s.Side }
 
-// version travels by its own MarshalBinary: its fields are not exported.
+// version is encoded by its MarshalBinary: its fields are not exported.
 type version struct{ major, minor byte }
 
 func (v version) MarshalBinary() ([]byte, error) { return []byte{v.major, v.minor}, nil }
@@ -85,8 +85,8 @@ func TestValues(t *testing.T) {
 	})
 }
 
-// What gob cannot encode is refused at the sender, with the type and the way out.
-func TestValuesThatCannotTravel(t *testing.T) {
+// The sender rejects values that gob cannot encode, with the type and a remedy.
+func TestUnencodableValues(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 2}, func(t *testing.T, c *mpi.Comm) {
 		refused := func(err error, want ...string) {
 			t.Helper()
@@ -107,7 +107,7 @@ func TestValuesThatCannotTravel(t *testing.T) {
 		if _, ok, _ := mpi.Iprobe(c, 0, 1); ok {
 			t.Error("a refused value was sent")
 		}
-		// In a broadcast everybody hears of it, and the next one works.
+		// In a broadcast all ranks get the error, and the next one works.
 		var err error
 		if c.Rank() == 0 {
 			_, err = mpi.BcastValue[any](c, func() {}, 0)
@@ -119,8 +119,8 @@ func TestValuesThatCannotTravel(t *testing.T) {
 	})
 }
 
-// A message that is not what the receiver expects is an error, and is gone.
-func TestValueOfAnotherType(t *testing.T) {
+// A message of an unexpected type is an error and is consumed.
+func TestValueTypeMismatch(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		noError(t, mpi.SendValue(c, "text", 0, 1), "SendValue")
 		_, _, err := mpi.RecvValue[int](c, 0, 1)

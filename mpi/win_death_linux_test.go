@@ -1,7 +1,7 @@
 package mpi_test
 
-// A rank dies while another one works on windows in shared memory and waits for
-// nobody. It must learn of the death all the same, with a launcher and without.
+// A rank dies while another one uses windows in shared memory and does not wait for any
+// rank. It must detect the failure all the same, with a launcher and without.
 
 import (
 	"bytes"
@@ -57,8 +57,8 @@ func TestWindowOfADeadRankWithoutALauncher(t *testing.T) {
 	}
 }
 
-// byVariables runs this binary as the ranks of a job without a launcher, and gives what
-// they print.
+// byVariables runs this binary as the ranks of a job without a launcher, and returns their
+// output.
 func byVariables(t *testing.T, ranks int, env ...string) string {
 	t.Helper()
 	self, err := os.Executable()

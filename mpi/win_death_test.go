@@ -15,7 +15,7 @@ import (
 // windowProgram is the prefix of the programs below; the rest names the call.
 const windowProgram = "window "
 
-// windowCalls are made again and again, in an epoch of LockAll but for Lock itself.
+// windowCalls are repeated in an epoch of LockAll, except for Lock itself.
 var windowCalls = map[string]func(w *mpi.Win[int64], target int) error{
 	"Lock": func(w *mpi.Win[int64], target int) error {
 		if err := w.Lock(target, true); err != nil {

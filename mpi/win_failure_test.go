@@ -9,8 +9,8 @@ import (
 	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
-// TestLockHolderDies: rank 1 leaves with the lock of rank 0's memory; rank 0
-// waits for it and must not wait for ever.
+// TestLockHolderDies checks that rank 0 does not hang when it waits for the lock of its
+// memory and rank 1, which holds the lock, fails.
 func TestLockHolderDies(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		worlds, err := mpi.Local(2, nil)

@@ -9,10 +9,10 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// What is put arrives as it was, and what is got is what is there, whether the device uses
-// the program's buffer or the bytes are copied: short and long ones, many under way at once, and
-// from buffers that change as soon as they may.
-func TestPutsAndGetsWhereMemoryMustBeRegistered(t *testing.T) {
+// Puts and gets transfer correct data, whether the device uses the program's buffer or the
+// bytes are copied: short and long ones, many under way at once, and with buffers that are
+// changed as soon as MPI allows it.
+func TestRegisteredPutsAndGets(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	for _, v := range []struct{ channel, frequent string }{
 		{"rc", "auto"}, {"rc", "always"}, {"rc", "never"}, {"rd", "auto"}, {"rd", "always"}, {"rd", "never"},
@@ -45,7 +45,7 @@ func TestPutsAndGetsWhereMemoryMustBeRegistered(t *testing.T) {
 	}
 }
 
-// putAndGet returns the number of its puts and gets that count as uses.
+// putAndGet returns the number of puts and gets that count as uses.
 func putAndGet(t *testing.T, w *mpi.Win[byte], peer, size, rounds, many int) (counted uint64) {
 	t.Helper()
 	out, in := make([]byte, size), make([]byte, size*many)
@@ -75,7 +75,7 @@ func putAndGet(t *testing.T, w *mpi.Win[byte], peer, size, rounds, many int) (co
 }
 
 // A put from a buffer that is used once is copied; one that is used often is not.
-func TestOnlyBuffersThatArePutOftenAreRegistered(t *testing.T) {
+func TestOnlyFrequentPutsRegistered(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	for _, channel := range []string{"rc", "rd"} {
 		mpitest.RunConfig(t, 2, strict(channel, "auto", ""), func(t *testing.T, c *mpi.Comm) {
@@ -126,7 +126,7 @@ func putOften(t *testing.T, c *mpi.Comm, w *mpi.Win[byte], size int) {
 	}
 }
 
-func TestPutsAndGetsWhereMemoryMustBeRegisteredAllocateNothing(t *testing.T) {
+func TestRegisteredPutsAndGetsAllocateNothing(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates itself")
 	}

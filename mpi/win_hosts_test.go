@@ -1,7 +1,7 @@
 package mpi
 
-// Windows of ranks on several hosts: some memory is in reach, some is not, and
-// accumulates and locks of both must not come between each other.
+// Windows of ranks on several hosts: some memory is mapped, some is not, and accumulates and
+// locks of both must be atomic with respect to each other.
 
 import (
 	"fmt"

@@ -1,6 +1,7 @@
 package mpi_test
 
-// What windows promise when ranks are early, late, or elsewhere (MPI-4.1 section 12.7).
+// Semantics of windows when ranks are early, late, or outside of the library (MPI-4.1
+// section 12.7).
 
 import (
 	"sync/atomic"
@@ -11,7 +12,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// many is as many ranks as a job has, at most 16: what matters is that they compete.
+// many is the number of ranks of a job, at most 16: what matters is that they compete.
 func many(t *testing.T, fn func(t *testing.T, c *mpi.Comm)) {
 	sizes := []int{2, 16}
 	if mpitest.Launched() {
@@ -51,8 +52,8 @@ func TestNoFetchAndAddIsLost(t *testing.T) {
 	})
 }
 
-// fetches returns how many fetch-and-adds all ranks make together: a million where they are
-// instructions, fewer where each is a message, and few where ranks share a core for that.
+// fetches returns the number of fetch-and-adds of all ranks together: a million if they are
+// instructions, fewer if each is a message, and few if ranks also share a core.
 func fetches(t *testing.T, c *mpi.Comm, w *mpi.Win[int64]) int {
 	total := 1_000_000
 	if !w.Direct(0) {
@@ -102,8 +103,8 @@ func TestExclusiveLockKeepsOthersOut(t *testing.T) {
 	})
 }
 
-// TestReadersShareAndWritersDoNot: readers see two elements that writers change
-// together.
+// TestReadersShareAndWritersDoNot checks that readers see consistent values of two elements
+// that writers change together.
 func TestReadersShareAndWritersDoNot(t *testing.T) {
 	windowsOn(t, []int{5}, func(t *testing.T, c *mpi.Comm) {
 		w, err := mpi.AllocateWin[int64](c, 2)
@@ -166,7 +167,7 @@ func TestAccumulatesOfOneRankKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// TestLockMadeOfCompareAndSwap: a lock of the program's own in the window's memory.
+// TestLockMadeOfCompareAndSwap implements a lock in the window's memory.
 func TestLockMadeOfCompareAndSwap(t *testing.T) {
 	windowsOn(t, []int{4}, func(t *testing.T, c *mpi.Comm) {
 		w, err := mpi.AllocateWin[int](c, 2)
@@ -204,16 +205,16 @@ func TestLockMadeOfCompareAndSwap(t *testing.T) {
 	})
 }
 
-// TestPutIntoARankThatComputes: rank 0 makes no call until it has seen in its own
-// memory that rank 1 has locked, put, flushed and unlocked.
+// TestPutIntoARankThatComputes checks that rank 1 can lock, put, flush and unlock while rank
+// 0 makes no call until it has seen the result in its own memory.
 func TestPutIntoARankThatComputes(t *testing.T) {
 	windowsOn(t, []int{2}, func(t *testing.T, c *mpi.Comm) {
 		for _, made := range madeBy {
 			w, err := made.make(c, 1<<17)
 			noError(t, err, made.name)
 			if raceDetector && !w.Direct(1-c.Rank()) {
-				// Rank 0 looks at memory that is written beside it, as MPI allows and the
-				// detector does not.
+				// Rank 0 reads memory that is written concurrently, which MPI allows and the
+				// race detector does not.
 				noError(t, w.Free(), "Free")
 				continue
 			}

@@ -1,6 +1,6 @@
 package mpi_test
 
-// Windows (MPI-4.1 chapter 12): what each call does, with memory in reach and without.
+// Windows (MPI-4.1 chapter 12): the effect of each call, with mapped memory and without.
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// windowsOn runs a test with memory in reach, where that can be, and without.
+// windowsOn runs a test with mapped memory, where possible, and without.
 func windowsOn(t *testing.T, sizes []int, fn func(t *testing.T, c *mpi.Comm)) {
 	for _, apart := range []bool{false, true} {
 		t.Run(map[bool]string{false: "in reach", true: "apart"}[apart], func(t *testing.T) {
@@ -33,7 +33,7 @@ func pause() {
 	}
 }
 
-// inEpochs does something to a target within an epoch of each kind.
+// inEpochs runs a function on a target within an epoch of each kind.
 var inEpochs = []struct {
 	name string
 	do   func(t *testing.T, w *mpi.Win[int64], target int, body func())
@@ -44,7 +44,7 @@ var inEpochs = []struct {
 		noError(t, w.FenceEnd(), "FenceEnd")
 	}},
 	{"post-start-complete-wait", func(t *testing.T, w *mpi.Win[int64], target int, body func()) {
-		// Each rank reaches the next one and is reached by the one before.
+		// Each rank accesses the next one and is accessed by the one before.
 		c := w.Comm()
 		to, err := c.Group().Include(target)
 		noError(t, err, "Include")
@@ -90,7 +90,7 @@ var inEpochs = []struct {
 	}},
 }
 
-// madeBy makes windows of n elements in each way.
+// madeBy creates windows of n elements in each way.
 var madeBy = []struct {
 	name string
 	make func(c *mpi.Comm, n int) (*mpi.Win[int64], error)
@@ -338,7 +338,7 @@ func TestSharedWindowIsOneMemory(t *testing.T) {
 	})
 }
 
-func TestCallsThatCannotBeMadeAreRefused(t *testing.T) {
+func TestInvalidRMACalls(t *testing.T) {
 	windowsOn(t, []int{2}, func(t *testing.T, c *mpi.Comm) {
 		w, err := mpi.CreateWin(c, make([]int64, 10))
 		noError(t, err, "CreateWin")

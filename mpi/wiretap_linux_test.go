@@ -1,8 +1,8 @@
 package mpi_test
 
-// What somebody who records the network can read. The test starts itself again in a
-// network namespace of its own, records every packet there, and runs jobs of two
-// processes without a launcher, whose payloads are known.
+// What an observer of the network can read. The test starts itself again in its own network
+// namespace, records every packet there, and runs jobs of two processes without a launcher,
+// whose payloads are known.
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// insideVar says that the process is in the namespace.
+// insideVar marks a process in the namespace.
 const insideVar = "MPI_TEST_INSIDE"
 
 func TestWiretap(t *testing.T) {
@@ -87,8 +87,8 @@ func wiretap(t *testing.T) {
 	}
 }
 
-// twoLinks makes interfaces that packets of this host pass by on their way to itself. It
-// is "" if that cannot be done.
+// twoLinks creates interfaces for packets of this host to itself. It returns "" if that is
+// not possible.
 func twoLinks(t *testing.T) (names string) {
 	for i, name := range []string{"rail0", "rail1"} {
 		if exec.Command("ip", "link", "add", name, "type", "veth", "peer", "name", name+"p").Run() != nil ||
@@ -147,7 +147,7 @@ func wiretapJob(t *testing.T, device string, encrypted bool, env ...string) {
 }
 
 // jobWithoutLauncher runs the program of wiretap_test.go, one process for each of the
-// environments. It returns what each has printed.
+// environments. It returns their outputs.
 func jobWithoutLauncher(t *testing.T, key string, envs ...[]string) (outs []bytes.Buffer, errs []error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -172,7 +172,7 @@ func jobWithoutLauncher(t *testing.T, key string, envs ...[]string) (outs []byte
 	return outs, errs
 }
 
-// Processes of which one encrypts and the others do not end at once, and all say why.
+// If only one of the processes encrypts, all fail at once and report the reason.
 func TestMixedEncryptionEndsTheJob(t *testing.T) {
 	if mpitest.Launched() || testing.Short() {
 		t.Skip("starts processes")
@@ -191,7 +191,7 @@ func TestMixedEncryptionEndsTheJob(t *testing.T) {
 	}
 }
 
-// packets is what was on the wire, packet by packet.
+// packets are the recorded packets.
 type packets [][]byte
 
 func (p packets) hold(b []byte) bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
-// Payloads of the program below. Each fills its buffer, so that every packet with a
-// part of it holds it whole.
+// Payloads of the program below. Each payload repeats to fill its buffer, so that every
+// packet with a part of the buffer contains it.
 var wiretapMarks = map[string]string{
 	"short messages": "MARK-of-SHORTs-1", "further short messages": "MARK-of-RINGs--3", "large messages": "MARK-of-LARGEs-2", "puts": "MARK-of-the-PUTs", "gets": "MARK-of-the-GETs",
 	"collectives": "MARK-of-GATHER-5",
@@ -19,8 +19,7 @@ func marked(what string, n int) []byte {
 	return bytes.Repeat([]byte(wiretapMarks[what]), n/16)
 }
 
-// wiretapProgram sends all of the marks from rank 0 to rank 1 or back, and prints the key of
-// the network.
+// wiretapProgram sends all marks from rank 0 to rank 1 or back, and prints the network key.
 func wiretapProgram(world *mpi.Comm) error {
 	const short, large = 256, 320 << 10
 	rank := world.Rank()

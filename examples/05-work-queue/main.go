@@ -2,7 +2,7 @@
 //
 // Rank 0 has the jobs; the others request a job, work, and request the next. Rank 0
 // receives from AnySource, because any worker may be the first to finish. The tag of a
-// reply tells whether it contains a job or ends the work.
+// reply distinguishes a job from the end of the work.
 //
 // Each worker has several goroutines, and all of them call the library at the same
 // time: every call may be made from any goroutine. Each goroutine has its own tag, so

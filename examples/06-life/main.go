@@ -28,8 +28,8 @@ const (
 	generations   = 200
 )
 
-// start is the cells that live at the beginning: the R-pentomino, which keeps
-// busy for long, and a glider.
+// start is the cells that are alive at the beginning: the R-pentomino, which evolves for
+// a long time, and a glider.
 var start = [][2]int{
 	{20, 31}, {20, 32}, {21, 30}, {21, 31}, {22, 31},
 	{40, 2}, {41, 3}, {42, 1}, {42, 2}, {42, 3},
@@ -58,7 +58,8 @@ func run(world *mpi.Comm, out io.Writer) error {
 	return err
 }
 
-// field is a rank's block, in rows of stride cells: its own between two ghosts.
+// field is a rank's block, in rows of stride cells: its own cells with a rim of ghost
+// cells.
 type field struct {
 	grid       *mpi.Cart
 	row, col   int // of the first own cell on the whole field
@@ -97,11 +98,11 @@ func share(length, i, n int) (first, count int) {
 	return first, (i+1)*length/n - first
 }
 
-// prepare makes the two exchanges.
+// prepare creates the two persistent exchanges.
 func (f *field) prepare() error {
-	// A ring of the ranks in this row of the grid: columns go to the left and right.
+	// The ranks in this row of the grid exchange columns to the left and right.
 	columns := func(c int) (*mpi.Layout[byte], error) { return f.block(1, c, f.rows, 1) }
-	// One of the ranks in this column: rows go up and down.
+	// The ranks in this column of the grid exchange rows up and down.
 	rows := func(r int) (*mpi.Layout[byte], error) { return f.block(r, 0, 1, f.stride) }
 	for i, k := range []struct {
 		keep []bool
@@ -123,13 +124,13 @@ func (f *field) prepare() error {
 	return nil
 }
 
-// block returns the layout of some cells of the block, counted with its ghosts.
+// block returns the layout of some cells of the block, ghost cells included.
 func (f *field) block(row, col, rows, cols int) (*mpi.Layout[byte], error) {
 	return mpi.Subarray[byte]([]int{f.rows + 2, f.stride}, []int{rows, cols}, []int{row, col})
 }
 
-// exchange fills the ghosts: the columns first, since the rows take their ends
-// along.
+// exchange fills the ghost cells: the columns first, because the rows include their
+// ends.
 func (f *field) exchange() error {
 	for _, g := range f.ghosts {
 		if _, err := g.Start().Wait(); err != nil {
@@ -139,8 +140,8 @@ func (f *field) exchange() error {
 	return nil
 }
 
-// step computes the next generation of the own cells. They are copied back, since
-// the prepared exchanges know where they lie.
+// step computes the next generation of the rank's own cells. They are copied back,
+// because the persistent exchanges use fixed buffers.
 func (f *field) step() {
 	for r := 1; r <= f.rows; r++ {
 		for c := 1; c <= f.cols; c++ {
@@ -148,8 +149,8 @@ func (f *field) step() {
 			for _, above := range [...]int{(r - 1) * f.stride, r * f.stride, (r + 1) * f.stride} {
 				n += f.now[above+c-1] + f.now[above+c] + f.now[above+c+1]
 			}
-			// n counts the cell itself. It lives on with two or three others, and is
-			// born among three.
+			// n counts the cell itself. A cell survives with two or three neighbors, and
+			// is born with three.
 			self := f.now[r*f.stride+c]
 			f.next[r*f.stride+c] = 0
 			if n == 3 || n == 4 && self == 1 {

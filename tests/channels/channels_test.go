@@ -31,7 +31,7 @@ type job struct {
 func build(t *testing.T, cfg lab.Config) *job {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it makes hosts and runs jobs on them")
+		t.Skip("creates hosts and runs jobs on them")
 	}
 	j := &job{dir: t.TempDir(), hosts: lab.New(t, cfg)}
 	for name, source := range map[string]string{"muster": "../../cmd/muster", "storm": "./storm"} {
@@ -42,7 +42,7 @@ func build(t *testing.T, cfg lab.Config) *job {
 	return j
 }
 
-// command returns the launcher with so many ranks on each host.
+// command returns the launcher command with perHost ranks on each host.
 func (j *job) command(t *testing.T, perHost int, env []string, prog ...string) *exec.Cmd {
 	var hosts []string
 	for _, h := range j.hosts.Hosts() {
@@ -65,7 +65,7 @@ func (j *job) run(t *testing.T, perHost int, prog ...string) string {
 	return string(out)
 }
 
-func TestNothingIsLostWhereOnePacketInTwentyIs(t *testing.T) {
+func TestPacketLoss(t *testing.T) {
 	j := build(t, lab.Config{Hosts: 2})
 	for _, h := range j.hosts.Hosts() {
 		if err := j.hosts.Loss(h, 0, 0.05); err != nil {
@@ -78,8 +78,8 @@ func TestNothingIsLostWhereOnePacketInTwentyIs(t *testing.T) {
 	}
 }
 
-// The same with reliability above unreliable datagrams (T1 6.6.1).
-func TestNothingIsLostAboveUnreliableDatagrams(t *testing.T) {
+// The same with reliability on top of unreliable datagrams (T1 6.6.1).
+func TestPacketLossUnreliableDatagrams(t *testing.T) {
 	j := build(t, lab.Config{Hosts: 2})
 	for _, h := range j.hosts.Hosts() {
 		if err := j.hosts.Loss(h, 0, 0.05); err != nil {
@@ -95,7 +95,7 @@ func TestNothingIsLostAboveUnreliableDatagrams(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsCutOffForAWhileLosesNothing(t *testing.T) {
+func TestCutCable(t *testing.T) {
 	j := build(t, lab.Config{Hosts: 2})
 	host := j.hosts.Hosts()[1]
 	cmd := j.command(t, 1, nil, "exchange", "-messages", "20000", "-longest", "50000")
@@ -134,14 +134,14 @@ func TestAHostThatIsCutOffForAWhileLosesNothing(t *testing.T) {
 
 var grown = regexp.MustCompile(`grew by (\d+) KB`)
 
-// All ranks but one send to that one, which is late: nothing is lost, nobody waits for
-// ever, and what it must keep is bounded.
+// All ranks send to one that is late: nothing is lost, no rank hangs, and the memory of
+// the receiver is bounded.
 func TestThirtyOneRanksFloodOne(t *testing.T) {
 	j := build(t, lab.Config{Hosts: 4})
 	out := j.run(t, 8, "flood", "-messages", "400", "-longest", "60000")
 	m := grown.FindStringSubmatch(out)
 	if m == nil {
-		t.Fatalf("rank 0 says nothing:\n%s", out)
+		t.Fatalf("no output of rank 0:\n%s", out)
 	}
 	kb, _ := strconv.Atoi(m[1])
 	t.Logf("rank 0 grew by %d KB", kb)
@@ -150,9 +150,8 @@ func TestThirtyOneRanksFloodOne(t *testing.T) {
 	}
 }
 
-// A receiver that is stopped for longer than any timer of the network is not taken
-// for dead.
-func TestAReceiverThatIsStoppedForFiveSecondsGoesOn(t *testing.T) {
+// A receiver that is stopped for longer than any network timer is not considered failed.
+func TestReceiverStoppedForFiveSeconds(t *testing.T) {
 	j := build(t, lab.Config{Hosts: 2})
 	cmd := j.command(t, 1, nil, "exchange", "-messages", "20000", "-longest", "50000")
 	var out bytes.Buffer
@@ -175,7 +174,7 @@ func TestAReceiverThatIsStoppedForFiveSecondsGoesOn(t *testing.T) {
 	case <-time.After(5 * time.Second):
 	}
 	for _, pid := range victims {
-		_ = syscall.Kill(pid, syscall.SIGCONT) // it can only have died, which the job tells
+		_ = syscall.Kill(pid, syscall.SIGCONT) // fails only if it has died, which the job reports
 	}
 	if err := <-ended; err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -210,7 +209,7 @@ func (j *job) processes(t *testing.T, host string) (pids []int) {
 	return pids
 }
 
-// Every call that waits for a rank that is killed ends within a second and names it.
+// Every call that waits for a killed rank returns within a second and names it.
 func TestKilledRankIsReportedWithinASecond(t *testing.T) {
 	j := build(t, lab.Config{Hosts: 2})
 	cmd := j.command(t, 4, nil, "wait")

@@ -13,7 +13,7 @@ import (
 
 // Collectives that serve arrived ranks first, on hosts with two rails of which one
 // goes down and comes back during a collective. Every byte must be correct.
-func TestLateRanksWhileARailGoesDown(t *testing.T) {
+func TestLateRanksRailDown(t *testing.T) {
 	j := build(t, lab.Config{Hosts: 3, Rails: 2})
 	host := j.hosts.Hosts()[1]
 	for _, form := range []string{"pap_direct", "pap_shm_direct"} {

@@ -14,9 +14,10 @@ import (
 	"github.com/muster-mpi/muster/internal/lab"
 )
 
-// The network between two hosts drops everything for a while. The launcher reaches both.
+// The network between two hosts drops all packets for a while. The launcher still reaches
+// both.
 
-// partition lets packets between the hosts vanish, or pass again.
+// partition starts or stops dropping packets between the hosts.
 func (j *job) partition(t *testing.T, on bool) {
 	t.Helper()
 	a, b := j.hosts.Hosts()[0], j.hosts.Hosts()[1]
@@ -82,7 +83,7 @@ func (j *job) partitioned(t *testing.T, channel string, heals bool) {
 	if heals {
 		time.Sleep(shortPartition) // of a real network
 		j.partition(t, false)
-		partition := time.Since(at) // on a busy machine it takes iptables a while
+		partition := time.Since(at) // iptables may take a while on a busy machine
 		if partition > peerTimeout*3/4 {
 			_ = cmd.Process.Kill()
 			<-ended
@@ -109,17 +110,17 @@ func (j *job) partitioned(t *testing.T, channel string, heals bool) {
 	j.partition(t, false)
 	t.Logf("the job ends after %v:\n%s", time.Since(at), out.String())
 	if err == nil || len(out.errors) == 0 {
-		t.Fatalf("the job ends with %v and reports no silence", err)
+		t.Fatalf("the job ends with %v and reports no timeout", err)
 	}
-	// A connection is given up first, after a third of the time, and then datagrams are.
+	// Connections time out first, after a third of the time, then datagrams.
 	for _, one := range out.errors {
 		if took := one.Sub(at); took < peerTimeout-500*time.Millisecond || took > peerTimeout*4/3+time.Second {
-			t.Errorf("a rank reports the silence after %v, the timeout is %v", took, peerTimeout)
+			t.Errorf("a rank reports the timeout after %v, want %v", took, peerTimeout)
 		}
 	}
 	for _, want := range []string{"nothing was heard for 4", "the network between", "MUSTER_PEER_TIMEOUT", "over " + channel} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("the error does not say %q", want)
+			t.Errorf("the error does not contain %q", want)
 		}
 	}
 }

@@ -30,7 +30,7 @@ type outcome struct {
 	out     string
 }
 
-func TestATCPResetLosesNothing(t *testing.T) {
+func TestTCPReset(t *testing.T) {
 	j := build(t, lab.Config{Hosts: 2})
 	for _, channel := range []string{"hybrid", "rc"} {
 		t.Run(channel, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestATCPResetLosesNothing(t *testing.T) {
 			var slowest time.Duration
 			lasts := map[string]time.Duration{}
 			for run := range *resets {
-				// Both send all the time, or one at a time does and the other only receives.
+				// Both ranks send all the time, or they alternate.
 				traffic := []string{"answer", "exchange"}[run/2%2]
 				if lasts[traffic] == 0 {
 					lasts[traffic] = j.undisturbed(t, channel, traffic)
@@ -81,7 +81,7 @@ func (j *job) begin(t *testing.T, channel, traffic string, out *bytes.Buffer) (c
 	return cmd, ended
 }
 
-// undisturbed is how long the ranks of a job run whose connections nobody resets.
+// undisturbed returns the duration of a job without resets.
 func (j *job) undisturbed(t *testing.T, channel, traffic string) time.Duration {
 	t.Helper()
 	var out bytes.Buffer
@@ -93,8 +93,8 @@ func (j *job) undisturbed(t *testing.T, channel, traffic string) time.Duration {
 	return time.Since(at)
 }
 
-// reset runs a job and resets its connections once, at a random moment. The job lasts so
-// long when it is not disturbed.
+// reset runs a job and resets its connections once, at a random moment. lasts is the
+// duration of a job without resets.
 func (j *job) reset(t *testing.T, channel, traffic string, run int, lasts time.Duration) (o outcome) {
 	t.Helper()
 	var out bytes.Buffer
@@ -120,12 +120,12 @@ func (j *job) reset(t *testing.T, channel, traffic string, run int, lasts time.D
 		o.after, o.out = time.Since(at), out.String()
 		o.arrived = err == nil && strings.Count(o.out, "has exchanged 8000 messages") == 2
 		if err == nil && !o.arrived {
-			t.Errorf("run %d: the job ends well without all of its messages:\n%s", run, o.out)
+			t.Errorf("run %d: the job succeeds without all of its messages:\n%s", run, o.out)
 		}
 	case <-time.After(40 * time.Second):
 		for _, host := range j.hosts.Hosts() {
 			for _, pid := range j.processes(t, host) {
-				_ = syscall.Kill(pid, syscall.SIGQUIT) // its stacks report where it waits
+				_ = syscall.Kill(pid, syscall.SIGQUIT) // its stack traces show where it waits
 			}
 		}
 		select {
@@ -139,7 +139,7 @@ func (j *job) reset(t *testing.T, channel, traffic string, run int, lasts time.D
 	return o
 }
 
-// resetPackets returns how many packets the rule at the head of INPUT has answered.
+// resetPackets returns the number of packets that the first rule of INPUT has rejected.
 func (j *job) resetPackets(t *testing.T, host string) int {
 	list, err := exec.Command("ip", "netns", "exec", host, "iptables", "-w", "-nvxL", "INPUT", "1").CombinedOutput()
 	if err != nil {

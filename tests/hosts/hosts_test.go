@@ -18,10 +18,10 @@ import (
 	"github.com/muster-mpi/muster/internal/lab"
 )
 
-// binaries are what the ranks run.
+// binaries are the programs of the ranks.
 type binaries struct{ muster, tests string }
 
-// build makes the command and the tests of package mpi, with libfabric.
+// build builds the command and the tests of package mpi, with libfabric.
 func build(t *testing.T) binaries {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,25 +52,25 @@ func (b binaries) run(t *testing.T, l *lab.Lab, perHost int, flags []string, pro
 	return cmd
 }
 
-// failures are the lines that name a failed test, or why a rank left.
+// failures matches lines that name a failed test or the reason why a rank left.
 var failures = regexp.MustCompile(`(?m)^.*(--- FAIL|leaves the job:|mpitest:|panic:).*$`)
 
-func TestEveryTestOfTheLibraryPassesOnFourHosts(t *testing.T) {
+func TestLibraryTestsOnFourHosts(t *testing.T) {
 	b := build(t)
 	l := lab.New(t, lab.Config{Hosts: 4})
 	out, err := b.run(t, l, 4, nil, b.tests, "-test.timeout", "300s").CombinedOutput()
 	if err != nil {
-		// What went wrong first stands last, where a long report is looked at.
+		// The first failures come last, where the reader of a long report looks.
 		t.Fatalf("%v\n%s\nthe tests that failed:\n%s", err, out, strings.Join(failures.FindAllString(string(out), 20), "\n"))
 	}
 	if n := bytes.Count(out, []byte("PASS")); n != 16 {
-		t.Errorf("%d of 16 ranks say PASS:\n%s", n, out)
+		t.Errorf("%d of 16 ranks print PASS:\n%s", n, out)
 	}
 }
 
-// Nothing that is not a rank of the job may disturb it: whoever connects to a port
-// and talks nonsense, or says nothing at all, is ignored.
-func TestAScanOfAllPortsCostsNothing(t *testing.T) {
+// Connections from outside the job must not disturb it, whether they send garbage or
+// nothing at all.
+func TestPortScan(t *testing.T) {
 	b := build(t)
 	l := lab.New(t, lab.Config{Hosts: 2})
 	cmd := b.run(t, l, 1, nil, b.muster, "bench", "latency", "--sizes", "8", "--iterations", "100000")
@@ -107,7 +107,7 @@ func TestAScanOfAllPortsCostsNothing(t *testing.T) {
 
 var portPattern = regexp.MustCompile(`(?m)^LISTEN\s+\d+\s+\d+\s+\S*:(\d+)\s`)
 
-// listening lists the TCP ports that are open on a host.
+// listening returns the open TCP ports of a host.
 func listening(t *testing.T, l *lab.Lab, host string) (ports []string) {
 	out, err := l.Command(t.Context(), host, "ss", "-ltnH").Output()
 	if err != nil {
@@ -119,13 +119,13 @@ func listening(t *testing.T, l *lab.Lab, host string) (ports []string) {
 	return ports
 }
 
-// scan connects and talks nonsense: nothing, a line, a kilobyte of random bytes.
+// scan connects and sends garbage: nothing, a line, a kilobyte of random bytes.
 func scan(t *testing.T, l *lab.Lab, host, port string) {
 	script := fmt.Sprintf(`for what in : 'echo GET / HTTP/1.0' 'head -c 1024 /dev/urandom'; do
 		exec 3<>/dev/tcp/%s/%s && $what >&3; exec 3>&-; done`, l.Addr(host, 0), port)
 	cmd := l.Command(t.Context(), host, "bash", "-c", script)
 	cmd.WaitDelay = time.Second
-	_ = cmd.Run() // a port that is closed meanwhile is no fault
+	_ = cmd.Run() // the port may be closed by now
 }
 
 func TestMain(m *testing.M) {
@@ -141,7 +141,7 @@ func TestHelloOnFourHosts(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	// Each rank sends to one other, so the most that any fetches is one card.
+	// Each rank sends to one other, so each fetches at most one card.
 	if !bytes.Contains(out, []byte(`"ranks":64`)) || !regexp.MustCompile(`"metric":"cards".*"value":1,`).Match(out) {
 		t.Errorf("64 ranks that send to one other each should fetch one card each:\n%s", out)
 	}

@@ -33,7 +33,7 @@ func indexedJob(t *testing.T, env []string, command []string) (outs [4]string, e
 	return outs, errs
 }
 
-func TestAnIndexedJobWithoutALauncher(t *testing.T) {
+func TestIndexedJob(t *testing.T) {
 	for _, c := range []trial{
 		{"four ranks find each other", []string{role + "exchange"}, nodeLines(0, 0, 0, 0), nil, plain},
 		{"a message goes round", nil, ringOfFour, nil, ring},
@@ -59,7 +59,7 @@ func TestAnIndexedJobWithoutALauncher(t *testing.T) {
 		outs, errs := indexedJob(t, []string{role + "hear"}, plain.command(t))
 		for i, out := range outs {
 			if i != 1 && (errs[i] != nil || !strings.Contains(out, "rank 1 aborted the job with code 17: as the test wants it")) {
-				t.Errorf("rank %d must hear of the abort of rank 1; got %v and\n%s", i, errs[i], out)
+				t.Errorf("rank %d must report the abort of rank 1; got %v and\n%s", i, errs[i], out)
 			}
 		}
 	})

@@ -22,7 +22,7 @@ func twoHosts(t *testing.T) (a, b, rsh string) {
 	a, b = fmt.Sprintf("lp%da", os.Getpid()), fmt.Sprintf("lp%db", os.Getpid())
 	for _, host := range []string{a, b} {
 		if out, err := exec.Command("ip", "netns", "add", host).CombinedOutput(); err != nil {
-			t.Skipf("network namespaces cannot be made here: %v: %s", err, out)
+			t.Skipf("cannot create network namespaces: %v: %s", err, out)
 		}
 		t.Cleanup(func() { exec.Command("ip", "netns", "del", host).Run() })
 	}
@@ -52,7 +52,7 @@ func TestUnderHydraOnTwoHosts(t *testing.T) {
 	a, b, rsh := twoHosts(t)
 	start := []string{"ip", "netns", "exec", a, mpiexec, "-launcher", "ssh", "-launcher-exec", rsh, "-iface", "eth0", "-hosts", a + ":2," + b + ":2", "-n", "4"}
 	tryAll(t, nil, start, []trial{
-		// First, while the link has just come up: see linkTime of rdma/ofi.
+		// First, right after the link has come up: see linkTime of rdma/ofi.
 		{"a message goes round two hosts", nil, ringOfFour, nil, ring},
 		{"by a socket", []string{role + "exchange"}, nodeLines(0, 0, 1, 1), nil, plain},
 		{"by a port", []string{role + "exchange"}, nodeLines(0, 0, 1, 1), []string{"-pmi-port"}, plain},
@@ -60,19 +60,18 @@ func TestUnderHydraOnTwoHosts(t *testing.T) {
 	})
 }
 
-// Ranks that need a network where there is none say so instead of waiting for
-// each other.
+// Ranks that need a network and have none report it instead of waiting for each other.
 func TestHostWithoutNetworkIsReported(t *testing.T) {
 	program := ring.command(t)[0]
 	a, _, _ := twoHosts(t)
 	if out, err := exec.Command("ip", "-n", a, "link", "set", "eth0", "down").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	// With a process table of its own a rank cannot share memory.
+	// A rank with its own process table cannot share memory.
 	alone := "unshare --pid --fork --mount-proc " + program
 	out, err := run(t, []string{"MUSTER_SIZE=2", "MUSTER_ROOT=localhost:7700", "MUSTER_KEY=test-of-launchers"}, "ip", "netns", "exec", a, "sh", "-c",
 		"MUSTER_RANK=1 "+alone+" & MUSTER_RANK=0 "+alone+"; status=$?; wait; exit $status")
 	if err == nil || strings.Count(out, "no interface is up but loopback") != 2 || !strings.Contains(out, "MUSTER_INTERFACE") {
-		t.Errorf("both ranks must say that there is no network, and what to do; got %v and\n%s", err, end(out))
+		t.Errorf("both ranks must report that there is no network, and a remedy; got %v and\n%s", err, end(out))
 	}
 }

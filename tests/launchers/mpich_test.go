@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestProgramsOfMPICHRunUnderMuster(t *testing.T) {
+func TestMPICHPrograms(t *testing.T) {
 	launcher := muster.command(t)[0]
 	cc := tool(t, "mpicc.mpich", "libmpich-dev")
 	for name, want := range map[string][]string{

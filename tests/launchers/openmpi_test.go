@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// asOpenMPIWants it for root, and for more ranks than cores.
+// asOpenMPIWants lets root run jobs with Open MPI, and more ranks than cores.
 var asOpenMPIWants = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"}
 
 func TestUnderOpenMPI(t *testing.T) {

@@ -38,12 +38,12 @@ var (
 	plain     = &program{args: []string{"test", "-c", "./internal/pmi"}}
 	ring      = &program{args: []string{"build", "-tags=pmix,ofi", "./examples/02-ring"}, needs: []string{"pmix", "libfabric"}}
 	mpi       = &program{args: []string{"test", "-c", "-tags=pmix,ofi", "./mpi"}, needs: []string{"pmix", "libfabric"},
-		// Between them these use every protocol.
+		// Together these tests use every protocol.
 		words: []string{"-test.timeout=50s", "-test.run=^(TestSend|TestRecv|TestProbe|TestSplit$)"}}
 	muster = &program{args: []string{"build", "./cmd/muster"}}
 )
 
-// scratch is where programs and servers are.
+// scratch is the directory of programs and servers.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -52,19 +52,19 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Chmod(scratch, 0o755) // servers look at it as other users
+	os.Chmod(scratch, 0o755) // servers access it as other users
 	status := m.Run()
 	os.RemoveAll(scratch)
 	os.Exit(status)
 }
 
-// command is what a launcher is given: the program, built if need be, and its
-// arguments. The test is skipped where it cannot be built.
+// command returns the program, built if necessary, and its arguments. It skips the test
+// if the program cannot be built.
 func (p *program) command(t *testing.T) []string {
 	t.Helper()
 	for _, name := range p.needs {
 		if err := exec.Command("pkg-config", "--exists", name).Run(); err != nil {
-			t.Skipf("%s cannot be built against (Debian packages pkg-config, libpmix-dev and libfabric-dev)", name)
+			t.Skipf("needs %s (Debian packages pkg-config, libpmix-dev and libfabric-dev)", name)
 		}
 	}
 	p.once.Do(func() {
@@ -83,10 +83,10 @@ func (p *program) command(t *testing.T) []string {
 	return append([]string{p.path}, p.words...)
 }
 
-// role makes the tests of internal/pmi play a rank.
+// role makes the tests of internal/pmi act as a rank.
 const role = "PMI_TEST_ROLE="
 
-// tool finds a launcher, or skips the test.
+// tool returns the path of a launcher, or skips the test.
 func tool(t *testing.T, name, debian string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -96,7 +96,7 @@ func tool(t *testing.T, name, debian string) string {
 	return path
 }
 
-// asRoot skips the test for others.
+// asRoot skips the test for other users.
 func asRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -104,7 +104,7 @@ func asRoot(t *testing.T) {
 	}
 }
 
-// run runs a command to its end and gives what it printed.
+// run runs a command and returns its output.
 func run(t *testing.T, env []string, name string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
@@ -123,8 +123,8 @@ func run(t *testing.T, env []string, name string, args ...string) (string, error
 	return string(out), err
 }
 
-// showStacks makes the programs that were built here report where they are, and
-// end: launchers do not reach all of them when they are killed.
+// showStacks makes the programs built here print their stacks and exit: launchers do not
+// stop all of them when they are killed.
 func showStacks() {
 	procs, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, exe := range procs {
@@ -147,8 +147,8 @@ func end(out string) string {
 	return strings.Join(all, "\n")
 }
 
-// prints runs a command that must succeed and print all the lines, whatever
-// marks its launcher puts before them.
+// prints runs a command that must succeed and print all the lines, whatever prefixes its
+// launcher adds.
 func prints(t *testing.T, env []string, lines []string, name string, args ...string) {
 	t.Helper()
 	out, err := run(t, env, name, args...)

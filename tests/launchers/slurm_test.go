@@ -113,7 +113,7 @@ func serve(t *testing.T, env []string, log, name string, args ...string) {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = file, file
-	// If this process is killed its servers must not stay.
+	// If this process is killed, its servers must exit.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func awaitFile(t *testing.T, path, log string) {
 		}
 		if time.Now().After(end) {
 			text, _ := os.ReadFile(log)
-			t.Fatalf("%s has not come\n%s", path, text)
+			t.Fatalf("%s was not created\n%s", path, text)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func freePorts(t *testing.T, n int) (ports []int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() // all are held until all are known, so that they differ
+		defer l.Close() // keep all open until all are known, so that they differ
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports
@@ -191,6 +191,5 @@ func TestUnderSlurm(t *testing.T) {
 	})
 }
 
-// overLoopback is for ranks that are on different nodes by name and on one
-// machine in truth.
+// overLoopback is for ranks on different nodes by name but on one machine.
 var overLoopback = []string{"MUSTER_INTERFACE=lo"}

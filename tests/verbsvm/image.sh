@@ -1,6 +1,6 @@
-# What the guest boots into: one archive with the system, which changes rarely
-# and is cached, and one with the binaries under test and the guest's scripts.
-# The kernel lays the second over the first. Sourced by run.sh.
+# The guest's file system: one archive with the system, which changes rarely and is
+# cached, and one with the binaries under test and the guest's scripts. The kernel
+# unpacks the second over the first. Sourced by run.sh.
 #
 # Leaves behind in $cache: system.img, cargo.img and guest.img, which is both.
 
@@ -24,7 +24,7 @@ pack_system() {
 		cp -L "$program" "$root/usr/bin/"
 		pack_libraries "$root" "$program"
 	done
-	# Opened at run time, so no list names them: libfabric by our binaries, the
+	# Loaded at run time, so ldd does not list them: libfabric by our binaries, the
 	# drivers by libibverbs, and libgcc_s by pthread_exit.
 	cp -L "$libraries/libfabric.so.1" "$libraries/libgcc_s.so.1" "$root$libraries/"
 	pack_libraries "$root" "$libraries/libfabric.so.1"
@@ -39,7 +39,7 @@ pack_system() {
 	archive "$root" "$cache/system.img"
 }
 
-# pack_modules lists them in the order in which they are to be loaded.
+# pack_modules lists the modules in load order.
 pack_modules() {
 	local module file
 	for module in "${guest_modules[@]}"; do
@@ -52,7 +52,7 @@ pack_modules() {
 	echo siw.ko >>"$1/order"
 }
 
-# pack_libraries copies what a program or library is linked against.
+# pack_libraries copies the libraries that a program or library is linked against.
 pack_libraries() {
 	local library
 	ldd "$2" | grep -o '/[^ ]*' | while read -r library; do

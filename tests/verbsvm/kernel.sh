@@ -13,7 +13,7 @@ fetch_kernel() {
 		apt-get update >"$cache/apt-update.log" 2>&1 || true
 		image=$(newest_kernel)
 	fi
-	[ -n "$image" ] || die "apt knows no linux-image-amd64: is this Debian with a package archive?"
+	[ -n "$image" ] || die "apt does not find linux-image-amd64: is this Debian with a package archive?"
 	local version=${image#linux-image-}
 	base=$(sed -E 's/^([0-9]+\.[0-9]+).*/\1/' <<<"$version")
 	headers=linux-headers-$version
@@ -26,7 +26,7 @@ fetch_kernel() {
 		dpkg -x "$package" "$cache/tree"
 	done
 	unpack_siw "$base"
-	# The headers name their common part by its installed place.
+	# The headers refer to their common part by its installed path.
 	sed -i "s#^include /usr/src/#include $cache/tree/usr/src/#" "$cache/tree/usr/src/$headers/Makefile"
 	depmod -b "$cache/tree" "$version"
 	unpack_vmlinux "$cache/tree/boot/vmlinuz-$version"
@@ -49,7 +49,7 @@ download() {
 	cd - >/dev/null
 }
 
-# Only one folder of the kernel's source is wanted.
+# Only one folder of the kernel's source is needed.
 unpack_siw() {
 	rm -rf "$cache/siw"
 	mkdir "$cache/siw"
@@ -57,7 +57,7 @@ unpack_siw() {
 		tar -xJ -C "$cache/siw" --strip-components=5 --wildcards '*/drivers/infiniband/sw/siw/*'
 }
 
-# Emulated, the kernel takes long to unpack itself, so it is given unpacked.
+# In emulation the kernel takes long to decompress itself, so it is decompressed here.
 unpack_vmlinux() {
 	local offset
 	offset=$(LC_ALL=C grep -abo -P '\xFD7zXZ\x00' "$1" | head -n 1 | cut -d: -f1)
@@ -66,9 +66,9 @@ unpack_vmlinux() {
 	[ -s "$cache/vmlinux" ] || die "$1 cannot be unpacked"
 }
 
-# As it is, siw may miss what the side that connects sends right behind the
-# handshake. The peer-to-peer mode of RFC 6581, which adapters use, orders that;
-# it is a constant in the source.
+# Unmodified, siw may miss what the connecting side sends right after the handshake.
+# The peer-to-peer mode of RFC 6581, which adapters use, orders that; it is a constant
+# in the source.
 build_siw() {
 	[ "$cache/siw.ko" -nt "$here/kernel.sh" ] && return
 	local version

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs Muster over libfabric's verbs provider on RDMA devices that really
-# register memory: the kernel's soft-iWARP (siw) and soft-RoCE (rxe), in a
-# virtual machine with Debian's kernel, because a container's kernel seldom has
-# them. README.md tells more. The flow: packages, kernel, image, guest, result.
+# Runs Muster over libfabric's verbs provider on RDMA devices with memory
+# registration: the kernel's soft-iWARP (siw) and soft-RoCE (rxe), in a virtual
+# machine with Debian's kernel, because a container's kernel seldom has them. See
+# README.md. The flow: packages, kernel, image, guest, result.
 #
 # Settings, from the environment:
 #   VERBSVM_DIR       the cache, default muster/verbsvm in the user's cache directory
@@ -28,7 +28,7 @@ die() {
 . "$here/kernel.sh"
 . "$here/image.sh"
 
-# What is built from, what is run in the guest, and what runs it.
+# Packages to build with, to run in the guest, and to run the guest.
 packages=(
 	gcc-12 make binutils xz-utils kmod cpio busybox-static libfabric-dev pkg-config
 	libfabric-bin libfabric1 ibverbs-providers ibverbs-utils rdmacm-utils iproute2
@@ -48,8 +48,8 @@ need_packages() {
 		die "cannot install ${missing[*]}: see $cache/apt.log"
 }
 
-# boot runs the guest until it turns itself off or its time is over, and shows
-# the marked lines of its log as they come.
+# boot runs the guest until it powers off or times out, and shows the marked lines
+# of its log as they appear.
 boot() {
 	local accel=${VERBSVM_ACCEL:-tcg} cpu=qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt settings qemu tail status=0
 	[ "$accel" = kvm ] && cpu=host

@@ -1,7 +1,7 @@
 package main
 
-// Collectives to which every rank comes at a time of its own, checked to the byte.
-// Which algorithms serve them is said by MUSTER_COLLECTIVE.
+// Collectives that ranks enter at different times, with every byte checked.
+// MUSTER_COLLECTIVE selects the algorithms.
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 func comeLate(c *mpi.Comm, calls, longest int) error {
 	for n := range calls {
-		// A third of the ranks comes at once, the others up to 3 ms later.
+		// A third of the ranks enters at once, the others up to 3 ms later.
 		if r := mix(c.Rank(), 7, n); r%3 > 0 {
 			time.Sleep(time.Duration(r>>8%3000) * time.Microsecond)
 		}
@@ -27,7 +27,7 @@ func comeLate(c *mpi.Comm, calls, longest int) error {
 	return nil
 }
 
-// filled is what rank from has for rank to in a call.
+// filled returns the data of rank from for rank to in a call.
 func filled(from, to, n, bytes int) []byte {
 	b := make([]byte, bytes)
 	fill(b, from, to, n)

@@ -1,12 +1,12 @@
-// Command storm is a rank that checks what it gets: every message has a number, a
-// length that follows from it and bytes that follow from both, so one that is lost,
-// doubled, out of order or damaged is noticed by who receives it.
+// Command storm is a rank that checks the messages it receives: every message has a
+// number, and its length and contents are derived from that number. The receiver thus
+// detects a message that is lost, duplicated, out of order or corrupted.
 //
-//	storm exchange -messages 2000     every rank with every other, both ways at once
-//	storm answer -messages 2000       ranks 0 and 1 in turns, so that one only receives
-//	storm flood -messages 5000        all send to rank 0, which begins late
-//	storm late -messages 100          collectives to which ranks come at random times
-//	storm wait                        all wait for rank 1, which somebody will kill
+//	storm exchange -messages 2000     every rank with every other, in both directions
+//	storm answer -messages 2000       ranks 0 and 1 alternate, so that one only receives
+//	storm flood -messages 5000        all send to rank 0, which starts late
+//	storm late -messages 100          collectives that ranks enter at random times
+//	storm wait                        all wait for rank 1, which the test kills
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "storm: say what to do: exchange, answer, flood, late or wait")
 		os.Exit(2)
 	}
-	_ = flags.Parse(os.Args[2:]) // it exits by itself
+	_ = flags.Parse(os.Args[2:]) // exits on errors
 	mpi.Main(func(c *mpi.Comm) error {
 		switch os.Args[1] {
 		case "exchange":
@@ -46,12 +46,12 @@ func main() {
 		case "wait":
 			return wait(c)
 		}
-		return fmt.Errorf("storm: %q is nothing that can be done", os.Args[1])
+		return fmt.Errorf("storm: unknown command %q", os.Args[1])
 	})
 }
 
-// mix returns a number that looks random and follows from its arguments (Weyl's sequence
-// through a finaliser of murmur's kind).
+// mix returns a pseudo-random number derived from its arguments (a Weyl sequence with a
+// finalizer like murmur's).
 func mix(a, b, c int) uint64 {
 	x := uint64(a)*0x9E3779B97F4A7C15 + uint64(b)*0xD1B54A32D192ED03 + uint64(c)*0x8CB92BA72F3D8DD7
 	x ^= x >> 32
@@ -59,7 +59,7 @@ func mix(a, b, c int) uint64 {
 	return x ^ x>>29
 }
 
-// length is how long a message is: most are short, some are long.
+// length returns the length of a message: most are short, some are long.
 func length(from, to, n, longest int) int {
 	r := mix(from, to, n)
 	switch r % 10 {
@@ -71,7 +71,7 @@ func length(from, to, n, longest int) int {
 	return int(r>>8) % 500 % max(longest, 1)
 }
 
-// fill writes the message, and check compares.
+// fill writes a message, and check compares it.
 func fill(buf []byte, from, to, n int) {
 	x := mix(from, to, n)
 	for len(buf) >= 8 {
@@ -85,11 +85,11 @@ func fill(buf []byte, from, to, n int) {
 
 func check(buf, scratch []byte, from, to, n, longest int) error {
 	if want := length(from, to, n, longest); len(buf) != want {
-		return fmt.Errorf("message %d of rank %d has %d bytes, want %d: it is another one, or cut", n, from, len(buf), want)
+		return fmt.Errorf("message %d of rank %d has %d bytes, want %d: wrong order, or truncated", n, from, len(buf), want)
 	}
 	fill(scratch[:len(buf)], from, to, n)
 	if string(buf) != string(scratch[:len(buf)]) {
-		return fmt.Errorf("message %d of rank %d is damaged", n, from)
+		return fmt.Errorf("message %d of rank %d is corrupted", n, from)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func check(buf, scratch []byte, from, to, n, longest int) error {
 // exchange lets every rank send to every other, a few messages at a time, while it
 // receives.
 func exchange(c *mpi.Comm, messages, longest int) error {
-	const under = 4 // way to each rank
+	const under = 4 // messages under way to each rank
 	me, size := c.Rank(), c.Size()
 	type lane struct {
 		in, out   []mpi.Request
@@ -192,8 +192,8 @@ func answer(c *mpi.Comm, messages, longest int, think time.Duration) error {
 	return nil
 }
 
-// flood lets all send to rank 0, which begins to receive when they have long begun.
-// It prints by how much its memory has grown at most.
+// flood lets all ranks send to rank 0, which starts to receive late. Rank 0 prints the
+// maximum growth of its memory.
 func flood(c *mpi.Comm, messages, longest int, late time.Duration) error {
 	me := c.Rank()
 	if me != 0 {
@@ -226,7 +226,7 @@ func flood(c *mpi.Comm, messages, longest int, late time.Duration) error {
 	return nil
 }
 
-// resident reads a size in KB that the system keeps of this process.
+// resident returns a memory size of this process in KB.
 func resident(what string) int {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -1,8 +1,8 @@
 #!/bin/busybox sh
-# The first and only program of the guest: it makes a network interface, gives
-# it each kind of RDMA device in turn, runs the steps of steps.sh on it, and
-# turns the machine off. What it prints is the log; lines that begin with
-# "verbsvm:" are for run.sh.
+# The first and only program of the guest: it creates a network interface and, for each
+# kind of RDMA device, creates the device on it and runs the steps of steps.sh. Then it
+# powers off the machine. Its output is the log; lines that begin with "verbsvm:" are
+# for run.sh.
 
 /bin/busybox --install -s /bin
 mount -t proc proc /proc
@@ -14,7 +14,7 @@ export PATH=/usr/bin:/bin HOME=/tmp
 hostname guest
 ulimit -l unlimited
 
-# The kernel's command line carries the settings: verbsvm.NAME=VALUE.
+# The settings are on the kernel's command line: verbsvm.NAME=VALUE.
 setting() {
 	sed -nE "s/.*verbsvm\.$1=([^ ]*).*/\1/p" /proc/cmdline | tr , ' '
 }
@@ -28,8 +28,8 @@ echo "verbsvm: kernel $(uname -r), $(nproc) processors, $(free -m | awk '/^Mem/ 
 for module in $(cat /lib/modules/order); do
 	insmod "/lib/modules/$module" || echo "insmod $module failed"
 done
-# rdma_cm resolves no loopback address, so the device sits on an interface. This
-# shell would take its own ip, which knows no veth.
+# rdma_cm does not resolve loopback addresses, so the device is on an interface. The
+# ip command built into this shell does not support veth.
 address=10.97.0.1
 /usr/bin/ip link set lo up
 /usr/bin/ip link add v0 type veth peer name v1

@@ -1,6 +1,6 @@
-# The steps that are run on each device: a step NAME is the function step_NAME, with _ for -,
-# which fails by its status; the device's kind, name and address are in $kind,
-# $device and $address. Every command is bounded by timeout. Sourced by init.sh.
+# The steps that run on each device: step NAME is the function step_NAME, with _ for -,
+# which fails by its exit status; the device's kind, name and address are in $kind,
+# $device and $address. Every command has a timeout. Sourced by init.sh.
 
 not_run=77 # the status of a step that cannot be run on the device
 step() {
@@ -22,12 +22,12 @@ step() {
 	fi
 }
 
-# note puts a line into the summary.
+# note adds a line to the summary.
 note() {
 	echo "verbsvm:    $*"
 }
 
-# The device is there, and the rdma stack works without us.
+# The device exists, and the rdma stack works without Muster.
 step_device() {
 	rdma link show
 	ibv_devinfo -d $device
@@ -37,11 +37,11 @@ step_device() {
 	wait $!
 }
 
-# Our own iWARP (rdma/iwarp), which is no device of the kernel's, is the other side of
-# rping and of librdmacm's example, in both roles, each with CRC and without.
+# Our own iWARP (rdma/iwarp), which is not a kernel device, is the peer of rping and of
+# librdmacm's example, in both roles, with and without CRC.
 step_iwarp() {
 	if [ $kind != siw ]; then
-		note "only siw speaks iWARP"
+		note "only siw implements iWARP"
 		return $not_run
 	fi
 	cd /muster
@@ -68,7 +68,7 @@ step_iwarp() {
 		sleep 1
 	done
 	if [ $lines != 16 ] || [ $ends != 2 ]; then
-		note "rping tells of $lines lines that came back, not 16; rdma_client ended well $ends times, not twice"
+		note "rping reports $lines lines, want 16; rdma_client succeeded $ends times, want 2"
 		tail -n 20 /tmp/clients /tmp/asked | cut -c 1-100
 		return 1
 	fi
@@ -80,7 +80,7 @@ twice() {
 	"$@"
 }
 
-# when_listening runs a client once there is a server at the port: it does not try again.
+# when_listening runs a client once a server listens on the port: the client does not retry.
 when_listening() {
 	local port=$1
 	shift
@@ -88,13 +88,13 @@ when_listening() {
 	"$@"
 }
 
-# libfabric's provider works without us: what it offers, and its own ping-pong.
+# libfabric's provider works without Muster: its capabilities, and its own ping-pong.
 step_provider() {
 	timeout 60 fi_info -p 'verbs;ofi_rxm' -v >/tmp/info
 	grep -E 'prov_name|type: FI_EP|mr_mode|max_msg_size|inject_size|src_addr:' /tmp/info | sort -u
 	note "$(grep -m 1 -o 'mr_mode.*' /tmp/info)"
-	# The provider asks for completion queues for as many peers as this says, 256
-	# if nothing, and rxe has none so long.
+	# The provider sizes completion queues for this many peers, 256 by default, which
+	# exceeds the limit of rxe.
 	export FI_UNIVERSE_SIZE=2
 	timeout 120 fi_pingpong -p 'verbs;ofi_rxm' -e rdm -I 50 &
 	sleep 3
@@ -102,8 +102,8 @@ step_provider() {
 	wait $!
 }
 
-# From here on it is ours. over_verbs puts a command on as many ranks as it is
-# told, none of which sees shared memory.
+# The following steps test Muster. over_verbs runs a command on a number of ranks without
+# shared memory.
 export MUSTER_NETWORK='ofi:verbs;ofi_rxm' MUSTER_NO_SHARED_MEMORY=1
 
 over_verbs() {
@@ -113,28 +113,28 @@ over_verbs() {
 	timeout -k 5 $limit muster run -n $ranks "$@"
 }
 
-# siw reports a send that was posted behind a read before the read. Adapters report
-# in order, libfabric 1.17 counts on that, and it crashes when reads and sends mix. So
-# long messages are written here.
+# siw completes a send that was posted after a read before the read. Adapters complete in
+# order, libfabric 1.17 relies on that, and it crashes when reads and sends are mixed. Long
+# messages therefore use writes here.
 without_reads() {
 	[ $kind != siw ] || export MUSTER_RENDEZVOUS=put
 }
 
-# What is offered and taken is told.
+# muster reports the devices that are available and in use.
 step_explain() {
 	timeout 60 muster explain network >/tmp/explain
 	cat /tmp/explain
 	grep -q '^taken: verbs' /tmp/explain
 }
 
-# The device keeps the rules of package rdma.
+# The device conforms to package rdma.
 step_conformance() {
 	if [ $kind = siw ]; then
-		note "the suite mixes reads with sends, and connects many at the same moment; libfabric 1.17 survives neither on siw"
+		note "the suite mixes reads with sends, and connects many at the same time; libfabric 1.17 fails with both on siw"
 		return $not_run
 	fi
 	cd /muster
-	# One check compares times, which mean nothing on an emulated machine.
+	# One check compares times, which are meaningless on an emulated machine.
 	timeout -k 5 300 ./ofi.test -test.v -test.timeout 290s -test.run Verbs -test.skip '///wait-does-not-spin' >/tmp/conformance 2>&1 || {
 		grep -vE '=== RUN|--- (PASS|SKIP)|the rule' /tmp/conformance
 		return 1
@@ -145,8 +145,9 @@ step_conformance() {
 }
 
 # The tests of package mpi are collective calls: every rank runs all of them. At their end a
-# rank may use 100 ms to wait for a second. A poll takes tens of microseconds in emulation, and
-# 1500 before it sleeps are about that; ranks that share cores poll less as it is.
+# rank may use 100 ms of CPU time to wait for a second. A poll takes tens of microseconds in
+# emulation, and 1500 polls before it sleeps take about that long; ranks that share cores poll
+# less anyway.
 mpi_tests() {
 	local ranks=$1
 	shift
@@ -163,7 +164,7 @@ mpi_tests() {
 
 communicators='Dup|Split|Create|Freed|Names|Group'
 collectives='Barrier|Bcast|Reduce|Predefined|Gather|Alltoall|Collective|Counts|ManyRanks'
-windows='FetchAndAdd|ExclusiveLock|ReadersShare|Accumulate|CompareAndSwap|PutInto|PutIsSeen|GetReads|OfWindows|Window|LocksHolder'
+windows='FetchAndAdd|ExclusiveLock|ReadersShare|Accumulate|CompareAndSwap|PutInto|PutIsSeen|GetReads|OfWindows|Window|LockHolder'
 reading='ExclusiveLock|ReadersShare|GetReads|OfWindows' # of these, they get
 frequent='MessagesOfAJob|AJobSends'
 # These count allocations and processor time over thousands of rounds.
@@ -180,9 +181,9 @@ step_collectives() {
 	mpi_tests 3 -test.run "$collectives" -test.skip "$measuring"
 }
 
-# Short messages from buffers that have earned their registration, and windows. The costs
-# that decide are measured in the guest; what was done is read off the counters: the tests
-# say for each call and length what was copied, and what was sent from where it is.
+# Short messages from frequently used buffers, and windows. The costs that decide about
+# registration are measured in the guest; the tests read the counters and report for each call
+# and length what was copied and what was sent without a copy.
 step_buffers() {
 	over_verbs 60 2 muster explain >/tmp/explain
 	cat /tmp/explain
@@ -190,15 +191,15 @@ step_buffers() {
 	awk '$2 == 1024 || $2 == 4096 || $2 == 8192 || $2 == 16384 || $2 == 32768 { print "from " $2 " bytes: R " $4 ", C " $5 ", V " $6 " / " $7 " ns; uses that pay: Send " $8 ", Isend " $9 ", put and get " $10 }' /tmp/explain |
 		while read -r line; do note "$line"; done
 	if [ $kind = siw ]; then # a get is a read: see without_reads
-		note "gets are left out: libfabric 1.17 does not survive reads among sends on siw"
+		note "gets are excluded: libfabric 1.17 fails with reads among sends on siw"
 		measuring="$measuring|$reading"
 	fi
 	mpi_tests 2 -test.run "$windows|$frequent" -test.skip "$measuring"
 	counted '^.0. .*: rank 0, .* uses pay; '
-	# Whether a gain is worth 2 % of a transfer is measured at each start, and may come out either way
-	# here; the tests have looked whether what was done is what the rule said.
+	# Whether the gain is at least 2 % of a transfer is measured at each start, with either result
+	# here; the tests have checked that the behavior follows the rule.
 	grep -E '^.0. .*Isend of [0-9]+ bytes: [1-9][0-9]* uses pay; 40 used once: 40 copied; one used often: [1-9][0-9]* from where it is' /tmp/tests >/dev/null ||
-		note "this start found no length of Isend that pays"
+		note "in this run registration pays off for no length of Isend"
 	export MUSTER_FREQUENT=always
 	mpi_tests 2 -test.run "$windows|$frequent" -test.skip "$measuring"
 	counted '^.0. .*frequent=always: [1-9][0-9]* messages from where they are'
@@ -207,13 +208,13 @@ step_buffers() {
 	counted '^.0. .*frequent=never: 0 messages from where they are'
 }
 
-# counted notes what tests told of the counters, and fails if they told nothing.
+# counted notes what the tests reported about the counters, and fails if they reported nothing.
 counted() {
 	grep -E "$1" /tmp/tests >/tmp/counted
 	while read -r line; do note "${line#*go:*: }"; done </tmp/counted
 }
 
-# Figures of an emulated machine: they show that sizes work, not how fast.
+# Figures of an emulated machine: they show that all sizes work, not how fast.
 step_bench() {
 	over_verbs 120 2 muster bench latency -m 8,1K,8K,64K,1M,4M,16M -i 20
 	over_verbs 120 2 muster bench bw -m 8K,1M -i 3 -W 16
@@ -221,7 +222,7 @@ step_bench() {
 
 # Our devices on sockets beside the kernel's soft-iWARP in the same machine: rping and
 # libfabric's own ping-pong, then ours. Half a round of rping is a Send each way and a Read
-# or a Write, so it is told as it is. Only ratios mean anything on an emulated machine.
+# or a Write, so whole rounds are reported. Only ratios are meaningful on an emulated machine.
 step_verbs() {
 	if [ $kind != siw ]; then
 		note "our devices are compared with iWARP"
@@ -262,8 +263,8 @@ centiseconds() {
 	tr -d . </proc/uptime | cut -d' ' -f1
 }
 
-# Registered memory is really locked: while a job runs the kernel counts locked
-# pages for its ranks and lists their memory regions, and afterwards none is left.
+# Registered memory is really pinned: while a job runs the kernel counts pinned pages for
+# its ranks and lists their memory regions, and afterwards none is left.
 step_pinning() {
 	local before after pinned=0 most=0 regions=0 n pid
 	before=$(regions_listed)
@@ -294,7 +295,7 @@ regions_listed() {
 	rdma resource show mr | wc -l
 }
 
-# A user who may not lock enough memory is told so, and is not left hanging.
+# A user who may not lock enough memory gets an error, and the job does not hang.
 step_limit() {
 	local status=0
 	chmod 1777 /tmp /dev/shm
