@@ -196,7 +196,7 @@ func Open(c Config) (*Device, error) {
 		known:  map[uint64]rdma.PeerID{},
 	}
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = costs(d.mss(), c.NoCRC && !c.Encrypt)
-	d.attr.EndCost = float64(ackDelay) // a short message asks for no ack
+	d.attr.EndCost = float64(ackDelay) // a short message requests no ack
 	d.progressThread.disabled = c.NoThread
 	if c.Strict {
 		d.attr.MaxInline = strictMax

@@ -93,7 +93,7 @@ func TestFillsARealLink(t *testing.T) {
 	close(stop)
 	done.Wait()
 	if !bytes.Equal(target, source) {
-		t.Error("what has come is not what was written")
+		t.Error("the bytes received differ from those written")
 	}
 	t.Logf("%.3f of the link", best)
 	if best < least {

@@ -163,15 +163,15 @@ func (q *pair) check(wr *rdma.SendWR) error {
 	case !q.dev.attr.Ops.Has(wr.Op) || wr.Op != rdma.OpSend && (q.kind == rdma.UD) != (wr.Op == rdma.OpWriteRecord):
 		return fmt.Errorf("dgram: operation %v: %w", wr.Op, rdma.ErrUnsupported)
 	case int(wr.Peer) >= len(q.dev.peers):
-		return fmt.Errorf("dgram: no peer has the handle %d; use one that Resolve or a completion gave out", wr.Peer)
+		return fmt.Errorf("dgram: no peer has the handle %d; use one that Resolve or a completion returned", wr.Peer)
 	case wr.HeadLen > rdma.HeadMax:
 		return fmt.Errorf("dgram: a head of %d bytes for %v is longer than %d", wr.HeadLen, &q.dev.peers[wr.Peer], rdma.HeadMax)
 	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.attr.MaxTransfer:
-		return fmt.Errorf("dgram: a %v of %d bytes at %v is longer than Attr.MaxTransfer, %d; cut it", wr.Op, wr.Body.Len(), &q.dev.peers[wr.Peer], q.dev.attr.MaxTransfer)
+		return fmt.Errorf("dgram: a %v of %d bytes at %v is longer than Attr.MaxTransfer, %d; split it", wr.Op, wr.Body.Len(), &q.dev.peers[wr.Peer], q.dev.attr.MaxTransfer)
 	case wr.Op == rdma.OpWriteRecord && wr.Body.Len() > maxPieces*q.dev.recordCut():
-		return fmt.Errorf("dgram: a write-record of %d bytes for %v is longer than %d datagrams carry; cut it", wr.Body.Len(), &q.dev.peers[wr.Peer], maxPieces)
+		return fmt.Errorf("dgram: a write-record of %d bytes for %v is longer than %d datagrams carry; split it", wr.Body.Len(), &q.dev.peers[wr.Peer], maxPieces)
 	case wr.Op == rdma.OpSend && length > maxSend:
-		return fmt.Errorf("dgram: a message of %d bytes for %v is longer than Attr.MaxSend, %d; cut it", length, &q.dev.peers[wr.Peer], maxSend)
+		return fmt.Errorf("dgram: a message of %d bytes for %v is longer than Attr.MaxSend, %d; split it", length, &q.dev.peers[wr.Peer], maxSend)
 	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > q.dev.attr.MaxInline:
 		return fmt.Errorf("dgram: an inline body of %d bytes for %v is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), &q.dev.peers[wr.Peer], q.dev.attr.MaxInline)
 	case q.dev.attr.LocalKeys && wr.Flags&rdma.Inline == 0:

@@ -46,7 +46,7 @@ func TestDeliversUnderImpairments(t *testing.T) {
 				}
 				total += 2 * length
 			}
-			n.run("every message has come and is finished", 60*time.Second, func() bool {
+			n.run("every message has arrived and is finished", 60*time.Second, func() bool {
 				for i, node := range n.nodes {
 					for j, p := range node.peers {
 						if i != j && (p.finished < len(lengths) || p.wantID < uint64(len(lengths))) {
@@ -86,7 +86,7 @@ func TestFillsALink(t *testing.T) {
 			for range messages {
 				n.nodes[0].post(1, size)
 			}
-			n.run("all messages have come", 60*time.Second, func() bool { return n.nodes[0].peers[1].finished == messages })
+			n.run("all messages have arrived", 60*time.Second, func() bool { return n.nodes[0].peers[1].finished == messages })
 			share := float64(size*messages) / n.now.Seconds() / link.rate
 			t.Logf("%.3f of the link; %d datagrams, %d dropped in the queue, window %.0f bytes", share, n.sent, n.dropped, n.nodes[0].peers[1].cong.window)
 			if share < c.least {
@@ -131,7 +131,7 @@ func TestIdlePeerIsSmall(t *testing.T) {
 		t.Errorf("an idle peer costs %d bytes, want at most 512", size)
 	}
 	if p := newPeer(new(windowPool), mss); p.sendWindow != nil {
-		t.Error("a new peer has memory for datagrams under way although none is")
+		t.Error("a new peer has a send window")
 	}
 }
 
@@ -140,7 +140,7 @@ func TestSilentPeerIsGone(t *testing.T) {
 	n := newNetwork(t, 2, mss, ethernet)
 	n.nodes[0].post(1, 10)
 	p := n.nodes[0].peers[1]
-	n.run("the first message has come", time.Second, func() bool { return p.finished == 1 })
+	n.run("the first message has arrived", time.Second, func() bool { return p.finished == 1 })
 	n.nodes[1].dead = true
 	died := n.now
 	n.nodes[0].post(1, 10)
@@ -172,7 +172,7 @@ func TestWaitsForPeerWithoutRoom(t *testing.T) {
 	n.nodes[0].post(1, 5*mss)
 	p := n.nodes[0].peers[1]
 	n.after(2*defaultPeerTimeout, func() { n.nodes[1].deaf = false })
-	n.run("the message has come", 3*defaultPeerTimeout, func() bool {
+	n.run("the message has arrived", 3*defaultPeerTimeout, func() bool {
 		if p.timedOut(n.now, defaultPeerTimeout) {
 			t.Fatalf("at %v a peer that answers counts as gone", n.now)
 		}

@@ -76,7 +76,7 @@ func TestRunsCarryAWrite(t *testing.T) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			sent, messages := a.traffic.sent, a.socket.messages
-			t.Logf("%d datagrams in %d messages; %d came", sent, messages, b.traffic.received)
+			t.Logf("%d datagrams in %d messages; %d received", sent, messages, b.traffic.received)
 			if still := a.socket.runUpTo > 0; still != v.runs {
 				t.Errorf("runs in use at the end: %v, want %v", still, v.runs)
 			}

@@ -14,10 +14,10 @@ func TestCountersAndPaths(t *testing.T) {
 	a, b := newParty(t, w, 0, 5), newParty(t, w, 1, 5)
 	resolveParties(t, a, b)
 	a.want = 200
-	run(t, w, wires, time.Second, "messages have come", func() bool { return b.came == a.want && len(a.ended) == int(a.posted) }, a, b)
+	run(t, w, wires, time.Second, "messages have arrived", func() bool { return b.came == a.want && len(a.ended) == int(a.posted) }, a, b)
 	wires[1].cut = true
 	a.want += 50
-	run(t, w, wires, time.Second, "more messages have come", func() bool { return b.came == a.want }, a, b)
+	run(t, w, wires, time.Second, "more messages have arrived", func() bool { return b.came == a.want }, a, b)
 	got := map[rdma.Counter]uint64{}
 	a.dev.Count(func(name rdma.Counter, value uint64) { got[name] += value })
 	for _, name := range []rdma.Counter{"rail-bytes.wire0", "rail-bytes.wire1", "rails.left", "rails.again", rdma.PeersKnown, rdma.MemoryPeers, rdma.MemorySend, rdma.MemoryTables} {

@@ -352,11 +352,11 @@ func TestLoneMessageFailover(t *testing.T) {
 		resolveParties(t, a, b)
 		a.free = false // no Writes
 		a.want = 20
-		run(t, w, wires, time.Second, "the first messages have come", func() bool { return b.came == 20 && len(a.pages) <= len(a.ended) }, a, b)
+		run(t, w, wires, time.Second, "the first messages have arrived", func() bool { return b.came == 20 && len(a.pages) <= len(a.ended) }, a, b)
 		wires[cut].cut = true
 		for range 20 {
 			a.want++
-			run(t, w, wires, 150*time.Millisecond, "a message has come although a rail is cut", func() bool { return b.came == a.want }, a, b)
+			run(t, w, wires, 150*time.Millisecond, "a message has arrived although a rail is cut", func() bool { return b.came == a.want }, a, b)
 		}
 		wires[cut].cut = false
 		run(t, w, wires, time.Second, "the rail is used again", func() bool {
@@ -377,13 +377,13 @@ func TestLoneMessageFailoverTime(t *testing.T) {
 		resolveParties(t, a, b)
 		a.free = false // no Writes
 		a.want = 20
-		run(t, w, wires, time.Second, "the first messages have come", func() bool { return b.came == 20 && len(a.pages) <= len(a.ended) }, a, b)
+		run(t, w, wires, time.Second, "the first messages have arrived", func() bool { return b.came == 20 && len(a.pages) <= len(a.ended) }, a, b)
 		wires[cut].cut = true
 		soon := 0
 		for range 20 {
 			a.want++
 			begin := w.now
-			run(t, w, wires, callEvery, "a message has come although a rail is cut", func() bool { return b.came == a.want }, a, b)
+			run(t, w, wires, callEvery, "a message has arrived although a rail is cut", func() bool { return b.came == a.want }, a, b)
 			if w.now-begin < 150*time.Millisecond {
 				soon++
 			}
@@ -402,7 +402,7 @@ func TestRailDeclaresPeerGone(t *testing.T) {
 	a, b := newParty(t, w, 0, 2), newParty(t, w, 1, 2)
 	resolveParties(t, a, b)
 	a.want, b.want = 200, 200
-	run(t, w, wires, time.Second, "some messages have come", func() bool { return b.came > 20 }, a, b)
+	run(t, w, wires, time.Second, "some messages have arrived", func() bool { return b.came > 20 }, a, b)
 	wires[0].cut = true
 	state := func() pathState { return a.qp.(*pair).flows[a.peer].paths[0].state }
 	talking := func(cond func() bool) func() bool {
@@ -411,10 +411,10 @@ func TestRailDeclaresPeerGone(t *testing.T) {
 			return cond()
 		}
 	}
-	run(t, w, wires, 10*time.Second, "the rail has given up", talking(func() bool { return state() == gone }), a, b)
+	run(t, w, wires, 10*time.Second, "the rail has declared the peer gone", talking(func() bool { return state() == gone }), a, b)
 	wires[0].cut = false
 	run(t, w, wires, 10*time.Second, "the rail is used again", talking(func() bool { return state() == good }), a, b)
-	run(t, w, wires, 60*time.Second, "all messages have come", func() bool { return b.came == a.want && a.came == b.want }, a, b)
+	run(t, w, wires, 60*time.Second, "all messages have arrived", func() bool { return b.came == a.want && a.came == b.want }, a, b)
 	if a.failed+b.failed > 0 {
 		t.Errorf("%d requests failed although a rail was left", a.failed+b.failed)
 	}
@@ -429,7 +429,7 @@ func TestPeerIsGone(t *testing.T) {
 		a, b := newParty(t, w, 0, 3), newParty(t, w, 1, 3)
 		resolveParties(t, a, b)
 		a.want = 100
-		run(t, w, wires, time.Second, "some messages have come", func() bool { return b.came > 20 }, a, b)
+		run(t, w, wires, time.Second, "some messages have arrived", func() bool { return b.came > 20 }, a, b)
 		for _, wr := range wires {
 			wr.cut = true
 		}
@@ -444,7 +444,7 @@ func TestPeerIsGone(t *testing.T) {
 		}
 		b.gaps = true // failed messages arrive before the others, or not at all
 		a.want += 10
-		run(t, w, wires, 5*time.Second, "messages come again", func() bool { return b.came == a.want }, a, b)
+		run(t, w, wires, 5*time.Second, "messages arrive again", func() bool { return b.came == a.want }, a, b)
 	}
 }
 
@@ -463,17 +463,17 @@ func TestTimeoutOnAllRails(t *testing.T) {
 		}
 	}
 	a.want = 100
-	run(t, w, wires, time.Second, "some messages have come", func() bool { return b.came > 20 }, a, b)
+	run(t, w, wires, time.Second, "some messages have arrived", func() bool { return b.came > 20 }, a, b)
 	cut(true)
 	begin := w.now
 	run(t, w, wires, time.Minute, "two seconds have passed", func() bool { return w.now >= begin+timeout*2/3 }, a, b)
 	cut(false)
-	run(t, w, wires, 10*time.Second, "all messages have come", func() bool { return b.came == a.want }, a, b)
+	run(t, w, wires, 10*time.Second, "all messages have arrived", func() bool { return b.came == a.want }, a, b)
 	if a.failed+a.silences+b.silences > 0 {
 		t.Fatalf("a pause of %v makes %d requests fail and is reported %d times", timeout*2/3, a.failed, a.silences+b.silences)
 	}
 	a.want += 50
-	run(t, w, wires, time.Second, "some messages have come", func() bool { return b.came > 110 }, a, b)
+	run(t, w, wires, time.Second, "some messages have arrived", func() bool { return b.came > 110 }, a, b)
 	cut(true)
 	begin = w.now
 	run(t, w, wires, time.Minute, "the silence is reported", func() bool { return a.silences > 0 }, a, b)

@@ -186,11 +186,11 @@ func (q *pair) check(wr *rdma.SendWR) error {
 	case !d.attr.Ops.Has(wr.Op):
 		return fmt.Errorf("rail: operation %v: %w", wr.Op, rdma.ErrUnsupported)
 	case int(wr.Peer) >= len(d.peers):
-		return fmt.Errorf("rail: no peer has the handle %d; use one that Resolve or a completion gave out", wr.Peer)
+		return fmt.Errorf("rail: no peer has the handle %d; use one that Resolve or a completion returned", wr.Peer)
 	case wr.HeadLen > rdma.HeadMax:
 		return fmt.Errorf("rail: a head of %d bytes for peer %d is longer than %d", wr.HeadLen, d.peers[wr.Peer].name, rdma.HeadMax)
 	case wr.Op == rdma.OpSend && length > d.attr.MaxSend:
-		return fmt.Errorf("rail: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; cut it", length, d.peers[wr.Peer].name, d.attr.MaxSend)
+		return fmt.Errorf("rail: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; split it", length, d.peers[wr.Peer].name, d.attr.MaxSend)
 	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > d.attr.MaxInline:
 		return fmt.Errorf("rail: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), d.peers[wr.Peer].name, d.attr.MaxInline)
 	}

@@ -33,7 +33,7 @@ type waitState struct {
 	limits [numWaiters]unix.Timespec
 }
 
-// open opens descriptors for the first who waiters.
+// open opens the descriptors of all waiters before who.
 func (r *waitState) open(who waiter) error {
 	for w := range numWaiters {
 		r.sets[w], r.wakeups[w] = -1, -1

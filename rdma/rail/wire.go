@@ -25,13 +25,13 @@ type kind uint8
 
 const (
 	kindNone    kind = iota
-	kindHello        // identity of the sender, and the number of its first piece; without a number
+	kindHello        // identity of the sender, and the number of its first piece; not numbered itself
 	kindMessage      // a message of the user
 	kindData         // a piece of a Write
 	kindRequest      // a Read
 	kindResult       // a piece of what was read
 	kindAnswer       // the result of a Write, or of a refused Read
-	kindAck          // ack alone; without a number
+	kindAck          // ack alone; not numbered
 	kindCount
 )
 

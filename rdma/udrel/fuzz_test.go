@@ -83,7 +83,7 @@ func FuzzSender(f *testing.F) {
 		}
 		checkSender(t, &s)
 		if taken != ended || s.sendWindow != nil || len(h.free) != h.made {
-			t.Fatalf("%d messages were queued and %d have ended; %d of %d send windows came back", taken, ended, len(h.free), h.made)
+			t.Fatalf("%d messages were queued and %d have ended; %d of %d send windows were returned", taken, ended, len(h.free), h.made)
 		}
 	})
 }

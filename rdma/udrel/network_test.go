@@ -257,7 +257,7 @@ func TestImpairments(t *testing.T) {
 					s.post(v.length)
 				}
 			}
-			n.run("all messages have come and are known to have", v.within, func() bool {
+			n.run("all messages have arrived and are acked", v.within, func() bool {
 				for _, s := range n.nodes {
 					if s.got < messages || s.finished < messages {
 						return false
@@ -290,9 +290,9 @@ func TestAcksAreFew(t *testing.T) {
 		a.sentNext++
 		a.push(m)
 		a.poll()
-		n.run("the message has come", time.Minute, func() bool { return b.wantNext == a.sentNext })
+		n.run("the message has arrived", time.Minute, func() bool { return b.wantNext == a.sentNext })
 	}
-	n.run("all acks have come", time.Minute, func() bool { return a.finished == messages })
+	n.run("all acks have arrived", time.Minute, func() bool { return a.finished == messages })
 	if b.acks < messages/ackEvery || b.acks > messages/ackEvery+2 {
 		t.Errorf("%d acks were sent for %d messages, want one for %d", b.acks, messages, ackEvery)
 	}
@@ -309,7 +309,7 @@ func TestRetransmitsOnlyLost(t *testing.T) {
 	for range 9 {
 		a.post(10)
 	}
-	n.run("all have come", 2*time.Millisecond, func() bool { return b.got == 10 && a.finished == 10 })
+	n.run("all have arrived", 2*time.Millisecond, func() bool { return b.got == 10 && a.finished == 10 })
 	if a.repeated != 1 {
 		t.Errorf("%d packets were retransmitted for one that was lost", a.repeated)
 	}
@@ -326,7 +326,7 @@ func TestTimeoutBackoff(t *testing.T) {
 		t.Errorf("a peer that is silent for 10 s is sent %d packets, want about two each second", n.sent)
 	}
 	b.dead = false
-	n.run("the message has come", 12*time.Second, func() bool { return b.got == 1 && a.finished == 1 })
+	n.run("the message has arrived", 12*time.Second, func() bool { return b.got == 1 && a.finished == 1 })
 }
 
 // TestIdlePeerIsSmall bounds the memory of an idle peer.

@@ -189,11 +189,11 @@ func (q *pair) check(wr *rdma.SendWR) error {
 	case wr.HeadLen > rdma.HeadMax:
 		return fmt.Errorf("udrel: a head of %d bytes for peer %d is longer than %d", wr.HeadLen, wr.Peer, rdma.HeadMax)
 	case wr.Op == rdma.OpSend && length > maxSend:
-		return fmt.Errorf("udrel: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; cut it", length, wr.Peer, maxSend)
+		return fmt.Errorf("udrel: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; split it", length, wr.Peer, maxSend)
 	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > maxInline:
 		return fmt.Errorf("udrel: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), wr.Peer, maxInline)
 	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.cfg.MaxTransfer:
-		return fmt.Errorf("udrel: a %v of %d bytes at peer %d is longer than Attr.MaxTransfer, %d; cut it", wr.Op, wr.Body.Len(), wr.Peer, q.dev.cfg.MaxTransfer)
+		return fmt.Errorf("udrel: a %v of %d bytes at peer %d is longer than Attr.MaxTransfer, %d; split it", wr.Op, wr.Body.Len(), wr.Peer, q.dev.cfg.MaxTransfer)
 	}
 	return nil
 }

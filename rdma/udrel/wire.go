@@ -9,10 +9,10 @@ import (
 // The header of a packet. It is in the Head of the work request, followed by the Head
 // of the user's message or the target of an access. All integers are big-endian.
 //
-//	0  version and kind   4  number          8  want            12  left          16  held
-//	1  flags              of this packet     the next number     send time        left of the packet
-//	2  0                                     expected from       in µs            being acked, plus
-//	                                         the peer                             the ack delay
+//	0  version and kind   4  number           8  want             12  left         16  held
+//	1  flags                 of this packet      the next number      send time        left of the packet
+//	2  0                                         expected from        in µs            being acked, plus
+//	                                             the peer                              the ack delay
 //
 // number is 0 and unused in a packet without a segment.
 
