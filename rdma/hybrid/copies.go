@@ -85,8 +85,8 @@ func (c *copies) finish(done *rdma.Completion) (show bool) {
 	return done.Status != rdma.StatusOK
 }
 
-// sift removes the completions that the user is not to see.
-func (c *copies) sift(list []rdma.Completion) (kept int) {
+// filter removes the completions that the user is not to see.
+func (c *copies) filter(list []rdma.Completion) (kept int) {
 	for i := range list {
 		if c.finish(&list[i]) {
 			if kept < i {

@@ -190,7 +190,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	for n < len(wrs) {
 		m := d.known(wrs[n].Peer)
 		if err = q.check(&wrs[n]); err == nil && m != nil {
-			err = d.hindrance(m)
+			err = d.postError(m)
 		}
 		if err != nil {
 			return n, err
@@ -240,7 +240,7 @@ func (q *pair) follows(m *peerState, wr *rdma.SendWR) bool {
 	}
 	other := q.dev.known(wr.Peer)
 	return other == m || (m == nil || m.path == byDatagram) &&
-		(other == nil || other.path == byDatagram && q.dev.hindrance(other) == nil)
+		(other == nil || other.path == byDatagram && q.dev.postError(other) == nil)
 }
 
 // post passes messages, or one access, to the device that carries their peers.

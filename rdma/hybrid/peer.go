@@ -52,7 +52,7 @@ func (d *Device) peer(id rdma.PeerID) *peerState {
 	if m == nil {
 		m = &peerState{id: id}
 		d.peers[id] = m
-		d.policy.meet(&m.score, id)
+		d.policy.add(&m.score, id)
 	}
 	return m
 }
@@ -71,8 +71,8 @@ const peerStateBytes = 288
 
 func (d *Device) peerMemory() uint64 { return uint64(len(d.policy.known)) * peerStateBytes }
 
-// hindrance returns why nothing can be posted to a peer: for the moment, or permanently.
-func (d *Device) hindrance(m *peerState) error {
+// postError returns why nothing can be posted to a peer: for the moment, or permanently.
+func (d *Device) postError(m *peerState) error {
 	switch {
 	case m.phase == failed:
 		return d.failure(m)

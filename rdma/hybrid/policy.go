@@ -56,8 +56,8 @@ type policy struct {
 	known []*score
 }
 
-// meet adds a peer.
-func (p *policy) meet(s *score, peer rdma.PeerID) {
+// add adds a peer.
+func (p *policy) add(s *score, peer rdma.PeerID) {
 	s.peer = peer
 	p.known = append(p.known, s)
 }

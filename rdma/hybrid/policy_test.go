@@ -10,7 +10,7 @@ import (
 func stage(r rules, peers int) (*policy, []*score) {
 	p := &policy{rules: r}
 	for i := range peers {
-		p.meet(&score{}, rdma.PeerID(i))
+		p.add(&score{}, rdma.PeerID(i))
 	}
 	return p, p.known
 }

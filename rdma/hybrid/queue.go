@@ -6,7 +6,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Completion queues, and receiving: Poll polls the two devices, sift removes what is not
+// Completion queues, and receiving: Poll polls the two devices, filter removes what is not
 // for the user, and counts the rest.
 //
 // Polling a device is a system call. Every Poll polls the device that returned the last
@@ -77,7 +77,7 @@ func (q *queue) Poll(out []rdma.Completion) (n int) {
 	case d.rc == nil:
 		n = q.rd.Poll(out)
 		if d.copies.used > 0 {
-			n = d.copies.sift(out[:n])
+			n = d.copies.filter(out[:n])
 		}
 		return n
 	}
@@ -124,11 +124,11 @@ func (q *queue) pollDevice(p path, out []rdma.Completion) (kept int) {
 	n := 0
 	if p == byDatagram {
 		n = q.rd.Poll(out)
-		kept = q.siftDatagrams(out[:n])
+		kept = q.filterDatagrams(out[:n])
 	} else {
 		q.giveBack()
 		n = q.rc.Poll(out)
-		kept = q.siftConnections(out[:n])
+		kept = q.filterConnections(out[:n])
 		if d := q.dev; len(d.ending) > 0 && n < len(out) {
 			d.emptied(q)
 		}
@@ -146,8 +146,8 @@ func (q *queue) pollDevice(p path, out []rdma.Completion) (kept int) {
 	return kept
 }
 
-// siftDatagrams keeps the user's completions, in order, and returns their number.
-func (q *queue) siftDatagrams(list []rdma.Completion) (kept int) {
+// filterDatagrams keeps the user's completions, in order, and returns their number.
+func (q *queue) filterDatagrams(list []rdma.Completion) (kept int) {
 	d := q.dev
 	for i := range list {
 		c := &list[i]
@@ -198,9 +198,9 @@ func (d *Device) show(m *peerState, p path, c *rdma.Completion) {
 	d.used(m, int(c.Len))
 }
 
-// siftConnections does the same for connections. Their completions carry a slot, which it
+// filterConnections does the same for connections. Their completions carry a slot, which it
 // replaces by the peer.
-func (q *queue) siftConnections(list []rdma.Completion) (kept int) {
+func (q *queue) filterConnections(list []rdma.Completion) (kept int) {
 	d := q.dev
 	for i := range list {
 		c := &list[i]

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestHistoryKeepsWhatIsNotAcked adds and drops requests of random lengths: the remaining
+// TestHistoryKeepsUnacked adds and drops requests of random lengths: the remaining
 // ones keep their bytes, and the memory is bounded by what is not acked.
 func TestHistoryKeepsUnacked(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

@@ -108,7 +108,7 @@ func (q *queuePair) bind(peer rdma.Addr, ours bool) (done bool, err error) {
 	case !ours && len(q.dev.cfg.Key) > 0:
 		return false, fmt.Errorf("iwarp: connect %s to %s: a peer of another implementation cannot prove that it has the key; open a device without one for it", q.addr, peer)
 	}
-	if q.dev.bars(peer, true) {
+	if q.dev.isBarred(peer, true) {
 		return false, fmt.Errorf("iwarp: connect %s to %s: that peer has attempted %d forbidden accesses; nothing more is accepted from it", q.addr, peer, guard.MaxStrikes)
 	}
 	q.peer, q.bound = peer, true
@@ -196,7 +196,7 @@ func (d *dial) look() unix.PollFd {
 // the reply.
 func (d *dial) step() (bool, error) {
 	dev := d.q.dev
-	w := dev.wishes()
+	w := dev.preferences()
 	if !d.asked {
 		if ready, err := writable(d.fd); !ready || err != nil {
 			return false, err
@@ -248,7 +248,7 @@ func (d *dial) begin(ctx context.Context) (err error) {
 	q := d.q
 	var s *secret
 	if q.dev.cfg.Encrypt {
-		if s, err = q.dev.cfg.shakeHands(d.fd, true, d.peer, q.addr, ctx.Err); err != nil {
+		if s, err = q.dev.cfg.tlsHandshake(d.fd, true, d.peer, q.addr, ctx.Err); err != nil {
 			return err
 		}
 	}

@@ -156,6 +156,6 @@ func (d *device) shut() {
 	d.closed = true
 	d.progressThread.stopped.Store(true)
 	if d.progressThread.started {
-		stir(d.progressThread.wake)
+		setEvent(d.progressThread.wake)
 	}
 }

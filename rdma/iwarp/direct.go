@@ -115,7 +115,7 @@ func (q *queuePair) end() bool {
 		q.fault(f, d.raw[:], d.whole)
 		return true
 	}
-	q.happened()
+	q.handleEvent()
 	return true
 }
 

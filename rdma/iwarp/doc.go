@@ -12,7 +12,7 @@
 //   - send.go, receive.go, direct.go: sending, receiving, and payload that is read straight
 //     to its destination. The goroutine that polls a completion queue reads and writes the
 //     sockets of its queue pairs itself.
-//   - secret.go: TLS 1.3 between MPA and TCP, optional.
+//   - tls.go: TLS 1.3 between MPA and TCP, optional.
 //   - sleep.go: waiting for a completion queue.
 //   - progress.go: background progress, which drives the sockets while the program
 //     computes.

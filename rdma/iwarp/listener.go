@@ -104,7 +104,7 @@ func (d *device) serviceListener(now time.Time) {
 	kept := listener.callers[:0]
 	for _, c := range listener.callers {
 		switch {
-		case d.hear(c):
+		case d.readRequest(c):
 		case now.Sub(c.since) > handshakeTimeout:
 			_ = unix.Close(c.fd)
 		default:
@@ -119,11 +119,11 @@ func (d *device) serviceListener(now time.Time) {
 			break // no connection, or it was closed again
 		}
 		c := &caller{fd: fd, since: now}
-		if d.hear(c) {
+		if d.readRequest(c) {
 			continue
 		}
 		if len(listener.callers) == mostCallers {
-			if oldest := listener.callers[0]; !d.hear(oldest) {
+			if oldest := listener.callers[0]; !d.readRequest(oldest) {
 				displace(oldest.fd)
 			}
 			listener.callers = append(listener.callers[:0], listener.callers[1:]...)
@@ -138,8 +138,8 @@ func displace(fd int) {
 	_ = unix.Close(fd)
 }
 
-// hear reads from a caller and reports whether it is finished with it.
-func (d *device) hear(c *caller) bool {
+// readRequest reads from a caller and reports whether it is finished with it.
+func (d *device) readRequest(c *caller) bool {
 	n, err := read(c.fd, c.buf[c.n:])
 	if err == unix.EAGAIN || err == unix.EINTR {
 		return false
@@ -172,7 +172,7 @@ func (d *device) admit(fd int, req *startup) bool {
 			if !hmac.Equal(req.private, d.cfg.greeting(greetRequest, token, q.addr, from)) {
 				return false // it does not have the key
 			}
-			if d.bars(from, q.bound) {
+			if d.isBarred(from, q.bound) {
 				return false
 			}
 			q.peer = from
@@ -184,7 +184,7 @@ func (d *device) admit(fd int, req *startup) bool {
 
 // accept replies to a request and attaches the connection.
 func (q *queuePair) accept(fd int, req *startup, private []byte) bool {
-	w := q.dev.wishes()
+	w := q.dev.preferences()
 	rep, t, err := w.answer(req, private)
 	frame, tooLong := rep.append(nil)
 	if tooLong != nil {
@@ -197,16 +197,16 @@ func (q *queuePair) accept(fd int, req *startup, private []byte) bool {
 		return false
 	}
 	if q.dev.cfg.Encrypt {
-		q.shakeHandsAs(fd, t, time.Now().Add(handshakeTimeout))
+		q.respondTLS(fd, t, time.Now().Add(handshakeTimeout))
 		return true
 	}
 	return q.attach(fd, t, false) == nil
 }
 
-// wishes returns the preferences of this device. The first message is an empty Write,
+// preferences returns the preferences of this device. The first message is an empty Write,
 // because siw supports no other that we do.
-func (d *device) wishes() wishes {
-	return wishes{markers: d.cfg.Markers, crc: !d.cfg.NoCRC && !d.cfg.Encrypt, p2p: true, ready: readyWrite, ird: readDepth, ord: readDepth}
+func (d *device) preferences() preferences {
+	return preferences{markers: d.cfg.Markers, crc: !d.cfg.NoCRC && !d.cfg.Encrypt, p2p: true, ready: readyWrite, ird: readDepth, ord: readDepth}
 }
 
 func (d *listener) close() {

@@ -10,8 +10,8 @@ import (
 // conclude; the responder calls answer. Both end with the same terms, seen from their
 // side.
 
-// wishes are the preferences of one side.
-type wishes struct {
+// preferences are the preferences of one side.
+type preferences struct {
 	markers  bool     // to receive markers
 	crc      bool     // RFC 5044 section 7.1.1: the default must be true
 	plain    bool     // initiator: revision 1, for peers that support no other
@@ -32,7 +32,7 @@ type terms struct {
 }
 
 // request returns the initiator's frame.
-func (w *wishes) request(private []byte) startup {
+func (w *preferences) request(private []byte) startup {
 	s := startup{markers: w.markers, crc: w.crc, revision: revisionEnhanced, enhanced: true,
 		p2p: w.p2p, ready: w.ready, ird: w.ird, ord: w.ord, private: private}
 	if w.plain {
@@ -43,7 +43,7 @@ func (w *wishes) request(private []byte) startup {
 
 // answer returns the responder's reply to a request, with the resulting terms. If there is
 // an error the reply is a rejection, to be sent before the connection closes.
-func (w *wishes) answer(req *startup, private []byte) (startup, terms, error) {
+func (w *preferences) answer(req *startup, private []byte) (startup, terms, error) {
 	// RFC 6581 section 6: an enhanced request gets an enhanced reply, a plain one a plain
 	// reply of its own revision.
 	rep := startup{reply: true, markers: w.markers, crc: w.crc || req.crc, revision: req.revision,
@@ -71,7 +71,7 @@ func (w *wishes) answer(req *startup, private []byte) (startup, terms, error) {
 }
 
 // conclude returns the terms that the reply to our request results in.
-func (w *wishes) conclude(rep *startup) (terms, error) {
+func (w *preferences) conclude(rep *startup) (terms, error) {
 	t := terms{markersOut: rep.markers, markersIn: w.markers, crc: w.crc || rep.crc, ird: w.ird, ord: w.ord}
 	switch {
 	case rep.reject:

@@ -135,7 +135,7 @@ func parseStartup(b []byte, reply bool) (s startup, n int, err error) {
 			// RFC 5044 section 7.1.2: two initiators or two responders.
 			return s, 0, startupFault("the peer has the same role: it sends %q where %q is expected", other, key)
 		}
-		return s, 0, startupFault("the peer does not speak MPA: it begins with %q", b[:k])
+		return s, 0, startupFault("the peer does not use MPA: it begins with %q", b[:k])
 	}
 	if len(b) < startupHeader {
 		return s, 0, nil

@@ -84,28 +84,28 @@ func TestBothSidesAgree(t *testing.T) {
 	all := readySend | readyWrite | readyRead
 	for _, c := range []struct {
 		name     string
-		a, b     wishes // initiator, responder
+		a, b     preferences // initiator, responder
 		at, bt   terms
 		rejected ddp.Fault // the responder's reason
 	}{
 		{"the receiver requests markers",
-			wishes{markers: true, ird: 4, ord: 4}, wishes{ird: 4, ord: 4},
+			preferences{markers: true, ird: 4, ord: 4}, preferences{ird: 4, ord: 4},
 			terms{markersIn: true, ird: 4, ord: 4}, terms{markersOut: true, ird: 4, ord: 4}, 0},
 		{"the initiator alone requests a CRC",
-			wishes{crc: true, ird: 1, ord: 1}, wishes{ird: 1, ord: 1}, terms{crc: true, ird: 1, ord: 1}, terms{crc: true, ird: 1, ord: 1}, 0},
+			preferences{crc: true, ird: 1, ord: 1}, preferences{ird: 1, ord: 1}, terms{crc: true, ird: 1, ord: 1}, terms{crc: true, ird: 1, ord: 1}, 0},
 		{"the responder alone requests a CRC",
-			wishes{ird: 1, ord: 1}, wishes{crc: true, ird: 1, ord: 1}, terms{crc: true, ird: 1, ord: 1}, terms{crc: true, ird: 1, ord: 1}, 0},
+			preferences{ird: 1, ord: 1}, preferences{crc: true, ird: 1, ord: 1}, terms{crc: true, ird: 1, ord: 1}, terms{crc: true, ird: 1, ord: 1}, 0},
 		{"the shallower depth counts",
-			wishes{ird: 3, ord: 9}, wishes{ird: 5, ord: 7}, terms{ird: 3, ord: 5}, terms{ird: 5, ord: 3}, 0},
+			preferences{ird: 3, ord: 9}, preferences{ird: 5, ord: 7}, terms{ird: 3, ord: 5}, terms{ird: 5, ord: 3}, 0},
 		{"a depth that is left open",
-			wishes{ird: depthOpen, ord: depthOpen}, wishes{ird: 5, ord: 7}, terms{ird: depthOpen, ord: 5}, terms{ird: 5, ord: 7}, 0},
+			preferences{ird: depthOpen, ord: depthOpen}, preferences{ird: 5, ord: 7}, terms{ird: depthOpen, ord: 5}, terms{ird: 5, ord: 7}, 0},
 		{"revision 1 has no depths",
-			wishes{plain: true, ird: 3, ord: 9}, wishes{ird: 5, ord: 7}, terms{ird: 3, ord: 9}, terms{ird: 5, ord: 7}, 0},
+			preferences{plain: true, ird: 3, ord: 9}, preferences{ird: 5, ord: 7}, terms{ird: 3, ord: 9}, terms{ird: 5, ord: 7}, 0},
 		{"the first message of a peer-to-peer connection is of a kind that both have",
-			wishes{p2p: true, ready: all, ird: 1, ord: 1}, wishes{ready: readyWrite | readyRead, ird: 1, ord: 1},
+			preferences{p2p: true, ready: all, ird: 1, ord: 1}, preferences{ready: readyWrite | readyRead, ird: 1, ord: 1},
 			terms{ready: readyWrite, ird: 1, ord: 1}, terms{ready: readyWrite, ird: 1, ord: 1}, 0},
 		{"no kind is in both",
-			wishes{p2p: true, ready: readySend, ird: 1, ord: 1}, wishes{ready: readyWrite, ird: 1, ord: 1}, terms{}, terms{}, ddp.FaultMPAReady},
+			preferences{p2p: true, ready: readySend, ird: 1, ord: 1}, preferences{ready: readyWrite, ird: 1, ord: 1}, terms{}, terms{}, ddp.FaultMPAReady},
 	} {
 		req := c.a.request([]byte("hello"))
 		req = overTheWire(t, req)
@@ -132,17 +132,17 @@ func TestBothSidesAgree(t *testing.T) {
 }
 
 func TestInvalidReplies(t *testing.T) {
-	p2p := wishes{p2p: true, ready: readyWrite, ird: 2, ord: 2}
+	p2p := preferences{p2p: true, ready: readyWrite, ird: 2, ord: 2}
 	for _, c := range []struct {
 		name string
-		w    wishes
+		w    preferences
 		rep  startup
 		code ddp.Fault
 	}{
-		{"a rejection", wishes{}, startup{reply: true, reject: true, revision: 2, enhanced: true}, ddp.FaultMPAFrame},
-		{"an old reply to a new request", wishes{}, startup{reply: true, revision: 1}, ddp.FaultMPAFrame},
-		{"a new reply to an old request", wishes{plain: true}, startup{reply: true, revision: 2, enhanced: true}, ddp.FaultMPAFrame},
-		{"more Reads than we answer", wishes{ird: 2}, startup{reply: true, revision: 2, enhanced: true, ord: 3}, ddp.FaultMPADepth},
+		{"a rejection", preferences{}, startup{reply: true, reject: true, revision: 2, enhanced: true}, ddp.FaultMPAFrame},
+		{"an old reply to a new request", preferences{}, startup{reply: true, revision: 1}, ddp.FaultMPAFrame},
+		{"a new reply to an old request", preferences{plain: true}, startup{reply: true, revision: 2, enhanced: true}, ddp.FaultMPAFrame},
+		{"more Reads than we answer", preferences{ird: 2}, startup{reply: true, revision: 2, enhanced: true, ord: 3}, ddp.FaultMPADepth},
 		{"client-server for peer-to-peer", p2p, startup{reply: true, revision: 2, enhanced: true}, ddp.FaultMPAReady},
 		{"a first message that was not offered", p2p, startup{reply: true, revision: 2, enhanced: true, p2p: true, ready: readyRead}, ddp.FaultMPAReady},
 	} {

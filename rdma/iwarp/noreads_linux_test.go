@@ -60,7 +60,7 @@ func takeOneWrite(address string, mem []byte, offered chan<- ddp.Tag) error {
 		return err
 	}
 	defer conn.Close()
-	w := rpingWishes(true, false, true)
+	w := rpingPreferences(true, false, true)
 	w.ird = 0
 	p, err := dialRping(conn, w, 0)
 	if err != nil {

@@ -195,7 +195,7 @@ func TestConnectNeedsTheKey(t *testing.T) {
 // with a request for a queue pair that does not exist.
 func TestForeignConnections(t *testing.T) {
 	a, b := newEnd(t, Config{}), newEnd(t, Config{})
-	w := wishes{crc: true, p2p: true, ready: readyWrite, ird: 1, ord: 1}
+	w := preferences{crc: true, p2p: true, ready: readyWrite, ird: 1, ord: 1}
 	var lost Config
 	req := w.request(lost.greeting(greetRequest, 12345, a.qp.Addr(), b.qp.Addr()))
 	foreign, err := req.append(nil)
@@ -313,7 +313,7 @@ func rawPeer(t *testing.T) (*end, net.Conn, *framer) {
 	}
 	t.Cleanup(func() { _ = peer.Close() })
 	me := rdma.Addr("0.0.0.0:1/0000000000000001") // smaller: it dials
-	w := wishes{crc: true, p2p: true, ready: readyWrite, ird: 1, ord: 1}
+	w := preferences{crc: true, p2p: true, ready: readyWrite, ird: 1, ord: 1}
 	var cfg Config
 	req := w.request(cfg.greeting(greetRequest, token, e.qp.Addr(), me))
 	frame, err := req.append(nil)

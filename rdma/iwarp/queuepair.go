@@ -213,7 +213,7 @@ func (q *queuePair) watchFor(want uint32) {
 // fault ends the stream because of something the peer sent: RFC 5040 section 5.4 requires
 // that the peer is informed of the reason. The faulty segment begins with raw.
 func (q *queuePair) fault(f ddp.Fault, raw []byte, size int) {
-	q.struckBy(f, raw, size)
+	q.countRefusedWrite(f, raw, size)
 	m, t, ok := q.stream.Terminate(f, raw, size)
 	if !ok || q.state != connected {
 		q.lose(rdma.StatusFault)
@@ -228,13 +228,13 @@ func (q *queuePair) fault(f ddp.Fault, raw []byte, size int) {
 // lose ends the connection without a Terminate.
 func (q *queuePair) lose(why rdma.Status) {
 	if q.state >= draining {
-		q.hangUp()
+		q.closeSocket()
 		q.state = broken
 		q.disconnected()
 		return
 	}
 	q.reason = why
-	q.hangUp()
+	q.closeSocket()
 	q.state = broken
 	q.flushReceives(ddp.NoFault)
 	if !q.retained() {
@@ -301,8 +301,8 @@ func (q *queuePair) complete(w *work, status rdma.Status, n int) {
 	q.sendCQ.push(completion{Completion: rdma.Completion{ID: w.id, Peer: q.name, Op: w.op, Status: status, Len: uint64(n)}})
 }
 
-// hangUp closes the socket.
-func (q *queuePair) hangUp() {
+// closeSocket closes the socket.
+func (q *queuePair) closeSocket() {
 	if q.fd >= 0 {
 		q.watchFor(0)
 		q.dev.sockets[q.fd] = nil
@@ -341,7 +341,7 @@ func (q *queuePair) close() {
 		q.state = draining
 		q.discard()
 	}
-	q.hangUp()
+	q.closeSocket()
 	q.state = closed
 	is := func(other *queuePair) bool { return other == q }
 	q.dev.queues = slices.DeleteFunc(q.dev.queues, is)

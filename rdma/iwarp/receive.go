@@ -133,13 +133,13 @@ func (q *queuePair) arrive(segment []byte) bool {
 		q.fault(f, segment, len(segment))
 		return true
 	}
-	q.happened()
+	q.handleEvent()
 	return true
 }
 
-// happened handles the event of a delivered segment. A Read request needs nothing here:
+// handleEvent handles the event of a delivered segment. A Read request needs nothing here:
 // the stream stores the pending responses.
-func (q *queuePair) happened() {
+func (q *queuePair) handleEvent() {
 	q.out.mute = false
 	switch e := &q.in.event; e.Kind {
 	case ddp.Received:

@@ -38,20 +38,20 @@ const (
 	rpingLimit = 30 * time.Second
 )
 
-// rpingWishes returns the preferences of both sides except for CRC, markers and
+// rpingPreferences returns the preferences of both sides except for CRC, markers and
 // peer-to-peer.
-func rpingWishes(crc, markers, p2p bool) wishes {
-	return wishes{crc: crc, markers: markers, p2p: p2p, ready: readyWrite, ird: 4, ord: 4}
+func rpingPreferences(crc, markers, p2p bool) preferences {
+	return preferences{crc: crc, markers: markers, p2p: p2p, ready: readyWrite, ird: 4, ord: 4}
 }
 
 // dialRping begins a connection as its initiator. pause is the time the responder is given
 // before the next frame.
-func dialRping(conn net.Conn, w wishes, pause time.Duration) (*rpingPeer, error) {
+func dialRping(conn net.Conn, w preferences, pause time.Duration) (*rpingPeer, error) {
 	p := newRpingPeer(conn)
 	return p, p.dial(w, pause)
 }
 
-func (p *rpingPeer) dial(w wishes, pause time.Duration) error {
+func (p *rpingPeer) dial(w preferences, pause time.Duration) error {
 	req := w.request(nil)
 	if err := p.sendStartup(&req); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p *rpingPeer) dial(w wishes, pause time.Duration) error {
 }
 
 // acceptRping is the responder's side.
-func acceptRping(conn net.Conn, w wishes) (*rpingPeer, error) {
+func acceptRping(conn net.Conn, w preferences) (*rpingPeer, error) {
 	p := newRpingPeer(conn)
 	req, err := p.readStartup(false)
 	if err != nil {

@@ -350,7 +350,7 @@ func (o *outbound) settle() {
 func (q *queuePair) refuse(f ddp.Fault) {
 	if m, t, ok := q.stream.Refuse(f); ok {
 		if r, read := t.Request(); read {
-			q.struck(f, r.Source)
+			q.countRefusal(f, r.Source)
 		}
 		q.state, q.reason = terminating, rdma.StatusFault
 		q.out.terminate(m, &t)

@@ -102,7 +102,7 @@ func runRpingClient(address string, crc, p2p bool, rounds, size int) error {
 		return err
 	}
 	defer conn.Close()
-	p, err := dialRping(conn, rpingWishes(crc, false, p2p), 0)
+	p, err := dialRping(conn, rpingPreferences(crc, false, p2p), 0)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ const siwPause = 500 * time.Millisecond
 
 // connect returns a connection to rping's server; the rest is up to the test. Our own
 // server accepts whatever the client requests.
-func connect(t *testing.T, w wishes) *rpingPeer {
+func connect(t *testing.T, w preferences) *rpingPeer {
 	t.Helper()
 	return connectTo(t, *siwServer, w, func(p *rpingPeer) error {
 		_, err := p.server()
@@ -38,7 +38,7 @@ func connect(t *testing.T, w wishes) *rpingPeer {
 }
 
 // connectTo connects to a soft-iWARP server or, if there is none, to one of ours.
-func connectTo(t *testing.T, address string, w wishes, own func(*rpingPeer) error) *rpingPeer {
+func connectTo(t *testing.T, address string, w preferences, own func(*rpingPeer) error) *rpingPeer {
 	t.Helper()
 	pause := siwPause
 	if address == "" {
@@ -56,7 +56,7 @@ func connectTo(t *testing.T, address string, w wishes, own func(*rpingPeer) erro
 	return p
 }
 
-func dialOnce(t *testing.T, address string, w wishes, pause time.Duration) (*rpingPeer, error) {
+func dialOnce(t *testing.T, address string, w preferences, pause time.Duration) (*rpingPeer, error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func serveOne(l net.Listener, own func(*rpingPeer) error) error {
 		return err
 	}
 	defer conn.Close()
-	p, err := acceptRping(conn, rpingWishes(false, false, false))
+	p, err := acceptRping(conn, rpingPreferences(false, false, false))
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func TestSiwServesOurClient(t *testing.T) {
 		{crc: true, p2p: true, size: 65000},
 	} {
 		t.Run(fmt.Sprintf("crc=%v/p2p=%v/%d", c.crc, c.p2p, c.size), func(t *testing.T) {
-			p := connect(t, rpingWishes(c.crc, false, c.p2p))
+			p := connect(t, rpingPreferences(c.crc, false, c.p2p))
 			if p.terms.crc != c.crc || (p.terms.ready != 0) != c.p2p {
 				t.Errorf("agreed on %+v", p.terms)
 			}
@@ -124,7 +124,7 @@ func TestSiwServesOurClient(t *testing.T) {
 // Markers can be tested only against ourselves: soft-iWARP refuses them.
 func TestMarkersAcceptedOrRefused(t *testing.T) {
 	if *siwServer == "" {
-		if err := connect(t, rpingWishes(true, true, true)).client(4, 4000); err != nil {
+		if err := connect(t, rpingPreferences(true, true, true)).client(4, 4000); err != nil {
 			t.Error(err)
 		}
 		return
@@ -134,14 +134,14 @@ func TestMarkersAcceptedOrRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := dialRping(conn, rpingWishes(true, true, false), 0); err == nil {
+	if _, err := dialRping(conn, rpingPreferences(true, true, false), 0); err == nil {
 		t.Error("soft-iWARP accepts markers, which it never did")
 	}
 }
 
 // The peer's Terminate is understood, although soft-iWARP has its bits in the wrong order.
 func TestSiwTerminatesWhatIsForbidden(t *testing.T) {
-	p := connect(t, rpingWishes(true, false, true))
+	p := connect(t, rpingPreferences(true, false, true))
 	if err := p.send(p.stream.Write(0x0bad0bad, 0, 8), make([]byte, 8)); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestSiwClientIsServed(t *testing.T) {
 func TestSiwAnswersOurSend(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crc=%v", crc), func(t *testing.T) {
-			p := connectTo(t, *siwAnswer, rpingWishes(crc, false, true), answerOne)
+			p := connectTo(t, *siwAnswer, rpingPreferences(crc, false, true), answerOne)
 			if err := askOne(p); err != nil {
 				t.Error(err)
 			}
@@ -224,7 +224,7 @@ func serveBothWays(t *testing.T, address string, serve, own func(*rpingPeer) err
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			p, err := acceptRping(conn, rpingWishes(crc, false, false))
+			p, err := acceptRping(conn, rpingPreferences(crc, false, false))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +244,7 @@ func ownClient(address string, own func(*rpingPeer) error) error {
 		return err
 	}
 	defer conn.Close()
-	p, err := dialRping(conn, rpingWishes(false, false, true), 0)
+	p, err := dialRping(conn, rpingPreferences(false, false, true), 0)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func TestRecordingsOfSiw(t *testing.T) {
 			talk := recording(t, rec.file)
 			r := &replay{t: t, rping: rping{size: rec.size}, ops: map[ddp.Opcode]int{}}
 			for _, s := range talk.Segments {
-				r.hear(s.From, s.Data)
+				r.receive(s.From, s.Data)
 			}
 			r.finish()
 			if !reflect.DeepEqual(r.ops, rec.ops) {
@@ -80,13 +80,13 @@ func recording(t *testing.T, name string) *capture.Conversation {
 // replay receives both sides of a connection.
 type replay struct {
 	t     *testing.T
-	way   [2]heard
+	way   [2]direction
 	ops   map[ddp.Opcode]int
 	rping rping
 }
 
-// heard is one direction.
-type heard struct {
+// direction is one direction.
+type direction struct {
 	begun   bool
 	startup startup
 	unread  []byte // the beginning of a frame
@@ -97,8 +97,8 @@ type heard struct {
 	message []byte // the current Send so far
 }
 
-// hear processes the next bytes of one side.
-func (r *replay) hear(from capture.Side, data []byte) {
+// receive processes the next bytes of one side.
+func (r *replay) receive(from capture.Side, data []byte) {
 	r.t.Helper()
 	h := &r.way[from]
 	h.unread = append(h.unread, data...)
@@ -147,7 +147,7 @@ func (r *replay) begin(from capture.Side) bool {
 func (r *replay) terms() terms {
 	r.t.Helper()
 	req, rep := &r.way[capture.Client].startup, &r.way[capture.Server].startup
-	w := wishes{markers: req.markers, crc: req.crc, p2p: req.p2p, ready: req.ready, ird: req.ird, ord: req.ord}
+	w := preferences{markers: req.markers, crc: req.crc, p2p: req.p2p, ready: req.ready, ird: req.ird, ord: req.ord}
 	agreed, err := w.conclude(rep)
 	if err != nil {
 		r.t.Fatal(err)

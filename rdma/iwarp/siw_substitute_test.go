@@ -28,7 +28,7 @@ func TestReplaceSiw(t *testing.T) {
 			if rec.file == "client_p2p" {
 				p.emss = 1456 // soft-iWARP without time stamps
 			}
-			w := wishes{crc: true, p2p: rec.p2p, ready: readyWrite | readyRead, ird: 1, ord: 1}
+			w := preferences{crc: true, p2p: rec.p2p, ready: readyWrite | readyRead, ird: 1, ord: 1}
 			if err := p.dial(w, 0); err != nil {
 				t.Fatal(err)
 			}

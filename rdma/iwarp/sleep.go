@@ -51,8 +51,8 @@ func newSleep() (epoll, wake int, err error) {
 	return epoll, wake, err
 }
 
-// stir sets an event fd.
-func stir(wake int) {
+// setEvent sets an event fd.
+func setEvent(wake int) {
 	one := [8]byte{1}
 	_, _ = unix.Write(wake, one[:]) // a full counter means that a wake-up is pending anyway
 }
@@ -65,8 +65,8 @@ func (s *sleep) end() {
 	_, _ = unix.Close(s.wake), unix.Close(s.epoll)
 }
 
-// calm clears the effect of Wake.
-func (s *sleep) calm() {
+// clearEvent clears the effect of Wake.
+func (s *sleep) clearEvent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.woken && !s.ended {
@@ -99,7 +99,7 @@ func (c *completionQueue) Awake() {
 	c.sleep.sleepers--
 	c.dev.progressThread.notePoll()
 	c.dev.mu.Unlock()
-	c.sleep.calm()
+	c.sleep.clearEvent()
 }
 
 func (c *completionQueue) Wait(timeout time.Duration) error {
@@ -141,6 +141,6 @@ func (c *completionQueue) Wake() {
 	defer c.sleep.mu.Unlock()
 	if !c.sleep.ended && !c.sleep.woken {
 		c.sleep.woken = true
-		stir(c.sleep.wake)
+		setEvent(c.sleep.wake)
 	}
 }

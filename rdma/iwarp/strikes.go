@@ -19,16 +19,16 @@ type strikes struct {
 	peers map[netip.AddrPort]guard.Strikes // by peer, of those the user has named
 }
 
-// struckBy counts a refused segment, if it is a Write.
-func (q *queuePair) struckBy(f ddp.Fault, raw []byte, size int) {
+// countRefusedWrite counts a refused segment, if it is a Write.
+func (q *queuePair) countRefusedWrite(f ddp.Fault, raw []byte, size int) {
 	var h ddp.Header
 	if _, bad := h.Decode(raw, size); bad == ddp.NoFault && h.Op == ddp.Write {
-		q.struck(f, h.Tag)
+		q.countRefusal(f, h.Tag)
 	}
 }
 
-// struck counts a refused access.
-func (q *queuePair) struck(f ddp.Fault, tag ddp.Tag) {
+// countRefusal counts a refused access.
+func (q *queuePair) countRefusal(f ddp.Fault, tag ddp.Tag) {
 	if !f.Access() {
 		return
 	}
@@ -48,9 +48,9 @@ func (q *queuePair) struck(f ddp.Fault, tag ddp.Tag) {
 	}
 }
 
-// bars reports whether this device no longer connects with a peer. named means that the
+// isBarred reports whether this device no longer connects with a peer. named means that the
 // user has named it.
-func (d *device) bars(peer rdma.Addr, named bool) bool {
+func (d *device) isBarred(peer rdma.Addr, named bool) bool {
 	at, _, ours, err := parseAddr(peer)
 	return err == nil && ours && d.strikes.guard.Bars(d.strikes.peers[at], named)
 }

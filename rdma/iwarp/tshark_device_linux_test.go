@@ -47,7 +47,7 @@ func TestTsharkReadsTheDevice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := overheard(t, frames, v.cfg.Markers)
+			s := recordedScript(t, frames, v.cfg.Markers)
 			result := s.dissect()
 			if want := len(s.fields); v.cfg.NoCRC && result.GoodCRC != 0 || !v.cfg.NoCRC && result.GoodCRC != want {
 				t.Errorf("tshark accepts %d of %d checksums", result.GoodCRC, want)
@@ -163,8 +163,8 @@ func until(t *testing.T, what string, so func() bool, ends ...*deviceEnd) {
 	}
 }
 
-// overheard returns the one conversation of a recording, cut into its frames.
-func overheard(t *testing.T, frames []capture.Frame, markers bool) *speech {
+// recordedScript returns the one conversation of a recording, cut into its frames.
+func recordedScript(t *testing.T, frames []capture.Frame, markers bool) *script {
 	t.Helper()
 	conversations, err := capture.Conversations(frames)
 	if err != nil {
@@ -173,13 +173,13 @@ func overheard(t *testing.T, frames []capture.Frame, markers bool) *speech {
 	if len(conversations) != 1 {
 		t.Fatalf("%d conversations were recorded, want 1", len(conversations))
 	}
-	s := &speech{t: t}
+	s := &script{t: t}
 	var unread [2][]byte
 	var begun [2]bool
 	in := [2]deframer{{markers: markers}, {markers: markers}} // tshark checks the CRC
-	for _, heard := range conversations[0].Segments {
-		side := heard.From
-		for unread[side] = append(unread[side], heard.Data...); ; {
+	for _, direction := range conversations[0].Segments {
+		side := direction.From
+		for unread[side] = append(unread[side], direction.Data...); ; {
 			n, err := 0, error(nil)
 			if !begun[side] {
 				_, n, err = parseStartup(unread[side], side == capture.Server)

@@ -40,7 +40,7 @@ func TestTsharkReadsTerminate(t *testing.T) {
 		{ddp.FaultMPACRC, send, "etype_llp", "errcode_llp", 0, 0},
 	} {
 		t.Run(strings.ReplaceAll(c.fault.String(), " ", "_"), func(t *testing.T) {
-			w := wishes{crc: true, ird: 1, ord: 1}
+			w := preferences{crc: true, ird: 1, ord: 1}
 			s := begin(t, w, w)
 			s.addSegment(capture.Client, ddp.Header{Op: ddp.Send, Last: true}, nil)
 			end := ddp.TerminateFor(c.fault, c.to, len(c.to))

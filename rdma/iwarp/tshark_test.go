@@ -17,8 +17,8 @@ import (
 // tshark dissects the output of our encoder. It must find every frame, accept every CRC,
 // and read the same numbers in every header.
 
-// speech is a connection on which our encoder produces both sides.
-type speech struct {
+// script is a connection on which our encoder produces both sides.
+type script struct {
 	t        *testing.T
 	out      [2]framer
 	segments []capture.Segment   // of TCP
@@ -27,14 +27,14 @@ type speech struct {
 }
 
 // begin negotiates, so that the frames match the terms.
-func begin(t *testing.T, client, server wishes) *speech {
+func begin(t *testing.T, client, server preferences) *script {
 	t.Helper()
 	req := client.request([]byte("hello"))
 	rep, agreed, err := server.answer(&req, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &speech{t: t}
+	s := &script{t: t}
 	for side, frame := range []startup{req, rep} {
 		b, err := frame.append(nil)
 		if err != nil {
@@ -48,7 +48,7 @@ func begin(t *testing.T, client, server wishes) *speech {
 }
 
 // frame returns the FPDU of one DDP segment; it counts the untagged message that it ends.
-func (s *speech) frame(from capture.Side, h ddp.Header, payload []byte) []byte {
+func (s *script) frame(from capture.Side, h ddp.Header, payload []byte) []byte {
 	if !h.Op.Tagged() {
 		h.MSN = s.msn[from][h.QN] + 1
 		if h.Last {
@@ -62,7 +62,7 @@ func (s *speech) frame(from capture.Side, h ddp.Header, payload []byte) []byte {
 }
 
 // addSegment sends one DDP segment as one TCP segment.
-func (s *speech) addSegment(from capture.Side, h ddp.Header, payload []byte) {
+func (s *script) addSegment(from capture.Side, h ddp.Header, payload []byte) {
 	s.segments = append(s.segments, capture.Segment{From: from, Data: s.frame(from, h, payload)})
 }
 
@@ -116,7 +116,7 @@ func fieldsOf(h ddp.Header, payload []byte) map[string]uint64 {
 }
 
 // dissect compares tshark's dissection with what was sent.
-func (s *speech) dissect() *capture.Dissection {
+func (s *script) dissect() *capture.Dissection {
 	t := s.t
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "speech.pcap")
@@ -154,7 +154,7 @@ func (s *speech) dissect() *capture.Dissection {
 
 // everyOperation sends each kind of message once. Lengths differ, so that all lengths of
 // padding occur.
-func (s *speech) everyOperation() {
+func (s *script) everyOperation() {
 	const (
 		tag  = 0xdeadbeef
 		base = 0x7fff_1234_5678_9abc
@@ -191,7 +191,7 @@ func TestTsharkReadsEveryOperation(t *testing.T) {
 	for _, markers := range []bool{false, true} {
 		for _, plain := range []bool{false, true} {
 			t.Run(fmt.Sprintf("markers=%v/plain=%v", markers, plain), func(t *testing.T) {
-				w := wishes{markers: markers, crc: true, plain: plain, ird: 4, ord: 4}
+				w := preferences{markers: markers, crc: true, plain: plain, ird: 4, ord: 4}
 				s := begin(t, w, w)
 				s.everyOperation()
 				v := s.dissect()
@@ -208,7 +208,7 @@ func TestTsharkReadsEveryOperation(t *testing.T) {
 
 // Several markers fall into one FPDU, at different offsets in each.
 func TestTsharkFollowsMarkersThroughLongFrames(t *testing.T) {
-	w := wishes{markers: true, crc: true, ird: 1, ord: 1}
+	w := preferences{markers: true, crc: true, ird: 1, ord: 1}
 	s := begin(t, w, w)
 	for i, n := range []int{1300, 1, 1441, 700, 3, 1024} {
 		s.addSegment(capture.Client, ddp.Header{Op: ddp.Send, Last: true}, someBytes(n))
@@ -229,7 +229,7 @@ func TestTsharkFollowsMarkersThroughLongFrames(t *testing.T) {
 
 // Without markers a frame may begin anywhere in the TCP segments.
 func TestTsharkFindsFramesInAnySegmentation(t *testing.T) {
-	s := begin(t, wishes{crc: true, ird: 1, ord: 1}, wishes{crc: true, ird: 1, ord: 1})
+	s := begin(t, preferences{crc: true, ird: 1, ord: 1}, preferences{crc: true, ird: 1, ord: 1})
 	var stream []byte
 	for n := range 40 {
 		stream = append(stream, s.frame(capture.Client, ddp.Header{Op: ddp.Send, Last: true}, someBytes(n*37))...)
@@ -244,10 +244,10 @@ func TestTsharkFindsFramesInAnySegmentation(t *testing.T) {
 
 // Peer-to-peer: the initiator's first message is empty and permits the responder to send.
 func TestTsharkReadsPeerToPeer(t *testing.T) {
-	w := wishes{crc: true, p2p: true, ready: readyWrite, ird: 16, ord: 16}
+	w := preferences{crc: true, p2p: true, ready: readyWrite, ird: 16, ord: 16}
 	s := begin(t, w, w)
 	s.addSegment(capture.Client, ddp.Header{Op: ddp.Write, Last: true}, nil)
-	s.addSegment(capture.Server, ddp.Header{Op: ddp.Send, Last: true}, []byte("the responder speaks"))
+	s.addSegment(capture.Server, ddp.Header{Op: ddp.Send, Last: true}, []byte("the responder sends"))
 	if v := s.dissect(); v.GoodCRC != 2 {
 		t.Errorf("tshark sees %d good checksums, want 2", v.GoodCRC)
 	}
@@ -255,7 +255,7 @@ func TestTsharkReadsPeerToPeer(t *testing.T) {
 
 // If neither side requests the CRC, the field is present and ignored.
 func TestTsharkReadsFramesWithoutCRC(t *testing.T) {
-	s := begin(t, wishes{ird: 1, ord: 1}, wishes{ird: 1, ord: 1})
+	s := begin(t, preferences{ird: 1, ord: 1}, preferences{ird: 1, ord: 1})
 	s.everyOperation()
 	v := s.dissect()
 	if v.GoodCRC+v.BadCRC != 0 {

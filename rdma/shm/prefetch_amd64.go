@@ -6,8 +6,8 @@ package shm
 //go:noescape
 func prefetchWrite(p *byte, n int)
 
-// prefetchRead prefetches n bytes at p for reading. A copy loop has about 16 lines in
-// flight; with prefetching, the second-level cache has three times as many.
+// prefetchRead prefetches n bytes at p for reading. A copy loop alone has about 16
+// outstanding lines; with prefetching, the second-level cache has three times as many.
 //
 //go:noescape
 func prefetchRead(p *byte, n int)

@@ -11,8 +11,8 @@ import (
 // other stream can use it, and it ends with the read (RFC 5042 section 6.2.1 and 6.3.5).
 // Responses arrive in the order of the requests.
 
-// ask is one outstanding request.
-type ask struct {
+// outstanding is one outstanding request.
+type outstanding struct {
 	id     uint64 // the user's
 	sink   rdma.Mem
 	tag    Tag // of the sink; 0 for an atomic
@@ -21,14 +21,14 @@ type ask struct {
 	atomic bool
 }
 
-// asks is the requester's state.
-type asks struct {
+// requester is the requester's state.
+type requester struct {
 	next   uint32 // the number of the next request
 	answer uint32 // the number of the next atomic response
-	open   ring[ask]
+	open   ring[outstanding]
 }
 
-func (a *asks) number() uint32 {
+func (a *requester) number() uint32 {
 	a.next++
 	return a.next - 1
 }
@@ -37,7 +37,7 @@ func (a *asks) number() uint32 {
 // id. The message's payload is the request. rdma.ErrAgain means that the negotiated number
 // of requests is outstanding.
 func (s *Stream) Read(id uint64, sink rdma.Mem, source Tag, to uint64) (Message, ReadRequest, error) {
-	if s.asks.open.full() {
+	if s.requester.open.full() {
 		return Message{}, ReadRequest{}, rdma.ErrAgain
 	}
 	if uint64(sink.Len()) > MaxMessage {
@@ -47,17 +47,17 @@ func (s *Stream) Read(id uint64, sink rdma.Mem, source Tag, to uint64) (Message,
 	if err != nil {
 		return Message{}, ReadRequest{}, err
 	}
-	m := s.ask(ReadRequestOp, ReadRequestLen, ask{id: id, sink: sink, tag: tag})
+	m := s.outstanding(ReadRequestOp, ReadRequestLen, outstanding{id: id, sink: sink, tag: tag})
 	return m, ReadRequest{Sink: tag, Size: uint32(sink.Len()), Source: source, SourceTO: to}, nil
 }
 
 // Fetch requests an atomic. It fills in the ID of the request, and sets the fields that a
 // FetchAdd does not use as RFC 7306 section 5.2.1 requires.
 func (s *Stream) Fetch(id uint64, r AtomicRequest) (Message, AtomicRequest, error) {
-	if s.asks.open.full() {
+	if s.requester.open.full() {
 		return Message{}, AtomicRequest{}, rdma.ErrAgain
 	}
-	m := s.ask(AtomicRequestOp, AtomicRequestLen, ask{id: id, atomic: true})
+	m := s.outstanding(AtomicRequestOp, AtomicRequestLen, outstanding{id: id, atomic: true})
 	r.ID = m.MSN
 	if r.Code == FetchAdd {
 		r.Compare, r.CompareMask = 0, 1<<64-1
@@ -65,15 +65,15 @@ func (s *Stream) Fetch(id uint64, r AtomicRequest) (Message, AtomicRequest, erro
 	return m, r, nil
 }
 
-func (s *Stream) ask(op Opcode, length uint32, one ask) Message {
-	one.number = s.asks.number()
-	*s.asks.open.push() = one
+func (s *Stream) outstanding(op Opcode, length uint32, one outstanding) Message {
+	one.number = s.requester.number()
+	*s.requester.open.push() = one
 	return Message{Header{Op: op, QN: QueueRequest, MSN: one.number}, length}
 }
 
 // placement returns the memory for the bytes [off, off+n) of a Read Response. It searches
 // the tag among all outstanding requests, because datagrams may overtake each other.
-func (a *asks) placement(h *Header, off, n int) ([]byte, Fault) {
+func (a *requester) placement(h *Header, off, n int) ([]byte, Fault) {
 	if n == 0 {
 		return nil, NoFault
 	}
@@ -96,7 +96,7 @@ func (a *asks) placement(h *Header, off, n int) ([]byte, Fault) {
 
 // deliverRead counts a piece of the oldest read and reports whether it is complete. The
 // tag and address of an empty response are ignored (RFC 5041 section 5.2).
-func (a *asks) deliverRead(h *Header, n int) (done bool, f Fault) {
+func (a *requester) deliverRead(h *Header, n int) (done bool, f Fault) {
 	if a.open.n == 0 || a.open.at(0).atomic {
 		return false, FaultOpcode
 	}
@@ -118,7 +118,7 @@ func (a *asks) deliverRead(h *Header, n int) (done bool, f Fault) {
 }
 
 // deliverAtomic checks that a response is to the oldest request.
-func (a *asks) deliverAtomic(h *Header, body []byte) (original uint64, f Fault) {
+func (a *requester) deliverAtomic(h *Header, body []byte) (original uint64, f Fault) {
 	if h.MSN != a.answer {
 		return 0, FaultMSN
 	}
@@ -134,7 +134,7 @@ func (a *asks) deliverAtomic(h *Header, body []byte) (original uint64, f Fault) 
 }
 
 // finish ends the oldest request and returns the user's ID of it.
-func (a *asks) finish() (id uint64, n uint32) {
+func (a *requester) finish() (id uint64, n uint32) {
 	one := a.open.at(0)
 	id, n = one.id, one.got
 	a.open.pop()

@@ -47,7 +47,7 @@ type Stream struct {
 	finished bool   // a Terminate was made
 	receives receives
 	requests requests
-	asks     asks
+	requester     requester
 }
 
 // NewStream returns a stream whose numbers all begin with 1: RFC 5041 section 4.3.
@@ -56,7 +56,7 @@ func NewStream(c Config) *Stream {
 		table: c.Table, domain: c.Domain, id: c.ID, sent: 1,
 		receives: receives{from: c.Buffers, next: 1, taken: newRing[rdma.RecvWR](max(c.Window, 1))},
 		requests: requests{next: 1, answer: 1, pending: newRing[request](c.Inbound)},
-		asks:     asks{next: 1, answer: 1, open: newRing[ask](c.Outbound)},
+		requester:     requester{next: 1, answer: 1, open: newRing[outstanding](c.Outbound)},
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *Stream) Placement(h *Header, off, n int) ([]byte, Fault) {
 		}
 		return s.table.Placement(s.domain, s.id, h.Tag, to, uint64(n))
 	case h.Op == ReadResponse:
-		return s.asks.placement(h, off, n)
+		return s.requester.placement(h, off, n)
 	case h.Op.Control():
 		return nil, NoFault
 	}
@@ -100,7 +100,7 @@ const (
 	Nothing    EventKind = iota // more is to come, or a Write, which is never reported
 	Received                    // a message is complete
 	Fetched                     // a read or an atomic of ours is complete
-	Asked                       // the peer waits for a response: see Respond
+	Requested                       // the peer waits for a response: see Respond
 	Terminated                  // the peer has ended the stream, because of Event.Fault
 )
 
@@ -125,21 +125,21 @@ func (s *Stream) Deliver(h *Header, n int, body []byte, e *Event) (f Fault) {
 	case Write:
 		return NoFault
 	case ReadResponse:
-		done, f := s.asks.deliverRead(h, n)
+		done, f := s.requester.deliverRead(h, n)
 		if done && f == NoFault {
 			e.Kind = Fetched
-			e.ID, e.Len = s.asks.finish()
+			e.ID, e.Len = s.requester.finish()
 		}
 		return f
 	case AtomicResponseOp:
-		if e.Original, f = s.asks.deliverAtomic(h, body); f == NoFault {
+		if e.Original, f = s.requester.deliverAtomic(h, body); f == NoFault {
 			e.Kind = Fetched
-			e.ID, _ = s.asks.finish()
+			e.ID, _ = s.requester.finish()
 			e.Len = 8
 		}
 		return f
 	case ReadRequestOp, AtomicRequestOp:
-		e.Kind = Asked
+		e.Kind = Requested
 		return s.requests.deliver(h, body)
 	case TerminateOp:
 		return s.deliverTerminate(h, body, e)
@@ -211,8 +211,8 @@ func (s *Stream) Flush(received func(rdma.RecvWR), fetching func(id uint64, atom
 	for ; s.receives.taken.n != 0; s.receives.taken.pop() {
 		received(*s.receives.taken.at(0))
 	}
-	for ; s.asks.open.n != 0; s.asks.open.pop() {
-		fetching(s.asks.open.at(0).id, s.asks.open.at(0).atomic)
+	for ; s.requester.open.n != 0; s.requester.open.pop() {
+		fetching(s.requester.open.at(0).id, s.requester.open.at(0).atomic)
 	}
 	for s.requests.pending.n != 0 {
 		s.requests.pending.pop()

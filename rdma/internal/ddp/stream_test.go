@@ -172,7 +172,7 @@ func TestReadIsAnswered(t *testing.T) {
 			tag = 77 // must not be checked
 		}
 		e, f := a.read(5, sink, tag, 0x1003)
-		if f != NoFault || e.Kind != Asked || !b.stream.ResponsesPending() {
+		if f != NoFault || e.Kind != Requested || !b.stream.ResponsesPending() {
 			t.Fatalf("%d bytes: request: %+v, %v", n, e, f)
 		}
 		e, f = b.answer()
@@ -319,7 +319,7 @@ func TestTerminateEndsStream(t *testing.T) {
 func TestRefusalShowsTheRequest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		ask    func(a *side) (Event, Fault)
+		outstanding    func(a *side) (Event, Fault)
 		want   Fault
 		shown  Opcode
 		source Tag // of the read that is shown; 0: none
@@ -332,7 +332,7 @@ func TestRefusalShowsTheRequest(t *testing.T) {
 			if _, f := a.read(1, nil, 0, 0); f != NoFault { // so that it is request 2
 				t.Fatal(f)
 			}
-			if _, f := c.ask(a); f != NoFault {
+			if _, f := c.outstanding(a); f != NoFault {
 				t.Fatal(f)
 			}
 			_, f := b.answer()

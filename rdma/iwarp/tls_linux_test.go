@@ -135,7 +135,7 @@ func TestCloseDuringHandshake(t *testing.T) {
 	if err := unix.Connect(fd, sockaddr(at)); err != nil {
 		t.Fatal(err)
 	}
-	w := wishes{p2p: true, ready: readyWrite, ird: 1, ord: 1}
+	w := preferences{p2p: true, ready: readyWrite, ird: 1, ord: 1}
 	req := w.request(encrypted.greeting(greetRequest, token, e.qp.Addr(), peer.qp.Addr()))
 	frame, err := req.append(nil)
 	if err != nil {

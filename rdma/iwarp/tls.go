@@ -51,8 +51,8 @@ type secret struct {
 // handshakePause is how long a handshake waits before it checks whether to continue.
 const handshakePause = 20 * time.Millisecond
 
-// shakeHands encrypts a connection. It blocks, at most until alive returns an error.
-func (cfg *Config) shakeHands(fd int, initiator bool, to, from rdma.Addr, alive func() error) (*secret, error) {
+// tlsHandshake encrypts a connection. It blocks, at most until alive returns an error.
+func (cfg *Config) tlsHandshake(fd int, initiator bool, to, from rdma.Addr, alive func() error) (*secret, error) {
 	certificate, public, err := cfg.certificate(to, from)
 	if err != nil {
 		return nil, err
@@ -99,9 +99,9 @@ func (cfg *Config) certificate(to, from rdma.Addr) (tls.Certificate, ed25519.Pub
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private}, public, nil
 }
 
-// shakeHandsAs is the responder's side, in its own goroutine. The queue pair is reserved
+// respondTLS is the responder's side, in its own goroutine. The queue pair is reserved
 // for the caller meanwhile.
-func (q *queuePair) shakeHandsAs(fd int, t terms, until time.Time) {
+func (q *queuePair) respondTLS(fd int, t terms, until time.Time) {
 	d := q.dev
 	d.handshakes.Add(1)
 	q.greeted = true
@@ -119,7 +119,7 @@ func (q *queuePair) shakeHandsAs(fd int, t terms, until time.Time) {
 	}
 	go func() {
 		defer d.handshakes.Done()
-		s, err := d.cfg.shakeHands(fd, false, to, from, alive)
+		s, err := d.cfg.tlsHandshake(fd, false, to, from, alive)
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		q.greeted = false
