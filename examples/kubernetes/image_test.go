@@ -2,10 +2,10 @@
 
 package kubernetes
 
-// The image without a container engine: its folder, made as the recipe makes it,
-// and two ranks in it as in two pods: each with the folder as its root, and a
-// process table and /dev/shm of its own. Nothing of this machine's libraries can
-// be reached.
+// A test of the image without a container engine: it builds the file system as the
+// Containerfile does and runs two ranks in it as in two pods, each with that root
+// directory and its own PID namespace and /dev/shm. The libraries of this machine are not
+// accessible.
 
 import (
 	"context"
@@ -21,12 +21,12 @@ import (
 	"time"
 )
 
-func TestTwoRanksRunInTheImage(t *testing.T) {
+func TestRanksInImage(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, for chroot and namespaces")
 	}
 	if exec.Command("pkg-config", "--exists", "libfabric").Run() != nil {
-		t.Skip("libfabric cannot be built against (Debian packages pkg-config and libfabric-dev)")
+		t.Skip("libfabric's headers are not installed (Debian packages pkg-config and libfabric-dev)")
 	}
 	program, image := filepath.Join(t.TempDir(), "program"), filepath.Join(t.TempDir(), "image")
 	must(t, "go", "build", "-tags", "ofi,netgo", "-o", program, "../02-ring")
@@ -58,7 +58,7 @@ func TestTwoRanksRunInTheImage(t *testing.T) {
 	}
 	wg.Wait()
 	if !strings.Contains(outs[0], "the token went through 2 ranks and brings 1") {
-		t.Errorf("rank 0 must print what the ring brings; it printed %q", outs[0])
+		t.Errorf("rank 0 must print the result of the ring; it printed %q", outs[0])
 	}
 }
 

@@ -1,8 +1,8 @@
 package kubernetes
 
-// The manifest is two documents that refer to each other by name, and to the
-// library by the names of variables. A slip in one of them shows only in a
-// cluster, as a job that does not start: these tests find it here.
+// The manifest consists of two documents that refer to each other by name, and to the
+// library by the names of variables. In a cluster a mistake shows only as a job that does
+// not start; these tests find it earlier.
 
 import (
 	"os"
@@ -11,13 +11,12 @@ import (
 	"testing"
 )
 
-// document is one of the manifest's: for each path of keys its value, such as
-// "spec.template.spec.subdomain". Items of a list that have a name are known by
-// it.
+// document maps the key paths of a document, such as "spec.template.spec.subdomain", to
+// their values. List items with a name are identified by it.
 type document map[string]string
 
-// readManifest reads as much of YAML as the manifest uses: keys with values,
-// indented by two, and lists of such.
+// readManifest parses the subset of YAML that the manifest uses: keys with values, indented
+// by two, and lists of them.
 func readManifest(t *testing.T) map[string]document {
 	t.Helper()
 	text, err := os.ReadFile("job.yaml")
@@ -41,7 +40,7 @@ func readManifest(t *testing.T) map[string]document {
 			key, value, ok := strings.Cut(body, ":")
 			named := isItem && key == "name"
 			if !ok || depth > len(path) && !(named && depth == len(path)+1) {
-				t.Fatalf("a line that this test cannot read: %q", line)
+				t.Fatalf("unsupported line: %q", line)
 			}
 			value = strings.Trim(strings.TrimSpace(value), `"`)
 			if named {
@@ -58,7 +57,7 @@ func readManifest(t *testing.T) map[string]document {
 	return byKind
 }
 
-func TestTheManifestAgreesWithItselfAndTheLibrary(t *testing.T) {
+func TestManifestIsConsistent(t *testing.T) {
 	m := readManifest(t)
 	job, service := m["Job"], m["Service"]
 	if job == nil || service == nil {
@@ -70,11 +69,11 @@ func TestTheManifestAgreesWithItselfAndTheLibrary(t *testing.T) {
 		{"the Job must give its pods an index", job["spec.completionMode"], "Indexed"},
 		{"all ranks must run at once", job["spec.parallelism"], job["spec.completions"]},
 		{"MUSTER_SIZE is the number of pods", job[env+"MUSTER_SIZE.value"], job["spec.completions"]},
-		{"a dead rank cannot come back", job["spec.backoffLimit"], "0"},
+		{"a failed rank cannot rejoin", job["spec.backoffLimit"], "0"},
 		{"nor in its pod", job[pod+"restartPolicy"], "Never"},
 		{"the pods have names in the Service", job[pod+"subdomain"], service["metadata.name"]},
 		{"the Service is headless", service["spec.clusterIP"], "None"},
-		{"ranks are looked for before they are ready", service["spec.publishNotReadyAddresses"], "true"},
+		{"ranks are reachable before they are ready", service["spec.publishNotReadyAddresses"], "true"},
 		{"the Service selects the Job's pods", service["spec.selector.batch.kubernetes.io/job-name"], name},
 		{"rank 0 is pod 0 in the Service", job[env+"MUSTER_ROOT.value"], name + "-0." + service["metadata.name"] + ":" + job[pod+"containers.rank.ports.rendezvous.containerPort"]},
 		{"the key is in no file", job[env+"MUSTER_KEY.value"], ""},
@@ -86,9 +85,9 @@ func TestTheManifestAgreesWithItselfAndTheLibrary(t *testing.T) {
 	}
 }
 
-// A key that stands in a file is used as it is by many: the instructions generate one, under
-// the name that the Job has for it.
-func TestTheInstructionsGenerateTheKey(t *testing.T) {
+// Users would keep a key that is in a file unchanged, so the instructions generate one, with
+// the name that the Job uses.
+func TestInstructionsGenerateKey(t *testing.T) {
 	const ref = "spec.template.spec.containers.rank.env.MUSTER_KEY.valueFrom.secretKeyRef."
 	job := readManifest(t)["Job"]
 	want := "kubectl create secret generic " + job[ref+"name"] + " --from-literal=" + job[ref+"key"] + "=$(openssl rand -hex 32)\n"
@@ -98,29 +97,29 @@ func TestTheInstructionsGenerateTheKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(text), want) {
-			t.Errorf("%s must tell how to make the Secret that the Job takes the key from: %s", name, want)
+			t.Errorf("%s must contain the command that creates the Secret of the Job: %s", name, want)
 		}
 		if strings.Contains(string(text), "change-me") {
-			t.Errorf("%s must not have a key to be changed", name)
+			t.Errorf("%s must not contain a placeholder key", name)
 		}
 	}
 }
 
-func TestTheRecipeBuildsTheImageThatTheJobNames(t *testing.T) {
+func TestContainerfileBuildsImageOfJob(t *testing.T) {
 	text, err := os.ReadFile("Containerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	last := string(text)[strings.LastIndex(string(text), "\nFROM "):]
 	if !strings.HasPrefix(last, "\nFROM scratch\n") || !strings.Contains(last, "COPY --from=build /image/ /\n") {
-		t.Errorf("the image must hold nothing but what was collected:%s", last)
+		t.Errorf("the image must contain only the collected files:%s", last)
 	}
 	if !regexp.MustCompile(`go build -tags ofi\b.* -o /program `).Match(text) || !strings.Contains(string(text), "collect.sh /program /image") {
-		t.Error("the program must be built with the tag of its network and collected with its libraries")
+		t.Error("the program must be built with tag ofi and collected with its libraries")
 	}
 	tag := regexp.MustCompile(`podman build .* -t (\S+) `).FindSubmatch(text)
 	image := readManifest(t)["Job"]["spec.template.spec.containers.rank.image"]
 	if tag == nil || image != string(tag[1])+":latest" {
-		t.Errorf("the Job runs %q, which the recipe does not build", image)
+		t.Errorf("the Job runs %q, which the Containerfile does not build", image)
 	}
 }
