@@ -1,7 +1,7 @@
-# What can be done here. `make` alone shows it.
+# Run `make` without arguments for a list of targets.
 #
-# Everything is built without cgo, as users build it; only the race detector
-# needs a C compiler.
+# Programs are built without cgo, as users build them. The race detector, libfabric (ofi)
+# and PMIx need a C compiler.
 
 export CGO_ENABLED ?= 0
 
@@ -9,16 +9,18 @@ GO          ?= go
 BIN         := $(CURDIR)/bin
 STATICCHECK := v0.8.2
 FUZZTIME    ?= 5s
-# One test binary is started so often: on so many ranks.
+# Numbers of ranks for the API tests.
 RANKS       ?= 1 2 3 4 5
-# The collectives also on so many.
+# Further numbers of ranks for the tests of collectives.
 MORE_RANKS  ?= 8 16
-# No test may hang: a package has so long, a job of several processes as well.
+# Time limit of the tests of a package, and of a job of several processes.
 TIMEOUT     ?= 300s
-# What a run of several processes gets, for example: make multi TESTS='-test.run Probe'
+# Arguments of the test binary in multi, for example: make multi TESTS='-test.run Probe'
 TESTS       ?=
-# What bench/peers gets, for example: make bench-peers PEERS='-only latency'
+# Arguments of bench/peers, for example: make bench-peers PEERS='-only latency'
 PEERS       ?=
+# The folder that words checks; default: all.
+UNDER       ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help build test race multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-hosts test-channels test-launchers test-verbs-vm interop-siw ci clean
@@ -27,8 +29,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/muster
-	@if [ -d cmd/muster ]; then $(GO) build -o $(BIN)/muster ./cmd/muster; \
-	else echo "skipped: there is no cmd/muster yet"; fi
+	$(GO) build -o $(BIN)/muster ./cmd/muster
 
 test: ## run the tests, ranks as goroutines
 	$(GO) test -timeout $(TIMEOUT) ./...
@@ -42,12 +43,11 @@ multi: build ## run the API tests on processes: muster run -n 1..5, mpiexec.hydr
 multi-race: build ## the same under the race detector
 	@CGO_ENABLED=1 $(MAKE) --no-print-directory processes KIND=mpi.race.test FLAGS=-race
 
-# The tests of package mpi are collective calls when a launcher starts them, so
-# every rank runs all of them; see package mpitest.
+# Under a launcher the tests of package mpi are collective, so every rank runs all of them;
+# see package mpitest.
 .PHONY: processes
 processes:
 	@set -eu; \
-	if [ ! -d mpi ] || [ ! -x $(BIN)/muster ]; then echo "skipped: needs ./mpi and bin/muster"; exit 0; fi; \
 	$(GO) test -c $(FLAGS) -o $(BIN)/$(KIND) ./mpi; \
 	cd mpi; \
 	for n in $(RANKS); do \
@@ -65,8 +65,8 @@ processes:
 		timeout -k 10 $(TIMEOUT) mpiexec.hydra -n 4 $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
 	else echo "skipped: mpiexec.hydra is not installed (Debian package mpich)"; fi
 
-# What is proved, executed: all numbers of ranks in one process under the race detector,
-# then on processes. MATRIX_RANKS and MATRIX_JOBS say with how many.
+# Executes the algorithms that `make prove` proves: MATRIX_RANKS ranks in one process under
+# the race detector, then jobs of MATRIX_JOBS processes.
 MATRIX_RANKS ?= $(shell seq -s , 1 33)
 MATRIX_JOBS  ?= 2 3 5 8 16
 
@@ -83,7 +83,7 @@ coll-matrix: build ## execute every algorithm of every collective, 1 to 33 ranks
 		timeout -k 10 1200 $(BIN)/muster run -n $$n $(BIN)/mpi.test -test.run TestCollectiveMatrix -test.timeout 20m -matrix.full -matrix.ranks $$n; \
 	done
 
-# Sends that nobody has received yet, by the thousand, and the memory that they take.
+# Number of outstanding sends in the test of their time and memory.
 OUTSTANDING ?= 10000
 
 .PHONY: outstanding
@@ -101,7 +101,7 @@ outstanding: build ## start 10,000 sends of each size to one peer on each channe
 		echo "ofi:net"; MUSTER_NETWORK=ofi:net MUSTER_INTERFACE=lo run $(BIN)/muster-ofi run -n 2 $(BIN)/mpi.ofi.test; \
 	else echo "skipped: ofi needs libfabric-dev and pkg-config"; fi
 
-# Tests that need libfabric's headers are skipped where they are missing.
+# Skips a target if libfabric's headers are not installed.
 HAVE_OFI = pkg-config --exists libfabric || { echo "skipped: needs libfabric-dev and pkg-config"; exit 0; }
 
 ofi: ## test the device on libfabric, and messages over it between processes
@@ -115,8 +115,8 @@ ofi: ## test the device on libfabric, and messages over it between processes
 		MUSTER_NETWORK="ofi:$$provider" timeout -k 10 $(TIMEOUT) $(BIN)/muster-ofi run -n $$n $(BIN)/mpi.ofi.test -test.timeout $(TIMEOUT) $(TESTS); \
 	done; done
 
-# That devices allocate nothing in their steady state is checked by their own suites; here pools
-# that still grow when a machine is busy would count.
+# The allocation tests are skipped here, because pools may still grow on a busy machine. The
+# suites of the devices check that they allocate nothing in the steady state.
 iwarp: build ## messages over software iWARP between processes: datagrams, connections, both, with rings, encrypted
 	@set -eux; \
 	$(GO) test -c -o $(BIN)/mpi.test ./mpi; \
@@ -126,7 +126,7 @@ iwarp: build ## messages over software iWARP between processes: datagrams, conne
 		MUSTER_CHANNEL=$$1 MUSTER_EAGER=$$2 MUSTER_ENCRYPT=$$3 timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n 3 $(BIN)/mpi.test -test.timeout $(TIMEOUT) -test.skip "$$4" $(TESTS); \
 	done
 
-test-channels: ## lose packets, cut cables, flood, stop and kill ranks on hosts of a lab (needs root)
+test-channels: ## test lossy networks, cut cables, floods, stopped and killed ranks on a lab (needs root)
 	$(GO) vet -tags channels ./tests/channels ./rdma/dgram
 	$(GO) test -tags channels -count 1 -timeout 600s -v ./tests/channels
 	$(GO) test -tags channels -count 1 -timeout 300s -v -run RealLink ./rdma/dgram
@@ -138,11 +138,11 @@ test-launchers: ## run under Slurm, Hydra on two hosts, Open MPI's mpirun, as an
 	@if pkg-config --exists pmix libfabric; then \
 		CGO_ENABLED=1 $(GO) vet -tags launchers,pmix,ofi ./tests/launchers ./examples/kubernetes ./internal/pmi ./internal/pmix && \
 		CGO_ENABLED=1 $(GO) test -tags pmix -timeout $(TIMEOUT) ./internal/pmix; \
-	else echo "without libpmix-dev and libfabric-dev some of these are skipped"; fi
+	else echo "libpmix-dev or libfabric-dev is missing: some tests are skipped"; fi
 	CGO_ENABLED=1 $(GO) test -tags launchers -count 1 -timeout $(TIMEOUT) ./tests/launchers ./examples/kubernetes
 
-# Go's fuzzing fails at times, with no input that fails, when its time is over while it makes
-# an input shorter: then it is run once more.
+# Go's fuzzing sometimes fails without a failing input, if its time ends while it minimizes an
+# input. It is then run once more.
 fuzz: ## run every fuzz target for FUZZTIME (5s)
 	@mkdir -p $(BIN)
 	@set -eu; \
@@ -176,10 +176,8 @@ cross: ## build and vet for linux/arm64 and darwin/arm64
 		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./...; \
 	done
 
-explore: ## run every order of every small program through the protocols (long)
-	@if grep -qs explore.full internal/p2p/*_test.go; then \
-		$(GO) test ./internal/p2p -run TestExplore -v -timeout 120m -explore.full; \
-	else echo "skipped: there is no explorer in internal/p2p yet"; fi
+explore: ## check the protocols under every event order of small programs (long)
+	$(GO) test ./internal/p2p -run TestExplore -v -timeout 120m -explore.full
 
 prove: ## prove every algorithm of every collective for 1 to 33 ranks (minutes)
 	$(GO) test ./internal/coll -run TestMatrix -v -timeout 60m -prove.full
@@ -201,14 +199,14 @@ bench-verbs-loss: build ## bandwidth of the datagram device over a cable of 1 Gb
 test-verbs-vm: ## run over libfabric's verbs on soft-iWARP and soft-RoCE in a virtual machine (minutes)
 	./tests/verbsvm/run.sh
 
-interop-siw: ## let rdma/iwarp talk to Linux's soft-iWARP in a virtual machine (minutes)
+interop-siw: ## test rdma/iwarp against Linux's soft-iWARP in a virtual machine (minutes)
 	VERBSVM_DEVICES=siw VERBSVM_STEPS='device iwarp' ./tests/verbsvm/run.sh
 
-bench-verbs-vm: ## measure rping, our own devices, and buffers that are used often over verbs in one virtual machine (minutes)
+bench-verbs-vm: ## measure rping, our devices, and frequently used buffers over verbs in one virtual machine (minutes)
 	VERBSVM_STEPS='device verbs bench-buffers' ./tests/verbsvm/run.sh
 
-ci: ## everything that is checked before a change is taken
+ci: ## run all checks that a change must pass
 	./.ci/run
 
-clean: ## remove what was built
+clean: ## remove build output
 	rm -rf $(BIN)

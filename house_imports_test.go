@@ -2,16 +2,19 @@ package muster_test
 
 import (
 	"go/ast"
+	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 )
 
-// Who may import whom. A line is a folder and the folders of this module that
-// its files may import; tests may import anything. A folder without a line is a
-// fault, so that a new one begins with a decision. In a line, "examples/*" means
-// the folders right below it.
+// The import policy. A line is a folder, or a single file, and the folders of this module
+// that it may import; tests may import any package. A folder without a line is a fault, so
+// that a new package starts with a decision. "examples/*" means the folders directly below
+// examples.
 const importPolicy = `
 rdma
 prof
@@ -38,45 +41,55 @@ rdma/hybrid         rdma rdma/dgram rdma/iwarp
 rdma/udrel          rdma rdma/internal/guard internal/recvpool
 internal/recvpool   rdma
 
-internal/p2p        rdma internal/dtype
-internal/sched      internal/dtype
-internal/coll       internal/sched internal/dtype
+internal/p2p        rdma
+internal/sched
+internal/coll       internal/sched
 internal/nodecoll   internal/coll
 internal/engine     rdma prof internal/p2p internal/regcache internal/recvpool internal/pmi internal/sched internal/rma
 internal/rma        internal/dtype
 internal/launch     internal/pmi
 internal/doctor     internal/launch rdma/ofi
-sim                 rdma internal/sched
 
-mpi                 rdma prof internal/dtype internal/pmi internal/regcache internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma internal/launch sim mpi/internal/hook
+mpi                 rdma prof internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook
 mpi/hook.go         rdma/ofi
-mpi/devices.go      rdma/shm rdma/ofi rdma/rail rdma/hybrid rdma/iwarp rdma/dgram rdma/hybrid rdma/udrel
+mpi/devices.go      rdma/shm rdma/ofi rdma/rail rdma/hybrid rdma/dgram rdma/udrel
 mpi/rails.go        rdma/rail rdma/dgram
 
 mpi/internal/hook   rdma rdma/ofi internal/engine
 mpi/inspect         mpi mpi/internal/hook rdma rdma/ofi internal/engine internal/p2p
 
-mpitest             mpi mpi/inspect sim rdma internal/cputime
+mpitest             mpi mpi/inspect internal/cputime
 bench               mpi mpi/inspect prof rdma internal/regcache internal/cputime
 bench/peers         bench bench/results internal/lab
 bench/results
-apps/*              mpi
-tests/*             mpi
+
+tests/*
 tests/channels/storm mpi mpi/inspect
 examples/*          mpi
 cmd/muster          anything
 `
 
-// Pure folders hold state machines without I/O, clock or goroutine, so that
-// they can be scripted, fuzzed, explored and simulated. They have no use for
-// these packages and functions; time comes in as an argument.
+// Pure folders contain state machines without I/O, clock or goroutine, so that they can be
+// scripted, fuzzed, explored and simulated. They must not use these packages and functions;
+// they take the time as an argument.
 var (
 	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "internal/recvpool", "rdma/internal/ddp"}
 	impureImports = []string{"net", "os", "syscall", "sync", "math/rand", "runtime", "golang.org/x/sys"}
 	impureTime    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )
 
-// policy is importPolicy, read.
+// TestImportPolicyMatchesTree checks that the policy names only folders and files that exist.
+func TestImportPolicyMatchesTree(t *testing.T) {
+	for name, allowed := range policy() {
+		for _, p := range append([]string{name}, allowed...) {
+			if found, err := fs.Glob(os.DirFS("."), p); p != "anything" && (err != nil || len(found) == 0) {
+				t.Errorf("the line of %s names %s, which does not exist (%v)", name, p, err)
+			}
+		}
+	}
+}
+
+// policy parses importPolicy.
 func policy() map[string][]string {
 	rules := map[string][]string{}
 	for line := range strings.Lines(importPolicy) {
@@ -87,7 +100,7 @@ func policy() map[string][]string {
 	return rules
 }
 
-// rule is the line of a folder, and whether it has one.
+// rule returns the line of a folder, and whether it has one.
 func rule(folder string) (allowed []string, listed bool) {
 	rules := policy()
 	if allowed, listed = rules[folder]; !listed {
@@ -127,7 +140,7 @@ func (h *house) checkImport(s *source, imp *ast.ImportSpec, allowed []string) {
 	switch {
 	case name == "C":
 		if s.folder != "rdma/ofi" && s.folder != "internal/pmix" {
-			h.fault(h.at(imp), "uses cgo: that is for rdma/ofi and internal/pmix alone")
+			h.fault(h.at(imp), "uses cgo: only rdma/ofi and internal/pmix may")
 		}
 	case isOurs:
 		if !slices.Contains(allowed, ours) && !slices.Contains(allowed, "anything") {

@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// TestHouseSeesFaults plants one fault at a time into a small tree and wants it
-// found, and nothing else.
+// TestHouseSeesFaults adds one fault at a time to a small tree and checks that it is found,
+// and no other.
 func TestHouseSeesFaults(t *testing.T) {
 	for _, c := range []struct {
 		name, file, text string
@@ -41,16 +41,16 @@ func TestHouseSeesFaults(t *testing.T) {
 		{"a program without a comment", "examples/02-ring/main.go", "package main\n\nfunc main() {}\n", "no doc.go"},
 		{"init", "mpi/comm.go", "package mpi\n\nfunc init() {}\n", "has an init function"},
 		{"a method named init", "mpi/comm.go", "package mpi\n\ntype t int\n\nfunc (t) init() {}\n", ""},
-		{"a folder that says nothing", "internal/util/doc.go", "// Package util helps.\npackage util\n", "the name says nothing"},
-		{"a machine's path", "docs/notes.md", "See /" + "root/notes.\n", "somebody's machine"},
+		{"a meaningless folder name", "internal/util/doc.go", "// Package util helps.\npackage util\n", "meaningless name"},
+		{"a machine's path", "docs/notes.md", "See /" + "root/notes.\n", "path of one machine"},
 		{"a file that does not parse", "mpi/comm.go", "package mpi\n\nfunc {\n", "does not parse"},
 
 		{"a counter", "mpi/comm.go", "package mpi\n\nvar count int\n\nfunc f() { count++ }\n", "changes count"},
 		{"a cache", "mpi/comm.go", "package mpi\n\nvar cache = map[int]int{}\n\nfunc f() { cache[1] = 2 }\n", "changes cache"},
 		{"a field", "mpi/comm.go", "package mpi\n\nvar state struct{ n int }\n\nfunc f() { state.n = 2 }\n", "changes state"},
 		{"an address", "mpi/comm.go", "package mpi\n\nvar n int\n\nfunc f() *int { return &n }\n", "changes n"},
-		{"a registry", "mpi/comm.go", "package mpi\n\nvar names = make(map[string]int)\n", "made empty (make)"},
-		{"a lock", "mpi/comm.go", "package mpi\n\nimport \"sync\"\n\nvar mu sync.Mutex\n", "made to be changed (sync.Mutex)"},
+		{"a registry", "mpi/comm.go", "package mpi\n\nvar names = make(map[string]int)\n", "initialized with make"},
+		{"a lock", "mpi/comm.go", "package mpi\n\nimport \"sync\"\n\nvar mu sync.Mutex\n", "of a mutable type (sync.Mutex)"},
 		{"a channel", "mpi/comm.go", "package mpi\n\nvar done chan int\n", "has a channel"},
 		{"a table", "mpi/comm.go", "package mpi\n\nvar names = map[int]string{1: \"one\"}\n\nfunc f() string { return names[1] }\n", ""},
 		{"a local of the same name", "mpi/comm.go", "package mpi\n\nvar names = []string{\"one\"}\n\nfunc f() { var names []string; names = nil; _ = names }\n", ""},
@@ -64,17 +64,17 @@ func TestHouseSeesFaults(t *testing.T) {
 			faults := inspect(tree)
 			switch {
 			case c.want == "" && len(faults) > 0:
-				t.Errorf("a tree in order has faults: %q", faults)
+				t.Errorf("a tree without faults has faults: %q", faults)
 			case c.want != "" && !slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, c.want) }):
-				t.Errorf("no fault says %q: %q", c.want, faults)
+				t.Errorf("no fault contains %q: %q", c.want, faults)
 			}
 		})
 	}
 }
 
-// TestHouseWantsDocs shows that a folder without doc.go is seen.
+// TestHouseWantsDocs checks that a folder without a package comment is found.
 func TestHouseWantsDocs(t *testing.T) {
-	for text, want := range map[string]int{"package rdma\n": 1, "// Package rdma is a room.\npackage rdma\n": 0} {
+	for text, want := range map[string]int{"package rdma\n": 1, "// Package rdma is empty.\npackage rdma\n": 0} {
 		if faults := inspect(fstest.MapFS{"rdma/doc.go": {Data: []byte(text)}}); len(faults) != want {
 			t.Errorf("doc.go with %q: %d faults instead of %d: %q", text, len(faults), want, faults)
 		}

@@ -7,15 +7,14 @@ import (
 	"path"
 )
 
-// No package holds mutable state, so that ranks can be goroutines of one test
-// and two worlds can live in one process. A package-level variable is allowed
-// if it is a constant in all but name: an error, a table, a compiled pattern.
-// The rule that can be checked:
+// No package has mutable state, so that ranks can be goroutines of one test and a process
+// can have two worlds. A package-level variable is allowed if it is effectively constant:
+// an error, a table, a compiled pattern. The rule as checked:
 //
-//   - its type and its initial value have no channel, nothing of package sync or
+//   - its type and its initial value have no channel, no type of package sync or
 //     sync/atomic, and no make or new;
-//   - nothing in its package assigns to it or to a part of it, increments it,
-//     deletes from it, or takes its address.
+//   - no code of its package assigns to it or to a part of it, increments it, deletes from
+//     it, or takes its address.
 //
 // Tests are exempt. Exceptions are listed here, each with its reason.
 var stateExceptions = map[string]string{
@@ -50,7 +49,7 @@ func (h *house) checkState(folder string, files []*source) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			for _, target := range written(n) {
 				if id := root(target); id != nil && vars[info.ObjectOf(id)] {
-					h.fault(h.at(n), "changes %s, which belongs to the package: state belongs to a value that the user makes", id.Name)
+					h.fault(h.at(n), "changes %s, a package-level variable: keep state in a value that the user creates", id.Name)
 				}
 			}
 			return true
@@ -58,7 +57,7 @@ func (h *house) checkState(folder string, files []*source) {
 	}
 }
 
-// checkVar looks at a declaration and remembers the names.
+// checkVar checks a declaration and records its names.
 func (h *house) checkVar(folder string, spec *ast.ValueSpec, info *types.Info, vars map[types.Object]bool) {
 	checked := false
 	for _, name := range spec.Names {
@@ -77,16 +76,16 @@ func (h *house) checkVar(folder string, spec *ast.ValueSpec, info *types.Info, v
 		ast.Inspect(expr, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncLit:
-				return false // what it makes when it runs is its own
+				return false // values created when it runs are not package state
 			case *ast.ChanType:
 				h.fault(h.at(n), "package-level variable %s has a channel", spec.Names[0].Name)
 			case *ast.SelectorExpr:
 				if x, ok := n.X.(*ast.Ident); ok && (x.Name == "sync" || x.Name == "atomic") {
-					h.fault(h.at(n), "package-level variable %s is made to be changed (%s.%s)", spec.Names[0].Name, x.Name, n.Sel.Name)
+					h.fault(h.at(n), "package-level variable %s is of a mutable type (%s.%s)", spec.Names[0].Name, x.Name, n.Sel.Name)
 				}
 			case *ast.CallExpr:
 				if fn, ok := n.Fun.(*ast.Ident); ok && (fn.Name == "make" || fn.Name == "new") {
-					h.fault(h.at(n), "package-level variable %s is made empty (%s), so somebody means to fill it", spec.Names[0].Name, fn.Name)
+					h.fault(h.at(n), "package-level variable %s is initialized with %s, to be filled later", spec.Names[0].Name, fn.Name)
 				}
 			}
 			return true
@@ -94,7 +93,7 @@ func (h *house) checkVar(folder string, spec *ast.ValueSpec, info *types.Info, v
 	}
 }
 
-// written is what a piece of code may change.
+// written returns the expressions that a statement or expression may change.
 func written(n ast.Node) []ast.Expr {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
@@ -119,7 +118,7 @@ func written(n ast.Node) []ast.Expr {
 	return nil
 }
 
-// root is the variable that an expression like v.f[i] is a part of.
+// root returns the variable that an expression like v.f[i] is a part of.
 func root(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {
@@ -139,8 +138,8 @@ func root(e ast.Expr) *ast.Ident {
 	}
 }
 
-// resolve finds out which names mean package-level variables. It does without
-// the packages that are imported, and so overlooks the errors this causes.
+// resolve determines which names refer to package-level variables. It does not load the
+// imported packages and ignores the resulting errors.
 func resolve(fset *token.FileSet, folder string, files []*ast.File) *types.Info {
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Importer: noImports{}, Error: func(error) {}, FakeImportC: true}
@@ -148,7 +147,7 @@ func resolve(fset *token.FileSet, folder string, files []*ast.File) *types.Info 
 	return info
 }
 
-// noImports makes every import an empty package.
+// noImports resolves every import to an empty package.
 type noImports struct{}
 
 func (noImports) Import(name string) (*types.Package, error) {

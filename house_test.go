@@ -14,11 +14,11 @@ import (
 	"testing"
 )
 
-// The rules of the house, which hold for every folder. This file walks the tree
-// and keeps the rules about files; house_imports_test.go has the import rule and
-// house_state_test.go the one about package-level state. What the rules are good
-// for is told in CONTRIBUTING.md. A rule is changed by a decision, in
-// docs/decisions, and never to make a build pass.
+// The house rules, which apply to every folder. This file walks the tree and checks the
+// rules about files; house_imports_test.go has the import policy, house_state_test.go the
+// rule about package-level state, house_words_test.go the vocabulary, and
+// house_references_test.go citations and links. CONTRIBUTING.md explains the rules. A rule
+// is changed only by a decision in docs/decisions, never to make a build pass.
 
 func TestHouse(t *testing.T) {
 	for _, fault := range inspect(os.DirFS(".")) {
@@ -28,10 +28,10 @@ func TestHouse(t *testing.T) {
 
 const (
 	module   = "github.com/muster-mpi/muster"
-	maxLines = 600 // of a file that is no test: one concern fits
+	maxLines = 600 // limit for a file other than a test: enough for one concern
 )
 
-// house is the tree, parsed.
+// house is the parsed tree.
 type house struct {
 	fset    *token.FileSet
 	folders map[string][]*source // by path from the root
@@ -49,7 +49,7 @@ type source struct {
 
 func (s *source) name() string { return path.Base(s.path) }
 
-// inspect returns what is against the rules, in order of the files.
+// inspect returns the violations of the rules, sorted by file.
 func inspect(tree fs.FS) []string {
 	h := &house{fset: token.NewFileSet(), folders: map[string][]*source{}}
 	h.walk(tree)
@@ -66,13 +66,13 @@ func (h *house) fault(where, format string, args ...any) {
 	h.faults = append(h.faults, where+": "+fmt.Sprintf(format, args...))
 }
 
-// at is a place in a file, for a fault.
+// at returns the file and line of a node.
 func (h *house) at(n ast.Node) string {
 	p := h.fset.Position(n.Pos())
 	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
 }
 
-// walk reads every file that is not made by a build.
+// walk reads every file except build output.
 func (h *house) walk(tree fs.FS) {
 	err := fs.WalkDir(tree, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -89,7 +89,7 @@ func (h *house) walk(tree fs.FS) {
 		}
 		text, err := fs.ReadFile(tree, p)
 		if os.IsNotExist(err) {
-			return nil // somebody's scratch file has just gone
+			return nil // a temporary file that was just removed
 		}
 		if err != nil {
 			return err
@@ -121,20 +121,20 @@ func (h *house) parse(p string, text []byte) {
 	})
 }
 
-// checkText looks for what makes sense on one machine only. The words are put
-// together here so that this file does not contain them.
+// checkText finds paths of a particular machine. The paths are concatenated here, so that
+// this file does not contain them.
 func (h *house) checkText(p string, text []byte) {
 	for _, word := range []string{"/" + "work/", "/" + "root/", "/" + "home/", ".." + "/shared"} {
 		if i := bytes.Index(text, []byte(word)); i >= 0 {
-			h.fault(fmt.Sprintf("%s:%d", p, 1+bytes.Count(text[:i], []byte("\n"))), "names a place on somebody's machine (%s…)", word)
+			h.fault(fmt.Sprintf("%s:%d", p, 1+bytes.Count(text[:i], []byte("\n"))), "contains a path of one machine (%s…)", word)
 		}
 	}
 }
 
-// checkFolder keeps the rules about single files and their folder.
+// checkFolder checks the rules about single files and their folder.
 func (h *house) checkFolder(folder string, files []*source) {
 	if slices.Contains([]string{"util", "utils", "common", "base", "types", "misc", "helper", "helpers"}, path.Base(folder)) {
-		h.fault(folder, "the name says nothing: name the folder after what it is about")
+		h.fault(folder, "meaningless name: name the folder after its subject")
 	}
 	documented, code := false, false
 	for _, s := range files {
@@ -149,40 +149,40 @@ func (h *house) checkFolder(folder string, files []*source) {
 		h.checkInit(s)
 	}
 	if code && !documented {
-		h.fault(folder, "has no doc.go with a package comment that says what the room is for")
+		h.fault(folder, "has no doc.go with a package comment")
 	}
 }
 
-// isFront reports whether a newcomer looks into the file first: doc.go, or main.go
-// of a program.
+// isFront reports whether the file is the entry point for readers: doc.go, or main.go of a
+// program.
 func (s *source) isFront() bool {
 	return s.name() == "doc.go" || s.name() == "main.go" && s.file.Name.Name == "main"
 }
 
-// checkUnsafe: what the compiler does not check is in files that say so.
+// checkUnsafe checks that code beyond the compiler's checks is in files named for it.
 func (h *house) checkUnsafe(s *source) {
 	if strings.HasSuffix(s.path, "_unsafe.go") || strings.HasSuffix(s.path, "_unsafe_test.go") {
 		return
 	}
 	for _, imp := range s.file.Imports {
 		if imp.Path.Value == `"unsafe"` {
-			h.fault(h.at(imp), "imports unsafe: that is for files named *_unsafe.go")
+			h.fault(h.at(imp), "imports unsafe: only files named *_unsafe.go may")
 		}
 	}
 	for _, group := range s.file.Comments {
 		for _, c := range group.List {
 			if strings.HasPrefix(c.Text, "//go:linkname") {
-				h.fault(h.at(c), "uses go:linkname: that is for files named *_unsafe.go")
+				h.fault(h.at(c), "uses go:linkname: only files named *_unsafe.go may")
 			}
 		}
 	}
 }
 
-// checkInit: nothing happens because a package was imported.
+// checkInit checks that importing a package has no effects.
 func (h *house) checkInit(s *source) {
 	for _, decl := range s.file.Decls {
 		if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" && !s.test {
-			h.fault(h.at(fn), "has an init function: let the user call something")
+			h.fault(h.at(fn), "has an init function: use an explicit call instead")
 		}
 	}
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Creates the file system of an image: a program, libfabric, and the shared libraries
-# that the two need.
+# Creates the file system of an image: a program, libfabric, and the shared libraries that
+# the two need.
 #
 #   sh collect.sh PROGRAM FOLDER
 set -eu
@@ -15,15 +15,15 @@ if [ -z "$fabric" ]; then
 	exit 1
 fi
 
-# needed FILE prints the libraries of a file, including the loader, which ldd prints
-# without an arrow.
+# needed FILE prints the libraries of a file, including the loader, which ldd prints without
+# an arrow.
 needed() {
 	ldd "$1" | awk '$2 == "=>" && $3 ~ "^/" { print $3 } $1 ~ "^/" { print $1 }'
 }
 
 mkdir -p "$folder"
 install -m 0755 "$program" "$folder/program"
-# Mount points for the container runtime, and a directory for files.
+# Mount points of a container runtime, and a directory for temporary files.
 mkdir -p "$folder/proc" "$folder/sys" "$folder/dev" "$folder/etc" "$folder/tmp"
 chmod 1777 "$folder/tmp"
 

@@ -2,9 +2,10 @@
 
 package kubernetes
 
-// The image without a container engine: the test builds its folder by the recipe and
-// runs two ranks in it as in two pods, each with the folder as its root, and with its
-// own process table and /dev/shm. The libraries of this machine are not accessible.
+// A test of the image without a container engine: it builds the file system as the
+// Containerfile does and runs two ranks in it as in two pods, each with that root
+// directory and its own PID namespace and /dev/shm. The libraries of this machine are not
+// accessible.
 
 import (
 	"context"
@@ -20,12 +21,12 @@ import (
 	"time"
 )
 
-func TestTwoRanksRunInTheImage(t *testing.T) {
+func TestRanksInImage(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, for chroot and namespaces")
 	}
 	if exec.Command("pkg-config", "--exists", "libfabric").Run() != nil {
-		t.Skip("needs libfabric (Debian packages pkg-config and libfabric-dev)")
+		t.Skip("libfabric's headers are not installed (Debian packages pkg-config and libfabric-dev)")
 	}
 	program, image := filepath.Join(t.TempDir(), "program"), filepath.Join(t.TempDir(), "image")
 	must(t, "go", "build", "-tags", "ofi,netgo", "-o", program, "../02-ring")

@@ -1,8 +1,8 @@
 package kubernetes
 
 // The manifest consists of two documents that refer to each other by name, and to the
-// library by the names of variables. A mistake would show only in a cluster, as a job
-// that does not start; these tests find it without one.
+// library by the names of variables. In a cluster a mistake shows only as a job that does
+// not start; these tests find it earlier.
 
 import (
 	"os"
@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// document is a document of the manifest: the value for each path of keys, such as
-// "spec.template.spec.subdomain". List items with a name are identified by it.
+// document maps the key paths of a document, such as "spec.template.spec.subdomain", to
+// their values. List items with a name are identified by it.
 type document map[string]string
 
-// readManifest parses the subset of YAML that the manifest uses: keys with values,
-// indented by two, and lists of them.
+// readManifest parses the subset of YAML that the manifest uses: keys with values, indented
+// by two, and lists of them.
 func readManifest(t *testing.T) map[string]document {
 	t.Helper()
 	text, err := os.ReadFile("job.yaml")
@@ -40,7 +40,7 @@ func readManifest(t *testing.T) map[string]document {
 			key, value, ok := strings.Cut(body, ":")
 			named := isItem && key == "name"
 			if !ok || depth > len(path) && !(named && depth == len(path)+1) {
-				t.Fatalf("a line that this test cannot read: %q", line)
+				t.Fatalf("unsupported line: %q", line)
 			}
 			value = strings.Trim(strings.TrimSpace(value), `"`)
 			if named {
@@ -69,11 +69,11 @@ func TestManifestIsConsistent(t *testing.T) {
 		{"the Job must give its pods an index", job["spec.completionMode"], "Indexed"},
 		{"all ranks must run at once", job["spec.parallelism"], job["spec.completions"]},
 		{"MUSTER_SIZE is the number of pods", job[env+"MUSTER_SIZE.value"], job["spec.completions"]},
-		{"a dead rank cannot come back", job["spec.backoffLimit"], "0"},
+		{"a failed rank cannot rejoin", job["spec.backoffLimit"], "0"},
 		{"nor in its pod", job[pod+"restartPolicy"], "Never"},
 		{"the pods have names in the Service", job[pod+"subdomain"], service["metadata.name"]},
 		{"the Service is headless", service["spec.clusterIP"], "None"},
-		{"ranks are looked for before they are ready", service["spec.publishNotReadyAddresses"], "true"},
+		{"ranks are reachable before they are ready", service["spec.publishNotReadyAddresses"], "true"},
 		{"the Service selects the Job's pods", service["spec.selector.batch.kubernetes.io/job-name"], name},
 		{"rank 0 is pod 0 in the Service", job[env+"MUSTER_ROOT.value"], name + "-0." + service["metadata.name"] + ":" + job[pod+"containers.rank.ports.rendezvous.containerPort"]},
 		{"the key is in no file", job[env+"MUSTER_KEY.value"], ""},
@@ -85,7 +85,7 @@ func TestManifestIsConsistent(t *testing.T) {
 	}
 }
 
-// Many users would copy a key in a file unchanged, so the instructions generate one, with
+// Users would keep a key that is in a file unchanged, so the instructions generate one, with
 // the name that the Job uses.
 func TestInstructionsGenerateKey(t *testing.T) {
 	const ref = "spec.template.spec.containers.rank.env.MUSTER_KEY.valueFrom.secretKeyRef."
@@ -97,15 +97,15 @@ func TestInstructionsGenerateKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(text), want) {
-			t.Errorf("%s must document how to create the Secret with the key of the Job: %s", name, want)
+			t.Errorf("%s must contain the command that creates the Secret of the Job: %s", name, want)
 		}
 		if strings.Contains(string(text), "change-me") {
-			t.Errorf("%s must not contain a key", name)
+			t.Errorf("%s must not contain a placeholder key", name)
 		}
 	}
 }
 
-func TestRecipeBuildsImage(t *testing.T) {
+func TestContainerfileBuildsImageOfJob(t *testing.T) {
 	text, err := os.ReadFile("Containerfile")
 	if err != nil {
 		t.Fatal(err)
@@ -115,11 +115,11 @@ func TestRecipeBuildsImage(t *testing.T) {
 		t.Errorf("the image must contain only the collected files:%s", last)
 	}
 	if !regexp.MustCompile(`go build -tags ofi\b.* -o /program `).Match(text) || !strings.Contains(string(text), "collect.sh /program /image") {
-		t.Error("the program must be built with the tag of its network, and its libraries collected")
+		t.Error("the program must be built with tag ofi and collected with its libraries")
 	}
 	tag := regexp.MustCompile(`podman build .* -t (\S+) `).FindSubmatch(text)
 	image := readManifest(t)["Job"]["spec.template.spec.containers.rank.image"]
 	if tag == nil || image != string(tag[1])+":latest" {
-		t.Errorf("the Job runs %q, which the recipe does not build", image)
+		t.Errorf("the Job runs %q, which the Containerfile does not build", image)
 	}
 }

@@ -4,5 +4,6 @@ package cputime
 
 import "time"
 
-// Used is what this process has used so far, and whether the system tells. Here it does not.
+// Used returns the CPU time of this process; false if the system does not report it, as
+// here.
 func Used() (time.Duration, bool) { return 0, false }

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// TestUsed: computing counts, and waiting does not.
+// Computing counts, sleeping does not.
 func TestUsed(t *testing.T) {
 	start, ok := Used()
 	if !ok {
-		t.Skip("the system does not tell how much CPU a process has used")
+		t.Skip("the system does not report CPU time")
 	}
 	const most = 10 * time.Second
 	began := time.Now()
@@ -20,7 +20,7 @@ func TestUsed(t *testing.T) {
 	}
 	const pause = 200 * time.Millisecond
 	before, _ := Used()
-	time.Sleep(pause)
+	time.Sleep(pause) // real time: the kernel's CPU accounting is under test
 	if after, _ := Used(); after < before || after-before > pause/2 {
 		t.Errorf("sleeping for %v counts as %v", pause, after-before)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Used is what this process has used so far, and whether the system tells.
+// Used returns the CPU time of this process; false if the system does not report it.
 func Used() (time.Duration, bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

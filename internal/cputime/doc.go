@@ -1,3 +1,3 @@
-// Package cputime reports how much processor time this process has used, of all its threads,
-// in user mode and in the kernel: for tests and benchmarks that see whether waiting is quiet.
+// Package cputime returns the processor time of this process: all its threads, in user mode
+// and in the kernel. Tests and benchmarks use it to check that waiting uses no CPU.
 package cputime

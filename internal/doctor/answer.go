@@ -1,13 +1,13 @@
 package doctor
 
-// The side that is asked: a doctor that another one has started on this host. It
-// answers one question after the other, a line of JSON each, until its input ends.
+// The answering side: a doctor that another one has started on this host. It answers
+// requests, one line of JSON each, until its input ends.
 //
 //	asker → host   {"ask":"facts"}
 //	host → asker   {"facts":{…}}
-//	               {"ask":"clock"}          what time is it; asked several times
+//	               {"ask":"clock"}          return the time; sent several times
 //	               {"ask":"listen"}         open ports for trials on every address
-//	               {"ask":"try","places":…} reach those of the others
+//	               {"ask":"try","places":…} connect to those of the other hosts
 
 import (
 	"bufio"
@@ -19,16 +19,16 @@ import (
 	"time"
 )
 
-// greeting is the first line that a doctor who is asked writes. What stands
-// before it comes from a login shell.
+// greeting is the first line of an answering doctor. Output before it comes from a login
+// shell.
 const greeting = "muster doctor answers 1"
 
-// answerTime bounds the life of a doctor whose asker has gone without closing.
+// answerTime limits the run time of a doctor whose asker is gone without closing.
 const answerTime = 5 * time.Minute
 
 type question struct {
 	Ask       string   `json:"ask"`
-	Name      string   `json:"name,omitempty"`     // what the host is called by the asker
+	Name      string   `json:"name,omitempty"`     // the asker's name for the host
 	Provider  string   `json:"provider,omitempty"` // see Config
 	Interface string   `json:"interface,omitempty"`
 	Targets   []Target `json:"places,omitempty"` // to try
@@ -42,10 +42,10 @@ type reply struct {
 	Error   string   `json:"error,omitempty"`
 }
 
-// answerer answers; it is used directly by an asker on the same host.
+// answerer answers requests. An asker on the same host uses it directly.
 type answerer struct {
-	cfg   Config
-	stand *stand // nil until asked to listen
+	cfg        Config
+	trialPorts *trialPorts // nil until asked to listen
 }
 
 func (a *answerer) answer(ctx context.Context, q question) (r reply) {
@@ -57,26 +57,26 @@ func (a *answerer) answer(ctx context.Context, q question) (r reply) {
 	case "clock":
 		r.Clock = time.Now().UnixNano()
 	case "listen":
-		if a.stand == nil {
-			a.stand = openStand(interfaces())
+		if a.trialPorts == nil {
+			a.trialPorts = openTrialPorts(interfaces())
 		}
-		r.Targets = a.stand.places
+		r.Targets = a.trialPorts.targets
 	case "try":
 		r.Trials = tryAll(ctx, q.Name, q.Targets, interfaces())
 	default:
-		r.Error = fmt.Sprintf("%q is no question that this version of muster doctor knows", q.Ask)
+		r.Error = fmt.Sprintf("this version of muster doctor does not support the request %q", q.Ask)
 	}
 	return r
 }
 
 func (a *answerer) close() {
-	if a.stand != nil {
-		a.stand.close()
+	if a.trialPorts != nil {
+		a.trialPorts.close()
 	}
 }
 
-// Answer serves an asker over a pair of streams, until the input ends or for
-// some minutes.
+// Answer serves an asker over a pair of streams, until the input ends or a time limit of
+// several minutes is reached.
 func Answer(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -90,7 +90,7 @@ func Answer(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error 
 	for {
 		select {
 		case <-ctx.Done():
-			return errors.New("doctor: nobody asked for minutes")
+			return errors.New("doctor: no request before the time limit")
 		case l, open := <-lines:
 			if !open {
 				return nil
@@ -98,7 +98,7 @@ func Answer(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error 
 			var q question
 			r := reply{}
 			if err := json.Unmarshal([]byte(l), &q); err != nil {
-				r.Error = "not understood: " + err.Error()
+				r.Error = "invalid request: " + err.Error()
 			} else {
 				r = a.answer(ctx, q)
 			}
@@ -109,11 +109,11 @@ func Answer(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error 
 	}
 }
 
-// maxLine is room for the places of a few thousand hosts.
+// maxLine is enough for the targets of a few thousand hosts.
 const maxLine = 16 << 20
 
-// readLines reads until the end of a stream or of ctx. The goroutine stays in a
-// read that nobody ends; so does the process that it belongs to.
+// readLines reads until the end of a stream or of ctx. Its goroutine may stay in a
+// blocking read until the process exits.
 func readLines(ctx context.Context, in io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {

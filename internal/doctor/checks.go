@@ -1,8 +1,7 @@
 package doctor
 
-// The table of checks, and what a finding is. Checks of one host are in
-// judge_host.go and judge_network.go, those between hosts in judge_between.go;
-// all are pure.
+// The table of checks, and the type of a finding. Checks of one host are in judge_host.go
+// and judge_network.go, those between hosts in judge_between.go. All are pure functions.
 
 import (
 	"fmt"
@@ -10,18 +9,18 @@ import (
 	"strings"
 )
 
-// Level is how bad a finding is.
+// Level is the severity of a finding.
 type Level int
 
 const (
 	OK      Level = iota
-	Warning       // jobs run, but slower or less safely than they could
+	Warning       // jobs run, but slower or less safely than possible
 	Problem       // jobs do not run, or not in every case
 )
 
 func (l Level) String() string { return [...]string{"ok", "warning", "problem"}[l] }
 
-// MarshalText makes levels words in JSON.
+// MarshalText encodes levels as words in JSON.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // Finding is the result of a check for one or more hosts.
@@ -30,34 +29,34 @@ type Finding struct {
 	Hosts  []string `json:"hosts"`
 	Detail string   `json:"detail"`
 	Advice string   `json:"advice,omitempty"` // what to do; never empty unless the level is OK
-	More   []string `json:"more,omitempty"`   // for those who want to know
+	More   []string `json:"more,omitempty"`   // details for -v
 }
 
 // Check is a row of the table.
 type Check struct {
 	Name string
-	Why  string // it matters
-	// Host judges a host by itself; many reports whether it shall work with others.
+	Why  string // why it matters
+	// Host judges a single host; many reports whether the survey has several hosts.
 	Host func(f *Facts, many bool) Finding
-	// Between judges how several hosts get on, and returns at least one finding.
-	// A check has either of the two.
+	// Between judges the connections between hosts and returns at least one finding.
+	// A check has either Host or Between.
 	Between func(s *Survey) []Finding
 }
 
-// Checks is the table, in the order in which it is printed: what stops a job
-// first comes first.
+// Checks returns the table in the order of the report, which is the order in which the
+// faults would stop a job.
 func Checks() []Check {
 	return []Check{
 		{Name: "reach", Why: "muster run starts an agent on each host through ssh, or the command given with --rsh", Between: judgeReach},
-		{Name: "version", Why: "hosts of a job must agree on what they say to each other", Host: judgeVersion},
-		{Name: "same version", Why: "hosts of a job must agree on what they say to each other", Between: judgeSameVersion},
+		{Name: "version", Why: "hosts of a job must use the same protocols", Host: judgeVersion},
+		{Name: "same version", Why: "hosts of a job must use the same protocols", Between: judgeSameVersion},
 		{Name: "host name", Why: "programs and launchers look up the host's own name", Host: judgeName},
 		{Name: "interfaces", Why: "messages between hosts leave through one of them", Host: judgeInterfaces},
-		{Name: "routes", Why: "two ways to one network send answers where nobody waits for them", Host: judgeRoutes},
-		{Name: "ports", Why: "every pair of ranks that talks over TCP needs some", Host: judgePorts},
+		{Name: "routes", Why: "with two routes to one network, answers may arrive at the wrong interface", Host: judgeRoutes},
+		{Name: "ports", Why: "every pair of ranks that communicates over TCP needs some", Host: judgePorts},
 		{Name: "connect", Why: "ranks connect to each other on ports that the kernel chooses", Between: judgeConnect},
-		{Name: "packet size", Why: "packets that one side sends and the other drops look like a hang", Between: judgePacketSize},
-		{Name: "libfabric", Why: "it carries messages between hosts", Host: judgeFabric},
+		{Name: "packet size", Why: "a job hangs if one side drops the packets of the other", Between: judgePacketSize},
+		{Name: "libfabric", Why: "it can carry messages between hosts", Host: judgeFabric},
 		{Name: "same libfabric", Why: "both ends of a connection need the same provider", Between: judgeSameFabric},
 		{Name: "shared memory", Why: "ranks of one host exchange messages in it", Host: judgeShared},
 		{Name: "process_vm", Why: "with it a long message between two ranks is copied once, without it twice", Host: judgeProcessVM},
@@ -66,19 +65,19 @@ func Checks() []Check {
 		{Name: "locked memory", Why: "network adapters read and write memory that cannot be swapped out", Host: judgeLocked},
 		{Name: "cpu", Why: "ranks that share cores wait for each other", Host: judgeCPU},
 		{Name: "clock", Why: "timestamps and timeouts read it often", Host: judgeClock},
-		{Name: "same time", Why: "traces and logs of several hosts are put together by time", Between: judgeSameTime},
+		{Name: "same time", Why: "traces and logs of several hosts are merged by time", Between: judgeSameTime},
 		{Name: "huge pages", Why: "copies between ranks are up to 1.7 times faster with them", Host: judgeHugePages},
 	}
 }
 
-// Result is a check with what it found.
+// Result is a check with its findings.
 type Result struct {
 	Check    string    `json:"check"`
 	Why      string    `json:"why"`
 	Findings []Finding `json:"findings"`
 }
 
-// Level is that of the worst finding.
+// Level returns the level of the worst finding.
 func (r *Result) Level() Level {
 	worst := OK
 	for _, f := range r.Findings {
@@ -87,8 +86,7 @@ func (r *Result) Level() Level {
 	return worst
 }
 
-// Judge runs the table over a survey. Hosts about which a check finds the same
-// share a finding.
+// Judge applies the table to a survey. Hosts with the same result share a finding.
 func Judge(s *Survey) []Result {
 	var results []Result
 	for _, c := range Checks() {
@@ -125,7 +123,7 @@ func judgeEach(s *Survey, judge func(*Facts, bool) Finding) (all []Finding) {
 	return all
 }
 
-// Count is how many checks ended at each level.
+// Count returns the number of checks at each level.
 func Count(results []Result) (ok, warnings, problems int) {
 	for i := range results {
 		switch results[i].Level() {
@@ -160,7 +158,7 @@ func (f Finding) on(hosts ...string) Finding {
 	return f
 }
 
-// size writes bytes for people.
+// size formats a number of bytes.
 func size(n int64) string {
 	units := []string{"B", "KB", "MB", "GB", "TB"}
 	v, u := float64(n), 0

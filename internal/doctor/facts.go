@@ -2,18 +2,18 @@ package doctor
 
 import "time"
 
-// Facts is what one host says about itself. It travels as JSON, so that the
-// doctor of one version can at least tell that another host has another one.
+// Facts are the data of one host. They are sent as JSON, so that doctors of different
+// versions can at least detect the difference.
 type Facts struct {
-	// Identity is the same for two names of one host: the boot and the network
-	// namespace.
+	// Identity identifies the boot and the network namespace, so two names of one host
+	// have the same value.
 	Identity string `json:"identity"`
 	Hostname string `json:"hostname"`
 	// Kubernetes is set in a pod.
 	Kubernetes bool `json:"kubernetes,omitempty"`
 
 	Muster string `json:"muster"` // the version
-	// Build tells builds of one version apart: a hash of the program file.
+	// Build is a hash of the program file, which distinguishes builds of one version.
 	Build  string `json:"build,omitempty"`
 	Go     string `json:"go"`
 	OS     string `json:"os"`
@@ -29,7 +29,7 @@ type Facts struct {
 	ProcessVM ProcessVM `json:"process_vm"`
 	Limits    Limits    `json:"limits"`
 
-	Threads   int     `json:"threads"`              // of the CPU, that this process may use
+	Threads   int     `json:"threads"`              // hardware threads that this process may use
 	Quota     float64 `json:"quota,omitempty"`      // CPU time per second; 0: no limit
 	Clock     string  `json:"clock,omitempty"`      // the kernel's clock source
 	HugePages string  `json:"huge_pages,omitempty"` // always, madvise or never
@@ -37,7 +37,7 @@ type Facts struct {
 	Fabric Fabric `json:"libfabric"`
 }
 
-// Names is what the resolver says to the host's own name.
+// Names is the resolver's answer for the host's own name.
 type Names struct {
 	Addresses []string      `json:"addresses,omitempty"`
 	Error     string        `json:"error,omitempty"`
@@ -61,62 +61,62 @@ type Route struct {
 	Interface string `json:"interface"`
 }
 
-// Ports is about listening and connecting on the host itself.
+// Ports describes the local ports.
 type Ports struct {
-	Low   int    `json:"low,omitempty"` // the ports that the kernel gives out
+	Low   int    `json:"low,omitempty"` // range of ephemeral ports
 	High  int    `json:"high,omitempty"`
-	Error string `json:"error,omitempty"` // of listening and connecting to oneself
+	Error string `json:"error,omitempty"` // of listening and connecting on loopback
 }
 
-// Shared is the memory that ranks of a host can have in common.
+// Shared describes the memory that ranks of a host can share.
 type Shared struct {
-	MemfdError string `json:"memfd_error,omitempty"` // of making, mapping and writing one
+	MemfdError string `json:"memfd_error,omitempty"` // of creating, mapping and writing a memfd
 	Dir        string `json:"dir,omitempty"`
 	DirSize    int64  `json:"dir_size"`
 	DirFree    int64  `json:"dir_free"`
 	DirError   string `json:"dir_error,omitempty"`
-	Available  int64  `json:"available"`              // memory of the machine that is free or can be freed
-	Limit      int64  `json:"cgroup_limit,omitempty"` // on memory, of the cgroup; 0: none
+	Available  int64  `json:"available"`              // available memory of the machine
+	Limit      int64  `json:"cgroup_limit,omitempty"` // memory limit of the cgroup; 0: none
 }
 
-// ProcessVM is whether one process can copy from another's memory. It was tried
+// ProcessVM reports whether one process can copy from another's memory. It was tried
 // between two children of one parent, as ranks are.
 type ProcessVM struct {
 	Error   string `json:"error,omitempty"`
-	Yama    int    `json:"yama,omitempty"`    // kernel.yama.ptrace_scope; 0: all allowed, or not there
+	Yama    int    `json:"yama,omitempty"`    // kernel.yama.ptrace_scope; 0: all allowed, or not supported
 	Seccomp bool   `json:"seccomp,omitempty"` // system calls are filtered
 }
 
-// Limits are of this process, so those that ranks get from it. -1: none.
+// Limits are the resource limits of this process, which ranks inherit. -1: none.
 type Limits struct {
 	Files     int64 `json:"files"`
-	FilesMax  int64 `json:"files_max"` // up to where a user may raise it
+	FilesMax  int64 `json:"files_max"` // the hard limit
 	Processes int64 `json:"processes"`
 	Locked    int64 `json:"locked"` // bytes of memory
-	// Adapters are the RDMA adapters of the kernel, which need locked memory.
+	// Adapters are the kernel's RDMA adapters, which need locked memory.
 	Adapters []string `json:"rdma_adapters,omitempty"`
 }
 
-// Fabric is what libfabric offers.
+// Fabric describes libfabric.
 type Fabric struct {
-	Built   bool     `json:"built"` // into this muster
+	Built   bool     `json:"built"` // this muster was built with it
 	Version string   `json:"version,omitempty"`
-	Taken   string   `json:"taken,omitempty"`  // what would carry messages between hosts
+	Taken   string   `json:"taken,omitempty"`  // the offer that a job would use between hosts
 	Reason  string   `json:"reason,omitempty"` // why
 	Offers  []string `json:"offers,omitempty"`
 	Error   string   `json:"error,omitempty"`
 }
 
-// Survey is all that is known before it is judged.
+// Survey holds the collected data of all hosts.
 type Survey struct {
-	Hosts  []Visit `json:"hosts"` // the one that asks first
+	Hosts  []Visit `json:"hosts"` // the asking host first
 	Trials []Trial `json:"trials,omitempty"`
 }
 
-// Visit is how asking a host went.
+// Visit is the result of asking a host.
 type Visit struct {
 	Name  string `json:"name"`
-	Here  bool   `json:"here,omitempty"`  // it is the host that asks
+	Here  bool   `json:"here,omitempty"`  // it is the asking host
 	Facts *Facts `json:"facts,omitempty"` // nil if it could not be asked
 	Error string `json:"error,omitempty"`
 	// Took is how long it took until the host answered.
@@ -126,17 +126,17 @@ type Visit struct {
 	Unsure time.Duration `json:"unsure_ns,omitempty"`
 }
 
-// Trial is what happened when a host tried to reach an address of another.
+// Trial is the result of an attempt of one host to reach an address of another.
 type Trial struct {
 	From      string `json:"from"`
 	To        string `json:"to"`
 	Address   string `json:"address"`
 	Interface string `json:"interface"` // of the host that has the address
-	// Own says that the address is one of the trying host too, so it says
-	// nothing about the other: bridges of containers are such.
+	// Own reports that the trying host has the same address, as with the bridges of
+	// containers, so the trial would be meaningless.
 	Own      bool   `json:"own,omitempty"`
-	TCP      string `json:"tcp,omitempty"`       // the error, "" if a connection came about
+	TCP      string `json:"tcp,omitempty"`       // the error, "" if the connection succeeded
 	Datagram string `json:"datagram,omitempty"`  // the same for a small UDP packet
-	FullSize int    `json:"full_size,omitempty"` // the MTU of the interface it leaves by; 0: not tried
-	Full     string `json:"full,omitempty"`      // the error of a packet of that size, not to be cut
+	FullSize int    `json:"full_size,omitempty"` // the MTU of the sending interface; 0: not tried
+	Full     string `json:"full,omitempty"`      // the error of an unfragmented packet of that size
 }

@@ -1,7 +1,7 @@
 package doctor
 
-// Reading this host. Nothing here judges: what cannot be read is left empty, or
-// becomes the text of an error in the facts.
+// Collecting the facts of this host, without judgement. Data that cannot be read is left
+// empty, or recorded as an error text in the facts.
 
 import (
 	"context"
@@ -18,15 +18,15 @@ import (
 	"github.com/muster-mpi/muster/rdma/ofi"
 )
 
-// Config is what a doctor needs to know about the program that it is in.
+// Config describes the program that the doctor is part of.
 type Config struct {
 	// Muster is the version to report.
 	Muster string
-	// Self is the command line that runs Role with the role as one more
-	// argument, for what needs other processes. Empty: those are not tried.
+	// Self is the command line that runs Role, with the role appended, for trials that
+	// need other processes. Empty: these trials are skipped.
 	Self []string
-	// Provider and Interface are what a job would be told to use; see
-	// ofi.Config. Default: chosen.
+	// Provider and Interface are the settings of a job; see ofi.Config. Default: chosen
+	// automatically.
 	Provider, Interface string
 }
 
@@ -35,7 +35,7 @@ const (
 	probeTime   = 10 * time.Second
 )
 
-// Gather reads this host. It takes a few milliseconds, or as long as the
+// Gather collects the facts of this host. It takes a few milliseconds, or as long as the
 // resolver needs for the host's own name.
 func Gather(ctx context.Context, cfg Config) *Facts {
 	f := &Facts{
@@ -56,7 +56,7 @@ func Gather(ctx context.Context, cfg Config) *Facts {
 	return f
 }
 
-// programHash is "" where the program file cannot be read.
+// programHash returns a hash of the program file, or "" if the file cannot be read.
 func programHash() string {
 	path, err := os.Executable()
 	if err != nil {

@@ -1,6 +1,6 @@
 package doctor
 
-// What Linux tells about itself in /proc and /sys, and what can only be tried.
+// Facts from /proc and /sys on Linux, and facts that can only be tested.
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ func gatherSystem(f *Facts) {
 	if text, err := os.ReadFile("/proc/net/route"); err == nil {
 		f.Routes = parseRoutes(string(text))
 	}
-	_, _ = fmt.Sscan(line("/proc/sys/net/ipv4/ip_local_port_range"), &f.Ports.Low, &f.Ports.High) // 0: not known
+	_, _ = fmt.Sscan(line("/proc/sys/net/ipv4/ip_local_port_range"), &f.Ports.Low, &f.Ports.High) // 0: unknown
 	gatherShared(&f.Shared)
 	f.ProcessVM.Yama, _ = strconv.Atoi(line("/proc/sys/kernel/yama/ptrace_scope"))
 	f.ProcessVM.Seccomp = field("/proc/self/status", "Seccomp:") == "2"
@@ -35,7 +35,7 @@ func gatherSystem(f *Facts) {
 	f.HugePages = chosen(line("/sys/kernel/mm/transparent_hugepage/enabled"))
 }
 
-// line is the content of a file of one line, "" if it cannot be read.
+// line returns the content of a file with one line, or "" if it cannot be read.
 func line(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func line(path string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// field is the first word after a key of a file of lines.
+// field returns the first word after a key at the start of a line.
 func field(path, key string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func field(path, key string) string {
 	return ""
 }
 
-// chosen is the word in brackets: "always [madvise] never".
+// chosen returns the word in brackets: "always [madvise] never".
 func chosen(s string) string {
 	_, rest, _ := strings.Cut(s, "[")
 	word, _, _ := strings.Cut(rest, "]")
@@ -72,15 +72,15 @@ func linkSpeed(device string) int {
 	if err != nil || speed < 0 {
 		return 0
 	}
-	// A veth says 10 Gbit/s whatever it can carry.
+	// A veth always reports 10 Gbit/s.
 	if _, err := os.Stat("/sys/class/net/" + device + "/device"); err != nil {
 		return 0
 	}
 	return speed
 }
 
-// parseRoutes reads /proc/net/route: addresses are hexadecimal numbers in the
-// order of the machine's bytes.
+// parseRoutes parses /proc/net/route, where addresses are hexadecimal numbers in native
+// byte order.
 func parseRoutes(text string) (routes []Route) {
 	for l := range strings.Lines(text) {
 		w := strings.Fields(l)
@@ -136,7 +136,7 @@ func gatherShared(s *Shared) {
 	s.Limit = memoryLimit()
 }
 
-// tryMemfd makes shared memory as a rank would, and uses it.
+// tryMemfd creates and uses shared memory as a rank does.
 func tryMemfd() string {
 	const size = 1 << 20
 	fd, err := unix.MemfdCreate("muster-doctor", unix.MFD_CLOEXEC)
@@ -155,13 +155,13 @@ func tryMemfd() string {
 	copy(mem[size-4:], "here")
 	got := make([]byte, 4)
 	if _, err := unix.Pread(fd, got, size-4); err != nil || !bytes.Equal(got, []byte("here")) {
-		return fmt.Sprintf("what was written cannot be read: %q, %v", got, err)
+		return fmt.Sprintf("written data cannot be read back: %q, %v", got, err)
 	}
 	return ""
 }
 
-// memoryLimit is the lowest limit of the cgroups that this process is in. In a
-// container the path may not be visible, and the limit then stands at the root.
+// memoryLimit returns the lowest limit of the cgroups of this process. In a container the
+// path may not be visible; the limit is then at the root.
 func memoryLimit() int64 {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -180,7 +180,7 @@ func memoryLimit() int64 {
 			continue
 		}
 		for group := parts[2]; ; group = filepath.Dir(group) {
-			// "max", and the huge number of v1, are no limits.
+			// "max", and the huge number of v1, mean no limit.
 			n, err := strconv.ParseInt(line(filepath.Join(root, group, file)), 10, 64)
 			if err == nil && n > 0 && n < 1<<60 && (lowest == 0 || n < lowest) {
 				lowest = n

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// As a little-endian machine writes them.
-func TestRoutesAreReadAsTheKernelWritesThem(t *testing.T) {
+// The text is that of a little-endian machine.
+func TestParseRoutes(t *testing.T) {
 	got := parseRoutes(`Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
 eth0	00000000	010200C0	0003	0	0	0	00000000	0	0	0
 eth0	000200C0	00000000	0001	0	0	0	00FFFFFF	0	0	0
@@ -20,7 +20,7 @@ short
 	}
 }
 
-func TestTheWordInBracketsIsTheChosenOne(t *testing.T) {
+func TestChosen(t *testing.T) {
 	for text, want := range map[string]string{"always [madvise] never": "madvise", "[never]": "never", "": "", "odd": ""} {
 		if got := chosen(text); got != want {
 			t.Errorf("%q: %q", text, got)
@@ -28,9 +28,9 @@ func TestTheWordInBracketsIsTheChosenOne(t *testing.T) {
 	}
 }
 
-func TestAReaderWithFewerRightsIsRefusedAndTheAdviceFits(t *testing.T) {
+func TestProcessVMDenied(t *testing.T) {
 	if _, err := exec.LookPath("setpriv"); err != nil || os.Geteuid() != 0 {
-		t.Skip("taking rights away needs root and setpriv (Debian package util-linux)")
+		t.Skip("needs root, and setpriv to drop capabilities (Debian package util-linux)")
 	}
 	t.Setenv(asProgram, "1")
 	const script = `case "$1" in reader) exec setpriv --bounding-set=-sys_ptrace "$0" "$1";; *) exec "$0" "$1";; esac`

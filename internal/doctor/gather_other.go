@@ -4,7 +4,7 @@ package doctor
 
 import "golang.org/x/sys/unix"
 
-// gatherSystem: most of what is asked for is Linux's.
+// gatherSystem collects little: most facts are specific to Linux.
 func gatherSystem(f *Facts) {
 	f.Identity = f.Hostname
 	f.Limits = Limits{Files: -1, FilesMax: -1, Processes: -1, Locked: -1}

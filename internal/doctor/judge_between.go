@@ -11,8 +11,8 @@ import (
 
 const slowReach = 3 * time.Second
 
-// judgeReach has a finding for each host that could not be asked, was slow, or
-// has two names.
+// judgeReach returns a finding for each host that could not be reached, was slow, or has
+// two names.
 func judgeReach(s *Survey) (found []Finding) {
 	var reached []string
 	var slowest time.Duration
@@ -23,11 +23,11 @@ func judgeReach(s *Survey) (found []Finding) {
 			found = append(found, problem(reachAdvice(v), "%s", v.Error).on(v.Name))
 			continue
 		case v.Took > slowReach:
-			found = append(found, warn("look at what the login shell does there, and whether sshd waits for a resolver (UseDNS)", "it took %v until it answered", v.Took.Round(100*time.Millisecond)).on(v.Name))
+			found = append(found, warn("check what the login shell does there, and whether sshd waits for a resolver (UseDNS)", "its answer took %v", v.Took.Round(100*time.Millisecond)).on(v.Name))
 		}
 		if v.Facts != nil && v.Facts.Identity != "" {
 			if other, twice := seen[v.Facts.Identity]; twice {
-				found = append(found, warn("name it once, with the slots of both", "%s and %s are one host", other, v.Name).on(v.Name))
+				found = append(found, warn("list it once, with the slots of both", "%s and %s are one host", other, v.Name).on(v.Name))
 			}
 			seen[v.Facts.Identity] = v.Name
 		}
@@ -40,30 +40,30 @@ func judgeReach(s *Survey) (found []Finding) {
 	return found
 }
 
-// reachAdvice knows what ssh, shells and the kernel say.
+// reachAdvice returns advice for the error messages of ssh, shells and the kernel.
 func reachAdvice(v Visit) string {
 	e := strings.ToLower(v.Error)
-	says := func(words ...string) bool {
+	contains := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(e, w) })
 	}
 	switch {
-	case says("permission denied (", "too many authentication failures"):
-		return "let ssh in without a password: ssh-copy-id " + v.Name
-	case says("host key verification failed", "identification has changed"):
-		return "connect once by hand, and compare the key: ssh " + v.Name
-	case says("could not resolve", "name or service not known", "temporary failure in name resolution"):
+	case contains("permission denied (", "too many authentication failures"):
+		return "allow ssh without a password: ssh-copy-id " + v.Name
+	case contains("host key verification failed", "identification has changed"):
+		return "connect once by hand and compare the key: ssh " + v.Name
+	case contains("could not resolve", "name or service not known", "temporary failure in name resolution"):
 		return "correct the name, or add it to ~/.ssh/config, /etc/hosts or the DNS"
-	case says("cannot open network namespace"):
+	case contains("cannot open network namespace"):
 		return "there is no such namespace: see ip netns list"
-	case says("executable file not found", "no such program"):
-		return "install the command that --rsh names, or correct it"
-	case says("command not found", "no such file", "not found", "exec of"):
-		return "install muster there at the same path as here, or name its path with --agent-path"
-	case says("unknown flag", "unknown command", "another version"):
+	case contains("executable file not found", "no such program"):
+		return "install the command given with --rsh, or correct it"
+	case contains("command not found", "no such file", "not found", "exec of"):
+		return "install muster there at the same path as here, or set its path with --agent-path"
+	case contains("unknown flag", "unknown command", "another version"):
 		return "install the same version of muster there as here"
-	case says("connection refused"):
+	case contains("connection refused"):
 		return "start sshd there, or correct the port in ~/.ssh/config"
-	case says("no route", "network is unreachable", "timed out", "no answer"):
+	case contains("no route", "network is unreachable", "timed out", "no answer"):
 		return "is it switched on and on this network? Try by hand: ssh " + v.Name + " true"
 	}
 	return "try by hand: ssh " + v.Name + " muster doctor"
@@ -77,10 +77,10 @@ func judgeSameVersion(s *Survey) []Finding {
 		found = append(found, problem("install one version of muster everywhere, and build programs with it", "muster differs: %s", describe(versions)).on(odd(versions)...))
 	}
 	if len(archs) > 1 {
-		found = append(found, problem("one program file cannot run on all of them: use hosts of one kind", "machines differ: %s", describe(archs)).on(odd(archs)...))
+		found = append(found, problem("one program file cannot run on all of them: use hosts of one architecture", "machines differ: %s", describe(archs)).on(odd(archs)...))
 	}
 	if found == nil && len(builds) > 1 {
-		found = append(found, warn("copy one file of muster to all hosts, or install a released version", "one version, but not one build: %s", describe(builds)).on(odd(builds)...))
+		found = append(found, warn("copy one file of muster to all hosts, or install a released version", "one version, but different builds: %s", describe(builds)).on(odd(builds)...))
 	}
 	if found == nil {
 		found = []Finding{fine("muster and machine are the same everywhere").on(answered(s)...)}
@@ -98,14 +98,15 @@ func judgeSameFabric(s *Survey) []Finding {
 	case len(built) > 1:
 		return []Finding{problem("install the same build of muster everywhere", "muster was built %s", describe(built)).on(odd(built)...)}
 	case len(providers) > 1:
-		return []Finding{problem("choose one that all have: MUSTER_NETWORK=ofi:PROVIDER; fi_info -l lists them", "providers differ: %s", describe(providers)).on(odd(providers)...)}
+		return []Finding{problem("use a provider that all have: MUSTER_NETWORK=ofi:PROVIDER; fi_info -l lists them", "providers differ: %s", describe(providers)).on(odd(providers)...)}
 	case len(versions) > 1:
-		return []Finding{warn("install one version of libfabric everywhere: its providers change what they say on the wire", "libfabric differs: %s", describe(versions)).on(odd(versions)...)}
+		return []Finding{warn("install one version of libfabric everywhere: the wire protocols of its providers change", "libfabric differs: %s", describe(versions)).on(odd(versions)...)}
 	}
 	return []Finding{fine("the same everywhere").on(answered(s)...)}
 }
 
-// judgeConnect: between two hosts some address must work, and better all.
+// judgeConnect requires that at least one address works between any two hosts, and warns
+// unless all do.
 func judgeConnect(s *Survey) []Finding {
 	var broken, half, blocked, more []string
 	var reasons []string
@@ -118,7 +119,7 @@ func judgeConnect(s *Survey) []Finding {
 			line := fmt.Sprintf("%s → %s (%s, %s)", from, to, t.Interface, t.Address)
 			switch {
 			case t.Own:
-				more = append(more, line+": the address is one of both hosts, not tried")
+				more = append(more, line+": both hosts have this address, not tried")
 				continue
 			case t.TCP != "":
 				fails = append(fails, line+": "+t.TCP)
@@ -147,37 +148,37 @@ func judgeConnect(s *Survey) []Finding {
 	var f Finding
 	switch {
 	case pairs == 0:
-		f = problem("see the line reach", "no two hosts could be asked")
+		f = problem("see the line reach", "no two hosts answered")
 	case len(broken) > 0:
 		f = problem(connectAdvice(reasons), "%s", someOf(broken))
 	case len(half) > 0:
-		f = warn("tell jobs which interface to use: MUSTER_INTERFACE="+good, "not by every address: %s", someOf(half))
+		f = warn("select the interface for jobs: MUSTER_INTERFACE="+good, "some addresses do not work: %s", someOf(half))
 	case len(blocked) > 0:
-		f = warn("TCP passes, UDP does not: allow UDP between the hosts, or keep to providers over TCP (MUSTER_NETWORK=ofi:net)", "%s", someOf(blocked))
+		f = warn("TCP works, UDP does not: allow UDP between the hosts, or use a provider over TCP (MUSTER_NETWORK=ofi:net)", "%s", someOf(blocked))
 	default:
 		f = fine("all %d directions work", working)
 	}
 	return []Finding{f.with(more...).on(answered(s)...)}
 }
 
-// connectAdvice tells apart what the kernel says.
+// connectAdvice returns advice for the kernel's error messages.
 func connectAdvice(reasons []string) string {
 	all := strings.Join(reasons, " ")
 	switch {
 	case strings.Contains(all, "timeout"):
-		return "a firewall drops packets or the route leads nowhere: allow TCP between the hosts on all ports that the kernel gives out (see the line ports)"
+		return "a firewall drops packets or the route is wrong: allow TCP between the hosts on all ephemeral ports (see the line ports)"
 	case strings.Contains(all, "refused"), strings.Contains(all, "prohibited"):
-		return "a firewall refuses: allow TCP between the hosts on all ports that the kernel gives out (see the line ports)"
+		return "a firewall refuses: allow TCP between the hosts on all ephemeral ports (see the line ports)"
 	case strings.Contains(all, "no route"), strings.Contains(all, "unreachable"):
 		return "the hosts are not on one network and have no route to each other: see ip route there"
 	case strings.Contains(all, "another program"):
-		return "the address belongs to another machine too: look for doubled addresses, and for NAT between the hosts"
+		return "another machine has the same address: check for duplicate addresses, and for NAT between the hosts"
 	}
-	return "look at the firewall and the routes of these hosts"
+	return "check the firewall and the routes of these hosts"
 }
 
-// judgePacketSize: the MTU of two ends of a way must be one, and a packet of
-// that size must pass.
+// judgePacketSize requires that packets of full size arrive, and that the MTUs of all
+// hosts are equal.
 func judgePacketSize(s *Survey) []Finding {
 	var dropped, more []string
 	tried := 0
@@ -199,13 +200,13 @@ func judgePacketSize(s *Survey) []Finding {
 	var f Finding
 	switch {
 	case len(dropped) > 0:
-		f = problem("set one MTU on both ends and on everything between (ip link set DEVICE mtu N), and let ICMP through", "%s", someOf(dropped))
+		f = problem("set one MTU on both ends and on all devices between (ip link set DEVICE mtu N), and allow ICMP", "%s", someOf(dropped))
 	case tried == 0:
-		f = fine("not tried: no UDP packet passes")
+		f = fine("not tried: no UDP packet arrives")
 	case len(sizes) > 1:
-		f = warn("set one MTU on all hosts (ip link set DEVICE mtu N)", "full packets pass, but the MTUs differ: %s", join(sizes))
+		f = warn("set one MTU on all hosts (ip link set DEVICE mtu N)", "full packets arrive, but the MTUs differ: %s", join(sizes))
 	default:
-		f = fine("packets of %s bytes pass uncut", join(sizes))
+		f = fine("packets of %s bytes arrive without fragmentation", join(sizes))
 	}
 	return []Finding{f.with(more...).on(answered(s)...)}
 }
@@ -232,12 +233,12 @@ func judgeSameTime(s *Survey) []Finding {
 		}
 	}
 	if len(wrong) > 0 {
-		return []Finding{warn("let chrony or systemd-timesyncd set the clocks: timedatectl set-ntp true", "%s", someOf(wrong)).with(more...).on(names...)}
+		return []Finding{warn("synchronize the clocks with chrony or systemd-timesyncd: timedatectl set-ntp true", "%s", someOf(wrong)).with(more...).on(names...)}
 	}
 	return []Finding{fine("clocks agree within %v", most.Round(time.Microsecond)).with(more...).on(answered(s)...)}
 }
 
-// by groups the hosts that answered.
+// by groups the hosts that answered by a key.
 func by(s *Survey, key func(*Facts) string) map[string][]string {
 	groups := map[string][]string{}
 	for _, v := range s.Hosts {
@@ -248,7 +249,7 @@ func by(s *Survey, key func(*Facts) string) map[string][]string {
 	return groups
 }
 
-// bySize are the keys of groups, the largest group first.
+// bySize returns the keys of groups, the largest group first.
 func bySize(groups map[string][]string) []string {
 	keys := make([]string, 0, len(groups))
 	for k := range groups {
@@ -263,7 +264,7 @@ func bySize(groups map[string][]string) []string {
 	return keys
 }
 
-// describe says what who has.
+// describe lists the values with their hosts.
 func describe(groups map[string][]string) string {
 	var parts []string
 	for _, k := range bySize(groups) {
@@ -276,7 +277,7 @@ func describe(groups map[string][]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// odd are the hosts outside the largest group.
+// odd returns the hosts outside the largest group.
 func odd(groups map[string][]string) (hosts []string) {
 	for _, k := range bySize(groups)[1:] {
 		hosts = append(hosts, groups[k]...)
@@ -293,7 +294,7 @@ func answered(s *Survey) (names []string) {
 	return names
 }
 
-// forEachPair calls for every ordered pair of hosts that answered.
+// forEachPair calls call for every ordered pair of hosts that answered.
 func forEachPair(s *Survey, call func(from, to string, trials []Trial)) {
 	type way struct{ from, to string }
 	ways := map[way][]Trial{}
@@ -318,7 +319,7 @@ func count[T any](list []T, is func(T) bool) (n int) {
 	return n
 }
 
-// someOf keeps a line short.
+// someOf joins a list, shortened to a few entries.
 func someOf(list []string) string {
 	const most = 3
 	if len(list) > most+1 {

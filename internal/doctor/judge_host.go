@@ -1,6 +1,6 @@
 package doctor
 
-// Checks of one host by itself.
+// Checks of a single host.
 
 import (
 	"fmt"
@@ -17,9 +17,9 @@ func judgeVersion(f *Facts, _ bool) Finding {
 	_, err := fmt.Sscanf(f.Kernel, "%d.%d", &major, &minor)
 	switch {
 	case f.OS != "linux":
-		return warn("use it to write and test programs; run jobs on Linux", "%s: ranks are slower and not bound to cores on this system", what)
+		return warn("use this system for development; run jobs on Linux", "%s: ranks are slower and not bound to cores on this system", what)
 	case err == nil && (major < 4 || major == 4 && minor < 14):
-		return warn("use Linux 4.14 or newer: older ones lack membarrier and memfd seals, and slower means take their place", "%s: the kernel is old", what)
+		return warn("use Linux 4.14 or newer: older ones lack membarrier and memfd seals, and Muster uses slower replacements", "%s: the kernel is old", what)
 	}
 	return fine("%s", what)
 }
@@ -30,7 +30,7 @@ func judgeName(f *Facts, many bool) Finding {
 	n := f.Names
 	advice := fmt.Sprintf("add a line for %s to /etc/hosts or to the DNS", f.Hostname)
 	if f.Kubernetes {
-		advice = "give the pod a hostname and a subdomain, and make a headless service of that name (see examples/kubernetes)"
+		advice = "give the pod a hostname and a subdomain, and create a headless service with that name (see examples/kubernetes)"
 	}
 	remote := false
 	for _, a := range n.Addresses {
@@ -40,15 +40,15 @@ func judgeName(f *Facts, many bool) Finding {
 	case n.Error != "":
 		return warn(advice, "%s cannot be resolved: %s", f.Hostname, n.Error)
 	case n.Took > slowResolver:
-		return warn("look at the name servers in /etc/resolv.conf, or add the name to /etc/hosts", "resolving %s took %v", f.Hostname, n.Took.Round(100*time.Millisecond))
+		return warn("check the name servers in /etc/resolv.conf, or add the name to /etc/hosts", "resolving %s took %v", f.Hostname, n.Took.Round(100*time.Millisecond))
 	case many && !remote:
 		return warn(advice+" with an address that other hosts can reach; Muster itself uses interface addresses",
-			"%s is only %s here, which is no address for others", f.Hostname, strings.Join(n.Addresses, ", "))
+			"%s resolves only to %s here, which other hosts cannot use", f.Hostname, strings.Join(n.Addresses, ", "))
 	}
 	return fine("%s is %s", f.Hostname, strings.Join(n.Addresses, ", "))
 }
 
-// minShared is what a handful of ranks needs where memfd is not to be had.
+// Thresholds of shared memory, for hosts without memfd, and of available memory.
 const (
 	minSharedPerRank = mebibyte
 	goodShared       = 64 * mebibyte
@@ -73,15 +73,15 @@ func judgeShared(f *Facts, _ bool) Finding {
 	case s.MemfdError != "" && s.DirFree < goodShared:
 		return warn(enlarge+"; or allow memfd_create", "no memfd (%s), and %s has only %s free", s.MemfdError, s.Dir, size(s.DirFree))
 	case memory < minMemory:
-		return warn("stop what uses the memory, or raise the limit of the container", "only %s of memory can be had", size(memory))
+		return warn("stop programs that use the memory, or raise the limit of the container", "only %s of memory are available", size(memory))
 	}
 	how := "memfd"
 	if s.MemfdError != "" {
 		how = "files in " + s.Dir + " (no memfd: " + s.MemfdError + ")"
 	}
-	limit := "no limit by a cgroup"
+	limit := "no cgroup limit"
 	if s.Limit > 0 {
-		limit = "limit of the cgroup " + size(s.Limit)
+		limit = "cgroup limit " + size(s.Limit)
 	}
 	return fine("%s, %s of memory available", how, size(memory)).with(
 		fmt.Sprintf("%s: %s, %s free", s.Dir, size(s.DirSize), size(s.DirFree)), limit)
@@ -91,17 +91,17 @@ func judgeProcessVM(f *Facts, _ bool) Finding {
 	p := f.ProcessVM
 	switch {
 	case f.OS != "linux":
-		return fine("not to be had on %s", f.OS)
+		return fine("not available on %s", f.OS)
 	case p.Error == "":
 		return fine("a process can copy from another's memory").with(fmt.Sprintf("kernel.yama.ptrace_scope %d, system calls filtered: %v", p.Yama, p.Seccomp))
 	case !strings.Contains(p.Error, "process_vm_readv"):
-		return warn("run muster doctor again; look for what keeps muster from starting itself", "%s", p.Error)
+		return warn("run muster doctor again; check what prevents muster from starting itself", "%s", p.Error)
 	case p.Yama > 0:
 		return warn("sysctl kernel.yama.ptrace_scope=0 (on the host, if this is a container)", "refused by the kernel's ptrace_scope %d: %s", p.Yama, p.Error)
 	case p.Seccomp:
 		return warn("docker run --cap-add SYS_PTRACE, or a seccomp profile that allows process_vm_readv and process_vm_writev", "refused, and system calls are filtered here: %s", p.Error)
 	}
-	return warn("look for a security module (SELinux deny_ptrace, AppArmor) that forbids ptrace between processes of one user", "refused: %s", p.Error)
+	return warn("check for a security module (SELinux deny_ptrace, AppArmor) that forbids ptrace between processes of one user", "refused: %s", p.Error)
 }
 
 const (
@@ -133,7 +133,7 @@ func judgeProcesses(f *Facts, _ bool) Finding {
 	case n < 0:
 		return fine("no limit")
 	case n < minProcesses:
-		return warn("raise it: ulimit -u, nproc in /etc/security/limits.conf, pids.max of the container (docker run --pids-limit)", "there may be only %d processes and threads", n)
+		return warn("raise it: ulimit -u, nproc in /etc/security/limits.conf, pids.max of the container (docker run --pids-limit)", "only %d processes and threads are allowed", n)
 	default:
 		return fine("%d", n)
 	}
@@ -163,7 +163,7 @@ func judgeCPU(f *Facts, _ bool) Finding {
 	if f.Quota > 0 && f.Quota < float64(f.Threads) {
 		ranks := int(math.Max(1, math.Floor(f.Quota)))
 		return warn(fmt.Sprintf("start at most %d ranks here, or raise the limit (docker run --cpus, resources.limits.cpu)", ranks),
-			"%d hardware threads, but the cgroup allows the time of %.3g", f.Threads, f.Quota)
+			"%d hardware threads, but the cgroup allows CPU time of only %.3g", f.Threads, f.Quota)
 	}
 	return fine("%d hardware threads, no quota", f.Threads)
 }
@@ -171,9 +171,9 @@ func judgeCPU(f *Facts, _ bool) Finding {
 func judgeClock(f *Facts, _ bool) Finding {
 	switch f.Clock {
 	case "":
-		return fine("clock source not known")
+		return fine("clock source unknown")
 	case "hpet", "acpi_pm", "jiffies", "refined-jiffies":
-		return warn("see dmesg for why tsc was given up; on virtual machines choose the hypervisor's clock in /sys/devices/system/clocksource/clocksource0",
+		return warn("see dmesg for why the kernel does not use tsc; on virtual machines select the hypervisor's clock in /sys/devices/system/clocksource/clocksource0",
 			"clock source %s: reading the time takes about a microsecond", f.Clock)
 	}
 	return fine("clock source %s", f.Clock)
@@ -182,7 +182,7 @@ func judgeClock(f *Facts, _ bool) Finding {
 func judgeHugePages(f *Facts, _ bool) Finding {
 	switch f.HugePages {
 	case "":
-		return fine("not known")
+		return fine("unknown")
 	case "never":
 		return warn("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled", "transparent huge pages are switched off")
 	}

@@ -39,22 +39,22 @@ func judgeInterfaces(f *Facts, many bool) Finding {
 	finding := fine("%s", strings.Join(usable, ", "))
 	switch {
 	case len(usable) == 0 && len(dead) > 0:
-		finding = hostOnly(many, "plug in the cable, or look at the switch", "no carrier on "+strings.Join(dead, ", "))
+		finding = hostOnly(many, "plug in the cable, or check the switch", "no carrier on "+strings.Join(dead, ", "))
 	case len(usable) == 0 && many:
 		finding = problem("give an interface an address: ip addr, or the network settings of the container", "no interface but loopback has an address")
 	case len(usable) == 0:
 		finding = fine("only loopback, which is enough for one host")
 	case len(dead) > 0:
-		finding = warn("plug in the cable, or name the interface to use: MUSTER_INTERFACE="+name(usable[0]), "no carrier on %s; %s works", strings.Join(dead, ", "), usable[0])
+		finding = warn("plug in the cable, or select the interface: MUSTER_INTERFACE="+name(usable[0]), "no carrier on %s; %s works", strings.Join(dead, ", "), usable[0])
 	case len(slow) > 0:
-		finding = warn("look at cable, switch port and ethtool; or name a faster interface with MUSTER_INTERFACE", "slow: %s", strings.Join(slow, ", "))
+		finding = warn("check cable, switch port and ethtool, or select a faster interface with MUSTER_INTERFACE", "slow: %s", strings.Join(slow, ", "))
 	case len(small) > 0:
 		finding = warn("ip link set DEVICE mtu 1500, unless a tunnel needs it", "small MTU: %s", strings.Join(small, ", "))
 	}
 	return finding.with(all...)
 }
 
-// hostOnly is a problem for a job on several hosts, and a warning for one host.
+// hostOnly returns a problem for a job on several hosts, and a warning for one host.
 func hostOnly(many bool, advice, detail string) Finding {
 	if many {
 		return problem(advice, "%s", detail)
@@ -67,7 +67,7 @@ func name(usable string) string {
 	return word
 }
 
-// addresses are those that other hosts could use.
+// addresses returns the addresses that other hosts can use.
 func addresses(i Interface) (list []netip.Prefix) {
 	for _, n := range i.Networks {
 		p, err := netip.ParsePrefix(n)
@@ -78,8 +78,8 @@ func addresses(i Interface) (list []netip.Prefix) {
 	return list
 }
 
-// judgeRoutes looks for networks that two interfaces are in. The kernel sends
-// through the first, so that what arrives at the second is answered by the first.
+// judgeRoutes finds networks with two interfaces. The kernel sends through the first, so
+// packets that arrive at the second are answered by the first.
 func judgeRoutes(f *Facts, _ bool) Finding {
 	var lines, double []string
 	for _, r := range f.Routes {
@@ -100,13 +100,13 @@ func judgeRoutes(f *Facts, _ bool) Finding {
 		}
 	}
 	if len(double) > 0 {
-		return warn("give each network interface a network of its own, or take one of them down; MUSTER_INTERFACE chooses one for a job",
+		return warn("give each interface a separate network, or take one of them down; MUSTER_INTERFACE selects one for a job",
 			"%s", strings.Join(double, "; ")).with(lines...)
 	}
 	if len(f.Routes) == 0 {
 		return fine("none but loopback")
 	}
-	return fine("%d, none of them double", len(f.Routes)).with(lines...)
+	return fine("%d, no duplicates", len(f.Routes)).with(lines...)
 }
 
 func overlap(a, b Interface) (netip.Prefix, bool) {
@@ -126,11 +126,11 @@ func judgePorts(f *Facts, _ bool) Finding {
 	n := f.Ports.High - f.Ports.Low + 1
 	switch {
 	case f.Ports.Error != "":
-		return problem("look for a firewall or sandbox that forbids sockets on loopback; is lo up? (ip link set lo up)", "cannot listen and connect on this host: %s", f.Ports.Error)
+		return problem("check for a firewall or sandbox that forbids sockets on loopback, and that lo is up (ip link set lo up)", "cannot listen and connect on this host: %s", f.Ports.Error)
 	case f.Ports.High == 0:
-		return fine("range not known")
+		return fine("range unknown")
 	case n < minPorts:
-		return warn("sysctl net.ipv4.ip_local_port_range='32768 60999'", "the kernel gives out only %d ports (%d to %d)", n, f.Ports.Low, f.Ports.High)
+		return warn("sysctl net.ipv4.ip_local_port_range='32768 60999'", "the kernel has only %d ephemeral ports (%d to %d)", n, f.Ports.Low, f.Ports.High)
 	}
 	return fine("%d to %d", f.Ports.Low, f.Ports.High)
 }
@@ -143,19 +143,19 @@ func judgeFabric(f *Facts, many bool) Finding {
 	case !b.Built && len(f.Limits.Adapters) > 0:
 		return warn(build, "this muster was built without libfabric, which would use %s", strings.Join(f.Limits.Adapters, ", "))
 	case !b.Built:
-		return fine("this muster was built without it, and carries messages between hosts by software iWARP")
+		return fine("this muster was built without it and uses software iWARP between hosts")
 	case b.Error != "":
 		return hostOnly(many, install, b.Error)
 	case b.Taken == "":
-		return hostOnly(many, "look at muster explain network and fi_info for what is missing", "libfabric "+b.Version+" offers nothing that can carry messages between hosts").with(b.Offers...)
+		return hostOnly(many, "see muster explain network and fi_info for the reason", "libfabric "+b.Version+" offers nothing that can carry messages between hosts").with(b.Offers...)
 	case len(f.Limits.Adapters) > 0 && !strings.Contains(b.Taken, "verbs") && plainTCP(b.Taken):
 		return warn("install the user-space driver of the adapter (Debian: ibverbs-providers) and see fi_info -p verbs",
 			"%s, although there are RDMA adapters (%s)", b.Taken, strings.Join(f.Limits.Adapters, ", ")).with(b.Offers...)
 	}
-	return fine("%s: %s", b.Version, b.Taken).with(append([]string{"taken: " + b.Reason}, b.Offers...)...)
+	return fine("%s: %s", b.Version, b.Taken).with(append([]string{"used: " + b.Reason}, b.Offers...)...)
 }
 
-// plainTCP reports whether an offer is one of those that need no adapter.
+// plainTCP reports whether an offer needs no adapter.
 func plainTCP(taken string) bool {
 	for _, p := range []string{"tcp", "net", "udp", "sockets"} {
 		if strings.HasPrefix(taken, p) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// healthy is a host that has nothing to complain about.
+// healthy returns the facts of a host without faults.
 func healthy() *Facts {
 	return &Facts{
 		Identity: "boot net", Hostname: "a", Muster: "v1.2.3", Go: "go1.26", OS: "linux", Arch: "amd64", Kernel: "6.1.0-28-amd64",
@@ -24,7 +24,7 @@ func healthy() *Facts {
 	}
 }
 
-func TestAHealthyHostHasNoFindings(t *testing.T) {
+func TestHealthyHost(t *testing.T) {
 	for _, res := range Judge(&Survey{Hosts: []Visit{{Name: "a", Here: true, Facts: healthy()}}}) {
 		for _, f := range res.Findings {
 			if f.Level != OK || f.Advice != "" || f.Detail == "" {
@@ -34,8 +34,8 @@ func TestAHealthyHostHasNoFindings(t *testing.T) {
 	}
 }
 
-// sick is a change to a healthy host and what the doctor shall say to it.
-type sick struct {
+// hostFault is a change to a healthy host and the expected finding.
+type hostFault struct {
 	check  string
 	what   string
 	many   bool
@@ -45,7 +45,7 @@ type sick struct {
 	advice string
 }
 
-var illnesses = []sick{
+var hostFaults = []hostFault{
 	{"version", "an old kernel", false, func(f *Facts) { f.Kernel = "3.10.0-1160.el7" }, Warning, "kernel is old", "4.14"},
 	{"version", "another system", false, func(f *Facts) { f.OS = "darwin"; f.Kernel = "" }, Warning, "not bound to cores", "run jobs on Linux"},
 	{"host name", "an unknown own name", false, func(f *Facts) { f.Names = Names{Error: "no such host"} }, Warning, "a cannot be resolved: no such host", "line for a to /etc/hosts"},
@@ -67,7 +67,7 @@ var illnesses = []sick{
 	}, Warning, "eth0 and eth1 are both in 10.0.0.0/24", "MUSTER_INTERFACE"},
 	{"routes", "none", false, func(f *Facts) { f.Routes = nil }, OK, "none but loopback", ""},
 	{"ports", "no sockets", false, func(f *Facts) { f.Ports.Error = "operation not permitted" }, Problem, "operation not permitted", "lo up"},
-	{"ports", "few ports", false, func(f *Facts) { f.Ports.Low = 60000 }, Warning, "only 1000 ports", "ip_local_port_range"},
+	{"ports", "few ports", false, func(f *Facts) { f.Ports.Low = 60000 }, Warning, "only 1000 ephemeral ports", "ip_local_port_range"},
 	{"libfabric", "none built in, on one host", false, func(f *Facts) { f.Fabric = Fabric{Error: "no libfabric"} }, OK, "software iWARP", ""},
 	{"libfabric", "none built in, among several", true, func(f *Facts) { f.Fabric = Fabric{Error: "no libfabric"} }, OK, "software iWARP", ""},
 	{"libfabric", "none built in, with an adapter", false, func(f *Facts) { f.Fabric = Fabric{}; f.Limits.Adapters = []string{"mlx5_0"} }, Warning, "would use mlx5_0", "-tags ofi"},
@@ -95,14 +95,14 @@ var illnesses = []sick{
 	{"processes", "no limit", false, func(f *Facts) { f.Limits.Processes = -1 }, OK, "no limit", ""},
 	{"locked memory", "little for an adapter", false, func(f *Facts) { f.Limits.Adapters = []string{"mlx5_0"} }, Problem, "only 8 MB, and there are RDMA adapters (mlx5_0)", "memlock"},
 	{"locked memory", "enough for an adapter", false, func(f *Facts) { f.Limits.Adapters = []string{"mlx5_0"}; f.Limits.Locked = -1 }, OK, "no limit; RDMA adapters: mlx5_0", ""},
-	{"cpu", "a quota", false, func(f *Facts) { f.Quota = 2.5 }, Warning, "time of 2.5", "at most 2 ranks"},
+	{"cpu", "a quota", false, func(f *Facts) { f.Quota = 2.5 }, Warning, "CPU time of only 2.5", "at most 2 ranks"},
 	{"clock", "a slow source", false, func(f *Facts) { f.Clock = "hpet" }, Warning, "hpet", "dmesg"},
-	{"clock", "an unknown source", false, func(f *Facts) { f.Clock = "" }, OK, "not known", ""},
+	{"clock", "an unknown source", false, func(f *Facts) { f.Clock = "" }, OK, "unknown", ""},
 	{"huge pages", "none", false, func(f *Facts) { f.HugePages = "never" }, Warning, "switched off", "madvise"},
 }
 
-func TestEachIllnessOfAHostHasItsAdvice(t *testing.T) {
-	for _, s := range illnesses {
+func TestHostFaults(t *testing.T) {
+	for _, s := range hostFaults {
 		t.Run(s.check+", "+s.what, func(t *testing.T) {
 			f := healthy()
 			s.change(f)
@@ -135,7 +135,7 @@ func expect(t *testing.T, s *Survey, check string, level Level, detail, advice s
 	t.Errorf("want %s: …%s… → …%s…\nhave %s", level, detail, advice, strings.Join(seen, "\n     "))
 }
 
-// pair is two healthy hosts that reach each other.
+// pair returns two healthy hosts that reach each other.
 func pair() *Survey {
 	b := healthy()
 	b.Identity, b.Hostname = "boot2 net", "b"
@@ -152,7 +152,7 @@ func unreachable(err string) func(*Survey) {
 	return func(s *Survey) { s.Hosts[1] = Visit{Name: "b", Error: err} }
 }
 
-func TestEachTroubleBetweenHostsHasItsAdvice(t *testing.T) {
+func TestFaultsBetweenHosts(t *testing.T) {
 	for _, s := range []struct {
 		check  string
 		what   string
@@ -166,7 +166,7 @@ func TestEachTroubleBetweenHostsHasItsAdvice(t *testing.T) {
 		{"reach", "an unknown host key", unreachable("Host key verification failed."), Problem, "Host key", "ssh b"},
 		{"reach", "a wrong name", unreachable("ssh: Could not resolve hostname b: Name or service not known"), Problem, "resolve", "correct the name"},
 		{"reach", "no namespace", unreachable(`Cannot open network namespace "b": No such file or directory`), Problem, "namespace", "ip netns list"},
-		{"reach", "no remote shell", unreachable(`nosh cannot be started: exec: "nosh": executable file not found in $PATH`), Problem, "nosh", "--rsh"},
+		{"reach", "no remote shell", unreachable(`cannot start nosh: exec: "nosh": executable file not found in $PATH`), Problem, "nosh", "--rsh"},
 		{"reach", "no muster", unreachable("bash: line 1: muster: command not found"), Problem, "not found", "--agent-path"},
 		{"reach", "an older muster", unreachable(`muster: unknown command "doctor" for "muster"`), Problem, "unknown command", "same version"},
 		{"reach", "no sshd", unreachable("ssh: connect to host b port 22: Connection refused"), Problem, "refused", "start sshd"},
@@ -174,11 +174,11 @@ func TestEachTroubleBetweenHostsHasItsAdvice(t *testing.T) {
 		{"reach", "silent", unreachable("no answer in time"), Problem, "no answer in time", "switched on"},
 		{"reach", "anything else", unreachable("strange"), Problem, "strange", "by hand"},
 		{"reach", "slow", func(s *Survey) { s.Hosts[1].Took = 9 * time.Second }, Warning, "9s", "login shell"},
-		{"reach", "two names", func(s *Survey) { s.Hosts[1].Facts.Identity = s.Hosts[0].Facts.Identity }, Warning, "a and b are one host", "name it once"},
+		{"reach", "two names", func(s *Survey) { s.Hosts[1].Facts.Identity = s.Hosts[0].Facts.Identity }, Warning, "a and b are one host", "list it once"},
 		{"same version", "fine", func(*Survey) {}, OK, "same everywhere", ""},
 		{"same version", "another muster", func(s *Survey) { s.Hosts[1].Facts.Muster = "v0.9" }, Problem, "v0.9 on b", "one version of muster"},
 		{"same version", "another build", func(s *Survey) { s.Hosts[1].Facts.Build = "abc" }, Warning, "v1.2.3 abc on b", "copy one file"},
-		{"same version", "another machine", func(s *Survey) { s.Hosts[1].Facts.Arch = "arm64" }, Problem, "linux/arm64 on b", "hosts of one kind"},
+		{"same version", "another machine", func(s *Survey) { s.Hosts[1].Facts.Arch = "arm64" }, Problem, "linux/arm64 on b", "hosts of one architecture"},
 		{"same libfabric", "fine", func(*Survey) {}, OK, "same everywhere", ""},
 		{"same libfabric", "another provider", func(s *Survey) { s.Hosts[1].Facts.Fabric.Taken = "verbs;ofi_rxm on mlx5_0" }, Problem, "verbs;ofi_rxm on b", "MUSTER_NETWORK"},
 		{"same libfabric", "another build", func(s *Survey) { s.Hosts[1].Facts.Fabric = Fabric{} }, Problem, "without libfabric on b", "same build"},
@@ -187,7 +187,7 @@ func TestEachTroubleBetweenHostsHasItsAdvice(t *testing.T) {
 		{"connect", "a firewall that drops", func(s *Survey) { s.Trials[0].TCP = "timeout" }, Problem, "a → b (eth0, 10.0.0.2): timeout", "firewall drops"},
 		{"connect", "a firewall that refuses", func(s *Survey) { s.Trials[0].TCP = "connect: connection refused" }, Problem, "refused", "firewall refuses"},
 		{"connect", "no route", func(s *Survey) { s.Trials[0].TCP = "connect: no route to host" }, Problem, "no route", "ip route"},
-		{"connect", "a doubled address", func(s *Survey) { s.Trials[0].TCP = "another program answers there" }, Problem, "another program", "doubled"},
+		{"connect", "a doubled address", func(s *Survey) { s.Trials[0].TCP = "another program answers there" }, Problem, "another program", "duplicate"},
 		{"connect", "anything else", func(s *Survey) { s.Trials[0].TCP = "strange" }, Problem, "strange", "firewall and the routes"},
 		{"connect", "only an address of both", func(s *Survey) { s.Trials[0].Own = true }, Problem, "no address to try", "firewall and the routes"},
 		{"connect", "one address of two", func(s *Survey) {
@@ -197,14 +197,14 @@ func TestEachTroubleBetweenHostsHasItsAdvice(t *testing.T) {
 			s.Trials = append(s.Trials, Trial{From: "a", To: "b", Address: "172.17.0.1", Interface: "docker0", Own: true})
 		}, OK, "all 2 directions", ""},
 		{"connect", "no UDP", func(s *Survey) { s.Trials[0].Datagram = "lost on the way" }, Warning, "lost", "allow UDP"},
-		{"packet size", "fine", func(*Survey) {}, OK, "packets of 1500 bytes pass", ""},
+		{"packet size", "fine", func(*Survey) {}, OK, "packets of 1500 bytes arrive", ""},
 		{"packet size", "dropped", func(s *Survey) { s.Trials[0].FullSize = 9000; s.Trials[0].Full = "lost on the way" }, Problem, "9000 bytes lost on the way", "one MTU on both ends"},
 		{"packet size", "not the same", func(s *Survey) { s.Trials[0].FullSize = 9000 }, Warning, "1500, 9000", "one MTU on all hosts"},
 		{"packet size", "not known", func(s *Survey) { s.Trials = nil }, OK, "not tried", ""},
 		{"same time", "fine", func(*Survey) {}, OK, "within 1ms", ""},
 		{"same time", "behind", func(s *Survey) { s.Hosts[1].Offset = -3 * time.Second }, Warning, "b is 3s behind", "chrony"},
 		{"same time", "ahead", func(s *Survey) { s.Hosts[1].Offset = time.Hour }, Warning, "b is 1h0m0s ahead", "chrony"},
-		{"same time", "a slow way says nothing", func(s *Survey) { s.Hosts[1].Offset = 2 * time.Second; s.Hosts[1].Unsure = 2 * time.Second }, OK, "", ""},
+		{"same time", "a slow connection is inconclusive", func(s *Survey) { s.Hosts[1].Offset = 2 * time.Second; s.Hosts[1].Unsure = 2 * time.Second }, OK, "", ""},
 	} {
 		t.Run(s.check+", "+s.what, func(t *testing.T) {
 			survey := pair()
@@ -214,22 +214,22 @@ func TestEachTroubleBetweenHostsHasItsAdvice(t *testing.T) {
 	}
 }
 
-func TestEveryCheckIsExercisedByTheTables(t *testing.T) {
+func TestEveryCheckIsTested(t *testing.T) {
 	covered := map[string]bool{}
-	for _, s := range illnesses {
+	for _, s := range hostFaults {
 		covered[s.check] = true
 	}
 	for _, c := range Checks() {
 		if c.Why == "" || (c.Host == nil) == (c.Between == nil) {
-			t.Errorf("%s: a check has a reason and judges either one host or several", c.Name)
+			t.Errorf("%s: a check must have a reason and judge either one host or several", c.Name)
 		}
 		if c.Host != nil && !covered[c.Name] {
-			t.Errorf("no illness for %s", c.Name)
+			t.Errorf("no fault for %s", c.Name)
 		}
 	}
 }
 
-func TestHostsWithTheSameFindingShareALine(t *testing.T) {
+func TestReportGroupsHosts(t *testing.T) {
 	s := pair()
 	s.Hosts[0].Facts.HugePages, s.Hosts[1].Facts.HugePages = "never", "never"
 	s.Hosts[1].Facts.Clock = "hpet"
@@ -253,7 +253,7 @@ func TestHostsWithTheSameFindingShareALine(t *testing.T) {
 	}
 }
 
-func TestSizesAreForPeople(t *testing.T) {
+func TestSize(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1 << 20: "1 MB", 3 << 19: "1.5 MB", 60 << 20: "60 MB", 8 << 30: "8 GB"} {
 		if got := size(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)

@@ -37,7 +37,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestTheFactsOfThisHostAreReal(t *testing.T) {
+func TestGather(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	f := Gather(bounded(t), self())
 	host, _ := os.Hostname()
@@ -60,13 +60,13 @@ func TestTheFactsOfThisHostAreReal(t *testing.T) {
 	case f.Kernel == "" || f.Shared.Available <= 0:
 		t.Errorf("kernel %q, memory %+v", f.Kernel, f.Shared)
 	}
-	// Whether it is allowed depends on the system, but there is a real answer.
+	// The system determines whether it is allowed, but it must have been tried.
 	if e := f.ProcessVM.Error; e != "" && !strings.Contains(e, "process_vm_readv") {
 		t.Errorf("process_vm was not tried: %s", e)
 	}
 }
 
-func TestASurveyOfThisHostAloneJudgesIt(t *testing.T) {
+func TestSurveyOfThisHost(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	s, err := Plan{Config: self()}.Ask(bounded(t))
 	if err != nil {
@@ -77,12 +77,12 @@ func TestASurveyOfThisHostAloneJudgesIt(t *testing.T) {
 	}
 	for _, res := range Judge(s) {
 		if res.Level() == Problem {
-			t.Errorf("this host runs tests and has a problem: %+v", res)
+			t.Errorf("this host must have no problem: %+v", res)
 		}
 	}
 }
 
-// ask makes a survey of this host and of one that the words reach.
+// ask surveys this host and a second one, reached by the command.
 func ask(t *testing.T, timeout time.Duration, words ...string) *Survey {
 	t.Helper()
 	t.Setenv(asProgram, "1")
@@ -98,21 +98,21 @@ func ask(t *testing.T, timeout time.Duration, words ...string) *Survey {
 	return s
 }
 
-func TestAHostThatIsThisOneIsNotVisitedTwice(t *testing.T) {
+func TestSurveyMergesThisHost(t *testing.T) {
 	s := ask(t, 10*time.Second, os.Args[0], "answer")
 	if len(s.Hosts) != 1 || s.Hosts[0].Name != "b" || !s.Hosts[0].Here || s.Hosts[0].Took <= 0 {
 		t.Errorf("%+v", s.Hosts)
 	}
 }
 
-func TestWhatALoginShellSaysBeforeTheAnswerIsSkipped(t *testing.T) {
+func TestLoginShellOutputIsSkipped(t *testing.T) {
 	s := ask(t, 10*time.Second, "sh", "-c", `echo "Welcome to b"; echo; exec "$0" answer`, os.Args[0])
 	if len(s.Hosts) != 1 || s.Hosts[0].Name != "b" || s.Hosts[0].Error != "" {
 		t.Errorf("%+v", s.Hosts)
 	}
 }
 
-func TestAHostThatCannotBeAskedSaysWhy(t *testing.T) {
+func TestUnreachableHost(t *testing.T) {
 	for _, c := range []struct {
 		what  string
 		words []string
@@ -120,14 +120,14 @@ func TestAHostThatCannotBeAskedSaysWhy(t *testing.T) {
 	}{
 		{"no remote shell", []string{"no-such-shell"}, "executable file not found"},
 		{"an error of the remote shell", []string{"sh", "-c", "echo first >&2; echo 'b: Permission denied (publickey).' >&2; exit 255"}, "(exit status 255): b: Permission denied (publickey)."},
-		{"something else that talks", []string{"sh", "-c", "yes hello | head -n 5000"}, "another version of muster, or no muster at all"},
-		{"something that says little", []string{"echo", "hello"}, "ended without an answer: hello"},
+		{"long output of another program", []string{"sh", "-c", "yes hello | head -n 5000"}, "does not come from this version of muster"},
+		{"short output of another program", []string{"echo", "hello"}, "ended without an answer: hello"},
 		{"silence", []string{"sh", "-c", "exec sleep 60"}, "no answer in time"},
 		{"silence after the greeting", []string{"sh", "-c", "echo '" + greeting + "'; exec sleep 60"}, "no answer in time to facts"},
-		{"death after the greeting", []string{"sh", "-c", "echo '" + greeting + "'; read question; echo oh >&2; exit 3"}, "it went away (exit status 3): oh"},
+		{"exit after the greeting", []string{"sh", "-c", "echo '" + greeting + "'; read question; echo oh >&2; exit 3"}, "the connection ended (exit status 3): oh"},
 		{"nonsense after the greeting", []string{"sh", "-c", "echo '" + greeting + "'; read question; echo '<html>'; cat"}, "another version of muster"},
 		{"no facts", []string{"sh", "-c", "echo '" + greeting + "'; read question; echo '{}'; cat"}, "no facts"},
-		{"another dialect", []string{"sh", "-c", "echo '" + greeting + "'; read question; echo '{\"error\":\"what?\"}'; cat"}, "answers: what?"},
+		{"an error reply", []string{"sh", "-c", "echo '" + greeting + "'; read question; echo '{\"error\":\"what?\"}'; cat"}, "answers: what?"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			s := ask(t, time.Second, c.words...)
@@ -139,33 +139,32 @@ func TestAHostThatCannotBeAskedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAnAnsweringDoctorEndsWithItsInputAndRefusesNonsense(t *testing.T) {
+func TestAnswer(t *testing.T) {
 	in := strings.NewReader("nonsense\n{\"ask\":\"wine\"}\n{\"ask\":\"clock\"}\n")
 	var out strings.Builder
 	if err := Answer(bounded(t), self(), in, &out); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
-	if len(lines) != 5 || lines[0] != greeting || !strings.Contains(lines[1], "not understood") ||
-		!strings.Contains(lines[2], `\"wine\" is no question`) || !strings.Contains(lines[3], `"clock":1`) {
+	if len(lines) != 5 || lines[0] != greeting || !strings.Contains(lines[1], "invalid request") ||
+		!strings.Contains(lines[2], `does not support the request \"wine\"`) || !strings.Contains(lines[3], `"clock":1`) {
 		t.Errorf("%q", lines)
 	}
 }
 
-// someStand is a stand on an address of this machine that is not loopback, which
-// nobody need reach from elsewhere.
-func someStand(t *testing.T) (*stand, []Interface) {
-	s := openStand(interfaces())
+// testTrialPorts opens ports on an address of this machine that is not loopback.
+func testTrialPorts(t *testing.T) (*trialPorts, []Interface) {
+	s := openTrialPorts(interfaces())
 	t.Cleanup(s.close)
-	if len(s.places) == 0 {
+	if len(s.targets) == 0 {
 		t.Skip("this machine has no address but loopback")
 	}
-	return s, nil // own addresses are not known, so that they are tried
+	return s, nil // no own addresses, so that they are tried
 }
 
-func TestAPlaceIsReachedByThoseWhoKnowItsTokens(t *testing.T) {
-	s, own := someStand(t)
-	good := s.places[0]
+func TestTryChecksTokens(t *testing.T) {
+	s, own := testTrialPorts(t)
+	good := s.targets[0]
 	if got := try(bounded(t), "a", good, own); got.TCP != "" || got.Datagram != "" {
 		t.Errorf("%+v", got)
 	}
@@ -192,9 +191,9 @@ func TestAPlaceIsReachedByThoseWhoKnowItsTokens(t *testing.T) {
 	}
 }
 
-func TestAScanOfThePortsLearnsNothing(t *testing.T) {
-	s, own := someStand(t)
-	p := s.places[0]
+func TestPortScan(t *testing.T) {
+	s, own := testTrialPorts(t)
+	p := s.targets[0]
 	c, err := net.DialTimeout("tcp", net.JoinHostPort(p.Address, strconv.Itoa(p.TCP)), time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -203,9 +202,9 @@ func TestAScanOfThePortsLearnsNothing(t *testing.T) {
 	io.WriteString(c, "GET / HTTP/1.1\r\nHost: somebody\r\n\r\n")
 	c.SetDeadline(time.Now().Add(5 * time.Second))
 	if answer, _ := io.ReadAll(c); len(answer) != 0 {
-		t.Errorf("a stranger is told %q", answer)
+		t.Errorf("a client without the token gets %q", answer)
 	}
 	if got := try(bounded(t), "a", p, own); got.TCP != "" {
-		t.Errorf("after a scan the place is not reached: %+v", got)
+		t.Errorf("after a scan the target is not reached: %+v", got)
 	}
 }

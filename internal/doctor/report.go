@@ -1,7 +1,7 @@
 package doctor
 
-// What people read: a line per check, with the hosts where there are several, and
-// below each that is not fine what to do.
+// The text report: one line per check, with the hosts if there are several, and the advice
+// below each warning and problem.
 
 import (
 	"encoding/json"
@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Report is a survey with its judgement. Its JSON is what muster doctor --json
-// prints.
+// Report is a survey with its judgement. muster doctor --json prints it as JSON.
 type Report struct {
 	Survey
 	Results  []Result `json:"checks"`
@@ -26,7 +25,7 @@ func NewReport(s *Survey) *Report {
 	return r
 }
 
-// WriteJSON writes all of it.
+// WriteJSON writes the report as JSON.
 func (r *Report) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
@@ -34,8 +33,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// WriteText writes the table. Verbose adds why each check matters and what was
-// seen.
+// WriteText writes the table. Verbose adds why each check matters, and the data.
 func (r *Report) WriteText(w io.Writer, verbose bool) error {
 	var b strings.Builder
 	many := len(r.Hosts) > 1
@@ -46,7 +44,7 @@ func (r *Report) WriteText(w io.Writer, verbose bool) error {
 			shown = r.shorten(res)
 		}
 		for _, f := range shown {
-			fmt.Fprintf(&b, "%-8s %-15s %s\n", f.Level, res.Check, r.place(f, many)+f.Detail)
+			fmt.Fprintf(&b, "%-8s %-15s %s\n", f.Level, res.Check, r.hostPrefix(f, many)+f.Detail)
 			if f.Advice != "" {
 				fmt.Fprintf(&b, "%-8s %-15s → %s\n", "", "", f.Advice)
 			}
@@ -63,8 +61,8 @@ func (r *Report) WriteText(w io.Writer, verbose bool) error {
 	return err
 }
 
-// shorten leaves out what is fine if something is not, and puts into one line
-// what is fine on several hosts in different ways.
+// shorten omits the OK findings if there are others, and merges different OK findings of
+// several hosts into one line.
 func (r *Report) shorten(res *Result) (shown []Finding) {
 	var good []Finding
 	for _, f := range res.Findings {
@@ -84,11 +82,11 @@ func (r *Report) shorten(res *Result) (shown []Finding) {
 	for _, f := range good {
 		hosts = append(hosts, f.Hosts...)
 	}
-	return []Finding{fine("fine on each, but not the same: -v shows it").on(hosts...)}
+	return []Finding{fine("ok on each host, with different values: see -v").on(hosts...)}
 }
 
-// place says on which hosts, if that is a question.
-func (r *Report) place(f Finding, many bool) string {
+// hostPrefix returns the hosts of a finding as a prefix of its line, or "" with one host.
+func (r *Report) hostPrefix(f Finding, many bool) string {
 	switch {
 	case !many:
 		return ""

@@ -1,12 +1,12 @@
 package doctor
 
-// Whether one process may copy from the memory of another can only be tried. The
-// doctor starts two children, as a launcher starts ranks: one owns a secret and
-// reports where it is, the other reads it there.
+// Whether one process may copy from the memory of another can only be tested. The doctor
+// starts two children, as a launcher starts ranks: one stores a secret and reports its
+// address, the other reads it from there.
 //
 //	doctor ── starts ──→ owner:  "PID ADDRESS\n"
-//	doctor ── starts ──→ reader PID ADDRESS:  what it read
-//	doctor compares with the secret that it gave to the owner
+//	doctor ── starts ──→ reader PID ADDRESS:  the secret
+//	doctor compares it with the secret that it sent to the owner
 
 import (
 	"bufio"
@@ -27,7 +27,7 @@ import (
 
 const secretLen = 26 // of rand.Text
 
-// tryProcessVM says why it is not possible, "" if it is.
+// tryProcessVM returns why it is not possible, or "" if it is.
 func tryProcessVM(ctx context.Context, self []string) string {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -50,13 +50,13 @@ func tryProcessVM(ctx context.Context, self []string) string {
 	if _, err := io.WriteString(in, secret); err != nil {
 		return "the trial could not be made: " + err.Error()
 	}
-	place, err := bufio.NewReader(out).ReadString('\n')
+	location, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return "the trial could not be made: its process said nothing"
+		return "the trial could not be made: its process printed nothing"
 	}
 	reader := exec.CommandContext(ctx, self[0], append(self[1:len(self):len(self)], "reader")...)
 	reader.WaitDelay = time.Second
-	reader.Stdin = strings.NewReader(place)
+	reader.Stdin = strings.NewReader(location)
 	got, err := reader.Output()
 	var failed *exec.ExitError
 	switch {
@@ -65,13 +65,12 @@ func tryProcessVM(ctx context.Context, self []string) string {
 	case err != nil:
 		return "the trial could not be made: " + err.Error()
 	case string(got) != secret:
-		return "process_vm_readv returned other bytes than are there"
+		return "process_vm_readv returned wrong data"
 	}
 	return ""
 }
 
-// Role is what the processes that the doctor starts do. The result is their exit
-// status.
+// Role runs a process that the doctor has started. It returns the exit status.
 func Role(name string, in io.Reader, out io.Writer) int {
 	var err error
 	switch name {
@@ -89,8 +88,7 @@ func Role(name string, in io.Reader, out io.Writer) int {
 	return 0
 }
 
-// ownSecret keeps a secret where the collector does not move it until its input
-// ends.
+// ownSecret stores a secret outside the Go heap until its input ends.
 func ownSecret(in io.Reader, out io.Writer) error {
 	mem, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
@@ -110,11 +108,11 @@ func ownSecret(in io.Reader, out io.Writer) error {
 
 func readSecret(in io.Reader, out io.Writer) error {
 	var pid int
-	var place string
-	if _, err := fmt.Fscan(in, &pid, &place); err != nil {
+	var location string
+	if _, err := fmt.Fscan(in, &pid, &location); err != nil {
 		return err
 	}
-	addr, err := strconv.ParseUint(place, 10, 64)
+	addr, err := strconv.ParseUint(location, 10, 64)
 	if err != nil {
 		return err
 	}

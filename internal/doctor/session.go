@@ -1,7 +1,7 @@
 package doctor
 
-// The side that asks another host: it starts a doctor there through the user's
-// remote shell and talks to it over standard input and output.
+// The asking side: it starts a doctor on another host through the user's remote shell and
+// communicates with it over standard input and output.
 
 import (
 	"bytes"
@@ -23,17 +23,17 @@ type session struct {
 	in     io.WriteCloser
 	lines  <-chan string
 	stderr tail
-	noise  []string // what came before the greeting
+	noise  []string // output before the greeting
 	ended  bool
 }
 
 const maxNoise = 200 // lines
 
-// startSession runs the words and waits for the greeting. It ends, with what
-// the other side has said, when ctx does. The session itself lives until close.
+// startSession runs a command and waits for the greeting, or until ctx ends. Its error
+// includes the last output of the other side. The session itself lasts until close.
 func startSession(ctx context.Context, words []string) (*session, error) {
-	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s := &session{cmd: exec.CommandContext(life, words[0], words[1:]...), cancel: cancel}
+	sessionCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s := &session{cmd: exec.CommandContext(sessionCtx, words[0], words[1:]...), cancel: cancel}
 	s.cmd.WaitDelay = time.Second
 	s.cmd.Stderr = &s.stderr
 	in, err := s.cmd.StdinPipe()
@@ -48,9 +48,9 @@ func startSession(ctx context.Context, words []string) (*session, error) {
 	}
 	if err := s.cmd.Start(); err != nil {
 		cancel()
-		return nil, fmt.Errorf("%s cannot be started: %w", words[0], err)
+		return nil, fmt.Errorf("cannot start %s: %w", words[0], err)
 	}
-	s.in, s.lines = in, readLines(life, out)
+	s.in, s.lines = in, readLines(sessionCtx, out)
 	for len(s.noise) < maxNoise {
 		select {
 		case l, open := <-s.lines:
@@ -65,27 +65,27 @@ func startSession(ctx context.Context, words []string) (*session, error) {
 			return nil, s.failed("no answer in time")
 		}
 	}
-	return nil, s.failed("another version of muster, or no muster at all, answers")
+	return nil, s.failed("the answer does not come from this version of muster")
 }
 
-// failed ends the session and says why, with the last that was heard.
+// failed ends the session and returns an error with the last line of its output.
 func (s *session) failed(what string) error {
 	err := s.close()
-	said := s.stderr.last()
-	if said == "" && len(s.noise) > 0 {
-		said = s.noise[len(s.noise)-1]
+	lastLine := s.stderr.last()
+	if lastLine == "" && len(s.noise) > 0 {
+		lastLine = s.noise[len(s.noise)-1]
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {
 		what += fmt.Sprintf(" (exit status %d)", exit.ExitCode())
 	}
-	if said != "" {
-		what += ": " + said
+	if lastLine != "" {
+		what += ": " + lastLine
 	}
 	return errors.New(what)
 }
 
-// ask puts one question.
+// ask sends one request and returns the reply.
 func (s *session) ask(ctx context.Context, q question) (reply, error) {
 	var r reply
 	text, err := json.Marshal(q)
@@ -93,12 +93,12 @@ func (s *session) ask(ctx context.Context, q question) (reply, error) {
 		return r, err
 	}
 	if _, err := s.in.Write(append(text, '\n')); err != nil {
-		return r, s.failed("it went away")
+		return r, s.failed("the connection ended")
 	}
 	select {
 	case l, open := <-s.lines:
 		if !open {
-			return r, s.failed("it went away")
+			return r, s.failed("the connection ended")
 		}
 		if err := json.Unmarshal([]byte(l), &r); err != nil {
 			return r, s.failed("another version of muster answers: " + err.Error())
@@ -112,7 +112,7 @@ func (s *session) ask(ctx context.Context, q question) (reply, error) {
 	}
 }
 
-// close lets the other side end by itself, and ends it after a second.
+// close closes the input of the other side and kills it after a second.
 func (s *session) close() error {
 	if s.ended {
 		return nil
@@ -125,7 +125,7 @@ func (s *session) close() error {
 	return s.cmd.Wait()
 }
 
-// tail keeps the last of what is written to it.
+// tail keeps the end of the data written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -141,7 +141,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// last is the last line that is not empty.
+// last returns the last line that is not empty.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,8 +1,7 @@
 package doctor
 
-// Asking all hosts: start doctors, facts, clocks, open ports, try them. Each step
-// goes to all hosts at once and has a time limit, so that one that hangs costs
-// the time of one.
+// The survey of all hosts: start doctors, read facts and clocks, open ports, connect to
+// them. Each step runs on all hosts concurrently and has a time limit.
 
 import (
 	"context"
@@ -11,17 +10,17 @@ import (
 	"time"
 )
 
-// Plan is whom to ask, and how.
+// Plan describes which hosts to survey, and how.
 type Plan struct {
 	Config
-	// Hosts are the others, as the user names them. The host that asks is always
-	// part of the survey; if it is among them it is known by that name.
+	// Hosts are the other hosts, as named by the user. The asking host is always part of
+	// the survey; if it is among them, it gets that name.
 	Hosts []string
-	// Command gives the words that run an answering doctor on a host; nil words
-	// mean that the name is this host's.
+	// Command returns the command line that runs an answering doctor on a host, or nil
+	// if the name is that of this host.
 	Command func(host string) []string
-	// Timeout bounds each step on each host. Default: 20 s, because ssh to a
-	// host that waits for its resolver takes ten.
+	// Timeout limits each step on each host. Default: 20 s, because ssh to a host that
+	// waits for its resolver takes ten.
 	Timeout time.Duration
 }
 
@@ -30,26 +29,26 @@ const (
 	clockQuestions = 5
 )
 
-// host is one that is asked. Its visit is written by one goroutine at a time.
+// host is a host of the survey. One goroutine at a time writes its visit.
 type host struct {
-	visit  Visit
-	here   *answerer // it is this host
-	there  *session  // it is another; nil after a failure
-	places []Target
-	trials []Trial
+	visit   Visit
+	here    *answerer // not nil for this host
+	there   *session  // for another host; nil after a failure
+	targets []Target
+	trials  []Trial
 }
 
-// Ask makes the survey. It fails only if ctx ends; hosts that cannot be asked
-// say so in their visit.
+// Ask performs the survey. It fails only if ctx ends; the visit of an unreachable host
+// holds the error.
 func (p Plan) Ask(ctx context.Context) (*Survey, error) {
 	if p.Timeout == 0 {
 		p.Timeout = defaultTimeout
 	}
-	hosts := p.enlist()
+	hosts := p.hostsToAsk()
 	defer func() {
 		each(hosts, func(h *host) { h.close() })
 	}()
-	each(hosts, func(h *host) { p.step(ctx, h, p.meet) })
+	each(hosts, func(h *host) { p.step(ctx, h, p.connect) })
 	hosts = dropSelf(hosts)
 	if len(hosts) > 1 {
 		each(hosts, func(h *host) { p.step(ctx, h, readClock) })
@@ -66,8 +65,8 @@ func (p Plan) Ask(ctx context.Context) (*Survey, error) {
 	return s, ctx.Err()
 }
 
-// enlist puts this host first.
-func (p Plan) enlist() []*host {
+// hostsToAsk returns the hosts of the survey, this host first.
+func (p Plan) hostsToAsk() []*host {
 	self := &host{visit: Visit{Name: "this host", Here: true}, here: &answerer{cfg: p.Config}}
 	hosts := []*host{self}
 	for _, name := range p.Hosts {
@@ -88,7 +87,7 @@ func each(hosts []*host, do func(*host)) {
 	busy.Wait()
 }
 
-// step does something with a host that has not failed yet.
+// step runs do with a time limit, unless the host has already failed.
 func (p Plan) step(ctx context.Context, h *host, do func(context.Context, *host) error) {
 	if h.visit.Error != "" {
 		return
@@ -101,8 +100,8 @@ func (p Plan) step(ctx context.Context, h *host, do func(context.Context, *host)
 	}
 }
 
-// meet starts a doctor there and asks for the facts.
-func (p Plan) meet(ctx context.Context, h *host) error {
+// connect starts a doctor on a host and requests the facts.
+func (p Plan) connect(ctx context.Context, h *host) error {
 	start := time.Now()
 	if h.here == nil {
 		var err error
@@ -131,12 +130,12 @@ func (h *host) close() {
 		h.here.close()
 	}
 	if h.there != nil {
-		_ = h.there.close() // how it ends does not matter any more
+		_ = h.there.close() // the result no longer matters
 	}
 }
 
-// dropSelf: one of the hosts that were named may be this one. It is then known
-// by that name, and what was found by asking it from outside stays.
+// dropSelf merges this host with a listed host of the same identity. This host gets the
+// listed name and the measured time.
 func dropSelf(hosts []*host) []*host {
 	self := hosts[0]
 	for i, h := range hosts[1:] {
@@ -149,8 +148,8 @@ func dropSelf(hosts []*host) []*host {
 	return hosts
 }
 
-// readClock compares clocks as NTP does: the answer with the smallest round trip
-// is the best.
+// readClock compares clocks as NTP does: the answer with the shortest round trip is the
+// best.
 func readClock(ctx context.Context, h *host) error {
 	if h.here != nil {
 		return nil
@@ -172,22 +171,22 @@ func readClock(ctx context.Context, h *host) error {
 
 func listen(ctx context.Context, h *host) error {
 	r, err := h.ask(ctx, question{Ask: "listen"})
-	h.places = r.Targets
+	h.targets = r.Targets
 	return err
 }
 
 func visitOthers(ctx context.Context, h *host, all []*host) error {
-	var places []Target
+	var targets []Target
 	for _, other := range all {
 		if other == h {
 			continue
 		}
-		for _, p := range other.places {
+		for _, p := range other.targets {
 			p.Host = other.visit.Name
-			places = append(places, p)
+			targets = append(targets, p)
 		}
 	}
-	r, err := h.ask(ctx, question{Ask: "try", Name: h.visit.Name, Targets: places})
+	r, err := h.ask(ctx, question{Ask: "try", Name: h.visit.Name, Targets: targets})
 	h.trials = r.Trials
 	return err
 }

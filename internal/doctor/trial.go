@@ -1,11 +1,10 @@
 package doctor
 
-// Reaching each other. A host that is asked opens a TCP and a UDP port on each of
-// its addresses, for this one time; the others come with a token that only those
-// who were told can know, and get another one back. So a port scanner is not
-// taken for a host, nor some other machine with the same address for the right
-// one. The UDP port also answers packets as large as the sender's interface
-// allows, which are sent with the order not to cut them.
+// Connection trials. Each host opens a TCP and a UDP port on each of its addresses. The
+// other hosts send a secret token and receive another one in return. So neither a port
+// scanner nor another machine with the same address is mistaken for the host. The UDP port
+// also answers packets of the maximum size of the sender's interface, which are sent with
+// fragmentation disabled.
 
 import (
 	"bytes"
@@ -23,22 +22,21 @@ import (
 	"time"
 )
 
-// Target is where a host can be tried: an address of it.
+// Target is an address of a host with the ports for trials.
 type Target struct {
 	Host      string `json:"host"` // filled in by the asker
 	Interface string `json:"interface"`
 	Address   string `json:"address"`
 	TCP       int    `json:"tcp"`
 	UDP       int    `json:"udp"`
-	Token     string `json:"token"`  // to say
-	Answer    string `json:"answer"` // to be expected
+	Token     string `json:"token"`  // to send
+	Answer    string `json:"answer"` // to expect
 }
 
 const (
 	tokenLen = 26 // of rand.Text
-	// maxPlaces keeps a host with hundreds of container addresses from taking
-	// all the time.
-	maxPlaces     = 8
+	// maxTargets limits the time for a host with hundreds of container addresses.
+	maxTargets    = 8
 	dialTime      = 2 * time.Second
 	datagramTime  = 250 * time.Millisecond // for one; there are datagramTries
 	datagramTries = 4
@@ -46,23 +44,23 @@ const (
 	headers       = 28 // of IPv4 and UDP
 )
 
-// stand is the open ports of this host.
-type stand struct {
-	places []Target
-	closed []io.Closer
-	busy   sync.WaitGroup
+// trialPorts are the open ports of this host.
+type trialPorts struct {
+	targets []Target
+	closed  []io.Closer
+	busy    sync.WaitGroup
 }
 
-// openStand listens on the addresses of interfaces that others could use. What
-// cannot be opened is left out: nobody can reach it either.
-func openStand(list []Interface) *stand {
-	s := &stand{}
+// openTrialPorts listens on the addresses that other hosts can use. It skips addresses
+// where listening fails.
+func openTrialPorts(list []Interface) *trialPorts {
+	s := &trialPorts{}
 	for _, i := range list {
 		if i.Loopback || !i.Carrier {
 			continue
 		}
 		for _, p := range addresses(i) {
-			if len(s.places) < maxPlaces {
+			if len(s.targets) < maxTargets {
 				s.open(i.Name, p.Addr())
 			}
 		}
@@ -70,7 +68,7 @@ func openStand(list []Interface) *stand {
 	return s
 }
 
-func (s *stand) open(device string, addr netip.Addr) {
+func (s *trialPorts) open(device string, addr netip.Addr) {
 	any := netip.AddrPortFrom(addr, 0)
 	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(any))
 	if err != nil {
@@ -83,20 +81,20 @@ func (s *stand) open(device string, addr netip.Addr) {
 	}
 	p := Target{Interface: device, Address: addr.String(), Token: rand.Text()[:tokenLen], Answer: rand.Text()[:tokenLen],
 		TCP: l.Addr().(*net.TCPAddr).Port, UDP: u.LocalAddr().(*net.UDPAddr).Port}
-	s.places = append(s.places, p)
+	s.targets = append(s.targets, p)
 	s.closed = append(s.closed, l, u)
 	s.busy.Go(func() { answerTCP(l, p) })
 	s.busy.Go(func() { answerUDP(u, p) })
 }
 
-func (s *stand) close() {
+func (s *trialPorts) close() {
 	for _, c := range s.closed {
-		_ = c.Close() // nothing was left unsent
+		_ = c.Close() // there is no unsent data
 	}
 	s.busy.Wait()
 }
 
-// answerTCP serves connections, few at a time: strangers cannot hold more.
+// answerTCP serves a limited number of connections at a time.
 func answerTCP(l *net.TCPListener, p Target) {
 	room := make(chan struct{}, 4*triesAtOnce)
 	var busy sync.WaitGroup
@@ -118,8 +116,8 @@ func answerTCP(l *net.TCPListener, p Target) {
 	}
 }
 
-// answerUDP reports who knows the token how much of the packet has arrived. It
-// never sends more than it got.
+// answerUDP answers packets with the right token with their size. It never sends more
+// than it received.
 func answerUDP(u *net.UDPConn, p Target) {
 	packet := make([]byte, 1<<16)
 	for {
@@ -134,12 +132,12 @@ func answerUDP(u *net.UDPConn, p Target) {
 	}
 }
 
-// tryAll tries all places, several at once.
-func tryAll(ctx context.Context, from string, places []Target, own []Interface) []Trial {
-	trials := make([]Trial, len(places))
+// tryAll tries all targets, several at a time.
+func tryAll(ctx context.Context, from string, targets []Target, own []Interface) []Trial {
+	trials := make([]Trial, len(targets))
 	room := make(chan struct{}, triesAtOnce)
 	var busy sync.WaitGroup
-	for i, p := range places {
+	for i, p := range targets {
 		room <- struct{}{}
 		busy.Go(func() {
 			trials[i] = try(ctx, from, p, own)
@@ -209,14 +207,14 @@ func tryUDP(p Target, addr netip.Addr, own []Interface, t *Trial) {
 	}
 	local, ok := netip.AddrFromSlice(c.LocalAddr().(*net.UDPAddr).IP)
 	device := owner(local.Unmap(), own)
-	if !ok || device == nil || forbidCutting(c) != nil {
+	if !ok || device == nil || forbidFragmentation(c) != nil {
 		return
 	}
 	t.FullSize = min(device.MTU, 1<<16-1)
 	t.Full = errorText(exchange(c, p, t.FullSize-headers))
 }
 
-// exchange sends a packet of n bytes, again if nothing comes back.
+// exchange sends a packet of n bytes and retries if there is no answer.
 func exchange(c *net.UDPConn, p Target, n int) error {
 	packet := append([]byte(p.Token), bytes.Repeat([]byte{'.'}, n-tokenLen)...)
 	want := fmt.Appendf(nil, "%s%d", p.Answer, n)
@@ -224,7 +222,7 @@ func exchange(c *net.UDPConn, p Target, n int) error {
 	var sendErr error
 	for range datagramTries {
 		if _, sendErr = c.Write(packet); sendErr != nil {
-			time.Sleep(datagramTime / 10) // a full queue, perhaps
+			time.Sleep(datagramTime / 10) // the queue may be full
 			continue
 		}
 		_ = c.SetReadDeadline(time.Now().Add(datagramTime))
@@ -238,7 +236,7 @@ func exchange(c *net.UDPConn, p Target, n int) error {
 	return errors.New("lost on the way")
 }
 
-// errorText leaves out what the trial says anyway: operation and addresses.
+// errorText omits the operation and the addresses, which the trial already contains.
 func errorText(err error) string {
 	var op *net.OpError
 	switch {

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forbidCutting makes a socket send packets whole or not at all, also if the
-// kernel believes to know that they are too large for the way.
-func forbidCutting(c *net.UDPConn) error {
+// forbidFragmentation disables fragmentation on a socket, also for packets above the path
+// MTU that the kernel has recorded.
+func forbidFragmentation(c *net.UDPConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err

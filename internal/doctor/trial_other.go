@@ -7,6 +7,6 @@ import (
 	"net"
 )
 
-// forbidCutting: there is no one way for all other systems, so that the trial
-// with full packets is left out.
-func forbidCutting(*net.UDPConn) error { return errors.ErrUnsupported }
+// forbidFragmentation fails: other systems have no common option, so the trial with full
+// packets is skipped.
+func forbidFragmentation(*net.UDPConn) error { return errors.ErrUnsupported }

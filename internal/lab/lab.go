@@ -1,8 +1,8 @@
 package lab
 
-// In the order of a lab's life: Usable, Up, its facts, Down. Meanwhile links.go
-// and rate.go change the cables. names.go finds labs again, status.go reports what
-// they are like, stale.go removes what dead processes have left.
+// The functions follow the life cycle of a lab: Usable, Up, accessors, Down. links.go and
+// rate.go change the cables, names.go finds labs, status.go reports their state, stale.go
+// removes the labs of killed processes.
 
 import (
 	"context"
@@ -17,34 +17,33 @@ import (
 	"time"
 )
 
-// Config says what to build. The zero value is two hosts on one network.
+// Config describes a lab. The zero value is two hosts on one network.
 type Config struct {
-	// Hosts is how many there are, 1 to 250. Default: 2.
+	// Hosts is the number of hosts, 1 to 250. Default: 2.
 	Hosts int
-	// Rails is how many networks connect every host with all others, 1 to 16.
-	// Default: 1.
+	// Rails is the number of networks that connect all hosts, 1 to 16. Default: 1.
 	Rails int
-	// MTU is the largest packet of the links, 576 to 65535. Default: 1500.
+	// MTU is the MTU of the links, 576 to 65535. Default: 1500.
 	MTU int
-	// Rate is how fast every cable is, in each direction, such as "1gbit".
-	// Default: as fast as the machine copies.
+	// Rate is the speed of every cable in each direction, such as "1gbit". Default: as
+	// fast as the machine copies.
 	Rate string
-	// Loss is the probability, 0 to 1, that a packet does not arrive. Default: 0.
+	// Loss is the probability, 0 to 1, that a packet is lost. Default: 0.
 	Loss float64
-	// Name makes a lab that outlives this process and that Find finds: a small
-	// letter, then small letters and digits, at most 16. Default: none, and the
-	// lab is stale when this process has ended.
+	// Name creates a lab that outlives this process and that Find can open: a small
+	// letter, then small letters and digits, at most 16. Default: none; the lab is stale
+	// when this process has exited.
 	Name string
-	// Prefix begins the names of the hosts, at most 20 small letters. Default:
-	// "muster". After it comes the name, or the number of this process and a
-	// letter. Find looks only for labs with the default.
+	// Prefix is the start of the host names, at most 20 small letters, followed by the
+	// name, or by the ID of this process and a letter. Default: "muster". Find finds
+	// only labs with the default.
 	Prefix string
 }
 
-// Lab is a number of hosts. Its methods may be called by several goroutines.
+// Lab is a group of hosts. Its methods may be called by several goroutines.
 type Lab struct {
 	cfg   Config
-	name  string // what the names of the namespaces begin with
+	name  string // start of the names of its namespaces
 	hosts []string
 }
 
@@ -52,21 +51,20 @@ const (
 	defaultPrefix = "muster"
 	maxHosts      = 250
 	maxRails      = 16
-	// commandTime is what one command of the system gets: they take milliseconds.
+	// commandTime limits a system command, which normally takes milliseconds.
 	commandTime = 30 * time.Second
-	// hostFiles is where ip netns exec looks for files that a namespace has for
-	// itself.
+	// hostFiles is the directory of the per-namespace files of ip netns exec.
 	hostFiles = "/etc/netns"
 )
 
-// Usable reports why no lab can be had here, nil if one can.
+// Usable returns why no lab can be created here, or nil.
 func Usable() error {
 	if err := tool("ip", "iproute2"); err != nil {
 		return err
 	}
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return errors.New("lab: this system has no network namespaces, they are Linux's")
+		return errors.New("lab: this system has no network namespaces; use Linux")
 	}
 	const netAdmin, sysAdmin = 1 << 12, 1 << 21
 	for line := range strings.Lines(string(status)) {
@@ -79,12 +77,12 @@ func Usable() error {
 			return nil
 		}
 	}
-	return errors.New("lab: making network namespaces needs root (the capabilities NET_ADMIN and SYS_ADMIN)")
+	return errors.New("lab: creating network namespaces needs root (the capabilities NET_ADMIN and SYS_ADMIN)")
 }
 
 func tool(name, debianPackage string) error {
 	if _, err := exec.LookPath(name); err != nil {
-		return fmt.Errorf("lab: there is no %s command here (Debian package %s)", name, debianPackage)
+		return fmt.Errorf("lab: there is no %s command here; install it (Debian package %s)", name, debianPackage)
 	}
 	return nil
 }
@@ -123,7 +121,7 @@ func (c *Config) complete() error {
 	return checkName(c.Name)
 }
 
-// Up makes the hosts and connects them. The caller calls Down.
+// Up creates the hosts and connects them. The caller must call Down.
 func Up(cfg Config) (*Lab, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -143,8 +141,8 @@ func Up(cfg Config) (*Lab, error) {
 	return l, nil
 }
 
-// build makes a bridge per rail in the switch, and for each host a namespace
-// with one interface per rail, the other end of which is a port of the bridge.
+// build creates a bridge per rail in the switch namespace, and for each host a namespace
+// with one interface per rail, whose other end is a port of the bridge.
 func (l *Lab) build() error {
 	var ports strings.Builder
 	for r := range l.cfg.Rails {
@@ -172,13 +170,12 @@ func (l *Lab) build() error {
 	return l.ip(l.switchName(), "link set "+bridge(0)+" alias "+finished+"\n")
 }
 
-// finished marks a lab that is ready, so that Find does not take one whose
-// maker was killed for a whole one.
+// finished marks a complete lab, so that Find can detect one whose creation was killed.
 const finished = "finished"
 
-// equip gives a host its addresses, the names of all hosts, and the speed and
-// loss of its cables. With several rails a host answers for an address only on
-// the rail that it belongs to, or else the rails would not be separate.
+// equip sets the addresses of a host, the names of all hosts, and the speed and loss of its
+// cables. With several rails a host answers ARP for an address only on the rail of that
+// address; otherwise the rails would not be separate.
 func (l *Lab) equip(host string) error {
 	var batch strings.Builder
 	batch.WriteString("link set lo up\n")
@@ -208,7 +205,7 @@ func (l *Lab) equip(host string) error {
 	return nil
 }
 
-// writeNames lets a host resolve the names of all, and its own name to an address
+// writeNames makes a host resolve the names of all hosts, and its own name to an address
 // that the others can use.
 func (l *Lab) writeNames(host string) error {
 	names := "127.0.0.1 localhost\n::1 localhost\n"
@@ -220,56 +217,55 @@ func (l *Lab) writeNames(host string) error {
 	}
 	dir := filepath.Join(hostFiles, host)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("lab: the names that %s resolves: %w", host, err)
+		return fmt.Errorf("lab: write the host names for %s: %w", host, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "hosts"), []byte(names), 0o644); err != nil {
-		return fmt.Errorf("lab: the names that %s resolves: %w", host, err)
+		return fmt.Errorf("lab: write the host names for %s: %w", host, err)
 	}
 	return nil
 }
 
-// Hosts are the names of the hosts. They are names of namespaces, which Rsh
-// and the hosts themselves understand.
+// Hosts returns the names of the hosts. They are the names of their namespaces, for Rsh
+// and for name resolution on the hosts.
 func (l *Lab) Hosts() []string { return slices.Clone(l.hosts) }
 
-// Rails is how many networks there are.
+// Rails returns the number of rails.
 func (l *Lab) Rails() int { return l.cfg.Rails }
 
-// Addr is the address of a host on a rail, counted from 0. It panics if there
-// is no such host or rail: that is a mistake in the program.
+// Addr returns the address of a host on a rail, numbered from 0. It panics if the host or
+// rail does not exist, because that is a programming error.
 func (l *Lab) Addr(host string, rail int) string {
 	h := slices.Index(l.hosts, host)
 	if h < 0 || rail < 0 || rail >= l.cfg.Rails {
-		panic(fmt.Sprintf("lab: there is no rail %d of host %q: this lab has %s with %d rails each", rail, host, strings.Join(l.hosts, ", "), l.cfg.Rails))
+		panic(fmt.Sprintf("lab: no rail %d of host %q: this lab has %s with %d rails each", rail, host, strings.Join(l.hosts, ", "), l.cfg.Rails))
 	}
 	return fmt.Sprintf("10.61.%d.%d", rail, h+1)
 }
 
-// Device is the name of a host's interface on a rail.
+// Device returns the name of a host's interface on a rail.
 func (l *Lab) Device(rail int) string { return device(rail) }
 
 func device(rail int) string { return "eth" + strconv.Itoa(rail) }
 
-// bridge is the switch of a rail.
+// bridge returns the name of a rail's bridge.
 func bridge(rail int) string { return "rail" + strconv.Itoa(rail) }
 
-// port is the switch's end of a host's cable.
+// port returns the name of the switch's end of a host's cable.
 func (l *Lab) port(host string, rail int) string {
 	return "h" + strconv.Itoa(slices.Index(l.hosts, host)+1) + "r" + strconv.Itoa(rail)
 }
 
-// Rsh is the command template that runs something on a host, as muster run
-// --rsh takes it.
+// Rsh returns the command template that runs a command on a host, for muster run --rsh.
 func (l *Lab) Rsh() string { return "ip netns exec {host}" }
 
-// Command prepares a command that runs on a host. The process that it starts
-// becomes the program itself, so signals reach it.
+// Command returns a command that runs on a host. Its process becomes the program itself,
+// so signals reach it.
 func (l *Lab) Command(ctx context.Context, host, prog string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", host, prog}, args...)...)
 }
 
-// Down kills the processes that are left on the hosts and removes all that Up
-// has made. It can be called again.
+// Down kills the remaining processes on the hosts and removes everything that Up has
+// created. It may be called again.
 func (l *Lab) Down() error { return removeLab(l.name) }
 
 // ip runs a list of ip commands in a namespace.
@@ -277,22 +273,22 @@ func (l *Lab) ip(namespace, batch string) error {
 	return command(batch, "ip", "-n", namespace, "-batch", "-")
 }
 
-// command runs a command of the system; what it says becomes the error.
+// command runs a system command. The error includes its output.
 func command(input string, name string, args ...string) error {
 	_, err := query(input, name, args...)
 	return err
 }
 
-// query is command with the answer.
+// query runs a system command and returns its output.
 func query(input string, name string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	var said strings.Builder
-	cmd.Stdin, cmd.Stderr = strings.NewReader(input), &said
+	var output strings.Builder
+	cmd.Stdin, cmd.Stderr = strings.NewReader(input), &output
 	answer, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("lab: %s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(said.String()+string(answer)))
+		return nil, fmt.Errorf("lab: %s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(output.String()+string(answer)))
 	}
 	return answer, nil
 }

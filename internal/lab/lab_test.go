@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestHostsTalkByAddressAndByNameOnEachRail(t *testing.T) {
+func TestHostsCommunicateOnEachRail(t *testing.T) {
 	l := New(t, Config{Hosts: 3, Rails: 2, MTU: 9000})
 	hosts := l.Hosts()
 	startEcho(t, l, hosts[0], ":7000")
@@ -26,7 +26,7 @@ func TestHostsTalkByAddressAndByNameOnEachRail(t *testing.T) {
 	}
 }
 
-func TestAHostReachesTheOthersThroughRsh(t *testing.T) {
+func TestRsh(t *testing.T) {
 	l := New(t, Config{})
 	a, b := l.Hosts()[0], l.Hosts()[1]
 	args := append(strings.Fields(strings.ReplaceAll(l.Rsh(), "{host}", b)), "ip", "-brief", "addr", "show", l.Device(0))
@@ -36,7 +36,7 @@ func TestAHostReachesTheOthersThroughRsh(t *testing.T) {
 	}
 }
 
-func TestDownKillsWhatIsLeftAndCanBeRepeated(t *testing.T) {
+func TestDown(t *testing.T) {
 	l := New(t, Config{})
 	cmd := startEcho(t, l, l.Hosts()[0], ":7000")
 	for range 2 {
@@ -58,7 +58,7 @@ func TestDownKillsWhatIsLeftAndCanBeRepeated(t *testing.T) {
 	}
 }
 
-func TestTwoLabsOfOneProcessDoNotMeet(t *testing.T) {
+func TestLabsOfOneProcessAreIsolated(t *testing.T) {
 	one, two := New(t, Config{}), New(t, Config{})
 	startEcho(t, one, one.Hosts()[0], ":7000")
 	if got := answer(t, two, two.Hosts()[1], two.Addr(two.Hosts()[0], 0)+":7000"); !strings.Contains(got, "refused") {
@@ -66,7 +66,7 @@ func TestTwoLabsOfOneProcessDoNotMeet(t *testing.T) {
 	}
 }
 
-func TestAnUnreasonableLabIsRefused(t *testing.T) {
+func TestUpRejectsBadConfig(t *testing.T) {
 	for _, cfg := range []Config{{Hosts: -1}, {Hosts: 251}, {Rails: 17}, {MTU: 100}, {Prefix: "a/b"}, {Prefix: "Big"},
 		{Name: "-a"}, {Name: "a-b"}, {Name: "1a"}, {Rate: "fast"}, {Loss: -0.1}, {Loss: 1.1}, {Loss: math.NaN()},
 	} {

@@ -1,7 +1,7 @@
 package lab
 
-// What happens to cables and hosts. All of it is done on the host's own end or on
-// the port of the switch, so that one host's trouble is its own.
+// Fault injection on cables and hosts. All changes are made at the host's own end or at its
+// port of the switch, so that they affect only that host.
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// EveryRail, in place of the number of a rail, means all rails of the host.
+// EveryRail selects all rails of a host instead of one.
 const EveryRail = -1
 
-// rails are those that a number means. Like Addr it panics if there is none.
+// rails returns the rails that a number selects. Like Addr it panics if there is none.
 func (l *Lab) rails(host string, rail int) []int {
 	if rail != EveryRail {
 		l.Addr(host, rail)
@@ -26,8 +26,8 @@ func (l *Lab) rails(host string, rail int) []int {
 	return all
 }
 
-// Link pulls the cable of a host on a rail, or plugs it in again. The host sees
-// that the carrier is gone.
+// Link unplugs the cable of a host on a rail, or plugs it in again. The host sees the loss
+// of the carrier.
 func (l *Lab) Link(host string, rail int, up bool) error {
 	state := "down"
 	if up {
@@ -36,13 +36,13 @@ func (l *Lab) Link(host string, rail int, up bool) error {
 	return l.setPorts(host, rail, func(int) string { return state })
 }
 
-// Cut makes the switch forget a host on a rail. The host sees nothing: packets
-// from it and to it just do not arrive.
+// Cut disconnects the port of a host on a rail in the switch. The host is not notified: its
+// packets, and packets to it, are lost.
 func (l *Lab) Cut(host string, rail int) error {
 	return l.setPorts(host, rail, func(int) string { return "nomaster" })
 }
 
-// Mend undoes Cut, and Link too: the host is connected again.
+// Mend reverts Cut and Link: the host is connected again.
 func (l *Lab) Mend(host string, rail int) error {
 	return l.setPorts(host, rail, func(r int) string { return "master " + bridge(r) + " up" })
 }
@@ -55,10 +55,10 @@ func (l *Lab) setPorts(host string, rail int, change func(rail int) string) erro
 	return l.ip(l.switchName(), batch.String())
 }
 
-// Loss drops packets that arrive at a host on a rail, with a probability from 0
-// to 1. While there is loss the switch cuts what it passes on to that host into
-// packets of the MTU, so that what is lost is single packets, as on a real cable,
-// and not all that the sender has handed to its interface at once.
+// Loss drops packets that arrive at a host on a rail, with a probability from 0 to 1. While
+// there is loss, the switch splits data for that host into packets of the MTU, so that
+// single packets are lost, as on a real cable, and not a whole segment of the sender's
+// offload.
 func (l *Lab) Loss(host string, rail int, probability float64) error {
 	rails := l.rails(host, rail)
 	if err := checkLoss(probability); err != nil {
@@ -85,8 +85,8 @@ func checkLoss(probability float64) error {
 	return nil
 }
 
-// lossChain is the list of rules for what arrives on a rail. It has one rule
-// while there is loss, none before and after.
+// lossChain returns the name of the iptables chain for packets that arrive on a rail. It
+// has one rule while there is loss, and none otherwise.
 func lossChain(rail int) string { return lossPrefix + strconv.Itoa(rail) }
 
 const lossPrefix = "loss-eth"
@@ -109,9 +109,9 @@ func drop(host string, rail int, probability float64) error {
 	return table("-A", chain, "-m", "statistic", "--mode", "random", "--probability", strconv.FormatFloat(probability, 'f', 9, 64), "-j", "DROP")
 }
 
-// Offload lets a host pass packets of up to 64 KB to the switch and take such
-// packets from it (the default), or cuts them to the MTU in both directions. That
-// takes processor time, as it would without an interface that does it.
+// Offload enables packets of up to 64 KB between a host and the switch (the default), or
+// limits them to the MTU in both directions. The latter costs processor time, as with an
+// interface without segmentation offload.
 func (l *Lab) Offload(host string, rail int, on bool) error {
 	for _, r := range l.rails(host, rail) {
 		if err := offload(host, device(r), on); err != nil {
@@ -124,8 +124,8 @@ func (l *Lab) Offload(host string, rail int, on bool) error {
 	return nil
 }
 
-// offload says how many packets of the MTU an interface takes in one: the kernel
-// cuts larger ones before it hands them over.
+// offload sets how many segments of the MTU an interface accepts in one packet; the kernel
+// splits larger ones.
 func offload(namespace, device string, on bool) error {
 	segments := "1"
 	if on {
@@ -134,9 +134,8 @@ func offload(namespace, device string, on bool) error {
 	return command("", "ip", "-n", namespace, "link", "set", device, "gso_max_segs", segments)
 }
 
-// Kill kills every process of a host. Its kernel lives on and closes their
-// connections, so that others notice at once; a host that loses its power is
-// first Cut and then killed.
+// Kill kills every process of a host. The kernel closes their connections, so that peers
+// notice at once. To simulate the loss of power, call Cut first.
 func (l *Lab) Kill(host string) error {
 	l.Addr(host, 0)
 	return killAll(host)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestAPulledCableAndASilentCutStopTraffic(t *testing.T) {
+func TestLinkAndCut(t *testing.T) {
 	l := New(t, Config{Rails: 2})
 	a, b := l.Hosts()[0], l.Hosts()[1]
 	startEcho(t, l, a, ":7000")
@@ -36,7 +36,7 @@ func TestAPulledCableAndASilentCutStopTraffic(t *testing.T) {
 		}
 		for rail, should := range s.talks {
 			got := answer(t, l, b, addr(rail))
-			for range 20 { // a port takes a moment to forward again
+			for range 20 { // a port needs a moment to forward again
 				if should && got != "hello" {
 					got = answer(t, l, b, addr(rail))
 				}
@@ -51,7 +51,7 @@ func TestAPulledCableAndASilentCutStopTraffic(t *testing.T) {
 	}
 }
 
-func TestLossIsWhatWasAskedForOnItsRailAlone(t *testing.T) {
+func TestLoss(t *testing.T) {
 	l := New(t, Config{Rails: 2})
 	a, b := l.Hosts()[0], l.Hosts()[1]
 	startServer(t, l, a, "count", ":7000")
@@ -69,18 +69,18 @@ func TestLossIsWhatWasAskedForOnItsRailAlone(t *testing.T) {
 			t.Fatalf("the count is %q", out)
 		}
 		if got := total - last; got < step.least || got > step.most {
-			t.Errorf("loss %v: of 1000 packets came %d, want %d to %d", step.loss, got, step.least, step.most)
+			t.Errorf("loss %v: of 1000 packets %d arrived, want %d to %d", step.loss, got, step.least, step.most)
 		}
 		last = total
 	}
 	if err := l.Loss(b, 0, 2); err == nil {
-		t.Error("a probability of 2 was taken")
+		t.Error("a probability of 2 was accepted")
 	}
 }
 
-// A sender hands the kernel 64 KB at once. If such a piece were lost as a whole, a
-// loss of a percent would mean something else than it does on a cable.
-func TestLossAndOffloadMakePacketsOfTheMTU(t *testing.T) {
+// A sender passes 64 KB to the kernel at once. If such a segment were lost as a whole, a
+// loss of one percent would differ from that of a real cable.
+func TestLossAndOffloadUseMTU(t *testing.T) {
 	l := New(t, Config{})
 	a, b := l.Hosts()[0], l.Hosts()[1]
 	startEcho(t, l, a, ":7000")
@@ -114,12 +114,12 @@ func TestLossAndOffloadMakePacketsOfTheMTU(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := packets(); (got > single) != step.cut {
-			t.Errorf("%s: %d bytes came in %d packets, of the MTU it would be more than %d", step.what, size, got, single)
+			t.Errorf("%s: %d bytes arrived in %d packets, packets of the MTU would be more than %d", step.what, size, got, single)
 		}
 	}
 }
 
-func TestKillEndsTheProcessesOfOneHost(t *testing.T) {
+func TestKill(t *testing.T) {
 	l := New(t, Config{Hosts: 3})
 	hosts := l.Hosts()
 	var servers []*exec.Cmd

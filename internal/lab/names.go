@@ -1,7 +1,7 @@
 package lab
 
-// The names of labs: taking one, and finding what bears it. All namespaces of a
-// lab begin with its name, so the list of namespaces is the list of labs:
+// The names of labs: reserving a name, and finding a lab by its name. The names of all
+// namespaces of a lab start with its name, so the list of namespaces is the list of labs:
 //
 //	muster-lab-switch  muster-lab-h1  …   a lab with a name, here "lab"
 //	muster4711a-switch muster4711a-h1 …   the first lab of process 4711
@@ -28,14 +28,14 @@ func checkName(name string) error {
 	return nil
 }
 
-// claimName makes the namespace of the switch, which nobody else can then make.
-// A process can have several labs; they differ in a letter.
+// claimName reserves the name by creating the namespace of the switch. A process can have
+// several labs, which differ in a letter.
 func (l *Lab) claimName() error {
 	if l.cfg.Name != "" {
 		l.name = l.cfg.Prefix + "-" + l.cfg.Name
 		err := command("", "ip", "netns", "add", l.switchName())
 		if err != nil && strings.Contains(err.Error(), "File exists") {
-			return fmt.Errorf("lab: a lab with the name %q is up already: remove it (muster lab down --name %s) or choose another name", l.cfg.Name, l.cfg.Name)
+			return fmt.Errorf("lab: a lab with the name %q is up already: remove it (muster lab down --name %s) or use another name", l.cfg.Name, l.cfg.Name)
 		}
 		return err
 	}
@@ -60,8 +60,7 @@ func (l *Lab) nameHosts() {
 	}
 }
 
-// Names are the names of the labs that are up and have one. Labs that were not
-// finished are among them.
+// Names returns the names of all named labs, including incomplete ones.
 func Names() []string {
 	var names []string
 	for _, namespace := range allNamespaces() {
@@ -73,16 +72,16 @@ func Names() []string {
 	return slices.Compact(names)
 }
 
-// Find gives the lab with a name, which another process has made.
+// Find returns a named lab that another process has created.
 func Find(name string) (*Lab, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
 	if !slices.Contains(Names(), name) {
 		if up := Names(); len(up) > 0 {
-			return nil, fmt.Errorf("lab: there is no lab %q; those that are up: %s", name, strings.Join(up, ", "))
+			return nil, fmt.Errorf("lab: there is no lab %q; existing labs: %s", name, strings.Join(up, ", "))
 		}
-		return nil, fmt.Errorf("lab: there is no lab %q; make it with: muster lab up --name %s", name, name)
+		return nil, fmt.Errorf("lab: there is no lab %q; create it with: muster lab up --name %s", name, name)
 	}
 	l := &Lab{cfg: Config{Name: name, Prefix: defaultPrefix}, name: defaultPrefix + "-" + name}
 	links, err := l.switchLinks()
@@ -97,29 +96,29 @@ func Find(name string) (*Lab, error) {
 	}
 	whole := slices.IndexFunc(links, func(k link) bool { return k.Alias == finished })
 	if whole < 0 || l.cfg.Hosts == 0 {
-		return nil, fmt.Errorf("lab: lab %q is not finished: wait for the command that makes it, or remove what it has left with: muster lab down --name %s", name, name)
+		return nil, fmt.Errorf("lab: lab %q is incomplete: wait for the command that creates it, or remove it with: muster lab down --name %s", name, name)
 	}
 	l.cfg.MTU = links[whole].MTU
 	l.nameHosts()
 	return l, nil
 }
 
-// Remove takes down the lab with a name, whether it was finished or not.
+// Remove removes a named lab, complete or not.
 func Remove(name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
 	if !slices.Contains(Names(), name) {
-		_, err := Find(name) // it says what there is
+		_, err := Find(name) // its error lists the existing labs
 		return err
 	}
 	return removeLab(defaultPrefix + "-" + name)
 }
 
-// short is the name of a host within its lab: h2.
+// short returns the name of a host within its lab, such as h2.
 func (l *Lab) short(host string) string { return strings.TrimPrefix(host, l.name+"-") }
 
-// Host finds a host by a word that people type: h2, or its whole name.
+// Host returns a host by its short name, such as h2, or its full name.
 func (l *Lab) Host(word string) (string, error) {
 	for _, host := range l.hosts {
 		if word == host || word == l.short(host) {
@@ -129,7 +128,7 @@ func (l *Lab) Host(word string) (string, error) {
 	return "", fmt.Errorf("lab: there is no host %q: lab %q has h1 to h%d", word, l.cfg.Name, len(l.hosts))
 }
 
-// link is what ip tells about an interface.
+// link is an interface as reported by ip.
 type link struct {
 	Name   string   `json:"ifname"`
 	Alias  string   `json:"ifalias"`
@@ -138,14 +137,14 @@ type link struct {
 	Flags  []string `json:"flags"`
 }
 
-// switchLinks are the bridges and ports in the namespace of the switch.
+// switchLinks returns the bridges and ports in the namespace of the switch.
 func (l *Lab) switchLinks() (links []link, err error) {
 	answer, err := query("", "ip", "-json", "-n", l.switchName(), "link", "show")
 	if err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(answer, &links); err != nil {
-		return nil, fmt.Errorf("lab: what ip tells about %s: %w", l.switchName(), err)
+		return nil, fmt.Errorf("lab: decode the output of ip for %s: %w", l.switchName(), err)
 	}
 	return links, nil
 }

@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// named makes a lab that outlives its process, with a name that no other test has.
+// named creates a lab that outlives its process, with a unique name.
 func named(t *testing.T, letter string, cfg Config) *Lab {
 	t.Helper()
 	cfg.Name = "test" + letter + strconv.Itoa(os.Getpid())
 	return New(t, cfg)
 }
 
-func TestALabIsFoundByItsName(t *testing.T) {
+func TestFind(t *testing.T) {
 	made := named(t, "a", Config{Hosts: 3, Rails: 2, MTU: 4000})
 	name := made.cfg.Name
 	found, err := Find(name)
@@ -34,7 +34,7 @@ func TestALabIsFoundByItsName(t *testing.T) {
 		}
 	}
 	if _, err := found.Host("h4"); err == nil || !strings.Contains(err.Error(), "h1 to h3") {
-		t.Errorf("a host that is not there: %v", err)
+		t.Errorf("a host that does not exist: %v", err)
 	}
 	if _, err := Up(Config{Name: name}); err == nil || !strings.Contains(err.Error(), "up already") {
 		t.Errorf("a second lab with the same name: %v", err)
@@ -52,14 +52,14 @@ func TestALabIsFoundByItsName(t *testing.T) {
 	}
 	for what, err := range map[string]error{"find": second(Find(name)), "remove": Remove(name)} {
 		if err == nil || !strings.Contains(err.Error(), "there is no lab") {
-			t.Errorf("%s a lab that is gone: %v", what, err)
+			t.Errorf("%s a removed lab: %v", what, err)
 		}
 	}
 }
 
 func second[T any](_ T, err error) error { return err }
 
-func TestLabsWithDifferentNamesDoNotMeet(t *testing.T) {
+func TestNamedLabsAreIsolated(t *testing.T) {
 	one, two := named(t, "b", Config{}), named(t, "c", Config{})
 	startEcho(t, one, one.Hosts()[0], ":7000")
 	if got := answer(t, one, one.Hosts()[1], one.Hosts()[0]+":7000"); got != "hello" {
@@ -72,11 +72,11 @@ func TestLabsWithDifferentNamesDoNotMeet(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Find(two.cfg.Name); err != nil {
-		t.Errorf("when one lab is gone, the other: %v", err)
+		t.Errorf("the other lab after the removal of one: %v", err)
 	}
 }
 
-func TestALabThatWasNotFinishedIsRemovedByItsName(t *testing.T) {
+func TestRemoveIncompleteLab(t *testing.T) {
 	l := named(t, "d", Config{})
 	name := l.cfg.Name
 	if err := l.ip(l.switchName(), "link set rail0 alias half\nlink del h2r0\n"); err != nil {
@@ -97,7 +97,7 @@ func TestALabThatWasNotFinishedIsRemovedByItsName(t *testing.T) {
 	}
 }
 
-func TestTheStatusTellsWhatWasDoneToALab(t *testing.T) {
+func TestStatus(t *testing.T) {
 	l := named(t, "e", Config{Rails: 2, Rate: "100mbit", Loss: 0.25})
 	a, b := l.Hosts()[0], l.Hosts()[1]
 	server := startEcho(t, l, b, ":7000")
@@ -126,7 +126,7 @@ func TestTheStatusTellsWhatWasDoneToALab(t *testing.T) {
 	}
 }
 
-func TestALabOfADeadProcessIsRemovedByTheNext(t *testing.T) {
+func TestStaleLabIsRemoved(t *testing.T) {
 	if err := Usable(); err != nil {
 		t.Skip(err)
 	}
@@ -143,7 +143,7 @@ func TestALabOfADeadProcessIsRemovedByTheNext(t *testing.T) {
 	host, err := bufio.NewReader(out).ReadString('\n')
 	host = strings.TrimSpace(host)
 	if err != nil || !exists(host) {
-		t.Errorf("the process said %q, %v, and there is no such host", host, err)
+		t.Errorf("the process printed %q, %v, and there is no such host", host, err)
 	}
 	New(t, Config{Prefix: prefix, Hosts: 1})
 	if !exists(host) {

@@ -1,7 +1,7 @@
 package lab
 
-// Test is what New needs of a *testing.T. It is an interface of its own so that
-// commands with a lab do not contain package testing.
+// Test is the part of *testing.T that New uses. It is an interface, so that commands with a
+// lab do not link package testing.
 type Test interface {
 	Helper()
 	Skip(args ...any)
@@ -10,8 +10,8 @@ type Test interface {
 	Cleanup(func())
 }
 
-// New makes a lab that lasts as long as the test. The test is skipped, with
-// the reason, where no lab can be had.
+// New creates a lab for the duration of a test. It skips the test, with the reason, if no
+// lab can be created.
 func New(t Test, cfg Config) *Lab {
 	t.Helper()
 	if err := Usable(); err != nil {

@@ -1,8 +1,8 @@
 package lab
 
-// How fast cables are. Both ends of a cable get a token bucket of the kernel
-// (tbf): the host's end limits what it sends, the port of the switch what it
-// receives from all others together, as with a real cable and a real switch.
+// The speed of cables. Both ends of a cable get a token bucket filter of the kernel (tbf):
+// the host's end limits what the host sends, the switch port limits what it receives from
+// all others together, as with a real cable and switch.
 
 import (
 	"fmt"
@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// burstTime is how long a cable that was idle, or whose timer came late, may
-	// run unlimited: the bucket holds what it carries in that time. With less,
-	// TCP does not reach the rate on a busy machine; with more, a single message
-	// of some size would be faster than the cable.
+	// burstTime is how long a cable may run unlimited after it was idle or its timer was
+	// late: the bucket holds the data of that time. With a smaller value TCP does not
+	// reach the rate on a busy machine; with a larger one a single message would be
+	// faster than the cable.
 	burstTime = 2e-3
-	// switchQueueTime is what a port of the switch can keep for its host. What
-	// comes beyond that is lost, as in a switch with many senders to one receiver.
+	// switchQueueTime is the queue of a switch port, as a time at the rate of the cable.
+	// Packets beyond it are lost, as in a switch with many senders to one receiver.
 	switchQueueTime = 8e-3
 	minSwitchQueue  = 64 << 10
-	// hostQueue is what a host's end keeps. It is more than the buffers of its
-	// sockets, so senders wait and nothing is lost.
+	// hostQueue is the queue of a host's end. It is larger than the socket buffers, so
+	// senders block and no packet is lost.
 	hostQueue = 16 << 20
 )
 
-// Rate sets how fast the cable of a host on a rail is in each direction, such as
-// "1gbit"; "" takes the limit away. What several others send to the host faster
-// than that is lost in the switch; the host itself just waits.
+// Rate sets the speed of a host's cable on a rail in each direction, such as "1gbit"; ""
+// removes the limit. If others together send faster than that to the host, packets are lost
+// in the switch; the host itself blocks.
 func (l *Lab) Rate(host string, rail int, rate string) error {
 	rails := l.rails(host, rail)
 	if err := tool("tc", "iproute2"); err != nil {
@@ -56,7 +56,7 @@ func (l *Lab) Rate(host string, rail int, rate string) error {
 	return nil
 }
 
-// bucket is the bytes that may go at once: never less than a few packets.
+// bucket returns the size of the bucket in bytes, at least a few packets.
 func (l *Lab) bucket(bits int64) int64 {
 	return max(int64(float64(bits)/8*burstTime), int64(4*l.cfg.MTU))
 }
@@ -76,13 +76,13 @@ func limit(namespace, device string, bits, bucket, queue int64) error {
 		"limit", strconv.FormatInt(queue+bucket, 10))
 }
 
-// units of a rate, the larger ones first.
+// units are the units of a rate, the largest first.
 var units = []struct {
 	name string
 	bits float64
 }{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}}
 
-// ParseRate reads a rate such as 1gbit, 2.5gbit or 100mbit, in bits per second.
+// ParseRate parses a rate such as 1gbit, 2.5gbit or 100mbit and returns bits per second.
 func ParseRate(rate string) (bits int64, err error) {
 	for _, u := range units {
 		number, found := strings.CutSuffix(strings.ToLower(strings.TrimSpace(rate)), u.name)
@@ -96,10 +96,10 @@ func ParseRate(rate string) (bits int64, err error) {
 		}
 		break
 	}
-	return 0, fmt.Errorf("lab: rate %q: write it as 100kbit, 10mbit or 2.5gbit; from 100kbit to 400gbit", rate)
+	return 0, fmt.Errorf("lab: rate %q: use a rate such as 10mbit or 2.5gbit, from 100kbit to 400gbit", rate)
 }
 
-// FormatRate writes bits per second as ParseRate reads them.
+// FormatRate formats bits per second in the syntax of ParseRate.
 func FormatRate(bits int64) string {
 	for _, u := range units {
 		if float64(bits) >= u.bits {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// pourRate sends bytes to a server and gives the rate at which they went, in bits
-// per second. One that echoes fills both directions of the cable.
+// pourRate sends bytes to a server and returns the rate in bits per second. An echo server
+// fills both directions of the cable.
 func pourRate(t *testing.T, l *Lab, from, addr string, size int) float64 {
 	t.Helper()
 	out := result(t, l, from, "pour", addr, "LAB_TEST_SIZE="+strconv.Itoa(size))
@@ -20,7 +20,7 @@ func pourRate(t *testing.T, l *Lab, from, addr string, size int) float64 {
 	return 8 * float64(size) / seconds
 }
 
-func TestACableCarriesItsRateInBothDirectionsAtOnce(t *testing.T) {
+func TestRate(t *testing.T) {
 	const rate, size = 20e6, 1 << 20 // four tenths of a second
 	l := New(t, Config{Rate: "20mbit"})
 	a, b := l.Hosts()[0], l.Hosts()[1]
@@ -31,14 +31,14 @@ func TestACableCarriesItsRateInBothDirectionsAtOnce(t *testing.T) {
 	for range 20 {
 		got := pourRate(t, l, b, l.Addr(a, 0)+":7000", size)
 		if got > 1.05*rate {
-			t.Errorf("%.1f Mbit/s went over a cable of 20", got/1e6)
+			t.Errorf("a cable of 20 Mbit/s carried %.1f", got/1e6)
 		}
 		if best = max(best, got); best > 0.7*rate {
 			break
 		}
 	}
 	if best < 0.55*rate {
-		t.Errorf("at best %.1f Mbit/s went over a cable of 20", best/1e6)
+		t.Errorf("a cable of 20 Mbit/s carried at most %.1f", best/1e6)
 	}
 	t.Logf("%.1f Mbit/s", best/1e6)
 	if err := l.Rate(a, EveryRail, ""); err != nil {
@@ -56,7 +56,7 @@ func TestACableCarriesItsRateInBothDirectionsAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatAHostReceivesFromSeveralIsLimitedToo(t *testing.T) {
+func TestRateOfSeveralSenders(t *testing.T) {
 	const rate, size = 20e6, 1 << 19
 	l := New(t, Config{Hosts: 3})
 	hosts := l.Hosts()
@@ -71,11 +71,11 @@ func TestWhatAHostReceivesFromSeveralIsLimitedToo(t *testing.T) {
 	}
 	all.Wait()
 	if both := 8 * 2 * size / time.Since(start).Seconds(); both > 1.05*rate {
-		t.Errorf("a cable of 20 Mbit/s took %.1f from two hosts together", both/1e6)
+		t.Errorf("a cable of 20 Mbit/s carried %.1f from two hosts together", both/1e6)
 	}
 }
 
-func TestRatesAreReadAndWritten(t *testing.T) {
+func TestParseRate(t *testing.T) {
 	for text, want := range map[string]int64{
 		"1gbit": 1e9, "2.5Gbit": 25e8, "100mbit": 1e8, "100kbit": 1e5, "1000000bit": 1e6, " 40gbit ": 4e10,
 		"": 0, "1": 0, "gbit": 0, "-1gbit": 0, "1gb": 0, "0mbit": 0, "1kbit": 0, "500gbit": 0, "NaNgbit": 0, "fast": 0,

@@ -1,7 +1,7 @@
 package lab
 
-// The test binary is also the program that runs on the hosts; this is what it
-// does there, and how tests start it.
+// The test binary is also the program that runs on the hosts: its roles there, and
+// functions that start them.
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func check(err error) {
 	}
 }
 
-// echo listens where it is told, says so, and answers until it is killed.
+// echo listens at LAB_TEST_ADDR, prints "ready", and echoes until it is killed.
 func echo() {
 	l, err := net.Listen("tcp", os.Getenv("LAB_TEST_ADDR"))
 	check(err)
@@ -57,7 +57,7 @@ func echo() {
 	}
 }
 
-// ask sends a word to an address and prints what comes back, or the error.
+// ask sends a word to an address and prints the answer or the error.
 func ask() {
 	c, err := net.DialTimeout("tcp", os.Getenv("LAB_TEST_ADDR"), 500*time.Millisecond)
 	if err == nil {
@@ -98,8 +98,8 @@ func startServer(t *testing.T, l *Lab, host, role, addr string) *exec.Cmd {
 	}
 	word := make([]byte, 100)
 	n, err := out.Read(word)
-	if said := string(word[:n]); err != nil || said != "ready\n" {
-		t.Fatalf("%s on %s said %q, %v", role, host, said, err)
+	if output := string(word[:n]); err != nil || output != "ready\n" {
+		t.Fatalf("%s on %s printed %q, %v", role, host, output, err)
 	}
 	return cmd
 }
@@ -109,7 +109,7 @@ func answer(t *testing.T, l *Lab, host, addr string) string {
 	return result(t, l, host, "ask", addr)
 }
 
-// swallow reads all that comes over a connection, and says then how much it was.
+// swallow reads all data of a connection and answers with its size.
 func swallow() {
 	l, err := net.Listen("tcp", os.Getenv("LAB_TEST_ADDR"))
 	check(err)
@@ -125,8 +125,8 @@ func swallow() {
 	}
 }
 
-// pour sends some bytes to an echo server, or to one that swallows them, and prints
-// how long it took until the answer was complete.
+// pour sends bytes to an echo or swallow server and prints the time until the answer was
+// complete.
 func pour() {
 	size, err := strconv.Atoi(os.Getenv("LAB_TEST_SIZE"))
 	check(err)
@@ -138,17 +138,16 @@ func pour() {
 		check(err)
 		check(c.(*net.TCPConn).CloseWrite())
 	}()
-	said, err := io.ReadAll(c)
+	output, err := io.ReadAll(c)
 	check(err)
 	fmt.Print(time.Since(start).Seconds())
-	if len(said) != size && string(said) != strconv.Itoa(size) {
-		fmt.Print(" but only ", len(said), " bytes came back")
+	if len(output) != size && string(output) != strconv.Itoa(size) {
+		fmt.Print(" but only ", len(output), " bytes came back")
 	}
 	os.Exit(0)
 }
 
-// count counts datagrams, and reports how many to whoever connects, when no more
-// of them come.
+// count counts datagrams and reports their number to each TCP client when no more arrive.
 func count() {
 	u, err := net.ListenPacket("udp", os.Getenv("LAB_TEST_ADDR"))
 	check(err)
@@ -171,8 +170,8 @@ func count() {
 	}
 }
 
-// shower sends datagrams to one address and asks at another how many came. It asks
-// after every few, so that none are lost for want of room in the other's socket.
+// shower sends datagrams to one address and requests their count at another. It does so
+// after every few, so that none are lost because the receiver's socket buffer is full.
 func shower() {
 	u, err := net.Dial("udp", os.Getenv("LAB_TEST_ADDR"))
 	check(err)
@@ -191,16 +190,16 @@ func shower() {
 	os.Exit(0)
 }
 
-// makeLab makes a lab, reports who its hosts are, and waits to be killed.
+// makeLab creates a lab, prints its first host, and waits to be killed.
 func makeLab() {
 	l, err := Up(Config{Prefix: os.Getenv("LAB_TEST_PREFIX")})
 	check(err)
 	fmt.Println(l.Hosts()[0])
-	time.Sleep(time.Minute)
+	time.Sleep(time.Minute) // until it is killed
 	os.Exit(1)
 }
 
-// result runs a role to its end and gives what it printed.
+// result runs a role to its end and returns its output.
 func result(t *testing.T, l *Lab, host, role, addr string, env ...string) string {
 	t.Helper()
 	cmd := start(t, l, host, role, addr)

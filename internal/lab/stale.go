@@ -1,7 +1,7 @@
 package lab
 
-// Removing namespaces: those of a lab that goes down, and those of labs whose
-// process has died without taking them down.
+// Removing namespaces: those of a lab that is taken down, and those of labs whose process
+// was killed before it could remove them.
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// namespaces is where ip netns keeps them, one file each.
+// namespaces is the directory where ip netns keeps one file per namespace.
 const namespaces = "/run/netns"
 
 func exists(namespace string) bool {
@@ -29,7 +29,7 @@ func exists(namespace string) bool {
 func allNamespaces() []string {
 	entries, err := os.ReadDir(namespaces)
 	if err != nil {
-		return nil // there has never been one
+		return nil // no namespace was ever created
 	}
 	names := make([]string, len(entries))
 	for i, e := range entries {
@@ -38,9 +38,9 @@ func allNamespaces() []string {
 	return names
 }
 
-// removeLab removes all namespaces of a lab, as many as there are. The ports go
-// before the switch: what a namespace holds is removed some time after it, and a
-// new lab might meet it.
+// removeLab removes all namespaces of a lab. The ports are removed before the switch: the
+// kernel removes the interfaces of a namespace some time after the namespace, and they
+// could collide with a new lab.
 func removeLab(name string) error {
 	var errs []error
 	center := name + "-switch"
@@ -60,7 +60,7 @@ func removeLab(name string) error {
 				fmt.Fprintf(&batch, "link del %s\n", k.Name)
 			}
 		}
-		// Some may just have gone with their hosts.
+		// Some may already be gone with their hosts.
 		_ = command(batch.String(), "ip", "-force", "-n", center, "-batch", "-")
 	}
 	return errors.Join(append(errs, removeHost(center))...)
@@ -69,7 +69,7 @@ func removeLab(name string) error {
 // removeHost removes a namespace, the processes in it and its files.
 func removeHost(host string) error {
 	if err := os.RemoveAll(filepath.Join(hostFiles, host)); err != nil {
-		return fmt.Errorf("lab: the files of %s: %w", host, err)
+		return fmt.Errorf("lab: remove the files of %s: %w", host, err)
 	}
 	if !exists(host) {
 		return nil
@@ -77,13 +77,13 @@ func removeHost(host string) error {
 	killed := killAll(host)
 	err := command("", "ip", "netns", "del", host)
 	if !exists(host) {
-		return killed // the rest was done by us, or by another who saw that it was stale
+		return killed // removed by this process, or by another one that found it stale
 	}
 	return errors.Join(killed, err)
 }
 
-// killAll kills what runs in a namespace. A process may have just started
-// another one, so it looks again until there is none.
+// killAll kills all processes in a namespace. A process may have just started another one,
+// so it repeats until there is none.
 func killAll(host string) error {
 	var pids []int
 	for range 400 {
@@ -96,7 +96,7 @@ func killAll(host string) error {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	return fmt.Errorf("lab: processes %v on %s do not die: look at their state with ps", pids, host)
+	return fmt.Errorf("lab: processes %v on %s cannot be killed: check their state with ps", pids, host)
 }
 
 func processes(host string) []int {
@@ -115,11 +115,11 @@ func processes(host string) []int {
 	return pids
 }
 
-// RemoveStale removes the labs of processes that have died without doing so.
+// RemoveStale removes the labs of processes that were killed.
 func RemoveStale() { removeStale(defaultPrefix) }
 
-// removeStale removes the namespaces of labs with this prefix whose process is
-// gone. Errors are left to the next one who tries.
+// removeStale removes the namespaces of labs with this prefix whose process is gone. It
+// ignores errors; the next call tries again.
 func removeStale(prefix string) {
 	pattern := regexp.MustCompile("^" + prefix + "([0-9]+)[a-z]-(switch|h[0-9]+)$")
 	for _, namespace := range allNamespaces() {

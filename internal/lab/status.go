@@ -1,8 +1,8 @@
 package lab
 
-// What a lab is like now, read from the kernel: the ports of the switch report what
-// is plugged in and connected, the token buckets how fast, the rules of each host
-// how much is lost.
+// The current state of a lab, read from the kernel: the switch ports show which cables are
+// plugged in and connected, the token buckets their speed, and the iptables rules of each
+// host the loss.
 
 import (
 	"encoding/json"
@@ -13,26 +13,26 @@ import (
 	"strings"
 )
 
-// Status is a lab as it is now.
+// Status is the current state of a lab.
 type Status struct {
 	Name  string       `json:"name"`
 	MTU   int          `json:"mtu"`
 	Hosts []HostStatus `json:"hosts"`
 }
 
-// HostStatus is one of its hosts.
+// HostStatus is the state of a host.
 type HostStatus struct {
 	Name string `json:"name"`
-	// Processes are the numbers of those that run there.
+	// Processes are the IDs of the processes on the host.
 	Processes []int `json:"processes"`
 	// Links are its cables, in the order of rails.
 	Links []LinkStatus `json:"links"`
 }
 
-// LinkStatus is the cable of a host on a rail.
+// LinkStatus is the state of a host's cable on a rail.
 type LinkStatus struct {
 	Addr string `json:"addr"`
-	// Unplugged and Cut are what Link and Cut have done. Both can be.
+	// Unplugged and Cut are the effects of Link and Cut. Both can be true.
 	Unplugged bool `json:"unplugged,omitempty"`
 	Cut       bool `json:"cut,omitempty"`
 	// Rate is in bits per second; 0: not limited.
@@ -41,7 +41,7 @@ type LinkStatus struct {
 	Loss float64 `json:"loss,omitempty"`
 }
 
-// Status looks at all hosts.
+// Status returns the state of all hosts.
 func (l *Lab) Status() (*Status, error) {
 	s := &Status{Name: l.cfg.Name, MTU: l.cfg.MTU}
 	ports, err := l.switchLinks()
@@ -71,10 +71,10 @@ func (l *Lab) Status() (*Status, error) {
 	return s, nil
 }
 
-// ratesOf reads what the interfaces of a host may send, in bits per second.
+// ratesOf returns the rates of a host's interfaces in bits per second.
 func ratesOf(host string) (map[string]int64, error) {
 	if _, err := exec.LookPath("tc"); err != nil {
-		return nil, nil // nobody can have set one
+		return nil, nil // without tc no rate can have been set
 	}
 	answer, err := query("", "tc", "-json", "-n", host, "qdisc", "show")
 	if err != nil {
@@ -92,7 +92,7 @@ func parseRates(text []byte) (map[string]int64, error) {
 		} `json:"options"`
 	}
 	if err := json.Unmarshal(text, &queues); err != nil {
-		return nil, fmt.Errorf("lab: what tc tells about rates: %w", err)
+		return nil, fmt.Errorf("lab: decode the output of tc: %w", err)
 	}
 	rates := map[string]int64{}
 	for _, q := range queues {
@@ -103,10 +103,10 @@ func parseRates(text []byte) (map[string]int64, error) {
 	return rates, nil
 }
 
-// lossesOf reads the probabilities of loss of a host, by rail.
+// lossesOf returns the loss probabilities of a host by rail.
 func lossesOf(host string) (map[int]float64, error) {
 	if _, err := exec.LookPath("iptables"); err != nil {
-		return nil, nil // nobody can have set one
+		return nil, nil // without iptables no loss can have been set
 	}
 	answer, err := query("", "ip", "netns", "exec", host, "iptables", "-w", "-S")
 	if err != nil {
@@ -115,11 +115,11 @@ func lossesOf(host string) (map[int]float64, error) {
 	return parseLosses(string(answer)), nil
 }
 
-// parseLosses reads rules such as
+// parseLosses parses rules such as
 //
 //	-A loss-eth0 -m statistic --mode random --probability 0.04999999981 -j DROP
 //
-// The kernel keeps a probability in 31 bits, so it is rounded.
+// The kernel stores a probability in 31 bits, so it is rounded.
 func parseLosses(rules string) map[int]float64 {
 	losses := map[int]float64{}
 	for line := range strings.Lines(rules) {

@@ -1,10 +1,10 @@
-// Package pmix talks to launchers that speak PMIx and nothing else: Open MPI's
-// mpirun, prterun, srun --mpi=pmix. PMIx has no wire protocol that stays the
-// same between releases, so the host's own library is used, libpmix.so.2. It is
-// opened at run time: a program built with tag pmix starts where there is none.
+// Package pmix connects to launchers that support only PMIx: Open MPI's mpirun, prterun,
+// srun --mpi=pmix. The wire protocol of PMIx changes between releases, so the package uses
+// the host's own library, libpmix.so.2. It is loaded at run time: a program built with tag
+// pmix also starts on hosts without it.
 //
 //	go build -tags pmix    needs cgo, a C compiler, pkg-config and libpmix-dev
 //
-// Without the tag, [Built] is false and [Open] says so. Package pmi makes a
-// client of a [Session].
+// Without the tag, [Built] is false and [Open] returns an error. Package pmi implements its
+// client on a [Session].
 package pmix

@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// Built reports whether this program has PMIx.
+// Built reports whether this program was built with PMIx.
 const Built = false
 
-// Session is a process's connection to the local PMIx server. In this build
-// there are none.
+// Session is a connection to the local PMIx server. This build has none.
 type Session struct{}
 
 var errNotBuilt = errors.New("pmix: this program was built without PMIx; build it with -tags pmix (cgo, libpmix-dev)")
 
-// Open says that there is no PMIx in this build.
+// Open returns an error: this build has no PMIx.
 func Open() (*Session, error) { return nil, errNotBuilt }
 
 func (*Session) Namespace() string                  { return "" }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Under a real launcher a session is tested in tests/launchers.
-func TestOpenWithoutALauncherIsAnError(t *testing.T) {
+// tests/launchers tests sessions under real launchers.
+func TestOpenWithoutLauncher(t *testing.T) {
 	if os.Getenv("PMIX_RANK") != "" {
 		t.Skip("this process was started by a PMIx launcher")
 	}
@@ -19,14 +19,14 @@ func TestOpenWithoutALauncherIsAnError(t *testing.T) {
 		t.Fatal("there is no server to connect to")
 	}
 	if d := time.Since(began); d > 20*time.Second {
-		t.Errorf("it took %v to say so", d)
+		t.Errorf("the error took %v", d)
 	}
 	want := "pmix: "
 	if !Built {
 		want = "-tags pmix"
 	}
 	if !strings.Contains(err.Error(), want) {
-		t.Errorf("the error must say %q: %v", want, err)
+		t.Errorf("the error must contain %q: %v", want, err)
 	}
 	// The library must leave signals to Go: a nil dereference is a panic.
 	defer func() {

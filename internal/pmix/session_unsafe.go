@@ -2,11 +2,11 @@
 
 package pmix
 
-// A session is one C structure with the functions of the library in it. Every
-// method is one crossing into C, and may block the thread there.
+// A session is one C structure with the function pointers of the library. Every method is
+// one call into C, which may block the thread.
 
-// The linker gets libpmix by way of pkg-config, and drops it again because
-// nothing refers to it: the shim opens it at run time.
+// pkg-config passes libpmix to the linker, which drops it because no symbol refers to it:
+// the shim loads it at run time.
 
 // #cgo pkg-config: pmix
 // #cgo LDFLAGS: -Wl,--as-needed -ldl
@@ -23,11 +23,11 @@ import (
 	"unsafe"
 )
 
-// Built reports whether this program has PMIx.
+// Built reports whether this program was built with PMIx.
 const Built = true
 
-// Session is a process's connection to the local PMIx server. A process has one.
-// It may be used from several goroutines.
+// Session is a connection to the local PMIx server. A process has one. It may be used from
+// several goroutines.
 type Session struct {
 	s *C.muster_pmix
 
@@ -37,10 +37,10 @@ type Session struct {
 
 var errEnded = errors.New("pmix: the session is closed")
 
-// wholeJob stands for the job where a rank is asked for.
+// wholeJob is the rank that stands for the whole job.
 const wholeJob = math.MaxUint32 - 1
 
-// Open loads the library and connects to the server that the environment names.
+// Open loads the library and connects to the server given by the environment.
 func Open() (*Session, error) {
 	var why *C.char
 	s := C.muster_pmix_open(&why)
@@ -51,10 +51,10 @@ func Open() (*Session, error) {
 	return &Session{s: s}, nil
 }
 
-// Namespace is the job's name.
+// Namespace returns the job's name.
 func (s *Session) Namespace() string { return C.GoString(C.muster_pmix_namespace(s.s)) }
 
-// Rank is this process's number in the job.
+// Rank returns the rank of this process in the job.
 func (s *Session) Rank() int { return int(C.muster_pmix_rank(s.s)) }
 
 // Put publishes a value to all ranks.
@@ -66,13 +66,13 @@ func (s *Session) Put(key string, val []byte) error {
 	})
 }
 
-// Fence returns when all ranks have called it. 0 seconds: however long it takes.
+// Fence returns when all ranks have called it. A limit of 0 means no limit.
 func (s *Session) Fence(limit time.Duration) error {
 	return s.call("PMIx_Fence", func() C.int { return C.muster_pmix_fence(s.s, seconds(limit)) })
 }
 
-// Get gives what a rank has put, or false if it has not put it. The server may
-// wait for it, up to the limit.
+// Get returns a value that a rank has put, or false if there is none. The server may wait
+// for it, up to the limit.
 func (s *Session) Get(rank int, key string, limit time.Duration) ([]byte, bool, error) {
 	k := C.CString(key)
 	defer C.free(unsafe.Pointer(k))
@@ -95,10 +95,10 @@ func (s *Session) Get(rank int, key string, limit time.Duration) ([]byte, bool, 
 	return C.GoBytes(bytes, C.int(n)), true, nil
 }
 
-// JobNumber is what the launcher says of the job, such as "pmix.job.size".
+// JobNumber returns a numeric attribute of the job, such as "pmix.job.size".
 func (s *Session) JobNumber(key string) (int, bool) { return s.RankNumber(wholeJob, key) }
 
-// RankNumber is what the launcher says of a rank, such as "pmix.nodeid".
+// RankNumber returns a numeric attribute of a rank, such as "pmix.nodeid".
 func (s *Session) RankNumber(rank int, key string) (int, bool) {
 	k := C.CString(key)
 	defer C.free(unsafe.Pointer(k))
@@ -107,7 +107,7 @@ func (s *Session) RankNumber(rank int, key string) (int, bool) {
 	return int(n), err == nil
 }
 
-// JobText is what the launcher says of the job in words, such as "pmix.lpeers".
+// JobText returns a text attribute of the job, such as "pmix.lpeers".
 func (s *Session) JobText(key string) (string, bool) {
 	k := C.CString(key)
 	defer C.free(unsafe.Pointer(k))
@@ -120,14 +120,14 @@ func (s *Session) JobText(key string) (string, bool) {
 	return C.GoString(text), true
 }
 
-// Abort asks the launcher to end the job.
+// Abort requests that the launcher end the job.
 func (s *Session) Abort(code int, why string) {
 	w := C.CString(why)
 	defer C.free(unsafe.Pointer(w))
 	s.call("PMIx_Abort", func() C.int { return C.muster_pmix_abort(s.s, C.int(code), w) })
 }
 
-// Close says farewell to the server.
+// Close disconnects from the server.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *Session) Close() error {
 	}
 	s.ended = true
 	if rc := C.muster_pmix_close(s.s); rc != C.PMIX_SUCCESS {
-		return fmt.Errorf("pmix: PMIx_Finalize gave status %d", int(rc))
+		return fmt.Errorf("pmix: PMIx_Finalize returned status %d", int(rc))
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (s *Session) call(what string, fn func() C.int) error {
 	return nil
 }
 
-// seconds is the unit of PMIx; what is less than one still means a limit.
+// seconds converts a limit to the unit of PMIx, rounding up so that it stays a limit.
 func seconds(d time.Duration) C.int {
 	if d <= 0 {
 		return 0

@@ -35,7 +35,7 @@ muster_pmix *muster_pmix_open(char **why)
 	muster_pmix *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		return NULL;
-	// Its plug-ins name it as a library that they need, so it can stay local.
+	// Its plug-ins list it as a needed library, so RTLD_LOCAL is enough.
 	void *lib = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
 	if (lib == NULL)
 		return fail(s, why, "libpmix.so.2 cannot be opened", dlerror());
@@ -78,7 +78,7 @@ static pmix_info_t limit(int seconds)
 	return i;
 }
 
-// The fence collects no data: a value is fetched when a rank asks for it.
+// The fence collects no data: a value is fetched when a rank requests it.
 int muster_pmix_fence(muster_pmix *s, int seconds)
 {
 	pmix_info_t info = limit(seconds);
@@ -92,7 +92,7 @@ static pmix_proc_t whom(const muster_pmix *s, uint32_t rank)
 	return p;
 }
 
-// A value is allocated by the library, as are what its pointers name.
+// The library allocates a value and the data it points to.
 static void release(pmix_value_t *v)
 {
 	if (v == NULL)
@@ -171,7 +171,7 @@ int muster_pmix_abort(muster_pmix *s, int code, const char *why)
 	return s->abort(code, why, NULL, 0);
 }
 
-// The library stays loaded: its threads may still be ending.
+// The library stays loaded, because its threads may still be exiting.
 int muster_pmix_close(muster_pmix *s)
 {
 	int rc = s->finalize(NULL, 0);
