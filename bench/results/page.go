@@ -27,7 +27,8 @@ Each row compares a claim with the figures of generated tables. "5/6" is the num
 which is in brackets. × is our figure divided by that of the better peer, or by that of our plain protocol or algorithm.
 ` + "`make results`" + ` measures everything again, and with the words of the fourth column one row. The date links to the oldest table
 of the row; all are in [results](results), with machine, versions and conditions. All ranks and hosts (network
-namespaces) share one machine: compare figures within a table only.
+namespaces) share one machine: compare figures within a table only. "Loaded" marks provisional figures, measured while
+other processes used the machine.
 `
 
 // Render returns the page.
@@ -268,13 +269,17 @@ func (c *Claim) result(points []point) string {
 	return "not measured"
 }
 
-// measuredOn links to the tables and shows the oldest stamp.
+// measuredOn links to the oldest table, and marks figures of a loaded machine.
 func measuredOn(tables []*Table) string {
 	if len(tables) == 0 {
 		return "-"
 	}
 	oldest := slices.MinFunc(tables, func(a, b *Table) int { return strings.Compare(a.Stamp.Date, b.Stamp.Date) })
-	return fmt.Sprintf("[%s](results/%s.md) %s", oldest.Stamp.day(), oldest.Name, oldest.Stamp.Commit)
+	text := fmt.Sprintf("[%s](results/%s.md) %s", oldest.Stamp.day(), oldest.Name, oldest.Stamp.Commit)
+	if slices.ContainsFunc(tables, func(t *Table) bool { return t.Loaded }) {
+		text += ", loaded"
+	}
+	return text
 }
 
 // Measured returns how many finite figures the tables have for the claim.
