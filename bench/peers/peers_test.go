@@ -303,6 +303,27 @@ func TestTableRoundTrip(t *testing.T) {
 	}
 }
 
+// Only groups that differ in nothing but their figures share runs.
+func TestSharedRuns(t *testing.T) {
+	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", muster: "muster", musterOFI: "muster-ofi"}
+	at := hostSet{hosts: []string{"a", "b", "c", "d"}, rsh: "run-on {host}", onHost: "onhost.sh"}
+	all, err := selectGroups(options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := map[string][]string{}
+	for _, g := range all {
+		at.rails = max(g.rails, 1)
+		key := g.runKey(g.command(muster, bin, at), 0)
+		groups[key] = append(groups[key], g.name)
+	}
+	for _, names := range groups {
+		if len(names) > 1 && !slices.Equal(names, []string{"coll-mif-tail", "coll-mif-mean", "coll-mif-bound"}) {
+			t.Errorf("the groups %v share runs", names)
+		}
+	}
+}
+
 func TestFailedGroupsAreReported(t *testing.T) {
 	if err := report([]outcome{{"a", "measured", nil}, {"b", "skipped", errors.New("no lab")}}); err != nil {
 		t.Errorf("nothing failed, and the error is %v", err)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // The groups of this file compare Muster with itself: with and without a technique, by
@@ -186,7 +187,7 @@ func ownLabPlan() []*group {
 	for _, ranks := range []int{16, 64} {
 		groups = append(groups, &group{
 			name: fmt.Sprintf("hosts-memory-%d", ranks), title: fmt.Sprintf("Communication memory of a rank, %d ranks on 4 hosts, after each has sent to every other", ranks),
-			ranks: ranks, over: hosts, hosts: 4, channel: "hybrid", rounds: 1,
+			ranks: ranks, over: hosts, hosts: 4, channel: "hybrid", rounds: 1, limit: 2 * time.Minute,
 			ours: "memory", unit: "KiB", scale: 1.0 / 1024, shown: "MiB", note: "Of the rank that has most, channel hybrid.",
 			lines: []line{{title: fmt.Sprintf("memory, %d ranks", ranks), metric: "memory"}},
 		})

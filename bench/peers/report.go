@@ -97,7 +97,7 @@ func (s *summary) conditions() string {
 		fmt.Fprintf(&b, " Cache line from core to core: %s ns.", s.hop.show(1))
 	}
 	if s.load.mid > quietShare {
-		fmt.Fprintf(&b, " The machine was not quiet: other processes used %.0f %% (%.0f–%.0f) of the cores, so these figures are provisional.",
+		fmt.Fprintf(&b, " "+results.NotQuiet+": other processes used %.0f %% (%.0f–%.0f) of the cores, so these figures are provisional.",
 			s.load.mid*100, s.load.low*100, s.load.high*100)
 	}
 	if s.group.note != "" {

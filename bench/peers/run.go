@@ -91,7 +91,7 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, a
 	for i := range r.contenders {
 		c := r.contenders[(i+round)%len(r.contenders)]
 		start := time.Now()
-		values, err := r.one(ctx, r.group.command(c, bin, at), fmt.Sprint(c, round, r.group.args, r.group.ours, r.group.over))
+		values, err := r.one(ctx, r.group.command(c, bin, at), round)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -113,13 +113,18 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, a
 	return nil
 }
 
-// outputs keeps what runs printed, by contender, round and arguments: several groups
-// show figures of the same runs.
+// outputs keeps what runs printed, by round, command and network: several groups show
+// figures of the same runs.
 type outputs map[string][]byte
 
+// runKey identifies runs that are the same in all but the figures that are shown.
+func (g *group) runKey(cmd command, round int) string {
+	return fmt.Sprintf("%d %q %q %d %d %q", round, cmd.env, cmd.argv, g.hosts, g.rails, g.rate)
+}
+
 // one runs one contender once and returns a figure for each line of the group.
-func (r *runs) one(ctx context.Context, cmd command, key string) ([]float64, error) {
-	start := time.Now()
+func (r *runs) one(ctx context.Context, cmd command, round int) ([]float64, error) {
+	start, key := time.Now(), r.group.runKey(cmd, round)
 	if out, ok := r.shared[key]; ok && !r.group.wallClock {
 		return r.group.figures(out, r.statistic)
 	}

@@ -110,6 +110,16 @@ func TestClaimShowsWorstRow(t *testing.T) {
 	}
 }
 
+func TestLoadedMachineIsMarked(t *testing.T) {
+	table, err := Parse("x", strings.Replace(example, "Medians of 3 rounds.", "Medians of 3 rounds. "+NotQuiet+".", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := measuredOn([]*Table{table}); !strings.HasSuffix(got, ", loaded") {
+		t.Errorf("a table of a loaded machine is marked %q", got)
+	}
+}
+
 func TestTableNeedsStamp(t *testing.T) {
 	for _, field := range []string{"date", "commit", "machine", "versions", "command"} {
 		var lines []string

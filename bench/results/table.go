@@ -26,8 +26,13 @@ type Table struct {
 	Rows    [][]string // the first cell is the label of the row
 	Notes   string     // the conditions of the measurement
 	Picture string     // file name of a chart in the same folder; "" if there is none
+	Loaded  bool       // other processes used the machine: see NotQuiet
 	Stamp   Stamp
 }
+
+// NotQuiet begins the note of a table that was measured while other processes used the
+// machine.
+const NotQuiet = "The machine was not quiet"
 
 // Markdown returns the contents of the file.
 func (t *Table) Markdown() string {
@@ -71,7 +76,7 @@ func (t *Table) Write(folder string) error {
 // Parse reads a table from the contents of its file. It is an error if the file has
 // no figures or its stamp is incomplete.
 func Parse(name, text string) (*Table, error) {
-	t := &Table{Name: name}
+	t := &Table{Name: name, Loaded: strings.Contains(text, NotQuiet)}
 	var tables [][][]string
 	inTable := false
 	for line := range strings.Lines(text) {
