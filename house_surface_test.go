@@ -14,10 +14,6 @@ import (
 // maxFields is how many settings a reader of mpi.Config has to look through.
 const maxFields = 20
 
-// lateDocs are folders in which a file other than doc.go still has a comment
-// attached to the package clause.
-var lateDocs = []string{"internal/launch", "internal/pmi"}
-
 func surface() *house {
 	h := &house{fset: token.NewFileSet(), folders: map[string][]*source{}}
 	h.walk(os.DirFS("."))
@@ -130,10 +126,7 @@ func TestConfigFields(t *testing.T) {
 // TestPackageComments checks that go doc shows doc.go alone: a comment attached to
 // the package clause of another file would be added to it.
 func TestPackageComments(t *testing.T) {
-	for folder, files := range surface().folders {
-		if slices.Contains(lateDocs, folder) {
-			continue
-		}
+	for _, files := range surface().folders {
 		for _, s := range files {
 			if !s.test && s.file.Doc != nil && !s.isFront() {
 				t.Errorf("%s: a comment is attached to the package clause: put it below, or into doc.go", s.path)

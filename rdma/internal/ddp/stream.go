@@ -40,23 +40,23 @@ type Config struct {
 
 // Stream is the state of one stream.
 type Stream struct {
-	table    *Table
-	domain   Domain
-	id       StreamID
-	sent     uint32 // the number of the next message on queue 0
-	finished bool   // a Terminate was made
-	receives receives
-	requests requests
-	requester     requester
+	table     *Table
+	domain    Domain
+	id        StreamID
+	sent      uint32 // the number of the next message on queue 0
+	finished  bool   // a Terminate was made
+	receives  receives
+	requests  requests
+	requester requester
 }
 
 // NewStream returns a stream whose numbers all begin with 1: RFC 5041 section 4.3.
 func NewStream(c Config) *Stream {
 	return &Stream{
 		table: c.Table, domain: c.Domain, id: c.ID, sent: 1,
-		receives: receives{from: c.Buffers, next: 1, taken: newRing[rdma.RecvWR](max(c.Window, 1))},
-		requests: requests{next: 1, answer: 1, pending: newRing[request](c.Inbound)},
-		requester:     requester{next: 1, answer: 1, open: newRing[outstanding](c.Outbound)},
+		receives:  receives{from: c.Buffers, next: 1, taken: newRing[rdma.RecvWR](max(c.Window, 1))},
+		requests:  requests{next: 1, answer: 1, pending: newRing[request](c.Inbound)},
+		requester: requester{next: 1, answer: 1, open: newRing[outstanding](c.Outbound)},
 	}
 }
 
@@ -100,7 +100,7 @@ const (
 	Nothing    EventKind = iota // more is to come, or a Write, which is never reported
 	Received                    // a message is complete
 	Fetched                     // a read or an atomic of ours is complete
-	Requested                       // the peer waits for a response: see Respond
+	Requested                   // the peer waits for a response: see Respond
 	Terminated                  // the peer has ended the stream, because of Event.Fault
 )
 

@@ -318,11 +318,11 @@ func TestTerminateEndsStream(t *testing.T) {
 // TestRefusalShowsTheRequest detects the fault when the segment of the request is gone.
 func TestRefusalShowsTheRequest(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		outstanding    func(a *side) (Event, Fault)
-		want   Fault
-		shown  Opcode
-		source Tag // of the read that is shown; 0: none
+		name        string
+		outstanding func(a *side) (Event, Fault)
+		want        Fault
+		shown       Opcode
+		source      Tag // of the read that is shown; 0: none
 	}{
 		{"read", func(a *side) (Event, Fault) { return a.read(1, make([]byte, 8), 0xabcd, 5) }, FaultSourceTag, ReadRequestOp, 0xabcd},
 		{"atomic", func(a *side) (Event, Fault) { return a.fetch(1, AtomicRequest{Target: 0xabcd}) }, FaultSourceTag, AtomicRequestOp, 0},
