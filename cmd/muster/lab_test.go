@@ -164,7 +164,7 @@ func TestLabRejectsBadArguments(t *testing.T) {
 	must(t, "lab", "up", "--name", name, "--hosts", "1")
 	for want, args := range map[string][]string{
 		`"` + name + `" is up already`:       {"lab", "up", "--name", name},
-		`there is no lab "nosuch"; those`:    {"lab", "down", "--name", "nosuch"},
+		`there is no lab "nosuch"; existing`: {"lab", "down", "--name", "nosuch"},
 		`there is no lab "nosuch";`:          {"run", "--lab=nosuch", "true"},
 		`use a small letter`:                 {"lab", "up", "--name", "No-such"},
 		`--name is empty`:                    {"lab", "up", "--name", ""},

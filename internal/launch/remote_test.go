@@ -277,7 +277,7 @@ func TestUnreachableHostIsRetried(t *testing.T) {
 		t.Errorf("a host that ssh reaches the second time is not unreachable: %+v", r)
 	}
 	never := []string{"sh", "-c", "exit 255", "{host}"}
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: never, Retry: true, StartTimeout: 700 * time.Millisecond}, soon)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: never, Retry: true, StartTimeout: 2 * time.Second}, soon)
 	if !strings.Contains(got, "exit status 255") {
 		t.Errorf("after the time limit the error must be reported: %s", got)
 	}
