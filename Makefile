@@ -185,9 +185,9 @@ prove: ## prove every algorithm of every collective for 1 to 33 ranks (minutes)
 # Which tables "make results" measures, for example: make results ONLY=latency,'coll-*-2'
 ONLY        ?=
 # What it passes to bench/peers besides; more rounds take longer: make results RESULTS='-rounds 7'
-RESULTS     ?= -rounds 3 -settle 3s -budget 13m
+RESULTS     ?= -rounds 3 -settle 3s -budget 25m
 
-results: ## measure the tables in docs/results (at most 15 minutes) and render docs/results.md
+results: ## measure the tables in docs/results (about 20 minutes) and render docs/results.md
 	$(GO) run ./bench/peers $(RESULTS) $(if $(ONLY),-only '$(ONLY)') $(PEERS)
 
 bench-peers: ## the same with bench/peers' own defaults and PEERS: five rounds, no limit of time (long)
