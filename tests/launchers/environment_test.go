@@ -55,10 +55,10 @@ func TestIndexedJob(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an abort is told to all", func(t *testing.T) {
+	t.Run("an abort is reported to all", func(t *testing.T) {
 		outs, errs := indexedJob(t, []string{role + "hear"}, plain.command(t))
 		for i, out := range outs {
-			if i != 1 && (errs[i] != nil || !strings.Contains(out, "rank 1 aborted the job with code 17: as the test wants it")) {
+			if i != 1 && (errs[i] != nil || !strings.Contains(out, "rank 1 aborted the job with code 17: on purpose")) {
 				t.Errorf("rank %d must report the abort of rank 1; got %v and\n%s", i, errs[i], out)
 			}
 		}
