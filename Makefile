@@ -34,12 +34,8 @@ build: ## build bin/muster
 test: ## run the tests, ranks as goroutines
 	$(GO) test -timeout $(TIMEOUT) ./...
 
-# Packages without goroutines, as house_imports_test.go enforces, and the checks of the
-# tree: the race detector finds nothing there and takes minutes.
-PURE        := muster|muster/internal/(coll|p2p|dtype|rma|recvpool)|muster/rdma/internal/ddp
-
 race: ## the same under the race detector
-	CGO_ENABLED=1 $(GO) test -race -timeout 600s $$($(GO) list ./... | grep -vxE 'github.com/muster-mpi/($(PURE))')
+	CGO_ENABLED=1 $(GO) test -race -timeout 600s ./...
 
 multi: build ## run the API tests on processes: muster run -n 1..5, mpiexec.hydra -n 4
 	@$(MAKE) --no-print-directory processes KIND=mpi.test
