@@ -26,9 +26,8 @@ func TestRate(t *testing.T) {
 	a, b := l.Hosts()[0], l.Hosts()[1]
 	startEcho(t, l, a, ":7000")
 	best := 0.0
-	// On a busy machine a transfer may be late, but none is ever early. A cable
-	// that the two directions shared would carry at most half of the rate.
-	for range 20 {
+	// On a busy machine a transfer may be late, but none is ever early.
+	for range 40 {
 		got := pourRate(t, l, b, l.Addr(a, 0)+":7000", size)
 		if got > 1.05*rate {
 			t.Errorf("a cable of 20 Mbit/s carried %.1f", got/1e6)
@@ -37,7 +36,7 @@ func TestRate(t *testing.T) {
 			break
 		}
 	}
-	if best < 0.55*rate {
+	if best < 0.7*rate {
 		t.Errorf("a cable of 20 Mbit/s carried at most %.1f", best/1e6)
 	}
 	t.Logf("%.1f Mbit/s", best/1e6)

@@ -84,12 +84,9 @@ func waitDoesNotSpin(r *rig) {
 		r.exchangeOnce()
 	}
 	n.idle()
-	const span, tries = 40 * time.Millisecond, 5
-	most := 2 * time.Millisecond
-	if raceDetector { // every access costs several times as much
-		most *= 4
-	}
-	quiet := 0
+	// Most of five waits in a row must be quiet. A busy machine gets more attempts: a
+	// Wait that spins passes in none.
+	const span, tries, row, most = 40 * time.Millisecond, 25, 5, 2 * time.Millisecond
 	var used []time.Duration
 	for range tries {
 		start := time.Now()
@@ -105,10 +102,13 @@ func waitDoesNotSpin(r *rig) {
 		}
 		after, _ := cputime.Used()
 		used = append(used, after-before)
-		if used[len(used)-1] < most {
-			quiet++
+		quiet := 0
+		for _, d := range used[max(0, len(used)-row):] {
+			if d < most {
+				quiet++
+			}
 		}
-		if quiet > tries/2 {
+		if quiet > row/2 {
 			return
 		}
 	}
