@@ -35,8 +35,9 @@ rdma/rdmatest       rdma internal/cputime
 internal/regcache   rdma
 rdma/internal/pacing
 rdma/internal/pin   rdma
-rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin
-rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin
+rdma/internal/crc32c
+rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin rdma/internal/crc32c
+rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin rdma/internal/crc32c
 rdma/hybrid         rdma rdma/dgram rdma/iwarp
 rdma/udrel          rdma rdma/internal/guard rdma/recvpool
 rdma/recvpool       rdma
