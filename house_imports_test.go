@@ -22,6 +22,7 @@ internal/dtype
 internal/pmi        internal/pmix
 internal/pmix
 internal/lab
+internal/netprobe
 internal/cputime
 
 rdma/internal/ddp   rdma
@@ -49,12 +50,12 @@ internal/nodecoll   internal/coll
 internal/engine     rdma prof internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma
 internal/rma        internal/dtype
 internal/launch     internal/pmi
-internal/doctor     internal/launch rdma/ofi
+internal/doctor     internal/launch internal/netprobe rdma/ofi
 
 mpi                 rdma prof internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook
 mpi/hook.go         rdma/ofi
-mpi/devices.go      rdma/shm rdma/ofi rdma/rail rdma/hybrid rdma/dgram rdma/udrel
-mpi/rails.go        rdma/rail rdma/dgram
+mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/dgram rdma/udrel
+mpi/rails.go        internal/netprobe rdma/rail rdma/dgram
 
 mpi/internal/hook   rdma rdma/ofi internal/engine
 mpi/inspect         mpi mpi/internal/hook rdma rdma/ofi internal/engine internal/p2p

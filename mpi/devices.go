@@ -12,12 +12,12 @@ import (
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/nodecoll"
+	"github.com/muster-mpi/muster/internal/netprobe"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/hybrid"
 	"github.com/muster-mpi/muster/rdma/ofi"
-	"github.com/muster-mpi/muster/rdma/rail"
 	"github.com/muster-mpi/muster/rdma/shm"
 	"github.com/muster-mpi/muster/rdma/udrel"
 )
@@ -152,7 +152,7 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 		}
 		return dev, nil
 	}
-	taken := slices.IndexFunc(candidates, func(r rail.Candidate) bool { return r.Taken })
+	taken := slices.IndexFunc(candidates, func(r netprobe.Candidate) bool { return r.Taken })
 	c.Address = candidates[taken].Address.Addr()
 	c.NoCRC = c.Address.IsLoopback() // no cable can corrupt the data
 	dev, err := hybrid.Open(c)
@@ -174,7 +174,7 @@ const (
 
 // openUnreliable opens a device with reliability above unreliable datagrams, on the first
 // selected interface.
-func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []rail.Candidate) (rdma.Device, error) {
+func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate) (rdma.Device, error) {
 	for _, r := range candidates {
 		if !r.Taken {
 			continue

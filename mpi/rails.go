@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/netprobe"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi/internal/hook"
 	"github.com/muster-mpi/muster/rdma"
@@ -29,8 +30,8 @@ import (
 
 // chooseRails returns the interfaces that software iWARP uses, as far as one host can
 // determine, with the reasons. A job on one host needs none of them.
-func chooseRails(cfg *Config, apart bool) ([]rail.Candidate, error) {
-	list, err := rail.Interfaces()
+func chooseRails(cfg *Config, apart bool) ([]netprobe.Candidate, error) {
+	list, err := netprobe.Interfaces()
 	if err != nil {
 		return nil, err
 	}
@@ -41,19 +42,19 @@ func chooseRails(cfg *Config, apart bool) ([]rail.Candidate, error) {
 	case !apart:
 		want = []string{"127.0.0.0/8"}
 	}
-	candidates, err := rail.Choose(list, want)
+	candidates, err := netprobe.Choose(list, want)
 	if !proves(cfg, apart) {
 		oneRail(cfg, candidates)
 	}
-	usable := func(c rail.Candidate) bool { return c.Taken || c.Possible && apart }
+	usable := func(c netprobe.Candidate) bool { return c.Taken || c.Possible && apart }
 	if err == nil && !slices.ContainsFunc(candidates, usable) {
-		err = fmt.Errorf("no interface leads to other hosts: %s", rail.Summary(candidates))
+		err = fmt.Errorf("no interface leads to other hosts: %s", netprobe.Summary(candidates))
 	}
 	return candidates, err
 }
 
 // oneRail keeps one interface for a channel that cannot use more.
-func oneRail(cfg *Config, candidates []rail.Candidate) {
+func oneRail(cfg *Config, candidates []netprobe.Candidate) {
 	if cfg.Channel != "rc" && cfg.Channel != channelUD {
 		return
 	}
@@ -83,18 +84,18 @@ const (
 // railProof is this rank's part in verifying the interfaces.
 type railProof struct {
 	client     pmi.Client
-	candidates []rail.Candidate
-	prover     *rail.Prover // of the first rank of a host
+	candidates []netprobe.Candidate
+	prover     *netprobe.Prover // of the first rank of a host
 }
 
 // beginProof opens the sockets of a host and publishes them. A Fence must follow.
-func beginProof(client pmi.Client, candidates []rail.Candidate) (*railProof, error) {
+func beginProof(client pmi.Client, candidates []netprobe.Candidate) (*railProof, error) {
 	p := &railProof{client: client, candidates: candidates}
 	if client.LocalRank() != 0 {
 		return p, nil
 	}
 	var err error
-	if p.prover, err = rail.NewProver(client.Host(), candidates); err != nil {
+	if p.prover, err = netprobe.NewProver(client.Host(), candidates); err != nil {
 		return nil, err
 	}
 	if err := client.Put(cardName, p.prover.Card()); err != nil {
@@ -142,7 +143,7 @@ func (p *railProof) apply(ctx context.Context) (several, surprising bool, err er
 	if err != nil {
 		return false, false, fmt.Errorf("fetch the choice of interfaces from rank 0: %w", err)
 	}
-	var d rail.Decision
+	var d netprobe.Decision
 	if err := json.Unmarshal(text, &d); err != nil {
 		return false, false, fmt.Errorf("read the choice of interfaces: %w; do all hosts run the same version?", err)
 	}
@@ -196,7 +197,7 @@ func (p *railProof) decide(ctx context.Context, leaders []int) error {
 		}
 		reports = append(reports, text)
 	}
-	list, err := rail.Decide(reports)
+	list, err := netprobe.Decide(reports)
 	if err != nil {
 		return err
 	}
@@ -215,7 +216,7 @@ func (p *railProof) decide(ctx context.Context, leaders []int) error {
 // agreement is what the ranks agree on before they open the network.
 type agreement struct {
 	key        []byte
-	candidates []rail.Candidate
+	candidates []netprobe.Candidate
 	several    bool // some host has more than one rail
 	surprising bool // the result differs from the choice by name and kind
 }
@@ -266,7 +267,7 @@ func agreeOnRails(cfg *Config, client pmi.Client) (a agreement, err error) {
 // the obvious ones.
 func (a *agreement) report(w io.Writer, rank int) {
 	if rank == 0 && (a.several || a.surprising) {
-		fmt.Fprintf(w, "muster: network: %s; see muster explain network\n", rail.Summary(a.candidates))
+		fmt.Fprintf(w, "muster: network: %s; see muster explain network\n", netprobe.Summary(a.candidates))
 	}
 }
 
@@ -278,7 +279,7 @@ const railTimeout = 5 * time.Minute
 // openRails opens one device on several interfaces. Data that TCP has accepted would be lost
 // without notice when a cable is cut, so rails are made of datagrams. A cut cable may be
 // repaired: see dgram.Config.PeerTimeout.
-func openRails(cfg *Config, client pmi.Client, key []byte, candidates []rail.Candidate) (_ rdma.Device, err error) {
+func openRails(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate) (_ rdma.Device, err error) {
 	c := rail.Config{Name: uint32(client.Rank()), Timeout: cfg.peerTimeout()}
 	defer func() {
 		for i := range c.Rails {
@@ -337,8 +338,8 @@ func verifiedInterfaces(ctx context.Context, cfg *Config) (hook.Interfaces, erro
 	return n, err
 }
 
-func describeRails(candidates []rail.Candidate) hook.Interfaces {
+func describeRails(candidates []netprobe.Candidate) hook.Interfaces {
 	var b strings.Builder
-	_ = rail.Table(&b, candidates) // a Builder accepts everything
-	return hook.Interfaces{Summary: rail.Summary(candidates), Table: b.String()}
+	_ = netprobe.Table(&b, candidates) // a Builder accepts everything
+	return hook.Interfaces{Summary: netprobe.Summary(candidates), Table: b.String()}
 }

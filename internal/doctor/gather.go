@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/launch"
+	"github.com/muster-mpi/muster/internal/netprobe"
 	"github.com/muster-mpi/muster/rdma/ofi"
 )
 
@@ -86,21 +87,18 @@ func resolve(ctx context.Context, name string) Names {
 	return n
 }
 
-func interfaces() []Interface {
-	all, err := net.Interfaces()
-	if err != nil {
-		return nil
-	}
-	var up []Interface
+func interfaces() (up []Interface) {
+	all, _ := netprobe.Interfaces() // what cannot be listed cannot be judged
 	for _, i := range all {
-		if i.Flags&net.FlagUp == 0 {
+		if !i.Up {
 			continue
 		}
-		f := Interface{Name: i.Name, MTU: i.MTU, Speed: linkSpeed(i.Name),
-			Loopback: i.Flags&net.FlagLoopback != 0, Carrier: i.Flags&net.FlagRunning != 0}
-		addrs, _ := i.Addrs()
-		for _, a := range addrs {
-			f.Networks = append(f.Networks, a.String())
+		f := Interface{Name: i.Name, MTU: i.MTU, Loopback: i.Loopback, Carrier: i.Running}
+		if i.Physical {
+			f.Speed = i.Speed // a veth always reports 10 Gbit/s
+		}
+		for _, p := range i.Prefixes {
+			f.Networks = append(f.Networks, p.String())
 		}
 		up = append(up, f)
 	}

@@ -67,18 +67,6 @@ func chosen(s string) string {
 	return word
 }
 
-func linkSpeed(device string) int {
-	speed, err := strconv.Atoi(line("/sys/class/net/" + device + "/speed"))
-	if err != nil || speed < 0 {
-		return 0
-	}
-	// A veth always reports 10 Gbit/s.
-	if _, err := os.Stat("/sys/class/net/" + device + "/device"); err != nil {
-		return 0
-	}
-	return speed
-}
-
 // parseRoutes parses /proc/net/route, where addresses are hexadecimal numbers in native
 // byte order.
 func parseRoutes(text string) (routes []Route) {

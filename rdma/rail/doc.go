@@ -24,7 +24,4 @@
 //	queues      messages become completions                                       queues.go
 //
 // While the application computes, a goroutine does what Poll does (progress.go).
-//
-// find.go lists the interfaces of a host that may be rails, with reasons. prove.go and
-// decide.go let hosts probe each other over them and select those that respond.
 package rail

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/lab"
+	"github.com/muster-mpi/muster/internal/netprobe"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/dgram"
 )
@@ -39,7 +40,7 @@ type labNode struct {
 }
 
 func newLabNode(t *testing.T) *labNode {
-	list, err := Interfaces()
+	list, err := netprobe.Interfaces()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,11 +48,11 @@ func newLabNode(t *testing.T) *labNode {
 	if names := os.Getenv(labRails); names != "" {
 		want = strings.Split(names, ",")
 	}
-	found, err := Choose(list, want)
+	found, err := netprobe.Choose(list, want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(Summary(found))
+	t.Log(netprobe.Summary(found))
 	var c Config
 	for _, f := range found {
 		if !f.Taken {

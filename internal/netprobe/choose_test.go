@@ -1,4 +1,4 @@
-package rail
+package netprobe
 
 import (
 	"net/netip"
@@ -7,7 +7,7 @@ import (
 )
 
 func face(name string, prefixes ...string) Interface {
-	i := Interface{Name: name, Up: true}
+	i := Interface{Name: name, Up: true, Running: true}
 	for _, p := range prefixes {
 		i.Prefixes = append(i.Prefixes, netip.MustParsePrefix(p))
 	}
@@ -41,6 +41,7 @@ func TestChoose(t *testing.T) {
 		{"a-tunnel-that-is-named", []Interface{eth0, guard}, []string{"wg0"}, "wg0", "others are named"},
 		{"named-by-network", []Interface{eth0, eth1}, []string{"10.2.0.0/16"}, "eth1", "others are named"},
 		{"down", []Interface{eth0.with(func(i *Interface) { i.Up = false }), eth1}, nil, "eth1", "it is down"},
+		{"unplugged", []Interface{eth0.with(func(i *Interface) { i.Running = false }), eth1}, nil, "eth1", "it is down"},
 		{"no-address", []Interface{face("eth2", "fe80::2/64"), eth1}, nil, "eth1", "it has no address that other hosts could use"},
 		{"same-network", []Interface{eth0, face("eth3", "10.1.0.9/24")}, nil, "eth0", "it is on the network of eth0, over which the system would send"},
 		{"version-six", []Interface{face("eth4", "fe80::4/64", "fd00:1::4/64")}, nil, "eth4", ""},

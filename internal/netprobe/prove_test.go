@@ -1,4 +1,4 @@
-package rail
+package netprobe
 
 import (
 	"context"

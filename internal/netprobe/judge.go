@@ -1,6 +1,7 @@
-package rail
+package netprobe
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,12 +9,9 @@ import (
 	"time"
 )
 
-// From proofs to rails. Each host reports which of its interfaces got a response
-// (Report). One rank combines the reports of all hosts (Decide). Each host applies the
-// decision about it (Apply). Hosts are probed in a ring, each by the one before it, so
-// the work per host does not grow with the job. Whether a rail reaches other peers
-// shows when they first communicate: a hello must arrive before anything else is sent
-// over the rail.
+// From proofs to rails. Each host reports which of its interfaces got a response (Report).
+// One rank combines the reports of all hosts (Decide). Each host applies the decision
+// about it (Apply).
 
 // grade rates a pair of interfaces that has responded; lower is better. Interfaces that
 // are not ordinary come last: a bridge may lead to other hosts, and a tunnel to some.
@@ -32,17 +30,17 @@ func grade(mine, theirs *CardEntry, expected bool) int {
 
 // expectedPairs returns the pairs of ordinary interfaces that belong together: those of
 // one network, or if there is none, in order.
-func expectedPairs(ours, theirs []CardEntry) (pairs [][2]int) {
+func expectedPairs(ours, theirs []CardEntry) (pairs []pair) {
 	taken := make([]bool, len(theirs))
 	alone := func(i int) bool {
-		return !slices.ContainsFunc(pairs, func(p [2]int) bool { return p[0] == i })
+		return !slices.ContainsFunc(pairs, func(w pair) bool { return w.mine == i })
 	}
 	for _, same := range []bool{true, false} {
 		for i := range ours {
 			for j := range theirs {
 				if alone(i) && !taken[j] && ours[i].Kind == Ordinary && theirs[j].Kind == Ordinary && (!same || ours[i].Network == theirs[j].Network) {
 					taken[j] = true
-					pairs = append(pairs, [2]int{i, j})
+					pairs = append(pairs, pair{i, j})
 				}
 			}
 		}
@@ -75,7 +73,7 @@ func (p *Prover) Report(next []byte, proofs []Proof) ([]byte, error) {
 	expected := expectedPairs(p.card.Interfaces, theirs.Interfaces)
 	best := -1
 	gradeOf := func(f Proof) int {
-		return grade(&p.card.Interfaces[f.Mine], &theirs.Interfaces[f.Theirs], slices.Contains(expected, [2]int{f.Mine, f.Theirs}))
+		return grade(&p.card.Interfaces[f.Mine], &theirs.Interfaces[f.Theirs], slices.Contains(expected, pair{f.Mine, f.Theirs}))
 	}
 	proofs = slices.DeleteFunc(slices.Clone(proofs), func(f Proof) bool { return f.Theirs >= len(theirs.Interfaces) })
 	for _, f := range proofs {
@@ -99,7 +97,7 @@ func (p *Prover) Report(next []byte, proofs []Proof) ([]byte, error) {
 // Decision is the decision about a host.
 type Decision struct {
 	Rails   []string // its interfaces
-	Several bool     // some host has more than one rail, so all use this package's protocol
+	Several bool     // some host has more than one rail, so all use the protocol of rails
 	Peers   string   // who has responded, for people
 	Hosts   int
 }
@@ -111,7 +109,7 @@ func Decide(reports [][]byte) ([]Decision, error) {
 	list := make([]HostReport, len(reports))
 	for i, text := range reports {
 		if err := json.Unmarshal(text, &list[i]); err != nil {
-			return nil, fmt.Errorf("rail: what a host found out about its interfaces is not readable: %w; do all hosts run the same version?", err)
+			return nil, fmt.Errorf("netprobe: what a host found out about its interfaces is not readable: %w; do all hosts run the same version?", err)
 		}
 	}
 	out := make([]Decision, len(list))
@@ -119,7 +117,7 @@ func Decide(reports [][]byte) ([]Decision, error) {
 	for i := range list {
 		v, before := &list[i], &list[(i+len(list)-1)%len(list)]
 		if len(v.Mine) == 0 {
-			return nil, fmt.Errorf("rail: no interface of %s reaches %s: a hello over UDP from %s got no answer; see whether a firewall drops UDP between them, or name interfaces that lead there in MUSTER_INTERFACE", v.Host, v.Next, orNone(v.Names))
+			return nil, fmt.Errorf("netprobe: no interface of %s reaches %s: a hello over UDP from %s got no answer; see whether a firewall drops UDP between them, or name interfaces that lead there in MUSTER_INTERFACE", v.Host, v.Next, cmp.Or(strings.Join(v.Names, ", "), "no interface"))
 		}
 		d := &out[i]
 		d.Hosts = len(list)
@@ -135,13 +133,6 @@ func Decide(reports [][]byte) ([]Decision, error) {
 		out[i].Several = several
 	}
 	return out, nil
-}
-
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "no interface"
-	}
-	return strings.Join(names, ", ")
 }
 
 // Apply marks the selected interfaces. It reports whether the selection differs from

@@ -1,9 +1,11 @@
-package rail
+package netprobe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,12 +16,48 @@ import (
 // Two hosts with a cable and with other typical interfaces: a container bridge with the
 // same address on both, a tunnel, and an interface that is up and leads nowhere.
 
+const (
+	labFolder = "NETPROBE_LAB_FOLDER" // set on a host of the lab
+	labHost   = "NETPROBE_LAB_HOST"   // its name
+)
+
+// publish and fetch exchange a line of text through a file.
+func publish(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(os.Getenv(labFolder), name)
+	if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fetch(t *testing.T, name string) string {
+	t.Helper()
+	var text []byte
+	waitUntil(t, "the other host publishes "+name, func() bool {
+		var err error
+		text, err = os.ReadFile(filepath.Join(os.Getenv(labFolder), name))
+		return err == nil
+	})
+	return string(text)
+}
+
+// waitUntil polls cond until it holds: other processes and the kernel signal nothing that
+// a test could wait for.
+func waitUntil(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
 // TestLabProof runs on the hosts: it proves, decides for both and prints the result.
 func TestLabProof(t *testing.T) {
-	if os.Getenv(labRole) != "prove" {
+	name, other := os.Getenv(labHost), "h1"
+	if name == "" {
 		t.Skip("it runs on the hosts of TestProofBetweenHosts")
 	}
-	name, other := os.Getenv(labRails), "h1"
 	if name == other {
 		other = "h2"
 	}
@@ -78,7 +116,7 @@ func TestProofBetweenHosts(t *testing.T) {
 		var ends []func()
 		for i, host := range l.Hosts() {
 			cmd := l.Command(t.Context(), host, os.Args[0], "-test.run=^TestLabProof$")
-			cmd.Env = append(os.Environ(), labFolder+"="+folder, labRails+"="+fmt.Sprintf("h%d", i+1), labRole+"=prove")
+			cmd.Env = append(os.Environ(), labFolder+"="+folder, fmt.Sprintf("%s=h%d", labHost, i+1))
 			var out strings.Builder
 			cmd.Stdout, cmd.Stderr = &out, &out
 			if err := cmd.Start(); err != nil {
