@@ -35,7 +35,8 @@ rdma/rdmatest       rdma internal/cputime
 internal/regcache   rdma
 rdma/internal/pacing
 rdma/internal/pin   rdma
-rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin
+rdma/internal/soft  rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pin
+rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft
 rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin
 rdma/hybrid         rdma rdma/dgram rdma/iwarp
 rdma/udrel          rdma rdma/internal/guard internal/recvpool
