@@ -37,7 +37,7 @@ rdma/internal/pacing
 rdma/internal/pin   rdma
 rdma/internal/soft  rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pin
 rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft
-rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin
+rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft
 rdma/hybrid         rdma rdma/dgram rdma/iwarp
 rdma/udrel          rdma rdma/internal/guard internal/recvpool
 internal/recvpool   rdma

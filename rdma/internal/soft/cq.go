@@ -92,6 +92,10 @@ func (c *CQ[L]) Begin() (lent []L, ok bool) {
 	c.dev.Called()
 	lent = c.lent[c.beside]
 	c.lent[c.beside] = lent[:0]
+	if c.beside == 0 && len(c.lent[1]) > 0 {
+		lent = append(lent, c.lent[1]...)
+		c.lent[1] = c.lent[1][:0]
+	}
 	return lent, true
 }
 
@@ -123,6 +127,9 @@ func (c *CQ[L]) Beside(on bool) {
 		c.beside = 1
 	}
 }
+
+// IsBeside reports whether the current Poll comes from a second goroutine.
+func (c *CQ[L]) IsBeside() bool { return c.beside != 0 }
 
 // Unpolled calls do for each completion that was not polled, with what it lends, if
 // anything.

@@ -3,6 +3,7 @@ package soft
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-mpi/muster/rdma/internal/guard"
@@ -39,7 +40,7 @@ type Device struct {
 	name    string // prefix of error texts
 	mu      *sync.Mutex
 	hooks   Hooks
-	source  Source
+	source  source
 	queues  []*waits
 	waiting int // goroutines in a wait, and armed queues
 }
@@ -48,11 +49,21 @@ type Device struct {
 // lock that guards all of it.
 func (d *Device) Init(name string, mu *sync.Mutex, h Hooks) {
 	d.name, d.mu, d.hooks = name, mu, h
-	d.source.fd = -1
+	d.source.fd = -1 // until SetSource
 	if d.hooks.Awake == nil {
 		d.hooks.Awake = func() {}
 	}
 }
+
+// source is the descriptor on which a device sleeps: a socket, or a Set.
+type source struct {
+	fd      int // -1: none
+	trouble *atomic.Bool
+}
+
+// SetSource sets the descriptor on which the device sleeps: it is readable when something
+// has arrived. trouble, if not nil, is set when it has an error to report.
+func (d *Device) SetSource(fd int, trouble *atomic.Bool) { d.source = source{fd, trouble} }
 
 // Waiting reports whether a goroutine waits for a completion queue, or is about to.
 func (d *Device) Waiting() bool { return d.waiting > 0 }

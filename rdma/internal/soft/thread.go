@@ -54,6 +54,9 @@ func (d *Device) StartThread() error {
 	return nil
 }
 
+// Started reports whether the progress thread was started.
+func (t *Thread) Started() bool { return t.started }
+
 func (t *Thread) called() {
 	t.calls.Store(t.calls.Load() + 1)
 	if t.asleep {
@@ -118,7 +121,7 @@ func (d *Device) serve(seen uint32) (away bool) {
 }
 
 // rest lets the goroutine sleep, without the lock.
-func (d *Device) rest(s *Source, limit time.Duration) {
+func (d *Device) rest(s *source, limit time.Duration) {
 	t := &d.Thread
 	t.asleep = s == nil || t.Timers
 	d.mu.Unlock()

@@ -4,24 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Source is the descriptor on which a device sleeps: a socket, or a Set.
-type Source struct {
-	fd      int // -1: none
-	trouble *atomic.Bool
-}
-
-// SetSource sets the descriptor on which the device sleeps: it is readable when something
-// has arrived. trouble, if not nil, is set when it has an error to report.
-func (d *Device) SetSource(fd int, trouble *atomic.Bool) { d.source = Source{fd, trouble} }
-
 // readable reports whether something has arrived.
-func (s *Source) readable() bool {
+func (s *source) readable() bool {
 	one := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	n, err := unix.Ppoll(one[:], &unix.Timespec{}, nil)
 	return n > 0 || err != nil
@@ -52,7 +41,7 @@ func (w *waker) open() (err error) {
 // sleep blocks until something arrives, signal is called, or the timeout expires. Without
 // a source it waits for signal alone. It uses ppoll because timers of devices are finer
 // than epoll's milliseconds.
-func (w *waker) sleep(s *Source, timeout time.Duration) error {
+func (w *waker) sleep(s *source, timeout time.Duration) error {
 	fds := &w.fds
 	*fds = [2]unix.PollFd{{Fd: int32(w.event), Events: unix.POLLIN}, {Fd: -1}}
 	if s != nil {
@@ -110,7 +99,7 @@ type file struct {
 	watches bool // it reports arrivals
 }
 
-func (f *file) open(w *waker, s *Source) {
+func (f *file) open(w *waker, s *source) {
 	if f.fd >= 0 {
 		return
 	}

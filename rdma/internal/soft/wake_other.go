@@ -11,10 +11,7 @@ import (
 // On systems without descriptors to sleep on, a waker is a channel, and a device is polled
 // now and then.
 
-// Source has no effect on this system.
-type Source struct{ fd int }
-
-func (s *Source) readable() bool { return false }
+func (s *source) readable() bool { return false }
 
 type waker struct {
 	c chan struct{}
@@ -25,7 +22,7 @@ func (w *waker) open() error {
 	return nil
 }
 
-func (w *waker) sleep(s *Source, timeout time.Duration) error {
+func (w *waker) sleep(s *source, timeout time.Duration) error {
 	if s != nil {
 		timeout = min(timeout, unwatched)
 	}
@@ -59,7 +56,7 @@ type file struct {
 	watches bool
 }
 
-func (f *file) open(*waker, *Source) {}
+func (f *file) open(*waker, *source) {}
 func (f *file) close()               {}
 
 // Set is not available on this system.
