@@ -37,8 +37,9 @@ internal/regcache   rdma
 rdma/internal/pacing
 rdma/internal/pin   rdma
 rdma/internal/crc32c
-rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin rdma/internal/crc32c
-rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin rdma/internal/crc32c
+rdma/internal/soft  rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pin
+rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c
+rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c
 rdma/hybrid         rdma rdma/dgram rdma/iwarp
 rdma/udrel          rdma rdma/internal/guard rdma/recvpool
 rdma/recvpool       rdma
