@@ -12,7 +12,8 @@ import (
 )
 
 // Receiving: receive reads the socket, MPA's deframer finds the segments, arrive places
-// each, and happened handles its events. Long segments take the shorter path of direct.go.
+// each, and handleEvent handles its events. Long segments take the shorter path of
+// direct.go.
 
 // inbound is the receiving side of a queue pair.
 type inbound struct {
@@ -70,11 +71,11 @@ func (q *queuePair) segments() {
 			continue
 		}
 		if in.segment == nil {
-			if in.hi-in.lo < in.need {
-				if !q.begin() {
-					return
-				}
+			if q.begin() {
 				continue
+			}
+			if in.hi-in.lo < in.need {
+				return
 			}
 			segment, n, need, err := in.mpa.next(in.buf[in.lo:in.hi])
 			if err != nil {

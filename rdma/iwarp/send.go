@@ -5,12 +5,12 @@ package iwarp
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"math"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/crc32c"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
@@ -429,7 +429,7 @@ func (o *outbound) frame(head, front, body []byte) {
 	o.copied = append(append(o.copied, head...), front...)
 	var crc uint32
 	if o.mpa.crc {
-		crc = crc32.Update(crc32.Checksum(o.copied[begin:], castagnoli), castagnoli, body)
+		crc = crc32c.Update(crc32c.Checksum(o.copied[begin:]), body)
 	}
 	o.seal()
 	o.pieces = append(o.pieces, pieceOf(body))
@@ -438,7 +438,7 @@ func (o *outbound) frame(head, front, body []byte) {
 	var zeros [3]byte
 	o.copied = append(o.copied, zeros[:padding(n)]...)
 	if o.mpa.crc {
-		crc = crc32.Update(crc, castagnoli, o.copied[begin:])
+		crc = crc32c.Update(crc, o.copied[begin:])
 	}
 	o.copied = binary.LittleEndian.AppendUint32(o.copied, crc)
 }
