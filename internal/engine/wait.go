@@ -20,6 +20,7 @@ const (
 	parkIdle    = 100 * time.Millisecond
 	parkBlocked = 500 * time.Microsecond
 	ctxEvery    = 64 // polls between two checks of the context
+	drainPolls  = 64 // polls with a result between two checks whether to yield
 	// othersEvery is the number of polls of the expected lane between two polls of the
 	// others; a power of two.
 	othersEvery = 16
@@ -214,6 +215,10 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 	for idle := start; w.Pending > 0; idle++ {
 		if e.pollWaiting() > 0 {
 			idle = start
+			// Poll on before yielding: each receive takes what one rail has, and the next
+			// time slice may be far away.
+			for n := 0; n < drainPolls && w.Pending > 0 && e.pollWaiting() > 0; n++ {
+			}
 		}
 		if w.Pending <= 0 {
 			break

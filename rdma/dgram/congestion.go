@@ -21,7 +21,8 @@ const (
 
 	firstWindow = 10        // datagrams (RFC 6928)
 	minShare    = 1.0 / 32  // of a datagram: the smallest window
-	burst       = 8         // datagrams that may be sent back to back
+	burst       = 128 << 10 // bytes that may be sent back to back: a sender that shares its core waits for its next time slice when pacing stops it
+	burstLeast  = 8         // datagrams, where a datagram is long
 	paceGain    = 1.25      // pace faster than the window requires, so that it is used
 	chanceLoss  = 0.02      // share of loss that does not indicate congestion
 	heavyLoss   = 0.125     // share of loss that does
@@ -95,7 +96,7 @@ func (c *congestion) transmitted(now time.Duration, n int) {
 	if !c.sample {
 		return // the rate is unknown
 	}
-	allowance := min(burst*c.unit, c.window)
+	allowance := min(max(burst, burstLeast*c.unit), c.window)
 	if c.window < c.unit {
 		allowance = 0
 	}
