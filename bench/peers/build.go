@@ -137,7 +137,7 @@ func buildPeer(ctx context.Context, root, compiler, out string) error {
 		return fmt.Errorf("%s is not installed; on Debian: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev", compiler)
 	}
 	// The last -W flag: gcc mistakes MPICH's MPI_STATUSES_IGNORE for an array.
-	return tool(ctx, root, nil, compiler, "-O2", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-o", out, "bench/peers/loops/peers.c", "bench/peers/loops/rendezvous.c", "bench/peers/loops/collective.c", "bench/peers/loops/skew.c", "bench/peers/loops/onesided.c", "-lpthread", "-lm")
+	return tool(ctx, root, nil, compiler, "-O2", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-o", out, "bench/peers/loops/peers.c", "bench/peers/loops/rendezvous.c", "bench/peers/loops/collective.c", "bench/peers/loops/skew.c", "bench/peers/loops/stalls.c", "bench/peers/loops/cpu.c", "bench/peers/loops/onesided.c", "-lpthread", "-lm")
 }
 
 func buildBare(ctx context.Context, root, out string) error {
