@@ -22,11 +22,13 @@ const (
 	stallRounds = 10_000
 )
 
-// stallCauses are the counters that explain stalls, and what each counts. A counter that no
-// device of the job has is 0.
-var stallCauses = []prof.Name{
-	"datagrams.dropped", "datagrams.retransmitted", "segments.retransmitted", "connections.made",
-	prof.Waits, prof.MessagesNoCredit,
+// StallCauses lists the counters that explain stalls. A counter that no device of the job
+// has is 0.
+func StallCauses() []prof.Name {
+	return []prof.Name{
+		"datagrams.dropped", "datagrams.retransmitted", "segments.retransmitted", "connections.made",
+		prof.Waits, prof.MessagesNoCredit,
+	}
 }
 
 // stalls: alltoall round by round.
@@ -66,14 +68,15 @@ func stalls(c *mpi.Comm, p *Params, emit func(Result)) error {
 			r.Size = size
 			emit(r)
 		}
-		causes := make([]float64, len(stallCauses))
-		for i, name := range stallCauses {
+		names := StallCauses()
+		causes := make([]float64, len(names))
+		for i, name := range names {
 			causes[i] = float64(after.Of(name) - before.Of(name))
 		}
 		if err := mpi.Allreduce(c, causes, causes, mpi.Sum[float64]()); err != nil {
 			return err
 		}
-		for i, name := range stallCauses {
+		for i, name := range names {
 			emit(Result{Size: size, Metric: string(name), Unit: "events", Value: causes[i], Min: causes[i], P50: causes[i], P99: causes[i], Beside: true})
 		}
 	}
