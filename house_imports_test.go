@@ -39,7 +39,8 @@ rdma/internal/pin   rdma
 rdma/internal/crc32c
 rdma/internal/soft  rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pin
 rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c
-rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c
+rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c rdma/internal/reliable
+rdma/internal/reliable
 rdma/hybrid         rdma rdma/dgram rdma/iwarp
 rdma/udrel          rdma rdma/internal/guard rdma/recvpool
 rdma/recvpool       rdma
@@ -76,7 +77,7 @@ cmd/muster          anything
 // scripted, fuzzed, explored and simulated. They must not use these packages and functions;
 // they take the time as an argument.
 var (
-	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "rdma/recvpool", "rdma/internal/ddp"}
+	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "rdma/recvpool", "rdma/internal/ddp", "rdma/internal/reliable"}
 	impureImports = []string{"net", "os", "syscall", "sync", "math/rand", "runtime", "golang.org/x/sys"}
 	impureTime    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )

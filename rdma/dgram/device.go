@@ -105,7 +105,7 @@ type Device struct {
 	part           slot  // one of several coalesced datagrams, while it is processed
 	batch          []*slot
 	outbox         outbox
-	windowPool     windowPool
+	windowPool     *windowPool
 	reorderBuffers []*reorderBuffer
 	freeRequests   []*requests
 	joinBuffers    [][]byte // memory in which messages of several datagrams are reassembled
@@ -197,6 +197,7 @@ func Open(c Config) (*Device, error) {
 	d.soft.SetSource(s.source())
 	d.table, d.guard = d.soft.Table, &d.soft.Guard
 	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread, true
+	d.windowPool = newWindowPool(d.mss())
 	if c.Strict {
 		d.attr.MaxInline = strictMax
 	}
@@ -468,7 +469,7 @@ func (d *Device) nextTimer() time.Duration {
 			return 0
 		}
 		for _, p := range q.busy {
-			if p.waiting() {
+			if p.Waiting() {
 				return 0
 			}
 		}
@@ -485,7 +486,7 @@ func (d *Device) wake() time.Duration {
 		}
 		at = min(at, q.recordsDue())
 		for _, p := range q.busy {
-			at = min(at, p.sender.wake(), p.receiver.wake(d.now), p.probeAt())
+			at = min(at, p.SendWake(), p.AckWake(d.now, 0), p.probeAt())
 		}
 	}
 	return at
