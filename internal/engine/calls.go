@@ -250,6 +250,9 @@ func (e *Engine) Lock() {
 
 // Unlock releases the lock.
 func (e *Engine) Unlock() {
+	if len(e.connecting) > 0 {
+		e.openAll()
+	}
 	e.resumeThread()
 	e.unlock()
 }
@@ -292,7 +295,11 @@ func (e *Engine) Done(o Op) bool {
 // is parked in the device, no other goroutine may poll; an event wakes the driver, and
 // it must get the lock then.
 func (e *Engine) look() {
-	if !e.parked && e.poll() > 0 {
+	found := !e.parked && e.poll() > 0
+	if len(e.connecting) > 0 {
+		e.openAll()
+	}
+	if found {
 		e.idleLooks = 0
 		return
 	}

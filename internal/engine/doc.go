@@ -15,7 +15,7 @@
 //	progress_thread.go background progress while the application computes
 //	gate.go            the gate of a job's barrier
 //	lanes.go           the devices
-//	links.go           connections to peers, opened on first use
+//	links.go           connections to peers, opened on first use without the lock
 //	failure.go         death of a rank
 //	broken.go          failed collectives
 //

@@ -35,7 +35,7 @@ var NoContext context.Context
 // the fast path of a blocking call: the first polls happen here, without the
 // bookkeeping for several goroutines.
 func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
-	if e.driver == nil {
+	if e.driver == nil && len(e.connecting) == 0 {
 		if x.Done() {
 			return
 		}
@@ -120,14 +120,20 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 		if e.undriven() {
 			e.poll() // even with a context that has ended, take messages that have arrived
 		}
+		if len(e.connecting) > 0 {
+			e.openTimer.Reset(0) // the end of the context does not interrupt openNext
+		}
 		stop := context.AfterFunc(ctx, e.home.cq.Wake)
 		defer stop()
 	}
 	for w.Pending > 0 && !ended(done) {
-		if e.undriven() {
+		switch {
+		case len(e.connecting) > 0 && done == nil:
+			e.openNext()
+		case e.undriven():
 			e.takeOver()
 			e.drive(w, done, c, op, xs)
-		} else {
+		default:
 			e.sleep(w, done)
 		}
 	}
@@ -205,7 +211,8 @@ func (e *Engine) wakeProbers() {
 // drive polls on behalf of all waiters until our own operations have completed: first
 // with the lock held, then yielding between polls, then parked in the device. After a
 // poll with a result it polls again before it yields: one poll takes what one run of
-// datagrams brought, and where ranks share cores the next time slice is far away.
+// datagrams brought, and where ranks share cores the next time slice is far away. It
+// returns early if links wait to be connected: that must not hold up other goroutines.
 func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, xs []*p2p.Xfer) {
 	e.driver = w
 	shown := false
@@ -225,7 +232,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 			}
 		}
 		busy = 0
-		if w.Pending <= 0 {
+		if w.Pending <= 0 || len(e.connecting) > 0 && done == nil {
 			break
 		}
 		if idle >= e.spin && e.piecesMoved() {
