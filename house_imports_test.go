@@ -37,7 +37,8 @@ internal/regcache   rdma
 rdma/internal/pacing
 rdma/internal/pin   rdma
 rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin
-rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin
+rdma/internal/reliable
+rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin rdma/internal/reliable
 rdma/hybrid         rdma rdma/dgram rdma/iwarp
 rdma/udrel          rdma rdma/internal/guard internal/recvpool
 internal/recvpool   rdma
@@ -74,7 +75,7 @@ cmd/muster          anything
 // scripted, fuzzed, explored and simulated. They must not use these packages and functions;
 // they take the time as an argument.
 var (
-	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "internal/recvpool", "rdma/internal/ddp"}
+	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "internal/recvpool", "rdma/internal/ddp", "rdma/internal/reliable"}
 	impureImports = []string{"net", "os", "syscall", "sync", "math/rand", "runtime", "golang.org/x/sys"}
 	impureTime    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )

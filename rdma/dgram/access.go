@@ -72,15 +72,15 @@ func (q *pair) request(wr *rdma.SendWR) error {
 			d.freeMessage(m)
 			return rdma.ErrAgain
 		}
-		m.role, m.opcode, m.length, m.headLen = roleWrite, ddp.Write, wr.Body.Len(), 0
-		m.tag, m.address = tag, wr.Remote
-		p.push(m)
+		m.Info.role, m.Info.opcode, m.Length, m.Info.headLen = roleWrite, ddp.Write, wr.Body.Len(), 0
+		m.Info.tag, m.Info.address = tag, wr.Remote
+		p.Push(m)
 	}
 	m := d.newMessage()
-	m.role, m.opcode, m.number, m.inline = roleRequest, ddp.ReadRequestOp, p.requestNumber, false
-	m.headLen = read.Put(m.head[:])
-	m.length = m.headLen
-	p.push(m)
+	m.Info.role, m.Info.opcode, m.Info.number, m.Info.inline = roleRequest, ddp.ReadRequestOp, p.requestNumber, false
+	m.Info.headLen = read.Put(m.Info.head[:])
+	m.Length = m.Info.headLen
+	p.Push(m)
 	p.requestNumber++
 	if p.requests == nil {
 		p.lastReceived = d.now
@@ -163,7 +163,7 @@ func (q *pair) strike(p *peer, tag ddp.Tag) {
 func (q *pair) dropBarred(p *peer) {
 	q.abandon(p, rdma.StatusPeerGone)
 	q.clear(p)
-	p.ackPending, p.nextUp = 0, p.receiver.next
+	p.DropAcks()
 }
 
 // deliverRequest queues the response to a request.
@@ -179,38 +179,38 @@ func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken boo
 	p.nextRequest++
 	p.responses++
 	m := q.dev.newMessage()
-	m.role, m.opcode, m.number, m.inline, m.headLen = roleResponse, ddp.ReadResponse, h.MSN, false, 0
-	m.tag, m.address, m.source, m.from, m.length = r.Sink, r.SinkTO, r.Source, r.SourceTO, int(r.Size)
-	m.fault = p.refused
+	m.Info.role, m.Info.opcode, m.Info.number, m.Info.inline, m.Info.headLen = roleResponse, ddp.ReadResponse, h.MSN, false, 0
+	m.Info.tag, m.Info.address, m.Info.source, m.Info.from, m.Length = r.Sink, r.SinkTO, r.Source, r.SourceTO, int(r.Size)
+	m.Info.fault = p.refused
 	p.refused = ddp.NoFault
-	if m.fault == ddp.NoFault && r.Size > 0 { // RFC 5040 section 5.2: a zero-length Read is not checked
+	if m.Info.fault == ddp.NoFault && r.Size > 0 { // RFC 5040 section 5.2: a zero-length Read is not checked
 		if q.dev.guard.Bars(p.strikes, q.dev.peers[p.id].resolved) {
-			m.fault = ddp.FaultSourceTag
-		} else if _, m.fault = q.dev.table.Source(domain, streamOf(p), r.Source, r.SourceTO, uint64(r.Size)); m.fault != ddp.NoFault {
+			m.Info.fault = ddp.FaultSourceTag
+		} else if _, m.Info.fault = q.dev.table.Source(domain, streamOf(p), r.Source, r.SourceTO, uint64(r.Size)); m.Info.fault != ddp.NoFault {
 			q.strike(p, r.Source)
 		}
 	}
-	if m.fault != ddp.NoFault {
-		m.length = 0
+	if m.Info.fault != ddp.NoFault {
+		m.Length = 0
 	}
-	p.push(m)
+	p.Push(m)
 	return true
 }
 
 // appendResponse writes a segment of a response. It looks up the source for every
 // datagram, also for retransmissions: after Deregister no byte of it may be sent (RFC
 // 5042 section 6.3.3), and a refusal is sent instead.
-func (d *Device) appendResponse(b []byte, p *peer, m *message, seg *segment) (front, bytes []byte) {
-	fault := m.fault
+func (d *Device) appendResponse(b []byte, p *peer, m *message, seg *transmission) (front, bytes []byte) {
+	fault := m.Info.fault
 	var mem []byte
-	if fault == ddp.NoFault && seg.length > 0 {
-		mem, fault = d.table.Source(domain, streamOf(p), m.source, m.from+uint64(seg.offset), uint64(seg.length))
+	if fault == ddp.NoFault && seg.Length > 0 {
+		mem, fault = d.table.Source(domain, streamOf(p), m.Info.source, m.Info.from+uint64(seg.Offset), uint64(seg.Length))
 	}
 	if fault == ddp.NoFault {
-		b = appendDDP(b, &ddp.Header{Op: ddp.ReadResponse, Last: seg.last, Tag: m.tag, TO: m.address + uint64(seg.offset)})
+		b = appendDDP(b, &ddp.Header{Op: ddp.ReadResponse, Last: seg.Last, Tag: m.Info.tag, TO: m.Info.address + uint64(seg.Offset)})
 		return b, mem
 	}
-	return appendTerminate(b, m.number, fault, nil), nil
+	return appendTerminate(b, m.Info.number, fault, nil), nil
 }
 
 // deliverResponse processes a segment of a response. It ignores one whose request has

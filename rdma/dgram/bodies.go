@@ -60,14 +60,14 @@ func (b *bodies) giveBack(body []byte) {
 // attachBody attaches the body of a request to a message, and reserves memory for the
 // copy of a long inline one. It returns false if there is none.
 func (d *Device) attachBody(m *message, wr *rdma.SendWR) bool {
-	m.body = wr.Body
-	switch m.inline = wr.Flags&rdma.Inline != 0; {
-	case !m.inline:
+	m.Info.body = wr.Body
+	switch m.Info.inline = wr.Flags&rdma.Inline != 0; {
+	case !m.Info.inline:
 	case wr.Body.Len() <= shortBody:
-		m.body = rdma.MemOf(m.short[:copy(m.short[:], wr.Body.Bytes())])
+		m.Info.body = rdma.MemOf(m.Info.short[:copy(m.Info.short[:], wr.Body.Bytes())])
 	default:
-		if m.kept = d.bodies.take(wr.Body.Len()); m.kept == nil {
-			m.body = rdma.Mem{}
+		if m.Info.kept = d.bodies.take(wr.Body.Len()); m.Info.kept == nil {
+			m.Info.body = rdma.Mem{}
 			return false
 		}
 		d.bodies.due = append(d.bodies.due, m)
@@ -78,8 +78,8 @@ func (d *Device) attachBody(m *message, wr *rdma.SendWR) bool {
 // copyBodies makes the copies that are due.
 func (d *Device) copyBodies() {
 	for i, m := range d.bodies.due {
-		copy(m.kept, m.body.Bytes())
-		m.body = rdma.MemOf(m.kept)
+		copy(m.Info.kept, m.Info.body.Bytes())
+		m.Info.body = rdma.MemOf(m.Info.kept)
 		d.bodies.due[i] = nil
 	}
 	d.bodies.due = d.bodies.due[:0]
@@ -87,24 +87,24 @@ func (d *Device) copyBodies() {
 
 // keep copies the body of a message that was not inline.
 func (d *Device) keep(m *message) {
-	if m.kept != nil {
+	if m.Info.kept != nil {
 		return
 	}
-	if m.body.Len() <= maxInline {
-		m.kept = d.bodies.take(m.body.Len())
+	if m.Info.body.Len() <= maxInline {
+		m.Info.kept = d.bodies.take(m.Info.body.Len())
 	}
-	if m.kept == nil { // too long, or too many: this is for the end of a rank
-		m.body = rdma.MemOf(append([]byte(nil), m.body.Bytes()...))
+	if m.Info.kept == nil { // too long, or too many: this is for the end of a rank
+		m.Info.body = rdma.MemOf(append([]byte(nil), m.Info.body.Bytes()...))
 		return
 	}
-	copy(m.kept, m.body.Bytes())
-	m.body = rdma.MemOf(m.kept)
+	copy(m.Info.kept, m.Info.body.Bytes())
+	m.Info.body = rdma.MemOf(m.Info.kept)
 }
 
 // releaseBody returns the memory of a copy.
 func (d *Device) releaseBody(m *message) {
-	if m.kept != nil {
-		d.bodies.giveBack(m.kept)
-		m.kept = nil
+	if m.Info.kept != nil {
+		d.bodies.giveBack(m.Info.kept)
+		m.Info.kept = nil
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The data path only increments counters; memory use is computed when Count is called.
@@ -25,7 +26,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	t, drops := &d.traffic, &d.drops
 	add(rdma.DatagramsSent, t.sent)
 	add(rdma.DatagramsReceived, t.received)
-	add(rdma.DatagramsRetransmitted, d.windowPool.repeated)
+	add(rdma.DatagramsRetransmitted, d.windowPool.Retransmitted)
 	add(rdma.DatagramsDuplicate, t.duplicates)
 	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray+drops.Replayed+drops.Barred)
 	add(rdma.LowWater, t.lowWater)
@@ -63,16 +64,12 @@ func (d *Device) sendMemory() uint64 {
 	for _, m := range d.spare {
 		count(m)
 	}
-	entries := len(d.windowPool.short)*shortWindow + len(d.windowPool.long)*window
 	d.eachPeer(func(p *peer) {
-		for m := p.oldest; m != nil; m = m.following {
+		for m := p.Oldest(); m != nil; m = m.Following {
 			count(m)
 		}
-		if p.sendWindow != nil {
-			entries += len(p.sendWindow.ring)
-		}
 	})
-	return n + uint64(entries)*sizeOf[sent]() + uint64(d.bodies.made)
+	return n + uint64(d.windowPool.Memory()) + uint64(d.bodies.made)
 }
 
 // peerMemory returns the size of the peers' state.
@@ -80,7 +77,7 @@ func (d *Device) peerMemory() uint64 {
 	n := uint64(cap(d.peers))*sizeOf[address]() + uint64(len(d.known))*(sizeOf[uint64]()+sizeOf[rdma.PeerID]()) +
 		uint64(len(d.freeRequests))*sizeOf[requests]()
 	d.eachPeer(func(p *peer) {
-		n += sizeOf[peer]()
+		n += sizeOf[peer]() + uint64(reliable.PathSize())
 		if p.requests != nil {
 			n += sizeOf[requests]()
 		}

@@ -108,7 +108,7 @@ type Device struct {
 	part           slot  // one of several coalesced datagrams, while it is processed
 	batch          []*slot
 	outbox         outbox
-	windowPool     windowPool
+	windowPool     *windowPool
 	reorderBuffers []*reorderBuffer
 	freeRequests   []*requests
 	joinBuffers    [][]byte // memory in which messages of several datagrams are reassembled
@@ -197,6 +197,7 @@ func Open(c Config) (*Device, error) {
 	}
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = costs(d.mss(), c.NoCRC && !c.Encrypt)
 	d.attr.EndCost = float64(ackDelay) // a short message requests no ack
+	d.windowPool = newWindowPool(d.mss())
 	d.progressThread.disabled = c.NoThread
 	if c.Strict {
 		d.attr.MaxInline = strictMax
@@ -469,7 +470,7 @@ func (d *Device) nextTimer() time.Duration {
 			return 0
 		}
 		for _, p := range q.busy {
-			if p.waiting() {
+			if p.Waiting() {
 				return 0
 			}
 		}
@@ -486,7 +487,7 @@ func (d *Device) wake() time.Duration {
 		}
 		at = min(at, q.recordsDue())
 		for _, p := range q.busy {
-			at = min(at, p.sender.wake(), p.receiver.wake(d.now), p.probeAt())
+			at = min(at, p.SendWake(), p.AckWake(d.now, 0), p.probeAt())
 		}
 	}
 	return at

@@ -23,20 +23,17 @@
 //	pair        PostSend queues it; service drives the peers that have work      pair.go
 //	            Write and Read become messages with a response                   access.go
 //	            UD records recent messages, and segments Write-Records           send_datagram.go
-//	sender      segments a message and numbers each segment                      sender.go
-//	            processes acks, detects loss and retransmits                     acknowledge.go
-//	            limits the bytes in flight and paces datagrams                   congestion.go
+//	reliable    segments messages, numbers packets, paces them, retransmits,
+//	            drops duplicates, restores order, writes acks                    package reliable, message.go, peer.go
 //	wire        header, DDP segment, CRC32C and authentication tag               wire.go, seal.go
 //	kernel      datagrams are sent and received in batches                       outbox.go, socket_linux_unsafe.go
-//	receiver    drops duplicates, restores order, writes acks                    receiver.go
-//	            reassembles messages and queues completions                      receive.go, queues.go
+//	receiver    reassembles messages and queues completions                      receive.go, queues.go
 //	            UD: messages, pieces of Write-Records, error messages            receive_datagram.go, record.go, refuse.go
 //
 // Poll and PostSend do all of this in the caller's goroutine, under one lock. While the
 // application computes, the progress thread does it instead (progress.go). While the
 // application waits, both sleep until a datagram arrives or a timer is due (wait.go).
 //
-// Sender, receiver and wire use no socket and no clock: time is an argument, like the
-// bytes. Their tests run them over a simulated network that loses, duplicates, reorders
-// and corrupts datagrams, simulated minutes in real milliseconds.
+// The protocol is package reliable, which has no socket, no clock and no bytes. This
+// package is its carrier over UDP.
 package dgram

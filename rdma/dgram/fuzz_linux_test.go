@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // Fuzz tests of everything that parses outside input: addresses, unsealed datagrams,
@@ -139,13 +140,11 @@ func FuzzDatagrams(f *testing.F) {
 	}
 	tagged := func(op ddp.Opcode, n int) []byte { return segmentOf(ddp.Header{Op: op, Last: true, TO: regionAt}, n) }
 	send := segmentOf(ddp.Header{Op: ddp.Send, Last: true, MSN: 1}, 10)
-	var seen ack
-	seen.next = 3
-	seen.seen.add(2)
+	seen := reliable.Ack{Next: 3, End: 6, Span: 6, Words: 1, Missing: [reliable.MaxWords]uint64{2}}
 	f.Add(add(0, header{kind: kindSegment}, send))
 	f.Add(add(0, header{kind: kindAck, hasAck: true, ack: seen}, nil))
 	f.Add(add(realTag, header{kind: kindSegment, hasAck: true, ack: seen}, tagged(ddp.Write, 20)))
-	f.Add(append(add(realSink, header{kind: kindSegment}, tagged(ddp.ReadResponse, 30)), add(realSink, header{kind: kindSegment, number: 1}, tagged(ddp.ReadResponse, 30))...))
+	f.Add(append(add(realSink, header{kind: kindSegment}, tagged(ddp.ReadResponse, 30)), add(realSink, header{kind: kindSegment, number: 1, sequence: 1}, tagged(ddp.ReadResponse, 30))...))
 	f.Add(add(0, header{kind: kindSegment}, appendTerminate(make([]byte, 0, 100), 1, ddp.FaultTag, nil)))
 	f.Add(add(forUD, header{kind: kindUnreliable}, send))
 	f.Add(add(forUD, header{kind: kindError}, appendTerminate(make([]byte, 0, 100), 1, ddp.FaultTag, nil)))

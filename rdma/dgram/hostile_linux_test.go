@@ -7,6 +7,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // A device against a faulty peer that has the key, and the memory cost of peers.
@@ -56,7 +57,7 @@ func FuzzSegments(f *testing.F) {
 			t.Fatal(err)
 		}
 		peerKeys := testKeyring(t, "the key of the test")
-		for number := psn(0); len(input) > 0 && number < 50; number++ {
+		for number := uint32(0); len(input) > 0 && number < 50; number++ {
 			segment := bytes.Clone(input[:min(len(input), max(int(piece), 1))])
 			input = input[len(segment):]
 			if tagged && len(segment) >= ddp.TaggedLen && segment[0]&0x80 != 0 {
@@ -67,7 +68,7 @@ func FuzzSegments(f *testing.F) {
 					h.Put(segment)
 				}
 			}
-			h := header{kind: kindSegment, to: q.number, from: 1, toIncarnation: d.keys.incarnation, number: number}
+			h := header{kind: kindSegment, to: q.number, from: 1, toIncarnation: d.keys.incarnation, number: reliable.Number(number), sequence: reliable.Sequence(number)}
 			peerKeys.stampHeader(&h)
 			s := d.store.take()
 			s.n = copy(s.data, peerKeys.seal(append(h.append(nil), segment...)))

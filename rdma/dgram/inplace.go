@@ -5,6 +5,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // Long segments of Reads and Writes are received directly into their target memory,
@@ -156,7 +157,7 @@ func (d *Device) targetOf(looked []byte, whole int) (target []byte, front int, s
 		return nil, 0, false
 	}
 	p := q.peers[id]
-	if p.classify(h.number) != inOrder || p.serials.late(h.serial) {
+	if p.Classify(h.sequence) != reliable.InOrder || p.serials.late(h.serial) {
 		return nil, 0, false
 	}
 	var tagged ddp.Header

@@ -148,14 +148,14 @@ func (d *Device) newMessage() *message {
 
 // freeMessage returns a message to the free list, without the user's memory.
 func (d *Device) freeMessage(m *message) {
-	m.body, m.following, m.delayAck = rdma.Mem{}, nil, false
+	m.Info.body, m.Following, m.DelayAck = rdma.Mem{}, nil, false
 	d.releaseBody(m)
 	d.spare = append(d.spare, m)
 }
 
 // appendTo appends the part of [offset, offset+n) that is in the head, and returns the
 // rest as bytes.
-func (m *message) appendTo(b []byte, offset, n int) (front, bytes []byte) {
+func (m *posted) appendTo(b []byte, offset, n int) (front, bytes []byte) {
 	if offset < m.headLen {
 		part := min(n, m.headLen-offset)
 		b = append(b, m.head[offset:offset+part]...)

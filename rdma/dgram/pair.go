@@ -7,6 +7,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // A queue pair and the send path: PostSend accepts work requests, service drives the
@@ -106,8 +107,8 @@ func (q *pair) Keep(id rdma.PeerID) {
 	if int(id) >= len(q.peers) || q.peers[id] == nil {
 		return
 	}
-	for m := q.peers[id].sender.oldest; m != nil; m = m.following {
-		if m.role == roleSend && !m.inline && m.body.Len() > 0 {
+	for m := q.peers[id].Oldest(); m != nil; m = m.Following {
+		if m.Info.role == roleSend && !m.Info.inline && m.Info.body.Len() > 0 {
 			q.dev.keep(m)
 		}
 	}
@@ -214,14 +215,14 @@ func (q *pair) take(wr *rdma.SendWR) error {
 		d.freeMessage(m)
 		return rdma.ErrAgain
 	}
-	m.id, m.length = wr.ID, int(wr.HeadLen)+wr.Body.Len()
-	m.role, m.opcode = roleSend, sendOpcode(wr.Flags)
-	m.delayAck = wr.Flags&(rdma.Inline|rdma.Lazy) != 0 && q.mayDelayAck(p, m)
-	m.number = p.sendNumber
+	m.Info.id, m.Length = wr.ID, int(wr.HeadLen)+wr.Body.Len()
+	m.Info.role, m.Info.opcode = roleSend, sendOpcode(wr.Flags)
+	m.DelayAck = wr.Flags&(rdma.Inline|rdma.Lazy) != 0 && q.mayDelayAck(p, m)
+	m.Info.number = p.sendNumber
 	p.sendNumber++
-	m.headLen = copy(m.head[:wr.HeadLen], wr.Head[:])
+	m.Info.headLen = copy(m.Info.head[:wr.HeadLen], wr.Head[:])
 	q.pending++
-	p.push(m)
+	p.Push(m)
 	q.markBusy(p)
 	q.flushPeer(p)
 	return nil
@@ -237,7 +238,7 @@ func (q *pair) refusePost(p *peer, wr *rdma.SendWR) {
 // delayed. It may not where much is pending: the copies would use up the memory for
 // them.
 func (q *pair) mayDelayAck(p *peer, m *message) bool {
-	return m.length <= delayAckMax && q.pending < q.depth/4 && p.lossFree(q.dev.now)
+	return m.Length <= delayAckMax && q.pending < q.depth/4 && p.LossFree(q.dev.now)
 }
 
 func sendOpcode(f rdma.Flags) ddp.Opcode {
@@ -253,7 +254,7 @@ func (q *pair) peer(id rdma.PeerID) *peer {
 		q.peers = append(q.peers, nil)
 	}
 	if q.peers[id] == nil {
-		p := newPeer(&q.dev.windowPool, q.dev.mss())
+		p := newPeer(q.dev.windowPool)
 		p.id = id
 		q.peers[id] = &p
 	}
@@ -281,13 +282,13 @@ func (q *pair) service() {
 		if p.barred {
 			q.dropBarred(p)
 		}
-		p.expire(now)
+		p.Expire(now)
 		if !p.barred && p.peerTimedOut(now, q.dev.peerTimeout) {
 			q.giveUp(p)
 		}
 		q.deliverReordered(p)
 		q.flushPeer(p)
-		if p.due(now) {
+		if p.AckDue(now, 0) {
 			if !q.dev.defersAck(p) {
 				q.writeAck(p, false)
 			}
@@ -299,6 +300,7 @@ func (q *pair) service() {
 			i++
 			continue
 		}
+		p.Rest()
 		p.busy = false
 		last := len(q.busy) - 1
 		q.busy[i], q.busy[last] = q.busy[last], nil
@@ -310,7 +312,7 @@ func (q *pair) service() {
 // completions to the application, and its reply may carry the ack. The next call does
 // not defer.
 func (d *Device) defersAck(p *peer) bool {
-	if !d.shows || p.ackPending >= ackEvery {
+	if !d.shows || p.AckFull(0) {
 		return false
 	}
 	d.idlePolls = 1
@@ -324,7 +326,7 @@ func (q *pair) flushPeer(p *peer) {
 		if l == nil {
 			return // the kernel accepts no more; segment only what has a slot
 		}
-		seg, more := p.sender.next(q.dev.now)
+		seg, more := p.Next(q.dev.now, 0)
 		if !more {
 			q.dev.outbox.n--
 			return
@@ -337,26 +339,26 @@ func (q *pair) flushPeer(p *peer) {
 // message. In the first segment it would make that datagram longer than the others, and
 // the kernel accepts only datagrams of one length as a run, except for a shorter last
 // one.
-func (q *pair) write(l *packet, p *peer, seg *segment) {
-	d, m := q.dev, seg.message
-	h := header{kind: kindSegment, urgent: seg.urgent, delayAck: seg.delayAck, number: seg.number, left: stampOf(d.now)}
-	if h.hasAck = p.ackPending > 0 && (seg.last || p.due(d.now)); h.hasAck {
-		p.receiver.write(d.now, &h.ack)
+func (q *pair) write(l *packet, p *peer, seg *transmission) {
+	d, m := q.dev, seg.Message
+	h := header{kind: kindSegment, urgent: seg.Urgent, delayAck: seg.DelayAck, number: seg.Number, sequence: seg.Sequence}
+	if h.hasAck = p.AckPending(0) && (seg.Last || p.AckDue(d.now, 0)); h.hasAck {
+		p.WriteAck(d.now, 0, &h.ack, piggybackWords)
 	}
 	b := d.begin(l, &h, q.number, p.id)
-	l.addressKnown = p.addressKnown()
+	l.addressKnown = p.AddressKnown()
 	var bytes []byte
 	switch {
-	case m.role == roleResponse:
+	case m.Info.role == roleResponse:
 		b, bytes = d.appendResponse(b, p, m, seg)
-	case m.opcode == ddp.Write:
-		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, Tag: m.tag, TO: m.address + uint64(seg.offset)})
-		b, bytes = m.appendTo(b, seg.offset, seg.length)
+	case m.Info.opcode == ddp.Write:
+		b = appendDDP(b, &ddp.Header{Op: m.Info.opcode, Last: seg.Last, Tag: m.Info.tag, TO: m.Info.address + uint64(seg.Offset)})
+		b, bytes = m.Info.appendTo(b, seg.Offset, seg.Length)
 	default:
-		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, QN: queueOf(m.opcode), MSN: m.number, MO: uint32(seg.offset)})
-		b, bytes = m.appendTo(b, seg.offset, seg.length)
+		b = appendDDP(b, &ddp.Header{Op: m.Info.opcode, Last: seg.Last, QN: queueOf(m.Info.opcode), MSN: m.Info.number, MO: uint32(seg.Offset)})
+		b, bytes = m.Info.appendTo(b, seg.Offset, seg.Length)
 	}
-	if seg.again {
+	if seg.Again {
 		bytes = toRepeat(bytes)
 	}
 	d.seal(l, b, bytes)
@@ -376,19 +378,19 @@ func (q *pair) writeAck(p *peer, urgent bool) {
 		return // the ack stays pending
 	}
 	h := header{kind: kindAck, hasAck: true, urgent: urgent}
-	p.receiver.write(q.dev.now, &h.ack)
+	p.WriteAck(q.dev.now, 0, &h.ack, reliable.MaxWords)
 	b := q.dev.begin(l, &h, q.number, p.id)
-	l.addressKnown = p.addressKnown()
+	l.addressKnown = p.AddressKnown()
 	q.dev.seal(l, b, nil)
 }
 
 // finish completes a list of messages.
 func (q *pair) finish(m *message, p *peer, status rdma.Status) {
 	for m != nil {
-		following := m.following
-		switch m.role {
+		following := m.Following
+		switch m.Info.role {
 		case roleSend:
-			q.complete(p, m.id, rdma.OpSend, m.length, m.inline, status)
+			q.complete(p, m.Info.id, rdma.OpSend, m.Length, m.Info.inline, status)
 		case roleResponse:
 			p.responses--
 		}
@@ -408,8 +410,8 @@ func (q *pair) complete(p *peer, id uint64, op rdma.Op, n int, inline bool, stat
 // giveUp declares a silent peer gone. It also informs a user that only receives.
 func (q *pair) giveUp(p *peer) {
 	since := p.lastReceived
-	if !p.sender.idle() {
-		since = p.sender.lastAckAt
+	if !p.Idle() {
+		since = p.LastAck()
 	}
 	if q.silences == nil {
 		q.silences = map[rdma.PeerID]time.Duration{}
@@ -421,7 +423,7 @@ func (q *pair) giveUp(p *peer) {
 
 // abandon completes everything in flight to a peer with the given status.
 func (q *pair) abandon(p *peer, status rdma.Status) {
-	q.finish(p.sender.abandon(), p, status)
+	q.finish(p.Abandon(), p, status)
 	for p.requests != nil {
 		q.completeRequest(p, status)
 	}
@@ -450,7 +452,7 @@ func (q *pair) shut() {
 		if p == nil {
 			continue
 		}
-		if p.ackPending > 0 {
+		if p.AckPending(0) {
 			q.writeAck(p, false)
 		}
 		q.abandon(p, rdma.StatusFlushed)

@@ -6,14 +6,14 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/guard"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // peer is all RD state that a queue pair keeps about a peer: both halves of the
 // protocol. State that only a busy peer needs is behind pointers and is returned when
 // the peer becomes idle, so that ten thousand idle peers fit into five megabytes.
 type peer struct {
-	sender
-	receiver
+	reliable.Peer[posted]
 	reorderBuffer *reorderBuffer // datagrams that have arrived and are not deliverable yet
 	join          *joining       // the message being reassembled
 	sendNumber    uint32         // MSN of the next message to it (RFC 5041 section 5.1.2)
@@ -33,13 +33,13 @@ type peer struct {
 	probed        time.Duration // last probe
 }
 
-func newPeer(h *windowPool, mss int) peer {
-	return peer{sender: newSender(h, mss), sendNumber: 1, recvNumber: 1, requestNumber: 1, nextRequest: 1}
+func newPeer(h *windowPool) peer {
+	return peer{Peer: reliable.NewPeer(h), sendNumber: 1, recvNumber: 1, requestNumber: 1, nextRequest: 1}
 }
 
 // inactive reports whether there is no work for the peer.
 func (p *peer) inactive() bool {
-	return p.sender.idle() && p.ackPending == 0 && !p.waiting() && p.requests == nil
+	return p.Idle() && !p.AckPending(0) && !p.Waiting() && p.requests == nil
 }
 
 const (
@@ -60,13 +60,13 @@ func (p *peer) peerTimedOut(now, peerTimeout time.Duration) bool {
 	if p.rejected {
 		limit = rejectedTimeout
 	}
-	return p.timedOut(now, limit) || p.requests != nil && p.sender.idle() && now-p.lastReceived >= limit
+	return p.TimedOut(now, limit) || p.requests != nil && p.Idle() && now-p.lastReceived >= limit
 }
 
 // probeAt returns when to probe a peer: when it has our request and we have nothing to
 // retransmit.
 func (p *peer) probeAt() time.Duration {
-	if p.requests == nil || !p.sender.idle() {
+	if p.requests == nil || !p.Idle() {
 		return never
 	}
 	return max(p.lastReceived, p.probed) + probeEvery

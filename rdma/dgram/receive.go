@@ -3,6 +3,7 @@ package dgram
 import (
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The receive path: takeIn splits what the kernel coalesced, arrive checks a datagram
@@ -97,48 +98,55 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	q.markBusy(p)
 	p.lastReceived, p.rejected = now, false
 	if h.hasAck {
-		q.finish(p.acknowledge(now, &h.ack), p, rdma.StatusOK)
+		q.finish(p.Acknowledge(now, &h.ack), p, rdma.StatusOK)
 	}
 	if h.kind == kindAck {
 		if h.urgent { // a probe: the peer requests an ack
-			p.refuse(now, p.receiver.stamp)
+			p.Refuse(now, 0)
 		}
 		return false
 	}
-	switch classification := p.classify(h.number); classification {
-	case duplicate, beyond:
-		if classification == duplicate {
-			q.dev.traffic.duplicates++
-		}
-		p.refuse(now, h.left)
+	if h.path != 0 {
+		q.dev.drops.Malformed++ // this version has one path
 		return false
-	case inOrder:
+	}
+	switch p.Classify(h.sequence) {
+	case reliable.Beyond:
+		p.Refuse(now, 0)
+		return false
+	case reliable.Duplicate: // its ack was lost, or came late
+		q.dev.traffic.duplicates++
+		p.Received(now, 0, h.number, 1, reliable.AckNow)
+		return false
+	case reliable.InOrder:
 		taken, kept := q.deliver(s, p)
 		if taken {
-			p.accept(now, h.number, h.left, h.ackMode())
-			p.markDelivered()
+			p.Accept(h.sequence)
+			p.Received(now, 0, h.number, 1, h.ackMode())
+			p.MarkDelivered()
 			q.deliverReordered(p)
 			return kept
 		}
 	}
 	if !q.dev.store.ample() {
 		q.dev.drops.NoRoom++
-		p.refuse(now, h.left)
+		p.Refuse(now, 0)
 		return false
 	}
 	if p.reorderBuffer == nil {
 		p.reorderBuffer = q.dev.takeReorderBuffer()
 	}
-	p.reorderBuffer[h.number%window] = q.dev.store.own(s) // ample has ensured that there is one
-	p.accept(now, h.number, h.left, h.ackMode())
+	p.reorderBuffer[h.sequence%reliable.Window] = q.dev.store.own(s) // ample has ensured that there is one
+	p.Accept(h.sequence)
+	p.Received(now, 0, h.number, 1, h.ackMode())
 	return !s.part
 }
 
 // deliverReordered delivers datagrams from the reorder buffer that have become
 // deliverable.
 func (q *pair) deliverReordered(p *peer) {
-	for p.waiting() && !p.barred {
-		at := &p.reorderBuffer[p.nextUp%window]
+	for p.Waiting() && !p.barred {
+		at := &p.reorderBuffer[p.NextUp()%reliable.Window]
 		taken, kept := q.deliver(*at, p)
 		if !taken {
 			return
@@ -147,9 +155,9 @@ func (q *pair) deliverReordered(p *peer) {
 			q.dev.store.giveBack(*at)
 		}
 		*at = nil
-		p.markDelivered()
+		p.MarkDelivered()
 	}
-	if p.reorderBuffer != nil && p.seen == (receiveHistory{}) {
+	if p.reorderBuffer != nil && p.Complete() {
 		q.dev.reorderBuffers = append(q.dev.reorderBuffers, p.reorderBuffer)
 		p.reorderBuffer = nil
 	}

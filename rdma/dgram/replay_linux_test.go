@@ -6,6 +6,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // Replays: recorded datagrams that are sent again when their 32-bit numbers have
@@ -49,13 +50,13 @@ func (r *recorder) arrive(datagram []byte) {
 func TestReplayAfterWrap(t *testing.T) {
 	mem := make([]byte, 1)
 	r := newRecorder(t, rdma.RD, mem)
-	first := psn(1<<32 - 3)
+	first := uint32(1<<32 - 3)
 	at := rawOf(r.d.socket.local)
 	p := r.q.peer(r.d.peerID(r.keys.incarnation, 1, 0, &at))
-	p.receiver.next, p.nextUp = first, first
+	p.StartAt(reliable.Sequence(first))
 	recorded := make([][]byte, 6)
 	for i := range recorded {
-		recorded[i] = r.write(header{kind: kindSegment, number: first + psn(i)}, byte(i+1))
+		recorded[i] = r.write(header{kind: kindSegment, number: reliable.Number(first + uint32(i)), sequence: reliable.Sequence(first + uint32(i))}, byte(i+1))
 		if r.arrive(bytes.Clone(recorded[i])); mem[0] != byte(i+1) {
 			t.Fatalf("datagram %d of six around the wrap is not accepted: %+v", i, r.d.drops)
 		}
@@ -66,15 +67,15 @@ func TestReplayAfterWrap(t *testing.T) {
 		}
 	}
 	// 2^32 datagrams later the same sequence numbers are due again.
-	p.receiver.next, p.nextUp = first, first
+	p.StartAt(reliable.Sequence(first))
 	r.keys.serial += 1 << 32
-	if r.arrive(r.write(header{kind: kindSegment, number: first}, 77)); mem[0] != 77 {
+	if r.arrive(r.write(header{kind: kindSegment, number: reliable.Number(first), sequence: reliable.Sequence(first)}, 77)); mem[0] != 77 {
 		t.Fatalf("a new datagram is rejected after 2^32: %+v", r.d.drops)
 	}
 	if r.arrive(bytes.Clone(recorded[1])); mem[0] != 77 || r.d.drops.Replayed != 1 {
 		t.Errorf("a replay from before the wrap is accepted: memory has %d, %+v", mem[0], r.d.drops)
 	}
-	if r.arrive(r.write(header{kind: kindSegment, number: first + 1}, 78)); mem[0] != 78 {
+	if r.arrive(r.write(header{kind: kindSegment, number: reliable.Number(first + 1), sequence: reliable.Sequence(first + 1)}, 78)); mem[0] != 78 {
 		t.Errorf("the real datagram after the replay is rejected: %+v", r.d.drops)
 	}
 }

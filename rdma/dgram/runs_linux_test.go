@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // Runs of datagrams: which are grouped, how the kernel passes them, and what happens
@@ -210,7 +211,7 @@ func TestReceiveRun(t *testing.T) {
 		name           string
 		room           bool
 		last           bool // each datagram is a message
-		first          psn
+		first          uint32
 		shown, dropped int
 	}{
 		{name: "pieces", shown: 1},
@@ -231,7 +232,7 @@ func TestReceiveRun(t *testing.T) {
 					about.Last, about.MSN, about.MO = true, uint32(1+i)+uint32(v.first), 0
 				}
 				about.Put(segment)
-				h := header{kind: kindSegment, to: q.number, from: 1, toIncarnation: d.keys.incarnation, number: v.first + psn(i)}
+				h := header{kind: kindSegment, to: q.number, from: 1, toIncarnation: d.keys.incarnation, number: reliable.Number(v.first + uint32(i)), sequence: reliable.Sequence(v.first + uint32(i))}
 				peerKeys.stampHeader(&h)
 				sealed := peerKeys.seal(append(h.append(nil), segment...))
 				run.n += copy(run.data[run.n:], sealed)

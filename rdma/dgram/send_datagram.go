@@ -80,10 +80,10 @@ func (q *pair) sendRecord(wr *rdma.SendWR) error {
 		q.dev.freeMessage(m)
 		return rdma.ErrAgain
 	}
-	m.id, m.length, m.cut, m.headLen = wr.ID, wr.Body.Len(), 0, 0
-	m.number, m.address, m.tag = q.remember(wr.ID, wr.Peer), wr.Remote, 0
+	m.Info.id, m.Length, m.Cut, m.Info.headLen = wr.ID, wr.Body.Len(), 0, 0
+	m.Info.number, m.Info.address, m.Info.tag = q.remember(wr.ID, wr.Peer), wr.Remote, 0
 	if wr.RKey>>32 == 0 {
-		m.tag = ddp.Tag(wr.RKey) // no tag is longer, and tag 0 is refused
+		m.Info.tag = ddp.Tag(wr.RKey) // no tag is longer, and tag 0 is refused
 	}
 	q.pending++
 	q.leaving = append(q.leaving, leaving{m, wr.Peer})
@@ -114,7 +114,7 @@ func (q *pair) flushRecords() {
 		}
 		m := q.leaving[0].message
 		left += q.writeRecord(l, m, q.leaving[0].to)
-		if m.cut == m.length {
+		if m.Cut == m.Length {
 			q.shiftLeaving(rdma.StatusOK)
 		}
 	}
@@ -126,13 +126,13 @@ func (q *pair) recordsLeave() bool { return len(q.leaving) > 0 && q.dev.outbox.n
 // writeRecord makes the next datagram of a Write-Record and returns its payload length.
 func (q *pair) writeRecord(l *packet, m *message, to rdma.PeerID) int {
 	d, cut := q.dev, q.dev.recordCut()
-	n := min(cut, m.length-m.cut)
-	h := header{kind: kindRecord, record: recordHeader{number: m.number, total: uint32(m.length), cut: uint16(cut), index: uint16(m.cut / cut), id: m.id}}
+	n := min(cut, m.Length-m.Cut)
+	h := header{kind: kindRecord, record: recordHeader{number: m.Info.number, total: uint32(m.Length), cut: uint16(cut), index: uint16(m.Cut / cut), id: m.Info.id}}
 	b := d.begin(l, &h, q.number, to)
-	b = appendDDP(b, &ddp.Header{Op: ddp.Write, Last: m.cut+n == m.length, Tag: m.tag, TO: m.address + uint64(m.cut)})
-	front, bytes := m.appendTo(b, m.cut, n)
+	b = appendDDP(b, &ddp.Header{Op: ddp.Write, Last: m.Cut+n == m.Length, Tag: m.Info.tag, TO: m.Info.address + uint64(m.Cut)})
+	front, bytes := m.Info.appendTo(b, m.Cut, n)
 	d.seal(l, front, bytes)
-	m.cut += n
+	m.Cut += n
 	return n
 }
 
@@ -142,8 +142,8 @@ func (q *pair) shiftLeaving(status rdma.Status) {
 	one := q.leaving[0]
 	q.leaving = q.leaving[:copy(q.leaving, q.leaving[1:])]
 	q.pending--
-	if m := one.message; !m.inline || status != rdma.StatusOK {
-		q.sendCQ.push(rdma.Completion{ID: m.id, Op: rdma.OpWriteRecord, Peer: one.to, Len: uint64(m.length), Status: status}, loan{})
+	if m := one.message; !m.Info.inline || status != rdma.StatusOK {
+		q.sendCQ.push(rdma.Completion{ID: m.Info.id, Op: rdma.OpWriteRecord, Peer: one.to, Len: uint64(m.Length), Status: status}, loan{})
 	}
 	q.dev.freeMessage(one.message)
 }

@@ -1,5 +1,7 @@
 package dgram
 
+import "github.com/muster-mpi/muster/rdma/internal/reliable"
+
 // Memory for received datagrams. A slot holds one, or for a moment those that the
 // kernel coalesced. It goes from the store to the socket, and back at once when the
 // datagram is processed. A datagram that is early waits in its peer's reorder buffer,
@@ -95,7 +97,7 @@ func (s *store) ample() bool { return len(s.free)+s.makeable() > reserve }
 
 // reorderBuffer holds the datagrams of a peer that have arrived and are not deliverable
 // yet.
-type reorderBuffer [window]*slot
+type reorderBuffer [reliable.Window]*slot
 
 func (d *Device) takeReorderBuffer() *reorderBuffer {
 	if n := len(d.reorderBuffers); n > 0 {

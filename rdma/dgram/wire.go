@@ -3,14 +3,16 @@ package dgram
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The datagram on the wire. All integers are big-endian except the CRC, which keeps
 // MPA's byte order (RFC 5044 section 4.4).
 //
 //	off len
-//	  0   1  version (high four bits: 1) and kind (low four)
-//	  1   1  0x01 ack requested now, 0x02 ack present, 0x1C words of its history, 0x20 encrypted,
+//	  0   1  version (high four bits: 2) and kind (low four)
+//	  1   1  0x01 ack requested now, 0x02 ack present, 0x1C path, 0x20 encrypted,
 //	         0x40 the CRC covers the front alone (seal.go), 0x80 the ack may be delayed
 //	  2   2  queue pair at the destination
 //	  4   2  queue pair at the source
@@ -18,13 +20,16 @@ import (
 //	 12   6  incarnation of the source
 //	 18   6  serial number of the datagram in the incarnation of the source
 //	 24   4  name of the source
-//	 28   4  sequence number        RD segments only
-//	 32   4  send time              RD segments only
-//	  .   4  first number missing   with an ack
-//	  .   4  send time echoed       with an ack
-//	  .   2  ack delay in µs        with an ack
+//	 28   4  packet number          RD segments only: of its path, new for each transmission
+//	 32   4  data sequence          RD segments only: of the segment, the same in each
+//	  .   4  first segment missing  with an ack
+//	  .   4  end of the packets     with an ack: after the largest number received
+//	  .   2  span                   with an ack: packets before the end that it reports
+//	  .   2  ack delay in µs        with an ack: since the largest has arrived
+//	  .   1  path                   with an ack: on which the packets have arrived
+//	  .   1  words n                with an ack
 //	  .   2  zero                   with an ack
-//	  .  8n  receive history        with an ack
+//	  .  8n  missing packets        with an ack: bit i of word j is the packet 64j+i before the largest
 //	 28   4  message number         Write-Record only
 //	 32   4  bytes of the message   Write-Record only
 //	 36   2  bytes in a datagram    Write-Record only
@@ -57,10 +62,10 @@ const (
 func (k kind) unreliable() bool { return k == kindUnreliable || k == kindRecord || k == kindError }
 
 const (
-	version     = 1
+	version     = 2
 	headerLen   = 28
 	numberedLen = 8
-	ackLen      = 12
+	ackLen      = 16
 	recordLen   = 20
 
 	flagUrgent = 0x01
@@ -69,11 +74,14 @@ const (
 	flagEncrypted = 0x20
 	flagPartial   = 0x40
 	flagDelayAck  = 0x80
-	wordsShift    = 2
-	wordsMask     = 0x1C
+	pathShift     = 2
+	pathMask      = 0x1C
 
+	// piggybackWords bounds the ack in a datagram with a segment. It then reports fewer
+	// packets than a standalone ack may.
+	piggybackWords = 4
 	// longestHeader is the room to reserve before the segment.
-	longestHeader = headerLen + numberedLen + ackLen + 8*len(receiveHistory{})
+	longestHeader = headerLen + numberedLen + ackLen + 8*piggybackWords
 )
 
 // incarnation identifies one opening of a device: 48 random bits, never 0.
@@ -90,27 +98,27 @@ type header struct {
 	fromIncarnation incarnation
 	serial          uint64
 	name            uint32 // of the source
-	number          psn
-	left            stamp // send time
-	ack             ack
+	path            uint8
+	number          reliable.Number
+	sequence        reliable.Sequence
+	ack             reliable.Ack
 	record          recordHeader
 }
 
 // ackMode returns how soon an ack is needed.
-func (h *header) ackMode() ackMode {
+func (h *header) ackMode() reliable.AckMode {
 	switch {
 	case h.urgent:
-		return ackNow
+		return reliable.AckNow
 	case h.delayAck:
-		return ackDelayed
+		return reliable.AckDelayed
 	}
-	return ackNormal
+	return reliable.AckNormal
 }
 
 // append appends the encoded header to b.
 func (h *header) append(b []byte) []byte {
-	var flags byte
-	words := h.ack.seen.words()
+	flags := h.path << pathShift
 	if h.urgent {
 		flags |= flagUrgent
 	}
@@ -118,7 +126,7 @@ func (h *header) append(b []byte) []byte {
 		flags |= flagDelayAck
 	}
 	if h.hasAck {
-		flags |= flagAck | byte(words)<<wordsShift
+		flags |= flagAck
 	}
 	b = append(b, version<<4|byte(h.kind), flags)
 	b = binary.BigEndian.AppendUint16(b, h.to)
@@ -129,7 +137,7 @@ func (h *header) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, h.name)
 	if h.kind == kindSegment {
 		b = binary.BigEndian.AppendUint32(b, uint32(h.number))
-		b = binary.BigEndian.AppendUint32(b, uint32(h.left))
+		b = binary.BigEndian.AppendUint32(b, uint32(h.sequence))
 	}
 	if h.kind == kindRecord {
 		b = binary.BigEndian.AppendUint32(b, h.record.number)
@@ -139,13 +147,19 @@ func (h *header) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint64(b, h.record.id)
 	}
 	if h.hasAck {
-		b = binary.BigEndian.AppendUint32(b, uint32(h.ack.next))
-		b = binary.BigEndian.AppendUint32(b, uint32(h.ack.stamp))
-		b = binary.BigEndian.AppendUint16(b, h.ack.held)
-		b = append(b, 0, 0)
-		for _, word := range h.ack.seen[:words] {
-			b = binary.BigEndian.AppendUint64(b, word)
-		}
+		b = appendAck(b, &h.ack)
+	}
+	return b
+}
+
+func appendAck(b []byte, a *reliable.Ack) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(a.Next))
+	b = binary.BigEndian.AppendUint32(b, uint32(a.End))
+	b = binary.BigEndian.AppendUint16(b, a.Span)
+	b = binary.BigEndian.AppendUint16(b, a.Held)
+	b = append(b, a.Path, a.Words, 0, 0)
+	for _, word := range a.Missing[:a.Words] {
+		b = binary.BigEndian.AppendUint64(b, word)
 	}
 	return b
 }
@@ -157,15 +171,6 @@ func append48(b []byte, v uint64) []byte {
 
 func read48(b []byte) uint64 {
 	return uint64(binary.BigEndian.Uint16(b))<<32 | uint64(binary.BigEndian.Uint32(b[2:]))
-}
-
-// words returns how many words of the set are sent: those up to the last member.
-func (q *receiveHistory) words() int {
-	n := len(q)
-	for n > 0 && q[n-1] == 0 {
-		n--
-	}
-	return n
 }
 
 // Why a datagram is rejected. The errors carry no details: anyone on the network can
@@ -180,7 +185,6 @@ var (
 // parse decodes the header of a datagram whose seal is valid (seal.go) and returns the
 // DDP segment behind it.
 func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
-	*h = header{}
 	if len(b) < headerLen {
 		return nil, errShort
 	}
@@ -193,6 +197,7 @@ func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 	}
 	flags := b[1]
 	h.urgent, h.delayAck, h.hasAck = flags&flagUrgent != 0, flags&flagDelayAck != 0, flags&flagAck != 0
+	h.path = flags & pathMask >> pathShift
 	h.to = binary.BigEndian.Uint16(b[2:])
 	h.from = binary.BigEndian.Uint16(b[4:])
 	h.toIncarnation = incarnation(read48(b[6:]))
@@ -204,8 +209,8 @@ func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 		if len(b) < numberedLen {
 			return nil, errShort
 		}
-		h.number = psn(binary.BigEndian.Uint32(b))
-		h.left = stamp(binary.BigEndian.Uint32(b[4:]))
+		h.number = reliable.Number(binary.BigEndian.Uint32(b))
+		h.sequence = reliable.Sequence(binary.BigEndian.Uint32(b[4:]))
 		b = b[numberedLen:]
 	}
 	if h.kind == kindRecord {
@@ -219,34 +224,35 @@ func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 		}
 		b = b[recordLen:]
 	}
-	words := int(flags & wordsMask >> wordsShift)
-	switch {
-	case h.hasAck:
-		if b, err = h.parseAck(b, words); err != nil {
+	if h.hasAck {
+		if b, err = parseAck(b, &h.ack); err != nil {
 			return nil, err
 		}
-	case words > 0 || h.kind == kindAck:
-		return nil, errAck
 	}
-	if h.hasAck && h.kind.unreliable() || h.kind == kindAck && len(b) > 0 {
+	if h.hasAck && h.kind.unreliable() || h.kind == kindAck && (!h.hasAck || len(b) > 0) {
 		return nil, errAck
 	}
 	return b, nil
 }
 
-func (h *header) parseAck(b []byte, words int) (rest []byte, err error) {
-	if words > len(h.ack.seen) {
-		return nil, errAck
-	}
-	if len(b) < ackLen+8*words {
+// parseAck decodes an ack. It leaves the words beyond its own as they are.
+func parseAck(b []byte, a *reliable.Ack) (rest []byte, err error) {
+	if len(b) < ackLen {
 		return nil, errShort
 	}
-	h.ack.next = psn(binary.BigEndian.Uint32(b))
-	h.ack.stamp = stamp(binary.BigEndian.Uint32(b[4:]))
-	h.ack.held = binary.BigEndian.Uint16(b[8:])
-	b = b[ackLen:]
-	for i := range words {
-		h.ack.seen[i] = binary.BigEndian.Uint64(b[8*i:])
+	a.Next = reliable.Sequence(binary.BigEndian.Uint32(b))
+	a.End = reliable.Number(binary.BigEndian.Uint32(b[4:]))
+	a.Span = binary.BigEndian.Uint16(b[8:])
+	a.Held = binary.BigEndian.Uint16(b[10:])
+	a.Path, a.Words = b[12], b[13]
+	if a.Words > reliable.MaxWords || b[14]|b[15] != 0 {
+		return nil, errAck
 	}
-	return b[8*words:], nil
+	if b = b[ackLen:]; len(b) < 8*int(a.Words) {
+		return nil, errShort
+	}
+	for i := range a.Missing[:a.Words] {
+		a.Missing[i] = binary.BigEndian.Uint64(b[8*i:])
+	}
+	return b[8*int(a.Words):], nil
 }

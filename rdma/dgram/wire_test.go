@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"testing"
+
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 func testKeyring(t testing.TB, key string) *keyring {
@@ -16,28 +18,27 @@ func testKeyring(t testing.TB, key string) *keyring {
 }
 
 func TestHeaderOnTheWire(t *testing.T) {
-	seen := ack{next: 0x11223344, stamp: 0x55667788, held: 0x99AA}
+	seen := reliable.Ack{Next: 0x11223344, End: 0x55667788, Span: 0x1234, Held: 0x99AA, Path: 5}
 	far := seen
-	far.seen.add(1)
-	far.seen.add(130)
+	far.Words, far.Missing[0], far.Missing[2] = 3, 2, 4
 	for _, c := range []struct {
 		name string
 		h    header
 		want string
 	}{
 		{"unreliable", header{kind: kindUnreliable, to: 1, from: 2, toIncarnation: 0xA1A2A3A4A5A6, fromIncarnation: 0xB1B2B3B4B5B6, serial: 7, name: 0xD1D2D3D4},
-			"1100" + "0001" + "0002" + "a1a2a3a4a5a6" + "b1b2b3b4b5b6" + "000000000007" + "d1d2d3d4"},
+			"2100" + "0001" + "0002" + "a1a2a3a4a5a6" + "b1b2b3b4b5b6" + "000000000007" + "d1d2d3d4"},
 		{"record", header{kind: kindRecord, record: recordHeader{number: 0xD1D2D3D4, total: 0x01020304, cut: 0x0506, index: 0x0708, id: 0xE1E2E3E4E5E6E7E8}},
-			"1400" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "d1d2d3d4" + "01020304" + "0506" + "0708" + "e1e2e3e4e5e6e7e8"},
+			"2400" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "d1d2d3d4" + "01020304" + "0506" + "0708" + "e1e2e3e4e5e6e7e8"},
 		{"error", header{kind: kindError, to: 3},
-			"1500" + "00030000" + "000000000000" + "000000000000" + "000000000000" + "00000000"},
-		{"segment", header{kind: kindSegment, urgent: true, number: 0xC1C2C3C4, left: 9},
-			"1201" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "c1c2c3c4" + "00000009"},
+			"2500" + "00030000" + "000000000000" + "000000000000" + "000000000000" + "00000000"},
+		{"segment", header{kind: kindSegment, urgent: true, path: 7, number: 0xC1C2C3C4, sequence: 9},
+			"221d" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "c1c2c3c4" + "00000009"},
 		{"ack", header{kind: kindAck, hasAck: true, ack: seen},
-			"1302" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "11223344" + "55667788" + "99aa" + "0000"},
+			"2302" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "11223344" + "55667788" + "1234" + "99aa" + "05000000"},
 		{"segment-with-history", header{kind: kindSegment, hasAck: true, ack: far},
-			"120e" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "00000000" + "00000000" +
-				"11223344" + "55667788" + "99aa" + "0000" + "0000000000000002" + "0000000000000000" + "0000000000000004"},
+			"2202" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "00000000" + "00000000" +
+				"11223344" + "55667788" + "1234" + "99aa" + "05030000" + "0000000000000002" + "0000000000000000" + "0000000000000004"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			wire := c.h.append(nil)
@@ -65,15 +66,20 @@ func TestHeaderRefusals(t *testing.T) {
 		change func(b []byte) []byte
 		want   error
 	}{
-		{"version", func(b []byte) []byte { b[0] = 0x22; return b }, errVersion},
-		{"kind-0", func(b []byte) []byte { b[0] = 0x10; return b }, errKind},
-		{"kind-15", func(b []byte) []byte { b[0] = 0x1F; return b }, errKind},
-		{"words-without-ack", func(b []byte) []byte { b[1] = 1 << wordsShift; return b }, errAck},
-		{"too-many-words", func(b []byte) []byte { b[1] = flagAck | 5<<wordsShift; return append(b, make([]byte, 99)...) }, errAck},
-		{"ack-on-UD", func(b []byte) []byte { b[0], b[1] = 0x11, flagAck; return append(b, make([]byte, 12)...) }, errAck},
-		{"ack-on-a-record", func(b []byte) []byte { b[0], b[1] = 0x14, flagAck; return append(b, make([]byte, 40)...) }, errAck},
-		{"ack-without-ack", func(b []byte) []byte { b[0] = 0x13; return b }, errAck},
-		{"ack-with-segment", func(b []byte) []byte { b[0], b[1] = 0x13, flagAck; return append(b, make([]byte, 20)...) }, errAck},
+		{"version", func(b []byte) []byte { b[0] = 0x12; return b }, errVersion},
+		{"kind-0", func(b []byte) []byte { b[0] = 0x20; return b }, errKind},
+		{"kind-15", func(b []byte) []byte { b[0] = 0x2F; return b }, errKind},
+		{"spare-bytes", func(b []byte) []byte { b[1] = flagAck; return append(b, append(make([]byte, ackLen-1), 1)...) }, errAck},
+		{"too-many-words", func(b []byte) []byte {
+			b[1] = flagAck
+			b = append(b, make([]byte, 999)...)
+			b[len(valid)+13] = reliable.MaxWords + 1
+			return b
+		}, errAck},
+		{"ack-on-UD", func(b []byte) []byte { b[0], b[1] = 0x21, flagAck; return append(b, make([]byte, ackLen)...) }, errAck},
+		{"ack-on-a-record", func(b []byte) []byte { b[0], b[1] = 0x24, flagAck; return append(b, make([]byte, 40)...) }, errAck},
+		{"ack-without-ack", func(b []byte) []byte { b[0] = 0x23; return b }, errAck},
+		{"ack-with-segment", func(b []byte) []byte { b[0], b[1] = 0x23, flagAck; return append(b, make([]byte, 20)...) }, errAck},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var h header
@@ -159,7 +165,7 @@ func TestSealingAllocatesNothing(t *testing.T) {
 func FuzzHeader(f *testing.F) {
 	var full header
 	full.kind, full.hasAck = kindSegment, true
-	full.ack.seen.add(255)
+	full.ack.Words, full.ack.Missing[reliable.MaxWords-1] = reliable.MaxWords, 1
 	f.Add(full.append(nil))
 	f.Add((&header{kind: kindUnreliable, serial: 1}).append(nil))
 	f.Add((&header{kind: kindRecord, record: recordHeader{number: 1, total: 2, cut: 3, index: 4, id: 5}}).append(nil))

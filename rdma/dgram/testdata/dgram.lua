@@ -11,7 +11,7 @@ local f = {
   kind = ProtoField.uint8("muster_dgram.kind", "Kind", base.DEC, { [1] = "UD segment", [2] = "RD segment", [3] = "RD ack", [4] = "UD piece of a Write-Record", [5] = "UD error message" }, 0x0f),
   urgent = ProtoField.uint8("muster_dgram.urgent", "Ack requested", base.DEC, nil, 0x01),
   ack = ProtoField.uint8("muster_dgram.ack", "Ack present", base.DEC, nil, 0x02),
-  words = ProtoField.uint8("muster_dgram.words", "Words of its history", base.DEC, nil, 0x1c),
+  path = ProtoField.uint8("muster_dgram.path", "Path", base.DEC, nil, 0x1c),
   to = ProtoField.uint16("muster_dgram.to", "Queue pair at the destination"),
   from = ProtoField.uint16("muster_dgram.from", "Queue pair at the source"),
   to_incarnation = ProtoField.bytes("muster_dgram.to_incarnation", "Incarnation of the destination"),
@@ -26,12 +26,14 @@ local f = {
   record_cut = ProtoField.uint16("muster_dgram.record_cut", "Bytes in a datagram"),
   record_index = ProtoField.uint16("muster_dgram.record_index", "Index of the datagram"),
   record_id = ProtoField.bytes("muster_dgram.record_id", "Id of the work request"),
-  number = ProtoField.uint32("muster_dgram.number", "Sequence number"),
-  left = ProtoField.uint32("muster_dgram.left", "Send time"),
-  next = ProtoField.uint32("muster_dgram.next", "First number missing"),
-  echo = ProtoField.uint32("muster_dgram.echo", "Send time echoed"),
+  number = ProtoField.uint32("muster_dgram.number", "Packet number"),
+  sequence = ProtoField.uint32("muster_dgram.sequence", "Data sequence"),
+  next = ProtoField.uint32("muster_dgram.next", "First segment missing"),
+  ends = ProtoField.uint32("muster_dgram.end", "End of the packets received"),
+  span = ProtoField.uint16("muster_dgram.span", "Packets reported"),
   held = ProtoField.uint16("muster_dgram.held", "Ack delay in microseconds"),
-  seen = ProtoField.bytes("muster_dgram.seen", "Receive history"),
+  ack_path = ProtoField.uint8("muster_dgram.ack_path", "Path of the packets"),
+  missing = ProtoField.bytes("muster_dgram.missing", "Missing packets"),
   crc = ProtoField.uint32("muster_dgram.crc", "CRC32C", base.HEX),
   good = ProtoField.bool("muster_dgram.crc_good", "The CRC is right"),
   tag = ProtoField.bytes("muster_dgram.tag", "Authentication tag"),
@@ -63,12 +65,15 @@ local function length_of(tvb)
   if tvb:len() < head + tail then return nil end
   local first, flags = tvb(0, 1):uint(), tvb(1, 1):uint()
   local kind = bit32.band(first, 0x0f)
-  if bit32.rshift(first, 4) ~= 1 or kind < 1 or kind > 5 then return nil end
+  if bit32.rshift(first, 4) ~= 2 or kind < 1 or kind > 5 then return nil end
   local n = head
   if bit32.band(flags, 0x20) ~= 0 then return n, kind, flags end -- the rest is ciphertext
   if kind == 2 then n = n + 8 end
   if kind == 4 then n = n + 20 end
-  if bit32.band(flags, 2) ~= 0 then n = n + 12 + 8 * bit32.rshift(bit32.band(flags, 0x1c), 2) end
+  if bit32.band(flags, 2) ~= 0 then
+    if n + 16 + tail > tvb:len() then return nil end
+    n = n + 16 + 8 * tvb(n + 13, 1):uint()
+  end
   if n + tail > tvb:len() then return nil end
   return n, kind, flags
 end
@@ -78,7 +83,7 @@ function dgram.dissector(tvb, pinfo, tree)
   if not n then return 0 end
   local t = tree:add(dgram, tvb())
   t:add(f.version, tvb(0, 1)); t:add(f.kind, tvb(0, 1))
-  t:add(f.urgent, tvb(1, 1)); t:add(f.ack, tvb(1, 1)); t:add(f.words, tvb(1, 1)); t:add(f.encrypted, tvb(1, 1))
+  t:add(f.urgent, tvb(1, 1)); t:add(f.ack, tvb(1, 1)); t:add(f.path, tvb(1, 1)); t:add(f.encrypted, tvb(1, 1))
   t:add(f.to, tvb(2, 2)); t:add(f.from, tvb(4, 2))
   t:add(f.to_incarnation, tvb(6, 6)); t:add(f.from_incarnation, tvb(12, 6)); t:add(f.serial, tvb(18, 6)); t:add(f.name, tvb(24, 4))
   local at = head
@@ -89,13 +94,14 @@ function dgram.dissector(tvb, pinfo, tree)
     t:add(f.record_index, tvb(at + 10, 2)); t:add(f.record_id, tvb(at + 12, 8))
   end
   if kind == 2 and not encrypted then
-    t:add(f.number, tvb(at, 4)); t:add(f.left, tvb(at + 4, 4))
+    t:add(f.number, tvb(at, 4)); t:add(f.sequence, tvb(at + 4, 4))
     at = at + 8
   end
   if bit32.band(flags, 2) ~= 0 and not encrypted then
-    t:add(f.next, tvb(at, 4)); t:add(f.echo, tvb(at + 4, 4)); t:add(f.held, tvb(at + 8, 2))
-    at = at + 12
-    if at < n then t:add(f.seen, tvb(at, n - at)) end
+    t:add(f.next, tvb(at, 4)); t:add(f.ends, tvb(at + 4, 4)); t:add(f.span, tvb(at + 8, 2)); t:add(f.held, tvb(at + 10, 2))
+    t:add(f.ack_path, tvb(at + 12, 1))
+    at = at + 16
+    if at < n then t:add(f.missing, tvb(at, n - at)) end
   end
   local stop = tvb:len() - tail
   t:add_le(f.crc, tvb(stop, 4))

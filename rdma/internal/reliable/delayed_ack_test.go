@@ -1,4 +1,4 @@
-package dgram
+package reliable
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 func TestDelayedAcksPiggyback(t *testing.T) {
 	const rounds, pause = 100, time.Millisecond
 	for _, delayAck := range []bool{false, true} {
-		n := newNetwork(t, 2, 1400, impairments{delay: 20 * time.Microsecond})
+		n := newNetwork(t, 2, single(1400), impairments{delay: 20 * time.Microsecond})
 		for _, node := range n.nodes {
 			node.delayAck = delayAck
 		}
@@ -32,10 +32,10 @@ func TestDelayedAcksPiggyback(t *testing.T) {
 }
 
 func TestDelayedAckTimeout(t *testing.T) {
-	n := newNetwork(t, 2, 1400, impairments{delay: 20 * time.Microsecond})
+	n := newNetwork(t, 2, single(1400), impairments{delay: 20 * time.Microsecond})
 	a := n.nodes[0]
 	p := a.peers[1]
-	done := func() bool { return p.sender.idle() }
+	done := func() bool { return p.Idle() }
 	a.post(1, 4000) // measures the round trip
 	n.run("the first message is done", time.Second, done)
 	a.delayAck = true
@@ -75,13 +75,13 @@ func TestDelayedAckTimeout(t *testing.T) {
 	begin = n.now
 	a.post(1, 100)
 	n.run("the one after it is done", begin+ackDelay+100*time.Microsecond, done)
-	if a.repeated != 1 {
-		t.Errorf("%d datagrams were retransmitted and one was lost", a.repeated)
+	if a.pool.Retransmitted != 1 {
+		t.Errorf("%d datagrams were retransmitted and one was lost", a.pool.Retransmitted)
 	}
-	n.after(lossMemory+time.Millisecond, func() {})
-	lossFree := n.now + lossMemory + time.Millisecond
+	n.after(LossMemory+time.Millisecond, func() {})
+	lossFree := n.now + LossMemory + time.Millisecond
 	n.run("it is calm again", lossFree, func() bool { return n.now >= lossFree })
-	if !p.lossFree(n.now) {
+	if !p.LossFree(n.now) {
 		t.Error("the loss is remembered for longer than it should be")
 	}
 }

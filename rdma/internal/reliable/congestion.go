@@ -1,8 +1,8 @@
-package dgram
+package reliable
 
 import "time"
 
-// Congestion control, for one peer. The signal is delay. While the round-trip time is
+// Congestion control, for one path. The signal is delay. While the round-trip time is
 // near the minimum, the window grows. When the queueing delay exceeds queueTarget, the
 // window shrinks by the excess, once per round trip. Delay alone does not shrink it
 // far: a peer that shares its processor with others acks late over an idle network.
@@ -21,7 +21,8 @@ const (
 
 	firstWindow = 10        // datagrams (RFC 6928)
 	minShare    = 1.0 / 32  // of a datagram: the smallest window
-	burst       = 8         // datagrams that may be sent back to back
+	burst       = 128 << 10 // bytes that may be sent back to back: a sender that pacing stops may wait for its next time slice
+	leastBurst  = 8         // datagrams that may be, however long
 	paceGain    = 1.25      // pace faster than the window requires, so that it is used
 	chanceLoss  = 0.02      // share of loss that does not indicate congestion
 	heavyLoss   = 0.125     // share of loss that does
@@ -34,16 +35,17 @@ const (
 	initialRTO  = 20 * time.Millisecond
 	minRTO      = 2 * time.Millisecond
 	minProbe    = 400 * time.Microsecond
+	maxRTO      = 32 * time.Millisecond // between two retransmissions
 )
 
-// cost returns what a segment of n bytes counts in the window.
+// cost returns what a packet of n bytes counts in the window.
 func cost(n int) int { return n + overhead }
 
-// congestion limits how much may be in flight to a peer.
+// congestion limits how much may be in flight on a path.
 type congestion struct {
-	unit      float64 // cost of a full datagram
-	window    float64 // cost that may be in flight
-	threshold float64 // below it the window doubles per round trip (slow start)
+	unit      float32 // cost of a full datagram
+	window    float32 // cost that may be in flight
+	threshold float32 // below it the window doubles per round trip (slow start)
 	paceAt    time.Duration
 
 	smoothed, varied time.Duration // round-trip time and its variation (RFC 6298)
@@ -53,14 +55,14 @@ type congestion struct {
 	thisRound        time.Duration
 
 	roundEnd              time.Duration // of the current round trip
-	arrivedCost, lostCost float64       // in this round
-	delayed               time.Duration // smallest excess delay of this round, or never
+	arrivedCost, lostCost float32       // in this round
+	delayed               time.Duration // smallest excess delay of this round, or Never
 	full, sample          bool          // window used up in this round; any sample taken
 }
 
-func newCongestion(mss int) congestion {
-	unit := float64(cost(mss))
-	c := congestion{unit: unit, window: firstWindow * unit, threshold: 1e18, least: never, leastNow: never, thisRound: never, delayed: never}
+func newCongestion(length int) congestion {
+	unit := float32(cost(length))
+	c := congestion{unit: unit, window: firstWindow * unit, threshold: 1e18, least: Never, leastNow: Never, thisRound: Never, delayed: Never}
 	if unit >= selfUnit {
 		c.window = c.floor()
 	}
@@ -70,7 +72,7 @@ func newCongestion(mss int) congestion {
 // floor returns the window below which delay alone does not shrink it. Between
 // processes of one host there is no queue except the socket of a peer that does not
 // poll, and a megabyte should be sent in one go.
-func (c *congestion) floor() float64 {
+func (c *congestion) floor() float32 {
 	if c.unit >= selfUnit {
 		return selfWindow * c.unit
 	}
@@ -85,23 +87,28 @@ func (c *congestion) permits(now time.Duration, underWay int) bool {
 // permitsLater reports whether a datagram may be sent as soon as pacing permits. One
 // always may when nothing is in flight: a window below one datagram is pacing alone.
 func (c *congestion) permitsLater(underWay int) bool {
-	return underWay == 0 || float64(underWay)+c.unit <= c.window
+	return underWay == 0 || float32(underWay)+c.unit <= c.window
 }
 
-// transmitted reserves the time that n bytes take at the rate of the window. That rate
+// packets returns how many packets the window has room for, at least one.
+func (c *congestion) packets(underWay int) int {
+	return max(1, int((c.window-float32(underWay))/c.unit))
+}
+
+// transmitted reserves the time that a cost of n takes at the rate of the window. That rate
 // uses the minimum round-trip time of a round: a standing queue is in every sample of
 // it, and a peer that waited for its processor only in some.
 func (c *congestion) transmitted(now time.Duration, n int) {
 	if !c.sample {
 		return // the rate is unknown
 	}
-	allowance := min(burst*c.unit, c.window)
+	allowance := min(max(burst, leastBurst*c.unit), c.window)
 	if c.window < c.unit {
 		allowance = 0
 	}
-	perCost := float64(c.lastRound) / (c.window * paceGain)
+	perCost := float32(c.lastRound) / (c.window * paceGain)
 	earliest := now - time.Duration(allowance*perCost)
-	c.paceAt = max(c.paceAt, earliest) + time.Duration(float64(cost(n))*perCost)
+	c.paceAt = max(c.paceAt, earliest) + time.Duration(float32(n)*perCost)
 }
 
 // sampled adds a round-trip sample.
@@ -116,7 +123,7 @@ func (c *congestion) sampled(now, trip time.Duration) {
 		c.smoothed += (trip - c.smoothed) / 8
 	}
 	if now >= c.leastUntil {
-		c.least, c.leastNow, c.leastUntil = c.leastNow, never, now+minRTTAge
+		c.least, c.leastNow, c.leastUntil = c.leastNow, Never, now+minRTTAge
 	}
 	c.leastNow = min(c.leastNow, trip)
 	c.least = min(c.least, trip)
@@ -127,7 +134,7 @@ func (c *congestion) sampled(now, trip time.Duration) {
 
 // timeout returns the retransmission timeout: RFC 6298 section 2, with a smaller
 // minimum than the Internet's, plus the receiver's ack delay.
-func (c *congestion) timeout() time.Duration {
+func (c *congestion) timeout(ackDelay time.Duration) time.Duration {
 	if !c.sample {
 		return initialRTO
 	}
@@ -147,7 +154,7 @@ func (c *congestion) probe(held time.Duration) time.Duration {
 // reordering returns how much later than its successors a datagram may arrive without
 // being declared lost (RFC 8985 section 6.2 step 4).
 func (c *congestion) reordering() time.Duration {
-	if c.least == never {
+	if c.least == Never {
 		return initialRTO
 	}
 	return max(c.smoothed/4, 20*time.Microsecond)
@@ -156,17 +163,17 @@ func (c *congestion) reordering() time.Duration {
 // settled accounts for an ack: came and gone are the costs that arrived and were lost,
 // before is the cost that was in flight.
 func (c *congestion) settled(now time.Duration, came, gone, before int) {
-	c.arrivedCost += float64(came)
-	c.lostCost += float64(gone)
-	if float64(before)+c.unit >= c.window {
+	c.arrivedCost += float32(came)
+	c.lostCost += float32(gone)
+	if float32(before)+c.unit >= c.window {
 		c.full = true
 	}
 	recovers := c.window < c.floor()
 	if c.full && c.lostCost == 0 && (c.delayed <= 0 || recovers) {
 		if c.window < c.threshold {
-			c.window += float64(came)
+			c.window += float32(came)
 		} else {
-			c.window += c.unit * float64(came) / max(c.window, c.unit)
+			c.window += c.unit * float32(came) / max(c.window, c.unit)
 		}
 	}
 	if c.sample && now >= c.roundEnd {
@@ -176,12 +183,12 @@ func (c *congestion) settled(now time.Duration, came, gone, before int) {
 
 // endRound adjusts the window and starts the next round.
 func (c *congestion) endRound(now time.Duration) {
-	factor, floor := 1.0, min(c.floor(), c.window)
-	if c.delayed > 0 && c.delayed != never {
-		factor = max(1-delayedCut*float64(c.delayed)/float64(c.smoothed), deepestCut)
+	factor, floor := float32(1), min(c.floor(), c.window)
+	if c.delayed > 0 && c.delayed != Never {
+		factor = max(1-delayedCut*float32(c.delayed)/float32(c.smoothed), deepestCut)
 	}
 	if c.lostCost > 0 {
-		cut, share := 1.0, c.lostCost/(c.lostCost+c.arrivedCost)
+		cut, share := float32(1), c.lostCost/(c.lostCost+c.arrivedCost)
 		if c.lostCost <= c.unit && share < 0.5 {
 			share = 0 // a single loss is random, however few the others were
 		}
@@ -205,10 +212,10 @@ func (c *congestion) endRound(now time.Duration) {
 	if less := max(c.window*factor, floor); less < c.window {
 		c.window, c.threshold = less, less
 	}
-	if c.thisRound != never {
-		c.lastRound, c.thisRound = c.thisRound, never
+	if c.thisRound != Never {
+		c.lastRound, c.thisRound = c.thisRound, Never
 	}
-	c.arrivedCost, c.lostCost, c.delayed, c.full = 0, 0, never, false
+	c.arrivedCost, c.lostCost, c.delayed, c.full = 0, 0, Never, false
 	c.roundEnd = now + c.smoothed
 }
 

@@ -1,20 +1,5 @@
 package dgram
 
-// Sequence numbers. Every RD datagram with a segment has one, counted from 0 for each
-// pair of queue pairs and each direction. They wrap, so they are compared by their
-// distance (RFC 1982 section 3.2). That is sound because all numbers in flight lie in a
-// window far smaller than half the number space.
-
-// psn is the sequence number of a datagram.
-type psn uint32
-
-// window is how many sequence numbers may be in flight: a receiver tracks that many
-// datagrams beyond the first missing one.
-const window = 256
-
-// before reports whether p comes earlier than q.
-func (p psn) before(q psn) bool { return int32(p-q) < 0 }
-
 // Serial numbers. 32-bit numbers wrap: the sequence number of RD, the numbers that
 // package udrel puts into UD messages, and that of Write-Records. So an attacker could
 // record a datagram and replay it 2^32 datagrams later, when its number is expected

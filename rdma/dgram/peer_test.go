@@ -1,0 +1,24 @@
+package dgram
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
+)
+
+// TestIdlePeerIsSmall checks the size that the documentation promises.
+func TestIdlePeerIsSmall(t *testing.T) {
+	// The map entry counts twice because maps keep spare room.
+	name := reflect.TypeFor[uint64]().Size() + reflect.TypeFor[rdma.PeerID]().Size()
+	size := reflect.TypeFor[peer]().Size() + uintptr(reliable.PathSize()) + reflect.TypeFor[address]().Size() + 2*name
+	t.Logf("%d bytes, %d of them for the conversation and %d for its path", size, reflect.TypeFor[peer]().Size(), reliable.PathSize())
+	if size > 512 {
+		t.Errorf("an idle peer costs %d bytes, want at most 512", size)
+	}
+	pool := newWindowPool(1000)
+	if newPeer(pool); pool.Memory() != 0 {
+		t.Error("a new peer has memory for segments in flight")
+	}
+}

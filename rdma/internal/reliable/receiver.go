@@ -1,0 +1,201 @@
+package reliable
+
+import (
+	"math/bits"
+	"time"
+)
+
+// The receiving half. Classify classifies a segment by its sequence, Accept records it,
+// Waiting and MarkDelivered restore the order. Received and Refuse record packets, and
+// AckDue and WriteAck produce acks.
+//
+// An accepted segment will be delivered, so an ack may report it. A segment that
+// arrives early and finds no room is not accepted, its packets are not recorded, and
+// the peer will retransmit it.
+
+// Classification is what a sequence means to the receiver.
+type Classification uint8
+
+// The classifications.
+const (
+	InOrder   Classification = iota // the next one to deliver
+	Early                           // new, and an earlier one is missing or not yet delivered
+	Duplicate                       // already received
+	Beyond                          // beyond the window of any correct sender
+)
+
+// history is a set of received segments: bit i is the one i after the first missing
+// one.
+type history [Window / 64]uint64
+
+func (q *history) has(i Sequence) bool { return q[i/64]>>(i%64)&1 != 0 }
+func (q *history) add(i Sequence)      { q[i/64] |= 1 << (i % 64) }
+
+// run returns the length of the run of members at the front.
+func (q *history) run() (n Sequence) {
+	for _, word := range q {
+		ones := bits.TrailingZeros64(^word)
+		n += Sequence(ones)
+		if ones < 64 {
+			break
+		}
+	}
+	return n
+}
+
+// drop shifts the set by n toward the front.
+func (q *history) drop(n Sequence) {
+	words, rest := int(n/64), n%64
+	for i := range q {
+		var word uint64
+		if i+words < len(q) {
+			word = q[i+words] >> rest
+			if i+words+1 < len(q) {
+				word |= q[i+words+1] << (64 - rest)
+			}
+		}
+		q[i] = word
+	}
+}
+
+// AckMode is how soon the sender of a packet needs an ack.
+type AckMode uint8
+
+// The ack modes.
+const (
+	AckNormal  AckMode = iota // within Params.AckDelay
+	AckNow                    // at once
+	AckDelayed                // within Params.LongAckDelay
+)
+
+// Classify classifies a sequence.
+func (s *Peer[T]) Classify(q Sequence) Classification {
+	switch {
+	case q.Before(s.next):
+		return Duplicate
+	case q-s.nextUp >= Window:
+		return Beyond
+	case s.seen.has(q - s.next):
+		return Duplicate
+	case q == s.nextUp:
+		return InOrder
+	}
+	return Early
+}
+
+// Accept records a segment that Classify called new.
+func (s *Peer[T]) Accept(q Sequence) {
+	if q == s.next && s.seen == (history{}) {
+		s.next++
+		return
+	}
+	s.seen.add(q - s.next)
+	if n := s.seen.run(); n > 0 {
+		s.seen.drop(n)
+		s.next += n
+	}
+}
+
+// Waiting reports whether the next segment to deliver has arrived.
+func (s *Peer[T]) Waiting() bool { return s.nextUp.Before(s.next) }
+
+// NextUp returns the next segment to deliver.
+func (s *Peer[T]) NextUp() Sequence { return s.nextUp }
+
+// StartAt makes q the first segment expected from a new peer.
+func (s *Peer[T]) StartAt(q Sequence) { s.next, s.nextUp = q, q }
+
+// MarkDelivered records the delivery of segment NextUp.
+func (s *Peer[T]) MarkDelivered() { s.nextUp++ }
+
+// Complete reports whether no segment has arrived early.
+func (s *Peer[T]) Complete() bool { return s.seen == (history{}) }
+
+// Received records count packets with consecutive numbers, and makes an ack pending.
+func (s *Peer[T]) Received(now time.Duration, on int, n Number, count int, mode AckMode) {
+	p := &s.paths[on]
+	if p.gaps == nil && p.skips(n) {
+		p.gaps = s.pool.takeGaps()
+	}
+	if p.receive(now, n, count) {
+		p.urgent = true
+	}
+	s.queueAck(now, p, count, mode)
+}
+
+// Refuse requests an immediate ack for a packet that is not recorded: its sender must
+// learn that this peer is alive.
+func (s *Peer[T]) Refuse(now time.Duration, on int) { s.queueAck(now, &s.paths[on], 1, AckNow) }
+
+// queueAck makes an ack pending.
+func (s *Peer[T]) queueAck(now time.Duration, p *path, count int, mode AckMode) {
+	due := now + s.pool.AckDelay
+	if mode == AckDelayed {
+		due = now + s.pool.LongAckDelay
+	}
+	if p.ackPending == 0 || due < p.dueAt {
+		p.dueAt = due
+	}
+	p.ackPending = uint16(min(int(p.ackPending)+count, s.pool.AckEvery))
+	p.urgent = p.urgent || mode == AckNow
+}
+
+// AckPending reports whether an ack is pending on a path.
+func (s *Peer[T]) AckPending(on int) bool { return s.paths[on].ackPending > 0 }
+
+// AckFull reports whether so many packets wait for an ack that it is due.
+func (s *Peer[T]) AckFull(on int) bool { return int(s.paths[on].ackPending) >= s.pool.AckEvery }
+
+// AckDue reports whether an ack should be sent even if no other packet goes to the
+// peer.
+func (s *Peer[T]) AckDue(now time.Duration, on int) bool { return now >= s.AckWake(now, on) }
+
+// AckWake returns when an ack is due.
+func (s *Peer[T]) AckWake(now time.Duration, on int) time.Duration {
+	p := &s.paths[on]
+	switch {
+	case p.ackPending == 0:
+		return Never
+	case p.urgent || int(p.ackPending) >= s.pool.AckEvery:
+		return now
+	}
+	return p.dueAt
+}
+
+// WriteAck fills in the ack that is sent now, with at most the given number of words.
+func (s *Peer[T]) WriteAck(now time.Duration, on int, to *Ack, words int) {
+	p := &s.paths[on]
+	to.Next, to.End, to.Span, to.Path, to.Words = s.next, p.end, p.span, uint8(on), 0
+	to.Held = uint16(max(min((now-p.endAt)/time.Microsecond, 1<<16-1), 0))
+	if p.gaps != nil {
+		n := p.gaps.words()
+		if n > words {
+			n = words
+			to.Span = min(to.Span, uint16(64*n))
+		}
+		to.Words = uint8(n)
+		copy(to.Missing[:n], p.gaps[:n])
+	}
+	p.ackPending, p.urgent = 0, false
+}
+
+// DropAcks forgets pending acks and everything that was not delivered.
+func (s *Peer[T]) DropAcks() {
+	for i := range s.paths {
+		s.paths[i].ackPending = 0
+	}
+	s.nextUp = s.next
+}
+
+// Rest returns the memory of a peer that has become idle. Acks report packets that
+// arrive from now on.
+func (s *Peer[T]) Rest() {
+	for i := range s.paths {
+		p := &s.paths[i]
+		if p.gaps != nil {
+			*p.gaps = gaps{}
+			s.pool.gaps = append(s.pool.gaps, p.gaps)
+			p.gaps, p.span = nil, 0
+		}
+	}
+}

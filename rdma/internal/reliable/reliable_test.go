@@ -1,0 +1,178 @@
+package reliable
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// The protocol over the simulated network of network_test.go.
+
+const (
+	mss = 1400
+	// peerTimeout is how long a peer may be silent before it counts as gone.
+	peerTimeout = 30 * time.Second
+)
+
+// ethernet is a gigabit link.
+var ethernet = impairments{delay: 30 * time.Microsecond, rate: 125e6, queue: 256 << 10, lateBy: 200 * time.Microsecond}
+
+func TestDeliversUnderImpairments(t *testing.T) {
+	for _, w := range []struct {
+		name                        string
+		lose, double, late, corrupt float64
+		renege                      float64
+	}{
+		{name: "no-loss"},
+		{name: "loss", lose: 0.1},
+		{name: "duplication", double: 0.2},
+		{name: "reordering", late: 0.3},
+		{name: "corruption", corrupt: 0.1},
+		{"everything", 0.1, 0.1, 0.1, 0.1, 0.002},
+		{name: "reneging", renege: 0.01},
+		{name: "half-lost", lose: 0.5},
+	} {
+		for _, params := range []Params{single(mss), runs(mss)} {
+			t.Run(fmt.Sprintf("%s/run-%d", w.name, params.MaxRun), func(t *testing.T) {
+				link := ethernet
+				link.lose, link.double, link.late, link.corrupt, link.renege = w.lose, w.double, w.late, w.corrupt, w.renege
+				n := newNetwork(t, 3, params, link)
+				n.nodes[1].delayAck = true
+				lengths := []int{0, 1, 64, mss - 1, mss, mss + 1, 3 * mss, 100_000}
+				total := 0
+				for _, length := range lengths {
+					for from := range n.nodes {
+						for to := range n.nodes {
+							if from != to {
+								n.nodes[from].post(to, length)
+							}
+						}
+					}
+					total += 2 * length
+				}
+				n.run("every message has arrived and is finished", 60*time.Second, func() bool {
+					for i, node := range n.nodes {
+						for j, p := range node.peers {
+							if i != j && (p.finished < len(lengths) || p.wantID < uint64(len(lengths))) {
+								return false
+							}
+						}
+					}
+					return true
+				})
+				for _, node := range n.nodes {
+					if node.received != total {
+						t.Errorf("node %d received %d bytes, want %d", node.index, node.received, total)
+					}
+					for j, p := range node.peers {
+						if p.segments != nil || p.paths[0].packets != nil || !p.Idle() || len(p.reorderBuffer) > 0 {
+							t.Errorf("node %d still keeps memory for node %d although all is finished", node.index, j)
+						}
+					}
+				}
+				if w.corrupt > 0 && n.corrupted == 0 {
+					t.Error("nothing was corrupted, so the test proves nothing")
+				}
+			})
+		}
+	}
+}
+
+// TestFillsALink measures the throughput over a simulated gigabit link.
+func TestFillsALink(t *testing.T) {
+	for _, c := range []struct {
+		lose, least float64
+	}{{0, 0.85}, {0.01, 0.8}, {0.03, 0.6}} {
+		for _, params := range []Params{single(mss), runs(mss)} {
+			t.Run(fmt.Sprintf("%g%%-lost/run-%d", c.lose*100, params.MaxRun), func(t *testing.T) {
+				link := ethernet
+				link.lose = c.lose
+				n := newNetwork(t, 2, params, link)
+				const size, messages = 1 << 20, 32
+				for range messages {
+					n.nodes[0].post(1, size)
+				}
+				n.run("all messages have arrived", 60*time.Second, func() bool { return n.nodes[0].peers[1].finished == messages })
+				share := float64(size*messages) / n.now.Seconds() / link.rate
+				t.Logf("%.3f of the link; %d datagrams, %d dropped in the queue, window %.0f bytes", share, n.sent, n.dropped, n.nodes[0].peers[1].paths[0].cong.window)
+				if share < c.least {
+					t.Errorf("%.3f of the link is used at %g%% loss, want %.2f", share, c.lose*100, c.least)
+				}
+			})
+		}
+	}
+}
+
+// TestSurvivesIncast lets many senders fill one link at once, with a queue that holds
+// less than one datagram of each.
+func TestSurvivesIncast(t *testing.T) {
+	link := ethernet
+	link.queue = 64 << 10
+	const senders, size = 96, 200_000
+	n := newNetwork(t, senders+1, single(mss), link)
+	for i := range senders {
+		n.nodes[i+1].post(0, size)
+	}
+	n.run("everybody has got through", 60*time.Second, func() bool { return n.nodes[0].received == senders*size })
+	var first, last time.Duration = Never, 0
+	for _, p := range n.nodes[0].peers[1:] {
+		first, last = min(first, p.gotAt), max(last, p.gotAt)
+	}
+	share := float64(senders*size) / n.now.Seconds() / link.rate
+	t.Logf("%.3f of the link; %d datagrams, %d dropped; finished from %v to %v", share, n.sent, n.dropped, first, last)
+	if share < 0.7 {
+		t.Errorf("%.3f of the link is used by %d senders at once, want 0.7", share, senders)
+	}
+	if waste := float64(n.dropped) / float64(n.sent); waste > 0.25 {
+		t.Errorf("%.2f of all datagrams were dropped in the queue: the senders do not back off", waste)
+	}
+}
+
+// TestSilentPeerIsGone stops a peer while messages are in flight to it.
+func TestSilentPeerIsGone(t *testing.T) {
+	n := newNetwork(t, 2, single(mss), ethernet)
+	n.nodes[0].post(1, 10)
+	p := n.nodes[0].peers[1]
+	n.run("the first message has arrived", time.Second, func() bool { return p.finished == 1 })
+	n.nodes[1].dead = true
+	died := n.now
+	n.nodes[0].post(1, 10)
+	n.nodes[0].post(1, 5*mss)
+	n.run("the peer counts as gone", died+peerTimeout+time.Second, func() bool { return p.TimedOut(n.now, peerTimeout) })
+	if n.now-died < peerTimeout {
+		t.Errorf("the peer counts as gone after %v, before %v have passed", n.now-died, peerTimeout)
+	}
+	if n.sent > 1500 {
+		t.Errorf("%d datagrams were sent to a dead peer", n.sent)
+	}
+	var ids []uint64
+	for m := p.Abandon(); m != nil; m = m.Following {
+		ids = append(ids, m.Info)
+	}
+	if !reflect.DeepEqual(ids, []uint64{1, 2}) {
+		t.Errorf("abandon returns messages %v, want 1 and 2", ids)
+	}
+	if !p.Idle() || p.segments != nil || p.SendWake() != Never {
+		t.Error("an abandoned peer still waits for something")
+	}
+}
+
+// TestWaitsForPeerWithoutRoom has a receiver that sends acks but accepts nothing, for
+// longer than the peer timeout.
+func TestWaitsForPeerWithoutRoom(t *testing.T) {
+	n := newNetwork(t, 2, single(mss), ethernet)
+	n.nodes[1].deaf = true
+	n.nodes[0].post(1, 5*mss)
+	p := n.nodes[0].peers[1]
+	n.after(2*peerTimeout, func() { n.nodes[1].deaf = false })
+	n.run("the message has arrived", 3*peerTimeout, func() bool {
+		if p.TimedOut(n.now, peerTimeout) {
+			t.Fatalf("at %v a peer that answers counts as gone", n.now)
+		}
+		return p.finished == 1
+	})
+	if late := n.now - 2*peerTimeout; late > 2*maxRTO {
+		t.Errorf("the message arrived %v after there was room for it", late)
+	}
+}
