@@ -30,17 +30,19 @@ func memory(c *mpi.Comm, p *Params, emit func(Result)) error {
 	if err != nil {
 		return fmt.Errorf("bench: memory counts descriptors in /proc, which this system lacks: %w", err)
 	}
-	for _, m := range []struct {
-		metric, unit string
-		value        float64
-	}{
+	figures := []memoryFigure{
 		{"memory", "KiB", float64(mine.Values[prof.MemoryTotal]) / 1024},
 		{"kernel", "KiB", float64(mine.Values[prof.MemoryKernel]) / 1024},
 		{"descriptors", "", float64(len(files))},
 		{"connections", "", float64(mine.Values["connections.rc"])},
 		{"rings", "", float64(mine.Values["peers.rings"])},
 		{"low-water", "", float64(mine.Values["receive.low-water"])},
-	} {
+		{"memory-and-kernel", "KiB", float64(mine.Values[prof.MemoryTotal]+mine.Values[prof.MemoryKernel]) / 1024},
+	}
+	for _, name := range prof.MemoryParts() {
+		figures = append(figures, memoryFigure{string(name), "KiB", float64(mine.Values[name]) / 1024})
+	}
+	for _, m := range figures {
 		most, least := []float64{m.value}, []float64{m.value}
 		if err := mpi.Allreduce(c, most, most, mpi.Max[float64]()); err != nil {
 			return err
@@ -53,6 +55,12 @@ func memory(c *mpi.Comm, p *Params, emit func(Result)) error {
 		emit(r)
 	}
 	return nil
+}
+
+// memoryFigure is a figure of one rank.
+type memoryFigure struct {
+	metric, unit string
+	value        float64
 }
 
 // everybody sends from every rank to every other: in round r to the rank r further on, so

@@ -245,6 +245,16 @@ var purposes = [...]struct {
 	{MemoryBuffered, "buffered sends"},
 }
 
+// MemoryParts returns the counters of memory that the library and its devices have, in
+// display order. MemoryTotal is their sum.
+func MemoryParts() []Name {
+	names := make([]Name, len(purposes))
+	for i, p := range purposes {
+		names[i] = p.name
+	}
+	return names
+}
+
 func (b *page) memory(s *Summary) {
 	if s.Values[MemoryTotal].Max == 0 {
 		return
@@ -277,10 +287,8 @@ const smallShare = 100
 
 // memoryNames returns the counters of memory in the order of purposes.
 func (s *Summary) memoryNames() []Name {
-	var names, rest []Name
-	for _, p := range purposes {
-		names = append(names, p.name)
-	}
+	var rest []Name
+	names := MemoryParts()
 	for name := range s.Values {
 		if name.isOwnMemory() && !slices.Contains(names, name) {
 			rest = append(rest, name)

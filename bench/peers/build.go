@@ -16,9 +16,9 @@ import (
 
 // binaries has the paths of the programs.
 type binaries struct {
-	openMPI, mpich, bare, muster, musterOFI string
-	before                                  string // an earlier muster, given by the user
-	onHost                                  string // the script that runs a command on a host
+	openMPI, mpich, bare, bareUDP, muster, musterOFI string
+	before                                           string // an earlier muster, given by the user
+	onHost                                           string // the script that runs a command on a host
 }
 
 // program is a program that can be built.
@@ -28,6 +28,7 @@ const (
 	openMPIProgram program = iota
 	mpichProgram
 	bareProgram
+	bareUDPProgram
 	musterProgram
 	musterOFIProgram
 )
@@ -37,7 +38,7 @@ func (g *group) programs(peersOnly bool) []program {
 	var list []program
 	for _, c := range g.peers {
 		if c != before {
-			list = append(list, [...]program{openMPI: openMPIProgram, mpich: mpichProgram, bare: bareProgram}[c])
+			list = append(list, [...]program{openMPI: openMPIProgram, mpich: mpichProgram, bare: bareProgram, bareUDP: bareUDPProgram, oneRail: musterProgram}[c])
 		}
 	}
 	switch {
@@ -74,13 +75,13 @@ func (g *group) obstacle(programs []program) error {
 			return err
 		}
 	}
-	for p, tools := range map[program][]string{openMPIProgram: {"mpicc.openmpi", "mpirun.openmpi"}, mpichProgram: {"mpicc.mpich", "mpiexec.hydra"}} {
+	for p, tools := range map[program][]string{bareUDPProgram: {"cc"}, openMPIProgram: {"mpicc.openmpi", "mpirun.openmpi"}, mpichProgram: {"mpicc.mpich", "mpiexec.hydra"}} {
 		for _, tool := range tools {
 			if !slices.Contains(programs, p) {
 				continue
 			}
 			if _, err := exec.LookPath(tool); err != nil {
-				return fmt.Errorf("%s is not installed; on Debian: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev", tool)
+				return fmt.Errorf("%s is not installed; on Debian: apt-get install gcc openmpi-bin libopenmpi-dev mpich libmpich-dev", tool)
 			}
 		}
 	}
@@ -104,6 +105,7 @@ func build(ctx context.Context, root string, needed []program) (binaries, error)
 		openMPI:   filepath.Join(here, "bin", "peers-openmpi"),
 		mpich:     filepath.Join(here, "bin", "peers-mpich"),
 		bare:      filepath.Join(here, "bin", "ofi_bare"),
+		bareUDP:   filepath.Join(here, "bin", "udp_bare"),
 		muster:    filepath.Join(root, "bin", "muster"),
 		musterOFI: filepath.Join(root, "bin", "muster-ofi"),
 		onHost:    filepath.Join(here, "loops", "onhost.sh"),
@@ -120,6 +122,8 @@ func build(ctx context.Context, root string, needed []program) (binaries, error)
 			err = buildPeer(ctx, root, "mpicc.mpich", bin.mpich)
 		case bareProgram:
 			err = buildBare(ctx, root, bin.bare)
+		case bareUDPProgram:
+			err = tool(ctx, root, nil, "cc", "-O2", "-Wall", "-Wextra", "-o", bin.bareUDP, "bench/peers/loops/udp_bare.c")
 		case musterProgram:
 			err = tool(ctx, root, nil, "go", "build", "-o", bin.muster, "./cmd/muster")
 		case musterOFIProgram:
@@ -137,7 +141,7 @@ func buildPeer(ctx context.Context, root, compiler, out string) error {
 		return fmt.Errorf("%s is not installed; on Debian: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev", compiler)
 	}
 	// The last -W flag: gcc mistakes MPICH's MPI_STATUSES_IGNORE for an array.
-	return tool(ctx, root, nil, compiler, "-O2", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-o", out, "bench/peers/loops/peers.c", "bench/peers/loops/rendezvous.c", "bench/peers/loops/collective.c", "bench/peers/loops/skew.c", "bench/peers/loops/onesided.c", "-lpthread", "-lm")
+	return tool(ctx, root, nil, compiler, "-O2", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-o", out, "bench/peers/loops/peers.c", "bench/peers/loops/rendezvous.c", "bench/peers/loops/collective.c", "bench/peers/loops/skew.c", "bench/peers/loops/stalls.c", "bench/peers/loops/cpu.c", "bench/peers/loops/onesided.c", "-lpthread", "-lm")
 }
 
 func buildBare(ctx context.Context, root, out string) error {

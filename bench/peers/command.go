@@ -20,6 +20,8 @@ type hostSet struct {
 	rsh   string // command that runs another one on a host
 	// onHost is the same as a script with the interface of ssh.
 	onHost string
+	// second is the address of the second host on the first rail.
+	second string
 }
 
 // command returns the command line of a contender. Two ranks are bound to one core each;
@@ -33,6 +35,12 @@ func (g *group) command(c contender, bin binaries, at hostSet) command {
 		return g.mpich(bin, at)
 	case bare: // it starts and binds its two processes itself
 		return command{argv: append([]string{bin.bare}, strings.Fields(g.args)...)}
+	case bareUDP: // it enters the network namespaces of the two hosts itself
+		return command{argv: append([]string{bin.bareUDP, at.hosts[0], at.hosts[1], at.second}, strings.Fields(g.args)...)}
+	case oneRail:
+		cmd := g.muster(bin, at)
+		cmd.env = append(cmd.env, "MUSTER_INTERFACE=eth0")
+		return cmd
 	case before:
 		bin.muster = bin.before
 	}

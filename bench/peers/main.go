@@ -204,12 +204,15 @@ func commandLine(group string, args []string) string {
 func measureGroup(ctx context.Context, g *group, o options, cpus []int, bin binaries, shared outputs) (s summary, err error) {
 	var at hostSet
 	if g.over == hosts {
-		l, err := lab.Up(lab.Config{Hosts: g.hosts, Rails: g.rails, Rate: g.rate, Prefix: "peers"})
+		l, err := lab.Up(lab.Config{Hosts: g.hosts, Rails: g.rails, Rate: g.rate, Loss: g.loss, Queue: g.queue, Prefix: "peers"})
 		if err != nil {
 			return s, err
 		}
 		defer func() { err = errors.Join(err, l.Down()) }()
 		at = hostSet{hosts: l.Hosts(), rails: max(g.rails, 1), rsh: l.Rsh(), onHost: bin.onHost}
+		if len(at.hosts) > 1 {
+			at.second = l.Addr(at.hosts[1], 0)
+		}
 	}
 	runs := newRuns(g, o)
 	runs.shared = shared
@@ -268,6 +271,7 @@ func (g *group) compareWithBefore(within float64) {
 	g.peers, g.beside = []contender{before}, false
 	g.lines = slices.Clone(g.lines)
 	for i := range g.lines {
+		g.lines[i].peers = nil
 		g.lines[i].bound = 1 + within
 		if g.largerBetter {
 			g.lines[i].bound = 1 - within

@@ -55,6 +55,29 @@ func TestRatiosByRound(t *testing.T) {
 	}
 }
 
+// A line may be compared with some of the peers only, and times have their p99.
+func TestPeersOfLine(t *testing.T) {
+	g := &group{name: "x", peers: []contender{openMPI, bareUDP}, unit: "us", metric: "m", scale: 1, shown: "µs", lines: []line{
+		{title: "a", size: 8, bound: 1, peers: []contender{openMPI}}, {title: "b", size: 8, bound: 1, peers: []contender{bareUDP}},
+	}}
+	r := newRuns(g, options{rounds: 1, statistic: "p50"})
+	values, tails, err := r.figures([]byte(`{"size":8,"metric":"m","unit":"us","value":9,"p50":2,"p99":7}`))
+	if err != nil || !slices.Equal(values, []float64{2, 2}) || !slices.Equal(tails, []float64{7, 7}) {
+		t.Fatalf("figures %v and p99 %v, %v", values, tails, err)
+	}
+	for i, v := range values {
+		r.values[muster][i], r.tails[muster][i] = []float64{v}, []float64{tails[i]}
+		r.values[openMPI][i], r.values[bareUDP][i] = []float64{4}, []float64{1}
+	}
+	s := r.summary()
+	if one, two := s.lines[0], s.lines[1]; one.ratio.mid != 0.5 || two.ratio.mid != 2 || one.better != openMPI || two.better != bareUDP {
+		t.Errorf("the ratios are %v to %s and %v to %s", one.ratio, one.better, two.ratio, two.better)
+	}
+	if text := s.table().Markdown(); !strings.Contains(text, "| 2.00 (2.00–2.00) p99 7.00 | Open MPI |") {
+		t.Errorf("the table is\n%s", text)
+	}
+}
+
 func TestEarlierBuildReplacesPeers(t *testing.T) {
 	chosen, err := selectGroups(options{only: "latency,bw", before: "old/muster", within: 0.03})
 	if err != nil || len(chosen) != 2 {
@@ -111,7 +134,7 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 		}
 		for _, c := range append(slices.Clone(g.peers), muster) {
 			argv := strings.Join(g.command(c, bin, at).argv, " ")
-			if c == bare || g.direct {
+			if c == bare || c == bareUDP || g.direct {
 				continue // it starts and binds its processes itself
 			}
 			if !strings.Contains(argv, fmt.Sprintf("-n %d ", g.ranks)) {
@@ -136,8 +159,8 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 }
 
 func TestNetworkGroupsAvoidSharedMemory(t *testing.T) {
-	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", muster: "muster", musterOFI: "muster-ofi"}
-	at := hostSet{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh"}
+	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", bareUDP: "udp_bare", muster: "muster", musterOFI: "muster-ofi"}
+	at := hostSet{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh", second: "10.61.0.2"}
 	find := func(name string) *group {
 		for _, g := range plan() {
 			if g.name == name {
@@ -157,6 +180,9 @@ func TestNetworkGroupsAvoidSharedMemory(t *testing.T) {
 		{"tcp", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=ofi:net", "MUSTER_INTERFACE=lo", "muster-ofi run"}},
 		{"iwarp-rd", openMPI, []string{"btl tcp,self", "btl_tcp_if_include lo"}},
 		{"iwarp-rd", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=iwarp", "MUSTER_CHANNEL=rd", "muster run"}},
+		{"cable-bw", bareUDP, []string{"udp_bare a b 10.61.0.2 bw -s 8192,65536,1048576 -i 40"}},
+		{"cable-bw", muster, []string{"MUSTER_CHANNEL=hybrid", "muster run"}},
+		{"rails-bw", oneRail, []string{"MUSTER_CHANNEL=hybrid", "MUSTER_INTERFACE=eth0", "muster run"}},
 		{"ofi-latency", bare, []string{"ofi_bare latency -s 8,8192"}},
 		{"ofi-bw", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=ofi:net"}},
 		{"coll-mif-tail", openMPI, []string{"onhost.sh a mpirun.openmpi", "--host a:4,b:4,c:4,d:4", "plm_rsh_agent onhost.sh", "btl vader,tcp,self", "btl_tcp_if_include eth0,eth1", "coll -o alltoall,allgather -s 4,8192 -m 30,96 -f 32,512 -l 0"}},
@@ -318,7 +344,7 @@ func TestSharedRuns(t *testing.T) {
 		groups[key] = append(groups[key], g.name)
 	}
 	for _, names := range groups {
-		if len(names) > 1 && !slices.Equal(names, []string{"coll-mif-tail", "coll-mif-mean", "coll-mif-bound"}) {
+		if len(names) > 1 && !slices.Equal(names, []string{"coll-mif-tail", "coll-mif-mean", "coll-mif-bound"}) && !slices.Equal(names, []string{"stalls", "stalls-time", "stalls-causes"}) {
 			t.Errorf("the groups %v share runs", names)
 		}
 	}

@@ -11,13 +11,15 @@ type contender int
 const (
 	openMPI contender = iota
 	mpich
-	bare   // libfabric without a layer above it
-	before // an earlier build of muster (-before)
+	bare    // libfabric without a layer above it
+	bareUDP // UDP with segmentation offload, without a layer above it
+	oneRail // ours on the first of several rails
+	before  // an earlier build of muster (-before)
 	muster
 	contenderCount
 )
 
-var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "libfabric bare", "Muster before", "Muster"}
+var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "libfabric bare", "UDP bare", "Muster, one rail", "Muster before", "Muster"}
 
 func (c contender) String() string { return contenderNames[c] }
 
@@ -43,8 +45,11 @@ type group struct {
 	over  medium
 	hosts int // number of hosts, if over is hosts
 	rails int // cables of each host; 0: one
-	// rate of a cable; "": unlimited.
-	rate string
+	// rate of a cable; "": unlimited. queue is that of a switch port in bytes; 0: the lab's
+	// default. loss is the probability that a packet is lost.
+	rate  string
+	queue int64
+	loss  float64
 	// limit of a run, if it is longer than that of the others.
 	limit time.Duration
 	// channel of software iWARP, instead of libfabric.
@@ -95,6 +100,8 @@ type line struct {
 	protocol, device, against string
 	// over makes the figure a ratio: protocol over this one, in the same run.
 	over string
+	// peers are those that the line is compared with, if they are not all of the group.
+	peers []contender
 }
 
 // unbound is the bound of a line without a target.
@@ -105,7 +112,7 @@ func (g *group) compared() bool { return len(g.peers) > 0 && !g.beside }
 
 // plan lists all groups.
 func plan() []*group {
-	return slices.Concat(sharedMemoryPlan(), overlapPlan(), ownPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan(), ownLabPlan(), labCollectivePlan())
+	return slices.Concat(sharedMemoryPlan(), overlapPlan(), ownPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan(), ownLabPlan(), labCollectivePlan(), cablePlan(), stallPlan())
 }
 
 func sharedMemoryPlan() []*group {
@@ -198,9 +205,9 @@ func networkPlan() []*group {
 			metric: "latency", unit: "us", scale: 1, shown: "µs",
 			lines: []line{{title: "8 B", size: 8, bound: 1}, {title: "8 KB", size: 8192, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
 		},
-		overIWARP("rd", "reliable datagrams over UDP", 0.65),
-		overIWARP("rc", "RDMA over TCP", 1),
-		overIWARP("hybrid", "datagrams, and connections to busy peers: the default", 1),
+		overIWARP("rd", "reliable datagrams over UDP", 0.65, 0.65, 1, 1),
+		overIWARP("rc", "RDMA over TCP", 1, 1, 1, 1),
+		overIWARP("hybrid", "datagrams, and connections to busy peers: the default", 0.7, 0.9, 0.7, 1),
 		{
 			name: "hosts-start", title: "From the start of the launcher to the first message of the last of 64 ranks, 4 hosts", ranks: 64,
 			over: hosts, hosts: 4, note: onHosts,
@@ -216,16 +223,25 @@ func networkPlan() []*group {
 	}
 }
 
-// overIWARP returns the latency group of a channel of software iWARP; short is the bound up
-// to 8 KB.
-func overIWARP(channel, what string, short float64) *group {
+// overIWARP returns the latency group of a channel of software iWARP; bounds are those of 8
+// B, 8 KB, 64 KB and 1 MB.
+func overIWARP(channel, what string, bounds ...float64) *group {
 	return &group{
 		name: "iwarp-" + channel, title: "Half round trip over software iWARP on loopback (channel " + channel + "), two ranks", ranks: 2,
 		over: network, channel: channel, peers: []contender{openMPI, mpich}, note: "Ours is " + what + "; the peers use TCP.",
 		args: "latency -s 8,8192,65536,1048576", ours: "latency --sizes 8,8192,65536,1048576",
 		metric: "latency", unit: "us", scale: 1, shown: "µs",
-		lines: []line{{title: "8 B", size: 8, bound: short}, {title: "8 KB", size: 8192, bound: short}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
+		lines: sizeLines(bounds, byteSize{"8 B", 8}, size8K, size64K, size1M),
 	}
+}
+
+// sizeLines returns a line for each size with its bound.
+func sizeLines(bounds []float64, sizes ...byteSize) []line {
+	var lines []line
+	for i, s := range sizes {
+		lines = append(lines, line{title: s.title, size: s.bytes, bound: bounds[i]})
+	}
+	return lines
 }
 
 func groupNames() []string {
@@ -238,13 +254,14 @@ func groupNames() []string {
 
 // unitFactors converts units that programs print to the unit of a group.
 var unitFactors = map[string]map[string]float64{
-	"us":    {"us": 1, "µs": 1, "ns": 1e-3, "ms": 1e3, "s": 1e6},
-	"MB/s":  {"MB/s": 1, "GB/s": 1e3},
-	"msg/s": {"msg/s": 1},
-	"op/s":  {"op/s": 1},
-	"s":     {"s": 1, "ms": 1e-3, "us": 1e-6},
-	"cards": {"cards": 1},
-	"KiB":   {"KiB": 1, "MiB": 1024, "B": 1.0 / 1024, "MB": 1e6 / 1024},
-	"%":     {"%": 1, "ppm": 1e-4},
-	"ratio": {"ratio": 1},
+	"us":     {"us": 1, "µs": 1, "ns": 1e-3, "ms": 1e3, "s": 1e6},
+	"MB/s":   {"MB/s": 1, "GB/s": 1e3},
+	"msg/s":  {"msg/s": 1},
+	"op/s":   {"op/s": 1},
+	"s":      {"s": 1, "ms": 1e-3, "us": 1e-6},
+	"cards":  {"cards": 1},
+	"rounds": {"rounds": 1, "events": 1},
+	"KiB":    {"KiB": 1, "MiB": 1024, "B": 1.0 / 1024, "MB": 1e6 / 1024},
+	"%":      {"%": 1, "ppm": 1e-4},
+	"ratio":  {"ratio": 1},
 }

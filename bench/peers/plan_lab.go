@@ -23,7 +23,7 @@ func labPlan() []*group {
 			name: "lab-latency", title: "Half round trip between two hosts, 1 Gbit/s",
 			args: "latency -s 8,8192,65536,1048576 -i 200", ours: "latency --sizes 8,8192,65536,1048576 --iterations 200",
 			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: []line{{title: "8 B", size: 8, bound: 1}, {title: "8 KB", size: 8192, bound: 1}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
+			lines: sizeLines([]float64{0.9, 1, 1, 1}, byteSize{"8 B", 8}, size8K, size64K, size1M),
 		}),
 		onTwoHosts(group{
 			name: "lab-bw", title: "Bandwidth between two hosts, window of 64, 1 Gbit/s",

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/muster-mpi/muster/prof"
 )
 
 // The groups of this file compare Muster with itself: with and without a technique, by
@@ -188,11 +190,25 @@ func ownLabPlan() []*group {
 		groups = append(groups, &group{
 			name: fmt.Sprintf("hosts-memory-%d", ranks), title: fmt.Sprintf("Communication memory of a rank, %d ranks on 4 hosts, after each has sent to every other", ranks),
 			ranks: ranks, over: hosts, hosts: 4, channel: "hybrid", rounds: 1, limit: 2 * time.Minute,
-			ours: "memory", unit: "KiB", scale: 1.0 / 1024, shown: "MiB", note: "Of the rank that has most, channel hybrid.",
-			lines: []line{{title: fmt.Sprintf("memory, %d ranks", ranks), metric: "memory"}},
+			ours: "memory", unit: "KiB", scale: 1.0 / 1024, shown: "MiB",
+			note:  "Of the rank that has most, channel hybrid. Kernel: the limit of its socket buffers. The rows with a dot are the parts of the first.",
+			lines: memoryLines(ranks),
 		})
 	}
 	return groups
+}
+
+// memoryLines has the total, what the kernel may hold, and the parts of the total.
+func memoryLines(ranks int) []line {
+	lines := []line{
+		{title: fmt.Sprintf("memory, %d ranks", ranks), metric: "memory"},
+		{title: "kernel", metric: "kernel"},
+		{title: "with kernel", metric: "memory-and-kernel"},
+	}
+	for _, name := range prof.MemoryParts() {
+		lines = append(lines, line{title: string(name), metric: string(name)})
+	}
+	return lines
 }
 
 // choice is an algorithm, the one that it is compared with, and its name in the table.

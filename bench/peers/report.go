@@ -31,7 +31,11 @@ func (s *summary) cells() [][]string {
 		l := &s.lines[i]
 		row := []string{l.title}
 		for _, c := range s.contenders {
-			row = append(row, l.figures[c].show(s.group.scale))
+			cell := l.figures[c].show(s.group.scale)
+			if l.tails[c].known() {
+				cell += " p99 " + digits(l.tails[c].mid*s.group.scale)
+			}
+			row = append(row, cell)
 		}
 		if compared {
 			better := "-"
@@ -92,6 +96,9 @@ func (s *summary) conditions() string {
 	b.WriteString(".")
 	if s.statistic != "value" {
 		fmt.Fprintf(&b, " The figure of a run is the %s of its batches.", s.statistic)
+	}
+	if slices.ContainsFunc(s.lines, func(l lineSummary) bool { return l.tails[muster].known() }) {
+		b.WriteString(" p99 is the median of the rounds' p99, over batches or calls.")
 	}
 	if s.hop.known() {
 		fmt.Fprintf(&b, " Cache line from core to core: %s ns.", s.hop.show(1))

@@ -60,7 +60,9 @@ type runs struct {
 	hops       []float64 // ns, by round; NaN: not measured
 	loads      []float64 // share of the cores that other processes used, by round
 	// values[c][i] are the figures of line i by round; NaN: the run failed.
-	values   [contenderCount][][]float64
+	values [contenderCount][][]float64
+	// tails are the same for p99, if the figures are times.
+	tails    [contenderCount][][]float64
 	failures [contenderCount][]error
 }
 
@@ -73,7 +75,7 @@ func newRuns(g *group, o options) *runs {
 		r.contenders = append(r.contenders[:len(g.peers):len(g.peers)], muster)
 	}
 	for _, c := range r.contenders {
-		r.values[c] = make([][]float64, len(g.lines))
+		r.values[c], r.tails[c] = make([][]float64, len(g.lines)), make([][]float64, len(g.lines))
 	}
 	return r
 }
@@ -91,7 +93,7 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, a
 	for i := range r.contenders {
 		c := r.contenders[(i+round)%len(r.contenders)]
 		start := time.Now()
-		values, err := r.one(ctx, r.group.command(c, bin, at), round)
+		values, tails, err := r.one(ctx, r.group.command(c, bin, at), round)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -108,6 +110,9 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, a
 				v = values[k]
 			}
 			r.values[c][k] = append(r.values[c][k], v)
+			if tails != nil {
+				r.tails[c][k] = append(r.tails[c][k], tails[k])
+			}
 		}
 	}
 	return nil
@@ -119,14 +124,15 @@ type outputs map[string][]byte
 
 // runKey identifies runs that are the same in all but the figures that are shown.
 func (g *group) runKey(cmd command, round int) string {
-	return fmt.Sprintf("%d %q %q %d %d %q", round, cmd.env, cmd.argv, g.hosts, g.rails, g.rate)
+	return fmt.Sprintf("%d %q %q %d %d %q %d %g", round, cmd.env, cmd.argv, g.hosts, g.rails, g.rate, g.queue, g.loss)
 }
 
-// one runs one contender once and returns a figure for each line of the group.
-func (r *runs) one(ctx context.Context, cmd command, round int) ([]float64, error) {
+// one runs one contender once and returns a figure for each line of the group, and its p99
+// if it is a time.
+func (r *runs) one(ctx context.Context, cmd command, round int) (values, tails []float64, err error) {
 	start, key := time.Now(), r.group.runKey(cmd, round)
 	if out, ok := r.shared[key]; ok && !r.group.wallClock {
-		return r.group.figures(out, r.statistic)
+		return r.figures(out)
 	}
 	enough := func(out []byte) bool {
 		if r.group.wallClock || r.group.direct {
@@ -137,16 +143,25 @@ func (r *runs) one(ctx context.Context, cmd command, round int) ([]float64, erro
 	}
 	out, err := boundedUntil(ctx, max(r.limit, r.group.limit), cmd, enough)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if r.group.wallClock {
-		return []float64{time.Since(start).Seconds()}, nil
+		return []float64{time.Since(start).Seconds()}, nil, nil
 	}
-	values, err := r.group.figures(out, r.statistic)
+	values, tails, err = r.figures(out)
 	if err == nil && r.shared != nil {
 		r.shared[key] = out
 	}
-	return values, err
+	return values, tails, err
+}
+
+// figures returns the figure of each line in the output of a run, and its p99.
+func (r *runs) figures(out []byte) (values, tails []float64, err error) {
+	values, err = r.group.figures(out, r.statistic)
+	if err == nil && r.group.unit == "us" && r.group.shown != "ratio" {
+		tails, err = r.group.figures(out, "p99")
+	}
+	return values, tails, err
 }
 
 // figures finds the value of each line in the output of a run. Launchers may label lines or

@@ -41,7 +41,8 @@ type summary struct {
 type lineSummary struct {
 	line
 	figures [contenderCount]spread
-	better  contender // the peer with the better median
+	tails   [contenderCount]spread // p99, if the figures are times
+	better  contender              // the peer with the better median
 	// ratio is the median of the ratios of the rounds, ours to that peer, or our
 	// figure if there is no peer.
 	ratio spread
@@ -52,9 +53,9 @@ func (r *runs) summary() summary {
 	for i, l := range r.group.lines {
 		ls := lineSummary{line: l, better: -1}
 		for _, c := range r.contenders {
-			ls.figures[c] = spreadOf(r.values[c][i])
+			ls.figures[c], ls.tails[c] = spreadOf(r.values[c][i]), spreadOf(r.tails[c][i])
 		}
-		for _, c := range r.group.peers {
+		for _, c := range r.group.comparedWith(&l) {
 			if ls.figures[c].known() && (ls.better < 0 || r.group.isBetter(ls.figures[c].mid, ls.figures[ls.better].mid)) {
 				ls.better = c
 			}
@@ -71,6 +72,14 @@ func (r *runs) summary() summary {
 		s.lines = append(s.lines, ls)
 	}
 	return s
+}
+
+// comparedWith returns the peers of a line.
+func (g *group) comparedWith(l *line) []contender {
+	if l.peers != nil {
+		return l.peers
+	}
+	return g.peers
 }
 
 func (g *group) isBetter(a, b float64) bool {

@@ -3,7 +3,8 @@
 // opens links on first use, and blocks callers without occupying a core.
 //
 //	engine.go          the Engine: configuration, start and end
-//	calls.go           send, receive, probe, cancel
+//	calls.go           receive, wait, probe, cancel
+//	send.go            send; the path of a short message
 //	collective.go      runs the schedules of collectives over the same messages
 //	arrivals.go        which peers have arrived at a collective
 //	onesided.go        windows: remote memory, by RDMA or by request

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
-	"github.com/muster-mpi/muster/internal/recvpool"
 	"github.com/muster-mpi/muster/internal/regcache"
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/recvpool"
 )
 
 // LaneConfig is a device and the ranks it reaches.

@@ -149,9 +149,11 @@ func TestSilentLane(t *testing.T) {
 		if n := polls(1); n != 1 {
 			t.Error("the lane is not polled after a wake-up")
 		}
-		w.send(0, 2, 0, "x")
-		if n := polls(silentAfter); n != silentAfter {
-			t.Errorf("after a send the lane was polled %d times, want %d", n, silentAfter)
+		for _, link := range []string{"new", "connected"} {
+			w.send(0, 2, 0, "x")
+			if n := polls(silentAfter); n != silentAfter {
+				t.Errorf("after a send over a %s link the lane was polled %d times, want %d", link, n, silentAfter)
+			}
 		}
 	})
 }

@@ -179,20 +179,6 @@ func (e *Engine) quiet() bool {
 	return len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.blocked)|e.probers|e.held == 0
 }
 
-// sendNow sends a message that needs no operation, if possible. sent reports that the
-// device has accepted it, tried that its packets wait in the link. wr is the result of
-// SendOne if the device has not accepted it at once.
-func (e *Engine) sendNow(l *p2p.Link, c *Comm, tag int32, buf []byte, wr *[1]rdma.SendWR) (sent, tried bool) {
-	if wr != nil {
-		e.post(l, wr[:])
-	} else if e.m.SendNow(l, c.Ctx, c.Rank, tag, buf) {
-		e.flush()
-	} else {
-		return false, false
-	}
-	return len(l.Wait) == 0 && l.Err == nil, true
-}
-
 // flush posts the machine's work requests, link by link in order.
 func (e *Engine) flush() {
 	o := &e.m.Out

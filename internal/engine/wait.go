@@ -20,6 +20,8 @@ const (
 	parkIdle    = 100 * time.Millisecond
 	parkBlocked = 500 * time.Microsecond
 	ctxEvery    = 64 // polls between two checks of the context
+	// drainPolls bounds the polls with a result in a row after which a driver yields.
+	drainPolls = 64
 	// othersEvery is the number of polls of the expected lane between two polls of the
 	// others; a power of two.
 	othersEvery = 16
@@ -201,7 +203,9 @@ func (e *Engine) wakeProbers() {
 }
 
 // drive polls on behalf of all waiters until our own operations have completed: first
-// with the lock held, then yielding between polls, then parked in the device.
+// with the lock held, then yielding between polls, then parked in the device. After a
+// poll with a result it polls again before it yields: one poll takes what one run of
+// datagrams brought, and where ranks share cores the next time slice is far away.
 func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, xs []*p2p.Xfer) {
 	e.driver = w
 	shown := false
@@ -211,10 +215,16 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 	if e.Oversubscribed() {
 		start = e.spin // waitOne has spun already, and other ranks need the core
 	}
+	busy := 0 // polls with a result in a row
 	for idle := start; w.Pending > 0; idle++ {
 		if e.pollWaiting() > 0 {
 			idle = start
+			if busy++; busy < drainPolls && e.mu.wanted.Load() == 0 && !ended(done) {
+				idle--
+				continue
+			}
 		}
+		busy = 0
 		if w.Pending <= 0 {
 			break
 		}
@@ -227,7 +237,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 				shown = false
 			}
 		}
-		if done != nil && (idle%ctxEvery == 0 || idle > e.spin) && ended(done) {
+		if done != nil && (idle == start || idle%ctxEvery == 0 || idle > e.spin) && ended(done) {
 			break
 		}
 		switch {
@@ -240,6 +250,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 			if long.IsZero() {
 				long = time.Now()
 			}
+			e.waited.yields++
 			e.unlock()
 			e.yieldCore(idle)
 			e.lock()
@@ -288,6 +299,7 @@ func (e *Engine) park() {
 		}
 	}
 	e.parked = true
+	e.waited.parks++
 	e.unlock()
 	_ = e.home.cq.Wait(timeout)
 	e.lock()

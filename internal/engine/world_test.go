@@ -221,12 +221,23 @@ type testCQ struct {
 	rdma.SolicitedCQ
 	polls int
 	waits []time.Duration // timeouts of Wait
+	most  int             // completions that one Poll returns; 0: as many as fit
+	// script, if not nil, is called at the start of each Poll. While it returns true the
+	// Poll returns an event without effect and nothing else.
+	script func() bool
 }
 
 var _ rdma.ArmedCQ = (*testCQ)(nil)
 
 func (c *testCQ) Poll(out []rdma.Completion) int {
 	c.polls++
+	if c.script != nil && c.script() {
+		out[0] = rdma.Completion{Op: rdma.OpLowWater}
+		return 1
+	}
+	if c.most > 0 {
+		out = out[:min(len(out), c.most)]
+	}
 	return c.SolicitedCQ.Poll(out)
 }
 

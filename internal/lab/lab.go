@@ -28,6 +28,10 @@ type Config struct {
 	// Rate is the speed of every cable in each direction, such as "1gbit". Default: as
 	// fast as the machine copies.
 	Rate string
+	// Queue is the queue of a switch port in bytes, if Rate is set, at least 66,000: with
+	// segmentation offload, a packet has up to 64 KB. What does not fit is lost. Default:
+	// 8 ms at the rate.
+	Queue int64
 	// Loss is the probability, 0 to 1, that a packet is lost. Default: 0.
 	Loss float64
 	// Name creates a lab that outlives this process and that Find can open: a small
@@ -51,6 +55,7 @@ const (
 	defaultPrefix = "muster"
 	maxHosts      = 250
 	maxRails      = 16
+	minQueue      = 66_000
 	// commandTime limits a system command, which normally takes milliseconds.
 	commandTime = 30 * time.Second
 	// hostFiles is the directory of the per-namespace files of ip netns exec.
@@ -105,6 +110,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("lab: %d hosts: use 1 to %d", c.Hosts, maxHosts)
 	case c.Rails < 1 || c.Rails > maxRails:
 		return fmt.Errorf("lab: %d rails: use 1 to %d", c.Rails, maxRails)
+	case c.Queue != 0 && c.Queue < minQueue:
+		return fmt.Errorf("lab: queue of %d bytes: use at least %d", c.Queue, minQueue)
 	case c.MTU < 576 || c.MTU > 65535:
 		return fmt.Errorf("lab: MTU %d: use 576 to 65535", c.MTU)
 	case len(c.Prefix) > 20 || strings.Trim(c.Prefix, "abcdefghijklmnopqrstuvwxyz") != "":

@@ -67,7 +67,7 @@ func TestLabsOfOneProcessAreIsolated(t *testing.T) {
 }
 
 func TestUpRejectsBadConfig(t *testing.T) {
-	for _, cfg := range []Config{{Hosts: -1}, {Hosts: 251}, {Rails: 17}, {MTU: 100}, {Prefix: "a/b"}, {Prefix: "Big"},
+	for _, cfg := range []Config{{Hosts: -1}, {Hosts: 251}, {Rails: 17}, {MTU: 100}, {Queue: 1000}, {Prefix: "a/b"}, {Prefix: "Big"},
 		{Name: "-a"}, {Name: "a-b"}, {Name: "1a"}, {Rate: "fast"}, {Loss: -0.1}, {Loss: 1.1}, {Loss: math.NaN()},
 	} {
 		if l, err := Up(cfg); err == nil {

@@ -45,8 +45,8 @@ func (l *Lab) Rate(host string, rail int, rate string) error {
 			namespace, device string
 			queue             int64
 		}{
-			{host, device(r), hostQueue},
-			{l.switchName(), l.port(host, r), max(minSwitchQueue, int64(float64(bits)/8*switchQueueTime))},
+			{host, device(r), hostQueue + l.bucket(bits)},
+			{l.switchName(), l.port(host, r), l.switchQueue(bits)},
 		} {
 			if err := limit(end.namespace, end.device, bits, l.bucket(bits), end.queue); err != nil {
 				return err
@@ -54,6 +54,15 @@ func (l *Lab) Rate(host string, rail int, rate string) error {
 		}
 	}
 	return nil
+}
+
+// switchQueue returns the length of the queue of a switch port in bytes. The default has
+// room for the bucket too.
+func (l *Lab) switchQueue(bits int64) int64 {
+	if l.cfg.Queue > 0 {
+		return l.cfg.Queue
+	}
+	return max(minSwitchQueue, int64(float64(bits)/8*switchQueueTime)) + l.bucket(bits)
 }
 
 // bucket returns the size of the bucket in bytes, at least a few packets.
@@ -73,7 +82,7 @@ func limit(namespace, device string, bits, bucket, queue int64) error {
 	return command("", "tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", "tbf",
 		"rate", strconv.FormatInt(bits, 10)+"bit",
 		"burst", strconv.FormatInt(bucket, 10),
-		"limit", strconv.FormatInt(queue+bucket, 10))
+		"limit", strconv.FormatInt(queue, 10))
 }
 
 // units are the units of a rate, the largest first.

@@ -31,8 +31,8 @@
 //	            UD: messages, pieces of Write-Records, error messages            receive_datagram.go, record.go, refuse.go
 //
 // Poll and PostSend do all of this in the caller's goroutine, under one lock. While the
-// application computes, the progress thread does it instead (progress.go). While the
-// application waits, both sleep until a datagram arrives or a timer is due (wait.go).
+// application computes, the progress thread does it instead. While the application waits,
+// both sleep until a datagram arrives or a timer is due (package rdma/internal/soft).
 //
 // The protocol is package reliable, which has no socket, no clock and no bytes. This
 // package is its carrier over UDP.

@@ -5,31 +5,32 @@ package iwarp
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"io"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/crc32c"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Direct placement: payload that is read from the socket straight to its destination.
-// begin parses the header of a long segment whose payload has not arrived completely,
-// places what has, and from then on the socket is read into the rest of the destination.
-// end checks the CRC, and only then is the segment delivered: bytes of a damaged frame may
-// have been placed, inside a region that the peer may write, but they are not reported
-// (RFC 5044 section 8 ends the stream). With markers in the stream, or TLS, everything
-// goes through the buffer.
+// Direct placement: payload that is placed before its frame is complete. begin parses the
+// header of a long segment and places what has arrived, with the CRC in the same pass. If
+// that is not all of it, the socket is read into the rest of the destination. end checks
+// the CRC, and only then is the segment delivered: bytes of a damaged frame may have been
+// placed, inside a region that the peer may write, but they are not reported (RFC 5044
+// section 8 ends the stream). With markers in the stream, or TLS, everything goes through
+// the buffer.
 
-// directAbove is the payload from which this pays off: a shorter one needs only one read.
+// directAbove is the payload from which reading to the destination pays off: a shorter one
+// needs only one read.
 const directAbove = 4 << 10
 
 // directBehind is how much is read into the buffer after the payload: the end of the frame
 // and what is likely to follow, but not so much that a long payload is copied.
 const directBehind = 2 << 10
 
-// direct is a segment that is being read into its destination.
+// direct is a segment that is being placed.
 type direct struct {
 	on     bool
 	header ddp.Header
@@ -41,22 +42,30 @@ type direct struct {
 	pieces [2]unix.Iovec
 }
 
-// begin reports whether the incomplete frame at the front of the buffer is now read in
-// place. A segment with a fault is not: it is processed when its CRC has been verified.
+// begin reports whether the frame at the front of the buffer is now placed. A segment with
+// a fault is not: it is processed when its CRC has been verified. Neither is a short one,
+// a complete one without a CRC, which needs no pass but the copy, and a message that can
+// be lent where it is.
 func (q *queuePair) begin() bool {
 	in, d := &q.in, &q.in.direct
 	have := in.buf[in.lo:in.hi]
 	if in.mpa.markers || q.secret != nil || len(have) < fpduLength+ddp.UntaggedLen {
 		return false
 	}
-	d.whole = int(binary.BigEndian.Uint16(have))
+	if d.whole = int(binary.BigEndian.Uint16(have)); d.whole < onePass {
+		return false
+	}
 	segment := have[fpduLength:]
 	n, f := d.header.Decode(segment, d.whole)
 	d.size = d.whole - n
-	if f != ddp.NoFault || d.header.Op.Control() || d.size < directAbove || len(segment)-n >= d.size {
+	arrived := min(len(segment)-n, d.size)
+	if f != ddp.NoFault || d.header.Op.Control() || arrived < d.size && d.size < directAbove || arrived == d.size && !in.mpa.crc {
 		return false
 	}
-	in.hint, in.whole = d.size, d.header.Last && d.header.MO == 0
+	in.hint, in.whole, in.wire = d.size, d.header.Last && d.header.MO == 0, fpduSize(d.whole)
+	if d.header.Op != ddp.Write && d.header.Op != ddp.ReadResponse && q.lendable(d.size) {
+		return false
+	}
 	mem, f := q.stream.Placement(&d.header, 0, d.size)
 	if f != ddp.NoFault {
 		in.starved = f == ddp.FaultNoBuffer
@@ -64,11 +73,14 @@ func (q *queuePair) begin() bool {
 	}
 	in.starved = false
 	copy(d.raw[:], segment[:n])
-	d.got = copy(mem, segment[n:])
-	if in.mpa.crc {
-		d.crc = crc32.Checksum(have, castagnoli)
+	if d.got = arrived; in.mpa.crc {
+		d.crc = crc32c.Copy(mem, segment[n:n+arrived], crc32c.Checksum(have[:fpduLength+n]))
+	} else {
+		copy(mem, segment[n:n+arrived])
 	}
-	in.lo, in.hi, in.need = 0, 0, 0
+	if in.lo, in.need = in.lo+fpduLength+n+arrived, 0; in.lo == in.hi {
+		in.lo, in.hi = 0, 0
+	}
 	d.on = true
 	return true
 }
@@ -91,7 +103,7 @@ func (q *queuePair) readDirect() (n, room int, err error) {
 		d.got += k
 		in.hi += n - k
 		if in.mpa.crc {
-			d.crc = crc32.Update(d.crc, castagnoli, mem[:k])
+			d.crc = crc32c.Update(d.crc, mem[:k])
 		}
 	}
 	return n, room, err
@@ -107,7 +119,7 @@ func (q *queuePair) end() bool {
 	have := in.buf[in.lo : in.lo+tail]
 	in.lo += tail
 	d.on = false
-	if in.mpa.crc && crc32.Update(d.crc, castagnoli, have[:tail-fpduCRC]) != binary.LittleEndian.Uint32(have[tail-fpduCRC:]) {
+	if in.mpa.crc && crc32c.Update(d.crc, have[:tail-fpduCRC]) != binary.LittleEndian.Uint32(have[tail-fpduCRC:]) {
 		q.fault(ddp.FaultMPACRC, nil, 0)
 		return true
 	}

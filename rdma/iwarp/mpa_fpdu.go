@@ -3,8 +3,9 @@ package iwarp
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
+	"slices"
 
+	"github.com/muster-mpi/muster/rdma/internal/crc32c"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
@@ -28,12 +29,12 @@ const (
 	// segmentMarkedMax keeps a marker at the end of an FPDU within the 16 bits of its
 	// pointer.
 	segmentMarkedMax = 64000
+	// onePass is the length from which bytes are copied and checked in one pass: below, a
+	// CRC of the whole frame costs less than one of its parts.
+	onePass = 512
 	// fpduMax is the longest FPDU with its markers.
 	fpduMax = fpduLength + segmentMax + 3 + fpduCRC + markerLen*(segmentMax/(markerSpacing-markerLen)+2)
 )
-
-// castagnoli is the polynomial of the CRC, the same as for iSCSI.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // padding returns the padding after a segment of n bytes.
 func padding(n int) int { return -(fpduLength + n) & 3 }
@@ -72,15 +73,24 @@ func (f *framer) append(dst []byte, parts ...[]byte) []byte {
 	var length [fpduLength]byte
 	binary.BigEndian.PutUint16(length[:], uint16(n))
 	dst = f.put(dst, start, length[:])
+	summed := begin // the CRC so far covers up to here
+	var crc uint32
 	for _, p := range parts {
+		if f.crc && !f.markers && len(p) >= onePass {
+			crc = crc32c.Update(crc, dst[summed:])
+			dst = slices.Grow(dst, len(p))
+			summed = len(dst) + len(p)
+			crc = crc32c.Copy(dst[len(dst):summed], p, crc)
+			dst = dst[:summed]
+			continue
+		}
 		dst = f.put(dst, start, p)
 	}
 	var zeros [3]byte
 	dst = f.put(dst, start, zeros[:padding(n)])
 	dst = f.mark(dst, start) // a marker between padding and CRC is covered
-	var crc uint32
 	if f.crc {
-		crc = crc32.Checksum(dst[begin:], castagnoli)
+		crc = crc32c.Update(crc, dst[summed:])
 	}
 	dst = binary.LittleEndian.AppendUint32(dst, crc) // least significant byte first: RFC 5044 section 4.4
 	f.advance(fpduCRC)
@@ -150,7 +160,7 @@ func (d *deframer) next(b []byte) (segment []byte, n, need int, err error) {
 	fpdu := b[:n]
 	if d.crc {
 		got := binary.LittleEndian.Uint32(fpdu[n-fpduCRC:])
-		if want := crc32.Checksum(fpdu[:n-fpduCRC], castagnoli); got != want {
+		if want := crc32c.Checksum(fpdu[:n-fpduCRC]); got != want {
 			d.failed = &mpaError{ddp.FaultMPACRC, fmt.Sprintf("the CRC of an FPDU of %d bytes is %08x and should be %08x: the bytes were damaged in transit", n, got, want)}
 			return nil, 0, 0, d.failed
 		}

@@ -103,7 +103,7 @@ func (x *transfer) leaveToOwner() bool {
 
 // guard returns how long a copy that is left to its other side need not be checked.
 func (x *transfer) guard() time.Duration {
-	return max(time.Duration(x.length-x.left.seen)/guardRate, leastGuard)
+	return max(time.Duration(unclaimed(x.left.seen, x.length))/guardRate, leastGuard)
 }
 
 // ownerGoesOn reports whether a copy that was left to the other side still is: it is

@@ -10,9 +10,9 @@ import (
 
 // The cooperative copy. The puller writes its destination into the slot of the region and
 // opens it (a writer its source, see assisted.go). From then on both sides claim pieces
-// from one cursor whenever they poll, the puller reading and the owner writing. done
-// counts the bytes that have arrived, and the copy is over for each side when it sees that
-// all have.
+// (pieces.go) whenever they poll, the puller reading and the owner writing. done counts
+// the bytes that have arrived, and the copy is over for each side when it sees that all
+// have.
 //
 // Each word carries the epoch of the slot, which grows when the owner prepares it for the
 // next copy. The owner does that as soon as it has seen the end; a puller that checks
@@ -29,14 +29,6 @@ const (
 
 	epochShift = 48
 	epochValue = 1<<epochShift - 1 // mask of the bits below the epoch
-
-	// Piece sizes: a quarter of what is left, so that both sides finish at about the same
-	// time, within bounds that keep the claim inexpensive and the poll short. A writer
-	// claims half: it usually copies everything alone (assisted.go).
-	sharedPart = 4
-	writerPart = 2
-	minPiece   = 32 << 10
-	maxPiece   = 256 << 10
 
 	// postedPull is how much of an OpPull is copied within PostSend: the most that an
 	// OpRead copies there.
@@ -95,22 +87,6 @@ func (ps *pullState) recycle(epoch uint64) {
 	ps.state.publishFenced(next | pullIdle)
 }
 
-// claim claims the next piece: its offset and length, 0 if none is left.
-func (ps *pullState) claim(epoch, length, part uint64) (off, n uint64) {
-	for {
-		c := ps.cursor.load()
-		off = c & epochValue
-		if c>>epochShift != epoch || off >= length {
-			return 0, 0
-		}
-		left := length - off
-		n = min(max(left/part&^(gavePage-1), minPiece), maxPiece, left)
-		if ps.cursor.cas(c, c+n) {
-			return off, n
-		}
-	}
-}
-
 // startPull begins an OpPull.
 func (t *transferTable) startPull(d *Device, x *transfer) {
 	x.slot = x.peer.seg.access(x.key, x.remote, uint64(x.body.Len()), rdma.Cooperative)
@@ -119,8 +95,32 @@ func (t *transferTable) startPull(d *Device, x *transfer) {
 		return
 	}
 	x.phase = phaseOpening
-	over, s := t.stepOpening(d, x)
-	t.copyMore(d, x, over, s, postedPull)
+	if over, s := t.stepOpening(d, x); over {
+		t.finish(d, x, s)
+	} else if x.phase == phaseShared {
+		t.opened = append(t.opened, x)
+	} else {
+		t.active = append(t.active, x)
+	}
+}
+
+// copyOpened copies pieces of the pulls that were opened by one post: first one of each, so
+// that their owner finds its part of each, then the rest up to postedPull. A caller that
+// continues to compute would leave the rest until it waits.
+func (t *transferTable) copyOpened(d *Device) {
+	for i, x := range t.opened {
+		if over, s := t.stepShared(d, x); over {
+			t.finish(d, x, s)
+			t.opened[i] = nil
+		}
+	}
+	for i, x := range t.opened {
+		if x != nil {
+			t.copyMore(d, x, false, rdma.StatusOK, postedPull)
+			t.opened[i] = nil
+		}
+	}
+	t.opened = t.opened[:0]
 }
 
 // copyMore copies more pieces of a copy that was just opened, until limit bytes are copied or
@@ -178,7 +178,7 @@ func (t *transferTable) stepOpening(d *Device, x *transfer) (bool, rdma.Status) 
 	x.phase = phaseShared
 	if x.peer.reach == reachMessages {
 		// Only the puller transfers anything: it claims and requests all of it.
-		ps.cursor.publish(st + x.length)
+		ps.cursor.publish(claimedAll(x.epoch, x.length))
 		x.phase = phaseMessages
 	}
 	ps.state.publish(st | pullOpen)
@@ -186,10 +186,10 @@ func (t *transferTable) stepOpening(d *Device, x *transfer) (bool, rdma.Status) 
 	if x.body.Len() >= helpFrom && !d.attr.Oversubscribed || x.body.Len() == 0 {
 		x.peer.seg.unpark()
 	}
-	if x.phase == phaseShared {
-		return t.stepShared(d, x)
+	if x.phase == phaseMessages {
+		return t.stepMessages(d, x)
 	}
-	return t.stepMessages(d, x)
+	return false, rdma.StatusOK
 }
 
 // startPush begins an OpPush on an own region.
@@ -271,12 +271,7 @@ func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
 	if d.copies.beside && x.leaveToOwner() {
 		return false, rdma.StatusOK
 	}
-	part := uint64(sharedPart)
-	if x.op == rdma.OpWrite {
-		part = writerPart
-	}
-	off, n := ps.claim(x.epoch, x.length, part)
-	x.left.seen = off + n
+	off, n := ps.claim(x)
 	if n == 0 {
 		if off, n = ps.takeBack(); n == 0 {
 			return false, rdma.StatusOK // the owner is copying the last piece
@@ -329,8 +324,8 @@ func (x *transfer) abort(n uint64) {
 	}
 	for {
 		c := ps.cursor.load()
-		if ps.cursor.cas(c, x.epoch<<epochShift|x.length) {
-			n += x.length - min(c&epochValue, x.length)
+		if ps.cursor.cas(c, claimedAll(x.epoch, x.length)) {
+			n += unclaimed(c, x.length)
 			break
 		}
 	}
@@ -378,7 +373,7 @@ func (d *Device) stepPush(x *transfer) (bool, rdma.Status) {
 	}
 	puller := d.peer(rdma.PeerID(uint32(ps.puller)))
 	if !d.copies.beside && x.mayHelp(puller) {
-		if off, n := ps.claim(x.epoch, x.length, sharedPart); n > 0 {
+		if off, n := ps.claim(x); n > 0 {
 			d.pushPiece(x, puller, off, n)
 		}
 	}
@@ -447,13 +442,16 @@ func (x *transfer) giveBack(puller *peer, off, n uint64, s rdma.Status) {
 // opens reports whether this is the side that opened the copy.
 func (x *transfer) opens() bool { return x.op == rdma.OpPull || x.op == rdma.OpWrite }
 
+// sends reports whether the data is this side's.
+func (x *transfer) sends() bool { return x.op == rdma.OpPush || x.op == rdma.OpWrite }
+
 // canMove reports whether stepShared would do something.
 func (x *transfer) canMove(d *Device) bool {
 	ps := &x.slot.pull
 	if ps.over(x.epoch, x.length) || x.slot.key.load() != x.key {
 		return true
 	}
-	if ps.cursor.load()&epochValue < x.length {
+	if unclaimed(ps.cursor.load(), x.length) > 0 {
 		return x.opens() || x.mayHelp(d.peer(rdma.PeerID(uint32(ps.puller))))
 	}
 	return x.opens() && ps.gave.load()&gaveValid != 0

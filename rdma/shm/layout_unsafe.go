@@ -15,7 +15,7 @@ const (
 	// segmentMagic is written last, so that a peer that maps a segment too early sees that
 	// it is not ready. layoutVersion changes with anything in this file.
 	segmentMagic  = 0x3152_5453_554d_4d53
-	layoutVersion = 3
+	layoutVersion = 4
 
 	// maxSend is the largest message: a segment of 32 KB and its Head.
 	maxSend = 32<<10 + 64
@@ -119,7 +119,7 @@ type slot struct {
 // pullState is the current cooperative copy of a slot, see cooperative.go.
 type pullState struct {
 	state  word // pullIdle, pullOpening, …, with the epoch above
-	cursor word // epoch and offset of the next piece to claim
+	cursor word // epoch, and what each side has claimed (pieces.go)
 	done   word // epoch and bytes that have arrived
 	gave   word // a piece that the owner claimed but could not copy
 	length uint64

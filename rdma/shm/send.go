@@ -56,12 +56,24 @@ func (q *queuePair) postAll(wrs []rdma.SendWR) (int, error) {
 	if q.closed || q.dev.closed {
 		return 0, rdma.ErrClosed
 	}
-	for i := range wrs {
-		if err := q.dev.post(&wrs[i]); err != nil {
-			return i, err
+	n := 0
+	var err error
+	for n < len(wrs) && err == nil {
+		if err = q.dev.post(&wrs[n]); err == nil {
+			n++
 		}
 	}
-	return len(wrs), nil
+	if len(q.dev.copies.opened) > 0 {
+		q.dev.copyOpened()
+	}
+	return n, err
+}
+
+// copyOpened copies for the pulls that a post has opened.
+func (d *Device) copyOpened() {
+	d.mu.Lock()
+	d.copies.copyOpened(d)
+	d.mu.Unlock()
 }
 
 func (d *Device) post(wr *rdma.SendWR) error {

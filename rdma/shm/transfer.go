@@ -60,6 +60,7 @@ const (
 type transferTable struct {
 	active    []*transfer // every poll may advance one of these
 	offered   []*transfer // OpPush without a puller, opAssist without a writer: checked when pullCount changes
+	opened    []*transfer // OpPull that the current post has opened
 	next      int         // index in active
 	pullsSeen uint64      // pullCount when offered was last checked
 

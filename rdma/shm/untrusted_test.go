@@ -244,8 +244,8 @@ func TestBadCooperativeCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 		ps := &b.dev.seg.slot(int(mr.RKey & keySlotMask)).pull
-		ps.cursor.publish(ps.cursor.load()&^epochValue | size) // all claimed by the owner
-		ps.gave.publish(gaveValid | 1<<40 | 4096)              // and given back: a piece that does not exist
+		ps.cursor.publish(claimedAll(ps.cursor.load()>>epochShift, size)) // all claimed by the owner
+		ps.gave.publish(gaveValid | 1<<40 | 4096)                         // and given back: a piece that does not exist
 		c, err := a.next()
 		if err != nil || c.ID != 1 || c.Status != rdma.StatusFault {
 			t.Errorf("the pull should end with %v, got %+v, %v", rdma.StatusFault, c, err)

@@ -276,12 +276,6 @@ static double loop(int which, struct call *c, long n, long iterations, double *s
 	return total / n;
 }
 
-static void single(long size, const char *metric, const char *unit, double value)
-{
-	double sample[1] = {value};
-	print_line(size, metric, unit, value, sample, 1);
-}
-
 void collective(long size)
 {
 	int which = find_call(opt.bench);
@@ -308,10 +302,10 @@ void collective(long size)
 	over_ranks(figures, 3);
 	if (opt.rank == 0) {
 		double share = 100 - 100 * (figures[1] - figures[2]) / figures[0];
-		single(size, "overlap", "%", share > 0 ? share : 0);
-		single(size, "alone", "us", figures[0]);
-		single(size, "overall", "us", figures[1]);
-		single(size, "computation", "us", figures[2]);
+		print_single(size, "overlap", "%", share > 0 ? share : 0);
+		print_single(size, "alone", "us", figures[0]);
+		print_single(size, "overall", "us", figures[1]);
+		print_single(size, "computation", "us", figures[2]);
 	}
 	release(&c);
 }

@@ -1,4 +1,4 @@
-/* Declarations shared by peers.c, rendezvous.c, collective.c and skew.c. */
+/* Declarations shared by peers.c and the other loops of the peers. */
 #ifndef LOOPS_H
 #define LOOPS_H
 
@@ -32,6 +32,8 @@ long warmup(long n);
 char *buffer(long size);
 /* Prints one figure; value is the main statistic, samples (n of them, sorted here) give the others. */
 void print_line(long size, const char *metric, const char *unit, double value, double *samples, int n);
+void print_single(long size, const char *metric, const char *unit, double value);
+double median_of(double *samples, long n); /* sorts them */
 
 /* rendezvous.c: a computation that makes no call */
 void calibrate(void);
@@ -56,5 +58,11 @@ void fetch_add(void);
 
 /* skew.c */
 void skew(void);
+
+/* stalls.c */
+void stalls(long size);
+
+/* cpu.c */
+void cpu(long size);
 
 #endif

@@ -15,6 +15,8 @@
  *   empty        Init and Finalize; timed from outside
  *   overlap, progress, exchange   see rendezvous.c
  *   put, get, acc, fop   one-sided, see onesided.c
+ *   stalls       rounds of alltoall one by one, see stalls.c
+ *   cpu          processor time of a paced message, see cpu.c
  *   coll         collectives with process arrival patterns, see skew.c for its options
  *
  * The shape of the loops is that of the OSU micro-benchmarks: a warm-up, then a
@@ -127,6 +129,17 @@ void print_line(long size, const char *metric, const char *unit, double value, d
 	       "\"value\":%.6g,\"min\":%.6g,\"p50\":%.6g,\"p99\":%.6g}\n",
 	       opt.bench, opt.ranks, size, metric, unit, value, samples[0], samples[n / 2], samples[(n - 1) * 99 / 100]);
 	fflush(stdout);
+}
+
+void print_single(long size, const char *metric, const char *unit, double value)
+{
+	print_line(size, metric, unit, value, &value, 1);
+}
+
+double median_of(double *samples, long n)
+{
+	qsort(samples, (size_t)n, sizeof *samples, ascending);
+	return (samples[(n - 1) / 2] + samples[n / 2]) / 2;
 }
 
 /* ---- ping-pong ---- */
@@ -360,7 +373,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 	if (argc < 2 || argv[1][0] == '-') {
-		fprintf(stderr, "usage: peers latency|bw|bibw|rate|mt-latency|barrier|COLLECTIVE|memory-once|empty|overlap|progress|exchange|put|get|acc|fop|coll "
+		fprintf(stderr, "usage: peers latency|bw|bibw|rate|mt-latency|barrier|COLLECTIVE|memory-once|empty|overlap|progress|exchange|put|get|acc|fop|coll|stalls|cpu "
 				"[-s SIZES] [-i ITERATIONS] [-w WINDOW] [-p THREADS] [-t] [-d DELAY] [-r RATIOS] [-c MICROSECONDS] "
 				"[-o COLLECTIVES] [-f FACTORS] [-l PERCENT] [-m MICROSECONDS] [-b MILLISECONDS] [-a]\n");
 		exit(2);
@@ -426,6 +439,9 @@ int main(int argc, char **argv)
 			collective(opt.sizes[i]);
 	} else if (strcmp(opt.bench, "coll") == 0) {
 		skew();
+	} else if (strcmp(opt.bench, "stalls") == 0) {
+		for (int i = 0; i < opt.nsizes; i++)
+			stalls(opt.sizes[i]);
 	} else if (strcmp(opt.bench, "fop") == 0) {
 		fetch_add();
 	} else if (strcmp(opt.bench, "memory-once") == 0) {
@@ -446,6 +462,8 @@ int main(int argc, char **argv)
 				windows(size, 1, "bandwidth", "MB/s", 2 * mb);
 			else if (strcmp(opt.bench, "rate") == 0)
 				windows(size, 0, "rate", "msg/s", opt.window);
+			else if (strcmp(opt.bench, "cpu") == 0)
+				cpu(size);
 			else if (is_window(opt.bench))
 				one_sided(size);
 			else if (strcmp(opt.bench, "overlap") == 0)
