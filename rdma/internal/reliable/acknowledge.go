@@ -43,29 +43,44 @@ const maxRTT = time.Minute
 // in which they were pushed. It ignores an ack that is older than the newest one, or
 // names packets that were never sent.
 func (s *Peer[T]) Acknowledge(now time.Duration, r *Ack) *Message[T] {
-	if int(r.Path) >= len(s.paths) || r.Next.Before(s.first) || s.fresh.Before(r.Next) || s.first == s.fresh {
+	if int(r.Path) >= len(s.paths) || s.fresh.Before(r.Next) {
 		return nil
 	}
 	p := &s.paths[r.Path]
 	if p.fresh.Before(r.End) {
 		return nil
 	}
+	s.proved(int(r.Path), r)
+	if s.first == s.fresh || len(s.paths) == 1 && r.Next.Before(s.first) {
+		s.late(now, p, r)
+		return nil
+	}
 	before := p.underWay
 	p.measure(now, r)
-	finished := s.advance(r.Next)
+	s.compare(now, p, r)
+	var finished *Message[T]
+	if s.first.Before(r.Next) {
+		finished = s.advance(r.Next)
+	}
 	if s.first == s.fresh {
+		p.meter(now, before)
 		p.cong.settled(now, before, 0, before)
-		s.reset()
+		s.resetPath(p)
+		s.finish()
 		return finished
 	}
 	s.settle(now, p, r)
 	came := before - p.underWay
 	gone := s.findLost(now, p)
+	p.meter(now, came)
 	p.cong.settled(now, came, gone, before)
 	s.lastAckAt = now
 	if came > 0 {
 		p.silences = 0
 		p.expireAt = now + s.ackTimeout(p)
+	}
+	if p.underWay == 0 && s.others(p) {
+		p.expireAt = Never
 	}
 	return finished
 }
@@ -184,6 +199,9 @@ func (s *Peer[T]) expire(now time.Duration, p *path) {
 	if now < p.expireAt {
 		return
 	}
+	if p.multi != nil && !s.silent(now, p) {
+		return
+	}
 	s.lostAt = max(stampOf(now), 1)
 	if p.silences < 255 {
 		p.silences++
@@ -196,7 +214,7 @@ func (s *Peer[T]) expire(now time.Duration, p *path) {
 			}
 		}
 	}
-	if s.lost == 0 { // the receiver has dropped what it had acked
+	if s.lost == 0 && !s.others(p) { // the receiver has dropped what it had acked
 		g := s.at(s.first)
 		g.arrived = 0
 		s.want(g, 1<<g.packets-1)

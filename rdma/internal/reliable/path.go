@@ -4,7 +4,8 @@ import "time"
 
 // path is what is kept about a path to a peer and back.
 type path struct {
-	cong congestion
+	cong  congestion
+	multi *multi // nil: it is the only path
 
 	// The packets in flight.
 	packets  *ring[packet]
