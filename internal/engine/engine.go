@@ -92,7 +92,7 @@ type Engine struct {
 	held      int                     // active collectives that hold sends back until a peer arrives
 	tmps      [][]byte                // free scratch memory of collectives
 	began     time.Time
-	waited    waitTime
+	waited    waitStats
 
 	collectives uint64 // collectives started
 	aware       uint64 // of these, with sends ordered by the peers' arrival
@@ -213,16 +213,16 @@ func (e *Engine) unlock() { e.mu.unlock() }
 
 // Drain waits until the devices have sent all packets, or the timeout expires.
 func (e *Engine) Drain(timeout time.Duration) {
-	deadline := time.Now().Add(timeout)
-	for {
-		e.lock()
-		e.poll()
-		left := (len(e.blocked) > 0 || len(e.connecting)+e.opens > 0 || e.pending() > 0) && e.failed == nil
-		e.unlock()
-		if !left || time.Now().After(deadline) {
+	e.lock()
+	defer e.unlock()
+	s := e.newStrategy()
+	for deadline := e.clock() + timeout; ; {
+		found := e.poll() > 0
+		left := len(e.blocked) > 0 || len(e.connecting)+e.opens > 0 || e.pending() > 0
+		if !left || e.failed != nil || e.clock() > deadline {
 			return
 		}
-		e.yieldCore(0)
+		e.pause(&s, s.next(found, e.mu.wanted.Load() != 0))
 	}
 }
 

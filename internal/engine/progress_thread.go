@@ -296,13 +296,14 @@ const (
 func (e *Engine) driveThread() time.Duration {
 	d := e.thread
 	d.stats.Wakes++
-	start, armed := time.Now(), false
-	for idle := 1; e.threadDrives(); idle++ {
+	start, armed := e.clock(), false
+	s := strategy{spin: idleRounds} // and then a nap or a sleep
+	for e.threadDrives() {
 		n := e.poll()
 		d.stats.Served += uint64(n)
 		if n > 0 {
-			idle, d.failures = 0, 0
-			start = time.Now()
+			d.failures = 0
+			start = e.clock()
 		}
 		if !d.pending() {
 			e.deactivateThread()
@@ -319,15 +320,16 @@ func (e *Engine) driveThread() time.Duration {
 			return timeout
 		}
 		armed = timeout > 0
-		if e.mu.wanted.Load() != 0 {
+		switch s.next(n > 0, e.mu.wanted.Load() != 0) {
+		case stepUnlock:
 			return 0
-		}
-		if idle == idleRounds {
-			if time.Since(start) < idleRounds*roundFloor {
+		case stepPark:
+			if e.clock()-start < idleRounds*roundFloor {
 				return 0
 			}
-			idle, d.failures = 0, 0
-			start = time.Now()
+			s.moved()
+			d.failures = 0
+			start = e.clock()
 		}
 	}
 	return 0

@@ -238,6 +238,7 @@ type testCQ struct {
 	polls int
 	waits []time.Duration // timeouts of Wait
 	most  int             // completions that one Poll returns; 0: as many as fit
+	deaf  bool            // no event ends Wait
 	// script, if not nil, is called at the start of each Poll. While it returns true the
 	// Poll returns an event without effect and nothing else.
 	script func() bool
@@ -259,6 +260,10 @@ func (c *testCQ) Poll(out []rdma.Completion) int {
 
 func (c *testCQ) Wait(timeout time.Duration) error {
 	c.waits = append(c.waits, timeout)
+	if c.deaf {
+		time.Sleep(timeout)
+		return nil
+	}
 	return c.SolicitedCQ.Wait(timeout)
 }
 
