@@ -68,6 +68,8 @@ const (
 	TimeRunning Name = "time.running" // since the rank joined the job
 	TimeWaiting Name = "time.waiting" // of it, in calls that waited long enough to yield their core
 	Waits       Name = "waits.long"   // number of such waits
+	WaitYields  Name = "waits.yields" // times that a wait yielded its core between two polls
+	WaitParks   Name = "waits.parks"  // times that a wait slept in the device
 
 	MemoryLinks      Name = "memory.links"      // state of connected peers
 	MemoryOperations Name = "memory.operations" // sends, receives and pooled messages

@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/muster-mpi/muster/internal/recvpool"
 	"github.com/muster-mpi/muster/prof"
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/recvpool"
 )
 
 const (

@@ -50,138 +50,6 @@ var ErrShared = errors.New("another goroutine is waiting for this request")
 // Anyone is the world rank of a receive from any source.
 const Anyone = -1
 
-// Send sends and waits until buf may be reused. op is the name of the MPI call.
-func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p2p.Mode) error {
-	e.lock()
-	l := e.last
-	if l == nil || l.Rank != dst {
-		l = e.link(dst)
-	}
-	if mode != p2p.Synchronous {
-		if l.Sourced(len(buf)) {
-			if x, sent := e.sendShort(l, c, tag, buf, true); sent {
-				e.unlock()
-				return nil
-			} else if x != nil {
-				return e.finish(NoContext, c, op, x)
-			}
-		}
-		wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf)
-		if wr != nil && l.Open && len(l.Wait) == 0 {
-			if n, _ := l.QP.PostSend(wr[:]); n == 1 {
-				e.unlock()
-				return nil
-			}
-		}
-		if sent, tried := e.sendNow(l, c, tag, buf, wr); sent {
-			e.unlock()
-			return nil
-		} else if tried {
-			return e.finish(NoContext, c, op, e.adopt(l))
-		}
-	}
-	return e.finish(NoContext, c, op, e.start(c, dst, tag, buf, mode))
-}
-
-// SendContext is Send that returns early when ctx ends.
-func (e *Engine) SendContext(ctx context.Context, c *Comm, op string, dst int, tag int32, buf []byte, mode p2p.Mode) error {
-	e.lock()
-	return e.finish(ctx, c, op, e.start(c, dst, tag, buf, mode))
-}
-
-// finish waits for a send and frees it. It unlocks.
-func (e *Engine) finish(ctx context.Context, c *Comm, op string, x *p2p.Xfer) error {
-	if ctx == nil {
-		e.waitOne(x, c, op)
-	} else if err := e.waitSlow(ctx, c, op, x); err != nil {
-		e.unlock() // do not free x: the device may still read the buffer
-		return err
-	}
-	err := x.Err
-	e.m.Free(x)
-	e.unlock()
-	return err
-}
-
-// adopt creates an operation for a SendNow whose packets the device has not all
-// accepted. The last packet that waits on the link completes it.
-func (e *Engine) adopt(l *p2p.Link) *p2p.Xfer {
-	x := e.m.Adopt(l)
-	if n := len(l.Wait); n > 0 && l.Err == nil {
-		l.Wait[n-1].ID = x.Handle()
-		return x
-	}
-	e.m.Refuse(x, l.Err)
-	return x
-}
-
-// start starts a send that needs an operation.
-func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *p2p.Xfer {
-	l := e.link(dst)
-	if e.undriven() && l.Rendezvous(len(buf)) {
-		// If the receiver was first, this poll finds its RTR, and the data is written
-		// inside this call (T1 4.2.2). It takes all completions: the RTRs of several
-		// receives may wait, in another order than the sends.
-		d := e.lanes[l.Dev]
-		e.work(d, d.cq.Poll(e.comps[:]))
-	}
-	x := e.m.New()
-	x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Mode = l, c.Ctx, c.Rank, tag, buf, mode
-	e.m.Send(x)
-	e.settle()
-	if x.Written() && e.undriven() {
-		// A device that writes with this processor has finished. Process the
-		// completion and send the FIN now, not in the caller's next call.
-		d := e.lanes[l.Dev]
-		e.work(d, d.cq.Poll(e.comps[:]))
-	}
-	return x
-}
-
-// Isend starts a send. A short one has often completed when the call returns; then the
-// Op is zero.
-func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) Op {
-	e.lock()
-	l := e.last
-	if l == nil || l.Rank != dst {
-		l = e.link(dst)
-	}
-	var x *p2p.Xfer
-	sent, tried := false, false
-	if mode != p2p.Synchronous && l.Sourced(len(buf)) {
-		x, sent = e.sendShort(l, c, tag, buf, false)
-	}
-	if mode != p2p.Synchronous && x == nil && !sent {
-		wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf)
-		if wr != nil && l.Open && len(l.Wait) == 0 {
-			if n, _ := l.QP.PostSend(wr[:]); n == 1 {
-				e.unlock()
-				return Op{}
-			}
-		}
-		sent, tried = e.sendNow(l, c, tag, buf, wr)
-	}
-	switch {
-	case x != nil:
-		if e.parked || e.threadDrives() {
-			e.home.cq.Wake()
-		}
-	case sent:
-		e.unlock()
-		return Op{}
-	case tried:
-		x = e.adopt(l)
-		if e.parked || e.threadDrives() {
-			e.home.cq.Wake()
-		}
-	default:
-		x = e.start(c, dst, tag, buf, mode)
-	}
-	op := Op{x, x.Handle()}
-	e.unlockStarted(x)
-	return op
-}
-
 // Recv receives a message. from is the world rank or Anyone, src the rank in the
 // communicator.
 func (e *Engine) Recv(c *Comm, op string, from int, src, tag int32, buf []byte) (Status, error) {
@@ -382,6 +250,9 @@ func (e *Engine) Lock() {
 
 // Unlock releases the lock.
 func (e *Engine) Unlock() {
+	if len(e.connecting) > 0 {
+		e.openAll()
+	}
 	e.resumeThread()
 	e.unlock()
 }
@@ -424,7 +295,11 @@ func (e *Engine) Done(o Op) bool {
 // is parked in the device, no other goroutine may poll; an event wakes the driver, and
 // it must get the lock then.
 func (e *Engine) look() {
-	if !e.parked && e.poll() > 0 {
+	found := !e.parked && e.poll() > 0
+	if len(e.connecting) > 0 {
+		e.openAll()
+	}
+	if found {
 		e.idleLooks = 0
 		return
 	}

@@ -177,25 +177,12 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 	tag := co.tag(op)
 	if op.Kind == sched.Send {
 		e.m.Sign = co.Sign
-		wr := e.m.SendOne(l, co.Comm.Ctx, co.Comm.Rank, tag, b)
-		if wr != nil && l.Open && len(l.Wait) == 0 {
-			if n, _ := l.QP.PostSend(wr[:]); n == 1 {
-				e.m.Sign = 0
-				return true, nil
-			}
-		}
-		switch sent, tried := e.sendNow(l, co.Comm, tag, b, wr); {
-		case sent:
-			e.m.Sign = 0
-			return true, nil
-		case tried:
-			x = e.adopt(l)
-		default:
-			x = e.m.New()
-			x.Link, x.Ctx, x.Source, x.Tag, x.Buf = l, co.Comm.Ctx, co.Comm.Rank, tag, b
-			e.m.Send(x)
-		}
+		var sent bool
+		x, sent = e.startShort(l, co.Comm, tag, b, sendCopied)
 		e.m.Sign = 0
+		if sent {
+			return true, nil
+		}
 	} else {
 		if e.failed != nil {
 			return true, co.failure(op, e.failed)

@@ -15,8 +15,10 @@ import (
 // waitTime is the time that calls spent waiting after they had yielded their core.
 // Shorter waits are not timed: they take no longer than reading the clock.
 type waitTime struct {
-	total time.Duration
-	times uint64
+	total  time.Duration
+	times  uint64
+	yields uint64 // of the core, between two polls
+	parks  uint64
 }
 
 func (w *waitTime) since(began time.Time) {
@@ -32,6 +34,8 @@ func (e *Engine) Counters() prof.Counters {
 	c.Add(prof.TimeRunning, uint64(time.Since(e.began)))
 	c.Add(prof.TimeWaiting, uint64(e.waited.total))
 	c.Add(prof.Waits, e.waited.times)
+	c.Add(prof.WaitYields, e.waited.yields)
+	c.Add(prof.WaitParks, e.waited.parks)
 	c.Add(prof.CollectivesByMessages, e.collectives)
 	c.Add(prof.CollectivesAware, e.aware)
 	c.Add(prof.CollectivesEarly, e.Overtaken())

@@ -3,7 +3,8 @@
 // opens links on first use, and blocks callers without occupying a core.
 //
 //	engine.go          the Engine: configuration, start and end
-//	calls.go           send, receive, probe, cancel
+//	calls.go           receive, wait, probe, cancel
+//	send.go            send; the path of a short message
 //	collective.go      runs the schedules of collectives over the same messages
 //	arrivals.go        which peers have arrived at a collective
 //	onesided.go        windows: remote memory, by RDMA or by request
@@ -14,7 +15,7 @@
 //	progress_thread.go background progress while the application computes
 //	gate.go            the gate of a job's barrier
 //	lanes.go           the devices
-//	links.go           connections to peers, opened on first use
+//	links.go           connections to peers, opened on first use without the lock
 //	failure.go         death of a rank
 //	broken.go          failed collectives
 //

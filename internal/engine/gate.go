@@ -38,6 +38,9 @@ func (e *Engine) AwaitGate(opening uint64, ctx uint32) bool {
 			e.takeOver()
 			e.poll()
 		}
+		if len(e.connecting) > 0 {
+			e.openAll()
+		}
 		if i&63 == 63 {
 			e.checkDeaths()
 		}

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
-	"github.com/muster-mpi/muster/internal/recvpool"
 	"github.com/muster-mpi/muster/internal/regcache"
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/recvpool"
 )
 
 // LaneConfig is a device and the ranks it reaches.
@@ -208,6 +208,7 @@ func (e *Engine) pending() (n int) {
 	return n
 }
 
+// closeLanes closes the queues and devices, also those that openLanes has not reached.
 func (e *Engine) closeLanes() error {
 	for _, d := range e.lanes {
 		if d.kick != nil {
@@ -219,10 +220,16 @@ func (e *Engine) closeLanes() error {
 	var err error
 	for _, d := range e.lanes {
 		d.closeRings()
-		d.qp.Close()
-		d.srq.Close()
+		if d.qp != nil {
+			d.qp.Close()
+		}
+		if d.srq != nil {
+			d.srq.Close()
+		}
 		err = errors.Join(err, d.closeBuffers())
-		d.cq.Close()
+		if d.cq != nil {
+			d.cq.Close()
+		}
 		if d.stages != nil {
 			err = errors.Join(err, d.stages.close())
 		}
@@ -230,6 +237,9 @@ func (e *Engine) closeLanes() error {
 			err = errors.Join(err, d.regs.Close())
 		}
 		err = errors.Join(err, d.dev.Close())
+	}
+	for _, c := range e.cfg.Lanes[len(e.lanes):] {
+		err = errors.Join(err, c.Device.Close())
 	}
 	return err
 }

@@ -149,9 +149,11 @@ func TestSilentLane(t *testing.T) {
 		if n := polls(1); n != 1 {
 			t.Error("the lane is not polled after a wake-up")
 		}
-		w.send(0, 2, 0, "x")
-		if n := polls(silentAfter); n != silentAfter {
-			t.Errorf("after a send the lane was polled %d times, want %d", n, silentAfter)
+		for _, link := range []string{"new", "connected"} {
+			w.send(0, 2, 0, "x")
+			if n := polls(silentAfter); n != silentAfter {
+				t.Errorf("after a send over a %s link the lane was polled %d times, want %d", link, n, silentAfter)
+			}
 		}
 	})
 }
@@ -195,6 +197,7 @@ func TestArmLanes(t *testing.T) {
 func TestBlockedPacketsKeepOrder(t *testing.T) {
 	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
 		const n = 300
+		w.connect(1, 0)
 		var ops []Op
 		for i := range n {
 			ops = append(ops, w.ranks[1].Isend(&w.comms[1], 0, 0, []byte{byte(i), byte(i >> 8)}, 0))

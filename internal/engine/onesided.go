@@ -336,9 +336,9 @@ func (w *Window) send(rank int, r rma.Request, data, more []byte) {
 // post sends a message from scratch memory.
 func (w *Window) post(rank int, tag int32, b []byte) {
 	e := w.e
-	x := e.sendUrgent(w.link(rank), &w.comm, tag, b)
+	x, sent := e.startShort(w.link(rank), &w.comm, tag, b, sendUrgent)
 	switch {
-	case x == nil:
+	case sent:
 		e.putScratch(b)
 	case x.Done():
 		w.fault(rank, x.Err)
@@ -347,31 +347,6 @@ func (w *Window) post(rank int, tag int32, b []byte) {
 	default:
 		w.track(x, windowPart{rank: rank, memory: b})
 	}
-}
-
-// sendUrgent starts a message that the peer handles even while it computes. It returns
-// nil if the message has been sent.
-func (e *Engine) sendUrgent(l *p2p.Link, c *Comm, tag int32, b []byte) *p2p.Xfer {
-	if wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, b); wr != nil {
-		wr[0].Flags |= rdma.Solicited
-		e.post(l, wr[:])
-		wr[0].Flags &^= rdma.Solicited
-	} else if e.m.SendNow(l, c.Ctx, c.Rank, tag, b) {
-		e.m.Out.WR[len(e.m.Out.WR)-1].Flags |= rdma.Solicited
-		e.flush()
-	} else {
-		x := e.m.New()
-		x.Link, x.Ctx, x.Source, x.Tag, x.Buf = l, c.Ctx, c.Rank, tag, b
-		e.m.Send(x)
-		if len(e.m.Out.WR) > 0 {
-			e.flush()
-		}
-		return x
-	}
-	if len(l.Wait) == 0 && l.Err == nil {
-		return nil
-	}
-	return e.adopt(l)
 }
 
 // postRecv posts the receive for the next request.

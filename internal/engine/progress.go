@@ -179,20 +179,6 @@ func (e *Engine) quiet() bool {
 	return len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.blocked)|e.probers|e.held == 0
 }
 
-// sendNow sends a message that needs no operation, if possible. sent reports that the
-// device has accepted it, tried that its packets wait in the link. wr is the result of
-// SendOne if the device has not accepted it at once.
-func (e *Engine) sendNow(l *p2p.Link, c *Comm, tag int32, buf []byte, wr *[1]rdma.SendWR) (sent, tried bool) {
-	if wr != nil {
-		e.post(l, wr[:])
-	} else if e.m.SendNow(l, c.Ctx, c.Rank, tag, buf) {
-		e.flush()
-	} else {
-		return false, false
-	}
-	return len(l.Wait) == 0 && l.Err == nil, true
-}
-
 // flush posts the machine's work requests, link by link in order.
 func (e *Engine) flush() {
 	o := &e.m.Out
@@ -218,23 +204,15 @@ func (e *Engine) flush() {
 }
 
 // post offers work requests to the device. Those it does not accept wait in the link,
-// in order and with their heads.
+// in order and with their heads, like all that are posted before the link is connected.
 func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 	if l.Err != nil {
 		e.m.Dropped(wrs)
 		return
 	}
-	if !l.Open {
-		if err := e.open(l); err != nil {
-			e.m.FailLink(l, err)
-			e.m.Dropped(wrs)
-			return
-		}
-		for i := range wrs {
-			wrs[i].Peer = l.Peer // open may have set it
-		}
-	}
-	if len(l.Wait) == 0 {
+	if !l.Open && len(l.Wait) == 0 {
+		e.connect(l)
+	} else if len(l.Wait) == 0 {
 		n := e.offer(l, wrs)
 		wrs = wrs[n:]
 		if len(wrs) == 0 || l.Err != nil {
@@ -285,12 +263,15 @@ func (e *Engine) retry() int {
 			l.Wait = nil
 			continue
 		}
-		left := copy(l.Wait, l.Wait[n:])
-		clear(l.Wait[left:]) // release the users' buffers to the garbage collector
-		if l.Wait = l.Wait[:left]; left > 0 {
+		clear(l.Wait[:n]) // release the users' buffers to the garbage collector
+		switch {
+		case n < len(l.Wait):
+			l.Wait = l.Wait[n:]
 			keep = append(keep, l)
-		} else if cap(l.Wait) > keepWaiting {
+		case cap(l.Wait) > keepWaiting:
 			l.Wait = nil
+		default:
+			l.Wait = l.Wait[:0]
 		}
 	}
 	clear(e.blocked[len(keep):])

@@ -84,6 +84,9 @@ func (e *Engine) undriven() bool { return e.driver == nil || e.threadDrives() }
 // the progress thread, which otherwise would find the lock taken and wait until the
 // end of the caller's time slice.
 func (e *Engine) unlockStarted(x *p2p.Xfer) {
+	if len(e.connecting) > 0 {
+		e.openAll()
+	}
 	wake := e.thread != nil && e.trackLarge(x)
 	e.unlock()
 	if wake {

@@ -217,31 +217,6 @@ func (r registrar) Source(l *p2p.Link, mem []byte, waits bool) (rdma.MR, bool) {
 	return r.e.lanes[l.Dev].use(mem, what)
 }
 
-// sendShort sends a message that may go from the user's buffer. sent reports that it is
-// complete; else x is the operation, or nil if the caller must send it otherwise.
-func (e *Engine) sendShort(l *p2p.Link, c *Comm, tag int32, buf []byte, waits bool) (x *p2p.Xfer, sent bool) {
-	wr, x := e.m.SendShort(l, c.Ctx, c.Rank, tag, buf, waits)
-	if wr == nil {
-		return nil, false
-	}
-	if l.Open && len(l.Wait) == 0 {
-		if n, _ := l.QP.PostSend(wr[:]); n == 1 {
-			if x != nil {
-				e.reap(l, x)
-			}
-			return x, x == nil
-		}
-	}
-	e.post(l, wr[:])
-	switch {
-	case x != nil:
-		return x, false
-	case len(l.Wait) == 0 && l.Err == nil:
-		return nil, true
-	}
-	return e.adopt(l), false
-}
-
 // reap processes the completion of a send that the device finished when it accepted it.
 // It polls for one completion, so a device that has one need not check its sockets.
 func (e *Engine) reap(l *p2p.Link, x *p2p.Xfer) {

@@ -20,7 +20,8 @@ const (
 	parkIdle    = 100 * time.Millisecond
 	parkBlocked = 500 * time.Microsecond
 	ctxEvery    = 64 // polls between two checks of the context
-	drainPolls  = 64 // polls with a result between two checks whether to yield
+	// drainPolls bounds the polls with a result in a row after which a driver yields.
+	drainPolls = 64
 	// othersEvery is the number of polls of the expected lane between two polls of the
 	// others; a power of two.
 	othersEvery = 16
@@ -34,7 +35,7 @@ var NoContext context.Context
 // the fast path of a blocking call: the first polls happen here, without the
 // bookkeeping for several goroutines.
 func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
-	if e.driver == nil {
+	if e.driver == nil && len(e.connecting) == 0 {
 		if x.Done() {
 			return
 		}
@@ -119,14 +120,20 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 		if e.undriven() {
 			e.poll() // even with a context that has ended, take messages that have arrived
 		}
+		if len(e.connecting) > 0 {
+			e.openTimer.Reset(0) // the end of the context does not interrupt openNext
+		}
 		stop := context.AfterFunc(ctx, e.home.cq.Wake)
 		defer stop()
 	}
 	for w.Pending > 0 && !ended(done) {
-		if e.undriven() {
+		switch {
+		case len(e.connecting) > 0 && done == nil:
+			e.openNext()
+		case e.undriven():
 			e.takeOver()
 			e.drive(w, done, c, op, xs)
-		} else {
+		default:
 			e.sleep(w, done)
 		}
 	}
@@ -202,7 +209,10 @@ func (e *Engine) wakeProbers() {
 }
 
 // drive polls on behalf of all waiters until our own operations have completed: first
-// with the lock held, then yielding between polls, then parked in the device.
+// with the lock held, then yielding between polls, then parked in the device. After a
+// poll with a result it polls again before it yields: one poll takes what one run of
+// datagrams brought, and where ranks share cores the next time slice is far away. It
+// returns early if links wait to be connected: that must not hold up other goroutines.
 func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, xs []*p2p.Xfer) {
 	e.driver = w
 	shown := false
@@ -212,15 +222,17 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 	if e.Oversubscribed() {
 		start = e.spin // waitOne has spun already, and other ranks need the core
 	}
+	busy := 0 // polls with a result in a row
 	for idle := start; w.Pending > 0; idle++ {
 		if e.pollWaiting() > 0 {
 			idle = start
-			// Poll on before yielding: each receive takes what one rail has, and the next
-			// time slice may be far away.
-			for n := 0; n < drainPolls && w.Pending > 0 && e.pollWaiting() > 0; n++ {
+			if busy++; busy < drainPolls && e.mu.wanted.Load() == 0 && !ended(done) {
+				idle--
+				continue
 			}
 		}
-		if w.Pending <= 0 {
+		busy = 0
+		if w.Pending <= 0 || len(e.connecting) > 0 && done == nil {
 			break
 		}
 		if idle >= e.spin && e.piecesMoved() {
@@ -232,7 +244,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 				shown = false
 			}
 		}
-		if done != nil && (idle%ctxEvery == 0 || idle > e.spin) && ended(done) {
+		if done != nil && (idle == start || idle%ctxEvery == 0 || idle > e.spin) && ended(done) {
 			break
 		}
 		switch {
@@ -245,6 +257,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 			if long.IsZero() {
 				long = time.Now()
 			}
+			e.waited.yields++
 			e.unlock()
 			e.yieldCore(idle)
 			e.lock()
@@ -293,6 +306,7 @@ func (e *Engine) park() {
 		}
 	}
 	e.parked = true
+	e.waited.parks++
 	e.unlock()
 	_ = e.home.cq.Wait(timeout)
 	e.lock()

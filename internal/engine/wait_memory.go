@@ -30,6 +30,9 @@ func (e *Engine) PollOnce(n int, ctx uint32) (idle bool, err error) {
 	if e.driver == nil {
 		e.poll()
 	}
+	if len(e.connecting) > 0 {
+		e.openAll()
+	}
 	if n >= e.spin && n&63 == 0 {
 		e.checkDeaths()
 	}

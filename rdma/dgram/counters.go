@@ -15,7 +15,6 @@ type traffic struct {
 	sent       uint64
 	received   uint64 // for a queue pair of ours
 	duplicates uint64 // of those, received before
-	lowWater   uint64 // low-water events of receive queues
 }
 
 // Count reports the device's counters and memory use.
@@ -28,8 +27,8 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.DatagramsRetransmitted, d.windowPool.repeated)
 	add(rdma.DatagramsDuplicate, t.duplicates)
 	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray+drops.Replayed+drops.Barred)
-	add(rdma.LowWater, t.lowWater)
-	if d.closed {
+	add(rdma.LowWater, d.soft.LowWaters)
+	if d.soft.Closed {
 		return
 	}
 	add(rdma.Sockets, 1)
@@ -50,10 +49,7 @@ func (d *Device) receiveMemory() uint64 {
 		n += uint64(cap(b))
 	}
 	n += uint64(len(d.reorderBuffers)) * sizeOf[reorderBuffer]()
-	for _, c := range d.queues {
-		n += uint64(cap(c.ready)) * sizeOf[entry]()
-	}
-	return n
+	return n + d.soft.QueueMemory()
 }
 
 // sendMemory returns the size of the packets and of the messages, in use and free.

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/guard"
-	"github.com/muster-mpi/muster/rdma/internal/pin"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // The device: Open opens its socket, progress is the work of every Poll, and Close
@@ -49,7 +49,7 @@ type Config struct {
 	// offload, Ethernet datagrams pass through the kernel in runs, and a capture on
 	// this host may show a run as one long datagram.
 	NoRuns bool
-	// NoThread disables the progress thread (progress.go). Reads and Writes of peers
+	// NoThread disables the progress thread. Reads and Writes of peers
 	// then wait until this process polls again.
 	NoThread bool
 	// Strict emulates the requirements of adapters, for tests and benchmarks:
@@ -74,17 +74,15 @@ const (
 	maxDatagram      = 65507
 	socketBuffer     = 4 << 20
 
-	maxSend    = 60 << 10 // fits into one datagram, for UD
-	maxRegions = 1 << 20
-	maxPairs   = 1 << 16
+	maxSend  = 60 << 10 // fits into one datagram, for UD
+	maxPairs = 1 << 16
+	domain   = soft.Domain
 )
 
 // Device implements UD and RD over one UDP socket.
 type Device struct {
-	mu             sync.Mutex
-	progressThread progressThread
-	queues         []*queue // completion queues
-	parked         int      // queues in Wait or asleep on File
+	mu   sync.Mutex
+	soft soft.Device
 
 	attr        rdma.Attr
 	peerTimeout time.Duration // Config.PeerTimeout
@@ -98,7 +96,6 @@ type Device struct {
 	serviceAt time.Duration
 	now       time.Duration
 	ticked    bool // now is the time of the current call
-	closed    bool
 	polled    bool // Poll makes progress, not the progress thread
 	shows     bool // and has completions to return
 	batching  bool // datagrams arrive faster than one per call
@@ -116,8 +113,7 @@ type Device struct {
 	spare          []*message
 	bodies         bodies
 
-	table *ddp.Table
-	pins  pin.Pages // in strict mode
+	table *ddp.Table // of soft
 	pairs []*pair
 	peers []address              // by PeerID
 	known map[uint64]rdma.PeerID // by incarnation and queue pair
@@ -129,7 +125,7 @@ type Device struct {
 	traffic  traffic // counters.go
 	refusals budget  // for error messages on UD
 	inPlace  inPlace
-	guard    guard.Guard
+	guard    *guard.Guard // of soft
 	// disturb simulates network faults in tests.
 	disturb func(*outbox)
 }
@@ -191,13 +187,16 @@ func Open(c Config) (*Device, error) {
 		socket: s, keys: keys, name: c.Name, peerTimeout: c.PeerTimeout, start: time.Now(),
 		datagram: c.Datagram, batch: make([]*slot, 0, batchSize),
 		outbox: newOutbox(),
-		table:  ddp.NewTable(rand.Reader, maxRegions),
 		pairs:  make([]*pair, 1), // 0 is no queue pair
 		known:  map[uint64]rdma.PeerID{},
 	}
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = costs(d.mss(), c.NoCRC && !c.Encrypt)
 	d.attr.EndCost = float64(ackDelay) // a short message requests no ack
-	d.progressThread.disabled = c.NoThread
+	d.soft.Init("dgram", &d.mu, soft.Hooks{Sleep: d.sleep, Awake: d.awake, Progress: d.progressBeside, Posted: func() { d.serviceAt = 0 }})
+	d.soft.InitRegions(rand.Reader, c.Strict)
+	d.soft.SetSource(s.source())
+	d.table, d.guard = d.soft.Table, &d.soft.Guard
+	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread, true
 	if c.Strict {
 		d.attr.MaxInline = strictMax
 	}
@@ -241,7 +240,7 @@ func (d *Device) mss() int {
 func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.soft.Closed {
 		return 0, rdma.ErrClosed
 	}
 	parsed, err := parseAddress(a)
@@ -495,8 +494,8 @@ func (d *Device) wake() time.Duration {
 // Close closes the device and everything created with it.
 func (d *Device) Close() error {
 	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
+	defer d.mu.Unlock()
+	if d.soft.Closed {
 		return nil
 	}
 	for _, q := range d.pairs {
@@ -504,12 +503,6 @@ func (d *Device) Close() error {
 			q.shut()
 		}
 	}
-	for len(d.queues) > 0 {
-		d.queues[0].shut()
-	}
-	d.unlockAll()
-	d.closed = true
-	d.mu.Unlock()
-	d.progressThread.stop()
+	d.soft.Close()
 	return d.socket.close()
 }

@@ -33,8 +33,8 @@
 //	            UD: messages, pieces of Write-Records, error messages            receive_datagram.go, record.go, refuse.go
 //
 // Poll and PostSend do all of this in the caller's goroutine, under one lock. While the
-// application computes, the progress thread does it instead (progress.go). While the
-// application waits, both sleep until a datagram arrives or a timer is due (wait.go).
+// application computes, the progress thread does it instead. While the application waits,
+// both sleep until a datagram arrives or a timer is due (package rdma/internal/soft).
 //
 // Sender, receiver and wire use no socket and no clock: time is an argument, like the
 // bytes. Their tests run them over a simulated network that loses, duplicates, reorders

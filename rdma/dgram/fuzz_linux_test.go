@@ -227,8 +227,10 @@ func (v *victim) correct(content []byte, ud, region, sink bool) {
 func (v *victim) collect(t *testing.T) {
 	t.Helper()
 	cq := v.pairs[0].recvCQ
-	for ; cq.first < len(cq.ready); cq.first++ {
-		c := cq.ready[cq.first].completion
+	for cq.Len() > 0 {
+		var one [1]rdma.Completion
+		cq.Take(one[:])
+		c := one[0]
 		switch c.Op {
 		case rdma.OpRecv, rdma.OpLowWater, rdma.OpRefused:
 		case rdma.OpRecord:

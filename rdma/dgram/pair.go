@@ -7,6 +7,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // A queue pair and the send path: PostSend accepts work requests, service drives the
@@ -48,33 +49,24 @@ var (
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return nil, rdma.ErrClosed
-	}
-	if c.Type != rdma.RD && c.Type != rdma.UD {
-		return nil, fmt.Errorf("dgram: only queue pairs of type RD and UD are supported: %w", rdma.ErrUnsupported)
+	send, recv, srq, err := soft.QueuesOf[*queue, *receiveQueue](&d.soft, &c, rdma.RD|rdma.UD)
+	if err != nil {
+		return nil, err
 	}
 	if len(d.pairs) == maxPairs {
 		return nil, fmt.Errorf("dgram: %d queue pairs were made on one socket: %w", maxPairs-1, rdma.ErrNoResources)
 	}
-	q := &pair{dev: d, kind: c.Type, number: uint16(len(d.pairs)), depth: c.Depth, counter: 1}
-	var okSend, okRecv bool
-	q.sendCQ, okSend = c.SendCQ.(*queue)
-	q.recvCQ, okRecv = c.RecvCQ.(*queue)
-	if !okSend || !okRecv || q.sendCQ.dev != d || q.recvCQ.dev != d {
-		return nil, fmt.Errorf("dgram: a queue pair needs completion queues of its own device, not %T and %T", c.SendCQ, c.RecvCQ)
-	}
-	if c.SRQ == nil {
-		q.recv = newReceiveQueue(d, rdma.SRQConfig{})
-	} else if srq, ok := c.SRQ.(*receiveQueue); ok && srq.dev == d {
-		q.recv = srq
-	} else {
-		return nil, fmt.Errorf("dgram: a queue pair needs a shared receive queue of its own device, not a %T", c.SRQ)
+	q := &pair{dev: d, kind: c.Type, number: uint16(len(d.pairs)), depth: c.Depth, counter: 1, sendCQ: send, recvCQ: recv, recv: srq}
+	if srq == nil {
+		q.recv = new(receiveQueue)
+		if err := d.soft.OpenOwn(&q.recv.SRQ); err != nil {
+			return nil, err
+		}
 	}
 	if q.depth <= 0 {
 		q.depth = pairDepth
 	}
-	if err := d.startProgress(); err != nil {
+	if err := d.soft.StartThread(); err != nil {
 		return nil, err
 	}
 	d.pairs = append(d.pairs, q)
@@ -114,7 +106,7 @@ func (q *pair) Keep(id rdma.PeerID) {
 }
 
 // PostRecv posts buffers to a queue pair without a shared receive queue.
-func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recv.PostRecv(wrs) }
+func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recv.PostOwn(wrs) }
 
 // PostSend accepts work requests and sends what may be sent at once.
 func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
@@ -124,7 +116,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	if q.closed {
 		return 0, rdma.ErrClosed
 	}
-	d.called()
+	d.soft.Called()
 	d.serviceAt = 0
 	if d.ticked = false; q.kind != rdma.UD {
 		d.tick()
@@ -150,34 +142,23 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	}
 	d.flush()
 	d.copyBodies()
-	if d.parked > 0 && (n > 0 || err != nil) {
-		d.wakeAll() // waiters do not know about the new timers
+	if d.soft.Waiting() && (n > 0 || err != nil) {
+		d.soft.WakeAll() // waiters do not know about the new timers
 	}
 	return n, err
 }
 
 // check rejects a request that can never be sent.
 func (q *pair) check(wr *rdma.SendWR) error {
-	length := int(wr.HeadLen) + wr.Body.Len()
 	switch {
-	case !q.dev.attr.Ops.Has(wr.Op) || wr.Op != rdma.OpSend && (q.kind == rdma.UD) != (wr.Op == rdma.OpWriteRecord):
+	case wr.Op != rdma.OpSend && (q.kind == rdma.UD) != (wr.Op == rdma.OpWriteRecord):
 		return fmt.Errorf("dgram: operation %v: %w", wr.Op, rdma.ErrUnsupported)
 	case int(wr.Peer) >= len(q.dev.peers):
 		return fmt.Errorf("dgram: no peer has the handle %d; use one that Resolve or a completion returned", wr.Peer)
-	case wr.HeadLen > rdma.HeadMax:
-		return fmt.Errorf("dgram: a head of %d bytes for %v is longer than %d", wr.HeadLen, &q.dev.peers[wr.Peer], rdma.HeadMax)
-	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.attr.MaxTransfer:
-		return fmt.Errorf("dgram: a %v of %d bytes at %v is longer than Attr.MaxTransfer, %d; split it", wr.Op, wr.Body.Len(), &q.dev.peers[wr.Peer], q.dev.attr.MaxTransfer)
 	case wr.Op == rdma.OpWriteRecord && wr.Body.Len() > maxPieces*q.dev.recordCut():
 		return fmt.Errorf("dgram: a write-record of %d bytes for %v is longer than %d datagrams carry; split it", wr.Body.Len(), &q.dev.peers[wr.Peer], maxPieces)
-	case wr.Op == rdma.OpSend && length > maxSend:
-		return fmt.Errorf("dgram: a message of %d bytes for %v is longer than Attr.MaxSend, %d; split it", length, &q.dev.peers[wr.Peer], maxSend)
-	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > q.dev.attr.MaxInline:
-		return fmt.Errorf("dgram: an inline body of %d bytes for %v is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), &q.dev.peers[wr.Peer], q.dev.attr.MaxInline)
-	case q.dev.attr.LocalKeys && wr.Flags&rdma.Inline == 0:
-		return q.dev.checkLocal(wr.Op.String(), wr.Body, wr.LKey)
 	}
-	return nil
+	return q.dev.soft.CheckSend(wr, &q.dev.attr)
 }
 
 // sendUD sends a UD message. It is complete when the kernel has accepted it (T1 6.3).
@@ -437,7 +418,7 @@ func (q *pair) Close() error {
 
 func (q *pair) shut() {
 	d := q.dev
-	if q.closed || d.closed {
+	if q.closed || d.soft.Closed {
 		q.closed = true
 		return
 	}

@@ -204,7 +204,7 @@ func TestCloseLeavesNoDescriptor(t *testing.T) {
 	before := count()
 	for range 50 {
 		s := newTestNode(t, Config{})
-		if !s.progressThread.started {
+		if !s.soft.Thread.Started() {
 			t.Fatal("there is no progress thread")
 		}
 		if err := s.Close(); err != nil {

@@ -210,8 +210,8 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept, tooLong bool) {
 	payload := s.data[s.lo:s.hi]
 	c := rdma.Completion{Op: rdma.OpRecv, Peer: id, Len: uint64(len(payload))}
-	if q.recv.lends {
-		if !q.recv.mayLend() {
+	if q.recv.Lends {
+		if !q.recv.MayLend() {
 			return false, false, false
 		}
 		own := q.dev.store.own(s)
@@ -219,7 +219,7 @@ func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept, tooLong bool)
 			return false, false, false
 		}
 		c.Data = rdma.MemOf(own.data[own.lo:own.hi])
-		q.recv.lent++
+		q.recv.Lent++
 		q.recvCQ.push(c, loan{slot: own, from: q.recv})
 		return true, own == s, false
 	}
@@ -250,7 +250,7 @@ func (q *pair) deliverJoined(p *peer) {
 		c.Data = j.recv.Body.Slice(0, j.got)
 	}
 	var l loan
-	if q.recv.lends {
+	if q.recv.Lends {
 		l = loan{join: j.recv.Body.Bytes(), from: q.recv}
 	}
 	q.recvCQ.push(c, l)
@@ -269,8 +269,8 @@ func (q *pair) clear(p *peer) {
 		p.reorderBuffer = nil
 	}
 	if j := p.join; j != nil {
-		if q.recv.lends {
-			d.giveBack(&loan{join: j.recv.Body.Bytes(), from: q.recv})
+		if q.recv.Lends {
+			d.giveBack(loan{join: j.recv.Body.Bytes(), from: q.recv})
 		}
 		d.giveBackJoining(j)
 		p.join = nil

@@ -107,7 +107,7 @@ func (q *pair) receiveRecord(segment []byte, from rdma.PeerID, r *recordHeader) 
 	case q.ended[from].late(r.number):
 		d.drops.Late++
 		return
-	case len(q.recvCQ.ready)-q.recvCQ.first >= maxUnpolled:
+	case q.recvCQ.Len() >= maxUnpolled:
 		d.drops.NoRoom++ // the application does not poll
 		return
 	}

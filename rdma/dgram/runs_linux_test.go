@@ -247,7 +247,7 @@ func TestReceiveRun(t *testing.T) {
 			if got := int(d.drops.NoRoom); got != v.dropped {
 				t.Errorf("%d datagrams found no slot, %d counted", v.dropped, got)
 			}
-			if got := len(q.recvCQ.ready); got != v.shown {
+			if got := q.recvCQ.Len(); got != v.shown {
 				t.Errorf("%d messages are delivered, want %d", got, v.shown)
 			}
 			if p := q.peers[0]; v.first > 0 && v.room && (p.reorderBuffer == nil || p.reorderBuffer[1] == nil || p.reorderBuffer[1].n == 0 || p.reorderBuffer[1].part) {

@@ -378,12 +378,8 @@ func causeOf(about []byte) unix.Errno {
 	return 0
 }
 
-// quiet reports whether nothing has arrived.
-func (s *socket) quiet() bool {
-	one := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
-	n, err := unix.Ppoll(one[:], &unix.Timespec{}, nil)
-	return n == 0 && err == nil
-}
+// source returns what to sleep on, and what a sleeper sets when there is an error to read.
+func (s *socket) source() (fd int, trouble *atomic.Bool) { return s.fd, &s.troubled }
 
 func (s *socket) close() error {
 	s.closeShortcut()

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
-	"time"
+	"sync/atomic"
 
 	"github.com/muster-mpi/muster/rdma"
 )
@@ -37,14 +37,5 @@ func (*socket) look([]byte) (n, whole int)          { return 0, 0 }
 func (*socket) receiveInto(*slot, int, []byte) bool { return false }
 func (*socket) send([]packet) (n int, full bool)    { return 0, true }
 func (*socket) refusals(func(netip.AddrPort, bool)) {}
-func (*socket) quiet() bool                         { return true }
+func (*socket) source() (int, *atomic.Bool)         { return -1, nil }
 func (*socket) close() error                        { return nil }
-
-type wakeup struct{}
-
-func (*wakeup) open() error                       { return rdma.ErrUnsupported }
-func (*wakeup) wait(*socket, time.Duration) error { return rdma.ErrUnsupported }
-func (*wakeup) file(*socket) (int, bool)          { return -1, false }
-func (*wakeup) signal()                           {}
-func (*wakeup) drain()                            {}
-func (*wakeup) close()                            {}

@@ -24,7 +24,7 @@ func TestCloseLeavesNoDescriptor(t *testing.T) {
 		}
 		dev := d.(*device)
 		dev.mu.Lock()
-		err = dev.startProgress()
+		err = dev.StartThread()
 		dev.mu.Unlock()
 		if err != nil {
 			t.Fatal(err)

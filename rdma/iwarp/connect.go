@@ -121,7 +121,7 @@ func (q *queuePair) await(ctx context.Context, step func() (bool, error), look f
 	for {
 		q.dev.mu.Lock()
 		done, err := false, error(rdma.ErrClosed)
-		if !q.dev.closed && q.state != closed {
+		if !q.dev.Closed && q.state != closed {
 			q.dev.serviceListener(time.Now())
 			done, err = step()
 		}
@@ -254,7 +254,7 @@ func (d *dial) begin(ctx context.Context) (err error) {
 	}
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
-	if q.dev.closed || q.state != unconnected {
+	if q.dev.Closed || q.state != unconnected {
 		return rdma.ErrClosed
 	}
 	q.secret = s

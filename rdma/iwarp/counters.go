@@ -20,8 +20,8 @@ var _ rdma.CountingDevice = (*device)(nil)
 func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	add(rdma.LowWater, d.lowWaters)
-	if d.closed {
+	add(rdma.LowWater, d.LowWaters)
+	if d.Closed {
 		return
 	}
 	open, state, kernel, again := uint64(0), uint64(0), uint64(0), uint64(0)
@@ -43,12 +43,9 @@ func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.MemoryKernel, kernel)
 	state += uint64(len(d.buffers)+d.lentOut) * ioBuffer
 	add(rdma.MemoryConnections, state)
-	received := uint64(0)
+	received := d.QueueMemory()
 	for r := range queues {
 		received += r.memory()
-	}
-	for _, c := range d.cqs {
-		received += uint64(cap(c.ring)) * sizeOf[completion]()
 	}
 	add(rdma.MemoryReceive, received)
 }
@@ -65,7 +62,7 @@ func (q *queuePair) memory() uint64 {
 
 // memory returns the memory of the lent buffers of a receive queue, and of its entries.
 func (r *receiveQueue) memory() uint64 {
-	return uint64(cap(r.posted))*sizeOf[rdma.RecvWR]() + r.small.memory() + r.large.memory()
+	return r.Memory() + r.small.memory() + r.large.memory()
 }
 
 func (p *lendingPool) memory() uint64 { return uint64(len(p.buffers)) * uint64(p.size) }

@@ -10,9 +10,12 @@ import (
 	"net/netip"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
-	"github.com/muster-mpi/muster/rdma/internal/pin"
+	"github.com/muster-mpi/muster/rdma/internal/guard"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // The device: a protection domain, a listener, and the objects made with it. One lock
@@ -27,29 +30,24 @@ const (
 
 	defaultDepth = 128 // work requests of a queue pair
 	readDepth    = 64  // outstanding Reads and Writes, each direction
-	maxRegions   = 1 << 20
-	domain       = 1 // a device has one
 )
 
 type device struct {
-	mu             sync.Mutex
-	cfg            Config
-	attr           rdma.Attr
-	table          *ddp.Table
-	pins           pin.Pages // in strict mode
-	strikes        strikes
-	listener       listener
-	progressThread progressThread
-	queues         []*queuePair
-	sockets        []*queuePair // by descriptor
-	cqs            []*completionQueue
-	buffers        [][]byte // not used by any queue pair now
-	copies         [][]byte // memory for inline bodies, likewise
-	lentOut        int      // lent to the user, with messages in them
-	lowWaters      uint64   // times that few receive buffers were left
-	last           ddp.StreamID
-	borrowing      bool // the response to a Read waits for its socket, in the memory that was read
-	closed         bool
+	soft.Device
+	mu        sync.Mutex
+	cfg       Config
+	attr      rdma.Attr
+	strikes   map[netip.AddrPort]guard.Strikes // by peer, of those the user has named
+	listener  listener
+	queues    []*queuePair
+	sockets   soft.Set
+	byFD      []*queuePair // by descriptor
+	ready     [16]unix.EpollEvent
+	buffers   [][]byte // not used by any queue pair now
+	copies    [][]byte // memory for inline bodies, likewise
+	lentOut   int      // lent to the user, with messages in them
+	last      ddp.StreamID
+	borrowing bool // the response to a Read waits for its socket, in the memory that was read
 
 	handshakes sync.WaitGroup // of inbound connections that negotiate encryption
 }
@@ -84,7 +82,6 @@ func Open(cfg Config) (rdma.Device, error) {
 	if cfg.Port < 0 || cfg.Port > 1<<16-1 {
 		return nil, fmt.Errorf("iwarp: Config.Port %d is not a port: choose one below 65536, or 0", cfg.Port)
 	}
-	// Every Read draws a tag: random bytes are requested from the kernel in bulk.
 	if cfg.Encrypt && len(cfg.Key) == 0 {
 		return nil, errors.New("iwarp: Config.Encrypt without Config.Key: give both ends the same key, which authenticates them")
 	}
@@ -92,7 +89,10 @@ func Open(cfg Config) (rdma.Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("iwarp: %w", err)
 	}
-	d := &device{cfg: cfg, table: ddp.NewTable(bufio.NewReader(rand.Reader), maxRegions)}
+	d := &device{cfg: cfg}
+	d.Init("iwarp", &d.mu, soft.Hooks{Sleep: d.sleep, Progress: d.progressBeside, Deregister: d.settle})
+	d.InitRegions(bufio.NewReader(rand.Reader), cfg.Strict) // every Read draws a tag: read random bytes in bulk
+	d.Thread.Disabled = cfg.NoThread
 	d.attr = rdma.Attr{
 		Name: "iwarp", Transports: rdma.RC, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 		MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer,
@@ -105,6 +105,11 @@ func Open(cfg Config) (rdma.Device, error) {
 	if err := d.listener.open(netip.AddrPortFrom(ip, uint16(cfg.Port))); err != nil {
 		return nil, err
 	}
+	if err := d.sockets.Open(); err != nil {
+		d.listener.close()
+		return nil, fmt.Errorf("iwarp: create the set of sockets: %w", err)
+	}
+	d.SetSource(d.sockets.FD(), nil)
 	return d, nil
 }
 
@@ -128,34 +133,28 @@ func (d *device) Attr() *rdma.Attr { return &d.attr }
 // Resolve is for datagrams.
 func (d *device) Resolve(rdma.Addr) (rdma.PeerID, error) { return 0, rdma.ErrUnsupported }
 
+// settle makes pending responses independent of the memory that they read.
+func (d *device) settle(uint64) {
+	if d.borrowing {
+		d.borrowing = false
+		for _, q := range d.queues {
+			q.out.settle()
+		}
+	}
+}
+
 // Close closes all objects made with the device, and returns when everything is released.
 func (d *device) Close() error {
 	d.mu.Lock()
-	d.shut()
-	started, ended := d.progressThread.started, d.progressThread.ended
-	d.mu.Unlock()
-	if started {
-		<-ended
+	if !d.Closed {
+		for len(d.queues) > 0 {
+			d.queues[0].close()
+		}
+		d.listener.close()
+		d.Device.Close()
+		d.sockets.Close()
 	}
+	d.mu.Unlock()
 	d.handshakes.Wait()
 	return nil
-}
-
-func (d *device) shut() {
-	if d.closed {
-		return
-	}
-	for len(d.queues) > 0 {
-		d.queues[0].close()
-	}
-	for len(d.cqs) > 0 {
-		d.cqs[0].close()
-	}
-	d.listener.close()
-	d.unlockAll()
-	d.closed = true
-	d.progressThread.stopped.Store(true)
-	if d.progressThread.started {
-		setEvent(d.progressThread.wake)
-	}
 }

@@ -13,9 +13,9 @@
 //     to its destination. The goroutine that polls a completion queue reads and writes the
 //     sockets of its queue pairs itself.
 //   - tls.go: TLS 1.3 between MPA and TCP, optional.
-//   - sleep.go: waiting for a completion queue.
-//   - progress.go: background progress, which drives the sockets while the program
-//     computes.
+//   - completion.go, receivequeue.go: the queues, and the Poll that drives the sockets. Package
+//     rdma/internal/soft has what they share with other devices: waiting, the progress
+//     thread, registered memory.
 //
 // One device connects to another by the address of a queue pair, and both prove that they
 // have the job's key. A peer of another implementation, such as Linux's soft-iWARP, is

@@ -94,7 +94,7 @@ func TestSleepSeesWorkBeyondSockets(t *testing.T) {
 	q := b.qp.(*queuePair)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // a real socket
 		q.dev.mu.Lock()
-		n := b.cq.(*completionQueue).count
+		n := b.cq.(*completionQueue).Len()
 		q.dev.mu.Unlock()
 		if n > 0 {
 			break
@@ -145,7 +145,7 @@ func TestSleeperIsWokenByOtherPoller(t *testing.T) {
 		before, while func()
 	}{
 		{"another queue is polled", post, func() {
-			for deadline := time.Now().Add(20 * time.Second); b.cq.(*completionQueue).count == 0; {
+			for deadline := time.Now().Add(20 * time.Second); b.cq.(*completionQueue).Len() == 0; {
 				other.Poll(nil)
 				if time.Now().After(deadline) {
 					t.Fatal("polling the other queue does not receive the message")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // An accepted peer that sends arbitrary data through a real socket: it must not crash this
@@ -57,8 +58,8 @@ func fuzzPeer(t *testing.T, input []byte, frames bool, piece int) {
 	e.cq, e.qp = e.pair()
 	d, q := opened.(*device), e.qp.(*queuePair)
 	fence := bytes.Repeat([]byte{0xEE}, fuzzSize+2*fuzzEdge)
-	tag, err := d.table.Register(ddp.Region{Mem: rdma.MemOf(fence[fuzzEdge : fuzzEdge+fuzzSize : fuzzEdge+fuzzSize]), Base: fuzzBase,
-		Access: rdma.RemoteRead | rdma.RemoteWrite, Domain: domain})
+	tag, err := d.Table.Register(ddp.Region{Mem: rdma.MemOf(fence[fuzzEdge : fuzzEdge+fuzzSize : fuzzEdge+fuzzSize]), Base: fuzzBase,
+		Access: rdma.RemoteRead | rdma.RemoteWrite, Domain: soft.Domain})
 	if err != nil {
 		t.Fatal(err)
 	}

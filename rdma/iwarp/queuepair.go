@@ -5,7 +5,6 @@ package iwarp
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // A queue pair: one TCP connection. connect.go establishes it, send.go and receive.go
@@ -27,12 +27,10 @@ type queuePair struct {
 	sendCQ *completionQueue
 	recvCQ *completionQueue
 	recvs  *receiveQueue
-	shared bool // recvs is an SRQ
 	state  pairState
 	reason rdma.Status // status of work on a broken queue pair
 	fd     int
 	watch  uint32 // the events watched for
-	event  unix.EpollEvent
 	stream *ddp.Stream
 	terms  terms
 
@@ -63,25 +61,16 @@ var _ rdma.DrainQP = (*queuePair)(nil)
 func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return nil, rdma.ErrClosed
+	send, recv, srq, err := soft.QueuesOf[*completionQueue, *receiveQueue](&d.Device, &cfg, rdma.RC)
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Type != rdma.RC {
-		return nil, fmt.Errorf("iwarp: a queue pair of this device is RC: %w; package rdma/dgram has the others", rdma.ErrUnsupported)
-	}
-	q := &queuePair{dev: d, fd: -1, name: cfg.Peer}
-	var ok1, ok2 bool
-	q.sendCQ, ok1 = cfg.SendCQ.(*completionQueue)
-	q.recvCQ, ok2 = cfg.RecvCQ.(*completionQueue)
-	if !ok1 || !ok2 || q.sendCQ.dev != d || q.recvCQ.dev != d {
-		return nil, errors.New("iwarp: QPConfig.SendCQ and RecvCQ must be made by the same device as the queue pair")
-	}
-	if cfg.SRQ != nil {
-		if q.recvs, q.shared = cfg.SRQ.(*receiveQueue); !q.shared || q.recvs.dev != d {
-			return nil, errors.New("iwarp: QPConfig.SRQ must be made by the same device as the queue pair")
+	q := &queuePair{dev: d, fd: -1, name: cfg.Peer, sendCQ: send, recvCQ: recv, recvs: srq}
+	if srq == nil {
+		q.recvs = d.newReceiveQueue()
+		if err := d.OpenOwn(&q.recvs.SRQ); err != nil {
+			return nil, err
 		}
-	} else {
-		q.recvs = d.newReceiveQueue(rdma.SRQConfig{Depth: cfg.Depth})
 	}
 	depth := cfg.Depth
 	if depth <= 0 {
@@ -97,10 +86,6 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	d.last++
 	q.id = d.last
 	d.queues = append(d.queues, q)
-	q.sendCQ.pairs = append(q.sendCQ.pairs, q)
-	if q.recvCQ != q.sendCQ {
-		q.recvCQ.pairs = append(q.recvCQ.pairs, q)
-	}
 	return q, nil
 }
 
@@ -116,15 +101,15 @@ func (q *queuePair) Pending() int {
 // attach assigns an established connection to this queue pair.
 func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 	q.dev.cfg.setTimeouts(fd)
-	if err := q.dev.startProgress(); err != nil {
+	if err := q.dev.StartThread(); err != nil {
 		return err
 	}
 	q.fd, q.terms, q.state = fd, t, connected
-	for len(q.dev.sockets) <= fd {
-		q.dev.sockets = append(q.dev.sockets, nil)
+	for len(q.dev.byFD) <= fd {
+		q.dev.byFD = append(q.dev.byFD, nil)
 	}
-	q.dev.sockets[fd] = q
-	q.stream = ddp.NewStream(ddp.Config{Table: q.dev.table, Domain: domain, ID: q.id, Buffers: q,
+	q.dev.byFD[fd] = q
+	q.stream = ddp.NewStream(ddp.Config{Table: q.dev.Table, Domain: soft.Domain, ID: q.id, Buffers: q,
 		Inbound: int(t.ird), Outbound: int(t.ord)})
 	emss, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
 	if err != nil {
@@ -143,14 +128,6 @@ func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 	return nil
 }
 
-// socketOf returns the queue pair of an event; nil for other descriptors.
-func (d *device) socketOf(e *unix.EpollEvent) *queuePair {
-	if int(e.Fd) < len(d.sockets) {
-		return d.sockets[e.Fd]
-	}
-	return nil
-}
-
 // progress sends and receives what is possible now.
 func (q *queuePair) progress() {
 	if q.fd < 0 {
@@ -164,7 +141,7 @@ func (q *queuePair) progress() {
 // runnable reports whether progress may do something without an event of the socket.
 func (q *queuePair) runnable() bool {
 	if q.in.starved {
-		return q.fd >= 0 && q.recvs.supplies()
+		return q.fd >= 0 && q.recvs.Supplies()
 	}
 	return q.in.unread && q.fd >= 0
 }
@@ -185,29 +162,8 @@ func (q *queuePair) rewatch() {
 }
 
 func (q *queuePair) watchFor(want uint32) {
-	if want == q.watch {
-		return
-	}
-	op := unix.EPOLL_CTL_MOD
-	if q.watch == 0 {
-		op = unix.EPOLL_CTL_ADD
-	}
-	if want == 0 {
-		op = unix.EPOLL_CTL_DEL
-	}
+	_ = q.dev.sockets.Watch(q.fd, q.watch, want) // fails only for an invalid descriptor
 	q.watch = want
-	// EpollCtl fails only for an invalid descriptor.
-	q.event = unix.EpollEvent{Events: want, Fd: int32(q.fd)}
-	event := &q.event
-	if !q.sendCQ.closed {
-		_ = unix.EpollCtl(q.sendCQ.sleep.epoll, op, q.fd, event)
-	}
-	if q.recvCQ != q.sendCQ && !q.recvCQ.closed {
-		_ = unix.EpollCtl(q.recvCQ.sleep.epoll, op, q.fd, event)
-	}
-	if q.dev.progressThread.started {
-		_ = unix.EpollCtl(q.dev.progressThread.epoll, op, q.fd, event)
-	}
 }
 
 // fault ends the stream because of something the peer sent: RFC 5040 section 5.4 requires
@@ -247,7 +203,7 @@ func (q *queuePair) lose(why rdma.Status) {
 // the peer has refused an access of ours, that does not count against it (see strikes.go).
 func (q *queuePair) disconnected() {
 	if !q.closing {
-		q.recvCQ.push(completion{Completion: rdma.Completion{Peer: q.name, Op: rdma.OpDisconnected, Status: q.workStatus(rdma.OpSend)}})
+		q.recvCQ.Push(rdma.Completion{Peer: q.name, Op: rdma.OpDisconnected, Status: q.workStatus(rdma.OpSend)})
 	}
 }
 
@@ -261,13 +217,13 @@ func (q *queuePair) flush(f ddp.Fault) {
 func (q *queuePair) flushReceives(f ddp.Fault) {
 	q.stream.Flush(func(wr rdma.RecvWR) {
 		switch status := rdma.StatusFault; {
-		case q.recvs.lend:
+		case q.recvs.Lends:
 			lentBuffer{queue: q.recvs, id: wr.ID}.end()
 		default:
 			if f == ddp.FaultTooLong {
 				status = rdma.StatusTooLong
 			}
-			q.recvCQ.push(completion{Completion: rdma.Completion{ID: wr.ID, Peer: q.name, Op: rdma.OpRecv, Status: status}})
+			q.recvCQ.Push(rdma.Completion{ID: wr.ID, Peer: q.name, Op: rdma.OpRecv, Status: status})
 		}
 	}, func(uint64, bool) {})
 }
@@ -298,14 +254,14 @@ func (q *queuePair) complete(w *work, status rdma.Status, n int) {
 	if w.flags&rdma.Inline != 0 && status == rdma.StatusOK {
 		return
 	}
-	q.sendCQ.push(completion{Completion: rdma.Completion{ID: w.id, Peer: q.name, Op: w.op, Status: status, Len: uint64(n)}})
+	q.sendCQ.Push(rdma.Completion{ID: w.id, Peer: q.name, Op: w.op, Status: status, Len: uint64(n)})
 }
 
 // closeSocket closes the socket.
 func (q *queuePair) closeSocket() {
 	if q.fd >= 0 {
 		q.watchFor(0)
-		q.dev.sockets[q.fd] = nil
+		q.dev.byFD[q.fd] = nil
 		_ = unix.Close(q.fd)
 		q.fd = -1
 	}
@@ -343,8 +299,5 @@ func (q *queuePair) close() {
 	}
 	q.closeSocket()
 	q.state = closed
-	is := func(other *queuePair) bool { return other == q }
-	q.dev.queues = slices.DeleteFunc(q.dev.queues, is)
-	q.sendCQ.pairs = slices.DeleteFunc(q.sendCQ.pairs, is)
-	q.recvCQ.pairs = slices.DeleteFunc(q.recvCQ.pairs, is)
+	q.dev.queues = slices.DeleteFunc(q.dev.queues, func(other *queuePair) bool { return other == q })
 }

@@ -157,7 +157,7 @@ func (q *queuePair) handleEvent() {
 // into: if the buffer contains nothing else, and the user does not hold too many of them.
 func (q *queuePair) lendable(n int) bool {
 	in := &q.in
-	return q.recvs.lend && in.whole && n >= lendHereAbove && in.lo+in.wire == in.hi && q.dev.lentOut < mostLentOut
+	return q.recvs.Lends && in.whole && n >= lendHereAbove && in.lo+in.wire == in.hi && q.dev.lentOut < mostLentOut
 }
 
 // Take provides the stream with a buffer for the next message.
@@ -166,25 +166,23 @@ func (q *queuePair) Take() (rdma.RecvWR, bool) {
 		q.in.here = nil
 		return rdma.RecvWR{ID: hereBit, Body: rdma.MemOf(here)}, true
 	}
-	return q.recvs.take(q.in.hint, q.in.whole)
+	return q.take(q.in.hint, q.in.whole)
 }
 
 func (q *queuePair) received(e *ddp.Event) {
-	c := completion{Completion: rdma.Completion{Op: rdma.OpRecv, ID: e.Recv.ID, Peer: q.name,
-		Data: e.Recv.Body.Slice(0, int(e.Len)), Len: uint64(e.Len)}}
-	if q.recvs.lend {
-		c.ID, c.loan = 0, lentBuffer{queue: q.recvs, id: e.Recv.ID}
-		if c.loan.id == hereBit {
-			c.loan.whole = (*[ioBuffer]byte)(q.in.buf)
-			q.dev.lentOut++
-			q.in.given = true
-		}
+	c := rdma.Completion{Op: rdma.OpRecv, ID: e.Recv.ID, Peer: q.name, Data: e.Recv.Body.Slice(0, int(e.Len)), Len: uint64(e.Len)}
+	if !q.recvs.Lends {
+		q.recvCQ.Push(c)
+		return
 	}
-	q.recvCQ.push(c)
-	if q.recvs.low() {
-		q.dev.lowWaters++
-		q.recvCQ.push(completion{Completion: rdma.Completion{Op: rdma.OpLowWater}})
+	loan := lentBuffer{queue: q.recvs, id: e.Recv.ID}
+	if loan.id == hereBit {
+		loan.whole = (*[ioBuffer]byte)(q.in.buf)
+		q.dev.lentOut++
+		q.in.given = true
 	}
+	c.ID = 0
+	q.recvCQ.Lend(c, loan)
 }
 
 // terminated ends the queue pair because of the peer's Terminate.

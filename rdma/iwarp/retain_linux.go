@@ -79,7 +79,7 @@ func (q *queuePair) CloseDrained(unfinished func(number uint64)) bool {
 			return false
 		}
 	}
-	if q.recvCQ.count > 0 && !q.recvCQ.closed {
+	if q.recvCQ.Len() > 0 {
 		return false
 	}
 	for i := range uint64(q.works.count) {

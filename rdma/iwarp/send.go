@@ -5,7 +5,6 @@ package iwarp
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"math"
 
@@ -109,12 +108,7 @@ func (o *outbound) start(t terms, segment, limit int) {
 	o.pieces = make([]unix.Iovec, 0, mostPieces)
 }
 
-func (q *queuePair) PostRecv(wrs []rdma.RecvWR) (int, error) {
-	if q.shared {
-		return 0, errors.New("iwarp: the queue pair has a shared receive queue: post there")
-	}
-	return q.recvs.PostRecv(wrs)
-}
+func (q *queuePair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recvs.PostOwn(wrs) }
 
 func (q *queuePair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	q.dev.mu.Lock()
@@ -141,23 +135,14 @@ func (q *queuePair) post(wr *rdma.SendWR) (long bool, err error) {
 	switch {
 	case q.state == closed:
 		return false, rdma.ErrClosed
-	case !q.dev.attr.Ops.Has(wr.Op):
-		return false, fmt.Errorf("iwarp: post a %v: %w", wr.Op, rdma.ErrUnsupported)
 	case q.state == unconnected:
 		return false, errors.New("iwarp: the queue pair is not connected: call Connect first")
-	case wr.HeadLen > rdma.HeadMax || wr.Op == rdma.OpSend && int(wr.HeadLen)+wr.Body.Len() > maxSend:
-		return false, fmt.Errorf("iwarp: a message of %d bytes with a head of %d is too long: MaxSend is %d, a head has at most %d",
-			int(wr.HeadLen)+wr.Body.Len(), wr.HeadLen, maxSend, rdma.HeadMax)
-	case wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > q.dev.attr.MaxInline:
-		return false, fmt.Errorf("iwarp: an inline body of %d bytes is too long: MaxInline is %d", wr.Body.Len(), q.dev.attr.MaxInline)
-	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.attr.MaxTransfer:
-		return false, fmt.Errorf("iwarp: a %v of %d bytes is longer than Attr.MaxTransfer, %d: send it in pieces", wr.Op, wr.Body.Len(), q.dev.attr.MaxTransfer)
-	case q.works.count == q.works.depth || q.out.blocked && wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > smallInline:
+	}
+	if err := q.dev.CheckSend(wr, &q.dev.attr); err != nil {
+		return false, err
+	}
+	if q.works.count == q.works.depth || q.out.blocked && wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > smallInline {
 		return false, rdma.ErrAgain
-	case q.dev.attr.LocalKeys && wr.Flags&rdma.Inline == 0:
-		if err := q.dev.checkLocal(wr.Op.String(), wr.Body, wr.LKey); err != nil {
-			return false, err
-		}
 	}
 	if q.works.list == nil {
 		q.works.list = make([]work, q.works.depth)

@@ -35,26 +35,26 @@ func TestRegistrationLocksPagesInStrictMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := d.pins.Len(); n < 4 || n > 5 {
+	if n := d.Locked(); n < 4 || n > 5 {
 		t.Errorf("%d pages are locked for four", n)
 	}
 	inside, outside := rdma.MemOf(mem[4095:4*4096]), rdma.MemOf(mem[4095:4*4096+1])
-	if err := d.checkLocal("send", inside, mr.LKey); err != nil {
+	if err := d.CheckLocal("send", inside, mr.LKey); err != nil {
 		t.Errorf("memory of the region: %v", err)
 	}
-	if err := d.checkLocal("send", outside, mr.LKey); err == nil || !strings.Contains(err.Error(), "strict mode") {
+	if err := d.CheckLocal("send", outside, mr.LKey); err == nil || !strings.Contains(err.Error(), "strict mode") {
 		t.Errorf("memory beyond the region: %v", err)
 	}
-	if err := d.checkLocal("send", inside, mr.LKey+1); err == nil {
+	if err := d.CheckLocal("send", inside, mr.LKey+1); err == nil {
 		t.Error("an invalid key is accepted")
 	}
-	if err := d.Deregister(mr); err != nil || d.pins.Len() != 0 {
-		t.Errorf("after Deregister (%v) %d pages are locked", err, d.pins.Len())
+	if err := d.Deregister(mr); err != nil || d.Locked() != 0 {
+		t.Errorf("after Deregister (%v) %d pages are locked", err, d.Locked())
 	}
 	if _, err := d.Register(mem, rdma.RemoteRead); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Close(); err != nil || d.pins.Len() != 0 {
-		t.Errorf("after Close (%v) %d pages are locked", err, d.pins.Len())
+	if err := d.Close(); err != nil || d.Locked() != 0 {
+		t.Errorf("after Close (%v) %d pages are locked", err, d.Locked())
 	}
 }

@@ -14,11 +14,6 @@ import (
 // keys can connect again. So refusals are counted per remote device. After too many this
 // device reports that peer and does not connect with it any more.
 
-type strikes struct {
-	guard guard.Guard
-	peers map[netip.AddrPort]guard.Strikes // by peer, of those the user has named
-}
-
 // countRefusedWrite counts a refused segment, if it is a Write.
 func (q *queuePair) countRefusedWrite(f ddp.Fault, raw []byte, size int) {
 	var h ddp.Header
@@ -32,19 +27,19 @@ func (q *queuePair) countRefusal(f ddp.Fault, tag ddp.Tag) {
 	if !f.Access() {
 		return
 	}
-	s := &q.dev.strikes
+	d := q.dev
 	at, _, ours, err := parseAddr(q.peer)
 	named := q.bound && ours && err == nil
-	n := s.peers[at]
-	out := s.guard.Strike(&n, named, uint64(tag))
+	n := d.strikes[at]
+	out := d.Guard.Strike(&n, named, uint64(tag))
 	if named && n > 0 {
-		if s.peers == nil {
-			s.peers = map[netip.AddrPort]guard.Strikes{}
+		if d.strikes == nil {
+			d.strikes = map[netip.AddrPort]guard.Strikes{}
 		}
-		s.peers[at] = n
+		d.strikes[at] = n
 	}
 	if out {
-		q.recvCQ.push(completion{Completion: rdma.Completion{Op: rdma.OpDisconnected, Peer: q.name, Status: rdma.StatusRemoteAccess}})
+		q.recvCQ.Push(rdma.Completion{Op: rdma.OpDisconnected, Peer: q.name, Status: rdma.StatusRemoteAccess})
 	}
 }
 
@@ -52,5 +47,5 @@ func (q *queuePair) countRefusal(f ddp.Fault, tag ddp.Tag) {
 // user has named it.
 func (d *device) isBarred(peer rdma.Addr, named bool) bool {
 	at, _, ours, err := parseAddr(peer)
-	return err == nil && ours && d.strikes.guard.Bars(d.strikes.peers[at], named)
+	return err == nil && ours && d.Guard.Bars(d.strikes[at], named)
 }

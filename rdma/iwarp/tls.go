@@ -110,7 +110,7 @@ func (q *queuePair) respondTLS(fd int, t terms, until time.Time) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		switch {
-		case d.closed || q.state == closed || q.peer != from:
+		case d.Closed || q.state == closed || q.peer != from:
 			return rdma.ErrClosed
 		case time.Now().After(until):
 			return context.DeadlineExceeded
@@ -123,7 +123,7 @@ func (q *queuePair) respondTLS(fd int, t terms, until time.Time) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		q.greeted = false
-		if err == nil && !d.closed && q.state == unconnected && q.peer == from {
+		if err == nil && !d.Closed && q.state == unconnected && q.peer == from {
 			q.secret = s
 			if q.attach(fd, t, false) == nil {
 				return

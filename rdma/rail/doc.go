@@ -23,7 +23,8 @@
 //	receive     merges the pieces of all rails, each once                         receive.go, incoming.go
 //	queues      messages become completions                                       queues.go
 //
-// While the application computes, a goroutine does what Poll does (progress.go).
+// While the application computes, the progress thread does what Poll does (package
+// rdma/internal/soft).
 //
 // find.go lists the interfaces of a host that may be rails, with reasons. prove.go and
 // decide.go let hosts probe each other over them and select those that respond.

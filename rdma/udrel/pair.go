@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/muster-mpi/muster/internal/recvpool"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/guard"
+	"github.com/muster-mpi/muster/rdma/recvpool"
 )
 
 // A queue pair and the send path: PostSend accepts work requests, and service drives

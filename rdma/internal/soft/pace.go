@@ -1,8 +1,8 @@
-package pacing
+package soft
 
 import "time"
 
-// Pace decides how long a calling application is left alone before the progress thread
+// pace decides how long a calling application is left alone before the progress thread
 // checks again whether it still calls.
 //
 // If every application has its own core, one that has not called for some microseconds
@@ -12,7 +12,7 @@ import "time"
 // all the time and for nothing (measured: 16 ranks on two cores took ten times as long
 // for a barrier). So the pause doubles each time the application was back at once, and
 // halves after it was really away.
-type Pace struct {
+type pace struct {
 	pause time.Duration
 	left  time.Time
 }
@@ -26,20 +26,20 @@ const (
 	reallyAway = 4 * time.Millisecond
 )
 
-// Pause returns how long to leave an application alone that has just called.
-func (p *Pace) Pause() time.Duration {
+// next returns how long to leave an application alone that has just called.
+func (p *pace) next() time.Duration {
 	p.pause = max(p.pause, shortestPause)
 	now := p.pause
 	p.pause = max(now-now/16, shortestPause)
 	return now
 }
 
-// Away records that the application seems to be away.
-func (p *Pace) Away(now time.Time) { p.left = now }
+// away records that the application seems to be away.
+func (p *pace) away(now time.Time) { p.left = now }
 
-// Back records that the application is back, or that it only waited. It returns true if
+// back records that the application is back, or that it only waited. It returns true if
 // taking over was needless and the application should be left alone.
-func (p *Pace) Back(now time.Time, waited bool) (needless bool) {
+func (p *pace) back(now time.Time, waited bool) (needless bool) {
 	switch gone := now.Sub(p.left); {
 	case waited || gone < backAtOnce:
 		p.pause = min(2*max(p.pause, shortestPause), longestPause)

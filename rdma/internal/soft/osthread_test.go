@@ -1,4 +1,4 @@
-package pacing
+package soft
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 func TestPauseLasts(t *testing.T) {
 	for _, d := range []time.Duration{20 * time.Microsecond, 2 * time.Millisecond} {
 		begin := time.Now()
-		new(Thread).Pause(d)
+		new(osThread).pause(d)
 		if took := time.Since(begin); took < d {
 			t.Errorf("a pause of %v ended after %v", d, took)
 		}
@@ -16,13 +16,13 @@ func TestPauseLasts(t *testing.T) {
 }
 
 func TestThreadAllocatesNothing(t *testing.T) {
-	var thread Thread
-	thread.Enter()
-	thread.Leave()
+	var thread osThread
+	thread.enter()
+	thread.leave()
 	if n := testing.AllocsPerRun(20, func() {
-		thread.Enter()
-		thread.Pause(time.Microsecond)
-		thread.Leave()
+		thread.enter()
+		thread.pause(time.Microsecond)
+		thread.leave()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -1,4 +1,4 @@
-package pacing
+package soft
 
 import (
 	"runtime"
@@ -15,19 +15,19 @@ const slice = 100_000 // ns
 // longPause is a pause that may end slightly late.
 const longPause = time.Millisecond
 
-// Thread is the OS thread of a progress goroutine, which is locked to it only while the
+// osThread is the OS thread of a progress goroutine, which is locked to it only while the
 // application is away: beside a spinning application a locked thread costs more than it
 // gains.
-type Thread struct {
+type osThread struct {
 	attr  unix.SchedAttr
 	asked bool
 	usual bool // the scheduling policy is the default one
 	limit unix.Timespec
 }
 
-// Enter locks the calling goroutine to a thread that is woken with priority, until
-// Leave.
-func (t *Thread) Enter() {
+// enter locks the calling goroutine to a thread that is woken with priority, until
+// leave.
+func (t *osThread) enter() {
 	runtime.LockOSThread()
 	if !t.asked {
 		t.asked = true
@@ -38,27 +38,27 @@ func (t *Thread) Enter() {
 	t.set(slice)
 }
 
-// Leave undoes Enter.
-func (t *Thread) Leave() {
+// leave undoes enter.
+func (t *osThread) leave() {
 	t.set(0) // the system's default
 	runtime.UnlockOSThread()
 }
 
-func (t *Thread) set(slice uint64) {
+func (t *osThread) set(slice uint64) {
 	if t.usual {
 		t.attr.Runtime = slice
 		_ = unix.SchedSetAttr(0, &t.attr, 0) // without it the goroutine only wakes later
 	}
 }
 
-// Pause sleeps for d. It sleeps in the kernel if d is short: a timer of the runtime
+// pause sleeps for d. It sleeps in the kernel if d is short: a timer of the runtime
 // would wake another thread first, which would then wake this one, and each may wait
 // for a busy core. A long sleep in the kernel would alert the runtime's monitor, which
 // takes the processor from the sleeping thread and then checks every 20 µs for some
 // milliseconds whether there is more to take: with 16 ranks on two cores that was an
 // eighth of all time. With GOMAXPROCS 1 the other goroutines must get the processor
 // meanwhile.
-func (t *Thread) Pause(d time.Duration) {
+func (t *osThread) pause(d time.Duration) {
 	if runtime.GOMAXPROCS(0) == 1 || d >= longPause {
 		time.Sleep(d)
 		return

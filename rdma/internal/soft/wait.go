@@ -1,0 +1,252 @@
+package soft
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Waiting. Two goroutines may wait for a completion queue: the one that polls, in Wait, and
+// a second one, in WaitArmed or asleep on File. Both sleep on the source of the device until
+// something arrives there, their waker is signaled, or a timer of the device is due.
+// Meanwhile the progress thread sleeps, so that the source wakes them.
+
+type waiter int
+
+const (
+	poller waiter = iota
+	second
+	waiters
+)
+
+const (
+	// armedMax is the longest sleep in WaitArmed: timers that a Poll starts
+	// meanwhile do not wake it, or every message would.
+	armedMax = 50 * time.Millisecond
+	// unwatched is the longest sleep on a File that does not report arrivals.
+	unwatched = time.Millisecond
+)
+
+// waits is the state of those who wait for a completion queue.
+type waits struct {
+	dev    *Device
+	of     holder
+	wakers [waiters]waker
+	queued int           // completions to be polled
+	moved  bool          // the progress thread did something since the last Poll
+	inside [waiters]int  // goroutines asleep here
+	armed  int           // sleeps on File, and those that WaitArmed will make
+	limit  time.Duration // of the last of them
+	file   file
+	closed bool
+	// The source and the hooks, of the device or of this queue.
+	source  *source
+	sleepOn func(limit time.Duration) time.Duration
+	awake   func()
+}
+
+// holder holds the completions of the queue.
+type holder interface {
+	drop()
+	memory() uint64
+}
+
+func (w *waits) open(d *Device, of holder) error {
+	w.dev, w.of = d, of
+	w.source, w.sleepOn, w.awake = &d.source, d.hooks.Sleep, d.hooks.Awake
+	w.file.fd = -1
+	for who := range w.wakers {
+		if err := w.wakers[who].open(); err != nil {
+			w.closeFiles()
+			return err
+		}
+	}
+	d.queues = append(d.queues, w)
+	return nil
+}
+
+// SleepOn gives the queue a source and hooks of its own, in place of the device's.
+func (w *waits) SleepOn(fd int, sleep func(limit time.Duration) time.Duration, awake func()) {
+	w.source, w.sleepOn, w.awake = &source{fd: fd}, sleep, awake
+}
+
+// Wait blocks until Poll may have something to do.
+func (w *waits) Wait(timeout time.Duration) error {
+	w.dev.mu.Lock()
+	defer w.dev.mu.Unlock()
+	if w.closed {
+		return rdma.ErrClosed
+	}
+	return w.sleep(poller, w.prepare(timeout))
+}
+
+// prepare prepares a sleep and returns how long it may last, 0 if Poll has something to do.
+func (w *waits) prepare(limit time.Duration) time.Duration {
+	if limit <= 0 || w.queued > 0 || w.moved {
+		return 0
+	}
+	return max(w.sleepOn(limit), 0)
+}
+
+// sleep sleeps as prepared, without the lock.
+func (w *waits) sleep(who waiter, timeout time.Duration) error {
+	if timeout <= 0 {
+		return nil
+	}
+	d := w.dev
+	w.inside[who]++
+	d.waiting++
+	d.mu.Unlock()
+	err := w.wakers[who].sleep(w.source, timeout)
+	d.mu.Lock()
+	if !w.closed {
+		w.inside[who]--
+		d.waiting--
+	}
+	w.awake()
+	d.Called()
+	if err != nil {
+		return fmt.Errorf("%s: wait for a completion queue: %w", d.name, err)
+	}
+	return nil
+}
+
+// Sleep prepares a wait of the second goroutine and returns how long it may last: at most
+// limit, and 0 if Poll may have something to do. The arming ends with Awake, with WaitArmed, or
+// with the next Poll if nobody has asked for File.
+func (w *waits) Sleep(limit time.Duration) time.Duration {
+	d := w.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w.closed {
+		return 0
+	}
+	if w.file.fd >= 0 && !w.file.watches {
+		limit = min(limit, unwatched)
+	}
+	limit = w.prepare(limit)
+	if limit > 0 && w.file.fd < 0 && w.source.readable() {
+		w.awake()
+		limit = 0
+	}
+	if limit > 0 {
+		w.armed++
+		d.waiting++
+		w.limit = limit
+	} else if w.armed > 0 {
+		w.wakers[second].signal() // another goroutine sleeps on File
+	}
+	return limit
+}
+
+// EndArming ends an arming by a goroutine that did not come to WaitArmed. Those who sleep
+// on File end it themselves.
+func (w *waits) EndArming() {
+	for w.armed > 0 && w.file.fd < 0 {
+		w.disarm()
+	}
+}
+
+// Awake cancels Sleep.
+func (w *waits) Awake() {
+	w.dev.mu.Lock()
+	defer w.dev.mu.Unlock()
+	if w.armed > 0 {
+		w.disarm()
+	}
+	if w.armed == 0 {
+		w.wakers[second].clear()
+	}
+}
+
+func (w *waits) disarm() {
+	w.armed--
+	w.dev.waiting--
+	w.awake()
+}
+
+// WaitArmed blocks until the event that Arm has prepared for. Another goroutine may poll
+// meanwhile.
+func (w *waits) WaitArmed(timeout time.Duration) error {
+	d := w.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case w.closed:
+		return rdma.ErrClosed
+	case w.armed == 0: // a Poll came in between
+		timeout = w.prepare(min(timeout, armedMax))
+	default:
+		w.armed--
+		d.waiting--
+		if timeout = min(timeout, w.limit, armedMax); timeout <= 0 {
+			w.awake()
+		}
+	}
+	return w.sleep(second, timeout)
+}
+
+// File returns a descriptor that is readable when Poll may have something to do, or Wake
+// was called.
+func (w *waits) File() int {
+	w.dev.mu.Lock()
+	defer w.dev.mu.Unlock()
+	if !w.closed {
+		w.file.open(&w.wakers[second], w.source)
+	}
+	return w.file.fd
+}
+
+// Wake ends a wait. It takes only the locks of the wakers.
+func (w *waits) Wake() {
+	for who := range w.wakers {
+		w.wakers[who].signal()
+	}
+}
+
+// wakeSleepers ends the waits for this queue, if there are any.
+func (w *waits) wakeSleepers() {
+	if w.inside[poller] > 0 {
+		w.wakers[poller].signal()
+	}
+	if w.inside[second] > 0 || w.armed > 0 {
+		w.wakers[second].signal()
+	}
+}
+
+// Close closes the queue and gives back what it lent.
+func (w *waits) Close() error {
+	w.dev.mu.Lock()
+	defer w.dev.mu.Unlock()
+	w.End()
+	return nil
+}
+
+// End is Close with the lock held.
+func (w *waits) End() {
+	if w.closed {
+		return
+	}
+	for w.armed > 0 {
+		w.disarm()
+	}
+	w.closed = true
+	w.dev.waiting -= w.inside[poller] + w.inside[second]
+	w.dev.forget(w)
+	w.closeFiles()
+	w.of.drop()
+	w.queued = 0
+}
+
+func (w *waits) closeFiles() {
+	for who := range w.wakers {
+		w.wakers[who].close()
+	}
+	w.file.close()
+}
+
+func (w *waits) owner() *Device { return w.dev }
+
+// Arm is Sleep for WaitArmed.
+func (w *waits) Arm() bool { return w.Sleep(Forever) > 0 }
