@@ -256,6 +256,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 		case idle < e.spin+e.yields:
 			if long.IsZero() {
 				long = time.Now()
+				e.stay(true)
 			}
 			e.waited.yields++
 			e.unlock()
@@ -279,9 +280,18 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 		e.board.Running(e.rank)
 	}
 	if !long.IsZero() {
+		e.stay(false)
 		e.waited.since(long)
 	}
 	e.driver = nil
+}
+
+// stay declares to the devices whether the driver stays between two polls, though it yields
+// its core: their progress threads would take over a rank that waits for its time slice.
+func (e *Engine) stay(on bool) {
+	for _, cq := range e.stayers {
+		cq.Stay(on)
+	}
 }
 
 // park waits in the device for the next event. It releases the lock meanwhile.
