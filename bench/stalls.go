@@ -31,7 +31,7 @@ const (
 func StallCauses() []prof.Name {
 	return []prof.Name{
 		"datagrams.dropped", "datagrams.retransmitted", "segments.retransmitted", "connections.made",
-		prof.Waits, prof.MessagesNoCredit,
+		"thread.takeovers", "thread.needless", prof.Waits, prof.WaitYields, prof.WaitParks, prof.MessagesNoCredit,
 	}
 }
 

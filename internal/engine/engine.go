@@ -98,13 +98,14 @@ type Engine struct {
 	aware       uint64 // of these, with sends ordered by the peers' arrival
 	overtaken   uint64 // sends that overtook others because their peers had arrived
 
-	driver   *p2p.Waiter     // the goroutine that polls for all waiters, if any
-	parked   bool            // the driver is parked in the device
-	sleepers *p2p.Waiter     // waiters that sleep while another goroutine drives
-	probers  int             // sleepers that wait for any message
-	waiters  *p2p.Waiter     // free waiters
-	thread   *progressThread // nil until needed: Config.Async or a window
-	movers   []mover         // devices whose polls can transfer data without a completion
+	driver   *p2p.Waiter      // the goroutine that polls for all waiters, if any
+	parked   bool             // the driver is parked in the device
+	sleepers *p2p.Waiter      // waiters that sleep while another goroutine drives
+	probers  int              // sleepers that wait for any message
+	waiters  *p2p.Waiter      // free waiters
+	thread   *progressThread  // nil until needed: Config.Async or a window
+	movers   []mover          // devices whose polls can transfer data without a completion
+	stayers  []rdma.StayingCQ // queues of devices with progress threads
 }
 
 // pollBatch is the number of completions one poll takes; it bounds how long a poll

@@ -96,9 +96,11 @@ func (e *Engine) pause(s *strategy, step waitStep) {
 			s.polled = s.long
 		}
 		e.waited.yields++
+		e.stay(true)
 		e.unlock()
 		e.yieldCore(s.idle)
 		e.lock()
+		e.stay(false)
 		now := e.clock()
 		e.waited.gap(now - s.polled)
 		s.polled = now
@@ -113,6 +115,14 @@ func (e *Engine) endWait(s *strategy) {
 	if s.long != 0 {
 		e.waited.total += e.clock() - s.long
 		e.waited.times++
+	}
+}
+
+// stay declares to the devices that the waiter polls again as soon as it has its core back.
+// Otherwise their progress threads would take over a rank that waits for its time slice.
+func (e *Engine) stay(on bool) {
+	for _, cq := range e.stayers {
+		cq.Stay(on)
 	}
 }
 

@@ -27,6 +27,8 @@ type queue struct {
 	soft.CQ[loan]
 	dev    *Device
 	rd, rc rdma.CQ
+	// stay are those of the two whose devices have progress threads.
+	stay   []rdma.StayingCQ
 	closed bool
 
 	mu    sync.Mutex // guards core: a second goroutine may wait
@@ -63,6 +65,11 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 			return nil, err
 		}
 	}
+	for _, cq := range []rdma.CQ{q.rd, q.rc} {
+		if s, ok := cq.(rdma.StayingCQ); ok {
+			q.stay = append(q.stay, s)
+		}
+	}
 	q.core.Init("hybrid", &q.mu, soft.Hooks{Sleep: q.sleep, Awake: q.awake})
 	if err = q.openWait(); err != nil {
 		_ = q.closeBelow() // likewise
@@ -91,6 +98,13 @@ func (q *queue) openWait() error {
 		q.below.Close()
 	}
 	return err
+}
+
+// Stay declares to both devices whether the application stays in the library.
+func (q *queue) Stay(on bool) {
+	for _, s := range q.stay {
+		s.Stay(on)
+	}
 }
 
 // deferredDelay is the longest sleep while deferred work waits for room.

@@ -36,6 +36,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	add("rails.doubles", d.drops.Doubles)
+	d.soft.Thread.Count(add)
 	add(rdma.PeersKnown, max(known, uint64(len(d.peers))))
 	if d.soft.Closed {
 		return
