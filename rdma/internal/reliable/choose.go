@@ -108,6 +108,9 @@ func (l *plan) sendAt(i int, p *path) time.Duration {
 		l.window > 0 && p.underWay > 0 && float64(p.underWay) >= l.window*p.bandwidth(l.fastest) {
 		return Never
 	}
+	if p.cong.free {
+		return 0
+	}
 	return p.cong.paceAt
 }
 

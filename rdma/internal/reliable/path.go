@@ -26,6 +26,7 @@ type path struct {
 	urgent     bool          // an ack is requested, or a gap must be reported
 
 	silences uint8 // consecutive timeouts of acks
+	doubtful bool  // there may be packets in state doubtful
 }
 
 func newPath(p *Params) path {

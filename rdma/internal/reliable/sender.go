@@ -291,5 +291,5 @@ func (s *Peer[T]) resetPath(p *path) {
 	s.pool.packets.giveBack(p.packets)
 	p.packets = nil
 	p.first, p.underWay = p.fresh, 0
-	p.expireAt, p.lookAt, p.silences = Never, Never, 0
+	p.expireAt, p.lookAt, p.silences, p.doubtful = Never, Never, 0, false
 }
