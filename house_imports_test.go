@@ -41,7 +41,7 @@ rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/sof
 rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c rdma/internal/reliable
 rdma/internal/reliable
 rdma/hybrid         rdma rdma/dgram rdma/iwarp rdma/internal/soft
-rdma/udrel          rdma rdma/internal/guard rdma/recvpool
+rdma/udrel          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/reliable rdma/recvpool
 rdma/recvpool       rdma
 
 internal/p2p        rdma

@@ -180,7 +180,7 @@ func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []net
 			continue
 		}
 		at := r.Address.Addr()
-		below, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: at.IsLoopback()})
+		below, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: at.IsLoopback(), NoThread: true})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}

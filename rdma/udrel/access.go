@@ -2,6 +2,8 @@ package udrel
 
 import (
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // Write and Read. The origin sends its request in its stream of packets. The target
@@ -10,105 +12,91 @@ import (
 // access that is not allowed changes nothing: every packet of a Write names the whole
 // rest of the Write and is checked for all of it.
 
-// setAccess turns a message into a Read or Write.
-func (m *message) setAccess(wr *rdma.SendWR) {
+// access turns a message into a Read or Write.
+func (q *pair) access(p *peer, one *message, wr *rdma.SendWR) {
+	m := &one.Info
 	m.awaitsResponse = true
-	m.target = target{address: wr.Remote, key: wr.RKey, length: uint32(wr.Body.Len())}
-	m.kind = kindRead
-	if wr.Op == rdma.OpWrite {
-		m.kind = kindWrite
-		m.room -= targetLen
+	m.kind = kindWrite
+	if wr.Op == rdma.OpRead {
+		m.kind, one.Length = kindRead, 0 // the body is filled, not sent
 	}
-	p := m.peer
+	m.target = target{address: wr.Remote, length: uint32(wr.Body.Len())}
+	if wr.RKey>>32 == 0 {
+		m.target.tag = ddp.Tag(wr.RKey) // no tag is longer, and tag 0 is refused
+	}
 	if p.accesses == nil {
-		p.accesses = m
+		p.accesses, p.lastReceived = one, q.dev.now // the peer timeout starts now
 	} else {
-		p.lastAccess.nextAccess = m
+		p.lastAccess.Info.nextAccess = one
 	}
-	p.lastAccess = m
-}
-
-// targetAt returns the rest of an access from a byte on.
-func (m *message) targetAt(at int) target {
-	p := m.target
-	if m.kind == kindWrite {
-		p.address += uint64(at)
-		p.length -= uint32(at)
-	}
-	return p
+	p.lastAccess = one
 }
 
 // receiveWrite processes a packet of a Write.
 func (q *pair) receiveWrite(p *peer, h *header) {
-	_, mem, ok := q.reach(p, h.target, rdma.RemoteWrite)
+	mem, ok := q.reach(p, h.target, rdma.RemoteWrite)
 	if ok && !p.refuses {
 		copy(mem, h.contents)
 	} else {
 		p.refuses = true
 	}
 	if h.flags&flagLast != 0 {
-		q.respond(p, nil, nil, p.refuses)
+		q.respond(p, target{}, p.refuses)
 		p.refuses = false
 	}
 }
 
 // receiveRead processes a Read request.
 func (q *pair) receiveRead(p *peer, h *header) {
-	r, mem, ok := q.reach(p, h.target, rdma.RemoteRead)
-	q.respond(p, r, mem, !ok)
+	_, ok := q.reach(p, h.target, rdma.RemoteRead)
+	q.respond(p, h.target, !ok)
 }
 
 // reach returns the memory of an access. After too many refused accesses of a peer,
-// receive accepts nothing more from it.
-func (q *pair) reach(p *peer, at target, right rdma.Access) (*region, []byte, bool) {
+// receive accepts nothing more from it. Tag and address of an empty access are not
+// checked (RFC 5040 section 5).
+func (q *pair) reach(p *peer, at target, right rdma.Access) ([]byte, bool) {
 	d := q.dev
 	resolved := int(p.id) < len(d.resolved) && d.resolved[p.id]
-	if d.guard.Bars(p.strikes, resolved) {
-		return nil, nil, false
+	if d.soft.Guard.Bars(p.strikes, resolved) {
+		return nil, false
 	}
-	r, mem, ok := d.regions.reach(at, right)
-	if !ok && d.guard.Strike(&p.strikes, resolved, at.key) {
+	if at.length == 0 {
+		return nil, true
+	}
+	reach := d.soft.Table.Placement
+	if right == rdma.RemoteRead {
+		reach = d.soft.Table.Source
+	}
+	mem, fault := reach(soft.Domain, streamOf(p), at.tag, at.address, uint64(at.length))
+	if fault == ddp.NoFault {
+		return mem, true
+	}
+	if d.soft.Guard.Strike(&p.strikes, resolved, uint64(at.tag)) && !p.barred {
 		p.barred = true
-		q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusRemoteAccess}, loan{})
+		q.disconnected(p, rdma.StatusRemoteAccess)
 	}
-	return r, mem, ok
+	return nil, false
 }
 
 // respond queues the response to an access.
-func (q *pair) respond(p *peer, r *region, mem []byte, refused bool) {
-	m := q.dev.messagePool.take(0)
-	m.peer, m.pair, m.kind, m.sending = p, q, kindResponse, true
-	m.room = q.dev.cfg.Packet - headerLen
-	if m.refused = refused; !refused {
-		m.body, m.region = rdma.MemOf(mem), r
+func (q *pair) respond(p *peer, at target, refused bool) {
+	m := q.dev.messages.take(0)
+	m.Info.peer, m.Info.pair, m.Info.kind, m.Info.sending = p, q, kindResponse, true
+	if m.Info.target, m.Length = at, int(at.length); refused {
+		m.Info.flags, m.Length = flagRefused, 0
 	}
-	if m.region != nil {
-		m.region.shown++
-	}
-	q.enqueue(p, m)
-}
-
-// refuseResponses ends the reading of a region. Retransmitted packets report the
-// refusal, and the part that is not segmented yet becomes one packet that does.
-func (q *pair) refuseResponses(r *region) {
-	for _, m := range q.dev.messagePool.all {
-		if m.region != r || m.pair != q || !m.sending {
-			continue
-		}
-		m.refused = true
-		if !m.whole {
-			m.body = m.body.Slice(0, min(m.cut+1, m.body.Len()))
-		}
-	}
+	p.Push(m)
+	q.markBusy(p)
 }
 
 // receiveResponse processes a packet of a response.
 func (q *pair) receiveResponse(p *peer, h *header) {
-	m := p.accesses
-	if m == nil {
+	if p.accesses == nil {
 		q.dev.traffic.malformed++
 		return
 	}
+	m := &p.accesses.Info
 	switch {
 	case h.flags&flagRefused != 0:
 		m.status = rdma.StatusRemoteAccess
@@ -123,7 +111,7 @@ func (q *pair) receiveResponse(p *peer, h *header) {
 		return
 	}
 	status := rdma.StatusOK
-	if m.kind == kindRead && m.status == rdma.StatusOK && m.got != m.body.Len() {
+	if m.kind == kindRead && m.got != m.body.Len() {
 		status = rdma.StatusFault
 	}
 	q.endAccess(p, status)
@@ -132,9 +120,9 @@ func (q *pair) receiveResponse(p *peer, h *header) {
 // endAccess ends the oldest access to a peer.
 func (q *pair) endAccess(p *peer, status rdma.Status) {
 	m := p.accesses
-	if p.accesses = m.nextAccess; p.accesses == nil {
+	if p.accesses = m.Info.nextAccess; p.accesses == nil {
 		p.lastAccess = nil
 	}
-	m.nextAccess, m.awaitsResponse = nil, false
+	m.Info.nextAccess, m.Info.awaitsResponse = nil, false
 	q.end(m, status)
 }

@@ -4,20 +4,17 @@ import (
 	"reflect"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // Counters and memory use, including those of the device below.
 
-// traffic counts packets. The window pool counts retransmissions.
+// traffic counts packets. Package reliable counts retransmissions.
 type traffic struct {
-	sent       uint64
-	acks       uint64 // of those, acks without a segment
-	received   uint64
-	duplicate  uint64
-	malformed  uint64
-	noRoom     uint64 // early packets without a buffer
-	unsendable uint64
-	lowWater   uint64 // of the user's receive queues
+	acks      uint64 // sent without a segment
+	duplicate uint64
+	malformed uint64
+	noRoom    uint64 // early packets without a buffer
 }
 
 // Counters that other devices do not have.
@@ -42,18 +39,18 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	add(rdma.DatagramsRetransmitted, d.windowPool.repeated)
+	add(rdma.DatagramsRetransmitted, d.windows.Retransmitted)
 	add(rdma.DatagramsDuplicate, d.traffic.duplicate)
 	add(PacketsAcks, d.traffic.acks)
 	add(PacketsNoRoom, d.traffic.noRoom)
-	add(rdma.LowWater, d.traffic.lowWater)
-	if d.closed {
+	add(rdma.LowWater, d.soft.LowWaters)
+	if d.soft.Closed {
 		return
 	}
-	receive := uint64(len(d.joins))*maxSend + uint64(len(d.reorderBuffers))*sizeOf[reorderBuffer]()
-	send := uint64(d.windowPool.made) * sizeOf[sendWindow]()
-	for _, m := range d.messagePool.all {
-		send += sizeOf[message]() + uint64(cap(m.kept))
+	receive := uint64(len(d.joins.list))*maxSend + uint64(len(d.reorderBuffers.list))*sizeOf[reorderBuffer]()
+	send := uint64(d.windows.Memory())
+	for _, m := range d.messages.all {
+		send += sizeOf[message]() + uint64(cap(m.Info.kept))
 	}
 	var peers uint64
 	for _, q := range d.pairs {
@@ -67,7 +64,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 		peers += uint64(cap(q.peers)) * sizeOf[*peer]()
 		for _, p := range q.peers {
 			if p != nil {
-				peers += sizeOf[peer]()
+				peers += sizeOf[peer]() + uint64(reliable.PathSize())
 			}
 		}
 	}

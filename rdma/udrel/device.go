@@ -1,18 +1,21 @@
 package udrel
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/internal/guard"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // The device: Open creates it over another device, progress is the work of every Poll,
-// and Close closes it. One lock guards all of it, because of the progress goroutine
-// (progress.go). It is not held while a goroutine waits.
+// sleep prepares a wait on the device below, and Close closes it. One lock guards all of
+// it. It is not held while a goroutine waits.
 
 // Config holds the parameters of Open.
 type Config struct {
@@ -30,52 +33,55 @@ type Config struct {
 	// Least and Most are the initial and the maximum number of packet buffers. 0: 2 MB
 	// and 8 MB of them, but at least 128 and at most 512 and 2048.
 	Least, Most int
-	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 2 GB less one
+	// AckEvery is how many packets share one ack, if no packet goes to the peer and
+	// none is requested before (T1 6.6.1). 0: 50.
+	AckEvery int
+	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 4 GB less one
 	// byte. Tests lower it.
 	MaxTransfer int
-	// NoThread disables the progress goroutine.
+	// NoThread disables the progress thread. Reads and Writes of peers then wait until
+	// this process polls again.
 	NoThread bool
 }
 
 const (
 	maxSend            = 60 << 10
-	maxTransfer        = 1<<31 - 1
 	defaultPeerTimeout = 30 * time.Second
 	initialMemory      = 2 << 20
 	maxMemory          = 8 << 20
+	maxAckEvery        = reliable.Window
 )
 
 // Device implements RD over another device's UD.
 type Device struct {
-	mu        sync.Mutex
-	cfg       Config
-	below     rdma.Device
-	attr      rdma.Attr
-	queues    []*queue
-	pairs     []*pair
-	start     time.Time
-	now       time.Duration
-	ticked    bool // now is the time of the current call
-	idlePolls int  // polls without arrivals left before timers are checked
-	calls     uint // by the application, for the progress goroutine
-	parked    int  // queues in Wait
-	closed    bool
-	// inBackground reports that the progress goroutine is running progress.
-	inBackground bool
+	mu   sync.Mutex
+	soft soft.Device
 
-	windowPool     windowPool
-	messagePool    messagePool
-	regions        table
-	guard          guard.Guard
-	resolved       []bool   // by PeerID; false: it has only sent to us
-	joins          [][]byte // memory in which messages of several packets are reassembled
-	joinings       []*joining
-	reorderBuffers []*reorderBuffer
-	batch          batch // packets about to be sent
+	cfg            Config
+	below          rdma.Device
+	cq             rdma.CQ     // of below, for all queue pairs
+	file           rdma.FileCQ // the same, nil if one cannot sleep on it
+	asleep         int         // sleeps on file that have not ended
+	maxInlineBelow int
+	attr           rdma.Attr
+	pairs          []*pair
+	start          time.Time
+	now            time.Duration
+	ticked         bool          // now is the time of the current call
+	polled         bool          // Poll makes progress, not the progress thread
+	shows          bool          // and has completions to return
+	idlePolls      int           // polls without arrivals left before timers are checked
+	cameAt         time.Duration // last arrival, of those that progress found
+
+	windows        *reliable.Pool[posted]
+	messages       messagePool
+	resolved       []bool // by PeerID; false: it has only sent to us
+	joins          freeList[joinBuffer]
+	joinings       freeList[joining]
+	reorderBuffers freeList[reorderBuffer]
+	header         header // of the packet being processed
 	comps          [pollBatch]rdma.Completion
 	traffic        traffic
-	closing        chan struct{} // closed with the device
-	progressDone   sync.WaitGroup
 }
 
 const pollBatch = 32
@@ -116,12 +122,23 @@ func open(c Config) (*Device, error) {
 	if err := c.complete(below); err != nil {
 		return nil, err
 	}
-	d := &Device{cfg: c, below: c.Device, start: time.Now(), closing: make(chan struct{}), attr: attrOf(&c, below)}
+	cq, err := c.Device.NewCQ(c.Most + pairDepth)
+	if err != nil {
+		return nil, fmt.Errorf("udrel: a completion queue of %s: %w", below.Name, err)
+	}
+	d := &Device{cfg: c, below: c.Device, cq: cq, start: time.Now(), attr: attrOf(&c, below), maxInlineBelow: below.MaxInline, windows: reliable.NewPool[posted](c.params())}
+	d.soft.Init("udrel", &d.mu, soft.Hooks{Sleep: d.sleep, Awake: d.awake, Progress: d.progressBeside, Posted: func() { d.idlePolls = 0 }})
+	d.soft.InitRegions(rand.Reader, false)
+	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread, true
+	if file, ok := cq.(rdma.FileCQ); ok && file.File() >= 0 {
+		d.file = file
+		d.soft.SetSource(file.File(), nil)
+	}
 	return d, nil
 }
 
 // complete fills in defaults and checks the values.
-func (c *Config) complete(below *rdma.Attr) error {
+func (c *Config) complete(below *rdma.Attr) (err error) {
 	if c.Name == "" {
 		c.Name = "ud"
 	}
@@ -131,11 +148,8 @@ func (c *Config) complete(below *rdma.Attr) error {
 	if c.PeerTimeout == 0 {
 		c.PeerTimeout = defaultPeerTimeout
 	}
-	if c.MaxTransfer == 0 {
-		c.MaxTransfer = maxTransfer
-	}
-	if c.MaxTransfer < 0 || c.MaxTransfer > maxTransfer {
-		return fmt.Errorf("udrel: Config.MaxTransfer is %d; want 1 to %d, or 0 for the most", c.MaxTransfer, maxTransfer)
+	if c.AckEvery == 0 {
+		c.AckEvery = defaultAckEvery
 	}
 	if c.Least == 0 {
 		c.Least = min(max(initialMemory/c.Packet, 128), 512)
@@ -146,6 +160,12 @@ func (c *Config) complete(below *rdma.Attr) error {
 	if c.Packet < 4*rdma.HeadMax || c.Packet > below.MaxSend {
 		return fmt.Errorf("udrel: a packet of %d bytes is out of range; device %s takes %d to %d", c.Packet, below.Name, 4*rdma.HeadMax, below.MaxSend)
 	}
+	if c.AckEvery < 0 || c.AckEvery > maxAckEvery {
+		return fmt.Errorf("udrel: an ack for every %d packets is out of range; choose 1 to %d", c.AckEvery, maxAckEvery)
+	}
+	if c.MaxTransfer, err = ddp.MaxTransfer(c.MaxTransfer); err != nil {
+		return fmt.Errorf("udrel: %w", err)
+	}
 	return nil
 }
 
@@ -153,8 +173,8 @@ func (c *Config) complete(below *rdma.Attr) error {
 func attrOf(c *Config, below *rdma.Attr) rdma.Attr {
 	a := rdma.Attr{
 		Name: c.Name, Transports: rdma.RD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
-		MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: c.MaxTransfer, RemoteCPU: true, Oversubscribed: below.Oversubscribed,
-		SendCost: below.SendCost, RegCost: rdma.Cost{Fixed: 100},
+		MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: c.MaxTransfer, RemoteCPU: c.NoThread, Oversubscribed: below.Oversubscribed,
+		SendCost: below.SendCost, RegCost: rdma.Cost{Fixed: 100}, EndCost: float64(ackDelay), // a short message requests no ack
 	}
 	// An access is a message in each direction.
 	perByte := below.SendCost.PerByte + below.SendCost.Fixed/2/float64(c.Packet)
@@ -171,7 +191,7 @@ func (d *Device) Attr() *rdma.Attr { return &d.attr }
 func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.soft.Closed {
 		return 0, rdma.ErrClosed
 	}
 	id, err := d.below.Resolve(a)
@@ -198,57 +218,87 @@ func (d *Device) tick() {
 const idlePollsPerService = 4
 
 // progress processes arrivals and sends what may be sent. It reports whether anything
-// arrived. It skips a queue with a waiter, unless the waiter itself calls.
-func (d *Device) progress(by *queue) (came bool) {
-	d.ticked = false
-	for _, c := range d.queues {
-		if c.parked == 0 || c == by {
-			came = c.takeIn() || came
-		}
+// arrived.
+func (d *Device) progress() (came bool) {
+	d.ticked, d.shows = false, false
+	if came = d.takeIn(); came {
+		d.cameAt = d.now
 	}
 	if came || d.idlePolls == 0 {
 		d.idlePolls = idlePollsPerService
-		d.service()
+		for _, q := range d.pairs {
+			if q != nil && (len(q.busy) > 0 || q.batch.n > 0 || !q.pool.Idle()) {
+				d.tick()
+				q.service()
+			}
+		}
 	}
 	d.idlePolls--
 	return came
 }
 
-// service drives the peers of all queue pairs.
-func (d *Device) service() {
-	for _, q := range d.pairs {
-		if q != nil && (len(q.busy) > 0 || !q.pool.Idle()) {
-			d.tick()
-			q.service()
-		}
+// progressBeside is progress for the progress thread.
+func (d *Device) progressBeside() time.Duration {
+	if d.idlePolls = 0; d.progress() {
+		d.soft.MarkMoved() // there may be room for a post
 	}
+	return 0
 }
 
-// wake returns when service has work.
-func (d *Device) wake() time.Duration {
-	at := never
+const (
+	// sendRetryDelay is how long to wait when the device below accepts no more packets.
+	sendRetryDelay = 100 * time.Microsecond
+	// minPollDelay and maxPollDelay bound the time between two polls when one cannot
+	// sleep on the device below. The longer nothing arrives, the longer it is.
+	minPollDelay = time.Millisecond
+	maxPollDelay = 8 * time.Millisecond
+)
+
+// sleep prepares a sleep on the device below and returns how long it may last: until one
+// of our timers is due, or one of that device.
+func (d *Device) sleep(limit time.Duration) time.Duration {
+	d.ticked = false
+	d.tick()
 	for _, q := range d.pairs {
-		if q != nil {
-			at = min(at, q.wake())
+		if q == nil {
+			continue
+		}
+		if q.batch.n > 0 {
+			limit = min(limit, sendRetryDelay)
+		}
+		for _, p := range q.busy {
+			limit = min(limit, p.wake(d.now, d.cfg.PeerTimeout)-d.now)
 		}
 	}
-	return at
+	switch {
+	case limit <= 0:
+		d.idlePolls = 0
+	case d.file == nil:
+		return min(limit, min(max((d.now-d.cameAt)/4, minPollDelay), maxPollDelay))
+	default:
+		if limit = d.file.Sleep(limit); limit > 0 {
+			d.asleep++
+		}
+	}
+	return limit
 }
 
-// wakeAll lets waiters check the timers again.
-func (d *Device) wakeAll() {
-	for _, c := range d.queues {
-		if c.parked > 0 {
-			c.below.Wake()
-		}
+// awake ends a sleep, perhaps because of a timer.
+func (d *Device) awake() {
+	d.idlePolls = 0
+	if d.file == nil {
+		return
+	}
+	if d.asleep--; d.asleep == 0 {
+		d.file.Awake()
 	}
 }
 
 // Close closes the device, everything created with it, and the device below.
 func (d *Device) Close() error {
 	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
+	defer d.mu.Unlock()
+	if d.soft.Closed {
 		return nil
 	}
 	var err error
@@ -257,13 +307,6 @@ func (d *Device) Close() error {
 			err = errors.Join(err, q.shut())
 		}
 	}
-	d.closed = true
-	close(d.closing)
-	d.wakeAll()
-	for _, c := range d.queues {
-		c.closed = true
-	}
-	d.mu.Unlock()
-	d.progressDone.Wait()
+	d.soft.Close()
 	return errors.Join(err, d.below.Close())
 }

@@ -7,25 +7,23 @@
 // A process has one UD queue pair for all peers. A peer with nothing in flight to or
 // from it costs less than 512 bytes.
 //
-// A message longer than a packet is segmented. Write and Read use the same packets: the
-// peer's processor copies to or from registered memory and responds. So large messages
-// need the peer's processor (Attr.RemoteCPU). While its application computes, a
-// goroutine services the packets every few milliseconds (progress.go), so that a
-// computing rank is not taken for a failed one.
+// The protocol is package reliable, which has no device and no clock. Completion
+// queues, receive queues, waiting, the progress thread and registered memory are those
+// of package soft. This package is the carrier between them and a UD queue pair:
 //
-// The path of a message, and the file for each step:
-//
-//	pair        PostSend queues it; service drives the peers that have work    pair.go
+//	device      Open, and progress: the work of every Poll                     device.go
+//	pair        PostSend queues a message; service drives the peers that have
+//	            work                                                           pair.go, peer.go
 //	            Write and Read become messages with a response                 access.go
-//	sender      segments a message and numbers the packets, processes acks
-//	            and retransmits                                                sender.go
+//	send        makes packets of what reliable transmits, and sends them in
+//	            batches by the device below                                    send.go, message.go
 //	wire        the header of a packet                                         wire.go
-//	            packets are sent in batches, by the device below               send.go
-//	receiver    drops duplicates, keeps the order, writes acks                 receiver.go
-//	            reassembles messages and queues completions                    receive.go, queue.go
+//	receive     passes packets to reliable, reassembles messages and queues
+//	            completions                                                    receive.go, queues.go
 //
-// Sender and receiver use no device and no clock. Their tests run them over a simulated
-// network that loses, duplicates and reorders packets.
+// A message longer than a packet is segmented. Write and Read use the same packets: the
+// peer's processor copies to or from registered memory and responds, in the progress
+// thread if its application computes.
 //
 // Packets are received into buffers that this package posts (package recvpool). So
 // early packets can stay in their buffers, and a message of one packet is delivered

@@ -1,61 +1,63 @@
 package udrel
 
 import (
+	"time"
+
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // A message is a work request, or a response to one of a peer. Several parties may
-// still need it: packets that are not acked, the device below that reads them, and the
-// peer whose response is awaited. The last one frees it.
+// still need it: package reliable until it is acked, the device below that reads its
+// packets, and the peer whose response is awaited. The last one frees it.
 
-type message struct {
-	following      *message // in its current list
+type (
+	message      = reliable.Message[posted]
+	transmission = reliable.Transmission[posted]
+)
+
+// posted is what the device keeps about a message.
+type posted struct {
 	nextAccess     *message // next one that awaits a response of the same peer
 	peer           *peer
 	pair           *pair
-	region         *region // source of a response
 	body           rdma.Mem
 	kept           []byte // a copy of the body, or memory for one
 	id             uint64 // of the work request
-	target         target
+	target         target // of an access, or the source of a response
 	slot           uint32 // its ID in requests to the device below
-	cut            int    // bytes of the body segmented so far
 	got            int    // Read: bytes received
-	pieces         int    // packets not acked
-	below          int    // packets that the device below is reading
-	room           int    // bytes of the body per packet, besides the head
+	below          int    // packets to be sent, or that the device below is reading
 	kind           kind
 	flags          uint8 // of its packets
 	headLen        uint8
 	status         rdma.Status
 	op             rdma.Op
 	silent         bool // only a failure makes a completion
-	awaited        bool // the user waits for its completion
-	whole          bool // fully segmented
 	sending        bool // not fully acked
 	awaitsResponse bool // the peer has not responded
-	refused        bool // a response whose memory is gone, or was never allowed
 	head           [longestHead]byte
 }
 
-func (m *message) length() int {
-	if m.kind == kindRead {
-		return 0 // the body is filled, not sent
-	}
-	return m.body.Len()
-}
-
-// pieceAt returns how much of the body goes into the packet that begins at a byte.
-func (m *message) pieceAt(at int) int {
-	room := m.room
-	if at == 0 {
-		room -= int(m.headLen)
-	}
-	return min(room, m.length()-at)
-}
-
 // over reports whether nobody needs the message any more.
-func (m *message) over() bool { return !m.sending && !m.awaitsResponse && m.below == 0 }
+func (m *posted) over() bool { return !m.sending && !m.awaitsResponse && m.below == 0 }
+
+const (
+	// defaultAckEvery is how many packets share one ack (T1 6.6.1).
+	defaultAckEvery = 50
+	// ackDelay is how long an ack may wait for a packet to be piggybacked on.
+	ackDelay = 200 * time.Microsecond
+	// longAckDelay is the delay of an ack whose sender only needs it to free its copy.
+	longAckDelay = 8 * time.Millisecond
+	// delayAckMax is the longest message whose ack may be delayed so long.
+	delayAckMax = 16 << 10
+)
+
+// params returns the properties of the carrier. A packet has no more than a Head before
+// the piece of the body.
+func (c *Config) params() reliable.Params {
+	return reliable.Params{Single: c.Packet - rdma.HeadMax, MaxRun: 1, AckEvery: c.AckEvery, AckDelay: ackDelay, LongAckDelay: longAckDelay}
+}
 
 // messagePool keeps free messages. Some keep memory for a long body.
 type messagePool struct {
@@ -82,26 +84,26 @@ func (s *messagePool) take(room int) *message {
 		m = (*list)[n-1]
 		*list = (*list)[:n-1]
 	} else {
-		m = &message{slot: uint32(len(s.all))}
+		m = &message{Info: posted{slot: uint32(len(s.all))}}
 		s.all = append(s.all, m)
 	}
-	if cap(m.kept) < room {
+	if cap(m.Info.kept) < room {
 		size := shortCopy
 		if room > shortCopy {
 			size = max(maxInline+rdma.HeadMax, room)
 		}
-		m.kept = make([]byte, 0, size)
+		m.Info.kept = make([]byte, 0, size)
 	}
 	return m
 }
 
 // put returns a message to the pool.
 func (s *messagePool) put(m *message) {
-	kept := m.kept[:0]
+	kept := m.Info.kept[:0]
 	if cap(kept) > shortCopy && len(s.withBuffer) >= maxWithBuffer {
 		kept = nil
 	}
-	*m = message{slot: m.slot, kept: kept}
+	*m = message{Info: posted{slot: m.Info.slot, kept: kept}}
 	if cap(kept) > shortCopy {
 		s.withBuffer = append(s.withBuffer, m)
 	} else {

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/internal/guard"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 	"github.com/muster-mpi/muster/rdma/recvpool"
 )
 
-// A queue pair and the send path: PostSend accepts work requests, and service drives
-// the peers that are busy. send.go sends the packets.
+// A queue pair: PostSend accepts work requests and makes messages of them, end completes
+// them. peer.go drives the peers, and send.go sends the packets.
 
 // pairDepth is the default maximum of pending requests.
 const pairDepth = 512
@@ -29,29 +28,11 @@ type pair struct {
 	recv    *receiveQueue
 	peers   []*peer // by PeerID
 	busy    []*peer
+	batch   batch
 	depth   int
 	pending int // requests that are not complete
 	held    int // packets in reorder buffers
-	stuck   bool
 	closed  bool
-}
-
-// peer is the state that a queue pair keeps about a peer.
-type peer struct {
-	sender
-	receiver
-	reorderBuffer *reorderBuffer // packets that have arrived and are not delivered
-	join          *joining       // a message being reassembled
-	accesses      *message       // that await a response, in order
-	lastAccess    *message
-	lastReceived  time.Duration
-	givenUp       time.Duration // how long it was silent before it was declared gone; 0: it is not
-	id            rdma.PeerID
-	busy          bool
-	gone          bool
-	refuses       bool // the Write being received is refused
-	strikes       guard.Strikes
-	barred        bool // too many refused memory accesses
 }
 
 var _ rdma.DrainQP = (*pair)(nil)
@@ -60,33 +41,26 @@ var _ rdma.DrainQP = (*pair)(nil)
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return nil, rdma.ErrClosed
-	}
-	if c.Type != rdma.RD {
-		return nil, fmt.Errorf("udrel: only queue pairs of type RD are supported: %w", rdma.ErrUnsupported)
-	}
 	q := &pair{dev: d, number: len(d.pairs), depth: c.Depth}
-	var okSend, okRecv bool
-	q.sendCQ, okSend = queueOf(c.SendCQ)
-	q.recvCQ, okRecv = queueOf(c.RecvCQ)
-	if !okSend || !okRecv || q.sendCQ.dev != d || q.recvCQ.dev != d {
-		return nil, fmt.Errorf("udrel: a queue pair needs completion queues of its own device, not %T and %T", c.SendCQ, c.RecvCQ)
+	var err error
+	if q.sendCQ, q.recvCQ, q.recv, err = soft.QueuesOf[*queue, *receiveQueue](&d.soft, &c, rdma.RD); err != nil {
+		return nil, err
 	}
-	if c.SRQ == nil {
-		q.recv = newReceiveQueue(d, rdma.SRQConfig{})
-	} else if srq, ok := c.SRQ.(*receiveQueue); ok && srq.dev == d {
-		q.recv = srq
-	} else {
-		return nil, fmt.Errorf("udrel: a queue pair needs a shared receive queue of its own device, not a %T", c.SRQ)
+	if q.recv == nil {
+		q.recv = new(receiveQueue)
+		if err := d.soft.OpenOwn(&q.recv.SRQ); err != nil {
+			return nil, err
+		}
 	}
 	if q.depth <= 0 {
 		q.depth = pairDepth
 	}
 	if err := q.openBelow(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("udrel: a UD queue pair on %s: %w", d.below.Attr().Name, err)
 	}
-	d.startProgress()
+	if err := d.soft.StartThread(); err != nil {
+		return nil, errors.Join(err, q.below.Close(), q.srq.Close())
+	}
 	d.pairs = append(d.pairs, q)
 	return q, nil
 }
@@ -96,7 +70,7 @@ func (q *pair) openBelow() (err error) {
 	d := q.dev
 	c := recvpool.Config{Size: d.cfg.Packet, Least: d.cfg.Least, Most: d.cfg.Most}
 	if q.srq, err = d.below.NewSRQ(rdma.SRQConfig{Depth: c.Depth(), LowWater: c.Watermark()}); err != nil {
-		return fmt.Errorf("udrel: a receive queue of %d packets: %w", c.Depth(), err)
+		return err
 	}
 	// The IDs distinguish packets of several queue pairs.
 	c.Post = func(wrs []rdma.RecvWR) (int, error) {
@@ -105,17 +79,14 @@ func (q *pair) openBelow() (err error) {
 		}
 		return q.srq.PostRecv(wrs)
 	}
-	if q.below, err = d.below.NewQP(rdma.QPConfig{Type: rdma.UD, SendCQ: q.sendCQ.below, RecvCQ: q.recvCQ.below, SRQ: q.srq}); err == nil {
-		if q.pool, err = recvpool.New(c); err == nil {
-			err = q.pool.Start()
-		}
+	if q.pool, err = recvpool.New(c); err == nil {
+		q.below, err = d.below.NewQP(rdma.QPConfig{Type: rdma.UD, SendCQ: d.cq, RecvCQ: d.cq, SRQ: q.srq})
 	}
 	if err != nil {
-		if q.below != nil {
-			_ = q.below.Close() // it was just created
-		}
-		_ = q.srq.Close() // the same
-		return fmt.Errorf("udrel: a UD queue pair on %s: %w", d.below.Attr().Name, err)
+		return errors.Join(err, q.srq.Close())
+	}
+	if err = q.pool.Start(); err != nil {
+		return errors.Join(err, q.below.Close(), q.srq.Close())
 	}
 	return nil
 }
@@ -136,71 +107,48 @@ func (q *pair) Pending() int {
 }
 
 // PostRecv posts buffers to a queue pair without a shared receive queue.
-func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) {
-	if q.recv.shared {
-		return 0, fmt.Errorf("udrel: the queue pair has a shared receive queue: %w", rdma.ErrUnsupported)
-	}
-	return q.recv.PostRecv(wrs)
-}
+func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recv.PostOwn(wrs) }
 
 // PostSend accepts requests and sends what may be sent at once.
 func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	d := q.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if q.closed || d.closed {
+	if q.closed {
 		return 0, rdma.ErrClosed
 	}
-	d.calls++
+	d.soft.Called()
 	d.ticked = false
 	d.tick()
 	var last *peer
-	for i := range wrs {
-		wr := &wrs[i]
-		if err = q.check(wr); err != nil {
+	for ; n < len(wrs); n++ {
+		if err = d.soft.CheckSend(&wrs[n], &d.attr); err != nil {
 			break
 		}
 		if q.pending == q.depth {
 			err = rdma.ErrAgain
 			break
 		}
-		if p := q.peer(wr.Peer); p != last && last != nil {
+		p := q.peer(wrs[n].Peer)
+		if p != last && last != nil {
 			q.flushPeer(last)
 		}
-		last = q.take(wr)
-		n++
+		last = p
+		q.take(p, &wrs[n])
 	}
 	if last != nil {
 		q.flushPeer(last)
-		d.flush()
-	}
-	if d.parked > 0 && n > 0 {
-		d.wakeAll() // waiters do not know about the new timers
+		q.flush()
+		if d.soft.Waiting() {
+			d.soft.WakeAll() // waiters do not know about the new timers
+		}
 	}
 	return n, err
 }
 
-// check rejects a request that can never be sent.
-func (q *pair) check(wr *rdma.SendWR) error {
-	length := int(wr.HeadLen) + wr.Body.Len()
-	switch {
-	case !q.dev.attr.Ops.Has(wr.Op):
-		return fmt.Errorf("udrel: operation %v: %w", wr.Op, rdma.ErrUnsupported)
-	case wr.HeadLen > rdma.HeadMax:
-		return fmt.Errorf("udrel: a head of %d bytes for peer %d is longer than %d", wr.HeadLen, wr.Peer, rdma.HeadMax)
-	case wr.Op == rdma.OpSend && length > maxSend:
-		return fmt.Errorf("udrel: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; split it", length, wr.Peer, maxSend)
-	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > maxInline:
-		return fmt.Errorf("udrel: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), wr.Peer, maxInline)
-	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.cfg.MaxTransfer:
-		return fmt.Errorf("udrel: a %v of %d bytes at peer %d is longer than Attr.MaxTransfer, %d; split it", wr.Op, wr.Body.Len(), wr.Peer, q.dev.cfg.MaxTransfer)
-	}
-	return nil
-}
-
 // take makes a message of a request.
-func (q *pair) take(wr *rdma.SendWR) *peer {
-	d, p := q.dev, q.peer(wr.Peer)
+func (q *pair) take(p *peer, wr *rdma.SendWR) {
+	d := q.dev
 	inline := wr.Flags&rdma.Inline != 0
 	beside := int(wr.HeadLen) // how much of the user's head fits beside ours
 	if wr.HeadLen > longestHead {
@@ -210,10 +158,10 @@ func (q *pair) take(wr *rdma.SendWR) *peer {
 	if inline && wr.Op != rdma.OpRead || beside != int(wr.HeadLen) {
 		room = int(wr.HeadLen) - beside + wr.Body.Len()
 	}
-	m := d.messagePool.take(room)
+	one := d.messages.take(room)
+	m := &one.Info
 	m.peer, m.pair, m.id, m.op, m.body = p, q, wr.ID, wr.Op, wr.Body
-	m.kind, m.silent, m.sending, m.awaited = kindSend, inline, true, !inline
-	m.room = d.cfg.Packet - headerLen
+	m.kind, m.silent, m.sending = kindSend, inline, true
 	if room > 0 {
 		m.kept = append(m.kept[:0], wr.Head[beside:wr.HeadLen]...)
 		m.kept = append(m.kept, wr.Body.Bytes()...)
@@ -222,110 +170,34 @@ func (q *pair) take(wr *rdma.SendWR) *peer {
 	q.pending++
 	if p.gone {
 		m.sending = false
-		q.end(m, rdma.StatusPeerGone)
-		return p
+		q.end(one, rdma.StatusPeerGone)
+		return
 	}
+	one.Length = m.body.Len()
 	if wr.Op == rdma.OpSend {
 		m.headLen = uint8(copy(m.head[:beside], wr.Head[:]))
 		if wr.Flags&rdma.Solicited != 0 {
 			m.flags |= flagSolicited
 		}
+		one.DelayAck = wr.Flags&(rdma.Inline|rdma.Lazy) != 0 && q.mayDelayAck(p, one)
 	} else {
-		m.setAccess(wr)
+		q.access(p, one, wr)
 	}
-	q.enqueue(p, m)
-	return p
-}
-
-// enqueue passes a message to the sender of a peer.
-func (q *pair) enqueue(p *peer, m *message) {
-	if p.sender.idle() {
-		p.lastReceived = q.dev.now // the peer timeout starts now
-	}
-	p.push(m)
+	p.Push(one)
 	q.markBusy(p)
 }
 
-// peer returns the state of a peer, which is created with the first packet.
-func (q *pair) peer(id rdma.PeerID) *peer {
-	for int(id) >= len(q.peers) {
-		q.peers = append(q.peers, nil)
-	}
-	if q.peers[id] == nil {
-		q.peers[id] = &peer{id: id}
-	}
-	return q.peers[id]
+// mayDelayAck reports whether the ack of a message that nobody waits for may be delayed.
+// It may not where much is pending: the queue pair would become full.
+func (q *pair) mayDelayAck(p *peer, m *message) bool {
+	return m.Length <= delayAckMax && q.pending < q.depth/4 && p.LossFree(q.dev.now)
 }
-
-// markBusy adds a peer to the busy list.
-func (q *pair) markBusy(p *peer) {
-	if !p.busy {
-		p.busy = true
-		q.busy = append(q.busy, p)
-	}
-}
-
-// service drives the peers on the busy list.
-func (q *pair) service() {
-	now := q.dev.now
-	q.stuck = false
-	q.pool.Drained(now)
-	for i := 0; i < len(q.busy); {
-		p := q.busy[i]
-		probe := p.expire(now)
-		if !(p.sender.idle() && p.accesses == nil) && now-p.lastReceived > q.dev.cfg.PeerTimeout {
-			p.givenUp = now - p.lastReceived
-			q.abandon(p, rdma.StatusPeerGone)
-			q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusPeerGone}, loan{})
-		}
-		q.deliverReordered(p)
-		q.flushPeer(p)
-		switch {
-		case probe:
-			q.writeAck(p, kindAck, flagUrgent)
-		case p.ackDue(now):
-			q.writeAck(p, kindAck, 0)
-		}
-		if !p.inactive() {
-			i++
-			continue
-		}
-		p.busy = false
-		last := len(q.busy) - 1
-		q.busy[i], q.busy[last] = q.busy[last], nil
-		q.busy = q.busy[:last]
-	}
-	q.dev.flush()
-}
-
-// inactive reports whether there is no work for a peer until a packet arrives.
-func (p *peer) inactive() bool {
-	return p.sender.idle() && p.accesses == nil && p.ackPending == 0 && p.reorderBuffer == nil
-}
-
-// wake returns when service has work.
-func (q *pair) wake() time.Duration {
-	at := never
-	if q.stuck {
-		at = q.dev.now + sendRetryDelay
-	}
-	for _, p := range q.busy {
-		at = min(at, p.sender.wake(), p.receiver.wake())
-		if p.accesses != nil {
-			at = min(at, p.lastReceived+q.dev.cfg.PeerTimeout)
-		}
-	}
-	return at
-}
-
-// sendRetryDelay is how long to wait when the device below accepts no more packets.
-const sendRetryDelay = 100 * time.Microsecond
 
 // ended ends a list of messages that have arrived, or never will.
 func (q *pair) ended(list *message, status rdma.Status) {
 	for m := list; m != nil; {
-		following := m.following
-		m.sending, m.following = false, nil
+		following := m.Following
+		m.Info.sending = false
 		q.end(m, status)
 		m = following
 	}
@@ -333,7 +205,8 @@ func (q *pair) ended(list *message, status rdma.Status) {
 
 // end records the result of a message, and completes its request when nobody needs it
 // any more.
-func (q *pair) end(m *message, status rdma.Status) {
+func (q *pair) end(one *message, status rdma.Status) {
+	m := &one.Info
 	if m.status == rdma.StatusOK {
 		m.status = status
 	}
@@ -343,30 +216,14 @@ func (q *pair) end(m *message, status rdma.Status) {
 	if m.kind != kindResponse {
 		q.pending--
 		if !m.silent || m.status != rdma.StatusOK {
-			q.sendCQ.push(rdma.Completion{ID: m.id, Op: m.op, Peer: m.peer.id, Len: m.moved(), Status: m.status}, loan{})
+			c := rdma.Completion{ID: m.id, Op: m.op, Peer: m.peer.id, Status: m.status}
+			if m.status == rdma.StatusOK {
+				c.Len = uint64(int(m.headLen) + m.body.Len())
+			}
+			q.sendCQ.push(c, loan{})
 		}
-	} else if m.region != nil {
-		m.region.shown--
 	}
-	q.dev.messagePool.put(m)
-}
-
-// moved returns the bytes that a completed request has transferred.
-func (m *message) moved() uint64 {
-	if m.status != rdma.StatusOK {
-		return 0
-	}
-	return uint64(int(m.headLen) + m.body.Len())
-}
-
-// abandon declares a peer gone. That is permanent, because the sequence numbers would
-// no longer match.
-func (q *pair) abandon(p *peer, status rdma.Status) {
-	p.gone = true
-	q.ended(p.sender.abandon(&q.dev.windowPool), status)
-	for p.accesses != nil {
-		q.endAccess(p, status)
-	}
+	q.dev.messages.put(one)
 }
 
 // Close sends a close packet to the peers, so that none of them waits, and completes
@@ -391,10 +248,10 @@ func (q *pair) shut() error {
 	for i := range closeRepeats {
 		for _, p := range q.peers {
 			if p != nil && !p.gone && (i == 0 || p.busy) {
-				q.writeAck(p, kindClose, 0)
+				q.writeAck(p, kindClose)
 			}
 		}
-		d.flush()
+		q.flush()
 	}
 	err := errors.Join(q.below.Close(), q.srq.Close())
 	for _, p := range q.peers {
@@ -403,13 +260,13 @@ func (q *pair) shut() error {
 			q.clear(p)
 		}
 	}
-	for _, m := range d.messagePool.all { // the device below no longer reads
-		if m.pair == q && m.below > 0 {
-			m.below = 0
+	for _, m := range d.messages.all { // the device below no longer reads
+		if m.Info.pair == q && m.Info.below > 0 {
+			m.Info.below = 0
 			q.end(m, rdma.StatusFlushed)
 		}
 	}
-	q.peers, q.busy = nil, nil
+	q.peers, q.busy, q.batch = nil, nil, batch{}
 	d.pairs[q.number] = nil
 	return err
 }

@@ -2,15 +2,16 @@ package udrel
 
 import (
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The receive path: takeIn polls the device below, arrive parses a packet, receive
-// processes it, deliver adds it to its message and completes the message, and
-// deliverReordered delivers packets from the reorder buffer.
+// passes it to package reliable, deliver adds it to its message and completes the
+// message, and deliverReordered delivers packets from the reorder buffer.
 
 // reorderBuffer holds packets of a peer that arrived early or found no user buffer: the
 // IDs of their buffers, plus one.
-type reorderBuffer [window]parked
+type reorderBuffer [reliable.Window]parked
 
 type parked struct {
 	id     uint32
@@ -20,15 +21,19 @@ type parked struct {
 // joining is a message of several packets that is being reassembled.
 type joining struct {
 	recv    rdma.RecvWR
+	lent    *joinBuffer // the memory of recv, if the receive queue lends
 	got     int
 	tooLong bool
 }
 
-// takeIn processes the completions that the device below has for a queue.
-func (c *queue) takeIn() (came bool) {
-	d := c.dev
+// joinBuffer is memory in which a message is reassembled.
+type joinBuffer [maxSend]byte
+
+// takeIn processes the completions of the device below. It takes at most a few batches,
+// so that a flood does not keep the caller from its own work.
+func (d *Device) takeIn() (came bool) {
 	for range 4 {
-		n := c.below.Poll(d.comps[:])
+		n := d.cq.Poll(d.comps[:])
 		if n > 0 {
 			d.tick()
 		}
@@ -67,92 +72,64 @@ func (d *Device) arrive(c *rdma.Completion) {
 	if number >= len(d.pairs) || d.pairs[number] == nil {
 		return // closed meanwhile
 	}
-	q, id := d.pairs[number], c.ID&(1<<pairShift-1)
+	q, id, data := d.pairs[number], uint32(c.ID), c.Data.Bytes()
 	q.pool.Took()
-	kept := false
-	var h header
-	if c.Status == rdma.StatusOK && h.parse(c.Data.Bytes()) {
-		d.traffic.received++
-		kept = q.receive(q.peer(c.Peer), &h, uint32(id))
-	} else {
+	h := &d.header
+	if c.Status != rdma.StatusOK || !h.parse(data) {
 		d.traffic.malformed++
+	} else if q.receive(q.peer(c.Peer), h, parked{id + 1, uint32(len(data))}) {
+		return
 	}
-	if !kept {
-		q.pool.Return(id)
-	}
+	q.pool.Return(uint64(id))
 }
 
-// receive processes a packet of a peer.
-func (q *pair) receive(p *peer, h *header, id uint32) (kept bool) {
-	d := q.dev
-	if p.gone {
+// receive processes a packet of a peer. It returns true if the buffer is kept.
+func (q *pair) receive(p *peer, h *header, at parked) (kept bool) {
+	now := q.dev.now
+	if p.gone || p.barred {
 		return false
 	}
-	p.lastReceived = d.now
+	p.lastReceived = now
 	q.markBusy(p)
-	if h.flags&flagHeld != 0 {
-		p.measure(stampOf(d.now).since(h.held))
+	if h.flags&flagAck != 0 {
+		q.ended(p.Acknowledge(now, &h.ack), rdma.StatusOK)
 	}
-	var seen *receiveHistory
-	if !h.kind.numbered() {
-		seen = &h.history
-	}
-	q.ended(p.acknowledge(d.now, h.want, seen, &d.windowPool), rdma.StatusOK)
-	switch {
-	case h.kind == kindClose:
+	if h.kind == kindClose {
 		q.abandon(p, rdma.StatusPeerGone)
-		return false
-	case h.kind == kindAck:
-		if h.flags&flagUrgent != 0 {
-			p.queueAck(d.now, h, true)
-		}
+	}
+	if !h.kind.numbered() {
 		return false
 	}
-	switch p.classify(h.number) {
-	case duplicate:
-		d.traffic.duplicate++
-		p.queueAck(d.now, h, true)
+	switch p.Classify(h.sequence) {
+	case reliable.Beyond:
+		p.Refuse(now, 0)
 		return false
-	case beyond:
+	case reliable.Duplicate: // its ack was lost, or came late
+		q.dev.traffic.duplicate++
+		p.Received(now, 0, h.number, 1, reliable.AckNow)
 		return false
-	case inOrder:
-		if taken, kept := q.deliver(p, h, id); taken {
-			p.receiver.deliver()
-			p.queueAck(d.now, h, false)
+	case reliable.InOrder:
+		if taken, kept := q.deliver(p, h, at.id-1); taken {
+			p.Accept(h.sequence)
+			p.Received(now, 0, h.number, 1, h.ackMode())
+			p.MarkDelivered()
 			q.deliverReordered(p)
-			if p.barred {
-				q.abandon(p, rdma.StatusPeerGone)
-			}
 			return kept
 		}
-		p.queueAck(d.now, h, false)
-	case early:
-		p.queueAck(d.now, h, true) // so that the missing packet is retransmitted soon
 	}
-	return q.hold(p, h, id)
-}
-
-// hold keeps a packet for later, if enough buffers are left for others.
-func (q *pair) hold(p *peer, h *header, id uint32) bool {
-	if q.held >= q.dev.cfg.Most/4 {
+	if q.held >= q.dev.cfg.Most/4 { // the others need buffers too
 		q.dev.traffic.noRoom++
+		p.Refuse(now, 0)
 		return false
 	}
 	if p.reorderBuffer == nil {
-		p.reorderBuffer = q.dev.takeReorderBuffer()
+		p.reorderBuffer = q.dev.reorderBuffers.take()
 	}
-	p.reorderBuffer[h.number%window] = parked{id + 1, uint32(headerLen + len(h.contents) + h.extra())}
-	p.receiver.hold(h.number)
+	p.reorderBuffer[h.sequence%reliable.Window] = at
 	q.held++
+	p.Accept(h.sequence)
+	p.Received(now, 0, h.number, 1, h.ackMode())
 	return true
-}
-
-// extra returns the length of what is between the header and the contents.
-func (h *header) extra() int {
-	if h.kind == kindWrite || h.kind == kindRead {
-		return targetLen
-	}
-	return 0
 }
 
 // deliverReordered delivers packets from the reorder buffer that have become
@@ -161,25 +138,23 @@ func (q *pair) deliverReordered(p *peer) {
 	if p.reorderBuffer == nil {
 		return
 	}
-	for p.holds() && !p.barred {
-		p.ackDelivered(q.dev.now)
-		at := &p.reorderBuffer[p.want%window]
-		id := at.id - 1
-		var h header
+	for p.Waiting() && !p.barred {
+		at := &p.reorderBuffer[p.NextUp()%reliable.Window]
+		h, id := &q.dev.header, at.id-1
 		h.parse(q.pool.Buffer(uint64(id))[:at.length])
-		taken, kept := q.deliver(p, &h, id)
+		taken, kept := q.deliver(p, h, id)
 		if !taken {
 			return
 		}
 		*at = parked{}
 		q.held--
-		p.receiver.deliver()
+		p.MarkDelivered()
 		if !kept {
 			q.pool.Return(uint64(id))
 		}
 	}
-	if p.seen == (receiveHistory{}) {
-		q.dev.reorderBuffers = append(q.dev.reorderBuffers, p.reorderBuffer)
+	if p.Complete() && !p.barred {
+		q.dev.reorderBuffers.put(p.reorderBuffer)
 		p.reorderBuffer = nil
 	}
 }
@@ -203,11 +178,12 @@ func (q *pair) deliver(p *peer, h *header, id uint32) (taken, kept bool) {
 		return q.deliverWhole(p, h, id)
 	}
 	if p.join == nil {
-		recv, ok := q.recv.take(q.recvCQ)
+		j, ok := q.recv.take(q.recvCQ)
 		if !ok {
 			return false, false
 		}
-		p.join = q.dev.takeJoining(recv)
+		p.join = q.dev.joinings.take()
+		*p.join = j
 	}
 	j := p.join
 	if room := j.recv.Body.Bytes(); len(h.contents) > len(room)-j.got {
@@ -225,16 +201,16 @@ func (q *pair) deliver(p *peer, h *header, id uint32) (taken, kept bool) {
 // buffer, without a copy.
 func (q *pair) deliverWhole(p *peer, h *header, id uint32) (taken, kept bool) {
 	c := rdma.Completion{Op: rdma.OpRecv, Peer: p.id, Len: uint64(len(h.contents))}
-	if q.recv.lends {
-		if !q.recv.mayLend() {
+	if q.recv.Lends {
+		if !q.recv.MayLend() {
 			return false, false
 		}
-		q.recv.lent++
+		q.recv.Lent++
 		c.Data = rdma.MemOf(h.contents)
 		q.recvCQ.push(c, loan{pair: q, id: id, from: q.recv})
 		return true, true
 	}
-	recv, ok := q.recv.take(q.recvCQ)
+	recv, ok := q.recvCQ.Receive(&q.recv.SRQ)
 	if !ok {
 		return false, false
 	}
@@ -260,43 +236,24 @@ func (q *pair) deliverJoined(p *peer) {
 		c.Data = j.recv.Body.Slice(0, j.got)
 	}
 	var l loan
-	if q.recv.lends {
-		l = loan{join: j.recv.Body.Bytes(), from: q.recv}
+	if j.lent != nil {
+		l = loan{join: j.lent, from: q.recv}
 	}
 	q.recvCQ.push(c, l)
-	q.dev.joinings = append(q.dev.joinings, j)
+	q.dev.joinings.put(j)
 }
 
-func (d *Device) takeJoining(recv rdma.RecvWR) *joining {
-	n := len(d.joinings)
+// freeList keeps memory of a peer that is idle for the next busy one.
+type freeList[T any] struct{ list []*T }
+
+func (f *freeList[T]) take() *T {
+	n := len(f.list)
 	if n == 0 {
-		return &joining{recv: recv}
+		return new(T)
 	}
-	j := d.joinings[n-1]
-	d.joinings = d.joinings[:n-1]
-	*j = joining{recv: recv}
-	return j
+	t := f.list[n-1]
+	f.list = f.list[:n-1]
+	return t
 }
 
-// clear returns what a closing queue pair holds for a peer. Its buffers are freed with
-// the pool.
-func (q *pair) clear(p *peer) {
-	if p.reorderBuffer != nil {
-		*p.reorderBuffer = reorderBuffer{}
-		q.dev.reorderBuffers = append(q.dev.reorderBuffers, p.reorderBuffer)
-		p.reorderBuffer = nil
-	}
-	if j := p.join; j != nil && q.recv.lends {
-		q.dev.giveBack(&loan{join: j.recv.Body.Bytes(), from: q.recv})
-	}
-	p.join = nil
-}
-
-func (d *Device) takeReorderBuffer() *reorderBuffer {
-	if n := len(d.reorderBuffers); n > 0 {
-		s := d.reorderBuffers[n-1]
-		d.reorderBuffers = d.reorderBuffers[:n-1]
-		return s
-	}
-	return new(reorderBuffer)
-}
+func (f *freeList[T]) put(t *T) { f.list = append(f.list, t) }
