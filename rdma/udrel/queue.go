@@ -38,7 +38,7 @@ type queue struct {
 // armedQueue is a queue with WaitArmed, because the one below has it.
 type armedQueue struct {
 	*queue
-	armed rdma.ArmedCQ
+	armed rdma.NotifyCQ
 }
 
 // NewCQ creates a completion queue. It grows as needed.
@@ -54,7 +54,7 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	}
 	c := &queue{dev: d, below: below, ready: make([]entry, 0, 64)}
 	d.queues = append(d.queues, c)
-	if armed, ok := below.(rdma.ArmedCQ); ok {
+	if armed := rdma.Notifier(below, rdma.NotifyAny); armed != nil {
 		return armedQueue{c, armed}, nil
 	}
 	return c, nil

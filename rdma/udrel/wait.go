@@ -9,7 +9,7 @@ import (
 // The device below waits, for as long as none of our timers is due. Starting a timer
 // ends the wait.
 
-var _ rdma.ArmedCQ = armedQueue{}
+var _ rdma.NotifyCQ = armedQueue{}
 
 const (
 	// otherQueueDelay bounds a wait on one of several queues: its packets may arrive at
@@ -68,16 +68,31 @@ func (c *queue) untilDue(limit time.Duration) time.Duration {
 // Wake ends a Wait.
 func (c *queue) Wake() { c.below.Wake() }
 
+// Notifies returns how a second goroutine can use the queue.
+func (a armedQueue) Notifies() rdma.Notify { return rdma.NotifyAny }
+
+// Disarm ends an arming.
+func (a armedQueue) Disarm() { a.armed.Disarm() }
+
+// File returns -1: there is none.
+func (a armedQueue) File() int { return -1 }
+
+// Beside does nothing.
+func (a armedQueue) Beside(bool) {}
+
 // Arm prepares WaitArmed.
-func (a armedQueue) Arm() bool {
+func (a armedQueue) Arm(on rdma.Notify, limit time.Duration) time.Duration {
 	d := a.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if a.closed || d.closed || a.untilDue(time.Hour) <= 0 {
-		d.idlePolls = 0
-		return false
+	if a.closed || d.closed {
+		return 0
 	}
-	return a.armed.Arm()
+	if limit = a.untilDue(limit); limit <= 0 {
+		d.idlePolls = 0
+		return 0
+	}
+	return a.armed.Arm(on, limit)
 }
 
 // WaitArmed is Wait after Arm. Another goroutine may poll meanwhile.
