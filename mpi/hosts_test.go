@@ -132,7 +132,15 @@ type wireCQ struct {
 	notify chan struct{}
 }
 
-func (q *wireCQ) Arm() bool { return true }
+func (q *wireCQ) Notifies() rdma.Notify { return rdma.NotifyAny }
+
+func (q *wireCQ) Arm(_ rdma.Notify, limit time.Duration) time.Duration { return limit }
+
+func (q *wireCQ) Disarm() {}
+
+func (q *wireCQ) File() int { return -1 }
+
+func (q *wireCQ) Beside(bool) {}
 
 func (q *wireCQ) WaitArmed(timeout time.Duration) error {
 	select {

@@ -97,33 +97,6 @@ type CQ interface {
 	Close() error
 }
 
-// ArmedCQ is a CQ on which a dedicated goroutine can wait, in parallel with other CQs. A
-// CQ without this interface must be polled periodically.
-type ArmedCQ interface {
-	CQ
-	// Arm prepares a wait. It returns false if Poll may have something to do; then there
-	// is nothing to wait for. It must be serialized with the other calls.
-	Arm() bool
-	// WaitArmed is Wait after Arm. Everything except Close may be called meanwhile,
-	// including Poll.
-	WaitArmed(timeout time.Duration) error
-}
-
-// FileCQ is a CQ that one thread can wait on together with other CQs through file
-// descriptors. A device that combines several devices requires it of them.
-type FileCQ interface {
-	CQ
-	// File returns a descriptor that is readable when Poll may have something to do, or
-	// when Wake was called. It stays the same until Close.
-	File() int
-	// Sleep prepares a sleep on File and returns its maximum duration: at most limit, and
-	// 0 if Poll may have something to do at once. The duration accounts for the device's
-	// timers: when it has passed, the caller must call Poll in any case.
-	Sleep(limit time.Duration) time.Duration
-	// Awake ends the sleep and clears the effect of Wake on File.
-	Awake()
-}
-
 // StayingCQ is a CQ of a device with a progress thread, which makes progress while the
 // application computes.
 type StayingCQ interface {
@@ -133,37 +106,6 @@ type StayingCQ interface {
 	// use it, so that the progress thread need not make progress in its place. Stay may be
 	// called at any time.
 	Stay(on bool)
-}
-
-// BesideCQ is a CQ that a second goroutine can poll while the first one still processes
-// the messages that its Poll returned.
-type BesideCQ interface {
-	CQ
-	// PollBeside is Poll, except that buffers lent by the last Poll stay lent. Buffers lent
-	// by PollBeside itself are taken back by the next call of either.
-	PollBeside(out []Completion) int
-}
-
-// SolicitedCQ is a CQ on which a second goroutine can wait for events that must not be
-// delayed until the application polls: messages sent as Solicited, and requests that only
-// this process can progress. Other messages do not wake that goroutine, so sending them
-// costs nothing extra.
-type SolicitedCQ interface {
-	CQ
-	// ArmSolicited prepares a wait. It returns false if Poll may have something to do that
-	// peers wait for. It must be serialized with the other calls. One wake-up disarms it.
-	ArmSolicited() bool
-	// Disarm cancels ArmSolicited, for a rank that polls again itself.
-	Disarm()
-	// Beside(true) declares that the following calls come from the waiting goroutine while
-	// the rank computes: transfers that peers progress themselves are then left to them.
-	// It must be serialized with the other calls.
-	Beside(on bool)
-	// WaitSolicited blocks until the armed event has happened, or Wake was called, since
-	// the last such wait, or until the timeout has passed. It may return early. Everything
-	// except Close may be called meanwhile, including Poll and Wait. Only one goroutine
-	// may wait at a time.
-	WaitSolicited(timeout time.Duration) error
 }
 
 // MovingCQ is a CQ whose Poll may transfer part of a large request and return nothing,

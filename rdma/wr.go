@@ -82,7 +82,7 @@ const (
 	Synchronous
 	// Solicited: the peer should handle the message even while it computes, because the
 	// sender waits for an answer (the solicited event of RFC 5040 section 5.3 and of
-	// InfiniBand). See SolicitedCQ; other queues ignore the flag.
+	// InfiniBand). See NotifySolicited; other queues ignore the flag.
 	Solicited
 	// Lazy: no one waits for this completion. A device that needs the peer's
 	// acknowledgement may receive it late, combined with others. Inline implies Lazy.

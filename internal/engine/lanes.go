@@ -51,9 +51,13 @@ type lane struct {
 	sources *sources // use counts of send buffers; nil: short messages are always copied
 	stages  *stages  // bounce buffers of short puts and gets; nil: none
 
+	// For home:
+	notify rdma.NotifyCQ // wakes the progress thread; nil: it cannot
+	event  rdma.Notify   // of which events
+
 	// For lanes other than home:
-	silence    uint32       // polls since the last traffic
-	armed      rdma.ArmedCQ // nil: the device cannot be waited for together with home
+	silence    uint32        // polls since the last traffic
+	armed      rdma.NotifyCQ // nil: the device cannot be waited for together with home
 	kick       chan struct{}
 	waiting    atomic.Bool // its goroutine waits, or is about to
 	goroutines sync.WaitGroup
@@ -89,12 +93,22 @@ func (e *Engine) openLanes() error {
 		if cq, ok := d.cq.(rdma.StayingCQ); ok {
 			e.stayers = append(e.stayers, cq)
 		}
-		if armed, ok := d.cq.(rdma.ArmedCQ); ok && i > 0 && !d.alone {
+		d.openNotify()
+		if armed := rdma.Notifier(d.cq, rdma.NotifyAny); armed != nil && i > 0 && !d.alone {
 			d.armed, d.kick = armed, make(chan struct{}, 1)
 			d.goroutines.Go(func() { d.waitAndWake(e.home.cq) })
 		}
 	}
 	return nil
+}
+
+// openNotify determines the events that wake the progress thread, if this lane is home.
+func (d *lane) openNotify() {
+	d.event = rdma.NotifySolicited
+	if d.notify = rdma.Notifier(d.cq, d.event); d.notify == nil {
+		d.event = rdma.NotifyAny
+		d.notify = rdma.Notifier(d.cq, d.event)
+	}
 }
 
 func (d *lane) openQueues(posted bool) (err error) {
@@ -181,7 +195,7 @@ func (e *Engine) armLanes(timeout time.Duration) time.Duration {
 		case d.alone: // messages to self have been polled
 		case d.armed == nil:
 			timeout = min(timeout, unwatchedPark)
-		case !d.armed.Arm():
+		case d.armed.Arm(rdma.NotifyAny, parkIdle) <= 0:
 			return 0
 		case d.waiting.CompareAndSwap(false, true):
 			d.kick <- struct{}{}

@@ -37,7 +37,7 @@ type progressThread struct {
 	active   atomic.Bool // mirrors Engine.threadDrives, readable without the lock
 	notified atomic.Bool // the application has started a large operation
 	stop     atomic.Bool
-	wake     chan struct{} // wakes the inactive thread on devices without SolicitedCQ
+	wake     chan struct{} // wakes the inactive thread on devices without solicited events
 	done     chan struct{} // closed when the thread exits
 	failures int           // rounds without progress in a row
 	// windows is the number of open windows; peers may send requests to them at any
@@ -157,8 +157,8 @@ func (e *Engine) activateThread() (wake bool) {
 		d.active.Store(true)
 		d.stats.Duties++
 	}
-	s, ok := e.home.cq.(rdma.SolicitedCQ)
-	return !ok || len(e.lanes) > 1 || len(e.blocked) > 0 || !s.ArmSolicited()
+	h := &e.home
+	return !h.solicits() || len(e.lanes) > 1 || len(e.blocked) > 0 || h.notify.Arm(h.event, parkIdle) <= 0
 }
 
 // lockAndResumeThread is resumeThread for a caller without the lock.
@@ -181,8 +181,8 @@ func (e *Engine) takeOver() {
 func (e *Engine) deactivateThread() {
 	e.driver = nil
 	e.thread.active.Store(false)
-	if s, ok := e.home.cq.(rdma.SolicitedCQ); ok {
-		s.Disarm()
+	if n := e.home.notify; n != nil {
+		n.Disarm()
 	}
 }
 
@@ -224,10 +224,13 @@ func (e *Engine) runThread() {
 	}
 }
 
+// solicits reports whether only solicited events wake the progress thread.
+func (d *lane) solicits() bool { return d.notify != nil && d.event == rdma.NotifySolicited }
+
 // setBeside marks the following polls of home as those of the progress thread.
 func (e *Engine) setBeside(on bool) {
-	if s, ok := e.home.cq.(rdma.SolicitedCQ); ok {
-		s.Beside(on)
+	if e.home.solicits() {
+		e.home.notify.Beside(on)
 	}
 }
 
@@ -237,8 +240,8 @@ const inactiveWait = time.Hour
 // waitInactive sleeps until wakeThread is called.
 func (e *Engine) waitInactive() {
 	d := e.thread
-	if s, ok := e.home.cq.(rdma.SolicitedCQ); ok {
-		_ = s.WaitSolicited(inactiveWait)
+	if e.home.solicits() {
+		_ = e.home.notify.WaitArmed(inactiveWait)
 		return
 	}
 	<-d.wake
@@ -249,12 +252,9 @@ func (e *Engine) waitActive(timeout time.Duration) {
 	d := e.thread
 	if timeout > 0 {
 		d.failures = 0
-		switch cq := e.home.cq.(type) {
-		case rdma.SolicitedCQ:
-			_ = cq.WaitSolicited(timeout)
-		case rdma.ArmedCQ:
-			_ = cq.WaitArmed(timeout)
-		default:
+		if n := e.home.notify; n != nil {
+			_ = n.WaitArmed(timeout)
+		} else {
 			time.Sleep(min(timeout, unwatchedPark))
 		}
 		return
@@ -338,14 +338,7 @@ func (e *Engine) driveThread() time.Duration {
 // armThread arms the devices to wake the progress thread. It returns how long the
 // thread may sleep, or 0 if there is work already.
 func (e *Engine) armThread() time.Duration {
-	armed := true
-	switch cq := e.home.cq.(type) {
-	case rdma.SolicitedCQ:
-		armed = cq.ArmSolicited()
-	case rdma.ArmedCQ:
-		armed = cq.Arm()
-	}
-	if !armed {
+	if h := &e.home; h.notify != nil && h.notify.Arm(h.event, parkIdle) <= 0 {
 		return 0
 	}
 	timeout := parkIdle

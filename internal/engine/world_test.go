@@ -222,19 +222,19 @@ func (d *testDevice) NewCQ(depth int) (rdma.CQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	cq := &testCQ{SolicitedCQ: inner.(rdma.SolicitedCQ)}
+	cq := &testCQ{NotifyCQ: inner.(rdma.NotifyCQ)}
 	*d.cqs = append(*d.cqs, cq)
 	return cq, nil
 }
 
 func (d *testDevice) NewQP(c rdma.QPConfig) (rdma.QP, error) {
-	c.SendCQ, c.RecvCQ = c.SendCQ.(*testCQ).SolicitedCQ, c.RecvCQ.(*testCQ).SolicitedCQ
+	c.SendCQ, c.RecvCQ = c.SendCQ.(*testCQ).NotifyCQ, c.RecvCQ.(*testCQ).NotifyCQ
 	return d.Device.NewQP(c)
 }
 
 // testCQ counts the calls of a completion queue and can be waited for beside others.
 type testCQ struct {
-	rdma.SolicitedCQ
+	rdma.NotifyCQ
 	polls int
 	waits []time.Duration // timeouts of Wait
 	most  int             // completions that one Poll returns; 0: as many as fit
@@ -243,8 +243,6 @@ type testCQ struct {
 	// Poll returns an event without effect and nothing else.
 	script func() bool
 }
-
-var _ rdma.ArmedCQ = (*testCQ)(nil)
 
 func (c *testCQ) Poll(out []rdma.Completion) int {
 	c.polls++
@@ -255,7 +253,7 @@ func (c *testCQ) Poll(out []rdma.Completion) int {
 	if c.most > 0 {
 		out = out[:min(len(out), c.most)]
 	}
-	return c.SolicitedCQ.Poll(out)
+	return c.NotifyCQ.Poll(out)
 }
 
 func (c *testCQ) Wait(timeout time.Duration) error {
@@ -264,14 +262,5 @@ func (c *testCQ) Wait(timeout time.Duration) error {
 		time.Sleep(timeout)
 		return nil
 	}
-	return c.SolicitedCQ.Wait(timeout)
+	return c.NotifyCQ.Wait(timeout)
 }
-
-// Arm reports whether Poll has nothing to do.
-func (c *testCQ) Arm() bool {
-	idle := c.ArmSolicited()
-	c.Disarm()
-	return idle
-}
-
-func (c *testCQ) WaitArmed(timeout time.Duration) error { return c.SolicitedCQ.Wait(timeout) }

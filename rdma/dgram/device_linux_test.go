@@ -160,8 +160,8 @@ func TestPairsShareASocket(t *testing.T) {
 func TestWaitArmed(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 	to := a.resolve(t, b)
-	cq := b.cq.(rdma.ArmedCQ)
-	if !cq.Arm() {
+	cq := b.cq.(rdma.NotifyCQ)
+	if cq.Arm(rdma.NotifyAny, time.Hour) <= 0 {
 		t.Fatal("Arm reports work although nothing arrived")
 	}
 	ended := make(chan bool)
@@ -171,7 +171,7 @@ func TestWaitArmed(t *testing.T) {
 			if err := cq.WaitArmed(time.Second); err != nil {
 				t.Error(err)
 			}
-			if seen = !cq.Arm(); seen {
+			if seen = cq.Arm(rdma.NotifyAny, time.Hour) <= 0; seen {
 				break
 			}
 		}
@@ -184,7 +184,7 @@ func TestWaitArmed(t *testing.T) {
 	if !<-ended {
 		t.Error("the message did not end WaitArmed")
 	}
-	if cq.Arm() {
+	if cq.Arm(rdma.NotifyAny, time.Hour) > 0 {
 		t.Error("Arm reports no work although a message has arrived")
 	}
 	if c, ok := b.poll(time.Second); !ok || string(c.Data.Bytes()) != "wake up" {

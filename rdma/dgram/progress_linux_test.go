@@ -133,7 +133,7 @@ func TestNoThread(t *testing.T) {
 func TestFile(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 	to := a.resolve(t, b)
-	cq := b.cq.(rdma.FileCQ)
+	cq := b.cq.(rdma.NotifyCQ)
 	readable := func(limit time.Duration) bool {
 		t.Helper()
 		fds := []unix.PollFd{{Fd: int32(cq.File()), Events: unix.POLLIN}}
@@ -144,7 +144,7 @@ func TestFile(t *testing.T) {
 			}
 		}
 	}
-	if got := cq.Sleep(time.Hour); got != time.Hour {
+	if got := cq.Arm(rdma.NotifyAny, time.Hour); got != time.Hour {
 		t.Errorf("with nothing to do Sleep returns %v", got)
 	}
 	if readable(0) {
@@ -154,15 +154,15 @@ func TestFile(t *testing.T) {
 	if !readable(testTimeout) {
 		t.Error("Wake does not make the file readable")
 	}
-	if cq.Awake(); readable(0) {
+	if cq.Disarm(); readable(0) {
 		t.Error("the file is readable after Awake")
 	}
-	cq.Sleep(time.Hour)
+	cq.Arm(rdma.NotifyAny, time.Hour)
 	a.send(t, to, "good morning")
 	if !readable(testTimeout) {
 		t.Error("a datagram does not make the file readable")
 	}
-	cq.Awake()
+	cq.Disarm()
 	if c, ok := b.poll(testTimeout); !ok || string(c.Data.Bytes()) != "good morning" {
 		t.Errorf("received %q", c.Data.Bytes())
 	}
@@ -170,24 +170,24 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.send(t, b.resolve(t, newTestNode(t, Config{NoThread: true})), "to a peer that does not poll")
-	if got := cq.Sleep(time.Hour); got > time.Second {
+	if got := cq.Arm(rdma.NotifyAny, time.Hour); got > time.Second {
 		t.Errorf("a message is not acked, and Sleep returns %v", got)
 	}
-	cq.Awake()
+	cq.Disarm()
 }
 
 // TestSendEndsSleep checks that a timer started during a sleep ends it.
 func TestSendEndsSleep(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{NoThread: true})
 	to := a.resolve(t, b)
-	cq := a.cq.(rdma.FileCQ)
-	cq.Sleep(time.Hour)
+	cq := a.cq.(rdma.NotifyCQ)
+	cq.Arm(rdma.NotifyAny, time.Hour)
 	a.send(t, to, "while you sleep")
 	fds := []unix.PollFd{{Fd: int32(cq.File()), Events: unix.POLLIN}}
 	if n, err := unix.Poll(fds, int(testTimeout/time.Millisecond)); n != 1 {
 		t.Errorf("the new timer does not wake the sleeper: %v", err)
 	}
-	cq.Awake()
+	cq.Disarm()
 }
 
 // TestCloseLeavesNoDescriptor counts descriptors right after Close returns.

@@ -26,6 +26,8 @@ type queue struct {
 	dev *Device
 }
 
+var _ rdma.NotifyCQ = (*queue)(nil)
+
 // NewCQ creates a completion queue. It grows as needed.
 func (d *Device) NewCQ(int) (rdma.CQ, error) {
 	d.mu.Lock()
@@ -64,12 +66,8 @@ func (c *queue) Poll(out []rdma.Completion) int {
 	return c.Take(out)
 }
 
-// PollBeside is Poll, but keeps what the last Poll lent.
-func (c *queue) PollBeside(out []rdma.Completion) int {
-	c.Beside(true)
-	defer c.Beside(false)
-	return c.Poll(out)
-}
+// Notifies returns how a second goroutine can use the queue.
+func (c *queue) Notifies() rdma.Notify { return c.CQ.Notifies() | rdma.NotifyBeside }
 
 func (d *Device) giveBack(l loan) {
 	l.from.Lent--

@@ -49,6 +49,8 @@ type loan struct {
 	number int
 }
 
+var _ rdma.NotifyCQ = (*queue)(nil)
+
 // NewCQ creates a completion queue.
 func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	if d.closed {

@@ -31,12 +31,12 @@ func readable(t testing.TB, fd int, limit time.Duration) bool {
 // idle polls until the queue may sleep, and leaves it asleep.
 func (e *end) idle() {
 	e.t.Helper()
-	cq := e.cq.(rdma.FileCQ)
+	cq := e.cq.(rdma.NotifyCQ)
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		if cq.Sleep(time.Second) == time.Second && !readable(e.t, cq.File(), 0) {
+		if cq.Arm(rdma.NotifyAny, time.Second) == time.Second && !readable(e.t, cq.File(), 0) {
 			return
 		}
-		cq.Awake()
+		cq.Disarm()
 		e.poll()
 		if time.Now().After(deadline) {
 			e.t.Fatal("after 20 s of polling the queue may still not sleep")
@@ -57,7 +57,7 @@ func TestFileReadableWhenPollHasWork(t *testing.T) {
 		a.sendSome() // a responder waits for the first frame
 		pollUntil(t, "the connection is complete", func() bool { return len(b.got) == 1 }, a, b)
 		b.got = nil
-		cq := b.cq.(rdma.FileCQ)
+		cq := b.cq.(rdma.NotifyCQ)
 		for _, c := range []struct {
 			name string
 			do   func()
@@ -74,7 +74,7 @@ func TestFileReadableWhenPollHasWork(t *testing.T) {
 			if !readable(t, cq.File(), 20*time.Second) {
 				t.Fatalf("NoThread %v: %s and the file is not readable", noThread, c.name)
 			}
-			cq.Awake()
+			cq.Disarm()
 			b.poll()
 		}
 		if len(b.got) != 1 || b.got[0].Op != rdma.OpRecv {
@@ -88,8 +88,8 @@ func TestFileReadableWhenPollHasWork(t *testing.T) {
 func TestSleepSeesWorkBeyondSockets(t *testing.T) {
 	a, b := newPair(t, Config{})
 	b.idle()
-	cq := b.cq.(rdma.FileCQ)
-	cq.Awake()
+	cq := b.cq.(rdma.NotifyCQ)
+	cq.Disarm()
 	a.sendSome()
 	q := b.qp.(*queuePair)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // a real socket
@@ -103,10 +103,10 @@ func TestSleepSeesWorkBeyondSockets(t *testing.T) {
 			t.Fatal("the progress thread has not received the message for 10 s")
 		}
 	}
-	if d := cq.Sleep(time.Second); d != 0 {
+	if d := cq.Arm(rdma.NotifyAny, time.Second); d != 0 {
 		t.Errorf("with a message to be polled Sleep allows %v", d)
 	}
-	cq.Awake()
+	cq.Disarm()
 	b.poll()
 	if len(b.got) != 1 {
 		t.Errorf("%d messages are polled, expected 1", len(b.got))
@@ -133,7 +133,7 @@ func TestSleeperIsWokenByOtherPoller(t *testing.T) {
 		other.Poll(nil)
 		return !a.qp.(*queuePair).out.mute && !qp.(*queuePair).out.mute
 	}, a)
-	cq := b.cq.(rdma.FileCQ)
+	cq := b.cq.(rdma.NotifyCQ)
 	post := func() {
 		if n, err := qp.PostRecv([]rdma.RecvWR{{ID: 1, Body: rdma.MemOf(make([]byte, 8))}}); n != 1 || err != nil {
 			t.Fatal(n, err)
@@ -155,8 +155,8 @@ func TestSleeperIsWokenByOtherPoller(t *testing.T) {
 		{"a buffer is posted", func() {}, func() {
 			pollUntil(t, "the message waits for a buffer", func() bool { other.Poll(nil); return starved.in.starved })
 			for readable(t, cq.File(), 0) {
-				cq.Awake() // the socket itself has indicated it
-				cq.Sleep(time.Second)
+				cq.Disarm() // the socket itself has indicated it
+				cq.Arm(rdma.NotifyAny, time.Second)
 			}
 			post()
 		}},
@@ -170,7 +170,7 @@ func TestSleeperIsWokenByOtherPoller(t *testing.T) {
 		if !readable(t, cq.File(), 20*time.Second) {
 			t.Fatalf("%s and the sleeper is not woken", c.name)
 		}
-		cq.Awake()
+		cq.Disarm()
 		pollUntil(t, "the message has arrived", func() bool { return len(b.got) == 1 }, a, b)
 	}
 }

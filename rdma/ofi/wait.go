@@ -20,7 +20,7 @@ import (
 // the descriptor.
 //
 // Without a wait object, Wait sleeps in steps that grow as long as nothing arrives, and
-// such a queue is not an rdma.ArmedCQ.
+// such a queue is not an rdma.NotifyCQ.
 
 // lookAgain bounds a sleep while the provider refuses work: the descriptor may not
 // indicate what it waits for.
@@ -31,10 +31,10 @@ const lookAgain = 5 * time.Millisecond
 // nothing.
 const longestSleep = 100 * time.Millisecond
 
-// armedQueue implements rdma.ArmedCQ.
+// armedQueue implements rdma.NotifyCQ.
 type armedQueue struct{ *completionQueue }
 
-var _ rdma.ArmedCQ = (*armedQueue)(nil)
+var _ rdma.NotifyCQ = (*armedQueue)(nil)
 
 func (c *armedQueue) Wait(timeout time.Duration) error {
 	if c.closed {
@@ -49,8 +49,24 @@ func (c *armedQueue) Wait(timeout time.Duration) error {
 	return c.waker.sleep(c.q.fd, timeout)
 }
 
+func (c *armedQueue) Notifies() rdma.Notify { return rdma.NotifyAny }
+
 // Arm asks whether it is safe to sleep.
-func (c *armedQueue) Arm() bool { return !c.closed && c.q.ready() == idle }
+func (c *armedQueue) Arm(_ rdma.Notify, limit time.Duration) time.Duration {
+	if c.closed || c.q.ready() != idle {
+		return 0
+	}
+	return limit
+}
+
+// Disarm has no effect: libfabric needs no end of a sleep.
+func (c *armedQueue) Disarm() {}
+
+// File returns -1: the provider's descriptor does not report Wake.
+func (c *armedQueue) File() int { return -1 }
+
+// Beside has no effect.
+func (c *armedQueue) Beside(bool) {}
 
 func (c *armedQueue) WaitArmed(timeout time.Duration) error {
 	if c.closed {

@@ -76,16 +76,17 @@ type Device struct {
 	maxPiece int
 	clock    func() time.Duration
 
-	mu      sync.Mutex // for calls while another goroutine waits
-	soft    soft.Device
-	below   soft.Below // what the progress thread sleeps on
-	now     time.Duration
-	pairs   []*pair
-	queues  []*queue
-	peers   []peer // by PeerID
-	known   map[uint64]rdma.PeerID
-	scratch [batchSize]rdma.Completion
-	drops   Drops
+	mu       sync.Mutex // for calls while another goroutine waits
+	soft     soft.Device
+	below    soft.Below  // what the progress thread sleeps on
+	notifies rdma.Notify // of all rails
+	now      time.Duration
+	pairs    []*pair
+	queues   []*queue
+	peers    []peer // by PeerID
+	known    map[uint64]rdma.PeerID
+	scratch  [batchSize]rdma.Completion
+	drops    Drops
 
 	spare              *operation
 	buffers            [bufferSizes][][]byte // for copies
@@ -122,17 +123,16 @@ func Open(c Config) (*Device, error) {
 	}
 	d.soft.Init("rail", &d.mu, soft.Hooks{Sleep: d.sleep, Awake: d.below.Awake, Progress: d.progressBeside, Deregister: d.keepResults})
 	d.soft.InitRegions(bufio.NewReader(rand.Reader), false)
-	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread, true
+	d.notifies = rdma.NotifyAny | rdma.NotifyFile | rdma.NotifyBeside
+	needed := d.notifies
 	for i := range d.rails {
-		if d.soft.Thread.Disabled {
-			break
-		}
-		ok, err := canDrive(&d.rails[i])
+		n, err := d.rails[i].notifies()
 		if err != nil {
 			return nil, err
 		}
-		d.soft.Thread.Disabled = !ok
+		d.notifies &= n
 	}
+	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread || d.notifies != needed, true
 	d.attr.RemoteCPU = d.soft.Thread.Disabled
 	longest, together := int(^uint(0)>>1), 0.0
 	for _, r := range d.rails {

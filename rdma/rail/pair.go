@@ -26,7 +26,7 @@ const (
 type railPair struct {
 	qp     rdma.QP
 	cq     rdma.CQ
-	beside rdma.BesideCQ // cq, if it can be polled concurrently with the application
+	beside rdma.NotifyCQ // cq, if it can be polled concurrently with the application
 	srq    rdma.SRQ
 	known  []*flow // by the rail's handle of the peer
 	idle   int     // consecutive polls without a completion
@@ -97,7 +97,7 @@ func newRailPair(on *Rail) (r railPair, err error) {
 	if r.cq, err = on.Device.NewCQ(0); err != nil {
 		return r, err
 	}
-	r.beside, _ = r.cq.(rdma.BesideCQ)
+	r.beside = rdma.Notifier(r.cq, rdma.NotifyBeside)
 	if r.srq, err = on.Device.NewSRQ(rdma.SRQConfig{Lend: true}); err != nil {
 		return r, errors.Join(err, r.close())
 	}
@@ -274,7 +274,9 @@ func (q *pair) progress(room int, how pollMode) {
 		}
 		n := 0
 		if how == pollBeside {
-			n = r.beside.PollBeside(batch)
+			r.beside.Beside(true)
+			n = r.cq.Poll(batch)
+			r.beside.Beside(false)
 		} else {
 			n = r.cq.Poll(batch)
 		}

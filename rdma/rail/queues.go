@@ -31,6 +31,8 @@ type queue struct {
 	all   bool // the next Poll polls all rails
 }
 
+var _ rdma.NotifyCQ = (*queue)(nil)
+
 // NewCQ creates a completion queue. It grows as needed.
 func (d *Device) NewCQ(int) (rdma.CQ, error) {
 	d.mu.Lock()
@@ -164,16 +166,26 @@ func (c *queue) close() {
 	}
 }
 
-// canDrive reports whether a goroutine can sleep on a rail, and poll it concurrently
-// with the application.
-func canDrive(r *Rail) (bool, error) {
+// Notifies returns how a second goroutine can wait for the queue. It cannot if a rail has
+// no file: messages there are noticed by polling.
+func (c *queue) Notifies() rdma.Notify {
+	if c.dev.notifies&rdma.NotifyFile == 0 {
+		return 0
+	}
+	return c.CQ.Notifies()
+}
+
+// notifies returns how a goroutine can wait for a rail and poll it.
+func (r *Rail) notifies() (rdma.Notify, error) {
 	cq, err := r.Device.NewCQ(0)
 	if err != nil {
-		return false, fmt.Errorf("rail: make a completion queue on %s: %w", r.Name, err)
+		return 0, fmt.Errorf("rail: make a completion queue on %s: %w", r.Name, err)
 	}
-	_, sleeps := cq.(rdma.FileCQ)
-	_, beside := cq.(rdma.BesideCQ)
-	return sleeps && beside, cq.Close()
+	n, ok := cq.(rdma.NotifyCQ)
+	if !ok {
+		return 0, cq.Close()
+	}
+	return n.Notifies(), cq.Close()
 }
 
 // sleep prepares the sleep of the progress thread.

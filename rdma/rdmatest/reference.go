@@ -10,8 +10,8 @@ import (
 
 // The reference device, in the order in which a program uses it: opening the devices,
 // registering memory, creating queues, resolving addresses, closing. reference_post.go
-// accepts work, reference_poll.go reports completions, reference_solicited.go implements
-// SolicitedCQ, and reference_copy.go holds the cooperative copies.
+// accepts work, reference_poll.go reports completions, reference_notify.go implements
+// NotifyCQ, and reference_copy.go holds the cooperative copies.
 //
 // All state is on the heap behind one lock. Nothing is fast or clever: where a rule of
 // package rdma leaves a choice, the reference takes the simpler one, and where a user

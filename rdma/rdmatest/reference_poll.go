@@ -13,12 +13,13 @@ import (
 type refCQ struct {
 	dev    *refDevice
 	ready  []refEntry
-	lent   [][]byte      // returned by the last Poll
+	lent   [2][][]byte   // returned by the last Poll of the application, and beside it
+	side   int           // 1: Poll is called beside the application
 	token  chan struct{} // capacity one: a signal is never lost and never accumulates
 	closed bool
 
-	// For WaitSolicited, see reference_solicited.go.
-	armed  bool
+	// For WaitArmed, see reference_notify.go.
+	armed  rdma.Notify
 	beside chan struct{}
 }
 
@@ -53,7 +54,7 @@ func (c *refCQ) Poll(out []rdma.Completion) int {
 			entry.from.outstanding--
 		}
 		if entry.lent != nil {
-			c.lent = append(c.lent, entry.lent)
+			c.lent[c.side] = append(c.lent[c.side], entry.lent)
 		}
 	}
 	c.ready = append(c.ready[:0:0], c.ready[n:]...)
@@ -62,10 +63,12 @@ func (c *refCQ) Poll(out []rdma.Completion) int {
 
 // endLending overwrites lent messages, so that a late access is noticed.
 func (c *refCQ) endLending() {
-	for _, data := range c.lent {
-		paint(data, poisoned)
+	for side := c.side; side < len(c.lent); side++ {
+		for _, data := range c.lent[side] {
+			paint(data, poisoned)
+		}
+		c.lent[side] = nil
 	}
-	c.lent = nil
 }
 
 // progress carries out peers' accesses if they need this CPU, and copies one piece of
@@ -153,11 +156,16 @@ func (c *refCQ) stateHeld() (closed, busy bool) {
 }
 
 func (c *refCQ) Wake() {
-	c.signal()
+	c.wakePoller()
 	c.callBeside()
 }
 
 func (c *refCQ) signal() {
+	c.wakePoller()
+	c.wakeArmed(rdma.NotifyAny)
+}
+
+func (c *refCQ) wakePoller() {
 	select {
 	case c.token <- struct{}{}:
 	default:

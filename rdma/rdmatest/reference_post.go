@@ -122,7 +122,7 @@ func (q *refQP) transmit(wr *rdma.SendWR, to *refQP) error {
 		to.inbox = append(to.inbox, refMessage{q, data})
 		to.recvCQ.signal()
 		if wr.Flags&rdma.Solicited != 0 {
-			to.recvCQ.wakeSolicited()
+			to.recvCQ.wakeArmed(rdma.NotifySolicited)
 		}
 	}
 	if !inline {

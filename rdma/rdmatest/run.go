@@ -58,7 +58,7 @@ func checks() []check {
 	return slices.Concat(
 		orderChecks(), sendChecks(), postChecks(), receiveChecks(), lendChecks(),
 		memoryChecks(), recordChecks(), refusalChecks(), registerChecks(), pullChecks(), assistedChecks(),
-		waitChecks(), solicitedChecks(), steadyChecks(), resetChecks(), closeChecks(),
+		waitChecks(), notifyChecks(), steadyChecks(), resetChecks(), closeChecks(),
 	)
 }
 

@@ -69,7 +69,7 @@ type mutant struct {
 }
 
 func mutants() []mutant {
-	return slices.Concat(messageMutants(), memoryMutants(), recordMutants(), waitMutants(), solicitedMutants(), resetMutants())
+	return slices.Concat(messageMutants(), memoryMutants(), recordMutants(), waitMutants(), notifyMutants(), resetMutants())
 }
 
 // eachSend calls fn for every send with its number; fn may change the list.

@@ -7,7 +7,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Waiting beside the owner: rdma.SolicitedCQ.
+// Waiting beside the owner: rdma.NotifyCQ, for solicited events.
 //
 // While the owner computes, a second goroutine waits for urgent events. The owner writes
 // armedWord into its sleeper word and checks for work once more. A sender that finds
@@ -28,7 +28,7 @@ import (
 // therefore leaves the pieces of a cooperative copy to the other side as long as that side
 // claims them, sleeps meanwhile, and is woken by the last byte.
 
-var _ rdma.SolicitedCQ = (*completionQueue)(nil)
+var _ rdma.NotifyCQ = (*completionQueue)(nil)
 
 // beside is the state of the second goroutine.
 type beside struct {
@@ -120,22 +120,26 @@ const besideHold = 5 * time.Millisecond
 
 func (c *completionQueue) Beside(on bool) { c.dev.copies.beside = on }
 
-func (c *completionQueue) ArmSolicited() bool {
+func (c *completionQueue) Notifies() rdma.Notify { return rdma.NotifySolicited }
+
+func (c *completionQueue) File() int { return -1 }
+
+func (c *completionQueue) Arm(_ rdma.Notify, limit time.Duration) time.Duration {
 	d := c.dev
 	if d.closed || d.urgent() {
-		return false
+		return 0
 	}
 	d.wakeup.beside.used.Store(true)
 	sleeper := &d.seg.head.sleeper
 	if sleeper.Load() == armedWord {
-		return true
+		return limit
 	}
 	sleeper.Store(armedWord) // an XCHG: the check comes after it
 	if d.urgent() {
 		c.Disarm()
-		return false
+		return 0
 	}
-	return true
+	return limit
 }
 
 func (c *completionQueue) Disarm() {
@@ -146,7 +150,7 @@ func (c *completionQueue) Disarm() {
 	}
 }
 
-func (c *completionQueue) WaitSolicited(timeout time.Duration) error {
+func (c *completionQueue) WaitArmed(timeout time.Duration) error {
 	d := c.dev
 	if d.closed {
 		return rdma.ErrClosed

@@ -59,9 +59,8 @@ type Device struct {
 
 	cfg            Config
 	below          rdma.Device
-	cq             rdma.CQ     // of below, for all queue pairs
-	file           rdma.FileCQ // the same, nil if one cannot sleep on it
-	asleep         int         // sleeps on file that have not ended
+	cq             rdma.CQ       // of below, for all queue pairs
+	file           rdma.NotifyCQ // the same, nil if one cannot sleep on it
 	maxInlineBelow int
 	attr           rdma.Attr
 	pairs          []*pair
@@ -130,9 +129,8 @@ func open(c Config) (*Device, error) {
 	d.soft.Init("udrel", &d.mu, soft.Hooks{Sleep: d.sleep, Awake: d.awake, Progress: d.progressBeside, Posted: func() { d.idlePolls = 0 }})
 	d.soft.InitRegions(rand.Reader, false)
 	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread, true
-	if file, ok := cq.(rdma.FileCQ); ok && file.File() >= 0 {
-		d.file = file
-		d.soft.SetSource(file.File(), nil)
+	if d.file = rdma.Notifier(cq, rdma.NotifyAny|rdma.NotifyFile); d.file != nil {
+		d.soft.SetSource(d.file.File(), nil)
 	}
 	return d, nil
 }
@@ -276,9 +274,7 @@ func (d *Device) sleep(limit time.Duration) time.Duration {
 	case d.file == nil:
 		return min(limit, min(max((d.now-d.cameAt)/4, minPollDelay), maxPollDelay))
 	default:
-		if limit = d.file.Sleep(limit); limit > 0 {
-			d.asleep++
-		}
+		limit = d.file.Arm(rdma.NotifyAny, limit)
 	}
 	return limit
 }
@@ -286,11 +282,8 @@ func (d *Device) sleep(limit time.Duration) time.Duration {
 // awake ends a sleep, perhaps because of a timer.
 func (d *Device) awake() {
 	d.idlePolls = 0
-	if d.file == nil {
-		return
-	}
-	if d.asleep--; d.asleep == 0 {
-		d.file.Awake()
+	if d.file != nil {
+		d.file.Disarm()
 	}
 }
 

@@ -19,7 +19,7 @@ type Below struct {
 }
 
 type belowFile struct {
-	rdma.FileCQ
+	rdma.NotifyCQ
 	armed int
 }
 
@@ -31,32 +31,32 @@ const (
 
 // Add adds a queue.
 func (b *Below) Add(cq rdma.CQ) error {
-	f, ok := cq.(rdma.FileCQ)
-	if !ok {
+	f := rdma.Notifier(cq, rdma.NotifyAny|rdma.NotifyFile)
+	if f == nil {
 		b.withoutFile++
 		return nil
 	}
 	if err := b.Watch(f.File(), 0, readableEvent); err != nil {
 		return err
 	}
-	b.files = append(b.files, belowFile{FileCQ: f})
+	b.files = append(b.files, belowFile{NotifyCQ: f})
 	return nil
 }
 
 // Remove undoes Add, before the queue is closed.
 func (b *Below) Remove(cq rdma.CQ) {
-	f, ok := cq.(rdma.FileCQ)
-	if !ok {
+	f := rdma.Notifier(cq, rdma.NotifyAny|rdma.NotifyFile)
+	if f == nil {
 		b.withoutFile = max(b.withoutFile-1, 0)
 		return
 	}
 	for i := range b.files {
-		if b.files[i].FileCQ != f {
+		if b.files[i].NotifyCQ != f {
 			continue
 		}
 		_ = b.Watch(f.File(), readableEvent, 0) // closing it does the same
 		for range b.files[i].armed {
-			f.Awake()
+			f.Disarm()
 		}
 		b.files = slices.Delete(b.files, i, i+1)
 		return
@@ -72,7 +72,7 @@ func (b *Below) Sleep(limit time.Duration) time.Duration {
 	}
 	for i := range b.files {
 		f := &b.files[i]
-		if limit = min(limit, f.Sleep(limit)); limit <= 0 {
+		if limit = min(limit, f.Arm(rdma.NotifyAny, limit)); limit <= 0 {
 			b.sleeps.Add(-1)
 			b.wake(i)
 			return 0
@@ -93,7 +93,7 @@ func (b *Below) wake(n int) {
 	for i := range b.files[:n] {
 		if f := &b.files[i]; f.armed > 0 {
 			f.armed--
-			f.Awake()
+			f.Disarm()
 		}
 	}
 }

@@ -112,10 +112,14 @@ func (w *waits) sleep(who waiter, timeout time.Duration) error {
 	return nil
 }
 
-// Sleep prepares a wait of the second goroutine and returns how long it may last: at most
-// limit, and 0 if Poll may have something to do. The arming ends with Awake, with WaitArmed, or
+// Notifies returns what the queue supports: waits for everything, also on a file where the
+// system has them. A type whose Poll uses Begin and Take alone adds NotifyBeside.
+func (w *waits) Notifies() rdma.Notify { return rdma.NotifyAny | notifyFile }
+
+// Arm prepares a wait of the second goroutine and returns how long it may last: at most
+// limit, and 0 if Poll may have something to do. The arming ends with Disarm, with WaitArmed, or
 // with the next Poll if nobody has asked for File.
-func (w *waits) Sleep(limit time.Duration) time.Duration {
+func (w *waits) Arm(_ rdma.Notify, limit time.Duration) time.Duration {
 	d := w.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,8 +152,8 @@ func (w *waits) EndArming() {
 	}
 }
 
-// Awake cancels Sleep.
-func (w *waits) Awake() {
+// Disarm ends an arming.
+func (w *waits) Disarm() {
 	w.dev.mu.Lock()
 	defer w.dev.mu.Unlock()
 	if w.armed > 0 {
@@ -247,6 +251,3 @@ func (w *waits) closeFiles() {
 }
 
 func (w *waits) owner() *Device { return w.dev }
-
-// Arm is Sleep for WaitArmed.
-func (w *waits) Arm() bool { return w.Sleep(Forever) > 0 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
 )
 
 // readable reports whether something has arrived.
@@ -91,6 +93,8 @@ func (w *waker) close() {
 		_ = unix.Close(w.event) // nothing was written
 	}
 }
+
+const notifyFile = rdma.NotifyFile
 
 // file is a descriptor for callers that sleep on several devices at once. The source joins
 // it when it is first asked for, because that makes each arrival slightly more expensive.

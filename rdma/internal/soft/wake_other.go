@@ -51,6 +51,8 @@ func (w *waker) clear() {
 
 func (w *waker) close() {}
 
+const notifyFile = 0
+
 type file struct {
 	fd      int
 	watches bool

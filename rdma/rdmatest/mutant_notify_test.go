@@ -1,0 +1,65 @@
+package rdmatest
+
+import (
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Mutants of NotifyCQ.
+
+func (c *mutantCQ) inner() rdma.NotifyCQ { return c.CQ.(rdma.NotifyCQ) }
+
+func (c *mutantCQ) Notifies() rdma.Notify { return c.inner().Notifies() }
+
+func (c *mutantCQ) File() int { return c.inner().File() }
+
+func (c *mutantCQ) Arm(on rdma.Notify, limit time.Duration) time.Duration {
+	if c.b.arm != nil {
+		return c.b.arm(c.inner(), on, limit)
+	}
+	return c.inner().Arm(on, limit)
+}
+
+func (c *mutantCQ) Disarm() {
+	if !c.b.noDisarm {
+		c.inner().Disarm()
+	}
+}
+
+func (c *mutantCQ) Beside(on bool) { c.inner().Beside(on && !c.b.noBeside) }
+
+func (c *mutantCQ) WaitArmed(d time.Duration) error {
+	if c.b.waitArmed != nil {
+		return c.b.waitArmed(c.inner(), d)
+	}
+	return c.inner().WaitArmed(d)
+}
+
+func notifyMutants() []mutant {
+	return []mutant{
+		{"does not wake for solicited messages", func(rdma.Device) mutation {
+			return mutation{waitArmed: func(_ rdma.NotifyCQ, d time.Duration) error { time.Sleep(d); return nil }}
+		}, []string{"solicited-wakes", "solicited-loses-no-message", "notify-wakes", "notify-loses-no-message"}},
+		{"wakes only for solicited messages", func(rdma.Device) mutation {
+			return mutation{arm: func(cq rdma.NotifyCQ, _ rdma.Notify, limit time.Duration) time.Duration {
+				return cq.Arm(rdma.NotifySolicited, limit)
+			}}
+		}, []string{"notify-wakes"}},
+		{"arms although a message has arrived", func(rdma.Device) mutation {
+			return mutation{arm: func(cq rdma.NotifyCQ, on rdma.Notify, limit time.Duration) time.Duration {
+				cq.Arm(on, limit)
+				return limit
+			}}
+		}, []string{"solicited-arm-if-ready", "notify-arm-if-ready"}},
+		{"ends the lending beside the application", func(rdma.Device) mutation { return mutation{noBeside: true} }, []string{"beside-keeps-lent"}},
+		{"treats every message as solicited", eachSend(func(_ int, wr rdma.SendWR) []rdma.SendWR {
+			wr.Flags |= rdma.Solicited
+			return []rdma.SendWR{wr}
+		}), []string{"solicited-only"}},
+		{"cannot be disarmed", func(rdma.Device) mutation { return mutation{noDisarm: true} }, []string{"solicited-only"}},
+		{"wakes only one of two waiters", func(rdma.Device) mutation {
+			return mutation{wait: func(cq rdma.CQ, d time.Duration) error { return cq.(rdma.NotifyCQ).WaitArmed(d) }}
+		}, []string{"solicited-beside-wait", "notify-beside-wait"}},
+	}
+}
