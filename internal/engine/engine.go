@@ -105,8 +105,6 @@ type Engine struct {
 	waiters  *p2p.Waiter     // free waiters
 	thread   *progressThread // nil until needed: Config.Async or a window
 	movers   []mover         // devices whose polls can transfer data without a completion
-	pollers  []rdma.PollingCQ
-	polling  bool // the driver yields between polls, and the pollers know
 }
 
 // pollBatch is the number of completions one poll takes; it bounds how long a poll

@@ -86,9 +86,6 @@ func (e *Engine) openLanes() error {
 		if cq, ok := d.cq.(rdma.MovingCQ); ok {
 			e.movers = append(e.movers, mover{cq: cq})
 		}
-		if cq, ok := d.cq.(rdma.PollingCQ); ok {
-			e.pollers = append(e.pollers, cq)
-		}
 		if armed, ok := d.cq.(rdma.ArmedCQ); ok && i > 0 && !d.alone {
 			d.armed, d.kick = armed, make(chan struct{}, 1)
 			d.goroutines.Go(func() { d.waitAndWake(e.home.cq) })

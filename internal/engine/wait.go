@@ -267,11 +267,9 @@ func (e *Engine) drive(a *awaited) {
 		}
 		step := s.next(found, e.mu.wanted.Load() != 0)
 		if step != stepPark {
-			e.setPolling(e.polling || step == stepYield)
 			e.pause(&s, step)
 			continue
 		}
-		e.setPolling(false)
 		if !shown {
 			e.board.Waiting(e.rank, a.describe(e))
 			shown = true
@@ -281,23 +279,11 @@ func (e *Engine) drive(a *awaited) {
 		e.checkDeaths()
 		asks.after(e, s.long, a.xs)
 	}
-	e.setPolling(false)
 	if shown {
 		e.board.Running(e.rank)
 	}
 	e.endWait(&s)
 	e.driver = nil
-}
-
-// setPolling declares to the devices that this rank polls, though it may wait for its core
-// between two polls: their progress threads must not take that for computing.
-func (e *Engine) setPolling(on bool) {
-	if on != e.polling {
-		e.polling = on
-		for _, cq := range e.pollers {
-			cq.Polling(on)
-		}
-	}
 }
 
 // park waits in the device for the next event, and reports whether none came before the

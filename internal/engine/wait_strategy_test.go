@@ -103,41 +103,6 @@ func TestWaitCounters(t *testing.T) {
 	})
 }
 
-// A wait that yields declares that it polls, and ends that before it parks or returns.
-func TestWaitDeclaresPolling(t *testing.T) {
-	testWorld(t, 3, []int{0, 0, 1}, nil, func(t *testing.T, w *world) {
-		check := func(when string, want ...bool) {
-			t.Helper()
-			for lane, cq := range w.cqs[0] {
-				if !slices.Equal(cq.polling, want) {
-					t.Errorf("%s: Polling%v on lane %d, want %v", when, cq.polling, lane, want)
-				}
-				cq.polling = nil
-			}
-		}
-		ended := w.recv(0, 1, 0, make([]byte, 1))
-		mustWait(t, "the receive", ended)
-		check("parked", true, false)
-		w.send(1, 0, 0, "x")
-		if err := mustEnd(t, "the receive", ended); err != nil {
-			t.Fatal(err)
-		}
-		check("after the receive")
-		yields := w.ranks[0].yields
-		w.ranks[0].yields = 1 << 30
-		ended = w.recv(0, 1, 0, make([]byte, 1))
-		for polls := false; !polls; {
-			w.locked(0, func(e *Engine) { polls = e.polling })
-		}
-		w.send(1, 0, 0, "x")
-		if err := mustEnd(t, "the receive", ended); err != nil {
-			t.Fatal(err)
-		}
-		check("after a receive that did not park", true, false)
-		w.ranks[0].yields = yields
-	})
-}
-
 // The longest time between two polls, and those that are stalls.
 func TestWaitGaps(t *testing.T) {
 	var s waitStats

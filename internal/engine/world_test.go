@@ -235,11 +235,10 @@ func (d *testDevice) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 // testCQ counts the calls of a completion queue and can be waited for beside others.
 type testCQ struct {
 	rdma.SolicitedCQ
-	polls   int
-	waits   []time.Duration // timeouts of Wait
-	most    int             // completions that one Poll returns; 0: as many as fit
-	deaf    bool            // no event ends Wait
-	polling []bool          // calls of Polling
+	polls int
+	waits []time.Duration // timeouts of Wait
+	most  int             // completions that one Poll returns; 0: as many as fit
+	deaf  bool            // no event ends Wait
 	// script, if not nil, is called at the start of each Poll. While it returns true the
 	// Poll returns an event without effect and nothing else.
 	script func() bool
@@ -276,7 +275,3 @@ func (c *testCQ) Arm() bool {
 }
 
 func (c *testCQ) WaitArmed(timeout time.Duration) error { return c.SolicitedCQ.Wait(timeout) }
-
-var _ rdma.PollingCQ = (*testCQ)(nil)
-
-func (c *testCQ) Polling(on bool) { c.polling = append(c.polling, on) }

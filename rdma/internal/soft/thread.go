@@ -37,7 +37,6 @@ type Thread struct {
 	// The goroutine reads these without the lock. A polling application holds the lock
 	// most of the time, and a contended unlock is expensive.
 	calls   atomic.Uint32 // by the application so far
-	polling atomic.Int32  // queues whose application polls, though not at this moment
 	stopped atomic.Bool
 }
 
@@ -78,7 +77,7 @@ func (d *Device) runThread() {
 		switch {
 		case t.stopped.Load():
 			return
-		case seen != before || t.polling.Load() > 0: // the application keeps calling
+		case seen != before: // the application keeps calling
 			t.os.pause(t.pace.next())
 		default:
 			t.waited = false
@@ -132,9 +131,7 @@ func (d *Device) rest(s *source, limit time.Duration) {
 }
 
 // back reports whether background progress must end.
-func (d *Device) back(seen uint32) bool {
-	return d.Closed || d.Thread.calls.Load() != seen || d.Thread.polling.Load() > 0
-}
+func (d *Device) back(seen uint32) bool { return d.Closed || d.Thread.calls.Load() != seen }
 
 // MarkMoved makes the next wait for each completion queue return at once: the progress
 // thread did something that a Poll may report, or that makes room for a post.
