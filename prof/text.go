@@ -62,6 +62,20 @@ func (b *page) head(s *Summary) {
 		b.entry("time", "%s; waiting in calls: mean %s, most %s (rank %d)", duration(run.Max),
 			percent(waiting.Sum, run.Sum), percent(waiting.Max, run.Max), waiting.MaxAt)
 	}
+	b.stalls(s)
+}
+
+// stalls writes why waits took longer than their messages, if any did.
+func (b *page) stalls(s *Summary) {
+	gap, stalls := s.Values[TimeLongestGap], s.Values[WaitStalls]
+	late, blocked := s.Values[WaitParksLate], s.Values[WaitParksBlocked]
+	if stalls.Sum+late.Sum+blocked.Sum == 0 {
+		return
+	}
+	b.list("stalls", []string{
+		fmt.Sprintf("%s without a poll for 5 ms", plural(stalls.Sum, "wait")), fmt.Sprintf("longest %s (rank %d)", duration(gap.Max), gap.MaxAt),
+		fmt.Sprintf("%s slept past a message", plural(late.Sum, "wait")), fmt.Sprintf("%s slept with packets to send", plural(blocked.Sum, "wait")),
+	})
 }
 
 func (b *page) messages(s *Summary) {

@@ -17,6 +17,7 @@ func job() []*Counters {
 		n := uint64(r + 1)
 		for name, v := range map[Name]uint64{
 			TimeRunning: 12_340_000_000, TimeWaiting: n * 1_000_000_000,
+			TimeLongestGap: n * 3_000_000, WaitStalls: n / 2, WaitParksLate: n / 4, WaitParksBlocked: 2 * n,
 			MessagesSent: 1000 * n, MessagesReceived: 2500, MessagesUnexpected: 10 * n,
 			CollectivesByMessages: 12, CollectivesShared: 1200,
 			BytesSent: n << 20, BytesReceived: 5 << 19, MessagesNoCredit: 3,
