@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/muster-mpi/muster/rdma/internal/crc32c"
 )
 
 // The seal of a datagram: seal closes an outgoing datagram, and check verifies an
@@ -139,7 +141,7 @@ func (k *keyring) sealGathered(front, bytes []byte, seal *[sealLen]byte) {
 	copy(k.leaving[n:coveredLen], bytes)
 	crc := k.sum(k.leaving[:coveredLen])
 	if k.flags&flagPartial == 0 {
-		crc = crc32.Update(crc32.Update(crc, k.crc, front[n:]), k.crc, bytes[coveredLen-n:])
+		crc = crc32c.Update(crc32c.Update(crc, front[n:]), bytes[coveredLen-n:])
 	}
 	binary.LittleEndian.PutUint32(seal[:], crc)
 	copy(k.leaving[coveredLen:], seal[:crcLen])
@@ -178,9 +180,9 @@ func (k *keyring) sumsUp(front, body, seal []byte) bool {
 	n := copy(k.coming[:coveredLen], front)
 	copy(k.coming[n:coveredLen], body)
 	copy(k.coming[coveredLen:], seal[:crcLen])
-	crc := crc32.Checksum(k.coming[:coveredLen], k.crc)
+	crc := crc32c.Checksum(k.coming[:coveredLen])
 	if front[1]&flagPartial == 0 {
-		crc = crc32.Update(crc32.Update(crc, k.crc, front[n:]), k.crc, body[coveredLen-n:])
+		crc = crc32c.Update(crc32c.Update(crc, front[n:]), body[coveredLen-n:])
 	}
 	return binary.LittleEndian.Uint32(seal) == crc
 }
@@ -197,7 +199,7 @@ func (k *keyring) sum(d []byte) uint32 {
 	if d[1]&flagPartial != 0 {
 		d = d[:min(len(d), coveredLen)]
 	}
-	return crc32.Checksum(d, k.crc)
+	return crc32c.Checksum(d)
 }
 
 func nonceOf(d []byte) []byte { return d[nonceAt : nonceAt+nonceLen] }

@@ -125,7 +125,7 @@ func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 }
 
 // frameLimit returns the longest frame for the peer. It fits a TCP segment, so that an
-// adapter can place each segment on its own (RFC 5044 section 5.1). A peer of this package
+// adapter can place each segment on its own (RFC 5044). A peer of this package
 // reads a stream, and one long frame costs it less than many short ones.
 func (q *queuePair) frameLimit() int {
 	if _, _, ours, err := parseAddr(q.peer); ours && err == nil {

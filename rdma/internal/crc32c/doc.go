@@ -4,5 +4,5 @@
 //   - crc32c.go: the functions, and what they do where there is nothing faster than
 //     hash/crc32.
 //   - fold_amd64.go, fold_amd64.s: folding with carry-less multiplication.
-//   - fold_other.go: other processors. On arm64, hash/crc32 is as fast as memory already.
+//   - fold_other.go: other processors. On arm64, hash/crc32 uses the instruction for it.
 package crc32c
