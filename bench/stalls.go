@@ -30,7 +30,7 @@ const (
 // has is 0.
 func StallCauses() []prof.Name {
 	return []prof.Name{
-		"datagrams.dropped", "datagrams.retransmitted", "segments.retransmitted", "connections.made",
+		"datagrams.dropped", "datagrams.probes", "datagrams.timeouts", "datagrams.retransmitted", "segments.retransmitted", "connections.made",
 		"thread.takeovers", "thread.needless", prof.Waits, prof.WaitYields, prof.WaitParks, prof.MessagesNoCredit,
 	}
 }

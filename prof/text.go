@@ -360,6 +360,29 @@ func (b *page) network(s *Summary) {
 	if double, bad := s.Values["datagrams.duplicate"].Sum, s.Values["datagrams.refused"].Sum; double+bad > 0 {
 		b.entry("", "%s came twice, %s were refused", grouped(double), grouped(bad))
 	}
+	b.delays(s)
+}
+
+// delays shows what makes single messages late although nothing fails.
+func (b *page) delays(s *Summary) {
+	var parts []string
+	for _, d := range [...]struct {
+		name Name
+		text string
+	}{
+		{"datagrams.dropped", "datagrams dropped by the kernel"},
+		{"datagrams.probes", "probes of a silent peer"},
+		{"datagrams.timeouts", "timeouts"},
+		{"thread.takeovers", "takeovers by progress threads"},
+		{"thread.needless", "of them needless"},
+	} {
+		if n := s.Values[d.name].Sum; n > 0 {
+			parts = append(parts, grouped(n)+" "+d.text)
+		}
+	}
+	if len(parts) > 0 {
+		b.list("delays", parts)
+	}
 }
 
 // rails shows the distribution of the volume over several interfaces.

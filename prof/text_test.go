@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -101,5 +102,15 @@ func TestFormatNumbers(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
 		}
+	}
+}
+
+func TestDelays(t *testing.T) {
+	c := &Counters{}
+	c.Add("datagrams.sent", 9)
+	c.Add("datagrams.dropped", 1200)
+	c.Add("thread.needless", 2)
+	if text := Summarize(c).Text(); !strings.Contains(text, "delays         1 200 datagrams dropped by the kernel, 2 of them needless\n") {
+		t.Errorf("the profile is\n%s", text)
 	}
 }

@@ -44,6 +44,8 @@ const (
 	DatagramsReceived      Counter = "datagrams.received"      // valid ones
 	DatagramsRetransmitted Counter = "datagrams.retransmitted" // subset of those sent
 	DatagramsDuplicate     Counter = "datagrams.duplicate"     // subset of those received
+	DatagramsProbes        Counter = "datagrams.probes"        // sent to elicit an ack, after a probe timeout
+	DatagramsTimeouts      Counter = "datagrams.timeouts"      // further timeouts of a silent peer
 	DatagramsDropped       Counter = "datagrams.dropped"       // by the kernel, because a receive buffer was full
 	DatagramsRefused       Counter = "datagrams.refused"       // damaged, forged, or of another job
 

@@ -1,0 +1,65 @@
+//go:build ofi && cgo && linux
+
+package hosts
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/lab"
+)
+
+// Without loss, rounds of alltoall do not stall: at most 1 in 1,000 takes more than 5 times
+// the median. Other processes on the machine stall them too, so the best of several attempts
+// counts.
+func TestAlltoallDoesNotStall(t *testing.T) {
+	const (
+		rounds   = 2000
+		most     = rounds / 1000
+		attempts = 5
+		limit    = 50 * time.Second // no attempt begins later
+	)
+	b := build(t)
+	l := lab.New(t, lab.Config{Hosts: 4, Rails: 2, Rate: "1gbit"})
+	start := time.Now()
+	var counts []float64
+	for range attempts {
+		if time.Since(start) > limit {
+			break
+		}
+		figures := b.stalls(t, l, rounds)
+		t.Logf("%v", figures)
+		if figures["stalled"] <= most {
+			return
+		}
+		counts = append(counts, figures["stalled"])
+	}
+	t.Errorf("%v of %d rounds were stalled; want at most %d in one of these attempts", counts, rounds, most)
+}
+
+// stalls runs the benchmark and returns its figures by name.
+func (b binaries) stalls(t *testing.T, l *lab.Lab, rounds int) map[string]float64 {
+	cmd := b.run(t, l, 4, nil, b.muster, "bench", "stalls", "--json", "--iterations", strconv.Itoa(rounds))
+	cmd.Env = append(cmd.Environ(), "MUSTER_NETWORK=iwarp")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	figures := map[string]float64{}
+	for line := range strings.Lines(string(out)) {
+		var r struct {
+			Metric string  `json:"metric"`
+			Value  float64 `json:"value"`
+		}
+		if at := strings.IndexByte(line, '{'); at >= 0 && json.Unmarshal([]byte(line[at:]), &r) == nil {
+			figures[r.Metric] = r.Value
+		}
+	}
+	if figures["round"] == 0 {
+		t.Fatalf("no figures in\n%s", out)
+	}
+	return figures
+}
