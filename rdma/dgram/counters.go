@@ -28,17 +28,22 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.DatagramsRetransmitted, d.windowPool.Retransmitted)
 	add(rdma.DatagramsDuplicate, t.duplicates)
 	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray+drops.Replayed+drops.Barred)
+	d.countPaths(add)
 	add(rdma.LowWater, d.soft.LowWaters)
 	if d.soft.Closed {
 		return
 	}
-	add(rdma.Sockets, 1)
+	add(rdma.Sockets, uint64(1+len(d.more)))
 	add(rdma.PeersKnown, uint64(len(d.peers)))
 	add(rdma.MemoryReceive, d.receiveMemory())
 	add(rdma.MemorySend, d.sendMemory())
 	add(rdma.MemoryPeers, d.peerMemory())
 	if d.socket != nil {
-		add(rdma.MemoryKernel, d.socket.kernelMemory())
+		kernel := d.socket.kernelMemory()
+		for _, s := range d.more {
+			kernel += s.kernelMemory()
+		}
+		add(rdma.MemoryKernel, kernel)
 	}
 }
 

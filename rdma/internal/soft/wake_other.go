@@ -64,3 +64,12 @@ type Set struct{}
 
 // Open returns ErrUnsupported.
 func (s *Set) Open() error { return rdma.ErrUnsupported }
+
+// FD returns no descriptor.
+func (s *Set) FD() int { return -1 }
+
+// Add fails.
+func (s *Set) Add(int, uint32) error { return rdma.ErrUnsupported }
+
+// Close does nothing.
+func (s *Set) Close() {}
