@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
-// Addresses. A queue pair is published as host:port/pair/incarnation/name, with pair
+// Addresses. A queue pair is published as host:port/pair/incarnation/name, or with several
+// paths as host:port,host:port/pair/incarnation/name. It has pair
 // and incarnation in hexadecimal and the name in decimal, like ranks. The incarnation
 // is part of it, so that a message for one process never reaches a later one on the
 // same port.
@@ -33,17 +35,25 @@ func (a *address) String() string {
 	return fmt.Sprintf("%v/%x/%012x/%d", a.at.addrPort, a.pair, uint64(a.incarnation), a.name)
 }
 
-func parseAddress(text rdma.Addr) (address, error) {
-	wrong := func(what string) (address, error) {
-		return address{}, fmt.Errorf("dgram: %q is not an address of a queue pair: %s; it should look like 10.0.0.1:4711/1/0123456789ab/0", string(text), what)
+// parseAddress returns an address with its first endpoint, and all endpoints.
+func parseAddress(text rdma.Addr) (address, []endpoint, error) {
+	wrong := func(what string) (address, []endpoint, error) {
+		return address{}, nil, fmt.Errorf("dgram: %q is not an address of a queue pair: %s; it should look like 10.0.0.1:4711/1/0123456789ab/0", string(text), what)
 	}
 	parts := strings.Split(string(text), "/")
 	if len(parts) != 4 {
 		return wrong("it does not have four parts")
 	}
-	at, err := netip.ParseAddrPort(parts[0])
-	if err != nil || at.Port() == 0 {
-		return wrong("it does not begin with host and port")
+	var ends []endpoint
+	for one := range strings.SplitSeq(parts[0], ",") {
+		at, err := netip.ParseAddrPort(one)
+		if err != nil || at.Port() == 0 {
+			return wrong("it does not begin with host and port")
+		}
+		ends = append(ends, endpoint{at, rawOf(at)})
+	}
+	if len(ends) > reliable.MaxPaths {
+		return wrong("it has too many endpoints")
 	}
 	pair, err := strconv.ParseUint(parts[1], 16, 16)
 	if err != nil || pair == 0 {
@@ -57,5 +67,5 @@ func parseAddress(text rdma.Addr) (address, error) {
 	if err != nil {
 		return wrong("its fourth part is no name")
 	}
-	return address{at: endpoint{at, rawOf(at)}, incarnation: incarnation(l), pair: uint16(pair), name: uint32(name)}, nil
+	return address{at: ends[0], incarnation: incarnation(l), pair: uint16(pair), name: uint32(name)}, ends, nil
 }

@@ -29,18 +29,24 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.DatagramsDuplicate, t.duplicates)
 	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray+drops.Replayed+drops.Barred)
 	d.soft.Thread.Count(add)
+	d.countPaths(add)
 	add(rdma.LowWater, d.soft.LowWaters)
 	if d.soft.Closed {
 		return
 	}
-	add(rdma.Sockets, 1)
+	add(rdma.Sockets, uint64(1+len(d.more)))
 	add(rdma.PeersKnown, uint64(len(d.peers)))
 	add(rdma.MemoryReceive, d.receiveMemory())
 	add(rdma.MemorySend, d.sendMemory())
 	add(rdma.MemoryPeers, d.peerMemory())
 	if d.socket != nil {
-		add(rdma.MemoryKernel, d.socket.kernelMemory())
-		add(rdma.DatagramsDropped, d.socket.kernelDrops())
+		kernel, dropped := d.socket.kernelMemory(), d.socket.kernelDrops()
+		for _, s := range d.more {
+			kernel += s.kernelMemory()
+			dropped += s.kernelDrops()
+		}
+		add(rdma.MemoryKernel, kernel)
+		add(rdma.DatagramsDropped, dropped)
 	}
 }
 

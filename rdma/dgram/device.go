@@ -11,6 +11,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/guard"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
@@ -24,6 +25,9 @@ type Config struct {
 	// Bind is the address of the socket: an interface of this host, and port 0 or a
 	// free port. It is published as it is, so peers must be able to reach it.
 	Bind netip.AddrPort
+	// Paths are the interfaces to use together, 1 to 8, instead of Bind. Only RD uses more
+	// than the first.
+	Paths []Path
 	// JobKey is the secret that all processes of the job share. A datagram that was not
 	// sealed with it is dropped before anything is allocated for it.
 	JobKey []byte
@@ -87,6 +91,11 @@ type Device struct {
 	attr        rdma.Attr
 	peerTimeout time.Duration // Config.PeerTimeout
 	socket      *socket
+	more        []*socket // of further paths (paths.go)
+	paths       []Path
+	endpoints   [][]endpoint // by PeerID and path, if there are several
+	set         soft.Set     // of all sockets, if there are several
+	on          int          // the path that is received from
 	keys        *keyring
 	name        uint32
 	datagram    int // size of RD datagrams
@@ -98,8 +107,6 @@ type Device struct {
 	ticked    bool // now is the time of the current call
 	polled    bool // Poll makes progress, not the progress thread
 	shows     bool // and has completions to return
-	batching  bool // datagrams arrive faster than one per call
-	cameLast  bool // the previous call found one
 
 	store          store // slots for received datagrams
 	part           slot  // one of several coalesced datagrams, while it is processed
@@ -148,6 +155,12 @@ var _ rdma.NamedDevice = (*Device)(nil)
 
 // Open opens a socket and returns a device that uses it.
 func Open(c Config) (*Device, error) {
+	if len(c.Paths) > reliable.MaxPaths {
+		return nil, fmt.Errorf("dgram: a device has 1 to %d paths, not %d", reliable.MaxPaths, len(c.Paths))
+	}
+	if len(c.Paths) > 0 {
+		c.Bind = c.Paths[0].Bind
+	}
 	if c.Datagram == 0 {
 		c.Datagram = ethernetDatagram
 		if c.Bind.Addr().IsLoopback() {
@@ -204,6 +217,10 @@ func Open(c Config) (*Device, error) {
 	if c.NoCRC {
 		d.keys.flags = flagPartial
 	}
+	if err := d.openPaths(&c); err != nil {
+		_ = d.closeSockets() // the first error matters
+		return nil, err
+	}
 	return d, nil
 }
 
@@ -244,16 +261,27 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	if d.soft.Closed {
 		return 0, rdma.ErrClosed
 	}
-	parsed, err := parseAddress(a)
+	parsed, theirs, err := parseAddress(a)
 	if err != nil {
 		return 0, err
 	}
-	if !d.socket.reaches(parsed.at.addrPort) {
-		return 0, fmt.Errorf("dgram: %v cannot be reached from the socket on %v, which has another IP version; bind both to the same", parsed.at.addrPort, d.socket.local)
+	ends := match(d.paths, theirs)
+	for i := range ends {
+		if s := d.socketOf(i); !s.reaches(ends[i].addrPort) {
+			return 0, fmt.Errorf("dgram: %v cannot be reached from the socket on %v, which has another IP version; bind both to the same", ends[i].addrPort, s.local)
+		}
 	}
-	id := d.peerID(parsed.incarnation, parsed.pair, parsed.name, &parsed.at.raw)
-	d.peers[id].resolved = true
-	d.peers[id].at = parsed.at // it may have sent from another interface
+	id := d.peerID(parsed.incarnation, parsed.pair, parsed.name, &ends[0].raw)
+	known := &d.peers[id]
+	known.resolved, known.at = true, ends[0] // it may have sent from another interface
+	if d.several() {
+		*d.endsOf(id) = ends
+		for _, q := range d.pairs {
+			if q != nil && int(id) < len(q.peers) && q.peers[id] != nil {
+				q.reachPaths(q.peers[id])
+			}
+		}
+	}
 	return id, nil
 }
 
@@ -314,10 +342,13 @@ func (d *Device) tick() {
 // long as the system call.
 func (d *Device) progress() {
 	d.ticked, d.shows = false, false
-	came := d.receiveDatagrams()
+	came := d.receiveAll()
 	if came || d.idlePolls == 0 {
 		d.idlePolls = idlePollsPerService
 		d.socket.refusals(d.reject)
+		for _, s := range d.more {
+			s.refusals(d.reject)
+		}
 		if came || d.outbox.n > 0 || d.serviceDue() {
 			d.service()
 			d.flush()
@@ -348,20 +379,21 @@ func (d *Device) receiveDatagrams() (came bool) {
 		}
 		return came
 	}
-	if !d.batching {
-		one := d.receiveOne()
-		d.batching, d.cameLast = one && d.cameLast, one
+	from := d.socketOf(d.on)
+	if !from.batching {
+		one := d.receiveOne(from)
+		from.batching, from.cameLast = one && from.cameLast, one
 		return one
 	}
 	n := 0
 	for range 4 {
-		n = d.receive()
+		n = d.receive(from)
 		came = came || n > 0
-		if n < d.socket.maxMessages() {
+		if n < from.maxMessages() {
 			break
 		}
 	}
-	d.batching = n > 1
+	from.batching = n > 1
 	return came
 }
 
@@ -373,7 +405,8 @@ func (d *Device) reject(at netip.AddrPort, process bool) {
 		return // a link may be repaired
 	}
 	for id := range d.peers {
-		if d.peers[id].at.addrPort != at {
+		a := &d.peers[id]
+		if a.at.addrPort != at && !d.leadsTo(rdma.PeerID(id), at) {
 			continue
 		}
 		for _, q := range d.pairs {
@@ -385,13 +418,13 @@ func (d *Device) reject(at netip.AddrPort, process bool) {
 }
 
 // receiveOne processes one datagram.
-func (d *Device) receiveOne() bool {
+func (d *Device) receiveOne(from *socket) bool {
 	if !d.fillBatch(1) {
 		return false
 	}
 	last := len(d.batch) - 1
 	s := d.batch[last]
-	if !d.socket.receiveOne(s) {
+	if !from.receiveOne(s) {
 		return false
 	}
 	d.orderAfterReceiving()
@@ -415,10 +448,10 @@ func (d *Device) fillBatch(n int) bool {
 }
 
 // receive processes one batch of datagrams and returns how many kernel messages it had.
-func (d *Device) receive() int {
-	most := d.socket.maxMessages()
+func (d *Device) receive(from *socket) int {
+	most := from.maxMessages()
 	d.fillBatch(most)
-	n := d.socket.receive(d.batch[:min(most, len(d.batch))])
+	n := from.receive(d.batch[:min(most, len(d.batch))])
 	if n > 0 {
 		d.orderAfterReceiving()
 	}
@@ -486,7 +519,10 @@ func (d *Device) wake() time.Duration {
 		}
 		at = min(at, q.recordsDue())
 		for _, p := range q.busy {
-			at = min(at, p.SendWake(), p.AckWake(d.now, 0), p.probeAt())
+			at = min(at, p.SendWake(), p.probeAt())
+			for k := range p.Paths() {
+				at = min(at, p.AckWake(d.now, k))
+			}
 		}
 	}
 	return at
@@ -505,5 +541,5 @@ func (d *Device) Close() error {
 		}
 	}
 	d.soft.Close()
-	return d.socket.close()
+	return d.closeSockets()
 }

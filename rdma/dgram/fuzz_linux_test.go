@@ -20,12 +20,13 @@ import (
 func FuzzAddress(f *testing.F) {
 	f.Add("10.0.0.1:4711/1/0123456789ab/0")
 	f.Add("[fe80::1]:65535/ffff/1/4294967295")
+	f.Add("10.0.0.1:4711,10.1.0.1:4712/1/0123456789ab/0")
 	f.Fuzz(func(t *testing.T, text string) {
-		a, err := parseAddress(rdma.Addr(text))
+		a, _, err := parseAddress(rdma.Addr(text))
 		if err != nil {
 			return
 		}
-		again, err := parseAddress(rdma.Addr(a.String()))
+		again, _, err := parseAddress(rdma.Addr(a.String()))
 		if err != nil || again != a {
 			t.Errorf("%q is %+v, written %q, which is %+v: %v", text, a, a.String(), again, err)
 		}

@@ -51,13 +51,13 @@ type inPlace struct {
 
 // expects reports whether the next datagram may be receivable in place.
 func (d *Device) expects() bool {
-	return (d.inPlace.reads > 0 || d.inPlace.midway) && d.socket.peeks()
+	return (d.inPlace.reads > 0 || d.inPlace.midway) && !d.several() && d.socket.peeks()
 }
 
 // canReceiveInPlace reports whether datagrams of this device can be received in place
 // at all.
 func (d *Device) canReceiveInPlace() bool {
-	return d.mss() >= inPlaceMin && !d.keys.encrypt && d.socket.peeks()
+	return d.mss() >= inPlaceMin && !d.keys.encrypt && !d.several() && d.socket.peeks()
 }
 
 // note records what may follow a segment of a Read or Write.
@@ -90,7 +90,7 @@ func (d *Device) receiveInPlace() bool {
 	}
 	target, front, sink := d.targetOf(looked[:n], whole)
 	if target == nil || !sink && !d.genuine(whole) {
-		return d.receiveOne()
+		return d.receiveOne(d.socket)
 	}
 	last := len(d.batch) - 1
 	s := d.batch[last]

@@ -17,6 +17,7 @@ type packet struct {
 	body []byte // of a long one: the user's memory
 	seal [sealLen]byte
 	to   rawAddress
+	on   uint8 // path
 	// addressKnown reports whether the peer knows our address.
 	addressKnown bool
 }
@@ -78,13 +79,22 @@ func (d *Device) nextPacket() *packet {
 // begin addresses a packet and writes the header into it.
 func (d *Device) begin(l *packet, h *header, from uint16, to rdma.PeerID) []byte {
 	a := &d.peers[to]
-	l.to, l.addressKnown = a.at.raw, false
+	l.to, l.on, l.addressKnown = a.at.raw, 0, false
 	h.to, h.from, h.toIncarnation, h.name = a.pair, from, a.incarnation, d.name
 	if !d.keys.stampHeader(h) {
 		// 2^48 datagrams at a million a second are nine years.
 		panic("dgram: the serial numbers of this device are exhausted")
 	}
 	return h.append(l.data[:0])
+}
+
+// beginOn is begin for a path.
+func (d *Device) beginOn(l *packet, h *header, from uint16, to rdma.PeerID, on int) []byte {
+	b := d.begin(l, h, from, to)
+	if at := d.endpointOf(to, on); d.several() && at != nil {
+		l.to, l.on = *at, uint8(on)
+	}
+	return b
 }
 
 func appendDDP(b []byte, h *ddp.Header) []byte {
@@ -109,9 +119,16 @@ func (d *Device) flush() {
 	}
 	o.most = max(o.most, o.n)
 	d.orderBeforeSending()
+	if d.several() {
+		o.arrangePackets()
+	}
 	done := 0
 	for done < o.n {
-		n, full := d.socket.send(o.packets[done:o.n])
+		s, end := d.socket, o.n
+		if d.several() {
+			s, end = d.socketOf(int(o.packets[done].on)), done+together(o.packets[done:o.n])
+		}
+		n, full := s.send(o.packets[done:end])
 		done += n
 		d.traffic.sent += uint64(n)
 		if full {

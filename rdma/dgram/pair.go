@@ -7,8 +7,8 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
-	"github.com/muster-mpi/muster/rdma/internal/soft"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // A queue pair and the send path: PostSend accepts work requests, service drives the
@@ -50,7 +50,7 @@ var (
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	send, recv, srq, err := soft.QueuesOf[*queue, *receiveQueue](&d.soft, &c, rdma.RD|rdma.UD)
+	send, recv, srq, err := soft.QueuesOf[*queue, *receiveQueue](&d.soft, &c, d.attr.Transports)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 // Addr returns the address that peers resolve.
 func (q *pair) Addr() rdma.Addr {
 	a := address{at: endpoint{addrPort: q.dev.socket.local}, incarnation: q.dev.keys.incarnation, pair: q.number, name: q.dev.name}
-	return rdma.Addr(a.String())
+	return q.dev.withEndpoints(a.String())
 }
 
 // Connect returns an error: datagrams need no connection.
@@ -237,6 +237,7 @@ func (q *pair) peer(id rdma.PeerID) *peer {
 	if q.peers[id] == nil {
 		p := newPeer(q.dev.windowPool)
 		p.id = id
+		q.reachPaths(&p)
 		q.peers[id] = &p
 	}
 	return q.peers[id]
@@ -269,14 +270,7 @@ func (q *pair) service() {
 		}
 		q.deliverReordered(p)
 		q.flushPeer(p)
-		if p.AckDue(now, 0) {
-			if !q.dev.defersAck(p) {
-				q.writeAck(p, false)
-			}
-		} else if now >= p.probeAt() {
-			p.probed = now
-			q.writeAck(p, true)
-		}
+		q.sendAcks(p)
 		if !p.inactive() {
 			i++
 			continue
@@ -289,11 +283,31 @@ func (q *pair) service() {
 	}
 }
 
+// sendAcks sends the acks that are due, or a probe.
+func (q *pair) sendAcks(p *peer) {
+	now, due := q.dev.now, false
+	for k := range p.Paths() {
+		if !p.AckDue(now, k) {
+			continue
+		}
+		if due = true; !q.dev.defersAck(p, k) {
+			q.writeAck(p, k, p.Via(k), false)
+		}
+	}
+	if due || now < p.probeAt() {
+		return
+	}
+	p.probed = now
+	for on := range q.dev.Rails() {
+		q.writeAck(p, max(p.pendingAck(on), 0), on, true)
+	}
+}
+
 // defersAck reports whether a standalone ack should be deferred: this Poll returns
 // completions to the application, and its reply may carry the ack. The next call does
 // not defer.
-func (d *Device) defersAck(p *peer) bool {
-	if !d.shows || p.AckFull(0) {
+func (d *Device) defersAck(p *peer, k int) bool {
+	if !d.shows || p.AckFull(k) {
 		return false
 	}
 	d.idlePolls = 1
@@ -307,12 +321,17 @@ func (q *pair) flushPeer(p *peer) {
 		if l == nil {
 			return // the kernel accepts no more; segment only what has a slot
 		}
-		seg, more := p.Next(q.dev.now, 0)
+		on := p.Pick(q.dev.now)
+		if on < 0 {
+			q.dev.outbox.n--
+			return
+		}
+		seg, more := p.Next(q.dev.now, on)
 		if !more {
 			q.dev.outbox.n--
 			return
 		}
-		q.write(l, p, &seg)
+		q.write(l, p, &seg, on)
 	}
 }
 
@@ -320,13 +339,14 @@ func (q *pair) flushPeer(p *peer) {
 // message. In the first segment it would make that datagram longer than the others, and
 // the kernel accepts only datagrams of one length as a run, except for a shorter last
 // one.
-func (q *pair) write(l *packet, p *peer, seg *transmission) {
+func (q *pair) write(l *packet, p *peer, seg *transmission, on int) {
 	d, m := q.dev, seg.Message
-	h := header{kind: kindSegment, urgent: seg.Urgent, delayAck: seg.DelayAck, number: seg.Number, sequence: seg.Sequence}
-	if h.hasAck = p.AckPending(0) && (seg.Last || p.AckDue(d.now, 0)); h.hasAck {
-		p.WriteAck(d.now, 0, &h.ack, piggybackWords)
+	h := header{kind: kindSegment, path: uint8(on), urgent: seg.Urgent, delayAck: seg.DelayAck, number: seg.Number, sequence: seg.Sequence}
+	if k := p.pendingAck(on); k >= 0 && (seg.Last || p.AckDue(d.now, k)) {
+		h.hasAck = true
+		p.WriteAck(d.now, k, &h.ack, piggybackWords)
 	}
-	b := d.begin(l, &h, q.number, p.id)
+	b := d.beginOn(l, &h, q.number, p.id, on)
 	l.addressKnown = p.AddressKnown()
 	var bytes []byte
 	switch {
@@ -352,15 +372,16 @@ func queueOf(op ddp.Opcode) uint32 {
 	return ddp.QueueSend
 }
 
-// writeAck makes a standalone ack. An urgent one requests an ack in return.
-func (q *pair) writeAck(p *peer, urgent bool) {
+// writeAck makes a standalone ack for a path of the peer, on one of ours. An urgent one
+// requests an ack in return.
+func (q *pair) writeAck(p *peer, k, on int, urgent bool) {
 	l := q.dev.nextPacket()
 	if l == nil {
 		return // the ack stays pending
 	}
-	h := header{kind: kindAck, hasAck: true, urgent: urgent}
-	p.WriteAck(q.dev.now, 0, &h.ack, reliable.MaxWords)
-	b := q.dev.begin(l, &h, q.number, p.id)
+	h := header{kind: kindAck, path: uint8(on), hasAck: true, urgent: urgent}
+	p.WriteAck(q.dev.now, k, &h.ack, reliable.MaxWords)
+	b := q.dev.beginOn(l, &h, q.number, p.id, on)
 	l.addressKnown = p.AddressKnown()
 	q.dev.seal(l, b, nil)
 }
@@ -433,8 +454,10 @@ func (q *pair) shut() {
 		if p == nil {
 			continue
 		}
-		if p.AckPending(0) {
-			q.writeAck(p, false)
+		for k := range p.Paths() {
+			if p.AckPending(k) {
+				q.writeAck(p, k, p.Via(k), false)
+			}
 		}
 		q.abandon(p, rdma.StatusFlushed)
 		q.clear(p)

@@ -39,7 +39,7 @@ func newPeer(h *windowPool) peer {
 
 // inactive reports whether there is no work for the peer.
 func (p *peer) inactive() bool {
-	return p.Idle() && !p.AckPending(0) && !p.Waiting() && p.requests == nil
+	return p.Idle() && !p.acksPending() && !p.Waiting() && p.requests == nil
 }
 
 const (

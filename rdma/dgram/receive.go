@@ -97,32 +97,30 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	}
 	q.markBusy(p)
 	p.lastReceived, p.rejected = now, false
+	q.heard(p, s, h.path)
+	on := int(h.path)
 	if h.hasAck {
 		q.finish(p.Acknowledge(now, &h.ack), p, rdma.StatusOK)
 	}
 	if h.kind == kindAck {
 		if h.urgent { // a probe: the peer requests an ack
-			p.Refuse(now, 0)
+			p.Refuse(now, on)
 		}
-		return false
-	}
-	if h.path != 0 {
-		q.dev.drops.Malformed++ // this version has one path
 		return false
 	}
 	switch p.Classify(h.sequence) {
 	case reliable.Beyond:
-		p.Refuse(now, 0)
+		p.Refuse(now, on)
 		return false
 	case reliable.Duplicate: // its ack was lost, or came late
 		q.dev.traffic.duplicates++
-		p.Received(now, 0, h.number, 1, reliable.AckNow)
+		p.Received(now, on, h.number, 1, reliable.AckNow)
 		return false
 	case reliable.InOrder:
 		taken, kept := q.deliver(s, p)
 		if taken {
 			p.Accept(h.sequence)
-			p.Received(now, 0, h.number, 1, h.ackMode())
+			p.Received(now, on, h.number, 1, h.ackMode())
 			p.MarkDelivered()
 			q.deliverReordered(p)
 			return kept
@@ -130,7 +128,7 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	}
 	if !q.dev.store.ample() {
 		q.dev.drops.NoRoom++
-		p.Refuse(now, 0)
+		p.Refuse(now, on)
 		return false
 	}
 	if p.reorderBuffer == nil {
@@ -138,7 +136,7 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	}
 	p.reorderBuffer[h.sequence%reliable.Window] = q.dev.store.own(s) // ample has ensured that there is one
 	p.Accept(h.sequence)
-	p.Received(now, 0, h.number, 1, h.ackMode())
+	p.Received(now, on, h.number, 1, h.ackMode())
 	return !s.part
 }
 

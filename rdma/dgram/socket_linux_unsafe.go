@@ -73,6 +73,8 @@ type socket struct {
 	nameLen  uint32 // of the address that recvfrom returned
 	peek     peek
 	troubled atomic.Bool // the error queue may have entries
+	batching bool        // datagrams arrive faster than one per call
+	cameLast bool        // the previous call found one
 
 	runUpTo    int  // longest datagram that is sent in a run; 0: none
 	joins      bool // the kernel coalesces received datagrams
@@ -379,6 +381,9 @@ func causeOf(about []byte) unix.Errno {
 }
 
 // source returns what to sleep on, and what a sleeper sets when there is an error to read.
+// readable is the event of a socket with datagrams.
+const readable = unix.EPOLLIN
+
 func (s *socket) source() (fd int, trouble *atomic.Bool) { return s.fd, &s.troubled }
 
 func (s *socket) close() error {

@@ -20,7 +20,12 @@ func rawOf(netip.AddrPort) rawAddress { return rawAddress{} }
 
 func (rawAddress) addrPort() netip.AddrPort { return netip.AddrPort{} }
 
-type socket struct{ local netip.AddrPort }
+type socket struct {
+	local              netip.AddrPort
+	batching, cameLast bool
+}
+
+const readable = 0
 
 func openSocket(netip.AddrPort, int) (*socket, error) {
 	return nil, fmt.Errorf("rdma/dgram needs Linux, not %s: %w", runtime.GOOS, rdma.ErrUnsupported)

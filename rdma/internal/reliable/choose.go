@@ -3,8 +3,7 @@ package reliable
 import "time"
 
 // Which path carries what is sent next: each segment goes to the path that will have
-// delivered it first, by the bandwidth that its congestion window allows and by what is in
-// flight on it.
+// delivered it first, by its bandwidth and by what is in flight on it.
 //
 // Much is divided by water-filling: all paths should finish at the same moment, so each
 // gets what its bandwidth allows until then, minus what it has in flight. A path that would

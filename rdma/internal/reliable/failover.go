@@ -17,9 +17,10 @@ const (
 	untried pathState = iota // nothing has arrived over it yet
 	good                     // it delivers
 	left                     // it does not deliver, while others do
+	absent                   // it is the peer's alone, or the peer's endpoint is not known
 )
 
-var pathStateNames = [...]string{"untried", "good", "left"}
+var pathStateNames = [...]string{"untried", "good", "left", "not reached"}
 
 // multi is what is kept about one of several paths.
 type multi struct {
@@ -28,6 +29,7 @@ type multi struct {
 	proof    Number        // an ack of it or a later packet shows that the path delivers
 	tryAt    time.Duration // when to probe it, unless it delivers
 	tryEvery time.Duration
+	via      uint8 // our path on which packets of this path of the peer arrive
 
 	rate    float64       // cost per nanosecond, as measured; 0: not yet (choose.go)
 	meterAt time.Duration // start of the measurement
@@ -80,6 +82,8 @@ func (s *Peer[T]) candidates() (set uint32, fastest float64) {
 // rank orders paths, the best first.
 func (p *path) rank() int {
 	switch {
+	case p.multi.state == absent:
+		return 5
 	case p.multi.state == left:
 		return 4
 	case p.multi.state == good && p.silences == 0:
@@ -104,7 +108,7 @@ func (s *Peer[T]) probeDue(now time.Duration) int {
 
 // probeAt returns when to probe a path.
 func (s *Peer[T]) probeAt(p *path) time.Duration {
-	if p.multi == nil || p.multi.state == good || s.first == s.fresh {
+	if p.multi == nil || p.multi.state == good || p.multi.state == absent || s.first == s.fresh {
 		return Never
 	}
 	return p.multi.tryAt
@@ -140,7 +144,7 @@ func (s *Peer[T]) sentOn(now time.Duration, on, n int) {
 // proved records an ack of a path that was not known to deliver.
 func (s *Peer[T]) proved(on int, r *Ack) {
 	p := &s.paths[on]
-	if p.multi == nil || p.multi.state == good || r.Span == 0 || !p.multi.proof.Before(r.End) {
+	if p.multi == nil || p.multi.state == good || p.multi.state == absent || r.Span == 0 || !p.multi.proof.Before(r.End) {
 		return
 	}
 	if p.multi.state == left {
@@ -250,8 +254,38 @@ func (s *Peer[T]) AddPaths(n int) {
 	}
 }
 
+// Reach records whether a path can be used. One that can, and could not before, is tried.
+func (s *Peer[T]) Reach(on int, can bool) {
+	m := s.paths[on].multi
+	if !can {
+		m.state = absent
+	} else if m.state == absent {
+		m.state = untried
+	}
+}
+
+// SetVia records on which of our paths the packets of a path of the peer arrive. Acks of
+// them go back over it.
+func (s *Peer[T]) SetVia(k, on int) { s.paths[k].multi.via = uint8(on) }
+
+// Via returns what SetVia has recorded.
+func (s *Peer[T]) Via(k int) int {
+	if m := s.paths[k].multi; m != nil {
+		return int(m.via)
+	}
+	return 0
+}
+
+// Prefer records the path that the peer has used last.
+func (s *Peer[T]) Prefer(on int) { s.preferred = uint8(on) }
+
 // PathState describes a path in words.
-func (s *Peer[T]) PathState(on int) string { return pathStateNames[s.paths[on].multi.state] }
+func (s *Peer[T]) PathState(on int) string {
+	if on >= len(s.paths) || s.paths[on].multi == nil {
+		return pathStateNames[good]
+	}
+	return pathStateNames[s.paths[on].multi.state]
+}
 
 // others reports whether an ack is awaited on another path.
 func (s *Peer[T]) others(p *path) bool {

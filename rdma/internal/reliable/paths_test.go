@@ -52,7 +52,7 @@ func (q *wireEvents) Pop() any {
 	return x
 }
 
-// earlySegment is a segment that waits for its packets or its turn.
+// earlySegment is a segment that waits for its packets or for earlier ones.
 type earlySegment struct {
 	t    Transmission[int]
 	seen uint64

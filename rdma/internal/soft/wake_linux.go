@@ -111,11 +111,11 @@ func (f *file) open(w *waker, s *source) {
 	if set.Open() != nil {
 		return
 	}
-	if set.Add(w.event, unix.EPOLLIN) != nil {
+	if set.Watch(w.event, 0, readableEvent) != nil {
 		set.Close()
 		return
 	}
-	f.fd, f.watches = set.epoll, set.Add(s.fd, unix.EPOLLIN) == nil
+	f.fd, f.watches = set.epoll, set.Watch(s.fd, 0, readableEvent) == nil
 }
 
 func (f *file) close() {
@@ -140,9 +140,6 @@ func (s *Set) Open() (err error) {
 
 // FD returns the descriptor of the set.
 func (s *Set) FD() int { return s.epoll }
-
-// Add adds a descriptor.
-func (s *Set) Add(fd int, events uint32) error { return s.control(unix.EPOLL_CTL_ADD, fd, events) }
 
 // Watch changes the events of a descriptor from one set to another; 0 is none.
 func (s *Set) Watch(fd int, from, to uint32) error {
