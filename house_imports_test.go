@@ -30,18 +30,17 @@ rdma/internal/capture
 rdma/shm            rdma
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
-rdma/rail           rdma rdma/internal/pacing rdma/internal/guard
+rdma/rail           rdma rdma/internal/ddp rdma/internal/guard rdma/internal/soft
 rdma/internal/guard
 rdma/rdmatest       rdma internal/cputime
 internal/regcache   rdma
-rdma/internal/pacing
 rdma/internal/pin   rdma
 rdma/internal/crc32c
 rdma/internal/soft  rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pin
 rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c
 rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c rdma/internal/reliable
 rdma/internal/reliable
-rdma/hybrid         rdma rdma/dgram rdma/iwarp
+rdma/hybrid         rdma rdma/dgram rdma/iwarp rdma/internal/soft
 rdma/udrel          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/reliable rdma/recvpool
 rdma/recvpool       rdma
 

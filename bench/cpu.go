@@ -7,7 +7,9 @@ package bench
 // that is work, so no rank waits here. Rank 0 sends a window of messages at the beginning
 // of a period and sleeps; rank 1 wakes up in the middle of the period, when the messages
 // have arrived, and receives them. Rank 0 completes its sends in the next period. Batches
-// of periods alternate with batches that only sleep, whose time is subtracted.
+// of periods alternate with batches of one message a period, whose time is subtracted:
+// waking up is not work either. The median period of a batch counts, because a rank that
+// wakes up late makes the other wait.
 
 import (
 	"fmt"
@@ -38,7 +40,7 @@ func cpuOfMessage(c *mpi.Comm, p *Params, emit func(Result)) error {
 		}
 		r := middle(Result{Size: size}, samples)
 		emit(r)
-		emit(Result{Size: size, Metric: "late", Unit: "windows", Value: late, Min: late, P50: late, P99: late, Beside: true})
+		emit(single(size, "late", "windows", late))
 	}
 	return nil
 }
@@ -49,6 +51,7 @@ type cpuLoop struct {
 	reqs    []mpi.Request
 	next    time.Time // when this rank acts in the next period
 	late    float64   // windows for which rank 1 has waited
+	used    []float64 // processor time of each period of a batch, µs
 }
 
 // measure returns the time of a message in each batch, µs, and the number of windows that
@@ -58,26 +61,31 @@ func (l *cpuLoop) measure(periods int) (samples []float64, late float64, err err
 		periods = cpuPeriods
 	}
 	each := max(periods/cpuBatches, 1)
+	l.used = make([]float64, each)
 	// Ranks on one machine, or on hosts whose clocks agree to a millisecond.
 	begin, err := mpi.BcastValue(l.c, time.Now().Add(2*cpuPeriod).UnixNano(), 0)
 	if err != nil {
 		return nil, 0, err
 	}
 	l.next = time.Unix(0, begin).Add(time.Duration(l.c.Rank()) * cpuPeriod / 2)
-	if _, err := l.batch(each, true); err != nil { // warms up
+	l.sleep()
+	if _, err := l.batch(each, cpuWindow); err != nil { // warms up
 		return nil, 0, err
 	}
 	l.late = 0
 	for range cpuBatches {
-		idle, err := l.batch(each, false)
+		lone, err := l.batch(each, 1)
 		if err != nil {
 			return nil, 0, err
 		}
-		busy, err := l.batch(each, true)
+		full, err := l.batch(each, cpuWindow)
 		if err != nil {
 			return nil, 0, err
 		}
-		samples = append(samples, micros(busy-idle)/float64(each*cpuWindow))
+		samples = append(samples, (full-lone)/(cpuWindow-1))
+	}
+	if err := l.complete(); err != nil {
+		return nil, 0, err
 	}
 	sums := append(samples, l.late)
 	if err := mpi.Allreduce(l.c, sums, sums, mpi.Sum[float64]()); err != nil {
@@ -86,39 +94,39 @@ func (l *cpuLoop) measure(periods int) (samples []float64, late float64, err err
 	return sums[:cpuBatches], sums[cpuBatches], nil
 }
 
-// batch runs n periods and returns their processor time at this rank.
-func (l *cpuLoop) batch(n int, messages bool) (time.Duration, error) {
-	l.sleep()
-	before, ok := cputime.Used()
-	if !ok {
-		return 0, fmt.Errorf("bench: cpu: this system does not report the processor time of a process")
-	}
-	for range n {
-		if messages {
-			if err := l.window(); err != nil {
-				return 0, err
-			}
+// batch runs n periods with a window of messages and returns the processor time of the
+// median one at this rank, µs. One more comes first, in which rank 0 completes the last
+// window of the batch before.
+func (l *cpuLoop) batch(n, messages int) (float64, error) {
+	for i := -1; i < n; i++ {
+		before, ok := cputime.Used()
+		if !ok {
+			return 0, fmt.Errorf("bench: cpu: this system does not report the processor time of a process")
+		}
+		if err := l.window(messages); err != nil {
+			return 0, err
 		}
 		l.sleep()
+		if after, _ := cputime.Used(); i >= 0 {
+			l.used[i] = micros(after - before)
+		}
 	}
-	err := l.complete()
-	after, _ := cputime.Used()
-	return after - before, err
+	return median(l.used), nil
 }
 
 // window sends or receives one window.
-func (l *cpuLoop) window() error {
+func (l *cpuLoop) window(n int) error {
 	if l.c.Rank() == 0 {
 		if err := l.complete(); err != nil {
 			return err
 		}
-		for range cpuWindow {
+		for range n {
 			l.reqs = append(l.reqs, mpi.Isend(l.c, l.out, 1, streamTag))
 		}
 		return nil
 	}
 	start := time.Now()
-	for range cpuWindow {
+	for range n {
 		l.reqs = append(l.reqs, mpi.Irecv(l.c, l.in, 0, streamTag))
 	}
 	err := l.complete()

@@ -14,7 +14,7 @@ func TestStallFigures(t *testing.T) {
 	}
 	times[997], times[998], times[999] = 500, 501, 20_001
 	want := map[string]float64{"round": 100, "round-p99": 100, "round-max": 20_001, "stalled": 2, "above-limit": 1}
-	for _, r := range stallFigures(times) {
+	for _, r := range stallFigures(8, times) {
 		if r.Value != want[r.Metric] {
 			t.Errorf("%s is %v %s, want %v", r.Metric, r.Value, r.Unit, want[r.Metric])
 		}
@@ -28,7 +28,7 @@ func TestStallFigures(t *testing.T) {
 // Each benchmark prints its figures, and the counters of causes beside them.
 func TestStallsAndProcessorTime(t *testing.T) {
 	for name, metrics := range map[string][]string{
-		"stalls": {"round", "round-p99", "round-max", "stalled", "above-limit", "datagrams.retransmitted", "waits.long"},
+		"stalls": {"round", "round-p99", "round-max", "stalled", "above-limit", "cpu", "datagrams.retransmitted", "waits.long"},
 		"cpu":    {"", "late"},
 	} {
 		b, err := Find(name)

@@ -93,21 +93,19 @@ func Imrecv[T Elem](m *Message, buf []T) Request {
 }
 
 func (c *Comm) probe(ctx context.Context, op string, src, tag int, take bool) (Status, *p2p.Msg, error) {
-	for tries := 0; ; tries++ {
-		st, g, ok, err := c.look(op, src, tag, take)
-		if err != nil || ok {
-			c.e.Running()
-			return st, g, err
-		}
-		if ctx != nil && ctx.Err() != nil {
-			return Status{}, nil, c.failure(engine.GaveUp(ctx), op, src, tag, 0)
-		}
-		peer := src
-		if src >= 0 {
-			peer = c.world(src)
-		}
-		c.e.Park(ctx, &c.pt, op, tries, int32(src), int32(peer), int32(tag))
+	st, g, ok, err := c.look(op, src, tag, take)
+	if err != nil || ok {
+		return st, g, err
 	}
+	peer := src
+	if src >= 0 {
+		peer = c.world(src)
+	}
+	found, g, err := c.e.AwaitProbe(ctx, &c.pt, op, int32(src), int32(peer), int32(tag), take)
+	if err != nil {
+		return Status{}, nil, c.failure(err, op, src, tag, 0)
+	}
+	return Status(found), g, nil
 }
 
 func (c *Comm) look(op string, src, tag int, take bool) (Status, *p2p.Msg, bool, error) {

@@ -173,13 +173,16 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	return w, nil
 }
 
-// joinOver is join with open devices.
+// joinOver is join with open devices. If it fails, it has closed them.
 func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine.LaneConfig, oversubscribed, inProcess bool) (*World, error) {
 	tuning, err := readTuning(&cfg)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = publishSite(client, lanes, oversubscribed)
 	}
-	if err := publishSite(client, lanes, oversubscribed); err != nil {
+	if err != nil {
+		for _, l := range lanes {
+			err = errors.Join(err, l.Device.Close())
+		}
 		return nil, err
 	}
 	e, err := engine.New(ctx, engine.Config{

@@ -65,11 +65,16 @@ const (
 	BackgroundWakes  Name = "background.wakes"
 	BackgroundServed Name = "background.served"
 
-	TimeRunning Name = "time.running" // since the rank joined the job
-	TimeWaiting Name = "time.waiting" // of it, in calls that waited long enough to yield their core
-	Waits       Name = "waits.long"   // number of such waits
-	WaitYields  Name = "waits.yields" // times that a wait yielded its core between two polls
-	WaitParks   Name = "waits.parks"  // times that a wait slept in the device
+	TimeRunning    Name = "time.running" // since the rank joined the job
+	TimeWaiting    Name = "time.waiting" // of it, in calls that waited long enough to yield their core
+	TimeLongestGap Name = "time.gap"     // longest time between two polls of such a wait
+
+	Waits            Name = "waits.long"          // number of such waits
+	WaitYields       Name = "waits.yields"        // times that they yielded the core
+	WaitParks        Name = "waits.parks"         // times that they slept in the device
+	WaitParksBlocked Name = "waits.parks-blocked" // of these, while packets waited for room in the device
+	WaitParksLate    Name = "waits.parks-late"    // of these, ended by their timeout with something to do
+	WaitStalls       Name = "waits.stalls"        // gaps above 5 ms between two polls of a wait that yields
 
 	MemoryLinks      Name = "memory.links"      // state of connected peers
 	MemoryOperations Name = "memory.operations" // sends, receives and pooled messages

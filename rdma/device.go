@@ -124,6 +124,17 @@ type FileCQ interface {
 	Awake()
 }
 
+// StayingCQ is a CQ of a device with a progress thread, which makes progress while the
+// application computes.
+type StayingCQ interface {
+	CQ
+	// Stay declares, until Stay(false), that the caller stays in the library and polls again
+	// soon. Between two calls of Poll it only yields its core, however long other processes
+	// use it, so that the progress thread need not make progress in its place. Stay may be
+	// called at any time.
+	Stay(on bool)
+}
+
 // BesideCQ is a CQ that a second goroutine can poll while the first one still processes
 // the messages that its Poll returned.
 type BesideCQ interface {

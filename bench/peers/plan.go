@@ -83,6 +83,8 @@ type group struct {
 	direct bool
 	// onRequest: measured only if -only names it.
 	onRequest bool
+	// alone: its runs are not shared with other groups, so that the contenders alternate.
+	alone bool
 	// rounds is the number of rounds if fewer than -rounds are enough; 0: as -rounds.
 	rounds int
 }

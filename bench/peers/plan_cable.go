@@ -20,6 +20,7 @@ func cablePlan() []*group {
 		cableBandwidth("cable10-bw", "a cable of 10 Gbit/s", "10gbit", "hybrid", 20, 1, 1, 1),
 		cableBandwidth("cable10-bw-rd", "a cable of 10 Gbit/s", "10gbit", "rd", 20, 1, 1, 1),
 		cpuOfMessage(),
+		cpuOfAlltoall(),
 		twoRails("rails-bw", "one way", "bw"),
 		twoRails("rails-bibw", "both ways", "bibw"),
 		lossyBandwidth(),
@@ -36,7 +37,7 @@ func cableBandwidth(name, cable, rate, channel string, windows int, bounds ...fl
 		args: fmt.Sprintf("bw -s %s -i %d", sizeList(sizes), windows), ours: fmt.Sprintf("bw --sizes %s --iterations %d", sizeList(sizes), windows),
 		metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true, lines: sizeLines(bounds, sizes...),
 	})
-	g.rate, g.channel = rate, channel
+	g.rate, g.channel, g.alone = rate, channel, true
 	g.peers = append(g.peers, bareUDP)
 	for i := range g.lines {
 		g.lines[i].peers = []contender{openMPI, mpich}
@@ -56,7 +57,16 @@ func cpuOfMessage() *group {
 		metric: "cpu", unit: "us", scale: 1, shown: "µs", lines: []line{{title: "8 KB", size: 8 << 10, bound: 0.9}},
 	})
 	g.rate, g.peers = "", []contender{openMPI}
-	g.note = "User and system time of both processes. Polling and yielding are not work, and libraries differ in them, so no rank waits: the sender sends 16 messages and sleeps, the receiver sleeps until they have arrived, and the time of periods without messages is subtracted. The cable is unlimited: then the kernel works for a message within calls of the two processes, and not in a timer of the cable."
+	g.note = "User and system time of both processes. Polling and yielding are not work, and libraries differ in them, so no rank waits: the sender sends 16 messages and sleeps, the receiver sleeps until they have arrived, and the time of periods with one message is subtracted, because waking up is not work either. The cable is unlimited: then the kernel works for a message within calls of the two processes, and not in a timer of the cable."
+	return g
+}
+
+// cpuOfAlltoall is the same for ranks that share cores and are in the library all the time.
+func cpuOfAlltoall() *group {
+	g := skewed("cpu-alltoall", "Processor time of a message of 8 KB in alltoall", nil, nil, nil, nil)
+	g.args, g.ours, g.metric = "stalls -s 8192 -i 1000", "stalls --sizes 8192 --iterations 1000", "cpu"
+	g.lines = []line{{title: "8 KB", size: 8 << 10, bound: 0.9}}
+	g.note = onLabColl + " User and system time of all ranks, divided by the number of messages; a fifth of them stay within a host. A rank that waits yields to one that works, so little of the time is waiting."
 	return g
 }
 

@@ -124,7 +124,11 @@ type outputs map[string][]byte
 
 // runKey identifies runs that are the same in all but the figures that are shown.
 func (g *group) runKey(cmd command, round int) string {
-	return fmt.Sprintf("%d %q %q %d %d %q %d %g", round, cmd.env, cmd.argv, g.hosts, g.rails, g.rate, g.queue, g.loss)
+	own := ""
+	if g.alone {
+		own = g.name
+	}
+	return fmt.Sprintf("%s %d %q %q %d %d %q %d %g", own, round, cmd.env, cmd.argv, g.hosts, g.rails, g.rate, g.queue, g.loss)
 }
 
 // one runs one contender once and returns a figure for each line of the group, and its p99

@@ -219,22 +219,20 @@ const replyWithin = 200 * time.Millisecond
 // Reply returns the calls of a rank that has made other calls, if it reports them within
 // replyWithin.
 func (e *Engine) Reply(ctx uint32) (note []byte, peer int) {
-	for end := time.Now().Add(replyWithin); ; {
-		e.Lock()
-		if e.undriven() {
-			e.poll()
-		}
+	e.Lock()
+	defer e.Unlock()
+	s := e.newStrategy()
+	for end := e.clock() + replyWithin; ; {
+		found := e.undriven() && e.poll() > 0
 		b := e.broken[ctx]
-		over := b == nil || b.timedOut || b.Reply != nil
-		if b != nil {
-			note, peer = b.Reply, b.Peer
-			b.timedOut = time.Now().After(end)
-		}
-		e.Unlock()
-		if over {
+		if b == nil || b.timedOut || b.Reply != nil {
+			if b != nil {
+				note, peer = b.Reply, b.Peer
+			}
 			return note, peer
 		}
-		e.yieldCore(0)
+		b.timedOut = e.clock() > end
+		e.pause(&s, s.next(found, e.mu.wanted.Load() != 0))
 	}
 }
 
@@ -249,11 +247,12 @@ type asking struct{ next time.Duration }
 
 // after asks the awaited rank whether it has made the same call, if the wait is that of a
 // collective and has lasted long enough.
-func (a *asking) after(e *Engine, since time.Time, xs []*p2p.Xfer) {
-	if e.comms == nil || since.IsZero() || time.Since(since) < max(a.next, askAfter) {
+func (a *asking) after(e *Engine, since time.Duration, xs []*p2p.Xfer) {
+	waited := e.clock() - since
+	if e.comms == nil || since == 0 || waited < max(a.next, askAfter) {
 		return
 	}
-	a.next = time.Since(since) + min(max(a.next, askAfter), askMost)
+	a.next = waited + min(max(a.next, askAfter), askMost)
 	for _, x := range xs {
 		if x == nil || x.Done() {
 			continue

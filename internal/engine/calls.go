@@ -250,6 +250,9 @@ func (e *Engine) Lock() {
 
 // Unlock releases the lock.
 func (e *Engine) Unlock() {
+	if len(e.connecting) > 0 {
+		e.openAll()
+	}
 	e.resumeThread()
 	e.unlock()
 }
@@ -292,7 +295,11 @@ func (e *Engine) Done(o Op) bool {
 // is parked in the device, no other goroutine may poll; an event wakes the driver, and
 // it must get the lock then.
 func (e *Engine) look() {
-	if !e.parked && e.poll() > 0 {
+	found := !e.parked && e.poll() > 0
+	if len(e.connecting) > 0 {
+		e.openAll()
+	}
+	if found {
 		e.idleLooks = 0
 		return
 	}
@@ -375,51 +382,22 @@ func (e *Engine) find(ctx uint32, src, tag int32, take bool) *p2p.Msg {
 	return e.m.Look(ctx, src, tag)
 }
 
-// Park waits for any event, for callers that probe for a message from src, which is
-// peer in the world.
-func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, src, peer, tag int32) {
-	var done <-chan struct{}
-	if ctx != nil {
-		done = ctx.Done()
-	}
+// AwaitProbe is Probe that waits for the message, from src, which is peer in the world.
+func (e *Engine) AwaitProbe(ctx context.Context, c *Comm, op string, src, peer, tag int32, take bool) (Status, *p2p.Msg, error) {
 	e.lock()
 	defer e.unlock()
-	switch {
-	case ended(done) || e.failed != nil || e.m.Look(c.Ctx, src, tag) != nil:
-		return // another goroutine has polled meanwhile
-	case tries < e.spin+e.yields:
-		e.unlock()
-		e.yieldCore(tries)
-		e.lock()
-		return
-	}
 	w := e.getWaiter()
-	e.takeOver()
-	if e.driver != nil { // the driver wakes us when a message arrives
-		w.Pending = probing
-		e.probers++
-		e.sleep(w, done)
-		e.probers--
-		e.putWaiter(w)
-		e.handOver()
-		return
-	}
-	e.driver = w
-	e.board.Waiting(e.rank, e.describeProbe(c, op, peer, tag))
-	if ctx != nil {
-		stop := context.AfterFunc(ctx, e.home.cq.Wake)
-		defer stop()
-	}
-	e.park()
-	e.checkDeaths()
-	e.driver = nil
+	e.await(ctx, &awaited{w: w, c: c, op: op, probe: true, src: src, tag: tag, worldPeer: peer})
 	e.putWaiter(w)
-	e.handOver()
-	e.resumeThread()
+	switch g := e.find(c.Ctx, src, tag, take); {
+	case e.failed != nil:
+		return Status{}, nil, e.failed
+	case g == nil:
+		return Status{}, nil, GaveUp(ctx)
+	default:
+		return Status{Source: int(g.Source), Tag: int(g.Tag), Bytes: g.Total}, g, nil
+	}
 }
-
-// Running records on the board that a probing caller has found a message.
-func (e *Engine) Running() { e.board.Running(e.rank) }
 
 // Mrecv receives a message that Probe has taken.
 func (e *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {

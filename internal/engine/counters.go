@@ -12,18 +12,30 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// waitTime is the time that calls spent waiting after they had yielded their core.
-// Shorter waits are not timed: they take no longer than reading the clock.
-type waitTime struct {
-	total  time.Duration
-	times  uint64
-	yields uint64 // of the core, between two polls
-	parks  uint64
+// waitStats counts what waits did after they had spun. Shorter waits are not timed: they
+// take no longer than reading the clock.
+type waitStats struct {
+	total   time.Duration // of waits that have yielded
+	times   uint64        // number of them
+	yields  uint64
+	parks   uint64
+	blocked uint64        // parks with packets that the device had no room for
+	late    uint64        // parks that ended by their timeout although there was something to do
+	longest time.Duration // between two polls of a wait that yields
+	stalls  uint64        // such times above stallTime
 }
 
-func (w *waitTime) since(began time.Time) {
-	w.total += time.Since(began)
-	w.times++
+// stallTime is more than the time slices of the other ranks take on a shared core.
+const stallTime = 5 * time.Millisecond
+
+// gap records the time between two polls.
+func (w *waitStats) gap(d time.Duration) {
+	if d > w.longest {
+		w.longest = d
+	}
+	if d > stallTime {
+		w.stalls++
+	}
 }
 
 // Counters returns the counters of this rank.
@@ -36,6 +48,10 @@ func (e *Engine) Counters() prof.Counters {
 	c.Add(prof.Waits, e.waited.times)
 	c.Add(prof.WaitYields, e.waited.yields)
 	c.Add(prof.WaitParks, e.waited.parks)
+	c.Add(prof.WaitParksBlocked, e.waited.blocked)
+	c.Add(prof.WaitParksLate, e.waited.late)
+	c.Add(prof.WaitStalls, e.waited.stalls)
+	c.Add(prof.TimeLongestGap, uint64(e.waited.longest))
 	c.Add(prof.CollectivesByMessages, e.collectives)
 	c.Add(prof.CollectivesAware, e.aware)
 	c.Add(prof.CollectivesEarly, e.Overtaken())

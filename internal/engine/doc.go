@@ -10,12 +10,13 @@
 //	onesided.go        windows: remote memory, by RDMA or by request
 //	progress.go        poll, post, deliver
 //	lock.go            the lock
-//	wait.go            waiting: driving, sleeping, yielding and parking
+//	wait.go            waiting: driving, sleeping and parking
+//	wait_strategy.go   what a waiter does between two polls
 //	wait_memory.go     waiting for a word in shared memory
 //	progress_thread.go background progress while the application computes
 //	gate.go            the gate of a job's barrier
 //	lanes.go           the devices
-//	links.go           connections to peers, opened on first use
+//	links.go           connections to peers, opened on first use without the lock
 //	failure.go         death of a rank
 //	broken.go          failed collectives
 //

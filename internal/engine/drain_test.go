@@ -50,6 +50,7 @@ func TestDriverDrainsBeforeYield(t *testing.T) {
 // room for them.
 func TestDrainSendsBlockedPackets(t *testing.T) {
 	testWorld(t, 2, nil, shareCores, func(t *testing.T, w *world) {
+		w.connect(0, 1)
 		e, c := w.ranks[0], &w.comms[0]
 		for len(e.blocked) == 0 {
 			e.Isend(c, 1, 5, make([]byte, 8), p2p.Standard)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,9 +69,13 @@ type Engine struct {
 	yields     int
 	last       *p2p.Link // the most recently used link
 	links      map[int]*p2p.Link
-	cards      int         // cards fetched from the launcher
-	blocked    []*p2p.Link // links with packets that the device has not accepted yet
-	deaths     uint32      // deaths read from the board so far
+	cards      int            // cards fetched from the launcher
+	connecting []*p2p.Link    // links that wait to be connected
+	openTimer  *time.Timer    // connects them in the background
+	opens      int            // links that are being connected
+	opening    sync.WaitGroup // counts them for Close
+	blocked    []*p2p.Link    // links with packets that the device has not accepted yet
+	deaths     uint32         // deaths read from the board so far
 	failed     error
 	alarm      atomic.Bool // set when failed is set, or a death has been reported
 	deathTimer *time.Timer // checks for deaths in the background, see Alarm
@@ -87,19 +92,20 @@ type Engine struct {
 	held      int                     // active collectives that hold sends back until a peer arrives
 	tmps      [][]byte                // free scratch memory of collectives
 	began     time.Time
-	waited    waitTime
+	waited    waitStats
 
 	collectives uint64 // collectives started
 	aware       uint64 // of these, with sends ordered by the peers' arrival
 	overtaken   uint64 // sends that overtook others because their peers had arrived
 
-	driver   *p2p.Waiter     // the goroutine that polls for all waiters, if any
-	parked   bool            // the driver is parked in the device
-	sleepers *p2p.Waiter     // waiters that sleep while another goroutine drives
-	probers  int             // sleepers that wait for any message
-	waiters  *p2p.Waiter     // free waiters
-	thread   *progressThread // nil until needed: Config.Async or a window
-	movers   []mover         // devices whose polls can transfer data without a completion
+	driver   *p2p.Waiter      // the goroutine that polls for all waiters, if any
+	parked   bool             // the driver is parked in the device
+	sleepers *p2p.Waiter      // waiters that sleep while another goroutine drives
+	probers  int              // sleepers that wait for any message
+	waiters  *p2p.Waiter      // free waiters
+	thread   *progressThread  // nil until needed: Config.Async or a window
+	movers   []mover          // devices whose polls can transfer data without a completion
+	stayers  []rdma.StayingCQ // queues of devices with progress threads
 }
 
 // pollBatch is the number of completions one poll takes; it bounds how long a poll
@@ -115,7 +121,8 @@ const timeSlice = 50_000
 const cardKey = "muster-card"
 
 // New starts a rank of the job. It opens the queues of the devices, publishes the
-// rank's card, and waits until every rank has done so.
+// rank's card, and waits until every rank has done so. Close closes the devices; if New
+// fails, it has closed them.
 func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 60 * time.Second
@@ -140,16 +147,8 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e.m = p2p.New(cfg.P2P, registrar{e})
 	e.m.UseSources(registrar{e})
-	if err := e.openLanes(); err != nil {
-		return nil, err
-	}
-	if err := e.client.Put(cardKey, e.card()); err != nil {
-		return nil, fmt.Errorf("publish the address of rank %d: %w", e.rank, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
-	defer cancel()
-	if err := e.client.Fence(ctx); err != nil {
-		return nil, fmt.Errorf("wait for all %d ranks to start: %w", e.size, err)
+	if err := e.join(ctx); err != nil {
+		return nil, errors.Join(err, e.closeLanes())
 	}
 	e.board.Started(e.rank)
 	e.client.Watch(e.clientFailed)
@@ -157,6 +156,21 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		e.startThread()
 	}
 	return e, nil
+}
+
+func (e *Engine) join(ctx context.Context) error {
+	if err := e.openLanes(); err != nil {
+		return err
+	}
+	if err := e.client.Put(cardKey, e.card()); err != nil {
+		return fmt.Errorf("publish the address of rank %d: %w", e.rank, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	defer cancel()
+	if err := e.client.Fence(ctx); err != nil {
+		return fmt.Errorf("wait for all %d ranks to start: %w", e.size, err)
+	}
+	return nil
 }
 
 // Rank returns this rank's number in the world.
@@ -200,16 +214,16 @@ func (e *Engine) unlock() { e.mu.unlock() }
 
 // Drain waits until the devices have sent all packets, or the timeout expires.
 func (e *Engine) Drain(timeout time.Duration) {
-	deadline := time.Now().Add(timeout)
-	for {
-		e.lock()
-		e.poll()
-		left := (len(e.blocked) > 0 || e.pending() > 0) && e.failed == nil
-		e.unlock()
-		if !left || time.Now().After(deadline) {
+	e.lock()
+	defer e.unlock()
+	s := e.newStrategy()
+	for deadline := e.clock() + timeout; ; {
+		found := e.poll() > 0
+		left := len(e.blocked) > 0 || len(e.connecting)+e.opens > 0 || e.pending() > 0
+		if !left || e.failed != nil || e.clock() > deadline {
 			return
 		}
-		e.yieldCore(0)
+		e.pause(&s, s.next(found, e.mu.wanted.Load() != 0))
 	}
 }
 
@@ -226,9 +240,13 @@ func (e *Engine) Close() error {
 	if e.deathTimer != nil {
 		e.deathTimer.Stop()
 	}
+	if e.openTimer != nil {
+		e.openTimer.Stop()
+	}
 	e.fail(errLeft)
 	e.unlock()
 	e.stopThread()
+	e.opening.Wait()
 	err := e.closeLanes()
 	e.board.Left(e.rank)
 	return err

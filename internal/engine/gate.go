@@ -4,8 +4,6 @@ package engine
 // The last rank to arrive opens it. Waiting ranks poll meanwhile, because peers may
 // need an answer from them.
 
-import "time"
-
 // Arrive counts this rank in at the gate of the job. It returns 0 if the job has no
 // gate.
 func (e *Engine) Arrive() (opening uint64, last bool) { return e.board.Arrive() }
@@ -26,44 +24,32 @@ func (e *Engine) OpenGate(opening uint64, wake func(rank int) error) error {
 // AwaitGate polls until the gate opens, for as long as a wait spins and yields. It
 // returns false if the gate has not opened by then: a message will wake the rank.
 func (e *Engine) AwaitGate(opening uint64, ctx uint32) bool {
-	var long time.Time // when yielding began
-	for i := range e.spin + e.yields {
-		if e.board.Opened(opening) {
-			e.waitedLong(long)
-			e.lockAndResumeThread()
-			return true
-		}
-		e.lock()
-		if e.undriven() {
-			e.takeOver()
-			e.poll()
-		}
-		if i&63 == 63 {
-			e.checkDeaths()
-		}
-		failed := e.failed != nil || e.broken != nil && e.broken[ctx] != nil
-		e.unlock()
-		if failed {
+	e.lock()
+	s := e.newStrategy()
+	opened := false
+	for !opened {
+		if opened = e.board.Opened(opening); opened {
 			break
 		}
-		if i >= e.spin {
-			if long.IsZero() {
-				long = time.Now()
-			}
-			e.yieldCore(i)
+		found := false
+		if e.undriven() {
+			e.takeOver()
+			found = e.poll() > 0
 		}
+		if len(e.connecting) > 0 {
+			e.openAll()
+		}
+		step := s.next(found, e.mu.wanted.Load() != 0)
+		if step == stepPark || e.failed != nil || e.broken != nil && e.broken[ctx] != nil {
+			break
+		}
+		e.pause(&s, step)
 	}
-	e.waitedLong(long)
-	e.board.FallAsleep(e.rank, opening)
-	e.lockAndResumeThread()
-	return e.board.Opened(opening) && e.board.WakeUp(e.rank, opening)
-}
-
-// waitedLong counts a wait that yielded.
-func (e *Engine) waitedLong(since time.Time) {
-	if !since.IsZero() {
-		e.lock()
-		e.waited.since(since)
-		e.unlock()
+	e.endWait(&s)
+	if !opened {
+		e.board.FallAsleep(e.rank, opening)
 	}
+	e.resumeThread()
+	e.unlock()
+	return opened || e.board.Opened(opening) && e.board.WakeUp(e.rank, opening)
 }

@@ -86,6 +86,9 @@ func (e *Engine) openLanes() error {
 		if cq, ok := d.cq.(rdma.MovingCQ); ok {
 			e.movers = append(e.movers, mover{cq: cq})
 		}
+		if cq, ok := d.cq.(rdma.StayingCQ); ok {
+			e.stayers = append(e.stayers, cq)
+		}
 		if armed, ok := d.cq.(rdma.ArmedCQ); ok && i > 0 && !d.alone {
 			d.armed, d.kick = armed, make(chan struct{}, 1)
 			d.goroutines.Go(func() { d.waitAndWake(e.home.cq) })
@@ -208,6 +211,7 @@ func (e *Engine) pending() (n int) {
 	return n
 }
 
+// closeLanes closes the queues and devices, also those that openLanes has not reached.
 func (e *Engine) closeLanes() error {
 	for _, d := range e.lanes {
 		if d.kick != nil {
@@ -219,10 +223,16 @@ func (e *Engine) closeLanes() error {
 	var err error
 	for _, d := range e.lanes {
 		d.closeRings()
-		d.qp.Close()
-		d.srq.Close()
+		if d.qp != nil {
+			d.qp.Close()
+		}
+		if d.srq != nil {
+			d.srq.Close()
+		}
 		err = errors.Join(err, d.closeBuffers())
-		d.cq.Close()
+		if d.cq != nil {
+			d.cq.Close()
+		}
 		if d.stages != nil {
 			err = errors.Join(err, d.stages.close())
 		}
@@ -230,6 +240,9 @@ func (e *Engine) closeLanes() error {
 			err = errors.Join(err, d.regs.Close())
 		}
 		err = errors.Join(err, d.dev.Close())
+	}
+	for _, c := range e.cfg.Lanes[len(e.lanes):] {
+		err = errors.Join(err, c.Device.Close())
 	}
 	return err
 }

@@ -197,6 +197,7 @@ func TestArmLanes(t *testing.T) {
 func TestBlockedPacketsKeepOrder(t *testing.T) {
 	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
 		const n = 300
+		w.connect(1, 0)
 		var ops []Op
 		for i := range n {
 			ops = append(ops, w.ranks[1].Isend(&w.comms[1], 0, 0, []byte{byte(i), byte(i >> 8)}, 0))

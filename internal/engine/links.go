@@ -1,12 +1,22 @@
 package engine
 
 // Connections to peers. A rank keeps no state for a peer before the first message to
-// or from it, and fetches the peer's address when it posts the first packet.
+// or from it, and fetches the peer's address when it posts the first packet:
+//
+//	connect      the first packets wait in the link
+//	openNext     the call fetches the card and connects the link, before it waits or
+//	             returns. It releases the lock meanwhile: the launcher may take long to
+//	             answer, and other goroutines of the rank go on
+//	openLate     does the same in a goroutine of its own, for packets that no such call
+//	             has posted, such as replies of the progress thread
+//	connected    the packets go to the device
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/rdma"
@@ -137,16 +147,110 @@ func (e *Engine) rankOf(peer rdma.PeerID) int {
 	return -1
 }
 
-// open connects a link for its first packet.
-func (e *Engine) open(l *p2p.Link) error {
+// connect queues a link to be connected for its first packets, which the caller adds to
+// Link.Wait.
+func (e *Engine) connect(l *p2p.Link) {
+	if e.connecting = append(e.connecting, l); len(e.connecting) > 1 {
+		return
+	}
+	if e.openTimer == nil {
+		e.openTimer = time.AfterFunc(openAfter, e.openLate)
+	} else {
+		e.openTimer.Reset(openAfter)
+	}
+}
+
+// openAfter is the time after which links are connected in the background.
+const openAfter = time.Millisecond
+
+// openNext connects the link that has waited longest. It releases the lock meanwhile; the
+// caller does not drive.
+func (e *Engine) openNext() {
+	l := e.beginOpen()
+	e.handOver()
+	e.unlock()
+	card, err := e.fetchCard(l.Rank)
+	e.lock()
+	e.endOpen(l, card, err)
+}
+
+// openAll connects all links that wait for it.
+func (e *Engine) openAll() {
+	for len(e.connecting) > 0 {
+		e.openNext()
+	}
+}
+
+// openLate connects links in the background. Like the progress thread it borrows the lock,
+// so the application's goroutine stays the lock's owner.
+func (e *Engine) openLate() {
+	e.mu.borrowWanted()
+	for len(e.connecting) > 0 && !e.closed {
+		l := e.beginOpen()
+		e.mu.giveBack()
+		card, err := e.fetchCard(l.Rank)
+		e.mu.borrowWanted()
+		e.endOpen(l, card, err)
+	}
+	e.mu.giveBack()
+}
+
+func (e *Engine) beginOpen() *p2p.Link {
+	l := e.connecting[0]
+	if e.connecting = slices.Delete(e.connecting, 0, 1); len(e.connecting) == 0 {
+		e.openTimer.Stop()
+	}
+	e.opens++
+	e.opening.Add(1)
+	return l
+}
+
+func (e *Engine) endOpen(l *p2p.Link, card string, err error) {
+	e.connected(l, card, err)
+	e.settle()
+	if e.parked || e.threadDrives() {
+		e.home.cq.Wake()
+	}
+	e.opens--
+	e.opening.Done()
+}
+
+func (e *Engine) fetchCard(rank int) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Timeout)
 	defer cancel()
-	card, err := e.client.Get(ctx, l.Rank, cardKey)
+	card, err := e.client.Get(ctx, rank, cardKey)
 	if err != nil {
-		return fmt.Errorf("fetch the address of rank %d: %w", l.Rank, err)
+		return "", fmt.Errorf("fetch the address of rank %d: %w", rank, err)
 	}
-	e.cards++
-	host, addr, others := readCard(string(card), l.Attr.Name)
+	return string(card), nil
+}
+
+// connected posts the packets that have waited for the card of a link's peer.
+func (e *Engine) connected(l *p2p.Link, card string, err error) {
+	if l.Err == nil {
+		if err == nil {
+			e.cards++
+			err = e.open(l, card)
+		}
+		if err != nil {
+			e.m.FailLink(l, err)
+		}
+	}
+	if l.Err != nil {
+		e.m.Dropped(l.Wait)
+		l.Wait = nil
+		return
+	}
+	for i := range l.Wait {
+		l.Wait[i].Peer = l.Peer // open may have set it
+	}
+	e.blocked = append(e.blocked, l)
+	e.retry()
+}
+
+// open connects a link to the peer with a card.
+func (e *Engine) open(l *p2p.Link, card string) error {
+	host, addr, others := readCard(card, l.Attr.Name)
 	l.Host = host
 	if addr == "" {
 		return fmt.Errorf("reach rank %d on %s over %s: it has no such device, only %s; set MUSTER_NETWORK to the same on all hosts",

@@ -125,6 +125,15 @@ func (s *spinLock) borrow() bool {
 	return true
 }
 
+// borrowWanted borrows the lock as soon as it is free.
+func (s *spinLock) borrowWanted() {
+	s.wanted.Add(1)
+	for i := 0; !s.borrow(); i++ {
+		backOff(i)
+	}
+	s.wanted.Add(-1)
+}
+
 // giveBack releases a borrowed lock and restores the bias.
 func (s *spinLock) giveBack() {
 	if s.lent != 0 {

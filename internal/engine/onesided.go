@@ -43,6 +43,7 @@ type Window struct {
 	parts   []windowPart
 	free    []int32 // free indexes of parts
 	pending int     // pending transfers and answers of all peers
+	flushes []windowFlush
 	mrs     []rdma.MR
 	stats   WindowStats
 }
@@ -64,6 +65,12 @@ type windowPeer struct {
 	// unconfirmed reports that requests without an answer were sent since the last Flush.
 	unconfirmed bool
 	err         error // the first error since the last Flush
+}
+
+// windowFlush is a wait for all operations at a rank; x represents it.
+type windowFlush struct {
+	rank int
+	x    *p2p.Xfer
 }
 
 // WindowMemory holds the addresses and keys of a rank's memory for the device of its
@@ -375,7 +382,9 @@ func (w *Window) ended(x *p2p.Xfer) {
 	}
 	if p.counts {
 		w.pending--
-		w.peers[p.rank].pending--
+		if w.peers[p.rank].pending--; w.peers[p.rank].pending == 0 && len(w.flushes) > 0 {
+			w.flushed(p.rank)
+		}
 		if b := p.batch; b != nil {
 			b.part(w.e, err)
 		}

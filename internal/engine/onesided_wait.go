@@ -4,6 +4,8 @@ package engine
 // batches, which are waited for like sends and receives.
 
 import (
+	"slices"
+
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/rma"
 )
@@ -55,17 +57,33 @@ func (w *Window) confirm(rank int, local bool) {
 	}
 }
 
-// await waits until nothing is pending to a rank, and returns the first error.
+// await waits until nothing is pending to a rank, and returns the first error. The
+// operation that it waits for completes with the last one there.
 func (w *Window) await(op string, rank int) error {
 	p := &w.peers[rank]
 	if p.pending > 0 {
-		if err := w.e.awaitHeld(&w.comm, op, p.world, func() bool { return p.pending == 0 }); err != nil {
-			return err
+		x := w.e.m.New()
+		x.Link, x.Ctx, x.Source, x.Tag = w.link(rank), w.comm.Ctx, Nobody, p2p.AnyTag
+		w.flushes = append(w.flushes, windowFlush{rank, x})
+		w.e.waitOne(x, &w.comm, op)
+		w.e.m.Free(x)
+		if w.e.failed != nil {
+			return w.e.failed
 		}
 	}
 	err := p.err
 	p.err = nil
 	return err
+}
+
+// flushed completes the waits for a rank where nothing is pending any more.
+func (w *Window) flushed(rank int) {
+	w.flushes = slices.DeleteFunc(w.flushes, func(f windowFlush) bool {
+		if f.rank == rank {
+			w.e.m.Refuse(f.x, nil)
+		}
+		return f.rank == rank
+	})
 }
 
 // FlushAll is Flush for all ranks. rank is the first one with an error.
@@ -167,66 +185,4 @@ func (w *Window) Detach(region uint64) bool {
 	w.e.lock()
 	defer w.e.unlock()
 	return w.target.Detach(region)
-}
-
-// awaitHeld waits until over returns true, which only the result of a poll can cause.
-// peer is for the board. The lock is held on entry and on return.
-func (e *Engine) awaitHeld(c *Comm, op string, peer int, over func() bool) error {
-	e.takeOver()
-	err := e.awaitDriving(c, op, peer, over)
-	e.handOver()
-	e.resumeThread()
-	return err
-}
-
-func (e *Engine) awaitDriving(c *Comm, op string, peer int, over func() bool) error {
-	shown := false
-	for tries := 0; !over(); tries++ {
-		if e.failed != nil {
-			return e.failed
-		}
-		if !e.parked && e.poll() > 0 {
-			tries = 0
-			continue
-		}
-		switch {
-		case tries < e.spin && e.mu.wanted.Load() == 0:
-		case tries < e.spin+e.yields:
-			if tries&63 == 0 {
-				e.checkDeaths()
-			}
-			e.unlock()
-			e.yieldCore(tries)
-			e.lock()
-		default:
-			if !shown {
-				e.board.Waiting(e.rank, e.describeProbe(c, op, int32(peer), p2p.AnyTag))
-				shown = true
-			}
-			e.parkOrSleep()
-		}
-	}
-	if shown {
-		e.board.Running(e.rank)
-	}
-	return nil
-}
-
-// parkOrSleep waits for the next event, as the driver, or asleep if there is another
-// driver.
-func (e *Engine) parkOrSleep() {
-	w := e.getWaiter()
-	defer e.putWaiter(w)
-	e.takeOver()
-	if e.driver != nil { // the driver wakes us when a message arrives
-		w.Pending = probing
-		e.probers++
-		e.sleep(w, nil)
-		e.probers--
-		return
-	}
-	e.driver = w
-	e.park()
-	e.checkDeaths()
-	e.driver = nil
 }

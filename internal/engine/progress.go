@@ -204,23 +204,15 @@ func (e *Engine) flush() {
 }
 
 // post offers work requests to the device. Those it does not accept wait in the link,
-// in order and with their heads.
+// in order and with their heads, like all that are posted before the link is connected.
 func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 	if l.Err != nil {
 		e.m.Dropped(wrs)
 		return
 	}
-	if !l.Open {
-		if err := e.open(l); err != nil {
-			e.m.FailLink(l, err)
-			e.m.Dropped(wrs)
-			return
-		}
-		for i := range wrs {
-			wrs[i].Peer = l.Peer // open may have set it
-		}
-	}
-	if len(l.Wait) == 0 {
+	if !l.Open && len(l.Wait) == 0 {
+		e.connect(l)
+	} else if len(l.Wait) == 0 {
 		n := e.offer(l, wrs)
 		wrs = wrs[n:]
 		if len(wrs) == 0 || l.Err != nil {
@@ -271,12 +263,15 @@ func (e *Engine) retry() int {
 			l.Wait = nil
 			continue
 		}
-		left := copy(l.Wait, l.Wait[n:])
-		clear(l.Wait[left:]) // release the users' buffers to the garbage collector
-		if l.Wait = l.Wait[:left]; left > 0 {
+		clear(l.Wait[:n]) // release the users' buffers to the garbage collector
+		switch {
+		case n < len(l.Wait):
+			l.Wait = l.Wait[n:]
 			keep = append(keep, l)
-		} else if cap(l.Wait) > keepWaiting {
+		case cap(l.Wait) > keepWaiting:
 			l.Wait = nil
+		default:
+			l.Wait = l.Wait[:0]
 		}
 	}
 	clear(e.blocked[len(keep):])

@@ -84,6 +84,9 @@ func (e *Engine) undriven() bool { return e.driver == nil || e.threadDrives() }
 // the progress thread, which otherwise would find the lock taken and wait until the
 // end of the caller's time slice.
 func (e *Engine) unlockStarted(x *p2p.Xfer) {
+	if len(e.connecting) > 0 {
+		e.openAll()
+	}
 	wake := e.thread != nil && e.trackLarge(x)
 	e.unlock()
 	if wake {
@@ -293,13 +296,14 @@ const (
 func (e *Engine) driveThread() time.Duration {
 	d := e.thread
 	d.stats.Wakes++
-	start, armed := time.Now(), false
-	for idle := 1; e.threadDrives(); idle++ {
+	start, armed := e.clock(), false
+	s := strategy{spin: idleRounds} // and then a nap or a sleep
+	for e.threadDrives() {
 		n := e.poll()
 		d.stats.Served += uint64(n)
 		if n > 0 {
-			idle, d.failures = 0, 0
-			start = time.Now()
+			d.failures = 0
+			start = e.clock()
 		}
 		if !d.pending() {
 			e.deactivateThread()
@@ -316,15 +320,16 @@ func (e *Engine) driveThread() time.Duration {
 			return timeout
 		}
 		armed = timeout > 0
-		if e.mu.wanted.Load() != 0 {
+		switch s.next(n > 0, e.mu.wanted.Load() != 0) {
+		case stepUnlock:
 			return 0
-		}
-		if idle == idleRounds {
-			if time.Since(start) < idleRounds*roundFloor {
+		case stepPark:
+			if e.clock()-start < idleRounds*roundFloor {
 				return 0
 			}
-			idle, d.failures = 0, 0
-			start = time.Now()
+			s.moved()
+			d.failures = 0
+			start = e.clock()
 		}
 	}
 	return 0

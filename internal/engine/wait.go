@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
@@ -19,9 +18,6 @@ import (
 const (
 	parkIdle    = 100 * time.Millisecond
 	parkBlocked = 500 * time.Microsecond
-	ctxEvery    = 64 // polls between two checks of the context
-	// drainPolls bounds the polls with a result in a row after which a driver yields.
-	drainPolls = 64
 	// othersEvery is the number of polls of the expected lane between two polls of the
 	// others; a power of two.
 	othersEvery = 16
@@ -35,7 +31,7 @@ var NoContext context.Context
 // the fast path of a blocking call: the first polls happen here, without the
 // bookkeeping for several goroutines.
 func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
-	if e.driver == nil {
+	if e.driver == nil && len(e.connecting) == 0 {
 		if x.Done() {
 			return
 		}
@@ -101,10 +97,6 @@ func (e *Engine) waitSlow(ctx context.Context, c *Comm, op string, x *p2p.Xfer) 
 // wait waits until need of the operations have completed, counting those that are
 // complete on entry, or the context ends. The lock is held on entry and on return.
 func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs []*p2p.Xfer, need int) error {
-	var done <-chan struct{}
-	if ctx != nil {
-		done = ctx.Done()
-	}
 	w.Pending = need
 	for _, x := range xs {
 		if x == nil {
@@ -116,32 +108,67 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 			x.Owner = w
 		}
 	}
-	if done != nil {
-		if e.undriven() {
-			e.poll() // even with a context that has ended, take messages that have arrived
-		}
-		stop := context.AfterFunc(ctx, e.home.cq.Wake)
-		defer stop()
+	if ctx != nil && ctx.Done() != nil && e.undriven() {
+		e.poll() // even with a context that has ended, take messages that have arrived
 	}
-	for w.Pending > 0 && !ended(done) {
-		if e.undriven() {
-			e.takeOver()
-			e.drive(w, done, c, op, xs)
-		} else {
-			e.sleep(w, done)
-		}
-	}
+	e.await(ctx, &awaited{w: w, c: c, op: op, xs: xs})
 	for _, x := range xs {
 		if x != nil && x.Owner == w {
 			x.Owner = nil
 		}
 	}
-	e.handOver()
-	e.resumeThread()
 	if w.Pending > 0 {
 		return GaveUp(ctx)
 	}
 	return nil
+}
+
+// awaited is what a wait waits for: operations, or a message that a probe would find.
+type awaited struct {
+	w    *p2p.Waiter
+	done <-chan struct{} // closed when the context ends; nil: it does not
+	c    *Comm
+	op   string      // name of the call
+	xs   []*p2p.Xfer // the operations
+	// For a probe:
+	probe     bool
+	src, tag  int32
+	worldPeer int32
+}
+
+// over reports whether the wait is over, apart from its context.
+func (a *awaited) over(e *Engine) bool {
+	if a.probe {
+		return e.failed != nil || e.m.Look(a.c.Ctx, a.src, a.tag) != nil
+	}
+	return a.w.Pending <= 0
+}
+
+// await waits until it is over or the context ends.
+func (e *Engine) await(ctx context.Context, a *awaited) {
+	if ctx != nil {
+		a.done = ctx.Done()
+	}
+	if a.done != nil {
+		if len(e.connecting) > 0 {
+			e.openTimer.Reset(0) // the end of the context does not interrupt openNext
+		}
+		stop := context.AfterFunc(ctx, e.home.cq.Wake)
+		defer stop()
+	}
+	for !a.over(e) && !ended(a.done) {
+		switch {
+		case len(e.connecting) > 0 && a.done == nil:
+			e.openNext()
+		case e.undriven():
+			e.takeOver()
+			e.drive(a)
+		default:
+			e.sleep(a)
+		}
+	}
+	e.handOver()
+	e.resumeThread()
 }
 
 // handOver wakes a sleeper to drive, if there is no driver. Every goroutine that leaves
@@ -171,14 +198,20 @@ func ended(done <-chan struct{}) bool {
 	}
 }
 
-// sleep waits until the driver has completed our operations or hands over to us.
-func (e *Engine) sleep(w *p2p.Waiter, done <-chan struct{}) {
+// sleep waits until the driver has completed our operations or hands over to us. A probe
+// also wakes up for any message.
+func (e *Engine) sleep(a *awaited) {
+	w := a.w
+	if a.probe {
+		w.Pending = probing
+		e.probers++
+	}
 	w.Next = e.sleepers
 	e.sleepers = w
 	e.unlock()
 	select {
 	case <-w.Ready:
-	case <-done:
+	case <-a.done:
 	}
 	e.lock()
 	for at := &e.sleepers; *at != nil; at = &(*at).Next {
@@ -188,6 +221,9 @@ func (e *Engine) sleep(w *p2p.Waiter, done <-chan struct{}) {
 		}
 	}
 	w.Next = nil
+	if a.probe {
+		e.probers--
+	}
 }
 
 // probing is the Pending of a sleeper that waits for any message.
@@ -202,83 +238,57 @@ func (e *Engine) wakeProbers() {
 	}
 }
 
-// drive polls on behalf of all waiters until our own operations have completed: first
-// with the lock held, then yielding between polls, then parked in the device. After a
-// poll with a result it polls again before it yields: one poll takes what one run of
-// datagrams brought, and where ranks share cores the next time slice is far away.
-func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, xs []*p2p.Xfer) {
-	e.driver = w
-	shown := false
+// drive polls on behalf of all waiters until our own wait is over: first with the lock
+// held, then yielding between polls, then parked in the device. It returns early if links
+// wait to be connected: that must not hold up other goroutines.
+func (e *Engine) drive(a *awaited) {
+	e.driver = a.w
 	var asks asking
-	var long time.Time // when yielding began
-	start := 0
-	if e.Oversubscribed() {
-		start = e.spin // waitOne has spun already, and other ranks need the core
-	}
-	busy := 0 // polls with a result in a row
-	for idle := start; w.Pending > 0; idle++ {
-		if e.pollWaiting() > 0 {
-			idle = start
-			if busy++; busy < drainPolls && e.mu.wanted.Load() == 0 && !ended(done) {
-				idle--
-				continue
-			}
+	shown, late := false, false
+	s := e.newStrategy()
+	s.idle = s.first // waitOne has spun already
+	for !a.over(e) {
+		found := e.pollWaiting() > 0
+		if late && found {
+			e.waited.late++
 		}
-		busy = 0
-		if w.Pending <= 0 {
+		late = false
+		if a.over(e) || ended(a.done) || len(e.connecting) > 0 && a.done == nil {
 			break
 		}
-		if idle >= e.spin && e.piecesMoved() {
+		if !found && s.idle >= s.spin && e.piecesMoved() {
 			// A large message is progressing: do not park, and do not report the rank
 			// as waiting.
-			idle = start
+			s.moved()
 			if shown {
 				e.board.Running(e.rank)
 				shown = false
 			}
 		}
-		if done != nil && (idle == start || idle%ctxEvery == 0 || idle > e.spin) && ended(done) {
-			break
+		step := s.next(found, e.mu.wanted.Load() != 0)
+		if step != stepPark {
+			e.pause(&s, step)
+			continue
 		}
-		switch {
-		case e.mu.wanted.Load() != 0:
-			e.unlock()
-			runtime.Gosched()
-			e.lock()
-		case idle < e.spin:
-		case idle < e.spin+e.yields:
-			if long.IsZero() {
-				long = time.Now()
-			}
-			e.waited.yields++
-			e.unlock()
-			e.yieldCore(idle)
-			e.lock()
-			if idle&63 == 0 {
-				e.checkDeaths()
-			}
-		default:
-			if !shown {
-				e.board.Waiting(e.rank, e.describe(c, op, xs))
-				shown = true
-			}
-			e.park()
-			e.checkDeaths()
-			asks.after(e, long, xs)
-			idle = e.spin + e.yields // poll once, then park again
+		if !shown {
+			e.board.Waiting(e.rank, a.describe(e))
+			shown = true
 		}
+		late = e.park()
+		s.polled = e.clock()
+		e.checkDeaths()
+		asks.after(e, s.long, a.xs)
 	}
 	if shown {
 		e.board.Running(e.rank)
 	}
-	if !long.IsZero() {
-		e.waited.since(long)
-	}
+	e.endWait(&s)
 	e.driver = nil
 }
 
-// park waits in the device for the next event. It releases the lock meanwhile.
-func (e *Engine) park() {
+// park waits in the device for the next event, and reports whether none came before the
+// timeout. It releases the lock meanwhile.
+func (e *Engine) park() (late bool) {
 	for _, d := range e.lanes {
 		if d.regs != nil {
 			d.regs.Age() // release memory that was sent once and is not sent again
@@ -287,6 +297,7 @@ func (e *Engine) park() {
 	timeout := parkIdle
 	if len(e.blocked) > 0 {
 		timeout = parkBlocked
+		e.waited.blocked++
 	}
 	if len(e.lanes) > 1 {
 		if timeout = e.armLanes(timeout); timeout == 0 {
@@ -295,34 +306,27 @@ func (e *Engine) park() {
 			e.unlock()
 			e.yieldCore(0)
 			e.lock()
-			return
+			return false
 		}
 	}
 	e.parked = true
 	e.waited.parks++
+	began := e.clock()
 	e.unlock()
 	_ = e.home.cq.Wait(timeout)
 	e.lock()
 	e.parked = false
 	e.pollAllNext()
+	return e.clock()-began >= timeout
 }
 
-// yieldCore yields the core: to threads of other ranks by sched_yield, and to
-// goroutines of this process by the Go scheduler. sched_yield is many times less
-// expensive, so runtime.Gosched is called only now and then.
-func (e *Engine) yieldCore(n int) {
-	if e.cfg.InProcess || n&15 == 0 {
-		runtime.Gosched()
+// describe returns the wait state for the board: that of the first unfinished operation.
+func (a *awaited) describe(e *Engine) pmi.WaitState {
+	s := e.describeProbe(a.c, a.op, pmi.PeerNone, pmi.TagNone)
+	if a.probe {
+		s.Peer, s.Tag = a.worldPeer, a.tag
 	}
-	if !e.cfg.InProcess {
-		yieldThread()
-	}
-}
-
-// describe returns the wait state of the first unfinished operation, for the board.
-func (e *Engine) describe(c *Comm, op string, xs []*p2p.Xfer) pmi.WaitState {
-	s := pmi.WaitState{Op: op, Comm: c.Name, Context: c.Ctx, Peer: pmi.PeerNone, Tag: pmi.TagNone}
-	for _, x := range xs {
+	for _, x := range a.xs {
 		if x == nil || x.Done() {
 			continue
 		}
@@ -357,7 +361,7 @@ func (e *Engine) putWaiter(w *p2p.Waiter) {
 	w.Next, e.waiters = e.waiters, w
 }
 
-// describeProbe is describe for a probe.
+// describeProbe returns the wait state of a call that waits for a rank and a tag.
 func (e *Engine) describeProbe(c *Comm, op string, peer, tag int32) pmi.WaitState {
 	return pmi.WaitState{Op: op, Comm: c.Name, Context: c.Ctx, Peer: peer, Tag: tag}
 }

@@ -21,26 +21,31 @@ func (e *Engine) ShowRunning() {
 	e.board.Running(e.rank)
 }
 
-// PollOnce polls the devices once. n counts the calls of one wait. After Spin calls,
-// PollOnce also yields the core; after Spin and Yield calls, idle is true and the
-// caller should sleep until a message wakes it. The error reports why the rank can no
-// longer communicate, or why the collectives of the context ctx have failed.
+// PollOnce polls the devices, once or while something comes. n counts the calls of one
+// wait. After Spin calls, PollOnce also yields the core; after Spin and Yield calls, idle
+// is true and the caller should sleep until a message wakes it. The error reports why the
+// rank can no longer communicate, or why the collectives of the context ctx have failed.
 func (e *Engine) PollOnce(n int, ctx uint32) (idle bool, err error) {
 	e.lock()
-	if e.driver == nil {
-		e.poll()
+	defer e.unlock()
+	s := strategy{spin: e.spin, yields: e.yields, first: n, idle: n}
+	step := stepPoll
+	for range drainPolls {
+		found := e.driver == nil && e.poll() > 0
+		if step = s.next(found, e.mu.wanted.Load() != 0); !found || step != stepPoll {
+			break
+		}
 	}
-	if n >= e.spin && n&63 == 0 {
-		e.checkDeaths()
+	if len(e.connecting) > 0 {
+		e.openAll()
 	}
 	err = e.failed
 	if err == nil && e.broken != nil {
 		err = e.brokenError(ctx)
 	}
-	e.unlock()
-	if err != nil || n < e.spin {
+	if err != nil {
 		return false, err
 	}
-	e.yieldCore(n)
-	return n >= e.spin+e.yields, nil
+	e.pause(&s, step)
+	return step == stepPark, nil
 }

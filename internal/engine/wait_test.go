@@ -251,14 +251,8 @@ func TestProbeWakes(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() {
-				for tries := 0; ; tries++ {
-					_, _, found, err := e.Probe(c.Ctx, 1, 3, false)
-					if found || err != nil {
-						ended <- err
-						return
-					}
-					e.Park(NoContext, c, "Probe", tries, 1, 1, 3)
-				}
+				_, _, err := e.AwaitProbe(NoContext, c, "Probe", 1, 1, 3, false)
+				ended <- err
 			}()
 			mustWait(t, "the probe", ended)
 			w.send(1, 0, 2, "another tag")
@@ -274,6 +268,34 @@ func TestProbeWakes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A context ends a probe, as the driver and beside one.
+func TestProbeContext(t *testing.T) {
+	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
+		var ended []<-chan error
+		for i := range 2 {
+			ch := make(chan error, 1)
+			ended = append(ended, ch)
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*time.Second)
+				defer cancel()
+				_, _, err := w.ranks[0].AwaitProbe(ctx, &w.comms[0], "Probe", 1, 1, 3, false)
+				ch <- err
+			}()
+			synctest.Wait()
+		}
+		if row := w.ranks[0].board.Row(0); row.State != pmi.RowWaiting || row.Wait.Op != "Probe" || row.Wait.Peer != 1 || row.Wait.Tag != 3 {
+			t.Errorf("the board shows %+v", row)
+		}
+		for i, ch := range ended {
+			mustWait(t, "the probe", ch)
+			pass(time.Second)
+			if err := mustEnd(t, "the probe", ch); !errors.Is(err, ErrGaveUp) {
+				t.Errorf("probe %d: %v", i, err)
+			}
+		}
+	})
 }
 
 // PollOnce tells its caller to sleep after it has spun and yielded, and reports failures.

@@ -36,6 +36,15 @@ func testWorld(t *testing.T, size int, nodes []int, configure func(rank int, c *
 }
 
 func startWorld(t *testing.T, size int, nodes []int, configure func(rank int, c *Config)) *world {
+	w := newWorld(t, size, nodes, configure, func(rank int, err error) { t.Errorf("rank %d: New: %v", rank, err) })
+	if t.Failed() {
+		t.FailNow()
+	}
+	return w
+}
+
+// newWorld is startWorld with a function for errors of New.
+func newWorld(t *testing.T, size int, nodes []int, configure func(rank int, c *Config), failed func(rank int, err error)) *world {
 	w := &world{t: t, ranks: make([]*Engine, size), comms: make([]Comm, size), cqs: make([][]*testCQ, size)}
 	lanes := make([][]LaneConfig, size)
 	clients := pmi.NewLocal(size)
@@ -65,7 +74,7 @@ func startWorld(t *testing.T, size int, nodes []int, configure func(rank int, c 
 			}
 			e, err := New(t.Context(), c)
 			if err != nil {
-				t.Errorf("rank %d: New: %v", r, err)
+				failed(r, err)
 				return
 			}
 			w.ranks[r] = e
@@ -73,9 +82,6 @@ func startWorld(t *testing.T, size int, nodes []int, configure func(rank int, c 
 		})
 	}
 	wg.Wait()
-	if t.Failed() {
-		t.FailNow()
-	}
 	return w
 }
 
@@ -119,6 +125,16 @@ func (w *world) send(rank, to int, tag int32, text string) {
 	w.t.Helper()
 	if err := w.ranks[rank].Send(&w.comms[rank], "Send", to, tag, []byte(text), 0); err != nil {
 		w.t.Fatalf("send from %d to %d: %v", rank, to, err)
+	}
+}
+
+// connect opens the link from one rank to another with a message.
+func (w *world) connect(rank, to int) {
+	w.t.Helper()
+	const tag = 1 << 20
+	w.send(rank, to, tag, "x")
+	if err := mustEnd(w.t, "the receive", w.recv(to, rank, tag, make([]byte, 1))); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
@@ -222,6 +238,7 @@ type testCQ struct {
 	polls int
 	waits []time.Duration // timeouts of Wait
 	most  int             // completions that one Poll returns; 0: as many as fit
+	deaf  bool            // no event ends Wait
 	// script, if not nil, is called at the start of each Poll. While it returns true the
 	// Poll returns an event without effect and nothing else.
 	script func() bool
@@ -243,6 +260,10 @@ func (c *testCQ) Poll(out []rdma.Completion) int {
 
 func (c *testCQ) Wait(timeout time.Duration) error {
 	c.waits = append(c.waits, timeout)
+	if c.deaf {
+		time.Sleep(timeout)
+		return nil
+	}
 	return c.SolicitedCQ.Wait(timeout)
 }
 

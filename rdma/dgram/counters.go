@@ -28,6 +28,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.DatagramsRetransmitted, d.windowPool.Retransmitted)
 	add(rdma.DatagramsDuplicate, t.duplicates)
 	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray+drops.Replayed+drops.Barred)
+	d.soft.Thread.Count(add)
 	add(rdma.LowWater, d.soft.LowWaters)
 	if d.soft.Closed {
 		return
@@ -39,6 +40,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.MemoryPeers, d.peerMemory())
 	if d.socket != nil {
 		add(rdma.MemoryKernel, d.socket.kernelMemory())
+		add(rdma.DatagramsDropped, d.socket.kernelDrops())
 	}
 }
 

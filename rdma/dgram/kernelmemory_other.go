@@ -3,3 +3,5 @@
 package dgram
 
 func (*socket) kernelMemory() uint64 { return 0 }
+
+func (*socket) kernelDrops() uint64 { return 0 }

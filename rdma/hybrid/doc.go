@@ -10,7 +10,8 @@
 // The path of a message, and the file for each step:
 //
 //	pair.go     PostSend passes it to the device that carries its peer now
-//	queue.go    Poll polls the device that is likely to have completions, the other rarely
+//	queue.go    Poll polls the device that is likely to have completions, the other rarely;
+//	            a wait sleeps on both
 //	peer.go     the state of a peer: its path, its counts, its connection
 //	copies.go   inline bodies that the devices below would not copy
 //
@@ -22,6 +23,5 @@
 //	replay.go   repeats by datagram what a lost connection has not delivered
 //	steps.go    carries out what move.go decides
 //	connect.go  establishes a connection in the background
-//	wait_linux  sleeps on both devices at once
 //	key.go      one key for a region that is registered with both devices
 package hybrid

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // The queue pair that the user sees, and sending: PostSend groups consecutive requests for
@@ -189,7 +190,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	}
 	for n < len(wrs) {
 		m := d.known(wrs[n].Peer)
-		if err = q.check(&wrs[n]); err == nil && m != nil {
+		if err = soft.CheckSend("hybrid", &wrs[n], &d.attr); err == nil && m != nil {
 			err = d.postError(m)
 		}
 		if err != nil {
@@ -209,23 +210,6 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	return n, nil
 }
 
-// check rejects requests that one of the two devices would not accept.
-func (q *pair) check(wr *rdma.SendWR) error {
-	a := &q.dev.attr
-	length := int(wr.HeadLen) + wr.Body.Len()
-	switch {
-	case !a.Ops.Has(wr.Op):
-		return fmt.Errorf("hybrid: operation %v for peer %d: %w", wr.Op, wr.Peer, rdma.ErrUnsupported)
-	case wr.Op == rdma.OpSend && length > a.MaxSend:
-		return fmt.Errorf("hybrid: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; send it in pieces", length, wr.Peer, a.MaxSend)
-	case wr.Op != rdma.OpSend && wr.Body.Len() > a.MaxTransfer:
-		return fmt.Errorf("hybrid: a %v of %d bytes at peer %d is longer than Attr.MaxTransfer, %d; send it in pieces", wr.Op, wr.Body.Len(), wr.Peer, a.MaxTransfer)
-	case wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > a.MaxInline:
-		return fmt.Errorf("hybrid: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), wr.Peer, a.MaxInline)
-	}
-	return nil
-}
-
 // plain reports whether a request can be passed on unchanged, together with others. The
 // key of an access is changed, and so is a body that is to be copied.
 func (q *pair) plain(wr *rdma.SendWR) bool {
@@ -235,7 +219,7 @@ func (q *pair) plain(wr *rdma.SendWR) bool {
 // follows reports whether a request goes to the same device as a message for m, and can be
 // posted together with it.
 func (q *pair) follows(m *peerState, wr *rdma.SendWR) bool {
-	if !q.plain(wr) || q.check(wr) != nil {
+	if !q.plain(wr) || soft.CheckSend("hybrid", wr, &q.dev.attr) != nil {
 		return false
 	}
 	other := q.dev.known(wr.Peer)

@@ -46,7 +46,7 @@ type Config struct {
 	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 4 GB less one byte,
 	// the limit of RFC 5040. Tests lower it.
 	MaxTransfer int
-	// Segment is the longest DDP segment to send. 0: as much as fits a TCP segment, so
-	// that a frame begins where a TCP segment does.
+	// Segment is the longest DDP segment to send. 0: 64 KB to a peer of this package, and
+	// to others as much as fits a TCP segment, so that a frame begins where one does.
 	Segment int
 }

@@ -111,11 +111,7 @@ func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 	q.dev.byFD[fd] = q
 	q.stream = ddp.NewStream(ddp.Config{Table: q.dev.Table, Domain: soft.Domain, ID: q.id, Buffers: q,
 		Inbound: int(t.ird), Outbound: int(t.ord)})
-	emss, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
-	if err != nil {
-		emss = 1448 // Ethernet
-	}
-	q.out.start(t, segmentFor(emss, t.markersOut), q.dev.cfg.Segment)
+	q.out.start(t, segmentFor(q.frameLimit(), t.markersOut), q.dev.cfg.Segment)
 	if q.secret != nil {
 		q.out.most = mostSummed
 		q.in.unread = true // the first frame may have arrived with the handshake
@@ -126,6 +122,20 @@ func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 	q.in.start(t)
 	q.watchFor(unix.EPOLLIN)
 	return nil
+}
+
+// frameLimit returns the longest frame for the peer. It fits a TCP segment, so that an
+// adapter can place each segment on its own (RFC 5044 section 5.1). A peer of this package
+// reads a stream, and one long frame costs it less than many short ones.
+func (q *queuePair) frameLimit() int {
+	if _, _, ours, err := parseAddr(q.peer); ours && err == nil {
+		return fpduMax
+	}
+	emss, err := unix.GetsockoptInt(q.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
+	if err != nil {
+		emss = 1448 // Ethernet
+	}
+	return emss
 }
 
 // progress sends and receives what is possible now.

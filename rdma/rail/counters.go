@@ -36,8 +36,9 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	add("rails.doubles", d.drops.Doubles)
+	d.soft.Thread.Count(add)
 	add(rdma.PeersKnown, max(known, uint64(len(d.peers))))
-	if d.closed {
+	if d.soft.Closed {
 		return
 	}
 	add(rdma.MemoryPeers, d.peerMemory())
@@ -48,7 +49,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 		}
 	}
 	add(rdma.MemorySend, uint64(copies))
-	add(rdma.MemoryTables, uint64(cap(d.regions.list))*sizeOf[region]())
+	add(rdma.MemoryTables, d.soft.Table.Memory())
 }
 
 // peerMemory is what is kept of peers, and the memory of those that are busy or were.

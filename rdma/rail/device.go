@@ -1,6 +1,8 @@
 package rail
 
 import (
+	"bufio"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -8,7 +10,8 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/internal/guard"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // The device: Open combines other devices, Resolve finds a peer on all rails, and Close
@@ -40,7 +43,7 @@ type Config struct {
 	// Timeout is how long a peer that something is in flight to may be silent on all
 	// rails before it counts as gone. 0: until the devices of all rails report it.
 	Timeout time.Duration
-	// NoThread disables the progress thread (progress.go). Reads and Writes of peers
+	// NoThread disables the progress thread. Reads and Writes of peers
 	// then wait until this process polls again. It is implied where a goroutine cannot
 	// sleep on a rail.
 	NoThread bool
@@ -73,19 +76,16 @@ type Device struct {
 	maxPiece int
 	clock    func() time.Duration
 
-	mu             sync.Mutex // for calls while another goroutine waits
-	progressThread progressThread
-	parked         int // waiters on a queue or its file
-	now            time.Duration
-	closed         bool
-	regions        regions
-	guard          guard.Guard
-	pairs          []*pair
-	queues         []*queue
-	peers          []peer // by PeerID
-	known          map[uint64]rdma.PeerID
-	scratch        [batchSize]rdma.Completion
-	drops          Drops
+	mu      sync.Mutex // for calls while another goroutine waits
+	soft    soft.Device
+	below   soft.Below // what the progress thread sleeps on
+	now     time.Duration
+	pairs   []*pair
+	queues  []*queue
+	peers   []peer // by PeerID
+	known   map[uint64]rdma.PeerID
+	scratch [batchSize]rdma.Completion
+	drops   Drops
 
 	spare              *operation
 	buffers            [bufferSizes][][]byte // for copies
@@ -120,18 +120,20 @@ func Open(c Config) (*Device, error) {
 		Name: "rail", Transports: rdma.RD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 		RegCost: rdma.Cost{Fixed: 100},
 	}
-	d.progressThread.disabled = c.NoThread
+	d.soft.Init("rail", &d.mu, soft.Hooks{Sleep: d.sleep, Awake: d.below.Awake, Progress: d.progressBeside, Deregister: d.keepResults})
+	d.soft.InitRegions(bufio.NewReader(rand.Reader), false)
+	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread, true
 	for i := range d.rails {
-		if d.progressThread.disabled {
+		if d.soft.Thread.Disabled {
 			break
 		}
 		ok, err := canDrive(&d.rails[i])
 		if err != nil {
 			return nil, err
 		}
-		d.progressThread.disabled = !ok
+		d.soft.Thread.Disabled = !ok
 	}
-	d.attr.RemoteCPU = d.progressThread.disabled
+	d.attr.RemoteCPU = d.soft.Thread.Disabled
 	longest, together := int(^uint(0)>>1), 0.0
 	for _, r := range d.rails {
 		a := r.Device.Attr()
@@ -161,6 +163,10 @@ func Open(c Config) (*Device, error) {
 	d.attr.PutCost = rdma.Cost{Fixed: 2 * d.attr.SendCost.Fixed, PerByte: 1 / together}
 	d.attr.ReadCost = d.attr.PutCost
 	d.maxPiece = min(pieceSize, longest-dataLen)
+	if err := d.below.Open(); err != nil {
+		return nil, fmt.Errorf("rail: sleep on the rails: %w", err)
+	}
+	d.soft.SetSource(d.below.FD(), nil)
 	return d, nil
 }
 
@@ -199,26 +205,31 @@ func (d *Device) Counts() []RailCounts {
 	return list
 }
 
-// Register registers memory under an unguessable key that is valid on all rails.
+// Register registers memory under an unguessable key that is valid on all rails: this
+// package places what arrives itself, and nothing is registered with their devices.
 func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return rdma.MR{}, rdma.ErrClosed
-	}
-	return d.regions.register(mem, acc)
+	return d.soft.Register(mem, acc)
 }
 
 // Deregister ends a registration.
-func (d *Device) Deregister(mr rdma.MR) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return rdma.ErrClosed
+func (d *Device) Deregister(mr rdma.MR) error { return d.soft.Deregister(mr) }
+
+// reachMemory returns a part of a region if the whole access of total bytes at address is
+// allowed; otherwise no byte may move. A zero-length access is not checked (RFC 5040
+// sections 5.1 and 5.2).
+func (d *Device) reachMemory(key, address, total, offset uint64, n int, need rdma.Access) ([]byte, bool) {
+	if total == 0 {
+		return nil, n == 0
 	}
-	d.keepResults(mr.RKey)
-	d.guard.End(mr.RKey)
-	return d.regions.deregister(mr)
+	access := d.soft.Table.Placement
+	if need == rdma.RemoteRead {
+		access = d.soft.Table.Source
+	}
+	mem, fault := access(soft.Domain, 0, ddp.Tag(key), address, total)
+	if key>>32 != 0 || fault != ddp.NoFault || offset > total || uint64(n) > total-offset {
+		return nil, false
+	}
+	return mem[offset : offset+uint64(n)], true
 }
 
 // Resolve returns the handle for an address, and resolves the peer on as many rails as
@@ -226,7 +237,7 @@ func (d *Device) Deregister(mr rdma.MR) error {
 func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.soft.Closed {
 		return 0, rdma.ErrClosed
 	}
 	parsed, err := parseAddress(a)
@@ -295,19 +306,19 @@ func (d *Device) NameOf(id rdma.PeerID) (name uint32, ok bool) {
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.soft.Closed {
 		return nil
 	}
-	d.closed = true
-	d.mu.Unlock()
-	err := d.progressThread.stop()
-	d.mu.Lock()
+	d.soft.Closed = true
+	var err error
 	for _, q := range d.pairs {
 		err = errors.Join(err, q.end())
 	}
-	for _, c := range d.queues {
-		err = errors.Join(err, c.end())
+	for len(d.queues) > 0 {
+		d.queues[0].close()
 	}
+	d.soft.Close()
+	d.below.Close()
 	for i := range d.rails {
 		err = errors.Join(err, d.rails[i].Device.Close())
 	}

@@ -23,5 +23,6 @@
 //	receive     merges the pieces of all rails, each once                         receive.go, incoming.go
 //	queues      messages become completions                                       queues.go
 //
-// While the application computes, a goroutine does what Poll does (progress.go).
+// While the application computes, the progress thread does what Poll does (package
+// rdma/internal/soft).
 package rail

@@ -86,7 +86,11 @@ func newWorld(t *testing.T, nodes int, wires ...*wire) *world {
 func (w *world) step(cqs []*queue, wires []*wire) {
 	next := w.now + 5*time.Millisecond
 	for _, c := range cqs {
-		next = min(next, max(c.due(), w.now+time.Microsecond))
+		due := time.Duration(0)
+		if c.Len() == 0 {
+			due = c.dev.untilDue(c.pairs, time.Hour)
+		}
+		next = min(next, w.now+max(due, time.Microsecond))
 	}
 	for _, wr := range wires {
 		for _, p := range wr.ports {

@@ -72,7 +72,7 @@ func (q *pair) complete(f *flow, op *operation, status rdma.Status) {
 			c.Len += uint64(op.headLen)
 		}
 	}
-	q.sendCQ.push(delivery{completion: c})
+	q.sendCQ.Push(c)
 }
 
 // header returns the header of a piece and the body that it carries. It looks up the
@@ -98,7 +98,7 @@ func (q *pair) header(f *flow, number uint32, p *piece) (h header, body rdma.Mem
 		if p.length == 0 {
 			break
 		}
-		mem, ok := q.dev.regions.reach(op.key, op.address, uint64(op.left), uint64(p.offset), p.length, rdma.RemoteRead)
+		mem, ok := q.dev.reachMemory(op.key, op.address, uint64(op.left), uint64(p.offset), p.length, rdma.RemoteRead)
 		if !ok {
 			h.kind, h.status = kindAnswer, rdma.StatusRemoteAccess
 			break

@@ -2,10 +2,13 @@ package rail
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // A queue pair has one on each rail. PostSend makes operations of requests, progress
@@ -56,35 +59,25 @@ var _ rdma.DrainQP = (*pair)(nil)
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return nil, rdma.ErrClosed
+	send, recv, srq, err := soft.QueuesOf[*queue, *receiveQueue](&d.soft, &c, rdma.RD)
+	if err != nil {
+		return nil, err
 	}
-	if c.Type != rdma.RD {
-		return nil, fmt.Errorf("rail: only queue pairs of type RD are supported: %w", rdma.ErrUnsupported)
-	}
-	q := &pair{dev: d, depth: c.Depth}
-	var okSend, okRecv bool
-	q.sendCQ, okSend = c.SendCQ.(*queue)
-	q.recvCQ, okRecv = c.RecvCQ.(*queue)
-	if !okSend || !okRecv || q.sendCQ.dev != d || q.recvCQ.dev != d {
-		return nil, fmt.Errorf("rail: a queue pair needs completion queues of its own device, not %T and %T", c.SendCQ, c.RecvCQ)
-	}
-	if c.SRQ == nil {
-		q.recv = newReceiveQueue(d, rdma.SRQConfig{})
-	} else if srq, ok := c.SRQ.(*receiveQueue); ok && srq.dev == d {
-		q.recv = srq
-	} else {
-		return nil, fmt.Errorf("rail: a queue pair needs a shared receive queue of its own device, not a %T", c.SRQ)
+	q := &pair{dev: d, depth: c.Depth, sendCQ: send, recvCQ: recv, recv: srq}
+	if srq == nil {
+		q.recv = new(receiveQueue)
+		if err := d.soft.OpenOwn(&q.recv.SRQ); err != nil {
+			return nil, err
+		}
 	}
 	if q.depth <= 0 {
 		q.depth = pairDepth
 	}
 	// Polling a separate send queue must not end what a rail has lent.
 	q.copies = q.sendCQ != q.recvCQ
-	var err error
-	if q.incarnation, err = d.regions.draw(); err != nil {
-		return nil, err
-	}
+	var number [8]byte
+	rand.Read(number[:]) // never fails: crypto/rand
+	q.incarnation = binary.LittleEndian.Uint64(number[:])
 	for i := range d.rails {
 		r, err := newRailPair(&d.rails[i])
 		if err != nil {
@@ -153,7 +146,7 @@ func (q *pair) Pending() int {
 }
 
 // PostRecv posts buffers to a queue pair without a shared receive queue.
-func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recv.PostRecv(wrs) }
+func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recv.PostOwn(wrs) }
 
 // PostSend accepts requests and gives the rails what they accept at once.
 func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
@@ -163,7 +156,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	if q.closed {
 		return 0, rdma.ErrClosed
 	}
-	d.called()
+	d.soft.Called()
 	d.now = d.clock()
 	for i := range wrs {
 		if err = q.check(&wrs[i]); err == nil {
@@ -174,27 +167,18 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		}
 		n++
 	}
-	q.sendCQ.wakeSleeper()
+	if d.soft.Waiting() {
+		d.soft.WakeAll() // waiters do not know about the new timers
+	}
 	return n, err
 }
 
 // check rejects a request that can never be sent.
 func (q *pair) check(wr *rdma.SendWR) error {
-	d := q.dev
-	length := int(wr.HeadLen) + wr.Body.Len()
-	switch {
-	case !d.attr.Ops.Has(wr.Op):
-		return fmt.Errorf("rail: operation %v: %w", wr.Op, rdma.ErrUnsupported)
-	case int(wr.Peer) >= len(d.peers):
+	if int(wr.Peer) >= len(q.dev.peers) {
 		return fmt.Errorf("rail: no peer has the handle %d; use one that Resolve or a completion returned", wr.Peer)
-	case wr.HeadLen > rdma.HeadMax:
-		return fmt.Errorf("rail: a head of %d bytes for peer %d is longer than %d", wr.HeadLen, d.peers[wr.Peer].name, rdma.HeadMax)
-	case wr.Op == rdma.OpSend && length > d.attr.MaxSend:
-		return fmt.Errorf("rail: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; split it", length, d.peers[wr.Peer].name, d.attr.MaxSend)
-	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > d.attr.MaxInline:
-		return fmt.Errorf("rail: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), d.peers[wr.Peer].name, d.attr.MaxInline)
 	}
-	return nil
+	return q.dev.soft.CheckSend(wr, &q.dev.attr)
 }
 
 // take makes an operation of a request.
@@ -204,7 +188,7 @@ func (q *pair) take(wr *rdma.SendWR) error {
 		return rdma.ErrAgain
 	}
 	if f.barred {
-		q.sendCQ.push(delivery{completion: rdma.Completion{ID: wr.ID, Op: wr.Op, Peer: wr.Peer, Status: rdma.StatusPeerGone}})
+		q.sendCQ.Push(rdma.Completion{ID: wr.ID, Op: wr.Op, Peer: wr.Peer, Status: rdma.StatusPeerGone})
 		return nil
 	}
 	var op *operation
@@ -286,7 +270,7 @@ func (q *pair) progress(room int, how pollMode) {
 		}
 		batch := d.scratch[:]
 		if !q.copies && how != pollBeside { // in the background everything is copied
-			batch = d.scratch[:max(min(len(batch), room-q.recvCQ.waiting()), 0)]
+			batch = d.scratch[:max(min(len(batch), room-q.recvCQ.Len()), 0)]
 		}
 		n := 0
 		if how == pollBeside {

@@ -180,7 +180,7 @@ func TestNoThread(t *testing.T) {
 	}
 	if cq, err := d.NewCQ(0); err != nil {
 		t.Error(err)
-	} else if _, err := d.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: cq, RecvCQ: cq}); err != nil || d.progressThread.started {
+	} else if _, err := d.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: cq, RecvCQ: cq}); err != nil || d.soft.Thread.Started() {
 		t.Errorf("a progress thread is running: %v", err)
 	}
 }

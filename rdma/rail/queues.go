@@ -1,148 +1,119 @@
 package rail
 
 import (
-	"sync"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // Completion queues and receive queues. Poll drives the queue pairs that use the queue.
-// A completion goes to the queue it belongs to.
+// A completion goes to the queue it belongs to. A wait sleeps on all rails of these pairs
+// until one has something or a flow must be serviced, and so does the progress thread while
+// the application computes: it places pieces of Writes, responds to Reads, and moves the
+// pieces of a failed rail to another one. The devices below cannot do that by themselves,
+// because to them a piece is a message.
 
-// delivery is a queued completion.
-type delivery struct {
-	completion rdma.Completion
-	buffer     []byte // memory of the device that holds Data
-	borrowed   bool   // Data is in a rail's buffer, until the next Poll
+// loan is the memory of a message that a queue returns.
+type loan struct {
+	buffer   []byte // memory of the device; nil: none
+	borrowed bool   // the message is in a rail's buffer, until the next Poll
 }
 
 // queue is a completion queue.
 type queue struct {
-	dev       *Device
-	pairs     []*pair
-	ready     []delivery
-	first     int      // index of the first entry of ready not yet returned
-	lent      [][]byte // memory lent by the last Poll
-	closed    bool
-	all       bool // the next Poll polls all rails
-	filed     bool // a goroutine sleeps on its file
-	parked    int  // waiters on it or its file
-	waitState waitState
-	ending    sync.Once
+	soft.CQ[loan]
+	dev   *Device
+	pairs []*pair
+	below soft.Below
+	all   bool // the next Poll polls all rails
 }
 
-var _ rdma.ArmedCQ = (*queue)(nil)
-
 // NewCQ creates a completion queue. It grows as needed.
-func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
+func (d *Device) NewCQ(int) (rdma.CQ, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return nil, rdma.ErrClosed
+	c := &queue{dev: d}
+	if err := c.below.Open(); err != nil {
+		return nil, fmt.Errorf("rail: sleep on the rails: %w", err)
 	}
-	c := &queue{dev: d, ready: make([]delivery, 0, min(max(depth, 64), 256))}
-	if err := c.waitState.open(numWaiters); err != nil {
+	if err := c.Open(&d.soft, func(l loan) { d.giveBack(l.buffer) }); err != nil {
+		c.below.Close()
 		return nil, err
 	}
+	c.SleepOn(c.below.FD(), func(limit time.Duration) time.Duration { return c.below.Sleep(d.untilDue(c.pairs, limit)) }, func() {
+		c.all = true
+		c.below.Awake()
+	})
 	d.queues = append(d.queues, c)
 	return c, nil
 }
 
-// attach connects a pair to its queues, their wait state and the progress thread.
+// attach connects a pair to its queues and to the progress thread.
 func (q *pair) attach() error {
-	if err := q.dev.startProgress(); err != nil {
+	if err := q.dev.soft.StartThread(); err != nil {
 		return err
 	}
-	for i := range q.rails {
-		if q.dev.progressThread.started {
-			if err := q.dev.progressThread.waitState.watch(q.rails[i].cq); err != nil {
-				return err
+	for _, b := range q.sleepers() {
+		for i := range q.rails {
+			if err := b.Add(q.rails[i].cq); err != nil {
+				return fmt.Errorf("rail: sleep on a rail: %w", err)
 			}
 		}
 	}
-	for _, c := range []*queue{q.sendCQ, q.recvCQ} {
-		for i := range q.rails {
-			if err := c.waitState.watch(q.rails[i].cq); err != nil {
-				return err
-			}
-		}
-		c.pairs = append(c.pairs, q)
-		if q.sendCQ == q.recvCQ {
-			break
-		}
+	q.sendCQ.pairs = append(q.sendCQ.pairs, q)
+	if q.sendCQ != q.recvCQ {
+		q.recvCQ.pairs = append(q.recvCQ.pairs, q)
 	}
 	return nil
 }
 
+// sleepers returns those that sleep on the rails of a pair.
+func (q *pair) sleepers() []*soft.Below {
+	list := []*soft.Below{&q.dev.below, &q.sendCQ.below}
+	if q.sendCQ != q.recvCQ {
+		list = append(list, &q.recvCQ.below)
+	}
+	return list
+}
+
 // detach undoes attach, before the rails' queues are closed.
 func (q *pair) detach() {
-	for i := range q.rails {
-		if q.dev.progressThread.started {
-			q.dev.progressThread.waitState.forget(q.rails[i].cq)
+	for _, b := range q.sleepers() {
+		for i := range q.rails {
+			b.Remove(q.rails[i].cq)
 		}
 	}
-	q.sendCQ.forget(q)
-	q.recvCQ.forget(q)
-}
-
-// forget removes a closed pair.
-func (c *queue) forget(q *pair) {
-	for i := 0; i < len(c.pairs); i++ {
-		if c.pairs[i] == q {
-			c.pairs = append(c.pairs[:i], c.pairs[i+1:]...)
-			i--
-		}
-	}
-	for i := range q.rails {
-		c.waitState.forget(q.rails[i].cq)
+	for _, c := range []*queue{q.sendCQ, q.recvCQ} {
+		c.pairs = slices.DeleteFunc(c.pairs, func(other *pair) bool { return other == q })
 	}
 }
-
-// push adds a completion.
-func (c *queue) push(d delivery) {
-	if c.closed {
-		c.dev.giveBack(d.buffer)
-		return
-	}
-	if c.first > 0 && len(c.ready) == cap(c.ready) {
-		n := copy(c.ready, c.ready[c.first:])
-		clear(c.ready[n:])
-		c.ready, c.first = c.ready[:n], 0
-	}
-	c.ready = append(c.ready, d)
-}
-
-// waiting returns the number of queued completions.
-func (c *queue) waiting() int { return len(c.ready) - c.first }
 
 // Poll drives the rails and returns completions.
 func (c *queue) Poll(out []rdma.Completion) (n int) {
 	d := c.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c.closed || d.closed {
+	lent, ok := c.Begin()
+	if !ok {
 		return 0
 	}
-	c.awake()
-	d.called()
+	for _, l := range lent {
+		d.giveBack(l.buffer)
+	}
 	how := pollSome
 	if c.all {
 		c.all, how = false, pollAll
 	}
-	for i := range c.lent {
-		d.giveBack(c.lent[i])
-		c.lent[i] = nil
-	}
-	c.lent = c.lent[:0]
 	d.now = d.clock()
-	n = c.give(out)
+	n = c.Take(out)
 	for _, q := range c.pairs {
 		q.progress(len(out)-n, how)
 	}
-	n += c.give(out[n:])
-	if n > 0 {
-		c.waitState.nap = 0 // more may follow soon
+	if n += c.Take(out[n:]); n > 0 {
+		c.below.Busy() // more may follow soon
 	}
 	c.copyBorrowed()
 	return n
@@ -150,45 +121,30 @@ func (c *queue) Poll(out []rdma.Completion) (n int) {
 
 // copyBorrowed copies what was not returned and is in a rail's buffer.
 func (c *queue) copyBorrowed() {
-	for i := c.first; i < len(c.ready); i++ {
-		if e := &c.ready[i]; e.borrowed {
-			a := arrival{message: e.completion.Data}
+	if c.Len() == 0 {
+		return
+	}
+	c.Unpolled(func(done *rdma.Completion, l *loan) {
+		if l.borrowed {
+			a := arrival{message: done.Data}
 			c.dev.keep(&a)
-			e.completion.Data, e.buffer, e.borrowed = a.message, a.buffer, false
+			done.Data, *l = a.message, loan{buffer: a.buffer}
 		}
-	}
+	})
 }
 
-// give moves completions to out.
-func (c *queue) give(out []rdma.Completion) (n int) {
-	for n < len(out) && c.first < len(c.ready) {
-		e := &c.ready[c.first]
-		out[n] = e.completion
-		if e.buffer != nil {
-			c.lent = append(c.lent, e.buffer)
-		}
-		*e = delivery{}
-		c.first++
-		n++
-	}
-	if c.first == len(c.ready) {
-		c.ready, c.first = c.ready[:0], 0
-	}
-	return n
-}
-
-// due returns when Poll has work in any case: now, if completions are ready.
-func (c *queue) due() time.Duration {
-	if c.waiting() > 0 {
-		return 0
-	}
+// untilDue returns the time until a flow of these pairs must be serviced, at most limit.
+func (d *Device) untilDue(pairs []*pair, limit time.Duration) time.Duration {
 	at := never
-	for _, q := range c.pairs {
+	for _, q := range pairs {
 		for _, f := range q.busy {
 			at = min(at, f.lookAt)
 		}
 	}
-	return at
+	if at == never {
+		return limit
+	}
+	return min(limit, at-d.clock())
 }
 
 // Close closes the queue and returns what it lent.
@@ -196,110 +152,60 @@ func (c *queue) Close() error {
 	d := c.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return c.end()
+	c.close()
+	return nil
 }
 
-func (c *queue) end() (err error) {
-	c.ending.Do(func() {
-		c.closed = true
-		c.dev.parked -= c.parked
-		for i := c.first; i < len(c.ready); i++ {
-			c.dev.giveBack(c.ready[i].buffer)
+func (c *queue) close() {
+	if i := slices.Index(c.dev.queues, c); i >= 0 {
+		c.dev.queues = slices.Delete(c.dev.queues, i, i+1)
+		c.End()
+		c.below.Close()
+	}
+}
+
+// canDrive reports whether a goroutine can sleep on a rail, and poll it concurrently
+// with the application.
+func canDrive(r *Rail) (bool, error) {
+	cq, err := r.Device.NewCQ(0)
+	if err != nil {
+		return false, fmt.Errorf("rail: make a completion queue on %s: %w", r.Name, err)
+	}
+	_, sleeps := cq.(rdma.FileCQ)
+	_, beside := cq.(rdma.BesideCQ)
+	return sleeps && beside, cq.Close()
+}
+
+// sleep prepares the sleep of the progress thread.
+func (d *Device) sleep(limit time.Duration) time.Duration {
+	return d.below.Sleep(d.untilDue(d.pairs, limit))
+}
+
+// progressBeside drives the rails for the progress thread. Messages for the application
+// are copied, because it may still read what its last Poll lent.
+func (d *Device) progressBeside() time.Duration {
+	d.now = d.clock()
+	for _, q := range d.pairs {
+		if !q.closed {
+			q.progress(batchSize, pollBeside)
 		}
-		c.ready, c.lent, c.first = nil, nil, 0
-		err = c.waitState.close()
-	})
-	return err
+	}
+	for _, c := range d.queues {
+		c.copyBorrowed()
+	}
+	return 0
 }
 
-const (
-	receiveDepth = 1024 // default maximum of posted buffers
-	lendDepth    = 256  // messages that may wait to be polled before no more are accepted
-)
+// lendDepth is how many messages may wait to be polled before no more are accepted.
+const lendDepth = 256
 
 // receiveQueue is a receive queue, shared or of one queue pair.
-type receiveQueue struct {
-	dev      *Device
-	lends    bool
-	lowWater int
-	warned   bool
-	posted   []rdma.RecvWR // a ring
-	first    int
-	n        int
-	closed   bool
-}
-
-var _ rdma.SRQ = (*receiveQueue)(nil)
+type receiveQueue struct{ soft.SRQ }
 
 // NewSRQ creates a shared receive queue.
 func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return nil, rdma.ErrClosed
-	}
-	return newReceiveQueue(d, c), nil
-}
-
-func newReceiveQueue(d *Device, c rdma.SRQConfig) *receiveQueue {
-	r := &receiveQueue{dev: d, lends: c.Lend, lowWater: c.LowWater, warned: true}
-	if !r.lends {
-		depth := c.Depth
-		if depth <= 0 {
-			depth = receiveDepth
-		}
-		r.posted = make([]rdma.RecvWR, depth)
-	}
-	return r
-}
-
-// PostRecv posts buffers.
-func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
-	d := r.dev
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case r.closed || d.closed:
-		return 0, rdma.ErrClosed
-	case r.lends && len(wrs) > 0:
-		return 0, rdma.ErrUnsupported
-	}
-	for ; n < len(wrs) && r.n < len(r.posted); n++ {
-		r.posted[(r.first+r.n)%len(r.posted)] = wrs[n]
-		r.n++
-	}
-	if r.n >= r.lowWater {
-		r.warned = false
-	}
-	for _, c := range d.queues {
-		c.wakeSleeper() // a message may wait for a buffer
-	}
-	if n < len(wrs) {
-		return n, rdma.ErrAgain
-	}
-	return n, nil
-}
-
-// take returns the next buffer.
-func (r *receiveQueue) take(cq *queue) (rdma.RecvWR, bool) {
-	if r.closed || r.n == 0 {
-		return rdma.RecvWR{}, false
-	}
-	recv := r.posted[r.first]
-	r.posted[r.first] = rdma.RecvWR{}
-	r.first = (r.first + 1) % len(r.posted)
-	r.n--
-	if r.n < r.lowWater && !r.warned {
-		r.warned = true
-		cq.push(delivery{completion: rdma.Completion{Op: rdma.OpLowWater}})
-	}
-	return recv, true
-}
-
-// Close closes the queue. Later messages find no buffer.
-func (r *receiveQueue) Close() error {
-	r.dev.mu.Lock()
-	defer r.dev.mu.Unlock()
-	r.closed = true
-	return nil
+	r := new(receiveQueue)
+	return r, d.soft.OpenSRQ(&r.SRQ, c, lendDepth)
 }

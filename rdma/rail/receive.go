@@ -186,13 +186,13 @@ func (q *pair) serve(f *flow, h *header) {
 func (q *pair) reach(f *flow, h *header, offset uint64, n int, need rdma.Access) ([]byte, bool) {
 	d := q.dev
 	resolved := d.peers[f.peer].resolved
-	if d.guard.Bars(f.strikes, resolved) {
+	if d.soft.Guard.Bars(f.strikes, resolved) {
 		return nil, false
 	}
-	mem, ok := d.regions.reach(h.key, h.address, h.total, offset, n, need)
-	if !ok && d.guard.Strike(&f.strikes, resolved, h.key) {
+	mem, ok := d.reachMemory(h.key, h.address, h.total, offset, n, need)
+	if !ok && d.soft.Guard.Strike(&f.strikes, resolved, h.key) {
 		f.barred = true
-		q.recvCQ.push(delivery{completion: rdma.Completion{Op: rdma.OpDisconnected, Peer: f.peer, Status: rdma.StatusRemoteAccess}})
+		q.recvCQ.Push(rdma.Completion{Op: rdma.OpDisconnected, Peer: f.peer, Status: rdma.StatusRemoteAccess})
 	}
 	return mem, ok
 }
@@ -254,18 +254,18 @@ func (q *pair) hand(f *flow, a *arrival) bool {
 // deliver makes a completion of a message.
 func (q *pair) deliver(f *flow, a *arrival) bool {
 	c := rdma.Completion{Op: rdma.OpRecv, Peer: f.peer, Len: uint64(a.message.Len()), Data: a.message}
-	if q.recv.lends {
-		if q.recvCQ.waiting() >= lendDepth {
+	if q.recv.Lends {
+		if q.recvCQ.Len() >= lendDepth {
 			return false
 		}
 		if q.copies && a.buffer == nil {
 			q.dev.keep(a)
 			c.Data = a.message
 		}
-		q.recvCQ.push(delivery{completion: c, buffer: a.buffer, borrowed: a.buffer == nil})
+		q.recvCQ.Lend(c, loan{a.buffer, a.buffer == nil})
 		return true
 	}
-	recv, ok := q.recv.take(q.recvCQ)
+	recv, ok := q.recvCQ.Receive(&q.recv.SRQ)
 	if !ok {
 		return false
 	}
@@ -276,7 +276,7 @@ func (q *pair) deliver(f *flow, a *arrival) bool {
 		c.Data = rdma.MemOf(recv.Body.Bytes()[:copy(recv.Body.Bytes(), a.message.Bytes())])
 	}
 	q.dev.giveBack(a.buffer)
-	q.recvCQ.push(delivery{completion: c})
+	q.recvCQ.Push(c)
 	return true
 }
 

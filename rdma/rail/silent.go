@@ -33,7 +33,7 @@ func (f *flow) giveUp(now time.Duration) {
 		f.keep(rail) // the rail keeps trying, and the user gets the memory back
 	}
 	f.fail(rdma.StatusPeerGone)
-	f.q.recvCQ.push(delivery{completion: rdma.Completion{Op: rdma.OpDisconnected, Peer: f.peer, Status: rdma.StatusPeerGone}})
+	f.q.recvCQ.Push(rdma.Completion{Op: rdma.OpDisconnected, Peer: f.peer, Status: rdma.StatusPeerGone})
 }
 
 // Explain returns why a peer was declared gone.

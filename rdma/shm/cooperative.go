@@ -221,20 +221,31 @@ func (x *transfer) accept() bool {
 	return true
 }
 
-// checkOffers finds the pushes that have a puller.
+// checkOffers finds the pushes that have a puller. Each pull is counted after it was
+// opened, so the search ends when as many have been found as were counted; one that is
+// found before it was counted makes a later call search again.
 func (t *transferTable) checkOffers(d *Device) {
-	pullsSeen := d.seg.head.pullCount.load()
-	if pullsSeen == t.pullsSeen {
+	seen := d.seg.head.pullCount.load()
+	if seen == t.pullsSeen {
 		return
 	}
-	t.pullsSeen = pullsSeen
-	t.offered = slices.DeleteFunc(t.offered, func(x *transfer) bool {
+	left := seen - t.pullsSeen
+	t.pullsSeen = seen
+	kept := t.offered[:0]
+	for i, x := range t.offered {
+		if left == 0 {
+			kept = append(kept, t.offered[i:]...)
+			break
+		}
 		if x.accept() {
 			t.active = append(t.active, x)
-			return true
+			left--
+		} else {
+			kept = append(kept, x)
 		}
-		return false
-	})
+	}
+	clear(t.offered[len(kept):])
+	t.offered = kept
 }
 
 // withdraw ends the push of a region that was deregistered before any pull.

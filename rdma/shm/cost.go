@@ -43,9 +43,14 @@ func (d *Device) describe() {
 	if !a.RemoteCPU {
 		a.Ops |= rdma.Ops(rdma.OpPull, rdma.OpPush)
 		a.MaxPush = maxPush
-		a.PullCost.Fixed += 1000
-		if !a.Oversubscribed {
-			a.PullCost.PerByte *= 0.6 // both sides copy
+		switch {
+		case a.Oversubscribed: // usually one side copies
+			a.PullCost.Fixed += 1000
+		case d.copies.kernel: // both sides copy, each its half
+			a.PullCost = rdma.Cost{Fixed: 2700, PerByte: 0.05}
+		default:
+			a.PullCost.Fixed += 1000
+			a.PullCost.PerByte *= 0.6
 		}
 	}
 }

@@ -5,8 +5,8 @@ import "github.com/muster-mpi/muster/rdma"
 // The pieces of a cooperative copy. The receiver of the data claims them from the front,
 // the sender from the back, until they meet: each side then works on one part of both
 // buffers, whose lines and pages stay in its own caches when a program uses the same
-// buffers again. If they took turns, every line that one side writes would have to leave
-// the other's cache (measured: half the bandwidth at 64 and 128 KB).
+// buffers again. If they alternated, every line that one side writes would have to leave
+// the other's cache (measured: a quarter to a third less bandwidth at 64 and 128 KB).
 //
 // The cursor counts what each side has claimed, in pages, or in more for copies whose
 // pages 24 bits cannot count. Values that no claims can produce are treated as a copy of

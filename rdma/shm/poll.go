@@ -115,6 +115,9 @@ func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
 			if !d.recv.open() {
 				return n
 			}
+			if n&(lookCells-1) == 0 && tag&ringLength <= ringInline {
+				r.lookAhead()
+			}
 			d.recv.deliver(&out[n], r.source, r.pop())
 			n++
 		case k == kindRingClose:

@@ -84,13 +84,17 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 	return true
 }
 
-// reach prefetches a cell some positions ahead for writing, once this rank has sent
-// several messages without receiving any: in a stream each line would otherwise be waited
-// for. A rank that gets answers is better off without it, because the consumer reads the
-// next cell before it answers, and should find it in its own cache.
+// reach prefetches cells ahead for writing, once this rank has sent some messages without
+// receiving any: in a stream each line would otherwise be waited for. A rank that gets
+// answers is better off without it, because the consumer reads the next cell before it
+// answers, and should find it in its own cache.
 func (w *ringWriter) reach() {
-	if ahead := w.pos + reachAhead; ahead-w.cellsSeen < uint64(len(w.cells)) {
-		prefetchWrite(&w.cells[ahead&uint64(len(w.cells)-1)].data[0], 1)
+	at := w.pos + reachAhead
+	if w.streak == reachAfter+1 { // a stream begins: none was prefetched yet
+		at = w.pos
+	}
+	for ; at <= w.pos+reachAhead && at-w.cellsSeen < uint64(len(w.cells)); at++ {
+		prefetchWrite(&w.cells[at&uint64(len(w.cells)-1)].data[0], 1)
 	}
 }
 
@@ -110,8 +114,12 @@ func (w *ringWriter) note(came uint64) {
 const demoteUpTo = 1536
 
 // reachAhead is the prefetch distance in cells: as many as fit into the time that a line
-// takes from one core to the other.
-const reachAhead = 6
+// takes from one core to the other. reachAfter is the number of messages without an answer
+// before the prefetching begins: a window of 64 messages is a stream almost from its start.
+const (
+	reachAhead = 6
+	reachAfter = 1
+)
 
 // prepare prefetches the bytes of the next message, assuming that it is as long as this
 // one. The consumer read those lines in the last lap, and taking them back is a third of
@@ -235,6 +243,23 @@ func (r *ringReader) saw(k int, sent uint64) {
 		r.pause = streamPause
 	}
 }
+
+// lookAhead prefetches the next cells if all of them have been written: then their lines
+// arrive at once, and not each when its message is processed. One load decides. A cell that
+// has not been written is not touched otherwise, because that would take it from the
+// producer.
+func (r *ringReader) lookAhead() {
+	i := r.pos & uint64(len(r.cells)-1)
+	if i+lookCells >= uint64(len(r.cells)) {
+		return
+	}
+	if uint32(r.cells[i+lookCells].tag.load()>>32) == r.lap {
+		prefetchRead(&r.cells[i+1].data[0], (lookCells-1)*lineBytes)
+	}
+}
+
+// lookCells is the number of cells that lookAhead prefetches; a power of two.
+const lookCells = 8
 
 // kind returns the kind of the next message, once ready has returned true.
 func (r *ringReader) kind() kind { return kind(r.cell.tag.load() >> 24) }

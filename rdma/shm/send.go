@@ -38,7 +38,7 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	state := p.seg.head.sleeper.Load()
 	w.pos++
 	d.sent++
-	if w.note(d.came); w.streak > streamAfter {
+	if w.note(d.came); w.streak > reachAfter {
 		w.reach()
 	}
 	if state == awakeWord {

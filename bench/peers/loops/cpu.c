@@ -16,6 +16,7 @@ static double next; /* when this rank acts in the next period */
 static MPI_Request requests[WINDOW];
 static int pending;
 static double late;
+static double *periods; /* processor time of each period of a batch, µs */
 
 static double wall(void) /* seconds, by the clock that ranks share */
 {
@@ -24,7 +25,7 @@ static double wall(void) /* seconds, by the clock that ranks share */
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-static double used(void) /* µs of user and system time */
+double cpu_used(void)
 {
 	struct rusage u;
 	getrusage(RUSAGE_SELF, &u);
@@ -47,16 +48,16 @@ static void complete(void)
 	pending = 0;
 }
 
-static void window(char *b, int size)
+static void window(char *b, int size, int n)
 {
 	if (opt.rank == 0) {
 		complete();
-		while (pending < WINDOW)
+		while (pending < n)
 			MPI_Isend(b, size, MPI_CHAR, 1, TAG, MPI_COMM_WORLD, &requests[pending++]);
 		return;
 	}
 	double start = now();
-	while (pending < WINDOW)
+	while (pending < n)
 		MPI_Irecv(b, size, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &requests[pending++]);
 	complete();
 	late += now() - start > late_after;
@@ -64,15 +65,14 @@ static void window(char *b, int size)
 
 static double batch(char *b, int size, long n, int messages)
 {
-	rest();
-	double before = used();
-	for (long i = 0; i < n; i++) {
-		if (messages)
-			window(b, size);
+	for (long i = -1; i < n; i++) {
+		double before = cpu_used();
+		window(b, size, messages);
 		rest();
+		if (i >= 0)
+			periods[i] = cpu_used() - before;
 	}
-	complete();
-	return used() - before;
+	return median_of(periods, n);
 }
 
 void cpu(long size)
@@ -81,14 +81,17 @@ void cpu(long size)
 	long each = (opt.iterations ? opt.iterations : PERIODS) / CPU_BATCHES;
 	char *b = buffer(size);
 	each = each > 0 ? each : 1;
+	periods = malloc(sizeof *periods * (size_t)each);
 	MPI_Bcast(&begin, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 	next = begin + opt.rank * period / 2;
-	batch(b, (int)size, each, 1); /* warms up */
+	rest();
+	batch(b, (int)size, each, WINDOW); /* warms up */
 	late = 0;
 	for (int i = 0; i < CPU_BATCHES; i++) {
-		double idle = batch(b, (int)size, each, 0);
-		samples[i] = (batch(b, (int)size, each, 1) - idle) / (double)(each * WINDOW);
+		double lone = batch(b, (int)size, each, 1);
+		samples[i] = (batch(b, (int)size, each, WINDOW) - lone) / (WINDOW - 1);
 	}
+	complete();
 	samples[CPU_BATCHES] = late;
 	MPI_Reduce(samples, sums, CPU_BATCHES + 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 	if (opt.rank == 0) {
@@ -96,5 +99,6 @@ void cpu(long size)
 		print_line(size, "cpu", "us", mid, sums, CPU_BATCHES);
 		print_single(size, "late", "windows", sums[CPU_BATCHES]);
 	}
+	free(periods);
 	free(b);
 }

@@ -64,5 +64,6 @@ void stalls(long size);
 
 /* cpu.c */
 void cpu(long size);
+double cpu_used(void); /* user and system time of this process, µs */
 
 #endif

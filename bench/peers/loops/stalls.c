@@ -25,13 +25,15 @@ void stalls(long size)
 	double *mine = malloc(sizeof *mine * (size_t)n), *times = malloc(sizeof *times * (size_t)n);
 	for (long i = 0; i < warmup(n); i++)
 		MPI_Alltoall(in, (int)size, MPI_CHAR, out, (int)size, MPI_CHAR, MPI_COMM_WORLD);
-	double last = now();
+	double last = now(), used = cpu_used(), sum = 0;
 	for (long i = 0; i < n; i++) {
 		MPI_Alltoall(in, (int)size, MPI_CHAR, out, (int)size, MPI_CHAR, MPI_COMM_WORLD);
 		double t = now();
 		mine[i] = (t - last) * 1e6;
 		last = t;
 	}
+	used = (cpu_used() - used) / ((double)n * opt.ranks * (opt.ranks > 1 ? opt.ranks - 1 : 1));
+	MPI_Reduce(&used, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 	MPI_Reduce(mine, times, (int)n, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
 	if (opt.rank == 0) {
 		double mid = median_of(times, n);
@@ -40,6 +42,7 @@ void stalls(long size)
 		print_single(size, "round-max", "us", times[n - 1]);
 		print_single(size, "stalled", "rounds", above(times, n, STALL_FACTOR * mid));
 		print_single(size, "above-limit", "rounds", above(times, n, stall_limit));
+		print_single(size, "cpu", "us", sum);
 	}
 	free(in);
 	free(out);

@@ -1,6 +1,10 @@
 package ddp
 
-import "github.com/muster-mpi/muster/rdma"
+import (
+	"reflect"
+
+	"github.com/muster-mpi/muster/rdma"
+)
 
 // The owner's own use of regions, in the strict mode of a device: send and receive buffers
 // must lie in a region whose tag the request names, as with adapters (RFC 5040 section 2.1
@@ -34,3 +38,6 @@ func (t *Table) EachMemory(visit func(rdma.Mem)) {
 		}
 	}
 }
+
+// Memory returns the size of the table.
+func (t *Table) Memory() uint64 { return uint64(len(t.slots)) * uint64(reflect.TypeFor[slot]().Size()) }

@@ -36,6 +36,9 @@ func (r *Ack) has(n Number) bool {
 	return i < uint32(r.Span) && (i >= 64*uint32(r.Words) || r.Missing[i/64]>>(i%64)&1 == 0)
 }
 
+// misses reports whether the ack reports a packet before End as missing.
+func (r *Ack) misses(n Number) bool { return uint32(r.End-1-n) < uint32(r.Span) && !r.has(n) }
+
 // maxRTT is the longest round-trip time that is accepted as a sample.
 const maxRTT = time.Minute
 
@@ -43,29 +46,45 @@ const maxRTT = time.Minute
 // in which they were pushed. It ignores an ack that is older than the newest one, or
 // names packets that were never sent.
 func (s *Peer[T]) Acknowledge(now time.Duration, r *Ack) *Message[T] {
-	if int(r.Path) >= len(s.paths) || r.Next.Before(s.first) || s.fresh.Before(r.Next) || s.first == s.fresh {
+	if int(r.Path) >= len(s.paths) || s.fresh.Before(r.Next) {
 		return nil
 	}
 	p := &s.paths[r.Path]
 	if p.fresh.Before(r.End) {
 		return nil
 	}
+	s.proved(int(r.Path), r)
+	if s.first == s.fresh || len(s.paths) == 1 && r.Next.Before(s.first) {
+		s.late(now, p, r)
+		return nil
+	}
 	before := p.underWay
 	p.measure(now, r)
-	finished := s.advance(r.Next)
+	s.compare(now, p, r)
+	judged := s.judge(now, p, r)
+	var finished *Message[T]
+	if s.first.Before(r.Next) {
+		finished = s.advance(r.Next)
+	}
 	if s.first == s.fresh {
-		p.cong.settled(now, before, 0, before)
-		s.reset()
+		p.meter(now, before)
+		p.cong.settled(now, before, judged, before)
+		s.resetPath(p)
+		s.finish()
 		return finished
 	}
 	s.settle(now, p, r)
 	came := before - p.underWay
-	gone := s.findLost(now, p)
+	gone := judged + s.findLost(now, p)
+	p.meter(now, came)
 	p.cong.settled(now, came, gone, before)
 	s.lastAckAt = now
 	if came > 0 {
 		p.silences = 0
 		p.expireAt = now + s.ackTimeout(p)
+	}
+	if p.underWay == 0 && s.others(p) {
+		p.expireAt = Never
 	}
 	return finished
 }
@@ -124,7 +143,7 @@ func (s *Peer[T]) settle(now time.Duration, p *path, r *Ack) {
 	// A packet that was declared lost may be late: its ack saves a retransmission.
 	for ; p.first != p.fresh; p.first++ {
 		e := p.packets.at(uint32(p.first))
-		if e.state == underWay || e.state == lost && now < e.at+4*p.cong.smoothed {
+		if e.state == underWay || e.state != settled && now < e.at+4*p.cong.smoothed {
 			break
 		}
 	}
@@ -167,9 +186,11 @@ func (s *Peer[T]) want(g *segment[T], positions uint64) {
 	}
 }
 
-// Expire does what is due at now. The first timeout retransmits the oldest packet,
-// because the last packet of a burst may be lost with none behind it that reveals the
-// loss. The second timeout marks everything in flight as lost.
+// Expire does what is due at now. A timeout transmits a copy of the oldest packet in
+// flight, because the last packet of a burst may be lost with none behind it that reveals
+// the loss. It declares nothing lost and does not shrink the window (RFC 9002 section 6.2):
+// where processes share cores, the peer may only wait for its time slice. The ack of the
+// copy shows what was lost.
 func (s *Peer[T]) Expire(now time.Duration) {
 	for i := range s.paths {
 		s.expire(now, &s.paths[i])
@@ -184,25 +205,51 @@ func (s *Peer[T]) expire(now time.Duration, p *path) {
 	if now < p.expireAt {
 		return
 	}
-	s.lostAt = max(stampOf(now), 1)
+	if p.multi != nil && !s.silent(now, p) {
+		return
+	}
 	if p.silences < 255 {
 		p.silences++
 	}
-	for n := p.first; n != p.fresh; n++ {
-		if e := p.packets.at(uint32(n)); e.state == underWay {
-			s.lose(p, e)
-			if p.silences == 1 {
-				break
-			}
-		}
-	}
-	if s.lost == 0 { // the receiver has dropped what it had acked
+	s.probeOldest(p)
+	if s.lost == 0 && !s.others(p) { // the receiver has dropped what it had acked
 		g := s.at(s.first)
 		g.arrived = 0
 		s.want(g, 1<<g.packets-1)
 	}
-	if p.silences == 2 {
-		p.cong.silent()
-	}
+	p.cong.free = true
 	p.expireAt = now + s.ackTimeout(p)
+}
+
+// probeOldest marks the oldest packet in flight for transmission. An ack of what is sent
+// later shows whether it was lost.
+func (s *Peer[T]) probeOldest(p *path) {
+	for n := p.first; n != p.fresh; n++ {
+		if e := p.packets.at(uint32(n)); e.state == underWay {
+			s.lose(p, e)
+			e.state = doubtful
+			p.doubtful = true
+			return
+		}
+	}
+}
+
+// judge returns the cost of the doubtful packets that an ack reports as missing.
+func (s *Peer[T]) judge(now time.Duration, p *path, r *Ack) (gone int) {
+	if !p.doubtful {
+		return 0
+	}
+	p.doubtful = false
+	for n := p.first; n != p.fresh; n++ {
+		switch e := p.packets.at(uint32(n)); {
+		case e.state != doubtful:
+		case !n.Before(r.End):
+			p.doubtful = true
+		case r.misses(n):
+			e.state = lost
+			s.lostAt = max(stampOf(now), 1)
+			gone += int(e.cost)
+		}
+	}
+	return gone
 }

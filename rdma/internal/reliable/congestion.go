@@ -59,6 +59,7 @@ type congestion struct {
 	arrivedCost, lostCost float32       // in this round
 	delayed               time.Duration // smallest excess delay of this round, or Never
 	full, sample          bool          // window used up in this round; any sample taken
+	free                  bool          // the next packet is a probe, which the window does not limit
 }
 
 func newCongestion(length int) congestion {
@@ -82,13 +83,14 @@ func (c *congestion) floor() float32 {
 
 // permits reports whether a datagram may be sent now.
 func (c *congestion) permits(now time.Duration, underWay int) bool {
-	return now >= c.paceAt && c.permitsLater(underWay)
+	return (now >= c.paceAt || c.free) && c.permitsLater(underWay)
 }
 
 // permitsLater reports whether a datagram may be sent as soon as pacing permits. One
-// always may when nothing is in flight: a window below one datagram is pacing alone.
+// always may when nothing is in flight: a window below one datagram is pacing alone. A
+// probe always may (RFC 9002 section 7.5).
 func (c *congestion) permitsLater(underWay int) bool {
-	return underWay == 0 || float32(underWay)+c.unit <= c.window
+	return c.free || underWay == 0 || float32(underWay)+c.unit <= c.window
 }
 
 // packets returns how many packets the window has room for, at least one.
@@ -100,6 +102,7 @@ func (c *congestion) packets(underWay int) int {
 // uses the minimum round-trip time of a round: a standing queue is in every sample of
 // it, and a peer that waited for its processor only in some.
 func (c *congestion) transmitted(now time.Duration, n int) {
+	c.free = false
 	if !c.sample {
 		return // the rate is unknown
 	}
@@ -220,8 +223,8 @@ func (c *congestion) endRound(now time.Duration) {
 	c.roundEnd = now + c.smoothed
 }
 
-// silent resets the window after two timeouts in a row: what was known about the path
-// no longer holds.
+// silent resets the window of a path that was left: what was known about it no longer
+// holds.
 func (c *congestion) silent() {
 	c.threshold = max(c.window/2, c.floor())
 	c.window = c.unit

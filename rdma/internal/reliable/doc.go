@@ -20,6 +20,8 @@
 //	sender.go       Push queues a message; Next returns what may be transmitted
 //	acknowledge.go  Acknowledge processes an ack and returns finished messages; Expire
 //	                processes timeouts
+//	choose.go       which of several paths carries what is sent next
+//	failover.go     whether a path delivers; what happens to a path that does not
 //	path.go         what is kept about a path: packets in flight, and numbers received
 //	congestion.go   how much may be in flight on a path, and how fast it is sent
 //	receiver.go     Classify and Accept for segments; acks of packets

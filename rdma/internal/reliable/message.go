@@ -58,6 +58,7 @@ const (
 	settled state = iota // an ack has reported it
 	underWay
 	lost
+	doubtful // transmitted again after a timeout: the next acks show whether it was lost
 )
 
 // packet is a packet in flight on a path.

@@ -4,7 +4,8 @@ import "time"
 
 // path is what is kept about a path to a peer and back.
 type path struct {
-	cong congestion
+	cong  congestion
+	multi *multi // nil: it is the only path
 
 	// The packets in flight.
 	packets  *ring[packet]
@@ -25,6 +26,7 @@ type path struct {
 	urgent     bool          // an ack is requested, or a gap must be reported
 
 	silences uint8 // consecutive timeouts of acks
+	doubtful bool  // there may be packets in state doubtful
 }
 
 func newPath(p *Params) path {

@@ -27,6 +27,7 @@ type Params struct {
 type Pool[T any] struct {
 	Params
 	Retransmitted uint64 // packets
+	Counts        [MaxPaths]PathCounts
 
 	segments rings[segment[T]]
 	packets  rings[packet]

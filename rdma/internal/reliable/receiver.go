@@ -114,6 +114,7 @@ func (s *Peer[T]) Complete() bool { return s.seen == (history{}) }
 // Received records count packets with consecutive numbers, and makes an ack pending.
 func (s *Peer[T]) Received(now time.Duration, on int, n Number, count int, mode AckMode) {
 	p := &s.paths[on]
+	s.preferred = uint8(on)
 	if p.gaps == nil && p.skips(n) {
 		p.gaps = s.pool.takeGaps()
 	}

@@ -176,3 +176,28 @@ func TestWaitsForPeerWithoutRoom(t *testing.T) {
 		t.Errorf("the message arrived %v after there was room for it", late)
 	}
 }
+
+// TestPeerWithoutItsCore has a peer that processes packets late, as where processes share
+// cores: timeouts send probes, and the window stays.
+func TestPeerWithoutItsCore(t *testing.T) {
+	n := newNetwork(t, 2, single(mss), ethernet)
+	a := n.nodes[0]
+	p := a.peers[1]
+	for range 20 {
+		a.post(1, 64<<10)
+	}
+	n.run("the path is known", time.Second, p.Idle)
+	before, sent := p.paths[0].cong.window, a.pool.Retransmitted
+	n.delay = 10 * time.Millisecond
+	a.post(1, 64<<10)
+	n.run("a message has arrived late", n.now+time.Second, p.Idle)
+	if after := p.paths[0].cong.window; after < before/2 {
+		t.Errorf("the window shrank from %v to %v though nothing was lost", before, after)
+	}
+	if again := a.pool.Retransmitted - sent; again > 6 {
+		t.Errorf("%d packets were transmitted again though none was lost", again)
+	}
+	if !p.LossFree(n.now) {
+		t.Error("a late ack counts as a loss")
+	}
+}

@@ -20,6 +20,7 @@ type Peer[T any] struct {
 	soonEnd                 Sequence      // after the last segment whose ack may not be delayed
 	lost                    uint32        // packets to transmit again
 	lostAt                  stamp         // time of the last detected loss; 0: never
+	preferred               uint8         // the path that the peer used last
 
 	// The receiving half.
 	next   Sequence // the first missing segment
@@ -69,14 +70,19 @@ func (s *Peer[T]) mayCut() bool { return s.cutting != nil && s.fresh-s.first < W
 // packets come first: the peer cannot deliver what comes after them.
 func (s *Peer[T]) Next(now time.Duration, on int) (t Transmission[T], ok bool) {
 	p := &s.paths[on]
+	if now >= s.probeAt(p) && p.room() > 0 {
+		return s.probe(now, on), true
+	}
 	if s.lost == 0 && !s.mayCut() || p.room() == 0 || !p.cong.permits(now, p.underWay) {
 		return t, false
 	}
+	before := p.underWay
 	if s.lost > 0 {
 		t = s.repeat(now, p)
 	} else {
 		t = s.cut(now, p)
 	}
+	s.sentOn(now, on, p.underWay-before)
 	t.Urgent = s.requestsAck(&t, p)
 	s.await(now, &t, p)
 	return t, true
@@ -115,7 +121,7 @@ func (s *Peer[T]) cut(now time.Duration, p *path) Transmission[T] {
 	rest := m.Length - m.Cut
 	n, packets := min(rest, h.Single), 1
 	if rest > h.Single && h.MaxRun > 1 {
-		most := min(h.MaxRun, p.room(), p.cong.packets(p.underWay))
+		most := min(h.MaxRun, p.room(), p.cong.packets(p.underWay), s.share(p))
 		if packets = min((rest+h.Overhead+h.Each-1)/h.Each, most); packets > 1 {
 			n = min(rest, packets*h.Each-h.Overhead)
 		} else {
@@ -234,13 +240,13 @@ func (s *Peer[T]) LossFree(now time.Duration) bool {
 
 // SendWake returns when Expire or Next has work, if nothing arrives before.
 func (s *Peer[T]) SendWake() time.Duration {
-	at, more := Never, s.lost > 0 || s.mayCut()
+	at := Never
 	for i := range s.paths {
 		p := &s.paths[i]
-		at = min(at, p.expireAt, p.lookAt)
-		if more && p.room() > 0 && p.cong.permitsLater(p.underWay) {
-			at = min(at, p.cong.paceAt)
-		}
+		at = min(at, p.expireAt, p.lookAt, s.probeAt(p))
+	}
+	if s.lost > 0 || s.mayCut() {
+		at = min(at, s.sendAt())
 	}
 	return at
 }
@@ -276,10 +282,14 @@ func (s *Peer[T]) reset() {
 	s.pool.segments.giveBack(s.segments)
 	s.segments = nil
 	for i := range s.paths {
-		p := &s.paths[i]
-		s.pool.packets.giveBack(p.packets)
-		p.packets = nil
-		p.first, p.underWay = p.fresh, 0
-		p.expireAt, p.lookAt, p.silences = Never, Never, 0
+		s.resetPath(&s.paths[i])
 	}
+}
+
+// resetPath returns the ring of a path on which no ack is awaited.
+func (s *Peer[T]) resetPath(p *path) {
+	s.pool.packets.giveBack(p.packets)
+	p.packets = nil
+	p.first, p.underWay = p.fresh, 0
+	p.expireAt, p.lookAt, p.silences, p.doubtful = Never, Never, 0, false
 }

@@ -51,22 +51,26 @@ func names(types rdma.Transport) string {
 
 // CheckSend rejects a request that the device can never accept. a are its attributes.
 func (d *Device) CheckSend(wr *rdma.SendWR, a *rdma.Attr) error {
+	if err := CheckSend(d.name, wr, a); err != nil || !d.strict || wr.Flags&rdma.Inline != 0 {
+		return err
+	}
+	return d.CheckLocal(wr.Op.String(), wr.Body, wr.LKey)
+}
+
+// CheckSend rejects a request that a device with these attributes can never accept.
+func CheckSend(name string, wr *rdma.SendWR, a *rdma.Attr) error {
 	length := int(wr.HeadLen) + wr.Body.Len()
 	switch {
 	case !a.Ops.Has(wr.Op):
-		return fmt.Errorf("%s: operation %v for peer %d: %w", d.name, wr.Op, wr.Peer, rdma.ErrUnsupported)
+		return fmt.Errorf("%s: operation %v for peer %d: %w", name, wr.Op, wr.Peer, rdma.ErrUnsupported)
 	case wr.HeadLen > rdma.HeadMax:
-		return fmt.Errorf("%s: a head of %d bytes for peer %d is longer than %d", d.name, wr.HeadLen, wr.Peer, rdma.HeadMax)
+		return fmt.Errorf("%s: a head of %d bytes for peer %d is longer than %d", name, wr.HeadLen, wr.Peer, rdma.HeadMax)
 	case wr.Op == rdma.OpSend && length > a.MaxSend:
-		return fmt.Errorf("%s: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; split it", d.name, length, wr.Peer, a.MaxSend)
+		return fmt.Errorf("%s: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; split it", name, length, wr.Peer, a.MaxSend)
 	case wr.Op != rdma.OpSend && a.MaxTransfer > 0 && wr.Body.Len() > a.MaxTransfer:
-		return fmt.Errorf("%s: a %v of %d bytes at peer %d is longer than Attr.MaxTransfer, %d; split it", d.name, wr.Op, wr.Body.Len(), wr.Peer, a.MaxTransfer)
-	case wr.Flags&rdma.Inline != 0:
-		if wr.Op != rdma.OpRead && wr.Body.Len() > a.MaxInline {
-			return fmt.Errorf("%s: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", d.name, wr.Body.Len(), wr.Peer, a.MaxInline)
-		}
-	case d.strict:
-		return d.CheckLocal(wr.Op.String(), wr.Body, wr.LKey)
+		return fmt.Errorf("%s: a %v of %d bytes at peer %d is longer than Attr.MaxTransfer, %d; split it", name, wr.Op, wr.Body.Len(), wr.Peer, a.MaxTransfer)
+	case wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > a.MaxInline:
+		return fmt.Errorf("%s: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", name, wr.Body.Len(), wr.Peer, a.MaxInline)
 	}
 	return nil
 }

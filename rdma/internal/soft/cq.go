@@ -86,9 +86,7 @@ func (c *CQ[L]) Begin() (lent []L, ok bool) {
 		return nil, false
 	}
 	c.moved = false
-	if c.armed {
-		c.disarm()
-	}
+	c.EndArming()
 	c.dev.Called()
 	lent = c.lent[c.beside]
 	c.lent[c.beside] = lent[:0]
@@ -131,12 +129,10 @@ func (c *CQ[L]) Beside(on bool) {
 // IsBeside reports whether the current Poll comes from a second goroutine.
 func (c *CQ[L]) IsBeside() bool { return c.beside != 0 }
 
-// Unpolled calls do for each completion that was not polled, with what it lends, if
-// anything.
-func (c *CQ[L]) Unpolled(do func(done *rdma.Completion, loan *L, lends *bool)) {
+// Unpolled calls do for each completion that was not polled, with what it lends.
+func (c *CQ[L]) Unpolled(do func(done *rdma.Completion, loan *L)) {
 	for i := c.first; i < len(c.ready); i++ {
-		e := &c.ready[i]
-		do(&e.completion, &e.loan, &e.lends)
+		do(&c.ready[i].completion, &c.ready[i].loan)
 	}
 }
 

@@ -91,7 +91,7 @@ func (d *Device) QueueMemory() (n uint64) {
 func (d *Device) Close() {
 	d.Closed = true
 	for len(d.queues) > 0 {
-		d.queues[0].end()
+		d.queues[0].End()
 	}
 	d.unlockAll()
 	d.mu.Unlock()

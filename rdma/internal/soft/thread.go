@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/muster-mpi/muster/rdma"
 )
 
 // Background progress: a goroutine services the device while the application computes. The
@@ -14,7 +16,8 @@ import (
 // polls or waits, it makes progress itself, with less latency than waking a goroutine. So
 // the goroutine only checks now and then whether the application keeps calling (pace.go),
 // and goes to the source only when it does not. While the application waits, the goroutine
-// sleeps too.
+// sleeps too. Where processes share cores, an application that waits may seem to be away for
+// as long as the time slices of the others last; it declares that it stays (Stay).
 
 // callCheck is the time between two reads of the call counter.
 const callCheck = 20 * time.Microsecond
@@ -37,7 +40,10 @@ type Thread struct {
 	// The goroutine reads these without the lock. A polling application holds the lock
 	// most of the time, and a contended unlock is expensive.
 	calls   atomic.Uint32 // by the application so far
+	staying atomic.Bool   // the application only yields its core between two calls
 	stopped atomic.Bool
+
+	takeovers, needless atomic.Uint64 // times that it acted for the application, and that it need not have
 }
 
 // StartThread starts the progress thread, unless it was started before or is disabled.
@@ -56,6 +62,15 @@ func (d *Device) StartThread() error {
 
 // Started reports whether the progress thread was started.
 func (t *Thread) Started() bool { return t.started }
+
+// Stay declares whether the application stays in the library between two calls of Poll.
+func (w *waits) Stay(on bool) { w.dev.Thread.staying.Store(on) }
+
+// Count reports how often the progress thread acted for the application.
+func (t *Thread) Count(add func(name rdma.Counter, value uint64)) {
+	add(rdma.ThreadTakeovers, t.takeovers.Load())
+	add(rdma.ThreadNeedless, t.needless.Load())
+}
 
 func (t *Thread) called() {
 	t.calls.Store(t.calls.Load() + 1)
@@ -77,16 +92,18 @@ func (d *Device) runThread() {
 		switch {
 		case t.stopped.Load():
 			return
-		case seen != before: // the application keeps calling
+		case seen != before, t.staying.Load(): // the application keeps calling
 			t.os.pause(t.pace.next())
 		default:
 			t.waited = false
+			t.takeovers.Add(1)
 			t.pace.away(time.Now())
 			t.os.enter()
 			for d.serve(seen) {
 			}
 			t.os.leave()
 			if t.pace.back(time.Now(), t.waited) {
+				t.needless.Add(1)
 				t.os.pause(t.pace.next())
 			}
 		}

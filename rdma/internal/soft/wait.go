@@ -36,10 +36,14 @@ type waits struct {
 	queued int           // completions to be polled
 	moved  bool          // the progress thread did something since the last Poll
 	inside [waiters]int  // goroutines asleep here
-	armed  bool          // the second goroutine sleeps on File, or will sleep in WaitArmed
-	limit  time.Duration // of its sleep
+	armed  int           // sleeps on File, and those that WaitArmed will make
+	limit  time.Duration // of the last of them
 	file   file
 	closed bool
+	// The source and the hooks, of the device or of this queue.
+	source  *source
+	sleepOn func(limit time.Duration) time.Duration
+	awake   func()
 }
 
 // holder holds the completions of the queue.
@@ -50,6 +54,7 @@ type holder interface {
 
 func (w *waits) open(d *Device, of holder) error {
 	w.dev, w.of = d, of
+	w.source, w.sleepOn, w.awake = &d.source, d.hooks.Sleep, d.hooks.Awake
 	w.file.fd = -1
 	for who := range w.wakers {
 		if err := w.wakers[who].open(); err != nil {
@@ -59,6 +64,11 @@ func (w *waits) open(d *Device, of holder) error {
 	}
 	d.queues = append(d.queues, w)
 	return nil
+}
+
+// SleepOn gives the queue a source and hooks of its own, in place of the device's.
+func (w *waits) SleepOn(fd int, sleep func(limit time.Duration) time.Duration, awake func()) {
+	w.source, w.sleepOn, w.awake = &source{fd: fd}, sleep, awake
 }
 
 // Wait blocks until Poll may have something to do.
@@ -76,7 +86,7 @@ func (w *waits) prepare(limit time.Duration) time.Duration {
 	if limit <= 0 || w.queued > 0 || w.moved {
 		return 0
 	}
-	return max(w.dev.hooks.Sleep(limit), 0)
+	return max(w.sleepOn(limit), 0)
 }
 
 // sleep sleeps as prepared, without the lock.
@@ -88,13 +98,13 @@ func (w *waits) sleep(who waiter, timeout time.Duration) error {
 	w.inside[who]++
 	d.waiting++
 	d.mu.Unlock()
-	err := w.wakers[who].sleep(&d.source, timeout)
+	err := w.wakers[who].sleep(w.source, timeout)
 	d.mu.Lock()
 	if !w.closed {
 		w.inside[who]--
 		d.waiting--
 	}
-	d.hooks.Awake()
+	w.awake()
 	d.Called()
 	if err != nil {
 		return fmt.Errorf("%s: wait for a completion queue: %w", d.name, err)
@@ -103,8 +113,8 @@ func (w *waits) sleep(who waiter, timeout time.Duration) error {
 }
 
 // Sleep prepares a wait of the second goroutine and returns how long it may last: at most
-// limit, and 0 if Poll may have something to do. The arming ends with Disarm, with the next
-// Poll, or with WaitArmed.
+// limit, and 0 if Poll may have something to do. The arming ends with Awake, with WaitArmed, or
+// with the next Poll if nobody has asked for File.
 func (w *waits) Sleep(limit time.Duration) time.Duration {
 	d := w.dev
 	d.mu.Lock()
@@ -112,37 +122,48 @@ func (w *waits) Sleep(limit time.Duration) time.Duration {
 	if w.closed {
 		return 0
 	}
-	w.disarm()
 	if w.file.fd >= 0 && !w.file.watches {
 		limit = min(limit, unwatched)
 	}
 	limit = w.prepare(limit)
-	if limit > 0 && d.source.readable() {
-		d.hooks.Awake()
-		return 0
+	if limit > 0 && w.file.fd < 0 && w.source.readable() {
+		w.awake()
+		limit = 0
 	}
 	if limit > 0 {
-		w.armed, w.limit = true, limit
+		w.armed++
 		d.waiting++
+		w.limit = limit
+	} else if w.armed > 0 {
+		w.wakers[second].signal() // another goroutine sleeps on File
 	}
 	return limit
+}
+
+// EndArming ends an arming by a goroutine that did not come to WaitArmed. Those who sleep
+// on File end it themselves.
+func (w *waits) EndArming() {
+	for w.armed > 0 && w.file.fd < 0 {
+		w.disarm()
+	}
 }
 
 // Awake cancels Sleep.
 func (w *waits) Awake() {
 	w.dev.mu.Lock()
 	defer w.dev.mu.Unlock()
-	w.disarm()
-	w.wakers[second].clear()
+	if w.armed > 0 {
+		w.disarm()
+	}
+	if w.armed == 0 {
+		w.wakers[second].clear()
+	}
 }
 
 func (w *waits) disarm() {
-	if !w.armed {
-		return
-	}
-	w.armed = false
+	w.armed--
 	w.dev.waiting--
-	w.dev.hooks.Awake()
+	w.awake()
 }
 
 // WaitArmed blocks until the event that Arm has prepared for. Another goroutine may poll
@@ -154,13 +175,13 @@ func (w *waits) WaitArmed(timeout time.Duration) error {
 	switch {
 	case w.closed:
 		return rdma.ErrClosed
-	case !w.armed: // a Poll came in between
+	case w.armed == 0: // a Poll came in between
 		timeout = w.prepare(min(timeout, armedMax))
 	default:
-		w.armed = false
+		w.armed--
 		d.waiting--
 		if timeout = min(timeout, w.limit, armedMax); timeout <= 0 {
-			d.hooks.Awake()
+			w.awake()
 		}
 	}
 	return w.sleep(second, timeout)
@@ -172,7 +193,7 @@ func (w *waits) File() int {
 	w.dev.mu.Lock()
 	defer w.dev.mu.Unlock()
 	if !w.closed {
-		w.file.open(&w.wakers[second], &w.dev.source)
+		w.file.open(&w.wakers[second], w.source)
 	}
 	return w.file.fd
 }
@@ -189,7 +210,7 @@ func (w *waits) wakeSleepers() {
 	if w.inside[poller] > 0 {
 		w.wakers[poller].signal()
 	}
-	if w.inside[second] > 0 || w.armed {
+	if w.inside[second] > 0 || w.armed > 0 {
 		w.wakers[second].signal()
 	}
 }
@@ -198,15 +219,18 @@ func (w *waits) wakeSleepers() {
 func (w *waits) Close() error {
 	w.dev.mu.Lock()
 	defer w.dev.mu.Unlock()
-	w.end()
+	w.End()
 	return nil
 }
 
-func (w *waits) end() {
+// End is Close with the lock held.
+func (w *waits) End() {
 	if w.closed {
 		return
 	}
-	w.disarm()
+	for w.armed > 0 {
+		w.disarm()
+	}
 	w.closed = true
 	w.dev.waiting -= w.inside[poller] + w.inside[second]
 	w.dev.forget(w)

@@ -124,6 +124,8 @@ func (f *file) close() {
 // Set is a set of descriptors that serves as a source.
 type Set struct{ epoll int }
 
+const readableEvent = unix.EPOLLIN
+
 // Open opens the set.
 func (s *Set) Open() (err error) {
 	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {

@@ -59,8 +59,19 @@ type file struct {
 func (f *file) open(*waker, *source) {}
 func (f *file) close()               {}
 
-// Set is not available on this system.
+// Set is empty on this system: queues have no files.
 type Set struct{}
 
-// Open returns ErrUnsupported.
-func (s *Set) Open() error { return rdma.ErrUnsupported }
+const readableEvent = 1
+
+// Open does nothing.
+func (s *Set) Open() error { return nil }
+
+// FD returns -1.
+func (s *Set) FD() int { return -1 }
+
+// Watch returns ErrUnsupported.
+func (s *Set) Watch(int, uint32, uint32) error { return rdma.ErrUnsupported }
+
+// Close does nothing.
+func (s *Set) Close() {}

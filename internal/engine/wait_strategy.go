@@ -1,0 +1,142 @@
+package engine
+
+// The strategy of all waits: what a goroutine does between two polls. A wait polls with
+// the lock held, then yields the core between polls, then parks until an event.
+//
+//	result of the poll     the waiter polls again, drainPolls times in a row: one poll
+//	                       takes what one run of datagrams brought, and where ranks share
+//	                       cores the next time slice is far away
+//	another goroutine      it gets the lock between two polls
+//	wants the lock
+//	spin polls without     where ranks share cores after the first poll with a result: the
+//	result: yield          awaited message comes from a rank that needs this core
+//	yields polls after     the wait is long, and other processes need the core
+//	that: park
+
+import (
+	"runtime"
+	"time"
+)
+
+// drainPolls bounds the polls with a result in a row after which a waiter yields.
+const drainPolls = 64
+
+// waitStep is what a waiter does after a poll.
+type waitStep uint8
+
+const (
+	stepPoll   waitStep = iota // poll again
+	stepUnlock                 // let another goroutine have the lock
+	stepYield                  // yield the core
+	stepPark                   // sleep until an event
+)
+
+// strategy is the state of one wait.
+type strategy struct {
+	spin   int // polls without a result before the waiter yields
+	yields int // yields before it parks
+	first  int // idle after a poll with a result
+
+	idle   int           // polls without a result since then
+	busy   int           // polls with a result in a row
+	long   time.Duration // when it yielded for the first time, 0 before
+	polled time.Duration // when the last yield ended
+}
+
+// newStrategy returns the strategy of a wait that begins now.
+func (e *Engine) newStrategy() strategy {
+	s := strategy{spin: e.spin, yields: e.yields}
+	if e.Oversubscribed() {
+		s.first = e.spin
+	}
+	return s
+}
+
+// next returns the step after a poll. found reports that it had a result, wanted that
+// another goroutine wants the lock.
+func (s *strategy) next(found, wanted bool) waitStep {
+	if found {
+		s.idle = s.first
+		if s.busy++; s.busy < drainPolls && !wanted {
+			return stepPoll
+		}
+	}
+	s.busy = 0
+	idle := s.idle
+	s.idle++
+	switch {
+	case wanted:
+		return stepUnlock
+	case idle < s.spin:
+		return stepPoll
+	case idle < s.spin+s.yields:
+		return stepYield
+	}
+	return stepPark
+}
+
+// moved records progress without a result: part of a large message has been transferred.
+func (s *strategy) moved() { s.idle = s.first }
+
+// deathsEvery is the number of yields between two checks for dead ranks; a power of two.
+const deathsEvery = 64
+
+// pause executes a step. Callers that can park do so themselves; for others stepPark is
+// stepYield. The lock is held on entry and on return.
+func (e *Engine) pause(s *strategy, step waitStep) {
+	switch step {
+	case stepPoll:
+	case stepUnlock:
+		e.unlock()
+		runtime.Gosched()
+		e.lock()
+	default:
+		if s.long == 0 {
+			s.long = e.clock()
+			s.polled = s.long
+		}
+		e.waited.yields++
+		e.stay(true)
+		e.unlock()
+		e.yieldCore(s.idle)
+		e.lock()
+		e.stay(false)
+		now := e.clock()
+		e.waited.gap(now - s.polled)
+		s.polled = now
+		if s.idle&(deathsEvery-1) == 0 {
+			e.checkDeaths()
+		}
+	}
+}
+
+// endWait counts a wait that has yielded.
+func (e *Engine) endWait(s *strategy) {
+	if s.long != 0 {
+		e.waited.total += e.clock() - s.long
+		e.waited.times++
+	}
+}
+
+// stay declares to the devices that the waiter polls again as soon as it has its core back.
+// Otherwise their progress threads would take over a rank that waits for its time slice.
+func (e *Engine) stay(on bool) {
+	for _, cq := range e.stayers {
+		cq.Stay(on)
+	}
+}
+
+// clock returns the time since the rank has started, which is not 0.
+func (e *Engine) clock() time.Duration { return time.Since(e.began) + 1 }
+
+// yieldCore yields the core: to threads of other ranks by sched_yield, and to
+// goroutines of this process by the Go scheduler. sched_yield is many times less
+// expensive, so runtime.Gosched is called only now and then.
+func (e *Engine) yieldCore(n int) {
+	if e.cfg.InProcess || n&15 == 0 {
+		runtime.Gosched()
+	}
+	if !e.cfg.InProcess {
+		yieldThread()
+	}
+}

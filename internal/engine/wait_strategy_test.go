@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// The steps of a wait, poll by poll: f a poll with a result, - one without, w one without
+// while another goroutine wants the lock. The steps are p to poll again, u to unlock, y to
+// yield and s to sleep.
+func TestStrategySteps(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		shared      bool
+		polls, want string
+	}{
+		{"nothing comes", false, "-------", "pppyyss"},
+		{"a result restarts the wait", false, "-----f------", "pppyyppppyys"},
+		{"with shared cores the waiter yields at once", true, "---f---", "ppppyys"},
+		{"and polls on while something comes", true, "---fff--", "ppppppyy"},
+		{"another goroutine gets the lock", false, "-w-f-", "puppp"},
+		{"also while something comes", true, "fWWf-", "puupy"},
+		{"also instead of sleep", false, "-----sw", "pppyysu"},
+	} {
+		e := &Engine{spin: 3, yields: 2, cfg: Config{Oversubscribed: c.shared}}
+		s := e.newStrategy()
+		var got []byte
+		for _, p := range c.polls {
+			got = append(got, "puys"[s.next(p == 'f' || p == 'W', p == 'w' || p == 'W')])
+		}
+		if string(got) != c.want {
+			t.Errorf("%s: %s gives %s, want %s", c.name, c.polls, got, c.want)
+		}
+	}
+}
+
+// A wait yields after drainPolls polls with a result, where ranks share cores.
+func TestStrategyBoundsDrain(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		e := &Engine{spin: 3, yields: 2, cfg: Config{Oversubscribed: shared}}
+		s := e.newStrategy()
+		yields := 0
+		for range 10 * drainPolls {
+			if s.next(true, false) == stepYield {
+				yields++
+			}
+		}
+		if want := map[bool]int{false: 0, true: 10}[shared]; yields != want {
+			t.Errorf("shared cores %v: %d yields in %d polls, want %d", shared, yields, 10*drainPolls, want)
+		}
+	}
+}
+
+// The counters of a wait: its time, its yields and parks, parks with blocked packets, and
+// parks whose timeout found something to do.
+func TestWaitCounters(t *testing.T) {
+	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
+		stats := func() (s waitStats) {
+			w.locked(0, func(e *Engine) { s = e.waited })
+			return s
+		}
+		ended := w.recv(0, 1, 0, make([]byte, 1))
+		mustWait(t, "the receive", ended)
+		pass(parkIdle + parkIdle/2)
+		w.send(1, 0, 0, "x")
+		if err := mustEnd(t, "the receive", ended); err != nil {
+			t.Fatal(err)
+		}
+		s := stats()
+		if s.times != 1 || s.total != parkIdle+parkIdle/2 || s.yields == 0 || s.parks != 2 || s.late+s.blocked+s.stalls != 0 {
+			t.Errorf("after one receive: %+v", s)
+		}
+
+		// A device that does not announce a message: the wait ends with the park.
+		w.cqs[0][0].deaf = true
+		ended = w.recv(0, 1, 0, make([]byte, 1))
+		mustWait(t, "the receive", ended)
+		w.send(1, 0, 0, "x")
+		mustWait(t, "the receive", ended)
+		pass(parkIdle)
+		if err := mustEnd(t, "the receive", ended); err != nil {
+			t.Fatal(err)
+		}
+		if n := stats().late; n != 1 {
+			t.Errorf("%d late parks", n)
+		}
+		w.cqs[0][0].deaf = false
+
+		w.connect(0, 1)
+		for len(w.ranks[0].blocked) == 0 {
+			w.ranks[0].Isend(&w.comms[0], 1, 5, make([]byte, 8), 0)
+		}
+		ended = w.recv(0, 1, 0, make([]byte, 1))
+		mustWait(t, "the receive", ended)
+		w.send(1, 0, 0, "x")
+		if err := mustEnd(t, "the receive", ended); err != nil {
+			t.Fatal(err)
+		}
+		if stats().blocked == 0 {
+			t.Error("no park with blocked packets")
+		}
+	})
+}
+
+// The longest time between two polls, and those that are stalls.
+func TestWaitGaps(t *testing.T) {
+	var s waitStats
+	for _, ms := range []time.Duration{1, 7, 5, 6} {
+		s.gap(ms * time.Millisecond)
+	}
+	if s.longest != 7*time.Millisecond || s.stalls != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Flushes of several goroutines end when nothing is pending at their rank.
+func TestFlushedByRank(t *testing.T) {
+	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
+		e := w.ranks[0]
+		win := &Window{e: e}
+		var ranks []int
+		w.locked(0, func(e *Engine) {
+			for _, rank := range []int{1, 0, 1} {
+				win.flushes = append(win.flushes, windowFlush{rank, e.m.New()})
+			}
+			all := slices.Clone(win.flushes)
+			win.flushed(1)
+			for _, f := range all {
+				if f.x.Done() {
+					ranks = append(ranks, f.rank)
+				}
+				e.m.Free(f.x)
+			}
+		})
+		if !slices.Equal(ranks, []int{1, 1}) || len(win.flushes) != 1 || win.flushes[0].rank != 0 {
+			t.Errorf("flushes of ranks %v ended, %v are left", ranks, win.flushes)
+		}
+	})
+}

@@ -1,0 +1,264 @@
+package reliable
+
+import "time"
+
+// Whether a path delivers. A timeout alone does not show that: the peer may compute. But if
+// the peer acks what was sent later over another path, it is alive, and the path is left:
+// what is in flight on it is transmitted again over the others at once. A wrong decision
+// costs only duplicates, which the receiver recognizes by their sequence.
+//
+// A path that was left, or over which nothing has arrived yet, is probed while the peer is
+// in use. A probe is a copy of a packet in flight: its ack shows that the path delivers.
+
+// pathState is what is known about a path.
+type pathState uint8
+
+const (
+	untried pathState = iota // nothing has arrived over it yet
+	good                     // it delivers
+	left                     // it does not deliver, while others do
+)
+
+var pathStateNames = [...]string{"untried", "good", "left"}
+
+// multi is what is kept about one of several paths.
+type multi struct {
+	state    pathState
+	silentAt time.Duration // of the first of the consecutive timeouts
+	proof    Number        // an ack of it or a later packet shows that the path delivers
+	tryAt    time.Duration // when to probe it, unless it delivers
+	tryEvery time.Duration
+
+	rate    float64       // cost per nanosecond, as measured; 0: not yet (choose.go)
+	meterAt time.Duration // start of the measurement
+	metered int           // cost that has arrived since
+}
+
+const (
+	// A path that does not deliver is probed at intervals that double between these.
+	minTryEvery = 4 * time.Millisecond
+	maxTryEvery = 250 * time.Millisecond
+)
+
+// PathCounts counts what has happened to a path, for all peers.
+type PathCounts struct {
+	Bytes uint64 // sent, with an estimate of the headers
+	Left  uint64 // times it was left for a peer because it did not deliver
+	Back  uint64 // times it was used again
+	Again uint64 // its packets that were sent again over others when it was left
+}
+
+// candidates returns the paths that may carry data, and the bandwidth of the fastest. They
+// are those that deliver and have no timeout, if there are any. Otherwise it is one of
+// those that do best, and probes on the others show more.
+func (s *Peer[T]) candidates() (set uint32, fastest float64) {
+	const none = 5
+	best, rank := 0, none
+	for k := range s.paths {
+		i := (int(s.preferred) + k) % len(s.paths)
+		p := &s.paths[i]
+		r := p.rank()
+		if r == 0 {
+			set |= 1 << i
+		}
+		if r < rank {
+			best, rank = i, r
+		}
+		if r == 0 && (p.multi.rate > 0 || p.cong.sample) {
+			fastest = max(fastest, p.bandwidth(0))
+		}
+	}
+	if set == 0 {
+		set = 1 << best
+	}
+	if fastest == 0 {
+		fastest = 1
+	}
+	return set, fastest
+}
+
+// rank orders paths, the best first.
+func (p *path) rank() int {
+	switch {
+	case p.multi.state == left:
+		return 4
+	case p.multi.state == good && p.silences == 0:
+		return 0
+	case p.silences == 0:
+		return 1
+	case p.multi.state == good:
+		return 2
+	}
+	return 3
+}
+
+// probeDue returns the path to probe now, -1 if there is none.
+func (s *Peer[T]) probeDue(now time.Duration) int {
+	for i := range s.paths {
+		if p := &s.paths[i]; now >= s.probeAt(p) && p.room() > 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// probeAt returns when to probe a path.
+func (s *Peer[T]) probeAt(p *path) time.Duration {
+	if p.multi == nil || p.multi.state == good || s.first == s.fresh {
+		return Never
+	}
+	return p.multi.tryAt
+}
+
+// probe transmits a copy of the oldest packet in flight.
+func (s *Peer[T]) probe(now time.Duration, on int) Transmission[T] {
+	p := &s.paths[on]
+	before := p.underWay
+	t := s.transmission(s.first, p)
+	t.Lone, t.Again, t.Urgent, t.DelayAck = t.Packets > 1, true, true, false
+	s.transmit(now, p, s.first, 0, 1)
+	s.sentOn(now, on, p.underWay-before)
+	return t
+}
+
+// sentOn records a transmission on a path.
+func (s *Peer[T]) sentOn(now time.Duration, on, n int) {
+	p := &s.paths[on]
+	if p.multi == nil {
+		return
+	}
+	s.pool.Counts[on].Bytes += uint64(n)
+	if p.underWay == n {
+		p.multi.meterAt, p.multi.metered = now, 0
+	}
+	if m := p.multi; m.state != good {
+		m.tryEvery = min(max(2*m.tryEvery, minTryEvery), maxTryEvery)
+		m.tryAt = now + m.tryEvery
+	}
+}
+
+// proved records an ack of a path that was not known to deliver.
+func (s *Peer[T]) proved(on int, r *Ack) {
+	p := &s.paths[on]
+	if p.multi == nil || p.multi.state == good || r.Span == 0 || !p.multi.proof.Before(r.End) {
+		return
+	}
+	if p.multi.state == left {
+		s.pool.Counts[on].Back++
+	}
+	p.multi.state, p.multi.tryEvery = good, 0
+}
+
+// compare leaves the paths that have not delivered what they were given before something
+// that has arrived over another path was sent.
+func (s *Peer[T]) compare(now time.Duration, p *path, r *Ack) {
+	if !p.first.Before(r.End) || r.Span == 0 {
+		return
+	}
+	at := p.packets.at(uint32(r.End - 1)).at
+	for i := range s.paths {
+		if o := &s.paths[i]; o != p && o.silences > 0 && o.multi.state != left && o.multi.silentAt <= at {
+			s.leave(now, i)
+		}
+	}
+}
+
+// leave stops using a path. What is in flight on it is transmitted again.
+func (s *Peer[T]) leave(now time.Duration, on int) {
+	p, c := &s.paths[on], &s.pool.Counts[on]
+	m := p.multi
+	m.state, m.proof, m.tryAt, m.tryEvery = left, p.fresh, now, 0
+	p.expireAt, p.lookAt, p.silences = Never, Never, 0
+	c.Left++
+	for n := p.first; n != p.fresh; n++ {
+		if e := p.packets.at(uint32(n)); e.state == underWay {
+			s.lose(p, e)
+			c.Again++
+		}
+	}
+	p.cong.silent()
+}
+
+// late processes an ack of packets whose segments are finished: the peer has reported them
+// over another path before.
+func (s *Peer[T]) late(now time.Duration, p *path, r *Ack) {
+	if p.multi == nil || p.packets == nil || s.first != s.fresh {
+		return
+	}
+	before := p.underWay
+	p.measure(now, r)
+	s.settle(now, p, r)
+	p.meter(now, before-p.underWay)
+	p.cong.settled(now, before-p.underWay, 0, before)
+	if p.underWay == 0 {
+		s.resetPath(p)
+	}
+}
+
+// finish ends the wait for acks when all segments are finished. Acks of packets in flight
+// on other paths are still of use to congestion control.
+func (s *Peer[T]) finish() {
+	s.pool.segments.giveBack(s.segments)
+	s.segments = nil
+	for i := range s.paths {
+		if p := &s.paths[i]; p.underWay == 0 {
+			s.resetPath(p)
+		} else {
+			p.expireAt, p.lookAt, p.silences = Never, Never, 0
+		}
+	}
+}
+
+// begin waits again for acks of packets that were in flight when the last segment was
+// finished.
+func (s *Peer[T]) begin(now time.Duration) {
+	for i := range s.paths {
+		if p := &s.paths[i]; p.underWay > 0 && p.expireAt == Never {
+			p.expireAt = now + s.ackTimeout(p)
+		}
+	}
+}
+
+// silent handles a timeout of one of several paths. It forgets packets in flight whose
+// segments are finished: that no ack of them arrives does not matter. It returns false if
+// there are no others.
+func (s *Peer[T]) silent(now time.Duration, p *path) bool {
+	for n := p.first; n != p.fresh; n++ {
+		if e := p.packets.at(uint32(n)); e.state == underWay && e.sequence.Before(s.first) {
+			s.lose(p, e)
+		}
+	}
+	if p.underWay == 0 && (s.others(p) || s.first == s.fresh) {
+		p.expireAt = Never
+		return false
+	}
+	if p.silences == 0 {
+		p.multi.silentAt = now
+	}
+	return true
+}
+
+// AddPaths adds paths until the peer has n of them.
+func (s *Peer[T]) AddPaths(n int) {
+	for len(s.paths) < n {
+		s.paths = append(s.paths, newPath(&s.pool.Params))
+	}
+	for i := range s.paths {
+		if p := &s.paths[i]; p.multi == nil && n > 1 {
+			p.multi = new(multi)
+		}
+	}
+}
+
+// PathState describes a path in words.
+func (s *Peer[T]) PathState(on int) string { return pathStateNames[s.paths[on].multi.state] }
+
+// others reports whether an ack is awaited on another path.
+func (s *Peer[T]) others(p *path) bool {
+	for i := range s.paths {
+		if o := &s.paths[i]; o != p && o.expireAt != Never {
+			return true
+		}
+	}
+	return false
+}
