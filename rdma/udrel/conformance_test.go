@@ -54,11 +54,13 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// openDgram opens devices without a progress thread, as channel ud does: that of this
+// package services them.
 func openDgram(t testing.TB, n int) []rdma.Device {
 	t.Helper()
 	var list []rdma.Device
 	for i := range n {
-		d, err := dgram.Open(dgram.Config{Bind: netip.MustParseAddrPort("127.0.0.1:0"), JobKey: []byte("the key of the test"), Name: uint32(i)})
+		d, err := dgram.Open(dgram.Config{Bind: netip.MustParseAddrPort("127.0.0.1:0"), JobKey: []byte("the key of the test"), Name: uint32(i), NoThread: true})
 		if err != nil {
 			t.Fatal(err)
 		}

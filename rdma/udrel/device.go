@@ -247,14 +247,20 @@ const (
 	// sendRetryDelay is how long to wait when the device below accepts no more packets.
 	sendRetryDelay = 100 * time.Microsecond
 	// minPollDelay and maxPollDelay bound the time between two polls when one cannot
-	// sleep on the device below. The longer nothing arrives, the longer it is.
-	minPollDelay = time.Millisecond
-	maxPollDelay = 8 * time.Millisecond
+	// sleep on the device below. The longer nothing arrives, the longer it is, and
+	// longer in a wait without a limit, which is that of the progress thread.
+	minPollDelay  = time.Millisecond
+	maxPollDelay  = 8 * time.Millisecond
+	idlePollDelay = 32 * time.Millisecond
 )
 
 // sleep prepares a sleep on the device below and returns how long it may last: until one
 // of our timers is due, or one of that device.
 func (d *Device) sleep(limit time.Duration) time.Duration {
+	longest := maxPollDelay
+	if limit == soft.Forever {
+		longest = idlePollDelay
+	}
 	d.ticked = false
 	d.tick()
 	for _, q := range d.pairs {
@@ -272,7 +278,7 @@ func (d *Device) sleep(limit time.Duration) time.Duration {
 	case limit <= 0:
 		d.idlePolls = 0
 	case d.file == nil:
-		return min(limit, min(max((d.now-d.cameAt)/4, minPollDelay), maxPollDelay))
+		return min(limit, max((d.now-d.cameAt)/4, minPollDelay), longest)
 	default:
 		limit = d.file.Arm(rdma.NotifyAny, limit)
 	}

@@ -53,10 +53,22 @@ const (
 	delayAckMax = 16 << 10
 )
 
+const (
+	// longestFrame is the longest packet that a network may carry in one frame.
+	longestFrame = 9000
+	// hostWindow is the window for longer packets: they are for this host, and a
+	// megabyte should be sent in one go.
+	hostWindow = 1 << 20
+)
+
 // params returns the properties of the carrier. A packet has no more than a Head before
 // the piece of the body.
 func (c *Config) params() reliable.Params {
-	return reliable.Params{Single: c.Packet - rdma.HeadMax, MaxRun: 1, AckEvery: c.AckEvery, AckDelay: ackDelay, LongAckDelay: longAckDelay}
+	p := reliable.Params{Single: c.Packet - rdma.HeadMax, MaxRun: 1, AckEvery: c.AckEvery, AckDelay: ackDelay, LongAckDelay: longAckDelay}
+	if c.Packet > longestFrame {
+		p.DelayFloor = hostWindow
+	}
+	return p
 }
 
 // messagePool keeps free messages. Some keep memory for a long body.

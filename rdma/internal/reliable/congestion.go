@@ -46,6 +46,7 @@ type congestion struct {
 	unit      float32 // cost of a full datagram
 	window    float32 // cost that may be in flight
 	threshold float32 // below it the window doubles per round trip (slow start)
+	atLeast   float32 // Params.DelayFloor
 	paceAt    time.Duration
 
 	smoothed, varied time.Duration // round-trip time and its variation (RFC 6298)
@@ -77,7 +78,7 @@ func (c *congestion) floor() float32 {
 	if c.unit >= selfUnit {
 		return selfWindow * c.unit
 	}
-	return max(delayFloor, lossFloor*c.unit)
+	return max(delayFloor, c.atLeast, lossFloor*c.unit)
 }
 
 // permits reports whether a datagram may be sent now.

@@ -34,7 +34,9 @@ func newPath(p *Params) path {
 	if p.MaxRun > 1 {
 		length = p.Each
 	}
-	return path{cong: newCongestion(length), lookAt: Never, expireAt: Never}
+	at := path{cong: newCongestion(length), lookAt: Never, expireAt: Never}
+	at.cong.atLeast = float32(p.DelayFloor)
+	return at
 }
 
 // gaps is a set of missing packets: bit i is the packet i before the largest received.

@@ -12,6 +12,10 @@ type Params struct {
 	Overhead int // of those, bytes of a segment that are not of the message
 	MaxRun   int // packets in a segment
 	AckEvery int // packets that make an ack due
+	// DelayFloor is the window in bytes below which delay alone does not shrink it. It is
+	// for carriers whose peers have no network between them: their delay is that of
+	// processes that wait for a core.
+	DelayFloor int
 
 	// AckDelay is how long an ack may wait for a packet to be piggybacked on.
 	AckDelay time.Duration
