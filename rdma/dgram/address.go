@@ -24,7 +24,7 @@ type endpoint struct {
 
 // address identifies a queue pair of a peer.
 type address struct {
-	at          endpoint
+	at          rawAddress
 	incarnation incarnation
 	name        uint32
 	pair        uint16
@@ -32,7 +32,7 @@ type address struct {
 }
 
 func (a *address) String() string {
-	return fmt.Sprintf("%v/%x/%012x/%d", a.at.addrPort, a.pair, uint64(a.incarnation), a.name)
+	return fmt.Sprintf("%v/%x/%012x/%d", a.at.addrPort(), a.pair, uint64(a.incarnation), a.name)
 }
 
 // parseAddress returns an address with its first endpoint, and all endpoints.
@@ -67,5 +67,5 @@ func parseAddress(text rdma.Addr) (address, []endpoint, error) {
 	if err != nil {
 		return wrong("its fourth part is no name")
 	}
-	return address{at: ends[0], incarnation: incarnation(l), pair: uint16(pair), name: uint32(name)}, ends, nil
+	return address{at: ends[0].raw, incarnation: incarnation(l), pair: uint16(pair), name: uint32(name)}, ends, nil
 }

@@ -273,7 +273,7 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	}
 	id := d.peerID(parsed.incarnation, parsed.pair, parsed.name, &ends[0].raw)
 	known := &d.peers[id]
-	known.resolved, known.at = true, ends[0] // it may have sent from another interface
+	known.resolved, known.at = true, ends[0].raw // it may have sent from another interface
 	if d.several() {
 		*d.endsOf(id) = ends
 		for _, q := range d.pairs {
@@ -305,7 +305,7 @@ func (d *Device) peerID(l incarnation, pair uint16, name uint32, from *rawAddres
 	if !ok {
 		id = rdma.PeerID(len(d.peers))
 		d.known[both] = id
-		d.peers = append(d.peers, address{incarnation: l, pair: pair, name: name, at: endpoint{from.addrPort(), *from}})
+		d.peers = append(d.peers, address{incarnation: l, pair: pair, name: name, at: *from})
 	}
 	d.latest, d.latestID = both, id
 	return id
@@ -406,7 +406,7 @@ func (d *Device) reject(at netip.AddrPort, process bool) {
 	}
 	for id := range d.peers {
 		a := &d.peers[id]
-		if a.at.addrPort != at && !d.leadsTo(rdma.PeerID(id), at) {
+		if a.at.addrPort() != at && !d.leadsTo(rdma.PeerID(id), at) {
 			continue
 		}
 		for _, q := range d.pairs {

@@ -79,7 +79,7 @@ func (d *Device) nextPacket() *packet {
 // begin addresses a packet and writes the header into it.
 func (d *Device) begin(l *packet, h *header, from uint16, to rdma.PeerID) []byte {
 	a := &d.peers[to]
-	l.to, l.on, l.addressKnown = a.at.raw, 0, false
+	l.to, l.on, l.addressKnown = a.at, 0, false
 	h.to, h.from, h.toIncarnation, h.name = a.pair, from, a.incarnation, d.name
 	if !d.keys.stampHeader(h) {
 		// 2^48 datagrams at a million a second are nine years.

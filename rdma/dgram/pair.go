@@ -76,7 +76,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 
 // Addr returns the address that peers resolve.
 func (q *pair) Addr() rdma.Addr {
-	a := address{at: endpoint{addrPort: q.dev.socket.local}, incarnation: q.dev.keys.incarnation, pair: q.number, name: q.dev.name}
+	a := address{at: rawOf(q.dev.socket.local), incarnation: q.dev.keys.incarnation, pair: q.number, name: q.dev.name}
 	return q.dev.withEndpoints(a.String())
 }
 

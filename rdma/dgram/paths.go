@@ -129,7 +129,7 @@ func (d *Device) endsOf(id rdma.PeerID) *[]endpoint {
 // endpointOf returns where a path leads, nil if that is not known.
 func (d *Device) endpointOf(id rdma.PeerID, on int) *rawAddress {
 	if !d.several() {
-		return &d.peers[id].at.raw
+		return &d.peers[id].at
 	}
 	if ends := *d.endsOf(id); on < len(ends) && ends[on].addrPort.IsValid() {
 		return &ends[on].raw

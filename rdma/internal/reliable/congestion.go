@@ -46,6 +46,9 @@ type congestion struct {
 	unit      float32 // cost of a full datagram
 	window    float32 // cost that may be in flight
 	threshold float32 // below it the window doubles per round trip (slow start)
+	full      bool    // the window was used up in this round
+	sample    bool    // any round-trip sample was taken
+	free      bool    // the next packet is a probe, which the window does not limit
 	atLeast   float32 // Params.DelayFloor
 	paceAt    time.Duration
 
@@ -58,8 +61,6 @@ type congestion struct {
 	roundEnd              time.Duration // of the current round trip
 	arrivedCost, lostCost float32       // in this round
 	delayed               time.Duration // smallest excess delay of this round, or Never
-	full, sample          bool          // window used up in this round; any sample taken
-	free                  bool          // the next packet is a probe, which the window does not limit
 }
 
 func newCongestion(length int) congestion {
