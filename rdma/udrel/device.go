@@ -289,14 +289,16 @@ func (d *Device) sleep(limit time.Duration) time.Duration {
 	return limit
 }
 
-// awake ends a sleep, perhaps because of a timer.
+// awake ends a sleep, perhaps because of a timer. It clears the event of the file, which
+// would end every later sleep at once. Other sleepers must prepare theirs again.
 func (d *Device) awake() {
 	d.idlePolls = 0
 	if d.file == nil {
 		return
 	}
-	if d.asleep--; d.asleep == 0 {
-		d.file.Awake()
+	d.file.Awake()
+	if d.asleep--; d.asleep > 0 {
+		d.soft.WakeAll()
 	}
 }
 
