@@ -16,7 +16,7 @@
 //	            work                                                           pair.go, peer.go
 //	            Write and Read become messages with a response                 access.go
 //	send        makes packets of what reliable transmits, and sends them in
-//	            batches by the device below                                    send.go, message.go
+//	            batches by the device below                                    send.go, message.go, repeat.go
 //	wire        the header of a packet                                         wire.go
 //	receive     passes packets to reliable, reassembles messages and queues
 //	            completions                                                    receive.go, queues.go

@@ -110,6 +110,9 @@ func (q *pair) write(p *peer, t *transmission) {
 	if m.kind == kindSend || m.kind == kindWrite {
 		wr.Body = m.body.Slice(t.Offset, t.Offset+t.Length)
 	}
+	if t.Again {
+		wr.Body = toRepeat(wr.Body)
+	}
 	if wr.Body.Len() > d.maxInlineBelow {
 		wr.Flags &^= rdma.Inline
 	}
