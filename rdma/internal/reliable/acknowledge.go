@@ -208,6 +208,11 @@ func (s *Peer[T]) expire(now time.Duration, p *path) {
 	if p.multi != nil && !s.silent(now, p) {
 		return
 	}
+	if p.silences == 0 {
+		s.pool.Probes++
+	} else {
+		s.pool.Timeouts++
+	}
 	if p.silences < 255 {
 		p.silences++
 	}
