@@ -277,6 +277,9 @@ func (d *Device) sleep(limit time.Duration) time.Duration {
 	switch {
 	case limit <= 0:
 		d.idlePolls = 0
+	case d.file == nil && d.progress(): // only a poll shows what has arrived below
+		d.soft.MarkMoved()
+		return 0
 	case d.file == nil:
 		return min(limit, max((d.now-d.cameAt)/4, minPollDelay), longest)
 	default:
