@@ -249,7 +249,7 @@ const (
 	// minPollDelay and maxPollDelay bound the time between two polls when one cannot
 	// sleep on the device below. The longer nothing arrives, the longer it is, and
 	// longer in a wait without a limit, which is that of the progress thread.
-	minPollDelay  = time.Millisecond
+	minPollDelay  = 100 * time.Microsecond
 	maxPollDelay  = 8 * time.Millisecond
 	idlePollDelay = 32 * time.Millisecond
 )
