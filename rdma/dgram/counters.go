@@ -40,6 +40,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.MemoryReceive, d.receiveMemory())
 	add(rdma.MemorySend, d.sendMemory())
 	add(rdma.MemoryPeers, d.peerMemory())
+	add(rdma.MemoryTables, d.table.Memory())
 	if d.socket != nil {
 		kernel, dropped := d.socket.kernelMemory(), d.socket.kernelDrops()
 		for _, s := range d.more {

@@ -183,7 +183,7 @@ func TestCountersAndPaths(t *testing.T) {
 	cut.Store(1 << 1)
 	waitUntil(t, "the cut path is left", func() bool { a.do(t, wr); return strings.HasSuffix(a.Paths(toB), "rail1 (left)") })
 	got := countsOf(a.Device)
-	for _, name := range []rdma.Counter{"rail-bytes.rail0", "rail-bytes.rail1", "rails.left", "rails.again", rdma.PeersKnown, rdma.MemoryPeers, rdma.MemorySend} {
+	for _, name := range []rdma.Counter{"rail-bytes.rail0", "rail-bytes.rail1", "rails.left", "rails.again", rdma.PeersKnown, rdma.MemoryPeers, rdma.MemorySend, rdma.MemoryTables} {
 		if got[name] == 0 {
 			t.Errorf("%s is 0", name)
 		}
@@ -218,7 +218,7 @@ func TestLongCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out [1]rdma.Completion
-			for done := 0; done < 2; { // the receipt, and the completion
+			for done := 0; done < 2; { // it has arrived, and it is complete
 				for _, s := range []*testNode{a, b} {
 					if s.cq.Poll(out[:]) == 0 {
 						continue
