@@ -4,7 +4,6 @@ import (
 	"reflect"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The data path only increments counters; memory use is computed when Count is called.
@@ -41,6 +40,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.MemoryReceive, d.receiveMemory())
 	add(rdma.MemorySend, d.sendMemory())
 	add(rdma.MemoryPeers, d.peerMemory())
+	add(rdma.MemoryTables, d.table.Memory())
 	if d.socket != nil {
 		kernel, dropped := d.socket.kernelMemory(), d.socket.kernelDrops()
 		for _, s := range d.more {
@@ -82,8 +82,11 @@ func (d *Device) sendMemory() uint64 {
 func (d *Device) peerMemory() uint64 {
 	n := uint64(cap(d.peers))*sizeOf[address]() + uint64(len(d.known))*(sizeOf[uint64]()+sizeOf[rdma.PeerID]()) +
 		uint64(len(d.freeRequests))*sizeOf[requests]()
+	for _, ends := range d.endpoints {
+		n += uint64(cap(ends)) * sizeOf[endpoint]()
+	}
 	d.eachPeer(func(p *peer) {
-		n += sizeOf[peer]() + uint64(reliable.PathSize())
+		n += sizeOf[peer]() + uint64(p.PathMemory())
 		if p.requests != nil {
 			n += sizeOf[requests]()
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,9 +66,8 @@ type Config struct {
 	MaxTransfer int
 	// PeerTimeout is how long an RD peer may be silent, while something is in flight to
 	// it, before it counts as gone. 0: 30 s, or one second if an ICMP error reports
-	// that its host is unreachable. A device that is one rail of several gets a longer
-	// timeout: a peer that was declared gone is not accepted again, and a broken link
-	// may be repaired.
+	// that its host is unreachable. With several paths it must be silent on all of them.
+	// A peer that was declared gone is not accepted again.
 	PeerTimeout time.Duration
 }
 
@@ -163,7 +163,7 @@ func Open(c Config) (*Device, error) {
 	}
 	if c.Datagram == 0 {
 		c.Datagram = ethernetDatagram
-		if c.Bind.Addr().IsLoopback() {
+		if c.Bind.Addr().IsLoopback() && !slices.ContainsFunc(c.Paths, func(p Path) bool { return !p.Bind.Addr().IsLoopback() }) {
 			c.Datagram = loopbackDatagram
 		}
 	}

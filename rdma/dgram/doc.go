@@ -1,7 +1,8 @@
 // Package dgram implements RDMA over UDP datagrams: iWARP without connections. T1
 // chapter 6 specifies this for unreliable datagrams (UD); this package adds the
 // reliable datagrams (RD) that T1 left open. A process has one UDP socket regardless of
-// its number of peers, and an idle peer costs a few hundred bytes.
+// its number of peers, and an idle peer costs a few hundred bytes. With several
+// interfaces it has one socket on each, and RD uses them together (Config.Paths).
 //
 // [Open] returns a device. Its queue pairs are of two kinds:
 //
@@ -27,6 +28,7 @@
 //	            drops duplicates, restores order, writes acks                    package reliable, message.go, peer.go
 //	wire        header, DDP segment, CRC32C and authentication tag               wire.go, seal.go
 //	kernel      datagrams are sent and received in batches                       outbox.go, socket_linux_unsafe.go
+//	            several sockets, and the endpoints of a peer they lead to        paths.go
 //	receiver    reassembles messages and queues completions                      receive.go, queues.go
 //	            UD: messages, pieces of Write-Records, error messages            receive_datagram.go, record.go, refuse.go
 //

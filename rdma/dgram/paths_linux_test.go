@@ -14,22 +14,17 @@ import (
 
 // Devices with several paths, on 127.0.0.1, 127.0.0.2 and so on.
 
-func openPaths(t testing.TB, name uint32, n int) *Device {
-	t.Helper()
+func pathsConfig(name uint32, n int) Config {
 	c := Config{Name: name, JobKey: []byte("the key of the test"), Datagram: ethernetDatagram}
 	for i := range n {
 		c.Paths = append(c.Paths, Path{Name: fmt.Sprintf("rail%d", i), Bind: netip.MustParseAddrPort(fmt.Sprintf("127.0.0.%d:0", 1+i)), Network: netip.MustParsePrefix(fmt.Sprintf("127.0.0.%d/32", 1+i))})
 	}
-	d, err := Open(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return d
+	return c
+}
+
+func openPaths(t testing.TB, name uint32, n int) *Device {
+	t.Helper()
+	return openTest(t, pathsConfig(name, n))
 }
 
 // dropOn drops the packets of paths that are cut, and counts them.
@@ -120,6 +115,8 @@ func TestMatchPaths(t *testing.T) {
 		{ours("10.1.0.0/24"), "10.0.0.2:1,10.1.0.2:2", "10.1.0.2:2"},
 		{ours("", ""), "10.1.0.2:1,10.0.0.2:2", "10.1.0.2:1,10.0.0.2:2"},
 		{ours("10.9.0.0/24", "10.1.0.0/24"), "10.1.0.2:1,10.0.0.2:2", "10.0.0.2:2,10.1.0.2:1"},
+		{ours("10.0.0.0/24", "10.0.0.0/24"), "10.0.0.2:1,10.0.0.2:2", "10.0.0.2:1,10.0.0.2:2"},
+		{ours("10.0.0.0/24", "10.1.0.0/24", "10.2.0.0/24"), "10.0.0.2:1", "10.0.0.2:1,10.0.0.2:1,10.0.0.2:1"},
 	} {
 		_, theirs, err := parseAddress(rdma.Addr(v.theirs + "/1/0123456789ab/0"))
 		if err != nil {
@@ -131,6 +128,25 @@ func TestMatchPaths(t *testing.T) {
 		}
 		if got := strings.Join(words, ","); got != v.want {
 			t.Errorf("%v and %s are paired as %s, want %s", v.ours, v.theirs, got, v.want)
+		}
+	}
+}
+
+func TestAddressesWithPaths(t *testing.T) {
+	d := newTestNode(t, pathsConfig(12, 3))
+	a, ends, err := parseAddress(d.qp.Addr())
+	if err != nil || a.incarnation != d.keys.incarnation || a.name != 12 || len(ends) != 3 {
+		t.Fatalf("%s is read as %v with %d endpoints, %v", d.qp.Addr(), &a, len(ends), err)
+	}
+	for i, e := range ends {
+		if e.addrPort != d.socketOf(i).local || e.raw.addrPort() != e.addrPort {
+			t.Errorf("endpoint %d is %v, the socket %v", i, e.addrPort, d.socketOf(i).local)
+		}
+	}
+	const rest = "/1/0123456789ab/0"
+	for _, text := range []string{"", ",", "10.0.0.1:1,", ",10.0.0.1:1", "10.0.0.1:1,10.0.0.2", "10.0.0.1:1,10.0.0.2:0", strings.Repeat("10.0.0.1:1,", 8) + "10.0.0.1:1"} {
+		if _, _, err := parseAddress(rdma.Addr(text + rest)); err == nil {
+			t.Errorf("%q is accepted as an address", text+rest)
 		}
 	}
 }

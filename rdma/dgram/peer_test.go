@@ -18,6 +18,12 @@ func TestIdlePeerIsSmall(t *testing.T) {
 		t.Errorf("an idle peer costs %d bytes, want at most 512", size)
 	}
 	pool := newWindowPool(1000)
+	two := newPeer(pool)
+	two.AddPaths(2)
+	size = reflect.TypeFor[peer]().Size() + uintptr(two.PathMemory()) + reflect.TypeFor[address]().Size() + 2*reflect.TypeFor[endpoint]().Size() + 2*name
+	if t.Logf("%d bytes on two paths", size); size > 1024 {
+		t.Errorf("an idle peer on two paths costs %d bytes, want at most 1024", size)
+	}
 	if newPeer(pool); pool.Memory() != 0 {
 		t.Error("a new peer has memory for segments in flight")
 	}

@@ -214,8 +214,9 @@ func (s *Peer[T]) finish() {
 }
 
 // begin waits again for acks of packets that were in flight when the last segment was
-// finished.
+// finished. The peer has been silent only from now on.
 func (s *Peer[T]) begin(now time.Duration) {
+	s.lastAckAt = now
 	for i := range s.paths {
 		if p := &s.paths[i]; p.underWay > 0 && p.expireAt == Never {
 			p.expireAt = now + s.ackTimeout(p)

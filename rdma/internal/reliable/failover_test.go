@@ -41,8 +41,12 @@ func TestLoneMessageFailover(t *testing.T) {
 				a.post(1 + w.random.IntN(60_000))
 				took := w.run(150*time.Millisecond, "a message has arrived although a path is cut", func() bool { return b.got == a.posted })
 				worst = max(worst, took)
+				if a.peer.TimedOut(w.now, 150*time.Millisecond) {
+					t.Fatalf("seed %d: the peer counts as silent since %v, at %v", seed, a.peer.LastAck(), w.now)
+				}
 				if w.random.IntN(4) == 0 {
 					w.run(time.Second, "everything is acked", a.peer.Idle)
+					w.now += 200 * time.Millisecond // the application computes
 				}
 			}
 			cables[cut].cut = false

@@ -147,3 +147,12 @@ func (h *Pool[T]) giveBackKept(k *Kept) {
 
 // PathSize returns the memory of a path of an idle peer, besides the peer itself.
 func PathSize() int { return sizeOf[path]() }
+
+// PathMemory returns the memory of the paths of a peer.
+func (s *Peer[T]) PathMemory() int {
+	n := cap(s.paths) * sizeOf[path]()
+	if len(s.paths) > 1 {
+		n += len(s.paths) * sizeOf[multi]()
+	}
+	return n
+}
