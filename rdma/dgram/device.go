@@ -12,6 +12,7 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/guard"
 	"github.com/muster-mpi/muster/rdma/internal/pin"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The device: Open opens its socket, progress is the work of every Poll, and Close
@@ -104,8 +105,11 @@ type Device struct {
 	batching  bool // datagrams arrive faster than one per call
 	cameLast  bool // the previous call found one
 
-	store          store // slots for received datagrams
-	part           slot  // one of several coalesced datagrams, while it is processed
+	store          store            // slots for received datagrams
+	part           slot             // one of several coalesced datagrams, while it is processed
+	opened         header           // of the datagram that is processed
+	tokens         map[uint32]owner // of peers that may send runs
+	partials       int              // slots with incomplete segments
 	batch          []*slot
 	outbox         outbox
 	windowPool     *windowPool
@@ -197,7 +201,7 @@ func Open(c Config) (*Device, error) {
 	}
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = costs(d.mss(), c.NoCRC && !c.Encrypt)
 	d.attr.EndCost = float64(ackDelay) // a short message requests no ack
-	d.windowPool = newWindowPool(d.mss())
+	d.windowPool = reliable.NewPool[posted](runParams(d.datagram, d.mss(), s.runs() && !c.Encrypt))
 	d.progressThread.disabled = c.NoThread
 	if c.Strict {
 		d.attr.MaxInline = strictMax
@@ -487,7 +491,7 @@ func (d *Device) wake() time.Duration {
 		}
 		at = min(at, q.recordsDue())
 		for _, p := range q.busy {
-			at = min(at, p.SendWake(), p.AckWake(d.now, 0), p.probeAt())
+			at = min(at, p.SendWake(), p.AckWake(d.now, 0), p.probeAt(), p.partialsDue())
 		}
 	}
 	return at

@@ -3,6 +3,7 @@ package dgram
 import (
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The outbox holds datagrams that are ready until the kernel accepts them in one call.
@@ -17,6 +18,9 @@ type packet struct {
 	body []byte // of a long one: the user's memory
 	seal [sealLen]byte
 	to   rawAddress
+	// index is set if the packet is sent as a run of packets, or as one of them.
+	index runIndex
+	crcs  [reliable.MaxRun]uint32 // of its packets
 	// addressKnown reports whether the peer knows our address.
 	addressKnown bool
 }
@@ -29,16 +33,23 @@ func (l *packet) length() int {
 	return len(l.data) + len(l.body) + len(l.seal)
 }
 
+// packets returns how many packets the network has of it.
+func (l *packet) packets() int { return max(int(l.index.count), 1) }
+
 // gatherAbove is the payload length from which the kernel gathers instead of us
 // copying.
 const gatherAbove = 2 << 10
 
 // keep makes the packet contiguous.
 func (l *packet) keep() {
-	if l.body != nil {
-		l.data = append(append(l.data, l.body...), l.seal[:]...)
-		l.body = nil
+	if l.body == nil {
+		return
 	}
+	l.data = append(l.data, l.body...)
+	if l.index.packets == 0 {
+		l.data = append(l.data, l.seal[:]...)
+	}
+	l.body = nil
 }
 
 // seal appends the payload and seals the packet.
@@ -78,7 +89,7 @@ func (d *Device) nextPacket() *packet {
 // begin addresses a packet and writes the header into it.
 func (d *Device) begin(l *packet, h *header, from uint16, to rdma.PeerID) []byte {
 	a := &d.peers[to]
-	l.to, l.addressKnown = a.at.raw, false
+	l.to, l.addressKnown, l.index = a.at.raw, false, runIndex{}
 	h.to, h.from, h.toIncarnation, h.name = a.pair, from, a.incarnation, d.name
 	if !d.keys.stampHeader(h) {
 		// 2^48 datagrams at a million a second are nine years.
@@ -99,10 +110,7 @@ func appendDDP(b []byte, h *ddp.Header) []byte {
 func (d *Device) flush() {
 	o := &d.outbox
 	if d.disturb != nil {
-		for i := range o.packets[:o.n] {
-			o.packets[i].keep()
-		}
-		d.disturb(o)
+		d.sendDisturbed()
 	}
 	if o.n == 0 {
 		return
@@ -112,8 +120,10 @@ func (d *Device) flush() {
 	done := 0
 	for done < o.n {
 		n, full := d.socket.send(o.packets[done:o.n])
+		for i := range o.packets[done : done+n] {
+			d.traffic.sent += uint64(o.packets[done+i].packets())
+		}
 		done += n
-		d.traffic.sent += uint64(n)
 		if full {
 			break
 		}
@@ -127,6 +137,40 @@ func (d *Device) flush() {
 		o.packets[i-done], o.packets[i] = o.packets[i], o.packets[i-done]
 	}
 	o.n -= done
+	if !d.socket.runs() {
+		d.windowPool.MaxRun = 1
+	}
+}
+
+// sendDisturbed lets tests change what is sent, packet by packet.
+func (d *Device) sendDisturbed() {
+	o := &d.outbox
+	var list [][]byte
+	var to []rawAddress
+	for i := range o.packets[:o.n] {
+		l := &o.packets[i]
+		l.keep()
+		if l.index.packets > 0 {
+			list = l.appendPackets(list, d.keys.crc)
+		} else {
+			list = append(list, append([]byte(nil), l.data...))
+		}
+		for len(to) < len(list) {
+			to = append(to, l.to)
+		}
+	}
+	for len(list) > 0 {
+		o.n = 0
+		for ; o.n < batchSize/2 && o.n < len(list); o.n++ { // there is room for duplicates
+			l := &o.packets[o.n]
+			l.data, l.to, l.index = append(l.data[:0], list[o.n]...), to[o.n], runIndex{}
+		}
+		list, to = list[o.n:], to[o.n:]
+		if d.disturb(o); len(list) > 0 && o.n > 0 {
+			n, _ := d.socket.send(o.packets[:o.n]) // what is not accepted is lost
+			d.traffic.sent += uint64(n)
+		}
+	}
 }
 
 // messageBlock is how many messages are allocated at a time.

@@ -215,6 +215,7 @@ func (q *pair) take(wr *rdma.SendWR) error {
 		d.freeMessage(m)
 		return rdma.ErrAgain
 	}
+	m.Overhead = untaggedOverhead
 	m.Info.id, m.Length = wr.ID, int(wr.HeadLen)+wr.Body.Len()
 	m.Info.role, m.Info.opcode = roleSend, sendOpcode(wr.Flags)
 	m.DelayAck = wr.Flags&(rdma.Inline|rdma.Lazy) != 0 && q.mayDelayAck(p, m)
@@ -286,6 +287,9 @@ func (q *pair) service() {
 		if !p.barred && p.peerTimedOut(now, q.dev.peerTimeout) {
 			q.giveUp(p)
 		}
+		if now >= p.partialsDue() {
+			q.dropPartials(p)
+		}
 		q.deliverReordered(p)
 		q.flushPeer(p)
 		if p.AckDue(now, 0) {
@@ -293,7 +297,7 @@ func (q *pair) service() {
 				q.writeAck(p, false)
 			}
 		} else if now >= p.probeAt() {
-			p.probed = now
+			p.probed = uint32((now + time.Millisecond - 1) / time.Millisecond)
 			q.writeAck(p, true)
 		}
 		if !p.inactive() {
@@ -326,7 +330,11 @@ func (q *pair) flushPeer(p *peer) {
 		if l == nil {
 			return // the kernel accepts no more; segment only what has a slot
 		}
-		seg, more := p.Next(q.dev.now, 0)
+		ack := 0
+		if p.AckPending(0) {
+			ack = ackLen + 8*min(p.AckWords(0), piggybackWords)
+		}
+		seg, more := p.Next(q.dev.now, 0, ack)
 		if !more {
 			q.dev.outbox.n--
 			return
@@ -335,14 +343,23 @@ func (q *pair) flushPeer(p *peer) {
 	}
 }
 
-// write makes the datagram of a segment. A pending ack goes with the last segment of a
+// write makes the datagram of a segment, or its packets.
+func (q *pair) write(l *packet, p *peer, seg *transmission) {
+	if seg.Packets > 1 {
+		q.writeRun(l, p, seg)
+		return
+	}
+	q.writeSegment(l, p, seg)
+}
+
+// writeSegment makes a segment. A pending ack goes with the last segment of a
 // message. In the first segment it would make that datagram longer than the others, and
 // the kernel accepts only datagrams of one length as a run, except for a shorter last
 // one.
-func (q *pair) write(l *packet, p *peer, seg *transmission) {
+func (q *pair) writeSegment(l *packet, p *peer, seg *transmission) {
 	d, m := q.dev, seg.Message
 	h := header{kind: kindSegment, urgent: seg.Urgent, delayAck: seg.DelayAck, number: seg.Number, sequence: seg.Sequence}
-	if h.hasAck = p.AckPending(0) && (seg.Last || p.AckDue(d.now, 0)); h.hasAck {
+	if h.hasAck = seg.Ack || seg.Packets == 1 && p.AckPending(0) && (seg.Last || p.AckDue(d.now, 0)); h.hasAck {
 		p.WriteAck(d.now, 0, &h.ack, piggybackWords)
 	}
 	b := d.begin(l, &h, q.number, p.id)
@@ -360,6 +377,11 @@ func (q *pair) write(l *packet, p *peer, seg *transmission) {
 	}
 	if seg.Again {
 		bytes = toRepeat(bytes)
+	}
+	if seg.Packets > 1 && !seg.Lone {
+		l.data, l.body = b[:tagLen+len(b)], bytes
+		copy(l.data[tagLen:], b) // the tag is in front
+		return
 	}
 	d.seal(l, b, bytes)
 }
