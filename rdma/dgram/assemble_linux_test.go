@@ -42,7 +42,13 @@ func (w *runWriter) message(number uint32, n, each int) [][]byte {
 	l.index = runIndex{packets: uint8(packets), count: uint8(packets), each: uint16(each), token: w.token, number: h.number, sequence: h.sequence}
 	l.sum(w.keys)
 	w.keys.tagRun(&l)
-	return l.appendPackets(nil, w.keys.crc)
+	all, ends := l.appendPackets(nil, nil, w.keys.crc)
+	var list [][]byte
+	for i, at := 0, 0; i < len(ends); i++ {
+		list = append(list, all[at:ends[i]:ends[i]])
+		at = ends[i]
+	}
+	return list
 }
 
 // arrive passes datagrams to the device, coalesced if each is not 0.

@@ -135,7 +135,8 @@ type Device struct {
 	inPlace  inPlace
 	guard    guard.Guard
 	// disturb simulates network faults in tests.
-	disturb func(*outbox)
+	disturb   func(*outbox)
+	disturbed disturbed
 }
 
 // Drops counts dropped datagrams by cause.

@@ -142,31 +142,37 @@ func (d *Device) flush() {
 	}
 }
 
+// disturbed is what sendDisturbed has to send.
+type disturbed struct {
+	bytes []byte
+	ends  []int
+	to    []rawAddress
+}
+
 // sendDisturbed lets tests change what is sent, packet by packet.
 func (d *Device) sendDisturbed() {
-	o := &d.outbox
-	var list [][]byte
-	var to []rawAddress
+	o, all := &d.outbox, &d.disturbed
+	all.bytes, all.ends, all.to = all.bytes[:0], all.ends[:0], all.to[:0]
 	for i := range o.packets[:o.n] {
 		l := &o.packets[i]
-		l.keep()
-		if l.index.packets > 0 {
-			list = l.appendPackets(list, d.keys.crc)
+		if l.keep(); l.index.packets > 0 {
+			all.bytes, all.ends = l.appendPackets(all.bytes, all.ends, d.keys.crc)
 		} else {
-			list = append(list, append([]byte(nil), l.data...))
+			all.bytes = append(all.bytes, l.data...)
+			all.ends = append(all.ends, len(all.bytes))
 		}
-		for len(to) < len(list) {
-			to = append(to, l.to)
+		for len(all.to) < len(all.ends) {
+			all.to = append(all.to, l.to)
 		}
 	}
-	for len(list) > 0 {
+	for at, next := 0, 0; next < len(all.ends); {
 		o.n = 0
-		for ; o.n < batchSize/2 && o.n < len(list); o.n++ { // there is room for duplicates
+		for ; o.n < batchSize/2 && next < len(all.ends); o.n, next = o.n+1, next+1 { // there is room for duplicates
 			l := &o.packets[o.n]
-			l.data, l.to, l.index = append(l.data[:0], list[o.n]...), to[o.n], runIndex{}
+			l.data, l.to, l.index = append(l.data[:0], all.bytes[at:all.ends[next]]...), all.to[next], runIndex{}
+			at = all.ends[next]
 		}
-		list, to = list[o.n:], to[o.n:]
-		if d.disturb(o); len(list) > 0 && o.n > 0 {
+		if d.disturb(o); next < len(all.ends) && o.n > 0 {
 			n, _ := d.socket.send(o.packets[:o.n]) // what is not accepted is lost
 			d.traffic.sent += uint64(n)
 		}

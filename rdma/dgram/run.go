@@ -114,7 +114,7 @@ func runParams(datagram, mss int, runs bool) reliable.Params {
 
 // token returns the token of packets from one queue pair to another.
 func (k *keyring) token(from incarnation, fromPair uint16, to incarnation, toPair uint16) uint32 {
-	var b [2 * 8]byte
+	b := &k.token16
 	binary.BigEndian.PutUint64(b[:], uint64(from)<<16|uint64(fromPair))
 	binary.BigEndian.PutUint64(b[8:], uint64(to)<<16|uint64(toPair))
 	k.tokens.Encrypt(b[:], b[:])
@@ -185,7 +185,11 @@ type cursor struct {
 func (l *packet) cursor() (c cursor) {
 	c.parts = [2][]byte{l.data, l.body}
 	for skip := int(l.index.position) * int(l.index.each); skip > 0; {
-		skip -= len(c.next(skip))
+		b := c.next(skip)
+		if len(b) == 0 {
+			break
+		}
+		skip -= len(b)
 	}
 	return c
 }
@@ -254,24 +258,25 @@ func (k *keyring) checkRun(d []byte, packets int) ([]byte, error) {
 	return d[tagLen:], nil
 }
 
-// appendPackets appends the packets that are sent as a run, each as the network has it.
-func (l *packet) appendPackets(list [][]byte, table *crc32.Table) [][]byte {
+// appendPackets appends the packets that are sent as a run, as the network has them, and
+// the end of each.
+func (l *packet) appendPackets(b []byte, ends []int, table *crc32.Table) ([]byte, []int) {
 	c := l.cursor()
 	for i := range int(l.index.count) {
 		var index [indexLen]byte
 		l.index.put(&index, i, l.crcs[i], table)
-		one := index[:]
+		b = append(b, index[:]...)
 		for left := int(l.index.each); left > 0; {
-			b := c.next(left)
-			if len(b) == 0 {
+			part := c.next(left)
+			if len(part) == 0 {
 				break
 			}
-			one = append(one, b...)
-			left -= len(b)
+			b = append(b, part...)
+			left -= len(part)
 		}
-		list = append(list, one)
+		ends = append(ends, len(b))
 	}
-	return list
+	return b, ends
 }
 
 // maxIndexes is how many packets of runs are sent in one system call.

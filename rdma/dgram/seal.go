@@ -68,6 +68,7 @@ type keyring struct {
 	// What the tag of a plain datagram covers, joined, for each direction.
 	leaving, coming [coveredLen + crcLen]byte
 	run             [coveredLen + crcLen*reliable.MaxRun]byte
+	token16         [aes.BlockSize]byte // for token
 }
 
 // newKeyring draws an incarnation and derives the key from the job's key, which may
