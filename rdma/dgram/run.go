@@ -3,6 +3,7 @@ package dgram
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
@@ -263,9 +264,9 @@ func (k *keyring) checkRun(d []byte, packets int) ([]byte, error) {
 func (l *packet) appendPackets(b []byte, ends []int, table *crc32.Table) ([]byte, []int) {
 	c := l.cursor()
 	for i := range int(l.index.count) {
-		var index [indexLen]byte
-		l.index.put(&index, i, l.crcs[i], table)
-		b = append(b, index[:]...)
+		n := len(b)
+		b = slices.Grow(b, indexLen)[:n+indexLen]
+		l.index.put((*[indexLen]byte)(b[n:]), i, l.crcs[i], table)
 		for left := int(l.index.each); left > 0; {
 			part := c.next(left)
 			if len(part) == 0 {
