@@ -73,6 +73,7 @@ func (q *pair) request(wr *rdma.SendWR) error {
 			return rdma.ErrAgain
 		}
 		m.Info.role, m.Info.opcode, m.Length, m.Info.headLen = roleWrite, ddp.Write, wr.Body.Len(), 0
+		m.Overhead = taggedOverhead
 		m.Info.tag, m.Info.address = tag, wr.Remote
 		p.Push(m)
 	}
@@ -181,6 +182,7 @@ func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken boo
 	m := q.dev.newMessage()
 	m.Info.role, m.Info.opcode, m.Info.number, m.Info.inline, m.Info.headLen = roleResponse, ddp.ReadResponse, h.MSN, false, 0
 	m.Info.tag, m.Info.address, m.Info.source, m.Info.from, m.Length = r.Sink, r.SinkTO, r.Source, r.SourceTO, int(r.Size)
+	m.Overhead = taggedOverhead
 	m.Info.fault = p.refused
 	p.refused = ddp.NoFault
 	if m.Info.fault == ddp.NoFault && r.Size > 0 { // RFC 5040 section 5.2: a zero-length Read is not checked

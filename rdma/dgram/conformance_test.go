@@ -73,7 +73,7 @@ func impair(share float64, seed uint64) func(*outbox) {
 			}
 			if o.n < batchSize && random.Float64() < share {
 				double := &o.packets[o.n]
-				double.to, double.data = l.to, append(double.data[:0], l.data...)
+				double.to, double.on, double.data, double.index = l.to, l.on, append(double.data[:0], l.data...), runIndex{}
 				o.n++
 				i++ // the duplicate is spared
 			}

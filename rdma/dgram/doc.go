@@ -26,6 +26,7 @@
 //	reliable    segments messages, numbers packets, paces them, retransmits,
 //	            drops duplicates, restores order, writes acks                    package reliable, message.go, peer.go
 //	wire        header, DDP segment, CRC32C and authentication tag               wire.go, seal.go
+//	            several packets with one header and tag                          run.go, assemble.go
 //	kernel      datagrams are sent and received in batches                       outbox.go, socket_linux_unsafe.go
 //	receiver    reassembles messages and queues completions                      receive.go, queues.go
 //	            UD: messages, pieces of Write-Records, error messages            receive_datagram.go, record.go, refuse.go

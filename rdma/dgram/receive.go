@@ -13,27 +13,60 @@ import (
 
 // takeIn processes the contents of a slot. It returns true if the slot is kept.
 func (d *Device) takeIn(s *slot) (kept bool) {
+	s.run = 0
+	if isRun(s.data[:s.n]) {
+		if s.each == 0 || s.n <= s.each {
+			d.arriveLone(s.data[:s.n])
+			return false
+		}
+		segment, length, packets := d.keys.wholeRun(s.data[:s.n], s.each)
+		if packets == 0 || length < s.n || s.most > longSlot && segment <= pageSize {
+			d.divide(s, segment, length, packets)
+			return false
+		}
+		s.n, s.run = segment, packets
+		return d.arrive(s)
+	}
 	if s.each == 0 || s.n <= s.each {
 		if s.most <= longSlot || s.n > pageSize || len(s.placed) > 0 || d.datagram > pageSize {
 			return d.arrive(s)
 		}
 		s.each = s.n // a slot that coalesced datagrams have filled is not kept for a single one
 	}
-	d.divide(s)
+	d.divide(s, 0, 0, 0)
 	return false
 }
 
 // divide processes datagrams that the kernel coalesced, in order and without copying:
 // most are pieces of a message and are copied into it. A datagram that is kept gets its
-// own slot. All have the same length except the last.
-func (d *Device) divide(s *slot) {
+// own slot. All have the same length except the last. If the first are a run that was
+// joined already, the arguments are what wholeRun has returned.
+func (d *Device) divide(s *slot, segment, length, packets int) {
 	d.store.fill(s)
 	one := &d.part
 	one.from, one.part = s.from, true
-	for rest := s.data[:s.n]; len(rest) > 0; rest = rest[one.n:] {
-		one.n = min(s.each, len(rest))
-		one.data = rest[:one.n:one.n]
-		d.arrive(one)
+	for rest := s.data[:s.n]; len(rest) > 0; rest = rest[length:] {
+		each := min(s.each, len(rest))
+		run := packets > 0
+		if !run && isRun(rest) {
+			segment, length, packets = d.keys.wholeRun(rest, s.each)
+			run = packets > 0
+		}
+		switch {
+		case run:
+			one.n, one.run = segment, packets
+			one.data = rest[:segment:segment]
+			d.arrive(one)
+		case isRun(rest):
+			length = each
+			d.arriveLone(rest[:each])
+		default:
+			length = each
+			one.n, one.run = each, 0
+			one.data = rest[:each:each]
+			d.arrive(one)
+		}
+		packets = 0
 	}
 	one.data = nil
 }
@@ -41,7 +74,32 @@ func (d *Device) divide(s *slot) {
 // arrive processes a datagram. Nothing is kept of a datagram that was not sent by a
 // process of the job. It returns true if the slot is kept.
 func (d *Device) arrive(s *slot) (kept bool) {
-	content, err := d.keys.check(s.data[:s.n])
+	h, ok := d.open(s)
+	if !ok {
+		return false
+	}
+	d.traffic.received += uint64(max(s.run, 1))
+	if !s.part {
+		d.store.fill(s)
+	}
+	q := d.pairs[h.to]
+	id := d.peerID(h.fromIncarnation, h.from, h.name, &s.from)
+	if q.kind == rdma.UD {
+		return q.receiveUD(s, id, h)
+	}
+	d.tick()
+	return q.receiveRD(s, q.peer(id), h)
+}
+
+// open checks the seal of a datagram and parses its header.
+func (d *Device) open(s *slot) (h *header, ok bool) {
+	var content []byte
+	var err error
+	if s.run > 0 {
+		content, err = d.keys.checkRun(s.data[:s.n], s.run)
+	} else {
+		content, err = d.keys.check(s.data[:s.n])
+	}
 	if err != nil {
 		switch err {
 		case errStranger:
@@ -51,35 +109,28 @@ func (d *Device) arrive(s *slot) (kept bool) {
 		default:
 			d.drops.Corrupt++
 		}
-		return false
+		return nil, false
 	}
-	var h header
+	h = &d.opened
 	segment, err := h.parse(content)
 	if err != nil {
 		d.drops.Malformed++
-		return false
+		return nil, false
 	}
 	if h.toIncarnation != d.keys.incarnation || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil {
 		d.drops.Astray++
-		return false
+		return nil, false
 	}
-	q := d.pairs[h.to]
-	if (q.kind == rdma.UD) != h.kind.unreliable() {
+	if (d.pairs[h.to].kind == rdma.UD) != h.kind.unreliable() {
 		d.drops.Malformed++
-		return false
+		return nil, false
 	}
 	s.hi = len(content)
+	if s.run > 0 {
+		s.hi = s.n
+	}
 	s.lo = s.hi - len(segment)
-	d.traffic.received++
-	if !s.part {
-		d.store.fill(s)
-	}
-	id := d.peerID(h.fromIncarnation, h.from, h.name, &s.from)
-	if q.kind == rdma.UD {
-		return q.receiveUD(s, id, &h)
-	}
-	d.tick()
-	return q.receiveRD(s, q.peer(id), &h)
+	return h, true
 }
 
 func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicited }
@@ -96,9 +147,12 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 		return false
 	}
 	q.markBusy(p)
+	if !p.tokenKnown && !q.dev.keys.encrypt {
+		q.learnToken(p)
+	}
 	p.lastReceived, p.rejected = now, false
-	q.heard(p, s, h.path)
-	on := int(h.path)
+	q.heard(p, &s.from, h.path)
+	on, packets := int(h.path), max(s.run, 1)
 	if h.hasAck {
 		q.finish(p.Acknowledge(now, &h.ack), p, rdma.StatusOK)
 	}
@@ -108,19 +162,22 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 		}
 		return false
 	}
+	if p.partials > 0 {
+		q.replacePartial(p, h.sequence)
+	}
 	switch p.Classify(h.sequence) {
 	case reliable.Beyond:
 		p.Refuse(now, on)
 		return false
 	case reliable.Duplicate: // its ack was lost, or came late
 		q.dev.traffic.duplicates++
-		p.Received(now, on, h.number, 1, reliable.AckNow)
+		p.Received(now, on, h.number, packets, reliable.AckNow)
 		return false
 	case reliable.InOrder:
 		taken, kept := q.deliver(s, p)
 		if taken {
 			p.Accept(h.sequence)
-			p.Received(now, on, h.number, 1, h.ackMode())
+			p.Received(now, on, h.number, packets, h.ackMode())
 			p.MarkDelivered()
 			q.deliverReordered(p)
 			return kept
@@ -136,7 +193,7 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	}
 	p.reorderBuffer[h.sequence%reliable.Window] = q.dev.store.own(s) // ample has ensured that there is one
 	p.Accept(h.sequence)
-	p.Received(now, on, h.number, 1, h.ackMode())
+	p.Received(now, on, h.number, packets, h.ackMode())
 	return !s.part
 }
 
@@ -155,7 +212,7 @@ func (q *pair) deliverReordered(p *peer) {
 		*at = nil
 		p.MarkDelivered()
 	}
-	if p.reorderBuffer != nil && p.Complete() {
+	if p.reorderBuffer != nil && p.Complete() && p.partials == 0 {
 		q.dev.reorderBuffers = append(q.dev.reorderBuffers, p.reorderBuffer)
 		p.reorderBuffer = nil
 	}
@@ -266,6 +323,7 @@ func (q *pair) deliverJoined(p *peer) {
 // clear returns the memory that a closing queue pair holds for a peer.
 func (q *pair) clear(p *peer) {
 	d := q.dev
+	q.dropPartials(p)
 	if p.reorderBuffer != nil {
 		for _, s := range p.reorderBuffer {
 			if s != nil {

@@ -12,6 +12,7 @@ import (
 	"hash/crc32"
 
 	"github.com/muster-mpi/muster/rdma/internal/crc32c"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The seal of a datagram: seal closes an outgoing datagram, and check verifies an
@@ -59,6 +60,7 @@ var (
 type keyring struct {
 	aead        cipher.AEAD
 	encrypt     bool
+	tokens      cipher.Block // of packets that arrive alone (run.go)
 	crc         *crc32.Table
 	flags       byte // of every datagram: flagPartial, or 0
 	incarnation incarnation
@@ -66,6 +68,8 @@ type keyring struct {
 
 	// What the tag of a plain datagram covers, joined, for each direction.
 	leaving, coming [coveredLen + crcLen]byte
+	run             [coveredLen + crcLen*reliable.MaxRun]byte
+	token16         [aes.BlockSize]byte // for token
 }
 
 // newKeyring draws an incarnation and derives the key from the job's key, which may
@@ -90,7 +94,15 @@ func newKeyring(jobKey []byte, encrypt bool) (*keyring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dgram: make the authentication tag: %w", err)
 	}
-	return &keyring{aead: aead, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), incarnation: newIncarnation()}, nil
+	tokenKey, err := hkdf.Key(sha256.New, jobKey, nil, "muster datagram 2, tokens", 16)
+	if err != nil {
+		return nil, fmt.Errorf("dgram: derive the key for tokens from the job's key: %w", err)
+	}
+	tokens, err := aes.NewCipher(tokenKey)
+	if err != nil {
+		return nil, fmt.Errorf("dgram: make the cipher for tokens: %w", err)
+	}
+	return &keyring{aead: aead, tokens: tokens, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), incarnation: newIncarnation()}, nil
 }
 
 // newIncarnation draws a number that no other device of the job has: among a thousand

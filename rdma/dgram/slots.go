@@ -31,6 +31,8 @@ type slot struct {
 	placed []byte // payload received elsewhere (inplace.go)
 	each   int    // length of each of several coalesced datagrams
 	part   bool   // part of another slot, whose memory it uses
+	run    int    // packets in which it arrived together; 0: one
+	partial
 }
 
 // store keeps the slots of a device. Slots are allocated on demand, and the system

@@ -33,6 +33,7 @@ func openSocket(netip.AddrPort, int) (*socket, error) {
 
 func (*socket) reaches(netip.AddrPort) bool         { return false }
 func (*socket) allowRuns(int)                       {}
+func (*socket) runs() bool                          { return false }
 func (*socket) maxMessages() int                    { return batchSize }
 func (*socket) receiveOne(*slot) bool               { return false }
 func (*socket) receive([]*slot) int                 { return 0 }

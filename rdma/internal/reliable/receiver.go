@@ -143,6 +143,14 @@ func (s *Peer[T]) queueAck(now time.Duration, p *path, count int, mode AckMode) 
 // AckPending reports whether an ack is pending on a path.
 func (s *Peer[T]) AckPending(on int) bool { return s.paths[on].ackPending > 0 }
 
+// AckWords returns how many words the ack of a path has.
+func (s *Peer[T]) AckWords(on int) int {
+	if g := s.paths[on].gaps; g != nil {
+		return g.words()
+	}
+	return 0
+}
+
 // AckFull reports whether so many packets wait for an ack that it is due.
 func (s *Peer[T]) AckFull(on int) bool { return int(s.paths[on].ackPending) >= s.pool.AckEvery }
 
