@@ -6,13 +6,15 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/crc32c"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
-// Reception of runs (run.go). Usually the kernel coalesces all packets of a run:
-// wholeRun removes the indexes, and the segment is processed like a long datagram. When
-// the network or a queue separates them, arriveLone collects the packets of a segment in
-// a slot of the reorder buffer until it is complete.
+// Reception of runs (run.go). Usually the kernel coalesces all packets of a run: takeRun
+// checks the tag, and the payload goes from the packets to its target in the same pass that
+// computes the CRCs. A message that is lent, or arrives early, is joined in a slot. When the
+// network or a queue separates the packets, arriveLone collects those of a segment in a slot
+// of the reorder buffer until it is complete.
 
 const (
 	// maxPartial bounds the slots of incomplete segments of a device.
@@ -27,52 +29,110 @@ type partial struct {
 	got     uint64 // positions received
 	packets uint8  // of the run; 0: the segment is complete
 	each    uint16
+	crcs    *[reliable.MaxRun]uint32 // of the packets received
 }
 
 func (a *partial) complete() bool { return bits.OnesCount64(a.got) == int(a.packets) }
 
-// wholeRun checks whether b, datagrams that the kernel coalesced at length each, begins
-// with all packets of a run, intact. It joins the segment at the front of b and returns
-// its length, that of its packets, and their number.
-func (k *keyring) wholeRun(b []byte, each int) (segment, length, packets int) {
-	var first, next runIndex
-	chunk, ok := first.parse(b[:min(each, len(b))])
-	if !ok || first.position != 0 || len(chunk) != int(first.each) {
-		return 0, 0, 0
-	}
-	packets = int(first.packets)
-	at := 0
-	for i := range packets {
-		if at >= len(b) {
-			return 0, 0, 0
+// takeRun processes the first packets of b, which the kernel coalesced at length each: a
+// run, or one packet. It returns their length.
+func (d *Device) takeRun(one *slot, b []byte, each int) (length int) {
+	length, packets := d.keys.wholeRun(b, each)
+	if before := d.traffic.received; packets > 0 {
+		one.n, one.run, one.wire, one.spoiled = length, packets, each, false
+		one.data = b[:length:length]
+		if d.arrive(one); !one.spoiled {
+			return length
 		}
-		end := min(at+each, len(b))
-		if chunk, ok = next.parse(b[at:end]); !ok || int(next.position) != i || next.sequence != first.sequence ||
-			next.number != first.number+reliable.Number(i) || next.token != first.token || next.packets != first.packets {
-			return 0, 0, 0
-		}
-		if next.crc != k.sumChunk(i, chunk) {
-			return 0, 0, 0 // the others are used
-		}
-		segment += len(chunk)
-		at = end
+		d.traffic.received = before
 	}
-	length = at
-	for i := range packets {
-		from := i*each + indexLen
-		copy(b[i*(each-indexLen):], b[from:min((i+1)*each, length)])
+	for at := 0; at < length; at += each { // those that are not corrupt are used
+		d.arriveLone(b[at:min(at+each, length)])
 	}
-	return segment, length, packets
+	return length
 }
 
-// sumChunk records and returns the CRC of packet i of a segment.
-func (k *keyring) sumChunk(i int, chunk []byte) uint32 {
-	if i == 0 {
-		chunk = chunk[min(tagLen, len(chunk)):]
+// wholeRun checks whether b, datagrams that the kernel coalesced at length each, begins
+// with all packets of a run. It lists the CRCs that they should have. It returns the length
+// and the number of the packets, or the length of one.
+func (k *keyring) wholeRun(b []byte, each int) (length, packets int) {
+	var first, next runIndex
+	alone := min(each, len(b))
+	chunk, ok := first.parse(b[:alone])
+	if !ok || first.position != 0 || len(chunk) != int(first.each) {
+		return alone, 0
 	}
-	crc := crc32c.Checksum(chunk)
-	k.listCRC(i, crc)
-	return crc
+	at := 0
+	for i := range int(first.packets) {
+		end := min(at+each, len(b))
+		if _, ok = next.parse(b[at:end]); !ok || int(next.position) != i || next.sequence != first.sequence ||
+			next.number != first.number+reliable.Number(i) || next.token != first.token || next.packets != first.packets {
+			return alone, 0
+		}
+		k.listCRC(i, next.crc)
+		at = end
+	}
+	return at, int(first.packets)
+}
+
+// front returns the first packet of a run, or the whole segment, from its tag on.
+func (s *slot) front() []byte {
+	if s.wire > 0 {
+		return s.data[indexLen:s.wire]
+	}
+	return s.data[:s.n]
+}
+
+// frontEnd returns where front ends.
+func (s *slot) frontEnd() int {
+	if s.wire > 0 {
+		return s.wire
+	}
+	return s.n
+}
+
+// direct reports whether the payload of a run goes from its packets to its target. Its tag
+// is valid, and it covers the CRCs. So if one does not match, the packet was corrupted in
+// transit: the target, which is that of the segment, holds wrong bytes until the packet is
+// sent again, and no completion reports them.
+func (s *slot) direct(p *peer) bool {
+	var h ddp.Header
+	_, fault := h.Decode(s.data[s.lo:s.hi], s.length())
+	return fault == ddp.NoFault && (h.Op == ddp.Write || h.Op == ddp.ReadResponse || isSend(h.Op) && (p.join != nil || !h.Last))
+}
+
+// putRun copies a segment behind its headers from the packets of its run to target. It
+// returns false if a CRC does not match.
+func (k *keyring) putRun(target []byte, s *slot, headers int) bool {
+	from := s.lo + headers
+	crc := crc32c.Checksum(s.data[indexLen+tagLen : from])
+	crc = crc32c.Copy(target, s.data[from:s.wire], crc)
+	ok := crc == k.listedCRC(0)
+	target = target[s.wire-from:]
+	for i, at := 1, s.wire; at < s.n && ok; i, at = i+1, at+s.wire {
+		chunk := s.data[at+indexLen : min(at+s.wire, s.n)]
+		ok = crc32c.Copy(target, chunk, 0) == k.listedCRC(i)
+		target = target[len(chunk):]
+	}
+	s.spoiled = !ok
+	return ok
+}
+
+// acceptJoined accepts a run after its packets were joined in a slot.
+func (q *pair) acceptJoined(s *slot, p *peer, h *header) (kept bool) {
+	d := q.dev
+	o := d.store.take()
+	if o == nil {
+		d.drops.NoRoom++
+		p.Refuse(d.now, int(h.path))
+		return false
+	}
+	o.from, o.lo, o.hi, o.n, o.each, o.run, o.wire = s.from, 0, s.length(), s.length(), 0, s.run, 0
+	d.store.fill(o)
+	if !d.keys.putRun(o.data, s, 0) || !q.accept(o, p, h) {
+		d.store.giveBack(o)
+	}
+	return false
 }
 
 // arriveLone processes a packet of a run that arrived without the others.
@@ -98,45 +158,63 @@ func (d *Device) arriveLone(b []byte) {
 		d.drops.Barred++
 		return
 	}
-	if x.crc != d.keys.sumChunk(int(x.position), chunk) {
+	q.markBusy(p)
+	class := p.Classify(x.sequence)
+	var s *slot
+	if class == reliable.InOrder || class == reliable.Early {
+		s = q.partialOf(p, &x)
+	}
+	fresh := s != nil && s.packets == x.packets && s.partial.each == x.each && s.got>>x.position&1 == 0
+	if !d.keys.collect(s, &x, chunk, fresh) {
 		d.drops.Corrupt++
+		if s != nil && s.packets > 0 && s.got == 0 {
+			q.replacePartial(p, x.sequence)
+		}
 		return
 	}
 	d.tick()
-	q.markBusy(p)
 	p.lastReceived = d.now
 	d.traffic.received++
 	on := int(x.path())
 	q.heard(p, nil, x.path())
-	switch p.Classify(x.sequence) {
-	case reliable.Beyond:
+	switch {
+	case class == reliable.Beyond:
 		p.Refuse(d.now, on)
-		return
-	case reliable.Duplicate:
+	case class == reliable.Duplicate || s != nil && s.got>>x.position&1 != 0 && !fresh:
 		d.traffic.duplicates++
 		p.Received(d.now, on, x.number, 1, reliable.AckNow)
-		return
-	}
-	s := q.partialOf(p, &x)
-	if s == nil {
+	case s == nil:
 		d.drops.NoRoom++
 		p.Refuse(d.now, on)
-		return
-	}
-	if s.packets != x.packets || s.partial.each != x.each {
+	case !fresh:
 		d.drops.Malformed++
-		return
+	case !s.complete():
+		p.Received(d.now, on, x.number, 1, x.ackMode())
+	default:
+		q.completeRun(s, p, &x)
+	}
+}
+
+// collect checks a packet and adds it to an incomplete segment if it is a fresh one.
+func (k *keyring) collect(s *slot, x *runIndex, chunk []byte, fresh bool) (ok bool) {
+	front := 0
+	if x.position == 0 {
+		front = min(tagLen, len(chunk))
+	}
+	if !fresh {
+		return crc32c.Checksum(chunk[front:]) == x.crc
 	}
 	at := int(x.position) * int(x.each)
-	n := copy(s.data[at:], chunk)
+	copy(s.data[at:], chunk[:front])
+	if crc32c.Copy(s.data[at+front:], chunk[front:], 0) != x.crc {
+		return false
+	}
 	if x.position+1 == x.packets {
-		s.n = at + n
+		s.n = at + len(chunk)
 	}
-	if s.got |= 1 << x.position; !s.complete() {
-		p.Received(d.now, on, x.number, 1, x.ackMode())
-		return
-	}
-	q.completeRun(s, p, &x)
+	s.got |= 1 << x.position
+	s.crcs[x.position] = x.crc
+	return true
 }
 
 // partialOf returns the slot of an incomplete segment.
@@ -151,7 +229,11 @@ func (q *pair) partialOf(p *peer, x *runIndex) *slot {
 			return nil
 		}
 		s := d.store.take()
-		s.n, s.partial = 0, partial{packets: x.packets, each: x.each}
+		crcs := s.crcs
+		if crcs == nil {
+			crcs = new([reliable.MaxRun]uint32)
+		}
+		s.n, s.wire, s.partial = 0, 0, partial{packets: x.packets, each: x.each, crcs: crcs}
 		*at = s
 		p.partials++
 		d.partials++
@@ -161,7 +243,7 @@ func (q *pair) partialOf(p *peer, x *runIndex) *slot {
 
 // dropPartial removes an incomplete segment from the reorder buffer.
 func (q *pair) dropPartial(p *peer, at **slot) {
-	(*at).partial = partial{}
+	(*at).partial = partial{crcs: (*at).crcs}
 	*at = nil
 	p.partials--
 	q.dev.partials--
@@ -194,8 +276,8 @@ func (q *pair) completeRun(s *slot, p *peer, x *runIndex) {
 	d := q.dev
 	q.dropPartial(p, &p.reorderBuffer[x.sequence%reliable.Window])
 	d.store.fill(s)
-	for i, each := 0, int(x.each); i < int(x.packets); i++ {
-		d.keys.sumChunk(i, s.data[i*each:min((i+1)*each, s.n)])
+	for i := range int(x.packets) {
+		d.keys.listCRC(i, s.crcs[i])
 	}
 	s.run = int(x.packets)
 	h, ok := d.open(s)

@@ -40,7 +40,7 @@ func (w *runWriter) message(number uint32, n, each int) [][]byte {
 	l := packet{data: append(h.append(make([]byte, tagLen)), segment...), crcs: make([]uint32, reliable.MaxRun)}
 	packets := (len(l.data) + each - 1) / each
 	l.index = runIndex{packets: uint8(packets), count: uint8(packets), each: uint16(each), token: w.token, number: h.number, sequence: h.sequence}
-	l.sum(w.keys)
+	l.sum()
 	w.keys.tagRun(&l)
 	all, ends := l.appendPackets(nil, nil)
 	var list [][]byte
@@ -236,6 +236,49 @@ func TestSpoiledRunIsRepaired(t *testing.T) {
 	defer b.mu.Unlock()
 	if spoiled != 1 || b.drops.Strangers != 1 {
 		t.Errorf("%d packets were spoiled: %+v", spoiled, b.drops)
+	}
+}
+
+// TestChangedMemoryIsRepaired changes the memory of a Write while a packet of it is lost. The
+// tag of the segment then does not match, and the segment is sent again with a new one.
+func TestChangedMemoryIsRepaired(t *testing.T) {
+	a, b := newTestNode(t, Config{Datagram: ethernetDatagram}), newTestNode(t, Config{Datagram: ethernetDatagram})
+	if !a.socket.runs() {
+		t.Skip("this kernel has no UDP_SEGMENT")
+	}
+	to := a.resolve(t, b)
+	source, target := make([]byte, 20_000), make([]byte, 20_000)
+	mr, err := b.Register(target, rdma.RemoteWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := 0
+	a.mu.Lock()
+	a.disturb = func(o *outbox) {
+		for i := range o.packets[:o.n] {
+			if d := o.packets[i].data; isRun(d) && d[2] == 3 && lost == 0 {
+				o.n--
+				o.packets[i], o.packets[o.n] = o.packets[o.n], o.packets[i]
+				for k := range source {
+					source[k] = byte(1 + k%251)
+				}
+				lost++
+				return
+			}
+		}
+	}
+	a.mu.Unlock()
+	for id, wr := range []rdma.SendWR{{Op: rdma.OpSend, Body: rdma.MemOf(make([]byte, 10))}, {Op: rdma.OpWrite, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}} {
+		wr.ID, wr.Peer = uint64(id), to
+		if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+			t.Fatal(err)
+		}
+		pollBoth(t, a, b, func(onA bool, c *rdma.Completion) bool { return onA && c.ID == uint64(id) })
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if lost != 1 || b.drops.Strangers != 1 || !bytes.Equal(source, target) {
+		t.Errorf("%d packets were lost, drops %+v, bytes equal: %v", lost, b.drops, bytes.Equal(source, target))
 	}
 }
 

@@ -183,10 +183,3 @@ func (d *Device) targetOf(looked []byte, whole int) (target []byte, front int, s
 	}
 	return target, front, sink
 }
-
-// put copies bytes to their target, unless they were received there.
-func put(target, bytes []byte) {
-	if len(bytes) > 0 && &target[0] != &bytes[0] {
-		copy(target, bytes)
-	}
-}

@@ -13,60 +13,40 @@ import (
 
 // takeIn processes the contents of a slot. It returns true if the slot is kept.
 func (d *Device) takeIn(s *slot) (kept bool) {
-	s.run = 0
-	if isRun(s.data[:s.n]) {
-		if s.each == 0 || s.n <= s.each {
-			d.arriveLone(s.data[:s.n])
-			return false
+	s.run, s.wire = 0, 0
+	joined := s.each > 0 && s.n > s.each
+	switch {
+	case isRun(s.data[:s.n]):
+		if !joined {
+			s.each = s.n
 		}
-		segment, length, packets := d.keys.wholeRun(s.data[:s.n], s.each)
-		if packets == 0 || length < s.n || s.most > longSlot && segment <= pageSize {
-			d.divide(s, segment, length, packets)
-			return false
-		}
-		s.n, s.run = segment, packets
-		return d.arrive(s)
-	}
-	if s.each == 0 || s.n <= s.each {
+	case !joined:
 		if s.most <= longSlot || s.n > pageSize || len(s.placed) > 0 || d.datagram > pageSize {
 			return d.arrive(s)
 		}
 		s.each = s.n // a slot that coalesced datagrams have filled is not kept for a single one
 	}
-	d.divide(s, 0, 0, 0)
+	d.divide(s)
 	return false
 }
 
 // divide processes datagrams that the kernel coalesced, in order and without copying:
 // most are pieces of a message and are copied into it. A datagram that is kept gets its
-// own slot. All have the same length except the last. If the first are a run that was
-// joined already, the arguments are what wholeRun has returned.
-func (d *Device) divide(s *slot, segment, length, packets int) {
+// own slot. All have the same length except the last.
+func (d *Device) divide(s *slot) {
 	d.store.fill(s)
 	one := &d.part
 	one.from, one.part = s.from, true
-	for rest := s.data[:s.n]; len(rest) > 0; rest = rest[length:] {
-		each := min(s.each, len(rest))
-		run := packets > 0
-		if !run && isRun(rest) {
-			segment, length, packets = d.keys.wholeRun(rest, s.each)
-			run = packets > 0
-		}
-		switch {
-		case run:
-			one.n, one.run = segment, packets
-			one.data = rest[:segment:segment]
-			d.arrive(one)
-		case isRun(rest):
-			length = each
-			d.arriveLone(rest[:each])
-		default:
-			length = each
-			one.n, one.run = each, 0
-			one.data = rest[:each:each]
+	for rest := s.data[:s.n]; len(rest) > 0; {
+		n := min(s.each, len(rest))
+		if isRun(rest) {
+			n = d.takeRun(one, rest, s.each)
+		} else {
+			one.n, one.run, one.wire = n, 0, 0
+			one.data = rest[:n:n]
 			d.arrive(one)
 		}
-		packets = 0
+		rest = rest[n:]
 	}
 	one.data = nil
 }
@@ -96,13 +76,17 @@ func (d *Device) open(s *slot) (h *header, ok bool) {
 	var content []byte
 	var err error
 	if s.run > 0 {
-		content, err = d.keys.checkRun(s.data[:s.n], s.run)
+		content, err = d.keys.checkRun(s.front(), s.run)
 	} else {
 		content, err = d.keys.check(s.data[:s.n])
 	}
 	if err != nil {
 		switch err {
 		case errStranger:
+			if s.wire > 0 { // a CRC in an index may be corrupt: its packets will show
+				s.spoiled = true
+				return nil, false
+			}
 			d.drops.Strangers++
 		case errSecrecy:
 			d.drops.Secrecy++
@@ -125,9 +109,8 @@ func (d *Device) open(s *slot) (h *header, ok bool) {
 		d.drops.Malformed++
 		return nil, false
 	}
-	s.hi = len(content)
-	if s.run > 0 {
-		s.hi = s.n
+	if s.hi = len(content); s.run > 0 {
+		s.hi = s.frontEnd()
 	}
 	s.lo = s.hi - len(segment)
 	return h, true
@@ -135,7 +118,8 @@ func (d *Device) open(s *slot) (h *header, ok bool) {
 
 func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicited }
 
-// receiveRD processes an RD datagram.
+// receiveRD processes an RD datagram. If s is a run with a corrupt packet, it is marked as
+// spoiled and nothing of it is accepted.
 func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	now := q.dev.now
 	if p.barred {
@@ -152,19 +136,24 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	}
 	p.lastReceived, p.rejected = now, false
 	q.heard(p, &s.from, h.path)
-	on, packets := int(h.path), max(s.run, 1)
 	if h.hasAck {
 		q.finish(p.Acknowledge(now, &h.ack), p, rdma.StatusOK)
 	}
 	if h.kind == kindAck {
 		if h.urgent { // a probe: the peer requests an ack
-			p.Refuse(now, on)
+			p.Refuse(now, int(h.path))
 		}
 		return false
 	}
 	if p.partials > 0 {
 		q.replacePartial(p, h.sequence)
 	}
+	return q.accept(s, p, h)
+}
+
+// accept delivers a segment that has arrived, or keeps it for later.
+func (q *pair) accept(s *slot, p *peer, h *header) (kept bool) {
+	now, on, packets := q.dev.now, int(h.path), max(s.run, 1)
 	switch p.Classify(h.sequence) {
 	case reliable.Beyond:
 		p.Refuse(now, on)
@@ -174,6 +163,9 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 		p.Received(now, on, h.number, packets, reliable.AckNow)
 		return false
 	case reliable.InOrder:
+		if s.wire > 0 && !s.direct(p) {
+			return q.acceptJoined(s, p, h)
+		}
 		taken, kept := q.deliver(s, p)
 		if taken {
 			p.Accept(h.sequence)
@@ -182,11 +174,17 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 			q.deliverReordered(p)
 			return kept
 		}
+		if s.spoiled {
+			return false
+		}
 	}
 	if !q.dev.store.ample() {
 		q.dev.drops.NoRoom++
 		p.Refuse(now, on)
 		return false
+	}
+	if s.wire > 0 {
+		return q.acceptJoined(s, p, h)
 	}
 	if p.reorderBuffer == nil {
 		p.reorderBuffer = q.dev.takeReorderBuffer()
@@ -222,13 +220,9 @@ func (q *pair) deliverReordered(p *peer) {
 // for the message. kept is true if the completion refers to the slot.
 func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 	var h ddp.Header
-	n, fault := h.Decode(s.data[s.lo:s.hi], s.hi-s.lo+len(s.placed))
+	n, fault := h.Decode(s.data[s.lo:s.hi], s.length())
 	if fault == ddp.NoFault && !isSend(h.Op) {
-		payload := s.placed
-		if payload == nil {
-			payload = s.data[s.lo+n : s.hi]
-		}
-		return q.deliverAccess(p, &h, payload), false
+		return q.deliverAccess(p, &h, s, n), false
 	}
 	got := 0
 	if p.join != nil {
@@ -238,7 +232,6 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 		q.dev.drops.Malformed++
 		return true, false
 	}
-	payload := s.data[s.lo+n : s.hi]
 	if p.join == nil && h.Last {
 		s.lo += n
 		if taken, kept, _ = q.deliverWhole(s, p.id); taken {
@@ -256,13 +249,13 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 		p.join = q.dev.takeJoining()
 		p.join.recv = recv
 	}
-	j := p.join
-	if room := j.recv.Body.Bytes(); len(payload) > len(room)-j.got {
+	j, length := p.join, s.length()-n
+	if room := j.recv.Body.Bytes(); length > len(room)-j.got {
 		j.tooLong = true
-	} else if !j.tooLong {
-		copy(room[j.got:], payload)
+	} else if !j.tooLong && !q.dev.put(room[j.got:], s, n) {
+		return false, false
 	}
-	if j.got += len(payload); h.Last {
+	if j.got += length; h.Last {
 		q.deliverJoined(p)
 	}
 	return true, false

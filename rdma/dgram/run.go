@@ -139,24 +139,31 @@ func (q *pair) writeRun(l *packet, p *peer, seg *transmission, on int) {
 		packets: uint8(seg.Packets), count: uint8(seg.Packets), each: uint16(d.windowPool.Each),
 		token: d.keys.token(d.keys.incarnation, q.number, a.incarnation, a.pair), number: seg.Number, sequence: seg.Sequence,
 	}
-	if seg.Lone {
-		x.position, x.count = uint8(seg.Position), 1
-	}
 	if seg.Urgent {
 		x.flags |= flagUrgent
 	}
 	if seg.DelayAck {
 		x.flags |= flagDelayAck
 	}
-	l.sum(d.keys)
-	if !seg.Lone {
-		d.keys.tagRun(l)
-		seg.Kept.Length = copy(seg.Kept.Bytes[:], l.data)
+	if seg.Lone && seg.Position > 0 {
+		x.position, x.count = uint8(seg.Position), 1
+		l.sum()
+		return
+	}
+	if seg.Lone {
+		d.renumber(l.data[tagLen:])
+	}
+	l.sum()
+	d.keys.tagRun(l)
+	seg.Kept.Length = copy(seg.Kept.Bytes[:], l.data)
+	if seg.Lone {
+		x.count = 1
 	}
 }
 
-// repeatRun restores a segment as it was sealed, for a retransmission of one packet. If
-// the source of a response is gone, it makes a refusal instead and returns false: a
+// repeatRun restores a segment as it was sealed, for a retransmission of one packet. The
+// first packet gets a new tag, because the memory may have changed: the peer then has
+// dropped the segment, whose CRCs did not match the tag. If the source of a response is gone, it makes a refusal instead and returns false: a
 // segment in one datagram, which replaces the packets that have arrived.
 func (q *pair) repeatRun(l *packet, p *peer, seg *transmission, on int) bool {
 	d, m := q.dev, &seg.Message.Info
@@ -177,6 +184,13 @@ func (q *pair) repeatRun(l *packet, p *peer, seg *transmission, on int) bool {
 	l.data = append(l.data[:0], seg.Kept.Bytes[:seg.Kept.Length]...)
 	l.body = toRepeat(bytes)
 	return true
+}
+
+// renumber gives an encoded header a new serial number: a nonce is used once.
+func (d *Device) renumber(b []byte) {
+	var h header
+	d.stamp(&h)
+	append48(b[serialAt:serialAt], h.serial)
 }
 
 // cursor walks over the bytes of a packet that is sent as a run.
@@ -210,7 +224,7 @@ func (c *cursor) next(n int) []byte {
 }
 
 // sum computes the CRCs of the packets to send.
-func (l *packet) sum(k *keyring) {
+func (l *packet) sum() {
 	c := l.cursor()
 	for i := range int(l.index.count) {
 		left, crc := int(l.index.each), uint32(0)
@@ -231,35 +245,39 @@ func (l *packet) sum(k *keyring) {
 
 // tagRun writes the tag of a segment with the CRCs of all its packets.
 func (k *keyring) tagRun(l *packet) {
-	n := copy(k.run[:coveredLen], l.data[tagLen:])
-	copy(k.run[n:coveredLen], l.body)
+	n := copy(k.leavingRun[:coveredLen], l.data[tagLen:])
+	copy(k.leavingRun[n:coveredLen], l.body)
 	end := coveredLen
 	for _, crc := range l.crcs[:l.index.packets] {
-		binary.LittleEndian.PutUint32(k.run[end:], crc)
+		binary.LittleEndian.PutUint32(k.leavingRun[end:], crc)
 		end += crcLen
 	}
-	k.aead.Seal(l.data[:0], nonceOf(k.run[:]), nil, k.run[:end])
+	k.aead.Seal(l.data[:0], nonceOf(k.leavingRun[:]), nil, k.leavingRun[:end])
 }
 
 // listCRC records the CRC of packet i of a segment that is checked.
 func (k *keyring) listCRC(i int, crc uint32) {
-	binary.LittleEndian.PutUint32(k.run[coveredLen+crcLen*i:], crc)
+	binary.LittleEndian.PutUint32(k.comingRun[coveredLen+crcLen*i:], crc)
 }
 
-// checkRun returns the header and segment of a run of that many packets, whose CRCs
-// listCRC has recorded.
-func (k *keyring) checkRun(d []byte, packets int) ([]byte, error) {
+func (k *keyring) listedCRC(i int) uint32 {
+	return binary.LittleEndian.Uint32(k.comingRun[coveredLen+crcLen*i:])
+}
+
+// checkRun checks the tag of a run of that many packets, whose CRCs listCRC has recorded.
+// front begins with the tag; what follows is returned.
+func (k *keyring) checkRun(front []byte, packets int) ([]byte, error) {
 	if k.encrypt {
 		return nil, errSecrecy
 	}
-	if len(d) < tagLen+coveredLen {
+	if len(front) < tagLen+coveredLen {
 		return nil, errShort
 	}
-	copy(k.run[:coveredLen], d[tagLen:])
-	if _, err := k.aead.Open(nil, nonceOf(k.run[:]), d[:tagLen], k.run[:coveredLen+crcLen*packets]); err != nil {
+	copy(k.comingRun[:coveredLen], front[tagLen:])
+	if _, err := k.aead.Open(nil, nonceOf(k.comingRun[:]), front[:tagLen], k.comingRun[:coveredLen+crcLen*packets]); err != nil {
 		return nil, errStranger
 	}
-	return d[tagLen:], nil
+	return front[tagLen:], nil
 }
 
 // appendPackets appends the packets that are sent as a run, as the network has them, and

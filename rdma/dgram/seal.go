@@ -41,6 +41,7 @@ const (
 	sealLen = crcLen + tagLen
 
 	nonceAt  = 12 // incarnation and serial number in the header
+	serialAt = 18
 	nonceLen = 12
 
 	// coveredLen is how much of a plain datagram the tag covers besides the CRC: at
@@ -68,8 +69,9 @@ type keyring struct {
 
 	// What the tag of a plain datagram covers, joined, for each direction.
 	leaving, coming [coveredLen + crcLen]byte
-	run             [coveredLen + crcLen*reliable.MaxRun]byte
-	token16         [aes.BlockSize]byte // for token
+	// The same of a run.
+	leavingRun, comingRun [coveredLen + crcLen*reliable.MaxRun]byte
+	token16               [aes.BlockSize]byte // for token
 }
 
 // newKeyring draws an incarnation and derives the key from the job's key, which may
