@@ -161,15 +161,6 @@ func (e *Engine) activateThread() (wake bool) {
 	return !h.solicits() || len(e.lanes) > 1 || len(e.blocked) > 0 || h.notify.Arm(h.event, parkIdle) <= 0
 }
 
-// lockAndResumeThread is resumeThread for a caller without the lock.
-func (e *Engine) lockAndResumeThread() {
-	if e.thread != nil {
-		e.lock()
-		e.resumeThread()
-		e.unlock()
-	}
-}
-
 // takeOver makes room for the caller to drive in place of the progress thread.
 func (e *Engine) takeOver() {
 	if e.threadDrives() {

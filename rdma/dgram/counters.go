@@ -26,6 +26,8 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.DatagramsSent, t.sent)
 	add(rdma.DatagramsReceived, t.received)
 	add(rdma.DatagramsRetransmitted, d.windowPool.Retransmitted)
+	add(rdma.DatagramsProbes, d.windowPool.Probes)
+	add(rdma.DatagramsTimeouts, d.windowPool.Timeouts)
 	add(rdma.DatagramsDuplicate, t.duplicates)
 	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray+drops.Replayed+drops.Barred)
 	d.soft.Thread.Count(add)

@@ -40,6 +40,8 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	add(rdma.DatagramsRetransmitted, d.windows.Retransmitted)
+	add(rdma.DatagramsProbes, d.windows.Probes)
+	add(rdma.DatagramsTimeouts, d.windows.Timeouts)
 	add(rdma.DatagramsDuplicate, d.traffic.duplicate)
 	add(PacketsAcks, d.traffic.acks)
 	add(PacketsNoRoom, d.traffic.noRoom)

@@ -186,11 +186,11 @@ func (s *Peer[T]) want(g *segment[T], positions uint64) {
 	}
 }
 
-// Expire does what is due at now. A timeout transmits a copy of the oldest packet in
-// flight, because the last packet of a burst may be lost with none behind it that reveals
-// the loss. It declares nothing lost and does not shrink the window (RFC 9002 section 6.2):
-// where processes share cores, the peer may only wait for its time slice. The ack of the
-// copy shows what was lost.
+// Expire does what is due at now. A timeout transmits the oldest packet in flight again,
+// because the last packet of a burst may be lost with none behind it that reveals the loss.
+// It declares nothing lost and does not shrink the window (RFC 9002 section 6.2):
+// where processes share cores, the peer may only wait for its time slice. The next
+// ack shows what was lost.
 func (s *Peer[T]) Expire(now time.Duration) {
 	for i := range s.paths {
 		s.expire(now, &s.paths[i])
@@ -207,6 +207,11 @@ func (s *Peer[T]) expire(now time.Duration, p *path) {
 	}
 	if p.multi != nil && !s.silent(now, p) {
 		return
+	}
+	if p.silences == 0 {
+		s.pool.Probes++
+	} else {
+		s.pool.Timeouts++
 	}
 	if p.silences < 255 {
 		p.silences++

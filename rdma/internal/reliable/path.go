@@ -42,9 +42,8 @@ func newPath(p *Params) path {
 // gaps is a set of missing packets: bit i is the packet i before the largest received.
 type gaps [packetWindow / 64]uint64
 
-func (g *gaps) has(i uint32) bool { return g[i/64]>>(i%64)&1 != 0 }
-func (g *gaps) add(i uint32)      { g[i/64] |= 1 << (i % 64) }
-func (g *gaps) remove(i uint32)   { g[i/64] &^= 1 << (i % 64) }
+func (g *gaps) add(i uint32)    { g[i/64] |= 1 << (i % 64) }
+func (g *gaps) remove(i uint32) { g[i/64] &^= 1 << (i % 64) }
 
 // shift makes room for n later packets.
 func (g *gaps) shift(n uint32) {

@@ -26,6 +26,8 @@ type Params struct {
 type Pool[T any] struct {
 	Params
 	Retransmitted uint64 // packets
+	Probes        uint64 // first timeouts of a path
+	Timeouts      uint64 // further ones, without an ack in between
 	Counts        [MaxPaths]PathCounts
 
 	segments rings[segment[T]]
