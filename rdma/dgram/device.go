@@ -384,6 +384,15 @@ func (d *Device) receiveDatagrams() (came bool) {
 		return came
 	}
 	from := d.socketOf(d.on)
+	if from.bulk { // each is processed while it is in the cache
+		for range bulkBatch {
+			if !d.receiveOne(from) {
+				break
+			}
+			came = true
+		}
+		return came
+	}
 	if !from.batching {
 		one := d.receiveOne(from)
 		from.batching, from.cameLast = one && from.cameLast, one

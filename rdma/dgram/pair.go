@@ -18,6 +18,7 @@ import (
 const (
 	pairDepth   = 512      // default maximum of pending sends
 	delayAckMax = 16 << 10 // longest message whose ack may be delayed
+	longRun     = 16       // packets of a run that does not wait for others in the outbox
 )
 
 // pair is a queue pair. Its number distinguishes it from others on the same socket.
@@ -336,6 +337,10 @@ func (q *pair) flushPeer(p *peer) {
 			return
 		}
 		q.write(l, p, &seg, on)
+		if seg.Packets >= longRun && !seg.Lone {
+			q.dev.flush() // it is still in the cache, and the peer can begin
+			q.dev.now = q.dev.clock()
+		}
 	}
 }
 

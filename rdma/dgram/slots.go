@@ -17,6 +17,10 @@ const (
 	// except for minSlots: under a flood the rest stays in the kernel, which drops it.
 	maxFilled = 8 << 20
 	minSlots  = 4 * batchSize
+	// bulkMessage is the length from which coalesced datagrams are received one by one, and
+	// bulkBatch is how many of them before acks are sent.
+	bulkMessage = 32 << 10
+	bulkBatch   = 4
 	// longSlot is a fill that only coalesced datagrams reach.
 	longSlot = 2 * pageSize
 )

@@ -76,6 +76,7 @@ type socket struct {
 	troubled atomic.Bool // the error queue may have entries
 	batching bool        // datagrams arrive faster than one per call
 	cameLast bool        // the previous call found one
+	bulk     bool        // the latest message was a long run
 
 	runUpTo    int  // longest datagram that is sent in a run; 0: none
 	joins      bool // the kernel coalesces received datagrams
@@ -283,6 +284,7 @@ func (s *socket) landed(i int, t *slot) {
 	t.from.length = uint8(s.in[i].header.Namelen)
 	if s.joins {
 		t.each = s.joinedAt(i)
+		s.bulk = t.n >= bulkMessage
 	}
 }
 

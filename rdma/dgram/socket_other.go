@@ -21,8 +21,8 @@ func rawOf(netip.AddrPort) rawAddress { return rawAddress{} }
 func (rawAddress) addrPort() netip.AddrPort { return netip.AddrPort{} }
 
 type socket struct {
-	local              netip.AddrPort
-	batching, cameLast bool
+	local                    netip.AddrPort
+	batching, cameLast, bulk bool
 }
 
 const readable = 0

@@ -136,7 +136,9 @@ func (s *Peer[T]) queueAck(now time.Duration, p *path, count int, mode AckMode) 
 	if p.ackPending == 0 || due < p.dueAt {
 		p.dueAt = due
 	}
-	p.ackPending = uint16(min(int(p.ackPending)+count, s.pool.AckEvery))
+	// Two segments make an ack due, however many packets they have (RFC 9000 section
+	// 13.2.2).
+	p.ackPending = uint16(min(int(p.ackPending)+min(count, (s.pool.AckEvery+1)/2), s.pool.AckEvery))
 	p.urgent = p.urgent || mode == AckNow
 }
 

@@ -122,7 +122,7 @@ func (s *Peer[T]) cut(now time.Duration, p *path, ack int) Transmission[T] {
 	rest := m.Length - m.Cut
 	n, packets, extra := min(rest, h.Single), 1, 0
 	if rest > h.Single && h.MaxRun > 1 && s.AddressKnown() { // only a peer that knows ours can join packets
-		most := min(h.MaxRun, p.room(), p.cong.packets(p.underWay), s.share(p))
+		most := min(p.cong.packets(p.underWay, h.MaxRun), p.room(), s.share(p))
 		extra = m.Overhead + ack
 		if packets = min((rest+extra+h.Each-1)/h.Each, most); packets > 1 {
 			n = min(rest, packets*h.Each-extra)
