@@ -1,6 +1,7 @@
 package dgram
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -14,12 +15,16 @@ import (
 
 // Devices with several paths, on 127.0.0.1, 127.0.0.2 and so on.
 
+func pathsOf(n int) (list []Path) {
+	for i := range n {
+		list = append(list, Path{Name: fmt.Sprintf("rail%d", i), Bind: netip.MustParseAddrPort(fmt.Sprintf("127.0.0.%d:0", 1+i)), Network: netip.MustParsePrefix(fmt.Sprintf("127.0.0.%d/32", 1+i))})
+	}
+	return list
+}
+
 func openPaths(t testing.TB, name uint32, n int) *Device {
 	t.Helper()
-	c := Config{Name: name, JobKey: []byte("the key of the test"), Datagram: ethernetDatagram}
-	for i := range n {
-		c.Paths = append(c.Paths, Path{Name: fmt.Sprintf("rail%d", i), Bind: netip.MustParseAddrPort(fmt.Sprintf("127.0.0.%d:0", 1+i)), Network: netip.MustParsePrefix(fmt.Sprintf("127.0.0.%d/32", 1+i))})
-	}
+	c := Config{Name: name, JobKey: []byte("the key of the test"), Datagram: ethernetDatagram, Paths: pathsOf(n)}
 	d, err := Open(c)
 	if err != nil {
 		t.Fatal(err)
@@ -126,5 +131,69 @@ func TestMatchPaths(t *testing.T) {
 		if got := strings.Join(words, ","); got != v.want {
 			t.Errorf("%v and %s are paired as %s, want %s", v.ours, v.theirs, got, v.want)
 		}
+	}
+}
+
+// TestRunsOnPaths writes 4 MB over two paths: both carry runs. When one of them is cut, the
+// packets of its runs arrive alone over the other.
+func TestRunsOnPaths(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cut=%v", cut), func(t *testing.T) {
+			var nodes [2]*testNode
+			for i := range nodes {
+				nodes[i] = newTestNode(t, Config{Datagram: ethernetDatagram, Paths: pathsOf(2)})
+			}
+			a, b := nodes[0], nodes[1]
+			if !a.runs() {
+				t.Skip("this kernel has no UDP_SEGMENT")
+			}
+			to := a.resolve(t, b)
+			var dropped atomic.Int64
+			if cut {
+				seen := 0
+				a.mu.Lock()
+				a.disturb = dropOn(func(path int) bool {
+					seen += path
+					return path == 1 && seen > 100
+				}, &dropped)
+				a.mu.Unlock()
+			}
+			source, target := make([]byte, 4<<20), make([]byte, 4<<20)
+			for i := range source {
+				source[i] = byte(i ^ i>>8 ^ i>>16)
+			}
+			mr, err := b.Register(target, rdma.RemoteWrite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wr := rdma.SendWR{ID: 1, Op: rdma.OpWrite, Peer: to, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}
+			if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+				t.Fatal(err)
+			}
+			pollBoth(t, a, b, func(onA bool, c *rdma.Completion) bool { return onA && c.ID == 1 && c.Status == rdma.StatusOK })
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			if !bytes.Equal(source, target) {
+				t.Error("the bytes received differ from those written")
+			}
+			if b.drops != (Drops{}) {
+				t.Errorf("datagrams were dropped: %+v", b.drops)
+			}
+			if b.partials != 0 {
+				t.Errorf("%d incomplete segments are left", b.partials)
+			}
+			if cut {
+				if dropped.Load() == 0 {
+					t.Error("nothing was dropped, so the test proves nothing")
+				}
+				return
+			}
+			messages := a.socket.messages + a.more[0].messages
+			if a.socket.messages < 5 || a.more[0].messages < 5 || messages > a.traffic.sent/4 {
+				t.Errorf("%d datagrams were sent in %d and %d messages", a.traffic.sent, a.socket.messages, a.more[0].messages)
+			}
+		})
 	}
 }
