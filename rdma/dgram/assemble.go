@@ -65,8 +65,7 @@ func (k *keyring) wholeRun(b []byte, each int) (length, packets int) {
 	at := 0
 	for i := range int(first.packets) {
 		end := min(at+each, len(b))
-		if _, ok = next.parse(b[at:end]); !ok || int(next.position) != i || next.sequence != first.sequence ||
-			next.number != first.number+reliable.Number(i) || next.token != first.token || next.packets != first.packets {
+		if _, ok = next.parse(b[at:end]); !ok || !next.continues(&first, i) {
 			return alone, 0
 		}
 		k.listCRC(i, next.crc)

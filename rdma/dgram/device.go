@@ -384,9 +384,9 @@ func (d *Device) receiveDatagrams() (came bool) {
 		return came
 	}
 	from := d.socketOf(d.on)
-	if from.bulk { // each is processed while it is in the cache
+	if from.bulk > 0 { // each is processed while it is in the cache
 		for range bulkBatch {
-			if !d.receiveOne(from) {
+			if d.expectsRun(from) && !d.receiveRunInPlace(from) || !d.expectsRun(from) && !d.receiveOne(from) {
 				break
 			}
 			came = true

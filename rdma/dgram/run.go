@@ -80,18 +80,31 @@ func (x *runIndex) parse(b []byte) (chunk []byte, ok bool) {
 	if !isRun(b) || len(b) <= indexLen {
 		return nil, false
 	}
+	x.decode(b)
+	chunk = b[indexLen:]
+	last := x.position+1 == x.packets
+	if !x.possible() || !last && len(chunk) != int(x.each) || len(chunk) > int(x.each) {
+		return nil, false
+	}
+	return chunk, true
+}
+
+func (x *runIndex) decode(b []byte) {
 	*x = runIndex{
 		flags: b[1], position: b[2], packets: b[3], count: 1, each: binary.BigEndian.Uint16(b[16:]),
 		token: binary.BigEndian.Uint32(b[4:]), number: reliable.Number(binary.BigEndian.Uint32(b[8:])), sequence: reliable.Sequence(binary.BigEndian.Uint32(b[12:])),
 		crc: binary.LittleEndian.Uint32(b[crcAt:]) ^ crc32c.Checksum(b[:crcAt]),
 	}
-	chunk = b[indexLen:]
-	last := x.position+1 == x.packets
-	if x.packets < 2 || x.packets > reliable.MaxRun || x.position >= x.packets || int(x.each)*int(x.packets) > maxDatagram ||
-		!last && len(chunk) != int(x.each) || len(chunk) > int(x.each) {
-		return nil, false
-	}
-	return chunk, true
+}
+
+// possible reports whether there may be such a packet.
+func (x *runIndex) possible() bool {
+	return x.packets >= 2 && x.packets <= reliable.MaxRun && x.position < x.packets && int(x.each)*int(x.packets) <= maxDatagram
+}
+
+// continues reports whether the packet is number i of the run that begins with another.
+func (x *runIndex) continues(first *runIndex, i int) bool {
+	return int(x.position) == i && x.sequence == first.sequence && x.number == first.number+reliable.Number(i) && x.token == first.token && x.packets == first.packets
 }
 
 // path returns the path of the packet.
@@ -274,10 +287,15 @@ func (k *keyring) checkRun(front []byte, packets int) ([]byte, error) {
 		return nil, errShort
 	}
 	copy(k.comingRun[:coveredLen], front[tagLen:])
-	if _, err := k.aead.Open(nil, nonceOf(k.comingRun[:]), front[:tagLen], k.comingRun[:coveredLen+crcLen*packets]); err != nil {
-		return nil, errStranger
+	return front[tagLen:], k.tagsRun(front[:tagLen], packets)
+}
+
+// tagsRun checks the tag of what is in comingRun.
+func (k *keyring) tagsRun(tag []byte, packets int) error {
+	if _, err := k.aead.Open(nil, nonceOf(k.comingRun[:]), tag, k.comingRun[:coveredLen+crcLen*packets]); err != nil {
+		return errStranger
 	}
-	return front[tagLen:], nil
+	return nil
 }
 
 // appendPackets appends the packets that are sent as a run, as the network has them, and

@@ -200,6 +200,53 @@ func (s *socket) expectJoined(message int) {
 	m.SetControllen(unix.CmsgSpace(4))
 }
 
+// noteBulk records the length of a received message.
+func (s *socket) noteBulk(n int) {
+	if n >= bulkMessage {
+		s.bulk = bulkBatch
+	} else if s.bulk > 0 {
+		s.bulk--
+	}
+}
+
+// joinsRuns reports whether received datagrams may be runs.
+func (s *socket) joinsRuns() bool { return s.joins }
+
+// receiveRunInto receives a run with its payload in r.target. The first bytes and the indexes
+// of the other packets go into the slot.
+func (s *socket) receiveRunInto(t *slot, r *placedRun) bool {
+	vec, n, rest := &s.inRun, 0, r.target
+	add := func(b []byte) {
+		vec[n].Base = &b[0]
+		vec[n].SetLen(len(b))
+		n++
+	}
+	add(t.data[:r.front])
+	at, room := r.front, r.wire-r.front
+	for i := range r.packets {
+		if i > 0 {
+			add(t.data[at : at+indexLen])
+			at, room = at+indexLen, r.wire-indexLen
+		}
+		if room = min(room, len(rest)); room > 0 {
+			add(rest[:room])
+			rest = rest[room:]
+		}
+	}
+	m := unix.Msghdr{Iov: &vec[0], Name: &t.from.bytes[0], Namelen: uint32(len(t.from.bytes))}
+	m.SetIovlen(n)
+	length, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&m)), unix.MSG_DONTWAIT|unix.MSG_TRUNC)
+	clear(vec[:n])
+	if errno != 0 {
+		s.noteTrouble(errno)
+		return false
+	}
+	t.n, t.from.length = int(length), uint8(m.Namelen)
+	s.noteBulk(t.n)
+	s.peek.moved = false // the kernel has moved the offset back
+	return true
+}
+
 // joinedAt returns the segment length of a received message, or 0.
 func (s *socket) joinedAt(message int) int {
 	c := &s.inControl[message]

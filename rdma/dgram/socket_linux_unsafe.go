@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The socket: one nonblocking UDP socket. Datagrams pass in batches (recvmmsg,
@@ -69,6 +71,7 @@ type socket struct {
 	in, out  [batchSize]batchHeader
 	inVec    [batchSize]unix.Iovec
 	inParts  [pieces]unix.Iovec
+	inRun    [2 * reliable.MaxRun]unix.Iovec
 	outVec   [4 * maxIndexes]unix.Iovec
 	indexes  [maxIndexes][indexLen]byte // of the runs in a call
 	nameLen  uint32                     // of the address that recvfrom returned
@@ -76,7 +79,7 @@ type socket struct {
 	troubled atomic.Bool // the error queue may have entries
 	batching bool        // datagrams arrive faster than one per call
 	cameLast bool        // the previous call found one
-	bulk     bool        // the latest message was a long run
+	bulk     uint8       // the latest message was a long run, or a few short ones ago
 
 	runUpTo    int  // longest datagram that is sent in a run; 0: none
 	joins      bool // the kernel coalesces received datagrams
@@ -284,7 +287,7 @@ func (s *socket) landed(i int, t *slot) {
 	t.from.length = uint8(s.in[i].header.Namelen)
 	if s.joins {
 		t.each = s.joinedAt(i)
-		s.bulk = t.n >= bulkMessage
+		s.noteBulk(t.n)
 	}
 }
 
