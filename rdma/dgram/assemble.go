@@ -37,7 +37,10 @@ func (a *partial) complete() bool { return bits.OnesCount64(a.got) == int(a.pack
 // takeRun processes the first packets of b, which the kernel coalesced at length each: a
 // run, or one packet. It returns their length.
 func (d *Device) takeRun(one *slot, b []byte, each int) (length int) {
-	length, packets := d.keys.wholeRun(b, each)
+	length, packets := min(each, len(b)), 0
+	if !d.keys.encrypt {
+		length, packets = d.keys.wholeRun(b, each)
+	}
 	if before := d.traffic.received; packets > 0 {
 		one.n, one.run, one.wire, one.spoiled = length, packets, each, false
 		one.data = b[:length:length]
@@ -59,7 +62,7 @@ func (k *keyring) wholeRun(b []byte, each int) (length, packets int) {
 	var first, next runIndex
 	alone := min(each, len(b))
 	chunk, ok := first.parse(b[:alone])
-	if !ok || first.position != 0 || len(chunk) != int(first.each) {
+	if !ok || first.position != 0 || first.flags&flagEncrypted != 0 || len(chunk) != int(first.each) {
 		return alone, 0
 	}
 	at := 0
@@ -142,6 +145,10 @@ func (d *Device) arriveLone(b []byte) {
 		d.drops.Malformed++
 		return
 	}
+	if d.keys.encrypt != (x.flags&flagEncrypted != 0) {
+		d.drops.Secrecy++
+		return
+	}
 	owner, known := d.tokens[x.token]
 	if !known {
 		d.drops.Strangers++
@@ -164,8 +171,7 @@ func (d *Device) arriveLone(b []byte) {
 		s = q.partialOf(p, &x)
 	}
 	fresh := s != nil && s.packets == x.packets && s.partial.each == x.each && s.got>>x.position&1 == 0
-	if !d.keys.collect(s, &x, chunk, fresh) {
-		d.drops.Corrupt++
+	if !d.collect(s, p, &x, b, chunk, fresh) {
 		if s != nil && s.packets > 0 && s.got == 0 {
 			q.replacePartial(p, x.sequence)
 		}
@@ -194,19 +200,20 @@ func (d *Device) arriveLone(b []byte) {
 	}
 }
 
-// collect checks a packet and adds it to an incomplete segment if it is a fresh one.
-func (k *keyring) collect(s *slot, x *runIndex, chunk []byte, fresh bool) (ok bool) {
-	front := 0
-	if x.position == 0 {
-		front = min(tagLen, len(chunk))
+// collect checks packet b and adds its chunk to an incomplete segment if it is a fresh one.
+func (d *Device) collect(s *slot, p *peer, x *runIndex, b, chunk []byte, fresh bool) bool {
+	at := int(x.position) * int(x.each)
+	switch {
+	case d.keys.encrypt:
+		if !d.decryptPacket(s, p, x, b, at, fresh) {
+			return false
+		}
+	case !d.keys.sumPacket(s, x, chunk, at, fresh):
+		d.drops.Corrupt++
+		return false
 	}
 	if !fresh {
-		return crc32c.Checksum(chunk[front:]) == x.crc
-	}
-	at := int(x.position) * int(x.each)
-	copy(s.data[at:], chunk[:front])
-	if crc32c.Copy(s.data[at+front:], chunk[front:], 0) != x.crc {
-		return false
+		return true
 	}
 	if x.position+1 == x.packets {
 		s.n = at + len(chunk)
@@ -214,6 +221,19 @@ func (k *keyring) collect(s *slot, x *runIndex, chunk []byte, fresh bool) (ok bo
 	s.got |= 1 << x.position
 	s.crcs[x.position] = x.crc
 	return true
+}
+
+// sumPacket checks the CRC of a packet, and copies the packet if it is a fresh one.
+func (k *keyring) sumPacket(s *slot, x *runIndex, chunk []byte, at int, fresh bool) bool {
+	front := 0
+	if x.position == 0 {
+		front = min(tagLen, len(chunk))
+	}
+	if !fresh {
+		return crc32c.Checksum(chunk[front:]) == x.crc
+	}
+	copy(s.data[at:], chunk[:front])
+	return crc32c.Copy(s.data[at+front:], chunk[front:], 0) == x.crc
 }
 
 // partialOf returns the slot of an incomplete segment.

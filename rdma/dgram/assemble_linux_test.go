@@ -204,38 +204,61 @@ func TestRunArrivals(t *testing.T) {
 	})
 }
 
-// TestSpoiledRunIsRepaired changes one packet of a message between two devices.
+// TestSpoiledRunIsRepaired changes one packet of a message between two devices, and sends
+// one that was received before.
 func TestSpoiledRunIsRepaired(t *testing.T) {
-	a, b := newTestNode(t, Config{Datagram: ethernetDatagram}), newTestNode(t, Config{Datagram: ethernetDatagram})
-	if !a.socket.runs() {
-		t.Skip("this kernel has no UDP_SEGMENT")
-	}
-	to := a.resolve(t, b)
-	spoiled := 0
-	a.mu.Lock()
-	a.disturb = func(o *outbox) {
-		for i := range o.packets[:o.n] {
-			if d := o.packets[i].data; isRun(d) && d[2] == 1 && spoiled == 0 {
-				d[len(d)/2]++ // with a CRC, as an attacker would
-				forge(d)
-				spoiled++
+	for _, encrypt := range []bool{false, true} {
+		c := Config{Datagram: ethernetDatagram, Encrypt: encrypt}
+		a, b := newTestNode(t, c), newTestNode(t, c)
+		if !a.socket.runs() {
+			t.Skip("this kernel has no UDP_SEGMENT")
+		}
+		to := a.resolve(t, b)
+		text := bytes.Repeat([]byte("secret"), 4000)
+		spoiled, readable := 0, 0
+		var recorded []byte
+		a.mu.Lock()
+		a.disturb = func(o *outbox) {
+			for i := range o.packets[:o.n] {
+				d := o.packets[i].data
+				if bytes.Contains(d, []byte("secret")) {
+					readable++
+				}
+				if isRun(d) && d[2] == 2 {
+					recorded = bytes.Clone(d)
+				}
+				if isRun(d) && d[2] == 1 && spoiled == 0 {
+					d[len(d)/2]++ // with a CRC, as an attacker would
+					forge(d)
+					spoiled++
+				}
 			}
 		}
-	}
-	a.mu.Unlock()
-	t.Cleanup(func() {
-		t.Logf("%+v %+v %+v sent %d retr %d", b.drops, b.traffic, a.traffic, b.partials, a.windowPool.Retransmitted)
-	})
-	for id, n := range []int{10, 20_000} { // a peer that is not known gets no run
-		if n, err := a.qp.PostSend([]rdma.SendWR{{ID: uint64(id), Op: rdma.OpSend, Peer: to, Body: rdma.MemOf(make([]byte, n))}}); n != 1 {
-			t.Fatal(err)
+		a.mu.Unlock()
+		t.Cleanup(func() {
+			t.Logf("%+v %+v %+v partials %d retr %d", b.drops, b.traffic, a.traffic, b.partials, a.windowPool.Retransmitted)
+		})
+		for id, n := range []int{10, len(text)} { // a peer that is not known gets no run
+			if n, err := a.qp.PostSend([]rdma.SendWR{{ID: uint64(id), Op: rdma.OpSend, Peer: to, Body: rdma.MemOf(text[:n])}}); n != 1 {
+				t.Fatal(err)
+			}
+			pollBoth(t, a, b, func(onA bool, c *rdma.Completion) bool { return onA && c.Op == rdma.OpSend && c.ID == uint64(id) })
 		}
-		pollBoth(t, a, b, func(onA bool, c *rdma.Completion) bool { return onA && c.Op == rdma.OpSend && c.ID == uint64(id) })
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if spoiled != 1 || b.drops.Strangers != 1 {
-		t.Errorf("%d packets were spoiled: %+v", spoiled, b.drops)
+		b.mu.Lock()
+		if spoiled != 1 || b.drops.Strangers != 1 || recorded == nil {
+			t.Errorf("encrypted %v: %d packets were spoiled: %+v", encrypt, spoiled, b.drops)
+		}
+		if (readable == 0) != encrypt {
+			t.Errorf("encrypted %v: %d packets are readable", encrypt, readable)
+		}
+		if encrypt {
+			p := b.qp.(*pair).peers[0]
+			p.serials += maxLate + 1
+			if b.arriveLone(recorded); b.drops.Replayed != 1 {
+				t.Errorf("a replayed packet is not recognized: %+v", b.drops)
+			}
+		}
+		b.mu.Unlock()
 	}
 }
 

@@ -139,6 +139,7 @@ type Device struct {
 	// disturb simulates network faults in tests.
 	disturb   func(*outbox)
 	disturbed disturbed
+	image     []byte // for encryptRun
 }
 
 // Drops counts dropped datagrams by cause.
@@ -214,7 +215,7 @@ func Open(c Config) (*Device, error) {
 	d.soft.SetSource(s.source())
 	d.table, d.guard = d.soft.Table, &d.soft.Guard
 	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread, true
-	d.windowPool = reliable.NewPool[posted](runParams(d.datagram, d.mss(), s.runs() && !c.Encrypt))
+	d.windowPool = reliable.NewPool[posted](runParams(d.datagram, d.mss(), s.runs(), c.Encrypt))
 	if c.Strict {
 		d.attr.MaxInline = strictMax
 	}

@@ -64,7 +64,7 @@ func (d *Device) findSink(r *placedRun, n, whole int) bool {
 	var x runIndex
 	x.decode(r.looked[:])
 	r.packets, r.wire, r.whole = int(x.packets), int(x.each)+indexLen, whole
-	if x.position != 0 || !x.possible() || whole <= (r.packets-1)*r.wire+indexLen || whole > r.packets*r.wire {
+	if x.position != 0 || x.flags&flagEncrypted != 0 || !x.possible() || whole <= (r.packets-1)*r.wire+indexLen || whole > r.packets*r.wire {
 		return false
 	}
 	target, headers, sink := d.targetOf(r.looked[front:], whole-r.packets*indexLen-tagLen)

@@ -93,16 +93,17 @@ func (d *Device) begin(l *packet, h *header, from uint16, to rdma.PeerID) []byte
 	a := &d.peers[to]
 	d.address(l, to, int(h.path))
 	h.to, h.from, h.toIncarnation, h.name = a.pair, from, a.incarnation, d.name
-	d.stamp(h)
+	h.serial, h.fromIncarnation = d.serial(), d.keys.incarnation
 	return h.append(l.data[:0])
 }
 
-// stamp gives a header its serial number.
-func (d *Device) stamp(h *header) {
-	if !d.keys.stampHeader(h) {
+// serial returns the next serial number.
+func (d *Device) serial() uint64 {
+	if !d.keys.advance() {
 		// 2^48 datagrams at a million a second are nine years.
 		panic("dgram: the serial numbers of this device are exhausted")
 	}
+	return d.keys.serial
 }
 
 // address addresses a packet on a path, or on the first one if it is not known where the

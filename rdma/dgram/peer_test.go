@@ -17,7 +17,7 @@ func TestIdlePeerIsSmall(t *testing.T) {
 	if size > 512 {
 		t.Errorf("an idle peer costs %d bytes, want at most 512", size)
 	}
-	pool := reliable.NewPool[posted](runParams(ethernetDatagram, 1000, true))
+	pool := reliable.NewPool[posted](runParams(ethernetDatagram, 1000, true, false))
 	if newPeer(pool); pool.Memory() != 0 {
 		t.Error("a new peer has memory for segments in flight")
 	}

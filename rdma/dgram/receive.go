@@ -131,7 +131,7 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 		return false
 	}
 	q.markBusy(p)
-	if !p.tokenKnown && !q.dev.keys.encrypt {
+	if !p.tokenKnown {
 		q.learnToken(p)
 	}
 	p.lastReceived, p.rejected = now, false

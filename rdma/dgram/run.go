@@ -18,7 +18,7 @@ import (
 //
 //	off len
 //	  0   1  version (high four bits: 2) and kind 6
-//	  1   1  0x01 ack requested now, 0x1C path, 0x80 the ack may be delayed
+//	  1   1  0x01 ack requested now, 0x1C path, 0x20 encrypted, 0x80 the ack may be delayed
 //	  2   1  position of the packet in its run
 //	  3   1  packets of the run
 //	  4   4  token
@@ -28,15 +28,13 @@ import (
 //	 18   4  CRC32C of the bytes that follow, without the tag, xor that of the 18 bytes before
 //	 22   .  bytes of the segment
 //
-// The tag covers the headers and all CRCs, and not the rest of the indexes. The token
-// is made with the job's key
-// for the two queue pairs and a direction. It finds the peer, and without it nothing is
-// allocated for a packet. Somebody who can read the packets learns it, and can spoil a
+// The tag covers the headers and all CRCs, and not the rest of the indexes. The token is
+// made with the job's key for the two queue pairs and a direction. It finds the peer, and
+// without it nothing is allocated for a packet. Somebody who can read the packets learns it, and can spoil a
 // segment that arrives in single packets; the tag reveals that, and the segment is sent
 // again.
 //
-// A device that encrypts does not use runs: a retransmission would need the ciphertext,
-// or encrypt with the same nonce again.
+// The runs of a device that encrypts are those of run_encrypted.go.
 
 const (
 	indexLen = 22
@@ -82,6 +80,12 @@ func (x *runIndex) parse(b []byte) (chunk []byte, ok bool) {
 	}
 	x.decode(b)
 	chunk = b[indexLen:]
+	if x.flags&flagEncrypted != 0 {
+		if len(b) <= sealedAt+tagLen {
+			return nil, false
+		}
+		chunk = b[sealedAt : len(b)-tagLen]
+	}
 	last := x.position+1 == x.packets
 	if !x.possible() || !last && len(chunk) != int(x.each) || len(chunk) > int(x.each) {
 		return nil, false
@@ -119,10 +123,13 @@ func (x *runIndex) ackMode() reliable.AckMode {
 func isRun(b []byte) bool { return len(b) > 0 && b[0] == version<<4|byte(kindRun) }
 
 // runParams returns how the device makes segments.
-func runParams(datagram, mss int, runs bool) reliable.Params {
+func runParams(datagram, mss int, runs, encrypt bool) reliable.Params {
 	p := reliable.Params{Single: mss, MaxRun: 1, AckEvery: ackEvery, AckDelay: ackDelay, LongAckDelay: longAckDelay}
 	if runs {
 		p.MaxRun, p.Each = min(runBytes/datagram, reliable.MaxRun), datagram-indexLen
+		if encrypt {
+			p.Each -= encryptedLen
+		}
 	}
 	return p
 }
@@ -158,13 +165,22 @@ func (q *pair) writeRun(l *packet, p *peer, seg *transmission, on int) {
 	if seg.DelayAck {
 		x.flags |= flagDelayAck
 	}
-	if seg.Lone && seg.Position > 0 {
+	if seg.Lone && (seg.Position > 0 || d.keys.encrypt) {
 		x.position, x.count = uint8(seg.Position), 1
+	}
+	switch {
+	case d.keys.encrypt:
+		if !seg.Lone {
+			seg.Kept.Length = copy(seg.Kept.Bytes[:], l.data)
+		}
+		d.encryptRun(l)
+		return
+	case x.position > 0:
 		l.sum()
 		return
 	}
 	if seg.Lone {
-		d.renumber(l.data[tagLen:])
+		append48(l.data[tagLen+serialAt:tagLen+serialAt], d.serial()) // a nonce is used once
 	}
 	l.sum()
 	d.keys.tagRun(l)
@@ -176,8 +192,9 @@ func (q *pair) writeRun(l *packet, p *peer, seg *transmission, on int) {
 
 // repeatRun restores a segment as it was sealed, for a retransmission of one packet. The
 // first packet gets a new tag, because the memory may have changed: the peer then has
-// dropped the segment, whose CRCs did not match the tag. If the source of a response is gone, it makes a refusal instead and returns false: a
-// segment in one datagram, which replaces the packets that have arrived.
+// dropped the segment, whose CRCs did not match the tag. If the source of a response is
+// gone, it makes a refusal instead and returns false: a segment in one datagram, which
+// replaces the packets that have arrived.
 func (q *pair) repeatRun(l *packet, p *peer, seg *transmission, on int) bool {
 	d, m := q.dev, &seg.Message.Info
 	var bytes []byte
@@ -197,13 +214,6 @@ func (q *pair) repeatRun(l *packet, p *peer, seg *transmission, on int) bool {
 	l.data = append(l.data[:0], seg.Kept.Bytes[:seg.Kept.Length]...)
 	l.body = toRepeat(bytes)
 	return true
-}
-
-// renumber gives an encoded header a new serial number: a nonce is used once.
-func (d *Device) renumber(b []byte) {
-	var h header
-	d.stamp(&h)
-	append48(b[serialAt:serialAt], h.serial)
 }
 
 // cursor walks over the bytes of a packet that is sent as a run.
@@ -280,11 +290,11 @@ func (k *keyring) listedCRC(i int) uint32 {
 // checkRun checks the tag of a run of that many packets, whose CRCs listCRC has recorded.
 // front begins with the tag; what follows is returned.
 func (k *keyring) checkRun(front []byte, packets int) ([]byte, error) {
-	if k.encrypt {
-		return nil, errSecrecy
-	}
 	if len(front) < tagLen+coveredLen {
 		return nil, errShort
+	}
+	if k.encrypt { // each of the packets has been checked
+		return front[tagLen:], nil
 	}
 	copy(k.comingRun[:coveredLen], front[tagLen:])
 	return front[tagLen:], k.tagsRun(front[:tagLen], packets)
@@ -301,6 +311,13 @@ func (k *keyring) tagsRun(tag []byte, packets int) error {
 // appendPackets appends the packets that are sent as a run, as the network has them, and
 // the end of each.
 func (l *packet) appendPackets(b []byte, ends []int) ([]byte, []int) {
+	if l.encrypted() {
+		for at, wire := 0, l.wire(); at < len(l.data); at += wire {
+			b = append(b, l.data[at:min(at+wire, len(l.data))]...)
+			ends = append(ends, len(b))
+		}
+		return b, ends
+	}
 	c := l.cursor()
 	for i := range int(l.index.count) {
 		n := len(b)

@@ -63,8 +63,10 @@ func (s *socket) compose(packets []packet) (messages int) {
 	used, indexes := 0, 0
 	for first := 0; first < len(packets); messages++ {
 		l, m, from := &packets[first], &s.out[messages].header, used
-		n, length, count := 1, int(l.index.each)+indexLen, int(l.index.count)
-		if l.index.packets > 0 {
+		n, length, count := 1, l.wire(), int(l.index.count)
+		if l.encrypted() {
+			used += gather((*[pieces]unix.Iovec)(s.outVec[used:]), l)
+		} else if l.index.packets > 0 {
 			if indexes+count > len(s.indexes) {
 				break
 			}
@@ -116,10 +118,13 @@ func (s *socket) runs() bool { return s.runUpTo > 0 }
 // sendEach sends the packets of a long segment one by one, because the kernel does not
 // accept runs. What it does not accept now stays in the packet.
 func (s *socket) sendEach(l *packet) (n int, full bool) {
-	x, sent := &l.index, uint8(0)
+	x, sent, wire := &l.index, uint8(0), l.wire()
 	for ; x.count > 0; sent++ {
 		var one [1]packet
 		one[0] = packet{data: l.data, body: l.body, to: l.to, index: *x, crcs: l.crcs[sent:]}
+		if l.encrypted() {
+			one[0].data, one[0].index = l.data[:min(wire, len(l.data))], runIndex{}
+		}
 		one[0].index.count = 1
 		if x.count > 1 {
 			one[0].index.flags &^= flagUrgent // the last one requests the ack
@@ -131,6 +136,9 @@ func (s *socket) sendEach(l *packet) (n int, full bool) {
 			return 0, full
 		}
 		x.count, x.position, x.number = x.count-1, x.position+1, x.number+1
+		if l.encrypted() {
+			l.data = l.data[:copy(l.data, l.data[len(one[0].data):])]
+		}
 	}
 	x.count = sent // for the counters
 	return 1, false

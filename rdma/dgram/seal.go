@@ -72,6 +72,7 @@ type keyring struct {
 	// The same of a run.
 	leavingRun, comingRun [coveredLen + crcLen*reliable.MaxRun]byte
 	token16               [aes.BlockSize]byte // for token
+	nonce12               [nonceLen]byte      // for nonce
 }
 
 // newKeyring draws an incarnation and derives the key from the job's key, which may
@@ -122,11 +123,19 @@ func newIncarnation() incarnation {
 // stampHeader sets incarnation and next serial number. It returns false when the serial
 // numbers are exhausted; the device then needs a new incarnation.
 func (k *keyring) stampHeader(h *header) bool {
+	if !k.advance() {
+		return false
+	}
+	h.fromIncarnation, h.serial = k.incarnation, k.serial
+	return true
+}
+
+// advance takes the next serial number.
+func (k *keyring) advance() bool {
 	if k.serial == lastSerial {
 		return false
 	}
 	k.serial++
-	h.fromIncarnation, h.serial = k.incarnation, k.serial
 	return true
 }
 
