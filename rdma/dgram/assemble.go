@@ -62,16 +62,16 @@ func (k *keyring) wholeRun(b []byte, each int) (length, packets int) {
 	var first, next runIndex
 	alone := min(each, len(b))
 	chunk, ok := first.parse(b[:alone])
-	if !ok || first.position != 0 || first.flags&flagEncrypted != 0 || len(chunk) != int(first.each) {
+	if !ok || first.position != 0 || first.flags&(flagEncrypted|flagLone) != 0 || len(chunk) != int(first.each) {
 		return alone, 0
 	}
-	at := 0
+	at, pad := 0, k.pad(&first)
 	for i := range int(first.packets) {
 		end := min(at+each, len(b))
 		if _, ok = next.parse(b[at:end]); !ok || !next.continues(&first, i) {
 			return alone, 0
 		}
-		k.listCRC(i, next.crc)
+		k.listCRC(i, next.crc^pad)
 		at = end
 	}
 	return at, int(first.packets)
@@ -225,6 +225,7 @@ func (d *Device) collect(s *slot, p *peer, x *runIndex, b, chunk []byte, fresh b
 
 // sumPacket checks the CRC of a packet, and copies the packet if it is a fresh one.
 func (k *keyring) sumPacket(s *slot, x *runIndex, chunk []byte, at int, fresh bool) bool {
+	x.crc ^= k.pad(x)
 	front := 0
 	if x.position == 0 {
 		front = min(tagLen, len(chunk))

@@ -40,6 +40,7 @@ func (w *runWriter) message(number uint32, n, each int) [][]byte {
 	l := packet{data: append(h.append(make([]byte, tagLen)), segment...), crcs: make([]uint32, reliable.MaxRun)}
 	packets := (len(l.data) + each - 1) / each
 	l.index = runIndex{packets: uint8(packets), count: uint8(packets), each: uint16(each), token: w.token, number: h.number, sequence: h.sequence}
+	l.index.pad = w.keys.pad(&l.index)
 	l.sum()
 	w.keys.tagRun(&l)
 	all, ends := l.appendPackets(nil, nil)
@@ -93,10 +94,14 @@ func (w *runWriter) check(t *testing.T, lengths ...int) {
 	}
 }
 
-// forge gives a packet that is not the first of its run a CRC.
-func forge(b []byte) {
-	table := crc32.MakeTable(crc32.Castagnoli)
-	binary.LittleEndian.PutUint32(b[crcAt:], crc32.Checksum(b[:crcAt], table)^crc32.Checksum(b[indexLen:], table))
+// forge gives a packet that is not the first of its run the CRC for a change that was made
+// to it, as somebody can who has seen the original.
+func forge(b, original []byte) {
+	table, field := crc32.MakeTable(crc32.Castagnoli), binary.LittleEndian.Uint32(original[crcAt:])
+	for _, p := range [][]byte{b, original} {
+		field ^= crc32.Checksum(p[:crcAt], table) ^ crc32.Checksum(p[indexLen:], table)
+	}
+	binary.LittleEndian.PutUint32(b[crcAt:], field)
 }
 
 func TestRunArrivals(t *testing.T) {
@@ -151,8 +156,9 @@ func TestRunArrivals(t *testing.T) {
 		w.meet()
 		free := len(w.d.store.free) + w.d.store.makeable()
 		for i, b := range w.message(0, 5000, each) {
+			original := bytes.Clone(b)
 			if b[4+i%4] ^= 1; i > 0 {
-				forge(b)
+				forge(b, original)
 				w.arrive(0, b)
 			}
 		}
@@ -161,13 +167,30 @@ func TestRunArrivals(t *testing.T) {
 		}
 		w.check(t)
 	})
+	t.Run("forged-numbers", func(t *testing.T) {
+		w := newRunWriter(t)
+		w.meet()
+		list := w.message(0, 5000, each)
+		for at := 8; at < 16; at++ { // packet number and data sequence
+			forged := bytes.Clone(list[2])
+			forged[at]++
+			forge(forged, list[2])
+			w.arrive(0, forged)
+		}
+		if w.d.drops.Corrupt != 8 || w.d.partials != 0 {
+			t.Errorf("packets with forged numbers leave %d incomplete segments: %+v", w.d.partials, w.d.drops)
+		}
+		w.check(t)
+		w.arrive(wire, list...)
+		w.check(t, 5000)
+	})
 	t.Run("spoiled", func(t *testing.T) {
 		w := newRunWriter(t)
 		w.meet()
 		list := w.message(0, 5000, each)
 		forged := bytes.Clone(list[2])
 		forged[500]++
-		forge(forged)
+		forge(forged, list[2])
 		w.arrive(0, forged)
 		for i, b := range list {
 			if i != 2 {
@@ -228,8 +251,9 @@ func TestSpoiledRunIsRepaired(t *testing.T) {
 					recorded = bytes.Clone(d)
 				}
 				if isRun(d) && d[2] == 1 && spoiled == 0 {
-					d[len(d)/2]++ // with a CRC, as an attacker would
-					forge(d)
+					original := bytes.Clone(d)
+					d[len(d)/2]++
+					forge(d, original)
 					spoiled++
 				}
 			}

@@ -64,7 +64,7 @@ func (d *Device) findSink(r *placedRun, n, whole int) bool {
 	var x runIndex
 	x.decode(r.looked[:])
 	r.packets, r.wire, r.whole = int(x.packets), int(x.each)+indexLen, whole
-	if x.position != 0 || x.flags&flagEncrypted != 0 || !x.possible() || whole <= (r.packets-1)*r.wire+indexLen || whole > r.packets*r.wire {
+	if x.position != 0 || x.flags&(flagEncrypted|flagLone) != 0 || !x.possible() || whole <= (r.packets-1)*r.wire+indexLen || whole > r.packets*r.wire {
 		return false
 	}
 	target, headers, sink := d.targetOf(r.looked[front:], whole-r.packets*indexLen-tagLen)
@@ -81,6 +81,7 @@ func (d *Device) takePlaced(s *slot, r *placedRun) bool {
 	k := d.keys
 	var first, next runIndex
 	first.decode(s.data)
+	pad := k.pad(&first)
 	n := copy(k.comingRun[:coveredLen], s.data[indexLen+tagLen:r.front])
 	copy(k.comingRun[n:coveredLen], r.target)
 	crc, rest := crc32c.Checksum(s.data[indexLen+tagLen:r.front]), r.target
@@ -93,7 +94,7 @@ func (d *Device) takePlaced(s *slot, r *placedRun) bool {
 		}
 		chunk := rest[:min(room, len(rest))]
 		rest = rest[len(chunk):]
-		if crc = crc32c.Update(crc, chunk); crc != next.crc || !next.continues(&first, i) {
+		if crc = crc32c.Update(crc, chunk); crc != next.crc^pad || !next.continues(&first, i) {
 			return false
 		}
 		k.listCRC(i, crc)

@@ -92,6 +92,7 @@ func TestCorruptRunInPlace(t *testing.T) {
 	l.data = appendDDP(h.append(l.data), &ddp.Header{Op: ddp.ReadResponse, Last: true, Tag: tag})
 	packets := uint8((len(l.data) + size + each - 1) / each)
 	l.index = runIndex{packets: packets, count: packets, each: each, token: keys.token(keys.incarnation, 1, a.keys.incarnation, q.number)}
+	l.index.pad = keys.pad(&l.index)
 	l.sum()
 	keys.tagRun(&l)
 	body[at]++
@@ -112,7 +113,8 @@ func TestCorruptRunInPlace(t *testing.T) {
 	}
 	body[at]--
 	l.index.position, l.index.count = uint8((len(l.data)+at)/each), 1
-	l.index.number = reliable.Number(packets)
+	l.index.number, l.index.flags = reliable.Number(packets), flagLone
+	l.index.pad = keys.pad(&l.index)
 	l.sum()
 	if n, _ := from.send([]packet{l}); n != 1 {
 		t.Fatal("the packet is not accepted")

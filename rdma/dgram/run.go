@@ -18,21 +18,26 @@ import (
 //
 //	off len
 //	  0   1  version (high four bits: 2) and kind 6
-//	  1   1  0x01 ack requested now, 0x1C path, 0x20 encrypted, 0x80 the ack may be delayed
+//	  1   1  0x01 ack requested now, 0x02 sent alone, 0x1C path, 0x20 encrypted,
+//	         0x80 the ack may be delayed
 //	  2   1  position of the packet in its run
 //	  3   1  packets of the run
 //	  4   4  token
 //	  8   4  packet number
 //	 12   4  data sequence
 //	 16   2  bytes of the segment in each packet but the last
-//	 18   4  CRC32C of the bytes that follow, without the tag, xor that of the 18 bytes before
+//	 18   4  CRC32C of the bytes that follow, without the tag, xor that of the 18 bytes before,
+//	         xor a pad
 //	 22   .  bytes of the segment
 //
 // The tag covers the headers and all CRCs, and not the rest of the indexes. The token is
 // made with the job's key for the two queue pairs and a direction. It finds the peer, and
-// without it nothing is allocated for a packet. Somebody who can read the packets learns it, and can spoil a
-// segment that arrives in single packets; the tag reveals that, and the segment is sent
-// again.
+// without it nothing is allocated for a packet. The pad is made with another key from
+// token, path, sequence and packet number, for a run that of its first packet. So nobody
+// outside the job can make a packet with a number that was not sent, which would appear in
+// acks and stop the sender. Somebody who can read the packets can make another one with
+// the same number, and so spoil a segment that arrives in single packets. The tag reveals
+// that, and the segment is sent again.
 //
 // The runs of a device that encrypts are those of run_encrypted.go.
 
@@ -56,7 +61,8 @@ type runIndex struct {
 	token    uint32
 	number   reliable.Number
 	sequence reliable.Sequence
-	crc      uint32 // of the bytes behind a received one
+	pad      uint32 // of the packets to send
+	crc      uint32 // of the bytes behind a received one, xor its pad
 }
 
 // put encodes the index of the packet i after the first.
@@ -70,7 +76,7 @@ func (x *runIndex) put(b *[indexLen]byte, i int, crc uint32) {
 	binary.BigEndian.PutUint32(b[8:], uint32(x.number)+uint32(i))
 	binary.BigEndian.PutUint32(b[12:], uint32(x.sequence))
 	binary.BigEndian.PutUint16(b[16:], x.each)
-	binary.LittleEndian.PutUint32(b[crcAt:], crc^crc32c.Checksum(b[:crcAt]))
+	binary.LittleEndian.PutUint32(b[crcAt:], crc^x.pad^crc32c.Checksum(b[:crcAt]))
 }
 
 // parse decodes an index and returns the bytes behind it.
@@ -108,7 +114,7 @@ func (x *runIndex) possible() bool {
 
 // continues reports whether the packet is number i of the run that begins with another.
 func (x *runIndex) continues(first *runIndex, i int) bool {
-	return int(x.position) == i && x.sequence == first.sequence && x.number == first.number+reliable.Number(i) && x.token == first.token && x.packets == first.packets
+	return int(x.position) == i && (x.flags^first.flags)&(pathMask|flagLone) == 0 && x.sequence == first.sequence && x.number == first.number+reliable.Number(i) && x.token == first.token && x.packets == first.packets
 }
 
 // path returns the path of the packet.
@@ -143,6 +149,21 @@ func (k *keyring) token(from incarnation, fromPair uint16, to incarnation, toPai
 	return max(binary.BigEndian.Uint32(b[:]), 1)
 }
 
+// pad returns what the CRCs of the packets of a run are masked with, or that of a packet
+// which is sent alone.
+func (k *keyring) pad(x *runIndex) uint32 {
+	b, base, lone := &k.token16, uint32(x.number), x.flags&flagLone != 0
+	b[12], b[13], b[14], b[15] = x.packets, x.position, x.flags&(pathMask|flagLone), 0
+	if !lone {
+		base, b[13] = base-uint32(x.position), 0
+	}
+	binary.BigEndian.PutUint32(b[:], x.token)
+	binary.BigEndian.PutUint32(b[4:], base)
+	binary.BigEndian.PutUint32(b[8:], uint32(x.sequence))
+	k.pads.Encrypt(b[:], b[:])
+	return binary.BigEndian.Uint32(b[:])
+}
+
 // writeRun makes a packet of a segment with several packets, or of one that is lost.
 func (q *pair) writeRun(l *packet, p *peer, seg *transmission, on int) {
 	d, a := q.dev, &q.dev.peers[p.id]
@@ -175,7 +196,10 @@ func (q *pair) writeRun(l *packet, p *peer, seg *transmission, on int) {
 		}
 		d.encryptRun(l)
 		return
-	case x.position > 0:
+	case seg.Lone:
+		x.flags |= flagLone
+	}
+	if x.pad = d.keys.pad(x); x.position > 0 {
 		l.sum()
 		return
 	}

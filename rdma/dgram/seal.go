@@ -61,7 +61,8 @@ var (
 type keyring struct {
 	aead        cipher.AEAD
 	encrypt     bool
-	tokens      cipher.Block // of packets that arrive alone (run.go)
+	tokens      cipher.Block // of packets of runs (run.go)
+	pads        cipher.Block // of their CRCs
 	crc         *crc32.Table
 	flags       byte // of every datagram: flagPartial, or 0
 	incarnation incarnation
@@ -85,27 +86,35 @@ func newKeyring(jobKey []byte, encrypt bool) (*keyring, error) {
 	if encrypt {
 		purpose = "muster datagram 2, encrypted"
 	}
-	key, err := hkdf.Key(sha256.New, jobKey, nil, purpose, 16)
+	block, err := newBlock(jobKey, purpose)
 	if err != nil {
-		return nil, fmt.Errorf("dgram: derive the key for datagrams from the job's key: %w", err)
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("dgram: make the cipher for datagrams: %w", err)
+		return nil, err
 	}
 	aead, err := cipher.NewGCM(block)
 	if err != nil {
 		return nil, fmt.Errorf("dgram: make the authentication tag: %w", err)
 	}
-	tokenKey, err := hkdf.Key(sha256.New, jobKey, nil, "muster datagram 2, tokens", 16)
-	if err != nil {
-		return nil, fmt.Errorf("dgram: derive the key for tokens from the job's key: %w", err)
+	k := &keyring{aead: aead, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), incarnation: newIncarnation()}
+	if k.tokens, err = newBlock(jobKey, "muster datagram 2, tokens"); err != nil {
+		return nil, err
 	}
-	tokens, err := aes.NewCipher(tokenKey)
-	if err != nil {
-		return nil, fmt.Errorf("dgram: make the cipher for tokens: %w", err)
+	if k.pads, err = newBlock(jobKey, "muster datagram 2, pads"); err != nil {
+		return nil, err
 	}
-	return &keyring{aead: aead, tokens: tokens, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), incarnation: newIncarnation()}, nil
+	return k, nil
+}
+
+// newBlock returns a cipher with a key derived from the job's key.
+func newBlock(jobKey []byte, purpose string) (cipher.Block, error) {
+	key, err := hkdf.Key(sha256.New, jobKey, nil, purpose, 16)
+	if err != nil {
+		return nil, fmt.Errorf("dgram: derive the key %q from the job's key: %w", purpose, err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("dgram: make the cipher for %q: %w", purpose, err)
+	}
+	return block, nil
 }
 
 // newIncarnation draws a number that no other device of the job has: among a thousand

@@ -70,6 +70,7 @@ const (
 
 	flagUrgent = 0x01
 	flagAck    = 0x02
+	flagLone   = 0x02 // in the index of a run
 	// flagEncrypted is set and checked by the keyring.
 	flagEncrypted = 0x20
 	flagPartial   = 0x40

@@ -82,7 +82,7 @@ local function length_of(tvb)
   return n, kind, flags
 end
 
--- A packet of a run: its index, and the CRC of what follows (rdma/dgram/run.go).
+-- A packet of a run: its index (rdma/dgram/run.go). The CRC is masked with the job's key.
 local index = 22
 local function is_run(tvb) return tvb:len() > index and tvb(0, 1):uint() == 0x26 and tvb(2, 1):uint() < tvb(3, 1):uint() end
 local function dissect_run(tvb, pinfo, tree)
@@ -90,12 +90,6 @@ local function dissect_run(tvb, pinfo, tree)
   t:add(f.version, tvb(0, 1)); t:add(f.kind, tvb(0, 1)); t:add(f.urgent, tvb(1, 1)); t:add(f.path, tvb(1, 1)); t:add(f.delay_ack, tvb(1, 1))
   t:add(f.position, tvb(2, 1)); t:add(f.packets, tvb(3, 1)); t:add(f.token, tvb(4, 4))
   t:add(f.number, tvb(8, 4)); t:add(f.sequence, tvb(12, 4)); t:add(f.each, tvb(16, 2)); t:add_le(f.crc, tvb(18, 4))
-  local secret = bit32.band(tvb(1, 1):uint(), 0x20) ~= 0
-  local from = tvb(2, 1):uint() == 0 and not secret and index + tag_len or index
-  if tvb:len() > from and tvb:len() <= index + tvb(16, 2):uint() + (secret and 6 + tag_len or 0) then -- not several that the host has not segmented yet
-    local sum = bit32.bxor(crc32c(tvb(0, 18):bytes()), crc32c(tvb(from):bytes()))
-    t:add(f.good, sum == tvb(18, 4):le_uint())
-  end
   pinfo.cols.protocol = "MUSTER"
   return tvb:len()
 end
