@@ -127,6 +127,10 @@ func (s *Peer[T]) Received(now time.Duration, on int, n Number, count int, mode 
 // learn that this peer is alive.
 func (s *Peer[T]) Refuse(now time.Duration, on int) { s.queueAck(now, &s.paths[on], 1, AckNow) }
 
+// runShare is how many packets that arrive together count as one toward Params.AckEvery: an
+// ack costs as much as a message. A sender whose window is full requests an ack.
+const runShare = 6
+
 // queueAck makes an ack pending.
 func (s *Peer[T]) queueAck(now time.Duration, p *path, count int, mode AckMode) {
 	due := now + s.pool.AckDelay
@@ -136,9 +140,7 @@ func (s *Peer[T]) queueAck(now time.Duration, p *path, count int, mode AckMode) 
 	if p.ackPending == 0 || due < p.dueAt {
 		p.dueAt = due
 	}
-	// Two segments make an ack due, however many packets they have (RFC 9000 section
-	// 13.2.2).
-	p.ackPending = uint16(min(int(p.ackPending)+min(count, (s.pool.AckEvery+1)/2), s.pool.AckEvery))
+	p.ackPending = uint16(min(int(p.ackPending)+(count+runShare-1)/runShare, s.pool.AckEvery))
 	p.urgent = p.urgent || mode == AckNow
 }
 
