@@ -56,6 +56,9 @@ func dropOn(cut func(path int) bool, dropped *atomic.Int64) func(*outbox) {
 // TestConformanceOnPaths runs the suite on devices with 2 and 3 paths.
 func TestConformanceOnPaths(t *testing.T) {
 	for _, n := range []int{2, 3} {
+		if n > 2 && raceDetector {
+			continue // it takes minutes, and shows nothing that 2 do not
+		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: fmt.Sprint(n), Unconnected: "datagrams need no connection", Open: func(t testing.TB, k int) (list []rdma.Device) {
 			for i := range k {
 				list = append(list, openPaths(t, uint32(100+i), n))
@@ -82,6 +85,9 @@ func TestConformanceOnFlakyPaths(t *testing.T) {
 			return time.Since(start)/(100*time.Millisecond)%4 == time.Duration(2*path)
 		}},
 	} {
+		if v.name != "alternating" && raceDetector {
+			continue // likewise
+		}
 		var dropped atomic.Int64
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Unconnected: "datagrams need no connection", Open: func(t testing.TB, k int) (list []rdma.Device) {
 			for i := range k {

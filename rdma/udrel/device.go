@@ -249,7 +249,7 @@ const (
 	// minPollDelay and maxPollDelay bound the time between two polls when one cannot
 	// sleep on the device below. The longer nothing arrives, the longer it is, and
 	// longer in a wait without a limit, which is that of the progress thread.
-	minPollDelay  = time.Millisecond
+	minPollDelay  = 100 * time.Microsecond
 	maxPollDelay  = 8 * time.Millisecond
 	idlePollDelay = 32 * time.Millisecond
 )
@@ -277,6 +277,9 @@ func (d *Device) sleep(limit time.Duration) time.Duration {
 	switch {
 	case limit <= 0:
 		d.idlePolls = 0
+	case d.file == nil && d.progress(): // only a poll shows what has arrived below
+		d.soft.MarkMoved()
+		return 0
 	case d.file == nil:
 		return min(limit, max((d.now-d.cameAt)/4, minPollDelay), longest)
 	default:
