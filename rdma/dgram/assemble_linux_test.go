@@ -259,9 +259,6 @@ func TestSpoiledRunIsRepaired(t *testing.T) {
 			}
 		}
 		a.mu.Unlock()
-		t.Cleanup(func() {
-			t.Logf("%+v %+v %+v partials %d retr %d", b.drops, b.traffic, a.traffic, b.partials, a.windowPool.Retransmitted)
-		})
 		for id, n := range []int{10, len(text)} { // a peer that is not known gets no run
 			if n, err := a.qp.PostSend([]rdma.SendWR{{ID: uint64(id), Op: rdma.OpSend, Peer: to, Body: rdma.MemOf(text[:n])}}); n != 1 {
 				t.Fatal(err)

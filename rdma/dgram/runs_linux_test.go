@@ -65,9 +65,6 @@ func TestRunsCarryAWrite(t *testing.T) {
 			if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() {
-				t.Logf("%+v %+v %+v partials %d retr %d", b.drops, b.traffic, a.traffic, b.partials, a.windowPool.Retransmitted)
-			})
 			pollBoth(t, a, b, func(onA bool, c *rdma.Completion) bool {
 				if c.Status != rdma.StatusOK {
 					t.Fatalf("the write completes with %v", c.Status.Err())
