@@ -124,30 +124,24 @@ func (h *rings[E]) fit(r *ring[E], first, fresh uint32, more int) *ring[E] {
 
 func (h *rings[E]) memory() int { return h.made * sizeOf[E]() }
 
-func (h *Pool[T]) takeKept() *Kept {
-	if n := len(h.kept); n > 0 {
-		k := h.kept[n-1]
-		h.kept = h.kept[:n-1]
-		return k
+// takeFree returns an element of a free list, or a new one, which made counts in bytes.
+func takeFree[E any](free *[]*E, made *int) *E {
+	if n := len(*free); n > 0 {
+		e := (*free)[n-1]
+		*free = (*free)[:n-1]
+		return e
 	}
-	h.made += sizeOf[Kept]()
-	return new(Kept)
+	*made += sizeOf[E]()
+	return new(E)
 }
+
+func (h *Pool[T]) takeKept() *Kept { return takeFree(&h.kept, &h.made) }
+func (h *Pool[T]) takeGaps() *gaps { return takeFree(&h.gaps, &h.made) }
 
 func (h *Pool[T]) giveBackKept(k *Kept) {
 	if k != nil {
 		h.kept = append(h.kept, k)
 	}
-}
-
-func (h *Pool[T]) takeGaps() *gaps {
-	if n := len(h.gaps); n > 0 {
-		g := h.gaps[n-1]
-		h.gaps = h.gaps[:n-1]
-		return g
-	}
-	h.made += sizeOf[gaps]()
-	return new(gaps)
 }
 
 // PathSize returns the memory of a path of an idle peer, besides the peer itself.
