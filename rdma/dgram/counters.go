@@ -4,7 +4,6 @@ import (
 	"reflect"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The data path only increments counters; memory use is computed when Count is called.
@@ -83,7 +82,7 @@ func (d *Device) peerMemory() uint64 {
 	n := uint64(cap(d.peers))*sizeOf[address]() + uint64(len(d.known))*(sizeOf[uint64]()+sizeOf[rdma.PeerID]()) +
 		uint64(len(d.freeRequests))*sizeOf[requests]()
 	d.eachPeer(func(p *peer) {
-		n += sizeOf[peer]() + uint64(reliable.PathSize())
+		n += sizeOf[peer]()
 		if p.requests != nil {
 			n += sizeOf[requests]()
 		}

@@ -4,7 +4,6 @@ import (
 	"reflect"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // Counters and memory use, including those of the device below.
@@ -66,7 +65,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 		peers += uint64(cap(q.peers)) * sizeOf[*peer]()
 		for _, p := range q.peers {
 			if p != nil {
-				peers += sizeOf[peer]() + uint64(reliable.PathSize())
+				peers += sizeOf[peer]()
 			}
 		}
 	}

@@ -5,7 +5,7 @@
 // reliability inside the queue pair.
 //
 // A process has one UD queue pair for all peers. A peer with nothing in flight to or
-// from it costs less than 512 bytes.
+// from it costs at most 320 bytes.
 //
 // The protocol is package reliable, which has no device and no clock. Completion
 // queues, receive queues, waiting, the progress thread and registered memory are those

@@ -10,10 +10,8 @@ import (
 // TestIdlePeerIsSmall bounds the memory of an idle peer, which the documentation
 // promises.
 func TestIdlePeerIsSmall(t *testing.T) {
-	if n := sizeOf[peer]() + uint64(reliable.PathSize()); n > 512 {
-		t.Errorf("an idle peer takes %d bytes, want 512 at most", n)
-	} else {
-		t.Logf("%d bytes, %d of them for the path", n, reliable.PathSize())
+	if n := sizeOf[peer](); n > 320 {
+		t.Errorf("an idle peer takes %d bytes, want 320 at most", n)
 	}
 }
 

@@ -30,11 +30,12 @@ type Pool[T any] struct {
 	Timeouts      uint64 // further ones, without an ack in between
 	Counts        [MaxPaths]PathCounts
 
-	segments rings[segment[T]]
-	packets  rings[packet]
-	kept     []*Kept
-	gaps     []*gaps
-	made     int // of kept and gaps, in bytes
+	segments  rings[segment[T]]
+	packets   rings[packet]
+	kept      []*Kept
+	gaps      []*gaps
+	histories []*history
+	made      int // of kept, gaps and histories, in bytes
 }
 
 // NewPool returns a pool for peers with these parameters.
@@ -143,6 +144,3 @@ func (h *Pool[T]) giveBackKept(k *Kept) {
 		h.kept = append(h.kept, k)
 	}
 }
-
-// PathSize returns the memory of a path of an idle peer, besides the peer itself.
-func PathSize() int { return sizeOf[path]() }

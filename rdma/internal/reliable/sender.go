@@ -8,8 +8,10 @@ import (
 // Peer is both halves of the protocol for one peer. Memory that only a busy peer needs
 // comes from the pool, and is returned when the peer becomes idle.
 type Peer[T any] struct {
-	pool  *Pool[T]
-	paths []path
+	pool      *Pool[T]
+	lost      uint16 // packets to transmit again
+	preferred uint8  // the path that the peer used last
+	only      path   // the first path; multi has the others
 
 	// The sending half.
 	oldest, cutting, newest *Message[T] // a list: oldest unfinished, first not fully segmented, last
@@ -18,23 +20,34 @@ type Peer[T any] struct {
 	first                   Sequence      // oldest segment without a cumulative ack
 	fresh                   Sequence      // of the next segment
 	soonEnd                 Sequence      // after the last segment whose ack may not be delayed
-	lost                    uint32        // packets to transmit again
 	lostAt                  stamp         // time of the last detected loss; 0: never
-	preferred               uint8         // the path that the peer used last
 
 	// The receiving half.
 	next   Sequence // the first missing segment
 	nextUp Sequence // the first one not delivered
-	seen   history  // arrivals beyond next
+	seen   *history // arrivals beyond next; nil: none
+
 }
 
 // NewPeer returns the state of a peer that is reached on one path.
 func NewPeer[T any](h *Pool[T]) Peer[T] {
-	return Peer[T]{pool: h, paths: []path{newPath(&h.Params)}}
+	return Peer[T]{pool: h, only: newPath(&h.Params)}
 }
 
 // Paths returns the number of paths.
-func (s *Peer[T]) Paths() int { return len(s.paths) }
+func (s *Peer[T]) Paths() int {
+	if s.only.multi == nil {
+		return 1
+	}
+	return 1 + len(s.only.multi.more)
+}
+
+func (s *Peer[T]) path(on int) *path {
+	if on == 0 {
+		return &s.only
+	}
+	return &s.only.multi.more[on-1]
+}
 
 // Push queues a message. An empty message has one segment too.
 func (s *Peer[T]) Push(m *Message[T]) {
@@ -70,7 +83,7 @@ func (s *Peer[T]) mayCut() bool { return s.cutting != nil && s.fresh-s.first < W
 // packets come first: the peer cannot deliver what comes after them. A new segment of
 // several packets gets room for an ack of that many bytes.
 func (s *Peer[T]) Next(now time.Duration, on, ack int) (t Transmission[T], ok bool) {
-	p := &s.paths[on]
+	p := s.path(on)
 	if now >= s.probeAt(p) && p.room() > 0 {
 		return s.probe(now, on), true
 	}
@@ -206,8 +219,8 @@ func (s *Peer[T]) await(now time.Duration, t *Transmission[T], p *path) {
 
 // awaits reports whether an ack is awaited on any path.
 func (s *Peer[T]) awaits() bool {
-	for i := range s.paths {
-		if s.paths[i].expireAt != Never {
+	for i := range s.Paths() {
+		if s.path(i).expireAt != Never {
 			return true
 		}
 	}
@@ -242,8 +255,8 @@ func (s *Peer[T]) LossFree(now time.Duration) bool {
 // SendWake returns when Expire or Next has work, if nothing arrives before.
 func (s *Peer[T]) SendWake() time.Duration {
 	at := Never
-	for i := range s.paths {
-		p := &s.paths[i]
+	for i := range s.Paths() {
+		p := s.path(i)
 		at = min(at, p.expireAt, p.lookAt, s.probeAt(p))
 	}
 	if s.lost > 0 || s.mayCut() {
@@ -273,7 +286,7 @@ func (s *Peer[T]) Abandon() *Message[T] {
 
 // forget returns the memory of a finished segment.
 func (s *Peer[T]) forget(e *segment[T]) {
-	s.lost -= uint32(bits.OnesCount64(e.lost))
+	s.lost -= uint16(bits.OnesCount64(e.lost))
 	s.pool.giveBackKept(e.kept)
 	*e = segment[T]{}
 }
@@ -282,8 +295,8 @@ func (s *Peer[T]) forget(e *segment[T]) {
 func (s *Peer[T]) reset() {
 	s.pool.segments.giveBack(s.segments)
 	s.segments = nil
-	for i := range s.paths {
-		s.resetPath(&s.paths[i])
+	for i := range s.Paths() {
+		s.resetPath(s.path(i))
 	}
 }
 
