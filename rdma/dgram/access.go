@@ -49,7 +49,7 @@ func (q *pair) request(wr *rdma.SendWR) error {
 	if q.pending == q.depth || p.requests != nil && p.requests.n == maxRequests {
 		return rdma.ErrAgain
 	}
-	if p.barred {
+	if p.barred || p.gone {
 		q.refusePost(p, wr)
 		return nil
 	}

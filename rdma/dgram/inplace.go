@@ -58,7 +58,7 @@ func (d *Device) expects() bool {
 // canReceiveInPlace reports whether datagrams of this device can be received in place
 // at all.
 func (d *Device) canReceiveInPlace() bool {
-	return d.mss() >= inPlaceMin && !d.keys.encrypt && !d.several() && d.socket.peeks()
+	return d.below == nil && d.mss() >= inPlaceMin && !d.keys.encrypt && !d.several() && d.socket.peeks()
 }
 
 // note records what may follow a segment of a Read or Write.

@@ -55,11 +55,13 @@ func (l *packet) keep() {
 
 // seal appends the payload and seals the packet.
 func (d *Device) seal(l *packet, front, bytes []byte) {
-	if len(bytes) < gatherAbove || d.keys.encrypt {
+	if len(bytes) < gatherAbove || d.keys.encrypt || d.below != nil && len(front) > rdma.HeadMax {
 		l.data, l.body = d.keys.seal(append(front, bytes...)), nil
 		return
 	}
-	l.data, l.body = front, bytes
+	if l.data, l.body = front, bytes; d.below != nil {
+		return
+	}
 	d.keys.sealGathered(front, bytes, &l.seal)
 }
 
@@ -69,9 +71,9 @@ type outbox struct {
 	most    int // high-water mark of n
 }
 
-func newOutbox() (o outbox) {
+func newOutbox(longest int) (o outbox) {
 	for i := range o.packets {
-		o.packets[i].data = make([]byte, 0, maxDatagram)
+		o.packets[i].data = make([]byte, 0, longest)
 		o.packets[i].crcs = make([]uint32, reliable.MaxRun)
 	}
 	return o
@@ -160,7 +162,12 @@ func (d *Device) sendPackets() (done int) {
 		if d.several() {
 			s, end = d.socketOf(int(o.packets[done].on)), done+together(o.packets[done:o.n])
 		}
-		n, full := s.send(o.packets[done:end])
+		n, full := 0, false
+		if d.below != nil {
+			n, full = d.below.send(o.packets[done:end])
+		} else {
+			n, full = s.send(o.packets[done:end])
+		}
 		for i := range o.packets[done : done+n] {
 			d.traffic.sent += uint64(o.packets[done+i].packets())
 		}

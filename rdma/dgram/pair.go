@@ -77,8 +77,8 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 
 // Addr returns the address that peers resolve.
 func (q *pair) Addr() rdma.Addr {
-	a := address{at: rawOf(q.dev.socket.local), incarnation: q.dev.keys.incarnation, pair: q.number, name: q.dev.name}
-	return q.dev.withEndpoints(a.String())
+	a := address{incarnation: q.dev.keys.incarnation, pair: q.number, name: q.dev.name}
+	return rdma.Addr(q.dev.own() + "/" + a.identity())
 }
 
 // Connect returns an error: datagrams need no connection.
@@ -188,7 +188,7 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	}
 	d := q.dev
 	p := q.peer(wr.Peer)
-	if p.barred {
+	if p.barred || p.gone {
 		q.refusePost(p, wr)
 		return nil
 	}
@@ -240,6 +240,7 @@ func (q *pair) peer(id rdma.PeerID) *peer {
 		p := newPeer(q.dev.windowPool)
 		p.id = id
 		q.reachPaths(&p)
+		p.tokenKnown = q.dev.below != nil // it sends no runs
 		q.peers[id] = &p
 	}
 	return q.peers[id]
@@ -296,7 +297,7 @@ func (q *pair) sendAcks(p *peer) {
 			continue
 		}
 		if due = true; !q.dev.defersAck(p, k) {
-			q.writeAck(p, k, p.Via(k), false)
+			q.writeAck(p, k, p.Via(k), kindAck, false)
 		}
 	}
 	if due || now < p.probeAt() {
@@ -304,7 +305,7 @@ func (q *pair) sendAcks(p *peer) {
 	}
 	p.probed = uint32((now + time.Millisecond - 1) / time.Millisecond)
 	for on := range q.dev.Rails() {
-		q.writeAck(p, max(p.pendingAck(on), 0), on, true)
+		q.writeAck(p, max(p.pendingAck(on), 0), on, kindAck, true)
 	}
 }
 
@@ -395,18 +396,19 @@ func queueOf(op ddp.Opcode) uint32 {
 	return ddp.QueueSend
 }
 
-// writeAck makes a standalone ack for a path of the peer, on one of ours. An urgent one
-// requests an ack in return.
-func (q *pair) writeAck(p *peer, k, on int, urgent bool) {
+// writeAck makes a standalone ack for a path of the peer, on one of ours, or a close. An
+// urgent one requests an ack in return.
+func (q *pair) writeAck(p *peer, k, on int, as kind, urgent bool) {
 	l := q.dev.nextPacket()
 	if l == nil {
 		return // the ack stays pending
 	}
-	h := header{kind: kindAck, path: uint8(on), hasAck: true, urgent: urgent}
+	h := header{kind: as, path: uint8(on), hasAck: true, urgent: urgent}
 	p.WriteAck(q.dev.now, k, &h.ack, reliable.MaxWords)
 	b := q.dev.begin(l, &h, q.number, p.id)
 	l.addressKnown = p.AddressKnown()
 	q.dev.seal(l, b, nil)
+	q.dev.traffic.acks++
 }
 
 // finish completes a list of messages.
@@ -441,7 +443,7 @@ func (q *pair) giveUp(p *peer) {
 	if q.silences == nil {
 		q.silences = map[rdma.PeerID]time.Duration{}
 	}
-	q.silences[p.id] = q.dev.now - since
+	q.silences[p.id], p.gone = q.dev.now-since, true
 	q.abandon(p, rdma.StatusPeerGone)
 	q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusPeerGone}, loan{})
 }
@@ -473,13 +475,16 @@ func (q *pair) shut() {
 	for len(q.leaving) > 0 {
 		q.shiftLeaving(rdma.StatusFlushed)
 	}
+	if d.below != nil {
+		q.sendClose()
+	}
 	for _, p := range q.peers {
 		if p == nil {
 			continue
 		}
 		for k := range p.Paths() {
 			if p.AckPending(k) {
-				q.writeAck(p, k, p.Via(k), false)
+				q.writeAck(p, k, p.Via(k), kindAck, false)
 			}
 		}
 		q.abandon(p, rdma.StatusFlushed)

@@ -1,6 +1,7 @@
 package dgram
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -71,8 +72,19 @@ func (d *Device) socketOf(on int) *socket {
 	return d.more[on-1]
 }
 
-// closeSockets closes the sockets.
+// sockets returns their number.
+func (d *Device) sockets() int {
+	if d.below != nil {
+		return 0
+	}
+	return 1 + len(d.more)
+}
+
+// closeSockets closes the sockets, or the device below.
 func (d *Device) closeSockets() error {
+	if d.below != nil {
+		return errors.Join(d.below.closeQueues(), d.below.dev.Close())
+	}
 	err := d.socket.close()
 	for _, s := range d.more {
 		_ = s.close() // the first error matters
@@ -85,6 +97,9 @@ func (d *Device) closeSockets() error {
 
 // receiveAll processes what has arrived on all paths.
 func (d *Device) receiveAll() (came bool) {
+	if d.below != nil {
+		return d.receiveBelow()
+	}
 	d.on = 0
 	came = d.receiveDatagrams()
 	for i := range d.more {
@@ -145,13 +160,16 @@ func (d *Device) leadsTo(id rdma.PeerID, at netip.AddrPort) bool {
 	return d.several() && slices.ContainsFunc(*d.endsOf(id), func(e endpoint) bool { return e.addrPort == at })
 }
 
-// withEndpoints adds the endpoints of further paths to an address of ours.
-func (d *Device) withEndpoints(text string) rdma.Addr {
-	first, rest, _ := strings.Cut(text, "/")
-	for _, s := range d.more {
-		first += "," + s.local.String()
+// own returns our endpoints as an address has them.
+func (d *Device) own() string {
+	if d.below != nil {
+		return string(d.below.qp.Addr())
 	}
-	return rdma.Addr(first + "/" + rest)
+	text := d.socket.local.String()
+	for _, s := range d.more {
+		text += "," + s.local.String()
+	}
+	return text
 }
 
 // heard records on which path a datagram of a peer has arrived: acks of its packets, and
@@ -214,12 +232,12 @@ func (p *peer) ackRoom(on int) int {
 
 // runs reports whether runs can be sent on all paths.
 func (d *Device) runs() bool {
-	for _, s := range d.more {
-		if !s.runs() {
+	for on := range d.sockets() {
+		if !d.socketOf(on).runs() {
 			return false
 		}
 	}
-	return d.socket.runs()
+	return d.below == nil
 }
 
 // acksPending reports whether an ack is pending.

@@ -28,6 +28,7 @@ type peer struct {
 	tokenKnown    bool          // of packets from it (assemble.go)
 	partials      uint8         // incomplete segments from it
 	rejected      bool          // an ICMP error reports that the address is unreachable
+	gone          bool          // it was silent for too long, or has closed: posts to it fail
 	barred        bool          // too many strikes: nothing more is accepted from it
 	strikes       guard.Strikes // its refused accesses
 	serials       serials       // received from it

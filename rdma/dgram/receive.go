@@ -139,7 +139,11 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	if h.hasAck {
 		q.finish(p.Acknowledge(now, &h.ack), p, rdma.StatusOK)
 	}
-	if h.kind == kindAck {
+	if h.kind == kindClose {
+		p.gone = true
+		q.abandon(p, rdma.StatusPeerGone)
+	}
+	if h.kind.alone() {
 		if h.urgent { // a probe: the peer requests an ack
 			p.Refuse(now, int(h.path))
 		}

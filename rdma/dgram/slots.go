@@ -38,6 +38,7 @@ type slot struct {
 	run     int    // packets in which it arrived together; 0: one
 	wire    int    // length of these packets if data has them with their indexes; 0: it has not
 	spoiled bool   // a packet of the run is corrupt
+	id      uint32 // of the buffer of the device below that it is
 	partial
 }
 
@@ -66,6 +67,7 @@ func (d *Device) put(target []byte, s *slot, headers int) bool {
 // store keeps the slots of a device. Slots are allocated on demand, and the system
 // backs them with memory as far as datagrams fill them.
 type store struct {
+	below  *carrier // whose buffers are the slots, nil: there is none
 	free   []*slot
 	made   int
 	filled int // bytes of the pages that datagrams have filled
@@ -108,7 +110,13 @@ func (s *store) own(t *slot) *slot {
 	return o
 }
 
-func (s *store) giveBack(t *slot) { s.free = append(s.free, t) }
+func (s *store) giveBack(t *slot) {
+	if s.below != nil {
+		s.below.giveBack(t)
+		return
+	}
+	s.free = append(s.free, t)
+}
 
 // fill accounts for the memory that the longest datagram in a slot has used.
 func (s *store) fill(t *slot) {
@@ -123,7 +131,12 @@ func wholePages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
 const pageSize = 4096 // at least; a larger page only makes the estimate low
 
 // ample reports whether a slot may be kept for later.
-func (s *store) ample() bool { return len(s.free)+s.makeable() > reserve }
+func (s *store) ample() bool {
+	if s.below != nil {
+		return s.below.kept < s.below.most*3/4 // the others are for acks
+	}
+	return len(s.free)+s.makeable() > reserve
+}
 
 // reorderBuffer holds the datagrams of a peer that have arrived and are not deliverable
 // yet.

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
@@ -47,11 +48,22 @@ func rawOf(a netip.AddrPort) (r rawAddress) {
 // addrPort converts an address from the kernel's format.
 func (r *rawAddress) addrPort() netip.AddrPort {
 	port := binary.BigEndian.Uint16(r.bytes[2:])
+	if r.length == 0 {
+		return netip.AddrPort{} // of the device below
+	}
 	if r.length == unix.SizeofSockaddrInet4 {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(r.bytes[4:8])), port)
 	}
 	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(r.bytes[8:24])), port)
 }
+
+// rawOfPeer returns an address that stands for a peer of the device below.
+func rawOfPeer(id rdma.PeerID) (r rawAddress) {
+	binary.NativeEndian.PutUint32(r.bytes[:], uint32(id))
+	return r
+}
+
+func (r *rawAddress) peer() rdma.PeerID { return rdma.PeerID(binary.NativeEndian.Uint32(r.bytes[:])) }
 
 // pieces is the maximum number of memory pieces of a datagram.
 const pieces = 3

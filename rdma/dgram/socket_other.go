@@ -14,11 +14,15 @@ import (
 // Other systems have no device yet: batches and events use system calls that only Linux
 // has.
 
-type rawAddress struct{}
+type rawAddress struct{ id rdma.PeerID }
+
+func rawOfPeer(id rdma.PeerID) rawAddress { return rawAddress{id} }
+
+func (r *rawAddress) peer() rdma.PeerID { return r.id }
 
 func rawOf(netip.AddrPort) rawAddress { return rawAddress{} }
 
-func (rawAddress) addrPort() netip.AddrPort { return netip.AddrPort{} }
+func (*rawAddress) addrPort() netip.AddrPort { return netip.AddrPort{} }
 
 type socket struct {
 	local              netip.AddrPort

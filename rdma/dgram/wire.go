@@ -56,10 +56,14 @@ const (
 	kindRecord                     // UD: a piece of a Write-Record
 	kindError                      // UD: a DDP segment with a Terminate
 	kindRun                        // RD: a packet of a long segment (run.go); not in a header
+	kindClose                      // RD over another device: an ack, and the sender closes
 )
 
 // unreliable reports whether datagrams of this kind are for UD.
 func (k kind) unreliable() bool { return k == kindUnreliable || k == kindRecord || k == kindError }
+
+// alone reports whether datagrams of this kind have no segment.
+func (k kind) alone() bool { return k == kindAck || k == kindClose }
 
 const (
 	version     = 2
@@ -193,7 +197,7 @@ func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 		return nil, errVersion
 	}
 	h.kind = kind(b[0] & 0x0F)
-	if h.kind == 0 || h.kind >= kindRun {
+	if h.kind == 0 || h.kind == kindRun || h.kind > kindClose {
 		return nil, errKind
 	}
 	flags := b[1]
@@ -230,7 +234,7 @@ func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 			return nil, err
 		}
 	}
-	if h.hasAck && h.kind.unreliable() || h.kind == kindAck && (!h.hasAck || len(b) > 0) {
+	if h.hasAck && h.kind.unreliable() || h.kind.alone() && (!h.hasAck || len(b) > 0) {
 		return nil, errAck
 	}
 	return b, nil

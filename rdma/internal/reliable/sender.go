@@ -97,7 +97,7 @@ func (s *Peer[T]) Next(now time.Duration, on, ack int) (t Transmission[T], ok bo
 		t = s.cut(now, p, ack)
 	}
 	s.sentOn(now, on, p.underWay-before)
-	t.Urgent = s.requestsAck(&t, p)
+	t.Urgent = s.requestsAck(&t, p) || s.pool.AskEvery > 0 && before/s.pool.AskEvery != p.underWay/s.pool.AskEvery
 	s.await(now, &t, p)
 	return t, true
 }
