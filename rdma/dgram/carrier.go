@@ -45,7 +45,7 @@ type carrier struct {
 const (
 	// ackEveryUD is how many packets share one ack (T1 6.6.1).
 	ackEveryUD = 50
-	// askEvery is how many bytes are in flight when an ack is requested: ackEveryUD long
+	// askEvery is how many bytes are sent before an ack is requested: ackEveryUD long
 	// packets may be more than the window.
 	askEvery = 128 << 10
 	// hostDatagram is the longest datagram by default, for a device below that has no frames.

@@ -124,7 +124,7 @@ func (s *Peer[T]) probe(now time.Duration, on int) Transmission[T] {
 	t.Lone, t.Again, t.Urgent, t.DelayAck = t.Packets > 1, true, true, false
 	s.transmit(now, p, s.first, 0, 1)
 	s.sentOn(now, on, p.underWay-before)
-	p.packets.at(uint32(p.fresh - 1)).state, p.underWay = lost, before
+	p.packets.at(uint32(p.fresh-1)).state, p.underWay = lost, before
 	return t
 }
 

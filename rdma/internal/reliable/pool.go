@@ -11,7 +11,7 @@ type Params struct {
 	Each     int // bytes in each packet of a longer segment
 	MaxRun   int // packets in a segment
 	AckEvery int // packets that make an ack due
-	AskEvery int // bytes in flight at whose multiples the sender requests an ack; 0: none
+	AskEvery int // bytes sent after which the sender requests an ack; 0: none
 	// DelayFloor is the window in bytes below which delay alone does not shrink it. It is
 	// for carriers whose peers have no network between them: their delay is that of
 	// processes that wait for a core.

@@ -11,6 +11,7 @@ type Peer[T any] struct {
 	pool      *Pool[T]
 	lost      uint16 // packets to transmit again
 	preferred uint8  // the path that the peer used last
+	unasked   int32  // bytes sent since an ack was requested, with Params.AskEvery
 	only      path   // the first path; multi has the others
 
 	// The sending half.
@@ -97,7 +98,11 @@ func (s *Peer[T]) Next(now time.Duration, on, ack int) (t Transmission[T], ok bo
 		t = s.cut(now, p, ack)
 	}
 	s.sentOn(now, on, p.underWay-before)
-	t.Urgent = s.requestsAck(&t, p) || s.pool.AskEvery > 0 && before/s.pool.AskEvery != p.underWay/s.pool.AskEvery
+	if t.Urgent = s.requestsAck(&t, p); s.pool.AskEvery > 0 {
+		if s.unasked += int32(t.Length); t.Urgent || int(s.unasked) >= s.pool.AskEvery {
+			t.Urgent, s.unasked = true, 0
+		}
+	}
 	s.await(now, &t, p)
 	return t, true
 }
