@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
@@ -53,11 +54,10 @@ func TestConformance(t *testing.T) {
 }
 
 // byPacket returns a function for Device.disturb that lets disturb change what is sent, packet
-// by packet. It allocates nothing in the steady state.
+// by packet. It allocates nothing when it is called.
 func byPacket(d interface{ sendPackets() int }, disturb func(*outbox)) func(*outbox) {
-	var bytes []byte
-	var ends []int
-	var from []packet // to and on
+	bytes := make([]byte, 0, batchSize*maxDatagram)
+	ends, from := make([]int, 0, batchSize*reliable.MaxRun), make([]packet, 0, batchSize*reliable.MaxRun) // from: to and on
 	return func(o *outbox) {
 		bytes, ends, from = bytes[:0], ends[:0], from[:0]
 		for i := range o.packets[:o.n] {
@@ -96,10 +96,10 @@ func (l *packet) appendPackets(b []byte, ends []int) ([]byte, []int) {
 		return b, ends
 	}
 	for i := range int(l.index.count) {
-		var index [indexLen]byte
-		l.index.put(&index, i, l.crcs[i])
 		front, back := l.chunk(i)
+		n, index := len(b), [indexLen]byte{}
 		b = append(append(append(b, index[:]...), front...), back...)
+		l.index.put((*[indexLen]byte)(b[n:]), i, l.crcs[i])
 		ends = append(ends, len(b))
 	}
 	return b, ends
