@@ -33,13 +33,13 @@ type carrier struct {
 	comps  [batchSize]rdma.Completion
 	wrs    [batchSize]rdma.SendWR
 
-	pool    *recvpool.Pool
-	slots   []*slot // of its buffers, by ID
-	kept    int     // of them, in reorder buffers or lent
-	most    int // buffers
-	copies  [][]byte // datagrams that the device below still reads, by ID
-	free    []uint64 // unused IDs of copies
-	cameAt  time.Duration
+	pool   *recvpool.Pool
+	slots  []*slot  // of its buffers, by ID
+	kept   int      // of them, in reorder buffers or lent
+	most   int      // buffers
+	copies [][]byte // datagrams that the device below still reads, by ID
+	free   []uint64 // unused IDs of copies
+	cameAt time.Duration
 }
 
 const (
