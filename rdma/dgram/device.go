@@ -194,7 +194,7 @@ func Open(c Config) (*Device, error) {
 	d := &Device{
 		attr: rdma.Attr{
 			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord),
-			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, CopyAbove: strictMax, RemoteCPU: c.NoThread,
+			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, CopyAbove: copyAbove, RemoteCPU: c.NoThread,
 			LocalKeys: c.Strict, Pins: c.Strict,
 		},
 		socket: s, keys: keys, name: c.Name, peerTimeout: c.PeerTimeout, start: time.Now(),

@@ -12,29 +12,6 @@ import (
 	"github.com/muster-mpi/muster/rdma/iwarp"
 )
 
-// Channel selects which of the two devices carry messages. It must be the same in all
-// processes of a job.
-type Channel uint8
-
-const (
-	// Hybrid: datagrams for all peers, connections for busy ones.
-	Hybrid Channel = iota
-	// Datagrams: datagrams for all peers.
-	Datagrams
-	// Connections: every peer gets a connection with the first message. This is the
-	// conventional design, and the baseline for the other two.
-	Connections
-	channels
-)
-
-// String returns the name of a channel, which is also the name of its device.
-func (c Channel) String() string {
-	if c < channels {
-		return [channels]string{"hybrid", "rd", "rc"}[c]
-	}
-	return "channel?"
-}
-
 // Config configures a device.
 type Config struct {
 	// Name is the number by which peers identify this process. In a job it is the rank.
@@ -49,11 +26,12 @@ type Config struct {
 	// NoCRC excludes the user's bytes from the checksums. It is for hosts that communicate
 	// with themselves: the data never leaves the memory of the kernel.
 	NoCRC bool
-	// Channel selects what carries messages. The zero value is Hybrid.
-	Channel Channel
+	// Always gives every peer a connection with the first message, without a limit. This is
+	// the conventional design, and the baseline.
+	Always bool
 
 	// MaxConnections is the maximum number of connections. 0: 16. A connection costs about
-	// 100 KB and a socket. The channel Connections has no limit.
+	// 100 KB and a socket.
 	MaxConnections int
 	// BusyAfter is the number of full datagrams that a peer must exchange with us recently
 	// to get a connection. The count is halved after each Interval. 0: 256. Messages that
@@ -127,12 +105,10 @@ func (c *Config) complete() error {
 	if !c.Address.IsValid() {
 		c.Address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	if c.Channel == Connections {
+	if c.Always {
 		c.MaxConnections, c.BusyAfter, c.CountMessages = math.MaxInt, 1, true
 	}
 	switch {
-	case c.Channel >= channels:
-		return fmt.Errorf("hybrid: Config.Channel is %d; want Hybrid, Datagrams or Connections", c.Channel)
 	case c.MaxConnections < 0 || c.BusyAfter < 0 || c.Margin < 1 || c.Interval < 0:
 		return errors.New("hybrid: MaxConnections, BusyAfter, Margin and Interval of Config must not be negative, 0 is the default")
 	case c.ConnectionBuffers < 0 || c.ConnectionBuffer < rdma.HeadMax:
@@ -156,47 +132,38 @@ func (c *Config) rules() rules {
 }
 
 // openDevices opens the devices below.
-func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
-	rd, err = dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
+func (c *Config) openDevices() (*dgram.Device, iwarp.SharingDevice, error) {
+	rd, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
 		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread, PeerTimeout: c.PeerTimeout, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
-	if err != nil || c.Channel == Datagrams {
-		return rd, nil, err
+	if err != nil {
+		return nil, nil, err
 	}
-	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true,
+	rc, err := iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true,
 		Timeout: c.connectionTimeout()})
 	if err != nil {
 		_ = rd.Close() // it was opened a moment ago
 		return nil, nil, err
 	}
-	return rd, rc, nil
-}
-
-// inline returns the longest body that both devices copy by themselves.
-func (c *Config) inline(rd, rc *rdma.Attr) int {
-	if rc == nil {
-		return rd.MaxInline
-	}
-	return min(rd.MaxInline, rc.MaxInline)
+	return rd, rc.(iwarp.SharingDevice), nil
 }
 
 // attr returns the capabilities that both devices have.
 func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a := *rd
-	a.Name, a.Transports = c.Channel.String(), rdma.RD
+	a.Name, a.Transports = "hybrid", rdma.RD
 	a.Ops = rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead)
-	if rc != nil {
-		a.MaxSend = min(rd.MaxSend, rc.MaxSend)
-		a.MaxTransfer = min(rd.MaxTransfer, rc.MaxTransfer)
-		a.RemoteCPU = rd.RemoteCPU || rc.RemoteCPU
-		a.RegCost = rd.RegCost.Plus(rc.RegCost)
-		if c.ConnectionBuffers > 0 {
-			a.MaxSend = min(a.MaxSend, c.ConnectionBuffer)
-		}
+	a.MaxSend = min(rd.MaxSend, rc.MaxSend)
+	a.MaxTransfer = min(rd.MaxTransfer, rc.MaxTransfer)
+	a.RemoteCPU = rd.RemoteCPU || rc.RemoteCPU
+	a.RegCost = rd.RegCost.Plus(rc.RegCost)
+	if c.ConnectionBuffers > 0 {
+		a.MaxSend = min(a.MaxSend, c.ConnectionBuffer)
 	}
-	a.MaxInline = min(max(mostInline, c.inline(rd, rc)), a.MaxSend-rdma.HeadMax) // copies.go
-	a.CopyAbove = 0                                                              // a copy costs less than waiting for the peer's ack
+	a.MaxInline = min(rd.MaxInline, rc.MaxInline, a.MaxSend-rdma.HeadMax)
+	a.CopyAbove = 0 // a copy costs less than waiting for the peer's ack
 	a.SegmentHint = min(rd.SegmentHint, a.MaxSend)
-	if c.Channel == Connections {
+	if c.Always {
+		a.Name = "rc"
 		a.SendCost, a.ReadCost, a.PutCost, a.EndCost = rc.SendCost, rc.ReadCost, rc.PutCost, rc.EndCost
 	}
 	return a

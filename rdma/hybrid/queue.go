@@ -61,11 +61,9 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	if q.rd, err = d.rd.NewCQ(depth); err != nil {
 		return nil, err
 	}
-	if d.rc != nil {
-		if q.rc, err = d.rc.NewCQ(depth); err != nil {
-			_ = q.rd.Close() // it was created a moment ago
-			return nil, err
-		}
+	if q.rc, err = d.rc.NewCQ(depth); err != nil {
+		_ = q.rd.Close() // it was created a moment ago
+		return nil, err
 	}
 	for _, cq := range []rdma.CQ{q.rd, q.rc} {
 		if s, ok := cq.(rdma.StayingCQ); ok {
@@ -85,7 +83,7 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 func (q *queue) openWait() error {
 	err := q.below.Open()
 	if err == nil {
-		if err = q.below.Add(q.rd); err == nil && q.rc != nil {
+		if err = q.below.Add(q.rd); err == nil {
 			err = q.below.Add(q.rc)
 		}
 		if err != nil {
@@ -142,15 +140,8 @@ func (q *queue) Poll(out []rdma.Completion) (n int) {
 		q.EndArming()
 		q.mu.Unlock()
 	}
-	switch {
-	case q.closed || d.closed:
+	if q.closed || d.closed {
 		return 0
-	case d.rc == nil:
-		n = q.rd.Poll(out)
-		if d.copies.used > 0 {
-			n = d.copies.filter(out[:n])
-		}
-		return n
 	}
 	if q.Len() > 0 && len(out) > 0 {
 		q.mu.Lock()
@@ -166,7 +157,7 @@ func (q *queue) Poll(out []rdma.Completion) (n int) {
 		return q.pollDevice(byDatagram, out)
 	}
 	first := path(d.polls & 1) // so that a busy device does not starve the other
-	for _, p := range [paths]path{first, first.other()} {
+	for _, p := range [paths]path{first, 1 - first} {
 		switch {
 		case slept || p == q.preferred || q.left[p] == 0:
 			if n < len(out) || len(out) == 0 {
@@ -219,9 +210,6 @@ func (q *queue) filterDatagrams(list []rdma.Completion) (kept int) {
 	for i := range list {
 		c := &list[i]
 		switch {
-		case c.Op == rdma.OpDisconnected && int(c.Peer) < len(d.byControl) && d.byControl[c.Peer] != nil:
-			d.cutOff(d.byControl[c.Peer])
-			continue
 		case c.Op == rdma.OpRecv && c.ID != 0:
 			if c.Status == rdma.StatusOK {
 				d.receiveNotice(c.Peer, c.Data.Bytes())
@@ -232,20 +220,19 @@ func (q *queue) filterDatagrams(list []rdma.Completion) (kept int) {
 			d.show(d.peer(c.Peer), byDatagram, c)
 		case c.ID == d.fenceID && c.Op == rdma.OpRead:
 			if m := d.known(c.Peer); m != nil {
-				m.fenced(byDatagram, c.Status == rdma.StatusOK)
+				m.fenced(c.Status == rdma.StatusOK)
 				d.run(m)
 			}
 			continue
 		case c.ID == d.replayID:
 			continue // the user has seen its completion, and other requests will find the peer gone
-		case c.ID == d.noticeID && c.Status != rdma.StatusOK && int(c.Peer) < len(d.byControl) && d.byControl[c.Peer] != nil:
-			if c.Status != rdma.StatusFlushed {
-				d.cutOff(d.byControl[c.Peer])
+		case c.ID == d.noticeID || c.Op == rdma.OpDisconnected:
+			if m := d.boundTo(c.Peer); m != nil {
+				if c.Status != rdma.StatusFlushed {
+					d.cutOff(m)
+				}
+				continue
 			}
-			continue
-		}
-		if !d.copies.finish(c) {
-			continue
 		}
 		if kept < i {
 			list[kept] = *c
@@ -298,20 +285,12 @@ func (q *queue) filterConnections(list []rdma.Completion) (kept int) {
 			d.show(m, byConnection, c)
 		case c.Op == rdma.OpRecv:
 			d.show(m, byConnection, c)
-		case c.ID == d.fenceID && c.Op == rdma.OpRead:
-			m.fenced(byConnection, c.Status == rdma.StatusOK)
-			d.run(m)
-			continue
 		case c.Status == rdma.StatusFlushed && conn.replays:
-			d.copies.end(c.ID) // it is sent again by datagram
-			continue
+			continue // it is sent again by datagram
 		case c.Status != rdma.StatusOK && m.conn == conn:
 			conn.failed = true
 			m.broke()
 			d.run(m)
-		}
-		if !d.copies.finish(c) {
-			continue
 		}
 		if kept < i {
 			list[kept] = *c
@@ -338,10 +317,8 @@ func (q *queue) giveBack() {
 
 func (q *queue) closeBelow() error {
 	err := q.rd.Close()
-	if q.rc != nil {
-		if other := q.rc.Close(); err == nil {
-			err = other
-		}
+	if other := q.rc.Close(); err == nil {
+		err = other
 	}
 	return err
 }
