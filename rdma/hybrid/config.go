@@ -1,6 +1,7 @@
 package hybrid
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -40,9 +41,6 @@ type Config struct {
 	BusyAfter int
 	// CountMessages counts every message as one additional datagram, including short ones.
 	CountMessages bool
-	// Margin is how many times as busy a peer must be as the least busy one with a
-	// connection, to replace it. 0: 2.
-	Margin int
 	// Interval is the time after which the counts are halved. 0: 1 s.
 	Interval time.Duration
 
@@ -52,10 +50,8 @@ type Config struct {
 	// ConnectionBuffer is the size of such a buffer, and the longest message. 0: 16 KB.
 	ConnectionBuffer int
 
-	// Datagram, SocketBuffer and PeerTimeout are those of package dgram.
-	Datagram     int
-	SocketBuffer int
-	PeerTimeout  time.Duration
+	// PeerTimeout is that of package dgram.
+	PeerTimeout time.Duration
 	// MaxTransfer is that of packages dgram and iwarp.
 	MaxTransfer int
 	// Strict emulates the requirements of adapters, for tests and benchmarks: see package
@@ -71,7 +67,7 @@ type Config struct {
 const (
 	maxConnections   = 16
 	busyAfter        = 256
-	margin           = 2
+	margin           = 2 // a peer must be so many times as busy as the one that it replaces
 	interval         = time.Second
 	connectionBuffer = 16 << 10
 	// connectionTimeout is how long a connection may make no progress before datagrams
@@ -90,18 +86,10 @@ func (c *Config) connectionTimeout() time.Duration {
 
 // complete sets the defaults and rejects invalid values.
 func (c *Config) complete() error {
-	set := func(v *int, usual int) {
-		if *v == 0 {
-			*v = usual
-		}
-	}
-	set(&c.MaxConnections, maxConnections)
-	set(&c.BusyAfter, busyAfter)
-	set(&c.Margin, margin)
-	set(&c.ConnectionBuffer, connectionBuffer)
-	if c.Interval == 0 {
-		c.Interval = interval
-	}
+	c.MaxConnections = cmp.Or(c.MaxConnections, maxConnections)
+	c.BusyAfter = cmp.Or(c.BusyAfter, busyAfter)
+	c.ConnectionBuffer = cmp.Or(c.ConnectionBuffer, connectionBuffer)
+	c.Interval = cmp.Or(c.Interval, interval)
 	if !c.Address.IsValid() {
 		c.Address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
@@ -109,8 +97,8 @@ func (c *Config) complete() error {
 		c.MaxConnections, c.BusyAfter, c.CountMessages = math.MaxInt, 1, true
 	}
 	switch {
-	case c.MaxConnections < 0 || c.BusyAfter < 0 || c.Margin < 1 || c.Interval < 0:
-		return errors.New("hybrid: MaxConnections, BusyAfter, Margin and Interval of Config must not be negative, 0 is the default")
+	case c.MaxConnections < 0 || c.BusyAfter < 0 || c.Interval < 0:
+		return errors.New("hybrid: MaxConnections, BusyAfter and Interval of Config must not be negative, 0 is the default")
 	case c.ConnectionBuffers < 0 || c.ConnectionBuffer < rdma.HeadMax:
 		return fmt.Errorf("hybrid: %d buffers of %d bytes for each connection are invalid; ConnectionBuffer must be at least %d", c.ConnectionBuffers, c.ConnectionBuffer, rdma.HeadMax)
 	}
@@ -118,12 +106,9 @@ func (c *Config) complete() error {
 }
 
 func (c *Config) rules() rules {
-	r := rules{most: c.MaxConnections, piece: c.Datagram, earn: uint32(min(c.BusyAfter, 1<<30)), margin: uint32(min(c.Margin, 1<<10)), recycleAfter: c.recycleAfter}
-	if r.piece == 0 { // as in package dgram
-		r.piece = 1500 - 28
-		if c.Address.IsLoopback() {
-			r.piece = 16 << 10
-		}
+	r := rules{most: c.MaxConnections, piece: 1500 - 28, earn: uint32(min(c.BusyAfter, 1<<30)), margin: margin, recycleAfter: c.recycleAfter}
+	if c.Address.IsLoopback() { // the datagrams of package dgram
+		r.piece = 16 << 10
 	}
 	if c.CountMessages {
 		r.short = 1
@@ -134,7 +119,7 @@ func (c *Config) rules() rules {
 // openDevices opens the devices below.
 func (c *Config) openDevices() (*dgram.Device, iwarp.SharingDevice, error) {
 	rd, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
-		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread, PeerTimeout: c.PeerTimeout, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
+		NoThread: c.NoThread, PeerTimeout: c.PeerTimeout, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -46,12 +46,10 @@ type Device struct {
 	deferredWork atomic.Int32 // deferred and ending, for waiters
 
 	// Connections are established in the background.
-	ctx        context.Context
-	cancel     context.CancelFunc
-	dialers    sync.WaitGroup
-	mu         sync.Mutex
-	results    []result
-	hasResults atomic.Bool // results is not empty
+	ctx     context.Context
+	cancel  context.CancelFunc
+	dialers sync.WaitGroup
+	results chan result
 
 	broken   uint64 // connections that broke
 	repaired uint64 // of those, continued by datagrams without loss
@@ -77,7 +75,7 @@ func Open(c Config) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{cfg: c, rd: rd, rc: rc, policy: policy{rules: c.rules()}, start: time.Now(), attr: c.attr(rd.Attr(), rc.Attr()),
+	d := &Device{cfg: c, rd: rd, rc: rc, policy: policy{rules: c.rules()}, start: time.Now(), results: make(chan result, mostResults), attr: c.attr(rd.Attr(), rc.Attr()),
 		fenceID: binary.BigEndian.Uint64(ids[:8]), noticeID: binary.BigEndian.Uint64(ids[8:]), replayID: binary.BigEndian.Uint64(ids[16:])}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d, nil
@@ -145,8 +143,8 @@ func (d *Device) ownKey(mem []byte) (uint32, error) {
 // progress does what is due, in every Poll.
 func (d *Device) progress(clock bool) {
 	d.polls++
-	if d.hasResults.Load() {
-		d.takeResults()
+	if len(d.results) > 0 {
+		d.takeResult(<-d.results)
 	}
 	if len(d.deferred) > 0 {
 		d.retryDeferred()
@@ -171,23 +169,15 @@ func (d *Device) tick() {
 	d.ticks = passed
 	for _, s := range d.policy.known {
 		if !s.holds && s.points >= d.policy.earn && s.rest == 0 {
-			d.addCandidate(d.peers[s.peer])
+			d.candidates = append(d.candidates, d.peers[s.peer])
 		}
-	}
-}
-
-// addCandidate notes that a peer may be due for a connection, or for its end.
-func (d *Device) addCandidate(m *peerState) {
-	if !m.isCandidate {
-		m.isCandidate = true
-		d.candidates = append(d.candidates, m)
 	}
 }
 
 // decide lets the policy decide about the candidates.
 func (d *Device) decide() {
 	for i, m := range d.candidates {
-		d.candidates[i], m.isCandidate = nil, false
+		d.candidates[i] = nil
 		if d.pair == nil || d.pair.closed || m.controlAddr == "" || m.phase == failed || m.phase != noConnection && m.phase != joined {
 			continue // it was not resolved: the peer may offer; or a change is in progress
 		}

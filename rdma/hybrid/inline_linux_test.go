@@ -21,6 +21,7 @@ func TestLongInlineBodies(t *testing.T) {
 			if c.Strict {
 				rdmatest.NeedLocking(t)
 			}
+			c.NoThread = true // which would ack, and so release copies
 			nodes := newNodes(t, 2, c)
 			a, b := nodes[0], nodes[1]
 			body := make([]byte, a.dev.attr.MaxInline)

@@ -15,7 +15,6 @@ type peerState struct {
 	end
 	score
 	id           rdma.PeerID
-	isCandidate  bool
 	isDeferred   bool // some steps found no room
 	lossRecorded bool // it was counted as lost
 	hasControl   bool
@@ -109,7 +108,7 @@ func (d *Device) failure(m *peerState) error {
 // used counts a message to or from a peer.
 func (d *Device) used(m *peerState, length int) {
 	if d.policy.use(&m.score, length) {
-		d.addCandidate(m)
+		d.candidates = append(d.candidates, m)
 	}
 }
 

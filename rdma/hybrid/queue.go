@@ -27,8 +27,6 @@ type queue struct {
 	soft.CQ[loan]
 	dev    *Device
 	rd, rc rdma.CQ
-	// stay are those of the two whose devices have progress threads.
-	stay   []rdma.StayingCQ
 	closed bool
 
 	mu    sync.Mutex // guards core: a second goroutine may wait
@@ -65,11 +63,6 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 		_ = q.rd.Close() // it was created a moment ago
 		return nil, err
 	}
-	for _, cq := range []rdma.CQ{q.rd, q.rc} {
-		if s, ok := cq.(rdma.StayingCQ); ok {
-			q.stay = append(q.stay, s)
-		}
-	}
 	q.core.Init("hybrid", &q.mu, soft.Hooks{Sleep: q.sleep, Awake: q.awake})
 	if err = q.openWait(); err != nil {
 		_ = q.closeBelow() // likewise
@@ -102,9 +95,8 @@ func (q *queue) openWait() error {
 
 // Stay declares to both devices whether the application stays in the library.
 func (q *queue) Stay(on bool) {
-	for _, s := range q.stay {
-		s.Stay(on)
-	}
+	q.rd.(rdma.StayingCQ).Stay(on)
+	q.rc.(rdma.StayingCQ).Stay(on)
 }
 
 // deferredDelay is the longest sleep while deferred work waits for room.
@@ -113,7 +105,7 @@ const deferredDelay = 500 * time.Microsecond
 // sleep prepares both devices for a sleep.
 func (q *queue) sleep(limit time.Duration) time.Duration {
 	switch d := q.dev; {
-	case d.hasResults.Load():
+	case len(d.results) > 0:
 		return 0
 	case q.hasLoans.Load(): // a peer may wait for those buffers, and no socket indicates it
 		return 0
