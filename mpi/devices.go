@@ -164,7 +164,9 @@ func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.Addr) (r
 		if err != nil {
 			return nil, err
 		}
-		dev.Attr().CopyAbove = 0 // a copy costs less than waiting for the peer's ack
+		attr := dev.Attr()
+		attr.Name = channelRD
+		attr.CopyAbove = 0 // a copy costs less than waiting for the peer's ack
 		return dev, nil
 	}
 	c := hybrid.Config{Name: uint32(client.Rank()), Address: at, JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, Always: cfg.Channel == channelRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict}

@@ -45,7 +45,7 @@ type Config struct {
 	Interval time.Duration
 
 	// ConnectionBuffers, if not 0, is the number of receive buffers of each connection,
-	// posted when it is made, instead of the buffers that all connections share.
+	// allocated when it is made, instead of the buffers that all connections share.
 	ConnectionBuffers int
 	// ConnectionBuffer is the size of such a buffer, and the longest message. 0: 16 KB.
 	ConnectionBuffer int
@@ -124,12 +124,20 @@ func (c *Config) openDevices() (*dgram.Device, iwarp.SharingDevice, error) {
 		return nil, nil, err
 	}
 	rc, err := iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true,
-		Timeout: c.connectionTimeout()})
+		MaxSend: c.longest(), Timeout: c.connectionTimeout()})
 	if err != nil {
 		_ = rd.Close() // it was opened a moment ago
 		return nil, nil, err
 	}
 	return rd, rc.(iwarp.SharingDevice), nil
+}
+
+// longest returns the longest message of a connection, or 0.
+func (c *Config) longest() int {
+	if c.ConnectionBuffers > 0 {
+		return c.ConnectionBuffer
+	}
+	return 0
 }
 
 // attr returns the capabilities that both devices have.
@@ -141,9 +149,6 @@ func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a.MaxTransfer = min(rd.MaxTransfer, rc.MaxTransfer)
 	a.RemoteCPU = rd.RemoteCPU || rc.RemoteCPU
 	a.RegCost = rd.RegCost.Plus(rc.RegCost)
-	if c.ConnectionBuffers > 0 {
-		a.MaxSend = min(a.MaxSend, c.ConnectionBuffer)
-	}
 	a.MaxInline = min(rd.MaxInline, rc.MaxInline, a.MaxSend-rdma.HeadMax)
 	a.CopyAbove = 0 // a copy costs less than waiting for the peer's ack
 	a.SegmentHint = min(rd.SegmentHint, a.MaxSend)

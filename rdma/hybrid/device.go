@@ -40,7 +40,6 @@ type Device struct {
 	fenceID    uint64
 	noticeID   uint64
 	replayID   uint64
-	scratch    [1]rdma.RecvWR // so that posting a buffer allocates nothing
 
 	deferred     []*peerState // with steps that wait for room
 	deferredWork atomic.Int32 // deferred and ending, for waiters
@@ -126,18 +125,6 @@ func (d *Device) Deregister(mr rdma.MR) error {
 		err = other
 	}
 	return err
-}
-
-// ownKey registers memory of this device, in strict mode, until the devices are closed.
-func (d *Device) ownKey(mem []byte) (uint32, error) {
-	if !d.attr.LocalKeys {
-		return 0, nil
-	}
-	mr, err := d.Register(mem, 0)
-	if err != nil {
-		return 0, fmt.Errorf("hybrid: register %d bytes of the device's own buffers: %w", len(mem), err)
-	}
-	return mr.LKey, nil
 }
 
 // progress does what is due, in every Poll.
@@ -231,9 +218,6 @@ func (d *Device) Count(add func(rdma.Counter, uint64)) {
 	add(CountLost, d.lost)
 	add(rdma.MemoryPeers, d.peerMemory())
 	add(rdma.MemorySend, d.historyMemory())
-	if own := uint64(d.cfg.ConnectionBuffers) * uint64(d.cfg.ConnectionBuffer); own > 0 {
-		add(rdma.MemoryReceive, own*uint64(d.live))
-	}
 }
 
 // historyMemory returns the memory of the connections' histories.

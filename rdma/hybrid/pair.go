@@ -25,10 +25,7 @@ type pair struct {
 	closed     bool
 }
 
-var (
-	_ rdma.DrainQP   = (*pair)(nil)
-	_ rdma.KeepingQP = (*pair)(nil)
-)
+var _ rdma.DrainQP = (*pair)(nil)
 
 // sharedQueue is a shared receive queue of both devices.
 type sharedQueue struct {
@@ -112,8 +109,12 @@ func (q *pair) openControl(below rdma.QPConfig) (err error) {
 		return err
 	}
 	q.text = make([]byte, mostNotices*noticeMax)
-	if q.textKey, err = q.dev.ownKey(q.text); err != nil {
-		return err
+	if q.dev.attr.LocalKeys {
+		mr, err := q.dev.rd.Register(q.text, 0) // until the device is closed
+		if err != nil {
+			return fmt.Errorf("hybrid: register the buffers of notices: %w", err)
+		}
+		q.textKey = mr.LKey
 	}
 	for i := range mostNotices {
 		q.postNoticeBuffer(uint64(i + 1))
@@ -134,14 +135,6 @@ func (q *pair) Addr() rdma.Addr { return q.data.Addr() + addressSign + q.control
 // Connect returns ErrUnsupported: RD needs no connection.
 func (q *pair) Connect(context.Context, rdma.Addr) error {
 	return fmt.Errorf("hybrid: an RD queue pair makes its connections itself; Resolve the address and name the peer in each request: %w", rdma.ErrUnsupported)
-}
-
-// Keep copies the outstanding requests to a peer by datagrams. A connection releases
-// memory as soon as its socket has the bytes.
-func (q *pair) Keep(id rdma.PeerID) {
-	if qp, ok := q.data.(rdma.KeepingQP); ok {
-		qp.Keep(id)
-	}
 }
 
 // PostRecv posts buffers to a queue pair without a shared receive queue.

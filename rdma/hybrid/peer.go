@@ -31,8 +31,6 @@ type connection struct {
 	peer    *peerState
 	qp      iwarp.RetainQP
 	slot    rdma.PeerID
-	key     uint32 // of buffers, in strict mode
-	buffers []byte // its own receive buffers, if it has any
 	history history
 	failed  bool // its requests ended with errors that the user has seen
 	replays bool // it broke: its work is sent again by datagram, and its errors are not shown
@@ -128,53 +126,24 @@ func (d *Device) newConnection(m *peerState) error {
 		slot = len(d.slots)
 		d.slots = append(d.slots, nil)
 	}
-	cfg := rdma.QPConfig{Type: rdma.RC, SendCQ: q.sendCQ.rc, RecvCQ: q.recvCQ.rc, SRQ: q.srq.rc, Peer: rdma.PeerID(slot)}
-	if d.cfg.ConnectionBuffers > 0 {
-		cfg.SRQ, cfg.Depth = nil, max(d.cfg.ConnectionBuffers, connectionDepth)
+	c := &connection{peer: m, slot: rdma.PeerID(slot)}
+	cfg := rdma.QPConfig{Type: rdma.RC, SendCQ: q.sendCQ.rc, RecvCQ: q.recvCQ.rc, SRQ: q.srq.rc, Peer: c.slot}
+	var err error
+	if n := d.cfg.ConnectionBuffers; n > 0 {
+		if cfg.SRQ, err = d.rc.NewSRQ(rdma.SRQConfig{Lend: true, Depth: n}); err != nil {
+			return err
+		}
 	}
 	qp, err := d.rc.NewQP(cfg)
 	if err != nil {
 		return err
 	}
-	c := &connection{peer: m, qp: qp.(iwarp.RetainQP), slot: rdma.PeerID(slot)}
-	if err := d.postBuffers(c); err != nil {
-		_ = qp.Close() // it was created a moment ago
-		return err
-	}
+	c.qp = qp.(iwarp.RetainQP)
 	d.slots[slot] = c
 	m.conn = c
 	d.live++
 	d.policy.take(&m.score)
 	return nil
-}
-
-// connectionDepth is the queue depth of a connection with its own buffers.
-const connectionDepth = 128
-
-// postBuffers makes and posts the buffers of a connection, if it has its own.
-func (d *Device) postBuffers(c *connection) (err error) {
-	n := d.cfg.ConnectionBuffers
-	if n == 0 {
-		return nil
-	}
-	c.buffers = make([]byte, n*d.cfg.ConnectionBuffer)
-	if c.key, err = d.ownKey(c.buffers); err != nil {
-		return err
-	}
-	for i := range n {
-		if err := d.postBuffer(c, i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// postBuffer posts a buffer of a connection.
-func (d *Device) postBuffer(c *connection, i int) error {
-	size := d.cfg.ConnectionBuffer
-	d.scratch[0] = rdma.RecvWR{ID: uint64(i), Body: rdma.MemOf(c.buffers[i*size : (i+1)*size]), LKey: c.key}
-	_, err := c.qp.PostRecv(d.scratch[:])
-	return err
 }
 
 // closeConnection closes the queue pair of a peer. Its completions are still to be polled.

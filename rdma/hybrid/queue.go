@@ -24,10 +24,10 @@ const rarest = 16
 // queue is a completion queue. Its own completions are those that no device below
 // generates.
 type queue struct {
-	soft.CQ[loan]
-	dev    *Device
-	rd, rc rdma.CQ
-	closed bool
+	soft.CQ[struct{}] // it lends nothing itself
+	dev               *Device
+	rd, rc            rdma.CQ
+	closed            bool
 
 	mu    sync.Mutex // guards core: a second goroutine may wait
 	core  soft.Device
@@ -37,14 +37,6 @@ type queue struct {
 	pause     [paths]uint8 // Polls that poll the other one at most once
 	left      [paths]uint8 // of those, remaining
 	slept     atomic.Bool  // since the last Poll
-	loans     []loan
-	hasLoans  atomic.Bool // loans is not empty
-}
-
-// loan is a buffer of a connection that the last Poll has returned.
-type loan struct {
-	conn   *connection
-	number int
 }
 
 var _ rdma.NotifyCQ = (*queue)(nil)
@@ -87,7 +79,7 @@ func (q *queue) openWait() error {
 		return fmt.Errorf("hybrid: sleep on two devices: %w", err)
 	}
 	q.core.SetSource(q.below.FD(), nil)
-	if err = q.Open(&q.core, func(loan) {}); err != nil {
+	if err = q.Open(&q.core, func(struct{}) {}); err != nil {
 		q.below.Close()
 	}
 	return err
@@ -104,12 +96,10 @@ const deferredDelay = 500 * time.Microsecond
 
 // sleep prepares both devices for a sleep.
 func (q *queue) sleep(limit time.Duration) time.Duration {
-	switch d := q.dev; {
-	case len(d.results) > 0:
+	if len(q.dev.results) > 0 {
 		return 0
-	case q.hasLoans.Load(): // a peer may wait for those buffers, and no socket indicates it
-		return 0
-	case d.deferredWork.Load() > 0:
+	}
+	if q.dev.deferredWork.Load() > 0 {
 		limit = min(limit, deferredDelay)
 	}
 	return q.below.Sleep(limit)
@@ -176,7 +166,6 @@ func (q *queue) pollDevice(p path, out []rdma.Completion) (kept int) {
 		n = q.rd.Poll(out)
 		kept = q.filterDatagrams(out[:n])
 	} else {
-		q.giveBack()
 		n = q.rc.Poll(out)
 		kept = q.filterConnections(out[:n])
 		if d := q.dev; len(d.ending) > 0 && n < len(out) {
@@ -268,13 +257,6 @@ func (q *queue) filterConnections(list []rdma.Completion) (kept int) {
 				d.run(m)
 			}
 			continue
-		case c.Op == rdma.OpRecv && conn.buffers != nil:
-			q.loans = append(q.loans, loan{conn, int(c.ID)})
-			q.hasLoans.Store(true)
-			if c.ID = 0; c.Status != rdma.StatusOK {
-				continue // it was interrupted
-			}
-			d.show(m, byConnection, c)
 		case c.Op == rdma.OpRecv:
 			d.show(m, byConnection, c)
 		case c.Status == rdma.StatusFlushed && conn.replays:
@@ -290,21 +272,6 @@ func (q *queue) filterConnections(list []rdma.Completion) (kept int) {
 		kept++
 	}
 	return kept
-}
-
-// giveBack posts again the buffers of connections that the last Poll returned.
-func (q *queue) giveBack() {
-	if len(q.loans) == 0 {
-		return
-	}
-	q.hasLoans.Store(false)
-	for i, l := range q.loans {
-		if !l.conn.closed {
-			_ = q.dev.postBuffer(l.conn, l.number) // a closed one needs none
-		}
-		q.loans[i] = loan{}
-	}
-	q.loans = q.loans[:0]
 }
 
 func (q *queue) closeBelow() error {
