@@ -260,8 +260,10 @@ func (c *Config) validate() error {
 	default:
 		return fmt.Errorf("mpi: Config.Advanced.Eager (MUSTER_EAGER) is %q; want srq, rings, few or posted%s", c.Advanced.Eager, didYouMean(c.Advanced.Eager, "srq", eagerRings, eagerFew, eagerPosted))
 	}
-	if _, ok := channels[c.Channel]; !ok && c.Channel != channelUD {
-		return fmt.Errorf("mpi: Config.Channel (MUSTER_CHANNEL) is %q; want hybrid, rd, rc or ud%s", c.Channel, didYouMean(c.Channel, "hybrid", "rd", "rc", channelUD))
+	switch c.Channel {
+	case "", channelHybrid, channelRD, channelRC, channelUD:
+	default:
+		return fmt.Errorf("mpi: Config.Channel (MUSTER_CHANNEL) is %q; want hybrid, rd, rc or ud%s", c.Channel, didYouMean(c.Channel, channelHybrid, channelRD, channelRC, channelUD))
 	}
 	if err := checkNetwork(c.Network); err != nil {
 		return err

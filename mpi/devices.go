@@ -140,10 +140,6 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 		}
 		return dev, nil
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Encrypt: cfg.Encrypt, Channel: channels[cfg.Channel], MaxConnections: cfg.Advanced.MaxConnections, Strict: cfg.Advanced.Strict, PeerTimeout: cfg.peerTimeout()}
-	if cfg.Advanced.Eager == eagerFew {
-		c.ConnectionBuffers = fewBuffers
-	}
 	if network.several {
 		dev, err := openRails(cfg, client, key, candidates)
 		if err != nil {
@@ -152,21 +148,39 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 		return dev, nil
 	}
 	taken := slices.IndexFunc(candidates, func(r netprobe.Candidate) bool { return r.Taken })
-	c.Address = candidates[taken].Address.Addr()
-	c.NoCRC = c.Address.IsLoopback() // no cable can corrupt the data
-	dev, err := hybrid.Open(c)
+	dev, err := openInterface(cfg, client, key, candidates[taken].Address.Addr())
 	if err != nil {
 		return fail(fmt.Errorf("%s: %w", candidates[taken].Name, err))
 	}
 	return dev, nil
 }
 
-// channels are the names of Config.Channel that package hybrid has.
-var channels = map[string]hybrid.Channel{"": hybrid.Hybrid, "hybrid": hybrid.Hybrid, "rd": hybrid.Datagrams, "rc": hybrid.Connections}
+// openInterface opens a device for reliable datagrams, connections or both on one interface.
+func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.Addr) (rdma.Device, error) {
+	noCRC := at.IsLoopback() // no cable can corrupt the data
+	if cfg.Channel == channelRD {
+		dev, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict})
+		if err != nil {
+			return nil, err
+		}
+		attr := dev.Attr()
+		attr.Name = channelRD
+		attr.CopyAbove = 0 // a copy costs less than waiting for the peer's ack
+		return dev, nil
+	}
+	c := hybrid.Config{Name: uint32(client.Rank()), Address: at, JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, Always: cfg.Channel == channelRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict}
+	if cfg.Advanced.Eager == eagerFew {
+		c.ConnectionBuffers = fewBuffers
+	}
+	return hybrid.Open(c)
+}
 
+// The channels of Config.Channel.
 const (
-	// channelUD is the Config.Channel of unreliable datagrams.
-	channelUD = "ud"
+	channelHybrid = "hybrid" // also ""
+	channelRD     = "rd"
+	channelRC     = "rc"
+	channelUD     = "ud"
 	// frameUD is the payload of an Ethernet frame with the headers of package dgram.
 	frameUD = 1400
 )

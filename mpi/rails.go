@@ -54,7 +54,7 @@ func chooseRails(cfg *Config, apart bool) ([]netprobe.Candidate, error) {
 
 // oneRail keeps one interface for a channel that cannot use more.
 func oneRail(cfg *Config, candidates []netprobe.Candidate) {
-	if cfg.Channel != "rc" && cfg.Channel != channelUD {
+	if cfg.Channel != channelRC && cfg.Channel != channelUD {
 		return
 	}
 	first := true
@@ -69,7 +69,7 @@ func oneRail(cfg *Config, candidates []netprobe.Candidate) {
 
 // proves reports whether interfaces are dialed before they are used. Connections are not:
 // the probes are datagrams, which a firewall may drop.
-func proves(cfg *Config, apart bool) bool { return apart && cfg.Channel != "rc" }
+func proves(cfg *Config, apart bool) bool { return apart && cfg.Channel != channelRC }
 
 // Keys under which ranks publish data about their interfaces, besides the network key.
 const (

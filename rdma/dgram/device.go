@@ -230,7 +230,7 @@ func newDevice(c *Config, keys *keyring, longest, transfer int) *Device {
 	d := &Device{
 		attr: rdma.Attr{
 			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord),
-			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, CopyAbove: strictMax, RemoteCPU: c.NoThread,
+			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, CopyAbove: copyAbove, RemoteCPU: c.NoThread,
 			EndCost:   float64(ackDelay), // a short message requests no ack
 			LocalKeys: c.Strict, Pins: c.Strict,
 		},

@@ -1,6 +1,7 @@
 package hybrid
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -11,29 +12,6 @@ import (
 	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/iwarp"
 )
-
-// Channel selects which of the two devices carry messages. It must be the same in all
-// processes of a job.
-type Channel uint8
-
-const (
-	// Hybrid: datagrams for all peers, connections for busy ones.
-	Hybrid Channel = iota
-	// Datagrams: datagrams for all peers.
-	Datagrams
-	// Connections: every peer gets a connection with the first message. This is the
-	// conventional design, and the baseline for the other two.
-	Connections
-	channels
-)
-
-// String returns the name of a channel, which is also the name of its device.
-func (c Channel) String() string {
-	if c < channels {
-		return [channels]string{"hybrid", "rd", "rc"}[c]
-	}
-	return "channel?"
-}
 
 // Config configures a device.
 type Config struct {
@@ -49,11 +27,12 @@ type Config struct {
 	// NoCRC excludes the user's bytes from the checksums. It is for hosts that communicate
 	// with themselves: the data never leaves the memory of the kernel.
 	NoCRC bool
-	// Channel selects what carries messages. The zero value is Hybrid.
-	Channel Channel
+	// Always gives every peer a connection with the first message, without a limit. This is
+	// the conventional design, and the baseline.
+	Always bool
 
 	// MaxConnections is the maximum number of connections. 0: 16. A connection costs about
-	// 100 KB and a socket. The channel Connections has no limit.
+	// 100 KB and a socket.
 	MaxConnections int
 	// BusyAfter is the number of full datagrams that a peer must exchange with us recently
 	// to get a connection. The count is halved after each Interval. 0: 256. Messages that
@@ -62,22 +41,17 @@ type Config struct {
 	BusyAfter int
 	// CountMessages counts every message as one additional datagram, including short ones.
 	CountMessages bool
-	// Margin is how many times as busy a peer must be as the least busy one with a
-	// connection, to replace it. 0: 2.
-	Margin int
 	// Interval is the time after which the counts are halved. 0: 1 s.
 	Interval time.Duration
 
 	// ConnectionBuffers, if not 0, is the number of receive buffers of each connection,
-	// posted when it is made, instead of the buffers that all connections share.
+	// allocated when it is made, instead of the buffers that all connections share.
 	ConnectionBuffers int
 	// ConnectionBuffer is the size of such a buffer, and the longest message. 0: 16 KB.
 	ConnectionBuffer int
 
-	// Datagram, SocketBuffer and PeerTimeout are those of package dgram.
-	Datagram     int
-	SocketBuffer int
-	PeerTimeout  time.Duration
+	// PeerTimeout is that of package dgram.
+	PeerTimeout time.Duration
 	// MaxTransfer is that of packages dgram and iwarp.
 	MaxTransfer int
 	// Strict emulates the requirements of adapters, for tests and benchmarks: see package
@@ -93,7 +67,7 @@ type Config struct {
 const (
 	maxConnections   = 16
 	busyAfter        = 256
-	margin           = 2
+	margin           = 2 // a peer must be so many times as busy as the one that it replaces
 	interval         = time.Second
 	connectionBuffer = 16 << 10
 	// connectionTimeout is how long a connection may make no progress before datagrams
@@ -112,29 +86,19 @@ func (c *Config) connectionTimeout() time.Duration {
 
 // complete sets the defaults and rejects invalid values.
 func (c *Config) complete() error {
-	set := func(v *int, usual int) {
-		if *v == 0 {
-			*v = usual
-		}
-	}
-	set(&c.MaxConnections, maxConnections)
-	set(&c.BusyAfter, busyAfter)
-	set(&c.Margin, margin)
-	set(&c.ConnectionBuffer, connectionBuffer)
-	if c.Interval == 0 {
-		c.Interval = interval
-	}
+	c.MaxConnections = cmp.Or(c.MaxConnections, maxConnections)
+	c.BusyAfter = cmp.Or(c.BusyAfter, busyAfter)
+	c.ConnectionBuffer = cmp.Or(c.ConnectionBuffer, connectionBuffer)
+	c.Interval = cmp.Or(c.Interval, interval)
 	if !c.Address.IsValid() {
 		c.Address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	if c.Channel == Connections {
+	if c.Always {
 		c.MaxConnections, c.BusyAfter, c.CountMessages = math.MaxInt, 1, true
 	}
 	switch {
-	case c.Channel >= channels:
-		return fmt.Errorf("hybrid: Config.Channel is %d; want Hybrid, Datagrams or Connections", c.Channel)
-	case c.MaxConnections < 0 || c.BusyAfter < 0 || c.Margin < 1 || c.Interval < 0:
-		return errors.New("hybrid: MaxConnections, BusyAfter, Margin and Interval of Config must not be negative, 0 is the default")
+	case c.MaxConnections < 0 || c.BusyAfter < 0 || c.Interval < 0:
+		return errors.New("hybrid: MaxConnections, BusyAfter and Interval of Config must not be negative, 0 is the default")
 	case c.ConnectionBuffers < 0 || c.ConnectionBuffer < rdma.HeadMax:
 		return fmt.Errorf("hybrid: %d buffers of %d bytes for each connection are invalid; ConnectionBuffer must be at least %d", c.ConnectionBuffers, c.ConnectionBuffer, rdma.HeadMax)
 	}
@@ -142,12 +106,9 @@ func (c *Config) complete() error {
 }
 
 func (c *Config) rules() rules {
-	r := rules{most: c.MaxConnections, piece: c.Datagram, earn: uint32(min(c.BusyAfter, 1<<30)), margin: uint32(min(c.Margin, 1<<10)), recycleAfter: c.recycleAfter}
-	if r.piece == 0 { // as in package dgram
-		r.piece = 1500 - 28
-		if c.Address.IsLoopback() {
-			r.piece = 16 << 10
-		}
+	r := rules{most: c.MaxConnections, piece: 1500 - 28, earn: uint32(min(c.BusyAfter, 1<<30)), margin: margin, recycleAfter: c.recycleAfter}
+	if c.Address.IsLoopback() { // the datagrams of package dgram
+		r.piece = 16 << 10
 	}
 	if c.CountMessages {
 		r.short = 1
@@ -156,47 +117,43 @@ func (c *Config) rules() rules {
 }
 
 // openDevices opens the devices below.
-func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
-	rd, err = dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
-		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread, PeerTimeout: c.PeerTimeout, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
-	if err != nil || c.Channel == Datagrams {
-		return rd, nil, err
+func (c *Config) openDevices() (*dgram.Device, iwarp.SharingDevice, error) {
+	rd, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
+		NoThread: c.NoThread, PeerTimeout: c.PeerTimeout, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
+	if err != nil {
+		return nil, nil, err
 	}
-	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true,
-		Timeout: c.connectionTimeout()})
+	rc, err := iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true,
+		MaxSend: c.longest(), Timeout: c.connectionTimeout()})
 	if err != nil {
 		_ = rd.Close() // it was opened a moment ago
 		return nil, nil, err
 	}
-	return rd, rc, nil
+	return rd, rc.(iwarp.SharingDevice), nil
 }
 
-// inline returns the longest body that both devices copy by themselves.
-func (c *Config) inline(rd, rc *rdma.Attr) int {
-	if rc == nil {
-		return rd.MaxInline
+// longest returns the longest message of a connection, or 0.
+func (c *Config) longest() int {
+	if c.ConnectionBuffers > 0 {
+		return c.ConnectionBuffer
 	}
-	return min(rd.MaxInline, rc.MaxInline)
+	return 0
 }
 
 // attr returns the capabilities that both devices have.
 func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a := *rd
-	a.Name, a.Transports = c.Channel.String(), rdma.RD
+	a.Name, a.Transports = "hybrid", rdma.RD
 	a.Ops = rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead)
-	if rc != nil {
-		a.MaxSend = min(rd.MaxSend, rc.MaxSend)
-		a.MaxTransfer = min(rd.MaxTransfer, rc.MaxTransfer)
-		a.RemoteCPU = rd.RemoteCPU || rc.RemoteCPU
-		a.RegCost = rd.RegCost.Plus(rc.RegCost)
-		if c.ConnectionBuffers > 0 {
-			a.MaxSend = min(a.MaxSend, c.ConnectionBuffer)
-		}
-	}
-	a.MaxInline = min(max(mostInline, c.inline(rd, rc)), a.MaxSend-rdma.HeadMax) // copies.go
-	a.CopyAbove = 0                                                              // a copy costs less than waiting for the peer's ack
+	a.MaxSend = min(rd.MaxSend, rc.MaxSend)
+	a.MaxTransfer = min(rd.MaxTransfer, rc.MaxTransfer)
+	a.RemoteCPU = rd.RemoteCPU || rc.RemoteCPU
+	a.RegCost = rd.RegCost.Plus(rc.RegCost)
+	a.MaxInline = min(rd.MaxInline, rc.MaxInline, a.MaxSend-rdma.HeadMax)
+	a.CopyAbove = 0 // a copy costs less than waiting for the peer's ack
 	a.SegmentHint = min(rd.SegmentHint, a.MaxSend)
-	if c.Channel == Connections {
+	if c.Always {
+		a.Name = "rc"
 		a.SendCost, a.ReadCost, a.PutCost, a.EndCost = rc.SendCost, rc.ReadCost, rc.PutCost, rc.EndCost
 	}
 	return a

@@ -10,9 +10,9 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// TestConformance runs the suite over loopback: on datagrams alone, with a connection for
-// every peer from the first message on, with buffers for each connection, and with peers
-// that are moved up and down every few messages.
+// TestConformance runs the suite over loopback: with a connection for every peer from the
+// first message on, on datagrams until a peer is busy, with buffers for each connection, and
+// with peers that are moved up and down every few messages.
 func TestConformance(t *testing.T) {
 	moves := map[string]string{}
 	for _, name := range []string{"steady-inline-send", "steady-send", "steady-read", "steady-write"} {
@@ -23,10 +23,9 @@ func TestConformance(t *testing.T) {
 		cfg     Config
 		exclude map[string]string
 	}{
-		{"rd", Config{Channel: Datagrams}, nil},
-		{"rc", Config{Channel: Connections, MaxTransfer: 6 << 20}, nil},
+		{"rc", Config{Always: true, MaxTransfer: 6 << 20}, nil},
 		{"hybrid", Config{}, nil},
-		{"rc with own buffers", Config{Channel: Connections, ConnectionBuffers: 32}, nil},
+		{"rc with own buffers", Config{Always: true, ConnectionBuffers: 32}, nil},
 		{"migrating", migrating, moves},
 	} {
 		if v.name != "rc" && v.name != "migrating" && (testing.Short() || raceDetector) {
@@ -46,7 +45,7 @@ func TestConformance(t *testing.T) {
 
 // resets returns the fixture's Reset, nil if the device has no connections by then.
 func resets(c *Config) func() int {
-	if c.Channel == Connections || c.CountMessages {
+	if c.Always || c.CountMessages {
 		return rdmatest.ResetLoopback
 	}
 	return nil

@@ -25,30 +25,26 @@ func (d *Device) dial(m *peerState) {
 		ctx, cancel := context.WithTimeout(d.ctx, dialTimeout)
 		defer cancel()
 		err := c.qp.Connect(ctx, remote)
-		d.mu.Lock()
-		d.results = append(d.results, result{c, err})
-		d.mu.Unlock()
-		d.hasResults.Store(true)
-		wake.Wake()
+		select {
+		case d.results <- result{c, err}:
+			wake.Wake()
+		case <-d.ctx.Done():
+		}
 	})
 }
 
-// takeResults passes the outcomes to the state machines of the peers.
-func (d *Device) takeResults() {
-	d.hasResults.Store(false)
-	d.mu.Lock()
-	list := d.results
-	d.results = nil
-	d.mu.Unlock()
-	for _, r := range list {
-		m := r.conn.peer
-		if m.conn != r.conn || r.conn.closed {
-			continue // it was abandoned meanwhile
-		}
-		if r.err != nil {
-			d.policy.fail(&m.score)
-		}
-		m.connected(r.err == nil)
-		d.run(m)
+// mostResults is the number of results that wait for a Poll; further dialers wait.
+const mostResults = 64
+
+// takeResult passes an outcome to the state machine of the peer.
+func (d *Device) takeResult(r result) {
+	m := r.conn.peer
+	if m.conn != r.conn || r.conn.closed {
+		return // it was abandoned meanwhile
 	}
+	if r.err != nil {
+		d.policy.fail(&m.score)
+	}
+	m.connected(r.err == nil)
+	d.run(m)
 }

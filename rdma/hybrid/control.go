@@ -13,8 +13,7 @@ import (
 // room in any message; the datagrams are sealed with the job's key.
 //
 //	0      kind
-//	1      path
-//	2..3   0
+//	1..3   0
 //	4..7   epoch
 //	8..15  count
 //	16..   addresses, each terminated by a newline: of the data queue pair and the control
@@ -31,7 +30,6 @@ const (
 // notice is a control message.
 type notice struct {
 	kind       kind
-	path       path
 	epoch      uint32
 	count      uint64
 	data       rdma.Addr
@@ -41,17 +39,24 @@ type notice struct {
 
 // append encodes a notice.
 func (n *notice) append(b []byte) []byte {
-	b = append(b, byte(n.kind), byte(n.path), 0, 0)
+	b = append(b, byte(n.kind), 0, 0, 0)
 	b = binary.BigEndian.AppendUint32(b, n.epoch)
 	b = binary.BigEndian.AppendUint64(b, n.count)
-	if n.kind == offer {
-		b = append(append(b, n.data...), addressEnd)
-		b = append(append(b, n.control...), addressEnd)
-	}
-	if n.kind == offer || n.kind == accept {
-		b = append(append(b, n.connection...), addressEnd)
+	for _, a := range n.addresses() {
+		b = append(append(b, *a...), addressEnd)
 	}
 	return b
+}
+
+// addresses returns the addresses that a notice of its kind has.
+func (n *notice) addresses() []*rdma.Addr {
+	switch n.kind {
+	case offer:
+		return []*rdma.Addr{&n.data, &n.control, &n.connection}
+	case accept:
+		return []*rdma.Addr{&n.connection}
+	}
+	return nil
 }
 
 // parse decodes a notice.
@@ -59,25 +64,20 @@ func (n *notice) parse(b []byte) error {
 	if len(b) < noticeHead || len(b) > noticeMax {
 		return fmt.Errorf("hybrid: a notice of %d bytes is out of range", len(b))
 	}
-	*n = notice{kind: kind(b[0]), path: path(b[1]), epoch: binary.BigEndian.Uint32(b[4:]), count: binary.BigEndian.Uint64(b[8:])}
-	if n.kind == 0 || n.kind >= noticeKinds || n.path >= paths || b[2]|b[3] != 0 {
+	*n = notice{kind: kind(b[0]), epoch: binary.BigEndian.Uint32(b[4:]), count: binary.BigEndian.Uint64(b[8:])}
+	if n.kind == 0 || n.kind >= noticeKinds || b[1]|b[2]|b[3] != 0 {
 		return fmt.Errorf("hybrid: a notice begins with % x, which is invalid", b[:4])
 	}
-	rest := string(b[noticeHead:])
-	next := func(to *rdma.Addr) bool {
-		text, more, ok := strings.Cut(rest, string(addressEnd))
-		*to, rest = rdma.Addr(text), more
-		return ok && text != ""
+	rest, ok := string(b[noticeHead:]), true
+	for _, a := range n.addresses() {
+		var text string
+		text, rest, ok = strings.Cut(rest, string(addressEnd))
+		if *a = rdma.Addr(text); !ok || text == "" {
+			return fmt.Errorf("hybrid: a notice of kind %d lacks its addresses", n.kind)
+		}
 	}
-	ok := true
-	if n.kind == offer {
-		ok = next(&n.data) && next(&n.control)
-	}
-	if n.kind == offer || n.kind == accept {
-		ok = ok && next(&n.connection)
-	}
-	if !ok || rest != "" {
-		return fmt.Errorf("hybrid: a notice of kind %d lacks its addresses", n.kind)
+	if rest != "" {
+		return fmt.Errorf("hybrid: a notice of kind %d is followed by %d bytes", n.kind, len(rest))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/dgram"
+	"github.com/muster-mpi/muster/rdma/iwarp"
 )
 
 // The device: Open combines two devices, progress runs in every Poll, Close ends it.
@@ -21,7 +22,7 @@ type Device struct {
 	cfg    Config
 	attr   rdma.Attr
 	rd     *dgram.Device
-	rc     rdma.Device // nil: datagrams only
+	rc     iwarp.SharingDevice
 	queues []*queue
 	pair   *pair // the one queue pair
 	closed bool
@@ -39,24 +40,15 @@ type Device struct {
 	fenceID    uint64
 	noticeID   uint64
 	replayID   uint64
-	scratch    [1]rdma.RecvWR // so that posting a buffer allocates nothing
 
-	copies      copies
-	locals      locals // in strict mode
-	inlineBelow int    // what the devices below copy by themselves
-
-	late         []fence // waiting for room
-	unsent       []queuedNotice
-	replays      []*peerState // with requests to be sent again
-	deferredWork atomic.Int32 // late, unsent, replays and ending, for waiters
+	deferred     []*peerState // with steps that wait for room
+	deferredWork atomic.Int32 // deferred and ending, for waiters
 
 	// Connections are established in the background.
-	ctx        context.Context
-	cancel     context.CancelFunc
-	dialers    sync.WaitGroup
-	mu         sync.Mutex
-	results    []result
-	hasResults atomic.Bool // results is not empty
+	ctx     context.Context
+	cancel  context.CancelFunc
+	dialers sync.WaitGroup
+	results chan result
 
 	broken   uint64 // connections that broke
 	repaired uint64 // of those, continued by datagrams without loss
@@ -74,7 +66,7 @@ func Open(c Config) (*Device, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	var ids [32]byte
+	var ids [24]byte
 	if _, err := rand.Read(ids[:]); err != nil {
 		return nil, fmt.Errorf("hybrid: no random numbers for internal request IDs: %w", err)
 	}
@@ -82,17 +74,9 @@ func Open(c Config) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{cfg: c, rd: rd, rc: rc, policy: policy{rules: c.rules()}, start: time.Now(),
-		fenceID: binary.BigEndian.Uint64(ids[:8]), noticeID: binary.BigEndian.Uint64(ids[8:]), replayID: binary.BigEndian.Uint64(ids[24:])}
-	d.copies.base = binary.BigEndian.Uint64(ids[16:]) >> slotBits
+	d := &Device{cfg: c, rd: rd, rc: rc, policy: policy{rules: c.rules()}, start: time.Now(), results: make(chan result, mostResults), attr: c.attr(rd.Attr(), rc.Attr()),
+		fenceID: binary.BigEndian.Uint64(ids[:8]), noticeID: binary.BigEndian.Uint64(ids[8:]), replayID: binary.BigEndian.Uint64(ids[16:])}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	var below *rdma.Attr
-	d.inlineBelow = rd.Attr().MaxInline
-	if rc != nil {
-		below = rc.Attr()
-		d.inlineBelow = min(d.inlineBelow, below.MaxInline)
-	}
-	d.attr = c.attr(rd.Attr(), below)
 	return d, nil
 }
 
@@ -108,11 +92,11 @@ const addressSign = "+"
 // Resolve returns the handle for an address.
 func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	data, control, ok := strings.Cut(string(a), addressSign)
-	if !ok && d.rc != nil || ok && d.rc == nil {
-		return 0, fmt.Errorf("hybrid: %q is not the address of a queue pair of channel %v; open all devices with the same channel", string(a), d.cfg.Channel)
+	if !ok {
+		return 0, fmt.Errorf("hybrid: %q is not the address of a queue pair with connections; open all devices with the same channel", string(a))
 	}
 	id, err := d.rd.Resolve(rdma.Addr(data))
-	if err != nil || d.rc == nil {
+	if err != nil {
 		return id, err
 	}
 	if m := d.peer(id); m.controlAddr == "" {
@@ -121,16 +105,35 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	return id, nil
 }
 
+// Register makes memory accessible to peers, with the same key over either device.
+func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
+	mr, err := d.rd.Register(mem, acc)
+	if err != nil {
+		return mr, err
+	}
+	if err := d.rc.RegisterAs(mr, mem, acc); err != nil {
+		_ = d.rd.Deregister(mr) // it was registered a moment ago
+		return rdma.MR{}, err
+	}
+	return mr, nil
+}
+
+// Deregister ends a registration.
+func (d *Device) Deregister(mr rdma.MR) error {
+	err := d.rd.Deregister(mr)
+	if other := d.rc.Deregister(mr); err == nil {
+		err = other
+	}
+	return err
+}
+
 // progress does what is due, in every Poll.
 func (d *Device) progress(clock bool) {
 	d.polls++
-	if d.rc == nil {
-		return
+	if len(d.results) > 0 {
+		d.takeResult(<-d.results)
 	}
-	if d.hasResults.Load() {
-		d.takeResults()
-	}
-	if len(d.late)+len(d.unsent)+len(d.replays) > 0 {
+	if len(d.deferred) > 0 {
 		d.retryDeferred()
 	}
 	if len(d.candidates) > 0 {
@@ -153,23 +156,15 @@ func (d *Device) tick() {
 	d.ticks = passed
 	for _, s := range d.policy.known {
 		if !s.holds && s.points >= d.policy.earn && s.rest == 0 {
-			d.addCandidate(d.peers[s.peer])
+			d.candidates = append(d.candidates, d.peers[s.peer])
 		}
-	}
-}
-
-// addCandidate notes that a peer may be due for a connection, or for its end.
-func (d *Device) addCandidate(m *peerState) {
-	if !m.isCandidate {
-		m.isCandidate = true
-		d.candidates = append(d.candidates, m)
 	}
 }
 
 // decide lets the policy decide about the candidates.
 func (d *Device) decide() {
 	for i, m := range d.candidates {
-		d.candidates[i], m.isCandidate = nil, false
+		d.candidates[i] = nil
 		if d.pair == nil || d.pair.closed || m.controlAddr == "" || m.phase == failed || m.phase != noConnection && m.phase != joined {
 			continue // it was not resolved: the peer may offer; or a change is in progress
 		}
@@ -179,8 +174,7 @@ func (d *Device) decide() {
 			m.want()
 			d.run(m)
 		case demote:
-			m.leave()
-			d.run(m)
+			d.demotePeer(&m.score)
 		case evict:
 			d.demotePeer(evicting)
 		}
@@ -213,11 +207,8 @@ const (
 
 // Count reports the counters of the device and of those below.
 func (d *Device) Count(add func(rdma.Counter, uint64)) {
-	for _, below := range []rdma.Device{d.rd, d.rc} {
-		if c, ok := below.(rdma.CountingDevice); ok {
-			c.Count(add)
-		}
-	}
+	d.rd.Count(add)
+	d.rc.Count(add)
 	add(rdma.ConnectionsMade, d.policy.up)
 	add(rdma.ConnectionsClosed, d.policy.down)
 	add(CountRefused, d.policy.refused)
@@ -226,10 +217,7 @@ func (d *Device) Count(add func(rdma.Counter, uint64)) {
 	add(CountRepaired, d.repaired)
 	add(CountLost, d.lost)
 	add(rdma.MemoryPeers, d.peerMemory())
-	add(rdma.MemorySend, d.copies.memory()+d.historyMemory())
-	if own := uint64(d.cfg.ConnectionBuffers) * uint64(d.cfg.ConnectionBuffer); own > 0 {
-		add(rdma.MemoryReceive, own*uint64(d.live))
-	}
+	add(rdma.MemorySend, d.historyMemory())
 }
 
 // historyMemory returns the memory of the connections' histories.
@@ -253,10 +241,8 @@ func (d *Device) Close() error {
 	}
 	d.cancel()
 	err := d.rd.Close()
-	if d.rc != nil {
-		if other := d.rc.Close(); err == nil {
-			err = other
-		}
+	if other := d.rc.Close(); err == nil {
+		err = other
 	}
 	d.dialers.Wait()
 	for _, q := range d.queues {

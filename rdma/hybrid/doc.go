@@ -13,7 +13,6 @@
 //	queue.go    Poll polls the device that is likely to have completions, the other rarely;
 //	            a wait sleeps on both
 //	peer.go     the state of a peer: its path, its counts, its connection
-//	copies.go   inline bodies that the devices below would not copy
 //
 // Changing the path of a peer:
 //
@@ -23,5 +22,4 @@
 //	replay.go   repeats by datagram what a lost connection has not delivered
 //	steps.go    carries out what move.go decides
 //	connect.go  establishes a connection in the background
-//	key.go      one key for a region that is registered with both devices
 package hybrid

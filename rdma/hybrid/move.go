@@ -2,8 +2,8 @@ package hybrid
 
 // How two peers change between datagrams and a connection. This is one end of it, a state
 // machine: want and leave are called by the policy, received for notices of the peer,
-// connected, fenced and broke by the devices. The resulting actions are appended to steps, in
-// order.
+// connected, fenced and disconnected by the devices. The resulting actions are appended to
+// steps, in order.
 //
 // Setup. One end offers with the address of its queue pair, the other accepts with its own,
 // both connect, and each notifies the other that it is ready. If offers cross, the address
@@ -12,20 +12,17 @@ package hybrid
 // Moving. Each direction moves by itself, because only its sender knows its outstanding
 // requests and only its receiver knows what it has delivered:
 //
-//	fence   The sender accepts no more work for that peer, and posts an empty Read over the
-//	        old path. Both paths are ordered and answer in order, so when that Read
+//	fence   The sender accepts no more work for that peer, and posts an empty Read by
+//	        datagram. Datagrams are ordered and answered in order, so when that Read
 //	        completes, everything before it has been delivered and all Writes are placed.
-//	moved   The sender reports how many messages it has ever sent over the old path.
+//	moved   The sender reports how many messages it has ever sent by datagram.
 //	seen    The receiver answers when its user has received that many. A fence is not
 //	        enough: what was delivered may still be in a queue of the old device, and the
-//	        user of two queues would receive messages of the new path first.
+//	        user of two queues would receive messages of the connection first.
 //
-// Then the sender continues over the new path. The receiver never holds messages back, so no
-// message needs memory there that the devices have not promised. The price is two round trips
-// during which requests to that peer return ErrAgain; moves are rare.
-//
-// Going back. Either end sends down, both move their directions, and each closes its queue
-// pair when both are back: then neither has outstanding work on it.
+// Then the sender continues over the connection. The receiver never holds messages back, so
+// no message needs memory there that the devices have not promised. The price is two round
+// trips during which requests to that peer return ErrAgain; moves are rare.
 //
 // Breaking. A connection may end unexpectedly: a refused access ends it by rule (RFC 5040
 // section 5.4), a cable may be cut. TCP delivers a prefix of what was sent, so one number
@@ -34,6 +31,11 @@ package hybrid
 // not received (replay.go), and the peers continue with datagrams. The peer has failed only
 // if a missing message was not kept. Only one end may notice: a reset by a firewall reaches
 // only the sender of a packet. The other end learns of it by the first end's notice.
+//
+// Leaving. The end that wants to leave accepts no more work for the peer and sends down. The
+// other end then breaks the connection, and everything else is as after a loss. The end that
+// leaves must not close it by itself: its kernel could ack messages that it no longer reads,
+// and the peer, which still sends, would not keep them.
 
 // path is one of the two paths to a peer.
 type path uint8
@@ -44,8 +46,6 @@ const (
 	paths
 )
 
-func (p path) other() path { return 1 - p }
-
 // phase is the state of the connection to a peer.
 type phase uint8
 
@@ -55,7 +55,7 @@ const (
 	connecting                // it is being set up
 	awaiting                  // established here, and not yet confirmed by the peer
 	joined                    // it carries messages, or is about to
-	leaving                   // both directions go back to datagrams
+	leaving                   // the peer was asked to break it
 	breaking                  // it broke, and its last messages are collected
 	broken                    // waiting for the peer's count
 	replaying                 // sending again by datagram what the peer has not received
@@ -71,17 +71,16 @@ const (
 	refuse                      // there is no room for another connection
 	ready                       // the connection is established here
 	setupFailed                 // it could not be established here
-	moved                       // a direction has left a path, after count messages
+	moved                       // a direction has left datagrams, after count messages
 	seen                        // all of them have been received
-	down                        // go back to datagrams
-	ended                       // the connection broke, after count messages were received
+	down                        // break the connection
+	ended                       // the connection has ended, after count messages were received
 	noticeKinds
 )
 
 // step is an action to be carried out.
 type step struct {
 	do    action
-	path  path
 	kind  kind
 	epoch uint32
 	count uint64
@@ -90,34 +89,32 @@ type step struct {
 type action uint8
 
 const (
-	sendNotice action = iota // send kind, path and count to the peer
+	sendNotice action = iota // send kind and count to the peer
 	open                     // create a queue pair
 	connect                  // connect it to the one that the peer has named
 	shut                     // close it, if there is one
-	read                     // an empty Read over path: a fence
+	read                     // an empty Read by datagram: a fence
 	collect                  // receive what is left in the queues of the connection, then call collected
 	replay                   // repeat the requests after message count by datagram, then call replayed
 )
 
 // end is the state machine of one end.
 type end struct {
-	phase phase
-	first bool   // our offer wins over the peer's
-	epoch uint32 // of the current connection, or of the last one; notices with another epoch are stale
+	phase   phase
+	first   bool   // our offer wins over the peer's
+	planned bool   // the connection ends because the policy of an end wants it
+	epoch   uint32 // of the current connection, or of the last one; notices with another epoch are stale
 
 	// Our direction.
-	path     path // current path of messages
-	moving   bool // leaving that path
-	notified bool // the peer was notified
-	fences   [paths]uint16
-	sent     [paths]uint64 // messages ever sent
+	path   path // current path of messages
+	moving bool // on the way from datagrams to the connection
+	fences uint16
+	sent   [paths]uint64 // messages ever sent
 
 	// The peer's direction.
 	shown    [paths]uint64 // messages ever received by the user
-	leaves   path          // the path that the peer leaves, after count
-	pending  bool          // not all of count were received
+	pending  bool          // the peer leaves datagrams, and not all of count were received
 	count    uint64
-	back     bool // it has left the connection
 	isReady  bool // the peer's side is established
 	lost     bool // the connection was lost before it carried anything
 	isBroken bool // the peer's side is broken
@@ -130,14 +127,12 @@ type end struct {
 func (e *end) todo(s step) { e.steps = append(e.steps, s) }
 
 // notify sends the peer a notice about the current connection.
-func (e *end) notify(w kind, p path, count uint64) {
-	e.todo(step{do: sendNotice, kind: w, path: p, epoch: e.epoch, count: count})
+func (e *end) notify(w kind, count uint64) {
+	e.todo(step{do: sendNotice, kind: w, epoch: e.epoch, count: count})
 }
 
 // blocked reports whether nothing can be sent to the peer for the moment.
-func (e *end) blocked() bool {
-	return e.moving || e.path == byConnection && e.phase != joined && e.phase != leaving
-}
+func (e *end) blocked() bool { return e.moving || e.path == byConnection && e.phase != joined }
 
 // want requests a connection.
 func (e *end) want() {
@@ -145,35 +140,29 @@ func (e *end) want() {
 		return
 	}
 	e.begin(offering, e.epoch+1)
-	e.notify(offer, 0, 0)
+	e.notify(offer, 0)
 }
 
 // begin resets the state for a new connection.
 func (e *end) begin(p phase, epoch uint32) {
 	e.phase, e.epoch = p, epoch
-	e.isReady, e.lost, e.isBroken, e.back, e.pending, e.moving, e.notified = false, false, false, false, false, false, false
+	e.isReady, e.lost, e.isBroken, e.planned, e.pending, e.moving = false, false, false, false, false, false
 	e.todo(step{do: open})
 }
 
 // leave requests the end of a connection.
 func (e *end) leave() {
 	if e.phase == joined {
-		e.notify(down, 0, 0)
-		e.goBack()
+		e.phase, e.planned = leaving, true
+		e.notify(down, 0)
 	}
 }
 
 // received handles a notice of the peer. room reports whether another connection is
 // possible, for an offer.
-func (e *end) received(w kind, epoch uint32, p path, count uint64, room bool) {
+func (e *end) received(w kind, epoch uint32, count uint64, room bool) {
 	if w == offer {
 		e.offered(epoch, room)
-		return
-	}
-	if w == ended && int32(epoch-e.epoch) < 0 {
-		// The peer could not see that we had closed it regularly, and we have offered
-		// another one since. It waits for an answer, and accepts no offer before.
-		e.todo(step{do: sendNotice, kind: ended, epoch: epoch, count: e.shown[byConnection]})
 		return
 	}
 	if epoch != e.epoch {
@@ -199,19 +188,20 @@ func (e *end) received(w kind, epoch uint32, p path, count uint64, room bool) {
 		}
 	case moved:
 		if e.carries() {
-			e.leaves, e.count, e.pending = p, count, true
+			e.count, e.pending = count, true
 			e.reportSeen()
 		}
 	case seen:
-		if e.moving && e.notified && p == e.path {
-			e.arrive()
+		if e.moving {
+			e.path, e.moving = byConnection, false
 		}
 	case down:
-		if e.phase == joined {
-			e.goBack()
-		}
+		e.planned = e.planned || e.carries()
+		e.broke()
 	case ended:
-		e.peerBroke(count)
+		e.isBroken, e.got = true, count
+		e.broke()
+		e.settle()
 	}
 }
 
@@ -227,7 +217,7 @@ func (e *end) offered(epoch uint32, room bool) {
 		return
 	}
 	e.begin(connecting, epoch)
-	e.notify(accept, 0, 0)
+	e.notify(accept, 0)
 	e.todo(step{do: connect})
 }
 
@@ -239,17 +229,17 @@ func (e *end) connected(ok bool) {
 	switch {
 	case e.phase != connecting:
 	case !ok:
-		e.notify(setupFailed, 0, 0)
+		e.notify(setupFailed, 0)
 		e.drop()
 	default:
 		e.phase = awaiting
-		if e.notify(ready, 0, 0); e.isReady {
+		if e.notify(ready, 0); e.isReady {
 			e.join()
 		}
 	}
 }
 
-// drop closes a connection that has carried nothing, or carries nothing more.
+// drop closes a connection that has carried nothing.
 func (e *end) drop() {
 	e.todo(step{do: shut})
 	e.phase = noConnection
@@ -262,96 +252,42 @@ func (e *end) join() {
 		e.broke()
 		return
 	}
-	e.fence()
-}
-
-// goBack begins to move our direction to datagrams, now or when it has arrived at the
-// connection.
-func (e *end) goBack() {
-	e.phase = leaving
-	if !e.moving {
-		e.fence()
-	}
-}
-
-// fence takes the first step away from the current path.
-func (e *end) fence() {
-	e.moving, e.notified = true, false
-	e.fences[e.path]++
-	e.todo(step{do: read, path: e.path})
+	e.moving = true
+	e.fences++
+	e.todo(step{do: read})
 }
 
 // fenced handles the completion of a fence.
-func (e *end) fenced(p path, ok bool) {
-	if e.fences[p] == 0 {
-		return
-	}
-	e.fences[p]--
-	if !e.moving || e.notified || p != e.path || e.fences[p] > 0 {
+func (e *end) fenced(ok bool) {
+	if e.fences--; !e.moving || e.fences > 0 {
 		return // of an abandoned move
 	}
-	switch {
-	case ok:
-		e.notified = true
-		e.notify(moved, p, e.sent[p])
-	case p == byConnection:
-		e.broke()
-	default: // not even datagrams reach it: posted requests will report why
-		e.moving = false
-		e.drop()
+	if ok {
+		e.notify(moved, e.sent[byDatagram])
+		return
 	}
+	e.moving = false // not even datagrams reach it: posted requests will report why
+	e.drop()
 }
 
 // reportSeen notifies the peer when the user has received everything sent before the move.
 func (e *end) reportSeen() {
-	if !e.pending || e.shown[e.leaves] < e.count {
-		return
-	}
-	e.pending = false
-	e.notify(seen, e.leaves, 0)
-	if e.leaves == byConnection {
-		e.back = true
-		e.closeWhenBack()
-	}
-}
-
-// arrive continues over the other path.
-func (e *end) arrive() {
-	e.path, e.moving = e.path.other(), false
-	if e.phase != leaving {
-		return
-	}
-	if e.path == byConnection {
-		e.fence() // it was asked to leave during the move
-		return
-	}
-	e.closeWhenBack()
-}
-
-// closeWhenBack closes the connection when both directions have left it.
-func (e *end) closeWhenBack() {
-	if e.phase == leaving && e.back && !e.moving && e.path == byDatagram {
-		e.drop()
+	if e.pending && e.shown[byDatagram] >= e.count {
+		e.pending = false
+		e.notify(seen, 0)
 	}
 }
 
 // disconnected handles the loss of the connection. While it is being set up the peer may
 // use it already, so that both break it when it is joined.
-//
-// When both have left it, the end that knows so first closes it, and the other one sees
-// the close before the final notice. Nothing is missing then: a fence has passed in each
-// direction.
 func (e *end) disconnected() {
-	switch {
-	case e.phase == connecting || e.phase == awaiting:
+	if e.phase == connecting || e.phase == awaiting {
 		e.lost = true
-	case e.phase == leaving && e.back && e.notified:
-		return
 	}
 	e.broke()
 }
 
-// broke handles the unexpected end of the connection.
+// broke handles the end of the connection.
 func (e *end) broke() {
 	if e.carries() {
 		e.phase = breaking
@@ -367,21 +303,28 @@ func (e *end) collected(dropped uint64) {
 	}
 	e.phase, e.dropped = broken, dropped
 	e.todo(step{do: shut})
-	e.notify(ended, 0, e.shown[byConnection])
+	e.notify(ended, e.shown[byConnection])
 	e.settle()
 }
 
-// peerBroke handles the peer's count of messages received over connections.
-func (e *end) peerBroke(got uint64) {
-	e.isBroken, e.got = true, got
-	switch {
-	case e.carries():
-		e.broke()
-	case e.phase == broken:
-		e.settle()
-	case e.phase == noConnection: // it was closed regularly here
-		e.notify(ended, 0, e.shown[byConnection])
+// settle sends again what the peer has not received, if all of it was kept.
+func (e *end) settle() {
+	if e.phase != broken || !e.isBroken {
+		return
 	}
+	e.pending = false
+	if e.got < e.dropped || e.got > e.sent[byConnection] {
+		e.phase = failed
+		return
+	}
+	e.phase = replaying
+	e.todo(step{do: replay, count: e.got})
+}
+
+// replayed continues with datagrams.
+func (e *end) replayed() {
+	e.sent[byConnection] = e.got
+	e.path, e.moving, e.phase = byDatagram, false, noConnection
 }
 
 // unreachable is called when notices no longer reach the peer.
@@ -393,27 +336,4 @@ func (e *end) unreachable() {
 	if e.phase = noConnection; e.moving || e.path == byConnection {
 		e.phase = failed
 	}
-}
-
-// settle sends again what the peer has not received, if all of it was kept.
-func (e *end) settle() {
-	if !e.isBroken {
-		return
-	}
-	e.fences[byConnection], e.pending = 0, false
-	if e.got < e.dropped || e.got > e.sent[byConnection] {
-		e.phase = failed
-		return
-	}
-	e.phase = replaying
-	e.todo(step{do: replay, count: e.got})
-}
-
-// replayed continues with datagrams.
-func (e *end) replayed() {
-	if e.phase != replaying {
-		return
-	}
-	e.sent[byConnection] = e.got
-	e.path, e.moving, e.phase = byDatagram, false, noConnection
 }

@@ -22,7 +22,7 @@ type side struct {
 	notices   []step        // in flight to the other side
 	wire      [paths][]byte // in flight to the other side
 	queue     [paths][]byte // delivered to this side, not received by the user
-	answers   [paths]uint8  // fences of this side that were answered
+	answers   uint8         // fences of this side that were answered
 	failures  uint8         // and those that failed
 	open      bool          // it has a queue pair
 	dialled   bool          // it is being connected
@@ -71,19 +71,19 @@ func (w *world) key() string {
 	}
 	for i := range w.sides {
 		s := &w.sides[i]
-		b = append(b, byte(s.phase), byte(s.epoch), byte(s.path), byte(s.leaves), byte(s.count), byte(s.end.got), byte(s.connEpoch),
-			s.next, s.failures, s.wants, s.departs, s.misfires)
-		flag(s.moving, s.notified, s.pending, s.back, s.isReady, s.lost, s.isBroken, s.open, s.dialled, s.up, s.collects, s.ends)
+		b = append(b, byte(s.phase), byte(s.epoch), byte(s.path), byte(s.count), byte(s.end.got), byte(s.connEpoch),
+			s.next, s.failures, s.answers, byte(s.fences), s.wants, s.departs, s.misfires)
+		flag(s.moving, s.pending, s.isReady, s.lost, s.isBroken, s.open, s.dialled, s.up, s.collects, s.ends)
 		list(s.kept)
 		for p := range paths {
-			b = append(b, byte(s.fences[p]), byte(s.sent[p]), byte(s.shown[p]), s.answers[p])
+			b = append(b, byte(s.sent[p]), byte(s.shown[p]))
 			list(s.wire[p])
 			list(s.queue[p])
 		}
 		list(s.got)
 		b = append(b, byte(len(s.notices)))
 		for _, st := range s.notices {
-			b = append(b, byte(st.kind), byte(st.path), byte(st.epoch), byte(st.count))
+			b = append(b, byte(st.kind), byte(st.epoch), byte(st.count))
 		}
 	}
 	b = append(b, w.breaks)
@@ -109,8 +109,8 @@ func (w *world) run(i int) {
 		case connect:
 			s.dialled = true
 		case shut:
-			if s.up && !w.cut && s.phase == noConnection && len(s.wire[byConnection])+len(o.wire[byConnection])+len(s.queue[byConnection]) > 0 && s.carriedBoth(o) {
-				w.trouble = "a connection is closed regularly with data on it"
+			if s.up && !w.cut && len(s.wire[byConnection])+len(o.wire[byConnection])+len(s.queue[byConnection]) > 0 && s.connEpoch == o.connEpoch {
+				w.trouble = "a connection is closed, not broken, with data on it"
 			}
 			if s.up && o.up && s.connEpoch == o.connEpoch {
 				w.sever()
@@ -118,11 +118,7 @@ func (w *world) run(i int) {
 			}
 			s.open, s.dialled, s.up = false, false, false
 		case read:
-			if st.path == byConnection && w.cut {
-				s.failures++
-				break
-			}
-			s.wire[st.path] = append(s.wire[st.path], fenceMark)
+			s.wire[byDatagram] = append(s.wire[byDatagram], fenceMark)
 		case collect:
 			s.collects = true
 			w.sever()
@@ -138,18 +134,10 @@ func (w *world) run(i int) {
 	s.steps = nil
 }
 
-func (s *side) carriedBoth(o *side) bool { return s.up && o.up && s.connEpoch == o.connEpoch }
-
 // sever cuts the connection: the data in flight on it is lost.
 func (w *world) sever() {
 	for i := range w.sides {
-		s := &w.sides[i]
-		for _, m := range s.wire[byConnection] {
-			if m == fenceMark {
-				s.failures++
-			}
-		}
-		s.wire[byConnection] = nil
+		w.sides[i].wire[byConnection] = nil
 	}
 	w.cut = true
 }
@@ -190,7 +178,7 @@ func (w *world) choices(messages byte) (list []choice) {
 					m := o.wire[p][0]
 					o.wire[p] = o.wire[p][1:]
 					if m == fenceMark {
-						o.answers[p]++
+						o.answers++
 					} else {
 						s.queue[p] = append(s.queue[p], m)
 					}
@@ -208,19 +196,16 @@ func (w *world) choices(messages byte) (list []choice) {
 					s.reportSeen()
 				})
 			}
-			if s.answers[p] > 0 {
-				add(fmt.Sprintf("has a fence by %d", p), false, func(w *world, s, o *side) {
-					s.answers[p]--
-					s.fenced(p, true)
-				})
-			}
+		}
+		if s.answers > 0 {
+			add("has a fence", false, func(w *world, s, o *side) {
+				s.answers--
+				s.fenced(true)
+			})
 		}
 		if s.failures > 0 {
 			add("notices the break", false, func(w *world, s, o *side) {
 				s.failures--
-				if s.fences[byConnection] > 0 {
-					s.fenced(byConnection, false)
-				}
 				s.disconnected()
 			})
 		}
@@ -234,7 +219,7 @@ func (w *world) choices(messages byte) (list []choice) {
 			add("receives "+fmt.Sprint(o.notices[0].kind), false, func(w *world, s, o *side) {
 				st := o.notices[0]
 				o.notices = o.notices[1:]
-				s.received(st.kind, st.epoch, st.path, st.count, true)
+				s.received(st.kind, st.epoch, st.count, true)
 			})
 		}
 		if s.dialled && !s.up && o.open && o.dialled && s.epoch == o.epoch && s.phase == connecting {

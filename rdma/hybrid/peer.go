@@ -2,6 +2,7 @@ package hybrid
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/iwarp"
@@ -14,7 +15,7 @@ type peerState struct {
 	end
 	score
 	id           rdma.PeerID
-	isCandidate  bool
+	isDeferred   bool // some steps found no room
 	lossRecorded bool // it was counted as lost
 	hasControl   bool
 	control      rdma.PeerID // of its control queue pair
@@ -28,16 +29,13 @@ type peerState struct {
 // as their peer.
 type connection struct {
 	peer    *peerState
-	qp      rdma.QP
+	qp      iwarp.RetainQP
 	slot    rdma.PeerID
-	keys    [paths]uint32 // of buffers, in strict mode
-	buffers []byte        // its own receive buffers, if it has any
-	retain  iwarp.RetainQP
 	history history
 	failed  bool // its requests ended with errors that the user has seen
 	replays bool // it broke: its work is sent again by datagram, and its errors are not shown
 
-	draining  bool // it broke: received messages are polled before it is closed
+	ending    bool // it broke, or was closed: received messages are polled
 	closed    bool
 	sendClean bool // since it was closed, a Poll of that queue found it empty
 	recvClean bool
@@ -95,8 +93,8 @@ func (d *Device) failure(m *peerState) error {
 	name, _ := d.rd.NameOf(m.id)
 	if m.isBroken {
 		return fmt.Errorf("hybrid: the TCP connection to peer %d (number %d) failed, and of %d messages that it took the peer got %d: "+
-			"the others are lost; find out why TCP connections fail between the two hosts, or use the channel %v",
-			name, m.id, m.sent[byConnection], m.got, Datagrams)
+			"the others are lost; find out why TCP connections fail between the two hosts, or use the channel rd",
+			name, m.id, m.sent[byConnection], m.got)
 	}
 	err := d.rd.Explain(m.control)
 	if err == nil {
@@ -108,7 +106,7 @@ func (d *Device) failure(m *peerState) error {
 // used counts a message to or from a peer.
 func (d *Device) used(m *peerState, length int) {
 	if d.policy.use(&m.score, length) {
-		d.addCandidate(m)
+		d.candidates = append(d.candidates, m)
 	}
 }
 
@@ -123,35 +121,24 @@ func (d *Device) connectionIn(slot rdma.PeerID) *connection {
 // newConnection creates a queue pair for a peer.
 func (d *Device) newConnection(m *peerState) error {
 	q := d.pair
-	slot := 0
-	for slot < len(d.slots) && d.slots[slot] != nil {
-		slot++
+	slot := slices.Index(d.slots, nil)
+	if slot < 0 {
+		slot = len(d.slots)
+		d.slots = append(d.slots, nil)
 	}
-	cfg := rdma.QPConfig{Type: rdma.RC, SendCQ: q.sendCQ.rc, RecvCQ: q.recvCQ.rc, SRQ: q.srq.rc, Peer: rdma.PeerID(slot)}
-	if d.cfg.ConnectionBuffers > 0 {
-		cfg.SRQ, cfg.Depth = nil, max(d.cfg.ConnectionBuffers, connectionDepth)
+	c := &connection{peer: m, slot: rdma.PeerID(slot)}
+	cfg := rdma.QPConfig{Type: rdma.RC, SendCQ: q.sendCQ.rc, RecvCQ: q.recvCQ.rc, SRQ: q.srq.rc, Peer: c.slot}
+	var err error
+	if n := d.cfg.ConnectionBuffers; n > 0 {
+		if cfg.SRQ, err = d.rc.NewSRQ(rdma.SRQConfig{Lend: true, Depth: n}); err != nil {
+			return err
+		}
 	}
 	qp, err := d.rc.NewQP(cfg)
 	if err != nil {
 		return err
 	}
-	c := &connection{peer: m, qp: qp, slot: rdma.PeerID(slot), retain: asRetain(qp)}
-	if n := d.cfg.ConnectionBuffers; n > 0 {
-		c.buffers = make([]byte, n*d.cfg.ConnectionBuffer)
-		if c.keys, err = d.own(c.buffers); err != nil {
-			_ = qp.Close() // it was created a moment ago
-			return err
-		}
-		for i := range n {
-			if err := d.postBuffer(c, i); err != nil {
-				_ = qp.Close() // it was created a moment ago
-				return err
-			}
-		}
-	}
-	if slot == len(d.slots) {
-		d.slots = append(d.slots, nil)
-	}
+	c.qp = qp.(iwarp.RetainQP)
 	d.slots[slot] = c
 	m.conn = c
 	d.live++
@@ -159,28 +146,22 @@ func (d *Device) newConnection(m *peerState) error {
 	return nil
 }
 
-// connectionDepth is the queue depth of a connection with its own buffers.
-const connectionDepth = 128
-
-// postBuffer posts a buffer of a connection.
-func (d *Device) postBuffer(c *connection, i int) error {
-	size := d.cfg.ConnectionBuffer
-	d.scratch[0] = rdma.RecvWR{ID: uint64(i), Body: rdma.MemOf(c.buffers[i*size : (i+1)*size]), LKey: c.keys[byConnection]}
-	_, err := c.qp.PostRecv(d.scratch[:])
-	return err
-}
-
 // closeConnection closes the queue pair of a peer. Its completions are still to be polled.
 func (d *Device) closeConnection(c *connection) {
-	if c.closed {
-		return
+	if !c.closed {
+		_ = c.qp.Close() // it cannot fail
+		c.closed = true
+		d.end(c)
 	}
-	_ = c.qp.Close() // it cannot fail
-	c.closed = true
-	if !c.draining {
+}
+
+// end polls the rest of a connection that broke, or was closed.
+func (d *Device) end(c *connection) {
+	if !c.ending {
+		c.ending = true
 		d.ending = append(d.ending, c)
+		d.countDeferred()
 	}
-	c.draining = false
 }
 
 // emptied is called when a queue for connections was empty: connections that were closed
@@ -188,32 +169,25 @@ func (d *Device) closeConnection(c *connection) {
 func (d *Device) emptied(q *queue) {
 	kept := d.ending[:0]
 	for _, c := range d.ending {
-		switch {
-		case !c.closed && q == d.pair.recvCQ && c.retain != nil:
-			if c.retire() {
-				c.closed, c.draining = true, false
-			}
-		case !c.closed && q == d.pair.recvCQ: // everything that has arrived was polled
-			d.closeConnection(c)
-		case c.closed:
+		if c.closed {
 			c.sendClean = c.sendClean || q == d.pair.sendCQ
 			c.recvClean = c.recvClean || q == d.pair.recvCQ
+		} else if q == d.pair.recvCQ {
+			c.closed = c.retire()
 		}
-		if !c.sendClean || !c.recvClean || c.peer.conn == c {
-			kept = append(kept, c)
+		if c.sendClean && c.recvClean && c.peer.conn != c {
+			d.slots[c.slot] = nil
+			d.live--
 			continue
 		}
-		d.slots[c.slot] = nil
-		d.live--
+		kept = append(kept, c)
 	}
 	clear(d.ending[len(kept):])
 	d.ending = kept
 	for _, c := range kept {
-		if m := c.peer; c.closed && (c.recvClean || c.retain != nil) && m.conn == c && m.phase == breaking {
+		if m := c.peer; c.closed && m.conn == c && m.phase == breaking {
 			m.collected(m.dropped(c))
 			d.run(m)
-			d.recordLoss(m)
-			break // the next Poll handles the others
 		}
 	}
 	d.countDeferred()

@@ -31,7 +31,6 @@ func BenchmarkPingPong(b *testing.B) {
 			}
 			return d
 		}},
-		{"rd", hybrid(Config{Channel: Datagrams})},
 		{"hybrid unmoved", hybrid(Config{BusyAfter: 1 << 30})},
 		{"iwarp", func(t testing.TB) rdma.Device {
 			d, err := iwarp.Open(iwarp.Config{Key: key})
@@ -40,7 +39,7 @@ func BenchmarkPingPong(b *testing.B) {
 			}
 			return d
 		}},
-		{"rc", hybrid(Config{Channel: Connections})},
+		{"rc", hybrid(Config{Always: true})},
 		{"hybrid moved", hybrid(Config{CountMessages: true, BusyAfter: 32})},
 	} {
 		for _, size := range []int{8, 2 << 10, 8 << 10, 48 << 10} {

@@ -24,12 +24,10 @@ const rarest = 16
 // queue is a completion queue. Its own completions are those that no device below
 // generates.
 type queue struct {
-	soft.CQ[loan]
-	dev    *Device
-	rd, rc rdma.CQ
-	// stay are those of the two whose devices have progress threads.
-	stay   []rdma.StayingCQ
-	closed bool
+	soft.CQ[struct{}] // it lends nothing itself
+	dev               *Device
+	rd, rc            rdma.CQ
+	closed            bool
 
 	mu    sync.Mutex // guards core: a second goroutine may wait
 	core  soft.Device
@@ -39,14 +37,6 @@ type queue struct {
 	pause     [paths]uint8 // Polls that poll the other one at most once
 	left      [paths]uint8 // of those, remaining
 	slept     atomic.Bool  // since the last Poll
-	loans     []loan
-	hasLoans  atomic.Bool // loans is not empty
-}
-
-// loan is a buffer of a connection that the last Poll has returned.
-type loan struct {
-	conn   *connection
-	number int
 }
 
 var _ rdma.NotifyCQ = (*queue)(nil)
@@ -61,16 +51,9 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	if q.rd, err = d.rd.NewCQ(depth); err != nil {
 		return nil, err
 	}
-	if d.rc != nil {
-		if q.rc, err = d.rc.NewCQ(depth); err != nil {
-			_ = q.rd.Close() // it was created a moment ago
-			return nil, err
-		}
-	}
-	for _, cq := range []rdma.CQ{q.rd, q.rc} {
-		if s, ok := cq.(rdma.StayingCQ); ok {
-			q.stay = append(q.stay, s)
-		}
+	if q.rc, err = d.rc.NewCQ(depth); err != nil {
+		_ = q.rd.Close() // it was created a moment ago
+		return nil, err
 	}
 	q.core.Init("hybrid", &q.mu, soft.Hooks{Sleep: q.sleep, Awake: q.awake})
 	if err = q.openWait(); err != nil {
@@ -85,7 +68,7 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 func (q *queue) openWait() error {
 	err := q.below.Open()
 	if err == nil {
-		if err = q.below.Add(q.rd); err == nil && q.rc != nil {
+		if err = q.below.Add(q.rd); err == nil {
 			err = q.below.Add(q.rc)
 		}
 		if err != nil {
@@ -96,7 +79,7 @@ func (q *queue) openWait() error {
 		return fmt.Errorf("hybrid: sleep on two devices: %w", err)
 	}
 	q.core.SetSource(q.below.FD(), nil)
-	if err = q.Open(&q.core, func(loan) {}); err != nil {
+	if err = q.Open(&q.core, func(struct{}) {}); err != nil {
 		q.below.Close()
 	}
 	return err
@@ -104,9 +87,8 @@ func (q *queue) openWait() error {
 
 // Stay declares to both devices whether the application stays in the library.
 func (q *queue) Stay(on bool) {
-	for _, s := range q.stay {
-		s.Stay(on)
-	}
+	q.rd.(rdma.StayingCQ).Stay(on)
+	q.rc.(rdma.StayingCQ).Stay(on)
 }
 
 // deferredDelay is the longest sleep while deferred work waits for room.
@@ -114,12 +96,10 @@ const deferredDelay = 500 * time.Microsecond
 
 // sleep prepares both devices for a sleep.
 func (q *queue) sleep(limit time.Duration) time.Duration {
-	switch d := q.dev; {
-	case d.hasResults.Load():
+	if len(q.dev.results) > 0 {
 		return 0
-	case q.hasLoans.Load(): // a peer may wait for those buffers, and no socket indicates it
-		return 0
-	case d.deferredWork.Load() > 0:
+	}
+	if q.dev.deferredWork.Load() > 0 {
 		limit = min(limit, deferredDelay)
 	}
 	return q.below.Sleep(limit)
@@ -142,15 +122,8 @@ func (q *queue) Poll(out []rdma.Completion) (n int) {
 		q.EndArming()
 		q.mu.Unlock()
 	}
-	switch {
-	case q.closed || d.closed:
+	if q.closed || d.closed {
 		return 0
-	case d.rc == nil:
-		n = q.rd.Poll(out)
-		if d.copies.used > 0 {
-			n = d.copies.filter(out[:n])
-		}
-		return n
 	}
 	if q.Len() > 0 && len(out) > 0 {
 		q.mu.Lock()
@@ -166,7 +139,7 @@ func (q *queue) Poll(out []rdma.Completion) (n int) {
 		return q.pollDevice(byDatagram, out)
 	}
 	first := path(d.polls & 1) // so that a busy device does not starve the other
-	for _, p := range [paths]path{first, first.other()} {
+	for _, p := range [paths]path{first, 1 - first} {
 		switch {
 		case slept || p == q.preferred || q.left[p] == 0:
 			if n < len(out) || len(out) == 0 {
@@ -193,7 +166,6 @@ func (q *queue) pollDevice(p path, out []rdma.Completion) (kept int) {
 		n = q.rd.Poll(out)
 		kept = q.filterDatagrams(out[:n])
 	} else {
-		q.giveBack()
 		n = q.rc.Poll(out)
 		kept = q.filterConnections(out[:n])
 		if d := q.dev; len(d.ending) > 0 && n < len(out) {
@@ -219,9 +191,6 @@ func (q *queue) filterDatagrams(list []rdma.Completion) (kept int) {
 	for i := range list {
 		c := &list[i]
 		switch {
-		case c.Op == rdma.OpDisconnected && int(c.Peer) < len(d.byControl) && d.byControl[c.Peer] != nil:
-			d.cutOff(d.byControl[c.Peer])
-			continue
 		case c.Op == rdma.OpRecv && c.ID != 0:
 			if c.Status == rdma.StatusOK {
 				d.receiveNotice(c.Peer, c.Data.Bytes())
@@ -232,20 +201,19 @@ func (q *queue) filterDatagrams(list []rdma.Completion) (kept int) {
 			d.show(d.peer(c.Peer), byDatagram, c)
 		case c.ID == d.fenceID && c.Op == rdma.OpRead:
 			if m := d.known(c.Peer); m != nil {
-				m.fenced(byDatagram, c.Status == rdma.StatusOK)
+				m.fenced(c.Status == rdma.StatusOK)
 				d.run(m)
 			}
 			continue
 		case c.ID == d.replayID:
 			continue // the user has seen its completion, and other requests will find the peer gone
-		case c.ID == d.noticeID && c.Status != rdma.StatusOK && int(c.Peer) < len(d.byControl) && d.byControl[c.Peer] != nil:
-			if c.Status != rdma.StatusFlushed {
-				d.cutOff(d.byControl[c.Peer])
+		case c.ID == d.noticeID || c.Op == rdma.OpDisconnected:
+			if m := d.boundTo(c.Peer); m != nil {
+				if c.Status != rdma.StatusFlushed {
+					d.cutOff(m)
+				}
+				continue
 			}
-			continue
-		}
-		if !d.copies.finish(c) {
-			continue
 		}
 		if kept < i {
 			list[kept] = *c
@@ -289,29 +257,14 @@ func (q *queue) filterConnections(list []rdma.Completion) (kept int) {
 				d.run(m)
 			}
 			continue
-		case c.Op == rdma.OpRecv && conn.buffers != nil:
-			q.loans = append(q.loans, loan{conn, int(c.ID)})
-			q.hasLoans.Store(true)
-			if c.ID = 0; c.Status != rdma.StatusOK {
-				continue // it was interrupted
-			}
-			d.show(m, byConnection, c)
 		case c.Op == rdma.OpRecv:
 			d.show(m, byConnection, c)
-		case c.ID == d.fenceID && c.Op == rdma.OpRead:
-			m.fenced(byConnection, c.Status == rdma.StatusOK)
-			d.run(m)
-			continue
 		case c.Status == rdma.StatusFlushed && conn.replays:
-			d.copies.end(c.ID) // it is sent again by datagram
-			continue
+			continue // it is sent again by datagram
 		case c.Status != rdma.StatusOK && m.conn == conn:
 			conn.failed = true
 			m.broke()
 			d.run(m)
-		}
-		if !d.copies.finish(c) {
-			continue
 		}
 		if kept < i {
 			list[kept] = *c
@@ -321,27 +274,10 @@ func (q *queue) filterConnections(list []rdma.Completion) (kept int) {
 	return kept
 }
 
-// giveBack posts again the buffers of connections that the last Poll returned.
-func (q *queue) giveBack() {
-	if len(q.loans) == 0 {
-		return
-	}
-	q.hasLoans.Store(false)
-	for i, l := range q.loans {
-		if !l.conn.closed {
-			_ = q.dev.postBuffer(l.conn, l.number) // a closed one needs none
-		}
-		q.loans[i] = loan{}
-	}
-	q.loans = q.loans[:0]
-}
-
 func (q *queue) closeBelow() error {
 	err := q.rd.Close()
-	if q.rc != nil {
-		if other := q.rc.Close(); err == nil {
-			err = other
-		}
+	if other := q.rc.Close(); err == nil {
+		err = other
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/iwarp"
 )
 
 // What a lost connection has not delivered is sent again by datagram. A connection
@@ -115,14 +114,11 @@ const historyRecord = 168 // bytes of a record
 
 // remember stores a request that a connection has accepted.
 func (c *connection) remember(wr *rdma.SendWR, message uint64) {
-	if c.retain == nil {
-		return
-	}
 	h := &c.history
 	h.add(wr, message)
 	if h.since >= ackEvery || h.fresh >= ackBytes {
 		h.since, h.fresh = 0, 0
-		h.drop(c.retain.Acked())
+		h.drop(c.qp.Acked())
 	}
 }
 
@@ -130,7 +126,7 @@ func (c *connection) remember(wr *rdma.SendWR, message uint64) {
 // unfinished requests.
 func (c *connection) retire() bool {
 	h := &c.history
-	if !c.retain.CloseDrained(func(number uint64) {
+	if !c.qp.CloseDrained(func(number uint64) {
 		if number >= h.first && number < h.next {
 			h.record(number).unfinished = true
 		}
@@ -150,7 +146,7 @@ func (c *connection) retire() bool {
 // connection that ended for another reason than a loss has completed its work with errors,
 // which the user has seen: nothing of it can be sent again.
 func (m *peerState) dropped(c *connection) uint64 {
-	if c.retain == nil || !c.replays {
+	if !c.replays {
 		return m.sent[byConnection]
 	}
 	n := uint64(0)
@@ -175,8 +171,6 @@ func (d *Device) selectRecords(m *peerState, got uint64) {
 	for i := range m.records {
 		r := &m.records[i]
 		switch {
-		case r.wr.Op == rdma.OpRead && r.wr.ID == d.fenceID:
-			continue // the move that it was for is over
 		case r.wr.Op == rdma.OpSend && r.message > got:
 		case !r.unfinished:
 			continue
@@ -205,8 +199,9 @@ func (d *Device) finish(m *peerState, r *record, status rdma.Status) {
 	d.pair.sendCQ.inject(c)
 }
 
-// resend posts the requests to be sent again, as far as there is room.
-func (d *Device) resend(m *peerState) {
+// resend posts the requests to be sent again. It returns false if there is no room for all
+// of them now.
+func (d *Device) resend(m *peerState) bool {
 	for len(m.records) > 0 {
 		r := &m.records[0]
 		wrs := [1]rdma.SendWR{r.wr}
@@ -217,18 +212,17 @@ func (d *Device) resend(m *peerState) {
 		case r.unfinished:
 			wr.Body = r.user // it still belongs to the device
 		default: // the user has seen its completion
-			wr.ID, wr.LKey = d.replayID, 0
-			if wr.Body.Len() <= d.attr.MaxInline {
+			if wr.ID, wr.LKey = d.replayID, 0; wr.Body.Len() <= d.attr.MaxInline {
 				wr.Flags |= rdma.Inline
 			}
 		}
-		_, err := d.pair.hand(d.pair.data, byDatagram, wrs[:])
+		_, err := d.pair.data.PostSend(wrs[:])
 		switch {
 		case errors.Is(err, rdma.ErrAgain):
-			return
+			return false
 		case err != nil:
-			d.cutOff(m)
-			return
+			m.unreachable()
+			return true
 		}
 		if wr.Op == rdma.OpSend {
 			m.sent[byDatagram]++
@@ -237,8 +231,10 @@ func (d *Device) resend(m *peerState) {
 		m.records = m.records[1:]
 	}
 	m.records = nil
-	m.replayed()
-	d.repaired++
+	if m.replayed(); !m.planned {
+		d.repaired++
+	}
+	return true
 }
 
 // abandonRecords completes the requests that cannot be sent again.
@@ -247,10 +243,4 @@ func (d *Device) abandonRecords(m *peerState, status rdma.Status) {
 		d.finish(m, &m.records[i], status)
 	}
 	m.records = nil
-}
-
-// asRetain returns the queue pair as a RetainQP, nil if it is not one.
-func asRetain(qp rdma.QP) iwarp.RetainQP {
-	r, _ := qp.(iwarp.RetainQP)
-	return r
 }

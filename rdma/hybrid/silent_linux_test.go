@@ -13,7 +13,7 @@ import (
 // an error that does not claim more than is known.
 func TestSilentPeerIsReported(t *testing.T) {
 	const timeout = 300 * time.Millisecond
-	nodes := newNodes(t, 2, Config{Channel: Datagrams, PeerTimeout: timeout, NoThread: true})
+	nodes := newNodes(t, 2, Config{PeerTimeout: timeout, NoThread: true})
 	a := nodes[0]
 	a.send(1)
 	begin := time.Now()

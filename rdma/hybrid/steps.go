@@ -2,6 +2,7 @@ package hybrid
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/muster-mpi/muster/rdma"
 )
@@ -9,109 +10,95 @@ import (
 // Carries out what move.go decides: run executes the steps of an end, receiveNotice
 // handles notices of its peer, retryDeferred repeats what found no room.
 
-// fence is an empty Read that is to be posted.
-type fence struct {
-	peer *peerState
-	path path
-}
-
-// queuedNotice is a notice that is to be sent.
-type queuedNotice struct {
-	peer *peerState
-	text []byte
-}
-
-// run executes the steps of an end. Steps may add further steps.
+// run executes the steps of an end. Steps may add further steps. One that finds no room
+// waits, with those behind it.
 func (d *Device) run(m *peerState) {
 	if d.pair == nil || d.pair.closed {
-		m.steps = m.steps[:0]
+		m.steps = nil
 		return
 	}
 	if m.phase == joined {
 		d.policy.arrived(&m.score)
 	}
-	for i := 0; i < len(m.steps); i++ {
-		s := m.steps[i]
-		switch s.do {
-		case sendNotice:
-			d.sendNotice(m, &s)
-		case open:
-			if err := d.newConnection(m); err != nil {
-				m.steps = m.steps[:i+1] // the following steps need it
-				d.notOpened(m)
-			}
-		case connect:
-			d.dial(m)
-		case shut:
-			if m.conn != nil {
-				d.closeConnection(m.conn)
-				m.conn = nil
-				d.policy.give(&m.score)
-			}
-		case read:
-			d.postFence(fence{m, s.path})
-		case collect:
-			d.broken++
-			d.policy.fail(&m.score)
-			if c := m.conn; !c.closed && !c.draining {
-				c.draining, c.replays = true, c.retain != nil && !c.failed
-				d.ending = append(d.ending, c)
-				d.countDeferred()
-			}
-		case replay:
-			d.selectRecords(m, s.count)
-			d.replays = append(d.replays, m)
-			d.countDeferred()
-		}
+	done := 0
+	for done < len(m.steps) && d.execute(m, m.steps[done]) {
+		done++
 	}
-	m.steps = m.steps[:0]
-}
-
-// notOpened handles the failure to create a queue pair.
-func (d *Device) notOpened(m *peerState) {
-	d.policy.fail(&m.score)
-	answer := m.phase == connecting
-	if m.phase = noConnection; answer {
-		m.notify(refuse, 0, 0)
-	}
-}
-
-// sendNotice sends a notice to the peer.
-func (d *Device) sendNotice(m *peerState, s *step) {
-	n := notice{kind: s.kind, path: s.path, epoch: s.epoch, count: s.count}
-	if n.kind == offer {
-		n.data, n.control = d.pair.data.Addr(), d.pair.control.Addr()
-	}
-	if n.kind == offer || n.kind == accept {
-		n.connection = m.conn.qp.Addr()
-	}
-	l := queuedNotice{m, n.append(make([]byte, 0, noticeMax))}
-	if len(d.unsent) > 0 || !d.post(l) {
-		d.unsent = append(d.unsent, l)
+	m.steps = slices.Delete(m.steps, 0, done)
+	if len(m.steps) > 0 && !m.isDeferred {
+		m.isDeferred = true
+		d.deferred = append(d.deferred, m)
 		d.countDeferred()
 	}
+	if m.phase == failed && !m.lossRecorded {
+		d.recordLoss(m)
+	}
 }
 
-// post sends a notice. It returns false if there is no room now.
-func (d *Device) post(l queuedNotice) bool {
-	m := l.peer
+// execute carries out a step. It returns false if there is no room for it now.
+func (d *Device) execute(m *peerState, s step) bool {
+	switch s.do {
+	case sendNotice:
+		return d.sendNotice(m, &s)
+	case open:
+		if d.newConnection(m) != nil {
+			d.policy.fail(&m.score)
+			answer := m.phase == connecting
+			if m.phase = noConnection; answer {
+				m.notify(refuse, 0)
+			}
+		}
+	case connect:
+		if m.conn != nil {
+			d.dial(m)
+		}
+	case shut:
+		if m.conn != nil {
+			d.closeConnection(m.conn)
+			m.conn = nil
+			d.policy.give(&m.score)
+		}
+	case read:
+		return d.postFence(m)
+	case collect:
+		if !m.planned {
+			d.broken++
+			d.policy.fail(&m.score)
+		}
+		m.conn.replays = !m.conn.failed
+		d.end(m.conn)
+	case replay:
+		if m.phase == replaying {
+			d.selectRecords(m, s.count)
+			return d.resend(m)
+		}
+	}
+	return true
+}
+
+// sendNotice sends a notice to the peer. It returns false if there is no room now.
+func (d *Device) sendNotice(m *peerState, s *step) bool {
+	n := notice{kind: s.kind, epoch: s.epoch, count: s.count}
+	if n.kind == offer || n.kind == accept {
+		if m.conn == nil {
+			return true // it could not be opened
+		}
+		n.data, n.control, n.connection = d.pair.data.Addr(), d.pair.control.Addr(), m.conn.qp.Addr()
+	}
 	if !m.hasControl {
 		id, err := d.rd.Resolve(m.controlAddr)
 		if err != nil {
-			d.cutOff(m)
+			m.unreachable()
 			return true
 		}
 		d.bind(m, id)
 	}
-	wrs := [1]rdma.SendWR{{ID: d.noticeID, Op: rdma.OpSend, Peer: m.control, Flags: rdma.Inline | rdma.Solicited, Body: rdma.MemOf(l.text)}}
+	wrs := [1]rdma.SendWR{{ID: d.noticeID, Op: rdma.OpSend, Peer: m.control, Flags: rdma.Inline | rdma.Solicited, Body: rdma.MemOf(n.append(nil))}}
 	_, err := d.pair.control.PostSend(wrs[:])
-	if errors.Is(err, rdma.ErrAgain) {
-		return false
+	if err != nil && !errors.Is(err, rdma.ErrAgain) {
+		m.unreachable()
 	}
-	if err != nil {
-		d.cutOff(m)
-	}
-	return true
+	return !errors.Is(err, rdma.ErrAgain)
 }
 
 // bind records the control queue pair of a peer.
@@ -123,79 +110,52 @@ func (d *Device) bind(m *peerState, control rdma.PeerID) {
 	d.byControl[control] = m
 }
 
+// boundTo returns the peer of a control queue pair, nil if it is unknown.
+func (d *Device) boundTo(control rdma.PeerID) *peerState {
+	if int(control) < len(d.byControl) {
+		return d.byControl[control]
+	}
+	return nil
+}
+
 // cutOff abandons moves with a peer that notices do not reach.
 func (d *Device) cutOff(m *peerState) {
 	m.unreachable()
 	d.run(m)
-	d.recordLoss(m)
 }
 
 // recordLoss reports a failed peer, also to a user that only receives from it.
 func (d *Device) recordLoss(m *peerState) {
-	if m.phase != failed || m.lossRecorded {
-		return
-	}
 	m.lossRecorded = true
 	d.lost++
 	d.abandonRecords(m, rdma.StatusPeerGone)
 	d.pair.recvCQ.inject(rdma.Completion{Peer: m.id, Op: rdma.OpDisconnected, Status: rdma.StatusPeerGone})
 }
 
-// postFence posts an empty Read from a peer over a path.
-func (d *Device) postFence(f fence) {
-	m := f.peer
+// postFence posts an empty Read from a peer by datagram. It returns false if there is no
+// room now.
+func (d *Device) postFence(m *peerState) bool {
 	wrs := [1]rdma.SendWR{{ID: d.fenceID, Op: rdma.OpRead, Peer: m.id}}
-	qp := d.pair.data
-	if f.path == byConnection {
-		if m.conn == nil {
-			m.fenced(f.path, false)
-			return
-		}
-		qp = m.conn.qp
+	_, err := d.pair.data.PostSend(wrs[:])
+	if err != nil && !errors.Is(err, rdma.ErrAgain) {
+		m.fenced(false)
 	}
-	_, err := qp.PostSend(wrs[:])
-	switch {
-	case errors.Is(err, rdma.ErrAgain):
-		d.late = append(d.late, f)
-		d.countDeferred()
-	case err != nil:
-		m.fenced(f.path, false)
-	case f.path == byConnection:
-		m.conn.remember(&wrs[0], m.sent[byConnection])
-	}
+	return !errors.Is(err, rdma.ErrAgain)
 }
 
 // retryDeferred repeats what found no room.
 func (d *Device) retryDeferred() {
-	fences := len(d.late)
-	for i := range fences {
-		f := d.late[i]
-		d.postFence(f)
-		d.run(f.peer)
-	}
-	d.late = append(d.late[:0], d.late[fences:]...)
-	for len(d.unsent) > 0 && d.post(d.unsent[0]) {
-		d.unsent[0] = queuedNotice{}
-		d.unsent = d.unsent[1:]
-	}
-	waiting := d.replays
-	d.replays = nil
+	waiting := d.deferred
+	d.deferred = nil
 	for _, m := range waiting {
-		if m.phase != replaying {
-			continue
-		}
-		if d.resend(m); m.phase == replaying {
-			d.replays = append(d.replays, m)
-		}
+		m.isDeferred = false
 		d.run(m)
 	}
 	d.countDeferred()
 }
 
 // countDeferred updates the counter by which waiters see deferred work.
-func (d *Device) countDeferred() {
-	d.deferredWork.Store(int32(len(d.late) + len(d.unsent) + len(d.replays) + len(d.ending)))
-}
+func (d *Device) countDeferred() { d.deferredWork.Store(int32(len(d.deferred) + len(d.ending))) }
 
 // receiveNotice handles a notice from a control queue pair.
 func (d *Device) receiveNotice(from rdma.PeerID, text []byte) {
@@ -203,10 +163,7 @@ func (d *Device) receiveNotice(from rdma.PeerID, text []byte) {
 	if n.parse(text) != nil {
 		return // a peer of another version: it stays with datagrams
 	}
-	var m *peerState
-	if int(from) < len(d.byControl) {
-		m = d.byControl[from]
-	}
+	m := d.boundTo(from)
 	if n.kind == offer && m == nil {
 		m = d.identify(from, &n)
 	}
@@ -231,9 +188,8 @@ func (d *Device) receiveNotice(from rdma.PeerID, text []byte) {
 	case setupFailed:
 		d.policy.fail(&m.score)
 	}
-	m.received(n.kind, n.epoch, n.path, n.count, room)
+	m.received(n.kind, n.epoch, n.count, room)
 	d.run(m)
-	d.recordLoss(m)
 }
 
 // identify resolves the sender of an offer that was not resolved before.

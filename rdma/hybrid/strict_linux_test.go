@@ -1,7 +1,10 @@
 package hybrid
 
 import (
+	"bytes"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
@@ -19,9 +22,8 @@ func TestConformanceStrict(t *testing.T) {
 		name string
 		cfg  Config
 	}{
-		{"rd", Config{Channel: Datagrams, Strict: true}},
-		{"rc", Config{Channel: Connections, Strict: true}},
-		{"rc with own buffers", Config{Channel: Connections, ConnectionBuffers: 8, Strict: true}},
+		{"rc", Config{Always: true, Strict: true}},
+		{"rc with own buffers", Config{Always: true, ConnectionBuffers: 8, Strict: true}},
 	} {
 		if testing.Short() && v.name != "rc" {
 			continue // it executes all of the code
@@ -38,21 +40,63 @@ func TestConformanceStrict(t *testing.T) {
 	}
 }
 
-func TestLocalKeysFollowTheDevice(t *testing.T) {
-	var l locals
-	a, b := l.add([paths]uint32{1, 2}), l.add([paths]uint32{3, 4})
-	if a == 0 || b == 0 || a == b {
-		t.Fatalf("the keys are %d and %d", a, b)
+// TestOneKeyForBothDevices: the key of a region is valid over either device until it is
+// deregistered, and only if all of its bits are right.
+func TestOneKeyForBothDevices(t *testing.T) {
+	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond})
+	a, b := nodes[0], nodes[1]
+	there, here := []byte("the contents"), make([]byte, 12)
+	mr, err := b.dev.Register(there, rdma.RemoteRead)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if l.key(a, byConnection) != 2 || l.key(b, byDatagram) != 3 {
-		t.Errorf("key %d is %d by connection, key %d is %d by datagram", a, l.key(a, byConnection), b, l.key(b, byDatagram))
+	access := func(key uint64) rdma.Status {
+		clear(here)
+		wr := [1]rdma.SendWR{{ID: 5, Op: rdma.OpRead, Peer: a.peers[1], Body: rdma.MemOf(here), Remote: mr.Base, RKey: key}}
+		until(t, "the access is accepted", nodes, func() bool {
+			k, err := a.qp.PostSend(wr[:])
+			if err != nil && !errors.Is(err, rdma.ErrAgain) {
+				t.Fatal(err)
+			}
+			return k == 1
+		})
+		a.bad = nil
+		until(t, "the access has completed", nodes, func() bool { return len(a.bad) > 0 })
+		return a.bad[0].Status
 	}
-	l.remove(a)
-	l.remove(a) // a second time has no effect
-	if l.key(a, byDatagram) != 0 || l.key(99, byDatagram) != 0 || l.key(0, byDatagram) != 0 {
-		t.Error("an invalid key names memory")
+	check := func(way path) {
+		t.Helper()
+		if got := a.carriedBy(1); got != way {
+			t.Fatalf("the peer is carried by path %d, want %d", got, way)
+		}
+		if status := access(mr.RKey); status != rdma.StatusOK || !bytes.Equal(here, there) {
+			t.Errorf("over path %d the access ends with %v and %q", way, status, here)
+		}
 	}
-	if c := l.add([paths]uint32{5, 6}); c != a || l.add([paths]uint32{7, 8}) == a {
-		t.Errorf("the slot of a removed key is not reused once: %d", c)
+	check(byDatagram)
+	for _, bit := range []int{0, 31, 32, 63} {
+		if status := access(mr.RKey ^ 1<<bit); status != rdma.StatusRemoteAccess {
+			t.Errorf("with bit %d flipped, an access by datagram ends with %v", bit, status)
+		}
+		moveBoth(t, nodes)
+		check(byConnection)
+		if status := access(mr.RKey ^ 1<<bit); status != rdma.StatusRemoteAccess {
+			t.Errorf("with bit %d flipped, an access over a connection ends with %v", bit, status)
+		}
+		until(t, "both are back", nodes, func() bool { return a.peerOf(1).phase == noConnection && b.peerOf(0).phase == noConnection })
+	}
+	moveBoth(t, nodes)
+	if err := b.dev.Deregister(mr); err != nil {
+		t.Fatal(err)
+	}
+	if status := access(mr.RKey); status != rdma.StatusRemoteAccess {
+		t.Errorf("after Deregister an access over a connection ends with %v", status)
+	}
+	until(t, "both are back", nodes, func() bool { return a.peerOf(1).phase == noConnection && b.peerOf(0).phase == noConnection })
+	if status := access(mr.RKey); status != rdma.StatusRemoteAccess {
+		t.Errorf("after Deregister an access by datagram ends with %v", status)
+	}
+	if err := b.dev.Deregister(mr); err == nil {
+		t.Error("a region is deregistered twice")
 	}
 }

@@ -43,6 +43,9 @@ type Config struct {
 	// locks pages, and send and receive buffers must be registered (Attr.LocalKeys),
 	// except for inline sends.
 	Strict bool
+	// MaxSend is the longest message (Attr.MaxSend). 0: 64 KB. A receive queue that lends
+	// its Depth of buffers, rather than as many as are needed, has buffers of that size.
+	MaxSend int
 	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 4 GB less one byte,
 	// the limit of RFC 5040. Tests lower it.
 	MaxTransfer int

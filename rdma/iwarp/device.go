@@ -85,6 +85,12 @@ func Open(cfg Config) (rdma.Device, error) {
 	if cfg.Encrypt && len(cfg.Key) == 0 {
 		return nil, errors.New("iwarp: Config.Encrypt without Config.Key: give both ends the same key, which authenticates them")
 	}
+	if cfg.MaxSend == 0 {
+		cfg.MaxSend = maxSend
+	}
+	if cfg.MaxSend < rdma.HeadMax || cfg.MaxSend > maxSend {
+		return nil, fmt.Errorf("iwarp: Config.MaxSend %d is out of range: choose between %d and %d, or 0", cfg.MaxSend, rdma.HeadMax, maxSend)
+	}
 	transfer, err := ddp.MaxTransfer(cfg.MaxTransfer)
 	if err != nil {
 		return nil, fmt.Errorf("iwarp: %w", err)
@@ -95,11 +101,11 @@ func Open(cfg Config) (rdma.Device, error) {
 	d.Thread.Disabled = cfg.NoThread
 	d.attr = rdma.Attr{
 		Name: "iwarp", Transports: rdma.RC, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
-		MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer,
+		MaxSend: cfg.MaxSend, MaxInline: min(maxInline, cfg.MaxSend), MaxTransfer: transfer,
 		RemoteCPU: cfg.NoThread, LocalKeys: cfg.Strict, Pins: cfg.Strict,
 	}
 	if cfg.Strict {
-		d.attr.MaxInline = strictMax
+		d.attr.MaxInline = min(strictMax, cfg.MaxSend)
 	}
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = cfg.costs()
 	if err := d.listener.open(netip.AddrPortFrom(ip, uint16(cfg.Port))); err != nil {

@@ -12,9 +12,9 @@ import "github.com/muster-mpi/muster/rdma"
 
 const (
 	maxInline   = 32 << 10
-	smallInline = 256 // up to this length it is copied into the work itself
-	strictMax   = 256 // MaxInline in strict mode, as with adapters
-	mostSpare   = 8   // spare copy buffers per device
+	smallInline = 256      // up to this length it is copied into the work itself
+	strictMax   = 16 << 10 // MaxInline in strict mode: a library keeps registered buffers for copies of that length
+	mostSpare   = 8        // spare copy buffers per device
 )
 
 // takeInline takes the body of inline work, and copies it if it is short.

@@ -45,6 +45,13 @@ func (d *device) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.newReceiveQueue()
+	if cfg.Lend && cfg.Depth > 0 { // its buffers are allocated now, and a message of any length takes one
+		r.small.most, r.large.most, r.large.size = 0, cfg.Depth, d.cfg.MaxSend
+		for i := range cfg.Depth {
+			r.large.buffers = append(r.large.buffers, make([]byte, d.cfg.MaxSend))
+			r.large.free = append(r.large.free, uint32(i))
+		}
+	}
 	return r, d.OpenSRQ(&r.SRQ, cfg, mostSmall)
 }
 
@@ -58,7 +65,7 @@ func (q *queuePair) take(size int, whole bool) (rdma.RecvWR, bool) {
 	switch r := q.recvs; {
 	case !r.Lends:
 		return q.recvCQ.Receive(&r.SRQ)
-	case whole && size <= smallBuffer:
+	case whole && size <= smallBuffer && r.small.most > 0:
 		return r.small.take(0)
 	default:
 		return r.large.take(largeBit)

@@ -9,7 +9,7 @@ import (
 func TestHolds(t *testing.T) {
 	all := make([]byte, 300)
 	table := NewTable(seeded(1), 10)
-	mr, err := table.RegisterMemory(all[100:200], 0, 1)
+	mr, err := table.RegisterMemory(0, all[100:200], 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

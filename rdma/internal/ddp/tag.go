@@ -91,7 +91,10 @@ func NewTable(random io.Reader, maximum int) *Table {
 func (t *Table) Len() int { return t.used }
 
 // Register registers a region under a tag that cannot be guessed.
-func (t *Table) Register(r Region) (Tag, error) {
+func (t *Table) Register(r Region) (Tag, error) { return t.registerAs(0, r) }
+
+// registerAs registers a region under a tag that another table has drawn, or 0.
+func (t *Table) registerAs(tag Tag, r Region) (Tag, error) {
 	if r.Base+uint64(r.Mem.Len()) < r.Base {
 		return 0, fmt.Errorf("ddp: a region of %d bytes at %#x leaves the 64-bit address space; give it a lower base", r.Mem.Len(), r.Base)
 	}
@@ -104,9 +107,13 @@ func (t *Table) Register(r Region) (Tag, error) {
 	if 2*(t.used+1) > len(t.slots) {
 		t.grow()
 	}
-	tag, err := t.Draw()
-	if err != nil {
-		return 0, err
+	if tag == 0 {
+		var err error
+		if tag, err = t.Draw(); err != nil {
+			return 0, err
+		}
+	} else if t.find(tag) >= 0 {
+		return 0, fmt.Errorf("ddp: the steering tag %#x is in use", uint32(tag))
 	}
 	t.insert(slot{tag, r})
 	t.used++
@@ -235,10 +242,10 @@ func (t *Table) Deregister(tag Tag) bool {
 }
 
 // RegisterMemory is Register for a device: the addresses are those of the memory, and all
-// streams of its domain may use it.
-func (t *Table) RegisterMemory(mem []byte, acc rdma.Access, d Domain) (rdma.MR, error) {
+// streams of its domain may use it. A tag other than 0 is one that another table has drawn.
+func (t *Table) RegisterMemory(tag Tag, mem []byte, acc rdma.Access, d Domain) (rdma.MR, error) {
 	m := rdma.MemOf(mem)
-	tag, err := t.Register(Region{Mem: m, Base: m.Addr(), Access: acc, Domain: d})
+	tag, err := t.registerAs(tag, Region{Mem: m, Base: m.Addr(), Access: acc, Domain: d})
 	if err != nil {
 		return rdma.MR{}, err
 	}

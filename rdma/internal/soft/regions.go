@@ -30,6 +30,16 @@ func (d *Device) InitRegions(random io.Reader, strict bool) {
 
 // Register registers memory.
 func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
+	return d.register(0, mem, acc)
+}
+
+// RegisterAs registers memory that another device has registered, under the same key.
+func (d *Device) RegisterAs(mr rdma.MR, mem []byte, acc rdma.Access) error {
+	_, err := d.register(ddp.Tag(mr.RKey), mem, acc)
+	return err
+}
+
+func (d *Device) register(tag ddp.Tag, mem []byte, acc rdma.Access) (rdma.MR, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.Closed {
@@ -40,7 +50,7 @@ func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 			return rdma.MR{}, fmt.Errorf("%s: register %d bytes: %w", d.name, len(mem), err)
 		}
 	}
-	mr, err := d.Table.RegisterMemory(mem, acc, Domain)
+	mr, err := d.Table.RegisterMemory(tag, mem, acc, Domain)
 	if err != nil && d.strict {
 		d.pins.Unlock(mem, rdma.MemOf(mem).Addr())
 	}
