@@ -108,8 +108,11 @@ type Device struct {
 	polled    bool // Poll makes progress, not the progress thread
 	shows     bool // and has completions to return
 
-	store          store // slots for received datagrams
-	part           slot  // one of several coalesced datagrams, while it is processed
+	store          store            // slots for received datagrams
+	part           slot             // one of several coalesced datagrams, while it is processed
+	opened         header           // of the datagram that is processed
+	tokens         map[uint32]owner // of peers that may send runs
+	partials       int              // slots with incomplete segments
 	batch          []*slot
 	outbox         outbox
 	windowPool     *windowPool
@@ -135,6 +138,7 @@ type Device struct {
 	guard    *guard.Guard // of soft
 	// disturb simulates network faults in tests.
 	disturb func(*outbox)
+	image   []byte // for encryptRun
 }
 
 // Drops counts dropped datagrams by cause.
@@ -210,7 +214,7 @@ func Open(c Config) (*Device, error) {
 	d.soft.SetSource(s.source())
 	d.table, d.guard = d.soft.Table, &d.soft.Guard
 	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread, true
-	d.windowPool = newWindowPool(d.mss())
+	d.windowPool = reliable.NewPool[posted](runParams(d.datagram, d.mss(), s.runs(), c.Encrypt))
 	if c.Strict {
 		d.attr.MaxInline = strictMax
 	}
@@ -380,6 +384,15 @@ func (d *Device) receiveDatagrams() (came bool) {
 		return came
 	}
 	from := d.socketOf(d.on)
+	if from.bulk > 0 { // each is processed while it is in the cache
+		for range bulkBatch {
+			if d.expectsRun(from) && !d.receiveRunInPlace(from) || !d.expectsRun(from) && !d.receiveOne(from) {
+				break
+			}
+			came = true
+		}
+		return came
+	}
 	if !from.batching {
 		one := d.receiveOne(from)
 		from.batching, from.cameLast = one && from.cameLast, one
@@ -519,7 +532,7 @@ func (d *Device) wake() time.Duration {
 		}
 		at = min(at, q.recordsDue())
 		for _, p := range q.busy {
-			at = min(at, p.SendWake(), p.probeAt())
+			at = min(at, p.SendWake(), p.probeAt(), p.partialsDue())
 			for k := range p.Paths() {
 				at = min(at, p.AckWake(d.now, k))
 			}

@@ -13,7 +13,7 @@ import (
 func TestKeepCopies(t *testing.T) {
 	a, b := newTestNode(t, Config{NoThread: true}), newTestNode(t, Config{NoThread: true})
 	to := a.resolve(t, b)
-	a.disturb = func(o *outbox) { o.n = 0 }
+	a.disturb = byPacket(a, func(o *outbox) { o.n = 0 })
 	body := bytes.Repeat([]byte{7}, 5000)
 	if n, err := a.qp.PostSend([]rdma.SendWR{{ID: 1, Op: rdma.OpSend, Peer: to, Body: rdma.MemOf(body)}}); n != 1 {
 		t.Fatal(err)

@@ -40,6 +40,9 @@ func (d *Device) openPaths(c *Config) error {
 	if len(d.more) == 0 {
 		return nil
 	}
+	if !d.runs() {
+		d.windowPool.MaxRun = 1
+	}
 	// Reads and Writes use all paths.
 	for _, cost := range []*rdma.Cost{&d.attr.ReadCost, &d.attr.PutCost} {
 		cost.PerByte /= float64(len(d.paths))
@@ -152,8 +155,9 @@ func (d *Device) withEndpoints(text string) rdma.Addr {
 }
 
 // heard records on which path a datagram of a peer has arrived: acks of its packets, and
-// replies, go back over it.
-func (q *pair) heard(p *peer, s *slot, path uint8) {
+// replies, go back over it. A packet of a run that arrived alone has no tag, so it does not
+// show where the path leads: from is nil.
+func (q *pair) heard(p *peer, from *rawAddress, path uint8) {
 	d := q.dev
 	if !d.several() && path == 0 {
 		return
@@ -166,12 +170,12 @@ func (q *pair) heard(p *peer, s *slot, path uint8) {
 	}
 	p.SetVia(int(path), d.on)
 	p.Prefer(d.on)
-	if d.several() && d.endpointOf(p.id, d.on) == nil {
+	if d.several() && from != nil && d.endpointOf(p.id, d.on) == nil {
 		ends := d.endsOf(p.id)
 		if *ends == nil {
 			*ends = make([]endpoint, len(d.paths))
 		}
-		(*ends)[d.on] = endpoint{s.from.addrPort(), s.from}
+		(*ends)[d.on] = endpoint{from.addrPort(), *from}
 		p.Reach(d.on, true)
 	}
 }
@@ -197,6 +201,25 @@ func (p *peer) pendingAck(on int) int {
 		}
 	}
 	return -1
+}
+
+// ackRoom returns the length of the ack that should go with a packet on a path of ours.
+func (p *peer) ackRoom(on int) int {
+	k := p.pendingAck(on)
+	if k < 0 {
+		return 0
+	}
+	return ackLen + 8*min(p.AckWords(k), piggybackWords)
+}
+
+// runs reports whether runs can be sent on all paths.
+func (d *Device) runs() bool {
+	for _, s := range d.more {
+		if !s.runs() {
+			return false
+		}
+	}
+	return d.socket.runs()
 }
 
 // acksPending reports whether an ack is pending.

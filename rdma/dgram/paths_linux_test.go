@@ -1,6 +1,7 @@
 package dgram
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -14,12 +15,15 @@ import (
 
 // Devices with several paths, on 127.0.0.1, 127.0.0.2 and so on.
 
-func pathsConfig(name uint32, n int) Config {
-	c := Config{Name: name, JobKey: []byte("the key of the test"), Datagram: ethernetDatagram}
+func pathsOf(n int) (list []Path) {
 	for i := range n {
-		c.Paths = append(c.Paths, Path{Name: fmt.Sprintf("rail%d", i), Bind: netip.MustParseAddrPort(fmt.Sprintf("127.0.0.%d:0", 1+i)), Network: netip.MustParsePrefix(fmt.Sprintf("127.0.0.%d/32", 1+i))})
+		list = append(list, Path{Name: fmt.Sprintf("rail%d", i), Bind: netip.MustParseAddrPort(fmt.Sprintf("127.0.0.%d:0", 1+i)), Network: netip.MustParsePrefix(fmt.Sprintf("127.0.0.%d/32", 1+i))})
 	}
-	return c
+	return list
+}
+
+func pathsConfig(name uint32, n int) Config {
+	return Config{Name: name, Datagram: ethernetDatagram, Paths: pathsOf(n)}
 }
 
 func openPaths(t testing.TB, name uint32, n int) *Device {
@@ -82,7 +86,7 @@ func TestConformanceOnFlakyPaths(t *testing.T) {
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Unconnected: "datagrams need no connection", Open: func(t testing.TB, k int) (list []rdma.Device) {
 			for i := range k {
 				d := openPaths(t, uint32(100+i), 2)
-				d.disturb = dropOn(v.cut, &dropped)
+				d.disturb = byPacket(d, dropOn(v.cut, &dropped))
 				list = append(list, d)
 			}
 			return list
@@ -148,5 +152,69 @@ func TestAddressesWithPaths(t *testing.T) {
 		if _, _, err := parseAddress(rdma.Addr(text + rest)); err == nil {
 			t.Errorf("%q is accepted as an address", text+rest)
 		}
+	}
+}
+
+// TestRunsOnPaths writes 4 MB over two paths: both carry runs. When one of them is cut, the
+// packets of its runs arrive alone over the other.
+func TestRunsOnPaths(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cut=%v", cut), func(t *testing.T) {
+			var nodes [2]*testNode
+			for i := range nodes {
+				nodes[i] = newTestNode(t, Config{Datagram: ethernetDatagram, Paths: pathsOf(2)})
+			}
+			a, b := nodes[0], nodes[1]
+			if !a.runs() {
+				t.Skip("this kernel has no UDP_SEGMENT")
+			}
+			to := a.resolve(t, b)
+			var dropped atomic.Int64
+			if cut {
+				seen := 0
+				a.mu.Lock()
+				a.disturb = byPacket(a, dropOn(func(path int) bool {
+					seen += path
+					return path == 1 && seen > 100
+				}, &dropped))
+				a.mu.Unlock()
+			}
+			source, target := make([]byte, 4<<20), make([]byte, 4<<20)
+			for i := range source {
+				source[i] = byte(i ^ i>>8 ^ i>>16)
+			}
+			mr, err := b.Register(target, rdma.RemoteWrite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wr := rdma.SendWR{ID: 1, Op: rdma.OpWrite, Peer: to, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}
+			if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+				t.Fatal(err)
+			}
+			pollBoth(t, a, b, func(onA bool, c *rdma.Completion) bool { return onA && c.ID == 1 && c.Status == rdma.StatusOK })
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			if !bytes.Equal(source, target) {
+				t.Error("the bytes received differ from those written")
+			}
+			if b.drops != (Drops{}) {
+				t.Errorf("datagrams were dropped: %+v", b.drops)
+			}
+			if b.partials != 0 {
+				t.Errorf("%d incomplete segments are left", b.partials)
+			}
+			if cut {
+				if dropped.Load() == 0 {
+					t.Error("nothing was dropped, so the test proves nothing")
+				}
+				return
+			}
+			messages := a.socket.messages + a.more[0].messages
+			if a.socket.messages < 5 || a.more[0].messages < 5 || messages > a.traffic.sent/4 {
+				t.Errorf("%d datagrams were sent in %d and %d messages", a.traffic.sent, a.socket.messages, a.more[0].messages)
+			}
+		})
 	}
 }

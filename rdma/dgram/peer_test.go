@@ -17,7 +17,7 @@ func TestIdlePeerIsSmall(t *testing.T) {
 	if size > 512 {
 		t.Errorf("an idle peer costs %d bytes, want at most 512", size)
 	}
-	pool := newWindowPool(1000)
+	pool := reliable.NewPool[posted](runParams(ethernetDatagram, 1000, true, false))
 	two := newPeer(pool)
 	two.AddPaths(2)
 	size = reflect.TypeFor[peer]().Size() + uintptr(two.PathMemory()) + reflect.TypeFor[address]().Size() + 2*reflect.TypeFor[endpoint]().Size() + 2*name

@@ -31,7 +31,9 @@ func TestRunsCarryAWrite(t *testing.T) {
 		{"taken-encrypted", Config{Encrypt: true}, 0, 0, true},
 		{"taken-jumbo", Config{Datagram: 8972}, 0, 0, true},
 		{"impaired", Config{}, 0, 0.05, true},
+		{"impaired-encrypted", Config{Encrypt: true}, 0, 0.05, true},
 		{"no-checksums", Config{}, unix.EIO, 0, false},
+		{"no-checksums-encrypted", Config{Encrypt: true}, unix.EIO, 0, false},
 		{"not-known", Config{}, unix.EINVAL, 0, false},
 		{"too-long", Config{}, unix.EMSGSIZE, 0, false},
 		{"not-wanted", Config{NoRuns: true}, 0, 0, false},
@@ -48,7 +50,7 @@ func TestRunsCarryAWrite(t *testing.T) {
 			a.mu.Lock()
 			a.socket.refuses = v.refuses
 			if v.share > 0 {
-				a.disturb = impair(v.share, 1)
+				a.disturb = byPacket(a, impair(v.share, 1))
 			}
 			a.mu.Unlock()
 			source, target := make([]byte, 1<<20), make([]byte, 1<<20)

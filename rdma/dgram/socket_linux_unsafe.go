@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The socket: one nonblocking UDP socket. Datagrams pass in batches (recvmmsg,
@@ -69,12 +71,15 @@ type socket struct {
 	in, out  [batchSize]batchHeader
 	inVec    [batchSize]unix.Iovec
 	inParts  [pieces]unix.Iovec
-	outVec   [batchSize * pieces]unix.Iovec
-	nameLen  uint32 // of the address that recvfrom returned
+	inRun    [2 * reliable.MaxRun]unix.Iovec
+	outVec   [4 * maxIndexes]unix.Iovec
+	indexes  [maxIndexes][indexLen]byte // of the runs in a call
+	nameLen  uint32                     // of the address that recvfrom returned
 	peek     peek
 	troubled atomic.Bool // the error queue may have entries
 	batching bool        // datagrams arrive faster than one per call
 	cameLast bool        // the previous call found one
+	bulk     uint8       // the latest message was a long run, or a few short ones ago
 
 	runUpTo    int  // longest datagram that is sent in a run; 0: none
 	joins      bool // the kernel coalesces received datagrams
@@ -282,18 +287,21 @@ func (s *socket) landed(i int, t *slot) {
 	t.from.length = uint8(s.in[i].header.Namelen)
 	if s.joins {
 		t.each = s.joinedAt(i)
+		s.noteBulk(t.n)
 	}
 }
 
 // send sends datagrams and returns how many the kernel accepted. full means that it
 // accepts no more for now. Otherwise the one after those accepted can never be sent.
 func (s *socket) send(packets []packet) (n int, full bool) {
-	if len(packets) == 1 {
-		return s.sendOne(&packets[0])
+	if l := &packets[0]; len(packets) == 1 && l.index.packets == 0 {
+		return s.sendOne(l)
+	} else if l.index.count > 1 && s.runUpTo == 0 {
+		l.shorten()
 	}
 	messages := s.compose(packets)
 	took, errno := s.sendMessages(messages)
-	if s.taken[0] > 1 && refusesRun(errno) {
+	if s.segmented() && refusesRun(errno) {
 		return s.withdraw(packets)
 	}
 	s.messages += uint64(took)
@@ -306,7 +314,7 @@ func (s *socket) send(packets []packet) (n int, full bool) {
 // sendMessages sends what compose has prepared. The kernel accepts some of it or
 // returns an error.
 func (s *socket) sendMessages(n int) (took int, errno unix.Errno) {
-	if s.refuses != 0 && s.taken[0] > 1 {
+	if s.refuses != 0 && s.segmented() {
 		return 0, s.refuses
 	}
 	r, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out[0])), uintptr(n), unix.MSG_DONTWAIT, 0, 0)
@@ -315,6 +323,9 @@ func (s *socket) sendMessages(n int) (took int, errno unix.Errno) {
 	}
 	return int(r), 0
 }
+
+// segmented reports whether the kernel is to segment the first message.
+func (s *socket) segmented() bool { return s.out[0].header.Control != nil }
 
 // gather describes the pieces of a datagram to the kernel and returns how many there
 // are.

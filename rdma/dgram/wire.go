@@ -55,7 +55,7 @@ const (
 	kindAck                        // RD: an ack alone
 	kindRecord                     // UD: a piece of a Write-Record
 	kindError                      // UD: a DDP segment with a Terminate
-	kindEnd
+	kindRun                        // RD: a packet of a long segment (run.go); not in a header
 )
 
 // unreliable reports whether datagrams of this kind are for UD.
@@ -70,6 +70,7 @@ const (
 
 	flagUrgent = 0x01
 	flagAck    = 0x02
+	flagLone   = 0x02 // in the index of a run
 	// flagEncrypted is set and checked by the keyring.
 	flagEncrypted = 0x20
 	flagPartial   = 0x40
@@ -192,7 +193,7 @@ func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 		return nil, errVersion
 	}
 	h.kind = kind(b[0] & 0x0F)
-	if h.kind == 0 || h.kind >= kindEnd {
+	if h.kind == 0 || h.kind >= kindRun {
 		return nil, errKind
 	}
 	flags := b[1]

@@ -29,7 +29,7 @@ func TestAcksAreFew(t *testing.T) {
 		now := time.Duration(0)
 		for range messages {
 			a.Push(&message{Length: 1, DelayAck: true})
-			s, ok := a.Next(now, 0)
+			s, ok := a.Next(now, 0, 0)
 			if !ok {
 				t.Fatal("a message is not sent")
 			}

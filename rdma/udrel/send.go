@@ -61,7 +61,7 @@ func (q *pair) add(p *peer, m *message) *rdma.SendWR {
 // flushPeer sends what may be sent to a peer.
 func (q *pair) flushPeer(p *peer) {
 	for q.hasRoom() {
-		t, more := p.Next(q.dev.now, 0)
+		t, more := p.Next(q.dev.now, 0, 0)
 		if !more {
 			return
 		}

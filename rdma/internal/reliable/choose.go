@@ -72,6 +72,7 @@ func (s *Peer[T]) plan() (l plan) {
 	l.queued = s.queued(maxQueued)
 	for {
 		speed, water, n := 0.0, float64(l.queued), 0
+		l.window = 0
 		for i := range s.paths {
 			if p := &s.paths[i]; l.members>>i&1 != 0 {
 				speed += p.bandwidth(l.fastest)
@@ -80,8 +81,8 @@ func (s *Peer[T]) plan() (l plan) {
 			}
 		}
 		l.level = water / speed
-		if n := float64(s.fresh - s.first); n > Window/4 {
-			l.window = (water - float64(l.queued)) / n * (Window * 3 / 4) / speed
+		if segments := float64(s.fresh - s.first); n > 1 && s.lost == 0 && segments > Window/4 {
+			l.window = (water - float64(l.queued)) / segments * (Window * 3 / 4) / speed
 		}
 		poorest, least := -1, 0.0
 		for i := range s.paths {
@@ -99,9 +100,10 @@ func (s *Peer[T]) plan() (l plan) {
 	}
 }
 
-// sendAt returns when a path may carry what is queued, Never if not before an ack. A path
-// fills the peer's reorder buffer only in proportion to its bandwidth: what is in flight on
-// a slow one would hold up the others.
+// sendAt returns when a path may carry what is queued, Never if not before an ack. One of
+// several paths fills the peer's reorder buffer only in proportion to its bandwidth: what is
+// in flight on a slow one would hold up the others. Lost packets empty that buffer, so
+// nothing but the path's own window limits them.
 func (l *plan) sendAt(i int, p *path) time.Duration {
 	if l.members>>i&1 == 0 || p.room() == 0 || !p.cong.permitsLater(p.underWay) ||
 		l.window > 0 && p.underWay > 0 && float64(p.underWay) >= l.window*p.bandwidth(l.fastest) {

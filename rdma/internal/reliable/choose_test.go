@@ -16,7 +16,7 @@ type load struct {
 
 // newLoaded returns a peer with n bytes to send and paths with the given loads.
 func newLoaded(n int, preferred int, loads []load) *Peer[int] {
-	pool := NewPool[int](Params{Single: 1380, Each: 1380, Overhead: 40, MaxRun: 44, AckEvery: 16, AckDelay: 200 * time.Microsecond, LongAckDelay: 8 * time.Millisecond})
+	pool := NewPool[int](Params{Single: 1380, Each: 1380, MaxRun: 44, AckEvery: 16, AckDelay: 200 * time.Microsecond, LongAckDelay: 8 * time.Millisecond})
 	s := NewPeer(pool)
 	s.AddPaths(len(loads))
 	for i, l := range loads {
@@ -71,7 +71,7 @@ func stripe(t *testing.T, name string, n int, loads []load) []int {
 		if on < 0 || !loads[on].open {
 			t.Fatalf("%s: no path gets the rest of %d bytes: %d of %+v", name, rest, on, loads)
 		}
-		one, ok := s.Next(time.Second, on)
+		one, ok := s.Next(time.Second, on, 0)
 		if !ok || one.Length < 1 || one.Length > rest {
 			t.Fatalf("%s: of %d bytes %d go to path %d", name, rest, one.Length, on)
 		}

@@ -30,6 +30,7 @@ const (
 	delayFloor  = 128 << 10 // bytes: delay alone shrinks the window no further
 	selfWindow  = 20        // datagrams to a peer on this host, initially and at any delay
 	selfUnit    = 32 << 10  // cost from which a datagram must be for this host: no link carries it
+	wholeRuns   = 4         // segments in the window from which on it is rounded up to whole ones
 	delayedCut  = 0.8       // how strongly excess delay shrinks the window
 	deepestCut  = 0.5       // strongest reduction in one round trip
 	initialRTO  = 20 * time.Millisecond
@@ -94,9 +95,14 @@ func (c *congestion) permitsLater(underWay int) bool {
 	return c.free || underWay == 0 || float32(underWay)+c.unit <= c.window
 }
 
-// packets returns how many packets the window has room for, at least one.
-func (c *congestion) packets(underWay int) int {
-	return max(1, int((c.window-float32(underWay))/c.unit))
+// packets returns how many packets a segment may have, up to most: as many as the window has
+// room for, and at least one. A window of several such segments is rounded up to whole ones:
+// otherwise acks would cut them shorter and shorter.
+func (c *congestion) packets(underWay, most int) int {
+	if wholeRuns*float32(most)*c.unit <= c.window {
+		return most
+	}
+	return min(max(1, int((c.window-float32(underWay))/c.unit)), most)
 }
 
 // transmitted reserves the time that a cost of n takes at the rate of the window. That rate

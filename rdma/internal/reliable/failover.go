@@ -114,7 +114,8 @@ func (s *Peer[T]) probeAt(p *path) time.Duration {
 	return p.multi.tryAt
 }
 
-// probe transmits a copy of the oldest packet in flight.
+// probe transmits a copy of the oldest packet in flight. It counts as lost until its ack
+// arrives: no timeout would end the wait for it, so probes would fill the window of the path.
 func (s *Peer[T]) probe(now time.Duration, on int) Transmission[T] {
 	p := &s.paths[on]
 	before := p.underWay
@@ -122,6 +123,7 @@ func (s *Peer[T]) probe(now time.Duration, on int) Transmission[T] {
 	t.Lone, t.Again, t.Urgent, t.DelayAck = t.Packets > 1, true, true, false
 	s.transmit(now, p, s.first, 0, 1)
 	s.sentOn(now, on, p.underWay-before)
+	p.packets.at(uint32(p.fresh-1)).state, p.underWay = lost, before
 	return t
 }
 
@@ -150,7 +152,7 @@ func (s *Peer[T]) proved(on int, r *Ack) {
 	if p.multi.state == left {
 		s.pool.Counts[on].Back++
 	}
-	p.multi.state, p.multi.tryEvery = good, 0
+	p.multi.state, p.multi.tryEvery, p.silences = good, 0, 0
 }
 
 // compare leaves the paths that have not delivered what they were given before something

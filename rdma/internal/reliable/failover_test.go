@@ -169,6 +169,55 @@ func TestPathThatNeverWorks(t *testing.T) {
 	}
 }
 
+// TestPauseWithAPathThatNeverWorks: nothing arrives over one of the paths, and for a while
+// nothing over the other, with most of the peer's reorder buffer in flight. The sender goes on
+// as soon as the other path delivers again.
+func TestPauseWithAPathThatNeverWorks(t *testing.T) {
+	for dead := range 2 {
+		for _, pause := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, time.Minute} {
+			cables := evenCables(2)
+			cables[dead].cut = true
+			w := newPathWorld(t, 1, 1, cables...)
+			a, b := w.ends[0], w.ends[1]
+			for range 200 {
+				a.post(1)
+			}
+			w.run(time.Second, "the first messages have arrived", func() bool { return b.got == a.posted })
+			for range 2 * Window {
+				a.post(1)
+			}
+			w.run(time.Second, "the reorder buffer may be nearly full", func() bool { return a.peer.fresh-a.peer.first >= Window*3/4 })
+			cables[1-dead].cut = true
+			for until := w.now + pause; w.now < until; {
+				w.step()
+			}
+			cables[1-dead].cut = false
+			w.run(150*time.Millisecond, "all messages are acked after a pause", a.peer.Idle)
+		}
+	}
+}
+
+// TestPauseAfterManyProbes: one path never works, and the probes over it have added up when
+// the other pauses.
+func TestPauseAfterManyProbes(t *testing.T) {
+	cables := []*cable{{rate: 0.001, delay: 20 * time.Microsecond}, {rate: 0.001, delay: 20 * time.Microsecond, cut: true}}
+	w := newPathWorld(t, 1, 1, cables...)
+	a := w.ends[0]
+	stream := func(span time.Duration) {
+		for until := w.now + span; w.now < until; {
+			for a.posted-a.finished < 6 {
+				a.post(1000)
+			}
+			w.step()
+		}
+	}
+	stream(10 * time.Second) // the peer is never idle
+	cables[0].cut = true
+	stream(time.Second)
+	cables[0].cut = false
+	w.run(500*time.Millisecond, "all messages are acked after a pause", a.peer.Idle)
+}
+
 // TestStripesBySpeed: each path carries a share of a long message that its rate allows,
 // and all finish at the same time.
 func TestStripesBySpeed(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 type Params struct {
 	Single   int // bytes of a message in a segment of one packet
 	Each     int // bytes in each packet of a longer segment
-	Overhead int // of those, bytes of a segment that are not of the message
 	MaxRun   int // packets in a segment
 	AckEvery int // packets that make an ack due
 	// DelayFloor is the window in bytes below which delay alone does not shrink it. It is

@@ -127,6 +127,10 @@ func (s *Peer[T]) Received(now time.Duration, on int, n Number, count int, mode 
 // learn that this peer is alive.
 func (s *Peer[T]) Refuse(now time.Duration, on int) { s.queueAck(now, &s.paths[on], 1, AckNow) }
 
+// runShare is how many packets that arrive together count as one toward Params.AckEvery: an
+// ack costs as much as a message. A sender whose window is full requests an ack.
+const runShare = 6
+
 // queueAck makes an ack pending.
 func (s *Peer[T]) queueAck(now time.Duration, p *path, count int, mode AckMode) {
 	due := now + s.pool.AckDelay
@@ -136,12 +140,20 @@ func (s *Peer[T]) queueAck(now time.Duration, p *path, count int, mode AckMode) 
 	if p.ackPending == 0 || due < p.dueAt {
 		p.dueAt = due
 	}
-	p.ackPending = uint16(min(int(p.ackPending)+count, s.pool.AckEvery))
+	p.ackPending = uint16(min(int(p.ackPending)+(count+runShare-1)/runShare, s.pool.AckEvery))
 	p.urgent = p.urgent || mode == AckNow
 }
 
 // AckPending reports whether an ack is pending on a path.
 func (s *Peer[T]) AckPending(on int) bool { return s.paths[on].ackPending > 0 }
+
+// AckWords returns how many words the ack of a path has.
+func (s *Peer[T]) AckWords(on int) int {
+	if g := s.paths[on].gaps; g != nil {
+		return g.words()
+	}
+	return 0
+}
 
 // AckFull reports whether so many packets wait for an ack that it is due.
 func (s *Peer[T]) AckFull(on int) bool { return int(s.paths[on].ackPending) >= s.pool.AckEvery }

@@ -169,7 +169,7 @@ func TestSteadyTrafficAllocatesNothing(t *testing.T) {
 			a.Push(&m)
 			for !a.Idle() {
 				now += 10 * time.Microsecond
-				for s, more := a.Next(now, 0); more; s, more = a.Next(now, 0) {
+				for s, more := a.Next(now, 0, 0); more; s, more = a.Next(now, 0, 0) {
 					if b.Classify(s.Sequence) != InOrder {
 						t.Fatalf("segment %d is not the next", s.Sequence)
 					}
@@ -239,7 +239,7 @@ func FuzzPeer(f *testing.F) {
 				p.WriteAck(now, 0, &a, int(x)%(MaxWords+1))
 			}
 			for range 4 {
-				if _, more := p.Next(now, 0); !more {
+				if _, more := p.Next(now, 0, int(x)%40); !more {
 					break
 				}
 			}

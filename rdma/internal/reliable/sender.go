@@ -67,8 +67,9 @@ func (s *Peer[T]) LastAck() time.Duration { return s.lastAckAt }
 func (s *Peer[T]) mayCut() bool { return s.cutting != nil && s.fresh-s.first < Window }
 
 // Next returns what to transmit now on a path and counts it as transmitted. Lost
-// packets come first: the peer cannot deliver what comes after them.
-func (s *Peer[T]) Next(now time.Duration, on int) (t Transmission[T], ok bool) {
+// packets come first: the peer cannot deliver what comes after them. A new segment of
+// several packets gets room for an ack of that many bytes.
+func (s *Peer[T]) Next(now time.Duration, on, ack int) (t Transmission[T], ok bool) {
 	p := &s.paths[on]
 	if now >= s.probeAt(p) && p.room() > 0 {
 		return s.probe(now, on), true
@@ -80,7 +81,7 @@ func (s *Peer[T]) Next(now time.Duration, on int) (t Transmission[T], ok bool) {
 	if s.lost > 0 {
 		t = s.repeat(now, p)
 	} else {
-		t = s.cut(now, p)
+		t = s.cut(now, p, ack)
 	}
 	s.sentOn(now, on, p.underWay-before)
 	t.Urgent = s.requestsAck(&t, p)
@@ -115,22 +116,21 @@ func (s *Peer[T]) repeat(now time.Duration, p *path) Transmission[T] {
 }
 
 // cut makes the next segment of the current message.
-func (s *Peer[T]) cut(now time.Duration, p *path) Transmission[T] {
+func (s *Peer[T]) cut(now time.Duration, p *path, ack int) Transmission[T] {
 	s.segments = s.pool.segments.fit(s.segments, uint32(s.first), uint32(s.fresh), 1)
 	m, h := s.cutting, &s.pool.Params
 	rest := m.Length - m.Cut
-	n, packets := min(rest, h.Single), 1
-	if rest > h.Single && h.MaxRun > 1 {
-		most := min(h.MaxRun, p.room(), p.cong.packets(p.underWay), s.share(p))
-		if packets = min((rest+h.Overhead+h.Each-1)/h.Each, most); packets > 1 {
-			n = min(rest, packets*h.Each-h.Overhead)
-		} else {
-			packets = 1
+	n, packets, extra := min(rest, h.Single), 1, 0
+	if rest > h.Single && h.MaxRun > 1 && s.AddressKnown() { // only a peer that knows ours can join packets
+		most := min(p.cong.packets(p.underWay, h.MaxRun), p.room(), s.share(p))
+		extra = m.Overhead + ack
+		if packets = min((rest+extra+h.Each-1)/h.Each, most); packets > 1 {
+			n = min(rest, packets*h.Each-extra)
 		}
 	}
 	q := s.fresh
 	s.fresh++
-	*s.at(q) = segment[T]{message: m, offset: uint32(m.Cut), length: uint32(n), packets: uint8(packets), last: m.Cut+n == m.Length}
+	*s.at(q) = segment[T]{message: m, offset: uint32(m.Cut), length: uint32(n), extra: uint16(extra), packets: uint8(packets), last: m.Cut+n == m.Length}
 	if packets > 1 {
 		s.at(q).kept = s.pool.takeKept()
 	}
@@ -138,6 +138,7 @@ func (s *Peer[T]) cut(now time.Duration, p *path) Transmission[T] {
 		s.cutting = m.Following
 	}
 	t := s.transmission(q, p)
+	t.Ack = packets > 1 && ack > 0
 	s.transmit(now, p, q, 0, packets)
 	return t
 }
@@ -158,7 +159,7 @@ func (s *Peer[T]) transmit(now time.Duration, p *path, q Sequence, position, cou
 	for i := range count {
 		n := int(e.length)
 		if e.packets > 1 {
-			n = min(s.pool.Each, n+s.pool.Overhead-(position+i)*s.pool.Each)
+			n = min(s.pool.Each, n+int(e.extra)-(position+i)*s.pool.Each)
 		}
 		sum += cost(n)
 		*p.packets.at(uint32(p.fresh)) = packet{at: now, sequence: q, cost: uint32(cost(n)), position: uint8(position + i), state: underWay}
