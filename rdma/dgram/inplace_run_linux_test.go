@@ -16,7 +16,7 @@ import (
 func TestRunsOfAReadAreReceivedInPlace(t *testing.T) {
 	for _, paths := range []int{1, 2} {
 		t.Run(fmt.Sprint(paths), func(t *testing.T) {
-			c := Config{Datagram: ethernetDatagram, Paths: pathsConfig(0, paths).Paths}
+			c := Config{Datagram: ethernetDatagram, Paths: pathsOf(paths)}
 			a, b := newTestNode(t, c), newTestNode(t, c)
 			if !a.runs() || !a.socket.joins || !a.socket.peeks() {
 				t.Skip("this kernel has no UDP_SEGMENT, UDP_GRO or SO_PEEK_OFF")

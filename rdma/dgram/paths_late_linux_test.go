@@ -70,7 +70,7 @@ func newParty(t *testing.T, node int, seed uint64) *party {
 		t.Fatal(err)
 	}
 	p.mu.Lock()
-	p.disturb = p.hold
+	p.disturb = byPacket(p, p.hold)
 	p.mu.Unlock()
 	return p
 }
@@ -92,7 +92,7 @@ func (p *party) hold(o *outbox) {
 			return false
 		}
 		to := &o.packets[o.n]
-		to.data, to.body, to.to, to.on, to.addressKnown = append(to.data[:0], l.data...), nil, l.to, l.on, false
+		to.data, to.body, to.to, to.on, to.index, to.addressKnown = append(to.data[:0], l.data...), nil, l.to, l.on, runIndex{}, false
 		o.n++
 		p.lates++
 		return true

@@ -15,12 +15,15 @@ import (
 
 // Devices with several paths, on 127.0.0.1, 127.0.0.2 and so on.
 
-func pathsConfig(name uint32, n int) Config {
-	c := Config{Name: name, JobKey: []byte("the key of the test"), Datagram: ethernetDatagram}
+func pathsOf(n int) (list []Path) {
 	for i := range n {
-		c.Paths = append(c.Paths, Path{Name: fmt.Sprintf("rail%d", i), Bind: netip.MustParseAddrPort(fmt.Sprintf("127.0.0.%d:0", 1+i)), Network: netip.MustParsePrefix(fmt.Sprintf("127.0.0.%d/32", 1+i))})
+		list = append(list, Path{Name: fmt.Sprintf("rail%d", i), Bind: netip.MustParseAddrPort(fmt.Sprintf("127.0.0.%d:0", 1+i)), Network: netip.MustParsePrefix(fmt.Sprintf("127.0.0.%d/32", 1+i))})
 	}
-	return c
+	return list
+}
+
+func pathsConfig(name uint32, n int) Config {
+	return Config{Name: name, Datagram: ethernetDatagram, Paths: pathsOf(n)}
 }
 
 func openPaths(t testing.TB, name uint32, n int) *Device {

@@ -30,7 +30,14 @@ func TestSilentPeerIsReported(t *testing.T) {
 	if err == nil {
 		t.Fatal("the device does not explain it")
 	}
-	for _, want := range []string{"nothing was heard for 300ms", "its process, its host or the network", "MUSTER_PEER_TIMEOUT"} {
+	var silence time.Duration
+	if words := strings.Fields(err.Error()); len(words) > 4 {
+		silence, _ = time.ParseDuration(strings.TrimRight(words[4], ":;"))
+	}
+	if silence < timeout || silence > timeout+5*time.Second {
+		t.Errorf("the explanation speaks of %v of silence, the timeout is %v: %v", silence, timeout, err)
+	}
+	for _, want := range []string{"nothing was heard for", "its process, its host or the network", "MUSTER_PEER_TIMEOUT"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the explanation does not contain %q: %v", want, err)
 		}
