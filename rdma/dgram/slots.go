@@ -95,18 +95,23 @@ func (s *store) makeable() int {
 }
 
 // own returns a slot that may be kept: t itself, or a copy if t is part of another. It
-// returns nil if there is none left.
-func (s *store) own(t *slot) *slot {
+// returns nil if there is none left, or a packet of the run is corrupt.
+func (d *Device) own(t *slot) *slot {
 	if !t.part {
 		return t
 	}
-	o := s.take()
+	o := d.store.take()
 	if o == nil {
 		return nil
 	}
-	o.n = copy(o.data, t.data[:t.n])
-	o.from, o.lo, o.hi, o.each, o.run, o.wire = t.from, t.lo, t.hi, 0, t.run, 0
-	s.fill(o)
+	o.from, o.lo, o.hi, o.n, o.each, o.run, o.wire = t.from, t.lo, t.hi, t.n, 0, t.run, 0
+	if t.wire == 0 {
+		copy(o.data, t.data[:t.n])
+	} else if o.lo, o.hi, o.n = 0, t.length(), t.length(); !d.keys.putRun(o.data, t, 0) {
+		d.store.giveBack(o)
+		return nil
+	}
+	d.store.fill(o)
 	return o
 }
 
