@@ -215,7 +215,7 @@ func (k *keyring) sumPacket(s *slot, x *runIndex, chunk []byte, at int, fresh bo
 func (q *pair) partialOf(p *peer, x *runIndex) *slot {
 	d := q.dev
 	if p.reorderBuffer == nil {
-		p.reorderBuffer = d.takeReorderBuffer()
+		p.reorderBuffer = d.reorderBuffers.take()
 	}
 	at := &p.reorderBuffer[x.sequence%reliable.Window]
 	if *at == nil {

@@ -189,7 +189,7 @@ func (q *pair) accept(s *slot, p *peer, h *header) (kept bool) {
 		return false
 	}
 	if p.reorderBuffer == nil {
-		p.reorderBuffer = q.dev.takeReorderBuffer()
+		p.reorderBuffer = q.dev.reorderBuffers.take()
 	}
 	p.reorderBuffer[h.sequence%reliable.Window] = own
 	p.Accept(h.sequence)
@@ -213,7 +213,7 @@ func (q *pair) deliverReordered(p *peer) {
 		p.MarkDelivered()
 	}
 	if p.reorderBuffer != nil && p.Complete() && p.partials == 0 {
-		q.dev.reorderBuffers = append(q.dev.reorderBuffers, p.reorderBuffer)
+		q.dev.reorderBuffers.giveBack(p.reorderBuffer)
 		p.reorderBuffer = nil
 	}
 }
@@ -248,8 +248,8 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 		if !ok {
 			return false, false
 		}
-		p.join = q.dev.takeJoining()
-		p.join.recv = recv
+		p.join = q.dev.joined.take()
+		*p.join = joining{recv: recv}
 	}
 	j, length := p.join, s.length()-n
 	if room := j.recv.Body.Bytes(); length > len(room)-j.got {
@@ -311,7 +311,7 @@ func (q *pair) deliverJoined(p *peer) {
 		l = loan{join: j.recv.Body.Bytes(), from: q.recv}
 	}
 	q.recvCQ.push(c, l)
-	q.dev.giveBackJoining(j)
+	q.dev.joined.giveBack(j)
 }
 
 // clear returns the memory that a closing queue pair holds for a peer.
@@ -330,7 +330,7 @@ func (q *pair) clear(p *peer) {
 		if q.recv.Lends {
 			d.giveBack(loan{join: j.recv.Body.Bytes(), from: q.recv})
 		}
-		d.giveBackJoining(j)
+		d.joined.giveBack(j)
 		p.join = nil
 	}
 }
