@@ -95,12 +95,7 @@ func (q *pair) request(wr *rdma.SendWR) error {
 
 func (d *Device) addRequest(p *peer, one *request) {
 	if p.requests == nil {
-		if n := len(d.freeRequests); n > 0 {
-			p.requests = d.freeRequests[n-1]
-			d.freeRequests = d.freeRequests[:n-1]
-		} else {
-			p.requests = new(requests)
-		}
+		p.requests = d.freeRequests.take()
 	}
 	p.requests.ring[(p.requests.first+p.requests.n)%maxRequests] = *one
 	p.requests.n++
@@ -257,7 +252,7 @@ func (q *pair) completeRequest(p *peer, status rdma.Status) {
 	*one = request{}
 	p.requests.first = (p.requests.first + 1) % maxRequests
 	if p.requests.n--; p.requests.n == 0 {
-		q.dev.freeRequests = append(q.dev.freeRequests, p.requests)
+		q.dev.freeRequests.giveBack(p.requests)
 		p.requests = nil
 	}
 }

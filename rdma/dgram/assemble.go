@@ -6,13 +6,12 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/crc32c"
-	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // Reception of runs (run.go). Usually the kernel coalesces all packets of a run: takeRun
-// checks the tag, and the payload goes from the packets to its target in the same pass that
-// computes the CRCs. A message that is lent, or arrives early, is joined in a slot. When the
+// checks the tag, and the payload goes from the packets to its target, or to a slot, in the same
+// pass that computes the CRCs. When the
 // network or a queue separates the packets, arriveLone collects those of a segment in a slot
 // of the reorder buffer until it is complete.
 
@@ -42,7 +41,7 @@ func (d *Device) takeRun(one *slot, b []byte, each int) (length int) {
 		length, packets = d.keys.wholeRun(b, each)
 	}
 	if before := d.traffic.received; packets > 0 {
-		one.n, one.run, one.wire, one.spoiled = length, packets, each, false
+		one.n, one.run, one.wire = length, packets, each
 		one.data = b[:length:length]
 		if d.arrive(one); !one.spoiled {
 			return length
@@ -78,34 +77,18 @@ func (k *keyring) wholeRun(b []byte, each int) (length, packets int) {
 	return at, int(first.packets)
 }
 
-// front returns the first packet of a run, or the whole segment, from its tag on.
-func (s *slot) front() []byte {
+// front returns where the first packet of a run, or the whole segment, begins and ends.
+func (s *slot) front() (from, to int) {
 	if s.wire > 0 {
-		return s.data[indexLen:s.wire]
+		return indexLen, s.wire
 	}
-	return s.data[:s.n]
-}
-
-// frontEnd returns where front ends.
-func (s *slot) frontEnd() int {
-	if s.wire > 0 {
-		return s.wire
-	}
-	return s.n
-}
-
-// direct reports whether the payload of a run goes from its packets to its target. Its tag
-// is valid, and it covers the CRCs. So if one does not match, the packet was corrupted in
-// transit: the target, which is that of the segment, holds wrong bytes until the packet is
-// sent again, and no completion reports them.
-func (s *slot) direct(p *peer) bool {
-	var h ddp.Header
-	_, fault := h.Decode(s.data[s.lo:s.hi], s.length())
-	return fault == ddp.NoFault && (h.Op == ddp.Write || h.Op == ddp.ReadResponse || isSend(h.Op) && (p.join != nil || !h.Last))
+	return 0, s.n
 }
 
 // putRun copies a segment behind its headers from the packets of its run to target, unless it
-// was received there. It returns false if a CRC does not match.
+// was received there. It returns false if a CRC does not match. The tag is valid, and it covers
+// the CRCs, so the packet was corrupted in transit: the target, which is that of the segment,
+// holds wrong bytes until the packet is sent again, and no completion reports them.
 func (k *keyring) putRun(target []byte, s *slot, headers int) bool {
 	from := s.lo + headers
 	crc, there := crc32c.Checksum(s.data[indexLen+tagLen:from]), len(s.placed) > 0 && &s.placed[0] == &target[0]
@@ -126,23 +109,6 @@ func (k *keyring) putRun(target []byte, s *slot, headers int) bool {
 		target, crc = target[len(chunk):], 0
 	}
 	return true
-}
-
-// acceptJoined accepts a run after its packets were joined in a slot.
-func (q *pair) acceptJoined(s *slot, p *peer, h *header) (kept bool) {
-	d := q.dev
-	o := d.store.take()
-	if o == nil {
-		d.drops.NoRoom++
-		p.Refuse(d.now, int(h.path))
-		return false
-	}
-	o.from, o.lo, o.hi, o.n, o.each, o.run, o.wire = s.from, 0, s.length(), s.length(), 0, s.run, 0
-	d.store.fill(o)
-	if !d.keys.putRun(o.data, s, 0) || !q.accept(o, p, h) {
-		d.store.giveBack(o)
-	}
-	return false
 }
 
 // arriveLone processes a packet of a run that arrived without the others.
@@ -181,7 +147,7 @@ func (d *Device) arriveLone(b []byte) {
 	fresh := s != nil && s.packets == x.packets && s.partial.each == x.each && s.got>>x.position&1 == 0
 	if !d.collect(s, p, &x, b, chunk, fresh) {
 		if s != nil && s.packets > 0 && s.got == 0 {
-			q.replacePartial(p, x.sequence)
+			q.dropPartial(p, x.sequence)
 		}
 		return
 	}
@@ -249,7 +215,7 @@ func (k *keyring) sumPacket(s *slot, x *runIndex, chunk []byte, at int, fresh bo
 func (q *pair) partialOf(p *peer, x *runIndex) *slot {
 	d := q.dev
 	if p.reorderBuffer == nil {
-		p.reorderBuffer = d.takeReorderBuffer()
+		p.reorderBuffer = d.reorderBuffers.take()
 	}
 	at := &p.reorderBuffer[x.sequence%reliable.Window]
 	if *at == nil {
@@ -269,40 +235,39 @@ func (q *pair) partialOf(p *peer, x *runIndex) *slot {
 	return *at
 }
 
-// dropPartial removes an incomplete segment from the reorder buffer.
-func (q *pair) dropPartial(p *peer, at **slot) {
-	(*at).partial = partial{crcs: (*at).crcs}
-	*at = nil
+// takePartial removes an incomplete segment from the reorder buffer and returns its slot, nil
+// if there is none.
+func (q *pair) takePartial(p *peer, at reliable.Sequence) *slot {
+	s := p.reorderBuffer[at%reliable.Window]
+	if s == nil || s.packets == 0 {
+		return nil
+	}
+	s.partial = partial{crcs: s.crcs}
+	p.reorderBuffer[at%reliable.Window] = nil
 	p.partials--
 	q.dev.partials--
+	return s
+}
+
+// dropPartial drops an incomplete segment: all of it has arrived, or nothing correct.
+func (q *pair) dropPartial(p *peer, at reliable.Sequence) {
+	if s := q.takePartial(p, at); s != nil {
+		q.dev.store.giveBack(s)
+	}
 }
 
 // dropPartials drops all incomplete segments of a peer. Their packets were acked, and
 // the peer sends them again when it notices.
 func (q *pair) dropPartials(p *peer) {
-	if p.partials == 0 {
-		return
-	}
-	for i := range p.reorderBuffer {
-		if at := &p.reorderBuffer[i]; *at != nil && (*at).packets > 0 {
-			q.dev.store.giveBack(*at)
-			q.dropPartial(p, at)
-		}
-	}
-}
-
-// replacePartial drops an incomplete segment because all of it has arrived.
-func (q *pair) replacePartial(p *peer, sequence reliable.Sequence) {
-	if at := &p.reorderBuffer[sequence%reliable.Window]; *at != nil && (*at).packets > 0 {
-		q.dev.store.giveBack(*at)
-		q.dropPartial(p, at)
+	for i := reliable.Sequence(0); i < reliable.Window && p.partials > 0; i++ {
+		q.dropPartial(p, i)
 	}
 }
 
 // completeRun processes a segment whose last missing packet has arrived.
 func (q *pair) completeRun(s *slot, p *peer, x *runIndex) {
 	d := q.dev
-	q.dropPartial(p, &p.reorderBuffer[x.sequence%reliable.Window])
+	q.takePartial(p, x.sequence)
 	d.store.fill(s)
 	for i := range int(x.packets) {
 		d.keys.listCRC(i, s.crcs[i])

@@ -70,9 +70,7 @@ func (d *Device) receiveMemory() uint64 {
 	if d.below != nil {
 		n = d.below.pool.Stats().Bytes
 	}
-	for _, b := range d.joinBuffers {
-		n += uint64(cap(b))
-	}
+	n += uint64(len(d.joinBuffers)) * sizeOf[joinBuffer]()
 	n += uint64(len(d.reorderBuffers)) * sizeOf[reorderBuffer]()
 	return n + d.soft.QueueMemory()
 }

@@ -124,10 +124,10 @@ type Device struct {
 	batch          []*slot
 	outbox         outbox
 	windowPool     *windowPool
-	reorderBuffers []*reorderBuffer
-	freeRequests   []*requests
-	joinBuffers    [][]byte // memory in which messages of several datagrams are reassembled
-	joined         []*joining
+	reorderBuffers freeList[reorderBuffer]
+	freeRequests   freeList[requests]
+	joinBuffers    freeList[joinBuffer]
+	joined         freeList[joining]
 	spare          []*message
 	bodies         bodies
 

@@ -78,7 +78,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 // Addr returns the address that peers resolve.
 func (q *pair) Addr() rdma.Addr {
 	a := address{incarnation: q.dev.keys.incarnation, pair: q.number, name: q.dev.name}
-	return rdma.Addr(q.dev.own() + "/" + a.identity())
+	return rdma.Addr(q.dev.ownEndpoints() + "/" + a.identity())
 }
 
 // Connect returns an error: datagrams need no connection.

@@ -160,8 +160,8 @@ func (d *Device) leadsTo(id rdma.PeerID, at netip.AddrPort) bool {
 	return d.several() && slices.ContainsFunc(*d.endsOf(id), func(e endpoint) bool { return e.addrPort == at })
 }
 
-// own returns our endpoints as an address has them.
-func (d *Device) own() string {
+// ownEndpoints returns our endpoints as an address has them.
+func (d *Device) ownEndpoints() string {
 	if d.below != nil {
 		return string(d.below.qp.Addr())
 	}

@@ -74,7 +74,7 @@ func (d *Device) giveBack(l loan) {
 	if l.slot != nil {
 		d.store.giveBack(l.slot)
 	} else {
-		d.joinBuffers = append(d.joinBuffers, l.join)
+		d.joinBuffers.giveBack((*joinBuffer)(l.join))
 	}
 }
 
@@ -145,7 +145,7 @@ func (r *receiveQueue) take(cq *queue) (rdma.RecvWR, bool) {
 		return rdma.RecvWR{}, false
 	}
 	r.Lent++
-	return rdma.RecvWR{Body: rdma.MemOf(cq.dev.takeJoin())}, true
+	return rdma.RecvWR{Body: rdma.MemOf(cq.dev.joinBuffers.take()[:])}, true
 }
 
 // Register registers memory under an unguessable steering tag.

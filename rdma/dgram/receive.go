@@ -39,7 +39,7 @@ func (d *Device) divide(s *slot) {
 	one.from, one.part = s.from, true
 	for rest := s.data[:s.n]; len(rest) > 0; {
 		n := min(s.each, len(rest))
-		if isRun(rest) {
+		if one.spoiled = false; isRun(rest) {
 			n = d.takeRun(one, rest, s.each)
 		} else {
 			one.n, one.run, one.wire = n, 0, 0
@@ -76,9 +76,12 @@ func (d *Device) open(s *slot) (h *header, ok bool) {
 	var content []byte
 	var err error
 	if s.run > 0 {
-		content, err = d.keys.checkRun(s.front(), s.run)
+		var from int
+		from, s.hi = s.front()
+		content, err = d.keys.checkRun(s.data[from:s.hi], s.run)
 	} else {
 		content, err = d.keys.check(s.data[:s.n])
+		s.hi = len(content)
 	}
 	if err != nil {
 		switch err {
@@ -108,9 +111,6 @@ func (d *Device) open(s *slot) (h *header, ok bool) {
 	if (d.pairs[h.to].kind == rdma.UD) != h.kind.unreliable() {
 		d.drops.Malformed++
 		return nil, false
-	}
-	if s.hi = len(content); s.run > 0 {
-		s.hi = s.frontEnd()
 	}
 	s.lo = s.hi - len(segment)
 	return h, true
@@ -150,7 +150,7 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 		return false
 	}
 	if p.partials > 0 {
-		q.replacePartial(p, h.sequence)
+		q.dropPartial(p, h.sequence)
 	}
 	return q.accept(s, p, h)
 }
@@ -167,9 +167,6 @@ func (q *pair) accept(s *slot, p *peer, h *header) (kept bool) {
 		p.Received(now, on, h.number, packets, reliable.AckNow)
 		return false
 	case reliable.InOrder:
-		if s.wire > 0 && !s.direct(p) {
-			return q.acceptJoined(s, p, h)
-		}
 		taken, kept := q.deliver(s, p)
 		if taken {
 			p.Accept(h.sequence)
@@ -178,22 +175,23 @@ func (q *pair) accept(s *slot, p *peer, h *header) (kept bool) {
 			q.deliverReordered(p)
 			return kept
 		}
-		if s.spoiled {
-			return false
-		}
 	}
-	if !q.dev.store.ample() {
+	var own *slot
+	if !s.spoiled && q.dev.store.ample() {
+		own = q.dev.own(s)
+	}
+	switch {
+	case s.spoiled:
+		return false
+	case own == nil:
 		q.dev.drops.NoRoom++
 		p.Refuse(now, on)
 		return false
 	}
-	if s.wire > 0 {
-		return q.acceptJoined(s, p, h)
-	}
 	if p.reorderBuffer == nil {
-		p.reorderBuffer = q.dev.takeReorderBuffer()
+		p.reorderBuffer = q.dev.reorderBuffers.take()
 	}
-	p.reorderBuffer[h.sequence%reliable.Window] = q.dev.store.own(s) // ample has ensured that there is one
+	p.reorderBuffer[h.sequence%reliable.Window] = own
 	p.Accept(h.sequence)
 	p.Received(now, on, h.number, packets, h.ackMode())
 	return !s.part
@@ -215,7 +213,7 @@ func (q *pair) deliverReordered(p *peer) {
 		p.MarkDelivered()
 	}
 	if p.reorderBuffer != nil && p.Complete() && p.partials == 0 {
-		q.dev.reorderBuffers = append(q.dev.reorderBuffers, p.reorderBuffer)
+		q.dev.reorderBuffers.giveBack(p.reorderBuffer)
 		p.reorderBuffer = nil
 	}
 }
@@ -236,7 +234,7 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 		q.dev.drops.Malformed++
 		return true, false
 	}
-	if p.join == nil && h.Last {
+	if p.join == nil && h.Last && (q.recv.Lends || s.wire == 0) {
 		s.lo += n
 		if taken, kept, _ = q.deliverWhole(s, p.id); taken {
 			p.recvNumber++
@@ -250,8 +248,8 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 		if !ok {
 			return false, false
 		}
-		p.join = q.dev.takeJoining()
-		p.join.recv = recv
+		p.join = q.dev.joined.take()
+		*p.join = joining{recv: recv}
 	}
 	j, length := p.join, s.length()-n
 	if room := j.recv.Body.Bytes(); length > len(room)-j.got {
@@ -268,13 +266,12 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 // deliverWhole completes a message that fits into one datagram. A lending queue shows
 // it in its slot, without a copy.
 func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept, tooLong bool) {
-	payload := s.data[s.lo:s.hi]
-	c := rdma.Completion{Op: rdma.OpRecv, Peer: id, Len: uint64(len(payload))}
+	c := rdma.Completion{Op: rdma.OpRecv, Peer: id, Len: uint64(s.length())}
 	if q.recv.Lends {
 		if !q.recv.MayLend() {
 			return false, false, false
 		}
-		own := q.dev.store.own(s)
+		own := q.dev.own(s)
 		if own == nil {
 			return false, false, false
 		}
@@ -288,7 +285,7 @@ func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept, tooLong bool)
 		return false, false, false
 	}
 	c.ID = recv.ID
-	if len(payload) > recv.Body.Len() {
+	if payload := s.data[s.lo:s.hi]; len(payload) > recv.Body.Len() {
 		c.Status = rdma.StatusTooLong
 	} else {
 		copy(recv.Body.Bytes(), payload)
@@ -314,7 +311,7 @@ func (q *pair) deliverJoined(p *peer) {
 		l = loan{join: j.recv.Body.Bytes(), from: q.recv}
 	}
 	q.recvCQ.push(c, l)
-	q.dev.giveBackJoining(j)
+	q.dev.joined.giveBack(j)
 }
 
 // clear returns the memory that a closing queue pair holds for a peer.
@@ -333,7 +330,7 @@ func (q *pair) clear(p *peer) {
 		if q.recv.Lends {
 			d.giveBack(loan{join: j.recv.Body.Bytes(), from: q.recv})
 		}
-		d.giveBackJoining(j)
+		d.joined.giveBack(j)
 		p.join = nil
 	}
 }

@@ -192,13 +192,7 @@ func (q *pair) beginRecord(from rdma.PeerID, r *recordHeader, tag ddp.Tag, base 
 	case len(q.records) == maxOpenAll:
 		q.endRecord(0)
 	}
-	var one *record
-	if n := len(q.spareRecords); n > 0 {
-		one = q.spareRecords[n-1]
-		q.spareRecords = q.spareRecords[:n-1]
-	} else {
-		one = new(record)
-	}
+	one := q.spareRecords.take()
 	*one = record{recordHeader: *r, from: from, tag: tag, base: base}
 	q.records = append(q.records, one)
 	return len(q.records) - 1
@@ -230,7 +224,7 @@ func (q *pair) endRecord(i int) {
 			q.recvCQ.push(rdma.Completion{ID: one.id, Op: rdma.OpRecord, Peer: one.from, Data: rdma.MemOf(mem[from:to]), Len: uint64(one.total)}, loan{})
 		}
 	}
-	q.spareRecords = append(q.spareRecords, one)
+	q.spareRecords.giveBack(one)
 }
 
 // run returns the first run of pieces that have arrived, at or after from. It is empty

@@ -48,7 +48,7 @@ type unreliable struct {
 	sentUD       *[remembered]sentUD // by number
 	leaving      []leaving
 	records      []*record // received in part, in order of their first piece
-	spareRecords []*record
+	spareRecords freeList[record]
 	ended        []ended // by PeerID
 }
 

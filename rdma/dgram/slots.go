@@ -95,18 +95,23 @@ func (s *store) makeable() int {
 }
 
 // own returns a slot that may be kept: t itself, or a copy if t is part of another. It
-// returns nil if there is none left.
-func (s *store) own(t *slot) *slot {
+// returns nil if there is none left, or a packet of the run is corrupt.
+func (d *Device) own(t *slot) *slot {
 	if !t.part {
 		return t
 	}
-	o := s.take()
+	o := d.store.take()
 	if o == nil {
 		return nil
 	}
-	o.n = copy(o.data, t.data[:t.n])
-	o.from, o.lo, o.hi, o.each, o.run, o.wire = t.from, t.lo, t.hi, 0, t.run, 0
-	s.fill(o)
+	o.from, o.lo, o.hi, o.n, o.each, o.run, o.wire = t.from, t.lo, t.hi, t.n, 0, t.run, 0
+	if t.wire == 0 {
+		copy(o.data, t.data[:t.n])
+	} else if o.lo, o.hi, o.n = 0, t.length(), t.length(); !d.keys.putRun(o.data, t, 0) {
+		d.store.giveBack(o)
+		return nil
+	}
+	d.store.fill(o)
 	return o
 }
 
@@ -142,35 +147,20 @@ func (s *store) ample() bool {
 // yet.
 type reorderBuffer [reliable.Window]*slot
 
-func (d *Device) takeReorderBuffer() *reorderBuffer {
-	if n := len(d.reorderBuffers); n > 0 {
-		s := d.reorderBuffers[n-1]
-		d.reorderBuffers = d.reorderBuffers[:n-1]
-		return s
+// joinBuffer is memory in which a message of several datagrams is reassembled.
+type joinBuffer [maxSend]byte
+
+// freeList keeps memory that busy peers have returned for the next ones.
+type freeList[T any] []*T
+
+func (f *freeList[T]) take() *T {
+	n := len(*f)
+	if n == 0 {
+		return new(T)
 	}
-	return new(reorderBuffer)
+	t := (*f)[n-1]
+	*f = (*f)[:n-1]
+	return t
 }
 
-// takeJoin returns memory for a message of several datagrams.
-func (d *Device) takeJoin() []byte {
-	if n := len(d.joinBuffers); n > 0 {
-		b := d.joinBuffers[n-1]
-		d.joinBuffers = d.joinBuffers[:n-1]
-		return b
-	}
-	return make([]byte, maxSend)
-}
-
-func (d *Device) takeJoining() *joining {
-	if n := len(d.joined); n > 0 {
-		j := d.joined[n-1]
-		d.joined = d.joined[:n-1]
-		return j
-	}
-	return new(joining)
-}
-
-func (d *Device) giveBackJoining(j *joining) {
-	*j = joining{}
-	d.joined = append(d.joined, j)
-}
+func (f *freeList[T]) giveBack(t *T) { *f = append(*f, t) }
