@@ -30,7 +30,6 @@ rdma/internal/capture
 rdma/shm            rdma
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
-rdma/rail           rdma rdma/internal/ddp rdma/internal/guard rdma/internal/soft
 rdma/internal/guard
 rdma/rdmatest       rdma internal/cputime
 internal/regcache   rdma
@@ -38,10 +37,9 @@ rdma/internal/pin   rdma
 rdma/internal/crc32c
 rdma/internal/soft  rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pin
 rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c
-rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c rdma/internal/reliable
+rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c rdma/internal/reliable rdma/recvpool
 rdma/internal/reliable
 rdma/hybrid         rdma rdma/dgram rdma/iwarp rdma/internal/soft
-rdma/udrel          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/reliable rdma/recvpool
 rdma/recvpool       rdma
 
 internal/p2p        rdma
@@ -55,8 +53,8 @@ internal/doctor     internal/launch internal/netprobe rdma/ofi
 
 mpi                 rdma prof internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook
 mpi/hook.go         rdma/ofi
-mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/dgram rdma/udrel
-mpi/rails.go        internal/netprobe rdma/rail rdma/dgram
+mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/dgram
+mpi/rails.go        internal/netprobe rdma/dgram
 
 mpi/internal/hook   rdma rdma/ofi internal/engine
 mpi/inspect         mpi mpi/internal/hook rdma rdma/ofi internal/engine internal/p2p

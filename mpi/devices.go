@@ -19,7 +19,6 @@ import (
 	"github.com/muster-mpi/muster/rdma/hybrid"
 	"github.com/muster-mpi/muster/rdma/ofi"
 	"github.com/muster-mpi/muster/rdma/shm"
-	"github.com/muster-mpi/muster/rdma/udrel"
 )
 
 // localHost is shared by ranks that are goroutines of one process.
@@ -198,11 +197,11 @@ func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []net
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		c := udrel.Config{Device: below, PeerTimeout: cfg.peerTimeout()}
+		c := dgram.Config{Device: below, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout()}
 		if !at.IsLoopback() {
-			c.Packet = frameUD
+			c.Datagram = frameUD
 		}
-		dev, err := udrel.Open(c)
+		dev, err := dgram.Open(c)
 		if err != nil {
 			_ = below.Close() // nothing has been sent
 			return nil, fmt.Errorf("%s: %w", r.Name, err)

@@ -25,7 +25,6 @@ import (
 	"github.com/muster-mpi/muster/mpi/internal/hook"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/dgram"
-	"github.com/muster-mpi/muster/rdma/rail"
 )
 
 // chooseRails returns the interfaces that software iWARP uses, as far as one host can
@@ -271,38 +270,17 @@ func (a *agreement) report(w io.Writer, rank int) {
 	}
 }
 
-// railTimeout is the least time for which a rail tries to reach a peer while other rails
-// carry the messages. After that, the peer is given up on that rail for good. A peer that is
-// silent on all rails is given up after Config.PeerTimeout.
-const railTimeout = 5 * time.Minute
-
 // openRails opens one device on several interfaces. Data that TCP has accepted would be lost
-// without notice when a cable is cut, so rails are made of datagrams. A cut cable may be
-// repaired: see dgram.Config.PeerTimeout.
-func openRails(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate) (_ rdma.Device, err error) {
-	c := rail.Config{Name: uint32(client.Rank()), Timeout: cfg.peerTimeout()}
-	defer func() {
-		for i := range c.Rails {
-			if err != nil {
-				c.Rails[i].Device.Close()
-			}
-		}
-	}()
+// without notice when a cable is cut, so rails are made of datagrams.
+func openRails(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate) (rdma.Device, error) {
+	c := dgram.Config{JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout(), NoCRC: true}
 	for _, r := range candidates {
-		if !r.Taken {
-			continue
+		if r.Taken {
+			c.Paths = append(c.Paths, dgram.Path{Name: r.Name, Bind: netip.AddrPortFrom(r.Address.Addr(), 0), Network: r.Address.Masked()})
+			c.NoCRC = c.NoCRC && r.Loopback // no cable can corrupt the data
 		}
-		dev, err := dgram.Open(dgram.Config{
-			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: max(railTimeout, 10*cfg.peerTimeout()),
-			NoCRC:    r.Loopback, // no cable can corrupt the data
-			NoThread: true,       // the rails have one
-		})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.Name, err)
-		}
-		c.Rails = append(c.Rails, rail.Rail{Name: r.Name, Network: r.Network(), Device: dev})
 	}
-	dev, err := rail.Open(c)
+	dev, err := dgram.Open(c)
 	if err != nil {
 		return nil, err
 	}

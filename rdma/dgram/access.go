@@ -49,7 +49,7 @@ func (q *pair) request(wr *rdma.SendWR) error {
 	if q.pending == q.depth || p.requests != nil && p.requests.n == maxRequests {
 		return rdma.ErrAgain
 	}
-	if p.barred {
+	if p.barred || p.gone {
 		q.refusePost(p, wr)
 		return nil
 	}
@@ -73,6 +73,7 @@ func (q *pair) request(wr *rdma.SendWR) error {
 			return rdma.ErrAgain
 		}
 		m.Info.role, m.Info.opcode, m.Length, m.Info.headLen = roleWrite, ddp.Write, wr.Body.Len(), 0
+		m.Overhead = taggedOverhead
 		m.Info.tag, m.Info.address = tag, wr.Remote
 		p.Push(m)
 	}
@@ -107,21 +108,19 @@ func (d *Device) addRequest(p *peer, one *request) {
 }
 
 // deliverAccess processes a segment that is not a Send. It returns false if too many
-// responses are pending already.
-func (q *pair) deliverAccess(p *peer, h *ddp.Header, payload []byte) (taken bool) {
+// responses are pending already, or a packet of a run is corrupt.
+func (q *pair) deliverAccess(p *peer, h *ddp.Header, s *slot, headers int) (taken bool) {
 	switch h.Op {
 	case ddp.Write:
-		q.dev.note(h, len(payload))
-		q.writeMemory(p, h, payload)
-		return true
+		q.dev.note(h, s.length()-headers)
+		return q.writeMemory(p, h, s, headers)
 	case ddp.ReadRequestOp:
-		return q.deliverRequest(p, h, payload)
+		return q.deliverRequest(p, h, s.data[s.lo+headers:s.hi])
 	case ddp.ReadResponse:
-		q.dev.note(h, len(payload))
-		q.deliverResponse(p, h, payload)
-		return true
+		q.dev.note(h, s.length()-headers)
+		return q.deliverResponse(p, h, s, headers)
 	case ddp.TerminateOp:
-		q.deliverRefusal(p, h, payload)
+		q.deliverRefusal(p, h, s.data[s.lo+headers:s.hi])
 		return true
 	}
 	q.dev.drops.Malformed++
@@ -131,21 +130,22 @@ func (q *pair) deliverAccess(p *peer, h *ddp.Header, payload []byte) (taken bool
 // writeMemory copies the payload of a Write to its target. After a refusal the rest of
 // that Write is ignored. Tag and address of a zero-length Write are not checked (RFC
 // 5040 5.1).
-func (q *pair) writeMemory(p *peer, h *ddp.Header, payload []byte) {
-	if len(payload) == 0 || p.refused != ddp.NoFault {
-		return
+func (q *pair) writeMemory(p *peer, h *ddp.Header, s *slot, headers int) (taken bool) {
+	length := s.length() - headers
+	if length == 0 || p.refused != ddp.NoFault {
+		return true
 	}
 	if q.dev.guard.Bars(p.strikes, q.dev.peers[p.id].resolved) {
 		p.refused = ddp.FaultTag
-		return
+		return true
 	}
-	mem, fault := q.dev.table.Placement(domain, streamOf(p), h.Tag, h.TO, uint64(len(payload)))
+	mem, fault := q.dev.table.Placement(domain, streamOf(p), h.Tag, h.TO, uint64(length))
 	if fault != ddp.NoFault {
 		p.refused = fault
 		q.strike(p, h.Tag)
-		return
+		return true
 	}
-	put(mem, payload)
+	return q.dev.put(mem, s, headers)
 }
 
 // strike counts a refused access. After too many, receiveRD accepts nothing more from
@@ -181,6 +181,7 @@ func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken boo
 	m := q.dev.newMessage()
 	m.Info.role, m.Info.opcode, m.Info.number, m.Info.inline, m.Info.headLen = roleResponse, ddp.ReadResponse, h.MSN, false, 0
 	m.Info.tag, m.Info.address, m.Info.source, m.Info.from, m.Length = r.Sink, r.SinkTO, r.Source, r.SourceTO, int(r.Size)
+	m.Overhead = taggedOverhead
 	m.Info.fault = p.refused
 	p.refused = ddp.NoFault
 	if m.Info.fault == ddp.NoFault && r.Size > 0 { // RFC 5040 section 5.2: a zero-length Read is not checked
@@ -215,21 +216,24 @@ func (d *Device) appendResponse(b []byte, p *peer, m *message, seg *transmission
 
 // deliverResponse processes a segment of a response. It ignores one whose request has
 // ended.
-func (q *pair) deliverResponse(p *peer, h *ddp.Header, payload []byte) {
+func (q *pair) deliverResponse(p *peer, h *ddp.Header, s *slot, headers int) (taken bool) {
 	if p.requests == nil || h.Tag != p.requests.oldest().tag {
-		return
+		return true
 	}
-	one := p.requests.oldest()
+	one, length := p.requests.oldest(), s.length()-headers
 	want := one.sink.Len()
-	if h.TO != uint64(one.got) || len(payload) > want-one.got || h.Last != (one.got+len(payload) == want) {
+	if h.TO != uint64(one.got) || length > want-one.got || h.Last != (one.got+length == want) {
 		q.dev.drops.Malformed++
 		q.completeRequest(p, rdma.StatusFault)
-		return
+		return true
 	}
-	put(one.sink.Bytes()[one.got:], payload)
-	if one.got += len(payload); h.Last {
+	if !q.dev.put(one.sink.Bytes()[one.got:], s, headers) {
+		return false
+	}
+	if one.got += length; h.Last {
 		q.completeRequest(p, rdma.StatusOK)
 	}
+	return true
 }
 
 // deliverRefusal ends the request that the peer refused.

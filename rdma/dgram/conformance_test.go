@@ -73,7 +73,7 @@ func impair(share float64, seed uint64) func(*outbox) {
 			}
 			if o.n < batchSize && random.Float64() < share {
 				double := &o.packets[o.n]
-				double.to, double.data = l.to, append(double.data[:0], l.data...)
+				double.to, double.on, double.data, double.index = l.to, l.on, append(double.data[:0], l.data...), runIndex{}
 				o.n++
 				i++ // the duplicate is spared
 			}
@@ -83,13 +83,7 @@ func impair(share float64, seed uint64) func(*outbox) {
 
 func openTest(t testing.TB, c Config) *Device {
 	t.Helper()
-	if !c.Bind.IsValid() {
-		c.Bind = netip.MustParseAddrPort("127.0.0.1:0")
-	}
-	if c.JobKey == nil {
-		c.JobKey = []byte("the key of the test")
-	}
-	d, err := Open(c)
+	d, err := Open(testConfig(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,4 +93,15 @@ func openTest(t testing.TB, c Config) *Device {
 		}
 	})
 	return d
+}
+
+// testConfig fills in what every device needs.
+func testConfig(c Config) Config {
+	if !c.Bind.IsValid() {
+		c.Bind = netip.MustParseAddrPort("127.0.0.1:0")
+	}
+	if c.JobKey == nil {
+		c.JobKey = []byte("the key of the test")
+	}
+	return c
 }

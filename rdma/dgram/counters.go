@@ -4,7 +4,6 @@ import (
 	"reflect"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The data path only increments counters; memory use is computed when Count is called.
@@ -16,6 +15,7 @@ type traffic struct {
 	sent       uint64
 	received   uint64 // for a queue pair of ours
 	duplicates uint64 // of those, received before
+	acks       uint64 // sent alone
 }
 
 // Count reports the device's counters and memory use.
@@ -23,12 +23,15 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t, drops := &d.traffic, &d.drops
-	add(rdma.DatagramsSent, t.sent)
-	add(rdma.DatagramsReceived, t.received)
 	add(rdma.DatagramsRetransmitted, d.windowPool.Retransmitted)
 	add(rdma.DatagramsProbes, d.windowPool.Probes)
 	add(rdma.DatagramsTimeouts, d.windowPool.Timeouts)
 	add(rdma.DatagramsDuplicate, t.duplicates)
+	if d.below != nil {
+		d.countBelow(add)
+	} else {
+		d.countSockets(add)
+	}
 	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray+drops.Replayed+drops.Barred)
 	d.soft.Thread.Count(add)
 	d.countPaths(add)
@@ -36,26 +39,37 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	if d.soft.Closed {
 		return
 	}
-	add(rdma.Sockets, uint64(1+len(d.more)))
-	add(rdma.PeersKnown, uint64(len(d.peers)))
 	add(rdma.MemoryReceive, d.receiveMemory())
 	add(rdma.MemorySend, d.sendMemory())
 	add(rdma.MemoryPeers, d.peerMemory())
-	if d.socket != nil {
-		kernel, dropped := d.socket.kernelMemory(), d.socket.kernelDrops()
-		for _, s := range d.more {
-			kernel += s.kernelMemory()
-			dropped += s.kernelDrops()
-		}
-		add(rdma.MemoryKernel, kernel)
-		add(rdma.DatagramsDropped, dropped)
+	add(rdma.MemoryTables, d.table.Memory())
+}
+
+// countSockets reports what the kernel knows, and what the device below does otherwise.
+func (d *Device) countSockets(add func(name rdma.Counter, value uint64)) {
+	add(rdma.DatagramsSent, d.traffic.sent)
+	add(rdma.DatagramsReceived, d.traffic.received)
+	if d.soft.Closed {
+		return
 	}
+	add(rdma.Sockets, uint64(d.sockets()))
+	add(rdma.PeersKnown, uint64(len(d.peers)))
+	var kernel, dropped uint64
+	for on := range d.sockets() {
+		kernel += d.socketOf(on).kernelMemory()
+		dropped += d.socketOf(on).kernelDrops()
+	}
+	add(rdma.MemoryKernel, kernel)
+	add(rdma.DatagramsDropped, dropped)
 }
 
 // receiveMemory returns the size of the slots, as far as datagrams have filled them,
 // and of the reassembly buffers.
 func (d *Device) receiveMemory() uint64 {
 	n := uint64(d.store.filled)
+	if d.below != nil {
+		n = d.below.pool.Stats().Bytes
+	}
 	for _, b := range d.joinBuffers {
 		n += uint64(cap(b))
 	}
@@ -82,8 +96,11 @@ func (d *Device) sendMemory() uint64 {
 func (d *Device) peerMemory() uint64 {
 	n := uint64(cap(d.peers))*sizeOf[address]() + uint64(len(d.known))*(sizeOf[uint64]()+sizeOf[rdma.PeerID]()) +
 		uint64(len(d.freeRequests))*sizeOf[requests]()
+	for _, ends := range d.endpoints {
+		n += uint64(cap(ends)) * sizeOf[endpoint]()
+	}
 	d.eachPeer(func(p *peer) {
-		n += sizeOf[peer]() + uint64(reliable.PathSize())
+		n += sizeOf[peer]() + uint64(p.PathMemory())
 		if p.requests != nil {
 			n += sizeOf[requests]()
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,10 +38,17 @@ type Config struct {
 	// Name is a number that identifies this process to peers. NameOf returns it, even
 	// for a peer that was not resolved. In a job it is the rank.
 	Name uint32
+	// Device, if not nil, has UD queue pairs: the new device uses one of them instead of a
+	// socket (carrier.go). It has RD alone, needs neither Bind nor JobKey, and closes
+	// Device when it is closed.
+	Device rdma.Device
+	// AckEvery is how many packets share one ack, if no packet goes to the peer and none
+	// is requested before. 0: 50 with Device (T1 6.6.1), otherwise 16.
+	AckEvery int
 	// Datagram is the size of RD datagrams, without the headers of UDP and IP. 0: 1472
 	// bytes, which fit into one Ethernet frame, or on the loopback interface as much as
-	// the longest message needs. A UD message is always one datagram, whatever its
-	// length.
+	// the longest message needs; with Device its longest message, but at most 16 KB and
+	// headers. A UD message is always one datagram, whatever its length.
 	Datagram int
 	// SocketBuffer is the size to request from the kernel for each direction, in bytes.
 	// 0: 4 MB. The kernel may grant less.
@@ -65,9 +73,8 @@ type Config struct {
 	MaxTransfer int
 	// PeerTimeout is how long an RD peer may be silent, while something is in flight to
 	// it, before it counts as gone. 0: 30 s, or one second if an ICMP error reports
-	// that its host is unreachable. A device that is one rail of several gets a longer
-	// timeout: a peer that was declared gone is not accepted again, and a broken link
-	// may be repaired.
+	// that its host is unreachable. With several paths it must be silent on all of them.
+	// A peer that was declared gone is not accepted again.
 	PeerTimeout time.Duration
 }
 
@@ -83,13 +90,14 @@ const (
 	domain   = soft.Domain
 )
 
-// Device implements UD and RD over one UDP socket.
+// Device implements UD and RD over one UDP socket, or RD over another device.
 type Device struct {
 	mu   sync.Mutex
 	soft soft.Device
 
 	attr        rdma.Attr
 	peerTimeout time.Duration // Config.PeerTimeout
+	below       *carrier      // instead of sockets (carrier.go)
 	socket      *socket
 	more        []*socket // of further paths (paths.go)
 	paths       []Path
@@ -108,8 +116,11 @@ type Device struct {
 	polled    bool // Poll makes progress, not the progress thread
 	shows     bool // and has completions to return
 
-	store          store // slots for received datagrams
-	part           slot  // one of several coalesced datagrams, while it is processed
+	store          store            // slots for received datagrams
+	part           slot             // one of several coalesced datagrams, while it is processed
+	opened         header           // of the datagram that is processed
+	tokens         map[uint32]owner // of peers that may send runs
+	partials       int              // slots with incomplete segments
 	batch          []*slot
 	outbox         outbox
 	windowPool     *windowPool
@@ -134,7 +145,9 @@ type Device struct {
 	inPlace  inPlace
 	guard    *guard.Guard // of soft
 	// disturb simulates network faults in tests.
-	disturb func(*outbox)
+	disturb   func(*outbox)
+	disturbed disturbed
+	image     []byte // for encryptRun
 }
 
 // Drops counts dropped datagrams by cause.
@@ -153,8 +166,11 @@ type Drops struct {
 
 var _ rdma.NamedDevice = (*Device)(nil)
 
-// Open opens a socket and returns a device that uses it.
+// Open opens a socket and returns a device that uses it, or one that uses Config.Device.
 func Open(c Config) (*Device, error) {
+	if c.Device != nil {
+		return openOver(c)
+	}
 	if len(c.Paths) > reliable.MaxPaths {
 		return nil, fmt.Errorf("dgram: a device has 1 to %d paths, not %d", reliable.MaxPaths, len(c.Paths))
 	}
@@ -163,7 +179,7 @@ func Open(c Config) (*Device, error) {
 	}
 	if c.Datagram == 0 {
 		c.Datagram = ethernetDatagram
-		if c.Bind.Addr().IsLoopback() {
+		if c.Bind.Addr().IsLoopback() && !slices.ContainsFunc(c.Paths, func(p Path) bool { return !p.Bind.Addr().IsLoopback() }) {
 			c.Datagram = loopbackDatagram
 		}
 	}
@@ -191,28 +207,13 @@ func Open(c Config) (*Device, error) {
 	if !c.NoRuns {
 		s.allowRuns(c.Datagram)
 	}
-	d := &Device{
-		attr: rdma.Attr{
-			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord),
-			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, CopyAbove: copyAbove, RemoteCPU: c.NoThread,
-			LocalKeys: c.Strict, Pins: c.Strict,
-		},
-		socket: s, keys: keys, name: c.Name, peerTimeout: c.PeerTimeout, start: time.Now(),
-		datagram: c.Datagram, batch: make([]*slot, 0, batchSize),
-		outbox: newOutbox(),
-		pairs:  make([]*pair, 1), // 0 is no queue pair
-		known:  map[uint64]rdma.PeerID{},
-	}
+	d := newDevice(&c, keys, maxDatagram, transfer)
+	d.socket = s
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = costs(d.mss(), c.NoCRC && !c.Encrypt)
-	d.attr.EndCost = float64(ackDelay) // a short message requests no ack
-	d.soft.Init("dgram", &d.mu, soft.Hooks{Sleep: d.sleep, Awake: d.awake, Progress: d.progressBeside, Posted: func() { d.serviceAt = 0 }})
-	d.soft.InitRegions(rand.Reader, c.Strict)
 	d.soft.SetSource(s.source())
-	d.table, d.guard = d.soft.Table, &d.soft.Guard
-	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread, true
-	d.windowPool = newWindowPool(d.mss())
-	if c.Strict {
-		d.attr.MaxInline = strictMax
+	d.windowPool = reliable.NewPool[posted](runParams(d.datagram, d.mss(), s.runs(), c.Encrypt))
+	if c.AckEvery > 0 {
+		d.windowPool.AckEvery = c.AckEvery
 	}
 	if c.NoCRC {
 		d.keys.flags = flagPartial
@@ -222,6 +223,32 @@ func Open(c Config) (*Device, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// newDevice returns a device without a carrier. longest is the longest datagram that it
+// sends.
+func newDevice(c *Config, keys *keyring, longest, transfer int) *Device {
+	d := &Device{
+		attr: rdma.Attr{
+			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord),
+			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, CopyAbove: copyAbove, RemoteCPU: c.NoThread,
+			EndCost:   float64(ackDelay), // a short message requests no ack
+			LocalKeys: c.Strict, Pins: c.Strict,
+		},
+		keys: keys, name: c.Name, peerTimeout: c.PeerTimeout, start: time.Now(),
+		datagram: c.Datagram, batch: make([]*slot, 0, batchSize),
+		outbox: newOutbox(longest),
+		pairs:  make([]*pair, 1), // 0 is no queue pair
+		known:  map[uint64]rdma.PeerID{},
+	}
+	if c.Strict {
+		d.attr.MaxInline = strictMax
+	}
+	d.soft.Init("dgram", &d.mu, soft.Hooks{Sleep: d.sleep, Awake: d.awake, Progress: d.progressBeside, Posted: func() { d.serviceAt = 0 }})
+	d.soft.InitRegions(rand.Reader, c.Strict)
+	d.table, d.guard = d.soft.Table, &d.soft.Guard
+	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread, true
+	return d
 }
 
 // costs returns the cost estimates, measured over loopback beside rdma/iwarp
@@ -251,7 +278,11 @@ func (d *Device) Drops() Drops {
 
 // mss returns how many bytes of an RD message fit into one datagram.
 func (d *Device) mss() int {
-	return d.datagram - longestHeader - ddp.UntaggedLen - sealLen
+	n := d.datagram - longestHeader - ddp.UntaggedLen
+	if d.below == nil {
+		n -= sealLen
+	}
+	return n
 }
 
 // Resolve returns the handle for an address.
@@ -260,6 +291,9 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	defer d.mu.Unlock()
 	if d.soft.Closed {
 		return 0, rdma.ErrClosed
+	}
+	if d.below != nil {
+		return d.resolveBelow(a)
 	}
 	parsed, theirs, err := parseAddress(a)
 	if err != nil {
@@ -340,14 +374,13 @@ func (d *Device) tick() {
 // While nothing arrives, timers are checked only now and then: a spinning caller calls
 // several times a microsecond, and reading the clock and checking each peer takes as
 // long as the system call.
-func (d *Device) progress() {
+func (d *Device) progress() (came bool) {
 	d.ticked, d.shows = false, false
-	came := d.receiveAll()
+	came = d.receiveAll()
 	if came || d.idlePolls == 0 {
 		d.idlePolls = idlePollsPerService
-		d.socket.refusals(d.reject)
-		for _, s := range d.more {
-			s.refusals(d.reject)
+		for on := range d.sockets() {
+			d.socketOf(on).refusals(d.reject)
 		}
 		if came || d.outbox.n > 0 || d.serviceDue() {
 			d.service()
@@ -358,6 +391,7 @@ func (d *Device) progress() {
 		}
 	}
 	d.idlePolls--
+	return came
 }
 
 // idlePollsPerService is how many calls without arrivals pass between two checks of the
@@ -380,6 +414,15 @@ func (d *Device) receiveDatagrams() (came bool) {
 		return came
 	}
 	from := d.socketOf(d.on)
+	if from.bulk > 0 { // each is processed while it is in the cache
+		for range bulkBatch {
+			if d.expectsRun(from) && !d.receiveRunInPlace(from) || !d.expectsRun(from) && !d.receiveOne(from) {
+				break
+			}
+			came = true
+		}
+		return came
+	}
 	if !from.batching {
 		one := d.receiveOne(from)
 		from.batching, from.cameLast = one && from.cameLast, one
@@ -519,7 +562,7 @@ func (d *Device) wake() time.Duration {
 		}
 		at = min(at, q.recordsDue())
 		for _, p := range q.busy {
-			at = min(at, p.SendWake(), p.probeAt())
+			at = min(at, p.SendWake(), p.probeAt(), p.partialsDue())
 			for k := range p.Paths() {
 				at = min(at, p.AckWake(d.now, k))
 			}

@@ -1,7 +1,8 @@
 // Package dgram implements RDMA over UDP datagrams: iWARP without connections. T1
 // chapter 6 specifies this for unreliable datagrams (UD); this package adds the
 // reliable datagrams (RD) that T1 left open. A process has one UDP socket regardless of
-// its number of peers, and an idle peer costs a few hundred bytes.
+// its number of peers, and an idle peer costs a few hundred bytes. With several
+// interfaces it has one socket on each, and RD uses them together (Config.Paths).
 //
 // [Open] returns a device. Its queue pairs are of two kinds:
 //
@@ -26,8 +27,11 @@
 //	reliable    segments messages, numbers packets, paces them, retransmits,
 //	            drops duplicates, restores order, writes acks                    package reliable, message.go, peer.go
 //	wire        header, DDP segment, CRC32C and authentication tag               wire.go, seal.go
+//	            several packets with one header and tag                          run.go, run_encrypted.go, assemble.go
 //	kernel      datagrams are sent and received in batches                       outbox.go, socket_linux_unsafe.go
+//	            several sockets, and the endpoints of a peer they lead to        paths.go
 //	receiver    reassembles messages and queues completions                      receive.go, queues.go
+//	            long payload goes to its target without a copy                   inplace.go, inplace_run.go
 //	            UD: messages, pieces of Write-Records, error messages            receive_datagram.go, record.go, refuse.go
 //
 // Poll and PostSend do all of this in the caller's goroutine, under one lock. While the

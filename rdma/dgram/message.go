@@ -61,8 +61,3 @@ const (
 
 	never = reliable.Never
 )
-
-// newWindowPool returns the memory of all busy peers.
-func newWindowPool(mss int) *windowPool {
-	return reliable.NewPool[posted](reliable.Params{Single: mss, MaxRun: 1, AckEvery: ackEvery, AckDelay: ackDelay, LongAckDelay: longAckDelay})
-}

@@ -3,6 +3,7 @@ package dgram
 import (
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The outbox holds datagrams that are ready until the kernel accepts them in one call.
@@ -18,6 +19,9 @@ type packet struct {
 	seal [sealLen]byte
 	to   rawAddress
 	on   uint8 // path
+	// index is set if the packet is sent as a run of packets, or as one of them.
+	index runIndex
+	crcs  []uint32 // of its packets
 	// addressKnown reports whether the peer knows our address.
 	addressKnown bool
 }
@@ -30,25 +34,34 @@ func (l *packet) length() int {
 	return len(l.data) + len(l.body) + len(l.seal)
 }
 
+// packets returns how many packets the network has of it.
+func (l *packet) packets() int { return max(int(l.index.count), 1) }
+
 // gatherAbove is the payload length from which the kernel gathers instead of us
 // copying.
 const gatherAbove = 2 << 10
 
 // keep makes the packet contiguous.
 func (l *packet) keep() {
-	if l.body != nil {
-		l.data = append(append(l.data, l.body...), l.seal[:]...)
-		l.body = nil
+	if l.body == nil {
+		return
 	}
+	l.data = append(l.data, l.body...)
+	if l.index.packets == 0 {
+		l.data = append(l.data, l.seal[:]...)
+	}
+	l.body = nil
 }
 
 // seal appends the payload and seals the packet.
 func (d *Device) seal(l *packet, front, bytes []byte) {
-	if len(bytes) < gatherAbove || d.keys.encrypt {
+	if len(bytes) < gatherAbove || d.keys.encrypt || d.below != nil && len(front) > rdma.HeadMax {
 		l.data, l.body = d.keys.seal(append(front, bytes...)), nil
 		return
 	}
-	l.data, l.body = front, bytes
+	if l.data, l.body = front, bytes; d.below != nil {
+		return
+	}
 	d.keys.sealGathered(front, bytes, &l.seal)
 }
 
@@ -58,9 +71,10 @@ type outbox struct {
 	most    int // high-water mark of n
 }
 
-func newOutbox() (o outbox) {
+func newOutbox(longest int) (o outbox) {
 	for i := range o.packets {
-		o.packets[i].data = make([]byte, 0, maxDatagram)
+		o.packets[i].data = make([]byte, 0, longest)
+		o.packets[i].crcs = make([]uint32, reliable.MaxRun)
 	}
 	return o
 }
@@ -79,22 +93,31 @@ func (d *Device) nextPacket() *packet {
 // begin addresses a packet and writes the header into it.
 func (d *Device) begin(l *packet, h *header, from uint16, to rdma.PeerID) []byte {
 	a := &d.peers[to]
-	l.to, l.on, l.addressKnown = a.at, 0, false
+	d.address(l, to, int(h.path))
 	h.to, h.from, h.toIncarnation, h.name = a.pair, from, a.incarnation, d.name
-	if !d.keys.stampHeader(h) {
-		// 2^48 datagrams at a million a second are nine years.
-		panic("dgram: the serial numbers of this device are exhausted")
-	}
+	h.serial, h.fromIncarnation = d.serial(), d.keys.incarnation
 	return h.append(l.data[:0])
 }
 
-// beginOn is begin for a path.
-func (d *Device) beginOn(l *packet, h *header, from uint16, to rdma.PeerID, on int) []byte {
-	b := d.begin(l, h, from, to)
-	if at := d.endpointOf(to, on); d.several() && at != nil {
+// serial returns the next serial number.
+func (d *Device) serial() uint64 {
+	if !d.keys.advance() {
+		// 2^48 datagrams at a million a second are nine years.
+		panic("dgram: the serial numbers of this device are exhausted")
+	}
+	return d.keys.serial
+}
+
+// address addresses a packet on a path, or on the first one if it is not known where the
+// path leads.
+func (d *Device) address(l *packet, to rdma.PeerID, on int) {
+	l.to, l.on, l.addressKnown, l.index = d.peers[to].at, 0, false, runIndex{}
+	if !d.several() {
+		return
+	}
+	if at := d.endpointOf(to, on); at != nil {
 		l.to, l.on = *at, uint8(on)
 	}
-	return b
 }
 
 func appendDDP(b []byte, h *ddp.Header) []byte {
@@ -109,10 +132,7 @@ func appendDDP(b []byte, h *ddp.Header) []byte {
 func (d *Device) flush() {
 	o := &d.outbox
 	if d.disturb != nil {
-		for i := range o.packets[:o.n] {
-			o.packets[i].keep()
-		}
-		d.disturb(o)
+		d.sendDisturbed()
 	}
 	if o.n == 0 {
 		return
@@ -122,15 +142,36 @@ func (d *Device) flush() {
 	if d.several() {
 		o.arrangePackets()
 	}
-	done := 0
+	done := d.sendPackets()
+	for i := done; i < o.n; i++ { // swap the memory, do not copy
+		o.packets[i].keep()
+		o.packets[i-done], o.packets[i] = o.packets[i], o.packets[i-done]
+	}
+	o.n -= done
+	if !d.runs() {
+		d.windowPool.MaxRun = 1
+	}
+}
+
+// sendPackets hands packets to the kernel until it accepts no more, and returns how many are
+// done.
+func (d *Device) sendPackets() (done int) {
+	o := &d.outbox
 	for done < o.n {
 		s, end := d.socket, o.n
 		if d.several() {
 			s, end = d.socketOf(int(o.packets[done].on)), done+together(o.packets[done:o.n])
 		}
-		n, full := s.send(o.packets[done:end])
+		n, full := 0, false
+		if d.below != nil {
+			n, full = d.below.send(o.packets[done:end])
+		} else {
+			n, full = s.send(o.packets[done:end])
+		}
+		for i := range o.packets[done : done+n] {
+			d.traffic.sent += uint64(o.packets[done+i].packets())
+		}
 		done += n
-		d.traffic.sent += uint64(n)
 		if full {
 			break
 		}
@@ -139,11 +180,49 @@ func (d *Device) flush() {
 			done++
 		}
 	}
-	for i := done; i < o.n; i++ { // swap the memory, do not copy
-		o.packets[i].keep()
-		o.packets[i-done], o.packets[i] = o.packets[i], o.packets[i-done]
+	return done
+}
+
+// disturbed is what sendDisturbed has to send.
+type disturbed struct {
+	bytes []byte
+	ends  []int
+	to    []disturbedTo
+}
+
+// disturbedTo is where a disturbed packet goes.
+type disturbedTo struct {
+	to rawAddress
+	on uint8
+}
+
+// sendDisturbed lets tests change what is sent, packet by packet.
+func (d *Device) sendDisturbed() {
+	o, all := &d.outbox, &d.disturbed
+	all.bytes, all.ends, all.to = all.bytes[:0], all.ends[:0], all.to[:0]
+	for i := range o.packets[:o.n] {
+		l := &o.packets[i]
+		if l.keep(); l.index.packets > 0 {
+			all.bytes, all.ends = l.appendPackets(all.bytes, all.ends)
+		} else {
+			all.bytes = append(all.bytes, l.data...)
+			all.ends = append(all.ends, len(all.bytes))
+		}
+		for len(all.to) < len(all.ends) {
+			all.to = append(all.to, disturbedTo{l.to, l.on})
+		}
 	}
-	o.n -= done
+	for at, next := 0, 0; next < len(all.ends); {
+		o.n = 0
+		for ; o.n < batchSize/2 && next < len(all.ends); o.n, next = o.n+1, next+1 { // there is room for duplicates
+			l := &o.packets[o.n]
+			l.data, l.to, l.on, l.index = append(l.data[:0], all.bytes[at:all.ends[next]]...), all.to[next].to, all.to[next].on, runIndex{}
+			at = all.ends[next]
+		}
+		if d.disturb(o); next < len(all.ends) && o.n > 0 {
+			d.sendPackets() // what is not accepted is lost
+		}
+	}
 }
 
 // messageBlock is how many messages are allocated at a time.

@@ -18,6 +18,7 @@ import (
 const (
 	pairDepth   = 512      // default maximum of pending sends
 	delayAckMax = 16 << 10 // longest message whose ack may be delayed
+	longRun     = 16       // packets of a run that does not wait for others in the outbox
 )
 
 // pair is a queue pair. Its number distinguishes it from others on the same socket.
@@ -76,8 +77,8 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 
 // Addr returns the address that peers resolve.
 func (q *pair) Addr() rdma.Addr {
-	a := address{at: rawOf(q.dev.socket.local), incarnation: q.dev.keys.incarnation, pair: q.number, name: q.dev.name}
-	return q.dev.withEndpoints(a.String())
+	a := address{incarnation: q.dev.keys.incarnation, pair: q.number, name: q.dev.name}
+	return rdma.Addr(q.dev.own() + "/" + a.identity())
 }
 
 // Connect returns an error: datagrams need no connection.
@@ -187,7 +188,7 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	}
 	d := q.dev
 	p := q.peer(wr.Peer)
-	if p.barred {
+	if p.barred || p.gone {
 		q.refusePost(p, wr)
 		return nil
 	}
@@ -196,6 +197,7 @@ func (q *pair) take(wr *rdma.SendWR) error {
 		d.freeMessage(m)
 		return rdma.ErrAgain
 	}
+	m.Overhead = untaggedOverhead
 	m.Info.id, m.Length = wr.ID, int(wr.HeadLen)+wr.Body.Len()
 	m.Info.role, m.Info.opcode = roleSend, sendOpcode(wr.Flags)
 	m.DelayAck = wr.Flags&(rdma.Inline|rdma.Lazy) != 0 && q.mayDelayAck(p, m)
@@ -238,6 +240,7 @@ func (q *pair) peer(id rdma.PeerID) *peer {
 		p := newPeer(q.dev.windowPool)
 		p.id = id
 		q.reachPaths(&p)
+		p.tokenKnown = q.dev.below != nil // it sends no runs
 		q.peers[id] = &p
 	}
 	return q.peers[id]
@@ -268,6 +271,9 @@ func (q *pair) service() {
 		if !p.barred && p.peerTimedOut(now, q.dev.peerTimeout) {
 			q.giveUp(p)
 		}
+		if now >= p.partialsDue() {
+			q.dropPartials(p)
+		}
 		q.deliverReordered(p)
 		q.flushPeer(p)
 		q.sendAcks(p)
@@ -291,15 +297,15 @@ func (q *pair) sendAcks(p *peer) {
 			continue
 		}
 		if due = true; !q.dev.defersAck(p, k) {
-			q.writeAck(p, k, p.Via(k), false)
+			q.writeAck(p, k, p.Via(k), kindAck, false)
 		}
 	}
 	if due || now < p.probeAt() {
 		return
 	}
-	p.probed = now
+	p.probed = uint32((now + time.Millisecond - 1) / time.Millisecond)
 	for on := range q.dev.Rails() {
-		q.writeAck(p, max(p.pendingAck(on), 0), on, true)
+		q.writeAck(p, max(p.pendingAck(on), 0), on, kindAck, true)
 	}
 }
 
@@ -326,27 +332,40 @@ func (q *pair) flushPeer(p *peer) {
 			q.dev.outbox.n--
 			return
 		}
-		seg, more := p.Next(q.dev.now, on)
+		seg, more := p.Next(q.dev.now, on, p.ackRoom(on))
 		if !more {
 			q.dev.outbox.n--
 			return
 		}
 		q.write(l, p, &seg, on)
+		if seg.Packets >= longRun && !seg.Lone {
+			q.dev.flush() // it is still in the cache, and the peer can begin
+			q.dev.now = q.dev.clock()
+		}
 	}
 }
 
-// write makes the datagram of a segment. A pending ack goes with the last segment of a
+// write makes the datagram of a segment, or its packets.
+func (q *pair) write(l *packet, p *peer, seg *transmission, on int) {
+	if seg.Packets > 1 {
+		q.writeRun(l, p, seg, on)
+		return
+	}
+	q.writeSegment(l, p, seg, on)
+}
+
+// writeSegment makes a segment. A pending ack goes with the last segment of a
 // message. In the first segment it would make that datagram longer than the others, and
 // the kernel accepts only datagrams of one length as a run, except for a shorter last
 // one.
-func (q *pair) write(l *packet, p *peer, seg *transmission, on int) {
+func (q *pair) writeSegment(l *packet, p *peer, seg *transmission, on int) {
 	d, m := q.dev, seg.Message
 	h := header{kind: kindSegment, path: uint8(on), urgent: seg.Urgent, delayAck: seg.DelayAck, number: seg.Number, sequence: seg.Sequence}
-	if k := p.pendingAck(on); k >= 0 && (seg.Last || p.AckDue(d.now, k)) {
+	if k := p.pendingAck(on); k >= 0 && (seg.Ack || seg.Packets == 1 && (seg.Last || p.AckDue(d.now, k))) {
 		h.hasAck = true
 		p.WriteAck(d.now, k, &h.ack, piggybackWords)
 	}
-	b := d.beginOn(l, &h, q.number, p.id, on)
+	b := d.begin(l, &h, q.number, p.id)
 	l.addressKnown = p.AddressKnown()
 	var bytes []byte
 	switch {
@@ -362,6 +381,11 @@ func (q *pair) write(l *packet, p *peer, seg *transmission, on int) {
 	if seg.Again {
 		bytes = toRepeat(bytes)
 	}
+	if seg.Packets > 1 && !seg.Lone {
+		l.data, l.body = b[:tagLen+len(b)], bytes
+		copy(l.data[tagLen:], b) // the tag is in front
+		return
+	}
 	d.seal(l, b, bytes)
 }
 
@@ -372,18 +396,19 @@ func queueOf(op ddp.Opcode) uint32 {
 	return ddp.QueueSend
 }
 
-// writeAck makes a standalone ack for a path of the peer, on one of ours. An urgent one
-// requests an ack in return.
-func (q *pair) writeAck(p *peer, k, on int, urgent bool) {
+// writeAck makes a standalone ack for a path of the peer, on one of ours, or a close. An
+// urgent one requests an ack in return.
+func (q *pair) writeAck(p *peer, k, on int, as kind, urgent bool) {
 	l := q.dev.nextPacket()
 	if l == nil {
 		return // the ack stays pending
 	}
-	h := header{kind: kindAck, path: uint8(on), hasAck: true, urgent: urgent}
+	h := header{kind: as, path: uint8(on), hasAck: true, urgent: urgent}
 	p.WriteAck(q.dev.now, k, &h.ack, reliable.MaxWords)
-	b := q.dev.beginOn(l, &h, q.number, p.id, on)
+	b := q.dev.begin(l, &h, q.number, p.id)
 	l.addressKnown = p.AddressKnown()
 	q.dev.seal(l, b, nil)
+	q.dev.traffic.acks++
 }
 
 // finish completes a list of messages.
@@ -418,7 +443,7 @@ func (q *pair) giveUp(p *peer) {
 	if q.silences == nil {
 		q.silences = map[rdma.PeerID]time.Duration{}
 	}
-	q.silences[p.id] = q.dev.now - since
+	q.silences[p.id], p.gone = q.dev.now-since, true
 	q.abandon(p, rdma.StatusPeerGone)
 	q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusPeerGone}, loan{})
 }
@@ -450,13 +475,16 @@ func (q *pair) shut() {
 	for len(q.leaving) > 0 {
 		q.shiftLeaving(rdma.StatusFlushed)
 	}
+	if d.below != nil {
+		q.sendClose()
+	}
 	for _, p := range q.peers {
 		if p == nil {
 			continue
 		}
 		for k := range p.Paths() {
 			if p.AckPending(k) {
-				q.writeAck(p, k, p.Via(k), false)
+				q.writeAck(p, k, p.Via(k), kindAck, false)
 			}
 		}
 		q.abandon(p, rdma.StatusFlushed)

@@ -1,6 +1,7 @@
 package dgram
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -40,6 +41,9 @@ func (d *Device) openPaths(c *Config) error {
 	if len(d.more) == 0 {
 		return nil
 	}
+	if !d.runs() {
+		d.windowPool.MaxRun = 1
+	}
 	// Reads and Writes use all paths.
 	for _, cost := range []*rdma.Cost{&d.attr.ReadCost, &d.attr.PutCost} {
 		cost.PerByte /= float64(len(d.paths))
@@ -68,8 +72,19 @@ func (d *Device) socketOf(on int) *socket {
 	return d.more[on-1]
 }
 
-// closeSockets closes the sockets.
+// sockets returns their number.
+func (d *Device) sockets() int {
+	if d.below != nil {
+		return 0
+	}
+	return 1 + len(d.more)
+}
+
+// closeSockets closes the sockets, or the device below.
 func (d *Device) closeSockets() error {
+	if d.below != nil {
+		return errors.Join(d.below.closeQueues(), d.below.dev.Close())
+	}
 	err := d.socket.close()
 	for _, s := range d.more {
 		_ = s.close() // the first error matters
@@ -82,6 +97,9 @@ func (d *Device) closeSockets() error {
 
 // receiveAll processes what has arrived on all paths.
 func (d *Device) receiveAll() (came bool) {
+	if d.below != nil {
+		return d.receiveBelow()
+	}
 	d.on = 0
 	came = d.receiveDatagrams()
 	for i := range d.more {
@@ -142,18 +160,22 @@ func (d *Device) leadsTo(id rdma.PeerID, at netip.AddrPort) bool {
 	return d.several() && slices.ContainsFunc(*d.endsOf(id), func(e endpoint) bool { return e.addrPort == at })
 }
 
-// withEndpoints adds the endpoints of further paths to an address of ours.
-func (d *Device) withEndpoints(text string) rdma.Addr {
-	first, rest, _ := strings.Cut(text, "/")
-	for _, s := range d.more {
-		first += "," + s.local.String()
+// own returns our endpoints as an address has them.
+func (d *Device) own() string {
+	if d.below != nil {
+		return string(d.below.qp.Addr())
 	}
-	return rdma.Addr(first + "/" + rest)
+	text := d.socket.local.String()
+	for _, s := range d.more {
+		text += "," + s.local.String()
+	}
+	return text
 }
 
 // heard records on which path a datagram of a peer has arrived: acks of its packets, and
-// replies, go back over it.
-func (q *pair) heard(p *peer, s *slot, path uint8) {
+// replies, go back over it. A packet of a run that arrived alone has no tag, so it does not
+// show where the path leads: from is nil.
+func (q *pair) heard(p *peer, from *rawAddress, path uint8) {
 	d := q.dev
 	if !d.several() && path == 0 {
 		return
@@ -166,12 +188,12 @@ func (q *pair) heard(p *peer, s *slot, path uint8) {
 	}
 	p.SetVia(int(path), d.on)
 	p.Prefer(d.on)
-	if d.several() && d.endpointOf(p.id, d.on) == nil {
+	if d.several() && from != nil && d.endpointOf(p.id, d.on) == nil {
 		ends := d.endsOf(p.id)
 		if *ends == nil {
 			*ends = make([]endpoint, len(d.paths))
 		}
-		(*ends)[d.on] = endpoint{s.from.addrPort(), s.from}
+		(*ends)[d.on] = endpoint{from.addrPort(), *from}
 		p.Reach(d.on, true)
 	}
 }
@@ -197,6 +219,25 @@ func (p *peer) pendingAck(on int) int {
 		}
 	}
 	return -1
+}
+
+// ackRoom returns the length of the ack that should go with a packet on a path of ours.
+func (p *peer) ackRoom(on int) int {
+	k := p.pendingAck(on)
+	if k < 0 {
+		return 0
+	}
+	return ackLen + 8*min(p.AckWords(k), piggybackWords)
+}
+
+// runs reports whether runs can be sent on all paths.
+func (d *Device) runs() bool {
+	for on := range d.sockets() {
+		if !d.socketOf(on).runs() {
+			return false
+		}
+	}
+	return d.below == nil
 }
 
 // acksPending reports whether an ack is pending.

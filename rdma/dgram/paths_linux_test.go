@@ -1,6 +1,7 @@
 package dgram
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -14,22 +15,17 @@ import (
 
 // Devices with several paths, on 127.0.0.1, 127.0.0.2 and so on.
 
-func openPaths(t testing.TB, name uint32, n int) *Device {
-	t.Helper()
+func pathsConfig(name uint32, n int) Config {
 	c := Config{Name: name, JobKey: []byte("the key of the test"), Datagram: ethernetDatagram}
 	for i := range n {
 		c.Paths = append(c.Paths, Path{Name: fmt.Sprintf("rail%d", i), Bind: netip.MustParseAddrPort(fmt.Sprintf("127.0.0.%d:0", 1+i)), Network: netip.MustParsePrefix(fmt.Sprintf("127.0.0.%d/32", 1+i))})
 	}
-	d, err := Open(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return d
+	return c
+}
+
+func openPaths(t testing.TB, name uint32, n int) *Device {
+	t.Helper()
+	return openTest(t, pathsConfig(name, n))
 }
 
 // dropOn drops the packets of paths that are cut, and counts them.
@@ -120,6 +116,8 @@ func TestMatchPaths(t *testing.T) {
 		{ours("10.1.0.0/24"), "10.0.0.2:1,10.1.0.2:2", "10.1.0.2:2"},
 		{ours("", ""), "10.1.0.2:1,10.0.0.2:2", "10.1.0.2:1,10.0.0.2:2"},
 		{ours("10.9.0.0/24", "10.1.0.0/24"), "10.1.0.2:1,10.0.0.2:2", "10.0.0.2:2,10.1.0.2:1"},
+		{ours("10.0.0.0/24", "10.0.0.0/24"), "10.0.0.2:1,10.0.0.2:2", "10.0.0.2:1,10.0.0.2:2"},
+		{ours("10.0.0.0/24", "10.1.0.0/24", "10.2.0.0/24"), "10.0.0.2:1", "10.0.0.2:1,10.0.0.2:1,10.0.0.2:1"},
 	} {
 		_, theirs, err := parseAddress(rdma.Addr(v.theirs + "/1/0123456789ab/0"))
 		if err != nil {
@@ -132,5 +130,88 @@ func TestMatchPaths(t *testing.T) {
 		if got := strings.Join(words, ","); got != v.want {
 			t.Errorf("%v and %s are paired as %s, want %s", v.ours, v.theirs, got, v.want)
 		}
+	}
+}
+
+func TestAddressesWithPaths(t *testing.T) {
+	d := newTestNode(t, pathsConfig(12, 3))
+	a, ends, err := parseAddress(d.qp.Addr())
+	if err != nil || a.incarnation != d.keys.incarnation || a.name != 12 || len(ends) != 3 {
+		t.Fatalf("%s is read as %v with %d endpoints, %v", d.qp.Addr(), &a, len(ends), err)
+	}
+	for i, e := range ends {
+		if e.addrPort != d.socketOf(i).local || e.raw.addrPort() != e.addrPort {
+			t.Errorf("endpoint %d is %v, the socket %v", i, e.addrPort, d.socketOf(i).local)
+		}
+	}
+	const rest = "/1/0123456789ab/0"
+	for _, text := range []string{"", ",", "10.0.0.1:1,", ",10.0.0.1:1", "10.0.0.1:1,10.0.0.2", "10.0.0.1:1,10.0.0.2:0", strings.Repeat("10.0.0.1:1,", 8) + "10.0.0.1:1"} {
+		if _, _, err := parseAddress(rdma.Addr(text + rest)); err == nil {
+			t.Errorf("%q is accepted as an address", text+rest)
+		}
+	}
+}
+
+// TestRunsOnPaths writes 4 MB over two paths: both carry runs. When one of them is cut, the
+// packets of its runs arrive alone over the other.
+func TestRunsOnPaths(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cut=%v", cut), func(t *testing.T) {
+			var nodes [2]*testNode
+			for i := range nodes {
+				nodes[i] = newTestNode(t, pathsConfig(uint32(i+1), 2))
+			}
+			a, b := nodes[0], nodes[1]
+			if !a.runs() {
+				t.Skip("this kernel has no UDP_SEGMENT")
+			}
+			to := a.resolve(t, b)
+			var dropped atomic.Int64
+			if cut {
+				seen := 0
+				a.mu.Lock()
+				a.disturb = dropOn(func(path int) bool {
+					seen += path
+					return path == 1 && seen > 100
+				}, &dropped)
+				a.mu.Unlock()
+			}
+			source, target := make([]byte, 4<<20), make([]byte, 4<<20)
+			for i := range source {
+				source[i] = byte(i ^ i>>8 ^ i>>16)
+			}
+			mr, err := b.Register(target, rdma.RemoteWrite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wr := rdma.SendWR{ID: 1, Op: rdma.OpWrite, Peer: to, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}
+			if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+				t.Fatal(err)
+			}
+			pollBoth(t, a, b, func(onA bool, c *rdma.Completion) bool { return onA && c.ID == 1 && c.Status == rdma.StatusOK })
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			if !bytes.Equal(source, target) {
+				t.Error("the bytes received differ from those written")
+			}
+			if b.drops != (Drops{}) {
+				t.Errorf("datagrams were dropped: %+v", b.drops)
+			}
+			if b.partials != 0 {
+				t.Errorf("%d incomplete segments are left", b.partials)
+			}
+			if cut {
+				if dropped.Load() == 0 {
+					t.Error("nothing was dropped, so the test proves nothing")
+				}
+				return
+			}
+			messages := a.socket.messages + a.more[0].messages
+			if a.socket.messages < 5 || a.more[0].messages < 5 || messages > a.traffic.sent/4 {
+				t.Errorf("%d datagrams were sent in %d and %d messages", a.traffic.sent, a.socket.messages, a.more[0].messages)
+			}
+		})
 	}
 }

@@ -25,12 +25,15 @@ type peer struct {
 	refused       ddp.Fault      // why its current Write is refused
 	id            rdma.PeerID
 	busy          bool          // on the busy list of its queue pair
+	tokenKnown    bool          // of packets from it (assemble.go)
+	partials      uint8         // incomplete segments from it
 	rejected      bool          // an ICMP error reports that the address is unreachable
-	strikes       guard.Strikes // its refused accesses
+	gone          bool          // it was silent for too long, or has closed: posts to it fail
 	barred        bool          // too many strikes: nothing more is accepted from it
+	strikes       guard.Strikes // its refused accesses
 	serials       serials       // received from it
+	probed        uint32        // time of the last probe in milliseconds
 	lastReceived  time.Duration // last datagram from it, or the start of waiting for one
-	probed        time.Duration // last probe
 }
 
 func newPeer(h *windowPool) peer {
@@ -39,7 +42,7 @@ func newPeer(h *windowPool) peer {
 
 // inactive reports whether there is no work for the peer.
 func (p *peer) inactive() bool {
-	return p.Idle() && !p.acksPending() && !p.Waiting() && p.requests == nil
+	return p.Idle() && !p.acksPending() && !p.Waiting() && p.requests == nil && p.partials == 0
 }
 
 const (
@@ -69,7 +72,15 @@ func (p *peer) probeAt() time.Duration {
 	if p.requests == nil || !p.Idle() {
 		return never
 	}
-	return max(p.lastReceived, p.probed) + probeEvery
+	return max(p.lastReceived, time.Duration(p.probed)*time.Millisecond) + probeEvery
+}
+
+// partialsDue returns when incomplete segments are dropped.
+func (p *peer) partialsDue() time.Duration {
+	if p.partials == 0 {
+		return never
+	}
+	return p.lastReceived + partialTimeout
 }
 
 // joining is a message of several datagrams that is being reassembled.

@@ -88,24 +88,34 @@ const (
 
 // sleep returns how long the device may sleep if nothing arrives.
 func (d *Device) sleep(limit time.Duration) time.Duration {
-	at := d.wake()
+	longest, at := pollDelay(limit), d.wake()
 	if d.outbox.n > 0 {
 		at = min(at, d.clock()+sendRetryDelay)
 	}
-	if at == never {
-		return limit
+	if at != never {
+		limit = min(limit, at-d.clock())
 	}
-	return min(limit, at-d.clock())
+	if d.below != nil {
+		limit = d.sleepBelow(limit, longest)
+	}
+	return limit
 }
 
 // awake ends a sleep, perhaps because of a timer.
-func (d *Device) awake() { d.idlePolls = 0 }
+func (d *Device) awake() {
+	d.idlePolls = 0
+	if d.below != nil && d.below.file != nil {
+		d.below.file.Disarm()
+	}
+}
 
 // progressBeside is progress for the progress thread.
 func (d *Device) progressBeside() time.Duration {
 	d.idlePolls = 0
-	d.progress()
-	if len(d.batch) == 0 {
+	if d.progress() {
+		d.soft.MarkMoved() // there may be room for a post
+	}
+	if len(d.batch) == 0 && d.below == nil {
 		return bufferWait
 	}
 	return 0
@@ -119,7 +129,11 @@ func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := new(receiveQueue)
-	return r, d.soft.OpenSRQ(&r.SRQ, c, maxSlots/2)
+	most := maxSlots
+	if d.below != nil {
+		most = d.below.most
+	}
+	return r, d.soft.OpenSRQ(&r.SRQ, c, most/2)
 }
 
 // take returns the next buffer: a posted one, or memory for reassembly.

@@ -13,7 +13,14 @@ import (
 
 // takeIn processes the contents of a slot. It returns true if the slot is kept.
 func (d *Device) takeIn(s *slot) (kept bool) {
-	if s.each == 0 || s.n <= s.each {
+	s.run, s.wire = 0, 0
+	joined := s.each > 0 && s.n > s.each
+	switch {
+	case isRun(s.data[:s.n]):
+		if !joined {
+			s.each = s.n
+		}
+	case !joined:
 		if s.most <= longSlot || s.n > pageSize || len(s.placed) > 0 || d.datagram > pageSize {
 			return d.arrive(s)
 		}
@@ -30,10 +37,16 @@ func (d *Device) divide(s *slot) {
 	d.store.fill(s)
 	one := &d.part
 	one.from, one.part = s.from, true
-	for rest := s.data[:s.n]; len(rest) > 0; rest = rest[one.n:] {
-		one.n = min(s.each, len(rest))
-		one.data = rest[:one.n:one.n]
-		d.arrive(one)
+	for rest := s.data[:s.n]; len(rest) > 0; {
+		n := min(s.each, len(rest))
+		if isRun(rest) {
+			n = d.takeRun(one, rest, s.each)
+		} else {
+			one.n, one.run, one.wire = n, 0, 0
+			one.data = rest[:n:n]
+			d.arrive(one)
+		}
+		rest = rest[n:]
 	}
 	one.data = nil
 }
@@ -41,50 +54,72 @@ func (d *Device) divide(s *slot) {
 // arrive processes a datagram. Nothing is kept of a datagram that was not sent by a
 // process of the job. It returns true if the slot is kept.
 func (d *Device) arrive(s *slot) (kept bool) {
-	content, err := d.keys.check(s.data[:s.n])
+	h, ok := d.open(s)
+	if !ok {
+		return false
+	}
+	d.traffic.received += uint64(max(s.run, 1))
+	if !s.part {
+		d.store.fill(s)
+	}
+	q := d.pairs[h.to]
+	id := d.peerID(h.fromIncarnation, h.from, h.name, &s.from)
+	if q.kind == rdma.UD {
+		return q.receiveUD(s, id, h)
+	}
+	d.tick()
+	return q.receiveRD(s, q.peer(id), h)
+}
+
+// open checks the seal of a datagram and parses its header.
+func (d *Device) open(s *slot) (h *header, ok bool) {
+	var content []byte
+	var err error
+	if s.run > 0 {
+		content, err = d.keys.checkRun(s.front(), s.run)
+	} else {
+		content, err = d.keys.check(s.data[:s.n])
+	}
 	if err != nil {
 		switch err {
 		case errStranger:
+			if s.wire > 0 { // a CRC in an index may be corrupt: its packets will show
+				s.spoiled = true
+				return nil, false
+			}
 			d.drops.Strangers++
 		case errSecrecy:
 			d.drops.Secrecy++
 		default:
 			d.drops.Corrupt++
 		}
-		return false
+		return nil, false
 	}
-	var h header
+	h = &d.opened
 	segment, err := h.parse(content)
 	if err != nil {
 		d.drops.Malformed++
-		return false
+		return nil, false
 	}
 	if h.toIncarnation != d.keys.incarnation || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil {
 		d.drops.Astray++
-		return false
+		return nil, false
 	}
-	q := d.pairs[h.to]
-	if (q.kind == rdma.UD) != h.kind.unreliable() {
+	if (d.pairs[h.to].kind == rdma.UD) != h.kind.unreliable() {
 		d.drops.Malformed++
-		return false
+		return nil, false
 	}
-	s.hi = len(content)
+	if s.hi = len(content); s.run > 0 {
+		s.hi = s.frontEnd()
+	}
 	s.lo = s.hi - len(segment)
-	d.traffic.received++
-	if !s.part {
-		d.store.fill(s)
-	}
-	id := d.peerID(h.fromIncarnation, h.from, h.name, &s.from)
-	if q.kind == rdma.UD {
-		return q.receiveUD(s, id, &h)
-	}
-	d.tick()
-	return q.receiveRD(s, q.peer(id), &h)
+	return h, true
 }
 
 func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicited }
 
-// receiveRD processes an RD datagram.
+// receiveRD processes an RD datagram. If s is a run with a corrupt packet, it is marked as
+// spoiled and nothing of it is accepted.
 func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	now := q.dev.now
 	if p.barred {
@@ -96,34 +131,55 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 		return false
 	}
 	q.markBusy(p)
+	if !p.tokenKnown {
+		q.learnToken(p)
+	}
 	p.lastReceived, p.rejected = now, false
-	q.heard(p, s, h.path)
-	on := int(h.path)
+	q.heard(p, &s.from, h.path)
 	if h.hasAck {
 		q.finish(p.Acknowledge(now, &h.ack), p, rdma.StatusOK)
 	}
-	if h.kind == kindAck {
+	if h.kind == kindClose {
+		p.gone = true
+		q.abandon(p, rdma.StatusPeerGone)
+	}
+	if h.kind.alone() {
 		if h.urgent { // a probe: the peer requests an ack
-			p.Refuse(now, on)
+			p.Refuse(now, int(h.path))
 		}
 		return false
 	}
+	if p.partials > 0 {
+		q.replacePartial(p, h.sequence)
+	}
+	return q.accept(s, p, h)
+}
+
+// accept delivers a segment that has arrived, or keeps it for later.
+func (q *pair) accept(s *slot, p *peer, h *header) (kept bool) {
+	now, on, packets := q.dev.now, int(h.path), max(s.run, 1)
 	switch p.Classify(h.sequence) {
 	case reliable.Beyond:
 		p.Refuse(now, on)
 		return false
 	case reliable.Duplicate: // its ack was lost, or came late
 		q.dev.traffic.duplicates++
-		p.Received(now, on, h.number, 1, reliable.AckNow)
+		p.Received(now, on, h.number, packets, reliable.AckNow)
 		return false
 	case reliable.InOrder:
+		if s.wire > 0 && !s.direct(p) {
+			return q.acceptJoined(s, p, h)
+		}
 		taken, kept := q.deliver(s, p)
 		if taken {
 			p.Accept(h.sequence)
-			p.Received(now, on, h.number, 1, h.ackMode())
+			p.Received(now, on, h.number, packets, h.ackMode())
 			p.MarkDelivered()
 			q.deliverReordered(p)
 			return kept
+		}
+		if s.spoiled {
+			return false
 		}
 	}
 	if !q.dev.store.ample() {
@@ -131,12 +187,15 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 		p.Refuse(now, on)
 		return false
 	}
+	if s.wire > 0 {
+		return q.acceptJoined(s, p, h)
+	}
 	if p.reorderBuffer == nil {
 		p.reorderBuffer = q.dev.takeReorderBuffer()
 	}
 	p.reorderBuffer[h.sequence%reliable.Window] = q.dev.store.own(s) // ample has ensured that there is one
 	p.Accept(h.sequence)
-	p.Received(now, on, h.number, 1, h.ackMode())
+	p.Received(now, on, h.number, packets, h.ackMode())
 	return !s.part
 }
 
@@ -155,7 +214,7 @@ func (q *pair) deliverReordered(p *peer) {
 		*at = nil
 		p.MarkDelivered()
 	}
-	if p.reorderBuffer != nil && p.Complete() {
+	if p.reorderBuffer != nil && p.Complete() && p.partials == 0 {
 		q.dev.reorderBuffers = append(q.dev.reorderBuffers, p.reorderBuffer)
 		p.reorderBuffer = nil
 	}
@@ -165,13 +224,9 @@ func (q *pair) deliverReordered(p *peer) {
 // for the message. kept is true if the completion refers to the slot.
 func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 	var h ddp.Header
-	n, fault := h.Decode(s.data[s.lo:s.hi], s.hi-s.lo+len(s.placed))
+	n, fault := h.Decode(s.data[s.lo:s.hi], s.length())
 	if fault == ddp.NoFault && !isSend(h.Op) {
-		payload := s.placed
-		if payload == nil {
-			payload = s.data[s.lo+n : s.hi]
-		}
-		return q.deliverAccess(p, &h, payload), false
+		return q.deliverAccess(p, &h, s, n), false
 	}
 	got := 0
 	if p.join != nil {
@@ -181,7 +236,6 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 		q.dev.drops.Malformed++
 		return true, false
 	}
-	payload := s.data[s.lo+n : s.hi]
 	if p.join == nil && h.Last {
 		s.lo += n
 		if taken, kept, _ = q.deliverWhole(s, p.id); taken {
@@ -199,13 +253,13 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 		p.join = q.dev.takeJoining()
 		p.join.recv = recv
 	}
-	j := p.join
-	if room := j.recv.Body.Bytes(); len(payload) > len(room)-j.got {
+	j, length := p.join, s.length()-n
+	if room := j.recv.Body.Bytes(); length > len(room)-j.got {
 		j.tooLong = true
-	} else if !j.tooLong {
-		copy(room[j.got:], payload)
+	} else if !j.tooLong && !q.dev.put(room[j.got:], s, n) {
+		return false, false
 	}
-	if j.got += len(payload); h.Last {
+	if j.got += length; h.Last {
 		q.deliverJoined(p)
 	}
 	return true, false
@@ -266,6 +320,7 @@ func (q *pair) deliverJoined(p *peer) {
 // clear returns the memory that a closing queue pair holds for a peer.
 func (q *pair) clear(p *peer) {
 	d := q.dev
+	q.dropPartials(p)
 	if p.reorderBuffer != nil {
 		for _, s := range p.reorderBuffer {
 			if s != nil {

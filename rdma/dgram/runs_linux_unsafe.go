@@ -24,8 +24,6 @@ const (
 	// longestOfRun is the longest Ethernet datagram. On the loopback interface
 	// datagrams are as long as a run may be.
 	longestOfRun = 9000
-	// runBytes keeps a run below the maximum length of an IP packet.
-	runBytes = 65000
 	// joinedBatch is how many messages are received at once when each may be a run.
 	joinedBatch = 8
 )
@@ -62,21 +60,88 @@ func (s *socket) maxMessages() int {
 // compose groups packets into messages and returns how many. A packet that is long or
 // alone is a message by itself.
 func (s *socket) compose(packets []packet) (messages int) {
-	used := 0
+	used, indexes := 0, 0
 	for first := 0; first < len(packets); messages++ {
-		n := s.runOf(packets[first:])
 		l, m, from := &packets[first], &s.out[messages].header, used
-		for i := range packets[first : first+n] {
-			used += gather((*[pieces]unix.Iovec)(s.outVec[used:]), &packets[first+i])
+		n, length, count := 1, l.wire(), int(l.index.count)
+		if l.encrypted() {
+			used += gather((*[pieces]unix.Iovec)(s.outVec[used:]), l)
+		} else if l.index.packets > 0 {
+			if indexes+count > len(s.indexes) {
+				break
+			}
+			used += s.gatherRun(used, indexes, l)
+			indexes += count
+		} else {
+			n = s.runOf(packets[first:])
+			length, count = l.length(), n
+			for i := range packets[first : first+n] {
+				used += gather((*[pieces]unix.Iovec)(s.outVec[used:]), &packets[first+i])
+			}
 		}
 		m.Name, m.Namelen = &l.to.bytes[0], uint32(l.to.length)
 		m.Iov = &s.outVec[from]
 		m.SetIovlen(used - from)
-		s.cutAt(messages, l.length(), n)
+		s.cutAt(messages, length, count)
 		s.taken[messages] = n
 		first += n
 	}
 	return messages
+}
+
+// gatherRun describes the packets of a long segment to the kernel: before each of them
+// its index, which is kept in indexes until the call. It returns the number of pieces.
+func (s *socket) gatherRun(used, indexes int, l *packet) (n int) {
+	vec, c := s.outVec[used:], l.cursor()
+	for i := range int(l.index.count) {
+		index := &s.indexes[indexes+i]
+		l.index.put(index, i, l.crcs[i])
+		vec[n].Base = &index[0]
+		vec[n].SetLen(indexLen)
+		n++
+		for left := int(l.index.each); left > 0; n++ {
+			b := c.next(left)
+			if len(b) == 0 {
+				break
+			}
+			vec[n].Base = &b[0]
+			vec[n].SetLen(len(b))
+			left -= len(b)
+		}
+	}
+	return n
+}
+
+// runs reports whether runs can be sent.
+func (s *socket) runs() bool { return s.runUpTo > 0 }
+
+// sendEach sends the packets of a long segment one by one, because the kernel does not
+// accept runs. What it does not accept now stays in the packet.
+func (s *socket) sendEach(l *packet) (n int, full bool) {
+	x, sent, wire := &l.index, uint8(0), l.wire()
+	for ; x.count > 0; sent++ {
+		var one [1]packet
+		one[0] = packet{data: l.data, body: l.body, to: l.to, index: *x, crcs: l.crcs[sent:]}
+		if l.encrypted() {
+			one[0].data, one[0].index = l.data[:min(wire, len(l.data))], runIndex{}
+		}
+		one[0].index.count = 1
+		if x.count > 1 {
+			one[0].index.flags &^= flagUrgent // the last one requests the ack
+		}
+		s.compose(one[:])
+		took, errno := s.sendMessages(1)
+		s.messages += uint64(took)
+		if n, full = s.sendEnded(took, errno); n == 0 {
+			return 0, full
+		}
+		x.count, x.position, x.number = x.count-1, x.position+1, x.number+1
+		if l.encrypted() {
+			l.data = l.data[:copy(l.data, l.data[len(one[0].data):])]
+		}
+	}
+	x.count = sent // for the counters
+	return 1, false
 }
 
 // runOf returns how many of the first packets can be one message: they have the same
@@ -89,7 +154,7 @@ func (s *socket) runOf(packets []packet) int {
 	most := min(len(packets), runBytes/length)
 	for n := 1; n < most; n++ {
 		next := packets[n].length()
-		if next > length || packets[n].to != packets[0].to {
+		if next > length || packets[n].to != packets[0].to || packets[n].index.packets > 0 {
 			return n
 		}
 		if next < length {
@@ -141,6 +206,53 @@ func (s *socket) expectJoined(message int) {
 	c.header.Type = 0
 	m.Control = c.start()
 	m.SetControllen(unix.CmsgSpace(4))
+}
+
+// noteBulk records the length of a received message.
+func (s *socket) noteBulk(n int) {
+	if n >= bulkMessage {
+		s.bulk = bulkBatch
+	} else if s.bulk > 0 {
+		s.bulk--
+	}
+}
+
+// joinsRuns reports whether received datagrams may be runs.
+func (s *socket) joinsRuns() bool { return s.joins }
+
+// receiveRunInto receives a run with its payload in r.target. The first bytes and the indexes
+// of the other packets go into the slot.
+func (s *socket) receiveRunInto(t *slot, r *placedRun) bool {
+	vec, n, rest := &s.inRun, 0, r.target
+	add := func(b []byte) {
+		vec[n].Base = &b[0]
+		vec[n].SetLen(len(b))
+		n++
+	}
+	add(t.data[:r.front])
+	at, room := r.front, r.wire-r.front
+	for i := range r.packets {
+		if i > 0 {
+			add(t.data[at : at+indexLen])
+			at, room = at+indexLen, r.wire-indexLen
+		}
+		if room = min(room, len(rest)); room > 0 {
+			add(rest[:room])
+			rest = rest[room:]
+		}
+	}
+	m := unix.Msghdr{Iov: &vec[0], Name: &t.from.bytes[0], Namelen: uint32(len(t.from.bytes))}
+	m.SetIovlen(n)
+	length, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&m)), unix.MSG_DONTWAIT|unix.MSG_TRUNC)
+	clear(vec[:n])
+	if errno != 0 {
+		s.noteTrouble(errno)
+		return false
+	}
+	t.n, t.from.length = int(length), uint8(m.Namelen)
+	s.noteBulk(t.n)
+	s.peek.moved = false // the kernel has moved the offset back
+	return true
 }
 
 // joinedAt returns the segment length of a received message, or 0.

@@ -12,6 +12,7 @@ import (
 	"hash/crc32"
 
 	"github.com/muster-mpi/muster/rdma/internal/crc32c"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The seal of a datagram: seal closes an outgoing datagram, and check verifies an
@@ -40,6 +41,7 @@ const (
 	sealLen = crcLen + tagLen
 
 	nonceAt  = 12 // incarnation and serial number in the header
+	serialAt = 18
 	nonceLen = 12
 
 	// coveredLen is how much of a plain datagram the tag covers besides the CRC: at
@@ -59,6 +61,9 @@ var (
 type keyring struct {
 	aead        cipher.AEAD
 	encrypt     bool
+	carried     bool         // the device below delivers intact datagrams: there is no seal
+	tokens      cipher.Block // of packets of runs (run.go)
+	pads        cipher.Block // of their CRCs
 	crc         *crc32.Table
 	flags       byte // of every datagram: flagPartial, or 0
 	incarnation incarnation
@@ -66,6 +71,10 @@ type keyring struct {
 
 	// What the tag of a plain datagram covers, joined, for each direction.
 	leaving, coming [coveredLen + crcLen]byte
+	// The same of a run.
+	leavingRun, comingRun [coveredLen + crcLen*reliable.MaxRun]byte
+	token16               [aes.BlockSize]byte // for token
+	nonce12               [nonceLen]byte      // for nonce
 }
 
 // newKeyring draws an incarnation and derives the key from the job's key, which may
@@ -78,19 +87,35 @@ func newKeyring(jobKey []byte, encrypt bool) (*keyring, error) {
 	if encrypt {
 		purpose = "muster datagram 2, encrypted"
 	}
-	key, err := hkdf.Key(sha256.New, jobKey, nil, purpose, 16)
+	block, err := newBlock(jobKey, purpose)
 	if err != nil {
-		return nil, fmt.Errorf("dgram: derive the key for datagrams from the job's key: %w", err)
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("dgram: make the cipher for datagrams: %w", err)
+		return nil, err
 	}
 	aead, err := cipher.NewGCM(block)
 	if err != nil {
 		return nil, fmt.Errorf("dgram: make the authentication tag: %w", err)
 	}
-	return &keyring{aead: aead, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), incarnation: newIncarnation()}, nil
+	k := &keyring{aead: aead, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), incarnation: newIncarnation()}
+	if k.tokens, err = newBlock(jobKey, "muster datagram 2, tokens"); err != nil {
+		return nil, err
+	}
+	if k.pads, err = newBlock(jobKey, "muster datagram 2, pads"); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// newBlock returns a cipher with a key derived from the job's key.
+func newBlock(jobKey []byte, purpose string) (cipher.Block, error) {
+	key, err := hkdf.Key(sha256.New, jobKey, nil, purpose, 16)
+	if err != nil {
+		return nil, fmt.Errorf("dgram: derive the key %q from the job's key: %w", purpose, err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("dgram: make the cipher for %q: %w", purpose, err)
+	}
+	return block, nil
 }
 
 // newIncarnation draws a number that no other device of the job has: among a thousand
@@ -108,17 +133,28 @@ func newIncarnation() incarnation {
 // stampHeader sets incarnation and next serial number. It returns false when the serial
 // numbers are exhausted; the device then needs a new incarnation.
 func (k *keyring) stampHeader(h *header) bool {
+	if !k.advance() {
+		return false
+	}
+	h.fromIncarnation, h.serial = k.incarnation, k.serial
+	return true
+}
+
+// advance takes the next serial number.
+func (k *keyring) advance() bool {
 	if k.serial == lastSerial {
 		return false
 	}
 	k.serial++
-	h.fromIncarnation, h.serial = k.incarnation, k.serial
 	return true
 }
 
 // seal closes a header and segment and appends CRC and tag. d must have room for them.
 // Encryption is in place.
 func (k *keyring) seal(d []byte) []byte {
+	if k.carried {
+		return d
+	}
 	if !k.encrypt {
 		d[1] |= k.flags
 		d = binary.LittleEndian.AppendUint32(d, k.sum(d))
@@ -151,6 +187,9 @@ func (k *keyring) sealGathered(front, bytes []byte, seal *[sealLen]byte) {
 // check returns the header and segment of a datagram that was sealed with the job's key
 // and is intact. Decryption is in place.
 func (k *keyring) check(d []byte) ([]byte, error) {
+	if k.carried {
+		return d, nil
+	}
 	if len(d) < headerLen+sealLen {
 		return nil, errShort
 	}

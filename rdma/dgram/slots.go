@@ -17,25 +17,57 @@ const (
 	// except for minSlots: under a flood the rest stays in the kernel, which drops it.
 	maxFilled = 8 << 20
 	minSlots  = 4 * batchSize
+	// bulkMessage is the length from which coalesced datagrams are received one by one, and
+	// bulkBatch is how many of them before acks are sent.
+	bulkMessage = 32 << 10
+	bulkBatch   = 4
 	// longSlot is a fill that only coalesced datagrams reach.
 	longSlot = 2 * pageSize
 )
 
 type slot struct {
-	data   []byte
-	n      int // bytes in it
-	from   rawAddress
-	lo     int // the DDP segment is data[lo:hi]
-	hi     int
-	most   int    // high-water mark of n
-	placed []byte // payload received elsewhere (inplace.go)
-	each   int    // length of each of several coalesced datagrams
-	part   bool   // part of another slot, whose memory it uses
+	data    []byte
+	n       int // bytes in it
+	from    rawAddress
+	lo      int // the DDP segment is data[lo:hi]
+	hi      int
+	most    int    // high-water mark of n
+	placed  []byte // payload received elsewhere (inplace.go)
+	each    int    // length of each of several coalesced datagrams
+	part    bool   // part of another slot, whose memory it uses
+	run     int    // packets in which it arrived together; 0: one
+	wire    int    // length of these packets if data has them with their indexes; 0: it has not
+	spoiled bool   // a packet of the run is corrupt
+	id      uint32 // of the buffer of the device below that it is
+	partial
+}
+
+// length returns the length of the DDP segment.
+func (s *slot) length() int {
+	if s.wire > 0 {
+		return s.n - s.lo - (s.run-1)*indexLen
+	}
+	return s.hi - s.lo + len(s.placed)
+}
+
+// put copies the DDP segment behind its headers to its target, unless it was received
+// there. It returns false if a packet of the run is corrupt.
+func (d *Device) put(target []byte, s *slot, headers int) bool {
+	switch {
+	case s.wire > 0:
+		return d.keys.putRun(target, s, headers)
+	case s.placed == nil:
+		copy(target, s.data[s.lo+headers:s.hi])
+	case len(s.placed) > 0 && &target[0] != &s.placed[0]:
+		copy(target, s.placed)
+	}
+	return true
 }
 
 // store keeps the slots of a device. Slots are allocated on demand, and the system
 // backs them with memory as far as datagrams fill them.
 type store struct {
+	below  *carrier // whose buffers are the slots, nil: there is none
 	free   []*slot
 	made   int
 	filled int // bytes of the pages that datagrams have filled
@@ -73,12 +105,18 @@ func (s *store) own(t *slot) *slot {
 		return nil
 	}
 	o.n = copy(o.data, t.data[:t.n])
-	o.from, o.lo, o.hi, o.each = t.from, t.lo, t.hi, 0
+	o.from, o.lo, o.hi, o.each, o.run, o.wire = t.from, t.lo, t.hi, 0, t.run, 0
 	s.fill(o)
 	return o
 }
 
-func (s *store) giveBack(t *slot) { s.free = append(s.free, t) }
+func (s *store) giveBack(t *slot) {
+	if s.below != nil {
+		s.below.giveBack(t)
+		return
+	}
+	s.free = append(s.free, t)
+}
 
 // fill accounts for the memory that the longest datagram in a slot has used.
 func (s *store) fill(t *slot) {
@@ -93,7 +131,12 @@ func wholePages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
 const pageSize = 4096 // at least; a larger page only makes the estimate low
 
 // ample reports whether a slot may be kept for later.
-func (s *store) ample() bool { return len(s.free)+s.makeable() > reserve }
+func (s *store) ample() bool {
+	if s.below != nil {
+		return s.below.kept < s.below.most*3/4 // the others are for acks
+	}
+	return len(s.free)+s.makeable() > reserve
+}
 
 // reorderBuffer holds the datagrams of a peer that have arrived and are not deliverable
 // yet.

@@ -10,6 +10,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The socket: one nonblocking UDP socket. Datagrams pass in batches (recvmmsg,
@@ -45,11 +48,22 @@ func rawOf(a netip.AddrPort) (r rawAddress) {
 // addrPort converts an address from the kernel's format.
 func (r *rawAddress) addrPort() netip.AddrPort {
 	port := binary.BigEndian.Uint16(r.bytes[2:])
+	if r.length == 0 {
+		return netip.AddrPort{} // of the device below
+	}
 	if r.length == unix.SizeofSockaddrInet4 {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(r.bytes[4:8])), port)
 	}
 	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(r.bytes[8:24])), port)
 }
+
+// rawOfPeer returns an address that stands for a peer of the device below.
+func rawOfPeer(id rdma.PeerID) (r rawAddress) {
+	binary.NativeEndian.PutUint32(r.bytes[:], uint32(id))
+	return r
+}
+
+func (r *rawAddress) peer() rdma.PeerID { return rdma.PeerID(binary.NativeEndian.Uint32(r.bytes[:])) }
 
 // pieces is the maximum number of memory pieces of a datagram.
 const pieces = 3
@@ -69,12 +83,15 @@ type socket struct {
 	in, out  [batchSize]batchHeader
 	inVec    [batchSize]unix.Iovec
 	inParts  [pieces]unix.Iovec
-	outVec   [batchSize * pieces]unix.Iovec
-	nameLen  uint32 // of the address that recvfrom returned
+	inRun    [2 * reliable.MaxRun]unix.Iovec
+	outVec   [4 * maxIndexes]unix.Iovec
+	indexes  [maxIndexes][indexLen]byte // of the runs in a call
+	nameLen  uint32                     // of the address that recvfrom returned
 	peek     peek
 	troubled atomic.Bool // the error queue may have entries
 	batching bool        // datagrams arrive faster than one per call
 	cameLast bool        // the previous call found one
+	bulk     uint8       // the latest message was a long run, or a few short ones ago
 
 	runUpTo    int  // longest datagram that is sent in a run; 0: none
 	joins      bool // the kernel coalesces received datagrams
@@ -282,18 +299,21 @@ func (s *socket) landed(i int, t *slot) {
 	t.from.length = uint8(s.in[i].header.Namelen)
 	if s.joins {
 		t.each = s.joinedAt(i)
+		s.noteBulk(t.n)
 	}
 }
 
 // send sends datagrams and returns how many the kernel accepted. full means that it
 // accepts no more for now. Otherwise the one after those accepted can never be sent.
 func (s *socket) send(packets []packet) (n int, full bool) {
-	if len(packets) == 1 {
-		return s.sendOne(&packets[0])
+	if l := &packets[0]; l.index.count > 1 && s.runUpTo == 0 {
+		return s.sendEach(l)
+	} else if len(packets) == 1 && l.index.packets == 0 {
+		return s.sendOne(l)
 	}
 	messages := s.compose(packets)
 	took, errno := s.sendMessages(messages)
-	if s.taken[0] > 1 && refusesRun(errno) {
+	if s.segmented() && refusesRun(errno) {
 		return s.withdraw(packets)
 	}
 	s.messages += uint64(took)
@@ -306,7 +326,7 @@ func (s *socket) send(packets []packet) (n int, full bool) {
 // sendMessages sends what compose has prepared. The kernel accepts some of it or
 // returns an error.
 func (s *socket) sendMessages(n int) (took int, errno unix.Errno) {
-	if s.refuses != 0 && s.taken[0] > 1 {
+	if s.refuses != 0 && s.segmented() {
 		return 0, s.refuses
 	}
 	r, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out[0])), uintptr(n), unix.MSG_DONTWAIT, 0, 0)
@@ -315,6 +335,9 @@ func (s *socket) sendMessages(n int) (took int, errno unix.Errno) {
 	}
 	return int(r), 0
 }
+
+// segmented reports whether the kernel is to segment the first message.
+func (s *socket) segmented() bool { return s.out[0].header.Control != nil }
 
 // gather describes the pieces of a datagram to the kernel and returns how many there
 // are.

@@ -55,11 +55,15 @@ const (
 	kindAck                        // RD: an ack alone
 	kindRecord                     // UD: a piece of a Write-Record
 	kindError                      // UD: a DDP segment with a Terminate
-	kindEnd
+	kindRun                        // RD: a packet of a long segment (run.go); not in a header
+	kindClose                      // RD over another device: an ack, and the sender closes
 )
 
 // unreliable reports whether datagrams of this kind are for UD.
 func (k kind) unreliable() bool { return k == kindUnreliable || k == kindRecord || k == kindError }
+
+// alone reports whether datagrams of this kind have no segment.
+func (k kind) alone() bool { return k == kindAck || k == kindClose }
 
 const (
 	version     = 2
@@ -70,6 +74,7 @@ const (
 
 	flagUrgent = 0x01
 	flagAck    = 0x02
+	flagLone   = 0x02 // in the index of a run
 	// flagEncrypted is set and checked by the keyring.
 	flagEncrypted = 0x20
 	flagPartial   = 0x40
@@ -192,7 +197,7 @@ func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 		return nil, errVersion
 	}
 	h.kind = kind(b[0] & 0x0F)
-	if h.kind == 0 || h.kind >= kindEnd {
+	if h.kind == 0 || h.kind == kindRun || h.kind > kindClose {
 		return nil, errKind
 	}
 	flags := b[1]
@@ -229,7 +234,7 @@ func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 			return nil, err
 		}
 	}
-	if h.hasAck && h.kind.unreliable() || h.kind == kindAck && (!h.hasAck || len(b) > 0) {
+	if h.hasAck && h.kind.unreliable() || h.kind.alone() && (!h.hasAck || len(b) > 0) {
 		return nil, errAck
 	}
 	return b, nil

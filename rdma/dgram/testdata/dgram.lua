@@ -8,7 +8,7 @@
 local dgram = Proto("muster_dgram", "Muster datagram")
 local f = {
   version = ProtoField.uint8("muster_dgram.version", "Version", base.DEC, nil, 0xf0),
-  kind = ProtoField.uint8("muster_dgram.kind", "Kind", base.DEC, { [1] = "UD segment", [2] = "RD segment", [3] = "RD ack", [4] = "UD piece of a Write-Record", [5] = "UD error message" }, 0x0f),
+  kind = ProtoField.uint8("muster_dgram.kind", "Kind", base.DEC, { [1] = "UD segment", [2] = "RD segment", [3] = "RD ack", [4] = "UD piece of a Write-Record", [5] = "UD error message", [6] = "RD packet of a run" }, 0x0f),
   urgent = ProtoField.uint8("muster_dgram.urgent", "Ack requested", base.DEC, nil, 0x01),
   ack = ProtoField.uint8("muster_dgram.ack", "Ack present", base.DEC, nil, 0x02),
   path = ProtoField.uint8("muster_dgram.path", "Path", base.DEC, nil, 0x1c),
@@ -34,6 +34,10 @@ local f = {
   held = ProtoField.uint16("muster_dgram.held", "Ack delay in microseconds"),
   ack_path = ProtoField.uint8("muster_dgram.ack_path", "Path of the packets"),
   missing = ProtoField.bytes("muster_dgram.missing", "Missing packets"),
+  position = ProtoField.uint8("muster_dgram.position", "Position in the run"),
+  packets = ProtoField.uint8("muster_dgram.packets", "Packets of the run"),
+  token = ProtoField.uint32("muster_dgram.token", "Token", base.HEX),
+  each = ProtoField.uint16("muster_dgram.each", "Bytes in a packet"),
   crc = ProtoField.uint32("muster_dgram.crc", "CRC32C", base.HEX),
   good = ProtoField.bool("muster_dgram.crc_good", "The CRC is right"),
   tag = ProtoField.bytes("muster_dgram.tag", "Authentication tag"),
@@ -78,7 +82,20 @@ local function length_of(tvb)
   return n, kind, flags
 end
 
+-- A packet of a run: its index (rdma/dgram/run.go). The CRC is masked with the job's key.
+local index = 22
+local function is_run(tvb) return tvb:len() > index and tvb(0, 1):uint() == 0x26 and tvb(2, 1):uint() < tvb(3, 1):uint() end
+local function dissect_run(tvb, pinfo, tree)
+  local t = tree:add(dgram, tvb())
+  t:add(f.version, tvb(0, 1)); t:add(f.kind, tvb(0, 1)); t:add(f.urgent, tvb(1, 1)); t:add(f.path, tvb(1, 1)); t:add(f.delay_ack, tvb(1, 1))
+  t:add(f.position, tvb(2, 1)); t:add(f.packets, tvb(3, 1)); t:add(f.token, tvb(4, 4))
+  t:add(f.number, tvb(8, 4)); t:add(f.sequence, tvb(12, 4)); t:add(f.each, tvb(16, 2)); t:add_le(f.crc, tvb(18, 4))
+  pinfo.cols.protocol = "MUSTER"
+  return tvb:len()
+end
+
 function dgram.dissector(tvb, pinfo, tree)
+  if is_run(tvb) then return dissect_run(tvb, pinfo, tree) end
   local n, kind, flags = length_of(tvb)
   if not n then return 0 end
   local t = tree:add(dgram, tvb())
@@ -115,7 +132,7 @@ function dgram.dissector(tvb, pinfo, tree)
 end
 
 dgram:register_heuristic("udp", function(tvb, pinfo, tree)
-  if not length_of(tvb) then return false end
+  if not length_of(tvb) and not is_run(tvb) then return false end
   dgram.dissector(tvb, pinfo, tree)
   return true
 end)

@@ -46,15 +46,15 @@ const maxRTT = time.Minute
 // in which they were pushed. It ignores an ack that is older than the newest one, or
 // names packets that were never sent.
 func (s *Peer[T]) Acknowledge(now time.Duration, r *Ack) *Message[T] {
-	if int(r.Path) >= len(s.paths) || s.fresh.Before(r.Next) {
+	if int(r.Path) >= s.Paths() || s.fresh.Before(r.Next) {
 		return nil
 	}
-	p := &s.paths[r.Path]
+	p := s.path(int(r.Path))
 	if p.fresh.Before(r.End) {
 		return nil
 	}
 	s.proved(int(r.Path), r)
-	if s.first == s.fresh || len(s.paths) == 1 && r.Next.Before(s.first) {
+	if s.first == s.fresh || s.Paths() == 1 && r.Next.Before(s.first) {
 		s.late(now, p, r)
 		return nil
 	}
@@ -97,8 +97,8 @@ func (p *path) measure(now time.Duration, r *Ack) {
 	}
 	p.largest = r.End
 	e := p.packets.at(uint32(r.End - 1))
-	if trip := now - e.at - time.Duration(r.Held)*time.Microsecond; e.state != settled && trip >= 0 && trip <= maxRTT {
-		p.cong.sampled(now, trip)
+	if took := now - e.at - time.Duration(r.Held)*time.Microsecond; e.state != settled && took >= 0 && took <= maxRTT {
+		p.cong.sampled(now, took)
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *Peer[T]) settle(now time.Duration, p *path, r *Ack) {
 	// A packet that was declared lost may be late: its ack saves a retransmission.
 	for ; p.first != p.fresh; p.first++ {
 		e := p.packets.at(uint32(p.first))
-		if e.state == underWay || e.state != settled && now < e.at+4*p.cong.smoothed {
+		if e.state == underWay || e.state != settled && now < e.at+4*p.cong.smoothed.duration() {
 			break
 		}
 	}
@@ -158,7 +158,7 @@ func (s *Peer[T]) findLost(now time.Duration, p *path) (gone int) {
 		if e.state != underWay {
 			continue
 		}
-		if due := e.at + p.cong.smoothed + p.cong.reordering(); now < due {
+		if due := e.at + p.cong.smoothed.duration() + p.cong.reordering(); now < due {
 			p.lookAt = min(p.lookAt, due)
 			continue
 		}
@@ -192,8 +192,8 @@ func (s *Peer[T]) want(g *segment[T], positions uint64) {
 // where processes share cores, the peer may only wait for its time slice. The next
 // ack shows what was lost.
 func (s *Peer[T]) Expire(now time.Duration) {
-	for i := range s.paths {
-		s.expire(now, &s.paths[i])
+	for i := range s.Paths() {
+		s.expire(now, s.path(i))
 	}
 }
 

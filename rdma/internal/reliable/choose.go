@@ -32,7 +32,7 @@ type plan struct {
 
 // Pick returns the path for Next, -1 if nothing may be transmitted now.
 func (s *Peer[T]) Pick(now time.Duration) int {
-	if len(s.paths) == 1 {
+	if s.Paths() == 1 {
 		return 0
 	}
 	if on := s.probeDue(now); on >= 0 {
@@ -46,8 +46,8 @@ func (s *Peer[T]) Pick(now time.Duration) int {
 	}
 	l := s.plan()
 	best, soonest := -1, 0.0
-	for i := range s.paths {
-		p := &s.paths[i]
+	for i := range s.Paths() {
+		p := s.path(i)
 		if now < l.sendAt(i, p) {
 			continue
 		}
@@ -72,23 +72,24 @@ func (s *Peer[T]) plan() (l plan) {
 	l.queued = s.queued(maxQueued)
 	for {
 		speed, water, n := 0.0, float64(l.queued), 0
-		for i := range s.paths {
-			if p := &s.paths[i]; l.members>>i&1 != 0 {
+		l.window = 0
+		for i := range s.Paths() {
+			if p := s.path(i); l.members>>i&1 != 0 {
 				speed += p.bandwidth(l.fastest)
 				water += float64(p.underWay)
 				n++
 			}
 		}
 		l.level = water / speed
-		if n := float64(s.fresh - s.first); n > Window/4 {
-			l.window = (water - float64(l.queued)) / n * (Window * 3 / 4) / speed
+		if segments := float64(s.fresh - s.first); n > 1 && s.lost == 0 && segments > Window/4 {
+			l.window = (water - float64(l.queued)) / segments * (Window * 3 / 4) / speed
 		}
 		poorest, least := -1, 0.0
-		for i := range s.paths {
+		for i := range s.Paths() {
 			if l.members>>i&1 == 0 {
 				continue
 			}
-			if gets := l.gets(&s.paths[i]); poorest < 0 || gets < least {
+			if gets := l.gets(s.path(i)); poorest < 0 || gets < least {
 				poorest, least = i, gets
 			}
 		}
@@ -99,9 +100,10 @@ func (s *Peer[T]) plan() (l plan) {
 	}
 }
 
-// sendAt returns when a path may carry what is queued, Never if not before an ack. A path
-// fills the peer's reorder buffer only in proportion to its bandwidth: what is in flight on
-// a slow one would hold up the others.
+// sendAt returns when a path may carry what is queued, Never if not before an ack. One of
+// several paths fills the peer's reorder buffer only in proportion to its bandwidth: what is
+// in flight on a slow one would hold up the others. Lost packets empty that buffer, so
+// nothing but the path's own window limits them.
 func (l *plan) sendAt(i int, p *path) time.Duration {
 	if l.members>>i&1 == 0 || p.room() == 0 || !p.cong.permitsLater(p.underWay) ||
 		l.window > 0 && p.underWay > 0 && float64(p.underWay) >= l.window*p.bandwidth(l.fastest) {
@@ -166,7 +168,7 @@ func (p *path) meter(now time.Duration, came int) {
 
 // share returns how many packets of a message a path may take at once.
 func (s *Peer[T]) share(p *path) int {
-	if len(s.paths) == 1 {
+	if s.Paths() == 1 {
 		return MaxRun
 	}
 	l := s.plan()
@@ -179,12 +181,12 @@ func (s *Peer[T]) share(p *path) int {
 // sendAt returns when what is queued may be transmitted, Never if not before an ack.
 func (s *Peer[T]) sendAt() time.Duration {
 	l := plan{members: 1}
-	if len(s.paths) > 1 {
+	if s.Paths() > 1 {
 		l = s.plan()
 	}
 	at := Never
-	for i := range s.paths {
-		at = min(at, l.sendAt(i, &s.paths[i]))
+	for i := range s.Paths() {
+		at = min(at, l.sendAt(i, s.path(i)))
 	}
 	return at
 }

@@ -1,6 +1,9 @@
 package reliable
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Congestion control, for one path. The signal is delay. While the round-trip time is
 // near the minimum, the window grows. When the queueing delay exceeds queueTarget, the
@@ -30,6 +33,7 @@ const (
 	delayFloor  = 128 << 10 // bytes: delay alone shrinks the window no further
 	selfWindow  = 20        // datagrams to a peer on this host, initially and at any delay
 	selfUnit    = 32 << 10  // cost from which a datagram must be for this host: no link carries it
+	wholeRuns   = 4         // segments in the window from which on it is rounded up to whole ones
 	delayedCut  = 0.8       // how strongly excess delay shrinks the window
 	deepestCut  = 0.5       // strongest reduction in one round trip
 	initialRTO  = 20 * time.Millisecond
@@ -41,31 +45,41 @@ const (
 // cost returns what a packet of n bytes counts in the window.
 func cost(n int) int { return n + overhead }
 
+// trip is a round-trip time in nanoseconds. It has 32 bits, because every idle peer has
+// several: a longer one counts as noTrip-1, which is two seconds.
+type trip int32
+
+const noTrip trip = math.MaxInt32
+
+func tripOf(t time.Duration) trip { return trip(max(min(t, time.Duration(noTrip-1)), 0)) }
+
+func (t trip) duration() time.Duration { return time.Duration(t) }
+
 // congestion limits how much may be in flight on a path.
 type congestion struct {
 	unit      float32 // cost of a full datagram
 	window    float32 // cost that may be in flight
 	threshold float32 // below it the window doubles per round trip (slow start)
-	full      bool    // the window was used up in this round
-	sample    bool    // any round-trip sample was taken
-	free      bool    // the next packet is a probe, which the window does not limit
 	atLeast   float32 // Params.DelayFloor
 	paceAt    time.Duration
 
-	smoothed, varied time.Duration // round-trip time and its variation (RFC 6298)
-	least, leastNow  time.Duration // minimum of the last period and of this one
-	leastUntil       time.Duration // when this period ends
-	lastRound        time.Duration // minimum of the last round, or of this one
-	thisRound        time.Duration
+	smoothed, varied trip // round-trip time and its variation (RFC 6298)
+	least, leastNow  trip // minimum of the last period and of this one
+	lastRound        trip // minimum of the last round, or of this one
+	thisRound        trip
+	delayed          trip // smallest excess delay of this round, or noTrip
+	full             bool // the window was used up in this round
+	sample           bool // any round-trip sample was taken
+	free             bool // the next packet is a probe, which the window does not limit
 
+	leastUntil            time.Duration // when the period of leastNow ends
 	roundEnd              time.Duration // of the current round trip
 	arrivedCost, lostCost float32       // in this round
-	delayed               time.Duration // smallest excess delay of this round, or Never
 }
 
 func newCongestion(length int) congestion {
 	unit := float32(cost(length))
-	c := congestion{unit: unit, window: firstWindow * unit, threshold: 1e18, least: Never, leastNow: Never, thisRound: Never, delayed: Never}
+	c := congestion{unit: unit, window: firstWindow * unit, threshold: 1e18, least: noTrip, leastNow: noTrip, thisRound: noTrip, delayed: noTrip}
 	if unit >= selfUnit {
 		c.window = c.floor()
 	}
@@ -94,9 +108,14 @@ func (c *congestion) permitsLater(underWay int) bool {
 	return c.free || underWay == 0 || float32(underWay)+c.unit <= c.window
 }
 
-// packets returns how many packets the window has room for, at least one.
-func (c *congestion) packets(underWay int) int {
-	return max(1, int((c.window-float32(underWay))/c.unit))
+// packets returns how many packets a segment may have, up to most: as many as the window has
+// room for, and at least one. A window of several such segments is rounded up to whole ones:
+// otherwise acks would cut them shorter and shorter.
+func (c *congestion) packets(underWay, most int) int {
+	if wholeRuns*float32(most)*c.unit <= c.window {
+		return most
+	}
+	return min(max(1, int((c.window-float32(underWay))/c.unit)), most)
 }
 
 // transmitted reserves the time that a cost of n takes at the rate of the window. That rate
@@ -117,24 +136,24 @@ func (c *congestion) transmitted(now time.Duration, n int) {
 }
 
 // sampled adds a round-trip sample.
-func (c *congestion) sampled(now, trip time.Duration) {
-	trip = max(trip, time.Microsecond)
+func (c *congestion) sampled(now, took time.Duration) {
+	t := tripOf(max(took, time.Microsecond))
 	if !c.sample {
 		c.sample = true
-		c.smoothed, c.varied, c.lastRound = trip, trip/2, trip
-		c.roundEnd, c.leastUntil = now+trip, now+minRTTAge
+		c.smoothed, c.varied, c.lastRound = t, t/2, t
+		c.roundEnd, c.leastUntil = now+took, now+minRTTAge
 	} else { // RFC 6298 section 2.3
-		c.varied += (max(c.smoothed-trip, trip-c.smoothed) - c.varied) / 4
-		c.smoothed += (trip - c.smoothed) / 8
+		c.varied += (max(c.smoothed-t, t-c.smoothed) - c.varied) / 4
+		c.smoothed += (t - c.smoothed) / 8
 	}
 	if now >= c.leastUntil {
-		c.least, c.leastNow, c.leastUntil = c.leastNow, Never, now+minRTTAge
+		c.least, c.leastNow, c.leastUntil = c.leastNow, noTrip, now+minRTTAge
 	}
-	c.leastNow = min(c.leastNow, trip)
-	c.least = min(c.least, trip)
-	c.delayed = min(c.delayed, trip-c.least-queueTarget)
-	c.thisRound = min(c.thisRound, trip)
-	c.lastRound = min(c.lastRound, trip)
+	c.leastNow = min(c.leastNow, t)
+	c.least = min(c.least, t)
+	c.delayed = min(c.delayed, t-c.least-tripOf(queueTarget))
+	c.thisRound = min(c.thisRound, t)
+	c.lastRound = min(c.lastRound, t)
 }
 
 // timeout returns the retransmission timeout: RFC 6298 section 2, with a smaller
@@ -143,7 +162,7 @@ func (c *congestion) timeout(ackDelay time.Duration) time.Duration {
 	if !c.sample {
 		return initialRTO
 	}
-	return max(minRTO, c.smoothed+4*c.varied+ackDelay)
+	return max(minRTO, c.smoothed.duration()+4*c.varied.duration()+ackDelay)
 }
 
 // probe returns when to retransmit one datagram to elicit an ack (RFC 8985 section
@@ -153,16 +172,16 @@ func (c *congestion) probe(held time.Duration) time.Duration {
 	if !c.sample {
 		return initialRTO
 	}
-	return max(minProbe, 2*c.smoothed+2*c.varied+held)
+	return max(minProbe, 2*c.smoothed.duration()+2*c.varied.duration()+held)
 }
 
 // reordering returns how much later than its successors a datagram may arrive without
 // being declared lost (RFC 8985 section 6.2 step 4).
 func (c *congestion) reordering() time.Duration {
-	if c.least == Never {
+	if c.least == noTrip {
 		return initialRTO
 	}
-	return max(c.smoothed/4, 20*time.Microsecond)
+	return max(c.smoothed.duration()/4, 20*time.Microsecond)
 }
 
 // settled accounts for an ack: came and gone are the costs that arrived and were lost,
@@ -189,7 +208,7 @@ func (c *congestion) settled(now time.Duration, came, gone, before int) {
 // endRound adjusts the window and starts the next round.
 func (c *congestion) endRound(now time.Duration) {
 	factor, floor := float32(1), min(c.floor(), c.window)
-	if c.delayed > 0 && c.delayed != Never {
+	if c.delayed > 0 && c.delayed != noTrip {
 		factor = max(1-delayedCut*float32(c.delayed)/float32(c.smoothed), deepestCut)
 	}
 	if c.lostCost > 0 {
@@ -217,11 +236,11 @@ func (c *congestion) endRound(now time.Duration) {
 	if less := max(c.window*factor, floor); less < c.window {
 		c.window, c.threshold = less, less
 	}
-	if c.thisRound != Never {
-		c.lastRound, c.thisRound = c.thisRound, Never
+	if c.thisRound != noTrip {
+		c.lastRound, c.thisRound = c.thisRound, noTrip
 	}
-	c.arrivedCost, c.lostCost, c.delayed, c.full = 0, 0, Never, false
-	c.roundEnd = now + c.smoothed
+	c.arrivedCost, c.lostCost, c.delayed, c.full = 0, 0, noTrip, false
+	c.roundEnd = now + c.smoothed.duration()
 }
 
 // silent resets the window of a path that was left: what was known about it no longer

@@ -24,6 +24,7 @@ var pathStateNames = [...]string{"untried", "good", "left", "not reached"}
 
 // multi is what is kept about one of several paths.
 type multi struct {
+	more     []path // in that of the first path: the others
 	state    pathState
 	silentAt time.Duration // of the first of the consecutive timeouts
 	proof    Number        // an ack of it or a later packet shows that the path delivers
@@ -56,9 +57,9 @@ type PathCounts struct {
 func (s *Peer[T]) candidates() (set uint32, fastest float64) {
 	const none = 5
 	best, rank := 0, none
-	for k := range s.paths {
-		i := (int(s.preferred) + k) % len(s.paths)
-		p := &s.paths[i]
+	for k := range s.Paths() {
+		i := (int(s.preferred) + k) % s.Paths()
+		p := s.path(i)
 		r := p.rank()
 		if r == 0 {
 			set |= 1 << i
@@ -98,8 +99,8 @@ func (p *path) rank() int {
 
 // probeDue returns the path to probe now, -1 if there is none.
 func (s *Peer[T]) probeDue(now time.Duration) int {
-	for i := range s.paths {
-		if p := &s.paths[i]; now >= s.probeAt(p) && p.room() > 0 {
+	for i := range s.Paths() {
+		if p := s.path(i); now >= s.probeAt(p) && p.room() > 0 {
 			return i
 		}
 	}
@@ -114,20 +115,22 @@ func (s *Peer[T]) probeAt(p *path) time.Duration {
 	return p.multi.tryAt
 }
 
-// probe transmits a copy of the oldest packet in flight.
+// probe transmits a copy of the oldest packet in flight. It counts as lost until its ack
+// arrives: no timeout would end the wait for it, so probes would fill the window of the path.
 func (s *Peer[T]) probe(now time.Duration, on int) Transmission[T] {
-	p := &s.paths[on]
+	p := s.path(on)
 	before := p.underWay
 	t := s.transmission(s.first, p)
 	t.Lone, t.Again, t.Urgent, t.DelayAck = t.Packets > 1, true, true, false
 	s.transmit(now, p, s.first, 0, 1)
 	s.sentOn(now, on, p.underWay-before)
+	p.packets.at(uint32(p.fresh-1)).state, p.underWay = lost, before
 	return t
 }
 
 // sentOn records a transmission on a path.
 func (s *Peer[T]) sentOn(now time.Duration, on, n int) {
-	p := &s.paths[on]
+	p := s.path(on)
 	if p.multi == nil {
 		return
 	}
@@ -143,14 +146,14 @@ func (s *Peer[T]) sentOn(now time.Duration, on, n int) {
 
 // proved records an ack of a path that was not known to deliver.
 func (s *Peer[T]) proved(on int, r *Ack) {
-	p := &s.paths[on]
+	p := s.path(on)
 	if p.multi == nil || p.multi.state == good || p.multi.state == absent || r.Span == 0 || !p.multi.proof.Before(r.End) {
 		return
 	}
 	if p.multi.state == left {
 		s.pool.Counts[on].Back++
 	}
-	p.multi.state, p.multi.tryEvery = good, 0
+	p.multi.state, p.multi.tryEvery, p.silences = good, 0, 0
 }
 
 // compare leaves the paths that have not delivered what they were given before something
@@ -160,8 +163,8 @@ func (s *Peer[T]) compare(now time.Duration, p *path, r *Ack) {
 		return
 	}
 	at := p.packets.at(uint32(r.End - 1)).at
-	for i := range s.paths {
-		if o := &s.paths[i]; o != p && o.silences > 0 && o.multi.state != left && o.multi.silentAt <= at {
+	for i := range s.Paths() {
+		if o := s.path(i); o != p && o.silences > 0 && o.multi.state != left && o.multi.silentAt <= at {
 			s.leave(now, i)
 		}
 	}
@@ -169,7 +172,7 @@ func (s *Peer[T]) compare(now time.Duration, p *path, r *Ack) {
 
 // leave stops using a path. What is in flight on it is transmitted again.
 func (s *Peer[T]) leave(now time.Duration, on int) {
-	p, c := &s.paths[on], &s.pool.Counts[on]
+	p, c := s.path(on), &s.pool.Counts[on]
 	m := p.multi
 	m.state, m.proof, m.tryAt, m.tryEvery = left, p.fresh, now, 0
 	p.expireAt, p.lookAt, p.silences = Never, Never, 0
@@ -204,8 +207,8 @@ func (s *Peer[T]) late(now time.Duration, p *path, r *Ack) {
 func (s *Peer[T]) finish() {
 	s.pool.segments.giveBack(s.segments)
 	s.segments = nil
-	for i := range s.paths {
-		if p := &s.paths[i]; p.underWay == 0 {
+	for i := range s.Paths() {
+		if p := s.path(i); p.underWay == 0 {
 			s.resetPath(p)
 		} else {
 			p.expireAt, p.lookAt, p.silences = Never, Never, 0
@@ -214,10 +217,11 @@ func (s *Peer[T]) finish() {
 }
 
 // begin waits again for acks of packets that were in flight when the last segment was
-// finished.
+// finished. The peer has been silent only from now on.
 func (s *Peer[T]) begin(now time.Duration) {
-	for i := range s.paths {
-		if p := &s.paths[i]; p.underWay > 0 && p.expireAt == Never {
+	s.lastAckAt = now
+	for i := range s.Paths() {
+		if p := s.path(i); p.underWay > 0 && p.expireAt == Never {
 			p.expireAt = now + s.ackTimeout(p)
 		}
 	}
@@ -244,19 +248,21 @@ func (s *Peer[T]) silent(now time.Duration, p *path) bool {
 
 // AddPaths adds paths until the peer has n of them.
 func (s *Peer[T]) AddPaths(n int) {
-	for len(s.paths) < n {
-		s.paths = append(s.paths, newPath(&s.pool.Params))
+	first := s.only.multi
+	if first == nil && n > 1 {
+		first = new(multi)
+		s.only.multi = first
 	}
-	for i := range s.paths {
-		if p := &s.paths[i]; p.multi == nil && n > 1 {
-			p.multi = new(multi)
-		}
+	for s.Paths() < n {
+		p := newPath(&s.pool.Params)
+		p.multi = new(multi)
+		first.more = append(first.more, p)
 	}
 }
 
 // Reach records whether a path can be used. One that can, and could not before, is tried.
 func (s *Peer[T]) Reach(on int, can bool) {
-	m := s.paths[on].multi
+	m := s.path(on).multi
 	if !can {
 		m.state = absent
 	} else if m.state == absent {
@@ -266,11 +272,11 @@ func (s *Peer[T]) Reach(on int, can bool) {
 
 // SetVia records on which of our paths the packets of a path of the peer arrive. Acks of
 // them go back over it.
-func (s *Peer[T]) SetVia(k, on int) { s.paths[k].multi.via = uint8(on) }
+func (s *Peer[T]) SetVia(k, on int) { s.path(k).multi.via = uint8(on) }
 
 // Via returns what SetVia has recorded.
 func (s *Peer[T]) Via(k int) int {
-	if m := s.paths[k].multi; m != nil {
+	if m := s.path(k).multi; m != nil {
 		return int(m.via)
 	}
 	return 0
@@ -281,16 +287,16 @@ func (s *Peer[T]) Prefer(on int) { s.preferred = uint8(on) }
 
 // PathState describes a path in words.
 func (s *Peer[T]) PathState(on int) string {
-	if on >= len(s.paths) || s.paths[on].multi == nil {
+	if on >= s.Paths() || s.path(on).multi == nil {
 		return pathStateNames[good]
 	}
-	return pathStateNames[s.paths[on].multi.state]
+	return pathStateNames[s.path(on).multi.state]
 }
 
 // others reports whether an ack is awaited on another path.
 func (s *Peer[T]) others(p *path) bool {
-	for i := range s.paths {
-		if o := &s.paths[i]; o != p && o.expireAt != Never {
+	for i := range s.Paths() {
+		if o := s.path(i); o != p && o.expireAt != Never {
 			return true
 		}
 	}

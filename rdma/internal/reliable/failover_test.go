@@ -41,8 +41,12 @@ func TestLoneMessageFailover(t *testing.T) {
 				a.post(1 + w.random.IntN(60_000))
 				took := w.run(150*time.Millisecond, "a message has arrived although a path is cut", func() bool { return b.got == a.posted })
 				worst = max(worst, took)
+				if a.peer.TimedOut(w.now, 150*time.Millisecond) {
+					t.Fatalf("seed %d: the peer counts as silent since %v, at %v", seed, a.peer.LastAck(), w.now)
+				}
 				if w.random.IntN(4) == 0 {
 					w.run(time.Second, "everything is acked", a.peer.Idle)
+					w.now += 200 * time.Millisecond // the application computes
 				}
 			}
 			cables[cut].cut = false
@@ -163,6 +167,55 @@ func TestPathThatNeverWorks(t *testing.T) {
 			t.Errorf("%d bytes were sent over the path that never works", n)
 		}
 	}
+}
+
+// TestPauseWithAPathThatNeverWorks: nothing arrives over one of the paths, and for a while
+// nothing over the other, with most of the peer's reorder buffer in flight. The sender goes on
+// as soon as the other path delivers again.
+func TestPauseWithAPathThatNeverWorks(t *testing.T) {
+	for dead := range 2 {
+		for _, pause := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, time.Minute} {
+			cables := evenCables(2)
+			cables[dead].cut = true
+			w := newPathWorld(t, 1, 1, cables...)
+			a, b := w.ends[0], w.ends[1]
+			for range 200 {
+				a.post(1)
+			}
+			w.run(time.Second, "the first messages have arrived", func() bool { return b.got == a.posted })
+			for range 2 * Window {
+				a.post(1)
+			}
+			w.run(time.Second, "the reorder buffer may be nearly full", func() bool { return a.peer.fresh-a.peer.first >= Window*3/4 })
+			cables[1-dead].cut = true
+			for until := w.now + pause; w.now < until; {
+				w.step()
+			}
+			cables[1-dead].cut = false
+			w.run(150*time.Millisecond, "all messages are acked after a pause", a.peer.Idle)
+		}
+	}
+}
+
+// TestPauseAfterManyProbes: one path never works, and the probes over it have added up when
+// the other pauses.
+func TestPauseAfterManyProbes(t *testing.T) {
+	cables := []*cable{{rate: 0.001, delay: 20 * time.Microsecond}, {rate: 0.001, delay: 20 * time.Microsecond, cut: true}}
+	w := newPathWorld(t, 1, 1, cables...)
+	a := w.ends[0]
+	stream := func(span time.Duration) {
+		for until := w.now + span; w.now < until; {
+			for a.posted-a.finished < 6 {
+				a.post(1000)
+			}
+			w.step()
+		}
+	}
+	stream(10 * time.Second) // the peer is never idle
+	cables[0].cut = true
+	stream(time.Second)
+	cables[0].cut = false
+	w.run(500*time.Millisecond, "all messages are acked after a pause", a.peer.Idle)
 }
 
 // TestStripesBySpeed: each path carries a share of a long message that its rate allows,

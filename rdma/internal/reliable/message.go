@@ -7,6 +7,7 @@ type Message[T any] struct {
 	Following *Message[T] // next message to the same peer
 	Length    int         // total bytes
 	Cut       int         // bytes segmented so far
+	Overhead  int         // bytes of a segment with several packets that are not of the message
 	DelayAck  bool        // nobody waits for its completion
 	Info      T
 }
@@ -25,6 +26,7 @@ type Transmission[T any] struct {
 	Urgent   bool   // request an immediate ack
 	DelayAck bool   // the ack may be delayed by Params.LongAckDelay
 	Again    bool   // a retransmission, so the peer may already have it
+	Ack      bool   // the segment has several packets, and room for the ack
 	Kept     *Kept  // of a segment with several packets: for the carrier
 }
 
@@ -46,6 +48,7 @@ type segment[T any] struct {
 	lost    uint64 // packets to transmit again
 	offset  uint32
 	length  uint32
+	extra   uint16 // bytes that are not of the message
 	packets uint8
 	last    bool
 	again   bool

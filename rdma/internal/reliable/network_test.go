@@ -125,7 +125,7 @@ func single(mss int) Params {
 
 func runs(mss int) Params {
 	p := single(mss)
-	p.MaxRun, p.Each, p.Overhead = 40, mss+50, 80
+	p.MaxRun, p.Each = 40, mss+50
 	return p
 }
 
@@ -162,7 +162,7 @@ func (n *network) run(sentence string, until time.Duration, cond func() bool) {
 // post sends a message of the given length.
 func (s *simNode) post(to, length int) {
 	p := s.peers[to]
-	p.Push(&Message[uint64]{Length: length, Info: p.nextID, DelayAck: s.delayAck && p.LossFree(s.net.now)})
+	p.Push(&Message[uint64]{Length: length, Overhead: 80, Info: p.nextID, DelayAck: s.delayAck && p.LossFree(s.net.now)})
 	p.nextID++
 	s.poll()
 }
@@ -176,7 +176,7 @@ func (s *simNode) poll() {
 	for to, p := range s.peers {
 		p.Expire(s.net.now)
 		for {
-			t, more := p.Next(s.net.now, 0)
+			t, more := p.Next(s.net.now, 0, 0)
 			if !more {
 				break
 			}
@@ -208,7 +208,7 @@ func (s *simNode) transmit(to int, t Transmission[uint64]) {
 		size := t.Length + 80
 		if t.Packets > 1 {
 			h := &s.pool.Params
-			size = min(h.Each, t.Length+h.Overhead-(first+i)*h.Each)
+			size = min(h.Each, t.Length+80-(first+i)*h.Each)
 		}
 		s.send(to, simPacket{
 			data: true, urgent: t.Urgent && i == count-1, delay: t.DelayAck, sequence: t.Sequence, number: t.Number + Number(i), packets: t.Packets,

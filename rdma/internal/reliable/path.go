@@ -9,21 +9,21 @@ type path struct {
 
 	// The packets in flight.
 	packets  *ring[packet]
-	underWay int           // cost of the packets in state underWay
 	lookAt   time.Duration // when an older packet without an ack counts as lost
 	expireAt time.Duration // when the ack timeout expires
 	first    Number        // oldest that is not settled, or was lost a short time ago
 	fresh    Number        // of the next packet
 	largest  Number        // after the largest that an ack has reported
+	end      Number        // after the largest received
+	underWay int           // cost of the packets in state underWay
 
 	// The packets received.
-	end        Number        // after the largest received
-	gaps       *gaps         // which before it are missing, nil: none
-	endAt      time.Duration // arrival of the largest
-	dueAt      time.Duration // when the ack must be sent, if one is pending
-	span       uint16        // how many numbers before end are recorded
-	ackPending uint16        // packets received since the last ack
-	urgent     bool          // an ack is requested, or a gap must be reported
+	gaps       *gaps  // which before end are missing, nil: none
+	endAt      stamp  // arrival of the largest
+	dueAt      stamp  // when the ack must be sent, if one is pending
+	span       uint16 // how many numbers before end are recorded
+	ackPending uint16 // packets received since the last ack
+	urgent     bool   // an ack is requested, or a gap must be reported
 
 	silences uint8 // consecutive timeouts of acks
 	doubtful bool  // there may be packets in state doubtful
@@ -91,7 +91,7 @@ func (p *path) receive(now time.Duration, n Number, count int) (disordered bool)
 	missing := uint32(n - p.end)
 	all := missing + uint32(count)
 	p.end += Number(all)
-	p.endAt = now
+	p.endAt = stampOf(now)
 	p.span = uint16(min(uint32(p.span)+all, packetWindow))
 	if p.gaps != nil {
 		p.gaps.shift(all)

@@ -86,16 +86,19 @@ func newPathWorld(t *testing.T, seed uint64, run int, cables ...*cable) *pathWor
 	t.Helper()
 	w := &pathWorld{t: t, cables: cables, random: rand.New(rand.NewPCG(seed, 7)), now: time.Millisecond}
 	for i := range w.ends {
-		pool := NewPool[int](Params{Single: 1380, Each: 1380, Overhead: 40, MaxRun: run, AckEvery: 16, AckDelay: 200 * time.Microsecond, LongAckDelay: 8 * time.Millisecond})
+		pool := NewPool[int](Params{Single: 1380, Each: 1380, MaxRun: run, AckEvery: 16, AckDelay: 200 * time.Microsecond, LongAckDelay: 8 * time.Millisecond})
 		w.ends[i] = &pathEnd{peer: NewPeer(pool), pool: pool, early: map[Sequence]*earlySegment{}}
 		w.ends[i].peer.AddPaths(len(cables))
 	}
 	return w
 }
 
+// pathsOverhead is what a segment of several packets has besides the message.
+const pathsOverhead = 40
+
 // post queues a message.
 func (e *pathEnd) post(size int) {
-	e.peer.Push(&Message[int]{Length: size, Info: e.posted})
+	e.peer.Push(&Message[int]{Length: size, Overhead: pathsOverhead, Info: e.posted})
 	e.posted++
 }
 
@@ -125,7 +128,7 @@ func (w *pathWorld) service(from int) (worked bool) {
 		if on < 0 {
 			break
 		}
-		t, ok := e.peer.Next(w.now, on)
+		t, ok := e.peer.Next(w.now, on, 0)
 		if !ok {
 			break
 		}
@@ -134,7 +137,7 @@ func (w *pathWorld) service(from int) (worked bool) {
 			w.send(from, min(t.Length, e.pool.Each), wireEvent{on: on, t: t, position: t.Position})
 			continue
 		}
-		rest := t.Length + e.pool.Overhead
+		rest := t.Length + pathsOverhead
 		for k := range t.Packets {
 			one := t
 			one.Number += Number(k)

@@ -9,9 +9,9 @@ import (
 type Params struct {
 	Single   int // bytes of a message in a segment of one packet
 	Each     int // bytes in each packet of a longer segment
-	Overhead int // of those, bytes of a segment that are not of the message
 	MaxRun   int // packets in a segment
 	AckEvery int // packets that make an ack due
+	AskEvery int // bytes sent after which the sender requests an ack; 0: none
 	// DelayFloor is the window in bytes below which delay alone does not shrink it. It is
 	// for carriers whose peers have no network between them: their delay is that of
 	// processes that wait for a core.
@@ -31,11 +31,12 @@ type Pool[T any] struct {
 	Timeouts      uint64 // further ones, without an ack in between
 	Counts        [MaxPaths]PathCounts
 
-	segments rings[segment[T]]
-	packets  rings[packet]
-	kept     []*Kept
-	gaps     []*gaps
-	made     int // of kept and gaps, in bytes
+	segments  rings[segment[T]]
+	packets   rings[packet]
+	kept      []*Kept
+	gaps      []*gaps
+	histories []*history
+	made      int // of kept, gaps and histories, in bytes
 }
 
 // NewPool returns a pool for peers with these parameters.
@@ -145,5 +146,10 @@ func (h *Pool[T]) giveBackKept(k *Kept) {
 	}
 }
 
-// PathSize returns the memory of a path of an idle peer, besides the peer itself.
-func PathSize() int { return sizeOf[path]() }
+// PathMemory returns the memory of the paths of a peer, besides the peer itself.
+func (s *Peer[T]) PathMemory() int {
+	if s.only.multi == nil {
+		return 0
+	}
+	return s.Paths()*sizeOf[multi]() + cap(s.only.multi.more)*sizeOf[path]()
+}

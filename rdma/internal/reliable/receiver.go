@@ -75,7 +75,7 @@ func (s *Peer[T]) Classify(q Sequence) Classification {
 		return Duplicate
 	case q-s.nextUp >= Window:
 		return Beyond
-	case s.seen.has(q - s.next):
+	case s.seen != nil && s.seen.has(q-s.next):
 		return Duplicate
 	case q == s.nextUp:
 		return InOrder
@@ -85,14 +85,21 @@ func (s *Peer[T]) Classify(q Sequence) Classification {
 
 // Accept records a segment that Classify called new.
 func (s *Peer[T]) Accept(q Sequence) {
-	if q == s.next && s.seen == (history{}) {
+	if q == s.next && s.seen == nil {
 		s.next++
 		return
+	}
+	if s.seen == nil {
+		s.seen = takeFree(&s.pool.histories, &s.pool.made)
 	}
 	s.seen.add(q - s.next)
 	if n := s.seen.run(); n > 0 {
 		s.seen.drop(n)
 		s.next += n
+	}
+	if *s.seen == (history{}) {
+		s.pool.histories = append(s.pool.histories, s.seen)
+		s.seen = nil
 	}
 }
 
@@ -109,11 +116,11 @@ func (s *Peer[T]) StartAt(q Sequence) { s.next, s.nextUp = q, q }
 func (s *Peer[T]) MarkDelivered() { s.nextUp++ }
 
 // Complete reports whether no segment has arrived early.
-func (s *Peer[T]) Complete() bool { return s.seen == (history{}) }
+func (s *Peer[T]) Complete() bool { return s.seen == nil }
 
 // Received records count packets with consecutive numbers, and makes an ack pending.
 func (s *Peer[T]) Received(now time.Duration, on int, n Number, count int, mode AckMode) {
-	p := &s.paths[on]
+	p := s.path(on)
 	if p.gaps == nil && p.skips(n) {
 		p.gaps = s.pool.takeGaps()
 	}
@@ -125,26 +132,38 @@ func (s *Peer[T]) Received(now time.Duration, on int, n Number, count int, mode 
 
 // Refuse requests an immediate ack for a packet that is not recorded: its sender must
 // learn that this peer is alive.
-func (s *Peer[T]) Refuse(now time.Duration, on int) { s.queueAck(now, &s.paths[on], 1, AckNow) }
+func (s *Peer[T]) Refuse(now time.Duration, on int) { s.queueAck(now, s.path(on), 1, AckNow) }
+
+// runShare is how many packets that arrive together count as one toward Params.AckEvery: an
+// ack costs as much as a message. A sender whose window is full requests an ack.
+const runShare = 6
 
 // queueAck makes an ack pending.
 func (s *Peer[T]) queueAck(now time.Duration, p *path, count int, mode AckMode) {
-	due := now + s.pool.AckDelay
+	due := stampOf(now + s.pool.AckDelay)
 	if mode == AckDelayed {
-		due = now + s.pool.LongAckDelay
+		due = stampOf(now + s.pool.LongAckDelay)
 	}
-	if p.ackPending == 0 || due < p.dueAt {
+	if p.ackPending == 0 || int32(due-p.dueAt) < 0 {
 		p.dueAt = due
 	}
-	p.ackPending = uint16(min(int(p.ackPending)+count, s.pool.AckEvery))
+	p.ackPending = uint16(min(int(p.ackPending)+(count+runShare-1)/runShare, s.pool.AckEvery))
 	p.urgent = p.urgent || mode == AckNow
 }
 
 // AckPending reports whether an ack is pending on a path.
-func (s *Peer[T]) AckPending(on int) bool { return s.paths[on].ackPending > 0 }
+func (s *Peer[T]) AckPending(on int) bool { return s.path(on).ackPending > 0 }
+
+// AckWords returns how many words the ack of a path has.
+func (s *Peer[T]) AckWords(on int) int {
+	if g := s.path(on).gaps; g != nil {
+		return g.words()
+	}
+	return 0
+}
 
 // AckFull reports whether so many packets wait for an ack that it is due.
-func (s *Peer[T]) AckFull(on int) bool { return int(s.paths[on].ackPending) >= s.pool.AckEvery }
+func (s *Peer[T]) AckFull(on int) bool { return int(s.path(on).ackPending) >= s.pool.AckEvery }
 
 // AckDue reports whether an ack should be sent even if no other packet goes to the
 // peer.
@@ -152,21 +171,21 @@ func (s *Peer[T]) AckDue(now time.Duration, on int) bool { return now >= s.AckWa
 
 // AckWake returns when an ack is due.
 func (s *Peer[T]) AckWake(now time.Duration, on int) time.Duration {
-	p := &s.paths[on]
+	p := s.path(on)
 	switch {
 	case p.ackPending == 0:
 		return Never
 	case p.urgent || int(p.ackPending) >= s.pool.AckEvery:
 		return now
 	}
-	return p.dueAt
+	return p.dueAt.near(now)
 }
 
 // WriteAck fills in the ack that is sent now, with at most the given number of words.
 func (s *Peer[T]) WriteAck(now time.Duration, on int, to *Ack, words int) {
-	p := &s.paths[on]
+	p := s.path(on)
 	to.Next, to.End, to.Span, to.Path, to.Words = s.next, p.end, p.span, uint8(on), 0
-	to.Held = uint16(max(min((now-p.endAt)/time.Microsecond, 1<<16-1), 0))
+	to.Held = uint16(min(stampOf(now)-p.endAt, 1<<16-1))
 	if p.gaps != nil {
 		n := p.gaps.words()
 		if n > words {
@@ -181,8 +200,8 @@ func (s *Peer[T]) WriteAck(now time.Duration, on int, to *Ack, words int) {
 
 // DropAcks forgets pending acks and everything that was not delivered.
 func (s *Peer[T]) DropAcks() {
-	for i := range s.paths {
-		s.paths[i].ackPending = 0
+	for i := range s.Paths() {
+		s.path(i).ackPending = 0
 	}
 	s.nextUp = s.next
 }
@@ -190,8 +209,8 @@ func (s *Peer[T]) DropAcks() {
 // Rest returns the memory of a peer that has become idle. Acks report packets that
 // arrive from now on.
 func (s *Peer[T]) Rest() {
-	for i := range s.paths {
-		p := &s.paths[i]
+	for i := range s.Paths() {
+		p := s.path(i)
 		if p.gaps != nil {
 			*p.gaps = gaps{}
 			s.pool.gaps = append(s.pool.gaps, p.gaps)

@@ -53,7 +53,7 @@ func TestClassify(t *testing.T) {
 	for p := start + 2; p != start+Window-1; p++ {
 		take(p)
 	}
-	if r.next != start+Window || r.seen != (history{}) {
+	if r.next != start+Window || r.seen != nil {
 		t.Errorf("the last gap is closed, but next is %d with history %x", r.next, r.seen)
 	}
 	hand(Window - 2)
@@ -116,7 +116,7 @@ func TestAckReportsPackets(t *testing.T) {
 	for _, start := range []Number{0, 1<<32 - 500} {
 		for range 50 {
 			r := testPeer()
-			r.paths[0].end = start
+			r.path(0).end = start
 			got, end := map[Number]bool{}, start
 			for range 1 + random.IntN(400) {
 				n, count := end+Number(random.IntN(8)), 1+random.IntN(MaxRun)
@@ -169,7 +169,7 @@ func TestSteadyTrafficAllocatesNothing(t *testing.T) {
 			a.Push(&m)
 			for !a.Idle() {
 				now += 10 * time.Microsecond
-				for s, more := a.Next(now, 0); more; s, more = a.Next(now, 0) {
+				for s, more := a.Next(now, 0, 0); more; s, more = a.Next(now, 0, 0) {
 					if b.Classify(s.Sequence) != InOrder {
 						t.Fatalf("segment %d is not the next", s.Sequence)
 					}
@@ -217,7 +217,7 @@ func FuzzPeer(f *testing.F) {
 					posted++
 				}
 			case 1:
-				a := Ack{Next: p.first + Sequence(x%64), End: p.paths[0].first + Number(y%1100), Span: uint16(y), Words: uint8(x % 17), Path: uint8(x / 250)}
+				a := Ack{Next: p.first + Sequence(x%64), End: p.path(0).first + Number(y%1100), Span: uint16(y), Words: uint8(x % 17), Path: uint8(x / 250)}
 				for i := range a.Missing {
 					a.Missing[i] = uint64(x) * uint64(y) << (i % 7)
 				}
@@ -230,7 +230,7 @@ func FuzzPeer(f *testing.F) {
 				if c := p.Classify(q); c == InOrder || c == Early {
 					p.Accept(q)
 				}
-				p.Received(now, 0, p.paths[0].end+Number(y)-300, 1+int(x)%MaxRun, AckMode(x%3))
+				p.Received(now, 0, p.path(0).end+Number(y)-300, 1+int(x)%MaxRun, AckMode(x%3))
 				for p.Waiting() && x%2 == 0 {
 					p.MarkDelivered()
 				}
@@ -239,20 +239,20 @@ func FuzzPeer(f *testing.F) {
 				p.WriteAck(now, 0, &a, int(x)%(MaxWords+1))
 			}
 			for range 4 {
-				if _, more := p.Next(now, 0); !more {
+				if _, more := p.Next(now, 0, int(x)%40); !more {
 					break
 				}
 			}
 			sum := 0
-			for n := p.paths[0].first; n != p.paths[0].fresh; n++ {
-				if e := p.paths[0].packets.at(uint32(n)); e.state == underWay {
+			for n := p.path(0).first; n != p.path(0).fresh; n++ {
+				if e := p.path(0).packets.at(uint32(n)); e.state == underWay {
 					sum += int(e.cost)
 				}
 			}
-			if sum != p.paths[0].underWay {
-				t.Fatalf("a cost of %d is in flight, counted as %d", sum, p.paths[0].underWay)
+			if sum != p.path(0).underWay {
+				t.Fatalf("a cost of %d is in flight, counted as %d", sum, p.path(0).underWay)
 			}
-			if p.paths[0].fresh-p.paths[0].first > packetWindow || p.fresh-p.first > Window {
+			if p.path(0).fresh-p.path(0).first > packetWindow || p.fresh-p.first > Window {
 				t.Fatal("more is in flight than a window")
 			}
 		}

@@ -66,7 +66,7 @@ func TestDeliversUnderImpairments(t *testing.T) {
 						t.Errorf("node %d received %d bytes, want %d", node.index, node.received, total)
 					}
 					for j, p := range node.peers {
-						if p.segments != nil || p.paths[0].packets != nil || !p.Idle() || len(p.reorderBuffer) > 0 {
+						if p.segments != nil || p.path(0).packets != nil || !p.Idle() || len(p.reorderBuffer) > 0 {
 							t.Errorf("node %d still keeps memory for node %d although all is finished", node.index, j)
 						}
 					}
@@ -95,7 +95,7 @@ func TestFillsALink(t *testing.T) {
 				}
 				n.run("all messages have arrived", 60*time.Second, func() bool { return n.nodes[0].peers[1].finished == messages })
 				share := float64(size*messages) / n.now.Seconds() / link.rate
-				t.Logf("%.3f of the link; %d datagrams, %d dropped in the queue, window %.0f bytes", share, n.sent, n.dropped, n.nodes[0].peers[1].paths[0].cong.window)
+				t.Logf("%.3f of the link; %d datagrams, %d dropped in the queue, window %.0f bytes", share, n.sent, n.dropped, n.nodes[0].peers[1].path(0).cong.window)
 				if share < c.least {
 					t.Errorf("%.3f of the link is used at %g%% loss, want %.2f", share, c.lose*100, c.least)
 				}
@@ -187,11 +187,11 @@ func TestPeerWithoutItsCore(t *testing.T) {
 		a.post(1, 64<<10)
 	}
 	n.run("the path is known", time.Second, p.Idle)
-	before, sent := p.paths[0].cong.window, a.pool.Retransmitted
+	before, sent := p.path(0).cong.window, a.pool.Retransmitted
 	n.delay = 10 * time.Millisecond
 	a.post(1, 64<<10)
 	n.run("a message has arrived late", n.now+time.Second, p.Idle)
-	if after := p.paths[0].cong.window; after < before/2 {
+	if after := p.path(0).cong.window; after < before/2 {
 		t.Errorf("the window shrank from %v to %v though nothing was lost", before, after)
 	}
 	if again := a.pool.Retransmitted - sent; again > 6 {

@@ -8,8 +8,11 @@ import (
 // Peer is both halves of the protocol for one peer. Memory that only a busy peer needs
 // comes from the pool, and is returned when the peer becomes idle.
 type Peer[T any] struct {
-	pool  *Pool[T]
-	paths []path
+	pool      *Pool[T]
+	lost      uint16 // packets to transmit again
+	preferred uint8  // the path that the peer used last
+	unasked   int32  // bytes sent since an ack was requested, with Params.AskEvery
+	only      path   // the first path; multi has the others
 
 	// The sending half.
 	oldest, cutting, newest *Message[T] // a list: oldest unfinished, first not fully segmented, last
@@ -18,23 +21,34 @@ type Peer[T any] struct {
 	first                   Sequence      // oldest segment without a cumulative ack
 	fresh                   Sequence      // of the next segment
 	soonEnd                 Sequence      // after the last segment whose ack may not be delayed
-	lost                    uint32        // packets to transmit again
 	lostAt                  stamp         // time of the last detected loss; 0: never
-	preferred               uint8         // the path that the peer used last
 
 	// The receiving half.
 	next   Sequence // the first missing segment
 	nextUp Sequence // the first one not delivered
-	seen   history  // arrivals beyond next
+	seen   *history // arrivals beyond next; nil: none
+
 }
 
 // NewPeer returns the state of a peer that is reached on one path.
 func NewPeer[T any](h *Pool[T]) Peer[T] {
-	return Peer[T]{pool: h, paths: []path{newPath(&h.Params)}}
+	return Peer[T]{pool: h, only: newPath(&h.Params)}
 }
 
 // Paths returns the number of paths.
-func (s *Peer[T]) Paths() int { return len(s.paths) }
+func (s *Peer[T]) Paths() int {
+	if s.only.multi == nil {
+		return 1
+	}
+	return 1 + len(s.only.multi.more)
+}
+
+func (s *Peer[T]) path(on int) *path {
+	if on == 0 {
+		return &s.only
+	}
+	return &s.only.multi.more[on-1]
+}
 
 // Push queues a message. An empty message has one segment too.
 func (s *Peer[T]) Push(m *Message[T]) {
@@ -67,9 +81,10 @@ func (s *Peer[T]) LastAck() time.Duration { return s.lastAckAt }
 func (s *Peer[T]) mayCut() bool { return s.cutting != nil && s.fresh-s.first < Window }
 
 // Next returns what to transmit now on a path and counts it as transmitted. Lost
-// packets come first: the peer cannot deliver what comes after them.
-func (s *Peer[T]) Next(now time.Duration, on int) (t Transmission[T], ok bool) {
-	p := &s.paths[on]
+// packets come first: the peer cannot deliver what comes after them. A new segment of
+// several packets gets room for an ack of that many bytes.
+func (s *Peer[T]) Next(now time.Duration, on, ack int) (t Transmission[T], ok bool) {
+	p := s.path(on)
 	if now >= s.probeAt(p) && p.room() > 0 {
 		return s.probe(now, on), true
 	}
@@ -80,10 +95,14 @@ func (s *Peer[T]) Next(now time.Duration, on int) (t Transmission[T], ok bool) {
 	if s.lost > 0 {
 		t = s.repeat(now, p)
 	} else {
-		t = s.cut(now, p)
+		t = s.cut(now, p, ack)
 	}
 	s.sentOn(now, on, p.underWay-before)
-	t.Urgent = s.requestsAck(&t, p)
+	if t.Urgent = s.requestsAck(&t, p); s.pool.AskEvery > 0 {
+		if s.unasked += int32(t.Length); t.Urgent || int(s.unasked) >= s.pool.AskEvery {
+			t.Urgent, s.unasked = true, 0
+		}
+	}
 	s.await(now, &t, p)
 	return t, true
 }
@@ -115,22 +134,21 @@ func (s *Peer[T]) repeat(now time.Duration, p *path) Transmission[T] {
 }
 
 // cut makes the next segment of the current message.
-func (s *Peer[T]) cut(now time.Duration, p *path) Transmission[T] {
+func (s *Peer[T]) cut(now time.Duration, p *path, ack int) Transmission[T] {
 	s.segments = s.pool.segments.fit(s.segments, uint32(s.first), uint32(s.fresh), 1)
 	m, h := s.cutting, &s.pool.Params
 	rest := m.Length - m.Cut
-	n, packets := min(rest, h.Single), 1
-	if rest > h.Single && h.MaxRun > 1 {
-		most := min(h.MaxRun, p.room(), p.cong.packets(p.underWay), s.share(p))
-		if packets = min((rest+h.Overhead+h.Each-1)/h.Each, most); packets > 1 {
-			n = min(rest, packets*h.Each-h.Overhead)
-		} else {
-			packets = 1
+	n, packets, extra := min(rest, h.Single), 1, 0
+	if rest > h.Single && h.MaxRun > 1 && s.AddressKnown() { // only a peer that knows ours can join packets
+		most := min(p.cong.packets(p.underWay, h.MaxRun), p.room(), s.share(p))
+		extra = m.Overhead + ack
+		if packets = min((rest+extra+h.Each-1)/h.Each, most); packets > 1 {
+			n = min(rest, packets*h.Each-extra)
 		}
 	}
 	q := s.fresh
 	s.fresh++
-	*s.at(q) = segment[T]{message: m, offset: uint32(m.Cut), length: uint32(n), packets: uint8(packets), last: m.Cut+n == m.Length}
+	*s.at(q) = segment[T]{message: m, offset: uint32(m.Cut), length: uint32(n), extra: uint16(extra), packets: uint8(packets), last: m.Cut+n == m.Length}
 	if packets > 1 {
 		s.at(q).kept = s.pool.takeKept()
 	}
@@ -138,6 +156,7 @@ func (s *Peer[T]) cut(now time.Duration, p *path) Transmission[T] {
 		s.cutting = m.Following
 	}
 	t := s.transmission(q, p)
+	t.Ack = packets > 1 && ack > 0
 	s.transmit(now, p, q, 0, packets)
 	return t
 }
@@ -158,7 +177,7 @@ func (s *Peer[T]) transmit(now time.Duration, p *path, q Sequence, position, cou
 	for i := range count {
 		n := int(e.length)
 		if e.packets > 1 {
-			n = min(s.pool.Each, n+s.pool.Overhead-(position+i)*s.pool.Each)
+			n = min(s.pool.Each, n+int(e.extra)-(position+i)*s.pool.Each)
 		}
 		sum += cost(n)
 		*p.packets.at(uint32(p.fresh)) = packet{at: now, sequence: q, cost: uint32(cost(n)), position: uint8(position + i), state: underWay}
@@ -205,8 +224,8 @@ func (s *Peer[T]) await(now time.Duration, t *Transmission[T], p *path) {
 
 // awaits reports whether an ack is awaited on any path.
 func (s *Peer[T]) awaits() bool {
-	for i := range s.paths {
-		if s.paths[i].expireAt != Never {
+	for i := range s.Paths() {
+		if s.path(i).expireAt != Never {
 			return true
 		}
 	}
@@ -241,8 +260,8 @@ func (s *Peer[T]) LossFree(now time.Duration) bool {
 // SendWake returns when Expire or Next has work, if nothing arrives before.
 func (s *Peer[T]) SendWake() time.Duration {
 	at := Never
-	for i := range s.paths {
-		p := &s.paths[i]
+	for i := range s.Paths() {
+		p := s.path(i)
 		at = min(at, p.expireAt, p.lookAt, s.probeAt(p))
 	}
 	if s.lost > 0 || s.mayCut() {
@@ -272,7 +291,7 @@ func (s *Peer[T]) Abandon() *Message[T] {
 
 // forget returns the memory of a finished segment.
 func (s *Peer[T]) forget(e *segment[T]) {
-	s.lost -= uint32(bits.OnesCount64(e.lost))
+	s.lost -= uint16(bits.OnesCount64(e.lost))
 	s.pool.giveBackKept(e.kept)
 	*e = segment[T]{}
 }
@@ -281,8 +300,8 @@ func (s *Peer[T]) forget(e *segment[T]) {
 func (s *Peer[T]) reset() {
 	s.pool.segments.giveBack(s.segments)
 	s.segments = nil
-	for i := range s.paths {
-		s.resetPath(&s.paths[i])
+	for i := range s.Paths() {
+		s.resetPath(s.path(i))
 	}
 }
 

@@ -1,4 +1,4 @@
-package rail
+package dgram
 
 import (
 	"encoding/binary"
@@ -16,17 +16,16 @@ import (
 	"github.com/muster-mpi/muster/internal/lab"
 	"github.com/muster-mpi/muster/internal/netprobe"
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/dgram"
 )
 
 // Two hosts with two cables of 1 Gbit/s each. The test runs itself on both, as a reader
 // and as a writer; addresses are exchanged in files.
 
 const (
-	labFolder = "RAIL_LAB_FOLDER" // set on a host of the lab
-	labRails  = "RAIL_LAB_RAILS"  // interfaces to use, separated by commas
-	labRole   = "RAIL_LAB_ROLE"
-	labTime   = "RAIL_LAB_TIME" // how long to write
+	labFolder = "PATHS_LAB_FOLDER" // set on a host of the lab
+	labRails  = "PATHS_LAB_RAILS"  // interfaces to use, separated by commas
+	labRole   = "PATHS_LAB_ROLE"
+	labTime   = "PATHS_LAB_TIME" // how long to write
 	labSize   = 1 << 20
 	labSlots  = 8
 )
@@ -53,16 +52,11 @@ func newLabNode(t *testing.T) *labNode {
 		t.Fatal(err)
 	}
 	t.Log(netprobe.Summary(found))
-	var c Config
+	c := Config{JobKey: []byte("the key of the lab")}
 	for _, f := range found {
-		if !f.Taken {
-			continue
+		if f.Taken {
+			c.Paths = append(c.Paths, Path{Name: f.Name, Bind: netip.AddrPortFrom(f.Address.Addr(), 0), Network: f.Address.Masked()})
 		}
-		d, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(f.Address.Addr(), 0), JobKey: []byte("the key of the lab"), PeerTimeout: 5 * time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Rails = append(c.Rails, Rail{Name: f.Name, Network: f.Network(), Device: d})
 	}
 	n := &labNode{t: t}
 	if n.dev, err = Open(c); err != nil {

@@ -1,5 +1,0 @@
-//go:build race
-
-package udrel
-
-const raceDetector = true
