@@ -48,6 +48,7 @@ func (d *Device) takeRun(one *slot, b []byte, each int) (length int) {
 			return length
 		}
 		d.traffic.received = before
+		one.restore()
 	}
 	for at := 0; at < length; at += each { // those that are not corrupt are used
 		d.arriveLone(b[at:min(at+each, length)])
@@ -103,21 +104,28 @@ func (s *slot) direct(p *peer) bool {
 	return fault == ddp.NoFault && (h.Op == ddp.Write || h.Op == ddp.ReadResponse || isSend(h.Op) && (p.join != nil || !h.Last))
 }
 
-// putRun copies a segment behind its headers from the packets of its run to target. It
-// returns false if a CRC does not match.
+// putRun copies a segment behind its headers from the packets of its run to target, unless it
+// was received there. It returns false if a CRC does not match.
 func (k *keyring) putRun(target []byte, s *slot, headers int) bool {
 	from := s.lo + headers
-	crc := crc32c.Checksum(s.data[indexLen+tagLen : from])
-	crc = crc32c.Copy(target, s.data[from:s.wire], crc)
-	ok := crc == k.listedCRC(0)
-	target = target[s.wire-from:]
-	for i, at := 1, s.wire; at < s.n && ok; i, at = i+1, at+s.wire {
-		chunk := s.data[at+indexLen : min(at+s.wire, s.n)]
-		ok = crc32c.Copy(target, chunk, 0) == k.listedCRC(i)
-		target = target[len(chunk):]
+	crc, there := crc32c.Checksum(s.data[indexLen+tagLen:from]), len(s.placed) > 0 && &s.placed[0] == &target[0]
+	if !there {
+		s.restore()
 	}
-	s.spoiled = !ok
-	return ok
+	for i, at := 0, 0; at < s.n; i, at = i+1, at+s.wire {
+		chunk := s.data[max(from, at+indexLen):min(at+s.wire, s.n)]
+		if there {
+			crc = crc32c.Update(crc, target[:len(chunk)])
+		} else {
+			crc = crc32c.Copy(target, chunk, crc)
+		}
+		if crc != k.listedCRC(i) {
+			s.spoiled = true
+			return false
+		}
+		target, crc = target[len(chunk):], 0
+	}
+	return true
 }
 
 // acceptJoined accepts a run after its packets were joined in a slot.

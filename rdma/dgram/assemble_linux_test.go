@@ -241,7 +241,7 @@ func TestSpoiledRunIsRepaired(t *testing.T) {
 		spoiled, readable := 0, 0
 		var recorded []byte
 		a.mu.Lock()
-		a.disturb = func(o *outbox) {
+		a.disturb = byPacket(a, func(o *outbox) {
 			for i := range o.packets[:o.n] {
 				d := o.packets[i].data
 				if bytes.Contains(d, []byte("secret")) {
@@ -257,7 +257,7 @@ func TestSpoiledRunIsRepaired(t *testing.T) {
 					spoiled++
 				}
 			}
-		}
+		})
 		a.mu.Unlock()
 		for id, n := range []int{10, len(text)} { // a peer that is not known gets no run
 			if n, err := a.qp.PostSend([]rdma.SendWR{{ID: uint64(id), Op: rdma.OpSend, Peer: to, Body: rdma.MemOf(text[:n])}}); n != 1 {
@@ -298,7 +298,7 @@ func TestChangedMemoryIsRepaired(t *testing.T) {
 	}
 	lost := 0
 	a.mu.Lock()
-	a.disturb = func(o *outbox) {
+	a.disturb = byPacket(a, func(o *outbox) {
 		for i := range o.packets[:o.n] {
 			if d := o.packets[i].data; isRun(d) && d[2] == 3 && lost == 0 {
 				o.n--
@@ -310,7 +310,7 @@ func TestChangedMemoryIsRepaired(t *testing.T) {
 				return
 			}
 		}
-	}
+	})
 	a.mu.Unlock()
 	for id, wr := range []rdma.SendWR{{Op: rdma.OpSend, Body: rdma.MemOf(make([]byte, 10))}, {Op: rdma.OpWrite, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}} {
 		wr.ID, wr.Peer = uint64(id), to

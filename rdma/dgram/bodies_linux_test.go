@@ -16,11 +16,11 @@ func TestInlineBodyReusable(t *testing.T) {
 	for _, size := range []int{shortBody, shortBody + 1, minBody, minBody + 1, gatherAbove, 8 << 10, maxInline} {
 		a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 		lost := false
-		a.disturb = func(o *outbox) { // drop everything once
+		a.disturb = byPacket(a, func(o *outbox) { // drop everything once
 			if !lost {
 				lost, o.n = true, 0
 			}
-		}
+		})
 		body := bytes.Repeat([]byte{'a'}, size)
 		want := bytes.Clone(body)
 		wr := rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: a.resolve(t, b), Body: rdma.MemOf(body)}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
@@ -43,13 +44,65 @@ func TestConformance(t *testing.T) {
 				d := openTest(t, v.cfg)
 				d.socket.refuses = v.runs
 				if v.share > 0 {
-					d.disturb = impair(v.share, uint64(i))
+					d.disturb = byPacket(d, impair(v.share, uint64(i)))
 				}
 				list = append(list, d)
 			}
 			return list
 		}})
 	}
+}
+
+// byPacket returns a function for Device.disturb that lets disturb change what is sent, packet
+// by packet. It allocates nothing when it is called.
+func byPacket(d interface{ sendPackets() int }, disturb func(*outbox)) func(*outbox) {
+	bytes := make([]byte, 0, batchSize*maxDatagram)
+	ends, from := make([]int, 0, batchSize*reliable.MaxRun), make([]packet, 0, batchSize*reliable.MaxRun) // from: to and on
+	return func(o *outbox) {
+		bytes, ends, from = bytes[:0], ends[:0], from[:0]
+		for i := range o.packets[:o.n] {
+			l := &o.packets[i]
+			l.keep()
+			bytes, ends = l.appendPackets(bytes, ends)
+			for len(from) < len(ends) {
+				from = append(from, packet{to: l.to, on: l.on})
+			}
+		}
+		for at, next := 0, 0; next < len(ends); {
+			o.n = 0
+			for ; o.n < batchSize/2 && next < len(ends); o.n, next = o.n+1, next+1 { // there is room for duplicates
+				l := &o.packets[o.n]
+				l.data, l.to, l.on, l.index = append(l.data[:0], bytes[at:ends[next]]...), from[next].to, from[next].on, runIndex{}
+				at = ends[next]
+			}
+			if disturb(o); next < len(ends) && o.n > 0 {
+				d.sendPackets() // what is not accepted is lost
+			}
+		}
+	}
+}
+
+// appendPackets appends the packets as the network has them, and the end of each.
+func (l *packet) appendPackets(b []byte, ends []int) ([]byte, []int) {
+	if l.index.packets == 0 || l.encrypted() {
+		wire := len(l.data)
+		if l.encrypted() {
+			wire = l.wire()
+		}
+		for at := 0; at < len(l.data); at += wire {
+			b = append(b, l.data[at:min(at+wire, len(l.data))]...)
+			ends = append(ends, len(b))
+		}
+		return b, ends
+	}
+	for i := range int(l.index.count) {
+		front, back := l.chunk(i)
+		n, index := len(b), [indexLen]byte{}
+		b = append(append(append(b, index[:]...), front...), back...)
+		l.index.put((*[indexLen]byte)(b[n:]), i, l.crcs[i])
+		ends = append(ends, len(b))
+	}
+	return b, ends
 }
 
 // impair loses, duplicates, reorders and corrupts that share of the datagrams each.

@@ -19,11 +19,11 @@ func TestCount(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 	to := a.resolve(t, b)
 	dropped := false
-	a.disturb = func(o *outbox) {
+	a.disturb = byPacket(a, func(o *outbox) {
 		if !dropped && o.n > 0 {
 			dropped, o.n = true, 0
 		}
-	}
+	})
 	for i := range messages {
 		a.send(t, to, "hello")
 		deadline := time.Now().Add(20 * time.Second)

@@ -145,9 +145,8 @@ type Device struct {
 	inPlace  inPlace
 	guard    *guard.Guard // of soft
 	// disturb simulates network faults in tests.
-	disturb   func(*outbox)
-	disturbed disturbed
-	image     []byte // for encryptRun
+	disturb func(*outbox)
+	image   []byte // for encryptRun
 }
 
 // Drops counts dropped datagrams by cause.

@@ -30,6 +30,7 @@
 //	            several packets with one header and tag                          run.go, run_encrypted.go, assemble.go
 //	kernel      datagrams are sent and received in batches                       outbox.go, socket_linux_unsafe.go
 //	            several sockets, and the endpoints of a peer they lead to        paths.go
+//	            or they are messages of a UD queue pair of another device        carrier.go
 //	receiver    reassembles messages and queues completions                      receive.go, queues.go
 //	            long payload goes to its target without a copy                   inplace.go, inplace_run.go
 //	            UD: messages, pieces of Write-Records, error messages            receive_datagram.go, record.go, refuse.go
@@ -39,5 +40,6 @@
 // both sleep until a datagram arrives or a timer is due (package rdma/internal/soft).
 //
 // The protocol is package reliable, which has no socket, no clock and no bytes. This
-// package is its carrier over UDP.
+// package is its carrier over UDP, and with Config.Device over the unreliable datagrams of
+// any device: T1 chapter 6 has reliability inside the queue pair and above it.
 package dgram

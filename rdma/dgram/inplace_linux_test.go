@@ -37,7 +37,7 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 				sends, receives = responses, requests
 			}
 			longs := 0
-			sends.disturb = func(o *outbox) {
+			sends.disturb = byPacket(sends, func(o *outbox) {
 				for i := range o.packets[:o.n] {
 					if l := &o.packets[i]; len(l.data) > inPlaceMin {
 						if longs == v.spoil {
@@ -46,7 +46,7 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 						longs++
 					}
 				}
-			}
+			})
 			here, there := make([]byte, size), make([]byte, size)
 			from, to := here, there
 			if v.op == rdma.OpRead {
@@ -128,7 +128,7 @@ func TestForgedDatagramInPlace(t *testing.T) {
 		}
 		defer func() { _ = responses.Deregister(reg) }() // the test is over
 		longs := 0
-		requests.disturb = func(o *outbox) {
+		requests.disturb = byPacket(requests, func(o *outbox) {
 			for i := range o.packets[:o.n] {
 				l := &o.packets[i]
 				if len(l.data) <= inPlaceMin {
@@ -148,7 +148,7 @@ func TestForgedDatagramInPlace(t *testing.T) {
 				n := len(l.data) - sealLen
 				binary.LittleEndian.PutUint32(l.data[n:], requests.keys.sum(l.data[:n])) // the CRC is no secret
 			}
-		}
+		})
 		body := bytes.Repeat([]byte{7}, size)
 		wr := rdma.SendWR{ID: 7, Op: rdma.OpWrite, Peer: requests.resolve(t, responses), Body: rdma.MemOf(body), Remote: reg.Base, RKey: reg.RKey}
 		if n, err := requests.qp.PostSend([]rdma.SendWR{wr}); n != 1 {

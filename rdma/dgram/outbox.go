@@ -132,7 +132,7 @@ func appendDDP(b []byte, h *ddp.Header) []byte {
 func (d *Device) flush() {
 	o := &d.outbox
 	if d.disturb != nil {
-		d.sendDisturbed()
+		d.disturb(o)
 	}
 	if o.n == 0 {
 		return
@@ -181,48 +181,6 @@ func (d *Device) sendPackets() (done int) {
 		}
 	}
 	return done
-}
-
-// disturbed is what sendDisturbed has to send.
-type disturbed struct {
-	bytes []byte
-	ends  []int
-	to    []disturbedTo
-}
-
-// disturbedTo is where a disturbed packet goes.
-type disturbedTo struct {
-	to rawAddress
-	on uint8
-}
-
-// sendDisturbed lets tests change what is sent, packet by packet.
-func (d *Device) sendDisturbed() {
-	o, all := &d.outbox, &d.disturbed
-	all.bytes, all.ends, all.to = all.bytes[:0], all.ends[:0], all.to[:0]
-	for i := range o.packets[:o.n] {
-		l := &o.packets[i]
-		if l.keep(); l.index.packets > 0 {
-			all.bytes, all.ends = l.appendPackets(all.bytes, all.ends)
-		} else {
-			all.bytes = append(all.bytes, l.data...)
-			all.ends = append(all.ends, len(all.bytes))
-		}
-		for len(all.to) < len(all.ends) {
-			all.to = append(all.to, disturbedTo{l.to, l.on})
-		}
-	}
-	for at, next := 0, 0; next < len(all.ends); {
-		o.n = 0
-		for ; o.n < batchSize/2 && next < len(all.ends); o.n, next = o.n+1, next+1 { // there is room for duplicates
-			l := &o.packets[o.n]
-			l.data, l.to, l.on, l.index = append(l.data[:0], all.bytes[at:all.ends[next]]...), all.to[next].to, all.to[next].on, runIndex{}
-			at = all.ends[next]
-		}
-		if d.disturb(o); next < len(all.ends) && o.n > 0 {
-			d.sendPackets() // what is not accepted is lost
-		}
-	}
 }
 
 // messageBlock is how many messages are allocated at a time.

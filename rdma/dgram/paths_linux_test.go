@@ -83,7 +83,7 @@ func TestConformanceOnFlakyPaths(t *testing.T) {
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Unconnected: "datagrams need no connection", Open: func(t testing.TB, k int) (list []rdma.Device) {
 			for i := range k {
 				d := openPaths(t, uint32(100+i), 2)
-				d.disturb = dropOn(v.cut, &dropped)
+				d.disturb = byPacket(d, dropOn(v.cut, &dropped))
 				list = append(list, d)
 			}
 			return list
@@ -170,10 +170,10 @@ func TestRunsOnPaths(t *testing.T) {
 			if cut {
 				seen := 0
 				a.mu.Lock()
-				a.disturb = dropOn(func(path int) bool {
+				a.disturb = byPacket(a, dropOn(func(path int) bool {
 					seen += path
 					return path == 1 && seen > 100
-				}, &dropped)
+				}, &dropped))
 				a.mu.Unlock()
 			}
 			source, target := make([]byte, 4<<20), make([]byte, 4<<20)

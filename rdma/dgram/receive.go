@@ -21,7 +21,7 @@ func (d *Device) takeIn(s *slot) (kept bool) {
 			s.each = s.n
 		}
 	case !joined:
-		if s.most <= longSlot || s.n > pageSize || len(s.placed) > 0 || d.datagram > pageSize {
+		if s.most <= longSlot || s.n > pageSize || d.datagram > pageSize {
 			return d.arrive(s)
 		}
 		s.each = s.n // a slot that coalesced datagrams have filled is not kept for a single one

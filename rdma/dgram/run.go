@@ -3,8 +3,6 @@ package dgram
 import (
 	"encoding/binary"
 
-	"slices"
-
 	"github.com/muster-mpi/muster/rdma/internal/crc32c"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
@@ -240,53 +238,21 @@ func (q *pair) repeatRun(l *packet, p *peer, seg *transmission, on int) bool {
 	return true
 }
 
-// cursor walks over the bytes of a packet that is sent as a run.
-type cursor struct {
-	parts [2][]byte
-	part  int
-}
-
-// cursor returns one at the first byte to send.
-func (l *packet) cursor() (c cursor) {
-	c.parts = [2][]byte{l.data, l.body}
-	for skip := int(l.index.position) * int(l.index.each); skip > 0; {
-		b := c.next(skip)
-		if len(b) == 0 {
-			break
-		}
-		skip -= len(b)
-	}
-	return c
-}
-
-// next returns the next bytes, at most n, or nil at the end.
-func (c *cursor) next(n int) []byte {
-	for c.part < len(c.parts)-1 && len(c.parts[c.part]) == 0 {
-		c.part++
-	}
-	b := c.parts[c.part]
-	n = min(n, len(b))
-	c.parts[c.part] = b[n:]
-	return b[:n]
+// chunk returns the bytes of the packet i after the first to send, in two pieces.
+func (l *packet) chunk(i int) (front, back []byte) {
+	from := (int(l.index.position) + i) * int(l.index.each)
+	to, n, all := from+int(l.index.each), len(l.data), len(l.data)+len(l.body)
+	return l.data[min(from, n):min(to, n)], l.body[min(max(from, n), all)-n : min(max(to, n), all)-n]
 }
 
 // sum computes the CRCs of the packets to send.
 func (l *packet) sum() {
-	c := l.cursor()
 	for i := range int(l.index.count) {
-		left, crc := int(l.index.each), uint32(0)
+		front, back := l.chunk(i)
 		if l.index.position == 0 && i == 0 {
-			left -= len(c.next(tagLen))
+			front = front[tagLen:]
 		}
-		for left > 0 {
-			b := c.next(left)
-			if len(b) == 0 {
-				break
-			}
-			crc = crc32c.Update(crc, b)
-			left -= len(b)
-		}
-		l.crcs[i] = crc
+		l.crcs[i] = crc32c.Update(crc32c.Checksum(front), back)
 	}
 }
 
@@ -330,34 +296,6 @@ func (k *keyring) tagsRun(tag []byte, packets int) error {
 		return errStranger
 	}
 	return nil
-}
-
-// appendPackets appends the packets that are sent as a run, as the network has them, and
-// the end of each.
-func (l *packet) appendPackets(b []byte, ends []int) ([]byte, []int) {
-	if l.encrypted() {
-		for at, wire := 0, l.wire(); at < len(l.data); at += wire {
-			b = append(b, l.data[at:min(at+wire, len(l.data))]...)
-			ends = append(ends, len(b))
-		}
-		return b, ends
-	}
-	c := l.cursor()
-	for i := range int(l.index.count) {
-		n := len(b)
-		b = slices.Grow(b, indexLen)[:n+indexLen]
-		l.index.put((*[indexLen]byte)(b[n:]), i, l.crcs[i])
-		for left := int(l.index.each); left > 0; {
-			part := c.next(left)
-			if len(part) == 0 {
-				break
-			}
-			b = append(b, part...)
-			left -= len(part)
-		}
-		ends = append(ends, len(b))
-	}
-	return b, ends
 }
 
 // maxIndexes is how many packets of runs are sent in one system call.

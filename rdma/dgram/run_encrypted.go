@@ -43,7 +43,7 @@ func (d *Device) encryptRun(l *packet) {
 	if d.image == nil {
 		d.image = make([]byte, 0, maxDatagram)
 	}
-	x, c, b := &l.index, l.cursor(), d.image[:0]
+	x, b := &l.index, d.image[:0]
 	x.flags |= flagEncrypted
 	for i := range int(x.count) {
 		at, from := len(b), len(b)+sealedAt
@@ -51,14 +51,8 @@ func (d *Device) encryptRun(l *packet) {
 		x.put((*[indexLen]byte)(b[at:]), i, 0)
 		serial := d.serial()
 		append48(b[at+indexLen:at+indexLen], serial)
-		for left := int(x.each); left > 0; {
-			part := c.next(left)
-			if len(part) == 0 {
-				break
-			}
-			b = append(b, part...)
-			left -= len(part)
-		}
+		front, back := l.chunk(i)
+		b = append(append(b, front...), back...)
 		sealed := d.keys.aead.Seal(b[from:from], d.keys.nonce(d.keys.incarnation, serial), b[from:], b[at:at+crcAt])
 		b = b[:from+len(sealed)]
 		binary.LittleEndian.PutUint32(b[at+crcAt:], crc32c.Checksum(b[at+indexLen:])^crc32c.Checksum(b[at:at+crcAt]))

@@ -50,7 +50,7 @@ func TestRunsCarryAWrite(t *testing.T) {
 			a.mu.Lock()
 			a.socket.refuses = v.refuses
 			if v.share > 0 {
-				a.disturb = impair(v.share, 1)
+				a.disturb = byPacket(a, impair(v.share, 1))
 			}
 			a.mu.Unlock()
 			source, target := make([]byte, 1<<20), make([]byte, 1<<20)

@@ -92,21 +92,17 @@ func (s *socket) compose(packets []packet) (messages int) {
 // gatherRun describes the packets of a long segment to the kernel: before each of them
 // its index, which is kept in indexes until the call. It returns the number of pieces.
 func (s *socket) gatherRun(used, indexes int, l *packet) (n int) {
-	vec, c := s.outVec[used:], l.cursor()
+	vec := s.outVec[used:]
 	for i := range int(l.index.count) {
 		index := &s.indexes[indexes+i]
 		l.index.put(index, i, l.crcs[i])
-		vec[n].Base = &index[0]
-		vec[n].SetLen(indexLen)
-		n++
-		for left := int(l.index.each); left > 0; n++ {
-			b := c.next(left)
-			if len(b) == 0 {
-				break
+		front, back := l.chunk(i)
+		for _, b := range [...][]byte{index[:], front, back} {
+			if len(b) > 0 {
+				vec[n].Base = &b[0]
+				vec[n].SetLen(len(b))
+				n++
 			}
-			vec[n].Base = &b[0]
-			vec[n].SetLen(len(b))
-			left -= len(b)
 		}
 	}
 	return n
@@ -115,33 +111,13 @@ func (s *socket) gatherRun(used, indexes int, l *packet) (n int) {
 // runs reports whether runs can be sent.
 func (s *socket) runs() bool { return s.runUpTo > 0 }
 
-// sendEach sends the packets of a long segment one by one, because the kernel does not
-// accept runs. What it does not accept now stays in the packet.
-func (s *socket) sendEach(l *packet) (n int, full bool) {
-	x, sent, wire := &l.index, uint8(0), l.wire()
-	for ; x.count > 0; sent++ {
-		var one [1]packet
-		one[0] = packet{data: l.data, body: l.body, to: l.to, index: *x, crcs: l.crcs[sent:]}
-		if l.encrypted() {
-			one[0].data, one[0].index = l.data[:min(wire, len(l.data))], runIndex{}
-		}
-		one[0].index.count = 1
-		if x.count > 1 {
-			one[0].index.flags &^= flagUrgent // the last one requests the ack
-		}
-		s.compose(one[:])
-		took, errno := s.sendMessages(1)
-		s.messages += uint64(took)
-		if n, full = s.sendEnded(took, errno); n == 0 {
-			return 0, full
-		}
-		x.count, x.position, x.number = x.count-1, x.position+1, x.number+1
-		if l.encrypted() {
-			l.data = l.data[:copy(l.data, l.data[len(one[0].data):])]
-		}
+// shorten reduces a run to its first packet, because the kernel does not accept runs. The
+// others are lost, and are sent again one by one.
+func (l *packet) shorten() {
+	if l.encrypted() {
+		l.data = l.data[:l.wire()]
 	}
-	x.count = sent // for the counters
-	return 1, false
+	l.index.count = 1
 }
 
 // runOf returns how many of the first packets can be one message: they have the same
@@ -230,15 +206,14 @@ func (s *socket) receiveRunInto(t *slot, r *placedRun) bool {
 		n++
 	}
 	add(t.data[:r.front])
-	at, room := r.front, r.wire-r.front
-	for i := range r.packets {
+	for i, at := 0, r.front; i < r.packets; i++ {
 		if i > 0 {
-			add(t.data[at : at+indexLen])
-			at, room = at+indexLen, r.wire-indexLen
+			at = i*r.wire + indexLen
+			add(t.data[at-indexLen : at])
 		}
-		if room = min(room, len(rest)); room > 0 {
-			add(rest[:room])
-			rest = rest[room:]
+		if n := min((i+1)*r.wire-at, len(rest)); n > 0 {
+			add(rest[:n])
+			rest = rest[n:]
 		}
 	}
 	m := unix.Msghdr{Iov: &vec[0], Name: &t.from.bytes[0], Namelen: uint32(len(t.from.bytes))}

@@ -1,7 +1,7 @@
 package dgram
 
-// Serial numbers. 32-bit numbers wrap: the sequence number of RD, the numbers that
-// package udrel puts into UD messages, and that of Write-Records. So an attacker could
+// Serial numbers. 32-bit numbers wrap: the sequence number of RD, also above UD
+// (carrier.go), and the number of Write-Records. So an attacker could
 // record a datagram and replay it 2^32 datagrams later, when its number is expected
 // again. The serial number has 48 bits, is part of the nonce and is never reused
 // (seal.go), so it reveals the replay. The extended sequence numbers of RFC 4303

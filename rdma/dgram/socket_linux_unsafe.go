@@ -306,10 +306,10 @@ func (s *socket) landed(i int, t *slot) {
 // send sends datagrams and returns how many the kernel accepted. full means that it
 // accepts no more for now. Otherwise the one after those accepted can never be sent.
 func (s *socket) send(packets []packet) (n int, full bool) {
-	if l := &packets[0]; l.index.count > 1 && s.runUpTo == 0 {
-		return s.sendEach(l)
-	} else if len(packets) == 1 && l.index.packets == 0 {
+	if l := &packets[0]; len(packets) == 1 && l.index.packets == 0 {
 		return s.sendOne(l)
+	} else if l.index.count > 1 && s.runUpTo == 0 {
+		l.shorten()
 	}
 	messages := s.compose(packets)
 	took, errno := s.sendMessages(messages)

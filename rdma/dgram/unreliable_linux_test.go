@@ -88,7 +88,7 @@ func TestWriteRecordUnderLoss(t *testing.T) {
 	cfg := Config{Datagram: ethernetDatagram}
 	a, b := newTestNodeOf(t, cfg, rdma.UD), newTestNodeOf(t, cfg, rdma.UD)
 	to := a.resolve(t, b)
-	a.disturb = impair(0.1, 1)
+	a.disturb = byPacket(a, impair(0.1, 1))
 	const messages, size = 200, 20_000
 	region := make([]byte, messages*size)
 	mr, err := b.Register(region, rdma.RemoteWrite)

@@ -170,6 +170,7 @@ func FuzzHeader(f *testing.F) {
 	f.Add((&header{kind: kindUnreliable, serial: 1}).append(nil))
 	f.Add((&header{kind: kindRecord, record: recordHeader{number: 1, total: 2, cut: 3, index: 4, id: 5}}).append(nil))
 	f.Add((&header{kind: kindError}).append(nil))
+	f.Add((&header{kind: kindClose, hasAck: true}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var h, again header
 		rest, err := h.parse(b)

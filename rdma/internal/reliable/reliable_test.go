@@ -201,3 +201,49 @@ func TestPeerWithoutItsCore(t *testing.T) {
 		t.Error("a late ack counts as a loss")
 	}
 }
+
+// TestRetransmitsOnlyLost loses the first of ten packets.
+func TestRetransmitsOnlyLost(t *testing.T) {
+	n := newNetwork(t, 2, single(mss), ethernet)
+	a, b := n.nodes[0], n.nodes[1]
+	a.post(1, 10)
+	n.run("the path is known", time.Second, a.peers[1].Idle)
+	n.lose = 1
+	a.post(1, 10)
+	n.lose = 0
+	for range 9 {
+		a.post(1, 10)
+	}
+	n.run("all have arrived", n.now+2*time.Millisecond, func() bool { return b.peers[0].wantID == 11 && a.peers[1].finished == 11 })
+	if got := a.pool.Retransmitted; got != 1 {
+		t.Errorf("%d packets were retransmitted for one that was lost", got)
+	}
+}
+
+// TestTimeoutBackoff checks that timeouts double while a peer is silent, up to maxRTO, and
+// that the message arrives soon when it is back.
+func TestTimeoutBackoff(t *testing.T) {
+	n := newNetwork(t, 2, single(mss), ethernet)
+	a, b := n.nodes[0], n.nodes[1]
+	a.post(1, 10)
+	n.run("the path is known", time.Second, a.peers[1].Idle)
+	b.dead = true
+	started, last, pause, sent := n.now, n.now, time.Duration(0), n.sent
+	a.post(1, 10)
+	n.run("ten seconds have passed", started+11*time.Second, func() bool {
+		if n.sent == sent {
+			return n.now > started+10*time.Second
+		}
+		longer := n.now - last
+		if longer < pause || pause > minRTO && longer < min(2*pause, maxRTO) {
+			t.Fatalf("after %v a packet follows %v after the one before, which followed after %v", n.now-started, longer, pause)
+		}
+		sent, last, pause = n.sent, n.now, longer
+		return false
+	})
+	if pause != maxRTO {
+		t.Errorf("a peer that is silent for 10 s is sent a packet each %v, want %v", pause, maxRTO)
+	}
+	b.dead = false
+	n.run("the message has arrived", n.now+2*maxRTO, func() bool { return b.peers[0].wantID == 2 && a.peers[1].finished == 2 })
+}
