@@ -65,16 +65,6 @@ type ExplainingDevice interface {
 	Explain(PeerID) error
 }
 
-// KeepingQP is a QP that can release the memory of accepted requests before they
-// complete.
-type KeepingQP interface {
-	QP
-	// Keep copies the outstanding requests to a peer, so that their memory may be reused
-	// before the completions come. It is for callers that have sent the same data by
-	// another path.
-	Keep(PeerID)
-}
-
 // SRQ is a shared receive queue: receive buffers for many peers.
 type SRQ interface {
 	// PostRecv posts buffers to the queue. It fails on a lending queue, which has its

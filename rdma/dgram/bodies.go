@@ -86,22 +86,6 @@ func (d *Device) copyBodies() {
 	d.bodies.due = d.bodies.due[:0]
 }
 
-// keep copies the body of a message that was not inline.
-func (d *Device) keep(m *message) {
-	if m.Info.kept != nil {
-		return
-	}
-	if m.Info.body.Len() <= maxInline {
-		m.Info.kept = d.bodies.take(m.Info.body.Len())
-	}
-	if m.Info.kept == nil { // too long, or too many: this is for the end of a rank
-		m.Info.body = rdma.MemOf(append([]byte(nil), m.Info.body.Bytes()...))
-		return
-	}
-	copy(m.Info.kept, m.Info.body.Bytes())
-	m.Info.body = rdma.MemOf(m.Info.kept)
-}
-
 // releaseBody returns the memory of a copy.
 func (d *Device) releaseBody(m *message) {
 	if m.Info.kept != nil {

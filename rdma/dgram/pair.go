@@ -42,10 +42,7 @@ type pair struct {
 	unreliable
 }
 
-var (
-	_ rdma.DrainQP   = (*pair)(nil)
-	_ rdma.KeepingQP = (*pair)(nil)
-)
+var _ rdma.DrainQP = (*pair)(nil)
 
 // NewQP creates a queue pair of type RD or UD.
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
@@ -91,20 +88,6 @@ func (q *pair) Pending() int {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
 	return q.pending
-}
-
-// Keep copies the messages in flight to a peer, so that their memory can be reused.
-func (q *pair) Keep(id rdma.PeerID) {
-	q.dev.mu.Lock()
-	defer q.dev.mu.Unlock()
-	if int(id) >= len(q.peers) || q.peers[id] == nil {
-		return
-	}
-	for m := q.peers[id].Oldest(); m != nil; m = m.Following {
-		if m.Info.role == roleSend && !m.Info.inline && m.Info.body.Len() > 0 {
-			q.dev.keep(m)
-		}
-	}
 }
 
 // PostRecv posts buffers to a queue pair without a shared receive queue.
