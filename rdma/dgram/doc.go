@@ -29,7 +29,7 @@
 //	            several packets with one header and tag                          run.go, run_encrypted.go, assemble.go
 //	kernel      datagrams are sent and received in batches                       outbox.go, socket_linux_unsafe.go
 //	receiver    reassembles messages and queues completions                      receive.go, queues.go
-//	            long payload goes to its target without a copy                   inplace.go, inplace_run.go
+//	            long payload goes to its target without a copy                   inplace.go
 //	            UD: messages, pieces of Write-Records, error messages            receive_datagram.go, record.go, refuse.go
 //
 // Poll and PostSend do all of this in the caller's goroutine, under one lock. While the

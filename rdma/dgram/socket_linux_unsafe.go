@@ -10,8 +10,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The socket: one nonblocking UDP socket. Datagrams pass in batches (recvmmsg,
@@ -71,7 +69,6 @@ type socket struct {
 	in, out  [batchSize]batchHeader
 	inVec    [batchSize]unix.Iovec
 	inParts  [pieces]unix.Iovec
-	inRun    [2 * reliable.MaxRun]unix.Iovec
 	outVec   [4 * maxIndexes]unix.Iovec
 	indexes  [maxIndexes][indexLen]byte // of the runs in a call
 	nameLen  uint32                     // of the address that recvfrom returned
