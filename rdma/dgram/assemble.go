@@ -47,7 +47,6 @@ func (d *Device) takeRun(one *slot, b []byte, each int) (length int) {
 			return length
 		}
 		d.traffic.received = before
-		one.restore()
 	}
 	for at := 0; at < length; at += each { // those that are not corrupt are used
 		d.arriveLone(b[at:min(at+each, length)])
@@ -85,23 +84,15 @@ func (s *slot) front() (from, to int) {
 	return 0, s.n
 }
 
-// putRun copies a segment behind its headers from the packets of its run to target, unless it
-// was received there. It returns false if a CRC does not match. The tag is valid, and it covers
+// putRun copies a segment behind its headers from the packets of its run to target. It returns false if a CRC does not match. The tag is valid, and it covers
 // the CRCs, so the packet was corrupted in transit: the target, which is that of the segment,
 // holds wrong bytes until the packet is sent again, and no completion reports them.
 func (k *keyring) putRun(target []byte, s *slot, headers int) bool {
 	from := s.lo + headers
-	crc, there := crc32c.Checksum(s.data[indexLen+tagLen:from]), len(s.placed) > 0 && &s.placed[0] == &target[0]
-	if !there {
-		s.restore()
-	}
+	crc := crc32c.Checksum(s.data[indexLen+tagLen : from])
 	for i, at := 0, 0; at < s.n; i, at = i+1, at+s.wire {
 		chunk := s.data[max(from, at+indexLen):min(at+s.wire, s.n)]
-		if there {
-			crc = crc32c.Update(crc, target[:len(chunk)])
-		} else {
-			crc = crc32c.Copy(target, chunk, crc)
-		}
+		crc = crc32c.Copy(target, chunk, crc)
 		if crc != k.listedCRC(i) {
 			s.spoiled = true
 			return false

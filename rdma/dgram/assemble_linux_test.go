@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
@@ -354,4 +356,86 @@ func FuzzRuns(f *testing.F) {
 			t.Errorf("%d incomplete segments are kept for ever", w.d.partials)
 		}
 	})
+}
+
+// TestCorruptRunOfARead sends the response to a Read from a bare socket, with a byte changed
+// in transit: the other packets of the run are used, and one more completes the Read.
+func TestCorruptRunOfARead(t *testing.T) {
+	const size, each, at = 50_000, ethernetDatagram - indexLen, 20_000
+	a := newTestNode(t, Config{Datagram: ethernetDatagram})
+	from, err := openSocket(netip.MustParseAddrPort("127.0.0.1:0"), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.close()
+	if from.allowRuns(ethernetDatagram); !from.runs() || !a.socket.joins {
+		t.Skip("this kernel has no UDP_SEGMENT or UDP_GRO")
+	}
+	keys, sink := testKeyring(t, "the key of the test"), make([]byte, size)
+	there := address{at: rawOf(from.local), incarnation: keys.incarnation, pair: 1}
+	to, err := a.Resolve(rdma.Addr(there.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := a.qp.PostSend([]rdma.SendWR{{ID: 7, Op: rdma.OpRead, Peer: to, Body: rdma.MemOf(sink), RKey: 1}}); n != 1 {
+		t.Fatal(err)
+	}
+	q := a.qp.(*pair)
+	a.mu.Lock()
+	q.learnToken(q.peers[to])
+	tag := q.peers[to].requests.oldest().tag
+	a.socket.bulk = bulkBatch
+	a.mu.Unlock()
+
+	h := header{kind: kindSegment, to: q.number, from: 1, toIncarnation: a.keys.incarnation}
+	keys.stampHeader(&h)
+	body := make([]byte, size)
+	for i := range body {
+		body[i] = byte(i * 31 >> 3)
+	}
+	want := bytes.Clone(body)
+	l := packet{data: make([]byte, tagLen, 256), body: body, to: rawOf(a.socket.local), crcs: make([]uint32, reliable.MaxRun)}
+	l.data = appendDDP(h.append(l.data), &ddp.Header{Op: ddp.ReadResponse, Last: true, Tag: tag})
+	packets := uint8((len(l.data) + size + each - 1) / each)
+	l.index = runIndex{packets: packets, count: packets, each: each, token: keys.token(keys.incarnation, 1, a.keys.incarnation, q.number)}
+	l.index.pad = keys.pad(&l.index)
+	l.sum()
+	keys.tagRun(&l)
+	body[at]++
+	if n, _ := from.send([]packet{l}); n != 1 {
+		t.Fatal("the run is not accepted")
+	}
+	var out [1]rdma.Completion
+	for limit := time.Now().Add(testTimeout); ; {
+		if a.cq.Poll(out[:]) > 0 {
+			t.Fatalf("a corrupt response completes the Read: %+v", out[0])
+		}
+		if a.Drops().Corrupt == 1 {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("the corrupt packet is not found: %+v", a.Drops())
+		}
+	}
+	body[at]--
+	l.index.position, l.index.count = uint8((len(l.data)+at)/each), 1
+	l.index.number, l.index.flags = reliable.Number(packets), flagLone
+	l.index.pad = keys.pad(&l.index)
+	l.sum()
+	if n, _ := from.send([]packet{l}); n != 1 {
+		t.Fatal("the packet is not accepted")
+	}
+	for limit := time.Now().Add(testTimeout); a.cq.Poll(out[:]) == 0; {
+		if time.Now().After(limit) {
+			t.Fatalf("the Read does not complete: %+v", a.Drops())
+		}
+	}
+	if out[0].ID != 7 || out[0].Status != rdma.StatusOK || !bytes.Equal(sink, want) {
+		t.Errorf("completed with %+v, bytes correct: %v", out[0], bytes.Equal(sink, want))
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.partials != 0 || a.traffic.received != uint64(packets) {
+		t.Errorf("%d incomplete segments, %d of %d packets received", a.partials, a.traffic.received, packets)
+	}
 }

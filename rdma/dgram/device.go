@@ -415,7 +415,7 @@ func (d *Device) receiveDatagrams() (came bool) {
 	from := d.socketOf(d.on)
 	if from.bulk > 0 { // each is processed while it is in the cache
 		for range bulkBatch {
-			if d.expectsRun(from) && !d.receiveRunInPlace(from) || !d.expectsRun(from) && !d.receiveOne(from) {
+			if !d.receiveOne(from) {
 				break
 			}
 			came = true

@@ -32,7 +32,7 @@
 //	            several sockets, and the endpoints of a peer they lead to        paths.go
 //	            or they are messages of a UD queue pair of another device        carrier.go
 //	receiver    reassembles messages and queues completions                      receive.go, queues.go
-//	            long payload goes to its target without a copy                   inplace.go, inplace_run.go
+//	            long payload goes to its target without a copy                   inplace.go
 //	            UD: messages, pieces of Write-Records, error messages            receive_datagram.go, record.go, refuse.go
 //
 // Poll and PostSend do all of this in the caller's goroutine, under one lock. While the

@@ -32,7 +32,7 @@ import (
 
 const (
 	// inPlaceMin is the payload length from which a peek costs less than a copy.
-	// Datagrams that the kernel may coalesce are shorter: see inplace_run.go.
+	// Datagrams that the kernel may coalesce are shorter.
 	inPlaceMin = 10 << 10
 	// frontLen is how much of a datagram is peeked at: what the tag covers, which
 	// includes all headers.
@@ -47,12 +47,11 @@ type inPlace struct {
 	looked  [frontLen]byte
 	seal    [sealLen]byte
 	content header
-	run     placedRun
 }
 
 // expects reports whether the next datagram may be receivable in place.
 func (d *Device) expects() bool {
-	return (d.inPlace.reads > 0 || d.inPlace.midway) && d.canReceiveInPlace()
+	return (d.inPlace.reads > 0 || d.inPlace.midway) && !d.several() && d.socket.peeks()
 }
 
 // canReceiveInPlace reports whether datagrams of this device can be received in place
@@ -68,13 +67,13 @@ func (d *Device) note(h *ddp.Header, length int) {
 
 // begins and ends count our long Reads.
 func (d *Device) begins(one *request) {
-	if one.op == rdma.OpRead && one.length >= inPlaceMin {
+	if one.op == rdma.OpRead && one.length >= inPlaceMin && d.canReceiveInPlace() {
 		d.inPlace.reads++
 	}
 }
 
 func (d *Device) ends(one *request) {
-	if one.op == rdma.OpRead && one.length >= inPlaceMin {
+	if one.op == rdma.OpRead && one.length >= inPlaceMin && d.canReceiveInPlace() {
 		d.inPlace.reads--
 	}
 }
@@ -89,7 +88,7 @@ func (d *Device) receiveInPlace() bool {
 	if whole == 0 {
 		return false
 	}
-	target, front, sink := d.targetOf(looked[:n], whole-sealLen)
+	target, front, sink := d.targetOf(looked[:n], whole)
 	if target == nil || !sink && !d.genuine(whole) {
 		return d.receiveOne(d.socket)
 	}
@@ -144,12 +143,11 @@ func (d *Device) sealed(seal []byte, now bool) bool {
 }
 
 // targetOf returns the target memory of a datagram that begins with looked and has
-// whole bytes besides its seal, and the length of its headers. sink reports that the target
-// belongs to a Read of ours. The target is nil for a datagram that must be received normally.
+// whole bytes, and the length of its headers. sink reports that the target belongs to a
+// Read of ours. The target is nil for a datagram that must be received normally.
 func (d *Device) targetOf(looked []byte, whole int) (target []byte, front int, sink bool) {
 	h := &d.inPlace.content
-	looked = looked[:min(len(looked), max(0, whole))]
-	segment, err := h.parse(looked)
+	segment, err := h.parse(looked[:min(len(looked), max(0, whole-sealLen))])
 	if err != nil || h.kind != kindSegment || h.toIncarnation != d.keys.incarnation || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil || looked[1]&flagEncrypted != 0 {
 		return nil, 0, false
 	}
@@ -164,9 +162,9 @@ func (d *Device) targetOf(looked []byte, whole int) (target []byte, front int, s
 	}
 	var tagged ddp.Header
 	front = len(looked) - len(segment)
-	n, fault := tagged.Decode(segment, whole-front)
+	n, fault := tagged.Decode(segment, whole-sealLen-front)
 	front += n
-	length := whole - front
+	length := whole - sealLen - front
 	if fault != ddp.NoFault || length < inPlaceMin || front > len(looked) {
 		return nil, 0, false
 	}

@@ -25,8 +25,8 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 		{"read-summed", rdma.OpRead, Config{}, -1, true},
 		{"read-spoilt", rdma.OpRead, Config{}, 2, true},
 		{"read-encrypted", rdma.OpRead, Config{Encrypt: true}, -1, false},
-		{"read-ethernet", rdma.OpRead, Config{Datagram: ethernetDatagram, NoRuns: true}, -1, false},
-		{"read-jumbo", rdma.OpRead, Config{Datagram: 8972, NoRuns: true}, -1, false},
+		{"read-ethernet", rdma.OpRead, Config{Datagram: ethernetDatagram}, -1, false},
+		{"read-jumbo", rdma.OpRead, Config{Datagram: 8972}, -1, false},
 		{"write", rdma.OpWrite, Config{NoCRC: true}, -1, true},
 		{"write-spoilt", rdma.OpWrite, Config{}, 3, true},
 	} {

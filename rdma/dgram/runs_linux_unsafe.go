@@ -193,43 +193,6 @@ func (s *socket) noteBulk(n int) {
 	}
 }
 
-// joinsRuns reports whether received datagrams may be runs.
-func (s *socket) joinsRuns() bool { return s.joins }
-
-// receiveRunInto receives a run with its payload in r.target. The first bytes and the indexes
-// of the other packets go into the slot.
-func (s *socket) receiveRunInto(t *slot, r *placedRun) bool {
-	vec, n, rest := &s.inRun, 0, r.target
-	add := func(b []byte) {
-		vec[n].Base = &b[0]
-		vec[n].SetLen(len(b))
-		n++
-	}
-	add(t.data[:r.front])
-	for i, at := 0, r.front; i < r.packets; i++ {
-		if i > 0 {
-			at = i*r.wire + indexLen
-			add(t.data[at-indexLen : at])
-		}
-		if n := min((i+1)*r.wire-at, len(rest)); n > 0 {
-			add(rest[:n])
-			rest = rest[n:]
-		}
-	}
-	m := unix.Msghdr{Iov: &vec[0], Name: &t.from.bytes[0], Namelen: uint32(len(t.from.bytes))}
-	m.SetIovlen(n)
-	length, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&m)), unix.MSG_DONTWAIT|unix.MSG_TRUNC)
-	clear(vec[:n])
-	if errno != 0 {
-		s.noteTrouble(errno)
-		return false
-	}
-	t.n, t.from.length = int(length), uint8(m.Namelen)
-	s.noteBulk(t.n)
-	s.peek.moved = false // the kernel has moved the offset back
-	return true
-}
-
 // joinedAt returns the segment length of a received message, or 0.
 func (s *socket) joinedAt(message int) int {
 	c := &s.inControl[message]

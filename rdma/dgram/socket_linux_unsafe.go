@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // The socket: one nonblocking UDP socket. Datagrams pass in batches (recvmmsg,
@@ -83,7 +82,6 @@ type socket struct {
 	in, out  [batchSize]batchHeader
 	inVec    [batchSize]unix.Iovec
 	inParts  [pieces]unix.Iovec
-	inRun    [2 * reliable.MaxRun]unix.Iovec
 	outVec   [4 * maxIndexes]unix.Iovec
 	indexes  [maxIndexes][indexLen]byte // of the runs in a call
 	nameLen  uint32                     // of the address that recvfrom returned

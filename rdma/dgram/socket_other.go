@@ -36,19 +36,17 @@ func openSocket(netip.AddrPort, int) (*socket, error) {
 	return nil, fmt.Errorf("rdma/dgram needs Linux, not %s: %w", runtime.GOOS, rdma.ErrUnsupported)
 }
 
-func (*socket) reaches(netip.AddrPort) bool           { return false }
-func (*socket) allowRuns(int)                         {}
-func (*socket) runs() bool                            { return false }
-func (*socket) maxMessages() int                      { return batchSize }
-func (*socket) receiveOne(*slot) bool                 { return false }
-func (*socket) receive([]*slot) int                   { return 0 }
-func (*socket) peeks() bool                           { return false }
-func (*socket) lookAt(int, []byte) bool               { return false }
-func (*socket) look([]byte) (n, whole int)            { return 0, 0 }
-func (*socket) receiveInto(*slot, int, []byte) bool   { return false }
-func (*socket) receiveRunInto(*slot, *placedRun) bool { return false }
-func (*socket) joinsRuns() bool                       { return false }
-func (*socket) send([]packet) (n int, full bool)      { return 0, true }
-func (*socket) refusals(func(netip.AddrPort, bool))   {}
-func (*socket) source() (int, *atomic.Bool)           { return -1, nil }
-func (*socket) close() error                          { return nil }
+func (*socket) reaches(netip.AddrPort) bool         { return false }
+func (*socket) allowRuns(int)                       {}
+func (*socket) runs() bool                          { return false }
+func (*socket) maxMessages() int                    { return batchSize }
+func (*socket) receiveOne(*slot) bool               { return false }
+func (*socket) receive([]*slot) int                 { return 0 }
+func (*socket) peeks() bool                         { return false }
+func (*socket) lookAt(int, []byte) bool             { return false }
+func (*socket) look([]byte) (n, whole int)          { return 0, 0 }
+func (*socket) receiveInto(*slot, int, []byte) bool { return false }
+func (*socket) send([]packet) (n int, full bool)    { return 0, true }
+func (*socket) refusals(func(netip.AddrPort, bool)) {}
+func (*socket) source() (int, *atomic.Bool)         { return -1, nil }
+func (*socket) close() error                        { return nil }
