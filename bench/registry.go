@@ -138,7 +138,7 @@ func All() []Benchmark {
 			Sizes: []int{128 << 10}, Metric: "iteration", Unit: "us", Column: "Iteration (us)", Run: exchange, Protocols: true},
 		{Name: "rndv-overhead", Title: "Cost of Speculation without Benefit", Doc: "loops in which an RTR crosses an RTS, or the receiver predicts the wrong protocol", Ranks: 2,
 			Sizes: []int{1 << 10, 8 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20}, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: rendezvousOverhead, Alternating: overheadAlternating, Protocols: true},
-		{Name: "stalls", Title: "Stalled Rounds of Alltoall", Doc: "rounds of alltoall one by one: median, p99, maximum, and the number above 5 times the median, with counters of their causes", Ranks: 16, AnyRanks: true,
+		{Name: "stalls", Title: "Stalled Rounds of Alltoall", Doc: "rounds of alltoall one by one: median, p99, maximum, and the number above 5 times the median, with counters of their causes and the pauses of the machines themselves", Ranks: 16, AnyRanks: true,
 			Sizes: []int{8 << 10}, Metric: "round", Unit: "us", Column: "Round (us)", Run: stalls},
 		{Name: "cpu", Title: "Processor Time of a Message", Doc: "processor time of sender and receiver for a message of a paced stream, in which both sleep most of the time", Ranks: 2,
 			Sizes: []int{8 << 10}, Metric: "cpu", Unit: "us", Column: "CPU (us)", Run: cpuOfMessage},

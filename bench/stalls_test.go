@@ -1,7 +1,10 @@
 package bench
 
 import (
+	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
@@ -13,8 +16,10 @@ func TestStallFigures(t *testing.T) {
 		times[i] = 100 // µs
 	}
 	times[997], times[998], times[999] = 500, 501, 20_001
-	want := map[string]float64{"round": 100, "round-p99": 100, "round-max": 20_001, "stalled": 2, "above-limit": 1}
-	for _, r := range stallFigures(8, times) {
+	want := map[string]float64{"round": 100, "round-p99": 100, "round-max": 20_001, "stalled": 2, "stalled-paused": 1, "above-limit": 1}
+	paused := make([]float64, 1000)
+	paused[0], paused[999] = 1, 1 // a round that was not stalled, and one that was
+	for _, r := range stallFigures(8, times, paused) {
 		if r.Value != want[r.Metric] {
 			t.Errorf("%s is %v %s, want %v", r.Metric, r.Value, r.Unit, want[r.Metric])
 		}
@@ -25,10 +30,40 @@ func TestStallFigures(t *testing.T) {
 	}
 }
 
+// A round counts as paused if a pause overlaps it, however short the common time.
+func TestPausedRounds(t *testing.T) {
+	began := time.Now()
+	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+	ends := []time.Time{at(10), at(20), at(30), at(40)}
+	got := pausedRounds(began, ends, []pause{{at(-5), at(0)}, {at(19), at(21)}, {at(40), at(50)}})
+	if want := []float64{0, 1, 1, 0}; !slices.Equal(got, want) {
+		t.Errorf("paused rounds are %v, want %v", got, want)
+	}
+}
+
+// The monitor ends when it is told to, and records only what is longer than its limit.
+func TestPauseMonitor(t *testing.T) {
+	procs := runtime.GOMAXPROCS(0)
+	m := watchPauses()
+	time.Sleep(20 * time.Millisecond)
+	found, stolen := m.stop()
+	if now := runtime.GOMAXPROCS(0); now != procs {
+		t.Errorf("GOMAXPROCS is %d afterwards, was %d", now, procs)
+	}
+	if stolen < 0 {
+		t.Errorf("the hypervisor took %v", stolen)
+	}
+	for _, p := range found {
+		if p.to.Sub(p.from) <= pauseLimit {
+			t.Errorf("a pause of %v", p.to.Sub(p.from))
+		}
+	}
+}
+
 // Each benchmark prints its figures, and the counters of causes beside them.
 func TestStallsAndProcessorTime(t *testing.T) {
 	for name, metrics := range map[string][]string{
-		"stalls": {"round", "round-p99", "round-max", "stalled", "above-limit", "cpu", "datagrams.retransmitted", "waits.long"},
+		"stalls": {"round", "round-p99", "round-max", "stalled", "stalled-paused", "above-limit", "pauses", "pause-max", "stolen", "cpu", "datagrams.retransmitted", "waits.long"},
 		"cpu":    {"", "late"},
 	} {
 		b, err := Find(name)

@@ -17,7 +17,8 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 	// A message from the only busy sender is the most common case: nothing else is checked
 	// then, up to a few times.
 	if len(d.rings) == 1 && d.skipped < maxSkipped && d.queue.freed == d.queue.pos {
-		if r := d.rings[0]; r.pause == 0 && r.ready() {
+		r := d.rings[0]
+		if r.pause == 0 && r.await(d.sent) {
 			d.skipped++
 			r.release()
 			if tag := r.cell.tag.load(); len(out) > 0 && d.recv.lend && r.sent != d.sent && tag>>24&0xff == uint64(kindData) {
@@ -45,6 +46,9 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 			r.saw(k, d.sent)
 			d.came += uint64(k)
 			return k
+		}
+		if r.pause == 0 && r.sent != d.sent {
+			r.pause = 1 // an answer is awaited, and was just checked for
 		}
 	}
 	return d.pollAll(out)

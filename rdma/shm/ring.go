@@ -85,9 +85,7 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 }
 
 // reach prefetches cells ahead for writing, once this rank has sent some messages without
-// receiving any: in a stream each line would otherwise be waited for. A rank that gets
-// answers is better off without it, because the consumer reads the next cell before it
-// answers, and should find it in its own cache.
+// receiving any: in a stream each line would otherwise be waited for.
 func (w *ringWriter) reach() {
 	at := w.pos + reachAhead
 	if w.streak == reachAfter+1 { // a stream begins: none was prefetched yet
@@ -96,6 +94,12 @@ func (w *ringWriter) reach() {
 	for ; at <= w.pos+reachAhead && at-w.cellsSeen < uint64(len(w.cells)); at++ {
 		prefetchWrite(&w.cells[at&uint64(len(w.cells)-1)].data[0], 1)
 	}
+}
+
+// claimNext prefetches the next cell for writing, for a rank that gets answers: it waits now,
+// and the consumer does not check that cell before it has answered (await).
+func (w *ringWriter) claimNext() {
+	prefetchWrite(&w.cells[w.pos&uint64(len(w.cells)-1)].data[0], 1)
 }
 
 // note counts the messages sent since the last one was received: a stream.
@@ -190,6 +194,8 @@ type ringReader struct {
 	sent         uint64 // messages sent by this rank when something last arrived
 	streak       int    // arrivals since
 	pause        int    // polls still to be skipped
+	asked        uint64 // messages this rank had sent at the last poll
+	late         bool   // the first poll after the last of them found no answer
 	dev          *Device
 }
 
@@ -232,6 +238,28 @@ func (r *ringReader) due() bool {
 	}
 	return r.ready()
 }
+
+// await is ready for a rank that polls for an answer. Each check of a cell that has not been
+// written takes its line from the producer, which then has to get it back before it can
+// write. An answer takes at least two transfers of a line and the peer's time, so after a
+// send the first check is delayed by a part of that, unless the last answer had arrived by
+// then: ranks that send to each other at the same time do not wait. Nor does one that can
+// copy meanwhile.
+func (r *ringReader) await(sent uint64) bool {
+	if r.asked == sent {
+		return r.ready()
+	}
+	r.asked = sent
+	if r.late && !r.dev.copies.busy() {
+		for range answerDelay {
+		}
+	}
+	r.late = !r.ready()
+	return !r.late
+}
+
+// answerDelay is the number of iterations of an empty loop, about 60 ns.
+const answerDelay = 150
 
 // saw records that a check found k messages, when this rank had sent so many.
 func (r *ringReader) saw(k int, sent uint64) {

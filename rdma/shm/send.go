@@ -40,6 +40,8 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	d.sent++
 	if w.note(d.came); w.streak > reachAfter {
 		w.reach()
+	} else if w.streak == 0 {
+		w.claimNext()
 	}
 	if state == awakeWord {
 		return 1, nil
