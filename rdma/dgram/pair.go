@@ -12,7 +12,7 @@ import (
 )
 
 // A queue pair and the send path: PostSend accepts work requests, service drives the
-// peers that are busy, write makes a datagram, and flush hands a batch of datagrams to
+// peers that are busy, writeSegment makes a datagram, and flush hands a batch of datagrams to
 // the kernel.
 
 const (
@@ -320,21 +320,16 @@ func (q *pair) flushPeer(p *peer) {
 			q.dev.outbox.n--
 			return
 		}
-		q.write(l, p, &seg, on)
+		if seg.Packets > 1 {
+			q.writeRun(l, p, &seg, on)
+		} else {
+			q.writeSegment(l, p, &seg, on)
+		}
 		if seg.Packets >= longRun && !seg.Lone {
 			q.dev.flush() // it is still in the cache, and the peer can begin
 			q.dev.now = q.dev.clock()
 		}
 	}
-}
-
-// write makes the datagram of a segment, or its packets.
-func (q *pair) write(l *packet, p *peer, seg *transmission, on int) {
-	if seg.Packets > 1 {
-		q.writeRun(l, p, seg, on)
-		return
-	}
-	q.writeSegment(l, p, seg, on)
 }
 
 // writeSegment makes a segment. A pending ack goes with the last segment of a

@@ -82,7 +82,11 @@ func (x *runIndex) parse(b []byte) (chunk []byte, ok bool) {
 	if !isRun(b) || len(b) <= indexLen {
 		return nil, false
 	}
-	x.decode(b)
+	*x = runIndex{
+		flags: b[1], position: b[2], packets: b[3], count: 1, each: binary.BigEndian.Uint16(b[16:]),
+		token: binary.BigEndian.Uint32(b[4:]), number: reliable.Number(binary.BigEndian.Uint32(b[8:])), sequence: reliable.Sequence(binary.BigEndian.Uint32(b[12:])),
+		crc: binary.LittleEndian.Uint32(b[crcAt:]) ^ crc32c.Checksum(b[:crcAt]),
+	}
 	chunk = b[indexLen:]
 	if x.flags&flagEncrypted != 0 {
 		if len(b) <= sealedAt+tagLen {
@@ -91,23 +95,8 @@ func (x *runIndex) parse(b []byte) (chunk []byte, ok bool) {
 		chunk = b[sealedAt : len(b)-tagLen]
 	}
 	last := x.position+1 == x.packets
-	if !x.possible() || !last && len(chunk) != int(x.each) || len(chunk) > int(x.each) {
-		return nil, false
-	}
-	return chunk, true
-}
-
-func (x *runIndex) decode(b []byte) {
-	*x = runIndex{
-		flags: b[1], position: b[2], packets: b[3], count: 1, each: binary.BigEndian.Uint16(b[16:]),
-		token: binary.BigEndian.Uint32(b[4:]), number: reliable.Number(binary.BigEndian.Uint32(b[8:])), sequence: reliable.Sequence(binary.BigEndian.Uint32(b[12:])),
-		crc: binary.LittleEndian.Uint32(b[crcAt:]) ^ crc32c.Checksum(b[:crcAt]),
-	}
-}
-
-// possible reports whether there may be such a packet.
-func (x *runIndex) possible() bool {
-	return x.packets >= 2 && x.packets <= reliable.MaxRun && x.position < x.packets && int(x.each)*int(x.packets) <= maxDatagram
+	return chunk, x.packets >= 2 && x.packets <= reliable.MaxRun && x.position < x.packets && int(x.each)*int(x.packets) <= maxDatagram &&
+		(last || len(chunk) == int(x.each)) && len(chunk) <= int(x.each)
 }
 
 // continues reports whether the packet is number i of the run that begins with another.
@@ -287,15 +276,10 @@ func (k *keyring) checkRun(front []byte, packets int) ([]byte, error) {
 		return front[tagLen:], nil
 	}
 	copy(k.comingRun[:coveredLen], front[tagLen:])
-	return front[tagLen:], k.tagsRun(front[:tagLen], packets)
-}
-
-// tagsRun checks the tag of what is in comingRun.
-func (k *keyring) tagsRun(tag []byte, packets int) error {
-	if _, err := k.aead.Open(nil, nonceOf(k.comingRun[:]), tag, k.comingRun[:coveredLen+crcLen*packets]); err != nil {
-		return errStranger
+	if _, err := k.aead.Open(nil, nonceOf(k.comingRun[:]), front[:tagLen], k.comingRun[:coveredLen+crcLen*packets]); err != nil {
+		return nil, errStranger
 	}
-	return nil
+	return front[tagLen:], nil
 }
 
 // maxIndexes is how many packets of runs are sent in one system call.

@@ -130,16 +130,6 @@ func newIncarnation() incarnation {
 	}
 }
 
-// stampHeader sets incarnation and next serial number. It returns false when the serial
-// numbers are exhausted; the device then needs a new incarnation.
-func (k *keyring) stampHeader(h *header) bool {
-	if !k.advance() {
-		return false
-	}
-	h.fromIncarnation, h.serial = k.incarnation, k.serial
-	return true
-}
-
 // advance takes the next serial number.
 func (k *keyring) advance() bool {
 	if k.serial == lastSerial {

@@ -141,3 +141,13 @@ func BenchmarkSeal(b *testing.B) {
 		}
 	}
 }
+
+// stampHeader sets incarnation and next serial number. It returns false when the serial
+// numbers are exhausted; the device then needs a new incarnation.
+func (k *keyring) stampHeader(h *header) bool {
+	if !k.advance() {
+		return false
+	}
+	h.fromIncarnation, h.serial = k.incarnation, k.serial
+	return true
+}
