@@ -178,6 +178,9 @@ func TestCountersAndPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	wr := rdma.SendWR{Op: rdma.OpWrite, Peer: toB, Body: rdma.MemOf(make([]byte, len(target))), Remote: mr.Base, RKey: mr.RKey}
+	if _, err := a.Register(make([]byte, 1), 0); err != nil { // for memory.tables
+		t.Fatal(err)
+	}
 	good := func() bool { return a.Paths(toB) == "peer 101 over rail0 (good), rail1 (good)" }
 	waitUntil(t, "both paths have delivered", func() bool { a.do(t, wr); return good() })
 	cut.Store(1 << 1)
