@@ -127,9 +127,9 @@ iwarp: build ## messages over software iWARP between processes: datagrams, conne
 	done
 
 test-channels: ## test lossy networks, cut cables, floods, stopped and killed ranks on a lab (needs root)
-	$(GO) vet -tags channels ./tests/channels ./rdma/dgram
+	$(GO) vet -tags channels ./tests/channels ./rdma/soft
 	$(GO) test -tags channels -count 1 -timeout 600s -v ./tests/channels
-	$(GO) test -tags channels -count 1 -timeout 300s -v -run RealLink ./rdma/dgram
+	$(GO) test -tags channels -count 1 -timeout 300s -v -run RealLink ./rdma/soft
 
 test-hosts: ## run the tests on four hosts: network namespaces (needs root)
 	@$(HAVE_OFI); CGO_ENABLED=1 $(GO) test -tags ofi -count 1 -timeout 600s -v ./tests/hosts

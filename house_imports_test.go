@@ -37,9 +37,9 @@ rdma/internal/pin   rdma
 rdma/internal/crc32c
 rdma/internal/soft  rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pin
 rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c
-rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c rdma/internal/reliable rdma/recvpool
+rdma/soft           rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c rdma/internal/reliable rdma/recvpool
 rdma/internal/reliable
-rdma/hybrid         rdma rdma/dgram rdma/iwarp rdma/internal/soft
+rdma/hybrid         rdma rdma/soft rdma/iwarp rdma/internal/soft
 rdma/recvpool       rdma
 
 internal/p2p        rdma
@@ -53,8 +53,8 @@ internal/doctor     internal/launch internal/netprobe rdma/ofi
 
 mpi                 rdma prof internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook
 mpi/hook.go         rdma/ofi
-mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/dgram
-mpi/rails.go        internal/netprobe rdma/dgram
+mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/soft
+mpi/rails.go        internal/netprobe rdma/soft
 
 mpi/internal/hook   rdma rdma/ofi internal/engine
 mpi/inspect         mpi mpi/internal/hook rdma rdma/ofi internal/engine internal/p2p

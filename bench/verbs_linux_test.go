@@ -14,9 +14,9 @@ import (
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/iwarp"
 	"github.com/muster-mpi/muster/rdma/shm"
+	"github.com/muster-mpi/muster/rdma/soft"
 )
 
 // openTestDevice opens devices of which a process can have two.
@@ -29,7 +29,7 @@ func openTestDevice() bench.OpenVerbs {
 			d, err := iwarp.Open(iwarp.Config{Address: at.Address, Key: at.Key, NoCRC: name == "rc-nocrc"})
 			return d, rdma.RC, err
 		case "rd", "ud":
-			d, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(netip.MustParseAddr(at.Address), 0), JobKey: at.Key})
+			d, err := soft.Open(soft.Config{Bind: netip.AddrPortFrom(netip.MustParseAddr(at.Address), 0), JobKey: at.Key})
 			return d, map[string]rdma.Transport{"rd": rdma.RD, "ud": rdma.UD}[name], err
 		case "shm":
 			mu <- true

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/iwarp"
 	"github.com/muster-mpi/muster/rdma/shm"
+	"github.com/muster-mpi/muster/rdma/soft"
 )
 
 // testSession returns a session without a peer process.
@@ -30,7 +30,7 @@ func TestWiresAllocateNothing(t *testing.T) {
 			d, err := iwarp.Open(iwarp.Config{NoThread: true})
 			return d, rdma.RC, err
 		case "rd":
-			d, err := dgram.Open(dgram.Config{Bind: netip.MustParseAddrPort("127.0.0.1:0"), JobKey: []byte("of the test")})
+			d, err := soft.Open(soft.Config{Bind: netip.MustParseAddrPort("127.0.0.1:0"), JobKey: []byte("of the test")})
 			return d, rdma.RD, err
 		}
 		d, err := shm.Open(shm.Config{Host: host, Index: at.Side})

@@ -15,10 +15,10 @@ import (
 	"github.com/muster-mpi/muster/internal/nodecoll"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/hybrid"
 	"github.com/muster-mpi/muster/rdma/ofi"
 	"github.com/muster-mpi/muster/rdma/shm"
+	"github.com/muster-mpi/muster/rdma/soft"
 )
 
 // localHost is shared by ranks that are goroutines of one process.
@@ -159,7 +159,7 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.Addr) (rdma.Device, error) {
 	noCRC := at.IsLoopback() // no cable can corrupt the data
 	if cfg.Channel == channelRD {
-		dev, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict})
+		dev, err := soft.Open(soft.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict})
 		if err != nil {
 			return nil, err
 		}
@@ -181,7 +181,7 @@ const (
 	channelRD     = "rd"
 	channelRC     = "rc"
 	channelUD     = "ud"
-	// frameUD is the payload of an Ethernet frame with the headers of package dgram.
+	// frameUD is the payload of an Ethernet frame with the headers of package soft.
 	frameUD = 1400
 )
 
@@ -193,15 +193,15 @@ func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []net
 			continue
 		}
 		at := r.Address.Addr()
-		below, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: at.IsLoopback(), NoThread: true})
+		below, err := soft.Open(soft.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: at.IsLoopback(), NoThread: true})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		c := dgram.Config{Device: below, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout()}
+		c := soft.Config{Device: below, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout()}
 		if !at.IsLoopback() {
 			c.Datagram = frameUD
 		}
-		dev, err := dgram.Open(c)
+		dev, err := soft.Open(c)
 		if err != nil {
 			_ = below.Close() // nothing has been sent
 			return nil, fmt.Errorf("%s: %w", r.Name, err)

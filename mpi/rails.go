@@ -24,7 +24,7 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi/internal/hook"
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/dgram"
+	"github.com/muster-mpi/muster/rdma/soft"
 )
 
 // chooseRails returns the interfaces that software iWARP uses, as far as one host can
@@ -273,14 +273,14 @@ func (a *agreement) report(w io.Writer, rank int) {
 // openRails opens one device on several interfaces. Data that TCP has accepted would be lost
 // without notice when a cable is cut, so rails are made of datagrams.
 func openRails(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate) (rdma.Device, error) {
-	c := dgram.Config{JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout(), NoCRC: true}
+	c := soft.Config{JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout(), NoCRC: true}
 	for _, r := range candidates {
 		if r.Taken {
-			c.Paths = append(c.Paths, dgram.Path{Name: r.Name, Bind: netip.AddrPortFrom(r.Address.Addr(), 0), Network: r.Address.Masked()})
+			c.Paths = append(c.Paths, soft.Path{Name: r.Name, Bind: netip.AddrPortFrom(r.Address.Addr(), 0), Network: r.Address.Masked()})
 			c.NoCRC = c.NoCRC && r.Loopback // no cable can corrupt the data
 		}
 	}
-	dev, err := dgram.Open(c)
+	dev, err := soft.Open(c)
 	if err != nil {
 		return nil, err
 	}

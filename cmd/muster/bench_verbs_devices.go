@@ -12,11 +12,11 @@ import (
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/hybrid"
 	"github.com/muster-mpi/muster/rdma/iwarp"
 	"github.com/muster-mpi/muster/rdma/ofi"
 	"github.com/muster-mpi/muster/rdma/shm"
+	"github.com/muster-mpi/muster/rdma/soft"
 )
 
 // verbsDevice is one way to open a device.
@@ -31,11 +31,11 @@ func verbsDevices() []verbsDevice {
 		{"rc", "iWARP over TCP", rdma.RC, openIWARP(iwarp.Config{})},
 		{"rc-nocrc", "the same without a CRC", rdma.RC, openIWARP(iwarp.Config{NoCRC: true})},
 		{"rc-tls", "the same under TLS", rdma.RC, openIWARP(iwarp.Config{Encrypt: true})},
-		{"rd", "reliable datagrams over UDP", rdma.RD, openDgram(dgram.Config{})},
-		{"rd-nocrc", "the same with a CRC of the headers alone", rdma.RD, openDgram(dgram.Config{NoCRC: true})},
-		{"rd-aead", "rd, encrypted", rdma.RD, openDgram(dgram.Config{Encrypt: true})},
-		{"ud", "datagrams over UDP that may be lost", rdma.UD, openDgram(dgram.Config{})},
-		{"ud-nocrc", "the same with a CRC of the headers alone", rdma.UD, openDgram(dgram.Config{NoCRC: true})},
+		{"rd", "reliable datagrams over UDP", rdma.RD, openDgram(soft.Config{})},
+		{"rd-nocrc", "the same with a CRC of the headers alone", rdma.RD, openDgram(soft.Config{NoCRC: true})},
+		{"rd-aead", "rd, encrypted", rdma.RD, openDgram(soft.Config{Encrypt: true})},
+		{"ud", "datagrams over UDP that may be lost", rdma.UD, openDgram(soft.Config{})},
+		{"ud-nocrc", "the same with a CRC of the headers alone", rdma.UD, openDgram(soft.Config{NoCRC: true})},
 		{"hybrid", "rd for all peers and rc for busy ones", rdma.RD, openHybrid},
 		{"shm", "shared memory", rdma.RD, func(at bench.VerbsEndpoint) (rdma.Device, error) {
 			return shm.Open(shm.Config{Index: at.Side, Peers: 2})
@@ -88,14 +88,14 @@ func openIWARP(cfg iwarp.Config) func(bench.VerbsEndpoint) (rdma.Device, error) 
 	}
 }
 
-func openDgram(cfg dgram.Config) func(bench.VerbsEndpoint) (rdma.Device, error) {
+func openDgram(cfg soft.Config) func(bench.VerbsEndpoint) (rdma.Device, error) {
 	return func(at bench.VerbsEndpoint) (rdma.Device, error) {
 		ip, err := netip.ParseAddr(at.Address)
 		if err != nil {
 			return nil, fmt.Errorf("--address %q: %w", at.Address, err)
 		}
 		cfg.Bind, cfg.JobKey = netip.AddrPortFrom(ip, 0), at.Key
-		return dgram.Open(cfg)
+		return soft.Open(cfg)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/iwarp"
+	"github.com/muster-mpi/muster/rdma/soft"
 )
 
 // Config configures a device.
@@ -50,12 +50,12 @@ type Config struct {
 	// ConnectionBuffer is the size of such a buffer, and the longest message. 0: 16 KB.
 	ConnectionBuffer int
 
-	// PeerTimeout is that of package dgram.
+	// PeerTimeout is that of package soft.
 	PeerTimeout time.Duration
-	// MaxTransfer is that of packages dgram and iwarp.
+	// MaxTransfer is that of packages soft and iwarp.
 	MaxTransfer int
 	// Strict emulates the requirements of adapters, for tests and benchmarks: see package
-	// dgram.
+	// soft.
 	Strict bool
 	// NoThread disables the progress threads: peers then reach this memory only while the
 	// program is in the library.
@@ -107,7 +107,7 @@ func (c *Config) complete() error {
 
 func (c *Config) rules() rules {
 	r := rules{most: c.MaxConnections, piece: 1500 - 28, earn: uint32(min(c.BusyAfter, 1<<30)), margin: margin, recycleAfter: c.recycleAfter}
-	if c.Address.IsLoopback() { // the datagrams of package dgram
+	if c.Address.IsLoopback() { // the datagrams of package soft
 		r.piece = 16 << 10
 	}
 	if c.CountMessages {
@@ -117,8 +117,8 @@ func (c *Config) rules() rules {
 }
 
 // openDevices opens the devices below.
-func (c *Config) openDevices() (*dgram.Device, iwarp.SharingDevice, error) {
-	rd, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
+func (c *Config) openDevices() (*soft.Device, iwarp.SharingDevice, error) {
+	rd, err := soft.Open(soft.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
 		NoThread: c.NoThread, PeerTimeout: c.PeerTimeout, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
 	if err != nil {
 		return nil, nil, err

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/iwarp"
+	"github.com/muster-mpi/muster/rdma/soft"
 )
 
 // The device: Open combines two devices, progress runs in every Poll, Close ends it.
@@ -21,7 +21,7 @@ import (
 type Device struct {
 	cfg    Config
 	attr   rdma.Attr
-	rd     *dgram.Device
+	rd     *soft.Device
 	rc     iwarp.SharingDevice
 	queues []*queue
 	pair   *pair // the one queue pair

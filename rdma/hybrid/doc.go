@@ -1,5 +1,5 @@
 // Package hybrid combines two devices into one reliable-datagram device: datagrams for all
-// peers (package rdma/dgram) and connections for the few peers that are worth one (package
+// peers (package rdma/soft) and connections for the few peers that are worth one (package
 // rdma/iwarp). It is the hybrid channel of T1 6.4.2: a rank begins with one socket for all
 // peers. Busy peers are moved to a connection of their own, at most Config.MaxConnections of
 // them, and the least used are moved back.

@@ -70,7 +70,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 		return nil, rdma.ErrClosed
 	}
 	if c.Type != rdma.RD {
-		return nil, fmt.Errorf("hybrid: a queue pair of this device is RD: %w; packages rdma/dgram and rdma/iwarp have the others", rdma.ErrUnsupported)
+		return nil, fmt.Errorf("hybrid: a queue pair of this device is RD: %w; packages rdma/soft and rdma/iwarp have the others", rdma.ErrUnsupported)
 	}
 	q := &pair{dev: d}
 	var okSend, okRecv, okSRQ bool

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/iwarp"
+	"github.com/muster-mpi/muster/rdma/soft"
 )
 
 // BenchmarkPingPong shows the overhead of combining two devices: a round trip of some
@@ -25,7 +25,7 @@ func BenchmarkPingPong(b *testing.B) {
 		open func(testing.TB) rdma.Device
 	}{
 		{"dgram", func(t testing.TB) rdma.Device {
-			d, err := dgram.Open(dgram.Config{Bind: netip.MustParseAddrPort("127.0.0.1:0"), JobKey: key})
+			d, err := soft.Open(soft.Config{Bind: netip.MustParseAddrPort("127.0.0.1:0"), JobKey: key})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -30,7 +30,7 @@ type Dissection struct {
 	GoodCRC, BadCRC   int // of those, if the connection uses the checksum
 	Markers           int // in both directions
 	Headers           []Header
-	Datagrams         []Header // of rdma/dgram, if its plugin was given
+	Datagrams         []Header // of rdma/soft, if its plugin was given
 
 	Malformed []int // numbers of malformed frames
 	Undecoded []int // numbers of frames with data that it treated as plain TCP

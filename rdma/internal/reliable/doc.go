@@ -1,7 +1,7 @@
 // Package reliable is the protocol of reliable datagrams without a network: it makes
 // segments of messages, numbers packets, paces them, detects loss, retransmits, drops
 // duplicates and restores the order. It has no sockets, bytes or clock. A carrier
-// (rdma/dgram: UDP sockets, or any UD queue pair) passes the time and the
+// (rdma/soft: UDP sockets, or any UD queue pair) passes the time and the
 // fields of received packets, and sends what [Peer.Next] returns.
 //
 // There are two kinds of numbers, as in multipath QUIC (draft-ietf-quic-multipath):

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package dgram
-
-func (*socket) kernelMemory() uint64 { return 0 }
-
-func (*socket) kernelDrops() uint64 { return 0 }

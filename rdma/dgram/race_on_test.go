@@ -1,5 +1,0 @@
-//go:build race
-
-package dgram
-
-const raceDetector = true

@@ -1,0 +1,310 @@
+package soft
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
+)
+
+// Several paths. A device may have up to 8 sockets, each on an interface of its own: RD
+// uses them together, and goes on when one of them fails. Package reliable decides which
+// path carries what, and whether a path delivers. A path is one of our sockets and the
+// endpoint of the peer that it is paired with; each end numbers its own paths.
+
+// Path is an interface that a device uses.
+type Path struct {
+	Name    string         // in reports, usually that of the interface
+	Bind    netip.AddrPort // as Config.Bind
+	Network netip.Prefix   // of the interface: endpoints on one network are paired
+}
+
+// openPaths opens the sockets of all paths but the first.
+func (d *Device) openPaths(c *Config) error {
+	if d.paths = slices.Clone(c.Paths); len(d.paths) > 0 {
+		d.attr.Name, d.attr.Transports, d.attr.Ops = "rail", rdma.RD, rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead)
+	}
+	for i := 1; i < len(d.paths); i++ {
+		s, err := openSocket(d.paths[i].Bind, c.SocketBuffer)
+		if err != nil {
+			return fmt.Errorf("soft: open a UDP socket on %v: %w", d.paths[i].Bind, err)
+		}
+		if !c.NoRuns {
+			s.allowRuns(c.Datagram)
+		}
+		d.more = append(d.more, s)
+	}
+	if len(d.more) == 0 {
+		return nil
+	}
+	if !d.runs() {
+		d.windowPool.MaxRun = 1
+	}
+	// Reads and Writes use all paths.
+	for _, cost := range []*rdma.Cost{&d.attr.ReadCost, &d.attr.PutCost} {
+		cost.PerByte /= float64(len(d.paths))
+	}
+	if err := d.set.Open(); err != nil {
+		return err
+	}
+	d.soft.SetSource(d.set.FD(), nil)
+	for i := range d.paths {
+		fd, _ := d.socketOf(i).source()
+		if err := d.set.Watch(fd, 0, readable); err != nil { // its file reports errors too: see noteTrouble
+			return err
+		}
+	}
+	return nil
+}
+
+// several reports whether the device has more than one path.
+func (d *Device) several() bool { return len(d.more) > 0 }
+
+// socketOf returns the socket of a path.
+func (d *Device) socketOf(on int) *socket {
+	if on == 0 {
+		return d.socket
+	}
+	return d.more[on-1]
+}
+
+// sockets returns their number.
+func (d *Device) sockets() int {
+	if d.below != nil {
+		return 0
+	}
+	return 1 + len(d.more)
+}
+
+// closeSockets closes the sockets, or the device below.
+func (d *Device) closeSockets() error {
+	if d.below != nil {
+		return errors.Join(d.below.closeQueues(), d.below.dev.Close())
+	}
+	err := d.socket.close()
+	for _, s := range d.more {
+		_ = s.close() // the first error matters
+	}
+	if d.several() {
+		d.set.Close()
+	}
+	return err
+}
+
+// receiveAll processes what has arrived on all paths.
+func (d *Device) receiveAll() (came bool) {
+	if d.below != nil {
+		return d.receiveBelow()
+	}
+	d.on = 0
+	came = d.receiveDatagrams()
+	for i := range d.more {
+		d.on = i + 1
+		came = d.receiveDatagrams() || came
+	}
+	return came
+}
+
+// match returns, for each path of ours, the endpoint of the peer to use. Endpoints on the
+// same network are paired first, then the remaining ones in order. If the peer has fewer,
+// several of ours share one. Probes show whether they reach it.
+func match(ours []Path, theirs []endpoint) []endpoint {
+	pairs := make([]endpoint, max(len(ours), 1))
+	taken := make([]bool, len(theirs))
+	for i := range ours {
+		for j := range theirs {
+			if !taken[j] && ours[i].Network.IsValid() && ours[i].Network.Contains(theirs[j].addrPort.Addr()) {
+				pairs[i], taken[j] = theirs[j], true
+				break
+			}
+		}
+	}
+	for i := range pairs {
+		if pairs[i].addrPort.IsValid() {
+			continue
+		}
+		j := slices.Index(taken, false)
+		if j < 0 {
+			j = i % len(theirs)
+		}
+		pairs[i], taken[j] = theirs[j], true
+	}
+	return pairs
+}
+
+// endsOf returns the endpoints of a peer, by path.
+func (d *Device) endsOf(id rdma.PeerID) *[]endpoint {
+	for int(id) >= len(d.endpoints) {
+		d.endpoints = append(d.endpoints, nil)
+	}
+	return &d.endpoints[id]
+}
+
+// endpointOf returns where a path leads, nil if that is not known.
+func (d *Device) endpointOf(id rdma.PeerID, on int) *rawAddress {
+	if !d.several() {
+		return &d.peers[id].at
+	}
+	if ends := *d.endsOf(id); on < len(ends) && ends[on].addrPort.IsValid() {
+		return &ends[on].raw
+	}
+	return nil
+}
+
+// leadsTo reports whether a path to a peer leads to an address.
+func (d *Device) leadsTo(id rdma.PeerID, at netip.AddrPort) bool {
+	return d.several() && slices.ContainsFunc(*d.endsOf(id), func(e endpoint) bool { return e.addrPort == at })
+}
+
+// ownEndpoints returns our endpoints as an address has them.
+func (d *Device) ownEndpoints() string {
+	if d.below != nil {
+		return string(d.below.qp.Addr())
+	}
+	text := d.socket.local.String()
+	for _, s := range d.more {
+		text += "," + s.local.String()
+	}
+	return text
+}
+
+// heard records on which path a datagram of a peer has arrived: acks of its packets, and
+// replies, go back over it. A packet of a run that arrived alone has no tag, so it does not
+// show where the path leads: from is nil.
+func (q *pair) heard(p *peer, from *rawAddress, path uint8) {
+	d := q.dev
+	if !d.several() && path == 0 {
+		return
+	}
+	if int(path) >= p.Paths() {
+		p.AddPaths(int(path) + 1)
+		for on := len(d.more) + 1; on < p.Paths(); on++ {
+			p.Reach(on, false) // it is the peer's alone
+		}
+	}
+	p.SetVia(int(path), d.on)
+	p.Prefer(d.on)
+	if d.several() && from != nil && d.endpointOf(p.id, d.on) == nil {
+		ends := d.endsOf(p.id)
+		if *ends == nil {
+			*ends = make([]endpoint, len(d.paths))
+		}
+		(*ends)[d.on] = endpoint{from.addrPort(), *from}
+		p.Reach(d.on, true)
+	}
+}
+
+// reachPaths prepares a new peer for several paths.
+func (q *pair) reachPaths(p *peer) {
+	d := q.dev
+	if !d.several() {
+		return
+	}
+	p.AddPaths(len(d.paths))
+	for on := range d.paths {
+		p.Reach(on, d.endpointOf(p.id, on) != nil)
+	}
+}
+
+// pendingAck returns the path of the peer whose pending ack should go with a packet on a
+// path of ours, -1 if there is none.
+func (p *peer) pendingAck(on int) int {
+	for k := range p.Paths() {
+		if p.Via(k) == on && p.AckPending(k) {
+			return k
+		}
+	}
+	return -1
+}
+
+// ackRoom returns the length of the ack that should go with a packet on a path of ours.
+func (p *peer) ackRoom(on int) int {
+	k := p.pendingAck(on)
+	if k < 0 {
+		return 0
+	}
+	return ackLen + 8*min(p.AckWords(k), piggybackWords)
+}
+
+// runs reports whether runs can be sent on all paths.
+func (d *Device) runs() bool {
+	for on := range d.sockets() {
+		if !d.socketOf(on).runs() {
+			return false
+		}
+	}
+	return d.below == nil
+}
+
+// acksPending reports whether an ack is pending.
+func (p *peer) acksPending() bool {
+	for k := range p.Paths() {
+		if p.AckPending(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// arrangePackets sorts the packets in the outbox by path, so that the kernel gets those of
+// a socket together. Their order across paths does not matter.
+func (o *outbox) arrangePackets() {
+	slices.SortStableFunc(o.packets[:o.n], func(a, b packet) int { return int(a.on) - int(b.on) })
+}
+
+// together returns how many packets from the first on go to the same socket.
+func together(list []packet) int {
+	n := 1
+	for n < len(list) && list[n].on == list[0].on {
+		n++
+	}
+	return n
+}
+
+// Rails returns the number of paths.
+func (d *Device) Rails() int { return 1 + len(d.more) }
+
+// Counts returns the counts of each path, in the order of Config.Paths.
+func (d *Device) Counts() []reliable.PathCounts {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.windowPool.Counts[:len(d.paths)])
+}
+
+// countPaths reports the counters of the paths.
+func (d *Device) countPaths(add func(name rdma.Counter, value uint64)) {
+	if !d.several() {
+		return
+	}
+	for i, c := range d.windowPool.Counts[:len(d.paths)] {
+		add(rdma.Counter("rail-bytes."+d.paths[i].Name), c.Bytes)
+		add("rails.left", c.Left)
+		add("rails.back", c.Back)
+		add("rails.again", c.Again)
+	}
+	add("rails.doubles", d.traffic.duplicates)
+}
+
+// Paths describes in one line how a peer is reached: each path with its state.
+func (d *Device) Paths(id rdma.PeerID) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if int(id) >= len(d.peers) {
+		return fmt.Sprintf("no peer has the handle %d", id)
+	}
+	var words []string
+	for i := range d.paths {
+		state := "not reached"
+		for _, q := range d.pairs {
+			if q != nil && int(id) < len(q.peers) && q.peers[id] != nil {
+				state = q.peers[id].PathState(i)
+			}
+		}
+		words = append(words, fmt.Sprintf("%s (%s)", d.paths[i].Name, state))
+	}
+	return fmt.Sprintf("peer %d over %s", d.peers[id].name, strings.Join(words, ", "))
+}
