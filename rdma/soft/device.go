@@ -111,6 +111,8 @@ type Device struct {
 	idlePolls   int // polls without arrivals left before timers are checked
 	// serviceAt is when service has work, if nothing arrives and nobody calls.
 	serviceAt time.Duration
+	came      bool // something arrived in this call of progress
+	returned  bool // receive buffers were returned or posted since the last service
 	now       time.Duration
 	ticked    bool // now is the time of the current call
 	polled    bool // Poll makes progress, not the progress thread
@@ -243,7 +245,7 @@ func newDevice(c *Config, keys *keyring, longest, transfer int) *Device {
 	if c.Strict {
 		d.attr.MaxInline = strictMax
 	}
-	d.soft.Init("soft", &d.mu, base.Hooks{Sleep: d.sleep, Awake: d.awake, Progress: d.progressBeside, Posted: func() { d.serviceAt = 0 }})
+	d.soft.Init("soft", &d.mu, base.Hooks{Sleep: d.sleep, Awake: d.awake, Progress: d.progressBeside, Posted: func() { d.serviceAt, d.returned = 0, true }})
 	d.soft.InitRegions(rand.Reader, c.Strict)
 	d.table, d.guard = d.soft.Table, &d.soft.Guard
 	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread, true
@@ -376,6 +378,7 @@ func (d *Device) tick() {
 func (d *Device) progress() (came bool) {
 	d.ticked, d.shows = false, false
 	came = d.receiveAll()
+	d.came = came
 	if came || d.idlePolls == 0 {
 		d.idlePolls = idlePollsPerService
 		for on := range d.sockets() {
@@ -515,59 +518,13 @@ func (d *Device) receive(from *socket) int {
 
 // service does what is due for every busy peer.
 func (d *Device) service() {
+	d.returned = false
 	for _, q := range d.pairs {
 		if q != nil && q.working() {
 			d.tick()
 			q.service()
 		}
 	}
-}
-
-// serviceDue reports whether service has work. While nothing is in flight, it does not
-// read the clock.
-func (d *Device) serviceDue() bool {
-	if d.serviceAt == never {
-		return false
-	}
-	d.tick()
-	return d.now >= d.serviceAt
-}
-
-// nextTimer returns when service has work, if nothing arrives and nobody calls. A
-// message that waits for a buffer is retried each time.
-func (d *Device) nextTimer() time.Duration {
-	for _, q := range d.pairs {
-		if q == nil {
-			continue
-		}
-		if len(q.records) > 0 {
-			return 0
-		}
-		for _, p := range q.busy {
-			if p.Waiting() {
-				return 0
-			}
-		}
-	}
-	return d.wake()
-}
-
-// wake returns when service has work.
-func (d *Device) wake() time.Duration {
-	at := never
-	for _, q := range d.pairs {
-		if q == nil {
-			continue
-		}
-		at = min(at, q.recordsDue())
-		for _, p := range q.busy {
-			at = min(at, p.SendWake(), p.probeAt(), p.partialsDue())
-			for k := range p.Paths() {
-				at = min(at, p.AckWake(d.now, k))
-			}
-		}
-	}
-	return at
 }
 
 // Close closes the device and everything created with it.

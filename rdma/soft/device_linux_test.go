@@ -226,3 +226,29 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestStoppedProcessKeepsItsPeers: a process is stopped for longer than the peer timeout, with
+// the acks of two peers in its socket. The first call afterwards reads one of them.
+func TestStoppedProcessKeepsItsPeers(t *testing.T) {
+	a := newTestNode(t, Config{NoThread: true, PeerTimeout: 10 * time.Second})
+	for range 2 {
+		b := newTestNode(t, Config{NoThread: true})
+		to := a.resolve(t, b)
+		a.send(t, to, "hello")
+		if _, ok := b.poll(5 * time.Second); !ok {
+			t.Fatal("the message does not arrive")
+		}
+		b.poll(20 * time.Millisecond) // sends the ack
+	}
+	a.mu.Lock()
+	a.start = a.start.Add(-time.Minute)
+	a.mu.Unlock()
+	for deadline := time.Now().Add(5 * time.Second); a.outstanding() && time.Now().Before(deadline); {
+		if c, ok := a.poll(0); ok && c.Status != rdma.StatusOK {
+			t.Errorf("a completion %+v", c)
+		}
+	}
+	if a.outstanding() {
+		t.Error("the messages are not acked")
+	}
+}

@@ -31,7 +31,7 @@
 //	kernel      datagrams are sent and received in batches                       outbox.go, socket_linux_unsafe.go
 //	            several sockets, and the endpoints of a peer they lead to        paths.go
 //	            or they are messages of a UD queue pair of another device        carrier.go
-//	receiver    reassembles messages and queues completions                      receive.go, queues.go
+//	receiver    reassembles messages and queues completions                      receive.go, queues.go, timers.go
 //	            long payload goes to its target without a copy                   inplace.go
 //	            UD: messages, pieces of Write-Records, error messages            receive_datagram.go, record.go, refuse.go
 //

@@ -251,7 +251,8 @@ func (q *pair) service() {
 			q.dropBarred(p)
 		}
 		p.Expire(now)
-		if !p.barred && p.peerTimedOut(now, q.dev.peerTimeout) {
+		// After a stop of this process, acks of other peers may still be in the socket.
+		if !p.barred && !q.dev.came && p.peerTimedOut(now, q.dev.peerTimeout) {
 			q.giveUp(p)
 		}
 		if now >= p.partialsDue() {

@@ -59,6 +59,7 @@ func (c *queue) Poll(out []rdma.Completion) int {
 	}
 	for _, l := range lent {
 		d.giveBack(l)
+		d.returned = true
 	}
 	d.polled = !c.IsBeside()
 	d.progress()
@@ -88,6 +89,10 @@ const (
 
 // sleep returns how long the device may sleep if nothing arrives.
 func (d *Device) sleep(limit time.Duration) time.Duration {
+	if d.returned && d.deliverable() {
+		d.idlePolls = 0 // so that the next Poll delivers it
+		return 0
+	}
 	longest, at := pollDelay(limit), d.wake()
 	if d.outbox.n > 0 {
 		at = min(at, d.clock()+sendRetryDelay)
@@ -112,7 +117,7 @@ func (d *Device) awake() {
 // progressBeside is progress for the progress thread.
 func (d *Device) progressBeside() time.Duration {
 	d.idlePolls = 0
-	if d.progress() {
+	if before := d.outbox.n; d.progress() || d.outbox.n < before {
 		d.soft.MarkMoved() // there may be room for a post
 	}
 	if len(d.batch) == 0 && d.below == nil {

@@ -212,7 +212,7 @@ func (q *pair) deliverReordered(p *peer) {
 		*at = nil
 		p.MarkDelivered()
 	}
-	if p.reorderBuffer != nil && p.Complete() && p.partials == 0 {
+	if p.reorderBuffer != nil && !p.Waiting() && p.Complete() && p.partials == 0 {
 		q.dev.reorderBuffers.giveBack(p.reorderBuffer)
 		p.reorderBuffer = nil
 	}

@@ -40,6 +40,8 @@ const (
 	minRTO      = 2 * time.Millisecond
 	minProbe    = 400 * time.Microsecond
 	maxRTO      = 32 * time.Millisecond // between two retransmissions
+
+	longestPause = time.Second // that pacing makes, however long a round trip took
 )
 
 // cost returns what a packet of n bytes counts in the window.
@@ -122,9 +124,10 @@ func (c *congestion) packets(underWay, most int) int {
 // uses the minimum round-trip time of a round: a standing queue is in every sample of
 // it, and a peer that waited for its processor only in some.
 func (c *congestion) transmitted(now time.Duration, n int) {
+	probe := c.free
 	c.free = false
-	if !c.sample {
-		return // the rate is unknown
+	if !c.sample || probe {
+		return // the rate is unknown, or does not limit it
 	}
 	allowance := min(max(burst, leastBurst*c.unit), c.window)
 	if c.window < c.unit {
@@ -132,7 +135,7 @@ func (c *congestion) transmitted(now time.Duration, n int) {
 	}
 	perCost := float32(c.lastRound) / (c.window * paceGain)
 	earliest := now - time.Duration(allowance*perCost)
-	c.paceAt = max(c.paceAt, earliest) + time.Duration(float32(n)*perCost)
+	c.paceAt = min(max(c.paceAt, earliest)+time.Duration(float32(n)*perCost), now+longestPause)
 }
 
 // sampled adds a round-trip sample.
@@ -213,7 +216,7 @@ func (c *congestion) endRound(now time.Duration) {
 	}
 	if c.lostCost > 0 {
 		cut, share := float32(1), c.lostCost/(c.lostCost+c.arrivedCost)
-		if c.lostCost <= c.unit && share < 0.5 {
+		if c.lostCost <= c.unit && share <= 0.5 {
 			share = 0 // a single loss is random, however few the others were
 		}
 		switch {

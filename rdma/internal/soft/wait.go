@@ -166,7 +166,9 @@ func (w *waits) Disarm() {
 
 func (w *waits) disarm() {
 	w.armed--
-	w.dev.waiting--
+	if w.dev.waiting--; w.dev.waiting == 0 {
+		w.dev.Called() // the progress thread sleeps while somebody waits
+	}
 	w.awake()
 }
 
