@@ -244,18 +244,22 @@ func (q *pair) working() bool { return len(q.busy)+len(q.leaving)+len(q.records)
 func (q *pair) service() {
 	now := q.dev.now
 	q.flushRecords()
-	q.expireRecords(now)
+	// After a stop of this process, more of a message, or acks of other peers, may still be in
+	// the socket.
+	quiet := !q.dev.came
+	if quiet {
+		q.expireRecords(now)
+	}
 	for i := 0; i < len(q.busy); {
 		p := q.busy[i]
 		if p.barred {
 			q.dropBarred(p)
 		}
 		p.Expire(now)
-		// After a stop of this process, acks of other peers may still be in the socket.
-		if !p.barred && !q.dev.came && p.peerTimedOut(now, q.dev.peerTimeout) {
+		if !p.barred && quiet && p.peerTimedOut(now, q.dev.peerTimeout) {
 			q.giveUp(p)
 		}
-		if now >= p.partialsDue() {
+		if quiet && now >= p.partialsDue() {
 			q.dropPartials(p)
 		}
 		q.deliverReordered(p)
