@@ -189,6 +189,7 @@ func labWrite(n *labNode) {
 	for i := range bodies {
 		bodies[i] = make([]byte, labSize)
 	}
+	publish(n.t, "writing", "")
 	start := time.Now()
 	posted, done, measured := uint64(0), uint64(0), uint64(0)
 	var warm, last time.Time
@@ -256,6 +257,10 @@ func labRun(t *testing.T, l *lab.Lab, rails string, limit time.Duration, meanwhi
 	}
 	reader, writer := start(l.Hosts()[0], "read"), start(l.Hosts()[1], "write")
 	if meanwhile != nil {
+		waitUntil(t, "the writer begins", func() bool {
+			_, err := os.Stat(filepath.Join(folder, "writing"))
+			return err == nil
+		})
 		meanwhile()
 	}
 	text := writer()
