@@ -45,7 +45,8 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.MemoryTables, d.table.Memory())
 }
 
-// countSockets reports what the kernel knows, and what the device below does otherwise.
+// countSockets reports what countBelow reports over another device: datagrams, peers, and what
+// the kernel knows of the sockets.
 func (d *Device) countSockets(add func(name rdma.Counter, value uint64)) {
 	add(rdma.DatagramsSent, d.traffic.sent)
 	add(rdma.DatagramsReceived, d.traffic.received)

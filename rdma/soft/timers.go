@@ -18,10 +18,7 @@ func (d *Device) serviceDue() bool {
 // message that waits for a buffer is retried each time.
 func (d *Device) nextTimer() time.Duration {
 	for _, q := range d.pairs {
-		if q == nil {
-			continue
-		}
-		if len(q.records) > 0 {
+		if q != nil && len(q.records) > 0 {
 			return 0
 		}
 	}
