@@ -339,9 +339,9 @@ func waitLosesNoWake(r *rig) {
 	cq := n.portTo(1).recvCQ
 	const rounds = 2000
 	var ball, back atomic.Int64
-	stop := time.Now().Add(r.hangTimeout)
 	r.together(part{nil, func() error {
 		for i := int64(1); i <= rounds; i++ {
+			stop := time.Now().Add(r.hangTimeout) // of a round: all of them take long on a busy machine
 			ball.Store(i)
 			cq.Wake()
 			for k := 0; back.Load() != i; k++ {
