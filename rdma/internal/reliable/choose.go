@@ -1,6 +1,9 @@
 package reliable
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // Which path carries what is sent next: each segment goes to the path that will have
 // delivered it first, by its bandwidth and by what is in flight on it.
@@ -124,8 +127,13 @@ const maxQueued = 1 << 20
 // queued returns the cost of what is not segmented or is lost, or at least limit.
 func (s *Peer[T]) queued(limit int) int {
 	n := int(s.lost) * cost(s.pool.Each)
+	each := s.pool.Single
+	if s.pool.MaxRun > 1 {
+		each = s.pool.Each
+	}
 	for m := s.cutting; m != nil && n < limit; m = m.Following {
-		n += cost(m.Length - m.Cut)
+		rest := m.Length - m.Cut
+		n += rest + overhead*max((rest+each-1)/each, 1)
 	}
 	return n
 }
@@ -172,7 +180,7 @@ func (s *Peer[T]) share(p *path) int {
 		return MaxRun
 	}
 	l := s.plan()
-	if l.queued <= minStripe {
+	if l.queued <= minStripe || bits.OnesCount32(l.members) == 1 {
 		return MaxRun
 	}
 	return max(int(l.gets(p))/(s.pool.Each+overhead), 1)

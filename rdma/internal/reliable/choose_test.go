@@ -149,3 +149,15 @@ func TestFullPathsWait(t *testing.T) {
 		t.Errorf("path %d is picked, expected 1", on)
 	}
 }
+
+// TestShortMessageStaysWhole: a message whose halves are not worth a second path is one
+// segment, however many packets it has.
+func TestShortMessageStaysWhole(t *testing.T) {
+	for _, n := range []int{2_000, minStripe, minStripe + 100, 3 * minStripe / 2} {
+		s := newLoaded(n, 0, []load{{speed: 1, open: true}, {speed: 1, open: true}})
+		s.first, s.fresh = 1, 1 // the peer knows the address
+		if one, ok := s.Next(time.Second, s.Pick(time.Second), 0); !ok || one.Length != n {
+			t.Errorf("the first segment of %d bytes has %d", n, one.Length)
+		}
+	}
+}
