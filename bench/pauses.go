@@ -4,23 +4,26 @@ package bench
 // because a hypervisor had taken the core or the kernel was busy. Without them, a round that
 // the machine delayed would look like one that the library delayed.
 //
-// One rank of each machine has a thread on each core that sleeps for a short time and
-// compares the clock. It asks for real-time priority, so that the ranks themselves do not
+// One rank of each machine, which may be several hosts of a lab, has a thread on each core
+// that sleeps for a short time and compares the clock. It asks for real-time priority, so that the ranks themselves do not
 // delay it; where that is not permitted, waiting behind them counts as a pause too, and the
 // figure pauses-unprivileged counts the machine.
 
 import (
+	"hash/fnv"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/muster-mpi/muster/mpi"
 )
 
 const (
 	// pauseLimit is the shortest delay that counts as a pause.
 	pauseLimit = time.Millisecond
-	pauseSleep = 500 * time.Microsecond
+	pauseSleep = time.Millisecond
 )
 
 // pause is a time in which a core did not run its thread.
@@ -35,6 +38,17 @@ type pauseMonitor struct {
 	priority bool
 	stolen   time.Duration // by the hypervisor since the machine has started
 	procs    int           // GOMAXPROCS before
+}
+
+// firstOfMachine reports whether the calling rank is the lowest of its machine.
+func firstOfMachine(c *mpi.Comm) (bool, error) {
+	h := fnv.New64a()
+	h.Write(machineID())
+	all := make([]uint64, c.Size())
+	if err := mpi.Allgather(c, []uint64{h.Sum64()}, all); err != nil {
+		return false, err
+	}
+	return slices.Index(all, h.Sum64()) == c.Rank(), nil
 }
 
 // watchPauses starts to record.

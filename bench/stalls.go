@@ -44,11 +44,10 @@ func stalls(c *mpi.Comm, p *Params, emit func(Result)) error {
 	if rounds == 0 {
 		rounds = stallRounds
 	}
-	node, err := c.SplitType(mpi.ByNode, 0)
+	watches, err := firstOfMachine(c)
 	if err != nil {
 		return err
 	}
-	defer node.Free()
 	for _, size := range p.Sizes {
 		in, _ := buffers(size * c.Size())
 		_, out := buffers(size * c.Size())
@@ -64,7 +63,7 @@ func stalls(c *mpi.Comm, p *Params, emit func(Result)) error {
 		before := mpi.Profile(c)
 		used, _ := cputime.Used()
 		var monitor *pauseMonitor
-		if node.Rank() == 0 {
+		if watches {
 			monitor = watchPauses()
 		}
 		ends := make([]time.Time, rounds)
