@@ -67,11 +67,12 @@ type outbound struct {
 	blocked bool // the socket accepts no more for now
 	ending  []byte
 
-	next    uint64      // the next work to be sent, or being sent
-	begun   bool        // message is being sent
-	flushed bool        // all bytes of the current Write are out, and its empty Read follows
-	message ddp.Message // the current one
-	offset  uint32      // framed bytes of message
+	next     uint64      // the next work to be sent, or being sent
+	begun    bool        // message is being sent
+	flushed  bool        // all bytes of the current Write are out, and its empty Read follows
+	answered bool        // the last segment was one of a response
+	message  ddp.Message // the current one
+	offset   uint32      // framed bytes of message
 
 	// The frames waiting for the socket: pieces, made of copied bytes and of bodies in
 	// place.
@@ -278,7 +279,11 @@ func (q *queuePair) build() {
 			m := q.stream.Write(0, 0, 0) // RFC 6581 section 6: the tag is ignored
 			o.put(&m, nil, nil)
 		case !o.begun && q.stream.ResponsesPending():
-			q.respond()
+			// Short messages and responses alternate: behind megabytes of responses our own
+			// requests would wait while the connection to us is idle.
+			if o.answered = !o.answered || !q.shortNext() || !q.advance(); o.answered {
+				q.respond()
+			}
 		case o.next == q.works.first+uint64(q.works.count):
 			o.seal()
 			o.sent = o.next
@@ -291,6 +296,16 @@ func (q *queuePair) build() {
 	}
 	o.seal()
 	o.sent = o.next
+}
+
+// shortNext reports whether the next work begins with a message of one segment.
+func (q *queuePair) shortNext() bool {
+	o := &q.out
+	if o.next == q.works.first+uint64(q.works.count) {
+		return false
+	}
+	w := q.works.at(o.next)
+	return w.op == rdma.OpRead || o.flushed || w.head+w.body.Len() <= o.segment-ddp.UntaggedLen
 }
 
 // room reports whether another segment fits.

@@ -177,6 +177,9 @@ func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken boo
 	m.Info.role, m.Info.opcode, m.Info.number, m.Info.inline, m.Info.headLen = roleResponse, ddp.ReadResponse, h.MSN, false, 0
 	m.Info.tag, m.Info.address, m.Info.source, m.Info.from, m.Length = r.Sink, r.SinkTO, r.Source, r.SourceTO, int(r.Size)
 	m.Overhead = taggedOverhead
+	// No order between responses and other messages is required (RFC 5040 section 5.5), and
+	// behind megabytes of them our own requests would wait while the link to us is idle.
+	m.Yields = true
 	m.Info.fault = p.refused
 	p.refused = ddp.NoFault
 	if m.Info.fault == ddp.NoFault && r.Size > 0 { // RFC 5040 section 5.2: a zero-length Read is not checked

@@ -202,7 +202,7 @@ func (d *Device) newMessage() *message {
 
 // freeMessage returns a message to the free list, without the user's memory.
 func (d *Device) freeMessage(m *message) {
-	m.Info.body, m.Following, m.DelayAck = rdma.Mem{}, nil, false
+	m.Info.body, m.Following, m.DelayAck, m.Yields = rdma.Mem{}, nil, false, false
 	d.releaseBody(m)
 	d.spare = append(d.spare, m)
 }

@@ -43,7 +43,7 @@ func (r *Ack) misses(n Number) bool { return uint32(r.End-1-n) < uint32(r.Span) 
 const maxRTT = time.Minute
 
 // Acknowledge processes an ack and returns the list of finished messages, in the order
-// in which they were pushed. It ignores an ack that is older than the newest one, or
+// in which they were segmented. It ignores an ack that is older than the newest one, or
 // names packets that were never sent.
 func (s *Peer[T]) Acknowledge(now time.Duration, r *Ack) *Message[T] {
 	if int(r.Path) >= s.Paths() || s.fresh.Before(r.Next) {

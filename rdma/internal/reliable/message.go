@@ -9,6 +9,7 @@ type Message[T any] struct {
 	Cut       int         // bytes segmented so far
 	Overhead  int         // bytes of a segment with several packets that are not of the message
 	DelayAck  bool        // nobody waits for its completion
+	Yields    bool        // messages that do not yield may overtake it
 	Info      T
 }
 

@@ -3,6 +3,8 @@ package reliable
 import (
 	"fmt"
 	"reflect"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -246,4 +248,39 @@ func TestTimeoutBackoff(t *testing.T) {
 	}
 	b.dead = false
 	n.run("the message has arrived", n.now+2*maxRTO, func() bool { return b.peers[0].wantID == 2 && a.peers[1].finished == 2 })
+}
+
+// TestRequestsOvertakeResponses: messages that do not yield keep their order and go before
+// those that do, except the one that is being segmented.
+func TestRequestsOvertakeResponses(t *testing.T) {
+	for _, v := range []struct {
+		name   string
+		pushed string // r yields, s does not; - segments a packet of the first
+		want   string
+	}{
+		{"an-empty-queue", "s r", "0 1"},
+		{"in-order-without-responses", "s s s", "0 1 2"},
+		{"after-the-first-response", "r r r s", "0 3 1 2"},
+		{"after-the-one-in-work", "r - r s r s", "0 2 4 1 3"},
+		{"after-earlier-ones", "s r s r s", "0 2 4 1 3"},
+		{"responses-in-order", "r r s r", "0 2 1 3"},
+	} {
+		s := NewPeer(NewPool[int](Params{Single: 1000, MaxRun: 1, AckEvery: 16, AckDelay: time.Millisecond, LongAckDelay: time.Millisecond}))
+		n := 0
+		for _, kind := range strings.Fields(v.pushed) {
+			if kind == "-" {
+				s.Next(0, 0, 0)
+				continue
+			}
+			s.Push(&Message[int]{Length: 1500, Yields: kind == "r", Info: n})
+			n++
+		}
+		var got []string
+		for m := s.Oldest(); m != nil; m = m.Following {
+			got = append(got, strconv.Itoa(m.Info))
+		}
+		if order := strings.Join(got, " "); order != v.want {
+			t.Errorf("%s: the order is %s, expected %s", v.name, order, v.want)
+		}
+	}
 }

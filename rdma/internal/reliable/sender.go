@@ -50,18 +50,28 @@ func (s *Peer[T]) path(on int) *path {
 	return &s.only.multi.more[on-1]
 }
 
-// Push queues a message. An empty message has one segment too.
+// Push queues a message. An empty message has one segment too. A message that does not
+// yield goes before those that do, except the one that is being segmented.
 func (s *Peer[T]) Push(m *Message[T]) {
 	m.Following, m.Cut = nil, 0
 	if s.oldest == nil {
-		s.oldest = m
-	} else {
-		s.newest.Following = m
+		s.oldest, s.cutting, s.newest = m, m, m
+		return
 	}
+	before := s.newest
+	if s.cutting != nil && before.Yields && !m.Yields {
+		before = s.cutting
+		for n := before.Following; n != nil && !n.Yields; n = n.Following {
+			before = n
+		}
+	}
+	if before == s.newest {
+		s.newest = m
+	}
+	m.Following, before.Following = before.Following, m
 	if s.cutting == nil {
 		s.cutting = m
 	}
-	s.newest = m
 }
 
 // Oldest returns the list of unfinished messages.
