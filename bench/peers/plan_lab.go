@@ -21,9 +21,14 @@ func labPlan() []*group {
 	groups := []*group{
 		onTwoHosts(group{
 			name: "lab-latency", title: "Half round trip between two hosts, 1 Gbit/s",
-			args: "latency -s 8,8192,65536,1048576 -i 200", ours: "latency --sizes 8,8192,65536,1048576 --iterations 200",
+			args: "latency -s 8,8192 -i 10000", ours: "latency --sizes 8,8192 --iterations 10000",
 			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: sizeLines([]float64{0.9, 1, 1, 1}, byteSize{"8 B", 8}, size8K, size64K, size1M),
+			lines: sizeLines([]float64{0.9, 1}, byteSize{"8 B", 8}, size8K),
+		}),
+		onTwoHosts(group{
+			name: "lab-latency-long", title: "Half round trip of long messages between two hosts, 1 Gbit/s",
+			args: "latency -s 65536,1048576 -i 100", ours: "latency --sizes 65536,1048576 --iterations 100",
+			metric: "latency", unit: "us", scale: 1, shown: "µs", lines: sizeLines([]float64{1, 1}, size64K, size1M),
 		}),
 		onTwoHosts(group{
 			name: "lab-bw", title: "Bandwidth between two hosts, window of 64, 1 Gbit/s",
