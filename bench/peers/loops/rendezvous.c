@@ -201,16 +201,18 @@ static double one_transfer(struct transfer *t, long iterations)
 
 static struct step sample(struct transfer *t, long n, long loop)
 {
-	struct samples without = new_samples(n), alone = new_samples(n), with = new_samples(n);
+	struct samples without = new_samples(n), alone = new_samples(2 * n), with = new_samples(n);
 	order(2 * n);
 	for (long i = 0; i < n; i++) {
 		double times[2];
 		int first = (int)(work.state >> 40 & 1);
-		times[first] = one_transfer(t, loop * first);
-		times[1 - first] = one_transfer(t, loop * (1 - first));
+		for (int k = 0; k < 2; k++) {
+			int computes = k == 0 ? first : 1 - first;
+			alone.v[alone.n++] = timed_compute(loop);
+			times[computes] = one_transfer(t, loop * computes);
+		}
 		without.v[without.n++] = times[0];
 		with.v[with.n++] = times[1];
-		alone.v[alone.n++] = timed_compute(loop);
 	}
 	struct step s = {median(without.v, without.n), median(alone.v, alone.n), median(with.v, with.n)};
 	free(without.v);
