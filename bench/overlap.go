@@ -96,8 +96,9 @@ func (o *overlapRun) sample(n, loop int) error {
 		var times [2]float64
 		first := int(o.w.state >> 40 & 1)
 		for _, computes := range [2]int{first, 1 - first} {
-			// Before each transfer: a cable that was idle carries more for a moment (a lab's
-			// has a bucket of 2 ms, internal/lab/rate.go), and so would the first of the two.
+			// Before each transfer, so that the cable was idle for as long before both: that of
+			// a lab then runs unlimited for up to 2 ms (internal/lab/rate.go), and the first
+			// transfer would be shorter than the second by more than what grow tolerates.
 			o.alone = append(o.alone, o.w.timed(loop))
 			var err error
 			if times[computes], err = once(loop * computes); err != nil {
