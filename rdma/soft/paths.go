@@ -208,6 +208,17 @@ func (q *pair) reachPaths(p *peer) {
 	for on := range d.paths {
 		p.Reach(on, d.endpointOf(p.id, on) != nil)
 	}
+	p.Prefer(firstPath(d.name, d.peers[p.id].name, len(d.paths)))
+}
+
+// firstPath returns the path on which two processes begin. Short messages stay on the path
+// that the peer used last, so if all pairs began on the same one, an exchange of many of
+// them would use no other. It is the same at both ends, and divides the pairs of two hosts
+// as well as those of a rank.
+func firstPath(a, b uint32, paths int) int {
+	mixed := (uint64(min(a, b))<<32 | uint64(max(a, b))) * 0x9E3779B97F4A7C15 // 2⁶⁴ divided by the golden ratio
+	mixed ^= mixed >> 32
+	return int(mixed * 0xBF58476D1CE4E5B9 >> 32 % uint64(paths)) // an odd number with random bits
 }
 
 // pendingAck returns the path of the peer whose pending ack should go with a packet on a
