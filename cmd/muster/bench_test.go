@@ -100,7 +100,7 @@ func TestReplaceEnvironRestores(t *testing.T) {
 func TestBenchAlternatesAndPlotsProtocols(t *testing.T) {
 	dir := t.TempDir()
 	got := muster(t, dir, "bench", "exchange", "--protocol", "get,put", "--rounds", "2", "--sizes", "64K", "--ratios", "0.5,2",
-		"-i", "20", "--json", "--plot", "exchange.svg")
+		"-i", "5", "--json", "--plot", "exchange.svg")
 	if got.status != 0 {
 		t.Fatalf("%+v", got)
 	}
