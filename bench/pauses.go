@@ -5,12 +5,13 @@ package bench
 // the machine delayed would look like one that the library delayed.
 //
 // One rank of each machine, which may be several hosts of a lab, has a thread on each core
-// that sleeps for a short time and compares the clock. It asks for real-time priority, so that the ranks themselves do not
-// delay it; where that is not permitted, waiting behind them counts as a pause too, and the
-// figure pauses-unprivileged counts the machine.
+// that sleeps for a short time and compares the clock. It asks for real-time priority, so
+// that the ranks themselves do not delay it; where that is not permitted, waiting behind
+// them counts as a pause too, and the figure pauses-unprivileged counts the machine.
 
 import (
 	"hash/fnv"
+	"io"
 	"runtime"
 	"slices"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/prof"
 )
 
 const (
@@ -40,10 +42,11 @@ type pauseMonitor struct {
 	procs    int           // GOMAXPROCS before
 }
 
-// firstOfMachine reports whether the calling rank is the lowest of its machine.
+// firstOfMachine reports whether the calling rank is the lowest of its machine. Ranks with
+// one clock are on one machine.
 func firstOfMachine(c *mpi.Comm) (bool, error) {
 	h := fnv.New64a()
-	h.Write(machineID())
+	io.WriteString(h, prof.NewClock().Domain())
 	all := make([]uint64, c.Size())
 	if err := mpi.Allgather(c, []uint64{h.Sum64()}, all); err != nil {
 		return false, err

@@ -24,13 +24,6 @@ func usableCores() []int {
 	return cores
 }
 
-// machineID returns what the hosts of a lab have in common: the boot of their kernel
-// (random(4)).
-func machineID() []byte {
-	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it all ranks count as one machine
-	return id
-}
-
 // pinWithPriority binds the calling thread to a core and reports whether it got real-time
 // priority.
 func pinWithPriority(core int) bool {

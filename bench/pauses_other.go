@@ -6,8 +6,6 @@ import "time"
 
 func usableCores() []int { return nil }
 
-func machineID() []byte { return nil }
-
 func pinWithPriority(int) bool { return false }
 
 func stolenTime() time.Duration { return 0 }

@@ -70,7 +70,7 @@ type outbound struct {
 	next     uint64      // the next work to be sent, or being sent
 	begun    bool        // message is being sent
 	flushed  bool        // all bytes of the current Write are out, and its empty Read follows
-	answered bool        // the last segment was one of a response
+	answered bool        // a response had the last turn, while some are pending
 	message  ddp.Message // the current one
 	offset   uint32      // framed bytes of message
 
@@ -233,7 +233,7 @@ func (q *queuePair) give(pieces []unix.Iovec) (int, error) {
 // polling.
 func (q *queuePair) quiet() bool {
 	o := &q.out
-	return q.state == connected && !o.ready && o.copied == nil && o.next == q.works.first+uint64(q.works.count) && !q.stream.ResponsesPending()
+	return q.state == connected && !o.ready && o.copied == nil && q.allFramed() && !q.stream.ResponsesPending()
 }
 
 // written completes work that needs no answer, when the socket has accepted it.
@@ -281,10 +281,13 @@ func (q *queuePair) build() {
 		case !o.begun && q.stream.ResponsesPending():
 			// Short messages and responses alternate: behind megabytes of responses our own
 			// requests would wait while the connection to us is idle.
-			if o.answered = !o.answered || !q.shortNext() || !q.advance(); o.answered {
-				q.respond()
+			if o.answered && q.shortNext() && q.advance() {
+				o.answered = false
+				continue
 			}
-		case o.next == q.works.first+uint64(q.works.count):
+			q.respond()
+			o.answered = true
+		case q.allFramed():
 			o.seal()
 			o.sent = o.next
 			return
@@ -298,12 +301,15 @@ func (q *queuePair) build() {
 	o.sent = o.next
 }
 
+// allFramed reports whether no work is left to be framed.
+func (q *queuePair) allFramed() bool { return q.out.next == q.works.first+uint64(q.works.count) }
+
 // shortNext reports whether the next work begins with a message of one segment.
 func (q *queuePair) shortNext() bool {
-	o := &q.out
-	if o.next == q.works.first+uint64(q.works.count) {
+	if q.allFramed() {
 		return false
 	}
+	o := &q.out
 	w := q.works.at(o.next)
 	return w.op == rdma.OpRead || o.flushed || w.head+w.body.Len() <= o.segment-ddp.UntaggedLen
 }

@@ -126,11 +126,8 @@ const maxQueued = 1 << 20
 
 // queued returns the cost of what is not segmented or is lost, or at least limit.
 func (s *Peer[T]) queued(limit int) int {
-	n := int(s.lost) * cost(s.pool.Each)
-	each := s.pool.Single
-	if s.pool.MaxRun > 1 {
-		each = s.pool.Each
-	}
+	each := s.pool.packet()
+	n := int(s.lost) * cost(each)
 	for m := s.cutting; m != nil && n < limit; m = m.Following {
 		rest := m.Length - m.Cut
 		n += rest + overhead*max((rest+each-1)/each, 1)

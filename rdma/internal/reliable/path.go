@@ -30,11 +30,7 @@ type path struct {
 }
 
 func newPath(p *Params) path {
-	length := p.Single
-	if p.MaxRun > 1 {
-		length = p.Each
-	}
-	at := path{cong: newCongestion(length), lookAt: Never, expireAt: Never}
+	at := path{cong: newCongestion(p.packet()), lookAt: Never, expireAt: Never}
 	at.cong.atLeast = float32(p.DelayFloor)
 	return at
 }

@@ -23,6 +23,14 @@ type Params struct {
 	LongAckDelay time.Duration
 }
 
+// packet returns the bytes in a full packet.
+func (p *Params) packet() int {
+	if p.MaxRun > 1 {
+		return p.Each
+	}
+	return p.Single
+}
+
 // Pool keeps memory for the busy peers of a device. An idle peer has none of it.
 type Pool[T any] struct {
 	Params
