@@ -11,6 +11,8 @@ STATICCHECK := v0.8.2
 FUZZTIME    ?= 5s
 # Numbers of ranks for the API tests.
 RANKS       ?= 1 2 3 4 5
+# Systems and architectures of cross.
+CROSS       ?= linux/arm64 darwin/arm64 freebsd/amd64 windows/amd64
 # Further numbers of ranks for the tests of collectives.
 MORE_RANKS  ?= 8 16
 # Time limit of the tests of a package, and of a job of several processes.
@@ -33,9 +35,12 @@ build: ## build bin/muster
 
 test: ## run the tests, ranks as goroutines
 	$(GO) test -timeout $(TIMEOUT) ./...
+	MUSTER_CHECK=off $(GO) test -timeout $(TIMEOUT) ./mpi
 
+# Not those of the root package and of releases, which read files and start other programs.
 race: ## the same under the race detector
-	CGO_ENABLED=1 $(GO) test -race -timeout 600s ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 600s $$($(GO) list ./... | grep -v -e '/mpi$$' -e '/muster$$' -e '/tests/release$$') ./cmd/muster
+	CGO_ENABLED=1 MUSTER_CHECK=off $(GO) test -race -timeout 600s ./mpi # other packages run with check mode
 
 multi: build ## run the API tests on processes: muster run -n 1..5, mpiexec.hydra -n 4
 	@$(MAKE) --no-print-directory processes KIND=mpi.test
@@ -169,12 +174,32 @@ $(BIN)/staticcheck-$(STATICCHECK):
 	GOBIN=$(BIN) $(GO) install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK)
 	@mv $(BIN)/staticcheck $@
 
-cross: ## build and vet for linux/arm64 and darwin/arm64
-	@set -eu; for target in linux/arm64 darwin/arm64; do \
+cross: ## build and vet for the systems and architectures of docs/reference/platforms.md
+	@set -eu; for target in $(CROSS); do \
 		echo "$$target"; \
 		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build ./...; \
 		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./...; \
 	done
+
+# The portable path (docs/reference/platforms.md) on Linux: the device, then the API tests on
+# PORTABLE_RANKS processes, two jobs at a time, and between two hosts of a lab. The allocation
+# tests are skipped as in iwarp, and the tests that have tshark read frames, because they use
+# no sockets. The tests between hosts are skipped without root.
+PORTABLE_RANKS ?= 4 3 2 1
+PORTABLE_SKIP  := AllocateNothing
+
+.PHONY: portable
+portable: ## test the path for other systems, TCP by package net, on Linux: the device, the API tests on 1 to 4 processes, and on two hosts
+	@set -eu; \
+	$(GO) vet -tags muster_portable ./rdma/... ./internal/engine ./mpi ./cmd/muster ./tests/portable; \
+	$(GO) test -vet off -tags muster_portable -skip '^TestTshark' -timeout $(TIMEOUT) ./rdma/internal/soft ./rdma/iwarp; \
+	$(GO) build -tags muster_portable -o $(BIN)/muster-portable ./cmd/muster; \
+	$(GO) test -c -vet off -tags muster_portable -o $(BIN)/mpi.portable.test ./mpi; \
+	cd mpi; printf '%s\n' $(PORTABLE_RANKS) | xargs -P 2 -I {} sh -c '\
+		job="muster-portable run -n {} mpi.portable.test"; log=$(BIN)/portable-{}.log; \
+		if timeout -k 10 $(TIMEOUT) $(BIN)/muster-portable run -n {} $(BIN)/mpi.portable.test -test.timeout $(TIMEOUT) -test.skip "$(PORTABLE_SKIP)" $(TESTS) >$$log 2>&1; \
+		then echo "$$job: ok"; else cat $$log; echo "$$job: failed"; exit 1; fi'; \
+	cd ..; $(GO) test -vet off -tags muster_portable -count 1 -timeout $(TIMEOUT) ./tests/portable -args -portable.bin $(BIN)
 
 explore: ## check the protocols under every event order of small programs (long)
 	$(GO) test ./internal/p2p -run TestExplore -v -timeout 120m -explore.full
@@ -207,6 +232,20 @@ bench-verbs-vm: ## measure rping, our devices, and frequently used buffers over 
 
 ci: ## run all checks that a change must pass
 	./.ci/run
+
+# Static binaries, a Debian package for each, and checksums. The paths, times and the commit
+# of the checkout are left out of the output, for reproducible builds. The image:
+# docker build -f Containerfile bin/release
+RELEASE_ARCHS ?= amd64 arm64
+
+.PHONY: release release-twice
+release: ## build static binaries, .deb packages and checksums into bin/release
+	GO='$(GO)' ./tests/release/build.sh $(BIN)/release $(RELEASE_ARCHS)
+
+release-twice: ## check that two releases are the same, byte for byte
+	GO='$(GO)' ./tests/release/build.sh $(BIN)/release $(RELEASE_ARCHS)
+	GO='$(GO)' ./tests/release/build.sh $(BIN)/release-again $(RELEASE_ARCHS)
+	cmp $(BIN)/release/SHA256SUMS $(BIN)/release-again/SHA256SUMS && rm -r $(BIN)/release-again
 
 clean: ## remove build output
 	rm -rf $(BIN)

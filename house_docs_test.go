@@ -83,8 +83,9 @@ func TestPageCheckFindsFaults(t *testing.T) {
 		"```\nmpi/gone.go\n```":   "docs/a.md:2: mpi/gone.go: not in the tree",
 		"```go\nmpi.Gone(x)\n```": "docs/a.md:2: `mpi.Gone`: package mpi declares no Gone",
 		"| old | new |\n| --- | --- |\n| `mpi.Gone` | `mpi.Lost` |": "docs/a.md:3: `mpi.Lost`: package mpi declares no Lost",
-		"[b](b.md#other)":         "docs/a.md:1: link to b.md#other: docs/b.md has no such heading",
-		"# A\n\n[a](#a) [a](#no)": "docs/a.md:3: link to #no: docs/a.md has no such heading",
+		"[b](b.md#other)":                        "docs/a.md:1: link to b.md#other: docs/b.md has no such heading",
+		"## A\n\n### B\n\n## C\n\n### B\n\n## A": "docs/a.md:9: section \"A\" is in line 1 too: make one of them",
+		"# A\n\n[a](#a) [a](#no)":                "docs/a.md:3: link to #no: docs/a.md has no such heading",
 	} {
 		tree["docs/a.md"] = &fstest.MapFile{Data: []byte(text)}
 		if got := strings.Join(checkPages(tree), "; "); got != want {
@@ -238,6 +239,7 @@ func typeName(e ast.Expr) string {
 func (d *declared) checkPage(page, text string) (faults []string) {
 	names := historical[page] == "" && !strings.HasPrefix(page, generatedResults) && !decisionSuperseded.MatchString(text)
 	fence, inFence, renames := "", false, false
+	sections := map[string]int{} // the line of each
 	for i, line := range strings.Split(text, "\n") {
 		renames = strings.HasPrefix(line, "| old |") || renames && strings.HasPrefix(line, "|")
 		if renames { // the first column of such a table names what is gone
@@ -258,6 +260,12 @@ func (d *declared) checkPage(page, text string) (faults []string) {
 		}
 		if inFence {
 			continue
+		}
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			if first := sections[title]; first > 0 {
+				fault("section %q is in line %d too: make one of them", title, first)
+			}
+			sections[title] = i + 1
 		}
 		if names {
 			for _, m := range inlineCode.FindAllStringSubmatch(line, -1) {

@@ -121,6 +121,13 @@ func settingsRows(b *strings.Builder, structs map[string]*ast.StructType, prefix
 			}
 		}
 		meaning := strings.Join(strings.Fields(f.Doc.Text()), " ")
+		if variable != "" { // muster info shows the tag, so it must say what the comment says
+			tag, _ := strconv.Unquote(f.Tag.Value)
+			plain, value := strings.NewReplacer(`"`, "", ":", "").Replace(meaning), reflect.StructTag(tag).Get("default")
+			if value == "" || !strings.Contains(plain, "Default "+value) {
+				return fmt.Errorf("%s.%s has the tag default:%q; its comment must say \"Default %s\"", prefix, name, value, value)
+			}
+		}
 		fmt.Fprintf(b, "| %s | `%s.%s` | %s |\n", variable, prefix, name, strings.ReplaceAll(meaning, "|", "\\|"))
 	}
 	return nil

@@ -17,13 +17,10 @@ import (
 // main_test.go if it imports testing. Lines below a command must be among the lines that it
 // prints, in any order; a line "..." stands for any others.
 //
-// The test does not use the network, so it replaces two commands:
-//
-//	go install github.com/muster-mpi/muster/cmd/muster@latest  builds cmd/muster of this tree
-//	go get github.com/muster-mpi/muster/mpi@latest             requires the module, replaced by this tree
-//
-// muster is installed before the first command.
-var executedPages = []string{"README.md", "docs/guide/start.md", "docs/guide/tuning.md"}
+// The test does not use the network. go install and go get use a module proxy made from
+// this tree, with the release of VERSION as the only version, and the module cache of this
+// machine for the other modules. muster is installed before the first command.
+var executedPages = []string{"README.md", "docs/guide/start.md", "docs/guide/tutorial.md", "docs/guide/tuning.md"}
 
 const readmeLines = 120
 
@@ -41,20 +38,24 @@ func TestCommandsOfPages(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("needs the go command")
 	}
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := t.TempDir()
+	if err := makeProxy(proxy, root); err != nil {
+		t.Fatal(err)
+	}
 	for _, page := range executedPages {
 		t.Run(strings.ReplaceAll(page, "/", "-"), func(t *testing.T) {
 			t.Parallel()
-			runPage(t, page)
+			runPage(t, page, proxy)
 		})
 	}
 }
 
-func runPage(t *testing.T, page string) {
+func runPage(t *testing.T, page, proxy string) {
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func runPage(t *testing.T, page string) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := &pageRun{root: root, dir: dir, bin: bin}
+	r := &pageRun{proxy: proxy, cache: t.TempDir(), dir: dir, bin: bin}
 	if err := r.run(t, shownCommand{line: "go install " + module + "/cmd/muster@latest"}); err != nil {
 		t.Fatal(err)
 	}
@@ -123,13 +124,10 @@ func commandsOf(text string) (commands []shownCommand) {
 	return commands
 }
 
-type pageRun struct{ root, dir, bin string }
+type pageRun struct{ proxy, cache, dir, bin string }
 
 func (r *pageRun) run(t *testing.T, c shownCommand) error {
-	line := strings.ReplaceAll(c.line, "go install "+module+"/cmd/muster@latest", `(cd "$MUSTER_TREE" && go install ./cmd/muster)`)
-	line = strings.ReplaceAll(line, "go get "+module+"/mpi@latest",
-		`go mod edit -require=`+module+`@v0.0.0 -replace=`+module+`="$MUSTER_TREE" && cp "$MUSTER_TREE/go.sum" .`)
-	cmd := exec.CommandContext(t.Context(), "sh", "-ec", line)
+	cmd := exec.CommandContext(t.Context(), "sh", "-ec", c.line)
 	cmd.Dir = r.dir
 	cmd.WaitDelay = 10 * time.Second
 	for _, kv := range os.Environ() {
@@ -137,10 +135,14 @@ func (r *pageRun) run(t *testing.T, c shownCommand) error {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
+	downloads, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		return err
+	}
+	others := filepath.Join(strings.TrimSpace(string(downloads)), "cache", "download")
 	cmd.Env = append(cmd.Env, "PATH="+r.bin+string(os.PathListSeparator)+os.Getenv("PATH"), "GOBIN="+r.bin,
-		"GOFLAGS=-mod=mod -buildvcs=false", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0")
-	// The library rejects unknown MUSTER_ variables, so this one is for the shell alone.
-	cmd.Args[2] = "MUSTER_TREE='" + r.root + "'; " + line
+		"GOFLAGS=-modcacherw -trimpath -buildvcs=false", "GOPROXY=file://"+r.proxy+",file://"+others, "GOSUMDB=off",
+		"GOMODCACHE="+r.cache, "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return errors.Join(err, errors.New(string(out)))

@@ -142,6 +142,8 @@ func All() []Benchmark {
 			Sizes: []int{8 << 10}, Metric: "round", Unit: "us", Column: "Round (us)", Run: stalls},
 		{Name: "cpu", Title: "Processor Time of a Message", Doc: "processor time of sender and receiver for a message of a paced stream, in which both sleep most of the time", Ranks: 2,
 			Sizes: []int{8 << 10}, Metric: "cpu", Unit: "us", Column: "CPU (us)", Run: cpuOfMessage},
+		{Name: "cipher", Title: "Cipher of Encrypted Messages", Doc: "speed on one core of AES-128-GCM, which encrypts messages (MUSTER_ENCRYPT=on), and the time to seal and open a message", Ranks: 1,
+			Sizes: []int{8, 1400, 16 << 10, 1 << 20}, Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: cipherSpeed},
 		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}

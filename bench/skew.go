@@ -62,14 +62,16 @@ func chance(call, rank int) float64 {
 	return float64(x>>11) / (1 << 53)
 }
 
-// moment has the arrival of a rank at a call and its exit, in ns of one clock.
-type moment struct{ Arrival, Exit int64 }
+// moment has the arrival of a rank at a call and its exit, in ns of one clock, and the
+// processor time of its process for the call and the barrier before it, in ns.
+type moment struct{ Arrival, Exit, CPU int64 }
 
 // callTimes summarizes one call over all ranks, in µs.
 type callTimes struct {
 	mean  float64 // in the call, over the ranks: T2's completion time
 	bound float64 // until the last arrival: a lower bound if every rank needs all
 	tail  float64 // from the last arrival to the last exit
+	cpu   float64 // processor time of all ranks
 }
 
 func timesOf(ranks []moment) callTimes {
@@ -77,13 +79,14 @@ func timesOf(ranks []moment) callTimes {
 	for _, m := range ranks {
 		lastIn, lastOut = max(lastIn, m.Arrival), max(lastOut, m.Exit)
 	}
-	var in, wait float64
+	var in, wait, cpu float64
 	for _, m := range ranks {
+		cpu += float64(m.CPU)
 		in += float64(m.Exit - m.Arrival)
 		wait += float64(lastIn - m.Arrival)
 	}
 	n := float64(len(ranks)) * 1e3
-	return callTimes{mean: in / n, bound: wait / n, tail: float64(lastOut-lastIn) / 1e3}
+	return callTimes{mean: in / n, bound: wait / n, tail: float64(lastOut-lastIn) / 1e3, cpu: cpu / 1e3}
 }
 
 // SkewFigure summarizes the calls of one collective of one size under one pattern by one
@@ -100,6 +103,9 @@ type SkewFigure struct {
 	Mean, Bound Result
 	// Tail is from the last arrival to the last exit: the median over the calls.
 	Tail Result
+	// CPU is the processor time of all ranks for a call and the barrier before it: the mean
+	// over the calls. It contains the polling of ranks that wait.
+	CPU Result
 	// TailRatio is the median over the calls of this tail divided by that of the first
 	// algorithm under the same arrivals; 1 for the first itself.
 	TailRatio float64
@@ -121,6 +127,7 @@ func figureOf(f SkewFigure, calls, first []callTimes) SkewFigure {
 	f.Mean = average(result("mean"), pick(func(c callTimes) float64 { return c.mean }))
 	f.Bound = average(result("bound"), pick(func(c callTimes) float64 { return c.bound }))
 	f.Tail = middle(result("tail"), pick(func(c callTimes) float64 { return c.tail }))
+	f.CPU = average(result("cpu"), pick(func(c callTimes) float64 { return c.cpu }))
 	var ratios []float64
 	for i := range calls {
 		ratios = append(ratios, calls[i].tail/first[i].tail)
@@ -131,20 +138,20 @@ func figureOf(f SkewFigure, calls, first []callTimes) SkewFigure {
 
 // Results returns the figures one by one.
 func (f SkewFigure) Results() []Result {
-	f.Bound.Beside = true
+	f.Bound.Beside, f.CPU.Beside = true, true
 	by := f.Mean
 	by.Metric, by.Unit, by.Beside = by.Metric+"-by-bound", "ratio", true
 	if by.Value = 0; f.Bound.Value > 0 {
 		by.Value = f.Mean.Value / f.Bound.Value
 	}
 	by.Min, by.P50, by.P99 = by.Value, by.Value, by.Value
-	return []Result{f.Mean, f.Bound, by, f.Tail}
+	return []Result{f.Mean, f.Bound, by, f.Tail, f.CPU}
 }
 
 // AwaitsAll reports whether every rank needs data of every other, so that no rank can
 // leave before the last has arrived.
 func AwaitsAll(collective string) bool {
-	return slices.Contains([]string{"allgather", "alltoall", "allreduce"}, collective)
+	return slices.Contains([]string{"barrier", "allgather", "alltoall", "allreduce", "reduce-scatter"}, collective)
 }
 
 // SkewCollectives returns the names of the collectives that Skew measures.

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/cputime"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/prof"
 )
@@ -93,10 +94,19 @@ func Skew(c *mpi.Comm, p *SkewParams, emit func(SkewFigure)) error {
 
 // commonClock returns the clock that all ranks share, or an error if they share none.
 func commonClock(c *mpi.Comm) (*prof.Clock, error) {
-	clock := prof.NewClock()
+	clock, shared, err := clockOf(c)
+	if err == nil && !shared {
+		err = errors.New("bench: coll compares when ranks arrive, and these ranks share no clock: run them on one Linux machine, for example on hosts of muster lab")
+	}
+	return clock, err
+}
+
+// clockOf returns a clock, and whether all ranks share it.
+func clockOf(c *mpi.Comm) (clock *prof.Clock, shared bool, err error) {
+	clock = prof.NewClock()
 	domain, err := mpi.BcastValue(c, clock.Domain(), 0)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	same := []int64{0}
 	if domain != "" && domain == clock.Domain() {
@@ -104,12 +114,9 @@ func commonClock(c *mpi.Comm) (*prof.Clock, error) {
 	}
 	all := []int64{0}
 	if err := mpi.Allreduce(c, same, all, mpi.Min[int64]()); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if all[0] == 0 && c.Size() > 1 {
-		return nil, errors.New("bench: coll compares when ranks arrive, and these ranks share no clock: run them on one Linux machine, for example on hosts of muster lab")
-	}
-	return clock, nil
+	return clock, all[0] == 1 || c.Size() == 1, nil
 }
 
 func regularCollective(name string) (collective, error) {
@@ -244,6 +251,7 @@ func (s *skewLoop) calls() (int, error) {
 
 // once makes one call by one algorithm.
 func (s *skewLoop) once(call, algorithm int) (m moment, err error) {
+	before, _ := cputime.Used()
 	if err := mpi.Barrier(s.c); err != nil {
 		return m, err
 	}
@@ -251,6 +259,8 @@ func (s *skewLoop) once(call, algorithm int) (m moment, err error) {
 	m.Arrival = s.clock.Now()
 	err = s.k.call(s.comms[algorithm], s.d)
 	m.Exit = s.clock.Now()
+	after, _ := cputime.Used()
+	m.CPU = int64(after - before)
 	return m, err
 }
 

@@ -68,8 +68,8 @@ func TestLateShareOfRanks(t *testing.T) {
 }
 
 func TestCallTimes(t *testing.T) {
-	got := timesOf([]moment{{1000, 9000}, {3000, 8000}, {5000, 11000}})
-	if want := (callTimes{mean: (8 + 5 + 6) / 3., bound: (4 + 2 + 0) / 3., tail: 6}); got != want {
+	got := timesOf([]moment{{1000, 9000, 100}, {3000, 8000, 200}, {5000, 11000, 400}})
+	if want := (callTimes{mean: (8 + 5 + 6) / 3., bound: (4 + 2 + 0) / 3., tail: 6, cpu: 0.7}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

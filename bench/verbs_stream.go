@@ -163,21 +163,27 @@ func leadFlood(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 // floodEnds is how long a flood may take to run dry.
 const floodEnds = 20 * time.Millisecond
 
-// followFlood counts bytes and the time between the first and the last.
+// followFlood counts bytes and the time between the first and the last. When the leader has
+// sent everything, it takes what waits in the socket: a follower that other processes keep
+// from running is behind by the whole flood.
 func followFlood(s *VerbsSession, w wire, t *verbsTrial) error {
 	var came int
-	var first, last time.Time
+	var first, last, quiet time.Time
 	for {
 		n, err := w.take(0, t.Window)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			if !s.halted.Load() {
-				continue
+			if quiet.IsZero() && s.halted.Load() {
+				quiet = time.Now()
 			}
-			break
+			if !quiet.IsZero() && time.Since(quiet) > floodEnds {
+				break
+			}
+			continue
 		}
+		quiet = time.Time{}
 		if last = time.Now(); came == 0 {
 			first = last
 		}

@@ -46,6 +46,7 @@ func mallocs(t *testing.T, c *mpi.Comm, what string, size, iterations int, bounc
 }
 
 func TestMessagesAllocateNothing(t *testing.T) {
+	unchecked(t)
 	if raceDetector {
 		t.Skip("the race detector makes this slow, and allocates itself")
 	}

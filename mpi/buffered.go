@@ -25,7 +25,7 @@ func ibsend[T Elem](c *Comm, op string, buf []T, dst, tag int) Request {
 	if err != nil {
 		return c.refused(c.refuse(ErrType, op, "%w", err))
 	}
-	return c.ibsend(op, b, dst, tag)
+	return c.ibsend(op, outgoingChecked[T](c, op, b), dst, tag)
 }
 
 func (c *Comm) ibsend(op string, b []byte, dst, tag int) Request {
@@ -37,6 +37,9 @@ func (c *Comm) ibsend(op string, b []byte, dst, tag int) Request {
 		limit = defaultBuffered
 	}
 	n := int64(len(b))
+	if c.w.cfg.Check {
+		n -= checkBytes
+	}
 	if c.w.buffered.Add(n) > limit {
 		c.w.buffered.Add(-n)
 		return c.refused(c.refuse(ErrBuffer, op,
@@ -48,9 +51,9 @@ func (c *Comm) ibsend(op string, b []byte, dst, tag int) Request {
 		c.w.buffered.Add(-n)
 		return r
 	}
-	c.w.bsends.Add(1)
+	c.w.background.Add(1)
 	go func() {
-		defer c.w.bsends.Done()
+		defer c.w.background.Done()
 		_, _ = r.Wait() // Bsend has already returned success; the next call reports a failed peer
 		c.w.buffered.Add(-n)
 	}()

@@ -102,27 +102,43 @@ func TestSendrecv(t *testing.T) {
 }
 
 // The two sides of Sendrecv may have different types, and one side may be ProcNull: a
-// shift along a line.
+// shift along a line, in which even ranks send uint64 and odd ranks uint32.
 func TestSendrecvShift(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
-		up, down := c.Rank()+1, c.Rank()-1
-		if up == c.Size() {
-			up = mpi.ProcNull
-		}
-		if down < 0 {
-			down = mpi.ProcNull
-		}
-		in := []uint32{99, 99}
-		st, err := mpi.Sendrecv(c, []uint64{uint64(c.Rank())}, up, 1, in, down, 1)
-		noError(t, err, "Sendrecv along a line")
-		if down == mpi.ProcNull {
-			if st.Source != mpi.ProcNull || in[0] != 99 {
-				t.Errorf("the first of the line received %v from %d", in, st.Source)
-			}
-		} else if in[0] != uint32(down) || st.Bytes != 8 {
-			t.Errorf("rank %d received %v, %+v", c.Rank(), in, st)
+		if r := c.Rank(); r%2 == 0 {
+			shiftAlongLine(t, c, []uint64{uint64(r)}, []uint32{99, 99}, uint32(r-1))
+		} else {
+			shiftAlongLine(t, c, []uint32{uint32(r), 0}, []uint64{99}, uint64(r-1))
 		}
 	})
+}
+
+func shiftAlongLine[T, U uint32 | uint64](t *testing.T, c *mpi.Comm, out []T, in []U, want U) {
+	up, down := c.Rank()+1, c.Rank()-1
+	if up == c.Size() {
+		up = mpi.ProcNull
+	}
+	if down < 0 {
+		down = mpi.ProcNull
+	}
+	for i, name := range []string{"Sendrecv", "Isendrecv"} {
+		in[0] = 99
+		var st mpi.Status
+		var err error
+		if i == 0 {
+			st, err = mpi.Sendrecv(c, out, up, 1, in, down, 1)
+		} else {
+			st, err = mpi.Isendrecv(c, out, up, 1, in, down, 1).Wait()
+		}
+		noError(t, err, name+" along a line")
+		if down == mpi.ProcNull {
+			if st.Source != mpi.ProcNull || in[0] != 99 {
+				t.Errorf("%s: the first of the line received %v from %d", name, in, st.Source)
+			}
+		} else if in[0] != want || st.Bytes != 8 {
+			t.Errorf("%s: rank %d received %v, %+v", name, c.Rank(), in, st)
+		}
+	}
 }
 
 // Every rank sends to itself and to all others in all modes at once.

@@ -39,7 +39,7 @@ func allgatherCall[T Elem](c *Comm, name string, in, out []T) (collCall, error) 
 		return interAllgatherCall(c, name, in, out)
 	}
 	k := collCall{name: name, key: planKey{kind: coll.Allgather, elem: sizeOf[T]()}}
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	if err := c.usable(name); err != nil {
@@ -76,7 +76,7 @@ func allgathervCall[T Elem](c *Comm, name string, in, out []T, counts, displs []
 		return interAllgathervCall(c, name, in, out, counts, displs)
 	}
 	k := collCall{name: name, key: planKey{kind: coll.Allgather, elem: sizeOf[T](), irregular: true}}
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	if err := c.usable(name); err != nil {

@@ -20,6 +20,7 @@ const byMessages = "barrier=dissemination,bcast=binomial,gather=binomial,scatter
 const byArrival = "bcast=pap_direct,allgather=pap_shm_direct,alltoall=pap_direct,reduce=pap_shm_direct,allreduce=pap_direct"
 
 func TestCollectivesAllocateNothing(t *testing.T) {
+	unchecked(t)
 	if raceDetector {
 		t.Skip("the race detector makes this slow, and allocates itself")
 	}

@@ -36,7 +36,7 @@ func alltoallCall[T Elem](c *Comm, name string, in, out []T) (collCall, error) {
 		return interAlltoallCall(c, name, in, out)
 	}
 	k := collCall{name: name, key: planKey{kind: coll.Alltoall, elem: sizeOf[T]()}}
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	if err := c.usable(name); err != nil {
@@ -84,7 +84,7 @@ func alltoallvCall[T Elem](c *Comm, name string, in []T, sendCounts, sendDispls 
 		return interAlltoallvCall(c, name, in, sendCounts, sendDispls, out, recvCounts, recvDispls)
 	}
 	k := collCall{name: name, key: planKey{kind: coll.Alltoall, elem: sizeOf[T](), irregular: true}}
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	if err := c.usable(name); err != nil {

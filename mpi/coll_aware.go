@@ -32,10 +32,6 @@ type awareForm struct {
 	idle  engine.CollectivePool
 }
 
-// awareFrom is the shortest block for which the order matters: shorter ones are complete
-// when they are sent, on all devices.
-const awareFrom = 4 << 10
-
 // awareFormOf returns the aware form of a plan, or nil if there is none or it could gain
 // nothing.
 func (c *Comm) awareFormOf(p *plan, s *coll.Shape) *awareForm {
@@ -47,7 +43,7 @@ func (c *Comm) awareFormOf(p *plan, s *coll.Shape) *awareForm {
 	if !known && a.Kind == coll.Alltoall {
 		bytes = s.LongestSent() // other ranks may decide differently
 	}
-	if bytes < awareFrom || c.size < 3 {
+	if bytes < coll.AwareFrom || c.size < 3 {
 		return nil
 	}
 	aware, err := coll.Find(a.Kind, a.Aware)

@@ -3,9 +3,12 @@ package mpi
 // Barrier (MPI-4.1 section 6.3).
 
 import (
+	"fmt"
+
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/pmi"
 )
 
 // Barrier returns when all ranks have called it.
@@ -38,21 +41,23 @@ func barrierCall(name string) collCall {
 // barrier uses the counter of the board, if there is one and ranks share cores: then each
 // message costs a context switch, and the counter needs hardly any.
 func (c *Comm) barrier(op string) error {
-	if c == c.w.comm && c.onSharedCores() {
+	k := barrierCall(op)
+	if err := c.checkCall(&k, coll.Blocking); err != nil {
+		return err
+	}
+	if c == c.w.comm && c.onSharedCores() && c.e.HasGate() {
 		// The board counts arrivals, and an earlier failed call may have left some.
 		if err := c.e.Broken(c.co.Ctx); err != nil {
 			return c.failure(err, op, ProcNull, noTag, 0)
 		}
-		if opening, last := c.e.Arrive(); opening != 0 {
-			c.w.gates++
-			c.noteCallUnlocked(coll.MakeCall(coll.Barrier, coll.Blocking, coll.NoRoot, 0))
-			a := c.arrive(coll.Barrier, op, 0)
-			err := c.gateBarrier(op, opening, last)
-			a.leave(err)
-			return err
-		}
+		c.noteCallUnlocked(coll.MakeCall(coll.Barrier, coll.Blocking, coll.NoRoot, 0))
+		opening, arrival := c.e.Arrive(c.past.Hash())
+		c.w.gates++
+		a := c.arrive(coll.Barrier, op, 0)
+		err := c.gateBarrier(op, opening, arrival)
+		a.leave(err)
+		return err
 	}
-	k := barrierCall(op)
 	return c.blocking(&k)
 }
 
@@ -65,10 +70,14 @@ func (c *Comm) onSharedCores() bool {
 // gateBarrier is the barrier of the world when all its ranks share a host and a board: no
 // message is sent unless a rank sleeps. The message that wakes it carries the source rank
 // 0, because a sleeping rank cannot know which rank will be last.
-func (c *Comm) gateBarrier(op string, opening uint64, last bool) error {
+func (c *Comm) gateBarrier(op string, opening uint64, arrival pmi.Arrival) error {
 	release := c.co
 	release.Rank = 0
-	if last {
+	switch arrival {
+	case pmi.ArrivedAmiss:
+		err := c.e.BreakAmiss(&c.co, &gateError{rank: c.rank, op: op})
+		return c.failure(err, op, ProcNull, noTag, 0)
+	case pmi.ArrivedLast:
 		return c.e.OpenGate(opening, func(rank int) error {
 			if err := c.e.Send(&release, op, rank, releaseTag, nil, p2p.Standard); err != nil {
 				return c.failure(err, op, rank, noTag, 0)
@@ -83,4 +92,15 @@ func (c *Comm) gateBarrier(op string, opening uint64, last bool) error {
 		return c.failure(err, op, ProcNull, noTag, 0)
 	}
 	return nil
+}
+
+// gateError reports that ranks have arrived at the gate in different calls.
+type gateError struct {
+	rank int
+	op   string
+}
+
+func (g *gateError) Error() string {
+	return fmt.Sprintf("not all ranks have made the same collective calls before %s, where rank %d was the last to arrive; "+
+		"check mode (MUSTER_CHECK=on) reports the first that differs", g.op, g.rank)
 }

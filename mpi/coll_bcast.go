@@ -34,7 +34,7 @@ func bcastCall[T Elem](c *Comm, name string, buf []T, root int) (collCall, error
 	}
 	k := collCall{name: name, out: rawBytes(buf)}
 	k.key = planKey{kind: coll.Bcast, root: root, elem: sizeOf[T](), bytes: len(k.out)}
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	return k, c.checkRoot(name, root)

@@ -107,6 +107,17 @@ func (p *commHistory) operating(yes bool) {
 // Calls returns this rank's calls, for another rank to compare.
 func (p *commHistory) Calls() []byte { return p.Append(nil) }
 
+// FirstDifference returns the first call of another rank that differs from this rank's, or
+// how many calls it has made if that is all that is known.
+func (p *commHistory) FirstDifference(calls []byte) (number, what uint64, differ bool) {
+	if d, differ := p.Compare(calls); differ {
+		return d.Number, uint64(d.Theirs), true
+	}
+	mine, _ := p.Latest()
+	theirs := nodecoll.Number(calls)
+	return theirs, 0, theirs != mine
+}
+
 // Disagrees reports whether the writer of a note has made other calls.
 func (p *commHistory) Disagrees(note []byte) bool {
 	if len(note) == 0 {
@@ -123,12 +134,21 @@ func (p *commHistory) fault(err error) (Class, string) {
 		differ  *engine.MismatchError
 		asked   *engine.AskedError
 		segment *nodecoll.Mismatch
+		checked *checkError
+		amiss   *gateError
 	)
 	switch {
+	case errors.As(err, &amiss):
+		return ErrOther, amiss.Error()
+	case errors.As(err, &checked):
+		return checked.class, checked.text
 	case errors.As(err, &users):
 		return ErrOp, fmt.Sprintf("on rank %d %s", p.rank, users.short)
 	case errors.As(err, &differ):
 		return p.differs(differ)
+	case errors.As(err, &asked) && asked.What == 0:
+		mine, _ := p.Latest()
+		return ErrOther, fmt.Sprintf("rank %d has made %d collective calls on the communicator, rank %d %d", asked.Peer, asked.Number, p.rank, mine)
 	case errors.As(err, &asked):
 		mine, _ := p.At(asked.Number)
 		return classOfCalls(mine, coll.Call(asked.What)), differentCalls(asked.Number, asked.Peer, coll.Call(asked.What), p.rank, mine)

@@ -23,9 +23,12 @@ package mpi
 //	             persistent collective keeps its number, so that several may be
 //	             started in any order. Two runs of one are separated like blocking
 //	             calls.
+//	groupTag     and up: of CreateGroup (comm_create.go), by the tag of its caller
+//	madeTag      and up: messages of a rank to itself, with which Idup completes
 //	streamTag    and up: of the streams of a schedule that may overtake each other
 //	             (sched.Op), a range of tags for each of the tags above. 2¹⁵ started
-//	             and as many prepared collectives have their own ranges.
+//	             and almost as many prepared collectives have their own ranges.
+//	lastTags     and up: of other messages, such as teamTag, profileTag and checkTag
 
 import (
 	"errors"
@@ -40,23 +43,35 @@ const (
 	releaseTag  = 1 // wakes a rank that sleeps in gateBarrier (coll_barrier.go)
 	startedTag  = 2
 	preparedTag = 1 << 29
+	groupTag    = preparedTag + 1<<28 // nobody has as many persistent collectives
+	groupTags   = 1 << 27
+	madeTag     = groupTag + groupTags
+	madeTags    = streamTag - madeTag
 	streamTag   = 1 << 30
 	streamRows  = 1 << 15
+	lastTags    = streamTag + (2*streamRows-1)*sched.Streams
 )
 
 // number assigns a collective its tag and those of its streams, and records the call.
 func (c *Comm) number(co *engine.Collective, k *collCall, form coll.Form, tag int32) {
 	co.Sign = uint32(c.noteCall(k.call(c, form)))
+	if form == coll.Started && c.described() {
+		co.Sign = 0 // the descriptions are compared instead: they name the lines
+	}
 	co.Number, co.What = c.past.Latest()
-	co.Tag = tag
+	co.Tag, co.Streams = tag, streamsOf(tag)
+}
+
+// streamsOf returns the first of the tags of the streams of a collective.
+func streamsOf(tag int32) int32 {
 	row := tag
 	switch {
 	case tag >= preparedTag:
-		row = streamRows + (tag-preparedTag)%streamRows
+		row = streamRows + (tag-preparedTag)%(streamRows-1) // the last row is that of lastTags
 	case tag >= startedTag:
 		row = startedTag + (tag-startedTag)%(streamRows-startedTag)
 	}
-	co.Streams = streamTag + row*sched.Streams
+	return streamTag + row*sched.Streams
 }
 
 // collCall is a collective call with its arguments checked, in bytes.
@@ -67,8 +82,11 @@ type collCall struct {
 	// passed them; displacements may be nil for consecutive blocks.
 	sendCounts, sendDispls []int
 	recvCounts, recvDispls []int
+	carried                []coll.Blocks // lengths of blocks that the rank hands on (coll_lengths.go)
 	in, out                []byte
 	near                   *neighborhood // of neighborhood collectives
+	noted                  bool          // check mode has compared it
+	checked                *checkedArgs  // in check mode; nil if there is none
 }
 
 // payload returns the size in bytes of the data, or of a block where each rank has one.
@@ -81,6 +99,9 @@ func (k *collCall) payload() int {
 
 // blocking makes a blocking call without a reduction.
 func (c *Comm) blocking(k *collCall) error {
+	if err := c.checkCall(k, coll.Blocking); err != nil {
+		return err
+	}
 	a := c.arrive(k.key.kind, k.name, k.payload())
 	err := c.runBlocking(k)
 	a.leave(err)
@@ -92,10 +113,13 @@ func (c *Comm) runBlocking(k *collCall) error {
 		return err
 	}
 	c.e.Lock()
-	co, err := c.collective(k)
+	err := c.learnLengths(k)
 	if err == nil {
-		c.number(co, k, coll.Blocking, blockingTag)
-		err = c.e.RunCollective(co, k.in, k.out)
+		var v votedCall
+		if v, err = c.votedCollective(k); err == nil {
+			c.number(v.co, k, coll.Blocking, blockingTag)
+			err = v.run(c, k)
+		}
 	}
 	c.e.Unlock()
 	if err != nil {
@@ -117,7 +141,8 @@ func (c *Comm) started(k *collCall, refused error) Request {
 		c.e.Unlock()
 		return c.refused(c.collFailure(err))
 	}
-	return c.startHeld(co, k, a)
+	d := c.startCheckHeld(k)
+	return d.request(c.startHeld(co, k, a))
 }
 
 // startHeld numbers a collective and starts it. It unlocks.
@@ -138,8 +163,15 @@ func (c *Comm) prepared(k *collCall, refused error) *Persistent {
 	if refused != nil {
 		return p
 	}
+	if p.err = c.checkCall(k, coll.Prepared); p.err != nil {
+		return p
+	}
 	c.e.Lock()
 	defer c.e.Unlock()
+	if err := c.learnLengths(k); err != nil { // these calls are nonlocal (MPI-4.1 6.13)
+		p.err = c.collFailure(err)
+		return p
+	}
 	plan, err := c.plan(k)
 	if err != nil {
 		p.err = c.collFailure(err)
@@ -202,6 +234,9 @@ func (c *Comm) landed(r Request) Request {
 
 // reduction makes a blocking call that combines elements.
 func reduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
+	if err := c.checkCall(k, coll.Blocking); err != nil {
+		return err
+	}
 	a := c.arrive(k.key.kind, k.name, k.payload())
 	err := runReduction(c, k, op)
 	a.leave(err)
@@ -213,11 +248,11 @@ func runReduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
 		return err
 	}
 	c.e.Lock()
-	co, err := c.collective(k)
+	v, err := c.votedCollective(k)
 	if err == nil {
-		c.number(co, k, coll.Blocking, blockingTag)
-		setReducer(c, co, op)
-		err = c.e.RunCollective(co, k.in, k.out)
+		c.number(v.co, k, coll.Blocking, blockingTag)
+		setReducer(c, v.co, op)
+		err = v.run(c, k)
 	}
 	c.e.Unlock()
 	if err != nil {
@@ -238,8 +273,9 @@ func startedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) Req
 		c.e.Unlock()
 		return c.refused(c.collFailure(err))
 	}
+	d := c.startCheckHeld(k)
 	setReducer(c, co, op)
-	return c.startHeld(co, k, a)
+	return d.request(c.startHeld(co, k, a))
 }
 
 // preparedReduction is the persistent form of reduction.
@@ -291,19 +327,25 @@ func (c *Comm) checkRoot(op string, root int) error {
 }
 
 // checkType returns an error if the element type has pointers.
-func checkType[T Elem](c *Comm, op string) error {
+func checkType[T Elem](c *Comm, k *collCall) error {
 	if !mayTravel[T](&c.w.types) {
 		if err := admit[T](&c.w.types); err != nil {
-			return c.refuse(ErrType, op, "%w", err)
+			return c.refuse(ErrType, k.name, "%w", err)
+		}
+		if c.w.cfg.Check {
+			noteType[T](k)
 		}
 	}
 	return nil
 }
 
 // checkOp returns an error if the operation has no function.
-func checkOp[T Elem](c *Comm, name string, op *Op[T]) error {
+func checkOp[T Elem](c *Comm, k *collCall, op *Op[T]) error {
 	if op.Combine == nil && op.predefined == nil {
-		return c.refuse(ErrOp, name, "the operation has no Combine function")
+		return c.refuse(ErrOp, k.name, "the operation has no Combine function")
+	}
+	if k.checked != nil {
+		k.checked.op = op.Name
 	}
 	return nil
 }

@@ -101,12 +101,18 @@ func TestConfigCollective(t *testing.T) {
 		"alreduce=ring":                   "allreduce",
 		"ring":                            "allreduce=ring",
 		"bcast=chain:segment":             "segment=8192",
+		"bcast=chain:segment=8X":          "segment=8K",
 		"bcast=chain:width=8192":          "segment",
 		"bcast=binomial,allgather=cobweb": "bruck",
 	} {
 		_, err := mpi.ConfigFromEnv([]string{"MUSTER_COLLECTIVE=" + value})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "MUSTER_COLLECTIVE") {
 			t.Errorf("MUSTER_COLLECTIVE=%s: %v; want an error that suggests %s", value, err, want)
+		}
+	}
+	for _, value := range []string{"bcast=chain:segment=8192", "bcast=chain:segment=8K", "bcast=chain:segment=8KiB"} {
+		if _, err := mpi.ConfigFromEnv([]string{"MUSTER_COLLECTIVE=" + value}); err != nil {
+			t.Errorf("MUSTER_COLLECTIVE=%s: %v", value, err)
 		}
 	}
 	if mpitest.Launched() {

@@ -35,11 +35,11 @@ func (c *Comm) explainCollective(collective string, bytes, ranks int) (*hook.Col
 		return nil, c.refuse(ErrArg, op, "%w", err)
 	}
 	m := &c.plans.choice.model
-	x := &hook.Collective{Choice: named(choice.Ranked), Reason: choice.Why, Nodes: 1,
+	x := &hook.Collective{Choice: named(choice.Ranked), Reason: choice.Why, Nodes: 1, Rails: 1,
 		Startup: m.Startup, PerByte: m.PerByte, Copy: m.Copy, Reduce: m.Reduce,
 		Segment: wantedLimits(c.forced(), c.e.Oversubscribed())[kind], NoSegment: c.noTeam()}
 	if s.Nodes != nil {
-		x.Nodes = len(s.Nodes.Ranks)
+		x.Nodes, x.Rails = len(s.Nodes.Ranks), s.Nodes.Rails
 	}
 	for _, r := range choice.Ranking {
 		if r.Algorithm != choice.Algorithm {

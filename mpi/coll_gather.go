@@ -33,7 +33,7 @@ func gatherCall[T Elem](c *Comm, name string, in, out []T, root int) (collCall, 
 		return interGatherCall(c, name, in, out, root)
 	}
 	k := collCall{name: name, key: planKey{kind: coll.Gather, root: root, elem: sizeOf[T]()}}
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	if err := c.checkRoot(name, root); err != nil {
@@ -93,7 +93,7 @@ func gathervCall[T Elem](c *Comm, name string, in, out []T, counts, displs []int
 		return interGathervCall(c, name, in, out, counts, displs, root)
 	}
 	k := collCall{name: name, key: planKey{kind: coll.Gather, root: root, elem: sizeOf[T](), irregular: true}}
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	if err := c.checkRoot(name, root); err != nil {

@@ -27,7 +27,7 @@ const nobodysRoot = -1
 // interCall begins a call.
 func interCall[T Elem](c *Comm, name string, kind coll.Kind) (collCall, error) {
 	k := collCall{name: name, key: planKey{kind: kind, elem: sizeOf[T]()}}
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	return k, c.usable(name)
@@ -181,7 +181,7 @@ func interAlltoallvCall[T Elem](c *Comm, name string, in []T, sendCounts, sendDi
 // reduces adds the operation to a call that combines elements.
 func reduces[T Elem](c *Comm, k *collCall, op *Op[T]) error {
 	k.key.ordered, k.key.typ = op.NonCommutative, typeWord((*T)(nil))
-	return checkOp(c, k.name, op)
+	return checkOp(c, k, op)
 }
 
 func interReduceCall[T Elem](c *Comm, name string, in, out []T, op *Op[T], root int) (collCall, error) {

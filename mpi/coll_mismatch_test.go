@@ -133,6 +133,38 @@ func differentProgram(world *mpi.Comm) error {
 	return err
 }
 
+// againstProgram is the prefix of programs whose even ranks call Barrier and odd ranks Bcast;
+// the rest of the name is what the odd ranks do after it.
+const againstProgram = "barrier against bcast "
+
+func barrierAgainstBcast(world *mpi.Comm, then string) error {
+	for range 3 {
+		if err := mpi.Barrier(world); err != nil {
+			return err
+		}
+	}
+	if world.Rank()%2 == 0 {
+		err := mpi.Barrier(world)
+		fmt.Printf("Barrier returned: %v\n", err)
+		return err
+	}
+	const calls = 10 // more than a rank records
+	for i := range calls {
+		// An empty Bcast needs no rank but the root, and never the segment of the node.
+		if err := mpi.Bcast(world, []int64{}, 1); err != nil {
+			return err
+		}
+		if i == 0 && then != "repeat" {
+			break
+		}
+	}
+	if then == "receive" {
+		_, err := mpi.Recv(world, make([]int, 1), (world.Rank()+2)%world.Size(), 0)
+		return err
+	}
+	return nil
+}
+
 // inBrokenComm makes calls that break a duplicate of c, and checks what the ranks are
 // told then and afterwards.
 func inBrokenComm(t *testing.T, c *mpi.Comm, segment bool, want []string, call func(d *mpi.Comm) error) {

@@ -220,7 +220,7 @@ func neighborAlltoallwCall[T Elem](t Topology, name string, in []T, sends []*Lay
 func neighborCall[T Elem](t Topology, name string) (collCall, error) {
 	k := collCall{name: name, near: t.neighbors(), key: planKey{kind: coll.Neighbors, elem: sizeOf[T]()}}
 	c := k.near.c
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	if err := c.usable(name); err != nil {

@@ -302,6 +302,7 @@ func TestNeighborsRefuse(t *testing.T) {
 
 // The calls of the steady state allocate nothing.
 func TestNeighborsAllocateNothing(t *testing.T) {
+	unchecked(t)
 	if raceDetector {
 		t.Skip("the race detector allocates itself")
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Tags of the team's messages, above all tags that collectives count with.
+// Tags of the team's messages, apart from those of collectives: see lastTags.
 const (
 	teamTag = math.MaxInt32     // forms the team
 	wakeTag = math.MaxInt32 - 1 // wakes a rank that sleeps in it
@@ -116,6 +116,8 @@ type nodeColl struct {
 	users  any    // the *segmentOp of the last reduction with a user-defined operation
 	// why is the reason that there is no team; "" if it is not known yet, or if there is one.
 	why string
+	// region is the memory of the ranks of a node where there are several (coll_region.go).
+	region nodeRegion
 }
 
 // inNode makes a call that copies data, if it is one for the segment.
@@ -322,10 +324,14 @@ func (l *teamList) add(n *nodeColl) {
 	l.all[n] = true
 }
 
-// leave releases a communicator's team.
+// leave releases a communicator's team and region.
 func (l *teamList) leave(n *nodeColl, why string) error {
-	if n == nil || n.team == nil {
+	if n == nil {
 		return nil
+	}
+	err := l.leaveRegion(n, why)
+	if n.team == nil {
+		return err
 	}
 	team := n.team
 	l.mu.Lock()
@@ -334,7 +340,24 @@ func (l *teamList) leave(n *nodeColl, why string) error {
 	l.mu.Unlock()
 	n.forget()
 	n.team, n.why = nil, why
-	return team.Close()
+	return errors.Join(err, team.Close())
+}
+
+// leaveRegion releases a communicator's region.
+func (l *teamList) leaveRegion(n *nodeColl, why string) error {
+	r := &n.region
+	if r.Region == nil {
+		return nil
+	}
+	l.mu.Lock()
+	if n.team == nil {
+		delete(l.all, n)
+	}
+	l.ended += r.runs
+	l.mu.Unlock()
+	region := r.Region
+	*r = nodeRegion{why: why}
+	return region.Close()
 }
 
 // share returns this rank's share of their memory.
@@ -342,7 +365,12 @@ func (l *teamList) share() (bytes uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for n := range l.all {
-		bytes += uint64(n.team.Bytes() / n.team.Size())
+		if r := &n.region; r.Region != nil {
+			bytes += uint64(len(r.Bytes) / r.ranks)
+		}
+		if n.team != nil {
+			bytes += uint64(n.team.Bytes() / n.team.Size())
+		}
 	}
 	return bytes
 }
@@ -353,7 +381,10 @@ func (l *teamList) calls() uint64 {
 	defer l.mu.Unlock()
 	sum := l.ended
 	for n := range l.all {
-		sum += n.team.Calls()
+		sum += n.region.runs
+		if n.team != nil {
+			sum += n.team.Calls()
+		}
 	}
 	return sum
 }

@@ -197,6 +197,7 @@ func TestNodeForced(t *testing.T) {
 }
 
 func TestNodeAllocatesNothing(t *testing.T) {
+	unchecked(t)
 	if raceDetector {
 		t.Skip("the race detector makes this slow, and allocates itself")
 	}

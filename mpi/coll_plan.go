@@ -30,13 +30,17 @@ type planKey struct {
 
 // plan is a schedule for calls of one shape.
 type plan struct {
-	key    planKey
-	counts [4][]int    // send counts and displacements, receive counts and displacements
-	by     coll.Ranked // the algorithm; none between two groups, where each phase has its own
-	graph  *sched.Graph
-	idle   engine.CollectivePool
-	aware  *awareForm // the same messages in the order of arrival; nil: there is no such form
-	used   uint64     // time of the last use, in cache lookups
+	key     planKey
+	counts  [4][]int      // send counts and displacements, receive counts and displacements
+	carried []coll.Blocks // lengths of blocks that the rank hands on (coll_lengths.go)
+	by      coll.Ranked   // the algorithm; none between two groups, where each phase has its own
+	graph   *sched.Graph
+	idle    engine.CollectivePool
+	aware   *awareForm   // the same messages in the order of arrival; nil: there is no such form
+	segment *segmentForm // with the node phases in a segment; nil: there is no such form
+	trial   *coll.Trial  // of an arrival-aware algorithm with other messages (coll_votes.go), or nil
+	tried   *triedPlan   // that algorithm; nil: there is none
+	used    uint64       // time of the last use, in cache lookups
 }
 
 // The bounds of the cache of a communicator. Large schedules count by their operations.
@@ -55,6 +59,8 @@ type collPlans struct {
 	prepared int32
 	uneven   [coll.Neighbors + 1]*coll.Uneven // arrival history of calls whose lengths differ
 	choice   chooser
+	lengths  *lengthsPlan // exchanges lengths of blocks; nil until first needed
+	arrivals coll.Arrivals
 	build    sched.Builder
 }
 
@@ -64,6 +70,11 @@ func (c *Comm) collective(k *collCall) (*engine.Collective, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.planned(p, k)
+}
+
+// planned returns what runs a plan. The lock is held.
+func (c *Comm) planned(p *plan, k *collCall) (*engine.Collective, error) {
 	if p.aware != nil {
 		return c.adaptive(p, k)
 	}
@@ -95,7 +106,7 @@ func (c *Comm) plan(k *collCall) (*plan, error) {
 func (p *plan) fits(k *collCall) bool {
 	return p.key == k.key && (!p.key.irregular ||
 		slices.Equal(p.counts[0], k.sendCounts) && slices.Equal(p.counts[1], k.sendDispls) &&
-			slices.Equal(p.counts[2], k.recvCounts) && slices.Equal(p.counts[3], k.recvDispls))
+			slices.Equal(p.counts[2], k.recvCounts) && slices.Equal(p.counts[3], k.recvDispls) && sameLengths(p.carried, k.carried))
 }
 
 // otherPlan is plan if the last plan does not fit.
@@ -139,7 +150,7 @@ func (ps *collPlans) evict() {
 
 // newPlan makes a schedule.
 func (c *Comm) newPlan(k *collCall) (*plan, error) {
-	p := &plan{key: k.key, counts: [4][]int{
+	p := &plan{key: k.key, carried: k.carried, counts: [4][]int{
 		slices.Clone(k.sendCounts), slices.Clone(k.sendDispls), slices.Clone(k.recvCounts), slices.Clone(k.recvDispls)}}
 	if err := c.fillPlan(p, k); err != nil {
 		return nil, c.refuse(ErrIntern, k.name, "%w", err)
@@ -160,6 +171,10 @@ func (c *Comm) fillPlan(p *plan, k *collCall) (err error) {
 	}
 	p.by = choice.Ranked
 	p.aware = c.awareFormOf(p, &s)
+	c.addTrial(p, &s)
+	if p.segment, err = c.segmentFormOf(p.by, &s); err != nil {
+		return err
+	}
 	p.graph, err = p.by.Algorithm.Graph(&c.plans.build, &s, p.by.Params)
 	return err
 }
@@ -167,7 +182,7 @@ func (c *Comm) fillPlan(p *plan, k *collCall) (err error) {
 // shape returns the properties of a call that the choice of an algorithm may depend on.
 func (c *Comm) shape(k *collCall) coll.Shape {
 	s := coll.Shape{Kind: k.key.kind, Rank: c.rank, Size: c.size, Root: k.key.root, Elem: k.key.elem,
-		Commutes: !k.key.ordered, InPlace: k.key.inPlace, Nodes: c.plans.choice.nodesOf(c)}
+		Commutes: !k.key.ordered, InPlace: k.key.inPlace, Nodes: c.plans.choice.nodesOf(c), Carried: k.carried}
 	s.Send = blocks(k.key.bytes, k.sendCounts, k.sendDispls, k.key.elem)
 	s.Recv = blocks(k.key.recv, k.recvCounts, k.recvDispls, k.key.elem)
 	s.Send.Irregular, s.Recv.Irregular = k.key.irregular, k.key.irregular

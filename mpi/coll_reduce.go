@@ -76,13 +76,13 @@ func combined[T Elem](c *Comm, name string, kind coll.Kind, in, out []T, op *Op[
 		return interAllreduceCall(c, name, in, out, op)
 	}
 	k := collCall{name: name, key: planKey{kind: kind, ordered: op.NonCommutative, elem: sizeOf[T](), typ: typeWord((*T)(nil))}}
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	if err := c.intra(name); err != nil {
 		return k, err
 	}
-	if err := checkOp(c, name, op); err != nil {
+	if err := checkOp(c, &k, op); err != nil {
 		return k, err
 	}
 	n := len(in)

@@ -76,13 +76,13 @@ func reduceScatterCall[T Elem](c *Comm, name string, in, out []T, counts []int, 
 	}
 	k := collCall{name: name, sendCounts: counts, key: planKey{kind: coll.ReduceScatter, ordered: op.NonCommutative,
 		irregular: counts != nil, elem: sizeOf[T](), typ: typeWord((*T)(nil))}}
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	if err := c.usable(name); err != nil {
 		return k, err
 	}
-	if err := checkOp(c, name, op); err != nil {
+	if err := checkOp(c, &k, op); err != nil {
 		return k, err
 	}
 	inPlace := in == nil || same(in, out) && len(in) == len(out)

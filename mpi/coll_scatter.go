@@ -32,7 +32,7 @@ func scatterCall[T Elem](c *Comm, name string, in, out []T, root int) (collCall,
 		return interScatterCall(c, name, in, out, root)
 	}
 	k := collCall{name: name, key: planKey{kind: coll.Scatter, root: root, elem: sizeOf[T]()}}
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	if err := c.checkRoot(name, root); err != nil {
@@ -87,7 +87,7 @@ func scattervCall[T Elem](c *Comm, name string, in []T, counts, displs []int, ou
 		return interScattervCall(c, name, in, counts, displs, out, root)
 	}
 	k := collCall{name: name, key: planKey{kind: coll.Scatter, root: root, elem: sizeOf[T](), irregular: true}}
-	if err := checkType[T](c, name); err != nil {
+	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
 	if err := c.checkRoot(name, root); err != nil {

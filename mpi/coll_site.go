@@ -1,8 +1,8 @@
 package mpi
 
 // Data for the choice of algorithms that ranks can only measure locally, but must agree
-// on: whether ranks share cores, and how many rails there are. Hosts may differ; all ranks
-// use the values of rank 0:
+// on: whether ranks share cores, how many rails there are and how fast they are. Hosts may
+// differ; all ranks use the values of rank 0:
 //
 //	publishSite  rank 0 publishes them before the fence with which ranks join
 //	fetchSite    every rank of a job on several hosts reads them after that
@@ -10,6 +10,8 @@ package mpi
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/pmi"
@@ -18,25 +20,30 @@ import (
 // site describes the host of rank 0. All ranks use it for their own, so that they make the
 // same choices.
 type site struct {
-	oversubscribed bool // ranks share cores
-	rails          int  // to other hosts
+	oversubscribed bool          // ranks share cores
+	rails          int           // to other hosts
+	rate           int           // of a rail, in Mbit/s; 0: unknown
+	burst          time.Duration // for which an idle rail sends unlimited
 }
 
 const siteKey = "site"
 
 // publishSite publishes the site at rank 0 of a job on several hosts. Peers see it after
 // the fence with which they join.
-func publishSite(client pmi.Client, lanes []engine.LaneConfig, oversubscribed bool) error {
+func publishSite(cfg *Config, client pmi.Client, lanes []engine.LaneConfig, oversubscribed bool) error {
 	if client.Rank() != 0 || client.LocalSize() == client.Size() {
 		return nil
 	}
 	s := site{oversubscribed: oversubscribed, rails: 1}
 	for _, l := range lanes {
+		if !l.Local && !strings.HasPrefix(l.Device.Attr().Name, "ofi:") { // libfabric selects its own interface
+			s.rate, s.burst = slowestRail(cfg)
+		}
 		if d, ok := l.Device.(interface{ Rails() int }); ok {
 			s.rails = d.Rails()
 		}
 	}
-	if err := client.Put(siteKey, fmt.Appendf(nil, "%t %d", s.oversubscribed, s.rails)); err != nil {
+	if err := client.Put(siteKey, fmt.Appendf(nil, "%t %d %d %d", s.oversubscribed, s.rails, s.rate, s.burst)); err != nil {
 		return fmt.Errorf("mpi: publish the description of rank 0's host: %w", err)
 	}
 	return nil
@@ -51,8 +58,25 @@ func fetchSite(ctx context.Context, client pmi.Client) (s site, err error) {
 	if err != nil {
 		return s, fmt.Errorf("mpi: fetch the description of rank 0's host: %w", err)
 	}
-	if _, err := fmt.Sscanf(string(text), "%t %d", &s.oversubscribed, &s.rails); err != nil {
+	if _, err := fmt.Sscanf(string(text), "%t %d %d %d", &s.oversubscribed, &s.rails, &s.rate, &s.burst); err != nil {
 		return s, fmt.Errorf("mpi: rank 0 describes its host as %q: %w; run all ranks from the same build", text, err)
 	}
 	return s, nil
+}
+
+// slowestRail returns the rate of the slowest interface to other hosts, in Mbit/s, or 0 if
+// it is not known. That some may not lead to other hosts after all does not matter for an
+// estimate.
+func slowestRail(cfg *Config) (rate int, burst time.Duration) {
+	candidates, err := chooseRails(cfg, true)
+	if err != nil {
+		return 0, 0 // the device has reported it
+	}
+	for i := range candidates {
+		c := &candidates[i]
+		if r := c.Rate(); c.Taken && r > 0 && (rate == 0 || r < rate) {
+			rate, burst = r, c.Burst
+		}
+	}
+	return rate, burst
 }

@@ -50,6 +50,7 @@ type Comm struct {
 	node  *nodeColl    // collectives in shared memory; nil before the first
 	// prefer overrides the job's choice of algorithms; nil: it does not.
 	prefer *preference
+	idups  int32        // calls of Idup so far
 	past   *commHistory // the calls so far; nil before the first collective call
 	// recorder records arrivals at collectives; nil before the first call, or if
 	// the job has no profile of arrivals.
@@ -69,6 +70,9 @@ func (c *Comm) ready() *Comm {
 	}
 	if c.past != nil {
 		c.co.Past = c.past
+	}
+	if c.w.cfg.Check {
+		c.watched()
 	}
 	return c
 }
@@ -135,7 +139,8 @@ func (c *Comm) peers() *Group {
 // for collectives, so that neither matches the other.
 const (
 	worldContext     = 0
-	firstFreeContext = 2
+	selfContext      = 2
+	firstFreeContext = 4
 )
 
 // lastContext is the largest context id in use. The id after it belongs to
@@ -186,11 +191,12 @@ func (c *Comm) agree(op string) (uint32, error) {
 	if err := c.intra(op); err != nil {
 		return 0, err
 	}
-	return c.agreeBy(op, func(v []uint32, by Op[uint32]) error { return allreduce(c, op, v, v, by) })
+	return c.agreeBy(op, c.ctx, func(v []uint32, by Op[uint32]) error { return allreduce(c, op, v, v, by) })
 }
 
-// agreeBy is agree among the ranks over which combine reduces a number.
-func (c *Comm) agreeBy(op string, combine func(v []uint32, by Op[uint32]) error) (uint32, error) {
+// agreeBy is agree among the ranks over which combine reduces a number. Agreements at the
+// same time need different salts.
+func (c *Comm) agreeBy(op string, salt uint32, combine func(v []uint32, by Op[uint32]) error) (uint32, error) {
 	floor := uint32(0)
 	for attempt := range uint32(1000) {
 		in := []uint32{max(c.w.ids.propose(), floor)}
@@ -216,11 +222,28 @@ func (c *Comm) agreeBy(op string, combine func(v []uint32, by Op[uint32]) error)
 		if mine {
 			c.w.ids.release(id)
 		}
-		// Agreements that collided must not collide again: the increment depends on the
-		// communicator, and all its ranks use the same one.
-		floor = id + 2 + 2*((c.ctx^attempt)*0x9E3779B1>>29)
+		floor = afterCollision(id, salt, attempt)
 	}
 	return 0, c.refuse(ErrIntern, op, "the ranks could not agree on a context id")
+}
+
+// afterCollision returns the id that an agreement tries next. Agreements that collided are
+// unlikely to collide again: the increment depends on the salt.
+func afterCollision(id, salt, attempt uint32) uint32 { return id + 2 + 2*(spread(salt, attempt)>>27) }
+
+// spread combines two numbers such that all bits of the result depend on both.
+func spread(a, b uint32) uint32 {
+	h := uint64(a)<<32 | uint64(b)
+	h = (h ^ h>>29) * 0x9E3779B97F4A7C15
+	return uint32((h ^ h>>32) * 0xD6E8FEB86659FD93 >> 32)
+}
+
+// Self returns the communicator of the calling rank alone (MPI_COMM_SELF). It is the same
+// for all communicators of the rank. It cannot be freed.
+func (c *Comm) Self() *Comm {
+	w := c.w
+	w.selfMade.Do(func() { w.self = w.comm.sub(selfContext, []int{w.comm.rank}, "self") })
+	return w.self
 }
 
 // Dup returns a communicator of the same ranks with its own context, so that the
@@ -300,39 +323,6 @@ func (c *Comm) SplitType(kind, key int) (*Comm, error) {
 	return sub, err
 }
 
-// Create returns a communicator of a group of c's ranks. All ranks of c call it,
-// with the same group; ranks outside of the group get nil.
-func (c *Comm) Create(g *Group) (*Comm, error) {
-	if g == nil {
-		return nil, c.refuse(ErrGroup, "Create", "the group is nil")
-	}
-	if err := c.usable("Create"); err != nil {
-		return nil, err
-	}
-	members := make([]int, g.Size())
-	mine := c.Group()
-	for i := range members {
-		members[i] = mine.indexOf(g.world(i))
-		if members[i] < 0 {
-			return nil, c.refuse(ErrGroup, "Create", "rank %d of the group (rank %d of the world) is not in %s", i, g.world(i), c.name)
-		}
-	}
-	if c.inter != nil { // the group is one of the caller's own (MPI-4.1 section 7.4.2)
-		if g.Rank() == Undefined {
-			return c.splitInter("Create", Undefined, 0)
-		}
-		return c.splitInter("Create", 0, g.Rank())
-	}
-	id, err := c.agree("Create")
-	if err != nil {
-		return nil, err
-	}
-	if g.Rank() == Undefined {
-		return nil, nil
-	}
-	return c.sub(id, members, c.name+".group"), nil
-}
-
 // sub returns the communicator of some ranks of c, including the caller.
 func (c *Comm) sub(ctx uint32, members []int, name string) *Comm {
 	s := &Comm{w: c.w, e: c.e, ctx: ctx, size: len(members), rank: -1, name: name}
@@ -380,8 +370,11 @@ func (c *Comm) Compare(d *Comm) int {
 // Free releases the communicator. Requests under way complete; new calls return an
 // error.
 func (c *Comm) Free() error {
-	if c == c.w.comm {
+	switch c.ctx {
+	case worldContext:
 		return c.refuse(ErrComm, "Free", "the world cannot be freed")
+	case selfContext:
+		return c.refuse(ErrComm, "Free", "the communicator of Self cannot be freed; it needs no Free")
 	}
 	if err := c.usable("Free"); err != nil {
 		return err
@@ -392,6 +385,9 @@ func (c *Comm) Free() error {
 		}
 	}
 	c.freed = true
+	if c.w.cfg.Check {
+		c.unwatched()
+	}
 	c.e.UnregisterComm(c.co.Ctx)
 	c.size = 0 // no rank is in range, so the range check of every call fails
 	return c.w.teams.leave(c.node, "the communicator has been freed")

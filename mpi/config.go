@@ -8,78 +8,101 @@ import (
 	"strings"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/bytesize"
 	"github.com/muster-mpi/muster/internal/engine"
 )
 
 // Config holds the settings of a rank. The zero value selects the defaults. Each
 // field has an environment variable, named in its tag, and [ConfigFromEnv] reads
 // them all. A variable that starts with MUSTER_ and is not listed here is an
-// error, so that a misspelt setting does not pass unnoticed.
+// error, so that a misspelt setting does not pass unnoticed. Fields with the tag agree
+// must be the same on all ranks; a job in which they differ ends at once with an error
+// that names the setting and the ranks. "muster info" shows the tag default.
 type Config struct {
 	// Network selects the device between hosts: "ofi" (libfabric, any
 	// provider), "ofi:PROVIDER" such as "ofi:tcp;ofi_rxm", "iwarp" (RDMA in
 	// software over any Ethernet), or "none". Default: libfabric if the program
 	// was built with it and the host has it, else iwarp. The command "muster
 	// explain network" shows the choice.
-	Network string `env:"MUSTER_NETWORK"`
+	Network string `env:"MUSTER_NETWORK" default:"libfabric if the program was built with it and the host has it, else iwarp" agree:"value"`
 	// Interface is the network interface between hosts, by name, address or
 	// network. Network iwarp accepts several, separated by commas, and uses them
-	// together. Default: chosen as "muster explain network" shows.
-	Interface string `env:"MUSTER_INTERFACE"`
+	// together. Default: chosen automatically; "muster explain network" shows
+	// the choice.
+	Interface string `env:"MUSTER_INTERFACE" default:"chosen automatically"`
+	// Ports is the range of UDP and TCP ports that network iwarp uses, such as
+	// "7000-7099", for hosts behind a firewall. Each rank of a host needs one
+	// port, and the first rank one more while the job starts. Default: the
+	// kernel chooses. Also "muster run --port-range".
+	Ports string `env:"MUSTER_PORTS" default:"the kernel chooses"`
 	// Channel selects how network iwarp carries messages: "rd" (reliable
 	// datagrams, one socket for all ranks), "rc" (a connection to each peer),
 	// "hybrid" (datagrams, and connections to the few peers that exchange most),
 	// or "ud" (unreliable datagrams over one socket, with reliability above
 	// them). Default "hybrid".
-	Channel string `env:"MUSTER_CHANNEL"`
+	Channel string `env:"MUSTER_CHANNEL" default:"hybrid" agree:"value"`
 	// NoSharedMemory sends messages over the network even between ranks of one
 	// host. Default false.
-	NoSharedMemory bool `env:"MUSTER_NO_SHARED_MEMORY"`
+	NoSharedMemory bool `env:"MUSTER_NO_SHARED_MEMORY" default:"false" agree:"value"`
 	// Encrypt encrypts the messages of network iwarp: AES-GCM for datagrams,
 	// TLS 1.3 for connections. It reduces the bandwidth (docs/reference/security.md). Shared
 	// memory stays on the host and is not encrypted. Libfabric cannot encrypt,
 	// so a job that needs it fails to start. All ranks need the same value.
 	// Default off: messages are authenticated but readable. The environment
 	// variable is on or off.
-	Encrypt bool `env:"MUSTER_ENCRYPT"`
+	Encrypt bool `env:"MUSTER_ENCRYPT" default:"off"`
 	// StartTimeout bounds each step of joining the job and of connecting to
 	// another rank. Default 60s.
-	StartTimeout time.Duration `env:"MUSTER_START_TIMEOUT"`
+	StartTimeout time.Duration `env:"MUSTER_START_TIMEOUT" default:"60s"`
 	// PeerTimeout is how long a peer on network iwarp may be silent while
 	// something is under way to it, before calls fail. It holds for all channels.
 	// A shorter interruption of the network costs no more than its duration. A
 	// rank whose host reports that its process has ended fails after a second.
 	// Default 30s.
-	PeerTimeout time.Duration `env:"MUSTER_PEER_TIMEOUT"`
+	PeerTimeout time.Duration `env:"MUSTER_PEER_TIMEOUT" default:"30s"`
 	// Progress selects what moves large messages while the program computes:
 	// "polling" (nothing: they move while a goroutine of the rank is in a call,
 	// or by the device and the peer alone) or "async" (a progress thread, which
 	// runs only while large non-blocking operations are under way and sleeps
 	// until one of them needs service). Default polling: the thread needs a core
 	// for what it copies, and finds none free where each rank owns one core.
-	Progress string `env:"MUSTER_PROGRESS"`
+	Progress string `env:"MUSTER_PROGRESS" default:"polling"`
 	// EagerLimit is the size in bytes up to which a message may be sent before
 	// its receive is known, whatever the cost estimates say. A receiver buffers
 	// such messages until it receives them. Default 65536.
-	EagerLimit int `env:"MUSTER_EAGER_LIMIT"`
+	EagerLimit int `env:"MUSTER_EAGER_LIMIT" default:"65536"`
 	// BufferedLimit is the number of bytes that [Bsend] may buffer. Default
 	// 67108864.
-	BufferedLimit int64 `env:"MUSTER_BUFFERED_LIMIT"`
+	BufferedLimit int64 `env:"MUSTER_BUFFERED_LIMIT" default:"67108864"`
 	// Collective selects the algorithms of collectives, such as
 	// "allreduce=ring,bcast=chain:segment=8192"; "muster explain" lists them. An
 	// algorithm that cannot serve a call is ignored for that call. All ranks need
 	// the same value. Default: by estimated cost.
-	Collective string `env:"MUSTER_COLLECTIVE"`
+	Collective string `env:"MUSTER_COLLECTIVE" default:"by estimated cost" agree:"value"`
 	// Tuning is the file with the best algorithm for each size, as "muster tune"
 	// writes it. All ranks need the same value. Default: by estimated cost.
-	Tuning string `env:"MUSTER_TUNING"`
+	Tuning string `env:"MUSTER_TUNING" default:"by estimated cost" agree:"file"`
 	// Profile reports the activity of the job when it ends: "text" prints the
 	// report at rank 0 on standard error; a name that ends in .json is a file
 	// that rank 0 writes. "arrivals" reports instead when ranks arrived at
 	// collectives; "arrivals:FILE.svg" also draws it and "arrivals:FILE.json"
 	// writes it. All ranks need the same value. Default: none. See also [Profile]
 	// and "muster run --profile".
-	Profile string `env:"MUSTER_PROFILE"`
+	Profile string `env:"MUSTER_PROFILE" default:"none" agree:"value"`
+	// PProf is a directory to which each rank of a job of processes writes a CPU
+	// profile for "go tool pprof", rank-N.pprof, when it leaves the job. Default:
+	// none. Also "muster run --pprof".
+	PProf string `env:"MUSTER_PPROF" default:"none"`
+	// Metrics is how often a rank makes its counters available to the launcher,
+	// for "muster run --metrics". Default 0: never.
+	Metrics time.Duration `env:"MUSTER_METRICS" default:"0"`
+	// Check compares what both sides of a message, and all ranks of a collective
+	// call, must have in common: element types, operations, roots, counts and the
+	// kind of call. Errors name both sides with file and line, and [World.Finalize]
+	// reports messages that were not received and requests that were not completed.
+	// It costs two copies of each message and a message for each collective call.
+	// Default off; package mpitest sets it. The environment variable is on or off.
+	Check bool `env:"MUSTER_CHECK" default:"off" agree:"value"`
 	// Advanced holds settings that few programs need.
 	Advanced Advanced
 }
@@ -90,7 +113,7 @@ type Advanced struct {
 	// Rendezvous forces the protocol of large messages: "get" (the receiver
 	// reads), "put" (the sender writes) or "coop" (both copy; "get" while 256
 	// sends of a rank wait for their receives). Default: by estimated cost.
-	Rendezvous string `env:"MUSTER_RENDEZVOUS"`
+	Rendezvous string `env:"MUSTER_RENDEZVOUS" default:"by estimated cost"`
 	// Speculate selects whether a non-blocking receive of a large message offers
 	// its buffer to the sender before the sender asks: "auto" (while senders use
 	// most of the offers; in shared memory a receiver that waits helps to copy),
@@ -98,58 +121,58 @@ type Advanced struct {
 	// published, for measurements) or "never". Default: auto, but never over
 	// providers that need the receiver's processor for every byte, such as
 	// sockets.
-	Speculate string `env:"MUSTER_SPECULATE"`
+	Speculate string `env:"MUSTER_SPECULATE" default:"auto"`
 	// Credit is the number of bytes of unexpected messages that a rank buffers,
 	// from all senders together, but at least 16384 from each. Beyond that, short
 	// messages wait at the sender too. All ranks need the same value. Default
 	// 8388608.
-	Credit int64 `env:"MUSTER_CREDIT"`
+	Credit int64 `env:"MUSTER_CREDIT" default:"8388608" agree:"value"`
 	// Eager selects where short messages between hosts are received: "srq"
 	// (receive buffers that all senders share), "rings" (the same, and a ring
 	// into which each of the most active senders writes: more memory, higher
 	// speed on adapters), "few" (rings, and a few receive buffers for each
 	// connection of network iwarp), or "posted" (receive buffers that this rank
 	// posts as needed, instead of those of the device). Default "srq".
-	Eager string `env:"MUSTER_EAGER"`
+	Eager string `env:"MUSTER_EAGER" default:"srq"`
 	// Spin is how many times a waiting call polls before it yields its core.
-	// Default 1000, or 2 when ranks share cores.
-	Spin int `env:"MUSTER_SPIN"`
+	// Default 1000, or 2 when ranks share cores; 1 on systems other than Linux.
+	Spin int `env:"MUSTER_SPIN" default:"1000, or 2 when ranks share cores; 1 on systems other than Linux"`
 	// Yield is how many times a waiting call yields its core before it sleeps.
-	// Default 500.
-	Yield int `env:"MUSTER_YIELD"`
+	// Default 500; 0 on systems other than Linux.
+	Yield int `env:"MUSTER_YIELD" default:"500; 0 on systems other than Linux"`
 	// RingBytes is the size of the ring buffer between two ranks of a host that
 	// communicate often. Default 524288 for a handful of ranks, else 131072.
-	RingBytes int `env:"MUSTER_RING_BYTES"`
+	RingBytes int `env:"MUSTER_RING_BYTES" default:"524288 for a handful of ranks, else 131072"`
 	// Rings is the number of ring buffers that a rank has for senders; other
 	// senders share a queue. Default 64, fewer where shared memory is short.
-	Rings int `env:"MUSTER_RINGS"`
+	Rings int `env:"MUSTER_RINGS" default:"64, fewer where shared memory is short"`
 	// NoProcessVM keeps the library from copying between processes with
 	// process_vm_readv and process_vm_writev. Default false: it uses them where
 	// the system allows it, and copies through shared memory elsewhere. With
 	// Yama's ptrace_scope 1 a rank permits the processes of its user to access
 	// its memory (PR_SET_PTRACER_ANY), unless NoProcessVM is true.
-	NoProcessVM bool `env:"MUSTER_NO_PROCESS_VM"`
+	NoProcessVM bool `env:"MUSTER_NO_PROCESS_VM" default:"false"`
 	// NoMemfd creates shared memory as files under /dev/shm instead of with
 	// memfd_create. Default false.
-	NoMemfd bool `env:"MUSTER_NO_MEMFD"`
+	NoMemfd bool `env:"MUSTER_NO_MEMFD" default:"false"`
 	// MaxConnections is the maximum number of connections of a rank with channel
 	// hybrid. Default 16.
-	MaxConnections int `env:"MUSTER_MAX_CONNECTIONS"`
+	MaxConnections int `env:"MUSTER_MAX_CONNECTIONS" default:"16"`
 	// RegisterCache is the number of bytes of memory that may stay registered
 	// with a network adapter after use, in case they are used again. Default
 	// 268435456; negative: none.
-	RegisterCache int64 `env:"MUSTER_REGISTER_CACHE"`
+	RegisterCache int64 `env:"MUSTER_REGISTER_CACHE" default:"268435456"`
 	// Frequent selects whether short messages, puts and gets use the program's
 	// own buffer where a network adapter needs it registered: "auto" (once a
 	// buffer is used so often that registration saves more copying than it
 	// costs), "always" (from the first use, for measurements) or "never" (always
 	// copied). It has no effect on devices that send from any memory; see "muster
 	// explain". Default auto.
-	Frequent string `env:"MUSTER_FREQUENT"`
+	Frequent string `env:"MUSTER_FREQUENT" default:"auto"`
 	// Strict makes network iwarp behave like an adapter: memory must be
 	// registered before it is sent from or received into, and registration locks
 	// its pages. It is for tests and benchmarks of registration. Default false.
-	Strict bool `env:"MUSTER_STRICT"`
+	Strict bool `env:"MUSTER_STRICT" default:"false"`
 }
 
 // internalVars are set by the launcher for the library, not by users.
@@ -210,9 +233,9 @@ func setField(f reflect.Value, val string) error {
 		}
 		f.SetInt(int64(d))
 	case f.CanInt():
-		n, err := strconv.ParseInt(val, 10, 64)
+		n, err := bytesize.Parse(val)
 		if err != nil {
-			return fmt.Errorf("want a whole number")
+			return fmt.Errorf("want a whole number, or a size such as 64K")
 		}
 		f.SetInt(n)
 	case f.Kind() == reflect.Bool:
@@ -268,6 +291,9 @@ func (c *Config) validate() error {
 	if err := checkNetwork(c.Network); err != nil {
 		return err
 	}
+	if err := checkPorts(c.Ports); err != nil {
+		return err
+	}
 	if err := checkProfile(c.Profile); err != nil {
 		return err
 	}
@@ -276,6 +302,9 @@ func (c *Config) validate() error {
 	}
 	if c.StartTimeout < 0 || c.PeerTimeout < 0 {
 		return fmt.Errorf("mpi: Config.StartTimeout (MUSTER_START_TIMEOUT) is %v and PeerTimeout (MUSTER_PEER_TIMEOUT) %v; neither can be negative", c.StartTimeout, c.PeerTimeout)
+	}
+	if c.Metrics < 0 || c.Metrics > 0 && c.Metrics < metricsMin {
+		return fmt.Errorf("mpi: Config.Metrics (MUSTER_METRICS) is %v; want at least %v, or 0 for never", c.Metrics, metricsMin)
 	}
 	if c.EagerLimit < 0 || c.Advanced.Credit < 0 || c.Advanced.Spin < 0 || c.Advanced.Yield < 0 || c.Advanced.RingBytes < 0 || c.Advanced.Rings < 0 || c.BufferedLimit < 0 || c.Advanced.MaxConnections < 0 {
 		return fmt.Errorf("mpi: Config holds a negative number; leave a field 0 for its default")

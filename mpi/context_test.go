@@ -96,5 +96,16 @@ func TestContextEnds(t *testing.T) {
 		if err := mpi.Send(c, []int{3}, 0, 1); err != nil {
 			t.Fatal(err)
 		}
+		// The send of Sendrecv may have begun before the context was looked at. Its message
+		// would have arrived before the one with tag 2.
+		m, _, ok, err := mpi.Improbe(c, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok {
+			if _, err := mpi.Mrecv(m, got); err != nil || got[0] != 1 {
+				t.Errorf("the message of Sendrecv is %v, error %v", got, err)
+			}
+		}
 	})
 }

@@ -176,7 +176,7 @@ func SendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) error {
 	if err != nil {
 		return err
 	}
-	return send(c, "SendLayout", b, dst, tag, p2p.Standard)
+	return send(c, "SendLayout", elements[T](b), dst, tag, p2p.Standard)
 }
 
 // SendLayoutContext is [SendLayout] with a context: see [SendContext].
@@ -185,7 +185,7 @@ func SendLayoutContext[T Elem](ctx context.Context, c *Comm, buf []T, l *Layout[
 	if err != nil {
 		return err
 	}
-	return sendContext(ctx, c, "SendLayout", b, dst, tag, p2p.Standard)
+	return sendContext(ctx, c, "SendLayout", elements[T](b), dst, tag, p2p.Standard)
 }
 
 // IsendLayout is [Isend] of the elements of buf that the layout selects.
@@ -194,7 +194,7 @@ func IsendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) Request {
 	if err != nil {
 		return c.refused(err)
 	}
-	return c.isend("IsendLayout", b, dst, tag, p2p.Standard)
+	return isend(c, "IsendLayout", elements[T](b), dst, tag, p2p.Standard)
 }
 
 // outgoing returns the bytes of a message: the slice itself, or a packed copy.
@@ -242,12 +242,12 @@ func irecvLayout[T Elem](c *Comm, op string, buf []T, l *Layout[T], src, tag int
 		return c.refused(err)
 	}
 	if flat, ok := v.Contiguous(); ok {
-		return c.irecv(op, flat, src, tag)
+		return irecvBytes[T](c, op, flat, src, tag)
 	}
 	packed := make([]byte, v.Len())
-	r := c.irecv(op, packed, src, tag)
+	r := irecvBytes[T](c, op, packed, src, tag)
 	if r.op.Active() {
-		r.more = &requestMore{landing: &packedMessage{v, packed}}
+		r = r.with(func(more *requestMore) { more.landing = &packedMessage{v, packed} })
 	}
 	return r
 }

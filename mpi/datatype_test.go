@@ -254,6 +254,7 @@ func second[T any](_ T, err error) error { return err }
 
 // A contiguous layout is sent and received without a copy.
 func TestContiguousLayoutsAreNotCopied(t *testing.T) {
+	unchecked(t)
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		l := made(mpi.Subarray[byte]([]int{1 << 20}, []int{1 << 19}, []int{1 << 18}))
 		out, in := make([]byte, 1<<20), make([]byte, 1<<20)

@@ -1,6 +1,7 @@
 package mpi
 
-// The devices of this library. Only this file and rails.go refer to them.
+// The devices of this library. Only this file, rails.go and processes_other.go refer to
+// them.
 
 import (
 	"errors"
@@ -41,13 +42,13 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 		}
 	}()
 	apart := client.LocalSize() < client.Size()
-	if !cfg.NoSharedMemory {
+	if !cfg.NoSharedMemory || !sharesMemory && host == nil {
 		dev, err := openShared(cfg, client, host)
 		if err != nil {
 			return lanes, false, fmt.Errorf("mpi: open shared memory for rank %d: %w", client.Rank(), err)
 		}
 		lanes = append(lanes, engine.LaneConfig{Device: dev, Local: true})
-		oversubscribed = dev.Attr().Oversubscribed
+		oversubscribed = dev.Attr().Oversubscribed || sharesCores(client)
 	} else {
 		oversubscribed = client.LocalSize() > shm.OnlineCores() // also if this rank is bound to one of them
 	}
@@ -74,6 +75,8 @@ func openShared(cfg *Config, client pmi.Client, host *localHost) (rdma.Device, e
 	}
 	if host != nil {
 		c.Host = host.shm
+	} else if !sharesMemory {
+		c.Host = shm.NewHost() // for messages to the rank itself
 	}
 	return shm.Open(c)
 }
@@ -87,11 +90,11 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 		return nil, fmt.Errorf("mpi: rank %d: the job needs a network (%s), and MUSTER_NETWORK is none", client.Rank(), why)
 	}
 	if cfg.Network == softwareNetwork {
-		return openSoftware(cfg, client, why)
+		return openNative(cfg, client, why)
 	}
 	dev, err := openFabric(cfg, client)
 	if cfg.Network == "" && errors.Is(err, ofi.ErrMissing) {
-		return openSoftware(cfg, client, why)
+		return openNative(cfg, client, why)
 	}
 	if err != nil {
 		advice := "; muster explain network lists the alternatives"
@@ -134,41 +137,69 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	network.report(os.Stderr, client.Rank())
 	key, candidates := network.key, network.candidates
 	if cfg.Channel == channelUD {
-		dev, err := openUnreliable(cfg, client, key, candidates)
+		dev, err := onFreePort(cfg, client, func(port uint16) (rdma.Device, error) {
+			return openUnreliable(cfg, client, key, candidates, port)
+		})
 		if err != nil {
 			return fail(err)
 		}
 		return dev, nil
 	}
 	if network.several {
-		dev, err := openRails(cfg, client, key, candidates)
+		dev, err := onFreePort(cfg, client, func(port uint16) (rdma.Device, error) {
+			return openRails(cfg, client, key, candidates, port)
+		})
 		if err != nil {
 			return fail(err)
 		}
 		return dev, nil
 	}
 	taken := slices.IndexFunc(candidates, func(r netprobe.Candidate) bool { return r.Taken })
-	dev, err := openInterface(cfg, client, key, candidates[taken].Address.Addr())
+	dev, err := onFreePort(cfg, client, func(port uint16) (rdma.Device, error) {
+		return openInterface(cfg, client, key, netip.AddrPortFrom(candidates[taken].Address.Addr(), port))
+	})
 	if err != nil {
 		return fail(fmt.Errorf("%s: %w", candidates[taken].Name, err))
 	}
 	return dev, nil
 }
 
+// onFreePort opens a device on a free port of Config.Ports. The ranks of a host begin at
+// different ports.
+func onFreePort(cfg *Config, client pmi.Client, open func(port uint16) (rdma.Device, error)) (dev rdma.Device, err error) {
+	ports, err := netprobe.ParsePorts(cfg.Ports)
+	if err != nil {
+		return nil, err
+	}
+	err = ports.Try(client.LocalRank(), func(port uint16) (err error) {
+		dev, err = open(port)
+		return err
+	})
+	if err != nil && cfg.Ports != "" {
+		err = fmt.Errorf("MUSTER_PORTS is %s: %w", cfg.Ports, err)
+	}
+	return dev, err
+}
+
+func checkPorts(s string) error {
+	if _, err := netprobe.ParsePorts(s); err != nil {
+		return fmt.Errorf("mpi: Config.Ports (MUSTER_PORTS): %w", err)
+	}
+	return nil
+}
+
 // openInterface opens a device for reliable datagrams, connections or both on one interface.
-func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.Addr) (rdma.Device, error) {
-	noCRC := at.IsLoopback() // no cable can corrupt the data
+func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort) (rdma.Device, error) {
+	noCRC := at.Addr().IsLoopback() // no cable can corrupt the data
 	if cfg.Channel == channelRD {
-		dev, err := soft.Open(soft.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict})
+		dev, err := soft.Open(soft.Config{Bind: at, JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict})
 		if err != nil {
 			return nil, err
 		}
-		attr := dev.Attr()
-		attr.Name = channelRD
-		attr.CopyAbove = 0 // a copy costs less than waiting for the peer's ack
+		dev.Attr().Name = channelRD
 		return dev, nil
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), Address: at, JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, Always: cfg.Channel == channelRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict}
+	c := hybrid.Config{Name: uint32(client.Rank()), Address: at.Addr(), Port: at.Port(), JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, Always: cfg.Channel == channelRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict}
 	if cfg.Advanced.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
@@ -187,13 +218,13 @@ const (
 
 // openUnreliable opens a device with reliability above unreliable datagrams, on the first
 // selected interface.
-func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate) (rdma.Device, error) {
+func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate, port uint16) (rdma.Device, error) {
 	for _, r := range candidates {
 		if !r.Taken {
 			continue
 		}
 		at := r.Address.Addr()
-		below, err := soft.Open(soft.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: at.IsLoopback(), NoThread: true})
+		below, err := soft.Open(soft.Config{Bind: netip.AddrPortFrom(at, port), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: at.IsLoopback(), NoThread: true})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}

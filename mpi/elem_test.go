@@ -4,6 +4,7 @@ package mpi_test
 // that names the field.
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"testing"
@@ -115,7 +116,8 @@ func refuses[T any](t *testing.T, c *mpi.Comm, want ...string) {
 		"Reduce":    mpi.Reduce(c, buf, buf, mpi.Op[T]{Combine: func(_, _ []T) {}}, 0),
 	} {
 		wantClass(t, err, mpi.ErrType, what)
-		for _, w := range append(want, "SendValue") {
+		remedy := map[string]string{"Bcast": "BcastValue", "Gather": "GatherValue", "Allgather": "AllgatherValue", "Scatter": "ScatterValue", "Reduce": "AllreduceValue"}
+		for _, w := range append(want, cmp.Or(remedy[what], "SendValue and RecvValue")) {
 			if !strings.Contains(err.Error(), w) {
 				t.Errorf("%s: error %q does not say %q", what, err, w)
 			}

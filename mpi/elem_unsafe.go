@@ -19,7 +19,8 @@ type Elem interface{ any }
 
 // typeCheck caches which types have been checked. Each world has its own.
 type typeCheck struct {
-	last  atomic.Pointer[byte] // the type that passed last
+	last  atomic.Pointer[byte] // the type that passed last; nil in check mode
+	slow  bool                 // check mode: all calls take the general path
 	known sync.Map             // reflect.Type → error or nil
 }
 
@@ -40,7 +41,7 @@ func bytesOf[T Elem](t *typeCheck, s []T) ([]byte, error) {
 
 func admit[T Elem](t *typeCheck) error {
 	err := t.check(reflect.TypeFor[T]())
-	if err == nil {
+	if err == nil && !t.slow {
 		t.last.Store(typeWord((*T)(nil)))
 	}
 	return err
@@ -80,8 +81,7 @@ func (t *typeCheck) check(typ reflect.Type) error {
 		if path != "" {
 			what = fmt.Sprintf("has a %s in field %s", kind, path)
 		}
-		err = fmt.Errorf("%v %s and would be sent as an address that means nothing elsewhere; use SendValue and RecvValue, "+
-			"or a type of numbers and arrays", typ, what)
+		err = &pointerError{fmt.Sprintf("%v %s and would be sent as an address that means nothing elsewhere", typ, what)}
 	}
 	if err == nil {
 		t.known.Store(typ, nil)
@@ -90,6 +90,11 @@ func (t *typeCheck) check(typ reflect.Type) error {
 	}
 	return err
 }
+
+// pointerError reports a type with a pointer.
+type pointerError struct{ text string }
+
+func (e *pointerError) Error() string { return e.text }
 
 // pointerIn finds the first part of a type that has a pointer.
 func pointerIn(t reflect.Type, path string) (string, reflect.Kind) {

@@ -131,6 +131,10 @@ func (c *Comm) refuse(class Class, op string, format string, args ...any) error 
 	if c != nil {
 		e.Comm, e.Rank = c.name, c.rank
 	}
+	var pointer *pointerError
+	if errors.As(e.Err, &pointer) {
+		e.Hint = valueCall(op) + ", or a type of numbers and arrays"
+	}
 	return e
 }
 

@@ -63,6 +63,12 @@ func PretendNodes(c *Comm, nodeOf []int) {
 	c.plans.forget()
 	c.plans.choice.prepare(c)
 	c.plans.choice.nodes = coll.NewTopology(nodeOf, 2)
+	if c.node != nil { // a region belongs to the ranks of one node
+		if err := c.w.teams.leaveRegion(c.node, ""); err != nil {
+			panic(err)
+		}
+		c.node.region = nodeRegion{}
+	}
 }
 
 // ForgetPlans makes the next calls on c choose algorithms again, so that ServedBy reports

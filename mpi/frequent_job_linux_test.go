@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package mpi_test
 
 // Frequently used buffers, over the device of a job: the tests of strict mode need their
@@ -46,10 +48,42 @@ func TestMessagesOfAJobArriveFromWhateverBuffer(t *testing.T) {
 		if frequent == "always" && direct == 0 || frequent == "never" && direct > 0 {
 			t.Errorf("%d messages were sent from where they are", direct)
 		}
+		rings := os.Getenv("MUSTER_EAGER") == "rings"
+		if byRing := now.Ring - before.Ring; byRing > 0 && !rings || byRing == 0 && rings && frequent == "always" {
+			t.Errorf("%d messages were written from where they are into a ring", byRing)
+		}
 		if now.Refused > before.Refused {
 			t.Errorf("%d buffers could not be registered", now.Refused-before.Refused)
 		}
-		t.Logf("frequent=%s: %d messages from where they are, %d copied", frequent, direct, now.Copied-before.Copied)
+		t.Logf("frequent=%s: %d messages from where they are, %d of them into a ring, %d copied", frequent, direct, now.Ring-before.Ring, now.Copied-before.Copied)
+	})
+}
+
+// The buffers of collectives count in the same table, are registered once, and are then
+// sent from without a copy, if registration pays off by the rule.
+func TestCollectivesOfAJobUseOftenUsedBuffers(t *testing.T) {
+	inRegisteringJob(t, func(t *testing.T, c *mpi.Comm, frequent string) {
+		rows, _, err := inspect.FrequentBuffers(c, 1-c.Rank())
+		noError(t, err, "FrequentBuffers")
+		const rounds = 100
+		for _, size := range []int{1000, 8000} {
+			pays := uint32(0)
+			for _, r := range rows {
+				if r.Lo <= size && size <= r.Hi {
+					pays = r.Isend
+				}
+			}
+			before, made, hit := decided(t, c), ownCounter(c, prof.RegistrationsMissed), ownCounter(c, prof.RegistrationsHit)
+			repeatCollectives(t, c, size, rounds, frequent == "always")
+			now := decided(t, c)
+			sent := now.Collective - before.Collective
+			// The first half of the rounds may be needed to count uses, one of eight.
+			if soon := pays > 0 && 8*(pays/4+1) < rounds/2; soon && sent < rounds/2 || pays == 0 && sent > 0 {
+				t.Errorf("%d bytes, %d uses pay: collectives sent %d messages from where they are", size, pays, sent)
+			}
+			t.Logf("frequent=%s, collectives of %d bytes: %d uses pay; %d messages from where they are, %d of them into a ring, %d copied; %d registered, %d found registered", frequent, size, pays,
+				sent, now.Ring-before.Ring, now.Copied-before.Copied, ownCounter(c, prof.RegistrationsMissed)-made, ownCounter(c, prof.RegistrationsHit)-hit)
+		}
 	})
 }
 

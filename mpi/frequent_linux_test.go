@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package mpi_test
 
 import (
@@ -39,8 +41,78 @@ func TestFrequentBuffers(t *testing.T) {
 				if did.Refused > 0 {
 					t.Errorf("%d buffers could not be registered", did.Refused)
 				}
+				if byRing := did.Ring > 0; byRing != (v.frequent == "always" && v.eager == "rings") {
+					t.Errorf("%d messages were written from where they are into a ring", did.Ring)
+				}
 			})
 		})
+	}
+}
+
+// A buffer that collectives use is registered once, and then sent from without a copy. By
+// default connections of software iWARP copy: decision 065.
+func TestFrequentCollectiveBuffers(t *testing.T) {
+	rdmatest.NeedLocking(t)
+	for _, v := range []struct{ channel, frequent, eager string }{
+		{"rc", "always", ""}, {"rc", "always", "rings"}, {"rd", "always", ""}, {"rc", "auto", ""}, {"rc", "never", ""},
+	} {
+		t.Run(fmt.Sprintf("%s %s %s", v.channel, v.frequent, v.eager), func(t *testing.T) {
+			mpitest.RunConfig(t, 4, strict(v.channel, v.frequent, v.eager), func(t *testing.T, c *mpi.Comm) {
+				for _, size := range []int{100, 1000, 8000} {
+					repeatCollectives(t, c, size, 40, v.frequent == "always")
+				}
+				sent := []uint64{ownCounter(c, prof.BuffersCollective)}
+				noError(t, mpi.Allreduce(c, sent, sent, mpi.Sum[uint64]()), "Allreduce")
+				if (sent[0] > 0) != (v.frequent == "always") {
+					t.Errorf("collectives sent %d messages from where they are", sent[0])
+				}
+			})
+		})
+	}
+}
+
+// ownCounter returns a counter of the calling rank.
+func ownCounter(c *mpi.Comm, name prof.Name) uint64 {
+	p := mpi.Profile(c)
+	return p.Of(name)
+}
+
+// repeatCollectives calls collectives on the same buffers and checks the results. settled
+// reports that nothing may be registered after some rounds.
+func repeatCollectives(t *testing.T, c *mpi.Comm, size, rounds int, settled bool) {
+	t.Helper()
+	ranks := c.Size()
+	one, sum := make([]byte, size), make([]byte, size)
+	from, to := make([]byte, size*ranks), make([]byte, size*ranks)
+	var made uint64
+	for i := range rounds {
+		root := i % ranks
+		for j := range one {
+			one[j] = byte(i + j + c.Rank())
+		}
+		for j := range from {
+			from[j] = byte(i + 3*j + c.Rank())
+		}
+		noError(t, mpi.Allreduce(c, one, sum, mpi.Sum[byte]()), "Allreduce")
+		noError(t, mpi.Alltoall(c, from, to), "Alltoall")
+		noError(t, mpi.Bcast(c, one, root), "Bcast")
+		clear(from)
+		for j := range one {
+			want := ranks*(i+j) + ranks*(ranks-1)/2
+			if one[j] != byte(i+j+root) || sum[j] != byte(want) {
+				t.Fatalf("round %d, byte %d of %d: Bcast gives %d, want %d; Allreduce gives %d, want %d", i, j, size, one[j], byte(i+j+root), sum[j], byte(want))
+			}
+			for r := range ranks {
+				if got, want := to[r*size+j], byte(i+3*(c.Rank()*size+j)+r); got != want {
+					t.Fatalf("round %d, byte %d of %d from rank %d: Alltoall gives %d, want %d", i, j, size, r, got, want)
+				}
+			}
+		}
+		now := ownCounter(c, prof.RegistrationsMissed)
+		if i > rounds/2 && settled && now > made {
+			t.Errorf("round %d registered %d buffers, which all have been used before", i, now-made)
+		}
+		made = now
 	}
 }
 

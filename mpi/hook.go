@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi/internal/hook"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/ofi"
@@ -29,5 +30,6 @@ var _ = hook.Register(hook.Functions{
 	SoftwareNetwork: func(ctx context.Context, cfg any) (hook.Interfaces, error) {
 		return verifiedInterfaces(ctx, cfg.(*Config))
 	},
+	Board:     func(world any) *pmi.Board { return world.(*World).client.Board() },
 	FailLocal: func(worlds any, rank int, reason string) { failLocal(worlds.([]*World), rank, reason) },
 })

@@ -162,14 +162,20 @@ func (q *wireCQ) wake() {
 	}
 }
 
-// runOnHosts runs fn as n ranks, perHost on each host.
-func runOnHosts(t *testing.T, n, perHost int, armed bool, cable *wire, fn func(c *Comm) error) {
+// skipLaunched skips a test that makes its own world if a launcher has started this process.
+func skipLaunched(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"PMI_FD", "PMI_PORT", "PMIX_RANK", "MUSTER_ROOT"} { // as mpitest.Launched
 		if os.Getenv(name) != "" {
 			t.Skip("a world of its own, which every rank of a job would make")
 		}
 	}
+}
+
+// runOnHosts runs fn as n ranks, perHost on each host.
+func runOnHosts(t *testing.T, n, perHost int, armed bool, cable *wire, fn func(c *Comm) error) {
+	t.Helper()
+	skipLaunched(t)
 	cable.host, cable.cqs = shm.NewHost(), map[rdma.PeerID]*wireCQ{}
 	var (
 		hosts   = map[int]*shm.Host{}

@@ -86,7 +86,7 @@ func (c *Comm) IntercommCreate(leader int, bridge *Comm, remoteLeader, tag int) 
 			return nil, c.refuse(ErrComm, op, "rank %d of the world is in both groups; they must have no rank in common", r)
 		}
 	}
-	id, err := c.agreeBy(op, func(v []uint32, by Op[uint32]) error {
+	id, err := c.agreeBy(op, c.ctx, func(v []uint32, by Op[uint32]) error {
 		return c.acrossBridge(op, v, by, leader, bridge, remoteLeader, tag)
 	})
 	if err != nil {

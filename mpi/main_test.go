@@ -5,6 +5,7 @@ package mpi_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +26,12 @@ import (
 const programVar = "MPI_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
+	// Ranks that are goroutines run in check mode, like those of every user of mpitest;
+	// make test repeats the tests with MUSTER_CHECK=off, for the fast paths that check
+	// mode avoids. Processes are for the protocols, and run without it unless it is set.
+	if os.Getenv("MUSTER_CHECK") == "" && mpitest.Launched() {
+		os.Setenv("MUSTER_CHECK", "off")
+	}
 	program := os.Getenv(programVar)
 	if call, ok := strings.CutPrefix(program, windowProgram); ok {
 		mpi.Main(func(world *mpi.Comm) error { return workOnWindow(world, call) })
@@ -35,6 +41,14 @@ func TestMain(m *testing.M) {
 		mpi.Main(func(world *mpi.Comm) error { return stayAway(world, what) })
 		return
 	}
+	if then, ok := strings.CutPrefix(program, againstProgram); ok {
+		mpi.Main(func(world *mpi.Comm) error { return barrierAgainstBcast(world, then) })
+		return
+	}
+	if what, ok := strings.CutPrefix(program, mistakeProgram); ok {
+		mpi.Main(func(world *mpi.Comm) error { return makeMistake(world, what) })
+		return
+	}
 	switch program {
 	case "die":
 		mpi.Main(dieProgram)
@@ -42,6 +56,10 @@ func TestMain(m *testing.M) {
 		mpi.Main(dieInSegment)
 	case "different collectives":
 		mpi.Main(differentProgram)
+	case "reduce twice":
+		mpi.Main(reduceProgram)
+	case "init twice":
+		mpi.Main(initTwice)
 	case "die computing":
 		mpi.Main(dieComputingProgram)
 	case "large":
@@ -52,6 +70,17 @@ func TestMain(m *testing.M) {
 		mpi.Main(wiretapProgram)
 	default:
 		mpitest.Main(m)
+	}
+}
+
+// unchecked turns check mode off for a test of what it changes by design: memory,
+// allocations, and when data reaches its destination.
+func unchecked(t *testing.T) {
+	t.Helper()
+	if !mpitest.Launched() {
+		t.Setenv("MUSTER_CHECK", "off")
+	} else if os.Getenv("MUSTER_CHECK") == "on" {
+		t.Skip("measures what check mode changes, and this job is in check mode")
 	}
 }
 
@@ -85,6 +114,21 @@ func dieComputingProgram(world *mpi.Comm) error {
 	return errors.Join(err, serr)
 }
 
+func reduceProgram(world *mpi.Comm) error {
+	for range 2 {
+		if err := mpi.Allreduce(world, nil, make([]int, 1000), mpi.Sum[int]()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func initTwice(world *mpi.Comm) error {
+	_, err := mpi.Init(context.Background(), nil)
+	fmt.Println(err)
+	return mpi.Barrier(world)
+}
+
 // awayProgram is the prefix of programs in which rank 0 waits for rank 1, rank 1 for rank 2,
 // and rank 2 makes no MPI calls; the rest of the name is what it does instead.
 const awayProgram = "away "
@@ -103,7 +147,7 @@ func stayAway(world *mpi.Comm, what string) error {
 		for time.Now().Before(end) {
 		}
 	case "stop":
-		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil { // soon
+		if err := stopSelf(); err != nil { // soon
 			return err
 		}
 	}

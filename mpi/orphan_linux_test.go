@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package mpi_test
 
 // The launcher is killed. The kernel ends the launcher's own child processes, but here

@@ -65,6 +65,7 @@ var outstanding = []struct{ size, count int }{{8, 2000}, {16 << 10, 9000}, {200 
 // A rank starts thousands of sends to one peer, which receives them in reverse order. All
 // arrive, and neither side needs memory for more than the operations and the credit.
 func TestManyOutstandingSends(t *testing.T) {
+	unchecked(t)
 	type way struct {
 		name string
 		cfg  *mpi.Config

@@ -41,6 +41,9 @@ func Send[T Elem](c *Comm, buf []T, dst, tag int) error {
 		if err := admit[T](&c.w.types); err != nil {
 			return c.refuse(ErrType, "Send", "%w", err)
 		}
+		if c.w.cfg.Check {
+			return send(c, "Send", buf, dst, tag, p2p.Standard)
+		}
 	}
 	if uint(dst) >= uint(c.size) || uint(tag) > MaxTag {
 		return c.send("Send", rawBytes(buf), dst, tag, p2p.Standard)
@@ -82,7 +85,7 @@ func send[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) erro
 	if err != nil {
 		return c.refuse(ErrType, op, "%w", err)
 	}
-	return c.send(op, b, dst, tag, mode)
+	return c.send(op, outgoingChecked[T](c, op, b), dst, tag, mode)
 }
 
 func (c *Comm) send(op string, b []byte, dst, tag int, mode p2p.Mode) error {
@@ -105,6 +108,7 @@ func sendContext[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, 
 	if err := c.checkPeer(op, dst, tag); err != nil || dst == ProcNull {
 		return err
 	}
+	b = outgoingChecked[T](c, op, b)
 	if err := c.e.SendContext(ctx, &c.pt, op, c.world(dst), int32(tag), b, mode); err != nil {
 		return c.failure(err, op, dst, tag, 0)
 	}
@@ -118,6 +122,9 @@ func Recv[T Elem](c *Comm, buf []T, src, tag int) (Status, error) {
 	if !mayTravel[T](&c.w.types) {
 		if err := admit[T](&c.w.types); err != nil {
 			return Status{}, c.refuse(ErrType, "Recv", "%w", err)
+		}
+		if c.w.cfg.Check {
+			return irecvBytes[T](c, "Recv", rawBytes(buf), src, tag).Wait()
 		}
 	}
 	if uint(src) >= uint(c.size) || uint(tag) > MaxTag {
@@ -148,6 +155,9 @@ func RecvContext[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (S
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
 		return Status{}, c.refuse(ErrType, "Recv", "%w", err)
+	}
+	if c.w.cfg.Check {
+		return irecvBytes[T](c, "Recv", b, src, tag).waitOrCancel(ctx)
 	}
 	from, err := c.source("Recv", src, tag)
 	if err != nil || src == ProcNull {
@@ -193,48 +203,4 @@ func (c *Comm) checkPeer(op string, peer, tag int) error {
 		return c.refuse(ErrTag, op, "tag %d is not in the range 0 to %d", tag, MaxTag)
 	}
 	return nil
-}
-
-// Sendrecv sends one message and receives another. Ranks that exchange messages
-// with it do not deadlock.
-func Sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
-	r := Irecv(c, rbuf, src, rtag)
-	if err := r.refusal(); err != nil { // send nothing if the receive is refused
-		return Status{}, err
-	}
-	if err := send(c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
-		r.Cancel()
-		r.Wait()
-		return Status{}, err
-	}
-	return r.Wait()
-}
-
-// SendrecvContext is [Sendrecv] with a context. If ctx ends first, the receive
-// is cancelled and no message is lost. If the send is still under way then, sbuf
-// must not be changed any more: see [SendContext].
-func SendrecvContext[T, U Elem](ctx context.Context, c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
-	r := Irecv(c, rbuf, src, rtag)
-	if err := r.refusal(); err != nil {
-		return Status{}, err
-	}
-	if err := sendContext(ctx, c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
-		r.Cancel()
-		r.Wait()
-		return Status{}, err
-	}
-	return r.waitOrCancel(ctx)
-}
-
-// SendrecvReplace is [Sendrecv] with one buffer for both messages.
-func SendrecvReplace[T Elem](c *Comm, buf []T, dst, stag, src, rtag int) (Status, error) {
-	out := append([]T(nil), buf...)
-	return Sendrecv(c, out, dst, stag, buf, src, rtag)
-}
-
-// SendrecvReplaceContext is [SendrecvReplace] with a context: see
-// [SendrecvContext]. buf may be changed in any case, since a copy of it is sent.
-func SendrecvReplaceContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, stag, src, rtag int) (Status, error) {
-	out := append([]T(nil), buf...)
-	return SendrecvContext(ctx, c, out, dst, stag, buf, src, rtag)
 }

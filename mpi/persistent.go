@@ -16,6 +16,7 @@ type Persistent struct {
 	recv      bool
 	buffered  bool
 	err       error
+	note      *note         // of check mode
 	coll      *preparedColl // of a collective; only c, op and err are used besides
 }
 
@@ -59,6 +60,10 @@ func persistent[T Elem](c *Comm, op string, buf []T, peer, tag int, mode p2p.Mod
 		return p
 	}
 	p.buf = b
+	if c.w.cfg.Check {
+		n := noteOf[T](c, op)
+		p.note = &n
+	}
 	p.err = c.checkPeer(op, peer, tag)
 	return p
 }
@@ -70,12 +75,26 @@ func (p *Persistent) Start() Request {
 		return p.c.refused(p.err)
 	case p.coll != nil:
 		return p.startCollective()
+	case p.note != nil:
+		return p.startChecked()
 	case p.recv:
 		return p.c.irecv(p.op, p.buf, p.peer, p.tag)
 	case p.buffered:
 		return p.c.ibsend(p.op, p.buf, p.peer, p.tag)
 	}
 	return p.c.isend(p.op, p.buf, p.peer, p.tag, p.mode)
+}
+
+// startChecked is Start in check mode.
+func (p *Persistent) startChecked() Request {
+	if p.recv {
+		return checkedIrecv(p.c, *p.note, p.buf, p.peer, func(packed []byte) Request { return p.c.irecv(p.op, packed, p.peer, p.tag) })
+	}
+	b := p.note.stamped(p.buf)
+	if p.buffered {
+		return p.c.ibsend(p.op, b, p.peer, p.tag)
+	}
+	return p.c.sent(p.c.isend(p.op, b, p.peer, p.tag, p.mode), p.op, p.peer)
 }
 
 // StartAll starts several operations, appends their requests to reqs and returns

@@ -87,9 +87,12 @@ func Imrecv[T Elem](m *Message, buf []T) Request {
 	if m.g == nil {
 		return c.refused(c.refuse(ErrRequest, "Mrecv", "the message has been received already"))
 	}
-	o := c.e.Mrecv(&c.pt, m.g, b)
+	g := m.g
 	m.g = nil
-	return Request{c: c, op: o}
+	if c.w.cfg.Check {
+		return checkedIrecv(c, noteOf[T](c, "Mrecv"), b, m.st.Source, func(packed []byte) Request { return Request{c: c, op: c.e.Mrecv(&c.pt, g, packed)} })
+	}
+	return Request{c: c, op: c.e.Mrecv(&c.pt, g, b)}
 }
 
 func (c *Comm) probe(ctx context.Context, op string, src, tag int, take bool) (Status, *p2p.Msg, error) {
@@ -105,7 +108,7 @@ func (c *Comm) probe(ctx context.Context, op string, src, tag int, take bool) (S
 	if err != nil {
 		return Status{}, nil, c.failure(err, op, src, tag, 0)
 	}
-	return Status(found), g, nil
+	return c.probed(found), g, nil
 }
 
 func (c *Comm) look(op string, src, tag int, take bool) (Status, *p2p.Msg, bool, error) {
@@ -119,5 +122,13 @@ func (c *Comm) look(op string, src, tag int, take bool) (Status, *p2p.Msg, bool,
 	if err != nil {
 		return Status{}, nil, false, c.failure(err, op, src, tag, 0)
 	}
-	return Status(st), g, ok, nil
+	return c.probed(st), g, ok, nil
+}
+
+// probed returns the status of a message without the header of check mode.
+func (c *Comm) probed(st engine.Status) Status {
+	if c.w.cfg.Check && st.Bytes >= checkBytes {
+		st.Bytes -= checkBytes
+	}
+	return Status(st)
 }

@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package mpi_test
 
 // Failed processes, and jobs with other configurations: muster run starts the test binary

@@ -25,8 +25,8 @@ import (
 // profileText is the Config.Profile that prints the profile.
 const profileText = "text"
 
-// profileTag is in the context of the world's collectives, apart from the other tags there
-// (coll_call.go, coll_node.go).
+// profileTag is in the context of the world's collectives, apart from the other tags there:
+// see lastTags.
 const profileTag = math.MaxInt32 - 2
 
 // Profile returns the counters of the calling rank since it joined the job. They include

@@ -23,6 +23,7 @@ import (
 // asynchronous progress.
 func inBackground(t *testing.T, n int, cfg mpi.Config, fn func(t *testing.T, c *mpi.Comm)) {
 	t.Helper()
+	unchecked(t)
 	if !mpitest.Launched() {
 		cfg.Progress = "async"
 		mpitest.RunConfig(t, n, &cfg, fn)

@@ -88,13 +88,16 @@ type railProof struct {
 }
 
 // beginProof opens the sockets of a host and publishes them. A Fence must follow.
-func beginProof(client pmi.Client, candidates []netprobe.Candidate) (*railProof, error) {
+func beginProof(cfg *Config, client pmi.Client, candidates []netprobe.Candidate) (*railProof, error) {
 	p := &railProof{client: client, candidates: candidates}
 	if client.LocalRank() != 0 {
 		return p, nil
 	}
-	var err error
-	if p.prover, err = netprobe.NewProver(client.Host(), candidates); err != nil {
+	ports, err := netprobe.ParsePorts(cfg.Ports)
+	if err != nil {
+		return nil, err
+	}
+	if p.prover, err = netprobe.NewProver(client.Host(), candidates, ports); err != nil {
 		return nil, err
 	}
 	if err := client.Put(cardName, p.prover.Card()); err != nil {
@@ -246,7 +249,7 @@ func agreeOnRails(cfg *Config, client pmi.Client) (a agreement, err error) {
 		a.several, _, err = (&railProof{client: client, candidates: a.candidates}).apply(ctx)
 	} else {
 		var proof *railProof
-		if proof, err = beginProof(client, a.candidates); err != nil {
+		if proof, err = beginProof(cfg, client, a.candidates); err != nil {
 			return a, err
 		}
 		if a.key, err = networkKey(cfg, client); err != nil {
@@ -272,11 +275,11 @@ func (a *agreement) report(w io.Writer, rank int) {
 
 // openRails opens one device on several interfaces. Data that TCP has accepted would be lost
 // without notice when a cable is cut, so rails are made of datagrams.
-func openRails(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate) (rdma.Device, error) {
+func openRails(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate, port uint16) (rdma.Device, error) {
 	c := soft.Config{JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout(), NoCRC: true}
 	for _, r := range candidates {
 		if r.Taken {
-			c.Paths = append(c.Paths, soft.Path{Name: r.Name, Bind: netip.AddrPortFrom(r.Address.Addr(), 0), Network: r.Address.Masked()})
+			c.Paths = append(c.Paths, soft.Path{Name: r.Name, Bind: netip.AddrPortFrom(r.Address.Addr(), port), Network: r.Address.Masked()})
 			c.NoCRC = c.NoCRC && r.Loopback // no cable can corrupt the data
 		}
 	}
@@ -291,7 +294,7 @@ func openRails(cfg *Config, client pmi.Client, key []byte, candidates []netprobe
 // on several hosts, the hosts first dial each other over all candidates. All ranks call
 // it, instead of Init.
 func verifiedInterfaces(ctx context.Context, cfg *Config) (hook.Interfaces, error) {
-	client, err := openClient(ctx, cfg.StartTimeout)
+	client, err := openClient(ctx, cfg)
 	if err != nil {
 		return hook.Interfaces{}, err
 	}

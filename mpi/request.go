@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
@@ -23,9 +24,25 @@ type Request struct {
 
 // requestMore holds the rarely needed fields of a request.
 type requestMore struct {
-	err     error    // why the operation could not be started
-	landing landing  // unpacks the received data
+	err     error   // why the operation could not be started
+	landing landing // unpacks the received data
+	check   *checkedRequest
 	record  *arrival // of a collective that is in the profile of arrivals
+
+	send     *Request   // of Isendrecv: the send; the request itself is the receive
+	noStatus bool       // there is no received message to describe
+	made     *commStart // of Idup
+}
+
+// with returns the request with some of its rarely needed fields set.
+func (r Request) with(set func(*requestMore)) Request {
+	var more requestMore
+	if r.more != nil {
+		more = *r.more
+	}
+	set(&more)
+	r.more = &more
+	return r
 }
 
 // refused returns the request of a call that could not be started.
@@ -78,7 +95,7 @@ func isend[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) Req
 	if err != nil {
 		return c.refused(c.refuse(ErrType, op, "%w", err))
 	}
-	return c.isend(op, b, dst, tag, mode)
+	return c.sent(c.isend(op, outgoingChecked[T](c, op, b), dst, tag, mode), op, dst)
 }
 
 func (c *Comm) isend(op string, b []byte, dst, tag int, mode p2p.Mode) Request {
@@ -97,11 +114,31 @@ func Irecv[T Elem](c *Comm, buf []T, src, tag int) Request {
 	if mayTravel[T](&c.w.types) && uint(src) < uint(c.size) && uint(tag) <= MaxTag {
 		return Request{c: c, op: c.e.Irecv(&c.pt, c.world(src), int32(src), int32(tag), rawBytes(buf))}
 	}
+	return irecvSlow(c, "Irecv", buf, src, tag)
+}
+
+// irecvFor is Irecv as a part of another call.
+func irecvFor[T Elem](c *Comm, op string, buf []T, src, tag int) Request {
+	if mayTravel[T](&c.w.types) && uint(src) < uint(c.size) && uint(tag) <= MaxTag {
+		return Request{c: c, op: c.e.Irecv(&c.pt, c.world(src), int32(src), int32(tag), rawBytes(buf))}
+	}
+	return irecvSlow(c, op, buf, src, tag)
+}
+
+func irecvSlow[T Elem](c *Comm, op string, buf []T, src, tag int) Request {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
-		return c.refused(c.refuse(ErrType, "Irecv", "%w", err))
+		return c.refused(c.refuse(ErrType, op, "%w", err))
 	}
-	return c.irecv("Irecv", b, src, tag)
+	return irecvBytes[T](c, op, b, src, tag)
+}
+
+// irecvBytes starts to receive elements of T into the memory b.
+func irecvBytes[T Elem](c *Comm, op string, b []byte, src, tag int) Request {
+	if c.w.cfg.Check {
+		return checkedIrecv(c, noteOf[T](c, op), b, src, func(packed []byte) Request { return c.irecv(op, packed, src, tag) })
+	}
+	return c.irecv(op, b, src, tag)
 }
 
 func (c *Comm) irecv(op string, b []byte, src, tag int) Request {
@@ -124,8 +161,21 @@ func (r Request) wait(ctx context.Context) (Status, error) {
 	if !r.op.Active() {
 		return noStatus, r.over()
 	}
-	st, err := r.c.e.Wait(ctx, &r.c.pt, "Wait", r.op)
+	for r.more.several() && !r.done() { // complete none before ctx can end no more
+		if err := waitSome(ctx, []Request{r}, 1); err != nil {
+			return Status{}, err
+		}
+	}
+	st, err := r.c.e.Wait(ctx, &r.c.pt, r.waitName(), r.op)
 	return r.result(st, err)
+}
+
+// waitName is how reports name a wait for the request.
+func (r Request) waitName() string {
+	if r.more != nil && r.more.check != nil {
+		return r.more.check.waitName()
+	}
+	return "Wait"
 }
 
 // waitOrCancel is WaitContext that cancels the receive if ctx ends first.
@@ -147,6 +197,9 @@ func (r Request) Test() (st Status, done bool, err error) {
 	if !r.op.Active() {
 		return noStatus, true, r.over()
 	}
+	if r.more.several() && !r.Done() {
+		return Status{}, false, nil
+	}
 	est, done, err := r.c.e.Test(r.op)
 	if !done {
 		return Status{}, false, nil
@@ -155,17 +208,43 @@ func (r Request) Test() (st Status, done bool, err error) {
 	return st, true, err
 }
 
+// result completes a request whose operation has been waited for.
 func (r Request) result(st engine.Status, err error) (Status, error) {
+	if err != nil && (errors.Is(err, engine.ErrGaveUp) || errors.Is(err, engine.ErrShared)) {
+		return Status{}, r.c.requestFailure(err, "", 0) // the operation goes on, and so do its other parts
+	}
+	if r.more != nil && r.more.check != nil {
+		st, err = r.more.check.complete(st, err)
+	}
 	if r.more != nil && r.more.landing != nil && (err == nil || errors.Is(err, p2p.ErrTruncated)) {
 		r.more.landing.unpack(st.Bytes)
 	}
-	if err == nil {
-		if r.more != nil {
-			r.more.record.leave(nil)
-		}
-		return Status(st), nil
+	if err != nil {
+		err = r.c.requestFailure(err, "", st.Bytes)
 	}
-	return Status(st), r.c.requestFailure(err, "", st.Bytes)
+	if r.more == nil {
+		return Status(st), err
+	}
+	return r.resultMore(Status(st), err)
+}
+
+// resultMore is the part of result for requests with rarely needed fields.
+func (r Request) resultMore(st Status, err error) (Status, error) {
+	more := r.more
+	if err == nil {
+		more.record.leave(nil)
+	}
+	if more.send != nil {
+		_, serr := more.send.Wait()
+		err = errors.Join(err, serr)
+	}
+	if more.made != nil {
+		err = errors.Join(err, more.made.err)
+	}
+	if more.noStatus {
+		st = noStatus
+	}
+	return st, err
 }
 
 // requestFailure adds the operation to the error of a request. op is the call that
@@ -173,6 +252,10 @@ func (r Request) result(st engine.Status, err error) (Status, error) {
 func (c *Comm) requestFailure(err error, op string, bytes int) error {
 	if errors.Is(err, engine.ErrStale) || errors.Is(err, engine.ErrShared) {
 		return c.refuse(ErrRequest, "Wait", "%w", err)
+	}
+	var ours *Error
+	if errors.As(err, &ours) {
+		return err // of check mode
 	}
 	var part *engine.PartError
 	var combining *opError
@@ -208,7 +291,7 @@ func (r Request) Done() bool {
 	return r.done()
 }
 
-func (r Request) done() bool { return !r.op.Active() || r.c.e.Done(r.op) }
+func (r Request) done() bool { return !r.op.Active() || r.c.e.Done(r.awaited()) }
 
 // Active reports whether the request has an operation that must be waited for,
 // complete or not.
@@ -219,8 +302,11 @@ func (r Request) Active() bool { return r.c != nil }
 // cancelled, unless a large message is already being written into its buffer: then
 // the sender decides, when it next calls the library. In both cases the request must
 // still be completed; its Status reports whether it was cancelled. Sends cannot be
-// cancelled (MPI 4.0 deprecates it): Cancel returns false and the send goes on.
-func (r Request) Cancel() bool { return r.op.Active() && r.c.e.Cancel(r.op) }
+// cancelled (MPI 4.0 deprecates it): Cancel returns false and the send goes on. The same
+// holds for collective operations (MPI-4.1 section 6.12).
+func (r Request) Cancel() bool {
+	return r.op.Active() && !r.more.ofCollective() && r.c.e.Cancel(r.op)
+}
 
 // WaitAll waits for all requests. The statuses are in the order of the requests; the
 // error joins all errors.
@@ -246,7 +332,7 @@ func WaitAllIntoContext(ctx context.Context, reqs []Request, out []Status) error
 
 func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 	if ctx != nil {
-		if err := waitSome(ctx, reqs, len(reqs)); err != nil {
+		if err := waitForAll(ctx, reqs); err != nil {
 			return err
 		}
 	}
@@ -271,6 +357,13 @@ func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 		e.Lock()
 		for ; i < len(reqs) && reqs[i].op.Active() && reqs[i].c.e == e; i++ {
 			r := reqs[i]
+			if r.more.several() {
+				e.Unlock()
+				st, err := r.wait(engine.NoContext)
+				errs = finish(reqs, out, i, st, err, errs)
+				e.Lock()
+				continue
+			}
 			st, err := e.WaitHeld(&r.c.pt, "Wait", r.op)
 			if err != nil || r.more != nil {
 				e.Unlock()
@@ -301,12 +394,29 @@ func finish(reqs []Request, out []Status, i int, st Status, err error, errs []er
 	return errs
 }
 
-// waitSome waits until need of the requests are complete, and completes none.
+// waitForAll waits until all requests are complete, and completes none.
+func waitForAll(ctx context.Context, reqs []Request) error {
+	for {
+		if err := waitSome(ctx, reqs, len(reqs)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(reqs, func(r Request) bool { return !r.done() }) {
+			return nil // else a request with several operations is left
+		}
+	}
+}
+
+// waitSome waits until need of the requests are complete, and completes none. Of a request
+// with several operations it awaits one that is not complete.
 func waitSome(ctx context.Context, reqs []Request, need int) error {
 	var c *Comm
+	name := "Wait"
+	if len(reqs) == 1 {
+		name = reqs[0].waitName()
+	}
 	ops := make([]engine.Op, len(reqs))
 	for i, r := range reqs {
-		ops[i] = r.op
+		ops[i] = r.awaited()
 		if r.op.Active() {
 			c = r.c
 		}
@@ -314,7 +424,7 @@ func waitSome(ctx context.Context, reqs []Request, need int) error {
 	if c == nil {
 		return nil
 	}
-	if err := c.e.WaitSome(ctx, &c.pt, "Wait", ops, need); err != nil {
+	if err := c.e.WaitSome(ctx, &c.pt, name, ops, need); err != nil {
 		return c.refuse(classOf(err), "Wait", "%w", err)
 	}
 	return nil

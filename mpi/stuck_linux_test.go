@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package mpi_test
 
 // One rank makes no MPI calls while the others wait: it sleeps, computes or is stopped. The

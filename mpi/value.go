@@ -131,7 +131,11 @@ func decodeValue[T any](c *Comm, op string, src int, b []byte, v *T) error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Class: ErrType, Op: op, Comm: c.name, Rank: c.rank, Peer: src, Tag: noTag,
+	e := &Error{Class: ErrType, Op: op, Comm: c.name, Rank: c.rank, Peer: src, Tag: noTag,
 		Err:  fmt.Errorf("the message of %d bytes is not a %v: %w", len(b), reflect.TypeFor[T](), err),
 		Hint: "receive with the type that was sent by SendValue"}
+	if op != "RecvValue" {
+		e.Hint = "use the same type on all ranks"
+	}
+	return e
 }

@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package mpi_test
 
 // A rank dies while another one uses windows in shared memory and does not wait for any

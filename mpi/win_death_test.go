@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
@@ -55,7 +54,7 @@ func workOnWindow(world *mpi.Comm, name string) error {
 	}
 	if world.Rank() == victim {
 		time.Sleep(100 * time.Millisecond) // until the other rank uses the window
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		killSelf()
 	}
 	if name != "Lock" {
 		if err := w.LockAll(); err != nil {

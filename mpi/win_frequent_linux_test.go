@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package mpi_test
 
 import (

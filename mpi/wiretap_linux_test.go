@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package mpi_test
 
 // What an observer of the network can read. The test starts itself again in its own network

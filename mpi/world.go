@@ -27,19 +27,25 @@ type World struct {
 	cfg    Config
 	types  typeCheck
 	comm   *Comm
+	self   *Comm        // of Comm.Self, once selfMade
 	tuning *coll.Tuning // measured choice of algorithms; nil: none
 	site   site         // for the choice of algorithms
 
-	ids       contextIDs
-	buffered  atomic.Int64 // bytes that Bsend has buffered
-	bsends    sync.WaitGroup
-	memory    allocations
-	nodes     *nodecoll.Host // of ranks that are goroutines; else nil
-	teams     teamList
-	profile   profile
-	recorder  *recorder // of arrivals at collectives; nil without such a profile
-	gates     uint64    // barriers through the board of the job
-	finalized atomic.Bool
+	ids        contextIDs
+	buffered   atomic.Int64   // bytes that Bsend has buffered
+	background sync.WaitGroup // goroutines of Bsend and Idup
+	selfMade   sync.Once
+	memory     allocations
+	nodes      *nodecoll.Host // of ranks that are goroutines; else nil
+	teams      teamList
+	profile    profile
+	recorder   *recorder // of arrivals at collectives; nil without such a profile
+	check      checks    // check mode
+	gates      uint64    // barriers through the board of the job
+	finalized  atomic.Bool
+	// stopProfile ends the CPU profile, and stopMetrics the publication of counters.
+	stopProfile func() error
+	stopMetrics func()
 	// windowsApart keeps ranks from mapping each other's window memory, for tests.
 	windowsApart bool
 }
@@ -55,6 +61,7 @@ func Main(fn func(world *Comm) error) {
 		os.Exit(1)
 	}
 	if err := w.run(fn); err != nil {
+		err = errors.Join(err, w.stopProfile())
 		w.noProfile(errors.New("this rank has failed"))
 		fmt.Fprintf(os.Stderr, "muster: rank %d: %v\n", w.comm.rank, err)
 		os.Exit(1)
@@ -86,22 +93,48 @@ func Init(ctx context.Context, cfg *Config) (*World, error) {
 		}
 		cfg = env
 	}
-	client, err := openClient(ctx, cfg.StartTimeout)
+	if job := pmi.JobName(os.Getenv); job != "" {
+		if _, before := joined.LoadOrStore(job, true); before {
+			return nil, &Error{Class: ErrOther, Op: "Init", Peer: ProcNull, Tag: noTag,
+				Err:  errors.New("this process has joined its job before"),
+				Hint: "call Init or Main once, and pass the World or a Comm to the code that needs it"}
+		}
+	}
+	client, err := openClient(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	setProcs(client.LocalSize(), cfg.Progress == progressAsync || goesBySoftware(cfg, client))
-	return join(ctx, *cfg, client, nil)
+	stop, err := startCPUProfile(cfg.PProf, client.Rank())
+	if err != nil {
+		return nil, err
+	}
+	w, err := join(ctx, *cfg, client, nil)
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	w.stopProfile = stop
+	return w, nil
 }
 
-// openClient joins the job. A timeout of 0 leaves the limit to package pmi.
-func openClient(ctx context.Context, timeout time.Duration) (pmi.Client, error) {
-	if timeout > 0 {
+// joined has the names of the jobs that this process has joined: the connection to a
+// launcher cannot be used twice. Most processes join only the job that they were started
+// for.
+var joined sync.Map
+
+// openClient joins the job. A StartTimeout of 0 leaves the limit to package pmi.
+func openClient(ctx context.Context, cfg *Config) (pmi.Client, error) {
+	if cfg.StartTimeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
+		ctx, cancel = context.WithTimeout(ctx, cfg.StartTimeout)
 		defer cancel()
 	}
-	return pmi.Open(ctx, os.Getenv)
+	terms := cfg.terms()
+	client, err := pmi.Open(ctx, os.Getenv, terms)
+	if err != nil {
+		return nil, err
+	}
+	return separated(declaring(client, terms)), nil
 }
 
 // Local starts a job of n ranks inside this process, for tests and for programs whose
@@ -170,6 +203,7 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 			return nil, err
 		}
 	}
+	w.stopMetrics = w.startMetrics(cfg.Metrics)
 	return w, nil
 }
 
@@ -177,7 +211,7 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine.LaneConfig, oversubscribed, inProcess bool) (*World, error) {
 	tuning, err := readTuning(&cfg)
 	if err == nil {
-		err = publishSite(client, lanes, oversubscribed)
+		err = publishSite(&cfg, client, lanes, oversubscribed)
 	}
 	if err != nil {
 		for _, l := range lanes {
@@ -194,7 +228,8 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	if err != nil {
 		return nil, err
 	}
-	w := &World{e: e, client: client, cfg: cfg, tuning: tuning}
+	w := &World{e: e, client: client, cfg: cfg, tuning: tuning, stopProfile: func() error { return nil }, stopMetrics: func() {}}
+	w.types.slow = cfg.Check
 	if w.site, err = fetchSite(ctx, client); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -243,10 +278,15 @@ func (w *World) Finalize() error {
 	if !w.finalized.CompareAndSwap(false, true) {
 		return w.comm.refuse(ErrOther, "Finalize", "the rank has left the job already")
 	}
-	w.bsends.Wait()
-	unwritten := w.report()
+	w.background.Wait()
+	w.stopMetrics()
+	unwritten := errors.Join(w.report(), w.stopProfile())
 	w.e.Leaving()
 	err := w.comm.barrier("Finalize")
+	if w.cfg.Check && err == nil {
+		unwritten = errors.Join(unwritten, w.leftovers())
+		err = w.comm.barrier("Finalize")
+	}
 	w.e.Drain(drainTimeout)
 	err = errors.Join(err, w.teams.leaveAll("the rank has left the job"))
 	if err != nil {
@@ -282,6 +322,7 @@ func (w *World) leaveTogether() error {
 
 // Abort ends all processes of the job, including this one, with an exit status.
 func (w *World) Abort(code int, reason string) {
+	_ = w.stopProfile() // the reason for ending the job matters more
 	w.client.Abort(code, reason)
 	os.Exit(code)
 }

@@ -30,7 +30,11 @@ type job struct {
 
 // join is the only state of this package: a process can join its job only once.
 var join = sync.OnceValues(func() (*job, error) {
-	w, err := mpi.Init(context.Background(), nil)
+	cfg, err := mpi.ConfigFromEnv(os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	w, err := mpi.Init(context.Background(), checked(cfg))
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +60,11 @@ func jobSize() int {
 	return j.world.Comm().Size()
 }
 
-func runInJob(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
+func runInJob[T testing.TB](t T, n int, timeout time.Duration, fn func(t T, world *mpi.Comm)) {
 	t.Helper()
+	if !strings.Contains(allStacks(), module+"mpitest.Main(") {
+		t.Fatalf("this test binary has no TestMain that leaves the job; add: func TestMain(m *testing.M) { mpitest.Main(m) }")
+	}
 	j, err := join()
 	if err != nil {
 		t.Fatalf("join the job: %v", err)
@@ -95,15 +102,15 @@ func runInJob(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
 		if e.err != nil {
 			why = e.err.Error()
 		}
-	case <-time.After(Timeout):
-		why = fmt.Sprintf("it has not ended within %v\n%s", Timeout, strings.Join(libraryStacks(), "\n\n"))
+	case <-time.After(timeout):
+		why = fmt.Sprintf("it has not ended within %v\n%s", timeout, strings.Join(libraryStacks(), "\n\n"))
 	}
 	j.broken = "the ranks are out of step since " + t.Name()
 	t.Fatalf("rank %d leaves the job: %s", all.Rank(), why)
 }
 
 // takePart runs fn if this process is one of the n ranks, and enters the final barrier.
-func takePart(t *testing.T, all *mpi.Comm, n int, fn func(t *testing.T, world *mpi.Comm)) error {
+func takePart[T testing.TB](t T, all *mpi.Comm, n int, fn func(t T, world *mpi.Comm)) error {
 	colour := mpi.Undefined
 	for k := range n {
 		if k*all.Size()/n == all.Rank() {

@@ -44,18 +44,9 @@ func (before resources) check(timeout time.Duration) error {
 // libraryStacks returns the stacks of goroutines in the library, except this one and
 // those that only wait for a test.
 func libraryStacks() []string {
-	buf := make([]byte, 1<<16)
-	for {
-		n := runtime.Stack(buf, true)
-		if n < len(buf) {
-			buf = buf[:n]
-			break
-		}
-		buf = make([]byte, 2*len(buf))
-	}
 	var out []string
-	for i, stack := range strings.Split(string(buf), "\n\n") {
-		if i > 0 && strings.Contains(stack, module) && !strings.Contains(stack, "testing.(*T).Run") {
+	for i, stack := range strings.Split(allStacks(), "\n\n") {
+		if i > 0 && strings.Contains(stack, module) && !strings.Contains(stack, "testing.(*T).Run(") {
 			out = append(out, stack)
 		}
 	}
@@ -94,4 +85,16 @@ func sharedMappings() []string {
 		}
 	}
 	return out
+}
+
+// allStacks returns the stacks of all goroutines, this one first.
+func allStacks() string {
+	buf := make([]byte, 1<<16)
+	for {
+		n := runtime.Stack(buf, true)
+		if n < len(buf) {
+			return string(buf[:n])
+		}
+		buf = make([]byte, 2*len(buf))
+	}
 }

@@ -4,9 +4,9 @@ package mpitest
 
 import (
 	"fmt"
+	"os"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,15 +15,13 @@ import (
 	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
-// Timeout is the time after which a test fails and reports the ranks that have not
-// ended.
-const Timeout = 120 * time.Second
-
 // Run calls fn as each of n ranks and waits for all of them. A rank that fails
 // the test or panics makes the calls of the others return errors that name it.
+// Each rank of a test is a subtest, so that its failures carry the rank; in a benchmark
+// all ranks share t. Check mode is on (mpi.Config.Check), unless MUSTER_CHECK is off.
 // Under a launcher, Run calls fn once, as the rank of this process, if that is one of
 // the n.
-func Run(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
+func Run[T testing.TB](t T, n int, fn func(t T, world *mpi.Comm)) {
 	t.Helper()
 	RunConfig(t, n, nil, fn)
 }
@@ -42,16 +40,23 @@ func Sizes(t *testing.T, ranks []int, fn func(t *testing.T, world *mpi.Comm)) {
 
 // RunConfig is Run with a configuration. Under a launcher the configuration comes from
 // the environment of the job, so a test with its own configuration is skipped.
-func RunConfig(t *testing.T, n int, cfg *mpi.Config, fn func(t *testing.T, world *mpi.Comm)) {
+func RunConfig[T testing.TB](t T, n int, cfg *mpi.Config, fn func(t T, world *mpi.Comm)) {
 	t.Helper()
+	RunOptions(t, n, Options{Config: cfg}, fn)
+}
+
+// RunOptions is Run with options.
+func RunOptions[T testing.TB](t T, n int, opts Options, fn func(t T, world *mpi.Comm)) {
+	t.Helper()
+	opts.setDefaults()
 	if Launched() {
-		if cfg != nil {
+		if opts.Config != nil {
 			t.Skip("the configuration of a job comes from its environment; this test brings its own")
 		}
-		runInJob(t, n, fn)
+		runInJob(t, n, opts.Timeout, fn)
 		return
 	}
-	worlds, err := mpi.Local(n, cfg)
+	worlds, err := mpi.Local(n, checked(opts.Config))
 	if err != nil {
 		t.Fatalf("start %d ranks: %v", n, err)
 	}
@@ -61,37 +66,63 @@ func RunConfig(t *testing.T, n int, cfg *mpi.Config, fn func(t *testing.T, world
 	}
 	for rank, w := range worlds {
 		go func() {
-			ok := false
-			defer func() {
-				if p := recover(); p != nil {
-					t.Errorf("rank %d: panic: %v\n%s", rank, p, debug.Stack())
+			defer g.end(rank)
+			asRank(t, rank, func(t T) {
+				ok := false
+				defer func() {
+					if p := recover(); p != nil {
+						t.Errorf("rank %d: panic: %v\n%s", rank, p, debug.Stack())
+					}
+					if !ok { // t.FailNow or a panic: the others must not wait for this rank
+						inspect.FailLocal(worlds, rank, fmt.Sprintf("its test function ended early (%s)", t.Name()))
+					}
+				}()
+				fn(t, w.Comm())
+				if err := w.Finalize(); err != nil {
+					t.Errorf("rank %d: %v", rank, err)
 				}
-				if !ok { // t.FailNow or a panic: the others must not wait for this rank
-					inspect.FailLocal(worlds, rank, fmt.Sprintf("its test function ended early (%s)", t.Name()))
-				}
-				g.end(rank)
-			}()
-			fn(t, w.Comm())
-			if err := w.Finalize(); err != nil {
-				t.Errorf("rank %d: %v", rank, err)
-			}
-			ok = true
+				ok = true
+			})
 		}()
 	}
-	select {
-	case <-g.done:
-	case <-time.After(Timeout):
-		late, stacks := g.left(), strings.Join(libraryStacks(), "\n\n")
-		for _, rank := range late { // so that the calls of the others end
-			inspect.FailLocal(worlds, rank, fmt.Sprintf("it has not ended within %v (%s)", Timeout, t.Name()))
+	if why := g.await(worlds[0], &opts); why != "" {
+		for _, rank := range g.left() { // so that the calls of all end
+			inspect.FailLocal(worlds, rank, "the test has ended: it was stuck")
 		}
-		t.Errorf("after %v these ranks have not ended: %v\n%s", Timeout, late, stacks)
+		t.Errorf("%s", why)
 		select { // a rank must not report to a test that is over
 		case <-g.done:
 		case <-time.After(5 * time.Second):
 		}
 		t.FailNow()
 	}
+}
+
+// asRank calls fn as a subtest that is named after the rank. Ranks run at the same time,
+// although none is a parallel test: each has a goroutine that waits for its subtest.
+func asRank[T testing.TB](t T, rank int, fn func(t T)) {
+	called := false
+	if test, ok := any(t).(*testing.T); ok {
+		test.Run(fmt.Sprintf("rank=%d", rank), func(sub *testing.T) {
+			called = true
+			fn(any(sub).(T))
+		})
+	}
+	if !called {
+		// A benchmark, or a wrapper of the caller, or a rank that -run or -failfast excludes:
+		// the others need it.
+		fn(t)
+	}
+}
+
+// checked returns a configuration with check mode, unless the environment forbids it.
+func checked(cfg *mpi.Config) *mpi.Config {
+	var c mpi.Config
+	if cfg != nil {
+		c = *cfg
+	}
+	c.Check = os.Getenv("MUSTER_CHECK") != "off"
+	return &c
 }
 
 // gang tracks the ranks that have not ended.

@@ -49,11 +49,13 @@ const (
 	RegistrationsEvicted Name = "registrations.evicted"
 
 	// Short messages, puts and gets on a device that requires registered local memory.
-	BuffersDirect   Name = "buffers.direct"   // transferred without a copy, because the buffer is used often
-	BuffersCopied   Name = "buffers.copied"   // copied, because it is not used often enough
-	BuffersRefused  Name = "buffers.refused"  // copied, because the device could not register it
-	BuffersKnown    Name = "buffers.known"    // whose uses are counted
-	BuffersFrequent Name = "buffers.frequent" // of these, used often
+	BuffersDirect     Name = "buffers.direct"     // transferred without a copy, because the buffer is used often
+	BuffersByRing     Name = "buffers.ring"       // of these, written into a ring at the peer
+	BuffersCollective Name = "buffers.collective" // of these, messages of collectives
+	BuffersCopied     Name = "buffers.copied"     // copied, because it is not used often enough
+	BuffersRefused    Name = "buffers.refused"    // copied, because the device could not register it
+	BuffersKnown      Name = "buffers.known"      // whose uses are counted
+	BuffersFrequent   Name = "buffers.frequent"   // of these, used often
 
 	// Receive buffers that the library posts.
 	ReceiveBuffers     Name = "receive.buffers"      // now

@@ -37,6 +37,10 @@ type Attr struct {
 	// Oversubscribed reports whether peers share cores. A copy that keeps two of them
 	// busy then gains nothing over one that needs only one.
 	Oversubscribed bool
+	// WaitEarly reports whether a waiter should sleep in CQ.Wait instead of polling:
+	// goroutines of this process bring the completions, and polling keeps the core from
+	// them.
+	WaitEarly bool
 
 	// Costs of single operations, for choosing among protocols. Only their ratios
 	// matter.

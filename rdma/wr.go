@@ -73,8 +73,9 @@ const HeadMax = 64
 type Flags uint8
 
 const (
-	// Inline: Body is copied when the request is accepted, and only a failure generates
-	// a completion. Body is at most Attr.MaxInline bytes long.
+	// Inline, on an OpSend or OpWrite: Body is copied when the request is accepted, needs no
+	// LKey, and only a failure generates a completion. Body is at most Attr.MaxInline bytes
+	// long.
 	Inline Flags = 1 << iota
 	// Synchronous, on an OpWrite: a device that copies with this processor should
 	// transfer the data before PostSend returns, within reason, because the caller will

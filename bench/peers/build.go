@@ -38,7 +38,7 @@ func (g *group) programs(peersOnly bool) []program {
 	var list []program
 	for _, c := range g.peers {
 		if c != before {
-			list = append(list, [...]program{openMPI: openMPIProgram, mpich: mpichProgram, bare: bareProgram, bareUDP: bareUDPProgram, oneRail: musterProgram}[c])
+			list = append(list, [...]program{openMPI: openMPIProgram, mpich: mpichProgram, bare: bareProgram, bareUDP: bareUDPProgram, oneRail: musterProgram, plain: musterProgram, gcm: musterProgram}[c])
 		}
 	}
 	switch {

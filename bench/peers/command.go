@@ -41,6 +41,12 @@ func (g *group) command(c contender, bin binaries, at hostSet) command {
 		cmd := g.muster(bin, at)
 		cmd.env = append(cmd.env, "MUSTER_INTERFACE=eth0")
 		return cmd
+	case plain:
+		unencrypted := *g
+		unencrypted.encrypt = false
+		return unencrypted.muster(bin, at)
+	case gcm:
+		return command{argv: append([]string{bin.muster, "bench", "cipher"}, append(strings.Fields(g.args), "--json")...)}
 	case before:
 		bin.muster = bin.before
 	}
@@ -51,7 +57,7 @@ func (g *group) command(c contender, bin binaries, at hostSet) command {
 func (at hostSet) slots(ranks int) string {
 	slots := make([]string, len(at.hosts))
 	for i, h := range at.hosts {
-		slots[i] = fmt.Sprintf("%s:%d", h, ranks/len(at.hosts))
+		slots[i] = fmt.Sprintf("%s:%d", h, (ranks+len(at.hosts)-1-i)/len(at.hosts)) // the first have one more if it is no multiple
 	}
 	return strings.Join(slots, ",")
 }
@@ -131,6 +137,9 @@ func (g *group) muster(bin binaries, at hostSet) command {
 		cmd.env = []string{"MUSTER_NETWORK=ofi:net", "MUSTER_INTERFACE=lo", "MUSTER_NO_SHARED_MEMORY=1"}
 	case g.over == hosts:
 		cmd.env = []string{"MUSTER_NETWORK=ofi:net"}
+	}
+	if g.encrypt {
+		cmd.env = append(cmd.env, "MUSTER_ENCRYPT=on")
 	}
 	if g.direct {
 		cmd.argv = append([]string{program, "bench"}, strings.Fields(g.ours)...)

@@ -25,10 +25,10 @@ func TestPeersOnHostsOfLab(t *testing.T) {
 	l := lab.New(t, lab.Config{Hosts: 2, Rails: 2})
 	dir := t.TempDir()
 	bin := binaries{openMPI: filepath.Join(dir, "openmpi"), mpich: filepath.Join(dir, "mpich"), onHost: filepath.Join(root, "bench", "peers", "loops", "onhost.sh")}
-	g := skewed("test", "test", []string{"alltoall", "reduce"}, skewSizes[:1], []int{1, 4}, []int{0, 50})
+	g := skewed("test", "test", []string{"alltoall", "reduce"}, []skewSize{skew4B}, []int{1, 4}, []int{0, 50})
 	g.ranks, g.args = 2, g.args+" -i 3"
 	for _, op := range []string{"alltoall", "reduce"} {
-		for _, what := range []string{"mif-1/mean", "mif-4/bound", "mif-1-late-50/tail", "mif-4-late-50/tail"} {
+		for _, what := range []string{"mif-1/mean", "mif-4/bound", "mif-1-late-50/tail", "mif-4-late-50/tail", "mif-1/cpu"} {
 			g.lines = append(g.lines, line{title: what, metric: op + "/" + what, size: 4})
 		}
 	}
@@ -82,7 +82,7 @@ func TestRunEndsAfterLastFigure(t *testing.T) {
 }
 
 func TestSkewGroupsUseSameParameters(t *testing.T) {
-	for _, g := range append(skewPlan(), labCollective("bcast")) {
+	for _, g := range append(skewPlan(), labCollectivePlan()...) {
 		for _, pair := range [][2]string{{"-o ", "--op "}, {"-s ", "--sizes "}, {"-f ", "--mif "}} {
 			word := func(s, flag string) string {
 				_, rest, _ := strings.Cut(s, " "+flag)
@@ -95,8 +95,18 @@ func TestSkewGroupsUseSameParameters(t *testing.T) {
 	}
 }
 
+// Hosts get one rank more than others if the ranks are no multiple of them.
+func TestSlotsOfHosts(t *testing.T) {
+	at := hostSet{hosts: []string{"a", "b", "c", "d"}}
+	for ranks, want := range map[int]string{16: "a:4,b:4,c:4,d:4", 14: "a:4,b:4,c:3,d:3", 5: "a:2,b:1,c:1,d:1"} {
+		if got := at.slots(ranks); got != want {
+			t.Errorf("%d ranks run on %s, want %s", ranks, got, want)
+		}
+	}
+}
+
 func TestChartShowsRatios(t *testing.T) {
-	g := labCollective("alltoall")
+	g := labCollectivePlan()[0]
 	r := newRuns(g, options{rounds: 1})
 	for i := range g.lines {
 		r.values[openMPI][i], r.values[muster][i] = []float64{30}, []float64{10}
@@ -107,7 +117,7 @@ func TestChartShowsRatios(t *testing.T) {
 		t.Fatalf("the lines are %+v, want those of Open MPI at both factors", c.Series)
 	}
 	for _, line := range c.Series {
-		if len(line.Points) != len(skewSizes) || line.Points[0] != (bench.Point{X: 4, Y: 3}) {
+		if len(line.Points) != 6 || line.Points[0] != (bench.Point{X: 4, Y: 3}) {
 			t.Errorf("%s has the points %v", line.Name, line.Points)
 		}
 	}

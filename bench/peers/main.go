@@ -268,7 +268,7 @@ func (g *group) selected(only string) bool {
 
 // compareWithBefore replaces the peers with an earlier build of ours.
 func (g *group) compareWithBefore(within float64) {
-	g.peers, g.beside = []contender{before}, false
+	g.peers, g.beside, g.added = []contender{before}, false, false
 	g.lines = slices.Clone(g.lines)
 	for i := range g.lines {
 		g.lines[i].peers = nil

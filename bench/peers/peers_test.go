@@ -78,6 +78,41 @@ func TestPeersOfLine(t *testing.T) {
 	}
 }
 
+// TestEncryptionAgainstPlainAndCipher computes what plain messages and the cipher allow
+// together, of rates and of times.
+func TestEncryptionAgainstPlainAndCipher(t *testing.T) {
+	for name, c := range map[string]struct {
+		plain, cipher, ours, together, ratio, toPlain float64
+	}{
+		"encrypt-bw":      {2000, 2000, 900, 1000, 0.9, 0.45},
+		"encrypt-latency": {9.75, 0.25, 12, 10, 1.2, 12 / 9.75},
+	} {
+		chosen, err := selectGroups(options{only: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := chosen[0]
+		if env := strings.Join(g.command(plain, binaries{}, hostSet{hosts: []string{"a", "b"}}).env, " "); strings.Contains(env, "MUSTER_ENCRYPT") {
+			t.Errorf("%s: plain messages are measured with %s", name, env)
+		}
+		r := newRuns(g, options{rounds: 1, statistic: "value"})
+		for i := range g.lines {
+			r.values[plain][i], r.values[gcm][i], r.values[muster][i] = []float64{c.plain}, []float64{c.cipher}, []float64{c.ours}
+		}
+		s := r.summary()
+		both := s.lines[0]
+		if math.Abs(both.together.mid-c.together) > 1e-9 || math.Abs(both.ratio.mid-c.ratio) > 1e-9 || math.Abs(both.toFirst.mid-c.toPlain) > 1e-9 {
+			t.Errorf("%s: together %v, ratio %v, to plain %v; want %+v", name, both.together, both.ratio, both.toFirst, c)
+		}
+		if s.result(&both) != "met" {
+			t.Errorf("%s: a ratio of %g is %s", name, c.ratio, s.result(&both))
+		}
+		if text := s.text(); !strings.Contains(text, "AES-128-GCM") || !strings.Contains(text, "together, "+g.shown) || !strings.Contains(text, "relative to Muster, plain") {
+			t.Errorf("%s prints\n%s", name, text)
+		}
+	}
+}
+
 func TestEarlierBuildReplacesPeers(t *testing.T) {
 	chosen, err := selectGroups(options{only: "latency,bw", before: "old/muster", within: 0.03})
 	if err != nil || len(chosen) != 2 {
@@ -134,7 +169,7 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 		}
 		for _, c := range append(slices.Clone(g.peers), muster) {
 			argv := strings.Join(g.command(c, bin, at).argv, " ")
-			if c == bare || c == bareUDP || g.direct {
+			if c == bare || c == bareUDP || c == gcm || g.direct {
 				continue // it starts and binds its processes itself
 			}
 			if !strings.Contains(argv, fmt.Sprintf("-n %d ", g.ranks)) {
@@ -145,7 +180,8 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 			}
 		}
 		for _, l := range g.lines {
-			if l.bound < 0 || l.bound == unbound && !g.beside && len(g.peers) > 0 {
+			beside := strings.HasSuffix(l.metric, "/cpu") // shown beside the figures that are bound
+			if l.bound < 0 || l.bound == unbound && !g.beside && !beside && len(g.peers) > 0 {
 				t.Errorf("%s %s has no bound", g.name, l.title)
 			}
 			if l.over != "" && l.protocol == "" {
@@ -183,6 +219,9 @@ func TestNetworkGroupsAvoidSharedMemory(t *testing.T) {
 		{"cable-bw", bareUDP, []string{"udp_bare a b 10.61.0.2 bw -s 8192,65536,1048576 -i 40"}},
 		{"cable-bw", muster, []string{"MUSTER_CHANNEL=hybrid", "muster run"}},
 		{"rails-bw", oneRail, []string{"MUSTER_CHANNEL=hybrid", "MUSTER_INTERFACE=eth0", "muster run"}},
+		{"encrypt-bw", plain, []string{"MUSTER_CHANNEL=hybrid", "muster run", "bw --sizes 1048576"}},
+		{"encrypt-bw", muster, []string{"MUSTER_CHANNEL=hybrid", "MUSTER_ENCRYPT=on", "muster run", "bw --sizes 1048576"}},
+		{"encrypt-latency", gcm, []string{"muster bench cipher --sizes 8 --json"}},
 		{"ofi-latency", bare, []string{"ofi_bare latency -s 8,8192"}},
 		{"ofi-bw", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=ofi:net"}},
 		{"coll-mif-tail", openMPI, []string{"onhost.sh a mpirun.openmpi", "--host a:4,b:4,c:4,d:4", "plm_rsh_agent onhost.sh", "btl vader,tcp,self", "btl_tcp_if_include eth0,eth1", "coll -o alltoall,allgather -s 4,8192 -m 30,96 -f 32,512 -l 0"}},

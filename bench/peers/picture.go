@@ -10,8 +10,8 @@ import (
 	"github.com/muster-mpi/muster/bench"
 )
 
-// chart has a series for each peer and each kind of line of the group. The kind is the text
-// before the comma in the title of a line.
+// chart has a series for each peer and each kind of line about the time after the last
+// arrival. The kind is the text before the comma in the title of a line.
 func (s *summary) chart() bench.Chart {
 	c := bench.Chart{Title: s.group.title, X: "size", Y: "time relative to Muster", Bytes: true, Times: true}
 	for _, peer := range s.group.peers {
@@ -19,7 +19,7 @@ func (s *summary) chart() bench.Chart {
 		for i, l := range s.lines {
 			kind, _, _ := strings.Cut(l.title, ",")
 			ratio := spreadOf(ratios(s.values[peer][i], s.values[muster][i]))
-			if l.size <= 0 || !ratio.known() {
+			if l.size <= 0 || !strings.HasSuffix(l.metric, "/tail") || !ratio.known() {
 				continue
 			}
 			k, seen := at[kind]

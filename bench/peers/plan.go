@@ -14,12 +14,14 @@ const (
 	bare    // libfabric without a layer above it
 	bareUDP // UDP with segmentation offload, without a layer above it
 	oneRail // ours on the first of several rails
+	plain   // ours without encryption
+	gcm     // the cipher by itself, on one core
 	before  // an earlier build of muster (-before)
 	muster
 	contenderCount
 )
 
-var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "libfabric bare", "UDP bare", "Muster, one rail", "Muster before", "Muster"}
+var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "libfabric bare", "UDP bare", "Muster, one rail", "Muster, plain", "AES-128-GCM", "Muster before", "Muster"}
 
 func (c contender) String() string { return contenderNames[c] }
 
@@ -62,6 +64,9 @@ type group struct {
 	peers []contender
 	// beside: the peers are shown, and our figure is compared with the bound.
 	beside bool
+	// added: the work of the peers is done one after the other by one core, and ours is
+	// compared with that.
+	added bool
 	// protocols: it is about long messages, and -protocol selects ours; protocol is the
 	// one without the flag, "" if as configured.
 	protocols bool
@@ -81,6 +86,8 @@ type group struct {
 	chart        bool // draw the peers' times as multiples of ours
 	// direct: ours is started as "muster bench" itself, which starts its jobs.
 	direct bool
+	// encrypt: ours encrypts messages.
+	encrypt bool
 	// onRequest: measured only if -only names it.
 	onRequest bool
 	// alone: its runs are not shared with other groups, so that the contenders alternate.
@@ -114,7 +121,7 @@ func (g *group) compared() bool { return len(g.peers) > 0 && !g.beside }
 
 // plan lists all groups.
 func plan() []*group {
-	return slices.Concat(sharedMemoryPlan(), overlapPlan(), ownPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan(), ownLabPlan(), labCollectivePlan(), cablePlan(), stallPlan())
+	return slices.Concat(sharedMemoryPlan(), overlapPlan(), ownPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan(), ownLabPlan(), t2Plan(), labCollectivePlan(), cablePlan(), stallPlan(), encryptPlan(), choicePlan())
 }
 
 func sharedMemoryPlan() []*group {

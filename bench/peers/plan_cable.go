@@ -104,7 +104,7 @@ func lossyBandwidth() *group {
 // shortQueue is an incast: four hosts with a queue of 1 ms in front of each. It is to be
 // compared with an earlier build (-before).
 func shortQueue() *group {
-	g := skewed("queue-allgather", "Time of allgather on one rail with a queue of 128 KB in the switch, from the last arrival to the last exit", []string{"allgather"}, []skewSize{skewSizes[4]}, []int{1}, []int{0})
+	g := skewed("queue-allgather", "Time of allgather on one rail with a queue of 128 KB in the switch, from the last arrival to the last exit", []string{"allgather"}, []skewSize{skew1M}, []int{1}, []int{0})
 	g.rails, g.queue, g.limit, g.beside = 1, 128<<10, 2*time.Minute, true
 	g.lines = []line{{title: "1 MB", size: 1 << 20, metric: "allgather/mif-1/tail", bound: unbound}}
 	return g
@@ -114,7 +114,7 @@ func shortQueue() *group {
 // often.
 func reductionTail() *group {
 	ops := []string{"reduce", "allreduce"}
-	g := skewed("tail-reduce", "Time of reductions of 64 KB from the last arrival to the last exit", ops, []skewSize{skewSizes[3]}, []int{1}, []int{0})
+	g := skewed("tail-reduce", "Time of reductions of 64 KB from the last arrival to the last exit", ops, []skewSize{skew64K}, []int{1}, []int{0})
 	for _, op := range ops {
 		g.lines = append(g.lines, line{title: op + " 64 KB, MIF 1", size: 64 << 10, metric: op + "/mif-1/tail", bound: 0.9})
 	}

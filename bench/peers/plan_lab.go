@@ -59,14 +59,6 @@ func labPlan() []*group {
 	return append(groups, skewPlan()...)
 }
 
-func labCollectivePlan() []*group {
-	var groups []*group
-	for _, op := range []string{"alltoall", "allgather", "bcast", "reduce", "allreduce"} {
-		groups = append(groups, labCollective(op))
-	}
-	return groups
-}
-
 func onTwoHosts(g group) *group {
 	g.ranks, g.over, g.hosts, g.rate, g.channel, g.limit = 2, hosts, 2, labRate, "hybrid", time.Minute
 	g.peers, g.note, g.rails = []contender{openMPI, mpich}, onLab, max(g.rails, 1)
@@ -100,15 +92,22 @@ type skewSize struct {
 	message int // µs
 }
 
-var skewSizes = []skewSize{{"4 B", 4, 30}, {"1 KB", 1 << 10, 38}, {"8 KB", 8 << 10, 96}, {"64 KB", 64 << 10, 554}, {"1 MB", 1 << 20, 8400}}
+var (
+	skew4B, skew256B  = skewSize{"4 B", 4, 30}, skewSize{"256 B", 256, 32}
+	skew1K, skew8K    = skewSize{"1 KB", 1 << 10, 38}, skewSize{"8 KB", 8 << 10, 96}
+	skew64K, skew256K = skewSize{"64 KB", 64 << 10, 554}, skewSize{"256 KB", 256 << 10, 2100}
+	skew1M, skew4M    = skewSize{"1 MB", 1 << 20, 8400}, skewSize{"4 MB", 4 << 20, 33600}
+)
 
 // skewed returns a group of collectives with process arrival patterns; late is in percent,
 // 0 for random arrivals.
 func skewed(name, title string, ops []string, sizes []skewSize, mif, late []int) *group {
-	var bytes, times, ourTimes, ourLate []string
+	var (
+		bytes, times []int
+		ourLate      []string
+	)
 	for _, s := range sizes {
-		bytes, times = append(bytes, fmt.Sprint(s.bytes)), append(times, fmt.Sprint(s.message))
-		ourTimes = append(ourTimes, fmt.Sprintf("%dus", s.message))
+		bytes, times = append(bytes, s.bytes), append(times, s.message)
 	}
 	for _, l := range late {
 		if l == 0 {
@@ -117,35 +116,19 @@ func skewed(name, title string, ops []string, sizes []skewSize, mif, late []int)
 			ourLate = append(ourLate, fmt.Sprintf("%d%%", l))
 		}
 	}
-	list := func(values any) string {
-		return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(values), "[]")), ",")
-	}
 	return &group{
 		name: name, title: title + ", 16 ranks on 4 hosts", ranks: 16, over: hosts, hosts: 4, rails: 2, rate: labRate, channel: "hybrid",
 		limit: time.Minute, peers: []contender{openMPI},
-		args: fmt.Sprintf("coll -o %s -s %s -m %s -f %s -l %s -b 200 -a", list(ops), list(bytes), list(times), list(mif), list(late)),
-		ours: fmt.Sprintf("coll --op %s --sizes %s --message %s --mif %s --late %s --budget 200ms --away sleep", list(ops), list(bytes), list(ourTimes), list(mif), list(ourLate)),
+		args: fmt.Sprintf("coll -o %s -s %s -m %s -f %s -l %s -b 200 -a", strings.Join(ops, ","), listOf("%d", bytes), listOf("%d", times), listOf("%d", mif), listOf("%d", late)),
+		ours: fmt.Sprintf("coll --op %s --sizes %s --message %s --mif %s --late %s --budget 200ms --away sleep", strings.Join(ops, ","), listOf("%d", bytes), listOf("%dus", times), listOf("%d", mif), strings.Join(ourLate, ",")),
 		unit: "us", scale: 1, shown: "µs", note: onLabColl + " Before each call, after a barrier, a rank sleeps for a random time of at most MIF times that of a message; the same for all libraries.",
 	}
-}
-
-// labCollective returns a group of one collective at all sizes with the default algorithm.
-func labCollective(op string) *group {
-	g := skewed("coll-lab-"+op, "Time of "+op+" from the last arrival to the last exit", []string{op}, skewSizes, []int{1, 32}, []int{0})
-	g.chart, g.rounds = true, 2
-	g.onRequest = op == "bcast" || op == "reduce"
-	for _, mif := range []int{1, 32} {
-		for _, s := range skewSizes {
-			g.lines = append(g.lines, line{title: fmt.Sprintf("MIF %d, %s", mif, s.title), size: int64(s.bytes), metric: fmt.Sprintf("%s/mif-%d/tail", op, mif), bound: 1})
-		}
-	}
-	return g
 }
 
 // skewPlan measures what T2 6.5 does: the mean time in the call, to which its factors
 // apply; the time after the last arrival; and the mean relative to its lower bound.
 func skewPlan() []*group {
-	ops, sizes := []string{"alltoall", "allgather"}, []skewSize{skewSizes[0], skewSizes[2]}
+	ops, sizes := []string{"alltoall", "allgather"}, []skewSize{skew4B, skew8K}
 	tail := skewed("coll-mif-tail", "Time from the last arrival to the last exit", ops, sizes, []int{32, 512}, []int{0})
 	mean := skewed("coll-mif-mean", "Mean time in the call", ops, sizes, []int{32, 512}, []int{0})
 	bound := skewed("coll-mif-bound", "Mean time in the call relative to the mean wait for the last arrival", ops, sizes, []int{32, 512}, []int{0})

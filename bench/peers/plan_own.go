@@ -18,7 +18,8 @@ type byteSize struct {
 }
 
 var (
-	size16, size64, size256   = byteSize{"16 B", 16}, byteSize{"64 B", 64}, byteSize{"256 B", 256}
+	size4, size16             = byteSize{"4 B", 4}, byteSize{"16 B", 16}
+	size64, size256           = byteSize{"64 B", 64}, byteSize{"256 B", 256}
 	size1K, size2K, size4K    = byteSize{"1 KB", 1 << 10}, byteSize{"2 KB", 2 << 10}, byteSize{"4 KB", 4 << 10}
 	size8K, size16K, size32K  = byteSize{"8 KB", 8 << 10}, byteSize{"16 KB", 16 << 10}, byteSize{"32 KB", 32 << 10}
 	size64K, size256K, size1M = byteSize{"64 KB", 64 << 10}, byteSize{"256 KB", 256 << 10}, byteSize{"1 MB", 1 << 20}
@@ -26,9 +27,18 @@ var (
 
 // sizeList is for the flag --sizes.
 func sizeList(sizes []byteSize) string {
-	var list []string
+	var bytes []int64
 	for _, s := range sizes {
-		list = append(list, fmt.Sprint(s.bytes))
+		bytes = append(bytes, s.bytes)
+	}
+	return listOf("%d", bytes)
+}
+
+// listOf returns values in a format, for a flag that takes a list.
+func listOf[T any](format string, values []T) string {
+	var list []string
+	for _, v := range values {
+		list = append(list, fmt.Sprintf(format, v))
 	}
 	return strings.Join(list, ",")
 }
@@ -167,25 +177,9 @@ func idlePeer() *group {
 	return g
 }
 
-// ownLabPlan compares algorithms on four hosts (T2 chapters 3 to 6), and measures memory
-// there (P3).
+// ownLabPlan measures memory on four hosts (P3).
 func ownLabPlan() []*group {
-	groups := []*group{
-		algorithms("ports-gather", "Gather with two ports relative to the binomial tree", "gather", []byteSize{size1K, size4K, size16K}, []int{0},
-			choice{"tree:ports=2", "binomial", "2-port tree"}, choice{"direct:ports=2", "binomial", "2-port Direct"}),
-		algorithms("ports-allgather", "Allgather with two ports relative to the ring", "allgather", []byteSize{size4K, size32K}, []int{0},
-			choice{"direct:ports=2", "ring", "2-port Direct"}),
-		algorithms("ports-alltoall", "Alltoall with two ports relative to pairwise exchange", "alltoall", []byteSize{size256, size2K, size16K}, []int{0},
-			choice{"direct:ports=2", "pairwise", "2-port Direct"}),
-		algorithms("node-bruck", "Node-aware Bruck relative to Bruck, allgather", "allgather", []byteSize{size1K, size4K, size8K}, []int{0},
-			choice{"node-bruck", "bruck", "node-aware Bruck"}),
-		algorithms("node-groups", "Multi-group allgather relative to a single group", "allgather", []byteSize{size16, size1K, size16K}, []int{0},
-			choice{"node-spread", "node-groups:groups=1", "gather-based"}, choice{"node-groups:groups=2", "node-groups:groups=1", "two groups"}),
-		algorithms("aware-alltoall", "Arrival-aware Direct relative to Direct, alltoall", "alltoall", []byteSize{size64, size8K}, []int{32, 512},
-			choice{"pap_direct", "direct", "aware"}),
-		algorithms("aware-allgather", "Arrival-aware Direct relative to Direct, allgather", "allgather", []byteSize{size64, size8K}, []int{32, 512},
-			choice{"pap_direct", "direct", "aware"}),
-	}
+	var groups []*group
 	for _, ranks := range []int{16, 64} {
 		groups = append(groups, &group{
 			name: fmt.Sprintf("hosts-memory-%d", ranks), title: fmt.Sprintf("Communication memory of a rank, %d ranks on 4 hosts, after each has sent to every other", ranks),
@@ -209,40 +203,4 @@ func memoryLines(ranks int) []line {
 		lines = append(lines, line{title: string(name), metric: string(name)})
 	}
 	return lines
-}
-
-// choice is an algorithm, the one that it is compared with, and its name in the table.
-type choice struct{ algorithm, over, title string }
-
-// algorithms is a group about the mean time of one collective by several algorithms.
-func algorithms(name, title, op string, sizes []byteSize, factors []int, choices ...choice) *group {
-	var names, mif []string
-	seen := map[string]bool{}
-	for _, c := range choices {
-		for _, a := range []string{c.over, c.algorithm} {
-			if !seen[a] {
-				names, seen[a] = append(names, a), true
-			}
-		}
-	}
-	for _, f := range factors {
-		mif = append(mif, fmt.Sprint(f))
-	}
-	g := &group{
-		name: name, title: title + ", mean time, 16 ranks on 4 hosts", ranks: 16, over: hosts, hosts: 4, rails: 2, rate: labRate, channel: "hybrid",
-		ours: fmt.Sprintf("coll --op %s --sizes %s --mif %s --algorithm %s --budget 200ms --away sleep", op, sizeList(sizes), strings.Join(mif, ","), strings.Join(names, ",")),
-		unit: "us", scale: 1, shown: "ratio", note: "The hosts are network namespaces of this machine with two cables of 1 Gbit/s; all ranks share its cores. The algorithms alternate call by call.",
-	}
-	for _, f := range factors {
-		for _, s := range sizes {
-			for _, c := range choices {
-				l := line{title: s.title + ", " + c.title, size: s.bytes, metric: fmt.Sprintf("%s/mif-%d/mean", op, f), protocol: c.algorithm, over: c.over}
-				if len(factors) > 1 {
-					l.title += fmt.Sprintf(", MIF %d", f)
-				}
-				g.lines = append(g.lines, l)
-			}
-		}
-	}
-	return g
 }

@@ -19,7 +19,10 @@ func (s *summary) cells() [][]string {
 		head = append(head, fmt.Sprintf("%s, %s", c, s.group.shown))
 	}
 	compared := s.group.compared()
-	if compared {
+	switch {
+	case compared && s.group.added:
+		head = append(head, "relative to "+s.group.peers[0].String(), "together, "+s.group.shown, "ratio")
+	case compared:
 		head = append(head, "better peer", "ratio")
 	}
 	bounded := slices.ContainsFunc(s.lines, func(l lineSummary) bool { return l.bound != unbound })
@@ -37,7 +40,9 @@ func (s *summary) cells() [][]string {
 			}
 			row = append(row, cell)
 		}
-		if compared {
+		if compared && s.group.added {
+			row = append(row, l.toFirst.show(1), l.together.show(s.group.scale), l.ratio.show(1))
+		} else if compared {
 			better := "-"
 			if l.better >= 0 {
 				better = l.better.String()

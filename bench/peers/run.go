@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -263,8 +262,7 @@ func boundedUntil(ctx context.Context, limit time.Duration, run command, enough 
 	// Open MPI does not run as root without these two.
 	cmd.Env = append(os.Environ(), mark, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	cmd.Env = append(cmd.Env, run.env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	endWithGroup(cmd)
 	cmd.WaitDelay = 3 * time.Second // then it is killed, and its pipes are closed
 	err := cmd.Run()
 	switch {
@@ -305,7 +303,7 @@ func killMarked(mark string) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have exited
+			kill(pid)
 		}
 	}
 }

@@ -43,6 +43,9 @@ type lineSummary struct {
 	figures [contenderCount]spread
 	tails   [contenderCount]spread // p99, if the figures are times
 	better  contender              // the peer with the better median
+	// If the work of the peers is added: the ratio to the first alone, and what all of them
+	// allow together, with which ours is compared.
+	toFirst, together spread
 	// ratio is the median of the ratios of the rounds, ours to that peer, or our
 	// figure if there is no peer.
 	ratio spread
@@ -55,6 +58,7 @@ func (r *runs) summary() summary {
 		for _, c := range r.contenders {
 			ls.figures[c], ls.tails[c] = spreadOf(r.values[c][i]), spreadOf(r.tails[c][i])
 		}
+		ls.toFirst, ls.together = spreadOf(nil), spreadOf(nil)
 		for _, c := range r.group.comparedWith(&l) {
 			if ls.figures[c].known() && (ls.better < 0 || r.group.isBetter(ls.figures[c].mid, ls.figures[ls.better].mid)) {
 				ls.better = c
@@ -65,6 +69,10 @@ func (r *runs) summary() summary {
 			switch {
 			case !r.group.compared():
 				ls.ratio = spreadOf(ours[i])
+			case r.group.added:
+				sums := r.together(i)
+				ls.toFirst = spreadOf(ratios(ours[i], r.values[r.group.peers[0]][i]))
+				ls.together, ls.ratio = spreadOf(sums), spreadOf(ratios(ours[i], sums))
 			case ls.better >= 0:
 				ls.ratio = spreadOf(ratios(ours[i], r.values[ls.better][i]))
 			}
@@ -72,6 +80,27 @@ func (r *runs) summary() summary {
 		s.lines = append(s.lines, ls)
 	}
 	return s
+}
+
+// together returns, by round, the figure of a core that does the work of all peers one after
+// the other: the sum of times, or the rate that follows from the times of a byte.
+func (r *runs) together(line int) []float64 {
+	var sums []float64
+	for round := range r.values[muster][line] {
+		sum := 0.0
+		for _, c := range r.group.peers {
+			if v := r.values[c][line][round]; r.group.largerBetter {
+				sum += 1 / v
+			} else {
+				sum += v
+			}
+		}
+		if r.group.largerBetter {
+			sum = 1 / sum
+		}
+		sums = append(sums, sum)
+	}
+	return sums
 }
 
 // comparedWith returns the peers of a line.

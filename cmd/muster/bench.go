@@ -9,13 +9,13 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/internal/bytesize"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
@@ -32,7 +32,8 @@ type benchFlags struct {
 	plot     string
 }
 
-func newBenchCommand() *cobra.Command {
+// newBenchCommand returns the command with all benchmarks, or with the one that args name.
+func newBenchCommand(args []string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure latency, bandwidth, memory and more",
@@ -59,10 +60,16 @@ plain sockets: --device tcp,rc,rd.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
-	for _, b := range bench.All() {
+	all := bench.All()
+	if i := slices.IndexFunc(all, func(b bench.Benchmark) bool { return len(args) > 1 && args[1] == b.Name }); i >= 0 {
+		cmd.AddCommand(newBenchmark(all[i]))
+		return cmd
+	}
+	for _, b := range all {
 		cmd.AddCommand(newBenchmark(b))
 	}
 	cmd.AddCommand(newSkewBenchmark())
+	cmd.AddCommand(newChoiceBenchmark())
 	for _, b := range bench.AllVerbs() {
 		cmd.AddCommand(newVerbsBenchmark(b))
 	}
@@ -90,22 +97,26 @@ func newBenchmark(b bench.Benchmark) *cobra.Command {
 	fl.IntVarP(&f.ranks, "ranks", "n", b.Ranks, "number of ranks to start")
 	fl.IntVarP(&f.params.Iterations, "iterations", "i", 0, "iterations for each size (default: by size)")
 	if b.Sizes != nil {
-		fl.StringSliceVarP(&f.sizes, "sizes", "m", nil, "message sizes in bytes, with K or M (default: powers of two)")
+		fl.StringSliceVarP(&f.sizes, "sizes", "m", nil, "message sizes in bytes, such as 8, 64K or 1:1M (default: powers of two)")
 		fl.IntVarP(&f.params.Warmup, "warmup", "x", 0, "iterations before the measurement (default: a tenth)")
 		fl.IntVarP(&f.params.Window, "window", "W", 0, "messages in flight (default 64)")
 		fl.BoolVarP(&f.params.Touch, "touch", "t", false, "write new data into the buffer before each send")
 	}
 	if b.Protocols {
 		fl.StringSliceVar(&f.variants, "protocol", nil, "protocol of long messages: "+protocolNames()+"; several alternate and are compared with the first (default: as configured)")
+		offerValues(cmd, "protocol", protocolNames())
 	}
 	if b.Collective != "" {
 		fl.StringSliceVar(&f.variants, "algorithm", nil, "algorithm of "+b.Collective+": "+algorithmNames(b.Collective)+", with parameters as in bruck:ports=2; several alternate and are compared with the first (default: see muster explain "+b.Collective+")")
+		offerValues(cmd, "algorithm", algorithmNames(b.Collective))
 	}
 	if b.Devices {
 		fl.StringSliceVar(&f.variants, "device", nil, "device that carries messages: "+deviceNames()+"; several alternate and are compared with the first (default: as configured)")
+		offerValues(cmd, "device", deviceNames())
 	}
 	if b.Calls {
 		fl.StringSliceVar(&f.params.Calls, "op", nil, "operations to measure: "+strings.Join(bench.ReuseCalls, ", ")+" (default "+bench.ReuseCalls[0]+")")
+		offerValues(cmd, "op", strings.Join(bench.ReuseCalls, ", "))
 	}
 	if b.Protocols || b.Collective != "" || b.Devices {
 		fl.IntVar(&f.rounds, "rounds", 5, "number of runs of each variant")
@@ -278,34 +289,28 @@ func runOver(c *mpi.Comm, b bench.Benchmark, f *benchFlags, emit func(int, bench
 	return nil
 }
 
-// parseSizes parses sizes such as 8, 64K and 4M.
+// parseSizes parses sizes such as 8, 64K and 4M, and ranges such as 1:1024.
 func parseSizes(list []string) ([]int, error) {
 	var out []int
 	for _, s := range list {
-		n, err := parseSize(s)
+		sizes, err := bytesize.ParseList(s)
 		if err != nil {
 			return nil, fmt.Errorf("--sizes %s: %w", s, err)
 		}
-		out = append(out, n)
+		for _, n := range sizes {
+			if n < 0 {
+				return nil, fmt.Errorf("--sizes %s: a size cannot be negative", s)
+			}
+			out = append(out, int(n))
+		}
 	}
 	return out, nil
 }
 
 func parseSize(s string) (int, error) {
-	num := strings.TrimRight(strings.ToUpper(s), "KMGIB")
-	n, err := strconv.Atoi(num)
-	if err != nil || n < 0 {
-		return 0, errors.New("want a number of bytes such as 8, 64K or 4M")
+	n, err := bytesize.Parse(s)
+	if err == nil && n < 0 {
+		err = errors.New("a size cannot be negative")
 	}
-	switch strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(s[len(num):]), "B"), "I") {
-	case "":
-		return n, nil
-	case "K":
-		return n << 10, nil
-	case "M":
-		return n << 20, nil
-	case "G":
-		return n << 30, nil
-	}
-	return 0, errors.New("want a number of bytes such as 8, 64K or 4M")
+	return int(n), err
 }

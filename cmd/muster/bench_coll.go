@@ -57,6 +57,8 @@ It prints, in microseconds:
           data of every other, no algorithm can be faster
   tail    time from the last arrival to the last exit, median over the calls: the work
           that remains when all ranks have arrived, which skew cannot hide
+  cpu     processor time of all ranks for a call and the barrier before it; it contains
+          the polling of ranks that wait
 
 Several algorithms alternate, call by call, under the same arrivals, and are compared
 with the first. The clocks of the ranks are compared, so all ranks must run on one
@@ -84,7 +86,8 @@ because the scheduler would otherwise determine the arrival times.`,
 	fl := cmd.Flags()
 	fl.IntVarP(&f.ranks, "ranks", "n", 4, "number of ranks to start")
 	fl.StringSliceVar(&f.ops, "op", []string{"alltoall", "allgather"}, "collectives: "+strings.Join(bench.SkewCollectives(), ", "))
-	fl.StringSliceVarP(&f.sizes, "sizes", "m", []string{"4", "8K"}, "bytes of a block, or of the whole vector, with K or M")
+	offerValues(cmd, "op", strings.Join(bench.SkewCollectives(), ", "))
+	fl.StringSliceVarP(&f.sizes, "sizes", "m", []string{"4", "8K"}, "bytes of a block, or of the whole vector, such as 8, 64K or 1:1M")
 	fl.Float64SliceVar(&f.mif, "mif", []float64{1, 32, 128, 512}, "maximum imbalance factors")
 	fl.StringSliceVar(&f.late, "late", nil, "shares of the ranks that are delayed by the maximum, such as 25%; random: as without --late")
 	fl.StringSliceVar(&f.algorithms, "algorithm", []string{asChosen}, "algorithms of the collective (muster sched lists them), with parameters as in bruck:ports=2; "+asChosen+": as the library chooses")
@@ -248,14 +251,14 @@ func printSkew(w io.Writer, c *mpi.Comm, sleep bool, all []bench.SkewFigure) err
 	fmt.Fprintf(w, "# Muster Collectives under Process Arrival Patterns\n# %d ranks over %s; a delayed rank %s; times in us\n",
 		c.Size(), inspect.DeviceName(c, c.Size()-1), away)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "# op\tsize\tpattern\talgorithm\tcalls\tmean\tbound\tmean/bound\ttail\ttail/first\t")
+	fmt.Fprintln(t, "# op\tsize\tpattern\talgorithm\tcalls\tmean\tbound\tmean/bound\ttail\ttail/first\tcpu\t")
 	for _, g := range all {
 		ratio := "-"
 		if g.Bound.Value > 0 && bench.AwaitsAll(g.Collective) {
 			ratio = fmt.Sprintf("%.2f", g.Mean.Value/g.Bound.Value)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%.1f\t%.1f\t%s\t%.1f\t%.2f\t\n", g.Collective, g.Size, g.Pattern, g.Algorithm, g.Calls,
-			g.Mean.Value, g.Bound.Value, ratio, g.Tail.Value, g.TailRatio)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%.1f\t%.1f\t%s\t%.1f\t%.2f\t%.0f\t\n", g.Collective, g.Size, g.Pattern, g.Algorithm, g.Calls,
+			g.Mean.Value, g.Bound.Value, ratio, g.Tail.Value, g.TailRatio, g.CPU.Value)
 	}
 	return t.Flush()
 }

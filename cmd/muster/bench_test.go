@@ -1,3 +1,5 @@
+//go:build !windows
+
 package main
 
 import (
@@ -77,6 +79,17 @@ func TestBenchAlternatesWorldsOfOneJob(t *testing.T) {
 	// Five loops at 1 KB, and four at 256 KB, which has no loop for wrong predictions.
 	if times != 9*3 || compared != 9*2 || shares != 3 {
 		t.Errorf("there are %d times, %d comparisons and %d shares, want 27, 18 and 3:\n%s", times, compared, shares, got.out)
+	}
+}
+
+// The job's own world has started the CPU profile of the process.
+func TestFurtherWorldHasNoCPUProfile(t *testing.T) {
+	cfg, err := furtherConfig([]string{"MUSTER_PPROF=profiles", "MUSTER_CHANNEL=rc"}, []string{"MUSTER_CHANNEL=ud"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.PProf != "" || cfg.Channel != "ud" {
+		t.Errorf("PProf is %q and Channel %q", cfg.PProf, cfg.Channel)
 	}
 }
 

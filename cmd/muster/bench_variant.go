@@ -165,6 +165,9 @@ func benchmarkShape(b bench.Benchmark, kind coll.Kind, on layout, size int) coll
 		s.Elem = 8
 	}
 	s.Send.Irregular, s.Recv.Irregular = b.Irregular, b.Irregular
+	if kind == coll.Alltoall && b.Irregular && !b.NonBlocking {
+		s.Carried = []coll.Blocks{} // blocking calls exchange the lengths if the algorithm is named
+	}
 	return s
 }
 

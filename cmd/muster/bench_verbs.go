@@ -71,6 +71,7 @@ dialing side needs no other flags.`,
 	}
 	fl := cmd.Flags()
 	fl.StringSliceVarP(&f.params.Devices, "device", "d", nil, "devices to compare: "+verbsDeviceNames()+" (default: "+strings.Join(b.Devices, ",")+")")
+	offerValues(cmd, "device", strings.TrimSuffix(verbsDeviceNames(), "PROVIDER"))
 	fl.StringVar(&f.params.Against, "against", "", "device that the others are compared with (default: the first)")
 	fl.IntVar(&f.params.Rounds, "rounds", 5, "number of rounds")
 	fl.DurationVar(&f.params.Time, "time", b.Time, "measuring time of each device per round")
@@ -87,7 +88,7 @@ dialing side needs no other flags.`,
 		panic(err) // the flag is defined above
 	}
 	if b.Sizes != nil {
-		fl.StringSliceVarP(&f.sizes, "sizes", "m", nil, "message sizes in bytes, with K or M")
+		fl.StringSliceVarP(&f.sizes, "sizes", "m", nil, "message sizes in bytes, such as 8, 64K or 1:1M")
 		fl.IntVarP(&f.params.Window, "window", "W", 0, "messages in flight (default 64, and 16 MB at most)")
 	}
 	if b.Connections != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,7 +82,7 @@ func furtherWorld(c *mpi.Comm, settings []string) (*mpi.World, error) {
 	if err := mpi.Barrier(c); err != nil {
 		return nil, err
 	}
-	cfg, err := mpi.ConfigFromEnv(append(os.Environ(), settings...))
+	cfg, err := furtherConfig(os.Environ(), settings)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +93,17 @@ func furtherWorld(c *mpi.Comm, settings []string) (*mpi.World, error) {
 	}, "PMI_", "PMIX_")
 	defer restore()
 	return mpi.Init(context.Background(), cfg)
+}
+
+// furtherConfig returns the configuration of a further world. The job's own world has
+// started the CPU profile; a process has only one.
+func furtherConfig(environ, settings []string) (*mpi.Config, error) {
+	cfg, err := mpi.ConfigFromEnv(slices.Concat(environ, settings))
+	if err != nil {
+		return nil, err
+	}
+	cfg.PProf = ""
+	return cfg, nil
 }
 
 // freePort returns a loopback address with an unused port.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/doctor"
 	"github.com/muster-mpi/muster/internal/launch"
+	"github.com/muster-mpi/muster/mpi"
 )
 
 type doctorFlags struct {
@@ -71,7 +72,7 @@ func runDoctor(cmd *cobra.Command, f doctorFlags) error {
 	if err != nil {
 		return fmt.Errorf("doctor: %w", err)
 	}
-	cfg := doctor.Config{Muster: moduleVersion(), Self: []string{self, "doctor", "--role"}}
+	cfg := doctor.Config{Muster: mpi.Version(), Self: []string{self, "doctor", "--role"}}
 	switch {
 	case f.role != "":
 		return statusOf(doctor.Role(f.role, os.Stdin, os.Stdout))
@@ -113,7 +114,7 @@ func statusOf(code int) error {
 // hostNames returns the hosts that muster run would use.
 func (f *doctorFlags) hostNames() ([]string, error) {
 	var cfg launch.Config
-	if err := findHosts(runFlags{hosts: f.hosts, hostfile: f.hostfile}, &cfg); err != nil {
+	if _, err := findHosts(runFlags{hosts: f.hosts, hostfile: f.hostfile}, &cfg); err != nil {
 		return nil, err
 	}
 	names := make([]string, len(cfg.Hosts))

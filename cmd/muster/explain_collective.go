@@ -21,8 +21,10 @@ import (
 )
 
 type explainFlags struct {
-	size  string
-	ranks int
+	size    string
+	ranks   int
+	measure bool
+	budget  time.Duration
 }
 
 func newExplainCollectiveCommand(kind coll.Kind) *cobra.Command {
@@ -34,10 +36,17 @@ func newExplainCollectiveCommand(kind coll.Kind) *cobra.Command {
 the estimate uses, and the estimates of the alternatives. Without --size it lists the
 algorithm of each range of sizes.
 
+With --measure the ranks are started, and the algorithms are measured one call after the
+other, in turn: the time from the last rank's arrival to the last one's exit, without the
+shared memory of the host. Algorithms that are estimated at more than ten times the
+lowest are left out.
+
 A size is counted as in muster bench %[1]s. MUSTER_COLLECTIVE and MUSTER_TUNING
-apply as in a job. muster tune measures instead of estimating.`, kind),
+apply as in a job. muster tune measures all sizes and writes a table.`, kind),
 		Example: fmt.Sprintf(`  muster explain %[1]s -n 16
   muster explain %[1]s --size 64KB -n 16
+  muster explain %[1]s --size 64KB -n 4 --measure
+  muster run --lab -n 16 muster explain %[1]s --size 64KB --measure
   MUSTER_TUNING=muster-tuning.json muster explain %[1]s -n 4`, kind),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,8 +60,22 @@ apply as in a job. muster tune measures instead of estimating.`, kind),
 			if f.ranks < 2 {
 				return fmt.Errorf("explain %s: -n %d: there is nothing to choose below 2 ranks; use -n 2 or more", kind, f.ranks)
 			}
+			if !f.measure && cmd.Flags().Changed("budget") {
+				return fmt.Errorf("explain %s: --budget limits what --measure measures; add --measure, or leave --budget out", kind)
+			}
+			started := 2
+			if f.measure {
+				if err := canMeasure(kind, size); err != nil {
+					return err
+				}
+				started = f.ranks
+			}
 			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
-				return startSelf(cmd, 2)
+				return startSelf(cmd, started)
+			}
+			if f.measure {
+				runMeasured(kind, size, f.budget)
+				return nil
 			}
 			ranks := 0 // those of the job
 			if cmd.Flags().Changed("ranks") {
@@ -69,9 +92,11 @@ apply as in a job. muster tune measures instead of estimating.`, kind),
 	}
 	fl := cmd.Flags()
 	if kind != coll.Barrier {
-		fl.StringVarP(&f.size, "size", "m", "", "bytes, with K or M (default: all sizes)")
+		fl.StringVarP(&f.size, "size", "m", "", "bytes, such as 8, 64K or 4M (default: all sizes)")
 	}
-	fl.IntVarP(&f.ranks, "ranks", "n", 2, "number of ranks to compute the choice for (they are not started)")
+	fl.IntVarP(&f.ranks, "ranks", "n", 2, "number of ranks to compute the choice for (they are started only with --measure)")
+	fl.BoolVar(&f.measure, "measure", false, "measure the algorithms too")
+	fl.DurationVar(&f.budget, "budget", 2*time.Second, "time limit of --measure")
 	return cmd
 }
 

@@ -13,7 +13,12 @@ func main() { os.Exit(run(os.Args[1:])) }
 
 // run executes the command line and returns the exit status.
 func run(args []string) int {
-	root := newRoot()
+	root := newRoot(args...)
+	if len(args) > 0 && args[0] == "run" {
+		if cmd, _, err := root.Find(args[:1]); err == nil {
+			args = append([]string{"run"}, acceptNP(cmd.Flags(), args[1:])...)
+		}
+	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
 	var status exitStatus

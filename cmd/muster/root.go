@@ -3,14 +3,17 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/muster-mpi/muster/mpi"
 )
 
 // newRoot returns the command tree. A new sub-command needs one file with a
-// constructor and one line here.
-func newRoot() *cobra.Command {
+// constructor and one line here. If args begin with the name of a command, the tree has
+// only that one: every rank of a muster bench builds it, and the whole tree takes longer
+// than joining a job.
+func newRoot(args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "muster",
 		Short: "Message passing for Go",
@@ -29,17 +32,32 @@ each other through muster and then exchange messages directly.`,
 	}
 	root.SetVersionTemplate("muster {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(
-		newRunCommand(),
-		newAgentCommand(),
-		newBenchCommand(),
-		newExplainCommand(),
-		newSchedCommand(),
-		newTuneCommand(),
-		newDoctorCommand(),
-		newLabCommand(),
-		newVersionCommand(),
-	)
+	commands := []struct {
+		name  string
+		build func() *cobra.Command
+	}{
+		{"run", newRunCommand},
+		{"agent", newAgentCommand},
+		{"bench", func() *cobra.Command { return newBenchCommand(args) }},
+		{"explain", newExplainCommand},
+		{"sched", newSchedCommand},
+		{"tune", newTuneCommand},
+		{"doctor", newDoctorCommand},
+		{"lab", newLabCommand},
+		{"info", newInfoCommand},
+		{"version", newVersionCommand},
+		{"man", newManCommand},
+	}
+	for _, c := range commands[:len(commands)-1] { // man describes all
+		if len(args) > 0 && args[0] == c.name {
+			root.AddCommand(c.build())
+			return root
+		}
+	}
+	for _, c := range commands {
+		root.AddCommand(c.build())
+	}
+	completeValues(root)
 	return root
 }
 
@@ -53,13 +71,5 @@ func newVersionCommand() *cobra.Command {
 }
 
 func version() string {
-	return moduleVersion() + " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
-}
-
-// moduleVersion returns the module version recorded in this binary.
-func moduleVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(unknown version)"
+	return mpi.Version() + " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
 }

@@ -9,16 +9,27 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/muster-mpi/muster/internal/launch"
+	"github.com/muster-mpi/muster/internal/netprobe"
 )
 
 type runFlags struct {
 	ranks        int
+	mapBy        string
+	bindings     bool
+	timeout      time.Duration
+	output       string
+	wdir         string
+	copy         bool
+	pprof        string
+	ports        string
+	metrics      string
+	verbose      bool
 	bind         string
 	label        string
 	quiet        bool
@@ -46,8 +57,17 @@ Flags of run come before PROG; everything after PROG is passed to the program. A
 PROG without a slash is searched in PATH. PROG can be a Go program that uses
 Muster, a C program built with MPICH, or any command.
 
+Without -n, run starts a rank for each core that this process may use: those of its
+affinity mask, limited by the CPU quota of its cgroup.
+
+Several programs, separated by ":", are one job (MPMD). Each needs -n, and ranks are
+numbered program by program. Flags before the first program are for the whole job; a
+later program may have its own -n, --wdir and --env.
+
 Rank 0 receives the standard input. Output is printed line by line, labelled with
-the rank if there is more than one.
+the rank if there is more than one. Progress displays that end their line with a
+carriage return are printed as they come. --output DIR writes the output of rank 3 to
+DIR/rank-3.out and DIR/rank-3.err instead.
 
 If a rank fails, the calls of the other ranks return an error that names it, and
 the ranks can exit by themselves. When for half a second (longer if many ranks
@@ -59,7 +79,15 @@ run forwards SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 to the ranks; a second
 SIGINT kills them. SIGQUIT (Ctrl-\) prints which rank waits for which; a second
 SIGQUIT is forwarded, and Go programs print their stacks.
 
+--timeout ends a job that takes too long: run prints which rank waits for which, and
+exits with status 124.
+
 run sets GOMAXPROCS of each rank to its share of the cores, unless it is set already.
+With --bind-to core, a rank runs only on its share of the cores; with socket or numa, on
+all cores of the sockets or NUMA nodes of its share. --report-bindings prints the result.
+Consecutive ranks get neighboring cores; --map-by socket or numa assigns them to the
+sockets or NUMA nodes in turn, and --map-by node to the hosts in turn, which is the same
+as slot on one host.
 
 --profile prints a one-screen summary when the job ends: messages by length and
 protocol, communication memory by purpose, connections, and traffic between ranks.
@@ -67,24 +95,36 @@ protocol, communication memory by purpose, connections, and traffic between rank
 call site, when the ranks reached its collectives and how far apart they were;
 --profile=arrivals:FILE.svg also draws the most imbalanced calls.
 
+--metrics ADDR serves the counters of all ranks at http://ADDR/metrics while the job
+runs: messages, bytes, wait time, retransmissions, memory and processor time. Whoever
+reaches the address can read them.
+
 On several hosts (--hosts, --hostfile), run assigns ranks in blocks, host by host.
 Without -n it uses all slots; hosts without a slot count share the ranks evenly. run
 starts a muster agent on each host through ssh, which must not ask for a password,
 or through another command (--rsh). No port is opened for this. muster, the program
-and the working directory must have the same paths on all hosts. Remote ranks get
+and the working directory must have the same paths on all hosts; with --copy the hosts
+get the program, but not its libraries and data, from here. Remote ranks get
 the local MUSTER_..., GO..., PATH and LD_LIBRARY_PATH variables and those given by
 --env. Without --hosts and --hostfile, run reads the host file named by
-HYDRA_HOST_FILE or OMPI_MCA_orte_default_hostfile.
+HYDRA_HOST_FILE or OMPI_MCA_orte_default_hostfile, or uses the hosts that a batch system
+has allocated: SLURM_JOB_NODELIST, or the file named by PBS_NODEFILE.
 With more than --tree-width hosts, hosts start agents on further hosts, so ssh must
 also work between the hosts.`,
 		Example: `  muster run -n 8 ./prog
-  muster run -n 4 --bind none ./prog --its-own-flag
+  muster run ./prog                            a rank for each core
+  muster run -n 4 --bind-to none ./prog --its-own-flag
+  muster run -n 1 ./server : -n 3 ./client     two programs in one job
+  muster run -n 4 --timeout 10m --output logs ./prog
   muster run -n 4 --stuck-after 10s ./prog     report a stuck job after 10 seconds
   muster run -n 3 hostname                     any command
   muster run -n 2 sh -c 'echo $PMI_RANK'
   muster run -n 4 --profile ./prog             print a summary at the end
+  muster run -n 4 --pprof profiles ./prog && go tool pprof -top profiles/rank-0.pprof
+  muster run -n 4 --metrics localhost:9100 ./prog
   muster run --hosts a:4,b:4 ./prog            eight ranks on two hosts
   muster run --hostfile hosts -n 6 ./prog      lines such as "a:4" or "a slots=4"
+  muster run --hosts a:4,b:4 -n 6 --map-by node ./prog
   muster run --hosts h1,h2 -n 4 --rsh 'ip netns exec {host}' ./prog
   muster run --lab -n 16 ./prog                on the hosts of muster lab
   muster run --hosts a,b --env OMP_NUM_THREADS=1 --env HOME ./prog`,
@@ -104,38 +144,58 @@ also work between the hosts.`,
 	}
 	fl := cmd.Flags()
 	fl.SetInterspersed(false)
-	fl.IntVarP(&f.ranks, "ranks", "n", 1, "number of ranks (with several hosts the default is all slots)")
-	fl.StringVar(&f.bind, "bind", "auto", "bind each rank to its share of the cores: core, none, or auto (core if there is a core for each rank)")
+	fl.SetNormalizeFunc(otherNames)
+	fl.IntVarP(&f.ranks, "ranks", "n", 0, "number of ranks, also -np (default: the number of cores, or with several hosts of slots)")
+	fl.StringVar(&f.mapBy, "map-by", "slot", "assign consecutive ranks to one host after the other (slot) or to the hosts in turn (node), and within a host to cores, sockets or NUMA nodes in turn (core, socket, numa): for example node,socket")
+	fl.StringVar(&f.bind, "bind-to", "auto", "bind each rank to its share of the cores (core), or to the sockets or NUMA nodes of its share (socket, numa); none; or auto (core if there is a core for each rank)")
+	fl.BoolVar(&f.bindings, "report-bindings", false, "print the cores that each rank is bound to")
 	fl.StringVar(&f.label, "label", "auto", "label output lines with their rank: always, never, or auto (if there is more than one rank)")
+	fl.StringVar(&f.output, "output", "", "write the output of each rank to files of this directory, which is created")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but the output of the ranks")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log the steps of the job to the standard error")
+	fl.DurationVar(&f.timeout, "timeout", 0, "time limit for the job (default: none)")
 	fl.DurationVar(&f.stuckAfter, "stuck-after", time.Minute, "if ranks wait and nothing progresses for this long, print which rank waits for which and what the others do; 0: never")
 	fl.DurationVar(&f.grace, "grace", 0, "time for the remaining ranks to exit after one has failed (default: adaptive, see above)")
-	fl.StringVar(&f.hosts, "hosts", "", "hosts to run on, with the number of slots of each: a:4,b:4")
+	fl.StringVar(&f.hosts, "hosts", "", "hosts to run on, with the number of slots of each: a:4,b:4; also --host")
 	fl.StringVar(&f.hostfile, "hostfile", "", "file with one host per line: host:4 or host slots=4")
 	fl.StringVar(&f.rsh, "rsh", "", "command that starts a process on a host (default: ssh); {host} is replaced, otherwise the host is appended")
 	fl.StringVar(&f.lab, "lab", "", "run on the hosts of a lab (see muster lab); --lab=NAME selects one of several")
 	fl.Lookup("lab").NoOptDefVal = defaultLab
+	fl.BoolVar(&f.copy, "copy", false, "send the program to the hosts with the job, so that they need not have it")
 	fl.StringVar(&f.agentPath, "agent-path", "", "path of muster on the hosts (default: the path of this executable)")
 	fl.IntVar(&f.treeWidth, "tree-width", 16, "number of hosts that one process starts agents on; those agents start further ones")
 	fl.DurationVar(&f.startTimeout, "start-timeout", time.Minute, "time limit for each start-up stage on several hosts; 0: no limit")
+	fl.StringVar(&f.wdir, "wdir", "", "working directory of the ranks (default: the current directory)")
 	fl.StringArrayVar(&f.env, "env", nil, "set an environment variable of the ranks: NAME=VALUE, or NAME to copy the local value; may be repeated")
 	fl.StringVar(&f.profile, "profile", "", "print a summary when the job ends; =FILE.json writes it to a file; arrivals, =arrivals:FILE.svg, =arrivals:FILE.json: arrival times at collectives")
 	fl.Lookup("profile").NoOptDefVal = profileText
+	fl.StringVar(&f.pprof, "pprof", "", "make each rank write a CPU profile for go tool pprof to this directory: rank-0.pprof, ...")
+	fl.StringVar(&f.metrics, "metrics", "", "serve the counters of the running job at this address, in the text format of Prometheus: localhost:9100")
+	fl.StringVar(&f.ports, "port-range", "", "UDP and TCP ports of ranks for messages between hosts: 7000-7099 (MUSTER_PORTS)")
 	return cmd
 }
 
 func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 	cfg := launch.Config{
-		Ranks: f.ranks, Args: args[1:], Env: os.Environ(),
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Quiet: f.quiet, StuckAfter: f.stuckAfter, Grace: f.grace,
+		Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Quiet: f.quiet, Verbose: f.verbose, StuckAfter: f.stuckAfter, Grace: f.grace, Timeout: f.timeout,
+		ReportBindings: f.bindings, Copy: f.copy,
 	}
-	err := hostFlags(cmd, f, &cfg)
+	if cmd.Flags().Changed("ranks") && f.ranks < 1 {
+		return fmt.Errorf("run: -n %d: a job has at least one rank", f.ranks)
+	}
+	if f.quiet && f.verbose {
+		return errors.New("run: -q and -v exclude each other")
+	}
+	slots, err := hostFlags(cmd, f, &cfg)
+	if err == nil {
+		err = programFlags(f, args, slots, &cfg)
+	}
 	if err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
-	if f.ranks < 1 {
-		return fmt.Errorf("run: -n %d: a job has at least one rank", f.ranks)
+	if f.timeout < 0 {
+		return fmt.Errorf("run: --timeout %v: give a time such as 10m", f.timeout)
 	}
 	if f.grace < 0 {
 		return fmt.Errorf("run: --grace %v: give a time such as 5s, or 0 for the default", f.grace)
@@ -147,24 +207,34 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 		cfg.StuckAfter = -1
 	}
 	if cfg.Bind, err = launch.ParseBind(f.bind); err != nil {
-		return fmt.Errorf("run: --bind: %w", err)
+		return fmt.Errorf("run: --bind-to: %w", err)
+	}
+	if cfg.MapBy, err = launch.ParseMapBy(f.mapBy); err != nil {
+		return fmt.Errorf("run: --map-by: %w", err)
+	}
+	if f.output != "" {
+		if cfg.Output, err = filepath.Abs(f.output); err != nil {
+			return fmt.Errorf("run: --output: %w", err)
+		}
 	}
 	if cfg.Label, err = launch.ParseLabel(f.label); err != nil {
 		return fmt.Errorf("run: --label: %w", err)
-	}
-	if len(cfg.Hosts) > 0 {
-		cfg.Prog = args[0] // each host resolves it
-	} else if cfg.Prog, err = findProgram(args[0]); err != nil {
-		return fmt.Errorf("run: %w", err)
 	}
 	profile, err := wantProfile(f.profile, &cfg)
 	if err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
 	defer profile.clear()
+	if err := settingFlags(f, &cfg); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	stopMetrics, err := serveMetrics(f.metrics, &cfg)
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	defer stopMetrics()
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT)
+	signal.Notify(signals, forwarded()...)
 	defer signal.Stop(signals)
 	cfg.Signals = signals
 
@@ -179,94 +249,35 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 	return nil
 }
 
-// hostFlags evaluates the flags that select hosts and variables.
-func hostFlags(cmd *cobra.Command, f runFlags, cfg *launch.Config) (err error) {
-	for _, kv := range f.env {
-		name, _, given := strings.Cut(kv, "=")
-		if name == "" {
-			return fmt.Errorf("--env %q: give NAME=VALUE, or NAME", kv)
+// settingFlags evaluates the flags that are settings of the ranks.
+func settingFlags(f runFlags, cfg *launch.Config) error {
+	if f.pprof != "" {
+		dir, err := filepath.Abs(f.pprof)
+		if err != nil {
+			return fmt.Errorf("--pprof: %w", err)
 		}
-		if value, set := os.LookupEnv(name); !given && set {
-			kv = name + "=" + value
-		} else if !given {
-			return fmt.Errorf("--env %s: the variable is not set here; use --env %s=VALUE", name, name)
+		cfg.ExtraEnv = append(cfg.ExtraEnv, "MUSTER_PPROF="+dir)
+	}
+	if f.ports != "" {
+		if _, err := netprobe.ParsePorts(f.ports); err != nil {
+			return fmt.Errorf("--port-range: %w", err)
 		}
-		cfg.ExtraEnv = append(cfg.ExtraEnv, kv)
-	}
-	if cmd.Flags().Changed("start-timeout") {
-		cfg.StartTimeout = f.startTimeout
-		if f.startTimeout < 0 {
-			return fmt.Errorf("--start-timeout %v: give a time such as 30s, or 0 for no limit", f.startTimeout)
-		}
-		if f.startTimeout == 0 {
-			cfg.StartTimeout = -1
-		}
-	}
-	if cmd.Flags().Changed("lab") {
-		err = labHosts(f, cfg)
-	} else {
-		err = findHosts(f, cfg)
-	}
-	if err != nil {
-		return err
-	}
-	if len(cfg.Hosts) == 0 {
-		for _, name := range []string{"rsh", "agent-path", "tree-width"} {
-			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("--%s needs --hosts or --hostfile", name)
-			}
-		}
-		return nil
-	}
-	if !cmd.Flags().Changed("ranks") {
-		cfg.Ranks = 0
-	}
-	if f.treeWidth < 1 {
-		return fmt.Errorf("--tree-width %d: use 1 or more", f.treeWidth)
-	}
-	cfg.AgentPath, cfg.TreeWidth = f.agentPath, f.treeWidth
-	if f.rsh != "" {
-		if cfg.RSH, err = launch.ParseRSH(f.rsh); err != nil {
-			return fmt.Errorf("--rsh %q: %w", f.rsh, err)
-		}
+		cfg.ExtraEnv = append(cfg.ExtraEnv, "MUSTER_PORTS="+f.ports)
 	}
 	return nil
 }
 
-// hostfileVariables name a host file in clusters set up for other launchers, for
-// example by the Kubernetes MPI operator. Hosts may come up late in such clusters.
-var hostfileVariables = []string{"HYDRA_HOST_FILE", "OMPI_MCA_orte_default_hostfile"}
-
-func findHosts(f runFlags, cfg *launch.Config) (err error) {
-	switch {
-	case f.hosts != "" && f.hostfile != "":
-		return errors.New("--hosts and --hostfile exclude each other: use one")
-	case f.hosts != "":
-		if cfg.Hosts, err = launch.ParseHosts(f.hosts); err != nil {
-			return fmt.Errorf("--hosts: %w", err)
-		}
-		return nil
-	case f.hostfile != "":
-		return readHostfile(f.hostfile, "--hostfile", cfg)
+// otherNames accepts the names that other launchers have for flags of run.
+func otherNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	switch name {
+	case "host":
+		name = "hosts"
+	case "bind": // also the name in earlier versions
+		name = "bind-to"
+	case "np":
+		name = "ranks"
 	}
-	for _, name := range hostfileVariables {
-		if path := os.Getenv(name); path != "" {
-			cfg.Retry = true
-			return readHostfile(path, name, cfg)
-		}
-	}
-	return nil
-}
-
-func readHostfile(path, from string, cfg *launch.Config) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("%s: %w", from, err)
-	}
-	if cfg.Hosts, err = launch.ParseHostfile(string(text)); err != nil {
-		return fmt.Errorf("%s: %s: %w", from, path, err)
-	}
-	return nil
+	return pflag.NormalizedName(name)
 }
 
 // findProgram is exec.LookPath with advice.

@@ -159,7 +159,7 @@ func profileWord(cmd *cobra.Command, f *runFlags, args []string) ([]string, erro
 		return args, nil
 	}
 	f.profile = args[0]
-	if err := cmd.Flags().Parse(args[1:]); err != nil {
+	if err := cmd.Flags().Parse(acceptNP(cmd.Flags(), args[1:])); err != nil {
 		return nil, err
 	}
 	return cmd.Flags().Args(), cmd.ValidateArgs(cmd.Flags().Args())

@@ -1,3 +1,5 @@
+//go:build !windows
+
 package main
 
 import (
@@ -7,17 +9,31 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/prof"
 )
 
-// asRank makes the test binary a rank that runs chatter; the value "fail" makes it fail.
-const asRank = "TEST_AS_RANK"
+// asRank makes the test binary a rank that runs chatter; the value "fail" makes it fail,
+// and rankTalks makes it send messages until it is ended.
+const (
+	asRank    = "TEST_AS_RANK"
+	rankTalks = "talk"
+)
 
 // chatter sends three messages from rank 0 to every other rank.
 func chatter(world *mpi.Comm) error {
 	buf := make([]byte, 100)
+	for os.Getenv(asRank) == rankTalks {
+		if err := mpi.Barrier(world); err != nil {
+			return err
+		}
+		if _, err := mpi.SendrecvReplace(world, buf, (world.Rank()+1)%world.Size(), 0, mpi.AnySource, 0); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
 	for r := 1; r < world.Size(); r++ {
 		for range 3 {
 			var err error

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/muster-mpi/muster/internal/bytesize"
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/sched"
 )
@@ -87,7 +88,7 @@ Without --algorithm it lists the algorithms of the collective.`,
 	fl.IntVar(&f.root, "root", 0, "root of rooted collectives")
 	fl.StringVarP(&f.bytes, "bytes", "b", "", "bytes of a block, or of the whole vector where there are no blocks (default: 8 per block, 8 per rank of a vector)")
 	fl.IntVarP(&f.ports, "ports", "k", 0, "the algorithm's parameter ports: messages that a rank sends at a time")
-	fl.StringSliceVar(&f.params, "param", nil, "another parameter, as name=value")
+	fl.StringSliceVar(&f.params, "param", nil, "another parameter, as name=value, such as segment=64K")
 	fl.BoolVar(&f.ordered, "ordered", false, "the reduction does not commute")
 	fl.BoolVar(&f.inPlace, "in-place", false, "the input is in the output buffer (MPI_IN_PLACE)")
 	fl.StringVar(&f.svg, "svg", "", "draw all ranks into this SVG file")
@@ -168,9 +169,9 @@ func (f *schedFlags) paramsOf(a *coll.Algorithm) ([]int, error) {
 	params := a.Default()
 	for _, g := range given {
 		name, value, ok := strings.Cut(g, "=")
-		n, err := strconv.Atoi(value)
+		n, err := bytesize.Parse(value)
 		if !ok || err != nil {
-			return nil, fmt.Errorf("--param %s: use a name and a number, such as ports=2", g)
+			return nil, fmt.Errorf("--param %s: use a name and a number, such as ports=2 or segment=64K", g)
 		}
 		i := slices.IndexFunc(a.Params, func(p coll.Param) bool { return p.Name == name })
 		if i < 0 {
@@ -183,7 +184,7 @@ func (f *schedFlags) paramsOf(a *coll.Algorithm) ([]int, error) {
 			}
 			return nil, fmt.Errorf("%s has no parameter %q; it has %s", a.Name, name, strings.Join(names, ", "))
 		}
-		params[i] = n
+		params[i] = int(n)
 	}
 	return params, nil
 }
@@ -249,6 +250,9 @@ func totalsLine(t sched.Totals) string {
 	}
 	if t.Reductions > 0 {
 		line += ", " + count(t.Reductions, "reduction")
+	}
+	if t.HandOvers > 0 {
+		line += fmt.Sprintf(", %s in %d shared bytes", count(t.HandOvers, "hand-over"), t.Shared)
 	}
 	if t.Scratch > 0 {
 		line += fmt.Sprintf(", scratch up to %d", t.Scratch)

@@ -1,3 +1,5 @@
+//go:build !windows
+
 package main
 
 import (
@@ -162,5 +164,20 @@ func TestDocPicturesAreCurrent(t *testing.T) {
 			t.Errorf("docs/pictures/%s is outdated (%v); regenerate it: muster sched %s --algorithm %s -n 9 --ports 2 --svg docs/pictures/%s",
 				name, err, c.kind, c.algorithm, name)
 		}
+	}
+}
+
+// TestSchedParamsAreSizes writes the same parameter in two ways.
+func TestSchedParamsAreSizes(t *testing.T) {
+	var outputs []string
+	for _, segment := range []string{"segment=16384", "segment=16K"} {
+		got := muster(t, t.TempDir(), "sched", "bcast", "-a", "chain", "-n", "3", "--bytes", "64K", "--param", segment)
+		if got.status != 0 {
+			t.Fatalf("%+v", got)
+		}
+		outputs = append(outputs, got.out)
+	}
+	if outputs[0] != outputs[1] || !strings.Contains(outputs[0], "16384") {
+		t.Errorf("segment=16384 and segment=16K print\n%s\n%s", outputs[0], outputs[1])
 	}
 }

@@ -1,14 +1,16 @@
 package main
 
-// muster tune: find the best algorithm by measurement. The settings of a job are fixed,
-// so every algorithm needs a job of its own. A job measures one algorithm of each
-// collective, and each round runs all jobs once.
+// muster tune: find the best algorithm by measurement. On one host every algorithm has a
+// job of its own, so that it is measured under the settings of a user who forces it. A job
+// measures one algorithm of each collective, and each round runs all jobs once. On several
+// hosts one job measures all of them (tune_hosts.go).
 //
 //	newTuneCommand  the launcher's side: plan, jobs, progress, table
 //	measureForTune  a rank's side (tune_measure.go)
 //	tuneRules       from figures to rules (tune_table.go)
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +25,7 @@ import (
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/mpi"
 )
 
 type tuneFlags struct {
@@ -47,15 +50,21 @@ func newTuneCommand() *cobra.Command {
 		Short: "Measure the algorithms of collectives and write a tuning table",
 		Long: `tune measures every algorithm of every collective, with its suggested parameters, at
 several sizes, and writes a table of the best ones. Programs read the table with
-MUSTER_TUNING=FILE; where it has no rule, the cost model decides. All ranks run on this
-host, so algorithms that need several nodes are skipped.
+MUSTER_TUNING=FILE; where it has no rule, the cost model decides.
 
-The rules apply to the measured number of ranks. An existing file keeps its rules for
-other numbers of ranks, so several runs can build one table. Measure on an idle machine.`,
+By itself it starts jobs on this host, and skips algorithms that need several nodes. As
+the program of a job on several hosts it measures these, and rank 0 writes the table:
+copy it to all hosts.
+
+The rules apply to the measured number of ranks, of nodes, and of rails between these. An
+existing file keeps its rules for others, so several runs can build one table. Measure on
+idle machines.`,
 		Example: `  muster tune -n 4                                   writes muster-tuning.json
   muster tune -n 16 --quick                          a rough table in a few seconds
   muster tune -n 8 --collectives allreduce,bcast --sizes 8,64K,1M
-  MUSTER_TUNING=muster-tuning.json muster run -n 4 ./prog`,
+  MUSTER_TUNING=muster-tuning.json muster run -n 4 ./prog
+  muster run --hostfile hosts -n 64 muster tune      on several hosts
+  muster run --lab -n 16 muster tune --quick         on the hosts of muster lab`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			inJob := os.Getenv(pmi.EnvFD) != "" || os.Getenv(pmi.EnvRank) != ""
@@ -63,7 +72,16 @@ other numbers of ranks, so several runs can build one table. Measure on an idle 
 			case f.measure && inJob:
 				return measureForTune(&f)
 			case inJob:
-				return errors.New("tune: the command starts its jobs itself: omit muster run, and set the number of ranks with -n")
+				kinds, err := f.settle()
+				if err != nil {
+					return fmt.Errorf("tune: %w", err)
+				}
+				ranks := 0
+				if cmd.Flags().Changed("ranks") {
+					ranks = f.ranks
+				}
+				mpi.Main(func(c *mpi.Comm) error { return tuneInJob(c, &f, kinds, ranks) })
+				return nil
 			}
 			if err := tune(cmd, &f); err != nil {
 				return fmt.Errorf("tune: %w", err)
@@ -72,10 +90,10 @@ other numbers of ranks, so several runs can build one table. Measure on an idle 
 		},
 	}
 	fl := cmd.Flags()
-	fl.IntVarP(&f.ranks, "ranks", "n", 4, "number of ranks")
+	fl.IntVarP(&f.ranks, "ranks", "n", 4, "number of ranks; as part of a job: all of it")
 	fl.StringVarP(&f.out, "out", "o", "muster-tuning.json", "table to write or to extend")
 	fl.StringSliceVar(&f.collectives, "collectives", nil, "collectives to measure (default: all)")
-	fl.StringSliceVarP(&f.sizes, "sizes", "m", nil, "sizes in bytes, with K or M (default: 8 to 1M)")
+	fl.StringSliceVarP(&f.sizes, "sizes", "m", nil, "sizes in bytes, such as 8, 64K or 1:1M (default: 8 to 1M)")
 	fl.IntVar(&f.rounds, "rounds", 3, "number of measurements of each candidate; the best one counts")
 	fl.BoolVar(&f.quick, "quick", false, "one round, fewer sizes and parameters")
 	fl.DurationVar(&f.budget, "budget", 0, "measuring time of one figure (default 20ms, with --quick 4ms)")
@@ -119,10 +137,8 @@ func tune(cmd *cobra.Command, f *tuneFlags) error {
 		}
 	}
 	bar.end()
-	rules := tuneRules(figures, f.ranks)
-	table = mergeTuning(table, rules, f.ranks)
-	table.About = fmt.Sprintf("muster tune, last for %d ranks on %s", f.ranks, time.Now().Format(time.DateOnly))
-	if err := os.WriteFile(f.out, table.Marshal(), 0o644); err != nil {
+	rules := tuneRules(figures, oneHost(f.ranks))
+	if err := writeTuning(f.out, table, rules, oneHost(f.ranks)); err != nil {
 		return err
 	}
 	printTuning(cmd.OutOrStdout(), figures, rules, segment)
@@ -162,18 +178,7 @@ func (f *tuneFlags) settle() (kinds []coll.Kind, err error) {
 	if len(slices.Compact(sizes)) < len(f.sizes) {
 		return nil, fmt.Errorf("--sizes %s: a size is given twice", strings.Join(f.sizes, ","))
 	}
-	kinds = tunable
-	if f.collectives != nil {
-		kinds = nil
-		for _, name := range f.collectives {
-			k, err := coll.ParseKind(name)
-			if err != nil || !slices.Contains(tunable, k) {
-				return nil, fmt.Errorf("--collectives %s: unknown collective; use some of %v", name, tunable)
-			}
-			kinds = append(kinds, k)
-		}
-	}
-	return kinds, nil
+	return tunableKinds("--collectives", f.collectives)
 }
 
 // oldTable reads an existing table; it returns an empty one if there is no file.
@@ -209,14 +214,32 @@ func (c candidate) String() string {
 }
 
 // serves reports whether the candidate supports the calls of the benchmark that measures
-// it. All ranks are on this host, so a candidate that needs several nodes does not.
-func (c candidate) serves(ranks, size int) bool {
+// it.
+func (c candidate) serves(on layout, size int) bool {
 	b, err := bench.Find(c.algorithm.Kind.String())
 	if err != nil {
 		return false
 	}
-	ok, _ := variantServes(b, c.algorithm.Name, oneNode(ranks), size)
+	ok, _ := variantServes(b, c.algorithm.Name, on, size)
 	return ok
+}
+
+// candidatesOf returns the candidates of a collective, with every parameter value worth
+// trying, or with two of each algorithm if quick.
+func candidatesOf(kind coll.Kind, on layout, quick bool) (list []candidate) {
+	for _, a := range coll.Of(kind) {
+		if !(candidate{algorithm: a}).serves(on, 1<<20) {
+			continue
+		}
+		tried := 0
+		a.EachParams(func(params []int) {
+			if tried++; quick && tried > 2 {
+				return
+			}
+			list = append(list, candidate{a, slices.Clone(params)})
+		})
+	}
+	return list
 }
 
 // tuneJob measures one candidate of each of several collectives.
@@ -226,22 +249,11 @@ type tuneJob []candidate
 func tuneJobs(kinds []coll.Kind, ranks int, quick bool) []tuneJob {
 	var jobs []tuneJob
 	for _, k := range kinds {
-		i := 0
-		for _, a := range coll.Of(k) {
-			if !(candidate{algorithm: a}).serves(ranks, 1<<20) {
-				continue
+		for i, c := range candidatesOf(k, oneNode(ranks), quick) {
+			if i == len(jobs) {
+				jobs = append(jobs, nil)
 			}
-			tried := 0
-			a.EachParams(func(params []int) {
-				if tried++; quick && tried > 2 {
-					return
-				}
-				if i == len(jobs) {
-					jobs = append(jobs, nil)
-				}
-				jobs[i] = append(jobs[i], candidate{a, slices.Clone(params)})
-				i++
-			})
+			jobs[i] = append(jobs[i], c)
 		}
 	}
 	return jobs
@@ -268,7 +280,7 @@ func (j tuneJob) run(cmd *cobra.Command, f *tuneFlags) ([]tuneFigure, error) {
 	var figures []tuneFigure
 	for _, c := range j {
 		for _, r := range results[c.algorithm.Kind] {
-			if c.serves(f.ranks, r.Size) { // otherwise another algorithm was measured
+			if c.serves(oneNode(f.ranks), r.Size) { // otherwise another algorithm was measured
 				figures = append(figures, tuneFigure{candidate: c, size: r.Size, micros: r.P50})
 			}
 		}
@@ -330,6 +342,7 @@ func measureSetting(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind, setting
 // every few seconds.
 type progress struct {
 	w           io.Writer
+	unit        string // "": jobs
 	terminal    bool
 	done, total int
 	began, last time.Time
@@ -349,7 +362,7 @@ func (p *progress) show(what string) {
 		return
 	}
 	if time.Since(p.last) > 5*time.Second {
-		fmt.Fprintf(p.w, "tune: %d of %d jobs done%s\n", p.done, p.total, p.left())
+		fmt.Fprintf(p.w, "tune: %d of %d %s done%s\n", p.done, p.total, cmp.Or(p.unit, "jobs"), p.left())
 		p.last = time.Now()
 	}
 }

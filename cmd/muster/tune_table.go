@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"text/tabwriter"
+	"time"
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
@@ -73,10 +75,11 @@ func kindsAndSizes(figures []tuneFigure) (kinds []coll.Kind, sizes map[coll.Kind
 	return kinds, sizes
 }
 
-// tuneRules returns the rules for one number of ranks. They cover all sizes; each extends
-// to the geometric mean of the last size it won and the next size.
-func tuneRules(figures []tuneFigure, ranks int) []coll.Rule {
+// tuneRules returns the rules for one shape of a job. They cover all sizes; each extends to
+// the geometric mean of the last size it won and the next size.
+func tuneRules(figures []tuneFigure, on jobShape) []coll.Rule {
 	var rules []coll.Rule
+	ranks, nodes, rails := on.ranges()
 	kinds, sizes := kindsAndSizes(figures)
 	for _, kind := range kinds {
 		var last *coll.Rule
@@ -95,7 +98,7 @@ func tuneRules(figures []tuneFigure, ranks int) []coll.Rule {
 				last.Bytes.Max = from - 1
 			}
 			winner := firstOfEquals(figures, best)
-			rules = append(rules, coll.Rule{Kind: kind, Ranks: coll.Range{Min: ranks, Max: ranks}, Nodes: coll.Range{Min: 1, Max: 1},
+			rules = append(rules, coll.Rule{Kind: kind, Ranks: ranks, Nodes: nodes, Rails: rails,
 				Bytes: coll.Range{Min: from}, Algorithm: winner.algorithm, Params: winner.params})
 			last = &rules[len(rules)-1]
 		}
@@ -115,13 +118,29 @@ func firstOfEquals(figures, best []tuneFigure) candidate {
 	return best[0].candidate
 }
 
-// mergeTuning replaces the old rules for the same collectives and ranks by the new ones.
-func mergeTuning(old *coll.Tuning, rules []coll.Rule, ranks int) *coll.Tuning {
-	only := coll.Range{Min: ranks, Max: ranks}
+// ranges returns the ranges of the rules for a shape. Those for one node name no rails.
+func (s jobShape) ranges() (ranks, nodes, rails coll.Range) {
+	only := func(n int) coll.Range { return coll.Range{Min: n, Max: n} }
+	if s.nodes > 1 {
+		rails = only(s.rails)
+	}
+	return only(s.ranks), only(s.nodes), rails
+}
+
+// mergeTuning replaces the old rules for the same collectives and shape by the new ones.
+func mergeTuning(old *coll.Tuning, rules []coll.Rule, on jobShape) *coll.Tuning {
+	ranks, nodes, rails := on.ranges()
 	kept := slices.DeleteFunc(slices.Clone(old.Rules), func(r coll.Rule) bool {
-		return r.Ranks == only && slices.ContainsFunc(rules, func(n coll.Rule) bool { return n.Kind == r.Kind })
+		return r.Ranks == ranks && r.Nodes == nodes && r.Rails == rails && slices.ContainsFunc(rules, func(n coll.Rule) bool { return n.Kind == r.Kind })
 	})
 	return &coll.Tuning{About: old.About, Rules: append(slices.Clone(rules), kept...)}
+}
+
+// writeTuning writes the table with new rules.
+func writeTuning(file string, old *coll.Tuning, rules []coll.Rule, on jobShape) error {
+	table := mergeTuning(old, rules, on)
+	table.About = fmt.Sprintf("muster tune, last for %v on %s", on, time.Now().Format(time.DateOnly))
+	return os.WriteFile(file, table.Marshal(), 0o644)
 }
 
 // printTuning prints the rule, the best candidate, the best other algorithm and the time

@@ -1,3 +1,5 @@
+//go:build !windows
+
 package main
 
 import (
@@ -65,7 +67,7 @@ func TestTuneRules(t *testing.T) {
 			"allreduce ring 8 100", "allreduce recursive-doubling 8 105", "allreduce ring 64 102", "allreduce recursive-doubling 64 100"},
 			`{"kind": "allreduce", "ranks": [4, 4], "nodes": [1, 1], "algorithm": "ring"}`},
 	} {
-		rules := tuneRules(figuresOf(t, c.figures...), 4)
+		rules := tuneRules(figuresOf(t, c.figures...), oneHost(4))
 		text := string((&coll.Tuning{Rules: rules}).Marshal())
 		got := strings.ReplaceAll(strings.TrimSpace(text[strings.Index(text, "[\n")+2:strings.LastIndex(text, "]")]), "\n    ", "")
 		if got != c.want {
@@ -75,13 +77,34 @@ func TestTuneRules(t *testing.T) {
 }
 
 func TestMergeTuningKeepsOtherRanks(t *testing.T) {
-	four := tuneRules(figuresOf(t, "barrier dissemination 0 30", "allreduce ring 8 10"), 4)
-	eight := tuneRules(figuresOf(t, "barrier tree:radix=2 0 30"), 8)
-	again := tuneRules(figuresOf(t, "barrier tree:radix=4 0 30"), 4)
-	table := mergeTuning(mergeTuning(&coll.Tuning{Rules: four}, eight, 8), again, 4)
+	four := tuneRules(figuresOf(t, "barrier dissemination 0 30", "allreduce ring 8 10"), oneHost(4))
+	eight := tuneRules(figuresOf(t, "barrier tree:radix=2 0 30"), oneHost(8))
+	again := tuneRules(figuresOf(t, "barrier tree:radix=4 0 30"), oneHost(4))
+	table := mergeTuning(mergeTuning(&coll.Tuning{Rules: four}, eight, oneHost(8)), again, oneHost(4))
 	want := []coll.Rule{again[0], eight[0], four[1]}
 	if !reflect.DeepEqual(table.Rules, want) {
 		t.Errorf("the rules are %+v; the new one comes first, those for 8 ranks and for allreduce stay: %+v", table.Rules, want)
+	}
+}
+
+// Rules for several hosts name nodes and rails, and replace those of the same shape only.
+func TestTuneRulesOfHosts(t *testing.T) {
+	on := func(ranks, nodes, rails int) jobShape { return jobShape{layout{ranks, nodes}, rails} }
+	two := tuneRules(figuresOf(t, "barrier dissemination 0 30"), on(16, 4, 2))
+	text := string((&coll.Tuning{Rules: two}).Marshal())
+	if want := `"ranks": [16, 16], "nodes": [4, 4], "rails": [2, 2], "algorithm": "dissemination"`; !strings.Contains(text, want) {
+		t.Errorf("the rules are %s, want %s", text, want)
+	}
+	table := &coll.Tuning{Rules: two}
+	for _, s := range []jobShape{oneHost(16), on(16, 2, 2), on(16, 4, 1), on(14, 4, 2)} {
+		table = mergeTuning(table, tuneRules(figuresOf(t, "barrier tree:radix=2 0 30"), s), s)
+	}
+	if len(table.Rules) != 5 || !reflect.DeepEqual(table.Rules[4], two[0]) {
+		t.Errorf("the table is\n%s\nwith five shapes, the first of which comes last", table.Marshal())
+	}
+	again := tuneRules(figuresOf(t, "barrier tree:radix=4 0 30"), on(16, 4, 2))
+	if table = mergeTuning(table, again, on(16, 4, 2)); len(table.Rules) != 5 || !reflect.DeepEqual(table.Rules[0], again[0]) {
+		t.Errorf("the table is\n%s\nwhere the rule of this shape is replaced", table.Marshal())
 	}
 }
 
@@ -126,7 +149,10 @@ func TestVariantServes(t *testing.T) {
 		{"allgatherv", "node-bruck", 5, 3, 8, true},
 		{"alltoall", "node-carriers", 4, 2, 8, true},
 		{"alltoallv", "node-carriers", 4, 2, 8, false}, // it needs blocks of one length
-		{"allreduce", "segment", 4, 2, 8, false},       // there is none for several nodes
+		{"alltoallv", "node-columns", 4, 2, 8, true},   // it exchanges the lengths first
+		{"ialltoallv", "node-columns", 4, 2, 8, false}, // which a non-blocking call may not
+		{"alltoallv", "node-columns", 4, 1, 8, false},
+		{"allreduce", "segment", 4, 2, 8, false}, // there is none for several nodes
 	} {
 		b, err := bench.Find(c.bench)
 		if err != nil {
@@ -196,6 +222,23 @@ func TestTuneRejectsBadFlags(t *testing.T) {
 		got := muster(t, dir, append([]string{"tune"}, c.args...)...)
 		if got.status == 0 || !strings.Contains(got.err, c.want) || got.out != "" {
 			t.Errorf("muster tune %q must be refused with %q; got %+v", c.args, c.want, got)
+		}
+	}
+}
+
+// A job on one host cannot be tuned from inside, and a job has the ranks that it has.
+func TestTuneInJobOfOneHost(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ n, want string }{{"", "all ranks are on one host: omit muster run"}, {"4", "-n 4, but the job has 2 ranks"}} {
+		args := []string{"run", "-n", "2", self, "tune", "--quick", "--collectives", "barrier"}
+		if c.n != "" {
+			args = append(args, "-n", c.n)
+		}
+		if got := muster(t, t.TempDir(), args...); got.status == 0 || !strings.Contains(got.err, c.want) {
+			t.Errorf("muster %q must be refused with %q; got %+v", args, c.want, got)
 		}
 	}
 }

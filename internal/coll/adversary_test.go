@@ -12,18 +12,20 @@ import (
 // The adversary executes graphs on real bytes in the worst way that dependencies allow:
 // it picks the next event at random; a receive overwrites its destination with garbage
 // as soon as it is posted; a send is read when it is posted or when it is matched. It
-// shares no code with sched.Run or with the validator, so it can check them.
+// shares no code with sched.Run or with the validator, so it can check them. It executes
+// graphs with a shared buffer with messages or in one memory for each node.
 
 type adversary struct {
 	rng      *rand.Rand
 	graphs   []*sched.Graph
-	mem      [][3][]byte
+	mem      [][sched.Bufs][]byte
 	commutes bool
 	need     [][]int32
-	ready    [][2]int              // rank, operation
-	sends    map[[2]int][]sentence // by from, to
-	recvs    map[[2]int][]sentence
-	meetings [][2]int // pairs of ranks with a matching send and receive
+	ready    [][2]int // rank, operation
+	sends    map[strand][]sentence
+	recvs    map[strand][]sentence
+	meetings []strand // with a matching send and receive
+	segment  bool     // the ranks of a node have one memory
 	left     int
 }
 
@@ -37,9 +39,10 @@ type sentence struct {
 // runAdversary executes the graphs once and returns an error if the result is wrong.
 func runAdversary(graphs []*sched.Graph, shapes []Shape, rng *rand.Rand) error {
 	calls := defineCalls(shapes, rng)
-	a := &adversary{rng: rng, graphs: graphs, commutes: shapes[0].Commutes, sends: map[[2]int][]sentence{}, recvs: map[[2]int][]sentence{}}
+	a := &adversary{rng: rng, graphs: graphs, commutes: shapes[0].Commutes, sends: map[strand][]sentence{}, recvs: map[strand][]sentence{}, segment: rng.Intn(2) == 0}
+	seg := newSegments(graphs, shapes, a.segment, rng)
 	for r, g := range graphs {
-		a.mem = append(a.mem, [3][]byte{calls[r].in, calls[r].out, random(rng, g.Tmp)})
+		a.mem = append(a.mem, [sched.Bufs][]byte{calls[r].in, calls[r].out, random(rng, g.Tmp), seg[r]})
 		need := make([]int32, len(g.Ops))
 		for i := range g.Ops {
 			need[i] = int32(g.Need(i))
@@ -84,10 +87,10 @@ func (a *adversary) run() error {
 	if a.left > 0 {
 		return fmt.Errorf("%d operations never complete", a.left)
 	}
-	for _, lists := range []map[[2]int][]sentence{a.sends, a.recvs} {
+	for _, lists := range []map[strand][]sentence{a.sends, a.recvs} {
 		for pair, list := range lists {
 			if len(list) > 0 {
-				return fmt.Errorf("a message from rank %d to %d is left", pair[0], pair[1])
+				return fmt.Errorf("a message from rank %d to %d is left", pair.from, pair.to)
 			}
 		}
 	}
@@ -114,6 +117,9 @@ func (a *adversary) begin(r, i int) error {
 	if err != nil {
 		return err
 	}
+	if op.HandOver && a.segment {
+		src, dst = src[:0], dst[:0]
+	}
 	switch op.Kind {
 	case sched.Send:
 		s := sentence{op: i}
@@ -121,7 +127,7 @@ func (a *adversary) begin(r, i int) error {
 			s.early = append([]byte{}, src...)
 			s.ended = a.rng.Intn(2) == 0
 		}
-		pair := [2]int{r, int(op.Peer)}
+		pair := strand{r, int(op.Peer), int(op.Stream)}
 		a.sends[pair] = append(a.sends[pair], s)
 		if len(a.recvs[pair]) >= len(a.sends[pair]) {
 			a.meetings = append(a.meetings, pair)
@@ -132,7 +138,7 @@ func (a *adversary) begin(r, i int) error {
 		}
 	case sched.Recv:
 		a.rng.Read(dst)
-		pair := [2]int{int(op.Peer), r}
+		pair := strand{int(op.Peer), r, int(op.Stream)}
 		a.recvs[pair] = append(a.recvs[pair], sentence{op: i})
 		if len(a.sends[pair]) >= len(a.recvs[pair]) {
 			a.meetings = append(a.meetings, pair)
@@ -152,27 +158,34 @@ func (a *adversary) begin(r, i int) error {
 }
 
 // meet delivers the oldest message of a pair.
-func (a *adversary) meet(pair [2]int) error {
+func (a *adversary) meet(pair strand) error {
 	s, r := a.sends[pair][0], a.recvs[pair][0]
 	a.sends[pair], a.recvs[pair] = a.sends[pair][1:], a.recvs[pair][1:]
-	src, err := a.at(pair[0], a.graphs[pair[0]].Ops[s.op].Src)
+	from, to := &a.graphs[pair.from].Ops[s.op], &a.graphs[pair.to].Ops[r.op]
+	src, err := a.at(pair.from, from.Src)
 	if err != nil {
 		return err
 	}
-	dst, err := a.at(pair[1], a.graphs[pair[1]].Ops[r.op].Dst)
+	dst, err := a.at(pair.to, to.Dst)
 	if err != nil {
 		return err
+	}
+	if a.segment && from.HandOver {
+		src = nil
+	}
+	if a.segment && to.HandOver {
+		dst = nil
 	}
 	if s.early != nil {
 		src = s.early
 	}
 	if len(src) != len(dst) {
-		return fmt.Errorf("rank %d sends %d bytes, rank %d takes %d", pair[0], len(src), pair[1], len(dst))
+		return fmt.Errorf("rank %d sends %d bytes, rank %d takes %d", pair.from, len(src), pair.to, len(dst))
 	}
 	copy(dst, src)
-	a.end(pair[1], r.op)
+	a.end(pair.to, r.op)
 	if !s.ended {
-		a.end(pair[0], s.op)
+		a.end(pair.from, s.op)
 	}
 	return nil
 }

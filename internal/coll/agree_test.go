@@ -45,7 +45,7 @@ func TestAllreduceAgrees(t *testing.T) {
 					binary.LittleEndian.PutUint32(in[4*i:], math.Float32bits(x))
 					forward[i] += x
 				}
-				run := &sched.Run{Graph: g, Port: w, Mem: [3][]byte{in, make([]byte, 4*count), make([]byte, g.Tmp)}}
+				run := &sched.Run{Graph: g, Port: w, Mem: [sched.Bufs][]byte{in, make([]byte, 4*count), make([]byte, g.Tmp)}}
 				w.runs = append(w.runs, run)
 				w.rank[run] = r
 			}

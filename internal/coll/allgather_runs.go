@@ -254,9 +254,9 @@ func gatherBcastAllgather(b *sched.Builder, s *Shape, params []int) {
 func gatherBcastAllgatherCost(s *Shape, m *Model, params []int) float64 {
 	all, largest := s.blocksTotal()
 	n, k := s.Size, params[0]
-	up := spreadCost(n, m, k+1, func(below int) float64 {
+	up := spreadCost(n, m, k+1, 0, func(below int) float64 {
 		bytes := all * float64(min(below, n-below)) / float64(n)
-		return m.startup(bytes) + bytes*m.PerByte
+		return m.startup(bytes) + bytes*m.perByte(1)
 	})
 	return m.atLeast(up + knomialCost(n, m, k+1, all) + m.Copy*s.rowCopies(all, largest))
 }

@@ -10,6 +10,7 @@ func allreduceAlgorithms() []Algorithm {
 		{
 			Kind: Allreduce, Name: "recursive-doubling", Ref: "Thakur, Rabenseifner, Gropp 2005",
 			About: "In round i the ranks at distance 2^i exchange their values.",
+			Far:   doublingFar,
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				return m.atLeast(foldedCost(s, m, true) + float64(log(power(s.Size), 2))*(m.together(1, float64(s.Bytes))+m.Reduce*float64(s.Bytes)))
 			},
@@ -33,11 +34,14 @@ func allreduceAlgorithms() []Algorithm {
 				each := float64(s.Bytes) / float64(s.Size)
 				return m.atLeast(float64(s.Size-1) * (2*m.together(1, each) + m.Reduce*each))
 			},
-			Build: ringAllreduce,
+			Build: func(b *sched.Builder, s *Shape, _ []int) {
+				ringAmong(&flow{Builder: b}, group{s.Rank, s.Size, s.Elem}, s.data(), s.result())
+			},
 		},
 		{
 			Kind: Allreduce, Name: "rabenseifner", Ref: "Rabenseifner 2004",
 			About: "Halves of the data are exchanged and reduced, then quarters, and so on; the results are collected in reverse order.",
+			Far:   halvingFar,
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(power(s.Size))
 				return m.atLeast(foldedCost(s, m, true) + halvingCost(s, m) + m.halves(power(s.Size), float64(s.Bytes)) + m.bytes(1, 1, (n-1)/n*float64(s.Bytes)))
@@ -47,6 +51,7 @@ func allreduceAlgorithms() []Algorithm {
 		{
 			Kind: Allreduce, Name: "circulant", Ref: "Träff 2024, Optimal, non-pipelined reduce-scatter and allreduce algorithms",
 			About: "Like Rabenseifner's, with distances that fit any number of ranks: no rank is idle.",
+			Far:   circulantFar,
 			Needs: Needs{Commutes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(s.Size)
@@ -59,6 +64,7 @@ func allreduceAlgorithms() []Algorithm {
 		{
 			Kind: Allreduce, Name: "reduce-bcast", Ref: "MPI-4.1 section 6.9.6",
 			About: "A reduction to rank 0 and a broadcast from it: the fewest messages, which matters where ranks share cores.",
+			Far:   treeFar,
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				return m.atLeast(reduceTreeCost(s, m) + knomialCost(s.Size, m, 2, float64(s.Bytes)))
 			},
@@ -143,32 +149,6 @@ func directAllreduce(b *sched.Builder, s *Shape, _ []int) {
 		f.reduce(acc, next)
 	}
 	f.copy(s.result(), acc)
-}
-
-// ringAllreduce: part i starts at rank i, is reduced at every rank of the ring, and is
-// complete after N-1 steps. N-1 more steps distribute the results.
-func ringAllreduce(b *sched.Builder, s *Shape, _ []int) {
-	f := &flow{Builder: b}
-	n := s.Size
-	next, before := around(s.Rank+1, n), around(s.Rank-1, n)
-	at := func(buf sched.Span, i int) sched.Span { return buf.At(part(s.Bytes, s.Elem, around(i, n), n)) }
-	for i := range n - 1 {
-		b.Step(i)
-		from := s.result()
-		if i == 0 {
-			from = s.data()
-		}
-		f.send(next, at(from, s.Rank-i))
-		combineInto(f, before, at(s.result(), s.Rank-i-1), at(s.data(), s.Rank-i-1))
-	}
-	for i := range n - 1 {
-		b.Step(n - 1 + i)
-		f.send(next, at(s.result(), s.Rank+1-i))
-		f.recv(before, at(s.result(), s.Rank-i))
-	}
-	if n == 1 {
-		f.copy(s.result(), s.data())
-	}
 }
 
 // combineInto receives a value that commutes with own and combines both in dst, which

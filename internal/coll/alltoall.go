@@ -20,7 +20,11 @@ func alltoallAlgorithms() []Algorithm {
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				each := float64(s.blockBytes())
-				return m.atLeast(m.window(s.Size-1, params[0], each) + m.Copy*each)
+				t := m.window(s.Size-1, params[0], each)
+				if m.Cable > 0 && params[0] > m.Ports { // more long messages than cables compete
+					t *= m.crush(min(params[0], s.Size-1), each)
+				}
+				return m.atLeast(t + m.Copy*each)
 			},
 			Build: directAlltoall,
 		},

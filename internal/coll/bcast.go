@@ -65,7 +65,11 @@ func pipelineCost(s *Shape, m *Model, hops, k int, reduce float64) float64 {
 	}
 	each := float64(s.Bytes) / float64(k)
 	message := m.together(1, each)
-	follow := max(message/float64(max(m.Ports, 1)), reduce*each)
+	follow := message / float64(max(m.Ports, 1))
+	if m.striped(each) { // a segment uses all ports; handshakes of later segments overlap
+		follow = min(message, m.Startup+m.bytes(1, 1, each))
+	}
+	follow = max(follow, reduce*each)
 	return float64(hops)*(message+reduce*each) + float64(k-1)*follow
 }
 

@@ -42,7 +42,7 @@ func Choose(s *Shape, m *Model, table *Tuning) (Choice, error) {
 	}
 	passed := ""
 	if rule, i := table.match(s, &passed); rule != nil {
-		c.Ranked = Ranked{rule.Algorithm, rule.Params, rule.Algorithm.costOn(s, m, rule.Params)}
+		c.Ranked = Ranked{rule.Algorithm, rule.Params, rule.Algorithm.costPlanned(s, m, rule.Params)}
 		c.Why = fmt.Sprintf("rule %d of the tuning table, for %s", i+1, rule.where())
 	} else {
 		c.Ranked = c.Ranking[0]
@@ -67,7 +67,7 @@ func rank(s *Shape, m *Model) []Ranked {
 		}
 		best := Ranked{Algorithm: a, Cost: math.Inf(1)}
 		a.EachParams(func(params []int) {
-			cost := a.costOn(s, m, params)
+			cost := a.costPlanned(s, m, params)
 			if best.Params == nil || float32(cost) < float32(best.Cost) {
 				best.Params, best.Cost = slices.Clone(params), cost
 			}
@@ -84,21 +84,6 @@ func rank(s *Shape, m *Model) []Ranked {
 		return 0
 	})
 	return ranking
-}
-
-// costOn returns the cost if ranks share nodes. In algorithms that are not node-aware
-// all ranks of a node send at the same time over shared cables, except for messages
-// within the node. A gather or scatter is limited by the cable of the root.
-func (a *Algorithm) costOn(s *Shape, m *Model, params []int) float64 {
-	if s.Nodes == nil || a.Needs.Nodes || a.Along && s.Nodes.inOrder || s.Kind == Gather || s.Kind == Scatter {
-		return a.Cost(s, m, params)
-	}
-	shared, most := *m, s.Nodes.most()
-	if m.TimeSlices {
-		shared.Startup *= float64(most)
-	}
-	shared.PerByte *= float64(most*(s.Size-most)) / float64(s.Size-1)
-	return a.Cost(s, &shared, params)
 }
 
 // EachParams calls try with every combination of the values worth trying, the default

@@ -40,9 +40,9 @@ func TestChooseOnNodes(t *testing.T) {
 		{Alltoall, 64, [2]string{"node-carriers", "node-carriers"}},
 		{Alltoall, 2 << 10, [2]string{"direct", "direct"}},
 		{Alltoall, 1 << 20, [2]string{"direct", "direct"}},
-		{Reduce, 64, [2]string{"node-tree", "node-tree"}},
-		{Allreduce, 64, [2]string{"node-doubling", "node-doubling"}},
-		{Allreduce, 1 << 20, [2]string{"node-circulant", "node-circulant"}},
+		{Reduce, 64, [2]string{papShmDirect, papDirect}},
+		{Allreduce, 64, [2]string{papShmDirect, papShmDirect}},
+		{Allreduce, 1 << 20, [2]string{"node-columns", "node-circulant"}},
 	} {
 		for i, m := range []*Model{&hosts, &sharedHosts} {
 			got, err := Choose(onNodes(c.kind, c.bytes, four), m, nil)

@@ -125,6 +125,7 @@ func TestChooseByTable(t *testing.T) {
 		"about": "an example",
 		"rules": [
 			{"kind": "allgather", "ranks": [2, 16], "bytes": [0, 100], "algorithm": "gather-bcast", "params": {"ports": 7}},
+			{"kind": "allgather", "nodes": [2], "rails": [2, 2], "algorithm": "ring"},
 			{"kind": "allgather", "nodes": [2], "algorithm": "direct"},
 			{"kind": "allgather", "bytes": [5000], "algorithm": "neighbor-exchange"},
 			{"kind": "alltoall", "bytes": [1, 64], "algorithm": "bruck", "params": {"ports": 2}},
@@ -138,6 +139,8 @@ func TestChooseByTable(t *testing.T) {
 	}
 	twoNodes := each(Allgather, 16, 101)
 	twoNodes.Nodes = Consecutive(1, 8, 8)
+	twoRails, threeRails := twoNodes, twoNodes
+	twoRails.Nodes, threeRails.Nodes = Consecutive(2, 8, 8), Consecutive(3, 8, 8)
 	vForm := each(Alltoall, 4, 64)
 	vForm.Send.Irregular, vForm.Recv.Irregular = true, true
 	for _, c := range []struct {
@@ -149,11 +152,13 @@ func TestChooseByTable(t *testing.T) {
 	}{
 		{"inside all ranges", each(Allgather, 16, 100), "gather-bcast", []int{7}, "rule 1 of the tuning table, for allgather with 2 to 16 ranks, 0 to 100 bytes"},
 		{"too many ranks", each(Allgather, 17, 100), "bruck", []int{1}, "lowest estimated cost"},
-		{"by nodes", twoNodes, "direct", []int{4}, "rule 2 of the tuning table, for allgather with 2 or more nodes"},
-		{"no upper end", each(Allgather, 4, 1<<30), "neighbor-exchange", []int{}, "rule 3 of the tuning table, for allgather with 5000 or more bytes"},
+		{"by nodes", twoNodes, "direct", []int{4}, "rule 3 of the tuning table, for allgather with 2 or more nodes"},
+		{"by rails", twoRails, "ring", []int{1}, "rule 2 of the tuning table, for allgather with 2 or more nodes, 2 rails"},
+		{"too many rails", threeRails, "direct", []int{4}, "rule 3 of the tuning table, for allgather with 2 or more nodes"},
+		{"no upper end", each(Allgather, 4, 1<<30), "neighbor-exchange", []int{}, "rule 4 of the tuning table, for allgather with 5000 or more bytes"},
 		{"not applicable", each(Allgather, 5, 1<<30), "direct", []int{4},
-			"lowest estimated cost; rule 3 of the tuning table names neighbor-exchange, but the number of ranks is odd"},
-		{"bytes not known to all", vForm, "pairwise", []int{}, "rule 5 of the tuning table, for every alltoall"},
+			"lowest estimated cost; rule 4 of the tuning table names neighbor-exchange, but the number of ranks is odd"},
+		{"bytes not known to all", vForm, "pairwise", []int{}, "rule 6 of the tuning table, for every alltoall"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Choose(&c.shape, &ethernet, table)
@@ -178,7 +183,7 @@ func TestTuningRoundTrip(t *testing.T) {
 		ranges := []Range{{}, {Min: i + 1}, {Min: 1, Max: i + 1}}
 		a.EachParams(func(params []int) {
 			table.Rules = append(table.Rules, Rule{Kind: a.Kind, Algorithm: a, Params: append([]int{}, params...),
-				Ranks: ranges[i%3], Bytes: ranges[(i+1)%3], Nodes: ranges[(i+2)%3]})
+				Ranks: ranges[i%3], Bytes: ranges[(i+1)%3], Nodes: ranges[(i+2)%3], Rails: ranges[i/3%3]})
 		})
 	}
 	text := table.Marshal()
@@ -204,7 +209,7 @@ func TestTuningErrors(t *testing.T) {
 		{"no JSON inside a value", rule(`{"kind": "allgather",` + "\n" + `"bytes": [1, x]}`), "line 4: this is no JSON"},
 		{"a list", "[]", "the table: \"{\" must be here, not ["},
 		{"more", "{}\n\n{}", "line 3: there is more after the end"},
-		{"unknown key", rule(`{"kind": "allgather", "byte": [1]}`), `line 3: a rule has no "byte"; it can have kind, ranks, bytes, nodes, algorithm, params`},
+		{"unknown key", rule(`{"kind": "allgather", "byte": [1]}`), `line 3: a rule has no "byte"; it can have kind, ranks, bytes, nodes, rails, algorithm, params`},
 		{"twice", rule(`{"kind": "allgather", "kind": "bcast"}`), `line 3: a rule has "kind" twice`},
 		{"no algorithm", rule(`{"kind": "allgather"}`), `line 3: a rule needs "kind" and "algorithm"`},
 		{"unknown kind", rule("{\n\"kind\": \"allgathr\",\n\"algorithm\": \"ring\"}"), `line 4: unknown collective "allgathr"; want one of [barrier`},
@@ -216,6 +221,7 @@ func TestTuningErrors(t *testing.T) {
 		{"range upside down", rule(`{"kind": "allgather", "algorithm": "ring", "ranks": [4, 2]}`), `line 3: "ranks" is [4 2]; it must be [from] or [from, to]`},
 		{"empty range", rule(`{"kind": "allgather", "algorithm": "ring", "ranks": []}`), `line 3: "ranks" is []; it must be`},
 		{"range of text", rule(`{"kind": "allgather", "algorithm": "ring", "bytes": "1-2"}`), `line 3: string is here; it must be one or two whole numbers in brackets`},
+		{"no rails", rule(`{"kind": "allgather", "algorithm": "ring", "rails": [0, 2]}`), `"rails" is [0 2]; it must be [from] or [from, to], with from at least 1`},
 		{"no ranks", rule(`{"kind": "allgather", "algorithm": "ring", "ranks": [0]}`), `with from at least 1`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

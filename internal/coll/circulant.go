@@ -23,24 +23,25 @@ func circulantCost(n int, bytes float64, m *Model) float64 {
 	return m.halves(n, bytes) + m.bytes(1, 1, bytes*float64(n-1)/float64(n)) + bytes*float64(n-1)/float64(n)*m.Reduce
 }
 
-// circulantAllreduce works in Out and keeps every block at its offset, so that the
-// second phase needs no copies. A range of blocks that wraps around at the last rank is
-// two messages.
 func circulantAllreduce(f *flow, s *Shape) {
-	n := s.Size
+	circulantAmong(f, group{s.Rank, s.Size, s.Elem}, s.data(), s.result())
+}
+
+// circulantAmong works in out and keeps every block at its offset, so that the second
+// phase needs no copies. A range of blocks that wraps around at the last rank is two
+// messages.
+func circulantAmong(f *flow, g group, own, out sched.Span) {
+	n := g.size
 	counts := circulantRounds(n)
 	// each calls give with the contiguous ranges of count parts from first.
-	each := func(first, count int, give func(at reach)) {
+	each := func(first, count int, give func(i, j int)) {
 		first = around(first, n)
 		for count > 0 {
 			here := min(count, n-first)
-			from, _ := part(s.Bytes, s.Elem, first, n)
-			last, length := part(s.Bytes, s.Elem, first+here-1, n)
-			give(reach{from, last + length - from})
+			give(first, first+here)
 			first, count = 0, count-here
 		}
 	}
-	own, out := s.data(), s.result()
 	if n == 1 {
 		f.copy(out, own)
 	}
@@ -51,19 +52,19 @@ func circulantAllreduce(f *flow, s *Shape) {
 		if i == 0 {
 			from = own
 		}
-		each(s.Rank+keep, have-keep, func(at reach) { f.send(around(s.Rank+keep, n), from.At(at.off, at.n)) })
-		each(s.Rank, have-keep, func(at reach) {
-			combineInto(f, around(s.Rank-keep, n), out.At(at.off, at.n), from.At(at.off, at.n))
+		each(g.rank+keep, have-keep, func(i, j int) { f.send(around(g.rank+keep, n), g.span(from, i, j)) })
+		each(g.rank, have-keep, func(i, j int) {
+			combineInto(f, around(g.rank-keep, n), g.span(out, i, j), g.span(from, i, j))
 		})
 		if i == 0 { // an odd number: the middle block is not combined yet
-			each(s.Rank+have-keep, 2*keep-have, func(at reach) { f.copy(out.At(at.off, at.n), own.At(at.off, at.n)) })
+			each(g.rank+have-keep, 2*keep-have, func(i, j int) { f.copy(g.span(out, i, j), g.span(own, i, j)) })
 		}
 	}
 	for i := len(counts) - 2; i >= 0; i-- {
 		f.Step(2*(len(counts)-1) - 1 - i)
 		have, more := counts[i+1], counts[i]-counts[i+1]
-		each(s.Rank, more, func(at reach) { f.send(around(s.Rank-have, n), out.At(at.off, at.n)) })
-		each(s.Rank+have, more, func(at reach) { f.recv(around(s.Rank+have, n), out.At(at.off, at.n)) })
+		each(g.rank, more, func(i, j int) { f.send(around(g.rank-have, n), g.span(out, i, j)) })
+		each(g.rank+have, more, func(i, j int) { f.recv(around(g.rank+have, n), g.span(out, i, j)) })
 	}
 }
 

@@ -87,6 +87,10 @@ type Shape struct {
 	// (Gather, Allgather, Alltoall, Neighbors). The rank's own block in Gather's and
 	// Allgather's In has the same length as in Out.
 	Send, Recv Blocks
+	// Carried has, for an Alltoall with blocks of different lengths, those of the blocks
+	// that this rank may have to hand on: for each rank of CarriedFrom a block for every
+	// rank of this node. It is nil on all ranks or on none.
+	Carried []Blocks
 	// Sources and Dests are the neighbors of Neighbors, in order.
 	Sources, Dests []int
 	// Nodes is the topology; nil if all ranks share one node.
@@ -105,6 +109,7 @@ type Needs struct {
 	Commutes    bool // the reduction must commute
 	PowerOfTwo  bool // the number of ranks; none of ours should need it
 	Regular     bool // all blocks have the same length
+	Lengths     bool // the same, or Shape.Carried is set
 	Even        bool // an even number of ranks
 	MinRanks    int
 	NotInPlace  bool
@@ -128,10 +133,26 @@ type Model struct {
 	// Stripe is the longest message that uses one port. A longer one is striped over
 	// all of them. 0: no striping.
 	Stripe int
+	// Cable is the time of a byte on one of the cables of a node, of which there are
+	// Ports and which all ranks of the node share. PerByte is then the time that a rank
+	// spends on a byte. 0: PerByte is the time on the cable.
+	Cable float64
+	// Burst is how long a cable that was idle transmits without a limit.
+	Burst float64
 	// TimeSlices means that the ranks of a node share its cores: the start-ups of their
 	// messages to other nodes add up.
 	TimeSlices bool
-	Near       Near
+	// Message is the time of the processor for sending and receiving a message between
+	// nodes, which does not overlap with that of other messages. It matters with
+	// TimeSlices.
+	Message float64
+	Near    Near
+
+	senders int  // ranks of a node that send at the same time, if several share Cable
+	rooted  bool // one rank only sends or only receives
+	// hop is the model of a single message along consecutive ranks, if the others of a
+	// node are idle; nil if the model is that of all messages.
+	hop *Model
 }
 
 // startup returns the start-up time of a message of n bytes.
@@ -156,7 +177,7 @@ type Near struct{ Startup, PerByte float64 }
 func (m *Model) near() Model {
 	inside := *m
 	if m.Near != (Near{}) {
-		inside.Startup, inside.PerByte, inside.Ports, inside.Starts, inside.Eager, inside.Stripe = m.Near.Startup, m.Near.PerByte, 1, 1, 0, 0
+		inside.Startup, inside.PerByte, inside.Ports, inside.Starts, inside.Eager, inside.Stripe, inside.Cable, inside.Message = m.Near.Startup, m.Near.PerByte, 1, 1, 0, 0, 0, 0
 		if m.TimeSlices {
 			inside.Starts = 4
 		}
@@ -175,6 +196,14 @@ type Algorithm struct {
 	// Along means that ranks communicate only with their neighbors, so that one message
 	// at a time leaves a node with consecutive ranks.
 	Along bool
+	// Leaders means that one rank of each node communicates with other nodes, if there are
+	// several: it does not share its cables.
+	Leaders bool
+	// Far estimates the share of the bytes that leaves a node, for algorithms that are
+	// not node-aware. nil: that of an algorithm in which a rank sends to all alike.
+	Far func(s *Shape, params []int) float64
+	// Rooted means that all messages are sent by the root, or to it.
+	Rooted bool
 	// ByName excludes the algorithm from the choice by cost: it must be named.
 	ByName bool
 	// Aware names the arrival-aware form of the algorithm, which serves arrived ranks
@@ -184,9 +213,20 @@ type Algorithm struct {
 	// Instead names the algorithm of the same kind, with the same parameters, that a
 	// rule for this one uses for calls to which this one is not applicable.
 	Instead string
+	// InSegment builds the graph with the node phases in the buffer that the ranks of a
+	// node share, if there is such a form. Its messages between nodes are the same as
+	// those of Build, so each node may choose between the two on its own.
+	InSegment func(b *sched.Builder, s *Shape, params []int)
 	// Cost estimates the time of the slowest rank. It must not depend on Shape.Rank or
 	// on anything that not all ranks know: every rank must choose the same algorithm.
 	Cost func(s *Shape, m *Model, params []int) float64
 	// Build builds the graph of rank s.Rank. It reports errors with b.Fail.
 	Build func(b *sched.Builder, s *Shape, params []int)
+	// Plan estimates the time of Build on the slowest rank, with the same restrictions as
+	// Cost. nil: it is about that of a call or less.
+	Plan func(s *Shape, params []int) float64
 }
+
+// plannedCalls is the number of calls among which the cost of a plan is divided. A plan is
+// kept, so a program that makes fewer calls of a shape does not spend much time in them.
+const plannedCalls = 100

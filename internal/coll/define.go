@@ -19,6 +19,9 @@ func Task(shapes []Shape) *sched.Task {
 	s := &shapes[0]
 	t := &sched.Task{Elem: s.Elem, Commutes: s.Commutes, Sync: s.Kind == Barrier, Agree: s.Kind == Allreduce,
 		Ranks: make([]sched.Memory, len(shapes))}
+	if s.Nodes != nil {
+		t.Node = s.Nodes.Node
+	}
 	for r := range shapes {
 		m := &meaning{shapes: shapes, s: &shapes[r], m: &t.Ranks[r]}
 		switch s.Kind {

@@ -17,7 +17,7 @@ import (
 // callers in Go may be.
 func TestOwnOffsets(t *testing.T) {
 	rng := rand.New(rand.NewSource(5))
-	for _, a := range slices.Concat(allgatherAlgorithms(), alltoallAlgorithms(), nodesAllgatherAlgorithms(), nodesAlltoallAlgorithms()) {
+	for _, a := range allForms(slices.Concat(allgatherAlgorithms(), alltoallAlgorithms(), nodesAllgatherAlgorithms(), nodesAlltoallAlgorithms())) {
 		t.Run(fmt.Sprintf("%s/%s", a.Kind, a.Name), func(t *testing.T) {
 			for size := 1; size <= 14; size++ {
 				for _, inPlace := range []func() bool{
@@ -85,6 +85,9 @@ func ownOffsets(kind Kind, size int, regular bool, inPlace func() bool, rng *ran
 // exchangeTask defines the task independently of the code under test.
 func exchangeTask(shapes []Shape) *sched.Task {
 	task := &sched.Task{Ranks: make([]sched.Memory, len(shapes))}
+	if nodes := shapes[0].Nodes; nodes != nil {
+		task.Node = nodes.Node
+	}
 	for r := range shapes {
 		s, m := &shapes[r], &task.Ranks[r]
 		for j := range shapes {

@@ -27,6 +27,8 @@ type network struct {
 	commutes bool
 	queues   map[strand]*queue
 	moved    []strand // strands with both a send and a receive
+
+	delivered func(pair strand, to *sched.Run) // called for each message, if not nil
 }
 
 // strand is a stream between two ranks.
@@ -102,20 +104,8 @@ func (w *network) run(rng *rand.Rand) error {
 		if w.late {
 			w.runs[rng.Intn(len(w.runs))].Serve()
 		}
-		i := rng.Intn(len(w.moved))
-		pair := w.moved[i]
-		w.moved[i] = w.moved[len(w.moved)-1]
-		w.moved = w.moved[:len(w.moved)-1]
-		q := w.queues[pair]
-		s, r := q.sends[0], q.recvs[0]
-		q.sends, q.recvs = q.sends[1:], q.recvs[1:]
-		if len(s.b) != len(r.b) {
-			return fmt.Errorf("rank %d sends %d bytes, rank %d receives %d", pair.from, len(s.b), pair.to, len(r.b))
-		}
-		copy(r.b, s.b)
-		w.runs[pair.to].Ended(r.id, nil)
-		if s.id >= 0 {
-			w.runs[pair.from].Ended(s.id, nil)
+		if err := w.deliver(rng.Intn(len(w.moved))); err != nil {
+			return err
 		}
 	}
 	for i, r := range w.runs {
@@ -131,6 +121,28 @@ func (w *network) run(rng *rand.Rand) error {
 	return nil
 }
 
+// deliver delivers the first message of strand i of moved.
+func (w *network) deliver(i int) error {
+	pair := w.moved[i]
+	w.moved[i] = w.moved[len(w.moved)-1]
+	w.moved = w.moved[:len(w.moved)-1]
+	q := w.queues[pair]
+	s, r := q.sends[0], q.recvs[0]
+	q.sends, q.recvs = q.sends[1:], q.recvs[1:]
+	if len(s.b) != len(r.b) {
+		return fmt.Errorf("rank %d sends %d bytes, rank %d receives %d", pair.from, len(s.b), pair.to, len(r.b))
+	}
+	copy(r.b, s.b)
+	if w.delivered != nil {
+		w.delivered(pair, w.runs[pair.to])
+	}
+	w.runs[pair.to].Ended(r.id, nil)
+	if s.id >= 0 {
+		w.runs[pair.from].Ended(s.id, nil)
+	}
+	return nil
+}
+
 // call is the memory of one rank in one collective.
 type call struct{ in, out, want []byte }
 
@@ -138,6 +150,7 @@ type call struct{ in, out, want []byte }
 func execute(a *Algorithm, shapes []Shape, params []int, rng *rand.Rand) error {
 	calls := defineCalls(shapes, rng)
 	w := &network{rank: map[*sched.Run]int{}, eager: rng.Intn(2) == 0, late: rng.Intn(2) == 0, commutes: shapes[0].Commutes, queues: map[strand]*queue{}}
+	graphs := make([]*sched.Graph, len(shapes))
 	for i := range shapes {
 		var b sched.Builder
 		b.Reset(i, len(shapes))
@@ -146,7 +159,13 @@ func execute(a *Algorithm, shapes []Shape, params []int, rng *rand.Rand) error {
 		if err != nil {
 			return fmt.Errorf("rank %d: %w", i, err)
 		}
-		r := &sched.Run{Graph: g, Port: w, Arrivals: w, Mem: [3][]byte{calls[i].in, calls[i].out, random(rng, g.Tmp)}}
+		graphs[i] = g
+	}
+	inSegment := rng.Intn(2) == 0
+	seg := newSegments(graphs, shapes, inSegment, rng)
+	for i, g := range graphs {
+		r := &sched.Run{Graph: g, Port: w, Arrivals: w, InSegment: inSegment,
+			Mem: [sched.Bufs][]byte{calls[i].in, calls[i].out, random(rng, g.Tmp), seg[i]}}
 		w.runs = append(w.runs, r)
 		w.rank[r] = i
 	}
@@ -159,6 +178,24 @@ func execute(a *Algorithm, shapes []Shape, params []int, rng *rand.Rand) error {
 		}
 	}
 	return nil
+}
+
+// newSegments returns the memory of each rank for the shared buffer: the same for all
+// ranks of a node, or different ones.
+func newSegments(graphs []*sched.Graph, shapes []Shape, inSegment bool, rng *rand.Rand) [][]byte {
+	seg := make([][]byte, len(graphs))
+	for r, g := range graphs {
+		first := 0
+		if nodes := shapes[0].Nodes; nodes != nil {
+			first = nodes.leader(nodes.Node[r])
+		}
+		if inSegment && r != first {
+			seg[r] = seg[first]
+		} else {
+			seg[r] = random(rng, g.Shared)
+		}
+	}
+	return seg
 }
 
 func random(rng *rand.Rand, n int) []byte {
@@ -216,7 +253,7 @@ func defineCalls(shapes []Shape, rng *rand.Rand) []call {
 			}
 		case Alltoall:
 			for j := range n {
-				from, k := shapes[j].Send.Of(i)
+				from, k := shapes[j].outgoing(i)
 				to, _ := s.Recv.Of(j)
 				copy(c.want[to:to+k], data[j][from:])
 			}
@@ -331,6 +368,9 @@ func casesOf(a *Algorithm, ranks int, counts []int, rng *rand.Rand, try func(nam
 					}
 				}
 				layBlocks(shapes, 2*count, irregular, rng)
+				if irregular && a.Needs.Lengths {
+					exchangeLengths(shapes)
+				}
 				try(fmt.Sprintf("%d ranks, %d elements, root %d, irregular %v, in place %v, commutes %v",
 					ranks, count, root, irregular, inPlace, commutes), shapes)
 			}
@@ -416,7 +456,7 @@ func layBlocks(shapes []Shape, each int, irregular bool, rng *rand.Rand) {
 func TestExecute(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	total := 0
-	for _, a := range Algorithms() {
+	for _, a := range allForms(Algorithms()) {
 		if a.Kind == Neighbors { // have a test of their own
 			continue
 		}

@@ -18,7 +18,7 @@ import (
 
 type flow struct {
 	*sched.Builder
-	mem   [3][]stretch // by sched.Buf, sorted by offset, disjoint
+	mem   [sched.Bufs][]stretch // by sched.Buf, sorted by offset, disjoint
 	after []sched.ID
 }
 
@@ -48,6 +48,21 @@ func (f *flow) recv(peer int, dst sched.Span, held ...sched.ID) sched.ID {
 	f.after = f.writes(append(f.after[:0], held...), dst)
 	id := f.Recv(peer, dst, f.after...)
 	f.wrote(dst, id)
+	return id
+}
+
+// handOver hands a span of the node's shared buffer over, after the operations in held as
+// well. Unlike a message it may be empty: it also notifies that the rank has begun.
+func (f *flow) handOver(peer int, s sched.Span, held ...sched.ID) {
+	f.after = f.reads(append(f.after[:0], held...), s)
+	f.read(s, f.HandOver(peer, s, f.after...))
+}
+
+// takeOver takes a span over.
+func (f *flow) takeOver(peer int, s sched.Span) sched.ID {
+	f.after = f.writes(f.after[:0], s)
+	id := f.TakeOver(peer, s, f.after...)
+	f.wrote(s, id)
 	return id
 }
 

@@ -1,6 +1,10 @@
 package coll
 
-import "github.com/muster-mpi/muster/internal/sched"
+import (
+	"slices"
+
+	"github.com/muster-mpi/muster/internal/sched"
+)
 
 // Gathers (MPI-4.1 section 6.5). The trees collect blocks in scratch, counted from the
 // root, and need equal blocks: if lengths differ, only the root knows them, so ranks
@@ -46,10 +50,13 @@ func gatherAlgorithms() []Algorithm {
 // spanningTreeCost returns T2 equation 3.1 for any number of ranks and ports, plus the
 // copy that a rank other than the root makes of its own block.
 func spanningTreeCost(s *Shape, m *Model, k int) float64 {
-	each := float64(s.blockBytes())
-	return m.atLeast(m.Copy*each + spreadCost(s.Size, m, k+1, func(below int) float64 {
+	each, ports, cables := float64(s.blockBytes()), *m, 1
+	if m.Cable > 0 { // messages share the root's processor; striped ones share all cables
+		ports.Ports, cables = 1, m.Ports
+	}
+	return m.atLeast(m.Copy*each + spreadCost(s.Size, &ports, k+1, 0, func(below int) float64 {
 		bytes := float64(min(below, s.Size-below)) * each
-		return m.startup(bytes) + bytes*m.PerByte
+		return m.startup(bytes) + bytes*m.perByte(cables)
 	}))
 }
 
@@ -112,21 +119,43 @@ func treeGather(b *sched.Builder, s *Shape, k int) {
 	})
 }
 
+// farFirst returns the ranks other than the root, from the one above it on: first those on
+// other nodes, so that the network is busy while the root copies the data of its node.
+func (s *Shape) farFirst() []int {
+	others := make([]int, 0, s.Size-1)
+	for i := 1; i < s.Size; i++ {
+		others = append(others, around(s.Root+i, s.Size))
+	}
+	if s.Nodes != nil {
+		near := func(rank int) bool { return s.Nodes.Node[rank] == s.Nodes.Node[s.Root] }
+		slices.SortStableFunc(others, func(x, y int) int {
+			switch {
+			case near(x) == near(y):
+				return 0
+			case near(y):
+				return -1
+			}
+			return 1
+		})
+	}
+	return others
+}
+
 // directGather posts at most k receives at a time.
 func directGather(b *sched.Builder, s *Shape, k int) {
 	if k < 1 {
 		b.Fail("gather: %d ports; there must be at least one", k)
 		return
 	}
+	others := s.farFirst()
 	if s.Rank != s.Root {
-		b.Step((around(s.Rank-s.Root, s.Size) - 1) / k)
+		b.Step(slices.Index(others, s.Rank) / k)
 		sendSome(b, s.Root, s.given())
 		return
 	}
 	var receives []sched.ID
-	for i := range s.Size - 1 {
+	for i, from := range others {
 		b.Step(i / k)
-		from := around(s.Root+1+i, s.Size)
 		if id := recvSome(b, from, s.gathered(from), back(receives, k)); id != sched.None {
 			receives = append(receives, id)
 		}

@@ -204,7 +204,7 @@ func (k *interCase) execute(pick Pick, commutes bool, rng *rand.Rand) error {
 		if err != nil {
 			return fmt.Errorf("rank %d: %w", i, err)
 		}
-		r := &sched.Run{Graph: g, Port: w, Mem: [3][]byte{k.calls[i].in, k.calls[i].out, random(rng, g.Tmp)}}
+		r := &sched.Run{Graph: g, Port: w, Mem: [sched.Bufs][]byte{k.calls[i].in, k.calls[i].out, random(rng, g.Tmp)}}
 		w.runs = append(w.runs, r)
 		w.rank[r] = i
 	}

@@ -17,7 +17,7 @@ import (
 func TestMutants(t *testing.T) {
 	rng := rand.New(rand.NewSource(7))
 	tally := map[string]*mutantTally{}
-	for _, a := range Algorithms() {
+	for _, a := range allForms(Algorithms()) {
 		for _, shapes := range mutantShapes(&a, rng) {
 			graphs := make([]*sched.Graph, len(shapes))
 			for r := range shapes {

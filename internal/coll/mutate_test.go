@@ -12,13 +12,13 @@ import (
 
 // draft is a modifiable graph.
 type draft struct {
-	rank, size, tmp int
-	ops             []sched.Op
-	after           [][]int // dependencies of each operation
+	rank, size, tmp, shared int
+	ops                     []sched.Op
+	after                   [][]int // dependencies of each operation
 }
 
 func draftOf(g *sched.Graph) *draft {
-	d := &draft{rank: g.Rank, size: g.Size, tmp: g.Tmp, ops: slices.Clone(g.Ops), after: make([][]int, len(g.Ops))}
+	d := &draft{rank: g.Rank, size: g.Size, tmp: g.Tmp, shared: g.Shared, ops: slices.Clone(g.Ops), after: make([][]int, len(g.Ops))}
 	for i := range g.Ops {
 		for _, j := range g.After(i) {
 			d.after[j] = append(d.after[j], i)
@@ -41,6 +41,7 @@ func (d *draft) graph() (*sched.Graph, error) {
 	var b sched.Builder
 	b.Reset(d.rank, d.size)
 	b.Tmp(d.tmp)
+	b.Shared(d.shared)
 	ids := make([]sched.ID, len(d.ops))
 	for i, op := range d.ops {
 		var after []sched.ID
@@ -48,10 +49,19 @@ func (d *draft) graph() (*sched.Graph, error) {
 			after = append(after, ids[j])
 		}
 		b.Step(int(op.Step))
+		b.Stream(int(op.Stream))
 		switch op.Kind {
 		case sched.Send:
+			if op.HandOver {
+				ids[i] = b.HandOver(int(op.Peer), op.Src, after...)
+				continue
+			}
 			ids[i] = b.Send(int(op.Peer), op.Src, after...)
 		case sched.Recv:
+			if op.HandOver {
+				ids[i] = b.TakeOver(int(op.Peer), op.Dst, after...)
+				continue
+			}
 			ids[i] = b.Recv(int(op.Peer), op.Dst, after...)
 		case sched.Copy:
 			ids[i] = b.Copy(op.Dst, op.Src, after...)
@@ -95,6 +105,9 @@ func mutants(g *sched.Graph, elem int, try func(fault string, d *draft)) {
 					*p = (*p + 1) % int32(g.Size)
 				}
 			})
+			if op.HandOver {
+				change("a hand-over with data", func(d *draft) { d.ops[i].HandOver = false })
+			}
 			if next := g.NextPost(i); next >= 0 {
 				change("two messages exchanged", func(d *draft) {
 					a, b := &d.ops[i], &d.ops[next]
@@ -119,7 +132,7 @@ func mutants(g *sched.Graph, elem int, try func(fault string, d *draft)) {
 				change("a length cut", func(d *draft) { shorten(&d.ops[i], less) })
 			}
 		}
-		for _, buf := range []sched.Buf{sched.In, sched.Out, sched.Tmp} {
+		for _, buf := range []sched.Buf{sched.In, sched.Out, sched.Tmp, sched.Shared} {
 			if op.Kind != sched.Recv && op.Src.Len > 0 && op.Src.Buf != buf {
 				change("a source in another buffer", func(d *draft) { d.ops[i].Src.Buf = buf })
 			}

@@ -21,6 +21,10 @@ import "github.com/muster-mpi/muster/internal/sched"
 // part has arrived, from a row in which a group's blocks are contiguous, and every rank
 // copies them to their offsets. Straight: a leader forwards each part as soon as it has
 // arrived, from and to the final offset, while others are on the network.
+//
+// In a segment (Algorithm.InSegment) the row is in the buffer that the ranks of a node
+// share, in either form (T2 4.4, 5.5): a rank copies its block in, the leaders send from
+// there and receive there, and every rank copies the result out. Nothing else is copied.
 
 const (
 	copied   = 1
@@ -30,7 +34,7 @@ const (
 func nodesAllgatherAlgorithms() []Algorithm {
 	form := Param{Name: "form", Values: []int{copied, straight}, About: "1: forwarded in one message and copied out; 2: each part forwarded when it arrives"}
 	return []Algorithm{
-		{
+		Algorithm{
 			Kind: Allgather, Name: "node-groups", Ref: "T2 5.5.1, 5.5.3; with one group and k ports 4.4.2, SMP-aware Direct",
 			About:  "The ranks of each node form groups; the leaders of a group send its blocks to those of all nodes, k at a time, and forward what they receive to their node.",
 			Needs:  Needs{Nodes: true},
@@ -41,11 +45,8 @@ func nodesAllgatherAlgorithms() []Algorithm {
 					return m.window(s.nodeCount()-1, p[1], part) * m.crush(min(s.nodeCount()-1, p[1]), part)
 				})
 			},
-			Build: func(b *sched.Builder, s *Shape, p []int) {
-				nodesAllgather(b, s, p[0], p[2], false, exchangeDirect(p[1]))
-			},
-		},
-		{
+		}.with(func(p []int) phases { return phases{groups: p[0], form: p[2], between: exchangeDirect(p[1])} }),
+		Algorithm{
 			Kind: Allgather, Name: "node-ring", Ref: "T2 5.5.3 with a ring in phase 2",
 			About:  "The ranks of each node form groups, whose leaders forward the nodes' blocks around a ring and to their node.",
 			Needs:  Needs{Nodes: true},
@@ -55,11 +56,8 @@ func nodesAllgatherAlgorithms() []Algorithm {
 					return float64(s.nodeCount()-1) * m.together(1, part)
 				})
 			},
-			Build: func(b *sched.Builder, s *Shape, p []int) {
-				nodesAllgather(b, s, p[0], p[1], false, exchange{exchangeRing, left})
-			},
-		},
-		{
+		}.with(func(p []int) phases { return phases{groups: p[0], form: p[1], between: exchange{exchangeRing, left}} }),
+		Algorithm{
 			Kind: Allgather, Name: "node-bruck", Ref: "T2 4.4.2, SMP-aware Bruck",
 			About:  "The node leaders send all their blocks to k lower nodes in each round; the shift at the end is part of copying the blocks out.",
 			Needs:  Needs{Nodes: true},
@@ -74,8 +72,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 					return t
 				})
 			},
-			Build: func(b *sched.Builder, s *Shape, p []int) { nodesAllgather(b, s, 1, p[1], true, exchangeBruck(p[0])) },
-		},
+		}.with(func(p []int) phases { return phases{groups: 1, form: p[1], turned: true, between: exchangeBruck(p[0])} }),
 		{
 			Kind: Allgather, Name: "node-gather-bcast", Ref: "T2 4.4.1, SMP-aware Gather-and-Broadcast",
 			About:  "The node leaders send their blocks to the first of them, which sends all back down a tree: the fewest messages.",
@@ -88,7 +85,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 				})
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) {
-				nodesAllgather(b, s, 1, copied, false, exchangeAtRoot(p[0]))
+				nodesAllgather(b, s, phases{groups: 1, form: copied, between: exchangeAtRoot(p[0])}, false)
 			},
 		},
 		{
@@ -105,10 +102,11 @@ func nodesAllgatherAlgorithms() []Algorithm {
 				if m.TimeSlices {
 					inside = near.together(most*(most-1), largest) + near.together(most-1, all)
 				}
-				between := m.together(out, 0) + m.startup(node) - m.Startup + float64(n-1)*node*m.PerByte/float64(max(m.Ports, 1))
+				between := m.together(out, 0) + m.startup(node) - m.Startup + float64(n-1)*node*m.perByte(m.Ports)
 				return m.atLeast(inside + between + m.Copy*(all+largest))
 			},
-			Build: spreadAllgather,
+			Build:     spreadAllgather,
+			InSegment: spreadInSegment,
 		},
 	}
 }
@@ -156,18 +154,20 @@ type grouped struct {
 	node   int
 	groups int
 	mem    sched.Span
-	at     [][]int // offset of a group's part, by node and group
-	order  []int   // the ranks in the order of the row
-	begin  []int   // offset of the block of each of them, and the end
-	placed bool    // the own block is copied to Out without the row
+	shared bool       // mem is shared by the node
+	begun  []sched.ID // the other ranks of the groups that the rank leads have begun
+	at     [][]int    // offset of a group's part, by node and group
+	order  []int      // the ranks in the order of the row
+	begin  []int      // offset of the block of each of them, and the end
+	placed bool       // the own block is copied to Out without the row
 }
 
 // newGrouped lays the row out: by group and node if it will be copied out anyway, by
 // node and group if blocks are received at their final offsets. With turned, the own
 // node comes first.
-func newGrouped(f *flow, s *Shape, groups int, byGroup, turned bool) *grouped {
+func newGrouped(f *flow, s *Shape, groups int, byGroup, turned, shared bool) *grouped {
 	t := s.Nodes
-	w := &grouped{f: f, s: s, t: t, node: t.Node[s.Rank], groups: groups, at: make([][]int, len(t.Ranks))}
+	w := &grouped{f: f, shared: shared, s: s, t: t, node: t.Node[s.Rank], groups: groups, at: make([][]int, len(t.Ranks))}
 	nodes := len(t.Ranks)
 	w.begin = append(make([]int, 0, s.Size+1), 0)
 	inOut := true
@@ -196,7 +196,12 @@ func newGrouped(f *flow, s *Shape, groups int, byGroup, turned bool) *grouped {
 		add(around(first+n, nodes), j)
 	}
 	size := w.begin[s.Size]
-	if w.mem = (sched.Span{Buf: sched.Out, Len: size}); !inOut {
+	switch {
+	case w.shared:
+		w.mem = f.Shared(size)
+	case inOut:
+		w.mem = sched.Span{Buf: sched.Out, Len: size}
+	default:
 		w.mem = f.Tmp(size)
 	}
 	return w
@@ -277,11 +282,25 @@ type exchange struct {
 	from side
 }
 
+// phases describes an allgather of groups.
+type phases struct {
+	groups, form int
+	turned       bool
+	between      exchange
+}
+
+// with adds the functions that build the phases to an algorithm.
+func (a Algorithm) with(phases func(params []int) phases) Algorithm {
+	a.Build = func(b *sched.Builder, s *Shape, params []int) { nodesAllgather(b, s, phases(params), false) }
+	a.InSegment = func(b *sched.Builder, s *Shape, params []int) { nodesAllgather(b, s, phases(params), true) }
+	return a
+}
+
 // nodesAllgather builds the three phases.
-func nodesAllgather(b *sched.Builder, s *Shape, groups, form int, turned bool, between exchange) {
+func nodesAllgather(b *sched.Builder, s *Shape, p phases, shared bool) {
 	f := &flow{Builder: b}
-	groups = min(groups, s.Nodes.most())
-	w := newGrouped(f, s, groups, form == copied && groups > 1, turned)
+	groups, between := min(p.groups, s.Nodes.most()), p.between
+	w := newGrouped(f, s, groups, p.form == copied && groups > 1, p.turned, shared)
 	for j := range groups {
 		w.gather(j)
 	}
@@ -291,8 +310,8 @@ func nodesAllgather(b *sched.Builder, s *Shape, groups, form int, turned bool, b
 		}
 	}
 	for j := range groups {
-		if form == copied {
-			w.share(j, w.whole(j))
+		if p.form == copied {
+			w.share(j, w.whole(j), true)
 			continue
 		}
 		// The own part first: it is forwarded while the others are on the network (T2 4.4.2).
@@ -303,7 +322,7 @@ func nodesAllgather(b *sched.Builder, s *Shape, groups, form int, turned bool, b
 			}
 			b.Step(1 + i)
 			b.Stream(handOn(node)) // a late node does not delay the others (T2 6.4.5)
-			w.share(j, w.part(node, j))
+			w.share(j, w.part(node, j), node == w.node)
 		}
 		b.Stream(0)
 	}
@@ -315,6 +334,13 @@ func (w *grouped) gather(group int) {
 	lo, hi := w.cut(w.node, group)
 	for _, rank := range w.t.Ranks[w.node][lo:hi] {
 		switch {
+		case w.shared && s.Rank == rank:
+			w.f.copy(w.block(rank), s.given())
+			if rank != leader {
+				w.f.handOver(leader, w.block(rank))
+			}
+		case w.shared && s.Rank == leader:
+			w.begun = append(w.begun, w.f.takeOver(rank, w.block(rank)))
 		case s.Rank == leader && rank == s.Rank:
 			w.f.copy(w.block(rank), s.given())
 		case s.Rank == leader:
@@ -325,9 +351,12 @@ func (w *grouped) gather(group int) {
 	}
 }
 
-// share sends a part of the row from the leader of a group to all ranks of the node.
-func (w *grouped) share(group int, part sched.Span) {
-	if leader := w.leader(w.node, group); w.s.Rank != leader {
+// share sends a part of the row from the leader of a group to all ranks of the node. own
+// means that the blocks of the node are in it, so that all ranks of the group have begun.
+func (w *grouped) share(group int, part sched.Span, own bool) {
+	if w.shared {
+		w.shareInPlace(group, part, own)
+	} else if leader := w.leader(w.node, group); w.s.Rank != leader {
 		w.f.recv(leader, part)
 	} else {
 		for _, rank := range w.t.Ranks[w.node] {
@@ -337,6 +366,30 @@ func (w *grouped) share(group int, part sched.Span) {
 		}
 	}
 	w.deliver(part)
+}
+
+// shareInPlace hands the part over. If the group's ranks have begun, so reports the
+// hand-over, even of an empty part: the buffer may be used again when all ranks of the
+// node know that of each other (sched.Run).
+func (w *grouped) shareInPlace(group int, part sched.Span, own bool) {
+	lo, hi := w.cut(w.node, group)
+	if part.Len == 0 && (!own || lo == hi) {
+		return
+	}
+	leader := w.leader(w.node, group)
+	if w.s.Rank != leader {
+		w.f.takeOver(leader, part)
+		return
+	}
+	var begun []sched.ID
+	if own {
+		begun = w.begun
+	}
+	for _, rank := range w.t.Ranks[w.node] {
+		if rank != leader {
+			w.f.handOver(rank, part, begun...)
+		}
+	}
 }
 
 // whole returns all parts of a group, which are contiguous in a row that is copied out.

@@ -90,7 +90,7 @@ func exchangeAtRoot(radix int) exchange {
 // the local rank is i modulo their number, which is the second master of a group there.
 func spreadAllgather(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
-	w := newGrouped(f, s, 1, false, true)
+	w := newGrouped(f, s, 1, false, true, false)
 	local, nodes := s.Nodes.Ranks[w.node], s.nodeCount()
 	for i := 1; i < len(local); i++ {
 		f.send(local[around(s.Nodes.LocalRank[s.Rank]+i, len(local))], s.given())
@@ -134,6 +134,47 @@ func spreadAllgather(b *sched.Builder, s *Shape, _ []int) {
 		}
 	} else {
 		f.recv(gatherer, others)
+	}
+	w.deliver(others)
+}
+
+// spreadInSegment is spreadAllgather in the buffer that the node shares: the first phase
+// is an exchange of hand-overs, after which every rank sends the blocks of its node from
+// there, and the third phase is a hand-over by the gatherer.
+func spreadInSegment(b *sched.Builder, s *Shape, _ []int) {
+	f := &flow{Builder: b}
+	w := newGrouped(f, s, 1, false, true, true)
+	local, nodes := s.Nodes.Ranks[w.node], s.nodeCount()
+	mine := s.Nodes.LocalRank[s.Rank]
+	f.copy(w.block(s.Rank), s.given())
+	for i := 1; i < len(local); i++ {
+		f.handOver(local[around(mine+i, len(local))], w.block(s.Rank))
+	}
+	for i := 1; i < len(local); i++ {
+		from := local[around(mine-i, len(local))]
+		f.takeOver(from, w.block(from))
+	}
+	own, gatherer := w.part(w.node, 0), s.Nodes.gatherer(w.node)
+	f.Step(1)
+	for i := 1; i < nodes; i++ {
+		if to := around(w.node+i, nodes); s.Nodes.sender(w.node, to) == s.Rank {
+			f.send(s.Nodes.gatherer(to), own)
+		}
+		if from := around(w.node-i, nodes); gatherer == s.Rank {
+			f.recv(s.Nodes.sender(from, w.node), w.part(from, 0))
+		}
+	}
+	w.deliver(own)
+	f.Step(2)
+	others := w.mem.At(own.Len, w.mem.Len-own.Len) // the row begins with the own node
+	for _, rank := range local {
+		switch {
+		case rank == s.Rank || others.Len == 0:
+		case gatherer == s.Rank:
+			f.handOver(rank, others)
+		case rank == gatherer:
+			f.takeOver(gatherer, others)
+		}
 	}
 	w.deliver(others)
 }

@@ -34,11 +34,17 @@ func trafficOf(t *testing.T, name string, params []int, counts ...int) []sched.T
 	if err != nil {
 		t.Fatal(err)
 	}
+	return trafficOfForm(t, a, params, counts...)
+}
+
+func trafficOfForm(t *testing.T, a *Algorithm, params []int, counts ...int) []sched.Traffic {
+	t.Helper()
 	nodes := Consecutive(1, counts...)
 	s := Shape{Kind: Allgather, Size: len(nodes.Node), Elem: 1, Recv: Blocks{Each: complexityBytes}, Nodes: nodes}
 	graphs := make([]*sched.Graph, s.Size)
 	for r := range graphs {
 		var b sched.Builder
+		var err error
 		s.Rank = r
 		if graphs[r], err = a.Graph(&b, &s, params); err != nil {
 			t.Fatal(err)

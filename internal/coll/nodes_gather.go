@@ -33,7 +33,11 @@ func nodesGatherCost(s *Shape, m *Model, p []int) float64 {
 	if !s.Nodes.inOrder {
 		copied += each * float64(s.Size)
 	}
-	return m.atLeast(near.together(most-1, each) + m.window(s.nodeCount()-1, p[0], each*float64(most)) + m.Copy*copied)
+	second := 0.0
+	if m.TimeSlices && m.Cable > 0 && s.Kind == Gather { // the senders' work begins when the leaders have all blocks, and is not overlapped
+		second = 2 * m.PerByte * each * float64(most)
+	}
+	return m.atLeast(second + near.together(most-1, each) + m.window(s.nodeCount()-1, p[0], each*float64(most)) + m.Copy*copied)
 }
 
 // nodesGather: the root receives the blocks of its own node at their final offsets.

@@ -21,7 +21,8 @@ import "github.com/muster-mpi/muster/internal/sched"
 // would need them first. There pap_direct replaces pap_shm_direct (Algorithm.Instead).
 //
 // No model predicts which ranks will be late, so the choice by cost excludes these
-// algorithms (Algorithm.ByName). But direct alltoall and direct allgather send the same
+// algorithms (Algorithm.ByName). All ranks change to them together if arrival is uneven
+// and a trial has shown a gain (trial.go). But direct alltoall and direct allgather send the same
 // messages between the same ranks as pap_direct, into receives that are posted at once.
 // Each rank can therefore choose between the two on its own (Algorithm.Aware, uneven.go).
 // Pairwise alltoall sends the same messages too, but its receives wait for each other: a
@@ -41,17 +42,22 @@ func papAlgorithms() []Algorithm {
 			Build: papAlltoall,
 		},
 		{
-			Kind: Alltoall, Name: papShmDirect, Ref: "T2 6.4.4", ByName: true, Instead: papDirect,
+			Kind: Alltoall, Name: papShmDirect, Ref: "T2 6.4.4", ByName: true, Leaders: true, Instead: papDirect,
 			About:  "Blocks are gathered at node leaders, exchanged among those that have arrived, k at a time, and forwarded node by node as they arrive.",
 			Needs:  Needs{Regular: true},
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
-				each, most := float64(s.blockBytes()), s.mostInNode()
+				each, most, near := float64(s.blockBytes()), s.mostInNode(), m.near()
 				l, n := float64(most), float64(s.Size)
-				return m.atLeast(m.together(most-1, n*each) + m.window(s.nodeCount()-1, params[0], l*l*each) +
-					m.together((most-1)*s.nodeCount(), l*each) + m.Copy*n*l*each)
+				gather := near.together(most-1, n*each)
+				if s.Size == 2 && most == 2 {
+					gather = 0 // the leader forwards only its own block, at the same time
+				}
+				return m.atLeast(gather + m.window(s.nodeCount()-1, params[0], l*l*each) +
+					near.together((most-1)*s.nodeCount(), (n-1)*each/float64(s.nodeCount())) + m.Copy*n*l*each)
 			},
-			Build: papShmAlltoall,
+			Build:     papShmAlltoall,
+			InSegment: papShmAlltoallInSegment,
 		},
 		{
 			Kind: Allgather, Name: papDirect, Ref: "T2 6.4.3", ByName: true,
@@ -64,16 +70,17 @@ func papAlgorithms() []Algorithm {
 			Build: papAllgather,
 		},
 		{
-			Kind: Allgather, Name: papShmDirect, Ref: "T2 6.4.5", ByName: true,
+			Kind: Allgather, Name: papShmDirect, Ref: "T2 6.4.5", ByName: true, Leaders: true,
 			About:  "Node leaders gather the blocks of their node, exchange them among those that have arrived, k at a time, and forward each node's blocks as they arrive.",
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				_, largest := s.blocksTotal()
-				most := s.mostInNode()
+				most, near := s.mostInNode(), m.near()
 				run := float64(most) * largest
-				return m.atLeast(m.together(most-1, largest) + m.window(s.nodeCount()-1, params[0], run) + m.together((most-1)*s.nodeCount(), run))
+				return m.atLeast(near.together(most-1, largest) + m.window(s.nodeCount()-1, params[0], run) + near.together((most-1)*s.nodeCount(), run))
 			},
-			Build: papShmAllgather,
+			Build:     papShmAllgather,
+			InSegment: papShmAllgatherInSegment,
 		},
 		{
 			Kind: Bcast, Name: papDirect, Ref: ref, ByName: true,
@@ -85,29 +92,33 @@ func papAlgorithms() []Algorithm {
 			Build: papBcast,
 		},
 		{
-			Kind: Bcast, Name: papShmDirect, Ref: ref, ByName: true,
+			Kind: Bcast, Name: papShmDirect, Ref: ref, ByName: true, Leaders: true,
 			About:  "The root sends to node leaders, and they to their nodes, arrived ranks first, k at a time.",
 			Params: []Param{portsParam(16, 1, 4)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
-				bytes := float64(s.Bytes)
-				return m.atLeast(m.window(s.nodeCount()-1, params[0], bytes) + m.window(s.mostInNode()-1, params[0], bytes))
+				bytes, near := float64(s.Bytes), m.near()
+				return m.atLeast(m.window(s.nodeCount()-1, params[0], bytes) + near.window(s.mostInNode()-1, params[0], bytes))
 			},
 			Build: papShmBcast,
 		},
 		{
-			Kind: Reduce, Name: papDirect, Ref: ref, ByName: true,
+			Kind: Reduce, Name: papDirect, Ref: ref, Rooted: true,
 			About: "All ranks send to the root, which combines adjacent values as soon as both have arrived, always in the same pairs: the result does not depend on the order of arrival.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				bytes := float64(s.Bytes)
-				return m.atLeast(m.together(s.Size-1, bytes) + m.Reduce*bytes*float64(log(s.Size, 2)))
+				t := m.window(s.Size-1, s.Size, bytes)
+				if m.TimeSlices { // the senders' half of the messages is over before the root runs
+					t -= m.Message * float64(s.Size-1) / 2
+				}
+				return m.atLeast(t + m.Reduce*bytes*float64(s.Size-1))
 			},
 			Build: papReduce,
 		},
 		{
-			Kind: Reduce, Name: papShmDirect, Ref: ref, ByName: true,
+			Kind: Reduce, Name: papShmDirect, Ref: ref, Leaders: true,
 			About: "The same in two levels: node leaders combine the values of their nodes, and the root those of the leaders.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
-				return papLevelsCost(s, m, 1)
+				return papLevelsCost(s, m, s.nodeCount())
 			},
 			Build: papShmReduce,
 		},
@@ -122,11 +133,12 @@ func papAlgorithms() []Algorithm {
 			Build: papAllreduce,
 		},
 		{
-			Kind: Allreduce, Name: papShmDirect, Ref: ref, ByName: true,
+			Kind: Allreduce, Name: papShmDirect, Ref: ref, Leaders: true,
 			About:  "Node leaders combine the values of their nodes, exchange them among those that have arrived, k at a time, and forward the result.",
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
-				return papLevelsCost(s, m, params[0]) + m.together(s.mostInNode()-1, float64(s.Bytes))
+				near := m.near()
+				return papLevelsCost(s, m, params[0]) + near.together(s.mostInNode()-1, float64(s.Bytes))
 			},
 			Build: papShmAllreduce,
 		},

@@ -174,6 +174,6 @@ func papShmAllreduce(b *sched.Builder, s *Shape, params []int) {
 // papLevelsCost returns the time until the leaders, or the root, have all values.
 func papLevelsCost(s *Shape, m *Model, ports int) float64 {
 	bytes := float64(s.Bytes)
-	most, nodes := s.mostInNode(), s.nodeCount()
-	return m.atLeast(m.together(most-1, bytes) + m.window(nodes-1, ports, bytes) + m.Reduce*bytes*float64(log(most, 2)+nodes-1))
+	most, nodes, near := s.mostInNode(), s.nodeCount(), m.near()
+	return m.atLeast(near.together(most-1, bytes) + m.window(nodes-1, ports, bytes) + m.Reduce*bytes*float64(log(most, 2)+nodes-1))
 }

@@ -1,6 +1,10 @@
 package coll
 
-import "github.com/muster-mpi/muster/internal/sched"
+import (
+	"slices"
+
+	"github.com/muster-mpi/muster/internal/sched"
+)
 
 // Arrival-aware alltoall and allgather among node leaders (T2 6.4.4, 6.4.5), in three
 // phases:
@@ -12,7 +16,8 @@ import "github.com/muster-mpi/muster/internal/sched"
 // The thesis has a flag for each leader in phase 3, so that data from one is not delayed
 // by another. Here each node has its own stream: messages of different streams may
 // overtake each other (sched.Op). They use the shared memory of the node, like all
-// messages within it.
+// messages within it. In pap_shm_segment.go they are hand-overs of a buffer that the node
+// shares, as in the thesis.
 //
 // Nodes may have different numbers of ranks, in any order. A message holds blocks in the
 // order of the nodes' lists, which are the same on all ranks; offsets in Out may differ.
@@ -64,11 +69,15 @@ type landing struct {
 	at     sched.Span
 	blocks []sched.Span
 	inOut  bool
+	own    int // index of the rank's own block if it is in place, else -1
 }
 
 func (f *flow) land(s *Shape, ranks []int) landing {
-	l := landing{inOut: true}
-	for _, r := range ranks {
+	l := landing{inOut: true, own: -1}
+	for i, r := range ranks {
+		if r == s.Rank && s.InPlace {
+			l.own = i
+		}
 		block := s.gathered(r)
 		l.blocks = append(l.blocks, block)
 		switch {
@@ -101,8 +110,10 @@ func (f *flow) spread(l *landing, from sched.Span) {
 		return
 	}
 	off := 0
-	for _, to := range l.blocks {
-		f.copy(to, from.At(off, to.Len))
+	for i, to := range l.blocks {
+		if i != l.own {
+			f.copy(to, from.At(off, to.Len))
+		}
 		off += to.Len
 	}
 }
@@ -121,11 +132,25 @@ func (f *flow) takeAll(s *Shape, t teams, mine, leader int) {
 	f.Step(2)
 	for i := range t {
 		team := around(mine-i, len(t))
-		l := f.land(s, t[team])
+		l := f.land(s, s.blocksFrom(t[team]))
 		f.Stream(handOn(team))
 		f.recv(leader, l.at)
 		f.spread(&l, l.at)
 	}
+}
+
+// blocksFrom returns the ranks of a team whose blocks the leader forwards to this rank: in
+// an alltoall not its own, which stays on the rank.
+func (s *Shape) blocksFrom(team []int) []int {
+	if s.Kind != Alltoall {
+		return team
+	}
+	return except(team, s.Rank)
+}
+
+// except returns ranks without one of them.
+func except(ranks []int, rank int) []int {
+	return slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return r == rank })
 }
 
 func papShmAllgather(b *sched.Builder, s *Shape, params []int) {
@@ -173,7 +198,7 @@ func papShmAllgather(b *sched.Builder, s *Shape, params []int) {
 }
 
 // papShmAlltoall packs the blocks for another node by destination, so that the blocks
-// to forward are contiguous.
+// to forward are contiguous. A rank copies the block for itself.
 func papShmAlltoall(b *sched.Builder, s *Shape, params []int) {
 	b.Ports(params[0])
 	f, t := &flow{Builder: b}, s.teams()
@@ -182,6 +207,7 @@ func papShmAlltoall(b *sched.Builder, s *Shape, params []int) {
 	each := s.Recv.Each
 	if s.Rank != leader {
 		f.send(leader, s.input(0, s.Size*each))
+		f.copy(s.gathered(s.Rank), s.sentTo(s.Rank))
 		f.takeAll(s, t, mine, leader)
 		return
 	}
@@ -207,13 +233,7 @@ func papShmAlltoall(b *sched.Builder, s *Shape, params []int) {
 		}
 	}
 	pack := func(to []int) sched.Span {
-		packed := f.Tmp(len(to) * len(team) * each)
-		for i, dst := range to {
-			for j := range team {
-				f.copy(packed.At((i*len(team)+j)*each, each), inputs[j].At(dst*each, each))
-			}
-		}
-		return packed
+		return f.packBlocks(team, to, inputs, f.Tmp(len(to)*len(team)*each), each)
 	}
 	for i := 1; i < len(t); i++ {
 		f.Step(1)
@@ -221,20 +241,37 @@ func papShmAlltoall(b *sched.Builder, s *Shape, params []int) {
 		f.sendUnordered(t.leader(to, -1), pack(t[to]))
 	}
 	came[mine] = pack(team)
+	f.copy(s.gathered(s.Rank), s.sentTo(s.Rank))
 	f.Step(2)
 	for i := range t {
 		from := around(mine-i, len(t))
 		f.Stream(handOn(from))
-		n := len(t[from]) * each
-		for j, rank := range team {
-			part := came[from].At(j*n, n)
-			if rank != s.Rank {
+		off := 0
+		for _, rank := range team {
+			sources := except(t[from], rank)
+			part := came[from].At(off, len(sources)*each)
+			if off += part.Len; rank != s.Rank {
 				f.send(rank, part)
 				continue
 			}
-			for k, src := range t[from] {
+			for k, src := range sources {
 				f.copy(s.gathered(src), part.At(k*each, each))
 			}
 		}
 	}
+}
+
+// packBlocks copies the blocks of the ranks of a team for those of another, or of the same,
+// to packed: by destination, and without blocks of a rank for itself. It returns packed.
+func (f *flow) packBlocks(team, to []int, inputs []sched.Span, packed sched.Span, each int) sched.Span {
+	off := 0
+	for _, dst := range to {
+		for j, src := range team {
+			if src != dst {
+				f.copy(packed.At(off, each), inputs[j].At(dst*each, each))
+				off += each
+			}
+		}
+	}
+	return packed
 }

@@ -27,7 +27,7 @@ func papTopologies() []*Topology {
 func TestArrivalAwareOnNodes(t *testing.T) {
 	rng := rand.New(rand.NewSource(3))
 	total := 0
-	for _, a := range papAlgorithms() {
+	for _, a := range allForms(papAlgorithms()) {
 		t.Run(fmt.Sprintf("%s/%s", a.Kind, a.Name), func(t *testing.T) {
 			irregular := 0
 			for _, top := range papTopologies() {
@@ -98,7 +98,7 @@ func mixed(a, b *Algorithm, shapes []Shape, rng *rand.Rand) error {
 		if graphs[i], err = form.Graph(&build, &shapes[i], []int{1 + rng.Intn(4)}); err != nil {
 			return err
 		}
-		r := &sched.Run{Graph: graphs[i], Port: w, Arrivals: w, Mem: [3][]byte{calls[i].in, calls[i].out, random(rng, graphs[i].Tmp)}}
+		r := &sched.Run{Graph: graphs[i], Port: w, Arrivals: w, Mem: [sched.Bufs][]byte{calls[i].in, calls[i].out, random(rng, graphs[i].Tmp)}}
 		w.runs = append(w.runs, r)
 		w.rank[r] = i
 	}

@@ -136,17 +136,20 @@ func (m *Model) together(k int, n float64) float64 {
 	if k <= 0 {
 		return 0
 	}
-	return m.rounds(k, m.starts())*m.startup(n) + m.bytes(k, m.Ports, n)
+	return m.rounds(k, m.starts())*m.startup(n) + m.bytes(k, m.Ports, n) + float64(k)*m.Message
 }
 
 // bytes returns the transfer time, without start-ups, of messages of n bytes, at of
 // which are transferred at a time.
 func (m *Model) bytes(messages, at int, n float64) float64 {
-	if m.Stripe > 0 && n > float64(m.Stripe) {
-		return float64(messages) * n * m.PerByte / float64(max(m.Ports, 1))
+	if m.striped(n) {
+		return float64(messages) * n * m.perByte(m.Ports)
 	}
-	return m.rounds(messages, at) * n * m.PerByte
+	return m.rounds(messages, at) * n * m.perByte(1)
 }
+
+// striped reports whether a message of n bytes uses all ports.
+func (m *Model) striped(n float64) bool { return m.Stripe > 0 && n > float64(m.Stripe) }
 
 // rounds returns the number of rounds for messages, at of which are sent at a time.
 func (m *Model) rounds(messages, at int) float64 {
@@ -156,16 +159,17 @@ func (m *Model) rounds(messages, at int) float64 {
 
 // window returns the time of many messages of n bytes, at most k of them under way.
 func (m *Model) window(messages, k int, n float64) float64 {
-	return m.rounds(messages, min(k, m.starts()))*m.startup(n) + m.bytes(messages, min(k, m.Ports), n)
+	return m.rounds(messages, min(k, m.starts()))*m.startup(n) + m.bytes(messages, min(k, m.Ports), n) + float64(messages)*m.Message
 }
 
 // fanIn returns the time of many messages of n bytes to one rank, at most k of them under
-// way. If start-ups overlap, those of all senders do.
+// way. If start-ups overlap, those of all senders do, and so does their half of the time of
+// the processor.
 func (m *Model) fanIn(messages, k int, n float64) float64 {
 	if m.Starts == 0 {
 		return m.window(messages, k, n)
 	}
-	return m.rounds(messages, k)*m.startup(n) + m.bytes(messages, min(k, m.Ports), n)
+	return m.rounds(messages, k)*m.startup(n) + m.bytes(messages, min(k, m.Ports), n) + float64(messages)*m.Message/2
 }
 
 // halves returns the start-ups of messages of a half, a quarter and so on of some bytes,

@@ -43,11 +43,35 @@ func proofCases(kind Kind, ranks int, counts []int, rng *rand.Rand, try func(pro
 	}
 }
 
-// onNodes puts the ranks of a call on nodes.
+// onNodes puts the ranks of a call on nodes. The ranks of an alltoall have exchanged the
+// lengths of their blocks.
 func (c *proofCase) onNodes(t *Topology) {
 	c.about += fmt.Sprintf(", on nodes %v", t)
 	for r := range c.shapes {
 		c.shapes[r].Nodes = t
+	}
+	if s := &c.shapes[0]; t != nil && s.Kind == Alltoall && s.Recv.irregular() {
+		exchangeLengths(c.shapes)
+	}
+}
+
+// exchangeLengths makes every rank know the blocks that it may have to hand on.
+func exchangeLengths(shapes []Shape) {
+	for r := range shapes {
+		s := &shapes[r]
+		var lens []int
+		for _, from := range s.CarriedFrom() {
+			for _, to := range s.Nodes.Ranks[s.Nodes.Node[r]] {
+				lens = append(lens, shapes[from].sentTo(to).Len)
+			}
+		}
+		err := s.SetCarried(func() (n int) {
+			n, lens = lens[0], lens[1:]
+			return n
+		})
+		if err != nil {
+			panic(err)
+		}
 	}
 }
 

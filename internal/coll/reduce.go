@@ -11,6 +11,7 @@ func reduceAlgorithms() []Algorithm {
 		{
 			Kind: Reduce, Name: "binomial", Ref: "Johnsson, Ho 1989; halves in the order of ranks",
 			About: "The ranks are halved recursively; the half without the root sends its value to the other.",
+			Far:   treeFar,
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				return m.atLeast(reduceTreeCost(s, m))
 			},
@@ -22,6 +23,7 @@ func reduceAlgorithms() []Algorithm {
 		{
 			Kind: Reduce, Name: "rabenseifner", Ref: "Rabenseifner 2004",
 			About: "Halves of the data are exchanged and reduced, then quarters, and so on; the root collects the parts.",
+			Far:   halvingFar,
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(power(s.Size))
 				return m.atLeast(foldedCost(s, m, false) + halvingCost(s, m) + m.halves(power(s.Size), float64(s.Bytes)) + m.bytes(1, 1, (n-1)/n*float64(s.Bytes)))

@@ -10,6 +10,7 @@ func reduceScatterAlgorithms() []Algorithm {
 		{
 			Kind: ReduceScatter, Name: "circulant", Ref: "Träff 2024, Optimal, non-pipelined reduce-scatter and allreduce algorithms",
 			About: "Halves of the blocks are forwarded, at distances that fit any number of ranks.",
+			Far:   circulantFar,
 			Needs: Needs{Commutes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				all, largest := s.shares()
@@ -24,11 +25,15 @@ func reduceScatterAlgorithms() []Algorithm {
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				all, largest := s.shares()
 				whole := Shape{Size: s.Size, Bytes: int(all)}
-				cost := foldedCost(&whole, m, false) + halvingCost(&whole, m)
+				halving, extra := halvingCost(&whole, m), foldedCost(&whole, m, false)
 				if power(s.Size) != s.Size {
-					cost += m.together(1, largest)
+					extra += m.together(1, largest)
 				}
-				return m.atLeast(cost)
+				if m.TimeSlices { // the messages of all ranks count: a power of two takes part, the rest goes through them
+					share := float64(power(s.Size)) / float64(s.Size)
+					halving, extra = halving*share, extra*(1-share)
+				}
+				return m.atLeast(halving + extra)
 			},
 			Build: halvingReduceScatter,
 		},
@@ -42,7 +47,11 @@ func reduceScatterAlgorithms() []Algorithm {
 				}
 				message, reduce := m.together(1, largest), m.Reduce*largest
 				next := max(message/float64(min(2, max(m.Ports, 1))), reduce)
-				return message + reduce + float64(s.Size-2)*next
+				steps := float64(s.Size - 2)
+				if m.TimeSlices { // the messages of all ranks count, and empty blocks are not sent
+					steps *= float64(s.blocksWithData()) / float64(s.Size)
+				}
+				return message + reduce + steps*next
 			},
 			Build: pairwiseReduceScatter,
 		},
@@ -50,6 +59,7 @@ func reduceScatterAlgorithms() []Algorithm {
 			Kind: ReduceScatter, Name: "ring", Ref: "Patarasuk, Yuan 2009",
 			About: "Every block travels around a ring and is reduced on its way.",
 			Needs: Needs{Commutes: true},
+			Along: true,
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				_, largest := s.shares()
 				return m.atLeast(float64(s.Size-1) * (m.together(1, largest) + m.Reduce*largest))
@@ -69,6 +79,16 @@ func (s *Shape) shares() (all, largest float64) {
 		all, largest = all+float64(n), max(largest, float64(n))
 	}
 	return all, largest
+}
+
+// blocksWithData returns the number of blocks that are not empty.
+func (s *Shape) blocksWithData() (n int) {
+	for i := range s.Size {
+		if _, bytes := s.Send.Of(i); bytes > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // reduced returns the span of the result: at the beginning of Out, also in place.

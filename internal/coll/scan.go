@@ -15,21 +15,24 @@ func scanAlgorithms() []Algorithm {
 		{
 			Kind: Scan, Name: "recursive-doubling", Ref: "Hillis, Steele 1986",
 			About: "In round i every rank sends its value to the rank 2^i above, which combines it on the left of its own.",
+			Far:   scanFar,
 			Cost:  func(s *Shape, m *Model, _ []int) float64 { return doubling(s, m, log(s.Size, 2)) },
 			Build: doublingScan,
 		},
 		{
 			Kind: Scan, Name: "linear", Ref: "MPI-4.1 section 6.11.1",
 			About: "The value grows from rank to rank.",
-			Cost:  func(s *Shape, m *Model, _ []int) float64 { return pipelineCost(s, m, s.Size-1, 1, m.Reduce) },
+			Along: true,
+			Cost:  func(s *Shape, m *Model, _ []int) float64 { return chainScanCost(s, m, 1) },
 			Build: func(b *sched.Builder, s *Shape, _ []int) { chainScan(b, s, 1) },
 		},
 		{
 			Kind: Scan, Name: "chain", Ref: "Watts, van de Geijn 1995, with a reduction",
 			About:  "The value grows from rank to rank, in segments one behind the other.",
+			Along:  true,
 			Params: []Param{chain},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				return pipelineCost(s, m, s.Size-1, segments(s.Bytes, s.Elem, p[0]), m.Reduce)
+				return chainScanCost(s, m, segments(s.Bytes, s.Elem, p[0]))
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) {
 				chainScan(b, s, segments(s.Bytes, s.Elem, p[0]))
@@ -38,27 +41,43 @@ func scanAlgorithms() []Algorithm {
 		{
 			Kind: Exscan, Name: "recursive-doubling", Ref: "Hillis, Steele 1986",
 			About: "Like the scan, with a second value that excludes the rank's own.",
+			Far:   scanFar,
 			Cost:  func(s *Shape, m *Model, _ []int) float64 { return doubling(s, m, 2*log(s.Size, 2)-2) },
 			Build: doublingExscan,
 		},
 		{
 			Kind: Exscan, Name: "linear", Ref: "MPI-4.1 section 6.11.2",
 			About: "The value grows from rank to rank.",
-			Cost:  func(s *Shape, m *Model, _ []int) float64 { return pipelineCost(s, m, s.Size-1, 1, m.Reduce) },
+			Along: true,
+			Cost:  func(s *Shape, m *Model, _ []int) float64 { return chainScanCost(s, m, 1) },
 			Build: func(b *sched.Builder, s *Shape, _ []int) { chainExscan(b, s, 1) },
 		},
 		{
 			Kind: Exscan, Name: "chain", Ref: "Watts, van de Geijn 1995, with a reduction",
 			About:  "The value grows from rank to rank, in segments one behind the other.",
+			Along:  true,
 			Params: []Param{chain},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				return pipelineCost(s, m, s.Size-1, segments(s.Bytes, s.Elem, p[0]), m.Reduce)
+				return chainScanCost(s, m, segments(s.Bytes, s.Elem, p[0]))
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) {
 				chainExscan(b, s, segments(s.Bytes, s.Elem, p[0]))
 			},
 		},
 	}
+}
+
+// chainScanCost: the first of k segments finds idle ranks, and leaves each node once if
+// ranks are consecutive. The others follow as in any pipeline.
+func chainScanCost(s *Shape, m *Model, k int) float64 {
+	if m.hop == nil {
+		return pipelineCost(s, m, s.Size-1, k, m.Reduce)
+	}
+	each := float64(s.Bytes) / float64(k)
+	near, far := m.hop.near(), s.nodeCount()-1
+	first := float64(far)*m.hop.together(1, each) + float64(s.Size-1-far)*near.together(1, each)
+	all, one := pipelineCost(s, m, s.Size-1, k, m.Reduce), float64(s.Size-1)*m.together(1, each)
+	return first + all - one
 }
 
 // doublingScan: after round i the value is that of the 2^(i+1) ranks up to this one, or

@@ -1,6 +1,10 @@
 package coll
 
-import "github.com/muster-mpi/muster/internal/sched"
+import (
+	"slices"
+
+	"github.com/muster-mpi/muster/internal/sched"
+)
 
 // Scatters (MPI-4.1 section 6.6): gathers in reverse. In place, the root's own block
 // stays in In, and the root has no Out.
@@ -108,15 +112,15 @@ func directScatter(b *sched.Builder, s *Shape, k int) {
 		b.Fail("scatter: %d ports; there must be at least one", k)
 		return
 	}
+	others := s.farFirst()
 	if s.Rank != s.Root {
-		b.Step((around(s.Rank-s.Root, s.Size) - 1) / k)
+		b.Step(slices.Index(others, s.Rank) / k)
 		recvSome(b, s.Root, s.scattered())
 		return
 	}
 	var sends []sched.ID
-	for i := range s.Size - 1 {
+	for i, to := range others {
 		b.Step(i / k)
-		to := around(s.Root+1+i, s.Size)
 		if id := sendSome(b, to, s.scatterBlock(to), back(sends, k)); id != sched.None {
 			sends = append(sends, id)
 		}

@@ -18,8 +18,8 @@ var rows = pointers(
 	allgatherAlgorithms(), alltoallAlgorithms(),
 	reduceAlgorithms(), allreduceAlgorithms(), reduceScatterAlgorithms(), scanAlgorithms(),
 	neighborsAlgorithms(), papAlgorithms(),
-	nodesSpreadAlgorithms(), nodesReduceAlgorithms(), nodesGatherAlgorithms(),
-	nodesAllgatherAlgorithms(), nodesAlltoallAlgorithms())
+	nodesSpreadAlgorithms(), nodesReduceAlgorithms(), nodesColumnsAlgorithms(), nodesGatherAlgorithms(),
+	nodesAllgatherAlgorithms(), nodesAlltoallAlgorithms(), nodesAlltoallColumnsAlgorithms())
 
 // byKind is the same table, kind by kind.
 var byKind = split(rows)
@@ -105,10 +105,28 @@ func Applicable(a *Algorithm, s *Shape) (ok bool, why string) {
 		return false, "the call is in place"
 	case n.Nodes && s.Nodes == nil:
 		return false, "all ranks are on one node"
+	case n.Lengths && (s.Send.irregular() || s.Recv.irregular()) && s.Carried == nil:
+		return false, "ranks do not know the lengths of the blocks that they would hand on"
 	case n.WholeBlocks && s.Bytes < s.Size*max(s.Elem, 1):
 		return false, "there are fewer elements than ranks"
 	}
 	return true, ""
+}
+
+// SharedLimit is the size of the largest buffer that the ranks of a node share in a
+// segment. The messages of a node with more data are not copied on their way
+// (rendezvous), while a segment is copied in and out.
+const SharedLimit = 1 << 20
+
+// Segmented returns the form of the algorithm whose node phases are in a segment, or nil
+// if there is none. The size of a graph's shared buffer may exceed SharedLimit.
+func (a *Algorithm) Segmented() *Algorithm {
+	if a.InSegment == nil {
+		return nil
+	}
+	form := *a
+	form.Build = a.InSegment
+	return &form
 }
 
 // Graph builds the graph of rank s.Rank. It returns an error if the algorithm is not

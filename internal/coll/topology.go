@@ -112,3 +112,11 @@ func (s *Shape) nodeCount() int {
 	}
 	return len(s.Nodes.Ranks)
 }
+
+// railCount returns the number of rails between the nodes; one if there is one node.
+func (s *Shape) railCount() int {
+	if s.Nodes == nil {
+		return 1
+	}
+	return s.Nodes.Rails
+}

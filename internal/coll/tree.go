@@ -63,13 +63,26 @@ func radixParam(values ...int) Param {
 
 // knomialCost returns the time until all n ranks have bytes from the root.
 func knomialCost(n int, m *Model, radix int, bytes float64) float64 {
-	return spreadCost(n, m, radix, func(int) float64 { return m.together(1, bytes) })
+	if m.Starts == 0 {
+		return spreadCost(n, m, radix, 0, func(int) float64 { return m.together(1, bytes) })
+	}
+	ports, start := *m, m.startup(bytes)
+	if m.TimeSlices && m.Cable > 0 { // receivers of several messages need their time once
+		ports.TimeSlices = false
+		start += bytes * m.PerByte
+	}
+	each := ports.bytes(1, 1, bytes)
+	if m.striped(bytes) { // a message uses all ports
+		ports.Ports = 1
+	}
+	return spreadCost(n, &ports, radix, start, func(int) float64 { return each })
 }
 
 // spreadCost returns the time until all n ranks have received from the root. A message
-// to a rank with a subtree of below ranks takes message(below); as many as there are
-// ports are under way at a time, those for the largest subtrees first.
-func spreadCost(n int, m *Model, radix int, message func(below int) float64) float64 {
+// to a rank with a subtree of below ranks takes message(below), and start more for those
+// that a rank sends together; as many as there are ports are under way at a time, those
+// for the largest subtrees first.
+func spreadCost(n int, m *Model, radix int, start float64, message func(below int) float64) float64 {
 	var level [64]float64 // the time of a subtree of radix^i ranks
 	below, i := 1, 0
 	for ; below < n; i++ {
@@ -86,7 +99,7 @@ func spreadCost(n int, m *Model, radix int, message func(below int) float64) flo
 					sent += each
 				}
 				ahead++
-				t = max(t, sent+level[l])
+				t = max(t, start+sent+level[l])
 			}
 		}
 		level[i+1] = t

@@ -17,13 +17,15 @@ import (
 //	  "about": "4 ranks on one node",
 //	  "rules": [
 //	    {"kind": "allgather", "ranks": [2, 16], "bytes": [0, 2048], "nodes": [1, 1], "algorithm": "bruck", "params": {"ports": 3}},
+//	    {"kind": "allgather", "ranks": [16, 16], "nodes": [4, 4], "rails": [2, 2], "algorithm": "node-groups"},
 //	    {"kind": "allgather", "bytes": [2049], "algorithm": "ring"}
 //	  ]
 //	}
 //
 // A range includes both ends; with one number it has no upper end; an omitted range
 // matches anything. Bytes are counted as by Shape.Message. If not all ranks know them,
-// a rule with a range of bytes does not match. Omitted parameters have their defaults.
+// a rule with a range of bytes does not match. Rails are those between nodes; ranks of
+// one node have one. Omitted parameters have their defaults.
 
 // Tuning is a tuning table.
 type Tuning struct {
@@ -33,10 +35,10 @@ type Tuning struct {
 
 // Rule is a rule of a tuning table.
 type Rule struct {
-	Kind                Kind
-	Ranks, Bytes, Nodes Range
-	Algorithm           *Algorithm
-	Params              []int
+	Kind                       Kind
+	Ranks, Bytes, Nodes, Rails Range
+	Algorithm                  *Algorithm
+	Params                     []int
 }
 
 // Range is the numbers from Min to Max; Max 0 means no upper end.
@@ -52,10 +54,10 @@ func (t *Tuning) match(s *Shape, passed *string) (*Rule, int) {
 		return nil, 0
 	}
 	size, known := s.Message()
-	nodes := s.nodeCount()
+	nodes, rails := s.nodeCount(), s.railCount()
 	for i := range t.Rules {
 		r := &t.Rules[i]
-		if r.Kind != s.Kind || !r.Ranks.Has(s.Size) || !r.Nodes.Has(nodes) {
+		if r.Kind != s.Kind || !r.Ranks.Has(s.Size) || !r.Nodes.Has(nodes) || !r.Rails.Has(rails) {
 			continue
 		}
 		if r.Bytes != (Range{}) && !(known && r.Bytes.Has(size)) {
@@ -93,7 +95,7 @@ func (r *Rule) where() string {
 	for _, p := range []struct {
 		Range
 		unit string
-	}{{r.Ranks, "ranks"}, {r.Bytes, "bytes"}, {r.Nodes, "nodes"}} {
+	}{{r.Ranks, "ranks"}, {r.Bytes, "bytes"}, {r.Nodes, "nodes"}, {r.Rails, "rails"}} {
 		switch {
 		case p.Range == Range{}:
 		case p.Max == 0:
@@ -152,6 +154,7 @@ func (t *Tuning) Marshal() []byte {
 		r.Ranks.marshal(&b, "ranks")
 		r.Bytes.marshal(&b, "bytes")
 		r.Nodes.marshal(&b, "nodes")
+		r.Rails.marshal(&b, "rails")
 		fmt.Fprintf(&b, ", \"algorithm\": %q", r.Algorithm.Name)
 		for j, p := range r.Algorithm.Params {
 			sep := ", "

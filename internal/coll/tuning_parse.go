@@ -50,7 +50,7 @@ func (p *tuningParser) rule() (Rule, error) {
 	var kind, algorithm string
 	var params map[string]int
 	var kindAt, algorithmAt, paramsAt int64
-	err := p.object("a rule", []string{"kind", "ranks", "bytes", "nodes", "algorithm", "params"}, func(key string) (err error) {
+	err := p.object("a rule", []string{"kind", "ranks", "bytes", "nodes", "rails", "algorithm", "params"}, func(key string) (err error) {
 		switch key {
 		case "kind":
 			err, kindAt = p.value(&kind, "the name of a collective"), p.dec.InputOffset()
@@ -60,6 +60,8 @@ func (p *tuningParser) rule() (Rule, error) {
 			r.Bytes, err = p.bounds(key, 0)
 		case "nodes":
 			r.Nodes, err = p.bounds(key, 1)
+		case "rails":
+			r.Rails, err = p.bounds(key, 1)
 		case "algorithm":
 			err, algorithmAt = p.value(&algorithm, "the name of an algorithm"), p.dec.InputOffset()
 		case "params":

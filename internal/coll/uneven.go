@@ -19,6 +19,10 @@ import "math/bits"
 // If aware calls serve no rank before others, the aware form is suspended for a number
 // of calls, which doubles each time up to a limit, as for unused offers (decision 016).
 
+// AwareFrom is the shortest block for which the order matters: shorter ones are complete
+// when they are sent, on all devices.
+const AwareFrom = 4 << 10
+
 // Thresholds. The aware form is used if one of eight calls is uneven. A rank that has
 // suspended it tries again after a number of uneven calls.
 const (

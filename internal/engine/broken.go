@@ -9,7 +9,10 @@ package engine
 //	segment    the words of package nodecoll carry the signature
 //	long wait  a rank that has waited for askAfter asks the awaited rank whether its
 //	           call number n was the same. So a wait that no message can end results
-//	           in an error instead of a hang
+//	           in an error instead of a hang. At the gate, where it waits for no single
+//	           rank, it asks the next one
+//	gate       the last rank to arrive compares the sum of the ranks' calls
+//	           (internal/pmi, gate.go) and asks all ranks
 //
 // Only package mpi knows what a call is and how it is named: it provides a Past.
 
@@ -27,6 +30,7 @@ const (
 	noteBroken = math.MaxInt32 - 2
 	noteAsk    = math.MaxInt32 - 3
 	noteReply  = math.MaxInt32 - 4
+	noteAskAll = math.MaxInt32 - 5
 )
 
 // Past is the record of a rank's calls on a communicator. It may be read while the rank
@@ -37,6 +41,10 @@ type Past interface {
 	// Differs reports whether another rank's call of a number differs from this rank's,
 	// as far as it is recorded.
 	Differs(number, what uint64) bool
+	// FirstDifference returns the first call of another rank, encoded by Calls, that
+	// differs from this rank's; or the number of its latest call and 0, if it has made
+	// more or fewer calls and the records do not show which differ.
+	FirstDifference(calls []byte) (number, what uint64, differ bool)
 	// Disagrees reports whether the rank that sent a note has made other calls.
 	Disagrees(note []byte) bool
 	// Broken is called when a note of another rank reports an error. The lock is held.
@@ -130,9 +138,14 @@ func (e *Engine) brokenError(ctx uint32) error {
 // Break ends the collectives of a communicator on all its ranks.
 func (e *Engine) Break(c *Comm, err error) {
 	e.lock()
+	e.BreakHeld(c, err)
+	e.unlock()
+}
+
+// BreakHeld is Break if the lock is held.
+func (e *Engine) BreakHeld(c *Comm, err error) {
 	e.breakComm(c, err)
 	e.settle()
-	e.unlock()
 }
 
 // breakComm is Break inside the engine. The next takeNotes ends this rank's pending
@@ -142,18 +155,22 @@ func (e *Engine) breakComm(c *Comm, err error) {
 		return
 	}
 	e.noteBroken(c.Ctx, &BrokenError{Err: err})
-	note := c.Past.Encode(err)
+	e.notifyAll(c, noteBroken, c.Past.Encode(err))
+	e.m.Out.Notes = append(e.m.Out.Notes, p2p.Note{Ctx: c.Ctx, Tag: noteBroken})
+}
+
+// notifyAll sends a note to all other ranks of a communicator.
+func (e *Engine) notifyAll(c *Comm, tag int32, note []byte) {
 	for r := range c.Size {
 		world := r
 		if c.Ranks != nil {
 			world = int(c.Ranks[r])
 		}
 		if world != e.rank {
-			e.m.Notify(e.link(world), c.Ctx, c.Rank, noteBroken, note)
+			e.m.Notify(e.link(world), c.Ctx, c.Rank, tag, note)
 		}
 	}
 	e.flush()
-	e.m.Out.Notes = append(e.m.Out.Notes, p2p.Note{Ctx: c.Ctx, Tag: noteBroken})
 }
 
 func (e *Engine) noteBroken(ctx uint32, b *BrokenError) {
@@ -190,6 +207,12 @@ func (e *Engine) takeNotes() {
 			if number, what, ok := readAsk(n.Data); ok && c != nil && c.Past.Differs(number, what) {
 				e.breakComm(c, &AskedError{int(n.Source), number, what})
 			}
+		case noteAskAll:
+			if c := e.comms[n.Ctx]; c != nil {
+				if number, what, differ := c.Past.FirstDifference(n.Data); differ {
+					e.breakComm(c, &AskedError{int(n.Source), number, what})
+				}
+			}
 		}
 	}
 	clear(e.m.Out.Notes)
@@ -213,8 +236,12 @@ func (e *Engine) endCollectives(ctx uint32) {
 	}
 }
 
-// replyWithin is how long the rank that detects a mismatch waits for details.
-const replyWithin = 200 * time.Millisecond
+// replyWithin is how long the rank that detects a mismatch waits for details, amissWithin
+// how long it waits if it has none itself.
+const (
+	replyWithin = 200 * time.Millisecond
+	amissWithin = 2 * time.Second
+)
 
 // Reply returns the calls of a rank that has made other calls, if it reports them within
 // replyWithin.
@@ -234,6 +261,28 @@ func (e *Engine) Reply(ctx uint32) (note []byte, peer int) {
 		b.timedOut = e.clock() > end
 		e.pause(&s, s.next(found, e.mu.wanted.Load() != 0))
 	}
+}
+
+// BreakAmiss ends the collectives of a communicator whose ranks have made different calls,
+// if it is not known which. It asks all ranks: the first whose call differs ends them with
+// an error that has both calls. If none does within amissWithin, because the difference is
+// older than the records, err ends them. It returns the error.
+func (e *Engine) BreakAmiss(c *Comm, err error) error {
+	e.Lock()
+	defer e.Unlock()
+	e.notifyAll(c, noteAskAll, c.Past.Calls())
+	s := e.newStrategy()
+	for end := e.clock() + amissWithin; e.failed == nil && e.broken[c.Ctx] == nil; {
+		found := e.undriven() && e.poll() > 0
+		if e.clock() > end {
+			e.BreakHeld(c, err)
+		}
+		e.pause(&s, s.next(found, e.mu.wanted.Load() != 0))
+	}
+	if e.failed != nil {
+		return e.failed
+	}
+	return e.brokenError(c.Ctx)
 }
 
 // askAfter is how long a rank waits before it asks, askMost the longest interval between two questions.
@@ -261,9 +310,14 @@ func (a *asking) after(e *Engine, since time.Duration, xs []*p2p.Xfer) {
 			if part := e.partAwaited(x); part != nil {
 				e.ask(co.Comm, part.Link, co.Number, co.What)
 			}
-		} else if c := e.comms[x.Ctx]; c != nil && x.Link != nil { // asleep in a shared segment
+		} else if c := e.comms[x.Ctx]; c != nil { // asleep in a shared segment or at the gate
+			l := x.Link
+			if l == nil {
+				// At the gate: some rank that waits precedes one in another call.
+				l = e.link((e.rank + 1) % e.size)
+			}
 			number, what := c.Past.Latest()
-			e.ask(c, x.Link, number, what)
+			e.ask(c, l, number, what)
 		}
 	}
 }

@@ -290,6 +290,17 @@ func (e *Engine) Done(o Op) bool {
 	return o.stale() || o.x.Done()
 }
 
+// OpFailed reports whether an operation has ended with an error, or was completed before. It
+// does not complete it.
+func (e *Engine) OpFailed(o Op) bool {
+	if o.x == nil {
+		return false
+	}
+	e.lock()
+	defer e.unlock()
+	return o.stale() || o.x.Done() && o.x.Err != nil
+}
+
 // look polls for a caller that does not block. After several polls without result it
 // yields, because the peer may need this core to produce the message. While the driver
 // is parked in the device, no other goroutine may poll; an event wakes the driver, and

@@ -45,15 +45,24 @@ type Collective struct {
 	Number  uint64 // with What: the call as reported to other ranks (Past)
 	What    uint64
 	Reducer Reducer
-	Meter   Meter // measures the next run, if not nil
-	Timed   bool  // Meter also gets the times of events
+	Segment []byte // memory that the ranks of the node share, for the next run; nil: it uses messages
+	// Vote, if not nil, has this rank's vote when the next run starts. Messages carry the
+	// largest vote that their sender has, and it has the largest vote received when the
+	// run ends.
+	Vote  *uint8
+	Meter Meter // measures the next run, if not nil
+	Timed bool  // Meter also gets the times of events
 
 	e        *Engine
 	run      sched.Run
 	parts    []part
+	scratch  []byte
 	waiter   p2p.Waiter // owner of its messages
 	whole    *p2p.Xfer  // represents the collective; nil while it does not run
 	bad      error      // an error that does not stop the run
+	receives int        // of the graph
+	awaited  int        // of these, not completed in this run
+	blocking bool       // the caller only waits for this run
 	index    int        // index in Engine.active
 	arrivals *arrivals  // arrival tracker; nil unless the graph has unordered sends
 	pool     *CollectivePool
@@ -84,6 +93,11 @@ func (e *Engine) NewCollective(g *sched.Graph, c *Comm, ranks []int32, pool *Col
 	co := &Collective{Comm: c, Ranks: ranks, e: e, pool: pool, parts: make([]part, len(g.Ops))}
 	co.run.Graph, co.run.Port = g, co
 	co.waiter.Whole = co
+	for i := range g.Ops {
+		if g.Ops[i].Kind == sched.Recv {
+			co.receives++
+		}
+	}
 	if g.Ports > 0 {
 		co.trackArrivals()
 	}
@@ -131,6 +145,7 @@ func (e *Engine) begin(co *Collective, in, out []byte, blocking bool) *p2p.Xfer 
 		return x
 	}
 	co.whole, co.bad = x, nil
+	co.awaited, co.blocking = co.receives, blocking
 	if co.arrivals != nil {
 		co.arrivals.reset(blocking)
 		e.aware++
@@ -138,7 +153,12 @@ func (e *Engine) begin(co *Collective, in, out []byte, blocking bool) *p2p.Xfer 
 	e.collectives++
 	co.index = len(e.active)
 	e.active = append(e.active, co)
-	co.run.Mem = [3][]byte{in, out, e.getScratch(co.run.Graph.Tmp)}
+	g := co.run.Graph
+	co.scratch = e.getScratch(g.Tmp + g.Shared)
+	co.run.Mem = [sched.Bufs][]byte{in, out, co.scratch[:g.Tmp], co.scratch[g.Tmp:]}
+	if co.run.InSegment = co.Segment != nil; co.run.InSegment {
+		co.run.Mem[sched.Shared] = co.Segment
+	}
 	if co.Timed {
 		co.Meter.Begin(e.now())
 	}
@@ -177,9 +197,12 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 	tag := co.tag(op)
 	if op.Kind == sched.Send {
 		e.m.Sign = co.Sign
+		if co.Vote != nil {
+			e.m.Vote = *co.Vote
+		}
 		var sent bool
-		x, sent = e.startShort(l, co.Comm, tag, b, sendCopied)
-		e.m.Sign = 0
+		x, sent = e.startShort(l, co.Comm, tag, b, co.sendKind(l, len(b)))
+		e.m.Sign, e.m.Vote = 0, 0
 		if sent {
 			return true, nil
 		}
@@ -198,6 +221,8 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 		e.flush()
 	}
 	if x.Done() {
+		co.noteVote(x)
+		co.noteReceived(op)
 		co.noteArrived(op)
 		err := co.outcome(x, op)
 		e.m.Free(x)
@@ -205,6 +230,34 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 	}
 	x.Owner, x.Part, p.x = &co.waiter, int32(id), x
 	return false, nil
+}
+
+// noteVote takes the vote of a received message. Sends have none.
+func (co *Collective) noteVote(x *p2p.Xfer) {
+	if co.Vote != nil {
+		*co.Vote = max(*co.Vote, x.Vote)
+	}
+}
+
+// sendKind returns how to send n bytes (T1 5.5.1: collectives gain from the use table as
+// other messages do). A send from a registered buffer ends when the device has finished
+// with the buffer. While the run awaits a message, that time overlaps; a blocking call
+// that has received everything would wait for it.
+func (co *Collective) sendKind(l *p2p.Link, n int) shortKind {
+	switch {
+	case !l.Sourced(n) || !co.e.lanes[l.Dev].sources.collectives:
+		return sendCopied
+	case co.blocking && co.awaited == 0:
+		return sendLast
+	}
+	return sendPart
+}
+
+// noteReceived counts the receives of the run.
+func (co *Collective) noteReceived(op *sched.Op) {
+	if op.Kind == sched.Recv {
+		co.awaited--
+	}
 }
 
 // tag returns the tag of a message: that of the collective, or of a stream.
@@ -235,6 +288,8 @@ func (e *Engine) partEnded(co *Collective, x *p2p.Xfer) {
 	id := int(x.Part)
 	co.parts[id].x = nil
 	op := &co.run.Graph.Ops[id]
+	co.noteVote(x)
+	co.noteReceived(op)
 	co.noteArrived(op)
 	if co.Timed {
 		co.Meter.Event(e.now())
@@ -249,8 +304,12 @@ func (e *Engine) partEnded(co *Collective, x *p2p.Xfer) {
 // error too, but does not stop the run: the other ranks would wait for the remaining
 // sends, and only the ranks that see the difference can report it.
 func (co *Collective) outcome(x *p2p.Xfer, op *sched.Op) error {
+	want := op.Dst.Len
+	if op.HandOver && co.run.InSegment {
+		want = 0
+	}
 	switch {
-	case x.Err == nil && !x.Differs && !x.Cancelled && (x.Send || x.Len == op.Dst.Len):
+	case x.Err == nil && !x.Differs && !x.Cancelled && (x.Send || x.Len == want):
 		return nil
 	case x.Cancelled: // by abandon, or because its context was given up
 		if err := co.run.Err(); err != nil {
@@ -258,12 +317,12 @@ func (co *Collective) outcome(x *p2p.Xfer, op *sched.Op) error {
 		}
 		return co.e.brokenError(co.Comm.Ctx)
 	case x.Differs:
-		err := &MismatchError{Call: co.Call, Peer: int(op.Peer), Mine: co.Sign, Theirs: x.Sign, Got: x.Total(), Want: op.Dst.Len}
+		err := &MismatchError{Call: co.Call, Peer: int(op.Peer), Mine: co.Sign, Theirs: x.Sign, Got: x.Total(), Want: want}
 		co.e.breakComm(co.Comm, err)
 		return err
 	case x.Err == nil || errors.Is(x.Err, p2p.ErrTruncated):
 		if co.bad == nil {
-			co.bad = &PartError{Call: co.Call, Peer: int(op.Peer), Got: x.Total(), Want: op.Dst.Len}
+			co.bad = &PartError{Call: co.Call, Peer: int(op.Peer), Got: x.Total(), Want: want}
 		}
 		return nil
 	}
@@ -319,8 +378,9 @@ func (e *Engine) finishRun(co *Collective) {
 	if co.Meter != nil {
 		e.reportRun(co)
 	}
-	e.putScratch(co.run.Mem[sched.Tmp])
-	co.run.Mem = [3][]byte{} // release the user's buffers to the garbage collector
+	e.putScratch(co.scratch)
+	co.scratch, co.Segment = nil, nil
+	co.run.Mem = [sched.Bufs][]byte{} // release the user's buffers to the garbage collector
 	last := len(e.active) - 1
 	e.active[last].index = co.index
 	e.active[co.index] = e.active[last]
@@ -332,7 +392,7 @@ func (e *Engine) finishRun(co *Collective) {
 
 // free returns an idle collective to its pool.
 func (co *Collective) free() {
-	co.whole = nil
+	co.whole, co.Vote = nil, nil
 	if co.pool != nil {
 		co.next, co.pool.free = co.pool.free, co
 	}

@@ -96,6 +96,7 @@ func (e *Engine) countLinks(c *prof.Counters) {
 		s.NoCredit += t.NoCredit
 		s.ControlBytes += t.ControlBytes
 		s.RingSent, s.RingReceived = s.RingSent+t.RingSent, s.RingReceived+t.RingReceived
+		s.RingDirect += t.RingDirect
 		s.Held, s.Duplicates = s.Held+t.Held, s.Duplicates+t.Duplicates
 		s.RTRSent, s.RTRUsed, s.RTRWasted = s.RTRSent+t.RTRSent, s.RTRUsed+t.RTRUsed, s.RTRWasted+t.RTRWasted
 		s.RTRRevoked, s.RTRStopped, s.RTRStale = s.RTRRevoked+t.RTRRevoked, s.RTRStopped+t.RTRStopped, s.RTRStale+t.RTRStale
@@ -120,6 +121,7 @@ func (e *Engine) countLinks(c *prof.Counters) {
 	c.Add(prof.PacketsHeld, s.Held)
 	c.Add(prof.PacketsDuplicate, s.Duplicates)
 	c.Add(prof.PacketsByRing, s.RingSent)
+	c.Add(prof.BuffersByRing, s.RingDirect)
 	c.Add(prof.OffersMade, s.RTRSent)
 	c.Add(prof.OffersUsed, s.RTRUsed)
 	c.Add(prof.OffersWasted, s.RTRWasted)
@@ -171,6 +173,7 @@ func (d *lane) count(c *prof.Counters) {
 	if d.sources != nil {
 		s, t := d.sources.stats, d.sources.uses.Stats()
 		c.Add(prof.BuffersDirect, s.Direct)
+		c.Add(prof.BuffersCollective, s.Collective)
 		c.Add(prof.BuffersCopied, s.Copied)
 		c.Add(prof.BuffersRefused, s.Refused)
 		c.Add(prof.BuffersKnown, uint64(t.Buffers))

@@ -25,7 +25,8 @@ type Config struct {
 	// number of yields before it parks. The defaults are 1000 polls, or 2 if ranks
 	// share cores, and 500 yields. Measured: parking early in a futex costs 5–7 µs,
 	// and on a shared core the awaited message usually comes from the rank that the
-	// yield schedules.
+	// yield schedules. On devices with rdma.Attr.WaitEarly the defaults are 1 poll and
+	// no yield.
 	Spin, Yield int
 	// RegisterCache is the number of bytes that may stay registered after use, on
 	// devices where registration is expensive. Zero is the cache's default; negative
@@ -82,17 +83,17 @@ type Engine struct {
 	closed     bool
 	leaving    bool
 	comps      [pollBatch]rdma.Completion
-	// ringWrite is scratch space for a packet written into a ring.
-	ringWrite [1]rdma.SendWR
-	idleLooks int                     // polls of look without result in a row
-	scratch   []*p2p.Xfer             // for WaitSome
-	active    []*Collective           // collectives under way
-	broken    map[uint32]*BrokenError // contexts whose collectives have failed; nil: none
-	comms     map[uint32]*Comm        // communicators that have made collective calls
-	held      int                     // active collectives that hold sends back until a peer arrives
-	tmps      [][]byte                // free scratch memory of collectives
-	began     time.Time
-	waited    waitStats
+	// ringWrites is scratch space for a packet written into a ring.
+	ringWrites [2]rdma.SendWR
+	idleLooks  int                     // polls of look without result in a row
+	scratch    []*p2p.Xfer             // for WaitSome
+	active     []*Collective           // collectives under way
+	broken     map[uint32]*BrokenError // contexts whose collectives have failed; nil: none
+	comms      map[uint32]*Comm        // communicators that have made collective calls
+	held       int                     // active collectives that hold sends back until a peer arrives
+	tmps       [][]byte                // free scratch memory of collectives
+	began      time.Time
+	waited     waitStats
 
 	collectives uint64 // collectives started
 	aware       uint64 // of these, with sends ordered by the peers' arrival
@@ -130,18 +131,10 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, client: cfg.Client, board: cfg.Client.Board(),
 		rank: cfg.Client.Rank(), size: cfg.Client.Size(),
-		spin: cfg.Spin, yields: cfg.Yield, links: make(map[int]*p2p.Link), began: time.Now(),
+		links: make(map[int]*p2p.Link), began: time.Now(),
 	}
+	e.spin, e.yields = cfg.polls()
 	e.mu.shared = !canBias()
-	if e.spin == 0 {
-		e.spin = 1000
-		if cfg.Oversubscribed {
-			e.spin = 2
-		}
-	}
-	if e.yields == 0 {
-		e.yields = 500
-	}
 	if cfg.Oversubscribed && cfg.P2P.TimeSlice == 0 {
 		cfg.P2P.TimeSlice = timeSlice
 	}

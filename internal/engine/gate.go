@@ -4,9 +4,13 @@ package engine
 // The last rank to arrive opens it. Waiting ranks poll meanwhile, because peers may
 // need an answer from them.
 
-// Arrive counts this rank in at the gate of the job. It returns 0 if the job has no
-// gate.
-func (e *Engine) Arrive() (opening uint64, last bool) { return e.board.Arrive() }
+import "github.com/muster-mpi/muster/internal/pmi"
+
+// HasGate reports whether the job has a gate.
+func (e *Engine) HasGate() bool { return e.board != nil }
+
+// Arrive counts this rank in at the gate of the job, with a hash of its calls.
+func (e *Engine) Arrive(calls uint64) (opening uint64, a pmi.Arrival) { return e.board.Arrive(calls) }
 
 // OpenGate releases the other ranks and calls wake for those that are asleep.
 func (e *Engine) OpenGate(opening uint64, wake func(rank int) error) error {

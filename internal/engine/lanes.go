@@ -192,7 +192,10 @@ func (e *Engine) armLanes(timeout time.Duration) time.Duration {
 			timeout = min(timeout, unwatchedPark)
 		}
 		switch {
-		case d.alone: // messages to self have been polled
+		case d.alone: // nothing wakes the rank for a message to itself
+			if e.pollLane(d) > 0 || e.piecesMoved() {
+				return 0
+			}
 		case d.armed == nil:
 			timeout = min(timeout, unwatchedPark)
 		case d.armed.Arm(rdma.NotifyAny, parkIdle) <= 0:

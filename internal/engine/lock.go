@@ -43,6 +43,7 @@ type spinLock struct {
 
 	state  atomic.Uint32 // 1: held as an ordinary lock
 	wanted atomic.Int32  // number of callers that wait for the lock
+	served atomic.Uint32 // number of waits that have ended with the lock
 
 	operating atomic.Bool // the holder runs a user function (operation.go)
 
@@ -67,7 +68,7 @@ func (s *spinLock) lockShared() {
 			}
 			backOff(i)
 		}
-		s.wanted.Add(-1)
+		s.taken()
 	}
 	if s.shared {
 		return
@@ -98,7 +99,24 @@ func (s *spinLock) revoke() {
 	for i := 0; atomic.LoadUint64(&s.inside) != 0; i++ {
 		backOff(i)
 	}
+	s.taken()
+}
+
+// taken ends a caller's wait for the lock, which it now holds.
+func (s *spinLock) taken() {
+	s.served.Add(1)
 	s.wanted.Add(-1)
+}
+
+// handOver releases the lock and returns once a caller that waited for it has had it. A
+// holder that only released it would take it again before the other runs: the waiting
+// caller may have lost its core, or sleep in backOff.
+func (s *spinLock) handOver() {
+	before := s.served.Load()
+	s.unlock()
+	for i := yieldAfter; s.wanted.Load() != 0 && s.served.Load() == before; i++ {
+		backOff(i)
+	}
 }
 
 // borrowSpins is how often a borrower checks whether the owner has left. The owner is
@@ -131,7 +149,7 @@ func (s *spinLock) borrowWanted() {
 	for i := 0; !s.borrow(); i++ {
 		backOff(i)
 	}
-	s.wanted.Add(-1)
+	s.taken()
 }
 
 // giveBack releases a borrowed lock and restores the bias.
@@ -142,9 +160,12 @@ func (s *spinLock) giveBack() {
 	s.state.Store(0)
 }
 
+// yieldAfter is how often backOff spins before it yields to other goroutines.
+const yieldAfter = 20
+
 func backOff(i int) {
 	switch {
-	case i < 20:
+	case i < yieldAfter:
 	case i < 2000:
 		if i&15 == 0 {
 			yieldThread() // the holder may be a thread that waits for this core

@@ -228,7 +228,7 @@ func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 func (e *Engine) offer(l *p2p.Link, wrs []rdma.SendWR) int {
 	var n int
 	var err error
-	e.lanes[l.Dev].silence = 0
+	e.noteTraffic(l)
 	if l.HasRing() {
 		n, err = e.offerByRing(l, wrs)
 	} else {

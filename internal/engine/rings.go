@@ -52,16 +52,14 @@ func (e *Engine) pollRings(d *lane) (n int) {
 func (e *Engine) offerByRing(l *p2p.Link, wrs []rdma.SendWR) (taken int, err error) {
 	for taken < len(wrs) {
 		wr := wrs[taken : taken+1]
-		byRing := e.m.ByRing(l, &wr[0], &e.ringWrite[0])
-		if byRing {
-			wr = e.ringWrite[:]
+		writes := e.m.ByRing(l, &wr[0], &e.ringWrites)
+		if writes > 0 {
+			wr = e.ringWrites[:writes]
 		}
 		n, err := l.QP.PostSend(wr)
-		if n == 0 {
+		e.ringWrites[0].Body = rdma.Mem{} // release the user's buffer to the garbage collector
+		if writes > 0 && !l.Wrote(n, writes) || n == 0 {
 			return taken, err
-		}
-		if byRing {
-			l.Wrote()
 		}
 		taken++
 	}

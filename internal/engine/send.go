@@ -30,6 +30,10 @@ const (
 	// caller waits for the send, or does not.
 	sendWaits
 	sendGoesOn
+	// sendPart and sendLast are the same for messages of a collective, which never polls.
+	// After sendLast the collective only waits for its sends.
+	sendPart
+	sendLast
 )
 
 // sendShort sends a message that needs no operation. sent reports that the device has
@@ -51,10 +55,16 @@ func (e *Engine) sendShort(l *p2p.Link, c *Comm, tag int32, buf []byte, kind sho
 	return e.sendQueued(l, c, tag, buf, kind, wr)
 }
 
-// noteTraffic records that a link is used: its lane is polled with every poll again.
+// noteTraffic records that a link is used: its lane is polled with every poll again. A lane
+// to the rank itself does not wake the driver.
 func (e *Engine) noteTraffic(l *p2p.Link) {
-	if l.Dev != 0 {
-		e.lanes[l.Dev].silence = 0
+	if l.Dev == 0 {
+		return
+	}
+	d := e.lanes[l.Dev]
+	d.silence = 0
+	if d.alone && (e.parked || e.threadDrives()) {
+		e.home.cq.Wake()
 	}
 }
 
@@ -88,15 +98,17 @@ func (e *Engine) queued(l *p2p.Link) (x *p2p.Xfer, sent bool) {
 
 // sendSourced is sendShort for a message that may go from the user's buffer.
 func (e *Engine) sendSourced(l *p2p.Link, c *Comm, tag int32, buf []byte, kind shortKind) (x *p2p.Xfer, sent bool) {
-	wr, x := e.m.SendShort(l, c.Ctx, c.Rank, tag, buf, kind == sendWaits)
+	wr, x := e.m.SendShort(l, c.Ctx, c.Rank, tag, buf, kind == sendWaits || kind == sendLast)
 	if wr == nil {
 		return nil, false
 	}
 	e.post(l, wr[:])
-	if x == nil {
+	switch {
+	case x == nil:
 		return e.queued(l)
-	}
-	if len(l.Wait) == 0 {
+	case kind >= sendPart:
+		e.lanes[l.Dev].sources.stats.Collective++
+	case len(l.Wait) == 0:
 		e.reap(l, x)
 	}
 	return x, false

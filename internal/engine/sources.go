@@ -20,6 +20,11 @@ package engine
 // and copies, unless that cost is 0. A nonblocking send copies where the completion takes
 // more than a round trip. Puts and gets wait for the peer in any case; stages.go has
 // their bounce buffers. Decision 033 gives the reasons.
+//
+// Messages of collectives count in the same table (T1 5.5.1), as blocking sends if nothing
+// but its sends keeps the caller, else as nonblocking ones. They copy on a device without
+// EndCost: there this processor moves the bytes, and learning that it has done so takes a
+// poll of the sockets, which costs more than the copy (decision 065).
 
 import (
 	"fmt"
@@ -75,6 +80,8 @@ type sources struct {
 	limits [uses][sourceHigh + 1]uint32 // by bits.Len of the length; 0: never
 	least  int                          // the shortest length for which a send uses the table; p2p.MaxSize: none
 	stats  SourceStats
+	// collectives reports whether messages of collectives use the table.
+	collectives bool
 
 	// hot caches recently registered buffers, which saves a look-up in the table: that
 	// may miss the processor's cache. A new generation clears it.
@@ -93,10 +100,12 @@ type hotBuffer struct {
 
 // SourceStats counts the decisions.
 type SourceStats struct {
-	Direct  uint64 // messages, puts and gets without a copy
-	Copied  uint64 // copied: the buffer is not used often enough
-	Refused uint64 // copied: the device could not register the buffer
-	Table   regcache.UsesStats
+	Direct     uint64 // messages, puts and gets without a copy
+	Collective uint64 // of these, messages of collectives
+	Ring       uint64 // of these, messages written into a ring
+	Copied     uint64 // copied: the buffer is not used often enough
+	Refused    uint64 // copied: the device could not register the buffer
+	Table      regcache.UsesStats
 }
 
 // openSources creates the buffer table of a lane, if its device gains from it.
@@ -108,9 +117,10 @@ func (e *Engine) openSources(d *lane) error {
 	if err != nil {
 		return fmt.Errorf("what registering costs on %s: %w", d.attr.Name, err)
 	}
-	s := &sources{rows: rows, least: p2p.MaxSize}
+	always := e.cfg.Frequent == FrequentAlways
+	s := &sources{rows: rows, least: p2p.MaxSize, collectives: always || d.attr.EndCost > 0}
 	for i := range rows {
-		s.settle(&rows[i], d.attr, e.cfg.Frequent == FrequentAlways)
+		s.settle(&rows[i], d.attr, always)
 	}
 	s.uses = regcache.NewUses(regcache.UsesConfig{Frequent: s.frequent})
 	d.sources = s
@@ -240,5 +250,10 @@ func (e *Engine) Sources(rank int) ([]SourceRow, SourceStats) {
 	}
 	s := d.sources.stats
 	s.Table = d.sources.uses.Stats()
+	for _, l := range e.links {
+		if e.lanes[l.Dev] == d {
+			s.Ring += l.Stats.RingDirect
+		}
+	}
 	return d.sources.rows, s
 }

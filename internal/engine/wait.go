@@ -154,7 +154,11 @@ func (e *Engine) await(ctx context.Context, a *awaited) {
 			e.openTimer.Reset(0) // the end of the context does not interrupt openNext
 		}
 		stop := context.AfterFunc(ctx, e.home.cq.Wake)
-		defer stop()
+		e.board.WaitingBounded(e.rank, 1)
+		defer func() {
+			e.board.WaitingBounded(e.rank, -1)
+			stop()
+		}()
 	}
 	for !a.over(e) && !ended(a.done) {
 		switch {
@@ -274,6 +278,7 @@ func (e *Engine) drive(a *awaited) {
 			e.board.Waiting(e.rank, a.describe(e))
 			shown = true
 		}
+		e.waitsLong(&s)
 		late = e.park()
 		s.polled = e.clock()
 		e.checkDeaths()

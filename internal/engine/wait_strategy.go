@@ -11,10 +11,12 @@ package engine
 //	spin polls without     where ranks share cores after the first poll with a result: the
 //	result: yield          awaited message comes from a rank that needs this core
 //	yields polls after     the wait is long, and other processes need the core
-//	that: park
+//	that: park             if goroutines of this process bring the messages, the waiter
+//	                       parks at once (rdma.Attr.WaitEarly)
 
 import (
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -39,8 +41,26 @@ type strategy struct {
 
 	idle   int           // polls without a result since then
 	busy   int           // polls with a result in a row
-	long   time.Duration // when it yielded for the first time, 0 before
+	long   time.Duration // when it yielded or parked for the first time, 0 before
 	polled time.Duration // when the last yield ended
+}
+
+// polls returns the numbers of polls and yields of a wait before it parks.
+func (cfg *Config) polls() (spin, yields int) {
+	spin, yields = 1000, 500
+	switch {
+	case slices.ContainsFunc(cfg.Lanes, func(l LaneConfig) bool { return l.Device.Attr().WaitEarly }):
+		spin, yields = 1, 0
+	case cfg.Oversubscribed:
+		spin = 2
+	}
+	if cfg.Spin > 0 {
+		spin = cfg.Spin
+	}
+	if cfg.Yield > 0 {
+		yields = cfg.Yield
+	}
+	return spin, yields
 }
 
 // newStrategy returns the strategy of a wait that begins now.
@@ -87,14 +107,10 @@ func (e *Engine) pause(s *strategy, step waitStep) {
 	switch step {
 	case stepPoll:
 	case stepUnlock:
-		e.unlock()
-		runtime.Gosched()
+		e.mu.handOver()
 		e.lock()
 	default:
-		if s.long == 0 {
-			s.long = e.clock()
-			s.polled = s.long
-		}
+		e.waitsLong(s)
 		e.waited.yields++
 		e.stay(true)
 		e.unlock()
@@ -110,7 +126,15 @@ func (e *Engine) pause(s *strategy, step waitStep) {
 	}
 }
 
-// endWait counts a wait that has yielded.
+// waitsLong records when a wait yields or parks for the first time.
+func (e *Engine) waitsLong(s *strategy) {
+	if s.long == 0 {
+		s.long = e.clock()
+		s.polled = s.long
+	}
+}
+
+// endWait counts a wait that has yielded or parked.
 func (e *Engine) endWait(s *strategy) {
 	if s.long != 0 {
 		e.waited.total += e.clock() - s.long

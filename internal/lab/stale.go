@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -92,7 +91,7 @@ func killAll(host string) error {
 			return nil
 		}
 		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+			kill(pid)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -128,7 +127,7 @@ func removeStale(prefix string) {
 			continue
 		}
 		pid, err := strconv.Atoi(match[1])
-		if err != nil || syscall.Kill(pid, 0) != syscall.ESRCH {
+		if err != nil || !gone(pid) {
 			continue
 		}
 		_ = removeHost(namespace)

@@ -44,6 +44,7 @@ type agent struct {
 	exited  int // ranks
 	gets    map[int64]func(value string, ok bool)
 	lastGet int64
+	copies  copies // of programs
 }
 
 // helloTimeout limits how long an agent waits for the launcher's first line.
@@ -197,6 +198,15 @@ func (a *agent) down(f frame) error {
 		a.sendUp(frameRows, rowsBody(number, rows, time.Now().UnixNano()))
 	case framePing:
 		a.sendUp(framePong, nil)
+	case frameProgram:
+		index, name, piece, err := readProgram(f.body)
+		if err != nil {
+			return err
+		}
+		flushAll(a.all(), copyTimeout)
+		a.mu.Lock()
+		a.copies.add(index, name, piece)
+		a.mu.Unlock()
 	}
 	return nil
 }
@@ -260,6 +270,9 @@ func (a *agent) finish() {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}
+	a.mu.Lock()
+	a.copies.remove()
+	a.mu.Unlock()
 	a.up.close()
 	until := time.Now().Add(closeTimeout)
 	for _, br := range a.all() {

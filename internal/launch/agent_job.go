@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,12 +22,13 @@ func (a *agent) prepare(body []byte) error {
 		return err
 	}
 	self := int(a.self())
-	if self >= len(spec.Blocks) || spec.Blocks[self].Count < 1 || spec.Size < 1 {
+	if self >= len(spec.Ranks) || len(spec.Ranks[self]) == 0 || len(spec.Programs) == 0 || !valid(spec.Ranks[self], spec.Size) || spec.Copies != nil && len(spec.Copies) != len(spec.Programs) {
 		return fmt.Errorf("the job has no ranks for host %d", self)
 	}
 	server := pmi.NewServer(pmi.ServerConfig{
 		Size: spec.Size, JobID: spec.JobID, Mapping: spec.Mapping,
-		Serves: spec.Blocks[self].Count, Up: a,
+		Serves: len(spec.Ranks[self]), Up: a,
+		App:   func(rank int) int { return programOf(spec.Programs, rank) },
 		Event: func(e pmi.Event) { a.sendUp(frameEvent, eventBody(e)) },
 	})
 	a.mu.Lock()
@@ -35,20 +37,45 @@ func (a *agent) prepare(body []byte) error {
 	return nil
 }
 
+// valid reports whether ranks are an ascending list of ranks of a job.
+func valid(ranks []int, size int) bool {
+	last := -1
+	for _, r := range ranks {
+		if r <= last || r >= size {
+			return false
+		}
+		last = r
+	}
+	return true
+}
+
 // startRanks starts the ranks of this host.
 func (a *agent) startRanks() error {
 	spec := &a.spec
 	env := append(os.Environ(), spec.Env...)
-	if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
-		return fmt.Errorf("there is no directory %s, where the job was started: create it, or start the job in a directory that all hosts have", spec.Dir)
-	}
-	prog, err := findProgram(spec.Prog, spec.Dir, env)
-	if err != nil {
-		return err
+	ranks := spec.Ranks[a.self()]
+	programs := slices.Clone(spec.Programs)
+	for i := range programs {
+		p := &programs[i]
+		if !slices.ContainsFunc(ranks, func(rank int) bool { return programOf(programs, rank) == i }) {
+			continue // it may be missing on this host
+		}
+		if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
+			return fmt.Errorf("there is no directory %s, where the job was started: create it, or start the job in a directory that all hosts have", p.Dir)
+		}
+		var err error
+		if spec.Copies != nil {
+			p.Prog, err = a.copyOf(spec.Copies[i])
+		} else {
+			p.Prog, err = findProgram(p.Prog, p.Dir, env)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	crew, err := newCrew(crewSpec{
-		block: spec.Blocks[a.self()], size: spec.Size,
-		prog: prog, args: spec.Args, env: env, dir: spec.Dir, bind: spec.Bind, server: a.server,
+		ranks: ranks, size: spec.Size, programs: programs, env: env,
+		bind: spec.Bind, within: spec.Within, reportBindings: spec.ReportBindings, server: a.server,
 		stdin: a.stdinFile, lines: a.lines, post: a.happened,
 		notice: func(text string) { a.sendUp(frameNotice, []byte(text)) },
 	})
@@ -65,6 +92,12 @@ func (a *agent) startRanks() error {
 		go a.reportPulse(spec.Pulse)
 	}
 	return nil
+}
+
+func (a *agent) copyOf(file int) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.copies.path(file)
 }
 
 // findProgram resolves a program name as a shell on this host does.

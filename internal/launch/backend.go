@@ -5,8 +5,6 @@ import (
 	"os"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
@@ -86,7 +84,7 @@ func (e ending) status() int {
 func (e ending) String() string {
 	switch {
 	case e.signal != 0:
-		return "killed by " + unix.SignalName(e.signal)
+		return "killed by " + signalName(e.signal)
 	case e.err != nil:
 		return "lost: " + e.err.Error()
 	}

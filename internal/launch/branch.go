@@ -249,7 +249,7 @@ func (b *branch) kill() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.process != nil {
-		syscall.Kill(-b.process.Pid, syscall.SIGKILL)
+		signalGroup(b.process.Pid, syscall.SIGKILL)
 	}
 }
 

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +17,9 @@ type Config struct {
 	Prog string
 	// Args are its arguments, without the program itself.
 	Args []string
+	// Programs are the programs of a job with several (MPMD), in the order of their
+	// ranks, in place of Ranks, Prog and Args. Default: that one program.
+	Programs []Program
 	// Env is the environment of the ranks, to which Run adds the variables that
 	// identify a rank. Default: empty. Commands pass os.Environ().
 	Env []string
@@ -35,6 +37,9 @@ type Config struct {
 	RSH []string
 	// AgentPath is the path of muster on the hosts. Default: that of this process.
 	AgentPath string
+	// Copy sends the programs to the hosts with the job. Default: they are there, at
+	// the same paths.
+	Copy bool
 	// TreeWidth is the number of agents that the launcher, and each agent, starts
 	// itself. Default: 16.
 	TreeWidth int
@@ -44,6 +49,10 @@ type Config struct {
 	// Retry makes Run retry hosts that ssh cannot reach, until StartTimeout: in a
 	// cluster that is still starting, names and servers become available late.
 	Retry bool
+
+	// MapBy is the order in which ranks are assigned to hosts and cores. Default: host
+	// by host, and neighboring cores.
+	MapBy MapBy
 
 	// Stdin is the input of rank 0; the other ranks have none. Default: none.
 	Stdin io.Reader
@@ -55,11 +64,20 @@ type Config struct {
 	// the cores if there is at least one core for each rank and no cgroup quota; a
 	// quota does not apply to particular cores.
 	Bind Bind
+	// ReportBindings makes Run report the cores of each rank.
+	ReportBindings bool
 	// Label controls whether output lines are labelled with their rank. Default
 	// LabelAuto: if there is more than one rank.
 	Label Label
-	// Quiet suppresses the messages of Run itself; the exit status remains.
+	// Output is a directory in which the output of each rank is written to two files,
+	// in place of Stdout and Stderr. If one cannot be written, Run reports it and the
+	// status is not 0. Default: none.
+	Output string
+	// Quiet suppresses the messages of Run itself, except that output is lost; the exit
+	// status remains.
 	Quiet bool
+	// Verbose makes Run log the steps of the job to Stderr.
+	Verbose bool
 
 	// StuckAfter is how long ranks must wait without any progress before Run
 	// reports which rank waits for which and what the others do. Default: one
@@ -73,11 +91,20 @@ type Config struct {
 	// the failure.
 	Grace time.Duration
 
+	// Metrics, if not nil, is called when the job begins, with a function that returns
+	// the current counters of all ranks, or none when the job has ended. The ranks need
+	// the variable MUSTER_METRICS. Default: none.
+	Metrics func(read func() []RankMetrics)
+
+	// Timeout limits the time of the job. Run then reports which rank waits for which
+	// and ends the ranks; Result.Status is TimeoutStatus. Default: no limit.
+	Timeout time.Duration
+
 	// Signals are forwarded to the ranks. Default: none. Commands pass a channel
 	// registered with signal.Notify.
 	Signals <-chan os.Signal
 
-	blocks    []block       // the ranks of each host
+	layout    layout        // the ranks of each host
 	pingEvery time.Duration // interval of the pings to a host
 }
 
@@ -85,10 +112,24 @@ type Config struct {
 type Bind uint8
 
 const (
-	BindAuto Bind = iota
-	BindCore      // each rank on its share of the cores, at least one
-	BindNone      // not bound
+	BindAuto   Bind = iota
+	BindCore        // each rank on its share of the cores, at least one
+	BindNone        // not bound
+	BindSocket      // each rank on all cores of the sockets of its share
+	BindNUMA        // the same for NUMA nodes
 )
+
+// Program is one of the programs of a job with several.
+type Program struct {
+	// Ranks, Prog and Args are as in Config.
+	Ranks int
+	Prog  string
+	Args  []string
+	// Dir and Env are the working directory and additional variables of its ranks.
+	// Default: Config.Dir, and none.
+	Dir string
+	Env []string
+}
 
 // Label is a policy for labelling output lines with their rank.
 type Label uint8
@@ -99,17 +140,24 @@ const (
 	LabelNever
 )
 
-// ParseBind parses the value of the flag --bind.
+// TimeoutStatus is the status of a job that has exceeded Config.Timeout, as of timeout(1).
+const TimeoutStatus = 124
+
+// ParseBind parses the value of the flag --bind-to.
 func ParseBind(s string) (Bind, error) {
 	switch s {
 	case "auto", "":
 		return BindAuto, nil
 	case "core":
 		return BindCore, nil
+	case "socket":
+		return BindSocket, nil
+	case "numa":
+		return BindNUMA, nil
 	case "none":
 		return BindNone, nil
 	}
-	return 0, fmt.Errorf("unknown binding %q: use auto, core or none", s)
+	return 0, fmt.Errorf("unknown binding %q: use auto, core, socket, numa or none", s)
 }
 
 // ParseLabel parses the value of the flag --label.
@@ -149,6 +197,9 @@ const (
 )
 
 func (c *Config) complete() error {
+	if err := c.sumRanks(); err != nil {
+		return err
+	}
 	if len(c.Hosts) > 0 {
 		if err := c.completeHosts(); err != nil {
 			return err
@@ -157,8 +208,11 @@ func (c *Config) complete() error {
 	if c.Ranks < 1 || c.Ranks > maxRanks {
 		return fmt.Errorf("launch: %d ranks: use 1 to %d", c.Ranks, maxRanks)
 	}
-	if c.Prog == "" {
-		return errors.New("launch: no program to run")
+	if len(c.Hosts) == 0 {
+		c.layout = oneHost(c.Ranks)
+	}
+	if err := c.completePrograms(); err != nil {
+		return err
 	}
 	if c.Stdout == nil {
 		c.Stdout = io.Discard
@@ -168,6 +222,9 @@ func (c *Config) complete() error {
 	}
 	if c.StuckAfter == 0 {
 		c.StuckAfter = defaultStuckAfter
+	}
+	if c.Timeout < 0 {
+		return fmt.Errorf("launch: time limit of %v: use a time such as 10m", c.Timeout)
 	}
 	if c.Grace < 0 {
 		return fmt.Errorf("launch: grace of %v: use a time such as 5s", c.Grace)
@@ -181,11 +238,10 @@ func (c *Config) completeHosts() (err error) {
 			return fmt.Errorf("launch: %w", err)
 		}
 	}
-	if c.Hosts, c.blocks, err = assignRanks(c.Hosts, c.Ranks); err != nil {
+	if c.Hosts, c.layout, err = assignRanks(c.Hosts, c.Ranks, c.MapBy); err != nil {
 		return err
 	}
-	last := c.blocks[len(c.blocks)-1]
-	c.Ranks = last.First + last.Count
+	c.Ranks = len(c.layout.host)
 	if c.Dir == "" {
 		if c.Dir, err = os.Getwd(); err != nil {
 			return fmt.Errorf("launch: %w", err)

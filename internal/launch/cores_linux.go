@@ -5,12 +5,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// thisMachine reads the affinity of this process, the hardware threads of each core, and
-// the CPU quota of the cgroup.
+// thisMachine reads the affinity of this process, the hardware threads, socket and NUMA
+// node of each core, and the CPU quota of the cgroup.
 func thisMachine() machine {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -30,8 +31,32 @@ func thisMachine() machine {
 			}
 		}
 		m.cores = append(m.cores, core)
+		m.socket = append(m.socket, socketOf(cpu))
+		m.numa = append(m.numa, numaOf(cpu))
 	}
 	return m
+}
+
+// socketOf returns the number of a CPU's socket, or 0 if the kernel does not report it.
+func socketOf(cpu int) int {
+	text, _ := os.ReadFile("/sys/devices/system/cpu/cpu" + strconv.Itoa(cpu) + "/topology/physical_package_id")
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// numaOf returns the number of a CPU's NUMA node, or 0 if the kernel has no support for
+// NUMA. The node is a link in the CPU's folder.
+func numaOf(cpu int) int {
+	links, _ := filepath.Glob("/sys/devices/system/cpu/cpu" + strconv.Itoa(cpu) + "/node[0-9]*")
+	for _, link := range links {
+		if n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(link), "node")); err == nil {
+			return n
+		}
+	}
+	return 0
 }
 
 // siblings returns the hardware threads of the core that a CPU belongs to.

@@ -1,7 +1,10 @@
+//go:build !windows
+
 package launch
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -15,23 +18,75 @@ func TestPlan(t *testing.T) {
 		how   Bind
 		want  placement
 	}{
-		{"a core each", machine{four, 4, 0}, 4, BindAuto, placement{[][]int{{0}, {1}, {2}, {3}}, 1}},
-		{"two cores each", machine{four, 4, 0}, 2, BindAuto, placement{[][]int{{0, 1}, {2, 3}}, 2}},
-		{"one core left over", machine{four, 4, 0}, 3, BindAuto, placement{[][]int{{0}, {1}, {2}}, 1}},
-		{"all cores for one", machine{four, 4, 0}, 1, BindAuto, placement{[][]int{{0, 1, 2, 3}}, 4}},
-		{"more ranks than cores", machine{four, 4, 0}, 5, BindAuto, placement{nil, 1}},
-		{"more ranks than cores, binding requested", machine{four, 4, 0}, 5, BindCore, placement{[][]int{{0}, {1}, {2}, {3}, {0}}, 1}},
-		{"no binding requested", machine{four, 4, 0}, 2, BindNone, placement{nil, 2}},
-		{"hardware threads of a core together", machine{twin, 8, 0}, 4, BindAuto, placement{[][]int{{0, 4}, {1, 5}, {2, 6}, {3, 7}}, 2}},
-		{"more ranks than cores, fewer than threads", machine{twin, 8, 0}, 8, BindAuto, placement{nil, 1}},
-		{"a quota prevents binding", machine{four, 4, 1.5}, 2, BindAuto, placement{nil, 1}},
-		{"a quota above the cores does not count", machine{four, 4, 9}, 2, BindAuto, placement{[][]int{{0, 1}, {2, 3}}, 2}},
-		{"a quota, binding requested", machine{four, 4, 2}, 2, BindCore, placement{[][]int{{0, 1}, {2, 3}}, 1}},
-		{"nothing known", machine{nil, 8, 0}, 2, BindCore, placement{nil, 4}},
+		{"a core each", machine{cores: four, threads: 4, quota: 0}, 4, BindAuto, placement{[][]int{{0}, {1}, {2}, {3}}, 1}},
+		{"two cores each", machine{cores: four, threads: 4, quota: 0}, 2, BindAuto, placement{[][]int{{0, 1}, {2, 3}}, 2}},
+		{"one core left over", machine{cores: four, threads: 4, quota: 0}, 3, BindAuto, placement{[][]int{{0}, {1}, {2}}, 1}},
+		{"all cores for one", machine{cores: four, threads: 4, quota: 0}, 1, BindAuto, placement{[][]int{{0, 1, 2, 3}}, 4}},
+		{"more ranks than cores", machine{cores: four, threads: 4, quota: 0}, 5, BindAuto, placement{nil, 1}},
+		{"more ranks than cores, binding requested", machine{cores: four, threads: 4, quota: 0}, 5, BindCore, placement{[][]int{{0}, {1}, {2}, {3}, {0}}, 1}},
+		{"no binding requested", machine{cores: four, threads: 4, quota: 0}, 2, BindNone, placement{nil, 2}},
+		{"hardware threads of a core together", machine{cores: twin, threads: 8, quota: 0}, 4, BindAuto, placement{[][]int{{0, 4}, {1, 5}, {2, 6}, {3, 7}}, 2}},
+		{"more ranks than cores, fewer than threads", machine{cores: twin, threads: 8, quota: 0}, 8, BindAuto, placement{nil, 1}},
+		{"a quota prevents binding", machine{cores: four, threads: 4, quota: 1.5}, 2, BindAuto, placement{nil, 1}},
+		{"a quota above the cores does not count", machine{cores: four, threads: 4, quota: 9}, 2, BindAuto, placement{[][]int{{0, 1}, {2, 3}}, 2}},
+		{"a quota, binding requested", machine{cores: four, threads: 4, quota: 2}, 2, BindCore, placement{[][]int{{0, 1}, {2, 3}}, 1}},
+		{"nothing known", machine{cores: nil, threads: 8, quota: 0}, 2, BindCore, placement{nil, 4}},
 	} {
-		if got := plan(c.m, c.ranks, c.how); !reflect.DeepEqual(got, c.want) {
+		if got := plan(c.m, c.ranks, c.how, DomainCore); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", c.what, got, c.want)
 		}
+	}
+}
+
+func TestPlanBySocket(t *testing.T) {
+	// Two sockets of four cores; NUMA nodes of two cores; two hardware threads for each core.
+	m := machine{threads: 16}
+	for core := range 8 {
+		m.cores = append(m.cores, []int{core, core + 8})
+		m.socket = append(m.socket, core/4)
+		m.numa = append(m.numa, core/2)
+	}
+	first := func(p placement) (cpus [][]int) { // without the second threads
+		for _, all := range p.bind {
+			cpus = append(cpus, slices.DeleteFunc(slices.Clone(all), func(c int) bool { return c >= 8 }))
+		}
+		return cpus
+	}
+	for _, c := range []struct {
+		what   string
+		ranks  int
+		how    Bind
+		within Domain
+		want   [][]int
+	}{
+		{"neighbors", 4, BindAuto, DomainCore, [][]int{{0, 1}, {2, 3}, {4, 5}, {6, 7}}},
+		{"sockets in turn", 4, BindAuto, DomainSocket, [][]int{{0, 1}, {4, 5}, {2, 3}, {6, 7}}},
+		{"one more on the first socket", 3, BindCore, DomainSocket, [][]int{{0, 1}, {4, 5, 6, 7}, {2, 3}}},
+		{"NUMA nodes in turn", 5, BindCore, DomainNUMA, [][]int{{0}, {2, 3}, {4, 5}, {6, 7}, {1}}},
+		{"more ranks than cores of a NUMA node", 9, BindCore, DomainNUMA, [][]int{{0}, {2}, {4}, {6}, {1}, {3}, {5}, {7}, {0}}},
+		{"whole sockets", 4, BindSocket, DomainCore, [][]int{{0, 1, 2, 3}, {0, 1, 2, 3}, {4, 5, 6, 7}, {4, 5, 6, 7}}},
+		{"whole sockets in turn", 3, BindSocket, DomainSocket, [][]int{{0, 1, 2, 3}, {4, 5, 6, 7}, {0, 1, 2, 3}}},
+		{"whole NUMA nodes", 8, BindNUMA, DomainCore, [][]int{{0, 1}, {0, 1}, {2, 3}, {2, 3}, {4, 5}, {4, 5}, {6, 7}, {6, 7}}},
+		{"a share of two NUMA nodes", 2, BindNUMA, DomainCore, [][]int{{0, 1, 2, 3}, {4, 5, 6, 7}}},
+	} {
+		if got := first(plan(m, c.ranks, c.how, c.within)); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %v, want %v", c.what, got, c.want)
+		}
+	}
+	bound := plan(m, 4, BindAuto, DomainSocket).bind
+	for rank, want := range []string{"CPUs 0-1,8-9 (socket 0, NUMA node 0)", "CPUs 4-5,12-13 (socket 1, NUMA node 2)"} {
+		if got := m.describe(bound[rank]); got != want {
+			t.Errorf("the cores of rank %d are %q, not %q", rank, want, got)
+		}
+	}
+	if got, want := m.describe(plan(m, 1, BindCore, DomainCore).bind[0]), "CPUs 0-15 (sockets 0-1, NUMA nodes 0-3)"; got != want {
+		t.Errorf("all cores are %q, not %q", want, got)
+	}
+	if got, want := (machine{cores: [][]int{{3}}}).describe([]int{3}), "CPU 3 (socket 0, NUMA node 0)"; got != want {
+		t.Errorf("a core without topology is %q, not %q", want, got)
+	}
+	if got := m.describe(nil); got != "not bound" {
+		t.Errorf("a rank without cores is not bound, got %q", got)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -22,14 +23,14 @@ import (
 
 // crewSpec describes the ranks of a crew and the handlers of their output and events.
 type crewSpec struct {
-	block
-	size   int // of the whole job
-	prog   string
-	args   []string // without the program
-	env    []string
-	dir    string
-	bind   Bind
-	server *pmi.Server
+	ranks          []int // ascending
+	size           int   // of the whole job
+	programs       []Program
+	env            []string
+	bind           Bind
+	within         Domain
+	reportBindings bool
+	server         *pmi.Server
 
 	// stdin returns the input of rank 0, if it is in this crew. nil: none.
 	stdin func(theirs *files) (*os.File, error)
@@ -69,9 +70,16 @@ type member struct {
 }
 
 func newCrew(spec crewSpec) (*crew, error) {
-	c := &crew{crewSpec: spec, members: make([]member, spec.Count)}
-	for i := range c.members {
-		c.members[i].rank, c.members[i].served = spec.First+i, make(chan struct{})
+	c := &crew{crewSpec: spec, members: make([]member, len(spec.ranks))}
+	checked := -1
+	for i, rank := range spec.ranks {
+		c.members[i].rank, c.members[i].served = rank, make(chan struct{})
+		if p := programOf(spec.programs, rank); p != checked {
+			if err := checkLibrary(spec.programs[p].Prog, spec.size); err != nil {
+				return nil, err
+			}
+			checked = p
+		}
 	}
 	var err error
 	if c.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
@@ -80,9 +88,13 @@ func newCrew(spec crewSpec) (*crew, error) {
 	if board, file, err := pmi.CreateBoard(spec.size); err == nil {
 		c.board, c.boardFile = board, file
 	}
-	c.placement = plan(thisMachine(), spec.Count, spec.bind)
+	m := thisMachine()
+	c.placement = plan(m, len(spec.ranks), spec.bind, spec.within)
+	if spec.reportBindings {
+		c.notice(c.placement.report(m, spec.ranks))
+	}
 	c.lifeline = newLifeline()
-	c.jobEnv = jobEnv(spec.env, spec.size, spec.Count, c.placement.gomaxprocs, spec.server.JobID(), c.board != nil, c.lifeline != nil)
+	c.jobEnv = jobEnv(spec.env, spec.size, len(spec.ranks), c.placement.gomaxprocs, spec.server.JobID(), c.board != nil, c.lifeline != nil)
 	c.forker = newForker()
 	return c, nil
 }
@@ -113,8 +125,9 @@ func (c *crew) start() error {
 func (c *crew) startRank(m *member, local int) error {
 	var theirs files
 	defer theirs.close()
-	spec := &rankSpec{rank: m.rank, prog: c.prog, args: append([]string{c.prog}, c.args...),
-		env: rankEnv(c.jobEnv, m.rank, local), dir: c.dir, stdin: c.null, board: c.boardFile, lifeline: c.lifeline.end()}
+	p := &c.programs[programOf(c.programs, m.rank)]
+	spec := &rankSpec{rank: m.rank, prog: p.Prog, args: append([]string{p.Prog}, p.Args...),
+		env: rankEnv(c.jobEnv, p.Env, m.rank, local), dir: p.Dir, stdin: c.null, board: c.boardFile, lifeline: c.lifeline.end()}
 	if c.placement.bind != nil {
 		spec.cores = c.placement.bind[local]
 	}
@@ -223,7 +236,8 @@ func (c *crew) living() (n int) {
 func (c *crew) isAlive(rank int) bool {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	return c.members[rank-c.First].alive
+	i, _ := slices.BinarySearch(c.ranks, rank)
+	return c.members[i].alive
 }
 
 // rows returns the board rows of this crew's ranks.
@@ -232,7 +246,7 @@ func (c *crew) rows() (rows []pmi.Row) {
 		return nil
 	}
 	for i := range c.members {
-		rows = append(rows, c.board.Row(c.First+i))
+		rows = append(rows, c.board.Row(c.ranks[i]))
 	}
 	return rows
 }
@@ -244,7 +258,10 @@ func (c *crew) states() (rows []rankRow) {
 		if m := &c.members[i]; pid == 0 && c.isAlive(m.rank) {
 			pid = m.proc.pid() // it has not joined
 		}
-		rows = append(rows, rankRow{r, stateOf(pid)})
+		row := rankRow{Row: r}
+		row.process, row.resident = stateOf(pid)
+		row.counters, row.counted = c.board.Metrics(r.Rank)
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -258,7 +275,7 @@ func (c *crew) pulse() pulse {
 // noticed returns the number of ranks that have noticed a failure.
 func (c *crew) noticed() (n int) {
 	for i := range c.members {
-		if c.board.HasNoticed(c.First + i) {
+		if c.board.HasNoticed(c.ranks[i]) {
 			n++
 		}
 	}

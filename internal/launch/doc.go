@@ -8,20 +8,25 @@
 //	config.go      the configuration
 //	run.go         from Config to the end of the job
 //	job.go         the event loop: failures, signals, the exit status
-//	grace.go       how long ranks may run after a failure
+//	grace.go       how long ranks may run after a failure; limit.go the time limit
+//	programs.go    the programs of a job with several
+//	metrics.go     the counters of a running job; log.go the log of its steps
 //	backend.go     the backend interface; local.go implements it for this machine
 //	crew.go        the ranks of one machine; fork.go starts their processes
 //	lifeline.go    a pipe that lets the kernel kill ranks whose launcher is gone
 //	cores.go       core binding, GOMAXPROCS and the cgroup quota
 //	env.go         the environment of the ranks
-//	output.go      merges the output lines of all ranks into one stream
+//	output.go      merges the output lines of all ranks into one stream;
+//	               outputfiles.go writes them to files
 //	stuck.go       reports which rank waits for which, from the board;
 //	               stuck_away.go adds the ranks that do not wait
 //	startup.go     reports the start-up stage that takes too long
 //
 // For several hosts:
 //
-//	hosts.go       host lists, and the assignment of ranks to hosts
+//	hosts.go       host lists; nodelist.go those of batch systems
+//	layout.go      the assignment of ranks to hosts
+//	copy.go        sends programs to the hosts
 //	rsh.go         the command that starts a process on a host
 //	tree.go        the tree of agents
 //	remote.go      the backend, on the launcher's side

@@ -73,7 +73,26 @@ func exportEnv(env, extra []string) []string {
 	return append(out, extra...)
 }
 
-// rankEnv adds the variables that differ between ranks.
-func rankEnv(job []string, rank, local int) []string {
-	return append(slices.Clip(job), pmi.EnvRank+"="+strconv.Itoa(rank), pmi.EnvLocalRank+"="+strconv.Itoa(local))
+// rankEnv adds the variables of a program, which replace those of the job, and those that
+// differ between ranks.
+func rankEnv(job, program []string, rank, local int) []string {
+	env := slices.Clip(job)
+	if len(program) > 0 {
+		env = slices.DeleteFunc(slices.Clone(job), func(kv string) bool { return hasName(program, nameOf(kv)) })
+		for i, kv := range program {
+			if !launcherVariable(nameOf(kv)) && !hasName(program[i+1:], nameOf(kv)) {
+				env = append(env, kv)
+			}
+		}
+	}
+	return append(env, pmi.EnvRank+"="+strconv.Itoa(rank), pmi.EnvLocalRank+"="+strconv.Itoa(local))
+}
+
+func nameOf(kv string) string {
+	name, _, _ := strings.Cut(kv, "=")
+	return name
+}
+
+func hasName(env []string, name string) bool {
+	return !launcherVariable(name) && slices.ContainsFunc(env, func(kv string) bool { return nameOf(kv) == name })
 }

@@ -86,7 +86,7 @@ func (l *localProcess) pid() int { return l.p.Pid }
 
 // signal sends a signal to the process group that the rank leads: a rank may be a shell
 // script with the program as its child.
-func (l *localProcess) signal(sig syscall.Signal) { syscall.Kill(-l.p.Pid, sig) }
+func (l *localProcess) signal(sig syscall.Signal) { signalGroup(l.p.Pid, sig) }
 
 func (l *localProcess) wait() ending {
 	state, err := l.p.Wait()

@@ -19,7 +19,7 @@ import (
 )
 
 // protocolVersion changes with every incompatible change of the frames.
-const protocolVersion = 2
+const protocolVersion = 4
 
 type frameKind uint8
 
@@ -35,6 +35,7 @@ const (
 	frameOutputOK                      // number of bytes of output that were written
 	frameAskRows                       // number of the request
 	framePing
+	frameProgram // index, name and a piece of a program
 	// Up, from the agents.
 	frameReady   // the agent is running
 	frameLost    // a host could not be reached or was lost: a text
@@ -193,12 +194,16 @@ func eventBody(e pmi.Event) []byte {
 	w.truth(e.Fence)
 	w.number(int64(e.Code))
 	w.text(e.Why)
+	w.text(e.Host)
+	w.text(e.Terms)
+	w.text(e.Refused)
 	return w
 }
 
 func readEvent(body []byte) (pmi.Event, error) {
 	r := bodyReader{rest: body}
-	e := pmi.Event{Rank: int(r.number()), Phase: pmi.Phase(r.number()), Fence: r.truth(), Code: int(r.number()), Why: r.text()}
+	e := pmi.Event{Rank: int(r.number()), Phase: pmi.Phase(r.number()), Fence: r.truth(), Code: int(r.number()), Why: r.text(),
+		Host: r.text(), Terms: r.text(), Refused: r.text()}
 	return e, r.err()
 }
 

@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
@@ -19,7 +17,7 @@ func exitedBody(rank int, end ending) []byte {
 	w.number(int64(end.code))
 	name, lost := "", ""
 	if end.signal != 0 {
-		if name = unix.SignalName(end.signal); name == "" {
+		if name = signalName(end.signal); name == "" {
 			end.err = errors.New("killed by " + end.signal.String())
 		}
 	}
@@ -36,7 +34,7 @@ func readExited(body []byte) (rank int, end ending, err error) {
 	rank, end.code = int(r.number()), int(r.number())
 	name, lost := r.text(), r.text()
 	if name != "" {
-		if end.signal = unix.SignalNum(name); end.signal == 0 {
+		if end.signal = signalNumber(name); end.signal == 0 {
 			lost = "killed by " + name
 		}
 	}
@@ -46,10 +44,10 @@ func readExited(body []byte) (rank int, end ending, err error) {
 	return rank, end, r.err()
 }
 
-func signalBody(sig syscall.Signal) []byte { return []byte(unix.SignalName(sig)) }
+func signalBody(sig syscall.Signal) []byte { return []byte(signalName(sig)) }
 
 // readSignal returns 0 for a signal that this system does not have.
-func readSignal(body []byte) syscall.Signal { return unix.SignalNum(string(body)) }
+func readSignal(body []byte) syscall.Signal { return signalNumber(string(body)) }
 
 // rowsBody encodes rows. Times are encoded as ages, because the clocks of hosts differ.
 func rowsBody(number int64, rows []rankRow, now int64) []byte {
@@ -64,6 +62,13 @@ func rowsBody(number int64, rows []rankRow, now int64) []byte {
 		w.number(int64(r.process.pid))
 		w.number(int64(r.process.letter))
 		w.number(int64(r.process.cpu))
+		w.number(r.resident)
+		w.truth(r.counted)
+		if r.counted {
+			for _, n := range r.counters.Values() {
+				w.number(int64(*n))
+			}
+		}
 		if r.State != pmi.RowWaiting {
 			continue
 		}
@@ -84,6 +89,12 @@ func readRows(body []byte, now int64) (number int64, rows []rankRow, err error) 
 		row := rankRow{Row: pmi.Row{Rank: int(r.number()), State: pmi.RowState(r.number()), Progress: uint64(r.number()), Since: timeOf(r.number(), now), Started: r.truth()}}
 		row.process = processState{int(r.number()), byte(r.number()), time.Duration(r.number())}
 		row.PID = row.process.pid
+		row.resident, row.counted = r.number(), r.truth()
+		if row.counted {
+			for _, n := range row.counters.Values() {
+				*n = uint64(r.number())
+			}
+		}
 		if row.State == pmi.RowWaiting {
 			row.Wait = pmi.WaitState{
 				Op: r.text(), Comm: r.text(), Peer: int32(r.number()), Tag: int32(r.number()),

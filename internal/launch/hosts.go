@@ -1,7 +1,7 @@
 package launch
 
-// Host lists, and the assignment of ranks to hosts. Host lists come from a flag or a
-// file; ranks are assigned in blocks, host by host. All functions are pure.
+// Host lists, which come from a flag or a file. All functions are pure. nodelist.go reads
+// those of batch systems, and layout.go assigns the ranks.
 
 import (
 	"errors"
@@ -134,44 +134,6 @@ func mergeHosts(hosts []Host) []Host {
 	return out
 }
 
-// block is the ranks of a host: Count ranks starting with First.
-type block struct{ First, Count int }
-
-// assignRanks assigns n ranks to hosts, in blocks. If n is 0, it uses all slots. Hosts
-// without ranks are omitted. If no host has a slot count, n is divided evenly.
-func assignRanks(hosts []Host, n int) ([]Host, []block, error) {
-	total, haveSlots := 0, false
-	for _, h := range hosts {
-		total += max(1, h.Slots)
-		haveSlots = haveSlots || h.Slots > 0
-	}
-	if n == 0 {
-		n = total
-	}
-	if n < 1 || n > maxRanks {
-		return nil, nil, fmt.Errorf("launch: %d ranks: use 1 to %d", n, maxRanks)
-	}
-	if haveSlots && n > total {
-		return nil, nil, fmt.Errorf("launch: %d ranks do not fit the %d slots of %s: increase the slot counts, or omit all of them to divide the ranks evenly",
-			n, total, hostList(hosts))
-	}
-	var used []Host
-	var blocks []block
-	first := 0
-	for i, h := range hosts {
-		count := min(max(1, h.Slots), n-first)
-		if !haveSlots {
-			count = n/len(hosts) + min(1, max(0, n%len(hosts)-i))
-		}
-		if count > 0 {
-			used = append(used, h)
-			blocks = append(blocks, block{first, count})
-			first += count
-		}
-	}
-	return used, blocks, nil
-}
-
 // hostList returns the names of hosts for a message, shortened to fit a line.
 func hostList(hosts []Host) string {
 	names := make([]string, len(hosts))
@@ -189,29 +151,4 @@ func shortList(names []string) string {
 		return strings.Join(names[:most-1], ", ") + fmt.Sprintf(" and %d more", len(names)-most+1)
 	}
 	return strings.Join(names, ", ")
-}
-
-// mappingOf encodes blocks as PMI_process_mapping; consecutive hosts with the same number
-// of ranks become one entry.
-func mappingOf(blocks []block) string {
-	var b strings.Builder
-	b.WriteString("(vector")
-	for i := 0; i < len(blocks); {
-		j := i + 1
-		for j < len(blocks) && blocks[j].Count == blocks[i].Count {
-			j++
-		}
-		fmt.Fprintf(&b, ",(%d,%d,%d)", i, j-i, blocks[i].Count)
-		i = j
-	}
-	return b.String() + ")"
-}
-
-// hostOf returns the index of the host of a rank.
-func hostOf(blocks []block, rank int) int {
-	i, found := slices.BinarySearchFunc(blocks, rank, func(b block, r int) int { return b.First - r })
-	if !found {
-		i--
-	}
-	return i
 }

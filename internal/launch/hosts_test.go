@@ -1,3 +1,5 @@
+//go:build !windows
+
 package launch
 
 import (
@@ -65,47 +67,6 @@ d
 		if _, err := ParseHostfile(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q must be rejected with %q: %v", text, want, err)
 		}
-	}
-}
-
-func TestAssignRanks(t *testing.T) {
-	for _, c := range []struct {
-		hosts   string
-		n       int
-		used    int
-		blocks  []block
-		mapping string
-	}{
-		{"a:4,b:4", 0, 2, []block{{0, 4}, {4, 4}}, "(vector,(0,2,4))"},
-		{"a:4,b:4", 6, 2, []block{{0, 4}, {4, 2}}, "(vector,(0,1,4),(1,1,2))"},
-		{"a:4,b:4", 3, 1, []block{{0, 3}}, "(vector,(0,1,3))"},
-		{"a,b,c", 0, 3, []block{{0, 1}, {1, 1}, {2, 1}}, "(vector,(0,3,1))"},
-		{"a,b,c", 8, 3, []block{{0, 3}, {3, 3}, {6, 2}}, "(vector,(0,2,3),(2,1,2))"},
-		{"a,b,c", 2, 2, []block{{0, 1}, {1, 1}}, "(vector,(0,2,1))"},
-		{"a:2,b,c:2", 0, 3, []block{{0, 2}, {2, 1}, {3, 2}}, "(vector,(0,1,2),(1,1,1),(2,1,2))"},
-	} {
-		hosts, err := ParseHosts(c.hosts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		used, blocks, err := assignRanks(hosts, c.n)
-		if err != nil || len(used) != c.used || !reflect.DeepEqual(blocks, c.blocks) {
-			t.Errorf("%s with -n %d: %v, %v, %v; want %v on %d hosts", c.hosts, c.n, used, blocks, err, c.blocks, c.used)
-			continue
-		}
-		if got := mappingOf(blocks); got != c.mapping {
-			t.Errorf("%v is the mapping %s, not %s", blocks, c.mapping, got)
-		}
-		for host, b := range blocks {
-			for r := b.First; r < b.First+b.Count; r++ {
-				if got := hostOf(blocks, r); got != host {
-					t.Errorf("rank %d of %v is on host %d, not %d", r, blocks, host, got)
-				}
-			}
-		}
-	}
-	if _, _, err := assignRanks([]Host{{"a", 4}, {"b", 4}}, 9); err == nil || !strings.Contains(err.Error(), "9 ranks do not fit the 8 slots of a:4, b:4") {
-		t.Errorf("more ranks than slots must be rejected with both numbers: %v", err)
 	}
 }
 

@@ -16,12 +16,9 @@ package launch
 import (
 	"context"
 	"fmt"
-	"os"
-	"sync"
+	"log/slog"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/internal/pmi"
 )
@@ -31,7 +28,11 @@ type job struct {
 	backend        backend
 	server         *pmi.Server
 	stdout, stderr *sink
+	files          *outputFiles // nil: the output goes to stdout and stderr
+	log            *slog.Logger
 	events         chan event
+	scrapes        chan chan []RankMetrics
+	lastMetrics    lastMetrics
 	done           chan struct{} // closed when the loop has ended
 
 	ranks    []rankState
@@ -78,21 +79,24 @@ type event struct {
 	pmi     pmi.Event
 
 	ready  bool   // the agent of host is running
+	sent   bool   // all agents have been sent the programs and the job
 	lost   string // why host was lost
 	host   int
 	failed error // the job cannot be started
 }
 
 func newJob(cfg *Config) *job {
-	lock := new(sync.Mutex)
+	both := new(screen)
 	j := &job{
-		cfg:    cfg,
-		stdout: &sink{lock: lock, w: cfg.Stdout},
-		stderr: &sink{lock: lock, w: cfg.Stderr},
-		events: make(chan event, 6*cfg.Ranks), // holds all events of ranks while others are being started
-		done:   make(chan struct{}),
-		ranks:  make([]rankState, cfg.Ranks),
+		cfg:     cfg,
+		stdout:  newSink(both, cfg.Stdout),
+		stderr:  newSink(both, cfg.Stderr),
+		events:  make(chan event, 6*cfg.Ranks), // holds all events of ranks while others are being started
+		scrapes: make(chan chan []RankMetrics),
+		done:    make(chan struct{}),
+		ranks:   make([]rankState, cfg.Ranks),
 	}
+	j.log = newLog(cfg.Verbose, j.stderr)
 	j.pending = cfg.Ranks
 	j.grace = grace{fixed: cfg.Grace, cores: thisMachine().usable()}
 	j.starting = newStartWatch(cfg, time.Now())
@@ -103,6 +107,9 @@ func newJob(cfg *Config) *job {
 
 // lines returns the function that writes a rank's lines.
 func (j *job) lines(rank int, isStderr bool) func(text []byte) {
+	if j.files != nil {
+		return j.files.writer(rank, isStderr)
+	}
 	var label []byte
 	if j.cfg.labelled() {
 		label = rankLabel(rank, j.cfg.Ranks)
@@ -138,6 +145,8 @@ func (j *job) loop(ctx context.Context) {
 	}
 	late := j.starting.ticker()
 	defer late.Stop()
+	limit := limitTimer(j.cfg.Timeout)
+	defer limit.Stop()
 	cancelled := ctx.Done()
 	for j.living > 0 || j.pending > 0 {
 		select {
@@ -153,6 +162,10 @@ func (j *job) loop(ctx context.Context) {
 			j.pending = 0
 			j.fail(-1, "the job was cancelled: "+context.Cause(ctx).Error(), 128+int(syscall.SIGTERM))
 			j.endNow()
+		case <-limit.C:
+			j.timedOut()
+		case answer := <-j.scrapes:
+			answer <- j.metrics()
 		case <-j.endTimer.C:
 			j.endTimerFired(time.Now())
 		case now := <-late.C:
@@ -178,6 +191,7 @@ func (j *job) takeAll() {
 }
 
 func (j *job) take(e event) {
+	j.logEvent(e)
 	switch {
 	case e.started:
 		r := &j.ranks[e.rank]
@@ -189,10 +203,18 @@ func (j *job) take(e event) {
 		j.exited(e.rank, e.end)
 	case e.ready:
 		j.starting.ready(e.host, time.Now())
+	case e.sent:
+		j.starting.sent(time.Now())
 	case e.lost != "":
 		j.hostLost(e.host, e.lost)
 	case e.failed != nil:
 		j.notStarted(e.failed)
+	case e.pmi.Refused != "":
+		j.fail(-1, e.pmi.Refused, 1)
+		if !j.asked {
+			j.pending = 0
+			j.endNow() // the ranks have not begun, and each would only repeat the sentence
+		}
 	case e.pmi.Phase == pmi.PhaseAborted:
 		text := fmt.Sprintf("aborted the job with code %d", e.pmi.Code)
 		if e.pmi.Why != "" {
@@ -233,13 +255,13 @@ func (j *job) notStarted(err error) {
 
 // hostLost marks all ranks of an unreachable host as failed.
 func (j *job) hostLost(host int, why string) {
-	b := j.cfg.blocks[host]
-	text := fmt.Sprintf("host %s was lost, with %s: %s", j.cfg.Hosts[host].Name, rankRange(b), why)
+	ranks := j.cfg.layout.ranks[host]
+	text := fmt.Sprintf("host %s was lost, with %s: %s", j.cfg.Hosts[host].Name, ranksNoun(ranks), why)
 	if j.pending > 0 {
 		j.notStarted(fmt.Errorf("launch: %s", text))
 	}
 	var lost []int
-	for rank := b.First; rank < b.First+b.Count; rank++ {
+	for _, rank := range ranks {
 		r := &j.ranks[rank]
 		if !r.alive {
 			continue
@@ -348,6 +370,7 @@ func (j *job) endNow() {
 	if !j.asked {
 		j.asked = true
 		j.noticed = j.backend.noticed()
+		j.log.Info("SIGTERM to the remaining ranks", "ranks", j.living)
 		j.backend.signalAll(syscall.SIGTERM)
 		j.endTimer.Reset(j.grace.quiet(j.living) / 2)
 		return
@@ -355,6 +378,7 @@ func (j *job) endNow() {
 	if j.killed == 0 {
 		j.killed = j.living
 	}
+	j.log.Info("SIGKILL to the remaining ranks", "ranks", j.living)
 	j.backend.signalAll(syscall.SIGKILL)
 	j.endTimer.Reset(time.Second) // repeat it for a process that is blocked in the kernel
 }
@@ -366,7 +390,7 @@ func (j *job) signal(sig syscall.Signal) {
 	j.takeAll()
 	if j.pending > 0 && (sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP) {
 		j.pending = 0
-		j.fail(-1, "the start was interrupted by "+unix.SignalName(sig), 128+int(sig))
+		j.fail(-1, "the start was interrupted by "+signalName(sig), 128+int(sig))
 		j.endNow()
 		return
 	}
@@ -388,14 +412,15 @@ func (j *job) signal(sig syscall.Signal) {
 			})
 			return
 		}
-	case syscall.SIGTSTP:
+	case sigTstp:
 		// Stop together with the ranks. SIGCONT is forwarded to them when it arrives;
 		// it cannot be sent from here, because this thread may run on for a moment.
-		j.backend.signalAll(syscall.SIGSTOP)
-		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		j.backend.signalAll(sigStop)
+		stopSelf()
 		return
 	}
 	j.passedOn = sig
+	j.log.Info("signal forwarded", "signal", signalName(sig))
 	j.backend.signalAll(sig)
 }
 
@@ -471,7 +496,7 @@ func (j *job) causeText() string {
 	}
 	r := &j.ranks[c.rank]
 	if r.end.signal != 0 && r.end.signal == j.passedOn {
-		return "the job was ended by " + unix.SignalName(j.passedOn)
+		return "the job was ended by " + signalName(j.passedOn)
 	}
 	return fmt.Sprintf("rank %d (pid %d on %s): %s", c.rank, r.pid, j.backend.host(c.rank), c.text)
 }

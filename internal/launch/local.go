@@ -19,12 +19,12 @@ type localBackend struct {
 func newLocalBackend(j *job) (*localBackend, error) {
 	cfg := j.cfg
 	b := &localBackend{job: j, hostname: hostname()}
-	j.server = pmi.NewServer(pmi.ServerConfig{Size: cfg.Ranks, Event: j.pmiEvent})
+	j.server = pmi.NewServer(pmi.ServerConfig{Size: cfg.Ranks, App: func(rank int) int { return programOf(cfg.Programs, rank) }, Event: j.pmiEvent})
 	var err error
 	b.crew, err = newCrew(crewSpec{
-		block: block{0, cfg.Ranks}, size: cfg.Ranks,
-		prog: cfg.Prog, args: cfg.Args, env: append(append([]string{}, cfg.Env...), cfg.ExtraEnv...), dir: cfg.Dir,
-		bind: cfg.Bind, server: j.server,
+		ranks: cfg.layout.ranks[0], size: cfg.Ranks,
+		programs: cfg.Programs, env: append(append([]string{}, cfg.Env...), cfg.ExtraEnv...),
+		bind: cfg.Bind, within: cfg.MapBy.Within, reportBindings: cfg.ReportBindings, server: j.server,
 		stdin:  func(theirs *files) (*os.File, error) { return inputFile(cfg.Stdin, theirs) },
 		file:   b.outputDirectly,
 		lines:  j.lines,
@@ -45,7 +45,7 @@ func hostname() string {
 // that the rank can use a terminal.
 func (b *localBackend) outputDirectly(isStderr bool) *os.File {
 	cfg := b.job.cfg
-	if cfg.labelled() || cfg.Ranks > 1 {
+	if cfg.labelled() || cfg.Ranks > 1 || cfg.Output != "" {
 		return nil
 	}
 	w := cfg.Stdout

@@ -1,7 +1,7 @@
 package launch
 
 // Output of the ranks: stdout and stderr of each rank are pipes, each read by a goroutine
-// that forwards whole lines. One lock for both streams keeps lines of different ranks
+// that forwards whole lines, and progress displays with carriage returns. One lock for both streams keeps lines of different ranks
 // apart, also when both streams go to the same terminal.
 
 import (
@@ -12,55 +12,140 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 )
 
-// sink merges the lines of all ranks.
-type sink struct {
-	lock    *sync.Mutex // shared by the sinks of a job
-	w       io.Writer
-	scratch []byte
-	failed  bool
+// screen is shared by the sinks of a job, which may write to the same terminal.
+type screen struct {
+	sync.Mutex
+	// open is the stream whose last line is not complete: a progress display that is
+	// rewritten after carriage returns. The lines of others must not continue it.
+	open *stream
 }
 
-// write writes whole lines, each after its label, or unchanged bytes if there is no
-// label, in one call of Write.
-func (s *sink) write(label, text []byte) {
+// sink merges the lines of all ranks.
+type sink struct {
+	screen   *screen
+	w        io.Writer
+	terminal bool
+	scratch  []byte
+	failed   bool
+}
+
+func newSink(sc *screen, w io.Writer) *sink {
+	s := &sink{screen: sc, w: w}
+	if f, ok := w.(*os.File); ok {
+		info, err := f.Stat()
+		s.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return s
+}
+
+// stream is the lines of one source.
+type stream struct {
+	sink     *sink
+	label    []byte // of each line; may be empty
+	at       cursor
+	progress bool // the current line has carriage returns
+}
+
+// cursor is a position in a line.
+type cursor uint8
+
+const (
+	lineStart cursor = iota
+	afterReturn
+	inLine
+)
+
+func (s *sink) write(label, text []byte) { (&stream{sink: s, label: label}).write(text) }
+
+// labelled returns a function that writes lines, each after the label.
+func (s *sink) labelled(label []byte) func(text []byte) {
+	return (&stream{sink: s, label: label}).write
+}
+
+// write writes whole lines and progress displays, with the label, in one call of Write.
+func (st *stream) write(text []byte) {
 	if len(text) == 0 {
 		return
 	}
-	s.lock.Lock()
-	defer s.lock.Unlock()
+	s := st.sink
+	s.screen.Lock()
+	defer s.screen.Unlock()
 	if s.failed {
 		return // the reader is gone; the rank must not block on it
 	}
-	out := text
-	if len(label) > 0 {
-		s.scratch = appendLabelled(s.scratch[:0], label, text)
-		out = s.scratch
+	s.screen.end(st)
+	s.scratch = st.appendLines(s.scratch[:0], text)
+	if st.progress {
+		s.screen.open = st
+	} else {
+		s.screen.open = nil
 	}
-	if _, err := s.w.Write(out); err != nil {
+	s.put(s.scratch)
+}
+
+func (s *sink) put(text []byte) {
+	if _, err := s.w.Write(text); err != nil {
 		s.failed = true
 	}
 }
 
-// labelled returns write with a label for each line.
-func (s *sink) labelled(label []byte) func(text []byte) {
-	return func(text []byte) { s.write(label, text) }
+// end completes the open line, unless it is the given stream's own. Output without
+// labels stays unchanged, except on a terminal: it may be data.
+func (sc *screen) end(except *stream) {
+	st := sc.open
+	if st == nil || st == except {
+		return
+	}
+	sc.open, st.at, st.progress = nil, lineStart, false
+	if !st.sink.failed && (len(st.label) > 0 || st.sink.terminal) {
+		st.sink.put([]byte{'\n'})
+	}
 }
 
-func appendLabelled(dst, label, text []byte) []byte {
+// finish completes the last line of labelled output. Output without labels stays
+// unchanged.
+func (s *sink) finish() {
+	s.screen.Lock()
+	defer s.screen.Unlock()
+	if st := s.screen.open; st != nil && len(st.label) > 0 {
+		s.screen.end(nil)
+	}
+}
+
+// appendLines appends text with a label at the start of each line and, in a progress
+// display, after each carriage return.
+func (st *stream) appendLines(dst, text []byte) []byte {
 	for len(text) > 0 {
-		end := bytes.IndexByte(text, '\n') + 1
-		if end == 0 {
+		end := bytes.IndexAny(text, "\r\n")
+		if end < 0 {
 			end = len(text)
 		}
-		dst = append(append(dst, label...), text[:end]...)
+		newline := end < len(text) && text[end] == '\n'
+		if end > 0 && st.at != inLine || newline && st.at == lineStart {
+			dst = append(dst, st.label...)
+			st.at = inLine
+		}
+		dst = append(dst, text[:end]...)
+		if end < len(text) {
+			dst = append(dst, text[end])
+			if newline {
+				st.at, st.progress = lineStart, false
+			} else {
+				st.at, st.progress = afterReturn, true
+			}
+			end++
+		}
 		text = text[end:]
 	}
-	if dst[len(dst)-1] != '\n' {
-		dst = append(dst, '\n')
+	if st.at != lineStart && !st.progress {
+		// A piece of a very long line, or the last line of a stream.
+		st.at = lineStart
+		if len(st.label) > 0 {
+			dst = append(dst, '\n')
+		}
 	}
 	return dst
 }
@@ -77,9 +162,11 @@ const (
 	maxHeldLine = 1 << 20
 )
 
-// copyLines forwards the data of r, whole lines at a time, until it ends.
+// copyLines forwards the data of r until it ends: whole lines at a time, and a line with
+// carriage returns as it comes, because it is a progress display.
 func copyLines(write func(lines []byte), r io.Reader) {
 	buf := make([]byte, 0, lineBufferStart)
+	progress := false
 	for {
 		if len(buf) == cap(buf) {
 			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
@@ -90,8 +177,9 @@ func copyLines(write func(lines []byte), r io.Reader) {
 		full := n == cap(buf)-len(buf)
 		held := len(buf)
 		buf = buf[:len(buf)+n]
+		progress = (progress && whole == held) || bytes.IndexByte(buf[max(whole, held):], '\r') >= 0
 		switch {
-		case err != nil || len(buf) >= maxHeldLine:
+		case err != nil || len(buf) >= maxHeldLine || progress:
 			whole = len(buf)
 		case whole == held:
 			continue // no line has ended
@@ -130,7 +218,7 @@ func (p *pipeEnd) Read(buf []byte) (int, error) {
 	}
 	n := 0
 	ctlErr := conn.Read(func(fd uintptr) bool {
-		n, err = syscall.Read(int(fd), buf)
+		n, err = readNow(fd, buf)
 		return true
 	})
 	if ctlErr != nil || err != nil || n <= 0 {

@@ -11,25 +11,27 @@ import (
 // clockTick is the unit of times in /proc: USER_HZ, which is 100 on all platforms of Go.
 const clockTick = 10 * time.Millisecond
 
-// stateOf reads the state of a process from the kernel (proc_pid_stat(5)).
-func stateOf(pid int) (s processState) {
+// stateOf reads the state of a process, and its resident memory in bytes, from the kernel
+// (proc_pid_stat(5)).
+func stateOf(pid int) (s processState, resident int64) {
 	if pid <= 0 {
-		return s
+		return s, 0
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return s
+		return s, 0
 	}
 	// The command name, in parentheses, may contain any character.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	const state, user, system = 0, 11, 12 // counted from the third field on
-	if len(fields) <= system || len(fields[state]) != 1 {
-		return s
+	const state, user, system, pages = 0, 11, 12, 21 // counted from the third field on
+	if len(fields) <= pages || len(fields[state]) != 1 {
+		return s, 0
 	}
 	s.pid, s.letter = pid, fields[state][0]
 	for _, i := range []int{user, system} {
 		n, _ := strconv.ParseInt(string(fields[i]), 10, 64)
 		s.cpu += time.Duration(n) * clockTick
 	}
-	return s
+	n, _ := strconv.ParseInt(string(fields[pages]), 10, 64)
+	return s, n * int64(os.Getpagesize())
 }

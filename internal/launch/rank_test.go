@@ -1,3 +1,5 @@
+//go:build !windows
+
 package launch
 
 import (
@@ -53,6 +55,9 @@ var rankRoles = map[string]func(c pmi.Client) int{
 	"cat":         roleCat,
 	"sleep":       roleSleep,
 
+	"versions": roleHello, // the last rank has another version
+	"settings": roleHello, // the last rank has another setting
+
 	"babble":       nil,       // never joins, and sends an invalid request
 	"never-joins":  roleHello, // the last rank does not join
 	"never-fences": roleNeverFences,
@@ -66,11 +71,23 @@ func playRank(role string) int {
 		fmt.Fprint(os.NewFile(pmiFD, "launcher"), "good morning\n")
 		return 0
 	}
-	c, err := pmi.Open(context.Background(), os.Getenv)
+	c, err := pmi.Open(context.Background(), os.Getenv, roleTerms(role))
 	if err != nil {
 		return complain(err)
 	}
 	return rankRoles[role](c)
+}
+
+// roleTerms returns the terms of a rank.
+func roleTerms(role string) pmi.Terms {
+	last := os.Getenv(pmi.EnvRank) == "3"
+	switch {
+	case role == "versions" && last:
+		return pmi.Terms{Protocol: 8, Version: "v8.0.0"}
+	case role == "settings" && last:
+		return pmi.Terms{Protocol: 7, Version: "v7.0.0", Settings: []pmi.Setting{{Name: "MUSTER_COLLECTIVE", Value: "bcast=chain"}}}
+	}
+	return pmi.Terms{Protocol: 7, Version: "v7.0.0"}
 }
 
 func complain(err error) int {
@@ -114,7 +131,7 @@ func roleDie(c pmi.Client) int {
 		if n, err := strconv.Atoi(os.Getenv("DIE")); err == nil {
 			return n
 		}
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		killSelf()
 		select {}
 	}
 	for c.Board().Deaths() == 0 {
@@ -240,7 +257,7 @@ func roleBinding(c pmi.Client) int {
 // roleSignals prints the signals that it gets, and ends after SIGTERM.
 func roleSignals(c pmi.Client) int {
 	got := make(chan os.Signal, 8)
-	signal.Notify(got, syscall.SIGUSR1, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(got, userSignal, syscall.SIGINT, syscall.SIGTERM)
 	fmt.Println("ready")
 	for s := range got {
 		fmt.Println("got", s)

@@ -23,18 +23,19 @@ import (
 
 // jobSpec is the body of frameJob: the data that agents need to start ranks.
 type jobSpec struct {
-	JobID   string
-	Mapping string
-	Size    int
-	Blocks  []block
-	Prog    string
-	Args    []string
-	Env     []string
-	Dir     string
-	Bind    Bind
-	Stdin   bool
-	Pulse   time.Duration // interval of progress reports; 0: never
-	Grace   time.Duration
+	JobID          string
+	Mapping        string
+	Size           int
+	Ranks          [][]int // of each host
+	Programs       []Program
+	Copies         []int // the file of each program, if they are copied
+	Env            []string
+	Bind           Bind
+	Within         Domain
+	ReportBindings bool
+	Stdin          bool
+	Pulse          time.Duration // interval of progress reports; 0: never
+	Grace          time.Duration
 }
 
 type remoteBackend struct {
@@ -90,7 +91,7 @@ func newRemoteBackend(j *job) (*remoteBackend, error) {
 		b.hosts[i].pulse.moving = true
 	}
 	j.server = pmi.NewServer(pmi.ServerConfig{
-		Size: cfg.Ranks, Mapping: mappingOf(cfg.blocks), Event: j.pmiEvent,
+		Size: cfg.Ranks, Mapping: pmi.FormatMapping(cfg.layout.host), Event: j.pmiEvent,
 		Released: func() { b.toAll(frameRelease, nil) },
 	})
 	b.forker = newForker()
@@ -129,6 +130,7 @@ func (b *remoteBackend) start() {
 		a := base
 		a.Host, a.Share = part[0], part[1:]
 		br := startBranch(b, b.forker, b.key, a, direct)
+		b.job.log.Info("starting agent", "host", a.Host.Name, "command", br.shell(), "hosts", len(part))
 		b.mu.Lock()
 		b.branches = append(b.branches, br)
 		b.mu.Unlock()
@@ -257,7 +259,7 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 
 // aboutRank posts an event of a rank if the rank runs on that host.
 func (b *remoteBackend) aboutRank(host, rank int, e event) error {
-	if rank < 0 || rank >= b.cfg.Ranks || hostOf(b.cfg.blocks, rank) != host {
+	if rank < 0 || rank >= b.cfg.Ranks || b.cfg.layout.host[rank] != host {
 		return fmt.Errorf("it reports rank %d, which does not run there", rank)
 	}
 	b.job.post(e)
@@ -280,29 +282,40 @@ func (b *remoteBackend) agentReady(host int) {
 		return
 	}
 	spec := jobSpec{
-		JobID: b.job.server.JobID(), Mapping: mappingOf(b.cfg.blocks), Size: b.cfg.Ranks, Blocks: b.cfg.blocks,
-		Prog: b.cfg.Prog, Args: b.cfg.Args, Env: exportEnv(b.cfg.Env, b.cfg.ExtraEnv), Dir: b.cfg.Dir,
-		Bind: b.cfg.Bind, Grace: b.job.grace.quiet(b.cfg.Ranks),
+		JobID: b.job.server.JobID(), Mapping: pmi.FormatMapping(b.cfg.layout.host), Size: b.cfg.Ranks, Ranks: b.cfg.layout.ranks,
+		Programs: b.cfg.Programs, Env: exportEnv(b.cfg.Env, b.cfg.ExtraEnv),
+		Bind: b.cfg.Bind, Within: b.cfg.MapBy.Within, ReportBindings: b.cfg.ReportBindings, Grace: b.job.grace.quiet(b.cfg.Ranks),
 	}
 	in := usableInput(b.cfg.Stdin)
 	spec.Stdin = in != nil
 	if b.cfg.StuckAfter > 0 {
 		spec.Pulse = stuckInterval(b.cfg.StuckAfter)
 	}
+	var files []string
+	if b.cfg.Copy {
+		files, spec.Copies = copiedFiles(b.cfg.Programs)
+	}
 	body, err := json.Marshal(spec)
 	if err != nil {
 		b.job.post(event{failed: fmt.Errorf("launch: %w", err)})
 		return
 	}
-	b.toAll(frameJob, body)
-	if in != nil {
-		go b.readStdin(in)
-	}
+	go func() { // the branch must go on reading
+		if err := b.sendPrograms(files); err != nil {
+			b.job.post(event{failed: err})
+			return
+		}
+		b.toAll(frameJob, body)
+		b.job.post(event{sent: true})
+		if in != nil {
+			b.readStdin(in)
+		}
+	}()
 }
 
 // readStdin sends the launcher's input to rank 0, as fast as rank 0 reads it.
 func (b *remoteBackend) readStdin(in io.Reader) {
-	host := uint32(hostOf(b.cfg.blocks, 0))
+	host := uint32(b.cfg.layout.host[0])
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := in.Read(buf)
@@ -329,7 +342,9 @@ func (b *remoteBackend) print() {
 			return
 		}
 		if o.rank < 0 {
-			b.job.notice(fmt.Sprintf("host %s: %s", b.cfg.Hosts[o.host].Name, o.text))
+			for line := range strings.SplitSeq(string(o.text), "\n") {
+				b.job.notice(fmt.Sprintf("host %s: %s", b.cfg.Hosts[o.host].Name, line))
+			}
 			continue
 		}
 		stream := [2]int{o.rank, 0}
@@ -393,11 +408,11 @@ func (b *remoteBackend) hostDrained(host int) {
 	}
 }
 
-func (b *remoteBackend) host(rank int) string { return b.cfg.Hosts[hostOf(b.cfg.blocks, rank)].Name }
+func (b *remoteBackend) host(rank int) string { return b.cfg.Hosts[b.cfg.layout.host[rank]].Name }
 
 func (b *remoteBackend) signalAll(sig syscall.Signal) {
 	b.toAll(frameSignal, signalBody(sig))
-	if sig == syscall.SIGSTOP {
+	if sig == sigStop {
 		// The launcher will stop itself next.
 		for _, br := range b.all() {
 			br.flush(200 * time.Millisecond)

@@ -15,6 +15,12 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	}
 	j := newJob(&cfg)
 	var err error
+	if cfg.Output != "" {
+		if j.files, err = createOutput(cfg.Output, cfg.Ranks, j.outputLost); err != nil {
+			return Result{}, err
+		}
+		defer j.files.close()
+	}
 	if len(cfg.Hosts) > 0 {
 		j.backend, err = newRemoteBackend(j)
 	} else {
@@ -24,12 +30,26 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 		return Result{}, err
 	}
 	defer j.backend.close()
+	j.log.Info("job", "ranks", cfg.Ranks, "hosts", max(1, len(cfg.Hosts)), "programs", len(cfg.Programs), "id", j.server.JobID())
+	if cfg.Metrics != nil {
+		cfg.Metrics(j.scrape)
+	}
 	j.backend.start()
 	j.loop(ctx)
 	j.backend.drain()
+	defer j.stdout.finish()
 	if j.startErr != nil {
 		return Result{Status: 1}, j.startErr
 	}
 	j.report()
+	if err := j.files.close(); err != nil {
+		j.fail(-1, "output was lost: "+err.Error(), 1) // unless there was another cause
+	}
 	return j.result(), nil
+}
+
+// outputLost reports that output could not be written to its file, in a quiet job too: it
+// is an error of the job.
+func (j *job) outputLost(err error) {
+	j.stderr.write([]byte("muster: "), []byte("output is lost: "+err.Error()+"\n"))
 }

@@ -1,3 +1,5 @@
+//go:build !windows
+
 package launch
 
 import (
@@ -217,7 +219,7 @@ func runSignalled(t *testing.T, role string, cfg Config, send ...syscall.Signal)
 }
 
 func TestSignalsAreForwarded(t *testing.T) {
-	r := runSignalled(t, "signals", Config{}, syscall.SIGUSR1, syscall.SIGINT, syscall.SIGTERM)
+	r := runSignalled(t, "signals", Config{}, userSignal, syscall.SIGINT, syscall.SIGTERM)
 	if r.Status != 0 || strings.Count(r.out, "got user defined signal 1") != 2 ||
 		strings.Count(r.out, "got interrupt") != 2 || strings.Count(r.out, "got terminated") != 2 {
 		t.Errorf("both ranks must get all three signals and end well: %+v", r)

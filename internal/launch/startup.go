@@ -3,14 +3,14 @@ package launch
 // Time limits for the stages of a start. Functions take the current time as an argument.
 //
 //	starting agents   until the agent of every host has answered
-//	starting ranks    until every process has been started
+//	starting ranks    from the moment the agents have the job, so after programs were
+//	                  copied, until every process has been started
 //	ranks joining     from the first rank that joins until all have joined; commands
 //	                  without message passing never join and have no limit
 //	fence             from the first rank in the first fence until all have entered
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/muster-mpi/muster/internal/pmi"
@@ -32,19 +32,19 @@ func (s startStage) String() string {
 
 // startWatch tracks which hosts and ranks have completed each stage.
 type startWatch struct {
-	limit  time.Duration // of one stage; 0: none
-	hosts  []Host
-	blocks []block
-	done   [startStages][]bool // per host, then per rank
-	count  [startStages]int
-	since  [startStages]time.Time
-	over   bool // the first fence was passed, or there is nothing to wait for
+	limit time.Duration // of one stage; 0: none
+	hosts []Host
+	ranks [][]int             // of each host
+	done  [startStages][]bool // per host, then per rank
+	count [startStages]int
+	since [startStages]time.Time
+	over  bool // the first fence was passed, or there is nothing to wait for
 }
 
 func newStartWatch(cfg *Config, now time.Time) *startWatch {
-	w := &startWatch{limit: cfg.StartTimeout, hosts: cfg.Hosts, blocks: cfg.blocks}
+	w := &startWatch{limit: cfg.StartTimeout, hosts: cfg.Hosts, ranks: cfg.layout.ranks}
 	if w.hosts == nil {
-		w.hosts, w.blocks = []Host{{Name: hostname()}}, []block{{0, cfg.Ranks}}
+		w.hosts = []Host{{Name: hostname()}}
 		w.since[stageRanks] = now
 	}
 	w.over = w.limit <= 0
@@ -66,12 +66,10 @@ func (w *startWatch) ticker() *time.Ticker {
 	return time.NewTicker(min(time.Second, max(10*time.Millisecond, w.limit/10)))
 }
 
-func (w *startWatch) ready(host int, now time.Time) {
-	w.come(stageAgents, host, now)
-	if w.complete(stageAgents) {
-		w.since[stageRanks] = now
-	}
-}
+func (w *startWatch) ready(host int, now time.Time) { w.come(stageAgents, host, now) }
+
+// sent begins the stage in which the agents start the ranks.
+func (w *startWatch) sent(now time.Time) { w.since[stageRanks] = now }
 
 func (w *startWatch) started(rank int, now time.Time) { w.come(stageRanks, rank, now) }
 func (w *startWatch) joined(rank int, now time.Time)  { w.come(stageJoining, rank, now) }
@@ -110,11 +108,11 @@ func (w *startWatch) stage() (startStage, bool) {
 // nobody need wait for.
 func (w *startWatch) late(now time.Time, gone func(rank int) bool) (string, bool) {
 	s, under := w.stage()
-	if w.over || !under || now.Sub(w.since[s]) < w.limit {
+	if w.over || !under || w.since[s].IsZero() || now.Sub(w.since[s]) < w.limit {
 		return "", false
 	}
 	var missing []string
-	for i, b := range w.blocks {
+	for i, here := range w.ranks {
 		if s == stageAgents {
 			if !w.done[s][i] {
 				missing = append(missing, w.hosts[i].Name)
@@ -122,7 +120,7 @@ func (w *startWatch) late(now time.Time, gone func(rank int) bool) (string, bool
 			continue
 		}
 		var ranks []int
-		for rank := b.First; rank < b.First+b.Count; rank++ {
+		for _, rank := range here {
 			if !w.done[s][rank] && !gone(rank) {
 				ranks = append(ranks, rank)
 			}
@@ -146,12 +144,4 @@ func ranksNoun(ranks []int) string {
 		return fmt.Sprintf("rank %d", ranks[0])
 	}
 	return "ranks " + pmi.Ranks(ranks)
-}
-
-// rankRange returns the ranks of a block as text.
-func rankRange(b block) string {
-	if b.Count == 1 {
-		return fmt.Sprintf("rank %d", b.First)
-	}
-	return strings.Join([]string{"ranks ", fmt.Sprint(b.First), "-", fmt.Sprint(b.First + b.Count - 1)}, "")
 }

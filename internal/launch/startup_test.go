@@ -1,3 +1,5 @@
+//go:build !windows
+
 package launch
 
 import (
@@ -9,7 +11,7 @@ import (
 func TestStartWatch(t *testing.T) {
 	at := time.Unix(1000, 0)
 	nobody := func(int) bool { return false }
-	cfg := &Config{Ranks: 4, Hosts: []Host{{"a", 2}, {"b", 2}}, blocks: []block{{0, 2}, {2, 2}}, StartTimeout: 10 * time.Second}
+	cfg := &Config{Ranks: 4, Hosts: []Host{{"a", 2}, {"b", 2}}, layout: layout{ranks: [][]int{{0, 1}, {2, 3}}}, StartTimeout: 10 * time.Second}
 	w := newStartWatch(cfg, at)
 	check := func(what string, want string) {
 		t.Helper()
@@ -25,6 +27,10 @@ func TestStartWatch(t *testing.T) {
 	at = at.Add(time.Second)
 	check("one agent is missing", `longer than 10 s in the stage "starting agents"; no answer from a;`)
 	w.ready(0, at)
+	at = at.Add(time.Hour)
+	check("the program is being copied, which has no limit", "")
+	w.sent(at)
+	at = at.Add(9 * time.Second)
 	check("the next stage has its own time", "")
 	at = at.Add(11 * time.Second)
 	w.started(0, at)

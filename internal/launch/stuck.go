@@ -133,6 +133,7 @@ func describeWaits(rows []rankRow, own map[int]bool, ended func(rank int) string
 		}
 		out = append(out, s)
 	}
+	out = append(out, differentCollectives(rows, ended)...)
 	for _, c := range waitCycles(rows, ended) {
 		out = append(out, "cycle: "+joinRanks(c, " waits for "))
 	}
@@ -147,6 +148,60 @@ func describeWaits(rows []rankRow, own map[int]bool, ended func(rank int) string
 		}
 	}
 	return out
+}
+
+// differentCollectives draws the conclusion from ranks that wait in different collective
+// calls on one communicator: no such wait can end.
+func differentCollectives(rows []rankRow, ended func(rank int) string) (lines []string) {
+	type group struct {
+		call  string
+		ranks []int
+	}
+	var contexts []uint32
+	groups := map[uint32][]*group{}
+	for _, r := range rows {
+		if r.State != pmi.RowWaiting || ended(r.Rank) != "" || !isCollective(r.Wait.Op) {
+			continue
+		}
+		ctx := r.Wait.Context
+		if groups[ctx] == nil {
+			contexts = append(contexts, ctx)
+		}
+		i := slices.IndexFunc(groups[ctx], func(g *group) bool { return g.call == r.Wait.Op })
+		if i < 0 {
+			i = len(groups[ctx])
+			groups[ctx] = append(groups[ctx], &group{call: r.Wait.Op})
+		}
+		groups[ctx][i].ranks = append(groups[ctx][i].ranks, r.Rank)
+	}
+	for _, ctx := range contexts {
+		var parts []string
+		names := map[string]bool{}
+		for i, g := range groups[ctx] {
+			name, _, _ := strings.Cut(g.call, " ")
+			names[name] = true
+			form := "{rank|ranks} " + pmi.Ranks(g.ranks)
+			if i == 0 {
+				form += " {is|are}"
+			}
+			parts = append(parts, pluralOf(form, len(g.ranks))+" in "+g.call)
+		}
+		if len(names) > 1 {
+			lines = append(lines, strings.Join(parts, ", ")+": different collectives")
+		}
+	}
+	return lines
+}
+
+// isCollective reports whether the name of a call is that of a blocking collective.
+func isCollective(call string) bool {
+	name, _, _ := strings.Cut(call, " ")
+	switch strings.TrimSuffix(name, "v") {
+	case "Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Alltoallw", "Reduce", "Allreduce",
+		"ReduceScatter", "ReduceScatterBlock", "Scan", "Exscan", "Finalize":
+		return true
+	}
+	return false
 }
 
 // describeRow returns the predicate of a line, with the singular and plural forms of the
@@ -193,8 +248,16 @@ func ranksWith(ranks []int, text string) string {
 	if len(ranks) > 1 {
 		subject, form = "ranks ", 1
 	}
+	return subject + pmi.Ranks(ranks) + " " + pluralOf(text, form+1)
+}
+
+// pluralOf selects the singular or plural forms in braces.
+func pluralOf(text string, n int) string {
+	form := 0
+	if n > 1 {
+		form = 1
+	}
 	var b strings.Builder
-	b.WriteString(subject + pmi.Ranks(ranks) + " ")
 	for text != "" {
 		before, rest, _ := strings.Cut(text, "{")
 		verb, after, _ := strings.Cut(rest, "}")
@@ -249,6 +312,16 @@ func joinRanks(ranks []int, sep string) string {
 		words = append(words, strconv.Itoa(r))
 	}
 	return strings.Join(words, sep)
+}
+
+// DescribeBoard returns the lines of the report for ranks that are goroutines of this
+// process.
+func DescribeBoard(b *pmi.Board, now time.Time) []string {
+	var rows []rankRow
+	for _, r := range b.Snapshot(nil) {
+		rows = append(rows, rankRow{Row: r})
+	}
+	return describeWaits(rows, nil, func(int) string { return "" }, now)
 }
 
 func seconds(d time.Duration) string {

@@ -23,10 +23,14 @@ type processState struct {
 
 func (p processState) stopped() bool { return p.letter == 'T' || p.letter == 't' }
 
-// rankRow is the state of a rank: its board row and the kernel's process state.
+// rankRow is the state of a rank: its board row and counters, and the kernel's state of
+// its process.
 type rankRow struct {
 	pmi.Row
-	process processState
+	process  processState
+	resident int64 // memory of the process in bytes; 0: unknown
+	counted  bool  // counters are known
+	counters pmi.Metrics
 }
 
 // away reports whether a rank does not wait: it computes, or has not joined.

@@ -1,3 +1,5 @@
+//go:build !windows
+
 package launch
 
 import (
@@ -58,6 +60,21 @@ func TestDescribeWaits(t *testing.T) {
 	got := describeWaits(rows[:5], nil, func(r int) string { return map[int]string{4: "exit status 1"}[r] }, now)
 	if got[1] != "rank 4 has ended (exit status 1)" || got[2] != "rank 0 waits for rank 4, which has ended (exit status 1)" {
 		t.Errorf("a wait for a rank that has ended must be reported as such:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+func TestDifferentCollectivesAreConcluded(t *testing.T) {
+	rows := rowsOf(func(b *pmi.Board) {
+		for r, op := range []string{"Barrier (a.go:10)", "Bcast (a.go:14)", "Barrier (a.go:10)", "Bcast (a.go:14)"} {
+			b.Waiting(r, pmi.WaitState{Op: op, Comm: "world", Peer: pmi.PeerNone, Tag: pmi.TagNone, Context: 1, Since: 1})
+		}
+		b.Waiting(4, pmi.WaitState{Op: "Allreduce", Comm: "rows", Peer: pmi.PeerNone, Tag: pmi.TagNone, Context: 3, Since: 1})
+		b.Waiting(5, pmi.WaitState{Op: "Recv", Comm: "world", Peer: 0, Tag: 7, Context: 1, Since: 1})
+	}, 6)
+	got := describeWaits(rows, nil, nobody, time.Unix(5, 0))
+	const want = "ranks 0,2 are in Barrier (a.go:10), ranks 1,3 in Bcast (a.go:14): different collectives"
+	if n := len(got); n != 5 || got[n-1] != want {
+		t.Errorf("the conclusion is\n%s\nand should be\n%s", strings.Join(got, "\n"), want)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Interface is a network interface of this host.
@@ -23,6 +24,27 @@ type Interface struct {
 	Prefixes     []netip.Prefix
 	MTU          int
 	Speed        int // Mbit/s; 0: unknown
+	Limit        int // Mbit/s that it is limited to; 0: not limited, or unknown
+	// Burst is how long a limited interface sends unlimited after it was idle.
+	Burst time.Duration
+}
+
+// limit is a rate limit of an interface.
+type limit struct {
+	rate  int // Mbit/s
+	burst time.Duration
+}
+
+// Rate returns the Mbit/s that the interface can send, or 0 if they are not known: a
+// virtual interface reports a speed that has no meaning.
+func (i *Interface) Rate() int {
+	switch {
+	case i.Physical && i.Limit > 0 && i.Speed > 0:
+		return min(i.Limit, i.Speed)
+	case i.Physical && i.Limit == 0:
+		return i.Speed
+	}
+	return i.Limit
 }
 
 // Interfaces returns the interfaces of this host.
@@ -31,7 +53,7 @@ func Interfaces() ([]Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("netprobe: list the network interfaces of this host: %w", err)
 	}
-	list := make([]Interface, 0, len(all))
+	list, limited := make([]Interface, 0, len(all)), limits()
 	for _, i := range all {
 		is := func(f net.Flags) bool { return i.Flags&f != 0 }
 		// Without this directory only the name is known.
@@ -40,7 +62,7 @@ func Interfaces() ([]Interface, error) {
 			return err == nil
 		}
 		one := Interface{
-			Name: i.Name, MTU: i.MTU, Speed: speed(i.Name), Up: is(net.FlagUp), Running: is(net.FlagRunning),
+			Name: i.Name, MTU: i.MTU, Speed: speed(i.Name), Limit: limited[i.Index].rate, Burst: limited[i.Index].burst, Up: is(net.FlagUp), Running: is(net.FlagRunning),
 			Loopback: is(net.FlagLoopback), PointToPoint: is(net.FlagPointToPoint),
 			Bridge: has("bridge"), Tunnel: has("tun_flags"), Physical: has("device"),
 		}

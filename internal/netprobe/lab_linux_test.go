@@ -69,7 +69,7 @@ func TestLabProof(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewProver(name, found)
+	p, err := NewProver(name, found, Ports{})
 	if err != nil {
 		t.Fatal(err)
 	}

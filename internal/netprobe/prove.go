@@ -54,8 +54,8 @@ type Prover struct {
 	newProof chan struct{}
 }
 
-// NewProver opens a socket on each candidate.
-func NewProver(host string, list []Candidate) (*Prover, error) {
+// NewProver opens a socket on each candidate, on a port of the range.
+func NewProver(host string, list []Candidate, ports Ports) (*Prover, error) {
 	p := &Prover{card: Card{Host: host}, start: time.Now(), newProof: make(chan struct{}, 1)}
 	if _, err := rand.Read(p.id[:]); err != nil {
 		return nil, fmt.Errorf("netprobe: no random number for the host ID: %w", err)
@@ -66,7 +66,11 @@ func NewProver(host string, list []Candidate) (*Prover, error) {
 		if !c.Possible || c.Kind != Ordinary && len(p.sockets) >= maxDialled {
 			continue
 		}
-		s, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.Address.Addr(), 0)))
+		var s *net.UDPConn
+		err := ports.Try(0, func(port uint16) (err error) {
+			s, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.Address.Addr(), port)))
+			return err
+		})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("netprobe: open a socket on %s (%v): %w", c.Name, c.Address.Addr(), err), p.Close())
 		}

@@ -19,7 +19,7 @@ func loopbackCandidate(name, prefix string, kind Kind) Candidate {
 
 func newTestProver(t *testing.T, host string, list []Candidate) *Prover {
 	t.Helper()
-	p, err := NewProver(host, list)
+	p, err := NewProver(host, list, Ports{})
 	if err != nil {
 		t.Skipf("the loopback interface lacks a part of 127.0.0.0/8: %v", err)
 	}

@@ -1,6 +1,7 @@
 package netprobe
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -25,13 +26,14 @@ func Summary(list []Candidate) string {
 }
 
 func (c *Candidate) speed() string {
-	switch {
-	case c.Speed == 0:
+	switch rate := cmp.Or(c.Rate(), c.Speed); {
+	case rate == 0:
 		return ""
-	case c.Speed%1000 == 0:
-		return fmt.Sprintf(", %d Gbit/s", c.Speed/1000)
+	case rate%1000 == 0:
+		return fmt.Sprintf(", %d Gbit/s", rate/1000)
+	default:
+		return fmt.Sprintf(", %d Mbit/s", rate)
 	}
-	return fmt.Sprintf(", %d Mbit/s", c.Speed)
 }
 
 // Table prints each interface with its rating.

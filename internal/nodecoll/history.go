@@ -57,6 +57,9 @@ func (h *History) note(c coll.Call) {
 	h.record().add(h.last, uint64(c.With(h.last)))
 }
 
+// Hash returns a hash of all calls. Only the rank itself may call it.
+func (h *History) Hash() uint64 { return h.hash }
+
 // Latest returns the latest call and its number.
 func (h *History) Latest() (number, what uint64) {
 	r := h.record()
@@ -101,13 +104,18 @@ func (h *History) Append(b []byte) []byte {
 	return b
 }
 
+// Number returns the number of the latest call in an encoded history.
+func Number(encoded []byte) uint64 {
+	if len(encoded) < HistoryBytes {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(encoded)
+}
+
 // Compare finds the first call that differs from that of another rank, among those that
 // both have recorded.
 func (h *History) Compare(theirs []byte) (d Difference, differ bool) {
-	if len(theirs) < HistoryBytes {
-		return d, false
-	}
-	number := binary.LittleEndian.Uint64(theirs)
+	number := Number(theirs)
 	last := min(number, h.record().number.load())
 	for n := max(last, Kept) - Kept + 1; n <= last; n++ {
 		mine, ok := h.At(n)

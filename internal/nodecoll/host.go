@@ -12,11 +12,14 @@ type Host struct {
 	mu       sync.Mutex
 	last     uint64
 	segments map[uint64]segment
+	regions  map[uint64][]byte
 	meetings map[MeetingKey]*Meeting // memory.go
 }
 
 // NewHost returns an empty host.
-func NewHost() *Host { return &Host{segments: make(map[uint64]segment)} }
+func NewHost() *Host {
+	return &Host{segments: make(map[uint64]segment), regions: make(map[uint64][]byte)}
+}
 
 func (h *Host) create(size int) creation {
 	h.mu.Lock()
@@ -43,4 +46,29 @@ func (h *Host) attach(address string) (m mapping, nonce uint64, err error) {
 		return mapping{}, 0, fmt.Errorf("there is no segment %q in this process; give all ranks the same Host", address)
 	}
 	return mapping{seg: seg}, nonce, nil
+}
+
+// show makes memory available to find until hide is called.
+func (h *Host) show(mem []byte) (address string, hide func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last++
+	id := h.last
+	h.regions[id] = mem
+	return strconv.FormatUint(id, 10), func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.regions, id)
+	}
+}
+
+func (h *Host) find(address string) ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	id, err := strconv.ParseUint(address, 10, 64)
+	mem, ok := h.regions[id]
+	if err != nil || !ok {
+		return nil, fmt.Errorf("there is no memory %q in this process; give all ranks the same Host", address)
+	}
+	return mem, nil
 }

@@ -20,7 +20,7 @@ func (m *Machine) Arrived(l *Link, pkt []byte) {
 	e := m.match.last
 	n := len(pkt) - headLen
 	if n < 0 || e == nil || e.posted.head == nil || e.posted.head.stage != stagePosted || m.match.wildcards > 0 || len(l.held) > 0 || l.Err != nil ||
-		get64(pkt) != uint64(kindEager)|uint64(l.recvSeq)<<32 ||
+		get64(pkt)&^voteMask != uint64(kindEager)|uint64(l.recvSeq)<<32 ||
 		get64(pkt[offContext:]) != uint64(e.ctx)|uint64(uint32(e.src))<<32 ||
 		get64(pkt[offTag:]) != uint64(uint32(e.tag))|uint64(e.posted.head.Sign)<<32 || get64(pkt[offTotal:]) != uint64(n) {
 		m.arriveOther(l, pkt)
@@ -35,7 +35,7 @@ func (m *Machine) Arrived(l *Link, pkt []byte) {
 	l.recvSeq++
 	l.Stats.Received++
 	l.Stats.BytesRx += uint64(n)
-	x.entry, x.Link, x.total = nil, l, n
+	x.entry, x.Link, x.total, x.Vote = nil, l, n, pkt[offVote]
 	if n == 8 && len(x.Buf) >= 8 {
 		*(*[8]byte)(x.Buf) = [8]byte(pkt[headLen:])
 	} else {
@@ -158,7 +158,7 @@ func (m *Machine) arriveRTS(l *Link, pkt []byte) {
 	g.Link, g.Ctx, g.Source, g.Tag = l, p.ctx, p.src, p.tag
 	g.Total, g.rts, g.proto = int(get64(pkt[offTotal:])), true, proto
 	g.peer, g.remote, g.rkey = get64(pkt[offExtra:]), get64(pkt[offAddr:]), get64(pkt[offKey:])
-	g.sign = get32(pkt[offSign:])
+	g.sign, g.vote = get32(pkt[offSign:]), pkt[offVote]
 	l.Stats.Received++
 	l.Stats.BytesRx += uint64(g.Total)
 	if proto == protoSpec {
@@ -178,7 +178,7 @@ func (m *Machine) arriveRTS(l *Link, pkt []byte) {
 func (m *Machine) matched(x *Xfer, l *Link, g *Msg) {
 	x.Source, x.Tag, x.Link = g.Source, g.Tag, l
 	x.total, x.proto = g.Total, g.proto
-	x.compare(g.sign)
+	x.compare(g.sign, g.vote)
 	x.peer, x.remote, x.rkey = g.peer, g.remote, g.rkey
 	x.stage = stageMatched
 	m.advance(x, Event{Kind: EvMatched})

@@ -42,7 +42,7 @@ func (m *Machine) emitEager(l *Link, ctx uint32, src, tag int32, buf []byte, id 
 	wr := m.packet(l)
 	first := l.sendSeq - 1
 	h := wr.Head[:]
-	put64(h[offKind:], uint64(kindEager)|uint64(first)<<32)
+	put64(h[offKind:], uint64(kindEager)|uint64(m.Vote)<<(8*offVote)|uint64(first)<<32)
 	put64(h[offContext:], uint64(ctx)|uint64(uint32(src))<<32)
 	put64(h[offTag:], uint64(uint32(tag))|uint64(m.Sign)<<32)
 	put64(h[offTotal:], uint64(len(buf)))
@@ -86,6 +86,9 @@ func (eager) Step(m *Machine, x *Xfer, ev Event) bool {
 	case ev.Kind == EvTaken && (x.stage == stagePost || x.stage == stageAcked),
 		ev.Kind == EvACK && x.stage == stageAck:
 		m.complete(x)
+	case ev.Kind == EvDone && x.Send && ev.Status != rdma.StatusOK && x.hasMR && x.Link.HasRing():
+		// The slot will never be complete, and the packets behind it never read.
+		m.FailLink(x.Link, fmt.Errorf("%w: write into the ring of rank %d on %s: %s", ErrTransport, x.Link.Rank, x.Link.Host, ev.Status))
 	case ev.Kind == EvDone && x.Send && ev.Status != rdma.StatusOK:
 		m.failed(x, ev.Status) // an inline request has a completion only if it failed
 	case ev.Kind == EvDone && x.Send && (x.hasMR || len(x.Buf) >= x.Link.copyMin):
@@ -115,16 +118,16 @@ func (m *Machine) arriveEager(l *Link, pkt []byte) {
 		m.arriveNote(l, p, total, data)
 		return
 	}
-	sign := get32(pkt[offSign:])
+	sign, vote := get32(pkt[offSign:]), pkt[offVote]
 	l.Stats.Received++
 	l.Stats.BytesRx += uint64(total)
 	x := m.takePosted(p)
 	if x == nil {
-		m.keepEager(l, p, sign, total, data, sync, peer)
+		m.keepEager(l, p, sign, vote, total, data, sync, peer)
 		return
 	}
 	x.Source, x.Tag, x.Link = p.src, p.tag, l
-	x.compare(sign)
+	x.compare(sign, vote)
 	x.total = total
 	if sync {
 		m.emitACK(l, peer)
@@ -144,10 +147,10 @@ func (m *Machine) arriveEager(l *Link, pkt []byte) {
 const keepAhead = 64 << 10
 
 // keepEager holds a message until its receive is posted.
-func (m *Machine) keepEager(l *Link, p pattern, sign uint32, total int, data []byte, sync bool, peer uint64) {
+func (m *Machine) keepEager(l *Link, p pattern, sign uint32, vote uint8, total int, data []byte, sync bool, peer uint64) {
 	g := m.getMsgFor(total)
 	g.Link, g.Ctx, g.Source, g.Tag, g.Total = l, p.ctx, p.src, p.tag, total
-	g.sync, g.peer, g.sign = sync, peer, sign
+	g.sync, g.peer, g.sign, g.vote = sync, peer, sign, vote
 	if want := max(len(data), min(total, keepAhead)); cap(g.data) < want {
 		if want <= keepAhead {
 			want = smallMsg << msgClass(want)
@@ -168,7 +171,7 @@ func (m *Machine) claimEager(x *Xfer, g *Msg) {
 	l := g.Link
 	x.Source, x.Tag, x.Link = g.Source, g.Tag, l
 	x.total = g.Total
-	x.compare(g.sign)
+	x.compare(g.sign, g.vote)
 	copy(x.Buf, g.data)
 	if l.Err == nil {
 		m.consume(l, g.Total)

@@ -15,6 +15,8 @@ package p2p
 // packet that is too long, or finds no free slot, goes by the receive queue, so a ring
 // never blocks.
 //
+// A packet from a registered buffer is written without a copy (eager_ring_direct.go).
+//
 // A slot ends with a trailer: length, lap and CRC. RDMA guarantees no order within a Write
 // (RFC 5040 section 5.5), so the lap may become visible before the data; the CRC shows
 // when all bytes have arrived.
@@ -46,6 +48,8 @@ type ringOut struct {
 	put        uint32 // slots written
 	freed      uint32 // of these, emptied by the receiver
 	stage      []byte // the slot's bytes until the device has copied them
+	tail       int    // bytes at the end of stage that follow data from a registered buffer
+	half       bool   // that data is written, the tail is not (eager_ring_direct.go)
 }
 
 // ringIn is a ring in local memory.
@@ -99,35 +103,62 @@ func (m *Machine) arriveSlots(l *Link, pkt []byte) {
 // HasRing reports whether the peer has a ring for this rank.
 func (l *Link) HasRing() bool { return l.out != nil }
 
-// ByRing converts a packet to a Write into the next slot of the peer's ring. It returns
-// false, and changes nothing, if the packet does not fit. The Write is valid until the
-// next call; Wrote must follow when the device has accepted it.
-func (m *Machine) ByRing(l *Link, packet, write *rdma.SendWR) bool {
+// ByRing converts a packet to Writes into the next slot of the peer's ring and returns
+// their number, 0 if the packet must use the receive queue. They are valid until the next
+// call; Wrote must follow when the device has accepted some. A packet that was not
+// accepted completely is the next one on this link.
+func (m *Machine) ByRing(l *Link, packet *rdma.SendWR, writes *[2]rdma.SendWR) int {
 	r := l.out
+	if r.half {
+		r.finish(l, &writes[0])
+		return 1
+	}
+	if packet.Op != rdma.OpSend || r.put-r.freed == uint32(r.size) {
+		return 0
+	}
+	if packet.Flags&rdma.Inline == 0 {
+		if !l.Attr.LocalKeys {
+			return 0 // the device reads any memory itself: nothing was registered
+		}
+		return m.byRingDirect(l, packet, writes)
+	}
 	n := int(packet.HeadLen) + packet.Body.Len()
-	if packet.Op != rdma.OpSend || packet.Flags&rdma.Inline == 0 || n > r.slot-ringTrailer || r.put-r.freed == uint32(r.size) {
-		return false
+	if n > r.slot-ringTrailer {
+		return 0
 	}
 	// The packet is right-aligned, so that the trailer has a fixed offset.
 	b := r.stage[r.slot-ringTrailer-n:]
 	copy(b[copy(b, packet.Head[:packet.HeadLen]):], packet.Body.Bytes())
 	put64(b[n:], uint64(n)|uint64(r.lap())<<32)
 	put32(b[n+8:], crc32.Checksum(b[:n+8], m.crc))
-	*write = rdma.SendWR{
+	writes[0] = rdma.SendWR{
 		ID: RingID, Op: rdma.OpWrite, Flags: rdma.Inline, Peer: l.Peer, Body: rdma.MemOf(b), RKey: r.key,
-		Remote: r.addr + uint64(int(r.put)%r.size*r.slot+r.slot-len(b)),
+		Remote: r.slotEnd() - uint64(len(b)),
 	}
-	return true
+	return 1
 }
+
+// slotEnd returns the address behind the next slot.
+func (r *ringOut) slotEnd() uint64 { return r.addr + uint64((int(r.put)%r.size+1)*r.slot) }
 
 // lap returns how often the sender has gone around the ring, this time included. It is
 // never 0, which is the content of a new ring.
 func (r *ringOut) lap() uint32 { return r.put/uint32(r.size) + 1 }
 
-// Wrote counts a Write of ByRing that the device has accepted.
-func (l *Link) Wrote() {
-	l.out.put++
+// Wrote records that the device has accepted some of the Writes of ByRing. It reports
+// whether these were all.
+func (l *Link) Wrote(accepted, writes int) bool {
+	r := l.out
+	if writes == 2 && accepted > 0 {
+		l.Stats.RingDirect++
+	}
+	r.half = writes == 2 && accepted == 1 || r.half && accepted == 0
+	if accepted < writes {
+		return false
+	}
+	r.put++
 	l.Stats.RingSent++
+	return true
 }
 
 // PollRing processes the packets that have arrived in a ring and returns their number.
@@ -143,16 +174,16 @@ func (m *Machine) PollRing(l *Link) (n int) {
 			break
 		}
 		length := int(get32(trailer))
-		if length > r.slot-ringTrailer {
+		length, head := length&(1<<ringHeadShift-1), length>>ringHeadShift
+		if length+head > r.slot-ringTrailer || head > length {
 			break // the slot is incomplete
 		}
-		pkt := r.mem[end-ringTrailer-length : end-ringTrailer]
 		if crc32.Checksum(r.mem[end-ringTrailer-length:end-4], m.crc) != get32(trailer[8:]) {
 			break
 		}
 		r.got++
 		l.Stats.RingReceived++
-		m.Arrived(l, pkt)
+		m.Arrived(l, ringPacket(r.mem[end-r.slot:end-ringTrailer], length, head))
 		n++
 	}
 	if r.got-r.reported >= uint32(r.size/2) && l.Err == nil {

@@ -49,18 +49,30 @@ func (p *ringPair) send(tag int32, body []byte) (byRing bool) {
 		p.t.Fatal("SendNow refuses")
 	}
 	for i := range p.from.Out.WR {
-		var write rdma.SendWR
-		wr := &p.from.Out.WR[i]
-		if byRing = p.from.ByRing(p.out, wr, &write); byRing {
-			p.writes = append(p.writes, write)
-			p.bodies = append(p.bodies, bytes.Clone(write.Body.Bytes()))
-			p.out.Wrote()
-		} else {
-			p.queue = append(p.queue, append(bytes.Clone(wr.Head[:wr.HeadLen]), wr.Body.Bytes()...))
-		}
+		byRing = p.post(&p.from.Out.WR[i], 2)
 	}
 	p.from.Out.WR, p.from.Out.Link = p.from.Out.WR[:0], p.from.Out.Link[:0]
 	return byRing
+}
+
+// post converts a packet to Writes, of which the device accepts some, or puts it into the
+// queue. It reports whether it uses the ring.
+func (p *ringPair) post(wr *rdma.SendWR, accepted int) (byRing bool) {
+	var writes [2]rdma.SendWR
+	n := p.from.ByRing(p.out, wr, &writes)
+	if n == 0 {
+		p.queue = append(p.queue, append(bytes.Clone(wr.Head[:wr.HeadLen]), wr.Body.Bytes()...))
+		return false
+	}
+	accepted = min(accepted, n)
+	for _, write := range writes[:accepted] {
+		p.writes = append(p.writes, write)
+		p.bodies = append(p.bodies, bytes.Clone(write.Body.Bytes()))
+	}
+	if all := p.out.Wrote(accepted, n); all != (accepted == n) {
+		p.t.Errorf("Wrote of %d of %d reports %v", accepted, n, all)
+	}
+	return true
 }
 
 // land writes the first n bytes of the oldest Write, all of them if n is negative.
@@ -202,16 +214,16 @@ func TestInvalidRingPackets(t *testing.T) {
 func TestRingNoAllocation(t *testing.T) {
 	p := newRingPair(t, 8, 256)
 	body := ringMessage(1, 64)
-	var write rdma.SendWR
+	var writes [2]rdma.SendWR
 	x := p.to.New()
 	buf := make([]byte, 64)
 	n := testing.AllocsPerRun(200, func() {
 		p.from.SendNow(p.out, 0, 0, 1, body)
-		if !p.from.ByRing(p.out, &p.from.Out.WR[0], &write) {
+		if p.from.ByRing(p.out, &p.from.Out.WR[0], &writes) != 1 {
 			t.Fatal("it does not go by the ring")
 		}
-		copy(p.mem[write.Remote-1000:], write.Body.Bytes())
-		p.out.Wrote()
+		copy(p.mem[writes[0].Remote-1000:], writes[0].Body.Bytes())
+		p.out.Wrote(1, 1)
 		p.from.Out.WR, p.from.Out.Link = p.from.Out.WR[:0], p.from.Out.Link[:0]
 		p.to.PollRing(p.in)
 		for i := range p.to.Out.WR {
@@ -239,6 +251,11 @@ func FuzzRing(f *testing.F) {
 	p.send(1, ringMessage(0, 8))
 	p.land(-1)
 	f.Add(bytes.Clone(p.mem))
+	d := newDirectPair(f, 2, 128)
+	d.sendDirect(1, ringMessage(0, 8), 2)
+	d.land(-1)
+	d.land(-1)
+	f.Add(bytes.Clone(d.mem))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		p := newRingPair(t, 2, 128)
 		copy(p.mem, content)

@@ -56,7 +56,7 @@ func (m *Machine) emitRTS(x *Xfer, proto uint8, first, second uint64) {
 	x.stage = stageRTS
 	wr := m.packet(l)
 	m.control(wr, l, kindRTS, uint64(x.Ctx)|uint64(uint32(x.Source))<<32, uint64(uint32(x.Tag))|uint64(m.Sign)<<32, uint64(len(x.Buf)))
-	wr.Head[offProto] = proto
+	wr.Head[offProto], wr.Head[offVote] = proto, m.Vote
 	put64(wr.Head[offExtra:], x.handle)
 	put64(wr.Head[offAddr:], first)
 	put64(wr.Head[offKey:], second)

@@ -17,7 +17,7 @@ func FuzzArrived(f *testing.F) {
 		f.Add(in)
 	}
 	add(eagerPacket(0, 0, 0, 5, 3, []byte("abc")))
-	add(eagerPacket(0, 0, 0, 7, 10, []byte("abcd")), eagerPacket(1, 0, 0, 5, 1<<50, []byte("abcd")))
+	add(eagerPacket(0, 0, 0, 7, 10, []byte("abcd")), eagerPacket(1, 0, 0, 5, maxTotal>>6, []byte("abcd")))
 	for kind := range kindCount {
 		pkt := make([]byte, headRTS)
 		for seq := range uint64(3) {

@@ -60,8 +60,9 @@ type LinkStats struct {
 	NoCredit           uint64 // eager sends turned into a rendezvous for lack of credit
 	Held, Duplicates   uint64 // packets received out of order, and twice
 	ControlBytes       uint64 // bytes of control packets sent
-	// Packets sent by the peer's ring, and received by ours.
-	RingSent, RingReceived uint64
+	// Packets sent by the peer's ring, those of them from the user's buffer, and packets
+	// received by ours.
+	RingSent, RingDirect, RingReceived uint64
 
 	// Speculation, as the receiver: RTRs sent, used by the sender, not used, revoked,
 	// and not sent because too few are used.

@@ -77,7 +77,10 @@ type Machine struct {
 	Out Out
 	// Sign is the signature of the messages sent next, 0 outside of collectives. A receive
 	// compares it with its own (Xfer.Sign).
-	Sign       uint32
+	Sign uint32
+	// Vote accompanies the messages sent next, 0 outside of collectives. A receive gets it
+	// in Xfer.Vote.
+	Vote       uint8
 	cfg        Config
 	mem        Memory
 	creditPool creditPool
@@ -151,7 +154,7 @@ func (m *Machine) SendOne(l *Link, ctx uint32, src, tag int32, buf []byte) *[1]r
 	wr := &m.one
 	wr[0].Peer = l.Peer
 	h := &wr[0].Head
-	put64(h[offKind:], uint64(kindEager)|uint64(l.sendSeq)<<32)
+	put64(h[offKind:], uint64(kindEager)|uint64(m.Vote)<<(8*offVote)|uint64(l.sendSeq)<<32)
 	put64(h[offContext:], uint64(ctx)|uint64(uint32(src))<<32)
 	put64(h[offTag:], uint64(uint32(tag))|uint64(m.Sign)<<32)
 	put64(h[offTotal:], uint64(n))

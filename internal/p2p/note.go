@@ -42,8 +42,10 @@ func (m *Machine) arriveNote(l *Link, p pattern, total int, data []byte) {
 	m.Out.Notes = append(m.Out.Notes, Note{l, p.ctx, p.src, p.tag, append([]byte(nil), data...)})
 }
 
-// compare records whether a message has the signature that its receive expects.
-func (x *Xfer) compare(sign uint32) {
+// compare records whether a message has the signature that its receive expects, and its
+// vote.
+func (x *Xfer) compare(sign uint32, vote uint8) {
+	x.Vote = vote
 	if sign != x.Sign {
 		x.Differs, x.Sign = true, sign
 	}

@@ -11,13 +11,12 @@ package p2p
 //	            completion
 //
 // The rest is the same as for other eager messages (eager.go). What SendShort does not
-// handle goes to eager.Begin, which calls Sources too: synchronous sends, peers with a
-// ring. A Write into a ring has no head to gather, so a ring takes copies only, and a
-// message from the user's buffer goes by the receive queue.
+// handle goes to eager.Begin, which calls Sources too: synchronous sends. To a peer with a
+// ring, a message that fits a slot is written there from the buffer
+// (eager_ring_direct.go), a longer one goes by the receive queue.
 //
-// SendOne and SendNow do not call Sources. Collectives use them: a call may not return
-// before the device has finished with its buffers, and waiting for that costs more than
-// the copy.
+// SendOne and SendNow do not call Sources. Collectives use SendShort where the device
+// reports by itself that it has finished with a buffer (engine/sources.go).
 
 import "github.com/muster-mpi/muster/rdma"
 
@@ -51,7 +50,7 @@ func (l *Link) Sourced(n int) bool { return n >= l.sourceMin }
 // until the next call; nil means that the caller must use Send.
 func (m *Machine) SendShort(l *Link, ctx uint32, src, tag int32, buf []byte, waits bool) (wr *[1]rdma.SendWR, x *Xfer) {
 	n := len(buf)
-	if n > l.eagerMax || n > l.segment || l.out != nil || len(l.offers) > 0 || l.credit < int64(n)+eagerCharge {
+	if n > l.eagerMax || n > l.segment || len(l.offers) > 0 || l.credit < int64(n)+eagerCharge {
 		return nil, nil
 	}
 	mr, from := m.sources.Source(l, buf, waits)
@@ -67,7 +66,7 @@ func (m *Machine) SendShort(l *Link, ctx uint32, src, tag int32, buf []byte, wai
 	h := &one.Head
 	put64(h[offKind:], uint64(kindEager)|uint64(l.sendSeq)<<32)
 	put64(h[offContext:], uint64(ctx)|uint64(uint32(src))<<32)
-	put64(h[offTag:], uint64(uint32(tag)))
+	put64(h[offTag:], uint64(uint32(tag))|uint64(m.Sign)<<32)
 	put64(h[offTotal:], uint64(n))
 	l.sendSeq++
 	if !from {

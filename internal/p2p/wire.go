@@ -5,20 +5,20 @@ package p2p
 // sequence number on the link. The envelope has the same offset in all packets that have
 // one, so matching reads it regardless of the kind.
 //
-//	        0     1      2      4      8        12      16    20      24     32
-//	EAGER   kind  flags  -      seq    context  source  tag   sign    total  | [handle] data
-//	RTS     kind  flags  proto  seq    context  source  tag   sign    total  | handle, address, key
-//	 (spec) kind  flags  proto  seq    context  source  tag   sign    total  | handle, handle of receiver, -
-//	RTR     kind  flags  ahead  seq    context  source  tag   seen    length | handle, address, key
-//	SEG     kind  flags  -      seq    first    -       -     -       offset | data
-//	CTS     kind  flags  -      seq    handle           handle of receiver  length | address, key
-//	FIN     kind  flags  status seq    handle           -                   length
-//	ACK     kind  flags  -      seq    handle
-//	CREDIT  kind  flags  -      seq    -                -                   bytes
-//	REVOKE  kind  flags  -      seq    handle of the RTR
-//	REVOKED kind  flags  -      seq    handle of the RTR
-//	RING    kind  flags  -      seq    bytes of a slot  slots               -      | address, key
-//	SLOTS   kind  flags  -      seq    slots emptied
+//	        0     1      2       3     4      8        12      16    20      24     32
+//	EAGER   kind  flags  -       vote  seq    context  source  tag   sign    total  | [handle] data
+//	RTS     kind  flags  proto   vote  seq    context  source  tag   sign    total  | handle, address, key
+//	 (spec) kind  flags  proto   vote  seq    context  source  tag   sign    total  | handle, handle of receiver, -
+//	RTR     kind  flags  ahead         seq    context  source  tag   seen    length | handle, address, key
+//	SEG     kind  flags  -       -     seq    first    -       -     -       offset | data
+//	CTS     kind  flags  -       -     seq    handle           handle of receiver  length | address, key
+//	FIN     kind  flags  status  -     seq    handle           -                   length
+//	ACK     kind  flags  -       -     seq    handle
+//	CREDIT  kind  flags  -       -     seq    -                -                   bytes
+//	REVOKE  kind  flags  -       -     seq    handle of the RTR
+//	REVOKED kind  flags  -       -     seq    handle of the RTR
+//	RING    kind  flags  -       -     seq    bytes of a slot  slots               -      | address, key
+//	SLOTS   kind  flags  -       -     seq    slots emptied
 
 import (
 	"encoding/binary"
@@ -48,8 +48,11 @@ const (
 
 var kindNames = [kindCount]string{"NONE", "EAGER", "SEG", "RTS", "CTS", "FIN", "ACK", "CREDIT", "RTR", "REVOKE", "REVOKED", "RING", "SLOTS"}
 
+// voteMask covers the vote in the first word of a packet.
+const voteMask = 0xff << (8 * offVote)
+
 // maxTotal bounds the length in a header, so that lengths stay well within an int.
-const maxTotal = 1 << 56
+const maxTotal = 1 << (30 + 26*(^uint(0)>>63)) // 2^56, or 2^30 where an int has 32 bits
 
 // Flags of EAGER.
 const (
@@ -67,6 +70,7 @@ const (
 	offProto   = 2
 	offStatus  = 2
 	offAhead   = 2
+	offVote    = 3 // EAGER, RTS
 	offSeq     = 4
 	offContext = 8
 	offFirst   = 8

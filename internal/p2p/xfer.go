@@ -60,7 +60,8 @@ type Xfer struct {
 	Len       int // bytes received
 	Err       error
 	Cancelled bool
-	Differs   bool // receive: the message has another signature
+	Differs   bool  // receive: the message has another signature
+	Vote      uint8 // receive: that of the message
 
 	// Owner is the engine's: it identifies the operation's waiter when the operation
 	// appears in Out.Done. Operations with a nil Owner are not listed.
@@ -167,6 +168,7 @@ type Msg struct {
 	Ctx    uint32
 	Total  int
 	sign   uint32
+	vote   uint8
 
 	data   []byte // eager: the data that has arrived, in the message's own buffer
 	sync   bool

@@ -1,12 +1,13 @@
 package pmi
 
-// The board consists of a header and one row per rank. All are 64-bit words with atomic
+// The board consists of a header, one row per rank, and the counters of each rank
+// (board_metrics.go). All are 64-bit words with atomic
 // access, so the same code works between processes (on mapped memory) and between
 // goroutines (on the heap).
 //
 // A row has two halves with one writer each:
 //
-//	rank's half      seq, state, peer+tag, context, since, progress, op, comm, noticed, pid
+//	rank's half      seq, state, peer+tag, context, since, progress, bounded, comm, noticed, pid, op
 //	launcher's half  died, n-th death, host, status
 //
 // A rank writes only before it blocks and after it has woken up, never on the path of a
@@ -32,7 +33,7 @@ type Board struct {
 
 // WaitState describes what a rank waits for.
 type WaitState struct {
-	Op      string // the call: "Recv"; the first 24 bytes are kept
+	Op      string // the call: "Recv", in check mode "Recv (a.go:10)"; the first 56 bytes are kept
 	Comm    string // the communicator's name; the first 32 bytes are kept
 	Peer    int32  // rank in the world, or PeerAny, or PeerNone
 	Tag     int32  // or TagAny, or TagNone
@@ -78,14 +79,15 @@ type Death struct {
 
 // Layout, in words.
 const (
-	boardMagic   = 0x3362746d // "mtb3": a change of the layout changes the digit
+	boardMagic   = 0x3662746d // "mtb6": a change of the layout changes the digit
 	headerWords  = 32         // magic and size; words that change have separate cache lines
 	wordMagic    = 0
 	wordDeaths   = 8
 	wordArrived  = 16 // see gate.go
+	wordCalls    = 17 // in the cache line of wordArrived, which an arrival changes anyway
 	wordReleased = 24
 	rowWords     = 64
-	opBytes      = 24
+	opBytes      = 56
 	commBytes    = 32
 	hostBytes    = 64
 	statusBytes  = 248
@@ -95,8 +97,8 @@ const (
 	rowContext   = 3
 	rowSince     = 4
 	rowProgress  = 5
-	rowOp        = 6
-	rowComm      = rowOp + opBytes/8
+	rowBounded   = 6 // goroutines of the rank that wait with a context that can end
+	rowComm      = 9
 	rowAsleep    = 13 // see gate.go
 	rowNoticed   = 14 // 1: this rank has noticed the first death
 	rowPID       = 15 // process that has joined as this rank, and startedFlag
@@ -105,12 +107,13 @@ const (
 	rowNthDeath  = 17 // row n: 1 + the rank that was the n-th to fail
 	rowHost      = 18
 	rowStatus    = rowHost + hostBytes/8
+	rowOp        = rowStatus + statusBytes/8 // the rank writes it
 	sendingFlag  = 1 << 8
 	boardMaxSize = 1 << 22
 	rowTries     = 200
 )
 
-func boardWords(size int) int { return headerWords + size*rowWords }
+func boardWords(size int) int { return headerWords + size*(rowWords+metricWords) }
 
 // NewBoard creates a board on the heap, for ranks that are goroutines.
 func NewBoard(size int) *Board {
@@ -177,6 +180,14 @@ func (b *Board) Waiting(rank int, w WaitState) {
 	storeText(r[rowComm:rowComm+commBytes/8], w.Comm)
 	atomic.AddUint64(&r[rowProgress], 1)
 	atomic.AddUint64(&r[rowSeq], 1)
+}
+
+// WaitingBounded adds n to the number of goroutines of a rank that wait with a context
+// that can end: while there is one, the rank may proceed although no message comes.
+func (b *Board) WaitingBounded(rank, n int) {
+	if r := b.row(rank); r != nil {
+		atomic.AddUint64(&r[rowBounded], uint64(n))
+	}
 }
 
 // Joined records the process that has joined the job as a rank. The rank started by the
@@ -322,6 +333,26 @@ func (b *Board) Row(rank int) Row {
 			return out
 		}
 	}
+}
+
+// Pulse returns the sum of the progress of all ranks, and whether every rank that has not
+// left waits, with no context that can end a wait. It allocates nothing, so it can be
+// called often.
+func (b *Board) Pulse() (progress uint64, blocked bool) {
+	for rank := range b.Size() {
+		r := b.row(rank)
+		progress += atomic.LoadUint64(&r[rowProgress])
+		switch RowState(atomic.LoadUint64(&r[rowState])) {
+		case RowWaiting:
+			if atomic.LoadUint64(&r[rowBounded]) != 0 {
+				return progress, false
+			}
+			blocked = true
+		case RowAbsent, RowRunning:
+			return progress, false
+		}
+	}
+	return progress, blocked
 }
 
 // Snapshot appends all rows to dst[:0] and returns it.

@@ -66,6 +66,27 @@ func TestBoardRepeatedWait(t *testing.T) {
 	}
 }
 
+func TestBoardPulse(t *testing.T) {
+	b := NewBoard(2)
+	expect := func(want bool, when string) {
+		t.Helper()
+		if _, blocked := b.Pulse(); blocked != want {
+			t.Errorf("%s: blocked is %v, want %v", when, blocked, want)
+		}
+	}
+	b.Left(1)
+	b.Running(0)
+	expect(false, "one rank runs")
+	b.Waiting(0, WaitState{Op: "Recv"})
+	expect(true, "one rank waits, the other has left")
+	b.WaitingBounded(0, 1)
+	b.WaitingBounded(0, 1)
+	b.WaitingBounded(0, -1)
+	expect(false, "a goroutine waits with a context that can end")
+	b.WaitingBounded(0, -1)
+	expect(true, "the context has ended, another goroutine waits")
+}
+
 func TestBoardDeaths(t *testing.T) {
 	b := NewBoard(3)
 	if _, ok := b.Death(0); ok || b.Deaths() != 0 {

@@ -131,7 +131,7 @@ func TestWeakKey(t *testing.T) {
 	for _, key := range []string{"k", "fifteen letters", "change-me-before-use"} {
 		for rank := range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := Open(ctx, env(staticEnv(rank, 2, freePort(t), key)))
+			_, err := Open(ctx, env(staticEnv(rank, 2, freePort(t), key)), Terms{})
 			cancel()
 			wantError(t, "a rank with the key "+key, err, EnvKey, "openssl rand -hex 32")
 			if err != nil && len(key) > 1 && strings.Contains(err.Error(), key) {

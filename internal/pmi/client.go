@@ -21,6 +21,9 @@ type Client interface {
 	// Secret returns the secret shared by all ranks of the job, MUSTER_KEY. It is nil
 	// if MUSTER_KEY is not set, and is never published with Put.
 	Secret() []byte
+	// Compared reports whether the launcher compares the terms of all ranks. Under other
+	// launchers the ranks must do it.
+	Compared() bool
 	// Node returns the index of the node that a rank runs on; ranks on one node share
 	// memory. It is computed, not looked up in a table that grows with the job.
 	Node(rank int) int

@@ -35,7 +35,7 @@ func TestOpenUnderForeignLauncher(t *testing.T) {
 		"PMI without FD":   {vars{"PMI_RANK": "1", "PMI_SIZE": "4"}, []string{"socket", "PMI_FD"}},
 		"PMI, one process": {vars{"PMI_RANK": "0", "PMI_SIZE": "1"}, nil},
 	} {
-		c0, err := Open(context.Background(), env(c.env))
+		c0, err := Open(context.Background(), env(c.env), Terms{})
 		if c.want == nil {
 			if err != nil || c0.Size() != 1 || c0.Rank() != 0 || c0.LocalSize() != 1 {
 				t.Errorf("%s must give a world of one: %v", name, err)
@@ -68,8 +68,29 @@ func TestOpenRejectsBadVariables(t *testing.T) {
 		"port without an id":  {vars{"PMI_PORT": "127.0.0.1:1"}, "PMI_ID"},
 		"port nobody listens": {vars{"PMI_PORT": "127.0.0.1:1", "PMI_ID": "0"}, "127.0.0.1:1"},
 	} {
-		if _, err := Open(context.Background(), env(c.env)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Open(context.Background(), env(c.env), Terms{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: the error must name %s: %v", name, c.want, err)
 		}
+	}
+}
+
+// TestJobName checks that jobs which a process may join one after the other, as a rank of a
+// launcher and without one, have different names.
+func TestJobName(t *testing.T) {
+	seen := map[string]bool{}
+	for _, vars := range []map[string]string{
+		{},
+		{EnvFD: "3", EnvRank: "1", EnvSize: "2"},
+		{envPort: "node1:7000", envID: "1"},
+		{EnvRoot: "node1:7700", EnvKey: "0123456789abcdef", EnvStaticRank: "1", EnvStaticSize: "2"},
+		{EnvRoot: "node1:7700", EnvKey: "123456789abcdef0", EnvStaticRank: "1", EnvStaticSize: "2"},
+		{EnvRoot: "node1:7701", EnvKey: "123456789abcdef0", EnvStaticRank: "1", EnvStaticSize: "2"},
+		{envPMIxRank: "1"},
+	} {
+		name := JobName(env(vars))
+		if (name == "") != (len(vars) == 0) || seen[name] {
+			t.Errorf("the job of %v is named %q; names so far: %v", vars, name, seen)
+		}
+		seen[name] = true
 	}
 }

@@ -14,18 +14,37 @@ package pmi
 // Each side stores before it loads, with atomic operations, so at least one of them sees
 // the other, and only one CAS succeeds: a message is sent if and only if the sleeper waits
 // for it.
+//
+// A rank that arrives adds a hash of its calls to a sum before it counts itself in. If the
+// ranks have made the same calls, the sum is the number of ranks times the hash. The last
+// rank compares: otherwise a rank that has left another collective and is at its next
+// barrier would count as an arrival at this one.
 
 import "sync/atomic"
 
-// Arrive counts the caller. It returns the number of this opening, from 1, and whether
-// the caller is the last to arrive. It returns 0 without a board.
-func (b *Board) Arrive() (opening uint64, last bool) {
-	if b == nil {
-		return 0, false
+// Arrival is the position of a rank among those that have arrived at the gate.
+type Arrival uint8
+
+const (
+	ArrivedEarly Arrival = iota // other ranks are missing
+	ArrivedLast                 // the caller must open the gate
+	ArrivedAmiss                // the last too, but the ranks have made different calls
+)
+
+// Arrive counts the caller, with a hash of the calls it has made. It returns the number of
+// this opening, from 1. The board must not be nil.
+func (b *Board) Arrive(calls uint64) (opening uint64, a Arrival) {
+	atomic.AddUint64(&b.words[wordCalls], calls)
+	n, size := atomic.AddUint64(&b.words[wordArrived], 1), uint64(b.size)
+	opening = (n-1)/size + 1
+	if n%size != 0 {
+		return opening, ArrivedEarly
 	}
-	n := atomic.AddUint64(&b.words[wordArrived], 1)
-	size := uint64(b.size)
-	return (n-1)/size + 1, n%size == 0
+	// No rank can arrive for the next opening before this one.
+	if atomic.SwapUint64(&b.words[wordCalls], 0) != size*calls {
+		return opening, ArrivedAmiss
+	}
+	return opening, ArrivedLast
 }
 
 // Open opens the gate. Only the last rank to arrive may call it.

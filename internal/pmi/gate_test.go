@@ -8,10 +8,37 @@ import (
 	"time"
 )
 
-func TestGateOfNilBoard(t *testing.T) {
-	var b *Board
-	if opening, last := b.Arrive(); opening != 0 || last {
-		t.Errorf("a nil board has a gate: opening %d, last %v", opening, last)
+// The last rank to arrive sees whether all have made the same calls, also after openings.
+func TestGateComparesCalls(t *testing.T) {
+	const same, other = 0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f
+	for name, c := range map[string]struct {
+		calls [4]uint64
+		want  Arrival
+	}{
+		"same":             {[4]uint64{same, same, same, same}, ArrivedLast},
+		"first differs":    {[4]uint64{other, same, same, same}, ArrivedAmiss},
+		"last differs":     {[4]uint64{same, same, same, other}, ArrivedAmiss},
+		"one half differs": {[4]uint64{same, other, same, other}, ArrivedAmiss},
+	} {
+		b := NewBoard(len(c.calls))
+		for opening := uint64(1); opening <= 3; opening++ {
+			for i, calls := range c.calls {
+				want := ArrivedEarly
+				if i == len(c.calls)-1 {
+					want = ArrivedLast
+				}
+				switch {
+				case opening < 3:
+					calls = opening // the same on all ranks
+				case want == ArrivedLast:
+					want = c.want
+				}
+				if n, got := b.Arrive(calls); n != opening || got != want {
+					t.Errorf("%s: arrival %d is %d at opening %d, expected %d at %d", name, i, got, n, want, opening)
+				}
+			}
+			b.Open(opening)
+		}
 	}
 }
 
@@ -32,12 +59,12 @@ func TestGateWakesSleepers(t *testing.T) {
 			defer wg.Done()
 			for k := uint64(1); k <= rounds; k++ {
 				inside.Add(1)
-				opening, last := b.Arrive()
-				if opening != k {
-					t.Errorf("rank %d is at opening %d, expected %d", rank, opening, k)
+				opening, arrival := b.Arrive(k * 0x9e3779b97f4a7c15)
+				if opening != k || arrival == ArrivedAmiss {
+					t.Errorf("rank %d is at opening %d, expected %d, arrival %d", rank, opening, k, arrival)
 					return
 				}
-				if last {
+				if arrival == ArrivedLast {
 					b.Open(k)
 					for r := range ranks {
 						if r != rank && b.WakeUp(r, k) {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 func playRank(role string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	c, err := Open(ctx, os.Getenv)
+	c, err := Open(ctx, os.Getenv, Terms{})
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,8 @@ func (c *localClient) Rank() int         { return c.rank }
 func (c *localClient) Size() int         { return c.job.size }
 func (c *localClient) JobID() string     { return c.job.id }
 func (c *localClient) Host() string      { return c.job.host }
-func (c *localClient) Secret() []byte    { return nil } // the store does not leave this process
+func (c *localClient) Secret() []byte    { return nil }  // the store does not leave this process
+func (c *localClient) Compared() bool    { return true } // one program, one configuration
 func (c *localClient) Node(rank int) int { return 0 }
 func (c *localClient) LocalRank() int    { return c.rank }
 func (c *localClient) LocalSize() int    { return c.job.size }

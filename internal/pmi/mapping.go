@@ -92,10 +92,10 @@ func (m *mapping) node(rank int) int {
 	return 0
 }
 
-// formatMapping returns the vector for any layout: nodes[rank] is the node of a rank.
+// FormatMapping returns the value of PMI_process_mapping for any layout: nodes[rank] is the node of a rank.
 // Runs of equal length on consecutive nodes become one block, and a periodic layout is
 // written once.
-func formatMapping(nodes []int) string {
+func FormatMapping(nodes []int) string {
 	var runs []mappingBlock
 	for _, node := range nodes {
 		if last := len(runs) - 1; last >= 0 && runs[last].node == node {

@@ -84,7 +84,7 @@ func TestFormatMapping(t *testing.T) {
 		{[]int{2, 2, 0, 1, 5}, ""},
 		{random, ""},
 	} {
-		text := formatMapping(c.nodes)
+		text := FormatMapping(c.nodes)
 		if c.want != "" && text != c.want {
 			t.Errorf("%v must be written %s, not %s", c.nodes, c.want, text)
 		}
@@ -107,7 +107,7 @@ func TestFormatMappingTooLong(t *testing.T) {
 	for i := range nodes {
 		nodes[i] = int(uint32(i) * 2654435761 >> 20)
 	}
-	m, err := parseMapping(formatMapping(nodes))
+	m, err := parseMapping(FormatMapping(nodes))
 	if err != nil || m.node(3) == m.node(4) {
 		t.Errorf("each rank must be alone on its node: %v", err)
 	}

@@ -37,11 +37,11 @@ const (
 )
 
 // Open joins the job that this process belongs to. getenv is os.Getenv, or a replacement
-// in tests.
-func Open(ctx context.Context, getenv func(string) string) (Client, error) {
+// in tests. terms is what this rank needs in common with the others.
+func Open(ctx context.Context, getenv func(string) string, terms Terms) (Client, error) {
 	switch {
 	case getenv(EnvFD) != "":
-		return openFD(ctx, getenv)
+		return openFD(ctx, getenv, terms)
 	case getenv(envPort) != "":
 		return openPort(ctx, getenv)
 	}
@@ -49,7 +49,7 @@ func Open(ctx context.Context, getenv func(string) string) (Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		return openStatic(ctx, p)
+		return openStatic(ctx, p, terms)
 	}
 	if pmix.Built && getenv(envPMIxName) != "" && getenv(envPMIxRank) != "" {
 		return openPMIx(ctx, getenv)
@@ -60,7 +60,23 @@ func Open(ctx context.Context, getenv func(string) string) (Client, error) {
 	return NewLocal(1)[0], nil
 }
 
-func openFD(ctx context.Context, getenv func(string) string) (Client, error) {
+// JobName identifies the job that the environment makes this process a rank of, among
+// those that the process may join. It is empty if there is none. It may contain the key of
+// the job.
+func JobName(getenv func(string) string) string {
+	for _, name := range []string{EnvFD, envPort, EnvRoot, envPMIxRank} {
+		switch value := getenv(name); {
+		case value == "":
+		case name == EnvRoot: // the port may be that of an earlier job
+			return name + "=" + value + " " + getenv(EnvKey)
+		default:
+			return name + "=" + value
+		}
+	}
+	return ""
+}
+
+func openFD(ctx context.Context, getenv func(string) string, terms Terms) (Client, error) {
 	secret, err := readSecret(getenv)
 	if err != nil {
 		return nil, err
@@ -82,7 +98,10 @@ func openFD(ctx context.Context, getenv func(string) string) (Client, error) {
 		conn.Close()
 		return nil, err
 	}
-	c, err := joinWire(ctx, conn, rank, size, board, secret)
+	if getenv(EnvBoard) == "" && getenv(EnvLifeline) == "" {
+		terms = Terms{} // another launcher: Slurm reads at most 63 bytes of init
+	}
+	c, err := joinWire(ctx, conn, rank, size, board, secret, terms)
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -113,7 +132,7 @@ func openPort(ctx context.Context, getenv func(string) string) (Client, error) {
 		conn.Close()
 		return nil, fmt.Errorf("pmi: the launcher at %s=%s: %w", envPort, addr, err)
 	}
-	return joinOrClose(ctx, conn, facts.rank, facts.size, nil, secret)
+	return joinOrClose(ctx, conn, facts.rank, facts.size, nil, secret, Terms{})
 }
 
 type portFacts struct{ rank, size int }
@@ -154,8 +173,8 @@ func greetPort(conn net.Conn, id int) (portFacts, error) {
 	}
 }
 
-func joinOrClose(ctx context.Context, conn wireConn, rank, size int, board *Board, secret []byte) (Client, error) {
-	c, err := joinWire(ctx, conn, rank, size, board, secret)
+func joinOrClose(ctx context.Context, conn wireConn, rank, size int, board *Board, secret []byte, terms Terms) (Client, error) {
+	c, err := joinWire(ctx, conn, rank, size, board, secret, terms)
 	if err != nil {
 		conn.Close()
 		return nil, err

@@ -41,6 +41,7 @@ type wireClient struct {
 	nodes                mapping
 	jobID, host          string
 	secret               []byte // nil: the job has none
+	compared             bool   // the launcher has compared the terms of the ranks
 	board                *Board
 	notice               *deathNotice            // nil: failures are on the board, if there is one
 	line                 atomic.Pointer[os.File] // of Watch: a copy of the connection's descriptor
@@ -55,7 +56,7 @@ type wireClient struct {
 }
 
 // joinWire sends init to the launcher and requests the data that the environment lacks.
-func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board, secret []byte) (*wireClient, error) {
+func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board, secret []byte, terms Terms) (*wireClient, error) {
 	host, _ := os.Hostname()
 	c := &wireClient{
 		rank: rank, size: size, host: host, board: board, secret: secret,
@@ -69,7 +70,11 @@ func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board, 
 	ctx, cancel := context.WithTimeoutCause(ctx, joinTimeout, fmt.Errorf("no answer within %v", joinTimeout))
 	defer cancel()
 
-	m, err := c.ask(ctx, "init", "response_to_init", "init", "pmi_version", "1", "pmi_subversion", "1")
+	hello := []string{"pmi_version", "1", "pmi_subversion", "1"}
+	if text := terms.Text(); text != "" {
+		hello = append(hello, fieldTerms, valueCode.EncodeToString([]byte(text)), fieldHost, valueCode.EncodeToString([]byte(host)))
+	}
+	m, err := c.ask(ctx, "init", "response_to_init", "init", hello...)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +82,7 @@ func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board, 
 		return nil, fmt.Errorf("pmi: rank %d: the launcher offers PMI %s.%s (rc=%s), but Muster needs 1.1; under Slurm use srun --mpi=pmi2",
 			rank, m.get("pmi_version"), m.get("pmi_subversion"), m.get("rc"))
 	}
+	c.compared = m.get(fieldTerms) == compared
 	if m, err = c.ask(ctx, "get the job's name", "my_kvsname", "get_my_kvsname"); err != nil {
 		return nil, err
 	}
@@ -101,6 +107,7 @@ func (c *wireClient) Size() int         { return c.size }
 func (c *wireClient) JobID() string     { return c.jobID }
 func (c *wireClient) Host() string      { return c.host }
 func (c *wireClient) Secret() []byte    { return c.secret }
+func (c *wireClient) Compared() bool    { return c.compared }
 func (c *wireClient) Node(rank int) int { return c.nodes.node(rank) }
 func (c *wireClient) LocalRank() int    { return c.localRank }
 func (c *wireClient) LocalSize() int    { return c.localSize }

@@ -122,6 +122,7 @@ func (c *pmixClient) Size() int           { return c.size }
 func (c *pmixClient) JobID() string       { return c.job }
 func (c *pmixClient) Host() string        { return c.host }
 func (c *pmixClient) Secret() []byte      { return c.secret }
+func (c *pmixClient) Compared() bool      { return false }
 func (c *pmixClient) LocalRank() int      { return c.localRank }
 func (c *pmixClient) LocalSize() int      { return len(c.neighbor) }
 func (c *pmixClient) Board() *Board       { return nil }

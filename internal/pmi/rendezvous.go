@@ -47,6 +47,7 @@ const startTimeout = 60 * time.Second
 
 // staticJob is the rank and the job of this process, from the environment.
 type staticJob struct {
+	terms      Terms
 	rank, size int
 	root       string // host:port
 	key        []byte
@@ -106,7 +107,8 @@ func list(words []string) string {
 }
 
 // openStatic joins the job by rendezvous.
-func openStatic(ctx context.Context, p staticJob) (Client, error) {
+func openStatic(ctx context.Context, p staticJob, terms Terms) (Client, error) {
+	p.terms = terms
 	if p.size == 1 {
 		return NewLocal(1)[0], nil
 	}

@@ -44,7 +44,7 @@ func joinRoot(ctx context.Context, p staticJob) (Client, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		conn, lines, stage, err := tryJoin(ctx, p, me)
 		if err == nil {
-			return joinOrClose(ctx, newRootedConn(conn, lines, p.root), p.rank, p.size, nil, p.key)
+			return joinOrClose(ctx, newRootedConn(conn, lines, p.root), p.rank, p.size, nil, p.key, p.terms)
 		}
 		var final *refusedError
 		if errors.As(err, &final) {

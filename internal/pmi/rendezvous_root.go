@@ -364,26 +364,32 @@ func (r *root) start(ctx context.Context) (Client, error) {
 		}
 		nodes[rank] = node
 	}
-	r.server = NewServer(ServerConfig{Size: r.size, Mapping: formatMapping(nodes), Event: r.event})
+	r.server = NewServer(ServerConfig{Size: r.size, Mapping: FormatMapping(nodes), Event: r.event})
 	close(r.ready)
-	for _, one := range r.members[1:] {
-		// If the write fails, the member's goroutine reports the failure.
-		one.conn.Write(replyLine(cmdGo, ""))
-	}
 	ours, theirs := net.Pipe()
 	go r.server.Serve(0, theirs)
-	c, err := joinWire(ctx, ours, 0, r.size, nil, r.key)
+	// Rank 0 joins first: the terms of the others are compared with its own.
+	c, err := joinWire(ctx, ours, 0, r.size, nil, r.key, r.terms)
 	if err != nil {
 		ours.Close()
 		r.dropAll()
 		return nil, err
 	}
 	c.notice = &r.notice
+	for _, one := range r.members[1:] {
+		// If the write fails, the member's goroutine reports the failure.
+		one.conn.Write(replyLine(cmdGo, ""))
+	}
 	return &rootClient{wireClient: c, root: r}, nil
 }
 
 func (r *root) event(e Event) {
-	if e.Phase == PhaseAborted {
+	switch {
+	case e.Refused != "":
+		d := Death{Rank: e.Rank, Host: r.members[e.Rank].host, Status: e.Refused}
+		r.sendDeath(r.members[e.Rank], d) // it waits for the answer to init
+		r.reportDeath(d)
+	case e.Phase == PhaseAborted:
 		r.reportDeath(Death{Rank: e.Rank, Host: r.members[e.Rank].host, Status: abortStatus(e.Code, e.Why)})
 	}
 }
@@ -407,14 +413,18 @@ func (r *root) left(one *member, err error) {
 // exit must not be mistaken for the cause.
 func (r *root) reportDeath(d Death) {
 	defer r.notice.record(d)
-	line := appendMessage(nil, cmdDeath, "rank", strconv.Itoa(d.Rank), "host", textField(d.Host), "status", textField(d.Status))
 	for rank, one := range r.members {
 		if rank != 0 && rank != d.Rank {
-			one.conn.SetWriteDeadline(time.Now().Add(noticeTimeout))
-			one.conn.Write(line) // a single write is not interleaved with others
-			one.conn.SetWriteDeadline(time.Time{})
+			r.sendDeath(one, d)
 		}
 	}
+}
+
+func (r *root) sendDeath(to *member, d Death) {
+	line := appendMessage(nil, cmdDeath, "rank", strconv.Itoa(d.Rank), "host", textField(d.Host), "status", textField(d.Status))
+	to.conn.SetWriteDeadline(time.Now().Add(noticeTimeout))
+	to.conn.Write(line) // a single write is not interleaved with others
+	to.conn.SetWriteDeadline(time.Time{})
 }
 
 // dropAll closes all connections.

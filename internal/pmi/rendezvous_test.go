@@ -57,7 +57,7 @@ func gather(t *testing.T, timeout time.Duration, size int, root string, change f
 				continue
 			}
 		}
-		wg.Go(func() { out[rank].client, out[rank].err = Open(ctx, env(vars)) })
+		wg.Go(func() { out[rank].client, out[rank].err = Open(ctx, env(vars), Terms{}) })
 	}
 	wg.Wait()
 	return out
@@ -138,10 +138,10 @@ func TestIncompleteVariables(t *testing.T) {
 		"root without a host":  {whole(func(v vars) { v[EnvRoot] = ":7700" }), []string{"host:port"}},
 		"a key without a rank": {vars{EnvKey: goodKey}, []string{"MUSTER_RANK, MUSTER_SIZE and MUSTER_ROOT"}},
 	} {
-		_, err := Open(t.Context(), env(c.env))
+		_, err := Open(t.Context(), env(c.env), Terms{})
 		wantError(t, name, err, c.want...)
 	}
-	if c, err := Open(t.Context(), env(vars{envJobIndex: "2"})); err != nil || c.Size() != 1 {
+	if c, err := Open(t.Context(), env(vars{envJobIndex: "2"}), Terms{}); err != nil || c.Size() != 1 {
 		t.Errorf("a Job's index without any variable of Muster must give a world of one: %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestRootWithoutKey(t *testing.T) {
 		io.ReadFull(conn, make([]byte, 32))
 		conn.Write(append([]byte{proofAccepted}, make([]byte, 32)...))
 	}()
-	_, err = Open(t.Context(), env(staticEnv(1, 2, l.Addr().String(), goodKey)))
+	_, err = Open(t.Context(), env(staticEnv(1, 2, l.Addr().String(), goodKey)), Terms{})
 	wantError(t, "rank 1", err, "does not have this MUSTER_KEY")
 }
 
@@ -287,7 +287,7 @@ func TestUnreachableRoot(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), late/2)
 			defer cancel()
 			began := time.Now()
-			_, err := Open(ctx, env(staticEnv(1, 2, c.root, goodKey)))
+			_, err := Open(ctx, env(staticEnv(1, 2, c.root, goodKey)), Terms{})
 			wantError(t, "rank 1", err, append(c.want, "rank 1 of 2")...)
 			if d := time.Since(began); d > 8*time.Second {
 				t.Errorf("the error took %v", d)
@@ -302,7 +302,7 @@ func TestRootPortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, err = Open(t.Context(), env(staticEnv(0, 2, l.Addr().String(), goodKey)))
+	_, err = Open(t.Context(), env(staticEnv(0, 2, l.Addr().String(), goodKey)), Terms{})
 	wantError(t, "rank 0", err, l.Addr().String(), "another process with MUSTER_RANK=0", "another port")
 }
 
@@ -315,7 +315,7 @@ func TestLateRanks(t *testing.T) {
 	for rank := range all {
 		wg.Go(func() {
 			time.Sleep(delay[rank]) // ranks start apart, over real sockets
-			c, err := Open(t.Context(), env(staticEnv(rank, 3, root, goodKey)))
+			c, err := Open(t.Context(), env(staticEnv(rank, 3, root, goodKey)), Terms{})
 			mu.Lock()
 			all[rank] = joined{c, err}
 			mu.Unlock()
@@ -331,7 +331,7 @@ func TestRendezvousNodes(t *testing.T) {
 	here := memoryDomain()
 	all := make([]joined, 5)
 	var wg sync.WaitGroup
-	wg.Go(func() { all[0].client, all[0].err = Open(t.Context(), env(staticEnv(0, 5, root, goodKey))) })
+	wg.Go(func() { all[0].client, all[0].err = Open(t.Context(), env(staticEnv(0, 5, root, goodKey)), Terms{}) })
 	for rank, where := range map[int]string{1: "pod a", 2: here, 3: "pod b", 4: "pod a"} {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
@@ -342,7 +342,7 @@ func TestRendezvousNodes(t *testing.T) {
 			for {
 				conn, lines, _, err := tryJoin(ctx, p, me)
 				if err == nil {
-					all[rank].client, all[rank].err = joinOrClose(ctx, newRootedConn(conn, lines, root), rank, 5, nil, p.key)
+					all[rank].client, all[rank].err = joinOrClose(ctx, newRootedConn(conn, lines, root), rank, 5, nil, p.key, Terms{})
 					return
 				}
 				if ctx.Err() != nil {
@@ -380,7 +380,7 @@ func TestRestartBeforeGo(t *testing.T) {
 	)
 	go func() {
 		defer close(done)
-		zero.client, zero.err = Open(t.Context(), env(staticEnv(0, 3, root, goodKey)))
+		zero.client, zero.err = Open(t.Context(), env(staticEnv(0, 3, root, goodKey)), Terms{})
 	}()
 	// Two connections of the same process send hello; the second replaces the first and
 	// is closed.
@@ -406,7 +406,7 @@ func TestRestartBeforeGo(t *testing.T) {
 	for _, rank := range []int{1, 2} {
 		wg.Go(func() {
 			for { // rank 0 must first notice the closed connection
-				all[rank].client, all[rank].err = Open(t.Context(), env(staticEnv(rank, 3, root, goodKey)))
+				all[rank].client, all[rank].err = Open(t.Context(), env(staticEnv(rank, 3, root, goodKey)), Terms{})
 				if err := all[rank].err; err == nil || !strings.Contains(err.Error(), "two processes") {
 					return
 				}
@@ -507,7 +507,7 @@ func TestUnauthenticatedConnections(t *testing.T) {
 	root := freePort(t)
 	zero := make(chan joined, 1)
 	go func() {
-		c, err := Open(t.Context(), env(staticEnv(0, 4, root, goodKey)))
+		c, err := Open(t.Context(), env(staticEnv(0, 4, root, goodKey)), Terms{})
 		zero <- joined{c, err}
 	}()
 	dial := func() net.Conn { return dialWhenListening(t, root) }
@@ -531,7 +531,7 @@ func TestUnauthenticatedConnections(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, rank := range []int{1, 2, 3} {
 		wg.Go(func() {
-			all[rank].client, all[rank].err = Open(t.Context(), env(staticEnv(rank, 4, root, goodKey)))
+			all[rank].client, all[rank].err = Open(t.Context(), env(staticEnv(rank, 4, root, goodKey)), Terms{})
 		})
 	}
 	wg.Wait()

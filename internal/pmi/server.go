@@ -15,10 +15,12 @@ package pmi
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"sync"
+	"syscall"
 )
 
 // ServerConfig describes the job to serve.
@@ -30,6 +32,9 @@ type ServerConfig struct {
 	// Mapping is the value of PMI_process_mapping. Default: all ranks on one
 	// node.
 	Mapping string
+	// App, if not nil, returns the number of a rank's program (MPI_APPNUM, MPI-4.1
+	// section 11.10.3). Default: 0.
+	App func(rank int) int
 	// Event, if not nil, receives the events of ranks. It is called from the goroutine
 	// that serves the rank, before the rank gets its answer.
 	Event func(Event)
@@ -61,6 +66,11 @@ type Event struct {
 	Fence bool   // the rank waits in a fence for the others
 	Code  int    // PhaseAborted: the requested exit status
 	Why   string // PhaseAborted: the reason, if given
+	// Host and Terms are what a rank declares when it joins.
+	Host, Terms string
+	// Refused is why the job cannot run with this rank. The rank waits for the end of the
+	// job.
+	Refused string
 }
 
 // Server serves one job.
@@ -77,6 +87,8 @@ type Server struct {
 	passed  int           // completed fences
 	asked   map[string][]func(value string, ok bool)
 	counts  ServerCounts
+	first   *Party // the first rank that joined
+	differ  bool   // a difference has been reported
 }
 
 type serverConn struct {
@@ -151,7 +163,9 @@ func (s *Server) Serve(rank int, conn io.ReadWriter) error {
 		if err != nil {
 			return fmt.Errorf("pmi: rank %d sent %.80q: %w", rank, line, err)
 		}
-		if err := s.answer(c, &m, &lines); err != nil {
+		if err := s.answer(c, &m, &lines); errors.Is(err, syscall.EPIPE) {
+			return nil // the process has ended, which its exit status explains
+		} else if err != nil {
 			return fmt.Errorf("pmi: answer %s of rank %d: %w", m.cmd, rank, err)
 		}
 	}
@@ -164,14 +178,30 @@ func (s *Server) answer(c *serverConn, m *message, lines *lineReader) error {
 		if m.get("pmi_version") != "1" {
 			rc = "-1"
 		} else {
-			s.reach(c.rank, PhaseJoined, Event{})
+			party := declared(c.rank, m)
+			if s.Phase(c.rank) != PhaseStarted {
+				s.notify(Event{Rank: c.rank, Phase: PhaseJoined, Refused: joinedTwice(&party)})
+				return nil
+			}
+			s.reach(c.rank, PhaseJoined, Event{Host: party.Host, Terms: party.Terms})
+			if !s.compare(party) {
+				return nil // the job ends, and its first error is the useful one
+			}
 		}
-		return c.reply("response_to_init", "pmi_version", "1", "pmi_subversion", "1", "rc", rc)
+		answer := []string{"pmi_version", "1", "pmi_subversion", "1", "rc", rc}
+		if m.get(fieldHost) != "" { // MPICH gets only what it expects
+			answer = append(answer, fieldTerms, compared)
+		}
+		return c.reply("response_to_init", answer...)
 	case "get_maxes":
 		return c.reply("maxes", "kvsname_max", strconv.Itoa(serverNameMax),
 			"keylen_max", strconv.Itoa(serverKeyMax), "vallen_max", strconv.Itoa(serverValueMax))
 	case "get_appnum":
-		return c.reply("appnum", "appnum", "0")
+		app := 0
+		if s.cfg.App != nil {
+			app = s.cfg.App(c.rank)
+		}
+		return c.reply("appnum", "appnum", strconv.Itoa(app))
 	case "get_universe_size":
 		return c.reply("universe_size", "size", strconv.Itoa(s.cfg.Size))
 	case "get_my_kvsname":

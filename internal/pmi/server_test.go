@@ -20,7 +20,7 @@ func serveJob(t *testing.T, cfg ServerConfig, board *Board) (*Server, []Client) 
 	for rank := range clients {
 		ours, theirs := net.Pipe()
 		go s.Serve(rank, theirs)
-		c, err := joinWire(t.Context(), ours, rank, cfg.Size, board, nil)
+		c, err := joinWire(t.Context(), ours, rank, cfg.Size, board, nil, Terms{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,6 +166,19 @@ func TestServerTranscript(t *testing.T) {
 	}
 }
 
+// In a job of several programs each rank learns the number of its own.
+func TestServerAppNumber(t *testing.T) {
+	s := NewServer(ServerConfig{Size: 5, JobID: "job", App: func(rank int) int { return rank / 2 }})
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	go s.Serve(4, theirs)
+	fmt.Fprintln(ours, "cmd=get_appnum")
+	ours.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if got, err := bufio.NewReader(ours).ReadString('\n'); got != "cmd=appnum appnum=2\n" {
+		t.Errorf("rank 4 runs program 2: %q, %v", got, err)
+	}
+}
+
 func TestClientRejectsBadAnswers(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
 		"another version":      {"cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n", "Muster needs 1.1"},
@@ -180,7 +193,7 @@ func TestClientRejectsBadAnswers(t *testing.T) {
 			theirs.Write([]byte(c.answer))
 			theirs.Close()
 		}()
-		if _, err := joinWire(t.Context(), ours, 0, 2, nil, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := joinWire(t.Context(), ours, 0, 2, nil, nil, Terms{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: the error must contain %q: %v", name, c.want, err)
 		}
 		ours.Close()

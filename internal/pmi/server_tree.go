@@ -116,6 +116,9 @@ func (s *Server) Report(e Event) {
 	}
 	s.mu.Unlock()
 	s.notify(e)
+	if e.Phase == PhaseJoined && !e.Fence && e.Refused == "" {
+		s.compare(Party{e.Rank, e.Host, e.Terms})
+	}
 }
 
 func (s *Server) takeFresh() []Pair {

@@ -52,7 +52,7 @@ func serveTree(t *testing.T, perHost int) (root *Server, hosts []*Server, client
 		ours, theirs := net.Pipe()
 		t.Cleanup(func() { ours.Close() })
 		go hosts[rank/perHost].Serve(rank, theirs)
-		c, err := joinWire(t.Context(), ours, rank, size, nil, nil)
+		c, err := joinWire(t.Context(), ours, rank, size, nil, nil, Terms{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestFenceEventsPrecedeFence(t *testing.T) {
 		ours, theirs := net.Pipe()
 		t.Cleanup(func() { ours.Close() })
 		go host.Serve(rank, theirs)
-		c, err := joinWire(t.Context(), ours, rank, 2, nil, nil)
+		c, err := joinWire(t.Context(), ours, rank, 2, nil, nil, Terms{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func watchedClient(t *testing.T) (c *wireClient, reported chan error, end func()
 	}
 	go NewServer(ServerConfig{Size: 1}).Serve(0, theirs)
 	t.Cleanup(func() { theirs.Close(); ours.Close() })
-	if c, err = joinWire(t.Context(), ours.(wireConn), 0, 1, nil, nil); err != nil {
+	if c, err = joinWire(t.Context(), ours.(wireConn), 0, 1, nil, nil, Terms{}); err != nil {
 		t.Fatal(err)
 	}
 	reported = make(chan error, 2)

@@ -23,6 +23,7 @@ type Builder struct {
 	deps        []int32 // dependencies of all operations, in operation order
 	from        []int32 // from[i] is the index in deps of operation i's first dependency
 	tmp         int
+	shared      int
 	err         error
 }
 
@@ -58,6 +59,14 @@ func (b *Builder) Tmp(n int) Span {
 	return s
 }
 
+// Shared allocates n bytes that the ranks of a node share. All of them must make the
+// same calls, so that they get the same spans.
+func (b *Builder) Shared(n int) Span {
+	s := Span{Shared, b.shared, n}
+	b.shared += (n + 63) &^ 63 // ranks that write adjacent spans do not share a cache line
+	return s
+}
+
 // Send adds a send of src to a rank. It is posted once all of after have completed.
 func (b *Builder) Send(peer int, src Span, after ...ID) ID {
 	return b.add(Op{Kind: Send, Peer: int32(peer), Src: src}, after)
@@ -75,6 +84,17 @@ func (b *Builder) SendUnordered(peer int, src Span, after ...ID) ID {
 // completed; after may be empty unless an earlier operation uses dst.
 func (b *Builder) Recv(peer int, dst Span, after ...ID) ID {
 	return b.add(Op{Kind: Recv, Peer: int32(peer), Dst: dst}, after)
+}
+
+// HandOver adds a message that hands a span of Shared over to a rank of the same node,
+// which takes it over.
+func (b *Builder) HandOver(peer int, s Span, after ...ID) ID {
+	return b.add(Op{Kind: Send, HandOver: true, Peer: int32(peer), Src: s}, after)
+}
+
+// TakeOver adds the receive of the same span that a rank of the node hands over.
+func (b *Builder) TakeOver(peer int, s Span, after ...ID) ID {
+	return b.add(Op{Kind: Recv, HandOver: true, Peer: int32(peer), Dst: s}, after)
 }
 
 // Copy adds a copy of src to dst. If the spans are equal or empty, it adds no copy
@@ -136,6 +156,8 @@ func (b *Builder) add(op Op, after []ID) ID {
 		b.Fail("operation %d: %s writes into the input", i, op.Kind)
 	case op.Src.Off < 0 || op.Src.Len < 0 || op.Dst.Off < 0 || op.Dst.Len < 0:
 		b.Fail("operation %d: %s with a negative offset or length", i, op.Kind)
+	case op.HandOver && (op.Kind > Recv || op.Unordered || op.data().Buf != Shared):
+		b.Fail("operation %d: only an ordered message of a shared span can hand it over", i)
 	}
 	b.from = append(b.from, int32(len(b.deps)))
 	for _, id := range after {
@@ -160,7 +182,7 @@ func (b *Builder) Graph() (*Graph, error) {
 		return nil, b.err
 	}
 	n := len(b.ops)
-	g := &Graph{Rank: b.rank, Size: b.size, Tmp: b.tmp, Ports: b.ports, Ops: slices.Clone(b.ops),
+	g := &Graph{Rank: b.rank, Size: b.size, Tmp: b.tmp, Shared: b.shared, Ports: b.ports, Ops: slices.Clone(b.ops),
 		first: make([]int32, n+1), after: make([]int32, len(b.deps)), nextPost: make([]int32, n), need: make([]int32, n)}
 	for _, d := range b.deps {
 		g.first[d+1]++

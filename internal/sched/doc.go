@@ -6,6 +6,8 @@
 //     persistent collectives.
 //   - Validate proves that the graphs of all ranks together implement the
 //     collective, in any order that the dependencies allow.
+//   - Ranks of a node may share a buffer and hand parts of it over to each other, in
+//     one memory or with messages (Op.HandOver).
 //   - String and Parse convert graphs to and from text; WriteSVG draws them.
 //
 // The package is pure: it does no I/O, reads no clock and starts no goroutines.

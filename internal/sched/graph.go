@@ -5,16 +5,20 @@ package sched
 // never changes; Run holds the state of an execution. All offsets and lengths are in
 // bytes.
 
-// Buf identifies one of the three buffers of a collective.
+// Buf identifies one of the four buffers of a collective.
 type Buf uint8
 
 const (
-	In  Buf = iota // the caller's input; never written
-	Out            // the caller's output; also read
-	Tmp            // scratch: Graph.Tmp bytes, initially undefined
+	In     Buf = iota // the caller's input; never written
+	Out               // the caller's output; also read
+	Tmp               // scratch: Graph.Tmp bytes, initially undefined
+	Shared            // the same for the ranks of a node: Graph.Shared bytes (Op.HandOver)
 )
 
-func (b Buf) String() string { return [...]string{"in", "out", "tmp"}[b] }
+// Bufs is the number of buffers.
+const Bufs = 4
+
+func (b Buf) String() string { return [...]string{"in", "out", "tmp", "shared"}[b] }
 
 // Span is a part of a buffer.
 type Span struct {
@@ -45,13 +49,34 @@ func (k Kind) String() string { return [...]string{"send", "recv", "copy", "redu
 //
 // An Unordered Send may be posted before or after other unordered sends, depending
 // on which peers have arrived (run_unordered.go).
+//
+// A HandOver is a message between ranks of a node whose source and destination are the
+// same span of Shared: it tells the peer that the bytes are there (the flags of T2 4.4,
+// 5.5 and 6.4). A graph with them can be executed in two ways:
+//
+//	in a segment    the ranks of a node have one memory for Shared, and a hand-over
+//	                is a message without data;
+//	with messages   every rank has its own memory for Shared, and a hand-over is a
+//	                message like any other.
+//
+// Validate proves both: no byte of Shared is written twice in a node, so the two differ
+// only in who copies (validate_shared.go).
 type Op struct {
 	Kind      Kind
 	Unordered bool
+	HandOver  bool
 	Stream    uint16
 	Peer      int32 // of Send and Recv
 	Step      int32 // the algorithm's round, for pictures and costs; ignored by Run
 	Src, Dst  Span  // of equal length; Send has no Dst, Recv has no Src
+}
+
+// data returns the bytes that a message sends or receives.
+func (op *Op) data() Span {
+	if op.Kind == Recv {
+		return op.Dst
+	}
+	return op.Src
 }
 
 // Graph is the schedule of one rank. Operations are numbered from 0; an operation
@@ -59,6 +84,7 @@ type Op struct {
 type Graph struct {
 	Rank, Size int
 	Tmp        int // bytes of scratch
+	Shared     int // bytes shared by the ranks of a node; the same for all of them
 	Ports      int // unordered sends under way at a time; 0 if there are none
 	Ops        []Op
 

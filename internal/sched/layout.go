@@ -25,8 +25,8 @@ type drawing struct {
 	*trace
 	names *naming
 
-	cells         [][3][]cell // of each rank
-	cellWidth     [3]float64
+	cells         [][Bufs][]cell // of each rank
+	cellWidth     [Bufs]float64
 	parcelWidth   float64
 	perRow        int // parcels side by side
 	column        float64
@@ -48,7 +48,7 @@ type stage struct {
 	holdTop, bottom           float64
 	hasEarly, hasLate, writes bool
 	parcelRows                int
-	rows                      [3]int // of cells that are shown of each buffer
+	rows                      [Bufs]int // of cells that are shown of each buffer
 }
 
 // parcel is a message.
@@ -75,15 +75,15 @@ func newDrawing(t *trace, ends []int) *drawing {
 // Input and output are cut alike on all ranks, so that ranks can be compared.
 func (d *drawing) findCells() {
 	all := append([][]holding{d.start}, d.after...)
-	d.cells = make([][3][]cell, len(d.graphs))
-	for buf := In; buf <= Tmp; buf++ {
+	d.cells = make([][Bufs][]cell, len(d.graphs))
+	for buf := In; buf < Bufs; buf++ {
 		cuts := make([][]int, len(d.graphs))
 		for r := range d.graphs {
 			for _, ranks := range all {
 				cuts[r] = append(cuts[r], d.cuts(ranks[r][buf])...)
 			}
 		}
-		if buf != Tmp {
+		if buf < Tmp {
 			together := slices.Concat(cuts...)
 			for r := range cuts {
 				cuts[r] = together
@@ -185,7 +185,7 @@ func (d *drawing) arrange() {
 		}
 		if s.holdTop = y; s.writes {
 			d.findRows(s)
-			y += rowHeight + float64(max(s.rows[In], s.rows[Out], s.rows[Tmp])*rowHeight)
+			y += rowHeight + float64(slices.Max(s.rows[:])*rowHeight)
 		}
 		y += stageGap
 		s.bottom = y
@@ -209,7 +209,7 @@ func (d *drawing) measure() {
 			}
 		}
 	}
-	d.column = max(d.cellWidth[In], d.cellWidth[Out]+d.cellWidth[Tmp]+4, 60)
+	d.column = max(d.cellWidth[In], d.cellWidth[Out]+d.cellWidth[Tmp]+4+d.sharedWidth(), 60)
 	d.parcelWidth = 24
 	most := 1
 	for _, s := range d.stages {
@@ -224,13 +224,21 @@ func (d *drawing) measure() {
 	d.column = max(d.column, float64(d.perRow)*(d.parcelWidth+4)) + columnGap
 }
 
+// sharedWidth returns the width of the shared buffer and the gap before it.
+func (d *drawing) sharedWidth() float64 {
+	if d.cellWidth[Shared] == 0 {
+		return 0
+	}
+	return d.cellWidth[Shared] + 4
+}
+
 // findRows counts the cells that a stage shows of each buffer. Trailing cells of the
 // output that no rank has filled yet are omitted, so that ranks stay comparable. Of
-// scratch only filled cells are shown. The input does not change, so only the start
+// scratch and of shared memory only filled cells are shown. The input does not change, so only the start
 // shows it.
 func (d *drawing) findRows(s *stage) {
 	for r := range d.graphs {
-		for buf := In; buf <= Tmp; buf++ {
+		for buf := In; buf < Bufs; buf++ {
 			if s.index >= 0 && buf == In {
 				continue
 			}
@@ -239,7 +247,7 @@ func (d *drawing) findRows(s *stage) {
 				if d.holds(s, r, buf).read(c.off, c.n) == nil {
 					continue
 				}
-				if filled++; buf != Tmp {
+				if filled++; buf < Tmp {
 					filled = row + 1
 				}
 			}
@@ -251,31 +259,31 @@ func (d *drawing) findRows(s *stage) {
 // shown returns the cells of a rank's buffer that a stage shows.
 func (d *drawing) shown(s *stage, rank int, buf Buf) []cell {
 	cells := d.cells[rank][buf]
-	if buf != Tmp {
+	if buf < Tmp {
 		return cells[:min(s.rows[buf], len(cells))]
 	}
 	now := d.holds(s, rank, buf)
 	return slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return now.read(c.off, c.n) == nil })
 }
 
-// holds returns the contents of a rank's buffer at the end of a stage. Of scratch it
-// returns what the stage wrote and what later steps read.
+// holds returns the contents of a rank's buffer at the end of a stage. Of scratch and
+// of shared memory it returns what the stage wrote and what later steps read.
 func (d *drawing) holds(s *stage, rank int, buf Buf) contents {
 	if s.index < 0 {
 		return d.start[rank][buf]
 	}
 	now := d.after[s.index][rank][buf]
-	if buf != Tmp {
+	if buf < Tmp {
 		return now
 	}
 	return slices.DeleteFunc(slices.Clone(now), func(p piece) bool {
-		return p.step != d.steps[s.index] && !d.readLater(rank, p, d.steps[s.index])
+		return p.step != d.steps[s.index] && !d.readLater(rank, buf, p, d.steps[s.index])
 	})
 }
 
 // readLater reports whether scratch will be read in a later step.
-func (d *drawing) readLater(rank int, p piece, step int32) bool {
-	meets := func(s Span) bool { return s.Buf == Tmp && s.Off < p.at+p.n && p.at < s.Off+s.Len }
+func (d *drawing) readLater(rank int, buf Buf, p piece, step int32) bool {
+	meets := func(s Span) bool { return s.Buf == buf && s.Off < p.at+p.n && p.at < s.Off+s.Len }
 	for i, op := range d.graphs[rank].Ops {
 		if d.step[rank][i] > step && (op.Kind != Recv && meets(op.Src) || op.Kind == Reduce && meets(op.Dst)) {
 			return true

@@ -17,9 +17,14 @@ type Port interface {
 // Run is an execution of a graph, one at a time.
 type Run struct {
 	Graph    *Graph
-	Mem      [3][]byte // In, Out, Tmp
+	Mem      [Bufs][]byte
 	Port     Port
 	Arrivals ArrivalTracker // nil if arrivals are not tracked
+	// InSegment means that the ranks of a node have the same memory for Shared: then
+	// hand-overs have no data. It is the same for all of them. The memory must not be
+	// that of the previous run, which other ranks may not have ended; but when a run
+	// ends here, all ranks of the node have begun it (Validate), so two suffice.
+	InSegment bool
 
 	left      int // operations not completed
 	out       int // operations posted and not completed
@@ -114,11 +119,11 @@ func (r *Run) advance() {
 
 // post posts a message and reports whether it is still under way afterwards.
 func (r *Run) post(i int32, op *Op) bool {
-	s := op.Src
-	if op.Kind == Recv {
-		s = op.Dst
+	b := r.bytes(op.data())
+	if op.HandOver && r.InSegment {
+		b = b[:0]
 	}
-	ended, err := r.Port.Post(r, int(i), op, r.bytes(s))
+	ended, err := r.Port.Post(r, int(i), op, b)
 	if t := r.Graph.nextPost[i]; t >= 0 {
 		r.satisfy(t)
 	}

@@ -49,7 +49,7 @@ func (c *arrivalPort) take() (posted []int32) {
 // send to a peer that has not arrived does not take a port from them.
 func TestUnorderedSendsFollowArrival(t *testing.T) {
 	c := &arrivalPort{here: map[int32]bool{3: true}}
-	r := &Run{Graph: unorderedTo(t, 6, 2), Port: c, Arrivals: c, Mem: [3][]byte{make([]byte, 1), nil, nil}}
+	r := &Run{Graph: unorderedTo(t, 6, 2), Port: c, Arrivals: c, Mem: [Bufs][]byte{make([]byte, 1), nil, nil}}
 	step := func(what string, want ...int32) {
 		t.Helper()
 		if got := c.take(); !slices.Equal(got, want) {
@@ -82,7 +82,7 @@ func TestUnorderedSendsFollowArrival(t *testing.T) {
 // peers that all have.
 func TestUnorderedSendsKeepOrder(t *testing.T) {
 	for _, c := range []*arrivalPort{{short: true}, {short: true, here: map[int32]bool{1: true, 2: true, 3: true, 4: true}}} {
-		r := &Run{Graph: unorderedTo(t, 4, 1), Port: c, Arrivals: c, Mem: [3][]byte{make([]byte, 1), nil, nil}}
+		r := &Run{Graph: unorderedTo(t, 4, 1), Port: c, Arrivals: c, Mem: [Bufs][]byte{make([]byte, 1), nil, nil}}
 		r.Start()
 		if got := c.take(); !slices.Equal(got, []int32{1, 2, 3, 4}) || !r.Done() || r.Overtaken() != 0 {
 			t.Errorf("posted %v, done %v, %d overtook", got, r.Done(), r.Overtaken())
@@ -92,7 +92,7 @@ func TestUnorderedSendsKeepOrder(t *testing.T) {
 
 func TestUnorderedSendsAllocateNothing(t *testing.T) {
 	c := &arrivalPort{here: map[int32]bool{3: true}, short: true, posted: make([]int32, 0, 64)}
-	r := &Run{Graph: unorderedTo(t, 16, 2), Port: c, Arrivals: c, Mem: [3][]byte{make([]byte, 1), nil, nil}}
+	r := &Run{Graph: unorderedTo(t, 16, 2), Port: c, Arrivals: c, Mem: [Bufs][]byte{make([]byte, 1), nil, nil}}
 	r.Start()
 	if n := testing.AllocsPerRun(100, func() { c.posted = c.posted[:0]; r.Start() }); n != 0 {
 		t.Errorf("a run allocates %v times", n)

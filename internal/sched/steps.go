@@ -10,6 +10,8 @@ type Totals struct {
 	Steps    int // steps in which messages are sent
 	Messages int
 	Bytes    int // sent by all ranks together
+	// HandOvers are not among the messages; Shared is the bytes that a node shares.
+	HandOvers, Shared int
 	// The largest numbers of bytes that one rank sends, receives and needs as scratch.
 	MostSent, MostReceived, Scratch int
 	Copies, Reductions              int
@@ -29,10 +31,16 @@ func Total(graphs []*Graph) (Totals, error) {
 			switch op.Kind {
 			case Send:
 				sends[f.step[r][i]] = true
+				if op.HandOver {
+					t.HandOvers++
+					continue
+				}
 				t.Messages++
 				sent += op.Src.Len
 			case Recv:
-				received += op.Dst.Len
+				if !op.HandOver {
+					received += op.Dst.Len
+				}
 			case Copy:
 				if op.Src.Len > 0 { // an empty copy only joins dependencies
 					t.Copies++
@@ -43,7 +51,7 @@ func Total(graphs []*Graph) (Totals, error) {
 		}
 		t.Bytes += sent
 		t.MostSent, t.MostReceived = max(t.MostSent, sent), max(t.MostReceived, received)
-		t.Scratch = max(t.Scratch, g.Tmp)
+		t.Scratch, t.Shared = max(t.Scratch, g.Tmp), max(t.Shared, g.Shared)
 	}
 	t.Steps = len(sends)
 	return t, nil

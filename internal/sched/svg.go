@@ -213,13 +213,13 @@ func (s *svg) notes(r int, y float64, ops []int32) {
 // holding draws the contents of a rank's buffers after a stage.
 func (s *svg) holding(st *stage, r int) {
 	width := -4.0
-	for buf := In; buf <= Tmp; buf++ {
+	for buf := In; buf < Bufs; buf++ {
 		if len(s.shown(st, r, buf)) > 0 {
 			width += s.cellWidth[buf] + 4
 		}
 	}
 	x := s.middle(r) - width/2
-	for buf := In; buf <= Tmp; buf++ {
+	for buf := In; buf < Bufs; buf++ {
 		cells := s.shown(st, r, buf)
 		if len(cells) == 0 {
 			continue

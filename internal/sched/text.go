@@ -16,6 +16,13 @@ package sched
 //	0 step 0: send unordered in[0:8] to 1
 //	1 step 0: recv out[8:16] from 1 stream 2
 //
+// A graph with a shared buffer gives its size, and hands spans of it over:
+//
+//	rank 0 of 3, scratch 0, shared 64
+//	0 step 0: copy in[0:8] to shared[0:8]
+//	1 step 0: hand over shared[0:8] to 1 after 0
+//	2 step 0: take over shared[8:16] from 1
+//
 // "after" lists the operations that must have completed. The order of sends to one
 // peer is not written: it follows from the order of the lines. Parse skips empty
 // lines and comments, which begin with #.
@@ -32,11 +39,17 @@ func (s Span) String() string { return fmt.Sprintf("%s[%d:%d]", s.Buf, s.Off, s.
 func (op Op) String() string {
 	switch op.Kind {
 	case Send:
+		if op.HandOver {
+			return fmt.Sprintf("hand over %v to %d%s", op.Src, op.Peer, op.stream())
+		}
 		if op.Unordered {
 			return fmt.Sprintf("send unordered %v to %d%s", op.Src, op.Peer, op.stream())
 		}
 		return fmt.Sprintf("send %v to %d%s", op.Src, op.Peer, op.stream())
 	case Recv:
+		if op.HandOver {
+			return fmt.Sprintf("take over %v from %d%s", op.Dst, op.Peer, op.stream())
+		}
 		return fmt.Sprintf("recv %v from %d%s", op.Dst, op.Peer, op.stream())
 	case Copy:
 		return fmt.Sprintf("copy %v to %v", op.Src, op.Dst)
@@ -55,6 +68,9 @@ func (op *Op) stream() string {
 func (g *Graph) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rank %d of %d, scratch %d", g.Rank, g.Size, g.Tmp)
+	if g.Shared > 0 {
+		fmt.Fprintf(&b, ", shared %d", g.Shared)
+	}
 	if g.Ports > 0 {
 		fmt.Fprintf(&b, ", ports %d", g.Ports)
 	}
@@ -183,12 +199,12 @@ func (p *parser) head() {
 	p.expect("of")
 	size := p.number("number of ranks", ",", math.MaxInt32)
 	p.expect("scratch")
-	mark := ""
-	if len(p.words) > 0 && strings.HasSuffix(p.words[0], ",") {
-		mark = ","
+	tmp, more := p.listed("number of bytes", math.MaxInt)
+	shared, ports := 0, 0
+	if more && p.maybe("shared") {
+		shared, more = p.listed("number of bytes", math.MaxInt)
 	}
-	tmp, ports := p.number("number of bytes", mark, math.MaxInt), 0
-	if mark != "" {
+	if more {
 		p.expect("ports")
 		ports = p.number("number of ports", "", math.MaxInt32)
 	}
@@ -197,7 +213,16 @@ func (p *parser) head() {
 		p.fail("rank %d is outside of %d ranks", rank, size)
 	}
 	p.b.Reset(rank, size)
-	p.b.tmp, p.b.ports = tmp, ports
+	p.b.tmp, p.b.shared, p.b.ports = tmp, shared, ports
+}
+
+// listed consumes a number and reports whether a comma follows it.
+func (p *parser) listed(what string, limit int) (n int, more bool) {
+	mark := ""
+	if len(p.words) > 0 && strings.HasSuffix(p.words[0], ",") {
+		mark = ","
+	}
+	return p.number(what, mark, limit), mark != ""
 }
 
 // op parses an operation and adds it to the Builder, which checks it.
@@ -218,6 +243,16 @@ func (p *parser) op() {
 		op = Op{Kind: Recv, Dst: p.span()}
 		p.expect("from")
 		p.peer(&op)
+	case "hand":
+		p.expect("over")
+		op = Op{Kind: Send, HandOver: true, Src: p.span()}
+		p.expect("to")
+		p.peer(&op)
+	case "take":
+		p.expect("over")
+		op = Op{Kind: Recv, HandOver: true, Dst: p.span()}
+		p.expect("from")
+		p.peer(&op)
 	case "copy":
 		op = Op{Kind: Copy, Src: p.span()}
 		p.expect("to")
@@ -227,7 +262,7 @@ func (p *parser) op() {
 		p.expect("into")
 		op.Dst = p.span()
 	default:
-		p.fail("unknown operation %q; want send, recv, copy or reduce", kind)
+		p.fail("unknown operation %q; want send, recv, hand over, take over, copy or reduce", kind)
 	}
 	var after []ID
 	if len(p.words) > 0 {
@@ -279,11 +314,11 @@ func (p *parser) span() Span {
 		p.fail("%q is not a part of a buffer, such as out[8:16]", w)
 		return Span{}
 	}
-	for b := In; b <= Tmp; b++ {
+	for b := In; b <= Shared; b++ {
 		if b.String() == name {
 			return Span{b, from, to - from}
 		}
 	}
-	p.fail("%q: unknown buffer %q; want in, out or tmp", w, name)
+	p.fail("%q: unknown buffer %q; want in, out, tmp or shared", w, name)
 	return Span{}
 }

@@ -88,8 +88,8 @@ func combine(a, b contents, n int) contents {
 	return out
 }
 
-// holding is the contents of a rank's three buffers.
-type holding [3]contents
+// holding is the contents of a rank's buffers.
+type holding [Bufs]contents
 
 // trace holds the buffer contents after each step of a collective.
 type trace struct {

@@ -14,9 +14,14 @@ type Traffic struct {
 	Sent, Received int
 	// A message within the node is written to shared memory by one rank and read by
 	// another. Data that a rank sends unchanged to several ranks of its node is
-	// written once.
+	// written once. Copies into and out of the shared buffer count likewise.
 	Writes, Reads int
 	Written, Read int // bytes
+	// HandOvers are parts of the shared buffer handed over, without copies.
+	HandOvers int
+	// FromShared are bytes sent to other nodes from the shared buffer, ToShared those
+	// received into it: no rank copies them.
+	FromShared, ToShared int
 }
 
 // TrafficOf returns the traffic of every node. graphs holds the graphs of all ranks,
@@ -46,9 +51,29 @@ func TrafficOf(graphs []*Graph, node []int) ([]Traffic, error) {
 				lies = unchanged(lies, op.Dst)
 			}
 			switch {
+			case op.HandOver:
+				if op.Kind == Send {
+					t.HandOvers++
+				}
+			case op.Kind == Copy:
+				if op.Dst.Buf == Shared {
+					t.Writes++
+					t.Written += op.Dst.Len
+				}
+				if op.Src.Buf == Shared {
+					t.Reads++
+					t.Read += op.Src.Len
+				}
+			case op.Kind == Recv && node[op.Peer] != node[r]:
+				if op.Dst.Buf == Shared {
+					t.ToShared += op.Dst.Len
+				}
 			case op.Kind == Send && node[op.Peer] != node[r]:
 				to := &list[node[op.Peer]]
 				t.Sent += op.Src.Len
+				if op.Src.Buf == Shared {
+					t.FromShared += op.Src.Len
+				}
 				to.Received += op.Src.Len
 				way := connection{r, int(op.Peer), f.step[r][i]}
 				out[node[r]][way], in[node[op.Peer]][way] = true, true

@@ -13,6 +13,7 @@ import (
 //	unordered  unordered sends complete in any order of arrival        validate_unordered.go
 //	race       no two unordered operations access the same bytes       validate_race.go
 //	blocking   all operations complete, even without buffering         validate_run.go
+//	shared     no byte shared by a node is written twice               validate_shared.go
 //	sync       if required, no rank ends before every rank has begun   validate_sync.go
 //	value      every byte of every result is correct                   validate_value.go, validate_end.go
 //
@@ -29,6 +30,7 @@ type Task struct {
 	Agree    bool // all ranks must combine equal pieces in the same way, so that rounding is equal
 	Sync     bool // no rank may end before every rank has begun
 	Ranks    []Memory
+	Node     []int // of each rank, for the buffer that a node shares; nil: all share one
 }
 
 // Memory describes the buffers of one rank. Bytes of In and Out outside the pieces of
@@ -48,7 +50,7 @@ type Piece struct {
 
 // Fault is an error that Validate has found.
 type Fault struct {
-	Check string // form, pairing, unordered, race, blocking, sync, value
+	Check string // form, pairing, unordered, race, shared, blocking, sync, value
 	Rank  int
 	Op    int // or -1
 	Text  string
@@ -86,15 +88,21 @@ func validate(graphs []*Graph, t *Task) *Fault {
 			return f
 		}
 	}
+	shares := w.shares()
+	if shares {
+		if f := w.checkShared(t); f != nil {
+			return f
+		}
+	}
 	v := newValues(t, graphs)
 	var k *knowledge
-	if t.Sync {
+	if t.Sync || shares {
 		k = newKnowledge(w)
 	}
 	if f := w.run(v, k); f != nil {
 		return f
 	}
-	if f := k.check(w); f != nil {
+	if f := k.check(w, t); f != nil {
 		return f
 	}
 	return w.checkEnd(v)
@@ -154,7 +162,7 @@ func checkForm(graphs []*Graph, t *Task) *Fault {
 		if g == nil || g.Rank != r || g.Size != len(graphs) {
 			return &Fault{"form", r, -1, fmt.Sprintf("its graph is not that of rank %d of %d", r, len(graphs))}
 		}
-		room := [3]int{t.Ranks[r].In, t.Ranks[r].Out, g.Tmp}
+		room := [Bufs]int{t.Ranks[r].In, t.Ranks[r].Out, g.Tmp, g.Shared}
 		for i := range g.Ops {
 			if text := opFault(g, i, &room, max(t.Elem, 1)); text != "" {
 				return &Fault{"form", r, i, describe(&g.Ops[i]) + " " + text}
@@ -166,7 +174,7 @@ func checkForm(graphs []*Graph, t *Task) *Fault {
 
 // opFault describes what is wrong with the form of an operation. It returns "" if
 // nothing is.
-func opFault(g *Graph, i int, room *[3]int, elem int) string {
+func opFault(g *Graph, i int, room *[Bufs]int, elem int) string {
 	op := &g.Ops[i]
 	if op.Kind > Reduce {
 		return "has an unknown kind"
@@ -204,8 +212,8 @@ func opFault(g *Graph, i int, room *[3]int, elem int) string {
 	return ""
 }
 
-func inside(s Span, room *[3]int) bool {
-	return s.Buf <= Tmp && s.Off >= 0 && s.Len >= 0 && s.Off <= room[s.Buf]-s.Len
+func inside(s Span, room *[Bufs]int) bool {
+	return s.Buf < Bufs && s.Off >= 0 && s.Len >= 0 && s.Off <= room[s.Buf]-s.Len
 }
 
 func overlap(a, b Span) bool {
@@ -216,8 +224,14 @@ func overlap(a, b Span) bool {
 func describe(op *Op) string {
 	switch op.Kind {
 	case Send:
+		if op.HandOver {
+			return fmt.Sprintf("hand over %s to rank %d", spanText(op.Src), op.Peer)
+		}
 		return fmt.Sprintf("send %s to rank %d", spanText(op.Src), op.Peer)
 	case Recv:
+		if op.HandOver {
+			return fmt.Sprintf("take over %s from rank %d", spanText(op.Dst), op.Peer)
+		}
 		return fmt.Sprintf("recv %s from rank %d", spanText(op.Dst), op.Peer)
 	case Copy:
 		return fmt.Sprintf("copy %s to %s", spanText(op.Src), spanText(op.Dst))
@@ -228,7 +242,7 @@ func describe(op *Op) string {
 }
 
 func spanText(s Span) string {
-	if s.Buf > Tmp {
+	if s.Buf >= Bufs {
 		return fmt.Sprintf("buffer %d", s.Buf)
 	}
 	return fmt.Sprintf("%s[%d:%d)", s.Buf, s.Off, s.Off+s.Len)

@@ -22,7 +22,7 @@ import (
 
 // raceFinder holds memory that is reused from rank to rank.
 type raceFinder struct {
-	touched [3][]access
+	touched [Bufs][]access
 	reach   []uint64 // n rows of bits: the operations posted after the post of i
 	words   int
 	known   bool // reach belongs to the current graph
@@ -49,7 +49,7 @@ func (f *raceFinder) find(g *Graph) *Fault {
 			f.touch(op.Dst, i, true)
 		}
 	}
-	for _, buf := range []Buf{Out, Tmp} { // the input is never written
+	for _, buf := range []Buf{Out, Tmp, Shared} { // the input is never written
 		if a, b, found := f.sweep(g, f.touched[buf]); found {
 			return &Fault{"race", g.Rank, int(b), fmt.Sprintf("%s and operation %d, %s, touch the same bytes, and no dependency orders them",
 				describe(&g.Ops[b]), a, describe(&g.Ops[a]))}

@@ -44,6 +44,9 @@ func (w *world) run(v *values, k *knowledge) *Fault {
 		r, i := w.who(id)
 		g := w.graphs[r]
 		op := &g.Ops[i]
+		if op.Kind != Recv && v.unseen(r, op.Src) || op.Kind == Reduce && v.unseen(r, op.Dst) {
+			return &Fault{"shared", r, i, describe(op) + " reads bytes that the rank has neither written nor taken over"}
+		}
 		switch op.Kind {
 		case Send, Recv:
 			w.state[id] = posted

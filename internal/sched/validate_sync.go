@@ -3,7 +3,8 @@ package sched
 import "fmt"
 
 // Synchronization. A barrier transfers no data; it must let no rank end before every
-// rank has begun (MPI-4.1 6.3). The completion of an operation implies that a rank has
+// rank has begun (MPI-4.1 6.3). The same is required of the ranks of a node that share a
+// buffer, so that two memories serve any number of runs (Run.InSegment). The completion of an operation implies that a rank has
 // begun if the operation belongs to that rank, if an operation that it waits for
 // implies it, or if the matching send of a receive implies it. A send implies nothing
 // about its receiver, because it may be buffered.
@@ -38,18 +39,21 @@ func (k *knowledge) pass(from, to int32) {
 
 // check returns a rank that can end too early. A rank ends when its last operation
 // completes, so its set is the union of those of its operations.
-func (k *knowledge) check(w *world) *Fault {
+func (k *knowledge) check(w *world, t *Task) *Fault {
 	if k == nil {
 		return nil
 	}
 	known := make([]uint64, k.words)
-	for r := range w.graphs {
+	for r, g := range w.graphs {
 		clear(known)
 		known[r/64] |= 1 << (r % 64)
 		for i, bits := range k.bits[w.base[r]*k.words : w.base[r+1]*k.words] {
 			known[i%k.words] |= bits
 		}
 		for other := range w.graphs {
+			if !t.Sync && (g.Shared == 0 || !t.sameNode(r, other)) {
+				continue
+			}
 			if known[other/64]&(1<<(other%64)) == 0 {
 				return &Fault{"sync", r, -1, fmt.Sprintf("it can end before rank %d has begun", other)}
 			}

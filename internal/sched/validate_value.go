@@ -51,7 +51,7 @@ type run struct {
 type values struct {
 	task      *Task
 	ranks     int
-	memory    [][3][]run
+	memory    [][Bufs][]run
 	terms     []term
 	sequences [][]part
 	numbers   map[string]int32 // of sequences, by their text
@@ -63,17 +63,19 @@ type values struct {
 // newValues returns the initial state of a task.
 func newValues(t *Task, graphs []*Graph) *values {
 	n := len(graphs)
-	v := &values{task: t, ranks: n, memory: make([][3][]run, n), numbers: map[string]int32{}, made: map[combination]combined{}}
+	v := &values{task: t, ranks: n, memory: make([][Bufs][]run, n), numbers: map[string]int32{}, made: map[combination]combined{}}
 	// Leaves: data of the ranks, then their outputs, then their scratch.
 	for leaf := range int32(3 * n) {
 		v.terms = append(v.terms, term{v.sequence([]part{{leaf, leaf + 1, 0}}), leaf < int32(n)})
 	}
 	for r, g := range graphs {
 		m := &t.Ranks[r]
-		v.memory[r] = [3][]run{
+		v.memory[r] = [Bufs][]run{
 			In:  {{0, m.In, int32(n + r), 0}},
 			Out: {{0, m.Out, int32(n + r), 0}},
 			Tmp: {{0, g.Tmp, int32(2*n + r), 0}},
+			// Its own view of the shared buffer: it sees what it wrote or took over.
+			Shared: {{0, g.Shared, int32(2*n + r), 0}},
 		}
 		for _, p := range m.Start {
 			id, base := v.expected(&p)

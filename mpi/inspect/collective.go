@@ -25,8 +25,9 @@ type CollectivePlan struct {
 	// of each byte of it. Copy and Reduce are the cost of a byte that a rank
 	// copies or combines.
 	Startup, PerByte, Copy, Reduce float64
-	// Nodes is the number of hosts that the ranks run on.
-	Nodes int
+	// Nodes is the number of hosts that the ranks run on, and Rails the number
+	// of rails between them; one if there is one host.
+	Nodes, Rails int
 	// Segment is the size in bytes up to which blocking calls use the shared
 	// memory of the host instead of messages. It is negative if none do;
 	// NoSegment is the reason.
@@ -48,7 +49,7 @@ func ExplainCollective(c *mpi.Comm, collective string, bytes, ranks int) (*Colle
 	}
 	p := &CollectivePlan{CollectiveChoice: CollectiveChoice(x.Choice), Reason: x.Reason,
 		Startup: x.Startup, PerByte: x.PerByte, Copy: x.Copy, Reduce: x.Reduce,
-		Nodes: x.Nodes, Segment: x.Segment, NoSegment: x.NoSegment}
+		Nodes: x.Nodes, Rails: x.Rails, Segment: x.Segment, NoSegment: x.NoSegment}
 	for _, o := range x.Others {
 		p.Others = append(p.Others, CollectiveChoice(o))
 	}

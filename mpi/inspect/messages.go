@@ -129,11 +129,13 @@ type BufferCost struct {
 
 // BufferStats counts how the calling rank sent short messages.
 type BufferStats struct {
-	Direct   uint64 // messages, puts and gets without a copy
-	Copied   uint64 // copied, because the buffer is not used often enough yet
-	Refused  uint64 // copied, because the buffer could not be registered
-	Known    int    // buffers whose uses are counted
-	Frequent int    // buffers among these that are used often
+	Direct     uint64 // messages, puts and gets without a copy
+	Ring       uint64 // of these, messages written into a ring at the peer
+	Collective uint64 // of these, messages of collectives
+	Copied     uint64 // copied, because the buffer is not used often enough yet
+	Refused    uint64 // copied, because the buffer could not be registered
+	Known      int    // buffers whose uses are counted
+	Frequent   int    // buffers among these that are used often
 }
 
 // FrequentBuffers returns the cost estimates for send buffers to a rank of c,
@@ -151,5 +153,6 @@ func FrequentBuffers(c *mpi.Comm, rank int) ([]BufferCost, BufferStats, error) {
 			Lookup: r.Lookup[engine.UseWaits], LookupOneSided: r.Lookup[engine.UseOneSided],
 			Send: r.Uses[engine.UseWaits], Isend: r.Uses[engine.UseGoesOn], OneSided: r.Uses[engine.UseOneSided]})
 	}
-	return out, BufferStats{Direct: s.Direct, Copied: s.Copied, Refused: s.Refused, Known: s.Table.Buffers, Frequent: s.Table.Frequent}, nil
+	return out, BufferStats{Direct: s.Direct, Ring: s.Ring, Collective: s.Collective, Copied: s.Copied, Refused: s.Refused,
+		Known: s.Table.Buffers, Frequent: s.Table.Frequent}, nil
 }

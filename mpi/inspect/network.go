@@ -2,7 +2,9 @@ package inspect
 
 import (
 	"context"
+	"time"
 
+	"github.com/muster-mpi/muster/internal/launch"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/internal/hook"
 	"github.com/muster-mpi/muster/rdma"
@@ -70,4 +72,17 @@ func SoftwareNetwork(ctx context.Context, cfg *mpi.Config) (Interfaces, error) {
 // that names the rank and the reason. Package mpitest uses it.
 func FailLocal(worlds []*mpi.World, rank int, reason string) {
 	hook.Get().FailLocal(worlds, rank, reason)
+}
+
+// Waits describes which rank of a job made by [mpi.Local] waits for which, as the stuck
+// report of "muster run" does. Package mpitest uses it.
+func Waits(world *mpi.World) []string {
+	return launch.DescribeBoard(hook.Get().Board(world), time.Now())
+}
+
+// Pulse returns a number that changes whenever a rank of such a job begins or ends a
+// wait, and whether every rank that has not finished waits without a context that can
+// end.
+func Pulse(world *mpi.World) (progress uint64, blocked bool) {
+	return hook.Get().Board(world).Pulse()
 }

@@ -20,6 +20,8 @@ type Config struct {
 	// Address is the IP address of this host on which peers reach it. The zero value is
 	// 127.0.0.1.
 	Address netip.Addr
+	// Port is the UDP and TCP port of this device. 0: the kernel chooses both.
+	Port uint16
 	// JobKey is the secret that all processes of the job share.
 	JobKey []byte
 	// Encrypt encrypts datagrams and connections. Peers must have the same setting.
@@ -118,12 +120,12 @@ func (c *Config) rules() rules {
 
 // openDevices opens the devices below.
 func (c *Config) openDevices() (*soft.Device, iwarp.SharingDevice, error) {
-	rd, err := soft.Open(soft.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
+	rd, err := soft.Open(soft.Config{Bind: netip.AddrPortFrom(c.Address, c.Port), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
 		NoThread: c.NoThread, PeerTimeout: c.PeerTimeout, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
 	if err != nil {
 		return nil, nil, err
 	}
-	rc, err := iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true,
+	rc, err := iwarp.Open(iwarp.Config{Address: c.Address.String(), Port: int(c.Port), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true,
 		MaxSend: c.longest(), Timeout: c.connectionTimeout()})
 	if err != nil {
 		_ = rd.Close() // it was opened a moment ago
@@ -150,7 +152,6 @@ func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a.RemoteCPU = rd.RemoteCPU || rc.RemoteCPU
 	a.RegCost = rd.RegCost.Plus(rc.RegCost)
 	a.MaxInline = min(rd.MaxInline, rc.MaxInline, a.MaxSend-rdma.HeadMax)
-	a.CopyAbove = 0 // a copy costs less than waiting for the peer's ack
 	a.SegmentHint = min(rd.SegmentHint, a.MaxSend)
 	if c.Always {
 		a.Name = "rc"

@@ -1,12 +1,8 @@
-//go:build linux
-
 package iwarp
 
 import (
 	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/soft"
@@ -48,6 +44,7 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 		loan.end()
 	}
 	if n := c.Len(); n < len(out) || n == 0 {
+		c.dev.looking()
 		if len(c.dev.queues) <= fewSockets {
 			for _, q := range c.dev.queues {
 				q.progress()
@@ -56,19 +53,18 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 			c.dev.progress()
 		}
 	}
-	return c.Take(out)
+	n := c.Take(out)
+	if n == 0 {
+		c.dev.giveWay()
+	}
+	return n
 }
 
 func (c *completionQueue) Notifies() rdma.Notify { return c.CQ.Notifies() | rdma.NotifyBeside }
 
 // progress drives the sockets that are ready.
 func (d *device) progress() {
-	n, _ := unix.EpollWait(d.sockets.FD(), d.ready[:], 0) // the next wait reports an error
-	for i := range d.ready[:max(n, 0)] {
-		if fd := int(d.ready[i].Fd); fd < len(d.byFD) && d.byFD[fd] != nil {
-			d.byFD[fd].progress()
-		}
-	}
+	d.progressReady()
 	for _, q := range d.queues {
 		if q.runnable() {
 			q.progress()
@@ -79,9 +75,30 @@ func (d *device) progress() {
 // progressBeside is progress for the progress thread. The sockets do not indicate what it
 // has processed.
 func (d *device) progressBeside() time.Duration {
+	d.looking()
 	d.progress()
 	d.MarkMoved()
+	if d.onlyStarved() {
+		return starvedPause
+	}
 	return 0
+}
+
+// starvedPause is the time between two attempts of the progress thread while nothing but
+// messages without a buffer is left. Lent buffers come back only when the application polls.
+const starvedPause = 100 * time.Microsecond
+
+// onlyStarved reports whether all queue pairs that could proceed wait for a receive buffer.
+func (d *device) onlyStarved() (starved bool) {
+	for _, q := range d.queues {
+		if q.runnable() {
+			if !q.in.starved {
+				return false
+			}
+			starved = true
+		}
+	}
+	return starved
 }
 
 // sleep reports whether there is work that no socket indicates. The device has no timers.

@@ -11,6 +11,9 @@ import (
 // Neither end can prove that it has a key, so both need a device without one.
 const Anybody rdma.Addr = "*"
 
+// defaultTimeout is that of Config.Timeout.
+const defaultTimeout = 30 * time.Second
+
 // Config configures a device. The zero value is a device on the loopback interface that
 // accepts every peer.
 type Config struct {
@@ -21,9 +24,10 @@ type Config struct {
 	// Key is the secret of the job. A peer without it cannot connect. Empty: any peer that
 	// has the address of a queue pair may connect.
 	Key []byte
-	// Encrypt enables TLS 1.3 between MPA and TCP. It needs a Key, from which both ends
-	// derive their certificates. Both ends must have the same setting. Frames then have no
-	// CRC unless the peer requests it: TLS detects every changed bit.
+	// Encrypt encrypts connections: the handshake of TLS 1.3, then AES-128-GCM records that
+	// carry the frames of MPA. It needs a Key, from which both ends derive their
+	// certificates. Both ends must have the same setting. Frames then have no
+	// CRC unless the peer requests it: the tags of records reveal every changed bit.
 	Encrypt bool
 	// NoCRC requests frames without a CRC. They have one anyway if the peer requests it.
 	NoCRC bool

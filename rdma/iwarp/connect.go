@@ -1,5 +1,3 @@
-//go:build linux
-
 package iwarp
 
 import (
@@ -11,8 +9,6 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/guard"
@@ -27,7 +23,7 @@ import (
 
 const (
 	greetingMagic = "muster/1"
-	secretMagic   = "muster/s" // same length; TLS follows
+	secretMagic   = "muster/e" // same length; TLS follows
 	greetRequest  = "request"
 	greetReply    = "reply"
 	greetingFixed = len(greetingMagic) + 8 + sha256.Size // followed by the sender's address
@@ -65,7 +61,7 @@ func (cfg *Config) readGreeting(b []byte) (token uint64, from rdma.Addr, ok bool
 }
 
 func (q *queuePair) Connect(ctx context.Context, peer rdma.Addr) error {
-	d := dial{q: q, peer: peer, fd: -1}
+	d := dial{q: q, peer: peer, fd: noConn()}
 	if peer != Anybody {
 		var err error
 		if d.at, d.token, d.ours, err = parseAddr(peer); err != nil {
@@ -77,7 +73,7 @@ func (q *queuePair) Connect(ctx context.Context, peer rdma.Addr) error {
 	}
 	var err error
 	if peer == Anybody || d.ours && peer < q.addr {
-		err = q.await(ctx, func() (bool, error) { return q.state != unconnected, nil }, func() unix.PollFd { return unix.PollFd{Fd: -1} })
+		err = q.await(ctx, func() (bool, error) { return q.state != unconnected, nil }, func() (conn, uint32) { return noConn(), 0 })
 	} else {
 		err = d.call(ctx)
 	}
@@ -117,7 +113,7 @@ func (q *queuePair) bind(peer rdma.Addr, ours bool) (done bool, err error) {
 
 // await repeats a step, with the device's lock held and the listener serviced, until it is
 // done. look returns what else to wait for.
-func (q *queuePair) await(ctx context.Context, step func() (bool, error), look func() unix.PollFd) error {
+func (q *queuePair) await(ctx context.Context, step func() (bool, error), look func() (conn, uint32)) error {
 	for {
 		q.dev.mu.Lock()
 		done, err := false, error(rdma.ErrClosed)
@@ -125,7 +121,7 @@ func (q *queuePair) await(ctx context.Context, step func() (bool, error), look f
 			q.dev.serviceListener(time.Now())
 			done, err = step()
 		}
-		listener := q.dev.listener.fd
+		listener := q.dev.listener.sock
 		q.dev.mu.Unlock()
 		if done || err != nil {
 			return err
@@ -133,8 +129,8 @@ func (q *queuePair) await(ctx context.Context, step func() (bool, error), look f
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		files := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}, look()}
-		if _, err := unix.Poll(files, int(connectPause/time.Millisecond)); err != nil && err != unix.EINTR {
+		c, event := look()
+		if err := listener.await(c, event, connectPause); err != nil {
 			return fmt.Errorf("wait for the peer: %w", err)
 		}
 	}
@@ -147,7 +143,7 @@ type dial struct {
 	at    netip.AddrPort
 	token uint64
 	ours  bool // the peer uses this package, and is greeted
-	fd    int
+	fd    conn
 	asked bool
 	buf   [startupMax]byte
 	n     int
@@ -159,7 +155,7 @@ type dial struct {
 func (d *dial) call(ctx context.Context) error {
 	for {
 		err := d.once(ctx)
-		if !errors.Is(err, unix.ECONNRESET) || ctx.Err() != nil {
+		if !wasReset(err) || ctx.Err() != nil {
 			return err
 		}
 		time.Sleep(connectPause)
@@ -169,27 +165,26 @@ func (d *dial) call(ctx context.Context) error {
 // once dials once.
 func (d *dial) once(ctx context.Context) (err error) {
 	d.asked, d.n = false, 0
-	if d.fd, err = newSocket(d.at.Addr()); err == nil {
-		err = unix.Connect(d.fd, sockaddr(d.at))
-	}
-	if err == nil || err == unix.EINPROGRESS {
+	if d.fd, err = startDial(d.q.dev, d.at); err == nil {
 		err = d.q.await(ctx, d.step, d.look)
 	}
 	if err == nil {
 		err = d.begin(ctx)
 	}
-	if err != nil && d.fd >= 0 {
-		_ = unix.Close(d.fd)
+	if err != nil && !d.fd.none() {
+		d.fd.close()
 	}
 	return err
 }
 
+var errNoReply = errors.New("the peer closed the connection instead of replying")
+
 // look returns the event that step waits for.
-func (d *dial) look() unix.PollFd {
+func (d *dial) look() (conn, uint32) {
 	if d.asked {
-		return unix.PollFd{Fd: int32(d.fd), Events: unix.POLLIN}
+		return d.fd, readEvent
 	}
-	return unix.PollFd{Fd: int32(d.fd), Events: unix.POLLOUT} // it is not connected yet
+	return d.fd, writeEvent // it is not connected yet
 }
 
 // step proceeds as far as it can: it sends the request when TCP is connected, and reads
@@ -198,7 +193,7 @@ func (d *dial) step() (bool, error) {
 	dev := d.q.dev
 	w := dev.preferences()
 	if !d.asked {
-		if ready, err := writable(d.fd); !ready || err != nil {
+		if ready, err := d.fd.established(); !ready || err != nil {
 			return false, err
 		}
 		var private []byte
@@ -210,19 +205,19 @@ func (d *dial) step() (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if n, err := unix.Write(d.fd, frame); err != nil || n != len(frame) {
+		if n, err := send(d.fd, frame); err != nil || n != len(frame) {
 			return false, fmt.Errorf("send the MPA request: %d of %d bytes, %w", n, len(frame), err)
 		}
 		d.asked = true
 	}
 	n, err := read(d.fd, d.buf[d.n:])
 	switch {
-	case err == unix.EAGAIN || err == unix.EINTR:
+	case notNow(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("read the MPA reply: %w", err)
 	case n == 0:
-		return false, errors.New("the peer closed the connection instead of replying")
+		return false, errNoReply
 	}
 	d.n += n
 	rep, n, err := parseStartup(d.buf[:d.n], true)
@@ -263,21 +258,4 @@ func (d *dial) begin(ctx context.Context) (err error) {
 	}
 	q.transmit()
 	return nil
-}
-
-// writable reports whether a pending connection is established.
-func writable(fd int) (bool, error) {
-	look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-	n, err := unix.Poll(look, 0)
-	if err == unix.EINTR || err == nil && n == 0 {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
-	if err == nil && code != 0 {
-		err = unix.Errno(code)
-	}
-	return err == nil, err
 }

@@ -1,5 +1,3 @@
-//go:build linux
-
 package iwarp
 
 // Memory counters, for rdma.CountingDevice. The user that makes connections counts how
@@ -7,8 +5,6 @@ package iwarp
 
 import (
 	"reflect"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
@@ -32,10 +28,8 @@ func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 		queues[q.recvs] = true
 		if q.state == connected {
 			open++
-			kernel += kernelMemory(q.fd)
-			if info, err := unix.GetsockoptTCPInfo(q.fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-				again += uint64(info.Total_retrans)
-			}
+			kernel += q.fd.memory()
+			again += q.fd.retransmitted()
 		}
 	}
 	add(rdma.ConnectionsRC, open)
@@ -54,7 +48,7 @@ func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 // memory returns the memory of a queue pair, with its current buffers.
 func (q *queuePair) memory() uint64 {
 	n := sizeOf[queuePair]() + uint64(cap(q.works.list))*sizeOf[work]() + uint64(cap(q.in.buf)) + uint64(cap(q.out.copied)) +
-		uint64(cap(q.out.pieces))*sizeOf[unix.Iovec]()
+		uint64(cap(q.out.pieces))*sizeOf[piece]()
 	if q.stream != nil {
 		n += sizeOf[ddp.Stream]()
 	}
@@ -67,16 +61,5 @@ func (r *receiveQueue) memory() uint64 {
 }
 
 func (p *lendingPool) memory() uint64 { return uint64(len(p.buffers)) * uint64(p.size) }
-
-// kernelMemory returns the limit of the kernel's memory for a socket, both directions
-// (socket(7)).
-func kernelMemory(fd int) (n uint64) {
-	for _, option := range []int{unix.SO_RCVBUF, unix.SO_SNDBUF} {
-		if v, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, option); err == nil {
-			n += uint64(v)
-		}
-	}
-	return n
-}
 
 func sizeOf[T any]() uint64 { return uint64(reflect.TypeFor[T]().Size()) }

@@ -1,5 +1,3 @@
-//go:build linux
-
 package iwarp
 
 import (
@@ -9,8 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
@@ -34,20 +30,21 @@ const (
 
 type device struct {
 	soft.Device
-	mu        sync.Mutex
-	cfg       Config
-	attr      rdma.Attr
-	strikes   map[netip.AddrPort]guard.Strikes // by peer, of those the user has named
-	listener  listener
-	queues    []*queuePair
-	sockets   soft.Set
-	byFD      []*queuePair // by descriptor
-	ready     [16]unix.EpollEvent
-	buffers   [][]byte // not used by any queue pair now
-	copies    [][]byte // memory for inline bodies, likewise
-	lentOut   int      // lent to the user, with messages in them
-	last      ddp.StreamID
-	borrowing bool // the response to a Read waits for its socket, in the memory that was read
+	mu       sync.Mutex
+	cfg      Config
+	attr     rdma.Attr
+	strikes  map[netip.AddrPort]guard.Strikes // by peer, of those the user has named
+	listener listener
+	queues   []*queuePair
+	sockets  sockets
+	// admitGuest, if set, admits the callers that ask for token.
+	admitGuest func(c conn, req *startup, from rdma.Addr) bool
+	guestToken uint64
+	buffers    [][]byte // not used by any queue pair now
+	copies     [][]byte // memory for inline bodies, likewise
+	lentOut    int      // lent to the user, with messages in them
+	last       ddp.StreamID
+	borrowing  bool // the response to a Read waits for its socket, in the memory that was read
 
 	handshakes sync.WaitGroup // of inbound connections that negotiate encryption
 }
@@ -85,6 +82,9 @@ func Open(cfg Config) (rdma.Device, error) {
 	if cfg.Encrypt && len(cfg.Key) == 0 {
 		return nil, errors.New("iwarp: Config.Encrypt without Config.Key: give both ends the same key, which authenticates them")
 	}
+	if cfg.Retain && !retains {
+		return nil, fmt.Errorf("iwarp: Config.Retain needs sockets that report acks, which only Linux has: %w", rdma.ErrUnsupported)
+	}
 	if cfg.MaxSend == 0 {
 		cfg.MaxSend = maxSend
 	}
@@ -102,20 +102,19 @@ func Open(cfg Config) (rdma.Device, error) {
 	d.attr = rdma.Attr{
 		Name: "iwarp", Transports: rdma.RC, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 		MaxSend: cfg.MaxSend, MaxInline: min(maxInline, cfg.MaxSend), MaxTransfer: transfer,
-		RemoteCPU: cfg.NoThread, LocalKeys: cfg.Strict, Pins: cfg.Strict,
+		RemoteCPU: cfg.NoThread, LocalKeys: cfg.Strict, Pins: cfg.Strict, WaitEarly: waitEarly,
 	}
 	if cfg.Strict {
 		d.attr.MaxInline = min(strictMax, cfg.MaxSend)
 	}
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = cfg.costs()
-	if err := d.listener.open(netip.AddrPortFrom(ip, uint16(cfg.Port))); err != nil {
+	if err := d.listener.open(d, netip.AddrPortFrom(ip, uint16(cfg.Port))); err != nil {
 		return nil, err
 	}
-	if err := d.sockets.Open(); err != nil {
+	if err := d.sockets.open(d); err != nil {
 		d.listener.close()
 		return nil, fmt.Errorf("iwarp: create the set of sockets: %w", err)
 	}
-	d.SetSource(d.sockets.FD(), nil)
 	return d, nil
 }
 
@@ -158,9 +157,10 @@ func (d *device) Close() error {
 		}
 		d.listener.close()
 		d.Device.Close()
-		d.sockets.Close()
+		d.sockets.close()
 	}
 	d.mu.Unlock()
 	d.handshakes.Wait()
+	d.sockets.wait()
 	return nil
 }

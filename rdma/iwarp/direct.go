@@ -1,13 +1,8 @@
-//go:build linux
-
 package iwarp
 
 import (
 	"encoding/binary"
 	"errors"
-	"io"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/crc32c"
@@ -19,8 +14,8 @@ import (
 // that is not all of it, the socket is read into the rest of the destination. end checks
 // the CRC, and only then is the segment delivered: bytes of a damaged frame may have been
 // placed, inside a region that the peer may write, but they are not reported (RFC 5044
-// section 8 ends the stream). With markers in the stream, or TLS, everything goes through
-// the buffer.
+// section 8 ends the stream). With markers in the stream everything goes through the buffer.
+// Encrypted payload is decrypted into the destination.
 
 // directAbove is the payload from which reading to the destination pays off: a shorter one
 // needs only one read.
@@ -39,7 +34,7 @@ type direct struct {
 	whole  int // of the segment
 	got    int // of the payload
 	crc    uint32
-	pieces [2]unix.Iovec
+	pieces [2]piece
 }
 
 // begin reports whether the frame at the front of the buffer is now placed. A segment with
@@ -49,7 +44,7 @@ type direct struct {
 func (q *queuePair) begin() bool {
 	in, d := &q.in, &q.in.direct
 	have := in.buf[in.lo:in.hi]
-	if in.mpa.markers || q.secret != nil || len(have) < fpduLength+ddp.UntaggedLen {
+	if in.mpa.markers || len(have) < fpduLength+1 || len(have) < fpduLength+ddp.HeaderLen(have[fpduLength]) {
 		return false
 	}
 	if d.whole = int(binary.BigEndian.Uint16(have)); d.whole < onePass {
@@ -94,10 +89,18 @@ func (q *queuePair) readDirect() (n, room int, err error) {
 		q.fault(f, d.raw[:], d.whole)
 		return 0, 0, nil
 	}
-	d.pieces = [2]unix.Iovec{pieceOf(mem), pieceOf(in.buf[in.hi : in.hi+directBehind])}
+	if q.secret != nil {
+		n, err = q.secret.read(mem, false)
+		q.in.unread = q.secret.more()
+		if d.got += n; in.mpa.crc {
+			d.crc = crc32c.Update(d.crc, mem[:n])
+		}
+		return n, len(mem), err
+	}
+	d.pieces = [2]piece{pieceOf(mem), pieceOf(in.buf[in.hi : in.hi+directBehind])}
 	room = len(mem) + directBehind
 	n, err = scatter(q.fd, d.pieces[:])
-	d.pieces = [2]unix.Iovec{}
+	d.pieces = [2]piece{}
 	if n > 0 {
 		k := min(n, len(mem))
 		d.got += k
@@ -153,20 +156,19 @@ func (q *queuePair) more() bool {
 		}
 	}
 	switch {
-	case q.state != connected || err == unix.EAGAIN || err == unix.EINTR:
+	case q.state != connected || notNow(err):
 		return false
 	case err != nil || n == 0:
 		why := rdma.StatusPeerGone // reset, or the peer has closed
-		if socket := unix.Errno(0); err != nil && !errors.As(err, &socket) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			why = rdma.StatusFault // TLS has detected data that the peer did not send
+		if errors.Is(err, errRecord) {
+			why = rdma.StatusFault
 		}
 		q.lose(why)
 		return false
 	}
 	q.segments()
-	// A short read means that the socket is empty: another read would only confirm it. TLS
-	// returns its data piece by piece, until it reports that there is none.
-	return n == room || q.secret != nil
+	// A short read means that the socket is empty: another read would only confirm it.
+	return n == room || q.in.unread
 }
 
 // fetch is read for this connection.
@@ -174,7 +176,7 @@ func (q *queuePair) fetch(b []byte) (int, error) {
 	if q.secret == nil {
 		return read(q.fd, b)
 	}
-	n, err := q.secret.read(b)
-	q.in.unread = err == nil && n > 0
+	n, err := q.secret.read(b, true)
+	q.in.unread = q.secret.more()
 	return n, err
 }

@@ -12,7 +12,11 @@
 //   - send.go, receive.go, direct.go: sending, receiving, and payload that is read straight
 //     to its destination. The goroutine that polls a completion queue reads and writes the
 //     sockets of its queue pairs itself.
-//   - tls.go: TLS 1.3 between MPA and TCP, optional.
+//   - tls.go, secret.go: encryption between MPA and TCP, optional: the handshake of TLS 1.3, and
+//     the records that follow it.
+//   - socket_linux.go, socket_unsafe.go: sockets of Linux, with epoll. socket_portable.go
+//     and stream_portable.go are the same on package net, for other systems and for the
+//     build tag muster_portable. mesh.go has RD queue pairs there.
 //   - completion.go, receivequeue.go: the queues, and the Poll that drives the sockets. Package
 //     rdma/internal/soft has what they share with other devices: waiting, the progress
 //     thread, registered memory.

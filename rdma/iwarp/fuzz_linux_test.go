@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package iwarp
 
 import (
@@ -68,7 +70,7 @@ func fuzzPeer(t *testing.T, input []byte, frames bool, piece int) {
 		t.Fatal(err)
 	}
 	defer unix.Close(sockets[1])
-	if err := q.attach(sockets[0], terms{crc: true, ird: 4, ord: 4}, false); err != nil {
+	if err := q.attach(conn(sockets[0]), terms{crc: true, ird: 4, ord: 4}, false); err != nil {
 		t.Fatal(err)
 	}
 	input = bytes.ReplaceAll(input, binary.BigEndian.AppendUint32(nil, fuzzTag), binary.BigEndian.AppendUint32(nil, uint32(tag)))

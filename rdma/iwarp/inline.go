@@ -1,5 +1,3 @@
-//go:build linux
-
 package iwarp
 
 import "github.com/muster-mpi/muster/rdma"

@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package iwarp
 
 import (
@@ -18,7 +20,6 @@ import (
 // answers with a reset, or not at all.
 
 const (
-	defaultTimeout = 30 * time.Second
 	// longestBackoff is the longest pause before another attempt; the kernel accepts no
 	// less.
 	longestBackoff = time.Second
@@ -31,7 +32,8 @@ const (
 
 // setTimeouts sets the kernel's timeouts of a connection. A kernel without one of the
 // options notices later: that is no reason to refuse the connection.
-func (cfg *Config) setTimeouts(fd int) {
+func (cfg *Config) setTimeouts(c conn) {
+	fd := int(c)
 	timeout := cfg.Timeout
 	if timeout <= 0 {
 		timeout = defaultTimeout

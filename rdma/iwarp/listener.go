@@ -1,5 +1,3 @@
-//go:build linux
-
 package iwarp
 
 import (
@@ -9,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
 )
@@ -23,7 +19,7 @@ import (
 // connection at once. A displaced caller sees a reset, and a peer then dials again.
 
 type listener struct {
-	fd      int
+	sock    listenSocket
 	at      netip.AddrPort
 	callers []*caller
 	closed  bool
@@ -31,7 +27,7 @@ type listener struct {
 
 // caller is an accepted connection whose request has not arrived yet.
 type caller struct {
-	fd    int
+	fd    conn
 	since time.Time
 	buf   [startupMax]byte
 	n     int
@@ -41,61 +37,16 @@ const (
 	mostCallers      = 64
 	mostAccepts      = 256 // per call of serviceListener, which holds the device's lock
 	handshakeTimeout = 5 * time.Second
+	ethernetSegment  = 1448 // the longest TCP segment, if it is unknown
 )
 
 // open listens on a port, chosen by the kernel if it is 0.
-func (d *listener) open(at netip.AddrPort) error {
-	ip := at.Addr()
-	fail := func(what string, err error) error {
-		d.close()
-		return fmt.Errorf("iwarp: %s on %v: %w; Config.Address must be an address of this host, and Config.Port free", what, at, err)
-	}
-	var err error
-	if d.fd, err = newSocket(ip); err != nil {
-		d.closed = true
-		return fail("create a socket", err)
-	}
-	if err = unix.Bind(d.fd, sockaddr(at)); err != nil {
-		return fail("bind a socket", err)
-	}
-	if err = unix.Listen(d.fd, 1024); err != nil {
-		return fail("listen", err)
-	}
-	name, err := unix.Getsockname(d.fd)
-	if err != nil {
-		return fail("get the port", err)
-	}
-	switch a := name.(type) {
-	case *unix.SockaddrInet4:
-		d.at = netip.AddrPortFrom(ip, uint16(a.Port))
-	case *unix.SockaddrInet6:
-		d.at = netip.AddrPortFrom(ip, uint16(a.Port))
+func (l *listener) open(d *device, at netip.AddrPort) (err error) {
+	if l.sock, l.at, err = listen(d, at); err != nil {
+		l.closed = true
+		return fmt.Errorf("iwarp: %w; Config.Address must be an address of this host, and Config.Port free", err)
 	}
 	return nil
-}
-
-// newSocket returns a TCP socket that does not block and does not hold back small frames.
-func newSocket(ip netip.Addr) (int, error) {
-	family := unix.AF_INET
-	if !ip.Is4() {
-		family = unix.AF_INET6
-	}
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
-		_ = unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
-}
-
-func sockaddr(a netip.AddrPort) unix.Sockaddr {
-	if a.Addr().Is4() {
-		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
-	}
-	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
 // serviceListener accepts callers and reads their requests. The device's lock is held.
@@ -106,7 +57,7 @@ func (d *device) serviceListener(now time.Time) {
 		switch {
 		case d.readRequest(c):
 		case now.Sub(c.since) > handshakeTimeout:
-			_ = unix.Close(c.fd)
+			c.fd.close()
 		default:
 			kept = append(kept, c)
 		}
@@ -114,9 +65,9 @@ func (d *device) serviceListener(now time.Time) {
 	clear(listener.callers[len(kept):])
 	listener.callers = kept
 	for range mostAccepts {
-		fd, _, err := unix.Accept4(listener.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
-		if err != nil {
-			break // no connection, or it was closed again
+		fd, ok := listener.sock.accept()
+		if !ok {
+			break
 		}
 		c := &caller{fd: fd, since: now}
 		if d.readRequest(c) {
@@ -124,7 +75,7 @@ func (d *device) serviceListener(now time.Time) {
 		}
 		if len(listener.callers) == mostCallers {
 			if oldest := listener.callers[0]; !d.readRequest(oldest) {
-				displace(oldest.fd)
+				oldest.fd.displace()
 			}
 			listener.callers = append(listener.callers[:0], listener.callers[1:]...)
 		}
@@ -132,20 +83,14 @@ func (d *device) serviceListener(now time.Time) {
 	}
 }
 
-// displace resets the connection of a caller, which distinguishes it from a refusal.
-func displace(fd int) {
-	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // without it the peer sees a refusal
-	_ = unix.Close(fd)
-}
-
 // readRequest reads from a caller and reports whether it is finished with it.
 func (d *device) readRequest(c *caller) bool {
 	n, err := read(c.fd, c.buf[c.n:])
-	if err == unix.EAGAIN || err == unix.EINTR {
+	if notNow(err) {
 		return false
 	}
 	if err != nil || n == 0 {
-		_ = unix.Close(c.fd)
+		c.fd.close()
 		return true
 	}
 	c.n += n
@@ -155,14 +100,17 @@ func (d *device) readRequest(c *caller) bool {
 	}
 	// Bytes after a request are invalid: RFC 5044 section 7.1.2.
 	if err != nil || n != c.n || !d.admit(c.fd, &req) {
-		_ = unix.Close(c.fd)
+		c.fd.close()
 	}
 	return true
 }
 
 // admit assigns the requested queue pair to a caller, if it is permitted.
-func (d *device) admit(fd int, req *startup) bool {
+func (d *device) admit(fd conn, req *startup) bool {
 	token, from, ours := d.cfg.readGreeting(req.private)
+	if d.admitGuest != nil && ours && token == d.guestToken {
+		return d.admitGuest(fd, req, from)
+	}
 	for _, q := range d.queues {
 		switch {
 		case q.state != unconnected || q.greeted:
@@ -183,17 +131,17 @@ func (d *device) admit(fd int, req *startup) bool {
 }
 
 // accept replies to a request and attaches the connection.
-func (q *queuePair) accept(fd int, req *startup, private []byte) bool {
+func (q *queuePair) accept(fd conn, req *startup, private []byte) bool {
 	w := q.dev.preferences()
 	rep, t, err := w.answer(req, private)
 	frame, tooLong := rep.append(nil)
 	if tooLong != nil {
 		return false
 	}
-	if n, sendErr := unix.Write(fd, frame); err != nil || sendErr != nil || n != len(frame) {
+	if n, sendErr := send(fd, frame); err != nil || sendErr != nil || n != len(frame) {
 		return false
 	}
-	if unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) != nil {
+	if fd.noDelay() != nil {
 		return false
 	}
 	if q.dev.cfg.Encrypt {
@@ -209,16 +157,16 @@ func (d *device) preferences() preferences {
 	return preferences{markers: d.cfg.Markers, crc: !d.cfg.NoCRC && !d.cfg.Encrypt, p2p: true, ready: readyWrite, ird: readDepth, ord: readDepth}
 }
 
-func (d *listener) close() {
-	if d.closed {
+func (l *listener) close() {
+	if l.closed {
 		return
 	}
-	d.closed = true
-	for _, c := range d.callers {
-		_ = unix.Close(c.fd)
+	l.closed = true
+	for _, c := range l.callers {
+		c.fd.close()
 	}
-	d.callers = nil
-	_ = unix.Close(d.fd)
+	l.callers = nil
+	l.sock.close()
 }
 
 // parseAddr parses the address of a peer. Without a token it is one of another

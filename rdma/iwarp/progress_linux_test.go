@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package iwarp
 
 import (

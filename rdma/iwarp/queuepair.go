@@ -1,5 +1,3 @@
-//go:build linux
-
 package iwarp
 
 import (
@@ -7,8 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
@@ -29,7 +25,7 @@ type queuePair struct {
 	recvs  *receiveQueue
 	state  pairState
 	reason rdma.Status // status of work on a broken queue pair
-	fd     int
+	fd     conn
 	watch  uint32 // the events watched for
 	stream *ddp.Stream
 	terms  terms
@@ -37,6 +33,7 @@ type queuePair struct {
 	peer    rdma.Addr // the expected peer
 	bound   bool      // by Connect; else by the peer that has connected
 	greeted bool      // it has connected, and is in the handshake
+	early   bool      // it takes work before it is connected
 	secret  *secret   // nil: the connection is not encrypted
 	works   workRing
 	out     outbound
@@ -61,11 +58,20 @@ var _ rdma.DrainQP = (*queuePair)(nil)
 func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	q, err := d.newQP(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// newQP is NewQP with the lock held.
+func (d *device) newQP(cfg rdma.QPConfig) (*queuePair, error) {
 	send, recv, srq, err := soft.QueuesOf[*completionQueue, *receiveQueue](&d.Device, &cfg, rdma.RC)
 	if err != nil {
 		return nil, err
 	}
-	q := &queuePair{dev: d, fd: -1, name: cfg.Peer, sendCQ: send, recvCQ: recv, recvs: srq}
+	q := &queuePair{dev: d, fd: noConn(), name: cfg.Peer, sendCQ: send, recvCQ: recv, recvs: srq}
 	if srq == nil {
 		q.recvs = d.newReceiveQueue()
 		if err := d.OpenOwn(&q.recvs.SRQ); err != nil {
@@ -81,12 +87,16 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	if _, err := rand.Read(token[:]); err != nil {
 		return nil, fmt.Errorf("iwarp: no random number for the address of a queue pair: %w", err)
 	}
-	q.token = binary.BigEndian.Uint64(token[:])
-	q.addr = rdma.Addr(fmt.Sprintf("%s/%016x", d.listener.at, q.token))
+	q.setToken(binary.BigEndian.Uint64(token[:]))
 	d.last++
 	q.id = d.last
 	d.queues = append(d.queues, q)
 	return q, nil
+}
+
+func (q *queuePair) setToken(token uint64) {
+	q.token = token
+	q.addr = rdma.Addr(fmt.Sprintf("%s/%016x", q.dev.listener.at, token))
 }
 
 func (q *queuePair) Addr() rdma.Addr { return q.addr }
@@ -95,32 +105,28 @@ func (q *queuePair) Addr() rdma.Addr { return q.addr }
 func (q *queuePair) Pending() int {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
-	return int(q.works.first + uint64(q.works.count) - max(q.out.freed, q.works.first))
+	return int(q.works.first+uint64(q.works.count)-max(q.out.freed, q.works.first)) + q.fd.unsent()
 }
 
 // attach assigns an established connection to this queue pair.
-func (q *queuePair) attach(fd int, t terms, initiator bool) error {
+func (q *queuePair) attach(fd conn, t terms, initiator bool) error {
 	q.dev.cfg.setTimeouts(fd)
 	if err := q.dev.StartThread(); err != nil {
 		return err
 	}
 	q.fd, q.terms, q.state = fd, t, connected
-	for len(q.dev.byFD) <= fd {
-		q.dev.byFD = append(q.dev.byFD, nil)
-	}
-	q.dev.byFD[fd] = q
+	q.dev.sockets.add(q)
 	q.stream = ddp.NewStream(ddp.Config{Table: q.dev.Table, Domain: soft.Domain, ID: q.id, Buffers: q,
 		Inbound: int(t.ird), Outbound: int(t.ord)})
 	q.out.start(t, segmentFor(q.frameLimit(), t.markersOut), q.dev.cfg.Segment)
 	if q.secret != nil {
 		q.out.most = mostSummed
-		q.in.unread = true // the first frame may have arrived with the handshake
 	}
 	// RFC 5044 section 7.1.2: the responder is silent until it has received an FPDU.
 	q.out.mute = !initiator
 	q.out.ready = initiator && t.ready != 0
 	q.in.start(t)
-	q.watchFor(unix.EPOLLIN)
+	q.watchFor(readEvent)
 	return nil
 }
 
@@ -131,16 +137,12 @@ func (q *queuePair) frameLimit() int {
 	if _, _, ours, err := parseAddr(q.peer); ours && err == nil {
 		return fpduMax
 	}
-	emss, err := unix.GetsockoptInt(q.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
-	if err != nil {
-		emss = 1448 // Ethernet
-	}
-	return emss
+	return q.fd.maxSegment()
 }
 
 // progress sends and receives what is possible now.
 func (q *queuePair) progress() {
-	if q.fd < 0 {
+	if q.fd.none() {
 		return
 	}
 	q.receive()
@@ -151,28 +153,28 @@ func (q *queuePair) progress() {
 // runnable reports whether progress may do something without an event of the socket.
 func (q *queuePair) runnable() bool {
 	if q.in.starved {
-		return q.fd >= 0 && q.recvs.Supplies()
+		return !q.fd.none() && q.recvs.Supplies()
 	}
-	return q.in.unread && q.fd >= 0
+	return !q.fd.none() && (q.in.unread || q.fd.ready(q.watch))
 }
 
 // rewatch registers the events that Wait is to wait for.
 func (q *queuePair) rewatch() {
-	if q.fd < 0 {
+	if q.fd.none() {
 		return
 	}
 	var want uint32
 	if !q.in.starved && q.state != terminating { // otherwise nothing would read
-		want |= unix.EPOLLIN
+		want |= readEvent
 	}
 	if q.out.blocked {
-		want |= unix.EPOLLOUT
+		want |= writeEvent
 	}
 	q.watchFor(want)
 }
 
 func (q *queuePair) watchFor(want uint32) {
-	_ = q.dev.sockets.Watch(q.fd, q.watch, want) // fails only for an invalid descriptor
+	q.dev.sockets.watch(q.fd, q.watch, want)
 	q.watch = want
 }
 
@@ -206,6 +208,13 @@ func (q *queuePair) lose(why rdma.Status) {
 	if !q.retained() {
 		q.flushWorks()
 	}
+	q.disconnected()
+}
+
+// abandon ends a queue pair that could not be connected, with the work that waits for it.
+func (q *queuePair) abandon() {
+	q.state, q.reason = broken, rdma.StatusPeerGone
+	q.flushWorks()
 	q.disconnected()
 }
 
@@ -269,11 +278,11 @@ func (q *queuePair) complete(w *work, status rdma.Status, n int) {
 
 // closeSocket closes the socket.
 func (q *queuePair) closeSocket() {
-	if q.fd >= 0 {
+	if !q.fd.none() {
 		q.watchFor(0)
-		q.dev.byFD[q.fd] = nil
-		_ = unix.Close(q.fd)
-		q.fd = -1
+		q.dev.sockets.remove(q)
+		q.fd.close()
+		q.fd = noConn()
 	}
 }
 
@@ -293,17 +302,14 @@ func (q *queuePair) close() {
 		q.reason = rdma.StatusFlushed
 		q.flush(ddp.NoFault)
 	}
-	if q.retained() {
+	if q.retained() || q.state == unconnected {
 		q.reason = rdma.StatusFlushed
 		q.flushWorks()
 	}
 	if q.state == connected {
 		// Unread data would make TCP reset the connection, and the peer would lose what it
 		// has not read of ours.
-		if q.secret != nil {
-			q.secret.end()
-		}
-		_ = unix.Shutdown(q.fd, unix.SHUT_WR)
+		q.fd.shutdown()
 		q.state = draining
 		q.discard()
 	}

@@ -1,11 +1,7 @@
-//go:build linux
-
 package iwarp
 
 import (
 	"errors"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
@@ -24,7 +20,7 @@ type inbound struct {
 	segment []byte // deframed, and not placed yet
 	wire    int    // bytes of it in buf
 	starved bool   // waits for a receive buffer
-	unread  bool   // TLS may hold more data, which the socket does not indicate
+	unread  bool   // secret has more data, which the socket does not indicate
 	hint    int    // length of the segment for which a buffer is needed
 	whole   bool   // whether it is the whole message
 	here    []byte // the payload, if it can be lent in place
@@ -202,7 +198,7 @@ func (q *queuePair) discard() {
 	defer q.dev.giveBuffer(waste)
 	for range mostReads {
 		n, err := read(q.fd, waste)
-		if err == unix.EAGAIN || err == unix.EINTR {
+		if notNow(err) {
 			return
 		}
 		if err != nil || n == 0 {

@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package iwarp
 
 import (
@@ -7,6 +9,8 @@ import (
 )
 
 // Config.Retain: tracks which requests the peer's kernel has acked.
+
+const retains = true
 
 var _ RetainQP = (*queuePair)(nil)
 
@@ -55,8 +59,8 @@ func (q *queuePair) Acked() uint64 {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
 	m := &q.marks
-	if q.fd >= 0 && len(m.list) > 0 {
-		if waiting, err := unix.IoctlGetInt(q.fd, unix.SIOCOUTQ); err == nil {
+	if !q.fd.none() && len(m.list) > 0 {
+		if waiting, err := unix.IoctlGetInt(int(q.fd), unix.SIOCOUTQ); err == nil {
 			n, acked := 0, q.given()-int64(waiting)
 			for n < len(m.list) && m.list[n].at <= acked {
 				m.acked = m.list[n].number
@@ -74,8 +78,8 @@ func (q *queuePair) CloseDrained(unfinished func(number uint64)) bool {
 	if q.state == closed {
 		return true
 	}
-	if q.fd >= 0 && q.state == connected {
-		if n, err := unix.IoctlGetInt(q.fd, unix.SIOCINQ); q.in.starved || q.in.unread || err == nil && n > 0 {
+	if !q.fd.none() && q.state == connected {
+		if n, err := unix.IoctlGetInt(int(q.fd), unix.SIOCINQ); q.in.starved || q.in.unread || err == nil && n > 0 {
 			return false
 		}
 	}

@@ -1,13 +1,9 @@
-//go:build linux
-
 package iwarp
 
 import (
 	"encoding/binary"
 	"errors"
 	"math"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/crc32c"
@@ -78,12 +74,12 @@ type outbound struct {
 	// place.
 	copied []byte
 	sealed int // bytes of copied that are in pieces
-	pieces []unix.Iovec
+	pieces []piece
 	at     int
 	bodies int  // bytes of the pieces that were not copied
 	most   int  // limit of them, in one system call
 	borrow bool // some belong to responses to Reads
-	msg    unix.Msghdr
+	msg    message
 	given  uint64 // bytes that the socket has accepted
 	sent   uint64 // work before this one is sent when the pieces are
 	freed  uint64 // work before this one was sent
@@ -106,7 +102,7 @@ func (o *outbound) start(t terms, segment, limit int) {
 	if limit > 0 {
 		o.segment = max(min(limit, o.segment), segmentMin)
 	}
-	o.pieces = make([]unix.Iovec, 0, mostPieces)
+	o.pieces = make([]piece, 0, mostPieces)
 }
 
 func (q *queuePair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recvs.PostOwn(wrs) }
@@ -136,7 +132,7 @@ func (q *queuePair) post(wr *rdma.SendWR) (long bool, err error) {
 	switch {
 	case q.state == closed:
 		return false, rdma.ErrClosed
-	case q.state == unconnected:
+	case q.state == unconnected && !q.early:
 		return false, errors.New("iwarp: the queue pair is not connected: call Connect first")
 	}
 	if err := q.dev.CheckSend(wr, &q.dev.attr); err != nil {
@@ -160,12 +156,13 @@ func (q *queuePair) post(wr *rdma.SendWR) (long bool, err error) {
 	q.works.count++
 	switch {
 	case q.retained(): // it is repeated over another path
-	case q.state != connected:
+	case q.state > connected:
 		q.complete(w, q.workStatus(w.op), 0)
 		q.works.retire(q.dev)
 	case w.op != rdma.OpSend && uint64(w.tag) != wr.RKey:
 		// Our keys have 32 bits. The others must be 0, which only we can check.
 		q.complete(w, rdma.StatusRemoteAccess, 0)
+	case q.state == unconnected: // it waits for the connection
 	}
 	return long, nil
 }
@@ -173,7 +170,7 @@ func (q *queuePair) post(wr *rdma.SendWR) (long bool, err error) {
 // transmit passes to the socket as much as it accepts.
 func (q *queuePair) transmit() {
 	o := &q.out
-	for q.fd >= 0 && q.state <= terminating {
+	for !q.fd.none() && q.state <= terminating {
 		if o.at == len(o.pieces) {
 			if q.quiet() {
 				o.blocked = false
@@ -191,7 +188,7 @@ func (q *queuePair) transmit() {
 			}
 		}
 		n, err := q.give(o.pieces[o.at:])
-		if err == unix.EAGAIN || err == unix.EINTR {
+		if notNow(err) {
 			o.blocked = true
 			q.dev.borrowing = q.dev.borrowing || o.borrow
 			return
@@ -209,9 +206,9 @@ func (q *queuePair) transmit() {
 		o.given += uint64(n)
 		for n > 0 {
 			piece := &o.pieces[o.at]
-			k := min(n, int(piece.Len))
+			k := min(n, lengthOf(piece))
 			skip(piece, k)
-			if n -= k; piece.Len == 0 {
+			if n -= k; lengthOf(piece) == 0 {
 				o.at++
 			}
 		}
@@ -222,7 +219,7 @@ func (q *queuePair) transmit() {
 }
 
 // give is gather for this connection.
-func (q *queuePair) give(pieces []unix.Iovec) (int, error) {
+func (q *queuePair) give(pieces []piece) (int, error) {
 	if q.secret != nil {
 		return q.secret.gather(pieces)
 	}
@@ -241,7 +238,7 @@ func (q *queuePair) written() {
 	o := &q.out
 	if q.state == terminating {
 		if o.ending == nil {
-			_ = unix.Shutdown(q.fd, unix.SHUT_WR)
+			q.fd.shutdown()
 			q.state = draining
 		}
 		return

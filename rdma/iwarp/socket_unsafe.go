@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !muster_portable
 
 package iwarp
 
@@ -12,12 +12,17 @@ import (
 // would double the cost of a short one; only calls that may copy for long go through it,
 // so that the garbage collector does not wait for the copy.
 
+type (
+	piece   = unix.Iovec
+	message = unix.Msghdr
+)
+
 // longCall is the number of bytes from which a call goes through the scheduler.
 const longCall = 128 << 10
 
 // gather sends pieces of memory as one part of the stream, as far as the socket accepts
 // them. A peer that is gone causes an error, never a signal.
-func gather(fd int, msg *unix.Msghdr, pieces []unix.Iovec) (int, error) {
+func gather(fd conn, msg *message, pieces []piece) (int, error) {
 	orderBeforeSending()
 	total := uint64(0)
 	for i := range pieces {
@@ -44,7 +49,7 @@ func gather(fd int, msg *unix.Msghdr, pieces []unix.Iovec) (int, error) {
 }
 
 // send is gather for one piece.
-func send(fd int, b []byte) (int, error) {
+func send(fd conn, b []byte) (int, error) {
 	orderBeforeSending()
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
@@ -54,36 +59,39 @@ func send(fd int, b []byte) (int, error) {
 }
 
 // pieceOf returns the Iovec of a slice.
-func pieceOf(b []byte) unix.Iovec {
-	piece := unix.Iovec{Base: unsafe.SliceData(b)}
-	piece.SetLen(len(b))
-	return piece
+func pieceOf(b []byte) piece {
+	p := piece{Base: unsafe.SliceData(b)}
+	p.SetLen(len(b))
+	return p
 }
 
+// lengthOf returns the length of a piece.
+func lengthOf(p *piece) int { return int(p.Len) }
+
 // bytesOf returns the memory of a piece.
-func bytesOf(piece *unix.Iovec) []byte { return unsafe.Slice(piece.Base, piece.Len) }
+func bytesOf(p *piece) []byte { return unsafe.Slice(p.Base, p.Len) }
 
 // skip removes n bytes from the front of a piece. An empty piece keeps nothing alive, and
 // does not point past its memory, where the garbage collector would find another object.
-func skip(piece *unix.Iovec, n int) {
-	if n == int(piece.Len) {
-		*piece = unix.Iovec{}
+func skip(p *piece, n int) {
+	if n == int(p.Len) {
+		*p = piece{}
 		return
 	}
-	piece.Base = (*byte)(unsafe.Add(unsafe.Pointer(piece.Base), n))
-	piece.SetLen(int(piece.Len) - n)
+	p.Base = (*byte)(unsafe.Add(unsafe.Pointer(p.Base), n))
+	p.SetLen(int(p.Len) - n)
 }
 
 // rebase turns a piece that is a part of from into the same part of to.
-func rebase(piece *unix.Iovec, from, to []byte) {
-	at := uintptr(unsafe.Pointer(piece.Base)) - uintptr(unsafe.Pointer(unsafe.SliceData(from)))
-	if piece.Base != nil && at < uintptr(len(from)) {
-		piece.Base = &to[at]
+func rebase(p *piece, from, to []byte) {
+	at := uintptr(unsafe.Pointer(p.Base)) - uintptr(unsafe.Pointer(unsafe.SliceData(from)))
+	if p.Base != nil && at < uintptr(len(from)) {
+		p.Base = &to[at]
 	}
 }
 
 // read reads from the socket, up to the length of b.
-func read(fd int, b []byte) (int, error) {
+func read(fd conn, b []byte) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		return 0, errno
@@ -93,7 +101,7 @@ func read(fd int, b []byte) (int, error) {
 }
 
 // scatter reads from the socket into several pieces of memory.
-func scatter(fd int, pieces []unix.Iovec) (int, error) {
+func scatter(fd conn, pieces []piece) (int, error) {
 	n, _, errno := unix.RawSyscall(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(pieces))), uintptr(len(pieces)))
 	if errno != 0 {
 		return 0, errno

@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package iwarp
 
 import (
@@ -75,7 +77,7 @@ func (w *traffic) onOneThread(testing.TB) func() time.Duration {
 
 // bare is one end of a TCP connection.
 type bare struct {
-	fd  int
+	fd  conn
 	buf []byte
 }
 
@@ -83,19 +85,19 @@ type bare struct {
 func newBare(tb testing.TB, size int) (a, b *bare) {
 	tb.Helper()
 	var at listener
-	if err := at.open(netip.MustParseAddrPort("127.0.0.1:0")); err != nil {
+	if err := at.open(nil, netip.MustParseAddrPort("127.0.0.1:0")); err != nil {
 		tb.Fatal(err)
 	}
 	defer at.close()
 	from, err := newSocket(at.at.Addr())
 	if err == nil {
-		err = unix.Connect(from, sockaddr(at.at))
+		err = unix.Connect(int(from), sockaddr(at.at))
 	}
 	if err != nil && err != unix.EINPROGRESS {
 		tb.Fatal(err)
 	}
 	for {
-		to, _, err := unix.Accept4(at.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		to, _, err := unix.Accept4(int(at.sock), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 		if err == unix.EAGAIN {
 			continue
 		}
@@ -105,8 +107,8 @@ func newBare(tb testing.TB, size int) (a, b *bare) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		tb.Cleanup(func() { _, _ = unix.Close(from), unix.Close(to) })
-		return &bare{from, make([]byte, size)}, &bare{to, make([]byte, size)}
+		tb.Cleanup(func() { _, _ = unix.Close(int(from)), unix.Close(to) })
+		return &bare{from, make([]byte, size)}, &bare{conn(to), make([]byte, size)}
 	}
 }
 

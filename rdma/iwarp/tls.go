@@ -1,5 +1,3 @@
-//go:build linux
-
 package iwarp
 
 import (
@@ -10,6 +8,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -17,51 +16,42 @@ import (
 	"net"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Encryption: TLS 1.3 between MPA and TCP. The request and the reply of MPA go first, in
-// cleartext, with the proof that both ends have the job's key, so a foreign connection
-// costs no TLS state; they also state that TLS follows. Then both ends perform the TLS
-// handshake, outside of the device's lock: the initiator in Connect, the responder in a
-// goroutine. From then on TLS carries the frames of MPA.
+// The handshake of encrypted connections: that of TLS 1.3. The request and the reply of MPA
+// go first, in cleartext, with the proof that both ends have the job's key, so a foreign
+// connection costs no TLS state; they also state that TLS follows. Then both ends perform the
+// TLS handshake, outside of the device's lock: the initiator in Connect, the responder in a
+// goroutine. It yields the secrets with which secret.go encrypts the frames of MPA.
 //
 // Each end presents a certificate whose key is derived from the job's key and the
 // addresses of the two queue pairs, and accepts no other: only holders of the job's key
 // can connect, and a connection cannot be passed off as another one.
-//
-// crypto/tls requires a connection that blocks. It has one until the handshake is done;
-// then one whose Read returns a temporary error when there is no data, which TLS survives,
-// and whose Write buffers its data until the socket accepts it.
 
-// secret is the encryption of one connection.
-type secret struct {
-	tls   *tls.Conn
-	fd    int
-	live  bool         // the handshake is done: nothing blocks any more
-	alive func() error // during the handshake: the reason to stop
-	out   []byte       // encrypted, for the socket
-	sent  int          // of out
-	whole int          // bytes of frames that are in out
-	given uint64       // bytes that the socket has accepted since the handshake
+// handshake is the connection during the TLS handshake, which blocks.
+type handshake struct {
+	fd    conn
+	alive func() error // the reason to stop
+	head  [5]byte      // of the TLS record that is being read (RFC 8446 section 5.1)
+	shown int          // bytes of head that TLS has
+	left  int          // bytes of the record behind head
 }
 
 // handshakePause is how long a handshake waits before it checks whether to continue.
 const handshakePause = 20 * time.Millisecond
 
 // tlsHandshake encrypts a connection. It blocks, at most until alive returns an error.
-func (cfg *Config) tlsHandshake(fd int, initiator bool, to, from rdma.Addr, alive func() error) (*secret, error) {
+func (cfg *Config) tlsHandshake(fd conn, initiator bool, to, from rdma.Addr, alive func() error) (*secret, error) {
 	certificate, public, err := cfg.certificate(to, from)
 	if err != nil {
 		return nil, err
 	}
 	settings := &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate},
-		SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true,
-		ClientAuth:         tls.RequireAnyClientCert,
-		InsecureSkipVerify: true, // no name and no authority: VerifyConnection requires one key
+		SessionTicketsDisabled: true,
+		ClientAuth:             tls.RequireAnyClientCert,
+		InsecureSkipVerify:     true, // no name and no authority: VerifyConnection requires one key
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if len(state.PeerCertificates) > 0 && public.Equal(state.PeerCertificates[0].PublicKey) {
 				return nil
@@ -69,17 +59,21 @@ func (cfg *Config) tlsHandshake(fd int, initiator bool, to, from rdma.Addr, aliv
 			return errors.New("the peer's certificate is not the one of this job and connection")
 		},
 	}
-	s := &secret{fd: fd, alive: alive}
+	h := &handshake{fd: fd, alive: alive}
+	h.shown = len(h.head)
+	session := tls.Server(h, settings)
 	if initiator {
-		s.tls = tls.Client(s, settings)
-	} else {
-		s.tls = tls.Server(s, settings)
+		session = tls.Client(h, settings)
 	}
-	if err := s.tls.HandshakeContext(context.Background()); err != nil {
+	if err := session.HandshakeContext(context.Background()); err != nil {
 		return nil, fmt.Errorf("encrypt the connection: %w", err)
 	}
-	s.live, s.alive = true, nil
-	return s, nil
+	state := session.ConnectionState()
+	secrets, err := state.ExportKeyingMaterial(exporterLabel, nil, 2*secretLen)
+	if err != nil {
+		return nil, fmt.Errorf("encrypt the connection: %w", err)
+	}
+	return newSecret(fd, initiator, secrets)
 }
 
 // certificate returns the certificate of both ends of a connection. Its key is as secret
@@ -101,7 +95,7 @@ func (cfg *Config) certificate(to, from rdma.Addr) (tls.Certificate, ed25519.Pub
 
 // respondTLS is the responder's side, in its own goroutine. The queue pair is reserved
 // for the caller meanwhile.
-func (q *queuePair) respondTLS(fd int, t terms, until time.Time) {
+func (q *queuePair) respondTLS(fd conn, t terms, until time.Time) {
 	d := q.dev
 	d.handshakes.Add(1)
 	q.greeted = true
@@ -133,53 +127,66 @@ func (q *queuePair) respondTLS(fd int, t terms, until time.Time) {
 		if !q.bound {
 			q.peer = "" // as if it had not connected
 		}
-		_ = unix.Close(fd)
+		fd.close()
+		if q.works.count > 0 && q.state == unconnected { // nobody else connects it
+			q.abandon()
+		}
 	}()
 }
 
-// wouldBlock is the error after which TLS can continue: there is no data for now.
-type wouldBlock struct{}
+// Read implements net.Conn for TLS. It reads one record at most: what follows the handshake
+// is not for TLS.
+func (h *handshake) Read(b []byte) (int, error) {
+	if h.shown == len(h.head) && h.left == 0 {
+		for got := 0; got < len(h.head); {
+			n, err := h.read(h.head[got:])
+			if err != nil {
+				return 0, err
+			}
+			got += n
+		}
+		h.shown, h.left = 0, int(binary.BigEndian.Uint16(h.head[3:]))
+	}
+	if h.shown < len(h.head) {
+		n := copy(b, h.head[h.shown:])
+		h.shown += n
+		return n, nil
+	}
+	n, err := h.read(b[:min(len(b), h.left)])
+	h.left -= n
+	return n, err
+}
 
-func (wouldBlock) Error() string   { return "iwarp: the socket has nothing for now" }
-func (wouldBlock) Timeout() bool   { return true }
-func (wouldBlock) Temporary() bool { return true }
-
-// Read implements net.Conn for TLS.
-func (s *secret) Read(b []byte) (int, error) {
+// read blocks until the socket has something.
+func (h *handshake) read(b []byte) (int, error) {
 	for {
-		n, err := read(s.fd, b)
+		n, err := read(h.fd, b)
 		switch {
 		case err == nil && n == 0:
 			return 0, io.EOF
 		case err == nil:
 			return n, nil
-		case err != unix.EAGAIN && err != unix.EINTR:
+		case !notNow(err):
 			return 0, err
-		case s.live:
-			return 0, wouldBlock{}
 		}
-		if err := s.pause(unix.POLLIN); err != nil {
+		if err := h.pause(readEvent); err != nil {
 			return 0, err
 		}
 	}
 }
 
 // Write implements net.Conn for TLS.
-func (s *secret) Write(b []byte) (int, error) {
-	if s.live {
-		s.out = append(s.out, b...)
-		return len(b), nil
-	}
+func (h *handshake) Write(b []byte) (int, error) {
 	for done := 0; done < len(b); {
-		n, err := send(s.fd, b[done:])
+		n, err := send(h.fd, b[done:])
 		switch {
 		case err == nil:
 			done += n
 			continue
-		case err != unix.EAGAIN && err != unix.EINTR:
+		case !notNow(err):
 			return done, err
 		}
-		if err := s.pause(unix.POLLOUT); err != nil {
+		if err := h.pause(writeEvent); err != nil {
 			return done, err
 		}
 	}
@@ -187,64 +194,18 @@ func (s *secret) Write(b []byte) (int, error) {
 }
 
 // pause waits for the socket, or for a reason to stop.
-func (s *secret) pause(events int16) error {
-	look := []unix.PollFd{{Fd: int32(s.fd), Events: events}}
-	if _, err := unix.Poll(look, int(handshakePause/time.Millisecond)); err != nil && err != unix.EINTR {
+func (h *handshake) pause(event uint32) error {
+	if err := h.fd.await(event, handshakePause); err != nil {
 		return err
 	}
-	return s.alive()
-}
-
-// gather is the package's gather for encrypted connections: the pieces are encrypted at
-// once, and count as accepted when the socket has all of the result.
-func (s *secret) gather(pieces []unix.Iovec) (int, error) {
-	if s.sent == len(s.out) {
-		s.out, s.sent, s.whole = s.out[:0], 0, 0
-		for i := range pieces {
-			b := bytesOf(&pieces[i])
-			if _, err := s.tls.Write(b); err != nil {
-				return 0, err
-			}
-			s.whole += len(b)
-		}
-	}
-	for s.sent < len(s.out) {
-		n, err := send(s.fd, s.out[s.sent:])
-		if err != nil {
-			return 0, err
-		}
-		s.sent += n
-		s.given += uint64(n)
-	}
-	return s.whole, nil
-}
-
-// read is the package's read for encrypted connections. TLS may hold more than the socket.
-func (s *secret) read(b []byte) (int, error) {
-	n, err := s.tls.Read(b)
-	switch {
-	case n > 0 || err == nil:
-		return n, nil
-	case err == error(wouldBlock{}):
-		return 0, unix.EAGAIN
-	case errors.Is(err, io.EOF):
-		return 0, nil
-	}
-	return 0, err
-}
-
-// end sends a close notification, if the socket accepts it.
-func (s *secret) end() {
-	if s.sent == len(s.out) && s.tls.CloseWrite() == nil {
-		_, _ = send(s.fd, s.out[s.sent:])
-	}
+	return h.alive()
 }
 
 // The rest of net.Conn, which crypto/tls does not need here.
 
-func (s *secret) Close() error                     { return nil }
-func (s *secret) LocalAddr() net.Addr              { return nil }
-func (s *secret) RemoteAddr() net.Addr             { return nil }
-func (s *secret) SetDeadline(time.Time) error      { return nil }
-func (s *secret) SetReadDeadline(time.Time) error  { return nil }
-func (s *secret) SetWriteDeadline(time.Time) error { return nil }
+func (h *handshake) Close() error                     { return nil }
+func (h *handshake) LocalAddr() net.Addr              { return nil }
+func (h *handshake) RemoteAddr() net.Addr             { return nil }
+func (h *handshake) SetDeadline(time.Time) error      { return nil }
+func (h *handshake) SetReadDeadline(time.Time) error  { return nil }
+func (h *handshake) SetWriteDeadline(time.Time) error { return nil }

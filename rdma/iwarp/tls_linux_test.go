@@ -1,3 +1,5 @@
+//go:build !muster_portable
+
 package iwarp
 
 import (
@@ -17,7 +19,7 @@ func (e *end) onTheWire(atLeast int) []byte {
 	e.t.Helper()
 	b := make([]byte, 1<<20)
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		n, _, err := unix.Recvfrom(e.qp.(*queuePair).fd, b, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		n, _, err := unix.Recvfrom(int(e.qp.(*queuePair).fd), b, unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		if err == nil && n >= atLeast {
 			return b[:n]
 		}
@@ -78,12 +80,12 @@ func TestNoPlaintextOnTheWire(t *testing.T) {
 	}
 }
 
-// TestChangedBitEndsConnection changes each part of a TLS record.
+// TestChangedBitEndsConnection changes each part of a record.
 func TestChangedBitEndsConnection(t *testing.T) {
-	for _, at := range []int{0, 5, 30, -1} { // type, text, text, tag
+	for _, at := range []int{0, 1, 4, 30, -1} { // mark, zero, text, text, tag
 		a, b := settled(t, encrypted)
 		s := a.qp.(*queuePair).secret
-		if _, err := s.tls.Write(make([]byte, 60)); err != nil {
+		if err := s.seal(make([]byte, 60)); err != nil {
 			t.Fatal(err)
 		}
 		record := s.out[s.sent:]
@@ -98,6 +100,94 @@ func TestChangedBitEndsConnection(t *testing.T) {
 		pollUntil(t, "the work has completed", func() bool { return len(b.got) == 1 }, b)
 		if c := b.got[0]; c.ID != 3 || c.Status != rdma.StatusFault {
 			t.Errorf("with byte %d changed the connection ends with %+v", at, c)
+		}
+	}
+}
+
+// TestRecords sends texts of many lengths from one secret to another, which reads them into
+// buffers of many lengths. The keys change every few records.
+func TestRecords(t *testing.T) {
+	near, far := newBare(t, 1)
+	secrets := bytes.Repeat([]byte("0123456789abcdef"), 2*secretLen/16)
+	for i := range secrets {
+		secrets[i] += byte(i)
+	}
+	a, err := newSecret(near.fd, true, secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := newSecret(far.fd, false, secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.sealing.every, a.sealing.rekey, b.opening.every, b.opening.rekey = 3, 3, 3, 3
+	if a.sealing.aead == a.opening.aead || bytes.Equal(a.sealing.secret, a.opening.secret) {
+		t.Fatal("both directions have one key")
+	}
+	first := bytes.Clone(a.sealing.secret)
+	for i, n := range []int{1, 60, directAbove, recordMax - 1, recordMax, recordMax + 1, 100_000, 20, 5 * recordMax} {
+		for _, room := range []int{1 << 20, 3, 1000, recordMax, 50_000} {
+			for _, short := range []bool{false, true} {
+				text := bytes.Repeat([]byte{byte(i + room)}, n)
+				text[n/2]++
+				got := make([]byte, 0, n)
+				pieces := []unix.Iovec{pieceOf(text[:n/3]), pieceOf(text[n/3:])}
+				if n/3 == 0 {
+					pieces = pieces[1:]
+				}
+				for sent := false; len(got) < n; {
+					if !sent {
+						k, err := a.gather(pieces)
+						if sent = k == n; !sent && err != unix.EAGAIN {
+							t.Fatal(k, err)
+						}
+					}
+					part := make([]byte, room)
+					k, err := b.read(part, short)
+					if err != nil && err != unix.EAGAIN || k > room {
+						t.Fatal(k, err)
+					}
+					got = append(got, part[:k]...)
+				}
+				if !bytes.Equal(got, text) || b.more() {
+					t.Fatalf("%d bytes read by %d: equal %v, more %v", n, room, bytes.Equal(got, text), b.more())
+				}
+			}
+		}
+	}
+	if a.sealing.count < 100 || bytes.Equal(first, a.sealing.secret) || !bytes.Equal(a.sealing.secret, b.opening.secret) {
+		t.Errorf("after %d records the key has not changed, or differs", a.sealing.count)
+	}
+	// A record that is repeated is not the next one.
+	if err := a.seal([]byte("once")); err != nil {
+		t.Fatal(err)
+	}
+	record := a.out[a.sent:]
+	near.send(record)
+	near.send(record)
+	part := make([]byte, 8)
+	deadline := time.Now().Add(20 * time.Second)
+	for total := 0; ; {
+		n, err := b.read(part, true)
+		if total += n; err != nil && err != unix.EAGAIN || time.Now().After(deadline) {
+			if err != errRecord || total != 4 {
+				t.Errorf("a repeated record: %d bytes, then %v", total, err)
+			}
+			break
+		}
+	}
+}
+
+// TestEncryptedStreamDoesNotAllocate writes and reads megabytes over an encrypted connection.
+func TestEncryptedStreamDoesNotAllocate(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
+	for _, op := range []rdma.Op{rdma.OpWrite, rdma.OpRead} {
+		w := pairStream(t, encrypted, op, 1<<20, 8)
+		w.step()
+		if n := testing.AllocsPerRun(3, w.step); n > 0 {
+			t.Errorf("%v of 8 MB allocates %g times", op, n)
 		}
 	}
 }

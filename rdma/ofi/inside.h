@@ -62,7 +62,7 @@ struct mo_header {
 _Static_assert(sizeof(struct mo_header) == MO_HEADER_BYTES, "Go counts on it");
 #define MO_CHECK 0x6d75 // "mu"
 
-enum mo_kind { MO_KIND_FREE, MO_KIND_RECV, MO_KIND_SEND, MO_KIND_INLINE, MO_KIND_WRITE, MO_KIND_READ };
+enum mo_kind { MO_KIND_FREE, MO_KIND_RECV, MO_KIND_SEND, MO_KIND_INLINE, MO_KIND_WRITE, MO_KIND_INLINE_WRITE, MO_KIND_READ };
 
 // Room for a message in the request itself; most are that short.
 #define MO_SMALL 448

@@ -96,6 +96,12 @@ static void pack(mo_device *d, struct mo_op *op, const mo_wr *w, int with)
 	}
 }
 
+// is_inline reports whether only a failure of the operation makes a completion.
+static int is_inline(const struct mo_op *op)
+{
+	return op->kind == MO_KIND_INLINE || op->kind == MO_KIND_INLINE_WRITE;
+}
+
 // prepare makes an operation of a request.
 static int prepare(mo_qp *q, const mo_wr *w, struct mo_op **out)
 {
@@ -112,6 +118,10 @@ static int prepare(mo_qp *q, const mo_wr *w, struct mo_op **out)
 	case MO_WRITE:
 		if (!d->setup.delivery || q->transport == MO_UD)
 			return MO_UNSUPPORTED;
+		message = body;
+		packed = w->flags & MO_INLINE;
+		if (packed && body > d->setup.buffer)
+			return MO_TOO_LONG;
 		break;
 	case MO_READ:
 		if (q->transport == MO_UD)
@@ -140,7 +150,7 @@ static int prepare(mo_qp *q, const mo_wr *w, struct mo_op **out)
 	op->body = packed ? NULL : w->body;
 	op->body_len = packed ? 0 : body;
 	op->left = 0;
-	if (w->op != MO_SEND && body > d->max_msg) { // adapters accept a few megabytes at a time
+	if (w->op != MO_SEND && !packed && body > d->max_msg) { // adapters accept a few megabytes at a time
 		op->left = body - (size_t)d->max_msg;
 		op->body_len = (size_t)d->max_msg;
 	}
@@ -154,6 +164,13 @@ static int prepare(mo_qp *q, const mo_wr *w, struct mo_op **out)
 		pack(d, op, w, packed);
 	} else {
 		op->kind = w->op == MO_READ ? MO_KIND_READ : MO_KIND_WRITE;
+		if (packed) { // the caller may change its own body after the post
+			op->kind = MO_KIND_INLINE_WRITE;
+			op->body = op->big ? op->big->mem : op->small;
+			op->body_desc = op->big ? op->big->desc : op->desc;
+			op->body_len = body;
+			memcpy(op->body, w->body, body);
+		}
 		op->remote = w->remote;
 		op->rkey = w->rkey;
 	}
@@ -167,7 +184,8 @@ int mo_issue(mo_qp *q, struct mo_peer *p, struct mo_op *op)
 	switch (op->kind) {
 	case MO_KIND_READ:
 		return (int)fi_read(q->ep, op->body, op->body_len, op->body_desc, p->addr, op->remote, op->rkey, op);
-	case MO_KIND_WRITE: {
+	case MO_KIND_WRITE:
+	case MO_KIND_INLINE_WRITE: {
 		struct iovec local = {op->body, op->body_len};
 		struct fi_rma_iov remote = {op->remote, op->body_len, op->rkey};
 		struct fi_msg_rma m = {.msg_iov = &local, .desc = &op->body_desc, .iov_count = 1, .addr = p->addr,
@@ -208,7 +226,7 @@ int64_t mo_post(mo_qp *q, uintptr_t wrs, int n)
 		if (rc)
 			break;
 		q->open++;
-		q->slots[i] = op->kind == MO_KIND_INLINE ? MO_NO_SLOT : op->slot;
+		q->slots[i] = is_inline(op) ? MO_NO_SLOT : op->slot;
 		if (w->op != MO_SEND && w->len == 0) {
 			mo_end(op, MO_STATUS_OK, 0); // some providers never complete an empty read
 			continue;
@@ -336,8 +354,8 @@ static void report(struct mo_op *op, int status, int error, mo_done *o)
 	o->data = NULL;
 	o->len = status == MO_STATUS_OK ? op->len : 0;
 	o->peer = op->peer;
-	o->slot = op->kind == MO_KIND_INLINE ? MO_NO_SLOT : op->slot;
-	o->op = op->kind == MO_KIND_READ ? MO_READ : op->kind == MO_KIND_WRITE ? MO_WRITE : MO_SEND;
+	o->slot = is_inline(op) ? MO_NO_SLOT : op->slot;
+	o->op = op->kind == MO_KIND_READ ? MO_READ : op->kind == MO_KIND_WRITE || op->kind == MO_KIND_INLINE_WRITE ? MO_WRITE : MO_SEND;
 	o->status = (uint8_t)status;
 	o->lent = 0;
 	o->error = error;
@@ -346,7 +364,7 @@ static void report(struct mo_op *op, int status, int error, mo_done *o)
 // finish ends an operation. It returns 1 if it made a completion.
 static int finish(struct mo_op *op, int status, int error, mo_done *o)
 {
-	int tell = op->kind != MO_KIND_INLINE || status != MO_STATUS_OK;
+	int tell = !is_inline(op) || status != MO_STATUS_OK;
 	if (tell)
 		report(op, status, error, o);
 	op->qp->open--;
@@ -391,7 +409,7 @@ void mo_end(struct mo_op *op, int status, int error)
 	mo_qp *q = op->qp;
 	mo_cq *c = q->send;
 	mo_done *o;
-	if (op->kind == MO_KIND_INLINE && status == MO_STATUS_OK) {
+	if (is_inline(op) && status == MO_STATUS_OK) {
 		finish(op, status, error, NULL);
 		return;
 	}

@@ -1,6 +1,7 @@
 package rdmatest
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 
@@ -16,6 +17,8 @@ func memoryChecks() []check {
 			rule: "OpRead copies the peer's bytes at Remote into Body, and no others"},
 		{name: "write-moves", on: reliable, ops: write, run: func(r *rig) { moves(r, rdma.OpWrite) },
 			rule: "OpWrite copies Body to the peer's memory at Remote, and nowhere else"},
+		{name: "write-inline", on: reliable, ops: read | write, run: inlineWrites,
+			rule: "Body of an inline Write needs no local key and belongs to the caller again when PostSend returns, and a successful one generates no completion"},
 		{name: "transfer-limit", on: reliable, ops: read | write, unless: hugeTransfers, run: transferLimit,
 			rule: "a Read or Write of Attr.MaxTransfer bytes succeeds; with one byte more it fails and transfers nothing"},
 		{name: "read-alone", on: reliable, ops: read, unless: needsTarget, run: func(r *rig) { movesAlone(r, rdma.OpRead) },
@@ -111,6 +114,42 @@ func moves(r *rig, op rdma.Op) {
 			r.until("the transfer has completed", func() bool { return tr.w.done })
 			r.succeeded(tr)
 		}
+	}
+}
+
+// inlineWrites posts inline Writes into adjacent ranges, from bodies that node.offer
+// overwrites. Nothing reports their arrival, and the device may place them at any time, so
+// the check reads them back until they are there.
+func inlineWrites(r *rig) {
+	a, b := r.nodes[0], r.nodes[1]
+	there := newGuarded(8*a.attr.MaxInline, 3, r.random.next())
+	mr := b.register(there.mem, rdma.RemoteRead|rdma.RemoteWrite)
+	off := 0
+	var want []byte
+	for _, size := range []int{1, 44, 447, 449, 2048, a.attr.MaxInline / 2, a.attr.MaxInline} {
+		if size > a.attr.MaxInline {
+			continue
+		}
+		body := make([]byte, size)
+		fill(body, r.random.next())
+		want = append(want, body...)
+		w := a.access(rdma.OpWrite, 1, body, 0, mr.Base+uint64(off), mr.RKey)
+		w.inline, w.keep = true, false
+		r.post(a, w)
+		off += size
+	}
+	here, lkey := a.memory(off)
+	for tries := 0; !bytes.Equal(here, want); tries++ {
+		if tries == 1000 {
+			r.t.Fatalf("after %d reads: inline bodies, overwritten after PostSend: %v", tries, differ(here, want))
+		}
+		w := a.access(rdma.OpRead, 1, here, lkey, mr.Base, mr.RKey)
+		r.post(a, w)
+		r.until("the read has completed", func() bool { return w.done })
+	}
+	r.settle() // node.take rejects a completion
+	if err := there.changedOnly(0, off, want); err != nil {
+		r.t.Error(err)
 	}
 }
 

@@ -134,8 +134,13 @@ func refuse(r *rig, op rdma.Op, forge func(*trespass)) {
 	t.other = t.owner.register(neighbor, rightFor(op))
 	t.foreign = r.nodes[2].register(slices.Clone(t.region.mem), rightFor(op))
 	forge(t)
-	if r.kind == rdma.RC || op == rdma.OpPull {
-		return // this may break the connection; other checks cover successful pulls
+	switch {
+	case r.kind == rdma.RC, op == rdma.OpPull: // other checks cover successful pulls
+		return
+	case r.ends && len(r.nodes) > 3: // all nodes have attempted an access
+		return
+	case r.ends:
+		t.as(r.nodes[2])
 	}
 	good := t.stranger.access(op, 1, t.here.mem, t.lkey, t.mr.Base+uint64(len(t.region.mem))-trespassSize, t.mr.RKey)
 	r.post(t.stranger, good)

@@ -1,6 +1,7 @@
 package rdmatest
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/muster-mpi/muster/rdma"
@@ -48,6 +49,9 @@ func (q *refQP) take(wr *rdma.SendWR) error {
 	case rdma.OpRead, rdma.OpWrite:
 		q.outstanding++
 		work := *wr // the caller may reuse the request when PostSend returns
+		if wr.Flags&rdma.Inline != 0 {
+			work.Body = rdma.MemOf(bytes.Clone(wr.Body.Bytes())) // and the body
+		}
 		if q.dev.attr.RemoteCPU && !to.closed {
 			to.dev.pendingAccesses = append(to.dev.pendingAccesses, func() { q.access(&work, to) })
 			to.dev.signal()
@@ -151,6 +155,10 @@ func (q *refQP) access(wr *rdma.SendWR, to *refQP) {
 		copy(wr.Body.Bytes(), theirs)
 	default:
 		copy(theirs, wr.Body.Bytes())
+		if wr.Flags&rdma.Inline != 0 {
+			q.outstanding--
+			return
+		}
 	}
 	q.finish(wr, to, rdma.StatusOK, wr.Body.Len())
 }

@@ -28,6 +28,7 @@ type rig struct {
 
 	reset       func() int // Fixture's
 	unconnected string
+	ends        bool // a refusal may end a connection
 }
 
 // queueConfig configures the queues of a node.
@@ -55,7 +56,7 @@ const cqDepth = 4096
 
 func newRig(t testing.TB, f *Fixture, kind rdma.Transport, n int, cfg queueConfig) *rig {
 	t.Helper()
-	r := &rig{t: t, kind: kind, hangTimeout: f.hangTimeout, cfg: cfg, random: generator(n), reset: f.Reset, unconnected: f.Unconnected}
+	r := &rig{t: t, kind: kind, hangTimeout: f.hangTimeout, cfg: cfg, random: generator(n), reset: f.Reset, unconnected: f.Unconnected, ends: kind == rdma.RC || f.Ends != ""}
 	if r.hangTimeout == 0 {
 		r.hangTimeout = 10 * time.Second
 	}

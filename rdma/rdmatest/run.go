@@ -28,6 +28,10 @@ type Fixture struct {
 	// "pull-owner-alone", to the reasons. An unknown name fails the run, so that outdated
 	// or misspelled entries are noticed.
 	Exclude map[string]string
+	// Ends is the reason why a refused access, or a message that is too long for its buffer,
+	// ends the connection to that peer although the transport is RD. The checks of them do
+	// not use the connection again then, as with RC; other peers are not affected.
+	Ends string
 
 	// hangTimeout is how long a check waits before it reports a hang; the tests of the
 	// suite itself shorten it. 0: 10 s, far longer than any delay on a loaded machine.

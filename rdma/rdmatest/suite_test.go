@@ -199,7 +199,7 @@ func messageMutants() []mutant {
 				return q.PostSend(wrs)
 			}}
 		}, []string{"post-nothing"}},
-		{"copies inline bodies too late", lateSender(false), []string{"inline-body-is-copied"}},
+		{"copies inline bodies too late", lateSender(false), []string{"inline-body-is-copied", "write-inline"}},
 		{"completes a send before it has read the body", lateSender(true), []string{"send-body-is-free-at-completion"}},
 		{"names the wrong sender", eachCompletion(func(c *rdma.Completion) bool {
 			if c.Op == rdma.OpRecv {

@@ -14,7 +14,7 @@ import (
 // and so do all peers that wait for this rank.
 const maxSyscallCopy = 256 << 10
 
-type remoteVector struct{ base, length uint64 }
+type remoteVector struct{ base, length uintptr } // iovec of process_vm_readv(2)
 
 // processRead reads memory of another process into to, which must not be empty. The count
 // may be short.
@@ -31,8 +31,9 @@ func processVM(call uintptr, pid int, local []byte, remote uint64) (int, syscall
 	if len(local) > maxSyscallCopy {
 		local = local[:maxSyscallCopy]
 	}
-	lv := syscall.Iovec{Base: &local[0], Len: uint64(len(local))}
-	rv := remoteVector{remote, uint64(len(local))}
+	lv := syscall.Iovec{Base: &local[0]}
+	lv.SetLen(len(local))
+	rv := remoteVector{uintptr(remote), uintptr(len(local))}
 	n, _, errno := syscall.RawSyscall6(call, uintptr(pid), uintptr(unsafe.Pointer(&lv)), 1,
 		uintptr(unsafe.Pointer(&rv)), 1, 0)
 	return int(n), errno

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/muster-mpi/muster/rdma"
@@ -29,6 +30,7 @@ type transfer struct {
 	key    uint64
 	peer   *peer
 	op     rdma.Op
+	inline bool // a Write whose success generates no completion
 	phase  phase
 	status rdma.Status
 	done   uint64 // bytes copied; by messages: bytes acknowledged
@@ -79,6 +81,7 @@ func (t *transferTable) busy() bool {
 func (t *transferTable) start(d *Device, p *peer, wr *rdma.SendWR) error {
 	x := t.take()
 	x.id, x.body, x.remote, x.key, x.peer, x.op = wr.ID, wr.Body, wr.Remote, wr.RKey, p, wr.Op
+	x.inline = wr.Flags&rdma.Inline != 0 && wr.Op == rdma.OpWrite
 	switch wr.Op {
 	case rdma.OpPull:
 		t.startPull(d, x)
@@ -116,7 +119,11 @@ func (t *transferTable) finish(d *Device, x *transfer, s rdma.Status) {
 	if s == rdma.StatusOK {
 		c.Len = x.done
 	}
-	d.done.add(c)
+	if x.inline && s == rdma.StatusOK {
+		d.done.release(x.op)
+	} else {
+		d.done.add(c)
+	}
 	*x = transfer{number: x.number, ticket: x.ticket + 1}
 	t.free = append(t.free, x)
 }
@@ -143,7 +150,7 @@ func (t *transferTable) startCopy(d *Device, x *transfer, limit uint64) {
 	x.phase = phaseCopy
 	if x.peer.reach == reachMessages {
 		x.phase = phaseMessages
-	} else if n >= assistFrom && x.op == rdma.OpWrite && rdma.Access(slot.rights.load())&rdma.Assisted != 0 {
+	} else if n >= assistFrom && x.op == rdma.OpWrite && !x.inline && rdma.Access(slot.rights.load())&rdma.Assisted != 0 {
 		if x.slot = slot; t.startAssisted(d, x, limit) {
 			return
 		}
@@ -156,6 +163,9 @@ func (t *transferTable) startCopy(d *Device, x *transfer, limit uint64) {
 		if x.phase != phaseCopy {
 			break // requires messages to the peer
 		}
+	}
+	if x.inline {
+		x.body = rdma.MemOf(bytes.Clone(x.body.Bytes())) // the caller may change its own
 	}
 	t.active = append(t.active, x)
 }

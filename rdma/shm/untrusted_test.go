@@ -2,6 +2,7 @@ package shm
 
 import (
 	"encoding/binary"
+	"math"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func TestBadSharedQueueCells(t *testing.T) {
 		meta uint64
 	}{
 		{"length beyond the cell", packMeta(0, noBlock, kindData, queueInline+1)},
-		{"enormous length", packMeta(0, noBlock, kindData, 1<<32-1)},
+		{"enormous length", packMeta(0, noBlock, kindData, math.MaxUint32&math.MaxInt)},
 		{"length beyond a small block", packMeta(0, 0, kindData, smallBlockBytes+1)},
 		{"length beyond a large block", packMeta(0, largeBlock, kindData, largeBlockBytes+1)},
 		{"small block that does not exist", packMeta(0, largeBlock-1, kindData, 100)},

@@ -36,17 +36,22 @@ func (a *partial) complete() bool { return bits.OnesCount64(a.got) == int(a.pack
 // takeRun processes the first packets of b, which the kernel coalesced at length each: a
 // run, or one packet. It returns their length.
 func (d *Device) takeRun(one *slot, b []byte, each int) (length int) {
-	length, packets := min(each, len(b)), 0
-	if !d.keys.encrypt {
+	var packets int
+	if d.keys.encrypt {
+		length, packets = d.wholeEncrypted(b, each)
+	} else {
 		length, packets = d.keys.wholeRun(b, each)
 	}
 	if before := d.traffic.received; packets > 0 {
-		one.n, one.run, one.wire = length, packets, each
+		one.n, one.run, one.wire, one.encrypted = length, packets, each, d.keys.encrypt
 		one.data = b[:length:length]
 		if d.arrive(one); !one.spoiled {
 			return length
 		}
 		d.traffic.received = before
+		if one.encrypted {
+			d.restore(b[:each])
+		}
 	}
 	for at := 0; at < length; at += each { // those that are not corrupt are used
 		d.arriveLone(b[at:min(at+each, length)])
@@ -78,15 +83,19 @@ func (k *keyring) wholeRun(b []byte, each int) (length, packets int) {
 
 // front returns where the first packet of a run, or the whole segment, begins and ends.
 func (s *slot) front() (from, to int) {
-	if s.wire > 0 {
+	switch {
+	case s.wire > 0 && s.encrypted:
+		return sealedAt, s.wire - tagLen
+	case s.wire > 0:
 		return indexLen, s.wire
 	}
 	return 0, s.n
 }
 
-// putRun copies a segment behind its headers from the packets of its run to target. It returns false if a CRC does not match. The tag is valid, and it covers
-// the CRCs, so the packet was corrupted in transit: the target, which is that of the segment,
-// holds wrong bytes until the packet is sent again, and no completion reports them.
+// putRun copies a segment behind its headers from the packets of its run to target. It
+// returns false if a CRC does not match. The tag is valid, and it covers the CRCs, so the
+// packet was corrupted in transit: the target, which is that of the segment, holds wrong
+// bytes until the packet is sent again, and no completion reports them.
 func (k *keyring) putRun(target []byte, s *slot, headers int) bool {
 	from := s.lo + headers
 	crc := crc32c.Checksum(s.data[indexLen+tagLen : from])

@@ -101,7 +101,11 @@ func (w *runWriter) check(t *testing.T, lengths ...int) {
 func forge(b, original []byte) {
 	table, field := crc32.MakeTable(crc32.Castagnoli), binary.LittleEndian.Uint32(original[crcAt:])
 	for _, p := range [][]byte{b, original} {
-		field ^= crc32.Checksum(p[:crcAt], table) ^ crc32.Checksum(p[indexLen:], table)
+		summed := p[indexLen:]
+		if p[1]&flagEncrypted != 0 {
+			summed = summed[:serialLen]
+		}
+		field ^= crc32.Checksum(p[:crcAt], table) ^ crc32.Checksum(summed, table)
 	}
 	binary.LittleEndian.PutUint32(b[crcAt:], field)
 }

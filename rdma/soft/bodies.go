@@ -19,7 +19,6 @@ const (
 	maxKept   = 2 << 20  // bytes of all copies
 	bodySizes = 6 + 1    // 512, 1024 ... 32768
 	strictMax = 16 << 10 // MaxInline in strict mode: a library keeps registered buffers for copies of that length
-	copyAbove = 1 << 10  // the length from which waiting for the completion is worth it
 )
 
 // bodies is memory for copies.

@@ -76,7 +76,7 @@ func openOver(c Config) (*Device, error) {
 	d.below, d.store.below = k, k
 	below, a := k.dev.Attr(), &d.attr
 	a.Name, a.Transports, a.Ops, a.MaxInline = "ud", rdma.RD, rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead), maxInlineUD
-	a.CopyAbove, a.Oversubscribed, a.RegCost = 0, below.Oversubscribed, rdma.Cost{Fixed: 100}
+	a.Oversubscribed, a.RegCost = below.Oversubscribed, rdma.Cost{Fixed: 100}
 	// An access is a message in each direction.
 	perByte := below.SendCost.PerByte + below.SendCost.Fixed/2/float64(c.Datagram)
 	a.SendCost = rdma.Cost{Fixed: below.SendCost.Fixed, PerByte: perByte}

@@ -148,14 +148,17 @@ type Device struct {
 	guard    *guard.Guard // of soft
 	// disturb simulates network faults in tests.
 	disturb func(*outbox)
-	image   []byte // for encryptRun
+	// Of runs of a device that encrypts: the packets of the next one to send, and the sender of
+	// those in part.
+	image    []byte
+	partFrom incarnation
 }
 
 // Drops counts dropped datagrams by cause.
 type Drops struct {
 	Unsendable uint64 // outgoing, rejected by the kernel
 	Corrupt    uint64 // wrong checksum: check the cables
-	Strangers  uint64 // not sealed with the job's key: somebody else uses the port
+	Strangers  uint64 // not sealed with the job's key, or changed after that: somebody else uses the port
 	Secrecy    uint64 // encrypted although we do not encrypt, or the reverse: see Config.Encrypt
 	Malformed  uint64 // sealed by a peer, but not valid in this version
 	Astray     uint64 // for a process or queue pair that no longer exists
@@ -219,6 +222,9 @@ func Open(c Config) (*Device, error) {
 	if c.NoCRC {
 		d.keys.flags = flagPartial
 	}
+	if c.Encrypt {
+		d.image = make([]byte, 0, maxDatagram)
+	}
 	if err := d.openPaths(&c); err != nil {
 		_ = d.closeSockets() // the first error matters
 		return nil, err
@@ -232,7 +238,7 @@ func newDevice(c *Config, keys *keyring, longest, transfer int) *Device {
 	d := &Device{
 		attr: rdma.Attr{
 			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord),
-			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, CopyAbove: copyAbove, RemoteCPU: c.NoThread,
+			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, RemoteCPU: c.NoThread,
 			EndCost:   float64(ackDelay), // a short message requests no ack
 			LocalKeys: c.Strict, Pins: c.Strict,
 		},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
 
 // Config.Encrypt between devices, with an attacker in the path of all datagrams.
@@ -97,7 +98,7 @@ func TestTamperedDatagramDropped(t *testing.T) {
 		bad := bytes.Clone(d)
 		bad[i] ^= 4
 		n := len(bad) - sealLen
-		sum := crc32.Checksum(bad[:n], crc32.MakeTable(crc32.Castagnoli))
+		sum := crc32.Checksum(bad[:min(n, coveredLen)], crc32.MakeTable(crc32.Castagnoli))
 		for k := range crcLen {
 			bad[n+k] = byte(sum >> (8 * k))
 		}
@@ -114,6 +115,98 @@ func TestTamperedDatagramDropped(t *testing.T) {
 	}
 	if c, ok := b.poll(20 * time.Millisecond); ok {
 		t.Errorf("a changed datagram makes the completion %+v", c)
+	}
+}
+
+// TestWholeEncryptedRun passes the packets of a Write to the peer as the kernel coalesces
+// them: as they were sent, in which case they are decrypted into the target and not
+// collected, and with one that was changed, which alone is sent again. The key changes
+// inside the run.
+func TestWholeEncryptedRun(t *testing.T) {
+	for _, spoil := range []int{-1, 0, 1, 7, 9} {
+		c := Config{Datagram: ethernetDatagram, Encrypt: true, NoThread: true}
+		a, b := newTestNode(t, c), newTestNode(t, c)
+		if !a.socket.runs() {
+			t.Skip("this kernel has no UDP_SEGMENT")
+		}
+		to := a.resolve(t, b)
+		source, target := make([]byte, 20_000), make([]byte, 20_000)
+		for i := range source {
+			source[i] = byte(i % 251)
+		}
+		mr, err := b.Register(target, rdma.RemoteWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs, again := 0, map[int]bool{}
+		var sequence reliable.Sequence
+		a.disturb = func(o *outbox) {
+			for i := range o.packets[:o.n] {
+				l := &o.packets[i]
+				if l.index.count == 1 && runs > 0 && l.index.sequence == sequence {
+					again[int(l.index.position)] = true
+				}
+				if l.index.count < 2 || runs > 0 {
+					continue
+				}
+				runs, sequence = 1, l.index.sequence
+				if spoil >= 0 {
+					l.data[spoil*l.wire()+sealedAt+100]++
+				}
+				b.mu.Lock()
+				for rest := bytes.Clone(l.data); len(rest) > 0; {
+					rest = rest[b.takeRun(&b.part, rest, l.wire()):]
+				}
+				if p := b.qp.(*pair).peers[0]; (p.reorderBuffer == nil) != (spoil < 0) {
+					t.Errorf("packet %d changed: collected: %v", spoil, p.reorderBuffer != nil)
+				}
+				b.mu.Unlock()
+				o.n--
+				o.packets[i], o.packets[o.n] = o.packets[o.n], o.packets[i]
+				return
+			}
+		}
+		for id, wr := range []rdma.SendWR{{Op: rdma.OpSend, Body: rdma.MemOf(make([]byte, 10))}, {Op: rdma.OpWrite, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}} {
+			wr.ID, wr.Peer = uint64(id), to
+			a.mu.Lock()
+			if id == 1 {
+				a.keys.serial = 1<<epochBits - 6
+			}
+			a.mu.Unlock()
+			if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+				t.Fatal(err)
+			}
+			pollBoth(t, a, b, func(onA bool, c *rdma.Completion) bool { return onA && c.ID == uint64(id) })
+		}
+		if got := b.keys.epochs.coming.number; got != 1 {
+			t.Errorf("packet %d changed: the last packet was of epoch %d, want 1", spoil, got)
+		}
+		want := uint64(0)
+		if spoil >= 0 {
+			want = 1
+		}
+		// One more may be a probe.
+		if drops := b.Drops(); runs != 1 || again[spoil] != (spoil >= 0) || len(again) > int(want)+1 || drops.Strangers != want || !bytes.Equal(source, target) {
+			t.Errorf("packet %d changed: %d runs, packets %v were sent again, drops %+v, bytes equal: %v", spoil, runs, again, drops, bytes.Equal(source, target))
+		}
+	}
+}
+
+// TestEncryptionDoesNotAllocate writes 16 MB in runs, in long datagrams and in short ones.
+func TestEncryptionDoesNotAllocate(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
+	for name, c := range map[string]Config{
+		"runs":      {Encrypt: true, Datagram: ethernetDatagram},
+		"datagrams": {Encrypt: true},
+		"packets":   {Encrypt: true, Datagram: ethernetDatagram, NoRuns: true},
+	} {
+		w := newWriter(t, c)
+		w.give()
+		if n := testing.AllocsPerRun(2, w.give); n > 0 {
+			t.Errorf("%s: writing %d MB allocates %g times", name, megabytes, n)
+		}
 	}
 }
 

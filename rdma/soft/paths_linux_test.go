@@ -218,3 +218,13 @@ func TestRunsOnPaths(t *testing.T) {
 		})
 	}
 }
+
+// TestShortSendsAreCopies: a send that goes out in place completes with the peer's ack, and
+// requests one. Over any number of paths that costs more than a copy.
+func TestShortSendsAreCopies(t *testing.T) {
+	for n := 1; n <= 2; n++ {
+		if got := openPaths(t, uint32(n), n).Attr().CopyAbove; got != 0 {
+			t.Errorf("%d paths: messages above %d bytes are sent without a copy", n, got)
+		}
+	}
+}

@@ -24,7 +24,7 @@ import (
 // good CRC means a sender outside the job: the two are counted separately. The tag is
 // AES-GCM under a key that only the processes of the job have. Its nonce is incarnation
 // and serial number of the source, which never repeat. There are two kinds of seal,
-// each with its own key:
+// each with its own keys:
 //
 //   - Plain: additional authenticated data are the first bytes, which include the
 //     whole header and that of DDP, and the CRC, which binds the rest. Nobody outside
@@ -33,7 +33,9 @@ import (
 //     Config.NoCRC the CRC covers those first bytes alone, for peers on one host.
 //   - Encrypted (Config.Encrypt): the datagram is readable up to the nonce. Everything
 //     behind it is encrypted, acks too, and everything is authenticated. The CRC
-//     covers the ciphertext.
+//     covers the first bytes alone, because the tag reveals every changed bit behind
+//     them. A datagram that was changed there counts as one from outside the job. The
+//     key changes with the serial number (epoch.go).
 
 const (
 	crcLen  = 4
@@ -59,7 +61,8 @@ var (
 
 // keyring seals and checks the datagrams of one device.
 type keyring struct {
-	aead        cipher.AEAD
+	aead        cipher.AEAD // of plain datagrams
+	epochs      epochs      // of encrypted ones
 	encrypt     bool
 	carried     bool         // the device below delivers intact datagrams: there is no seal
 	tokens      cipher.Block // of packets of runs (run.go)
@@ -83,11 +86,7 @@ func newKeyring(jobKey []byte, encrypt bool) (*keyring, error) {
 	if len(jobKey) == 0 {
 		return nil, errors.New("soft: no job key is given: without one anyone could send to this process; give every process of the job the same random key")
 	}
-	purpose := "muster datagram 2, plain"
-	if encrypt {
-		purpose = "muster datagram 2, encrypted"
-	}
-	block, err := newBlock(jobKey, purpose)
+	block, err := newBlock(jobKey, "muster datagram 2, plain")
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +95,12 @@ func newKeyring(jobKey []byte, encrypt bool) (*keyring, error) {
 		return nil, fmt.Errorf("soft: make the authentication tag: %w", err)
 	}
 	k := &keyring{aead: aead, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), incarnation: newIncarnation()}
+	if encrypt {
+		k.flags = flagPartial
+		if err := k.epochs.start(jobKey); err != nil {
+			return nil, err
+		}
+	}
 	if k.tokens, err = newBlock(jobKey, "muster datagram 2, tokens"); err != nil {
 		return nil, err
 	}
@@ -152,7 +157,7 @@ func (k *keyring) seal(d []byte) []byte {
 	}
 	d[1] |= flagEncrypted | k.flags
 	n := len(d)
-	d = k.aead.Seal(d[:headerLen], nonceOf(d), d[headerLen:], d[:headerLen])
+	d = k.epochs.seal(d[:headerLen], nonceOf(d), d[headerLen:], d[:headerLen])
 	d = append(d, 0, 0, 0, 0)
 	copy(d[n+crcLen:], d[n:n+tagLen]) // the tag follows the CRC in both kinds
 	binary.LittleEndian.PutUint32(d[n:], k.sum(d[:n]))
@@ -197,7 +202,7 @@ func (k *keyring) check(d []byte) ([]byte, error) {
 		return d[:n], nil
 	}
 	copy(d[n:], d[n+crcLen:])
-	if _, err := k.aead.Open(d[headerLen:headerLen], nonceOf(d), d[headerLen:n+tagLen], d[:headerLen]); err != nil {
+	if !k.epochs.open(d[headerLen:headerLen], nonceOf(d), d[headerLen:n+tagLen], d[:headerLen]) {
 		return nil, errStranger
 	}
 	return d[:n], nil

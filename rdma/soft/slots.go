@@ -26,25 +26,29 @@ const (
 )
 
 type slot struct {
-	data    []byte
-	n       int // bytes in it
-	from    rawAddress
-	lo      int // the DDP segment is data[lo:hi]
-	hi      int
-	most    int    // high-water mark of n
-	placed  []byte // payload received elsewhere (inplace.go)
-	each    int    // length of each of several coalesced datagrams
-	part    bool   // part of another slot, whose memory it uses
-	run     int    // packets in which it arrived together; 0: one
-	wire    int    // length of these packets if data has them with their indexes; 0: it has not
-	spoiled bool   // a packet of the run is corrupt
-	id      uint32 // of the buffer of the device below that it is
+	data      []byte
+	n         int // bytes in it
+	from      rawAddress
+	lo        int // the DDP segment is data[lo:hi]
+	hi        int
+	most      int    // high-water mark of n
+	placed    []byte // payload received elsewhere (inplace.go)
+	each      int    // length of each of several coalesced datagrams
+	part      bool   // part of another slot, whose memory it uses
+	run       int    // packets in which it arrived together; 0: one
+	wire      int    // length of these packets if data has them with their indexes; 0: it has not
+	spoiled   bool   // a packet of the run is corrupt
+	encrypted bool   // the packets are, except the first (run_encrypted.go)
+	id        uint32 // of the buffer of the device below that it is
 	partial
 }
 
 // length returns the length of the DDP segment.
 func (s *slot) length() int {
-	if s.wire > 0 {
+	switch {
+	case s.wire > 0 && s.encrypted:
+		return s.n - s.lo - (s.run-1)*sealedAt - s.run*tagLen
+	case s.wire > 0:
 		return s.n - s.lo - (s.run-1)*indexLen
 	}
 	return s.hi - s.lo + len(s.placed)
@@ -54,6 +58,8 @@ func (s *slot) length() int {
 // there. It returns false if a packet of the run is corrupt.
 func (d *Device) put(target []byte, s *slot, headers int) bool {
 	switch {
+	case s.wire > 0 && s.encrypted:
+		return d.putEncrypted(target, s, headers)
 	case s.wire > 0:
 		return d.keys.putRun(target, s, headers)
 	case s.placed == nil:
@@ -107,7 +113,7 @@ func (d *Device) own(t *slot) *slot {
 	o.from, o.lo, o.hi, o.n, o.each, o.run, o.wire = t.from, t.lo, t.hi, t.n, 0, t.run, 0
 	if t.wire == 0 {
 		copy(o.data, t.data[:t.n])
-	} else if o.lo, o.hi, o.n = 0, t.length(), t.length(); !d.keys.putRun(o.data, t, 0) {
+	} else if o.lo, o.hi, o.n = 0, t.length(), t.length(); !d.put(o.data, t, 0) {
 		d.store.giveBack(o)
 		return nil
 	}

@@ -44,9 +44,15 @@ func (b binaries) run(t *testing.T, l *lab.Lab, perHost int, flags []string, pro
 	for _, h := range l.Hosts() {
 		hosts = append(hosts, h+":"+strconv.Itoa(perHost))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 7*time.Minute)
+	return b.runOn(t, l, 7*time.Minute, hosts, flags, prog...)
+}
+
+// runOn starts a job on hosts with given slots. The job is killed after the limit.
+func (b binaries) runOn(t *testing.T, l *lab.Lab, limit time.Duration, slots, flags []string, prog ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
-	args := append([]string{"run", "--hosts", strings.Join(hosts, ","), "--rsh", l.Rsh()}, flags...)
+	args := append([]string{"run", "--hosts", strings.Join(slots, ","), "--rsh", l.Rsh()}, flags...)
 	cmd := exec.CommandContext(ctx, b.muster, append(args, prog...)...)
 	cmd.Dir = "../../mpi"
 	return cmd

@@ -64,16 +64,19 @@ static void stay_away(double us)
 
 struct moment {
 	double arrival, exit;
+	double cpu; /* µs, with the barrier */
 };
 
 static struct moment once(struct call *c, long call, double mif, double late, double message)
 {
 	struct moment m;
+	double before = cpu_used();
 	MPI_Barrier(MPI_COMM_WORLD);
 	stay_away(away(call, mif, late, message));
 	m.arrival = now();
 	make_call(c);
 	m.exit = now();
+	m.cpu = cpu_used() - before;
 	return m;
 }
 
@@ -109,11 +112,11 @@ static double message_time(long size)
 	return half;
 }
 
-/* Prints the figures of n calls: mean and bound as means over ranks and calls, tail as the median over the calls. */
+/* Prints the figures of n calls: mean, bound and CPU time as means over the calls, tail as the median over the calls. */
 static void print_calls(const char *name, long size, const struct moment *all, long n)
 {
-	double *mean = malloc(sizeof(double) * (size_t)n * 3), *bound = mean + n, *tail = bound + n;
-	double means = 0, bounds = 0;
+	double *mean = malloc(sizeof(double) * (size_t)n * 4), *bound = mean + n, *tail = bound + n, *cpu = tail + n;
+	double means = 0, bounds = 0, cpus = 0;
 	char metric[128];
 	for (long i = 0; i < n; i++) {
 		double last_in = 0, last_out = 0;
@@ -121,19 +124,23 @@ static void print_calls(const char *name, long size, const struct moment *all, l
 			last_in = fmax(last_in, all[r * n + i].arrival);
 			last_out = fmax(last_out, all[r * n + i].exit);
 		}
-		mean[i] = bound[i] = 0;
+		mean[i] = bound[i] = cpu[i] = 0;
 		for (int r = 0; r < opt.ranks; r++) {
 			mean[i] += (all[r * n + i].exit - all[r * n + i].arrival) * 1e6 / opt.ranks;
 			bound[i] += (last_in - all[r * n + i].arrival) * 1e6 / opt.ranks;
+			cpu[i] += all[r * n + i].cpu;
 		}
 		tail[i] = (last_out - last_in) * 1e6;
 		means += mean[i] / n;
 		bounds += bound[i] / n;
+		cpus += cpu[i] / n;
 	}
 	snprintf(metric, sizeof metric, "%s/mean", name);
 	print_line(size, metric, "us", means, mean, (int)n);
 	snprintf(metric, sizeof metric, "%s/bound", name);
 	print_line(size, metric, "us", bounds, bound, (int)n);
+	snprintf(metric, sizeof metric, "%s/cpu", name);
+	print_line(size, metric, "us", cpus, cpu, (int)n);
 	mean[0] = bounds > 0 ? means / bounds : 0;
 	snprintf(metric, sizeof metric, "%s/mean-by-bound", name);
 	print_line(size, metric, "ratio", mean[0], mean, 1);
@@ -160,7 +167,7 @@ static void pattern(const char *op, long size, double mif, double late, double m
 		all = malloc(sizeof *all * (size_t)n * (size_t)opt.ranks);
 	for (long i = 0; i < n; i++)
 		mine[i] = once(c, i, mif, late, message);
-	MPI_Gather(mine, (int)n * 2, MPI_DOUBLE, all, (int)n * 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+	MPI_Gather(mine, (int)n * 3, MPI_DOUBLE, all, (int)n * 3, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 	if (opt.rank == 0) {
 		char name[96];
 		if (late == 0)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/ofi"
 )
@@ -29,6 +30,8 @@ type Functions struct {
 	SoftwareNetwork func(ctx context.Context, cfg any) (Interfaces, error)
 	// FailLocal marks a rank of a job that mpi.Local has made as failed.
 	FailLocal func(worlds any, rank int, reason string)
+	// Board returns the board of a world.
+	Board func(world any) *pmi.Board
 }
 
 // CollectiveChoice is an algorithm with its parameters and its estimated cost.
@@ -44,7 +47,7 @@ type Collective struct {
 	Reason                         string
 	Others                         []CollectiveChoice
 	Startup, PerByte, Copy, Reduce float64
-	Nodes                          int
+	Nodes, Rails                   int
 	Segment                        int
 	NoSegment                      string
 }

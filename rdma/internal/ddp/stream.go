@@ -2,6 +2,7 @@ package ddp
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/muster-mpi/muster/rdma"
 )
@@ -17,8 +18,8 @@ const MaxMessage = 1<<32 - 1
 func MaxTransfer(limit int) (int, error) {
 	switch {
 	case limit == 0:
-		return MaxMessage, nil
-	case limit < 0 || limit > MaxMessage:
+		return int(min(uint64(MaxMessage), math.MaxInt)), nil // an int may have 32 bits
+	case limit < 0 || uint64(limit) > MaxMessage:
 		return 0, fmt.Errorf("Config.MaxTransfer is %d; want 1 to %d, or 0 for the maximum", limit, uint32(MaxMessage))
 	}
 	return limit, nil

@@ -70,7 +70,7 @@ func (s *Peer[T]) Acknowledge(now time.Duration, r *Ack) *Message[T] {
 		p.meter(now, before)
 		p.cong.settled(now, before, judged, before)
 		s.resetPath(p)
-		s.finish()
+		s.finish(now)
 		return finished
 	}
 	s.settle(now, p, r)

@@ -30,7 +30,9 @@ type multi struct {
 	proof    Number        // an ack of it or a later packet shows that the path delivers
 	tryAt    time.Duration // when to probe it, unless it delivers
 	tryEvery time.Duration
-	via      uint8 // our path on which packets of this path of the peer arrive
+	// What was left of the ack timeout when all segments were finished.
+	remaining time.Duration
+	via       uint8 // our path on which packets of this path of the peer arrive
 
 	rate    float64       // cost per nanosecond, as measured; 0: not yet (choose.go)
 	meterAt time.Duration // start of the measurement
@@ -199,30 +201,36 @@ func (s *Peer[T]) late(now time.Duration, p *path, r *Ack) {
 	p.cong.settled(now, before-p.underWay, 0, before)
 	if p.underWay == 0 {
 		s.resetPath(p)
+	} else if p.underWay < before {
+		p.silences = 0
+		p.multi.remaining = s.ackTimeout(p)
 	}
 }
 
-// finish ends the wait for acks when all segments are finished. Acks of packets in flight
-// on other paths are still of use to congestion control.
-func (s *Peer[T]) finish() {
+// finish suspends the wait for acks when all segments are finished. Congestion control
+// still uses acks of packets in flight on other paths.
+func (s *Peer[T]) finish(now time.Duration) {
 	s.pool.segments.giveBack(s.segments)
 	s.segments = nil
 	for i := range s.Paths() {
 		if p := s.path(i); p.underWay == 0 {
 			s.resetPath(p)
-		} else {
-			p.expireAt, p.lookAt, p.silences = Never, Never, 0
+		} else if p.expireAt != Never {
+			p.multi.remaining = max(p.expireAt-now, 0)
+			p.expireAt, p.lookAt = Never, Never
 		}
 	}
 }
 
 // begin waits again for acks of packets that were in flight when the last segment was
-// finished. The peer has been silent only from now on.
+// finished. The peer has been silent only from now on. A path has not: it waits for the
+// rest of its timeout. Otherwise bursts shorter than the timeout would keep a path that
+// delivers nothing, with its window full, and never try it again.
 func (s *Peer[T]) begin(now time.Duration) {
 	s.lastAckAt = now
 	for i := range s.Paths() {
 		if p := s.path(i); p.underWay > 0 && p.expireAt == Never {
-			p.expireAt = now + s.ackTimeout(p)
+			p.expireAt = now + p.multi.remaining
 		}
 	}
 }

@@ -151,6 +151,36 @@ func TestStreamFailover(t *testing.T) {
 	}
 }
 
+// TestBurstsFailover cuts a path under bursts that are shorter than the ack timeout. If only
+// acks are lost, all messages finish, and packets stay in flight on a path that counts as
+// good. They must not keep it from being used, because its use reveals the cut.
+func TestBurstsFailover(t *testing.T) {
+	for seed := range uint64(60) {
+		cables := evenCables(2)
+		w := newPathWorld(t, seed, 44, cables...)
+		a := w.ends[0]
+		window, rate := 2+w.random.IntN(3), (0.6+0.6*w.random.Float64())*gigabit
+		sent, start := 0, w.now
+		bursts := func(until time.Duration) {
+			for w.now < until {
+				for a.posted-a.finished < window && float64(sent) < rate*float64(w.now-start) {
+					a.post(1024)
+					a.post(16)
+					sent += 1040
+				}
+				w.step()
+			}
+		}
+		bursts(w.now + time.Duration(w.random.IntN(int(60*time.Millisecond))))
+		cables[1].cut = true
+		atCut := a.peer.path(1).fresh
+		bursts(w.now + 100*time.Millisecond)
+		if p := a.peer.path(1); p.underWay > 0 && p.fresh == atCut {
+			t.Errorf("seed %d: 100 ms after the cut %d bytes are in flight, and the path is %s", seed, p.underWay, a.peer.PathState(1))
+		}
+	}
+}
+
 // TestPathThatNeverWorks: nothing ever arrives over one of the paths, and the peer is
 // reached over the other.
 func TestPathThatNeverWorks(t *testing.T) {

@@ -55,15 +55,9 @@ func (d *Device) Init(name string, mu *sync.Mutex, h Hooks) {
 	}
 }
 
-// source is the descriptor on which a device sleeps: a socket, or a Set.
-type source struct {
-	fd      int // -1: none
-	trouble *atomic.Bool
-}
-
 // SetSource sets the descriptor on which the device sleeps: it is readable when something
 // has arrived. trouble, if not nil, is set when it has an error to report.
-func (d *Device) SetSource(fd int, trouble *atomic.Bool) { d.source = source{fd, trouble} }
+func (d *Device) SetSource(fd int, trouble *atomic.Bool) { d.source.fd, d.source.trouble = fd, trouble }
 
 // Waiting reports whether a goroutine waits for a completion queue, or is about to.
 func (d *Device) Waiting() bool { return d.waiting > 0 }

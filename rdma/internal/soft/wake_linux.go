@@ -1,15 +1,24 @@
+//go:build !muster_portable
+
 package soft
 
 import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
 )
+
+// source is the descriptor on which a device sleeps: a socket, or a Set.
+type source struct {
+	fd      int // -1: none
+	trouble *atomic.Bool
+}
 
 // readable reports whether something has arrived.
 func (s *source) readable() bool {

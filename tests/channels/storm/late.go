@@ -18,8 +18,8 @@ func comeLate(c *mpi.Comm, calls, longest int) error {
 			time.Sleep(time.Duration(r>>8%3000) * time.Microsecond)
 		}
 		bytes := 8 * (1 + length(0, 1, n, longest)/8)
-		call := []func(*mpi.Comm, int, int) error{lateAlltoall, lateAllgather, lateAllreduce, lateBcast}[n%4]
-		if err := call(c, n, bytes); err != nil {
+		call := []func(*mpi.Comm, int, int) (time.Duration, error){checkedAlltoall, checkedAllgather, checkedAllreduce, checkedBcast}[n%4]
+		if _, err := call(c, n, bytes); err != nil {
 			return fmt.Errorf("call %d, %d bytes: %w", n, bytes, err)
 		}
 	}
@@ -41,31 +41,35 @@ func compare(got, want []byte) error {
 	return nil
 }
 
-func lateAlltoall(c *mpi.Comm, n, bytes int) error {
+// checkedAlltoall makes a call, compares every byte of its result, and returns the time of
+// the call. So do the functions below.
+func checkedAlltoall(c *mpi.Comm, n, bytes int) (time.Duration, error) {
 	var in, want []byte
 	for r := range c.Size() {
 		in, want = append(in, filled(c.Rank(), r, n, bytes)...), append(want, filled(r, c.Rank(), n, bytes)...)
 	}
 	out := make([]byte, len(in))
-	if err := mpi.Alltoall(c, in, out); err != nil {
-		return err
+	took, err := timed(func() error { return mpi.Alltoall(c, in, out) })
+	if err != nil {
+		return took, err
 	}
-	return compare(out, want)
+	return took, compare(out, want)
 }
 
-func lateAllgather(c *mpi.Comm, n, bytes int) error {
+func checkedAllgather(c *mpi.Comm, n, bytes int) (time.Duration, error) {
 	var want []byte
 	for r := range c.Size() {
 		want = append(want, filled(r, 0, n, bytes)...)
 	}
 	out := make([]byte, len(want))
-	if err := mpi.Allgather(c, filled(c.Rank(), 0, n, bytes), out); err != nil {
-		return err
+	took, err := timed(func() error { return mpi.Allgather(c, filled(c.Rank(), 0, n, bytes), out) })
+	if err != nil {
+		return took, err
 	}
-	return compare(out, want)
+	return took, compare(out, want)
 }
 
-func lateAllreduce(c *mpi.Comm, n, bytes int) error {
+func checkedAllreduce(c *mpi.Comm, n, bytes int) (time.Duration, error) {
 	want := make([]byte, bytes)
 	for r := range c.Size() {
 		for i, b := range filled(r, 0, n, bytes) {
@@ -73,17 +77,19 @@ func lateAllreduce(c *mpi.Comm, n, bytes int) error {
 		}
 	}
 	out := make([]byte, bytes)
-	if err := mpi.Allreduce(c, filled(c.Rank(), 0, n, bytes), out, mpi.Sum[byte]()); err != nil {
-		return err
+	took, err := timed(func() error { return mpi.Allreduce(c, filled(c.Rank(), 0, n, bytes), out, mpi.Sum[byte]()) })
+	if err != nil {
+		return took, err
 	}
-	return compare(out, want)
+	return took, compare(out, want)
 }
 
-func lateBcast(c *mpi.Comm, n, bytes int) error {
+func checkedBcast(c *mpi.Comm, n, bytes int) (time.Duration, error) {
 	root := n % c.Size()
 	buf := filled(c.Rank(), 0, n, bytes)
-	if err := mpi.Bcast(c, buf, root); err != nil {
-		return err
+	took, err := timed(func() error { return mpi.Bcast(c, buf, root) })
+	if err != nil {
+		return took, err
 	}
-	return compare(buf, filled(root, 0, n, bytes))
+	return took, compare(buf, filled(root, 0, n, bytes))
 }

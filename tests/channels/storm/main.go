@@ -6,6 +6,7 @@
 //	storm answer -messages 2000       ranks 0 and 1 alternate, so that one only receives
 //	storm flood -messages 5000        all send to rank 0, which starts late
 //	storm late -messages 100          collectives that ranks enter at random times
+//	storm laps                        long collectives until the input of rank 0 ends
 //	storm wait                        all wait for rank 1, which the test kills
 package main
 
@@ -29,7 +30,7 @@ func main() {
 	think := flags.Duration("think", 0, "answer: how long a rank waits before it sends")
 	late := flags.Duration("late", 2*time.Second, "flood: how long rank 0 waits before it receives")
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "storm: say what to do: exchange, answer, flood, late or wait")
+		fmt.Fprintln(os.Stderr, "storm: say what to do: exchange, answer, flood, late, laps or wait")
 		os.Exit(2)
 	}
 	_ = flags.Parse(os.Args[2:]) // exits on errors
@@ -43,6 +44,8 @@ func main() {
 			return flood(c, *messages, *longest, *late)
 		case "late":
 			return comeLate(c, *messages, *longest)
+		case "laps":
+			return runLaps(c)
 		case "wait":
 			return wait(c)
 		}

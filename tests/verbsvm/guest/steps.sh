@@ -166,7 +166,7 @@ communicators='Dup|Split|Create|Freed|Names|Group'
 collectives='Barrier|Bcast|Reduce|Predefined|Gather|Alltoall|Collective|Counts|ManyRanks'
 windows='FetchAndAdd|ExclusiveLock|ReadersShare|Accumulate|CompareAndSwap|PutInto|PutIsSeen|GetReads|OfWindows|Window|LockHolder'
 reading='ExclusiveLock|ReadersShare|GetReads|OfWindows' # of these, they get
-frequent='MessagesOfAJob|AJobSends'
+frequent='MessagesOfAJob|AJobSends|OfAJobUse'
 # These count allocations and processor time over thousands of rounds.
 measuring='AllocateNothing|WaitingUsesLittleCPU'
 step_p2p() {
@@ -187,7 +187,7 @@ step_collectives() {
 step_buffers() {
 	over_verbs 60 2 muster explain >/tmp/explain
 	cat /tmp/explain
-	grep -q 'Buffers of short messages, puts and gets are copied, or registered' /tmp/explain
+	grep -q 'Buffers of short messages, puts and gets are copied. Registration pays off' /tmp/explain
 	awk '$2 == 1024 || $2 == 4096 || $2 == 8192 || $2 == 16384 || $2 == 32768 { print "from " $2 " bytes: R " $4 ", C " $5 ", V " $6 " / " $7 " ns; uses that pay: Send " $8 ", Isend " $9 ", put and get " $10 }' /tmp/explain |
 		while read -r line; do note "$line"; done
 	if [ $kind = siw ]; then # a get is a read: see without_reads
@@ -196,16 +196,24 @@ step_buffers() {
 	fi
 	mpi_tests 2 -test.run "$windows|$frequent" -test.skip "$measuring"
 	counted '^.0. .*: rank 0, .* uses pay; '
+	counted '^.0. .*frequent=auto, collectives of '
 	# Whether the gain is at least 2 % of a transfer is measured at each start, with either result
 	# here; the tests have checked that the behavior follows the rule.
 	grep -E '^.0. .*Isend of [0-9]+ bytes: [1-9][0-9]* uses pay; 40 used once: 40 copied; one used often: [1-9][0-9]* from where it is' /tmp/tests >/dev/null ||
 		note "in this run registration pays off for no length of Isend"
 	export MUSTER_FREQUENT=always
 	mpi_tests 2 -test.run "$windows|$frequent" -test.skip "$measuring"
-	counted '^.0. .*frequent=always: [1-9][0-9]* messages from where they are'
+	counted '^.0. .*frequent=always: [1-9][0-9]* messages from where they are, 0 of them into a ring'
+	counted '^.0. .*frequent=always, collectives of .*; [1-9][0-9]* messages from where they are'
+	export MUSTER_EAGER=rings
+	mpi_tests 2 -test.run "$frequent"
+	counted '^.0. .*frequent=always: [1-9][0-9]* messages from where they are, [1-9][0-9]* of them into a ring'
+	counted '^.0. .*frequent=always, collectives of 1000 bytes.*, [1-9][0-9]* of them into a ring'
+	unset MUSTER_EAGER
 	export MUSTER_FREQUENT=never
 	mpi_tests 2 -test.run "$frequent"
 	counted '^.0. .*frequent=never: 0 messages from where they are'
+	counted '^.0. .*frequent=never, collectives of .*; 0 messages from where they are'
 }
 
 # counted notes what the tests reported about the counters, and fails if they reported nothing.

@@ -1,0 +1,102 @@
+package main
+
+// muster info: what this binary is and how it is configured.
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/muster-mpi/muster/internal/pmix"
+	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/rdma/ofi"
+)
+
+func newInfoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "info",
+		Short: "Show the version, the devices and the settings",
+		Long: `Shows the version and build of muster, the devices and launchers that it was
+built with, and every setting with its value, its default and where the value
+comes from: the environment or the default. Run it on a host, or with "muster run -n 1
+muster info", to see what ranks there get.`,
+		Example: `  muster info
+  MUSTER_CHANNEL=rd muster info`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return showInfo(cmd.OutOrStdout(), os.Environ()) },
+	}
+}
+
+func showInfo(w io.Writer, environ []string) error {
+	cfg, err := mpi.ConfigFromEnv(environ)
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "version\t%s\n", version())
+	fmt.Fprintf(t, "build tags\t%s\n", buildTags())
+	fmt.Fprintf(t, "shared memory\t%s\n", onLinux(runtime.GOOS))
+	fmt.Fprintf(t, "software iWARP\t%s\n", onLinux(runtime.GOOS))
+	fmt.Fprintf(t, "libfabric\t%s\n", builtWith(ofi.Built, "ofi"))
+	fmt.Fprintf(t, "PMIx\t%s\n", builtWith(pmix.Built, "pmix"))
+	fmt.Fprintf(t, "\nsetting\tvalue\torigin\tdefault\n")
+	showSettings(t, reflect.ValueOf(cfg).Elem(), environ)
+	return t.Flush()
+}
+
+// onLinux reports whether a system has the devices of ranks that are processes
+// (docs/reference/platforms.md).
+func onLinux(system string) string {
+	if system == "linux" {
+		return "yes"
+	}
+	return "no; needs Linux: on " + system + " ranks are goroutines"
+}
+
+func builtWith(yes bool, tag string) string {
+	if yes {
+		return "yes"
+	}
+	return "no; build with -tags " + tag
+}
+
+// buildTags returns the tags recorded in this binary.
+func buildTags() string {
+	info, ok := debug.ReadBuildInfo()
+	for i := 0; ok && i < len(info.Settings); i++ {
+		if s := info.Settings[i]; s.Key == "-tags" {
+			return s.Value
+		}
+	}
+	return "none"
+}
+
+// showSettings writes a line for each field of a configuration.
+func showSettings(w io.Writer, v reflect.Value, environ []string) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		name := field.Tag.Get("env")
+		if name == "" {
+			showSettings(w, v.Field(i), environ)
+			continue
+		}
+		fallback := field.Tag.Get("default")
+		value, origin := fallback, "default"
+		if strings.Contains(value, " ") {
+			value = "-" // it depends on the job
+		}
+		for _, kv := range environ {
+			if set, ok := strings.CutPrefix(kv, name+"="); ok {
+				value, origin = set, "environment"
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, value, origin, fallback)
+	}
+}

@@ -1,0 +1,50 @@
+package launch
+
+// The log of Config.Verbose: the steps of a job as records of log/slog, for users who
+// look for the step that takes long or fails.
+
+import (
+	"log/slog"
+
+	"github.com/muster-mpi/muster/internal/pmi"
+)
+
+// newLog returns a logger that writes whole lines to the launcher's stderr.
+func newLog(verbose bool, to *sink) *slog.Logger {
+	if !verbose {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(logWriter{to}, nil))
+}
+
+type logWriter struct{ to *sink }
+
+func (w logWriter) Write(line []byte) (int, error) {
+	w.to.write([]byte("muster: "), line)
+	return len(line), nil
+}
+
+// logEvent logs an event of the job.
+func (j *job) logEvent(e event) {
+	if !j.cfg.Verbose {
+		return
+	}
+	switch {
+	case e.started:
+		j.log.Info("rank started", "rank", e.rank, "host", j.backend.host(e.rank), "pid", e.pid)
+	case e.exited:
+		j.log.Info("rank exited", "rank", e.rank, "how", e.end.String())
+	case e.ready:
+		j.log.Info("agent ready", "host", j.cfg.Hosts[e.host].Name)
+	case e.sent:
+		j.log.Info("job sent to the agents")
+	case e.lost != "":
+		j.log.Info("host lost", "host", j.cfg.Hosts[e.host].Name, "why", e.lost)
+	case e.failed != nil:
+		j.log.Info("start failed", "why", e.failed)
+	case e.pmi.Fence:
+		j.log.Info("rank in a fence", "rank", e.rank)
+	default:
+		j.log.Info("rank joined or aborted", "rank", e.rank, "aborted", e.pmi.Phase == pmi.PhaseAborted)
+	}
+}

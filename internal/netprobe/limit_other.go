@@ -1,0 +1,6 @@
+//go:build !linux
+
+package netprobe
+
+// limits returns nothing: only Linux has token bucket filters.
+func limits() map[int]limit { return nil }

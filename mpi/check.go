@@ -1,0 +1,205 @@
+package mpi
+
+// Check mode (Config.Check): what must agree between the two sides of a message, or
+// between the ranks of a collective call, is sent along and compared.
+//
+//	messages      a header before the data holds the call, the element type and the line
+//	              of the sender. The call that completes the receive compares it, removes
+//	              it and copies the data to its destination
+//	collectives   each rank sends a description of its call to the next rank and compares
+//	              that of the rank before it, so every difference is noticed somewhere
+//	              (check_coll.go)
+//	requests      are recorded until they are completed, so that Finalize can name the
+//	              dropped ones, and receives what nobody has received (check_end.go)
+//
+// Without check mode none of this runs: typeCheck.last stays nil in check mode only, so
+// the fast paths leave for the general ones, which look at Config.Check.
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/p2p"
+)
+
+// checks is the state of check mode, one per world.
+type checks struct {
+	mu      sync.Mutex
+	pending map[*checkedRequest]struct{} // started and not completed
+	comms   map[uint32]*Comm             // whose messages are searched at the end, by context
+	lost    []string                     // messages that were found before
+	sites   sync.Map                     // files and lines by callPath
+}
+
+// The header of a message: three texts, padded with zeros.
+const (
+	callBytes  = 24
+	typeBytes  = 64
+	siteBytes  = 72
+	checkBytes = callBytes + typeBytes + siteBytes
+)
+
+// note is one side of a message.
+type note struct{ call, typ, site string }
+
+func (n note) String() string {
+	if n.site == "" {
+		return fmt.Sprintf("%s of %s", n.call, n.typ)
+	}
+	return fmt.Sprintf("%s of %s at %s", n.call, n.typ, n.site)
+}
+
+func noteOf[T any](c *Comm, call string) note {
+	return note{call, typeText(reflect.TypeFor[T]()), c.callSite()}
+}
+
+// typeText names a type. Long names keep their end, which differs more.
+func typeText(t reflect.Type) string { return lastBytes(t.String(), typeBytes) }
+
+func lastBytes(s string, most int) string { return s[max(0, len(s)-most):] }
+
+// callPath is the innermost part of a stack: the generic calls of this package and the
+// code that made them.
+type callPath [12]uintptr
+
+// callSite returns the file and line outside of this package that made the call. It keeps
+// what it has found: looking up files and lines takes several microseconds.
+func (c *Comm) callSite() string {
+	var path callPath
+	runtime.Callers(3, path[:])
+	if site, ok := c.w.check.sites.Load(path); ok {
+		return site.(string)
+	}
+	site := siteOf(path)
+	c.w.check.sites.Store(path, site)
+	return site
+}
+
+func siteOf(path callPath) string {
+	frames := runtime.CallersFrames(path[:])
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && !strings.HasPrefix(f.Function, modulePath+"/mpi.") {
+			return lastBytes(fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line), siteBytes)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// stamped returns a message with its header.
+func (n note) stamped(b []byte) []byte {
+	out := make([]byte, checkBytes+len(b))
+	copy(out[:callBytes], n.call)
+	copy(out[callBytes:callBytes+typeBytes], n.typ)
+	copy(out[callBytes+typeBytes:checkBytes], n.site)
+	copy(out[checkBytes:], b)
+	return out
+}
+
+func readNote(b []byte) note {
+	text := func(b []byte) string { return string(bytes.TrimRight(b, "\x00")) }
+	return note{text(b[:callBytes]), text(b[callBytes : callBytes+typeBytes]), text(b[callBytes+typeBytes : checkBytes])}
+}
+
+// outgoingChecked adds the header in check mode.
+func outgoingChecked[T any](c *Comm, call string, b []byte) []byte {
+	if !c.w.cfg.Check {
+		return b
+	}
+	return noteOf[T](c, call).stamped(b)
+}
+
+// checkedRequest is the part of a request that check mode needs.
+type checkedRequest struct {
+	c      *Comm
+	mine   note
+	what   string     // for the report of dropped requests
+	packed []byte     // of a receive: header and data
+	into   []byte     // destination of the data
+	calls  *callCheck // of a collective
+}
+
+// recorded adds a started operation to the pending requests.
+func (c *Comm) recorded(r Request, k *checkedRequest) Request {
+	if !r.op.Active() {
+		return r
+	}
+	k.c = c
+	s := &c.w.check
+	s.mu.Lock()
+	if s.pending == nil {
+		s.pending = make(map[*checkedRequest]struct{})
+	}
+	s.pending[k] = struct{}{}
+	s.mu.Unlock()
+	return r.with(func(more *requestMore) { more.check = k })
+}
+
+// sent records a send in check mode.
+func (c *Comm) sent(r Request, call string, dst int) Request {
+	if !c.w.cfg.Check || !r.op.Active() {
+		return r
+	}
+	return c.recorded(r, &checkedRequest{what: fmt.Sprintf("%s to rank %d at %s", call, dst, c.callSite())})
+}
+
+// checkedIrecv is irecv in check mode.
+func checkedIrecv(c *Comm, mine note, b []byte, src int, start func(packed []byte) Request) Request {
+	k := &checkedRequest{mine: mine, packed: make([]byte, checkBytes+len(b)), into: b}
+	k.what = fmt.Sprintf("%s from %s at %s", mine.call, rankText(src), mine.site)
+	return c.recorded(start(k.packed), k)
+}
+
+// waitName is how reports name a wait for the request.
+func (k *checkedRequest) waitName() string {
+	switch {
+	case k.calls != nil:
+		return k.calls.waitName()
+	case k.mine.call != "":
+		return k.mine.call + " (" + k.mine.site + ")"
+	}
+	return "Wait"
+}
+
+func rankText(r int) string {
+	if r == AnySource {
+		return "any rank"
+	}
+	return fmt.Sprintf("rank %d", r)
+}
+
+// complete removes the request from the pending ones, and compares and removes the header
+// of a received message.
+func (k *checkedRequest) complete(st engine.Status, err error) (engine.Status, error) {
+	s := &k.c.w.check
+	s.mu.Lock()
+	delete(s.pending, k)
+	s.mu.Unlock()
+	if k.calls != nil {
+		return k.calls.complete(st, err)
+	}
+	if k.packed == nil || err != nil && !errors.Is(err, p2p.ErrTruncated) || st.Cancelled {
+		return st, err
+	}
+	got := min(st.Bytes, len(k.packed))
+	if got < checkBytes {
+		return st, k.c.refuse(ErrIntern, k.mine.call, "the message of rank %d has no header of check mode", st.Source)
+	}
+	st.Bytes -= checkBytes
+	copy(k.into, k.packed[checkBytes:got])
+	if theirs := readNote(k.packed); theirs.typ != k.mine.typ {
+		return st, &Error{Class: ErrType, Op: k.mine.call, Comm: k.c.name, Rank: k.c.rank, Peer: st.Source, Tag: st.Tag,
+			Err:  fmt.Errorf("the element types differ: rank %d sent with %s, rank %d received with %s", st.Source, theirs, k.c.rank, k.mine),
+			Hint: "use the same element type on both sides"}
+	}
+	return st, err
+}
