@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -166,23 +167,43 @@ func leave() int {
 
 // waitQuietly lets all ranks wait for rank 0, after whatever the tests did to the
 // devices, and returns an error if that uses much CPU time: a descriptor that stays
-// readable would make a waiting rank poll continuously.
+// readable would make a waiting rank poll continuously, in every wait. A pause of a
+// virtual machine is charged to the rank that was running, but it does not recur, so
+// one quiet wait out of three is enough.
 func waitQuietly(all *mpi.Comm) error {
-	const pause, most = time.Second, 100 * time.Millisecond
+	const pause, most, attempts = time.Second, 100 * time.Millisecond, 3
+	var used []int64
+	for range attempts {
+		mine, err := costOfWait(all, pause)
+		if err != nil {
+			return err
+		}
+		used = make([]int64, all.Size())
+		if err := mpi.Allgather(all, []int64{int64(mine)}, used); err != nil {
+			return err
+		}
+		if slices.Max(used) <= int64(most) {
+			return nil
+		}
+	}
+	if mine := time.Duration(used[all.Rank()]); mine > most {
+		return fmt.Errorf("rank %d used the processor for %v while it waited %v for rank 0; waiting may cost %v", all.Rank(), mine, pause, most)
+	}
+	return nil
+}
+
+// costOfWait returns the CPU time that waiting for rank 0, which sleeps, costs the calling
+// rank. On rank 0 it is 0.
+func costOfWait(all *mpi.Comm, pause time.Duration) (time.Duration, error) {
 	if err := mpi.Barrier(all); err != nil {
-		return err
+		return 0, err
 	}
 	if all.Rank() == 0 {
 		time.Sleep(pause)
-		return mpi.Barrier(all)
+		return 0, mpi.Barrier(all)
 	}
 	before, _ := cputime.Used()
-	if err := mpi.Barrier(all); err != nil {
-		return err
-	}
+	err := mpi.Barrier(all)
 	after, _ := cputime.Used()
-	if used := after - before; used > most {
-		return fmt.Errorf("rank %d used the processor for %v while it waited %v for rank 0; waiting may cost %v", all.Rank(), used, pause, most)
-	}
-	return nil
+	return after - before, err
 }
