@@ -68,23 +68,41 @@ func TestWaitingUsesLittleCPU(t *testing.T) {
 		t.Skip("takes half a second")
 	}
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
-		if c.Rank() == 0 {
-			before, ok := cputime.Used()
-			time.Sleep(500 * time.Millisecond) // the interval that is measured
-			after, _ := cputime.Used()
-			if used := after - before; ok && used > 200*time.Millisecond {
-				t.Errorf("waiting for 500 ms in Recv and Probe took %v of CPU time", used)
+		usesLittleCPU(t, c, "waiting for 500 ms in Recv and Probe", 200*time.Millisecond, func() time.Duration {
+			if c.Rank() == 0 {
+				before, _ := cputime.Used()
+				time.Sleep(500 * time.Millisecond) // the interval that is measured
+				after, _ := cputime.Used()
+				noError(t, mpi.Send(c, []int{1}, 1, 1), "Send")
+				noError(t, mpi.Send(c, []int{1}, 1, 2), "Send")
+				return after - before
 			}
-			noError(t, mpi.Send(c, []int{1}, 1, 1), "Send")
-			noError(t, mpi.Send(c, []int{1}, 1, 2), "Send")
+			done := make(chan error, 1)
+			go func() { done <- second(mpi.Recv(c, []int{0}, 0, 1)) }()
+			noError(t, second(mpi.Probe(c, 0, 2)), "Probe")
+			noError(t, second(mpi.Recv(c, []int{0}, 0, 2)), "Recv")
+			noError(t, <-done, "Recv of the other goroutine")
+			return 0
+		})
+	})
+}
+
+// usesLittleCPU fails if what all ranks do in measure takes more CPU time than most, by
+// what any of them returns. A pause of a virtual machine is charged to the process that was
+// running, but it does not recur, so one measurement out of three is enough.
+func usesLittleCPU(t *testing.T, c *mpi.Comm, what string, most time.Duration, measure func() time.Duration) {
+	t.Helper()
+	const attempts = 3
+	var all []time.Duration
+	for range attempts {
+		used := []time.Duration{measure()}
+		noError(t, mpi.Allreduce(c, used, used, mpi.Max[time.Duration]()), "Allreduce")
+		if used[0] <= most {
 			return
 		}
-		done := make(chan error, 1)
-		go func() { done <- second(mpi.Recv(c, []int{0}, 0, 1)) }()
-		noError(t, second(mpi.Probe(c, 0, 2)), "Probe")
-		noError(t, second(mpi.Recv(c, []int{0}, 0, 2)), "Recv")
-		noError(t, <-done, "Recv of the other goroutine")
-	})
+		all = append(all, used[0])
+	}
+	t.Errorf("%s took %v of CPU time in %d attempts, want at most %v", what, all, attempts, most)
 }
 
 // traffic lets goroutines of all ranks send to each other at random: sizes, modes and
