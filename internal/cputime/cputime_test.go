@@ -18,10 +18,21 @@ func TestUsed(t *testing.T) {
 			t.Fatalf("computing for %v counts as %v", most, computed-start)
 		}
 	}
-	const pause = 200 * time.Millisecond
-	before, _ := Used()
-	time.Sleep(pause) // real time: the kernel's CPU accounting is under test
-	if after, _ := Used(); after < before || after-before > pause/2 {
-		t.Errorf("sleeping for %v counts as %v", pause, after-before)
+	// A pause of a virtual machine is charged to the process that was running, but it does
+	// not recur, so one sleep out of three is enough.
+	const pause, attempts = 200 * time.Millisecond, 3
+	var counted []time.Duration
+	for range attempts {
+		before, _ := Used()
+		time.Sleep(pause) // real time: the kernel's CPU accounting is under test
+		after, _ := Used()
+		if after < before {
+			t.Fatalf("the CPU time has decreased from %v to %v", before, after)
+		}
+		if after-before <= pause/2 {
+			return
+		}
+		counted = append(counted, after-before)
 	}
+	t.Errorf("sleeping for %v counts as %v", pause, counted)
 }
