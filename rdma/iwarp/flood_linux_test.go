@@ -5,6 +5,7 @@ package iwarp
 import (
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,14 +54,23 @@ func TestPeersConnectDuringFlood(t *testing.T) {
 		<-busy
 	}
 	for round := range 5 {
-		_, one := a.pair()
-		_, other := b.pair()
-		begin := time.Now()
-		if err := errors.Join(join(one, other, 10*time.Second)); err != nil {
-			t.Fatalf("round %d: %v", round, err)
+		// The flood takes a core, so that a busy machine may delay the peers once. If they
+		// waited for the clients, they would do so each time.
+		var all []time.Duration
+		for range 3 {
+			_, one := a.pair()
+			_, other := b.pair()
+			begin := time.Now()
+			if err := errors.Join(join(one, other, 10*time.Second)); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+			all = append(all, time.Since(begin))
+			if all[len(all)-1] <= handshakeTimeout/5 {
+				break
+			}
 		}
-		if took := time.Since(begin); took > handshakeTimeout/5 {
-			t.Errorf("round %d: peers need %v to connect while foreign clients flood the listener", round, took)
+		if slices.Min(all) > handshakeTimeout/5 {
+			t.Errorf("round %d: peers need %v to connect while foreign clients flood the listener", round, all)
 		}
 	}
 }

@@ -186,7 +186,13 @@ func TestEncryptedStreamDoesNotAllocate(t *testing.T) {
 	for _, op := range []rdma.Op{rdma.OpWrite, rdma.OpRead} {
 		w := pairStream(t, encrypted, op, 1<<20, 8)
 		w.step()
-		if n := testing.AllocsPerRun(3, w.step); n > 0 {
+		// The runtime allocates if it starts a thread, which a pause of the machine may
+		// cause. That does not recur.
+		n := testing.AllocsPerRun(3, w.step)
+		for attempt := 1; n > 0 && attempt < 3; attempt++ {
+			n = testing.AllocsPerRun(3, w.step)
+		}
+		if n > 0 {
 			t.Errorf("%v of 8 MB allocates %g times", op, n)
 		}
 	}

@@ -124,72 +124,90 @@ func TestTamperedDatagramDropped(t *testing.T) {
 // inside the run.
 func TestWholeEncryptedRun(t *testing.T) {
 	for _, spoil := range []int{-1, 0, 1, 7, 9} {
-		c := Config{Datagram: ethernetDatagram, Encrypt: true, NoThread: true}
-		a, b := newTestNode(t, c), newTestNode(t, c)
-		if !a.socket.runs() {
-			t.Skip("this kernel has no UDP_SEGMENT")
-		}
-		to := a.resolve(t, b)
-		source, target := make([]byte, 20_000), make([]byte, 20_000)
-		for i := range source {
-			source[i] = byte(i % 251)
-		}
-		mr, err := b.Register(target, rdma.RemoteWrite)
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs, again := 0, map[int]bool{}
-		var sequence reliable.Sequence
-		a.disturb = func(o *outbox) {
-			for i := range o.packets[:o.n] {
-				l := &o.packets[i]
-				if l.index.count == 1 && runs > 0 && l.index.sequence == sequence {
-					again[int(l.index.position)] = true
-				}
-				if l.index.count < 2 || runs > 0 {
-					continue
-				}
-				runs, sequence = 1, l.index.sequence
-				if spoil >= 0 {
-					l.data[spoil*l.wire()+sealedAt+100]++
-				}
-				b.mu.Lock()
-				for rest := bytes.Clone(l.data); len(rest) > 0; {
-					rest = rest[b.takeRun(&b.part, rest, l.wire()):]
-				}
-				if p := b.qp.(*pair).peers[0]; (p.reorderBuffer == nil) != (spoil < 0) {
-					t.Errorf("packet %d changed: collected: %v", spoil, p.reorderBuffer != nil)
-				}
-				b.mu.Unlock()
-				o.n--
-				o.packets[i], o.packets[o.n] = o.packets[o.n], o.packets[i]
-				return
-			}
-		}
-		for id, wr := range []rdma.SendWR{{Op: rdma.OpSend, Body: rdma.MemOf(make([]byte, 10))}, {Op: rdma.OpWrite, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}} {
-			wr.ID, wr.Peer = uint64(id), to
-			a.mu.Lock()
-			if id == 1 {
-				a.keys.serial = 1<<epochBits - 6
-			}
-			a.mu.Unlock()
-			if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
-				t.Fatal(err)
-			}
-			pollBoth(t, a, b, func(onA bool, c *rdma.Completion) bool { return onA && c.ID == uint64(id) })
-		}
-		if got := b.keys.epochs.coming.number; got != 1 {
-			t.Errorf("packet %d changed: the last packet was of epoch %d, want 1", spoil, got)
-		}
-		want := uint64(0)
+		want := 0
 		if spoil >= 0 {
 			want = 1
 		}
-		// One more may be a probe.
-		if drops := b.Drops(); runs != 1 || again[spoil] != (spoil >= 0) || len(again) > int(want)+1 || drops.Strangers != want || !bytes.Equal(source, target) {
-			t.Errorf("packet %d changed: %d runs, packets %v were sent again, drops %+v, bytes equal: %v", spoil, runs, again, drops, bytes.Equal(source, target))
+		// One more may be a probe. A pause of the machine makes timers expire and more
+		// probes due, but it does not recur.
+		again := wholeEncryptedRun(t, spoil)
+		for attempt := 1; len(again) > want+1 && attempt < 3; attempt++ {
+			again = wholeEncryptedRun(t, spoil)
+		}
+		if len(again) > want+1 {
+			t.Errorf("packet %d changed: packets %v were sent again", spoil, again)
 		}
 	}
+}
+
+// wholeEncryptedRun returns the packets that were sent again.
+func wholeEncryptedRun(t *testing.T, spoil int) map[int]bool {
+	t.Helper()
+	c := Config{Datagram: ethernetDatagram, Encrypt: true, NoThread: true}
+	a, b := newTestNode(t, c), newTestNode(t, c)
+	if !a.socket.runs() {
+		t.Skip("this kernel has no UDP_SEGMENT")
+	}
+	to := a.resolve(t, b)
+	source, target := make([]byte, 20_000), make([]byte, 20_000)
+	for i := range source {
+		source[i] = byte(i % 251)
+	}
+	mr, err := b.Register(target, rdma.RemoteWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, again := 0, map[int]bool{}
+	var sequence reliable.Sequence
+	a.disturb = func(o *outbox) {
+		for i := range o.packets[:o.n] {
+			l := &o.packets[i]
+			if l.index.count == 1 && runs > 0 && l.index.sequence == sequence {
+				again[int(l.index.position)] = true
+			}
+			if l.index.count < 2 || runs > 0 {
+				continue
+			}
+			runs, sequence = 1, l.index.sequence
+			if spoil >= 0 {
+				l.data[spoil*l.wire()+sealedAt+100]++
+			}
+			b.mu.Lock()
+			for rest := bytes.Clone(l.data); len(rest) > 0; {
+				rest = rest[b.takeRun(&b.part, rest, l.wire()):]
+			}
+			if p := b.qp.(*pair).peers[0]; (p.reorderBuffer == nil) != (spoil < 0) {
+				t.Errorf("packet %d changed: collected: %v", spoil, p.reorderBuffer != nil)
+			}
+			b.mu.Unlock()
+			o.n--
+			o.packets[i], o.packets[o.n] = o.packets[o.n], o.packets[i]
+			return
+		}
+	}
+	for id, wr := range []rdma.SendWR{{Op: rdma.OpSend, Body: rdma.MemOf(make([]byte, 10))}, {Op: rdma.OpWrite, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}} {
+		wr.ID, wr.Peer = uint64(id), to
+		a.mu.Lock()
+		if id == 1 {
+			a.keys.serial = 1<<epochBits - 6
+		}
+		a.mu.Unlock()
+		if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+			t.Fatal(err)
+		}
+		pollBoth(t, a, b, func(onA bool, c *rdma.Completion) bool { return onA && c.ID == uint64(id) })
+	}
+	if got := b.keys.epochs.coming.number; got != 1 {
+		t.Errorf("packet %d changed: the last packet was of epoch %d, want 1", spoil, got)
+	}
+	want := uint64(0)
+	if spoil >= 0 {
+		want = 1
+	}
+	if drops := b.Drops(); runs != 1 || again[spoil] != (spoil >= 0) || drops.Strangers != want || !bytes.Equal(source, target) {
+		t.Errorf("packet %d changed: %d runs, packets %v were sent again, drops %+v, bytes equal: %v", spoil, runs, again, drops, bytes.Equal(source, target))
+	}
+	return again
 }
 
 // TestEncryptionDoesNotAllocate writes 16 MB in runs, in long datagrams and in short ones.
@@ -204,7 +222,13 @@ func TestEncryptionDoesNotAllocate(t *testing.T) {
 	} {
 		w := newWriter(t, c)
 		w.give()
-		if n := testing.AllocsPerRun(2, w.give); n > 0 {
+		// The runtime allocates if it starts a thread, which a pause of the machine may
+		// cause. That does not recur.
+		n := testing.AllocsPerRun(2, w.give)
+		for attempt := 1; n > 0 && attempt < 3; attempt++ {
+			n = testing.AllocsPerRun(2, w.give)
+		}
+		if n > 0 {
 			t.Errorf("%s: writing %d MB allocates %g times", name, megabytes, n)
 		}
 	}
