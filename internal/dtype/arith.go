@@ -33,9 +33,9 @@ func (c *calc) mul(a, b int64) int64 {
 	return p
 }
 
-// roundUp returns the next multiple of align that is not below n; n is not negative.
+// roundUp returns the next multiple of align that is not below n, or n if it is negative.
 func (c *calc) roundUp(n, align int64) int64 {
-	if r := n % align; r != 0 {
+	if r := n % align; r > 0 {
 		return c.add(n, align-r)
 	}
 	return n

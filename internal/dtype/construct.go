@@ -167,7 +167,7 @@ func Subarray(sizes, subsizes, starts []int64, base *Layout) (*Layout, error) {
 	}
 	return &Layout{
 		shape: part.shape.shift(off), align: part.align, trueSpan: trueSpan,
-		bounds: span{0, stride}, marked: true,
+		bounds: span{0, stride}, lowMarked: true, highMarked: true,
 	}, nil
 }
 
@@ -184,6 +184,13 @@ func Resized(base *Layout, lowerBound, extent int64) (*Layout, error) {
 	}
 	return &Layout{
 		shape: base.shape, align: base.align, trueSpan: base.trueSpan,
-		bounds: span{lowerBound, upper}, marked: true,
+		bounds: span{lowerBound, upper}, lowMarked: true, highMarked: true,
 	}, nil
 }
+
+// LowerMarker returns the layout of no bytes that sets the lower bound of a Struct to its
+// displacement: MPI_LB of MPI-1.
+func LowerMarker() *Layout { return &Layout{shape: block(0, 0), align: 1, lowMarked: true} }
+
+// UpperMarker is the same for the upper bound: MPI_UB of MPI-1.
+func UpperMarker() *Layout { return &Layout{shape: block(0, 0), align: 1, highMarked: true} }

@@ -9,10 +9,10 @@ type Layout struct {
 	// themselves. They differ by trailing padding, and arbitrarily after Resized.
 	bounds   span
 	trueSpan span
-	// marked means that Resized or Subarray set the bounds of this layout or of a part
-	// of it. Such bounds take precedence over those of the bytes (MPI-4.1 section
-	// 5.1.7).
-	marked bool
+	// lowMarked and highMarked mean that Resized, Subarray or a marker set that bound of
+	// this layout or of a part of it. Such bounds take precedence over those of the bytes
+	// (MPI-4.1 section 5.1.7).
+	lowMarked, highMarked bool
 }
 
 // Size returns the number of bytes of one packed element.
@@ -75,7 +75,8 @@ type assembly struct {
 	trueSpan span
 	bounds   span
 	used     bool // trueSpan is set
-	marked   bool // bounds is set
+	// The bounds that are set.
+	lowMarked, highMarked bool
 }
 
 // repeat adds blocks × count copies of base: runs of count elements an extent apart,
@@ -96,30 +97,36 @@ func (a *assembly) repeat(base *Layout, off, blocks, stride, count int64) {
 		}
 		a.trueSpan, a.used = s, true
 	}
-	if base.marked {
-		s := a.markers(base, put)
-		if a.marked {
-			s = s.cover(a.bounds)
+	// The two bounds move separately: with a negative extent the upper bound is below the
+	// lower, so they do not form a span.
+	if base.lowMarked {
+		lo := put(span{base.bounds.lo, base.bounds.lo}).lo
+		if a.lowMarked {
+			lo = min(lo, a.bounds.lo)
 		}
-		a.bounds, a.marked = s, true
+		a.bounds.lo, a.lowMarked = lo, true
 	}
-}
-
-// markers moves the two bounds of a marked layout separately: with a negative extent
-// the upper bound is below the lower, so they do not form a span.
-func (a *assembly) markers(base *Layout, put func(span) span) span {
-	lower, upper := put(span{base.bounds.lo, base.bounds.lo}), put(span{base.bounds.hi, base.bounds.hi})
-	return span{lower.lo, upper.hi}
+	if base.highMarked {
+		hi := put(span{base.bounds.hi, base.bounds.hi}).hi
+		if a.highMarked {
+			hi = max(hi, a.bounds.hi)
+		}
+		a.bounds.hi, a.highMarked = hi, true
+	}
 }
 
 // finish returns the layout. Without a marker the extent is rounded up to the
 // alignment, as a compiler pads a struct (MPI-4.1 section 5.1, the definition of
 // extent).
 func (a *assembly) finish(constructor string, s func() *shape) (*Layout, error) {
-	l := &Layout{align: max(1, a.align), trueSpan: a.trueSpan, bounds: a.bounds, marked: a.marked}
-	if !a.marked {
-		padded := a.roundUp(a.sub(a.trueSpan.hi, a.trueSpan.lo), l.align)
-		l.bounds = span{a.trueSpan.lo, a.add(a.trueSpan.lo, padded)}
+	l := &Layout{align: max(1, a.align), trueSpan: a.trueSpan, bounds: a.bounds, lowMarked: a.lowMarked, highMarked: a.highMarked}
+	if a.used { // else a bound that is not marked is 0
+		if !a.lowMarked {
+			l.bounds.lo = a.trueSpan.lo
+		}
+		if !a.highMarked {
+			l.bounds.hi = a.add(l.bounds.lo, a.roundUp(a.sub(a.trueSpan.hi, l.bounds.lo), l.align))
+		}
 	}
 	a.sub(l.bounds.hi, l.bounds.lo)
 	a.sub(a.trueSpan.hi, a.trueSpan.lo)

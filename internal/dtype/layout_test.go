@@ -368,3 +368,33 @@ func TestPackingDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// The segments of a layout without memory are those of a view.
+func TestLayoutSegments(t *testing.T) {
+	base, err := Basic(4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Vector(3, 2, 5, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, hi, err := l.Span(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := l.Over(make([]byte, hi), 0, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want [][2]int64
+	for at, n := range l.Segments(2) {
+		got = append(got, [2]int64{at, n})
+	}
+	for at, n := range v.Segments(0, v.Len()) {
+		want = append(want, [2]int64{at, n})
+	}
+	if !slices.Equal(got, want) || len(got) == 0 {
+		t.Errorf("the segments are %v, want %v", got, want)
+	}
+}

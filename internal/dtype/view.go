@@ -104,6 +104,13 @@ func (v View) Segments(pos, n int64) iter.Seq2[int64, int64] {
 	}
 }
 
+// Segments iterates over the pieces of count elements, as [View.Segments] does, for memory
+// that is elsewhere: the offsets are relative to the origin of the first element.
+func (l *Layout) Segments(count int64) iter.Seq2[int64, int64] {
+	v := View{layout: l, count: count}
+	return v.Segments(0, v.Len())
+}
+
 func (v View) clip(pos, n int64) int64 {
 	total := v.Len()
 	if pos < 0 || pos >= total || n <= 0 {
