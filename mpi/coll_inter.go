@@ -180,7 +180,10 @@ func interAlltoallvCall[T Elem](c *Comm, name string, in []T, sendCounts, sendDi
 
 // reduces adds the operation to a call that combines elements.
 func reduces[T Elem](c *Comm, k *collCall, op *Op[T]) error {
-	k.key.ordered, k.key.typ = op.NonCommutative, typeWord((*T)(nil))
+	k.key.ordered, k.key.typ, k.key.elem = op.NonCommutative, typeWord((*T)(nil)), op.elem()
+	if err := op.whole(c, k.name, k.key.bytes/sizeOf[T]()); err != nil {
+		return err
+	}
 	return checkOp(c, k, op)
 }
 
@@ -237,7 +240,10 @@ func interReduceScatterCall[T Elem](c *Comm, name string, in, out []T, counts []
 	if len(out) != mine {
 		return k, c.refuse(ErrCount, name, "out has %d elements; this rank's part of the result has %d", len(out), mine)
 	}
-	k.in, k.out, k.recvCounts = rawBytes(in), rawBytes(out), counts
+	if k.recvCounts, err = op.units(c, name, counts); err != nil {
+		return k, err
+	}
+	k.in, k.out = rawBytes(in), rawBytes(out)
 	k.key.irregular = counts != nil
 	k.key.bytes, k.key.recv = len(k.in), mine*k.key.elem
 	return k, reduces(c, &k, op)

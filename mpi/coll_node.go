@@ -155,7 +155,7 @@ func reducedInNode[T Elem](c *Comm, k *collCall, op Op[T]) (done bool, err error
 		return err != nil, err
 	}
 	if op.predefined != nil {
-		err = reduceInTeam(t, k, op.Apply, !op.NonCommutative)
+		err = reduceInTeam(t, k, op.Apply, 1, !op.NonCommutative)
 	} else {
 		err = usersReduction(c, t, k, op)
 	}
@@ -165,22 +165,22 @@ func reducedInNode[T Elem](c *Comm, k *collCall, op Op[T]) (done bool, err error
 	return true, err
 }
 
-func reduceInTeam[T Elem](t *nodecoll.Team, k *collCall, combine func(inout, in []T), commutes bool) error {
+func reduceInTeam[T Elem](t *nodecoll.Team, k *collCall, combine func(inout, in []T), unit int, commutes bool) error {
 	in, out := elements[T](k.in), elements[T](k.out)
 	if k.key.inPlace {
 		in = out
 	}
 	switch k.key.kind {
 	case coll.Reduce:
-		return nodecoll.Reduce(t, k.name, in, out, combine, commutes, k.key.root)
+		return nodecoll.Reduce(t, k.name, in, out, combine, unit, commutes, k.key.root)
 	case coll.Allreduce:
-		return nodecoll.Allreduce(t, k.name, in, out, combine, commutes)
+		return nodecoll.Allreduce(t, k.name, in, out, combine, unit, commutes)
 	case coll.ReduceScatter:
-		return nodecoll.ReduceScatter(t, k.name, in, out[:k.key.bytes/k.key.elem], combine)
+		return nodecoll.ReduceScatter(t, k.name, in, out[:k.key.bytes/sizeOf[T]()], combine, unit)
 	case coll.Scan:
-		return nodecoll.Scan(t, k.name, in, out, combine)
+		return nodecoll.Scan(t, k.name, in, out, combine, unit)
 	case coll.Exscan:
-		return nodecoll.Exscan(t, k.name, in, out, combine)
+		return nodecoll.Exscan(t, k.name, in, out, combine, unit)
 	}
 	return fmt.Errorf("internal error: %s has no form in shared memory", k.name)
 }

@@ -75,7 +75,7 @@ func combined[T Elem](c *Comm, name string, kind coll.Kind, in, out []T, op *Op[
 	if c.inter != nil && kind == coll.Allreduce {
 		return interAllreduceCall(c, name, in, out, op)
 	}
-	k := collCall{name: name, key: planKey{kind: kind, ordered: op.NonCommutative, elem: sizeOf[T](), typ: typeWord((*T)(nil))}}
+	k := collCall{name: name, key: planKey{kind: kind, ordered: op.NonCommutative, elem: op.elem(), typ: typeWord((*T)(nil))}}
 	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
@@ -96,7 +96,10 @@ func combined[T Elem](c *Comm, name string, kind coll.Kind, in, out []T, op *Op[
 		k.out = rawBytes(out)
 		k.key.inPlace = n > 0 && (in == nil || same(in, out))
 	}
-	k.key.bytes = n * k.key.elem
+	if err := op.whole(c, name, n); err != nil {
+		return k, err
+	}
+	k.key.bytes = n * sizeOf[T]()
 	if !k.key.inPlace {
 		k.in = rawBytes(in)
 	}

@@ -134,12 +134,12 @@ func (s *segmentOp[T]) recovered(call string, err *error) {
 func usersReduction[T Elem](c *Comm, t *nodecoll.Team, k *collCall, op Op[T]) (err error) {
 	s := segmentOpOf(c, &op)
 	defer s.recovered(k.name, &err)
-	return reduceInTeam(t, k, s.combine, !op.NonCommutative)
+	return reduceInTeam(t, k, s.combine, max(op.Unit, 1), !op.NonCommutative)
 }
 
 // usersAllreduce is the same for quickAllreduce.
 func usersAllreduce[T Elem](c *Comm, t *nodecoll.Team, in, out []T, op *Op[T]) (err error) {
 	s := segmentOpOf(c, op)
 	defer s.recovered("Allreduce", &err)
-	return nodecoll.Allreduce(t, "Allreduce", in, out, s.combine, !op.NonCommutative)
+	return nodecoll.Allreduce(t, "Allreduce", in, out, s.combine, max(op.Unit, 1), !op.NonCommutative)
 }

@@ -74,8 +74,12 @@ func reduceScatterCall[T Elem](c *Comm, name string, in, out []T, counts []int, 
 	if c.inter != nil {
 		return interReduceScatterCall(c, name, in, out, counts, op)
 	}
-	k := collCall{name: name, sendCounts: counts, key: planKey{kind: coll.ReduceScatter, ordered: op.NonCommutative,
-		irregular: counts != nil, elem: sizeOf[T](), typ: typeWord((*T)(nil))}}
+	units, err := op.units(c, name, counts)
+	if err != nil {
+		return collCall{name: name}, err
+	}
+	k := collCall{name: name, sendCounts: units, key: planKey{kind: coll.ReduceScatter, ordered: op.NonCommutative,
+		irregular: counts != nil, elem: op.elem(), typ: typeWord((*T)(nil))}}
 	if err := checkType[T](c, &k); err != nil {
 		return k, err
 	}
@@ -92,7 +96,7 @@ func reduceScatterCall[T Elem](c *Comm, name string, in, out []T, counts []int, 
 	}
 	mine := len(given) / c.size
 	all := mine * c.size
-	k.key.bytes = mine * k.key.elem
+	k.key.bytes = mine * sizeOf[T]()
 	if counts != nil {
 		mine, all, k.key.bytes = counts[c.rank], 0, 0
 		for _, n := range counts {
@@ -101,6 +105,9 @@ func reduceScatterCall[T Elem](c *Comm, name string, in, out []T, counts []int, 
 	}
 	if len(given) != all {
 		return k, c.refuse(ErrCount, name, "the contribution has %d elements; %d ranks share %d", len(given), c.size, all)
+	}
+	if err := op.whole(c, name, mine); err != nil {
+		return k, err
 	}
 	if !inPlace && len(out) != mine {
 		return k, c.refuse(ErrCount, name, "out has %d elements; this rank's part of the result has %d", len(out), mine)

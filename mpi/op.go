@@ -19,6 +19,9 @@ type Op[T any] struct {
 	Name           string
 	Combine        func(inout, in []T)
 	NonCommutative bool
+	// Unit is the number of elements of T that Combine needs together, such as the
+	// bytes of a record in an Op[byte]; 0 means 1. All lengths are multiples of it.
+	Unit int
 
 	// predefined is used instead of Combine: taking a generic function as a value
 	// allocates each time, and this does not.
@@ -38,6 +41,32 @@ func (o Op[T]) Apply(inout, in []T) {
 		return
 	}
 	o.Combine(inout, in)
+}
+
+// elem returns the size in bytes of what Combine needs together.
+func (o *Op[T]) elem() int { return sizeOf[T]() * max(o.Unit, 1) }
+
+// whole returns an error if a number of elements is not a multiple of the unit.
+func (o *Op[T]) whole(c *Comm, name string, n int) error {
+	if o.Unit > 1 && n%o.Unit != 0 {
+		return c.refuse(ErrCount, name, "%d elements are not a multiple of %d, the unit of the operation %q", n, o.Unit, o.Name)
+	}
+	return nil
+}
+
+// units returns counts of elements as counts of units.
+func (o *Op[T]) units(c *Comm, name string, counts []int) ([]int, error) {
+	if o.Unit <= 1 || counts == nil {
+		return counts, nil
+	}
+	out := make([]int, len(counts))
+	for i, n := range counts {
+		if err := o.whole(c, name, n); err != nil {
+			return nil, err
+		}
+		out[i] = n / o.Unit
+	}
+	return out, nil
 }
 
 // Number is the constraint of operations that add and multiply: all numeric

@@ -20,8 +20,8 @@ func steady(t *Team, words int) map[string]func() error {
 		"bcast":     func() error { return t.Bcast("Bcast", b, 0) },
 		"allgather": func() error { return t.Allgather("Allgather", b, every, len(b)) },
 		"alltoall":  func() error { return t.Alltoall("Alltoall", nil, every, len(b)) },
-		"reduce":    func() error { return Reduce(t, "Reduce", v, v, sum, true, 0) },
-		"allreduce": func() error { return Allreduce(t, "Allreduce", v, v, sum, true) },
+		"reduce":    func() error { return Reduce(t, "Reduce", v, v, sum, 1, true, 0) },
+		"allreduce": func() error { return Allreduce(t, "Allreduce", v, v, sum, 1, true) },
 	}
 }
 

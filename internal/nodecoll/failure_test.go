@@ -55,7 +55,7 @@ func TestRankDies(t *testing.T) {
 		},
 		"Allreduce": func(t *Team) error {
 			v := make([]affine, 5000)
-			return Allreduce(t, "Allreduce", v, v, combineAffine, false)
+			return Allreduce(t, "Allreduce", v, v, combineAffine, 1, false)
 		},
 	}
 	for name, fn := range calls {
@@ -106,7 +106,7 @@ func TestOutOfStep(t *testing.T) {
 		"roots": func(_ *rig, t *Team) error { return t.Bcast("Bcast", make([]byte, 8), min(t.Rank(), 1)) },
 		"operands": func(_ *rig, t *Team) error {
 			v := make([]affine, 8+8*(t.Rank()&1))
-			return Allreduce(t, "Allreduce", v, v, combineAffine, false)
+			return Allreduce(t, "Allreduce", v, v, combineAffine, 1, false)
 		},
 		"rounds": func(g *rig, t *Team) error {
 			n := 10 * mostBytes

@@ -4,13 +4,13 @@ package nodecoll
 // from lower ranks, unless commutes reports that the order does not matter. All ranks
 // combine in the same order, from the highest rank down: x₀ ∘ (x₁ ∘ (… ∘ xₙ₋₁)). So all
 // get the same bits. The operands are read from the sections where their ranks wrote them.
-// in and out may be the same slice.
+// in and out may be the same slice. combine gets multiples of unit elements.
 
 import "github.com/muster-mpi/muster/internal/coll"
 
 // Reduce combines the data of all ranks in root's out. The root does all the work; the
 // others only copy in, and run ahead.
-func Reduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T), commutes bool, root int) error {
+func Reduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T), unit int, commutes bool, root int) error {
 	bytes := len(in) * sizeOf[T]()
 	if bytes == 0 {
 		return nil
@@ -18,7 +18,7 @@ func Reduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T),
 	if err := t.begin(op, coll.MakeCall(coll.Reduce, coll.Blocking, root, bytes)); err != nil {
 		return err
 	}
-	step := t.piece(coll.Reduce, sizeOf[T]()) / sizeOf[T]()
+	step := t.piece(coll.Reduce, unit*sizeOf[T]()) / sizeOf[T]()
 	for at := 0; at < len(in); at += step {
 		part := in[at:min(at+step, len(in))]
 		n := t.next(len(part) * sizeOf[T]())
@@ -102,7 +102,7 @@ func fold[T any](t *Team, round uint64, last int, own, to []T, combine func(inou
 }
 
 // Allreduce combines the data of all ranks in every rank's out.
-func Allreduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T), commutes bool) error {
+func Allreduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T), unit int, commutes bool) error {
 	bytes := len(in) * sizeOf[T]()
 	if bytes == 0 {
 		return nil
@@ -110,7 +110,7 @@ func Allreduce[T any](t *Team, op string, in, out []T, combine func(inout, in []
 	if err := t.begin(op, coll.MakeCall(coll.Allreduce, coll.Blocking, coll.NoRoot, bytes)); err != nil {
 		return err
 	}
-	step := t.piece(coll.Allreduce, sizeOf[T]()) / sizeOf[T]()
+	step := t.piece(coll.Allreduce, unit*sizeOf[T]()) / sizeOf[T]()
 	small := t.direct(bytes)
 	for at := 0; at < len(in); at += step {
 		part := in[at:min(at+step, len(in))]
@@ -119,7 +119,7 @@ func Allreduce[T any](t *Team, op string, in, out []T, combine func(inout, in []
 		if small {
 			err = allreduceDirect(t, part, to, combine, commutes)
 		} else {
-			err = allreduceShares(t, part, to, combine)
+			err = allreduceShares(t, part, to, combine, unit)
 		}
 		if err != nil {
 			return err
@@ -153,13 +153,13 @@ func allreduceDirect[T any](t *Team, in, out []T, combine func(inout, in []T), c
 // allreduceShares makes each rank combine its share of the elements of all ranks in its
 // own section; then every rank copies the shares out. A rank publishes what is not its own
 // share.
-func allreduceShares[T any](t *Team, in, out []T, combine func(inout, in []T)) error {
+func allreduceShares[T any](t *Team, in, out []T, combine func(inout, in []T), unit int) error {
 	bytes := len(bytesOf(in))
 	n := t.next(bytes)
 	if err := t.room(); err != nil {
 		return err
 	}
-	lo, hi := t.share(t.rank, len(in))
+	lo, hi := t.share(t.rank, len(in), unit)
 	given := elements[T](t.mine.buffer(n, bytes))
 	copy(given[:lo], in[:lo])
 	copy(given[hi:], in[hi:])
@@ -204,19 +204,22 @@ func allreduceShares[T any](t *Team, in, out []T, combine func(inout, in []T)) e
 		if err != nil {
 			return err
 		}
-		lo, hi := t.share(q, len(out))
+		lo, hi := t.share(q, len(out), unit)
 		copy(out[lo:hi], from[lo:hi])
 	}
 	t.exchanged(result)
 	return nil
 }
 
-// share returns the part of n elements that a rank combines.
-func (t *Team) share(rank, n int) (lo, hi int) { return n * rank / t.size, n * (rank + 1) / t.size }
+// share returns the part of n elements that a rank combines: whole units.
+func (t *Team) share(rank, n, unit int) (lo, hi int) {
+	n /= unit
+	return n * rank / t.size * unit, n * (rank + 1) / t.size * unit
+}
 
 // ReduceScatter combines block by block; each rank gets its own block in out. in has a
 // block of len(out) elements for each rank.
-func ReduceScatter[T any](t *Team, op string, in, out []T, combine func(inout, in []T)) error {
+func ReduceScatter[T any](t *Team, op string, in, out []T, combine func(inout, in []T), unit int) error {
 	bytes := len(out) * sizeOf[T]()
 	if bytes == 0 {
 		return nil
@@ -224,7 +227,7 @@ func ReduceScatter[T any](t *Team, op string, in, out []T, combine func(inout, i
 	if err := t.begin(op, coll.MakeCall(coll.ReduceScatter, coll.Blocking, coll.NoRoot, bytes)); err != nil {
 		return err
 	}
-	step := t.piece(coll.ReduceScatter, sizeOf[T]()) / sizeOf[T]()
+	step := t.piece(coll.ReduceScatter, unit*sizeOf[T]()) / sizeOf[T]()
 	block := len(out)
 	for at := 0; at < block; at += step {
 		k := min(step, block-at)
@@ -269,18 +272,18 @@ func reduceScatterRound[T any](t *Team, in, out []T, at, k int, combine func(ino
 }
 
 // Scan combines the data of ranks 0 to this one in out.
-func Scan[T any](t *Team, op string, in, out []T, combine func(inout, in []T)) error {
-	return prefix(t, op, coll.Scan, t.rank, in, out, combine)
+func Scan[T any](t *Team, op string, in, out []T, combine func(inout, in []T), unit int) error {
+	return prefix(t, op, coll.Scan, t.rank, in, out, combine, unit)
 }
 
 // Exscan combines the data of the ranks below this one in out; that of rank 0 is not
 // written.
-func Exscan[T any](t *Team, op string, in, out []T, combine func(inout, in []T)) error {
-	return prefix(t, op, coll.Exscan, t.rank-1, in, out, combine)
+func Exscan[T any](t *Team, op string, in, out []T, combine func(inout, in []T), unit int) error {
+	return prefix(t, op, coll.Exscan, t.rank-1, in, out, combine, unit)
 }
 
 // prefix combines ranks 0 to last. A rank does not wait for those above it.
-func prefix[T any](t *Team, op string, kind coll.Kind, last int, in, out []T, combine func(inout, in []T)) error {
+func prefix[T any](t *Team, op string, kind coll.Kind, last int, in, out []T, combine func(inout, in []T), unit int) error {
 	bytes := len(in) * sizeOf[T]()
 	if bytes == 0 {
 		return nil
@@ -288,7 +291,7 @@ func prefix[T any](t *Team, op string, kind coll.Kind, last int, in, out []T, co
 	if err := t.begin(op, coll.MakeCall(kind, coll.Blocking, coll.NoRoot, bytes)); err != nil {
 		return err
 	}
-	step := t.piece(kind, sizeOf[T]()) / sizeOf[T]()
+	step := t.piece(kind, unit*sizeOf[T]()) / sizeOf[T]()
 	for at := 0; at < len(in); at += step {
 		part := in[at:min(at+step, len(in))]
 		n := t.next(len(bytesOf(part)))

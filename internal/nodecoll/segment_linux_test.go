@@ -32,7 +32,7 @@ func TestMappedSegment(t *testing.T) {
 					c := newCheck(t, team)
 					for i := range 300 {
 						v := []int64{int64(r)}
-						c.ok(Allreduce(team, "Allreduce", v, v, sum, true), "Allreduce")
+						c.ok(Allreduce(team, "Allreduce", v, v, sum, 1, true), "Allreduce")
 						if v[0] != 3 {
 							t.Errorf("rank %d, call %d: the sum is %d", r, i, v[0])
 						}

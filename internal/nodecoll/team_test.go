@@ -186,33 +186,33 @@ func TestReductions(t *testing.T) {
 			want := composed(0, size, n)
 			for root := range size {
 				in, out := contribution(me, n), make([]affine, n)
-				c.ok(Reduce(t, "Reduce", in, out, combineAffine, false, root), "Reduce of %d", n)
+				c.ok(Reduce(t, "Reduce", in, out, combineAffine, 1, false, root), "Reduce of %d", n)
 				if me == root {
 					equal(out, want, "Reduce")
 				}
 				equal(in, contribution(me, n), "the operand of Reduce, which must not change,")
-				c.ok(Reduce(t, "Reduce", in, in, combineAffine, false, root), "Reduce in place of %d", n)
+				c.ok(Reduce(t, "Reduce", in, in, combineAffine, 1, false, root), "Reduce in place of %d", n)
 				if me == root {
 					equal(in, want, "Reduce in place")
 				}
 			}
 			in, out := contribution(me, n), make([]affine, n)
-			c.ok(Allreduce(t, "Allreduce", in, out, combineAffine, false), "Allreduce of %d", n)
+			c.ok(Allreduce(t, "Allreduce", in, out, combineAffine, 1, false), "Allreduce of %d", n)
 			equal(out, want, "Allreduce")
-			c.ok(Scan(t, "Scan", in, out, combineAffine), "Scan of %d", n)
+			c.ok(Scan(t, "Scan", in, out, combineAffine, 1), "Scan of %d", n)
 			equal(out, composed(0, me+1, n), "Scan")
 			clear(out)
-			c.ok(Exscan(t, "Exscan", in, out, combineAffine), "Exscan of %d", n)
+			c.ok(Exscan(t, "Exscan", in, out, combineAffine, 1), "Exscan of %d", n)
 			equal(out, composed(0, me, n), "Exscan")
 			equal(in, contribution(me, n), "the operand, which must not change,")
-			c.ok(Allreduce(t, "Allreduce", in, in, combineAffine, false), "Allreduce in place of %d", n)
+			c.ok(Allreduce(t, "Allreduce", in, in, combineAffine, 1, false), "Allreduce in place of %d", n)
 			equal(in, want, "Allreduce in place")
 
 			k := n / size
 			in = contribution(me, k*size)
-			c.ok(ReduceScatter(t, "ReduceScatter", in, out[:k], combineAffine), "ReduceScatter of %d", k)
+			c.ok(ReduceScatter(t, "ReduceScatter", in, out[:k], combineAffine, 1), "ReduceScatter of %d", k)
 			equal(out[:k], composed(0, size, k*size)[me*k:(me+1)*k], "ReduceScatter")
-			c.ok(ReduceScatter(t, "ReduceScatter", in, in[:k], combineAffine), "ReduceScatter in place of %d", k)
+			c.ok(ReduceScatter(t, "ReduceScatter", in, in[:k], combineAffine, 1), "ReduceScatter in place of %d", k)
 			equal(in[:k], out[:k], "ReduceScatter in place")
 		}
 	})
@@ -235,7 +235,7 @@ func TestOddElements(t *testing.T) {
 			for i := range v {
 				v[i] = odd{1, uint16(i), uint16(team.Rank())}
 			}
-			c.ok(Allreduce(team, "Allreduce", v, v, sum, true), "Allreduce of %d", n)
+			c.ok(Allreduce(team, "Allreduce", v, v, sum, 1, true), "Allreduce of %d", n)
 			for i, got := range v {
 				if want := (odd{3, uint16(3 * i), 3}); got != want {
 					c.Fatalf("element %d of %d is %v, want %v", i, n, got, want)
@@ -279,22 +279,22 @@ func TestCommuting(t *testing.T) {
 			}
 			for root := range c.team.Size() {
 				out := slices.Clone(in)
-				c.ok(Reduce(c.team, "Reduce", out, out, sum, true, root), "Reduce in place")
+				c.ok(Reduce(c.team, "Reduce", out, out, sum, 1, true, root), "Reduce in place")
 				if root == c.team.Rank() && !slices.Equal(out, want) {
 					c.Errorf("Reduce in place of %d is wrong", n)
 				}
 				clear(out)
-				c.ok(Reduce(c.team, "Reduce", in, out, sum, true, root), "Reduce")
+				c.ok(Reduce(c.team, "Reduce", in, out, sum, 1, true, root), "Reduce")
 				if root == c.team.Rank() && !slices.Equal(out, want) {
 					c.Errorf("Reduce of %d is wrong", n)
 				}
 			}
 			out := make([]int64, n)
-			c.ok(Allreduce(c.team, "Allreduce", in, out, sum, true), "Allreduce")
+			c.ok(Allreduce(c.team, "Allreduce", in, out, sum, 1, true), "Allreduce")
 			if !slices.Equal(out, want) {
 				c.Errorf("Allreduce of %d is wrong", n)
 			}
-			c.ok(Allreduce(c.team, "Allreduce", in, in, sum, true), "Allreduce in place")
+			c.ok(Allreduce(c.team, "Allreduce", in, in, sum, 1, true), "Allreduce in place")
 			if !slices.Equal(in, want) {
 				c.Errorf("Allreduce in place of %d is wrong", n)
 			}
