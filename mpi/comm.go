@@ -144,8 +144,9 @@ const (
 )
 
 // lastContext is the largest context id in use. The id after it belongs to
-// collectives; those above are unused so that no sum wraps around.
-const lastContext = 1<<32 - 1<<10
+// collectives; those above are unused so that no sum wraps around. The highest bit marks
+// partitioned messages.
+const lastContext = partitionedContext - 1<<10
 
 // contextIDs are the context ids that a rank uses.
 type contextIDs struct {
@@ -205,7 +206,7 @@ func (c *Comm) agreeBy(op string, salt uint32, combine func(v []uint32, by Op[ui
 		}
 		id := in[0]
 		if id > lastContext { // all ranks see the same
-			return 0, c.refuse(ErrNoMem, op, "2147483000 communicators and windows have been made, and there are no more context ids; "+
+			return 0, c.refuse(ErrNoMem, op, "1073741000 communicators and windows have been made, and there are no more context ids; "+
 				"keep communicators and use them again instead of making new ones")
 		}
 		ok := []uint32{0}

@@ -34,6 +34,7 @@ type World struct {
 	ids        contextIDs
 	buffered   atomic.Int64   // bytes that Bsend has buffered
 	background sync.WaitGroup // goroutines of Bsend and Idup
+	partitions atomic.Uint32  // partitions that PsendInit has prepared
 	selfMade   sync.Once
 	memory     allocations
 	nodes      *nodecoll.Host // of ranks that are goroutines; else nil
