@@ -212,6 +212,15 @@ func (g *Cart) Dup() (*Cart, error) {
 	return newCart(c, g.dims, g.periods), nil
 }
 
+// Idup starts a Dup: see [Comm.Idup].
+func (g *Cart) Idup() (*Cart, Request) {
+	c, r := g.Comm.Idup()
+	if c == nil {
+		return nil, r
+	}
+	return newCart(c, g.dims, g.periods), r
+}
+
 // Neighborhood returns the neighbors one step away, by dimension, and in each the negative
 // direction first. It implements [Topology].
 func (g *Cart) Neighborhood() (sources, dests []int) { return g.near.lists() }

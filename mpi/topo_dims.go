@@ -51,9 +51,10 @@ func DimsCreate(n int, dims []int) ([]int, error) {
 }
 
 // factorSearch finds the factorization of a number into a given number of factors, largest
-// first, whose largest and smallest factor differ least; of those, the one with the
-// smallest sum. Distributing prime factors greedily would be faster, but wrong for many
-// numbers.
+// first, whose largest and smallest factor differ least; of those, as in MPICH, the one whose
+// largest factor is largest, then the one with the smallest sum, then the one whose next
+// factors are largest. Distributing prime factors greedily would be faster, but wrong for
+// many numbers.
 type factorSearch struct {
 	divisors []int // ascending
 	chosen   []int
@@ -101,7 +102,8 @@ func (s *factorSearch) judge() {
 		sum += d
 	}
 	spread := s.chosen[0] - s.chosen[len(s.chosen)-1]
-	if s.best == nil || spread < s.spread || spread == s.spread && sum < s.sum {
+	first := s.chosen[0]
+	if s.best == nil || spread < s.spread || spread == s.spread && (first > s.best[0] || first == s.best[0] && sum <= s.sum) {
 		s.best, s.spread, s.sum = slices.Clone(s.chosen), spread, sum
 	}
 }

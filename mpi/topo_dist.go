@@ -255,6 +255,15 @@ func (g *DistGraph) Dup() (*DistGraph, error) {
 	return newDistGraph(c, g.in, g.out), nil
 }
 
+// Idup starts a Dup: see [Comm.Idup].
+func (g *DistGraph) Idup() (*DistGraph, Request) {
+	c, r := g.Comm.Idup()
+	if c == nil {
+		return nil, r
+	}
+	return newDistGraph(c, g.in, g.out), r
+}
+
 // Neighborhood returns the ranks of Sources and Dests. It implements [Topology].
 func (g *DistGraph) Neighborhood() (sources, dests []int) { return g.near.lists() }
 

@@ -134,6 +134,15 @@ func (g *Graph) Dup() (*Graph, error) {
 	return newGraph(c, g.edges), nil
 }
 
+// Idup starts a Dup: see [Comm.Idup].
+func (g *Graph) Idup() (*Graph, Request) {
+	c, r := g.Comm.Idup()
+	if c == nil {
+		return nil, r
+	}
+	return newGraph(c, g.edges), r
+}
+
 // Neighborhood returns the neighbors of the calling rank, which it sends to and receives
 // from. It implements [Topology].
 func (g *Graph) Neighborhood() (sources, dests []int) { return g.near.lists() }
