@@ -55,6 +55,11 @@ type window struct {
 	alarm   *atomic.Bool // of the engine: set on a failure, for calls that do not wait
 	release []func() error
 	freed   bool
+	// others knows the elements of accumulates that say what they are (win_bytes.go); nil
+	// if all have the type of the window.
+	others     func(code uint8) *rma.Elements
+	byAddress  bool // displacements of a dynamic window are addresses
+	contiguous bool // the ranks' parts of a shared segment follow each other without gaps
 
 	posts, ends []engine.Op // of post-start-complete-wait: sent, awaited
 	awaiting    bool
@@ -194,6 +199,9 @@ func (w *window) locate(op string, n, rank, disp int) (region, offset uint64, er
 	}
 	if !w.epochs.Open(rank) {
 		return 0, 0, w.refuse(ErrRMASync, op, "rank %d may not be accessed now: call Fence, Start or Lock first", rank)
+	}
+	if w.byAddress {
+		return rma.ByAddress, uint64(disp), nil
 	}
 	if w.flavor == dynamic {
 		if disp < 1<<regionBits {

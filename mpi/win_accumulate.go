@@ -127,7 +127,7 @@ func (w *Win[T]) accumulate(call string, buf, result []T, target, disp int, op O
 		return err
 	}
 	if w.far != nil {
-		w.far.Accumulate(target, region, offset, code, rawBytes(buf), rawBytes(result), w.elements.Size, batch)
+		w.far.Accumulate(target, region, offset, code, rawBytes(buf), rawBytes(result), &w.elements, batch)
 		return nil
 	}
 	to := w.direct[target][disp : disp+n]

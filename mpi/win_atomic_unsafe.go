@@ -89,6 +89,35 @@ func combineNative[T any](e *rma.Elements, to, in, was []T, op rma.Op) bool {
 	return true
 }
 
+// combineBytes is combineNative for elements of a type that only e knows. Elements that are
+// not aligned have no atomic instructions on all processors.
+func combineBytes(e *rma.Elements, to, in, was []byte, op rma.Op) bool {
+	if !e.Known || len(to) == 0 || uintptr(unsafe.Pointer(&to[0]))%uintptr(e.Size) != 0 {
+		return len(to) == 0
+	}
+	switch e.Size {
+	case 4:
+		return combineNative(e, elements[uint32](to), elements[uint32](in), elements[uint32](was), op)
+	case 8:
+		return combineNative(e, elements[uint64](to), elements[uint64](in), elements[uint64](was), op)
+	}
+	return false
+}
+
+// swapBytes is swapNative for an element of a type that only e knows.
+func swapBytes(e *rma.Elements, to, expected, value, was []byte) bool {
+	if !e.Known || len(to) < e.Size || uintptr(unsafe.Pointer(&to[0]))%uintptr(e.Size) != 0 {
+		return false
+	}
+	switch e.Size {
+	case 4:
+		return swapNative(e, &elements[uint32](to)[0], &elements[uint32](expected)[0], &elements[uint32](value)[0], &elements[uint32](was)[0])
+	case 8:
+		return swapNative(e, &elements[uint64](to)[0], &elements[uint64](expected)[0], &elements[uint64](value)[0], &elements[uint64](was)[0])
+	}
+	return false
+}
+
 // swapNative compares and swaps one element.
 func swapNative[T any](e *rma.Elements, to, expected, value, was *T) bool {
 	if !e.Known {

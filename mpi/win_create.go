@@ -52,9 +52,18 @@ func CreateDynamicWin[T Elem](c *Comm) (*Win[T], error) {
 }
 
 func newWindow[T Elem](c *Comm, how flavor, mem []T, n int) (*Win[T], error) {
+	w := &Win[T]{}
+	if err := w.open(c, how, mem, n); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// open makes the window of an empty Win.
+func (w *Win[T]) open(c *Comm, how flavor, mem []T, n int) error {
 	op := how.String()
 	if err := c.intra(op); err != nil {
-		return nil, err
+		return err
 	}
 	size := sizeOf[T]()
 	var refused error
@@ -67,25 +76,25 @@ func newWindow[T Elem](c *Comm, how flavor, mem []T, n int) (*Win[T], error) {
 	}
 	d, err := c.Dup()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.SetName(c.name + ".win")
-	w := &Win[T]{window: window{c: d, name: d.name, flavor: how, epochs: rma.NewEpochs(c.size),
-		elements: elementsOf[T](), held: make([]bool, c.size), alarm: c.e.Alarm()}}
+	w.c, w.name, w.flavor, w.epochs = d, d.name, how, rma.NewEpochs(c.size)
+	w.elements, w.held, w.alarm = elementsOf[T](), make([]bool, c.size), c.e.Alarm()
 	lengths := make([]int64, c.size)
 	mine := int64(n)
 	if refused != nil {
 		mine = math.MinInt64
 	}
 	if err := allgather(d, op, []int64{mine}, lengths); err != nil {
-		return nil, err
+		return err
 	}
 	for r, length := range lengths {
 		if length == math.MinInt64 { // a call that one rank cannot make fails on all
 			if refused == nil {
 				refused = c.refuse(ErrSize, op, "rank %d cannot take part: its own error says why", r)
 			}
-			return nil, errors.Join(refused, d.Free())
+			return errors.Join(refused, d.Free())
 		}
 		w.lengths = append(w.lengths, int(length))
 	}
@@ -93,12 +102,12 @@ func newWindow[T Elem](c *Comm, how flavor, mem []T, n int) (*Win[T], error) {
 		for _, release := range w.release {
 			_ = release() // the first error is the useful one
 		}
-		return nil, errors.Join(err, d.Free())
+		return errors.Join(err, d.Free())
 	}
 	if how == dynamic {
 		w.lengths = nil
 	}
-	return w, nil
+	return nil
 }
 
 // reachAll maps as much memory as possible.
@@ -185,7 +194,9 @@ func (w *Win[T]) mapTogether(op string) error {
 		}
 	}
 	for _, r := range here {
-		total = (total + lineBytes - 1) &^ (lineBytes - 1)
+		if !w.contiguous || r == here[0] {
+			total = (total + lineBytes - 1) &^ (lineBytes - 1)
+		}
 		offsets[r+c.size] = total
 		total += w.lengths[r] * size
 	}
@@ -256,7 +267,9 @@ func (w *Win[T]) openFar(op string) error {
 		runtime.GOMAXPROCS(2) // a P to serve requests while the program computes
 	}
 	b := rawBytes(w.mem)
-	far, mine, err := c.e.OpenWindow(c.pt, c.ranks, c.size, rma.NewTarget(b, w.elements), b)
+	target := rma.NewTarget(b, w.elements)
+	target.Others = w.others
+	far, mine, err := c.e.OpenWindow(c.pt, c.ranks, c.size, target, b)
 	if err != nil {
 		return c.failure(err, op, ProcNull, noTag, 0)
 	}

@@ -241,18 +241,18 @@ func (w *Window) Get(rank int, region, offset uint64, b []byte, batch *Batch) {
 
 // Accumulate combines b with a rank's memory. If was is not nil, it receives the previous
 // contents; b may be nil with rma.NoOp.
-func (w *Window) Accumulate(rank int, region, offset uint64, op rma.Op, b, was []byte, elem int, batch *Batch) {
+func (w *Window) Accumulate(rank int, region, offset uint64, op rma.Op, b, was []byte, elem *rma.Elements, batch *Batch) {
 	w.e.lock()
 	defer w.e.unlock()
 	n := max(len(b), len(was))
-	step := max(rma.MaxPiece/elem, 1) * elem
+	step := max(rma.MaxPiece/elem.Size, 1) * elem.Size
 	for at := 0; at < n; at += step {
 		end := min(at+step, n)
 		var in []byte
 		if b != nil {
 			in = b[at:end]
 		}
-		r := rma.Request{Kind: rma.Accumulate, Op: op, Region: region, Offset: offset + uint64(at), Length: uint64(end - at)}
+		r := rma.Request{Kind: rma.Accumulate, Op: op, Code: elem.Code, Region: region, Offset: offset + uint64(at), Length: uint64(end - at)}
 		if was == nil {
 			w.request(rank, r, in, nil)
 			continue

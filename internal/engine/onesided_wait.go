@@ -180,6 +180,21 @@ func (w *Window) Attach(mem []byte) uint64 {
 	return w.target.Attach(mem)
 }
 
+// AttachAt adds memory that peers name by its address. It returns false if memory is attached
+// there already.
+func (w *Window) AttachAt(address uint64, mem []byte) bool {
+	w.e.lock()
+	defer w.e.unlock()
+	return w.target.AttachAt(address, mem)
+}
+
+// DetachAt removes the memory at an address. It returns false if there is none.
+func (w *Window) DetachAt(address uint64) bool {
+	w.e.lock()
+	defer w.e.unlock()
+	return w.target.DetachAt(address)
+}
+
 // Detach removes a region. It returns false if there is no such region.
 func (w *Window) Detach(region uint64) bool {
 	w.e.lock()

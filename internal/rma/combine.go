@@ -19,6 +19,12 @@ type Elements struct {
 	// Kind is valid if Known: only then the predefined reductions are defined.
 	Kind  dtype.Kind
 	Known bool
+	// Code is the number of the elements in requests: 0 for those of the window, otherwise
+	// Target.Others knows them.
+	Code uint8
+	// Custom, if not nil, is the reductions of elements that package dtype does not know. It
+	// returns false if the operation is not defined for them.
+	Custom func(op Op, inout, in []byte) bool
 
 	kernels [Replace]dtype.Kernel // looked up once
 }
@@ -30,6 +36,8 @@ func (e *Elements) Combine(op Op, inout, in []byte) bool {
 	case op == NoOp:
 	case op == Replace:
 		copy(inout, in)
+	case op < Replace && e.Custom != nil:
+		return e.Custom(op, inout, in)
 	case op < Replace:
 		k := e.Kernel(op)
 		if k == nil {

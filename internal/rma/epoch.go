@@ -24,6 +24,7 @@ type Epochs struct {
 	start   bool
 	post    bool
 	lockAll bool
+	fenced  bool // access may have byFence
 }
 
 // NewEpochs returns the state for a window of n ranks. No target may be accessed yet.
@@ -52,7 +53,19 @@ func (e *Epochs) Fence(last bool) error {
 			e.access[t] = 0
 		}
 	}
+	e.fenced = !last
 	return nil
+}
+
+// leaveFence ends the access of a fence: an epoch of another kind follows it.
+func (e *Epochs) leaveFence() {
+	if !e.fenced {
+		return
+	}
+	e.fenced = false
+	for t := range e.access {
+		e.access[t] &^= byFence
+	}
 }
 
 // Start begins an access epoch.
@@ -60,6 +73,12 @@ func (e *Epochs) Start(targets []int) error {
 	if e.start {
 		return fmt.Errorf("Start was called before: Complete that epoch first")
 	}
+	for t := range e.access {
+		if e.access[t]&(byLock|byLockAll) != 0 {
+			return fmt.Errorf("the memory of rank %d is locked: Unlock it before Start", t)
+		}
+	}
+	e.leaveFence()
 	e.start, e.started = true, append(e.started[:0], targets...)
 	for _, t := range targets {
 		e.access[t] |= byStart
@@ -100,11 +119,14 @@ func (e *Epochs) Waited() { e.post = false }
 // Lock records that a target is locked.
 func (e *Epochs) Lock(target int) error {
 	switch {
+	case e.start:
+		return fmt.Errorf("a lock cannot be within Start and Complete")
 	case e.lockAll:
 		return fmt.Errorf("LockAll has locked all ranks: UnlockAll first")
 	case e.access[target]&byLock != 0:
 		return fmt.Errorf("the memory of rank %d is locked by this rank already: Unlock it first", target)
 	}
+	e.leaveFence()
 	e.access[target] |= byLock
 	return nil
 }
@@ -123,12 +145,16 @@ func (e *Epochs) LockAll() error {
 	if e.lockAll {
 		return fmt.Errorf("LockAll was called before: UnlockAll first")
 	}
+	if e.start {
+		return fmt.Errorf("a lock cannot be within Start and Complete")
+	}
 	for t, a := range e.access {
 		if a&byLock != 0 {
 			return fmt.Errorf("the memory of rank %d is locked by this rank already: Unlock it first", t)
 		}
 	}
 	e.lockAll = true
+	e.leaveFence()
 	for t := range e.access {
 		e.access[t] |= byLockAll
 	}

@@ -27,8 +27,9 @@ func TestEpochs(t *testing.T) {
 		"post=... post!=... idle!=... fence!=... waited=... post=... waited=... idle=...",
 		"unlock!=... lock=.f. lock!=.f. lock-all!=.f. fence!=.f. idle!=.f. unlock=... unlock!=...",
 		"unlock-all!=... lock-all=fff lock!=fff lock-all!=fff idle!=fff unlock-all=... idle=...",
-		"fence=ooo lock=ofo unlock=ooo fence=ooo lock-all=fff unlock-all=ooo fence-end=...",
-		"start=o.o lock=ofo complete=.f. unlock=... post=... start=o.o complete=... waited=... idle=...",
+		"fence=ooo lock=.f. unlock=... fence=ooo lock-all=fff unlock-all=... fence-end=...",
+		"start=o.o lock!=o.o complete=... lock=.f. start!=.f. unlock=... post=... lock=.f. unlock=... start=o.o complete=... waited=... idle=...",
+		"fence=ooo start=o.o complete=... idle=...",
 	} {
 		e := NewEpochs(3)
 		for _, step := range strings.Fields(script) {

@@ -3,11 +3,11 @@ package rma
 // The format of a request: a header, then its data. All integers are little-endian. It is
 // a message of its own, so its length is known.
 //
-//	0     1   2        4       8       16     24        32
-//	kind  op  -        tag     region  offset length    | data, or compare and value
+//	0     1   2  3     4       8       16     24        32
+//	kind  op  el -     tag     region  offset length    | data, or compare and value
 //
-// Tag is that of the answer, 0 for none. An answer is an Outcome in AnswerHead bytes,
-// followed by the requested bytes.
+// El is the code of the elements, 0 for those of the window. Tag is that of the answer, 0
+// for none. An answer is an Outcome in AnswerHead bytes, followed by the requested bytes.
 
 import (
 	"encoding/binary"
@@ -43,11 +43,16 @@ func (k Kind) String() string {
 type Request struct {
 	Kind   Kind
 	Op     Op
+	Code   uint8 // of the elements: Elements.Code
 	Tag    int32
-	Region uint64 // memory of the target: 0, or the result of Attach
-	Offset uint64 // in bytes
+	Region uint64 // memory of the target: 0, the result of Attach, or ByAddress
+	Offset uint64 // in bytes; an address with ByAddress
 	Length uint64 // in bytes
 }
+
+// ByAddress is the Region of attached memory that the request names by its address in the
+// target, as bindings of C do.
+const ByAddress = ^uint64(0)
 
 // HeaderLen is the length of a header.
 const HeaderLen = 32
@@ -55,7 +60,7 @@ const HeaderLen = 32
 // Encode writes the header to b.
 func (r *Request) Encode(b []byte) {
 	_ = b[HeaderLen-1]
-	b[0], b[1], b[2], b[3] = byte(r.Kind), byte(r.Op), 0, 0
+	b[0], b[1], b[2], b[3] = byte(r.Kind), byte(r.Op), r.Code, 0
 	binary.LittleEndian.PutUint32(b[4:], uint32(r.Tag))
 	binary.LittleEndian.PutUint64(b[8:], r.Region)
 	binary.LittleEndian.PutUint64(b[16:], r.Offset)
@@ -67,7 +72,7 @@ func (r *Request) Decode(b []byte) (data []byte, ok bool) {
 	if len(b) < HeaderLen {
 		return nil, false
 	}
-	r.Kind, r.Op = Kind(b[0]), Op(b[1])
+	r.Kind, r.Op, r.Code = Kind(b[0]), Op(b[1]), b[2]
 	r.Tag = int32(binary.LittleEndian.Uint32(b[4:]))
 	r.Region = binary.LittleEndian.Uint64(b[8:])
 	r.Offset = binary.LittleEndian.Uint64(b[16:])

@@ -6,10 +6,13 @@ package rma
 type Target struct {
 	Elements
 	// Locks is the lock of this rank's memory, if locking is by request.
-	Locks   Lock
-	memory  []byte            // region 0
-	regions map[uint64][]byte // attached regions
-	next    uint64
+	Locks Lock
+	// Others returns the elements with a code other than 0, or nil.
+	Others   func(code uint8) *Elements
+	memory   []byte            // region 0
+	regions  map[uint64][]byte // attached regions
+	attached map[uint64][]byte // attached memory, by its address
+	next     uint64
 	// faults holds, by origin, the first failure of requests without an answer; the next
 	// Flush or Unlock of that origin reports it.
 	faults map[int32]Outcome
@@ -49,6 +52,37 @@ func (t *Target) Detach(id uint64) bool {
 	_, ok := t.regions[id]
 	delete(t.regions, id)
 	return ok
+}
+
+// AttachAt adds memory that requests name by its address. It returns false if memory is
+// attached there already.
+func (t *Target) AttachAt(address uint64, memory []byte) bool {
+	if _, taken := t.attached[address]; taken {
+		return false
+	}
+	if t.attached == nil {
+		t.attached = make(map[uint64][]byte)
+	}
+	t.attached[address] = memory
+	return true
+}
+
+// DetachAt removes the memory at an address. It returns false if there is none.
+func (t *Target) DetachAt(address uint64) bool {
+	_, ok := t.attached[address]
+	delete(t.attached, address)
+	return ok
+}
+
+// attachedAt returns the attached memory from an address on, nil if there is none for length
+// bytes.
+func (t *Target) attachedAt(address, length uint64) []byte {
+	for base, mem := range t.attached {
+		if address >= base && address-base <= uint64(len(mem)) && length <= uint64(len(mem))-(address-base) {
+			return mem[address-base:]
+		}
+	}
+	return nil
 }
 
 // Attached returns the number of attached regions.
@@ -95,7 +129,12 @@ func (t *Target) outcome(from int32, r *Request) Outcome {
 // reach serves a request that accesses memory.
 func (t *Target) reach(from int32, r *Request, data []byte) {
 	mem := t.memory
-	if r.Region != 0 {
+	switch r.Region {
+	case 0:
+	case ByAddress:
+		mem = t.attachedAt(r.Offset, r.Length)
+		r.Offset = 0
+	default:
 		mem = t.regions[r.Region]
 	}
 	if r.Offset > uint64(len(mem)) || r.Length > uint64(len(mem))-r.Offset {
@@ -113,14 +152,14 @@ func (t *Target) reach(from int32, r *Request, data []byte) {
 		t.answer(from, r.Tag, Done, mem)
 		return
 	case Accumulate:
-		if !t.Combine(r.Op, mem, data) {
+		if !t.combine(r, mem, data) {
 			outcome = BadOp
 		}
 		t.answer(from, r.Tag, outcome, nil)
 		return
 	case GetAccumulate:
 		was := t.keep(mem)
-		if r.Op != NoOp && !t.Combine(r.Op, mem, data) {
+		if r.Op != NoOp && !t.combine(r, mem, data) {
 			outcome = BadOp
 		}
 		t.answer(from, r.Tag, outcome, was)
@@ -131,6 +170,18 @@ func (t *Target) reach(from int32, r *Request, data []byte) {
 		}
 		t.answer(from, r.Tag, Done, was)
 	}
+}
+
+// combine is Combine of the elements of a request.
+func (t *Target) combine(r *Request, mem, data []byte) bool {
+	if r.Code == 0 {
+		return t.Combine(r.Op, mem, data)
+	}
+	var e *Elements
+	if t.Others != nil {
+		e = t.Others(r.Code)
+	}
+	return e != nil && e.Combine(r.Op, mem, data)
 }
 
 // keep copies the current memory to the answer's buffer.
