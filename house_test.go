@@ -141,7 +141,7 @@ func (h *house) checkFolder(folder string, files []*source) {
 		if !s.test {
 			code = true
 			documented = documented || s.file.Doc != nil && s.isFront()
-			if s.lines > maxLines {
+			if s.lines > maxLines && !ast.IsGenerated(s.file) {
 				h.fault(s.path, "has %d lines, the limit is %d: split it by concern", s.lines, maxLines)
 			}
 		}

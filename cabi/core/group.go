@@ -1,0 +1,195 @@
+package core
+
+// Groups (MPI-4.1 section 7.3).
+
+import "github.com/muster-mpi/muster/mpi"
+
+func groups() map[string]handler {
+	return map[string]handler{
+		"Comm_group":            (*Process).commGroup,
+		"Comm_remote_group":     (*Process).commRemoteGroup,
+		"Group_size":            (*Process).groupSize,
+		"Group_rank":            (*Process).groupRank,
+		"Group_translate_ranks": (*Process).groupTranslate,
+		"Group_compare":         (*Process).groupCompare,
+		"Group_union":           pairOfGroups((*mpi.Group).Union),
+		"Group_intersection":    pairOfGroups((*mpi.Group).Intersection),
+		"Group_difference":      pairOfGroups((*mpi.Group).Difference),
+		"Group_incl":            someRanks((*mpi.Group).Include),
+		"Group_excl":            someRanks((*mpi.Group).Exclude),
+		"Group_range_incl":      someRanges((*mpi.Group).IncludeRanges),
+		"Group_range_excl":      someRanges((*mpi.Group).ExcludeRanges),
+		"Group_free":            (*Process).groupFree,
+	}
+}
+
+// group returns the group of a handle.
+func (a *args) group(i int) *mpi.Group {
+	h := a.handle(i)
+	if h == groupEmpty {
+		return a.p.empty
+	}
+	g := a.p.groups.get(h)
+	if g == nil {
+		a.fail(errorf(errGroup, "%#x is not a group", uint32(h)))
+	}
+	return g
+}
+
+// setGroup stores the handle of a new group. All groups without members are
+// MPI_GROUP_EMPTY.
+func (a *args) setGroup(i int, g *mpi.Group) {
+	if g.Size() == 0 {
+		a.setHandle(i, groupEmpty)
+		return
+	}
+	a.setHandle(i, a.p.groups.add(g))
+}
+
+func (p *Process) commGroup(a *args) error {
+	c := a.comm(0)
+	a.results(1)
+	if a.err == nil {
+		a.setGroup(1, c.Group())
+	}
+	return nil
+}
+
+func (p *Process) commRemoteGroup(a *args) error {
+	c := a.inter(0)
+	a.results(1)
+	if a.err == nil {
+		a.setGroup(1, c.RemoteGroup())
+	}
+	return nil
+}
+
+func (p *Process) groupSize(a *args) error {
+	g := a.group(0)
+	a.results(1)
+	if a.err == nil {
+		a.setInt(1, g.Size())
+	}
+	return nil
+}
+
+func (p *Process) groupRank(a *args) error {
+	g := a.group(0)
+	a.results(1)
+	if a.err == nil {
+		a.setInt(1, g.Rank())
+	}
+	return nil
+}
+
+func (p *Process) groupTranslate(a *args) error {
+	g, n, h := a.group(0), a.size(1), a.group(3)
+	if n > 0 {
+		a.results(2, 4)
+	}
+	if a.err != nil {
+		return nil
+	}
+	ranks := a.shorts(2, n)
+	for i, r := range ranks {
+		switch {
+		case r == procNull:
+			ranks[i] = mpi.ProcNull
+		case r < 0 || r >= g.Size():
+			return errorf(errRank, "rank %d is not one of 0 to %d", r, g.Size()-1)
+		}
+	}
+	in, err := g.Translate(ranks, h)
+	if err != nil {
+		return err
+	}
+	for i, r := range in {
+		if r == mpi.ProcNull {
+			in[i] = procNull
+		}
+	}
+	a.setInts(4, in)
+	return nil
+}
+
+func (p *Process) groupCompare(a *args) error {
+	g, h := a.group(0), a.group(1)
+	a.results(2)
+	if a.err == nil {
+		a.setInt(2, g.Compare(h))
+	}
+	return nil
+}
+
+// pairOfGroups is the call of a function of two groups.
+func pairOfGroups(f func(g, h *mpi.Group) *mpi.Group) handler {
+	return func(p *Process, a *args) error {
+		g, h := a.group(0), a.group(1)
+		a.results(2)
+		if a.err == nil {
+			a.setGroup(2, f(g, h))
+		}
+		return nil
+	}
+}
+
+// someRanks is the call of a function that selects ranks of a group.
+func someRanks(f func(g *mpi.Group, ranks ...int) (*mpi.Group, error)) handler {
+	return func(p *Process, a *args) error {
+		g, n := a.group(0), a.size(1)
+		a.results(3)
+		if n > 0 {
+			a.results(2)
+		}
+		if a.err != nil {
+			return nil
+		}
+		out, err := f(g, a.shorts(2, n)...)
+		if err == nil {
+			a.setGroup(3, out)
+		}
+		return err
+	}
+}
+
+// someRanges is someRanks with ranges. A range must not be empty in the direction of its
+// stride (MPI-4.1 section 7.3.2).
+func someRanges(f func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Group, error)) handler {
+	return func(p *Process, a *args) error {
+		g, n := a.group(0), a.size(1)
+		a.results(3)
+		if n > 0 {
+			a.results(2)
+		}
+		if a.err != nil {
+			return nil
+		}
+		numbers := a.shorts(2, 3*n)
+		ranges := make([]mpi.Range, n)
+		for i := range ranges {
+			r := mpi.Range{First: numbers[3*i], Last: numbers[3*i+1], Stride: numbers[3*i+2]}
+			if r.Stride == 0 || (r.Last-r.First)*r.Stride < 0 {
+				return errorf(errArg, "range %d goes from %d to %d in steps of %d", i, r.First, r.Last, r.Stride)
+			}
+			ranges[i] = r
+		}
+		out, err := f(g, ranges...)
+		if err == nil {
+			a.setGroup(3, out)
+		}
+		return err
+	}
+}
+
+func (p *Process) groupFree(a *args) error {
+	if a.results(0); a.err != nil {
+		return nil
+	}
+	at := at[handle](a.addr(0))
+	// MPICH accepts MPI_GROUP_EMPTY here, because calls return it for empty groups.
+	if *at != groupEmpty && p.groups.remove(*at) == nil {
+		return errorf(errGroup, "%#x is not a group", uint32(*at))
+	}
+	*at = groupNull
+	return nil
+}

@@ -1,0 +1,317 @@
+package core
+
+// The state of the library in a process, and the dispatch of calls.
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/muster-mpi/muster/mpi"
+)
+
+// Callback calls a function of the program with integers and addresses, and returns its int
+// result.
+type Callback func(fn uintptr, args ...uint64) int32
+
+// Process is the library in one process, from its loading to its end.
+type Process struct {
+	callback  Callback
+	functions [len(functionNames)]function
+	state     atomic.Int32
+	calls     sync.Pool // of args, so that calls do not allocate
+
+	world *mpi.World
+	level int // of threads, as granted
+	membership
+	mainThread int     // that called MPI_Init
+	weights    weights // what programs pass instead of weights
+	atExit     uintptr // variable of the front: the program must leave the job when it exits
+
+	codes     codes
+	comms     table[comm]
+	types     table[datatype]
+	requests  table[request]
+	spare     requestPool // of requests
+	messages  table[probed]
+	classes   table[grequestCalls]
+	buffer    sendBuffer
+	abandoned sync.WaitGroup // operations of freed requests
+	ops       table[op]
+	wins      table[win]
+	tools     tools
+	objects
+
+	base  basicTypes
+	kinds kinds
+	self  *comm
+	all   *comm // MPI_COMM_WORLD
+}
+
+const (
+	notInitialized = iota
+	running
+	finalized
+)
+
+// function is an entry of the dispatch table. call is nil if it is not implemented.
+type function struct {
+	name  string
+	call  handler
+	wide  bool
+	early bool // may be called before MPI_Init and after MPI_Finalize
+}
+
+type handler func(*Process, *args) error
+
+// New returns the library before MPI_Init. extended is the address of a C function for the
+// arithmetic of types that Go does not have (op_extended.go).
+func New(callback Callback, extended uintptr) *Process {
+	p := &Process{
+		callback: callback,
+		comms:    newTable[comm](kindComm),
+		types:    newTable[datatype](kindDatatype),
+		requests: newTable[request](kindRequest),
+		messages: newTable[probed](kindRequest),
+		classes:  newTable[grequestCalls](kindGrequestClass),
+		ops:      newTable[op](kindOp),
+		wins:     newTable[win](kindWin),
+		kinds:    newKinds(),
+	}
+	p.addExtended(extended)
+	p.openTypes()
+	p.objects.open()
+	early := map[string]bool{}
+	for _, name := range earlyFunctions {
+		early[name] = true
+	}
+	known := map[string]handler{}
+	for _, group := range chapters() {
+		for name, call := range group {
+			known[name] = call
+		}
+	}
+	for i, name := range functionNames {
+		short := strings.TrimPrefix(name, "MPI_")
+		f := &p.functions[i]
+		f.name, f.call = name, known[short]
+		if narrow, ok := strings.CutSuffix(short, "_c"); ok {
+			f.wide = true
+			if f.call == nil {
+				f.call = known[narrow]
+			}
+		}
+		f.early = early[short] || strings.HasPrefix(name, "MPI_T_") || strings.HasPrefix(short, "Info_") || strings.HasPrefix(short, "Session_")
+	}
+	return p
+}
+
+// chapters returns the functions of all files, by name without MPI_.
+func chapters() []map[string]handler {
+	return []map[string]handler{
+		environment(),
+		pointToPoint(),
+		completion(),
+		probes(),
+		bufferedSends(),
+		generalized(),
+		statuses(),
+		partitionedCalls(),
+		communicators(),
+		collectives(),
+		typeConstructors(),
+		typeQueries(),
+		counts(),
+		packing(),
+		operations(),
+		groups(),
+		infos(),
+		errhandlers(),
+		attributeCalls(),
+		fortranAttributes(),
+		errorCodes(),
+		sessionCalls(),
+		intercommunicators(),
+		topologies(),
+		graphs(),
+		windows(),
+		accesses(),
+		accumulates(),
+		synchronizations(),
+		toolCalls(),
+	}
+}
+
+// earlyFunctions may be called before MPI_Init and after MPI_Finalize (MPI-4.1 section 11.4.1),
+// besides those of MPI_T, of info objects and of sessions.
+var earlyFunctions = []string{
+	"Get_library_version", "Error_class", "Error_string", "Add_error_class", "Add_error_code", "Add_error_string",
+	"Errhandler_free", "Comm_create_errhandler", "Win_create_errhandler", "File_create_errhandler", "Abort",
+	"Alloc_mem", "Free_mem", "Get_address",
+}
+
+// Numbers of the functions that only the front calls; the same are in front.c.
+const (
+	callInit     = -1
+	callFinalize = -2
+	callLoad     = -3
+	callExit     = -4
+)
+
+// Call makes the call of function number id. args and out are addresses of the front: the
+// arguments, and what to do with an error. It returns an error code, or 0.
+func (p *Process) Call(id int, argv, result uintptr) (code int32) {
+	a, ok := p.calls.Get().(*args)
+	if !ok {
+		a = new(args)
+	}
+	*a = args{p: p, v: at[[maxArgs]uint64](argv)}
+	defer func() {
+		if v := recover(); v != nil {
+			err := errorf(errIntern, "panic: %v\n%s", v, debug.Stack())
+			fmt.Fprintln(os.Stderr, "muster:", err)
+			code = p.raise(a, err, at[outcome](result))
+		}
+	}()
+	if err := p.dispatch(id, a); err != nil {
+		code = p.raise(a, err, at[outcome](result))
+	}
+	p.calls.Put(a)
+	return code
+}
+
+func (p *Process) dispatch(id int, a *args) error {
+	switch id {
+	case callInit:
+		a.name = "MPI_Init"
+		return p.init(a)
+	case callFinalize:
+		a.name = "MPI_Finalize"
+		return p.finalize()
+	case callLoad:
+		a.name = "MPI_Init"
+		p.load(a)
+		return nil
+	case callExit:
+		a.name = "exit"
+		return p.exit()
+	}
+	f := &p.functions[id]
+	a.name, a.wide = f.name, f.wide
+	if f.call == nil {
+		return errorf(errUnsupported, "Muster does not implement this function yet")
+	}
+	if !f.early && p.state.Load() != running && !p.active() {
+		if p.state.Load() == finalized {
+			return errorf(errOther, "called after MPI_Finalize")
+		}
+		return errorf(errOther, "called before MPI_Init")
+	}
+	err := f.call(p, a)
+	if a.err != nil {
+		return a.err
+	}
+	return err
+}
+
+// load gets the addresses of variables of the front.
+func (p *Process) load(a *args) {
+	p.weights = weights{none: a.addr(0), empty: a.addr(1)}
+	p.atExit = a.addr(2)
+}
+
+// threadMultiple is MPI_THREAD_MULTIPLE.
+const threadMultiple = 3
+
+// init is MPI_Init_thread: required and the address of provided, which is 0 for MPI_Init.
+func (p *Process) init(a *args) error {
+	if !p.state.CompareAndSwap(notInitialized, running) {
+		return errorf(errOther, "MPI_Init was called before")
+	}
+	p.mainThread = thread()
+	p.level = min(max(a.int(0), 0), threadMultiple)
+	if err := p.join(); err != nil {
+		return err
+	}
+	if a.addr(1) != 0 {
+		a.setInt(1, p.level)
+	}
+	return nil
+}
+
+func (p *Process) finalize() error {
+	if p.state.Load() != running {
+		return errorf(errOther, "the library is not initialized, or MPI_Finalize was called before")
+	}
+	if err := p.closeWorld(); err != nil {
+		return err
+	}
+	if err := p.leave(true); err != nil {
+		return err
+	}
+	p.state.Store(finalized)
+	return nil
+}
+
+// Abort ends the job. It does not return.
+func (p *Process) Abort(code int, reason string) {
+	if p.world == nil {
+		os.Exit(code)
+	}
+	if code == 0 {
+		code = 1
+	}
+	p.world.Abort(code, reason)
+}
+
+func environment() map[string]handler {
+	return map[string]handler{
+		"Abort":               (*Process).abort,
+		"Get_library_version": (*Process).libraryVersion,
+		"Get_processor_name":  (*Process).processorName,
+		"Query_thread":        (*Process).queryThread,
+		"Is_thread_main":      (*Process).isThreadMain,
+		"Alloc_mem":           (*Process).allocMem,
+		"Free_mem":            (*Process).freeMem,
+	}
+}
+
+// abort is MPI_Abort. The front prints the text and leaves through Abort, so that the
+// buffers of C are written.
+func (p *Process) abort(a *args) error {
+	code := a.int(1)
+	a.owner, a.abort, a.exit = nil, true, int32(code)
+	return &failure{class: errOther, code: int32(max(code, 1)), text: fmt.Sprintf("the program ends the job with status %d", code)}
+}
+
+func (p *Process) libraryVersion(a *args) error {
+	const room = 8192 // MPI_MAX_LIBRARY_VERSION_STRING
+	a.setInt(1, a.setText(0, "Muster "+mpi.Version()+", MPICH ABI 14:2:2", room))
+	return nil
+}
+
+func (p *Process) processorName(a *args) error {
+	const room = 128 // MPI_MAX_PROCESSOR_NAME
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	a.setInt(1, a.setText(0, name, room))
+	return nil
+}
+
+// isThreadMain is MPI_Is_thread_main. A call runs on the thread of the program.
+func (p *Process) isThreadMain(a *args) error {
+	if a.results(0); a.err == nil {
+		a.setFlag(0, thread() == p.mainThread)
+	}
+	return nil
+}
+
+func (p *Process) queryThread(a *args) error {
+	a.setInt(0, p.level)
+	return nil
+}

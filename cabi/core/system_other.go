@@ -1,0 +1,13 @@
+//go:build !linux
+
+package core
+
+// The C interface is for Linux; elsewhere the package is compiled only.
+
+import "errors"
+
+func thread() int { return 0 }
+
+func mapMemory(int) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+func unmapMemory([]byte) error { return errors.ErrUnsupported }

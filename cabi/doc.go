@@ -1,0 +1,14 @@
+// Package cabi makes libmpich.so.12, with which C and Fortran programs that were built for
+// MPICH run on Muster without being compiled again.
+//
+//	functions.txt   every function with its parameters
+//	gen             makes functions_gen.c, functions_gen.go and the reference page from it
+//	front           the library in C: MPI_X and PMPI_X, error handlers, loading of the core
+//	lib             the core as a shared library: the only code with cgo
+//	core            the functions, in Go, on integer handles and addresses
+//
+// The front loads the core in MPI_Init, because a Go runtime does not survive a fork: a
+// program may become a daemon first. "make cabi" builds both libraries.
+package cabi
+
+//go:generate go run ./gen

@@ -1,0 +1,216 @@
+/* The part of the front that is written by hand: it loads the core, calls error handlers
+ * after the core has returned (they may longjmp, or raise an exception of C++), and has the few functions that
+ * need no core. */
+
+#define _GNU_SOURCE
+#include "front.h"
+
+#include <dlfcn.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Data that programs and libmpichfort.so.12 refer to. The weights are compared by address.
+ * The Fortran library sets MPI_F_STATUS_IGNORE itself, at its first call. */
+static int unweighted, weights_empty;
+int *const MPI_UNWEIGHTED = &unweighted;
+int *const MPI_WEIGHTS_EMPTY = &weights_empty;
+int *MPIR_C_MPI_UNWEIGHTED = &unweighted;
+int *MPIR_C_MPI_WEIGHTS_EMPTY = &weights_empty;
+int *MPI_F_STATUS_IGNORE, *MPI_F_STATUSES_IGNORE;
+int MPIR_F08_MPI_BOTTOM, MPIR_F08_MPI_IN_PLACE;
+struct { int count_lo, count_hi, source, tag, error; } MPIR_F08_MPI_STATUS_IGNORE_OBJ, MPIR_F08_MPI_STATUSES_IGNORE_OBJ[1];
+void *MPI_F08_STATUS_IGNORE = &MPIR_F08_MPI_STATUS_IGNORE_OBJ;
+void *MPI_F08_STATUSES_IGNORE = MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
+
+static struct {
+	int (*call)(int, uint64_t *, struct muster_outcome *);
+	void (*abort)(int, const char *);
+} core;
+
+/* Numbers of the functions of the core that are not in the table. */
+enum { CORE_INIT = -1, CORE_FINALIZE = -2, CORE_LOAD = -3, CORE_EXIT = -4 };
+
+static int initialized, finalized;
+
+/* The core sets leave_at_exit when the last session has ended: another may follow, so the
+ * process is in its job until it exits. A child of fork has no Go runtime to call. */
+static int leave_at_exit;
+static pid_t loaded_by;
+
+static void leave(void)
+{
+	if (leave_at_exit && getpid() == loaded_by) {
+		uint64_t a[] = {0};
+		muster_call(CORE_EXIT, a);
+	}
+}
+
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
+/* load opens libmuster_core.so, which is in the folder of this library. */
+static void load(void)
+{
+	Dl_info self;
+	char path[PATH_MAX], folder[PATH_MAX];
+	void *lib;
+	int (*call)(int, uint64_t *, struct muster_outcome *);
+	uint64_t addresses[] = {(uintptr_t)&unweighted, (uintptr_t)&weights_empty, (uintptr_t)&leave_at_exit};
+	struct muster_outcome out;
+
+	pthread_mutex_lock(&loading);
+	if (core.call == NULL) {
+		if (!dladdr((void *)muster_call, &self) || realpath(self.dli_fname, folder) == NULL ||
+		    snprintf(path, sizeof path, "%s/libmuster_core.so", dirname(folder)) >= (int)sizeof path) {
+			fprintf(stderr, "muster: cannot find the folder of libmpich.so.12\n");
+			abort();
+		}
+		lib = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+		if (lib == NULL) {
+			fprintf(stderr, "muster: %s\nmuster: libmuster_core.so must be beside libmpich.so.12; \"make cabi\" builds both\n", dlerror());
+			abort();
+		}
+		loaded_by = getpid();
+		atexit(leave);
+		core.abort = (void (*)(int, const char *))dlsym(lib, "muster_core_abort");
+		call = (int (*)(int, uint64_t *, struct muster_outcome *))dlsym(lib, "muster_core_call");
+		call(CORE_LOAD, addresses, &out);
+		__atomic_store_n(&core.call, call, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&loading);
+}
+
+/* failed does what the error handler of a call says. */
+static int failed(struct muster_outcome *out, int code)
+{
+	switch (out->action) {
+	case OUTCOME_FATAL:
+		fflush(NULL);
+		fprintf(stderr, "muster: %s\n", out->text);
+		core.abort(out->status, out->text);
+		_exit(1);
+	case OUTCOME_HANDLER:
+		if (out->wide) {
+			void *file = (void *)(uintptr_t)out->object;
+			((void (*)(void **, int *, ...))(uintptr_t)out->handler)(&file, &code);
+		} else {
+			int handle = out->handle;
+			((void (*)(int *, int *, ...))(uintptr_t)out->handler)(&handle, &code);
+		}
+	}
+	return out->result;
+}
+
+int muster_call(int id, uint64_t *args)
+{
+	struct muster_outcome out;
+	int code;
+
+	if (__builtin_expect(core.call == NULL, 0))
+		load();
+	code = core.call(id, args, &out);
+	if (__builtin_expect(code != 0, 0))
+		return failed(&out, code);
+	return 0;
+}
+
+enum { THREAD_SINGLE = 0, THREAD_MULTIPLE = 3 };
+
+FUNCTION(MPI_Init_thread, (int *argc, char ***argv, int required, int *provided))
+{
+	uint64_t a[] = {(uint64_t)required, (uintptr_t)provided};
+	int code;
+
+	(void)argc, (void)argv;
+	code = muster_call(CORE_INIT, a);
+	if (code == 0)
+		initialized = 1;
+	return code;
+}
+
+FUNCTION(MPI_Init, (int *argc, char ***argv))
+{
+	return PMPI_Init_thread(argc, argv, THREAD_SINGLE, NULL);
+}
+
+FUNCTION(MPI_Finalize, (void))
+{
+	uint64_t a[] = {0};
+	int code = muster_call(CORE_FINALIZE, a);
+
+	if (code == 0)
+		finalized = 1;
+	return code;
+}
+
+FUNCTION(MPI_Initialized, (int *flag))
+{
+	*flag = initialized;
+	return 0;
+}
+
+FUNCTION(MPI_Finalized, (int *flag))
+{
+	*flag = finalized;
+	return 0;
+}
+
+/* The version of the standard that MPICH 4.0 reports, for which programs were built. */
+FUNCTION(MPI_Get_version, (int *version, int *subversion))
+{
+	*version = 4;
+	*subversion = 0;
+	return 0;
+}
+
+FUNCTION(MPI_Pcontrol, (const int level, ...))
+{
+	(void)level;
+	return 0;
+}
+
+double MPI_Wtime(void) __attribute__((weak, alias("PMPI_Wtime")));
+double PMPI_Wtime(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double MPI_Wtick(void) __attribute__((weak, alias("PMPI_Wtick")));
+double PMPI_Wtick(void) { return 1e-9; }
+
+intptr_t MPI_Aint_add(intptr_t, intptr_t) __attribute__((weak, alias("PMPI_Aint_add")));
+intptr_t PMPI_Aint_add(intptr_t base, intptr_t disp) { return base + disp; }
+
+intptr_t MPI_Aint_diff(intptr_t, intptr_t) __attribute__((weak, alias("PMPI_Aint_diff")));
+intptr_t PMPI_Aint_diff(intptr_t a, intptr_t b) { return a - b; }
+
+int MPI_File_c2f(void *) __attribute__((weak, alias("PMPI_File_c2f")));
+int PMPI_File_c2f(void *file) { return (int)(intptr_t)file; }
+
+void *MPI_File_f2c(int) __attribute__((weak, alias("PMPI_File_f2c")));
+void *PMPI_File_f2c(int file) { return (void *)(intptr_t)file; }
+
+FUNCTION(MPIX_Query_cuda_support, (void)) { return 0; }
+FUNCTION(MPIX_Query_hip_support, (void)) { return 0; }
+FUNCTION(MPIX_Query_ze_support, (void)) { return 0; }
+
+/* Variables of the tools interface. */
+void *MPI_T_PVAR_ALL_HANDLES = (void *)-1;
+
+/* MPI_DUP_FN of mpi.h is this function (MPI-4.1 section 7.7.2). */
+int MPIR_Dup_fn(int, int, void *, void *, void *, int *);
+int MPIR_Dup_fn(int handle, int keyval, void *extra, void *in, void *out, int *flag)
+{
+	(void)handle, (void)keyval, (void)extra;
+	*flag = 1;
+	*(void **)out = in;
+	return 0;
+}

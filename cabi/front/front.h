@@ -1,0 +1,31 @@
+/* The C front of the library; see package cabi. */
+#ifndef MUSTER_FRONT_H
+#define MUSTER_FRONT_H
+
+#include <stdint.h>
+
+/* FUNCTION defines PMPI_X and the weak symbol MPI_X, which a profiling library may replace
+ * (MPI-4.1 section 15.2). */
+#define FUNCTION(name, params)                                                                     \
+	int name params __attribute__((weak, alias("P" #name)));                                   \
+	int P##name params
+
+/* What an error of a call leads to: see package core, errors.go. */
+enum { OUTCOME_RETURN, OUTCOME_FATAL, OUTCOME_HANDLER };
+
+struct muster_outcome {
+	int32_t action;
+	int32_t status;	  /* of the process, if the error is fatal */
+	uint64_t handler; /* a function of the program: void (*)(handle *, int *, ...) */
+	int32_t handle;	  /* its first argument, a communicator or window */
+	int32_t wide;	  /* the first argument is a pointer: a file */
+	uint64_t object;
+	int32_t result;	  /* of the call, if it returns */
+	int32_t pad;
+	char text[1024];
+};
+
+/* Calls function number id of the core. */
+int muster_call(int id, uint64_t *args);
+
+#endif
