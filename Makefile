@@ -25,13 +25,39 @@ PEERS       ?=
 UNDER       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-hosts test-channels test-launchers test-verbs-vm interop-siw ci clean
+.PHONY: help build test race multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-cabi test-mpich test-hosts test-channels test-launchers test-verbs-vm interop-siw ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/muster
 	$(GO) build -o $(BIN)/muster ./cmd/muster
+
+# The C interface: libmpich.so.12, its core, and the link with which programs are built.
+CABI := $(BIN)/cabi
+
+.PHONY: cabi
+cabi: ## build libmpich.so.12, with which programs built for MPICH run on Muster
+	@mkdir -p $(CABI)
+	CGO_ENABLED=1 $(GO) build -tags cabi -buildmode=c-shared -ldflags='-s -w' -o $(CABI)/libmuster_core.so ./cabi/lib
+	$(CC) -O2 -Wall -Wextra -fPIC -shared -Wl,-soname,libmpich.so.12 -o $(CABI)/libmpich.so.12 cabi/front/*.c -ldl -lpthread
+	@ln -sf libmpich.so.12 $(CABI)/libmpich.so; rm -f $(CABI)/libmuster_core.h
+	@mkdir -p $(CABI)/include; cp cabi/include/mpi.h $(CABI)/include
+	@for pair in mpicc: mpicxx:--cxx mpifort:--fortran; do \
+		printf '#!/bin/sh\nexec "$$(dirname "$$0")/muster" cc %s "$$@"\n' "$${pair#*:}" >$(BIN)/muster-$${pair%%:*}; \
+		chmod +x $(BIN)/muster-$${pair%%:*}; \
+	done
+
+test-cabi: cabi build ## run C programs on libmpich.so.12, check its symbols and its generated files
+	CGO_ENABLED=1 $(GO) vet -tags cabi ./cabi/...
+	$(GO) test -tags cabi -count 1 -parallel 2 -timeout $(TIMEOUT) ./cabi -args -cabi.bin $(BIN)
+	$(GO) test -timeout $(TIMEOUT) ./cabi/...
+
+# Arguments of tests/mpich, for example: make test-mpich MPICH='-all -reference -only pt2pt'
+MPICH ?=
+
+test-mpich: cabi build ## run the tests of MPICH's suite that must pass on libmpich.so.12; MPICH='-h' for more
+	$(GO) run ./tests/mpich -bin $(BIN) $(MPICH)
 
 test: ## run the tests, ranks as goroutines
 	$(GO) test -timeout $(TIMEOUT) ./...

@@ -44,6 +44,7 @@ type runFlags struct {
 	startTimeout time.Duration
 	env          []string
 	profile      string
+	mpich        bool
 }
 
 func newRunCommand() *cobra.Command {
@@ -55,7 +56,9 @@ func newRunCommand() *cobra.Command {
 
 Flags of run come before PROG; everything after PROG is passed to the program. A
 PROG without a slash is searched in PATH. PROG can be a Go program that uses
-Muster, a C program built with MPICH, or any command.
+Muster, a C program built with MPICH, or any command. A C or Fortran program uses the
+MPI library that it finds; with --mpich that is Muster's libmpich.so.12, which programs
+built for MPICH accept (make cabi).
 
 Without -n, run starts a rank for each core that this process may use: those of its
 affinity mask, limited by the CPU quota of its cgroup.
@@ -118,6 +121,7 @@ also work between the hosts.`,
   muster run -n 4 --timeout 10m --output logs ./prog
   muster run -n 4 --stuck-after 10s ./prog     report a stuck job after 10 seconds
   muster run -n 3 hostname                     any command
+  muster run --mpich -n 4 ./cprog              a program built with MPICH, on Muster
   muster run -n 2 sh -c 'echo $PMI_RANK'
   muster run -n 4 --profile ./prog             print a summary at the end
   muster run -n 4 --pprof profiles ./prog && go tool pprof -top profiles/rank-0.pprof
@@ -167,6 +171,7 @@ also work between the hosts.`,
 	fl.DurationVar(&f.startTimeout, "start-timeout", time.Minute, "time limit for each start-up stage on several hosts; 0: no limit")
 	fl.StringVar(&f.wdir, "wdir", "", "working directory of the ranks (default: the current directory)")
 	fl.StringArrayVar(&f.env, "env", nil, "set an environment variable of the ranks: NAME=VALUE, or NAME to copy the local value; may be repeated")
+	fl.BoolVar(&f.mpich, "mpich", false, "make programs built for MPICH load Muster's libmpich.so.12, by LD_LIBRARY_PATH; on several hosts, its path must be the same on all")
 	fl.StringVar(&f.profile, "profile", "", "print a summary when the job ends; =FILE.json writes it to a file; arrivals, =arrivals:FILE.svg, =arrivals:FILE.json: arrival times at collectives")
 	fl.Lookup("profile").NoOptDefVal = profileText
 	fl.StringVar(&f.pprof, "pprof", "", "make each rank write a CPU profile for go tool pprof to this directory: rank-0.pprof, ...")
@@ -251,6 +256,15 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 
 // settingFlags evaluates the flags that are settings of the ranks.
 func settingFlags(f runFlags, cfg *launch.Config) error {
+	if f.mpich {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("--mpich: %w", err)
+		}
+		if err := useMPICH(self, cfg); err != nil {
+			return err
+		}
+	}
 	if f.pprof != "" {
 		dir, err := filepath.Abs(f.pprof)
 		if err != nil {

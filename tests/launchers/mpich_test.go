@@ -2,13 +2,28 @@
 
 package launchers
 
-// The reverse: programs in C, built with MPICH, under muster run.
+// The reverse: programs in C, built with MPICH, under muster run. And both: such programs on
+// Muster's libmpich.so.12 under another launcher.
 
 import (
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// cInterface returns the folder of libmpich.so.12, which make builds, and a program.
+func cInterface(t *testing.T, name string) (libraries, program string) {
+	t.Helper()
+	cc := tool(t, "mpicc.mpich", "libmpich-dev")
+	if out, err := run(t, nil, tool(t, "make", "make"), "-C", "../..", "cabi", "BIN="+scratch); err != nil {
+		t.Fatalf("make cabi: %v\n%s", err, out)
+	}
+	program = filepath.Join(scratch, name)
+	if out, err := run(t, nil, cc, "-O2", "-o", program, "testdata/"+name+".c"); err != nil {
+		t.Fatalf("%s: %v\n%s", cc, err, out)
+	}
+	return filepath.Join(scratch, "cabi"), program
+}
 
 func TestMPICHPrograms(t *testing.T) {
 	launcher := muster.command(t)[0]

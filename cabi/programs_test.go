@@ -1,0 +1,177 @@
+//go:build cabi
+
+package cabi_test
+
+// Programs in C on libmpich.so.12. Those of testdata check themselves: their first line has
+// the number of ranks, a further line may have flags of the compiler, and rank 0 prints
+// "No Errors". Those of testdata/ends end in special ways, which a table here lists.
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var bin = flag.String("cabi.bin", "../bin", "folder of muster, with the libraries in its folder cabi")
+
+// Limits of a program: by muster run, which reports what the ranks do, and by the test.
+const (
+	jobLimit  = "60s"
+	testLimit = 90 * time.Second
+)
+
+var (
+	ranksLine = regexp.MustCompile(`^/\* ranks: ([0-9]+) \*/\n`)
+	flagsLine = regexp.MustCompile(`(?m)^/\* flags: (.*) \*/$`)
+)
+
+func TestPrograms(t *testing.T) {
+	sources, err := filepath.Glob("testdata/*.c")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no programs: %v", err)
+	}
+	for _, source := range sources {
+		name := strings.TrimSuffix(filepath.Base(source), ".c")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ranks := ranksLine.FindSubmatch(text)
+			if ranks == nil {
+				t.Fatalf("%s: the first line must be a comment such as /* ranks: 2 */", source)
+			}
+			var flags []string
+			if m := flagsLine.FindSubmatch(text); m != nil {
+				flags = strings.Fields(string(m[1]))
+			}
+			got := run(t, nil, muster(), "run", "--mpich", "--timeout", jobLimit, "-n", string(ranks[1]), compile(t, source, flags...))
+			if got.status != 0 || !strings.Contains(got.out, "No Errors") {
+				t.Errorf("%s must print \"No Errors\" and end with status 0; it ended with %d and printed\n%s", source, got.status, got.out)
+			}
+		})
+	}
+}
+
+// How programs end: the status of the launcher, and who reports what.
+func TestEnds(t *testing.T) {
+	for _, c := range []struct {
+		prog   string
+		ranks  string
+		status int      // -1: any but 0
+		want   []string // in the output
+	}{
+		{"greet", "3", 0, []string{"rank 0 of 3 got 2"}},
+		{"abort", "2", 7, []string{"[1] the buffered line", "rank 1", "aborted the job with code 7"}},
+		{"error", "2", -1, []string{"[1] the buffered line", "rank 1: MPI_Send: ", "no rank 99"}},
+		{"unimplemented", "1", -1, []string{"MPI_Register_datarep: Muster does not implement this function yet"}},
+		{"before_init", "1", -1, []string{"MPI_Comm_rank: called before MPI_Init"}},
+		{"sigterm", "2", 128 + 15, []string{"killed by SIGTERM"}},
+		{"segfault", "2", 128 + 11, []string{"killed by SIGSEGV"}},
+		{"no_finalize", "2", -1, []string{"rank 1", "without calling Finalize"}},
+	} {
+		t.Run(c.prog, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, nil, muster(), "run", "--mpich", "--timeout", jobLimit, "-n", c.ranks, compile(t, "testdata/ends/"+c.prog+".c"))
+			if got.status != c.status && (c.status != -1 || got.status == 0 || got.status == 124) {
+				t.Errorf("the status must be %d (-1: any but 0), got %d", c.status, got.status)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("the output must have %q", want)
+				}
+			}
+			if strings.Contains(got.out, "not reached") {
+				t.Error("the program went on after an error")
+			}
+			if t.Failed() {
+				t.Logf("%s printed\n%s", c.prog, got.out)
+			}
+		})
+	}
+}
+
+// A program is a job of one rank if nothing started it, which configure scripts rely on
+// (MPI-4.1 section 11.9.1), and it runs under launchers that speak PMI. tests/launchers has Slurm.
+func TestOtherLaunchers(t *testing.T) {
+	program := compile(t, "testdata/ends/greet.c")
+	env := []string{"LD_LIBRARY_PATH=" + libraries()}
+	if got := run(t, env, program); got.status != 0 || got.out != "rank 0 of 1 has all\n" {
+		t.Errorf("without a launcher there must be one rank: %+v", got)
+	}
+	t.Run("hydra", func(t *testing.T) {
+		got := run(t, env, tool(t, "mpiexec.hydra", "mpich"), "-n", "3", program)
+		if got.status != 0 || !strings.Contains(got.out, "rank 0 of 3 got 2\nrank 0 of 3 has all\n") {
+			t.Errorf("under mpiexec.hydra there must be three ranks: %+v", got)
+		}
+	})
+}
+
+// Tools replace MPI_ functions and call PMPI_ (MPI-4.1 section 15.2).
+func TestPMPITool(t *testing.T) {
+	library := compile(t, "testdata/ends/count_sends.c", "-shared", "-fPIC")
+	got := run(t, nil, muster(), "run", "--mpich", "--timeout", jobLimit, "-n", "2", "--env", "LD_PRELOAD="+library, compile(t, "testdata/ends/greet.c"))
+	for _, want := range []string{"rank 0 called MPI_Send 0 times", "rank 1 called MPI_Send 1 times"} {
+		if got.status != 0 || !strings.Contains(got.out, want) {
+			t.Errorf("the tool must print %q: %+v", want, got)
+		}
+	}
+}
+
+// compile builds a program and returns its path.
+func compile(t *testing.T, source string, flags ...string) string {
+	t.Helper()
+	cc := tool(t, "mpicc.mpich", "libmpich-dev")
+	program := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), ".c"))
+	args := append(append([]string{"-O1", "-Wall"}, flags...), "-o", program, source)
+	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", cc, strings.Join(args, " "), err, out)
+	}
+	return program
+}
+
+// tool returns the path of a command, or skips the test.
+func tool(t *testing.T, name, debian string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed (Debian package %s)", name, debian)
+	}
+	return path
+}
+
+func muster() string { return filepath.Join(*bin, "muster") }
+
+func libraries() string {
+	path, err := filepath.Abs(filepath.Join(*bin, "cabi"))
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
+type outcome struct {
+	status int
+	out    string // standard output and error
+}
+
+func run(t *testing.T, env []string, name string, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatalf("%s %s: %v; \"make test-cabi\" builds what it needs", name, strings.Join(args, " "), err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), string(out)}
+}

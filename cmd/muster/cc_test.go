@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestCompilation(t *testing.T) {
+	bin := t.TempDir()
+	folder := filepath.Join(bin, "cabi")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{mpichLibrary, coreLibrary} {
+		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := " -L" + folder + " -Wl,-rpath," + folder + " -Wl,--disable-new-dtags -lmpich"
+	none := func(string) string { return "" }
+	for _, test := range []struct {
+		args, want string
+		env        func(string) string
+	}{
+		{"-O2 -o p p.c", "cc -I" + folder + "/include -O2 -o p p.c" + link, none},
+		{"-c p.c", "cc -I" + folder + "/include -c p.c", none},
+		{"--show --cxx p.cc", "c++ -I" + folder + "/include p.cc" + link, none},
+		{"p.c", "ccache gcc -I" + folder + "/include p.c" + link, func(name string) string {
+			return map[string]string{"CC": "ccache gcc"}[name]
+		}},
+	} {
+		c, err := newCompilation(filepath.Join(bin, "muster"), strings.Fields(test.args), test.env)
+		if err != nil {
+			t.Fatal(test.args, err)
+		}
+		if got := strings.Join(c.command, " "); got != test.want {
+			t.Errorf("muster cc %s runs\n%s, want\n%s", test.args, got, test.want)
+		}
+	}
+	if _, err := newCompilation(filepath.Join(bin, "muster"), []string{"--cxx"}, none); err == nil {
+		t.Error("muster cc --cxx without arguments of the compiler succeeds")
+	}
+}
+
+func TestFortranModules(t *testing.T) {
+	if _, err := findFortran(t.TempDir()); err == nil || !strings.Contains(err.Error(), "libmpich-dev") {
+		t.Errorf("without the modules: %v; want the package to install", err)
+	}
+}
