@@ -31,6 +31,7 @@ const (
 	bareUDPProgram
 	musterProgram
 	musterOFIProgram
+	cabiProgram
 )
 
 // programs returns those that the contenders of a group need.
@@ -44,6 +45,8 @@ func (g *group) programs(peersOnly bool) []program {
 	switch {
 	case peersOnly:
 		return list
+	case g.inC:
+		return append(list, musterProgram, cabiProgram)
 	case g.over == sharedMemory || g.channel != "" || g.direct:
 		return append(list, musterProgram)
 	}
@@ -126,6 +129,8 @@ func build(ctx context.Context, root string, needed []program) (binaries, error)
 			err = tool(ctx, root, nil, "cc", "-O2", "-Wall", "-Wextra", "-o", bin.bareUDP, "bench/peers/loops/udp_bare.c")
 		case musterProgram:
 			err = tool(ctx, root, nil, "go", "build", "-o", bin.muster, "./cmd/muster")
+		case cabiProgram:
+			err = tool(ctx, root, nil, "make", "cabi")
 		case musterOFIProgram:
 			err = tool(ctx, root, []string{"CGO_ENABLED=1"}, "go", "build", "-tags", "ofi", "-o", bin.musterOFI, "./cmd/muster")
 		}

@@ -153,6 +153,10 @@ func (g *group) muster(bin binaries, at hostSet) command {
 	case g.ranks == 2:
 		cmd.argv = append(cmd.argv, "--bind", "core")
 	}
+	if g.inC {
+		cmd.argv = append(append(cmd.argv, "--mpich", bin.mpich), strings.Fields(g.args)...)
+		return cmd
+	}
 	now := strconv.FormatFloat(float64(time.Now().UnixMicro())/1e6, 'f', 6, 64)
 	ours := strings.ReplaceAll(g.ours, "{now}", now)
 	cmd.argv = append(append(cmd.argv, program, "bench"), strings.Fields(ours)...)

@@ -86,6 +86,8 @@ type group struct {
 	chart        bool // draw the peers' times as multiples of ours
 	// direct: ours is started as "muster bench" itself, which starts its jobs.
 	direct bool
+	// inC: ours runs the loops in C too, the same binary as MPICH, through the C interface.
+	inC bool
 	// encrypt: ours encrypts messages.
 	encrypt bool
 	// onRequest: measured only if -only names it.
@@ -121,7 +123,7 @@ func (g *group) compared() bool { return len(g.peers) > 0 && !g.beside }
 
 // plan lists all groups.
 func plan() []*group {
-	return slices.Concat(sharedMemoryPlan(), overlapPlan(), ownPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan(), ownLabPlan(), t2Plan(), labCollectivePlan(), cablePlan(), stallPlan(), encryptPlan(), choicePlan())
+	return slices.Concat(sharedMemoryPlan(), cPlan(), overlapPlan(), ownPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan(), ownLabPlan(), t2Plan(), labCollectivePlan(), cablePlan(), stallPlan(), encryptPlan(), choicePlan())
 }
 
 func sharedMemoryPlan() []*group {
