@@ -133,12 +133,16 @@ func TestByteWinContiguous(t *testing.T) {
 		t.Skip("ranks of one process have memory of their own")
 	}
 	mpitest.Run(t, 3, func(t *testing.T, c *mpi.Comm) {
-		w, err := mpi.NewByteWin(c, mpi.ByteWinConfig{Shared: true, Contiguous: true, Bytes: 10 + c.Rank()})
+		node, err := c.SplitType(mpi.ByNode, 0)
+		noError(t, err, "SplitType")
+		w, err := mpi.NewByteWin(node, mpi.ByteWinConfig{Shared: true, Contiguous: true, Bytes: 10 + node.Rank()})
 		if err != nil {
-			t.Fatal(err)
+			wantClass(t, err, mpi.ErrRMAShared, "NewByteWin without shared memory")
+			noError(t, node.Free(), "Free")
+			return
 		}
 		at := uintptr(0)
-		for r := range 3 {
+		for r := range node.Size() {
 			mem, err := w.Query(r)
 			if err != nil || len(mem) != 10+r {
 				t.Fatalf("the memory of rank %d has %d bytes, error %v", r, len(mem), err)
@@ -149,9 +153,8 @@ func TestByteWinContiguous(t *testing.T) {
 			}
 			at = begin + uintptr(len(mem))
 		}
-		if err := w.Free(); err != nil {
-			t.Error(err)
-		}
+		noError(t, w.Free(), "Free")
+		noError(t, node.Free(), "Free")
 	})
 }
 
