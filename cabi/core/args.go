@@ -32,7 +32,7 @@ func (a *args) fail(err error) {
 	}
 }
 
-// number returns a count or another number that must not be negative.
+// count returns a count, which must not be negative.
 func (a *args) count(i int) int {
 	n := a.int(i)
 	if n < 0 {

@@ -162,12 +162,3 @@ func (p *Process) reference(t *datatype) handle {
 	}
 	return t.handle
 }
-
-// required fails if an address is NULL.
-func (a *args) required(positions ...int) {
-	for _, i := range positions {
-		if a.addr(i) == 0 {
-			a.fail(errorf(errArg, "argument %d is NULL", i+1))
-		}
-	}
-}

@@ -77,7 +77,7 @@ func (a *args) addType(i int, l *dtype.Layout, err error, elements *signature, r
 // arrays fails if arrays of n elements are NULL.
 func (a *args) arrays(n int, positions ...int) {
 	if n > 0 {
-		a.required(positions...)
+		a.results(positions...)
 	}
 }
 
@@ -104,7 +104,7 @@ func int64s(v []int) []int64 {
 
 func (p *Process) typeContiguous(a *args) error {
 	n, base := a.count(0), a.datatype(1)
-	a.required(2)
+	a.results(2)
 	if a.err != nil {
 		return a.err
 	}
@@ -114,7 +114,7 @@ func (p *Process) typeContiguous(a *args) error {
 
 func (p *Process) typeVector(a *args) error {
 	n, length, stride, base := a.count(0), a.count(1), a.int(2), a.datatype(3)
-	a.required(4)
+	a.results(4)
 	if a.err != nil {
 		return a.err
 	}
@@ -124,7 +124,7 @@ func (p *Process) typeVector(a *args) error {
 
 func (p *Process) typeHvector(a *args) error {
 	n, length, stride, base := a.count(0), a.count(1), a.int(2), a.datatype(3)
-	a.required(4)
+	a.results(4)
 	if a.err != nil {
 		return a.err
 	}
@@ -134,7 +134,7 @@ func (p *Process) typeHvector(a *args) error {
 
 func (p *Process) typeIndexed(a *args) error {
 	n, base := a.count(0), a.datatype(3)
-	a.required(4)
+	a.results(4)
 	if a.arrays(n, 1, 2); a.err != nil {
 		return a.err
 	}
@@ -149,7 +149,7 @@ func (p *Process) typeIndexed(a *args) error {
 
 func (p *Process) typeHindexed(a *args) error {
 	n, base := a.count(0), a.datatype(3)
-	a.required(4)
+	a.results(4)
 	if a.arrays(n, 1, 2); a.err != nil {
 		return a.err
 	}
@@ -164,7 +164,7 @@ func (p *Process) typeHindexed(a *args) error {
 
 func (p *Process) typeIndexedBlock(a *args) error {
 	n, length, base := a.count(0), a.count(1), a.datatype(3)
-	a.required(4)
+	a.results(4)
 	if a.arrays(n, 2); a.err != nil {
 		return a.err
 	}
@@ -175,7 +175,7 @@ func (p *Process) typeIndexedBlock(a *args) error {
 
 func (p *Process) typeHindexedBlock(a *args) error {
 	n, length, base := a.count(0), a.count(1), a.datatype(3)
-	a.required(4)
+	a.results(4)
 	if a.arrays(n, 2); a.err != nil {
 		return a.err
 	}
@@ -186,7 +186,7 @@ func (p *Process) typeHindexedBlock(a *args) error {
 
 func (p *Process) typeStruct(a *args) error {
 	n := a.count(0)
-	a.required(4)
+	a.results(4)
 	if a.arrays(n, 1, 2, 3); a.err != nil {
 		return a.err
 	}
@@ -209,7 +209,7 @@ func (p *Process) typeStruct(a *args) error {
 
 func (p *Process) typeResized(a *args) error {
 	base, lower, extent := a.datatype(0), a.int(1), a.int(2)
-	a.required(3)
+	a.results(3)
 	if a.err != nil {
 		return a.err
 	}
@@ -232,7 +232,7 @@ func (p *Process) typeSubarray(a *args) error {
 	if order != orderC && order != orderFortran {
 		a.fail(errorf(errArg, "order %d is neither MPI_ORDER_C nor MPI_ORDER_FORTRAN", order))
 	}
-	if a.required(1, 2, 3, 6); a.err != nil {
+	if a.results(1, 2, 3, 6); a.err != nil {
 		return a.err
 	}
 	sizes, subsizes, starts := a.ints(1, n), a.ints(2, n), a.ints(3, n)
@@ -273,7 +273,7 @@ func (p *Process) typeDarray(a *args) error {
 	if order != orderC && order != orderFortran {
 		a.fail(errorf(errArg, "order %d is neither MPI_ORDER_C nor MPI_ORDER_FORTRAN", order))
 	}
-	if a.required(3, 4, 5, 6, 9); a.err != nil {
+	if a.results(3, 4, 5, 6, 9); a.err != nil {
 		return a.err
 	}
 	sizes, distribs, dargs, procs := a.ints(3, n), a.shorts(4, n), a.shorts(5, n), a.shorts(6, n)
@@ -327,7 +327,7 @@ func blockSize(size, distribution, darg, procs int) (int, error) {
 
 func (p *Process) typeDup(a *args) error {
 	base := a.datatype(0)
-	if a.required(1); a.err != nil {
+	if a.results(1); a.err != nil {
 		return a.err
 	}
 	t := newDatatype(base.layout, base.elements, *a.recipe(combinerDup, base))
@@ -343,7 +343,7 @@ func (p *Process) typeDup(a *args) error {
 }
 
 func (p *Process) typeCommit(a *args) error {
-	if a.required(0); a.err != nil {
+	if a.results(0); a.err != nil {
 		return a.err
 	}
 	t, err := p.datatype(*at[handle](a.addr(0)))
@@ -355,7 +355,7 @@ func (p *Process) typeCommit(a *args) error {
 }
 
 func (p *Process) typeFree(a *args) error {
-	if a.required(0); a.err != nil {
+	if a.results(0); a.err != nil {
 		return a.err
 	}
 	h := at[handle](a.addr(0))
@@ -406,7 +406,7 @@ func (p *Process) typeF90Complex(a *args) error {
 }
 
 func (p *Process) f90Real(a *args, key f90Key, class typeClass, factor int) error {
-	if a.required(2); a.err != nil {
+	if a.results(2); a.err != nil {
 		return a.err
 	}
 	if key.precision == undefined && key.range_ == undefined {
@@ -421,7 +421,7 @@ func (p *Process) f90Real(a *args, key f90Key, class typeClass, factor int) erro
 }
 
 func (p *Process) typeF90Integer(a *args) error {
-	if a.required(1); a.err != nil {
+	if a.results(1); a.err != nil {
 		return a.err
 	}
 	key := f90Key{combinerF90Integer, 0, a.int(0)}

@@ -139,7 +139,7 @@ func counts() map[string]handler {
 // received returns the bytes and the datatype of the arguments status and datatype.
 func (a *args) received() (int64, *datatype) {
 	t := a.datatype(1)
-	a.required(0, 2)
+	a.results(0, 2)
 	if a.addr(0) == ignoreStatus {
 		a.fail(errorf(errArg, "the status is MPI_STATUS_IGNORE"))
 	}
@@ -193,7 +193,7 @@ func (a *args) setNumber(i int, n int64) {
 
 func (p *Process) statusSetElements(a *args) error {
 	t, n := a.datatype(1), a.count(2)
-	a.required(0)
+	a.results(0)
 	if a.err != nil || a.addr(0) == ignoreStatus {
 		return a.err
 	}

@@ -29,7 +29,7 @@ func typeQueries() map[string]handler {
 }
 
 func (p *Process) getAddress(a *args) error {
-	if a.required(1); a.err != nil {
+	if a.results(1); a.err != nil {
 		return a.err
 	}
 	a.setAint(1, int(a.addr(0)))
@@ -38,7 +38,7 @@ func (p *Process) getAddress(a *args) error {
 
 func (p *Process) typeSize(a *args) error {
 	t := a.datatype(0)
-	if a.required(1); a.err != nil {
+	if a.results(1); a.err != nil {
 		return a.err
 	}
 	a.setNumber(1, t.layout.Size())
@@ -52,7 +52,7 @@ func (p *Process) typeSizeX(a *args) error {
 
 func (p *Process) typeExtent(a *args) error {
 	t := a.datatype(0)
-	if a.required(1, 2); a.err != nil {
+	if a.results(1, 2); a.err != nil {
 		return a.err
 	}
 	a.setAint(1, int(t.layout.LowerBound()))
@@ -62,7 +62,7 @@ func (p *Process) typeExtent(a *args) error {
 
 func (p *Process) typeTrueExtent(a *args) error {
 	t := a.datatype(0)
-	if a.required(1, 2); a.err != nil {
+	if a.results(1, 2); a.err != nil {
 		return a.err
 	}
 	a.setAint(1, int(t.layout.TrueLowerBound()))
@@ -74,7 +74,7 @@ func (p *Process) typeTrueExtent(a *args) error {
 func typeBound(bound func(*dtype.Layout) int64) handler {
 	return func(p *Process, a *args) error {
 		t := a.datatype(0)
-		if a.required(1); a.err != nil {
+		if a.results(1); a.err != nil {
 			return a.err
 		}
 		a.setAint(1, int(bound(t.layout)))
@@ -84,7 +84,7 @@ func typeBound(bound func(*dtype.Layout) int64) handler {
 
 func (p *Process) typeGetName(a *args) error {
 	t := a.datatype(0)
-	if a.required(1, 2); a.err != nil {
+	if a.results(1, 2); a.err != nil {
 		return a.err
 	}
 	p.base.mu.Lock()
@@ -95,7 +95,7 @@ func (p *Process) typeGetName(a *args) error {
 
 func (p *Process) typeSetName(a *args) error {
 	t := a.datatype(0)
-	if a.required(1); a.err != nil {
+	if a.results(1); a.err != nil {
 		return a.err
 	}
 	name := a.text(1)
@@ -117,7 +117,7 @@ func (p *Process) typeEnvelope(a *args) error {
 		last = 5
 	}
 	for i := 1; i <= last; i++ {
-		a.required(i)
+		a.results(i)
 	}
 	if a.err != nil {
 		return a.err
@@ -189,7 +189,7 @@ func store[T int32 | int64](addr uintptr, v []int) {
 
 func (p *Process) typeMatchSize(a *args) error {
 	class, size := typeClass(a.int(0)), a.int(1)
-	if a.required(2); a.err != nil {
+	if a.results(2); a.err != nil {
 		return a.err
 	}
 	if class < classReal || class > classComplex {

@@ -24,7 +24,7 @@ type window struct {
 // is in argument pos. The size of the buffer is in argument size. aint is whether the
 // position is an MPI_Aint in the function without _c.
 func (a *args) window(i, size, pos int, n int64, aint bool) window {
-	if a.required(pos); a.err != nil {
+	if a.results(pos); a.err != nil {
 		return window{}
 	}
 	w := window{}
@@ -39,7 +39,7 @@ func (a *args) window(i, size, pos int, n int64, aint bool) window {
 		return window{}
 	}
 	if n > 0 {
-		if a.required(i); a.err != nil {
+		if a.results(i); a.err != nil {
 			return window{}
 		}
 		w.bytes = memory[byte](a.addr(i)+uintptr(w.pos), int(n))
@@ -89,7 +89,7 @@ func (p *Process) unpack(a *args) error {
 func (p *Process) packSize(a *args) error {
 	n, t := a.count(0), a.datatype(1)
 	a.comm(2)
-	if a.required(3); a.err != nil {
+	if a.results(3); a.err != nil {
 		return a.err
 	}
 	a.setNumber(3, int64(n)*t.layout.Size())

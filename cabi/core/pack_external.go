@@ -137,7 +137,7 @@ const errDatarep class = 43 // MPI_ERR_UNSUPPORTED_DATAREP
 
 // representation fails unless the data representation in argument i is known.
 func (a *args) representation(i int) {
-	if a.required(i); a.err == nil && a.text(i) != "external32" {
+	if a.results(i); a.err == nil && a.text(i) != "external32" {
 		a.fail(errorf(errDatarep, "%q is not a data representation for packing; external32 is", a.text(i)))
 	}
 }
@@ -184,7 +184,7 @@ func (p *Process) unpackExternal(a *args) error {
 func (p *Process) packExternalSize(a *args) error {
 	a.representation(0)
 	n, t := a.count(1), a.datatype(2)
-	if a.required(3); a.err != nil {
+	if a.results(3); a.err != nil {
 		return a.err
 	}
 	a.setAint(3, int(int64(n)*t.elements.external))

@@ -172,16 +172,20 @@ func (p *Process) cartMap(a *args) error {
 
 // cart returns the grid of a communicator.
 func (a *args) cart(i int) *mpi.Cart {
-	c := a.comm(i)
-	if c == nil {
-		return nil
-	}
-	g, ok := c.topo.(*mpi.Cart)
-	if !ok {
-		a.fail(errorf(errTopology, "%s is not a grid", c.title()))
-		return nil
-	}
+	g, _ := topologyOf[*mpi.Cart](a, i, "grid")
 	return g
+}
+
+// topologyOf returns the topology of a communicator, which must be of type T.
+func topologyOf[T mpi.Topology](a *args, i int, kind string) (topology T, c *comm) {
+	if c = a.comm(i); c == nil {
+		return topology, nil
+	}
+	topology, ok := c.topo.(T)
+	if !ok {
+		a.fail(errorf(errTopology, "%s is not a %s", c.title(), kind))
+	}
+	return topology, c
 }
 
 func (p *Process) cartdimGet(a *args) error {

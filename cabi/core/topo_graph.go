@@ -111,15 +111,7 @@ func (p *Process) graphMap(a *args) error {
 
 // graph returns the graph of a communicator.
 func (a *args) graph(i int) *mpi.Graph {
-	c := a.comm(i)
-	if c == nil {
-		return nil
-	}
-	g, ok := c.topo.(*mpi.Graph)
-	if !ok {
-		a.fail(errorf(errTopology, "%s is not a graph", c.title()))
-		return nil
-	}
+	g, _ := topologyOf[*mpi.Graph](a, i, "graph")
 	return g
 }
 
@@ -332,16 +324,7 @@ func (p *Process) distGraphCreate(a *args) error {
 
 // distGraph returns the distributed graph of a communicator.
 func (a *args) distGraph(i int) (*mpi.DistGraph, *comm) {
-	c := a.comm(i)
-	if c == nil {
-		return nil, nil
-	}
-	g, ok := c.topo.(*mpi.DistGraph)
-	if !ok {
-		a.fail(errorf(errTopology, "%s is not a distributed graph", c.title()))
-		return nil, nil
-	}
-	return g, c
+	return topologyOf[*mpi.DistGraph](a, i, "distributed graph")
 }
 
 func (p *Process) distGraphNeighborsCount(a *args) error {

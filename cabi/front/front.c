@@ -1,6 +1,6 @@
 /* The part of the front that is written by hand: it loads the core, calls error handlers
- * after the core has returned (they may longjmp, or raise an exception of C++), and has the few functions that
- * need no core. */
+ * after the core has returned (they may longjmp, or raise an exception of C++), and has the
+ * few functions that need no core. */
 
 #define _GNU_SOURCE
 #include "front.h"
