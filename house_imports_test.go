@@ -97,6 +97,17 @@ func TestImportPolicyMatchesTree(t *testing.T) {
 	}
 }
 
+// TestRaceSkipsPureFolders checks that the race detector skips the pure folders and no others.
+func TestRaceSkipsPureFolders(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\nPURE := " + strings.Join(pureFolders, " ") + "\n"; !strings.Contains(string(makefile), want) {
+		t.Errorf("the Makefile must have the line %q", strings.TrimSpace(want))
+	}
+}
+
 // policy parses importPolicy.
 func policy() map[string][]string {
 	rules := map[string][]string{}
