@@ -25,10 +25,12 @@ internal/lab
 internal/netprobe
 internal/cputime
 internal/bytesize
+internal/sparse
+internal/rankset
 
 rdma/internal/ddp   rdma
 rdma/internal/capture
-rdma/shm            rdma
+rdma/shm            rdma internal/sparse
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
 rdma/internal/guard
@@ -47,12 +49,12 @@ internal/p2p        rdma
 internal/sched
 internal/coll       internal/sched
 internal/nodecoll   internal/coll
-internal/engine     rdma prof internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma
+internal/engine     rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma
 internal/rma        internal/dtype
 internal/launch     internal/pmi
 internal/doctor     internal/launch internal/netprobe rdma/ofi
 
-mpi                 rdma prof internal/bytesize internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook
+mpi                 rdma prof internal/rankset internal/bytesize internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook
 mpi/hook.go         rdma/ofi
 mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/soft
 mpi/rails.go        internal/netprobe rdma/soft

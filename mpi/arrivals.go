@@ -222,8 +222,10 @@ func (r *recorder) of(c *Comm) *commRecorder {
 		return nil
 	}
 	id := commID{ctx: c.ctx, digest: uint64(c.size)}
-	for _, rank := range c.ranks { // FNV-1a, the same in all processes
-		id.digest = (id.digest ^ uint64(rank)) * 1099511628211
+	if c.ranks != nil {
+		for r := range c.size { // FNV-1a, the same in all processes
+			id.digest = (id.digest ^ uint64(c.ranks.At(r))) * 1099511628211
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,7 +28,7 @@ package mpi
 //	streamTag    and up: of the streams of a schedule that may overtake each other
 //	             (sched.Op), a range of tags for each of the tags above. 2¹⁵ started
 //	             and almost as many prepared collectives have their own ranges.
-//	lastTags     and up: of other messages, such as teamTag, profileTag and checkTag
+//	lastTags     and up: of other messages, such as teamTag, profileTag, checkTag and splitTag
 
 import (
 	"errors"

@@ -75,23 +75,11 @@ func (h *chooser) prepare(c *Comm) {
 		return
 	}
 	h.ready = true
-	here, far, near := c.w.client.Node(c.world(c.rank)), -1, -1
-	nodes := make([]int, c.size)
-	for r := range nodes {
-		nodes[r] = c.w.client.Node(c.world(r))
-		switch {
-		case r == c.rank:
-		case nodes[r] == here:
-			near = r
-		default:
-			far = r
-		}
-	}
 	// If there are several nodes, algorithms spend most of their time on messages
 	// between them.
-	peer := near
-	if h.nodes = coll.NewTopology(nodes, c.w.site.rails); h.nodes != nil {
-		peer = far
+	peer, far := c.aPeer()
+	if far {
+		h.nodes = coll.NewTopology(c.nodeOfRanks(), c.w.site.rails)
 	}
 	cost := c.e.Attr(c.worldOrAnyone(peer)).SendCost
 	h.model = coll.Model{Startup: cost.Fixed * 1e-9, PerByte: cost.PerByte * 1e-9, Copy: copyByte, Reduce: reduceByte, Ports: 1}
@@ -108,6 +96,29 @@ func (h *chooser) prepare(c *Comm) {
 			h.model.Starts, h.model.Eager, h.model.Message = awakeStarts, sharedCoresEager, awakeMessage
 		}
 	}
+}
+
+// aPeer returns a rank of c on another node, or, if there is none, another rank or -1.
+func (c *Comm) aPeer() (rank int, far bool) {
+	here, near := c.w.client.Node(c.world(c.rank)), -1
+	for r := range c.size {
+		switch {
+		case c.w.client.Node(c.world(r)) != here:
+			return r, true
+		case r != c.rank:
+			near = r
+		}
+	}
+	return near, false
+}
+
+// nodeOfRanks returns the node of each rank of c.
+func (c *Comm) nodeOfRanks() []int {
+	nodes := make([]int, c.size)
+	for r := range nodes {
+		nodes[r] = c.w.client.Node(c.world(r))
+	}
+	return nodes
 }
 
 // chooseAlgorithm selects the algorithm for a call. It ignores whether the call is in

@@ -10,11 +10,12 @@ package mpi
 
 import (
 	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/internal/rankset"
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
 // collRanks returns the world rank of each rank of a schedule; nil: they are equal.
-func (c *Comm) collRanks() []int32 {
+func (c *Comm) collRanks() *rankset.List {
 	if c.inter != nil {
 		return c.inter.both.ranks
 	}

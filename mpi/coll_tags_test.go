@@ -9,7 +9,7 @@ import (
 
 // Messages of different purposes in the context of collectives have different tags.
 func TestTagsAreApart(t *testing.T) {
-	others := []int32{blockingTag, releaseTag, teamTag, wakeTag, profileTag, checkTag, groupTag, groupTag + groupTags - 1, madeTag, madeTag + madeTags - 1}
+	others := []int32{blockingTag, releaseTag, teamTag, wakeTag, profileTag, checkTag, splitTag, groupTag, groupTag + groupTags - 1, madeTag, madeTag + madeTags - 1}
 	for i, tag := range others {
 		if slices.Contains(others[i+1:], tag) {
 			t.Errorf("tag %d has two purposes", tag)

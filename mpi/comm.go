@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/rankset"
 )
 
 // Special ranks and tags (MPI-4.1 sections 3.2.4, 3.10).
@@ -37,10 +38,10 @@ var _ = [1]struct{}{}[(AnySource-p2p.AnySource)|(AnyTag-p2p.AnyTag)]
 type Comm struct {
 	w     *World
 	e     *engine.Engine
-	ctx   uint32      // of point-to-point messages; collectives use ctx+1
-	pt    engine.Comm // for the engine, for point-to-point messages
-	co    engine.Comm // for the engine, for collectives
-	ranks []int32     // the world rank of each rank; nil: they are equal
+	ctx   uint32        // of point-to-point messages; collectives use ctx+1
+	pt    engine.Comm   // for the engine, for point-to-point messages
+	co    engine.Comm   // for the engine, for collectives
+	ranks *rankset.List // the world rank of each rank; nil: they are equal
 	rank  int
 	size  int
 	name  string
@@ -103,12 +104,7 @@ func (c *Comm) SetName(name string) {
 func (c *Comm) World() *World { return c.w }
 
 // world returns the world rank of a rank of c.
-func (c *Comm) world(rank int) int {
-	if c.ranks == nil {
-		return rank
-	}
-	return int(c.ranks[rank])
-}
+func (c *Comm) world(rank int) int { return c.ranks.At(rank) }
 
 // worldOrAnyone is world for a peer that may be AnySource or ProcNull.
 func (c *Comm) worldOrAnyone(rank int) int {
@@ -128,12 +124,7 @@ func (c *Comm) Group() *Group {
 }
 
 // peers returns the group of possible destinations.
-func (c *Comm) peers() *Group {
-	if c.ranks == nil {
-		return identityGroup(c.size, c.rank)
-	}
-	return &Group{ranks: c.ranks, rank: c.rank}
-}
+func (c *Comm) peers() *Group { return &Group{list: c.ranks, n: c.size, rank: c.rank} }
 
 // Context ids. Each communicator uses two: one for point-to-point messages and one
 // for collectives, so that neither matches the other.
@@ -243,7 +234,7 @@ func spread(a, b uint32) uint32 {
 // for all communicators of the rank. It cannot be freed.
 func (c *Comm) Self() *Comm {
 	w := c.w
-	w.selfMade.Do(func() { w.self = w.comm.sub(selfContext, []int{w.comm.rank}, "self") })
+	w.selfMade.Do(func() { w.self = w.comm.sub(selfContext, rankset.Sequence(1, w.comm.rank, 1), "self") })
 	return w.self
 }
 
@@ -276,30 +267,11 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([][2]int64, c.size)
-	if err := allgather(c, "Split", [][2]int64{{int64(color), int64(key)}}, all); err != nil {
+	members, err := c.splitMembers("Split", color, key)
+	if err != nil || color == Undefined {
 		return nil, err
 	}
-	if color == Undefined {
-		return nil, nil
-	}
-	members := make([]int, 0, c.size)
-	for r, ck := range all {
-		if ck[0] == int64(color) {
-			members = append(members, r)
-		}
-	}
-	sortByKey(members, func(r int) int64 { return all[r][1] })
 	return c.sub(id, members, fmt.Sprintf("%s.split(%d)", c.name, color)), nil
-}
-
-// sortByKey is a stable insertion sort; members are in rank order already.
-func sortByKey(members []int, key func(int) int64) {
-	for i := 1; i < len(members); i++ {
-		for j := i; j > 0 && key(members[j]) < key(members[j-1]); j-- {
-			members[j], members[j-1] = members[j-1], members[j]
-		}
-	}
 }
 
 // Kinds of [Comm.SplitType].
@@ -325,21 +297,21 @@ func (c *Comm) SplitType(kind, key int) (*Comm, error) {
 }
 
 // sub returns the communicator of some ranks of c, including the caller.
-func (c *Comm) sub(ctx uint32, members []int, name string) *Comm {
-	s := &Comm{w: c.w, e: c.e, ctx: ctx, size: len(members), rank: -1, name: name}
-	s.ranks = make([]int32, len(members))
-	same := true
-	for i, m := range members {
-		s.ranks[i] = int32(c.world(m))
-		same = same && int(s.ranks[i]) == i
-		if m == c.rank {
-			s.rank = i
-		}
-	}
-	if same { // no table is needed
+func (c *Comm) sub(ctx uint32, members *rankset.List, name string) *Comm {
+	s := &Comm{w: c.w, e: c.e, ctx: ctx, size: members.Len(), rank: members.Index(c.rank), name: name}
+	if s.ranks = c.ranks.Select(members); s.ranks.Identity() {
 		s.ranks = nil
 	}
 	return s.ready()
+}
+
+// listOf returns a list of ranks.
+func listOf(ranks []int) *rankset.List {
+	table := make([]int32, len(ranks))
+	for i, r := range ranks {
+		table[i] = int32(r)
+	}
+	return rankset.Of(table)
 }
 
 // Results of Compare (MPI-4.1 section 7.4.1).

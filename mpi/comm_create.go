@@ -35,7 +35,7 @@ func (c *Comm) Create(g *Group) (*Comm, error) {
 	if g.Rank() == Undefined {
 		return nil, nil
 	}
-	return c.sub(id, members, c.name+".group"), nil
+	return c.sub(id, listOf(members), c.name+".group"), nil
 }
 
 // CreateGroup is [Comm.Create] that only the ranks of the group call (MPI_Comm_create_group).
@@ -65,7 +65,7 @@ func (c *Comm) CreateGroup(g *Group, tag int) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.sub(id, members, c.name+".group"), nil
+	return c.sub(id, listOf(members), c.name+".group"), nil
 }
 
 // membersOf returns the ranks in c of the ranks of a group.

@@ -3,47 +3,31 @@ package mpi
 // Groups: ordered sets of world ranks (MPI-4.1 section 7.3). Group operations are
 // local.
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/internal/rankset"
+)
 
 // Group is an immutable, ordered set of ranks.
 type Group struct {
-	ranks []int32 // world ranks; nil: 0 … n-1
-	n     int     // if ranks is nil
-	rank  int     // of the caller in the group, or Undefined
+	list *rankset.List // world ranks; nil: 0 … n-1
+	n    int
+	rank int // of the caller in the group, or Undefined
 }
-
-func identityGroup(n, rank int) *Group { return &Group{n: n, rank: rank} }
 
 // Size returns the number of ranks in the group.
-func (g *Group) Size() int {
-	if g.ranks == nil {
-		return g.n
-	}
-	return len(g.ranks)
-}
+func (g *Group) Size() int { return g.n }
 
 // Rank returns the rank of the calling process in the group, or Undefined.
 func (g *Group) Rank() int { return g.rank }
 
-func (g *Group) world(i int) int {
-	if g.ranks == nil {
-		return i
-	}
-	return int(g.ranks[i])
-}
+func (g *Group) world(i int) int { return g.list.At(i) }
 
 // indexOf returns the group rank of a world rank, or Undefined.
 func (g *Group) indexOf(world int) int {
-	if g.ranks == nil {
-		if world >= 0 && world < g.n {
-			return world
-		}
-		return Undefined
-	}
-	for i, r := range g.ranks {
-		if int(r) == world {
-			return i
-		}
+	if i := g.list.Index(world); i >= 0 && i < g.n {
+		return i
 	}
 	return Undefined
 }
@@ -57,10 +41,7 @@ func (g *Group) me() int {
 }
 
 func groupOf(ranks []int32, me int) *Group {
-	if ranks == nil {
-		ranks = []int32{}
-	}
-	g := &Group{ranks: ranks, rank: Undefined}
+	g := &Group{list: rankset.Of(ranks), n: len(ranks), rank: Undefined}
 	if me >= 0 {
 		g.rank = g.indexOf(me)
 	}

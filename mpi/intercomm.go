@@ -11,8 +11,11 @@ package mpi
 //	the communicator of both is created, and in it the remaining contexts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/muster-mpi/muster/internal/rankset"
 )
 
 // Root is the root argument that the root of a collective on an inter-communicator
@@ -43,12 +46,8 @@ func (g *interGroups) size(second bool) int {
 }
 
 // world returns the world ranks of a group.
-func (g *interGroups) world(second bool) []int32 {
-	out := make([]int32, g.size(second))
-	for i := range out {
-		out[i] = int32(g.both.world(g.start(second) + i))
-	}
-	return out
+func (g *interGroups) world(second bool) *rankset.List {
+	return g.both.ranks.Select(rankset.Sequence(g.size(second), g.start(second), 1))
 }
 
 // IntercommCreate connects the group of c with a remote group, whose members call it at
@@ -167,7 +166,7 @@ func (c *Comm) acrossBridge(op string, v []uint32, by Op[uint32], leader int, br
 // amongWorld returns a communicator of world ranks, including the caller.
 func (c *Comm) amongWorld(ctx uint32, ranks []int32, name string) *Comm {
 	me := int32(c.w.comm.rank)
-	s := &Comm{w: c.w, e: c.e, ctx: ctx, ranks: ranks, rank: slices.Index(ranks, me), size: len(ranks), name: name}
+	s := &Comm{w: c.w, e: c.e, ctx: ctx, ranks: rankset.Of(ranks), rank: slices.Index(ranks, me), size: len(ranks), name: name}
 	return s.ready()
 }
 
@@ -206,12 +205,12 @@ func (c *Comm) RemoteGroup() *Group {
 	if c.inter == nil {
 		return nil
 	}
-	return &Group{ranks: c.inter.world(!c.inter.second), rank: Undefined}
+	return &Group{list: c.inter.world(!c.inter.second), n: c.size, rank: Undefined}
 }
 
 // localGroup returns the caller's group.
 func (g *interGroups) localGroup() *Group {
-	return &Group{ranks: g.world(g.second), rank: g.both.rank - g.start(g.second)}
+	return &Group{list: g.world(g.second), n: g.size(g.second), rank: g.both.rank - g.start(g.second)}
 }
 
 // Merge returns a communicator of both groups of an inter-communicator. The ranks of the
@@ -247,7 +246,7 @@ func (c *Comm) Merge(high bool) (*Comm, error) {
 			members[i] = (i + g.sizes[0]) % len(members)
 		}
 	}
-	return g.both.sub(id, members, c.name+".merged"), nil
+	return g.both.sub(id, listOf(members), c.name+".merged"), nil
 }
 
 // dupInter is Dup of an inter-communicator.
@@ -299,12 +298,12 @@ func (c *Comm) splitInter(op string, color, key int) (*Comm, error) {
 		if len(some) == 0 {
 			return nil, nil
 		}
-		sortByKey(some, func(r int) int64 { return all[r][1] })
+		slices.SortStableFunc(some, func(a, b int) int { return cmp.Compare(all[a][1], all[b][1]) })
 		part.sizes[i] = len(some)
 		members = append(members, some...)
 	}
 	name := fmt.Sprintf("%s.split(%d)", c.name, color)
-	part.both = g.both.sub(ids[0], members, name+".both")
+	part.both = g.both.sub(ids[0], listOf(members), name+".both")
 	return part.comm(ids[1], name), nil
 }
 

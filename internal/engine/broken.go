@@ -162,11 +162,7 @@ func (e *Engine) breakComm(c *Comm, err error) {
 // notifyAll sends a note to all other ranks of a communicator.
 func (e *Engine) notifyAll(c *Comm, tag int32, note []byte) {
 	for r := range c.Size {
-		world := r
-		if c.Ranks != nil {
-			world = int(c.Ranks[r])
-		}
-		if world != e.rank {
+		if world := c.Ranks.At(r); world != e.rank {
 			e.m.Notify(e.link(world), c.Ctx, c.Rank, tag, note)
 		}
 	}

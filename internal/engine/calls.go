@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/rankset"
 )
 
 // Comm is the engine's view of a communicator.
@@ -16,7 +17,7 @@ type Comm struct {
 	Rank int32  // of this rank
 	Name string // for the board
 	// For collectives:
-	Ranks []int32 // rank in the world of each rank; nil: they are equal
+	Ranks *rankset.List // rank in the world of each rank; nil: they are equal
 	Size  int
 	Past  Past // this rank's collective calls; nil before the first one (broken.go)
 }

@@ -20,6 +20,7 @@ import (
 	"math/bits"
 
 	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/rankset"
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
@@ -36,9 +37,9 @@ type Reducer interface {
 // Collective runs a graph any number of times, one run at a time. The exported fields
 // are set while it is not Active, with the lock held.
 type Collective struct {
-	Call    string  // name of the MPI call, for errors
-	Comm    *Comm   // context and rank of its messages
-	Ranks   []int32 // world rank of each rank of the graph; nil: the same
+	Call    string        // name of the MPI call, for errors
+	Comm    *Comm         // context and rank of its messages
+	Ranks   *rankset.List // world rank of each rank of the graph; nil: the same
 	Tag     int32
 	Streams int32  // stream n > 0 of the graph has the tag Streams+n
 	Sign    uint32 // signature of its messages, which identifies the call
@@ -89,7 +90,7 @@ func (p *CollectivePool) Take() *Collective {
 
 // NewCollective creates a collective for a graph. It returns to the pool, if any, after
 // each run.
-func (e *Engine) NewCollective(g *sched.Graph, c *Comm, ranks []int32, pool *CollectivePool) *Collective {
+func (e *Engine) NewCollective(g *sched.Graph, c *Comm, ranks *rankset.List, pool *CollectivePool) *Collective {
 	co := &Collective{Comm: c, Ranks: ranks, e: e, pool: pool, parts: make([]part, len(g.Ops))}
 	co.run.Graph, co.run.Port = g, co
 	co.waiter.Whole = co
@@ -268,12 +269,7 @@ func (co *Collective) tag(op *sched.Op) int32 {
 	return co.Streams + int32(op.Stream)
 }
 
-func (co *Collective) world(rank int32) int {
-	if co.Ranks == nil {
-		return int(rank)
-	}
-	return int(co.Ranks[rank])
-}
+func (co *Collective) world(rank int32) int { return co.Ranks.At(int(rank)) }
 
 // Reduce performs a reduction of the run.
 func (co *Collective) Reduce(r *sched.Run, inout, in []byte) {

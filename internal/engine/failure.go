@@ -110,8 +110,8 @@ func (e *Engine) checkDeaths() {
 		if !ok {
 			continue
 		}
-		for _, l := range d.byPeer {
-			if l != nil && l.Open && l.Rank != e.rank && !alive.Alive(l.Peer) {
+		for _, l := range d.byPeer.All {
+			if l.Open && l.Rank != e.rank && !alive.Alive(l.Peer) {
 				e.fail(&PeerDeadError{l.Rank, l.Host, "its process no longer exists"})
 				return
 			}
@@ -127,10 +127,7 @@ func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
 	if e.failed != nil || e.leaving {
 		return
 	}
-	var l *p2p.Link
-	if int(c.Peer) < len(d.byPeer) {
-		l = d.byPeer[c.Peer]
-	}
+	l := d.byPeer.Get(int(c.Peer))
 	if c.Status == rdma.StatusRemoteAccess {
 		if l == nil {
 			l = e.arrivalLink(d, c.Peer)

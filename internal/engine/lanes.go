@@ -18,6 +18,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/regcache"
+	"github.com/muster-mpi/muster/internal/sparse"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/recvpool"
 )
@@ -38,11 +39,11 @@ type lane struct {
 	cq     rdma.CQ
 	qp     rdma.QP
 	srq    rdma.SRQ
-	pool   *recvpool.Pool   // of posted receive buffers; nil: the device lends its own
-	names  rdma.NamedDevice // nil: its handles are indexes on the node, or ranks
-	byPeer []*p2p.Link      // links by the device's peer handle
-	rings  []*p2p.Link      // links whose peers write packets into rings here
-	number int              // its index in Engine.lanes
+	pool   *recvpool.Pool         // of posted receive buffers; nil: the device lends its own
+	names  rdma.NamedDevice       // nil: its handles are indexes on the node, or ranks
+	byPeer sparse.Table[p2p.Link] // links by the device's peer handle
+	rings  []*p2p.Link            // links whose peers write packets into rings here
+	number int                    // its index in Engine.lanes
 	local  bool
 	alone  bool // only this rank itself sends over it
 	// regs keeps memory registered where registration is expensive; nil: each use

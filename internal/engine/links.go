@@ -102,10 +102,7 @@ func (e *Engine) newLink(d *lane, rank int) *p2p.Link {
 // setPeer sets the lane's handle for the peer of a link.
 func (d *lane) setPeer(l *p2p.Link, peer rdma.PeerID) {
 	l.SetPeer(peer)
-	for int(peer) >= len(d.byPeer) {
-		d.byPeer = append(d.byPeer, nil)
-	}
-	d.byPeer[peer] = l
+	d.byPeer.Set(int(peer), l)
 }
 
 // hostOf returns the name of a rank's host, as far as it is known locally.

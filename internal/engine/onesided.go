@@ -18,6 +18,7 @@ import (
 	"fmt"
 
 	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/rankset"
 	"github.com/muster-mpi/muster/internal/rma"
 	"github.com/muster-mpi/muster/rdma"
 )
@@ -101,14 +102,12 @@ const servingPart = -1
 // OpenWindow creates a rank's part of a window. comm is used only for its messages; ranks
 // are the world ranks, nil if equal. memory, if not empty, is what peers may access by
 // RDMA. All ranks call it before any of them uses the window.
-func (e *Engine) OpenWindow(comm Comm, ranks []int32, size int, target *rma.Target, memory []byte) (*Window, WindowMemory, error) {
+func (e *Engine) OpenWindow(comm Comm, ranks *rankset.List, size int, target *rma.Target, memory []byte) (*Window, WindowMemory, error) {
 	w := &Window{e: e, comm: comm, target: target, peers: make([]windowPeer, size), tag: firstAnswer,
 		inbox: make([]byte, rma.RequestMax)}
 	w.waiter.Whole = w
 	for r := range w.peers {
-		if w.peers[r].world = r; ranks != nil {
-			w.peers[r].world = int(ranks[r])
-		}
+		w.peers[r].world = ranks.At(r)
 	}
 	e.lock()
 	defer e.unlock()

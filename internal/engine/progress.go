@@ -103,10 +103,7 @@ func (e *Engine) work(d *lane, n int) int {
 	for i := range e.comps[:n] {
 		c := &e.comps[i]
 		if c.Op == rdma.OpRecv {
-			var l *p2p.Link
-			if int(c.Peer) < len(d.byPeer) {
-				l = d.byPeer[c.Peer]
-			}
+			l := d.byPeer.Get(int(c.Peer))
 			if l == nil {
 				if l = e.arrivalLink(d, c.Peer); l == nil {
 					continue
@@ -126,9 +123,9 @@ func (e *Engine) work(d *lane, n int) int {
 			continue
 		}
 		if c.ID == p2p.RingID {
-			if int(c.Peer) < len(d.byPeer) && d.byPeer[c.Peer] != nil && c.Status != rdma.StatusOK {
+			if l := d.byPeer.Get(int(c.Peer)); l != nil && c.Status != rdma.StatusOK {
 				e.checkDeaths()
-				e.m.FailLink(d.byPeer[c.Peer], fmt.Errorf("write into its ring over %s: %w", d.attr.Name, c.Status.Err()))
+				e.m.FailLink(l, fmt.Errorf("write into its ring over %s: %w", d.attr.Name, c.Status.Err()))
 			}
 			continue
 		}

@@ -49,8 +49,9 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 			n := d.cq.Poll(e.comps[:])
 			if n == 1 && e.comps[0].Op == rdma.OpRecv && d.pool == nil {
 				// The same as work, for the awaited message.
-				if m := &e.comps[0]; int(m.Peer) < len(d.byPeer) && d.byPeer[m.Peer] != nil {
-					e.m.Arrived(d.byPeer[m.Peer], m.Data.Bytes())
+				m := &e.comps[0]
+				if l := d.byPeer.Get(int(m.Peer)); l != nil {
+					e.m.Arrived(l, m.Data.Bytes())
 					if x.Done() && e.quiet() {
 						return
 					}

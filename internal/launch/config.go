@@ -192,8 +192,10 @@ const (
 	// A host that leaves silentPings pings in a row unanswered is lost.
 	defaultPing = 10 * time.Second
 	silentPings = 6
-	// maxRanks limits a job; beyond it descriptors and process IDs run out.
-	maxRanks = 1 << 16
+	// maxRanks and maxHosts limit a job. They catch a mistake in a number before it takes all
+	// memory; a host runs out of process IDs and descriptors earlier.
+	maxRanks = 1 << 24
+	maxHosts = 1 << 16
 )
 
 func (c *Config) complete() error {

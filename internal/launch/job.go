@@ -232,8 +232,8 @@ func (j *job) take(e event) {
 // checkFence fails the job if ranks wait in a fence that a rank has left the job without
 // entering. The event may be old, so the current state of the fence counts.
 func (j *job) checkFence() {
-	if j.server.Fenced() == 0 {
-		return
+	if j.ended == 0 || j.server.Fenced() == 0 {
+		return // as in every fence of a job that is well: each rank causes an event
 	}
 	for rank := range j.ranks {
 		if r := &j.ranks[rank]; r.started && !r.alive {

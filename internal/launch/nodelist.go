@@ -69,7 +69,7 @@ func ParseNodeList(list string) (names []string, err error) {
 		if word == "" {
 			continue
 		}
-		expanded, err := expandNode(word, maxRanks-len(names))
+		expanded, err := expandNode(word, maxHosts-len(names))
 		if err != nil {
 			return nil, fmt.Errorf("node list %.80q: %w", list, err)
 		}
@@ -176,7 +176,7 @@ func expandNumbers(text string, limit int) (numbers []string, err error) {
 	return numbers, nil
 }
 
-func tooManyHosts() error { return fmt.Errorf("more than %d hosts", maxRanks) }
+func tooManyHosts() error { return fmt.Errorf("more than %d hosts", maxHosts) }
 
 // parseCounts expands the counts of Slurm, such as "4(x2),3", to one for each of n hosts.
 // Empty text has no counts.

@@ -48,7 +48,7 @@ func FuzzNodeList(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(names) == 0 || len(names) > maxRanks {
+		if len(names) == 0 || len(names) > maxHosts {
 			t.Fatalf("%q has %d hosts", list, len(names))
 		}
 		for _, name := range names {

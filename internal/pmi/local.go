@@ -23,12 +23,21 @@ type localJob struct {
 	size     int
 	board    *Board
 
-	mu      sync.Mutex
-	changed chan struct{} // closed at each change
-	values  map[localKey][]byte
-	fences  []uint64 // number of fences that each rank has entered
-	closed  []bool
-	abort   *AbortError
+	aborted chan struct{} // closed when a rank aborts the job
+
+	mu     sync.Mutex
+	values map[localKey][]byte
+	wanted map[localKey]chan struct{} // of values that ranks wait for; closed by Put
+	fences []uint64                   // number of fences that each rank has entered
+	fence  map[uint64]*localFence     // the fences that not all have entered, by number
+	closed []bool
+	abort  *AbortError
+}
+
+// localFence is a fence under way.
+type localFence struct {
+	left int           // ranks that have not entered
+	done chan struct{} // closed when all have
 }
 
 type localClient struct {
@@ -41,8 +50,8 @@ func NewLocal(n int) []Client {
 	host, _ := os.Hostname()
 	job := &localJob{
 		id: newJobID("local"), host: host, size: n, board: NewBoard(n),
-		changed: make(chan struct{}), values: map[localKey][]byte{},
-		fences: make([]uint64, n), closed: make([]bool, n),
+		aborted: make(chan struct{}), values: map[localKey][]byte{}, wanted: map[localKey]chan struct{}{},
+		fences: make([]uint64, n), fence: map[uint64]*localFence{}, closed: make([]bool, n),
 	}
 	clients := make([]Client, n)
 	for rank := range clients {
@@ -85,11 +94,15 @@ func (c *localClient) Put(key string, val []byte) error {
 	if j.closed[c.rank] {
 		return ErrClosed
 	}
-	if _, twice := j.values[localKey{c.rank, key}]; twice {
+	k := localKey{c.rank, key}
+	if _, twice := j.values[k]; twice {
 		return fmt.Errorf("pmi: rank %d has already put %q: a key can be put only once", c.rank, key)
 	}
-	j.values[localKey{c.rank, key}] = append([]byte(nil), val...)
-	j.announce()
+	j.values[k] = append([]byte(nil), val...)
+	if wanted := j.wanted[k]; wanted != nil {
+		close(wanted)
+		delete(j.wanted, k)
+	}
 	return nil
 }
 
@@ -102,15 +115,21 @@ func (c *localClient) Fence(ctx context.Context) error {
 	}
 	j.fences[c.rank]++
 	number := j.fences[c.rank]
-	j.announce()
+	f := j.fence[number]
+	if f == nil {
+		f = &localFence{left: j.size, done: make(chan struct{})}
+		j.fence[number] = f
+	}
+	if f.left--; f.left == 0 {
+		close(f.done)
+		delete(j.fence, number)
+	}
 	j.mu.Unlock()
 	j.board.Waiting(c.rank, WaitState{Op: fenceOp, Comm: startComm, Peer: PeerNone, Tag: TagNone})
 	defer j.board.Running(c.rank)
-	return j.await(ctx, fenceOp,
-		func() bool { return len(j.behind(number)) == 0 },
-		func(cause error) error {
-			return fmt.Errorf("pmi: Fence %d ended without %s: %w", number, ranksPhrase(j.behind(number)), cause)
-		})
+	return j.await(ctx, fenceOp, f.done, func(cause error) error {
+		return fmt.Errorf("pmi: Fence %d ended without %s: %w", number, ranksPhrase(j.behind(number)), cause)
+	})
 }
 
 // behind returns the ranks that have not entered the fence with this number.
@@ -128,42 +147,54 @@ func (c *localClient) Get(ctx context.Context, rank int, key string) ([]byte, er
 	if rank < 0 || rank >= j.size {
 		return nil, fmt.Errorf("pmi: Get of %q from rank %d in a job of %d", key, rank, j.size)
 	}
-	var val []byte
-	err := j.await(ctx, "Get", func() bool {
-		v, ok := j.values[localKey{rank, key}]
-		val = v
-		return ok
-	}, func(cause error) error {
+	k := localKey{rank, key}
+	j.mu.Lock()
+	val, ok := j.values[k]
+	if ok {
+		j.mu.Unlock()
+		return append([]byte(nil), val...), nil
+	}
+	wanted := j.wanted[k]
+	if wanted == nil {
+		wanted = make(chan struct{})
+		j.wanted[k] = wanted
+	}
+	j.mu.Unlock()
+	if err := j.await(ctx, "Get", wanted, func(cause error) error {
 		return fmt.Errorf("pmi: rank %d has not put %q: %w", rank, key, cause)
-	})
-	return append([]byte(nil), val...), err
+	}); err != nil {
+		return nil, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]byte(nil), j.values[k]...), nil
 }
 
 // deathPoll is the interval at which a waiting bootstrap call checks the board for a
-// failed rank. Message calls have their own, faster check.
-const deathPoll = 50 * time.Millisecond
+// failed rank. Message calls have their own, faster check. The interval grows with the job,
+// so that the ranks of a large one do not spend the time of its start on it.
+const (
+	deathPoll      = 50 * time.Millisecond
+	deathPollRanks = 1000 // that share an interval
+)
 
-// await blocks until ready returns true. ready and late are called with the lock held.
-func (j *localJob) await(ctx context.Context, op string, ready func() bool, late func(error) error) error {
-	tick := time.NewTicker(deathPoll)
+// await blocks until done is closed. late is called with the lock held.
+func (j *localJob) await(ctx context.Context, op string, done <-chan struct{}, late func(error) error) error {
+	select {
+	case <-done:
+		return nil
+	default:
+	}
+	tick := time.NewTicker(deathPoll * time.Duration(1+j.size/deathPollRanks))
 	defer tick.Stop()
 	for {
-		j.mu.Lock()
-		if ready() {
-			j.mu.Unlock()
-			return nil
-		}
-		if j.abort != nil {
-			j.mu.Unlock()
-			return j.abort
-		}
-		changed := j.changed
-		j.mu.Unlock()
 		if d, ok := j.board.Death(0); ok {
-			return &DeadError{op, d}
+			return j.ended(op, d)
 		}
 		select {
-		case <-changed:
+		case <-done:
+			return nil
+		case <-j.aborted:
 		case <-tick.C:
 		case <-ctx.Done():
 			j.mu.Lock()
@@ -171,6 +202,16 @@ func (j *localJob) await(ctx context.Context, op string, ready func() bool, late
 			return late(context.Cause(ctx))
 		}
 	}
+}
+
+// ended returns why a call cannot succeed after a rank died or aborted the job.
+func (j *localJob) ended(op string, d Death) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.abort != nil {
+		return j.abort
+	}
+	return &DeadError{op, d}
 }
 
 func (c *localClient) Abort(code int, why string) {
@@ -182,7 +223,7 @@ func (c *localClient) Abort(code int, why string) {
 	}
 	j.abort = &AbortError{c.rank, code, why}
 	j.board.MarkDead(Death{Rank: c.rank, Host: j.host, Status: abortStatus(code, why)})
-	j.announce()
+	close(j.aborted)
 }
 
 func (c *localClient) AbortReports() bool { return true }
@@ -194,11 +235,6 @@ func (c *localClient) Close() error {
 	j.closed[c.rank] = true
 	j.board.Left(c.rank)
 	return nil
-}
-
-func (j *localJob) announce() {
-	close(j.changed)
-	j.changed = make(chan struct{})
 }
 
 // The board entries of a rank in a bootstrap call.

@@ -36,7 +36,7 @@ func BenchmarkSendAndPoll(b *testing.B) {
 			b.Run(name, func(b *testing.B) {
 				r := heapRanks(b, 1, Config{})[0]
 				r.dev.unfenced.Store(true)
-				r.dev.peers[0].fenced = fenced
+				r.dev.peers.Get(int(0)).fenced = fenced
 				wrs := []rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 24, Body: rdma.MemOf(make([]byte, size))}}
 				for b.Loop() {
 					if n, err := r.qp.PostSend(wrs); n != 1 {

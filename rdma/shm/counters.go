@@ -30,12 +30,10 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 		add(rdma.MemoryRings, touched(s.mem[p.rings:p.end]))
 	}
 	known := uint64(0)
-	for _, p := range d.peers {
-		if p != nil {
-			known++
-		}
+	for range d.peers.All {
+		known++
 	}
-	add(rdma.MemoryPeers, known*sizeOf[peer]()+uint64(cap(d.peers))*sizeOf[*peer]())
+	add(rdma.MemoryPeers, known*sizeOf[peer]()+uint64(d.peers.Words())*sizeOf[*peer]())
 	add(rdma.PeersKnown, known)
 	add(rdma.PeersRinged, uint64(len(d.rings)))
 }

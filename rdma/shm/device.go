@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/muster-mpi/muster/internal/sparse"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -73,7 +74,7 @@ type Device struct {
 	closed   bool
 
 	seg   *segment
-	peers []*peer // by index; nil if not resolved
+	peers sparse.Table[peer] // by index
 	index int
 
 	// unfenced reports that the membarrier of peers covers the senders of this process, so
@@ -206,10 +207,7 @@ func (d *Device) Resolve(addr rdma.Addr) (rdma.PeerID, error) {
 		return 0, err
 	}
 	d.mu.Lock()
-	for int(p.id) >= len(d.peers) {
-		d.peers = append(d.peers, nil)
-	}
-	d.peers[p.id] = p
+	d.peers.Set(int(p.id), p)
 	d.mu.Unlock()
 	return p.id, nil
 }
@@ -224,12 +222,10 @@ func (d *Device) Close() error {
 	d.copies.flush(d)
 	d.regs.endAll()
 	var errs []error
-	for _, p := range d.peers {
-		if p != nil {
-			errs = append(errs, d.closePeer(p))
-		}
+	for _, p := range d.peers.All {
+		errs = append(errs, d.closePeer(p))
 	}
-	d.peers, d.rings = nil, nil
+	d.peers, d.rings = sparse.Table[peer]{}, nil
 	d.seg.head.sleeper.Store(closedWord)
 	old := d.seg
 	d.wakeup.closing(d)

@@ -36,10 +36,7 @@ type peer struct {
 
 // peer returns nil for a handle that Resolve did not return.
 func (d *Device) peer(id rdma.PeerID) *peer {
-	if uint(id) < uint(len(d.peers)) {
-		return d.peers[id]
-	}
-	return nil
+	return d.peers.Get(int(id))
 }
 
 func errUnknownPeer(id rdma.PeerID) error {
