@@ -26,20 +26,20 @@ func TestParseHosts(t *testing.T) {
 		}
 	}
 	for list, want := range map[string]string{
-		"":         "list is empty",
-		" , ":      "list is empty",
-		"a:x":      `slot count "x"`,
-		"a:0":      `slot count "0"`,
-		"a:-2":     `slot count "-2"`,
-		"a:":       `slot count ""`,
-		":4":       "has no name",
-		"-oProxy":  "begins with '-'",
-		"a b":      `contains ' '`,
-		"a;reboot": "contains ';'",
-		"$(x)":     "contains '$'",
-		"[::1":     "closing bracket",
-		"[::1]4":   ":N",
-		"a:99999":  "use 1 to",
+		"":           "list is empty",
+		" , ":        "list is empty",
+		"a:x":        `slot count "x"`,
+		"a:0":        `slot count "0"`,
+		"a:-2":       `slot count "-2"`,
+		"a:":         `slot count ""`,
+		":4":         "has no name",
+		"-oProxy":    "begins with '-'",
+		"a b":        `contains ' '`,
+		"a;reboot":   "contains ';'",
+		"$(x)":       "contains '$'",
+		"[::1":       "closing bracket",
+		"[::1]4":     ":N",
+		"a:99999999": "use 1 to",
 	} {
 		if got, err := ParseHosts(list); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q must be rejected with %q: %v, %v", list, want, got, err)
