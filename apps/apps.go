@@ -1,0 +1,33 @@
+package apps
+
+import (
+	"github.com/muster-mpi/muster/apps/cg"
+	"github.com/muster-mpi/muster/apps/ep"
+	"github.com/muster-mpi/muster/apps/internal/npb"
+	"github.com/muster-mpi/muster/apps/is"
+	"github.com/muster-mpi/muster/apps/mg"
+	"github.com/muster-mpi/muster/mpi"
+)
+
+// Result is what an application reports: its size, its speed, and whether its output is
+// correct. Its method Print writes the block that users of the NAS Parallel Benchmarks
+// know.
+type Result = npb.Result
+
+// App is an application. All ranks of c call Run together and get the same result.
+type App struct {
+	Name    string
+	Summary string // what it computes, in one line
+	Classes string // problem sizes, one letter each, smallest first
+	Run     func(c *mpi.Comm, class byte) (Result, error)
+}
+
+// All returns the applications in the order in which they are listed.
+func All() []App {
+	return []App{
+		{"cg", "NAS CG: eigenvalue of a sparse matrix; small messages and reductions", cg.Classes, cg.Run},
+		{"ep", "NAS EP: pairs of Gaussian random numbers; almost no communication", ep.Classes, ep.Run},
+		{"is", "NAS IS: ranks of integer keys; Alltoallv of long messages", is.Classes, is.Run},
+		{"mg", "NAS MG: Poisson equation by multigrid; faces of boxes, long and short messages", mg.Classes, mg.Run},
+	}
+}
