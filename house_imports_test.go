@@ -76,7 +76,7 @@ cabi/lib            cabi/core
 tests/*
 tests/channels/storm mpi mpi/inspect
 examples/*          mpi
-apps                mpi apps/internal/npb apps/cg apps/ep apps/is apps/mg
+apps                mpi apps/internal/npb apps/cg apps/ep apps/ft apps/is apps/lu apps/mg apps/radix
 apps/*              mpi apps/internal/npb
 apps/internal/npb   mpi
 cmd/muster          anything

@@ -1,0 +1,133 @@
+package lu
+
+import "github.com/muster-mpi/muster/mpi"
+
+// sweepDown solves the lower triangular system: the points in ascending order, each from the
+// ones before it in x, y and z. Planes come from the north and west and go on to the south
+// and east.
+func (s *solver) sweepDown() error {
+	for k := s.z.lo; k < s.z.hi; k++ {
+		if err := s.receive(s.north, s.at(-1, 0, k), tagSouth, s.west, s.at(0, -1, k), tagEast); err != nil {
+			return err
+		}
+		for j := s.y.lo; j < s.y.hi; j++ {
+			for at := s.at(s.x.lo, j, k); at < s.at(s.x.hi, j, k); at++ {
+				r := &s.rsd[at]
+				s.couple(&s.z, 1, at-s.z.stride, r)
+				s.couple(&s.y, 1, at-s.y.stride, r)
+				s.couple(&s.x, 1, at-1, r)
+				s.solve(&s.u[at], r)
+			}
+		}
+		if err := s.send(s.south, s.at(s.nx-1, 0, k), tagSouth, s.east, s.at(0, s.ny-1, k), tagEast); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepUp solves the upper triangular system, in the opposite order and direction.
+func (s *solver) sweepUp() error {
+	for k := s.z.hi - 1; k >= s.z.lo; k-- {
+		if err := s.receive(s.south, s.at(s.nx, 0, k), tagNorth, s.east, s.at(0, s.ny, k), tagWest); err != nil {
+			return err
+		}
+		for j := s.y.hi - 1; j >= s.y.lo; j-- {
+			for at := s.at(s.x.hi, j, k) - 1; at >= s.at(s.x.lo, j, k); at-- {
+				var d cell
+				s.couple(&s.z, -1, at+s.z.stride, &d)
+				s.couple(&s.y, -1, at+s.y.stride, &d)
+				s.couple(&s.x, -1, at+1, &d)
+				s.solve(&s.u[at], &d)
+				for m := range d {
+					s.rsd[at][m] += d[m]
+				}
+			}
+		}
+		if err := s.send(s.north, s.at(0, 0, k), tagNorth, s.west, s.at(0, 0, k), tagWest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive gets the column and the row next to this rank's part of a plane. Ranks at the
+// boundary receive from ProcNull, which is nothing.
+func (s *solver) receive(fromX, column, tagX, fromY, row, tagY int) error {
+	s.clock.EnterMPI()
+	defer s.clock.LeaveMPI()
+	if _, err := mpi.RecvLayout(s.c, s.rsd[column:], s.columns, fromX, tagX); err != nil {
+		return err
+	}
+	_, err := mpi.Recv(s.c, s.rsd[row:][:s.nx], fromY, tagY)
+	return err
+}
+
+// send passes the last column and row of a plane on.
+func (s *solver) send(toX, column, tagX, toY, row, tagY int) error {
+	s.clock.EnterMPI()
+	defer s.clock.LeaveMPI()
+	if err := mpi.SendLayout(s.c, s.rsd[column:], s.columns, toX, tagX); err != nil {
+		return err
+	}
+	return mpi.Send(s.c, s.rsd[row:][:s.nx], toY, tagY)
+}
+
+// couple adds the influence of the point at an index, the next one on an axis, to r: the
+// product of the Jacobian matrix of the fluxes there and the residual there. The matrix is
+// not formed; its product with a vector is the change of the fluxes when the state changes
+// by the vector.
+func (s *solver) couple(a *axis, sign float64, at int, r *cell) {
+	u, d := &s.u[at], &s.rsd[at]
+	inverse := 1 / u[0]
+	x, y, z, e := u[1]*inverse, u[2]*inverse, u[3]*inverse, u[4]*inverse
+	// Changes of velocity and energy, times the density.
+	dx, dy, dz, de := d[1]-x*d[0], d[2]-y*d[0], d[3]-z*d[0], d[4]-e*d[0]
+	var w, dw, along float64
+	switch a.m {
+	case 1:
+		w, dw, along = x, dx, d[1]
+	case 2:
+		w, dw, along = y, dy, d[2]
+	default:
+		w, dw, along = z, dz, d[3]
+	}
+	kinetic := 0.5 * (x*x + y*y + z*z)
+	pressure := c2 * (d[4] - x*d[1] - y*d[2] - z*d[3] + kinetic*d[0])
+	enthalpy := e + c2*(e-kinetic)
+
+	convection := sign * omega * s.dt * a.t2
+	diffusion := omega * s.dt * a.t1
+	own := diffusion * a.diffusion
+	viscosity := diffusion * inverse
+	vx, vy, vz := viscosity*dx, viscosity*dy, viscosity*dz
+	kx, ky, kz := a.k[1]*c34, a.k[2]*c34, a.k[3]*c34
+	r[0] += convection*along + own*d[0]
+	r[1] += convection*(x*dw+w*d[1]) + kx*vx + own*d[1]
+	r[2] += convection*(y*dw+w*d[2]) + ky*vy + own*d[2]
+	r[3] += convection*(z*dw+w*d[3]) + kz*vz + own*d[3]
+	r[4] += convection*(w*(d[4]+pressure)+enthalpy*dw) +
+		(kx-c1345)*x*vx + (ky-c1345)*y*vy + (kz-c1345)*z*vz + c1345*viscosity*de + own*d[4]
+	r[a.m&3] += convection * pressure
+}
+
+// solve multiplies r by the inverse of the diagonal block, the identity plus the diffusion
+// of all dimensions. The block is lower triangular: momentum depends on density, and energy
+// on both.
+func (s *solver) solve(u, r *cell) {
+	inverse := 1 / u[0]
+	x, y, z, e := u[1]*inverse, u[2]*inverse, u[3]*inverse, u[4]*inverse
+	tx, ty, tz := 2*s.dt*s.x.t1, 2*s.dt*s.y.t1, 2*s.dt*s.z.t1
+	sum := tx + ty + tz
+	diagonal := 1 + tx*s.x.diffusion + ty*s.y.diffusion + tz*s.z.diffusion
+	const third = r43 - 1
+	vx, vy, vz := c34*inverse*(sum+third*tx), c34*inverse*(sum+third*ty), c34*inverse*(sum+third*tz)
+	ve := c1345 * inverse * sum
+
+	r[0] /= diagonal
+	r[1] = (r[1] + vx*x*r[0]) / (diagonal + vx)
+	r[2] = (r[2] + vy*y*r[0]) / (diagonal + vy)
+	r[3] = (r[3] + vz*z*r[0]) / (diagonal + vz)
+	dx, dy, dz := r[1]-x*r[0], r[2]-y*r[0], r[3]-z*r[0]
+	r[4] = (r[4] - (vx-ve)*x*dx - (vy-ve)*y*dy - (vz-ve)*z*dz + ve*e*r[0]) / (diagonal + ve)
+}
