@@ -65,7 +65,8 @@ mpi/inspect         mpi mpi/internal/hook rdma rdma/ofi internal/engine internal
 
 mpitest             mpi mpi/inspect internal/cputime
 bench               mpi mpi/inspect prof rdma internal/regcache internal/cputime
-bench/peers         bench bench/results internal/lab prof
+bench/groups        bench bench/results internal/lab prof
+bench/peers         bench/groups bench/results
 bench/results
 
 cabi

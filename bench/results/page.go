@@ -28,7 +28,7 @@ which is in brackets. × is our figure divided by that of the better peer, or by
 ` + "`make results`" + ` measures everything again, and with the words of the fourth column one row. The date links to the oldest table
 of the row; all are in [results](results), with machine, versions and conditions. All ranks and hosts (network
 namespaces) share one machine: compare figures within a table only. "Loaded" marks provisional figures, measured while
-other processes used the machine.
+other processes used the machine. ` + "`muster bench report`" + ` also lists the claims that one machine cannot show.
 `
 
 // Render returns the page.
@@ -42,7 +42,9 @@ func Render(sections []Section, tables map[string]*Table) string {
 		}
 		var rows [][]string
 		for _, c := range s.Claims {
-			rows = append(rows, c.row(tables))
+			if c.Reason == "" {
+				rows = append(rows, c.row(tables))
+			}
 		}
 		b.WriteString("|claim|measured|result|`make results`|date, commit|\n|---|---|---|---|---|\n")
 		for _, row := range rows {
@@ -58,15 +60,21 @@ func (c *Claim) row(tables map[string]*Table) []string {
 		claim = fmt.Sprintf("[%s](references.md#%s) %s: %s", strings.ToUpper(c.Source), c.Source, c.Where, c.Text)
 	}
 	used := c.tables(tables)
-	points := c.points(used)
-	if absent := c.count() - len(used); absent > 0 {
-		points = append(points, point{label: fmt.Sprintf("%d tables", absent), value: math.NaN(), op: AtMost})
-	}
+	points := c.pointsOf(used)
 	command := c.Tables
 	if strings.Contains(command, "*") {
 		command = "'" + command + "'"
 	}
 	return []string{claim, c.measured(points), c.result(points), "`ONLY=" + command + "`", measuredOn(used)}
+}
+
+// pointsOf returns the figures of the claim, and one that is not measured if tables are absent.
+func (c *Claim) pointsOf(used []*Table) []point {
+	points := c.points(used)
+	if absent := c.count() - len(used); absent > 0 {
+		points = append(points, point{label: fmt.Sprintf("%d tables", absent), value: math.NaN(), op: AtMost})
+	}
+	return points
 }
 
 // count returns the number of tables that the claim needs.
@@ -106,11 +114,15 @@ func Match(patterns, name string) bool {
 
 // point is one figure and its threshold.
 type point struct {
-	label string
-	value float64 // NaN: not measured
-	op    string
-	limit float64
-	unit  string
+	label     string
+	value     float64 // NaN: not measured
+	low, high float64
+	op        string
+	limit     float64
+	unit      string
+	// table and row have the figure; nil: a table is absent.
+	table *Table
+	row   []string
 }
 
 func (p *point) met() bool {
@@ -156,7 +168,7 @@ func (c *Claim) points(tables []*Table) []point {
 			if !rows.MatchString(row[0]) {
 				continue
 			}
-			p := point{label: row[0], value: math.NaN(), op: c.Op, limit: c.Limit}
+			p := point{label: row[0], value: math.NaN(), op: c.Op, limit: c.Limit, table: t, row: row}
 			if len(tables) > 1 {
 				p.label = t.Name + ", " + p.label
 			}
@@ -172,8 +184,12 @@ func (c *Claim) points(tables []*Table) []point {
 			if column >= 0 {
 				p.value, p.unit = figure(row[column]), unitSuffix(t, column, c)
 			}
+			if column >= 0 {
+				p.low, p.high = interval(row[column])
+			}
 			if c.Gap {
-				p.value -= t.bestPeer(row, column)
+				best := t.bestPeer(row, column)
+				p.value, p.low, p.high = p.value-best, p.low-best, p.high-best
 			}
 			points = append(points, p)
 		}
@@ -274,12 +290,16 @@ func measuredOn(tables []*Table) string {
 	if len(tables) == 0 {
 		return "-"
 	}
-	oldest := slices.MinFunc(tables, func(a, b *Table) int { return strings.Compare(a.Stamp.Date, b.Stamp.Date) })
+	oldest := oldestOf(tables)
 	text := fmt.Sprintf("[%s](results/%s.md) %s", oldest.Stamp.day(), oldest.Name, oldest.Stamp.Commit)
 	if slices.ContainsFunc(tables, func(t *Table) bool { return t.Loaded }) {
 		text += ", loaded"
 	}
 	return text
+}
+
+func oldestOf(tables []*Table) *Table {
+	return slices.MinFunc(tables, func(a, b *Table) int { return strings.Compare(a.Stamp.Date, b.Stamp.Date) })
 }
 
 // Measured returns how many finite figures the tables have for the claim.

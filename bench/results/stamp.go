@@ -52,13 +52,9 @@ const dateFormat = "2006-01-02 15:04:05"
 // day is the date without the time.
 func (s *Stamp) day() string { return strings.Fields(s.Date)[0] }
 
-// NewStamp describes this moment, the sources in root and this machine. libraries are
-// the versions of others' libraries that took part.
-func NewStamp(ctx context.Context, root, command string, libraries []string) (Stamp, error) {
-	commit, err := commitOf(ctx, root)
-	if err != nil {
-		return Stamp{}, err
-	}
+// NewStamp describes this moment and this machine. libraries are the versions of others'
+// libraries that took part.
+func NewStamp(commit, command string, libraries []string) Stamp {
 	versions := append([]string{"Go " + strings.TrimPrefix(runtime.Version(), "go"), "Muster " + commit}, libraries...)
 	return Stamp{
 		Date:     time.Now().UTC().Format(dateFormat),
@@ -66,12 +62,12 @@ func NewStamp(ctx context.Context, root, command string, libraries []string) (St
 		Machine:  machine(),
 		Versions: strings.Join(versions, ", "),
 		Command:  command,
-	}, nil
+	}
 }
 
-// commitOf names the commit of the work tree. The generated files themselves do not
+// Commit names the commit of the work tree. The generated files themselves do not
 // make it dirty: they change while a series of tables is measured.
-func commitOf(ctx context.Context, root string) (string, error) {
+func Commit(ctx context.Context, root string) (string, error) {
 	git := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=*", "-C", root}, args...)...).Output()
 		return strings.TrimSpace(string(out)), err

@@ -26,6 +26,7 @@ type Table struct {
 	Rows    [][]string // the first cell is the label of the row
 	Notes   string     // the conditions of the measurement
 	Picture string     // file name of a chart in the same folder; "" if there is none
+	Rounds  int        // that the figures are medians of, according to the notes
 	Loaded  bool       // other processes used the machine: see NotQuiet
 	Stamp   Stamp
 }
@@ -108,6 +109,7 @@ func Parse(name, text string) (*Table, error) {
 			return nil, fmt.Errorf("%s: the row %q has %d cells, the head has %d", name, row[0], len(row), len(t.Head))
 		}
 	}
+	t.Rounds = roundsIn(text)
 	if err := t.Stamp.parse(tables[1]); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -161,6 +163,32 @@ func figure(cell string) float64 {
 		return math.NaN()
 	}
 	return v
+}
+
+// interval reads the range of a cell such as "0.39 (0.36–0.43)". A cell without one has the
+// figure as both ends.
+func interval(cell string) (low, high float64) {
+	low, high = figure(cell), figure(cell)
+	_, after, _ := strings.Cut(cell, "(")
+	inside, _, _ := strings.Cut(after, ")")
+	from, to, ok := strings.Cut(inside, "–")
+	if !ok {
+		return low, high
+	}
+	return figure(from), figure(to)
+}
+
+// MediansOf begins the notes of a table and is followed by the number of rounds.
+const MediansOf = "Medians of "
+
+// roundsIn returns the number of rounds that the text of a table names; 1 if it names none.
+func roundsIn(text string) int {
+	_, after, _ := strings.Cut(text, MediansOf)
+	digits, _, _ := strings.Cut(after, " ")
+	if n, err := strconv.Atoi(digits); err == nil {
+		return n
+	}
+	return 1
 }
 
 // bound reads a cell such as "≤ 0.6 ×".

@@ -70,6 +70,7 @@ plain sockets: --device tcp,rc,rd.`,
 	}
 	cmd.AddCommand(newSkewBenchmark())
 	cmd.AddCommand(newChoiceBenchmark())
+	cmd.AddCommand(newReportCommand())
 	for _, b := range bench.AllVerbs() {
 		cmd.AddCommand(newVerbsBenchmark(b))
 	}

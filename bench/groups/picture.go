@@ -1,0 +1,46 @@
+package groups
+
+// Charts: the peers' times as multiples of ours.
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/muster-mpi/muster/bench"
+)
+
+// chart has a series for each peer and each kind of line about the time after the last
+// arrival. The kind is the text before the comma in the title of a line.
+func (s *summary) chart() bench.Chart {
+	c := bench.Chart{Title: s.group.title, X: "size", Y: "time relative to Muster", Bytes: true, Times: true}
+	for _, peer := range s.group.peers {
+		at := map[string]int{}
+		for i, l := range s.lines {
+			kind, _, _ := strings.Cut(l.title, ",")
+			ratio := spreadOf(ratios(s.values[peer][i], s.values[muster][i]))
+			if l.size <= 0 || !strings.HasSuffix(l.metric, "/tail") || !ratio.known() {
+				continue
+			}
+			k, seen := at[kind]
+			if !seen {
+				k = len(c.Series)
+				at[kind], c.Series = k, append(c.Series, bench.Series{Name: peer.String() + ", " + kind})
+			}
+			c.Series[k].Points = append(c.Series[k].Points, bench.Point{X: float64(l.size), Y: ratio.mid})
+		}
+	}
+	return c
+}
+
+// draw writes the chart of a group that has one into a folder.
+func (s *summary) draw(folder string) error {
+	if !s.group.chart {
+		return nil
+	}
+	var svg strings.Builder
+	if err := s.chart().WriteSVG(&svg); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, s.group.name+".svg"), []byte(svg.String()), 0o644)
+}

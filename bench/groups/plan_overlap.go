@@ -1,0 +1,106 @@
+package groups
+
+// Long messages while the application computes: overlap, progress and exchange. The loops
+// are those of loops/rendezvous.c and of `muster bench`.
+
+import "fmt"
+
+// overlapSide is a timing scenario.
+type overlapSide struct{ metric, title string }
+
+var overlapSides = []overlapSide{
+	{"recv/receiver-first", "receive, receiver first"},
+	{"recv/sender-first", "receive, sender first"},
+	{"send/receiver-first", "send, receiver first"},
+	{"send/sender-first", "send, sender first"},
+}
+
+var overlapSizes = []struct {
+	title string
+	bytes int64
+}{{"64 KB", 64 << 10}, {"256 KB", 256 << 10}, {"1 MB", 1 << 20}, {"4 MB", 4 << 20}}
+
+func overlapPlan() []*group {
+	both := []contender{openMPI, mpich}
+	const sizes = "65536,262144,1048576,4194304"
+	return []*group{
+		{
+			name: "overlap", title: "Share of a transfer that a computation hides, two ranks, shared memory", ranks: 2, peers: both,
+			rounds: 2, beside: true, protocols: true, protocol: "spec", note: "The computation grows by 10 % until the transfer is 10 % longer (P2 section 6).",
+			args: "overlap -s " + sizes, ours: "overlap --sizes " + sizes,
+			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: overlapLines(),
+		},
+		{
+			name: "overlap-default", title: "Share of a transfer that a computation hides, default protocol, two ranks, shared memory", ranks: 2, rounds: 2,
+			ours: "overlap --sizes " + sizes, unit: "%", scale: 1, shown: "%", largerBetter: true, lines: unboundLines(overlapLines()),
+		},
+		{
+			name: "progress", title: "Share of a transfer that is done during a delay, two ranks, shared memory", ranks: 2, peers: both,
+			beside: true, protocols: true, protocol: "spec", note: "The delay is five times as long as the transfer and makes no call (P2 section 7). The first figures follow from the growth of the transfer time; for the others the receiver reads its buffer: whether the last byte arrives before the delay is over, and which pages arrive during the delay.",
+			args: "progress -s " + sizes, ours: "progress --sizes " + sizes,
+			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: progressLines(),
+		},
+		{
+			name: "exchange", title: "Iteration that produces, exchanges 128 KB and consumes, two ranks, shared memory", ranks: 2, peers: both,
+			protocols: true, protocol: "spec", note: "Ratios are communication to computation, with 25 µs assumed for the communication, so that all libraries compute for the same time (T1 figure 4.15).",
+			args: "exchange -s 131072 -c 25 -r 0.2,0.5,0.8,1,2", ours: "exchange --sizes 131072 --communication 25us --ratios 0.2,0.5,0.8,1,2",
+			unit: "us", scale: 1, shown: "µs", lines: exchangeLines(),
+		},
+	}
+}
+
+func unboundLines(lines []line) []line {
+	for i := range lines {
+		lines[i].bound = unbound
+	}
+	return lines
+}
+
+func overlapLines() []line {
+	var lines []line
+	for _, side := range overlapSides {
+		for _, size := range overlapSizes {
+			l := line{title: side.title + ", " + size.title, size: size.bytes, metric: side.metric, bound: unbound}
+			if side.metric == "recv/receiver-first" && size.bytes >= 256<<10 {
+				l.bound = 92
+			}
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+func progressLines() []line {
+	var lines []line
+	for _, side := range overlapSides {
+		for _, size := range overlapSizes {
+			l := line{title: side.title + ", " + size.title, size: size.bytes, metric: side.metric, bound: unbound}
+			if side.metric == "recv/receiver-first" {
+				l.bound = 98
+			}
+			lines = append(lines, l)
+		}
+	}
+	for _, look := range []overlapSide{{"/last-byte", "last byte present"}, {"/pages", "pages that arrived"}} {
+		for _, side := range overlapSides[:2] { // the receive side
+			for _, size := range overlapSizes {
+				l := line{title: side.title + ", " + look.title + ", " + size.title, size: size.bytes, metric: side.metric + look.metric, bound: unbound}
+				if side.metric == "recv/receiver-first" {
+					l.bound = 98
+				}
+				lines = append(lines, l)
+			}
+		}
+	}
+	return lines
+}
+
+func exchangeLines() []line {
+	var lines []line
+	for model := 1; model <= 2; model++ {
+		for _, ratio := range []string{"0.2", "0.5", "0.8", "1", "2"} {
+			lines = append(lines, line{title: fmt.Sprintf("model %d, ratio %s", model, ratio), metric: fmt.Sprintf("model-%d/%s", model, ratio), bound: 1})
+		}
+	}
+	return lines
+}

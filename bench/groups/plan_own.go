@@ -1,0 +1,222 @@
+package groups
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/muster-mpi/muster/prof"
+)
+
+// The groups of this file compare Muster with itself: with and without a technique, by
+// one channel or another, by one algorithm or another. "muster bench" alternates
+// between the settings within a run.
+
+type byteSize struct {
+	title string
+	bytes int64
+}
+
+var (
+	size4, size16             = byteSize{"4 B", 4}, byteSize{"16 B", 16}
+	size64, size256           = byteSize{"64 B", 64}, byteSize{"256 B", 256}
+	size1K, size2K, size4K    = byteSize{"1 KB", 1 << 10}, byteSize{"2 KB", 2 << 10}, byteSize{"4 KB", 4 << 10}
+	size8K, size16K, size32K  = byteSize{"8 KB", 8 << 10}, byteSize{"16 KB", 16 << 10}, byteSize{"32 KB", 32 << 10}
+	size64K, size256K, size1M = byteSize{"64 KB", 64 << 10}, byteSize{"256 KB", 256 << 10}, byteSize{"1 MB", 1 << 20}
+)
+
+// sizeList is for the flag --sizes.
+func sizeList(sizes []byteSize) string {
+	var bytes []int64
+	for _, s := range sizes {
+		bytes = append(bytes, s.bytes)
+	}
+	return listOf("%d", bytes)
+}
+
+// listOf returns values in a format, for a flag that takes a list.
+func listOf[T any](format string, values []T) string {
+	var list []string
+	for _, v := range values {
+		list = append(list, fmt.Sprintf(format, v))
+	}
+	return strings.Join(list, ",")
+}
+
+func ownPlan() []*group {
+	return []*group{speculationOverhead(), exchangeWithoutSpeculation(), bufferReuse(), collectiveReuse(), datagramLatency(), datagramVerbs(), datagramBandwidth(), channelMemory(), idlePeer()}
+}
+
+// speculationOverhead is T1 4.4.3 and the loop of CG in 4.4.2.
+func speculationOverhead() *group {
+	sizes := []byteSize{size1K, size8K, size64K, size256K, size1M}
+	g := &group{
+		name: "rndv-overhead", title: "Cost of speculation without benefit, relative to none, two ranks, shared memory", ranks: 2, direct: true,
+		ours: "rndv-overhead --protocol off,auto,spec --rounds 1 --sizes " + sizeList(sizes), unit: "%", scale: 1, shown: "%",
+		note: "crossing: every RTR crosses an RTS and is unused. cg: the pattern of NAS CG. auto adapts, spec always speculates. control: all control packets of mixed messages, as a share of the data.",
+	}
+	for _, loop := range []string{"crossing", "cg"} {
+		for _, s := range sizes {
+			for _, protocol := range []string{"auto", "spec"} {
+				g.lines = append(g.lines, line{title: fmt.Sprintf("%s, %s, %s", loop, s.title, protocol), size: s.bytes, metric: loop, protocol: protocol, against: "off"})
+			}
+		}
+	}
+	for _, protocol := range []string{"off", "auto", "spec"} {
+		g.lines = append(g.lines, line{title: "control, " + protocol, metric: "mixed/control", protocol: protocol})
+	}
+	return g
+}
+
+// exchangeWithoutSpeculation is T1 figure 4.16: models 1 and 2 against the protocol
+// without speculation.
+func exchangeWithoutSpeculation() *group {
+	g := &group{
+		name: "exchange-get", title: "Change of the time of an iteration that produces, exchanges 128 KB and consumes, by speculation, two ranks, shared memory", ranks: 2, direct: true,
+		ours: "exchange --protocol get,spec,auto --rounds 1 --sizes 131072 --ratios 0.2,0.5,0.8,1,2", unit: "%", scale: 1, shown: "%",
+		note: "Relative to --protocol get, a rendezvous without speculation. Ratios are communication to computation.",
+	}
+	for model := 1; model <= 2; model++ {
+		for _, ratio := range []string{"0.2", "0.5", "0.8", "1", "2"} {
+			for _, protocol := range []string{"spec", "auto"} {
+				g.lines = append(g.lines, line{title: fmt.Sprintf("model %d, ratio %s, %s", model, ratio, protocol), metric: fmt.Sprintf("model-%d/%s", model, ratio), protocol: protocol, against: "get"})
+			}
+		}
+	}
+	return g
+}
+
+// bufferReuse is T1 5.5.1 and P1 5.1.
+func bufferReuse() *group {
+	sizes := []byteSize{size1K, size8K, size64K}
+	g := &group{
+		name: "reuse", title: "Gain from registering frequently used buffers, two ranks, connections that check registration", ranks: 2, direct: true, largerBetter: true,
+		ours: "reuse --device rc-strict --op eager,put,get --iterations 1000 --sizes " + sizeList(sizes), unit: "%", scale: 1, shown: "%",
+		note: "gain: one buffer used for all messages. theory: T1 equation 5.6. noise: a second world that copies, against the first. no reuse: every message from a new buffer.",
+	}
+	for _, call := range []string{"eager", "put", "get"} {
+		metric := ""
+		if call != "eager" {
+			metric = call + "-"
+		}
+		for _, s := range sizes {
+			for _, l := range []line{
+				{title: "gain", metric: "reuse-100-gain", protocol: "frequent"},
+				{title: "theory", metric: "reuse-100-theory", protocol: "frequent"},
+				{title: "noise", metric: "reuse-100-gain", protocol: "copy again"},
+				{title: "no reuse", metric: "reuse-0-gain", protocol: "frequent"},
+			} {
+				l.title, l.metric, l.size = fmt.Sprintf("%s, %s, %s", call, s.title, l.title), metric+l.metric, s.bytes
+				g.lines = append(g.lines, l)
+			}
+		}
+	}
+	return g
+}
+
+// collectiveReuse is the broadcast of T1 5.5.1.
+func collectiveReuse() *group {
+	sizes := []byteSize{size1K, size2K, size4K, size8K}
+	g := &group{
+		name: "reuse-coll", title: "Gain of a broadcast and a scatter from registering frequently used buffers, four ranks, connections that check registration", ranks: 4, direct: true, largerBetter: true,
+		ours: "reuse-coll --device rc-strict -n 4 --iterations 500 --sizes " + sizeList(sizes), unit: "%", scale: 1, shown: "%",
+		note: "The root sends from one buffer; a barrier follows each call.",
+	}
+	for _, call := range []string{"bcast", "scatter"} {
+		for _, s := range sizes {
+			g.lines = append(g.lines, line{title: call + ", " + s.title, size: s.bytes, metric: call + "-gain", protocol: "frequent"})
+		}
+	}
+	return g
+}
+
+// datagramLatency is T1 figure 6.4.
+func datagramLatency() *group {
+	sizes := []byteSize{size64, size256, size1K, size2K, size8K}
+	g := &group{
+		name: "dgram-latency", title: "Half round trip over datagrams relative to connections, two ranks, loopback", ranks: 2, direct: true,
+		ours: "latency --device rc,rd,ud --rounds 1 --iterations 3000 --sizes " + sizeList(sizes), metric: "latency", unit: "us", scale: 1, shown: "ratio",
+		note: "rc: RDMA over TCP. rd: reliable datagrams. ud: unreliable datagrams with reliability above them.",
+	}
+	for _, channel := range []string{"rd", "ud"} {
+		for _, s := range sizes {
+			g.lines = append(g.lines, line{title: fmt.Sprintf("%s, %s over rc", s.title, channel), size: s.bytes, protocol: channel, over: "rc"})
+		}
+	}
+	return g
+}
+
+// datagramVerbs is T1 figure 6.3.
+func datagramVerbs() *group {
+	sizes := []byteSize{size64, size256, size1K, size2K}
+	g := &group{
+		name: "dgram-verbs", title: "Half round trip of unreliable datagrams relative to connections, devices without MPI, loopback", ranks: 2, direct: true,
+		ours: "verbs-latency --device rc,ud --rounds 1 --time 300ms --sizes " + sizeList(sizes), metric: "latency", unit: "ratio", scale: 1, shown: "ratio",
+	}
+	for _, s := range sizes {
+		g.lines = append(g.lines, line{title: s.title, size: s.bytes, device: "ud", against: "rc"})
+	}
+	return g
+}
+
+// datagramBandwidth is T1 figure 6.5: two pairs in opposite directions.
+func datagramBandwidth() *group {
+	sizes := []byteSize{size64, size256, size2K, size8K, size64K, size1M}
+	g := &group{
+		name: "dgram-bibw", title: "Bandwidth of two pairs in both directions over reliable datagrams relative to connections, loopback", ranks: 4, direct: true, largerBetter: true,
+		ours: "multipair --ranks 4 --device rc,rd --rounds 1 --iterations 30 --sizes " + sizeList(sizes), metric: "bandwidth", unit: "MB/s", scale: 1, shown: "ratio",
+	}
+	for _, s := range sizes {
+		g.lines = append(g.lines, line{title: s.title, size: s.bytes, protocol: "rd", over: "rc"})
+	}
+	return g
+}
+
+// channelMemory is T1 table 6.1 without an application.
+func channelMemory() *group {
+	return &group{
+		name: "channel-memory", title: "Communication memory of a rank on the hybrid channel relative to connections, 32 ranks, after each has sent to every other", ranks: 32, direct: true, rounds: 1,
+		ours: "memory --ranks 32 --device rc,hybrid --rounds 1", metric: "memory", unit: "KiB", scale: 1, shown: "ratio",
+		note:  "Of the rank that has most. Memory of the kernel is not included.",
+		lines: []line{{title: "32 ranks, hybrid over rc", protocol: "hybrid", over: "rc"}},
+	}
+}
+
+func idlePeer() *group {
+	g := &group{
+		name: "idle-peer", title: "Memory of an idle peer of a reliable datagram device relative to an idle connection", ranks: 2, direct: true, rounds: 1,
+		ours: "verbs-memory --device rc,rd --peers 500 --rounds 3", unit: "ratio", scale: 1, shown: "ratio",
+	}
+	for _, part := range []string{"total", "user", "kernel"} {
+		g.lines = append(g.lines, line{title: part, metric: part, device: "rd", against: "rc"})
+	}
+	return g
+}
+
+// ownLabPlan measures memory on four hosts (P3).
+func ownLabPlan() []*group {
+	var groups []*group
+	for _, ranks := range []int{16, 64} {
+		groups = append(groups, &group{
+			name: fmt.Sprintf("hosts-memory-%d", ranks), title: fmt.Sprintf("Communication memory of a rank, %d ranks on 4 hosts, after each has sent to every other", ranks),
+			ranks: ranks, over: hosts, hosts: 4, channel: "hybrid", rounds: 1, limit: 2 * time.Minute,
+			ours: "memory", unit: "KiB", scale: 1.0 / 1024, shown: "MiB",
+			note:  "Of the rank that has most, channel hybrid. Kernel: the limit of its socket buffers. The rows with a dot are the parts of the first.",
+			lines: memoryLines(ranks),
+		})
+	}
+	return groups
+}
+
+// memoryLines has the total, what the kernel may hold, and the parts of the total.
+func memoryLines(ranks int) []line {
+	lines := []line{
+		{title: fmt.Sprintf("memory, %d ranks", ranks), metric: "memory"},
+		{title: "kernel", metric: "kernel"},
+		{title: "with kernel", metric: "memory-and-kernel"},
+	}
+	for _, name := range prof.MemoryParts() {
+		lines = append(lines, line{title: string(name), metric: string(name)})
+	}
+	return lines
+}

@@ -1,0 +1,140 @@
+package groups
+
+// The tables of T2, chapters 3 to 6: its algorithms against its own baselines in our library.
+// They are about the network, so the cables have 100 Mbit/s: with faster ones the ranks of
+// four hosts on one machine wait for its cores instead.
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	wireRate = "100mbit"
+	onWire   = "The hosts are network namespaces of this machine with two cables of 100 Mbit/s; all ranks share its cores. The algorithms alternate call by call. Figures are ratios of times; below 1 the algorithm is faster than its baseline."
+)
+
+func t2Plan() []*group {
+	ports := []*group{ // chapter 3, with one rank a host: its ports are rails
+		oneAHost("ports-gather", "Gather with two ports relative to the binomial tree", "gather", []byteSize{size1K, size4K, size16K},
+			choice{"tree:ports=2", "binomial", "2-port tree"}, choice{"direct:ports=2", "binomial", "2-port Direct"}),
+		oneAHost("ports-allgather", "Allgather with two ports relative to the ring", "allgather", []byteSize{size4K, size32K},
+			choice{"direct:ports=2", "ring", "2-port Direct"}),
+		oneAHost("ports-alltoall", "Alltoall with two ports relative to pairwise exchange", "alltoall", []byteSize{size256, size2K, size16K},
+			choice{"direct:ports=2", "pairwise", "2-port Direct"}),
+		twoRailsCollective("rails-allgather", "allgather", size256K, size1M), twoRailsCollective("rails-alltoall", "alltoall", size64K, size256K),
+	}
+	bruck := algorithms("node-bruck", "Node-aware Bruck relative to Bruck, allgather", "allgather", []byteSize{size1K, size4K, size8K}, nil, nil, // chapter 4
+		choice{"node-bruck", "bruck", "node-aware Bruck"})
+	bruck.bind("4 KB, node-aware Bruck", 0.4)
+	groups := algorithms("node-groups", "Multi-group allgather relative to a single group, to Bruck and to the default", "allgather", []byteSize{size16, size1K, size16K}, nil, nil, // chapter 5
+		choice{"node-spread", "node-groups:groups=1", "gather-based"}, choice{"node-groups:groups=2", "node-groups:groups=1", "two groups"}, choice{"node-groups:groups=4", "node-groups:groups=1", "four groups"},
+		choice{"node-groups:groups=1", "bruck", "one group over Bruck"}, choice{"default", "node-groups:groups=1", "default over one group"})
+	return append(append(ports, bruck, groups), arrivalPlan()...)
+}
+
+// arrivalPlan is chapter 6. The factors are those of the mean time over MVAPICH (6.5.1,
+// 6.5.2), whose algorithms were pairwise exchange, Bruck and recursive doubling.
+func arrivalPlan() []*group {
+	sizes, late := []byteSize{size4, size8K}, []int{25, 75}
+	alltoall := []choice{
+		{"pap_direct", "pairwise", "pap_direct over pairwise"}, {"pap_direct", "bruck", "pap_direct over Bruck"}, {"pap_direct", "direct", "pap_direct over direct"},
+		{"pap_shm_direct", "pairwise", "pap_shm_direct over pairwise"}, {"pap_shm_direct", "bruck", "pap_shm_direct over Bruck"},
+	}
+	allgather := []choice{
+		{"pap_direct", "recursive-doubling", "pap_direct over recursive doubling"}, {"pap_direct", "ring", "pap_direct over ring"}, {"pap_direct", "direct", "pap_direct over direct"},
+		{"pap_shm_direct", "recursive-doubling", "pap_shm_direct over recursive doubling"}, {"pap_shm_direct", "bruck", "pap_shm_direct over Bruck"}, {"pap_shm_direct", "ring", "pap_shm_direct over ring"},
+	}
+	one := algorithms("aware-alltoall", "Arrival-aware alltoall relative to T2's baselines", "alltoall", sizes, []int{0, 1, 32, 128, 512}, nil, alltoall...)
+	one.bind("8 KB, pap_direct over pairwise, MIF 32", 0.32)
+	one.bind("4 B, pap_shm_direct over pairwise, MIF 32", 0.29)
+	two := algorithms("aware-allgather", "Arrival-aware allgather relative to T2's baselines", "allgather", sizes, []int{0, 1, 32, 128, 512}, nil, allgather...)
+	two.bind("8 KB, pap_direct over recursive doubling, MIF 32", 0.32)
+	two.bind("4 B, pap_shm_direct over recursive doubling, MIF 32", 0.4)
+	for _, g := range []*group{one, two} { // nobody is late
+		g.bind("4 B, pap_direct over direct, MIF 0", 1.02)
+		g.bind("8 KB, pap_direct over direct, MIF 0", 1.02)
+	}
+	return []*group{one, two,
+		algorithms("late-alltoall", "Arrival-aware alltoall relative to T2's baselines when a share of the ranks is late", "alltoall", sizes, []int{128}, late, alltoall...),
+		algorithms("late-allgather", "Arrival-aware allgather relative to T2's baselines when a share of the ranks is late", "allgather", sizes, []int{128}, late, allgather...),
+	}
+}
+
+// twoRailsCollective compares a collective of long messages on two rails with one (T2 3.6).
+func twoRailsCollective(name, op string, sizes ...byteSize) *group {
+	g := &group{
+		name: name, title: "Time of " + op + " on two rails relative to one, 16 ranks on 4 hosts, 100 Mbit/s each", ranks: 16, over: hosts, hosts: 4, rails: 2, rate: wireRate, channel: "hybrid", limit: 3 * time.Minute,
+		peers: []contender{oneRail}, ours: fmt.Sprintf("coll --op %s --sizes %s --mif 0 --iterations 5 --away sleep", op, sizeList(sizes)),
+		unit: "us", scale: 1e-3, shown: "ms", note: onWire,
+	}
+	for _, s := range sizes {
+		g.lines = append(g.lines, line{title: s.title, size: s.bytes, metric: op + "/mif-0/mean", bound: 0.556})
+	}
+	return g
+}
+
+// choice is an algorithm, the one that it is compared with, and its name in the table.
+type choice struct{ algorithm, over, title string }
+
+// algorithms is a group about the mean time of one collective by several algorithms, under
+// arrival patterns if there are factors. late are shares of the ranks in percent; none: random
+// arrivals.
+func algorithms(name, title, op string, sizes []byteSize, factors, late []int, choices ...choice) *group {
+	var names []string
+	seen := map[string]bool{}
+	for _, c := range choices {
+		for _, a := range []string{c.over, c.algorithm} {
+			if !seen[a] {
+				names, seen[a] = append(names, a), true
+			}
+		}
+	}
+	patterns, flags := [][2]string{{"mif-0", ""}}, "--mif 0"
+	if len(factors) > 0 {
+		patterns, flags = nil, "--mif "+listOf("%d", factors)
+		for _, f := range factors {
+			if len(late) == 0 {
+				patterns = append(patterns, [2]string{fmt.Sprintf("mif-%d", f), fmt.Sprintf(", MIF %d", f)})
+			}
+			for _, share := range late {
+				patterns = append(patterns, [2]string{fmt.Sprintf("mif-%d-late-%d", f, share), fmt.Sprintf(", MIF %d, %d %% late", f, share)})
+			}
+		}
+	}
+	if len(late) > 0 {
+		flags += " --late " + listOf("%d%%", late)
+	}
+	g := &group{
+		name: name, title: title + ", mean time, 16 ranks on 4 hosts, 100 Mbit/s", ranks: 16, over: hosts, hosts: 4, rails: 2, rate: wireRate, channel: "hybrid", limit: 3 * time.Minute,
+		ours: fmt.Sprintf("coll --op %s --sizes %s %s --algorithm %s --budget 200ms --away sleep", op, sizeList(sizes), flags, strings.Join(names, ",")),
+		unit: "us", scale: 1, shown: "ratio", note: onWire,
+	}
+	for _, p := range patterns {
+		for _, s := range sizes {
+			for _, c := range choices {
+				g.lines = append(g.lines, line{title: s.title + ", " + c.title + p[1], size: s.bytes, metric: fmt.Sprintf("%s/%s/mean", op, p[0]), protocol: c.algorithm, over: c.over})
+			}
+		}
+	}
+	return g
+}
+
+// oneAHost is a group like those of algorithms, with four ranks.
+func oneAHost(name, title, op string, sizes []byteSize, choices ...choice) *group {
+	g := algorithms(name, title, op, sizes, nil, nil, choices...)
+	g.ranks, g.title = 4, title+", mean time, 4 ranks on 4 hosts, 100 Mbit/s"
+	return g
+}
+
+// bind sets the bound of a line.
+func (g *group) bind(title string, bound float64) {
+	for i := range g.lines {
+		if g.lines[i].title == title {
+			g.lines[i].bound = bound
+			return
+		}
+	}
+	panic(fmt.Sprintf("%s has no line %q", g.name, title))
+}
