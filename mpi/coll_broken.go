@@ -28,6 +28,7 @@ type commHistory struct {
 func (c *Comm) initHistory() {
 	if c.past == nil {
 		c.past = &commHistory{ctx: c.co.Ctx, rank: int(c.co.Rank)}
+		c.past.Tolerant = c.w.cfg.Advanced.TolerateLengths
 		c.co.Past = c.past
 		c.e.RegisterComm(&c.co)
 	}

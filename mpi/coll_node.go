@@ -142,10 +142,7 @@ func (c *Comm) inNode(k *collCall) (done bool, err error) {
 	default:
 		return false, nil
 	}
-	if err != nil {
-		err = c.nodeFailure(k.name, err)
-	}
-	return true, err
+	return true, c.nodeOutcome(k, t, err)
 }
 
 // reducedInNode makes a call that combines elements, if it is one for the segment.
@@ -159,10 +156,7 @@ func reducedInNode[T Elem](c *Comm, k *collCall, op Op[T]) (done bool, err error
 	} else {
 		err = usersReduction(c, t, k, op)
 	}
-	if err != nil {
-		err = c.nodeFailure(k.name, err)
-	}
-	return true, err
+	return true, c.nodeOutcome(k, t, err)
 }
 
 func reduceInTeam[T Elem](t *nodecoll.Team, k *collCall, combine func(inout, in []T), unit int, commutes bool) error {
@@ -249,6 +243,17 @@ func (c *Comm) formTeam(op string) error {
 	default:
 		n.why = err.Error()
 		return c.failure(err, op, ProcNull, noTag, 0)
+	}
+	return nil
+}
+
+// nodeOutcome returns the error of a call in the segment.
+func (c *Comm) nodeOutcome(k *collCall, t *nodecoll.Team, err error) error {
+	switch {
+	case err != nil:
+		return c.nodeFailure(k.name, err)
+	case t.Lengths() != nil:
+		return c.refuse(ErrTruncate, k.name, "%w", t.Lengths())
 	}
 	return nil
 }

@@ -173,6 +173,12 @@ type Advanced struct {
 	// registered before it is sent from or received into, and registration locks
 	// its pages. It is for tests and benchmarks of registration. Default false.
 	Strict bool `env:"MUSTER_STRICT" default:"false"`
+	// TolerateLengths keeps a communicator usable after a collective call of at
+	// most 511 bytes whose length differed between ranks: the ranks that detect
+	// it get an error, and the call completes. Default false: all later
+	// collective calls on the communicator fail. The C interface sets it, because
+	// MPICH behaves so.
+	TolerateLengths bool `env:"MUSTER_TOLERATE_LENGTHS" default:"false; true in the C interface" agree:"value"`
 }
 
 // internalVars are set by the launcher for the library, not by users.

@@ -182,23 +182,25 @@ func (p *Process) setAttr(a *args, kind attrKind, o attributed, form attrForm) e
 	value := heapCells(1)
 	value[0] = a.v[2]
 	p.attrMu.Lock()
+	k.refs++ // for the new attribute
 	old := o.attributes().find(k)
 	p.attrMu.Unlock()
 	if old != nil { // it is deleted first (MPI-4.1 section 7.7.2)
 		if err := p.deleteOne(o, old); err != nil {
+			p.attrMu.Lock()
+			defer p.attrMu.Unlock()
+			p.dropKeyval(k)
 			return err
 		}
 	}
 	p.attrMu.Lock()
 	defer p.attrMu.Unlock()
-	if old := o.attributes().find(k); old != nil {
+	if old := o.attributes().find(k); old != nil { // set by the delete function
 		old.value, old.form = value, form
+		p.dropKeyval(k)
 		return nil
 	}
 	o.attributes().list = append(o.attributes().list, &attribute{key: k, value: value, form: form})
-	if old == nil {
-		k.refs++
-	}
 	return nil
 }
 
@@ -224,7 +226,7 @@ func (p *Process) getAttr(a *args, kind attrKind, o attributed, form attrForm) e
 	if value, known, ok := p.predefinedAttr(a.handle(1), kind, o, form); known {
 		a.setFlag(3, ok)
 		if ok {
-			a.setAttrValue(2, value, form)
+			set(a.addr(2), value) // a word for all forms: the Fortran library shortens it
 		}
 		return nil
 	}
@@ -241,17 +243,9 @@ func (p *Process) getAttr(a *args, kind attrKind, o attributed, form attrForm) e
 		if form == pointerAttr && e.form != pointerAttr {
 			value = uint64(addressOf(e.value)) // MPI-4.1 section 19.3.7
 		}
-		a.setAttrValue(2, value, form)
+		set(a.addr(2), value)
 	}
 	return nil
-}
-
-func (a *args) setAttrValue(i int, value uint64, form attrForm) {
-	if form == intAttr {
-		a.setInt(i, int(int32(value)))
-	} else {
-		set(a.addr(i), value)
-	}
 }
 
 // deleteAttr has the parameters object, key.

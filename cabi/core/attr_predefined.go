@@ -4,8 +4,8 @@ package core
 
 import "github.com/muster-mpi/muster/mpi"
 
-// Predefined attributes of communicators. The Fortran functions of MPICH use the next
-// number.
+// Predefined attributes of communicators. Fortran has the next numbers for the same
+// attributes.
 const (
 	attrTagUB         handle = 0x64400001
 	attrHost          handle = 0x64400003
@@ -17,6 +17,9 @@ const (
 	attrConstants            = 7
 	predefinedCommKey        = attrTagUB &^ 0xff
 )
+
+// inC returns the key that C uses.
+func inC(key handle) handle { return (key - 1) | 1 }
 
 // winConstants is an object with predefined attributes of windows: the address of the value
 // of a key, as C gets it, and the value itself for Fortran.
@@ -46,7 +49,7 @@ func (p *Process) predefinedAttr(key handle, kind attrKind, o attributed, form a
 	p.attrMu.Lock()
 	defer p.attrMu.Unlock()
 	n := 0
-	switch key | 1 {
+	switch inC(key) {
 	case attrTagUB:
 		n = mpi.MaxTag
 	case attrHost:

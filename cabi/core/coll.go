@@ -74,6 +74,7 @@ type collCall struct {
 	c       *comm
 	pack    []func() // called before each start
 	unpack  []func() // called when the call is complete
+	late    error    // of the call, once it is complete: the other ranks need this one
 }
 
 // comm decodes the communicator. Every call begins with it, so that it gets the errors.
@@ -95,7 +96,7 @@ func (x *collCall) run(call func() error, start func() mpi.Request, prepare func
 	case started:
 		x.before()
 		r := &request{Request: start(), comm: x.c, send: true}
-		if x.unpack != nil {
+		if x.unpack != nil || x.late != nil {
 			r.done = x.after
 		}
 		x.a.setHandle(x.request, x.p.requests.add(r))
@@ -108,7 +109,7 @@ func (x *collCall) run(call func() error, start func() mpi.Request, prepare func
 		r.Request = operation.Start()
 		return nil
 	}}
-	if x.unpack != nil {
+	if x.unpack != nil || x.late != nil {
 		r.done = x.after
 	}
 	x.a.setHandle(x.request, x.p.requests.add(r))
@@ -125,7 +126,7 @@ func (x *collCall) after() error {
 	for _, unpack := range x.unpack {
 		unpack()
 	}
-	return nil
+	return x.late
 }
 
 // peers returns the number of ranks that the blocks of a call belong to: those of the other

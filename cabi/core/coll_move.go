@@ -14,6 +14,7 @@ func (p *Process) gather(a *args, x *collCall) error {
 	if r.isRoot {
 		out = x.buffer(x.result(0), 3, 4, 5, x.peers())
 		x.distinct(0, 1, 2, 3, 4, 5, c.Rank())
+		in = x.fit(in, out)
 	}
 	if a.err != nil {
 		return a.err
@@ -22,6 +23,18 @@ func (p *Process) gather(a *args, x *collCall) error {
 		func() error { return mpi.Gather(c.Comm, in, out, r.root) },
 		func() mpi.Request { return mpi.Igather(c.Comm, in, out, r.root) },
 		func() *mpi.Persistent { return mpi.GatherInit(c.Comm, in, out, r.root) })
+}
+
+// fit returns memory of the length of a block of all, instead of the root's own block if that
+// has another length. That is an error, but the other ranks make the call, and would wait for
+// a root that does not.
+func (x *collCall) fit(own, all []byte) []byte {
+	if x.a.err != nil || own == nil || len(own)*x.peers() == len(all) {
+		return own
+	}
+	block := make([]byte, len(all)/x.peers())
+	x.late = errorf(errTruncate, "the root has blocks of %d bytes for the ranks, and %d bytes for itself", len(block), len(own))
+	return block
 }
 
 func (p *Process) gatherv(a *args, x *collCall) error {
@@ -103,6 +116,9 @@ func (p *Process) scatter(a *args, x *collCall) error {
 		x.distinct(3, 4, 5, 0, 1, 2, c.Rank())
 	}
 	out := x.share(r, 3)
+	if r.isRoot {
+		out = x.fit(out, in)
+	}
 	if a.err != nil {
 		return a.err
 	}

@@ -6,6 +6,7 @@ package core
 
 import (
 	"context"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,7 +56,12 @@ func (p *Process) join() error {
 		return errorf(errOther, "the process has left the job")
 	}
 	if p.world == nil {
-		w, err := mpi.Init(context.Background(), nil)
+		cfg, err := mpi.ConfigFromEnv(os.Environ())
+		if err != nil {
+			return err
+		}
+		cfg.Advanced.TolerateLengths = true
+		w, err := mpi.Init(context.Background(), cfg)
 		if err != nil {
 			return err
 		}

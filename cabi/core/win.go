@@ -221,13 +221,13 @@ const (
 // windowAttr returns a predefined attribute (MPI-4.1 section 12.2.6): for C the base itself
 // or the address of a number, and the value.
 func (w *win) windowAttr(key handle) (address, value uint64, ok bool) {
-	switch key | 1 {
+	switch key = inC(key); key {
 	case attrWinBase:
 		return uint64(w.base), uint64(w.base), true
 	case attrWinSize:
 		return uint64(addressOf(w.size)), uint64(w.size[0]), true
 	case attrWinUnit, attrWinFlavor, attrWinModel:
-		i := (key | 1 - attrWinUnit) / 2
+		i := (key - attrWinUnit) / 2
 		return uint64(addressOf(w.values[i:])), uint64(w.values[i]), true
 	}
 	return 0, 0, false

@@ -109,6 +109,28 @@ func (c Call) Hash(history uint64) uint64 {
 	return x ^ x>>32
 }
 
+// ShortBytes is the length up to which calls of different length use the same messages or
+// rounds, so that a communicator can tolerate them.
+const ShortBytes = 511
+
+func short(bytes int) bool { return 0 < bytes && bytes <= ShortBytes }
+
+// Coarse returns the call with one length instead of all short ones.
+func (c Call) Coarse() Call {
+	if short(c.Bytes()) {
+		c = c&(1<<31-1) | (ShortBytes+1)<<31
+	}
+	return c
+}
+
+// LengthIn returns the length of another rank's call by its signature, if the call differs
+// from this one, with the signature mine, in nothing but the length, and both are short.
+func (c Call) LengthIn(mine, theirs Sign) (bytes int, ok bool) {
+	d := mine ^ theirs
+	bytes = int(Sign(c>>31)^d) - 1
+	return bytes, d < 1<<22 && short(c.Bytes()) && short(bytes)
+}
+
 // With returns the call with its number, of which 8 bits are kept.
 func (c Call) With(number uint64) Call { return c | Call(number&0xff)<<6 }
 

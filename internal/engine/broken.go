@@ -45,6 +45,9 @@ type Past interface {
 	// differs from this rank's; or the number of its latest call and 0, if it has made
 	// more or fewer calls and the records do not show which differ.
 	FirstDifference(calls []byte) (number, what uint64, differ bool)
+	// Tolerates reports whether another rank's call, given by its signature, differs from
+	// the call what with the signature mine in a way that the communicator tolerates.
+	Tolerates(what uint64, mine, theirs uint32) bool
 	// Disagrees reports whether the rank that sent a note has made other calls.
 	Disagrees(note []byte) bool
 	// Broken is called when a note of another rank reports an error. The lock is held.

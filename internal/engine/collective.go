@@ -43,6 +43,7 @@ type Collective struct {
 	Tag     int32
 	Streams int32  // stream n > 0 of the graph has the tag Streams+n
 	Sign    uint32 // signature of its messages, which identifies the call
+	foreign uint32 // signature of a tolerated message of another length, or 0
 	Number  uint64 // with What: the call as reported to other ranks (Past)
 	What    uint64
 	Reducer Reducer
@@ -145,7 +146,7 @@ func (e *Engine) begin(co *Collective, in, out []byte, blocking bool) *p2p.Xfer 
 		co.free()
 		return x
 	}
-	co.whole, co.bad = x, nil
+	co.whole, co.bad, co.foreign = x, nil, 0
 	co.awaited, co.blocking = co.receives, blocking
 	if co.arrivals != nil {
 		co.arrivals.reset(blocking)
@@ -197,7 +198,7 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 	var x *p2p.Xfer
 	tag := co.tag(op)
 	if op.Kind == sched.Send {
-		e.m.Sign = co.Sign
+		e.m.Sign = co.signature()
 		if co.Vote != nil {
 			e.m.Vote = *co.Vote
 		}
@@ -231,6 +232,15 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 	}
 	x.Owner, x.Part, p.x = &co.waiter, int32(id), x
 	return false, nil
+}
+
+// signature returns the signature of sends. A rank that has received a message of another
+// length sends with the signature of that, so that the ranks behind it see the difference.
+func (co *Collective) signature() uint32 {
+	if co.foreign != 0 {
+		return co.foreign
+	}
+	return co.Sign
 }
 
 // noteVote takes the vote of a received message. Sends have none.
@@ -312,17 +322,27 @@ func (co *Collective) outcome(x *p2p.Xfer, op *sched.Op) error {
 			return err
 		}
 		return co.e.brokenError(co.Comm.Ctx)
-	case x.Differs:
+	case x.Differs && !co.tolerates(x):
 		err := &MismatchError{Call: co.Call, Peer: int(op.Peer), Mine: co.Sign, Theirs: x.Sign, Got: x.Total(), Want: want}
 		co.e.breakComm(co.Comm, err)
 		return err
 	case x.Err == nil || errors.Is(x.Err, p2p.ErrTruncated):
+		if x.Differs {
+			co.foreign = x.Sign
+		}
 		if co.bad == nil {
 			co.bad = &PartError{Call: co.Call, Peer: int(op.Peer), Got: x.Total(), Want: want}
 		}
 		return nil
 	}
 	return co.failure(op, x.Err)
+}
+
+// tolerates reports whether a message of another call differs only in its length, and the
+// communicator stays usable.
+func (co *Collective) tolerates(x *p2p.Xfer) bool {
+	past := co.Comm.Past
+	return past != nil && past.Tolerates(co.What, co.Sign, x.Sign)
 }
 
 func (co *Collective) failure(op *sched.Op, err error) error {
@@ -342,6 +362,9 @@ type PartError struct {
 func (p *PartError) Error() string {
 	if p.Err != nil {
 		return p.Err.Error()
+	}
+	if p.Got == p.Want { // rank Peer has received from a rank with another count
+		return fmt.Sprintf("the counts differ between ranks, by a message of rank %d", p.Peer)
 	}
 	return fmt.Sprintf("rank %d sent %d bytes where this rank expects %d: the counts differ between ranks", p.Peer, p.Got, p.Want)
 }

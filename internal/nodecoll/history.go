@@ -18,6 +18,9 @@ type History struct {
 	last   uint64  // number of the latest call
 	shared *record // in the rank's section while there is a team; else nil
 	own    record
+	// Tolerant keeps differences in the length of short calls out of the hash and of
+	// comparisons. It is set before the first call.
+	Tolerant bool
 }
 
 // record holds the latest calls and their number.
@@ -53,8 +56,26 @@ func (h *History) Add(c coll.Call) coll.Sign {
 
 func (h *History) note(c coll.Call) {
 	h.last++
-	h.hash = c.Hash(h.hash)
+	h.hash = h.significant(c).Hash(h.hash)
 	h.record().add(h.last, uint64(c.With(h.last)))
+}
+
+// significant returns the part of a call in which ranks must not differ.
+func (h *History) significant(c coll.Call) coll.Call {
+	if h.Tolerant {
+		return c.Coarse()
+	}
+	return c
+}
+
+// same reports whether two calls do not differ.
+func (h *History) same(a, b coll.Call) bool { return h.significant(a) == h.significant(b) }
+
+// Tolerates reports whether a call of another rank, given by its signature, differs from
+// this rank's in the length only, and such differences are tolerated.
+func (h *History) Tolerates(what uint64, mine, theirs uint32) bool {
+	_, ok := coll.Call(what).LengthIn(coll.Sign(mine), coll.Sign(theirs))
+	return h.Tolerant && ok
 }
 
 // Hash returns a hash of all calls. Only the rank itself may call it.
@@ -82,7 +103,7 @@ func (r *record) at(n uint64) (c coll.Call, ok bool) {
 // as it is recorded.
 func (h *History) Differs(number, what uint64) bool {
 	c, ok := h.At(number)
-	return ok && uint64(c) != what
+	return ok && !h.same(c, coll.Call(what))
 }
 
 // Difference is the first call that two ranks have made differently.
@@ -120,7 +141,7 @@ func (h *History) Compare(theirs []byte) (d Difference, differ bool) {
 	for n := max(last, Kept) - Kept + 1; n <= last; n++ {
 		mine, ok := h.At(n)
 		other := coll.Call(binary.LittleEndian.Uint64(theirs[8+8*(n%Kept):]))
-		if ok && n+Kept > number+1 && other.Numbered(n) && mine != other {
+		if ok && n+Kept > number+1 && other.Numbered(n) && !h.same(mine, other) {
 			return Difference{n, mine, other}, true
 		}
 	}
