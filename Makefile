@@ -25,7 +25,7 @@ PEERS       ?=
 UNDER       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-cabi test-mpich test-hosts test-channels test-launchers test-verbs-vm interop-siw ci clean
+.PHONY: help build test race multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-cabi test-mpich test-debian test-hosts test-channels test-launchers test-verbs-vm interop-siw ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,12 @@ MPICH ?=
 
 test-mpich: cabi build ## run the tests of MPICH's suite that must pass on libmpich.so.12; MPICH='-h' for more
 	$(GO) run ./tests/mpich -bin $(BIN) $(MPICH)
+
+# Arguments of tests/debian, for example: make test-debian DEBIAN='-all -reference -only scalapack'
+DEBIAN ?=
+
+test-debian: cabi build ## run NetPIPE, HPCC, tests of ScaLAPACK and of coarrays on libmpich.so.12; DEBIAN='-h' for more
+	$(GO) run ./tests/debian -bin $(BIN) $(DEBIAN)
 
 test: ## run the tests, ranks as goroutines
 	$(GO) test -timeout $(TIMEOUT) ./...

@@ -75,6 +75,8 @@ cabi/gen
 cabi/lib            cabi/core
 
 tests/*
+tests/mpich         tests/judge
+tests/debian        tests/judge
 tests/channels/storm mpi mpi/inspect
 examples/*          mpi
 apps                mpi apps/internal/npb apps/cg apps/ep apps/ft apps/is apps/lu apps/mg apps/radix

@@ -49,12 +49,13 @@ type window struct {
 	lengths  []int // by rank: elements; nil with dynamic memory
 	// control is the control words of each rank if all ranks have mapped all memory;
 	// otherwise far carries the operations, by device or request.
-	control []*control
-	held    []bool // by rank: whether this rank's lock there is exclusive
-	far     *engine.Window
-	alarm   *atomic.Bool // of the engine: set on a failure, for calls that do not wait
-	release []func() error
-	freed   bool
+	control  []*control
+	held     []hold // by rank: how this rank holds the lock there
+	noneHeld bool   // LockAllNoCheck has acquired no locks
+	far      *engine.Window
+	alarm    *atomic.Bool // of the engine: set on a failure, for calls that do not wait
+	release  []func() error
+	freed    bool
 	// others knows the elements of accumulates that say what they are (win_bytes.go); nil
 	// if all have the type of the window.
 	others     func(code uint8) *rma.Elements

@@ -14,18 +14,41 @@ import "time"
 // anything.
 func (w *Win[T]) Lock(target int, exclusive bool) error {
 	const op = "Lock"
+	if err := w.beginLock(op, target); err != nil {
+		return err
+	}
+	w.held[target] = hold{exclusive: exclusive}
+	if err := w.lock(op, target, exclusive); err != nil {
+		_ = w.epochs.Unlock(target) // it was locked just now
+		return err
+	}
+	return nil
+}
+
+// LockNoCheck begins an epoch as [Win.Lock] does, but acquires no lock: the program asserts that
+// no other rank holds or requests a conflicting one (MPI_MODE_NOCHECK, MPI-4.1 section 12.5.5).
+func (w *ByteWin) LockNoCheck(target int) error {
+	if err := w.beginLock("Lock", target); err != nil {
+		return err
+	}
+	w.held[target] = hold{none: true}
+	return nil
+}
+
+func (w *window) beginLock(op string, target int) error {
 	if err := w.check(op, target); err != nil {
 		return err
 	}
 	if err := w.epochs.Lock(target); err != nil {
 		return w.refuse(ErrRMASync, op, "%w", err)
 	}
-	w.held[target] = exclusive
-	if err := w.lock(op, target, exclusive); err != nil {
-		_ = w.epochs.Unlock(target) // it was locked just now
-		return err
-	}
 	return nil
+}
+
+// hold is how this rank holds the lock of a rank's memory.
+type hold struct {
+	exclusive bool
+	none      bool // it has not acquired the lock: LockNoCheck
 }
 
 func (w *window) lock(op string, target int, exclusive bool) error {
@@ -62,13 +85,16 @@ func (w *Win[T]) Unlock(target int) error {
 	if err := w.epochs.Unlock(target); err != nil {
 		return w.refuse(ErrRMASync, op, "%w", err)
 	}
+	if w.held[target].none {
+		return w.complete(op, target, false)
+	}
 	if w.far != nil {
 		if err := w.far.Unlock(op, target); err != nil {
 			return w.failure(err, op, target)
 		}
 		return nil
 	}
-	w.unlock(target, w.held[target])
+	w.unlock(target, w.held[target].exclusive)
 	return w.cause(op, target)
 }
 
@@ -83,11 +109,8 @@ func (w *window) unlock(target int, exclusive bool) {
 // LockAll acquires shared locks of all ranks.
 func (w *Win[T]) LockAll() error {
 	const op = "LockAll"
-	if err := w.check(op, w.c.rank); err != nil {
+	if err := w.beginLockAll(op, false); err != nil {
 		return err
-	}
-	if err := w.epochs.LockAll(); err != nil {
-		return w.refuse(ErrRMASync, op, "%w", err)
 	}
 	if w.far != nil {
 		if r, err := w.far.LockAll(op); err != nil {
@@ -103,6 +126,20 @@ func (w *Win[T]) LockAll() error {
 	return nil
 }
 
+// LockAllNoCheck is [ByteWin.LockNoCheck] for all ranks.
+func (w *ByteWin) LockAllNoCheck() error { return w.beginLockAll("LockAll", true) }
+
+func (w *window) beginLockAll(op string, noCheck bool) error {
+	if err := w.check(op, w.c.rank); err != nil {
+		return err
+	}
+	if err := w.epochs.LockAll(); err != nil {
+		return w.refuse(ErrRMASync, op, "%w", err)
+	}
+	w.noneHeld = noCheck
+	return nil
+}
+
 // UnlockAll completes all operations of this rank, and releases the locks.
 func (w *Win[T]) UnlockAll() error {
 	const op = "UnlockAll"
@@ -111,6 +148,9 @@ func (w *Win[T]) UnlockAll() error {
 	}
 	if err := w.epochs.UnlockAll(); err != nil {
 		return w.refuse(ErrRMASync, op, "%w", err)
+	}
+	if w.noneHeld {
+		return w.flushAll(op, false)
 	}
 	if w.far != nil {
 		if r, err := w.far.UnlockAll(op); err != nil {
@@ -138,6 +178,11 @@ func (w *window) flush(op string, target int, local bool) error {
 		}
 		return w.refuse(ErrRMASync, op, "rank %d is not locked: a flush is for Lock and LockAll", target)
 	}
+	return w.complete(op, target, local)
+}
+
+// complete completes the operations of this rank at target.
+func (w *window) complete(op string, target int, local bool) error {
 	if w.far != nil {
 		if err := w.far.Flush(op, target, local); err != nil {
 			return w.failure(err, op, target)

@@ -256,13 +256,11 @@ func (p *Process) finalize() error {
 	return nil
 }
 
-// Abort ends the job. It does not return.
+// Abort ends the job. It does not return. A code of 0 is the status of the job, too: Fortran's STOP
+// in a coarray program ends it so.
 func (p *Process) Abort(code int, reason string) {
 	if p.world == nil {
 		os.Exit(code)
-	}
-	if code == 0 {
-		code = 1
 	}
 	p.world.Abort(code, reason)
 }

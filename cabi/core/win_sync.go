@@ -68,21 +68,26 @@ func (p *Process) winTest(a *args) error {
 
 func (p *Process) winLock(a *args) error {
 	w, kind, rank := a.win(3), a.int(0), a.int(1)
-	a.assertion(2, modeNoCheck)
+	v := a.assertion(2, modeNoCheck)
 	if a.err == nil && kind != lockExclusive && kind != lockShared {
 		return errorf(errLockType, "the type of the lock is %d", kind)
 	}
 	if a.err != nil || rank == procNull {
 		return a.err
 	}
+	if v&modeNoCheck != 0 {
+		return w.LockNoCheck(rank)
+	}
 	return w.Lock(rank, kind == lockExclusive)
 }
 
 func (p *Process) winLockAll(a *args) error {
-	w := a.win(1)
-	a.assertion(0, modeNoCheck)
+	w, v := a.win(1), a.assertion(0, modeNoCheck)
 	if a.err != nil {
 		return a.err
+	}
+	if v&modeNoCheck != 0 {
+		return w.LockAllNoCheck()
 	}
 	return w.LockAll()
 }

@@ -21,12 +21,6 @@ type test struct {
 	id     string        // the folder and the line
 }
 
-// top returns the first part of the folder.
-func (t *test) top() string {
-	top, _, _ := strings.Cut(t.folder, "/")
-	return top
-}
-
 // folders are those of the suite that Muster can run, Fortran last.
 var folders = []string{
 	"attr", "basic", "coll", "comm", "datatype", "errhan", "errors", "group", "info", "init", "mpi_t", "part", "pt2pt", "rma", "threads", "topo",

@@ -32,7 +32,7 @@ large 2 mem=8
 	if err != nil || len(tests) != 2 {
 		t.Fatalf("there must be two tests, got %d, %v", len(tests), err)
 	}
-	if a := tests[0]; a.id != "errors/coll/bcast 4" || a.ranks != 4 || a.folder != "errors/coll" || a.top() != "errors" {
+	if a := tests[0]; a.id != "errors/coll/bcast 4" || a.ranks != 4 || a.folder != "errors/coll" {
 		t.Errorf("first test: %+v", a)
 	}
 	if b := tests[1]; strings.Join(b.args, " ") != "-x y=z" || b.env[0] != "A=b" || b.limit != 10*time.Second || b.expect != "TestErrFatal" {

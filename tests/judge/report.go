@@ -1,4 +1,4 @@
-package main
+package judge
 
 import (
 	"fmt"
@@ -21,19 +21,15 @@ func readPasses(path string) (ids []string, err error) {
 	return ids, nil
 }
 
-const passesHead = `# The tests of MPICH's suite that must pass on Muster's libmpich.so.12 (make test-mpich).
-# To add those that pass now: make test-mpich MPICH='-all -update'
-`
-
 // writePasses replaces the entries of the tests that were run by those that passed.
-func writePasses(path string, must []string, results []*result) error {
+func writePasses(path, suite string, must []string, results []*result) error {
 	ids := map[string]bool{}
 	for _, id := range must {
 		ids[id] = true
 	}
 	for _, r := range results {
 		if !r.skipped {
-			ids[r.test.id] = r.muster.ok
+			ids[r.test.ID] = r.muster.ok
 		}
 	}
 	var list []string
@@ -43,13 +39,15 @@ func writePasses(path string, must []string, results []*result) error {
 		}
 	}
 	slices.Sort(list)
-	return os.WriteFile(path, []byte(passesHead+"\n"+strings.Join(list, "\n")+"\n"), 0o644)
+	head := fmt.Sprintf("# The tests that must pass on Muster's libmpich.so.12 (make test-%s).\n# To add those that pass now: make test-%s %s='-all -update'\n",
+		suite, suite, strings.ToUpper(suite))
+	return os.WriteFile(path, []byte(head+"\n"+strings.Join(list, "\n")+"\n"), 0o644)
 }
 
 // regressions returns the results of tests that must pass and do not.
 func regressions(results []*result, must []string) (lost []*result) {
 	for _, r := range results {
-		if !r.skipped && !r.muster.ok && slices.Contains(must, r.test.id) {
+		if !r.skipped && !r.muster.ok && slices.Contains(must, r.test.ID) {
 			lost = append(lost, r)
 		}
 	}
@@ -70,9 +68,9 @@ func report(o *options, results []*result, must []string) string {
 		}
 		for _, sum := range []*row{rows[top], rows["all"]} {
 			sum.tests++
-			sum.run += one(!r.skipped)
-			sum.muster += one(r.muster.ok)
-			sum.mpich += one(r.mpich.ok)
+			sum.run += count(!r.skipped)
+			sum.muster += count(r.muster.ok)
+			sum.mpich += count(r.mpich.ok)
 		}
 	}
 	column := func(n int, shown bool) string {
@@ -102,7 +100,7 @@ func report(o *options, results []*result, must []string) string {
 				continue
 			}
 			count++
-			fmt.Fprintf(&lines, "- `%s`", r.test.id)
+			fmt.Fprintf(&lines, "- `%s`", r.test.ID)
 			if !r.muster.ok {
 				fmt.Fprintf(&lines, ": %s", r.muster.why)
 			}
@@ -118,7 +116,7 @@ func report(o *options, results []*result, must []string) string {
 			fmt.Fprintf(&b, "\n%s: %d\n\n%s", title, count, lines.String())
 		}
 	}
-	lost := func(r *result) bool { return !r.muster.ok && slices.Contains(must, r.test.id) }
+	lost := func(r *result) bool { return !r.muster.ok && slices.Contains(must, r.test.ID) }
 	group("Must pass and fail", lost)
 	if o.reference {
 		group("Pass on MPICH only", func(r *result) bool { return r.mpich.ok && !r.muster.ok })
@@ -130,7 +128,7 @@ func report(o *options, results []*result, must []string) string {
 	return b.String()
 }
 
-func one(v bool) int {
+func count(v bool) int {
 	if v {
 		return 1
 	}

@@ -1,4 +1,4 @@
-package main
+package judge
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // result is a test on both libraries.
 type result struct {
-	test          *test
+	test          *Test
 	skipped       bool // there was no time
 	muster, mpich outcome
 }
@@ -27,7 +27,7 @@ type outcome struct {
 
 // runAll runs the tests, some at a time, and returns their results in the same order. A test
 // that must pass and fails is run once more, alone: on a busy machine it may take too long.
-func runAll(ctx context.Context, o *options, tests []*test, deadline time.Time) []*result {
+func runAll(ctx context.Context, o *options, tests []*Test, deadline time.Time) []*result {
 	results := make([]*result, len(tests))
 	for i, t := range tests {
 		results[i] = &result{test: t, skipped: true}
@@ -60,7 +60,7 @@ func runAll(ctx context.Context, o *options, tests []*test, deadline time.Time) 
 		if !o.all && !r.skipped && !r.muster.ok && ctx.Err() == nil && time.Now().Before(deadline) {
 			first := r.muster.why
 			if r.muster = o.onMuster(ctx, r.test); r.muster.ok {
-				fmt.Fprintf(os.Stderr, "%s passed when run again: %s\n", r.test.id, first)
+				fmt.Fprintf(os.Stderr, "%s passed when run again: %s\n", r.test.ID, first)
 			}
 		}
 	}
@@ -88,35 +88,35 @@ func spread(results []*result) (ordered []*result) {
 	return ordered
 }
 
-func (o *options) onMuster(ctx context.Context, t *test) outcome {
+func (o *options) onMuster(ctx context.Context, t *Test) outcome {
 	limit := o.limitOf(t)
-	args := []string{"run", "--mpich", "-q", "--label", "never", "--timeout", limit.String(), "-n", fmt.Sprint(t.ranks)}
-	return start(ctx, t, limit, o.tree, nil, filepath.Join(o.bin, "muster"), args)
+	args := []string{"run", "--mpich", "-q", "--label", "never", "--timeout", limit.String(), "-n", fmt.Sprint(t.Ranks)}
+	return start(ctx, t, limit, nil, filepath.Join(o.bin, "muster"), args)
 }
 
-func (o *options) onMPICH(ctx context.Context, t *test) outcome {
+func (o *options) onMPICH(ctx context.Context, t *Test) outcome {
 	limit := o.limitOf(t)
 	env := []string{fmt.Sprintf("MPIEXEC_TIMEOUT=%d", int(limit.Seconds()))}
-	return start(ctx, t, limit, o.tree, env, "mpiexec.hydra", []string{"-n", fmt.Sprint(t.ranks)})
+	return start(ctx, t, limit, env, "mpiexec.hydra", []string{"-n", fmt.Sprint(t.Ranks)})
 }
 
-func (o *options) limitOf(t *test) time.Duration {
-	if t.limit > 0 {
-		return min(t.limit, o.limit)
+func (o *options) limitOf(t *Test) time.Duration {
+	if t.Limit > 0 {
+		return min(t.Limit, o.limit)
 	}
 	return o.limit
 }
 
 // start runs a test by a launcher, which has the time limit too. If it does not end in time,
 // it is killed, and the ranks of either launcher end with it.
-func start(ctx context.Context, t *test, limit time.Duration, tree string, env []string, launcher string, args []string) outcome {
+func start(ctx context.Context, t *Test, limit time.Duration, env []string, launcher string, args []string) outcome {
 	const grace = 10 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, limit+grace)
 	defer cancel()
-	args = append(append(args, "./"+t.name), t.args...)
+	args = append(append(args, t.Program), t.Args...)
 	cmd := exec.CommandContext(ctx, launcher, args...)
-	cmd.Dir = filepath.Join(tree, t.folder)
-	cmd.Env = append(append(os.Environ(), env...), t.env...)
+	cmd.Dir = t.Dir
+	cmd.Env = append(append(os.Environ(), env...), t.Env...)
 	cmd.WaitDelay = time.Second
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
@@ -124,6 +124,6 @@ func start(ctx context.Context, t *test, limit time.Duration, tree string, env [
 		return outcome{why: err.Error()}
 	}
 	text := strings.ToValidUTF8(string(out), "?")
-	ok, why := t.passed(cmd.ProcessState.ExitCode(), time.Since(began) >= limit, text)
+	ok, why := t.Passed(cmd.ProcessState.ExitCode(), time.Since(began) >= limit, text)
 	return outcome{ok: ok, why: why, out: text}
 }
