@@ -27,10 +27,10 @@ internal/cputime
 internal/bytesize
 internal/sparse
 internal/rankset
-
 rdma/internal/ddp   rdma
 rdma/internal/capture
-rdma/shm            rdma internal/sparse
+rdma/shm            rdma internal/sparse internal/direct
+internal/direct
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
 rdma/internal/guard
@@ -45,11 +45,11 @@ rdma/internal/reliable
 rdma/hybrid         rdma rdma/soft rdma/iwarp rdma/internal/soft
 rdma/recvpool       rdma
 
-internal/p2p        rdma
+internal/p2p        rdma internal/direct
 internal/sched
 internal/coll       internal/sched
 internal/nodecoll   internal/coll
-internal/engine     rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma
+internal/engine     rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct
 internal/rma        internal/dtype
 internal/launch     internal/pmi
 internal/doctor     internal/launch internal/netprobe rdma/ofi
@@ -61,7 +61,7 @@ mpi/rails.go        internal/netprobe rdma/soft
 mpi/processes_other.go internal/netprobe rdma/shm rdma/iwarp
 
 mpi/internal/hook   rdma rdma/ofi internal/engine internal/pmi
-mpi/inspect         mpi mpi/internal/hook rdma rdma/ofi internal/engine internal/p2p internal/launch
+mpi/inspect         mpi mpi/internal/hook internal/direct rdma rdma/ofi internal/engine internal/p2p internal/launch
 
 mpitest             mpi mpi/inspect internal/cputime
 bench               mpi mpi/inspect prof rdma internal/regcache internal/cputime
@@ -70,7 +70,7 @@ bench/peers         bench/groups bench/results
 bench/results
 
 cabi
-cabi/core           mpi internal/dtype prof
+cabi/core           mpi mpi/inspect internal/direct internal/dtype prof
 cabi/gen
 cabi/lib            cabi/core
 

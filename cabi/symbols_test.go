@@ -22,7 +22,7 @@ func TestSymbols(t *testing.T) {
 	}
 	count := 0
 	for line := range strings.Lines(string(table)) {
-		words := strings.Fields(strings.TrimPrefix(line, "front "))
+		words := strings.Fields(strings.TrimPrefix(strings.TrimPrefix(line, "front "), "direct "))
 		if len(words) == 0 || strings.HasPrefix(line, "#") {
 			continue
 		}

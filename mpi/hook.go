@@ -20,6 +20,13 @@ var _ = hook.Register(hook.Functions{
 		}
 		return c.e, c.world(rank), nil
 	},
+	Direct: func(comm any) (*engine.Engine, *engine.Comm, []int32) {
+		c := comm.(*Comm)
+		if c.w.cfg.Check || c.IsInter() {
+			return nil, nil, nil
+		}
+		return c.e, &c.pt, c.ranks
+	},
 	Async: func(comm any) bool { return comm.(*Comm).w.cfg.Progress == progressAsync },
 	Collective: func(comm any, collective string, bytes, ranks int) (*hook.Collective, error) {
 		return comm.(*Comm).explainCollective(collective, bytes, ranks)

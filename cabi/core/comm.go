@@ -15,6 +15,7 @@ type comm struct {
 	topo    mpi.Topology // nil: none
 	// weighted says that the program gave the weights of a distributed graph.
 	weighted bool
+	ranks    []int32 // in the world, for the front (direct.go)
 }
 
 func (c *comm) errhandler() *errhandler { return c.handler }

@@ -236,6 +236,7 @@ func (p *Process) commFree(a *args) error {
 	if err := c.Free(); err != nil {
 		return err
 	}
+	p.front.forget(*at)
 	p.comms.remove(*at)
 	p.release(c.handler)
 	*at = commNull

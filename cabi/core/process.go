@@ -43,6 +43,7 @@ type Process struct {
 	ops       table[op]
 	wins      table[win]
 	tools     tools
+	front     directPath
 	objects
 
 	base  basicTypes
@@ -153,12 +154,14 @@ var earlyFunctions = []string{
 	"Alloc_mem", "Free_mem", "Get_address",
 }
 
-// Numbers of the functions that only the front calls; the same are in front.c.
+// Numbers of the functions that only the front calls; the same are in front.h.
 const (
 	callInit     = -1
 	callFinalize = -2
 	callLoad     = -3
 	callExit     = -4
+	callShare    = -5
+	callWake     = -6
 )
 
 // Call makes the call of function number id. args and out are addresses of the front: the
@@ -190,6 +193,9 @@ func (p *Process) dispatch(id int, a *args) error {
 		return p.init(a)
 	case callFinalize:
 		a.name = "MPI_Finalize"
+		if p.front.pending() {
+			p.front.post(p)
+		}
 		return p.finalize()
 	case callLoad:
 		a.name = "MPI_Init"
@@ -198,6 +204,15 @@ func (p *Process) dispatch(id int, a *args) error {
 	case callExit:
 		a.name = "exit"
 		return p.exit()
+	case callShare:
+		p.front.share(p, a)
+		return nil
+	case callWake:
+		p.front.engine.Wake(a.int(0))
+		return nil
+	}
+	if p.front.pending() {
+		p.front.post(p)
 	}
 	f := &p.functions[id]
 	a.name, a.wide = f.name, f.wide
@@ -221,6 +236,7 @@ func (p *Process) dispatch(id int, a *args) error {
 func (p *Process) load(a *args) {
 	p.weights = weights{none: a.addr(0), empty: a.addr(1)}
 	p.atExit = a.addr(2)
+	p.front.open(p, a.addr(3))
 }
 
 // threadMultiple is MPI_THREAD_MULTIPLE.

@@ -78,7 +78,17 @@ func (p *Process) request(h handle) (*request, error) {
 	if r := p.requests.get(h); r != nil {
 		return r, nil
 	}
+	if r := p.front.request(p, h); r != nil {
+		return r, nil
+	}
 	return nil, errorf(errRequest, "%#x is not a request", uint32(h))
+}
+
+// removeRequest ends a handle.
+func (p *Process) removeRequest(h handle) {
+	if !p.front.remove(h) {
+		p.requests.remove(h)
+	}
 }
 
 // own makes the owner of the request the owner of errors of a call.
@@ -156,7 +166,7 @@ func (p *Process) take(at *handle, r *request) (status, error) {
 		r.active, r.over, r.err = false, false, nil
 		return st, err
 	}
-	p.requests.remove(*at)
+	p.removeRequest(*at)
 	*at = requestNull
 	if f, ok := r.op.(releaser); ok {
 		if e := f.release(); err == nil {

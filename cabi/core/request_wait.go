@@ -376,7 +376,7 @@ func (p *Process) requestFree(a *args) error {
 			g.detach()
 			return nil
 		}
-		p.requests.remove(h)
+		p.removeRequest(h)
 		if r.send {
 			p.abandoned.Go(func() { r.await(p) })
 		} else {
@@ -384,7 +384,7 @@ func (p *Process) requestFree(a *args) error {
 		}
 		return nil
 	}
-	p.requests.remove(h)
+	p.removeRequest(h)
 	if f, ok := r.op.(releaser); ok {
 		return f.release()
 	}

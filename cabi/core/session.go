@@ -95,6 +95,7 @@ func (p *Process) leave(final bool) error {
 // leaveNow leaves the job. The lock is held.
 func (p *Process) leaveNow() error {
 	p.membership.left = true
+	p.front.close()
 	p.settle()
 	return p.world.Finalize()
 }

@@ -4,6 +4,7 @@
 
 #define _GNU_SOURCE
 #include "front.h"
+#include "direct.h"
 
 #include <dlfcn.h>
 #include <libgen.h>
@@ -33,9 +34,6 @@ static struct {
 	void (*abort)(int, const char *);
 } core;
 
-/* Numbers of the functions of the core that are not in the table. */
-enum { CORE_INIT = -1, CORE_FINALIZE = -2, CORE_LOAD = -3, CORE_EXIT = -4 };
-
 static int initialized, finalized;
 
 /* The core sets leave_at_exit when the last session has ended: another may follow, so the
@@ -60,7 +58,7 @@ static void load(void)
 	char path[PATH_MAX], folder[PATH_MAX];
 	void *lib;
 	int (*call)(int, uint64_t *, struct muster_outcome *);
-	uint64_t addresses[] = {(uintptr_t)&unweighted, (uintptr_t)&weights_empty, (uintptr_t)&leave_at_exit};
+	uint64_t addresses[] = {(uintptr_t)&unweighted, (uintptr_t)&weights_empty, (uintptr_t)&leave_at_exit, (uintptr_t)&muster_front};
 	struct muster_outcome out;
 
 	pthread_mutex_lock(&loading);

@@ -25,7 +25,10 @@ struct muster_outcome {
 	char text[1024];
 };
 
+/* Numbers of the functions of the core that are not in the table. */
+enum { CORE_INIT = -1, CORE_FINALIZE = -2, CORE_LOAD = -3, CORE_EXIT = -4, CORE_SHARE = -5, CORE_WAKE = -6 };
+
 /* Calls function number id of the core. */
-int muster_call(int id, uint64_t *args);
+__attribute__((visibility("hidden"))) int muster_call(int id, uint64_t *args);
 
 #endif

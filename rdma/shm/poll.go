@@ -209,6 +209,7 @@ func (d *Device) dropRing(r *ringReader) {
 	clearBit(&d.seg.head.ringUsed, r.number)
 	i := slices.Index(d.rings, r)
 	d.rings = slices.Delete(d.rings, i, i+1)
+	r.stop() // the C front may have its address
 	d.closing = nil
 	d.nextRing = 0
 }

@@ -16,6 +16,9 @@ type Functions struct {
 	// engine of the calling rank and the peer's rank in the world. The engine
 	// is nil if rank is ProcNull.
 	Peer func(comm any, op string, rank int) (e *engine.Engine, world int, err error)
+	// Direct returns the engine of comm, its communicator for messages and the ranks in the
+	// world, nil if they are equal. The engine is nil if each message must pass package mpi.
+	Direct func(comm any) (e *engine.Engine, pt *engine.Comm, ranks []int32)
 	// Async reports whether Config.Progress asks for a progress thread.
 	Async func(comm any) bool
 	// Collective selects the algorithm for a collective call.

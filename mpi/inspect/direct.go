@@ -1,0 +1,46 @@
+package inspect
+
+import (
+	"github.com/muster-mpi/muster/internal/direct"
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/internal/hook"
+)
+
+// Direct is what the C interface needs to send and receive short messages without entering
+// Go. It is of no use to other programs.
+type Direct struct {
+	e *engine.Engine
+	// Context identifies the communicator in messages, Ranks are the ranks in the world, nil
+	// if they are equal to those in the communicator.
+	Context uint32
+	Ranks   []int32
+}
+
+// DirectOf returns the Direct of a communicator, and whether its short messages need not
+// pass package mpi.
+func DirectOf(c *mpi.Comm) (d Direct, ok bool) {
+	e, pt, ranks := hook.Get().Direct(c)
+	if e == nil {
+		return d, false
+	}
+	return Direct{e: e, Context: pt.Ctx, Ranks: ranks}, true
+}
+
+// Engine stores the addresses of the words of the rank's engine. It returns the owner of its
+// lock, 0 unless that is the caller, and the number of polls before a waiter yields the
+// core.
+func (d Direct) Engine(t *direct.Engine) (owner uintptr, spin int) { return d.e.Direct(t), d.e.Spin() }
+
+// Peer stores the addresses of the words of a rank of the world.
+func (d Direct) Peer(world int, t *direct.Peer) bool { return d.e.DirectPeer(world, t) }
+
+// Wake wakes a rank of the world that slept when a message was stored for it.
+func (d Direct) Wake(world int) { d.e.DirectWake(world) }
+
+// Locked calls f with the engine locked: the C front does nothing meanwhile.
+func (d Direct) Locked(f func()) {
+	d.e.Lock()
+	defer d.e.Unlock()
+	f()
+}
