@@ -55,13 +55,13 @@ internal/launch     internal/pmi
 internal/doctor     internal/launch internal/netprobe rdma/ofi
 
 mpi                 rdma prof internal/rankset internal/bytesize internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook
-mpi/hook.go         rdma/ofi
+mpi/inspect.go      rdma/ofi
 mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/soft
 mpi/rails.go        internal/netprobe rdma/soft
 mpi/processes_other.go internal/netprobe rdma/shm rdma/iwarp
 
-mpi/internal/hook   rdma rdma/ofi internal/engine internal/pmi
-mpi/inspect         mpi mpi/internal/hook internal/direct rdma rdma/ofi internal/engine internal/p2p internal/launch
+mpi/internal/hook   rdma internal/rankset rdma/ofi internal/engine internal/pmi
+mpi/inspect         mpi internal/rankset mpi/internal/hook internal/direct rdma rdma/ofi internal/engine internal/p2p internal/launch
 
 mpitest             mpi mpi/inspect internal/cputime
 bench               mpi mpi/inspect prof rdma internal/regcache internal/cputime

@@ -3,7 +3,10 @@ package mpi
 // Buffered sends (MPI-4.1 section 3.6). The library provides the buffer: it copies a
 // message that cannot be sent at once, up to Config.BufferedLimit in all.
 
-import "github.com/muster-mpi/muster/internal/p2p"
+import (
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/p2p"
+)
 
 const defaultBuffered = 64 << 20
 
@@ -11,13 +14,15 @@ const defaultBuffered = 64 << 20
 // receiver. It returns an error of class ErrBuffer if the buffered messages would
 // exceed Config.BufferedLimit.
 func Bsend[T Elem](c *Comm, buf []T, dst, tag int) error {
-	_, err := ibsend(c, "Bsend", buf, dst, tag).Wait()
-	return err
+	h := c.begin("Bsend", CallSend, dst, tag, len(buf)*sizeOf[T]())
+	_, err := ibsend(c, "Bsend", buf, dst, tag).wait(engine.NoContext)
+	return h.done(err)
 }
 
 // Ibsend is [Bsend] with a request, which is complete when Ibsend returns.
 func Ibsend[T Elem](c *Comm, buf []T, dst, tag int) Request {
-	return ibsend(c, "Ibsend", buf, dst, tag)
+	h := c.beginStart("Ibsend", CallSend, dst, tag, len(buf)*sizeOf[T]())
+	return h.started(ibsend(c, "Ibsend", buf, dst, tag))
 }
 
 func ibsend[T Elem](c *Comm, op string, buf []T, dst, tag int) Request {
@@ -54,7 +59,7 @@ func (c *Comm) ibsend(op string, b []byte, dst, tag int) Request {
 	c.w.background.Add(1)
 	go func() {
 		defer c.w.background.Done()
-		_, _ = r.Wait() // Bsend has already returned success; the next call reports a failed peer
+		_, _ = r.wait(engine.NoContext) // Bsend has already returned success; the next call reports a failed peer
 		c.w.buffered.Add(-n)
 	}()
 	return Request{c: c}

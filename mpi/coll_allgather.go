@@ -11,15 +11,16 @@ func Allgather[T Elem](c *Comm, in, out []T) error {
 	if done, err := quickAllgather(c, in, out); done {
 		return err
 	}
-	return allgather(c, "Allgather", in, out)
-}
-
-func allgather[T Elem](c *Comm, name string, in, out []T) error {
-	k, err := allgatherCall(c, name, in, out)
+	k, err := allgatherCall(c, "Allgather", in, out)
 	if err != nil {
 		return err
 	}
 	return c.blocking(&k)
+}
+
+// allgather is Allgather on behalf of the call op.
+func allgather[T Elem](c *Comm, op string, in, out []T) error {
+	return c.inner(allgatherCall(c, op, in, out))
 }
 
 // Iallgather starts an [Allgather].

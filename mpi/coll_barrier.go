@@ -19,7 +19,8 @@ func Barrier(c *Comm) error {
 	if err := c.usable("Barrier"); err != nil {
 		return err
 	}
-	return c.barrier("Barrier")
+	h := c.begin("Barrier", CallCollective, ProcNull, AnyTag, 0)
+	return h.done(c.barrier("Barrier"))
 }
 
 // Ibarrier starts a [Barrier]: the request is complete when all ranks have called it.
@@ -58,7 +59,7 @@ func (c *Comm) barrier(op string) error {
 		a.leave(err)
 		return err
 	}
-	return c.blocking(&k)
+	return c.inner(k, nil)
 }
 
 // onSharedCores reports whether the job has one host and more ranks than cores there. The

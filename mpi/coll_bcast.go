@@ -42,9 +42,5 @@ func bcastCall[T Elem](c *Comm, name string, buf []T, root int) (collCall, error
 
 // bcast is Bcast on behalf of the call op.
 func (c *Comm) bcast(op string, b []byte, root int) error {
-	k, err := bcastCall(c, op, b, root)
-	if err != nil {
-		return err
-	}
-	return c.blocking(&k)
+	return c.inner(bcastCall(c, op, b, root))
 }

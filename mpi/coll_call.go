@@ -86,6 +86,7 @@ type collCall struct {
 	in, out                []byte
 	near                   *neighborhood // of neighborhood collectives
 	noted                  bool          // check mode has compared it
+	inner                  bool          // it is a part of another call, and hooks do not see it
 	checked                *checkedArgs  // in check mode; nil if there is none
 }
 
@@ -99,13 +100,24 @@ func (k *collCall) payload() int {
 
 // blocking makes a blocking call without a reduction.
 func (c *Comm) blocking(k *collCall) error {
+	h := c.beginColl(k, CallCollective, false)
 	if err := c.checkCall(k, coll.Blocking); err != nil {
-		return err
+		return h.done(err)
 	}
 	a := c.arrive(k.key.kind, k.name, k.payload())
 	err := c.runBlocking(k)
 	a.leave(err)
-	return err
+	return h.done(err)
+}
+
+// inner makes a blocking call as a part of another, which hooks do not see. refused is the
+// error of its arguments.
+func (c *Comm) inner(k collCall, refused error) error {
+	if refused != nil {
+		return refused
+	}
+	k.inner = true
+	return c.blocking(&k)
 }
 
 func (c *Comm) runBlocking(k *collCall) error {
@@ -134,15 +146,16 @@ func (c *Comm) started(k *collCall, refused error) Request {
 	if refused != nil {
 		return c.refused(refused)
 	}
+	h := c.beginColl(k, CallCollective, true)
 	a := c.arriveStarted(k)
 	c.e.Lock()
 	co, err := c.collective(k)
 	if err != nil {
 		c.e.Unlock()
-		return c.refused(c.collFailure(err))
+		return h.started(c.refused(c.collFailure(err)))
 	}
 	d := c.startCheckHeld(k)
-	return d.request(c.startHeld(co, k, a))
+	return h.started(d.request(c.startHeld(co, k, a)))
 }
 
 // startHeld numbers a collective and starts it. It unlocks.
@@ -159,10 +172,12 @@ func (c *Comm) startHeld(co *engine.Collective, k *collCall, a *arrival) Request
 
 // prepared returns the persistent collective of a call.
 func (c *Comm) prepared(k *collCall, refused error) *Persistent {
-	p := &Persistent{c: c, op: k.name, err: refused}
+	p := &Persistent{c: c, op: k.name, err: refused, peer: k.rootOrNull(), tag: AnyTag}
 	if refused != nil {
 		return p
 	}
+	h := c.beginColl(k, CallPrepare, false)
+	defer func() { _ = h.done(p.err) }()
 	if p.err = c.checkCall(k, coll.Prepared); p.err != nil {
 		return p
 	}
@@ -180,7 +195,7 @@ func (c *Comm) prepared(k *collCall, refused error) *Persistent {
 	co := c.e.NewCollective(plan.graph, &c.co, c.collRanks(), nil)
 	co.Call = k.name
 	c.number(co, k, coll.Prepared, preparedTag+c.plans.prepared)
-	p.coll = &preparedColl{co: co, form: plan.aware.prepared(), in: k.in, out: k.out, recorder: c.recordPrepared(k, c.plans.prepared)}
+	p.coll = &preparedColl{co: co, form: plan.aware.prepared(), in: k.in, out: k.out, bytes: k.payload(), recorder: c.recordPrepared(k, c.plans.prepared)}
 	c.plans.prepared++
 	return p
 }
@@ -192,6 +207,7 @@ type preparedColl struct {
 	form     *awareForm         // or nil (coll_aware.go)
 	aware    *engine.Collective // runs the aware form; nil until first needed
 	in, out  []byte
+	bytes    int          // of the data, for hooks
 	pack     func()       // called before each start, if not nil
 	more     *requestMore // of each request
 	recorder *preparedRecorder
@@ -227,20 +243,25 @@ func (p *Persistent) startCollective() Request {
 func (c *Comm) landed(r Request) Request {
 	if r.more != nil && r.more.landing != nil && !r.op.Active() {
 		r.more.landing.unpack(0)
-		r.more = r.more.record.request(nil)
+		if r.more.hooked != nil {
+			r.more.landing = nil
+		} else {
+			r.more = r.more.record.request(nil)
+		}
 	}
 	return r
 }
 
 // reduction makes a blocking call that combines elements.
 func reduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
+	h := c.beginColl(k, CallCollective, false)
 	if err := c.checkCall(k, coll.Blocking); err != nil {
-		return err
+		return h.done(err)
 	}
 	a := c.arrive(k.key.kind, k.name, k.payload())
 	err := runReduction(c, k, op)
 	a.leave(err)
-	return err
+	return h.done(err)
 }
 
 func runReduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
@@ -266,16 +287,17 @@ func startedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) Req
 	if refused != nil {
 		return c.refused(refused)
 	}
+	h := c.beginColl(k, CallCollective, true)
 	a := c.arriveStarted(k)
 	c.e.Lock()
 	co, err := c.collective(k)
 	if err != nil {
 		c.e.Unlock()
-		return c.refused(c.collFailure(err))
+		return h.started(c.refused(c.collFailure(err)))
 	}
 	d := c.startCheckHeld(k)
 	setReducer(c, co, op)
-	return d.request(c.startHeld(co, k, a))
+	return h.started(d.request(c.startHeld(co, k, a)))
 }
 
 // preparedReduction is the persistent form of reduction.

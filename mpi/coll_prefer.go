@@ -21,6 +21,12 @@ type preference struct {
 // They take precedence over the configuration of the job. Duplicates of the result use them
 // too. It is collective, and all ranks pass the same algorithms.
 func (c *Comm) DupWithCollective(algorithms string) (*Comm, error) {
+	h := c.beginCreate("DupWithCollective", CallCreate)
+	d, err := c.dupWithCollective(algorithms)
+	return d, h.done(err)
+}
+
+func (c *Comm) dupWithCollective(algorithms string) (*Comm, error) {
 	const op = "DupWithCollective"
 	if c.inter != nil {
 		return nil, c.refuse(ErrComm, op, "%s joins two groups; duplicate it with Dup", c.name)
@@ -31,7 +37,7 @@ func (c *Comm) DupWithCollective(algorithms string) (*Comm, error) {
 	if err != nil {
 		return nil, c.refuse(ErrArg, op, "%w", err)
 	}
-	d, err := c.Dup()
+	d, err := c.dup("Dup")
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func quickAllreduce[T Elem](c *Comm, in, out []T, op *Op[T]) (done bool, err err
 // quickBarrier leaves ranks that share cores to gateBarrier (coll_barrier.go).
 func (c *Comm) quickBarrier() (done bool, err error) {
 	n := c.node
-	if n == nil || n.team == nil || c.w.cfg.Check || n.limits[coll.Barrier] < 0 || n.team.Oversubscribed() {
+	if n == nil || n.team == nil || c.w.types.slow || n.limits[coll.Barrier] < 0 || n.team.Oversubscribed() {
 		return false, nil
 	}
 	a := c.arrive(coll.Barrier, "Barrier", 0)

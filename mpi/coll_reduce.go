@@ -46,14 +46,20 @@ func Allreduce[T Elem](c *Comm, in, out []T, op Op[T]) error {
 	if done, err := quickAllreduce(c, in, out, &op); done {
 		return err
 	}
-	return allreduce(c, "Allreduce", in, out, op)
+	k, err := combined(c, "Allreduce", coll.Allreduce, in, out, &op, true)
+	if err != nil {
+		return err
+	}
+	return reduction(c, &k, op)
 }
 
+// allreduce is Allreduce on behalf of the call name.
 func allreduce[T Elem](c *Comm, name string, in, out []T, op Op[T]) error {
 	k, err := combined(c, name, coll.Allreduce, in, out, &op, true)
 	if err != nil {
 		return err
 	}
+	k.inner = true
 	return reduction(c, &k, op)
 }
 

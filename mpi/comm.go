@@ -241,10 +241,17 @@ func (c *Comm) Self() *Comm {
 // Dup returns a communicator of the same ranks with its own context, so that the
 // messages of a library cannot match those of its caller. It is collective.
 func (c *Comm) Dup() (*Comm, error) {
+	h := c.beginCreate("Dup", CallCreate)
+	d, err := c.dup("Dup")
+	return d, h.done(err)
+}
+
+// dup is Dup on behalf of the call op.
+func (c *Comm) dup(op string) (*Comm, error) {
 	if c.inter != nil {
-		return c.dupInter("Dup")
+		return c.dupInter(op)
 	}
-	id, err := c.agree("Dup")
+	id, err := c.agree(op)
 	if err != nil {
 		return nil, err
 	}
@@ -257,6 +264,12 @@ func (c *Comm) Dup() (*Comm, error) {
 // returns the caller's. Its ranks are ordered by key and then by their rank in c. A
 // rank with color Undefined gets nil. Split is collective.
 func (c *Comm) Split(color, key int) (*Comm, error) {
+	h := c.beginCreate("Split", CallCreate)
+	s, err := c.split(color, key)
+	return s, h.done(err)
+}
+
+func (c *Comm) split(color, key int) (*Comm, error) {
 	if color < 0 && color != Undefined {
 		return nil, c.refuse(ErrArg, "Split", "color %d is negative; use mpi.Undefined to take no part", color)
 	}
@@ -283,13 +296,19 @@ const (
 // SplitType partitions the ranks of c by a common property; the only one is ByNode.
 // It is collective.
 func (c *Comm) SplitType(kind, key int) (*Comm, error) {
+	h := c.beginCreate("SplitType", CallCreate)
+	s, err := c.splitType(kind, key)
+	return s, h.done(err)
+}
+
+func (c *Comm) splitType(kind, key int) (*Comm, error) {
 	if kind == Undefined {
-		return c.Split(Undefined, key)
+		return c.split(Undefined, key)
 	}
 	if kind != ByNode {
 		return nil, c.refuse(ErrArg, "SplitType", "kind %d is unknown; use mpi.ByNode", kind)
 	}
-	sub, err := c.Split(c.w.client.Node(c.w.comm.rank), key)
+	sub, err := c.split(c.w.client.Node(c.w.comm.rank), key)
 	if sub != nil {
 		sub.SetName(c.name + ".node")
 	}
@@ -343,6 +362,11 @@ func (c *Comm) Compare(d *Comm) int {
 // Free releases the communicator. Requests under way complete; new calls return an
 // error.
 func (c *Comm) Free() error {
+	h := c.beginCreate("Free", CallFree)
+	return h.done(c.free())
+}
+
+func (c *Comm) free() error {
 	switch c.ctx {
 	case worldContext:
 		return c.refuse(ErrComm, "Free", "the world cannot be freed")
@@ -353,7 +377,7 @@ func (c *Comm) Free() error {
 		return err
 	}
 	if c.inter != nil {
-		if err := c.inter.both.Free(); err != nil {
+		if err := c.inter.both.free(); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,12 @@ import (
 // Create returns a communicator of a group of c's ranks. All ranks of c call it,
 // with the same group; ranks outside of the group get nil.
 func (c *Comm) Create(g *Group) (*Comm, error) {
+	h := c.beginCreate("Create", CallCreate)
+	d, err := c.create(g)
+	return d, h.done(err)
+}
+
+func (c *Comm) create(g *Group) (*Comm, error) {
 	if g == nil {
 		return nil, c.refuse(ErrGroup, "Create", "the group is nil")
 	}
@@ -42,6 +48,12 @@ func (c *Comm) Create(g *Group) (*Comm, error) {
 // Calls at the same time from several goroutines need different tags, unless their groups
 // have no rank in common; these tags do not match those of messages.
 func (c *Comm) CreateGroup(g *Group, tag int) (*Comm, error) {
+	h := c.beginCreate("CreateGroup", CallCreate)
+	d, err := c.createGroup(g, tag)
+	return d, h.done(err)
+}
+
+func (c *Comm) createGroup(g *Group, tag int) (*Comm, error) {
 	const op = "CreateGroup"
 	if g == nil {
 		return nil, c.refuse(ErrGroup, op, "the group is nil")

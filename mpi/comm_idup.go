@@ -20,6 +20,12 @@ type commStart struct{ err error }
 // without an error; c must not be freed before. All ranks of c call it, in the same order
 // as their other collective calls on c.
 func (c *Comm) Idup() (*Comm, Request) {
+	h := c.beginStart("Idup", CallCreate, ProcNull, AnyTag, 0)
+	d, r := c.idup()
+	return d, h.started(r)
+}
+
+func (c *Comm) idup() (*Comm, Request) {
 	const op = "Idup"
 	if err := c.usable(op); err != nil {
 		return nil, c.refused(err)
@@ -72,7 +78,7 @@ func (c *Comm) startAgreement(op string, n uint32) func() (uint32, error) {
 		if err == nil && i == 0 {
 			compared = c.startCheck(&k, coll.Started)
 		}
-		k.noted = true
+		k.noted, k.inner = true, true
 		steps[i] = preparedReduction(c, &k, by, err)
 	}
 	return func() (uint32, error) {
@@ -82,7 +88,7 @@ func (c *Comm) startAgreement(op string, n uint32) func() (uint32, error) {
 		next := 0
 		return c.agreeBy(op, spread(c.ctx, n), func(in []uint32, _ Op[uint32]) error {
 			v[0] = in[0]
-			_, err := steps[next].Start().Wait()
+			_, err := steps[next].start().wait(engine.NoContext)
 			next = 1 - next
 			in[0] = v[0]
 			return err

@@ -103,6 +103,9 @@ type Config struct {
 	// It costs two copies of each message and a message for each collective call.
 	// Default off; package mpitest sets it. The environment variable is on or off.
 	Check bool `env:"MUSTER_CHECK" default:"off" agree:"value"`
+	// Hook observes the calls of the rank, for tools; see [Hook]. It can be set only in a
+	// program. Default nil.
+	Hook Hook
 	// Advanced holds settings that few programs need.
 	Advanced Advanced
 }
@@ -395,7 +398,7 @@ func variables(t reflect.Type) (names []string) {
 		f := t.Field(i)
 		if name := f.Tag.Get("env"); name != "" {
 			names = append(names, name)
-		} else {
+		} else if f.Type.Kind() == reflect.Struct {
 			names = append(names, variables(f.Type)...)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"context"
 
 	"github.com/muster-mpi/muster/internal/dtype"
+	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
@@ -194,7 +195,7 @@ func IsendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) Request {
 	if err != nil {
 		return c.refused(err)
 	}
-	return isend(c, "IsendLayout", elements[T](b), dst, tag, p2p.Standard)
+	return startSend(c, "IsendLayout", elements[T](b), dst, tag, p2p.Standard)
 }
 
 // outgoing returns the bytes of a message: the slice itself, or a packed copy.
@@ -222,18 +223,22 @@ func (l *Layout[T]) view(c *Comm, op string, buf []T) (dtype.View, error) {
 // RecvLayout is [Recv] into the elements of buf that the layout selects. A message
 // with fewer elements fills the first of them.
 func RecvLayout[T Elem](c *Comm, buf []T, l *Layout[T], src, tag int) (Status, error) {
-	return irecvLayout(c, "RecvLayout", buf, l, src, tag).Wait()
+	return RecvLayoutContext(engine.NoContext, c, buf, l, src, tag)
 }
 
 // RecvLayoutContext is [RecvLayout] with a context: see [RecvContext].
 func RecvLayoutContext[T Elem](ctx context.Context, c *Comm, buf []T, l *Layout[T], src, tag int) (Status, error) {
-	return irecvLayout(c, "RecvLayout", buf, l, src, tag).waitOrCancel(ctx)
+	h := c.begin("RecvLayout", CallRecv, src, tag, l.Len()*sizeOf[T]())
+	st, err := irecvLayout(c, "RecvLayout", buf, l, src, tag).waitOrCancel(ctx)
+	h.end(st, err)
+	return st, err
 }
 
 // IrecvLayout is [Irecv] into the elements of buf that the layout selects. They are
 // set when the request is complete.
 func IrecvLayout[T Elem](c *Comm, buf []T, l *Layout[T], src, tag int) Request {
-	return irecvLayout(c, "IrecvLayout", buf, l, src, tag)
+	h := c.beginStart("IrecvLayout", CallRecv, src, tag, l.Len()*sizeOf[T]())
+	return h.started(irecvLayout(c, "IrecvLayout", buf, l, src, tag))
 }
 
 func irecvLayout[T Elem](c *Comm, op string, buf []T, l *Layout[T], src, tag int) Request {

@@ -19,8 +19,8 @@ type Elem interface{ any }
 
 // typeCheck caches which types have been checked. Each world has its own.
 type typeCheck struct {
-	last  atomic.Pointer[byte] // the type that passed last; nil in check mode
-	slow  bool                 // check mode: all calls take the general path
+	last  atomic.Pointer[byte] // the type that passed last; nil if slow
+	slow  bool                 // check mode or hooks: all calls take the general path
 	known sync.Map             // reflect.Type → error or nil
 }
 

@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/rankset"
 )
 
@@ -63,6 +65,12 @@ func (g *interGroups) world(second bool) *rankset.List {
 // ranks of the remote group, which receive, pass the root's rank. In Allgather each rank
 // receives the blocks of the remote group.
 func (c *Comm) IntercommCreate(leader int, bridge *Comm, remoteLeader, tag int) (*Comm, error) {
+	h := c.beginCreate("IntercommCreate", CallCreate)
+	d, err := c.intercommCreate(leader, bridge, remoteLeader, tag)
+	return d, h.done(err)
+}
+
+func (c *Comm) intercommCreate(leader int, bridge *Comm, remoteLeader, tag int) (*Comm, error) {
 	const op = "IntercommCreate"
 	if err := c.checkRoot(op, leader); err != nil {
 		return nil, err
@@ -119,12 +127,12 @@ func meetOverBridge(c *Comm, op string, mine []int64, bridge *Comm, remote, tag 
 	if remote == ProcNull {
 		return nil, c.refuse(ErrRank, op, "the remote leader is ProcNull")
 	}
-	send := Isend(bridge, mine, remote, tag)
+	send := isend(bridge, op, mine, remote, tag, p2p.Standard)
 	theirs, _, err := receiveList(bridge, remote, tag)
 	if err != nil {
 		return nil, err
 	}
-	_, err = send.Wait()
+	_, err = send.wait(engine.NoContext)
 	return theirs, err
 }
 
@@ -155,7 +163,7 @@ func (c *Comm) acrossBridge(op string, v []uint32, by Op[uint32], leader int, br
 	}
 	if c.rank == leader {
 		theirs := make([]uint32, len(v))
-		if _, err := Sendrecv(bridge, v, remote, tag, theirs, remote, tag); err != nil {
+		if _, err := sendrecv(bridge, v, remote, tag, theirs, remote, tag); err != nil {
 			return err
 		}
 		by.Apply(v, theirs)
@@ -218,6 +226,12 @@ func (g *interGroups) localGroup() *Group {
 // the group with the lowest world rank is first. All ranks of a group pass the same
 // value. Merge is collective over both groups.
 func (c *Comm) Merge(high bool) (*Comm, error) {
+	h := c.beginCreate("Merge", CallCreate)
+	d, err := c.merge(high)
+	return d, h.done(err)
+}
+
+func (c *Comm) merge(high bool) (*Comm, error) {
 	const op = "Merge"
 	if err := c.usable(op); err != nil {
 		return nil, err
@@ -254,7 +268,7 @@ func (c *Comm) dupInter(op string) (*Comm, error) {
 	if err := c.usable(op); err != nil {
 		return nil, err
 	}
-	both, err := c.inter.both.Dup()
+	both, err := c.inter.both.dup(op)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func Send[T Elem](c *Comm, buf []T, dst, tag int) error {
 		if err := admit[T](&c.w.types); err != nil {
 			return c.refuse(ErrType, "Send", "%w", err)
 		}
-		if c.w.cfg.Check {
+		if c.w.types.slow {
 			return send(c, "Send", buf, dst, tag, p2p.Standard)
 		}
 	}
@@ -80,7 +80,13 @@ func RsendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) e
 	return sendContext(ctx, c, "Rsend", buf, dst, tag, p2p.Ready)
 }
 
+// send is sendFor that hooks see.
 func send[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
+	h := c.begin(op, CallSend, dst, tag, len(buf)*sizeOf[T]())
+	return h.done(sendFor(c, op, buf, dst, tag, mode))
+}
+
+func sendFor[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
 		return c.refuse(ErrType, op, "%w", err)
@@ -100,7 +106,13 @@ func (c *Comm) send(op string, b []byte, dst, tag int, mode p2p.Mode) error {
 	return nil
 }
 
+// sendContext is sendContextFor that hooks see.
 func sendContext[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
+	h := c.begin(op, CallSend, dst, tag, len(buf)*sizeOf[T]())
+	return h.done(sendContextFor(ctx, c, op, buf, dst, tag, mode))
+}
+
+func sendContextFor[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
 		return c.refuse(ErrType, op, "%w", err)
@@ -123,8 +135,8 @@ func Recv[T Elem](c *Comm, buf []T, src, tag int) (Status, error) {
 		if err := admit[T](&c.w.types); err != nil {
 			return Status{}, c.refuse(ErrType, "Recv", "%w", err)
 		}
-		if c.w.cfg.Check {
-			return irecvBytes[T](c, "Recv", rawBytes(buf), src, tag).Wait()
+		if c.w.types.slow {
+			return recvSlow(c, buf, src, tag)
 		}
 	}
 	if uint(src) >= uint(c.size) || uint(tag) > MaxTag {
@@ -135,6 +147,18 @@ func Recv[T Elem](c *Comm, buf []T, src, tag int) (Status, error) {
 		return Status(st), c.failure(err, "Recv", src, tag, st.Bytes)
 	}
 	return Status(st), nil
+}
+
+// recvSlow is Recv in check mode or with hooks.
+func recvSlow[T Elem](c *Comm, buf []T, src, tag int) (st Status, err error) {
+	h := c.begin("Recv", CallRecv, src, tag, len(buf)*sizeOf[T]())
+	if c.w.cfg.Check {
+		st, err = irecvBytes[T](c, "Recv", rawBytes(buf), src, tag).wait(engine.NoContext)
+	} else {
+		st, err = c.recv("Recv", rawBytes(buf), src, tag)
+	}
+	h.end(st, err)
+	return st, err
 }
 
 func (c *Comm) recv(op string, b []byte, src, tag int) (Status, error) {
@@ -152,6 +176,13 @@ func (c *Comm) recv(op string, b []byte, src, tag int) (Status, error) {
 // RecvContext is [Recv] with a context. If ctx ends first, the receive is cancelled
 // and no message is lost.
 func RecvContext[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (Status, error) {
+	h := c.begin("Recv", CallRecv, src, tag, len(buf)*sizeOf[T]())
+	st, err := recvContext(ctx, c, buf, src, tag)
+	h.end(st, err)
+	return st, err
+}
+
+func recvContext[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (Status, error) {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
 		return Status{}, c.refuse(ErrType, "Recv", "%w", err)

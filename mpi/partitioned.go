@@ -51,7 +51,9 @@ const termsBytes = 16
 // PsendInit prepares to send buf in partitions of equal length, each as soon as it is ready.
 // The receiver calls [PrecvInit]; the number of its partitions may differ.
 func PsendInit[T Elem](c *Comm, buf []T, partitions, dst, tag int) *Partitioned {
+	h := c.begin("PsendInit", CallPrepare, dst, tag, len(buf)*sizeOf[T]())
 	p := partitioned(c, "PsendInit", buf, partitions, dst, tag)
+	_ = h.done(p.err)
 	p.send = true
 	if p.err != nil || dst == ProcNull {
 		return p
@@ -70,7 +72,9 @@ func PsendInit[T Elem](c *Comm, buf []T, partitions, dst, tag int) *Partitioned 
 // PrecvInit prepares to receive a message that [PsendInit] sends. Receives are paired with
 // sends of the same ranks and tag in the order of the calls. Wildcards are not allowed.
 func PrecvInit[T Elem](c *Comm, buf []T, partitions, src, tag int) *Partitioned {
+	h := c.begin("PrecvInit", CallPrepare, src, tag, len(buf)*sizeOf[T]())
 	p := partitioned(c, "PrecvInit", buf, partitions, src, tag)
+	_ = h.done(p.err)
 	if p.err != nil || src == ProcNull {
 		return p
 	}
@@ -108,6 +112,11 @@ func (p *Partitioned) divide(chunks, total int) {
 
 // Start begins to transfer the message once. It must be complete before the next Start.
 func (p *Partitioned) Start() error {
+	h := p.c.begin("Start", CallPartitioned, p.peer, p.tag, len(p.buf))
+	return h.done(p.start())
+}
+
+func (p *Partitioned) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil {
@@ -123,6 +132,11 @@ func (p *Partitioned) Start() error {
 
 // Ready sends partitions, whose elements must not be changed until the message is complete.
 func (p *Partitioned) Ready(partitions ...int) error {
+	h := p.c.begin("Ready", CallPartitioned, p.peer, p.tag, len(partitions)*p.size)
+	return h.done(p.ready(partitions))
+}
+
+func (p *Partitioned) ready(partitions []int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.send {
@@ -178,6 +192,12 @@ func (p *Partitioned) post() {
 
 // Arrived reports whether a partition of the receiver has arrived.
 func (p *Partitioned) Arrived(partition int) (bool, error) {
+	h := p.c.begin("Arrived", CallPartitioned, p.peer, p.tag, 0)
+	ok, err := p.arrived(partition)
+	return ok, h.done(err)
+}
+
+func (p *Partitioned) arrived(partition int) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -233,6 +253,13 @@ func (p *Partitioned) transferred() bool {
 
 // Test reports whether the whole message is sent or received, and returns the result if so.
 func (p *Partitioned) Test() (st Status, done bool, err error) {
+	h := p.c.begin("Test", CallPartitioned, p.peer, p.tag, 0)
+	st, done, err = p.test()
+	h.found(done, st, err)
+	return st, done, err
+}
+
+func (p *Partitioned) test() (st Status, done bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -263,8 +290,10 @@ func (p *Partitioned) Test() (st Status, done bool, err error) {
 
 // Wait waits until the whole message is sent or received.
 func (p *Partitioned) Wait() (Status, error) {
-	for { // Test yields after a few looks
-		if st, done, err := p.Test(); done {
+	h := p.c.begin("Wait", CallPartitioned, p.peer, p.tag, 0)
+	for { // test yields after a few looks
+		if st, done, err := p.test(); done {
+			h.end(st, err)
 			return st, err
 		}
 	}

@@ -44,15 +44,25 @@ func BsendInit[T Elem](c *Comm, buf []T, dst, tag int) *Persistent {
 
 // RecvInit prepares a [Recv].
 func RecvInit[T Elem](c *Comm, buf []T, src, tag int) *Persistent {
-	p := persistent(c, "RecvInit", buf, 0, 0, p2p.Standard)
+	h := c.begin("RecvInit", CallPrepare, src, tag, len(buf)*sizeOf[T]())
+	p := prepare(c, "RecvInit", buf, 0, 0, p2p.Standard)
 	p.recv, p.peer, p.tag = true, src, tag
 	if p.err == nil {
 		_, p.err = c.source("RecvInit", src, tag)
 	}
+	_ = h.done(p.err)
 	return p
 }
 
+// persistent is prepare that hooks see.
 func persistent[T Elem](c *Comm, op string, buf []T, peer, tag int, mode p2p.Mode) *Persistent {
+	h := c.begin(op, CallPrepare, peer, tag, len(buf)*sizeOf[T]())
+	p := prepare(c, op, buf, peer, tag, mode)
+	_ = h.done(p.err)
+	return p
+}
+
+func prepare[T Elem](c *Comm, op string, buf []T, peer, tag int, mode p2p.Mode) *Persistent {
 	p := &Persistent{c: c, op: op, peer: peer, tag: tag, mode: mode}
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
@@ -70,6 +80,20 @@ func persistent[T Elem](c *Comm, op string, buf []T, peer, tag int, mode p2p.Mod
 
 // Start starts the operation. Its request must be completed before the next Start.
 func (p *Persistent) Start() Request {
+	if p.c.w.hooks == nil {
+		return p.start()
+	}
+	kind, bytes := CallSend, len(p.buf)
+	switch {
+	case p.coll != nil:
+		kind, bytes = CallCollective, p.coll.bytes
+	case p.recv:
+		kind = CallRecv
+	}
+	return p.c.beginStart("Start", kind, p.peer, p.tag, bytes).started(p.start())
+}
+
+func (p *Persistent) start() Request {
 	switch {
 	case p.err != nil:
 		return p.c.refused(p.err)

@@ -12,19 +12,22 @@ import (
 // Probe waits for a message that Recv with the same arguments would receive, and
 // returns its source, tag and length.
 func Probe(c *Comm, src, tag int) (Status, error) {
-	st, _, err := c.probe(engine.NoContext, "Probe", src, tag, false)
-	return st, err
+	return ProbeContext(engine.NoContext, c, src, tag)
 }
 
 // ProbeContext is [Probe] with a context.
 func ProbeContext(ctx context.Context, c *Comm, src, tag int) (Status, error) {
+	h := c.begin("Probe", CallProbe, src, tag, 0)
 	st, _, err := c.probe(ctx, "Probe", src, tag, false)
+	h.end(st, err)
 	return st, err
 }
 
 // Iprobe reports whether there is such a message.
 func Iprobe(c *Comm, src, tag int) (Status, bool, error) {
+	h := c.begin("Iprobe", CallProbe, src, tag, 0)
 	st, _, ok, err := c.look("Iprobe", src, tag, false)
+	h.found(ok, st, err)
 	return st, ok, err
 }
 
@@ -39,16 +42,14 @@ type Message struct {
 
 // Mprobe waits for a message and removes it from matching.
 func Mprobe(c *Comm, src, tag int) (*Message, Status, error) {
-	st, g, err := c.probe(engine.NoContext, "Mprobe", src, tag, true)
-	if err != nil {
-		return nil, st, err
-	}
-	return &Message{c, g, st}, st, nil
+	return MprobeContext(engine.NoContext, c, src, tag)
 }
 
 // MprobeContext is [Mprobe] with a context.
 func MprobeContext(ctx context.Context, c *Comm, src, tag int) (*Message, Status, error) {
+	h := c.begin("Mprobe", CallMatch, src, tag, 0)
 	st, g, err := c.probe(ctx, "Mprobe", src, tag, true)
+	h.end(st, err)
 	if err != nil {
 		return nil, st, err
 	}
@@ -57,7 +58,9 @@ func MprobeContext(ctx context.Context, c *Comm, src, tag int) (*Message, Status
 
 // Improbe reports whether there is a message, and removes it from matching if so.
 func Improbe(c *Comm, src, tag int) (*Message, Status, bool, error) {
+	h := c.begin("Improbe", CallMatch, src, tag, 0)
 	st, g, ok, err := c.look("Improbe", src, tag, true)
+	h.found(ok, st, err)
 	if err != nil || !ok {
 		return nil, st, false, err
 	}
@@ -65,17 +68,27 @@ func Improbe(c *Comm, src, tag int) (*Message, Status, bool, error) {
 }
 
 // Mrecv receives a matched message, once.
-func Mrecv[T Elem](m *Message, buf []T) (Status, error) { return Imrecv(m, buf).Wait() }
+func Mrecv[T Elem](m *Message, buf []T) (Status, error) {
+	return MrecvContext(engine.NoContext, m, buf)
+}
 
 // MrecvContext is [Mrecv] with a context. If ctx ends first, the message is
 // still received into buf, which must not be used any more. To wait for it again,
 // use [Imrecv] and [Request.WaitContext].
 func MrecvContext[T Elem](ctx context.Context, m *Message, buf []T) (Status, error) {
-	return Imrecv(m, buf).WaitContext(ctx)
+	h := m.c.begin("Mrecv", CallMrecv, m.st.Source, m.st.Tag, len(buf)*sizeOf[T]())
+	st, err := imrecv(m, buf).wait(ctx)
+	h.end(st, err)
+	return st, err
 }
 
 // Imrecv starts to receive a matched message.
 func Imrecv[T Elem](m *Message, buf []T) Request {
+	h := m.c.beginStart("Imrecv", CallMrecv, m.st.Source, m.st.Tag, len(buf)*sizeOf[T]())
+	return h.started(imrecv(m, buf))
+}
+
+func imrecv[T Elem](m *Message, buf []T) Request {
 	c := m.c
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {

@@ -27,7 +27,8 @@ type requestMore struct {
 	err     error   // why the operation could not be started
 	landing landing // unpacks the received data
 	check   *checkedRequest
-	record  *arrival // of a collective that is in the profile of arrivals
+	record  *arrival    // of a collective that is in the profile of arrivals
+	hooked  *hookedCall // the call that started the operation; nil without hooks
 
 	send     *Request   // of Isendrecv: the send; the request itself is the receive
 	noStatus bool       // there is no received message to describe
@@ -76,18 +77,24 @@ func Isend[T Elem](c *Comm, buf []T, dst, tag int) Request {
 	if mayTravel[T](&c.w.types) && uint(dst) < uint(c.size) && uint(tag) <= MaxTag {
 		return Request{c: c, op: c.e.Isend(&c.pt, c.world(dst), int32(tag), rawBytes(buf), p2p.Standard)}
 	}
-	return isend(c, "Isend", buf, dst, tag, p2p.Standard)
+	return startSend(c, "Isend", buf, dst, tag, p2p.Standard)
 }
 
 // Issend is [Isend] in synchronous mode: the request is complete when the receive
 // has started.
 func Issend[T Elem](c *Comm, buf []T, dst, tag int) Request {
-	return isend(c, "Issend", buf, dst, tag, p2p.Synchronous)
+	return startSend(c, "Issend", buf, dst, tag, p2p.Synchronous)
 }
 
 // Irsend is [Isend] in ready mode: the matching receive must have been posted.
 func Irsend[T Elem](c *Comm, buf []T, dst, tag int) Request {
-	return isend(c, "Irsend", buf, dst, tag, p2p.Ready)
+	return startSend(c, "Irsend", buf, dst, tag, p2p.Ready)
+}
+
+// startSend is isend that hooks see.
+func startSend[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) Request {
+	h := c.beginStart(op, CallSend, dst, tag, len(buf)*sizeOf[T]())
+	return h.started(isend(c, op, buf, dst, tag, mode))
 }
 
 func isend[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) Request {
@@ -114,7 +121,8 @@ func Irecv[T Elem](c *Comm, buf []T, src, tag int) Request {
 	if mayTravel[T](&c.w.types) && uint(src) < uint(c.size) && uint(tag) <= MaxTag {
 		return Request{c: c, op: c.e.Irecv(&c.pt, c.world(src), int32(src), int32(tag), rawBytes(buf))}
 	}
-	return irecvSlow(c, "Irecv", buf, src, tag)
+	h := c.beginStart("Irecv", CallRecv, src, tag, len(buf)*sizeOf[T]())
+	return h.started(irecvSlow(c, "Irecv", buf, src, tag))
 }
 
 // irecvFor is Irecv as a part of another call.
@@ -151,11 +159,16 @@ func (c *Comm) irecv(op string, b []byte, src, tag int) Request {
 }
 
 // Wait waits until the operation is complete and returns its result.
-func (r Request) Wait() (Status, error) { return r.wait(engine.NoContext) }
+func (r Request) Wait() (Status, error) { return r.WaitContext(engine.NoContext) }
 
 // WaitContext is [Request.Wait] with a context. If ctx ends first, the operation
 // goes on and can be waited for again.
-func (r Request) WaitContext(ctx context.Context) (Status, error) { return r.wait(ctx) }
+func (r Request) WaitContext(ctx context.Context) (Status, error) {
+	if r.hooked() != nil {
+		return r.hookedWait(ctx)
+	}
+	return r.wait(ctx)
+}
 
 func (r Request) wait(ctx context.Context) (Status, error) {
 	if !r.op.Active() {
@@ -180,12 +193,12 @@ func (r Request) waitName() string {
 
 // waitOrCancel is WaitContext that cancels the receive if ctx ends first.
 func (r Request) waitOrCancel(ctx context.Context) (Status, error) {
-	st, err := r.WaitContext(ctx)
+	st, err := r.wait(ctx)
 	if !errors.Is(err, engine.ErrGaveUp) {
 		return st, err
 	}
 	r.Cancel()
-	if st, ended := r.Wait(); !st.Cancelled {
+	if st, ended := r.wait(engine.NoContext); !st.Cancelled {
 		return st, ended // the message was already being transferred
 	}
 	return Status{}, err
@@ -194,6 +207,13 @@ func (r Request) waitOrCancel(ctx context.Context) (Status, error) {
 // Test reports whether the operation is complete. If it is, Test returns its result
 // and the request is completed, as by Wait.
 func (r Request) Test() (st Status, done bool, err error) {
+	if r.hooked() != nil {
+		return r.hookedTest()
+	}
+	return r.test()
+}
+
+func (r Request) test() (st Status, done bool, err error) {
 	if !r.op.Active() {
 		return noStatus, true, r.over()
 	}
@@ -235,7 +255,7 @@ func (r Request) resultMore(st Status, err error) (Status, error) {
 		more.record.leave(nil)
 	}
 	if more.send != nil {
-		_, serr := more.send.Wait()
+		_, serr := more.send.wait(engine.NoContext)
 		err = errors.Join(err, serr)
 	}
 	if more.made != nil {
@@ -331,6 +351,19 @@ func WaitAllIntoContext(ctx context.Context, reqs []Request, out []Status) error
 }
 
 func waitInto(ctx context.Context, reqs []Request, out []Status) error {
+	h := hookMany("WaitAll", CallWait, reqs)
+	if h == nil {
+		return completeAll(ctx, reqs, out)
+	}
+	if out == nil {
+		out = make([]Status, len(reqs))
+	}
+	err := completeAll(ctx, reqs, out)
+	h.end(reqs, func(i int) Status { return out[i] }, err)
+	return err
+}
+
+func completeAll(ctx context.Context, reqs []Request, out []Status) error {
 	if ctx != nil {
 		if err := waitForAll(ctx, reqs); err != nil {
 			return err
@@ -428,132 +461,4 @@ func waitSome(ctx context.Context, reqs []Request, need int) error {
 		return c.refuse(classOf(err), "Wait", "%w", err)
 	}
 	return nil
-}
-
-// WaitAny waits until one of the requests is complete, completes it, and returns its
-// index. If all requests are null, the index is Undefined.
-func WaitAny(reqs []Request) (int, Status, error) { return waitAny(engine.NoContext, reqs) }
-
-// WaitAnyContext is [WaitAny] with a context. If ctx ends first, the index is
-// Undefined and no request is completed.
-func WaitAnyContext(ctx context.Context, reqs []Request) (int, Status, error) {
-	return waitAny(ctx, reqs)
-}
-
-func waitAny(ctx context.Context, reqs []Request) (int, Status, error) {
-	for {
-		i, st, over, err := completeOne(reqs)
-		if over {
-			return i, st, err
-		}
-		if err := waitSome(ctx, reqs, inactive(reqs)+1); err != nil {
-			return Undefined, noStatus, err
-		}
-	}
-}
-
-// completeOne completes the first request whose operation is complete. over reports
-// that it did, or that all requests are null: then the index is Undefined.
-func completeOne(reqs []Request) (i int, st Status, over bool, err error) {
-	over = true
-	for i, r := range reqs {
-		if !r.Active() {
-			continue
-		}
-		if r.done() {
-			reqs[i] = Request{}
-			st, _, err := r.Test()
-			return i, st, true, err
-		}
-		over = false
-	}
-	return Undefined, noStatus, over, nil
-}
-
-func inactive(reqs []Request) int {
-	n := 0
-	for _, r := range reqs {
-		if !r.op.Active() {
-			n++
-		}
-	}
-	return n
-}
-
-// Completed is the result of one of several requests.
-type Completed struct {
-	Index  int
-	Status Status
-	Err    error
-}
-
-// WaitSome waits until at least one request is complete, and completes all that are.
-func WaitSome(reqs []Request) ([]Completed, error) { return waitSomeDone(engine.NoContext, reqs) }
-
-// WaitSomeContext is [WaitSome] with a context. If ctx ends first, no request is
-// completed.
-func WaitSomeContext(ctx context.Context, reqs []Request) ([]Completed, error) {
-	return waitSomeDone(ctx, reqs)
-}
-
-func waitSomeDone(ctx context.Context, reqs []Request) ([]Completed, error) {
-	i, st, err := waitAny(ctx, reqs)
-	if i == Undefined {
-		return nil, err
-	}
-	out := []Completed{{i, st, err}}
-	for j, r := range reqs {
-		if r.Active() && r.done() {
-			reqs[j] = Request{}
-			st, _, e := r.Test()
-			out = append(out, Completed{j, st, e})
-			err = errors.Join(err, e)
-		}
-	}
-	return out, err
-}
-
-// TestAll reports whether all requests are complete, and completes them if so.
-func TestAll(reqs []Request) ([]Status, bool, error) {
-	progress(reqs)
-	for _, r := range reqs {
-		if !r.done() {
-			return nil, false, nil
-		}
-	}
-	st, err := WaitAll(reqs)
-	return st, true, err
-}
-
-// TestAny reports whether one of the requests is complete, and completes it if so.
-// If all requests are null, it returns true and the index Undefined.
-func TestAny(reqs []Request) (int, Status, bool, error) {
-	progress(reqs)
-	return completeOne(reqs)
-}
-
-// TestSome completes the requests whose operations are complete.
-func TestSome(reqs []Request) ([]Completed, error) {
-	progress(reqs)
-	var out []Completed
-	var errs error
-	for i, r := range reqs {
-		if r.Active() && r.done() {
-			reqs[i] = Request{}
-			st, _, err := r.Test()
-			out = append(out, Completed{i, st, err})
-			errs = errors.Join(errs, err)
-		}
-	}
-	return out, errs
-}
-
-// progress moves messages for callers that only test.
-func progress(reqs []Request) {
-	for _, r := range reqs {
-		if r.op.Active() {
-			r.c.e.Progress()
-			return
-		}
-	}
 }

@@ -5,12 +5,20 @@ package mpi
 import (
 	"context"
 
+	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
 // Sendrecv sends one message and receives another. Ranks that exchange messages
 // with it do not deadlock.
 func Sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
+	h := c.beginSendrecv("Sendrecv", dst, stag, len(sbuf)*sizeOf[T](), src, rtag, false)
+	st, err := sendrecv(c, sbuf, dst, stag, rbuf, src, rtag)
+	h.end(st, err)
+	return st, err
+}
+
+func sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
 	if err := checkSend[T](c, "Sendrecv", dst, stag); err != nil {
 		return Status{}, err
 	}
@@ -18,18 +26,25 @@ func Sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag i
 	if err := r.refusal(); err != nil { // send nothing if the receive is refused
 		return Status{}, err
 	}
-	if err := send(c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
+	if err := sendFor(c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
 		r.Cancel()
-		r.Wait()
+		_, _ = r.wait(engine.NoContext)
 		return Status{}, err
 	}
-	return r.Wait()
+	return r.wait(engine.NoContext)
 }
 
 // SendrecvContext is [Sendrecv] with a context. If ctx ends first, the receive
 // is cancelled and no message is lost. If the send is still under way then, sbuf
 // must not be changed any more: see [SendContext].
 func SendrecvContext[T, U Elem](ctx context.Context, c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
+	h := c.beginSendrecv("Sendrecv", dst, stag, len(sbuf)*sizeOf[T](), src, rtag, false)
+	st, err := sendrecvContext(ctx, c, sbuf, dst, stag, rbuf, src, rtag)
+	h.end(st, err)
+	return st, err
+}
+
+func sendrecvContext[T, U Elem](ctx context.Context, c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
 	if err := checkSend[T](c, "Sendrecv", dst, stag); err != nil {
 		return Status{}, err
 	}
@@ -37,9 +52,9 @@ func SendrecvContext[T, U Elem](ctx context.Context, c *Comm, sbuf []T, dst, sta
 	if err := r.refusal(); err != nil {
 		return Status{}, err
 	}
-	if err := sendContext(ctx, c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
+	if err := sendContextFor(ctx, c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
 		r.Cancel()
-		r.Wait()
+		_, _ = r.wait(engine.NoContext)
 		return Status{}, err
 	}
 	return r.waitOrCancel(ctx)
@@ -62,6 +77,11 @@ func SendrecvReplaceContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, 
 // Status is that of the received one. Until then sbuf must not be changed and rbuf must
 // not be used. [Request.Cancel] applies to the receive.
 func Isendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) Request {
+	h := c.beginSendrecv("Isendrecv", dst, stag, len(sbuf)*sizeOf[T](), src, rtag, true)
+	return h.started(isendrecv(c, sbuf, dst, stag, rbuf, src, rtag))
+}
+
+func isendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) Request {
 	const op = "Isendrecv"
 	if err := checkSend[T](c, op, dst, stag); err != nil {
 		return c.refused(err)

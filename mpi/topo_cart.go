@@ -27,6 +27,12 @@ type Cart struct {
 // If reorder is nil, rank p gets position p. [Near] assigns neighbors to the same node
 // where it can. All ranks of c call CartCreate, with the same arguments.
 func (c *Comm) CartCreate(dims []int, periods []bool, reorder Reorder) (*Cart, error) {
+	h := c.beginCreate("CartCreate", CallCreate)
+	g, err := c.cartCreate(dims, periods, reorder)
+	return g, h.done(err)
+}
+
+func (c *Comm) cartCreate(dims []int, periods []bool, reorder Reorder) (*Cart, error) {
 	order, err := c.gridOrder("CartCreate", dims, periods, reorder)
 	if err != nil {
 		return nil, err
@@ -181,6 +187,12 @@ func (g *Cart) Shift(dim, steps int) (src, dst int, err error) {
 // that the calling rank is in. With the first of two dimensions kept, that is its column.
 // All ranks call it, with the same argument.
 func (g *Cart) Sub(keep []bool) (*Cart, error) {
+	h := g.beginCreate("Sub", CallCreate)
+	s, err := g.subGrid(keep)
+	return s, h.done(err)
+}
+
+func (g *Cart) subGrid(keep []bool) (*Cart, error) {
 	if len(keep) != len(g.dims) {
 		return nil, g.refuse(ErrArg, "Sub", "the grid has %d dimensions, but keep has %d elements", len(g.dims), len(keep))
 	}
@@ -195,7 +207,7 @@ func (g *Cart) Sub(keep []bool) (*Cart, error) {
 		key = key*g.dims[i] + g.coords[i]
 		dims, periods = append(dims, g.dims[i]), append(periods, g.periods[i])
 	}
-	c, err := g.Split(color, key)
+	c, err := g.split(color, key)
 	if err != nil {
 		return nil, err
 	}

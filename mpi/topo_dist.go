@@ -5,7 +5,12 @@ package mpi
 // every edge to its two ends. If the ranks are reordered, each rank then sends the
 // neighbors of its old position to the rank that now has that position.
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/p2p"
+)
 
 // Neighbor is a rank at the other end of an edge. Weight is the relative amount of data
 // along the edge, for a [Reorder]; 0 counts as 1.
@@ -30,6 +35,12 @@ type DistGraph struct {
 // and [DistGraph.Dests] then return the neighbors of the position that the rank was
 // assigned to.
 func (c *Comm) DistGraphCreateAdjacent(sources, dests []Neighbor, reorder Reorder) (*DistGraph, error) {
+	h := c.beginCreate("DistGraphCreateAdjacent", CallCreate)
+	g, err := c.distGraphCreateAdjacent(sources, dests, reorder)
+	return g, h.done(err)
+}
+
+func (c *Comm) distGraphCreateAdjacent(sources, dests []Neighbor, reorder Reorder) (*DistGraph, error) {
 	const op = "DistGraphCreateAdjacent"
 	err := c.checkNeighbors(op, "source", sources)
 	if err == nil {
@@ -58,6 +69,12 @@ func (c *Comm) checkNeighbors(op, what string, list []Neighbor) error {
 // specified the edges, and of their lists. All ranks of c call it. For reorder, see
 // [Comm.DistGraphCreateAdjacent].
 func (c *Comm) DistGraphCreate(edges []Edge, reorder Reorder) (*DistGraph, error) {
+	h := c.beginCreate("DistGraphCreate", CallCreate)
+	g, err := c.distGraphCreate(edges, reorder)
+	return g, h.done(err)
+}
+
+func (c *Comm) distGraphCreate(edges []Edge, reorder Reorder) (*DistGraph, error) {
 	const op = "DistGraphCreate"
 	var err error
 	for i, e := range edges {
@@ -93,7 +110,7 @@ func (c *Comm) distributeEdges(op string, edges []Edge) (sources, dests []Neighb
 		h[1] = append(h[1], Neighbor{e.To, e.Weight})
 	}
 	// A separate context, so that no other message matches these.
-	x, err := c.Dup()
+	x, err := c.dup("Dup")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -108,7 +125,7 @@ func (c *Comm) distributeEdges(op string, edges []Edge) (sources, dests []Neighb
 	var sends []Request
 	for r := range c.size { // in order, so that failures are reproducible
 		if l := lists[r]; l != nil {
-			sends = append(sends, Isend(x, packNeighbors(l[0], l[1]), r, 0))
+			sends = append(sends, isend(x, op, packNeighbors(l[0], l[1]), r, 0, p2p.Standard))
 		}
 	}
 	type edgeList struct {
@@ -123,7 +140,7 @@ func (c *Comm) distributeEdges(op string, edges []Edge) (sources, dests []Neighb
 		}
 		all = append(all, edgeList{by, list})
 	}
-	if err := WaitAllInto(sends, nil); err != nil {
+	if err := completeAll(engine.NoContext, sends, nil); err != nil {
 		return nil, nil, err
 	}
 	slices.SortFunc(all, func(a, b edgeList) int { return a.by - b.by })
@@ -157,12 +174,12 @@ func (c *Comm) distGraph(op string, sources, dests []Neighbor, reorder Reorder) 
 		// The caller has the edges of position c.rank, which another rank has now; the rank
 		// with the number of the caller's new position has its edges. No other message can
 		// have come from there on the new communicator.
-		send := Isend(g, packNeighbors(sources, dests), c.rank, 0)
+		send := isend(g, op, packNeighbors(sources, dests), c.rank, 0, p2p.Standard)
 		list, _, err := receiveList(g, positionOf(order, g.rank), 0)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := send.Wait(); err != nil {
+		if _, err := send.wait(engine.NoContext); err != nil {
 			return nil, err
 		}
 		sources, dests = unpackNeighbors(list)
@@ -172,12 +189,12 @@ func (c *Comm) distGraph(op string, sources, dests []Neighbor, reorder Reorder) 
 
 // edgesAtZero collects all edges at rank 0, which calls the Reorder.
 func (c *Comm) edgesAtZero(dests []Neighbor) ([]Edge, error) {
-	x, err := c.Dup()
+	x, err := c.dup("Dup")
 	if err != nil {
 		return nil, err
 	}
 	if c.rank != 0 {
-		return nil, Send(x, packNeighbors(nil, dests), 0, 0)
+		return nil, sendFor(x, "DistGraphCreate", packNeighbors(nil, dests), 0, 0, p2p.Standard)
 	}
 	var edges []Edge
 	for r := range c.size {
@@ -217,12 +234,12 @@ func unpackNeighbors(list []int64) (sources, dests []Neighbor) {
 
 // receiveList receives a message of any length.
 func receiveList(c *Comm, src, tag int) (list []int64, from int, err error) {
-	st, err := Probe(c, src, tag)
+	st, _, err := c.probe(engine.NoContext, "Probe", src, tag, false)
 	if err != nil {
 		return nil, 0, err
 	}
 	list = make([]int64, st.Bytes/8)
-	_, err = Recv(c, list, st.Source, tag)
+	_, err = irecvFor(c, "Recv", list, st.Source, tag).wait(engine.NoContext)
 	return list, st.Source, err
 }
 

@@ -23,6 +23,12 @@ type Graph struct {
 // If reorder is nil, rank p gets position p. [Near] assigns neighbors to the same node
 // where it can. All ranks of c call GraphCreate, with the same arguments.
 func (c *Comm) GraphCreate(edges [][]int, reorder Reorder) (*Graph, error) {
+	h := c.beginCreate("GraphCreate", CallCreate)
+	g, err := c.graphCreate(edges, reorder)
+	return g, h.done(err)
+}
+
+func (c *Comm) graphCreate(edges [][]int, reorder Reorder) (*Graph, error) {
 	order, err := c.graphOrder("GraphCreate", edges, reorder)
 	if err != nil {
 		return nil, err

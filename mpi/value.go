@@ -47,13 +47,16 @@ func sendValue[T any](ctx context.Context, c *Comm, v T, dst, tag int) error {
 // value, or one that encoding/gob can decode it into. From ProcNull it receives the
 // zero value.
 func RecvValue[T any](c *Comm, src, tag int) (T, Status, error) {
-	return recvValue[T](engine.NoContext, c, src, tag)
+	return RecvValueContext[T](engine.NoContext, c, src, tag)
 }
 
 // RecvValueContext is [RecvValue] with a context. If ctx ends first, no message is
 // lost.
 func RecvValueContext[T any](ctx context.Context, c *Comm, src, tag int) (T, Status, error) {
-	return recvValue[T](ctx, c, src, tag)
+	h := c.begin("RecvValue", CallRecv, src, tag, 0)
+	v, st, err := recvValue[T](ctx, c, src, tag)
+	h.end(st, err)
+	return v, st, err
 }
 
 func recvValue[T any](ctx context.Context, c *Comm, src, tag int) (v T, st Status, err error) {
@@ -62,7 +65,7 @@ func recvValue[T any](ctx context.Context, c *Comm, src, tag int) (v T, st Statu
 		return v, st, err
 	}
 	b := make([]byte, st.Bytes)
-	if st, err = Mrecv(&Message{c, g, st}, b); err != nil {
+	if st, err = imrecv(&Message{c, g, st}, b).wait(engine.NoContext); err != nil {
 		return v, st, err
 	}
 	return v, st, decodeValue(c, "RecvValue", st.Source, b, &v)
@@ -71,6 +74,12 @@ func recvValue[T any](ctx context.Context, c *Comm, src, tag int) (v T, st Statu
 // BcastValue returns root's value on all ranks. It is collective; v is used at the
 // root only.
 func BcastValue[T any](c *Comm, v T, root int) (T, error) {
+	h := c.begin("BcastValue", CallCollective, root, AnyTag, 0)
+	v, err := bcastValue(c, v, root)
+	return v, h.done(err)
+}
+
+func bcastValue[T any](c *Comm, v T, root int) (T, error) {
 	if err := c.checkRoot("BcastValue", root); err != nil {
 		return v, err
 	}

@@ -9,6 +9,12 @@ import "fmt"
 // GatherValue returns the values of all ranks at the root, in rank order, and nil on the
 // other ranks. It is collective.
 func GatherValue[T any](c *Comm, v T, root int) ([]T, error) {
+	h := c.begin("GatherValue", CallCollective, root, AnyTag, 0)
+	all, err := gatherValue(c, v, root)
+	return all, h.done(err)
+}
+
+func gatherValue[T any](c *Comm, v T, root int) ([]T, error) {
 	const op = "GatherValue"
 	if err := c.checkRoot(op, root); err != nil {
 		return nil, err
@@ -21,7 +27,7 @@ func GatherValue[T any](c *Comm, v T, root int) ([]T, error) {
 	if c.rank == root {
 		all = make([]byte, total)
 	}
-	if err := Gatherv(c, b, all, counts, nil, root); err != nil || c.rank != root {
+	if err := c.inner(gathervCall(c, "Gatherv", b, all, counts, nil, root)); err != nil || c.rank != root {
 		return nil, err
 	}
 	return decodeAll[T](c, op, all, counts)
@@ -29,7 +35,9 @@ func GatherValue[T any](c *Comm, v T, root int) ([]T, error) {
 
 // AllgatherValue returns the values of all ranks, in rank order. It is collective.
 func AllgatherValue[T any](c *Comm, v T) ([]T, error) {
-	return allgatherValue(c, "AllgatherValue", v)
+	h := c.begin("AllgatherValue", CallCollective, ProcNull, AnyTag, 0)
+	all, err := allgatherValue(c, "AllgatherValue", v)
+	return all, h.done(err)
 }
 
 func allgatherValue[T any](c *Comm, op string, v T) ([]T, error) {
@@ -41,7 +49,7 @@ func allgatherValue[T any](c *Comm, op string, v T) ([]T, error) {
 		return nil, err
 	}
 	all := make([]byte, total)
-	if err := Allgatherv(c, b, all, counts, nil); err != nil {
+	if err := c.inner(allgathervCall(c, "Allgatherv", b, all, counts, nil)); err != nil {
 		return nil, err
 	}
 	return decodeAll[T](c, op, all, counts)
@@ -52,8 +60,9 @@ func allgatherValue[T any](c *Comm, op string, v T) ([]T, error) {
 // values and calls merge itself, so merge must give the same result everywhere; it may
 // change and return its first argument. It is collective.
 func AllreduceValue[T any](c *Comm, v T, merge func(a, b T) T) (T, error) {
+	h := c.begin("AllreduceValue", CallCollective, ProcNull, AnyTag, 0)
 	all, err := allgatherValue(c, "AllreduceValue", v)
-	if err != nil {
+	if h.done(err) != nil {
 		return v, err
 	}
 	out := all[0]
@@ -66,6 +75,12 @@ func AllreduceValue[T any](c *Comm, v T, merge func(a, b T) T) (T, error) {
 // ScatterValue returns values[i] of the root on rank i. It is collective; values is used
 // at the root only, where it has one element for each rank.
 func ScatterValue[T any](c *Comm, values []T, root int) (v T, err error) {
+	h := c.begin("ScatterValue", CallCollective, root, AnyTag, 0)
+	v, err = scatterValue(c, values, root)
+	return v, h.done(err)
+}
+
+func scatterValue[T any](c *Comm, values []T, root int) (v T, err error) {
 	const op = "ScatterValue"
 	if err := c.checkRoot(op, root); err != nil {
 		return v, err
@@ -88,7 +103,7 @@ func ScatterValue[T any](c *Comm, values []T, root int) (v T, err error) {
 			}
 		}
 	}
-	if err := Scatter(c, lengths, mine, root); err != nil {
+	if err := c.inner(scatterCall(c, "Scatter", lengths, mine, root)); err != nil {
 		return v, err
 	}
 	switch {
@@ -98,7 +113,7 @@ func ScatterValue[T any](c *Comm, values []T, root int) (v T, err error) {
 		return v, c.refuse(ErrType, op, "rank %d could not encode its values; its error says why", root)
 	}
 	b := make([]byte, mine[0])
-	if err := Scatterv(c, all, counts, nil, b, root); err != nil {
+	if err := c.inner(scattervCall(c, "Scatterv", all, counts, nil, b, root)); err != nil {
 		return v, err
 	}
 	return v, decodeValue(c, op, root, b, &v)

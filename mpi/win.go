@@ -56,6 +56,7 @@ type window struct {
 	alarm    *atomic.Bool // of the engine: set on a failure, for calls that do not wait
 	release  []func() error
 	freed    bool
+	hooked   bool // hooks see the calls
 	// others knows the elements of accumulates that say what they are (win_bytes.go); nil
 	// if all have the type of the window.
 	others     func(code uint8) *rma.Elements
@@ -153,6 +154,11 @@ const (
 // Free releases the window. All ranks call it, after their last epoch. It releases the
 // memory that the window has allocated.
 func (w *Win[T]) Free() error {
+	h := w.c.beginCreate("Win.Free", CallFree)
+	return h.done(w.free())
+}
+
+func (w *Win[T]) free() error {
 	const op = "Win.Free"
 	if err := w.check(op, w.c.rank); err != nil {
 		return err
@@ -174,7 +180,7 @@ func (w *Win[T]) Free() error {
 	for _, release := range w.release {
 		errs = append(errs, release())
 	}
-	errs = append(errs, w.c.Free())
+	errs = append(errs, w.c.free())
 	return errors.Join(errs...)
 }
 

@@ -31,39 +31,47 @@ func (noOp[T]) code() rma.Op             { return rma.NoOp }
 // element is updated atomically, and accumulates of one rank to one element happen in the
 // order of the calls. The operation is a predefined one, Replace or NoOp.
 func (w *Win[T]) Accumulate(buf []T, target, disp int, op Op[T]) error {
-	return w.accumulate("Accumulate", buf, nil, target, disp, op, nil)
+	h := w.access("Accumulate", target, len(buf))
+	return h.done(w.accumulate("Accumulate", buf, nil, target, disp, op, nil))
 }
 
 // GetAccumulate is [Win.Accumulate] that also stores the old values in result, which is as
 // long as buf. With NoOp, buf may be nil.
 func (w *Win[T]) GetAccumulate(buf, result []T, target, disp int, op Op[T]) error {
-	return w.getAccumulate("GetAccumulate", buf, result, target, disp, op, nil)
+	h := w.access("GetAccumulate", target, len(result))
+	return h.done(w.getAccumulate("GetAccumulate", buf, result, target, disp, op, nil))
 }
 
 // FetchAndOp is [Win.GetAccumulate] of one element. result is set after a flush or at the
 // end of the epoch; on mapped memory, when FetchAndOp returns.
 func (w *Win[T]) FetchAndOp(value T, result *T, target, disp int, op Op[T]) error {
+	h := w.access("FetchAndOp", target, 1)
 	if w.control != nil && op.predefined != nil && uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
 		if to := w.direct[target]; uint(disp) < uint(len(to)) {
 			if fetchNative(&w.elements, &to[disp], &value, result, op.predefined.code()) {
-				return nil
+				return h.done(nil)
 			}
 		}
 	}
-	return w.accumulate("FetchAndOp", []T{value}, sliceOf(result), target, disp, op, nil)
+	return h.done(w.accumulate("FetchAndOp", []T{value}, sliceOf(result), target, disp, op, nil))
 }
 
 // CompareAndSwap stores value at element disp of target if expected is there, and stores
 // the old value in result, as FetchAndOp does. Elements are compared bit by bit.
 func (w *Win[T]) CompareAndSwap(expected, value T, result *T, target, disp int) error {
-	const call = "CompareAndSwap"
+	h := w.access("CompareAndSwap", target, 1)
 	if w.control != nil && uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
 		if to := w.direct[target]; uint(disp) < uint(len(to)) {
 			if swapNative(&w.elements, &to[disp], &expected, &value, result) {
-				return nil
+				return h.done(nil)
 			}
 		}
 	}
+	return h.done(w.compareAndSwap(expected, value, result, target, disp))
+}
+
+func (w *Win[T]) compareAndSwap(expected, value T, result *T, target, disp int) error {
+	const call = "CompareAndSwap"
 	region, offset, err := w.locate(call, 1, target, disp)
 	if err != nil {
 		return err
@@ -85,7 +93,7 @@ func (w *Win[T]) CompareAndSwap(expected, value T, result *T, target, disp int) 
 // RAccumulate is [Win.Accumulate] with a request, which is complete when buf may be
 // changed again. The target must be locked.
 func (w *Win[T]) RAccumulate(buf []T, target, disp int, op Op[T]) Request {
-	return w.requested("RAccumulate", target, func(b *engine.Batch) error {
+	return w.requested("RAccumulate", target, len(buf), func(b *engine.Batch) error {
 		return w.accumulate("RAccumulate", buf, nil, target, disp, op, b)
 	})
 }
@@ -93,7 +101,7 @@ func (w *Win[T]) RAccumulate(buf []T, target, disp int, op Op[T]) Request {
 // RGetAccumulate is [Win.GetAccumulate] with a request, which is complete when result is
 // filled. The target must be locked.
 func (w *Win[T]) RGetAccumulate(buf, result []T, target, disp int, op Op[T]) Request {
-	return w.requested("RGetAccumulate", target, func(b *engine.Batch) error {
+	return w.requested("RGetAccumulate", target, len(result), func(b *engine.Batch) error {
 		return w.getAccumulate("RGetAccumulate", buf, result, target, disp, op, b)
 	})
 }

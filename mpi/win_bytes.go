@@ -177,10 +177,11 @@ func (w *ByteWin) BeginRequest(name string, target int) (Transfer, error) {
 
 // Request returns the request for the accesses since BeginRequest.
 func (t Transfer) Request() Request {
+	h := t.w.c.beginStart(t.name, CallAccess, ProcNull, AnyTag, 0)
 	if t.batch == nil {
-		return t.w.c.refused(nil)
+		return h.started(t.w.c.refused(nil))
 	}
-	return Request{c: t.w.c, op: t.w.c.e.Seal(t.batch)}
+	return h.started(Request{c: t.w.c, op: t.w.c.e.Seal(t.batch)})
 }
 
 // Put writes buf into the memory of target.
@@ -202,6 +203,19 @@ func (t Transfer) Get(buf []byte, target, disp int) error {
 // Accumulate combines elements of the type with a code with those of target. If result is
 // not nil, it gets the previous ones; buf is nil with AtomNoOp.
 func (t Transfer) Accumulate(code uint8, op AtomOp, buf, result []byte, target, disp int) error {
+	h := t.access(target, max(len(buf), len(result)))
+	return h.done(t.accumulate(code, op, buf, result, target, disp))
+}
+
+// access reports to hooks an access of a call without a request.
+func (t Transfer) access(target, n int) *hookedCall {
+	if t.batch != nil {
+		return nil
+	}
+	return t.w.access(t.name, target, n)
+}
+
+func (t Transfer) accumulate(code uint8, op AtomOp, buf, result []byte, target, disp int) error {
 	w, e := t.w, t.w.atoms[code]
 	if e == nil {
 		return w.refuse(ErrType, t.name, "accumulates are not defined for elements with code %d", code)
@@ -233,6 +247,11 @@ func (t Transfer) Accumulate(code uint8, op AtomOp, buf, result []byte, target, 
 // CompareSwap stores value at disp of target if expected is there. result gets what was
 // there before.
 func (t Transfer) CompareSwap(code uint8, expected, value, result []byte, target, disp int) error {
+	h := t.access(target, len(value))
+	return h.done(t.compareSwap(code, expected, value, result, target, disp))
+}
+
+func (t Transfer) compareSwap(code uint8, expected, value, result []byte, target, disp int) error {
 	w, e := t.w, t.w.atoms[code]
 	if e == nil {
 		return w.refuse(ErrType, t.name, "accumulates are not defined for elements with code %d", code)

@@ -61,6 +61,11 @@ func newWindow[T Elem](c *Comm, how flavor, mem []T, n int) (*Win[T], error) {
 
 // open makes the window of an empty Win.
 func (w *Win[T]) open(c *Comm, how flavor, mem []T, n int) error {
+	h := c.begin(how.String(), CallCreate, ProcNull, AnyTag, n*sizeOf[T]())
+	return h.done(w.create(c, how, mem, n))
+}
+
+func (w *Win[T]) create(c *Comm, how flavor, mem []T, n int) error {
 	op := how.String()
 	if err := c.intra(op); err != nil {
 		return err
@@ -74,13 +79,14 @@ func (w *Win[T]) open(c *Comm, how flavor, mem []T, n int) error {
 	} else if size == 0 || size > rma.MaxPiece {
 		refused = c.refuse(ErrType, op, "elements of %d bytes; a window has elements of 1 to %d bytes", size, rma.MaxPiece)
 	}
-	d, err := c.Dup()
+	d, err := c.dup("Dup")
 	if err != nil {
 		return err
 	}
 	d.SetName(c.name + ".win")
 	w.c, w.name, w.flavor, w.epochs = d, d.name, how, rma.NewEpochs(c.size)
 	w.elements, w.held, w.alarm = elementsOf[T](), make([]hold, c.size), c.e.Alarm()
+	w.hooked = c.w.hooks != nil
 	lengths := make([]int64, c.size)
 	mine := int64(n)
 	if refused != nil {

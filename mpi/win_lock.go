@@ -13,6 +13,11 @@ import "time"
 // other ranks. It returns when this rank holds the lock. The target need not call
 // anything.
 func (w *Win[T]) Lock(target int, exclusive bool) error {
+	h := w.c.begin("Lock", CallSync, target, AnyTag, 0)
+	return h.done(w.lockTarget(target, exclusive))
+}
+
+func (w *Win[T]) lockTarget(target int, exclusive bool) error {
 	const op = "Lock"
 	if err := w.beginLock(op, target); err != nil {
 		return err
@@ -28,7 +33,8 @@ func (w *Win[T]) Lock(target int, exclusive bool) error {
 // LockNoCheck begins an epoch as [Win.Lock] does, but acquires no lock: the program asserts that
 // no other rank holds or requests a conflicting one (MPI_MODE_NOCHECK, MPI-4.1 section 12.5.5).
 func (w *ByteWin) LockNoCheck(target int) error {
-	if err := w.beginLock("Lock", target); err != nil {
+	h := w.c.begin("LockNoCheck", CallSync, target, AnyTag, 0)
+	if err := h.done(w.beginLock("Lock", target)); err != nil {
 		return err
 	}
 	w.held[target] = hold{none: true}
@@ -78,6 +84,11 @@ func (w *window) lock(op string, target int, exclusive bool) error {
 
 // Unlock completes all operations of this rank at target, and releases the lock.
 func (w *Win[T]) Unlock(target int) error {
+	h := w.c.begin("Unlock", CallSync, target, AnyTag, 0)
+	return h.done(w.unlockTarget(target))
+}
+
+func (w *Win[T]) unlockTarget(target int) error {
 	const op = "Unlock"
 	if err := w.check(op, target); err != nil {
 		return err
@@ -108,6 +119,11 @@ func (w *window) unlock(target int, exclusive bool) {
 
 // LockAll acquires shared locks of all ranks.
 func (w *Win[T]) LockAll() error {
+	h := w.c.begin("LockAll", CallSync, ProcNull, AnyTag, 0)
+	return h.done(w.lockAll())
+}
+
+func (w *Win[T]) lockAll() error {
 	const op = "LockAll"
 	if err := w.beginLockAll(op, false); err != nil {
 		return err
@@ -127,7 +143,10 @@ func (w *Win[T]) LockAll() error {
 }
 
 // LockAllNoCheck is [ByteWin.LockNoCheck] for all ranks.
-func (w *ByteWin) LockAllNoCheck() error { return w.beginLockAll("LockAll", true) }
+func (w *ByteWin) LockAllNoCheck() error {
+	h := w.c.begin("LockAllNoCheck", CallSync, ProcNull, AnyTag, 0)
+	return h.done(w.beginLockAll("LockAll", true))
+}
 
 func (w *window) beginLockAll(op string, noCheck bool) error {
 	if err := w.check(op, w.c.rank); err != nil {
@@ -142,6 +161,11 @@ func (w *window) beginLockAll(op string, noCheck bool) error {
 
 // UnlockAll completes all operations of this rank, and releases the locks.
 func (w *Win[T]) UnlockAll() error {
+	h := w.c.begin("UnlockAll", CallSync, ProcNull, AnyTag, 0)
+	return h.done(w.unlockAll())
+}
+
+func (w *Win[T]) unlockAll() error {
 	const op = "UnlockAll"
 	if err := w.check(op, w.c.rank); err != nil {
 		return err
@@ -172,6 +196,11 @@ func (w *Win[T]) Flush(target int) error { return w.flush("Flush", target, false
 func (w *Win[T]) FlushLocal(target int) error { return w.flush("FlushLocal", target, true) }
 
 func (w *window) flush(op string, target int, local bool) error {
+	h := w.c.begin(op, CallSync, target, AnyTag, 0)
+	return h.done(w.flushTarget(op, target, local))
+}
+
+func (w *window) flushTarget(op string, target int, local bool) error {
 	if uint(target) >= uint(len(w.held)) || w.freed || !w.epochs.Passive(target) {
 		if err := w.check(op, target); err != nil {
 			return err
@@ -199,10 +228,12 @@ func (w *Win[T]) FlushAll() error { return w.flushEach("FlushAll", false) }
 func (w *Win[T]) FlushLocalAll() error { return w.flushEach("FlushLocalAll", true) }
 
 func (w *window) flushEach(op string, local bool) error {
-	if err := w.check(op, w.c.rank); err != nil {
-		return err
+	h := w.c.begin(op, CallSync, ProcNull, AnyTag, 0)
+	err := w.check(op, w.c.rank)
+	if err == nil {
+		err = w.flushAll(op, local)
 	}
-	return w.flushAll(op, local)
+	return h.done(err)
 }
 
 func (w *window) flushAll(op string, local bool) error {

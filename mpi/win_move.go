@@ -7,25 +7,27 @@ import "github.com/muster-mpi/muster/internal/engine"
 // Put writes buf into the memory of target, from element disp on. It may return before
 // the operation is complete: see [Win].
 func (w *Win[T]) Put(buf []T, target, disp int) error {
+	h := w.access("Put", target, len(buf))
 	if uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
 		if to := w.direct[target]; to != nil && uint(disp) <= uint(len(to)) && len(buf) <= len(to)-disp {
 			copy(to[disp:], buf)
-			return nil
+			return h.done(nil)
 		}
 	}
-	return w.putFar("Put", buf, target, disp, nil)
+	return h.done(w.putFar("Put", buf, target, disp, nil))
 }
 
 // Get reads the memory of target, from element disp on, into buf. It may return before
 // the operation is complete: see [Win].
 func (w *Win[T]) Get(buf []T, target, disp int) error {
+	h := w.access("Get", target, len(buf))
 	if uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
 		if from := w.direct[target]; from != nil && uint(disp) <= uint(len(from)) && len(buf) <= len(from)-disp {
 			copy(buf, from[disp:])
-			return nil
+			return h.done(nil)
 		}
 	}
-	return w.getFar("Get", buf, target, disp, nil)
+	return h.done(w.getFar("Get", buf, target, disp, nil))
 }
 
 func (w *Win[T]) putFar(op string, buf []T, target, disp int, batch *engine.Batch) error {
@@ -49,9 +51,11 @@ func (w *Win[T]) getFar(op string, buf []T, target, disp int, batch *engine.Batc
 // RPut is [Win.Put] with a request, which is complete when buf may be changed again. Only
 // a flush ensures that the data has arrived. The target must be locked.
 func (w *Win[T]) RPut(buf []T, target, disp int) Request {
-	return w.requested("RPut", target, func(b *engine.Batch) error {
+	return w.requested("RPut", target, len(buf), func(b *engine.Batch) error {
 		if b == nil {
-			return w.Put(buf, target, disp)
+			mem, err := w.mapped("RPut", len(buf), target, disp)
+			copy(mem, buf)
+			return err
 		}
 		return w.putFar("RPut", buf, target, disp, b)
 	})
@@ -60,17 +64,40 @@ func (w *Win[T]) RPut(buf []T, target, disp int) Request {
 // RGet is [Win.Get] with a request, which is complete when buf is filled. The target must
 // be locked.
 func (w *Win[T]) RGet(buf []T, target, disp int) Request {
-	return w.requested("RGet", target, func(b *engine.Batch) error {
+	return w.requested("RGet", target, len(buf), func(b *engine.Batch) error {
 		if b == nil {
-			return w.Get(buf, target, disp)
+			mem, err := w.mapped("RGet", len(buf), target, disp)
+			copy(buf, mem)
+			return err
 		}
 		return w.getFar("RGet", buf, target, disp, b)
 	})
 }
 
-// requested makes a call with a request. start gets a batch if the operation may not be
+// mapped returns n elements of a window that all ranks have mapped.
+func (w *Win[T]) mapped(op string, n, target, disp int) ([]T, error) {
+	if _, _, err := w.locate(op, n, target, disp); err != nil {
+		return nil, err
+	}
+	return w.direct[target][disp : disp+n], nil
+}
+
+// access reports to hooks that a call accesses n elements of target.
+func (w *Win[T]) access(op string, target, n int) *hookedCall {
+	if !w.hooked {
+		return nil
+	}
+	return w.c.begin(op, CallAccess, target, AnyTag, n*sizeOf[T]())
+}
+
+// requested makes a call with a request for n elements. start gets a batch if the operation may not be
 // complete when it returns.
-func (w *Win[T]) requested(op string, target int, start func(*engine.Batch) error) Request {
+func (w *Win[T]) requested(op string, target, n int, start func(*engine.Batch) error) Request {
+	h := w.c.beginStart(op, CallAccess, target, AnyTag, n*sizeOf[T]())
+	return h.started(w.batched(op, target, start))
+}
+
+func (w *Win[T]) batched(op string, target int, start func(*engine.Batch) error) Request {
 	if err := w.check(op, target); err != nil {
 		return w.c.refused(err)
 	}

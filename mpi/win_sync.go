@@ -24,6 +24,11 @@ func (w *Win[T]) Fence() error { return w.fence("Fence", false) }
 func (w *Win[T]) FenceEnd() error { return w.fence("FenceEnd", true) }
 
 func (w *window) fence(op string, last bool) error {
+	h := w.c.begin(op, CallSync, ProcNull, AnyTag, 0)
+	return h.done(w.fenced(op, last))
+}
+
+func (w *window) fenced(op string, last bool) error {
 	if err := w.check(op, w.c.rank); err != nil {
 		return err
 	}
@@ -41,6 +46,11 @@ func (w *window) fence(op string, last bool) error {
 // Post begins an epoch in which the ranks of a group may access this rank's memory. It
 // does not wait.
 func (w *Win[T]) Post(origins *Group) error {
+	h := w.c.begin("Post", CallSync, ProcNull, AnyTag, 0)
+	return h.done(w.post(origins))
+}
+
+func (w *Win[T]) post(origins *Group) error {
 	const op = "Post"
 	ranks, err := w.members(op, origins)
 	if err != nil {
@@ -58,6 +68,11 @@ func (w *Win[T]) Post(origins *Group) error {
 // Start begins an epoch in which this rank accesses the ranks of a group. It waits until
 // they have called Post.
 func (w *Win[T]) Start(targets *Group) error {
+	h := w.c.begin("Start", CallSync, ProcNull, AnyTag, 0)
+	return h.done(w.start(targets))
+}
+
+func (w *Win[T]) start(targets *Group) error {
 	const op = "Start"
 	ranks, err := w.members(op, targets)
 	if err != nil {
@@ -76,6 +91,11 @@ func (w *Win[T]) Start(targets *Group) error {
 
 // Complete ends the epoch that Start began. It completes all operations of this rank.
 func (w *Win[T]) Complete() error {
+	h := w.c.begin("Complete", CallSync, ProcNull, AnyTag, 0)
+	return h.done(w.completeEpoch())
+}
+
+func (w *Win[T]) completeEpoch() error {
 	const op = "Complete"
 	if err := w.check(op, w.c.rank); err != nil {
 		return err
@@ -99,6 +119,11 @@ func (w *Win[T]) Complete() error {
 // Wait ends the epoch that Post began. It waits until all ranks of the group have called
 // Complete.
 func (w *Win[T]) Wait() error {
+	h := w.c.begin("Win.Wait", CallSync, ProcNull, AnyTag, 0)
+	return h.done(w.wait())
+}
+
+func (w *Win[T]) wait() error {
 	const op = "Win.Wait"
 	if err := w.awaitOrigins(op); err != nil {
 		return err
@@ -118,6 +143,12 @@ func (w *Win[T]) Wait() error {
 
 // Test reports whether [Win.Wait] would return at once, and ends the epoch if so.
 func (w *Win[T]) Test() (bool, error) {
+	h := w.c.begin("Win.Test", CallSync, ProcNull, AnyTag, 0)
+	done, err := w.test()
+	return done, h.done(err)
+}
+
+func (w *Win[T]) test() (bool, error) {
 	const op = "Win.Test"
 	if err := w.awaitOrigins(op); err != nil {
 		return false, err
@@ -128,7 +159,7 @@ func (w *Win[T]) Test() (bool, error) {
 			return false, nil
 		}
 	}
-	return true, w.Wait()
+	return true, w.wait()
 }
 
 // awaitOrigins posts the receives for the end of an exposure epoch, once.

@@ -26,6 +26,7 @@ type World struct {
 	client pmi.Client
 	cfg    Config
 	types  typeCheck
+	hooks  []Hook // nil: none
 	comm   *Comm
 	self   *Comm        // of Comm.Self, once selfMade
 	tuning *coll.Tuning // measured choice of algorithms; nil: none
@@ -231,6 +232,7 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	}
 	w := &World{e: e, client: client, cfg: cfg, tuning: tuning, stopProfile: func() error { return nil }, stopMetrics: func() {}}
 	w.types.slow = cfg.Check
+	w.setHooks(cfg.Hook)
 	if w.site, err = fetchSite(ctx, client); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}

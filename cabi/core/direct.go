@@ -67,15 +67,15 @@ func (d *directPath) share(p *Process, a *args) {
 		slot = int(h&slotMask) + 1
 	}
 	if h != commSelf && slot < direct.MaxComms {
-		c.ranks = e.Ranks
+		if c.ranks == nil {
+			c.ranks = e.Table()
+		}
 		d.mem.Comms[slot] = direct.Comm{Handle: int32(h), Context: e.Context, Rank: int32(c.Rank()), Size: int32(c.Size()), Ranks: addressOf(c.ranks)}
 	}
 	if uint(rank) >= uint(c.Size()) {
 		return
 	}
-	if e.Ranks != nil {
-		rank = int(e.Ranks[rank])
-	}
+	rank = e.World(rank)
 	var t direct.Peer
 	if rank < direct.MaxPeers && e.Peer(rank, &t) {
 		d.mem.Peers[rank] = t

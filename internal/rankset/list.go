@@ -91,6 +91,21 @@ func (l *List) Index(rank int) int {
 	return int(l.sorted[at])
 }
 
+// Table returns the ranks as a slice, nil for a nil list.
+func (l *List) Table() []int32 {
+	switch {
+	case l == nil:
+		return nil
+	case l.table != nil:
+		return l.table
+	}
+	table := make([]int32, l.n)
+	for i := range table {
+		table[i] = int32(l.At(i))
+	}
+	return table
+}
+
 // Select returns the ranks of l at the given indices, which are a List themselves.
 func (l *List) Select(indices *List) *List {
 	if indices.table == nil && (l == nil || l.table == nil) {

@@ -3,6 +3,7 @@ package inspect
 import (
 	"github.com/muster-mpi/muster/internal/direct"
 	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/rankset"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/internal/hook"
 )
@@ -11,10 +12,9 @@ import (
 // Go. It is of no use to other programs.
 type Direct struct {
 	e *engine.Engine
-	// Context identifies the communicator in messages, Ranks are the ranks in the world, nil
-	// if they are equal to those in the communicator.
+	// Context identifies the communicator in messages.
 	Context uint32
-	Ranks   []int32
+	ranks   *rankset.List
 }
 
 // DirectOf returns the Direct of a communicator, and whether its short messages need not
@@ -24,8 +24,13 @@ func DirectOf(c *mpi.Comm) (d Direct, ok bool) {
 	if e == nil {
 		return d, false
 	}
-	return Direct{e: e, Context: pt.Ctx, Ranks: ranks}, true
+	return Direct{e: e, Context: pt.Ctx, ranks: ranks}, true
 }
+
+// World returns the rank in the world of a rank of the communicator, Table those of all
+// ranks, nil if they are equal.
+func (d Direct) World(rank int) int { return d.ranks.At(rank) }
+func (d Direct) Table() []int32     { return d.ranks.Table() }
 
 // Engine stores the addresses of the words of the rank's engine. It returns the owner of its
 // lock, 0 unless that is the caller, and the number of polls before a waiter yields the

@@ -5,6 +5,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/internal/rankset"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/ofi"
 )
@@ -18,7 +19,7 @@ type Functions struct {
 	Peer func(comm any, op string, rank int) (e *engine.Engine, world int, err error)
 	// Direct returns the engine of comm, its communicator for messages and the ranks in the
 	// world, nil if they are equal. The engine is nil if each message must pass package mpi.
-	Direct func(comm any) (e *engine.Engine, pt *engine.Comm, ranks []int32)
+	Direct func(comm any) (e *engine.Engine, pt *engine.Comm, ranks *rankset.List)
 	// Async reports whether Config.Progress asks for a progress thread.
 	Async func(comm any) bool
 	// Collective selects the algorithm for a collective call.
