@@ -8,6 +8,7 @@ import (
 	"github.com/muster-mpi/muster/apps/is"
 	"github.com/muster-mpi/muster/apps/lu"
 	"github.com/muster-mpi/muster/apps/mg"
+	"github.com/muster-mpi/muster/apps/nbody"
 	"github.com/muster-mpi/muster/apps/radix"
 	"github.com/muster-mpi/muster/mpi"
 )
@@ -34,6 +35,7 @@ func All() []App {
 		{"is", "NAS IS: ranks of integer keys; Alltoallv of long messages", is.Classes, is.Run},
 		{"lu", "NAS LU: flow equations by relaxation; a wavefront of small messages", lu.Classes, lu.Run},
 		{"mg", "NAS MG: Poisson equation by multigrid; faces of boxes, long and short messages", mg.Classes, mg.Run},
+		{"nbody", "Barnes–Hut N-body simulation; small Allgathers, irregular messages", nbody.Classes, nbody.Run},
 		{"radix", "radix sort of integers; Allgather of counts, messages between all ranks", radix.Classes, radix.Run},
 	}
 }

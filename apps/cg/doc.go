@@ -1,6 +1,6 @@
 // Package cg is CG of the NAS Parallel Benchmarks: it estimates the smallest eigenvalue of
 // a large sparse matrix with random entries by the inverse power method, whose linear
-// systems it solves by conjugate gradients (NPB report RNR-94-007, section 2.3).
+// systems it solves by conjugate gradients (Bailey 1994, kernel CG).
 //
 // The ranks form a grid, and each owns a block of the matrix. A product with a vector
 // needs a sum over the ranks of a row of the grid and an exchange across its diagonal;

@@ -1,5 +1,5 @@
 // Package mg is MG of the NAS Parallel Benchmarks: it solves a Poisson equation on a
-// periodic cube by multigrid (NPB report RNR-94-007, section 2.2).
+// periodic cube by multigrid (Bailey 1994, kernel MG).
 //
 // A cycle goes from the finest grid to the coarsest and back. Each rank owns a box of every
 // grid with a layer of ghost points around it, and after each step the ranks exchange the

@@ -32,8 +32,8 @@ Without a name it lists the applications and their classes, which are problem si
 		Example: `  muster app                                          the applications
   muster app cg                                       one rank, the smallest class
   muster app cg --class A -n 4                        four ranks on this machine
-  muster run -n 2 --bind-to core muster app cg --class A    as part of a job
-  muster run --hosts a:4,b:4 muster app ft --class B`,
+  muster run -n 2 --bind-to core muster app cg -c A   as part of a job
+  muster run --hosts a:4,b:4 muster app mg --class B`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -1,6 +1,6 @@
 package npb
 
-// The random numbers of the NAS Parallel Benchmarks (NPB report RNR-94-007, section 2.3):
+// The random numbers of the NAS Parallel Benchmarks (Bailey 1994, section on random numbers):
 // x(k+1) = a·x(k) mod 2⁴⁶. The report computes in floating point; in 64-bit integers the
 // modulus is a mask, because the bits above the 46th never influence those below.
 
