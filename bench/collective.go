@@ -1,7 +1,7 @@
 package bench
 
 // Collectives, blocking and non-blocking, by the loops of the OSU micro-benchmarks;
-// peers/loops/collective.c has the same for other libraries.
+// groups/loops/collective.c has the same for other libraries.
 //
 // A blocking call is timed at every rank, call by call, with a barrier after each,
 // so that no rank runs ahead; the figure is the mean over ranks. A non-blocking call
@@ -23,6 +23,8 @@ type collective struct {
 	irregular           bool   // blocks may differ in length
 	call                func(c *mpi.Comm, d *collectiveData) error
 	start               func(c *mpi.Comm, d *collectiveData) mpi.Request
+	// prepare returns the persistent form; nil: it is not measured.
+	prepare func(c *mpi.Comm, d *collectiveData) *mpi.Persistent
 }
 
 // collectiveData has the buffers of a call: bytes, or vectors of numbers.
@@ -40,11 +42,13 @@ type collectiveData struct {
 func collectives() []collective {
 	return []collective{
 		{name: "bcast", title: "Broadcast",
-			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Bcast(c, d.in, 0) },
-			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ibcast(c, d.in, 0) }},
+			call:    func(c *mpi.Comm, d *collectiveData) error { return mpi.Bcast(c, d.in, 0) },
+			start:   func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ibcast(c, d.in, 0) },
+			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent { return mpi.BcastInit(c, d.in, 0) }},
 		{name: "gather", title: "Gather", outBlocks: true,
-			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Gather(c, d.in, d.out, 0) },
-			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Igather(c, d.in, d.out, 0) }},
+			call:    func(c *mpi.Comm, d *collectiveData) error { return mpi.Gather(c, d.in, d.out, 0) },
+			start:   func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Igather(c, d.in, d.out, 0) },
+			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent { return mpi.GatherInit(c, d.in, d.out, 0) }},
 		{name: "gatherv", title: "Gatherv", kind: "gather", irregular: true, outBlocks: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.Gatherv(c, d.in, d.out, d.counts, d.displs, 0)
@@ -53,8 +57,9 @@ func collectives() []collective {
 				return mpi.Igatherv(c, d.in, d.out, d.counts, d.displs, 0)
 			}},
 		{name: "scatter", title: "Scatter", inBlocks: true,
-			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Scatter(c, d.in, d.out, 0) },
-			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iscatter(c, d.in, d.out, 0) }},
+			call:    func(c *mpi.Comm, d *collectiveData) error { return mpi.Scatter(c, d.in, d.out, 0) },
+			start:   func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iscatter(c, d.in, d.out, 0) },
+			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent { return mpi.ScatterInit(c, d.in, d.out, 0) }},
 		{name: "scatterv", title: "Scatterv", kind: "scatter", irregular: true, inBlocks: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.Scatterv(c, d.in, d.counts, d.displs, d.out, 0)
@@ -63,8 +68,9 @@ func collectives() []collective {
 				return mpi.Iscatterv(c, d.in, d.counts, d.displs, d.out, 0)
 			}},
 		{name: "allgather", title: "Allgather", outBlocks: true,
-			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Allgather(c, d.in, d.out) },
-			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iallgather(c, d.in, d.out) }},
+			call:    func(c *mpi.Comm, d *collectiveData) error { return mpi.Allgather(c, d.in, d.out) },
+			start:   func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iallgather(c, d.in, d.out) },
+			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent { return mpi.AllgatherInit(c, d.in, d.out) }},
 		{name: "allgatherv", title: "Allgatherv", kind: "allgather", irregular: true, outBlocks: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.Allgatherv(c, d.in, d.out, d.counts, d.displs)
@@ -73,8 +79,9 @@ func collectives() []collective {
 				return mpi.Iallgatherv(c, d.in, d.out, d.counts, d.displs)
 			}},
 		{name: "alltoall", title: "All-to-All", inBlocks: true, outBlocks: true,
-			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Alltoall(c, d.in, d.out) },
-			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ialltoall(c, d.in, d.out) }},
+			call:    func(c *mpi.Comm, d *collectiveData) error { return mpi.Alltoall(c, d.in, d.out) },
+			start:   func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ialltoall(c, d.in, d.out) },
+			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent { return mpi.AlltoallInit(c, d.in, d.out) }},
 		{name: "alltoallv", title: "All-to-Allv", kind: "alltoall", irregular: true, inBlocks: true, outBlocks: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.Alltoallv(c, d.in, d.counts, d.displs, d.out, d.counts, d.displs)
@@ -84,10 +91,16 @@ func collectives() []collective {
 			}},
 		{name: "reduce", title: "Reduce", vector: true,
 			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Reduce(c, d.vector, d.result, d.sum, 0) },
-			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ireduce(c, d.vector, d.result, d.sum, 0) }},
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ireduce(c, d.vector, d.result, d.sum, 0) },
+			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent {
+				return mpi.ReduceInit(c, d.vector, d.result, d.sum, 0)
+			}},
 		{name: "allreduce", title: "Allreduce", vector: true,
 			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Allreduce(c, d.vector, d.result, d.sum) },
-			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iallreduce(c, d.vector, d.result, d.sum) }},
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iallreduce(c, d.vector, d.result, d.sum) },
+			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent {
+				return mpi.AllreduceInit(c, d.vector, d.result, d.sum)
+			}},
 		{name: "reduce-scatter", title: "Reduce_scatter", vector: true, irregular: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.ReduceScatter(c, d.vector, d.result[:d.parts[c.Rank()]], d.parts, d.sum)
@@ -127,6 +140,10 @@ func collectiveBenchmarks() []Benchmark {
 				Sizes: sizes, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: timeOfCollective(k)},
 			Benchmark{Name: "i" + k.name, Title: "Non-blocking " + k.title + " Overlap Test", Doc: "share of a non-blocking " + k.name + " that a computation of its length hides", Ranks: 2, AnyRanks: true, Collective: kind, Irregular: k.irregular, NonBlocking: true,
 				Sizes: sizes, Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlapOfCollective(k)})
+		if k.prepare != nil {
+			list = append(list, Benchmark{Name: "persistent-" + k.name, Title: "Persistent " + k.title + " Latency Test", Doc: "time of Start and Wait of a persistent " + k.name + ", mean over ranks; beside it the blocking call", Ranks: 2, AnyRanks: true, Collective: kind, NonBlocking: true,
+				Sizes: sizes, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: timeOfPersistent(k)})
+		}
 	}
 	return list
 }
@@ -207,25 +224,56 @@ func timeOfCollective(k collective) func(*mpi.Comm, *Params, func(Result)) error
 	return func(c *mpi.Comm, p *Params, emit func(Result)) error {
 		for _, size := range p.Sizes {
 			d := k.data(c, size)
-			once := func() error { return k.call(c, d) }
-			warmup, n := p.iterations(size, 1000, 100)
-			if err := warmUp(c, warmup, once); err != nil {
-				return err
-			}
-			mean, samples, err := callLoop(c, n, once)
+			r, err := timeCalls(c, p, size, func() error { return k.call(c, d) })
 			if err != nil {
 				return err
 			}
-			means, err := overRanks(c, mean)
-			if err != nil {
-				return err
-			}
-			r := middle(Result{Size: size}, samples)
-			r.Value = means[0]
 			emit(r)
 		}
 		return nil
 	}
+}
+
+// timeOfPersistent prepares the call once and starts it many times. The blocking call is
+// measured with the same buffers.
+func timeOfPersistent(k collective) func(*mpi.Comm, *Params, func(Result)) error {
+	return func(c *mpi.Comm, p *Params, emit func(Result)) error {
+		for _, size := range p.Sizes {
+			d := k.data(c, size)
+			prepared := k.prepare(c, d)
+			r, err := timeCalls(c, p, size, func() error { _, err := prepared.Start().Wait(); return err })
+			if err != nil {
+				return err
+			}
+			blocking, err := timeCalls(c, p, size, func() error { return k.call(c, d) })
+			if err != nil {
+				return err
+			}
+			blocking.Metric, blocking.Unit, blocking.Beside = "blocking", "us", true
+			emit(r)
+			emit(blocking)
+		}
+		return nil
+	}
+}
+
+// timeCalls returns the mean time of a call over all ranks.
+func timeCalls(c *mpi.Comm, p *Params, size int, once func() error) (Result, error) {
+	warmup, n := p.iterations(size, 1000, 100)
+	if err := warmUp(c, warmup, once); err != nil {
+		return Result{}, err
+	}
+	mean, samples, err := callLoop(c, n, once)
+	if err != nil {
+		return Result{}, err
+	}
+	means, err := overRanks(c, mean)
+	if err != nil {
+		return Result{}, err
+	}
+	r := middle(Result{Size: size}, samples)
+	r.Value = means[0]
+	return r, nil
 }
 
 // overlapOfCollective measures overlap by OSU's definition: the computation takes as long

@@ -1,7 +1,7 @@
 package bench
 
 // The processor time of a message: user and system time of both ranks, all their threads.
-// peers/loops/cpu.c has the same loop for other libraries.
+// groups/loops/cpu.c has the same loop for other libraries.
 //
 // Libraries wait in different ways: some poll without pause, some yield, some sleep. None of
 // that is work, so no rank waits here. Rank 0 sends a window of messages at the beginning

@@ -77,37 +77,3 @@ func everybody(c *mpi.Comm, rounds int) error {
 	}
 	return mpi.Barrier(c)
 }
-
-// multipair: each rank of the first half exchanges with one of the second, all at once.
-func multipair(c *mpi.Comm, p *Params, emit func(Result)) error {
-	half := c.Size() / 2
-	if 2*half != c.Size() {
-		return fmt.Errorf("bench: multipair wants an even number of ranks, not %d", c.Size())
-	}
-	// Rank 0 of each pair is in the first half.
-	pair, err := c.Split(c.Rank()%half, c.Rank()/half)
-	if err != nil {
-		return err
-	}
-	defer pair.Free()
-	for _, size := range p.Sizes {
-		if err := mpi.Barrier(c); err != nil {
-			return err
-		}
-		s, err := stream(pair, p, size, true)
-		if err != nil {
-			return err
-		}
-		// The pairs run concurrently, so the rates add up.
-		mean := []float64{1 / s.mean(), 1 / s.quantile(1), 1 / s.quantile(.5), 1 / s.quantile(.01)}
-		if pair.Rank() != 0 {
-			clear(mean)
-		}
-		if err := mpi.Allreduce(c, mean, mean, mpi.Sum[float64]()); err != nil {
-			return err
-		}
-		moved := 2 * float64(size*p.window())
-		emit(Result{Size: size, Value: mean[0] * moved, Min: mean[1] * moved, P50: mean[2] * moved, P99: mean[3] * moved})
-	}
-	return nil
-}

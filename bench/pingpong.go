@@ -12,23 +12,31 @@ const pingTag = 1
 // latency: rank 0 sends, rank 1 answers.
 func latency(c *mpi.Comm, p *Params, emit func(Result)) error {
 	for _, size := range p.Sizes {
-		warmup, n := p.iterations(size, 100000, 200)
-		var s samples
-		sbuf, rbuf := buffers(size)
-		if err := pingpong(c, sbuf, rbuf, pingTag, warmup, p.Touch); err != nil {
+		s, err := roundTrips(c, p, size)
+		if err != nil {
 			return err
-		}
-		count, each := batches(n)
-		for range count {
-			start := time.Now()
-			if err := pingpong(c, sbuf, rbuf, pingTag, each, p.Touch); err != nil {
-				return err
-			}
-			s.add(time.Since(start), 2*each)
 		}
 		emit(s.times(Result{Size: size}, 1))
 	}
 	return nil
+}
+
+// roundTrips times the ping-pong of ranks 0 and 1.
+func roundTrips(c *mpi.Comm, p *Params, size int) (s samples, err error) {
+	warmup, n := p.iterations(size, 100000, 200)
+	sbuf, rbuf := buffers(size)
+	if err := pingpong(c, sbuf, rbuf, pingTag, warmup, p.Touch); err != nil {
+		return s, err
+	}
+	count, each := batches(n)
+	for range count {
+		start := time.Now()
+		if err := pingpong(c, sbuf, rbuf, pingTag, each, p.Touch); err != nil {
+			return s, err
+		}
+		s.add(time.Since(start), 2*each)
+	}
+	return s, nil
 }
 
 // buffers allocates buffers of a size and touches them once.

@@ -124,6 +124,10 @@ func All() []Benchmark {
 			Metric: "memory", Unit: "KiB", Column: "most of any rank (KiB)", Run: memory, Devices: true},
 		{Name: "multipair", Title: "Bi-Directional Bandwidth of Several Pairs", Doc: "windows of sends both ways, by all pairs of ranks at once", Ranks: 4, AnyRanks: true, Sizes: powers,
 			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: multipair, Devices: true},
+		{Name: "multipair-latency", Title: "Latency of Several Pairs", Doc: "half round trip of a ping-pong by all pairs of ranks at once, mean over pairs", Ranks: 4, AnyRanks: true, Sizes: powers,
+			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: multipairLatency, Devices: true},
+		{Name: "allgather-groups", Title: "Aggregate Bandwidth of Concurrent Allgathers", Doc: "independent allgathers of several groups of ranks at once, one rank of each node in a group: the sum of their bandwidths by the number of groups (T2 figure 5.2)", Ranks: 8, AnyRanks: true, Sizes: powers[:18],
+			Collective: "allgather", Metric: "groups-1", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: allgatherGroups},
 		{Name: "idle", Title: "CPU of a Waiting Rank", Doc: "share of a core that a rank uses while it waits in Recv", Ranks: 2,
 			Metric: "cpu", Unit: "%", Column: "CPU (%)", Run: idle},
 		{Name: "first-message", Title: "From Start to First Message", Doc: "time from the start of the launcher until every rank has received a message, and business cards fetched for it", Ranks: 64, AnyRanks: true,
@@ -148,6 +152,7 @@ func All() []Benchmark {
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}
 	list = append(list, collectiveBenchmarks()...)
+	list = append(list, neighborhoodBenchmarks()...)
 	list = append(list, frequentBenchmarks()...)
 	list = append(list, windowBenchmarks()...)
 	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })

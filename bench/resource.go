@@ -41,7 +41,7 @@ func barrier(c *mpi.Comm, p *Params, emit func(Result)) error {
 }
 
 // memoryOnce: every rank sends 8 bytes to every other by non-blocking sends, as
-// memory_once in peers/loops/peers.c does; then all read their PSS before any leaves.
+// memory_once in groups/loops/peers.c does; then all read their PSS before any leaves.
 func memoryOnce(c *mpi.Comm, _ *Params, emit func(Result)) error {
 	const tag = 1
 	n := c.Size()

@@ -4,7 +4,7 @@ package bench
 // a random time of at most the maximum imbalance factor (MIF) times the time of a message of
 // the same size; or a given share of the ranks, others in each call, is delayed by all of
 // that time, and the rest is not. The delays follow from the numbers of the call and of the
-// rank, so that every library gets the same ones: peers/loops/skew.c has the same
+// rank, so that every library gets the same ones: groups/loops/skew.c has the same
 // functions.
 
 import (

@@ -1,7 +1,7 @@
 package bench
 
 // Stalls: rounds of a collective that take much longer than the others although nothing is
-// lost. peers/loops/stalls.c has the same loop for other libraries.
+// lost. groups/loops/stalls.c has the same loop for other libraries.
 //
 // The time of a round is that of the rank that was longest in it. A stalled round took more
 // than stallFactor times the median. Rounds follow each other without a barrier: an alltoall

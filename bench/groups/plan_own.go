@@ -44,7 +44,7 @@ func listOf[T any](format string, values []T) string {
 }
 
 func ownPlan() []*group {
-	return []*group{speculationOverhead(), exchangeWithoutSpeculation(), bufferReuse(), collectiveReuse(), datagramLatency(), datagramVerbs(), datagramBandwidth(), channelMemory(), idlePeer()}
+	return []*group{speculationOverhead(), exchangeWithoutSpeculation(), bufferReuse(), collectiveReuse(), datagramLatency(), datagramVerbs(), datagramBandwidth(), channelMemory(), eagerMemory(), eagerLatency(), idlePeer()}
 }
 
 // speculationOverhead is T1 4.4.3 and the loop of CG in 4.4.2.
@@ -180,6 +180,40 @@ func channelMemory() *group {
 		note:  "Of the rank that has most. Memory of the kernel is not included.",
 		lines: []line{{title: "32 ranks, hybrid over rc", protocol: "hybrid", over: "rc"}},
 	}
+}
+
+// eagerChannels are the eager channels of P3 on connections: a shared receive queue, rings for
+// busy peers besides, and rings with receive buffers for each connection.
+var eagerChannels = []struct{ title, device string }{{"shared queue", "rc"}, {"shared queue and rings", "rc-rings"}}
+
+// eagerMemory is P3 section 5: receive buffers of the three channels.
+func eagerMemory() *group {
+	g := &group{
+		name: "eager-memory", title: "Memory of the eager channels relative to receive buffers for each connection, 32 ranks, after each has sent to every other", ranks: 32, direct: true, rounds: 1,
+		ours: "memory --ranks 32 --device rc,rc-rings,rc-few --rounds 1", unit: "KiB", scale: 1, shown: "ratio",
+		note: "Of the rank that has most, relative to device rc-few (ARDMA-SR of P3). Memory of the kernel is not included. Rings are as many as in rc-few.",
+	}
+	for _, c := range eagerChannels {
+		g.lines = append(g.lines, line{title: "receive buffers, " + c.title, metric: "memory.receive", protocol: c.device, over: "rc-few"},
+			line{title: "all, " + c.title, metric: "memory", protocol: c.device, over: "rc-few"})
+	}
+	return g
+}
+
+// eagerLatency compares the speed of the three channels.
+func eagerLatency() *group {
+	sizes := []byteSize{size64, size1K, size8K}
+	g := &group{
+		name: "eager-latency", title: "Half round trip over the eager channels relative to receive buffers for each connection, two ranks, loopback", ranks: 2, direct: true,
+		ours: "latency --device rc,rc-rings,rc-few --rounds 1 --iterations 3000 --sizes " + sizeList(sizes), metric: "latency", unit: "us", scale: 1, shown: "ratio",
+		note: "Relative to device rc-few (ARDMA-SR of P3).",
+	}
+	for _, c := range eagerChannels {
+		for _, s := range sizes {
+			g.lines = append(g.lines, line{title: s.title + ", " + c.title, size: s.bytes, protocol: c.device, over: "rc-few"})
+		}
+	}
+	return g
 }
 
 func idlePeer() *group {

@@ -2,11 +2,14 @@
 //
 // A [Table] is one generated Markdown file under docs/results: figures, the
 // conditions they were measured under, and a [Stamp] with date, commit, machine,
-// versions and command line. Command bench/peers writes these files.
+// versions and command line. Command bench/peers and "muster bench report" write these files.
 //
 // The page docs/results.md is rendered from the list of claims (claims.go) and the
 // tables. A claim names its table, rows, column and threshold, so every figure and
 // every "met" or "missed" on the page is computed. A figure that is missing or not
 // finite is "not measured". A test renders the page again from the committed tables
 // and compares it byte by byte.
+//
+// A [Report] has the same claims for a machine of the user: report.go judges them,
+// compare.go compares with an earlier report, html.go and bars.go draw the page.
 package results

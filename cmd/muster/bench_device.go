@@ -29,6 +29,7 @@ var deviceRows = []struct {
 	{"rd-posted", overIWARP("rd", "posted")},
 	{"rd-rings", overIWARP("rd", "rings")},
 	{"hybrid-rings", overIWARP("hybrid", "rings")},
+	{"rc-rings", overIWARP("rc", "rings")},
 	{"rc-few", overIWARP("rc", "few")},
 	{"rd-strict", append(overIWARP("rd", "srq"), "MUSTER_STRICT=true")},
 	{"rc-strict", append(overIWARP("rc", "srq"), "MUSTER_STRICT=true")},
