@@ -181,7 +181,7 @@ type Advanced struct {
 	// it get an error, and the call completes. Default false: all later
 	// collective calls on the communicator fail. The C interface sets it, because
 	// MPICH behaves so.
-	TolerateLengths bool `env:"MUSTER_TOLERATE_LENGTHS" default:"false; true in the C interface" agree:"value"`
+	TolerateLengths bool `env:"MUSTER_TOLERATE_LENGTHS" default:"false" agree:"value"`
 }
 
 // internalVars are set by the launcher for the library, not by users.
