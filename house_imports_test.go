@@ -71,7 +71,7 @@ bench/results
 
 cabi
 cabi/core           mpi mpi/inspect internal/direct internal/dtype prof
-cabi/gen
+cabi/gen            cabi/core
 cabi/lib            cabi/core
 
 tests/*

@@ -87,6 +87,44 @@ func TestByteWinAccumulates(t *testing.T) {
 	}
 }
 
+// TestNoCheckAcquiresNoLock checks that a rank can lock memory exclusively while its owner is in an
+// epoch of LockAllNoCheck, and waits there for what the other rank writes.
+func TestNoCheckAcquiresNoLock(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
+			cfg := mpi.ByteWinConfig{Bytes: 4, Atoms: byteAtoms()}
+			if apart { // by request
+				mpi.KeepWindowsApart(c, true)
+				defer mpi.KeepWindowsApart(c, false)
+				cfg.Existing, cfg.Memory = true, make([]byte, 4)
+			}
+			w, err := mpi.NewByteWin(c, cfg)
+			noError(t, err, "NewByteWin")
+			var in [1]byte
+			if c.Rank() == 0 {
+				noError(t, w.LockAllNoCheck(), "LockAllNoCheck")
+				noError(t, mpi.Barrier(c), "Barrier")
+				_, err := mpi.Recv(c, in[:], 1, 0) // after the lock of rank 1
+				noError(t, err, "Recv")
+				noError(t, w.UnlockAll(), "UnlockAll")
+			} else {
+				noError(t, mpi.Barrier(c), "Barrier")
+				noError(t, w.Lock(0, true), "Lock")
+				noError(t, w.Put([]byte{7}, 0, 0), "Put")
+				noError(t, w.Unlock(0), "Unlock")
+				noError(t, mpi.Send(c, in[:], 0, 0), "Send")
+				noError(t, w.LockNoCheck(0), "LockNoCheck")
+				noError(t, w.Get(in[:], 0, 0), "Get")
+				noError(t, w.Unlock(0), "Unlock")
+				if in[0] != 7 {
+					t.Errorf("Unlock must complete the get of 7, got %d", in[0])
+				}
+			}
+			noError(t, w.Free(), "Free")
+		})
+	}
+}
+
 // The displacement in a dynamic window of bytes is an address of the target.
 func TestByteWinDynamic(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {

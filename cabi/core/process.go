@@ -89,25 +89,47 @@ func New(callback Callback, extended uintptr) *Process {
 	for _, name := range earlyFunctions {
 		early[name] = true
 	}
+	known := handlers()
+	for i, name := range functionNames {
+		short := strings.TrimPrefix(name, "MPI_")
+		f := &p.functions[i]
+		f.name = name
+		f.call, f.wide = handlerOf(known, short)
+		f.early = early[short] || strings.HasPrefix(name, "MPI_T_") || strings.HasPrefix(short, "Info_") || strings.HasPrefix(short, "Session_")
+	}
+	return p
+}
+
+// Implemented returns which functions the core implements.
+func Implemented() map[string]bool {
+	known, names := handlers(), map[string]bool{}
+	for _, name := range functionNames {
+		call, _ := handlerOf(known, strings.TrimPrefix(name, "MPI_"))
+		names[name] = call != nil
+	}
+	return names
+}
+
+// handlers returns the functions of all chapters, by name without MPI_.
+func handlers() map[string]handler {
 	known := map[string]handler{}
 	for _, group := range chapters() {
 		for name, call := range group {
 			known[name] = call
 		}
 	}
-	for i, name := range functionNames {
-		short := strings.TrimPrefix(name, "MPI_")
-		f := &p.functions[i]
-		f.name, f.call = name, known[short]
-		if narrow, ok := strings.CutSuffix(short, "_c"); ok {
-			f.wide = true
-			if f.call == nil {
-				f.call = known[narrow]
-			}
-		}
-		f.early = early[short] || strings.HasPrefix(name, "MPI_T_") || strings.HasPrefix(short, "Info_") || strings.HasPrefix(short, "Session_")
+	return known
+}
+
+// handlerOf returns the implementation of a function, which may be that of the one without _c, and
+// whether its counts are wide.
+func handlerOf(known map[string]handler, short string) (call handler, wide bool) {
+	call = known[short]
+	narrow, wide := strings.CutSuffix(short, "_c")
+	if wide && call == nil {
+		call = known[narrow]
 	}
-	return p
+	return call, wide
 }
 
 // chapters returns the functions of all files, by name without MPI_.

@@ -1,5 +1,6 @@
-// Command gen makes the C front, the list of functions of the core and mpi.h from
-// functions.txt and constants.txt. It runs in the folder cabi.
+// Command gen makes the C front, the list of functions of the core, mpi.h and the reference page
+// from functions.txt and constants.txt. It runs in the folder cabi. The page shows what the core
+// implements, so gen must be compiled again when that changes; go generate does.
 package main
 
 import (
@@ -44,7 +45,14 @@ func generate(table string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile("include/mpi.h", text, 0o644)
+	if err := os.WriteFile("include/mpi.h", text, 0o644); err != nil {
+		return err
+	}
+	text, err = page(functions)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile("../docs/reference/c-functions.md", text, 0o644)
 }
 
 // function is a line of the table.

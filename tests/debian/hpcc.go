@@ -43,7 +43,7 @@ var hpccParts = []struct{ name, line string }{
 	{"HPL", `\|\|Ax-b\|\|.*PASSED`},
 	{"PTRANS", `WALL.*PASSED`},
 	{"RandomAccess", `Found 0 errors in \d+ locations \(passed\)`},
-	{"FFT", `Max\. residual.*`},
+	{"FFT", `max\(\|x-x0\|\): +\d\.\d+e-(0[89]|1\d)`},
 	{"all", `(?m)^Success=1`},
 }
 

@@ -45,9 +45,9 @@ func netpipe(cache, root string) *judge.Test {
 func scalapack(_, root string) ([]*judge.Test, error) {
 	folder := one(root, "usr/lib/*/scalapack/mpich-tests")
 	passed := map[string]func(int, bool, string) (bool, string){
-		"":      says(`tests? completed and passed|RESULT +: passed`, `[1-9]\d* tests? completed and failed.*|RESULT +: failed`),
-		"BLACS": says(`DONE BLACS`, `(?i)[1-9]\d* (tests )?failed.*|BLACS ERROR.*`),
-		"PBLAS": says(`(?i)pass`, `(?i).*[1-9]\d* tests? failed.*|\*\*\*.*FAIL.*`),
+		"":      says(`tests? completed and passed|RESULT +: passed|PASSED`, `[1-9]\d* tests? completed and failed.*|RESULT +: failed|.*\bFAILED\b.*`),
+		"BLACS": blacsPassed,
+		"PBLAS": says(`End of Tests`, `.*check: .*FAILED.*`),
 	}
 	var tests []*judge.Test
 	for _, part := range []string{"", "BLACS", "PBLAS"} {
@@ -66,6 +66,14 @@ func scalapack(_, root string) ([]*judge.Test, error) {
 		}
 	}
 	return tests, nil
+}
+
+// blacsPassed is the rule of the tests of BLACS, whose last one is that BLACS_ABORT ends the job.
+func blacsPassed(status int, timeout bool, out string) (bool, string) {
+	if status == 0 {
+		return false, "status 0 after BLACS_ABORT"
+	}
+	return says(`final auxiliary test is for BLACS_ABORT`, `.*[1-9]\d* FAILED.*|.*FAILED +.*TEST.*`)(0, timeout, out)
 }
 
 // images are the numbers of ranks that tests of OpenCoarrays need; the others have 4.
@@ -91,7 +99,7 @@ func coarrays(cache, root string) ([]*judge.Test, error) {
 		}
 		tests = append(tests, &judge.Test{
 			ID: fmt.Sprintf("coarrays/%s %d", name, ranks), Dir: dir, Program: filepath.Join(folder, name), Ranks: ranks,
-			Passed: says(`Test passed`, `(?i)test failed.*|error stop.*`),
+			Passed: says(`(?i)test passed`, `(?i)test failed.*|error stop.*`),
 		})
 	}
 	return tests, nil
@@ -109,7 +117,7 @@ func executables(folder string) (names []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+		if info, err := os.Stat(filepath.Join(folder, e.Name())); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			names = append(names, e.Name())
 		}
 	}

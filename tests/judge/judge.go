@@ -108,12 +108,12 @@ func (o *options) run(ctx context.Context, s Suite) error {
 	if err != nil {
 		return err
 	}
-	if o.page != "" {
-		return writePage(o.page, s.Name, known)
-	}
 	must, err := readPasses(o.passes)
 	if err != nil {
 		return err
+	}
+	if o.page != "" {
+		return writePage(o.page, s.Name, known, must)
 	}
 	if o.bin, err = filepath.Abs(o.bin); err != nil {
 		return err
