@@ -3,7 +3,8 @@
 //
 //	functions.txt   every function with its parameters
 //	gen             makes functions_gen.c, functions_gen.go and the reference page from it
-//	front           the library in C: MPI_X and PMPI_X, error handlers, loading of the core
+//	front           the library in C: MPI_X and PMPI_X, error handlers, loading of the core;
+//	                direct.c exchanges short messages over shared memory without the core
 //	lib             the core as a shared library: the only code with cgo
 //	core            the functions, in Go, on integer handles and addresses
 //

@@ -38,8 +38,9 @@ func (d *directPath) open(p *Process, front uintptr) {
 
 // close ends the direct path: the job is over.
 func (d *directPath) close() {
-	clear(d.mem.Comms[:])
-	clear(d.mem.Peers[:])
+	if d.mem != nil {
+		clear(d.mem.Comms[:])
+	}
 }
 
 // share lets the front use a communicator and the peer that a call names. The results are
@@ -85,6 +86,9 @@ func (d *directPath) share(p *Process, a *args) {
 
 // forget removes a communicator that is freed.
 func (d *directPath) forget(h handle) {
+	if d.mem == nil {
+		return
+	}
 	i := slices.IndexFunc(d.mem.Comms[:], func(c direct.Comm) bool { return c.Handle == int32(h) })
 	if i >= 0 {
 		d.mem.Comms[i] = direct.Comm{}
@@ -124,7 +128,7 @@ func (d *directPath) number(h handle) (i int, ok bool) {
 // request returns a request that the front has made, or nil.
 func (d *directPath) request(p *Process, h handle) *request {
 	i, ok := d.number(h)
-	if !ok {
+	if !ok || d.mem == nil {
 		return nil
 	}
 	if i == 0 {

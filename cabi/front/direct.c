@@ -38,6 +38,7 @@ enum {
 	HEAD = 32,	    /* of a packet: internal/p2p, wire.go */
 	EAGER = 1,	    /* its kind */
 	EAGER_CHARGE = 128, /* credit of a message beyond its bytes */
+	RECENT_LEN = 64,    /* envelopes that the sender remembers */
 	INLINE = 56,	    /* bytes of a cell: rdma/shm */
 	KIND_DATA = 0,
 	MAX_SEND = (32 << 10) + 64,
@@ -204,7 +205,7 @@ static inline int put(struct muster_peer *p, uint32_t context, int rank, int tag
 	uint32_t state;
 
 	if (unlikely(!*p->open || *p->wait != 0 || (int64_t)n > *p->one_max || *p->credit < (int64_t)n + EAGER_CHARGE ||
-		     *p->recent != 0 || *p->gone || *p->fenced || !*E.unfenced || *E.closed))
+		     *p->gone || *p->fenced || !*E.unfenced || *E.closed))
 		return 0;
 	pos = *p->out_pos;
 	if (unlikely(pos - *p->out_cells_seen >= p->out_cell_count)) {
@@ -243,6 +244,8 @@ static inline int put(struct muster_peer *p, uint32_t context, int rank, int tag
 	++*p->send_seq;
 	*p->credit -= (int64_t)n + EAGER_CHARGE;
 	++*p->eager;
+	if (*p->recent != NULL) /* one word, then the envelopes: internal/p2p, rndv_spec.go */
+		(*p->recent)[1 + *p->sent % RECENT_LEN] = (uint64_t)context << 32 | (uint32_t)tag;
 	++*p->sent;
 	*p->bytes_sent += n;
 	size = E.sizes + 2 * (n ? 64 - __builtin_clzll(n) : 0);
@@ -448,11 +451,14 @@ static inline int poll(struct muster_peer *p)
 	return k;
 }
 
-/* progress polls until a receive is done, for a limited time. */
+/* progress polls until a receive is done, for a limited time. A receive for which a
+ * rendezvous may come is posted in the core, where it takes part in the transfer. */
 static inline int progress(struct muster_peer *p, struct muster_receive *r)
 {
 	int64_t i;
 
+	if ((int64_t)r->room > *p->one_max)
+		return 0;
 	if (++away > MAX_AWAY) {
 		away = 0;
 		return 0;

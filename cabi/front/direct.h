@@ -44,7 +44,7 @@ struct muster_peer {
 	uint8_t *open;
 	int64_t *wait;
 	int64_t *held;
-	uint64_t *recent;
+	uint64_t **recent;
 	uint64_t *sent;
 	uint64_t *received;
 	uint64_t *bytes_sent;

@@ -15,6 +15,7 @@
 //	wait_memory.go     waiting for a word in shared memory
 //	progress_thread.go background progress while the application computes
 //	gate.go            the gate of a job's barrier
+//	direct.go          what the C front shares with the engine
 //	lanes.go           the devices
 //	links.go           connections to peers, opened on first use without the lock
 //	failure.go         death of a rank

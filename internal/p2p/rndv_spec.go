@@ -161,7 +161,7 @@ func (m *Machine) arriveRTR(l *Link, pkt []byte) {
 // recent holds the envelopes of the latest messages on a link, that of message n at index
 // n mod recentLen. It is allocated with the first offer, since most peers never offer a
 // buffer; an offer that crossed earlier messages is stale, like one that was in flight for
-// too long.
+// too long. The C front writes keys too (package direct).
 type recent struct {
 	since uint64
 	keys  [recentLen]uint64
