@@ -48,13 +48,14 @@ rdma/recvpool       rdma
 internal/p2p        rdma internal/direct
 internal/sched
 internal/coll       internal/sched
+internal/trace
 internal/nodecoll   internal/coll
 internal/engine     rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct
 internal/rma        internal/dtype
 internal/launch     internal/pmi
 internal/doctor     internal/launch internal/netprobe rdma/ofi
 
-mpi                 rdma prof internal/rankset internal/bytesize internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook
+mpi                 rdma prof internal/rankset internal/bytesize internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook internal/trace
 mpi/inspect.go      rdma/ofi
 mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/soft
 mpi/rails.go        internal/netprobe rdma/soft
@@ -89,7 +90,7 @@ cmd/muster          anything
 // scripted, fuzzed, explored and simulated. They must not use these packages and functions;
 // they take the time as an argument.
 var (
-	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "rdma/recvpool", "rdma/internal/ddp", "rdma/internal/reliable"}
+	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "internal/trace", "rdma/recvpool", "rdma/internal/ddp", "rdma/internal/reliable"}
 	impureImports = []string{"net", "os", "syscall", "sync", "math/rand", "runtime", "golang.org/x/sys"}
 	impureTime    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )

@@ -89,6 +89,11 @@ type Config struct {
 	// writes it. All ranks need the same value. Default: none. See also [Profile]
 	// and "muster run --profile".
 	Profile string `env:"MUSTER_PROFILE" default:"none" agree:"value"`
+	// Trace is a file that rank 0 writes when the job ends: the calls of all ranks with
+	// their times, and their messages, for the Perfetto UI and "muster trace". Its name
+	// ends in .json, or .json.gz to compress it. All ranks need the same value. Default:
+	// none. Also "muster run --trace".
+	Trace string `env:"MUSTER_TRACE" default:"none" agree:"value"`
 	// PProf is a directory to which each rank of a job of processes writes a CPU
 	// profile for "go tool pprof", rank-N.pprof, when it leaves the job. Default:
 	// none. Also "muster run --pprof".
@@ -172,6 +177,9 @@ type Advanced struct {
 	// copied). It has no effect on devices that send from any memory; see "muster
 	// explain". Default auto.
 	Frequent string `env:"MUSTER_FREQUENT" default:"auto"`
+	// TraceLimit is how many calls of a rank a trace records, with about 200 bytes of
+	// memory each; later ones are counted. Default 65536.
+	TraceLimit int `env:"MUSTER_TRACE_LIMIT" default:"65536"`
 	// Strict makes network iwarp behave like an adapter: memory must be
 	// registered before it is sent from or received into, and registration locks
 	// its pages. It is for tests and benchmarks of registration. Default false.
@@ -304,6 +312,9 @@ func (c *Config) validate() error {
 		return err
 	}
 	if err := checkProfile(c.Profile); err != nil {
+		return err
+	}
+	if err := checkTrace(c); err != nil {
 		return err
 	}
 	if _, err := forced(c.Collective); err != nil {

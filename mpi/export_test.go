@@ -112,6 +112,7 @@ func KeepWindowsApart(c *Comm, apart bool) { c.w.windowsApart = apart }
 // job with a profile of arrivals. All ranks must call it.
 func SetClockAhead(c *Comm, by time.Duration) error {
 	c.w.recorder.clock = c.w.recorder.clock.Ahead(by)
+	c.w.clock = c.w.recorder.clock
 	return c.w.compareClocks(&c.w.profile.clock.At, &c.w.profile.clock.Add)
 }
 

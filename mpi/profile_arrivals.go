@@ -160,7 +160,7 @@ const clockPings = 24
 // compareClocks measures the offset from the clock of this rank to that of rank 0: first
 // with the parent, then with the children.
 func (w *World) compareClocks(at, add *int64) error {
-	c, clock := w.comm, w.recorder.clock
+	c, clock := w.comm, w.clock
 	if *at = clock.Now(); c.rank != 0 {
 		var err error
 		if *add, err = w.askParent(parent(c.rank)); err != nil {
@@ -178,7 +178,7 @@ func (w *World) compareClocks(at, add *int64) error {
 // askParent learns which clock the parent has and, if it is another, requests the time of
 // rank 0 from it repeatedly.
 func (w *World) askParent(from int) (add int64, err error) {
-	clock := w.recorder.clock
+	clock := w.clock
 	hello, err := w.recvPart(from)
 	if err != nil {
 		return 0, err
@@ -214,7 +214,7 @@ func (w *World) askParent(from int) (add int64, err error) {
 }
 
 func (w *World) answerChild(child int, add int64) error {
-	clock := w.recorder.clock
+	clock := w.clock
 	hello := binary.LittleEndian.AppendUint64(nil, uint64(add))
 	hello = binary.LittleEndian.AppendUint64(hello, uint64(w.profile.clockError))
 	if err := w.sendPart(append(hello, clock.Domain()...), child); err != nil {
@@ -245,7 +245,7 @@ const messageTrips = 12
 
 // timeMessages times messages at rank 0.
 func (w *World) timeMessages() (times []prof.MessageTime, err error) {
-	c, clock, last := w.comm, w.recorder.clock, w.comm.size-1
+	c, clock, last := w.comm, w.clock, w.comm.size-1
 	if last == 0 || c.rank != 0 && c.rank != last {
 		return nil, nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/muster-mpi/muster/internal/nodecoll"
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/prof"
 )
 
 // World is the membership of one rank in a job, from Init to Finalize.
@@ -41,9 +42,11 @@ type World struct {
 	nodes      *nodecoll.Host // of ranks that are goroutines; else nil
 	teams      teamList
 	profile    profile
-	recorder   *recorder // of arrivals at collectives; nil without such a profile
-	check      checks    // check mode
-	gates      uint64    // barriers through the board of the job
+	recorder   *recorder   // of arrivals at collectives; nil without such a profile
+	tracer     *tracer     // of calls; nil without a trace
+	clock      *prof.Clock // of recorder and tracer
+	check      checks      // check mode
+	gates      uint64      // barriers through the board of the job
 	finalized  atomic.Bool
 	// stopProfile ends the CPU profile, and stopMetrics the publication of counters.
 	stopProfile func() error
@@ -188,6 +191,10 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	if err != nil {
 		return nil, err
 	}
+	tracer, err := openTrace(&cfg, client.Rank())
+	if err != nil {
+		return nil, err
+	}
 	lanes, oversubscribed, err := openDevices(&cfg, client, host)
 	if err != nil {
 		return nil, err
@@ -196,11 +203,21 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	if err != nil {
 		return nil, err
 	}
-	w.profile, w.recorder = profile, profile.recorder
+	w.profile, w.recorder, w.tracer = profile, profile.recorder, tracer
 	if host != nil {
 		w.nodes = host.nodes
 	}
+	if w.tracer != nil {
+		w.clock = w.tracer.clock
+		w.setHooks(w.tracer)
+	}
 	if w.recorder != nil {
+		w.clock = w.recorder.clock
+		if w.tracer != nil {
+			w.tracer.clock = w.clock
+		}
+	}
+	if w.clock != nil {
 		if err := w.compareClocks(&w.profile.clock.At, &w.profile.clock.Add); err != nil {
 			return nil, err
 		}
@@ -283,7 +300,7 @@ func (w *World) Finalize() error {
 	}
 	w.background.Wait()
 	w.stopMetrics()
-	unwritten := errors.Join(w.report(), w.stopProfile())
+	unwritten := errors.Join(w.report(), w.reportTrace(), w.stopProfile())
 	w.e.Leaving()
 	err := w.comm.barrier("Finalize")
 	if w.cfg.Check && err == nil {

@@ -44,6 +44,7 @@ type runFlags struct {
 	startTimeout time.Duration
 	env          []string
 	profile      string
+	trace        string
 	mpich        bool
 }
 
@@ -98,6 +99,9 @@ protocol, communication memory by purpose, connections, and traffic between rank
 call site, when the ranks reached its collectives and how far apart they were;
 --profile=arrivals:FILE.svg also draws the most imbalanced calls.
 
+--trace FILE.json writes the calls of all ranks, with their times and messages, for the
+Perfetto UI and muster trace; .json.gz compresses it. MUSTER_TRACE_LIMIT bounds it.
+
 --metrics ADDR serves the counters of all ranks at http://ADDR/metrics while the job
 runs: messages, bytes, wait time, retransmissions, memory and processor time. Whoever
 reaches the address can read them.
@@ -124,6 +128,7 @@ also work between the hosts.`,
   muster run --mpich -n 4 ./cprog              a program built with MPICH, on Muster
   muster run -n 2 sh -c 'echo $PMI_RANK'
   muster run -n 4 --profile ./prog             print a summary at the end
+  muster run -n 4 --trace job.json ./prog && muster trace job.json
   muster run -n 4 --pprof profiles ./prog && go tool pprof -top profiles/rank-0.pprof
   muster run -n 4 --metrics localhost:9100 ./prog
   muster run --hosts a:4,b:4 ./prog            eight ranks on two hosts
@@ -174,6 +179,7 @@ also work between the hosts.`,
 	fl.BoolVar(&f.mpich, "mpich", false, "make programs built for MPICH load Muster's libmpich.so.12, by LD_LIBRARY_PATH; on several hosts, its path must be the same on all")
 	fl.StringVar(&f.profile, "profile", "", "print a summary when the job ends; =FILE.json writes it to a file; arrivals, =arrivals:FILE.svg, =arrivals:FILE.json: arrival times at collectives")
 	fl.Lookup("profile").NoOptDefVal = profileText
+	fl.StringVar(&f.trace, "trace", "", "write the calls and messages of all ranks to this file, for muster trace and the Perfetto UI; its name ends in .json or .json.gz")
 	fl.StringVar(&f.pprof, "pprof", "", "make each rank write a CPU profile for go tool pprof to this directory: rank-0.pprof, ...")
 	fl.StringVar(&f.metrics, "metrics", "", "serve the counters of the running job at this address, in the text format of Prometheus: localhost:9100")
 	fl.StringVar(&f.ports, "port-range", "", "UDP and TCP ports of ranks for messages between hosts: 7000-7099 (MUSTER_PORTS)")
@@ -230,6 +236,10 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 		return fmt.Errorf("run: %w", err)
 	}
 	defer profile.clear()
+	showTrace, err := wantTrace(f.trace, &cfg)
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
 	if err := settingFlags(f, &cfg); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
@@ -248,6 +258,7 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 		return fmt.Errorf("run: %w", err)
 	}
 	profile.show(result.Status)
+	showTrace(result.Status)
 	if result.Status != 0 {
 		return exitStatus(result.Status)
 	}

@@ -1,0 +1,289 @@
+package mpi
+
+// The trace of a job (Config.Trace), a Hook:
+//
+//	join       clocks are compared, as for the profile of arrivals (profile_arrivals.go)
+//	calls      each is a record in the rank's own memory, up to Config.Advanced.TraceLimit;
+//	           later ones are counted
+//	Finalize   clocks are compared again; rank 0 sends the time of the beginning; each rank
+//	           numbers its messages and encodes its records, and rank 0 writes the texts
+//
+// The first records are kept and not the last, because messages are matched by counting
+// them from the beginning.
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/muster-mpi/muster/internal/trace"
+	"github.com/muster-mpi/muster/prof"
+)
+
+// traceLimit is the default of Config.Advanced.TraceLimit.
+const traceLimit = 1 << 16
+
+// traceChunk is the number of records that are allocated at a time.
+const traceChunk = 1 << 10
+
+// tracer records the calls of a rank.
+type tracer struct {
+	clock *prof.Clock
+	limit int
+	file  string // at rank 0
+
+	mu      sync.Mutex
+	chunks  [][]traceRecord
+	n       int
+	dropped int
+	closed  bool
+	lowest  map[*Comm]int // the lowest world rank of a communicator
+}
+
+// traceRecord is a call. Ranks are those of the world.
+type traceRecord struct {
+	call       Call
+	begin, end int64
+	status     Status
+	by         int32 // index of the call that completed the operation, or -1
+	calls      int32 // unsuccessful tests in a row are one record
+	received   bool  // status describes a message
+	failed     bool
+	useful     bool // a test that completed or found something
+}
+
+// checkTrace returns an error if the name of the trace is invalid.
+func checkTrace(cfg *Config) error {
+	if s := cfg.Trace; s != "" && !strings.HasSuffix(s, ".json") && !strings.HasSuffix(s, ".json.gz") {
+		return fmt.Errorf("mpi: Config.Trace (MUSTER_TRACE) is %q; want the name of a file that ends in .json or .json.gz", s)
+	}
+	if cfg.Advanced.TraceLimit < 0 {
+		return fmt.Errorf("mpi: Config.Advanced.TraceLimit (MUSTER_TRACE_LIMIT) is %d; leave it 0 for the default, %d", cfg.Advanced.TraceLimit, traceLimit)
+	}
+	return nil
+}
+
+// openTrace returns the tracer of a rank, or nil. Rank 0 creates the file, so that a bad name
+// is reported before the work.
+func openTrace(cfg *Config, rank int) (*tracer, error) {
+	if cfg.Trace == "" {
+		return nil, nil
+	}
+	t := &tracer{clock: prof.NewClock(), limit: cfg.Advanced.TraceLimit, lowest: map[*Comm]int{}}
+	if t.limit == 0 {
+		t.limit = traceLimit
+	}
+	if rank != 0 {
+		return t, nil
+	}
+	var err error
+	if t.file, err = filepath.Abs(cfg.Trace); err == nil { // the program may change its working directory
+		err = os.WriteFile(t.file, nil, 0o666)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mpi: Config.Trace (MUSTER_TRACE) is %q: %w; name a file that can be written", cfg.Trace, err)
+	}
+	return t, nil
+}
+
+func (t *tracer) record(id uint64) *traceRecord {
+	return &t.chunks[(id-1)/traceChunk][(id-1)%traceChunk]
+}
+
+// Begin implements Hook. An id is one more than the index of the record; 0 is none.
+func (t *tracer) Begin(c Call) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || t.n == t.limit {
+		t.dropped++
+		return 0
+	}
+	if t.n%traceChunk == 0 && t.n/traceChunk == len(t.chunks) {
+		t.chunks = append(t.chunks, make([]traceRecord, traceChunk))
+	}
+	t.n++
+	*t.record(uint64(t.n)) = traceRecord{call: c, begin: t.clock.Now(), by: -1}
+	return uint64(t.n)
+}
+
+// End implements Hook.
+func (t *tracer) End(id uint64, st Status, err error) {
+	if id == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.record(id)
+	r.end = t.clock.Now()
+	r.failed = err != nil
+	switch r.call.Kind {
+	case CallRecv, CallSendrecv, CallMatch:
+		if !r.call.Starts {
+			r.status, r.received = st, err == nil && st.Source >= 0 && !st.Cancelled
+		}
+		r.useful = r.call.Kind != CallMatch || r.received
+	case CallProbe:
+		r.useful = st.Source >= 0
+	case CallTest:
+	default:
+		r.useful = true
+	}
+	if !r.useful && id > 1 && id == uint64(t.n) {
+		if last := t.record(id - 1); !last.useful && last.end != 0 && last.call.Name == r.call.Name && last.call.Comm == r.call.Comm {
+			last.end = r.end
+			last.calls = max(last.calls, 1) + 1
+			t.n--
+		}
+	}
+}
+
+// Complete implements Hook.
+func (t *tracer) Complete(start, by uint64, st Status, err error) {
+	if start == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.record(start)
+	r.by = int32(by) - 1
+	r.failed = r.failed || err != nil
+	if r.call.Kind == CallRecv || r.call.Kind == CallSendrecv {
+		r.status, r.received = st, err == nil && st.Source >= 0 && !st.Cancelled
+	}
+	if by != 0 {
+		t.record(by).useful = true
+	}
+}
+
+// events returns the records as events, by the clock of rank 0, since base.
+func (t *tracer) events(o prof.Offset, base int64) []trace.Event {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	events := make([]trace.Event, t.n)
+	for i := range events {
+		r := t.record(uint64(i + 1))
+		c := &r.call
+		e := &events[i]
+		*e = trace.Event{Name: c.Name, Kind: c.Kind.String(), Begin: o.Of(r.begin) - base, Comm: c.Comm.name, Context: c.Comm.ctx, Lowest: t.lowestOf(c.Comm),
+			Peer: c.World(c.Peer), Tag: c.Tag, Bytes: c.Bytes, Calls: int(r.calls), From: trace.None, Starts: c.Starts, By: int(r.by)}
+		if e.End = e.Begin; r.end != 0 {
+			e.End = o.Of(r.end) - base
+		}
+		e.Sends = (c.Kind == CallSend || c.Kind == CallSendrecv) && e.Peer >= 0 && !r.failed
+		if r.received {
+			e.From, e.FromTag, e.FromBytes = c.World(r.status.Source), r.status.Tag, r.status.Bytes
+		}
+	}
+	trace.Number(events)
+	return events
+}
+
+func (t *tracer) lowestOf(c *Comm) int {
+	low, ok := t.lowest[c]
+	if !ok {
+		low = c.world(0)
+		for r := range c.size {
+			low = min(low, c.world(r))
+		}
+		t.lowest[c] = low
+	}
+	return low
+}
+
+// reportTrace collects the records of all ranks at rank 0, which writes them.
+func (w *World) reportTrace() error {
+	if w.tracer == nil {
+		return nil
+	}
+	text, err := w.traceText()
+	if err != nil {
+		return nil // a rank has failed; the next call finds out
+	}
+	if w.comm.rank != 0 {
+		_ = w.sendPart(text, 0) // likewise
+		return nil
+	}
+	if err := w.writeTrace(text); err != nil {
+		return w.comm.refuse(ErrOther, "Finalize", "write the trace: %w", err)
+	}
+	return nil
+}
+
+// traceText returns what this rank contributes to the trace.
+func (w *World) traceText() ([]byte, error) {
+	if err := w.compareClocks(&w.profile.clock.EndAt, &w.profile.clock.EndAdd); err != nil {
+		return nil, err
+	}
+	base := w.profile.clock.At
+	b := binary.LittleEndian.AppendUint64(nil, uint64(base))
+	if w.comm.rank != 0 {
+		if err := w.recvBytes(b, parent(w.comm.rank)); err != nil {
+			return nil, err
+		}
+		base = int64(binary.LittleEndian.Uint64(b))
+	}
+	for _, child := range children(w.comm.rank, w.comm.size) {
+		if err := w.sendBytes(b, child); err != nil {
+			return nil, err
+		}
+	}
+	counters := w.counters()
+	r := &trace.Rank{Rank: w.comm.rank, Host: w.client.Host(), Error: w.profile.clockError, Events: w.tracer.events(w.profile.clock, base),
+		Dropped: w.tracer.dropped, Counters: map[string]uint64{}}
+	for name, v := range counters.Values {
+		if v != 0 {
+			r.Counters[string(name)] = v
+		}
+	}
+	return trace.Append(nil, r), nil
+}
+
+// writeTrace writes the texts of all ranks, in the order of ranks. If a rank has failed, the
+// file ends early and is not valid.
+func (w *World) writeTrace(mine []byte) (err error) {
+	f, err := os.Create(w.tracer.file)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	buffered := bufio.NewWriter(f)
+	var out io.Writer = buffered
+	var zip *gzip.Writer
+	if strings.HasSuffix(w.tracer.file, ".gz") {
+		zip = gzip.NewWriter(buffered)
+		out = zip
+	}
+	if _, err := io.WriteString(out, trace.Header); err != nil {
+		return err
+	}
+	for r := range w.comm.size {
+		if r > 0 {
+			if mine, err = w.recvPart(r); err != nil {
+				return err
+			}
+		}
+		if _, err := out.Write(mine); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(out, trace.Footer); err != nil {
+		return err
+	}
+	if zip != nil {
+		if err := zip.Close(); err != nil {
+			return err
+		}
+	}
+	return buffered.Flush()
+}
