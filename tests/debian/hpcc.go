@@ -38,7 +38,7 @@ func hpcc(cache string) *judge.Test {
 	}
 }
 
-// hpccParts are the lines by which each part says that its results are right.
+// hpccParts are the lines by which each part reports right results.
 var hpccParts = []struct{ name, line string }{
 	{"HPL", `\|\|Ax-b\|\|.*PASSED`},
 	{"PTRANS", `WALL.*PASSED`},
@@ -48,7 +48,7 @@ var hpccParts = []struct{ name, line string }{
 }
 
 func hpccPassed(status int, timeout bool, out string) (bool, string) {
-	if ok, why := says(`(?m)^Success=1`, `.*FAILED.*|.*\(failed\).*`)(status, timeout, out); !ok {
+	if ok, why := printed(`(?m)^Success=1`, `.*FAILED.*|.*\(failed\).*`)(status, timeout, out); !ok {
 		return false, why
 	}
 	var absent []string
