@@ -80,7 +80,7 @@ tests/mpich         tests/judge
 tests/debian        tests/judge
 tests/channels/storm mpi mpi/inspect
 examples/*          mpi
-apps                mpi apps/internal/npb apps/cg apps/ep apps/ft apps/is apps/lu apps/mg apps/nbody apps/radix
+apps                mpi apps/internal/npb apps/cg apps/ep apps/ft apps/heat apps/is apps/lu apps/mg apps/nbody apps/radix apps/train
 apps/*              mpi apps/internal/npb
 apps/internal/npb   mpi
 cmd/muster          anything

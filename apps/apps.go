@@ -4,12 +4,14 @@ import (
 	"github.com/muster-mpi/muster/apps/cg"
 	"github.com/muster-mpi/muster/apps/ep"
 	"github.com/muster-mpi/muster/apps/ft"
+	"github.com/muster-mpi/muster/apps/heat"
 	"github.com/muster-mpi/muster/apps/internal/npb"
 	"github.com/muster-mpi/muster/apps/is"
 	"github.com/muster-mpi/muster/apps/lu"
 	"github.com/muster-mpi/muster/apps/mg"
 	"github.com/muster-mpi/muster/apps/nbody"
 	"github.com/muster-mpi/muster/apps/radix"
+	"github.com/muster-mpi/muster/apps/train"
 	"github.com/muster-mpi/muster/mpi"
 )
 
@@ -32,10 +34,12 @@ func All() []App {
 		{"cg", "NAS CG: eigenvalue of a sparse matrix; small messages and reductions", cg.Classes, cg.Run},
 		{"ep", "NAS EP: pairs of Gaussian random numbers; almost no communication", ep.Classes, ep.Run},
 		{"ft", "NAS FT: three-dimensional Fourier transforms; Alltoall of the whole grid", ft.Classes, ft.Run},
+		{"heat", "heat equation by conjugate gradients; edges of rectangles, small reductions", heat.Classes, heat.Run},
 		{"is", "NAS IS: ranks of integer keys; Alltoallv of long messages", is.Classes, is.Run},
 		{"lu", "NAS LU: flow equations by relaxation; a wavefront of small messages", lu.Classes, lu.Run},
 		{"mg", "NAS MG: Poisson equation by multigrid; faces of boxes, long and short messages", mg.Classes, mg.Run},
 		{"nbody", "Barnes–Hut N-body simulation; small Allgathers, irregular messages", nbody.Classes, nbody.Run},
 		{"radix", "radix sort of integers; Allgather of counts, messages between all ranks", radix.Classes, radix.Run},
+		{"train", "training of a neural network; Iallreduce of gradients in the backward pass", train.Classes, train.Run},
 	}
 }

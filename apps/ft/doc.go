@@ -1,5 +1,5 @@
 // Package ft is FT of the NAS Parallel Benchmarks: it solves a diffusion equation on a
-// three-dimensional grid by Fourier transforms (NPB report RNR-94-007, section 2.2.4).
+// three-dimensional grid by Fourier transforms (Bailey 1994, kernel FT).
 //
 // Each rank holds some planes of the grid, in which it transforms the first two dimensions
 // by itself. For the third one it needs lines across the planes of all ranks, and gets them

@@ -1,6 +1,6 @@
 // Package lu is LU of the NAS Parallel Benchmarks: it solves the compressible Navier–Stokes
-// equations in three dimensions by symmetric successive over-relaxation (NPB report
-// RNR-94-007, section 3.1).
+// equations in three dimensions by symmetric successive over-relaxation (Bailey
+// 1994, application LU).
 //
 // A rank holds a column of the grid: a part of the x-y plane, and all of z. A relaxation
 // sweep visits the points in order, because each depends on those before it in x, y and z.

@@ -20,7 +20,7 @@ var coefficients = [5][13]float64{
 func exact(x, y, z float64) cell {
 	var c cell
 	for m := range c {
-		k := &coefficients[m]
+		k := coefficients[m]
 		c[m] = k[0] + x*(k[1]+x*(k[4]+x*(k[7]+x*k[10]))) +
 			y*(k[2]+y*(k[5]+y*(k[8]+y*k[11]))) + z*(k[3]+z*(k[6]+z*(k[9]+z*k[12])))
 	}

@@ -10,9 +10,9 @@ import (
 func TestMain(m *testing.M) { mpitest.Main(m) }
 
 // TestVerifies compares class S with the values of the specification: one rank, and grids of
-// 2×1, 3×2 and 4×4 ranks.
+// 2×1, 2×2 and 4×4 ranks, the last with three points each.
 func TestVerifies(t *testing.T) {
-	mpitest.Sizes(t, []int{1, 2, 4, 6, 16}, func(t *testing.T, c *mpi.Comm) {
+	mpitest.Sizes(t, []int{1, 2, 4, 16}, func(t *testing.T, c *mpi.Comm) {
 		result, err := Run(c, 'S')
 		if err != nil {
 			t.Fatal(err)
