@@ -79,7 +79,7 @@ func Sections() []Section {
 			{Source: "t1", Where: "6.6.2", Text: "applications: run time up to 45 % lower on 64 cores (SMG2000, radix sort)", Reason: "needs SMG2000 and a cluster of 64 cores with 10 Gbit/s Ethernet"},
 		}},
 		{"Memory of the eager protocol", "", []Claim{
-			{Source: "p3", Where: "5", Text: "receive buffers an order of magnitude smaller than with some for each connection", Tables: "eager-memory", Rows: "^receive buffers", Column: muster, Op: AtMost, Limit: 0.1},
+			{Source: "p3", Where: "5", Text: "receive buffers a tenth of those for each connection", Tables: "eager-memory", Rows: "^receive buffers", Column: muster, Op: AtMost, Limit: 0.1},
 			{Source: "p3", Where: "5", Text: "the same speed", Tables: "eager-latency", Column: muster, Op: AtMost, Limit: 1.05},
 			{Source: "p3", Where: "5", Text: "applications as fast as with receive buffers for each peer (AMG, SMG2000, NAMD, HPL and others on up to 512 processes)", Reason: "needs these applications and a cluster"},
 			{Source: "p3", Where: "5", Text: "constant 5–10 MB of communication memory for each process", Tables: "hosts-memory-*", Count: 2, Rows: "^memory", Column: muster, Op: AtMost, Limit: 10},

@@ -28,7 +28,7 @@ which is in brackets. × is our figure divided by that of the better peer, or by
 ` + "`make results`" + ` measures everything again, and with the words of the fourth column one row. The date links to the oldest table
 of the row; all are in [results](results), with machine, versions and conditions. All ranks and hosts (network
 namespaces) share one machine: compare figures within a table only. "Loaded" marks provisional figures, measured while
-other processes used the machine. ` + "`muster bench report`" + ` also lists the claims that one machine cannot show.
+other processes used the machine. ` + "`muster bench report`" + ` also lists what cannot be measured.
 `
 
 // Render returns the page.
