@@ -2,7 +2,11 @@ package core
 
 // Making and freeing communicators (MPI-4.1 sections 7.4.2 and 7.4.3).
 
-import "github.com/muster-mpi/muster/mpi"
+import (
+	"hash/fnv"
+
+	"github.com/muster-mpi/muster/mpi"
+)
 
 // addComm stores a new communicator, whose error handler is that of its parent, and its
 // handle. A nil communicator is MPI_COMM_NULL.
@@ -164,7 +168,11 @@ func (p *Process) commSplitType(a *args) error {
 			n, err = c.Split(mpi.Undefined, key)
 		}
 	case splitNeighborhood: // of ranks that see the same folder: those of a node do
-		if _, ok := hints.get("nbhd_common_dirname"); ok {
+		folder, ok := hints.get("nbhd_common_dirname")
+		if ok, err = sameHint(c.Comm, folder, ok); err != nil {
+			return err
+		}
+		if ok {
 			n, err = c.SplitType(mpi.ByNode, key)
 		} else {
 			n, err = c.Split(mpi.Undefined, key)
@@ -179,6 +187,19 @@ func (p *Process) commSplitType(a *args) error {
 	}
 	a.addComm(4, n, c)
 	return nil
+}
+
+// sameHint reports whether all ranks of c have a hint, with the same value.
+func sameHint(c *mpi.Comm, value string, ok bool) (bool, error) {
+	mine := int64(-1)
+	if ok {
+		h := fnv.New32a()
+		h.Write([]byte(value))
+		mine = int64(h.Sum32())
+	}
+	all := []int64{mine, -mine}
+	err := mpi.Allreduce(c, nil, all, mpi.Max[int64]())
+	return ok && all[0] == -all[1], err
 }
 
 func (p *Process) commCreate(a *args) error {

@@ -84,7 +84,9 @@ func showSettings(w io.Writer, v reflect.Value, environ []string) {
 		field := v.Type().Field(i)
 		name := field.Tag.Get("env")
 		if name == "" {
-			showSettings(w, v.Field(i), environ)
+			if field.Type.Kind() == reflect.Struct { // others, such as Hook, are set by the program only
+				showSettings(w, v.Field(i), environ)
+			}
 			continue
 		}
 		fallback := field.Tag.Get("default")

@@ -192,10 +192,12 @@ const (
 	// A host that leaves silentPings pings in a row unanswered is lost.
 	defaultPing = 10 * time.Second
 	silentPings = 6
-	// maxRanks and maxHosts limit a job. They catch a mistake in a number before it takes all
-	// memory; a host runs out of process IDs and descriptors earlier.
+	// maxRanks and maxHosts limit a job, maxHere the ranks of each host, which has no process
+	// IDs and descriptors for more. A mistake in a number is reported before it takes all
+	// memory.
 	maxRanks = 1 << 24
 	maxHosts = 1 << 16
+	maxHere  = 1 << 16
 )
 
 func (c *Config) complete() error {
@@ -207,8 +209,8 @@ func (c *Config) complete() error {
 			return err
 		}
 	}
-	if c.Ranks < 1 || c.Ranks > maxRanks {
-		return fmt.Errorf("launch: %d ranks: use 1 to %d", c.Ranks, maxRanks)
+	if most := min(maxRanks, maxHere*max(1, len(c.Hosts))); c.Ranks < 1 || c.Ranks > most {
+		return fmt.Errorf("launch: %d ranks on %d hosts: use 1 to %d", c.Ranks, max(1, len(c.Hosts)), most)
 	}
 	if len(c.Hosts) == 0 {
 		c.layout = oneHost(c.Ranks)
