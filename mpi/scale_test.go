@@ -9,8 +9,8 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// TestMemoryPerRankDoesNotGrow checks that what a rank keeps depends only on the logarithm of
-// the size of the job, that is on its number of peers in a collective.
+// TestMemoryPerRankDoesNotGrow checks that what a rank keeps without windows on one node
+// depends only on the logarithm of the size of the job: on its number of peers in a collective.
 func TestMemoryPerRankDoesNotGrow(t *testing.T) {
 	if mpitest.Launched() {
 		t.Skip("starts goroutines as ranks")
