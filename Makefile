@@ -183,19 +183,18 @@ test-launchers: ## run under Slurm, Hydra on two hosts, Open MPI's mpirun, as an
 	CGO_ENABLED=1 $(GO) test -tags launchers -count 1 -timeout $(TIMEOUT) ./tests/launchers ./examples/kubernetes
 
 # Go's fuzzing sometimes fails without a failing input, if its time ends while it minimizes an
-# input. It is then run once more.
+# input. It is then run once more. Two targets run at a time, because half of a short run is
+# the start.
 fuzz: ## run every fuzz target for FUZZTIME (5s)
 	@mkdir -p $(BIN)
-	@set -eu; \
-	grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*|\1 \2|' | sort | \
-	while read -r dir target; do \
-		echo "$$dir $$target"; \
-		fuzz() { $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -timeout $(TIMEOUT) "$$dir" >$(BIN)/fuzz.log 2>&1; }; \
-		if ! fuzz && { cat $(BIN)/fuzz.log; grep -q 'Failing input' $(BIN)/fuzz.log || ! grep -q 'context deadline exceeded' $(BIN)/fuzz.log || ! fuzz; }; then \
-			cat $(BIN)/fuzz.log; exit 1; \
+	@grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*|\1 \2|' | sort | \
+	xargs -P 2 -L 1 sh -c '\
+		dir=$$1 target=$$2 log=$(BIN)/fuzz-$$(basename $$1)-$$2.log; \
+		fuzz() { $(GO) test -run "^$$" -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -parallel 1 -timeout $(TIMEOUT) "$$dir" >$$log 2>&1; }; \
+		if ! fuzz && { cat $$log; grep -q "Failing input" $$log || ! grep -q "context deadline exceeded" $$log || ! fuzz; }; then \
+			cat $$log; exit 255; \
 		fi; \
-		tail -n 1 $(BIN)/fuzz.log; \
-	done
+		echo "$$dir $$target: $$(tail -n 1 $$log)"; rm $$log' fuzz
 
 words: ## list words that the vocabulary avoids; UNDER=folder for one folder
 	$(GO) test -count 1 -run 'TestVocabulary$$' . -args -words.under "$(UNDER)"

@@ -46,9 +46,11 @@ func TestCommandsOfPages(t *testing.T) {
 	if err := makeProxy(proxy, root); err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range executedPages {
+	for i, page := range executedPages {
 		t.Run(strings.ReplaceAll(page, "/", "-"), func(t *testing.T) {
-			t.Parallel()
+			if i > 0 { // the first page compiles what the others find in the build cache
+				t.Parallel()
+			}
 			runPage(t, page, proxy)
 		})
 	}
