@@ -77,6 +77,7 @@ func TestEnds(t *testing.T) {
 		{"sigterm", "2", 128 + 15, []string{"killed by SIGTERM"}},
 		{"segfault", "2", 128 + 11, []string{"killed by SIGSEGV"}},
 		{"no_finalize", "2", -1, []string{"rank 1", "without calling Finalize"}},
+		{"exit_in_thread", "2", 0, []string{"[0] the buffered line", "ranks 0-1 exited with status 0 without calling Finalize"}},
 	} {
 		t.Run(c.prog, func(t *testing.T) {
 			t.Parallel()

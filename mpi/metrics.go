@@ -48,7 +48,7 @@ func (w *World) startMetrics(every time.Duration) (stop func()) {
 }
 
 func (w *World) metrics() pmi.Metrics {
-	c := w.counters()
+	c := w.counters(w.e.Sample())
 	return pmi.Metrics{
 		MessagesSent: c.Of(prof.MessagesSent), MessagesReceived: c.Of(prof.MessagesReceived),
 		BytesSent: c.Of(prof.BytesSent), BytesReceived: c.Of(prof.BytesReceived),

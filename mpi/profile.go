@@ -32,10 +32,10 @@ const profileTag = math.MaxInt32 - 2
 // Profile returns the counters of the calling rank since it joined the job. They include
 // the messages that the library sends itself, such as those of collectives. To measure a
 // part of a program, call Profile before and after it.
-func Profile(c *Comm) prof.Counters { return c.w.counters() }
+func Profile(c *Comm) prof.Counters { return c.w.counters(c.w.e.Counters()) }
 
-func (w *World) counters() prof.Counters {
-	p := w.e.Counters()
+// counters adds the counters of this package to those of the engine.
+func (w *World) counters(p prof.Counters) prof.Counters {
 	p.Add(prof.MemoryBuffered, uint64(w.buffered.Load()))
 	p.Add(prof.MemorySegments, w.teams.share())
 	return p
@@ -97,7 +97,7 @@ func (w *World) report() error {
 	if w.recorder != nil {
 		return w.reportArrivals()
 	}
-	counters := w.counters()
+	counters := w.counters(w.e.Counters())
 	counters.Add(prof.CollectivesShared, w.teams.calls()+w.gates) // no call is under way
 	sum, err := combine(w, prof.Summarize(&counters), (*prof.Summary).Encode, prof.Decode, (*prof.Summary).Merge)
 	if err != nil {

@@ -87,7 +87,7 @@ func (w *World) gatherArrivals() (*prof.Arrivals, error) {
 	if err := w.compareClocks(&w.profile.clock.EndAt, &w.profile.clock.EndAdd); err != nil {
 		return nil, err
 	}
-	counters := w.counters()
+	counters := w.counters(w.e.Counters())
 	records, lost := r.close(w.profile.clock)
 	mine := prof.GatherArrivals(c.rank, records)
 	mine.Lost, mine.ClockError = lost, w.profile.clockError

@@ -234,7 +234,7 @@ func (w *World) traceText() ([]byte, error) {
 			return nil, err
 		}
 	}
-	counters := w.counters()
+	counters := w.counters(w.e.Counters())
 	r := &trace.Rank{Rank: w.comm.rank, Host: w.client.Host(), Error: w.profile.clockError, Events: w.tracer.events(w.profile.clock, base),
 		Dropped: w.tracer.dropped, Counters: map[string]uint64{}}
 	for name, v := range counters.Values {

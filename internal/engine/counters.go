@@ -42,6 +42,19 @@ func (w *waitStats) gap(d time.Duration) {
 func (e *Engine) Counters() prof.Counters {
 	e.lock()
 	defer e.unlock()
+	return e.counters()
+}
+
+// Sample returns the counters to a goroutine in the background. It borrows the lock, so the
+// application's goroutine stays the lock's owner, and the front of C keeps its direct path.
+func (e *Engine) Sample() prof.Counters {
+	e.mu.borrowWanted()
+	defer e.mu.giveBack()
+	return e.counters()
+}
+
+// counters returns the counters. The lock is held.
+func (e *Engine) counters() prof.Counters {
 	c := prof.Counters{Rank: e.rank, Host: e.client.Host()}
 	c.Add(prof.TimeRunning, uint64(time.Since(e.began)))
 	c.Add(prof.TimeWaiting, uint64(e.waited.total))

@@ -181,3 +181,27 @@ func BenchmarkLock(b *testing.B) {
 		}
 	})
 }
+
+// Counters that are read in the background leave the lock with its owner: the direct path of C
+// programs needs the bias, also in a job with metrics.
+func TestSampleKeepsBias(t *testing.T) {
+	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
+		e := w.ranks[0]
+		if e.mu.shared || !canBias() {
+			t.Skip("no bias in this build or on this kernel")
+		}
+		for range 2 * biasAfter {
+			e.lock()
+			e.unlock()
+		}
+		done := make(chan bool)
+		go func() {
+			e.Sample()
+			close(done)
+		}()
+		<-done
+		if e.mu.bias != goroutine() {
+			t.Error("the lock is no longer biased to its owner")
+		}
+	})
+}

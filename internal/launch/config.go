@@ -91,6 +91,10 @@ type Config struct {
 	// the failure.
 	Grace time.Duration
 
+	// ExitLeaves lets ranks exit with status 0 without Finalize, as MPICH does. The job
+	// fails only if all others wait for them. Default: such a rank has failed.
+	ExitLeaves bool
+
 	// Metrics, if not nil, is called when the job begins, with a function that returns
 	// the current counters of all ranks, or none when the job has ended. The ranks need
 	// the variable MUSTER_METRICS. Default: none.

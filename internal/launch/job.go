@@ -43,6 +43,7 @@ type job struct {
 	status   int // of the job, once a rank has failed
 	killed   int // ranks killed by SIGKILL
 
+	leavers     earlyLeavers
 	starting    *startWatch
 	ending      bool
 	grace       grace
@@ -147,6 +148,7 @@ func (j *job) loop(ctx context.Context) {
 	defer late.Stop()
 	limit := limitTimer(j.cfg.Timeout)
 	defer limit.Stop()
+	defer j.leavers.stop()
 	cancelled := ctx.Done()
 	for j.living > 0 || j.pending > 0 {
 		select {
@@ -170,6 +172,8 @@ func (j *job) loop(ctx context.Context) {
 			j.endTimerFired(time.Now())
 		case now := <-late.C:
 			j.checkStartTimeout(now)
+		case now := <-j.leavers.ticks():
+			j.checkLeft(now)
 		case now := <-look:
 			if p, ok := j.backend.pulse(); ok {
 				j.checkStuck(&watch, p, now)
@@ -321,7 +325,7 @@ func (j *job) exited(rank int, end ending) {
 	case failed:
 		j.died(rank, end.explained(), end.String(), end.status())
 	case phase == pmi.PhaseJoined:
-		j.died(rank, "exited with status 0 without calling Finalize", "exited without Finalize", 1)
+		j.left(rank)
 	case j.server.Fenced() > 0:
 		j.died(rank, "exited with status 0 without joining the job, while other ranks wait for it", "exited without joining the job", 1)
 	}
@@ -477,6 +481,7 @@ func (j *job) reportWaits(earlier *sample, head func(computes bool) string) (com
 // report prints the cause as the last lines of all output, where users look first.
 func (j *job) report() {
 	if j.cause == nil {
+		j.reportLeft()
 		return
 	}
 	lines := []string{j.causeText()}

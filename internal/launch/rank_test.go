@@ -47,6 +47,7 @@ var rankRoles = map[string]func(c pmi.Client) int{
 	"abort":       roleAbort,
 	"nofinalize":  roleNoFinalize,
 	"late-status": roleLateStatus,
+	"leave-early": roleLeaveEarly,
 	"cycle":       roleCycle,
 	"away":        roleAway,
 	"lines":       roleLines,
@@ -188,6 +189,14 @@ func roleNoFinalize(c pmi.Client) int {
 	err := c.Fence(context.Background())
 	fmt.Println("fence:", err)
 	return 3
+}
+
+// roleLeaveEarly: rank 1 exits without Finalize, the others leave in order, without waiting for it.
+func roleLeaveEarly(c pmi.Client) int {
+	if c.Rank() != 1 {
+		leave(c)
+	}
+	return 0
 }
 
 func roleLateStatus(c pmi.Client) int {

@@ -94,6 +94,18 @@ func TestExitWithoutFinalizeIsFailure(t *testing.T) {
 	})
 }
 
+// With ExitLeaves a rank may exit without Finalize, unless others wait for it.
+func TestExitLeaves(t *testing.T) {
+	r := runRole(t, "nofinalize", Config{Ranks: 2, ExitLeaves: true})
+	if r.Status == 0 || !strings.Contains(r.Cause, "rank 1 ") {
+		t.Errorf("the others wait in a fence for the rank that has left: %+v", r)
+	}
+	r = runRole(t, "leave-early", Config{Ranks: 3, ExitLeaves: true})
+	if r.Status != 0 || !strings.Contains(r.err, "rank 1 exited with status 0 without calling Finalize") {
+		t.Errorf("nobody waits for the rank that has left: %+v", r)
+	}
+}
+
 func TestExitWithoutJoiningFailsFence(t *testing.T) {
 	// Rank 1 is a command that does not join the job.
 	script := `if [ "$PMI_RANK" = 1 ]; then sleep "$PAUSE"; exit 0; fi; exec "$0"`
