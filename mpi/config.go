@@ -82,10 +82,10 @@ type Config struct {
 	// Tuning is the file with the best algorithm for each size, as "muster tune"
 	// writes it. All ranks need the same value. Default: by estimated cost.
 	Tuning string `env:"MUSTER_TUNING" default:"by estimated cost" agree:"file"`
-	// Profile reports the activity of the job when it ends: "text" prints the
-	// report at rank 0 on standard error; a name that ends in .json is a file
-	// that rank 0 writes. "arrivals" reports instead when ranks arrived at
-	// collectives; "arrivals:FILE.svg" also draws it and "arrivals:FILE.json"
+	// Profile reports the activity of the job when it ends, with the time in each
+	// call and call site: "text" prints the report at rank 0 on standard error; a
+	// name that ends in .json is a file that rank 0 writes. "arrivals" reports
+	// instead when ranks arrived at collectives; "arrivals:FILE.svg" also draws it and "arrivals:FILE.json"
 	// writes it. All ranks need the same value. Default: none. See also [Profile]
 	// and "muster run --profile".
 	Profile string `env:"MUSTER_PROFILE" default:"none" agree:"value"`

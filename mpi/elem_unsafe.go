@@ -61,6 +61,9 @@ func elements[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/size)
 }
 
+// addressOf returns the address of the first byte.
+func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
+
 // sizeOf returns the size of an element in bytes.
 func sizeOf[T any]() int { return int(unsafe.Sizeof(*new(T))) }
 

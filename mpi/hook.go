@@ -4,7 +4,8 @@ package mpi
 // rank. Without a hook the fast paths are the same as before: Send, Recv and the quick
 // collectives leave them for the general path when typeCheck.slow is set, as in check
 // mode, and Wait looks at requests that carry more than an operation. The general path
-// checks World.hooks for nil.
+// checks World.observed. Config.Profile observes calls in the same places
+// (profile_calls.go); it is not a Hook, so that it can keep its data in the hookedCall.
 //
 // A function of the API reports its call and does the work with functions that report
 // nothing, so that the calls which the library makes for itself are not seen.
@@ -99,26 +100,34 @@ func (c *Call) Context() uint32 { return c.Comm.ctx }
 // maxHooks is the number of hooks of a rank: that of the program and those of the library.
 const maxHooks = 3
 
-// hookedCall is a call that hooks have seen the beginning of. A nil *hookedCall is a call
-// of a rank without hooks.
+// hookedCall is a call that hooks or the profile have seen the beginning of. A nil
+// *hookedCall is a call of a rank without them. A request keeps the hookedCall of the call
+// that started it; that of any other call is used again when the call has ended.
 type hookedCall struct {
-	hooks []Hook
-	ids   [maxHooks]uint64
-	more  requestMore // of the request that the call returns
+	w      *World
+	ids    [maxHooks]uint64
+	starts bool
+	timed  timedCall   // of the profile
+	more   requestMore // of the request that the call returns
+	before []Request   // of a call on several requests: as they were
 }
 
 // setHooks makes all calls take the general path if there are hooks.
 func (w *World) setHooks(hooks ...Hook) {
 	for _, h := range hooks {
 		if h != nil {
-			w.hooks, w.types.slow = append(w.hooks, h), true
+			w.hooks = append(w.hooks, h)
+			w.observe()
 		}
 	}
 }
 
+// observe makes all calls take the general path.
+func (w *World) observe() { w.observed, w.types.slow = true, true }
+
 // begin reports that a call begins. It is inlined: without hooks it is a comparison.
 func (c *Comm) begin(name string, kind CallKind, peer, tag, bytes int) *hookedCall {
-	if c.w.hooks == nil {
+	if !c.w.observed {
 		return nil
 	}
 	return hookCall(&Call{Name: name, Kind: kind, Comm: c, Peer: peer, Tag: tag, Bytes: bytes})
@@ -126,7 +135,7 @@ func (c *Comm) begin(name string, kind CallKind, peer, tag, bytes int) *hookedCa
 
 // beginStart is begin for a call that returns a request.
 func (c *Comm) beginStart(name string, kind CallKind, peer, tag, bytes int) *hookedCall {
-	if c.w.hooks == nil {
+	if !c.w.observed {
 		return nil
 	}
 	return hookCall(&Call{Name: name, Kind: kind, Comm: c, Peer: peer, Tag: tag, Bytes: bytes, Starts: true})
@@ -134,7 +143,7 @@ func (c *Comm) beginStart(name string, kind CallKind, peer, tag, bytes int) *hoo
 
 // beginSendrecv is begin for a call that sends one message and receives another.
 func (c *Comm) beginSendrecv(name string, dst, tag, bytes, src, srcTag int, starts bool) *hookedCall {
-	if c.w.hooks == nil {
+	if !c.w.observed {
 		return nil
 	}
 	return hookCall(&Call{Name: name, Kind: CallSendrecv, Comm: c, Peer: dst, Tag: tag, Bytes: bytes, Source: src, SourceTag: srcTag, Starts: starts})
@@ -142,7 +151,7 @@ func (c *Comm) beginSendrecv(name string, dst, tag, bytes, src, srcTag int, star
 
 // beginColl is begin for a collective call.
 func (c *Comm) beginColl(k *collCall, kind CallKind, starts bool) *hookedCall {
-	if c.w.hooks == nil || k.inner {
+	if !c.w.observed || k.inner {
 		return nil
 	}
 	return hookCall(&Call{Name: k.name, Kind: kind, Comm: c, Peer: k.rootOrNull(), Tag: AnyTag, Bytes: k.payload(), Starts: starts})
@@ -154,9 +163,19 @@ func (c *Comm) beginCreate(name string, kind CallKind) *hookedCall {
 }
 
 func hookCall(call *Call) *hookedCall {
-	h := &hookedCall{hooks: call.Comm.w.hooks}
-	for i, hook := range h.hooks {
+	w := call.Comm.w
+	var h *hookedCall
+	if !call.Starts {
+		h = w.spareCall.Swap(nil)
+	}
+	if h == nil {
+		h = &hookedCall{w: w, starts: call.Starts}
+	}
+	for i, hook := range w.hooks {
 		h.ids[i] = hook.Begin(*call)
+	}
+	if w.calls != nil {
+		w.calls.begin(&h.timed, call)
 	}
 	return h
 }
@@ -177,8 +196,15 @@ func (h *hookedCall) done(err error) error {
 }
 
 func (h *hookedCall) ended(st Status, err error) {
-	for i, hook := range h.hooks {
+	w := h.w
+	if w.calls != nil {
+		w.calls.end(&h.timed, st, err)
+	}
+	for i, hook := range w.hooks {
 		hook.End(h.ids[i], st, err)
+	}
+	if !h.starts {
+		w.spareCall.Store(h)
 	}
 }
 
@@ -192,7 +218,10 @@ func (h *hookedCall) found(ok bool, st Status, err error) {
 
 // complete reports that the call by has completed the operation that h has started.
 func (h *hookedCall) complete(by *hookedCall, st Status, err error) {
-	for i, hook := range h.hooks {
+	if h.w.calls != nil {
+		h.w.calls.complete(&h.timed, &by.timed, st, err)
+	}
+	for i, hook := range h.w.hooks {
 		hook.Complete(h.ids[i], by.ids[i], st, err)
 	}
 }

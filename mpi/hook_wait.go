@@ -6,7 +6,6 @@ package mpi
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/muster-mpi/muster/internal/engine"
 )
@@ -42,10 +41,7 @@ func (r Request) hookedTest() (Status, bool, error) {
 }
 
 // manyHooked is a call on several requests, at least one of which hooks have seen.
-type manyHooked struct {
-	*hookedCall
-	before []Request
-}
+type manyHooked hookedCall
 
 // hookMany reports the begin of a call on several requests. It returns nil without hooks.
 func hookMany(name string, kind CallKind, reqs []Request) *manyHooked {
@@ -56,7 +52,9 @@ func hookMany(name string, kind CallKind, reqs []Request) *manyHooked {
 		if reqs[i].hooked() == nil {
 			return nil
 		}
-		return &manyHooked{reqs[i].c.begin(name, kind, ProcNull, AnyTag, 0), slices.Clone(reqs)}
+		h := reqs[i].c.begin(name, kind, ProcNull, AnyTag, 0)
+		h.before = append(h.before[:0], reqs...)
+		return (*manyHooked)(h)
 	}
 	return nil
 }
@@ -66,10 +64,11 @@ func hookMany(name string, kind CallKind, reqs []Request) *manyHooked {
 func (m *manyHooked) end(reqs []Request, status func(i int) Status, err error) {
 	for i, r := range m.before {
 		if r.op.Active() && reqs[i].c == nil && r.hooked() != nil {
-			r.more.hooked.complete(m.hookedCall, status(i), err)
+			r.more.hooked.complete((*hookedCall)(m), status(i), err)
 		}
 	}
-	m.ended(noStatus, err)
+	clear(m.before) // else the buffers would be kept in memory
+	(*hookedCall)(m).ended(noStatus, err)
 }
 
 // endSome is end for calls that return a list.

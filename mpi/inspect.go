@@ -23,7 +23,7 @@ var _ = hook.Register(hook.Functions{
 	},
 	Direct: func(comm any) (*engine.Engine, *engine.Comm, *rankset.List) {
 		c := comm.(*Comm)
-		if c.w.cfg.Check || c.w.hooks != nil || c.IsInter() {
+		if c.w.cfg.Check || c.w.observed || c.IsInter() {
 			return nil, nil, nil
 		}
 		return c.e, &c.pt, c.ranks

@@ -82,7 +82,7 @@ func RsendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) e
 
 // send is sendFor that hooks see.
 func send[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
-	h := c.begin(op, CallSend, dst, tag, len(buf)*sizeOf[T]())
+	h := c.begin(op, CallSend, dst, tag, len(buf)*sizeOf[T]()).sends(rawBytes(buf))
 	return h.done(sendFor(c, op, buf, dst, tag, mode))
 }
 
@@ -108,7 +108,7 @@ func (c *Comm) send(op string, b []byte, dst, tag int, mode p2p.Mode) error {
 
 // sendContext is sendContextFor that hooks see.
 func sendContext[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
-	h := c.begin(op, CallSend, dst, tag, len(buf)*sizeOf[T]())
+	h := c.begin(op, CallSend, dst, tag, len(buf)*sizeOf[T]()).sends(rawBytes(buf))
 	return h.done(sendContextFor(ctx, c, op, buf, dst, tag, mode))
 }
 

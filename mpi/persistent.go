@@ -80,7 +80,7 @@ func prepare[T Elem](c *Comm, op string, buf []T, peer, tag int, mode p2p.Mode) 
 
 // Start starts the operation. Its request must be completed before the next Start.
 func (p *Persistent) Start() Request {
-	if p.c.w.hooks == nil {
+	if !p.c.w.observed {
 		return p.start()
 	}
 	kind, bytes := CallSend, len(p.buf)
@@ -90,7 +90,11 @@ func (p *Persistent) Start() Request {
 	case p.recv:
 		kind = CallRecv
 	}
-	return p.c.beginStart("Start", kind, p.peer, p.tag, bytes).started(p.start())
+	h := p.c.beginStart("Start", kind, p.peer, p.tag, bytes)
+	if kind == CallSend {
+		h.sends(p.buf)
+	}
+	return h.started(p.start())
 }
 
 func (p *Persistent) start() Request {

@@ -1,7 +1,8 @@
 package mpi
 
 // The profile of a job (P3 section 3). Each rank always counts, in its own memory. If
-// Config.Profile is set, the job combines the counters when it ends:
+// Config.Profile is set, the rank also observes its calls (profile_calls.go), and the job
+// combines the counters when it ends:
 //
 //	join       rank 0 creates the file, so that a bad name is reported before the work
 //	Finalize   each rank reads its counters, before the messages that combine them;
@@ -32,7 +33,16 @@ const profileTag = math.MaxInt32 - 2
 // Profile returns the counters of the calling rank since it joined the job. They include
 // the messages that the library sends itself, such as those of collectives. To measure a
 // part of a program, call Profile before and after it.
-func Profile(c *Comm) prof.Counters { return c.w.counters(c.w.e.Counters()) }
+func Profile(c *Comm) prof.Counters { return c.w.profiled() }
+
+// profiled returns the counters and, if Config.Profile is set, the profile of calls.
+func (w *World) profiled() prof.Counters {
+	p := w.counters(w.e.Counters())
+	if w.calls != nil {
+		w.calls.addTo(&p)
+	}
+	return p
+}
 
 // counters adds the counters of this package to those of the engine.
 func (w *World) counters(p prof.Counters) prof.Counters {
@@ -97,12 +107,15 @@ func (w *World) report() error {
 	if w.recorder != nil {
 		return w.reportArrivals()
 	}
-	counters := w.counters(w.e.Counters())
+	counters := w.profiled()
 	counters.Add(prof.CollectivesShared, w.teams.calls()+w.gates) // no call is under way
 	sum, err := combine(w, prof.Summarize(&counters), (*prof.Summary).Encode, prof.Decode, (*prof.Summary).Merge)
 	if err != nil {
 		w.noProfile(err)
 		return nil
+	}
+	if w.comm.rank == 0 {
+		sum.Resolve()
 	}
 	if w.profile.text != nil {
 		fmt.Fprint(w.profile.text, "muster: ", sum.Text())

@@ -93,7 +93,7 @@ func Irsend[T Elem](c *Comm, buf []T, dst, tag int) Request {
 
 // startSend is isend that hooks see.
 func startSend[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) Request {
-	h := c.beginStart(op, CallSend, dst, tag, len(buf)*sizeOf[T]())
+	h := c.beginStart(op, CallSend, dst, tag, len(buf)*sizeOf[T]()).sends(rawBytes(buf))
 	return h.started(isend(c, op, buf, dst, tag, mode))
 }
 
@@ -417,6 +417,7 @@ func completeAll(ctx context.Context, reqs []Request, out []Status) error {
 
 // finish records the result of one of several requests.
 func finish(reqs []Request, out []Status, i int, st Status, err error, errs []error) []error {
+	reqs[i].hooked().arrived()
 	reqs[i] = Request{}
 	if out != nil {
 		out[i] = st

@@ -12,7 +12,7 @@ import (
 // Sendrecv sends one message and receives another. Ranks that exchange messages
 // with it do not deadlock.
 func Sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
-	h := c.beginSendrecv("Sendrecv", dst, stag, len(sbuf)*sizeOf[T](), src, rtag, false)
+	h := c.beginSendrecv("Sendrecv", dst, stag, len(sbuf)*sizeOf[T](), src, rtag, false).sends(rawBytes(sbuf))
 	st, err := sendrecv(c, sbuf, dst, stag, rbuf, src, rtag)
 	h.end(st, err)
 	return st, err
@@ -38,7 +38,7 @@ func sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag i
 // is cancelled and no message is lost. If the send is still under way then, sbuf
 // must not be changed any more: see [SendContext].
 func SendrecvContext[T, U Elem](ctx context.Context, c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
-	h := c.beginSendrecv("Sendrecv", dst, stag, len(sbuf)*sizeOf[T](), src, rtag, false)
+	h := c.beginSendrecv("Sendrecv", dst, stag, len(sbuf)*sizeOf[T](), src, rtag, false).sends(rawBytes(sbuf))
 	st, err := sendrecvContext(ctx, c, sbuf, dst, stag, rbuf, src, rtag)
 	h.end(st, err)
 	return st, err
@@ -77,7 +77,7 @@ func SendrecvReplaceContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, 
 // Status is that of the received one. Until then sbuf must not be changed and rbuf must
 // not be used. [Request.Cancel] applies to the receive.
 func Isendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) Request {
-	h := c.beginSendrecv("Isendrecv", dst, stag, len(sbuf)*sizeOf[T](), src, rtag, true)
+	h := c.beginSendrecv("Isendrecv", dst, stag, len(sbuf)*sizeOf[T](), src, rtag, true).sends(rawBytes(sbuf))
 	return h.started(isendrecv(c, sbuf, dst, stag, rbuf, src, rtag))
 }
 

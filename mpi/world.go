@@ -27,7 +27,7 @@ type World struct {
 	client pmi.Client
 	cfg    Config
 	types  typeCheck
-	hooks  []Hook // nil: none
+	hooks  []Hook
 	comm   *Comm
 	self   *Comm        // of Comm.Self, once selfMade
 	tuning *coll.Tuning // measured choice of algorithms; nil: none
@@ -42,8 +42,11 @@ type World struct {
 	nodes      *nodecoll.Host // of ranks that are goroutines; else nil
 	teams      teamList
 	profile    profile
-	recorder   *recorder   // of arrivals at collectives; nil without such a profile
-	tracer     *tracer     // of calls; nil without a trace
+	recorder   *recorder    // of arrivals at collectives; nil without such a profile
+	tracer     *tracer      // of calls; nil without a trace
+	calls      *callProfile // of calls; nil without a profile
+	observed   bool         // there are hooks or a profile of calls
+	spareCall  atomic.Pointer[hookedCall]
 	clock      *prof.Clock // of recorder and tracer
 	check      checks      // check mode
 	gates      uint64      // barriers through the board of the job
@@ -206,6 +209,10 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	w.profile, w.recorder, w.tracer = profile, profile.recorder, tracer
 	if host != nil {
 		w.nodes = host.nodes
+	}
+	if profile.on && w.recorder == nil {
+		w.calls = newCallProfile()
+		w.observe()
 	}
 	if w.tracer != nil {
 		w.clock = w.tracer.clock

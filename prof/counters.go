@@ -57,6 +57,13 @@ const (
 	BuffersKnown      Name = "buffers.known"      // whose uses are counted
 	BuffersFrequent   Name = "buffers.frequent"   // of these, used often
 
+	// Buffers of the program that short messages are sent from, on any device. They are
+	// counted if the job has a profile.
+	BuffersSent      Name = "buffers.sent"       // short messages
+	BuffersReused    Name = "buffers.reused"     // of these, from a buffer that was used before
+	BuffersMostUses  Name = "buffers.most-uses"  // of the buffer that is used most
+	BuffersMostBytes Name = "buffers.most-bytes" // its length
+
 	// Receive buffers that the library posts.
 	ReceiveBuffers     Name = "receive.buffers"      // now
 	ReceiveBuffersMost Name = "receive.buffers-most" // maximum
@@ -67,9 +74,10 @@ const (
 	BackgroundWakes  Name = "background.wakes"
 	BackgroundServed Name = "background.served"
 
-	TimeRunning    Name = "time.running" // since the rank joined the job
-	TimeWaiting    Name = "time.waiting" // of it, in calls that waited long enough to yield their core
-	TimeLongestGap Name = "time.gap"     // longest time between two polls of such a wait
+	TimeRunning    Name = "time.running"  // since the rank joined the job
+	TimeWaiting    Name = "time.waiting"  // of it, in calls that waited long enough to yield their core
+	TimeInCalls    Name = "time.in-calls" // of it, in calls of the library; counted if the job has a profile
+	TimeLongestGap Name = "time.gap"      // longest time between two polls of such a wait
 
 	Waits            Name = "waits.long"          // number of such waits
 	WaitYields       Name = "waits.yields"        // times that they yielded the core
@@ -107,6 +115,8 @@ type Counters struct {
 	Values  map[Name]uint64
 	Sizes   []SizeClass // non-empty classes of the messages sent
 	Peers   []Pair      // messages sent, by peer
+	Sites   []CallSite  // calls by call site, if the job has a profile
+	Waits   []Wait      // time of waiting by peer, if the job has a profile
 }
 
 // SizeClass counts messages of From to To bytes sent with one protocol.

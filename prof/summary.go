@@ -16,6 +16,7 @@ import (
 type Spread struct {
 	Sum   uint64 `json:"sum"`
 	Min   uint64 `json:"min"`
+	MinAt int    `json:"min_at"` // the first rank with the value Min
 	Max   uint64 `json:"max"`
 	MaxAt int    `json:"max_at"` // the first rank with the value Max
 }
@@ -28,16 +29,20 @@ type Summary struct {
 	Values  map[Name]Spread `json:"counters"`
 	Sizes   []SizeClass     `json:"message_sizes"`
 	Pairs   []Pair          `json:"busiest_pairs"`
+	Sites   []CallSite      `json:"call_sites,omitempty"`
+	Waits   []Wait          `json:"longest_waits,omitempty"`
 }
 
 // Summarize returns the summary of one rank.
 func Summarize(c *Counters) *Summary {
 	s := &Summary{Ranks: 1, First: c.Rank, Devices: slices.Sorted(slices.Values(c.Devices)), Values: make(map[Name]Spread, len(c.Values))}
 	for name, v := range c.Values {
-		s.Values[name] = Spread{Sum: v, Min: v, Max: v, MaxAt: c.Rank}
+		s.Values[name] = single(v, c.Rank)
 	}
 	s.addSizes(c.Sizes)
 	s.Pairs = busiest(c.Peers)
+	s.Sites = sortedSites(c.Sites)
+	s.Waits = longest(c.Waits)
 	return s
 }
 
@@ -46,15 +51,17 @@ func (s *Summary) Merge(o *Summary) {
 	for name, b := range o.Values {
 		a, ok := s.Values[name]
 		if !ok {
-			a = Spread{MaxAt: s.First}
+			a = single(0, s.First)
 		}
 		s.Values[name] = a.merge(b)
 	}
 	for name, a := range s.Values {
 		if _, ok := o.Values[name]; !ok {
-			s.Values[name] = a.merge(Spread{MaxAt: o.First})
+			s.Values[name] = a.merge(single(0, o.First))
 		}
 	}
+	s.Sites = mergeSites(s.Sites, o.Sites, s.First, o.First)
+	s.Waits = longest(append(s.Waits, o.Waits...))
 	s.Ranks += o.Ranks
 	s.First = min(s.First, o.First)
 	s.Devices = append(s.Devices, o.Devices...)
@@ -64,9 +71,16 @@ func (s *Summary) Merge(o *Summary) {
 	s.Pairs = busiest(append(s.Pairs, o.Pairs...))
 }
 
+// single returns the statistics of one rank.
+func single(v uint64, rank int) Spread {
+	return Spread{Sum: v, Min: v, MinAt: rank, Max: v, MaxAt: rank}
+}
+
 func (a Spread) merge(b Spread) Spread {
 	a.Sum += b.Sum
-	a.Min = min(a.Min, b.Min)
+	if b.Min < a.Min || b.Min == a.Min && b.MinAt < a.MinAt {
+		a.Min, a.MinAt = b.Min, b.MinAt
+	}
 	if b.Max > a.Max || b.Max == a.Max && b.MaxAt < a.MaxAt {
 		a.Max, a.MaxAt = b.Max, b.MaxAt
 	}

@@ -14,9 +14,11 @@ import (
 func (s *Summary) Text() string {
 	var b page
 	b.head(s)
+	b.calls(s)
 	b.messages(s)
 	b.sizes(s)
 	b.protocols(s)
+	b.reuse(s)
 	b.memory(s)
 	b.peers(s)
 	b.network(s)
@@ -80,6 +82,9 @@ func (b *page) stalls(s *Summary) {
 
 func (b *page) messages(s *Summary) {
 	sent, bytes := s.Values[MessagesSent], s.Values[BytesSent]
+	if len(s.Sites) > 0 {
+		b.line("")
+	}
 	if sent.Sum == 0 {
 		b.entry("messages", "none")
 		b.collectives(s)

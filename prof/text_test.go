@@ -48,6 +48,31 @@ func job() []*Counters {
 	return ranks
 }
 
+// calling returns the same ranks with profiles of calls. Only rank 2 calls Recv.
+func calling() []*Counters {
+	ranks := job()
+	for r, c := range ranks {
+		n := uint64(r + 1)
+		site := CallSite{Routine: "Send", Kind: "send", Site: "heat/heat.go:20", Function: "heat.(*grid).exchange", Longest: n * 70_000,
+			Shortest: 8 << r, Largest: 4096, Sizes: []ClassCount{{4 + r, 10}, {13, 990 * n}}}
+		site.Set(r, 1000*n, n*200_000_000, 1000*n, n<<22)
+		c.Sites = append(c.Sites, site)
+		if r == 2 {
+			recv := CallSite{Routine: "Recv", Kind: "receive", Function: "main", Site: "a.c:7", Longest: 5_000_000}
+			recv.Set(r, 5, 7_000_000, 0, 0)
+			c.Sites = append(c.Sites, recv)
+		}
+		c.Waits = []Wait{{Rank: r, For: 0, Calls: n, Nanos: n * 1_500_000}}
+		for name, v := range map[Name]uint64{
+			TimeInCalls: n * 250_000_000, BuffersSent: 1000 * n, BuffersReused: 900 * n, BuffersMostUses: 450 + n, BuffersMostBytes: 4096,
+			BuffersDirect: 30 * n, BuffersCopied: 10, BuffersKnown: 20, BuffersFrequent: 15, RegistrationsHit: 90, RegistrationsMissed: 10, RegistrationsEvicted: n / 4,
+		} {
+			c.Add(name, v)
+		}
+	}
+	return ranks
+}
+
 // whole returns the summary of some ranks.
 func whole(ranks []*Counters) *Summary {
 	s := Summarize(ranks[0])
@@ -69,6 +94,7 @@ func TestText(t *testing.T) {
 		ranks []*Counters
 	}{
 		{"job", job()},
+		{"calls", calling()},
 		{"quiet", []*Counters{{Rank: 0}}},
 		{"lengths", []*Counters{every}},
 	} {

@@ -73,9 +73,15 @@ func TestRunProfile(t *testing.T) {
 	text := regexp.MustCompile(`(?m)^time .*$`).ReplaceAllString(got.err, "time *")
 	text = regexp.MustCompile(`(?m)^unexpected .*$`).ReplaceAllString(text, "unexpected *")
 	text = regexp.MustCompile(`(?m)^stalls .*\n( .*\n)*`).ReplaceAllString(text, "")
-	text, _, _ = strings.Cut(text, "\nmemory a rank")
+	text = regexp.MustCompile(`(?m)^waited .*\n( .*\n)*`).ReplaceAllString(text, "")
+	text = regexp.MustCompile(`(?m)^in MPI calls .*$`).ReplaceAllString(text, "in MPI calls *")
+	before, _, _ := strings.Cut(text, "\ncall ")
+	_, text, _ = strings.Cut(text, "\nmessages ")
+	text, _, _ = strings.Cut(before+"\nmessages "+text, "\nmemory a rank")
 	if want := `muster: profile: 3 ranks on 1 host over shm
 time *
+in MPI calls *
+
 messages       6; a rank sent 0 to 6 (most: rank 0)
 volume         600 B; a rank sent 0 B to 600 B (most: rank 0)
 unexpected *
@@ -84,8 +90,13 @@ length               messages                       volume
 64 B to <128 B              6   100 % ##########     600 B   100 % ##########
 
 protocols      eager 100 % (100 % of the volume)
+buffer reuse   83 % of the short messages (6) are from a buffer used before
+               uses of the buffer used most: 0 to 6 (most: rank 0); its length: 0 B to 100 B (most: rank 0)
 `; text != want {
 		t.Errorf("the profile begins with\n%s\nwant\n%s", text, want)
+	}
+	if !regexp.MustCompile(`(?m)^Recv +6 .* run_profile_test.go:\d+ muster.chatter$`).MatchString(strings.ReplaceAll(got.err, "muster/run_", "run_")) {
+		t.Errorf("the profile lacks the six receives of chatter:\n%s", got.err)
 	}
 	for _, part := range []string{"\n  total  ", "\nbusiest pairs  0>1 300 B, 0>2 300 B\n"} {
 		if !strings.Contains(got.err, part) {
