@@ -177,7 +177,7 @@ type Advanced struct {
 	// copied). It has no effect on devices that send from any memory; see "muster
 	// explain". Default auto.
 	Frequent string `env:"MUSTER_FREQUENT" default:"auto"`
-	// TraceLimit is how many calls of a rank a trace records, with about 200 bytes of
+	// TraceLimit is how many calls of a rank a trace records, with about 90 bytes of
 	// memory each; later ones are counted. Default 65536.
 	TraceLimit int `env:"MUSTER_TRACE_LIMIT" default:"65536"`
 	// Strict makes network iwarp behave like an adapter: memory must be

@@ -3,8 +3,8 @@ package mpi
 // The trace of a job (Config.Trace), a Hook:
 //
 //	join       clocks are compared, as for the profile of arrivals (profile_arrivals.go)
-//	calls      each is a record in the rank's own memory, up to Config.Advanced.TraceLimit;
-//	           later ones are counted
+//	calls      each is a record of fixed size in the rank's own memory, up to
+//	           Config.Advanced.TraceLimit; later ones are counted
 //	Finalize   clocks are compared again; rank 0 sends the time of the beginning; each rank
 //	           numbers its messages and encodes its records, and rank 0 writes the texts
 //
@@ -43,19 +43,34 @@ type tracer struct {
 	n       int
 	dropped int
 	closed  bool
-	lowest  map[*Comm]int // the lowest world rank of a communicator
+	comms   []*Comm // those that records refer to
+	indices map[*Comm]int32
+	last    *Comm // the one of the latest call, which is usually that of the next
+	index   int32 // of last
 }
 
-// traceRecord is a call. Ranks are those of the world.
+// traceRecord is a call: 88 bytes without a pointer to the heap. Ranks are those of the
+// communicator.
 type traceRecord struct {
-	call       Call
-	begin, end int64
-	status     Status
-	by         int32 // index of the call that completed the operation, or -1
-	calls      int32 // unsuccessful tests in a row are one record
-	received   bool  // status describes a message
-	failed     bool
-	useful     bool // a test that completed or found something
+	name             string
+	begin, end       int64
+	bytes, fromBytes int
+	peer, tag        int32
+	from, fromTag    int32
+	comm             int32 // index in tracer.comms
+	by               int32 // index of the call that completed the operation, or -1
+	calls            int32 // unsuccessful tests in a row are one record
+	kind             CallKind
+	starts           bool
+	received         bool // from, fromTag and fromBytes describe a message
+	failed           bool
+	useful           bool // a test that completed or found something
+}
+
+// receives notes the message that the call has received, if any.
+func (r *traceRecord) receives(st Status, err error) {
+	r.from, r.fromTag, r.fromBytes = int32(st.Source), int32(st.Tag), st.Bytes
+	r.received = err == nil && st.Source >= 0 && !st.Cancelled
 }
 
 // checkTrace returns an error if the name of the trace is invalid.
@@ -75,7 +90,7 @@ func openTrace(cfg *Config, rank int) (*tracer, error) {
 	if cfg.Trace == "" {
 		return nil, nil
 	}
-	t := &tracer{clock: prof.NewClock(), limit: cfg.Advanced.TraceLimit, lowest: map[*Comm]int{}}
+	t := &tracer{clock: prof.NewClock(), limit: cfg.Advanced.TraceLimit, indices: map[*Comm]int32{}}
 	if t.limit == 0 {
 		t.limit = traceLimit
 	}
@@ -96,6 +111,19 @@ func (t *tracer) record(id uint64) *traceRecord {
 	return &t.chunks[(id-1)/traceChunk][(id-1)%traceChunk]
 }
 
+// commIndex returns the index of a communicator in comms.
+func (t *tracer) commIndex(c *Comm) int32 {
+	if c != t.last {
+		i, ok := t.indices[c]
+		if !ok {
+			i = int32(len(t.comms))
+			t.comms, t.indices[c] = append(t.comms, c), i
+		}
+		t.last, t.index = c, i
+	}
+	return t.index
+}
+
 // Begin implements Hook. An id is one more than the index of the record; 0 is none.
 func (t *tracer) Begin(c Call) uint64 {
 	t.mu.Lock()
@@ -108,7 +136,9 @@ func (t *tracer) Begin(c Call) uint64 {
 		t.chunks = append(t.chunks, make([]traceRecord, traceChunk))
 	}
 	t.n++
-	*t.record(uint64(t.n)) = traceRecord{call: c, begin: t.clock.Now(), by: -1}
+	// The clock is read with the lock held, so records are in the order of their times.
+	*t.record(uint64(t.n)) = traceRecord{name: c.Name, begin: t.clock.Now(), bytes: c.Bytes, peer: int32(c.Peer), tag: int32(c.Tag),
+		comm: t.commIndex(c.Comm), by: -1, kind: c.Kind, starts: c.Starts}
 	return uint64(t.n)
 }
 
@@ -122,12 +152,12 @@ func (t *tracer) End(id uint64, st Status, err error) {
 	r := t.record(id)
 	r.end = t.clock.Now()
 	r.failed = err != nil
-	switch r.call.Kind {
+	switch r.kind {
 	case CallRecv, CallSendrecv, CallMatch:
-		if !r.call.Starts {
-			r.status, r.received = st, err == nil && st.Source >= 0 && !st.Cancelled
+		if !r.starts {
+			r.receives(st, err)
 		}
-		r.useful = r.call.Kind != CallMatch || r.received
+		r.useful = r.kind != CallMatch || r.received
 	case CallProbe:
 		r.useful = st.Source >= 0
 	case CallTest:
@@ -135,7 +165,7 @@ func (t *tracer) End(id uint64, st Status, err error) {
 		r.useful = true
 	}
 	if !r.useful && id > 1 && id == uint64(t.n) {
-		if last := t.record(id - 1); !last.useful && last.end != 0 && last.call.Name == r.call.Name && last.call.Comm == r.call.Comm {
+		if last := t.record(id - 1); !last.useful && last.end != 0 && last.name == r.name && last.comm == r.comm {
 			last.end = r.end
 			last.calls = max(last.calls, 1) + 1
 			t.n--
@@ -153,48 +183,53 @@ func (t *tracer) Complete(start, by uint64, st Status, err error) {
 	r := t.record(start)
 	r.by = int32(by) - 1
 	r.failed = r.failed || err != nil
-	if r.call.Kind == CallRecv || r.call.Kind == CallSendrecv {
-		r.status, r.received = st, err == nil && st.Source >= 0 && !st.Cancelled
+	if r.kind == CallRecv || r.kind == CallSendrecv {
+		r.receives(st, err)
 	}
 	if by != 0 {
 		t.record(by).useful = true
 	}
 }
 
-// events returns the records as events, by the clock of rank 0, since base.
-func (t *tracer) events(o prof.Offset, base int64) []trace.Event {
+// close ends the recording, and adds the records to r by the clock of rank 0, since base.
+func (t *tracer) close(r *trace.Rank, o prof.Offset, base int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
-	events := make([]trace.Event, t.n)
-	for i := range events {
-		r := t.record(uint64(i + 1))
-		c := &r.call
-		e := &events[i]
-		*e = trace.Event{Name: c.Name, Kind: c.Kind.String(), Begin: o.Of(r.begin) - base, Comm: c.Comm.name, Context: c.Comm.ctx, Lowest: t.lowestOf(c.Comm),
-			Peer: c.World(c.Peer), Tag: c.Tag, Bytes: c.Bytes, Calls: int(r.calls), From: trace.None, Starts: c.Starts, By: int(r.by)}
-		if e.End = e.Begin; r.end != 0 {
-			e.End = o.Of(r.end) - base
+	r.Dropped = t.dropped
+	for _, c := range t.comms {
+		r.Comms = append(r.Comms, trace.Comm{Name: c.name, Context: c.ctx, Ranks: tracedRanks(c)})
+	}
+	r.Events = make([]trace.Event, t.n)
+	for i := range r.Events {
+		from := t.record(uint64(i + 1))
+		e, c := &r.Events[i], Call{Comm: t.comms[from.comm]}
+		*e = trace.Event{Name: from.name, Kind: from.kind.String(), Begin: o.Of(from.begin) - base, Comm: int(from.comm),
+			Peer: c.World(int(from.peer)), Tag: int(from.tag), Bytes: from.bytes, Calls: int(from.calls), From: trace.None, Starts: from.starts, By: int(from.by)}
+		if e.End = e.Begin; from.end != 0 {
+			e.End = o.Of(from.end) - base
 		}
-		e.Sends = (c.Kind == CallSend || c.Kind == CallSendrecv) && e.Peer >= 0 && !r.failed
-		if r.received {
-			e.From, e.FromTag, e.FromBytes = c.World(r.status.Source), r.status.Tag, r.status.Bytes
+		e.Sends = (from.kind == CallSend || from.kind == CallSendrecv) && e.Peer >= 0 && !from.failed
+		if from.received {
+			e.From, e.FromTag, e.FromBytes = c.World(int(from.from)), int(from.fromTag), from.fromBytes
 		}
 	}
-	trace.Number(events)
-	return events
+	r.Number()
 }
 
-func (t *tracer) lowestOf(c *Comm) int {
-	low, ok := t.lowest[c]
-	if !ok {
-		low = c.world(0)
-		for r := range c.size {
-			low = min(low, c.world(r))
-		}
-		t.lowest[c] = low
+// tracedRanks returns the ranks of a communicator in the world, or nil if it has all of
+// them in order.
+func tracedRanks(c *Comm) []int {
+	all := c.size == c.w.comm.size
+	ranks := make([]int, c.size)
+	for r := range ranks {
+		ranks[r] = c.world(r)
+		all = all && ranks[r] == r
 	}
-	return low
+	if all {
+		return nil
+	}
+	return ranks
 }
 
 // reportTrace collects the records of all ranks at rank 0, which writes them.
@@ -235,8 +270,8 @@ func (w *World) traceText() ([]byte, error) {
 		}
 	}
 	counters := w.counters(w.e.Counters())
-	r := &trace.Rank{Rank: w.comm.rank, Host: w.client.Host(), Error: w.profile.clockError, Events: w.tracer.events(w.profile.clock, base),
-		Dropped: w.tracer.dropped, Counters: map[string]uint64{}}
+	r := &trace.Rank{Rank: w.comm.rank, Host: w.client.Host(), Offset: w.profile.clock.Add, Error: w.profile.clockError, Counters: map[string]uint64{}}
+	w.tracer.close(r, w.profile.clock, base)
 	for name, v := range counters.Values {
 		if v != 0 {
 			r.Counters[string(name)] = v

@@ -1,5 +1,7 @@
 package trace
 
+import "slices"
+
 // None is the rank of an event that has no peer. AnyRank is that of a receive from any.
 const (
 	AnyRank = -1
@@ -12,9 +14,7 @@ type Event struct {
 	Name       string
 	Kind       string // as mpi.CallKind: send, receive, wait, ...
 	Begin, End int64
-	Comm       string // the name of the communicator
-	Context    uint32 // of the communicator: separates its messages from others
-	Lowest     int    // the lowest rank of the communicator
+	Comm       int // the communicator: an index of Rank.Comms
 	Peer       int
 	Tag, Bytes int
 	Calls      int // how many calls it represents, if more than one
@@ -42,8 +42,56 @@ type Event struct {
 // Kinds of events that the analysis treats differently.
 const (
 	kindSend       = "send"
+	kindRecv       = "receive"
 	kindSendrecv   = "sendrecv"
 	kindCollective = "collective"
+)
+
+// Comm is a communicator.
+type Comm struct {
+	Name    string
+	Context uint32 // separates its messages from those of others with a rank in common
+	Ranks   []int  // its ranks in the world, in order; nil: all of the job
+}
+
+// lowest returns the lowest rank of the world in the communicator. Together with the
+// context it identifies the communicator in the job.
+func (c *Comm) lowest() int {
+	if len(c.Ranks) == 0 {
+		return 0
+	}
+	return slices.Min(c.Ranks)
+}
+
+// Phase is what the library does for a rank besides or within its calls, in its own row
+// of the timeline.
+type Phase struct {
+	Row        string // one of the rows below
+	Name       string
+	Begin, End int64 // equal for an instant
+	Peer       int   // a rank of the world, or None
+	Tag, Bytes int
+	Count      int    // of retransmissions
+	Steps      []Step // of a message
+}
+
+// Step is a step of the protocol of a message. It lasts until the next one.
+type Step struct {
+	Name string
+	At   int64
+}
+
+// Rows of phases.
+const (
+	// RowProtocol has messages that use a rendezvous, with their steps. A message that is
+	// sent eagerly has none beside its calls.
+	RowProtocol = "protocol"
+	// RowProgress has the times in which the progress thread drives the rank's messages.
+	RowProgress = "progress thread"
+	// RowAsleep has the times in which a rank that waits has given up its core.
+	RowAsleep = "asleep"
+	// RowNetwork has the retransmissions that the rank has found, as instants.
+	RowNetwork = "network"
 )
 
 // channel separates messages that match in order.
@@ -55,47 +103,49 @@ type channel struct {
 // Number numbers the messages and collective calls of a rank. The n-th message from one rank
 // to another with a context and tag is received by the n-th receive, in the order in which
 // the receives were posted, that has received such a message.
-func Number(events []Event) {
+func (r *Rank) Number() {
 	sent, received := map[channel]int{}, map[channel]int{}
 	type group struct {
 		context uint32
 		starts  bool
 	}
 	calls := map[group]int{}
-	for i := range events {
-		e := &events[i]
+	for i := range r.Events {
+		e := &r.Events[i]
+		context := r.Comms[e.Comm].Context
 		if e.Sends {
-			k := channel{e.Peer, e.Tag, e.Context}
+			k := channel{e.Peer, e.Tag, context}
 			e.SendNumber = sent[k]
 			sent[k]++
 		}
 		if e.From >= 0 {
-			k := channel{e.From, e.FromTag, e.Context}
+			k := channel{e.From, e.FromTag, context}
 			e.RecvNumber = received[k]
 			received[k]++
 		}
 		if e.Kind == kindCollective {
-			k := group{e.Context, e.Starts}
+			k := group{context, e.Starts}
 			e.Nth = calls[k]
 			calls[k]++
 		}
 	}
 }
 
-// Lanes assigns each event a row of the timeline, from 0: calls of several goroutines may
-// overlap, and those of one row must not.
-func Lanes(events []Event) []int {
-	lanes := make([]int, len(events))
+// lanes assigns each of n slices, ordered by their beginnings, a row of the timeline, from
+// 0: calls of several goroutines may overlap, and those of one row must not.
+func lanes(n int, span func(i int) (begin, end int64)) []int {
+	lanes := make([]int, n)
 	var busy []int64 // until when
-	for i, e := range events {
+	for i := range lanes {
+		begin, end := span(i)
 		lane := 0
-		for lane < len(busy) && busy[lane] > e.Begin {
+		for lane < len(busy) && busy[lane] > begin {
 			lane++
 		}
 		if lane == len(busy) {
 			busy = append(busy, 0)
 		}
-		lanes[i], busy[lane] = lane, e.End
+		lanes[i], busy[lane] = lane, end
 	}
 	return lanes
 }

@@ -41,10 +41,10 @@ func (t *Trace) Match() *Matched {
 			e := &rank.Events[i]
 			if e.Sends {
 				m.Sends++
-				sends[key{rank.Rank, e.Peer, e.Tag, e.SendNumber, e.Context}] = At{r, i}
+				sends[key{rank.Rank, e.Peer, e.Tag, e.SendNumber, rank.Comms[e.Comm].Context}] = At{r, i}
 			}
 			if e.Kind == kindCollective && !e.Starts {
-				k := group{e.Context, e.Lowest, e.Nth}
+				k := group{rank.Comms[e.Comm].Context, rank.Comms[e.Comm].lowest(), e.Nth}
 				calls[k] = append(calls[k], At{r, i})
 			}
 		}
@@ -56,7 +56,7 @@ func (t *Trace) Match() *Matched {
 				continue
 			}
 			m.Receives++
-			k := key{e.From, rank.Rank, e.FromTag, e.RecvNumber, e.Context}
+			k := key{e.From, rank.Rank, e.FromTag, e.RecvNumber, rank.Comms[e.Comm].Context}
 			if s, ok := sends[k]; ok {
 				m.Messages = append(m.Messages, Message{s, At{r, i}})
 				delete(sends, k)

@@ -36,14 +36,14 @@ func (a *Analysis) WriteSVG(w io.Writer, t *Trace) error {
 	y := func(rank int) int { return pictureTop + rowHeight*rank }
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" viewBox="0 0 %[1]d %[2]d" font-family="sans-serif" font-size="12">`+"\n", pictureWidth, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", pictureWidth, height)
-	text(&b, pictureLeft, 22, 15, fmt.Sprintf("%d ranks, %v", len(t.Ranks), time.Duration(span)))
+	label(&b, pictureLeft, 22, 15, fmt.Sprintf("%d ranks, %v", len(t.Ranks), time.Duration(span)))
 	for i, l := range []struct{ color, what string }{{otherColor, "calls"}, {colors[kindCollective], "collectives"}, {colors["access"], "one-sided"},
 		{waitColor, "waits for another rank"}, {messageColor, "messages"}, {pathColor, "critical path"}} {
 		fmt.Fprintf(&b, `<rect x="%d" y="36" width="14" height="10" fill="%s"/>`, pictureLeft+i*170, l.color)
-		text(&b, pictureLeft+i*170+20, 45, 12, l.what)
+		label(&b, pictureLeft+i*170+20, 45, 12, l.what)
 	}
 	for r, rank := range t.Ranks {
-		text(&b, 8, y(r)+14, 12, fmt.Sprintf("rank %d", rank.Rank))
+		label(&b, 8, y(r)+14, 12, fmt.Sprintf("rank %d", rank.Rank))
 		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" fill="#f2f2f2"/>`+"\n", pictureLeft, y(r), pictureWidth-pictureLeft-pictureRight, barHeight)
 		filled := map[string]float64{} // up to which x a color is drawn: calls shorter than a pixel share one
 		for i := range rank.Events {
@@ -81,7 +81,7 @@ func (a *Analysis) WriteSVG(w io.Writer, t *Trace) error {
 	return err
 }
 
-func text(b *strings.Builder, x, y, size int, s string) {
+func label(b *strings.Builder, x, y, size int, s string) {
 	fmt.Fprintf(b, `<text x="%d" y="%d" font-size="%d">`, x, y, size)
 	_ = xml.EscapeText(b, []byte(s)) // a strings.Builder does not fail
 	b.WriteString("</text>\n")
