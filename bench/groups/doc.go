@@ -12,5 +12,7 @@
 // Files: plan.go and plan_*.go list the groups; session.go selects and measures them;
 // build.go builds the programs and command.go their command lines; quiet.go and hop.go
 // observe the machine; run.go runs one command; summary.go computes medians and ratios;
-// report.go makes tables and picture.go charts.
+// report.go makes tables and picture.go charts. Studies are tables too, of applications with
+// a technique and without it: study_plan.go lists them, study.go runs them and
+// study_table.go makes their tables and pictures.
 package groups

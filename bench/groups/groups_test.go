@@ -426,6 +426,12 @@ func TestClaimsHaveRows(t *testing.T) {
 				tables[g.name] = s.table()
 			}
 			names := 0
+			for _, st := range studies() {
+				tables[st.name] = filledStudy(st).table()
+				if results.Match(c.Tables, st.name) {
+					names++
+				}
+			}
 			for _, g := range plan() {
 				if results.Match(c.Tables, g.name) && !g.onRequest {
 					names++

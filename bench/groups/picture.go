@@ -3,8 +3,7 @@ package groups
 // Charts: the peers' times as multiples of ours.
 
 import (
-	"os"
-	"path/filepath"
+	"bytes"
 	"strings"
 
 	"github.com/muster-mpi/muster/bench"
@@ -33,14 +32,12 @@ func (s *summary) chart() bench.Chart {
 	return c
 }
 
-// draw writes the chart of a group that has one into a folder.
-func (s *summary) draw(folder string) error {
+// picture returns the chart of a group that has one as SVG.
+func (s *summary) picture() ([]byte, error) {
 	if !s.group.chart {
-		return nil
+		return nil, nil
 	}
-	var svg strings.Builder
-	if err := s.chart().WriteSVG(&svg); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(folder, s.group.name+".svg"), []byte(svg.String()), 0o644)
+	var svg bytes.Buffer
+	err := s.chart().WriteSVG(&svg)
+	return svg.Bytes(), err
 }

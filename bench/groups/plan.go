@@ -255,14 +255,6 @@ func sizeLines(bounds []float64, sizes ...byteSize) []line {
 	return lines
 }
 
-func groupNames() []string {
-	var names []string
-	for _, g := range plan() {
-		names = append(names, g.name)
-	}
-	return names
-}
-
 // unitFactors converts units that programs print to the unit of a group.
 var unitFactors = map[string]map[string]float64{
 	"us":     {"us": 1, "µs": 1, "ns": 1e-3, "ms": 1e3, "s": 1e6},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ type Options struct {
 	Rounds    int           // of each group
 	PeersOnly bool          // without Muster
 	Limit     time.Duration // for one run
-	Settle    time.Duration // for the machine to become quiet before a round
+	Settle    time.Duration // for the machine to become quiet before a round; 0: the hand-over of a cache line is not measured either
 	Statistic string        // which figure of a run is compared: value, min, p50 or p99
 	Protocol  string        // of ours, in groups about long messages; as configured if empty
 	Before    string        // an earlier muster binary that replaces the peers
@@ -38,6 +39,8 @@ type Options struct {
 	Muster string
 	// Log shows each run.
 	Log io.Writer
+	// Study changes what studies run.
+	Study StudyOptions
 }
 
 // Skipped is a group that this machine cannot run.
@@ -50,6 +53,7 @@ type Skipped struct {
 type Session struct {
 	o        Options
 	groups   []*group
+	studies  []*study
 	bin      binaries
 	cpus     []int
 	versions map[contender]string
@@ -59,11 +63,18 @@ type Session struct {
 // Names returns the names of the groups that are selected by only.
 func Names(only string) ([]string, error) {
 	groups, err := selectGroups(Options{Only: only})
-	var names []string
+	return tableNames(groups, selectStudies(only)), err
+}
+
+// tableNames returns the names of the tables of groups and studies.
+func tableNames(groups []*group, studies []*study) (names []string) {
 	for _, g := range groups {
 		names = append(names, g.name)
 	}
-	return names, err
+	for _, st := range studies {
+		names = append(names, st.name)
+	}
+	return names
 }
 
 // NewSession selects groups and builds the programs that they need. It also returns the
@@ -80,6 +91,14 @@ func NewSession(ctx context.Context, o Options) (*Session, []Skipped, error) {
 	var needed []program
 	var skipped []Skipped
 	s.groups, needed, skipped = possible(groups, o)
+	var skippedStudies []Skipped
+	if s.studies, skippedStudies, err = possibleStudies(selectStudies(o.Only), o); err != nil {
+		return nil, nil, err
+	}
+	skipped = append(skipped, skippedStudies...)
+	if len(s.studies) > 0 && !slices.Contains(needed, musterProgram) {
+		needed = append(needed, musterProgram)
+	}
 	if s.bin, err = build(ctx, o, needed); err != nil {
 		return nil, nil, err
 	}
@@ -88,19 +107,17 @@ func NewSession(ctx context.Context, o Options) (*Session, []Skipped, error) {
 			return nil, nil, err
 		}
 	}
-	if s.cpus, err = twoCPUs(); err != nil {
-		fmt.Fprintln(o.Log, "the cache-line hand-over is not measured:", err)
+	if o.Settle > 0 { // on a busy machine it would take long, and mean little
+		if s.cpus, err = twoCPUs(); err != nil {
+			fmt.Fprintln(o.Log, "the cache-line hand-over is not measured:", err)
+		}
 	}
 	return s, skipped, nil
 }
 
 // Groups returns the names of the groups that can be measured.
 func (s *Session) Groups() []string {
-	var names []string
-	for _, g := range s.groups {
-		names = append(names, g.name)
-	}
-	return names
+	return tableNames(s.groups, s.studies)
 }
 
 // Outcome is what a group has yielded.
@@ -108,11 +125,19 @@ type Outcome struct {
 	Table    *results.Table // without its stamp
 	Versions []string       // of the peers
 	Text     string         // the table for a terminal
-	summary  summary
+	Picture  []byte         // SVG; nil: none
 }
 
 // Measure measures the group with a name.
 func (s *Session) Measure(ctx context.Context, name string) (*Outcome, error) {
+	if i := slices.IndexFunc(s.studies, func(st *study) bool { return st.name == name }); i >= 0 {
+		runs, err := s.measureStudy(ctx, s.studies[i])
+		if err != nil {
+			return nil, err
+		}
+		picture, err := runs.picture()
+		return &Outcome{Table: runs.table(), Text: runs.text(), Picture: picture}, err
+	}
 	i := slices.IndexFunc(s.groups, func(g *group) bool { return g.name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("group %q is not among those of this session", name)
@@ -125,15 +150,16 @@ func (s *Session) Measure(ctx context.Context, name string) (*Outcome, error) {
 	if !s.o.PeersOnly && !sum.measured() {
 		return nil, fmt.Errorf("no run of ours succeeded: %w", errors.Join(sum.failures[muster]...))
 	}
-	return &Outcome{Table: sum.table(), Versions: g.versions(s.versions), Text: sum.text(), summary: sum}, nil
+	picture, err := sum.picture()
+	return &Outcome{Table: sum.table(), Versions: g.versions(s.versions), Text: sum.text(), Picture: picture}, err
 }
 
 // Write writes the table and its chart into a folder.
 func (o *Outcome) Write(folder string) error {
-	if err := o.Table.Write(folder); err != nil || o.Table.Picture == "" {
+	if err := o.Table.Write(folder); err != nil || o.Picture == nil {
 		return err
 	}
-	return o.summary.draw(folder)
+	return os.WriteFile(filepath.Join(folder, o.Table.Picture), o.Picture, 0o644)
 }
 
 // Forget makes the next measurement of a group run everything again, also what another group
@@ -186,20 +212,23 @@ func selectGroups(o Options) ([]*group, error) {
 		chosen = append(chosen, g)
 	}
 	for name := range strings.SplitSeq(o.Only, ",") {
-		if !slices.ContainsFunc(plan(), func(g *group) bool { return g.selected(name) }) {
-			return nil, fmt.Errorf("no group %q; the groups are %s", name, strings.Join(groupNames(), ", "))
+		if !slices.ContainsFunc(plan(), func(g *group) bool { return g.selected(name) }) && (o.Only == "" || selectStudies(name) == nil) {
+			return nil, fmt.Errorf("no group %q; the groups are %s", name, strings.Join(tableNames(plan(), studies()), ", "))
 		}
 	}
 	return chosen, nil
 }
 
 // selected reports whether -only names the group or its family.
-func (g *group) selected(only string) bool {
+func (g *group) selected(only string) bool { return selects(only, g.name) }
+
+// selects reports whether -only, if it is given, names a table or its family.
+func selects(only, table string) bool {
 	if only == "" {
 		return true
 	}
 	for name := range strings.SplitSeq(only, ",") {
-		if results.Match(name, g.name) || strings.HasPrefix(g.name, name+"-") {
+		if results.Match(name, table) || strings.HasPrefix(table, name+"-") {
 			return true
 		}
 	}

@@ -1,7 +1,7 @@
 // Command peers measures Muster against Open MPI, MPICH and libfabric driven bare on
 // this machine, and techniques of Muster against its own plain protocols. It writes one
 // generated table for each group of figures into docs/results and renders
-// docs/results.md from them. "make results" starts it.
+// docs/results.md and docs/studies.md from them. "make results" starts it.
 //
 // Package bench/groups has the groups and measures them. A group that this machine cannot
 // run is skipped, with the reason; one that fails keeps its old table.
@@ -41,7 +41,7 @@ func main() {
 	flag.IntVar(&o.Rounds, "rounds", 5, "rounds of each group; fewer than 5 prove nothing")
 	flag.BoolVar(&o.quick, "quick", false, "two rounds, to see that everything runs; results are not written")
 	flag.BoolVar(&o.PeersOnly, "peers-only", false, "leave Muster out; results are not written")
-	flag.BoolVar(&o.page, "page", false, "measure nothing: render "+results.Page+" from "+results.Folder)
+	flag.BoolVar(&o.page, "page", false, "measure nothing: render "+results.Page+" and "+results.StudiesPage+" from "+results.Folder)
 	flag.DurationVar(&o.budget, "budget", 0, "start no further group after this time (default: no limit)")
 	flag.DurationVar(&o.Limit, "limit", time.Minute, "kill a run that takes longer")
 	flag.DurationVar(&o.Settle, "settle", 15*time.Second, "wait as long as this for a quiet machine before each round")
@@ -72,7 +72,7 @@ func measure(ctx context.Context, o options) error {
 		return err
 	}
 	if o.page {
-		return results.WritePage(root)
+		return results.WritePages(root)
 	}
 	if o.quick {
 		o.Rounds = 2
@@ -104,7 +104,7 @@ func measure(ctx context.Context, o options) error {
 		outcomes = append(outcomes, outcome{name, "measured", nil})
 	}
 	if o.writes() {
-		if err := results.WritePage(root); err != nil {
+		if err := results.WritePages(root); err != nil {
 			return err
 		}
 	}

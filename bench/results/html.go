@@ -17,7 +17,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	page, err := template.New("report").Funcs(template.FuncMap{
 		"number": number,
 		"change": func(c *Change, points bool) string { return c.text(points) },
-		"bars":   func(figures []Figure) template.HTML { return template.HTML(bars(figures)) }, // bars escapes its text
+		"bars":   func(figures []Figure) template.HTML { return template.HTML(Bars(figures)) }, // Bars escapes its text
 		"table":  func(name string) *Table { return r.tables[name] },
 		"limits": limits,
 	}).Parse(reportPage)

@@ -11,11 +11,12 @@ import (
 	"strings"
 )
 
-// Folder holds the generated tables and Page is the page rendered from them, both
+// Folder holds the generated tables; Page and StudiesPage are rendered from them. All are
 // relative to the module root.
 const (
-	Folder = "docs/results"
-	Page   = "docs/results.md"
+	Folder      = "docs/results"
+	Page        = "docs/results.md"
+	StudiesPage = "docs/studies.md"
 )
 
 // Table is one generated file.

@@ -20,6 +20,7 @@ import (
 func newAppCommand() *cobra.Command {
 	var class string
 	var ranks int
+	var asJSON bool
 	all := apps.All()
 	cmd := &cobra.Command{
 		Use:   "app [NAME]",
@@ -49,6 +50,9 @@ Without a name it lists the applications and their classes, which are problem si
 			if ranks > 1 && os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
 				return startSelf(cmd, ranks)
 			}
+			if asJSON {
+				return runAppJSON(cmd.Context(), app, class[0], os.Stdout)
+			}
 			return runApp(app, class[0])
 		},
 	}
@@ -56,6 +60,7 @@ Without a name it lists the applications and their classes, which are problem si
 		cmd.ValidArgs = append(cmd.ValidArgs, app.Name)
 	}
 	cmd.Flags().StringVarP(&class, "class", "c", "S", "problem size: S, W, A, B and so on, as listed for each application")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead: times, the time in each call, and the counters of the ranks")
 	cmd.Flags().IntVarP(&ranks, "ranks", "n", 1, "number of ranks to start")
 	return cmd
 }

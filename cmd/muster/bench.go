@@ -71,6 +71,7 @@ plain sockets: --device tcp,rc,rd.`,
 	cmd.AddCommand(newSkewBenchmark())
 	cmd.AddCommand(newChoiceBenchmark())
 	cmd.AddCommand(newReportCommand())
+	cmd.AddCommand(newStudyCommand())
 	for _, b := range bench.AllVerbs() {
 		cmd.AddCommand(newVerbsBenchmark(b))
 	}

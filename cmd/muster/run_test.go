@@ -26,6 +26,10 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if os.Getenv(asMuster) != "" {
+		if benchmark := pacedBenchmark(os.Args[1:]); benchmark != nil {
+			mpi.Main(benchmark)
+			return
+		}
 		os.Exit(run(os.Args[1:]))
 	}
 	os.Exit(m.Run())

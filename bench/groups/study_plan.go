@@ -1,0 +1,261 @@
+package groups
+
+import (
+	"strings"
+
+	"github.com/muster-mpi/muster/internal/lab"
+	"github.com/muster-mpi/muster/prof"
+)
+
+// studies lists all studies. Problem sizes are small: a run takes about a second.
+func studies() []*study {
+	return []*study{speculationStudy(), reuseStudy(), channelStudy(), nodeStudy(), arrivalStudy(), eagerStudy()}
+}
+
+// StudyPrefix begins the names of the tables of studies.
+const StudyPrefix = "study-"
+
+// Studies returns the names of the studies and what each shows.
+func Studies() (names, titles []string) {
+	for _, st := range studies() {
+		names, titles = append(names, strings.TrimPrefix(st.name, StudyPrefix)), append(titles, st.title)
+	}
+	return names, titles
+}
+
+// selectStudies returns those whose tables are selected.
+func selectStudies(only string) (list []*study) {
+	for _, st := range studies() {
+		if selects(only, st.name) {
+			list = append(list, st)
+		}
+	}
+	return list
+}
+
+// possibleStudies leaves out the studies that this machine cannot run.
+func possibleStudies(list []*study, o Options) (left []*study, skipped []Skipped, err error) {
+	for _, st := range list {
+		if o.PeersOnly || o.Before != "" {
+			continue
+		}
+		changed, err := st.change(o.Study)
+		if err != nil {
+			return nil, nil, err
+		}
+		if st.hosts > 0 {
+			if err := lab.Usable(); err != nil {
+				skipped = append(skipped, Skipped{st.name, err})
+				continue
+			}
+		}
+		left = append(left, changed)
+	}
+	return left, skipped, nil
+}
+
+// Figures that several studies have.
+var (
+	runTime   = studyFigure{title: "run time (s)", value: func(_ *studyApp, r *appRun) float64 { return r.Seconds }}
+	timeInMPI = studyFigure{title: "time in MPI (s)", value: func(_ *studyApp, r *appRun) float64 { return r.InMPI }}
+	callsTime = studyFigure{title: "time in the calls (s)", value: func(a *studyApp, r *appRun) float64 { return r.in(a.calls) }}
+)
+
+// share returns a counter in per cent of the sum of several.
+func share(r *appRun, part prof.Name, whole ...prof.Name) float64 {
+	sum := 0.0
+	for _, name := range whole {
+		sum += r.Counters[name].Sum
+	}
+	return r.Counters[part].Sum / sum * 100 // NaN if there is none: not shown
+}
+
+// megabytes returns the sum of counters over all ranks.
+func megabytes(r *appRun, names ...prof.Name) float64 {
+	sum := 0.0
+	for _, name := range names {
+		sum += r.Counters[name].Sum
+	}
+	return sum / 1e6
+}
+
+// speculationStudy is T1 4.4.2, figure 4.17.
+func speculationStudy() *study {
+	return &study{
+		name: "study-speculation", title: "Wait time of applications with speculative rendezvous (T1 4.4.2)", hosts: 4, rate: "100mbit",
+		// The document ran classes A and B. Here messages of small classes are long.
+		env:      []string{"MUSTER_EAGER_LIMIT=4096"},
+		settings: []setting{{"never", []string{"MUSTER_SPECULATE=never"}}, {"auto", []string{"MUSTER_SPECULATE=auto"}}, {"always", []string{"MUSTER_SPECULATE=always"}}},
+		figures: []studyFigure{
+			{title: "wait time (s)", value: func(a *studyApp, r *appRun) float64 { return r.in(a.calls) }},
+			timeInMPI,
+			{title: "used offers (%)", alone: true, value: func(_ *studyApp, r *appRun) float64 { return share(r, prof.OffersUsed, prof.OffersMade) }},
+		},
+		apps: []studyApp{
+			{name: "cg", class: "W", ranks: 4, calls: []string{"Sendrecv", "Allreduce"}, targets: []target{
+				{"wait time", "auto", "+4 % (CG.B)", 1.04, 1.04}, {"wait time", "always", "+21 % (CG.B)", 1.21, 1.21}}},
+			{name: "lu", class: "S", ranks: 4, calls: []string{"Wait", "Recv", "RecvLayout", "Send", "SendLayout"}, targets: []target{{"wait time", "auto", "−5 % (LU.A)", 0.95, 0.95}}},
+			{name: "ft", class: "S", ranks: 4, calls: []string{"Alltoall"}},
+			{name: "radix", class: "W", ranks: 4, calls: []string{"Send", "WaitAll"}, targets: []target{{"wait time", "auto", "−4 %", 0.96, 0.96}}},
+			{name: "mg", class: "W", ranks: 4, calls: []string{"WaitAll"}, targets: []target{{"wait time", "auto", "−30 % (BT.A)", 0.70, 0.70}}},
+		},
+		note: `never: no speculation; auto: with adaptation, the default; always: without. Messages above 4 KB are sent by rendezvous. The wait time is that in
+Sendrecv and Allreduce (CG), Wait, receives and sends (LU), Alltoall (FT), Send and WaitAll (RADIX), WaitAll (MG): a blocking send of a long message waits for its receiver. MG posts receives, packs faces and sends them, which is the pattern of BT.`,
+		differs: `the device makes progress while a rank computes, so that a rendezvous without speculation waits for one round trip only,
+where that of the document waited for the receiver's next call. What remains of its gain is this round trip, which 100 Mbit/s cables hide. LU receives from known ranks here, and so it speculates; in the document it used MPI_ANY_SOURCE. The messages of FT belong to a collective, which posts receives of its own.`,
+	}
+}
+
+// reuseStudy is T1 5.5.2, figure 5.10 and table 5.4.
+func reuseStudy() *study {
+	at := func(name, class string, targets ...target) studyApp {
+		return studyApp{name: name, class: class, ranks: 4, targets: targets}
+	}
+	return &study{
+		name: "study-reuse", title: "Registration of frequently used buffers in applications (T1 5.5.2)",
+		env:      []string{"MUSTER_NETWORK=iwarp", "MUSTER_NO_SHARED_MEMORY=true", "MUSTER_CHANNEL=rc", "MUSTER_STRICT=true"},
+		settings: []setting{{"never", []string{"MUSTER_FREQUENT=never"}}, {"auto", []string{"MUSTER_FREQUENT=auto"}}, {"always", []string{"MUSTER_FREQUENT=always"}}},
+		figures: []studyFigure{
+			{title: "send time (s)", value: func(_ *studyApp, r *appRun) float64 { return r.kind("send") + r.kind("sendrecv") }},
+			timeInMPI, runTime,
+			{title: "uses of a buffer", alone: true, value: func(_ *studyApp, r *appRun) float64 {
+				return r.Counters[prof.BuffersDirect].Sum / r.Counters[prof.BuffersKnown].Sum // NaN if it counts none
+			}},
+		},
+		apps: []studyApp{
+			at("lu", "S", target{"send time", "always", "−18 % (LU.C)", 0.82, 0.82}, target{"run time", "auto", "", 0, 1.01}),
+			at("cg", "S", target{"time in MPI", "auto", "below +1 % (CG.C)", 1.01, 1.01}),
+			at("mg", "W", target{"time in MPI", "auto", "", 0, 1.01}), at("radix", "W", target{"time in MPI", "auto", "", 0, 1.01}),
+		},
+		note: `Connections that check registration, on the loopback of this machine. never: short messages are copied into registered buffers. auto: sent from the program's buffer once it is used so often that registration
+pays by costs measured on this device; the default. always: from the first use, so that uses of a buffer are counted. The send time is that of calls that send, Sendrecv included.`,
+		differs: `the adapter is software, which copies the bytes of a message into a socket in any case, so that the copy that is saved is one of several
+and its time is a small part of a send. By the costs that it measures, auto then registers no buffer, and its rows show the noise. With an adapter that reads memory by itself the copy is the only one. Every buffer of LU
+is a new one to us: it sends rows of an array, each of which has its own address.`,
+	}
+}
+
+// channelStudy is T1 6.6.2, figures 6.6 to 6.8 and table 6.1.
+func channelStudy() *study {
+	at := func(name, class string, ranks int, targets ...target) studyApp {
+		targets = append(targets, target{figure: "memory with kernel", setting: "hybrid", must: 0.25, ratio: 0.25})
+		return studyApp{name: name, class: class, ranks: ranks, targets: targets}
+	}
+	saves := func(percent string, ratio float64) target {
+		return target{"communication memory", "ud", "total memory −" + percent, ratio, 0}
+	}
+	channel := func(name string) setting { return setting{name, []string{"MUSTER_CHANNEL=" + name}} }
+	return &study{
+		name: "study-channel-memory", title: "Time and memory of applications by channel (T1 6.6.2, table 6.1)", hosts: 4, rate: "1gbit",
+		env:      []string{"MUSTER_NETWORK=iwarp", "MUSTER_NO_SHARED_MEMORY=true"},
+		settings: []setting{channel("rc"), channel("ud"), channel("hybrid"), {"hybrid-4", []string{"MUSTER_CHANNEL=hybrid", "MUSTER_MAX_CONNECTIONS=4"}}},
+		figures: []studyFigure{
+			{title: "communication memory (MB)", value: func(_ *studyApp, r *appRun) float64 { return megabytes(r, prof.MemoryTotal) }},
+			{title: "memory with kernel (MB)", value: func(_ *studyApp, r *appRun) float64 { return megabytes(r, prof.MemoryTotal, prof.MemoryKernel) }},
+			timeInMPI, runTime,
+		},
+		apps: []studyApp{
+			at("cg", "S", 32), at("mg", "S", 32), at("lu", "S", 16),
+			at("radix", "S", 32, saves("12 % to −30 %", 0.7), target{"run time", "ud", "up to −45 %", 0.55, 0}),
+		},
+		note: `rc: a connection to each peer. ud: unreliable datagrams with reliability above them. hybrid: datagrams, and connections to up to 16 busy peers; the default. hybrid-4: to up to 4. All ranks use the network, also those of one host. Memory is
+that of all ranks together; that of the kernel is what the buffers of sockets may hold.`,
+		differs: `the document counts all pages of the job, of which communication is a part, and no memory of the kernel. Its connections have 800 KB of receive buffers each; ours share theirs, so there is less to save.
+The kernel's limit for a datagram socket is set large, because all peers share it.`,
+	}
+}
+
+// allgatherBy and alltoallBy select an algorithm.
+func allgatherBy(name string) setting {
+	return setting{name, []string{"MUSTER_COLLECTIVE=allgather=" + name}}
+}
+
+func alltoallBy(name string) setting {
+	return setting{name, []string{"MUSTER_COLLECTIVE=alltoall=" + name}}
+}
+
+// byDefault is what the cost model chooses.
+var byDefault = setting{name: "default"}
+
+// nodeStudy is T2 4.4.3, table 4.1.
+func nodeStudy() *study {
+	return &study{
+		name: "study-node-collectives", title: "Node-aware collectives in applications (T2 table 4.1)", hosts: 4, rate: "100mbit",
+		figures: []studyFigure{callsTime, timeInMPI, runTime},
+		apps: []studyApp{
+			{name: "radix", class: "S", ranks: 16, calls: []string{"Allgather"}, settings: []setting{allgatherBy("bruck"), allgatherBy("node-bruck"), byDefault}, targets: []target{
+				{"time in the calls", "node-bruck", "", 0, 1}, {"time in MPI", "node-bruck", "×1.47", 0.68, 0.68}, {"run time", "node-bruck", "×1.13", 0.885, 0.885}, {"time in the calls", "default", "", 0, 1}}},
+			{name: "nbody", class: "S", ranks: 16, calls: []string{"Allgather"}, settings: []setting{allgatherBy("gather-bcast"), allgatherBy("node-gather-bcast"), byDefault}, targets: []target{
+				{"time in the calls", "node-gather-bcast", "", 0, 1}, {"time in MPI", "node-gather-bcast", "×1.09", 0.917, 0.917}, {"run time", "node-gather-bcast", "×1.01", 0.99, 0.99}, {"time in the calls", "default", "", 0, 1}}},
+			{name: "ft", class: "S", ranks: 16, calls: []string{"Alltoall"}, settings: []setting{alltoallBy("pairwise"), alltoallBy("node-columns"), byDefault}, targets: []target{
+				{"time in the calls", "node-columns", "", 0, 1}, {"time in the calls", "default", "", 0, 1}}},
+		},
+		note: `Four ranks on each host. The reference is the algorithm without regard to hosts; default is what the cost model chooses. The calls are Allgather of 4 KB (RADIX) and of 64 bytes (N-BODY), and Alltoall (FT).`,
+		differs: `the document's hosts have four processors each and two rails. Here 16 ranks share the cores of one machine, so that the time after a rank was woken is part of every step; the
+cables are slow, so that the bytes that leave a host still count.`,
+	}
+}
+
+// arrivalStudy is T2 6.3.1 and 6.5.3, tables 6.1 to 6.3.
+func arrivalStudy() *study {
+	ft := func(reference setting, document string, ratio float64) studyApp {
+		return studyApp{name: "ft", class: "S", ranks: 16, calls: []string{"Alltoall"}, settings: []setting{reference, alltoallBy("pap_direct")}, targets: []target{
+			{"time in the calls", "pap_direct", document, ratio, 1}}}
+	}
+	is := func(reference setting) studyApp {
+		return studyApp{name: "is", class: "W", ranks: 16, calls: []string{"Alltoallv"}, settings: []setting{reference, alltoallBy("pap_direct")}, targets: []target{
+			{"time in the calls", "pap_direct", "", 0, 1}}}
+	}
+	gather := func(name, class, document string, ratio float64) studyApp {
+		return studyApp{name: name, class: class, ranks: 16, calls: []string{"Allgather"}, settings: []setting{allgatherBy("recursive-doubling"), allgatherBy("pap_shm_direct")}, targets: []target{
+			{"time in the calls", "pap_shm_direct", document, ratio, 1}}}
+	}
+	return &study{
+		name: "study-arrival", title: "Arrival-aware collectives in applications (T2 tables 6.1 to 6.3)", hosts: 4, rate: "100mbit", arrivals: true,
+		figures: []studyFigure{callsTime, runTime},
+		apps: []studyApp{
+			ft(alltoallBy("pairwise"), "×1.14 (FT.B), ×1.17 (FT.C)", 0.877), ft(alltoallBy("direct"), "×1.42 (FT.B), ×1.63 (FT.C)", 0.704),
+			is(alltoallBy("pairwise")), is(alltoallBy("direct")),
+			gather("radix", "S", "×1.62", 0.617), gather("nbody", "S", "×1.52", 0.658),
+		},
+		note: `Four ranks on each host. The references are algorithms of the document's MVAPICH, and Direct. The imbalance is that of a run with --profile arrivals and the reference: how far apart ranks enter the call,
+in times of a message of its length, on average and from the first to the last (T2 equations 6.2 and 6.3).`,
+		differs: `our Direct starts all messages at once, so that a late rank delays only what it sends itself; that of the document waits in each step, which its arrival-aware form avoids. Against Direct
+there is little left to gain. The blocks of FT are 16 KB here and above 2 MB there.`,
+	}
+}
+
+// eagerStudy is P3 sections 4 and 5.
+func eagerStudy() *study {
+	eager := func(name, value string) setting { return setting{name, []string{"MUSTER_EAGER=" + value}} }
+	const memory = "receive buffers and rings (MB)"
+	st := &study{
+		name: "study-eager-channels", title: "Time and memory of applications by eager channel and number of ranks (P3)",
+		env:      []string{"MUSTER_NETWORK=iwarp", "MUSTER_NO_SHARED_MEMORY=true", "MUSTER_CHANNEL=rc"},
+		settings: []setting{eager("ARDMA-SR", "few"), eager("ARDMA-SRQ", "rings"), eager("SRQ", "srq")},
+		figures: []studyFigure{
+			{title: memory, value: func(_ *studyApp, r *appRun) float64 {
+				return r.Counters["memory.receive"].Max/1e6 + r.Counters["memory.rings"].Max/1e6
+			}},
+			{title: "communication memory (MB)", value: func(_ *studyApp, r *appRun) float64 { return r.Counters[prof.MemoryTotal].Max / 1e6 }},
+			runTime,
+		},
+		overRanks: memory,
+		note: `Of the rank that has most, without memory of the kernel, on the loopback of this machine. ARDMA-SR: a few receive buffers for each connection and rings for busy peers. ARDMA-SRQ: receive buffers that all peers
+share, and rings. SRQ: shared receive buffers alone.`,
+		differs: `the document reports 5 to 10 MB for each process whatever their number, with up to 512 processes. 32 ranks on one machine share its cores, so that run times show the processor time of each channel, not its latency.`,
+	}
+	for _, name := range []string{"radix", "cg"} {
+		for _, ranks := range []int{4, 8, 16, 32} {
+			a := studyApp{name: name, class: "S", ranks: ranks}
+			for _, channel := range []string{"ARDMA-SRQ", "SRQ"} {
+				a.targets = append(a.targets, target{"run time", channel, "same", 1, 0})
+				if ranks == 32 && name == "radix" {
+					a.targets = append(a.targets, target{"receive buffers", channel, "a tenth", 0.1, 0.1})
+				}
+			}
+			st.apps = append(st.apps, a)
+		}
+	}
+	return st
+}

@@ -1,0 +1,181 @@
+package groups
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/bench/results"
+)
+
+// studyRow is a figure of an application with a setting, and the same of the reference.
+type studyRow struct {
+	app                        *studyApp
+	label, figure, setting     string
+	reference, compared, ratio spread
+	target                     target
+}
+
+// rows returns the table: for each application and figure one row for each setting that is
+// compared.
+func (r *studyRuns) rows() (rows []studyRow) {
+	for i := range r.apps {
+		a := &r.apps[i]
+		settings := r.settingsOf(a)
+		for f, figure := range r.figures {
+			for k := 1; k < len(settings); k++ {
+				row := studyRow{
+					app: a, figure: figure.title, setting: settings[k].name,
+					label:     fmt.Sprintf("%s, %s, %s", a.title(), figure.title, settings[k].name),
+					reference: spreadOf(r.values[i][f][0]), compared: spreadOf(r.values[i][f][k]), ratio: spreadOf(nil),
+				}
+				if figure.alone {
+					row.reference = spreadOf(nil)
+				} else {
+					row.label += " over " + settings[0].name
+					row.ratio = spreadOf(ratios(r.values[i][f][k], r.values[i][f][0]))
+				}
+				for _, t := range a.targets {
+					if strings.HasPrefix(figure.title, t.figure) && t.setting == settings[k].name {
+						row.target = t
+					}
+				}
+				rows = append(rows, row)
+			}
+		}
+		if i < len(r.imbalance) && r.imbalance[i].known {
+			call := a.calls[0]
+			for _, one := range []struct {
+				what  string
+				value float64
+			}{{"average imbalance at " + call + " (messages)", r.imbalance[i].average}, {"worst imbalance at " + call + " (messages)", r.imbalance[i].worst}} {
+				rows = append(rows, studyRow{app: a, figure: one.what, label: a.title() + ", " + one.what,
+					reference: spreadOf([]float64{one.value}), compared: spreadOf(nil), ratio: spreadOf(nil)})
+			}
+		}
+	}
+	return rows
+}
+
+func (row *studyRow) cells() []string {
+	must, result := "-", ""
+	if row.target.must > 0 {
+		must, result = fmt.Sprintf("≤ %g ×", row.target.must), "missed"
+		if !row.ratio.known() {
+			result = "not measured"
+		} else if row.ratio.mid <= row.target.must {
+			result = "met"
+		}
+	}
+	document := row.target.document
+	if document == "" {
+		document = "-"
+	}
+	return []string{row.label, row.reference.show(1), row.compared.show(1), row.ratio.show(1), document, must, result}
+}
+
+// table returns the generated file without its stamp.
+func (r *studyRuns) table() *results.Table {
+	t := &results.Table{
+		Name: r.name, Title: r.title, Picture: r.name + ".svg", Notes: r.conditions(),
+		Head: []string{"", "reference", "compared", "ratio", "document", "must be", ""},
+	}
+	for _, row := range r.rows() {
+		t.Rows = append(t.Rows, row.cells())
+	}
+	return t
+}
+
+func (r *studyRuns) conditions() string {
+	parts := []string{fmt.Sprintf(results.MediansOf+"%d alternating rounds, range in brackets; the ratio is the median of the rounds' ratios.", r.rounds)}
+	if load := spreadOf(r.loads); load.mid > quietShare {
+		parts = append(parts, fmt.Sprintf(results.NotQuiet+": other processes used %.0f %% (%.0f–%.0f) of the cores, so these figures are provisional.",
+			load.mid*100, load.low*100, load.high*100))
+	}
+	if r.hosts > 0 {
+		parts = append(parts, fmt.Sprintf("The ranks run on %d hosts, network namespaces of this machine, with cables of %s.", r.hosts, r.rate))
+	}
+	parts = append(parts, "Times in calls are means of the ranks over the whole program.")
+	if r.note != "" {
+		parts = append(parts, r.note)
+	}
+	if len(r.failures) > 0 {
+		parts = append(parts, fmt.Sprintf("%d runs failed; the first: %v.", len(r.failures), strings.ReplaceAll(r.failures[0].Error(), "\n", " ")))
+	}
+	text := strings.Join(parts, " ")
+	if r.differs != "" {
+		text += "\n\nWhere it differs from the document: " + r.differs
+	}
+	return text
+}
+
+// text formats the table for the terminal.
+func (r *studyRuns) text() string {
+	var b bytes.Buffer
+	t := r.table()
+	fmt.Fprintf(&b, "\n%s\n", t.Title)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(t.Head, "\t"))
+	for _, row := range t.Rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush() // a Buffer does not fail
+	fmt.Fprintln(&b, t.Notes)
+	return b.String()
+}
+
+// picture returns the figure as SVG: bars of the ratios with the document's, or lines over
+// the number of ranks.
+func (r *studyRuns) picture() ([]byte, error) {
+	if r.overRanks != "" {
+		var b bytes.Buffer
+		err := r.chart().WriteSVG(&b)
+		return b.Bytes(), err
+	}
+	var figures []results.Figure
+	for _, row := range r.rows() {
+		if !row.ratio.known() {
+			continue
+		}
+		f := results.Figure{Row: row.label, Unit: "×", Value: row.ratio.mid, Low: row.ratio.low, High: row.ratio.high, Rounds: r.rounds, Op: results.AtMost, Limit: 1}
+		if row.target.ratio > 0 {
+			f.Limit = row.target.ratio
+		} else if row.target.must > 0 {
+			f.Limit = row.target.must
+		}
+		figures = append(figures, f)
+	}
+	return []byte(results.Bars(figures)), nil
+}
+
+// chart draws a figure over the number of ranks, one line for each application and setting.
+func (r *studyRuns) chart() bench.Chart {
+	c := bench.Chart{Title: r.title, X: "ranks", Y: r.overRanks}
+	at := map[string]int{}
+	add := func(name string, ranks int, v spread) {
+		if !v.known() || math.IsNaN(v.mid) {
+			return
+		}
+		k, seen := at[name]
+		if !seen {
+			k = len(c.Series)
+			at[name], c.Series = k, append(c.Series, bench.Series{Name: name})
+		}
+		c.Series[k].Points = append(c.Series[k].Points, bench.Point{X: float64(ranks), Y: v.mid})
+	}
+	for i := range r.apps {
+		a := &r.apps[i]
+		for f, figure := range r.figures {
+			if figure.title != r.overRanks {
+				continue
+			}
+			for k, one := range r.settingsOf(a) {
+				add(a.name+", "+one.name, a.ranks, spreadOf(r.values[i][f][k]))
+			}
+		}
+	}
+	return c
+}
