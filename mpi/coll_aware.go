@@ -36,7 +36,7 @@ type awareForm struct {
 // nothing.
 func (c *Comm) awareFormOf(p *plan, s *coll.Shape) *awareForm {
 	a := p.by.Algorithm
-	if a.Aware == "" || strings.Contains(c.forced(), a.Kind.String()+"=") {
+	if a.Aware == "" || a.Generates(s) || strings.Contains(c.forced(), a.Kind.String()+"=") {
 		return nil
 	}
 	bytes, known := s.Message()

@@ -121,7 +121,7 @@ func (c *Comm) otherPlan(k *collCall) (*plan, error) {
 		}
 		i = len(ps.all)
 		ps.all = append(ps.all, p)
-		ps.ops += len(p.graph.Ops)
+		ps.ops += p.graph.Slots()
 	}
 	p := ps.all[i]
 	p.used = ps.clock
@@ -141,7 +141,7 @@ func (ps *collPlans) evict() {
 		}
 	}
 	p := ps.all[oldest]
-	ps.ops -= len(p.graph.Ops)
+	ps.ops -= p.graph.Slots()
 	ps.all = slices.Delete(ps.all, oldest, oldest+1)
 	if ps.last[p.key.kind] == p {
 		ps.last[p.key.kind] = nil

@@ -129,7 +129,11 @@ func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) erro
 	var b sched.Builder
 	graphs := make([]*sched.Graph, len(shapes))
 	for r := range shapes {
-		if graphs[r], err = a.Graph(&b, &shapes[r], params); err != nil {
+		g, err := a.Graph(&b, &shapes[r], params)
+		if err != nil {
+			return err
+		}
+		if graphs[r], err = g.Expanded(); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ func allgatherAlgorithms() []Algorithm {
 				_, largest := s.blocksTotal()
 				return m.atLeast(m.window(s.Size-1, params[0], largest) + m.Copy*largest)
 			},
-			Build: directAllgather,
+			Build: directAllgather, Generate: generateDirect,
 		},
 		{
 			Kind: Allgather, Name: "ring", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
@@ -31,7 +31,7 @@ func allgatherAlgorithms() []Algorithm {
 				_, largest := s.blocksTotal()
 				return m.atLeast(float64((s.Size-1+params[0]-1)/params[0])*m.together(min(params[0], s.Size-1), largest) + m.Copy*largest)
 			},
-			Build: ringAllgather,
+			Build: ringAllgather, Generate: generateRing,
 		},
 		{
 			Kind: Allgather, Name: "recursive-doubling", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",

@@ -26,7 +26,7 @@ func alltoallAlgorithms() []Algorithm {
 				}
 				return m.atLeast(t + m.Copy*each)
 			},
-			Build: directAlltoall,
+			Build: directAlltoall, Generate: generateDirect,
 		},
 		{
 			Kind: Alltoall, Name: "pairwise", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
@@ -35,7 +35,7 @@ func alltoallAlgorithms() []Algorithm {
 				each := float64(s.blockBytes())
 				return m.atLeast(float64(pairings(s.Size))*m.together(1, each) + m.Copy*each)
 			},
-			Build: pairwiseAlltoall,
+			Build: pairwiseAlltoall, Generate: generatePairwise,
 		},
 		{
 			Kind: Alltoall, Name: "bruck", Ref: "Bruck et al., IEEE TPDS 8(11), 1997; T2 3.4.4, figure 3.7",

@@ -222,6 +222,9 @@ type Algorithm struct {
 	Cost func(s *Shape, m *Model, params []int) float64
 	// Build builds the graph of rank s.Rank. It reports errors with b.Fail.
 	Build func(b *sched.Builder, s *Shape, params []int)
+	// Generate builds the same graph with generated operations, for a window, if there is
+	// such a form (generate.go).
+	Generate func(b *sched.Builder, s *Shape, params []int, window int)
 	// Plan estimates the time of Build on the slowest rank, with the same restrictions as
 	// Cost. nil: it is about that of a call or less.
 	Plan func(s *Shape, params []int) float64

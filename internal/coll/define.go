@@ -61,7 +61,9 @@ func (a *Algorithm) Prove(shapes []Shape, params []int) error {
 		if err != nil {
 			return err
 		}
-		graphs[r] = g
+		if graphs[r], err = g.Expanded(); err != nil {
+			return err
+		}
 	}
 	if err := Prove(shapes, graphs); err != nil {
 		return fmt.Errorf("%s by %s %v among %d ranks: %w", a.Kind, a.Name, params, len(shapes), err)

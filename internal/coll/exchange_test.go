@@ -127,7 +127,9 @@ func proveGraphs(a *Algorithm, shapes []Shape, params []int, task *sched.Task) e
 		if err != nil {
 			return err
 		}
-		graphs[r] = g
+		if graphs[r], err = g.Expanded(); err != nil {
+			return err
+		}
 	}
 	return sched.Validate(graphs, task)
 }

@@ -235,6 +235,9 @@ func (x *interBuilder) phase(s Shape, ranks []int, at memory, after sched.ID) sc
 	}
 	var b sched.Builder
 	g, err := row.Graph(&b, &s, params)
+	if err == nil {
+		g, err = g.Expanded()
+	}
 	if err != nil {
 		x.b.Fail("a phase of %s between groups: %w", x.s.Kind, err)
 		return after

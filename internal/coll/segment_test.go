@@ -13,13 +13,19 @@ import (
 // Forms in a segment. The tests of all algorithms prove and execute them too, with
 // messages and in one memory for each node; here are the properties that only they have.
 
-// allForms returns algorithms and their forms in a segment.
+// allForms returns algorithms, their forms in a segment, and those with generated
+// operations, in a window so small that every call moves it.
 func allForms(list []Algorithm) []Algorithm {
 	var all []Algorithm
 	for _, a := range list {
 		all = append(all, a)
 		if form := a.Segmented(); form != nil {
 			form.Name += "-segment"
+			all = append(all, *form)
+		}
+		if a.Generate != nil {
+			form := a.generated(8)
+			form.Name += "-generated"
 			all = append(all, *form)
 		}
 	}

@@ -146,7 +146,11 @@ func (a *Algorithm) Graph(b *sched.Builder, s *Shape, params []int) (*sched.Grap
 		}
 	}
 	b.Reset(s.Rank, s.Size)
-	a.Build(b, s, params)
+	if a.Generates(s) {
+		a.Generate(b, s, params, generateWindow)
+	} else {
+		a.Build(b, s, params)
+	}
 	g, err := b.Graph()
 	if err != nil {
 		return nil, fmt.Errorf("%s by %s among %d ranks, on rank %d: %w", a.Kind, a.Name, s.Size, s.Rank, err)

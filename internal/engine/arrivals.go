@@ -39,13 +39,13 @@ func (co *Collective) trackArrivals() {
 	}
 	for i := len(g.Ops) - 1; i >= 0; i-- {
 		if op := &g.Ops[i]; op.Kind == sched.Recv {
-			first[op.Peer] = int32(i)
+			first[co.run.Peer(op)] = int32(i)
 		}
 	}
 	for i := range g.Ops {
 		c.answer[i] = -1
 		if op := &g.Ops[i]; op.Unordered {
-			c.answer[i] = first[op.Peer]
+			c.answer[i] = first[co.run.Peer(op)]
 		}
 	}
 	co.arrivals, co.run.Arrivals = c, co
@@ -69,22 +69,22 @@ func (co *Collective) announce(x *p2p.Xfer) {
 // noteArrived records the peer of a completed receive as arrived.
 func (co *Collective) noteArrived(op *sched.Op) {
 	if co.arrivals != nil && op.Kind == sched.Recv {
-		co.arrivals.arrived[op.Peer] = true
+		co.arrivals.arrived[co.run.Peer(op)] = true
 	}
 }
 
 // Arrived reports whether the peer of an unordered send has arrived.
 func (co *Collective) Arrived(_ *sched.Run, id int, op *sched.Op) bool {
 	c, p := co.arrivals, &co.parts[id]
-	if c.arrived[op.Peer] {
+	if c.arrived[co.run.Peer(op)] {
 		return true
 	}
 	if p.link == nil {
-		p.link = co.e.link(co.world(op.Peer))
+		p.link = co.e.link(co.world(co.run.Peer(op)))
 	}
 	if i := c.answer[id]; i >= 0 && co.parts[i].x != nil && co.parts[i].x.Announced() ||
 		p.x == nil && p.link.HasOffer(co.Comm.Ctx, co.tag(op)) {
-		c.arrived[op.Peer] = true
+		c.arrived[co.run.Peer(op)] = true
 		return true
 	}
 	return false

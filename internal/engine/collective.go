@@ -92,14 +92,9 @@ func (p *CollectivePool) Take() *Collective {
 // NewCollective creates a collective for a graph. It returns to the pool, if any, after
 // each run.
 func (e *Engine) NewCollective(g *sched.Graph, c *Comm, ranks *rankset.List, pool *CollectivePool) *Collective {
-	co := &Collective{Comm: c, Ranks: ranks, e: e, pool: pool, parts: make([]part, len(g.Ops))}
-	co.run.Graph, co.run.Port = g, co
+	co := &Collective{Comm: c, Ranks: ranks, e: e, pool: pool, parts: make([]part, g.Slots()), receives: g.Receives()}
+	co.run.Graph, co.run.Port, co.run.Rank = g, co, int(c.Rank)
 	co.waiter.Whole = co
-	for i := range g.Ops {
-		if g.Ops[i].Kind == sched.Recv {
-			co.receives++
-		}
-	}
 	if g.Ports > 0 {
 		co.trackArrivals()
 	}
@@ -191,8 +186,8 @@ func (e *Engine) advanced(co *Collective) {
 func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended bool, err error) {
 	e, p := co.e, &co.parts[id]
 	l := p.link
-	if l == nil {
-		l = e.link(co.world(op.Peer))
+	if l == nil || co.run.Graph.Generated() { // several of its operations use a part
+		l = e.link(co.world(co.run.Peer(op)))
 		p.link = l
 	}
 	var x *p2p.Xfer
@@ -213,7 +208,7 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 			return true, co.failure(op, e.failed)
 		}
 		x = e.m.New()
-		x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Sign = l, co.Comm.Ctx, op.Peer, tag, b, co.Sign
+		x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Sign = l, co.Comm.Ctx, co.run.Peer(op), tag, b, co.Sign
 		e.m.Recv(x)
 		if co.arrivals != nil {
 			co.announce(x)
@@ -293,7 +288,7 @@ func (co *Collective) Reduce(r *sched.Run, inout, in []byte) {
 func (e *Engine) partEnded(co *Collective, x *p2p.Xfer) {
 	id := int(x.Part)
 	co.parts[id].x = nil
-	op := &co.run.Graph.Ops[id]
+	op := co.run.Op(id)
 	co.noteVote(x)
 	co.noteReceived(op)
 	co.noteArrived(op)
@@ -323,7 +318,7 @@ func (co *Collective) outcome(x *p2p.Xfer, op *sched.Op) error {
 		}
 		return co.e.brokenError(co.Comm.Ctx)
 	case x.Differs && !co.tolerates(x):
-		err := &MismatchError{Call: co.Call, Peer: int(op.Peer), Mine: co.Sign, Theirs: x.Sign, Got: x.Total(), Want: want}
+		err := &MismatchError{Call: co.Call, Peer: int(co.run.Peer(op)), Mine: co.Sign, Theirs: x.Sign, Got: x.Total(), Want: want}
 		co.e.breakComm(co.Comm, err)
 		return err
 	case x.Err == nil || errors.Is(x.Err, p2p.ErrTruncated):
@@ -331,7 +326,7 @@ func (co *Collective) outcome(x *p2p.Xfer, op *sched.Op) error {
 			co.foreign = x.Sign
 		}
 		if co.bad == nil {
-			co.bad = &PartError{Call: co.Call, Peer: int(op.Peer), Got: x.Total(), Want: want}
+			co.bad = &PartError{Call: co.Call, Peer: int(co.run.Peer(op)), Got: x.Total(), Want: want}
 		}
 		return nil
 	}
@@ -346,7 +341,7 @@ func (co *Collective) tolerates(x *p2p.Xfer) bool {
 }
 
 func (co *Collective) failure(op *sched.Op, err error) error {
-	return &PartError{Call: co.Call, Send: op.Kind == sched.Send, Peer: int(op.Peer), Err: err}
+	return &PartError{Call: co.Call, Send: op.Kind == sched.Send, Peer: int(co.run.Peer(op)), Err: err}
 }
 
 // PartError reports which message of a collective failed. If Err is nil, its length was

@@ -24,6 +24,7 @@ type Builder struct {
 	from        []int32 // from[i] is the index in deps of operation i's first dependency
 	tmp         int
 	shared      int
+	generator   *Generator
 	err         error
 }
 
@@ -180,6 +181,12 @@ func (b *Builder) add(op Op, after []ID) ID {
 func (b *Builder) Graph() (*Graph, error) {
 	if b.err != nil {
 		return nil, b.err
+	}
+	if b.generator != nil {
+		if len(b.ops) > 0 {
+			return nil, fmt.Errorf("a generated graph with %d other operations", len(b.ops))
+		}
+		return &Graph{Rank: b.rank, Size: b.size, Tmp: b.tmp, Shared: b.shared, generator: b.generator}, nil
 	}
 	n := len(b.ops)
 	g := &Graph{Rank: b.rank, Size: b.size, Tmp: b.tmp, Shared: b.shared, Ports: b.ports, Ops: slices.Clone(b.ops),

@@ -8,6 +8,8 @@
 //     collective, in any order that the dependencies allow.
 //   - Ranks of a node may share a buffer and hand parts of it over to each other, in
 //     one memory or with messages (Op.HandOver).
+//   - Ranks with the same graph, up to the ranks of their peers, can share it (Pool), and
+//     the operations of a long graph can be made while it runs (Generator).
 //   - String and Parse convert graphs to and from text; WriteSVG draws them.
 //
 // The package is pure: it does no I/O, reads no clock and starts no goroutines.

@@ -4,6 +4,9 @@ package sched
 // copies and reductions) and their dependencies. A Builder makes it once, and it
 // never changes; Run holds the state of an execution. All offsets and lengths are in
 // bytes.
+//
+// Ranks may share a graph (share.go), and the operations of a long one may be generated
+// while it runs (generate.go).
 
 // Buf identifies one of the four buffers of a collective.
 type Buf uint8
@@ -66,7 +69,7 @@ type Op struct {
 	Unordered bool
 	HandOver  bool
 	Stream    uint16
-	Peer      int32 // of Send and Recv
+	Peer      int32 // of Send and Recv; see Graph.Peer
 	Step      int32 // the algorithm's round, for pictures and costs; ignored by Run
 	Src, Dst  Span  // of equal length; Send has no Dst, Recv has no Src
 }
@@ -82,7 +85,8 @@ func (op *Op) data() Span {
 // Graph is the schedule of one rank. Operations are numbered from 0; an operation
 // depends only on operations with smaller numbers.
 type Graph struct {
-	Rank, Size int
+	Rank, Size int // Rank is AnyRank if ranks share the graph
+	Peers      Addressing
 	Tmp        int // bytes of scratch
 	Shared     int // bytes shared by the ranks of a node; the same for all of them
 	Ports      int // unordered sends under way at a time; 0 if there are none
@@ -95,6 +99,8 @@ type Graph struct {
 	first, after []int32
 	nextPost     []int32
 	need         []int32
+
+	generator *Generator // makes the operations; nil: they are in Ops
 }
 
 // After returns the operations that wait for operation i to complete.

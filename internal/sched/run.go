@@ -5,7 +5,7 @@ package sched
 // of a posted operation, and the Run posts the operations that waited for it. Copies
 // and reductions happen inside these calls.
 
-// Port transfers the messages of a Run. Post starts a send of b to op.Peer or a
+// Port transfers the messages of a Run. Post starts a send of b to r.Peer(op) or a
 // receive of b from it. If the operation completes inside Post, Post returns true and
 // Ended must not be called for it; otherwise the caller calls Run.Ended(id, err)
 // later. Messages of different streams need different tags.
@@ -17,6 +17,7 @@ type Port interface {
 // Run is an execution of a graph, one at a time.
 type Run struct {
 	Graph    *Graph
+	Rank     int // needed if ranks share the graph (share.go)
 	Mem      [Bufs][]byte
 	Port     Port
 	Arrivals ArrivalTracker // nil if arrivals are not tracked
@@ -30,6 +31,8 @@ type Run struct {
 	out       int // operations posted and not completed
 	need      []int32
 	ready     []int32 // stack of operations that can start
+	ops       []Op    // of the graph, or of the window
+	window    *window // of a generated graph, else nil
 	err       error
 	unordered unorderedSends
 }
@@ -38,14 +41,21 @@ type Run struct {
 // an earlier execution of a graph at least as large.
 func (r *Run) Start() {
 	g := r.Graph
+	r.out, r.err = 0, nil
+	r.unordered.reset()
+	if g.generator != nil {
+		r.startWindow()
+		r.advance()
+		return
+	}
 	n := len(g.Ops)
+	r.ops, r.window = g.Ops, nil
 	r.need = append(r.need[:0], g.need...)
 	if cap(r.ready) < n {
 		r.ready = make([]int32, 0, n)
 	}
 	r.ready = r.ready[:0]
-	r.left, r.out, r.err = n, 0, nil
-	r.unordered.reset()
+	r.left = n
 	for i := n - 1; i >= 0; i-- {
 		if r.need[i] == 0 {
 			r.ready = append(r.ready, int32(i))
@@ -58,7 +68,7 @@ func (r *Run) Start() {
 // nothing more; operations under way must still complete.
 func (r *Run) Ended(id int, err error) {
 	r.out--
-	if r.Graph.Ops[id].Unordered {
+	if r.ops[id].Unordered {
 		r.unordered.ended(int32(id))
 	}
 	r.end(id, err)
@@ -79,6 +89,12 @@ func (r *Run) Done() bool { return r.out == 0 && (r.left == 0 || r.err != nil) }
 // Err returns the first error.
 func (r *Run) Err() error { return r.err }
 
+// Op returns an operation by the number that the Run has passed to its Port.
+func (r *Run) Op(id int) *Op { return &r.ops[id] }
+
+// Peer returns the rank that an operation of the run communicates with.
+func (r *Run) Peer(op *Op) int32 { return r.Graph.Peer(r.Rank, op) }
+
 func (r *Run) bytes(s Span) []byte { return r.Mem[s.Buf][s.Off : s.Off+s.Len : s.Off+s.Len] }
 
 // advance starts all ready operations, smallest numbers first among those that
@@ -87,6 +103,9 @@ func (r *Run) bytes(s Span) []byte { return r.Mem[s.Buf][s.Off : s.Off+s.Len : s
 func (r *Run) advance() {
 	for r.err == nil {
 		if len(r.ready) == 0 {
+			if r.window != nil && r.admit() {
+				continue
+			}
 			if !r.unordered.fresh {
 				return
 			}
@@ -94,7 +113,7 @@ func (r *Run) advance() {
 			continue
 		}
 		i := r.ready[len(r.ready)-1]
-		op := &r.Graph.Ops[i]
+		op := &r.ops[i]
 		if r.unordered.fresh && op.Kind >= Copy {
 			r.serve()
 			continue
@@ -124,7 +143,9 @@ func (r *Run) post(i int32, op *Op) bool {
 		b = b[:0]
 	}
 	ended, err := r.Port.Post(r, int(i), op, b)
-	if t := r.Graph.nextPost[i]; t >= 0 {
+	if r.window != nil {
+		r.passed(i)
+	} else if t := r.Graph.nextPost[i]; t >= 0 {
 		r.satisfy(t)
 	}
 	if ended || err != nil {
@@ -143,6 +164,10 @@ func (r *Run) end(i int, err error) {
 		return
 	}
 	r.left--
+	if r.window != nil {
+		r.completed(int32(i))
+		return
+	}
 	after := r.Graph.After(i)
 	for k := len(after) - 1; k >= 0; k-- {
 		r.satisfy(after[k])

@@ -107,12 +107,12 @@ func (r *Run) serve() {
 }
 
 func (r *Run) arrived(i int32) bool {
-	return r.Arrivals != nil && r.Arrivals.Arrived(r, int(i), &r.Graph.Ops[i])
+	return r.Arrivals != nil && r.Arrivals.Arrived(r, int(i), &r.ops[i])
 }
 
 // depart posts an unordered send and reports whether it is still under way afterwards.
 func (r *Run) depart(i int32) bool {
-	if !r.post(i, &r.Graph.Ops[i]) {
+	if !r.post(i, &r.ops[i]) {
 		return false
 	}
 	r.unordered.under = append(r.unordered.under, i)
