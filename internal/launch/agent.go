@@ -33,12 +33,14 @@ type agent struct {
 	assign   assignment
 	branches []*branch
 
+	reports *reporter
 	out     *window        // output in transit to the launcher
 	stdin   *inbox[[]byte] // for rank 0
 	stopped chan struct{}  // closed when the agent ends
 
 	mu      sync.Mutex
 	spec    jobSpec
+	block   []int // the ranks of this host
 	server  *pmi.Server
 	crew    *crew
 	exited  int // ranks
@@ -86,6 +88,7 @@ func Agent(in, out *os.File) error {
 		out: newWindow(), stdin: newInbox[[]byte](), stopped: make(chan struct{}),
 		gets: map[int64]func(string, bool){},
 	}
+	a.reports = &reporter{send: func(body []byte) { a.sendUp(frameReport, body) }}
 	ended := make(chan error, 1)
 	go func() { ended <- a.listen() }()
 	var err error
@@ -110,7 +113,8 @@ func (a *agent) listen() error {
 	if f.kind != frameAssign || json.Unmarshal(f.body, &a.assign) != nil || a.assign.Width < 1 || a.assign.Ping <= 0 {
 		return fmt.Errorf("the launcher sent no valid assignment: its first frame is of kind %d", f.kind)
 	}
-	a.up.send(frame{kind: frameReady, host: a.self()})
+	a.reports.hosts = 1 + len(a.assign.Share)
+	a.reports.add(func(r *report) { r.ready.add(span{int(a.self()), int(a.self())}) })
 	for _, part := range shares(a.assign.Share, a.assign.Width) {
 		below := a.assign
 		below.Host, below.Share = part[0], part[1:]
@@ -141,7 +145,17 @@ func (a *agent) all() []*branch {
 
 // down forwards a frame to the agents below and handles it if it is for this host.
 func (a *agent) down(f frame) error {
-	if f.kind == frameJob {
+	switch f.kind {
+	case frameBlock:
+		ranks, err := readBlock(f.body)
+		if err != nil {
+			return err
+		}
+		a.reports.expect(ranks.count())
+		if f.host == a.self() {
+			a.block = ranks.list()
+		}
+	case frameJob:
 		// Agents below may request values as soon as they have the job.
 		if err := a.prepare(f.body); err != nil {
 			return err
@@ -165,12 +179,12 @@ func (a *agent) down(f frame) error {
 			a.crew.signalAll(sig)
 		}
 	case frameDeath:
-		d, err := readDeath(f.body)
+		ranks, host, status, err := readDeath(f.body)
 		if err != nil {
 			return err
 		}
 		if a.crew != nil {
-			a.crew.board.MarkDead(d)
+			a.crew.markDead(ranks, host, status)
 		}
 	case frameRelease:
 		if a.server != nil {
@@ -178,6 +192,13 @@ func (a *agent) down(f frame) error {
 		}
 	case frameAnswer:
 		return a.answered(f.body)
+	case frameFetch:
+		number, key, err := readGet(f.body)
+		if err == nil && a.server != nil {
+			value, ok := a.server.Stored(key)
+			a.sendUp(frameFetched, answerBody(number, value, ok))
+		}
+		return err
 	case frameStdin:
 		a.stdin.put(f.body)
 	case frameOutputOK:
@@ -211,8 +232,8 @@ func (a *agent) down(f frame) error {
 	return nil
 }
 
-// fromBelow forwards a frame of an agent below to the parent. It also stores values, and
-// answers requests for values itself if it can.
+// fromBelow forwards a frame of an agent below to the parent. It also adds reports to its
+// own, stores values, and answers requests for values itself if it can.
 func (a *agent) fromBelow(br *branch, f frame) {
 	switch f.kind {
 	case frameGet:
@@ -223,6 +244,18 @@ func (a *agent) fromBelow(br *branch, f frame) {
 			})
 		}
 		return
+	case frameReport:
+		if r, err := readReport(f.body, maxRanks, maxHosts); err == nil {
+			a.reports.add(func(held *report) { held.merge(r) })
+			return
+		}
+	case frameEvent:
+		if e, err := readEvent(f.body); err == nil && a.joinedAsOthers(e) {
+			return
+		}
+		a.reports.flush()
+	case frameExited, frameLost:
+		a.reports.flush() // what the report says about these ranks comes first
 	case frameValues:
 		if values, err := readValues(f.body); err == nil {
 			a.theServer().Merge(values)
@@ -273,6 +306,7 @@ func (a *agent) finish() {
 	a.mu.Lock()
 	a.copies.remove()
 	a.mu.Unlock()
+	a.reports.close()
 	a.up.close()
 	until := time.Now().Add(closeTimeout)
 	for _, br := range a.all() {

@@ -21,15 +21,14 @@ func (a *agent) prepare(body []byte) error {
 	if err := json.Unmarshal(body, &spec); err != nil {
 		return err
 	}
-	self := int(a.self())
-	if self >= len(spec.Ranks) || len(spec.Ranks[self]) == 0 || len(spec.Programs) == 0 || !valid(spec.Ranks[self], spec.Size) || spec.Copies != nil && len(spec.Copies) != len(spec.Programs) {
-		return fmt.Errorf("the job has no ranks for host %d", self)
+	if n := len(a.block); n == 0 || a.block[n-1] >= spec.Size || len(spec.Programs) == 0 || spec.Copies != nil && len(spec.Copies) != len(spec.Programs) {
+		return fmt.Errorf("the job has no ranks for host %d", a.self())
 	}
 	server := pmi.NewServer(pmi.ServerConfig{
 		Size: spec.Size, JobID: spec.JobID, Mapping: spec.Mapping,
-		Serves: len(spec.Ranks[self]), Up: a,
+		Serves: len(a.block), Up: a, Keep: spec.Keep,
 		App:   func(rank int) int { return programOf(spec.Programs, rank) },
-		Event: func(e pmi.Event) { a.sendUp(frameEvent, eventBody(e)) },
+		Event: a.pmiEvent,
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -37,15 +36,27 @@ func (a *agent) prepare(body []byte) error {
 	return nil
 }
 
-// valid reports whether ranks are an ascending list of ranks of a job.
-func valid(ranks []int, size int) bool {
-	last := -1
-	for _, r := range ranks {
-		if r <= last || r >= size {
-			return false
-		}
-		last = r
+// pmiEvent reports what a rank's PMI client has done. An abort, and terms that the
+// launcher has to compare, are sent at once.
+func (a *agent) pmiEvent(e pmi.Event) {
+	switch {
+	case e.Fence:
+		a.reports.add(func(r *report) { r.addFenced(e.Nth, e.Rank) })
+	case e.Phase == pmi.PhaseFinalized:
+		a.reports.add(func(r *report) { r.finalized.add(span{e.Rank, e.Rank}) })
+	case !a.joinedAsOthers(e):
+		a.reports.flush()
+		a.sendUp(frameEvent, eventBody(e))
 	}
+}
+
+// joinedAsOthers reports that a rank of this host, or of one below, has joined with the
+// terms of a rank that was sent to the launcher.
+func (a *agent) joinedAsOthers(e pmi.Event) bool {
+	if e.Phase != pmi.PhaseJoined || e.Refused != "" || !a.theServer().SameTerms(pmi.Party{Rank: e.Rank, Host: e.Host, Terms: e.Terms}) {
+		return false
+	}
+	a.reports.add(func(r *report) { r.joined.add(span{e.Rank, e.Rank}) })
 	return true
 }
 
@@ -53,7 +64,7 @@ func valid(ranks []int, size int) bool {
 func (a *agent) startRanks() error {
 	spec := &a.spec
 	env := append(os.Environ(), spec.Env...)
-	ranks := spec.Ranks[a.self()]
+	ranks := a.block
 	programs := slices.Clone(spec.Programs)
 	for i := range programs {
 		p := &programs[i]
@@ -168,17 +179,24 @@ func (a *agent) lines(rank int, isStderr bool) func(text []byte) {
 func (a *agent) happened(e event) {
 	switch {
 	case e.started:
-		a.sendUp(frameStarted, numbersBody(int64(e.rank), int64(e.pid)))
+		a.reports.add(func(r *report) { r.addStarted(e.rank, e.pid) })
 	case e.exited:
-		a.sendUp(frameExited, exitedBody(e.rank, e.end))
+		if e.end.status() == 0 && a.server.Phase(e.rank) != pmi.PhaseJoined {
+			a.reports.add(func(r *report) { r.left.add(span{e.rank, e.rank}) })
+		} else {
+			a.reports.flush()
+			a.sendUp(frameExited, exitedBody(e.rank, e.end))
+		}
 		a.mu.Lock()
 		a.exited++
 		last := a.exited == len(a.crew.members)
 		a.mu.Unlock()
 		if last {
 			a.sendUp(framePulse, a.crew.pulse().body())
-			a.crew.drain()
-			a.sendUp(frameDrained, nil)
+			go func() { // the crew must go on reading output
+				a.crew.drain()
+				a.reports.add(func(r *report) { r.drained.add(span{int(a.self()), int(a.self())}) })
+			}()
 		}
 	}
 }
@@ -203,11 +221,10 @@ func (a *agent) reportPulse(every time.Duration) {
 
 // The following methods implement pmi.Upstream: requests to the parent's server.
 
-func (a *agent) Fence(values []pmi.Pair) {
+func (a *agent) Values(values []pmi.Pair) {
 	for _, body := range valuesBodies(values) {
 		a.sendUp(frameValues, body)
 	}
-	a.sendUp(frameFence, numbersBody(int64(len(a.crew.members))))
 }
 
 func (a *agent) Get(key string, done func(value string, ok bool)) {

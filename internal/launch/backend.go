@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-
-	"github.com/muster-mpi/muster/internal/pmi"
 )
 
 // backend runs the ranks of a job on this machine (local.go) or on several hosts
@@ -18,8 +16,8 @@ type backend interface {
 	host(rank int) string
 	// signalAll sends a signal to all running ranks and to their child processes.
 	signalAll(sig syscall.Signal)
-	// markDead writes a failure to every board.
-	markDead(d pmi.Death)
+	// markDead writes the failure of ranks of one host to every board.
+	markDead(ranks spans, host, status string)
 	// pulse returns the progress of the ranks; false if there is no board.
 	pulse() (pulse, bool)
 	// rows returns the board rows of all ranks, in order, and the hosts that did not

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,9 @@ type assignment struct {
 	Ping      time.Duration
 	RetryFor  time.Duration
 }
+
+// branchBuffer is the read buffer of a branch. Longer frames are read without it.
+const branchBuffer = 8 << 10
 
 // branchOwner handles frames from below, on the goroutine of the branch.
 type branchOwner interface {
@@ -74,13 +78,11 @@ func startBranch(owner branchOwner, forker *forker, key string, a assignment, di
 // hosts returns all hosts reached through the branch, its own first.
 func (b *branch) hosts() []hostRef { return append([]hostRef{b.assign.Host}, b.assign.Share...) }
 
+// reaches reports whether a host is reached through the branch. Its share is in ascending
+// order.
 func (b *branch) reaches(host uint32) bool {
-	for _, h := range b.hosts() {
-		if h.Index == int(host) {
-			return true
-		}
-	}
-	return false
+	_, found := slices.BinarySearchFunc(b.assign.Share, int(host), func(h hostRef, index int) int { return h.Index - index })
+	return found || b.assign.Host.Index == int(host)
 }
 
 func (b *branch) send(f frame) {
@@ -154,7 +156,7 @@ func (b *branch) attempt() (why string, again bool) {
 	if err != nil {
 		return err.Error(), false
 	}
-	l := newLink(bufio.NewReaderSize(out, 64<<10), in, greeting(jobLine, b.key))
+	l := newLink(bufio.NewReaderSize(out, branchBuffer), in, greeting(jobLine, b.key))
 	l.send(frame{frameAssign, uint32(b.assign.Host.Index), body})
 	b.mu.Lock()
 	b.link, b.process = l, cmd.Process

@@ -222,6 +222,13 @@ func (c *crew) signalAll(sig syscall.Signal) {
 	}
 }
 
+// markDead writes the failure of ranks of one host to the board.
+func (c *crew) markDead(ranks spans, host, status string) {
+	for rank := range ranks.all() {
+		c.board.MarkDead(pmi.Death{Rank: rank, Host: host, Status: status})
+	}
+}
+
 func (c *crew) living() (n int) {
 	c.lock.Lock()
 	defer c.lock.Unlock()

@@ -7,7 +7,7 @@
 //
 //	config.go      the configuration
 //	run.go         from Config to the end of the job
-//	job.go         the event loop: failures, signals, the exit status
+//	job.go         the event loop: failures, signals, the exit status; mailbox.go
 //	grace.go       how long ranks may run after a failure; limit.go the time limit
 //	programs.go    the programs of a job with several
 //	metrics.go     the counters of a running job; log.go the log of its steps
@@ -35,6 +35,7 @@
 //	exitreport.go  the last lines that a remote command printed on stderr
 //	frame.go       the messages between launcher and agents; frame_state.go those
 //	               about the state of ranks
+//	report.go      what the ranks of a subtree have reached, in one message; spans.go
 //	link.go        sends and receives the messages; flow.go limits the data in transit
 //
 // To read the code, start with run.go for a local job, and with remote.go and agent.go

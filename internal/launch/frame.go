@@ -19,7 +19,7 @@ import (
 )
 
 // protocolVersion changes with every incompatible change of the frames.
-const protocolVersion = 4
+const protocolVersion = 5
 
 type frameKind uint8
 
@@ -28,7 +28,7 @@ const (
 	frameAssign   frameKind = iota + 1 // the host of an agent and the hosts it starts (JSON)
 	frameJob                           // the job (JSON)
 	frameSignal                        // name of a signal
-	frameDeath                         // rank, host, status
+	frameDeath                         // ranks, host, status
 	frameRelease                       // all ranks have entered the fence
 	frameAnswer                        // answer to frameGet: its number, found, value
 	frameStdin                         // bytes for rank 0; none: the end
@@ -36,21 +36,21 @@ const (
 	frameAskRows                       // number of the request
 	framePing
 	frameProgram // index, name and a piece of a program
+	frameBlock   // the ranks of a host
+	frameFetch   // number of the request, key that a rank of the host has put
 	// Up, from the agents.
-	frameReady   // the agent is running
+	frameReport  // states that ranks and hosts of a subtree have reached (report.go)
 	frameLost    // a host could not be reached or was lost: a text
-	frameStarted // rank, process ID
 	frameRefused // the job cannot run on this host: a text
-	frameEvent   // event of a rank's PMI client
-	frameExited  // rank, how it ended
+	frameEvent   // event of a rank's PMI client that is not in a report
+	frameExited  // rank, how it ended, if it may have failed
 	frameOutput  // rank, stream, bytes
 	frameValues  // pairs that ranks have put
-	frameFence   // number of ranks, all of a host, in a fence
 	frameGet     // number of the request, key
+	frameFetched // answer to frameFetch: its number, found, value
 	frameStdinOK // number of bytes of stdin that were read; none: rank 0 no longer reads
 	frameRows    // number of the request, the rows
 	framePulse   // progress of the ranks of a host
-	frameDrained // all output of a host has been sent
 	frameNotice  // a text for the user
 	framePong
 	frameKinds // number of kinds
@@ -173,25 +173,24 @@ func readNumbers(body []byte, into ...*int64) error {
 	return r.err()
 }
 
-func deathBody(d pmi.Death) []byte {
+func deathBody(ranks spans, host, status string) []byte {
 	var w bodyWriter
-	w.number(int64(d.Rank))
-	w.text(d.Host)
-	w.text(d.Status)
+	w.spans(ranks)
+	w.text(host)
+	w.text(status)
 	return w
 }
 
-func readDeath(body []byte) (pmi.Death, error) {
+func readDeath(body []byte) (ranks spans, host, status string, err error) {
 	r := bodyReader{rest: body}
-	d := pmi.Death{Rank: int(r.number()), Host: r.text(), Status: r.text()}
-	return d, r.err()
+	ranks, host, status = r.spans(maxRanks), r.text(), r.text()
+	return ranks, host, status, r.err()
 }
 
 func eventBody(e pmi.Event) []byte {
 	var w bodyWriter
 	w.number(int64(e.Rank))
 	w.number(int64(e.Phase))
-	w.truth(e.Fence)
 	w.number(int64(e.Code))
 	w.text(e.Why)
 	w.text(e.Host)
@@ -202,7 +201,7 @@ func eventBody(e pmi.Event) []byte {
 
 func readEvent(body []byte) (pmi.Event, error) {
 	r := bodyReader{rest: body}
-	e := pmi.Event{Rank: int(r.number()), Phase: pmi.Phase(r.number()), Fence: r.truth(), Code: int(r.number()), Why: r.text(),
+	e := pmi.Event{Rank: int(r.number()), Phase: pmi.Phase(r.number()), Code: int(r.number()), Why: r.text(),
 		Host: r.text(), Terms: r.text(), Refused: r.text()}
 	return e, r.err()
 }

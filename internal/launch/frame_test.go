@@ -19,7 +19,7 @@ import (
 func TestFrameRoundTrip(t *testing.T) {
 	var wire []byte
 	frames := []frame{
-		{frameReady, 3, []byte{}},
+		{frameReport, 3, []byte{}},
 		{frameOutput, 0, outputBody(7, true, []byte("line\n"))},
 		{frameSignal, everyHost, signalBody(syscall.SIGTERM)},
 	}
@@ -53,11 +53,11 @@ func TestFrameRoundTrip(t *testing.T) {
 }
 
 func TestBodyRoundTrip(t *testing.T) {
-	death := pmi.Death{Rank: 70000, Host: "h", Status: "exit status 3"}
-	if got, err := readDeath(deathBody(death)); err != nil || got != death {
-		t.Errorf("a death: %v, %v", got, err)
+	dead := spans{{3, 3}, {70000, 70063}}
+	if ranks, host, status, err := readDeath(deathBody(dead, "h", "exit status 3")); err != nil || !reflect.DeepEqual(ranks, dead) || host != "h" || status != "exit status 3" {
+		t.Errorf("a death: %v, %s, %s, %v", ranks, host, status, err)
 	}
-	event := pmi.Event{Rank: 5, Phase: pmi.PhaseAborted, Fence: true, Code: -3, Why: "a reason\n"}
+	event := pmi.Event{Rank: 5, Phase: pmi.PhaseAborted, Code: -3, Why: "a reason\n"}
 	if got, err := readEvent(eventBody(event)); err != nil || got != event {
 		t.Errorf("an event: %v, %v", got, err)
 	}
@@ -116,6 +116,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(appendFrame(nil, frame{frameEvent, 1, eventBody(pmi.Event{Rank: 3, Why: "x"})}))
 	f.Add(appendFrame(nil, frame{frameRows, 1, rowsBody(1, []rankRow{{Row: pmi.Row{State: pmi.RowWaiting}}}, 0)}))
 	f.Add(appendFrame(nil, frame{frameValues, 1, valuesBodies([]pmi.Pair{{Key: "a", Value: "b"}})[0]}))
+	f.Add(appendFrame(nil, frame{frameReport, 1, someReport().body()}))
 	f.Add([]byte("GET / HTTP/1.1\r\n"))
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		r := bytes.NewReader(wire)
@@ -138,6 +139,8 @@ func FuzzFrames(f *testing.F) {
 			readRows(fr.body, 0)
 			readPulse(fr.body)
 			readSignal(fr.body)
+			readReport(fr.body, 1000, 10)
+			readBlock(fr.body)
 		}
 	})
 }

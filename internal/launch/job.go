@@ -30,7 +30,7 @@ type job struct {
 	stdout, stderr *sink
 	files          *outputFiles // nil: the output goes to stdout and stderr
 	log            *slog.Logger
-	events         chan event
+	events         *mailbox
 	scrapes        chan chan []RankMetrics
 	lastMetrics    lastMetrics
 	done           chan struct{} // closed when the loop has ended
@@ -77,9 +77,9 @@ type event struct {
 	pid     int
 	exited  bool // with end
 	end     ending
-	pmi     pmi.Event
+	pmi     *pmi.Event
+	report  *report // what ranks and hosts have reached
 
-	ready  bool   // the agent of host is running
 	sent   bool   // all agents have been sent the programs and the job
 	lost   string // why host was lost
 	host   int
@@ -92,7 +92,7 @@ func newJob(cfg *Config) *job {
 		cfg:     cfg,
 		stdout:  newSink(both, cfg.Stdout),
 		stderr:  newSink(both, cfg.Stderr),
-		events:  make(chan event, 6*cfg.Ranks), // holds all events of ranks while others are being started
+		events:  newMailbox(),
 		scrapes: make(chan chan []RankMetrics),
 		done:    make(chan struct{}),
 		ranks:   make([]rankState, cfg.Ranks),
@@ -123,16 +123,11 @@ func (j *job) lines(rank int, isStderr bool) func(text []byte) {
 
 func (j *job) pmiEvent(e pmi.Event) {
 	if e.Phase != pmi.PhaseFinalized {
-		j.post(event{rank: e.Rank, pmi: e})
+		j.post(event{rank: e.Rank, pmi: &e})
 	}
 }
 
-func (j *job) post(e event) {
-	select {
-	case j.events <- e:
-	case <-j.done:
-	}
-}
+func (j *job) post(e event) { j.events.put(e) }
 
 // loop runs the job until its last rank has exited.
 func (j *job) loop(ctx context.Context) {
@@ -152,8 +147,8 @@ func (j *job) loop(ctx context.Context) {
 	cancelled := ctx.Done()
 	for j.living > 0 || j.pending > 0 {
 		select {
-		case e := <-j.events:
-			j.take(e)
+		case <-j.events.wake:
+			j.takeAll()
 		case sig := <-j.cfg.Signals:
 			if s, ok := sig.(syscall.Signal); ok {
 				j.signal(s)
@@ -184,29 +179,20 @@ func (j *job) loop(ctx context.Context) {
 
 // takeAll handles the pending events.
 func (j *job) takeAll() {
-	for {
-		select {
-		case e := <-j.events:
-			j.take(e)
-		default:
-			return
-		}
+	for _, e := range j.events.takeAll() {
+		j.take(e)
 	}
 }
 
 func (j *job) take(e event) {
 	j.logEvent(e)
 	switch {
+	case e.report != nil:
+		j.takeReport(e.report)
 	case e.started:
-		r := &j.ranks[e.rank]
-		r.started, r.alive, r.pid = true, true, e.pid
-		j.living++
-		j.pending = max(0, j.pending-1)
-		j.starting.started(e.rank, time.Now())
+		j.started(e.rank, e.pid, time.Now())
 	case e.exited:
 		j.exited(e.rank, e.end)
-	case e.ready:
-		j.starting.ready(e.host, time.Now())
 	case e.sent:
 		j.starting.sent(time.Now())
 	case e.lost != "":
@@ -230,6 +216,39 @@ func (j *job) take(e event) {
 		j.checkFence()
 	case e.pmi.Phase == pmi.PhaseJoined:
 		j.starting.joined(e.rank, time.Now())
+	}
+}
+
+func (j *job) started(rank, pid int, now time.Time) {
+	r := &j.ranks[rank]
+	r.started, r.alive, r.pid = true, true, pid
+	j.living++
+	j.pending = max(0, j.pending-1)
+	j.starting.started(rank, now)
+}
+
+// takeReport handles what ranks and hosts have reached.
+func (j *job) takeReport(r *report) {
+	now := time.Now()
+	for host := range r.ready.all() {
+		j.starting.ready(host, now)
+	}
+	for _, s := range r.started {
+		for i, pid := range s.pids {
+			j.started(s.first+i, pid, now)
+		}
+	}
+	for rank := range r.joined.all() {
+		j.starting.joined(rank, now)
+	}
+	if len(r.fenced) > 0 {
+		for rank := range r.fenced.all() {
+			j.starting.fenced(rank, now)
+		}
+		j.checkFence()
+	}
+	for rank := range r.left.all() {
+		j.exited(rank, ending{})
 	}
 }
 
@@ -277,9 +296,8 @@ func (j *job) hostLost(host int, why string) {
 	}
 	if len(lost) > 0 {
 		j.fail(-1, text, 1)
-	}
-	for _, rank := range lost {
-		j.died(rank, text, j.ranks[rank].end.String(), 1)
+		j.announce(spansOf(lost...), j.ranks[lost[0]].end.String())
+		j.beginEnding()
 	}
 }
 
@@ -333,8 +351,22 @@ func (j *job) exited(rank int, end ending) {
 
 // died marks a rank as failed on all boards and starts ending the job.
 func (j *job) died(rank int, why, status string, code int) {
-	j.backend.markDead(pmi.Death{Rank: rank, Host: j.backend.host(rank), Status: status})
+	j.announce(spansOf(rank), status)
 	j.fail(rank, why, code)
+	j.beginEnding()
+}
+
+// announce marks ranks of one host as failed on all boards. When the job is being ended,
+// all ranks have been told of a failure and fail one after the other because of it; to
+// announce each to all others would take the square of their number.
+func (j *job) announce(ranks spans, status string) {
+	if !j.ending {
+		j.backend.markDead(ranks, j.backend.host(ranks[0].first), status)
+	}
+}
+
+// beginEnding gives the remaining ranks the time to exit by themselves.
+func (j *job) beginEnding() {
 	if !j.ending {
 		j.ending = true
 		j.ended, j.survivors = 0, j.living

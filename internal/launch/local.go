@@ -65,8 +65,6 @@ func (b *localBackend) start() {
 
 func (b *localBackend) host(int) string { return b.hostname }
 
-func (b *localBackend) markDead(d pmi.Death) { b.board.MarkDead(d) }
-
 func (b *localBackend) pulse() (pulse, bool) { return b.crew.pulse(), b.board != nil }
 
 func (b *localBackend) rows() ([]rankRow, []string) { return b.crew.states(), nil }

@@ -30,12 +30,12 @@ func (j *job) logEvent(e event) {
 		return
 	}
 	switch {
+	case e.report != nil:
+		j.logReport(e.report)
 	case e.started:
 		j.log.Info("rank started", "rank", e.rank, "host", j.backend.host(e.rank), "pid", e.pid)
 	case e.exited:
 		j.log.Info("rank exited", "rank", e.rank, "how", e.end.String())
-	case e.ready:
-		j.log.Info("agent ready", "host", j.cfg.Hosts[e.host].Name)
 	case e.sent:
 		j.log.Info("job sent to the agents")
 	case e.lost != "":
@@ -46,5 +46,25 @@ func (j *job) logEvent(e event) {
 		j.log.Info("rank in a fence", "rank", e.rank)
 	default:
 		j.log.Info("rank joined or aborted", "rank", e.rank, "aborted", e.pmi.Phase == pmi.PhaseAborted)
+	}
+}
+
+func (j *job) logReport(r *report) {
+	for host := range r.ready.all() {
+		j.log.Info("agent ready", "host", j.cfg.Hosts[host].Name)
+	}
+	for _, s := range r.started {
+		for i, pid := range s.pids {
+			j.log.Info("rank started", "rank", s.first+i, "host", j.backend.host(s.first+i), "pid", pid)
+		}
+	}
+	for rank := range r.joined.all() {
+		j.log.Info("rank joined", "rank", rank)
+	}
+	for rank := range r.fenced.all() {
+		j.log.Info("rank in a fence", "rank", rank)
+	}
+	for rank := range r.left.all() {
+		j.log.Info("rank exited", "rank", rank, "how", ending{}.String())
 	}
 }

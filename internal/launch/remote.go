@@ -26,7 +26,6 @@ type jobSpec struct {
 	JobID          string
 	Mapping        string
 	Size           int
-	Ranks          [][]int // of each host
 	Programs       []Program
 	Copies         []int // the file of each program, if they are copied
 	Env            []string
@@ -36,6 +35,7 @@ type jobSpec struct {
 	Stdin          bool
 	Pulse          time.Duration // interval of progress reports; 0: never
 	Grace          time.Duration
+	Keep           bool // agents keep the values that their ranks put
 }
 
 type remoteBackend struct {
@@ -54,11 +54,18 @@ type remoteBackend struct {
 	drained int
 	settled chan struct{} // closed when every host is drained or lost
 	asked   int64         // the last number of frameAskRows
+	fetches map[int64]func(value string, ok bool)
+	fetched int64 // the last number of frameFetch
 	answers chan rowsAnswer
 	begun   bool // the job was sent to the agents
 	written int  // output frames
 	closing bool
 }
+
+// keepFrom is the number of ranks above which agents keep the values that their ranks put.
+// Below it the launcher stores all of them, a few megabytes, so that a request takes one
+// way to the launcher and back.
+const keepFrom = 4096
 
 type remoteHost struct {
 	ready, drained, lost bool
@@ -85,6 +92,7 @@ func newRemoteBackend(j *job) (*remoteBackend, error) {
 		out: newInbox[remoteOutput](), printed: make(chan struct{}), stdin: newWindow(),
 		hosts: make([]remoteHost, len(cfg.Hosts)), settled: make(chan struct{}),
 		answers: make(chan rowsAnswer, len(cfg.Hosts)),
+		fetches: map[int64]func(string, bool){},
 	}
 	// A host counts as making progress until it reports otherwise.
 	for i := range b.hosts {
@@ -93,6 +101,7 @@ func newRemoteBackend(j *job) (*remoteBackend, error) {
 	j.server = pmi.NewServer(pmi.ServerConfig{
 		Size: cfg.Ranks, Mapping: pmi.FormatMapping(cfg.layout.host), Event: j.pmiEvent,
 		Released: func() { b.toAll(frameRelease, nil) },
+		Fetch:    b.fetch,
 	})
 	b.forker = newForker()
 	go b.print()
@@ -183,18 +192,12 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 	host := int(f.host)
 	server := b.job.server
 	switch f.kind {
-	case frameReady:
-		b.agentReady(host)
+	case frameReport:
+		return b.report(br, f.body)
 	case frameLost:
 		b.hostLost(host, string(f.body))
 	case frameRefused:
 		b.job.post(event{failed: fmt.Errorf("launch: host %s: %s", b.cfg.Hosts[host].Name, f.body)})
-	case frameStarted:
-		var rank, pid int64
-		if err := readNumbers(f.body, &rank, &pid); err != nil {
-			return err
-		}
-		return b.aboutRank(host, int(rank), event{started: true, rank: int(rank), pid: int(pid)})
 	case frameExited:
 		rank, end, err := readExited(f.body)
 		if err != nil {
@@ -217,16 +220,21 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 		values, err := readValues(f.body)
 		server.Merge(values)
 		return err
-	case frameFence:
-		var ranks int64
-		err := readNumbers(f.body, &ranks)
-		server.Enter(int(ranks))
-		return err
 	case frameGet:
 		number, key, err := readGet(f.body)
 		server.Lookup(key, func(value string, ok bool) {
 			br.send(frame{frameAnswer, f.host, answerBody(number, value, ok)})
 		})
+		return err
+	case frameFetched:
+		number, value, ok, err := readAnswer(f.body)
+		b.mu.Lock()
+		done := b.fetches[number]
+		delete(b.fetches, number)
+		b.mu.Unlock()
+		if done != nil {
+			done(value, ok)
+		}
 		return err
 	case frameStdinOK:
 		var n int64
@@ -251,10 +259,62 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 		return err
 	case frameNotice:
 		b.out.put(remoteOutput{host: f.host, rank: -1, text: f.body})
-	case frameDrained:
+	}
+	return nil
+}
+
+// report handles what ranks and hosts of a branch have reached.
+func (b *remoteBackend) report(br *branch, body []byte) error {
+	r, err := readReport(body, b.cfg.Ranks, len(b.hosts))
+	if err != nil {
+		return err
+	}
+	known := -1 // the host that was checked last: consecutive ranks mostly share one
+	err = r.about(func(ranks spans) error {
+		for rank := range ranks.all() {
+			if host := b.cfg.layout.host[rank]; host != known {
+				if !br.reaches(uint32(host)) {
+					return fmt.Errorf("it reports rank %d, which does not run there", rank)
+				}
+				known = host
+			}
+		}
+		return nil
+	}, func(hosts spans) error {
+		for host := range hosts.all() {
+			if !br.reaches(uint32(host)) {
+				return fmt.Errorf("it reports host %d, which is not reached through it", host)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	server := b.job.server
+	server.Reach(pmi.PhaseJoined, r.joined.all())
+	server.Reach(pmi.PhaseFinalized, r.finalized.all())
+	b.job.post(event{report: r})
+	if n := r.fenced.count(); n > 0 {
+		server.Enter(r.fence, n)
+	}
+	for host := range r.ready.all() {
+		b.agentReady(host)
+	}
+	for host := range r.drained.all() {
 		b.hostDrained(host)
 	}
 	return nil
+}
+
+// fetch requests a value from the agent of the rank that has put it.
+func (b *remoteBackend) fetch(rank int, key string, done func(value string, ok bool)) {
+	b.mu.Lock()
+	b.fetched++
+	number := b.fetched
+	b.fetches[number] = done
+	b.mu.Unlock()
+	b.toHost(uint32(b.cfg.layout.host[rank]), frameFetch, getBody(number, key))
 }
 
 // aboutRank posts an event of a rank if the rank runs on that host.
@@ -277,12 +337,11 @@ func (b *remoteBackend) agentReady(host int) {
 	all := !again && b.ready == len(b.hosts)
 	b.begun = b.begun || all
 	b.mu.Unlock()
-	b.job.post(event{ready: true, host: host})
 	if !all {
 		return
 	}
 	spec := jobSpec{
-		JobID: b.job.server.JobID(), Mapping: pmi.FormatMapping(b.cfg.layout.host), Size: b.cfg.Ranks, Ranks: b.cfg.layout.ranks,
+		JobID: b.job.server.JobID(), Mapping: pmi.FormatMapping(b.cfg.layout.host), Size: b.cfg.Ranks, Keep: b.cfg.Ranks > keepFrom,
 		Programs: b.cfg.Programs, Env: exportEnv(b.cfg.Env, b.cfg.ExtraEnv),
 		Bind: b.cfg.Bind, Within: b.cfg.MapBy.Within, ReportBindings: b.cfg.ReportBindings, Grace: b.job.grace.quiet(b.cfg.Ranks),
 	}
@@ -304,6 +363,11 @@ func (b *remoteBackend) agentReady(host int) {
 		if err := b.sendPrograms(files); err != nil {
 			b.job.post(event{failed: err})
 			return
+		}
+		for _, br := range b.all() {
+			for _, h := range br.hosts() {
+				br.send(frame{frameBlock, uint32(h.Index), blockBody(spansOf(b.cfg.layout.ranks[h.Index]...))})
+			}
 		}
 		b.toAll(frameJob, body)
 		b.job.post(event{sent: true})
@@ -420,7 +484,9 @@ func (b *remoteBackend) signalAll(sig syscall.Signal) {
 	}
 }
 
-func (b *remoteBackend) markDead(d pmi.Death) { b.toAll(frameDeath, deathBody(d)) }
+func (b *remoteBackend) markDead(ranks spans, host, status string) {
+	b.toAll(frameDeath, deathBody(ranks, host, status))
+}
 
 // pulse returns the sum of the hosts' last reports.
 func (b *remoteBackend) pulse() (all pulse, ok bool) {

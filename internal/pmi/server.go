@@ -1,7 +1,7 @@
 package pmi
 
-// The launcher's end of PMI-1: one goroutine per rank reads requests from the rank's
-// socket and answers them from one store.
+// The launcher's end of PMI-1: a session per rank parses the requests from the rank's
+// socket (session.go) and answers them from one store.
 //
 //	init, get_maxes, get_appnum, get_universe_size, get_my_kvsname
 //	put, get              the store, which includes the mapping of ranks to nodes
@@ -14,7 +14,6 @@ package pmi
 // A job on several hosts has a server on each: server_tree.go.
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +46,13 @@ type ServerConfig struct {
 	// Released, if not nil, is called at the root when all ranks have entered a fence,
 	// to notify the child servers.
 	Released func()
+	// Keep makes a server with a parent keep the values of its own ranks whose keys
+	// name the rank, as those of Muster do. The root fetches them when they are
+	// requested. Default: the root stores all values.
+	Keep bool
+	// Fetch, if not nil, requests a value at the root from the server of a rank. done is
+	// called once with the answer, from any goroutine.
+	Fetch func(rank int, key string, done func(value string, ok bool))
 }
 
 // Phase is the state of a rank's PMI client.
@@ -64,6 +70,7 @@ type Event struct {
 	Rank  int
 	Phase Phase
 	Fence bool   // the rank waits in a fence for the others
+	Nth   int    // of Fence: the number of fences before it
 	Code  int    // PhaseAborted: the requested exit status
 	Why   string // PhaseAborted: the reason, if given
 	// Host and Terms are what a rank declares when it joins.
@@ -92,9 +99,10 @@ type Server struct {
 }
 
 type serverConn struct {
-	rank int
-	mu   sync.Mutex
-	w    io.Writer
+	rank     int
+	mu       sync.Mutex
+	w        io.Writer
+	spawning bool // the lines of a spawn request follow
 }
 
 // Limits announced to clients: the values of Hydra, which C clients expect.
@@ -149,29 +157,28 @@ func (s *Server) Passed() int {
 
 // Serve answers a rank until the rank closes its end, which is not an error.
 func (s *Server) Serve(rank int, conn io.ReadWriter) error {
-	c := &serverConn{rank: rank, w: conn}
-	lines := lineReader{r: conn}
+	session := s.Session(rank, conn)
+	buf := make([]byte, 2048)
 	for {
-		line, err := lines.next()
+		n, err := conn.Read(buf)
+		if n > 0 {
+			if err := session.Feed(buf[:n]); errors.Is(err, syscall.EPIPE) {
+				return nil // the process has ended, which its exit status explains
+			} else if err != nil {
+				return err
+			}
+			continue
+		}
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("pmi: read from rank %d: %w", rank, err)
 		}
-		m, err := parseMessage(string(line))
-		if err != nil {
-			return fmt.Errorf("pmi: rank %d sent %.80q: %w", rank, line, err)
-		}
-		if err := s.answer(c, &m, &lines); errors.Is(err, syscall.EPIPE) {
-			return nil // the process has ended, which its exit status explains
-		} else if err != nil {
-			return fmt.Errorf("pmi: answer %s of rank %d: %w", m.cmd, rank, err)
-		}
 	}
 }
 
-func (s *Server) answer(c *serverConn, m *message, lines *lineReader) error {
+func (s *Server) answer(c *serverConn, m *message) error {
 	switch m.cmd {
 	case "init":
 		rc := "0"
@@ -220,11 +227,8 @@ func (s *Server) answer(c *serverConn, m *message, lines *lineReader) error {
 		s.reach(c.rank, PhaseAborted, Event{Code: m.number("exitcode", 1), Why: string(why)})
 		return nil
 	case "spawn":
-		for {
-			if line, err := lines.next(); err != nil || string(line) == "endcmd" {
-				return c.reply("spawn_result", "rc", "-1", "msg", "not_supported")
-			}
-		}
+		c.spawning = true // rejected after its last line
+		return nil
 	case "publish_name", "unpublish_name", "lookup_name":
 		return c.reply(m.cmd[:len(m.cmd)-len("_name")]+"_result", "info", "not_supported", "rc", "-1", "msg", "not_supported")
 	}
@@ -263,7 +267,7 @@ func (s *Server) put(c *serverConn, m *message) error {
 		bad = "duplicate_key"
 	default:
 		s.values[key] = value
-		if s.cfg.Up != nil {
+		if s.cfg.Up != nil && !(s.cfg.Keep && keyRank(key) == c.rank) {
 			s.fresh = append(s.fresh, Pair{key, value})
 		}
 	}
@@ -288,21 +292,17 @@ func (s *Server) get(c *serverConn, m *message) error {
 }
 
 func (s *Server) fence(c *serverConn) error {
-	entered := Event{Rank: c.rank, Phase: PhaseJoined, Fence: true}
-	if s.cfg.Up != nil {
-		// The parent must receive the event of each rank before it is told that all have
-		// entered. It may then release the fence, and a rank reported later would seem to
-		// wait in the next one.
-		s.notify(entered)
-	}
 	s.mu.Lock()
+	entered := Event{Rank: c.rank, Phase: PhaseJoined, Fence: true, Nth: s.passed}
 	s.fenced = append(s.fenced, c)
 	here := len(s.fenced) == s.cfg.Serves
 	s.mu.Unlock()
 	if s.cfg.Up != nil {
+		// The values of the ranks must be at the root before the last rank is reported.
 		if here {
-			s.cfg.Up.Fence(s.takeFresh())
+			s.cfg.Up.Values(s.takeFresh())
 		}
+		s.notify(entered)
 		return nil
 	}
 	if s.enter(1) {
@@ -336,40 +336,4 @@ func (c *serverConn) reply(cmd string, fields ...string) error {
 	defer c.mu.Unlock()
 	_, err := c.w.Write(appendMessage(nil, cmd, fields...))
 	return err
-}
-
-// lineReader splits a stream into lines. Unlike bufio it keeps a partial line when a read
-// times out, so that the caller can continue reading.
-type lineReader struct {
-	r     io.Reader
-	buf   []byte
-	start int // start of the unread part
-}
-
-// next returns a line without its newline, valid until the next call.
-func (l *lineReader) next() ([]byte, error) {
-	seen := l.start
-	for {
-		if i := bytes.IndexByte(l.buf[seen:], '\n'); i >= 0 {
-			line := l.buf[l.start : seen+i]
-			l.start = seen + i + 1
-			return line, nil
-		}
-		if len(l.buf)-l.start > maxLine {
-			return nil, fmt.Errorf("a line is longer than %d bytes", maxLine)
-		}
-		if l.start > 0 {
-			l.buf = l.buf[:copy(l.buf, l.buf[l.start:])]
-			l.start = 0
-		}
-		seen = len(l.buf)
-		if cap(l.buf)-len(l.buf) < 1024 {
-			l.buf = append(make([]byte, 0, max(2048, 2*cap(l.buf))), l.buf...)
-		}
-		n, err := l.r.Read(l.buf[len(l.buf):cap(l.buf)])
-		l.buf = l.buf[:len(l.buf)+n]
-		if n == 0 && err != nil {
-			return nil, err
-		}
-	}
 }

@@ -3,26 +3,33 @@ package pmi
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"testing"
-	"time"
 )
 
 // lowerServer connects a server to its parent by direct calls. Only the root is notified
 // of fences, as when agents forward them.
 type lowerServer struct {
 	above, root *Server
-	ranks       int
 	between     []*Server // servers between this one and the root
 }
 
-func (l *lowerServer) Fence(values []Pair) {
+func (l *lowerServer) Values(values []Pair) {
 	for _, s := range l.between {
 		s.Merge(values)
 	}
 	l.root.Merge(values)
-	go l.root.Enter(l.ranks)
+}
+
+// report passes events to the root, which counts the ranks in a fence.
+func (l *lowerServer) report(e Event) {
+	if e.Fence {
+		go l.root.Enter(e.Nth, 1) // asynchronous, as over a network
+		return
+	}
+	l.root.Report(e)
 }
 
 func (l *lowerServer) Get(key string, done func(string, bool)) {
@@ -42,11 +49,11 @@ func serveTree(t *testing.T, perHost int) (root *Server, hosts []*Server, client
 		}
 	}})
 	for i := range hosts {
-		up := &lowerServer{above: root, root: root, ranks: perHost}
+		up := &lowerServer{above: root, root: root}
 		if i == 1 {
 			up.above, up.between = hosts[0], []*Server{hosts[0]}
 		}
-		hosts[i] = NewServer(ServerConfig{Size: size, JobID: "tree", Mapping: mapping, Serves: perHost, Up: up, Event: root.Report})
+		hosts[i] = NewServer(ServerConfig{Size: size, JobID: "tree", Mapping: mapping, Serves: perHost, Up: up, Event: up.report})
 	}
 	for rank := range size {
 		ours, theirs := net.Pipe()
@@ -156,36 +163,31 @@ func TestMissingValueIsNotCached(t *testing.T) {
 	}
 }
 
-// reportOrder is an Upstream that records how many ranks were reported before the fence
-// was.
-type reportOrder struct {
+// valuesOrder is an Upstream that records how many ranks were reported before the values.
+type valuesOrder struct {
 	mu       sync.Mutex
 	reported int
 	before   chan int
 }
 
-func (u *reportOrder) Fence([]Pair) {
+func (u *valuesOrder) Values([]Pair) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.before <- u.reported
 }
 
-func (u *reportOrder) Get(_ string, done func(string, bool)) { done("", false) }
+func (u *valuesOrder) Get(_ string, done func(string, bool)) { done("", false) }
 
-// A rank that is reported after its fence was released would seem to wait in the next one,
-// and a rank that has exited since would seem to block it.
-func TestFenceEventsPrecedeFence(t *testing.T) {
-	up := &reportOrder{before: make(chan int, 1)}
+// The root releases a fence when the last rank is reported, and ranks may then request
+// every value.
+func TestValuesPrecedeTheLastRank(t *testing.T) {
+	up := &valuesOrder{before: make(chan int, 1)}
 	host := NewServer(ServerConfig{Size: 2, Serves: 2, Up: up, Event: func(e Event) {
-		if !e.Fence {
-			return
-		}
-		if e.Rank == 0 {
-			time.Sleep(50 * time.Millisecond) // let the other rank be faster
-		}
 		up.mu.Lock()
-		up.reported++
-		up.mu.Unlock()
+		defer up.mu.Unlock()
+		if e.Fence {
+			up.reported++
+		}
 	}})
 	for rank := range 2 {
 		ours, theirs := net.Pipe()
@@ -197,8 +199,112 @@ func TestFenceEventsPrecedeFence(t *testing.T) {
 		}
 		go c.Fence(t.Context())
 	}
-	if n := <-up.before; n != 2 {
-		t.Errorf("the parent was notified of the fence when %d of 2 ranks had been reported", n)
+	if n := <-up.before; n > 1 {
+		t.Errorf("the values were sent when %d of 2 ranks had been reported; the last must follow them", n)
 	}
 	host.Release()
+}
+
+// A report that arrives after its fence was released must not count in the next one.
+func TestEnterOfAnEarlierFence(t *testing.T) {
+	root := NewServer(ServerConfig{Size: 4, Released: func() {}})
+	root.Enter(0, 4)
+	if root.Passed() != 1 {
+		t.Fatalf("all ranks have entered, and %d fences were released", root.Passed())
+	}
+	root.Enter(0, 3)
+	if root.Fenced() != 0 {
+		t.Errorf("%d ranks seem to wait in the second fence, which none has entered", root.Fenced())
+	}
+	root.Enter(1, 3)
+	root.Enter(1, 1)
+	if root.Passed() != 2 {
+		t.Errorf("%d fences were released; want 2", root.Passed())
+	}
+}
+
+// With Keep, the root stores none of the values whose keys name their rank, and every rank
+// gets every value all the same, also those of libraries with other keys.
+func TestValuesAreKeptByTheirServers(t *testing.T) {
+	const perHost = 2
+	hosts := make([]*Server, 2)
+	var root *Server
+	root = NewServer(ServerConfig{Size: 2 * perHost,
+		Released: func() {
+			for _, h := range hosts {
+				h.Release()
+			}
+		},
+		Fetch: func(rank int, key string, done func(string, bool)) {
+			go func() { done(hosts[rank/perHost].Stored(key)) }()
+		},
+	})
+	for i := range hosts {
+		up := &lowerServer{above: root, root: root}
+		hosts[i] = NewServer(ServerConfig{Size: 2 * perHost, Serves: perHost, Up: up, Event: up.report, Keep: true})
+	}
+	var all sync.WaitGroup
+	for rank := range 2 * perHost {
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { ours.Close() })
+		go hosts[rank/perHost].Serve(rank, theirs)
+		all.Go(func() {
+			c, err := joinWire(t.Context(), ours, rank, 2*perHost, nil, nil, Terms{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := c.Put("card", make([]byte, 700)); err != nil { // of two pieces
+				t.Error(err)
+			}
+			host := hosts[rank/perHost]
+			if err := host.Session(rank, io.Discard).Feed(fmt.Appendf(nil, "cmd=put kvsname=x key=P%d-card value=foreign\n", rank)); err != nil {
+				t.Error(err)
+			}
+			if err := c.Fence(t.Context()); err != nil {
+				t.Error(err)
+			}
+			other := (rank + perHost) % (2 * perHost)
+			if got, err := c.Get(t.Context(), other, "card"); err != nil || len(got) != 700 {
+				t.Errorf("rank %d requested the card of %d: %d bytes, %v", rank, other, len(got), err)
+			}
+			host.Lookup(fmt.Sprintf("P%d-card", other), func(value string, ok bool) {
+				if !ok || value != "foreign" {
+					t.Errorf("the value of another library: %q, %v", value, ok)
+				}
+			})
+			host.Lookup(fmt.Sprintf("missing-%d", other), func(value string, ok bool) {
+				if ok {
+					t.Errorf("a missing value: %q", value)
+				}
+			})
+		})
+	}
+	all.Wait()
+	root.mu.Lock()
+	defer root.mu.Unlock()
+	for key := range root.values {
+		if keyRank(key) >= 0 {
+			t.Errorf("the root stores %s", key)
+		}
+	}
+	if len(root.values) != 1+2*perHost { // the mapping and the foreign keys
+		t.Errorf("the root stores %d values; want %d", len(root.values), 1+2*perHost)
+	}
+}
+
+func TestKeyRank(t *testing.T) {
+	for key, want := range map[string]int{
+		"card-0": 0, "card-17": 17, "card-17.3": 17, "a-b-5": 5, "-9": 9,
+		"P0-businesscard": -1, "card": -1, "card-": -1, "": -1, "card-+3": -1, "card-.5": -1,
+	} {
+		if got := keyRank(key); got != want {
+			t.Errorf("the rank of key %q: %d; want %d", key, got, want)
+		}
+	}
+	for rank := range 3 {
+		if got := keyRank(pieceKey("card", rank, rank)); got != rank {
+			t.Errorf("the rank of the key of rank %d: %d", rank, got)
+		}
+	}
 }

@@ -139,3 +139,14 @@ func pieceKey(key string, rank, piece int) string {
 	}
 	return s
 }
+
+// keyRank returns the rank at the end of a key of pieceKey, -1 if there is none. Other
+// libraries may use such keys for any purpose.
+func keyRank(key string) int {
+	i := strings.LastIndexByte(key, '-')
+	digits, _, _ := strings.Cut(key[i+1:], ".")
+	if rank, err := strconv.Atoi(digits); i >= 0 && err == nil && digits[0] != '+' {
+		return rank
+	}
+	return -1
+}
