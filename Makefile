@@ -71,7 +71,7 @@ test: ## run the tests, ranks as goroutines
 
 # Folders without goroutines (house_imports_test.go checks the list and them), in which the
 # race detector has nothing to detect.
-PURE := internal/p2p internal/dtype internal/sched internal/coll internal/rma internal/trace rdma/recvpool rdma/internal/ddp rdma/internal/reliable
+PURE := internal/p2p internal/dtype internal/sched internal/coll internal/rma internal/trace internal/ft rdma/recvpool rdma/internal/ddp rdma/internal/reliable
 
 # Not those of the root package and of releases, which read files and start other programs.
 race: ## the same under the race detector, without the pure folders
@@ -238,6 +238,7 @@ portable: ## test the path for other systems, TCP by package net, on Linux: the 
 
 explore: ## check the protocols under every event order of small programs (long)
 	$(GO) test ./internal/p2p -run TestExplore -v -timeout 120m -explore.full
+	$(GO) test ./internal/ft -run TestExplore -v -timeout 30m -explore.full
 
 prove: ## prove every algorithm of every collective for 1 to 33 ranks (minutes)
 	$(GO) test ./internal/coll -run TestMatrix -v -timeout 60m -prove.full

@@ -27,6 +27,7 @@ internal/cputime
 internal/bytesize
 internal/sparse
 internal/rankset
+internal/ft
 rdma/internal/ddp   rdma
 rdma/internal/capture
 rdma/shm            rdma internal/sparse internal/direct
@@ -90,7 +91,7 @@ cmd/muster          anything
 // scripted, fuzzed, explored and simulated. They must not use these packages and functions;
 // they take the time as an argument.
 var (
-	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "internal/trace", "rdma/recvpool", "rdma/internal/ddp", "rdma/internal/reliable"}
+	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "internal/trace", "internal/ft", "rdma/recvpool", "rdma/internal/ddp", "rdma/internal/reliable"}
 	impureImports = []string{"net", "os", "syscall", "sync", "math/rand", "runtime", "golang.org/x/sys"}
 	impureTime    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )

@@ -1,0 +1,145 @@
+package ft
+
+import (
+	"container/heap"
+	"flag"
+	"math/rand/v2"
+	"testing"
+)
+
+var (
+	simulateRanks    = flag.Int("simulate.ranks", 100_000, "ranks of the simulation")
+	simulateFailures = flag.Int("simulate.failures", 3, "ranks that die in it")
+	simulateSeed     = flag.Uint64("simulate.seed", 0, "seed of the simulation; 0: a new one")
+)
+
+// simulation delivers the messages of many ranks in the order of simulated time. A message
+// takes 1 to 2 units, a rank learns of a death after 5 to 10.
+type simulation struct {
+	groups   []*Group
+	dead     []bool
+	events   eventHeap
+	now      float64
+	random   *rand.Rand
+	messages int
+}
+
+type simulated struct {
+	at     float64
+	rank   int32
+	from   int32 // sender, or the rank that has died, or -1: the rank itself dies
+	number int32 // of the message in its slab; -1: a death
+}
+
+type eventHeap struct {
+	all  []simulated
+	msgs []Message
+	free []int32
+}
+
+func (h *eventHeap) Len() int           { return len(h.all) }
+func (h *eventHeap) Less(i, j int) bool { return h.all[i].at < h.all[j].at }
+func (h *eventHeap) Swap(i, j int)      { h.all[i], h.all[j] = h.all[j], h.all[i] }
+func (h *eventHeap) Push(x any)         { h.all = append(h.all, x.(simulated)) }
+func (h *eventHeap) Pop() any {
+	last := h.all[len(h.all)-1]
+	h.all = h.all[:len(h.all)-1]
+	return last
+}
+
+func TestSimulateManyRanks(t *testing.T) {
+	seed := *simulateSeed
+	if seed == 0 {
+		seed = rand.Uint64() | 1
+	}
+	failures := *simulateFailures
+	s := &simulation{random: rand.New(rand.NewPCG(seed, 0)), dead: make([]bool, *simulateRanks)}
+	s.groups = make([]*Group, *simulateRanks)
+	for r := range s.groups {
+		s.groups[r] = NewGroup(r, *simulateRanks, Arity)
+	}
+	for i := range failures {
+		rank := s.random.IntN(*simulateRanks)
+		if i < 2 { // the upper ranks of the tree are those whose death matters
+			rank = i
+		}
+		heap.Push(&s.events, simulated{s.random.Float64() * 60, int32(rank), -1, -1})
+	}
+	for r := range s.groups {
+		s.groups[r].Enter(^uint64(0), uint64(r))
+		s.flush(r)
+	}
+	s.run()
+	s.check(t, seed)
+	t.Logf("%d ranks, %d failures: %d messages, %.1f units of time, where a message takes 1 to 2 (seed %d)",
+		*simulateRanks, failures, s.messages, s.now, seed)
+}
+
+func (s *simulation) flush(rank int) {
+	g := s.groups[rank]
+	for _, m := range g.Out {
+		var n int32
+		if f := len(s.events.free); f > 0 {
+			n, s.events.free = s.events.free[f-1], s.events.free[:f-1]
+			s.events.msgs[n] = m.Message
+		} else {
+			n = int32(len(s.events.msgs))
+			s.events.msgs = append(s.events.msgs, m.Message)
+		}
+		heap.Push(&s.events, simulated{s.now + 1 + s.random.Float64(), m.To, int32(rank), n})
+		s.messages++
+	}
+	g.Out = g.Out[:0]
+}
+
+func (s *simulation) run() {
+	for s.events.Len() > 0 {
+		e := heap.Pop(&s.events).(simulated)
+		s.now = e.at
+		switch {
+		case e.number < 0 && e.from < 0:
+			s.die(int(e.rank))
+			continue
+		case e.number < 0:
+			s.groups[e.rank].Fail(int(e.from))
+		default:
+			m := s.events.msgs[e.number]
+			s.events.free = append(s.events.free, e.number)
+			if s.dead[e.rank] || s.dead[e.from] && s.random.IntN(2) == 0 {
+				continue
+			}
+			s.groups[e.rank].Receive(int(e.from), m)
+		}
+		if !s.dead[e.rank] {
+			s.flush(int(e.rank))
+		}
+	}
+}
+
+func (s *simulation) die(rank int) {
+	if s.dead[rank] {
+		return
+	}
+	s.dead[rank] = true
+	for r := range s.groups {
+		if !s.dead[r] {
+			heap.Push(&s.events, simulated{s.now + 5 + 5*s.random.Float64(), int32(r), int32(rank), -1})
+		}
+	}
+}
+
+func (s *simulation) check(t *testing.T, seed uint64) {
+	var first *Value
+	for r, g := range s.groups {
+		v, decided := g.Decision(1)
+		if !decided && !s.dead[r] {
+			t.Fatalf("seed %d: rank %d has not decided", seed, r)
+		}
+		if decided && first == nil {
+			first = &v
+		}
+		if decided && !equal(v, *first) {
+			t.Fatalf("seed %d: rank %d decides %+v, another rank %+v", seed, r, v, *first)
+		}
+	}
+}
