@@ -171,6 +171,11 @@ func (to *targetMemory) combine(t mpi.Transfer, op mpi.AtomOp, origin, result *w
 			return err
 		}
 	}
+	var packed []byte
+	if origin != nil && result == nil && len(in.list) > len(at.list) {
+		packed = origin.pack(in.list)
+		in.list = append(rooms[1][:0], span{0, int64(len(packed))})
+	}
 	for {
 		n := at.rest()
 		if origin != nil {
@@ -183,7 +188,10 @@ func (to *targetMemory) combine(t mpi.Transfer, op mpi.AtomOp, origin, result *w
 			return nil
 		}
 		var from, was []byte
-		if origin != nil {
+		switch {
+		case packed != nil:
+			from = packed[in.take(n):][:n]
+		case origin != nil:
 			from = memory[byte](origin.addr+uintptr(in.take(n)), int(n))
 		}
 		if result != nil {

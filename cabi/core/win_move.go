@@ -179,6 +179,20 @@ func (b *winBuffer) spans(list []span, element *dtype.Layout) ([]span, error) {
 	return list, nil
 }
 
+// pack copies the spans of a buffer to memory of their own. An accumulate from many short pieces
+// to a contiguous target is then one message.
+func (b *winBuffer) pack(list []span) (packed []byte) {
+	n := int64(0)
+	for _, s := range list {
+		n += s.n
+	}
+	packed = make([]byte, 0, n)
+	for _, s := range list {
+		packed = append(packed, memory[byte](b.addr+uintptr(s.at), int(s.n))...)
+	}
+	return packed
+}
+
 // cursor is a position in a list of spans.
 type cursor struct {
 	list []span
