@@ -127,6 +127,19 @@ func TestPMPITool(t *testing.T) {
 	}
 }
 
+// The profile names the functions of C and the lines that call them.
+func TestProfile(t *testing.T) {
+	got := run(t, nil, muster(), "run", "--mpich", "--profile", "--timeout", jobLimit, "-n", "2", compile(t, "testdata/ends/profile.c", "-g", "-Wno-stringop-overflow"))
+	for _, want := range []string{
+		`(?m)^MPI_Waitall +200 .* ends/profile\.c:11 exchange$`, `(?m)^MPI_Isend +200 .* ends/profile\.c:10 exchange$`,
+		`(?m)^MPI_Isend +200 +19\.5 KB +100 B .* exchange$`, `(?m)^MPI_Allreduce +2 .* ends/profile\.c:23 main$`,
+	} {
+		if got.status != 0 || !regexp.MustCompile(want).MatchString(got.out) {
+			t.Errorf("the profile must have a line %s; the status is %d and the output\n%s", want, got.status, got.out)
+		}
+	}
+}
+
 // compile builds a program and returns its path.
 func compile(t *testing.T, source string, flags ...string) string {
 	t.Helper()

@@ -28,6 +28,13 @@ var _ = hook.Register(hook.Functions{
 		}
 		return c.e, &c.pt, c.ranks
 	},
+	ProfileFromC: func(world any) func(string, uintptr) {
+		if p := world.(*World).calls; p != nil {
+			p.fromC.Store(true)
+			return p.enter
+		}
+		return nil
+	},
 	Async: func(comm any) bool { return comm.(*Comm).w.cfg.Progress == progressAsync },
 	Collective: func(comm any, collective string, bytes, ranks int) (*hook.Collective, error) {
 		return comm.(*Comm).explainCollective(collective, bytes, ranks)

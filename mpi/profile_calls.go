@@ -177,7 +177,6 @@ func (p *callProfile) enter(name string, pc uintptr) {
 	p.mu.Lock()
 	p.outer = outerCall{name: name, pc: pc}
 	p.mu.Unlock()
-	p.fromC.Store(true)
 }
 
 // count returns the call of C that is under way, and marks it as counted.

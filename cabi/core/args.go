@@ -6,8 +6,9 @@ package core
 
 type args struct {
 	p     *Process
-	name  string // of the function, as MPI_Send
-	wide  bool   // counts and displacements in arrays are MPI_Count (functions with _c)
+	name  string  // of the function, as MPI_Send
+	site  uintptr // where the program called
+	wide  bool    // counts and displacements in arrays are MPI_Count (functions with _c)
 	v     *[maxArgs]uint64
 	err   error
 	owner owner // whose error handler gets an error

@@ -133,6 +133,7 @@ type outcome struct {
 	object  uint64
 	result  int32 // of the call, if it returns
 	_       int32
+	site    uint64 // where the program called, set by the front
 	text    [1024]byte
 }
 

@@ -25,7 +25,8 @@ type Process struct {
 	calls     sync.Pool // of args, so that calls do not allocate
 
 	world *mpi.World
-	level int // of threads, as granted
+	enter func(name string, site uintptr) // tells the profile who calls; nil without one
+	level int                             // of threads, as granted
 	membership
 	mainThread int     // that called MPI_Init
 	weights    weights // what programs pass instead of weights
@@ -193,7 +194,7 @@ func (p *Process) Call(id int, argv, result uintptr) (code int32) {
 	if !ok {
 		a = new(args)
 	}
-	*a = args{p: p, v: at[[maxArgs]uint64](argv)}
+	*a = args{p: p, v: at[[maxArgs]uint64](argv), site: uintptr(at[outcome](result).site)}
 	defer func() {
 		if v := recover(); v != nil {
 			err := errorf(errIntern, "panic: %v\n%s", v, debug.Stack())
@@ -246,6 +247,9 @@ func (p *Process) dispatch(id int, a *args) error {
 			return errorf(errOther, "called after MPI_Finalize")
 		}
 		return errorf(errOther, "called before MPI_Init")
+	}
+	if p.enter != nil {
+		p.enter(f.name, a.site)
 	}
 	err := f.call(p, a)
 	if a.err != nil {

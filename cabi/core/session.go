@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 // session is a session.
@@ -68,7 +69,7 @@ func (p *Process) join() error {
 		if p.empty, err = w.Comm().Group().Include(); err != nil {
 			return err
 		}
-		p.world = w
+		p.world, p.enter = w, inspect.ProfileFromC(w)
 		p.openWorld()
 	}
 	m.users++

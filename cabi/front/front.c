@@ -63,7 +63,7 @@ static void load(void)
 
 	pthread_mutex_lock(&loading);
 	if (core.call == NULL) {
-		if (!dladdr((void *)muster_call, &self) || realpath(self.dli_fname, folder) == NULL ||
+		if (!dladdr((void *)muster_call_from, &self) || realpath(self.dli_fname, folder) == NULL ||
 		    snprintf(path, sizeof path, "%s/libmuster_core.so", dirname(folder)) >= (int)sizeof path) {
 			fprintf(stderr, "muster: cannot find the folder of libmpich.so.12\n");
 			abort();
@@ -104,11 +104,12 @@ static int failed(struct muster_outcome *out, int code)
 	return out->result;
 }
 
-int muster_call(int id, uint64_t *args)
+int muster_call_from(int id, uint64_t *args, void *site)
 {
 	struct muster_outcome out;
 	int code;
 
+	out.site = (uintptr_t)site;
 	if (__builtin_expect(core.call == NULL, 0))
 		load();
 	code = core.call(id, args, &out);

@@ -22,13 +22,16 @@ struct muster_outcome {
 	uint64_t object;
 	int32_t result;	  /* of the call, if it returns */
 	int32_t pad;
+	uint64_t site;	  /* where the program called: set by the front, for profiles */
 	char text[1024];
 };
 
 /* Numbers of the functions of the core that are not in the table. */
 enum { CORE_INIT = -1, CORE_FINALIZE = -2, CORE_LOAD = -3, CORE_EXIT = -4, CORE_SHARE = -5, CORE_WAKE = -6 };
 
-/* Calls function number id of the core. */
-__attribute__((visibility("hidden"))) int muster_call(int id, uint64_t *args);
+/* Calls function number id of the core for the function that contains the call, which the
+ * program has called from site. */
+#define muster_call(id, args) muster_call_from(id, args, __builtin_return_address(0))
+__attribute__((visibility("hidden"))) int muster_call_from(int id, uint64_t *args, void *site);
 
 #endif

@@ -49,3 +49,8 @@ func (d Direct) Locked(f func()) {
 	defer d.e.Unlock()
 	f()
 }
+
+// ProfileFromC returns a function that the C interface calls before each call: it tells the
+// profile the name of the function of C and the address to which it returns. The result is
+// nil if the job has no profile.
+func ProfileFromC(w *mpi.World) func(name string, site uintptr) { return hook.Get().ProfileFromC(w) }

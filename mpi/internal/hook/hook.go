@@ -20,6 +20,9 @@ type Functions struct {
 	// Direct returns the engine of comm, its communicator for messages and the ranks in the
 	// world, nil if they are equal. The engine is nil if each message must pass package mpi.
 	Direct func(comm any) (e *engine.Engine, pt *engine.Comm, ranks *rankset.List)
+	// ProfileFromC returns the function that tells the profile of world which function of C
+	// is called and where it returns to, or nil.
+	ProfileFromC func(world any) func(name string, site uintptr)
 	// Async reports whether Config.Progress asks for a progress thread.
 	Async func(comm any) bool
 	// Collective selects the algorithm for a collective call.
