@@ -91,9 +91,9 @@ type Config struct {
 	Profile string `env:"MUSTER_PROFILE" default:"none" agree:"value"`
 	// Trace is a file that rank 0 writes when the job ends: the calls of all ranks with
 	// their times, and their messages, for the Perfetto UI and "muster trace". Its name
-	// ends in .json, or .json.gz to compress it. All ranks need the same value. Default:
-	// none. Also "muster run --trace".
-	Trace string `env:"MUSTER_TRACE" default:"none" agree:"value"`
+	// ends in .json, or .json.gz to compress it. All ranks must set it, and the
+	// value of rank 0 counts. Default: none. Also "muster run --trace".
+	Trace string `env:"MUSTER_TRACE" default:"none" agree:"set"`
 	// PProf is a directory to which each rank of a job of processes writes a CPU
 	// profile for "go tool pprof", rank-N.pprof, when it leaves the job. Default:
 	// none. Also "muster run --pprof".

@@ -161,6 +161,9 @@ const clockPings = 24
 // with the parent, then with the children.
 func (w *World) compareClocks(at, add *int64) error {
 	c, clock := w.comm, w.clock
+	before := w.profile.clockError
+	w.profile.clockError = 0 // of this comparison, which children add theirs to
+	defer func() { w.profile.clockError = max(w.profile.clockError, before) }()
 	if *at = clock.Now(); c.rank != 0 {
 		var err error
 		if *add, err = w.askParent(parent(c.rank)); err != nil {

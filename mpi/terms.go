@@ -23,6 +23,7 @@ import (
 const (
 	agreeValue = "value" // the ranks need the same value
 	agreeFile  = "file"  // they need files with the same content; names may differ
+	agreeSet   = "set"   // all ranks set it, or none; only rank 0 uses the value
 )
 
 // terms returns what a rank with this configuration declares.
@@ -42,6 +43,8 @@ func addSettings(t *pmi.Terms, v reflect.Value) {
 		case f.IsZero():
 		case agree == agreeFile:
 			t.Settings = append(t.Settings, pmi.Setting{Name: field.Tag.Get("env"), Value: fileDigest(f.String())})
+		case agree == agreeSet:
+			t.Settings = append(t.Settings, pmi.Setting{Name: field.Tag.Get("env"), Value: "a file"})
 		case agree == agreeValue:
 			// A rank may set the value that another has by default.
 			if value := settingText(f, field.Tag.Get("default")); value != field.Tag.Get("default") {

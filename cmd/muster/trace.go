@@ -1,7 +1,7 @@
 package main
 
 // muster run --trace and muster trace. Rank 0 writes the trace when the job ends
-// (mpi.Config.Trace).
+// (mpi.Config.Trace); if the job has several hosts, the launcher fetches it.
 
 import (
 	"bytes"
@@ -30,16 +30,22 @@ func wantTrace(file string, cfg *launch.Config) (show func(status int), err erro
 	if err != nil {
 		return nil, fmt.Errorf("--trace=%s: %w", file, err)
 	}
+	if err := os.WriteFile(name, nil, 0o666); err != nil { // before the job
+		return nil, fmt.Errorf("--trace=%s: %w; give the name of a writable file", file, err)
+	}
+	// Ranks on other hosts get the same name, since all must trace; only rank 0 writes, and
+	// its agent gives it another.
 	cfg.ExtraEnv = append(cfg.ExtraEnv, "MUSTER_TRACE="+name)
 	cfg.Env = append(cfg.Env, "MUSTER_TRACE="+name)
+	cfg.Fetch = launch.Fetch{Env: "MUSTER_TRACE", File: name}
 	return func(status int) {
 		info, err := os.Stat(name)
 		switch {
 		case status != 0:
 			fmt.Fprintln(cfg.Stderr, "muster: no trace: the job has failed")
-		case len(cfg.Hosts) > 0 || cfg.Quiet: // rank 0 may be on another host
 		case err != nil || info.Size() == 0:
 			fmt.Fprintln(cfg.Stderr, "muster: no trace: rank 0 has written none. Programs that use Muster write it in Finalize, or at the end of mpi.Main")
+		case cfg.Quiet:
 		default:
 			fmt.Fprintf(cfg.Stderr, "muster: the trace is in %s; \"muster trace %[1]s\" summarises it, and https://ui.perfetto.dev shows it\n", file)
 		}

@@ -4,9 +4,12 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/muster-mpi/muster/internal/trace"
 )
 
 // TestRunTrace traces a job of three ranks and summarises the trace.
@@ -38,5 +41,53 @@ func TestRunTrace(t *testing.T) {
 	}
 	if got := job("well", "--trace", "no.txt"); got.status == 0 || !strings.Contains(got.err, ".json") {
 		t.Errorf("a bad file name must be refused: %+v", got)
+	}
+}
+
+// TestTraceOnHosts traces a job on two hosts, and lets the launcher fetch the file. Where
+// the kernel permits it, the clock of the second host is 1000 s ahead.
+func TestTraceOnHosts(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, temporary := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	ahead, script := 0, ""
+	if exec.Command("unshare", "-T", "-f", "--monotonic", "1000", "true").Run() == nil {
+		ahead, script = 1000, `if test "$1" = late; then shift; exec unshare -T -f --monotonic 1000 "$@"; fi`+"\n"
+	}
+	rsh := filepath.Join(dir, "rsh")
+	if err := os.WriteFile(rsh, []byte("#!/bin/sh\n"+script+"shift\n"+`exec "$@"`+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got := muster(t, dir, "run", "--hosts", "first:1,late:2", "--rsh", rsh+" {host}", "--env", asRank+"=well", "--trace", "out.json", self)
+	if got.status != 0 || !strings.Contains(got.err, "muster: the trace is in out.json") {
+		t.Fatalf("the launcher should fetch the trace: %+v", got)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "out.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := trace.Check(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := trace.Read(text)
+	if err != nil || len(tr.Ranks) != 3 {
+		t.Fatalf("3 ranks should be in the trace: %v", err)
+	}
+	last := tr.Ranks[2]
+	if wrong := last.Offset + int64(ahead)*1e9; max(wrong, -wrong) > last.Error || (last.Error > 0) != (ahead > 0) {
+		t.Errorf("the clock of rank 2 is %d s ahead; the trace corrects it by %d ns with an error of at most %d ns", ahead, last.Offset, last.Error)
+	}
+	if c.Flows != 6 || c.Open != 0 || c.Most > last.Error {
+		t.Errorf("want 6 flows with both ends, and none backward by more than %d ns: %+v", last.Error, *c)
+	}
+	if left, _ := filepath.Glob(filepath.Join(temporary, "muster-fetch-*")); len(left) != 0 {
+		t.Errorf("the agent has left %v", left)
+	}
+	if got := muster(t, dir, "run", "--hosts", "first:1,late:1", "--rsh", rsh+" {host}", "--env", asRank+"=well", "--trace", "no/such.json", self); got.status == 0 || !strings.Contains(got.err, "--trace=no/such.json") {
+		t.Errorf("a file that cannot be written must be refused: %+v", got)
 	}
 }

@@ -47,6 +47,7 @@ type agent struct {
 	gets    map[int64]func(value string, ok bool)
 	lastGet int64
 	copies  copies // of programs
+	fetched string // the file that rank 0 writes; "": none
 }
 
 // helloTimeout limits how long an agent waits for the launcher's first line.
@@ -306,6 +307,7 @@ func (a *agent) finish() {
 	a.mu.Lock()
 	a.copies.remove()
 	a.mu.Unlock()
+	a.removeFetched()
 	a.reports.close()
 	a.up.close()
 	until := time.Now().Add(closeTimeout)

@@ -84,6 +84,10 @@ func (a *agent) startRanks() error {
 			return err
 		}
 	}
+	env, err := a.prepareFetch(env, ranks)
+	if err != nil {
+		return err
+	}
 	crew, err := newCrew(crewSpec{
 		ranks: ranks, size: spec.Size, programs: programs, env: env,
 		bind: spec.Bind, within: spec.Within, reportBindings: spec.ReportBindings, server: a.server,
@@ -195,6 +199,7 @@ func (a *agent) happened(e event) {
 			a.sendUp(framePulse, a.crew.pulse().body())
 			go func() { // the crew must go on reading output
 				a.crew.drain()
+				a.sendFetched()
 				a.reports.add(func(r *report) { r.drained.add(span{int(a.self()), int(a.self())}) })
 			}()
 		}

@@ -95,6 +95,10 @@ type Config struct {
 	// fails only if all others wait for them. Default: such a rank has failed.
 	ExitLeaves bool
 
+	// Fetch is a file that rank 0 writes on its host and that is fetched from there, if
+	// Hosts is not empty. Default: none.
+	Fetch Fetch
+
 	// Metrics, if not nil, is called when the job begins, with a function that returns
 	// the current counters of all ranks, or none when the job has ended. The ranks need
 	// the variable MUSTER_METRICS. Default: none.

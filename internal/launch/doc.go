@@ -26,7 +26,7 @@
 //
 //	hosts.go       host lists; nodelist.go those of batch systems
 //	layout.go      the assignment of ranks to hosts
-//	copy.go        sends programs to the hosts
+//	copy.go        sends programs to the hosts; fetch.go fetches a file of rank 0
 //	rsh.go         the command that starts a process on a host
 //	tree.go        the tree of agents
 //	remote.go      the backend, on the launcher's side

@@ -53,6 +53,7 @@ const (
 	framePulse   // progress of the ranks of a host
 	frameNotice  // a text for the user
 	framePong
+	frameFile  // a piece of the file that rank 0 has written (fetch.go)
 	frameKinds // number of kinds
 )
 

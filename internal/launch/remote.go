@@ -36,6 +36,7 @@ type jobSpec struct {
 	Pulse          time.Duration // interval of progress reports; 0: never
 	Grace          time.Duration
 	Keep           bool // agents keep the values that their ranks put
+	Fetch          Fetch
 }
 
 type remoteBackend struct {
@@ -60,6 +61,10 @@ type remoteBackend struct {
 	begun   bool // the job was sent to the agents
 	written int  // output frames
 	closing bool
+
+	// Of print: how much of the file from rank 0 was written, and the first error.
+	fetchedBytes int
+	fetchErr     error
 }
 
 // keepFrom is the number of ranks above which agents keep the values that their ranks put.
@@ -77,6 +82,7 @@ type remoteOutput struct {
 	rank     int // -1: a message of the agent itself
 	isStderr bool
 	text     []byte
+	file     bool // a piece of the file that rank 0 has written
 }
 
 type rowsAnswer struct {
@@ -213,7 +219,7 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 	case frameOutput:
 		rank, isStderr, text, err := readOutput(f.body)
 		if err == nil && rank >= 0 {
-			b.out.put(remoteOutput{f.host, rank, isStderr, text})
+			b.out.put(remoteOutput{host: f.host, rank: rank, isStderr: isStderr, text: text})
 		}
 		return err
 	case frameValues:
@@ -259,6 +265,8 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 		return err
 	case frameNotice:
 		b.out.put(remoteOutput{host: f.host, rank: -1, text: f.body})
+	case frameFile:
+		b.out.put(remoteOutput{host: f.host, text: f.body, file: true})
 	}
 	return nil
 }
@@ -343,7 +351,7 @@ func (b *remoteBackend) agentReady(host int) {
 	spec := jobSpec{
 		JobID: b.job.server.JobID(), Mapping: pmi.FormatMapping(b.cfg.layout.host), Size: b.cfg.Ranks, Keep: b.cfg.Ranks > keepFrom,
 		Programs: b.cfg.Programs, Env: exportEnv(b.cfg.Env, b.cfg.ExtraEnv),
-		Bind: b.cfg.Bind, Within: b.cfg.MapBy.Within, ReportBindings: b.cfg.ReportBindings, Grace: b.job.grace.quiet(b.cfg.Ranks),
+		Bind: b.cfg.Bind, Within: b.cfg.MapBy.Within, ReportBindings: b.cfg.ReportBindings, Grace: b.job.grace.quiet(b.cfg.Ranks), Fetch: b.cfg.Fetch,
 	}
 	in := usableInput(b.cfg.Stdin)
 	spec.Stdin = in != nil
@@ -405,6 +413,11 @@ func (b *remoteBackend) print() {
 		if !ok {
 			return
 		}
+		if o.file {
+			b.writeFetched(o.text)
+			b.wrote(o)
+			continue
+		}
 		if o.rank < 0 {
 			for line := range strings.SplitSeq(string(o.text), "\n") {
 				b.job.notice(fmt.Sprintf("host %s: %s", b.cfg.Hosts[o.host].Name, line))
@@ -421,11 +434,16 @@ func (b *remoteBackend) print() {
 			writers[stream] = write
 		}
 		write(o.text)
-		b.mu.Lock()
-		b.written++
-		b.mu.Unlock()
-		b.toHost(o.host, frameOutputOK, numbersBody(int64(len(o.text))))
+		b.wrote(o)
 	}
+}
+
+// wrote reports to the host that its output was written.
+func (b *remoteBackend) wrote(o remoteOutput) {
+	b.mu.Lock()
+	b.written++
+	b.mu.Unlock()
+	b.toHost(o.host, frameOutputOK, numbersBody(int64(len(o.text))))
 }
 
 func (b *remoteBackend) branchEnded(br *branch, why string) {
