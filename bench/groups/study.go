@@ -75,6 +75,7 @@ type target struct {
 type appRun struct {
 	Seconds  float64 `json:"seconds"`
 	InMPI    float64 `json:"in_mpi"`
+	CPU      float64 `json:"cpu"`
 	Verified bool    `json:"verified"`
 	Calls    map[string]struct {
 		Kind    string  `json:"kind"`

@@ -38,11 +38,7 @@ func (r *studyRuns) rows() (rows []studyRow) {
 					row.label += " over " + settings[0].name
 					row.ratio = spreadOf(ratios(r.values[i][f][k], r.values[i][f][0]))
 				}
-				for _, t := range a.targets {
-					if strings.HasPrefix(figure.title, t.figure) && t.setting == settings[k].name {
-						row.target = t
-					}
-				}
+				row.target = a.target(figure.title, settings[k].name)
 				rows = append(rows, row)
 			}
 		}
@@ -52,12 +48,22 @@ func (r *studyRuns) rows() (rows []studyRow) {
 				what  string
 				value float64
 			}{{"average imbalance at " + call + " (messages)", r.imbalance[i].average}, {"worst imbalance at " + call + " (messages)", r.imbalance[i].worst}} {
-				rows = append(rows, studyRow{app: a, figure: one.what, label: a.title() + ", " + one.what,
-					reference: spreadOf([]float64{one.value}), compared: spreadOf(nil), ratio: spreadOf(nil)})
+				rows = append(rows, studyRow{app: a, figure: one.what, label: a.title() + ", " + one.what + ", " + settings[0].name,
+					reference: spreadOf([]float64{one.value}), compared: spreadOf(nil), ratio: spreadOf(nil), target: a.target(one.what, "")})
 			}
 		}
 	}
 	return rows
+}
+
+// target returns what a document reports for a figure with a setting.
+func (a *studyApp) target(figure, setting string) target {
+	for _, t := range a.targets {
+		if strings.HasPrefix(figure, t.figure) && t.setting == setting {
+			return t
+		}
+	}
+	return target{}
 }
 
 func (row *studyRow) cells() []string {
@@ -127,8 +133,8 @@ func (r *studyRuns) text() string {
 	return b.String()
 }
 
-// picture returns the figure as SVG: bars of the ratios with the document's, or lines over
-// the number of ranks.
+// picture returns the figure as SVG: bars of the ratios that a document reports or that have
+// a threshold, or lines over the number of ranks.
 func (r *studyRuns) picture() ([]byte, error) {
 	if r.overRanks != "" {
 		var b bytes.Buffer
@@ -137,13 +143,11 @@ func (r *studyRuns) picture() ([]byte, error) {
 	}
 	var figures []results.Figure
 	for _, row := range r.rows() {
-		if !row.ratio.known() {
+		if !row.ratio.known() || row.target.ratio == 0 && row.target.must == 0 {
 			continue
 		}
-		f := results.Figure{Row: row.label, Unit: "×", Value: row.ratio.mid, Low: row.ratio.low, High: row.ratio.high, Rounds: r.rounds, Op: results.AtMost, Limit: 1}
-		if row.target.ratio > 0 {
-			f.Limit = row.target.ratio
-		} else if row.target.must > 0 {
+		f := results.Figure{Row: row.label, Unit: "×", Value: row.ratio.mid, Low: row.ratio.low, High: row.ratio.high, Rounds: r.rounds, Op: results.AtMost, Limit: row.target.ratio}
+		if f.Limit == 0 {
 			f.Limit = row.target.must
 		}
 		figures = append(figures, f)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/apps"
+	"github.com/muster-mpi/muster/internal/cputime"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/prof"
 )
@@ -26,6 +27,9 @@ type appReport struct {
 	InMPI    float64 `json:"in_mpi"`
 	Mops     float64 `json:"mops"`
 	Verified bool    `json:"verified"`
+	// CPU is the processor time of all ranks in seconds, their start included; 0 if it is
+	// unknown.
+	CPU float64 `json:"cpu"`
 	// Calls has the calls of the whole program by name, initialization and verification
 	// included.
 	Calls    map[string]callTime       `json:"calls"`
@@ -96,6 +100,7 @@ func (t *callTimer) times() []namedTime {
 
 // rankFigures is what one rank contributes.
 type rankFigures struct {
+	CPU      time.Duration
 	Calls    []namedTime
 	Counters map[prof.Name]uint64
 }
@@ -117,7 +122,8 @@ func runAppJSON(ctx context.Context, app apps.App, class byte, out io.Writer) er
 	if err != nil {
 		return fmt.Errorf("app %s: %w", app.Name, err)
 	}
-	mine := rankFigures{timer.times(), mpi.Profile(c).Values}
+	used, _ := cputime.Used()
+	mine := rankFigures{used, timer.times(), mpi.Profile(c).Values}
 	all, err := mpi.GatherValue(c, mine, 0)
 	if err != nil {
 		return err
@@ -142,6 +148,7 @@ func combine(result apps.Result, class byte, all []rankFigures) appReport {
 		Verified: result.Verified(), Calls: map[string]callTime{}, Counters: map[prof.Name]counterSpan{},
 	}
 	for _, rank := range all {
+		r.CPU += rank.CPU.Seconds()
 		for _, t := range rank.Calls {
 			c := r.Calls[t.Name]
 			c.Kind, c.Calls, c.Seconds = t.Kind, c.Calls+t.Calls, c.Seconds+float64(t.Nanos)/1e9/float64(len(all))

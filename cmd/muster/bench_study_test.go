@@ -47,7 +47,7 @@ func TestStudyRuns(t *testing.T) {
 		t.Fatalf("the tables are %v, %v", tables, err)
 	}
 	table := tables["study-reuse"]
-	if !strings.HasPrefix(table.Stamp.Command, "muster bench study reuse --quick") || len(table.Rows) != 8 {
+	if !strings.HasPrefix(table.Stamp.Command, "muster bench study reuse --quick") || len(table.Rows) != 10 {
 		t.Errorf("the table is %+v", table)
 	}
 	for _, row := range table.Rows {
@@ -69,7 +69,7 @@ func TestAppReportsCalls(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.out), &r); err != nil || got.status != 0 {
 		t.Fatalf("muster app is --json: %v, %+v", err, got)
 	}
-	if r.Name != "IS" || r.Class != "S" || r.Ranks != 2 || !r.Verified || r.Seconds <= 0 || r.InMPI <= 0 {
+	if r.Name != "IS" || r.Class != "S" || r.Ranks != 2 || !r.Verified || r.Seconds <= 0 || r.InMPI <= 0 || r.CPU <= 0 {
 		t.Errorf("the report is %+v", r)
 	}
 	alltoall := r.Calls["Alltoallv"]
