@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -114,11 +115,14 @@ func (e *Engine) hostOf(rank int) string {
 }
 
 // peerOf and rankOf translate between ranks of the world and indexes on the node, which
-// the shared-memory device uses as peer handles. They count, which saves a table per
-// rank.
+// the shared-memory device uses as peer handles. They compute or count, which saves a
+// table per rank.
 func (e *Engine) peerOf(rank int) rdma.PeerID {
 	if e.client.LocalSize() == e.size {
 		return rdma.PeerID(rank)
+	}
+	if l, ok := e.client.(pmi.Locator); ok {
+		return rdma.PeerID(l.LocalIndex(rank))
 	}
 	index := 0
 	for r := range rank {
@@ -132,6 +136,9 @@ func (e *Engine) peerOf(rank int) rdma.PeerID {
 func (e *Engine) rankOf(peer rdma.PeerID) int {
 	if e.client.LocalSize() == e.size {
 		return int(peer)
+	}
+	if l, ok := e.client.(pmi.Locator); ok && int(peer) < e.client.LocalSize() {
+		return l.LocalAt(int(peer))
 	}
 	index := -1
 	for r := range e.size {

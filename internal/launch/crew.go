@@ -3,8 +3,8 @@ package launch
 // The ranks of one machine: all of a local job, or those of an agent.
 //
 //	newCrew     creates the board, the core binding, the environment
-//	start       starts one rank after the other: socket, pipes, process, and the
-//	            goroutines that serve it
+//	start       starts one rank after the other: socket, pipes, process; two pollers
+//	            serve all of them (poll.go)
 //	signalAll, rows, pulse    while they run
 //	drain       waits for the last lines
 
@@ -54,6 +54,8 @@ type crew struct {
 	null      *os.File
 	placement placement
 	jobEnv    []string
+	control   poller // PMI and exits
+	output    poller // apart from control, because a reader of the output may be slow
 	members   []member
 
 	lock sync.Mutex // protects alive of the members
@@ -63,17 +65,63 @@ type member struct {
 	rank     int
 	proc     process
 	alive    bool
-	lifeline *os.File      // see lifeline.go
-	served   chan struct{} // closed when its PMI socket has ended
-	output   sync.WaitGroup
-	pipes    []*os.File
+	lifeline *os.File // see lifeline.go
+	crew     *crew
+	conn     conn         // of its PMI client
+	session  *pmi.Session // nil after an error
 }
+
+// data serves the PMI client of the rank.
+func (m *member) data(text []byte) {
+	if m.session == nil {
+		return
+	}
+	if err := m.session.Feed(text); err != nil {
+		m.session = nil
+		m.end(err)
+		m.conn.hangUp()
+	}
+}
+
+// end reports an error, except that the process has ended, which its exit status explains:
+// a process that exits with an unread answer resets the connection.
+func (m *member) end(err error) {
+	if err != nil && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		m.crew.notice(fmt.Sprintf("rank %d: %v", m.rank, err))
+	}
+}
+
+// exited posts an event when the process has exited.
+func (m *member) exited(end ending) {
+	detach(m.lifeline)
+	m.crew.lock.Lock()
+	m.alive = false
+	m.crew.lock.Unlock()
+	m.crew.post(event{exited: true, rank: m.rank, end: end})
+}
+
+// outputReader forwards an output stream of a rank.
+type outputReader struct {
+	crew     *crew
+	rank     int
+	isStderr bool
+	lineBuffer
+}
+
+func (r *outputReader) data(text []byte) {
+	if r.write == nil { // most ranks of a large job print nothing
+		r.write = r.crew.lines(r.rank, r.isStderr)
+	}
+	r.feed(text)
+}
+
+func (r *outputReader) end(error) { r.lineBuffer.end() }
 
 func newCrew(spec crewSpec) (*crew, error) {
 	c := &crew{crewSpec: spec, members: make([]member, len(spec.ranks))}
 	checked := -1
 	for i, rank := range spec.ranks {
-		c.members[i].rank, c.members[i].served = rank, make(chan struct{})
+		c.members[i].rank, c.members[i].crew = rank, c
 		if p := programOf(spec.programs, rank); p != checked {
 			if err := checkLibrary(spec.programs[p].Prog, spec.size); err != nil {
 				return nil, err
@@ -96,12 +144,15 @@ func newCrew(spec crewSpec) (*crew, error) {
 	c.lifeline = newLifeline()
 	c.jobEnv = jobEnv(spec.env, spec.size, len(spec.ranks), c.placement.gomaxprocs, spec.server.JobID(), c.board != nil, c.lifeline != nil)
 	c.forker = newForker()
+	c.control, c.output = newPoller(), newPoller()
 	return c, nil
 }
 
 // close releases all resources. All ranks must have exited.
 func (c *crew) close() {
 	c.forker.close()
+	c.control.close()
+	c.output.close()
 	c.null.Close()
 	c.lifeline.close()
 	if c.board != nil {
@@ -135,7 +186,8 @@ func (c *crew) startRank(m *member, local int) error {
 	if err != nil {
 		return fmt.Errorf("create its socket: %w", err)
 	}
-	conn := os.NewFile(uintptr(ours), "rank")
+	m.conn = c.control.open(ours)
+	m.session = c.server.Session(m.rank, m.conn)
 	spec.pmi = theirs.add(os.NewFile(uintptr(their), "launcher"))
 	if spec.stdout, err = c.outputFile(m, false, &theirs); err == nil {
 		spec.stderr, err = c.outputFile(m, true, &theirs)
@@ -150,7 +202,7 @@ func (c *crew) startRank(m *member, local int) error {
 		m.proc, err = c.forker.start(spec)
 	}
 	if err != nil {
-		conn.Close()
+		m.conn.close()
 		detach(spec.lifeline)
 		return err
 	}
@@ -158,9 +210,9 @@ func (c *crew) startRank(m *member, local int) error {
 	m.alive, m.lifeline = true, spec.lifeline
 	c.lock.Unlock()
 	c.post(event{started: true, rank: m.rank, pid: m.proc.pid()})
-	go c.serve(m, conn)
-	go c.await(m)
-	return nil
+	err = m.conn.watch(m)
+	c.control.await(m.proc, m.conn, m)
+	return err
 }
 
 // outputFile returns the write end of a pipe for a rank, unless the stream goes to a
@@ -171,45 +223,18 @@ func (c *crew) outputFile(m *member, isStderr bool, theirs *files) (*os.File, er
 			return f, nil
 		}
 	}
-	read, write, err := os.Pipe()
+	ours, their, err := outputPipe()
+	if err == nil {
+		theirs.add(their)
+		pipe := c.output.open(ours)
+		if err = pipe.watch(&outputReader{crew: c, rank: m.rank, isStderr: isStderr}); err != nil {
+			pipe.close()
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("create its output pipe: %w", err)
 	}
-	m.pipes = append(m.pipes, read)
-	m.output.Go(func() {
-		copyLines(c.lines(m.rank, isStderr), &pipeEnd{f: read})
-		read.Close()
-	})
-	return theirs.add(write), nil
-}
-
-// serve answers a rank's PMI client until its socket ends.
-func (c *crew) serve(m *member, conn *os.File) {
-	defer close(m.served)
-	defer conn.Close()
-	// A process that exits with an unread answer resets the connection.
-	if err := c.server.Serve(m.rank, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
-		c.notice(fmt.Sprintf("rank %d: %v", m.rank, err))
-	}
-}
-
-// socketTimeout is how long await waits for the end of a rank's socket after its process
-// has exited, so that an abort request is handled before the failure that follows it.
-// Only a child process of the rank can hold the socket open for longer.
-const socketTimeout = 20 * time.Millisecond
-
-// await posts an event when a process has exited.
-func (c *crew) await(m *member) {
-	end := m.proc.wait()
-	detach(m.lifeline)
-	c.lock.Lock()
-	m.alive = false
-	c.lock.Unlock()
-	select {
-	case <-m.served:
-	case <-time.After(socketTimeout):
-	}
-	c.post(event{exited: true, rank: m.rank, end: end})
+	return their, nil
 }
 
 func (c *crew) signalAll(sig syscall.Signal) {
@@ -294,18 +319,7 @@ func (c *crew) noticed() (n int) {
 const outputTimeout = 200 * time.Millisecond
 
 // drain waits for the last lines of output.
-func (c *crew) drain() {
-	for i := range c.members {
-		for _, p := range c.members[i].pipes {
-			p.SetReadDeadline(time.Now().Add(outputTimeout))
-		}
-	}
-	for i := range c.members {
-		if m := &c.members[i]; m.proc != nil {
-			m.output.Wait()
-		}
-	}
-}
+func (c *crew) drain() { c.output.drain(outputTimeout) }
 
 // inputFile returns the standard input for rank 0. The launcher reads a terminal itself
 // and copies it, because the kernel stops processes outside the foreground group, such as

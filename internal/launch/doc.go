@@ -12,7 +12,8 @@
 //	programs.go    the programs of a job with several
 //	metrics.go     the counters of a running job; log.go the log of its steps
 //	backend.go     the backend interface; local.go implements it for this machine
-//	crew.go        the ranks of one machine; fork.go starts their processes
+//	crew.go        the ranks of one machine; fork.go starts their processes, poll.go
+//	               reads their sockets and output and learns of their exits
 //	lifeline.go    a pipe that lets the kernel kill ranks whose launcher is gone
 //	cores.go       core binding, GOMAXPROCS and the cgroup quota
 //	env.go         the environment of the ranks
@@ -29,7 +30,7 @@
 //	copy.go        sends programs to the hosts; fetch.go fetches a file of rank 0
 //	rsh.go         the command that starts a process on a host
 //	tree.go        the tree of agents
-//	remote.go      the backend, on the launcher's side
+//	remote.go      the backend, on the launcher's side; remote_report.go
 //	branch.go      an agent started by the launcher or by another agent
 //	agent.go       the agent; agent_job.go manages its ranks
 //	exitreport.go  the last lines that a remote command printed on stderr

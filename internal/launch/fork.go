@@ -70,14 +70,14 @@ func startLocal(spec *rankSpec) (process, error) {
 	case spec.board != nil:
 		files = append(files, spec.board)
 	}
-	p, err := os.StartProcess(spec.prog, spec.args, &os.ProcAttr{
+	p, err := startProcess(spec.prog, spec.args, &os.ProcAttr{
 		Dir: spec.dir, Env: spec.env, Files: files, Sys: childAttr(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start rank %d: %w", spec.rank, err)
 	}
-	attach(spec.lifeline, p.Pid)
-	return &localProcess{p}, nil
+	attach(spec.lifeline, p.pid())
+	return p, nil
 }
 
 type localProcess struct{ p *os.Process }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -46,6 +47,15 @@ func socketPair() (ours, theirs int, err error) {
 		return 0, 0, err
 	}
 	return fds[0], fds[1], unix.SetNonblock(fds[0], true)
+}
+
+// outputPipe creates the pipe of an output stream: ours is nonblocking.
+func outputPipe() (ours int, theirs *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return 0, nil, err
+	}
+	return fds[0], os.NewFile(uintptr(fds[1]), "output"), unix.SetNonblock(fds[0], true)
 }
 
 // inForeground reports whether this process may read from a terminal. Otherwise a read

@@ -3,6 +3,7 @@
 package launch
 
 import (
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,19 @@ func socketPair() (ours, theirs int, err error) {
 	unix.CloseOnExec(fds[0])
 	unix.CloseOnExec(fds[1])
 	return fds[0], fds[1], unix.SetNonblock(fds[0], true)
+}
+
+// outputPipe creates the pipe of an output stream: ours is nonblocking.
+func outputPipe() (ours int, theirs *os.File, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	var fds [2]int
+	if err := unix.Pipe(fds[:]); err != nil {
+		return 0, nil, err
+	}
+	unix.CloseOnExec(fds[0])
+	unix.CloseOnExec(fds[1])
+	return fds[0], os.NewFile(uintptr(fds[1]), "output"), unix.SetNonblock(fds[0], true)
 }
 
 // inForeground reports whether this process may read from a terminal.

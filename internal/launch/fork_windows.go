@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"os"
 	"syscall"
 )
 
@@ -17,6 +18,8 @@ func bindThread([]int) (restore func(), err error) { return func() {}, nil }
 func socketPair() (ours, theirs int, err error) {
 	return 0, 0, errors.New("muster run needs a Unix system: processes of Windows inherit no sockets; start the ranks without a launcher, by four variables (docs/guide/hosts.md)")
 }
+
+func outputPipe() (ours int, theirs *os.File, err error) { return 0, nil, errors.ErrUnsupported }
 
 func inForeground(uintptr) bool { return true }
 

@@ -1,7 +1,7 @@
 package launch
 
-// The loop that owns a running job. Goroutines per rank turn the exit of a process and
-// the requests of its PMI client into events; only the loop changes the state of the job.
+// The loop that owns a running job. The backend turns the exits of processes and the
+// requests of their PMI clients into events; only the loop changes the state of the job.
 //
 // When a rank fails, the failure is written to the board at once, so that the calls of
 // the other ranks return errors. The other ranks have time to exit by themselves

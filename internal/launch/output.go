@@ -1,8 +1,8 @@
 package launch
 
-// Output of the ranks: stdout and stderr of each rank are pipes, each read by a goroutine
-// that forwards whole lines, and progress displays with carriage returns. One lock for both streams keeps lines of different ranks
-// apart, also when both streams go to the same terminal.
+// Output of the ranks: stdout and stderr of each rank are pipes, read by a poller that
+// forwards whole lines, and progress displays with carriage returns. One lock for both
+// streams keeps lines of different ranks apart, also when both go to the same terminal.
 
 import (
 	"bytes"
@@ -155,43 +155,44 @@ func rankLabel(rank, ranks int) []byte {
 	return fmt.Appendf(nil, "[%*d] ", len(strconv.Itoa(ranks-1)), rank)
 }
 
-const (
-	lineBufferStart = 4 << 10
-	lineBufferRead  = 64 << 10 // buffer of a busy rank
-	// maxHeldLine limits the memory for a line: a longer one is forwarded in pieces.
-	maxHeldLine = 1 << 20
-)
+// maxHeldLine limits the memory for a line: a longer one is forwarded in pieces.
+const maxHeldLine = 1 << 20
 
-// copyLines forwards the data of r until it ends: whole lines at a time, and a line with
-// carriage returns as it comes, because it is a progress display.
-func copyLines(write func(lines []byte), r io.Reader) {
-	buf := make([]byte, 0, lineBufferStart)
-	progress := false
-	for {
-		if len(buf) == cap(buf) {
-			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
-		}
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		fresh := buf[len(buf) : len(buf)+n]
-		whole := len(buf) + bytes.LastIndexByte(fresh, '\n') + 1
-		full := n == cap(buf)-len(buf)
-		held := len(buf)
-		buf = buf[:len(buf)+n]
-		progress = (progress && whole == held) || bytes.IndexByte(buf[max(whole, held):], '\r') >= 0
-		switch {
-		case err != nil || len(buf) >= maxHeldLine || progress:
-			whole = len(buf)
-		case whole == held:
-			continue // no line has ended
-		}
-		write(buf[:whole])
-		buf = buf[:copy(buf, buf[whole:])]
-		if err != nil {
-			return
-		}
-		if full && cap(buf) < lineBufferRead {
-			buf = append(make([]byte, 0, lineBufferRead), buf...)
-		}
+// lineBuffer forwards the data of a stream: whole lines at a time, and a line with
+// carriage returns as it comes, because it is a progress display. It has memory only for
+// the beginning of a line.
+type lineBuffer struct {
+	write    func(lines []byte)
+	held     []byte
+	progress bool
+}
+
+func (l *lineBuffer) feed(fresh []byte) {
+	whole := bytes.LastIndexByte(fresh, '\n') + 1
+	l.progress = l.progress && whole == 0 || bytes.IndexByte(fresh[whole:], '\r') >= 0
+	switch {
+	case l.progress || len(l.held)+len(fresh) >= maxHeldLine:
+		whole = len(fresh)
+	case whole == 0:
+		l.held = append(l.held, fresh...) // no line has ended
+		return
+	}
+	lines := fresh[:whole]
+	if len(l.held) > 0 {
+		lines = append(l.held, lines...)
+		l.held = nil
+	}
+	l.write(lines)
+	if whole < len(fresh) {
+		l.held = append(l.held, fresh[whole:]...)
+	}
+}
+
+// end forwards the last line if it has no newline.
+func (l *lineBuffer) end() {
+	if len(l.held) > 0 {
+		l.write(l.held)
+		l.held = nil
 	}
 }
 

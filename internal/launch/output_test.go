@@ -11,6 +11,20 @@ import (
 	"testing/iotest"
 )
 
+// copyLines forwards the data of r until it ends.
+func copyLines(write func([]byte), r io.Reader) {
+	l := lineBuffer{write: write}
+	buf := make([]byte, 4096)
+	for {
+		n, err := r.Read(buf)
+		l.feed(buf[:n])
+		if err != nil {
+			l.end()
+			return
+		}
+	}
+}
+
 func copied(label string, r io.Reader) string {
 	var out bytes.Buffer
 	copyLines((&sink{screen: new(screen), w: &out}).labelled([]byte(label)), r)
@@ -19,7 +33,7 @@ func copied(label string, r io.Reader) string {
 
 func TestCopyLines(t *testing.T) {
 	binary := string([]byte{0, 255, 10, 13, 10, 27, 0})
-	long := strings.Repeat("x", 3*lineBufferStart)
+	long := strings.Repeat("x", 3*4096)
 	for _, c := range []struct{ what, label, in, want string }{
 		{"nothing", "[0] ", "", ""},
 		{"lines", "[0] ", "a\nb\n", "[0] a\n[0] b\n"},

@@ -66,6 +66,15 @@ type Client interface {
 	Close() error
 }
 
+// Locator is implemented by clients that compute which rank is at which place of a node,
+// instead of counting the ranks of the job.
+type Locator interface {
+	// LocalIndex returns the number of ranks before a rank on its node.
+	LocalIndex(rank int) int
+	// LocalAt returns the rank of this node with the given index, from 0 to LocalSize-1.
+	LocalAt(index int) int
+}
+
 // MaxKey is the maximum length of a key. PMI-1 allows 64 characters; the client appends
 // the rank and the piece number.
 const MaxKey = 40

@@ -11,6 +11,7 @@ package pmi
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,12 +24,13 @@ type mappingBlock struct{ node, nodes, ranks int }
 // the job. The zero mapping assigns all ranks to node 0.
 type mapping struct {
 	blocks []mappingBlock
-	cycle  int // ranks assigned by one cycle of the vector
+	ends   []int // of each block: the ranks of a cycle up to its last
+	cycle  int   // ranks assigned by one cycle of the vector
 }
 
 // eachAlone returns the mapping for an unknown layout: no two ranks share memory.
 func eachAlone(size int) mapping {
-	return mapping{[]mappingBlock{{0, size, 1}}, size}
+	return mapping{[]mappingBlock{{0, size, 1}}, []int{size}, size}
 }
 
 func parseMapping(s string) (mapping, error) {
@@ -46,6 +48,7 @@ func parseMapping(s string) (mapping, error) {
 		}
 		m.blocks = append(m.blocks, block)
 		m.cycle += block.nodes * block.ranks
+		m.ends = append(m.ends, m.cycle)
 		if m.cycle > maxMapped {
 			return mapping{}, fmt.Errorf("pmi: %s is %.60q: it assigns more ranks than a job can have", mappingKey, s)
 		}
@@ -82,15 +85,12 @@ func (m *mapping) node(rank int) int {
 		return 0
 	}
 	rank %= m.cycle
-	for _, b := range m.blocks {
-		if n := b.nodes * b.ranks; rank >= n {
-			rank -= n
-			continue
-		}
-		return b.node + rank/b.ranks
-	}
-	return 0
+	i, _ := slices.BinarySearch(m.ends, rank+1) // the first block that ends after it
+	return m.blocks[i].node + (rank-m.start(i))/m.blocks[i].ranks
 }
+
+// start returns the first rank of a block in a cycle.
+func (m *mapping) start(i int) int { return m.ends[i] - m.blocks[i].nodes*m.blocks[i].ranks }
 
 // FormatMapping returns the value of PMI_process_mapping for any layout: nodes[rank] is the node of a rank.
 // Runs of equal length on consecutive nodes become one block, and a periodic layout is
@@ -145,17 +145,48 @@ func shortestCycle(runs []mappingBlock) []mappingBlock {
 	return runs
 }
 
-// local returns the number of ranks on the node of a rank: those before it, and all.
+// local returns the number of ranks on the node of a rank: those before it, and all. Like
+// the following functions it takes time for each block, not for each rank.
 func (m *mapping) local(rank, size int) (before, all int) {
 	node := m.node(rank)
-	for r := range size {
-		if m.node(r) != node {
+	return m.count(node, rank), m.count(node, size)
+}
+
+// count returns the number of ranks on a node among the first ranks of the job.
+func (m *mapping) count(node, ranks int) (n int) {
+	if m.cycle == 0 {
+		return ranks
+	}
+	cycles, rest := ranks/m.cycle, ranks%m.cycle
+	for i, b := range m.blocks {
+		if node < b.node || node >= b.node+b.nodes {
 			continue
 		}
-		if r < rank {
-			before++
-		}
-		all++
+		first := m.start(i) + (node-b.node)*b.ranks
+		n += cycles*b.ranks + min(max(rest-first, 0), b.ranks)
 	}
-	return before, all
+	return n
+}
+
+// at returns the rank of a node that has the given number of ranks before it there, -1 if
+// the node has no ranks.
+func (m *mapping) at(node, index int) int {
+	if m.cycle == 0 {
+		return index
+	}
+	each := m.count(node, m.cycle)
+	if each == 0 {
+		return -1
+	}
+	cycles, rest := index/each, index%each
+	for i, b := range m.blocks {
+		switch {
+		case node < b.node || node >= b.node+b.nodes:
+		case rest < b.ranks:
+			return cycles*m.cycle + m.start(i) + (node-b.node)*b.ranks + rest
+		default:
+			rest -= b.ranks
+		}
+	}
+	return -1
 }

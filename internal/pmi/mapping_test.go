@@ -1,8 +1,11 @@
 package pmi
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
+	"time"
 )
 
 func TestMappingNode(t *testing.T) {
@@ -110,5 +113,52 @@ func TestFormatMappingTooLong(t *testing.T) {
 	m, err := parseMapping(FormatMapping(nodes))
 	if err != nil || m.node(3) == m.node(4) {
 		t.Errorf("each rank must be alone on its node: %v", err)
+	}
+}
+
+// The closed forms agree with counting, and take no time for each rank.
+func TestMappingCounts(t *testing.T) {
+	for _, text := range []string{
+		"(vector,(0,1,1))", "(vector,(0,4,2))", "(vector,(0,3,1))", "(vector,(0,1,3),(1,1,1))", "(vector,(0,1,1),(1,1,2),(0,1,1))",
+		"(vector,(2,2,3),(0,2,1),(3,1,2))", "(vector,(0,2,0),(0,1,2))",
+	} {
+		m, err := parseMapping(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const size = 40
+		places := map[int][]int{}
+		for rank := range size {
+			places[m.node(rank)] = append(places[m.node(rank)], rank)
+		}
+		for node, ranks := range places {
+			for index, rank := range ranks {
+				before, all := m.local(rank, size)
+				if before != index || all != len(ranks) || m.at(node, index) != rank {
+					t.Errorf("%s: rank %d is number %d of %d on node %d, and number %d there is %d; want %d of %d",
+						text, rank, before, all, node, index, m.at(node, index), index, len(ranks))
+				}
+			}
+		}
+	}
+	var text strings.Builder
+	text.WriteString("(vector")
+	for i := range 4000 {
+		fmt.Fprintf(&text, ",(%d,1,%d)", i, 1+i%3)
+	}
+	m, err := parseMapping(text.String() + ")")
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	const size = 1 << 24
+	for rank := 0; rank < size; rank += size / 64 {
+		before, all := m.local(rank, size)
+		if m.at(m.node(rank), before) != rank || before >= all {
+			t.Fatalf("rank %d: number %d of %d on its node", rank, before, all)
+		}
+	}
+	if took := time.Since(began); took > 5*time.Second { // counting takes hours
+		t.Errorf("64 ranks of %d took %v", size, took)
 	}
 }

@@ -110,8 +110,15 @@ func (c *wireClient) Secret() []byte    { return c.secret }
 func (c *wireClient) Compared() bool    { return c.compared }
 func (c *wireClient) Node(rank int) int { return c.nodes.node(rank) }
 func (c *wireClient) LocalRank() int    { return c.localRank }
-func (c *wireClient) LocalSize() int    { return c.localSize }
-func (c *wireClient) Board() *Board     { return c.board }
+
+// LocalIndex and LocalAt implement Locator.
+
+func (c *wireClient) LocalIndex(rank int) int { return c.nodes.count(c.nodes.node(rank), rank) }
+
+func (c *wireClient) LocalAt(index int) int { return c.nodes.at(c.nodes.node(c.rank), index) }
+
+func (c *wireClient) LocalSize() int { return c.localSize }
+func (c *wireClient) Board() *Board  { return c.board }
 
 func (c *wireClient) Died() (Death, bool) {
 	if d, ok := c.board.Death(0); ok {
