@@ -71,7 +71,7 @@ test: ## run the tests, ranks as goroutines
 
 # Folders without goroutines (house_imports_test.go checks the list and them), in which the
 # race detector has nothing to detect.
-PURE := internal/p2p internal/dtype internal/sched internal/coll internal/rma internal/trace internal/ft rdma/recvpool rdma/internal/ddp rdma/internal/reliable
+PURE := internal/p2p internal/dtype internal/sched internal/coll internal/rma internal/trace internal/ft sim rdma/recvpool rdma/internal/ddp rdma/internal/reliable
 
 # Not those of the root package and of releases, which read files and start other programs.
 race: ## the same under the race detector, without the pure folders

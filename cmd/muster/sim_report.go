@@ -1,0 +1,223 @@
+package main
+
+// What muster sim prints, draws and writes.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/muster-mpi/muster/sim"
+)
+
+// simReport collects the results of the algorithms at all sizes.
+type simReport struct {
+	*simJob
+	figures []simFigure
+	skipped []string
+}
+
+type simFigure struct {
+	candidate
+	size     int
+	position int
+	result   *sim.Result
+}
+
+func (r *simReport) add(c candidate, size int) error {
+	x, why, err := r.simulate(c, size)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		if text := fmt.Sprintf("%v: %s", c, why); !slices.Contains(r.skipped, text) {
+			r.skipped = append(r.skipped, text)
+		}
+		return nil
+	}
+	r.figures = append(r.figures, simFigure{c, size, 0, x})
+	return nil
+}
+
+// rank sorts the figures of each size and assigns positions.
+func (r *simReport) rank() {
+	var sorted []simFigure
+	for _, size := range r.sizes {
+		by := map[string]simFigure{}
+		var list []sim.Ranked
+		for _, f := range r.figures {
+			if f.size == size {
+				by[f.String()] = f
+				list = append(list, sim.Ranked{Name: f.String(), Micros: f.result.Last})
+			}
+		}
+		for _, one := range sim.Rank(list, r.machine.Error) {
+			f := by[one.Name]
+			f.position = one.Position
+			sorted = append(sorted, f)
+		}
+	}
+	r.figures = sorted
+}
+
+func (r *simReport) print(w io.Writer) error {
+	r.rank()
+	fmt.Fprintf(w, "%s among %v; simulated, times in µs from the last arrival\n", r.kind, r.on)
+	if r.machine.About != "" {
+		fmt.Fprintf(w, "machine: %s\n", r.machine.About)
+	}
+	fmt.Fprintln(w, r.errorLine())
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "\nbytes\tposition\talgorithm\tfirst\tmean\tlast\tmessages near\tfar\tof these long\tfar bytes\tschedules\tB/rank")
+	for _, f := range r.figures {
+		x := f.result
+		position := "-"
+		if f.position > 0 {
+			position = fmt.Sprint(f.position)
+		}
+		fmt.Fprintf(tw, "%d\t%s\t%v\t%.2f\t%.2f\t%.2f\t%d\t%d\t%d\t%d\t%d\t%.0f\n", f.size, position, f.candidate, x.First, x.Mean, x.Last,
+			x.Stats.Near, x.Stats.Far, x.Stats.NearLong+x.Stats.FarLong, x.Stats.FarBytes, x.Templates, x.BytesPerRank())
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	best := r.figures[len(r.figures)-1]
+	for _, f := range r.figures {
+		if f.size == best.size && f.result.Last < best.result.Last {
+			best = f
+		}
+	}
+	r.printHot(w, best)
+	for _, s := range r.skipped {
+		fmt.Fprintf(w, "not simulated: %s\n", s)
+	}
+	return nil
+}
+
+// errorLine states the error of the simulation.
+func (r *simReport) errorLine() string {
+	if r.machine.Error == 0 {
+		return "error of the simulation: unknown, so algorithms are not ranked (muster sim --level validate finds it)"
+	}
+	return fmt.Sprintf("error of the simulation: %.0f %% (median); algorithms that differ by less have the same position", 100*r.machine.Error)
+}
+
+// printHot prints where the fastest algorithm of the last size spends its time.
+func (r *simReport) printHot(w io.Writer, f simFigure) {
+	x := f.result
+	fmt.Fprintf(w, "\n%v, %d bytes:\n", f.candidate, f.size)
+	for _, l := range x.HotRails {
+		fmt.Fprintf(w, "  rail %d of node %d, %s: busy %.2f µs\n", l.Rail, l.Node, l.Direction, l.Busy)
+	}
+	for _, h := range x.HotHosts {
+		fmt.Fprintf(w, "  host %d: %.2f µs of its cores\n", h.Host, h.Busy)
+	}
+	var parts []string
+	for _, m := range x.Memory {
+		if m.Bytes > 0 {
+			parts = append(parts, fmt.Sprintf("%s %.1f", m.What, float64(m.Bytes)/float64(x.Ranks)))
+		}
+	}
+	fmt.Fprintf(w, "  memory of the simulation, bytes per rank: %s\n", strings.Join(parts, ", "))
+	if !r.path {
+		return
+	}
+	fmt.Fprintln(w, "  critical path:")
+	for _, h := range x.Path {
+		fmt.Fprintf(w, "    %10.2f µs  rank %d (node %d) %s", h.End, h.Rank, h.Node, h.What)
+		if h.Peer >= 0 {
+			fmt.Fprintf(w, ", peer %d", h.Peer)
+		}
+		fmt.Fprintf(w, ", %d bytes\n", h.Bytes)
+	}
+}
+
+// simLine is a line of --json.
+type simLine struct {
+	Collective string        `json:"collective"`
+	Algorithm  string        `json:"algorithm"`
+	Bytes      int           `json:"bytes"`
+	Ranks      int           `json:"ranks"`
+	Nodes      int           `json:"nodes"`
+	Rails      int           `json:"rails"`
+	First      float64       `json:"first_us"`
+	Mean       float64       `json:"mean_us"`
+	Last       float64       `json:"last_us"`
+	InCalls    float64       `json:"in_calls_us"`
+	Position   int           `json:"position,omitempty"`
+	Error      float64       `json:"error,omitempty"`
+	Messages   sim.Stats     `json:"messages"`
+	Schedules  int           `json:"schedules"`
+	PerRank    float64       `json:"bytes_per_rank"`
+	Memory     []sim.Memory  `json:"memory"`
+	HotRails   []sim.HotRail `json:"hot_rails,omitempty"`
+	HotHosts   []sim.HotHost `json:"hot_hosts,omitempty"`
+	Path       []sim.Hop     `json:"critical_path,omitempty"`
+}
+
+func (r *simReport) printJSON(w io.Writer) error {
+	r.rank()
+	e := json.NewEncoder(w)
+	for _, f := range r.figures {
+		x := f.result
+		if err := e.Encode(simLine{r.kind.String(), f.String(), f.size, x.Ranks, x.Nodes, x.Rails, x.First, x.Mean, x.Last, x.InCalls,
+			f.position, r.machine.Error, x.Stats, x.Templates, x.BytesPerRank(), x.Memory, x.HotRails, x.HotHosts, x.Path}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// draw draws the time of each algorithm by size.
+func (r *simReport) draw(file string) error {
+	chart := sim.Chart{Title: fmt.Sprintf("%s among %v, simulated", r.kind, r.on), X: "bytes", Y: "µs"}
+	for _, f := range r.figures {
+		i := slices.IndexFunc(chart.Series, func(s sim.Series) bool { return s.Name == f.String() })
+		if i < 0 {
+			i = len(chart.Series)
+			chart.Series = append(chart.Series, sim.Series{Name: f.String(), Simulated: true})
+		}
+		chart.Series[i].Points = append(chart.Series[i].Points, [2]float64{float64(max(f.size, 1)), f.result.Last})
+	}
+	return os.WriteFile(file, chart.SVG(), 0o644)
+}
+
+// writeTuning writes rules for the sizes at which the error tells an algorithm from the
+// others.
+func (r *simReport) writeTuning(w io.Writer, file string) error {
+	if r.machine.Error == 0 {
+		return errors.New("--tuning: the error of the simulation is unknown, so there is no ranking; muster sim --level validate finds it")
+	}
+	var figures []tuneFigure
+	for _, size := range r.sizes {
+		var first []simFigure
+		for _, f := range r.figures {
+			if f.size == size && f.position == 1 {
+				first = append(first, f)
+			}
+		}
+		if len(first) != 1 {
+			fmt.Fprintf(w, "%s of %d bytes: no rule, %d algorithms are within the error\n", r.kind, size, len(first))
+			continue
+		}
+		figures = append(figures, tuneFigure{first[0].candidate, size, first[0].result.Last})
+	}
+	if len(figures) == 0 {
+		return nil
+	}
+	table, err := oldTable(file)
+	if err != nil {
+		return err
+	}
+	rules := tuneRules(figures, r.on)
+	if err := writeTuning(file, table, rules, r.on); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s: %d rules for %v, simulated\n", file, len(rules), r.on)
+	return nil
+}

@@ -1,0 +1,108 @@
+//go:build !windows
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/sim"
+)
+
+func TestSimPrints(t *testing.T) {
+	dir := t.TempDir()
+	got := muster(t, dir, "sim", "allreduce", "--ranks", "64", "--nodes", "8", "--sizes", "8,64K", "--path", "--svg", "out.svg")
+	for _, want := range []string{"64 ranks on 8 nodes with 2 rails", "not measured", "not ranked", "recursive-doubling", "rail 0 of node", "critical path:"} {
+		if got.status != 0 || !strings.Contains(got.out, want) {
+			t.Errorf("muster sim allreduce does not print %q: %+v", want, got)
+		}
+	}
+	if picture, err := os.ReadFile(filepath.Join(dir, "out.svg")); err != nil || !strings.Contains(string(picture), "recursive-doubling") {
+		t.Errorf("the picture lacks an algorithm: %v, %s", err, picture)
+	}
+	got = muster(t, dir, "sim", "bcast", "--ranks", "1000", "--nodes", "10", "--algorithm", "knomial:radix=4", "--json", "--arrival", "late:2:1ms", "--slow-node", "9:4", "--lost-rail", "9:1")
+	var line simLine
+	if err := json.Unmarshal([]byte(got.out), &line); err != nil || line.Messages.Messages() != 999 || line.Algorithm != "knomial:radix=4" {
+		t.Errorf("muster sim bcast --json: %v, %+v, %+v", err, line, got)
+	}
+}
+
+// TestSimWritesTuning checks that the table is one that programs read, and that algorithms
+// within the error have no rule.
+func TestSimWritesTuning(t *testing.T) {
+	dir := t.TempDir()
+	m := sim.Default()
+	m.Error = 0.01
+	if err := os.WriteFile(filepath.Join(dir, "m.json"), m.Marshal(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"sim", "allreduce", "--ranks", "256", "--nodes", "16", "--machine", "m.json", "--tuning", "t.json", "-a", "recursive-doubling,ring"}
+	if got := muster(t, dir, args...); got.status != 0 || !strings.Contains(got.out, "1 rules") {
+		t.Fatalf("muster %q: %+v", args, got)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "t.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := coll.ParseTuning(text)
+	if err != nil || len(table.Rules) != 1 || table.Rules[0].Algorithm.Name != "recursive-doubling" {
+		t.Errorf("the table is %s (%v); want recursive-doubling, because the ring has 510 steps", text, err)
+	}
+	m.Error = 100
+	if err := os.WriteFile(filepath.Join(dir, "m.json"), m.Marshal(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := muster(t, dir, args...); got.status != 0 || !strings.Contains(got.out, "no rule, 2 algorithms are within the error") {
+		t.Errorf("muster %q with an error of 10000 %%: %+v", args, got)
+	}
+}
+
+func TestSimRejectsBadFlags(t *testing.T) {
+	for _, c := range []struct{ flags, want string }{
+		{"--ranks 0", "1 to 16M ranks"},
+		{"--ranks 4 --nodes 5", "use 1 to 4"},
+		{"--arrival soon", "want together"},
+		{"--slow-node 3", "NODE:FACTOR"},
+		{"--lost-rail 1:1:1", "NODE:RAIL"},
+		{"--nodes 2 --lost-rail 7:0", "beyond the 2 nodes"},
+		{"--algorithm teleport", "it has"},
+		{"--algorithm knomial:radix", "name:parameter=value"},
+		{"--level quantum", "use schedule"},
+		{"--machine missing.json", "no such file"},
+		{"--tuning t.json", "error of the simulation is unknown"},
+		{"--limit 1", "more than --limit"},
+		{"--level validate", "the program of a job"},
+	} {
+		got := muster(t, t.TempDir(), append([]string{"sim", "bcast", "--ranks", "8"}, strings.Fields(c.flags)...)...)
+		if got.status == 0 || !strings.Contains(got.err, c.want) {
+			t.Errorf("muster sim bcast %s must be refused with %q; got %+v", c.flags, c.want, got)
+		}
+	}
+}
+
+// TestSimCalibrates calibrates ranks of this host and validates with them.
+func TestSimCalibrates(t *testing.T) {
+	dir := t.TempDir()
+	if got := muster(t, dir, "sim", "calibrate", "-n", "2", "--rounds", "1", "--out", "m.json"); got.status != 0 || !strings.Contains(got.out, "calibrated with 2 ranks") {
+		t.Fatalf("muster sim calibrate: %+v", got)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := muster(t, dir, "run", "-n", "2", "--label", "never", self, "sim", "bcast", "--level", "validate", "--machine", "m.json", "--sizes", "8,8K")
+	if got.status != 0 || !strings.Contains(got.out, "8192 bytes: Kendall") || !strings.Contains(got.out, "median error") {
+		t.Fatalf("muster sim --level validate: %+v", got)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "m.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := sim.ParseMachine(text); err != nil || m.Error == 0 {
+		t.Errorf("the machine file has no error of the simulation: %v, %s", err, text)
+	}
+}
