@@ -47,6 +47,8 @@ type tracer struct {
 	indices map[*Comm]int32
 	last    *Comm // the one of the latest call, which is usually that of the next
 	index   int32 // of last
+
+	phases tracedPhases
 }
 
 // traceRecord is a call: 88 bytes without a pointer to the heap. Ranks are those of the
@@ -94,6 +96,7 @@ func openTrace(cfg *Config, rank int) (*tracer, error) {
 	if t.limit == 0 {
 		t.limit = traceLimit
 	}
+	t.phases = tracedPhases{clock: t.clock, limit: t.limit}
 	if rank != 0 {
 		return t, nil
 	}
@@ -152,6 +155,7 @@ func (t *tracer) End(id uint64, st Status, err error) {
 	r := t.record(id)
 	r.end = t.clock.Now()
 	r.failed = err != nil
+	t.phases.lookAtNetwork(r.end)
 	switch r.kind {
 	case CallRecv, CallSendrecv, CallMatch:
 		if !r.starts {
@@ -215,6 +219,7 @@ func (t *tracer) close(r *trace.Rank, o prof.Offset, base int64) {
 		}
 	}
 	r.Number()
+	t.phases.close(r, func(at int64) int64 { return o.Of(at) - base })
 }
 
 // tracedRanks returns the ranks of a communicator in the world, or nil if it has all of

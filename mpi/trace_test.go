@@ -63,6 +63,13 @@ func TestTraceMatchesAllMessages(t *testing.T) {
 	const ranks, each = 16, 20 * 6 // messages of a rank
 	runLocal(t, ranks, &mpi.Config{Trace: file}, talk)
 	tr := readTrace(t, file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := trace.Check(text); err != nil || c.Flows != ranks*each || c.Open != 0 || c.Backward != 0 {
+		t.Errorf("want %d flows with both ends, forward in time, in the Trace Event Format: %+v, %v", ranks*each, c, err)
+	}
 	m := tr.Match()
 	if len(m.Messages) != ranks*each || m.Unmatched != 0 {
 		t.Errorf("%d messages match, and %d ends do not; want %d and none", len(m.Messages), m.Unmatched, ranks*each)
@@ -75,6 +82,20 @@ func TestTraceMatchesAllMessages(t *testing.T) {
 	}
 	if want := 20 + 2*20; len(m.Collectives) != want {
 		t.Errorf("%d collective calls match, want %d", len(m.Collectives), want)
+	}
+	sent := 0
+	for _, r := range tr.Ranks {
+		for _, p := range r.Phases {
+			if p.Row == trace.RowProtocol && p.Sends {
+				sent++
+				if len(p.Steps) == 0 || p.Bytes != 1<<17 || p.Peer != (r.Rank+1)%ranks {
+					t.Errorf("rank %d sends the only long message to the next rank in steps: %+v", r.Rank, p)
+				}
+			}
+		}
+	}
+	if sent != ranks*20 {
+		t.Errorf("%d messages were sent by rendezvous, want %d", sent, ranks*20)
 	}
 }
 

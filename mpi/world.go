@@ -217,11 +217,15 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	if w.tracer != nil {
 		w.clock = w.tracer.clock
 		w.setHooks(w.tracer)
+		w.e.Watch(&w.tracer.phases)
+		if client.LocalSize() < client.Size() {
+			w.tracer.phases.retransmitted = w.e.Retransmitted
+		}
 	}
 	if w.recorder != nil {
 		w.clock = w.recorder.clock
 		if w.tracer != nil {
-			w.tracer.clock = w.clock
+			w.tracer.clock, w.tracer.phases.clock = w.clock, w.clock
 		}
 	}
 	if w.clock != nil {

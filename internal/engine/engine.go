@@ -107,6 +107,7 @@ type Engine struct {
 	thread   *progressThread  // nil until needed: Config.Async or a window
 	movers   []mover          // devices whose polls can transfer data without a completion
 	stayers  []rdma.StayingCQ // queues of devices with progress threads
+	watcher  Watcher          // nil: none
 }
 
 // pollBatch is the number of completions one poll takes; it bounds how long a poll

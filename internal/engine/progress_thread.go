@@ -156,6 +156,9 @@ func (e *Engine) activateThread() (wake bool) {
 		e.driver = &d.waiter
 		d.active.Store(true)
 		d.stats.Duties++
+		if e.watcher != nil {
+			e.watcher.Progress(true)
+		}
 	}
 	h := &e.home
 	return !h.solicits() || len(e.lanes) > 1 || len(e.blocked) > 0 || h.notify.Arm(h.event, parkIdle) <= 0
@@ -172,6 +175,9 @@ func (e *Engine) takeOver() {
 func (e *Engine) deactivateThread() {
 	e.driver = nil
 	e.thread.active.Store(false)
+	if e.watcher != nil {
+		e.watcher.Progress(false)
+	}
 	if n := e.home.notify; n != nil {
 		n.Disarm()
 	}

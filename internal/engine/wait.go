@@ -318,10 +318,16 @@ func (e *Engine) park() (late bool) {
 	e.parked = true
 	e.waited.parks++
 	began := e.clock()
+	if e.watcher != nil {
+		e.watcher.Asleep(true)
+	}
 	e.unlock()
 	_ = e.home.cq.Wait(timeout)
 	e.lock()
 	e.parked = false
+	if e.watcher != nil {
+		e.watcher.Asleep(false)
+	}
 	e.pollAllNext()
 	return e.clock()-began >= timeout
 }

@@ -101,6 +101,7 @@ type Machine struct {
 	// observe, if set, is called with every event before its operation handles it, for
 	// tests and traces. The fast path of a short message does not call it.
 	observe func(x *Xfer, ev Event)
+	watch   func(x *Xfer, step WatchedStep) // nil: nobody watches (watch.go)
 
 	starved []*Xfer // matched receives that wait for a registration (register.go)
 }

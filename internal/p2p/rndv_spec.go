@@ -101,6 +101,7 @@ func (m *Machine) offer(x *Xfer, blocking bool) {
 	x.stage, x.proto = stageReady, protoSpec
 	l.offered++
 	l.Stats.RTRSent++
+	m.watched(x, StepRTR)
 	wr := m.packet(l)
 	m.control(wr, l, kindRTR, uint64(e.ctx)|uint64(uint32(e.src))<<32,
 		uint64(uint32(e.tag))|uint64(uint32(l.Stats.Received))<<32, uint64(len(x.Buf)))
@@ -232,6 +233,7 @@ func (rndvSpec) Begin(m *Machine, x *Xfer) {
 	l.Stats.SpecSent++
 	m.emitRTS(x, protoSpec, x.peer, 0)
 	x.stage = stageTransfer
+	m.watched(x, StepTransfer)
 	// The sender may compute next, like the receiver.
 	m.transferWith(rdma.Synchronous, x, rdma.OpWrite, x.Buf, x.remote, x.rkey)
 }
@@ -307,6 +309,9 @@ func (m *Machine) unpost(x *Xfer, f fate) {
 func (m *Machine) closeOffer(x *Xfer, f fate) {
 	l := x.Link
 	l.offered--
+	if f != offerUsed {
+		m.watched(x, StepUnused)
+	}
 	x.stage, x.proto = stagePosted, protoEager
 	switch f {
 	case offerUsed:

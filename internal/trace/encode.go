@@ -363,6 +363,9 @@ func (t *text) phaseArgs(p *Phase) {
 	if p.Peer != None {
 		t.number(`,"peer"`, p.Peer)
 	}
+	if p.Sends {
+		t.b = append(t.b, `,"sends":true`...)
+	}
 	if p.Count != 0 {
 		t.number(`,"count"`, p.Count)
 	}

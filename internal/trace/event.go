@@ -69,6 +69,7 @@ type Phase struct {
 	Row        string // one of the rows below
 	Name       string
 	Begin, End int64 // equal for an instant
+	Sends      bool  // a message that this rank sends, not receives
 	Peer       int   // a rank of the world, or None
 	Tag, Bytes int
 	Count      int    // of retransmissions
@@ -80,6 +81,9 @@ type Step struct {
 	Name string
 	At   int64
 }
+
+// UnusedRTR is the name of the phase of an RTR that no message has used.
+const UnusedRTR = "RTR unused"
 
 // Rows of phases.
 const (

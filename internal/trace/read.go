@@ -43,11 +43,15 @@ type args struct {
 	Starts  bool `json:"starts"`
 	By      *int `json:"by"`
 	Nth     *int `json:"nth"`
-	Count   int  `json:"count"` // of a phase
+	Count   int  `json:"count"` // of a phase, as the next
+	Sends   bool `json:"sends"`
 }
 
 // nanos parses a time in microseconds. Digits beyond nanoseconds are dropped.
 func nanos(n json.Number) (int64, error) {
+	if n == "" {
+		return 0, errors.New("missing")
+	}
 	whole, frac, _ := strings.Cut(string(n), ".")
 	for len(frac) < 3 {
 		frac += "0"
@@ -176,7 +180,7 @@ func (r *reader) slice(x *entry) error {
 	switch x.Cat {
 	case RowProtocol, RowProgress, RowAsleep, RowNetwork:
 		r.messages[x.Tid] = len(rank.Phases)
-		rank.Phases = append(rank.Phases, Phase{Row: x.Cat, Name: x.Name, Begin: begin, End: end, Peer: or(a.Peer, None), Tag: or(a.Tag, -1), Bytes: a.Bytes, Count: a.Count})
+		rank.Phases = append(rank.Phases, Phase{Row: x.Cat, Name: x.Name, Begin: begin, End: end, Peer: or(a.Peer, None), Tag: or(a.Tag, -1), Bytes: a.Bytes, Count: a.Count, Sends: a.Sends})
 	default:
 		rank.Events = append(rank.Events, Event{Name: x.Name, Kind: x.Cat, Begin: begin, End: end, Comm: a.Comm,
 			Peer: or(a.Peer, None), Tag: or(a.Tag, -1), Bytes: a.Bytes, Calls: a.Calls, Sends: a.Sent != nil, SendNumber: or(a.Sent, 0),

@@ -63,11 +63,12 @@ func (a *Analysis) Text(t *Trace) string {
 	fmt.Fprintf(&b, "trace: %d ranks on %d host(s), %v, %d calls, %d messages\n", len(t.Ranks), len(hosts), time.Duration(a.End-a.Begin), calls, a.Sends)
 	fmt.Fprintf(&b, "messages matched: %s (%d without the other end)\n", percent(int64(2*len(a.Messages)), int64(a.Sends+a.Receives)), a.Unmatched)
 	if dropped > 0 {
-		fmt.Fprintf(&b, "dropped: %d calls beyond the limit of the trace; raise MUSTER_TRACE_LIMIT\n", dropped)
+		fmt.Fprintf(&b, "dropped: the last %d calls and phases, beyond the limit of the trace; raise MUSTER_TRACE_LIMIT\n", dropped)
 	}
 	if clock > 0 {
 		fmt.Fprintf(&b, "clocks of the hosts compared to %v\n", time.Duration(clock))
 	}
+	a.phaseText(&b, t)
 	fmt.Fprintf(&b, "time in calls: %s of the ranks' time\n", percent(inCalls, all))
 	list(&b, "\nCalls", "call", all, sums(byName))
 	titles := [...]string{"\nLate senders", "\nLate receivers", "\nWait at collectives"}
@@ -88,6 +89,31 @@ func (a *Analysis) Text(t *Trace) string {
 	}
 	a.pathText(&b, t)
 	return b.String()
+}
+
+// phaseText writes what the library did beside the calls, if anything was recorded.
+func (a *Analysis) phaseText(b *strings.Builder, t *Trace) {
+	var messages, unused, again int
+	var asleep, progress int64
+	for _, r := range t.Ranks {
+		for i := range r.Phases {
+			switch p := &r.Phases[i]; {
+			case p.Row == RowProtocol && p.Name == UnusedRTR:
+				unused++
+			case p.Row == RowProtocol && p.Sends:
+				messages++
+			case p.Row == RowAsleep:
+				asleep += p.End - p.Begin
+			case p.Row == RowProgress:
+				progress += p.End - p.Begin
+			case p.Row == RowNetwork:
+				again += p.Count
+			}
+		}
+	}
+	all := (a.End - a.Begin) * int64(len(t.Ranks))
+	fmt.Fprintf(b, "sent by rendezvous: %d messages; RTRs without use: %d; retransmissions: %d\n", messages, unused, again)
+	fmt.Fprintf(b, "asleep: %s, progress thread: %s of the ranks' time\n", percent(asleep, all), percent(progress, all))
 }
 
 // pathText lists what the critical path consists of.
