@@ -52,12 +52,12 @@ internal/coll       internal/sched
 internal/trace
 sim                 internal/coll internal/sched
 internal/nodecoll   internal/coll
-internal/engine     rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct
+internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct
 internal/rma        internal/dtype
 internal/launch     internal/pmi
 internal/doctor     internal/launch internal/netprobe rdma/ofi
 
-mpi                 rdma prof internal/rankset internal/bytesize internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook internal/trace
+mpi                 rdma prof internal/ft internal/rankset internal/bytesize internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook internal/trace
 mpi/inspect.go      rdma/ofi
 mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/soft
 mpi/rails.go        internal/netprobe rdma/soft

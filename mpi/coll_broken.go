@@ -139,6 +139,10 @@ func (p *commHistory) fault(err error) (Class, string) {
 		amiss   *gateError
 	)
 	switch {
+	case errors.As(err, new(*engine.PeerDeadError)):
+		return ErrProcFailed, err.Error()
+	case errors.As(err, new(*engine.RevokedError)):
+		return ErrRevoked, err.Error()
 	case errors.As(err, &amiss):
 		return ErrOther, amiss.Error()
 	case errors.As(err, &checked):
@@ -198,6 +202,9 @@ const (
 
 // broken returns the error of a fault.
 func (c *Comm) broken(op string, class Class, text string) error {
+	if class == ErrProcFailed || class == ErrRevoked {
+		return c.lost(op, class, errors.New(text))
+	}
 	e := &Error{Class: class, Op: op, Comm: c.name, Rank: c.rank, Peer: ProcNull, Tag: noTag, Err: errors.New(text), Hint: sameCalls}
 	if class == ErrOp {
 		e.Hint = mendOperation
@@ -225,6 +232,9 @@ func (c *Comm) segmentFailure(op string, m *nodecoll.Mismatch) error {
 // failed.
 func (c *Comm) brokenFailure(op string, b *engine.BrokenError) error {
 	var differ *engine.MismatchError
+	if err := c.lostFailure(op, b.Err); err != nil {
+		return err
+	}
 	switch {
 	case errors.As(b.Err, &differ): // detected by this rank
 		return c.mismatchFailure(op, differ)

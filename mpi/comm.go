@@ -75,6 +75,9 @@ func (c *Comm) ready() *Comm {
 	if c.w.cfg.Check {
 		c.watched()
 	}
+	if c.e.Tolerates() {
+		c.e.RegisterMember(c.co, c.ctx, c.ranks)
+	}
 	return c
 }
 

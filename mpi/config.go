@@ -108,6 +108,11 @@ type Config struct {
 	// It costs two copies of each message and a message for each collective call.
 	// Default off; package mpitest sets it. The environment variable is on or off.
 	Check bool `env:"MUSTER_CHECK" default:"off" agree:"value"`
+	// OnFailure selects what happens when a rank fails: "end" (all calls of all ranks
+	// return an error, and the job ends) or "return" (only calls that involve the failed
+	// rank return an error, and the job continues; see [Comm.Shrink]). "return" needs
+	// "muster run" on Linux. All ranks need the same value. Default end.
+	OnFailure string `env:"MUSTER_ON_FAILURE" default:"end" agree:"value"`
 	// Hook observes the calls of the rank, for tools; see [Hook]. It can be set only in a
 	// program. Default nil.
 	Hook Hook
@@ -304,6 +309,11 @@ func (c *Config) validate() error {
 	case "", channelHybrid, channelRD, channelRC, channelUD:
 	default:
 		return fmt.Errorf("mpi: Config.Channel (MUSTER_CHANNEL) is %q; want hybrid, rd, rc or ud%s", c.Channel, didYouMean(c.Channel, channelHybrid, channelRD, channelRC, channelUD))
+	}
+	switch c.OnFailure {
+	case "", onFailureEnd, onFailureReturn:
+	default:
+		return fmt.Errorf("mpi: Config.OnFailure (MUSTER_ON_FAILURE) is %q; want end or return%s", c.OnFailure, didYouMean(c.OnFailure, onFailureEnd, onFailureReturn))
 	}
 	if err := checkNetwork(c.Network); err != nil {
 		return err

@@ -47,6 +47,9 @@ const (
 	ErrUnsupported Class = 58 // operation is not supported
 	ErrTooLarge    Class = 59 // value too large
 	ErrWin         Class = 60 // invalid window
+	// MPI-5.0 has no number for these; they are those of MPICH.
+	ErrProcFailed Class = 101 // a rank has failed, in a job that continues
+	ErrRevoked    Class = 103 // the communicator has been revoked
 )
 
 var classNames = map[Class]string{
@@ -57,7 +60,7 @@ var classNames = map[Class]string{
 	ErrPending: "pending", ErrInStatus: "error in status", ErrNoMem: "out of memory", ErrProcAborted: "a rank is gone",
 	ErrDisp: "displacement", ErrRMAAttach: "attached memory", ErrRMARange: "outside of the window", ErrRMAShared: "shared memory",
 	ErrRMASync: "synchronization of a window", ErrRMAFlavor: "kind of window", ErrSize: "size", ErrWin: "window",
-	ErrUnsupported: "unsupported", ErrTooLarge: "value too large",
+	ErrUnsupported: "unsupported", ErrTooLarge: "value too large", ErrProcFailed: "a rank has failed", ErrRevoked: "communicator revoked",
 }
 
 func (c Class) Error() string {
@@ -144,18 +147,29 @@ func (c *Comm) failure(err error, op string, peer, tag, bytes int) error {
 	if errors.As(err, &broken) {
 		return c.brokenFailure(op, broken)
 	}
-	e := &Error{Class: classOf(err), Op: op, Comm: c.name, Rank: c.rank, Peer: peer, Tag: tag,
+	e := &Error{Class: c.classOf(err), Op: op, Comm: c.name, Rank: c.rank, Peer: peer, Tag: tag,
 		Transport: c.e.Attr(c.worldOrAnyone(peer)).Name, Bytes: bytes, Err: err}
 	if errors.Is(err, p2p.ErrTruncated) {
 		e.Hint = "receive into a larger buffer, or get the size first with Probe"
 	}
+	switch e.Class {
+	case ErrProcFailed:
+		e.Hint = hintFailed
+	case ErrRevoked:
+		e.Hint = hintRevoked
+	}
 	return e
 }
 
-func classOf(err error) Class {
+func (c *Comm) classOf(err error) Class {
 	var dead *engine.PeerDeadError
 	var gone *pmi.LauncherError
+	var revoked *engine.RevokedError
 	switch {
+	case errors.As(err, &revoked):
+		return ErrRevoked
+	case (errors.As(err, &dead) || errors.Is(err, p2p.ErrTransport)) && c.e.Tolerates():
+		return ErrProcFailed
 	case errors.Is(err, p2p.ErrTruncated):
 		return ErrTruncate
 	case errors.As(err, &dead), errors.As(err, &gone):

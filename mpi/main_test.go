@@ -64,6 +64,8 @@ func TestMain(m *testing.M) {
 		mpi.Main(dieComputingProgram)
 	case "large":
 		mpi.Main(largeProgram)
+	case killProgram:
+		mpi.Main(killMatrix)
 	case "orphan":
 		mpi.Main(orphanProgram)
 	case "wiretap":

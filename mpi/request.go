@@ -459,7 +459,7 @@ func waitSome(ctx context.Context, reqs []Request, need int) error {
 		return nil
 	}
 	if err := c.e.WaitSome(ctx, &c.pt, name, ops, need); err != nil {
-		return c.refuse(classOf(err), "Wait", "%w", err)
+		return c.refuse(c.classOf(err), "Wait", "%w", err)
 	}
 	return nil
 }

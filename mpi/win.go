@@ -233,7 +233,7 @@ func (w *window) cause(op string, rank int) error {
 }
 
 func (w *window) causeOf(op string, rank int) error {
-	if err := w.c.e.Cause(); err != nil {
+	if err := w.c.e.Cause(w.c.ctx); err != nil {
 		return w.failure(err, op, rank)
 	}
 	return nil

@@ -179,6 +179,9 @@ func failLocal(worlds []*World, rank int, why string) {
 	// that exchanged data with it look for the cause there.
 	dead := worlds[rank].client
 	dead.Board().MarkDead(pmi.Death{Rank: rank, Host: dead.Host(), Status: why})
+	if worlds[rank].e.Tolerates() {
+		return // the others find it on the board
+	}
 	for i, w := range worlds {
 		if i != rank {
 			w.e.Fail(&engine.PeerDeadError{Rank: rank, Host: w.client.Host(), Cause: why})
@@ -188,6 +191,9 @@ func failLocal(worlds []*World, rank int, why string) {
 
 func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (*World, error) {
 	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if err := checkOnFailure(&cfg, client); err != nil {
 		return nil, err
 	}
 	profile, err := openProfile(&cfg, client.Rank())
@@ -253,7 +259,7 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 		Client: client, Lanes: lanes, Oversubscribed: oversubscribed, InProcess: inProcess, Async: cfg.Progress == progressAsync,
 		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Advanced.Rendezvous, Credit: cfg.credit(), Senders: client.Size() - 1, Speculate: cfg.Advanced.Speculate},
 		RegisterCache: cfg.Advanced.RegisterCache, Frequent: cfg.Advanced.Frequent, Rings: cfg.rings(), Posted: cfg.Advanced.Eager == eagerPosted,
-		Spin: cfg.Advanced.Spin, Yield: cfg.Advanced.Yield, Timeout: cfg.StartTimeout, Orphaned: orphaned(client.Rank(), inProcess),
+		Spin: cfg.Advanced.Spin, Yield: cfg.Advanced.Yield, Timeout: cfg.StartTimeout, Tolerate: cfg.OnFailure == onFailureReturn, Orphaned: orphaned(client.Rank(), inProcess),
 	})
 	if err != nil {
 		return nil, err
@@ -313,8 +319,13 @@ func (w *World) Finalize() error {
 	w.stopMetrics()
 	unwritten := errors.Join(w.report(), w.reportTrace(), w.stopProfile())
 	w.e.Leaving()
-	err := w.comm.barrier("Finalize")
-	if w.cfg.Check && err == nil {
+	var err error
+	if w.e.Tolerates() {
+		err = w.finalizeAlive()
+	} else {
+		err = w.comm.barrier("Finalize")
+	}
+	if w.cfg.Check && err == nil && !w.e.Tolerates() {
 		unwritten = errors.Join(unwritten, w.leftovers())
 		err = w.comm.barrier("Finalize")
 	}
@@ -323,7 +334,7 @@ func (w *World) Finalize() error {
 	if err != nil {
 		return err // the launcher must see that this rank did not leave in order
 	}
-	if w.client.LocalSize() < w.client.Size() {
+	if w.client.LocalSize() < w.client.Size() && !w.e.Tolerates() {
 		// Closing a connection discards the data that the peer has not read yet.
 		if err := w.leaveTogether(); err != nil {
 			return err

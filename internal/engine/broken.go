@@ -197,6 +197,8 @@ func (e *Engine) takeNotes() {
 				}
 			}
 			e.endCollectives(n.Ctx)
+		case noteRevoke, noteAgree:
+			e.memberNote(n)
 		case noteReply:
 			if b := e.broken[n.Ctx]; b != nil && b.Reply == nil {
 				b.Reply, b.Peer = n.Data, int(n.Source)

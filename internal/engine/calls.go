@@ -146,6 +146,12 @@ func (e *Engine) post1(ctx uint32, from int, src, tag int32, buf []byte) *p2p.Xf
 		e.m.Refuse(x, e.failed)
 		return x
 	}
+	if e.ft.dead != nil && from == Anyone && e.m.Look(ctx, src, tag) == nil {
+		if err := e.unacknowledged(ctx); err != nil {
+			e.m.Refuse(x, err)
+			return x
+		}
+	}
 	e.m.Recv(x)
 	if len(e.m.Out.WR)|len(e.m.Out.Done) != 0 {
 		e.settle()
@@ -382,7 +388,11 @@ func (e *Engine) Probe(ctxID uint32, src, tag int32, take bool) (Status, *p2p.Ms
 		g = e.find(ctxID, src, tag, take)
 	}
 	if g == nil {
-		return Status{}, nil, false, e.failed
+		err := e.failed
+		if err == nil {
+			err = e.lostSource(ctxID, src)
+		}
+		return Status{}, nil, false, err
 	}
 	return Status{Source: int(g.Source), Tag: int(g.Tag), Bytes: g.Total}, g, true, nil
 }
@@ -404,6 +414,8 @@ func (e *Engine) AwaitProbe(ctx context.Context, c *Comm, op string, src, peer, 
 	switch g := e.find(c.Ctx, src, tag, take); {
 	case e.failed != nil:
 		return Status{}, nil, e.failed
+	case g == nil && e.lostSource(c.Ctx, src) != nil:
+		return Status{}, nil, e.lostSource(c.Ctx, src)
 	case g == nil:
 		return Status{}, nil, GaveUp(ctx)
 	default:

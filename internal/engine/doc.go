@@ -19,6 +19,7 @@
 //	lanes.go           the devices
 //	links.go           connections to peers, opened on first use without the lock
 //	failure.go         death of a rank
+//	tolerate.go        jobs that survive it
 //	broken.go          failed collectives
 //
 // All calls are safe for concurrent use. One lock guards the machine and the

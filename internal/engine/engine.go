@@ -51,6 +51,9 @@ type Config struct {
 	// Orphaned, if not nil, is called when the connection to the launcher is lost,
 	// after all calls of this rank have failed.
 	Orphaned func(error)
+	// Tolerate makes the job survive failures: only calls that involve a failed rank fail
+	// (tolerate.go). The client must have a board.
+	Tolerate bool
 	// Timeout bounds each step of connecting to a peer. Default 60 s.
 	Timeout time.Duration
 }
@@ -80,6 +83,7 @@ type Engine struct {
 	failed     error
 	alarm      atomic.Bool // set when failed is set, or a death has been reported
 	deathTimer *time.Timer // checks for deaths in the background, see Alarm
+	ft         tolerance
 	closed     bool
 	leaving    bool
 	comps      [pollBatch]rdma.Completion

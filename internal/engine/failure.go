@@ -69,6 +69,7 @@ const deathInterval = 250 * time.Millisecond
 // device.
 func (e *Engine) checkDeathsTimer() {
 	_, died := e.client.Died()
+	died = died || e.cfg.Tolerate && e.board.Deaths() > 0
 	if !died && e.board == nil && e.mu.borrow() {
 		e.checkDeaths()
 		e.mu.giveBack()
@@ -88,8 +89,17 @@ func (e *Engine) checkDeaths() {
 		return
 	}
 	if n := e.board.Deaths(); n != e.deaths {
+		first := e.deaths
 		e.deaths = n
 		e.board.Noticed(e.rank)
+		if e.cfg.Tolerate {
+			for i := first; i < n; i++ {
+				if d, ok := e.board.Death(int(i)); ok {
+					e.rankDied(&PeerDeadError{d.Rank, d.Host, d.Status})
+				}
+			}
+			return
+		}
 		if d, ok := e.board.Death(0); ok {
 			e.fail(&PeerDeadError{d.Rank, d.Host, d.Status})
 		}
@@ -146,6 +156,12 @@ func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
 	}
 	if l != nil {
 		err = fmt.Errorf("rank %d on %s, over %s: %w", l.Rank, l.Host, d.attr.Name, err)
+		if e.cfg.Tolerate { // whether the rank has failed is for the launcher to decide
+			if l.Err == nil {
+				e.m.FailLink(l, fmt.Errorf("%w: %w", p2p.ErrTransport, err))
+			}
+			return
+		}
 	}
 	e.fail(err)
 }
@@ -179,6 +195,7 @@ func (e *Engine) fail(err error) {
 		}
 	}
 	e.m.Fail(err)
+	e.failAgreements(err)
 	e.settle()
 	e.wakeProbers()
 }
@@ -190,10 +207,13 @@ func (e *Engine) Failed() error {
 	return e.failed
 }
 
-// Cause returns the reason for an alarm, or nil if calls can continue.
-func (e *Engine) Cause() error {
+// Cause returns the reason for an alarm, or nil if calls in a context can continue.
+func (e *Engine) Cause(ctx uint32) error {
 	e.lock()
 	defer e.unlock()
 	e.checkDeaths()
+	if e.failed == nil && e.broken != nil {
+		return e.brokenError(ctx)
+	}
 	return e.failed
 }

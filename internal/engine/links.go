@@ -95,6 +95,8 @@ func (e *Engine) newLink(d *lane, rank int) *p2p.Link {
 	}
 	if e.failed != nil {
 		e.m.FailLink(l, e.failed)
+	} else if err := e.ft.dead[rank]; err != nil {
+		e.m.FailLink(l, err)
 	}
 	e.links[rank] = l
 	return l
@@ -235,6 +237,9 @@ func (e *Engine) connected(l *p2p.Link, card string, err error) {
 		if err == nil {
 			e.cards++
 			err = e.open(l, card)
+		}
+		if err != nil && e.cfg.Tolerate && e.lanes[l.Dev].local { // its process has just ended
+			err = &PeerDeadError{l.Rank, l.Host, err.Error()}
 		}
 		if err != nil {
 			e.m.FailLink(l, err)

@@ -150,7 +150,7 @@ func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p
 		l = e.link(dst)
 	}
 	var x *p2p.Xfer
-	if mode != p2p.Synchronous {
+	if mode != p2p.Synchronous && (e.ft.revoked == nil || e.ft.revoked[c.Ctx] == nil) {
 		var sent bool
 		if x, sent = e.sendShort(l, c, tag, buf, sendWaits); sent {
 			e.unlock()
@@ -192,7 +192,7 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 		l = e.link(dst)
 	}
 	var x *p2p.Xfer
-	if mode != p2p.Synchronous {
+	if mode != p2p.Synchronous && (e.ft.revoked == nil || e.ft.revoked[c.Ctx] == nil) {
 		var sent bool
 		if x, sent = e.sendShort(l, c, tag, buf, sendGoesOn); sent {
 			e.unlock()
@@ -212,6 +212,11 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 // start starts a send that needs an operation.
 func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *p2p.Xfer {
 	l := e.link(dst)
+	if err := e.ft.revoked[c.Ctx]; err != nil {
+		x := e.m.New()
+		e.m.Refuse(x, err)
+		return x
+	}
 	if e.undriven() && l.Rendezvous(len(buf)) {
 		// If the receiver was first, this poll finds its RTR, and the data is written
 		// inside this call (T1 4.2.2). It takes all completions: the RTRs of several

@@ -140,7 +140,7 @@ type awaited struct {
 // over reports whether the wait is over, apart from its context.
 func (a *awaited) over(e *Engine) bool {
 	if a.probe {
-		return e.failed != nil || e.m.Look(a.c.Ctx, a.src, a.tag) != nil
+		return e.failed != nil || e.m.Look(a.c.Ctx, a.src, a.tag) != nil || e.lostSource(a.c.Ctx, a.src) != nil
 	}
 	return a.w.Pending <= 0
 }

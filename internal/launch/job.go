@@ -44,6 +44,7 @@ type job struct {
 	killed   int // ranks killed by SIGKILL
 
 	leavers     earlyLeavers
+	outlive     outlive
 	starting    *startWatch
 	ending      bool
 	grace       grace
@@ -216,6 +217,7 @@ func (j *job) take(e event) {
 		j.checkFence()
 	case e.pmi.Phase == pmi.PhaseJoined:
 		j.starting.joined(e.rank, time.Now())
+		j.outlive.declared(e.pmi.Terms)
 	}
 }
 
@@ -255,7 +257,7 @@ func (j *job) takeReport(r *report) {
 // checkFence fails the job if ranks wait in a fence that a rank has left the job without
 // entering. The event may be old, so the current state of the fence counts.
 func (j *job) checkFence() {
-	if j.ended == 0 || j.server.Fenced() == 0 {
+	if j.ended == 0 || j.server.Fenced() == 0 || j.continues() {
 		return // as in every fence of a job that is well: each rank causes an event
 	}
 	for rank := range j.ranks {
@@ -294,7 +296,13 @@ func (j *job) hostLost(host int, why string) {
 		j.ended++
 		lost = append(lost, rank)
 	}
-	if len(lost) > 0 {
+	switch {
+	case len(lost) == 0:
+	case j.continues():
+		for _, rank := range lost {
+			j.lost(rank, text, j.ranks[rank].end.String(), 1)
+		}
+	default:
 		j.fail(-1, text, 1)
 		j.announce(spansOf(lost...), j.ranks[lost[0]].end.String())
 		j.beginEnding()
@@ -337,11 +345,12 @@ func (j *job) exited(rank int, end ending) {
 	switch {
 	case phase == pmi.PhaseAborted: // the abort request was reported already
 	case phase == pmi.PhaseFinalized:
+		j.outlive.left++
 		if failed && j.status == 0 && j.cause == nil {
 			j.fail(rank, "after Finalize: "+end.explained(), end.status())
 		}
 	case failed:
-		j.died(rank, end.explained(), end.String(), end.status())
+		j.lost(rank, end.explained(), end.String(), end.status())
 	case phase == pmi.PhaseJoined:
 		j.left(rank)
 	case j.server.Fenced() > 0:

@@ -63,7 +63,7 @@ func (j *job) checkLeft(now time.Time) {
 }
 
 func (j *job) diedUnfinalized(rank int) {
-	j.died(rank, withoutFinalize, "exited without Finalize", 1)
+	j.lost(rank, withoutFinalize, "exited without Finalize", 1)
 }
 
 // reportLeft names the ranks that have left, if the job has not failed.

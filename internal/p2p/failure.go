@@ -31,6 +31,16 @@ func (m *Machine) FailLink(l *Link, err error) {
 	l.held, l.partial, l.offers = nil, nil, nil
 }
 
+// FailAny ends the receives of a context that wait for any source, except those of the
+// engine itself: the sender may be a rank that has failed.
+func (m *Machine) FailAny(ctx uint32, err error) {
+	for _, x := range m.slab {
+		if x.stage == stagePosted && x.Ctx == ctx && x.Source == AnySource && (x.Owner == nil || x.Owner.Whole == nil) {
+			m.fail(x, err)
+		}
+	}
+}
+
 func (m *Machine) failAll(l *Link, err error) {
 	for _, x := range m.slab {
 		if x.stage != stageIdle && x.stage != stageDone && (l == nil || x.Link == l) {

@@ -46,6 +46,8 @@ type wireClient struct {
 	notice               *deathNotice            // nil: failures are on the board, if there is one
 	line                 atomic.Pointer[os.File] // of Watch: a copy of the connection's descriptor
 	leaving              atomic.Bool             // Close was called
+	survives             bool                    // the job is to continue when a rank fails
+	started              atomic.Bool             // a fence has been passed
 	lifeline             string                  // descriptor of the launcher's pipe; see hold
 	held                 atomic.Pointer[os.File]
 
@@ -59,7 +61,7 @@ type wireClient struct {
 func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board, secret []byte, terms Terms) (*wireClient, error) {
 	host, _ := os.Hostname()
 	c := &wireClient{
-		rank: rank, size: size, host: host, board: board, secret: secret,
+		rank: rank, size: size, host: host, board: board, secret: secret, survives: terms.Survives(),
 		token: make(chan struct{}, 1), conn: conn, lines: lineReader{r: conn},
 	}
 	if reported, ok := conn.(interface{ deaths() *deathNotice }); ok {
@@ -121,6 +123,9 @@ func (c *wireClient) LocalSize() int { return c.localSize }
 func (c *wireClient) Board() *Board  { return c.board }
 
 func (c *wireClient) Died() (Death, bool) {
+	if c.survives && c.started.Load() {
+		return Death{}, false // calls to the launcher continue; the caller looks at the board
+	}
 	if d, ok := c.board.Death(0); ok {
 		return d, true
 	}
@@ -158,6 +163,7 @@ func (c *wireClient) Fence(ctx context.Context) error {
 		if rc := m.get("rc"); rc != "" && rc != "0" {
 			return fmt.Errorf("pmi: rank %d: Fence: the launcher reported an error: rc=%s msg=%s", c.rank, rc, m.get("msg"))
 		}
+		c.started.Store(true)
 		return nil
 	}
 	if missing := c.notFenced(); len(missing) > 0 && ctx.Err() != nil {

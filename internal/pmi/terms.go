@@ -27,6 +27,15 @@ type Terms struct {
 // Setting is a setting and its value. Neither contains a newline.
 type Setting struct{ Name, Value string }
 
+// OnFailure is the setting of a job that survives failures, if its value is OnFailureReturn.
+const (
+	OnFailure       = "MUSTER_ON_FAILURE"
+	OnFailureReturn = "return"
+)
+
+// Survives reports whether the job is to continue when a rank fails.
+func (t *Terms) Survives() bool { return t.value(OnFailure) == OnFailureReturn }
+
 // Fields of the init message and its answer. Values are in base64, because they may
 // contain spaces.
 const (

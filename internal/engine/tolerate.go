@@ -1,0 +1,336 @@
+package engine
+
+// Jobs that survive a failure (Config.Tolerate), after the MPI Forum's proposal for fault
+// tolerance (ULFM). Only what involves a failed rank fails:
+//
+//	messages     the link to the rank fails (p2p.Machine.FailLink)
+//	any source   receives from any source fail until the program acknowledges the failure,
+//	             because the rank may have been the sender
+//	collectives  those of every communicator of the rank fail, now and later, as if it was
+//	             broken (broken.go)
+//	windows      those of such a communicator fail likewise
+//
+// A program then revokes the communicator, so that ranks that wait for others than the
+// failed one return too, and agrees on a communicator of the ranks alive (package ft).
+// Both use notes, so they need no receive, and a rank serves them in any call.
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/muster-mpi/muster/internal/ft"
+	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/rankset"
+)
+
+// Tags of notes, in the context of collectives; see broken.go for others.
+const (
+	noteRevoke = math.MaxInt32 - 6
+	noteAgree  = math.MaxInt32 - 7
+)
+
+// RevokedError reports that a rank has revoked the communicator.
+type RevokedError struct{ By int } // rank in the communicator
+
+func (r *RevokedError) Error() string {
+	return fmt.Sprintf("rank %d has revoked the communicator", r.By)
+}
+
+// member is the membership of this rank in a communicator of a tolerant job.
+type member struct {
+	comm    Comm          // of collectives
+	pt      uint32        // context of other messages
+	peers   *rankset.List // world rank of their sources and destinations
+	group   *ft.Group
+	failed  []int // failed ranks of comm, in the order in which this rank learned of them
+	acked   int   // of these, acknowledged by the program
+	revoked *RevokedError
+	number  uint32    // of the agreement that a call waits for
+	waiting *p2p.Xfer // represents it; nil: no call waits
+}
+
+// tolerance is the state of a rank of a tolerant job.
+type tolerance struct {
+	dead    map[int]*PeerDeadError // by rank in the world; nil: none
+	members map[uint32]*member     // by context of collectives
+	early   map[uint32][]p2p.Note  // for communicators that this rank has not made yet
+	revoked map[uint32]error       // contexts of messages of revoked communicators; nil: none
+}
+
+// Tolerates reports whether the job survives failures.
+func (e *Engine) Tolerates() bool { return e.cfg.Tolerate }
+
+// RegisterMember registers a new communicator of a tolerant job. pt is its context of
+// messages that are not of collectives, peers the ranks that they go to.
+func (e *Engine) RegisterMember(c Comm, pt uint32, peers *rankset.List) {
+	e.lock()
+	defer e.unlock()
+	if m := e.ft.members[c.Ctx]; m != nil {
+		m.comm.Name = c.Name
+		return
+	}
+	if e.ft.members == nil {
+		e.ft.members = make(map[uint32]*member)
+	}
+	m := &member{comm: c, pt: pt, peers: peers, group: ft.NewGroup(int(c.Rank), c.Size, ft.Arity)}
+	e.ft.members[c.Ctx] = m
+	for _, err := range e.ft.dead {
+		e.memberDied(m, err)
+	}
+	for _, n := range e.ft.early[c.Ctx] {
+		e.memberNote(n)
+	}
+	delete(e.ft.early, c.Ctx)
+	e.settle()
+}
+
+// rankDied ends what involves a failed rank.
+func (e *Engine) rankDied(err *PeerDeadError) {
+	if e.ft.dead[err.Rank] != nil || err.Rank == e.rank {
+		return
+	}
+	if e.ft.dead == nil {
+		e.ft.dead = make(map[int]*PeerDeadError)
+	}
+	e.ft.dead[err.Rank] = err
+	e.alarm.Store(true)
+	if l := e.links[err.Rank]; l != nil {
+		e.m.FailLink(l, err)
+	}
+	for _, m := range e.ft.members {
+		e.memberDied(m, err)
+	}
+	e.settle()
+	e.wakeProbers()
+}
+
+// memberDied ends what involves a failed rank of a communicator, if it is one.
+func (e *Engine) memberDied(m *member, err *PeerDeadError) {
+	r := m.comm.indexOf(err.Rank)
+	if r < 0 || slices.Contains(m.failed, r) {
+		return
+	}
+	m.failed = append(m.failed, r)
+	e.m.FailAny(m.pt, err)
+	e.giveUp(m, err)
+	m.group.Fail(r)
+	if m.revoked != nil {
+		e.forwardRevoke(m)
+	}
+	e.sendAgreement(m)
+}
+
+// indexOf returns the rank in the communicator of a rank of the world, or -1.
+func (c *Comm) indexOf(world int) int {
+	if c.Ranks == nil {
+		if world < c.Size {
+			return world
+		}
+		return -1
+	}
+	return c.Ranks.Index(world)
+}
+
+// giveUp ends the collectives of a communicator, and waits in shared memory for windows.
+func (e *Engine) giveUp(m *member, err error) {
+	e.noteBroken(m.pt, &BrokenError{Err: err})
+	e.noteBroken(m.comm.Ctx, &BrokenError{Err: err})
+	if c := e.comms[m.comm.Ctx]; c != nil {
+		c.Past.Encode(err) // for ranks in the shared segment
+	}
+	e.endCollectives(m.comm.Ctx)
+}
+
+// unacknowledged returns the error of a receive from any source, or nil.
+func (e *Engine) unacknowledged(pt uint32) error {
+	m := e.ft.members[pt+1]
+	if m == nil || m.acked == len(m.failed) {
+		return nil
+	}
+	return e.ft.dead[m.comm.Ranks.At(m.failed[m.acked])]
+}
+
+// lostSource returns why a probe cannot find a message any more, or nil.
+func (e *Engine) lostSource(pt uint32, src int32) error {
+	if e.ft.dead == nil && e.ft.revoked == nil {
+		return nil
+	}
+	if err := e.ft.revoked[pt]; err != nil {
+		return err
+	}
+	if src == p2p.AnySource {
+		return e.unacknowledged(pt)
+	}
+	if m := e.ft.members[pt+1]; m != nil {
+		if err := e.ft.dead[m.peers.At(int(src))]; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MemberFailed returns the failed ranks of a communicator, in the order in which this rank
+// learned of them, and how many of them are acknowledged. With acknowledge all of them are.
+func (e *Engine) MemberFailed(ctx uint32, acknowledge bool) (failed []int, acked int) {
+	e.lock()
+	defer e.unlock()
+	e.checkDeaths()
+	m := e.ft.members[ctx]
+	if m == nil {
+		return nil, 0
+	}
+	if acknowledge {
+		m.acked = len(m.failed)
+	}
+	return slices.Clone(m.failed), m.acked
+}
+
+// Revoked returns the error of a revoked communicator, or nil.
+func (e *Engine) Revoked(ctx uint32) error {
+	e.lock()
+	defer e.unlock()
+	if m := e.ft.members[ctx]; m != nil && m.revoked != nil {
+		return m.revoked
+	}
+	return nil
+}
+
+// Revoke ends all operations of a communicator on all its ranks, except agreements.
+func (e *Engine) Revoke(ctx uint32) {
+	e.lock()
+	defer e.unlock()
+	if m := e.ft.members[ctx]; m != nil && e.failed == nil {
+		e.revoke(m, &RevokedError{int(m.comm.Rank)})
+		e.settle()
+	}
+}
+
+// revoke revokes a communicator on this rank and informs others.
+func (e *Engine) revoke(m *member, err *RevokedError) {
+	if m.revoked != nil {
+		return
+	}
+	m.revoked = err
+	if e.ft.revoked == nil {
+		e.ft.revoked = make(map[uint32]error)
+	}
+	e.ft.revoked[m.pt] = err
+	e.alarm.Store(true)
+	e.m.Drop(m.pt, err)
+	e.giveUp(m, err)
+	e.wakeProbers()
+	e.forwardRevoke(m)
+}
+
+// forwardRevoke informs the ranks at distances of powers of two, so that it takes few steps,
+// and the next one alive, so that every rank alive is informed: after each failure a rank
+// informs the one that is next then.
+func (e *Engine) forwardRevoke(m *member) {
+	n, me := m.comm.Size, int(m.comm.Rank)
+	inform := func(r int) {
+		note := []byte{byte(m.revoked.By), byte(m.revoked.By >> 8), byte(m.revoked.By >> 16), byte(m.revoked.By >> 24)}
+		e.m.Notify(e.link(m.comm.Ranks.At(r)), m.comm.Ctx, m.comm.Rank, noteRevoke, note)
+	}
+	for d := 1; d < n; d *= 2 {
+		inform((me + d) % n)
+	}
+	for d := 1; d < n; d++ {
+		if r := (me + d) % n; !slices.Contains(m.failed, r) {
+			if d&(d-1) != 0 {
+				inform(r)
+			}
+			break
+		}
+	}
+	e.flush()
+}
+
+// memberNote handles a note of an agreement or a revocation.
+func (e *Engine) memberNote(n p2p.Note) {
+	if !e.cfg.Tolerate {
+		return
+	}
+	m := e.ft.members[n.Ctx]
+	if m == nil { // the sender has made the communicator already
+		if e.ft.early == nil {
+			e.ft.early = make(map[uint32][]p2p.Note)
+		}
+		e.ft.early[n.Ctx] = append(e.ft.early[n.Ctx], n)
+		return
+	}
+	if n.Tag == noteRevoke {
+		if len(n.Data) == 4 {
+			e.revoke(m, &RevokedError{int(n.Data[0]) | int(n.Data[1])<<8 | int(n.Data[2])<<16 | int(n.Data[3])<<24})
+		}
+		return
+	}
+	if msg, ok := ft.Parse(n.Data, m.comm.Size); ok && uint32(n.Source) < uint32(m.comm.Size) && n.Source != m.comm.Rank {
+		m.group.Receive(int(n.Source), msg)
+		e.sendAgreement(m)
+	}
+}
+
+// sendAgreement sends the messages of the agreements of a communicator and completes the
+// call that waits for one.
+func (e *Engine) sendAgreement(m *member) {
+	for i := range m.group.Out {
+		s := &m.group.Out[i]
+		b := s.Append(nil)
+		if len(b) > p2p.MaxNote {
+			e.fail(fmt.Errorf("too many ranks have failed, in too many separate groups, for the others to agree on them: %d of %d",
+				len(m.group.Failed()), m.comm.Size))
+			return
+		}
+		e.m.Notify(e.link(m.comm.Ranks.At(int(s.To))), m.comm.Ctx, m.comm.Rank, noteAgree, b)
+	}
+	m.group.Out = m.group.Out[:0]
+	e.flush()
+	if m.waiting != nil {
+		if _, decided := m.group.Decision(m.number); decided {
+			x := m.waiting
+			m.waiting = nil
+			e.m.Refuse(x, nil)
+		}
+	}
+}
+
+// Agree agrees with the ranks of a communicator that are alive on the bitwise and of flag,
+// the maximum of number, and the failed ranks. It works on a revoked communicator too.
+func (e *Engine) Agree(ctx context.Context, c *Comm, op string, flag, number uint64) (ft.Value, error) {
+	e.lock()
+	defer e.unlock()
+	e.checkDeaths()
+	m := e.ft.members[c.Ctx]
+	if e.failed != nil || m == nil {
+		return ft.Value{}, e.failed
+	}
+	x := e.m.New()
+	x.Ctx, x.Source, x.Tag = math.MaxUint32, Nobody, p2p.AnyTag
+	m.number, m.waiting = m.group.Enter(flag, number), x
+	e.sendAgreement(m)
+	e.settle()
+	if ctx != nil {
+		if err := e.waitSlow(ctx, c, op, x); err != nil && !x.Done() {
+			m.waiting = nil
+			e.m.Refuse(x, err)
+		}
+	} else if !x.Done() {
+		e.waitOne(x, c, op)
+	}
+	err := x.Err
+	e.m.Free(x)
+	v, _ := m.group.Decision(m.number)
+	return v, err
+}
+
+// failAgreements ends the calls that wait for an agreement.
+func (e *Engine) failAgreements(err error) {
+	for _, m := range e.ft.members {
+		if m.waiting != nil {
+			e.m.Refuse(m.waiting, err)
+			m.waiting = nil
+		}
+	}
+}
