@@ -53,6 +53,7 @@ type options struct {
 	out       string
 	record    string
 	page      string
+	note      string
 	all       bool
 	reference bool
 	update    bool
@@ -76,6 +77,7 @@ func Main(s Suite) {
 	flag.StringVar(&o.out, "o", "", "write the report to this file too")
 	flag.StringVar(&o.record, "record", "", "add the outcomes to this file; with -reference, run only tests without an outcome of MPICH in it")
 	flag.StringVar(&o.page, "page", "", "run nothing: write this page of results from the file of -record")
+	flag.StringVar(&o.note, "note", "", "with -page: how the outcomes of the record were obtained, if not all by one run")
 	flag.IntVar(&o.jobs, "jobs", 2, "tests that run at the same time")
 	flag.DurationVar(&o.limit, "limit", 60*time.Second, "time limit of a test")
 	flag.DurationVar(&o.budget, "budget", 0, "start no test after this time, which includes building the programs; 0: no limit")
@@ -111,7 +113,7 @@ func (o *options) run(ctx context.Context, s Suite) error {
 		return err
 	}
 	if o.page != "" {
-		return writePage(o.page, s.Name, known, must)
+		return writePage(o.page, s.Name, o.note, known, must)
 	}
 	if o.bin, err = filepath.Abs(o.bin); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func writePage(path, suite string, known record, must []string) error {
+func writePage(path, suite, note string, known record, must []string) error {
 	if len(known) == 0 {
 		return fmt.Errorf("-page needs the outcomes of earlier runs: use -record")
 	}
@@ -21,7 +21,11 @@ func writePage(path, suite string, known record, must []string) error {
 		return fmt.Errorf("git rev-parse: %w", err)
 	}
 	stamp := fmt.Sprintf("%s, commit %s", time.Now().Format(time.DateOnly), strings.TrimSpace(string(commit)))
-	return os.WriteFile(path, []byte(page(suite, stamp, known, must)), 0o644)
+	text := page(suite, stamp, known, must)
+	if note != "" {
+		text += "| runs | " + note + " |\n"
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
 }
 
 // page returns the text of the page: only tests that have run on both libraries count.
