@@ -21,6 +21,7 @@ type Elem interface{ any }
 type typeCheck struct {
 	last  atomic.Pointer[byte] // the type that passed last; nil if slow
 	slow  bool                 // check mode or hooks: all calls take the general path
+	seen  atomic.Pointer[byte] // last for that path
 	known sync.Map             // reflect.Type → error or nil
 }
 
@@ -40,9 +41,17 @@ func bytesOf[T Elem](t *typeCheck, s []T) ([]byte, error) {
 }
 
 func admit[T Elem](t *typeCheck) error {
+	word := typeWord((*T)(nil))
+	if t.seen.Load() == word {
+		return nil
+	}
 	err := t.check(reflect.TypeFor[T]())
-	if err == nil && !t.slow {
-		t.last.Store(typeWord((*T)(nil)))
+	switch {
+	case err != nil:
+	case t.slow:
+		t.seen.Store(word)
+	default:
+		t.last.Store(word)
 	}
 	return err
 }

@@ -121,7 +121,7 @@ func (w *World) report() error {
 		fmt.Fprint(w.profile.text, "muster: ", sum.Text())
 	}
 	if w.profile.file != "" {
-		if err := os.WriteFile(w.profile.file, sum.Encode(), 0o666); err != nil {
+		if err := os.WriteFile(w.profile.file, sum.EncodeFile(), 0o666); err != nil {
 			return w.comm.refuse(ErrOther, "Finalize", "write the profile: %w", err)
 		}
 	}

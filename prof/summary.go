@@ -107,8 +107,11 @@ func (s *Summary) Mean(name Name) float64 {
 	return float64(s.Values[name].Sum) / float64(max(s.Ranks, 1))
 }
 
-// Encode returns the summary as JSON.
-func (s *Summary) Encode() []byte {
+// Encode returns the summary as JSON, for messages.
+func (s *Summary) Encode() []byte { return encode(s) }
+
+// EncodeFile returns the summary as JSON for readers.
+func (s *Summary) EncodeFile() []byte {
 	b, err := json.MarshalIndent(s, "", "\t")
 	if err != nil {
 		panic("prof: a summary of plain values cannot be encoded: " + err.Error())
@@ -116,7 +119,7 @@ func (s *Summary) Encode() []byte {
 	return append(b, '\n')
 }
 
-// Decode parses the output of Encode.
+// Decode parses the output of Encode and EncodeFile.
 func Decode(b []byte) (*Summary, error) {
 	s := new(Summary)
 	if err := json.Unmarshal(b, s); err != nil {
