@@ -79,7 +79,7 @@ func (h *chooser) prepare(c *Comm) {
 	// between them.
 	peer, far := c.aPeer()
 	if far {
-		h.nodes = coll.NewTopology(c.nodeOfRanks(), c.w.site.rails)
+		h.nodes = coll.TopologyOf(c.size, func(r int) int { return c.w.client.Node(c.world(r)) }, c.w.site.rails)
 	}
 	cost := c.e.Attr(c.worldOrAnyone(peer)).SendCost
 	h.model = coll.Model{Startup: cost.Fixed * 1e-9, PerByte: cost.PerByte * 1e-9, Copy: copyByte, Reduce: reduceByte, Ports: 1}
@@ -100,6 +100,15 @@ func (h *chooser) prepare(c *Comm) {
 
 // aPeer returns a rank of c on another node, or, if there is none, another rank or -1.
 func (c *Comm) aPeer() (rank int, far bool) {
+	if c.w.client.LocalSize() == c.w.client.Size() { // the job has one node
+		switch {
+		case c.size < 2:
+			return -1, false
+		case c.rank == 0:
+			return 1, false
+		}
+		return 0, false
+	}
 	here, near := c.w.client.Node(c.world(c.rank)), -1
 	for r := range c.size {
 		switch {
@@ -110,15 +119,6 @@ func (c *Comm) aPeer() (rank int, far bool) {
 		}
 	}
 	return near, false
-}
-
-// nodeOfRanks returns the node of each rank of c.
-func (c *Comm) nodeOfRanks() []int {
-	nodes := make([]int, c.size)
-	for r := range nodes {
-		nodes[r] = c.w.client.Node(c.world(r))
-	}
-	return nodes
 }
 
 // chooseAlgorithm selects the algorithm for a call. It ignores whether the call is in

@@ -39,7 +39,7 @@ func (c *Comm) explainCollective(collective string, bytes, ranks int) (*hook.Col
 		Startup: m.Startup, PerByte: m.PerByte, Copy: m.Copy, Reduce: m.Reduce,
 		Segment: wantedLimits(c.forced(), c.e.Oversubscribed())[kind], NoSegment: c.noTeam()}
 	if s.Nodes != nil {
-		x.Nodes, x.Rails = len(s.Nodes.Ranks), s.Nodes.Rails
+		x.Nodes, x.Rails = s.Nodes.Nodes(), s.Nodes.Rails
 	}
 	for _, r := range choice.Ranking {
 		if r.Algorithm != choice.Algorithm {

@@ -82,7 +82,7 @@ func (c *Comm) lengthsPlan(s *coll.Shape) (*lengthsPlan, error) {
 	if l.graph, err = by.Graph(&c.plans.build, exchange, by.Default()); err != nil {
 		return nil, err
 	}
-	l.in = make([]byte, lengthBytes*(c.size-len(s.Nodes.Ranks[s.Nodes.Node[s.Rank]])))
+	l.in = make([]byte, lengthBytes*(c.size-s.Nodes.Count(s.Nodes.NodeOf(s.Rank))))
 	l.out = make([]byte, len(exchange.Sources)*exchange.Recv.Each)
 	c.plans.lengths = l
 	return l, nil

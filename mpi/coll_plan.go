@@ -43,17 +43,17 @@ type plan struct {
 	used    uint64       // time of the last use, in cache lookups
 }
 
-// The bounds of the cache of a communicator. Large schedules count by their operations.
+// The bounds of the cache of a communicator. Large schedules count by their memory.
 const (
-	keepPlans   = 64
-	keepPlanOps = 1 << 16
+	keepPlans     = 64
+	keepPlanBytes = 4 << 20
 )
 
 // collPlans is the state of a communicator for its collectives.
 type collPlans struct {
 	last     [coll.Neighbors + 1]*plan // the one used last, by kind
 	all      []*plan
-	ops      int // of all
+	bytes    int // of the graphs of all
 	clock    uint64
 	started  int32 // calls so far, for their tags
 	prepared int32
@@ -121,12 +121,12 @@ func (c *Comm) otherPlan(k *collCall) (*plan, error) {
 		}
 		i = len(ps.all)
 		ps.all = append(ps.all, p)
-		ps.ops += p.graph.Slots()
+		ps.bytes += p.graph.Bytes()
 	}
 	p := ps.all[i]
 	p.used = ps.clock
 	ps.last[k.key.kind] = p
-	for len(ps.all) > 1 && (len(ps.all) > keepPlans || ps.ops > keepPlanOps) {
+	for len(ps.all) > 1 && (len(ps.all) > keepPlans || ps.bytes > keepPlanBytes) {
 		ps.evict()
 	}
 	return p, nil
@@ -141,7 +141,7 @@ func (ps *collPlans) evict() {
 		}
 	}
 	p := ps.all[oldest]
-	ps.ops -= p.graph.Slots()
+	ps.bytes -= p.graph.Bytes()
 	ps.all = slices.Delete(ps.all, oldest, oldest+1)
 	if ps.last[p.key.kind] == p {
 		ps.last[p.key.kind] = nil

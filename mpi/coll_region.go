@@ -41,7 +41,7 @@ type nodeRegion struct {
 // segmentFormOf returns the form in a segment of an algorithm, or nil.
 func (c *Comm) segmentFormOf(by coll.Ranked, s *coll.Shape) (*segmentForm, error) {
 	form := by.Algorithm.Segmented()
-	if form == nil || s.Nodes == nil || len(s.Nodes.Ranks[s.Nodes.Node[c.rank]]) < 2 || c.w.cfg.NoSharedMemory {
+	if form == nil || s.Nodes == nil || s.Nodes.Count(s.Nodes.NodeOf(c.rank)) < 2 || c.w.cfg.NoSharedMemory {
 		return nil, nil
 	}
 	g, err := form.Graph(&c.plans.build, s, by.Params)
@@ -95,9 +95,9 @@ func (c *Comm) regionOf(k *collCall) (*nodeRegion, error) {
 // formRegion forms the region. All ranks of the node are in the same call.
 func (c *Comm) formRegion(op string) error {
 	r, nodes := &c.node.region, c.plans.choice.nodes
-	link := &regionLink{c: c, op: op, ranks: nodes.Ranks[nodes.Node[c.rank]]}
+	link := &regionLink{c: c, op: op, ranks: nodes.RanksOf(nodes.NodeOf(c.rank))}
 	r.ranks = len(link.ranks)
-	region, err := nodecoll.FormRegion(nodecoll.Config{Rank: nodes.LocalRank[c.rank], Size: r.ranks, Exchange: link,
+	region, err := nodecoll.FormRegion(nodecoll.Config{Rank: nodes.LocalRankOf(c.rank), Size: r.ranks, Exchange: link,
 		Host: c.w.nodes, NoMemfd: c.w.cfg.Advanced.NoMemfd}, 2*coll.SharedLimit)
 	var without *nodecoll.Unavailable
 	switch {

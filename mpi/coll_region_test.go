@@ -69,7 +69,7 @@ func inRegion(c *Comm, alltoall bool) error {
 	}
 	nodes := c.plans.choice.nodes
 	want := uint64(rounds - nodeAfter - long)
-	if len(nodes.Ranks[nodes.Node[c.Rank()]]) == 1 {
+	if nodes.Count(nodes.NodeOf(c.Rank())) == 1 {
 		want = 0
 	}
 	if r := &c.node.region; r.runs != want {

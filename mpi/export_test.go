@@ -81,7 +81,7 @@ func ForgetPlans(c *Comm) {
 
 func (ps *collPlans) forget() {
 	if ps != nil {
-		ps.last, ps.all, ps.ops = [len(ps.last)]*plan{}, nil, 0
+		ps.last, ps.all, ps.bytes = [len(ps.last)]*plan{}, nil, 0
 	}
 }
 

@@ -28,7 +28,7 @@ func Operations(c *Call) (float64, error) {
 		small := s
 		small.Size, small.Root = n, 0
 		if s.Nodes != nil {
-			small.Nodes = Layout(n, max(n*len(s.Nodes.Ranks)/s.Size, 2), s.Nodes.Rails)
+			small.Nodes = Layout(n, max(n*s.Nodes.Nodes()/s.Size, 2), s.Nodes.Rails)
 		}
 		for _, r := range []int{0, 1, n - 1} {
 			small.Rank = r

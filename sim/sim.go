@@ -116,7 +116,7 @@ func New(c Config) (*Sim, error) {
 	first := &c.Calls[0].Shape
 	s := &Sim{size: first.Size, nodes: 1, rails: c.Machine.Rails, m: c.Machine, faults: c.Faults, perHost: max(c.Machine.NodesPerHost, 1)}
 	if t := first.Nodes; t != nil {
-		s.nodeOf, s.nodes = t.Node, len(t.Ranks)
+		s.nodeOf, s.nodes = t.NodeList(), t.Nodes()
 	}
 	s.near, s.far = newCosts(&c.Machine.Near), newCosts(&c.Machine.Far)
 	s.tx, s.rx = make([]rail, s.nodes*s.rails), make([]rail, s.nodes*s.rails)
@@ -165,7 +165,7 @@ func (s *Sim) checkFaults() error {
 
 // addCall appends a step. Equal calls share their schedules.
 func (s *Sim) addCall(c *Call, before []Call) error {
-	if c.Shape.Size != s.size || c.Shape.Nodes != nil && len(c.Shape.Nodes.Ranks) != s.nodes {
+	if c.Shape.Size != s.size || c.Shape.Nodes != nil && c.Shape.Nodes.Nodes() != s.nodes {
 		return fmt.Errorf("call %d has other ranks or nodes than the first", len(before)+1)
 	}
 	gap := int64(c.Before * picos)

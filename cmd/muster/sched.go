@@ -114,7 +114,7 @@ func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) erro
 		return err
 	}
 	if nodes != nil {
-		f.ranks = len(nodes.Node)
+		f.ranks = nodes.Size()
 	}
 	shapes, err := f.shapes(kind)
 	if err != nil {

@@ -50,14 +50,14 @@ func parseNodes(text string) (*coll.Topology, error) {
 
 // printTraffic prints the traffic of each node, in the measures of T2 table 5.1.
 func printTraffic(w io.Writer, graphs []*sched.Graph, nodes *coll.Topology) error {
-	traffic, err := sched.TrafficOf(graphs, nodes.Node)
+	traffic, err := sched.TrafficOf(graphs, nodes.NodeList())
 	if err != nil {
 		return err
 	}
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "node\tranks\tconnections out\tin\tbytes sent\treceived\tshared memory written\tread\t")
 	for n, t := range traffic {
-		fmt.Fprintf(tw, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", n, len(nodes.Ranks[n]), t.Out, t.In, t.Sent, t.Received, t.Written, t.Read)
+		fmt.Fprintf(tw, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", n, nodes.Count(n), t.Out, t.In, t.Sent, t.Received, t.Written, t.Read)
 	}
 	return tw.Flush()
 }

@@ -60,7 +60,7 @@ func allgatherAlgorithms() []Algorithm {
 			Kind: Allgather, Name: "neighbor-exchange", Ref: "Chen et al., HPC Asia 2005",
 			Along: true,
 			About: "Pairs of blocks travel between neighbors that alternate: half the steps of a ring.",
-			Needs: Needs{Even: true},
+			Needs: Needs{Even: true}, Ops: perRank,
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				_, largest := s.blocksTotal()
 				pairs := float64(s.Size/2 - 1)

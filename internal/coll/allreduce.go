@@ -23,13 +23,13 @@ func allreduceAlgorithms() []Algorithm {
 				n := float64(s.Bytes)
 				return m.atLeast(m.together(s.Size-1, n) + float64(s.Size-1)*m.Reduce*n + m.Copy*n)
 			},
-			Build: directAllreduce,
+			Build: directAllreduce, Ops: perRank,
 		},
 		{
 			Kind: Allreduce, Name: "ring", Ref: "Patarasuk, Yuan 2009",
 			Along: true,
 			About: "Parts of the data travel around a ring, are reduced on the way, and travel around it once more.",
-			Needs: Needs{Commutes: true},
+			Needs: Needs{Commutes: true}, Ops: perRank,
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				each := float64(s.Bytes) / float64(s.Size)
 				return m.atLeast(float64(s.Size-1) * (2*m.together(1, each) + m.Reduce*each))

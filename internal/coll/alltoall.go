@@ -42,14 +42,14 @@ func alltoallAlgorithms() []Algorithm {
 			About:  "Blocks are forwarded by the digits, to the base k+1, of their distance: few rounds, but each block is sent several times.",
 			Needs:  Needs{Regular: true},
 			Params: []Param{portsParam(1, 2, 3, 4, 7)},
-			Cost:   bruckAlltoallCost, Build: bruckAlltoall,
+			Cost:   bruckAlltoallCost, Build: bruckAlltoall, Ops: perRank,
 		},
 		{
 			Kind: Alltoall, Name: "standard-exchange", Ref: "T2 3.4.4",
 			About:  "Groups of k+1 ranks exchange all blocks for each other's part of the ranks, in ever smaller parts; ranks beyond a power of k+1 take part by one step before and one after.",
 			Needs:  Needs{Regular: true},
 			Params: []Param{portsParam(1, 2, 3, 4, 7)},
-			Cost:   exchangeAlltoallCost, Build: exchangeAlltoall,
+			Cost:   exchangeAlltoallCost, Build: exchangeAlltoall, Ops: perRank,
 		},
 	}
 }

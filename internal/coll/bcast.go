@@ -31,7 +31,7 @@ func bcastAlgorithms() []Algorithm {
 				each := float64(s.Bytes) / float64(s.Size)
 				return m.atLeast(scatterPartsCost(s, m) + float64(s.Size-1)*m.together(1, each))
 			},
-			Build: func(b *sched.Builder, s *Shape, _ []int) { scatterBcast(b, s, collectRing) },
+			Build: func(b *sched.Builder, s *Shape, _ []int) { scatterBcast(b, s, collectRing) }, Ops: perRank,
 		},
 		{
 			Kind: Bcast, Name: "scatter-doubling", Ref: "Barnett et al. 1994; for any number of ranks as Bruck, Ho, Kipnis, Upfal, Weathersby 1997",

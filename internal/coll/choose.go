@@ -59,6 +59,13 @@ func Choose(s *Shape, m *Model, table *Tuning) (Choice, error) {
 // Costs are compared with the precision of float32: equal formulas thus stay equal on
 // every processor, and the order of the table decides.
 func rank(s *Shape, m *Model) []Ranked {
+	if ranking := rankPlans(s, m, false); len(ranking) > 0 {
+		return ranking
+	}
+	return rankPlans(s, m, true) // all schedules are long
+}
+
+func rankPlans(s *Shape, m *Model, long bool) []Ranked {
 	candidates := byKind[s.Kind]
 	ranking := make([]Ranked, 0, len(candidates))
 	for _, a := range candidates {
@@ -67,12 +74,17 @@ func rank(s *Shape, m *Model) []Ranked {
 		}
 		best := Ranked{Algorithm: a, Cost: math.Inf(1)}
 		a.EachParams(func(params []int) {
+			if !long && a.tooLong(s, params) {
+				return
+			}
 			cost := a.costPlanned(s, m, params)
 			if best.Params == nil || float32(cost) < float32(best.Cost) {
 				best.Params, best.Cost = slices.Clone(params), cost
 			}
 		})
-		ranking = append(ranking, best)
+		if best.Params != nil {
+			ranking = append(ranking, best)
+		}
 	}
 	slices.SortStableFunc(ranking, func(a, b Ranked) int {
 		switch x, y := float32(a.Cost), float32(b.Cost); {

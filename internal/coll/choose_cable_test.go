@@ -105,7 +105,7 @@ func TestFarShare(t *testing.T) {
 			for _, op := range g.Ops {
 				if op.Kind == sched.Send {
 					all += op.Src.Len
-					if four.Node[op.Peer] != four.Node[r] {
+					if four.NodeOf(int(op.Peer)) != four.NodeOf(r) {
 						far += op.Src.Len
 					}
 				}

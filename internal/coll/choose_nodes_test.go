@@ -17,7 +17,7 @@ var (
 )
 
 func onNodes(kind Kind, bytes int, nodes *Topology) *Shape {
-	return &Shape{Kind: kind, Size: len(nodes.Node), Elem: 4, Bytes: bytes, Commutes: true, Nodes: nodes,
+	return &Shape{Kind: kind, Size: nodes.Size(), Elem: 4, Bytes: bytes, Commutes: true, Nodes: nodes,
 		Send: Blocks{Each: bytes}, Recv: Blocks{Each: bytes}}
 }
 

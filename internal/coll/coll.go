@@ -225,6 +225,9 @@ type Algorithm struct {
 	// Generate builds the same graph with generated operations, for a window, if there is
 	// such a form (generate.go).
 	Generate func(b *sched.Builder, s *Shape, params []int, window int)
+	// Ops estimates the operations of the rank that has most, with the same restrictions as
+	// Cost. nil: they are generated, or their number depends on the logarithm of the ranks.
+	Ops func(s *Shape, params []int) int
 	// Plan estimates the time of Build on the slowest rank, with the same restrictions as
 	// Cost. nil: it is about that of a call or less.
 	Plan func(s *Shape, params []int) float64

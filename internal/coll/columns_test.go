@@ -35,7 +35,7 @@ func columnAlgorithms() (list []*Algorithm) {
 
 // columnShapes calls try with calls in place and not, for several roots.
 func columnShapes(a *Algorithm, t *Topology, count int, rng *rand.Rand, try func(about string, shapes []Shape)) {
-	size := len(t.Node)
+	size := t.Size()
 	for _, p := range placements(a.Kind) {
 		for _, root := range rootsOf(a.Kind, size) {
 			shapes := make([]Shape, size)
@@ -77,12 +77,12 @@ func TestColumnsTraffic(t *testing.T) {
 	const bytes = 1 << 20
 	for _, a := range columnAlgorithms() {
 		for _, nodes := range columnTopologies() {
-			n := len(nodes.Ranks)
+			n := nodes.Nodes()
 			most := bytes
 			if a.Kind == Allreduce {
 				most = 2*bytes*(n-1)/n + 64*nodes.columnCount()*n
 			}
-			s := Shape{Kind: a.Kind, Size: len(nodes.Node), Root: 1, Elem: 4, Bytes: bytes, Commutes: true, Nodes: nodes}
+			s := Shape{Kind: a.Kind, Size: nodes.Size(), Root: 1, Elem: 4, Bytes: bytes, Commutes: true, Nodes: nodes}
 			var graphs []*sched.Graph
 			for _, s := range Everyone(s) {
 				var b sched.Builder
@@ -95,7 +95,7 @@ func TestColumnsTraffic(t *testing.T) {
 				}
 				graphs = append(graphs, g)
 			}
-			traffic, err := sched.TrafficOf(graphs, nodes.Node)
+			traffic, err := sched.TrafficOf(graphs, nodes.NodeList())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +122,7 @@ func TestAlltoallColumnsLengths(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, nodes := range columnTopologies() {
-		proofCases(Alltoall, len(nodes.Node), []int{1, 40}, rng, func(c proofCase) {
+		proofCases(Alltoall, nodes.Size(), []int{1, 40}, rng, func(c proofCase) {
 			if !c.shapes[0].Recv.irregular() {
 				return
 			}

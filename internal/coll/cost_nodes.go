@@ -6,7 +6,7 @@ package coll
 // everywhere is the share of the bytes that leaves a node if a rank sends to all others
 // alike.
 func everywhere(s *Shape) float64 {
-	most := s.Nodes.most()
+	most := s.Nodes.most
 	return float64(s.Size-most) / float64(max(s.Size-1, 1))
 }
 
@@ -14,10 +14,10 @@ func everywhere(s *Shape) float64 {
 // rounds, in each of which a rank sends bytes to the rank at a distance. In pairs, the
 // ranks of an aligned block exchange with each other.
 func farByRounds(s *Shape, pairs bool, rounds func(add func(distance int, bytes float64))) float64 {
-	if !s.Nodes.inOrder { // near ranks may be on other nodes
+	if !s.Nodes.inOrder() { // near ranks may be on other nodes
 		return everywhere(s)
 	}
-	far, all, most := 0.0, 0.0, s.Nodes.most()
+	far, all, most := 0.0, 0.0, s.Nodes.most
 	aligned := pairs && power(most) == most
 	rounds(func(distance int, bytes float64) {
 		all += bytes
@@ -47,7 +47,7 @@ func doublingFar(s *Shape, _ []int) float64 {
 }
 
 func treeFar(s *Shape, params []int) float64 {
-	return doublingFar(s, params) / float64(s.Nodes.most())
+	return doublingFar(s, params) / float64(s.Nodes.most)
 }
 
 // scanFar is that of a prefix reduction, in which the last ranks of a node send to the
@@ -119,11 +119,11 @@ func (a *Algorithm) costBetween(s *Shape, m *Model, params []int) float64 {
 		return a.Cost(s, &root, params)
 	case a.Needs.Nodes || a.Leaders:
 		return a.Cost(s, m, params)
-	case a.Along && s.Nodes.inOrder:
+	case a.Along && s.Nodes.inOrder():
 		along := *m
 		along.hop = m
 		if m.TimeSlices { // all ranks of a node run for each message
-			along.Startup += float64(s.Nodes.most()-1) * m.near().Startup
+			along.Startup += float64(s.Nodes.most-1) * m.near().Startup
 		}
 		return a.Cost(s, &along, params)
 	}
@@ -131,7 +131,7 @@ func (a *Algorithm) costBetween(s *Shape, m *Model, params []int) float64 {
 	if a.Far != nil {
 		far = a.Far(s, params)
 	}
-	shared := m.among(s.Nodes.most(), far)
+	shared := m.among(s.Nodes.most, far)
 	return a.Cost(s, &shared, params)
 }
 

@@ -20,7 +20,7 @@ func Task(shapes []Shape) *sched.Task {
 	t := &sched.Task{Elem: s.Elem, Commutes: s.Commutes, Sync: s.Kind == Barrier, Agree: s.Kind == Allreduce,
 		Ranks: make([]sched.Memory, len(shapes))}
 	if s.Nodes != nil {
-		t.Node = s.Nodes.Node
+		t.Node = s.Nodes.NodeList()
 	}
 	for r := range shapes {
 		m := &meaning{shapes: shapes, s: &shapes[r], m: &t.Ranks[r]}

@@ -86,7 +86,7 @@ func ownOffsets(kind Kind, size int, regular bool, inPlace func() bool, rng *ran
 func exchangeTask(shapes []Shape) *sched.Task {
 	task := &sched.Task{Ranks: make([]sched.Memory, len(shapes))}
 	if nodes := shapes[0].Nodes; nodes != nil {
-		task.Node = nodes.Node
+		task.Node = nodes.NodeList()
 	}
 	for r := range shapes {
 		s, m := &shapes[r], &task.Ranks[r]

@@ -187,7 +187,7 @@ func newSegments(graphs []*sched.Graph, shapes []Shape, inSegment bool, rng *ran
 	for r, g := range graphs {
 		first := 0
 		if nodes := shapes[0].Nodes; nodes != nil {
-			first = nodes.leader(nodes.Node[r])
+			first = nodes.leader(nodes.NodeOf(r))
 		}
 		if inSegment && r != first {
 			seg[r] = seg[first]

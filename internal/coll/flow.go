@@ -40,6 +40,20 @@ func (f *flow) send(peer int, src sched.Span, held ...sched.ID) sched.ID {
 	return id
 }
 
+// sendToAll sends src to several ranks. All wait for the same operations, and are recorded
+// together.
+func (f *flow) sendToAll(peers []int, src sched.Span) {
+	if src.Len == 0 || len(peers) == 0 {
+		return
+	}
+	f.after = f.reads(f.after[:0], src)
+	ids := make([]sched.ID, len(peers))
+	for i, peer := range peers {
+		ids[i] = f.Send(peer, src, f.after...)
+	}
+	f.read(src, ids...)
+}
+
 // recv receives into dst, after the operations in held as well.
 func (f *flow) recv(peer int, dst sched.Span, held ...sched.ID) sched.ID {
 	if dst.Len == 0 {
@@ -126,12 +140,12 @@ func (f *flow) wrote(s sched.Span, id sched.ID) {
 	}, nil)
 }
 
-// read records a reader of s.
-func (f *flow) read(s sched.Span, id sched.ID) {
+// read records readers of s.
+func (f *flow) read(s sched.Span, ids ...sched.ID) {
 	at := s.Off
 	fill := func(parts []stretch, to int) []stretch {
 		if at < to {
-			parts = append(parts, stretch{off: at, end: to, writer: sched.None, readers: []sched.ID{id}})
+			parts = append(parts, stretch{off: at, end: to, writer: sched.None, readers: slices.Clone(ids)})
 			at = to
 		}
 		return parts
@@ -140,7 +154,7 @@ func (f *flow) read(s sched.Span, id sched.ID) {
 		func(parts []stretch, p stretch) []stretch {
 			parts = fill(parts, p.off)
 			at = p.end
-			p.readers = append(slices.Clip(p.readers), id)
+			p.readers = append(slices.Clip(p.readers), ids...)
 			return append(parts, p)
 		})
 }

@@ -33,7 +33,7 @@ func gatherAlgorithms() []Algorithm {
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				return m.atLeast(m.fanIn(s.Size-1, s.Size, float64(s.blockBytes())))
 			},
-			Build: func(b *sched.Builder, s *Shape, _ []int) { directGather(b, s, s.Size) },
+			Build: func(b *sched.Builder, s *Shape, _ []int) { directGather(b, s, s.Size) }, Ops: perRank,
 		},
 		{
 			Kind: Gather, Name: "direct", Ref: "T2 3.4.2, equation 3.2",
@@ -42,7 +42,7 @@ func gatherAlgorithms() []Algorithm {
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				return m.atLeast(m.fanIn(s.Size-1, p[0], float64(s.blockBytes())))
 			},
-			Build: func(b *sched.Builder, s *Shape, p []int) { directGather(b, s, p[0]) },
+			Build: func(b *sched.Builder, s *Shape, p []int) { directGather(b, s, p[0]) }, Ops: perRank,
 		},
 	}
 }
@@ -127,7 +127,7 @@ func (s *Shape) farFirst() []int {
 		others = append(others, around(s.Root+i, s.Size))
 	}
 	if s.Nodes != nil {
-		near := func(rank int) bool { return s.Nodes.Node[rank] == s.Nodes.Node[s.Root] }
+		near := func(rank int) bool { return s.Nodes.NodeOf(rank) == s.Nodes.NodeOf(s.Root) }
 		slices.SortStableFunc(others, func(x, y int) int {
 			switch {
 			case near(x) == near(y):

@@ -20,6 +20,30 @@ const generateAbove = 1024
 // more of which would only fill the queues.
 const generateWindow = 64
 
+// longestPlan is the number of operations up to which an algorithm is chosen by its cost if
+// there are more ranks than generateAbove and another has fewer: a rank would spend more
+// time and memory on the schedule than it gains.
+const longestPlan = 4096
+
+// tooLong reports whether the schedule of some rank is too long for the choice by cost.
+func (a *Algorithm) tooLong(s *Shape, params []int) bool {
+	return s.Size > generateAbove && a.Ops != nil && a.Ops(s, params) > longestPlan
+}
+
+// perRank is the Ops of an algorithm with an operation for every rank, perNode of one with
+// some for every node.
+func perRank(s *Shape, _ []int) int { return s.Size }
+func perNode(s *Shape, _ []int) int { return 2 * s.nodeCount() }
+
+// perPart is the Ops of an allgather of groups that forwards each part of a node on its own,
+// or copies it out.
+func perPart(s *Shape, groups, form int) int {
+	if groups == 1 && form == copied {
+		return 0
+	}
+	return s.nodeCount() * max(groups, s.Nodes.most)
+}
+
 // Generates reports whether the algorithm generates its operations for a call. Then its
 // receives wait for each other, and a rank cannot send in another order on its own
 // (Algorithm.Aware).

@@ -17,23 +17,25 @@ type parts struct {
 	node      int
 	local     []int // the ranks of the node
 	localRank int   // index of the rank in local
-	leaders   []int // one rank of each node: local rank 0, or the root on its node
+	root      int   // the leader of its node; negative: there is none
 	leader    int   // index of the node's leader in local
 }
 
 // newParts returns the parts for a root; a negative root means none.
 func newParts(s *Shape, root int) *parts {
 	t := s.Nodes
-	node := t.Node[s.Rank]
-	p := &parts{t: t, node: node, local: t.Ranks[node], localRank: t.LocalRank[s.Rank], leaders: make([]int, len(t.Ranks))}
-	for n := range t.Ranks {
-		p.leaders[n] = t.leader(n)
-	}
-	if root >= 0 {
-		p.leaders[t.Node[root]] = root
-	}
-	p.leader = t.LocalRank[p.leaders[node]]
+	node := t.NodeOf(s.Rank)
+	p := &parts{t: t, node: node, local: t.RanksOf(node), localRank: t.LocalRankOf(s.Rank), root: root}
+	p.leader = t.LocalRankOf(p.leaderOf(node))
 	return p
+}
+
+// leaderOf returns the leader of a node: local rank 0, or the root on its node.
+func (p *parts) leaderOf(node int) int {
+	if p.root >= 0 && p.t.NodeOf(p.root) == node {
+		return p.root
+	}
+	return p.t.leader(node)
 }
 
 // isLeader reports whether the rank is the leader of its node.
@@ -51,9 +53,9 @@ func (p *parts) inNode(b *sched.Builder, s *Shape, step int) *Shape {
 // betweenNodes begins a phase among the leaders, of which the rank must be one, and
 // returns its Shape.
 func (p *parts) betweenNodes(b *sched.Builder, s *Shape, step int) *Shape {
-	b.Among(p.leaders, step)
+	b.AmongAll(p.t.nodes, p.leaderOf, step)
 	sub := *s
-	sub.Rank, sub.Size, sub.Root, sub.Nodes = p.node, len(p.leaders), p.t.Node[s.Root], nil
+	sub.Rank, sub.Size, sub.Root, sub.Nodes = p.node, p.t.nodes, p.t.NodeOf(s.Root), nil
 	return &sub
 }
 

@@ -1,6 +1,10 @@
 package coll
 
-import "github.com/muster-mpi/muster/internal/sched"
+import (
+	"slices"
+
+	"github.com/muster-mpi/muster/internal/sched"
+)
 
 // Node-aware allgathers. The ranks of a node are divided into groups of consecutive
 // local ranks; the first rank of a group is its leader (T2 5.5.3, where it is called
@@ -38,9 +42,10 @@ func nodesAllgatherAlgorithms() []Algorithm {
 			Kind: Allgather, Name: "node-groups", Ref: "T2 5.5.1, 5.5.3; with one group and k ports 4.4.2, SMP-aware Direct",
 			About:  "The ranks of each node form groups; the leaders of a group send its blocks to those of all nodes, k at a time, and forward what they receive to their node.",
 			Needs:  Needs{Nodes: true},
+			Ops:    func(s *Shape, p []int) int { return perNode(s, p) + perPart(s, p[0], p[2]) },
 			Params: []Param{{Name: "groups", Values: []int{1, 2, 4, 8}, About: "ranks of a node that communicate with other nodes"}, portsParam(16, 1), form},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				groups := min(p[0], s.Nodes.most())
+				groups := min(p[0], s.Nodes.most)
 				return s.groupsCost(m, groups, p[2], func(part float64) float64 {
 					return m.window(s.nodeCount()-1, p[1], part) * m.crush(min(s.nodeCount()-1, p[1]), part)
 				})
@@ -50,9 +55,10 @@ func nodesAllgatherAlgorithms() []Algorithm {
 			Kind: Allgather, Name: "node-ring", Ref: "T2 5.5.3 with a ring in phase 2",
 			About:  "The ranks of each node form groups, whose leaders forward the nodes' blocks around a ring and to their node.",
 			Needs:  Needs{Nodes: true},
+			Ops:    func(s *Shape, p []int) int { return perNode(s, p) + perPart(s, p[0], p[1]) },
 			Params: []Param{{Name: "groups", Values: []int{1, 2, 4}, About: "ranks of a node that communicate with other nodes"}, form},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				return s.groupsCost(m, min(p[0], s.Nodes.most()), p[1], func(part float64) float64 {
+				return s.groupsCost(m, min(p[0], s.Nodes.most), p[1], func(part float64) float64 {
 					return float64(s.nodeCount()-1) * m.together(1, part)
 				})
 			},
@@ -61,6 +67,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 			Kind: Allgather, Name: "node-bruck", Ref: "T2 4.4.2, SMP-aware Bruck",
 			About:  "The node leaders send all their blocks to k lower nodes in each round; the shift at the end is part of copying the blocks out.",
 			Needs:  Needs{Nodes: true},
+			Ops:    func(s *Shape, p []int) int { return perPart(s, 1, p[1]) },
 			Params: []Param{portsParam(1, 2, 3), form},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				return s.groupsCost(m, 1, p[1], func(part float64) float64 {
@@ -77,6 +84,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 			Kind: Allgather, Name: "node-gather-bcast", Ref: "T2 4.4.1, SMP-aware Gather-and-Broadcast",
 			About:  "The node leaders send their blocks to the first of them, which sends all back down a tree: the fewest messages.",
 			Needs:  Needs{Nodes: true},
+			Ops:    perNode,
 			Params: []Param{radixParam(4, 2)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				all, _ := s.blocksTotal()
@@ -92,11 +100,12 @@ func nodesAllgatherAlgorithms() []Algorithm {
 			Kind: Allgather, Name: "node-spread", Ref: "T2 5.5.2, multi-group gather-based",
 			About: "All ranks of a node get its blocks, and each sends them to some of the nodes, where one rank gathers for its node: the messages of a node are divided among its ranks.",
 			Needs: Needs{Nodes: true},
+			Ops:   perNode,
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				all, largest := s.blocksTotal()
-				near, most := m.near(), s.Nodes.most()
+				near, most := m.near(), s.Nodes.most
 				n := s.nodeCount()
-				out := (n - 1 + s.Nodes.fewest() - 1) / s.Nodes.fewest()
+				out := (n - 1 + s.Nodes.fewest - 1) / s.Nodes.fewest
 				node := largest * float64(most)
 				inside := near.together(most-1, largest) + near.together(most-1, all)
 				if m.TimeSlices {
@@ -126,7 +135,7 @@ func (m *Model) crush(senders int, bytes float64) float64 {
 // links, so the network cost is that of all their parts, and their start-ups add up.
 func (s *Shape) groupsCost(m *Model, groups, form int, between func(part float64) float64) float64 {
 	all, largest := s.blocksTotal()
-	near, most, nodes := m.near(), s.Nodes.most(), s.nodeCount()
+	near, most, nodes := m.near(), s.Nodes.most, s.nodeCount()
 	t := near.together((most+groups-1)/groups-1, largest) + between(largest*float64(most)) + float64(groups-1)*m.Startup
 	part := all / float64(groups) // that a leader forwards
 	leaders := 1                  // that forward one after the other
@@ -135,7 +144,7 @@ func (s *Shape) groupsCost(m *Model, groups, form int, between func(part float64
 	}
 	if form == copied {
 		copies := largest
-		if groups > 1 || !s.Nodes.inOrder || s.Recv.irregular() {
+		if groups > 1 || !s.Nodes.inOrder() || s.Recv.irregular() {
 			copies += all
 		}
 		return m.atLeast(t + near.together(max(leaders*(most-1), groups), part) + m.Copy*copies)
@@ -143,124 +152,6 @@ func (s *Shape) groupsCost(m *Model, groups, form int, between func(part float64
 	// All parts but the last are forwarded during the network transfer.
 	messages := max((nodes-1)*(most-1), groups*nodes)
 	return m.atLeast(t + near.together(leaders*(most-1), part/float64(nodes)) + near.together(messages, 0) + m.Copy*largest)
-}
-
-// grouped is a row of all blocks, ordered so that each run of an algorithm is a single
-// message.
-type grouped struct {
-	f      *flow
-	s      *Shape
-	t      *Topology
-	node   int
-	groups int
-	mem    sched.Span
-	shared bool       // mem is shared by the node
-	begun  []sched.ID // the other ranks of the groups that the rank leads have begun
-	at     [][]int    // offset of a group's part, by node and group
-	order  []int      // the ranks in the order of the row
-	begin  []int      // offset of the block of each of them, and the end
-	placed bool       // the own block is copied to Out without the row
-}
-
-// newGrouped lays the row out: by group and node if it will be copied out anyway, by
-// node and group if blocks are received at their final offsets. With turned, the own
-// node comes first.
-func newGrouped(f *flow, s *Shape, groups int, byGroup, turned, shared bool) *grouped {
-	t := s.Nodes
-	w := &grouped{f: f, shared: shared, s: s, t: t, node: t.Node[s.Rank], groups: groups, at: make([][]int, len(t.Ranks))}
-	nodes := len(t.Ranks)
-	w.begin = append(make([]int, 0, s.Size+1), 0)
-	inOut := true
-	add := func(n, j int) {
-		w.at[n][j] = w.begin[len(w.begin)-1]
-		lo, hi := w.cut(n, j)
-		for _, rank := range t.Ranks[n][lo:hi] {
-			off, size := s.Recv.Of(rank)
-			end := w.begin[len(w.begin)-1]
-			inOut = inOut && (size == 0 || off == end)
-			w.order, w.begin = append(w.order, rank), append(w.begin, end+size)
-		}
-	}
-	for n := range t.Ranks {
-		w.at[n] = make([]int, groups)
-	}
-	first := 0
-	if turned {
-		first = w.node
-	}
-	for a := range nodes * groups {
-		n, j := a/groups, a%groups
-		if byGroup {
-			n, j = a%nodes, a/nodes
-		}
-		add(around(first+n, nodes), j)
-	}
-	size := w.begin[s.Size]
-	switch {
-	case w.shared:
-		w.mem = f.Shared(size)
-	case inOut:
-		w.mem = sched.Span{Buf: sched.Out, Len: size}
-	default:
-		w.mem = f.Tmp(size)
-	}
-	return w
-}
-
-// cut returns the range of local ranks of a group on a node.
-func (w *grouped) cut(node, group int) (lo, hi int) {
-	p := len(w.t.Ranks[node])
-	return group * p / w.groups, (group + 1) * p / w.groups
-}
-
-// leader returns the leader of a group on a node.
-func (w *grouped) leader(node, group int) int {
-	lo, _ := w.cut(node, group)
-	return w.t.Ranks[node][lo]
-}
-
-// part returns the blocks of a group on a node.
-func (w *grouped) part(node, group int) sched.Span {
-	lo, hi := w.cut(node, group)
-	n := 0
-	for _, rank := range w.t.Ranks[node][lo:hi] {
-		n += w.s.gathered(rank).Len
-	}
-	return w.mem.At(w.at[node][group], n)
-}
-
-// block returns the span in the row of a rank's block.
-func (w *grouped) block(rank int) sched.Span {
-	n := w.t.Node[rank]
-	localRank := w.t.LocalRank[rank]
-	for j := range w.groups {
-		lo, hi := w.cut(n, j)
-		if localRank < lo || localRank >= hi {
-			continue
-		}
-		off := w.at[n][j]
-		for _, r := range w.t.Ranks[n][lo:localRank] {
-			off += w.s.gathered(r).Len
-		}
-		return w.mem.At(off, w.s.gathered(rank).Len)
-	}
-	panic("coll: every rank is in a group") // cut covers all ranks
-}
-
-// deliver copies the blocks of a part of the row to Out, adjacent blocks together.
-func (w *grouped) deliver(part sched.Span) {
-	if w.mem.Buf == sched.Out || part.Len == 0 {
-		return
-	}
-	var dst, src []sched.Span
-	for i, rank := range w.order {
-		at := w.mem.At(w.begin[i], w.begin[i+1]-w.begin[i])
-		if at.Off < part.Off || at.Off+at.Len > part.Off+part.Len || rank == w.s.Rank && (w.s.InPlace || w.placed) {
-			continue // the own block is already there, and possibly being sent
-		}
-		dst, src = append(dst, w.s.gathered(rank)), append(src, at)
-	}
-	w.f.copyRuns(dst, src)
 }
 
 // copyRuns copies span by span. Spans that are adjacent in both lists are copied
@@ -299,7 +190,7 @@ func (a Algorithm) with(phases func(params []int) phases) Algorithm {
 // nodesAllgather builds the three phases.
 func nodesAllgather(b *sched.Builder, s *Shape, p phases, shared bool) {
 	f := &flow{Builder: b}
-	groups, between := min(p.groups, s.Nodes.most()), p.between
+	groups, between := min(p.groups, s.Nodes.most), p.between
 	w := newGrouped(f, s, groups, p.form == copied && groups > 1, p.turned, shared)
 	for j := range groups {
 		w.gather(j)
@@ -332,7 +223,7 @@ func nodesAllgather(b *sched.Builder, s *Shape, p phases, shared bool) {
 func (w *grouped) gather(group int) {
 	s, leader := w.s, w.leader(w.node, group)
 	lo, hi := w.cut(w.node, group)
-	for _, rank := range w.t.Ranks[w.node][lo:hi] {
+	for _, rank := range w.t.RanksOf(w.node)[lo:hi] {
 		switch {
 		case w.shared && s.Rank == rank:
 			w.f.copy(w.block(rank), s.given())
@@ -359,11 +250,8 @@ func (w *grouped) share(group int, part sched.Span, own bool) {
 	} else if leader := w.leader(w.node, group); w.s.Rank != leader {
 		w.f.recv(leader, part)
 	} else {
-		for _, rank := range w.t.Ranks[w.node] {
-			if rank != w.s.Rank {
-				w.f.send(rank, part)
-			}
-		}
+		others := slices.DeleteFunc(slices.Clone(w.t.RanksOf(w.node)), func(rank int) bool { return rank == leader })
+		w.f.sendToAll(others, part)
 	}
 	w.deliver(part)
 }
@@ -385,22 +273,9 @@ func (w *grouped) shareInPlace(group int, part sched.Span, own bool) {
 	if own {
 		begun = w.begun
 	}
-	for _, rank := range w.t.Ranks[w.node] {
+	for _, rank := range w.t.RanksOf(w.node) {
 		if rank != leader {
 			w.f.handOver(rank, part, begun...)
 		}
 	}
-}
-
-// whole returns all parts of a group, which are contiguous in a row that is copied out.
-func (w *grouped) whole(group int) sched.Span {
-	n, first := 0, -1
-	for node := range w.t.Ranks {
-		n += w.part(node, group).Len
-		if at := w.at[node][group]; first < 0 || at < first {
-			first = at
-		}
-	}
-	w.f.Step(1 + len(w.t.Ranks))
-	return w.mem.At(first, n)
 }

@@ -10,7 +10,7 @@ import "github.com/muster-mpi/muster/internal/sched"
 func exchangeDirect(k int) exchange {
 	return exchange{func(w *grouped, group int) {
 		var sends, receives []sched.ID
-		nodes := len(w.t.Ranks)
+		nodes := w.t.Nodes()
 		for i := 1; i < nodes; i++ {
 			w.f.Step(1 + (i-1)/k)
 			to, from := around(w.node+i, nodes), around(w.node-i, nodes)
@@ -22,7 +22,7 @@ func exchangeDirect(k int) exchange {
 
 // exchangeRing: a leader forwards the part that it received last to the next node.
 func exchangeRing(w *grouped, group int) {
-	nodes := len(w.t.Ranks)
+	nodes := w.t.Nodes()
 	up, down := w.leader(around(w.node+1, nodes), group), w.leader(around(w.node-1, nodes), group)
 	for i := range nodes - 1 {
 		w.f.Step(1 + i)
@@ -37,12 +37,12 @@ func exchangeRing(w *grouped, group int) {
 // bruckAllgather does with ranks.
 func exchangeBruck(k int) exchange {
 	return exchange{func(w *grouped, group int) {
-		n := len(w.t.Ranks)
+		n := w.t.Nodes()
 		run := func(i, count int) sched.Span { // count nodes from the i-th
-			at := w.at[around(w.node+i, n)][group]
+			at := w.offset(around(w.node+i, n), group)
 			end := w.mem.Len
 			if i+count < n {
-				end = w.at[around(w.node+i+count, n)][group]
+				end = w.offset(around(w.node+i+count, n), group)
 			}
 			return w.mem.At(at, end-at)
 		}
@@ -65,11 +65,11 @@ func exchangeAtRoot(radix int) exchange {
 		if w.f.Step(1); w.node > 0 {
 			w.f.send(w.leader(0, group), w.part(w.node, group))
 		} else {
-			for n := 1; n < len(w.t.Ranks); n++ {
+			for n := 1; n < w.t.Nodes(); n++ {
 				w.f.recv(w.leader(n, group), w.part(n, group))
 			}
 		}
-		t, ok := knomial(w.f.Builder, w.node, len(w.t.Ranks), radix)
+		t, ok := knomial(w.f.Builder, w.node, w.t.Nodes(), radix)
 		if !ok {
 			return
 		}
@@ -91,12 +91,12 @@ func exchangeAtRoot(radix int) exchange {
 func spreadAllgather(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	w := newGrouped(f, s, 1, false, true, false)
-	local, nodes := s.Nodes.Ranks[w.node], s.nodeCount()
+	local, nodes := s.Nodes.RanksOf(w.node), s.nodeCount()
 	for i := 1; i < len(local); i++ {
-		f.send(local[around(s.Nodes.LocalRank[s.Rank]+i, len(local))], s.given())
+		f.send(local[around(s.Nodes.LocalRankOf(s.Rank)+i, len(local))], s.given())
 	}
 	for i := 1; i < len(local); i++ {
-		from := local[around(s.Nodes.LocalRank[s.Rank]-i, len(local))]
+		from := local[around(s.Nodes.LocalRankOf(s.Rank)-i, len(local))]
 		f.recv(from, w.block(from))
 	}
 	if w.placed = true; w.mem.Buf == sched.Out {
@@ -144,8 +144,8 @@ func spreadAllgather(b *sched.Builder, s *Shape, _ []int) {
 func spreadInSegment(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	w := newGrouped(f, s, 1, false, true, true)
-	local, nodes := s.Nodes.Ranks[w.node], s.nodeCount()
-	mine := s.Nodes.LocalRank[s.Rank]
+	local, nodes := s.Nodes.RanksOf(w.node), s.nodeCount()
+	mine := s.Nodes.LocalRankOf(s.Rank)
 	f.copy(w.block(s.Rank), s.given())
 	for i := 1; i < len(local); i++ {
 		f.handOver(local[around(mine+i, len(local))], w.block(s.Rank))
@@ -181,9 +181,8 @@ func spreadInSegment(b *sched.Builder, s *Shape, _ []int) {
 
 // sender returns the rank of a node that sends to another node.
 func (t *Topology) sender(node, to int) int {
-	ranks := t.Ranks[node]
-	return ranks[(around(to-node, len(t.Ranks))-1)%len(ranks)]
+	return t.RankAt(node, (around(to-node, t.nodes)-1)%t.Count(node))
 }
 
 // gatherer returns the rank of a node that receives from other nodes.
-func (t *Topology) gatherer(node int) int { return t.Ranks[node][node%len(t.Ranks[node])] }
+func (t *Topology) gatherer(node int) int { return t.RankAt(node, node%t.Count(node)) }

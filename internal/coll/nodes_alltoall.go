@@ -23,11 +23,12 @@ func nodesAlltoallAlgorithms() []Algorithm {
 		Cost:   carriersCost,
 		Build:  carriersAlltoall,
 		Plan:   carriersPlan,
+		Ops:    func(s *Shape, p []int) int { return int(carriedBlocks(s, p)) },
 	}}
 }
 
 func carriersCost(s *Shape, m *Model, params []int) float64 {
-	each, most, nodes := float64(s.blockBytes()), s.Nodes.most(), s.nodeCount()
+	each, most, nodes := float64(s.blockBytes()), s.Nodes.most, s.nodeCount()
 	near := m.near()
 	carriers := min(params[0], most)
 	handled := (nodes - 1 + carriers - 1) / carriers
@@ -53,9 +54,14 @@ func carriersCost(s *Shape, m *Model, params []int) float64 {
 // carriersPlan estimates the time to plan the work of a carrier: for each block that passes
 // through it the flow finds, and moves, the others. The constants are measured.
 func carriersPlan(s *Shape, params []int) float64 {
-	most := s.Nodes.most()
-	blocks := 2 * float64(most*s.Size) / float64(min(params[0], most, s.nodeCount()-1))
+	blocks := carriedBlocks(s, params)
 	return 0.5e-6*blocks + 1e-9*blocks*blocks
+}
+
+// carriedBlocks returns the number of blocks that pass through a carrier, in and out.
+func carriedBlocks(s *Shape, params []int) float64 {
+	most := s.Nodes.most
+	return 2 * float64(most*s.Size) / float64(min(params[0], most, s.nodeCount()-1))
 }
 
 // carried builds the alltoall of one rank.
@@ -68,8 +74,8 @@ type carried struct {
 }
 
 func carriersAlltoall(b *sched.Builder, s *Shape, params []int) {
-	c := &carried{f: &flow{Builder: b}, s: s, t: s.Nodes, node: s.Nodes.Node[s.Rank], carriers: params[0]}
-	local := c.t.Ranks[c.node]
+	c := &carried{f: &flow{Builder: b}, s: s, t: s.Nodes, node: s.Nodes.NodeOf(s.Rank), carriers: params[0]}
+	local := c.t.RanksOf(c.node)
 	count := c.count(c.node)
 	if count > 1 {
 		c.inside()
@@ -81,7 +87,7 @@ func carriersAlltoall(b *sched.Builder, s *Shape, params []int) {
 	}
 	// In place, received blocks may overwrite blocks still to be sent; the flow orders
 	// the operations.
-	if localRank := c.t.LocalRank[s.Rank]; localRank < count {
+	if localRank := c.t.LocalRankOf(s.Rank); localRank < count {
 		c.carry(localRank)
 	}
 	b.Step(2)
@@ -94,13 +100,13 @@ func carriersAlltoall(b *sched.Builder, s *Shape, params []int) {
 
 // count returns the number of carriers of a node.
 func (c *carried) count(node int) int {
-	return min(c.carriers, len(c.t.Ranks[node]), len(c.t.Ranks)-1)
+	return min(c.carriers, c.t.Count(node), c.t.Nodes()-1)
 }
 
 // nodesOf returns the nodes that a carrier communicates with, in order. A single carrier
 // also handles its own node.
 func (c *carried) nodesOf(node, carrier int) (list []int) {
-	for n := range c.t.Ranks {
+	for n := range c.t.Nodes() {
 		if n == node && c.count(node) == 1 || n != node && c.carrier(node, n) == carrier {
 			list = append(list, n)
 		}
@@ -110,7 +116,7 @@ func (c *carried) nodesOf(node, carrier int) (list []int) {
 
 // carrier returns the local rank of a node's carrier for another node.
 func (c *carried) carrier(node, other int) int {
-	return (around(other-node, len(c.t.Ranks)) - 1) % c.count(node)
+	return (around(other-node, c.t.Nodes()) - 1) % c.count(node)
 }
 
 // input returns the block of this rank for another.
@@ -119,7 +125,7 @@ func (c *carried) input(_, to int) sched.Span { return c.s.sentTo(to) }
 // outgoing returns the blocks of a rank for the ranks of some nodes.
 func (c *carried) outgoing(from int, nodes []int, at func(from, to int) sched.Span) (spans []sched.Span) {
 	for _, n := range nodes {
-		for _, to := range c.t.Ranks[n] {
+		for _, to := range c.t.RanksOf(n) {
 			spans = append(spans, at(from, to))
 		}
 	}
@@ -129,7 +135,7 @@ func (c *carried) outgoing(from int, nodes []int, at func(from, to int) sched.Sp
 // spans returns the final spans of the blocks from the ranks of some nodes.
 func (c *carried) spans(nodes []int) (spans []sched.Span) {
 	for _, n := range nodes {
-		for _, from := range c.t.Ranks[n] {
+		for _, from := range c.t.RanksOf(n) {
 			spans = append(spans, c.s.gathered(from))
 		}
 	}
@@ -139,11 +145,11 @@ func (c *carried) spans(nodes []int) (spans []sched.Span) {
 // carry builds the operations of a carrier.
 func (c *carried) carry(localRank int) {
 	s, f, each := c.s, c.f, c.s.Recv.Each
-	local, nodes := c.t.Ranks[c.node], c.nodesOf(c.node, localRank)
+	local, nodes := c.t.RanksOf(c.node), c.nodesOf(c.node, localRank)
 	// The position of a node's blocks in the message of a rank.
 	index := map[int]int{}
 	for _, n := range nodes {
-		for _, to := range c.t.Ranks[n] {
+		for _, to := range c.t.RanksOf(n) {
 			index[to] = len(index)
 		}
 	}
@@ -158,25 +164,25 @@ func (c *carried) carry(localRank int) {
 		if from == s.Rank {
 			return s.sentTo(to)
 		}
-		return taken[c.t.LocalRank[from]].At(index[to]*each, each)
+		return taken[c.t.LocalRankOf(from)].At(index[to]*each, each)
 	}
 	f.Step(1)
 	came := map[int]sched.Span{} // by node, sorted by source and then by local rank here
 	for _, n := range c.around(nodes) {
-		peer := c.t.Ranks[n][c.carrier(n, c.node)]
+		peer := c.t.RanksOf(n)[c.carrier(n, c.node)]
 		var spans []sched.Span
 		for _, from := range local {
 			spans = append(spans, c.outgoing(from, []int{n}, block)...)
 		}
 		f.sendAll(peer, spans)
-		came[n] = f.Tmp(len(c.t.Ranks[n]) * len(local) * each)
+		came[n] = f.Tmp(c.t.Count(n) * len(local) * each)
 		f.recv(peer, came[n])
 	}
 	f.Step(2)
 	for q, rank := range local {
 		var spans []sched.Span
 		for _, n := range nodes {
-			for i, from := range c.t.Ranks[n] {
+			for i, from := range c.t.RanksOf(n) {
 				if n == c.node {
 					spans = append(spans, block(from, rank))
 				} else {
@@ -194,9 +200,9 @@ func (c *carried) carry(localRank int) {
 
 // around returns the nodes other than the own, beginning with the next one.
 func (c *carried) around(nodes []int) (list []int) {
-	for i := 1; i < len(c.t.Ranks); i++ {
+	for i := 1; i < c.t.Nodes(); i++ {
 		for _, n := range nodes {
-			if n == around(c.node+i, len(c.t.Ranks)) {
+			if n == around(c.node+i, c.t.Nodes()) {
 				list = append(list, n)
 			}
 		}
@@ -207,7 +213,7 @@ func (c *carried) around(nodes []int) (list []int) {
 // inside exchanges the blocks within the node.
 func (c *carried) inside() {
 	s, f := c.s, c.f
-	local, localRank := c.t.Ranks[c.node], c.t.LocalRank[s.Rank]
+	local, localRank := c.t.RanksOf(c.node), c.t.LocalRankOf(s.Rank)
 	for i := 1; i < len(local); i++ {
 		to := local[around(localRank+i, len(local))]
 		if s.InPlace {

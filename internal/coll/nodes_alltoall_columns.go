@@ -15,6 +15,7 @@ func nodesAlltoallColumnsAlgorithms() []Algorithm {
 		About: "Each rank sends its blocks for another node as one message to the rank in its column there, which hands them on as they arrive: for blocks of medium length.",
 		Needs: Needs{Nodes: true, Lengths: true},
 		Cost:  columnsAlltoallCost,
+		Ops:   perRank,
 		Build: func(b *sched.Builder, s *Shape, _ []int) { columnsAlltoall(b, s) },
 	}}
 }
@@ -22,23 +23,23 @@ func nodesAlltoallColumnsAlgorithms() []Algorithm {
 // inColumn returns the rank of a node that receives the message of a rank of another
 // node.
 func (t *Topology) inColumn(node, from int) int {
-	ranks := t.Ranks[node]
-	return ranks[t.LocalRank[from]%len(ranks)]
+	ranks := t.RanksOf(node)
+	return ranks[t.LocalRankOf(from)%len(ranks)]
 }
 
 func columnsAlltoall(b *sched.Builder, s *Shape) {
 	f, t := &flow{Builder: b}, s.Nodes
-	node := t.Node[s.Rank]
-	local, nodes := t.Ranks[node], len(t.Ranks)
+	node := t.NodeOf(s.Rank)
+	local, nodes := t.RanksOf(node), t.Nodes()
 	for i := 1; i < nodes; i++ {
 		n := around(node+i, nodes)
-		f.sendAll(t.inColumn(n, s.Rank), spansOf(t.Ranks[n], s.sentTo))
+		f.sendAll(t.inColumn(n, s.Rank), spansOf(t.RanksOf(n), s.sentTo))
 	}
 	(&carried{f: f, s: s, t: t, node: node}).inside()
 	taken := 0 // messages to hand on
 	for i := 1; i < nodes; i++ {
 		n := around(node-i, nodes)
-		for _, from := range t.Ranks[n] {
+		for _, from := range t.RanksOf(n) {
 			b.Stream(0)
 			b.Step(0)
 			carrier := t.inColumn(node, from)
@@ -55,10 +56,10 @@ func columnsAlltoall(b *sched.Builder, s *Shape) {
 			b.Stream(handOn(n))
 			b.Step(1)
 			for j := 1; j < len(local); j++ {
-				q := around(t.LocalRank[s.Rank]+j, len(local))
+				q := around(t.LocalRankOf(s.Rank)+j, len(local))
 				f.send(local[q], came.At(blocks.Of(q)))
 			}
-			f.copy(s.gathered(from), came.At(blocks.Of(t.LocalRank[s.Rank])))
+			f.copy(s.gathered(from), came.At(blocks.Of(t.LocalRankOf(s.Rank))))
 		}
 	}
 	b.Stream(0)
@@ -74,7 +75,7 @@ func (s *Shape) carriedBlocks(i, local int) (blocks Blocks, bytes int) {
 }
 
 func columnsAlltoallCost(s *Shape, m *Model, _ []int) float64 {
-	each, most, nodes := float64(s.blockBytes()), s.Nodes.most(), s.nodeCount()
+	each, most, nodes := float64(s.blockBytes()), s.Nodes.most, s.nodeCount()
 	far, near := m.among(most, 1), m.near()
 	message := each * float64(most)
 	handed := (nodes - 1) * (most - 1)

@@ -16,9 +16,9 @@ import "fmt"
 // order of Carried.
 func (s *Shape) CarriedFrom() (list []int) {
 	t := s.Nodes
-	node := t.Node[s.Rank]
-	for i := 1; i < len(t.Ranks); i++ {
-		for _, from := range t.Ranks[around(node-i, len(t.Ranks))] {
+	node := t.NodeOf(s.Rank)
+	for i := 1; i < t.Nodes(); i++ {
+		for _, from := range t.RanksOf(around(node-i, t.Nodes())) {
 			if t.inColumn(node, from) == s.Rank {
 				list = append(list, from)
 			}
@@ -31,15 +31,15 @@ func (s *Shape) CarriedFrom() (list []int) {
 // depends only on the nodes.
 func (s *Shape) LengthsCall(elem int) *Shape {
 	t := s.Nodes
-	node := t.Node[s.Rank]
+	node := t.NodeOf(s.Rank)
 	call := &Shape{Kind: Neighbors, Rank: s.Rank, Size: s.Size, Elem: elem, Nodes: t, Sources: s.CarriedFrom()}
 	call.Send = Blocks{Lens: []int{}, Offs: []int{}}
-	call.Recv = Blocks{Each: elem * len(t.Ranks[node])}
+	call.Recv = Blocks{Each: elem * t.Count(node)}
 	at := 0
-	for i := 1; i < len(t.Ranks); i++ {
-		n := around(node+i, len(t.Ranks))
+	for i := 1; i < t.Nodes(); i++ {
+		n := around(node+i, t.Nodes())
 		call.Dests = append(call.Dests, t.inColumn(n, s.Rank))
-		bytes := elem * len(t.Ranks[n])
+		bytes := elem * t.Count(n)
 		call.Send.Lens, call.Send.Offs = append(call.Send.Lens, bytes), append(call.Send.Offs, at)
 		at += bytes
 	}
@@ -50,9 +50,9 @@ func (s *Shape) LengthsCall(elem int) *Shape {
 // LengthsCall sends them.
 func (s *Shape) Lengths(put func(bytes int)) {
 	t := s.Nodes
-	node := t.Node[s.Rank]
-	for i := 1; i < len(t.Ranks); i++ {
-		for _, to := range t.Ranks[around(node+i, len(t.Ranks))] {
+	node := t.NodeOf(s.Rank)
+	for i := 1; i < t.Nodes(); i++ {
+		for _, to := range t.RanksOf(around(node+i, t.Nodes())) {
 			put(s.sentTo(to).Len)
 		}
 	}
@@ -65,7 +65,7 @@ const maxCarried = 1 << 36
 // SetCarried takes the lengths that this rank has received. get returns the next of them.
 func (s *Shape) SetCarried(get func() int) error {
 	senders, total := s.CarriedFrom(), 0
-	local := len(s.Nodes.Ranks[s.Nodes.Node[s.Rank]])
+	local := s.Nodes.Count(s.Nodes.NodeOf(s.Rank))
 	s.Carried = make([]Blocks, len(senders))
 	for i, from := range senders {
 		b := Blocks{Lens: make([]int, local), Offs: make([]int, local), Irregular: true}

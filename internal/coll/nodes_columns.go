@@ -66,7 +66,7 @@ type columns struct {
 
 // columnCount returns the number of columns: enough that every rank of every node has
 // work, and that there is a message for every rail.
-func (t *Topology) columnCount() int { return max(t.most(), t.Rails) }
+func (t *Topology) columnCount() int { return max(t.most, t.Rails) }
 
 // columnSegments returns the number of segments of a column.
 func (s *Shape) columnSegments(want int) int {
@@ -77,8 +77,8 @@ func (s *Shape) columnSegments(want int) int {
 
 func newColumns(b *sched.Builder, s *Shape, segment int) *columns {
 	t := s.Nodes
-	node := t.Node[s.Rank]
-	c := &columns{f: &flow{Builder: b}, s: s, t: t, node: node, local: t.Ranks[node], count: t.columnCount(), segments: s.columnSegments(segment)}
+	node := t.NodeOf(s.Rank)
+	c := &columns{f: &flow{Builder: b}, s: s, t: t, node: node, local: t.RanksOf(node), count: t.columnCount(), segments: s.columnSegments(segment)}
 	// Scratch for the values of a few segments under way.
 	each := s.Bytes/(c.count*c.segments) + max(s.Elem, 1)
 	c.room = &room{f: c.f, most: 4 * each * (len(c.local) + 1)}
@@ -88,13 +88,13 @@ func newColumns(b *sched.Builder, s *Shape, segment int) *columns {
 // holder returns the rank of a node that combines a column. Ranks of a node with fewer
 // ranks than there are columns hold several.
 func (c *columns) holder(node, column int) int {
-	ranks := c.t.Ranks[node]
+	ranks := c.t.RanksOf(node)
 	return ranks[column*len(ranks)/c.count]
 }
 
 // holders returns the holders of a column on all nodes.
 func (c *columns) holders(column int) []int {
-	list := make([]int, len(c.t.Ranks))
+	list := make([]int, c.t.Nodes())
 	for n := range list {
 		list[n] = c.holder(n, column)
 	}
@@ -105,7 +105,7 @@ func (c *columns) holders(column int) []int {
 // with the columns that follow its own, so that the ranks of a node do not all send to
 // the same one.
 func (c *columns) each(do func(column, segment int, at reach)) {
-	own := c.t.LocalRank[c.s.Rank] * c.count / len(c.local)
+	own := c.t.LocalRankOf(c.s.Rank) * c.count / len(c.local)
 	for segment := range c.segments {
 		for i := range c.count {
 			column := around(own+i, c.count)
@@ -129,7 +129,7 @@ func (c *columns) combine(holder int, at reach, anywhere bool, further int) *acc
 	x := newAccumulator(c.f, true, own, c.s.result().At(at.off, at.n), anywhere, make([]side, others+further))
 	x.room = c.room
 	for i := range others {
-		peer := c.local[around(c.t.LocalRank[holder]-1-i, len(c.local))]
+		peer := c.local[around(c.t.LocalRankOf(holder)-1-i, len(c.local))]
 		x.meet(peer, 0, at.n, left)
 	}
 	return x
@@ -139,7 +139,7 @@ func (c *columns) combine(holder int, at reach, anywhere bool, further int) *acc
 // the root's. It has one direction, so that no cable carries the data twice.
 func columnsReduce(b *sched.Builder, s *Shape, params []int) {
 	c := newColumns(b, s, params[0])
-	nodes, rootNode := len(c.t.Ranks), c.t.Node[s.Root]
+	nodes, rootNode := c.t.Nodes(), c.t.NodeOf(s.Root)
 	hops := around(c.node-rootNode-1, nodes) // from the beginning of the chain
 	c.each(func(column, segment int, at reach) {
 		b.Step(segment)
@@ -173,7 +173,7 @@ func columnsReduce(b *sched.Builder, s *Shape, params []int) {
 // columnsAllreduce uses an exchange between nodes.
 func columnsAllreduce(b *sched.Builder, s *Shape, segment int, between groupAllreduce) {
 	c := newColumns(b, s, segment)
-	nodes := len(c.t.Ranks)
+	nodes := c.t.Nodes()
 	c.each(func(column, segment int, at reach) {
 		b.Among(nil, segment)
 		holder, out := c.holder(c.node, column), s.result().At(at.off, at.n)
@@ -188,7 +188,7 @@ func columnsAllreduce(b *sched.Builder, s *Shape, segment int, between groupAllr
 		between.build(c.f, group{c.node, nodes, s.Elem}, x.part(0, at.n), out)
 		b.Among(nil, after)
 		for i := 1; i < len(c.local); i++ {
-			c.f.send(c.local[around(c.t.LocalRank[s.Rank]+i, len(c.local))], out)
+			c.f.send(c.local[around(c.t.LocalRankOf(s.Rank)+i, len(c.local))], out)
 		}
 	})
 }
@@ -205,7 +205,7 @@ type columnsCost struct {
 
 func newColumnsCost(s *Shape, m *Model, segment int) *columnsCost {
 	t := s.Nodes
-	most, fewest, columns := t.most(), t.fewest(), t.columnCount()
+	most, fewest, columns := t.most, t.fewest, t.columnCount()
 	k := s.columnSegments(segment)
 	held := (columns + fewest - 1) / fewest // columns of a rank of the smallest node
 	c := &columnsCost{m: m, ranks: (columns + held - 1) / held, bytes: float64(s.Bytes*held) / float64(columns*k), count: k}

@@ -40,7 +40,7 @@ func trafficOf(t *testing.T, name string, params []int, counts ...int) []sched.T
 func trafficOfForm(t *testing.T, a *Algorithm, params []int, counts ...int) []sched.Traffic {
 	t.Helper()
 	nodes := Consecutive(1, counts...)
-	s := Shape{Kind: Allgather, Size: len(nodes.Node), Elem: 1, Recv: Blocks{Each: complexityBytes}, Nodes: nodes}
+	s := Shape{Kind: Allgather, Size: nodes.Size(), Elem: 1, Recv: Blocks{Each: complexityBytes}, Nodes: nodes}
 	graphs := make([]*sched.Graph, s.Size)
 	for r := range graphs {
 		var b sched.Builder
@@ -50,7 +50,7 @@ func trafficOfForm(t *testing.T, a *Algorithm, params []int, counts ...int) []sc
 			t.Fatal(err)
 		}
 	}
-	traffic, err := sched.TrafficOf(graphs, nodes.Node)
+	traffic, err := sched.TrafficOf(graphs, nodes.NodeList())
 	if err != nil {
 		t.Fatal(err)
 	}

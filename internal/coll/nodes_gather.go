@@ -27,10 +27,10 @@ func nodesGatherAlgorithms() []Algorithm {
 }
 
 func nodesGatherCost(s *Shape, m *Model, p []int) float64 {
-	each, most := float64(s.blockBytes()), s.Nodes.most()
+	each, most := float64(s.blockBytes()), s.Nodes.most
 	near := m.near()
 	copied := each // of the leader
-	if !s.Nodes.inOrder {
+	if !s.Nodes.inOrder() {
 		copied += each * float64(s.Size)
 	}
 	second := 0.0
@@ -51,7 +51,7 @@ func nodesGather(b *sched.Builder, s *Shape, params []int) {
 	block := s.gathered
 	if s.Rank != s.Root {
 		all := b.Tmp(len(of.local) * s.Recv.Each)
-		block = func(rank int) sched.Span { return all.At(s.Nodes.LocalRank[rank]*s.Recv.Each, s.Recv.Each) }
+		block = func(rank int) sched.Span { return all.At(s.Nodes.LocalRankOf(rank)*s.Recv.Each, s.Recv.Each) }
 	}
 	for q, rank := range of.local {
 		if q != of.localRank {
@@ -68,7 +68,7 @@ func nodesGather(b *sched.Builder, s *Shape, params []int) {
 	for i := 1; i < s.nodeCount(); i++ {
 		n := around(of.node+i, s.nodeCount())
 		b.Step((i - 1) / params[0])
-		receives = append(receives, f.recvAll(of.leaders[n], spansOf(s.Nodes.Ranks[n], s.gathered), back(receives, params[0])))
+		receives = append(receives, f.recvAll(of.leaderOf(n), spansOf(s.Nodes.RanksOf(n), s.gathered), back(receives, params[0])))
 	}
 }
 
@@ -84,11 +84,11 @@ func nodesScatter(b *sched.Builder, s *Shape, params []int) {
 		for i := 1; i < s.nodeCount(); i++ {
 			n := around(of.node+i, s.nodeCount())
 			b.Step((i - 1) / params[0])
-			sends = append(sends, f.sendAll(of.leaders[n], spansOf(s.Nodes.Ranks[n], block), back(sends, params[0])))
+			sends = append(sends, f.sendAll(of.leaderOf(n), spansOf(s.Nodes.RanksOf(n), block), back(sends, params[0])))
 		}
 	} else if of.isLeader() {
 		all := b.Tmp(len(of.local) * s.Send.Each)
-		block = func(rank int) sched.Span { return all.At(s.Nodes.LocalRank[rank]*s.Send.Each, s.Send.Each) }
+		block = func(rank int) sched.Span { return all.At(s.Nodes.LocalRankOf(rank)*s.Send.Each, s.Send.Each) }
 		f.recv(s.Root, all)
 	}
 	b.Among(of.local, 1)

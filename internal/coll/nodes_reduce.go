@@ -22,7 +22,7 @@ func nodesReduceAlgorithms() []Algorithm {
 				if !of.isLeader() {
 					return
 				}
-				sub = of.betweenNodes(b, s, log(s.Nodes.most(), 2))
+				sub = of.betweenNodes(b, s, log(s.Nodes.most, 2))
 				x = reduceTreeFrom(f, sub, sub.Root, x.acc, s.Rank != s.Root)
 				if s.Rank == s.Root {
 					x.finish(0, s.Bytes)
@@ -62,7 +62,7 @@ func nodesReduceAlgorithms() []Algorithm {
 // leaders.
 func nodesAllreduce(b *sched.Builder, s *Shape, steps int, leaders func(f *flow, s *Shape)) {
 	f, of := &flow{Builder: b}, newParts(s, -1)
-	inside := log(s.Nodes.most(), 2)
+	inside := log(s.Nodes.most, 2)
 	sub := of.inNode(b, s, 0)
 	x := reduceTreeFrom(f, sub, sub.Root, s.data(), !of.isLeader())
 	if of.isLeader() {
@@ -76,12 +76,12 @@ func nodesAllreduce(b *sched.Builder, s *Shape, steps int, leaders func(f *flow,
 
 func insideAllreduceCost(s *Shape, m *Model) float64 {
 	near := m.near()
-	local := Shape{Size: s.Nodes.most(), Bytes: s.Bytes}
+	local := Shape{Size: s.Nodes.most, Bytes: s.Bytes}
 	return reduceTreeCost(&local, &near) + knomialCost(local.Size, &near, 2, float64(s.Bytes))
 }
 
 func nodesReduceCost(s *Shape, m *Model) float64 {
 	near := m.near()
-	local, leaders := Shape{Size: s.Nodes.most(), Bytes: s.Bytes}, Shape{Size: s.nodeCount(), Bytes: s.Bytes}
+	local, leaders := Shape{Size: s.Nodes.most, Bytes: s.Bytes}, Shape{Size: s.nodeCount(), Bytes: s.Bytes}
 	return reduceTreeCost(&local, &near) + reduceTreeCost(&leaders, m)
 }

@@ -14,7 +14,7 @@ func nodesSpreadAlgorithms() []Algorithm {
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				near := m.near()
 				leaders := Shape{Size: s.nodeCount()}
-				return m.atLeast(2*near.together(s.Nodes.most()-1, 0) + disseminationCost(&leaders, m, p[0]))
+				return m.atLeast(2*near.together(s.Nodes.most-1, 0) + disseminationCost(&leaders, m, p[0]))
 			},
 			Build: nodesBarrier,
 		},
@@ -25,7 +25,7 @@ func nodesSpreadAlgorithms() []Algorithm {
 			Params: []Param{radixParam(4, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				near, n := m.near(), float64(s.Bytes)
-				return m.atLeast(knomialCost(s.nodeCount(), m, p[0], n) + knomialCost(s.Nodes.most(), &near, p[0], n))
+				return m.atLeast(knomialCost(s.nodeCount(), m, p[0], n) + knomialCost(s.Nodes.most, &near, p[0], n))
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) {
 				f, of := &flow{Builder: b}, newParts(s, s.Root)
@@ -44,7 +44,7 @@ func nodesSpreadAlgorithms() []Algorithm {
 				k := segments(s.Bytes, s.Elem, p[0])
 				near := m.near()
 				each := float64(s.Bytes) / float64(k)
-				inside := float64(s.Nodes.most()-1) * near.together(1, each)
+				inside := float64(s.Nodes.most-1) * near.together(1, each)
 				return m.atLeast(pipelineCost(s, m, s.nodeCount()-1, k, 0) + inside)
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) {
@@ -53,7 +53,7 @@ func nodesSpreadAlgorithms() []Algorithm {
 					chainBcast(f, of.betweenNodes(b, s, 0), p[0])
 				}
 				// The chain within the node begins one step after that of its leader.
-				chainBcast(f, of.inNode(b, s, around(of.node-s.Nodes.Node[s.Root], s.nodeCount())), p[0])
+				chainBcast(f, of.inNode(b, s, around(of.node-s.Nodes.NodeOf(s.Root), s.nodeCount())), p[0])
 			},
 		},
 	}

@@ -154,7 +154,7 @@ func (s *Shape) mostInNode() int {
 	if s.Nodes == nil {
 		return s.Size
 	}
-	return s.Nodes.most()
+	return s.Nodes.most
 }
 
 // sendUnorderedSome adds an unordered send, unless it is empty.

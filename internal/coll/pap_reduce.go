@@ -98,12 +98,12 @@ func papAllreduce(b *sched.Builder, s *Shape, params []int) {
 // foldTeams returns the nodes, or, if order matters and a node's ranks are not
 // consecutive, the runs of consecutive ranks in them, sorted by first rank.
 func (s *Shape) foldTeams() teams {
-	if s.Commutes || s.Nodes == nil || s.Nodes.inOrder {
+	if s.Commutes || s.Nodes == nil || s.Nodes.inOrder() {
 		return s.teams()
 	}
 	var t teams
-	for r, node := range s.Nodes.Node {
-		if r == 0 || node != s.Nodes.Node[r-1] {
+	for r := range s.Size {
+		if r == 0 || s.Nodes.NodeOf(r) != s.Nodes.NodeOf(r-1) {
 			t = append(t, nil)
 		}
 		t[len(t)-1] = append(t[len(t)-1], r)

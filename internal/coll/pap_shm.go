@@ -27,7 +27,7 @@ type teams [][]int
 
 func (s *Shape) teams() teams {
 	if s.Nodes != nil {
-		return s.Nodes.Ranks
+		return s.Nodes.lists()
 	}
 	all := make([]int, s.Size)
 	for i := range all {

@@ -32,7 +32,7 @@ func TestArrivalAwareOnNodes(t *testing.T) {
 			irregular := 0
 			for _, top := range papTopologies() {
 				for _, params := range [][]int{a.Default(), last(a.Params)} {
-					cases(&a, len(top.Node), rng, func(name string, shapes []Shape) {
+					cases(&a, top.Size(), rng, func(name string, shapes []Shape) {
 						for i := range shapes {
 							shapes[i].Nodes = top
 						}

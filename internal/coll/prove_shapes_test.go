@@ -61,7 +61,7 @@ func exchangeLengths(shapes []Shape) {
 		s := &shapes[r]
 		var lens []int
 		for _, from := range s.CarriedFrom() {
-			for _, to := range s.Nodes.Ranks[s.Nodes.Node[r]] {
+			for _, to := range s.Nodes.RanksOf(s.Nodes.NodeOf(r)) {
 				lens = append(lens, shapes[from].sentTo(to).Len)
 			}
 		}

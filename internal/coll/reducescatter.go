@@ -53,7 +53,7 @@ func reduceScatterAlgorithms() []Algorithm {
 				}
 				return message + reduce + steps*next
 			},
-			Build: pairwiseReduceScatter,
+			Build: pairwiseReduceScatter, Ops: perRank,
 		},
 		{
 			Kind: ReduceScatter, Name: "ring", Ref: "Patarasuk, Yuan 2009",
@@ -64,7 +64,7 @@ func reduceScatterAlgorithms() []Algorithm {
 				_, largest := s.shares()
 				return m.atLeast(float64(s.Size-1) * (m.together(1, largest) + m.Reduce*largest))
 			},
-			Build: ringReduceScatter,
+			Build: ringReduceScatter, Ops: perRank,
 		},
 	}
 }

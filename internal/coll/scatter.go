@@ -32,7 +32,7 @@ func scatterAlgorithms() []Algorithm {
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				return m.atLeast(m.window(s.Size-1, s.Size, float64(s.blockBytes())))
 			},
-			Build: func(b *sched.Builder, s *Shape, _ []int) { directScatter(b, s, s.Size) },
+			Build: func(b *sched.Builder, s *Shape, _ []int) { directScatter(b, s, s.Size) }, Ops: perRank,
 		},
 		{
 			Kind: Scatter, Name: "direct", Ref: "T2 3.4.1, equation 3.2",
@@ -41,7 +41,7 @@ func scatterAlgorithms() []Algorithm {
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				return m.atLeast(m.window(s.Size-1, p[0], float64(s.blockBytes())))
 			},
-			Build: func(b *sched.Builder, s *Shape, p []int) { directScatter(b, s, p[0]) },
+			Build: func(b *sched.Builder, s *Shape, p []int) { directScatter(b, s, p[0]) }, Ops: perRank,
 		},
 	}
 }

@@ -54,7 +54,7 @@ func segmentCases(t *testing.T, rng *rand.Rand, try func(t *testing.T, a *Algori
 		t.Run(fmt.Sprintf("%s/%s", a.Kind, a.Name), func(t *testing.T) {
 			for _, top := range papTopologies() {
 				for _, params := range allParams(a.Params) {
-					casesOf(&a, len(top.Node), []int{0, 1, 5}, rng, func(name string, shapes []Shape) {
+					casesOf(&a, top.Size(), []int{0, 1, 5}, rng, func(name string, shapes []Shape) {
 						for i := range shapes {
 							shapes[i].Nodes = top
 						}
@@ -71,13 +71,13 @@ func segmentCases(t *testing.T, rng *rand.Rand, try func(t *testing.T, a *Algori
 func TestSegmentByNode(t *testing.T) {
 	rng := rand.New(rand.NewSource(11))
 	segmentCases(t, rng, func(t *testing.T, a *Algorithm, params []int, shapes []Shape) {
-		with := make([]bool, len(shapes[0].Nodes.Ranks))
+		with := make([]bool, shapes[0].Nodes.Nodes())
 		for n := range with {
 			with[n] = rng.Intn(2) == 0
 		}
 		mixed := *a
 		mixed.Build = func(b *sched.Builder, s *Shape, params []int) {
-			if with[s.Nodes.Node[s.Rank]] {
+			if with[s.Nodes.NodeOf(s.Rank)] {
 				a.InSegment(b, s, params)
 			} else {
 				a.Build(b, s, params)

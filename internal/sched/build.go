@@ -16,7 +16,8 @@ const None ID = -1
 type Builder struct {
 	rank, size  int
 	step, begin int32
-	ranks       []int // see Among
+	among       int // ranks of a restriction, and the i-th of them; see AmongAll
+	at          func(i int) int
 	stream      uint16
 	ports       int
 	ops         []Op
@@ -37,7 +38,16 @@ func (b *Builder) Reset(rank, size int) {
 // an index into ranks, and steps are counted from step. A nil list ends the
 // restriction. An algorithm for all ranks can thus serve a subset.
 func (b *Builder) Among(ranks []int, step int) {
-	b.ranks, b.begin = ranks, int32(step)
+	if ranks == nil {
+		b.AmongAll(0, nil, step)
+		return
+	}
+	b.AmongAll(len(ranks), func(i int) int { return ranks[i] }, step)
+}
+
+// AmongAll is Among with a function for the i-th of n ranks, instead of a list.
+func (b *Builder) AmongAll(n int, at func(i int) int, step int) {
+	b.among, b.at, b.begin = n, at, int32(step)
 	b.step = b.begin
 }
 
@@ -141,12 +151,12 @@ func (b *Builder) add(op Op, after []ID) ID {
 		op.Stream = b.stream
 	}
 	i := ID(len(b.ops))
-	if op.Kind <= Recv && b.ranks != nil {
-		if op.Peer < 0 || int(op.Peer) >= len(b.ranks) {
-			b.Fail("operation %d: %s with rank %d of a part of %d ranks, by rank %d", i, op.Kind, op.Peer, len(b.ranks), b.rank)
+	if op.Kind <= Recv && b.at != nil {
+		if op.Peer < 0 || int(op.Peer) >= b.among {
+			b.Fail("operation %d: %s with rank %d of a part of %d ranks, by rank %d", i, op.Kind, op.Peer, b.among, b.rank)
 			return i
 		}
-		op.Peer = int32(b.ranks[op.Peer])
+		op.Peer = int32(b.at(int(op.Peer)))
 	}
 	switch {
 	case op.Kind <= Recv && (op.Peer < 0 || int(op.Peer) >= b.size || int(op.Peer) == b.rank):
