@@ -17,6 +17,7 @@ import (
 	"github.com/muster-mpi/muster/internal/dtype"
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/nodecoll"
+	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/rma"
 )
 
@@ -158,11 +159,6 @@ func (w *window) near() string {
 	return ""
 }
 
-// onMyNode reports whether a rank is on this rank's host.
-func (w *window) onMyNode(rank int) bool {
-	return w.c.w.client.Node(w.c.world(rank)) == w.c.w.client.Node(w.c.world(w.c.rank))
-}
-
 // meetInProcess is for ranks that are goroutines of one process: all memory is accessible,
 // whichever rank has allocated it.
 func (w *Win[T]) meetInProcess(op string) error {
@@ -192,8 +188,9 @@ func (w *Win[T]) mapTogether(op string) error {
 	var here []int // ranks of this host
 	total := nodecoll.MemoryHead
 	offsets := map[int]int{}
+	node := c.w.client.Node(c.world(c.rank))
 	for r := range c.size {
-		if w.onMyNode(r) {
+		if c.w.client.Node(c.world(r)) == node {
 			here = append(here, r)
 			offsets[r] = total
 			total += controlBytes
@@ -206,44 +203,9 @@ func (w *Win[T]) mapTogether(op string) error {
 		offsets[r+c.size] = total
 		total += w.lengths[r] * size
 	}
-	const addressMax = 256
-	mine, all := make([]byte, addressMax), make([]byte, addressMax*c.size)
-	var m *nodecoll.Memory
-	var failed error
-	if here[0] == c.rank {
-		if m, failed = nodecoll.ShareMemory(total, c.w.cfg.Advanced.NoMemfd); failed == nil {
-			copy(mine, m.Address)
-			w.release = append(w.release, m.Close)
-		}
-	}
-	if err := allgather(c, op, mine, all); err != nil {
+	m, together, err := w.shareMemory(op, here, total)
+	if err != nil || !together {
 		return err
-	}
-	if here[0] != c.rank {
-		address := strings.TrimRight(string(all[here[0]*addressMax:][:addressMax]), "\x00")
-		if address == "" {
-			failed = errors.New("the first rank of the host could not create it")
-		} else if m, failed = nodecoll.FindMemory(address, total); failed == nil {
-			w.release = append(w.release, m.Close)
-		}
-	}
-	good := []int64{1}
-	if failed != nil {
-		good[0] = 0
-	}
-	goods := make([]int64, c.size)
-	if err := allgather(c, op, good, goods); err != nil {
-		return err
-	}
-	if m != nil {
-		m.Hide()
-	}
-	together := true
-	for _, r := range here {
-		together = together && goods[r] == 1
-	}
-	if !together {
-		return nil
 	}
 	var words []*control
 	for _, r := range here {
@@ -256,6 +218,67 @@ func (w *Win[T]) mapTogether(op string) error {
 		w.control = words
 	}
 	return nil
+}
+
+// Tags of the messages between the ranks of a host while they map memory. Requests, which
+// other ranks may send already, have tag 0.
+const (
+	addressTag = 1 + iota
+	mappedTag
+	togetherTag
+)
+
+// shareMemory creates a segment at the first of the given ranks, those of this host, maps
+// it at the others, and reports whether all of them have. Only they exchange messages: an
+// address means nothing on other hosts.
+func (w *Win[T]) shareMemory(op string, here []int, total int) (m *nodecoll.Memory, together bool, err error) {
+	const addressMax = 256
+	c, first := w.c, here[0]
+	address, good := make([]byte, addressMax), []byte{0}
+	if c.rank != first {
+		if _, err := c.recv(op, address, first, addressTag); err != nil {
+			return nil, false, err
+		}
+		if name := strings.TrimRight(string(address), "\x00"); name != "" {
+			if found, err := nodecoll.FindMemory(name, total); err == nil {
+				m, good[0] = found, 1
+				w.release = append(w.release, m.Close)
+			}
+		}
+		if err := c.send(op, good, first, mappedTag, p2p.Standard); err != nil {
+			return nil, false, err
+		}
+		if _, err := c.recv(op, good, first, togetherTag); err != nil {
+			return nil, false, err
+		}
+	} else {
+		if made, err := nodecoll.ShareMemory(total, c.w.cfg.Advanced.NoMemfd); err == nil {
+			m, good[0] = made, 1
+			copy(address, m.Address)
+			w.release = append(w.release, m.Close)
+		}
+		for _, r := range here[1:] {
+			if err := c.send(op, address, r, addressTag, p2p.Standard); err != nil {
+				return nil, false, err
+			}
+		}
+		for _, r := range here[1:] {
+			var theirs [1]byte
+			if _, err := c.recv(op, theirs[:], r, mappedTag); err != nil {
+				return nil, false, err
+			}
+			good[0] &= theirs[0]
+		}
+		for _, r := range here[1:] {
+			if err := c.send(op, good, r, togetherTag, p2p.Standard); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	if m != nil {
+		m.Hide()
+	}
+	return m, good[0] == 1, nil
 }
 
 // openFar makes the remaining memory accessible through devices and requests.

@@ -127,11 +127,11 @@ func TestMappingCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		const size = 40
-		places := map[int][]int{}
+		onNode := map[int][]int{}
 		for rank := range size {
-			places[m.node(rank)] = append(places[m.node(rank)], rank)
+			onNode[m.node(rank)] = append(onNode[m.node(rank)], rank)
 		}
-		for node, ranks := range places {
+		for node, ranks := range onNode {
 			for index, rank := range ranks {
 				before, all := m.local(rank, size)
 				if before != index || all != len(ranks) || m.at(node, index) != rank {
