@@ -86,7 +86,7 @@ func (w *Win[T]) create(c *Comm, how flavor, mem []T, n int) error {
 	}
 	d.SetName(c.name + ".win")
 	w.c, w.name, w.flavor, w.epochs = d, d.name, how, rma.NewEpochs(c.size)
-	w.elements, w.held, w.alarm = elementsOf[T](), make([]hold, c.size), c.e.Alarm()
+	w.elements, w.held, w.alarm = elementsOf[T](), make([]hold, c.size), d.e.Alarm(d.ctx)
 	w.hooked = c.w.observed
 	lengths := make([]int64, c.size)
 	mine := int64(n)

@@ -49,13 +49,16 @@ func (e *Engine) clientFailed(err error) {
 // Alarm returns a flag for callers that work on shared memory without waiting. It
 // becomes true when the job cannot continue; Cause returns the reason. Until then the
 // flag stays in the processor's cache. The first call starts a background check for
-// deaths.
-func (e *Engine) Alarm() *atomic.Bool {
+// deaths. In a tolerant job the flag is that of a communicator, given by its context.
+func (e *Engine) Alarm(ctx uint32) *atomic.Bool {
 	e.lock()
 	defer e.unlock()
 	if e.deathTimer == nil && !e.closed {
 		e.deathTimer = time.AfterFunc(time.Hour, e.checkDeathsTimer)
 		e.deathTimer.Reset(deathInterval) // after the field is set
+	}
+	if m := e.ft.members[ctx+1]; m != nil {
+		return &m.alarm
 	}
 	return &e.alarm
 }
@@ -69,8 +72,7 @@ const deathInterval = 250 * time.Millisecond
 // device.
 func (e *Engine) checkDeathsTimer() {
 	_, died := e.client.Died()
-	died = died || e.cfg.Tolerate && e.board.Deaths() > 0
-	if !died && e.board == nil && e.mu.borrow() {
+	if !died && (e.board == nil || e.cfg.Tolerate && e.board.Deaths() > 0) && e.mu.borrow() {
 		e.checkDeaths()
 		e.mu.giveBack()
 	}

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/muster-mpi/muster/internal/ft"
 	"github.com/muster-mpi/muster/internal/p2p"
@@ -47,8 +48,9 @@ type member struct {
 	failed  []int // failed ranks of comm, in the order in which this rank learned of them
 	acked   int   // of these, acknowledged by the program
 	revoked *RevokedError
-	number  uint32    // of the agreement that a call waits for
-	waiting *p2p.Xfer // represents it; nil: no call waits
+	alarm   atomic.Bool // see Engine.Alarm
+	number  uint32      // of the agreement that a call waits for
+	waiting *p2p.Xfer   // represents it; nil: no call waits
 }
 
 // tolerance is the state of a rank of a tolerant job.
@@ -95,7 +97,6 @@ func (e *Engine) rankDied(err *PeerDeadError) {
 		e.ft.dead = make(map[int]*PeerDeadError)
 	}
 	e.ft.dead[err.Rank] = err
-	e.alarm.Store(true)
 	if l := e.links[err.Rank]; l != nil {
 		e.m.FailLink(l, err)
 	}
@@ -135,6 +136,7 @@ func (c *Comm) indexOf(world int) int {
 
 // giveUp ends the collectives of a communicator, and waits in shared memory for windows.
 func (e *Engine) giveUp(m *member, err error) {
+	m.alarm.Store(true)
 	e.noteBroken(m.pt, &BrokenError{Err: err})
 	e.noteBroken(m.comm.Ctx, &BrokenError{Err: err})
 	if c := e.comms[m.comm.Ctx]; c != nil {
@@ -217,7 +219,6 @@ func (e *Engine) revoke(m *member, err *RevokedError) {
 		e.ft.revoked = make(map[uint32]error)
 	}
 	e.ft.revoked[m.pt] = err
-	e.alarm.Store(true)
 	e.m.Drop(m.pt, err)
 	e.giveUp(m, err)
 	e.wakeProbers()
@@ -328,6 +329,7 @@ func (e *Engine) Agree(ctx context.Context, c *Comm, op string, flag, number uin
 // failAgreements ends the calls that wait for an agreement.
 func (e *Engine) failAgreements(err error) {
 	for _, m := range e.ft.members {
+		m.alarm.Store(true)
 		if m.waiting != nil {
 			e.m.Refuse(m.waiting, err)
 			m.waiting = nil
