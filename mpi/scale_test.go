@@ -59,3 +59,43 @@ func heapPerRank(t *testing.T, n int) int {
 	runtime.KeepAlive(kept)
 	return int(after.HeapAlloc-before.HeapAlloc) / n
 }
+
+// Above 1,024 ranks, schedules that are as long as the number of ranks are generated while
+// they run (sched.Generator).
+func TestGeneratedSchedules(t *testing.T) {
+	if mpitest.Launched() {
+		t.Skip("starts goroutines as ranks")
+	}
+	selected := []string{"allgather=ring"}
+	if *matrixFull {
+		selected = append(selected, "allgather=direct", "alltoall=pairwise", "alltoall=direct")
+	}
+	for _, algorithm := range selected {
+		t.Run(algorithm, func(t *testing.T) { exchangeAmong(t, 1030, algorithm) })
+	}
+}
+
+func exchangeAmong(t *testing.T, n int, algorithm string) {
+	worlds, err := mpi.Local(n, &mpi.Config{Collective: algorithm})
+	noError(t, err, "Local")
+	var wg sync.WaitGroup
+	for _, w := range worlds {
+		wg.Go(func() {
+			c := w.Comm()
+			gathered, blocks, exchanged := make([]int32, n), make([]int32, n), make([]int32, n)
+			for i := range blocks {
+				blocks[i] = int32(c.Rank()*n + i)
+			}
+			noError(t, mpi.Allgather(c, []int32{int32(c.Rank())}, gathered), "Allgather")
+			noError(t, mpi.Alltoall(c, blocks, exchanged), "Alltoall")
+			for i := range n {
+				if gathered[i] != int32(i) || exchanged[i] != int32(i*n+c.Rank()) {
+					t.Errorf("rank %d has %d and %d from rank %d", c.Rank(), gathered[i], exchanged[i], i)
+					break
+				}
+			}
+			w.Finalize()
+		})
+	}
+	wg.Wait()
+}
