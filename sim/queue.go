@@ -75,13 +75,6 @@ func (q *queue) refill() {
 	}
 }
 
-func (q *queue) bytes() (n int) {
-	for i := range q.buckets {
-		n += cap(q.buckets[i]) * eventSize
-	}
-	return n
-}
-
 const (
 	eventSize = 32
 	// keptEvents is the largest capacity of an empty bucket: events of a million ranks

@@ -36,7 +36,7 @@ type compared struct {
 
 func (f *simFlags) validate(kind coll.Kind) error {
 	if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
-		return errors.New("--level validate is the program of a job: use muster run -n 4 muster sim ... or muster run --lab -n 16 muster sim ...")
+		return errors.New("--level validate is the program of a job: start it by muster run, for example: muster run --lab -n 16 muster sim")
 	}
 	if f.machine == "" {
 		return errors.New("--level validate needs --machine, a file of muster sim calibrate")

@@ -228,8 +228,7 @@ func TestEnterOfAnEarlierFence(t *testing.T) {
 func TestValuesAreKeptByTheirServers(t *testing.T) {
 	const perHost = 2
 	hosts := make([]*Server, 2)
-	var root *Server
-	root = NewServer(ServerConfig{Size: 2 * perHost,
+	root := NewServer(ServerConfig{Size: 2 * perHost,
 		Released: func() {
 			for _, h := range hosts {
 				h.Release()
