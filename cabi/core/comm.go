@@ -16,6 +16,7 @@ type comm struct {
 	// weighted says that the program gave the weights of a distributed graph.
 	weighted bool
 	ranks    []int32 // in the world, for the front (direct.go)
+	acked    []int   // failed ranks that the program has acknowledged (comm_failure.go)
 }
 
 func (c *comm) errhandler() *errhandler { return c.handler }

@@ -69,7 +69,8 @@ var classTexts = map[class]string{
 	errRMASync: "wrong synchronization of a window", errSize: "invalid size", errDisp: "invalid displacement",
 	errAssert: "invalid assertion", errRMARange: "memory outside of the window", errRMAAttach: "memory cannot be attached",
 	errRMAShared: "memory cannot be shared", errRMAFlavor: "wrong kind of window", errSession: "invalid session",
-	errProcAborted: "a process has ended", errTooLarge: "value too large",
+	errProcAborted: "a process has ended", errTooLarge: "value too large", errProcFailed: "a process has failed",
+	errRevoked: "the communicator was revoked",
 }
 
 // add records an error and returns its code.

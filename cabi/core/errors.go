@@ -59,6 +59,8 @@ const (
 	errSession     class = 75
 	errProcAborted class = 76
 	errTooLarge    class = 77
+	errProcFailed  class = 101 // MPIX_ERR_PROC_FAILED
+	errRevoked     class = 103
 
 	lastClass = 78 // the first that Add_error_class returns
 	lastCode  = 0x3fffffff
@@ -73,7 +75,7 @@ var classOf = map[mpi.Class]class{
 	mpi.ErrInStatus: errInStatus, mpi.ErrDisp: errDisp, mpi.ErrNoMem: errNoMem, mpi.ErrProcAborted: errProcAborted,
 	mpi.ErrRMAAttach: errRMAAttach, mpi.ErrRMARange: errRMARange, mpi.ErrRMAShared: errRMAShared,
 	mpi.ErrRMASync: errRMASync, mpi.ErrRMAFlavor: errRMAFlavor, mpi.ErrSize: errSize,
-	mpi.ErrUnsupported: errUnsupported, mpi.ErrTooLarge: errTooLarge, mpi.ErrWin: errWin,
+	mpi.ErrUnsupported: errUnsupported, mpi.ErrTooLarge: errTooLarge, mpi.ErrWin: errWin, mpi.ErrProcFailed: errProcFailed, mpi.ErrRevoked: errRevoked,
 }
 
 // failure is an error of this package.

@@ -145,6 +145,7 @@ func chapters() []map[string]handler {
 		statuses(),
 		partitionedCalls(),
 		communicators(),
+		failures(),
 		collectives(),
 		typeConstructors(),
 		typeQueries(),

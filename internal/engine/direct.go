@@ -18,12 +18,13 @@ type directDevice interface {
 
 // Direct stores the addresses of the engine's words and returns the owner of the lock. The
 // owner is 0 unless it is the calling goroutine, and short messages on the first lane can
-// bypass the engine.
+// bypass the engine. They cannot if the job survives failures: the front would have to know
+// of revoked communicators.
 func (e *Engine) Direct(t *direct.Engine) (owner uintptr) {
 	e.lock()
 	defer e.unlock()
 	dev, ok := e.home.dev.(directDevice)
-	if !ok || e.cfg.InProcess || e.home.pool != nil || !e.mu.biased() || !dev.DirectDevice(t) {
+	if !ok || e.cfg.InProcess || e.cfg.Tolerate || e.home.pool != nil || !e.mu.biased() || !dev.DirectDevice(t) {
 		return 0
 	}
 	t.Bias, t.Inside = direct.Address(&e.mu.bias), direct.Address(&e.mu.inside)
