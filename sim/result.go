@@ -137,13 +137,12 @@ func (s *Sim) memoryUse() []Memory {
 			more += moreSize + eventSize*(cap(m.early)+cap(m.pending)) + 4*(cap(m.held)+cap(m.under))
 		}
 	}
-	topology := 32 * len(s.nodeOf)
 	path := 0
 	if s.path != nil {
 		path = 12 * len(s.state)
 	}
 	return []Memory{{"ranks", rankSize * s.size}, {"operations", 4 * len(s.state)}, {"schedules", templates}, {"peers", peers},
-		{"waiting", more}, {"events", eventSize * s.q.most}, {"rails and hosts", 16*2*len(s.tx) + 80*len(s.hosts)}, {"topology", topology}, {"path", path}}
+		{"waiting", more}, {"events", eventSize * s.q.most}, {"rails and hosts", 16*2*len(s.tx) + 80*len(s.hosts)}, {"path", path}}
 }
 
 // BytesPerRank is the sum of Memory divided by the ranks.

@@ -47,7 +47,7 @@ type Faults struct {
 type Sim struct {
 	size, nodes, rails int
 	m                  *Machine
-	nodeOf             []int // nil: one node
+	topology           *coll.Topology // nil: one node
 	steps              []step
 	ranks              []rank
 	state              []uint32 // of operations: the dependencies that are missing, and flags
@@ -116,7 +116,7 @@ func New(c Config) (*Sim, error) {
 	first := &c.Calls[0].Shape
 	s := &Sim{size: first.Size, nodes: 1, rails: c.Machine.Rails, m: c.Machine, faults: c.Faults, perHost: max(c.Machine.NodesPerHost, 1)}
 	if t := first.Nodes; t != nil {
-		s.nodeOf, s.nodes = t.NodeList(), t.Nodes()
+		s.topology, s.nodes = t, t.Nodes()
 	}
 	s.near, s.far = newCosts(&c.Machine.Near), newCosts(&c.Machine.Far)
 	s.tx, s.rx = make([]rail, s.nodes*s.rails), make([]rail, s.nodes*s.rails)
@@ -233,10 +233,10 @@ func (s *Sim) Run() (*Result, error) {
 }
 
 func (s *Sim) node(r int32) int {
-	if s.nodeOf == nil {
+	if s.topology == nil {
 		return 0
 	}
-	return s.nodeOf[r]
+	return s.topology.NodeOf(int(r))
 }
 
 // handle does what a rank does when something happens. Its clock is k.cpu.

@@ -44,8 +44,7 @@ type agent struct {
 	server  *pmi.Server
 	crew    *crew
 	exited  int // ranks
-	gets    map[int64]func(value string, ok bool)
-	lastGet int64
+	gets    lookups
 	copies  copies // of programs
 	fetched string // the file that rank 0 writes; "": none
 }
@@ -87,7 +86,6 @@ func Agent(in, out *os.File) error {
 	a := &agent{
 		key: first.key, up: newLink(r, out, "\n"+greeting(agentLine, first.key)), forker: newForker(),
 		out: newWindow(), stdin: newInbox[[]byte](), stopped: make(chan struct{}),
-		gets: map[int64]func(string, bool){},
 	}
 	a.reports = &reporter{send: func(body []byte) { a.sendUp(frameReport, body) }}
 	ended := make(chan error, 1)
@@ -192,7 +190,7 @@ func (a *agent) down(f frame) error {
 			a.server.Release()
 		}
 	case frameAnswer:
-		return a.answered(f.body)
+		return a.gets.answer(f.body)
 	case frameFetch:
 		number, key, err := readGet(f.body)
 		if err == nil && a.server != nil {

@@ -233,25 +233,5 @@ func (a *agent) Values(values []pmi.Pair) {
 }
 
 func (a *agent) Get(key string, done func(value string, ok bool)) {
-	a.mu.Lock()
-	a.lastGet++
-	number := a.lastGet
-	a.gets[number] = done
-	a.mu.Unlock()
-	a.sendUp(frameGet, getBody(number, key))
-}
-
-func (a *agent) answered(body []byte) error {
-	number, value, ok, err := readAnswer(body)
-	if err != nil {
-		return err
-	}
-	a.mu.Lock()
-	done := a.gets[number]
-	delete(a.gets, number)
-	a.mu.Unlock()
-	if done != nil {
-		done(value, ok)
-	}
-	return nil
+	a.sendUp(frameGet, getBody(a.gets.add(done), key))
 }

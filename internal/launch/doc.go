@@ -36,6 +36,7 @@
 //	exitreport.go  the last lines that a remote command printed on stderr
 //	frame.go       the messages between launcher and agents; frame_state.go those
 //	               about the state of ranks
+//	lookups.go     requests for values that wait for an answer
 //	report.go      what the ranks of a subtree have reached, in one message; spans.go
 //	link.go        sends and receives the messages; flow.go limits the data in transit
 //

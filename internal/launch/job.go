@@ -299,9 +299,7 @@ func (j *job) hostLost(host int, why string) {
 	switch {
 	case len(lost) == 0:
 	case j.continues():
-		for _, rank := range lost {
-			j.lost(rank, text, j.ranks[rank].end.String(), 1)
-		}
+		j.continueWithout(spansOf(lost...), cause{-1, text}, text, j.ranks[lost[0]].end.String(), 1)
 	default:
 		j.fail(-1, text, 1)
 		j.announce(spansOf(lost...), j.ranks[lost[0]].end.String())

@@ -29,22 +29,30 @@ func (o *outlive) declared(terms string) {
 // started: they wait for each other until then.
 func (j *job) continues() bool { return j.outlive.wanted && !j.ending && j.server.Passed() > 0 }
 
-// lost handles the failure of a rank by itself, in contrast to an abort of the job. If
-// no rank leaves the job in order, the first failure is what the job ends with.
+// lost handles the failure of a rank by itself, in contrast to an abort of the job.
 func (j *job) lost(rank int, why, status string, code int) {
 	if !j.continues() {
 		j.died(rank, why, status, code)
 		return
 	}
-	if j.outlive.first == nil {
-		j.outlive.first, j.outlive.code = &cause{rank, why}, code
+	text := fmt.Sprintf("rank %d (pid %d on %s): %s", rank, j.ranks[rank].pid, j.backend.host(rank), why)
+	j.continueWithout(spansOf(rank), cause{rank, why}, text, status, code)
+}
+
+// continueWithout announces failed ranks of one host. If no rank is left, and none has left
+// in order, the job ends with its first failure.
+func (j *job) continueWithout(ranks spans, why cause, text, status string, code int) {
+	o := &j.outlive
+	if o.first == nil {
+		o.first, o.code = &why, code
 	}
-	if j.living == 0 && j.outlive.left == 0 {
-		j.died(j.outlive.first.rank, j.outlive.first.text, status, j.outlive.code)
+	j.announce(ranks, status)
+	if j.living == 0 && o.left == 0 {
+		j.fail(o.first.rank, o.first.text, o.code)
+		j.beginEnding()
 		return
 	}
-	j.announce(spansOf(rank), status)
-	j.notice(fmt.Sprintf("rank %d (pid %d on %s): %s; the job continues with %s", rank, j.ranks[rank].pid, j.backend.host(rank), why, countOf(j.living)))
+	j.notice(text + "; the job continues with " + countOf(j.living))
 }
 
 func countOf(ranks int) string {

@@ -55,8 +55,7 @@ type remoteBackend struct {
 	drained int
 	settled chan struct{} // closed when every host is drained or lost
 	asked   int64         // the last number of frameAskRows
-	fetches map[int64]func(value string, ok bool)
-	fetched int64 // the last number of frameFetch
+	fetches lookups
 	answers chan rowsAnswer
 	begun   bool // the job was sent to the agents
 	written int  // output frames
@@ -98,7 +97,6 @@ func newRemoteBackend(j *job) (*remoteBackend, error) {
 		out: newInbox[remoteOutput](), printed: make(chan struct{}), stdin: newWindow(),
 		hosts: make([]remoteHost, len(cfg.Hosts)), settled: make(chan struct{}),
 		answers: make(chan rowsAnswer, len(cfg.Hosts)),
-		fetches: map[int64]func(string, bool){},
 	}
 	// A host counts as making progress until it reports otherwise.
 	for i := range b.hosts {
@@ -233,15 +231,7 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 		})
 		return err
 	case frameFetched:
-		number, value, ok, err := readAnswer(f.body)
-		b.mu.Lock()
-		done := b.fetches[number]
-		delete(b.fetches, number)
-		b.mu.Unlock()
-		if done != nil {
-			done(value, ok)
-		}
-		return err
+		return b.fetches.answer(f.body)
 	case frameStdinOK:
 		var n int64
 		err := readNumbers(f.body, &n)

@@ -54,10 +54,5 @@ func (b *remoteBackend) report(br *branch, body []byte) error {
 
 // fetch requests a value from the agent of the rank that has put it.
 func (b *remoteBackend) fetch(rank int, key string, done func(value string, ok bool)) {
-	b.mu.Lock()
-	b.fetched++
-	number := b.fetched
-	b.fetches[number] = done
-	b.mu.Unlock()
-	b.toHost(uint32(b.cfg.layout.host[rank]), frameFetch, getBody(number, key))
+	b.toHost(uint32(b.cfg.layout.host[rank]), frameFetch, getBody(b.fetches.add(done), key))
 }
