@@ -31,6 +31,7 @@ package mpi
 //	lastTags     and up: of other messages, such as teamTag, profileTag, checkTag and splitTag
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/muster-mpi/muster/internal/coll"
@@ -96,6 +97,19 @@ func (k *collCall) payload() int {
 		return k.key.recv
 	}
 	return k.key.bytes
+}
+
+// volume returns the size in bytes that hooks see: the payload or, where blocks differ in
+// size, what this rank sends, or what it receives if it sends nothing.
+func (k *collCall) volume() int {
+	if !k.key.irregular {
+		return k.payload()
+	}
+	n := 0
+	for _, count := range k.sendCounts {
+		n += count * k.key.elem
+	}
+	return cmp.Or(n, len(k.in), len(k.out))
 }
 
 // blocking makes a blocking call without a reduction.
@@ -195,7 +209,7 @@ func (c *Comm) prepared(k *collCall, refused error) *Persistent {
 	co := c.e.NewCollective(plan.graph, &c.co, c.collRanks(), nil)
 	co.Call = k.name
 	c.number(co, k, coll.Prepared, preparedTag+c.plans.prepared)
-	p.coll = &preparedColl{co: co, form: plan.aware.prepared(), in: k.in, out: k.out, bytes: k.payload(), recorder: c.recordPrepared(k, c.plans.prepared)}
+	p.coll = &preparedColl{co: co, form: plan.aware.prepared(), in: k.in, out: k.out, bytes: k.volume(), recorder: c.recordPrepared(k, c.plans.prepared)}
 	c.plans.prepared++
 	return p
 }

@@ -49,7 +49,8 @@ type Call struct {
 	// Tag is the tag of the message, or [AnyTag] if there is none.
 	Tag int
 	// Bytes is the length of the data: of a message, of the buffer of a receive, of the
-	// data of a collective, or of a block where each rank has one.
+	// data of a collective, of a block where each rank has one, or of what the rank sends
+	// where blocks differ.
 	Bytes int
 	// Source and SourceTag are those of the received message of a [CallSendrecv]; Peer and
 	// Tag are those of the other.
@@ -154,7 +155,7 @@ func (c *Comm) beginColl(k *collCall, kind CallKind, starts bool) *hookedCall {
 	if !c.w.observed || k.inner {
 		return nil
 	}
-	return hookCall(&Call{Name: k.name, Kind: kind, Comm: c, Peer: k.rootOrNull(), Tag: AnyTag, Bytes: k.payload(), Starts: starts})
+	return hookCall(&Call{Name: k.name, Kind: kind, Comm: c, Peer: k.rootOrNull(), Tag: AnyTag, Bytes: k.volume(), Starts: starts})
 }
 
 // beginCreate is begin for a call that creates or frees a communicator or window.

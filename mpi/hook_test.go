@@ -136,9 +136,16 @@ func TestHookSeesCalls(t *testing.T) {
 			if _, err := mpi.Iallreduce(c, nil, x, mpi.Sum[int32]()).Wait(); err != nil {
 				return err
 			}
+			if err := mpi.ReduceScatter(c, x, x[:1], []int{1, 1}, mpi.Sum[int32]()); err != nil {
+				return err
+			}
+			if err := mpi.Alltoallv(c, x, []int{1, 1}, nil, make([]int32, 2), []int{1, 1}, nil); err != nil {
+				return err
+			}
 			_, err := mpi.AllgatherInit(c, x[:1], make([]int32, 2)).Start().Wait()
 			return err
 		}, []string{"Bcast collective 1 -1 8", "Barrier collective -2 -1 0", "Iallreduce collective -2 -1 8", "Wait wait -2 -1 0",
+			"ReduceScatter collective -2 -1 8", "Alltoallv collective -2 -1 8",
 			"AllgatherInit prepare -2 -1 4", "Start collective -2 -1 4", "Wait wait -2 -1 0"}},
 		{"communicators", func(c world) error {
 			if _, err := mpi.GatherValue(c, "x", 0); err != nil {
