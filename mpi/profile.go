@@ -109,7 +109,7 @@ func (w *World) report() error {
 	}
 	counters := w.profiled()
 	counters.Add(prof.CollectivesShared, w.teams.calls()+w.gates) // no call is under way
-	sum, err := combine(w, prof.Summarize(&counters), (*prof.Summary).Encode, prof.Decode, (*prof.Summary).Merge)
+	sum, err := combine(w, prof.Summarize(&counters), (*prof.Summary).Pack, prof.Unpack, (*prof.Summary).Merge)
 	if err != nil {
 		w.noProfile(err)
 		return nil

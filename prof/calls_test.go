@@ -28,9 +28,9 @@ func TestMergeSites(t *testing.T) {
 	if send.Calls.Sum != 10_000 || send.Time.MaxAt != 3 || send.LongestAt != 3 || send.Shortest != 8 || len(send.Sizes) != 5 || send.Sizes[4].Count != 9900 {
 		t.Errorf("the sends of all ranks have the statistics %+v", send)
 	}
-	again, err := Decode(want.Encode())
-	if err != nil || !reflect.DeepEqual(again.Sites, want.Sites) {
-		t.Errorf("the sites do not survive encoding: %v, %+v", err, again.Sites)
+	again, err := Unpack(want.Pack())
+	if err != nil || !reflect.DeepEqual(again, want) {
+		t.Errorf("the summary does not survive packing: %v, %+v", err, again)
 	}
 }
 

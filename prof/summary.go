@@ -1,8 +1,8 @@
 package prof
 
 // The reduction of counters: a summary of one rank, and the merge of two summaries. The
-// result does not depend on the order and grouping, so ranks can merge along a tree. In
-// messages and in files a summary is JSON.
+// result does not depend on the order and grouping, so ranks can merge along a tree. In a
+// file a summary is JSON; wire.go has the form of messages.
 
 import (
 	"cmp"
@@ -107,9 +107,6 @@ func (s *Summary) Mean(name Name) float64 {
 	return float64(s.Values[name].Sum) / float64(max(s.Ranks, 1))
 }
 
-// Encode returns the summary as JSON, for messages.
-func (s *Summary) Encode() []byte { return encode(s) }
-
 // EncodeFile returns the summary as JSON for readers.
 func (s *Summary) EncodeFile() []byte {
 	b, err := json.MarshalIndent(s, "", "\t")
@@ -119,7 +116,7 @@ func (s *Summary) EncodeFile() []byte {
 	return append(b, '\n')
 }
 
-// Decode parses the output of Encode and EncodeFile.
+// Decode parses the output of EncodeFile.
 func Decode(b []byte) (*Summary, error) {
 	s := new(Summary)
 	if err := json.Unmarshal(b, s); err != nil {

@@ -1,6 +1,7 @@
 package prof
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -53,7 +54,7 @@ func TestMergeInAnyOrder(t *testing.T) {
 		}
 		for len(parts) > 1 {
 			rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
-			sent, err := Decode(parts[1].Encode())
+			sent, err := Unpack(parts[1].Pack())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +62,7 @@ func TestMergeInAnyOrder(t *testing.T) {
 			parts = append(parts[:1], parts[2:]...)
 		}
 		if !reflect.DeepEqual(parts[0], want) {
-			t.Fatalf("in another order: %s\nwant: %s", parts[0].Encode(), want.Encode())
+			t.Fatalf("in another order: %s\nwant: %s", parts[0].EncodeFile(), want.EncodeFile())
 		}
 	}
 }
@@ -71,5 +72,20 @@ func TestDecodeErrors(t *testing.T) {
 		if s, err := Decode([]byte(b)); err == nil {
 			t.Errorf("Decode accepts %q: %+v", b, s)
 		}
+	}
+}
+
+func TestUnpackErrors(t *testing.T) {
+	whole := whole(job()).Pack()
+	for n := range whole {
+		if s, err := Unpack(whole[:n]); err == nil {
+			t.Errorf("Unpack accepts the first %d of %d bytes: %+v", n, len(whole), s)
+		}
+		long := bytes.Clone(whole)
+		copy(long[n:], "\xff\xff\xff\xff\xff\xff\xff\xff\x7f")
+		Unpack(long) // a length of 2^62 must not be allocated
+	}
+	if _, err := Unpack(append(whole, 0)); err == nil {
+		t.Error("Unpack accepts a byte too many")
 	}
 }
