@@ -25,7 +25,7 @@ PEERS       ?=
 UNDER       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-cabi test-mpich test-debian test-hosts test-channels test-launchers test-verbs-vm interop-siw ci clean
+.PHONY: help build test race multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-cabi test-mpich test-debian test-hosts verify-apps test-channels test-launchers test-verbs-vm interop-siw ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -174,6 +174,9 @@ test-channels: ## test lossy networks, cut cables, floods, stopped and killed ra
 
 test-hosts: ## run the tests on four hosts: network namespaces (needs root)
 	@$(HAVE_OFI); CGO_ENABLED=1 $(GO) test -tags ofi -count 1 -timeout 600s -v ./tests/hosts
+
+verify-apps: ## verify the NAS kernels of all classes on 1 to 16 ranks, one host and four (needs root, minutes)
+	@$(HAVE_OFI); CGO_ENABLED=1 $(GO) test -tags ofi -count 1 -timeout 120m -v ./tests/hosts -run TestNASKernels -args -apps.classes S,W,A -apps.ranks 1,2,4,8,16
 
 test-launchers: ## run under Slurm, Hydra on two hosts, Open MPI's mpirun, as an indexed Job; MPICH under muster run
 	@if pkg-config --exists pmix libfabric; then \
