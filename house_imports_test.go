@@ -22,6 +22,7 @@ internal/dtype
 internal/pmi        internal/pmix
 internal/pmix
 internal/lab
+internal/chaos      internal/lab
 internal/netprobe
 internal/cputime
 internal/bytesize

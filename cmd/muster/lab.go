@@ -48,6 +48,7 @@ each other, although they use the same addresses.`,
   muster lab mend h2 1              reconnect it
   muster lab rate all 100mbit
   muster lab kill h3                kill every process on h3
+  muster lab chaos --seed 7 -- -n 8 ./prog     random faults while a job runs
   muster lab status
   muster lab down`,
 		Args: cobra.NoArgs,
@@ -64,6 +65,7 @@ each other, although they use the same addresses.`,
 		newLabMendCommand(&name),
 		newLabKillCommand(&name),
 		newLabExecCommand(&name),
+		newLabChaosCommand(&name),
 	)
 	return cmd
 }

@@ -140,3 +140,9 @@ func (l *Lab) Kill(host string) error {
 	l.Addr(host, 0)
 	return killAll(host)
 }
+
+// Processes returns the IDs of the processes on a host.
+func (l *Lab) Processes(host string) []int {
+	l.Addr(host, 0)
+	return processes(host)
+}
