@@ -58,7 +58,8 @@ type Config struct {
 	// something is under way to it, before calls fail. It holds for all channels.
 	// A shorter interruption of the network costs no more than its duration. A
 	// rank whose host reports that its process has ended fails after a second.
-	// Default 30s.
+	// "muster run" uses the value of its environment for hosts: one that does not
+	// answer for so long is lost, with its ranks. Default 30s.
 	PeerTimeout time.Duration `env:"MUSTER_PEER_TIMEOUT" default:"30s"`
 	// Progress selects what moves large messages while the program computes:
 	// "polling" (nothing: they move while a goroutine of the rank is in a call,

@@ -165,6 +165,7 @@ func (c *Comm) classOf(err error) Class {
 	var dead *engine.PeerDeadError
 	var gone *pmi.LauncherError
 	var revoked *engine.RevokedError
+	var excluded *engine.ExcludedError
 	switch {
 	case errors.As(err, &revoked):
 		return ErrRevoked
@@ -172,7 +173,7 @@ func (c *Comm) classOf(err error) Class {
 		return ErrProcFailed
 	case errors.Is(err, p2p.ErrTruncated):
 		return ErrTruncate
-	case errors.As(err, &dead), errors.As(err, &gone):
+	case errors.As(err, &dead), errors.As(err, &gone), errors.As(err, &excluded):
 		return ErrProcAborted
 	case errors.Is(err, engine.ErrStale), errors.Is(err, engine.ErrShared):
 		return ErrRequest

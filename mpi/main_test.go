@@ -49,6 +49,10 @@ func TestMain(m *testing.M) {
 		mpi.Main(func(world *mpi.Comm) error { return makeMistake(world, what) })
 		return
 	}
+	if what, ok := strings.CutPrefix(program, killProgram); ok {
+		mpi.Main(func(world *mpi.Comm) error { return killMatrix(world, what) })
+		return
+	}
 	switch program {
 	case "die":
 		mpi.Main(dieProgram)
@@ -64,8 +68,6 @@ func TestMain(m *testing.M) {
 		mpi.Main(dieComputingProgram)
 	case "large":
 		mpi.Main(largeProgram)
-	case killProgram:
-		mpi.Main(killMatrix)
 	case "orphan":
 		mpi.Main(orphanProgram)
 	case "wiretap":

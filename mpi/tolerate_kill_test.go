@@ -1,128 +1,62 @@
 package mpi_test
 
-// The program of TestKillMatrix. In each step the last rank is killed while all ranks make
-// one kind of call, the others get an error that names it, and go on without it.
+// The program of TestKillMatrix and of tests/channels. In each step a rank is killed while
+// all ranks make one kind of call, the others get an error that names it, and go on without
+// it. Its name has the form "kill matrix VICTIM FROM TO": which rank of the communicator is
+// killed, and the numbers of the first step and of the one after the last.
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
 )
 
-const killProgram = "kill matrix"
+const killProgram = "kill matrix "
 
-// killSteps are the calls during which a rank is killed. make returns the call, which is
-// repeated until it fails.
-var killSteps = []struct {
-	name string
-	make func(c *mpi.Comm) (func() error, error)
-}{
-	{"p2p", simple(func(c *mpi.Comm) error {
-		last, b := c.Size()-1, []int{0}
-		if c.Rank() < last {
-			return second(mpi.Sendrecv(c, b, last, 1, b, last, 1))
-		}
-		for r := range last {
-			if _, err := mpi.Sendrecv(c, b, r, 1, b, r, 1); err != nil {
-				return err
-			}
-		}
-		return nil
-	})},
-	{"large p2p", simple(func(c *mpi.Comm) error {
-		last, b := c.Size()-1, make([]byte, 1<<20)
-		if c.Rank() < last {
-			return second(mpi.Recv(c, b, last, 1))
-		}
-		for r := range last {
-			if err := mpi.Send(c, b, r, 1); err != nil {
-				return err
-			}
-		}
-		return nil
-	})},
-	{"Barrier", simple(mpi.Barrier)},
-	{"Bcast", simple(func(c *mpi.Comm) error { return mpi.Bcast(c, make([]byte, 1<<20), c.Size()-1) })},
-	{"Allreduce", simple(func(c *mpi.Comm) error {
-		return mpi.Allreduce(c, []int{1}, []int{1}, mpi.Sum[int]())
-	})},
-	{"large Allreduce", simple(func(c *mpi.Comm) error {
-		return mpi.Allreduce(c, make([]int, 1<<17), make([]int, 1<<17), mpi.Sum[int]())
-	})},
-	{"Alltoall", simple(func(c *mpi.Comm) error { return mpi.Alltoall(c, make([]int, c.Size()), make([]int, c.Size())) })},
-	{"Iallreduce", simple(func(c *mpi.Comm) error {
-		return waitErr(mpi.Iallreduce(c, []int{1}, []int{1}, mpi.Sum[int]()))
-	})},
-	{"Split", simple(func(c *mpi.Comm) error {
-		s, err := c.Split(0, c.Rank())
-		if err == nil {
-			err = s.Free()
-		}
+// killVictims are the ranks that are killed. With four ranks on each of four hosts, the first
+// is rank 0, and the one in the middle is the first of its host.
+var killVictims = map[string]func(c *mpi.Comm) int{
+	"first":  func(*mpi.Comm) int { return 0 },
+	"middle": func(c *mpi.Comm) int { return c.Size() / 2 },
+	"last":   func(c *mpi.Comm) int { return c.Size() - 1 },
+}
+
+// killDir names the variable with a directory, common to all ranks, in which a victim records
+// when it is killed.
+const killDir = "KILL_DIR"
+
+func killMatrix(world *mpi.Comm, program string) error {
+	var who string
+	var from, to int
+	if _, err := fmt.Sscan(program, &who, &from, &to); err != nil {
 		return err
-	})},
-	{"Fence", func(c *mpi.Comm) (func() error, error) {
-		w, err := mpi.AllocateWin[int](c, 8)
-		return func() error { return w.Fence() }, err
-	}},
-	{"Lock", func(c *mpi.Comm) (func() error, error) {
-		w, err := mpi.AllocateWin[int](c, 8)
-		return func() error {
-			if err := w.Lock(c.Size()-1, true); err != nil {
-				return err
-			}
-			if err := w.Put([]int{1}, c.Size()-1, 0); err != nil {
-				return err
-			}
-			return w.Unlock(c.Size() - 1)
-		}, err
-	}},
-}
-
-func simple(call func(c *mpi.Comm) error) func(c *mpi.Comm) (func() error, error) {
-	return func(c *mpi.Comm) (func() error, error) { return func() error { return call(c) }, nil }
-}
-
-func killMatrix(c *mpi.Comm) error {
-	for _, step := range killSteps {
-		call, err := step.make(c)
+	}
+	choose := killVictims[who]
+	if choose == nil || from < 0 || to > len(killSteps) {
+		return fmt.Errorf("there is no %q among the programs", program)
+	}
+	c, left := world, make([]int, world.Size())
+	for r := range left {
+		left[r] = r
+	}
+	for n := from; n < to; n++ {
+		victim := choose(c)
+		s, after, err := killStep(c, n, victim, left[victim])
 		if err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
+			return fmt.Errorf("%s: %w", killSteps[n].name, err)
 		}
-		victim := c.Size() - 1
-		if c.Rank() == victim {
-			time.AfterFunc(20*time.Millisecond, killNow)
-		}
-		begin := time.Now()
-		for err = call(); err == nil && time.Since(begin) < 20*time.Second; {
-			err = call()
-		}
-		if c.Rank() == victim {
-			select {} // until it is killed
-		}
-		if err := isFailure(err, victim); err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
-		}
-		took := time.Since(begin)
-		if _, failed, err := c.Agree(0); err != nil || len(failed) != 1 || failed[0] != victim {
-			return fmt.Errorf("%s: the ranks agree on the failed ranks %v (%v), want rank %d", step.name, failed, err, victim)
-		}
-		if err := c.Revoke(); err != nil {
-			return err
-		}
-		s, err := c.Shrink()
-		if err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
-		}
-		sum := []int{0}
-		if err := mpi.Allreduce(s, []int{1 << s.Rank()}, sum, mpi.Sum[int]()); err != nil || sum[0] != 1<<victim-1 {
-			return fmt.Errorf("%s: the sum of the %d ranks left is %d: %w", step.name, s.Size(), sum[0], err)
-		}
+		left = slices.Delete(left, victim, victim+1)
 		if c = s; c.Rank() == 0 {
-			fmt.Printf("%s: %d ranks left, error after %v\n", step.name, s.Size(), took.Round(time.Millisecond))
+			fmt.Printf("%s: %d ranks left, error after %v\n", killSteps[n].name, c.Size(), after.Round(time.Millisecond))
 		}
+	}
+	if err := sameOrder(world, c); err != nil {
+		return err
 	}
 	if c.Size() < 2 {
 		return errors.New("too few ranks")
@@ -131,6 +65,79 @@ func killMatrix(c *mpi.Comm) error {
 		killNow() // while the others are in Finalize
 	}
 	return nil
+}
+
+// killStep kills a rank of c during a step. It returns the communicator of the others and how
+// long after the exit the last of them got its error. name is the victim's rank in the world.
+func killStep(c *mpi.Comm, n, victim, name int) (s *mpi.Comm, after time.Duration, err error) {
+	call, err := killSteps[n].make(c, victim)
+	if err != nil {
+		return nil, 0, err
+	}
+	killed := ""
+	if dir := os.Getenv(killDir); dir != "" {
+		killed = filepath.Join(dir, fmt.Sprint("step", n))
+	}
+	begin := time.Now()
+	if c.Rank() == victim {
+		time.AfterFunc(20*time.Millisecond, func() {
+			if killed != "" {
+				_ = os.WriteFile(killed, []byte(time.Now().Format(time.RFC3339Nano)), 0o600) // the others report it
+			}
+			killNow()
+		})
+	}
+	for n := 0; err == nil && time.Since(begin) < 20*time.Second; n++ {
+		err = call(n)
+	}
+	if c.Rank() == victim {
+		select {} // until it is killed
+	}
+	if err := isFailure(err, name); err != nil {
+		return nil, 0, err
+	}
+	took := time.Since(begin)
+	if killed != "" {
+		text, err := os.ReadFile(killed)
+		if err != nil {
+			return nil, 0, err
+		}
+		at, err := time.Parse(time.RFC3339Nano, string(text))
+		if err != nil {
+			return nil, 0, err
+		}
+		took = time.Since(at)
+	}
+	if _, failed, err := c.Agree(0); err != nil || len(failed) != 1 || failed[0] != victim {
+		return nil, 0, fmt.Errorf("the ranks agree on the failed ranks %v (%v), want rank %d", failed, err, victim)
+	}
+	if err := c.Revoke(); err != nil {
+		return nil, 0, err
+	}
+	if s, err = c.Shrink(); err != nil {
+		return nil, 0, err
+	}
+	sum := []int{0}
+	if err := mpi.Allreduce(s, []int{1 << s.Rank()}, sum, mpi.Sum[int]()); err != nil || sum[0] != 1<<s.Size()-1 {
+		return nil, 0, fmt.Errorf("the sum of the %d ranks left is %d: %w", s.Size(), sum[0], err)
+	}
+	longest := []int64{0}
+	err = mpi.Allreduce(s, []int64{int64(took)}, longest, mpi.Max[int64]())
+	return s, time.Duration(longest[0]), err
+}
+
+// sameOrder checks that the ranks left have learned of the failures in the same order.
+func sameOrder(world, left *mpi.Comm) error {
+	mine := world.Failed()
+	theirs := slices.Clone(mine)
+	if err := mpi.Bcast(left, theirs, 0); err != nil {
+		return err
+	}
+	if !slices.Equal(mine, theirs) {
+		return fmt.Errorf("the ranks have learned of failures in different orders: %v and, at rank 0, %v", mine, theirs)
+	}
+	_, _, err := left.Agree(0) // another rank may fail when one has returned
+	return err
 }
 
 func killNow() {

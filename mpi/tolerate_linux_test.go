@@ -4,6 +4,7 @@ package mpi_test
 
 import (
 	"flag"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -13,7 +14,8 @@ var killRanks = flag.Int("kill.ranks", 4, "ranks that are left at the end of Tes
 // TestKillMatrix kills a rank with SIGKILL in each kind of call, one after the other in one
 // job, and in Finalize.
 func TestKillMatrix(t *testing.T) {
-	out, status, _ := job(t, launcher(t), len(killSteps)+*killRanks, []string{programVar + "=" + killProgram, "MUSTER_ON_FAILURE=return"})
+	program := fmt.Sprint(killProgram, "last 0 ", len(killSteps))
+	out, status, _ := job(t, launcher(t), len(killSteps)+*killRanks, []string{programVar + "=" + program, "MUSTER_ON_FAILURE=return"})
 	for _, step := range killSteps {
 		if !strings.Contains(out, step.name+": ") {
 			t.Errorf("the ranks have not survived %s", step.name)

@@ -27,6 +27,14 @@ func (p *PeerDeadError) Error() string {
 	return fmt.Sprintf("rank %d on %s has died: %s", p.Rank, p.Host, p.Cause)
 }
 
+// ExcludedError reports that this rank itself counts as failed: the others go on without it,
+// so it must not take part any more.
+type ExcludedError struct{ Cause string }
+
+func (x *ExcludedError) Error() string {
+	return "this rank counts as failed, and the others do not wait for it any more: " + x.Cause
+}
+
 // clientFailed handles an error that the client reports asynchronously. The program may
 // be computing or working on shared memory, so it might not check for errors itself.
 func (e *Engine) clientFailed(err error) {
@@ -94,6 +102,10 @@ func (e *Engine) checkDeaths() {
 		first := e.deaths
 		e.deaths = n
 		e.board.Noticed(e.rank)
+		if d, ok := e.board.Dead(e.rank); ok {
+			e.fail(&ExcludedError{d.Status})
+			return
+		}
 		if e.cfg.Tolerate {
 			for i := first; i < n; i++ {
 				if d, ok := e.board.Death(int(i)); ok {

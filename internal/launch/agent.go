@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,6 +38,8 @@ type agent struct {
 	out     *window        // output in transit to the launcher
 	stdin   *inbox[[]byte] // for rank 0
 	stopped chan struct{}  // closed when the agent ends
+
+	heard, busy, paused atomic.Bool // see watchParent
 
 	mu      sync.Mutex
 	spec    jobSpec
@@ -88,13 +91,16 @@ func Agent(in, out *os.File) error {
 		out: newWindow(), stdin: newInbox[[]byte](), stopped: make(chan struct{}),
 	}
 	a.reports = &reporter{send: func(body []byte) { a.sendUp(frameReport, body) }}
-	ended := make(chan error, 1)
-	go func() { ended <- a.listen() }()
+	ended, silent := make(chan error, 1), make(chan string, 1)
+	go func() { ended <- a.listen(func(why string) { silent <- why }) }()
 	var err error
 	for waiting := true; waiting; {
 		select {
 		case err = <-ended:
 			waiting = false
+		case why := <-silent:
+			a.leave(why)
+			err, waiting = errors.New(why), false
 		case sig := <-signals:
 			waiting = sig != syscall.SIGTERM
 		}
@@ -103,8 +109,9 @@ func Agent(in, out *os.File) error {
 	return err
 }
 
-// listen handles frames from the parent until the input ends, which ends the job.
-func (a *agent) listen() error {
+// listen handles frames from the parent until the input ends, which ends the job. silent is
+// called if none come any more.
+func (a *agent) listen(silent func(why string)) error {
 	f, err := a.up.receive()
 	if err != nil {
 		return nil
@@ -121,14 +128,18 @@ func (a *agent) listen() error {
 		a.branches = append(a.branches, startBranch(a, a.forker, a.key, below, false))
 		a.mu.Unlock()
 	}
+	go a.watchParent(silent)
 	for {
 		f, err := a.up.receive()
 		if err != nil {
 			return nil
 		}
+		a.heard.Store(true)
+		a.busy.Store(true)
 		if err := a.down(f); err != nil {
 			return fmt.Errorf("frame of kind %d from the launcher: %w", f.kind, err)
 		}
+		a.busy.Store(false)
 	}
 }
 
@@ -175,6 +186,7 @@ func (a *agent) down(f frame) error {
 		}
 	case frameSignal:
 		if sig := readSignal(f.body); sig != 0 && a.crew != nil {
+			a.paused.Store(sig == sigStop)
 			a.crew.signalAll(sig)
 		}
 	case frameDeath:
@@ -223,7 +235,9 @@ func (a *agent) down(f frame) error {
 		if err != nil {
 			return err
 		}
-		flushAll(a.all(), copyTimeout)
+		for end := time.Now().Add(copyTimeout); !flushAll(a.all(), a.assign.Ping) && time.Now().Before(end); {
+			a.sendUp(framePong, nil) // it handles no pings meanwhile
+		}
 		a.mu.Lock()
 		a.copies.add(index, name, piece)
 		a.mu.Unlock()

@@ -94,13 +94,11 @@ func (b *branch) send(f frame) {
 	}
 }
 
-func (b *branch) flush(timeout time.Duration) {
+func (b *branch) flush(timeout time.Duration) bool {
 	b.mu.Lock()
 	l := b.link
 	b.mu.Unlock()
-	if l != nil {
-		l.flush(timeout)
-	}
+	return l == nil || l.flush(timeout)
 }
 
 func (b *branch) run() {
@@ -236,9 +234,9 @@ func (b *branch) pingLoop(l *link, quit chan struct{}) {
 		if silent++; b.heard.Swap(false) {
 			silent = 0
 		}
-		if silent > silentPings {
+		if silent > answerPings {
 			b.mu.Lock()
-			b.reason = fmt.Sprintf("it has not answered for %s", seconds(silentPings*b.assign.Ping))
+			b.reason = fmt.Sprintf("it has not answered for %s", seconds(answerPings*b.assign.Ping))
 			b.mu.Unlock()
 			b.kill()
 			return

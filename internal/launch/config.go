@@ -197,9 +197,6 @@ const (
 	defaultStuckAfter = time.Minute
 	defaultTreeWidth  = 16
 	defaultStart      = time.Minute
-	// A host that leaves silentPings pings in a row unanswered is lost.
-	defaultPing = 10 * time.Second
-	silentPings = 6
 	// maxRanks and maxHosts limit a job, maxHere the ranks of each host, which has no process
 	// IDs and descriptors for more. A mistake in a number is reported before it takes all
 	// memory.
@@ -274,9 +271,9 @@ func (c *Config) completeHosts() (err error) {
 		c.StartTimeout = defaultStart
 	}
 	if c.pingEvery == 0 {
-		c.pingEvery = defaultPing
+		c.pingEvery, err = pingInterval(c.Env, c.ExtraEnv)
 	}
-	return nil
+	return err
 }
 
 func (c *Config) labelled() bool {

@@ -70,12 +70,13 @@ func (b *remoteBackend) sendProgram(index int, path string) error {
 }
 
 // flushAll waits until everything sent to the agents has been written, or the timeout,
-// which is for all of them together: an agent answers no pings meanwhile.
-func flushAll(agents []*branch, timeout time.Duration) {
-	end := time.Now().Add(timeout)
+// which is for all of them together. It reports whether everything has been written.
+func flushAll(agents []*branch, timeout time.Duration) bool {
+	end, all := time.Now().Add(timeout), true
 	for _, br := range agents {
-		br.flush(time.Until(end))
+		all = br.flush(time.Until(end)) && all
 	}
+	return all
 }
 
 func programBody(index int, name string, piece []byte) []byte {

@@ -86,16 +86,17 @@ func (l *link) write() {
 	}
 }
 
-// flush waits until all frames are written, or for the timeout.
-func (l *link) flush(timeout time.Duration) {
+// flush waits until all frames are written, or for the timeout. It reports whether they are.
+func (l *link) flush(timeout time.Duration) bool {
 	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		l.mu.Lock()
 		empty := len(l.queue) == 0 && !l.writing
 		l.mu.Unlock()
 		if empty {
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // close ends the connection after the queued frames.

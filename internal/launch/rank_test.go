@@ -315,11 +315,31 @@ func belowAShell(t testing.TB) []string { return []string{"-c", `"$0"; true`, se
 // runAgent runs an agent with the given input and returns its status and stderr.
 func runAgent(t *testing.T, input string) (status int, errOut string) {
 	t.Helper()
+	return runAgentWith(t, strings.NewReader(input))
+}
+
+// runAgentOpen is runAgent with an input that does not end.
+func runAgentOpen(t *testing.T, input string) (status int, errOut string) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	defer write.Close()
+	if _, err := write.WriteString(input); err != nil {
+		t.Fatal(err)
+	}
+	return runAgentWith(t, read)
+}
+
+func runAgentWith(t *testing.T, input io.Reader) (status int, errOut string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self(t), "agent")
 	var errs bytes.Buffer
-	cmd.Stdin, cmd.Stderr = strings.NewReader(input), &errs
+	cmd.Stdin, cmd.Stderr = input, &errs
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
 	}

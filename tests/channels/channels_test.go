@@ -42,16 +42,21 @@ func build(t *testing.T, cfg lab.Config) *job {
 	return j
 }
 
-// command returns the launcher command with perHost ranks on each host.
-func (j *job) command(t *testing.T, perHost int, env []string, prog ...string) *exec.Cmd {
+// command returns the launcher command of storm with perHost ranks on each host.
+func (j *job) command(t *testing.T, perHost int, env []string, args ...string) *exec.Cmd {
+	return j.program(t, perHost, env, append([]string{filepath.Join(j.dir, "storm")}, args...)...)
+}
+
+// program is command for any program, which follows flags of the launcher.
+func (j *job) program(t *testing.T, perHost int, env []string, words ...string) *exec.Cmd {
 	var hosts []string
 	for _, h := range j.hosts.Hosts() {
 		hosts = append(hosts, h+":"+strconv.Itoa(perHost))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
-	args := []string{"run", "--hosts", strings.Join(hosts, ","), "--rsh", j.hosts.Rsh(), filepath.Join(j.dir, "storm")}
-	cmd := exec.CommandContext(ctx, filepath.Join(j.dir, "muster"), append(args, prog...)...)
+	args := []string{"run", "--hosts", strings.Join(hosts, ","), "--rsh", j.hosts.Rsh()}
+	cmd := exec.CommandContext(ctx, filepath.Join(j.dir, "muster"), append(args, words...)...)
 	cmd.Env = append(append(os.Environ(), "MUSTER_NETWORK=iwarp"), env...)
 	return cmd
 }

@@ -8,6 +8,7 @@
 //	storm late -messages 100          collectives that ranks enter at random times
 //	storm laps                        long collectives until the input of rank 0 ends
 //	storm wait                        all wait for rank 1, which the test kills
+//	storm survive -dir DIR            goes on when ranks fail, until DIR/stop exists
 package main
 
 import (
@@ -29,8 +30,9 @@ func main() {
 	longest := flags.Int("longest", 200_000, "length of the longest message in bytes")
 	think := flags.Duration("think", 0, "answer: how long a rank waits before it sends")
 	late := flags.Duration("late", 2*time.Second, "flood: how long rank 0 waits before it receives")
+	dir := flags.String("dir", ".", "survive: a directory that all ranks share")
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "storm: say what to do: exchange, answer, flood, late, laps or wait")
+		fmt.Fprintln(os.Stderr, "storm: say what to do: exchange, answer, flood, late, laps, wait or survive")
 		os.Exit(2)
 	}
 	_ = flags.Parse(os.Args[2:]) // exits on errors
@@ -48,6 +50,8 @@ func main() {
 			return runLaps(c)
 		case "wait":
 			return wait(c)
+		case "survive":
+			return survive(c, *dir)
 		}
 		return fmt.Errorf("storm: unknown command %q", os.Args[1])
 	})
