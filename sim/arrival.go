@@ -60,3 +60,9 @@ func (a Arrival) Of(ranks int) func(rank int) float64 {
 		return 0
 	}
 }
+
+// mix is a step of a 64-bit hash, for times that are random and the same in every run.
+func mix(h, v uint64) uint64 {
+	h = (h ^ v) * 0x9e3779b97f4a7c15
+	return h ^ h>>29
+}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/muster-mpi/muster/internal/coll"
@@ -10,13 +11,13 @@ import (
 // Schedules of many ranks differ only in their peers, and these follow from the rank: the
 // peer is at a fixed distance (dissemination, rings, trees) or its number differs in fixed
 // bits (recursive doubling). Ranks whose schedules are equal in this sense share a
-// template. If peers follow neither rule, a rank has a list of its own and shares the rest.
+// template (sched.Pool). If peers follow neither rule, a rank has a list of its own and
+// shares the rest.
 
 const (
 	byDistance uint8 = iota // peer = (rank + offset) mod size
 	byBits                  // peer = rank xor offset
 	byList                  // peer = list of the rank
-	rules
 )
 
 // template is a schedule that ranks share.
@@ -28,12 +29,10 @@ type template struct {
 	need  []uint32
 	start []int32 // operations without dependencies, in order
 	ports int
-	// messages is the number of sends and receives; offsets are theirs, by rule.
-	messages int
-	offsets  [byList][]int32
-	// receives are in the order of offset, stream and sequence; for byList in the order of
-	// operations.
-	receives [rules][]receive
+	// offsets of the sends and receives, by the template's rule.
+	offsets []int32
+	// receives are in the order of offset, stream and sequence.
+	receives []receive
 	// matched is the receive that the message of a send met last, if the receiver has the
 	// same rule.
 	matched []match
@@ -87,126 +86,49 @@ func (c *schedules) template(rank int32) *template { return c.templates[c.of[ran
 
 // newSchedules builds the schedules of all ranks. Shape.Rank is ignored.
 func newSchedules(a *coll.Algorithm, shape coll.Shape, params []int, segment bool) (*schedules, error) {
-	n := shape.Size
-	c := &schedules{of: make([]int32, n), rule: make([]uint8, n)}
-	known := map[key]int32{}
-	var b sched.Builder
 	shape.Rank = 0
+	var b sched.Builder
 	if _, err := a.Graph(&b, &shape, params); err != nil { // checks what holds for all ranks
 		return nil, err
 	}
+	return shareSchedules(shape.Size, segment, func(b *sched.Builder, rank int) {
+		shape.Rank = rank
+		a.Build(b, &shape, params)
+	})
+}
+
+// shareSchedules builds the schedules of n ranks.
+func shareSchedules(n int, segment bool, build func(b *sched.Builder, rank int)) (*schedules, error) {
+	c := &schedules{of: make([]int32, n), rule: make([]uint8, n)}
+	pool := sched.Pool{NoData: true}
+	var b sched.Builder
 	for r := range n {
-		shape.Rank = r
 		b.Reset(r, n)
-		a.Build(&b, &shape, params)
-		ops, from, deps, err := b.Peek()
-		if err != nil {
+		build(&b, r)
+		g, err := pool.Share(&b)
+		switch {
+		case err != nil:
 			return nil, err
+		case g.Index < 0:
+			return nil, fmt.Errorf("the schedule of rank %d is generated while it runs", r)
+		case g.Index == len(c.templates):
+			c.templates = append(c.templates, newTemplate(g.Graph, segment))
 		}
-		c.ops += len(ops)
-		sums := fingerprints(ops, from, deps, int32(r), int32(n))
-		if i, rule, ok := lookUp(known, &sums); ok {
-			c.of[r], c.rule[r] = i, rule
-			continue
-		}
-		alike := key{mix(sums[byList], coincidences(ops)), byList}
-		i, ok := known[alike]
-		if !ok {
-			g, err := b.Graph()
-			if err != nil {
-				return nil, err
+		c.ops += len(g.Ops)
+		c.of[r] = int32(g.Index)
+		switch {
+		case g.List != nil:
+			c.rule[r] = byList
+			if c.lists == nil {
+				c.lists = make([][]int32, n)
 			}
-			i = int32(len(c.templates))
-			c.templates = append(c.templates, newTemplate(g, segment))
-			known[alike], known[key{sums[byDistance], byDistance}], known[key{sums[byBits], byBits}] = i, i, i
-			c.of[r], c.rule[r] = i, byDistance
-			continue
+			c.lists[r] = g.List
+			c.listed += len(g.List)
+		case g.Peers == sched.Bits:
+			c.rule[r] = byBits
 		}
-		c.of[r], c.rule[r] = i, byList
-		c.list(r, ops)
 	}
 	return c, nil
-}
-
-// key identifies a template: the hash of a schedule in which peers are replaced by a rule.
-type key struct {
-	sum  uint64
-	rule uint8
-}
-
-func lookUp(known map[key]int32, sums *[rules]uint64) (i int32, rule uint8, ok bool) {
-	for _, rule := range []uint8{byDistance, byBits} {
-		if i, ok := known[key{sums[rule], rule}]; ok {
-			return i, rule, true
-		}
-	}
-	return 0, 0, false
-}
-
-// list gives a rank a list of peers.
-func (c *schedules) list(rank int, ops []sched.Op) {
-	if c.lists == nil {
-		c.lists = make([][]int32, len(c.of))
-	}
-	n := 0
-	for i := range ops {
-		if ops[i].Kind <= sched.Recv {
-			n++
-		}
-	}
-	peers := make([]int32, 0, n)
-	for i := range ops {
-		if ops[i].Kind <= sched.Recv {
-			peers = append(peers, ops[i].Peer)
-		}
-	}
-	c.lists[rank] = peers
-	c.listed += n
-}
-
-// fingerprints returns hashes of a schedule with peers relative to the rank, by rule, and
-// without peers for byList.
-func fingerprints(ops []sched.Op, from, deps []int32, rank, size int32) (sums [rules]uint64) {
-	same, distance, bits := uint64(len(ops)), uint64(1), uint64(2)
-	for i := range ops {
-		op := &ops[i]
-		flags := uint64(op.Kind) | uint64(op.Stream)<<8
-		if op.Unordered {
-			flags |= 1 << 30
-		}
-		if op.HandOver {
-			flags |= 1 << 31
-		}
-		same = mix(same, flags<<32^uint64(op.Src.Len+op.Dst.Len)^uint64(from[i])<<20)
-		if op.Kind <= sched.Recv {
-			distance = mix(distance, uint64(around(op.Peer-rank, size)))
-			bits = mix(bits, uint64(op.Peer^rank))
-		}
-	}
-	for _, d := range deps {
-		same = mix(same, uint64(d))
-	}
-	return [rules]uint64{byDistance: mix(same, distance), byBits: mix(same, bits), byList: same}
-}
-
-// mix is a step of a 64-bit hash.
-func mix(h, v uint64) uint64 {
-	h = (h ^ v) * 0x9e3779b97f4a7c15
-	return h ^ h>>29
-}
-
-// coincidences returns a hash of which messages have the same peer, stream and kind.
-func coincidences(ops []sched.Op) uint64 {
-	h := uint64(3)
-	last := map[[3]int32]int{}
-	for i := range ops {
-		if op := &ops[i]; op.Kind <= sched.Recv {
-			key := [3]int32{int32(op.Kind), op.Peer, int32(op.Stream)}
-			h = mix(h, uint64(last[key]))
-			last[key] = i + 1
-		}
-	}
-	return h
 }
 
 // around returns i mod n, not negative.
@@ -222,7 +144,6 @@ func newTemplate(g *sched.Graph, segment bool) *template {
 	t := &template{ops: make([]operation, n), first: make([]int32, n+1), next: make([]int32, n), need: make([]uint32, n),
 		matched: make([]match, n), ports: g.Ports}
 	counts := map[[3]int32]int32{}
-	rank, size := int32(g.Rank), int32(g.Size)
 	for i := range g.Ops {
 		op := &g.Ops[i]
 		t.ops[i] = operation{kind: op.Kind, unordered: op.Unordered, stream: op.Stream, bytes: int32(max(op.Src.Len, op.Dst.Len))}
@@ -239,39 +160,21 @@ func newTemplate(g *sched.Graph, segment bool) *template {
 			continue
 		}
 		key := [3]int32{int32(op.Kind), op.Peer, int32(op.Stream)}
-		t.ops[i].message, t.ops[i].seq = int32(t.messages), counts[key]
+		own := &t.ops[i]
+		own.message, own.seq = int32(len(t.offsets)), counts[key]
 		counts[key]++
-		t.messages++
-		t.offsets[byDistance] = append(t.offsets[byDistance], around(op.Peer-rank, size))
-		t.offsets[byBits] = append(t.offsets[byBits], op.Peer^rank)
+		t.offsets = append(t.offsets, op.Peer)
+		if op.Kind == sched.Recv {
+			t.receives = append(t.receives, receive{offset: op.Peer, stream: own.stream, seq: own.seq, id: int32(i)})
+		}
 	}
-	for rule := range rules {
-		t.receives[rule] = t.receivesBy(rule)
-	}
+	slices.SortFunc(t.receives, receive.compare)
 	return t
-}
-
-func (t *template) receivesBy(rule uint8) (list []receive) {
-	for i := range t.ops {
-		op := &t.ops[i]
-		if op.kind != sched.Recv {
-			continue
-		}
-		r := receive{stream: op.stream, seq: op.seq, id: int32(i)}
-		if rule < byList {
-			r.offset = t.offsets[rule][op.message]
-		}
-		list = append(list, r)
-	}
-	if rule < byList {
-		slices.SortFunc(list, receive.compare)
-	}
-	return list
 }
 
 // bytes returns the memory of the template.
 func (t *template) bytes() int {
-	return len(t.ops)*(20+16+4+4+4) + 4*len(t.after) + 2*4*t.messages + 3*16*len(t.receives[0])
+	return len(t.ops)*(20+16+4+4+4) + 4*len(t.after) + 4*len(t.offsets) + 16*len(t.receives)
 }
 
 // peer returns the peer of an operation of a rank.
@@ -279,13 +182,13 @@ func (c *schedules) peer(t *template, rank, id int32) int32 {
 	message := t.ops[id].message
 	switch c.rule[rank] {
 	case byDistance:
-		p := rank + t.offsets[byDistance][message]
+		p := rank + t.offsets[message]
 		if n := int32(len(c.of)); p >= n {
 			p -= n
 		}
 		return p
 	case byBits:
-		return rank ^ t.offsets[byBits][message]
+		return rank ^ t.offsets[message]
 	}
 	return c.lists[rank][message]
 }
@@ -304,7 +207,7 @@ func (c *schedules) receive(src, dst, send int32) int32 {
 	id := int32(-1)
 	if rule == byList {
 		peers := c.lists[dst]
-		for _, r := range to.receives[byList] {
+		for _, r := range to.receives {
 			if peers[to.ops[r.id].message] == src && r.stream == want.stream && r.seq == want.seq {
 				return r.id
 			}
@@ -314,8 +217,8 @@ func (c *schedules) receive(src, dst, send int32) int32 {
 		if rule == byDistance {
 			want.offset = around(src-dst, int32(len(c.of)))
 		}
-		if i, ok := slices.BinarySearchFunc(to.receives[rule], want, receive.compare); ok {
-			id = to.receives[rule][i].id
+		if i, ok := slices.BinarySearchFunc(to.receives, want, receive.compare); ok {
+			id = to.receives[i].id
 		}
 	}
 	if id < 0 {

@@ -41,16 +41,15 @@ func TestShare(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, _ := b.Graph()
-			shared := p.Share(again)
+			shared, err := p.Share(&b)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if shared.Peers != c.peers || shared.Rank != AnyRank {
 				t.Fatalf("%s: the shared graph of rank %d has addressing %d and rank %d", c.name, rank, shared.Peers, shared.Rank)
 			}
 			if got := shared.For(rank); !reflect.DeepEqual(got, own) {
 				t.Fatalf("%s: rank %d gets\n%v, its own graph is\n%v", c.name, rank, got, own)
-			}
-			if p.Share(shared) != shared {
-				t.Errorf("%s: a shared graph is shared again", c.name)
 			}
 		}
 		if p.Len() != c.graphs || p.Bytes() > 4<<10 {
@@ -65,25 +64,50 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestShareKeepsApart checks that graphs with the same messages and other dependencies are
-// not shared.
+// TestShareKeepsApart checks that graphs with the same messages and other dependencies or
+// buffers are not shared, and that a pool without data ignores buffers.
 func TestShareKeepsApart(t *testing.T) {
-	var p Pool
-	var b Builder
-	for _, waits := range []bool{false, true} {
-		b.Reset(0, 4)
-		after := b.Recv(1, Span{Buf: Tmp})
-		if !waits {
-			after = None
+	for _, noData := range []bool{false, true} {
+		p := Pool{NoData: noData}
+		var b Builder
+		for i := range 3 {
+			b.Reset(0, 4)
+			after := b.Recv(1, Span{Buf: Tmp})
+			if i == 0 {
+				after = None
+			}
+			b.Send(2, Span{Buf: Tmp, Off: 8 * (i / 2)}, after)
+			if _, err := p.Share(&b); err != nil {
+				t.Fatal(err)
+			}
 		}
-		b.Send(2, Span{Buf: Tmp}, after)
-		g, err := b.Graph()
-		if err != nil {
-			t.Fatal(err)
+		want := 3
+		if noData {
+			want = 2
 		}
-		p.Share(g)
+		if p.Len() != want {
+			t.Errorf("without data: %v: the pool holds %d graphs, want %d", noData, p.Len(), want)
+		}
 	}
-	if p.Len() != 2 {
-		t.Errorf("the pool holds %d graphs, want 2", p.Len())
+}
+
+// TestShareLists checks that a rank of a pool without data whose peers follow no rule has a list
+// of them and shares the rest, unless messages to one peer are in another order.
+func TestShareLists(t *testing.T) {
+	p := Pool{NoData: true}
+	var b Builder
+	for i, c := range []struct {
+		peers [2]int
+		graph int
+		list  []int32
+	}{{[2]int{1, 2}, 0, nil}, {[2]int{1, 3}, 0, []int32{1, 3}}, {[2]int{2, 2}, 1, nil}} {
+		b.Reset(0, 4)
+		for _, peer := range c.peers {
+			b.Send(peer, Span{Buf: Out, Len: 8})
+		}
+		got, err := p.Share(&b)
+		if err != nil || got.Index != c.graph || !reflect.DeepEqual(got.List, c.list) {
+			t.Errorf("case %d: graph %d with list %v (%v), want %d, %v", i, got.Index, got.List, err, c.graph, c.list)
+		}
 	}
 }
