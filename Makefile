@@ -172,6 +172,16 @@ test-channels: ## test lossy networks, cut cables, floods, stopped and killed ra
 	$(GO) test -tags channels -count 1 -timeout 600s -v ./tests/channels
 	$(GO) test -tags channels -count 1 -timeout 300s -v -run RealLink ./rdma/soft
 
+# Time, first seed, rounds and other arguments of tests/soak: make soak SEED=7 ROUNDS=1
+SOAK   ?= 3m
+SEED   ?= 0
+ROUNDS ?= 0
+
+.PHONY: soak
+soak: ## run random programs under random faults for SOAK (3m) and print their seeds (needs root)
+	@mkdir -p $(BIN)
+	$(GO) run ./tests/soak -time $(SOAK) -seed $(SEED) -rounds $(ROUNDS) -bin $(BIN)
+
 test-hosts: ## run the tests on four hosts: network namespaces (needs root)
 	@$(HAVE_OFI); CGO_ENABLED=1 $(GO) test -tags ofi -count 1 -timeout 600s -v ./tests/hosts
 

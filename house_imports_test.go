@@ -82,6 +82,9 @@ tests/*
 tests/mpich         tests/judge
 tests/debian        tests/judge
 tests/channels/storm mpi mpi/inspect
+tests/soak          internal/lab
+tests/soak/program  mpi
+tests/soak/rank     mpi tests/soak/program
 examples/*          mpi
 apps                mpi apps/internal/npb apps/cg apps/ep apps/ft apps/heat apps/is apps/lu apps/mg apps/nbody apps/radix apps/train
 apps/*              mpi apps/internal/npb

@@ -15,7 +15,7 @@ import (
 // partitionedContext is the bit of the context ids of partitioned messages: no receive and no
 // collective call matches them. That of point-to-point messages pairs the two sides, that of
 // collectives has the partitions.
-const partitionedContext = 1 << 31
+const partitionedContext = engine.PartitionedContext
 
 // Partitioned is one side of a message whose parts several goroutines send or receive. It can
 // be started many times. Its methods may be called by several goroutines at the same time.

@@ -125,7 +125,7 @@ func (e *Engine) work(d *lane, n int) int {
 		if c.ID == p2p.RingID {
 			if l := d.byPeer.Get(int(c.Peer)); l != nil && c.Status != rdma.StatusOK {
 				e.checkDeaths()
-				e.m.FailLink(l, fmt.Errorf("write into its ring over %s: %w", d.attr.Name, c.Status.Err()))
+				e.m.FailLink(l, fmt.Errorf("%w: write into its ring over %s: %w", p2p.ErrTransport, d.attr.Name, c.Status.Err()))
 			}
 			continue
 		}
@@ -237,7 +237,7 @@ func (e *Engine) offer(l *p2p.Link, wrs []rdma.SendWR) int {
 		}
 	}
 	if err != nil && !errors.Is(err, rdma.ErrAgain) {
-		e.m.FailLink(l, err)
+		e.m.FailLink(l, fmt.Errorf("%w: %w", p2p.ErrTransport, err))
 	}
 	return n
 }

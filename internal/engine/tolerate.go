@@ -32,6 +32,10 @@ const (
 	noteAgree  = math.MaxInt32 - 7
 )
 
+// PartitionedContext marks the contexts of partitioned messages: that of a communicator's
+// messages for their pairing, that of its collectives for their data.
+const PartitionedContext = 1 << 31
+
 // RevokedError reports that a rank has revoked the communicator.
 type RevokedError struct{ By int } // rank in the communicator
 
@@ -218,8 +222,10 @@ func (e *Engine) revoke(m *member, err *RevokedError) {
 	if e.ft.revoked == nil {
 		e.ft.revoked = make(map[uint32]error)
 	}
-	e.ft.revoked[m.pt] = err
-	e.m.Drop(m.pt, err)
+	for _, ctx := range [...]uint32{m.pt, m.pt | PartitionedContext, m.comm.Ctx | PartitionedContext} {
+		e.ft.revoked[ctx] = err
+		e.m.Drop(ctx, err)
+	}
 	e.giveUp(m, err)
 	e.wakeProbers()
 	e.forwardRevoke(m)

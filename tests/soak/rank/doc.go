@@ -1,0 +1,2 @@
+// Rank is a rank of a random program (package program), for jobs under faults.
+package main
