@@ -371,7 +371,7 @@ func (c *Comm) Free() error {
 
 func (c *Comm) free() error {
 	switch c.ctx {
-	case worldContext:
+	case worldContext, c.w.user.ctx:
 		return c.refuse(ErrComm, "Free", "the world cannot be freed")
 	case selfContext:
 		return c.refuse(ErrComm, "Free", "the communicator of Self cannot be freed; it needs no Free")
@@ -396,6 +396,9 @@ func (c *Comm) free() error {
 // usable returns an error if the communicator has been freed.
 func (c *Comm) usable(op string) error {
 	if c.freed {
+		if c == c.w.user {
+			return c.refuse(ErrComm, op, noRecover)
+		}
 		return c.refuse(ErrComm, op, "the communicator has been freed")
 	}
 	return nil

@@ -96,33 +96,11 @@ func (c *Comm) shrink(op string) (*Comm, error) {
 	if err := c.intra(op); err != nil {
 		return nil, err
 	}
-	// As agreeBy, with agreements that survive failures.
-	floor := uint32(0)
-	for attempt := range uint32(1000) {
-		v, err := c.agreeAlive(engine.NoContext, op, 0, uint64(max(c.w.ids.propose(), floor)))
-		if err != nil {
-			return nil, err
-		}
-		id := uint32(v.Number)
-		if id > lastContext {
-			return nil, c.refuse(ErrNoMem, op, "there are no more context ids")
-		}
-		reserved := uint64(0)
-		if c.w.ids.reserve(id) {
-			reserved = 1
-		}
-		if v, err = c.agreeAlive(engine.NoContext, op, reserved, 0); err != nil {
-			return nil, err
-		}
-		if v.Flag == 1 {
-			return c.sub(id, listOf(c.without(v.Failed)), c.name+".shrink"), nil
-		}
-		if reserved == 1 {
-			c.w.ids.release(id)
-		}
-		floor = afterCollision(id, c.ctx, attempt)
+	id, failed, err := c.agreeContext(op)
+	if err != nil {
+		return nil, err
 	}
-	return nil, c.refuse(ErrIntern, op, "the ranks could not agree on a context id")
+	return c.sub(id, listOf(c.without(failed)), c.name+".shrink"), nil
 }
 
 // without returns the ranks of c that are not in a set.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/bytesize"
 	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/pmi"
 )
 
 // Config holds the settings of a rank. The zero value selects the defaults. Each
@@ -199,7 +200,7 @@ type Advanced struct {
 }
 
 // internalVars are set by the launcher for the library, not by users.
-var internalVars = [...]string{"MUSTER_BOARD_FD", "MUSTER_LIFELINE_FD"}
+var internalVars = [...]string{pmi.EnvBoard, pmi.EnvLifeline, pmi.EnvSpares}
 
 // joinVars give a process without a launcher its rank and the address of the job; package
 // pmi reads them.

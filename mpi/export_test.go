@@ -24,6 +24,15 @@ func Eventually(timeout time.Duration, condition func() bool) bool {
 	}
 }
 
+// LocalSpares is Local with k further ranks, which are spares.
+func LocalSpares(n, k int, cfg *Config) ([]*World, error) {
+	worlds, err := Local(n+k, cfg)
+	for _, w := range worlds {
+		w.makeSpares(k)
+	}
+	return worlds, err
+}
+
 // ForceAlgorithm makes calls on c use an algorithm where it is applicable, as
 // Config.Collective does from the start of a job. It also accepts parameters that
 // Config.Collective rejects as not worth trying. It applies to the whole rank until

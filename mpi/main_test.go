@@ -68,6 +68,8 @@ func TestMain(m *testing.M) {
 		mpi.Main(dieComputingProgram)
 	case "large":
 		mpi.Main(largeProgram)
+	case recoverProgram:
+		mpi.Main(recoverOrDie)
 	case "orphan":
 		mpi.Main(orphanProgram)
 	case "wiretap":

@@ -28,7 +28,8 @@ type World struct {
 	cfg    Config
 	types  typeCheck
 	hooks  []Hook
-	comm   *Comm
+	comm   *Comm        // all processes of the job
+	user   *Comm        // what the program sees as the world: without the spares
 	self   *Comm        // of Comm.Self, once selfMade
 	tuning *coll.Tuning // measured choice of algorithms; nil: none
 	site   site         // for the choice of algorithms
@@ -51,6 +52,8 @@ type World struct {
 	check      checks      // check mode
 	gates      uint64      // barriers through the board of the job
 	finalized  atomic.Bool
+	spares     int       // processes at the end of comm that wait in Recover
+	recovered  *recovery // of Recover on the world; nil before its first call
 	// stopProfile ends the CPU profile, and stopMetrics the publication of counters.
 	stopProfile func() error
 	stopMetrics func()
@@ -69,6 +72,7 @@ func Main(fn func(world *Comm) error) {
 		os.Exit(1)
 	}
 	if err := w.run(fn); err != nil {
+		w.checkSpare(err)
 		err = errors.Join(err, w.stopProfile())
 		w.noProfile(errors.New("this rank has failed"))
 		fmt.Fprintf(os.Stderr, "muster: rank %d: %v\n", w.comm.rank, err)
@@ -87,7 +91,7 @@ func (w *World) run(fn func(world *Comm) error) (err error) {
 			err = fmt.Errorf("panic: %v\n\n%s", p, debug.Stack())
 		}
 	}()
-	return fn(w.comm)
+	return fn(w.user)
 }
 
 // Init joins the job that this process was started for. If the process was started
@@ -122,7 +126,7 @@ func Init(ctx context.Context, cfg *Config) (*World, error) {
 		return nil, errors.Join(err, stop())
 	}
 	w.stopProfile = stop
-	return w, nil
+	return w, w.reserveSpares(os.Getenv(pmi.EnvSpares))
 }
 
 // joined has the names of the jobs that this process has joined: the connection to a
@@ -272,6 +276,7 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	}
 	w.ids.next = firstFreeContext
 	w.comm = (&Comm{w: w, e: e, ctx: worldContext, rank: client.Rank(), size: client.Size(), name: "world"}).ready()
+	w.user = w.comm
 	return w, nil
 }
 
@@ -307,7 +312,7 @@ func setProcs(ranks int, beside bool) {
 }
 
 // Comm returns the communicator of all ranks of the job.
-func (w *World) Comm() *Comm { return w.comm }
+func (w *World) Comm() *Comm { return w.user }
 
 // Finalize leaves the job. It waits until all ranks have called it, so that no message
 // is lost. All requests must have been completed.
@@ -315,6 +320,7 @@ func (w *World) Finalize() error {
 	if !w.finalized.CompareAndSwap(false, true) {
 		return w.comm.refuse(ErrOther, "Finalize", "the rank has left the job already")
 	}
+	w.checkSpare(nil)
 	w.background.Wait()
 	w.stopMetrics()
 	unwritten := errors.Join(w.report(), w.reportTrace(), w.stopProfile())

@@ -46,6 +46,7 @@ type runFlags struct {
 	profile      string
 	trace        string
 	mpich        bool
+	spares       int
 }
 
 func newRunCommand() *cobra.Command {
@@ -78,6 +79,11 @@ the ranks can exit by themselves. When for half a second (longer if many ranks
 share a core) no rank has noticed the failure or exited, run kills the remaining
 ranks; --grace sets a fixed time instead. The exit status is that of the first rank
 that failed, or 128 + the number of the signal that killed it.
+
+--spares K starts K processes more, which wait, asleep, in mpi.Recover and take the places of
+ranks that fail; MUSTER_ON_FAILURE is then return. The program sees a world without them.
+On several hosts they get slots that the ranks leave: first on hosts without ranks, and as
+evenly as possible.
 
 run forwards SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 to the ranks; a second
 SIGINT kills them. SIGQUIT (Ctrl-\) prints which rank waits for which; a second
@@ -124,6 +130,7 @@ also work between the hosts.`,
   muster run -n 1 ./server : -n 3 ./client     two programs in one job
   muster run -n 4 --timeout 10m --output logs ./prog
   muster run -n 4 --stuck-after 10s ./prog     report a stuck job after 10 seconds
+  muster run --hosts a:4,b:4,c:4 -n 8 --spares 4 ./prog   replace ranks that fail
   muster run -n 3 hostname                     any command
   muster run --mpich -n 4 ./cprog              a program built with MPICH, on Muster
   muster run -n 2 sh -c 'echo $PMI_RANK'
@@ -155,6 +162,7 @@ also work between the hosts.`,
 	fl.SetInterspersed(false)
 	fl.SetNormalizeFunc(otherNames)
 	fl.IntVarP(&f.ranks, "ranks", "n", 0, "number of ranks, also -np (default: the number of cores, or with several hosts of slots)")
+	fl.IntVar(&f.spares, "spares", 0, "number of processes to start in addition, which wait in mpi.Recover and replace ranks that fail")
 	fl.StringVar(&f.mapBy, "map-by", "slot", "assign consecutive ranks to one host after the other (slot) or to the hosts in turn (node), and within a host to cores, sockets or NUMA nodes in turn (core, socket, numa): for example node,socket")
 	fl.StringVar(&f.bind, "bind-to", "auto", "bind each rank to its share of the cores (core), or to the sockets or NUMA nodes of its share (socket, numa); none; or auto (core if there is a core for each rank)")
 	fl.BoolVar(&f.bindings, "report-bindings", false, "print the cores that each rank is bound to")
@@ -190,7 +198,10 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 	cfg := launch.Config{
 		Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Quiet: f.quiet, Verbose: f.verbose, StuckAfter: f.stuckAfter, Grace: f.grace, Timeout: f.timeout,
-		ReportBindings: f.bindings, Copy: f.copy,
+		ReportBindings: f.bindings, Copy: f.copy, Spares: f.spares,
+	}
+	if f.spares < 0 {
+		return fmt.Errorf("run: --spares %d: use 0 or more", f.spares)
 	}
 	if cmd.Flags().Changed("ranks") && f.ranks < 1 {
 		return fmt.Errorf("run: -n %d: a job has at least one rank", f.ranks)

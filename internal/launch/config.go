@@ -13,6 +13,10 @@ type Config struct {
 	// Ranks is the number of processes to start. With Hosts the default is the
 	// sum of their slots.
 	Ranks int
+	// Spares is the number of processes to start in addition. They wait in mpi.Recover and
+	// take the places of failed ranks. Default: none, and a failure ends the job unless
+	// its ranks ask for something else.
+	Spares int
 	// Prog is the path of the program, as returned by exec.LookPath.
 	Prog string
 	// Args are its arguments, without the program itself.
@@ -209,10 +213,15 @@ func (c *Config) complete() error {
 	if err := c.sumRanks(); err != nil {
 		return err
 	}
+	if err := c.completeSpares(); err != nil {
+		return err
+	}
 	if len(c.Hosts) > 0 {
 		if err := c.completeHosts(); err != nil {
 			return err
 		}
+	} else {
+		c.Ranks += c.Spares
 	}
 	if most := min(maxRanks, maxHere*max(1, len(c.Hosts))); c.Ranks < 1 || c.Ranks > most {
 		return fmt.Errorf("launch: %d ranks on %d hosts: use 1 to %d", c.Ranks, max(1, len(c.Hosts)), most)
@@ -247,7 +256,7 @@ func (c *Config) completeHosts() (err error) {
 			return fmt.Errorf("launch: %w", err)
 		}
 	}
-	if c.Hosts, c.layout, err = assignRanks(c.Hosts, c.Ranks, c.MapBy); err != nil {
+	if c.Hosts, c.layout, err = assignSpares(c.Hosts, c.Ranks, c.Spares, c.MapBy); err != nil {
 		return err
 	}
 	c.Ranks = len(c.layout.host)

@@ -26,7 +26,7 @@
 // For several hosts:
 //
 //	hosts.go       host lists; nodelist.go those of batch systems
-//	layout.go      the assignment of ranks to hosts
+//	layout.go      the assignment of ranks to hosts; spares.go that of spares
 //	copy.go        sends programs to the hosts; fetch.go fetches a file of rank 0
 //	rsh.go         the command that starts a process on a host
 //	tree.go        the tree of agents

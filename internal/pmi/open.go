@@ -31,6 +31,7 @@ const (
 	EnvJob       = "PMI_JOBID"
 	EnvBoard     = "MUSTER_BOARD_FD"
 	EnvLifeline  = "MUSTER_LIFELINE_FD"
+	EnvSpares    = "MUSTER_SPARES" // how many of the last ranks are spares
 
 	envPort = "PMI_PORT"
 	envID   = "PMI_ID"
