@@ -107,6 +107,11 @@ const (
 	Hosts Name = "job.hosts"
 )
 
+// PacketsSent is the counter of sent packets of a kind: eager, seg, rts, fin and so on
+// (docs/reference/wire.md). A ring or a datagram may carry them; retransmissions do not
+// count.
+func PacketsSent(kind string) Name { return Name("packets.sent." + kind) }
+
 // Counters holds the counters of one rank.
 type Counters struct {
 	Rank    int

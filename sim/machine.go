@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"sort"
+
+	"github.com/muster-mpi/muster/rdma"
 )
 
 // Machine describes the computer that is simulated. Times are in nanoseconds. In JSON it
@@ -55,6 +57,25 @@ type Level struct {
 	G   float64 `json:"G"`
 	// Eager is the longest message that is sent without asking the receiver.
 	Eager int `json:"eager"`
+	// Device has the attributes of the device, for level packets. nil: assumed ones, with
+	// which messages of up to Eager are sent without asking.
+	Device *rdma.Attr `json:"device,omitempty"`
+}
+
+// device returns the attributes of the level's device.
+func (l *Level) device(near bool) *rdma.Attr {
+	if l.Device != nil {
+		return l.Device
+	}
+	a := &rdma.Attr{Name: "assumed", Transports: rdma.RD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead), MaxSend: 16 << 10, MaxInline: 16<<10 - 64}
+	if near {
+		a.SegmentHint = 8 << 10
+	}
+	// The costs of eager and of a rendezvous by Read are equal at Eager.
+	a.SendCost = rdma.Cost{PerByte: 1}
+	a.ReadCost = rdma.Cost{Fixed: max(float64(l.Eager)-2*56, 0)}
+	a.PutCost, a.PullCost = a.ReadCost, a.ReadCost
+	return a
 }
 
 // Curve is a time by size. Between two points it is linear; above the last it has the
@@ -115,6 +136,9 @@ func (l *Level) check() error {
 	}
 	if len(l.O) == 0 {
 		return fmt.Errorf("o has no points")
+	}
+	if d := l.Device; d != nil && (d.MaxSend < 128 || d.MaxInline < 1 || !d.Ops.Has(rdma.OpSend)) {
+		return fmt.Errorf("device: it must be able to send packets of 128 bytes")
 	}
 	for i, p := range l.O {
 		if p.Bytes < 0 || p.Nanos < 0 || i > 0 && p.Bytes <= l.O[i-1].Bytes {

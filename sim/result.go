@@ -40,6 +40,9 @@ type Result struct {
 	Ends func(rank int) float64 `json:"-"`
 	// Templates is the number of different schedules.
 	Templates int
+	// Packets by kind and the peaks of memory, of level packets.
+	Packets []PacketCount
+	Peaks   *Peaks
 }
 
 // Memory is the bytes of a structure.
@@ -86,6 +89,9 @@ func (s *Sim) result() *Result {
 		if i == 0 || s.steps[i].schedules != s.steps[i-1].schedules {
 			x.Templates += len(s.steps[i].templates)
 		}
+	}
+	if s.packets != nil {
+		s.packets.count(x)
 	}
 	s.hot(x)
 	if s.path != nil {

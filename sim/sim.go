@@ -26,6 +26,8 @@ type Config struct {
 	// Arrive returns when a rank enters the first call, in nanoseconds; nil: all at 0.
 	Arrive func(rank int) float64
 	Faults Faults
+	// Packets selects the level packets: real point-to-point machines. nil: schedules.
+	Packets *Packets
 	// Path records which operation each one waited for, so that the result has a
 	// critical path. It takes 12 bytes per operation.
 	Path bool
@@ -61,6 +63,7 @@ type Sim struct {
 	faults             Faults
 	left               int
 	path               *path
+	packets            *packets // nil: level schedule
 	stats              Stats
 	near, far          costs
 }
@@ -122,6 +125,16 @@ func New(c Config) (*Sim, error) {
 	s.tx, s.rx = make([]rail, s.nodes*s.rails), make([]rail, s.nodes*s.rails)
 	if err := s.checkFaults(); err != nil {
 		return nil, err
+	}
+	if c.Packets != nil {
+		s.ranks = make([]rank, s.size)
+		for r := range s.ranks {
+			if c.Arrive != nil {
+				s.ranks[r].begin = int64(c.Arrive(r) * picos)
+			}
+		}
+		s.newHosts()
+		return s, s.newPackets(&c)
 	}
 	for i := range c.Calls {
 		if err := s.addCall(&c.Calls[i], c.Calls[:i]); err != nil {
@@ -241,6 +254,10 @@ func (s *Sim) node(r int32) int {
 
 // handle does what a rank does when something happens. Its clock is k.cpu.
 func (s *Sim) handle(k *rank, e *event) {
+	if s.packets != nil {
+		s.packets.handle(k, e)
+		return
+	}
 	r := e.dst
 	if e.kind == evStart {
 		s.enter(r, k)

@@ -53,6 +53,8 @@ writes into the file. Algorithms whose times differ by less are not ranked.`,
   muster sim allreduce --ranks 64K --nodes 1K --algorithm all --sizes 8,64K
   muster sim bcast --ranks 4K --nodes 64 --algorithm knomial --arrival spread:1ms
   muster sim allreduce --ranks 256 --nodes 16 --slow-node 3:4 --lost-rail 3:1
+  muster sim bcast --ranks 100000 --nodes 1000 --level packets --algorithm binomial
+  muster run -n 8 muster sim allreduce --level packets --sizes 8,64K
   muster run --lab -n 16 muster sim calibrate --out lab.json
   muster run --lab -n 16 muster sim allreduce --level validate --machine lab.json`,
 		Args: cobra.ExactArgs(1),
@@ -76,7 +78,7 @@ writes into the file. Algorithms whose times differ by less are not ranked.`,
 	fl.StringSliceVarP(&f.sizes, "sizes", "m", []string{"8"}, "bytes of a block, or of the whole vector, with K or M")
 	fl.IntVar(&f.root, "root", 0, "root of rooted collectives")
 	fl.StringVar(&f.arrival, "arrival", "together", "when ranks enter: together, spread:1ms (at random within it), late:3:1ms (three ranks)")
-	fl.StringVar(&f.level, "level", "schedule", "schedule: the schedules on the model; validate: beside a real run, as the program of a job")
+	fl.StringVar(&f.level, "level", "schedule", "schedule: the schedules on the model; packets: with the point-to-point machines of programs, and as the program of a job beside the packets of real calls; validate: beside the times of real calls, as the program of a job")
 	fl.StringVar(&f.slowNode, "slow-node", "", "NODE:FACTOR, counted from 0: the node computes and sends slower by a factor")
 	fl.StringVar(&f.lostRail, "lost-rail", "", "NODE:RAIL, counted from 0: the node has lost a rail")
 	fl.StringVar(&f.limit, "limit", "256M", "skip algorithms with more operations of all ranks")
@@ -101,15 +103,20 @@ type simJob struct {
 	faults  sim.Faults
 	limit   float64
 	path    bool
+	packets *sim.Packets // nil: level schedule
 }
 
 func (f *simFlags) run(w io.Writer, kind coll.Kind) error {
 	switch f.level {
 	case "schedule":
+	case "packets":
+		if inJob() {
+			return f.comparePackets(kind)
+		}
 	case "validate":
 		return f.validate(kind)
 	default:
-		return fmt.Errorf("--level %s: use schedule or validate", f.level)
+		return fmt.Errorf("--level %s: use schedule, packets or validate", f.level)
 	}
 	job, err := f.job(kind)
 	if err != nil {
@@ -188,6 +195,10 @@ func (f *simFlags) job(kind coll.Kind) (*simJob, error) {
 	j.limit = float64(limit)
 	j.nodes = sim.Layout(j.ranks, m.Nodes, m.Rails)
 	j.on = jobShape{layout{j.ranks, m.Nodes}, m.Rails}
+	if f.level == "packets" {
+		j.packets = &sim.Packets{}
+		j.limit /= packetShare
+	}
 	return j, f.setFaults(&j.faults)
 }
 
@@ -280,7 +291,7 @@ func (j *simJob) simulate(c candidate, size int) (x *sim.Result, why string, err
 	if ops > j.limit {
 		return nil, fmt.Sprintf("about %.1g operations, more than --limit", ops), nil
 	}
-	s, err := sim.New(sim.Config{Machine: j.machine, Calls: []sim.Call{call}, Arrive: j.arrive, Faults: j.faults, Path: j.path && ops < 1<<27})
+	s, err := sim.New(sim.Config{Machine: j.machine, Calls: []sim.Call{call}, Arrive: j.arrive, Faults: j.faults, Packets: j.packets, Path: j.path && ops < 1<<27})
 	if err != nil {
 		return nil, "", err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-mpi/muster/bench"
-	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/sim"
@@ -42,7 +41,7 @@ The hosts of a lab share the cores of this host: use --lab there.`,
 			if f.rounds < 1 {
 				return fmt.Errorf("sim calibrate: --rounds %d: it must be above 0", f.rounds)
 			}
-			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
+			if !inJob() {
 				return startSelf(cmd, f.ranks)
 			}
 			mpi.Main(f.measure)
@@ -89,6 +88,11 @@ func (f *calibrateFlags) measure(c *mpi.Comm) error {
 		if level.Eager, err = eagerTo(c, r); err != nil {
 			return err
 		}
+		attr, _, err := inspect.Packets(c, r)
+		if err != nil {
+			return err
+		}
+		level.Device = &attr
 	}
 	if err := m.Check(); err != nil {
 		return err

@@ -93,6 +93,7 @@ func (r *simReport) print(w io.Writer) error {
 		}
 	}
 	r.printHot(w, best)
+	r.printPackets(w)
 	for _, s := range r.skipped {
 		fmt.Fprintf(w, "not simulated: %s\n", s)
 	}
@@ -158,6 +159,9 @@ type simLine struct {
 	HotRails   []sim.HotRail `json:"hot_rails,omitempty"`
 	HotHosts   []sim.HotHost `json:"hot_hosts,omitempty"`
 	Path       []sim.Hop     `json:"critical_path,omitempty"`
+
+	Packets []sim.PacketCount `json:"packets,omitempty"`
+	Peaks   *sim.Peaks        `json:"peaks,omitempty"`
 }
 
 func (r *simReport) printJSON(w io.Writer) error {
@@ -166,7 +170,7 @@ func (r *simReport) printJSON(w io.Writer) error {
 	for _, f := range r.figures {
 		x := f.result
 		if err := e.Encode(simLine{r.kind.String(), f.String(), f.size, x.Ranks, x.Nodes, x.Rails, x.First, x.Mean, x.Last, x.InCalls,
-			f.position, r.machine.Error, x.Stats, x.Templates, x.BytesPerRank(), x.Memory, x.HotRails, x.HotHosts, x.Path}); err != nil {
+			f.position, r.machine.Error, x.Stats, x.Templates, x.BytesPerRank(), x.Memory, x.HotRails, x.HotHosts, x.Path, x.Packets, x.Peaks}); err != nil {
 			return err
 		}
 	}

@@ -76,10 +76,32 @@ func TestSimRejectsBadFlags(t *testing.T) {
 		{"--tuning t.json", "error of the simulation is unknown"},
 		{"--limit 1", "more than --limit"},
 		{"--level validate", "the program of a job"},
+		{"--level packets --limit 8", "more than --limit"},
 	} {
 		got := muster(t, t.TempDir(), append([]string{"sim", "bcast", "--ranks", "8"}, strings.Fields(c.flags)...)...)
 		if got.status == 0 || !strings.Contains(got.err, c.want) {
 			t.Errorf("muster sim bcast %s must be refused with %q; got %+v", c.flags, c.want, got)
+		}
+	}
+}
+
+// TestSimComparesPackets makes a call in a job of processes: simulated packets by kind are
+// those that the job counts, also if a message has several segments.
+func TestSimComparesPackets(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := muster(t, t.TempDir(), "run", "-n", "4", "--label", "never", self, "sim", "allreduce", "--level", "packets", "-a", "recursive-doubling", "--sizes", "24K")
+	for _, want := range []string{"eager 8, seg 16", "equal in 1 of 1 cases"} {
+		if got.status != 0 || !strings.Contains(got.out, want) {
+			t.Errorf("the comparison of packets does not print %q: %+v", want, got)
+		}
+	}
+	got = muster(t, t.TempDir(), "sim", "alltoall", "--level", "packets", "-n", "20", "--nodes", "4", "-a", "pairwise", "--sizes", "8,1M", "--arrival", "spread:1ms")
+	for _, want := range []string{"eager 380;", "rts 380", "unexpected messages (rank", "links "} {
+		if got.status != 0 || !strings.Contains(got.out, want) {
+			t.Errorf("muster sim --level packets does not print %q: %+v", want, got)
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
-	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/sim"
@@ -35,7 +34,7 @@ type compared struct {
 }
 
 func (f *simFlags) validate(kind coll.Kind) error {
-	if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
+	if !inJob() {
 		return errors.New("--level validate is the program of a job: start it by muster run, for example: muster run --lab -n 16 muster sim")
 	}
 	if f.machine == "" {

@@ -73,6 +73,7 @@ func (e *Engine) counters() prof.Counters {
 	}
 	e.countMessages(&c)
 	e.countLinks(&c)
+	e.m.Packets(e.eachLink, func(kind string, n uint64) { c.Add(prof.PacketsSent(kind), n) })
 	e.countMemory(&c)
 	for _, d := range e.lanes {
 		d.count(&c)
@@ -145,12 +146,14 @@ func (e *Engine) countLinks(c *prof.Counters) {
 	c.Add(prof.AddressesFetched, uint64(e.cards))
 }
 
+func (e *Engine) eachLink(visit func(*p2p.Link)) {
+	for _, l := range e.links {
+		visit(l)
+	}
+}
+
 func (e *Engine) countMemory(c *prof.Counters) {
-	f := e.m.Footprint(func(visit func(*p2p.Link)) {
-		for _, l := range e.links {
-			visit(l)
-		}
-	})
+	f := e.m.Footprint(e.eachLink)
 	c.Add(prof.MemoryLinks, uint64(f.Links))
 	c.Add(prof.Name(rdma.MemoryRings), uint64(f.Rings))
 	c.Add(prof.MemoryOperations, uint64(f.Operations))

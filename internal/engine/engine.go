@@ -177,6 +177,9 @@ func (e *Engine) Rank() int { return e.rank }
 // Size returns the number of ranks in the world.
 func (e *Engine) Size() int { return e.size }
 
+// P2P returns the configuration of the point-to-point machine.
+func (e *Engine) P2P() p2p.Config { return e.cfg.P2P }
+
 // Attr returns the attributes of the device that carries messages to a rank of the
 // world. For Anyone it returns those of home.
 func (e *Engine) Attr(rank int) *rdma.Attr {

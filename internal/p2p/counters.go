@@ -7,6 +7,7 @@ package p2p
 import (
 	"math/bits"
 	"reflect"
+	"strings"
 
 	"github.com/muster-mpi/muster/rdma"
 )
@@ -29,7 +30,19 @@ func (s *Sizes) add(proto uint8, n int) {
 }
 
 // Sizes returns the counts of sent messages, valid until the next call.
-func (m *Machine) Sizes() *Sizes { return &m.sizes }
+func (m *Machine) Sizes() *Sizes { return m.sizes }
+
+// Packets passes the packets sent, by kind, to visit: kinds that occurred, in lower case.
+// An EAGER packet is a message by eager or a note, so links count them.
+func (m *Machine) Packets(links func(visit func(*Link)), visit func(kind string, n uint64)) {
+	sent := m.packets
+	links(func(l *Link) { sent[kindEager] += l.Stats.ByProtocol[protoEager] })
+	for k, n := range sent {
+		if n > 0 {
+			visit(strings.ToLower(kindNames[k]), n)
+		}
+	}
+}
 
 // kept counts the eager messages that have no receive yet.
 type kept struct{ bytes, peak int }

@@ -41,6 +41,9 @@ func newCreditPool(c *Config) creditPool {
 	return p
 }
 
+// CreditUsed returns how much of the initial credit of a link its sender is using.
+func (l *Link) CreditUsed(m *Machine) int64 { return max(m.creditPool.first-l.credit, 0) }
+
 // consume counts eager bytes that the receiver no longer holds, and returns credit to
 // the sender from time to time.
 func (m *Machine) consume(l *Link, n int) {

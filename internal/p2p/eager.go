@@ -66,6 +66,7 @@ func (m *Machine) emitEager(l *Link, ctx uint32, src, tag int32, buf []byte, id 
 		end := min(off+l.segment, len(buf))
 		wr = m.packet(l)
 		h = wr.Head[:]
+		m.packets[kindSeg]++
 		put64(h[offKind:], uint64(kindSeg)|uint64(l.sendSeq-1)<<32)
 		put64(h[offFirst:], uint64(first))
 		put64(h[offTotal:], uint64(off))

@@ -31,6 +31,7 @@ func (m *Machine) request(l *Link) *rdma.SendWR {
 
 // control fills in a packet without data.
 func (m *Machine) control(wr *rdma.SendWR, l *Link, kind packetKind, handle, second, n uint64) {
+	m.packets[kind]++
 	h := wr.Head[:]
 	put64(h[offKind:], uint64(kind)|uint64(l.sendSeq-1)<<32)
 	put64(h[offHandle:], handle)

@@ -36,6 +36,10 @@ type Config struct {
 	// for it (Attr.Oversubscribed) includes it in its costs.
 	TimeSlice float64
 
+	// Sizes counts the sent messages; nil: the machine has its own. The machines of a
+	// simulation share one, because it is most of the memory of an idle machine.
+	Sizes *Sizes
+
 	leastCredit int64 // overrides the default, for tests
 }
 
@@ -87,8 +91,9 @@ type Machine struct {
 	match      matcher
 	pool
 	specRule specRule
-	sizes    Sizes
-	crc      *crc32.Table // CRC of ring slots, made on first use
+	sizes    *Sizes
+	packets  [kindCount]uint64 // sent, by kind; EAGER is counted by links
+	crc      *crc32.Table      // CRC of ring slots, made on first use
 
 	sources Sources // nil: not used
 	orphans []orphan
@@ -121,7 +126,10 @@ func New(cfg Config, mem Memory) *Machine {
 	if cfg.Credit == 0 {
 		cfg.Credit = 16 << 20
 	}
-	return &Machine{cfg: cfg, mem: mem, creditPool: newCreditPool(&cfg), specRule: newSpecRule(cfg.Speculate),
+	if cfg.Sizes == nil {
+		cfg.Sizes = new(Sizes)
+	}
+	return &Machine{cfg: cfg, mem: mem, sizes: cfg.Sizes, creditPool: newCreditPool(&cfg), specRule: newSpecRule(cfg.Speculate),
 		one: [1]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: headLen}}}
 }
 

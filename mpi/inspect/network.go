@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/launch"
+	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/internal/hook"
 	"github.com/muster-mpi/muster/rdma"
@@ -19,6 +20,16 @@ func DeviceName(c *mpi.Comm, rank int) string {
 		return ""
 	}
 	return e.Attr(world).Name
+}
+
+// Packets returns what determines the packets of messages to a rank of c: the
+// attributes of the device, and the configuration of the point-to-point machine.
+func Packets(c *mpi.Comm, rank int) (rdma.Attr, p2p.Config, error) {
+	e, world, err := hook.Get().Peer(c, "Packets", rank)
+	if err != nil || e == nil {
+		return rdma.Attr{}, p2p.Config{}, err
+	}
+	return *e.Attr(world), e.P2P(), nil
 }
 
 // OpenDevice opens another device of the kind that carries most messages of c,
