@@ -36,6 +36,8 @@ type Benchmark struct {
 	// Worlds, if not nil, are the worlds that Alternating always compares.
 	Worlds []World
 	Calls  bool // Params.Calls selects from ReuseCalls
+	// Settings are set in the environment of the ranks.
+	Settings []string
 }
 
 // World is a named set of environment settings.
@@ -155,6 +157,7 @@ func All() []Benchmark {
 	list = append(list, neighborhoodBenchmarks()...)
 	list = append(list, frequentBenchmarks()...)
 	list = append(list, windowBenchmarks()...)
+	list = append(list, failureBenchmarks()...)
 	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
 	return list
 }

@@ -23,11 +23,15 @@ type Result struct {
 	Min    float64 `json:"min"`
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
+	// Low and High are the quartiles, where the spread matters.
+	Low  float64 `json:"low,omitempty"`
+	High float64 `json:"high,omitempty"`
 	// Connections and Way belong to verbs benchmarks: the number of connections, and the
 	// operation that carried the bytes.
 	Connections int    `json:"connections,omitempty"`
 	Way         string `json:"way,omitempty"`
-	// Ratio is communication to computation, where that is varied.
+	// Ratio is communication to computation, where that is varied, or Value to that of the
+	// benchmark's own metric.
 	Ratio float64 `json:"ratio,omitempty"`
 	// Protocol is the selected protocol, device or algorithm.
 	Protocol string `json:"protocol,omitempty"`
@@ -74,6 +78,12 @@ func (p *Printer) Print(r Result) {
 		note = "  " + r.Metric
 		if r.Unit != p.B.Unit {
 			note += " (" + r.Unit + ")"
+		}
+	}
+	if r.High > 0 {
+		note = fmt.Sprintf("  %.2f to %.2f", r.Low, r.High) + note
+		if r.Ratio > 0 {
+			note += fmt.Sprintf("  × %.2f", r.Ratio)
 		}
 	}
 	if p.B.Worlds != nil && r.Protocol != "" {

@@ -76,7 +76,7 @@ func (c *Comm) ready() *Comm {
 		c.watched()
 	}
 	if c.e.Tolerates() {
-		c.e.RegisterMember(c.co, c.ctx, c.ranks)
+		c.e.RegisterMember(c.co, c.ctx, c.ranks, c.onHost())
 	}
 	return c
 }

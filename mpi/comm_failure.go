@@ -96,11 +96,28 @@ func (c *Comm) shrink(op string) (*Comm, error) {
 	if err := c.intra(op); err != nil {
 		return nil, err
 	}
-	id, failed, err := c.agreeContext(op)
+	id, failed, err := c.agreeContext(op, c.onHost())
 	if err != nil {
 		return nil, err
 	}
 	return c.sub(id, listOf(c.without(failed)), c.name+".shrink"), nil
+}
+
+// onHost reports whether all ranks of c are on this host and may share memory.
+func (c *Comm) onHost() bool {
+	if c.w.cfg.NoSharedMemory {
+		return false
+	}
+	if c.w.client.LocalSize() == c.w.client.Size() {
+		return true
+	}
+	home := c.w.client.Node(c.w.client.Rank())
+	for r := range c.co.Size {
+		if c.w.client.Node(c.co.Ranks.At(r)) != home {
+			return false
+		}
+	}
+	return true
 }
 
 // without returns the ranks of c that are not in a set.

@@ -61,6 +61,10 @@ func forceCollective(c *Comm, kind coll.Kind, limit int, tuning *coll.Tuning) {
 	c.plans.forget()
 }
 
+// AgreeByMessages makes agreements of this rank use messages, as between hosts: it never
+// settles which of its slots it uses.
+func AgreeByMessages(c *Comm) { c.e.OfferSlots(math.MaxUint32) }
+
 // PretendNodes makes the choice of algorithms on c assume a topology: ranks with the same
 // number share a node. The devices do not change.
 func PretendNodes(c *Comm, nodeOf []int) {

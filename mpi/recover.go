@@ -94,7 +94,7 @@ func (c *Comm) recovery() (*recovery, error) {
 		if err := c.intra(op); err != nil {
 			return nil, err
 		}
-		id, _, err := c.agreeContext(op)
+		id, _, err := c.agreeContext(op, false)
 		if err != nil {
 			return nil, err
 		}
@@ -169,7 +169,7 @@ func (r *recovery) lost(failed ft.Set) (ranks []int) {
 
 // prepare makes the communicator of the next attempt.
 func (r *recovery) prepare(failure error) error {
-	id, failed, err := r.full.agreeContext("Recover")
+	id, failed, err := r.full.agreeContext("Recover", false)
 	if err != nil {
 		return errors.Join(failure, err)
 	}
@@ -212,8 +212,10 @@ func refill(members, spares []int, failed ft.Set) (alive, left []int) {
 }
 
 // agreeContext agrees with the ranks of c that are alive on a free context id, as agreeBy does
-// among ranks that do not fail, and on the ranks that have failed.
-func (c *Comm) agreeContext(op string) (id uint32, failed ft.Set, err error) {
+// among ranks that do not fail, and on the ranks that have failed. With slots, which only
+// ranks of one host may ask for, they also find a slot for the agreements of the new
+// communicator.
+func (c *Comm) agreeContext(op string, slots bool) (id uint32, failed ft.Set, err error) {
 	floor := uint32(0)
 	for attempt := range uint32(1000) {
 		v, err := c.agreeAlive(engine.NoContext, op, 0, uint64(max(c.w.ids.propose(), floor)))
@@ -227,14 +229,19 @@ func (c *Comm) agreeContext(op string) (id uint32, failed ft.Set, err error) {
 		reserved := uint64(0)
 		if c.w.ids.reserve(id) {
 			reserved = 1
+			if slots {
+				reserved |= uint64(c.e.OfferSlots(id+1)) << 1
+			}
 		}
-		if v, err = c.agreeAlive(engine.NoContext, op, reserved, 0); err != nil {
+		v, err = c.agreeAlive(engine.NoContext, op, reserved, 0)
+		c.e.SettleSlots(id+1, uint8(v.Flag>>1))
+		if err != nil {
 			return 0, nil, err
 		}
-		if v.Flag == 1 {
+		if v.Flag&1 == 1 {
 			return id, v.Failed, nil
 		}
-		if reserved == 1 {
+		if reserved != 0 {
 			c.w.ids.release(id)
 		}
 		floor = afterCollision(id, c.ctx, attempt)

@@ -237,3 +237,96 @@ func TestExcludedRank(t *testing.T) {
 		}
 	}
 }
+
+// TestAgreeOnManyCommunicators checks agreements on more communicators than there are slots
+// on the board, and on communicators that use the slots of freed ones.
+func TestAgreeOnManyCommunicators(t *testing.T) {
+	tolerantJob(t, 4, nil, func(c *mpi.Comm) error {
+		var all []*mpi.Comm
+		for i := range 30 {
+			d, err := c.Dup()
+			if err != nil {
+				return err
+			}
+			if i%3 == 0 {
+				if d, err = d.Shrink(); err != nil {
+					return err
+				}
+			}
+			all = append(all, d)
+			for j, d := range all {
+				flag, failed, err := d.Agree(^(uint64(8*i+j) << (8 * d.Rank())))
+				if want := ^(uint64(8*i+j) * 0x1010101); err != nil || flag != want || len(failed) > 0 {
+					return fmt.Errorf("agreed on %x without %v (%v) on communicator %d of %d, want %x", flag, failed, err, j, i, want)
+				}
+			}
+			if i%2 == 1 { // ranks free it while others may still be in its last agreement
+				if err := all[i/3].Free(); err != nil {
+					return err
+				}
+				all = append(all[:i/3], all[i/3+1:]...)
+			}
+		}
+		return nil
+	})
+}
+
+// TestAgreeWhileRanksFail checks that all ranks, also those that fail, return the same from
+// each agreement.
+func TestAgreeWhileRanksFail(t *testing.T) {
+	if mpitest.Launched() {
+		t.Skip("needs a job whose ranks can be made to fail")
+	}
+	for _, messages := range []bool{false, true} {
+		t.Run(fmt.Sprintf("messages=%v", messages), func(t *testing.T) { agreeWhileRanksFail(t, messages) })
+	}
+}
+
+func agreeWhileRanksFail(t *testing.T, messages bool) {
+	const ranks, calls = 8, 200
+	type result struct {
+		flag   uint64
+		failed string
+	}
+	var mu sync.Mutex
+	agreed := map[int]result{}
+	worlds, err := mpi.Local(ranks, &mpi.Config{OnFailure: "return"})
+	noError(t, err, "Local")
+	var wg sync.WaitGroup
+	for rank, w := range worlds {
+		wg.Go(func() {
+			if messages {
+				mpi.AgreeByMessages(w.Comm())
+			}
+			limit := calls
+			if rank%3 == 1 { // ranks 1, 4 and 7 fail, at different times
+				limit = 20 + 50*rank/3
+			}
+			for i := range calls {
+				if i == limit {
+					inspect.FailLocal(worlds, rank, "somebody pulled the plug")
+					return
+				}
+				flag, failed, err := w.Comm().Agree(^(uint64(1) << rank) ^ uint64(i)<<32)
+				if err != nil {
+					t.Errorf("rank %d: agreement %d: %v", rank, i, err)
+					return
+				}
+				mine := result{flag, fmt.Sprint(failed)}
+				mu.Lock()
+				if other, ok := agreed[i]; ok && other != mine {
+					t.Errorf("rank %d returns %+v from agreement %d, another rank %+v", rank, mine, i, other)
+				}
+				agreed[i] = mine
+				mu.Unlock()
+			}
+			if err := w.Finalize(); err != nil {
+				t.Errorf("rank %d: Finalize: %v", rank, err)
+			}
+		})
+	}
+	wg.Wait()
+	if last := agreed[calls-1].failed; last != "[1 4 7]" {
+		t.Errorf("the ranks that have failed in the last agreement are %s, want [1 4 7]", last)
+	}
+}

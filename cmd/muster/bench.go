@@ -212,6 +212,10 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			return err
 		}
 	}
+	for _, kv := range b.Settings {
+		name, value, _ := strings.Cut(kv, "=")
+		os.Setenv(name, value)
+	}
 	mpi.Main(func(c *mpi.Comm) error {
 		if err := b.Check(c.Size()); err != nil {
 			return err

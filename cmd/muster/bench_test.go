@@ -82,6 +82,22 @@ func TestBenchAlternatesWorldsOfOneJob(t *testing.T) {
 	}
 }
 
+func TestBenchFailures(t *testing.T) {
+	got := muster(t, t.TempDir(), "bench", "failures", "-n", "4", "-i", "2", "--json")
+	var metrics []string
+	for line := range strings.Lines(got.out) {
+		var r bench.Result
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Value <= 0 || r.Low > r.Value || r.High < r.Value {
+			t.Errorf("%q: %v", line, err)
+		}
+		metrics = append(metrics, r.Metric)
+	}
+	want := []string{"allreduce", "agree", "shrink", "revoke", "allreduce-failed", "agree-failed", "shrink-failed", "revoke-failed"}
+	if got.status != 0 || !slices.Equal(metrics, want) || !strings.Contains(got.err, "the job continues with 3 ranks") {
+		t.Errorf("the metrics are %q, want %q, and a rank fails:\n%+v", metrics, want, got)
+	}
+}
+
 // The job's own world has started the CPU profile of the process.
 func TestFurtherWorldHasNoCPUProfile(t *testing.T) {
 	cfg, err := furtherConfig([]string{"MUSTER_PPROF=profiles", "MUSTER_CHANNEL=rc"}, []string{"MUSTER_CHANNEL=ud"})

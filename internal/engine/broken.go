@@ -116,6 +116,7 @@ func (e *Engine) RegisterComm(c *Comm) {
 func (e *Engine) UnregisterComm(ctx uint32) {
 	e.lock()
 	delete(e.comms, ctx)
+	e.leaveSlot(ctx)
 	e.unlock()
 }
 
@@ -197,7 +198,7 @@ func (e *Engine) takeNotes() {
 				}
 			}
 			e.endCollectives(n.Ctx)
-		case noteRevoke, noteAgree:
+		case noteRevoke, noteAgree, noteWake:
 			e.memberNote(n)
 		case noteReply:
 			if b := e.broken[n.Ctx]; b != nil && b.Reply == nil {

@@ -15,7 +15,6 @@ package engine
 // Both use notes, so they need no receive, and a rank serves them in any call.
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/ft"
 	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/internal/rankset"
 )
 
@@ -30,6 +30,7 @@ import (
 const (
 	noteRevoke = math.MaxInt32 - 6
 	noteAgree  = math.MaxInt32 - 7
+	noteWake   = math.MaxInt32 - 8
 )
 
 // PartitionedContext marks the contexts of partitioned messages: that of a communicator's
@@ -53,24 +54,30 @@ type member struct {
 	acked   int   // of these, acknowledged by the program
 	revoked *RevokedError
 	alarm   atomic.Bool // see Engine.Alarm
-	number  uint32      // of the agreement that a call waits for
-	waiting *p2p.Xfer   // represents it; nil: no call waits
+	local   bool        // all its ranks are on this host
+	slot    int         // on the board, or noSlot: agreements use messages (agree.go)
+	shared  *ft.Shared  // agreements in this slot
+	number  uint32      // of the agreement by messages that a call waits for
+	waiting *p2p.Xfer   // represents the agreement that a call waits for; nil: no call waits
 }
 
 // tolerance is the state of a rank of a tolerant job.
 type tolerance struct {
 	dead    map[int]*PeerDeadError // by rank in the world; nil: none
-	members map[uint32]*member     // by context of collectives
-	early   map[uint32][]p2p.Note  // for communicators that this rank has not made yet
-	revoked map[uint32]error       // contexts of messages of revoked communicators; nil: none
+	order   []*PeerDeadError       // the same in the order of the board
+	slots   [pmi.Slots]slot
+	members map[uint32]*member    // by context of collectives
+	early   map[uint32][]p2p.Note // for communicators that this rank has not made yet
+	revoked map[uint32]error      // contexts of messages of revoked communicators; nil: none
 }
 
 // Tolerates reports whether the job survives failures.
 func (e *Engine) Tolerates() bool { return e.cfg.Tolerate }
 
 // RegisterMember registers a new communicator of a tolerant job. pt is its context of
-// messages that are not of collectives, peers the ranks that they go to.
-func (e *Engine) RegisterMember(c Comm, pt uint32, peers *rankset.List) {
+// messages that are not of collectives, peers the ranks that they go to. local means that
+// all its ranks are on this host.
+func (e *Engine) RegisterMember(c Comm, pt uint32, peers *rankset.List, local bool) {
 	e.lock()
 	defer e.unlock()
 	if m := e.ft.members[c.Ctx]; m != nil {
@@ -80,9 +87,14 @@ func (e *Engine) RegisterMember(c Comm, pt uint32, peers *rankset.List) {
 	if e.ft.members == nil {
 		e.ft.members = make(map[uint32]*member)
 	}
-	m := &member{comm: c, pt: pt, peers: peers, group: ft.NewGroup(int(c.Rank), c.Size, ft.Arity)}
+	m := &member{comm: c, pt: pt, peers: peers, group: ft.NewGroup(int(c.Rank), c.Size, ft.Arity), local: local && e.board != nil, slot: noSlot}
 	e.ft.members[c.Ctx] = m
-	for _, err := range e.ft.dead {
+	for i := range e.ft.slots { // Shrink may have found one
+		if p := &e.ft.slots[i]; p.state == slotUsed && p.context == c.Ctx {
+			e.useSlot(m, i)
+		}
+	}
+	for _, err := range e.ft.order {
 		e.memberDied(m, err)
 	}
 	for _, n := range e.ft.early[c.Ctx] {
@@ -101,6 +113,7 @@ func (e *Engine) rankDied(err *PeerDeadError) {
 		e.ft.dead = make(map[int]*PeerDeadError)
 	}
 	e.ft.dead[err.Rank] = err
+	e.ft.order = append(e.ft.order, err)
 	if l := e.links[err.Rank]; l != nil {
 		e.m.FailLink(l, err)
 	}
@@ -121,6 +134,9 @@ func (e *Engine) memberDied(m *member, err *PeerDeadError) {
 	e.m.FailAny(m.pt, err)
 	e.giveUp(m, err)
 	m.group.Fail(r)
+	if m.shared != nil {
+		m.shared.Fail(r)
+	}
 	if m.revoked != nil {
 		e.forwardRevoke(m)
 	}
@@ -267,6 +283,10 @@ func (e *Engine) memberNote(n p2p.Note) {
 		e.ft.early[n.Ctx] = append(e.ft.early[n.Ctx], n)
 		return
 	}
+	if n.Tag == noteWake {
+		e.sendAgreement(m)
+		return
+	}
 	if n.Tag == noteRevoke {
 		if len(n.Data) == 4 {
 			e.revoke(m, &RevokedError{int(n.Data[0]) | int(n.Data[1])<<8 | int(n.Data[2])<<16 | int(n.Data[3])<<24})
@@ -276,69 +296,5 @@ func (e *Engine) memberNote(n p2p.Note) {
 	if msg, ok := ft.Parse(n.Data, m.comm.Size); ok && uint32(n.Source) < uint32(m.comm.Size) && n.Source != m.comm.Rank {
 		m.group.Receive(int(n.Source), msg)
 		e.sendAgreement(m)
-	}
-}
-
-// sendAgreement sends the messages of the agreements of a communicator and completes the
-// call that waits for one.
-func (e *Engine) sendAgreement(m *member) {
-	for i := range m.group.Out {
-		s := &m.group.Out[i]
-		b := s.Append(nil)
-		if len(b) > p2p.MaxNote {
-			e.fail(fmt.Errorf("too many ranks have failed, in too many separate groups, for the others to agree on them: %d of %d",
-				len(m.group.Failed()), m.comm.Size))
-			return
-		}
-		e.m.Notify(e.link(m.comm.Ranks.At(int(s.To))), m.comm.Ctx, m.comm.Rank, noteAgree, b)
-	}
-	m.group.Out = m.group.Out[:0]
-	e.flush()
-	if m.waiting != nil {
-		if _, decided := m.group.Decision(m.number); decided {
-			x := m.waiting
-			m.waiting = nil
-			e.m.Refuse(x, nil)
-		}
-	}
-}
-
-// Agree agrees with the ranks of a communicator that are alive on the bitwise and of flag,
-// the maximum of number, and the failed ranks. It works on a revoked communicator too.
-func (e *Engine) Agree(ctx context.Context, c *Comm, op string, flag, number uint64) (ft.Value, error) {
-	e.lock()
-	defer e.unlock()
-	e.checkDeaths()
-	m := e.ft.members[c.Ctx]
-	if e.failed != nil || m == nil {
-		return ft.Value{}, e.failed
-	}
-	x := e.m.New()
-	x.Ctx, x.Source, x.Tag = math.MaxUint32, Nobody, p2p.AnyTag
-	m.number, m.waiting = m.group.Enter(flag, number), x
-	e.sendAgreement(m)
-	e.settle()
-	if ctx != nil {
-		if err := e.waitSlow(ctx, c, op, x); err != nil && !x.Done() {
-			m.waiting = nil
-			e.m.Refuse(x, err)
-		}
-	} else if !x.Done() {
-		e.waitOne(x, c, op)
-	}
-	err := x.Err
-	e.m.Free(x)
-	v, _ := m.group.Decision(m.number)
-	return v, err
-}
-
-// failAgreements ends the calls that wait for an agreement.
-func (e *Engine) failAgreements(err error) {
-	for _, m := range e.ft.members {
-		m.alarm.Store(true)
-		if m.waiting != nil {
-			e.m.Refuse(m.waiting, err)
-			m.waiting = nil
-		}
 	}
 }

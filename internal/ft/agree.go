@@ -4,16 +4,18 @@ import "slices"
 
 // Value is what ranks agree on: the bitwise and of their flags, the maximum of their
 // numbers, and the failed ranks. The value covers every rank that is not in Failed; it
-// may also cover ranks that died after they had contributed.
+// may also cover ranks that died after they had contributed. Slots is a flag of its own,
+// with which the caller finds memory for further agreements (shared.go).
 type Value struct {
 	Flag   uint64
 	Number uint64
 	Failed Set
+	Slots  uint8
 }
 
 // with combines two contributions.
 func (v Value) with(w Value) Value {
-	return Value{v.Flag & w.Flag, max(v.Number, w.Number), v.Failed.Union(w.Failed)}
+	return Value{v.Flag & w.Flag, max(v.Number, w.Number), v.Failed.Union(w.Failed), v.Slots & w.Slots}
 }
 
 // Kind is the kind of a message.
@@ -94,10 +96,10 @@ func (g *Group) Failed() Set { return g.failed }
 
 // Enter starts the next agreement of this rank with its contribution, and returns its
 // number. The previous one must have been decided.
-func (g *Group) Enter(flag, number uint64) uint32 {
+func (g *Group) Enter(flag, number uint64, slots uint8) uint32 {
 	g.latest++
 	a := g.find(g.latest)
-	a.entered, a.mine = true, Value{Flag: flag, Number: number}
+	a.entered, a.mine = true, Value{Flag: flag, Number: number, Slots: slots}
 	// Every rank alive has decided the agreement before the one that this rank has decided
 	// last: it has contributed to that.
 	g.running = slices.DeleteFunc(g.running, func(b *agreement) bool { return b.number+1 < g.latest })

@@ -21,6 +21,10 @@
 // any (as in Lamport 1998). A decision needs that all ranks
 // alive hold the value, so every later root finds it.
 //
+// [Shared] is the state of one rank in agreements of ranks that share memory. They need no
+// messages, and are uniform too (shared.go).
+//
 // Failures must be true: a rank that is reported as failed takes no further step that
-// others see. They need not be reported at the same time or in the same order.
+// others see. They need not be reported at the same time, and for [Group] not in the same
+// order.
 package ft

@@ -133,7 +133,7 @@ func (x *exploration) visit(w *world) error {
 		if int(g.latest) < x.rounds && (g.latest == 0 || decided) {
 			if err := next("%d enters", []any{r}, r, func(v *world, g *Group) {
 				v.ranks[r].known = g.failed
-				g.Enter(^(uint64(1) << r), 1<<r)
+				g.Enter(^(uint64(1) << r), 1<<r, 0)
 			}); err != nil {
 				return err
 			}

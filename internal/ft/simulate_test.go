@@ -66,7 +66,7 @@ func TestSimulateManyRanks(t *testing.T) {
 		heap.Push(&s.events, simulated{s.random.Float64() * 60, int32(rank), -1, -1})
 	}
 	for r := range s.groups {
-		s.groups[r].Enter(^uint64(0), uint64(r))
+		s.groups[r].Enter(^uint64(0), uint64(r), 0)
 		s.flush(r)
 	}
 	s.run()

@@ -52,6 +52,16 @@ func (s Set) Union(t Set) Set {
 	return append(u, s[i:]...)
 }
 
+// sorted returns the ranks of a list in increasing order, as a set.
+func (s Set) sorted() Set {
+	if len(s) == 0 {
+		return nil
+	}
+	t := slices.Clone(s)
+	slices.Sort(t)
+	return t
+}
+
 // The tree has the ranks in the order of a heap: the children of rank r are the next
 // ranks after arity·r. A rank takes the children of a child that has failed. Ranks above
 // which no rank is alive are children of the root, the lowest rank alive.

@@ -25,6 +25,7 @@ func (m *Message) Append(b []byte) []byte {
 func (v *Value) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, v.Flag)
 	b = binary.AppendUvarint(b, v.Number)
+	b = append(b, v.Slots)
 	return v.Failed.append(b)
 }
 
@@ -96,6 +97,7 @@ func (r *reader) value(n int) (v Value) {
 	v.Flag = binary.LittleEndian.Uint64(r.b)
 	r.b = r.b[8:]
 	v.Number = r.uint(math.MaxUint64)
+	v.Slots = r.byte()
 	v.Failed = r.set(n)
 	return v
 }

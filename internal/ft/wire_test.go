@@ -10,8 +10,8 @@ import (
 func TestWire(t *testing.T) {
 	for _, m := range []Message{
 		{Kind: Accept, Agreement: 1, Held: -1},
-		{Kind: Report, Agreement: 1 << 31, Ballot: 3, Held: 2, Value: Value{1, 2, Set{0, 1, 2, 9, 11, 12}}, HeldValue: Value{1 << 63, 1 << 63, Set{99}}},
-		{Kind: Decide, Agreement: 7, Held: -1, Value: Value{^uint64(0), 0, nil}},
+		{Kind: Report, Agreement: 1 << 31, Ballot: 3, Held: 2, Value: Value{1, 2, Set{0, 1, 2, 9, 11, 12}, 0}, HeldValue: Value{1 << 63, 1 << 63, Set{99}, 255}},
+		{Kind: Decide, Agreement: 7, Held: -1, Value: Value{^uint64(0), 0, nil, 1}},
 	} {
 		got, ok := Parse(m.Append(nil), 100)
 		if !ok || !reflect.DeepEqual(got, m) {
@@ -78,7 +78,7 @@ func testTree(t *testing.T, n, arity int32, failures int) {
 }
 
 func FuzzParse(f *testing.F) {
-	m := Message{Kind: Report, Agreement: 9, Ballot: 1, Held: 0, Value: Value{1, 2, Set{0, 4, 5}}, HeldValue: Value{3, 4, Set{8}}}
+	m := Message{Kind: Report, Agreement: 9, Ballot: 1, Held: 0, Value: Value{1, 2, Set{0, 4, 5}, 6}, HeldValue: Value{3, 4, Set{8}, 7}}
 	f.Add(m.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, ok := Parse(b, 64)

@@ -1,7 +1,7 @@
 package pmi
 
 // The board consists of a header, one row per rank, and the counters of each rank
-// (board_metrics.go). All are 64-bit words with atomic
+// (board_metrics.go), and its slots (board_slots.go). All are 64-bit words with atomic
 // access, so the same code works between processes (on mapped memory) and between
 // goroutines (on the heap).
 //
@@ -79,7 +79,7 @@ type Death struct {
 
 // Layout, in words.
 const (
-	boardMagic   = 0x3662746d // "mtb6": a change of the layout changes the digit
+	boardMagic   = 0x3762746d // "mtb7": a change of the layout changes the digit
 	headerWords  = 32         // magic and size; words that change have separate cache lines
 	wordMagic    = 0
 	wordDeaths   = 8
@@ -113,7 +113,7 @@ const (
 	rowTries     = 200
 )
 
-func boardWords(size int) int { return headerWords + size*(rowWords+metricWords) }
+func boardWords(size int) int { return headerWords + size*(rowWords+metricWords+Slots*slotWords) }
 
 // NewBoard creates a board on the heap, for ranks that are goroutines.
 func NewBoard(size int) *Board {
