@@ -330,3 +330,21 @@ func agreeWhileRanksFail(t *testing.T, messages bool) {
 		t.Errorf("the ranks that have failed in the last agreement are %s, want [1 4 7]", last)
 	}
 }
+
+// TestAgreeOnManyFailures checks an agreement whose messages are longer than a note: every
+// second rank has failed.
+func TestAgreeOnManyFailures(t *testing.T) {
+	const ranks = 600
+	var failing []int
+	for r := 1; r < ranks; r += 2 {
+		failing = append(failing, r)
+	}
+	tolerantJob(t, ranks, failing, func(c *mpi.Comm) error {
+		mpi.AgreeByMessages(c)
+		_, failed, err := c.Agree(0)
+		if err != nil || !slices.Equal(failed, failing) {
+			return fmt.Errorf("agreed on the failed ranks %v (%v), want every second one", failed, err)
+		}
+		return nil
+	})
+}

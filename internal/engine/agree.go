@@ -12,7 +12,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/bits"
 
@@ -268,20 +267,45 @@ func (e *Engine) wakeInSlot(m *member) {
 	e.flush()
 }
 
-// sendMessages sends the messages of the agreements of a communicator.
+// sendMessages sends the messages of the agreements of a communicator. One that is longer
+// than a note, because many ranks have failed, goes as several: notes of a rank arrive in
+// order.
 func (e *Engine) sendMessages(m *member) {
 	for i := range m.group.Out {
 		s := &m.group.Out[i]
-		b := s.Append(nil)
-		if len(b) > p2p.MaxNote {
-			e.fail(fmt.Errorf("too many ranks have failed, in too many separate groups, for the others to agree on them: %d of %d",
-				len(m.group.Failed()), m.comm.Size))
-			return
+		l, b := e.link(m.comm.Ranks.At(int(s.To))), s.Append(nil)
+		for ; len(b) > p2p.MaxNote; b = b[p2p.MaxNote:] {
+			e.m.Notify(l, m.comm.Ctx, m.comm.Rank, notePart, b[:p2p.MaxNote])
 		}
-		e.m.Notify(e.link(m.comm.Ranks.At(int(s.To))), m.comm.Ctx, m.comm.Rank, noteAgree, b)
+		e.m.Notify(l, m.comm.Ctx, m.comm.Rank, noteAgree, b)
 	}
 	m.group.Out = m.group.Out[:0]
 	e.flush()
+}
+
+// agreementNote handles a note with a message of an agreement, or a part of one.
+func (e *Engine) agreementNote(m *member, n p2p.Note) {
+	if uint32(n.Source) >= uint32(m.comm.Size) || n.Source == m.comm.Rank {
+		return
+	}
+	data := n.Data
+	if before := m.parts[n.Source]; before != nil {
+		data = append(before, data...)
+		delete(m.parts, n.Source)
+	}
+	if n.Tag == notePart {
+		if len(data) <= ft.MaxMessage(m.comm.Size) {
+			if m.parts == nil {
+				m.parts = make(map[int32][]byte)
+			}
+			m.parts[n.Source] = data
+		}
+		return
+	}
+	if msg, ok := ft.Parse(data, m.comm.Size); ok {
+		m.group.Receive(int(n.Source), msg)
+		e.sendAgreement(m)
+	}
 }
 
 // failAgreements ends the calls that wait for an agreement.

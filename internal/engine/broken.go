@@ -198,7 +198,7 @@ func (e *Engine) takeNotes() {
 				}
 			}
 			e.endCollectives(n.Ctx)
-		case noteRevoke, noteAgree, noteWake:
+		case noteRevoke, noteAgree, noteWake, notePart:
 			e.memberNote(n)
 		case noteReply:
 			if b := e.broken[n.Ctx]; b != nil && b.Reply == nil {

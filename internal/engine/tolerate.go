@@ -31,6 +31,7 @@ const (
 	noteRevoke = math.MaxInt32 - 6
 	noteAgree  = math.MaxInt32 - 7
 	noteWake   = math.MaxInt32 - 8
+	notePart   = math.MaxInt32 - 9
 )
 
 // PartitionedContext marks the contexts of partitioned messages: that of a communicator's
@@ -53,12 +54,13 @@ type member struct {
 	failed  []int // failed ranks of comm, in the order in which this rank learned of them
 	acked   int   // of these, acknowledged by the program
 	revoked *RevokedError
-	alarm   atomic.Bool // see Engine.Alarm
-	local   bool        // all its ranks are on this host
-	slot    int         // on the board, or noSlot: agreements use messages (agree.go)
-	shared  *ft.Shared  // agreements in this slot
-	number  uint32      // of the agreement by messages that a call waits for
-	waiting *p2p.Xfer   // represents the agreement that a call waits for; nil: no call waits
+	alarm   atomic.Bool      // see Engine.Alarm
+	local   bool             // all its ranks are on this host
+	slot    int              // on the board, or noSlot: agreements use messages (agree.go)
+	shared  *ft.Shared       // agreements in this slot
+	number  uint32           // of the agreement by messages that a call waits for
+	parts   map[int32][]byte // of messages of agreements that are longer than a note, by rank
+	waiting *p2p.Xfer        // represents the agreement that a call waits for; nil: no call waits
 }
 
 // tolerance is the state of a rank of a tolerant job.
@@ -293,8 +295,5 @@ func (e *Engine) memberNote(n p2p.Note) {
 		}
 		return
 	}
-	if msg, ok := ft.Parse(n.Data, m.comm.Size); ok && uint32(n.Source) < uint32(m.comm.Size) && n.Source != m.comm.Rank {
-		m.group.Receive(int(n.Source), msg)
-		e.sendAgreement(m)
-	}
+	e.agreementNote(m, n)
 }

@@ -16,12 +16,13 @@ var (
 // simulation delivers the messages of many ranks in the order of simulated time. A message
 // takes 1 to 2 units, a rank learns of a death after 5 to 10.
 type simulation struct {
-	groups   []*Group
-	dead     []bool
-	events   eventHeap
-	now      float64
-	random   *rand.Rand
-	messages int
+	groups []*Group
+	dead   []bool
+	events eventHeap
+	now    float64
+	random *rand.Rand
+	sent   []int   // messages of each rank
+	last   float64 // when the last rank has decided
 }
 
 type simulated struct {
@@ -47,14 +48,21 @@ func (h *eventHeap) Pop() any {
 	return last
 }
 
+// TestSimulateManyRanks checks agreements of many ranks without failures and with failures
+// while they run: all decide the same, and messages and time are bounded. A failure costs at
+// most what an agreement costs, if it is that of the root, and its report.
 func TestSimulateManyRanks(t *testing.T) {
 	seed := *simulateSeed
 	if seed == 0 {
 		seed = rand.Uint64() | 1
 	}
-	failures := *simulateFailures
+	simulate(t, seed, 0)
+	simulate(t, seed, *simulateFailures)
+}
+
+func simulate(t *testing.T, seed uint64, failures int) {
 	s := &simulation{random: rand.New(rand.NewPCG(seed, 0)), dead: make([]bool, *simulateRanks)}
-	s.groups = make([]*Group, *simulateRanks)
+	s.groups, s.sent = make([]*Group, *simulateRanks), make([]int, *simulateRanks)
 	for r := range s.groups {
 		s.groups[r] = NewGroup(r, *simulateRanks, Arity)
 	}
@@ -71,8 +79,33 @@ func TestSimulateManyRanks(t *testing.T) {
 	}
 	s.run()
 	s.check(t, seed)
-	t.Logf("%d ranks, %d failures: %d messages, %.1f units of time, where a message takes 1 to 2 (seed %d)",
-		*simulateRanks, failures, s.messages, s.now, seed)
+	total, most, depth := 0, 0, 0
+	for r := range s.groups {
+		total, most = total+s.sent[r], max(most, s.sent[r])
+	}
+	for n := 1; n < *simulateRanks; n = Arity*n + 1 {
+		depth++
+	}
+	t.Logf("%d ranks, %d failures: %d messages, %.2f for each rank, at most %d, all have decided after %.1f units of time, where a message takes 1 to 2 and the tree is %d deep (seed %d)",
+		*simulateRanks, failures, total, float64(total)/float64(*simulateRanks), most, s.last, depth, seed)
+	// Without failures a rank sends one message of each of the four passes on each of its
+	// branches. A rank that is told of a failure by a message, not yet by a report, may
+	// repeat those of the present ballot.
+	if limit := 4 * (*simulateRanks - 1) * (1 + 2*failures); total > limit {
+		t.Errorf("seed %d: %d messages with %d failures, want at most %d", seed, total, failures, limit)
+	}
+	if limit := (2*Arity*(1+failures) + 2) * (1 + 2*failures); most > limit {
+		t.Errorf("seed %d: a rank sends %d messages with %d failures, want at most %d", seed, most, failures, limit)
+	}
+	// Four passes, begun again at most once after each failure, which is reported 10 units
+	// later at the latest; the last one begins before 60.
+	limit := 4 * 2 * float64(depth)
+	if failures > 0 {
+		limit = 60 + float64(failures)*10 + 2*limit
+	}
+	if s.last > limit {
+		t.Errorf("seed %d: the last rank decides after %.1f units with %d failures, want at most %.1f", seed, s.last, failures, limit)
+	}
 }
 
 func (s *simulation) flush(rank int) {
@@ -87,7 +120,7 @@ func (s *simulation) flush(rank int) {
 			s.events.msgs = append(s.events.msgs, m.Message)
 		}
 		heap.Push(&s.events, simulated{s.now + 1 + s.random.Float64(), m.To, int32(rank), n})
-		s.messages++
+		s.sent[rank]++
 	}
 	g.Out = g.Out[:0]
 }
@@ -108,7 +141,11 @@ func (s *simulation) run() {
 			if s.dead[e.rank] || s.dead[e.from] && s.random.IntN(2) == 0 {
 				continue
 			}
+			_, before := s.groups[e.rank].Decision(1)
 			s.groups[e.rank].Receive(int(e.from), m)
+			if _, decided := s.groups[e.rank].Decision(1); decided && !before {
+				s.last = s.now
+			}
 		}
 		if !s.dead[e.rank] {
 			s.flush(int(e.rank))

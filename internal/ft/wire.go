@@ -9,6 +9,10 @@ import (
 // of its runs of consecutive ranks, and for each run the distance from the end of the
 // previous one and its length: a lost host is one run.
 
+// MaxMessage is the length of the longest message about n ranks: two values whose failed
+// ranks are every second one.
+func MaxMessage(n int) int { return 64 + 2*binary.MaxVarintLen32*n }
+
 // Append encodes a message.
 func (m *Message) Append(b []byte) []byte {
 	b = append(b, byte(m.Kind))
