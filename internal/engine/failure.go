@@ -148,10 +148,14 @@ func (e *Engine) checkDeaths() {
 // messages would never end. A death of the peer takes precedence as the cause.
 func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
 	e.checkDeaths()
-	if e.failed != nil || e.leaving {
+	if e.failed != nil {
 		return
 	}
 	l := d.byPeer.Get(int(c.Peer))
+	e.reportUnreachable(d, l, c)
+	if e.leaving {
+		return
+	}
 	if c.Status == rdma.StatusRemoteAccess {
 		if l == nil {
 			l = e.arrivalLink(d, c.Peer)
@@ -178,6 +182,27 @@ func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
 		}
 	}
 	e.fail(err)
+}
+
+// reportUnreachable reports to the launcher of a tolerant job that a peer cannot be reached.
+// It decides which side has failed, also while this rank waits in Finalize; a peer may have
+// left then, but one that has is not silent.
+func (e *Engine) reportUnreachable(d *lane, l *p2p.Link, c *rdma.Completion) {
+	launcher, ok := e.client.(interface{ Unreachable(rank int) })
+	if !ok || !e.cfg.Tolerate || l == nil || e.ft.dead[l.Rank] != nil || e.ft.unreached[l.Rank] || c.Status == rdma.StatusRemoteAccess {
+		return
+	}
+	if e.leaving {
+		dev, ok := d.dev.(rdma.ExplainingDevice)
+		if silence := new(*rdma.SilenceError); !ok || !errors.As(dev.Explain(c.Peer), silence) {
+			return
+		}
+	}
+	if e.ft.unreached == nil {
+		e.ft.unreached = map[int]bool{}
+	}
+	e.ft.unreached[l.Rank] = true
+	go launcher.Unreachable(l.Rank) // it waits for an answer
 }
 
 // Leaving announces that this rank is about to enter the last barrier. From now on a

@@ -196,6 +196,7 @@ func (a *agent) down(f frame) error {
 		}
 		if a.crew != nil {
 			a.crew.markDead(ranks, host, status)
+			a.crew.evict(ranks, a.spec.Grace)
 		}
 	case frameRelease:
 		if a.server != nil {

@@ -40,6 +40,8 @@ func (a *agent) prepare(body []byte) error {
 // launcher has to compare, are sent at once.
 func (a *agent) pmiEvent(e pmi.Event) {
 	switch {
+	case e.Unreachable:
+		a.sendUp(frameEvent, eventBody(e))
 	case e.Fence:
 		a.reports.add(func(r *report) { r.addFenced(e.Nth, e.Rank) })
 	case e.Phase == pmi.PhaseFinalized:
@@ -53,7 +55,7 @@ func (a *agent) pmiEvent(e pmi.Event) {
 // joinedAsOthers reports that a rank of this host, or of one below, has joined with the
 // terms of a rank that was sent to the launcher.
 func (a *agent) joinedAsOthers(e pmi.Event) bool {
-	if e.Phase != pmi.PhaseJoined || e.Refused != "" || !a.theServer().SameTerms(pmi.Party{Rank: e.Rank, Host: e.Host, Terms: e.Terms}) {
+	if e.Phase != pmi.PhaseJoined || e.Unreachable || e.Refused != "" || !a.theServer().SameTerms(pmi.Party{Rank: e.Rank, Host: e.Host, Terms: e.Terms}) {
 		return false
 	}
 	a.reports.add(func(r *report) { r.joined.add(span{e.Rank, e.Rank}) })

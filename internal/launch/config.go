@@ -247,6 +247,12 @@ func (c *Config) complete() error {
 	if c.Grace < 0 {
 		return fmt.Errorf("launch: grace of %v: use a time such as 5s", c.Grace)
 	}
+	if c.pingEvery == 0 {
+		var err error
+		if c.pingEvery, err = pingInterval(c.Env, c.ExtraEnv); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -279,10 +285,7 @@ func (c *Config) completeHosts() (err error) {
 	if c.StartTimeout == 0 {
 		c.StartTimeout = defaultStart
 	}
-	if c.pingEvery == 0 {
-		c.pingEvery, err = pingInterval(c.Env, c.ExtraEnv)
-	}
-	return err
+	return nil
 }
 
 func (c *Config) labelled() bool {

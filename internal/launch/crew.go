@@ -254,6 +254,24 @@ func (c *crew) markDead(ranks spans, host, status string) {
 	}
 }
 
+// evict kills those of the given ranks that run here and have not exited after a while:
+// the others go on without them.
+func (c *crew) evict(ranks spans, after time.Duration) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for i := range c.members {
+		if m := &c.members[i]; m.alive && ranks.has(m.rank) {
+			time.AfterFunc(after, func() {
+				c.lock.Lock()
+				defer c.lock.Unlock()
+				if m.alive {
+					m.proc.signal(syscall.SIGKILL)
+				}
+			})
+		}
+	}
+}
+
 func (c *crew) living() (n int) {
 	c.lock.Lock()
 	defer c.lock.Unlock()

@@ -39,7 +39,8 @@
 //	lookups.go     requests for values that wait for an answer
 //	report.go      what the ranks of a subtree have reached, in one message; spans.go
 //	link.go        sends and receives the messages; flow.go limits the data in transit
-//	silence.go     hosts and launchers that do not answer any more
+//	silence.go     hosts and launchers that do not answer any more; unreachable.go ranks
+//	               that do not reach each other
 //
 // To read the code, start with run.go for a local job, and with remote.go and agent.go
 // for a job on several hosts.

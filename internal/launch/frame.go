@@ -19,7 +19,7 @@ import (
 )
 
 // protocolVersion changes with every incompatible change of the frames.
-const protocolVersion = 5
+const protocolVersion = 6
 
 type frameKind uint8
 
@@ -197,13 +197,15 @@ func eventBody(e pmi.Event) []byte {
 	w.text(e.Host)
 	w.text(e.Terms)
 	w.text(e.Refused)
+	w.truth(e.Unreachable)
+	w.number(int64(e.Peer))
 	return w
 }
 
 func readEvent(body []byte) (pmi.Event, error) {
 	r := bodyReader{rest: body}
 	e := pmi.Event{Rank: int(r.number()), Phase: pmi.Phase(r.number()), Code: int(r.number()), Why: r.text(),
-		Host: r.text(), Terms: r.text(), Refused: r.text()}
+		Host: r.text(), Terms: r.text(), Refused: r.text(), Unreachable: r.truth(), Peer: int(r.number())}
 	return e, r.err()
 }
 

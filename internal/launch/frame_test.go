@@ -57,7 +57,7 @@ func TestBodyRoundTrip(t *testing.T) {
 	if ranks, host, status, err := readDeath(deathBody(dead, "h", "exit status 3")); err != nil || !reflect.DeepEqual(ranks, dead) || host != "h" || status != "exit status 3" {
 		t.Errorf("a death: %v, %s, %s, %v", ranks, host, status, err)
 	}
-	event := pmi.Event{Rank: 5, Phase: pmi.PhaseAborted, Code: -3, Why: "a reason\n"}
+	event := pmi.Event{Rank: 5, Phase: pmi.PhaseAborted, Code: -3, Why: "a reason\n", Unreachable: true, Peer: 7}
 	if got, err := readEvent(eventBody(event)); err != nil || got != event {
 		t.Errorf("an event: %v, %v", got, err)
 	}

@@ -45,6 +45,7 @@ type job struct {
 
 	leavers     earlyLeavers
 	outlive     outlive
+	unreached   unreached
 	starting    *startWatch
 	ending      bool
 	grace       grace
@@ -123,7 +124,7 @@ func (j *job) lines(rank int, isStderr bool) func(text []byte) {
 }
 
 func (j *job) pmiEvent(e pmi.Event) {
-	if e.Phase != pmi.PhaseFinalized {
+	if e.Phase != pmi.PhaseFinalized || e.Unreachable {
 		j.post(event{rank: e.Rank, pmi: &e})
 	}
 }
@@ -145,6 +146,7 @@ func (j *job) loop(ctx context.Context) {
 	limit := limitTimer(j.cfg.Timeout)
 	defer limit.Stop()
 	defer j.leavers.stop()
+	defer j.unreached.stop()
 	cancelled := ctx.Done()
 	for j.living > 0 || j.pending > 0 {
 		select {
@@ -168,6 +170,8 @@ func (j *job) loop(ctx context.Context) {
 			j.endTimerFired(time.Now())
 		case now := <-late.C:
 			j.checkStartTimeout(now)
+		case <-j.unreached.due():
+			j.decideUnreached()
 		case now := <-j.leavers.ticks():
 			j.checkLeft(now)
 		case now := <-look:
@@ -200,6 +204,8 @@ func (j *job) take(e event) {
 		j.hostLost(e.host, e.lost)
 	case e.failed != nil:
 		j.notStarted(e.failed)
+	case e.pmi.Unreachable:
+		j.unreached.add(e.rank, e.pmi.Peer, j.decideAfter())
 	case e.pmi.Refused != "":
 		j.fail(-1, e.pmi.Refused, 1)
 		if !j.asked {
@@ -259,6 +265,11 @@ func (j *job) takeReport(r *report) {
 func (j *job) checkFence() {
 	if j.ended == 0 || j.server.Fenced() == 0 || j.continues() {
 		return // as in every fence of a job that is well: each rank causes an event
+	}
+	if first := j.outlive.first; first != nil {
+		j.fail(first.rank, first.text, j.outlive.code)
+		j.beginEnding()
+		return
 	}
 	for rank := range j.ranks {
 		if r := &j.ranks[rank]; r.started && !r.alive {

@@ -63,6 +63,11 @@ func (b *localBackend) start() {
 	}
 }
 
+func (b *localBackend) markDead(ranks spans, host, status string) {
+	b.crew.markDead(ranks, host, status)
+	b.crew.evict(ranks, b.job.grace.quiet(len(b.members)))
+}
+
 func (b *localBackend) host(int) string { return b.hostname }
 
 func (b *localBackend) pulse() (pulse, bool) { return b.crew.pulse(), b.board != nil }

@@ -42,6 +42,8 @@ func (j *job) logEvent(e event) {
 		j.log.Info("host lost", "host", j.cfg.Hosts[e.host].Name, "why", e.lost)
 	case e.failed != nil:
 		j.log.Info("start failed", "why", e.failed)
+	case e.pmi.Unreachable:
+		j.log.Info("rank cannot reach another", "rank", e.rank, "other", e.pmi.Peer)
 	case e.pmi.Fence:
 		j.log.Info("rank in a fence", "rank", e.rank)
 	default:

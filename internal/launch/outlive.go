@@ -26,8 +26,10 @@ func (o *outlive) declared(terms string) {
 }
 
 // continues reports whether the job continues if a rank fails now. All ranks must have
-// started: they wait for each other until then.
-func (j *job) continues() bool { return j.outlive.wanted && !j.ending && j.server.Passed() > 0 }
+// started. Until then they wait for each other in several fences, and in none afterwards.
+func (j *job) continues() bool {
+	return j.outlive.wanted && !j.ending && j.server.Passed() > 0 && j.server.Fenced() == 0
+}
 
 // lost handles the failure of a rank by itself, in contrast to an abort of the job.
 func (j *job) lost(rank int, why, status string, code int) {

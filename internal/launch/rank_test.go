@@ -56,6 +56,9 @@ var rankRoles = map[string]func(c pmi.Client) int{
 	"cat":         roleCat,
 	"sleep":       roleSleep,
 
+	"second-fence": roleSecondFence, // of jobs that survive failures: outlive_test.go
+	"unreachable":  roleUnreachable,
+
 	"versions": roleHello, // the last rank has another version
 	"settings": roleHello, // the last rank has another setting
 
@@ -83,6 +86,8 @@ func playRank(role string) int {
 func roleTerms(role string) pmi.Terms {
 	last := os.Getenv(pmi.EnvRank) == "3"
 	switch {
+	case role == "second-fence" || role == "unreachable":
+		return survivingTerms
 	case role == "versions" && last:
 		return pmi.Terms{Protocol: 8, Version: "v8.0.0"}
 	case role == "settings" && last:

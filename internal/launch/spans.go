@@ -43,6 +43,11 @@ func (s spans) count() (n int) {
 	return n
 }
 
+func (s spans) has(n int) bool {
+	i, _ := slices.BinarySearchFunc(s, n, func(e span, n int) int { return e.last - n })
+	return i < len(s) && s[i].first <= n
+}
+
 // all yields the numbers in ascending order.
 func (s spans) all() iter.Seq[int] {
 	return func(yield func(int) bool) {

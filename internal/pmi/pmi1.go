@@ -48,6 +48,7 @@ type wireClient struct {
 	leaving              atomic.Bool             // Close was called
 	survives             bool                    // the job is to continue when a rank fails
 	started              atomic.Bool             // a fence has been passed
+	fencing              atomic.Bool             // a fence is under way, which a failed rank never enters
 	lifeline             string                  // descriptor of the launcher's pipe; see hold
 	held                 atomic.Pointer[os.File]
 
@@ -123,7 +124,7 @@ func (c *wireClient) LocalSize() int { return c.localSize }
 func (c *wireClient) Board() *Board  { return c.board }
 
 func (c *wireClient) Died() (Death, bool) {
-	if c.survives && c.started.Load() {
+	if c.survives && c.started.Load() && !c.fencing.Load() {
 		return Death{}, false // calls to the launcher continue; the caller looks at the board
 	}
 	if d, ok := c.board.Death(0); ok {
@@ -158,6 +159,8 @@ func (c *wireClient) Put(key string, val []byte) error {
 func (c *wireClient) Fence(ctx context.Context) error {
 	c.board.Waiting(c.rank, WaitState{Op: fenceOp, Comm: startComm, Peer: PeerNone, Tag: TagNone})
 	defer c.board.Running(c.rank)
+	c.fencing.Store(true)
+	defer c.fencing.Store(false)
 	m, err := c.ask(ctx, "Fence", "barrier_out", "barrier_in")
 	if err == nil {
 		if rc := m.get("rc"); rc != "" && rc != "0" {
@@ -241,6 +244,18 @@ func (c *wireClient) Abort(code int, why string) {
 	// wait for it. The line is short, and a single write is not interleaved with others.
 	c.conn.SetWriteDeadline(time.Now().Add(time.Second))
 	c.conn.Write(appendMessage(nil, "abort", "exitcode", strconv.Itoa(code), abortWhy, valueCode.EncodeToString([]byte(why))))
+}
+
+// Unreachable reports to the launcher that this rank cannot reach another one over the
+// network. The launcher decides which of them has failed. It does not return an error:
+// without an answer the launcher is gone, which Watch reports.
+func (c *wireClient) Unreachable(rank int) {
+	if !c.survives || !c.compared || c.leaving.Load() {
+		return // nobody decides
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), joinTimeout)
+	defer cancel()
+	_, _ = c.ask(ctx, "report an unreachable rank", unreachableAnswer, unreachableCommand, "rank", strconv.Itoa(rank))
 }
 
 func (c *wireClient) AbortReports() bool { return c.board != nil || c.notice != nil }

@@ -75,6 +75,9 @@ type Event struct {
 	Why   string // PhaseAborted: the reason, if given
 	// Host and Terms are what a rank declares when it joins.
 	Host, Terms string
+	// Unreachable is set if the rank cannot reach another one, Peer, over the network.
+	Unreachable bool
+	Peer        int
 	// Refused is why the job cannot run with this rank. The rank waits for the end of the
 	// job.
 	Refused string
@@ -226,6 +229,11 @@ func (s *Server) answer(c *serverConn, m *message) error {
 		why, _ := valueCode.DecodeString(m.get(abortWhy))
 		s.reach(c.rank, PhaseAborted, Event{Code: m.number("exitcode", 1), Why: string(why)})
 		return nil
+	case unreachableCommand:
+		if peer := m.number("rank", -1); peer >= 0 && peer < s.cfg.Size {
+			s.notify(Event{Rank: c.rank, Phase: s.Phase(c.rank), Unreachable: true, Peer: peer})
+		}
+		return c.reply(unreachableAnswer, "rc", "0")
 	case "spawn":
 		c.spawning = true // rejected after its last line
 		return nil
@@ -235,6 +243,12 @@ func (s *Server) answer(c *serverConn, m *message) error {
 	// Without an answer the client would wait for ever.
 	return c.reply(m.cmd+"_result", "rc", "-1", "msg", "unknown_command")
 }
+
+// unreachableCommand is a request of Muster's own clients, and unreachableAnswer the answer.
+const (
+	unreachableCommand = "muster_unreachable"
+	unreachableAnswer  = "muster_unreachable_result"
+)
 
 // abortWhy is the field of abort that carries Muster's reason, in base64. Other servers
 // ignore unknown fields.

@@ -153,7 +153,11 @@ func (s *Server) enter(ranks int) bool {
 
 // Report passes an event of another server's rank, other than a fence, to the root.
 func (s *Server) Report(e Event) {
-	if e.Rank < 0 || e.Rank >= s.cfg.Size || e.Fence {
+	if e.Rank < 0 || e.Rank >= s.cfg.Size || e.Peer < 0 || e.Peer >= s.cfg.Size || e.Fence {
+		return
+	}
+	if e.Unreachable {
+		s.notify(e)
 		return
 	}
 	s.mu.Lock()

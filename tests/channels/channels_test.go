@@ -26,6 +26,8 @@ import (
 type job struct {
 	dir   string
 	hosts *lab.Lab
+	ranks []string // the hosts of the ranks
+	sshd  []string // the command of their ssh servers
 }
 
 func build(t *testing.T, cfg lab.Config) *job {
@@ -34,6 +36,7 @@ func build(t *testing.T, cfg lab.Config) *job {
 		t.Skip("creates hosts and runs jobs on them")
 	}
 	j := &job{dir: t.TempDir(), hosts: lab.New(t, cfg)}
+	j.ranks = j.hosts.Hosts()
 	for name, source := range map[string]string{"muster": "../../cmd/muster", "storm": "./storm"} {
 		if out, err := exec.Command("go", "build", "-o", filepath.Join(j.dir, name), source).CombinedOutput(); err != nil {
 			t.Fatalf("go build %s: %v\n%s", source, err, out)
@@ -50,7 +53,7 @@ func (j *job) command(t *testing.T, perHost int, env []string, args ...string) *
 // program is command for any program, which follows flags of the launcher.
 func (j *job) program(t *testing.T, perHost int, env []string, words ...string) *exec.Cmd {
 	var hosts []string
-	for _, h := range j.hosts.Hosts() {
+	for _, h := range j.ranks {
 		hosts = append(hosts, h+":"+strconv.Itoa(perHost))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)

@@ -2,8 +2,8 @@
 
 package channels
 
-// Jobs on four hosts that survive failures (MUSTER_ON_FAILURE=return). The launcher runs on
-// the first host and reaches the others by ssh, so that a cut cable separates it from them.
+// Jobs on four hosts that survive failures (MUSTER_ON_FAILURE=return). The launcher runs on a
+// fifth and reaches the others by ssh, so that a cut cable separates it from them.
 
 import (
 	"bytes"
@@ -33,7 +33,8 @@ const (
 )
 
 func TestFailures(t *testing.T) {
-	j := build(t, lab.Config{Hosts: 4})
+	j := build(t, lab.Config{Hosts: 5})
+	j.ranks = j.ranks[:4]
 	t.Run("matrix", func(t *testing.T) { j.killMatrix(t) })
 	rsh := j.sshServers(t)
 	t.Run("short", func(t *testing.T) { j.shortFaults(t, rsh) })
@@ -121,12 +122,19 @@ func (j *job) sshServers(t *testing.T) (rsh string) {
 			t.Fatal(err)
 		}
 	}
-	for _, h := range j.hosts.Hosts() { // the end of the lab ends them
-		if out, err := j.hosts.Command(t.Context(), h, sshd, "-f", file("sshd")).CombinedOutput(); err != nil {
-			t.Skipf("sshd does not start here: %v\n%s", err, out)
-		}
+	j.sshd = []string{sshd, "-f", file("sshd")}
+	for _, h := range j.hosts.Hosts() {
+		j.startSSH(t, h)
 	}
 	return "ssh -F " + file("config")
+}
+
+// startSSH starts the ssh server of a host. The end of the lab ends it.
+func (j *job) startSSH(t *testing.T, host string) {
+	t.Helper()
+	if out, err := j.hosts.Command(t.Context(), host, j.sshd[0], j.sshd[1:]...).CombinedOutput(); err != nil {
+		t.Skipf("sshd does not start here: %v\n%s", err, out)
+	}
 }
 
 // survivors is a running job of storm survive.
@@ -138,12 +146,12 @@ type survivors struct {
 	ended chan error
 }
 
-// survive starts the job, whose launcher runs on the first host.
+// survive starts the job, whose launcher runs on the last host.
 func (j *job) survive(t *testing.T, rsh string, env ...string) *survivors {
 	t.Helper()
 	s := &survivors{job: j, out: new(lockedBuffer), dir: t.TempDir(), ended: make(chan error, 1)}
-	hosts := strings.Join(j.hosts.Hosts(), ":4,") + ":4"
-	s.cmd = j.hosts.Command(t.Context(), j.hosts.Hosts()[0], filepath.Join(j.dir, "muster"),
+	hosts := strings.Join(j.ranks, ":4,") + ":4"
+	s.cmd = j.hosts.Command(t.Context(), j.hosts.Hosts()[4], filepath.Join(j.dir, "muster"),
 		"run", "--hosts", hosts, "--rsh", rsh, filepath.Join(j.dir, "storm"), "survive", "-dir", s.dir)
 	s.cmd.Env = append(append(os.Environ(), "MUSTER_NETWORK=iwarp", "MUSTER_ON_FAILURE=return"), env...)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
@@ -199,9 +207,15 @@ func (s *survivors) dir0() string { return s.job.dir }
 // gone waits until no process of the job is left on a host.
 func (s *survivors) gone(t *testing.T, host string, limit time.Duration) {
 	t.Helper()
+	s.goneBut(t, host, 0, limit)
+}
+
+// goneBut is gone except for a number of agents.
+func (s *survivors) goneBut(t *testing.T, host string, keep int, limit time.Duration) {
+	t.Helper()
 	for end := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) { // real processes
 		agents, ranks := s.pids(t, host)
-		if len(agents)+len(ranks) == 0 {
+		if len(ranks) == 0 && len(agents) == keep {
 			return
 		}
 		if time.Now().After(end) {
@@ -211,7 +225,8 @@ func (s *survivors) gone(t *testing.T, host string, limit time.Duration) {
 }
 
 // shortFaults stops a rank for 5 s, and meanwhile cuts the cable of another host: with the
-// default settings no rank fails.
+// default settings no rank fails. Then a host and the launcher are killed, whose connections
+// the kernel closes.
 func (j *job) shortFaults(t *testing.T, rsh string) {
 	hosts := j.hosts.Hosts()
 	s := j.survive(t, rsh)
@@ -224,19 +239,23 @@ func (j *job) shortFaults(t *testing.T, rsh string) {
 	time.Sleep(5 * time.Second) // of a real network
 	noError(t, j.hosts.Mend(hosts[3], 0))
 	noError(t, syscall.Kill(ranks[0], syscall.SIGCONT))
-	s.stop(t)
-	if err := <-s.ended; err != nil || strings.Contains(s.out.String(), "ranks left") || strings.Contains(s.out.String(), "was lost") {
-		t.Errorf("the job ends with %v, want no failure:\n%s", err, s.out)
+	s.await(t, "survive: 1 pause", 30*time.Second)
+	if strings.Contains(s.out.String(), "ranks left") || strings.Contains(s.out.String(), "was lost") {
+		t.Fatalf("a rank or a host counts as failed:\n%s", s.out)
 	}
+
+	noError(t, j.hosts.Kill(hosts[3]))
+	s.noticed(t, 12, time.Second)
+	noError(t, s.cmd.Process.Kill())
+	<-s.ended
+	for _, h := range hosts {
+		s.gone(t, h, 10*time.Second)
+	}
+	j.startSSH(t, hosts[3])
 }
 
-func (s *survivors) stop(t *testing.T) {
-	t.Helper()
-	noError(t, os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600))
-}
-
-// lostHosts kills an agent, separates a host from the others, cuts off and kills another,
-// and kills the launcher, one after the other in one job.
+// lostHosts kills an agent, separates the ranks of a host from the others, then a host from
+// the others and the launcher, and then the launcher from all, one after the other in one job.
 func (j *job) lostHosts(t *testing.T, rsh string) {
 	hosts := j.hosts.Hosts()
 	s := j.survive(t, rsh, "MUSTER_PEER_TIMEOUT="+lostBound.String())
@@ -254,29 +273,44 @@ func (j *job) lostHosts(t *testing.T, rsh string) {
 	s.noticed(t, 12, time.Second)
 	s.gone(t, hosts[3], 10*time.Second)
 
-	// The ranks of the host leave by themselves, and stay away when it is connected again.
-	noError(t, j.hosts.Cut(hosts[2], 0))
-	s.noticed(t, 8, lostBound)
-	s.gone(t, hosts[2], 10*time.Second)
-	for rank := 8; rank < 12; rank++ {
-		text, _ := os.ReadFile(filepath.Join(s.dir, fmt.Sprint("error.", rank)))
-		if !bytes.Contains(text, []byte("this rank counts as failed")) || !bytes.Contains(text, []byte("heard nothing from muster run")) {
-			t.Errorf("rank %d, which counts as failed, leaves with %q", rank, text)
+	for _, rule := range []string{"-p tcp --sport 22 -j ACCEPT", "-p tcp --dport 22 -j ACCEPT", "-p tcp -j DROP", "-p udp -j DROP"} {
+		args := append([]string{"-w", "-A", "INPUT"}, strings.Fields(rule)...)
+		if out, err := j.hosts.Command(t.Context(), hosts[2], "iptables", args...).CombinedOutput(); err != nil {
+			t.Fatalf("iptables: %v\n%s", err, out)
 		}
 	}
-	noError(t, j.hosts.Mend(hosts[2], 0))
+	s.noticed(t, 8, 2*lostBound)
+	s.goneBut(t, hosts[2], 1, 10*time.Second)
+	s.haveLeft(t, 8, "unreachable over the network")
 
+	// The ranks of the host leave by themselves, before it is connected again.
 	noError(t, j.hosts.Cut(hosts[1], 0))
-	noError(t, j.hosts.Kill(hosts[1]))
 	s.noticed(t, 4, lostBound)
+	s.gone(t, hosts[1], 10*time.Second)
+	s.haveLeft(t, 4, "heard nothing from muster run")
+	noError(t, j.hosts.Mend(hosts[1], 0))
 
-	noError(t, s.cmd.Process.Kill())
+	noError(t, j.hosts.Cut(hosts[4], 0))
+	noError(t, j.hosts.Kill(hosts[4]))
 	<-s.ended
-	s.gone(t, hosts[0], 10*time.Second)
+	s.gone(t, hosts[0], lostBound+10*time.Second)
+	s.gone(t, hosts[2], 10*time.Second)
+	s.haveLeft(t, 0, "heard nothing from muster run")
 	if left := sharedFiles(t, all); len(all) != 16 || len(left) > 0 {
 		t.Errorf("the ranks %v leave the files %q", all, left)
 	}
 	t.Logf("output:\n%s", s.out)
+}
+
+// haveLeft checks the errors of the four ranks of a host that count as failed.
+func (s *survivors) haveLeft(t *testing.T, first int, why string) {
+	t.Helper()
+	for rank := first; rank < first+4; rank++ {
+		text, _ := os.ReadFile(filepath.Join(s.dir, fmt.Sprint("error.", rank)))
+		if !bytes.Contains(text, []byte("this rank counts as failed")) || !bytes.Contains(text, []byte(why)) {
+			t.Errorf("rank %d, which counts as failed, leaves with %q, want %q", rank, text, why)
+		}
+	}
 }
 
 // noticed waits until the job continues with a number of ranks, and checks how long that took.
@@ -287,7 +321,7 @@ func (s *survivors) noticed(t *testing.T, left int, bound time.Duration) {
 	s.await(t, fmt.Sprintf("survive: %d ranks left", left), bound+10*time.Second)
 	took := time.Since(begin)
 	t.Logf("%d ranks left after %v, bound %v", left, took.Round(time.Millisecond), bound)
-	if took > bound+2*time.Second {
+	if took > bound+5*time.Second {
 		t.Errorf("the failure that leaves %d ranks is known after %v, want at most %v:\n%s", left, took, bound, s.out)
 	}
 }

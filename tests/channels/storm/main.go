@@ -8,7 +8,7 @@
 //	storm late -messages 100          collectives that ranks enter at random times
 //	storm laps                        long collectives until the input of rank 0 ends
 //	storm wait                        all wait for rank 1, which the test kills
-//	storm survive -dir DIR            goes on when ranks fail, until DIR/stop exists
+//	storm survive -dir DIR            goes on when ranks fail
 package main
 
 import (
