@@ -124,6 +124,13 @@ coll-matrix: build ## execute every algorithm of every collective, 1 to 33 ranks
 		timeout -k 10 1200 $(BIN)/muster run -n $$n $(BIN)/mpi.test -test.run TestCollectiveMatrix -test.timeout 20m -matrix.full -matrix.ranks $$n; \
 	done
 
+# Number of goroutines as ranks in the test of their times and memory.
+SCALE_RANKS ?= 50000
+
+.PHONY: scale
+scale: ## run collectives of 50,000 goroutines as ranks, check memory and times
+	$(GO) test ./mpi -run TestCollectivesOfManyRanks -v -args -scale.ranks $(SCALE_RANKS)
+
 # Number of outstanding sends in the test of their time and memory.
 OUTSTANDING ?= 10000
 

@@ -93,6 +93,9 @@ func wantedLimits(forced string, oversubscribed bool) kindLimits {
 	if oversubscribed {
 		limits = sharedCoresLimits
 	}
+	if forced == "" {
+		return limits
+	}
 	for _, part := range strings.Split(forced, ",") {
 		kind, algorithm, _ := strings.Cut(strings.TrimSpace(part), "=")
 		k, err := coll.ParseKind(kind)
@@ -211,6 +214,8 @@ func (c *Comm) noTeam() string {
 		return "it has too many ranks"
 	case c.w.cfg.NoSharedMemory:
 		return "MUSTER_NO_SHARED_MEMORY is set"
+	case c.w.client.LocalSize() == c.w.client.Size():
+		return "" // all ranks are on one host
 	}
 	home := c.w.client.Node(c.world(0))
 	for r := 1; r < c.size; r++ {

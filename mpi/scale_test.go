@@ -1,63 +1,131 @@
 package mpi_test
 
 import (
+	"flag"
+	"fmt"
+	"math"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/muster-mpi/muster/internal/cputime"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
+// scaleRanks selects a run of many ranks, for example of 50,000 (make scale).
+var scaleRanks = flag.Int("scale.ranks", 0, "run collectives of this many goroutines as ranks, and check memory and times")
+
+// mostPerRank is the memory that a rank may take after its first collectives, in a job of any
+// size on one node.
+const mostPerRank = 100_000
+
 // TestMemoryPerRankDoesNotGrow checks that what a rank keeps without windows on one node
-// depends only on the logarithm of the size of the job: on its number of peers in a collective.
+// depends only on the logarithm of the size of the job: on its number of peers in a
+// collective. So the memory of a rank of 50,000 follows from that of smaller jobs.
 func TestMemoryPerRankDoesNotGrow(t *testing.T) {
 	if mpitest.Launched() {
 		t.Skip("starts goroutines as ranks")
 	}
-	few, many := heapPerRank(t, 200), heapPerRank(t, 2000)
-	t.Logf("%d bytes a rank of 200, %d of 2000", few, many)
-	if limit := few + few/10; many > limit {
-		t.Errorf("a rank of 2000 keeps %d bytes, a rank of 200 %d; want at most %d", many, few, limit)
+	few, many := scaleRun(t, 200, 0, nil), scaleRun(t, 2000, 10, &mpi.Config{Collective: "allreduce=recursive-doubling"})
+	t.Logf("%d bytes a rank of 200; %d of 2000, %d after 10 more calls", few.first, many.first, many.last)
+	if limit := few.first + few.first/10; many.first > limit {
+		t.Errorf("a rank of 2000 keeps %d bytes, a rank of 200 %d; want at most %d", many.first, few.first, limit)
+	}
+	for what, n := range map[string]int{"first collectives": many.first, "10 more calls": many.last} {
+		perPeer := float64(many.first-few.first) / math.Log2(2000.0/200)
+		if at50000 := n + int(perPeer*math.Log2(50_000.0/2000)); at50000 > mostPerRank {
+			t.Errorf("after the %s a rank of 2000 keeps %d bytes, so a rank of 50,000 about %d; want at most %d", what, n, at50000, mostPerRank)
+		}
 	}
 }
 
-// heapPerRank returns the bytes on the heap for each of n ranks after their first collectives.
-func heapPerRank(t *testing.T, n int) int {
+// TestCollectivesOfManyRanks executes the first collectives of a job of the size that -scale.ranks gives.
+func TestCollectivesOfManyRanks(t *testing.T) {
+	n := *scaleRanks
+	if n == 0 {
+		t.Skip("-scale.ranks is not given")
+	}
+	r := scaleRun(t, n, 0, nil)
+	t.Logf("%d ranks: %d bytes a rank; %s", n, r.first, strings.Join(r.times, ", "))
+	if r.first > mostPerRank {
+		t.Errorf("a rank of %d keeps %d bytes, want at most %d", n, r.first, mostPerRank)
+	}
+	if peak := int(residentPeak()) / n; peak > mostPerRank {
+		t.Errorf("the process took up to %d bytes a rank, want at most %d", peak, mostPerRank)
+	}
+	if r.allreduce[0] > 3*r.allreduce[1] {
+		t.Errorf("the first Allreduce took %v of processor time, the second %v; want at most three times as much", r.allreduce[0], r.allreduce[1])
+	}
+}
+
+// scaled is the result of scaleRun.
+type scaled struct {
+	first     int              // bytes on the heap for each rank after the first collectives
+	last      int              // after more calls
+	allreduce [2]time.Duration // processor time of the first and the second call
+	times     []string
+}
+
+// scaleRun executes the first collectives of n ranks, and then more calls of Allreduce.
+func scaleRun(t *testing.T, n, more int, cfg *mpi.Config) (r scaled) {
 	t.Helper()
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	worlds, err := mpi.Local(n, nil)
+	before := liveHeap()
+	start := time.Now()
+	worlds, err := mpi.Local(n, cfg)
 	noError(t, err, "Local")
-	defer func() {
+	r.times = append(r.times, fmt.Sprintf("Local %v", time.Since(start)))
+	each := func(what string, f func(i int, w *mpi.World)) time.Duration {
+		start := time.Now()
+		before, _ := cputime.Used()
 		var wg sync.WaitGroup
-		for _, w := range worlds {
-			wg.Go(func() { w.Finalize() })
+		for i, w := range worlds {
+			wg.Go(func() { f(i, w) })
 		}
 		wg.Wait()
-	}()
-	kept := make([]*mpi.Comm, n)
-	var wg sync.WaitGroup
-	for i, w := range worlds {
-		wg.Go(func() {
-			c := w.Comm()
-			noError(t, mpi.Barrier(c), "Barrier")
-			sum := []int64{0}
-			noError(t, mpi.Allreduce(c, []int64{1}, sum, mpi.Sum[int64]()), "Allreduce")
-			odd, err := c.Split(c.Rank()%2, -c.Rank())
-			noError(t, err, "Split")
-			if sum[0] != int64(n) || odd.Size() != n/2 || odd.Rank() != n/2-1-c.Rank()/2 {
-				t.Errorf("rank %d: the sum is %d, and rank %d of %d after Split", c.Rank(), sum[0], odd.Rank(), odd.Size())
-			}
-			kept[i] = odd
-		})
+		after, _ := cputime.Used()
+		used := after - before
+		r.times = append(r.times, fmt.Sprintf("%s %v (CPU %v)", what, time.Since(start), used))
+		return used
 	}
-	wg.Wait()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
+	defer each("Finalize", func(_ int, w *mpi.World) { w.Finalize() })
+	allreduce := func(_ int, w *mpi.World) {
+		sum := []int64{0}
+		noError(t, mpi.Allreduce(w.Comm(), []int64{1}, sum, mpi.Sum[int64]()), "Allreduce")
+		if sum[0] != int64(n) {
+			t.Errorf("rank %d: the sum is %d, want %d", w.Comm().Rank(), sum[0], n)
+		}
+	}
+	each("Barrier", func(_ int, w *mpi.World) { noError(t, mpi.Barrier(w.Comm()), "Barrier") })
+	for i := range r.allreduce {
+		r.allreduce[i] = each("Allreduce", allreduce)
+	}
+	kept := make([]*mpi.Comm, n)
+	each("Split", func(i int, w *mpi.World) {
+		c := w.Comm()
+		odd, err := c.Split(c.Rank()%2, -c.Rank())
+		noError(t, err, "Split")
+		if odd.Size() != n/2 || odd.Rank() != n/2-1-c.Rank()/2 {
+			t.Errorf("rank %d is rank %d of %d after Split", c.Rank(), odd.Rank(), odd.Size())
+		}
+		kept[i] = odd
+	})
+	r.first = (liveHeap() - before) / n
+	for range more {
+		each("Allreduce", allreduce)
+	}
+	r.last = (liveHeap() - before) / n
 	runtime.KeepAlive(kept)
-	return int(after.HeapAlloc-before.HeapAlloc) / n
+	return r
+}
+
+func liveHeap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }
 
 // Above 1,024 ranks, schedules that are as long as the number of ranks are generated while

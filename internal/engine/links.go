@@ -10,6 +10,8 @@ package engine
 //	openLate     does the same in a goroutine of its own, for packets that no such call
 //	             has posted, such as replies of the progress thread
 //	connected    the packets go to the device
+//
+// Between ranks of one process openAtOnce does all of it when the first packet is posted.
 
 import (
 	"context"
@@ -219,6 +221,22 @@ func (e *Engine) endOpen(l *p2p.Link, card string, err error) {
 	}
 	e.opens--
 	e.opening.Done()
+}
+
+// openAtOnce connects a link whose card needs no request and whose device does not wait: that
+// of a rank of this process. It reports whether it has done so; if the card is not there
+// yet, or is refused, the link is connected in the usual way.
+func (e *Engine) openAtOnce(l *p2p.Link) bool {
+	h, ok := e.client.(pmi.Holder)
+	if !ok || !e.lanes[l.Dev].local {
+		return false
+	}
+	card, ok := h.Held(l.Rank, cardKey)
+	if !ok || e.open(l, string(card)) != nil {
+		return false
+	}
+	e.cards++
+	return true
 }
 
 func (e *Engine) fetchCard(rank int) (string, error) {

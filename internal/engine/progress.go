@@ -207,7 +207,7 @@ func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 		e.m.Dropped(wrs)
 		return
 	}
-	if !l.Open && len(l.Wait) == 0 {
+	if !l.Open && len(l.Wait) == 0 && !e.openAtOnce(l) {
 		e.connect(l)
 	} else if len(l.Wait) == 0 {
 		n := e.offer(l, wrs)

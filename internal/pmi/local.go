@@ -142,6 +142,14 @@ func (j *localJob) behind(number uint64) (ranks []int) {
 	return ranks
 }
 
+// Held implements Holder: all values are in this process.
+func (c *localClient) Held(rank int, key string) ([]byte, bool) {
+	c.job.mu.Lock()
+	defer c.job.mu.Unlock()
+	val, ok := c.job.values[localKey{rank, key}]
+	return val, ok
+}
+
 func (c *localClient) Get(ctx context.Context, rank int, key string) ([]byte, error) {
 	j := c.job
 	if rank < 0 || rank >= j.size {

@@ -1,56 +1,88 @@
 package sparse
 
-// pageSize is the number of entries of a page. With 128, a table of pointers for 50,000
-// ranks takes 3 KB and 1 KB for each page in use.
-const pageSize = 1 << pageBits
+import "math/bits"
 
-const pageBits = 7
-
-type page[T any] [pageSize]*T
-
-// Table holds pointers by index. The zero Table is empty. Only one goroutine may use it at a
-// time.
+// Table holds pointers by index. It is a hash table with open addressing, at most half full,
+// so its memory depends on the entries that are set and not on their indices. The zero Table
+// is empty. Only one goroutine may use it at a time.
 type Table[T any] struct {
-	pages []*page[T]
-	used  int
+	slots []slot[T] // length is a power of two
+	shift uint8     // from a hash to a slot
+	used  int       // slots with a key
 }
+
+type slot[T any] struct {
+	key   int // index + 1; 0: unused
+	entry *T
+}
+
+const firstSlots = 8
 
 // Get returns the entry of an index, nil if none was set.
 func (t *Table[T]) Get(i int) *T {
-	if n := uint(i) >> pageBits; n < uint(len(t.pages)) {
-		if p := t.pages[n]; p != nil {
-			return p[uint(i)%pageSize]
+	if len(t.slots) == 0 {
+		return nil
+	}
+	for n := t.home(i); ; n++ {
+		switch s := &t.slots[n&(len(t.slots)-1)]; s.key {
+		case i + 1:
+			return s.entry
+		case 0:
+			return nil
 		}
 	}
-	return nil
 }
+
+// home returns the slot at which the search for an index starts. The factor is 2⁶⁴ divided
+// by the golden ratio (Knuth, The Art of Computer Programming, volume 3, section 6.4):
+// ranks that are a power of two apart, as peers in a collective are, get different slots.
+func (t *Table[T]) home(i int) int { return int(uint64(i) * 0x9E3779B97F4A7C15 >> (t.shift & 63)) }
 
 // Set sets the entry of an index, which must not be negative.
 func (t *Table[T]) Set(i int, v *T) {
-	n := i >> pageBits
-	if n >= len(t.pages) {
-		t.pages = append(t.pages, make([]*page[T], n+1-len(t.pages))...)
+	if 2*t.used >= len(t.slots) {
+		t.grow()
 	}
-	if t.pages[n] == nil {
-		t.pages[n] = new(page[T])
-		t.used++
-	}
-	t.pages[n][i%pageSize] = v
+	t.set(i, v)
 }
 
-// All yields the entries that are not nil, in the order of their indices.
+func (t *Table[T]) set(i int, v *T) {
+	for n := t.home(i); ; n++ {
+		s := &t.slots[n&(len(t.slots)-1)]
+		if s.key == 0 {
+			s.key = i + 1
+			t.used++
+		}
+		if s.key == i+1 {
+			s.entry = v
+			return
+		}
+	}
+}
+
+func (t *Table[T]) grow() {
+	old := t.slots
+	t.slots = make([]slot[T], max(firstSlots, 2*len(old)))
+	t.shift = uint8(64 - bits.TrailingZeros(uint(len(t.slots))))
+	t.used = 0
+	for _, s := range old {
+		if s.entry != nil {
+			t.set(s.key-1, s.entry)
+		}
+	}
+}
+
+// All yields the entries that are not nil, in no order. It allocates nothing.
 func (t *Table[T]) All(yield func(i int, v *T) bool) {
-	for n, p := range t.pages {
-		if p == nil {
-			continue
-		}
-		for i, v := range p {
-			if v != nil && !yield(n<<pageBits+i, v) {
-				return
-			}
+	for _, s := range t.slots {
+		if s.entry != nil && !yield(s.key-1, s.entry) {
+			return
 		}
 	}
 }
 
-// Words returns the number of pointers that the table takes memory for.
-func (t *Table[T]) Words() int { return cap(t.pages) + t.used*pageSize }
+// Len returns the number of indices that were set.
+func (t *Table[T]) Len() int { return t.used }
+
+// Words returns the number of words that the table takes memory for.
+func (t *Table[T]) Words() int { return 2 * len(t.slots) }

@@ -30,11 +30,7 @@ func (a address) String() string {
 		s = fmt.Sprintf("shm%d:p:%d:%x:%d:%d:%s", layoutVersion, a.index, a.nonce, a.pid, a.fd,
 			base64.RawURLEncoding.EncodeToString([]byte(a.path)))
 	}
-	return s + ":" + addressSum(s)
-}
-
-func addressSum(s string) string {
-	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(s)))
+	return fmt.Sprintf("%s:%08x", s, crc32.ChecksumIEEE([]byte(s)))
 }
 
 func parseAddress(addr rdma.Addr) (address, error) {
@@ -52,7 +48,7 @@ func parseAddress(addr rdma.Addr) (address, error) {
 	if f[0] != "shm"+strconv.Itoa(layoutVersion) {
 		return bad(fmt.Sprintf("its layout is %s, ours is shm%d; run all ranks from the same build", f[0], layoutVersion))
 	}
-	if sum != addressSum(text) {
+	if got, err := strconv.ParseUint(sum, 16, 32); err != nil || len(sum) != 8 || uint32(got) != crc32.ChecksumIEEE([]byte(text)) {
 		return bad("its check sum is wrong")
 	}
 	a := address{heap: f[1] == "h"}

@@ -59,6 +59,12 @@ func (s *segment) hasBlock(i int) bool {
 }
 
 func (s *segment) block(i int) []byte {
+	if s.heap {
+		if i >= largeBlock {
+			return s.heapBlock(int(s.geo.smallBlocks)+i-largeBlock, largeBlockBytes)
+		}
+		return s.heapBlock(i, smallBlockBytes)
+	}
 	if i >= largeBlock {
 		at := (i - largeBlock) * largeBlockBytes
 		return s.large[at : at+largeBlockBytes]

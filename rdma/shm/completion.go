@@ -18,12 +18,12 @@ type completionFIFO struct {
 // pull that a peer opens makes the owner check all of them.
 const maxPush = 256
 
+// firstCompletions is the length of the ring at the start. Most ranks never have more
+// completions to return at a time.
+const firstCompletions = 8
+
 func newCompletionFIFO(depth int) completionFIFO {
-	n := 1
-	for n < depth+maxPush {
-		n *= 2
-	}
-	return completionFIFO{ring: make([]rdma.Completion, n), depth: int32(depth)}
+	return completionFIFO{ring: make([]rdma.Completion, firstCompletions), depth: int32(depth)}
 }
 
 // reserve reserves an entry and reports whether one was free.
@@ -49,8 +49,20 @@ func (f *completionFIFO) release(op rdma.Op) {
 }
 
 func (f *completionFIFO) add(c rdma.Completion) {
+	if f.put-f.get == uint32(len(f.ring)) {
+		f.grow()
+	}
 	f.ring[f.put&uint32(len(f.ring)-1)] = c
 	f.put++
+}
+
+// grow doubles the ring. It stays that large, up to depth + maxPush entries.
+func (f *completionFIFO) grow() {
+	ring := make([]rdma.Completion, 2*len(f.ring))
+	for i := f.get; i != f.put; i++ {
+		ring[i&uint32(len(ring)-1)] = f.ring[i&uint32(len(f.ring)-1)]
+	}
+	f.ring = ring
 }
 
 func (f *completionFIFO) empty() bool { return f.put == f.get }

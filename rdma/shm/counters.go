@@ -21,18 +21,15 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	}
 	s := d.seg
 	if s.heap {
-		add(rdma.MemoryReceive, uint64(len(s.mem)))
+		add(rdma.MemoryReceive, sizeOf[segmentHeader]()+uint64(len(s.cells))*lineBytes)
 		d.countHeap(add)
 	} else {
-		p := s.geo.parts(false)
+		p := s.geo.parts()
 		add(rdma.MemoryReceive, touched(s.mem[:p.slots]))
 		add(rdma.MemoryTables, touched(s.mem[p.slots:p.rings]))
 		add(rdma.MemoryRings, touched(s.mem[p.rings:p.end]))
 	}
-	known := uint64(0)
-	for range d.peers.All {
-		known++
-	}
+	known := uint64(d.peers.Len())
 	add(rdma.MemoryPeers, known*sizeOf[peer]()+uint64(d.peers.Words())*sizeOf[*peer]())
 	add(rdma.PeersKnown, known)
 	add(rdma.PeersRinged, uint64(len(d.rings)))
@@ -41,9 +38,22 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 // countHeap counts the parts that heap mode allocates on first use.
 func (d *Device) countHeap(add func(name rdma.Counter, value uint64)) {
 	s := d.seg
+	for i := range s.blocks {
+		if s.blocks[i].Load() != nil {
+			n := uint64(smallBlockBytes)
+			if i >= int(s.geo.smallBlocks) {
+				n = largeBlockBytes
+			}
+			add(rdma.MemoryReceive, n)
+		}
+	}
 	for i := range s.ringChunks {
 		if r := s.ringChunks[i].Load(); r != nil {
-			add(rdma.MemoryRings, uint64(lineBytes+len(r.cells)*lineBytes+len(r.bytes)))
+			n := lineBytes + len(r.cells)*lineBytes
+			if r.lazy.Load() != nil {
+				n += int(s.geo.ringBytes)
+			}
+			add(rdma.MemoryRings, uint64(n))
 		}
 	}
 	for i := range s.slotChunks {

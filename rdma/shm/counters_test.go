@@ -34,8 +34,8 @@ func TestCountOfRings(t *testing.T) {
 	if after[rdma.PeersRinged] != 1 || after[rdma.MemoryRings] != ring {
 		t.Errorf("one peer has a ring of %d bytes: %v", ring, after)
 	}
-	if after[rdma.MemoryReceive] != before[rdma.MemoryReceive] {
-		t.Errorf("the shared queue grew from %d to %d bytes", before[rdma.MemoryReceive], after[rdma.MemoryReceive])
+	if grown := after[rdma.MemoryReceive] - before[rdma.MemoryReceive]; grown > 2*smallBlockBytes {
+		t.Errorf("the shared queue grew by %d bytes, want at most two blocks: its owner polled after each message", grown)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestCountOfTouchedPages(t *testing.T) {
 	if got[rdma.MemoryRings] != 0 {
 		t.Errorf("%d bytes of rings are touched, but there are none", got[rdma.MemoryRings])
 	}
-	if got[rdma.MemoryReceive] == 0 || got[rdma.MemoryReceive] >= uint64(d.seg.geo.parts(false).slots) {
+	if got[rdma.MemoryReceive] == 0 || got[rdma.MemoryReceive] >= uint64(d.seg.geo.parts().slots) {
 		t.Errorf("%d bytes of the shared queue are touched: its head should be, and not all of it", got[rdma.MemoryReceive])
 	}
 	d.seg.ring(1).bytes[0] = 1

@@ -32,7 +32,8 @@ type Config struct {
 	// KB, which is enough to keep both sides copying.
 	RingBytes int
 	// Rings is the number of senders that may have a ring at this rank at the same time;
-	// the others share one queue. 0: one for each peer, at most 16. Negative: none.
+	// the others share one queue. 0: one for each peer, at most 16, and 4 for more than
+	// 256 ranks of one process. Negative: none.
 	Rings int
 
 	// ShmDir is the directory for a segment that cannot be a memfd. "": /dev/shm.
@@ -49,6 +50,10 @@ const (
 	// ringAfter is the number of messages that a peer sends through the shared queue
 	// before it claims a ring.
 	ringAfter = 8
+	// manyRanks is the number of goroutines as ranks above which rings are few and short: they
+	// share cores, so a sender rarely meets another one in the shared queue, and with a ring of
+	// 16 KB for each of 16 peers the rings would take most of a rank's memory.
+	manyRanks = 256
 	// maxIndex is limited by the size of its field in a cell.
 	maxIndex = 1<<16 - 1
 	// defaultDepth is the default number of work requests that may wait for their
@@ -161,9 +166,12 @@ func (cfg *Config) size() geometry {
 			g.ringBytes *= 2
 		}
 	}
+	many := cfg.Host != nil && cfg.Peers > manyRanks
 	switch {
 	case cfg.Rings > 0:
 		g.rings = uint32(min(cfg.Rings, maxRings))
+	case cfg.Rings == 0 && many:
+		g.rings = 4
 	case cfg.Rings == 0:
 		g.rings = uint32(min(max(cfg.Peers-1, 1), 16))
 	}
@@ -171,6 +179,9 @@ func (cfg *Config) size() geometry {
 		// Go clears allocated memory: keep it small, since tests open many devices.
 		g.cells, g.smallBlocks, g.largeBlocks = 512, 32, 8
 		g.ringBytes = min(g.ringBytes, 128<<10)
+	}
+	if many {
+		g.ringCells = 64
 	}
 	return g
 }

@@ -133,15 +133,16 @@ type pullState struct {
 type segment struct {
 	head  *segmentHeader
 	cells []queueCell
-	small []byte
-	large []byte
+	small []byte // process mode
+	large []byte // process mode
 	slots []slot // process mode
 	rings []byte // process mode
 	geo   geometry
-	mem   []byte // all of it
+	mem   []byte // all of it; process mode
 
 	// Heap mode only: parts that would be sparse in a mapping are allocated on first use.
 	heap       bool
+	blocks     []atomic.Pointer[byte] // small ones, then large ones
 	slotChunks []atomic.Pointer[[slotsPerChunk]slot]
 	ringChunks []atomic.Pointer[ringMemory]
 	// The owner sleeps on wake, the goroutine beside it on beside.
@@ -165,7 +166,18 @@ type region struct {
 type ringMemory struct {
 	head  *ringHead
 	cells []ringCell
-	bytes []byte
+	bytes []byte // process mode
+	lazy  atomic.Pointer[byte]
+}
+
+// allocate returns the n bytes beside the cells of a ring in heap mode. They are allocated
+// for the first message that needs them: short ones do not.
+func (m *ringMemory) allocate(n int) []byte {
+	if b := m.lazy.Load(); b != nil {
+		return sliceAt(b, uint64(n))
+	}
+	m.lazy.CompareAndSwap(nil, &alignedBytes(n)[0])
+	return sliceAt(m.lazy.Load(), uint64(n))
 }
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
@@ -174,47 +186,46 @@ func (g geometry) ringStride() int {
 	return roundUp(lineBytes+int(g.ringCells)*lineBytes+int(g.ringBytes), pageBytes)
 }
 
-// parts are the offsets of the parts of a segment.
+// parts are the offsets of the parts of a mapped segment.
 type parts struct{ cells, small, large, slots, rings, end int }
 
-// parts reserves slots and rings only when they are in the segment, that is, not in heap
-// mode.
-func (g geometry) parts(heap bool) parts {
+func (g geometry) parts() parts {
 	var p parts
 	p.cells = pageBytes
 	p.small = p.cells + int(g.cells)*lineBytes
 	p.large = p.small + int(g.smallBlocks)*smallBlockBytes
 	p.slots = roundUp(p.large+int(g.largeBlocks)*largeBlockBytes, pageBytes)
-	p.rings, p.end = p.slots, p.slots
-	if !heap {
-		p.rings = roundUp(p.slots+int(g.slots)*int(unsafe.Sizeof(slot{})), pageBytes)
-		p.end = p.rings + int(g.rings)*g.ringStride()
-	}
+	p.rings = roundUp(p.slots+int(g.slots)*int(unsafe.Sizeof(slot{})), pageBytes)
+	p.end = p.rings + int(g.rings)*g.ringStride()
 	return p
 }
 
-// newHeapSegment returns a segment in ordinary memory.
+// newHeapSegment returns a segment in ordinary memory. Header and cells are separate, because
+// the allocator has a size of 32 KB, and the next one is 40 KB.
 func newHeapSegment(g geometry) *segment {
-	s := layOut(alignedBytes(g.parts(true).end), g, true)
-	s.slotChunks = make([]atomic.Pointer[[slotsPerChunk]slot], g.slots/slotsPerChunk)
-	s.ringChunks = make([]atomic.Pointer[ringMemory], g.rings)
-	s.wake, s.beside = make(chan struct{}, 1), make(chan struct{}, 1)
-	return s
+	return &segment{
+		geo: g, heap: true,
+		head:       (*segmentHeader)(unsafe.Pointer(&alignedBytes(int(unsafe.Sizeof(segmentHeader{})))[0])),
+		cells:      unsafe.Slice((*queueCell)(unsafe.Pointer(&alignedBytes(int(g.cells) * lineBytes)[0])), g.cells),
+		blocks:     make([]atomic.Pointer[byte], g.smallBlocks+g.largeBlocks),
+		slotChunks: make([]atomic.Pointer[[slotsPerChunk]slot], g.slots/slotsPerChunk),
+		ringChunks: make([]atomic.Pointer[ringMemory], g.rings),
+		wake:       make(chan struct{}, 1),
+		beside:     make(chan struct{}, 1),
+	}
 }
 
 // layOut maps the parts onto mem, which has the length of the geometry and is aligned to a
 // cache line.
-func layOut(mem []byte, g geometry, heap bool) *segment {
-	p := g.parts(heap)
-	s := &segment{geo: g, mem: mem, heap: heap}
+func layOut(mem []byte, g geometry) *segment {
+	p := g.parts()
+	s := &segment{geo: g, mem: mem}
 	s.head = (*segmentHeader)(unsafe.Pointer(&mem[0]))
 	s.cells = unsafe.Slice((*queueCell)(unsafe.Pointer(&mem[p.cells])), g.cells)
 	s.small = mem[p.small:p.large:p.large]
 	s.large = mem[p.large:p.slots:p.slots]
-	if !heap {
-		s.slots = unsafe.Slice((*slot)(unsafe.Pointer(&mem[p.slots])), g.slots)
-		s.rings = mem[p.rings:p.end:p.end]
-	}
+	s.slots = unsafe.Slice((*slot)(unsafe.Pointer(&mem[p.slots])), g.slots)
+	s.rings = mem[p.rings:p.end:p.end]
 	return s
 }
 
@@ -234,8 +245,10 @@ func (s *segment) ring(i int) *ringMemory {
 	if r := s.ringChunks[i].Load(); r != nil {
 		return r
 	}
-	n := lineBytes + int(s.geo.ringCells)*lineBytes + int(s.geo.ringBytes)
-	r := layOutRing(alignedBytes(n), s.geo)
+	r := &ringMemory{
+		head:  (*ringHead)(unsafe.Pointer(&alignedBytes(lineBytes)[0])),
+		cells: unsafe.Slice((*ringCell)(unsafe.Pointer(&alignedBytes(int(s.geo.ringCells) * lineBytes)[0])), s.geo.ringCells),
+	}
 	if !s.ringChunks[i].CompareAndSwap(nil, r) {
 		r = s.ringChunks[i].Load()
 	}
@@ -274,12 +287,28 @@ func (s *segment) region(i int) *region {
 	return nil
 }
 
+// heapBlock returns block i of n bytes, the at-th of all. The first call allocates it, which
+// is by the sender that has claimed it.
+func (s *segment) heapBlock(at, n int) []byte {
+	b := s.blocks[at].Load()
+	if b == nil {
+		b = &alignedBytes(n)[0]
+		s.blocks[at].Store(b)
+	}
+	return sliceAt(b, uint64(n))
+}
+
 // sliceAt returns the n bytes at p.
 func sliceAt(p *byte, n uint64) []byte { return unsafe.Slice(p, n) }
 
-// alignedBytes returns n zero bytes, aligned to a cache line.
+// alignedBytes returns n zero bytes, aligned to a cache line. The sizes of the allocator are
+// multiples of a line from 1 KB on, so that room for the alignment is rarely needed.
 func alignedBytes(n int) []byte {
-	b := make([]byte, n+lineBytes)
+	b := make([]byte, n)
+	if uintptr(unsafe.Pointer(&b[0]))%lineBytes == 0 {
+		return b[:n:n]
+	}
+	b = make([]byte, n+lineBytes)
 	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & (lineBytes - 1)
 	return b[skip : skip+n : skip+n]
 }

@@ -41,14 +41,14 @@ func (d *Device) resolveProcess(p *peer, a address) error {
 		why = "its nonce differs: the process number was reused"
 	case geo.version != layoutVersion:
 		why = fmt.Sprintf("its layout is version %d, ours %d; run all ranks from the same build", geo.version, layoutVersion)
-	case !geo.valid() || geo.parts(false).end > len(mem):
+	case !geo.valid() || geo.parts().end > len(mem):
 		why = "its geometry does not fit its size"
 	}
 	if why != "" {
 		unix.Munmap(mem)
 		return errWrongSegment(a, why)
 	}
-	p.seg = layOut(mem, geo, false)
+	p.seg = layOut(mem, geo)
 	p.fenced = h.flags&flagMembarrier == 0
 	p.reach = reachMessages
 	if owner, err := os.Stat(procPath(a)); err != nil || !os.SameFile(owner, info) {

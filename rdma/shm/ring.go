@@ -24,7 +24,8 @@ const ringLength = 1<<24 - 1
 // ringWriter is the producer's end.
 type ringWriter struct {
 	cells     []ringCell
-	bytes     []byte
+	bytes     []byte // nil: not allocated yet (heap mode)
+	size      int    // of bytes
 	pos, at   uint64 // next cell, next byte
 	cellsSeen uint64 // the consumer's position when last read
 	bytesSeen uint64
@@ -32,12 +33,13 @@ type ringWriter struct {
 	shift     uint8  // shift from positions to laps
 	came      uint64 // messages received when this rank last sent
 	streak    int    // messages sent since
+	memory    *ringMemory
 }
 
 // openRingWriter continues where the previous user of ring i stopped.
 func openRingWriter(s *segment, i int) *ringWriter {
 	m := s.ring(i)
-	w := &ringWriter{cells: m.cells, bytes: m.bytes, head: m.head, shift: uint8(bits.TrailingZeros32(s.geo.ringCells))}
+	w := &ringWriter{cells: m.cells, bytes: m.bytes, size: int(s.geo.ringBytes), head: m.head, memory: m, shift: uint8(bits.TrailingZeros32(s.geo.ringCells))}
 	w.pos, w.at = m.head.cells.load(), m.head.bytes.load()
 	w.cellsSeen, w.bytesSeen = w.pos, w.at
 	return w
@@ -58,12 +60,15 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 		copyHead(&c.data, &wr.Head)
 		copy(c.data[wr.HeadLen:], wr.Body.Bytes())
 	} else {
-		from, next := span(w.at, n, len(w.bytes))
-		if next-w.bytesSeen > uint64(len(w.bytes)) {
+		from, next := span(w.at, n, w.size)
+		if next-w.bytesSeen > uint64(w.size) {
 			w.bytesSeen = w.head.bytes.load()
-			if next-w.bytesSeen > uint64(len(w.bytes)) {
+			if next-w.bytesSeen > uint64(w.size) {
 				return false
 			}
+		}
+		if w.bytes == nil {
+			w.bytes = w.memory.allocate(w.size)
 		}
 		fill(w.bytes[from:from+n], wr)
 		if n <= demoteUpTo && w.streak == 0 {
@@ -130,8 +135,8 @@ const (
 // the time of a message of some KB; a rank that sends and then waits for an answer has the
 // time for it now.
 func (w *ringWriter) prepare(n int) {
-	from, next := span(w.at, n, len(w.bytes))
-	if next-w.bytesSeen <= uint64(len(w.bytes)) { // not while it may still be read
+	from, next := span(w.at, n, w.size)
+	if next-w.bytesSeen <= uint64(w.size) { // not while it may still be read
 		prefetchWrite(&w.bytes[from], n)
 	}
 }
@@ -160,9 +165,9 @@ func (w *ringWriter) fits(n int) bool {
 	if n <= ringInline {
 		return true
 	}
-	_, next := span(w.at, n, len(w.bytes))
+	_, next := span(w.at, n, w.size)
 	w.bytesSeen = w.head.bytes.load()
-	return next-w.bytesSeen <= uint64(len(w.bytes))
+	return next-w.bytesSeen <= uint64(w.size)
 }
 
 // span returns the offset of n bytes in a byte ring of the given size, from position at
@@ -187,7 +192,8 @@ type ringReader struct {
 	publishCells uint64 // publish to the producer when pos or at reach these
 	publishBytes uint64
 	cells        []ringCell
-	bytes        []byte
+	bytes        []byte // nil: not known yet (heap mode)
+	size         int    // of bytes
 	head         *ringHead
 	source       int
 	number       int
@@ -197,11 +203,12 @@ type ringReader struct {
 	asked        uint64 // messages this rank had sent at the last poll
 	late         bool   // the first poll after the last of them found no answer
 	dev          *Device
+	memory       *ringMemory
 }
 
 func openRingReader(d *Device, i, source int) *ringReader {
 	m := d.seg.ring(i)
-	r := &ringReader{cells: m.cells, bytes: m.bytes, head: m.head, dev: d, source: source, number: i,
+	r := &ringReader{cells: m.cells, bytes: m.bytes, size: int(d.seg.geo.ringBytes), head: m.head, memory: m, dev: d, source: source, number: i,
 		shift: uint8(bits.TrailingZeros32(d.seg.geo.ringCells))}
 	r.pos, r.at = m.head.cells.load(), m.head.bytes.load()
 	r.locate()
@@ -308,7 +315,10 @@ func (r *ringReader) pop() []byte {
 		return c.data[:n]
 	}
 	n = min(n, maxSend)
-	from, next := span(r.at, n, len(r.bytes))
+	from, next := span(r.at, n, r.size)
+	if r.bytes == nil {
+		r.bytes = r.memory.allocate(r.size)
+	}
 	r.at = next
 	prefetchRead(&r.bytes[from], n)
 	return r.bytes[from : from+n]
@@ -324,7 +334,10 @@ func (r *ringReader) take() []byte {
 	if n <= ringInline {
 		return c.data[:n]
 	}
-	from, next := span(r.at, n, len(r.bytes))
+	from, next := span(r.at, n, r.size)
+	if r.bytes == nil {
+		r.bytes = r.memory.allocate(r.size)
+	}
 	r.at = next
 	return r.bytes[from : from+n]
 }
@@ -361,5 +374,5 @@ func (r *ringReader) announceRoom() {
 // rest sets the positions at which to publish next.
 func (r *ringReader) rest() {
 	r.publishCells = r.pos + uint64(len(r.cells))/4
-	r.publishBytes = r.at + uint64(len(r.bytes))/4
+	r.publishBytes = r.at + uint64(r.size)/4
 }

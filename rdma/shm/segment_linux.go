@@ -39,12 +39,12 @@ func (d *Device) openProcess() error {
 			return errors.Join(err, memfdErr)
 		}
 	}
-	mem, err := mapFile(d.owner.file, g.parts(false).end)
+	mem, err := mapFile(d.owner.file, g.parts().end)
 	if err != nil {
 		d.owner.file.Close()
-		return fmt.Errorf("shm: cannot map a segment of %d bytes: %w; raise the limit on address space (ulimit -v)", g.parts(false).end, err)
+		return fmt.Errorf("shm: cannot map a segment of %d bytes: %w; raise the limit on address space (ulimit -v)", g.parts().end, err)
 	}
-	d.seg = layOut(mem, g, false)
+	d.seg = layOut(mem, g)
 	if !d.cfg.NoProcessVM {
 		permitReach()
 	}
@@ -76,7 +76,7 @@ func makeMemfd(g geometry) (*os.File, error) {
 		return nil, fmt.Errorf("shm: memfd_create: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), filePrefix+"shm")
-	if err := f.Truncate(int64(g.parts(false).end)); err != nil {
+	if err := f.Truncate(int64(g.parts().end)); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("shm: cannot size a memfd: %w", err)
 	}
@@ -99,7 +99,7 @@ func makeFile(cfg *Config, nonce uint64, g geometry) (segmentFile, geometry, err
 	g, ok := g.fit(free / int64(cfg.Peers))
 	if !ok {
 		return segmentFile{}, g, fmt.Errorf("shm: %s has %d KB free for %d ranks, and each needs %d KB; enlarge it (docker: --shm-size) or allow memfd_create",
-			cfg.ShmDir, free>>10, cfg.Peers, g.parts(false).end>>10)
+			cfg.ShmDir, free>>10, cfg.Peers, g.parts().end>>10)
 	}
 	path := filepath.Join(cfg.ShmDir, fmt.Sprintf("%s%d-%016x", filePrefix, os.Getpid(), nonce))
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -109,12 +109,12 @@ func makeFile(cfg *Config, nonce uint64, g geometry) (segmentFile, geometry, err
 	s := segmentFile{file: f, path: path}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
-		err = unix.Fallocate(int(f.Fd()), 0, 0, int64(g.parts(false).end))
+		err = unix.Fallocate(int(f.Fd()), 0, 0, int64(g.parts().end))
 	}
 	if err != nil {
 		f.Close()
 		os.Remove(path)
-		return segmentFile{}, g, fmt.Errorf("shm: cannot reserve %d KB in %s: %w; enlarge it (docker: --shm-size)", g.parts(false).end>>10, cfg.ShmDir, err)
+		return segmentFile{}, g, fmt.Errorf("shm: cannot reserve %d KB in %s: %w; enlarge it (docker: --shm-size)", g.parts().end>>10, cfg.ShmDir, err)
 	}
 	return s, g, nil
 }
@@ -122,7 +122,7 @@ func makeFile(cfg *Config, nonce uint64, g geometry) (segmentFile, geometry, err
 // fit shrinks a geometry until it needs at most the given bytes; ok is false if even the
 // smallest needs more. Rings go first: without them messages use the shared queue.
 func (g geometry) fit(bytes int64) (geometry, bool) {
-	for int64(g.parts(false).end) > bytes {
+	for int64(g.parts().end) > bytes {
 		switch {
 		case g.ringBytes > 128<<10:
 			g.ringBytes, g.ringCells = 128<<10, 256

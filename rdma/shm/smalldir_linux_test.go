@@ -52,8 +52,8 @@ func TestFitKeepsWithinItsShare(t *testing.T) {
 		cfg := Config{Peers: peers}
 		for bytes := int64(200 << 10); bytes < 64<<20; bytes = bytes * 3 / 2 {
 			g, ok := cfg.size().fit(bytes)
-			if !ok || int64(g.parts(false).end) > bytes || !g.valid() {
-				t.Errorf("%d ranks: a segment for %d KB takes %d KB (ok %v, %+v)", peers, bytes>>10, g.parts(false).end>>10, ok, g)
+			if !ok || int64(g.parts().end) > bytes || !g.valid() {
+				t.Errorf("%d ranks: a segment for %d KB takes %d KB (ok %v, %+v)", peers, bytes>>10, g.parts().end>>10, ok, g)
 			}
 		}
 	}

@@ -301,7 +301,7 @@ func FuzzSegment(f *testing.F) {
 		a.dev.seg.cells[pos&uint64(len(a.dev.seg.cells)-1)].meta = meta
 		m := a.dev.seg.ring(0)
 		m.cells[0].tag.publish(tag)
-		copy(m.bytes, data)
+		copy(m.allocate(int(a.dev.seg.geo.ringBytes)), data)
 		a.put(0, kindRingOpen, []byte{0})
 		for range 20 {
 			a.poll()
