@@ -85,6 +85,7 @@ tests/channels/storm mpi mpi/inspect
 tests/soak          internal/lab
 tests/soak/program  mpi
 tests/soak/rank     mpi tests/soak/program
+tests/recover      apps internal/lab mpi
 examples/*          mpi
 apps                mpi apps/internal/npb apps/cg apps/ep apps/ft apps/heat apps/is apps/lu apps/mg apps/nbody apps/radix apps/train
 apps/*              mpi apps/internal/npb

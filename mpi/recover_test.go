@@ -192,7 +192,7 @@ func TestRecoverTwice(t *testing.T) {
 
 // TestRecoverRandom kills ranks in random calls of random attempts.
 func TestRecoverRandom(t *testing.T) {
-	for range 20 {
+	for range 6 {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 0))
 		n, spares := 2+random.IntN(5), random.IntN(4)

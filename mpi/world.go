@@ -34,26 +34,27 @@ type World struct {
 	tuning *coll.Tuning // measured choice of algorithms; nil: none
 	site   site         // for the choice of algorithms
 
-	ids        contextIDs
-	buffered   atomic.Int64   // bytes that Bsend has buffered
-	background sync.WaitGroup // goroutines of Bsend and Idup
-	partitions atomic.Uint32  // partitions that PsendInit has prepared
-	selfMade   sync.Once
-	memory     allocations
-	nodes      *nodecoll.Host // of ranks that are goroutines; else nil
-	teams      teamList
-	profile    profile
-	recorder   *recorder    // of arrivals at collectives; nil without such a profile
-	tracer     *tracer      // of calls; nil without a trace
-	calls      *callProfile // of calls; nil without a profile
-	observed   bool         // there are hooks or a profile of calls
-	spareCall  atomic.Pointer[hookedCall]
-	clock      *prof.Clock // of recorder and tracer
-	check      checks      // check mode
-	gates      uint64      // barriers through the board of the job
-	finalized  atomic.Bool
-	spares     int       // processes at the end of comm that wait in Recover
-	recovered  *recovery // of Recover on the world; nil before its first call
+	ids         contextIDs
+	buffered    atomic.Int64   // bytes that Bsend has buffered
+	background  sync.WaitGroup // goroutines of Bsend and Idup
+	partitions  atomic.Uint32  // partitions that PsendInit has prepared
+	selfMade    sync.Once
+	memory      allocations
+	checkpoints checkpoints
+	nodes       *nodecoll.Host // of ranks that are goroutines; else nil
+	teams       teamList
+	profile     profile
+	recorder    *recorder    // of arrivals at collectives; nil without such a profile
+	tracer      *tracer      // of calls; nil without a trace
+	calls       *callProfile // of calls; nil without a profile
+	observed    bool         // there are hooks or a profile of calls
+	spareCall   atomic.Pointer[hookedCall]
+	clock       *prof.Clock // of recorder and tracer
+	check       checks      // check mode
+	gates       uint64      // barriers through the board of the job
+	finalized   atomic.Bool
+	spares      int       // processes at the end of comm that wait in Recover
+	recovered   *recovery // of Recover on the world; nil before its first call
 	// stopProfile ends the CPU profile, and stopMetrics the publication of counters.
 	stopProfile func() error
 	stopMetrics func()

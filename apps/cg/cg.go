@@ -53,39 +53,56 @@ func Run(c *mpi.Comm, class byte) (npb.Result, error) {
 	if err := g.free(); err != nil {
 		return npb.Result{}, err
 	}
-	return g.clock.Finish(c, npb.Result{
+	return g.clock.Finish(c, p.result(class, zeta))
+}
+
+// result returns the result without its times.
+func (p params) result(class byte, zeta float64) npb.Result {
+	return npb.Result{
 		Name: "CG", Class: class, Size: strconv.Itoa(p.n), Iterations: p.iterations,
 		Operation: "floating point", Operations: operations(p),
 		Checks: []npb.Check{{Name: "Zeta", Got: zeta, Want: p.zeta, Tolerance: 1e-10}},
-	})
+	}
 }
 
-// power makes iterations of the inverse power method, from a vector of ones: z = A⁻¹x, and
-// the next x is z normalized. It returns the estimate of the eigenvalue.
+// power makes iterations of the inverse power method, from a vector of ones. It returns the
+// estimate of the eigenvalue.
 func (s *solver) power(p params, iterations int) (zeta float64, err error) {
-	for i := range s.x {
-		s.x[i] = 1
-	}
+	s.begin()
 	for range iterations {
-		if err := s.solve(); err != nil {
+		if zeta, err = s.iterate(p); err != nil {
 			return 0, err
-		}
-		x, z := s.x, s.z[:len(s.x)]
-		xz, zz := 0.0, 0.0
-		for i, v := range z {
-			xz += x[i] * v
-			zz += v * v
-		}
-		if xz, zz, err = s.sum2(xz, zz); err != nil {
-			return 0, err
-		}
-		zeta = p.shift + 1/xz
-		norm := 1 / math.Sqrt(zz)
-		for i, v := range z {
-			x[i] = norm * v
 		}
 	}
 	return zeta, nil
+}
+
+// begin sets the vector to ones.
+func (s *solver) begin() {
+	for i := range s.x {
+		s.x[i] = 1
+	}
+}
+
+// iterate is an iteration: z = A⁻¹x, and the next x is z normalized.
+func (s *solver) iterate(p params) (zeta float64, err error) {
+	if err := s.solve(); err != nil {
+		return 0, err
+	}
+	x, z := s.x, s.z[:len(s.x)]
+	xz, zz := 0.0, 0.0
+	for i, v := range z {
+		xz += x[i] * v
+		zz += v * v
+	}
+	if xz, zz, err = s.sum2(xz, zz); err != nil {
+		return 0, err
+	}
+	norm := 1 / math.Sqrt(zz)
+	for i, v := range z {
+		x[i] = norm * v
+	}
+	return p.shift + 1/xz, nil
 }
 
 // operations counts the floating point operations as the specification does.

@@ -38,9 +38,7 @@ func newGrid(c *mpi.Comm, n int) (*grid, error) {
 	if err := npb.CheckPowerOfTwo(c.Size()); err != nil {
 		return nil, err
 	}
-	log2 := bits.Len(uint(c.Size())) - 1
-	down := 1 << (log2 / 2)
-	across := c.Size() / down
+	down, across := shape(c.Size())
 	halves := across / down
 	r, col := c.Rank()/across, c.Rank()%across
 
@@ -65,6 +63,13 @@ func newGrid(c *mpi.Comm, n int) (*grid, error) {
 	}
 	g.same, err = g.row.Split(col%halves, col)
 	return g, err
+}
+
+// shape returns the rows and the columns of the grid for a power of two.
+func shape(ranks int) (down, across int) {
+	log2 := bits.Len(uint(ranks)) - 1
+	down = 1 << (log2 / 2)
+	return down, ranks / down
 }
 
 // block returns part i of n rows in parts of nearly equal length.

@@ -24,7 +24,10 @@ var classes = map[byte]params{'S': {63, 20}, 'W': {255, 40}, 'A': {1023, 80}}
 
 // Run computes the cooling of a class on the ranks of c. Any number of ranks up to that of
 // the rows will do.
-func Run(c *mpi.Comm, class byte) (npb.Result, error) {
+func Run(c *mpi.Comm, class byte) (npb.Result, error) { return RunSaved(c, class, npb.Saving{}) }
+
+// RunSaved is Run with checkpoints, for mpi.Recover: it goes on from the last one.
+func RunSaved(c *mpi.Comm, class byte, saving npb.Saving) (npb.Result, error) {
 	p, err := npb.Class(classes, class)
 	if err != nil {
 		return npb.Result{}, err
@@ -33,12 +36,24 @@ func Run(c *mpi.Comm, class byte) (npb.Result, error) {
 	if err != nil {
 		return npb.Result{}, err
 	}
+	done := 0
+	if saving.Every > 0 {
+		if done, err = s.restore(c); err != nil {
+			return npb.Result{}, err
+		}
+	}
 	if err := s.clock.Start(c); err != nil {
 		return npb.Result{}, err
 	}
-	for range p.steps {
+	for step := done + 1; step <= p.steps; step++ {
+		saving.Begin(step)
 		if err := s.step(); err != nil {
 			return npb.Result{}, err
+		}
+		if saving.Due(step) {
+			if err := s.save(c, step); err != nil {
+				return npb.Result{}, err
+			}
 		}
 	}
 	s.clock.Stop()

@@ -19,7 +19,7 @@ import (
 
 func newAppCommand() *cobra.Command {
 	var class string
-	var ranks int
+	var ranks, every int
 	var asJSON bool
 	all := apps.All()
 	cmd := &cobra.Command{
@@ -34,7 +34,8 @@ Without a name it lists the applications and their classes, which are problem si
   muster app cg                                       one rank, the smallest class
   muster app cg --class A -n 4                        four ranks on this machine
   muster run -n 2 --bind-to core muster app cg -c A   as part of a job
-  muster run --hosts a:4,b:4 muster app mg --class B`,
+  muster run --hosts a:4,b:4 muster app mg --class B
+  muster run -n 4 --spares 1 muster app heat -c W --checkpoint 5`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -50,6 +51,9 @@ Without a name it lists the applications and their classes, which are problem si
 			if ranks > 1 && os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
 				return startSelf(cmd, ranks)
 			}
+			if every != 0 {
+				return runSaved(app, class[0], every, asJSON)
+			}
 			if asJSON {
 				return runAppJSON(cmd.Context(), app, class[0], os.Stdout)
 			}
@@ -61,6 +65,7 @@ Without a name it lists the applications and their classes, which are problem si
 	}
 	cmd.Flags().StringVarP(&class, "class", "c", "S", "problem size: S, W, A, B and so on, as listed for each application")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead: times, the time in each call, and the counters of the ranks")
+	cmd.Flags().IntVar(&every, "checkpoint", 0, "make a checkpoint in memory after so many steps, and go on from it when ranks fail (cg, heat); see muster run --spares")
 	cmd.Flags().IntVarP(&ranks, "ranks", "n", 1, "number of ranks to start")
 	return cmd
 }
@@ -100,6 +105,38 @@ func runApp(app apps.App, class byte) error {
 		return result.Print(os.Stdout)
 	})
 	if !verified {
+		return exitStatus(1)
+	}
+	return nil
+}
+
+// runSaved runs the application as one rank, with checkpoints. Spares that replace no rank
+// have no result.
+func runSaved(app apps.App, class byte, every int, asJSON bool) error {
+	switch {
+	case app.RunSaved == nil:
+		return fmt.Errorf("app %s: it has no checkpoints; cg and heat have", app.Name)
+	case every < 0:
+		return fmt.Errorf("app %s: --checkpoint %d: give the number of steps between checkpoints", app.Name, every)
+	case asJSON:
+		return fmt.Errorf("app %s: --json and --checkpoint exclude each other", app.Name)
+	}
+	wrong := false
+	mpi.Main(mpi.Recover(func(c *mpi.Comm, a mpi.Attempt) error {
+		result, err := app.RunSaved(c, class, apps.Saving{Every: every})
+		if err != nil {
+			return fmt.Errorf("app %s: %w", app.Name, err)
+		}
+		wrong = !result.Verified()
+		if c.Rank() != 0 {
+			return nil
+		}
+		if a.Number > 1 {
+			fmt.Printf("\n Attempt %d, after failures\n", a.Number)
+		}
+		return result.Print(os.Stdout)
+	}))
+	if wrong {
 		return exitStatus(1)
 	}
 	return nil
