@@ -155,6 +155,11 @@ type Advanced struct {
 	// Yield is how many times a waiting call yields its core before it sleeps.
 	// Default 500; 0 on systems other than Linux.
 	Yield int `env:"MUSTER_YIELD" default:"500; 0 on systems other than Linux"`
+	// RanksOnCores is the number of ranks that share the cores of this machine, where
+	// several hosts of the job are one machine, such as containers: if it exceeds
+	// the cores, waiting calls yield early. Default the ranks of this host; with
+	// muster run --lab all ranks.
+	RanksOnCores int `env:"MUSTER_RANKS_ON_CORES" default:"the ranks of this host; with muster run --lab all ranks"`
 	// RingBytes is the size of the ring buffer between two ranks of a host that
 	// communicate often. Default 524288 for a handful of ranks, else 131072.
 	RingBytes int `env:"MUSTER_RING_BYTES" default:"524288 for a handful of ranks, else 131072"`
@@ -338,7 +343,7 @@ func (c *Config) validate() error {
 	if c.Metrics < 0 || c.Metrics > 0 && c.Metrics < metricsMin {
 		return fmt.Errorf("mpi: Config.Metrics (MUSTER_METRICS) is %v; want at least %v, or 0 for never", c.Metrics, metricsMin)
 	}
-	if c.EagerLimit < 0 || c.Advanced.Credit < 0 || c.Advanced.Spin < 0 || c.Advanced.Yield < 0 || c.Advanced.RingBytes < 0 || c.Advanced.Rings < 0 || c.BufferedLimit < 0 || c.Advanced.MaxConnections < 0 {
+	if c.EagerLimit < 0 || c.Advanced.Credit < 0 || c.Advanced.Spin < 0 || c.Advanced.RanksOnCores < 0 || c.Advanced.Yield < 0 || c.Advanced.RingBytes < 0 || c.Advanced.Rings < 0 || c.BufferedLimit < 0 || c.Advanced.MaxConnections < 0 {
 		return fmt.Errorf("mpi: Config holds a negative number; leave a field 0 for its default")
 	}
 	return nil

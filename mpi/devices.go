@@ -42,6 +42,7 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 		}
 	}()
 	apart := client.LocalSize() < client.Size()
+	defer func() { oversubscribed = oversubscribed || cfg.Advanced.RanksOnCores > shm.OnlineCores() }()
 	if !cfg.NoSharedMemory || !sharesMemory && host == nil {
 		dev, err := openShared(cfg, client, host)
 		if err != nil {
@@ -70,7 +71,8 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 func openShared(cfg *Config, client pmi.Client, host *localHost) (rdma.Device, error) {
 	c := shm.Config{
 		Index: client.LocalRank(), Peers: client.LocalSize(),
-		RingBytes: cfg.Advanced.RingBytes, Rings: cfg.Advanced.Rings,
+		RanksOnCores: cfg.Advanced.RanksOnCores,
+		RingBytes:    cfg.Advanced.RingBytes, Rings: cfg.Advanced.Rings,
 		NoProcessVM: cfg.Advanced.NoProcessVM, NoMemfd: cfg.Advanced.NoMemfd,
 	}
 	if host != nil {

@@ -63,3 +63,19 @@ func labHosts(f runFlags, cfg *launch.Config) error {
 	cfg.RSH, err = launch.ParseRSH(l.Rsh())
 	return err
 }
+
+// ranksOnCores is the setting that tells ranks how many share the cores of a machine.
+const ranksOnCores = "MUSTER_RANKS_ON_CORES"
+
+// labCores tells the ranks that all hosts of a lab share the cores of this machine, unless
+// the user has set something else. Ranks that believe that they have a core each wait
+// without yielding it.
+func labCores(cfg *launch.Config) {
+	ranks := cfg.Ranks
+	for _, p := range cfg.Programs {
+		ranks += p.Ranks
+	}
+	if os.Getenv(ranksOnCores) == "" {
+		cfg.ExtraEnv = append([]string{fmt.Sprintf("%s=%d", ranksOnCores, max(ranks, len(cfg.Hosts)))}, cfg.ExtraEnv...)
+	}
+}

@@ -278,6 +278,9 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 
 // settingFlags evaluates the flags that are settings of the ranks.
 func settingFlags(f runFlags, cfg *launch.Config) error {
+	if f.lab != "" {
+		labCores(cfg)
+	}
 	if f.mpich {
 		self, err := os.Executable()
 		if err != nil {

@@ -6,13 +6,13 @@ package main
 import (
 	"fmt"
 	"os"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
+	"github.com/muster-mpi/muster/rdma/shm"
 	"github.com/muster-mpi/muster/sim"
 )
 
@@ -128,8 +128,9 @@ func nodesOfRanks(c *mpi.Comm) ([]int, error) {
 // machineOf converts measurements into LogGP.
 func machineOf(k *bench.Calibration, ranks int, on jobShape) *sim.Machine {
 	m := sim.Default()
-	*m = sim.Machine{Nodes: on.nodes, Rails: on.rails, Cores: runtime.NumCPU(), Near: m.Near, Far: m.Far,
-		Copy: k.Copy * 1e3, Reduce: k.Reduce * 1e3, Memory: k.Copy * 1e3 / float64(runtime.NumCPU()), Stripe: m.Stripe}
+	cores := shm.OnlineCores() // a rank may be bound to some of them
+	*m = sim.Machine{Nodes: on.nodes, Rails: on.rails, Cores: cores, Near: m.Near, Far: m.Far,
+		Copy: k.Copy * 1e3, Reduce: k.Reduce * 1e3, Memory: k.Copy * 1e3 / float64(cores), Stripe: m.Stripe}
 	if k.Near != nil {
 		m.Near = levelOf(k.Near)
 		m.Near.G, m.Near.Gap = 0, 0

@@ -22,7 +22,7 @@ func (d *Device) describe() {
 		MaxInline:      maxSend,
 		SegmentHint:    segmentHint,
 		MaxRegions:     int(d.seg.geo.slots),
-		Oversubscribed: d.cfg.Peers > d.cores(),
+		Oversubscribed: max(d.cfg.Peers, d.cfg.RanksOnCores) > d.cores(),
 	}
 	a.RegCost = rdma.Cost{Fixed: 40}
 	// A message is copied in and out, which overlaps if both sides have a core.

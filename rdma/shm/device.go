@@ -26,6 +26,8 @@ type Config struct {
 	// Cores is the number of cores that the ranks of the node share. 0: those
 	// that are online (process mode) or GOMAXPROCS (heap mode).
 	Cores int
+	// RanksOnCores is the number of ranks that share them, if that is more than Peers.
+	RanksOnCores int
 
 	// RingBytes is the size of a ring's byte buffer for longer messages, rounded up to a
 	// power of two. 0: 512 KB for up to 4 ranks, where memory does not matter, else 128
