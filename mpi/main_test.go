@@ -70,6 +70,8 @@ func TestMain(m *testing.M) {
 		mpi.Main(largeProgram)
 	case recoverProgram:
 		mpi.Main(recoverOrDie)
+	case leaveProgram:
+		mpi.Main(leaveAfterFailure)
 	case "orphan":
 		mpi.Main(orphanProgram)
 	case "wiretap":

@@ -336,7 +336,7 @@ func (w *World) Finalize() error {
 		unwritten = errors.Join(unwritten, w.leftovers())
 		err = w.comm.barrier("Finalize")
 	}
-	w.e.Drain(drainTimeout)
+	w.e.Drain(w.drainTime())
 	err = errors.Join(err, w.teams.leaveAll("the rank has left the job"))
 	if err != nil {
 		return err // the launcher must see that this rank did not leave in order
@@ -358,6 +358,15 @@ func (w *World) Finalize() error {
 
 // drainTimeout is how long Finalize waits until the last messages have been sent.
 const drainTimeout = 10 * time.Second
+
+// drainTime is drainTimeout, or less if ranks have failed: messages to them are never sent,
+// and the ranks that are alive need none any more when they have agreed to leave.
+func (w *World) drainTime() time.Duration {
+	if w.e.Tolerates() && len(w.comm.Failed()) > 0 {
+		return farewell
+	}
+	return drainTimeout
+}
 
 // leaveTogether waits until all ranks have passed the last barrier.
 func (w *World) leaveTogether() error {

@@ -57,6 +57,15 @@ type DrainQP interface {
 	Pending() int
 }
 
+// AbandoningQP is a QP that may hold many messages to a peer for a long time.
+type AbandoningQP interface {
+	QP
+	// Abandon completes all requests to a peer that is known to have failed with
+	// StatusPeerGone, and refuses later ones. Otherwise they would use the queue, which all
+	// peers share, until the peer counts as silent.
+	Abandon(PeerID)
+}
+
 // ExplainingDevice is a Device that can explain the failure of a peer in more detail than
 // a Status.
 type ExplainingDevice interface {

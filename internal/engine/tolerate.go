@@ -24,6 +24,7 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/internal/rankset"
+	"github.com/muster-mpi/muster/rdma"
 )
 
 // Tags of notes, in the context of collectives; see broken.go for others.
@@ -120,6 +121,9 @@ func (e *Engine) rankDied(err *PeerDeadError) {
 	e.ft.order = append(e.ft.order, err)
 	if l := e.links[err.Rank]; l != nil {
 		e.m.FailLink(l, err)
+		if q, ok := l.QP.(rdma.AbandoningQP); ok && l.Open {
+			q.Abandon(l.Peer)
+		}
 	}
 	for _, m := range e.ft.members {
 		e.memberDied(m, err)

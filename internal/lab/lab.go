@@ -174,6 +174,9 @@ func (l *Lab) build() error {
 			return err
 		}
 	}
+	if err := l.awaitCarriers(); err != nil {
+		return err
+	}
 	return l.ip(l.switchName(), "link set "+bridge(0)+" alias "+finished+"\n")
 }
 

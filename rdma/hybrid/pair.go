@@ -153,6 +153,14 @@ func (q *pair) Pending() (n int) {
 	return n
 }
 
+// Abandon ends the datagrams to a peer that has failed. Its connection, if any, has a queue
+// of its own.
+func (q *pair) Abandon(id rdma.PeerID) {
+	if data, ok := q.data.(rdma.AbandoningQP); ok && !q.closed {
+		data.Abandon(id)
+	}
+}
+
 // PostSend accepts a prefix of wrs.
 func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	if q.closed {

@@ -431,6 +431,19 @@ func (q *pair) giveUp(p *peer) {
 	q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusPeerGone}, loan{})
 }
 
+// Abandon ends what is under way to a peer that has failed.
+func (q *pair) Abandon(id rdma.PeerID) {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	if q.closed || q.kind == rdma.UD || int(id) >= len(q.peers) {
+		return
+	}
+	if p := q.peers[id]; p != nil && !p.gone {
+		p.gone = true
+		q.abandon(p, rdma.StatusPeerGone)
+	}
+}
+
 // abandon completes everything in flight to a peer with the given status.
 func (q *pair) abandon(p *peer, status rdma.Status) {
 	q.finish(p.Abandon(), p, status)

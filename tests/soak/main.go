@@ -49,6 +49,9 @@ func main() {
 	}
 }
 
+// slow is how long a round may take beyond its duration before its output is shown.
+const slow = 9 * time.Second
+
 type soak struct {
 	bin     string
 	verbose bool
@@ -92,6 +95,9 @@ func (s *soak) loop(ctx context.Context, seed uint64, limit time.Duration, round
 			problem = err.Error()
 		}
 		fmt.Printf("%5.0fs seed %d: %v: status %d after %.1fs\n", time.Since(begin).Seconds(), seed, r, status, time.Since(start).Seconds())
+		if problem == "" && time.Since(start) > r.duration+slow {
+			fmt.Printf("%s\tslow\n", out) // not wrong, but worth a look
+		}
 		if s.verbose || problem != "" {
 			fmt.Printf("%s\n", out)
 		}
