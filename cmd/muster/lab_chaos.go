@@ -135,8 +135,7 @@ func labChaos(cmd *cobra.Command, name string, f chaosFlags, args []string) erro
 	defer cancel()
 	events := chaos.Schedule(f.seed, f.options)
 	if len(args) == 0 {
-		_, err := chaos.Run(ctx, target, events)
-		return err
+		return chaos.Run(ctx, target, events)
 	}
 	return chaosJob(ctx, cmd, f, target, events, args)
 }
@@ -171,7 +170,7 @@ func chaosJob(ctx context.Context, cmd *cobra.Command, f chaosFlags, target chao
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_, faults = chaos.Run(ctx, target, events)
+		faults = chaos.Run(ctx, target, events)
 	}()
 	ended := make(chan error, 1)
 	go func() { ended <- job.Wait() }()

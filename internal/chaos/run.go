@@ -17,15 +17,8 @@ type Target struct {
 	Launcher int
 	// ShmLimit is the most that FillShm writes to the /dev/shm of a host.
 	ShmLimit int64
-	// Log gets a line for each event, when it happens.
+	// Log gets a line for each event, when it happens, from several goroutines.
 	Log func(line string)
-}
-
-// Result counts what was done.
-type Result struct {
-	// Done is the number of events, by fault. An event without a process to kill or to stop
-	// is not counted.
-	Done map[Fault]int
 }
 
 // change is the begin of an event, or its end.
@@ -37,11 +30,30 @@ type change struct {
 
 // Run carries out a schedule until it has ended or ctx is done, and then ends the faults
 // that still last. An error means that a fault could not be injected or ended.
-func Run(ctx context.Context, target Target, events []Event) (Result, error) {
+//
+// Faults of processes are injected beside those of cables: changing a cable takes seconds on
+// a busy machine, and a process must not be stopped longer than the schedule says.
+func Run(ctx context.Context, target Target, events []Event) error {
 	if target.Log == nil {
 		target.Log = func(string) {}
 	}
-	result := Result{Done: map[Fault]int{}}
+	var processes, cables []Event
+	for _, e := range events {
+		if e.Fault.Kills() || e.Fault == Stop || e.Fault == FillShm {
+			processes = append(processes, e)
+		} else {
+			cables = append(cables, e)
+		}
+	}
+	done := make(chan error, 1)
+	start := time.Now()
+	go func() { done <- target.run(ctx, start, processes) }()
+	err := target.run(ctx, start, cables)
+	return errors.Join(err, <-done)
+}
+
+// run carries out events one after the other.
+func (target *Target) run(ctx context.Context, start time.Time, events []Event) error {
 	var changes []change
 	for i, e := range events {
 		changes = append(changes, change{e.At, i, false})
@@ -51,7 +63,6 @@ func Run(ctx context.Context, target Target, events []Event) (Result, error) {
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return int(a.at - b.at) })
 	undo := make([]func() error, len(events))
-	start := time.Now()
 	var errs []error
 	for _, c := range changes {
 		if !sleep(ctx, c.at-time.Since(start)) {
@@ -72,8 +83,6 @@ func Run(ctx context.Context, target Target, events []Event) (Result, error) {
 		}
 		if u == nil && note == "" {
 			note = ": nothing to do it to"
-		} else {
-			result.Done[e.Fault]++
 		}
 		undo[c.event] = u
 		target.Log(e.String() + note)
@@ -83,7 +92,7 @@ func Run(ctx context.Context, target Target, events []Event) (Result, error) {
 			errs = append(errs, u())
 		}
 	}
-	return result, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // sleep waits, and reports whether ctx is not done.

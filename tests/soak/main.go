@@ -87,6 +87,10 @@ func (s *soak) loop(ctx context.Context, seed uint64, limit time.Duration, round
 		s.done++
 		start := time.Now()
 		out, status, err := s.run(ctx, r)
+		for again := 0; again < 2 && broken(out, status) && ctx.Err() == nil; again++ {
+			fmt.Printf("seed %d: once more, because the lab has failed: %s\n", seed, out[max(0, len(out)-300):])
+			out, status, err = s.run(ctx, r)
+		}
 		if ctx.Err() != nil {
 			return violations
 		}

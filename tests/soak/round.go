@@ -124,14 +124,18 @@ func (r round) judge(out string, status int) string {
 		return "a rank has panicked"
 	case status == statusHang:
 		return "the job hangs, or has left processes behind"
-	case status < 0 || strings.Contains(out, "chaos: lab:"):
-		return "the faults could not be injected"
 	case !r.fatal(out) && (status != 0 || ok != r.ranks):
 		return fmt.Sprintf("nothing was killed, and %d of %d ranks end well", ok, r.ranks)
 	case r.survive && (status != 0 || ok == 0) && r.started(out):
 		return fmt.Sprintf("ranks were killed, and %d of the others end well", ok)
 	}
 	return ""
+}
+
+// broken reports whether the lab failed, not the job: a command of the system has not ended
+// in time.
+func broken(out string, status int) bool {
+	return status < 0 || strings.Contains(out, "\nmuster: lab: ") || strings.HasPrefix(out, "muster: lab: ")
 }
 
 // fatal reports whether a process was killed.

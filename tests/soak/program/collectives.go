@@ -78,18 +78,11 @@ func (r *run) overlap(random *rand.Rand, g *group) error {
 	if err := r.messages(random, g); err != nil {
 		return err
 	}
-	r.at = at
-	_, err := q.Wait()
-	if err == nil {
-		err = c.check()
-	}
-	if err != nil {
-		if err := r.justified(other, err); err != nil {
-			return err
-		}
+	r.at, r.on = at, other
+	if _, err := q.Wait(); err != nil {
 		return err
 	}
-	return nil
+	return c.check()
 }
 
 // collective returns the number-th random call of a step on a group.

@@ -23,6 +23,9 @@ type Config struct {
 	Largest int
 	// Survive makes the program go on without failed ranks. It needs OnFailure "return".
 	Survive bool
+	// Blocking leaves out what polls instead of waiting, which would never end in virtual
+	// time (testing/synctest).
+	Blocking bool
 	// Log gets a line at the start and at each recovery. Default: none.
 	Log func(format string, args ...any)
 }
@@ -70,6 +73,7 @@ type run struct {
 	pending    []mpi.Request // to be completed although the step has failed
 	drains     []func()      // the same, for what has no request
 	at         string
+	on         *group // of the current call
 	result     Result
 }
 
@@ -140,10 +144,14 @@ func (r *run) steps() error {
 		}
 		random := r.random(0)
 		kind := kinds[random.IntN(len(kinds))]
+		for r.cfg.Blocking && kind.name == "partitioned" {
+			kind = kinds[random.IntN(len(kinds))]
+		}
 		g := r.groups[random.IntN(len(r.groups))]
 		r.at = fmt.Sprintf("%s on %s", kind.name, g.comm.Name())
+		r.on = g
 		if err := kind.run(r, random, g); err != nil {
-			if err := r.justified(g, err); err != nil {
+			if err := r.justified(r.on, err); err != nil {
 				return err
 			}
 			return fmt.Errorf("%s: %w", r.at, err)
