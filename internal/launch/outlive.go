@@ -33,7 +33,8 @@ func (j *job) continues() bool {
 
 // lost handles the failure of a rank by itself, in contrast to an abort of the job.
 func (j *job) lost(rank int, why, status string, code int) {
-	if !j.continues() {
+	ended := j.passedOn != 0 && j.ranks[rank].end.signal == j.passedOn // by the user
+	if ended || !j.continues() {
 		j.died(rank, why, status, code)
 		return
 	}

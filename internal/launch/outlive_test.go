@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -101,5 +102,27 @@ func TestUnreachableRank(t *testing.T) {
 				t.Errorf("hosts %q: it took %v", hosts, r.took)
 			}
 		}
+	}
+}
+
+func roleSurvive(c pmi.Client) int {
+	if err := c.Fence(context.Background()); err != nil {
+		return complain(err)
+	}
+	fmt.Println("ready")
+	time.Sleep(20 * time.Second) // until it is killed
+	return leave(c)
+}
+
+// A signal of the user ends a job that survives failures, as any other.
+func TestSignalEndsSurvivors(t *testing.T) {
+	out, signals := new(watched), make(chan os.Signal, 1)
+	go func() {
+		out.await(t, "ready", 3)
+		signals <- syscall.SIGTERM
+	}()
+	r := runRole(t, "survive", Config{Ranks: 3, Stdout: out, Signals: signals})
+	if r.Status != 128+int(syscall.SIGTERM) || r.Cause != "the job was ended by SIGTERM" || strings.Contains(r.err, "continues") {
+		t.Errorf("the job must end because of the signal: %+v", r)
 	}
 }

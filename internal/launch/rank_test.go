@@ -58,6 +58,7 @@ var rankRoles = map[string]func(c pmi.Client) int{
 
 	"second-fence": roleSecondFence, // of jobs that survive failures: outlive_test.go
 	"unreachable":  roleUnreachable,
+	"survive":      roleSurvive,
 
 	"versions": roleHello, // the last rank has another version
 	"settings": roleHello, // the last rank has another setting
@@ -86,7 +87,7 @@ func playRank(role string) int {
 func roleTerms(role string) pmi.Terms {
 	last := os.Getenv(pmi.EnvRank) == "3"
 	switch {
-	case role == "second-fence" || role == "unreachable":
+	case role == "second-fence" || role == "unreachable" || role == "survive":
 		return survivingTerms
 	case role == "versions" && last:
 		return pmi.Terms{Protocol: 8, Version: "v8.0.0"}

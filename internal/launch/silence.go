@@ -15,26 +15,25 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/muster-mpi/muster/internal/pmi"
 )
 
 const (
-	// peerTimeoutName is the setting of the ranks (mpi.Config.PeerTimeout) that also holds
-	// for hosts: a host that is silent is lost within that time.
-	peerTimeoutName    = "MUSTER_PEER_TIMEOUT"
-	defaultPeerTimeout = 30 * time.Second
-	answerPings        = 6
-	leasePings         = 5
+	answerPings = 6
+	leasePings  = 5
 	// pingShare is the part of the timeout between two pings. A host that fails right after
 	// an answer is lost after answerPings+2 intervals, and one is left for delays.
 	pingShare = answerPings + 3
 )
 
-// pingInterval returns the time between two pings, from the environment of the ranks.
+// pingInterval returns the time between two pings, from the environment of the ranks: a host
+// that is silent is lost within MUSTER_PEER_TIMEOUT.
 func pingInterval(env, extra []string) (time.Duration, error) {
-	timeout := defaultPeerTimeout
+	timeout := pmi.DefaultPeerTimeout
 	for _, list := range [][]string{env, extra} { // the last value applies
 		for _, kv := range list {
-			value, found := strings.CutPrefix(kv, peerTimeoutName+"=")
+			value, found := strings.CutPrefix(kv, pmi.EnvPeerTimeout+"=")
 			if !found || value == "" {
 				continue
 			}
@@ -43,7 +42,7 @@ func pingInterval(env, extra []string) (time.Duration, error) {
 				return 0, fmt.Errorf("launch: %s: give a time such as 30s", kv)
 			}
 			if timeout = d; d == 0 {
-				timeout = defaultPeerTimeout
+				timeout = pmi.DefaultPeerTimeout
 			}
 		}
 	}

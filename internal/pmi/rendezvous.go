@@ -52,12 +52,14 @@ type staticJob struct {
 	root       string // host:port
 	key        []byte
 	rankFrom   string // the variable that holds the rank
+	silence    time.Duration
 }
 
 // readStaticJob reads the variables. given is false if none of them is set. An incomplete
 // set is an error, because the process is meant to be part of a job.
 func readStaticJob(getenv func(string) string) (p staticJob, given bool, err error) {
 	p = staticJob{root: getenv(EnvRoot), key: []byte(getenv(EnvKey)), rankFrom: EnvStaticRank}
+	p.silence, _ = time.ParseDuration(getenv(EnvPeerTimeout)) // the reader of all settings reports an error
 	var set, missing []string
 	for _, name := range [...]string{EnvStaticRank, EnvStaticSize, EnvRoot, EnvKey} {
 		if getenv(name) != "" {
@@ -179,9 +181,21 @@ func replyLine(cmd string, refusal string) []byte {
 	return appendMessage(nil, cmd, "rc", "-1", "why", textField(refusal))
 }
 
-// keepAlive detects within 20 s that a host, not only a process, is gone.
-func keepAlive() net.KeepAliveConfig {
-	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
+// EnvPeerTimeout is the setting mpi.Config.PeerTimeout. It is also how long a host may be
+// silent, for the launcher and for rank 0 of a job without one.
+const (
+	EnvPeerTimeout     = "MUSTER_PEER_TIMEOUT"
+	DefaultPeerTimeout = 30 * time.Second
+)
+
+// keepAlive detects within two thirds of the given time that a host, not only a process, is
+// gone. The kernel counts seconds.
+func keepAlive(silence time.Duration) net.KeepAliveConfig {
+	if silence <= 0 {
+		silence = DefaultPeerTimeout
+	}
+	step := max(time.Second, silence/6)
+	return net.KeepAliveConfig{Enable: true, Idle: step, Interval: step, Count: 3}
 }
 
 // describeTimeout describes the end of a wait, for the end of a sentence.

@@ -66,7 +66,7 @@ func joinRoot(ctx context.Context, p staticJob) (Client, error) {
 
 // tryJoin makes one attempt to join. stage names the step that failed.
 func tryJoin(ctx context.Context, p staticJob, me hello) (_ net.Conn, _ *lineReader, stage string, err error) {
-	dialer := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive()}
+	dialer := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive(p.silence)}
 	conn, err := dialer.DialContext(ctx, "tcp", p.root)
 	if err != nil {
 		var dns *net.DNSError

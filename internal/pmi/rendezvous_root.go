@@ -63,7 +63,7 @@ func gatherJob(ctx context.Context, p staticJob) (Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pmi: rank 0: %w", err)
 	}
-	listener, err := listenAtRoot(ctx, p.root)
+	listener, err := listenAtRoot(ctx, p.root, p.silence)
 	if err != nil {
 		return nil, err
 	}
@@ -84,13 +84,13 @@ func gatherJob(ctx context.Context, p staticJob) (Client, error) {
 
 // listenAtRoot listens on the root's address if it belongs to this host, and otherwise on
 // all addresses: behind a service or a translated address it belongs to no interface.
-func listenAtRoot(ctx context.Context, addr string) (net.Listener, error) {
+func listenAtRoot(ctx context.Context, addr string, silence time.Duration) (net.Listener, error) {
 	host, port, _ := net.SplitHostPort(addr)
 	if !ownAddress(ctx, host) {
 		host = ""
 	}
 	var lc net.ListenConfig
-	lc.KeepAliveConfig = keepAlive()
+	lc.KeepAliveConfig = keepAlive(silence)
 	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return nil, fmt.Errorf("pmi: rank 0 cannot listen at %s=%s: %w; check for another process with %s=0 on this host, or use another port",

@@ -582,3 +582,17 @@ func (c *countingReader) Read(b []byte) (int, error) {
 	c.n += n
 	return n, err
 }
+
+// A host that is silent is noticed within MUSTER_PEER_TIMEOUT.
+func TestKeepAlive(t *testing.T) {
+	for text, want := range map[string]time.Duration{"": 5 * time.Second, "60s": 10 * time.Second, "100ms": time.Second, "soon": 5 * time.Second} {
+		env := map[string]string{EnvStaticRank: "0", EnvStaticSize: "2", EnvRoot: "a:1", EnvKey: goodKey, EnvPeerTimeout: text}
+		p, given, err := readStaticJob(func(name string) string { return env[name] })
+		if err != nil || !given {
+			t.Fatal(given, err)
+		}
+		if k := keepAlive(p.silence); k.Idle != want || k.Interval != want || k.Count != 3 || !k.Enable {
+			t.Errorf("%s=%s: %+v, want three probes with pauses of %v", EnvPeerTimeout, text, k, want)
+		}
+	}
+}
