@@ -29,7 +29,7 @@ const (
 	// killedSteps is the number of calls in which the program of package mpi kills a rank.
 	killedSteps = 17
 	// lostBound is the MUSTER_PEER_TIMEOUT of the tests.
-	lostBound = 4 * time.Second
+	lostBound = 5 * time.Second
 )
 
 func TestFailures(t *testing.T) {
