@@ -224,9 +224,20 @@ func (e *Engine) Drain(timeout time.Duration) {
 		if !left || e.failed != nil || e.clock() > deadline {
 			return
 		}
-		e.pause(&s, s.next(found, e.mu.wanted.Load() != 0))
+		step := s.next(found, e.mu.wanted.Load() != 0)
+		if step != stepPark {
+			e.pause(&s, step)
+			continue
+		}
+		e.unlock()
+		time.Sleep(drainSleep)
+		e.lock()
 	}
 }
+
+// drainSleep is how long Drain sleeps when nothing has happened for a while: acks may take
+// seconds, and nobody waits for this rank.
+const drainSleep = 100 * time.Microsecond
 
 var errLeft = errors.New("this rank has left the job: Finalize was called")
 

@@ -61,7 +61,10 @@ func (r *run) communicator(random *rand.Rand, g *group) error {
 	if want := slices.Index(members, r.base.Rank()); c.Rank() != want || c.Size() != len(members) {
 		return wrong("rank %d of %d in the new communicator, want %d of %d", c.Rank(), c.Size(), want, len(members))
 	}
-	return nil
+	// If a rank has failed, some ranks may have the communicator and others not, which
+	// cannot revoke it then. They revoke the base communicator.
+	r.at, r.on = "Barrier after a new communicator", r.groups[0]
+	return mpi.Barrier(r.base)
 }
 
 // late lets one rank come late to a barrier.

@@ -23,6 +23,8 @@ type Config struct {
 	Largest int
 	// Survive makes the program go on without failed ranks. It needs OnFailure "return".
 	Survive bool
+	// Die makes this rank leave before a step for which it returns true. Default: never.
+	Die func(step int) bool
 	// Blocking leaves out what polls instead of waiting, which would never end in virtual
 	// time (testing/synctest).
 	Blocking bool
@@ -42,6 +44,9 @@ func (v *Violation) Error() string {
 }
 
 func (v *Violation) Unwrap() error { return v.Err }
+
+// ErrDied is the error of a rank that Config.Die has made to leave.
+var ErrDied = errors.New("the rank has died")
 
 // errValue marks errors of the checker.
 var errValue = errors.New("wrong value")
@@ -92,6 +97,9 @@ func Run(world *mpi.Comm, cfg Config) (Result, error) {
 	r.rebase(world)
 	for {
 		err := r.steps()
+		if errors.Is(err, ErrDied) {
+			return r.result, err
+		}
 		var v *Violation
 		if errors.As(err, &v) || err != nil && !cfg.Survive {
 			return r.result, r.violation(err)
@@ -141,6 +149,9 @@ func (r *run) steps() error {
 			if err != nil || !more {
 				return err
 			}
+		}
+		if r.cfg.Die != nil && r.cfg.Die(r.step) {
+			return ErrDied
 		}
 		random := r.random(0)
 		kind := kinds[random.IntN(len(kinds))]
