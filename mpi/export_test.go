@@ -4,6 +4,7 @@ package mpi
 // of a collective on a communicator and check which one was used.
 
 import (
+	"errors"
 	"io"
 	"math"
 	"time"
@@ -59,6 +60,12 @@ func forceCollective(c *Comm, kind coll.Kind, limit int, tuning *coll.Tuning) {
 	c.node.limits[kind] = limit
 	c.w.tuning = tuning
 	c.plans.forget()
+}
+
+// EndRank releases what a rank has that has failed.
+func EndRank(w *World) {
+	w.e.Fail(errors.New("the test is over"))
+	_ = w.Finalize() // it returns this error
 }
 
 // AgreeByMessages makes agreements of this rank use messages, as between hosts: it never

@@ -152,7 +152,8 @@ const (
 )
 
 // Free releases the window. All ranks call it, after their last epoch. It releases the
-// memory that the window has allocated.
+// memory that the window has allocated. After a failure the ranks that are alive call it,
+// also inside an epoch.
 func (w *Win[T]) Free() error {
 	h := w.c.beginCreate("Win.Free", CallFree)
 	return h.done(w.free())
@@ -163,16 +164,17 @@ func (w *Win[T]) free() error {
 	if err := w.check(op, w.c.rank); err != nil {
 		return err
 	}
-	if err := w.epochs.Idle(); err != nil {
+	lost := w.alarm.Load() && w.c.e.Tolerates()
+	if err := w.epochs.Idle(); err != nil && !lost {
 		return w.refuse(ErrRMASync, op, "%w", err)
 	}
 	var errs []error
 	if w.far != nil {
-		if r, err := w.far.FlushAll(op, false); err != nil {
+		if r, err := w.far.FlushAll(op, false); err != nil && !lost {
 			errs = append(errs, w.failure(err, op, r))
 		}
 	}
-	if err := w.c.barrier(op); err != nil {
+	if err := w.lastBarrier(op); err != nil {
 		return err
 	}
 	w.freed = true
@@ -182,6 +184,16 @@ func (w *Win[T]) free() error {
 	}
 	errs = append(errs, w.c.free())
 	return errors.Join(errs...)
+}
+
+// lastBarrier waits until no rank accesses the window any more. In a job that survives
+// failures it is an agreement, which works without failed ranks too.
+func (w *window) lastBarrier(op string) error {
+	if !w.c.e.Tolerates() {
+		return w.c.barrier(op)
+	}
+	_, err := w.c.agreeAlive(engine.NoContext, op, 0, 0)
+	return err
 }
 
 // check returns an error if the window has been freed or the rank is invalid.

@@ -8,6 +8,7 @@ import "slices"
 func failures() map[string]handler {
 	return map[string]handler{
 		"MPIX_Comm_revoke":            (*Process).commRevoke,
+		"MPIX_Comm_is_revoked":        (*Process).commIsRevoked,
 		"MPIX_Comm_shrink":            (*Process).commShrink,
 		"MPIX_Comm_agree":             (*Process).commAgree,
 		"MPIX_Comm_failure_ack":       (*Process).commFailureAck,
@@ -21,6 +22,16 @@ func (p *Process) commRevoke(a *args) error {
 		return nil
 	}
 	return c.Revoke()
+}
+
+// commIsRevoked is of the proposal; MPICH 4.0 does not have it.
+func (p *Process) commIsRevoked(a *args) error {
+	c := a.comm(0)
+	a.results(1)
+	if a.err == nil {
+		a.setFlag(1, c.Revoked())
+	}
+	return nil
 }
 
 func (p *Process) commShrink(a *args) error {

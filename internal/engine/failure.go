@@ -66,6 +66,9 @@ func (e *Engine) Alarm(ctx uint32) *atomic.Bool {
 		e.deathTimer.Reset(deathInterval) // after the field is set
 	}
 	if m := e.ft.members[ctx+1]; m != nil {
+		if m.window = true; len(m.failed) > 0 {
+			e.dropWindow(m)
+		}
 		return &m.alarm
 	}
 	return &e.alarm

@@ -56,6 +56,7 @@ type member struct {
 	acked   int   // of these, acknowledged by the program
 	revoked *RevokedError
 	alarm   atomic.Bool      // see Engine.Alarm
+	window  bool             // it is that of a window
 	local   bool             // all its ranks are on this host
 	slot    int              // on the board, or noSlot: agreements use messages (agree.go)
 	shared  *ft.Shared       // agreements in this slot
@@ -141,6 +142,9 @@ func (e *Engine) memberDied(m *member, err *PeerDeadError) {
 	m.failed = append(m.failed, r)
 	e.m.FailAny(m.pt, err)
 	e.giveUp(m, err)
+	if m.window {
+		e.dropWindow(m)
+	}
 	m.group.Fail(r)
 	if m.shared != nil {
 		m.shared.Fail(r)
@@ -149,6 +153,12 @@ func (e *Engine) memberDied(m *member, err *PeerDeadError) {
 		e.forwardRevoke(m)
 	}
 	e.sendAgreement(m)
+}
+
+// dropWindow ends the waits of a window for messages of ranks that are alive: they have
+// left the window because of the failure. Its communicator has no other messages.
+func (e *Engine) dropWindow(m *member) {
+	e.m.Drop(m.pt, e.ft.dead[m.comm.Ranks.At(m.failed[0])])
 }
 
 // indexOf returns the rank in the communicator of a rank of the world, or -1.
