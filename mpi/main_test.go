@@ -37,6 +37,10 @@ func TestMain(m *testing.M) {
 		mpi.Main(func(world *mpi.Comm) error { return workOnWindow(world, call) })
 		return
 	}
+	if what, ok := strings.CutPrefix(program, killProgram); ok {
+		mpi.Main(func(world *mpi.Comm) error { return killMatrix(world, what) })
+		return
+	}
 	if what, ok := strings.CutPrefix(program, awayProgram); ok {
 		mpi.Main(func(world *mpi.Comm) error { return stayAway(world, what) })
 		return
@@ -47,10 +51,6 @@ func TestMain(m *testing.M) {
 	}
 	if what, ok := strings.CutPrefix(program, mistakeProgram); ok {
 		mpi.Main(func(world *mpi.Comm) error { return makeMistake(world, what) })
-		return
-	}
-	if what, ok := strings.CutPrefix(program, killProgram); ok {
-		mpi.Main(func(world *mpi.Comm) error { return killMatrix(world, what) })
 		return
 	}
 	switch program {

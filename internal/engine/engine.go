@@ -80,6 +80,7 @@ type Engine struct {
 	opening    sync.WaitGroup // counts them for Close
 	blocked    []*p2p.Link    // links with packets that the device has not accepted yet
 	deaths     uint32         // deaths read from the board so far
+	unreached  map[int]bool   // ranks that were reported to the launcher as unreachable; nil: none
 	failed     error
 	alarm      atomic.Bool // set when failed is set, or a death has been reported
 	deathTimer *time.Timer // checks for deaths in the background, see Alarm

@@ -192,7 +192,7 @@ func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
 // left then, but one that has is not silent.
 func (e *Engine) reportUnreachable(d *lane, l *p2p.Link, c *rdma.Completion) {
 	launcher, ok := e.client.(interface{ Unreachable(rank int) })
-	if !ok || !e.cfg.Tolerate || l == nil || e.ft.dead[l.Rank] != nil || e.ft.unreached[l.Rank] || c.Status == rdma.StatusRemoteAccess {
+	if !ok || !e.cfg.Tolerate || l == nil || e.ft.dead[l.Rank] != nil || e.unreached[l.Rank] || c.Status == rdma.StatusRemoteAccess {
 		return
 	}
 	if e.leaving {
@@ -201,10 +201,10 @@ func (e *Engine) reportUnreachable(d *lane, l *p2p.Link, c *rdma.Completion) {
 			return
 		}
 	}
-	if e.ft.unreached == nil {
-		e.ft.unreached = map[int]bool{}
+	if e.unreached == nil {
+		e.unreached = map[int]bool{}
 	}
-	e.ft.unreached[l.Rank] = true
+	e.unreached[l.Rank] = true
 	go launcher.Unreachable(l.Rank) // it waits for an answer
 }
 

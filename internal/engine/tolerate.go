@@ -73,8 +73,6 @@ type tolerance struct {
 	members map[uint32]*member    // by context of collectives
 	early   map[uint32][]p2p.Note // for communicators that this rank has not made yet
 	revoked map[uint32]error      // contexts of messages of revoked communicators; nil: none
-
-	unreached map[int]bool // ranks that were reported to the launcher (failure.go); nil: none
 }
 
 // Tolerates reports whether the job survives failures.
