@@ -74,6 +74,10 @@ func killStep(c *mpi.Comm, n, victim, name int) (s *mpi.Comm, after time.Duratio
 	if err != nil {
 		return nil, 0, err
 	}
+	// A slow rank may still be in a call that the others have left; it would fail there.
+	if _, _, err := c.Agree(0); err != nil {
+		return nil, 0, err
+	}
 	killed := ""
 	if dir := os.Getenv(killDir); dir != "" {
 		killed = filepath.Join(dir, fmt.Sprint("step", n))
