@@ -124,6 +124,10 @@ func ProfileTo(w *World, out io.Writer) {
 	}
 }
 
+// RequestKeysOnUse makes new windows request keys on first use, as those of many ranks do.
+// All ranks must call it.
+func RequestKeysOnUse(c *Comm, on bool) { c.w.keysOnUse = on }
+
 // KeepWindowsApart makes new windows use the device and requests, even if memory could be
 // mapped. All ranks must call it.
 func KeepWindowsApart(c *Comm, apart bool) { c.w.windowsApart = apart }

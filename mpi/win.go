@@ -35,8 +35,32 @@ import (
 // the synchronization methods.
 type Win[T Elem] struct {
 	window
-	mem    []T
-	direct [][]T // by rank: mapped memory, or nil
+	mem []T
+	// direct is the mapped memory, or nil, of the ranks from first on: those of this host,
+	// and ranks of others between them.
+	direct [][]T
+	first  int
+}
+
+// part returns the mapped memory of a rank, nil if there is none.
+func (w *Win[T]) part(rank int) []T {
+	if i := rank - w.first; uint(i) < uint(len(w.direct)) {
+		return w.direct[i]
+	}
+	return nil
+}
+
+// lengths holds the number of elements of each rank of a window.
+type lengths struct {
+	each int
+	list []int // nil: each
+}
+
+func (l *lengths) of(rank int) int {
+	if l.list != nil {
+		return l.list[rank]
+	}
+	return l.each
 }
 
 // window is the part of Win that does not depend on the element type.
@@ -46,12 +70,11 @@ type window struct {
 	flavor   flavor
 	epochs   *rma.Epochs
 	elements rma.Elements
-	lengths  []int // by rank: elements; nil with dynamic memory
+	lengths  lengths // elements of each rank; 0 with dynamic memory
 	// control is the control words of each rank if all ranks have mapped all memory;
 	// otherwise far carries the operations, by device or request.
 	control  []*control
-	held     []hold // by rank: how this rank holds the lock there
-	noneHeld bool   // LockAllNoCheck has acquired no locks
+	noneHeld bool // LockAllNoCheck has acquired no locks
 	far      *engine.Window
 	alarm    *atomic.Bool // of the engine: set on a failure, for calls that do not wait
 	release  []func() error
@@ -88,10 +111,10 @@ func (w *Win[T]) Memory() []T { return w.mem }
 
 // Len returns the number of elements of a rank's part.
 func (w *Win[T]) Len(rank int) int {
-	if w.lengths == nil || uint(rank) >= uint(len(w.lengths)) {
+	if uint(rank) >= uint(w.c.size) {
 		return 0
 	}
-	return w.lengths[rank]
+	return w.lengths.of(rank)
 }
 
 // Comm returns the communicator of the window. The window uses it for its own messages:
@@ -101,7 +124,7 @@ func (w *Win[T]) Comm() *Comm { return w.c }
 // Direct reports whether the calling rank has mapped the memory of a rank, so that puts
 // and gets are plain copies.
 func (w *Win[T]) Direct(rank int) bool {
-	return uint(rank) < uint(len(w.direct)) && w.direct[rank] != nil
+	return w.part(rank) != nil
 }
 
 // Query returns a rank's part of a window created by [AllocateSharedWin], which can be
@@ -114,7 +137,7 @@ func (w *Win[T]) Query(rank int) ([]T, error) {
 	if w.flavor != shared {
 		return nil, w.refuse(ErrRMAFlavor, op, "the window was made by %v; only that of AllocateSharedWin is shared", w.flavor)
 	}
-	return w.direct[rank], nil
+	return w.part(rank), nil
 }
 
 // Attach adds memory to a dynamic window. It returns the displacement of its first
@@ -228,7 +251,7 @@ func (w *window) locate(op string, n, rank, disp int) (region, offset uint64, er
 		}
 		return uint64(disp) >> regionBits, uint64(disp&regionMask) * uint64(w.elements.Size), nil
 	}
-	if have := w.lengths[rank]; disp < 0 || disp > have || n > have-disp {
+	if have := w.lengths.of(rank); disp < 0 || disp > have || n > have-disp {
 		return 0, 0, w.refuse(ErrRMARange, op, "elements %d to %d are not in the window: rank %d has %d", disp, disp+n-1, rank, have)
 	}
 	return 0, uint64(disp) * uint64(w.elements.Size), nil

@@ -46,8 +46,8 @@ func (w *Win[T]) GetAccumulate(buf, result []T, target, disp int, op Op[T]) erro
 // end of the epoch; on mapped memory, when FetchAndOp returns.
 func (w *Win[T]) FetchAndOp(value T, result *T, target, disp int, op Op[T]) error {
 	h := w.access("FetchAndOp", target, 1)
-	if w.control != nil && op.predefined != nil && uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
-		if to := w.direct[target]; uint(disp) < uint(len(to)) {
+	if w.control != nil && op.predefined != nil && uint(target) < uint(w.c.size) && w.epochs.Open(target) && !w.alarm.Load() {
+		if to := w.part(target); uint(disp) < uint(len(to)) {
 			if fetchNative(&w.elements, &to[disp], &value, result, op.predefined.code()) {
 				return h.done(nil)
 			}
@@ -60,8 +60,8 @@ func (w *Win[T]) FetchAndOp(value T, result *T, target, disp int, op Op[T]) erro
 // the old value in result, as FetchAndOp does. Elements are compared bit by bit.
 func (w *Win[T]) CompareAndSwap(expected, value T, result *T, target, disp int) error {
 	h := w.access("CompareAndSwap", target, 1)
-	if w.control != nil && uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
-		if to := w.direct[target]; uint(disp) < uint(len(to)) {
+	if w.control != nil && uint(target) < uint(w.c.size) && w.epochs.Open(target) && !w.alarm.Load() {
+		if to := w.part(target); uint(disp) < uint(len(to)) {
 			if swapNative(&w.elements, &to[disp], &expected, &value, result) {
 				return h.done(nil)
 			}
@@ -82,7 +82,7 @@ func (w *Win[T]) compareAndSwap(expected, value T, result *T, target, disp int) 
 		return nil
 	}
 	return w.alone(call, target, func() {
-		mem := rawBytes(w.direct[target][disp : disp+1])
+		mem := rawBytes(w.part(target)[disp : disp+1])
 		copy(was, mem)
 		if string(mem) == string(a) {
 			copy(mem, b)
@@ -138,7 +138,7 @@ func (w *Win[T]) accumulate(call string, buf, result []T, target, disp int, op O
 		w.far.Accumulate(target, region, offset, code, rawBytes(buf), rawBytes(result), &w.elements, batch)
 		return nil
 	}
-	to := w.direct[target][disp : disp+n]
+	to := w.part(target)[disp : disp+n]
 	if combineNative(&w.elements, to, buf, result, code) {
 		return nil
 	}

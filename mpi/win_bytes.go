@@ -232,7 +232,7 @@ func (t Transfer) accumulate(code uint8, op AtomOp, buf, result []byte, target, 
 		w.far.Accumulate(target, region, offset, rma.Op(op), buf, result, e, t.batch)
 		return nil
 	}
-	to := w.direct[target][disp : disp+n]
+	to := w.part(target)[disp : disp+n]
 	if combineBytes(e, to, buf, result, rma.Op(op)) {
 		return nil
 	}
@@ -264,7 +264,7 @@ func (t Transfer) compareSwap(code uint8, expected, value, result []byte, target
 		w.far.CompareSwap(target, region, offset, expected, value, result)
 		return nil
 	}
-	mem := w.direct[target][disp : disp+len(value)]
+	mem := w.part(target)[disp : disp+len(value)]
 	if swapBytes(e, mem, expected, value, result) {
 		return nil
 	}

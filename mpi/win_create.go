@@ -9,7 +9,6 @@ package mpi
 
 import (
 	"errors"
-	"math"
 	"reflect"
 	"runtime"
 	"strings"
@@ -86,24 +85,10 @@ func (w *Win[T]) create(c *Comm, how flavor, mem []T, n int) error {
 	}
 	d.SetName(c.name + ".win")
 	w.c, w.name, w.flavor, w.epochs = d, d.name, how, rma.NewEpochs(c.size)
-	w.elements, w.held, w.alarm = elementsOf[T](), make([]hold, c.size), d.e.Alarm(d.ctx)
+	w.elements, w.alarm = elementsOf[T](), d.e.Alarm(d.ctx)
 	w.hooked = c.w.observed
-	lengths := make([]int64, c.size)
-	mine := int64(n)
-	if refused != nil {
-		mine = math.MinInt64
-	}
-	if err := allgather(d, op, []int64{mine}, lengths); err != nil {
+	if err := w.exchangeLengths(c, op, n, refused); err != nil {
 		return err
-	}
-	for r, length := range lengths {
-		if length == math.MinInt64 { // a call that one rank cannot make fails on all
-			if refused == nil {
-				refused = c.refuse(ErrSize, op, "rank %d cannot take part: its own error says why", r)
-			}
-			return errors.Join(refused, d.Free())
-		}
-		w.lengths = append(w.lengths, int(length))
 	}
 	if err := w.reachAll(op, mem); err != nil {
 		for _, release := range w.release {
@@ -111,8 +96,39 @@ func (w *Win[T]) create(c *Comm, how flavor, mem []T, n int) error {
 		}
 		return errors.Join(err, d.Free())
 	}
-	if how == dynamic {
-		w.lengths = nil
+	return nil
+}
+
+// exchangeLengths finds the number of elements of all ranks. They are usually equal, which the
+// minimum and the maximum tell; only otherwise does each rank keep those of all others. The
+// third number is the first rank that cannot take part, because of refused. Errors name the
+// communicator of the call.
+func (w *window) exchangeLengths(of *Comm, op string, n int, refused error) error {
+	c := w.c
+	mine := []int64{int64(n), -int64(n), int64(c.size)}
+	if refused != nil {
+		mine = []int64{0, 0, int64(c.rank)}
+	}
+	var found [3]int64
+	if err := allreduce(c, op, mine, found[:], Min[int64]()); err != nil {
+		return err
+	}
+	if r := int(found[2]); r < c.size { // a call that one rank cannot make fails on all
+		if refused == nil {
+			refused = of.refuse(ErrSize, op, "rank %d cannot take part: its own error says why", r)
+		}
+		return errors.Join(refused, c.Free())
+	}
+	if w.lengths.each = n; found[0] == -found[1] {
+		return nil
+	}
+	all := make([]int64, c.size)
+	if err := allgather(c, op, []int64{int64(n)}, all); err != nil {
+		return err
+	}
+	w.lengths.list = make([]int, c.size)
+	for r, length := range all {
+		w.lengths.list[r] = int(length)
 	}
 	return nil
 }
@@ -120,7 +136,7 @@ func (w *Win[T]) create(c *Comm, how flavor, mem []T, n int) error {
 // reachAll maps as much memory as possible.
 func (w *Win[T]) reachAll(op string, mem []T) error {
 	c := w.c
-	w.direct, w.mem = make([][]T, c.size), mem
+	w.mem = mem
 	near := w.near()
 	if near == "" && w.flavor != dynamic {
 		var err error
@@ -128,7 +144,7 @@ func (w *Win[T]) reachAll(op string, mem []T) error {
 		case c.w.nodes != nil:
 			err = w.meetInProcess(op)
 		case w.flavor == overMemory && c.size == 1:
-			w.direct[0], w.control = mem, controls(make([]byte, controlBytes), 1)
+			w.direct, w.control = [][]T{mem}, controls(make([]byte, controlBytes), 1)
 		case w.flavor != overMemory:
 			err = w.mapTogether(op)
 		}
@@ -164,7 +180,7 @@ func (w *window) near() string {
 func (w *Win[T]) meetInProcess(op string) error {
 	c := w.c
 	if w.flavor != overMemory {
-		w.mem = make([]T, w.lengths[c.rank])
+		w.mem = make([]T, w.lengths.of(c.rank))
 	}
 	key := nodecoll.MeetingKey{Number: c.ctx, First: c.world(0)}
 	m := c.w.nodes.Meet(key, c.rank, c.size, c.size*controlBytes, rawBytes(w.mem))
@@ -173,6 +189,7 @@ func (w *Win[T]) meetInProcess(op string) error {
 	if err != nil {
 		return err
 	}
+	w.direct = make([][]T, c.size)
 	for r := range w.direct {
 		w.direct[r] = elements[T](m.Memory[r])
 	}
@@ -201,19 +218,20 @@ func (w *Win[T]) mapTogether(op string) error {
 			total = (total + lineBytes - 1) &^ (lineBytes - 1)
 		}
 		offsets[r+c.size] = total
-		total += w.lengths[r] * size
+		total += w.lengths.of(r) * size
 	}
 	m, together, err := w.shareMemory(op, here, total)
 	if err != nil || !together {
 		return err
 	}
 	var words []*control
+	w.first, w.direct = here[0], make([][]T, here[len(here)-1]+1-here[0])
 	for _, r := range here {
-		at := offsets[r+c.size]
-		w.direct[r] = elemsOf[T](m.Bytes[at:at+w.lengths[r]*size:at+w.lengths[r]*size], w.lengths[r])
+		at, n := offsets[r+c.size], w.lengths.of(r)
+		w.direct[r-w.first] = elemsOf[T](m.Bytes[at:at+n*size:at+n*size], n)
 		words = append(words, controls(m.Bytes[offsets[r]:offsets[r]+controlBytes], 1)...)
 	}
-	w.mem = w.direct[c.rank]
+	w.mem = w.part(c.rank)
 	if len(here) == c.size {
 		w.control = words
 	}
@@ -281,16 +299,21 @@ func (w *Win[T]) shareMemory(op string, here []int, total int) (m *nodecoll.Memo
 	return m, good[0] == 1, nil
 }
 
+// gatherKeys is the number of ranks up to which all of them exchange the keys of their memory
+// when the window is created. In larger windows a rank requests a key before its first put
+// or get at a rank, which takes a round trip then.
+const gatherKeys = 1024
+
 // openFar makes the remaining memory accessible through devices and requests.
 func (w *Win[T]) openFar(op string) error {
 	c := w.c
-	if w.mem == nil && w.flavor == allocated && w.lengths[c.rank] > 0 {
-		m, err := mapMemory(w.lengths[c.rank] * sizeOf[T]())
+	if w.mem == nil && w.flavor == allocated && w.lengths.of(c.rank) > 0 {
+		m, err := mapMemory(w.lengths.of(c.rank) * sizeOf[T]())
 		if err != nil {
 			return w.refuse(ErrNoMem, op, "%w", err) // the others are notified when this rank leaves
 		}
 		w.release = append(w.release, func() error { return unmapMemory(m.whole) })
-		w.mem = elemsOf[T](m.used, w.lengths[c.rank])
+		w.mem = elemsOf[T](m.used, w.lengths.of(c.rank))
 	}
 	if c.w.nodes == nil && runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2) // a P to serve requests while the program computes
@@ -304,15 +327,17 @@ func (w *Win[T]) openFar(op string) error {
 	}
 	w.far = far
 	w.release = append([]func() error{far.Close}, w.release...) // before the memory is released
-	all := make([]engine.WindowMemory, c.size)
-	if err := allgather(c, op, []engine.WindowMemory{mine}, all); err != nil {
-		return err
+	if c.size <= gatherKeys && !c.w.keysOnUse {
+		all := make([]engine.WindowMemory, c.size)
+		if err := allgather(c, op, []engine.WindowMemory{mine}, all); err != nil {
+			return err
+		}
+		for r, p := range all {
+			far.SetMemory(r, p)
+		}
 	}
-	for r, p := range all {
-		far.SetMemory(r, p)
-	}
-	if w.flavor != dynamic {
-		w.direct[c.rank] = w.mem
+	if w.flavor != dynamic && w.direct == nil {
+		w.first, w.direct = c.rank, [][]T{w.mem}
 	}
 	return nil
 }

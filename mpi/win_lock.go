@@ -7,7 +7,11 @@ package mpi
 // and the owner of the memory takes no part. Otherwise the target serves requests
 // (internal/rma/lock.go).
 
-import "time"
+import (
+	"time"
+
+	"github.com/muster-mpi/muster/internal/rma"
+)
 
 // Lock locks the memory of target, for this rank alone if exclusive, otherwise shared with
 // other ranks. It returns when this rank holds the lock. The target need not call
@@ -19,12 +23,11 @@ func (w *Win[T]) Lock(target int, exclusive bool) error {
 
 func (w *Win[T]) lockTarget(target int, exclusive bool) error {
 	const op = "Lock"
-	if err := w.beginLock(op, target); err != nil {
+	if err := w.beginLock(op, target, rma.Hold{Exclusive: exclusive}); err != nil {
 		return err
 	}
-	w.held[target] = hold{exclusive: exclusive}
 	if err := w.lock(op, target, exclusive); err != nil {
-		_ = w.epochs.Unlock(target) // it was locked just now
+		_, _ = w.epochs.Unlock(target) // it was locked just now
 		return err
 	}
 	return nil
@@ -34,27 +37,17 @@ func (w *Win[T]) lockTarget(target int, exclusive bool) error {
 // no other rank holds or requests a conflicting one (MPI_MODE_NOCHECK, MPI-4.1 section 12.5.5).
 func (w *ByteWin) LockNoCheck(target int) error {
 	h := w.c.begin("LockNoCheck", CallSync, target, AnyTag, 0)
-	if err := h.done(w.beginLock("Lock", target)); err != nil {
-		return err
-	}
-	w.held[target] = hold{none: true}
-	return nil
+	return h.done(w.beginLock("Lock", target, rma.Hold{None: true}))
 }
 
-func (w *window) beginLock(op string, target int) error {
+func (w *window) beginLock(op string, target int, how rma.Hold) error {
 	if err := w.check(op, target); err != nil {
 		return err
 	}
-	if err := w.epochs.Lock(target); err != nil {
+	if err := w.epochs.Lock(target, how); err != nil {
 		return w.refuse(ErrRMASync, op, "%w", err)
 	}
 	return nil
-}
-
-// hold is how this rank holds the lock of a rank's memory.
-type hold struct {
-	exclusive bool
-	none      bool // it has not acquired the lock: LockNoCheck
 }
 
 func (w *window) lock(op string, target int, exclusive bool) error {
@@ -93,10 +86,11 @@ func (w *Win[T]) unlockTarget(target int) error {
 	if err := w.check(op, target); err != nil {
 		return err
 	}
-	if err := w.epochs.Unlock(target); err != nil {
+	held, err := w.epochs.Unlock(target)
+	if err != nil {
 		return w.refuse(ErrRMASync, op, "%w", err)
 	}
-	if w.held[target].none {
+	if held.None {
 		return w.complete(op, target, false)
 	}
 	if w.far != nil {
@@ -105,7 +99,7 @@ func (w *Win[T]) unlockTarget(target int) error {
 		}
 		return nil
 	}
-	w.unlock(target, w.held[target].exclusive)
+	w.unlock(target, held.Exclusive)
 	return w.cause(op, target)
 }
 
@@ -201,7 +195,7 @@ func (w *window) flush(op string, target int, local bool) error {
 }
 
 func (w *window) flushTarget(op string, target int, local bool) error {
-	if uint(target) >= uint(len(w.held)) || w.freed || !w.epochs.Passive(target) {
+	if uint(target) >= uint(w.c.size) || w.freed || !w.epochs.Passive(target) {
 		if err := w.check(op, target); err != nil {
 			return err
 		}

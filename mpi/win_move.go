@@ -8,8 +8,8 @@ import "github.com/muster-mpi/muster/internal/engine"
 // the operation is complete: see [Win].
 func (w *Win[T]) Put(buf []T, target, disp int) error {
 	h := w.access("Put", target, len(buf))
-	if uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
-		if to := w.direct[target]; to != nil && uint(disp) <= uint(len(to)) && len(buf) <= len(to)-disp {
+	if to := w.part(target); to != nil && w.epochs.Open(target) && !w.alarm.Load() {
+		if uint(disp) <= uint(len(to)) && len(buf) <= len(to)-disp {
 			copy(to[disp:], buf)
 			return h.done(nil)
 		}
@@ -21,8 +21,8 @@ func (w *Win[T]) Put(buf []T, target, disp int) error {
 // the operation is complete: see [Win].
 func (w *Win[T]) Get(buf []T, target, disp int) error {
 	h := w.access("Get", target, len(buf))
-	if uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
-		if from := w.direct[target]; from != nil && uint(disp) <= uint(len(from)) && len(buf) <= len(from)-disp {
+	if from := w.part(target); from != nil && w.epochs.Open(target) && !w.alarm.Load() {
+		if uint(disp) <= uint(len(from)) && len(buf) <= len(from)-disp {
 			copy(buf, from[disp:])
 			return h.done(nil)
 		}
@@ -79,7 +79,7 @@ func (w *Win[T]) mapped(op string, n, target, disp int) ([]T, error) {
 	if _, _, err := w.locate(op, n, target, disp); err != nil {
 		return nil, err
 	}
-	return w.direct[target][disp : disp+n], nil
+	return w.part(target)[disp : disp+n], nil
 }
 
 // access reports to hooks that a call accesses n elements of target.

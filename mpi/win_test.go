@@ -19,8 +19,10 @@ func windowsOn(t *testing.T, sizes []int, fn func(t *testing.T, c *mpi.Comm)) {
 		t.Run(map[bool]string{false: "in reach", true: "apart"}[apart], func(t *testing.T) {
 			mpitest.Sizes(t, sizes, func(t *testing.T, c *mpi.Comm) {
 				mpi.KeepWindowsApart(c, apart)
+				mpi.RequestKeysOnUse(c, apart && c.Size()%2 == 1) // with half of the sizes
 				fn(t, c)
 				mpi.KeepWindowsApart(c, false)
+				mpi.RequestKeysOnUse(c, false)
 			})
 		})
 	}

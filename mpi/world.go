@@ -60,6 +60,8 @@ type World struct {
 	stopMetrics func()
 	// windowsApart keeps ranks from mapping each other's window memory, for tests.
 	windowsApart bool
+	// keysOnUse makes windows request keys on first use, as those of many ranks do, for tests.
+	keysOnUse bool
 }
 
 // Main runs a rank: it joins the job, calls fn with the communicator of all ranks,

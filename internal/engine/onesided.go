@@ -15,11 +15,13 @@ package engine
 // active, so they are served while the application computes.
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/rankset"
 	"github.com/muster-mpi/muster/internal/rma"
+	"github.com/muster-mpi/muster/internal/sparse"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -35,8 +37,11 @@ type Window struct {
 	e       *Engine
 	comm    Comm
 	target  *rma.Target
-	peers   []windowPeer
-	waiter  p2p.Waiter // owner of all its messages and transfers
+	ranks   *rankset.List
+	size    int
+	peers   sparse.Table[windowPeer] // those used so far, by rank
+	used    []*windowPeer            // the same, in the order of their first use
+	waiter  p2p.Waiter               // owner of all its messages and transfers
 	inbox   []byte
 	serving *p2p.Xfer
 	closed  bool
@@ -58,7 +63,8 @@ type WindowStats struct {
 
 // windowPeer is a peer's memory and the operations pending there.
 type windowPeer struct {
-	world  int
+	rank   int
+	known  bool // memory is known
 	link   *p2p.Link
 	memory WindowMemory
 	// pending counts pending transfers and answers.
@@ -103,12 +109,9 @@ const servingPart = -1
 // are the world ranks, nil if equal. memory, if not empty, is what peers may access by
 // RDMA. All ranks call it before any of them uses the window.
 func (e *Engine) OpenWindow(comm Comm, ranks *rankset.List, size int, target *rma.Target, memory []byte) (*Window, WindowMemory, error) {
-	w := &Window{e: e, comm: comm, target: target, peers: make([]windowPeer, size), tag: firstAnswer,
+	w := &Window{e: e, comm: comm, target: target, ranks: ranks, size: size, tag: firstAnswer,
 		inbox: make([]byte, rma.RequestMax)}
 	w.waiter.Whole = w
-	for r := range w.peers {
-		w.peers[r].world = ranks.At(r)
-	}
 	e.lock()
 	defer e.unlock()
 	var exposed WindowMemory
@@ -134,14 +137,51 @@ func (e *Engine) OpenWindow(comm Comm, ranks *rankset.List, size int, target *rm
 			exposed.Far = mr
 		}
 	}
+	target.Keys = exposed.encode()
 	w.postRecv()
 	e.settle()
 	e.countWindow(1)
 	return w, exposed, nil
 }
 
-// SetMemory sets the memory of a rank.
-func (w *Window) SetMemory(rank int, p WindowMemory) { w.peers[rank].memory = p }
+// SetMemory sets the memory of a rank. If it is not set, the first transfer requests it.
+// Requests of other ranks, which may be ahead, are served at the same time.
+func (w *Window) SetMemory(rank int, m WindowMemory) {
+	w.e.lock()
+	defer w.e.unlock()
+	p := w.peer(rank)
+	p.memory, p.known = m, true
+}
+
+// peer returns the state of a rank, which is made on first use: few of many ranks are used.
+func (w *Window) peer(rank int) *windowPeer {
+	p := w.peers.Get(rank)
+	if p == nil {
+		p = &windowPeer{rank: rank}
+		w.peers.Set(rank, p)
+		w.used = append(w.used, p)
+	}
+	return p
+}
+
+// encode returns the six numbers of a WindowMemory, for the answer to rma.Keys.
+func (m *WindowMemory) encode() (b []byte) {
+	for _, mr := range []rdma.MR{m.Near, m.Far} {
+		for _, v := range []uint64{mr.Base, mr.Len, mr.RKey} {
+			b = binary.LittleEndian.AppendUint64(b, v)
+		}
+	}
+	return b
+}
+
+const windowMemoryBytes = 48
+
+func decodeWindowMemory(b []byte) (m WindowMemory) {
+	at := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	m.Near = rdma.MR{Base: at(0), Len: at(1), RKey: at(2)}
+	m.Far = rdma.MR{Base: at(3), Len: at(4), RKey: at(5)}
+	return m
+}
 
 // countWindow counts the windows that need the progress thread to serve requests.
 func (e *Engine) countWindow(n int) {
@@ -190,23 +230,42 @@ func (w *Window) Stats() WindowStats {
 }
 
 func (w *Window) link(rank int) *p2p.Link {
-	p := &w.peers[rank]
+	p := w.peer(rank)
 	if p.link == nil {
-		p.link = w.e.link(p.world)
+		p.link = w.e.link(w.ranks.At(rank))
 	}
 	return p.link
 }
 
 // reach returns the key of a rank's memory for the device that reaches it. ok is false if
-// the device does not support op, or the memory is not registered with it.
+// the device does not support op, or the memory is not registered with it. It may wait for
+// the key.
 func (w *Window) reach(rank int, op rdma.Op) (mr rdma.MR, ok bool) {
-	l := w.link(rank)
-	d := w.e.lanes[l.Dev]
-	mr = w.peers[rank].memory.Far
-	if d.local {
-		mr = w.peers[rank].memory.Near
+	d := w.e.lanes[w.link(rank).Dev]
+	if !d.attr.Ops.Has(op) {
+		return mr, false
 	}
-	return mr, mr.RKey != 0 && d.attr.Ops.Has(op)
+	p := w.peer(rank)
+	if !p.known {
+		w.requestKeys(p)
+	}
+	mr = p.memory.Far
+	if d.local {
+		mr = p.memory.Near
+	}
+	return mr, mr.RKey != 0
+}
+
+// requestKeys requests the keys of a rank's memory and waits for them. After an error, which
+// the next Flush returns, they stay unknown.
+func (w *Window) requestKeys(p *windowPeer) {
+	keys := make([]byte, windowMemoryBytes)
+	w.ask(p.rank, rma.Request{Kind: rma.Keys, Length: windowMemoryBytes}, nil, nil, keys, nil)
+	if err := w.await("Win.Keys", p.rank); err != nil {
+		w.fault(p.rank, err)
+		return
+	}
+	p.memory, p.known = decodeWindowMemory(keys), true
 }
 
 // Put writes b into a rank's memory. Region 0 is the window's own. b is in use until a
@@ -297,7 +356,7 @@ func (w *Window) track(x *p2p.Xfer, p windowPart) {
 	w.parts[x.Part] = p
 	if p.counts {
 		w.pending++
-		w.peers[p.rank].pending++
+		w.peer(p.rank).pending++
 		if p.batch != nil {
 			p.batch.left++
 		}
@@ -325,7 +384,7 @@ func (w *Window) ask(rank int, r rma.Request, data, more, was []byte, batch *Bat
 
 // request sends a request without an answer.
 func (w *Window) request(rank int, r rma.Request, data, more []byte) {
-	w.peers[rank].unconfirmed = true
+	w.peer(rank).unconfirmed = true
 	w.send(rank, r, data, more)
 }
 
@@ -381,7 +440,7 @@ func (w *Window) ended(x *p2p.Xfer) {
 	}
 	if p.counts {
 		w.pending--
-		if w.peers[p.rank].pending--; w.peers[p.rank].pending == 0 && len(w.flushes) > 0 {
+		if peer := w.peer(p.rank); peer.left() && len(w.flushes) > 0 {
 			w.flushed(p.rank)
 		}
 		if b := p.batch; b != nil {
@@ -392,6 +451,12 @@ func (w *Window) ended(x *p2p.Xfer) {
 	*p = windowPart{}
 	w.free = append(w.free, x.Part)
 	w.e.m.Free(x)
+}
+
+// left records the end of an operation and reports whether it was the last one.
+func (p *windowPeer) left() bool {
+	p.pending--
+	return p.pending == 0
 }
 
 // readAnswer copies the bytes of an answer to their destination.
@@ -417,7 +482,10 @@ func (r *Refused) Error() string { return r.Outcome.String() }
 
 // fault records an error with a rank, which the next Flush returns.
 func (w *Window) fault(rank int, err error) {
-	if p := &w.peers[rank]; p.err == nil {
+	if uint(rank) >= uint(w.size) {
+		return // a request of a rank that does not exist
+	}
+	if p := w.peer(rank); p.err == nil {
 		p.err = err
 	}
 }

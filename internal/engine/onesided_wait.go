@@ -51,7 +51,7 @@ func (w *Window) Flush(op string, rank int, local bool) error {
 // confirm requests an answer behind requests that had none. Requests are copied when they
 // are sent, so they are complete locally.
 func (w *Window) confirm(rank int, local bool) {
-	if p := &w.peers[rank]; p.unconfirmed && !local {
+	if p := w.peer(rank); p.unconfirmed && !local {
 		p.unconfirmed = false
 		w.ask(rank, rma.Request{Kind: rma.Flush}, nil, nil, nil, nil)
 	}
@@ -60,7 +60,7 @@ func (w *Window) confirm(rank int, local bool) {
 // await waits until nothing is pending to a rank, and returns the first error. The
 // operation that it waits for completes with the last one there.
 func (w *Window) await(op string, rank int) error {
-	p := &w.peers[rank]
+	p := w.peer(rank)
 	if p.pending > 0 {
 		x := w.e.m.New()
 		x.Link, x.Ctx, x.Source, x.Tag = w.link(rank), w.comm.Ctx, Nobody, p2p.AnyTag
@@ -86,16 +86,17 @@ func (w *Window) flushed(rank int) {
 	})
 }
 
-// FlushAll is Flush for all ranks. rank is the first one with an error.
+// FlushAll is Flush for all ranks. rank is one with an error.
 func (w *Window) FlushAll(op string, local bool) (rank int, err error) {
 	w.e.lock()
 	defer w.e.unlock()
-	for r := range w.peers {
-		w.confirm(r, local)
+	used := w.used // those used while it waits are not included
+	for _, p := range used {
+		w.confirm(p.rank, local)
 	}
-	for r := range w.peers {
-		if err := w.await(op, r); err != nil {
-			return r, err
+	for _, p := range used {
+		if err := w.await(op, p.rank); err != nil {
+			return p.rank, err
 		}
 	}
 	return 0, nil
@@ -132,7 +133,7 @@ func (w *Window) Unlock(op string, rank int) error {
 // releaseLock sends the request to release the lock. It asks for an answer only if the
 // answer confirms earlier requests.
 func (w *Window) releaseLock(rank int) {
-	if p := &w.peers[rank]; p.unconfirmed {
+	if p := w.peer(rank); p.unconfirmed {
 		p.unconfirmed = false
 		w.ask(rank, rma.Request{Kind: rma.Unlock}, nil, nil, nil, nil)
 		return
@@ -144,7 +145,7 @@ func (w *Window) releaseLock(rank int) {
 func (w *Window) LockAll(op string) (rank int, err error) {
 	w.e.lock()
 	defer w.e.unlock()
-	for r := range w.peers {
+	for r := range w.size {
 		w.askLock(r, false)
 	}
 	return w.awaitAll(op)
@@ -155,7 +156,7 @@ func (w *Window) UnlockAll(op string) (rank int, err error) {
 	w.e.lock()
 	defer w.e.unlock()
 	rank, err = w.awaitAll(op)
-	for r := range w.peers {
+	for r := range w.size {
 		w.releaseLock(r)
 	}
 	if r, uerr := w.awaitAll(op); err == nil {
@@ -165,9 +166,9 @@ func (w *Window) UnlockAll(op string) (rank int, err error) {
 }
 
 func (w *Window) awaitAll(op string) (rank int, err error) {
-	for r := range w.peers {
-		if rerr := w.await(op, r); err == nil && rerr != nil {
-			rank, err = r, rerr
+	for _, p := range w.used {
+		if rerr := w.await(op, p.rank); err == nil && rerr != nil {
+			rank, err = p.rank, rerr
 		}
 	}
 	return rank, err

@@ -27,10 +27,11 @@ const (
 	LockShared         // answer: when it is granted
 	LockExclusive      // the same
 	Unlock             // answer, if requested: all requests before it have been served
+	Keys               // answer: the keys of the target's memory (Target.Keys)
 	kindCount
 )
 
-var kindNames = [kindCount]string{"", "put", "get", "accumulate", "get-accumulate", "compare-and-swap", "flush", "lock shared", "lock exclusive", "unlock"}
+var kindNames = [kindCount]string{"", "put", "get", "accumulate", "get-accumulate", "compare-and-swap", "flush", "lock shared", "lock exclusive", "unlock", "keys"}
 
 func (k Kind) String() string {
 	if k > 0 && k < kindCount {
@@ -87,7 +88,7 @@ func (r *Request) Decode(b []byte) (data []byte, ok bool) {
 		}
 	case CompareSwap:
 		want = 2 * r.Length
-	case Get, Flush, LockShared, LockExclusive, Unlock:
+	case Get, Flush, LockShared, LockExclusive, Unlock, Keys:
 	default:
 		return nil, false
 	}

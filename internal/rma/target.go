@@ -7,6 +7,8 @@ type Target struct {
 	Elements
 	// Locks is the lock of this rank's memory, if locking is by request.
 	Locks Lock
+	// Keys is the answer to a request for the keys of the memory.
+	Keys []byte
 	// Others returns the elements with a code other than 0, or nil.
 	Others   func(code uint8) *Elements
 	memory   []byte            // region 0
@@ -33,7 +35,7 @@ type Answer struct {
 
 // NewTarget returns the target of a window over memory.
 func NewTarget(memory []byte, elements Elements) *Target {
-	return &Target{Elements: elements, memory: memory, next: 1, out: Answers{data: make([]byte, AnswerMax)}}
+	return &Target{Elements: elements, memory: memory, next: 1}
 }
 
 // Attach adds memory and returns its region number, which is never reused.
@@ -109,6 +111,8 @@ func (t *Target) Serve(from int32, request []byte) *Answers {
 			outcome = NotLocked
 		}
 		t.answer(from, r.Tag, outcome, nil)
+	case Keys:
+		t.answer(from, r.Tag, Done, t.Keys)
 	case Flush:
 		t.answer(from, r.Tag, t.outcome(from, &r), nil)
 	default:
@@ -186,9 +190,18 @@ func (t *Target) combine(r *Request, mem, data []byte) bool {
 
 // keep copies the current memory to the answer's buffer.
 func (t *Target) keep(mem []byte) []byte {
-	was := t.out.data[AnswerHead : AnswerHead+len(mem)]
+	was := t.room(len(mem))[AnswerHead:]
 	copy(was, mem)
 	return was
+}
+
+// room returns the answer's buffer for n bytes behind its head. It is as long as the longest
+// answer so far: many windows never answer with data.
+func (t *Target) room(n int) []byte {
+	if len(t.out.data) < AnswerHead+n {
+		t.out.data = make([]byte, AnswerHead+n)
+	}
+	return t.out.data[:AnswerHead+n]
 }
 
 // answer adds an answer if the request has a tag, else it records a failure. Only one answer
@@ -203,9 +216,8 @@ func (t *Target) answer(to, tag int32, outcome Outcome, data []byte) {
 		}
 		return
 	}
-	b := t.out.data[:AnswerHead]
+	b := t.room(len(data))
 	if len(data) > 0 {
-		b = t.out.data[:AnswerHead+len(data)]
 		copy(b[AnswerHead:], data) // a copy onto itself after keep
 	} else if outcome != Done || len(t.out.List) > 0 {
 		b = make([]byte, AnswerHead) // several answers, or a failure: rare
