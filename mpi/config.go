@@ -138,7 +138,7 @@ type Advanced struct {
 	// sockets.
 	Speculate string `env:"MUSTER_SPECULATE" default:"auto"`
 	// Credit is the number of bytes of unexpected messages that a rank buffers,
-	// from all senders together, but at least 16384 from each. Beyond that, short
+	// from all senders together, but at least 192 from each. Beyond that, short
 	// messages wait at the sender too. All ranks need the same value. Default
 	// 8388608.
 	Credit int64 `env:"MUSTER_CREDIT" default:"8388608" agree:"value"`

@@ -103,6 +103,7 @@ func (m *Machine) dispatch(l *Link, pkt []byte) {
 		m.arriveSeg(l, pkt)
 	case kindRTS:
 		m.arriveRTS(l, pkt)
+		m.needsCredit(l, int(get64(pkt[offTotal:])))
 	case kindCTS:
 		m.step(l, pkt, Event{Kind: EvCTS, Peer: get64(pkt[offPeer:]),
 			Len: int(get64(pkt[offTotal:])), Addr: get64(pkt[offCTSAddr:]), Key: get64(pkt[offCTSKey:])})

@@ -15,14 +15,26 @@ package p2p
 // consumed until they are down to it. A sender keeps its unused credit, because the
 // receiver cannot predict whether it is about to use it.
 
-// leastCredit is the least initial credit of a sender: a few messages.
-const leastCredit = 16 << 10
+//
+// In a job of very many ranks the first share is too short for most messages. Their sender
+// then uses a rendezvous, the RTS shows the receiver that it needs credit (needsCredit),
+// and it gets some from the reserve.
+
+const (
+	// leastCredit is the least initial credit of a sender: one message of some bytes. The
+	// receiver has to keep as much for an RTS, which needs no credit.
+	leastCredit = eagerCharge + 64
+	// creditStep is the least by which the credit of a sender grows, a few messages, where
+	// the reserve permits.
+	creditStep = 16 << 10
+)
 
 // creditPool is the credit that the senders of a machine share.
 type creditPool struct {
 	first   int64 // initial credit of a sender
 	extra   int64 // initial reserve
 	reserve int64 // remaining reserve
+	step    int64 // least growth
 	busy    int64 // senders that have needed more
 }
 
@@ -31,11 +43,12 @@ func newCreditPool(c *Config) creditPool {
 	p := creditPool{first: c.Credit}
 	if c.Senders > 0 {
 		least := int64(leastCredit)
+		p.step = creditStep
 		if c.leastCredit > 0 {
-			least = c.leastCredit
+			least, p.step = c.leastCredit, c.leastCredit
 		}
 		p.first = min(max(c.Credit/2/int64(c.Senders), least), c.Credit)
-		p.extra = max(c.Credit-p.first*int64(c.Senders), 0)
+		p.extra = max(c.Credit-p.first*int64(c.Senders), c.Credit/2)
 		p.reserve = p.extra
 	}
 	return p
@@ -64,6 +77,14 @@ func (m *Machine) giveCredit(l *Link) {
 	}
 }
 
+// needsCredit gives credit to a sender that has announced a short message because all its
+// credit together is too little for it.
+func (m *Machine) needsCredit(l *Link, total int) {
+	if m.creditPool.extra > 0 && total <= l.eagerMax && l.granted < int64(total)+eagerCharge {
+		m.giveCredit(l)
+	}
+}
+
 // change adjusts a sender's credit towards its share and returns the difference.
 func (p *creditPool) change(l *Link, most int64) (by int64) {
 	if !l.wants {
@@ -73,7 +94,7 @@ func (p *creditPool) change(l *Link, most int64) (by int64) {
 	share := p.first + p.extra/p.busy
 	switch {
 	case l.granted < share:
-		by = min(l.granted, share-l.granted, p.reserve, most-l.granted)
+		by = min(max(l.granted, p.step), share-l.granted, p.reserve, most-l.granted)
 	case l.granted > share:
 		by = -min(l.consumed, l.granted-share)
 	}

@@ -91,12 +91,52 @@ func TestFirstCredit(t *testing.T) {
 		{8 << 20, 0, 8 << 20, 0},
 		{8 << 20, 1, 4 << 20, 4 << 20},
 		{8 << 20, 31, 4 << 20 / 31, 8<<20 - 31*(4<<20/31)},
-		{8 << 20, 4095, leastCredit, 0},
-		{2000, 2, 2000, 0},
+		{8 << 20, 4096, 1 << 10, 4 << 20},
+		{8 << 20, 1_000_000, leastCredit, 4 << 20}, // what the RTS of each would take, and the reserve
+		{2000, 2, 500, 1000},
 	} {
 		p := newCreditPool(&Config{Credit: v.credit, Senders: v.senders})
 		if p.first != v.first || p.reserve != v.reserve {
 			t.Errorf("%d credit for %d senders: each has %d, reserve %d; want %d and %d", v.credit, v.senders, p.first, p.reserve, v.first, v.reserve)
 		}
+	}
+}
+
+// Many ranks whose initial credit is too little for a message send to one rank. Each gets
+// credit after its first RTS, as long as there is a reserve, so that later messages are
+// eager, and all of them together never get more than the rank has.
+func TestManySendersShareCredit(t *testing.T) {
+	const (
+		senders, length, rounds = 20, 200, 6
+		credit                  = senders * leastCredit
+	)
+	cfg := Config{EagerLimit: length, Credit: credit, Senders: senders, Rendezvous: "get"}
+	j := &job{world: newWorld(senders+1, cfg, testAttr(0), 1<<19), t: t}
+	if p := &j.nodes[0].m.creditPool; p.first != leastCredit || p.first >= length+eagerCharge {
+		t.Fatalf("a sender begins with %d; this test needs less than a message takes", p.first)
+	}
+	for round := range rounds {
+		var sends []*Xfer
+		for r := 1; r <= senders; r++ {
+			sends = append(sends, j.send(r, 0, round, length, Standard))
+		}
+		j.drain()
+		if sum := granted(j.nodes[0].links, 0); sum > credit/2+senders*leastCredit {
+			t.Fatalf("round %d: rank 0 has granted %d, the reserve and the first credit are %d", round, sum, credit/2+senders*leastCredit)
+		}
+		for r := 1; r <= senders; r++ {
+			x := j.recv(0, r, round, length)
+			j.drain()
+			j.got(x, r, round, length, "a message")
+			j.sent(sends[r-1], "its send")
+		}
+	}
+	eager := uint64(0)
+	for r := 1; r <= senders; r++ {
+		eager += j.nodes[r].links[0].Stats.ByProtocol[protoEager]
+	}
+	t.Logf("%d of %d messages were eager", eager, senders*rounds)
+	if eager == 0 {
+		t.Errorf("no message was eager: senders got no credit")
 	}
 }

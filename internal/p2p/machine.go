@@ -28,7 +28,7 @@ type Config struct {
 	// hold for one sender. Default 16 MiB. Beyond it sends use a rendezvous.
 	Credit int64
 	// Senders, if not 0, is the number of possible senders. Credit is then shared by all
-	// of them, but for leastCredit each (credit.go). All ranks need the same value.
+	// of them, but for one message of some bytes each (credit.go). All ranks need the same value.
 	Senders int
 
 	// TimeSlice is the delay in nanoseconds before a peer gets a core to answer, where
