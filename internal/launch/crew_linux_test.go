@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -66,6 +67,22 @@ func threads(t *testing.T) int {
 	return len(list)
 }
 
+// mostPerStart is the limit of what the start of a rank allocates: 2 KB, and the environment
+// once, as the kernel needs it, with a pointer to each variable.
+func mostPerStart() int {
+	n := 2 << 10
+	for _, kv := range os.Environ() {
+		n += len(kv) + 1 + 8
+	}
+	return n + n/8 // the sizes of the allocator
+}
+
+func totalAllocated() int {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.TotalAlloc)
+}
+
 // A rank of the launcher's machine takes no goroutine, no thread and at most 1 KB.
 func TestMemoryOfARank(t *testing.T) {
 	const few, more = 16, 256
@@ -78,8 +95,21 @@ func TestMemoryOfARank(t *testing.T) {
 	}
 	goroutines, before, tasks := runtime.NumGoroutine(), liveMemory(), threads(t)
 	end()
+	growth := debug.SetGCPercent(100)
+	allocated := totalAllocated()
 	_, end = crewOf(t, more)
-	defer end()
+	// Garbage of the start is memory of the launcher, too.
+	perStart := (totalAllocated() - allocated) / more
+	t.Logf("%d bytes allocated for the start of each rank, of at most %d", perStart, mostPerStart())
+	if most := mostPerStart(); perStart > most {
+		t.Errorf("the start of a rank allocates %d bytes; want at most %d", perStart, most)
+	}
+	defer func() {
+		end()
+		if n := debug.SetGCPercent(growth); n != 100 {
+			t.Errorf("after the job the garbage collector runs at a growth of %d %%; want 100, as before it", n)
+		}
+	}()
 	perRank := (liveMemory() - before) / (more - few)
 	t.Logf("%d bytes for each rank", perRank)
 	if perRank > 1024 {

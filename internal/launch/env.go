@@ -73,12 +73,12 @@ func exportEnv(env, extra []string) []string {
 	return append(out, extra...)
 }
 
-// rankEnv adds the variables of a program, which replace those of the job, and those that
-// differ between ranks.
-func rankEnv(job, program []string, rank, local int) []string {
-	env := slices.Clip(job)
+// rankEnv replaces the contents of env by the environment of a rank: the variables of the job,
+// those of its program, which replace them, and those that differ between ranks.
+func rankEnv(env, job, program []string, rank, local int) []string {
+	env = append(env[:0], job...)
 	if len(program) > 0 {
-		env = slices.DeleteFunc(slices.Clone(job), func(kv string) bool { return hasName(program, nameOf(kv)) })
+		env = slices.DeleteFunc(env, func(kv string) bool { return hasName(program, nameOf(kv)) })
 		for i, kv := range program {
 			if !launcherVariable(nameOf(kv)) && !hasName(program[i+1:], nameOf(kv)) {
 				env = append(env, kv)

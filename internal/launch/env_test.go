@@ -10,7 +10,7 @@ import (
 func TestRankEnvironment(t *testing.T) {
 	base := []string{"A=1", "PMI_FD=9", "PMI_RANK=5", "B=x=y", "A=2", "MUSTER_DEVICE=shm", "PMI_PORT=host:1"}
 	job := jobEnv(base, 4, 3, 2, "job-1", true, true)
-	first, second := rankEnv(job, nil, 1, 0), rankEnv(job, nil, 2, 1)
+	first, second := rankEnv(nil, job, nil, 1, 0), rankEnv(nil, job, nil, 2, 1)
 	want := []string{"B=x=y", "A=2", "MUSTER_DEVICE=shm", "PMI_FD=3", "PMI_SIZE=4", "MPI_LOCALNRANKS=3", "PMI_JOBID=job-1",
 		"MUSTER_BOARD_FD=4", "MUSTER_LIFELINE_FD=5", "GOMAXPROCS=2", "PMI_RANK=2", "MPI_LOCALRANKID=1"}
 	if !slices.Equal(second, want) {
@@ -40,7 +40,7 @@ func TestRankEnvironment(t *testing.T) {
 
 func TestProgramEnvironment(t *testing.T) {
 	job := jobEnv([]string{"A=1", "B=2"}, 4, 3, 2, "job-1", false, false)
-	got := rankEnv(job, []string{"A=x", "C=3", "PMI_SIZE=9", "A=y", "PMI_RANK=8"}, 1, 0)
+	got := rankEnv(nil, job, []string{"A=x", "C=3", "PMI_SIZE=9", "A=y", "PMI_RANK=8"}, 1, 0)
 	want := []string{"B=2", "PMI_FD=3", "PMI_SIZE=4", "MPI_LOCALNRANKS=3", "PMI_JOBID=job-1", "GOMAXPROCS=2", "C=3", "A=y", "PMI_RANK=1", "MPI_LOCALRANKID=0"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the rank gets\n%q\nand should get\n%q", got, want)

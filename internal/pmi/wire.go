@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -86,6 +87,11 @@ func (m *message) number(key string, missing int) int {
 // appendMessage appends a line to dst. fields alternates keys and values, which must not
 // contain spaces.
 func appendMessage(dst []byte, cmd string, fields ...string) []byte {
+	n := len("cmd=\n") + len(cmd)
+	for i := range len(fields) &^ 1 {
+		n += len(fields[i]) + 1 // and a space or an equals sign
+	}
+	dst = slices.Grow(dst, n) // at once: the launcher of a large job writes many lines
 	dst = append(append(dst, "cmd="...), cmd...)
 	for i := 0; i+1 < len(fields); i += 2 {
 		dst = append(dst, ' ')
