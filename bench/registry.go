@@ -130,6 +130,8 @@ func All() []Benchmark {
 			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: multipairLatency, Devices: true},
 		{Name: "allgather-groups", Title: "Aggregate Bandwidth of Concurrent Allgathers", Doc: "independent allgathers of several groups of ranks at once, one rank of each node in a group: the sum of their bandwidths by the number of groups (T2 figure 5.2)", Ranks: 8, AnyRanks: true, Sizes: powers[:18],
 			Collective: "allgather", Metric: "groups-1", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: allgatherGroups},
+		{Name: "checkpoint", Title: "Checkpoint Latency Test", Doc: "time of a checkpoint in the memory of two ranks", Ranks: 2, AnyRanks: true, Sizes: powers[10:],
+			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: checkpoint},
 		{Name: "idle", Title: "CPU of a Waiting Rank", Doc: "share of a core that a rank uses while it waits in Recv", Ranks: 2,
 			Metric: "cpu", Unit: "%", Column: "CPU (%)", Run: idle},
 		{Name: "first-message", Title: "From Start to First Message", Doc: "time from the start of the launcher until every rank has received a message, and business cards fetched for it", Ranks: 64, AnyRanks: true,

@@ -30,8 +30,8 @@ type Attempt struct {
 //
 //	func main() { mpi.Main(mpi.Recover(work)) }
 //
-// When a rank fails, or fn returns an error of the class [ErrProcFailed] or [ErrRevoked] on
-// any rank, all communicators are revoked, so that fn returns on every rank, and fn is called
+// When a rank fails, or fn returns an error of the class [ErrProcFailed] or [ErrRevoked], or any error after a failure, on
+// some rank, all communicators are revoked, so that fn returns on every rank, and fn is called
 // again with a new communicator. Spare processes ("muster run --spares") take the places
 // of the failed ranks; size and rank numbers stay. When there are no more of them, the
 // communicator has fewer ranks, in the same order.
@@ -135,7 +135,7 @@ func (r *recovery) attemptOnce(fn func(c *Comm, a Attempt) error) (done bool, er
 	}
 	if failure != nil {
 		flag = attemptGoesOn
-		if !errors.Is(failure, ErrProcFailed) && !errors.Is(failure, ErrRevoked) {
+		if !r.isFailure(failure) {
 			flag, culprit = 0, uint64(r.full.rank)
 		}
 		r.full.e.RevokeAll(r.full.co.Ctx)
@@ -152,6 +152,13 @@ func (r *recovery) attemptOnce(fn func(c *Comm, a Attempt) error) (done bool, er
 		return true, nil
 	}
 	return false, r.prepare(failure)
+}
+
+// isFailure reports whether an error of fn comes from the failure of a rank: by its class, or
+// because there is a failure, which the program may have reported in its own words. If it was
+// something else, it comes back in the next attempt.
+func (r *recovery) isFailure(err error) bool {
+	return errors.Is(err, ErrProcFailed) || errors.Is(err, ErrRevoked) || r.comm.Revoked() || len(r.comm.Failed()) > 0
 }
 
 // rankOf returns the rank in the attempt of a process.
@@ -178,7 +185,8 @@ func (r *recovery) prepare(failure error) error {
 		r.idle = 0
 	}
 	if r.idle == maxIdle {
-		return r.full.refuse(ErrOther, "Recover", "%d attempts in a row have failed although all ranks are alive; the error of this rank: %w", maxIdle, failure)
+		err := r.full.refuse(ErrOther, "Recover", "%d attempts in a row have failed although all ranks are alive", maxIdle)
+		return errors.Join(err, failure)
 	}
 	if r.comm != nil && r.comm != r.first {
 		_ = r.comm.free() // what is left of it cannot keep the ranks from going on

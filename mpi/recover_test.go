@@ -173,6 +173,26 @@ func TestRecoverEnds(t *testing.T) {
 	}
 }
 
+// TestRecoverGivesUp checks that attempts which fail for other reasons than a failed rank end.
+func TestRecoverGivesUp(t *testing.T) {
+	var calls atomic.Int64
+	j := newRecoverJob(t, 2, 1, func(j *recoverJob, c *mpi.Comm, a mpi.Attempt) error {
+		calls.Add(1)
+		if c.Rank() == 0 {
+			return c.Revoke()
+		}
+		return mpi.Barrier(c)
+	}, nil)
+	for p, err := range j.errs {
+		if !errors.Is(err, mpi.ErrOther) || !strings.Contains(err.Error(), "10 attempts in a row") {
+			t.Errorf("process %d returns %v", p, err)
+		}
+	}
+	if calls.Load() != 20 {
+		t.Errorf("the function has been called %d times, want 10 times on 2 ranks", calls.Load())
+	}
+}
+
 // TestRecoverTwice calls Recover again after it has returned, on the world that the first
 // call has left.
 func TestRecoverTwice(t *testing.T) {
