@@ -51,7 +51,7 @@ internal/p2p        rdma internal/direct
 internal/sched
 internal/coll       internal/sched
 internal/trace
-sim                 internal/coll internal/sched internal/p2p rdma
+sim                 internal/coll internal/sched internal/p2p internal/trace internal/ft rdma
 internal/nodecoll   internal/coll
 internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct
 internal/rma        internal/dtype

@@ -50,7 +50,7 @@ func (a Arrival) Of(ranks int) func(rank int) float64 {
 	case t == 0:
 		return nil
 	case a.late == 0:
-		return func(rank int) float64 { return t * float64(mix(mix(7, uint64(rank)), 1)>>11) / (1 << 53) }
+		return func(rank int) float64 { return t * random(7, rank) }
 	}
 	every := max(ranks/a.late, 1)
 	return func(rank int) float64 {
@@ -59,6 +59,11 @@ func (a Arrival) Of(ranks int) func(rank int) float64 {
 		}
 		return 0
 	}
+}
+
+// random returns a number from 0 to 1 for a rank.
+func random(seed uint64, rank int) float64 {
+	return float64(mix(mix(seed, uint64(rank)), 1)>>11) / (1 << 53)
 }
 
 // mix is a step of a 64-bit hash, for times that are random and the same in every run.

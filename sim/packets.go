@@ -126,6 +126,9 @@ func (s *Sim) newPackets(c *Config) error {
 
 // addCall builds the graphs of a call.
 func (p *packets) addCall(c *Call) error {
+	if c.Algorithm == nil {
+		return fmt.Errorf("level packets simulates collectives only, not a replayed program")
+	}
 	n := p.s.size
 	call := packetCall{of: make([]int32, n), before: int64(c.Before * picos), inSegment: c.Segment}
 	var pool sched.Pool

@@ -55,6 +55,13 @@ type Hop struct {
 	End   float64 `json:"end_us"`
 }
 
+func nameOf(kind sched.Kind) string {
+	if kind == compute {
+		return "compute"
+	}
+	return kind.String()
+}
+
 // criticalPath returns the operations of the last call, the first of them first.
 func (s *Sim) criticalPath(last int32) []Hop {
 	c := &s.steps[len(s.steps)-1]
@@ -85,7 +92,7 @@ func (s *Sim) criticalPath(last int32) []Hop {
 		t := c.template(r)
 		id := at - int32(s.ranks[r].base)
 		op := &t.ops[id]
-		h := Hop{Rank: int(r), Node: s.node(r), What: op.kind.String(), Peer: -1, Bytes: int(op.bytes), End: float64(s.path.end[at]) / 1e6}
+		h := Hop{Rank: int(r), Node: s.node(r), What: nameOf(op.kind), Peer: -1, Bytes: int(op.bytes), End: float64(s.path.end[at]) / 1e6}
 		if op.kind <= sched.Recv {
 			h.Peer = int(c.peer(t, r, id))
 		}

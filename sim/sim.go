@@ -17,6 +17,8 @@ type Call struct {
 	Segment bool
 	// Before is the time in nanoseconds that every rank computes before the call.
 	Before float64
+
+	section *schedules // of a replayed program (Replay), in place of Algorithm
 }
 
 // Config is a simulation. All calls have the same ranks and nodes.
@@ -63,7 +65,8 @@ type Sim struct {
 	faults             Faults
 	left               int
 	path               *path
-	packets            *packets // nil: level schedule
+	packets            *packets    // nil: level schedule
+	agree              *agreements // nil: the ranks execute calls
 	stats              Stats
 	near, far          costs
 }
@@ -182,6 +185,10 @@ func (s *Sim) addCall(c *Call, before []Call) error {
 		return fmt.Errorf("call %d has other ranks or nodes than the first", len(before)+1)
 	}
 	gap := int64(c.Before * picos)
+	if c.section != nil {
+		s.steps = append(s.steps, step{c.section, gap})
+		return nil
+	}
 	for i := range before {
 		if before[i].same(c) {
 			s.steps = append(s.steps, step{s.steps[i].schedules, gap})
@@ -197,7 +204,7 @@ func (s *Sim) addCall(c *Call, before []Call) error {
 }
 
 func (c *Call) same(d *Call) bool {
-	if c.Algorithm != d.Algorithm || c.Segment != d.Segment || len(c.Params) != len(d.Params) {
+	if c.section != nil || c.Algorithm != d.Algorithm || c.Segment != d.Segment || len(c.Params) != len(d.Params) {
 		return false
 	}
 	for i := range c.Params {
@@ -218,6 +225,14 @@ func (s *Sim) Run() (*Result, error) {
 		s.q.push(event{t: k.begin, dst: int32(r), kind: evStart})
 	}
 	s.left = s.size
+	if err := s.events(); err != nil {
+		return nil, err
+	}
+	return s.result(), nil
+}
+
+// events handles all events.
+func (s *Sim) events() error {
 	for s.q.n > 0 {
 		e := s.q.pop()
 		s.now = e.t
@@ -240,9 +255,9 @@ func (s *Sim) Run() (*Result, error) {
 		}
 	}
 	if s.left > 0 {
-		return nil, fmt.Errorf("%d of %d ranks do not complete the calls: the schedules deadlock", s.left, s.size)
+		return fmt.Errorf("%d of %d ranks do not complete the calls: the schedules deadlock", s.left, s.size)
 	}
-	return s.result(), nil
+	return nil
 }
 
 func (s *Sim) node(r int32) int {
@@ -254,8 +269,12 @@ func (s *Sim) node(r int32) int {
 
 // handle does what a rank does when something happens. Its clock is k.cpu.
 func (s *Sim) handle(k *rank, e *event) {
-	if s.packets != nil {
+	switch {
+	case s.packets != nil:
 		s.packets.handle(k, e)
+		return
+	case s.agree != nil:
+		s.agree.handle(k, e)
 		return
 	}
 	r := e.dst

@@ -29,6 +29,7 @@ type template struct {
 	need  []uint32
 	start []int32 // operations without dependencies, in order
 	ports int
+	size  int32 // ranks
 	// offsets of the sends and receives, by the template's rule.
 	offsets []int32
 	// receives are in the order of offset, stream and sequence.
@@ -75,6 +76,7 @@ func (a receive) compare(b receive) int {
 // schedules are those of all ranks for one call.
 type schedules struct {
 	templates []*template
+	base      int32   // ranks that differ by a multiple of it have the same schedule; 0: all differ
 	of        []int32 // by rank
 	rule      []uint8
 	lists     [][]int32 // by rank: peers of its messages; nil if no rank needs a list
@@ -82,7 +84,20 @@ type schedules struct {
 	listed    int       // peers in lists
 }
 
-func (c *schedules) template(rank int32) *template { return c.templates[c.of[rank]] }
+func (c *schedules) template(rank int32) *template {
+	if c.base > 0 {
+		rank %= c.base
+	}
+	return c.templates[c.of[rank]]
+}
+
+// ruleOf returns how the peers of a rank follow from it.
+func (c *schedules) ruleOf(rank int32) uint8 {
+	if c.base > 0 {
+		return byDistance
+	}
+	return c.rule[rank]
+}
 
 // newSchedules builds the schedules of all ranks. Shape.Rank is ignored.
 func newSchedules(a *coll.Algorithm, shape coll.Shape, params []int, segment bool) (*schedules, error) {
@@ -142,7 +157,7 @@ func around(i, n int32) int32 {
 func newTemplate(g *sched.Graph, segment bool) *template {
 	n := len(g.Ops)
 	t := &template{ops: make([]operation, n), first: make([]int32, n+1), next: make([]int32, n), need: make([]uint32, n),
-		matched: make([]match, n), ports: g.Ports}
+		matched: make([]match, n), ports: g.Ports, size: int32(g.Size)}
 	counts := map[[3]int32]int32{}
 	for i := range g.Ops {
 		op := &g.Ops[i]
@@ -180,10 +195,10 @@ func (t *template) bytes() int {
 // peer returns the peer of an operation of a rank.
 func (c *schedules) peer(t *template, rank, id int32) int32 {
 	message := t.ops[id].message
-	switch c.rule[rank] {
+	switch c.ruleOf(rank) {
 	case byDistance:
 		p := rank + t.offsets[message]
-		if n := int32(len(c.of)); p >= n {
+		if n := t.size; p >= n {
 			p -= n
 		}
 		return p
@@ -196,9 +211,9 @@ func (c *schedules) peer(t *template, rank, id int32) int32 {
 // receive returns the receive of rank dst that matches a send of rank src.
 func (c *schedules) receive(src, dst, send int32) int32 {
 	from, to := c.template(src), c.template(dst)
-	rule := c.rule[dst]
+	rule := c.ruleOf(dst)
 	m := &from.matched[send]
-	cached := rule < byList && rule == c.rule[src]
+	cached := rule < byList && rule == c.ruleOf(src)
 	if cached && m.template == to && m.rule == rule {
 		return m.id
 	}
@@ -215,7 +230,7 @@ func (c *schedules) receive(src, dst, send int32) int32 {
 	} else {
 		want.offset = src ^ dst
 		if rule == byDistance {
-			want.offset = around(src-dst, int32(len(c.of)))
+			want.offset = around(src-dst, to.size)
 		}
 		if i, ok := slices.BinarySearchFunc(to.receives, want, receive.compare); ok {
 			id = to.receives[i].id

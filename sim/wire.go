@@ -77,8 +77,16 @@ func (s *Sim) memory(r int32, t int64, bytes int32) int64 {
 	return max(t, h.memory-now)
 }
 
-// local is a copy or a reduction.
+// compute is the kind of an operation of a replayed program whose length is its time in
+// nanoseconds.
+const compute sched.Kind = 100
+
+// local is a copy, a reduction or computation.
 func (s *Sim) local(r int32, k *rank, op *operation) {
+	if op.kind == compute {
+		k.cpu += s.slow(r, int64(op.bytes)*picos)
+		return
+	}
 	by := s.m.Copy
 	if op.kind == sched.Reduce {
 		by = s.m.Reduce

@@ -11,8 +11,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/muster-mpi/muster/internal/bytesize"
 	"github.com/muster-mpi/muster/internal/coll"
@@ -30,6 +32,7 @@ type simFlags struct {
 	level        string
 	slowNode     string
 	lostRail     string
+	failedRank   string
 	limit        string
 	json         bool
 	svg          string
@@ -52,9 +55,12 @@ writes into the file. Algorithms whose times differ by less are not ranked.`,
 		Example: `  muster sim barrier --ranks 1M --nodes 16K
   muster sim allreduce --ranks 64K --nodes 1K --algorithm all --sizes 8,64K
   muster sim bcast --ranks 4K --nodes 64 --algorithm knomial --arrival spread:1ms
+  muster sim allreduce --ranks 64K --nodes 1K --algorithm recursive-doubling --failed-rank 3
   muster sim allreduce --ranks 256 --nodes 16 --slow-node 3:4 --lost-rail 3:1
   muster sim bcast --ranks 100000 --nodes 1000 --level packets --algorithm binomial
   muster run -n 8 muster sim allreduce --level packets --sizes 8,64K
+  muster sim mix 10*allreduce:8 compute:50us alltoall:4K --ranks 1K --nodes 16
+  muster sim replay trace.json --ranks 1K --nodes 16
   muster run --lab -n 16 muster sim calibrate --out lab.json
   muster run --lab -n 16 muster sim allreduce --level validate --machine lab.json`,
 		Args: cobra.ExactArgs(1),
@@ -70,24 +76,30 @@ writes into the file. Algorithms whose times differ by less are not ranked.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.ranks, "ranks", "n", "1K", "number of ranks; K is 1024, M is 1024 K")
-	fl.StringVar(&f.nodes, "nodes", "", "number of nodes (default: those of the machine)")
-	fl.IntVar(&f.rails, "rails", 0, "rails of each node (default: those of the machine)")
-	fl.StringVar(&f.machine, "machine", "", "machine file (default: an assumed machine)")
+	f.jobFlags(fl, "1K")
 	fl.StringSliceVarP(&f.algorithms, "algorithm", "a", []string{"all"}, "algorithms, as in MUSTER_COLLECTIVE: knomial:radix=4; all: every one with its default parameters")
 	fl.StringSliceVarP(&f.sizes, "sizes", "m", []string{"8"}, "bytes of a block, or of the whole vector, with K or M")
 	fl.IntVar(&f.root, "root", 0, "root of rooted collectives")
-	fl.StringVar(&f.arrival, "arrival", "together", "when ranks enter: together, spread:1ms (at random within it), late:3:1ms (three ranks)")
 	fl.StringVar(&f.level, "level", "schedule", "schedule: the schedules on the model; packets: with the point-to-point machines of programs, and as the program of a job beside the packets of real calls; validate: beside the times of real calls, as the program of a job")
-	fl.StringVar(&f.slowNode, "slow-node", "", "NODE:FACTOR, counted from 0: the node computes and sends slower by a factor")
-	fl.StringVar(&f.lostRail, "lost-rail", "", "NODE:RAIL, counted from 0: the node has lost a rail")
+	fl.StringVar(&f.failedRank, "failed-rank", "", "RANK or RANK:TIME: the rank fails, the others notice within the time (default 100ms), shrink the communicator and repeat the call")
 	fl.StringVar(&f.limit, "limit", "256M", "skip algorithms with more operations of all ranks")
-	fl.BoolVar(&f.json, "json", false, "print one JSON object per line for each algorithm and size")
 	fl.StringVar(&f.svg, "svg", "", "draw the times by size into this SVG file")
 	fl.StringVar(&f.tuning, "tuning", "", "write the best algorithms as a tuning table, for MUSTER_TUNING")
-	fl.BoolVar(&f.path, "path", false, "print the critical path")
-	cmd.AddCommand(newSimCalibrateCommand())
+	cmd.AddCommand(newSimCalibrateCommand(), newSimMixCommand(), newSimReplayCommand())
 	return cmd
+}
+
+// jobFlags adds the flags that describe a job and what is printed.
+func (f *simFlags) jobFlags(fl *pflag.FlagSet, ranks string) {
+	fl.StringVarP(&f.ranks, "ranks", "n", ranks, "number of ranks; K is 1024, M is 1024 K")
+	fl.StringVar(&f.nodes, "nodes", "", "number of nodes (default: those of the machine)")
+	fl.IntVar(&f.rails, "rails", 0, "rails of each node (default: those of the machine)")
+	fl.StringVar(&f.machine, "machine", "", "machine file (default: an assumed machine)")
+	fl.StringVar(&f.arrival, "arrival", "together", "when ranks enter: together, spread:1ms (at random within it), late:3:1ms (three ranks)")
+	fl.StringVar(&f.slowNode, "slow-node", "", "NODE:FACTOR, counted from 0: the node computes and sends slower by a factor")
+	fl.StringVar(&f.lostRail, "lost-rail", "", "NODE:RAIL, counted from 0: the node has lost a rail")
+	fl.BoolVar(&f.json, "json", false, "print JSON, one object per line")
+	fl.BoolVar(&f.path, "path", false, "print the critical path")
 }
 
 // simJob is what the flags select.
@@ -101,6 +113,7 @@ type simJob struct {
 	root    int
 	arrive  func(int) float64
 	faults  sim.Faults
+	failure *sim.Failure // nil: none
 	limit   float64
 	path    bool
 	packets *sim.Packets // nil: level schedule
@@ -199,7 +212,27 @@ func (f *simFlags) job(kind coll.Kind) (*simJob, error) {
 		j.packets = &sim.Packets{}
 		j.limit /= packetShare
 	}
+	if j.failure, err = f.failure(j.ranks); err != nil {
+		return nil, err
+	}
 	return j, f.setFaults(&j.faults)
+}
+
+// failure returns the failure of --failed-rank, or nil.
+func (f *simFlags) failure(ranks int) (*sim.Failure, error) {
+	if f.failedRank == "" {
+		return nil, nil
+	}
+	rank, within, timed := strings.Cut(f.failedRank, ":")
+	notice := 100 * time.Millisecond // after which ranks look at the board
+	n, err := strconv.Atoi(rank)
+	if timed && err == nil {
+		notice, err = time.ParseDuration(within)
+	}
+	if err != nil || n < 0 || n >= ranks || notice < 0 {
+		return nil, fmt.Errorf("--failed-rank %s: use RANK or RANK:TIME, such as 3:100ms, with a rank below %d", f.failedRank, ranks)
+	}
+	return &sim.Failure{Rank: n, Notice: float64(notice.Nanoseconds())}, nil
 }
 
 func (f *simFlags) setFaults(to *sim.Faults) error {
@@ -276,6 +309,22 @@ func (j *simJob) call(c candidate, size int) sim.Call {
 	s := shapeOf(j.kind, 0, j.ranks, j.root, size)
 	s.Nodes = j.nodes
 	return sim.Call{Algorithm: c.algorithm, Params: c.params, Shape: s}
+}
+
+// recover simulates the failure of a rank in a call of a candidate. If the candidate is not
+// applicable to the ranks that are left, another one repeats the call.
+func (j *simJob) recover(c candidate, size int) (*sim.Recovery, error) {
+	return sim.Recover(j.machine, j.call(c, size), *j.failure, func(ranks int, nodes *coll.Topology) (sim.Call, error) {
+		left := *j
+		left.ranks, left.nodes, left.root = ranks, nodes, min(j.root, ranks-1)
+		call := left.call(c, size)
+		if ok, _ := coll.Applicable(c.algorithm, &call.Shape); ok {
+			return call, nil
+		}
+		choice, err := j.machine.Choose(&call.Shape)
+		call.Algorithm, call.Params = choice.Algorithm, choice.Params
+		return call, err
+	})
 }
 
 // simulate runs a candidate at a size. It returns why if that is not possible.

@@ -27,6 +27,7 @@ type simFigure struct {
 	size     int
 	position int
 	result   *sim.Result
+	recovery *sim.Recovery // nil: no rank fails
 }
 
 func (r *simReport) add(c candidate, size int) error {
@@ -40,7 +41,13 @@ func (r *simReport) add(c candidate, size int) error {
 		}
 		return nil
 	}
-	r.figures = append(r.figures, simFigure{c, size, 0, x})
+	figure := simFigure{candidate: c, size: size, result: x}
+	if r.failure != nil {
+		if figure.recovery, err = r.recover(c, size); err != nil {
+			return err
+		}
+	}
+	r.figures = append(r.figures, figure)
 	return nil
 }
 
@@ -94,6 +101,7 @@ func (r *simReport) print(w io.Writer) error {
 	}
 	r.printHot(w, best)
 	r.printPackets(w)
+	r.printRecovery(w)
 	for _, s := range r.skipped {
 		fmt.Fprintf(w, "not simulated: %s\n", s)
 	}
@@ -101,17 +109,24 @@ func (r *simReport) print(w io.Writer) error {
 }
 
 // errorLine states the error of the simulation.
-func (r *simReport) errorLine() string {
-	if r.machine.Error == 0 {
+func (r *simReport) errorLine() string { return errorLine(r.machine) }
+
+func errorLine(m *sim.Machine) string {
+	if m.Error == 0 {
 		return "error of the simulation: unknown, so algorithms are not ranked (muster sim --level validate finds it)"
 	}
-	return fmt.Sprintf("error of the simulation: %.0f %% (median); algorithms that differ by less have the same position", 100*r.machine.Error)
+	return fmt.Sprintf("error of the simulation: %.0f %% (median); algorithms that differ by less have the same position", 100*m.Error)
 }
 
 // printHot prints where the fastest algorithm of the last size spends its time.
 func (r *simReport) printHot(w io.Writer, f simFigure) {
-	x := f.result
 	fmt.Fprintf(w, "\n%v, %d bytes:\n", f.candidate, f.size)
+	printHot(w, f.result, r.path)
+}
+
+// printHot prints the busiest rails and hosts, the memory and the critical path of a
+// simulation.
+func printHot(w io.Writer, x *sim.Result, path bool) {
 	for _, l := range x.HotRails {
 		fmt.Fprintf(w, "  rail %d of node %d, %s: busy %.2f µs\n", l.Rail, l.Node, l.Direction, l.Busy)
 	}
@@ -125,7 +140,7 @@ func (r *simReport) printHot(w io.Writer, f simFigure) {
 		}
 	}
 	fmt.Fprintf(w, "  memory of the simulation, bytes per rank: %s\n", strings.Join(parts, ", "))
-	if !r.path {
+	if !path {
 		return
 	}
 	fmt.Fprintln(w, "  critical path:")
@@ -160,8 +175,22 @@ type simLine struct {
 	HotHosts   []sim.HotHost `json:"hot_hosts,omitempty"`
 	Path       []sim.Hop     `json:"critical_path,omitempty"`
 
-	Packets []sim.PacketCount `json:"packets,omitempty"`
-	Peaks   *sim.Peaks        `json:"peaks,omitempty"`
+	Packets  []sim.PacketCount `json:"packets,omitempty"`
+	Peaks    *sim.Peaks        `json:"peaks,omitempty"`
+	Recovery *sim.Recovery     `json:"recovery,omitempty"`
+}
+
+// printRecovery prints what follows the failure of a rank.
+func (r *simReport) printRecovery(w io.Writer) {
+	if r.failure == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nrank %d fails in the call; µs after that:\n", r.failure.Rank)
+	for _, f := range r.figures {
+		x := f.recovery
+		fmt.Fprintf(w, "  %d bytes, %v: all ranks know at %.2f; new communicator of %d ranks at %.2f, by %d notes; call repeated at %.2f\n", f.size, f.candidate,
+			x.Noticed, x.Call.Ranks, x.Shrunk, x.Notes, x.Repeated)
+	}
 }
 
 func (r *simReport) printJSON(w io.Writer) error {
@@ -170,7 +199,7 @@ func (r *simReport) printJSON(w io.Writer) error {
 	for _, f := range r.figures {
 		x := f.result
 		if err := e.Encode(simLine{r.kind.String(), f.String(), f.size, x.Ranks, x.Nodes, x.Rails, x.First, x.Mean, x.Last, x.InCalls,
-			f.position, r.machine.Error, x.Stats, x.Templates, x.BytesPerRank(), x.Memory, x.HotRails, x.HotHosts, x.Path, x.Packets, x.Peaks}); err != nil {
+			f.position, r.machine.Error, x.Stats, x.Templates, x.BytesPerRank(), x.Memory, x.HotRails, x.HotHosts, x.Path, x.Packets, x.Peaks, f.recovery}); err != nil {
 			return err
 		}
 	}

@@ -76,12 +76,61 @@ func TestSimRejectsBadFlags(t *testing.T) {
 		{"--tuning t.json", "error of the simulation is unknown"},
 		{"--limit 1", "more than --limit"},
 		{"--level validate", "the program of a job"},
+		{"--failed-rank 8", "with a rank below 8"},
+		{"--failed-rank 1:soon", "RANK:TIME"},
 		{"--level packets --limit 8", "more than --limit"},
 	} {
 		got := muster(t, t.TempDir(), append([]string{"sim", "bcast", "--ranks", "8"}, strings.Fields(c.flags)...)...)
 		if got.status == 0 || !strings.Contains(got.err, c.want) {
 			t.Errorf("muster sim bcast %s must be refused with %q; got %+v", c.flags, c.want, got)
 		}
+	}
+}
+
+// TestSimMixes simulates several calls, and the failure of a rank.
+func TestSimMixes(t *testing.T) {
+	dir := t.TempDir()
+	got := muster(t, dir, "sim", "mix", "3*barrier", "compute:50us", "alltoall:4K=pairwise", "allreduce:8", "-n", "64", "--nodes", "4", "--json")
+	var line workloadLine
+	if err := json.Unmarshal([]byte(got.out), &line); err != nil || line.Calls != 5 || line.Last < 50 || line.Messages.Messages() < 64*63 {
+		t.Errorf("muster sim mix: %v, %+v, %+v", err, line, got)
+	}
+	for _, c := range []struct{ call, want string }{
+		{"0*barrier", "above 0"}, {"compute:soon", "compute:50us"}, {"compute:1ms", "no collective"}, {"allreduce", "KIND:BYTES"}, {"allreduce:8=teleport", "it has"}, {"dance:8", "unknown collective"},
+	} {
+		if got := muster(t, dir, "sim", "mix", c.call, "-n", "8"); got.status == 0 || !strings.Contains(got.err, c.want) {
+			t.Errorf("muster sim mix %s must be refused with %q: %+v", c.call, c.want, got)
+		}
+	}
+	got = muster(t, dir, "sim", "allreduce", "-n", "64", "--nodes", "8", "-a", "recursive-doubling,ring", "--failed-rank", "3:1ms")
+	for _, want := range []string{"rank 3 fails", "all ranks know at 1000.00", "new communicator of 63 ranks"} {
+		if got.status != 0 || !strings.Contains(got.out, want) {
+			t.Errorf("a failed rank: the output lacks %q: %+v", want, got)
+		}
+	}
+}
+
+// TestSimReplays records a program and simulates it, also with more ranks.
+func TestSimReplays(t *testing.T) {
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := muster(t, dir, "run", "-n", "4", "--trace", "t.json", self, "app", "is", "--class", "S"); got.status != 0 {
+		t.Fatalf("the program: %+v", got)
+	}
+	for _, c := range []struct{ flags, want string }{
+		{"", "recorded: 4 ranks"},
+		{"--ranks 64 --nodes 4", "extrapolated from 4 ranks: 16 copies"},
+	} {
+		got := muster(t, dir, append([]string{"sim", "replay", "t.json"}, strings.Fields(c.flags)...)...)
+		if got.status != 0 || !strings.Contains(got.out, c.want) || strings.Contains(got.out, "extrapolated") == (c.flags == "") {
+			t.Errorf("muster sim replay t.json %s does not print %q: %+v", c.flags, c.want, got)
+		}
+	}
+	if got := muster(t, dir, "sim", "replay", "t.json", "--ranks", "6"); got.status == 0 || !strings.Contains(got.err, "multiple of 4") {
+		t.Errorf("6 ranks of a trace of 4: %+v", got)
 	}
 }
 
