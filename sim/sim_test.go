@@ -119,6 +119,21 @@ func TestRailsAreShared(t *testing.T) {
 	}
 }
 
+// TestMemoryIsShared checks that ranks that post all their messages at once do not keep
+// the others from copying.
+func TestMemoryIsShared(t *testing.T) {
+	m := plain()
+	m.Memory = 0.01
+	times := map[string]float64{}
+	for _, name := range []string{"direct", "pairwise"} {
+		a := find(t, coll.Alltoall, name)
+		times[name] = simulate(t, Config{Machine: m, Calls: []Call{{Algorithm: a, Params: a.Default(), Shape: shape(coll.Alltoall, 32, 4000, nil)}}}).Last
+	}
+	if own := 31 * 2 * 4.01; times["direct"] < own || times["direct"] > 1.5*own || times["pairwise"] > 2*own {
+		t.Errorf("%v µs; a rank copies for %v µs, and the memory has room for all of them", times, own)
+	}
+}
+
 // TestEveryAlgorithm runs all algorithms: they end, and have the messages of their graphs.
 func TestEveryAlgorithm(t *testing.T) {
 	machine := Default()

@@ -71,10 +71,11 @@ func (s *Sim) memory(r int32, t int64, bytes int32) int64 {
 	if bytes < 1<<10 || s.m.Memory == 0 {
 		return t
 	}
+	// The clock of a rank that posts many messages is ahead of the simulation. Others copy
+	// meanwhile, so the memory is busy from the time of the simulation on.
 	h := &s.hosts[s.node(r)/s.perHost]
-	now := s.ranks[r].cpu
-	h.memory = max(h.memory, now) + int64(float64(bytes)*s.m.Memory*picos)
-	return max(t, h.memory-now)
+	h.memory = max(h.memory, s.now) + int64(float64(bytes)*s.m.Memory*picos)
+	return max(t, h.memory-s.ranks[r].cpu)
 }
 
 // compute is the kind of an operation of a replayed program whose length is its time in
