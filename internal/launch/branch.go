@@ -176,7 +176,7 @@ func (b *branch) attempt() (why string, again bool) {
 	if readErr != nil && !b.hasAnswered() && !errors.Is(readErr, errNoAgent) {
 		b.kill() // the peer is not an agent
 	}
-	end := b.awaitEnd(finished)
+	end := b.awaitEnd(finished, readErr)
 	words := last.line()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,15 +185,25 @@ func (b *branch) attempt() (why string, again bool) {
 }
 
 // awaitEnd waits for the shell to exit after its output has ended, and kills it after
-// two seconds.
-func (b *branch) awaitEnd(finished chan ending) ending {
+// two seconds. If an agent has answered, its host is lost, which the ranks must know within
+// a second, and the shell has less to say.
+func (b *branch) awaitEnd(finished chan ending, readErr error) ending {
+	timeout := 2 * time.Second
+	if b.hasAnswered() {
+		timeout = 300 * time.Millisecond
+	}
 	select {
 	case end := <-finished:
 		return end
-	case <-time.After(2 * time.Second):
-		b.kill()
-		return <-finished
+	case <-time.After(timeout):
 	}
+	b.mu.Lock()
+	if b.answered && b.reason == "" {
+		b.reason = fmt.Sprintf("its agent closed the connection (%v)", readErr)
+	}
+	b.mu.Unlock()
+	b.kill()
+	return <-finished
 }
 
 // read passes frames to the owner until the connection ends.

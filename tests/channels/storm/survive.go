@@ -65,7 +65,7 @@ func surviveIn(world *mpi.Comm, dir string) error {
 			return err
 		}
 		if c, n = s, 0; c.Rank() == 0 {
-			fmt.Printf("survive: %d ranks left, noticed at %d, after %v: %v\n", c.Size(), noticed.UnixMilli(), world.Failed(), time.Since(noticed))
+			fmt.Printf("survive: %d ranks left, noticed at %d, failed %v, agreed in %v\n", c.Size(), noticed.UnixMilli(), world.Failed(), time.Since(noticed))
 		}
 		if err := sameFailures(world, c); err != nil && !errors.Is(err, mpi.ErrProcFailed) && !errors.Is(err, mpi.ErrRevoked) {
 			return err
