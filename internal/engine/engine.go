@@ -142,9 +142,9 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	e.spin, e.yields = cfg.polls()
 	e.mu.shared = !canBias()
 	if cfg.Oversubscribed && cfg.P2P.TimeSlice == 0 {
-		cfg.P2P.TimeSlice = timeSlice
+		e.cfg.P2P.TimeSlice = timeSlice
 	}
-	e.m = p2p.New(cfg.P2P, registrar{e})
+	e.m = p2p.New(e.cfg.P2P, registrar{e})
 	e.m.UseSources(registrar{e})
 	if err := e.join(ctx); err != nil {
 		return nil, errors.Join(err, e.closeLanes())
