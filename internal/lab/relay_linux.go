@@ -18,7 +18,7 @@ import (
 
 const (
 	// Messages of NFNL_SUBSYS_QUEUE: from the kernel, to the kernel, configuration.
-	queuePacket = unix.NFNL_SUBSYS_QUEUE<<8 | 0
+	queuePacket = unix.NFNL_SUBSYS_QUEUE << 8
 	queueAnswer = unix.NFNL_SUBSYS_QUEUE<<8 | 1
 	queueConfig = unix.NFNL_SUBSYS_QUEUE<<8 | 2
 	// Attributes and values.

@@ -236,7 +236,7 @@ func (r *run) agree(err error) (done bool, _ error) {
 		r.cfg.Log("generation %d, step %d: %v", r.generation, r.step, err)
 		for _, g := range r.groups {
 			if err := g.comm.Revoke(); err != nil {
-				return false, fmt.Errorf("Revoke of %s: %w", g.comm.Name(), err)
+				return false, fmt.Errorf("revoke %s: %w", g.comm.Name(), err)
 			}
 		}
 		r.at += ", operations that are pending after it"
@@ -278,7 +278,7 @@ func (r *run) recover() error {
 				continue // the world is not freed
 			}
 			if err := g.comm.Free(); err != nil {
-				return fmt.Errorf("Free of %s: %w", g.comm.Name(), err)
+				return fmt.Errorf("free %s: %w", g.comm.Name(), err)
 			}
 		}
 		r.generation++
@@ -296,7 +296,7 @@ func (r *run) recover() error {
 			return err
 		}
 		if done, err := r.agree(err); err != nil || done {
-			return errors.Join(err, errors.New("Agree returns 1, although a rank passed 0"))
+			return errors.Join(err, errors.New("the ranks agree on 1, although a rank passed 0"))
 		}
 	}
 }
