@@ -89,9 +89,11 @@ func (m *Machine) arriveRevoked(l *Link, handle uint64) {
 	}
 }
 
-// cancelled completes a receive as cancelled.
+// cancelled completes a receive as cancelled, or with an error if Drop has cancelled it.
 func (m *Machine) cancelled(x *Xfer) {
 	m.unpost(x, offerDropped)
-	x.Cancelled = true
+	if x.Err = m.dropped[x.Ctx]; x.Err == nil {
+		x.Cancelled = true
+	}
 	m.complete(x)
 }
