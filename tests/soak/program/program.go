@@ -155,7 +155,8 @@ func (r *run) steps() error {
 		}
 		random := r.random(0)
 		kind := kinds[random.IntN(len(kinds))]
-		for r.cfg.Blocking && kind.name == "partitioned" {
+		// A window that a failure has broken is not freed, which tests in one process notice.
+		for r.cfg.Blocking && (kind.name == "partitioned" || kind.name == "window" && r.cfg.Survive) {
 			kind = kinds[random.IntN(len(kinds))]
 		}
 		g := r.groups[random.IntN(len(r.groups))]
