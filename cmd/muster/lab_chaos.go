@@ -71,7 +71,7 @@ ended.`,
 			if !cmd.Flags().Changed("seed") {
 				f.seed = uint64(rand.Uint32())
 			}
-			if cmd.Flags().Changed("hosts") == cmd.Flags().Changed("name") && cmd.Flags().Changed("hosts") {
+			if cmd.Flags().Changed("hosts") && cmd.Flags().Changed("name") {
 				return errors.New("lab: --hosts creates a lab for the run, and --name selects an existing one; use one of them")
 			}
 			return labChaos(cmd, *name, f, args)

@@ -25,12 +25,11 @@ const (
 // each failure, and when.
 func survive(world *mpi.Comm, dir string) error {
 	err := surviveIn(world, dir)
-	if err != nil {
-		_ = os.WriteFile(filepath.Join(dir, fmt.Sprint(errorFile, world.Rank())), []byte(err.Error()), 0o600) // the error counts
-	}
+	_ = os.WriteFile(filepath.Join(dir, fmt.Sprint(errorFile, world.Rank())), []byte(err.Error()), 0o600) // the error counts
 	return err
 }
 
+// surviveIn returns the error that ends it.
 func surviveIn(world *mpi.Comm, dir string) error {
 	c := world
 	if c.Rank() == 0 {
