@@ -77,6 +77,7 @@ type run struct {
 	begin      time.Time
 	pending    []mpi.Request // to be completed although the step has failed
 	drains     []func()      // the same, for what has no request
+	windows    []*mpi.Win[int64]
 	at         string
 	on         *group // of the current call
 	result     Result
@@ -107,12 +108,14 @@ func Run(world *mpi.Comm, cfg Config) (Result, error) {
 		if !cfg.Survive {
 			return r.result, nil
 		}
-		done, err := r.agree(err)
-		if err != nil {
-			return r.result, r.violation(err)
-		}
-		if done {
-			return r.result, nil
+		if !errors.Is(err, errRecover) {
+			done, err := r.agree(err)
+			if err != nil {
+				return r.result, r.violation(err)
+			}
+			if done {
+				return r.result, nil
+			}
 		}
 		if err := r.recover(); err != nil {
 			return r.result, r.violation(err)
@@ -145,6 +148,9 @@ func (r *run) random(purpose uint64) *rand.Rand {
 func (r *run) steps() error {
 	for {
 		if r.step%checkEvery == 0 {
+			if err := r.freeWindows(); err != nil {
+				return err
+			}
 			more, err := r.more()
 			if err != nil || !more {
 				return err
@@ -173,6 +179,33 @@ func (r *run) steps() error {
 		r.result.Steps++
 		r.step++
 	}
+}
+
+// errRecover reports that another rank had an error, and the ranks have agreed on that.
+var errRecover = errors.New("another rank had an error")
+
+// freeWindows frees the windows of the last steps if no rank had an error. Win.Free waits
+// for all ranks that are alive, and a rank that had an error may not have the window.
+func (r *run) freeWindows() error {
+	if !r.cfg.Survive {
+		return nil
+	}
+	r.at = "Agree on the last steps"
+	agreed, _, err := r.base.Agree(1)
+	if err != nil {
+		return r.violation(err)
+	}
+	if agreed == 0 {
+		return errRecover
+	}
+	for _, w := range r.windows {
+		r.at = "Win.Free on " + w.Comm().Name()
+		if err := w.Free(); err != nil {
+			return r.violation(err)
+		}
+	}
+	r.windows = nil
+	return nil
 }
 
 // more lets rank 0 decide whether the program goes on.
@@ -283,6 +316,7 @@ func (r *run) recover() error {
 			}
 		}
 		r.generation++
+		r.windows = nil // other ranks may not have them
 		r.result.Recoveries++
 		r.rebase(c)
 		r.at = "Allreduce after Shrink"
