@@ -23,13 +23,13 @@ var (
 func TestNASKernels(t *testing.T) {
 	b := build(t)
 	l := lab.New(t, lab.Config{Rails: 2})
-	verify := func(app, class, ranks, place string, cmd *exec.Cmd) {
+	verify := func(app, class, ranks, hosts string, cmd *exec.Cmd) {
 		start := time.Now()
 		out, err := cmd.CombinedOutput()
 		if err != nil || !verified.Match(out) {
-			t.Errorf("%s, class %s, %s ranks, %s: %v\n%s", app, class, ranks, place, err, out)
+			t.Errorf("%s, class %s, %s ranks, %s: %v\n%s", app, class, ranks, hosts, err, out)
 		}
-		t.Logf("%s, class %s, %s ranks, %s: %.1f s", app, class, ranks, place, time.Since(start).Seconds())
+		t.Logf("%s, class %s, %s ranks, %s: %.1f s", app, class, ranks, hosts, time.Since(start).Seconds())
 	}
 	for _, class := range strings.Split(*appClasses, ",") {
 		for _, app := range []string{"ep", "is", "cg", "mg", "ft", "lu"} {
