@@ -3,6 +3,7 @@ package nodecoll
 import (
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -65,11 +66,15 @@ func TestRankDies(t *testing.T) {
 			if asleep {
 				g.yields = 10
 			}
+			var left sync.WaitGroup // the first barrier
+			left.Add(3)
 			g.run(t, false, func(t testing.TB, team *Team) {
 				if err := team.Barrier("Barrier"); err != nil {
 					t.Error(err)
 				}
+				left.Done()
 				if team.Rank() == 2 {
+					left.Wait() // else another rank may still be in it
 					g.untilPolled(100)
 					g.dead.Store(2 + 1)
 					return
