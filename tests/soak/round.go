@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -135,8 +136,10 @@ func (r round) judge(out string, status int) string {
 // broken reports whether the lab failed, not the job: a command of the system has not ended
 // in time.
 func broken(out string, status int) bool {
-	return status < 0 || strings.Contains(out, "\nmuster: lab: ") || strings.HasPrefix(out, "muster: lab: ")
+	return status < 0 || labFailure.MatchString(out)
 }
+
+var labFailure = regexp.MustCompile(`(?m)^muster: (chaos: .*: )?lab: `)
 
 // fatal reports whether a process was killed.
 func (r round) fatal(out string) bool {
