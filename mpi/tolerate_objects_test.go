@@ -72,7 +72,7 @@ var failedWindowCalls = map[string]func(w *mpi.Win[int]) error{
 	"Lock":    func(w *mpi.Win[int]) error { return errors.Join(w.Lock(3, true), w.Unlock(3)) },
 	"LockAll": func(w *mpi.Win[int]) error { return errors.Join(w.LockAll(), w.UnlockAll()) },
 	"Put": func(w *mpi.Win[int]) error {
-		return errors.Join(w.Lock(1, false), w.Put([]int{1}, 1, 0), w.Unlock(1))
+		return errors.Join(w.Lock(1, false), w.Put([]int{1}, 1, w.Comm().Rank()), w.Unlock(1))
 	},
 	"Get": func(w *mpi.Win[int]) error {
 		return errors.Join(w.Lock(3, false), w.Get([]int{1}, 3, 0), w.Flush(3), w.Unlock(3))
