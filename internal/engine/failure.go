@@ -79,15 +79,19 @@ func (e *Engine) Alarm(ctx uint32) *atomic.Bool {
 const deathInterval = 250 * time.Millisecond
 
 // checkDeathsTimer checks for deaths while the program makes no blocking call. It takes
-// the lock only without a board or a report from the client: then it must query the
-// device.
+// the lock only to query the device, without a board or a report from the client, and in a
+// tolerant job, whose communicators have flags of their own.
 func (e *Engine) checkDeathsTimer() {
 	_, died := e.client.Died()
-	if !died && (e.board == nil || e.cfg.Tolerate && e.board.Deaths() > 0) && e.mu.borrow() {
+	look := e.board == nil && !died
+	if e.cfg.Tolerate {
+		look = e.board.Deaths() > 0
+	}
+	if look && e.mu.borrow() {
 		e.checkDeaths()
 		e.mu.giveBack()
 	}
-	if died {
+	if died && !e.cfg.Tolerate {
 		e.alarm.Store(true)
 	}
 	if !e.alarm.Load() {
