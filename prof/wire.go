@@ -1,8 +1,8 @@
 package prof
 
-// Summaries in messages. Ranks merge them when a job ends, and the first use of
-// encoding/json in a process takes longer than all calls of a short job are profiled for.
-// One function per type serves both directions.
+// Summaries in messages. Ranks merge them when a job ends. JSON would cost each rank more
+// processor time there, for its first use in a process, than profiling the calls of a short
+// job. One function per type serves both directions.
 
 import (
 	"encoding/binary"

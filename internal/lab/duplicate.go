@@ -2,30 +2,14 @@ package lab
 
 // Packets that arrive twice.
 
-import "strconv"
-
 // Duplicate delivers packets that arrive at a host on a rail a second time, with a
 // probability from 0 to 1. The second copy arrives by the loopback interface, so it may be
 // ahead of the first.
 func (l *Lab) Duplicate(host string, rail int, probability float64) error {
-	rails := l.rails(host, rail)
-	if err := checkLoss(probability); err != nil {
-		return err
-	}
-	if err := tool("iptables", "iptables"); err != nil {
-		return err
-	}
-	for _, r := range rails {
-		if err := l.segments(host, r, probability == 0); err != nil {
-			return err
-		}
-		rule := []string{"-i", device(r), "-m", "statistic", "--mode", "random",
-			"--probability", strconv.FormatFloat(probability, 'f', 9, 64), "-j", "TEE", "--gateway", l.Addr(host, r)}
-		if err := setRule(host, "mangle", "PREROUTING", "twice-"+device(r), rule, probability > 0); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.sample(host, rail, probability, func(r int) error {
+		rule := append(sampled(r, probability), "-j", "TEE", "--gateway", l.Addr(host, r))
+		return setRule(host, "mangle", "PREROUTING", "twice-"+device(r), rule, probability > 0)
+	})
 }
 
 // segments lets the switch send packets of up to 64 KB to a host, or only of the MTU.

@@ -60,6 +60,14 @@ func (l *Lab) setPorts(host string, rail int, change func(rail int) string) erro
 // single packets are lost, as on a real cable, and not a whole segment of the sender's
 // offload.
 func (l *Lab) Loss(host string, rail int, probability float64) error {
+	return l.sample(host, rail, probability, func(r int) error {
+		return setRule(host, "filter", "INPUT", lossChain(r), append(sampled(r, probability), "-j", "DROP"), probability > 0)
+	})
+}
+
+// sample sets what happens to a share of the packets that arrive at a host. Where there is
+// one, the switch sends packets of at most the MTU.
+func (l *Lab) sample(host string, rail int, probability float64, set func(rail int) error) error {
 	rails := l.rails(host, rail)
 	if err := checkLoss(probability); err != nil {
 		return err
@@ -68,14 +76,19 @@ func (l *Lab) Loss(host string, rail int, probability float64) error {
 		return err
 	}
 	for _, r := range rails {
-		if err := offload(l.switchName(), l.port(host, r), probability == 0); err != nil {
+		if err := l.segments(host, r, probability == 0); err != nil {
 			return err
 		}
-		if err := drop(host, r, probability); err != nil {
+		if err := set(r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sampled returns the part of a rule that selects packets on a rail with a probability.
+func sampled(rail int, probability float64) []string {
+	return []string{"-i", device(rail), "-m", "statistic", "--mode", "random", "--probability", strconv.FormatFloat(probability, 'f', 9, 64)}
 }
 
 func checkLoss(probability float64) error {
@@ -90,24 +103,6 @@ func checkLoss(probability float64) error {
 func lossChain(rail int) string { return lossPrefix + strconv.Itoa(rail) }
 
 const lossPrefix = "loss-eth"
-
-func drop(host string, rail int, probability float64) error {
-	table := func(args ...string) error {
-		return command("", "ip", append([]string{"netns", "exec", host, "iptables", "-w"}, args...)...)
-	}
-	chain := lossChain(rail)
-	err := table("-N", chain)
-	switch {
-	case err == nil:
-		err = table("-A", "INPUT", "-i", device(rail), "-j", chain)
-	case strings.Contains(err.Error(), "exists"):
-		err = table("-F", chain)
-	}
-	if err != nil || probability == 0 {
-		return err
-	}
-	return table("-A", chain, "-m", "statistic", "--mode", "random", "--probability", strconv.FormatFloat(probability, 'f', 9, 64), "-j", "DROP")
-}
 
 // Offload enables packets of up to 64 KB between a host and the switch (the default), or
 // limits them to the MTU in both directions. The latter costs processor time, as with an

@@ -117,7 +117,7 @@ func lossesOf(host string) (map[int]float64, error) {
 
 // parseLosses parses rules such as
 //
-//	-A loss-eth0 -m statistic --mode random --probability 0.04999999981 -j DROP
+//	-A loss-eth0 -i eth0 -m statistic --mode random --probability 0.04999999981 -j DROP
 //
 // The kernel stores a probability in 31 bits, so it is rounded.
 func parseLosses(rules string) map[int]float64 {
