@@ -21,8 +21,12 @@ func alltoallAlgorithms() []Algorithm {
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				each := float64(s.blockBytes())
 				t := m.window(s.Size-1, params[0], each)
-				if m.Cable > 0 && params[0] > m.Ports { // more long messages than cables compete
-					t *= m.crush(min(params[0], s.Size-1), each)
+				competing := min(params[0], s.Size-1)
+				if each <= float64(m.Eager) { // a send does not wait for its receiver
+					competing = s.Size - 1
+				}
+				if m.Cable > 0 && competing > m.Ports { // more messages than cables
+					t *= m.crush(competing, each)
 				}
 				return m.atLeast(t + m.Copy*each)
 			},

@@ -35,6 +35,8 @@ func TestChooseOnCables(t *testing.T) {
 		{Alltoall, 8 << 10, 1000, "direct"},
 		{Alltoall, 64 << 10, 1000, "direct"},
 		{Alltoall, 1 << 20, 1000, "direct"},
+		{Alltoall, 4 << 10, 100, "direct"},
+		{Alltoall, 16 << 10, 100, "pairwise"},
 		{Bcast, 4 << 10, 1000, "node-knomial"},
 		{Bcast, 64 << 10, 1000, "node-knomial"},
 		{Bcast, 1 << 20, 1000, "node-chain"},

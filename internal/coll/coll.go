@@ -148,8 +148,9 @@ type Model struct {
 	Message float64
 	Near    Near
 
-	senders int  // ranks of a node that send at the same time, if several share Cable
-	rooted  bool // one rank only sends or only receives
+	senders int     // ranks of a node that send at the same time, if several share Cable
+	alone   float64 // Cable of one sender, if several share it
+	rooted  bool    // one rank only sends or only receives
 	// hop is the model of a single message along consecutive ranks, if the others of a
 	// node are idle; nil if the model is that of all messages.
 	hop *Model

@@ -152,6 +152,7 @@ func (m *Model) among(ranks int, far float64) Model {
 	if m.TimeSlices {
 		shared.PerByte *= n
 	}
+	shared.alone = m.Cable
 	shared.Cable *= n * far
 	shared.senders = ranks
 	return shared

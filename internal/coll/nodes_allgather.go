@@ -1,6 +1,7 @@
 package coll
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/muster-mpi/muster/internal/sched"
@@ -124,11 +125,21 @@ func nodesAllgatherAlgorithms() []Algorithm {
 // one node at the same time than switches can buffer (T2 5.4: from 64 KB, concurrent
 // connections gain nothing, and lose).
 func (m *Model) crush(senders int, bytes float64) float64 {
-	const kept = 1 << 20
-	if senders > 1 && float64(senders)*bytes > kept {
+	if senders > 1 && float64(senders)*bytes > m.switchQueue() {
 		return 1.3
 	}
 	return 1
+}
+
+// switchQueue estimates how many bytes for one node a switch buffers: those of a few
+// milliseconds of its cable, and no more for fast ones.
+func (m *Model) switchQueue() float64 {
+	const time, most = 8.4e-3, 1 << 20
+	cable := cmp.Or(m.alone, m.Cable)
+	if cable == 0 {
+		return most
+	}
+	return min(time/cable, most)
 }
 
 // groupsCost returns the cost of the three phases. The leaders of one node share its

@@ -85,5 +85,5 @@ func columnsAlltoallCost(s *Shape, m *Model, _ []int) float64 {
 	} else {
 		inside *= 2 // a rank receives as many as it sends
 	}
-	return m.atLeast(far.together(nodes-1, message) + inside + 2*m.Copy*each*float64(nodes))
+	return m.atLeast(far.together(nodes-1, message)*far.crush(nodes-1, message) + inside + 2*m.Copy*each*float64(nodes))
 }
