@@ -35,7 +35,7 @@ type bareWire struct {
 
 const (
 	bareReadBuffer   = 1 << 20
-	bareSocketBuffer = 4 << 20 // UDP: as in rdma/soft
+	bareSocketBuffer = 4 << 20 // UDP
 	longestDatagram  = 65507
 	bareSetupSeconds = 30
 )

@@ -50,8 +50,9 @@ type Config struct {
 	// the longest message needs; with Device its longest message, but at most 16 KB and
 	// headers. A UD message is always one datagram, whatever its length.
 	Datagram int
-	// SocketBuffer is the size to request from the kernel for each direction, in bytes.
-	// 0: 4 MB. The kernel may grant less.
+	// SocketBuffer is the size to request from the kernel for received datagrams, in
+	// bytes; an eighth of it is requested for those to send. 0: 2 MB. The kernel may grant
+	// less.
 	SocketBuffer int
 	// NoCRC excludes the payload of sent datagrams from the checksum; headers are still
 	// covered. It is for peers on the same host, where bytes are not corrupted between
@@ -83,7 +84,12 @@ const (
 	loopbackDatagram = maxSend + longestHeader + ddp.UntaggedLen + sealLen
 	minDatagram      = 576
 	maxDatagram      = 65507
-	socketBuffer     = 4 << 20
+	// socketBuffer is what peers may send while a rank waits for a core: 20 ms at
+	// 1 Gbit/s with the overhead of the kernel, which counts it twice.
+	socketBuffer = 2 << 20
+	// sendShare: datagrams wait in the send buffer only while the cable is busy, and a
+	// longer queue would only delay those that are sent next.
+	sendShare = 8
 
 	maxSend  = 60 << 10 // fits into one datagram, for UD
 	maxPairs = 1 << 16
