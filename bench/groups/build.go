@@ -20,6 +20,7 @@ import (
 // binaries has the paths of the programs.
 type binaries struct {
 	openMPI, mpich, bare, bareUDP, muster, musterOFI string
+	musterC                                          string // beside the C interface, where it looks for it
 	before                                           string // an earlier muster, given by the user
 	onHost                                           string // the script that runs a command on a host
 }
@@ -181,6 +182,7 @@ func build(ctx context.Context, o Options, needed []program) (binaries, error) {
 		bareUDP:   filepath.Join(here, "udp_bare"),
 		muster:    cmp.Or(o.Muster, filepath.Join(o.Root, "bin", "muster")),
 		musterOFI: filepath.Join(o.Root, "bin", "muster-ofi"),
+		musterC:   filepath.Join(o.Root, "bin", "muster"),
 		onHost:    filepath.Join(source, "onhost.sh"),
 	}
 	if err := os.MkdirAll(source, 0o755); err != nil {
@@ -206,6 +208,9 @@ func build(ctx context.Context, o Options, needed []program) (binaries, error) {
 			}
 		case cabiProgram:
 			err = compile(ctx, o.Root, nil, "make", "cabi")
+			if err == nil && o.Muster != "" && o.Muster != bin.musterC {
+				err = compile(ctx, o.Root, nil, "go", "build", "-o", bin.musterC, "./cmd/muster")
+			}
 		case musterOFIProgram:
 			err = compile(ctx, o.Root, []string{"CGO_ENABLED=1"}, "go", "build", "-tags", "ofi", "-o", bin.musterOFI, "./cmd/muster")
 		}

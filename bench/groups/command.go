@@ -124,6 +124,9 @@ func (g *group) muster(bin binaries, at hostSet) command {
 	switch {
 	case g.over == sharedMemory:
 		program = bin.muster
+		if g.inC {
+			program = bin.musterC
+		}
 		if g.copies {
 			cmd.env = []string{"MUSTER_NO_PROCESS_VM=1"}
 		}

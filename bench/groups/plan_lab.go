@@ -46,7 +46,7 @@ func labPlan() []*group {
 			metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true, lines: bandwidthLines(),
 		}),
 		onTwoHosts(group{
-			name: "lab-overlap", title: "Share of a transfer of 1 MB that a computation hides, two hosts, 1 Gbit/s", beside: true, protocols: true, rounds: 1,
+			name: "lab-overlap", title: "Share of a transfer of 1 MB that a computation hides, two hosts, 1 Gbit/s", beside: true, protocols: true, rounds: 3,
 			args: "overlap -s 1048576 -i 5", ours: "overlap --sizes 1048576 --iterations 5",
 			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: receiveLines(95),
 		}),

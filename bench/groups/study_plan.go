@@ -163,8 +163,8 @@ func channelStudy() *study {
 		},
 		note: `rc: a connection to each peer. ud: unreliable datagrams with reliability above them. hybrid: datagrams, and connections to up to 16 busy peers; the default. hybrid-4: to up to 4. All ranks use the network, also those of one host. Memory is
 that of all ranks together; that of the kernel is what the buffers of sockets may hold.`,
-		differs: `the document counts all pages of the job, of which communication is a part, and no memory of the kernel. With the kernel a quarter is not reached: the buffers of the one datagram socket of a rank may hold 16.8 MB, whatever the number of ranks, and that is nearly all
-that hybrid has in CG and MG. A rank of LU has at most four neighbors, all of them busy, and hybrid opens a connection to each, so that it has what rc has. The document's connections have 800 KB of receive buffers each; ours share theirs. Run times are those of 32 ranks on the cores of one machine: datagrams cost more processor time.`,
+		differs: `the document counts all pages of the job, of which communication is a part, and no memory of the kernel. The buffers of the one datagram socket of a rank may hold 4.7 MB, whatever the number of ranks, and that is nearly all that hybrid has in CG and MG. A rank with rc has such a socket too, over which it opens connections.
+A rank of LU has at most four neighbors, all of them busy, and hybrid opens a connection to each, so that it has what rc has. The document's connections have 800 KB of receive buffers each; ours share theirs. A rank of radix sort talks to 31 others, and hybrid opens 16 connections. Run times are those of 32 ranks on the cores of one machine.`,
 	}
 }
 

@@ -68,8 +68,7 @@ command inside the repository.
 
 Tables of finished claims are kept in the folder. The same command continues after an
 interruption, and measures again what was measured from another commit or with other
-flags. With all claims and five rounds it takes about an hour and a half, of which the
-studies of applications (study-*) are a third.
+flags. With all claims and three rounds it takes about half an hour.
 
 With --against, figures that are worse than in an earlier report.json by more than the
 noise are measured once more, and if they are worse again, marked. The noise is
