@@ -39,7 +39,8 @@ func (r *Report) CompareWith(old *Report) (tables []string) {
 }
 
 // Confirm withdraws regressions that a second measurement does not show. A change of all
-// figures by chance, such as a busy machine, rarely happens twice.
+// figures by chance, such as a busy machine, rarely happens twice. Times that are short in
+// some rounds and long in others have not changed if one of the rounds is as good as before.
 func (r *Report) Confirm(again *Report) {
 	second := map[figureKey]*Figure{}
 	again.each(func(f *Figure) { second[f.key()] = f })
@@ -47,10 +48,18 @@ func (r *Report) Confirm(again *Report) {
 		if f.Change == nil || !f.Change.Regressed {
 			return
 		}
-		if s := second[f.key()]; s != nil && s.Change != nil && !s.Change.Regressed {
+		if s := second[f.key()]; s != nil && s.Change != nil && (!s.Change.Regressed || !s.worseThan(s.Change.Was)) {
 			f.Change.Regressed = false
 		}
 	})
+}
+
+// worseThan reports whether all rounds are worse than a value.
+func (f *Figure) worseThan(value float64) bool {
+	if f.Op == AtLeast {
+		return f.High < value
+	}
+	return f.Low > value
 }
 
 // Regressions returns the figures that are worse than before, each once.

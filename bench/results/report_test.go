@@ -140,6 +140,30 @@ func TestConfirmWithdraws(t *testing.T) {
 	}
 }
 
+// TestConfirmWithdrawsTwoModes checks that a median that moved between two modes of a figure
+// is no regression.
+func TestConfirmWithdrawsTwoModes(t *testing.T) {
+	of := func(value, low, high float64, rounds int, op string) *Report {
+		return &Report{Sections: []JudgedGroup{{Claims: []Judged{{Figures: []Figure{{Table: "t", Row: "r", Value: value, Low: low, High: high, Rounds: rounds, Op: op}}}}}}}
+	}
+	for _, c := range []struct {
+		name            string
+		old, now, again *Report
+		want            int
+	}{
+		{"all rounds are slower", of(1, 0.98, 1.01, 3, AtMost), of(1.2, 1.19, 1.22, 3, AtMost), of(1.2, 1.05, 1.22, 6, AtMost), 1},
+		{"one is not", of(1, 0.98, 1.01, 3, AtMost), of(1.2, 1.19, 1.22, 3, AtMost), of(1.2, 0.99, 1.22, 6, AtMost), 0},
+		{"all have less bandwidth", of(1, 0.98, 1.01, 3, AtLeast), of(0.8, 0.79, 0.82, 3, AtLeast), of(0.8, 0.79, 0.83, 6, AtLeast), 1},
+		{"one has not", of(1, 0.98, 1.01, 3, AtLeast), of(0.8, 0.79, 0.82, 3, AtLeast), of(0.8, 0.79, 1.01, 6, AtLeast), 0},
+	} {
+		c.now.CompareWith(c.old)
+		c.again.CompareWith(c.old)
+		if c.now.Confirm(c.again); len(c.now.Regressions()) != c.want {
+			t.Errorf("%s: %d regressions, want %d", c.name, len(c.now.Regressions()), c.want)
+		}
+	}
+}
+
 func TestReportAsPageAndJSON(t *testing.T) {
 	sections := []Section{{Title: "Short <messages>", Claims: []Claim{
 		{Source: "t1", Where: "4.4", Text: "faster & better", Tables: "x", Column: "ratio", Rows: "^(8 B|1 KB)"},

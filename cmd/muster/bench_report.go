@@ -71,7 +71,8 @@ interruption, and measures again what was measured from another commit or with o
 flags. With all claims and three rounds it takes about half an hour.
 
 With --against, figures that are worse than in an earlier report.json by more than the
-noise are measured once more, and if they are worse again, marked. The noise is
+noise are measured once more, in twice as many rounds, and if they are worse again, in
+every round, marked. The noise is
 estimated from the spread of the rounds of both reports, and is at least 10 %. Then the
 exit status is 1.`,
 		Example: `  muster bench report
@@ -268,7 +269,9 @@ func (r *reporter) judge(folder string, wanted []string, reasons map[string]stri
 // confirm measures tables with regressions again, and withdraws those that are not worse a
 // second time.
 func (r *reporter) confirm(ctx context.Context, report, old *results.Report, tables []string) error {
-	fmt.Fprintf(r.progress, "worse than before at first, measured again: %s\n", strings.Join(tables, ", "))
+	r.rounds *= 2
+	defer func() { r.rounds /= 2 }()
+	fmt.Fprintf(r.progress, "worse than before at first, measured again in %d rounds: %s\n", r.rounds, strings.Join(tables, ", "))
 	folder, reasons := filepath.Join(r.folder, "again"), map[string]string{}
 	if err := os.RemoveAll(folder); err != nil {
 		return err
