@@ -35,7 +35,7 @@ type bareWire struct {
 
 const (
 	bareReadBuffer   = 1 << 20
-	bareSocketBuffer = 4 << 20 // UDP
+	bareSocketBuffer = 4 << 20 // of a UDP socket, each direction
 	longestDatagram  = 65507
 	bareSetupSeconds = 30
 )

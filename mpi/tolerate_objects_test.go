@@ -66,7 +66,7 @@ func untilItFails(call func() error) error {
 			return err
 		}
 	}
-	return fmt.Errorf("all calls of %v have succeeded", limit)
+	return fmt.Errorf("no call has failed within %v", limit)
 }
 
 // failedWindowCalls wait for, or access, rank 3, which fails, or rank 1.

@@ -20,7 +20,7 @@ import (
 // binaries has the paths of the programs.
 type binaries struct {
 	openMPI, mpich, bare, bareUDP, muster, musterOFI string
-	musterC                                          string // beside the C interface, where it looks for it
+	musterC                                          string // in the folder of the C interface, which it loads from there
 	before                                           string // an earlier muster, given by the user
 	onHost                                           string // the script that runs a command on a host
 }

@@ -52,7 +52,7 @@ func sections() []Section {
 		{Title: "Speculative rendezvous", Note: "Overlap is measured with `--protocol spec`, the technique of T1, unless a row says otherwise.", Claims: []Claim{
 			{Source: "t1", Where: "4.4.1", Text: "receive overlap above 80 % in both timing scenarios, shared memory", Tables: "overlap", Rows: "^receive", Column: muster, Op: AtLeast, Limit: 80},
 			{Source: "t1", Where: "4.4.1", Text: "the same with our default protocol, which adapts", Tables: "overlap-default", Rows: "^receive", Column: muster, Op: AtLeast, Limit: 80},
-			{Source: "t1", Where: "4.4.1", Text: "the same between two hosts, 1 MB", Tables: "lab-overlap", Rows: "^receive", Column: muster, Op: AtLeast, Limit: 80},
+			{Source: "t1", Where: "4.4.1", Text: "the same between two hosts, 1 MB, default protocol", Tables: "lab-overlap", Rows: "^receive", Column: muster, Op: AtLeast, Limit: 80},
 			{Source: "t1", Where: "4.4.1", Text: "receiver first: overlap above 92 %, shared memory", Tables: "overlap", Rows: "^receive, receiver first", Column: muster, Op: AtLeast, Limit: 92},
 			{Source: "t1", Where: "4.4.1", Text: "receiver first: send overlap 2–14 % lower; points below the better peer, shared memory", Tables: "overlap", Rows: "^send, receiver first", Column: muster, Op: AtLeast, Limit: -14, Gap: true},
 			{Source: "t1", Where: "4.4.1", Text: "sender first: send overlap unchanged; points below the better peer, shared memory", Tables: "overlap", Rows: "^send, sender first", Column: muster, Op: AtLeast, Limit: 0, Gap: true},

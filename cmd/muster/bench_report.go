@@ -271,7 +271,7 @@ func (r *reporter) judge(folder string, wanted []string, reasons map[string]stri
 func (r *reporter) confirm(ctx context.Context, report, old *results.Report, tables []string) error {
 	r.rounds *= 2
 	defer func() { r.rounds /= 2 }()
-	fmt.Fprintf(r.progress, "worse than before at first, measured again in %d rounds: %s\n", r.rounds, strings.Join(tables, ", "))
+	fmt.Fprintf(r.progress, "worse than before at first, measured again in up to %d rounds: %s\n", r.rounds, strings.Join(tables, ", "))
 	folder, reasons := filepath.Join(r.folder, "again"), map[string]string{}
 	if err := os.RemoveAll(folder); err != nil {
 		return err

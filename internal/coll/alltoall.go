@@ -22,7 +22,7 @@ func alltoallAlgorithms() []Algorithm {
 				each := float64(s.blockBytes())
 				t := m.window(s.Size-1, params[0], each)
 				competing := min(params[0], s.Size-1)
-				if each <= float64(m.Eager) { // a send does not wait for its receiver
+				if m.eager(each) { // a send does not wait for its receiver
 					competing = s.Size - 1
 				}
 				if m.Cable > 0 && competing > m.Ports { // more messages than cables

@@ -159,13 +159,16 @@ type Model struct {
 // startup returns the start-up time of a message of n bytes.
 func (m *Model) startup(n float64) float64 {
 	switch {
-	case m.Eager == 0 || n <= float64(m.Eager):
+	case m.eager(n):
 		return m.Startup
 	case m.TimeSlices:
 		return 4 * m.Startup
 	}
 	return 3 * m.Startup
 }
+
+// eager reports whether a message of n bytes is sent without a rendezvous.
+func (m *Model) eager(n float64) bool { return m.Eager == 0 || n <= float64(m.Eager) }
 
 // starts returns the number of messages that can start at the same time.
 func (m *Model) starts() int { return max(m.Starts, m.Ports, 1) }

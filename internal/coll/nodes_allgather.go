@@ -131,15 +131,16 @@ func (m *Model) crush(senders int, bytes float64) float64 {
 	return 1
 }
 
-// switchQueue estimates how many bytes for one node a switch buffers: those of a few
-// milliseconds of its cable, and no more for fast ones.
+// switchQueue estimates how many bytes for one node a switch buffers. Nothing reports it:
+// it is assumed to be 8.4 ms of the cable, which is 1 MB at 1 Gbit/s, and no more for faster
+// ones.
 func (m *Model) switchQueue() float64 {
-	const time, most = 8.4e-3, 1 << 20
+	const seconds, most = 8.4e-3, 1 << 20
 	cable := cmp.Or(m.alone, m.Cable)
 	if cable == 0 {
 		return most
 	}
-	return min(time/cable, most)
+	return min(seconds/cable, most)
 }
 
 // groupsCost returns the cost of the three phases. The leaders of one node share its

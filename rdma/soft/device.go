@@ -84,11 +84,12 @@ const (
 	loopbackDatagram = maxSend + longestHeader + ddp.UntaggedLen + sealLen
 	minDatagram      = 576
 	maxDatagram      = 65507
-	// socketBuffer is what peers may send while a rank waits for a core: 20 ms at
-	// 1 Gbit/s with the overhead of the kernel, which counts it twice.
+	// socketBuffer has room for what peers send while a rank waits for a core: 1820
+	// Ethernet datagrams, which is 21 ms at 1 Gbit/s. The kernel doubles the size, and
+	// counts its own overhead.
 	socketBuffer = 2 << 20
-	// sendShare: datagrams wait in the send buffer only while the cable is busy, and a
-	// longer queue would only delay those that are sent next.
+	// sendShare is the part of it that is requested for sending. Datagrams wait there
+	// only while the cable is busy; a longer queue would delay later ones.
 	sendShare = 8
 
 	maxSend  = 60 << 10 // fits into one datagram, for UD

@@ -124,9 +124,9 @@ func openSocket(bind netip.AddrPort, buffer int) (*socket, error) {
 }
 
 func (s *socket) prepare(to unix.Sockaddr, buffer int) error {
-	for option, size := range map[int]int{unix.SO_RCVBUF: buffer, unix.SO_SNDBUF: buffer / sendShare} {
-		if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, option, size); err != nil {
-			return fmt.Errorf("ask for a socket buffer of %d bytes: %w", size, err)
+	for _, b := range []struct{ option, size int }{{unix.SO_RCVBUF, buffer}, {unix.SO_SNDBUF, buffer / sendShare}} {
+		if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, b.option, b.size); err != nil {
+			return fmt.Errorf("ask for a socket buffer of %d bytes: %w", b.size, err)
 		}
 	}
 	level, option := unix.SOL_IP, unix.IP_RECVERR
