@@ -9,7 +9,7 @@ func Basic(size, align int64) (*Layout, error) {
 	if size < 0 || align < 1 {
 		return nil, argumentError("Basic: size %d, alignment %d; want size >= 0 and alignment >= 1", size, align)
 	}
-	a := assembly{align: align, size: size, trueSpan: span{0, size}, used: size > 0}
+	a := assembly{align: align, size: size, trueSpan: span{0, size}, padded: size, used: size > 0}
 	return a.finish("Basic", func() *shape { return block(0, size) })
 }
 

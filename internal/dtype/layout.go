@@ -74,7 +74,8 @@ type assembly struct {
 	align    int64
 	trueSpan span
 	bounds   span
-	used     bool // trueSpan is set
+	padded   int64 // the largest upper bound of the parts
+	used     bool  // trueSpan and padded are set
 	// The bounds that are set.
 	lowMarked, highMarked bool
 }
@@ -91,11 +92,11 @@ func (a *assembly) repeat(base *Layout, off, blocks, stride, count int64) {
 	}
 	if base.Size() > 0 {
 		a.align = max(a.align, base.align)
-		s := put(base.trueSpan)
+		s, hi := put(base.trueSpan), put(span{base.bounds.hi, base.bounds.hi}).hi
 		if a.used {
-			s = s.cover(a.trueSpan)
+			s, hi = s.cover(a.trueSpan), max(hi, a.padded)
 		}
-		a.trueSpan, a.used = s, true
+		a.trueSpan, a.padded, a.used = s, hi, true
 	}
 	// The two bounds move separately: with a negative extent the upper bound is below the
 	// lower, so they do not form a span.
@@ -117,7 +118,8 @@ func (a *assembly) repeat(base *Layout, off, blocks, stride, count int64) {
 
 // finish returns the layout. Without a marker the extent is rounded up to the
 // alignment, as a compiler pads a struct (MPI-4.1 section 5.1, the definition of
-// extent).
+// extent). The padding of the last part counts, as in Open MPI and MPICH: programs that
+// compute with extents expect a part to lie within the whole.
 func (a *assembly) finish(constructor string, s func() *shape) (*Layout, error) {
 	l := &Layout{align: max(1, a.align), trueSpan: a.trueSpan, bounds: a.bounds, lowMarked: a.lowMarked, highMarked: a.highMarked}
 	if a.used { // else a bound that is not marked is 0
@@ -125,7 +127,7 @@ func (a *assembly) finish(constructor string, s func() *shape) (*Layout, error) 
 			l.bounds.lo = a.trueSpan.lo
 		}
 		if !a.highMarked {
-			l.bounds.hi = a.add(l.bounds.lo, a.roundUp(a.sub(a.trueSpan.hi, l.bounds.lo), l.align))
+			l.bounds.hi = a.add(l.bounds.lo, a.roundUp(a.sub(a.padded, l.bounds.lo), l.align))
 		}
 	}
 	a.sub(l.bounds.hi, l.bounds.lo)

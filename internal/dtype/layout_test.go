@@ -235,6 +235,7 @@ func TestStandardBounds(t *testing.T) {
 		{"a resized part that is not used leaves no bound",
 			ok(Struct([]int64{0, 1}, []int64{0, 8}, []*Layout{ok(Resized(i32, -3, 9)), i32})), 4, 8, 4},
 		{"negative stride begins below the origin", ok(Vector(3, 1, -2, i32)), 12, -16, 20},
+		{"the padding of the last part counts", ok(Hvector(2, 1, 17, doubleChar)), 18, 0, 40},
 		{"nothing has no bounds", ok(Contiguous(0, doubleChar)), 0, 0, 0},
 	} {
 		if c.l.Size() != c.size || c.l.LowerBound() != c.lower || c.l.Extent() != c.extent {

@@ -8,6 +8,7 @@ type naive struct {
 	entries []naiveEntry
 	lower   []int64
 	upper   []int64
+	padded  []int64 // the upper bounds of the parts, which have bytes
 	align   int64
 }
 
@@ -22,6 +23,9 @@ func (t *naive) plus(m naive, off int64) {
 	for _, e := range m.entries {
 		t.entries = append(t.entries, naiveEntry{e.off + off, e.n})
 		t.align = max(t.align, m.align)
+	}
+	if _, hi := m.bounds(); len(m.entries) > 0 {
+		t.padded = append(t.padded, hi+off)
 	}
 	for _, b := range m.lower {
 		t.lower = append(t.lower, b+off)
@@ -59,7 +63,9 @@ func (t naive) bounds() (lo, hi int64) {
 	if len(t.lower) > 0 {
 		return slices.Min(t.lower), slices.Max(t.upper)
 	}
-	lo, hi = t.trueBounds()
+	if lo, hi = t.trueBounds(); len(t.padded) > 0 {
+		hi = slices.Max(t.padded)
+	}
 	for t.align > 0 && (hi-lo)%t.align != 0 {
 		hi++
 	}
