@@ -15,6 +15,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -250,10 +251,7 @@ func (w *World) reportTrace() error {
 		_ = w.sendPart(text, 0) // likewise
 		return nil
 	}
-	if err := w.writeTrace(text); err != nil {
-		return w.comm.refuse(ErrOther, "Finalize", "write the trace: %w", err)
-	}
-	return nil
+	return w.writeTrace(text)
 }
 
 // traceText returns what this rank contributes to the trace.
@@ -285,45 +283,43 @@ func (w *World) traceText() ([]byte, error) {
 	return trace.Append(nil, r), nil
 }
 
-// writeTrace writes the texts of all ranks, in the order of ranks. If a rank has failed, the
-// file ends early and is not valid.
-func (w *World) writeTrace(mine []byte) (err error) {
+// writeTrace writes the texts of all ranks, in the order of ranks. After an error it still
+// receives them, because each rank waits until its text has been received. If a rank has
+// failed, the file ends early and is not valid.
+func (w *World) writeTrace(mine []byte) error {
 	f, err := os.Create(w.tracer.file)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
-	}()
 	buffered := bufio.NewWriter(f)
 	var out io.Writer = buffered
-	var zip *gzip.Writer
+	finish := buffered.Flush
 	if strings.HasSuffix(w.tracer.file, ".gz") {
-		zip = gzip.NewWriter(buffered)
-		out = zip
+		zip := gzip.NewWriter(buffered)
+		out, finish = zip, func() error { return errors.Join(zip.Close(), buffered.Flush()) }
 	}
-	if _, err := io.WriteString(out, trace.Header); err != nil {
-		return err
-	}
-	for r := range w.comm.size {
-		if r > 0 {
-			if mine, err = w.recvPart(r); err != nil {
-				return err
-			}
-		}
-		if _, err := out.Write(mine); err != nil {
-			return err
+	write := func(text []byte) {
+		if err == nil {
+			_, err = out.Write(text)
 		}
 	}
-	if _, err := io.WriteString(out, trace.Footer); err != nil {
-		return err
-	}
-	if zip != nil {
-		if err := zip.Close(); err != nil {
-			return err
+	write([]byte(trace.Header))
+	write(mine)
+	for r := 1; r < w.comm.size; r++ {
+		text, failed := w.recvPart(r)
+		if failed != nil {
+			return errors.Join(w.comm.refuse(ErrOther, "Finalize", "write the trace: %w", failed), f.Close())
 		}
+		write(text)
 	}
-	return buffered.Flush()
+	write([]byte(trace.Footer))
+	if err == nil {
+		err = finish()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		return nil
+	}
+	return &Error{Class: ErrOther, Op: "Finalize", Comm: w.comm.name, Rank: w.comm.rank, Peer: ProcNull, Tag: noTag,
+		Err:  fmt.Errorf("rank %d cannot write the trace: %w", w.comm.rank, err),
+		Hint: "the file is missing or incomplete; free space for it, or name a file on another disk with --trace (MUSTER_TRACE)"}
 }
