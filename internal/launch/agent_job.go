@@ -181,9 +181,11 @@ func (a *agent) lines(rank int, isStderr bool) func(text []byte) {
 	}
 }
 
-// happened sends events of ranks to the parent, and the remaining output after the last.
+// happened sends events of the crew to the parent, and the remaining output after the last.
 func (a *agent) happened(e event) {
 	switch {
+	case e.pmi != nil:
+		a.pmiEvent(*e.pmi)
 	case e.started:
 		a.reports.add(func(r *report) { r.addStarted(e.rank, e.pid) })
 	case e.exited:

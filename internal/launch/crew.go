@@ -59,6 +59,7 @@ type crew struct {
 	control   poller   // PMI and exits
 	output    poller   // apart from control, because a reader of the output may be slow
 	members   []member
+	foreign   foreignWatch
 
 	restoreGC func() // nil: unchanged
 
@@ -77,6 +78,7 @@ type member struct {
 
 // data serves the PMI client of the rank.
 func (m *member) data(text []byte) {
+	m.crew.foreign.end()
 	if m.session == nil {
 		return
 	}
@@ -101,6 +103,7 @@ func (m *member) exited(end ending) {
 	m.crew.lock.Lock()
 	m.alive = false
 	m.crew.lock.Unlock()
+	m.crew.foreign.settle()
 	m.crew.post(event{exited: true, rank: m.rank, end: end})
 }
 
@@ -157,6 +160,7 @@ func (c *crew) close() {
 	if c.restoreGC != nil {
 		c.restoreGC()
 	}
+	c.foreign.end()
 	c.forker.close()
 	c.control.close()
 	c.output.close()
@@ -190,6 +194,7 @@ func (c *crew) start() error {
 			debug.SetGCPercent(was)
 		}
 	}
+	c.foreign.begin(c)
 	for i := range c.members {
 		m := &c.members[i]
 		if err := c.startRank(m, i); err != nil {

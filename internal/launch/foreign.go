@@ -1,7 +1,9 @@
 package launch
 
 // Programs of MPI libraries that do not use the launcher's protocol. Each process of such
-// a program would be a job of one rank, unnoticed.
+// a program would be a job of one rank, unnoticed. Executables are checked before they are
+// started. Others, such as those that a script starts and the interpreters that load the
+// library themselves, are found by what their processes have mapped (foreign_linux.go).
 
 import (
 	"debug/elf"
@@ -9,8 +11,7 @@ import (
 	"strings"
 )
 
-// checkLibrary returns an error for a program that is linked with Open MPI. Scripts and
-// programs that load the library later are not recognized.
+// checkLibrary returns an error for an executable that is linked with such a library.
 func checkLibrary(prog string, ranks int) error {
 	if ranks < 2 {
 		return nil
@@ -22,18 +23,32 @@ func checkLibrary(prog string, ranks int) error {
 	defer file.Close()
 	libraries, _ := file.ImportedLibraries()
 	for _, lib := range libraries {
-		if isOpenMPI(lib) {
-			return fmt.Errorf("%s is built with Open MPI (%s) and would run as %d jobs of one rank each, because it does not use the launcher's protocol, PMI-1; "+
-				"start it with Open MPI's mpirun, or build it with MPICH", prog, lib, ranks)
+		if isForeignMPI(lib) {
+			return fmt.Errorf("%s is linked with %s", prog, foreignText(lib, ranks))
 		}
 	}
 	return nil
 }
 
-// isOpenMPI reports whether a shared library is that of Open MPI. MPICH's is libmpich.so.12
-// or libmpi.so.12. The latter was also the name in Open MPI 1.8 and 1.10, which are not
-// recognized.
-func isOpenMPI(lib string) bool {
-	version, ok := strings.CutPrefix(lib, "libmpi.so.")
-	return ok && version != "12" || strings.HasPrefix(lib, "libopen-rte.") || strings.HasPrefix(lib, "libopen-pal.")
+// foreignText describes a library, and what to do.
+func foreignText(lib string, ranks int) string {
+	return fmt.Sprintf("%s, the library of Open MPI or of another MPI without PMI-1, the launcher's protocol: the job would be %d jobs of one rank each. "+
+		"Compile the program with muster cc; or build it with MPICH and start it with muster run --mpich, which loads Muster's libmpich.so.12 by LD_LIBRARY_PATH; or use the launcher of that MPI, mpirun", lib, ranks)
+}
+
+// isForeignMPI reports whether a shared library is that of an MPI without PMI-1. MPICH and
+// the libraries with its ABI, which use PMI-1, are libmpich.so.12 or libmpi.so.12. The latter
+// was also the name in Open MPI 1.8 and 1.10, which are not recognized. Other libraries have
+// similar names: libmpir.so, for one, is for large integers.
+func isForeignMPI(lib string) bool {
+	name, version, ok := strings.Cut(lib, ".so.")
+	switch {
+	case !ok:
+		return false
+	case name == "libmpi":
+		return version != "12" && !strings.HasPrefix(version, "12.")
+	case name == "libmpi_abi": // MPI-5.0 section 20: of any MPI
+		return false
+	}
+	return strings.HasPrefix(name, "libmpi_")
 }

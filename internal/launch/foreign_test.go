@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -30,19 +31,27 @@ func TestOpenMPIProgramIsRefused(t *testing.T) {
 		t.Skipf("mpicc.openmpi does not work here: %v\n%s", err, out)
 	}
 	_, err = Run(ctx, Config{Ranks: 4, Prog: prog, Env: os.Environ(), Stdout: io.Discard, Stderr: io.Discard})
-	for _, want := range []string{"built with Open MPI (libmpi.so.", "4 jobs of one rank", "mpirun", "MPICH"} {
+	for _, want := range []string{"is linked with libmpi.so.", "4 jobs of one rank", "muster cc", "--mpich", "mpirun"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error must contain %q: %v", want, err)
 		}
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	r := runJob(t, Config{Ranks: 2, Prog: "/usr/bin/env", Args: []string{prog}, Env: os.Environ()})
+	if r.Status != 1 || !strings.Contains(r.err, "libmpi.so.") || !strings.Contains(r.err, "2 jobs of one rank") {
+		t.Errorf("a program of Open MPI below env must fail: %+v", r)
 	}
 }
 
 func TestLibrariesOfMPI(t *testing.T) {
 	for lib, want := range map[string]bool{
-		"libmpi.so.40": true, "libmpi.so.20": true, "libopen-rte.so.40": true,
-		"libmpi.so.12": false, "libmpich.so.12": false, "libm.so.6": false,
+		"libmpi.so.40": true, "libmpi.so.40.30.4": true, "libmpi.so.20": true, "libmpi_cxx.so.40": true, "libmpi_mpifh.so.40": true, "libmpi_cray.so.12": true,
+		"libmpi.so.12": false, "libmpi.so.12.1.8": false, "libmpich.so.12": false, "libmpifort.so.12": false, "libmpi_abi.so.0": false,
+		"libmpir.so.23": false, "libmpi.so": false, "libm.so.6": false,
 	} {
-		if isOpenMPI(lib) != want {
+		if isForeignMPI(lib) != want {
 			t.Errorf("%s: %v", lib, !want)
 		}
 	}

@@ -64,6 +64,7 @@ var rankRoles = map[string]func(c pmi.Client) int{
 	"settings": roleHello, // the last rank has another setting
 
 	"babble":       nil,       // never joins, and sends an invalid request
+	"foreign":      nil,       // never joins, and maps a file: foreign_linux_test.go
 	"never-joins":  roleHello, // the last rank does not join
 	"never-fences": roleNeverFences,
 }
@@ -75,6 +76,9 @@ func playRank(role string) int {
 	if role == "babble" {
 		fmt.Fprint(os.NewFile(pmiFD, "launcher"), "good morning\n")
 		return 0
+	}
+	if role == "foreign" {
+		return roleForeign()
 	}
 	c, err := pmi.Open(context.Background(), os.Getenv, roleTerms(role))
 	if err != nil {
