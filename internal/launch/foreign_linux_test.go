@@ -4,27 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
-
-// roleForeign maps a file, as a program does that loads a library.
-func roleForeign() int {
-	file, err := os.Open(os.Getenv("LIBRARY"))
-	if err != nil {
-		return complain(err)
-	}
-	if _, err := syscall.Mmap(int(file.Fd()), 0, 1, syscall.PROT_READ, syscall.MAP_PRIVATE); err != nil {
-		return complain(err)
-	}
-	stay, err := time.ParseDuration(os.Getenv("STAY"))
-	if err != nil {
-		return complain(err)
-	}
-	time.Sleep(stay) // a computation without messages
-	return 0
-}
 
 // A program that a script starts, or an interpreter, loads the library of another MPI: the
 // launcher ends the job, and says what to do. Other programs run as before.

@@ -10,9 +10,27 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
+
+// roleForeign maps a file, as a program does that loads a library.
+func roleForeign() int {
+	file, err := os.Open(os.Getenv("LIBRARY"))
+	if err != nil {
+		return complain(err)
+	}
+	if _, err := syscall.Mmap(int(file.Fd()), 0, 1, syscall.PROT_READ, syscall.MAP_PRIVATE); err != nil {
+		return complain(err)
+	}
+	stay, err := time.ParseDuration(os.Getenv("STAY"))
+	if err != nil {
+		return complain(err)
+	}
+	time.Sleep(stay) // a computation without messages
+	return 0
+}
 
 // A program of Open MPI would be as many jobs as there are ranks.
 func TestOpenMPIProgramIsRefused(t *testing.T) {

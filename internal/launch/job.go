@@ -10,8 +10,9 @@ package launch
 //
 // A rank has failed if it exits with a nonzero status or by a signal before it has
 // finalized; if it exits with status 0 after it has joined and before it has finalized;
-// or if it has exited in any way while others wait in a fence. A nonzero status after
-// finalize sets the status of the job but ends no other rank.
+// or if it has exited in any way while others wait in a fence. A nonzero status or a signal
+// after finalize sets the status of the job but ends no other rank. In a job that survives
+// failures (outlive.go) such a signal is a failure as any other.
 
 import (
 	"context"
@@ -353,6 +354,8 @@ func (j *job) exited(rank int, end ending) {
 	phase := j.server.Phase(rank)
 	switch {
 	case phase == pmi.PhaseAborted: // the abort request was reported already
+	case phase == pmi.PhaseFinalized && end.signal != 0 && j.continues():
+		j.lost(rank, "after Finalize: "+end.explained(), end.String(), end.status())
 	case phase == pmi.PhaseFinalized:
 		j.outlive.left++
 		if failed && j.status == 0 && j.cause == nil {

@@ -55,7 +55,10 @@ func (j *job) continueWithout(ranks spans, why cause, text, status string, code 
 		j.beginEnding()
 		return
 	}
-	j.notice(text + "; the job continues with " + countOf(j.living))
+	if j.living > 0 {
+		text += "; the job continues with " + countOf(j.living)
+	}
+	j.notice(text)
 }
 
 func countOf(ranks int) string {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -124,5 +125,62 @@ func TestSignalEndsSurvivors(t *testing.T) {
 	r := runRole(t, "survive", Config{Ranks: 3, Stdout: out, Signals: signals})
 	if r.Status != 128+int(syscall.SIGTERM) || r.Cause != "the job was ended by SIGTERM" || strings.Contains(r.err, "continues") {
 		t.Errorf("the job must end because of the signal: %+v", r)
+	}
+}
+
+// roleLateDeath: the ranks leave the job in order. Those in LATE then kill themselves, or exit
+// with the status that it gives them.
+func roleLateDeath(c pmi.Client) int {
+	if err := c.Fence(context.Background()); err != nil {
+		return complain(err)
+	}
+	if status := leave(c); status != 0 {
+		return status
+	}
+	for _, how := range strings.Fields(os.Getenv("LATE")) {
+		rank, status, exits := strings.Cut(how, ":")
+		switch {
+		case rank != fmt.Sprint(c.Rank()):
+		case exits:
+			n, _ := strconv.Atoi(status)
+			return n
+		default:
+			killSelf()
+			select {}
+		}
+	}
+	return 0
+}
+
+// A rank that is killed after Finalize has failed. A job that survives failures has status 0 if
+// another one leaves in order. A status that a program returns after Finalize is its result.
+func TestDeathAfterFinalize(t *testing.T) {
+	const killed = 128 + int(syscall.SIGKILL)
+	for _, c := range []struct {
+		late    string
+		status  int
+		notices int
+	}{
+		{"1", 0, 1},
+		{"0 1", 0, 2},
+		{"0 1 2", killed, 2},
+		{"1:6", 6, 0},
+		{"0 1:6 2", 6, 2},
+	} {
+		for _, hosts := range []string{"", "a:2,b:1"} {
+			cfg := Config{Ranks: 3, ExtraEnv: []string{"LATE=" + c.late}}
+			var r jobRun
+			if hosts == "" {
+				r = runRole(t, "late-death", cfg)
+			} else {
+				r = onHosts(t, "late-death", hosts, cfg)
+			}
+			if r.Status != c.status || (r.Cause == "") != (c.status == 0) {
+				t.Errorf("hosts %q, late %q: want status %d: %+v", hosts, c.late, c.status, r)
+			}
+			if n := strings.Count(r.err, "after Finalize: killed by SIGKILL"); n < c.notices {
+				t.Errorf("hosts %q, late %q: the launcher must report the %d deaths: %+v", hosts, c.late, c.notices, r)
+			}
+		}
 	}
 }

@@ -59,12 +59,13 @@ var rankRoles = map[string]func(c pmi.Client) int{
 	"second-fence": roleSecondFence, // of jobs that survive failures: outlive_test.go
 	"unreachable":  roleUnreachable,
 	"survive":      roleSurvive,
+	"late-death":   roleLateDeath,
 
 	"versions": roleHello, // the last rank has another version
 	"settings": roleHello, // the last rank has another setting
 
 	"babble":       nil,       // never joins, and sends an invalid request
-	"foreign":      nil,       // never joins, and maps a file: foreign_linux_test.go
+	"foreign":      nil,       // never joins, and maps a file: foreign_test.go
 	"never-joins":  roleHello, // the last rank does not join
 	"never-fences": roleNeverFences,
 }
@@ -91,7 +92,7 @@ func playRank(role string) int {
 func roleTerms(role string) pmi.Terms {
 	last := os.Getenv(pmi.EnvRank) == "3"
 	switch {
-	case role == "second-fence" || role == "unreachable" || role == "survive":
+	case role == "second-fence" || role == "unreachable" || role == "survive" || role == "late-death":
 		return survivingTerms
 	case role == "versions" && last:
 		return pmi.Terms{Protocol: 8, Version: "v8.0.0"}
