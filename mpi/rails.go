@@ -30,10 +30,45 @@ import (
 // chooseRails returns the interfaces that software iWARP uses, as far as one host can
 // determine, with the reasons. A job on one host needs none of them.
 func chooseRails(cfg *Config, apart bool) ([]netprobe.Candidate, error) {
-	list, err := netprobe.Interfaces()
-	if err != nil {
-		return nil, err
+	return chooseFrom(netprobe.Interfaces, cfg, apart)
+}
+
+// chooseFrom lists the interfaces again while this host has none, and may get one.
+func chooseFrom(interfaces func() ([]netprobe.Interface, error), cfg *Config, apart bool) ([]netprobe.Candidate, error) {
+	for end := time.Now().Add(interfaceTimeout); ; time.Sleep(interfaceInterval) {
+		list, err := interfaces()
+		if err != nil {
+			return nil, err
+		}
+		candidates, err := chooseAmong(cfg, apart, list)
+		if !mayComeUp(cfg, apart, candidates) || time.Now().After(end) {
+			return candidates, err
+		}
 	}
+}
+
+// An interface that was just created or switched on gets its address and its carrier within
+// a second or so.
+const (
+	interfaceTimeout  = 2 * time.Second
+	interfaceInterval = 20 * time.Millisecond
+)
+
+// mayComeUp reports whether this host cannot reach others now, and has an interface that is
+// not ready.
+func mayComeUp(cfg *Config, apart bool, candidates []netprobe.Candidate) bool {
+	waits := false
+	for i := range candidates {
+		c := &candidates[i]
+		if c.Taken && !c.Loopback || c.Possible && proves(cfg, apart) {
+			return false
+		}
+		waits = waits || !c.Loopback && (!c.Up || !c.Running || !c.Address.IsValid())
+	}
+	return apart && waits
+}
+
+func chooseAmong(cfg *Config, apart bool, list []netprobe.Interface) ([]netprobe.Candidate, error) {
 	var want []string
 	switch {
 	case cfg.Interface != "":

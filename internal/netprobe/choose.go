@@ -18,9 +18,10 @@ const maxRails = 8
 type Kind uint8
 
 const (
-	Ordinary Kind = iota // it leads to other hosts, as far as is known locally
-	Inward               // a bridge, or what programs make for containers and virtual machines
-	Tunnel               // a program is at its other end
+	Ordinary  Kind = iota // it leads to other hosts, as far as is known locally
+	Inward                // a bridge, or what programs make for containers and virtual machines
+	Tunnel                // a program is at its other end
+	NoCarrier             // an ordinary one without a carrier: unplugged, or it came up less than a second ago
 )
 
 // Candidate is an interface and its rating.
@@ -81,7 +82,10 @@ func Choose(list []Interface, want []string) ([]Candidate, error) {
 	for k := range out {
 		c := &out[k]
 		wanted := slices.ContainsFunc(want, c.is)
+		inward, tunnel := c.Bridge || named(c.Name, inwardNames[:]), c.Tunnel || c.PointToPoint || named(c.Name, tunnelNames[:])
 		switch {
+		case c.Up && !c.Running && c.Address.IsValid() && len(want) == 0 && !c.Loopback && !inward && !tunnel:
+			doubt(c, NoCarrier, "it has no carrier")
 		case !c.Up || !c.Running:
 			c.Why = "it is down"
 		case !c.Address.IsValid():
@@ -92,9 +96,9 @@ func Choose(list []Interface, want []string) ([]Candidate, error) {
 			c.Why = "others are named"
 		case c.Loopback:
 			c.Why = "it leads to this host alone"
-		case c.Bridge || named(c.Name, inwardNames[:]):
+		case inward:
 			doubt(c, Inward, "it leads to containers or virtual machines of this host")
-		case c.Tunnel || c.PointToPoint || named(c.Name, tunnelNames[:]):
+		case tunnel:
 			doubt(c, Tunnel, "it is a tunnel: slow, and not everybody is in it")
 		default:
 			take(c, "it leads to other hosts")

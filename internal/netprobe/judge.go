@@ -58,6 +58,8 @@ type HostReport struct {
 	Mine, Theirs []string      // interfaces that are ends of rails
 	Names        []string      // of all interfaces that were probed from
 	Trip         time.Duration // round-trip time of the first
+	Known        string        // about its interfaces, if nothing has responded
+	Ready        bool          // one of them is up and has an address and a carrier
 }
 
 // Report rates the proofs: the pairs of the best grade are rails.
@@ -66,7 +68,7 @@ func (p *Prover) Report(next []byte, proofs []Proof) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := HostReport{Host: p.card.Host, Next: theirs.Host}
+	v := HostReport{Host: p.card.Host, Next: theirs.Host, Known: p.known, Ready: p.ready}
 	for i := range p.card.Interfaces {
 		v.Names = append(v.Names, p.card.Interfaces[i].Name)
 	}
@@ -117,7 +119,7 @@ func Decide(reports [][]byte) ([]Decision, error) {
 	for i := range list {
 		v, before := &list[i], &list[(i+len(list)-1)%len(list)]
 		if len(v.Mine) == 0 {
-			return nil, fmt.Errorf("netprobe: no interface of %s reaches %s: a hello over UDP from %s got no answer; see whether a firewall drops UDP between them, or name interfaces that lead there in MUSTER_INTERFACE", v.Host, v.Next, cmp.Or(strings.Join(v.Names, ", "), "no interface"))
+			return nil, unreached(v, &list[(i+1)%len(list)])
 		}
 		d := &out[i]
 		d.Hosts = len(list)
@@ -135,6 +137,51 @@ func Decide(reports [][]byte) ([]Decision, error) {
 	return out, nil
 }
 
+// unreached returns the error for a host that does not reach the next one, with what is known
+// about the interfaces of both.
+func unreached(v, next *HostReport) error {
+	advice := "see whether a firewall drops UDP between them, or name interfaces that lead there in MUSTER_INTERFACE"
+	var known []string
+	for _, h := range []*HostReport{v, next} {
+		if h.Known == "" {
+			continue
+		}
+		known = append(known, h.Host+" has "+h.Known)
+		if !h.Ready {
+			advice = "give " + h.Host + " an interface that leads to the other hosts, with an address and a carrier"
+		}
+	}
+	return fmt.Errorf("netprobe: no interface of %s reaches %s: a hello over UDP from %s got no answer; %s; %s",
+		v.Host, v.Next, cmp.Or(strings.Join(v.Names, ", "), "no interface"), cmp.Or(strings.Join(known, ", and "), "nothing more is known"), advice)
+}
+
+// describe lists the interfaces that may lead to other hosts, as they are after the probes. It
+// reports whether one of them is ready.
+func describe(before *Card, now []Candidate) (known string, ready bool) {
+	var words []string
+	for i := range now {
+		c := &now[i]
+		if c.Loopback {
+			continue
+		}
+		probed := slices.ContainsFunc(before.Interfaces, func(e CardEntry) bool { return e.Name == c.Name && e.Kind != NoCarrier })
+		switch {
+		case !c.Up:
+			words = append(words, c.Name+", which is down")
+		case !c.Address.IsValid():
+			words = append(words, c.Name+", without an address")
+		case !c.Running:
+			words = append(words, fmt.Sprintf("%s (%v), without a carrier", c.Name, c.Address))
+		case !probed && c.Kind == Ordinary:
+			words = append(words, fmt.Sprintf("%s (%v), which came up during the probes", c.Name, c.Address))
+		default:
+			words = append(words, fmt.Sprintf("%s (%v)", c.Name, c.Address))
+		}
+		ready = ready || c.ready()
+	}
+	return cmp.Or(strings.Join(words, "; "), "no interface except loopback"), ready
+}
+
 // Apply marks the selected interfaces. It reports whether the selection differs from
 // what the names and kinds of the interfaces suggest.
 func (d *Decision) Apply(list []Candidate) (surprising bool) {
@@ -149,7 +196,7 @@ func (d *Decision) Apply(list []Candidate) (surprising bool) {
 			c.Why = d.Peers
 		} else if c.Kind == Ordinary {
 			c.Why = "nobody answers over it"
-		} else {
+		} else if c.Kind != NoCarrier {
 			c.Why += ", and it is not needed"
 		}
 		surprising = surprising || c.Taken != promised

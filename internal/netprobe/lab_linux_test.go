@@ -110,7 +110,7 @@ func TestProofBetweenHosts(t *testing.T) {
 			t.Fatalf("%s: %v: %v\n%s", host, words, err, out)
 		}
 	}
-	prove := func(t *testing.T) (output []string) {
+	prove := func(t *testing.T, meanwhile func(folder string)) (output []string) {
 		t.Helper()
 		folder := t.TempDir()
 		var ends []func()
@@ -129,12 +129,43 @@ func TestProofBetweenHosts(t *testing.T) {
 				output = append(output, out.String())
 			})
 		}
+		if meanwhile != nil {
+			meanwhile(folder)
+		}
 		for _, end := range ends {
 			end()
 		}
 		return output
 	}
 	dev := l.Device(0)
+	t.Run("a cable that is plugged in meanwhile", func(t *testing.T) {
+		late := l.Hosts()[1]
+		carrier := func() string {
+			out, _ := l.Command(t.Context(), late, "cat", "/sys/class/net/"+dev+"/carrier").Output()
+			return strings.TrimSpace(string(out))
+		}
+		if err := l.Link(late, 0, false); err != nil {
+			t.Fatal(err)
+		}
+		waitUntil(t, "the carrier is lost", func() bool { return carrier() == "0" })
+		began := time.Now()
+		for i, text := range prove(t, func(folder string) {
+			waitUntil(t, "both hosts have listed their interfaces", func() bool {
+				cards, _ := filepath.Glob(filepath.Join(folder, "card-h?"))
+				return len(cards) == 2
+			})
+			if err := l.Mend(late, 0); err != nil {
+				t.Fatal(err)
+			}
+		}) {
+			if !strings.Contains(text, "rails ["+dev+"]") {
+				t.Errorf("host %d does not find the cable:\n%s", i+1, text)
+			}
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
 	for i, host := range l.Hosts() {
 		for _, words := range []string{
 			"ip link add docker0 type bridge", "ip addr add 172.17.0.1/16 dev docker0", "ip link set docker0 up",
@@ -146,7 +177,7 @@ func TestProofBetweenHosts(t *testing.T) {
 		}
 	}
 	t.Run("beside a cable", func(t *testing.T) {
-		for i, text := range prove(t) {
+		for i, text := range prove(t, nil) {
 			for _, want := range []string{"rails [" + dev + "]", "eth9: nobody answers over it", "and it is not needed"} {
 				if !strings.Contains(text, want) {
 					t.Errorf("host %d does not print %q:\n%s", i+1, want, text)
@@ -170,7 +201,7 @@ func TestProofBetweenHosts(t *testing.T) {
 		})
 	}
 	t.Run("over a bridge", func(t *testing.T) {
-		for i, text := range prove(t) {
+		for i, text := range prove(t, nil) {
 			if !strings.Contains(text, "rails [br0]") {
 				t.Errorf("host %d does not select the bridge:\n%s", i+1, text)
 			}

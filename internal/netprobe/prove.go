@@ -47,6 +47,8 @@ type Prover struct {
 	readers sync.WaitGroup
 	key     []byte
 	start   time.Time
+	known   string // what Report adds if nothing has responded
+	ready   bool
 
 	mu       sync.Mutex
 	peer     hostID // the host being probed
@@ -71,6 +73,9 @@ func NewProver(host string, list []Candidate, ports Ports) (*Prover, error) {
 			s, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.Address.Addr(), port)))
 			return err
 		})
+		if err != nil && c.Kind == NoCarrier {
+			continue // an IPv6 address is not usable yet
+		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("netprobe: open a socket on %s (%v): %w", c.Name, c.Address.Addr(), err), p.Close())
 		}
@@ -98,11 +103,16 @@ func (p *Prover) Answer(key []byte) {
 
 // Prove probes each interface of a host from each here. It returns when all expected
 // pairs have responded, or some have and proofGrace has passed, or ctx ends. That
-// nothing has responded is no error.
+// nothing has responded is no error. Interfaces without a carrier are probed, and not
+// expected: the kernel reports the carrier up to a second late, and then they respond.
 func (p *Prover) Prove(ctx context.Context, text []byte) ([]Proof, error) {
 	theirs, id, err := parseCard(text)
 	if err != nil {
 		return nil, err
+	}
+	if len(p.sockets) == 0 || len(theirs.Interfaces) == 0 {
+		p.lookAgain()
+		return nil, nil
 	}
 	p.mu.Lock()
 	p.peer = id
@@ -135,9 +145,22 @@ func (p *Prover) Prove(ctx context.Context, text []byte) ([]Proof, error) {
 		case <-grace:
 			return p.proofs(), nil
 		case <-ctx.Done():
-			return p.proofs(), nil
+			if have = p.proofs(); len(have) == 0 {
+				p.lookAgain()
+			}
+			return have, nil
 		}
 	}
+}
+
+// lookAgain lists the interfaces once more, for the report.
+func (p *Prover) lookAgain() {
+	list, err := Interfaces()
+	if err != nil {
+		return // the report names those that were probed
+	}
+	now, _ := Choose(list, nil)
+	p.known, p.ready = describe(&p.card, now)
 }
 
 func proved(have []Proof, w pair) bool {

@@ -65,6 +65,76 @@ func TestProve(t *testing.T) {
 	}
 }
 
+// TestProveWithoutCarrier: interfaces without a carrier, as far as the system has reported, are
+// rails if they respond and no others do. Nobody waits for them if others respond.
+func TestProveWithoutCarrier(t *testing.T) {
+	list, err := Choose([]Interface{
+		face("eth0", "127.0.0.1/24").with(func(i *Interface) { i.Running = false }),
+		face("eth1", "127.0.1.1/24"),
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []struct {
+		name  string
+		mine  []Candidate
+		rails []string
+	}{
+		{"alone", list[:1], []string{"eth0"}},
+		{"beside another", list, []string{"eth1"}},
+	} {
+		a := newTestProver(t, "alpha", v.mine)
+		b := newTestProver(t, "beta", []Candidate{loopbackCandidate("en0", "127.0.0.2/24", Ordinary), loopbackCandidate("en1", "127.0.1.2/24", Ordinary)})
+		a.Answer([]byte("the key"))
+		b.Answer([]byte("the key"))
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		proofs, err := a.Prove(ctx, b.Card())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := a.Report(b.Card(), proofs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got HostReport
+		if err := json.Unmarshal(text, &got); err != nil || !slices.Equal(got.Mine, v.rails) {
+			t.Errorf("%s: the report is %+v, %v, want %q", v.name, got, err, v.rails)
+		}
+	}
+}
+
+// TestNothingToProbe: a host without an interface is reported at once, with what it has.
+func TestNothingToProbe(t *testing.T) {
+	a := newTestProver(t, "alpha", nil)
+	b := newTestProver(t, "beta", []Candidate{loopbackCandidate("en0", "127.0.0.2/24", Ordinary)})
+	var reports [][]byte
+	for _, p := range []*Prover{a, b} {
+		p.Answer([]byte("the key"))
+		other := b
+		if p == b {
+			other = a
+		}
+		began := time.Now()
+		proofs, err := p.Prove(t.Context(), other.Card())
+		if err != nil || len(proofs) > 0 || time.Since(began) > 5*time.Second {
+			t.Fatalf("proofs %v, %v after %v", proofs, err, time.Since(began))
+		}
+		p.known, p.ready = describe(&p.card, []Candidate{{Interface: face("eth0", "10.1.0.2/24").with(func(i *Interface) { i.Running = p == b }), Address: netip.MustParsePrefix("10.1.0.2/24")}})
+		report, err := p.Report(other.Card(), proofs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports = append(reports, report)
+	}
+	_, err := Decide(reports)
+	for _, want := range []string{"no interface of alpha reaches beta", "alpha has eth0 (10.1.0.2/24), without a carrier", "beta has eth0 (10.1.0.2/24), which came up during the probes", "give alpha an interface"} {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "firewall") {
+			t.Errorf("the error must contain %q and no firewall: %v", want, err)
+		}
+	}
+}
+
 // TestProveIgnoresOwnBridge: both hosts have the same address on a bridge, so a host
 // that probes it reaches itself.
 func TestProveIgnoresOwnBridge(t *testing.T) {
