@@ -25,6 +25,7 @@ internal/lab
 internal/chaos      internal/lab
 internal/netprobe
 internal/cputime
+internal/seeded
 internal/bytesize
 internal/sparse
 internal/rankset

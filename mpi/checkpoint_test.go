@@ -2,11 +2,11 @@ package mpi_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/muster-mpi/muster/internal/seeded"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
 )
@@ -119,9 +119,8 @@ func TestRestoreAfterFailure(t *testing.T) {
 // TestCheckpointRandom counts to a hundred with checkpoints, while ranks die in random steps,
 // one after the other: always the same result.
 func TestCheckpointRandom(t *testing.T) {
+	random := seeded.Random(t)
 	for range 4 {
-		seed := rand.Uint64()
-		random := rand.New(rand.NewPCG(seed, 0))
 		n := 3 + random.IntN(3)
 		dies := map[int]int{} // attempt → rank that dies
 		when := map[int]int{} // attempt → step
@@ -159,7 +158,7 @@ func TestCheckpointRandom(t *testing.T) {
 			return nil
 		}, nil).check(t)
 		if t.Failed() {
-			t.Fatalf("seed %d: %d ranks", seed, n)
+			t.Fatalf("with %d ranks", n)
 		}
 	}
 }

@@ -4,11 +4,11 @@ package mpi_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/muster-mpi/muster/internal/seeded"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
 )
@@ -233,7 +233,7 @@ func TestConcurrentDup(t *testing.T) {
 		for i, d := range all {
 			sends = append(sends, mpi.Isend(d, []int{i}, next, 1))
 		}
-		for _, i := range rand.Perm(len(all)) {
+		for _, i := range seeded.Random(t).Perm(len(all)) {
 			in := []int{-1}
 			_, err := mpi.Recv(all[i], in, prev, 1)
 			noError(t, err, "Recv")

@@ -5,9 +5,10 @@ package mpi_test
 import (
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/muster-mpi/muster/internal/seeded"
 )
 
 var recoverSeeds = flag.Int("recover.seeds", 2, "jobs of TestRecoverProcesses")
@@ -16,9 +17,8 @@ var recoverSeeds = flag.Int("recover.seeds", 2, "jobs of TestRecoverProcesses")
 // they wait as spares.
 func TestRecoverProcesses(t *testing.T) {
 	muster := launcher(t)
+	random := seeded.Random(t)
 	for range *recoverSeeds {
-		seed := rand.Uint64()
-		random := rand.New(rand.NewPCG(seed, 0))
 		const n, spares = 4, 2
 		var kills []string
 		for _, p := range random.Perm(n + spares)[:1+random.IntN(n)] {
@@ -27,7 +27,7 @@ func TestRecoverProcesses(t *testing.T) {
 		env := []string{programVar + "=" + recoverProgram, "KILLS=" + strings.Join(kills, " ")}
 		out, status, took := jobWith(t, muster, []string{"--spares", fmt.Sprint(spares)}, n, env)
 		if status != 0 || !strings.Contains(out, ": done with ") {
-			t.Errorf("seed %d, killed %s: status %d, want 0 and the line of a rank 0 that is done:\n%s", seed, kills, status, out)
+			t.Errorf("killed %s: status %d, want 0 and the line of a rank 0 that is done:\n%s", kills, status, out)
 		}
 		t.Logf("killed %s: %v\n%s", kills, took, out)
 	}

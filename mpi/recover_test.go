@@ -3,7 +3,6 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/seeded"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
@@ -212,9 +212,8 @@ func TestRecoverTwice(t *testing.T) {
 
 // TestRecoverRandom kills ranks in random calls of random attempts.
 func TestRecoverRandom(t *testing.T) {
+	random := seeded.Random(t)
 	for range 6 {
-		seed := rand.Uint64()
-		random := rand.New(rand.NewPCG(seed, 0))
 		n, spares := 2+random.IntN(5), random.IntN(4)
 		when := map[[2]int]int{} // attempt and rank → call in which it dies
 		for range random.IntN(n + spares) {
@@ -235,7 +234,7 @@ func TestRecoverRandom(t *testing.T) {
 			return nil
 		}, nil).check(t)
 		if t.Failed() {
-			t.Fatalf("seed %d: %d ranks, %d spares, killed %v", seed, n, spares, when)
+			t.Fatalf("%d ranks, %d spares, killed %v", n, spares, when)
 		}
 	}
 }

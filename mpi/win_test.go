@@ -4,11 +4,12 @@ package mpi_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/seeded"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
 )
@@ -17,6 +18,7 @@ import (
 func windowsOn(t *testing.T, sizes []int, fn func(t *testing.T, c *mpi.Comm)) {
 	for _, apart := range []bool{false, true} {
 		t.Run(map[bool]string{false: "in reach", true: "apart"}[apart], func(t *testing.T) {
+			t.Logf("repeat with SEED=%d", pauseSeed)
 			mpitest.Sizes(t, sizes, func(t *testing.T, c *mpi.Comm) {
 				mpi.KeepWindowsApart(c, apart)
 				mpi.RequestKeysOnUse(c, apart && c.Size()%2 == 1) // with half of the sizes
@@ -28,9 +30,19 @@ func windowsOn(t *testing.T, sizes []int, fn func(t *testing.T, c *mpi.Comm)) {
 	}
 }
 
+// The delays of all ranks, which may be goroutines. windowsOn logs the seed.
+var (
+	pauseSeed = seeded.Seed()
+	pauses    = seeded.New(pauseSeed)
+	pausesMu  sync.Mutex
+)
+
 // pause delays a rank at random, so that others are early or late.
 func pause() {
-	if d := rand.IntN(300); d > 150 {
+	pausesMu.Lock()
+	d := pauses.IntN(300)
+	pausesMu.Unlock()
+	if d > 150 {
 		time.Sleep(time.Duration(d) * time.Microsecond)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/muster-mpi/muster/internal/seeded"
 )
 
 // expect runs a reduction on random elements of every length up to 100, some longer ones
@@ -64,8 +66,8 @@ func expectReal[T Real](t *testing.T, random func() T) {
 	}, random)
 }
 
-func expectInteger[T Integer](t *testing.T) {
-	random := func() T { return T(rand.Uint64() >> (rand.IntN(2) * 63)) } // half of them 0 or 1
+func expectInteger[T Integer](t *testing.T, numbers *rand.Rand) {
+	random := func() T { return T(numbers.Uint64() >> (numbers.IntN(2) * 63)) } // half of them 0 or 1
 	expectReal(t, random)
 	is := func(x T) int { return map[bool]int{true: 1}[x != 0] }
 	expect(t, "logical and", LogicalAnd[T], func(d, s T) T { return T(is(d) & is(s)) }, random)
@@ -77,23 +79,24 @@ func expectInteger[T Integer](t *testing.T) {
 }
 
 func TestReductions(t *testing.T) {
-	expectInteger[int](t)
-	expectInteger[int8](t)
-	expectInteger[int16](t)
-	expectInteger[int32](t)
-	expectInteger[int64](t)
-	expectInteger[uint8](t)
-	expectInteger[uint16](t)
-	expectInteger[uint32](t)
-	expectInteger[uint64](t)
-	expectInteger[uint](t)
-	expectInteger[uintptr](t)
-	expectInteger[time.Duration](t) // a named type
-	expectReal(t, rand.Float32)
-	expectReal(t, rand.Float64)
+	numbers := seeded.Random(t)
+	expectInteger[int](t, numbers)
+	expectInteger[int8](t, numbers)
+	expectInteger[int16](t, numbers)
+	expectInteger[int32](t, numbers)
+	expectInteger[int64](t, numbers)
+	expectInteger[uint8](t, numbers)
+	expectInteger[uint16](t, numbers)
+	expectInteger[uint32](t, numbers)
+	expectInteger[uint64](t, numbers)
+	expectInteger[uint](t, numbers)
+	expectInteger[uintptr](t, numbers)
+	expectInteger[time.Duration](t, numbers) // a named type
+	expectReal(t, numbers.Float32)
+	expectReal(t, numbers.Float64)
 	// Small whole numbers: a fused multiply-add must not change a product.
-	expectNumber(t, func() complex64 { return complex(float32(rand.IntN(9)), float32(rand.IntN(9))) })
-	expectNumber(t, func() complex128 { return complex(float64(rand.IntN(9)), float64(rand.IntN(9))) })
+	expectNumber(t, func() complex64 { return complex(float32(numbers.IntN(9)), float32(numbers.IntN(9))) })
+	expectNumber(t, func() complex128 { return complex(float64(numbers.IntN(9)), float64(numbers.IntN(9))) })
 }
 
 func TestMinMaxAnyOrder(t *testing.T) {

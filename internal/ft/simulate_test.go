@@ -5,12 +5,14 @@ import (
 	"flag"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/muster-mpi/muster/internal/seeded"
 )
 
 var (
 	simulateRanks    = flag.Int("simulate.ranks", 100_000, "ranks of the simulation")
 	simulateFailures = flag.Int("simulate.failures", 3, "ranks that die in it")
-	simulateSeed     = flag.Uint64("simulate.seed", 0, "seed of the simulation; 0: a new one")
+	simulateSeed     = flag.Uint64("simulate.seed", 0, "seed of the simulation; 0: that of the variable SEED, or a new one")
 )
 
 // simulation delivers the messages of many ranks in the order of simulated time. A message
@@ -54,7 +56,7 @@ func (h *eventHeap) Pop() any {
 func TestSimulateManyRanks(t *testing.T) {
 	seed := *simulateSeed
 	if seed == 0 {
-		seed = rand.Uint64() | 1
+		seed = seeded.Seed()
 	}
 	simulate(t, seed, 0)
 	simulate(t, seed, *simulateFailures)

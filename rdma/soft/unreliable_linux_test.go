@@ -3,10 +3,10 @@ package soft
 import (
 	"bytes"
 	"errors"
-	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/seeded"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
@@ -48,11 +48,11 @@ func TestWriteRecord(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cut := a.recordCut()
+			cut, random := a.recordCut(), seeded.Random(t)
 			for i, size := range []int{0, 1, 1000, cut - 1, cut, cut + 1, 3 * cut, 50_000} {
 				body := make([]byte, size)
 				for k := range body {
-					body[k] = byte(rand.Uint32())
+					body[k] = byte(random.Uint32())
 				}
 				id, offset := uint64(i)<<40+uint64(size), 17*i
 				wr := rdma.SendWR{ID: id, Op: rdma.OpWriteRecord, Peer: to, Body: rdma.MemOf(body), Remote: mr.Base + uint64(offset), RKey: mr.RKey}

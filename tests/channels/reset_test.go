@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/lab"
+	"github.com/muster-mpi/muster/internal/seeded"
 )
 
 // A firewall, a load balancer or an administrator resets a TCP connection in mid-job. The
@@ -37,13 +38,14 @@ func TestTCPReset(t *testing.T) {
 			arrived, failed, idle := 0, 0, 0
 			var slowest time.Duration
 			lasts := map[string]time.Duration{}
+			random := seeded.Random(t)
 			for run := range *resets {
 				// Both ranks send all the time, or they alternate.
 				traffic := []string{"answer", "exchange"}[run/2%2]
 				if lasts[traffic] == 0 {
 					lasts[traffic] = j.undisturbed(t, channel, traffic)
 				}
-				o := j.reset(t, channel, traffic, run, lasts[traffic])
+				o := j.reset(t, channel, traffic, run, lasts[traffic], random)
 				switch {
 				case o.packets == 0:
 					idle++
@@ -95,12 +97,12 @@ func (j *job) undisturbed(t *testing.T, channel, traffic string) time.Duration {
 
 // reset runs a job and resets its connections once, at a random moment. lasts is the
 // duration of a job without resets.
-func (j *job) reset(t *testing.T, channel, traffic string, run int, lasts time.Duration) (o outcome) {
+func (j *job) reset(t *testing.T, channel, traffic string, run int, lasts time.Duration, random *rand.Rand) (o outcome) {
 	t.Helper()
 	var out bytes.Buffer
 	cmd, ended := j.begin(t, channel, traffic, &out)
 	victim, other := j.hosts.Hosts()[run%2], j.hosts.Hosts()[1-run%2]
-	time.Sleep(time.Duration((0.2 + 0.6*rand.Float64()) * float64(lasts))) // to a random moment of the job
+	time.Sleep(time.Duration((0.2 + 0.6*random.Float64()) * float64(lasts))) // to a random moment of the job
 	rule := []string{"INPUT", "-p", "tcp", "-s", j.hosts.Addr(other, 0), "-j", "REJECT", "--reject-with", "tcp-reset"}
 	iptables := func(change string) []byte {
 		args := append([]string{"netns", "exec", victim, "iptables", "-w", change}, rule...)
@@ -112,7 +114,7 @@ func (j *job) reset(t *testing.T, channel, traffic string, run int, lasts time.D
 	}
 	at := time.Now()
 	iptables("-I")
-	time.Sleep(time.Duration(5+rand.IntN(100)) * time.Millisecond) // resets happen meanwhile
+	time.Sleep(time.Duration(5+random.IntN(100)) * time.Millisecond) // resets happen meanwhile
 	o.packets = j.resetPackets(t, victim)
 	iptables("-D")
 	select {

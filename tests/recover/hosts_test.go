@@ -6,7 +6,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,12 +18,13 @@ import (
 
 	"github.com/muster-mpi/muster/apps"
 	"github.com/muster-mpi/muster/internal/lab"
+	"github.com/muster-mpi/muster/internal/seeded"
 	"github.com/muster-mpi/muster/mpi"
 )
 
 var (
 	seeds = flag.Int("recover.seeds", 2, "hosts that TestLoseHost kills in each application")
-	first = flag.Uint64("recover.seed", 0, "first seed; 0: random")
+	first = flag.Uint64("recover.seed", 0, "first seed; 0: that of the variable SEED, or a new one")
 )
 
 const (
@@ -97,13 +97,13 @@ func TestLoseHost(t *testing.T) {
 	}
 	begin := *first
 	if begin == 0 {
-		begin = rand.Uint64N(1 << 32)
+		begin = seeded.Seed() // the names of the subtests have it
 	}
 	for i := range *seeds {
 		for app, steps := range map[string]int{"heat": 20, "cg": 15} {
 			seed := begin + uint64(i)
 			t.Run(fmt.Sprintf("%s/seed %d", app, seed), func(t *testing.T) {
-				random := rand.New(rand.NewPCG(seed, 0))
+				random := seeded.New(seed)
 				step := 1 + random.IntN(steps)
 				victim := random.IntN(hosts)
 				args := []string{"run", "--hosts", strings.Join(slots, ","), "--rsh", l.Rsh(), "--timeout", limit.String()}

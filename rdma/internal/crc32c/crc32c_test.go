@@ -6,6 +6,8 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/muster-mpi/muster/internal/seeded"
 )
 
 // random returns n bytes that are the same in each run.
@@ -40,11 +42,11 @@ func check(w width, p []byte, crc uint32, shift int) error {
 }
 
 func TestEveryLength(t *testing.T) {
-	mem := random(4 << 10)
+	mem, numbers := random(4<<10), seeded.Random(t)
 	for _, w := range widths() {
 		for n := range 2001 {
 			for _, at := range []int{0, 1, n % 64} {
-				if err := check(w, mem[at:at+n], rand.Uint32(), (n+at)%7); err != nil {
+				if err := check(w, mem[at:at+n], numbers.Uint32(), (n+at)%7); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -53,11 +55,11 @@ func TestEveryLength(t *testing.T) {
 }
 
 func TestEveryAlignment(t *testing.T) {
-	mem := random(4 << 10)
+	mem, numbers := random(4<<10), seeded.Random(t)
 	for _, w := range widths() {
 		for from := range 64 {
 			for to := range 64 {
-				if err := check(w, mem[from:from+256+from*5+to*11], rand.Uint32(), to); err != nil {
+				if err := check(w, mem[from:from+256+from*5+to*11], numbers.Uint32(), to); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -81,14 +83,14 @@ func TestLong(t *testing.T) {
 
 // TestSplits computes the CRC of a message piece by piece.
 func TestSplits(t *testing.T) {
-	mem := random(64 << 10)
+	mem, numbers := random(64<<10), seeded.Random(t)
 	want := crc32.Checksum(mem, crc32.MakeTable(crc32.Castagnoli))
 	for _, w := range widths() {
 		for range 200 {
 			dst := make([]byte, len(mem))
 			var crc, copied uint32
 			for at := 0; at < len(mem); {
-				n := min(rand.IntN(1<<rand.IntN(15)+1), len(mem)-at)
+				n := min(numbers.IntN(1<<numbers.IntN(15)+1), len(mem)-at)
 				crc = w.update(crc, mem[at:at+n])
 				copied = w.copy(dst[at:], mem[at:at+n], copied)
 				at += n
