@@ -202,16 +202,16 @@ test-launchers: ## run under Slurm, Hydra on two hosts, Open MPI's mpirun, as an
 	else echo "libpmix-dev or libfabric-dev is missing: some tests are skipped"; fi
 	CGO_ENABLED=1 $(GO) test -tags launchers -count 1 -timeout $(TIMEOUT) ./tests/launchers ./examples/kubernetes
 
-# Go's fuzzing sometimes fails without a failing input, if its time ends while it minimizes an
-# input. It is then run once more. Two targets run at a time, because half of a short run is
-# the start.
+# Until Go 1.27, fuzzing can fail with "context deadline exceeded" when its time ends
+# (go.dev/issue/75804): that run found nothing. A failing input fails always. Two targets run
+# at a time, because half of a short run is the start.
 fuzz: ## run every fuzz target for FUZZTIME (5s)
 	@mkdir -p $(BIN)
 	@grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*|\1 \2|' | sort | \
 	xargs -P 2 -L 1 sh -c '\
 		dir=$$1 target=$$2 log=$(BIN)/fuzz-$$(basename $$1)-$$2.log; \
-		fuzz() { $(GO) test -run "^$$" -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -parallel 1 -timeout $(TIMEOUT) "$$dir" >$$log 2>&1; }; \
-		if ! fuzz && { cat $$log; grep -q "Failing input" $$log || ! grep -q "context deadline exceeded" $$log || ! fuzz; }; then \
+		if ! $(GO) test -run "^$$" -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -parallel 1 -timeout $(TIMEOUT) "$$dir" >$$log 2>&1 && \
+			{ grep -q "Failing input" $$log || ! grep -q "context deadline exceeded" $$log; }; then \
 			cat $$log; exit 255; \
 		fi; \
 		echo "$$dir $$target: $$(tail -n 1 $$log)"; rm $$log' fuzz
