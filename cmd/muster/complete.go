@@ -31,6 +31,7 @@ func flagValues() map[string]func() []string {
 		"bind-to":     words("auto", "core", "socket", "numa", "none"),
 		"map-by":      words("slot", "node", "socket", "numa", "core"),
 		"label":       words("auto", "always", "never"),
+		"on-stuck":    words(stuckReport, stuckEnd),
 		"profile":     words("text", "arrivals"),
 		"away":        words("auto", "compute", "sleep"),
 		"rate":        words("100mbit", "1gbit", "10gbit"),

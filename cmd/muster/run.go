@@ -34,6 +34,7 @@ type runFlags struct {
 	label        string
 	quiet        bool
 	stuckAfter   time.Duration
+	onStuck      string
 	grace        time.Duration
 	hosts        string
 	hostfile     string
@@ -48,6 +49,12 @@ type runFlags struct {
 	mpich        bool
 	spares       int
 }
+
+// The values of --on-stuck.
+const (
+	stuckReport = "report"
+	stuckEnd    = "end"
+)
 
 func newRunCommand() *cobra.Command {
 	var f runFlags
@@ -130,6 +137,7 @@ also work between the hosts.`,
   muster run -n 1 ./server : -n 3 ./client     two programs in one job
   muster run -n 4 --timeout 10m --output logs ./prog
   muster run -n 4 --stuck-after 10s ./prog     report a stuck job after 10 seconds
+  muster run -n 4 --stuck-after 10s --on-stuck end ./prog   and end it
   muster run --hosts a:4,b:4,c:4 -n 8 --spares 4 ./prog   replace ranks that fail
   muster run -n 3 hostname                     any command
   muster run --mpich -n 4 ./cprog              a program built with MPICH, on Muster
@@ -172,6 +180,7 @@ also work between the hosts.`,
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log the steps of the job to the standard error")
 	fl.DurationVar(&f.timeout, "timeout", 0, "time limit for the job (default: none)")
 	fl.DurationVar(&f.stuckAfter, "stuck-after", time.Minute, "if ranks wait and nothing progresses for this long, print which rank waits for which and what the others do; 0: never")
+	fl.StringVar(&f.onStuck, "on-stuck", stuckReport, "what follows --stuck-after: repeat the report while nothing progresses (report), or print it once and end the job with status 124, unless a rank computes (end)")
 	fl.DurationVar(&f.grace, "grace", 0, "time for the remaining ranks to exit after one has failed (default: adaptive, see above)")
 	fl.StringVar(&f.hosts, "hosts", "", "hosts to run on, with the number of slots of each: a:4,b:4; also --host")
 	fl.StringVar(&f.hostfile, "hostfile", "", "file with one host per line: host:4 or host slots=4")
@@ -227,6 +236,12 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 	}
 	if f.stuckAfter == 0 {
 		cfg.StuckAfter = -1
+	}
+	if f.onStuck != stuckReport && f.onStuck != stuckEnd {
+		return fmt.Errorf("run: --on-stuck %s: use %s or %s", f.onStuck, stuckReport, stuckEnd)
+	}
+	if cfg.EndStuck = f.onStuck == stuckEnd; cfg.EndStuck && f.stuckAfter == 0 {
+		return errors.New("run: --on-stuck end needs a time: --stuck-after is 0, which is never")
 	}
 	if cfg.Bind, err = launch.ParseBind(f.bind); err != nil {
 		return fmt.Errorf("run: --bind-to: %w", err)

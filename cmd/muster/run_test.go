@@ -158,6 +158,8 @@ func TestRunErrorsGiveAdvice(t *testing.T) {
 		{[]string{"run", "--bind", "sockets", "./prog"}, "use auto, core, socket, numa or none"},
 		{[]string{"run", "--label", "yes", "./prog"}, "use auto, always or never"},
 		{[]string{"run", "--stuck-after", "-3s", "./prog"}, "0 for never"},
+		{[]string{"run", "--on-stuck", "stop", "./prog"}, "use report or end"},
+		{[]string{"run", "--stuck-after", "0", "--on-stuck", "end", "./prog"}, "needs a time"},
 		{[]string{"run", "--grace", "-3s", "./prog"}, "give a time such as 5s"},
 		{[]string{"run", "--such-flag", "./prog"}, "--such-flag"},
 		{[]string{"rnu"}, "run"},

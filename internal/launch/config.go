@@ -87,6 +87,10 @@ type Config struct {
 	// reports which rank waits for which and what the others do. Default: one
 	// minute. Negative: never.
 	StuckAfter time.Duration
+	// EndStuck makes Run end the job with the first such report, unless a rank computes;
+	// Result.Status is TimeoutStatus. Default: the report is repeated while nothing
+	// progresses, and the job goes on.
+	EndStuck bool
 	// Grace is how long the other ranks may run after a rank has failed, so that
 	// their calls can return errors and they can exit by themselves. Run then sends
 	// SIGTERM, and SIGKILL after half of that time again. Default: until no rank has
@@ -152,7 +156,8 @@ const (
 	LabelNever
 )
 
-// TimeoutStatus is the status of a job that has exceeded Config.Timeout, as of timeout(1).
+// TimeoutStatus is the status of a job that has exceeded Config.Timeout, as of timeout(1), or
+// was ended because of Config.EndStuck.
 const TimeoutStatus = 124
 
 // ParseBind parses the value of the flag --bind-to.

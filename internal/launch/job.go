@@ -485,52 +485,6 @@ func (j *job) signal(sig syscall.Signal) {
 // timeout send it to the launcher and then to its process group.
 const sameKeystroke = 100 * time.Millisecond
 
-// checkStuck prints a report if there has been no progress for long.
-func (j *job) checkStuck(watch *stuckWatch, p pulse, now time.Time) {
-	still, step := watch.look(p, now)
-	switch step {
-	case stuckSoon:
-		rows, _ := j.backend.rows()
-		watch.earlier = &sample{rows, time.Now()}
-	case stuckReport:
-		computes := j.reportWaits(watch.earlier, func(computes bool) string {
-			if computes {
-				return fmt.Sprintf("for %s some ranks have waited while others compute, which is normal in a long computation; which rank waits for which:", seconds(still))
-			}
-			return fmt.Sprintf("no progress for %s; which rank waits for which:", seconds(still))
-		})
-		if computes {
-			watch.backOff()
-		}
-	}
-}
-
-// reportWaits prints which rank waits for which, and reports whether some rank computes.
-// head returns the first line.
-func (j *job) reportWaits(earlier *sample, head func(computes bool) string) (computes bool) {
-	ended := func(rank int) string {
-		if r := &j.ranks[rank]; r.started && !r.alive {
-			return r.end.String()
-		}
-		return ""
-	}
-	rows, silent := j.backend.rows()
-	now := time.Now()
-	away, own, computes := describeAwayRanks(rows, earlier, ended, j.backend.host, now)
-	lines := []string{head(computes)}
-	if len(rows) == 0 {
-		lines = append(lines, "  unknown: this system has no board")
-	}
-	for _, l := range append(describeWaits(rows, own, ended, now), away...) {
-		lines = append(lines, "  "+l)
-	}
-	if len(silent) > 0 {
-		lines = append(lines, "  no answer from "+shortList(silent)+": the lines about their ranks may be outdated")
-	}
-	j.notice(lines...)
-	return computes
-}
-
 // report prints the cause as the last lines of all output, where users look first.
 func (j *job) report() {
 	if j.cause == nil {

@@ -50,6 +50,7 @@ var rankRoles = map[string]func(c pmi.Client) int{
 	"leave-early": roleLeaveEarly,
 	"cycle":       roleCycle,
 	"away":        roleAway,
+	"busy":        roleBusy,
 	"lines":       roleLines,
 	"binding":     roleBinding,
 	"signals":     roleSignals,
@@ -249,6 +250,23 @@ func roleAway(c pmi.Client) int {
 		c.Board().Waiting(c.Rank(), pmi.WaitState{Op: "Recv", Comm: "world", Tag: 7, Peer: int32(c.Rank() + 1)})
 	}
 	time.Sleep(1500 * time.Millisecond) // a process that sleeps
+	return leave(c)
+}
+
+// roleBusy: 0 waits for 1, which computes.
+func roleBusy(c pmi.Client) int {
+	if err := c.Fence(context.Background()); err != nil {
+		return complain(err)
+	}
+	c.Board().Started(c.Rank())
+	begin := time.Now()
+	if c.Rank() == 0 {
+		c.Board().Waiting(c.Rank(), pmi.WaitState{Op: "Recv", Comm: "world", Tag: 7, Peer: 1})
+		time.Sleep(900 * time.Millisecond) // a wait of a real process
+	}
+	for time.Since(begin) < 900*time.Millisecond { // a computation of a real process
+	}
+	c.Board().Running(c.Rank())
 	return leave(c)
 }
 

@@ -331,6 +331,29 @@ func stuckReportProblems(t *testing.T) (problems []string) {
 	return problems
 }
 
+// With EndStuck the first report ends the job, unless a rank computes.
+func TestStuckJobIsEnded(t *testing.T) {
+	for _, hosts := range []string{"", "a:2,b:1"} {
+		run := func(role string) jobRun {
+			cfg := Config{Ranks: 3, StuckAfter: 200 * time.Millisecond, EndStuck: true}
+			if hosts == "" {
+				return runRole(t, role, cfg)
+			}
+			return onHosts(t, role, hosts, cfg)
+		}
+		r := run("cycle")
+		if r.Status != TimeoutStatus || !strings.Contains(r.Cause, "no progress for 0.") || !strings.Contains(r.Cause, "--on-stuck end") {
+			t.Errorf("hosts %q: a stuck job must end with status %d and say why: %+v", hosts, TimeoutStatus, r)
+		}
+		if strings.Count(r.err, "which rank waits for which") != 1 || !strings.Contains(r.err, "cycle: 0 waits for 1 waits for 2 waits for 0\n") {
+			t.Errorf("hosts %q: there must be one report:\n%s", hosts, r.err)
+		}
+		if r := run("busy"); r.Status != 0 {
+			t.Errorf("hosts %q: a job with a rank that computes must go on: %+v", hosts, r)
+		}
+	}
+}
+
 func TestStuckReportOnDemandAndOff(t *testing.T) {
 	r := runRole(t, "cycle", Config{Ranks: 3, StuckAfter: -1})
 	if r.err != "" {

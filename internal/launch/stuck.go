@@ -88,6 +88,59 @@ func (w *stuckWatch) look(p pulse, now time.Time) (time.Duration, stuckStep) {
 // backOff doubles the time until the next report: a computation may take long.
 func (w *stuckWatch) backOff() { w.period *= 2 }
 
+// checkStuck prints a report if there has been no progress for long.
+func (j *job) checkStuck(watch *stuckWatch, p pulse, now time.Time) {
+	still, step := watch.look(p, now)
+	switch step {
+	case stuckSoon:
+		rows, _ := j.backend.rows()
+		watch.earlier = &sample{rows, time.Now()}
+	case stuckReport:
+		if j.ending && j.cfg.EndStuck {
+			return
+		}
+		computes := j.reportWaits(watch.earlier, func(computes bool) string {
+			if computes {
+				return fmt.Sprintf("for %s some ranks have waited while others compute, which is normal in a long computation; which rank waits for which:", seconds(still))
+			}
+			return fmt.Sprintf("no progress for %s; which rank waits for which:", seconds(still))
+		})
+		switch {
+		case computes:
+			watch.backOff()
+		case j.cfg.EndStuck && !j.ending:
+			j.fail(-1, fmt.Sprintf("the job was ended because there was no progress for %s (--stuck-after %v --on-stuck end)", seconds(still), j.cfg.StuckAfter), TimeoutStatus)
+			j.endNow()
+		}
+	}
+}
+
+// reportWaits prints which rank waits for which, and reports whether some rank computes.
+// head returns the first line.
+func (j *job) reportWaits(earlier *sample, head func(computes bool) string) (computes bool) {
+	ended := func(rank int) string {
+		if r := &j.ranks[rank]; r.started && !r.alive {
+			return r.end.String()
+		}
+		return ""
+	}
+	rows, silent := j.backend.rows()
+	now := time.Now()
+	away, own, computes := describeAwayRanks(rows, earlier, ended, j.backend.host, now)
+	lines := []string{head(computes)}
+	if len(rows) == 0 {
+		lines = append(lines, "  unknown: this system has no board")
+	}
+	for _, l := range append(describeWaits(rows, own, ended, now), away...) {
+		lines = append(lines, "  "+l)
+	}
+	if len(silent) > 0 {
+		lines = append(lines, "  no answer from "+shortList(silent)+": the lines about their ranks may be outdated")
+	}
+	j.notice(lines...)
+	return computes
+}
+
 // stuckInterval returns the interval of the checks.
 func stuckInterval(after time.Duration) time.Duration {
 	return min(time.Second, max(time.Millisecond, after/4))
