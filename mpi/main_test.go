@@ -70,6 +70,8 @@ func TestMain(m *testing.M) {
 		mpi.Main(largeProgram)
 	case recoverProgram:
 		mpi.Main(recoverOrDie)
+	case asleepProgram:
+		mpi.Main(agreeAsleep)
 	case leaveProgram:
 		mpi.Main(leaveAfterFailure)
 	case "orphan":

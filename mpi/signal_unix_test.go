@@ -10,3 +10,9 @@ import (
 func stopSelf() error { return syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
 
 func killSelf() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }
+
+func signalStop(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
+
+func signalContinue(pid int) error { return syscall.Kill(pid, syscall.SIGCONT) }
+
+func signalKill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }

@@ -137,6 +137,16 @@ func (c cells) Store(cell ft.Cell) {
 	c.e.board.Contribute(c.e.rank, c.m.slot, cell.Round, cell.Flag, cell.Number, cell.Failures)
 }
 
+func (c cells) Sleep(round uint64) { c.e.board.SleepInSlot(c.e.rank, c.m.slot, round) }
+
+func (c cells) Wake(rank int, round uint64) {
+	world := c.m.comm.Ranks.At(rank)
+	if world != c.e.rank && c.e.board.WakeInSlot(world, c.m.slot, round) {
+		c.e.m.Notify(c.e.link(world), c.m.comm.Ctx, c.m.comm.Rank, noteWake, nil)
+		c.e.flush()
+	}
+}
+
 // Agree agrees with the ranks of a communicator that are alive on the bitwise and of flag,
 // the maximum of number, and the failed ranks. It works on a revoked communicator too.
 func (e *Engine) Agree(ctx context.Context, c *Comm, op string, flag, number uint64) (ft.Value, error) {
@@ -206,7 +216,7 @@ func (e *Engine) awaitSlot(m *member, x *p2p.Xfer) {
 		}
 		step := s.next(found, e.mu.wanted.Load() != 0)
 		if step == stepPark {
-			e.board.SleepInSlot(e.rank, m.slot, m.shared.Round())
+			m.shared.Sleep()
 			e.sendAgreement(m)
 			break
 		}
@@ -238,33 +248,13 @@ func (e *Engine) sendAgreement(m *member) {
 	}
 }
 
-// lookInSlot looks at the slot of a communicator. The last rank to contribute wakes those
-// that are asleep.
+// lookInSlot looks at the slot of a communicator. It records its conclusion last: from then
+// on another communicator may use the slot, whose sleepers this rank must not wake.
 func (e *Engine) lookInSlot(m *member) (decided bool) {
-	round := m.shared.Round()
-	if decided = m.shared.Look(); !decided {
-		if round != m.shared.Round() {
-			e.board.SleepInSlot(e.rank, m.slot, m.shared.Round()) // it may be asleep
-			decided = m.shared.Look()
-		}
-	}
-	if decided {
+	if decided = m.shared.Look(); decided {
 		e.board.Conclude(e.rank, m.slot, m.comm.Ctx, m.shared.Round())
-		if m.shared.Last() {
-			e.wakeInSlot(m)
-		}
 	}
 	return decided
-}
-
-func (e *Engine) wakeInSlot(m *member) {
-	for r := range m.comm.Size {
-		world := m.comm.Ranks.At(r)
-		if world != e.rank && e.board.WakeInSlot(world, m.slot, m.shared.Round()) {
-			e.m.Notify(e.link(world), m.comm.Ctx, m.comm.Rank, noteWake, nil)
-		}
-	}
-	e.flush()
 }
 
 // sendMessages sends the messages of the agreements of a communicator. One that is longer

@@ -25,6 +25,17 @@ package ft
 //
 // In the next round all contribute more failures, so there are at most as many rounds as
 // failures, and one.
+//
+// A rank that waits for long sleeps. It looks again when another rank wakes it or when it
+// learns of a failure. The last contribution that a sleeper waits for may be of a rank that
+// cannot conclude yet, because it knows fewer failures than the sleeper. So a rank that
+// concludes a round wakes those that sleep in it if
+//
+//   - it has concluded as soon as it has contributed: it was the last, or
+//   - it has learned of a failure in between: who knew this failure may have waited for its
+//     contribution alone.
+//
+// In other cases a rank alive contributes after this one, and wakes them.
 
 import "slices"
 
@@ -42,6 +53,10 @@ type Memory interface {
 	Load(rank int, round uint64) (Cell, bool)
 	// Store writes the cell of the calling rank.
 	Store(c Cell)
+	// Sleep records that the calling rank sleeps until it can conclude a round.
+	Sleep(round uint64)
+	// Wake makes another rank look, if it sleeps in the round.
+	Wake(rank int, round uint64)
 }
 
 // Shared is the state of one rank in the agreements of a communicator whose ranks share
@@ -53,7 +68,8 @@ type Shared struct {
 	cells   []Cell // that this rank has read, by rank; of an earlier round: not yet
 	next    int    // the first one that it has not read
 	waiting bool   // an agreement is under way
-	last    bool   // see Last
+	asleep  bool   // see Sleep
+	last    bool   // this rank has not looked, or could conclude, since it has contributed
 	value   Value
 }
 
@@ -79,24 +95,46 @@ func (s *Shared) Enter(flag, number uint64) {
 	s.contribute()
 }
 
+// Sleep announces that this rank looks again only if it is woken, and after Fail, until the
+// agreement is decided. The caller calls Look before it sleeps.
+func (s *Shared) Sleep() {
+	s.asleep = true
+	s.memory.Sleep(s.mine.Round)
+}
+
 func (s *Shared) contribute() {
 	s.mine.Round++
 	s.mine.Failures, s.next, s.last = len(s.failed), 0, true
 	s.memory.Store(s.mine)
+	if s.asleep {
+		s.memory.Sleep(s.mine.Round)
+	}
 }
 
-// Look reads what has been written, and reports whether the agreement is decided.
+// Look reads what has been written, and reports whether the agreement is decided. It wakes
+// ranks that can conclude because of this one.
 func (s *Shared) Look() bool {
-	for s.waiting {
-		for ; s.next < len(s.cells); s.next++ {
-			if !s.read(s.next) && !slices.Contains(s.failed, int32(s.next)) {
-				s.last = false
-				return false
-			}
-		}
-		if !s.conclude() {
+	for s.waiting && s.lookOnce() {
+	}
+	return !s.waiting
+}
+
+// lookOnce reads what has been written in the present round, and reports whether it has
+// concluded the round.
+func (s *Shared) lookOnce() bool {
+	for ; s.next < len(s.cells); s.next++ {
+		if !s.read(s.next) && !slices.Contains(s.failed, int32(s.next)) {
+			s.last = false
 			return false
 		}
+	}
+	round, wake := s.mine.Round, s.last || s.mine.Failures < len(s.failed)
+	if !s.conclude() {
+		s.last = false
+		return false
+	}
+	for r := 0; wake && r < len(s.cells); r++ {
+		s.memory.Wake(r, round)
 	}
 	return true
 }
@@ -118,7 +156,6 @@ func (s *Shared) conclude() bool {
 		}
 	}
 	if d > len(s.failed) {
-		s.last = false
 		return false
 	}
 	v := Value{Flag: ^uint64(0), Failed: Set(s.failed[:d]).sorted()}
@@ -132,13 +169,9 @@ func (s *Shared) conclude() bool {
 			v.Flag, v.Number = v.Flag&c.Flag, max(v.Number, c.Number)
 		}
 	}
-	s.value, s.waiting = v, false
+	s.value, s.waiting, s.asleep = v, false, false
 	return true
 }
 
 // Decision returns the value of the last agreement, if it is decided.
 func (s *Shared) Decision() (Value, bool) { return s.value, !s.waiting && s.mine.Round > 0 }
-
-// Last reports whether this rank was the last to contribute to the agreement that it has
-// decided: others may wait to be told.
-func (s *Shared) Last() bool { return s.last && !s.waiting }

@@ -8,33 +8,50 @@ import (
 	"testing"
 )
 
-// The explorer of agreements in shared memory. Its events are: a rank enters an agreement, a
-// rank looks at the memory, a rank dies, a rank learns of the next death in their order. It
-// makes the checks of the explorer of messages (explore_test.go). A look is one event, and
-// one that concludes nothing is none: what it reads does not change any more, so that it is
-// the same as if the rank read all of it when it concludes.
+// The explorer of agreements in shared memory. Its events are: a rank enters an agreement,
+// looks at the memory, goes to sleep, gets a note that wakes it, dies, learns of the next
+// death in their order. It makes the checks of the explorer of messages (explore_test.go).
+//
+// A rank that is awake looks whenever it wants. One that sleeps looks once after each event
+// of its own: after it has lain down, after a note, after it has learned of a death. Notes
+// of a rank that dies are lost. So a rank waits for ever if it sleeps and nothing can happen.
+//
+// A look at one round is one event. What it reads does not change any more, so it is the
+// same as if the rank read all of it at the end.
 
 type sharedExploration struct {
 	n, failures, rounds int
-	// early makes a rank skip an empty cell whose rank has died, although it does not know
-	// the death yet: an error that the explorer must find.
-	early  bool
-	seed   maphash.Seed
-	seen   map[uint64]bool
-	states int
-	ends   int
-	path   []string
+	plant               planted
+	seed                maphash.Seed
+	seen                map[uint64]bool
+	states              int
+	ends                int
+	path                []string
 }
+
+// planted is an error that the explorer must find.
+type planted string
+
+const (
+	skipsEarly        planted = "a rank skips an empty cell whose rank has died, although it does not know the death yet"
+	onlyLastWakes     planted = "a rank wakes others only if it decides as soon as it has contributed"
+	onlyDecisionWakes planted = "a rank that begins the next round wakes nobody in the one that it leaves"
+	sleepsBlindly     planted = "a rank sleeps without a look after it has recorded so"
+	sleepsOnce        planted = "a rank that sleeps does not record that it sleeps in the next round too"
+)
 
 // sharedWorld is a state. Deaths are in their order.
 type sharedWorld struct {
 	ranks  []sharedRank
 	cells  [][2]Cell
+	sleeps []uint64 // by rank: the round in which it sleeps
 	deaths []int32
 }
 
 type sharedRank struct {
 	s       Shared
+	due     bool // it looks, even if it sleeps
+	notes   Set  // ranks that have woken it, whose notes are under way
 	entered int
 	known   Set     // failures known when it entered the last agreement
 	decided []Value // by agreement
@@ -42,8 +59,9 @@ type sharedRank struct {
 
 // sharedCells is the memory of one rank of a world.
 type sharedCells struct {
-	w  *sharedWorld
-	me int
+	w     *sharedWorld
+	me    int
+	plant planted
 }
 
 func (c sharedCells) Load(rank int, round uint64) (Cell, bool) {
@@ -53,12 +71,28 @@ func (c sharedCells) Load(rank int, round uint64) (Cell, bool) {
 
 func (c sharedCells) Store(cell Cell) { c.w.cells[c.me][cell.Round%2] = cell }
 
+func (c sharedCells) Sleep(round uint64) {
+	if c.plant != sleepsOnce || c.w.sleeps[c.me] == 0 {
+		c.w.sleeps[c.me] = round
+	}
+}
+
+func (c sharedCells) Wake(rank int, round uint64) {
+	if s := &c.w.ranks[c.me].s; rank == c.me || c.w.sleeps[rank] != round || c.plant == onlyLastWakes && (s.waiting || !s.last) || c.plant == onlyDecisionWakes && s.waiting {
+		return
+	}
+	c.w.sleeps[rank] = 0
+	r := &c.w.ranks[rank]
+	r.notes = r.notes.With(int32(c.me))
+}
+
 func TestExploreShared(t *testing.T) {
 	cases := []sharedExploration{
-		{n: 1, failures: 1, rounds: 2}, {n: 2, failures: 2, rounds: 3}, {n: 3, failures: 2, rounds: 3}, {n: 4, failures: 2, rounds: 1},
+		{n: 1, failures: 1, rounds: 2}, {n: 2, failures: 2, rounds: 3}, {n: 3, failures: 2, rounds: 2}, {n: 4, failures: 2, rounds: 1},
 	}
 	if *exploreFull {
-		cases = append(cases, sharedExploration{n: 4, failures: 2, rounds: 2}, sharedExploration{n: 4, failures: 3, rounds: 1}, sharedExploration{n: 5, failures: 2, rounds: 1}, sharedExploration{n: 5, failures: 2, rounds: 2}, sharedExploration{n: 5, failures: 4, rounds: 1})
+		cases = append(cases, sharedExploration{n: 3, failures: 2, rounds: 3}, sharedExploration{n: 4, failures: 1, rounds: 2},
+			sharedExploration{n: 4, failures: 3, rounds: 1}, sharedExploration{n: 5, failures: 1, rounds: 1})
 	}
 	for _, x := range cases {
 		if err := x.run(); err != nil {
@@ -66,15 +100,29 @@ func TestExploreShared(t *testing.T) {
 		}
 		t.Logf("shared memory: %d ranks, up to %d failures, %d agreements: %d states, %d ends, no violation", x.n, x.failures, x.rounds, x.states, x.ends)
 	}
-	x := sharedExploration{n: 3, failures: 1, rounds: 1, early: true}
-	if err := x.run(); err == nil {
-		t.Error("no violation found although ranks skip cells that may still be written")
+}
+
+// TestExplorerFindsPlantedErrors checks that the explorer finds errors in the protocol.
+func TestExplorerFindsPlantedErrors(t *testing.T) {
+	for _, x := range []sharedExploration{
+		{n: 3, failures: 1, rounds: 1, plant: skipsEarly},
+		{n: 3, failures: 1, rounds: 1, plant: onlyLastWakes},
+		{n: 2, rounds: 1, plant: sleepsBlindly},
+		{n: 4, failures: 2, rounds: 1, plant: onlyDecisionWakes},
+		{n: 4, failures: 2, rounds: 1, plant: sleepsOnce},
+	} {
+		err := x.run()
+		if err == nil {
+			t.Errorf("no violation found in %d states although %s", x.states, x.plant)
+			continue
+		}
+		t.Logf("%s: %v after\n%s", x.plant, err, strings.Join(x.path, "\n"))
 	}
 }
 
 func (x *sharedExploration) run() error {
 	x.seed, x.seen = maphash.MakeSeed(), map[uint64]bool{}
-	w := &sharedWorld{ranks: make([]sharedRank, x.n), cells: make([][2]Cell, x.n)}
+	w := &sharedWorld{ranks: make([]sharedRank, x.n), cells: make([][2]Cell, x.n), sleeps: make([]uint64, x.n)}
 	for r := range w.ranks {
 		w.ranks[r].s = *NewShared(x.n, nil)
 	}
@@ -82,7 +130,7 @@ func (x *sharedExploration) run() error {
 }
 
 func (w *sharedWorld) clone() *sharedWorld {
-	return &sharedWorld{slices.Clone(w.ranks), slices.Clone(w.cells), slices.Clone(w.deaths)}
+	return &sharedWorld{slices.Clone(w.ranks), slices.Clone(w.cells), slices.Clone(w.sleeps), slices.Clone(w.deaths)}
 }
 
 func (x *sharedExploration) visit(w *sharedWorld) error {
@@ -97,10 +145,10 @@ func (x *sharedExploration) visit(w *sharedWorld) error {
 		v := w.clone()
 		r := &v.ranks[rank]
 		r.s.failed, r.decided = slices.Clone(r.s.failed), slices.Clone(r.decided)
-		r.s.memory, r.s.cells, r.s.next = sharedCells{v, rank}, make([]Cell, x.n), 0
+		r.s.memory, r.s.cells, r.s.next = sharedCells{v, rank, x.plant}, make([]Cell, x.n), 0
 		do(r, &r.s)
-		if what == "looks" && r.s.waiting && r.s.mine.Round == w.ranks[rank].s.mine.Round {
-			return nil
+		if before := &w.ranks[rank].s; what == "looks" && !w.ranks[rank].due && r.s.waiting && r.s.mine.Round == before.mine.Round && r.s.last == before.last {
+			return nil // it is awake, and this changes nothing
 		}
 		enabled = true
 		x.path = append(x.path, fmt.Sprintf("%d %s", rank, what))
@@ -113,18 +161,6 @@ func (x *sharedExploration) visit(w *sharedWorld) error {
 		}
 		return err
 	}
-	look := func(r *sharedRank, s *Shared) {
-		if x.early {
-			s.failed = slices.Clone(w.deaths)
-			if len(s.failed) == 0 {
-				s.failed = append(s.failed, int32(x.n)-1) // a suspicion
-			}
-		}
-		if s.Look() && len(r.decided) < r.entered {
-			v, _ := s.Decision()
-			r.decided = append(r.decided, v)
-		}
-	}
 	for i := range w.ranks {
 		if slices.Contains(w.deaths, int32(i)) {
 			continue
@@ -132,19 +168,37 @@ func (x *sharedExploration) visit(w *sharedWorld) error {
 		r := &w.ranks[i]
 		if r.entered == len(r.decided) && r.entered < x.rounds {
 			if err := next(i, "enters", func(r *sharedRank, s *Shared) {
-				r.known, r.entered = Set(s.failed).sorted(), r.entered+1
+				r.known, r.entered, r.due = Set(s.failed).sorted(), r.entered+1, true
 				s.Enter(^(uint64(1) << i), 1<<i)
 			}); err != nil {
 				return err
 			}
 		}
-		if r.s.waiting {
-			if err := next(i, "looks", look); err != nil {
+		if r.s.waiting && (r.due || !r.s.asleep) {
+			if err := next(i, "looks", func(r *sharedRank, s *Shared) { x.look(w, r, s) }); err != nil {
+				return err
+			}
+		}
+		if r.s.waiting && !r.due && !r.s.asleep {
+			if err := next(i, "goes to sleep", func(r *sharedRank, s *Shared) {
+				s.Sleep()
+				r.due = x.plant != sleepsBlindly
+			}); err != nil {
+				return err
+			}
+		}
+		for _, from := range r.notes {
+			if err := next(i, fmt.Sprintf("is woken by %d", from), func(r *sharedRank, s *Shared) {
+				r.notes, r.due = r.notes.without(from), s.waiting
+			}); err != nil {
 				return err
 			}
 		}
 		if known := len(r.s.failed); known < len(w.deaths) {
-			if err := next(i, fmt.Sprintf("learns of the death of %d", w.deaths[known]), func(_ *sharedRank, s *Shared) { s.Fail(int(w.deaths[known])) }); err != nil {
+			if err := next(i, fmt.Sprintf("learns of the death of %d", w.deaths[known]), func(r *sharedRank, s *Shared) {
+				s.Fail(int(w.deaths[known]))
+				r.due = s.waiting
+			}); err != nil {
 				return err
 			}
 		}
@@ -164,6 +218,9 @@ func (x *sharedExploration) visit(w *sharedWorld) error {
 			}
 			v := w.clone()
 			v.deaths = append(v.deaths, int32(i))
+			for r := range v.ranks {
+				v.ranks[r].notes = v.ranks[r].notes.without(int32(i))
+			}
 			x.path = append(x.path, fmt.Sprintf("%d dies", i))
 			if err := x.visit(v); err != nil {
 				return err
@@ -172,6 +229,23 @@ func (x *sharedExploration) visit(w *sharedWorld) error {
 		}
 	}
 	return nil
+}
+
+func (x *sharedExploration) look(w *sharedWorld, r *sharedRank, s *Shared) {
+	if x.plant == skipsEarly {
+		s.failed = slices.Clone(w.deaths)
+		if len(s.failed) == 0 {
+			s.failed = append(s.failed, int32(x.n)-1) // a suspicion
+		}
+	}
+	r.due = s.lookOnce() && s.waiting
+	if v, decided := s.Decision(); decided && len(r.decided) < r.entered {
+		r.decided = append(r.decided, v)
+	}
+}
+
+func (s Set) without(rank int32) Set {
+	return slices.DeleteFunc(slices.Clone(s), func(r int32) bool { return r == rank })
 }
 
 // check checks the last decision of a rank against those of all others.
@@ -216,7 +290,8 @@ func (x *sharedExploration) hash(w *sharedWorld) uint64 {
 		if slices.Contains(w.deaths, int32(i)) {
 			continue // it takes no further step
 		}
-		b = append(b, byte(r.s.mine.Round), byte(r.s.mine.Failures), flags(r.s.waiting), byte(len(r.s.failed)))
+		b = append(b, byte(r.s.mine.Round), byte(r.s.mine.Failures), flags(r.s.waiting, r.s.asleep, r.s.last, r.due), byte(len(r.s.failed)), byte(w.sleeps[i]))
+		b = appendSet(b, r.notes)
 	}
 	for _, pair := range w.cells {
 		for _, c := range pair {
@@ -226,27 +301,38 @@ func (x *sharedExploration) hash(w *sharedWorld) uint64 {
 	return maphash.Bytes(x.seed, b)
 }
 
-// TestSharedAllocatesNothing checks the agreement of ranks of which none has failed.
+// TestSharedAllocatesNothing checks the agreement of ranks of which none has failed. Only the
+// last one wakes others.
 func TestSharedAllocatesNothing(t *testing.T) {
-	w := &sharedWorld{cells: make([][2]Cell, 16)}
-	ranks := make([]*Shared, len(w.cells))
+	const n = 16
+	w := &sharedWorld{ranks: make([]sharedRank, n), cells: make([][2]Cell, n), sleeps: make([]uint64, n)}
+	ranks := make([]*Shared, n)
+	woken := 0
 	for r := range ranks {
-		ranks[r] = NewShared(len(ranks), sharedCells{w, r})
+		ranks[r] = NewShared(n, countedCells{sharedCells{w: w, me: r}, &woken})
 	}
-	if n := testing.AllocsPerRun(100, func() {
+	if allocs := testing.AllocsPerRun(100, func() {
 		for r, s := range ranks {
-			if s.Enter(uint64(1)<<63|1<<r, uint64(r)); s.Look() != (r == len(ranks)-1) {
-				t.Errorf("rank %d has decided: %v", r, r < len(ranks)-1)
+			if s.Enter(uint64(1)<<63|1<<r, uint64(r)); s.Look() != (r == n-1) || woken != r/(n-1)*n {
+				t.Errorf("rank %d has decided: %v; it has tried to wake %d ranks", r, r < n-1, woken)
 			}
 		}
 		for r, s := range ranks {
 			s.Look()
-			v, decided := s.Decision()
-			if !decided || v.Flag != 1<<63 || v.Number != uint64(len(ranks)-1) || s.Last() != (r == len(ranks)-1) {
-				t.Errorf("rank %d has decided %+v: %v; it was the last to contribute: %v", r, v, decided, s.Last())
+			if v, decided := s.Decision(); !decided || v.Flag != 1<<63 || v.Number != n-1 || woken != n {
+				t.Errorf("rank %d has decided %+v: %v; %d wakes", r, v, decided, woken)
 			}
 		}
-	}); n != 0 {
-		t.Errorf("an agreement of %d ranks allocates %v times", len(ranks), n)
+		woken = 0
+	}); allocs != 0 {
+		t.Errorf("an agreement of %d ranks allocates %v times", n, allocs)
 	}
 }
+
+// countedCells counts how often ranks look whether another one sleeps.
+type countedCells struct {
+	sharedCells
+	woken *int
+}
+
+func (c countedCells) Wake(int, uint64) { *c.woken++ }
