@@ -13,8 +13,10 @@ package mpi
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/muster-mpi/muster/internal/coll"
@@ -91,6 +93,24 @@ func (c *Comm) startCheck(k *collCall, form coll.Form) *callCheck {
 	d.recv = c.e.Irecv(&c.co, c.world(d.before), int32(d.before), checkTag, d.theirs[:])
 	d.sent = c.e.Isend(&c.co, c.world(after), checkTag, []byte(d.mine+"\n"+d.site), p2p.Standard)
 	return d
+}
+
+// describeLeaving tells the next rank of each communicator that this rank makes no more calls.
+// The barrier of Finalize, which a job that tolerates failures does not have, compares itself
+// with calls on the world.
+func (w *World) describeLeaving() {
+	s := &w.check
+	s.mu.Lock()
+	comms := slices.Collect(maps.Values(s.comms))
+	s.mu.Unlock()
+	for _, c := range comms {
+		if c == w.comm && !w.e.Tolerates() || c.freed || !c.described() {
+			continue
+		}
+		after := (c.rank + 1) % c.size
+		sent := c.e.Isend(&c.co, c.world(after), checkTag, []byte(coll.Finalize.CallName()+"\n"+c.callSite()), p2p.Standard)
+		_, _, _ = c.e.Test(sent) // nobody may receive it
+	}
 }
 
 // startCheckHeld is startCheck for a non-blocking call that holds the lock: the call has its

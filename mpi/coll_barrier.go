@@ -39,11 +39,23 @@ func barrierCall(name string) collCall {
 	return collCall{name: name, key: planKey{kind: coll.Barrier}}
 }
 
-// barrier uses the counter of the board, if there is one and ranks share cores: then each
-// message costs a context switch, and the counter needs hardly any.
 func (c *Comm) barrier(op string) error {
 	k := barrierCall(op)
-	if err := c.checkCall(&k, coll.Blocking); err != nil {
+	return c.synchronize(&k)
+}
+
+// finalize is the barrier of Finalize.
+func (c *Comm) finalize() error {
+	k := barrierCall("Finalize")
+	k.leaving = true
+	return c.synchronize(&k)
+}
+
+// synchronize uses the counter of the board, if there is one and ranks share cores: then each
+// message costs a context switch, and the counter needs hardly any.
+func (c *Comm) synchronize(k *collCall) error {
+	op := k.name
+	if err := c.checkCall(k, coll.Blocking); err != nil {
 		return err
 	}
 	if c == c.w.comm && c.onSharedCores() && c.e.HasGate() {
@@ -51,7 +63,7 @@ func (c *Comm) barrier(op string) error {
 		if err := c.e.Broken(c.co.Ctx); err != nil {
 			return c.failure(err, op, ProcNull, noTag, 0)
 		}
-		c.noteCallUnlocked(coll.MakeCall(coll.Barrier, coll.Blocking, coll.NoRoot, 0))
+		c.noteCallUnlocked(k.call(c, coll.Blocking))
 		opening, arrival := c.e.Arrive(c.past.Hash())
 		c.w.gates++
 		a := c.arrive(coll.Barrier, op, 0)
@@ -59,7 +71,7 @@ func (c *Comm) barrier(op string) error {
 		a.leave(err)
 		return err
 	}
-	return c.inner(k, nil)
+	return c.inner(*k, nil)
 }
 
 // onSharedCores reports whether the job has one host and more ranks than cores there. The

@@ -63,8 +63,12 @@ func (c *Comm) useTeam(t *nodecoll.Team) {
 
 // call describes a call by the arguments that must be the same on all ranks.
 func (k *collCall) call(c *Comm, form coll.Form) coll.Call {
-	root, bytes := coll.NoRoot, k.payload()
-	switch k.key.kind {
+	kind, root, bytes := k.key.kind, coll.NoRoot, k.payload()
+	switch kind {
+	case coll.Barrier:
+		if k.leaving {
+			kind = coll.Finalize
+		}
 	case coll.Bcast, coll.Gather, coll.Scatter, coll.Reduce:
 		root = k.key.root
 	case coll.Neighbors:
@@ -76,7 +80,7 @@ func (k *collCall) call(c *Comm, form coll.Form) coll.Call {
 	if c.inter != nil { // the groups have different arguments
 		root, bytes = coll.NoRoot, coll.AnyBytes
 	}
-	return coll.MakeCall(k.key.kind, form, root, bytes)
+	return coll.MakeCall(kind, form, root, bytes)
 }
 
 // Encode is what the other ranks are told of a fault: its class, this rank's calls, and
@@ -137,8 +141,12 @@ func (p *commHistory) fault(err error) (Class, string) {
 		segment *nodecoll.Mismatch
 		checked *checkError
 		amiss   *gateError
+		left    *engine.LeftError
 	)
 	switch {
+	case errors.As(err, &left):
+		return ErrOther, fmt.Sprintf("rank %d has left in Finalize while rank %d waits for it in %s (collective call %d on the communicator)",
+			left.Peer, p.rank, coll.Call(left.What), left.Number)
 	case errors.As(err, new(*engine.PeerDeadError)):
 		return ErrProcFailed, err.Error()
 	case errors.As(err, new(*engine.RevokedError)):

@@ -88,6 +88,7 @@ type collCall struct {
 	near                   *neighborhood // of neighborhood collectives
 	noted                  bool          // check mode has compared it
 	inner                  bool          // it is a part of another call, and hooks do not see it
+	leaving                bool          // the barrier of Finalize, which matches no other
 	checked                *checkedArgs  // in check mode; nil if there is none
 }
 

@@ -131,7 +131,11 @@ func (c *Comm) inNode(k *collCall) (done bool, err error) {
 	}
 	switch key := &k.key; key.kind {
 	case coll.Barrier:
-		err = t.Barrier(k.name)
+		if k.leaving {
+			err = t.Finalize(k.name)
+		} else {
+			err = t.Barrier(k.name)
+		}
 	case coll.Bcast:
 		err = t.Bcast(k.name, k.out, key.root)
 	case coll.Gather:

@@ -323,8 +323,12 @@ func (w *World) Finalize() error {
 	if !w.finalized.CompareAndSwap(false, true) {
 		return w.comm.refuse(ErrOther, "Finalize", "the rank has left the job already")
 	}
+	w.e.Finalizing()
 	w.checkSpare(nil)
 	w.background.Wait()
+	if w.cfg.Check {
+		w.describeLeaving()
+	}
 	w.stopMetrics()
 	unwritten := errors.Join(w.report(), w.reportTrace(), w.stopProfile())
 	w.e.Leaving()
@@ -332,11 +336,11 @@ func (w *World) Finalize() error {
 	if w.e.Tolerates() {
 		err = w.finalizeAlive()
 	} else {
-		err = w.comm.barrier("Finalize")
+		err = w.comm.finalize()
 	}
 	if w.cfg.Check && err == nil && !w.e.Tolerates() {
 		unwritten = errors.Join(unwritten, w.leftovers())
-		err = w.comm.barrier("Finalize")
+		err = w.comm.finalize()
 	}
 	w.e.Drain(w.drainTime())
 	err = errors.Join(err, w.teams.leaveAll("the rank has left the job"))

@@ -10,7 +10,8 @@ package engine
 //	long wait  a rank that has waited for askAfter asks the awaited rank whether its
 //	           call number n was the same. So a wait that no message can end results
 //	           in an error instead of a hang. At the gate, where it waits for no single
-//	           rank, it asks the next one
+//	           rank, it asks the next one. A rank that is in Finalize replies that it will
+//	           never make the call
 //	gate       the last rank to arrive compares the sum of the ranks' calls
 //	           (internal/pmi, gate.go) and asks all ranks
 //
@@ -31,6 +32,7 @@ const (
 	noteAsk    = math.MaxInt32 - 3
 	noteReply  = math.MaxInt32 - 4
 	noteAskAll = math.MaxInt32 - 5
+	noteLeft   = math.MaxInt32 - 10
 )
 
 // Past is the record of a rank's calls on a communicator. It may be read while the rank
@@ -100,6 +102,16 @@ type AskedError struct {
 
 func (a *AskedError) Error() string {
 	return fmt.Sprintf("rank %d has made another call number %d", a.Peer, a.Number)
+}
+
+// LeftError reports that a rank is in Finalize and will not make a call of this rank.
+type LeftError struct {
+	Peer         int // rank in the communicator
+	Number, What uint64
+}
+
+func (l *LeftError) Error() string {
+	return fmt.Sprintf("rank %d has left in Finalize without call number %d", l.Peer, l.Number)
 }
 
 // RegisterComm registers a communicator before its first collective call. The lock is
@@ -205,9 +217,11 @@ func (e *Engine) takeNotes() {
 				b.Reply, b.Peer = n.Data, int(n.Source)
 			}
 		case noteAsk:
-			c := e.comms[n.Ctx]
-			if number, what, ok := readAsk(n.Data); ok && c != nil && c.Past.Differs(number, what) {
-				e.breakComm(c, &AskedError{int(n.Source), number, what})
+			e.asked(&n)
+		case noteLeft:
+			number, what, ok := readAsk(n.Data)
+			if c := e.comms[n.Ctx]; ok && c != nil && n.Link != nil {
+				e.breakComm(c, &LeftError{c.Ranks.Index(n.Link.Rank), number, what})
 			}
 		case noteAskAll:
 			if c := e.comms[n.Ctx]; c != nil {
@@ -342,6 +356,23 @@ func (e *Engine) ask(c *Comm, l *p2p.Link, number, what uint64) {
 	binary.LittleEndian.PutUint64(b[8:], what)
 	e.m.Notify(l, c.Ctx, c.Rank, noteAsk, b[:])
 	e.settle()
+}
+
+// asked handles the question of another rank whether this rank has made a call.
+func (e *Engine) asked(n *p2p.Note) {
+	number, what, ok := readAsk(n.Data)
+	c, made := e.comms[n.Ctx], uint64(0)
+	if c != nil {
+		made, _ = c.Past.Latest()
+	}
+	switch {
+	case !ok:
+	case c != nil && c.Past.Differs(number, what):
+		e.breakComm(c, &AskedError{int(n.Source), number, what})
+	case e.finalizing && made < number:
+		e.m.Notify(n.Link, n.Ctx, 0, noteLeft, n.Data)
+		e.flush()
+	}
 }
 
 func readAsk(b []byte) (number, what uint64, ok bool) {

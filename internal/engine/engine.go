@@ -86,6 +86,7 @@ type Engine struct {
 	deathTimer *time.Timer // checks for deaths in the background, see Alarm
 	ft         tolerance
 	closed     bool
+	finalizing bool // the program makes no more calls
 	leaving    bool
 	comps      [pollBatch]rdma.Completion
 	// ringWrites is scratch space for a packet written into a ring.

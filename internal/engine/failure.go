@@ -212,6 +212,14 @@ func (e *Engine) reportUnreachable(d *lane, l *p2p.Link, c *rdma.Completion) {
 	go launcher.Unreachable(l.Rank) // it waits for an answer
 }
 
+// Finalizing announces that the program makes no more calls: other ranks that wait for one
+// get an error (broken.go).
+func (e *Engine) Finalizing() {
+	e.lock()
+	e.finalizing = true
+	e.unlock()
+}
+
 // Leaving announces that this rank is about to enter the last barrier. From now on a
 // peer's process may exit normally: it may have left the barrier first. No large
 // operation is pending, so the progress thread stops.

@@ -346,6 +346,9 @@ func (a *awaited) describe(e *Engine) pmi.WaitState {
 			x = part
 		}
 		s.Sending, s.Tag, s.Context = x.Send, x.Tag, x.Ctx
+		if ofLibrary(x.Ctx) {
+			s.Tag = pmi.TagNone
+		}
 		s.Peer = pmi.PeerAny
 		if x.Link != nil {
 			s.Peer = int32(x.Link.Rank)
@@ -354,6 +357,11 @@ func (a *awaited) describe(e *Engine) pmi.WaitState {
 	}
 	return s
 }
+
+// ofLibrary reports whether the tags of a context are the library's own, which mean nothing to a
+// user: those of collectives and of the data of partitioned messages. Package mpi assigns
+// contexts in pairs, of which the second is for these.
+func ofLibrary(ctx uint32) bool { return ctx&1 != 0 }
 
 func (e *Engine) getWaiter() *p2p.Waiter {
 	w := e.waiters

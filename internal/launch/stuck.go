@@ -190,17 +190,45 @@ func describeWaits(rows []rankRow, own map[int]bool, ended func(rank int) string
 	for _, c := range waitCycles(rows, ended) {
 		out = append(out, "cycle: "+joinRanks(c, " waits for "))
 	}
-	for _, r := range rows {
+	return append(out, waitsForEnded(rows, ended)...)
+}
+
+// waitsForEnded returns the lines about ranks that wait for one that has ended, or for one that
+// is in Finalize: that sends nothing more to the program.
+func waitsForEnded(rows []rankRow, ended func(rank int) string) (lines []string) {
+	var texts []string
+	ranks := map[string][]int{}
+	for i := range rows {
+		r := &rows[i]
 		p := int(r.Wait.Peer)
-		if r.State == pmi.RowWaiting && ended(r.Rank) == "" && p >= 0 && p < len(rows) {
-			if how := ended(p); how != "" {
-				out = append(out, fmt.Sprintf("rank %d waits for rank %d, which has ended (%s)", r.Rank, p, how))
-			} else if rows[p].State == pmi.RowLeft {
-				out = append(out, fmt.Sprintf("rank %d waits for rank %d, which has finished", r.Rank, p))
-			}
+		if r.State != pmi.RowWaiting || ended(r.Rank) != "" || p < 0 || p >= len(rows) {
+			continue
 		}
+		text := ""
+		if how := ended(p); how != "" {
+			text = fmt.Sprintf("{waits|wait} for rank %d, which has ended (%s)", p, how)
+		} else if rows[p].State == pmi.RowLeft {
+			text = fmt.Sprintf("{waits|wait} for rank %d, which has finished", p)
+		} else if inFinalize(&rows[p].Row) && !inFinalize(&r.Row) {
+			text = fmt.Sprintf("{waits|wait} in %s for rank %d, which has left in Finalize", r.Wait.Op, p)
+		} else {
+			continue
+		}
+		if ranks[text] == nil {
+			texts = append(texts, text)
+		}
+		ranks[text] = append(ranks[text], r.Rank)
 	}
-	return out
+	for _, text := range texts {
+		lines = append(lines, ranksWith(ranks[text], text))
+	}
+	return lines
+}
+
+// inFinalize reports whether a rank waits in Finalize.
+func inFinalize(r *pmi.Row) bool {
+	name, _, _ := strings.Cut(r.Wait.Op, " ")
+	return r.State == pmi.RowWaiting && name == "Finalize"
 }
 
 // differentCollectives draws the conclusion from ranks that wait in different collective

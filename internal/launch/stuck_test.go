@@ -58,7 +58,7 @@ func TestDescribeWaits(t *testing.T) {
 		t.Errorf("the report is\n%s\nand should be\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	got := describeWaits(rows[:5], nil, func(r int) string { return map[int]string{4: "exit status 1"}[r] }, now)
-	if got[1] != "rank 4 has ended (exit status 1)" || got[2] != "rank 0 waits for rank 4, which has ended (exit status 1)" {
+	if got[1] != "rank 4 has ended (exit status 1)" || got[2] != "ranks 0-3 wait for rank 4, which has ended (exit status 1)" {
 		t.Errorf("a wait for a rank that has ended must be reported as such:\n%s", strings.Join(got, "\n"))
 	}
 }
@@ -74,6 +74,21 @@ func TestDifferentCollectivesAreConcluded(t *testing.T) {
 	got := describeWaits(rows, nil, nobody, time.Unix(5, 0))
 	const want = "ranks 0,2 are in Barrier (a.go:10), ranks 1,3 in Bcast (a.go:14): different collectives"
 	if n := len(got); n != 5 || got[n-1] != want {
+		t.Errorf("the conclusion is\n%s\nand should be\n%s", strings.Join(got, "\n"), want)
+	}
+}
+
+// Ranks that wait for one in Finalize wait for ever, in whatever call.
+func TestWaitForRankInFinalize(t *testing.T) {
+	rows := rowsOf(func(b *pmi.Board) {
+		for r := range 3 {
+			b.Waiting(r, pmi.WaitState{Op: "Recv (a.go:10)", Comm: "world", Peer: 3, Tag: 7, Since: 1})
+		}
+		b.Waiting(3, pmi.WaitState{Op: "Finalize (a.go:5)", Comm: "world", Peer: 0, Tag: pmi.TagNone, Since: 1})
+	}, 4)
+	got := describeWaits(rows, nil, nobody, time.Unix(5, 0))
+	const want = "ranks 0-2 wait in Recv (a.go:10) for rank 3, which has left in Finalize"
+	if got[len(got)-1] != want {
 		t.Errorf("the conclusion is\n%s\nand should be\n%s", strings.Join(got, "\n"), want)
 	}
 }

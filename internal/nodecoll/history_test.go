@@ -70,3 +70,12 @@ func TestSignRoot(t *testing.T) {
 		t.Errorf("root 100: %s", s.Describe())
 	}
 }
+
+// The barrier of Finalize matches no other, and errors name it.
+func TestFinalizeIsNoBarrier(t *testing.T) {
+	var a, b History
+	barrier, leave := coll.MakeCall(coll.Barrier, coll.Blocking, coll.NoRoot, 0), coll.MakeCall(coll.Finalize, coll.Blocking, coll.NoRoot, 0)
+	if x, y := a.Add(barrier), b.Add(leave); x == y || x.Describe() != "Barrier" || y.Describe() != "Finalize" || leave.String() != "Finalize" {
+		t.Errorf("signatures %x (%s) and %x (%s), and the call %s", x, x.Describe(), y, y.Describe(), leave)
+	}
+}

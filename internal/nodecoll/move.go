@@ -9,7 +9,16 @@ import "github.com/muster-mpi/muster/internal/coll"
 // the line of each other one, which on the cores of one node is faster than several steps
 // with fewer reads.
 func (t *Team) Barrier(op string) error {
-	if err := t.begin(op, coll.MakeCall(coll.Barrier, coll.Blocking, coll.NoRoot, 0)); err != nil {
+	return t.synchronize(op, coll.MakeCall(coll.Barrier, coll.Blocking, coll.NoRoot, 0))
+}
+
+// Finalize is a Barrier that does not match other ones.
+func (t *Team) Finalize(op string) error {
+	return t.synchronize(op, coll.MakeCall(coll.Finalize, coll.Blocking, coll.NoRoot, 0))
+}
+
+func (t *Team) synchronize(op string, c coll.Call) error {
+	if err := t.begin(op, c); err != nil {
 		return err
 	}
 	n := t.next(0)
