@@ -197,7 +197,7 @@ func (k *checkedRequest) complete(st engine.Status, err error) (engine.Status, e
 	st.Bytes -= checkBytes
 	copy(k.into, k.packed[checkBytes:got])
 	if theirs := readNote(k.packed); theirs.typ != k.mine.typ {
-		return st, &Error{Class: ErrType, Op: k.mine.call, Comm: k.c.name, Rank: k.c.rank, Peer: st.Source, Tag: st.Tag,
+		return st, &Error{Class: ErrType, Op: k.mine.call, Comm: k.c.Name(), Rank: k.c.rank, Peer: st.Source, Tag: st.Tag,
 			Err:  fmt.Errorf("the element types differ: rank %d sent with %s, rank %d received with %s", st.Source, theirs, k.c.rank, k.mine),
 			Hint: "use the same element type on both sides"}
 	}

@@ -103,6 +103,6 @@ func (c *Comm) unreceived(atEnd bool) (lines []string) {
 			with = fmt.Sprintf(" with %s", readNote(head))
 		}
 		lines = append(lines, fmt.Sprintf("a message was not received: rank %d sent it%s to rank %d on %s, tag %d, %d bytes",
-			st.Source, with, c.rank, c.name, st.Tag, st.Bytes-checkBytes))
+			st.Source, with, c.rank, c.Name(), st.Tag, st.Bytes-checkBytes))
 	}
 }

@@ -103,7 +103,7 @@ func (k *checkpoints) communicator(c *Comm, op string) (*Comm, error) {
 	if k.over != nil {
 		_ = k.over.free()
 	}
-	over.SetName(c.name + ".checkpoint")
+	over.SetName(c.Name() + ".checkpoint")
 	k.on, k.over = c, over
 	return over, nil
 }

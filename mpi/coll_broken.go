@@ -213,7 +213,7 @@ func (c *Comm) broken(op string, class Class, text string) error {
 	if class == ErrProcFailed || class == ErrRevoked {
 		return c.lost(op, class, errors.New(text))
 	}
-	e := &Error{Class: class, Op: op, Comm: c.name, Rank: c.rank, Peer: ProcNull, Tag: noTag, Err: errors.New(text), Hint: sameCalls}
+	e := &Error{Class: class, Op: op, Comm: c.Name(), Rank: c.rank, Peer: ProcNull, Tag: noTag, Err: errors.New(text), Hint: sameCalls}
 	if class == ErrOp {
 		e.Hint = mendOperation
 	}

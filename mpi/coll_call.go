@@ -358,7 +358,7 @@ func (c *Comm) checkRoot(op string, root int) error {
 		return err
 	}
 	if root < 0 || root >= c.size {
-		return c.refuse(ErrRoot, op, "there is no rank %d: %s has ranks 0 to %d", root, c.name, c.size-1)
+		return c.refuse(ErrRoot, op, "there is no rank %d: %s has ranks 0 to %d", root, c.Name(), c.size-1)
 	}
 	return nil
 }

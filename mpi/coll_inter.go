@@ -49,7 +49,7 @@ func interRooted[T Elem](c *Comm, name string, kind coll.Kind, root int) (k coll
 		k.key.root, isOther = g.start(!g.second)+root, true
 	default:
 		err = c.refuse(ErrRoot, name, "there is no rank %d in the other group of %s, which has ranks 0 to %d; "+
-			"the root itself passes mpi.Root and the others of its group mpi.ProcNull", root, c.name, c.size-1)
+			"the root itself passes mpi.Root and the others of its group mpi.ProcNull", root, c.Name(), c.size-1)
 	}
 	return k, isRoot, isOther, err
 }

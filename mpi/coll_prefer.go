@@ -29,7 +29,7 @@ func (c *Comm) DupWithCollective(algorithms string) (*Comm, error) {
 func (c *Comm) dupWithCollective(algorithms string) (*Comm, error) {
 	const op = "DupWithCollective"
 	if c.inter != nil {
-		return nil, c.refuse(ErrComm, op, "%s joins two groups; duplicate it with Dup", c.name)
+		return nil, c.refuse(ErrComm, op, "%s joins two groups; duplicate it with Dup", c.Name())
 	}
 	cfg := c.w.cfg
 	cfg.Collective = strings.Trim(algorithms+","+c.forced(), ",") // the first rule that fits applies

@@ -44,7 +44,7 @@ type Comm struct {
 	ranks *rankset.List // the world rank of each rank; nil: they are equal
 	rank  int
 	size  int
-	name  string
+	name  *engine.Name
 	freed bool
 	inter *interGroups // of an inter-communicator; then ranks and size are of the other group
 	plans *collPlans   // schedules of collectives; nil before the first
@@ -95,13 +95,10 @@ func (c *Comm) Size() int {
 
 // Name returns the name of the communicator. Errors and the report of a stuck job
 // contain it.
-func (c *Comm) Name() string { return c.name }
+func (c *Comm) Name() string { return c.name.String() }
 
-// SetName sets the name of the communicator.
-func (c *Comm) SetName(name string) {
-	c.name = name
-	c.ready()
-}
+// SetName sets the name of the communicator. Other goroutines may use it meanwhile.
+func (c *Comm) SetName(name string) { c.name.Set(name) }
 
 // World returns the calling rank's membership in the job, for Finalize and Abort.
 func (c *Comm) World() *World { return c.w }
@@ -259,7 +256,7 @@ func (c *Comm) dup(op string) (*Comm, error) {
 		return nil, err
 	}
 	d := *c
-	d.ctx, d.name, d.plans, d.node = id, c.name+".dup", nil, nil
+	d.ctx, d.name, d.plans, d.node = id, engine.NewName(c.Name()+".dup"), nil, nil
 	return d.ready(), nil
 }
 
@@ -287,7 +284,7 @@ func (c *Comm) split(color, key int) (*Comm, error) {
 	if err != nil || color == Undefined {
 		return nil, err
 	}
-	return c.sub(id, members, fmt.Sprintf("%s.split(%d)", c.name, color)), nil
+	return c.sub(id, members, fmt.Sprintf("%s.split(%d)", c.Name(), color)), nil
 }
 
 // Kinds of [Comm.SplitType].
@@ -313,14 +310,14 @@ func (c *Comm) splitType(kind, key int) (*Comm, error) {
 	}
 	sub, err := c.split(c.w.client.Node(c.w.comm.rank), key)
 	if sub != nil {
-		sub.SetName(c.name + ".node")
+		sub.SetName(c.Name() + ".node")
 	}
 	return sub, err
 }
 
 // sub returns the communicator of some ranks of c, including the caller.
 func (c *Comm) sub(ctx uint32, members *rankset.List, name string) *Comm {
-	s := &Comm{w: c.w, e: c.e, ctx: ctx, size: members.Len(), rank: members.Index(c.rank), name: name}
+	s := &Comm{w: c.w, e: c.e, ctx: ctx, size: members.Len(), rank: members.Index(c.rank), name: engine.NewName(name)}
 	if s.ranks = c.ranks.Select(members); s.ranks.Identity() {
 		s.ranks = nil
 	}

@@ -41,7 +41,7 @@ func (c *Comm) create(g *Group) (*Comm, error) {
 	if g.Rank() == Undefined {
 		return nil, nil
 	}
-	return c.sub(id, listOf(members), c.name+".group"), nil
+	return c.sub(id, listOf(members), c.Name()+".group"), nil
 }
 
 // CreateGroup is [Comm.Create] that only the ranks of the group call (MPI_Comm_create_group).
@@ -77,7 +77,7 @@ func (c *Comm) createGroup(g *Group, tag int) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.sub(id, listOf(members), c.name+".group"), nil
+	return c.sub(id, listOf(members), c.Name()+".group"), nil
 }
 
 // membersOf returns the ranks in c of the ranks of a group.
@@ -87,7 +87,7 @@ func (c *Comm) membersOf(op string, g *Group) ([]int, error) {
 	for i := range members {
 		members[i] = mine.indexOf(g.world(i))
 		if members[i] < 0 {
-			return nil, c.refuse(ErrGroup, op, "rank %d of the group (rank %d of the world) is not in %s", i, g.world(i), c.name)
+			return nil, c.refuse(ErrGroup, op, "rank %d of the group (rank %d of the world) is not in %s", i, g.world(i), c.Name())
 		}
 	}
 	return members, nil

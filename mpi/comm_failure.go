@@ -100,7 +100,7 @@ func (c *Comm) shrink(op string) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.sub(id, listOf(c.without(failed)), c.name+".shrink"), nil
+	return c.sub(id, listOf(c.without(failed)), c.Name()+".shrink"), nil
 }
 
 // onHost reports whether all ranks of c are on this host and may share memory.
@@ -165,7 +165,7 @@ func (c *Comm) lostFailure(op string, err error) error {
 }
 
 func (c *Comm) lost(op string, class Class, err error) *Error {
-	e := &Error{Class: class, Op: op, Comm: c.name, Rank: c.rank, Peer: ProcNull, Tag: noTag, Err: err, Hint: hintFailed}
+	e := &Error{Class: class, Op: op, Comm: c.Name(), Rank: c.rank, Peer: ProcNull, Tag: noTag, Err: err, Hint: hintFailed}
 	if class == ErrRevoked {
 		e.Hint = hintRevoked
 	}

@@ -31,7 +31,7 @@ func (c *Comm) idup() (*Comm, Request) {
 		return nil, c.refused(err)
 	}
 	d := *c
-	d.name, d.plans, d.node = c.name+".dup", nil, nil
+	d.name, d.plans, d.node = engine.NewName(c.Name()+".dup"), nil, nil
 	var finish func() error
 	if c.inter == nil {
 		agree := c.startAgreement(op, 2*uint32(c.idups))
@@ -45,7 +45,7 @@ func (c *Comm) idup() (*Comm, Request) {
 		finish = func() error {
 			g := *c.inter
 			inner := *g.both
-			inner.name, inner.plans, inner.node = g.both.name+".dup", nil, nil
+			inner.name, inner.plans, inner.node = engine.NewName(g.both.Name()+".dup"), nil, nil
 			var err, errBetween error
 			inner.ctx, err = both()
 			d.ctx, errBetween = between() // in any case: the call has begun it

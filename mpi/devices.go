@@ -194,12 +194,7 @@ func checkPorts(s string) error {
 func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort) (rdma.Device, error) {
 	noCRC := at.Addr().IsLoopback() // no cable can corrupt the data
 	if cfg.Channel == channelRD {
-		dev, err := soft.Open(soft.Config{Bind: at, JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict})
-		if err != nil {
-			return nil, err
-		}
-		dev.Attr().Name = channelRD
-		return dev, nil
+		return soft.Open(soft.Config{Bind: at, Label: channelRD, JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict})
 	}
 	c := hybrid.Config{Name: uint32(client.Rank()), Address: at.Addr(), Port: at.Port(), JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, Always: cfg.Channel == channelRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict}
 	if cfg.Advanced.Eager == eagerFew {

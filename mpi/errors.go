@@ -132,7 +132,7 @@ const noTag = -2
 func (c *Comm) refuse(class Class, op string, format string, args ...any) error {
 	e := &Error{Class: class, Op: op, Peer: ProcNull, Tag: noTag, Err: fmt.Errorf(format, args...)}
 	if c != nil {
-		e.Comm, e.Rank = c.name, c.rank
+		e.Comm, e.Rank = c.Name(), c.rank
 	}
 	var pointer *pointerError
 	if errors.As(e.Err, &pointer) {
@@ -147,7 +147,7 @@ func (c *Comm) failure(err error, op string, peer, tag, bytes int) error {
 	if errors.As(err, &broken) {
 		return c.brokenFailure(op, broken)
 	}
-	e := &Error{Class: c.classOf(err), Op: op, Comm: c.name, Rank: c.rank, Peer: peer, Tag: tag,
+	e := &Error{Class: c.classOf(err), Op: op, Comm: c.Name(), Rank: c.rank, Peer: peer, Tag: tag,
 		Transport: c.e.Attr(c.worldOrAnyone(peer)).Name, Bytes: bytes, Err: err}
 	if errors.Is(err, p2p.ErrTruncated) {
 		e.Hint = "receive into a larger buffer, or get the size first with Probe"

@@ -109,8 +109,8 @@ func (c *Comm) intercommCreate(leader int, bridge *Comm, remoteLeader, tag int) 
 	for i, r := range all {
 		ranks[i] = int32(r)
 	}
-	g.both = c.amongWorld(id, ranks, c.name+".inter.both")
-	return g.join(op, c.name+".inter")
+	g.both = c.amongWorld(id, ranks, c.Name()+".inter.both")
+	return g.join(op, c.Name()+".inter")
 }
 
 // meetOverBridge exchanges the lists of two groups between their leaders.
@@ -174,7 +174,7 @@ func (c *Comm) acrossBridge(op string, v []uint32, by Op[uint32], leader int, br
 // amongWorld returns a communicator of world ranks, including the caller.
 func (c *Comm) amongWorld(ctx uint32, ranks []int32, name string) *Comm {
 	me := int32(c.w.comm.rank)
-	s := &Comm{w: c.w, e: c.e, ctx: ctx, ranks: rankset.Of(ranks), rank: slices.Index(ranks, me), size: len(ranks), name: name}
+	s := &Comm{w: c.w, e: c.e, ctx: ctx, ranks: rankset.Of(ranks), rank: slices.Index(ranks, me), size: len(ranks), name: engine.NewName(name)}
 	return s.ready()
 }
 
@@ -190,7 +190,7 @@ func (g *interGroups) join(op, name string) (*Comm, error) {
 // comm returns the inter-communicator itself: size and ranks are those of the remote
 // group, the rank is that in the local group.
 func (g *interGroups) comm(ctx uint32, name string) *Comm {
-	c := &Comm{w: g.both.w, e: g.both.e, ctx: ctx, ranks: g.world(!g.second), name: name, inter: g,
+	c := &Comm{w: g.both.w, e: g.both.e, ctx: ctx, ranks: g.world(!g.second), name: engine.NewName(name), inter: g,
 		rank: g.both.rank - g.start(g.second), size: g.size(!g.second)}
 	return c.ready()
 }
@@ -238,7 +238,7 @@ func (c *Comm) merge(high bool) (*Comm, error) {
 	}
 	g := c.inter
 	if g == nil {
-		return nil, c.refuse(ErrComm, op, "%s has one group; only an inter-communicator can be merged", c.name)
+		return nil, c.refuse(ErrComm, op, "%s has one group; only an inter-communicator can be merged", c.Name())
 	}
 	id, err := g.both.agree(op)
 	if err != nil {
@@ -260,7 +260,7 @@ func (c *Comm) merge(high bool) (*Comm, error) {
 			members[i] = (i + g.sizes[0]) % len(members)
 		}
 	}
-	return g.both.sub(id, listOf(members), c.name+".merged"), nil
+	return g.both.sub(id, listOf(members), c.Name()+".merged"), nil
 }
 
 // dupInter is Dup of an inter-communicator.
@@ -274,7 +274,7 @@ func (c *Comm) dupInter(op string) (*Comm, error) {
 	}
 	g := *c.inter
 	g.both = both
-	return g.join(op, c.name+".dup")
+	return g.join(op, c.Name()+".dup")
 }
 
 // splitInter is Split of an inter-communicator (MPI-4.1 section 7.4.2): it connects the
@@ -316,7 +316,7 @@ func (c *Comm) splitInter(op string, color, key int) (*Comm, error) {
 		part.sizes[i] = len(some)
 		members = append(members, some...)
 	}
-	name := fmt.Sprintf("%s.split(%d)", c.name, color)
+	name := fmt.Sprintf("%s.split(%d)", c.Name(), color)
 	part.both = g.both.sub(ids[0], listOf(members), name+".both")
 	return part.comm(ids[1], name), nil
 }
@@ -327,7 +327,7 @@ func (c *Comm) intra(op string) error {
 		return err
 	}
 	if c.inter != nil {
-		return c.refuse(ErrComm, op, "%s is an inter-communicator, for which there is no %s; Merge its groups first", c.name, op)
+		return c.refuse(ErrComm, op, "%s is an inter-communicator, for which there is no %s; Merge its groups first", c.Name(), op)
 	}
 	return nil
 }

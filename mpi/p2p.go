@@ -228,7 +228,7 @@ func (c *Comm) checkPeer(op string, peer, tag int) error {
 		return err
 	}
 	if peer != ProcNull && (peer < 0 || peer >= c.size) {
-		return c.refuse(ErrRank, op, "there is no rank %d: %s has ranks 0 to %d", peer, c.name, c.size-1)
+		return c.refuse(ErrRank, op, "there is no rank %d: %s has ranks 0 to %d", peer, c.Name(), c.size-1)
 	}
 	if tag < 0 || tag > MaxTag {
 		return c.refuse(ErrTag, op, "tag %d is not in the range 0 to %d", tag, MaxTag)

@@ -99,7 +99,7 @@ func (c *Comm) recovery() (*recovery, error) {
 			return nil, err
 		}
 		r.members = sequence(0, c.size)
-		r.full = c.sub(id, listOf(r.members), c.name+".recover")
+		r.full = c.sub(id, listOf(r.members), c.Name()+".recover")
 	}
 	if c == w.user {
 		w.recovered = r

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+
+	"github.com/muster-mpi/muster/internal/engine"
 )
 
 // noRecover is what a spare returns for calls on the world.
@@ -39,10 +41,9 @@ func (w *World) makeSpares(k int) {
 	if w.comm.rank < n {
 		w.user = w.comm.sub(firstFreeContext, listOf(sequence(0, n)), "world")
 	} else {
-		w.user = &Comm{w: w, e: w.e, ctx: firstFreeContext, rank: Undefined, name: "world", freed: true}
+		w.user = &Comm{w: w, e: w.e, ctx: firstFreeContext, rank: Undefined, name: engine.NewName("world"), freed: true}
 	}
-	w.comm.name = "job"
-	w.comm.ready()
+	w.comm.SetName("job")
 }
 
 // unused reports whether this process is a spare whose program has not called Recover.

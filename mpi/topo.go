@@ -45,7 +45,7 @@ func (c *Comm) arrange(op string, order []int, name string) (*Comm, error) {
 	if !slices.Contains(order, c.rank) {
 		return nil, nil
 	}
-	return c.sub(id, listOf(order), c.name+name), nil
+	return c.sub(id, listOf(order), c.Name()+name), nil
 }
 
 // order calls a Reorder to assign ranks to positions. The result is a permutation, or a

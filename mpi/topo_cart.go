@@ -75,7 +75,7 @@ func (c *Comm) gridOrder(op string, dims []int, periods []bool, reorder Reorder)
 			return nil, c.refuse(ErrDims, op, "dimension %d has %d positions; it needs at least 1 (DimsCreate fills in zeros)", i, d)
 		}
 		if positions > c.size/d {
-			return nil, c.refuse(ErrDims, op, "a grid of %v has more positions than the %d ranks of %s", dims, c.size, c.name)
+			return nil, c.refuse(ErrDims, op, "a grid of %v has more positions than the %d ranks of %s", dims, c.size, c.Name())
 		}
 		positions *= d
 	}
@@ -211,7 +211,7 @@ func (g *Cart) subGrid(keep []bool) (*Cart, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.SetName(fmt.Sprintf("%s.sub(%d)", g.name, color))
+	c.SetName(fmt.Sprintf("%s.sub(%d)", g.Name(), color))
 	return newCart(c, dims, periods), nil
 }
 

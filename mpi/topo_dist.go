@@ -55,7 +55,7 @@ func (c *Comm) distGraphCreateAdjacent(sources, dests []Neighbor, reorder Reorde
 func (c *Comm) checkNeighbors(op, what string, list []Neighbor) error {
 	for i, n := range list {
 		if n.Rank < 0 || n.Rank >= c.size {
-			return c.refuse(ErrRank, op, "%s %d is rank %d; %s has ranks 0 to %d", what, i, n.Rank, c.name, c.size-1)
+			return c.refuse(ErrRank, op, "%s %d is rank %d; %s has ranks 0 to %d", what, i, n.Rank, c.Name(), c.size-1)
 		}
 		if n.Weight < 0 {
 			return c.refuse(ErrArg, op, "%s %d has the weight %d; weights are not negative", what, i, n.Weight)
@@ -79,7 +79,7 @@ func (c *Comm) distGraphCreate(edges []Edge, reorder Reorder) (*DistGraph, error
 	var err error
 	for i, e := range edges {
 		if e.From < 0 || e.From >= c.size || e.To < 0 || e.To >= c.size {
-			err = c.refuse(ErrRank, op, "edge %d goes from rank %d to %d; %s has ranks 0 to %d", i, e.From, e.To, c.name, c.size-1)
+			err = c.refuse(ErrRank, op, "edge %d goes from rank %d to %d; %s has ranks 0 to %d", i, e.From, e.To, c.Name(), c.size-1)
 		} else if e.Weight < 0 {
 			err = c.refuse(ErrArg, op, "edge %d has the weight %d; weights are not negative", i, e.Weight)
 		}

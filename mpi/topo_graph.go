@@ -55,7 +55,7 @@ func (c *Comm) graphOrder(op string, edges [][]int, reorder Reorder) ([]int, err
 		return nil, err
 	}
 	if len(edges) > c.size {
-		return nil, c.refuse(ErrArg, op, "the graph has %d positions, more than the %d ranks of %s", len(edges), c.size, c.name)
+		return nil, c.refuse(ErrArg, op, "the graph has %d positions, more than the %d ranks of %s", len(edges), c.size, c.Name())
 	}
 	for p, to := range edges {
 		for _, q := range to {

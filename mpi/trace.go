@@ -203,7 +203,7 @@ func (t *tracer) close(r *trace.Rank, o prof.Offset, base int64) {
 	t.closed = true
 	r.Dropped = t.dropped
 	for _, c := range t.comms {
-		r.Comms = append(r.Comms, trace.Comm{Name: c.name, Context: c.ctx, Ranks: tracedRanks(c)})
+		r.Comms = append(r.Comms, trace.Comm{Name: c.Name(), Context: c.ctx, Ranks: tracedRanks(c)})
 	}
 	r.Events = make([]trace.Event, t.n)
 	for i := range r.Events {

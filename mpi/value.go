@@ -140,7 +140,7 @@ func decodeValue[T any](c *Comm, op string, src int, b []byte, v *T) error {
 	if err == nil {
 		return nil
 	}
-	e := &Error{Class: ErrType, Op: op, Comm: c.name, Rank: c.rank, Peer: src, Tag: noTag,
+	e := &Error{Class: ErrType, Op: op, Comm: c.Name(), Rank: c.rank, Peer: src, Tag: noTag,
 		Err:  fmt.Errorf("the message of %d bytes is not a %v: %w", len(b), reflect.TypeFor[T](), err),
 		Hint: "receive with the type that was sent by SendValue"}
 	if op != "RecvValue" {

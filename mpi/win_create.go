@@ -83,8 +83,8 @@ func (w *Win[T]) create(c *Comm, how flavor, mem []T, n int) error {
 	if err != nil {
 		return err
 	}
-	d.SetName(c.name + ".win")
-	w.c, w.name, w.flavor, w.epochs = d, d.name, how, rma.NewEpochs(c.size)
+	d.SetName(c.Name() + ".win")
+	w.c, w.name, w.flavor, w.epochs = d, d.Name(), how, rma.NewEpochs(c.size)
 	w.elements, w.alarm = elementsOf[T](), d.e.Alarm(d.ctx)
 	w.hooked = c.w.observed
 	if err := w.exchangeLengths(c, op, n, refused); err != nil {

@@ -278,7 +278,7 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 		return nil, errors.Join(err, e.Close())
 	}
 	w.ids.next = firstFreeContext
-	w.comm = (&Comm{w: w, e: e, ctx: worldContext, rank: client.Rank(), size: client.Size(), name: "world"}).ready()
+	w.comm = (&Comm{w: w, e: e, ctx: worldContext, rank: client.Rank(), size: client.Size(), name: engine.NewName("world")}).ready()
 	w.user = w.comm
 	return w, nil
 }

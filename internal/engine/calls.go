@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/rankset"
@@ -14,12 +15,32 @@ import (
 // Comm is the engine's view of a communicator.
 type Comm struct {
 	Ctx  uint32
-	Rank int32  // of this rank
-	Name string // for the board
+	Rank int32 // of this rank
+	Name *Name // for the board
 	// For collectives:
 	Ranks *rankset.List // rank in the world of each rank; nil: they are equal
 	Size  int
 	Past  Past // this rank's collective calls; nil before the first one (broken.go)
+}
+
+// Name is the name of a communicator, which may change while it is in use.
+type Name struct{ text atomic.Pointer[string] }
+
+// NewName returns a Name with a text.
+func NewName(text string) *Name {
+	n := new(Name)
+	n.Set(text)
+	return n
+}
+
+// Set changes the text.
+func (n *Name) Set(text string) { n.text.Store(&text) }
+
+func (n *Name) String() string {
+	if n == nil {
+		return ""
+	}
+	return *n.text.Load()
 }
 
 // Status describes a received message. Package mpi exposes it to users.

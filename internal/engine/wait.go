@@ -383,5 +383,5 @@ func (e *Engine) putWaiter(w *p2p.Waiter) {
 
 // describeProbe returns the wait state of a call that waits for a rank and a tag.
 func (e *Engine) describeProbe(c *Comm, op string, peer, tag int32) pmi.WaitState {
-	return pmi.WaitState{Op: op, Comm: c.Name, Context: c.Ctx, Peer: peer, Tag: tag}
+	return pmi.WaitState{Op: op, Comm: c.Name.String(), Context: c.Ctx, Peer: peer, Tag: tag}
 }

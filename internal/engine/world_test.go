@@ -78,7 +78,7 @@ func newWorld(t *testing.T, size int, nodes []int, configure func(rank int, c *C
 				return
 			}
 			w.ranks[r] = e
-			w.comms[r] = Comm{Rank: int32(r), Name: "world", Size: size}
+			w.comms[r] = Comm{Rank: int32(r), Name: NewName("world"), Size: size}
 		})
 	}
 	wg.Wait()

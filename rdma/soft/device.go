@@ -1,6 +1,7 @@
 package soft
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type Config struct {
 	// Name is a number that identifies this process to peers. NameOf returns it, even
 	// for a peer that was not resolved. In a job it is the rank.
 	Name uint32
+	// Label is the name by which users select the device (Attr.Name). "": "dgram".
+	Label string
 	// Device, if not nil, has UD queue pairs: the new device uses one of them instead of a
 	// socket (carrier.go). It has RD alone, needs neither Bind nor JobKey, and closes
 	// Device when it is closed.
@@ -244,7 +247,7 @@ func Open(c Config) (*Device, error) {
 func newDevice(c *Config, keys *keyring, longest, transfer int) *Device {
 	d := &Device{
 		attr: rdma.Attr{
-			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord),
+			Name: cmp.Or(c.Label, "dgram"), Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord),
 			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, RemoteCPU: c.NoThread,
 			EndCost:   float64(ackDelay), // a short message requests no ack
 			LocalKeys: c.Strict, Pins: c.Strict,

@@ -35,3 +35,12 @@ func TestNameOfUnresolvedPeer(t *testing.T) {
 		})
 	}
 }
+
+// The attributes of a device do not change after Open, so the name is part of its Config.
+func TestLabelIsTheNameOfTheDevice(t *testing.T) {
+	for label, want := range map[string]string{"": "dgram", "rd": "rd"} {
+		if got := newTestNodeOf(t, Config{Label: label}, rdma.RD).Attr().Name; got != want {
+			t.Errorf("a device with the label %q is called %q, want %q", label, got, want)
+		}
+	}
+}
