@@ -100,6 +100,35 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// A child of fork gets errors, at once, and the parent goes on.
+func TestChildOfFork(t *testing.T) {
+	got := run(t, nil, muster(), "run", "--mpich", "--timeout", jobLimit, "-n", "2", compile(t, "testdata/ends/child_of_fork.c"))
+	fatal, returned, ok := strings.Cut(got.out, "errors return:")
+	if got.status != 0 || !ok || !strings.Contains(got.out, "the messages of the parent arrived") {
+		t.Fatalf("the parent must go on; the status is %d and the output\n%s", got.status, got.out)
+	}
+	for _, c := range []struct{ name, function string }{
+		{"send", "MPI_Send"}, {"receive", "MPI_Recv"}, {"allreduce", "MPI_Allreduce"}, {"finalize", "MPI_Finalize"}, {"init", "MPI_Init"}, {"abort", "MPI_Abort"}, {"exit", ""},
+	} {
+		status, text := map[string]string{"abort": "6", "exit": "5"}[c.name], c.function+" called in a child process of fork; only the process that called MPI_Init may call MPI"
+		if status == "" {
+			status = "15"
+		}
+		if !strings.Contains(fatal, c.name+": status "+status+", signal 0") || c.function != "" && !strings.Contains(fatal, text) {
+			t.Errorf("%s must end the child with status %s and print %q", c.name, status, text)
+		}
+		if status == "15" {
+			status = "50"
+		}
+		if !strings.Contains(returned, c.name+": status "+status+", signal 0") {
+			t.Errorf("%s must end the child with status %s if errors return", c.name, status)
+		}
+	}
+	if t.Failed() {
+		t.Logf("the program printed\n%s", got.out)
+	}
+}
+
 // A program is a job of one rank if nothing started it, which configure scripts rely on
 // (MPI-4.1 section 11.9.1), and it runs under launchers that speak PMI. tests/launchers has Slurm.
 func TestOtherLaunchers(t *testing.T) {

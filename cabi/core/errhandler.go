@@ -152,6 +152,9 @@ func setErrhandler(find func(*args, int) handled) handler {
 		h.refs++
 		p.drop(*o.handlerField())
 		*o.handlerField() = h
+		if p.all != nil { // the front needs it in a child of fork, which has no core
+			set(p.returns, flag(p.unattachedLocked().handler.kind == returnHandler))
+		}
 		return nil
 	}
 }

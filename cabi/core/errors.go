@@ -169,6 +169,10 @@ func (p *Process) raise(a *args, err error, out *outcome) int32 {
 func (p *Process) unattached() owner {
 	p.handlersMu.Lock()
 	defer p.handlersMu.Unlock()
+	return p.unattachedLocked()
+}
+
+func (p *Process) unattachedLocked() *comm {
 	if p.all.handler != p.standard.unset {
 		return p.all
 	}

@@ -31,6 +31,7 @@ type Process struct {
 	mainThread int     // that called MPI_Init
 	weights    weights // what programs pass instead of weights
 	atExit     uintptr // variable of the front: the program must leave the job when it exits
+	returns    uintptr // variable of the front: errors of calls without an object return
 
 	codes     codes
 	comms     table[comm]
@@ -264,6 +265,7 @@ func (p *Process) load(a *args) {
 	p.weights = weights{none: a.addr(0), empty: a.addr(1)}
 	p.atExit = a.addr(2)
 	p.front.open(p, a.addr(3))
+	p.returns = a.addr(4)
 }
 
 // threadMultiple is MPI_THREAD_MULTIPLE.

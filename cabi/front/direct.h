@@ -138,6 +138,10 @@ int muster_direct_comm_rank(int comm, int *rank);
 int muster_direct_comm_size(int comm, int *size);
 int muster_direct_get_count(void *status, int datatype, int *count);
 
+
+/* Ends the direct path in a child of fork. */
+void muster_direct_close(void);
+
 #pragma GCC visibility pop
 
 #endif

@@ -37,16 +37,68 @@ static struct {
 static int initialized, finalized;
 
 /* The core sets leave_at_exit when the last session has ended: another may follow, so the
- * process is in its job until it exits. A child of fork has no Go runtime to call. */
+ * process is in its job until it exits. */
 static int leave_at_exit;
-static pid_t loaded_by;
+
+/* The core sets errors_return if errors of calls without an object return. */
+static int errors_return;
 
 static void leave(void)
 {
-	if (leave_at_exit && getpid() == loaded_by) {
+	if (leave_at_exit) {
 		uint64_t a[] = {0};
 		muster_call(CORE_EXIT, a);
 	}
+}
+
+/* function_name returns the name of function number id of the core. */
+static const char *function_name(int id)
+{
+	const char *name = muster_function_names;
+
+	if (id == CORE_INIT)
+		return "MPI_Init";
+	if (id == CORE_FINALIZE)
+		return "MPI_Finalize";
+	while (id-- > 0)
+		name += strlen(name) + 1;
+	return name;
+}
+
+/* A child of fork has no Go runtime to call: its threads are in the parent. Nor may it use
+ * the rings and connections, which are those of the parent. */
+static int call_in_child(int id, uint64_t *args, struct muster_outcome *out)
+{
+	enum { ERR_OTHER = 15 };
+	const char *name;
+	int aborts;
+
+	if (id == CORE_SHARE)
+		args[0] = args[2] = 0; /* nothing is shared */
+	if (id < CORE_FINALIZE)
+		return 0;
+	name = function_name(id);
+	aborts = strcmp(name, "MPI_Abort") == 0;
+	out->action = errors_return && !aborts ? OUTCOME_RETURN : OUTCOME_FATAL;
+	out->status = aborts ? (int32_t)args[1] : ERR_OTHER;
+	out->result = ERR_OTHER;
+	snprintf(out->text, sizeof out->text, "%s called in a child process of fork; only the process that called MPI_Init may call MPI", name);
+	return ERR_OTHER;
+}
+
+static void abort_in_child(int status, const char *text)
+{
+	(void)text;
+	_exit(status);
+}
+
+/* after_fork runs in the child. */
+static void after_fork(void)
+{
+	leave_at_exit = 0;
+	core.call = call_in_child;
+	core.abort = abort_in_child;
+	muster_direct_close();
 }
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
@@ -58,7 +110,7 @@ static void load(void)
 	char path[PATH_MAX], folder[PATH_MAX];
 	void *lib;
 	int (*call)(int, uint64_t *, struct muster_outcome *);
-	uint64_t addresses[] = {(uintptr_t)&unweighted, (uintptr_t)&weights_empty, (uintptr_t)&leave_at_exit, (uintptr_t)&muster_front};
+	uint64_t addresses[] = {(uintptr_t)&unweighted, (uintptr_t)&weights_empty, (uintptr_t)&leave_at_exit, (uintptr_t)&muster_front, (uintptr_t)&errors_return};
 	struct muster_outcome out;
 
 	pthread_mutex_lock(&loading);
@@ -73,11 +125,11 @@ static void load(void)
 			fprintf(stderr, "muster: %s\nmuster: libmuster_core.so must be beside libmpich.so.12; \"make cabi\" builds both\n", dlerror());
 			abort();
 		}
-		loaded_by = getpid();
 		atexit(leave);
 		core.abort = (void (*)(int, const char *))dlsym(lib, "muster_core_abort");
 		call = (int (*)(int, uint64_t *, struct muster_outcome *))dlsym(lib, "muster_core_call");
 		call(CORE_LOAD, addresses, &out);
+		pthread_atfork(NULL, NULL, after_fork);
 		__atomic_store_n(&core.call, call, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&loading);

@@ -29,6 +29,9 @@ struct muster_outcome {
 /* Numbers of the functions of the core that are not in the table. */
 enum { CORE_INIT = -1, CORE_FINALIZE = -2, CORE_LOAD = -3, CORE_EXIT = -4, CORE_SHARE = -5, CORE_WAKE = -6 };
 
+/* The names of the functions of the table, each with a terminating 0. */
+extern __attribute__((visibility("hidden"))) const char muster_function_names[];
+
 /* Calls function number id of the core for the function that contains the call, which the
  * program has called from site. */
 #define muster_call(id, args) muster_call_from(id, args, __builtin_return_address(0))
