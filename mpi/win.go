@@ -29,7 +29,8 @@ import (
 // A rank may be accessed only in an epoch: between two [Win.Fence] calls, between
 // [Win.Start] and [Win.Complete], or while it is locked. An operation is complete at the
 // end of the epoch, or after a flush. Until then, the buffer of a Put or Accumulate must
-// not be changed, and that of a Get not be read.
+// not be changed, and that of a Get not be read. Operations on the own rank are complete
+// when the call returns.
 //
 // Several goroutines may call Put and Get at the same time; only one at a time may call
 // the synchronization methods.

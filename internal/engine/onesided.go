@@ -3,6 +3,7 @@ package engine
 // One-sided communication where memory is not mapped: by RDMA of the device, or by
 // requests that the peer's progress engine serves. With the lock held:
 //
+//	own           an operation on the rank's own memory, done at once
 //	Put, Get      an RDMA Write or Read (p2p/onesided.go); without RDMA, requests
 //	Accumulate …  requests: a message, served by rma.Target, perhaps an answer
 //	serve         handles an incoming request and sends the answers
@@ -273,6 +274,10 @@ func (w *Window) requestKeys(p *windowPeer) {
 func (w *Window) Put(rank int, region, offset uint64, b []byte, batch *Batch) {
 	w.e.lock()
 	defer w.e.unlock()
+	if w.isOwn(rank) {
+		w.own(rma.Request{Kind: rma.Put, Region: region, Offset: offset, Length: uint64(len(b))}, b, nil, batch)
+		return
+	}
 	if mr, ok := w.reach(rank, rdma.OpWrite); ok && region == 0 {
 		w.transfer(rank, rdma.OpWrite, mr, offset, b, batch)
 		return
@@ -287,6 +292,10 @@ func (w *Window) Put(rank int, region, offset uint64, b []byte, batch *Batch) {
 func (w *Window) Get(rank int, region, offset uint64, b []byte, batch *Batch) {
 	w.e.lock()
 	defer w.e.unlock()
+	if w.isOwn(rank) {
+		w.own(rma.Request{Kind: rma.Get, Region: region, Offset: offset, Length: uint64(len(b))}, nil, b, batch)
+		return
+	}
 	if mr, ok := w.reach(rank, rdma.OpRead); ok && region == 0 {
 		w.transfer(rank, rdma.OpRead, mr, offset, b, batch)
 		return
@@ -311,15 +320,21 @@ func (w *Window) Accumulate(rank int, region, offset uint64, op rma.Op, b, was [
 			in = b[at:end]
 		}
 		r := rma.Request{Kind: rma.Accumulate, Op: op, Code: elem.Code, Region: region, Offset: offset + uint64(at), Length: uint64(end - at)}
-		if was == nil {
+		var out []byte
+		if was != nil {
+			r.Kind, out = rma.GetAccumulate, was[at:end]
+			if op == rma.NoOp {
+				in = nil
+			}
+		}
+		switch {
+		case w.isOwn(rank):
+			w.own(r, in, out, batch)
+		case was == nil:
 			w.request(rank, r, in, nil)
-			continue
+		default:
+			w.ask(rank, r, in, nil, out, batch)
 		}
-		r.Kind = rma.GetAccumulate
-		if op == rma.NoOp {
-			in = nil
-		}
-		w.ask(rank, r, in, nil, was[at:end], batch)
 	}
 }
 
@@ -327,7 +342,34 @@ func (w *Window) Accumulate(rank int, region, offset uint64, op rma.Op, b, was [
 func (w *Window) CompareSwap(rank int, region, offset uint64, expected, value, was []byte) {
 	w.e.lock()
 	defer w.e.unlock()
-	w.ask(rank, rma.Request{Kind: rma.CompareSwap, Region: region, Offset: offset, Length: uint64(len(was))}, expected, value, was, nil)
+	r := rma.Request{Kind: rma.CompareSwap, Region: region, Offset: offset, Length: uint64(len(was))}
+	if w.isOwn(rank) {
+		b := w.e.getScratch(2 * len(was))
+		copy(b[copy(b, expected):], value)
+		w.own(r, b, was, nil)
+		w.e.putScratch(b)
+		return
+	}
+	w.ask(rank, r, expected, value, was, nil)
+}
+
+func (w *Window) isOwn(rank int) bool { return rank == int(w.comm.Rank) }
+
+// own does an operation on the rank's own memory. Requests of other ranks are served with
+// the lock held, too, so accumulates are atomic. The program may use the result, or free
+// its memory, before the next synchronization: many do, because other implementations do
+// these operations at once.
+func (w *Window) own(r rma.Request, data, was []byte, batch *Batch) {
+	out, outcome := w.target.Access(r, data)
+	copy(was, out)
+	if outcome == rma.Done {
+		return
+	}
+	err := &Refused{outcome}
+	w.fault(int(w.comm.Rank), err)
+	if batch != nil && batch.err == nil {
+		batch.err = err
+	}
 }
 
 // transfer starts an RDMA Write or Read.

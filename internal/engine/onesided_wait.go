@@ -45,7 +45,16 @@ func (w *Window) Flush(op string, rank int, local bool) error {
 	w.e.lock()
 	defer w.e.unlock()
 	w.confirm(rank, local)
+	w.admit()
 	return w.await(op, rank)
+}
+
+// admit polls if there is nothing to wait for, so that a program that waits for a change of
+// its own memory by accumulates and flushes lets the requests of other ranks in.
+func (w *Window) admit() {
+	if w.pending == 0 {
+		w.e.look()
+	}
 }
 
 // confirm requests an answer behind requests that had none. Requests are copied when they
@@ -94,6 +103,7 @@ func (w *Window) FlushAll(op string, local bool) (rank int, err error) {
 	for _, p := range used {
 		w.confirm(p.rank, local)
 	}
+	w.admit()
 	for _, p := range used {
 		if err := w.await(op, p.rank); err != nil {
 			return p.rank, err

@@ -132,6 +132,13 @@ func (t *Target) outcome(from int32, r *Request) Outcome {
 
 // reach serves a request that accesses memory.
 func (t *Target) reach(from int32, r *Request, data []byte) {
+	was, outcome := t.Access(*r, data)
+	t.answer(from, r.Tag, outcome, was)
+}
+
+// Access accesses the memory as a request says: Put, Get, Accumulate, GetAccumulate or
+// CompareSwap. It returns the bytes that the request asks for, valid until the next call.
+func (t *Target) Access(r Request, data []byte) (was []byte, outcome Outcome) {
 	mem := t.memory
 	switch r.Region {
 	case 0:
@@ -142,38 +149,30 @@ func (t *Target) reach(from int32, r *Request, data []byte) {
 		mem = t.regions[r.Region]
 	}
 	if r.Offset > uint64(len(mem)) || r.Length > uint64(len(mem))-r.Offset {
-		t.answer(from, r.Tag, OutOfBounds, nil)
-		return
+		return nil, OutOfBounds
 	}
 	mem = mem[r.Offset : r.Offset+r.Length]
-	outcome := Done
 	switch r.Kind {
 	case Put:
 		copy(mem, data)
-		t.answer(from, r.Tag, Done, nil)
-		return
 	case Get:
-		t.answer(from, r.Tag, Done, mem)
-		return
+		return mem, Done
 	case Accumulate:
-		if !t.combine(r, mem, data) {
-			outcome = BadOp
+		if !t.combine(&r, mem, data) {
+			return nil, BadOp
 		}
-		t.answer(from, r.Tag, outcome, nil)
-		return
 	case GetAccumulate:
-		was := t.keep(mem)
-		if r.Op != NoOp && !t.combine(r, mem, data) {
-			outcome = BadOp
+		was = t.keep(mem)
+		if r.Op != NoOp && !t.combine(&r, mem, data) {
+			return was, BadOp
 		}
-		t.answer(from, r.Tag, outcome, was)
 	case CompareSwap:
-		was := t.keep(mem)
+		was = t.keep(mem)
 		if string(mem) == string(data[:r.Length]) {
 			copy(mem, data[r.Length:])
 		}
-		t.answer(from, r.Tag, Done, was)
 	}
+	return was, Done
 }
 
 // combine is Combine of the elements of a request.
