@@ -118,20 +118,31 @@ func (g *Group) Exclude(ranks ...int) (*Group, error) {
 // Range is the ranks First, First+Stride, First+2*Stride and so on, up to Last.
 type Range struct{ First, Last, Stride int }
 
-func (r Range) list() ([]int, error) {
+// appendTo appends the ranks, which must be below size. It ends with the first that is not:
+// the range may be very long.
+func (r Range) appendTo(all []int, size int) ([]int, error) {
 	if r.Stride == 0 {
 		return nil, &Error{Class: ErrArg, Op: "Range", Peer: ProcNull, Tag: noTag, Err: fmt.Errorf("the stride is 0")}
 	}
-	var out []int
-	for i := r.First; (r.Stride > 0 && i <= r.Last) || (r.Stride < 0 && i >= r.Last); i += r.Stride {
-		out = append(out, i)
+	if (r.Stride > 0 && r.First > r.Last) || (r.Stride < 0 && r.First < r.Last) {
+		return all, nil
 	}
-	return out, nil
+	for i := r.First; ; i += r.Stride {
+		if uint(i) >= uint(size) || len(all) == size {
+			return nil, &Error{Class: ErrRank, Op: "Range", Peer: ProcNull, Tag: noTag,
+				Err: fmt.Errorf("rank %d is not one of 0 to %d, or was given twice", i, size-1)}
+		}
+		all = append(all, i)
+		// The differences are not negative and fit into an uint; i + Stride may not fit into an int.
+		if r.Stride > 0 && uint(r.Last)-uint(i) < uint(r.Stride) || r.Stride < 0 && uint(i)-uint(r.Last) < -uint(r.Stride) {
+			return all, nil
+		}
+	}
 }
 
 // IncludeRanges is [Group.Include] with ranges of ranks.
 func (g *Group) IncludeRanges(ranges ...Range) (*Group, error) {
-	all, err := expand(ranges)
+	all, err := g.expand(ranges)
 	if err != nil {
 		return nil, err
 	}
@@ -140,21 +151,18 @@ func (g *Group) IncludeRanges(ranges ...Range) (*Group, error) {
 
 // ExcludeRanges is [Group.Exclude] with ranges of ranks.
 func (g *Group) ExcludeRanges(ranges ...Range) (*Group, error) {
-	all, err := expand(ranges)
+	all, err := g.expand(ranges)
 	if err != nil {
 		return nil, err
 	}
 	return g.Exclude(all...)
 }
 
-func expand(ranges []Range) ([]int, error) {
-	var all []int
+func (g *Group) expand(ranges []Range) (all []int, err error) {
 	for _, r := range ranges {
-		l, err := r.list()
-		if err != nil {
+		if all, err = r.appendTo(all, g.Size()); err != nil {
 			return nil, err
 		}
-		all = append(all, l...)
 	}
 	return all, nil
 }

@@ -4,6 +4,7 @@ package mpi_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -116,6 +117,8 @@ func TestGroupRanges(t *testing.T) {
 			{[]mpi.Range{{6, 0, -2}}, []int{6, 4, 2, 0}},
 			{[]mpi.Range{{1, 6, 3}, {7, 7, 5}}, []int{1, 4, 7}},
 			{[]mpi.Range{{5, 4, 1}}, nil},
+			{[]mpi.Range{{1, 5, math.MaxInt}}, []int{1}}, // First + Stride is not an int
+			{[]mpi.Range{{6, 0, math.MinInt}}, []int{6}},
 		} {
 			g, err := world.IncludeRanges(k.ranges...)
 			noError(t, err, "IncludeRanges")
@@ -128,6 +131,13 @@ func TestGroupRanges(t *testing.T) {
 		}
 		_, err := world.IncludeRanges(mpi.Range{First: 0, Last: 3, Stride: 0})
 		wantClass(t, err, mpi.ErrArg, "a stride of 0")
+		// The first rank that does not exist ends it: listing all would take hours.
+		for _, ranges := range [][]mpi.Range{{{0, math.MaxInt, 1}}, {{7, math.MinInt, -1}}, {{-1, 3, 1}}, {{0, 7, 1}, {0, 7, 1}}} {
+			_, err = world.IncludeRanges(ranges...)
+			wantClass(t, err, mpi.ErrRank, fmt.Sprint("IncludeRanges of ", ranges))
+			_, err = world.ExcludeRanges(ranges...)
+			wantClass(t, err, mpi.ErrRank, fmt.Sprint("ExcludeRanges of ", ranges))
+		}
 		for _, ranks := range [][]int{{8}, {-1}, {1, 1}} {
 			_, err = world.Include(ranks...)
 			wantClass(t, err, mpi.ErrRank, fmt.Sprint("Include of ", ranks))

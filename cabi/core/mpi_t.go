@@ -220,6 +220,9 @@ func (p *Process) toolAdd(variable int, session uintptr) uintptr {
 
 // toolFree frees the handle at parameter i.
 func (p *Process) toolFree(a *args, i int) error {
+	if a.addr(i) == 0 {
+		return toolError(toolInvalidHandle)
+	}
 	at := at[uintptr](a.addr(i))
 	if _, ok := p.tools.handles[*at]; !ok {
 		return toolError(toolInvalidHandle)

@@ -55,6 +55,9 @@ func (p *Process) opCreate(a *args) error {
 
 // opFree is MPI_Op_free. Calls under way keep the operation.
 func (p *Process) opFree(a *args) error {
+	if a.results(0); a.err != nil {
+		return nil
+	}
 	at := at[handle](a.addr(0))
 	if predefinedOp(*at) != 0 {
 		return errorf(errOp, "predefined operations cannot be freed")
@@ -119,6 +122,9 @@ func (p *Process) reduceLocal(a *args) error {
 	by, err := p.arithmetic(code, t)
 	if err != nil || n == 0 {
 		return err
+	}
+	if a.results(0, 1); a.err != nil {
+		return nil
 	}
 	size := n * int(t.layout.Extent())
 	by.local(code, memory[byte](a.addr(1), size), memory[byte](a.addr(0), size))

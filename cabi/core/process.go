@@ -332,12 +332,18 @@ func (p *Process) abort(a *args) error {
 
 func (p *Process) libraryVersion(a *args) error {
 	const room = 8192 // MPI_MAX_LIBRARY_VERSION_STRING
+	if a.results(0, 1); a.err != nil {
+		return nil
+	}
 	a.setInt(1, a.setText(0, "Muster "+mpi.Version()+", MPICH ABI 14:2:2", room))
 	return nil
 }
 
 func (p *Process) processorName(a *args) error {
 	const room = 128 // MPI_MAX_PROCESSOR_NAME
+	if a.results(0, 1); a.err != nil {
+		return nil
+	}
 	name, err := os.Hostname()
 	if err != nil {
 		return err
@@ -355,6 +361,8 @@ func (p *Process) isThreadMain(a *args) error {
 }
 
 func (p *Process) queryThread(a *args) error {
-	a.setInt(0, p.level)
+	if a.results(0); a.err == nil {
+		a.setInt(0, p.level)
+	}
 	return nil
 }

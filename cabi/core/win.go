@@ -235,6 +235,9 @@ func (w *win) windowAttr(key handle) (address, value uint64, ok bool) {
 
 func (p *Process) winAttach(a *args) error {
 	w, size := a.win(0), a.winSize(2)
+	if size > 0 {
+		a.results(1)
+	}
 	if a.err != nil {
 		return a.err
 	}
@@ -309,7 +312,9 @@ func (p *Process) winSetName(a *args) error {
 }
 
 func (p *Process) winGetName(a *args) error {
-	if w := a.win(0); w != nil {
+	w := a.win(0)
+	a.results(1, 2)
+	if a.err == nil {
 		a.setInt(2, a.setText(1, w.name, maxObjectName))
 	}
 	return nil
