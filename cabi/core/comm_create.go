@@ -150,7 +150,7 @@ const (
 // known to bind ranks together is a node; for the split types of hardware the ranks that
 // cannot be told apart get MPI_COMM_NULL, as the standard allows.
 func (p *Process) commSplitType(a *args) error {
-	c, kind, key, hints := a.intra(0), a.int(1), a.int(2), a.hints(3)
+	c, kind, key, hints := a.comm(0), a.int(1), a.int(2), a.hints(3)
 	a.results(4)
 	if a.err != nil {
 		return nil
@@ -169,7 +169,9 @@ func (p *Process) commSplitType(a *args) error {
 		}
 	case splitNeighborhood: // of ranks that see the same folder: those of a node do
 		folder, ok := hints.get("nbhd_common_dirname")
-		if ok, err = sameHint(c.Comm, folder, ok); err != nil {
+		if c.IsInter() { // the groups cannot compare their hints in one call
+			ok = false
+		} else if ok, err = sameHint(c.Comm, folder, ok); err != nil {
 			return err
 		}
 		if ok {
