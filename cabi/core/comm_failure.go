@@ -3,7 +3,11 @@ package core
 // Communicators that have lost a rank: MPICH's names for the calls of the MPI Forum's
 // proposal for fault tolerance. The job survives a failure with MUSTER_ON_FAILURE=return.
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/muster-mpi/muster/mpi"
+)
 
 func failures() map[string]handler {
 	return map[string]handler{
@@ -11,6 +15,7 @@ func failures() map[string]handler {
 		"MPIX_Comm_is_revoked":        (*Process).commIsRevoked,
 		"MPIX_Comm_shrink":            (*Process).commShrink,
 		"MPIX_Comm_agree":             (*Process).commAgree,
+		"MPIX_Comm_iagree":            (*Process).commIagree,
 		"MPIX_Comm_failure_ack":       (*Process).commFailureAck,
 		"MPIX_Comm_failure_get_acked": (*Process).commFailureGetAcked,
 	}
@@ -55,18 +60,73 @@ func (p *Process) commAgree(a *args) error {
 	if a.err != nil {
 		return nil
 	}
-	flag, failed, err := c.Agree(uint64(int64(*at[int32](a.addr(1)))))
-	if err != nil {
-		return err
+	g := c.agreement(at[int32](a.addr(1)))
+	g.run()
+	return g.finish()
+}
+
+// commIagree is of the proposal; MPICH 4.0 does not have it. The agreement is made by a
+// goroutine of its own.
+func (p *Process) commIagree(a *args) error {
+	c := a.comm(0)
+	a.results(1, 2)
+	if a.err != nil {
+		return nil
 	}
-	a.setInt(1, int(int32(flag)))
-	for _, rank := range failed {
-		if !slices.Contains(c.acked, rank) {
+	g := c.agreement(at[int32](a.addr(1)))
+	c.agreed = g.done
+	go g.run()
+	p.addRequest(a, 2, &request{op: g, comm: c, send: true, done: g.finish})
+	return nil
+}
+
+// agreement is a call of MPIX_Comm_agree or MPIX_Comm_iagree.
+type agreement struct {
+	c      *comm
+	at     *int32        // the flag of the program
+	flag   uint64        // its value, then the result
+	before chan struct{} // closed at the end of the agreement before, which comes first; may be nil
+	done   chan struct{}
+	failed []int
+	err    error
+}
+
+func (c *comm) agreement(flag *int32) *agreement {
+	return &agreement{c: c, at: flag, flag: uint64(int64(*flag)), before: c.agreed, done: make(chan struct{})}
+}
+
+func (g *agreement) run() {
+	if g.before != nil {
+		<-g.before
+	}
+	g.flag, g.failed, g.err = g.c.Agree(g.flag)
+	close(g.done)
+}
+
+// finish gives the program the result.
+func (g *agreement) finish() error {
+	if g.err != nil {
+		return g.err
+	}
+	*g.at = int32(g.flag)
+	for _, rank := range g.failed {
+		if !slices.Contains(g.c.acked, rank) {
 			return errorf(errProcFailed, "rank %d has failed, and MPIX_Comm_failure_ack has not acknowledged it", rank)
 		}
 	}
 	return nil
 }
+
+func (g *agreement) ready() bool {
+	select {
+	case <-g.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (g *agreement) result() (mpi.Status, error) { return mpi.Status{}, nil }
 
 func (p *Process) commFailureAck(a *args) error {
 	if c := a.comm(0); a.err == nil {

@@ -16,6 +16,7 @@ var functionNames = [...]string{
 	"MPIX_Comm_agree",
 	"MPIX_Comm_failure_ack",
 	"MPIX_Comm_failure_get_acked",
+	"MPIX_Comm_iagree",
 	"MPIX_Comm_is_revoked",
 	"MPIX_Comm_revoke",
 	"MPIX_Comm_shrink",

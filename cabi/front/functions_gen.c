@@ -15,6 +15,7 @@ const char muster_function_names[] =
 	"MPIX_Comm_agree\0"
 	"MPIX_Comm_failure_ack\0"
 	"MPIX_Comm_failure_get_acked\0"
+	"MPIX_Comm_iagree\0"
 	"MPIX_Comm_is_revoked\0"
 	"MPIX_Comm_revoke\0"
 	"MPIX_Comm_shrink\0"
@@ -715,562 +716,568 @@ FUNCTION(MPIX_Comm_failure_get_acked, (int comm, void *failedgrp))
 	return muster_call(10, a);
 }
 
+FUNCTION(MPIX_Comm_iagree, (int comm, void *flag, void *request))
+{
+	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)flag, (uintptr_t)request};
+	return muster_call(11, a);
+}
+
 FUNCTION(MPIX_Comm_is_revoked, (int comm, void *flag))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)flag};
-	return muster_call(11, a);
+	return muster_call(12, a);
 }
 
 FUNCTION(MPIX_Comm_revoke, (int comm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm};
-	return muster_call(12, a);
+	return muster_call(13, a);
 }
 
 FUNCTION(MPIX_Comm_shrink, (int comm, void *newcomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)newcomm};
-	return muster_call(13, a);
+	return muster_call(14, a);
 }
 
 FUNCTION(MPIX_Delete_error_class, (int errorclass))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)errorclass};
-	return muster_call(14, a);
+	return muster_call(15, a);
 }
 
 FUNCTION(MPIX_Delete_error_code, (int errorcode))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)errorcode};
-	return muster_call(15, a);
+	return muster_call(16, a);
 }
 
 FUNCTION(MPIX_Delete_error_string, (int errorcode))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)errorcode};
-	return muster_call(16, a);
+	return muster_call(17, a);
 }
 
 FUNCTION(MPIX_GPU_query_support, (int gpu_type, void *is_supported))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)gpu_type, (uintptr_t)is_supported};
-	return muster_call(17, a);
+	return muster_call(18, a);
 }
 
 FUNCTION(MPIX_Grequest_class_allocate, (int greq_class, void *extra_state, void *request))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)greq_class, (uintptr_t)extra_state, (uintptr_t)request};
-	return muster_call(18, a);
+	return muster_call(19, a);
 }
 
 FUNCTION(MPIX_Grequest_class_create, (void *query_fn, void *free_fn, void *cancel_fn, void *poll_fn, void *wait_fn, void *greq_class))
 {
 	uint64_t a[] = {(uintptr_t)query_fn, (uintptr_t)free_fn, (uintptr_t)cancel_fn, (uintptr_t)poll_fn, (uintptr_t)wait_fn, (uintptr_t)greq_class};
-	return muster_call(19, a);
+	return muster_call(20, a);
 }
 
 FUNCTION(MPIX_Grequest_start, (void *query_fn, void *free_fn, void *cancel_fn, void *poll_fn, void *wait_fn, void *extra_state, void *request))
 {
 	uint64_t a[] = {(uintptr_t)query_fn, (uintptr_t)free_fn, (uintptr_t)cancel_fn, (uintptr_t)poll_fn, (uintptr_t)wait_fn, (uintptr_t)extra_state, (uintptr_t)request};
-	return muster_call(20, a);
+	return muster_call(21, a);
 }
 
 FUNCTION(MPI_Abort, (int comm, int errorcode))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)errorcode};
-	return muster_call(24, a);
+	return muster_call(25, a);
 }
 
 FUNCTION(MPI_Accumulate, (void *origin_addr, int origin_count, int origin_datatype, int target_rank, int64_t target_disp, int target_count, int target_datatype, int op, int win))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)win};
-	return muster_call(25, a);
+	return muster_call(26, a);
 }
 
 FUNCTION(MPI_Accumulate_c, (void *origin_addr, int64_t origin_count, int origin_datatype, int target_rank, int64_t target_disp, int64_t target_count, int target_datatype, int op, int win))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)win};
-	return muster_call(26, a);
+	return muster_call(27, a);
 }
 
 FUNCTION(MPI_Add_error_class, (void *errorclass))
 {
 	uint64_t a[] = {(uintptr_t)errorclass};
-	return muster_call(27, a);
+	return muster_call(28, a);
 }
 
 FUNCTION(MPI_Add_error_code, (int errorclass, void *errorcode))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)errorclass, (uintptr_t)errorcode};
-	return muster_call(28, a);
+	return muster_call(29, a);
 }
 
 FUNCTION(MPI_Add_error_string, (int errorcode, void *string))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)errorcode, (uintptr_t)string};
-	return muster_call(29, a);
+	return muster_call(30, a);
 }
 
 FUNCTION(MPI_Address, (void *location, void *address))
 {
 	uint64_t a[] = {(uintptr_t)location, (uintptr_t)address};
-	return muster_call(30, a);
+	return muster_call(31, a);
 }
 
 FUNCTION(MPI_Allgather, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(33, a);
+	return muster_call(34, a);
 }
 
 FUNCTION(MPI_Allgather_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(34, a);
+	return muster_call(35, a);
 }
 
 FUNCTION(MPI_Allgather_init, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(35, a);
+	return muster_call(36, a);
 }
 
 FUNCTION(MPI_Allgather_init_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(36, a);
+	return muster_call(37, a);
 }
 
 FUNCTION(MPI_Allgatherv, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(37, a);
+	return muster_call(38, a);
 }
 
 FUNCTION(MPI_Allgatherv_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(38, a);
+	return muster_call(39, a);
 }
 
 FUNCTION(MPI_Allgatherv_init, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(39, a);
+	return muster_call(40, a);
 }
 
 FUNCTION(MPI_Allgatherv_init_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(40, a);
+	return muster_call(41, a);
 }
 
 FUNCTION(MPI_Alloc_mem, (int64_t size, int info, void *baseptr))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)size, (uint64_t)(int64_t)info, (uintptr_t)baseptr};
-	return muster_call(41, a);
+	return muster_call(42, a);
 }
 
 FUNCTION(MPI_Allreduce, (void *sendbuf, void *recvbuf, int count, int datatype, int op, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm};
-	return muster_call(42, a);
+	return muster_call(43, a);
 }
 
 FUNCTION(MPI_Allreduce_c, (void *sendbuf, void *recvbuf, int64_t count, int datatype, int op, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm};
-	return muster_call(43, a);
+	return muster_call(44, a);
 }
 
 FUNCTION(MPI_Allreduce_init, (void *sendbuf, void *recvbuf, int count, int datatype, int op, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(44, a);
+	return muster_call(45, a);
 }
 
 FUNCTION(MPI_Allreduce_init_c, (void *sendbuf, void *recvbuf, int64_t count, int datatype, int op, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(45, a);
+	return muster_call(46, a);
 }
 
 FUNCTION(MPI_Alltoall, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(46, a);
+	return muster_call(47, a);
 }
 
 FUNCTION(MPI_Alltoall_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(47, a);
+	return muster_call(48, a);
 }
 
 FUNCTION(MPI_Alltoall_init, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(48, a);
+	return muster_call(49, a);
 }
 
 FUNCTION(MPI_Alltoall_init_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(49, a);
+	return muster_call(50, a);
 }
 
 FUNCTION(MPI_Alltoallv, (void *sendbuf, void *sendcounts, void *sdispls, int sendtype, void *recvbuf, void *recvcounts, void *rdispls, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(50, a);
+	return muster_call(51, a);
 }
 
 FUNCTION(MPI_Alltoallv_c, (void *sendbuf, void *sendcounts, void *sdispls, int sendtype, void *recvbuf, void *recvcounts, void *rdispls, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(51, a);
+	return muster_call(52, a);
 }
 
 FUNCTION(MPI_Alltoallv_init, (void *sendbuf, void *sendcounts, void *sdispls, int sendtype, void *recvbuf, void *recvcounts, void *rdispls, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(52, a);
+	return muster_call(53, a);
 }
 
 FUNCTION(MPI_Alltoallv_init_c, (void *sendbuf, void *sendcounts, void *sdispls, int sendtype, void *recvbuf, void *recvcounts, void *rdispls, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(53, a);
+	return muster_call(54, a);
 }
 
 FUNCTION(MPI_Alltoallw, (void *sendbuf, void *sendcounts, void *sdispls, void *sendtypes, void *recvbuf, void *recvcounts, void *rdispls, void *recvtypes, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uintptr_t)sendtypes, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uintptr_t)recvtypes, (uint64_t)(int64_t)comm};
-	return muster_call(54, a);
+	return muster_call(55, a);
 }
 
 FUNCTION(MPI_Alltoallw_c, (void *sendbuf, void *sendcounts, void *sdispls, void *sendtypes, void *recvbuf, void *recvcounts, void *rdispls, void *recvtypes, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uintptr_t)sendtypes, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uintptr_t)recvtypes, (uint64_t)(int64_t)comm};
-	return muster_call(55, a);
+	return muster_call(56, a);
 }
 
 FUNCTION(MPI_Alltoallw_init, (void *sendbuf, void *sendcounts, void *sdispls, void *sendtypes, void *recvbuf, void *recvcounts, void *rdispls, void *recvtypes, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uintptr_t)sendtypes, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uintptr_t)recvtypes, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(56, a);
+	return muster_call(57, a);
 }
 
 FUNCTION(MPI_Alltoallw_init_c, (void *sendbuf, void *sendcounts, void *sdispls, void *sendtypes, void *recvbuf, void *recvcounts, void *rdispls, void *recvtypes, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uintptr_t)sendtypes, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uintptr_t)recvtypes, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(57, a);
+	return muster_call(58, a);
 }
 
 FUNCTION(MPI_Attr_delete, (int comm, int keyval))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)keyval};
-	return muster_call(58, a);
+	return muster_call(59, a);
 }
 
 FUNCTION(MPI_Attr_get, (int comm, int keyval, void *attribute_val, void *flag))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)keyval, (uintptr_t)attribute_val, (uintptr_t)flag};
-	return muster_call(59, a);
+	return muster_call(60, a);
 }
 
 FUNCTION(MPI_Attr_put, (int comm, int keyval, void *attribute_val))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)keyval, (uintptr_t)attribute_val};
-	return muster_call(60, a);
+	return muster_call(61, a);
 }
 
 FUNCTION(MPI_Barrier, (int comm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm};
-	return muster_call(61, a);
+	return muster_call(62, a);
 }
 
 FUNCTION(MPI_Barrier_init, (int comm, int info, void *request))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(62, a);
+	return muster_call(63, a);
 }
 
 FUNCTION(MPI_Bcast, (void *buffer, int count, int datatype, int root, int comm))
 {
 	uint64_t a[] = {(uintptr_t)buffer, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm};
-	return muster_call(63, a);
+	return muster_call(64, a);
 }
 
 FUNCTION(MPI_Bcast_c, (void *buffer, int64_t count, int datatype, int root, int comm))
 {
 	uint64_t a[] = {(uintptr_t)buffer, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm};
-	return muster_call(64, a);
+	return muster_call(65, a);
 }
 
 FUNCTION(MPI_Bcast_init, (void *buffer, int count, int datatype, int root, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buffer, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(65, a);
+	return muster_call(66, a);
 }
 
 FUNCTION(MPI_Bcast_init_c, (void *buffer, int64_t count, int datatype, int root, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buffer, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(66, a);
+	return muster_call(67, a);
 }
 
 FUNCTION(MPI_Bsend, (void *buf, int count, int datatype, int dest, int tag, int comm))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm};
-	return muster_call(67, a);
+	return muster_call(68, a);
 }
 
 FUNCTION(MPI_Bsend_c, (void *buf, int64_t count, int datatype, int dest, int tag, int comm))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm};
-	return muster_call(68, a);
+	return muster_call(69, a);
 }
 
 FUNCTION(MPI_Bsend_init, (void *buf, int count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(69, a);
+	return muster_call(70, a);
 }
 
 FUNCTION(MPI_Bsend_init_c, (void *buf, int64_t count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(70, a);
+	return muster_call(71, a);
 }
 
 FUNCTION(MPI_Buffer_attach, (void *buffer, int size))
 {
 	uint64_t a[] = {(uintptr_t)buffer, (uint64_t)(int64_t)size};
-	return muster_call(71, a);
+	return muster_call(72, a);
 }
 
 FUNCTION(MPI_Buffer_attach_c, (void *buffer, int64_t size))
 {
 	uint64_t a[] = {(uintptr_t)buffer, (uint64_t)(int64_t)size};
-	return muster_call(72, a);
+	return muster_call(73, a);
 }
 
 FUNCTION(MPI_Buffer_detach, (void *buffer_addr, void *size))
 {
 	uint64_t a[] = {(uintptr_t)buffer_addr, (uintptr_t)size};
-	return muster_call(73, a);
+	return muster_call(74, a);
 }
 
 FUNCTION(MPI_Buffer_detach_c, (void *buffer_addr, void *size))
 {
 	uint64_t a[] = {(uintptr_t)buffer_addr, (uintptr_t)size};
-	return muster_call(74, a);
+	return muster_call(75, a);
 }
 
 FUNCTION(MPI_Cancel, (void *request))
 {
 	uint64_t a[] = {(uintptr_t)request};
-	return muster_call(75, a);
+	return muster_call(76, a);
 }
 
 FUNCTION(MPI_Cart_coords, (int comm, int rank, int maxdims, void *coords))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)rank, (uint64_t)(int64_t)maxdims, (uintptr_t)coords};
-	return muster_call(76, a);
+	return muster_call(77, a);
 }
 
 FUNCTION(MPI_Cart_create, (int comm_old, int ndims, void *dims, void *periods, int reorder, void *comm_cart))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm_old, (uint64_t)(int64_t)ndims, (uintptr_t)dims, (uintptr_t)periods, (uint64_t)(int64_t)reorder, (uintptr_t)comm_cart};
-	return muster_call(77, a);
+	return muster_call(78, a);
 }
 
 FUNCTION(MPI_Cart_get, (int comm, int maxdims, void *dims, void *periods, void *coords))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)maxdims, (uintptr_t)dims, (uintptr_t)periods, (uintptr_t)coords};
-	return muster_call(78, a);
+	return muster_call(79, a);
 }
 
 FUNCTION(MPI_Cart_map, (int comm, int ndims, void *dims, void *periods, void *newrank))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)ndims, (uintptr_t)dims, (uintptr_t)periods, (uintptr_t)newrank};
-	return muster_call(79, a);
+	return muster_call(80, a);
 }
 
 FUNCTION(MPI_Cart_rank, (int comm, void *coords, void *rank))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)coords, (uintptr_t)rank};
-	return muster_call(80, a);
+	return muster_call(81, a);
 }
 
 FUNCTION(MPI_Cart_shift, (int comm, int direction, int disp, void *rank_source, void *rank_dest))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)direction, (uint64_t)(int64_t)disp, (uintptr_t)rank_source, (uintptr_t)rank_dest};
-	return muster_call(81, a);
+	return muster_call(82, a);
 }
 
 FUNCTION(MPI_Cart_sub, (int comm, void *remain_dims, void *newcomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)remain_dims, (uintptr_t)newcomm};
-	return muster_call(82, a);
+	return muster_call(83, a);
 }
 
 FUNCTION(MPI_Cartdim_get, (int comm, void *ndims))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)ndims};
-	return muster_call(83, a);
+	return muster_call(84, a);
 }
 
 FUNCTION(MPI_Close_port, (void *port_name))
 {
 	uint64_t a[] = {(uintptr_t)port_name};
-	return muster_call(84, a);
+	return muster_call(85, a);
 }
 
 FUNCTION(MPI_Comm_accept, (void *port_name, int info, int root, int comm, void *newcomm))
 {
 	uint64_t a[] = {(uintptr_t)port_name, (uint64_t)(int64_t)info, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)newcomm};
-	return muster_call(85, a);
+	return muster_call(86, a);
 }
 
 FUNCTION(MPI_Comm_call_errhandler, (int comm, int errorcode))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)errorcode};
-	return muster_call(86, a);
+	return muster_call(87, a);
 }
 
 FUNCTION(MPI_Comm_compare, (int comm1, int comm2, void *result))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm1, (uint64_t)(int64_t)comm2, (uintptr_t)result};
-	return muster_call(87, a);
+	return muster_call(88, a);
 }
 
 FUNCTION(MPI_Comm_connect, (void *port_name, int info, int root, int comm, void *newcomm))
 {
 	uint64_t a[] = {(uintptr_t)port_name, (uint64_t)(int64_t)info, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)newcomm};
-	return muster_call(88, a);
+	return muster_call(89, a);
 }
 
 FUNCTION(MPI_Comm_create, (int comm, int group, void *newcomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)group, (uintptr_t)newcomm};
-	return muster_call(89, a);
+	return muster_call(90, a);
 }
 
 FUNCTION(MPI_Comm_create_errhandler, (void *comm_errhandler_fn, void *errhandler))
 {
 	uint64_t a[] = {(uintptr_t)comm_errhandler_fn, (uintptr_t)errhandler};
-	return muster_call(90, a);
+	return muster_call(91, a);
 }
 
 FUNCTION(MPI_Comm_create_from_group, (int group, void *stringtag, int info, int errhandler, void *newcomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group, (uintptr_t)stringtag, (uint64_t)(int64_t)info, (uint64_t)(int64_t)errhandler, (uintptr_t)newcomm};
-	return muster_call(91, a);
+	return muster_call(92, a);
 }
 
 FUNCTION(MPI_Comm_create_group, (int comm, int group, int tag, void *newcomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)group, (uint64_t)(int64_t)tag, (uintptr_t)newcomm};
-	return muster_call(92, a);
+	return muster_call(93, a);
 }
 
 FUNCTION(MPI_Comm_create_keyval, (void *comm_copy_attr_fn, void *comm_delete_attr_fn, void *comm_keyval, void *extra_state))
 {
 	uint64_t a[] = {(uintptr_t)comm_copy_attr_fn, (uintptr_t)comm_delete_attr_fn, (uintptr_t)comm_keyval, (uintptr_t)extra_state};
-	return muster_call(93, a);
+	return muster_call(94, a);
 }
 
 FUNCTION(MPI_Comm_delete_attr, (int comm, int comm_keyval))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)comm_keyval};
-	return muster_call(94, a);
+	return muster_call(95, a);
 }
 
 FUNCTION(MPI_Comm_disconnect, (void *comm))
 {
 	uint64_t a[] = {(uintptr_t)comm};
-	return muster_call(95, a);
+	return muster_call(96, a);
 }
 
 FUNCTION(MPI_Comm_dup, (int comm, void *newcomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)newcomm};
-	return muster_call(96, a);
+	return muster_call(97, a);
 }
 
 FUNCTION(MPI_Comm_dup_with_info, (int comm, int info, void *newcomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)newcomm};
-	return muster_call(97, a);
+	return muster_call(98, a);
 }
 
 FUNCTION(MPI_Comm_free, (void *comm))
 {
 	uint64_t a[] = {(uintptr_t)comm};
-	return muster_call(98, a);
+	return muster_call(99, a);
 }
 
 FUNCTION(MPI_Comm_free_keyval, (void *comm_keyval))
 {
 	uint64_t a[] = {(uintptr_t)comm_keyval};
-	return muster_call(99, a);
+	return muster_call(100, a);
 }
 
 FUNCTION(MPI_Comm_get_attr, (int comm, int comm_keyval, void *attribute_val, void *flag))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)comm_keyval, (uintptr_t)attribute_val, (uintptr_t)flag};
-	return muster_call(100, a);
+	return muster_call(101, a);
 }
 
 FUNCTION(MPI_Comm_get_errhandler, (int comm, void *errhandler))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)errhandler};
-	return muster_call(101, a);
+	return muster_call(102, a);
 }
 
 FUNCTION(MPI_Comm_get_info, (int comm, void *info_used))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)info_used};
-	return muster_call(102, a);
+	return muster_call(103, a);
 }
 
 FUNCTION(MPI_Comm_get_name, (int comm, void *comm_name, void *resultlen))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)comm_name, (uintptr_t)resultlen};
-	return muster_call(103, a);
+	return muster_call(104, a);
 }
 
 FUNCTION(MPI_Comm_get_parent, (void *parent))
 {
 	uint64_t a[] = {(uintptr_t)parent};
-	return muster_call(104, a);
+	return muster_call(105, a);
 }
 
 FUNCTION(MPI_Comm_group, (int comm, void *group))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)group};
-	return muster_call(105, a);
+	return muster_call(106, a);
 }
 
 FUNCTION(MPI_Comm_idup, (int comm, void *newcomm, void *request))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)newcomm, (uintptr_t)request};
-	return muster_call(106, a);
+	return muster_call(107, a);
 }
 
 FUNCTION(MPI_Comm_idup_with_info, (int comm, int info, void *newcomm, void *request))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)newcomm, (uintptr_t)request};
-	return muster_call(107, a);
+	return muster_call(108, a);
 }
 
 FUNCTION(MPI_Comm_join, (int fd, void *intercomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)fd, (uintptr_t)intercomm};
-	return muster_call(108, a);
+	return muster_call(109, a);
 }
 
 FUNCTION(MPI_Comm_rank, (int comm, void *rank))
@@ -1278,43 +1285,43 @@ FUNCTION(MPI_Comm_rank, (int comm, void *rank))
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)rank};
 	if (muster_direct_comm_rank(comm, rank))
 		return 0;
-	return muster_call(109, a);
+	return muster_call(110, a);
 }
 
 FUNCTION(MPI_Comm_remote_group, (int comm, void *group))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)group};
-	return muster_call(110, a);
+	return muster_call(111, a);
 }
 
 FUNCTION(MPI_Comm_remote_size, (int comm, void *size))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)size};
-	return muster_call(111, a);
+	return muster_call(112, a);
 }
 
 FUNCTION(MPI_Comm_set_attr, (int comm, int comm_keyval, void *attribute_val))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)comm_keyval, (uintptr_t)attribute_val};
-	return muster_call(112, a);
+	return muster_call(113, a);
 }
 
 FUNCTION(MPI_Comm_set_errhandler, (int comm, int errhandler))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)errhandler};
-	return muster_call(113, a);
+	return muster_call(114, a);
 }
 
 FUNCTION(MPI_Comm_set_info, (int comm, int info))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)info};
-	return muster_call(114, a);
+	return muster_call(115, a);
 }
 
 FUNCTION(MPI_Comm_set_name, (int comm, void *comm_name))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)comm_name};
-	return muster_call(115, a);
+	return muster_call(116, a);
 }
 
 FUNCTION(MPI_Comm_size, (int comm, void *size))
@@ -1322,751 +1329,751 @@ FUNCTION(MPI_Comm_size, (int comm, void *size))
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)size};
 	if (muster_direct_comm_size(comm, size))
 		return 0;
-	return muster_call(116, a);
+	return muster_call(117, a);
 }
 
 FUNCTION(MPI_Comm_spawn, (void *command, void *argv, int maxprocs, int info, int root, int comm, void *intercomm, void *array_of_errcodes))
 {
 	uint64_t a[] = {(uintptr_t)command, (uintptr_t)argv, (uint64_t)(int64_t)maxprocs, (uint64_t)(int64_t)info, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)intercomm, (uintptr_t)array_of_errcodes};
-	return muster_call(117, a);
+	return muster_call(118, a);
 }
 
 FUNCTION(MPI_Comm_spawn_multiple, (int count, void *array_of_commands, void *array_of_argv, void *array_of_maxprocs, void *array_of_info, int root, int comm, void *intercomm, void *array_of_errcodes))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_commands, (uintptr_t)array_of_argv, (uintptr_t)array_of_maxprocs, (uintptr_t)array_of_info, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)intercomm, (uintptr_t)array_of_errcodes};
-	return muster_call(118, a);
+	return muster_call(119, a);
 }
 
 FUNCTION(MPI_Comm_split, (int comm, int color, int key, void *newcomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)color, (uint64_t)(int64_t)key, (uintptr_t)newcomm};
-	return muster_call(119, a);
+	return muster_call(120, a);
 }
 
 FUNCTION(MPI_Comm_split_type, (int comm, int split_type, int key, int info, void *newcomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)split_type, (uint64_t)(int64_t)key, (uint64_t)(int64_t)info, (uintptr_t)newcomm};
-	return muster_call(120, a);
+	return muster_call(121, a);
 }
 
 FUNCTION(MPI_Comm_test_inter, (int comm, void *flag))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)flag};
-	return muster_call(121, a);
+	return muster_call(122, a);
 }
 
 FUNCTION(MPI_Compare_and_swap, (void *origin_addr, void *compare_addr, void *result_addr, int datatype, int target_rank, int64_t target_disp, int win))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uintptr_t)compare_addr, (uintptr_t)result_addr, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)win};
-	return muster_call(122, a);
+	return muster_call(123, a);
 }
 
 FUNCTION(MPI_Dims_create, (int nnodes, int ndims, void *dims))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)nnodes, (uint64_t)(int64_t)ndims, (uintptr_t)dims};
-	return muster_call(123, a);
+	return muster_call(124, a);
 }
 
 FUNCTION(MPI_Dist_graph_create, (int comm_old, int n, void *sources, void *degrees, void *destinations, void *weights, int info, int reorder, void *comm_dist_graph))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm_old, (uint64_t)(int64_t)n, (uintptr_t)sources, (uintptr_t)degrees, (uintptr_t)destinations, (uintptr_t)weights, (uint64_t)(int64_t)info, (uint64_t)(int64_t)reorder, (uintptr_t)comm_dist_graph};
-	return muster_call(124, a);
+	return muster_call(125, a);
 }
 
 FUNCTION(MPI_Dist_graph_create_adjacent, (int comm_old, int indegree, void *sources, void *sourceweights, int outdegree, void *destinations, void *destweights, int info, int reorder, void *comm_dist_graph))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm_old, (uint64_t)(int64_t)indegree, (uintptr_t)sources, (uintptr_t)sourceweights, (uint64_t)(int64_t)outdegree, (uintptr_t)destinations, (uintptr_t)destweights, (uint64_t)(int64_t)info, (uint64_t)(int64_t)reorder, (uintptr_t)comm_dist_graph};
-	return muster_call(125, a);
+	return muster_call(126, a);
 }
 
 FUNCTION(MPI_Dist_graph_neighbors, (int comm, int maxindegree, void *sources, void *sourceweights, int maxoutdegree, void *destinations, void *destweights))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)maxindegree, (uintptr_t)sources, (uintptr_t)sourceweights, (uint64_t)(int64_t)maxoutdegree, (uintptr_t)destinations, (uintptr_t)destweights};
-	return muster_call(126, a);
+	return muster_call(127, a);
 }
 
 FUNCTION(MPI_Dist_graph_neighbors_count, (int comm, void *indegree, void *outdegree, void *weighted))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)indegree, (uintptr_t)outdegree, (uintptr_t)weighted};
-	return muster_call(127, a);
+	return muster_call(128, a);
 }
 
 FUNCTION(MPI_Errhandler_create, (void *comm_errhandler_fn, void *errhandler))
 {
 	uint64_t a[] = {(uintptr_t)comm_errhandler_fn, (uintptr_t)errhandler};
-	return muster_call(128, a);
+	return muster_call(129, a);
 }
 
 FUNCTION(MPI_Errhandler_free, (void *errhandler))
 {
 	uint64_t a[] = {(uintptr_t)errhandler};
-	return muster_call(129, a);
+	return muster_call(130, a);
 }
 
 FUNCTION(MPI_Errhandler_get, (int comm, void *errhandler))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)errhandler};
-	return muster_call(130, a);
+	return muster_call(131, a);
 }
 
 FUNCTION(MPI_Errhandler_set, (int comm, int errhandler))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)errhandler};
-	return muster_call(131, a);
+	return muster_call(132, a);
 }
 
 FUNCTION(MPI_Error_class, (int errorcode, void *errorclass))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)errorcode, (uintptr_t)errorclass};
-	return muster_call(132, a);
+	return muster_call(133, a);
 }
 
 FUNCTION(MPI_Error_string, (int errorcode, void *string, void *resultlen))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)errorcode, (uintptr_t)string, (uintptr_t)resultlen};
-	return muster_call(133, a);
+	return muster_call(134, a);
 }
 
 FUNCTION(MPI_Exscan, (void *sendbuf, void *recvbuf, int count, int datatype, int op, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm};
-	return muster_call(134, a);
+	return muster_call(135, a);
 }
 
 FUNCTION(MPI_Exscan_c, (void *sendbuf, void *recvbuf, int64_t count, int datatype, int op, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm};
-	return muster_call(135, a);
+	return muster_call(136, a);
 }
 
 FUNCTION(MPI_Exscan_init, (void *sendbuf, void *recvbuf, int count, int datatype, int op, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(136, a);
+	return muster_call(137, a);
 }
 
 FUNCTION(MPI_Exscan_init_c, (void *sendbuf, void *recvbuf, int64_t count, int datatype, int op, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(137, a);
+	return muster_call(138, a);
 }
 
 FUNCTION(MPI_Fetch_and_op, (void *origin_addr, void *result_addr, int datatype, int target_rank, int64_t target_disp, int op, int win))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uintptr_t)result_addr, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)op, (uint64_t)(int64_t)win};
-	return muster_call(138, a);
+	return muster_call(139, a);
 }
 
 FUNCTION(MPI_File_call_errhandler, (void *fh, int errorcode))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)errorcode};
-	return muster_call(140, a);
+	return muster_call(141, a);
 }
 
 FUNCTION(MPI_File_close, (void *fh))
 {
 	uint64_t a[] = {(uintptr_t)fh};
-	return muster_call(141, a);
+	return muster_call(142, a);
 }
 
 FUNCTION(MPI_File_create_errhandler, (void *file_errhandler_fn, void *errhandler))
 {
 	uint64_t a[] = {(uintptr_t)file_errhandler_fn, (uintptr_t)errhandler};
-	return muster_call(142, a);
+	return muster_call(143, a);
 }
 
 FUNCTION(MPI_File_delete, (void *filename, int info))
 {
 	uint64_t a[] = {(uintptr_t)filename, (uint64_t)(int64_t)info};
-	return muster_call(143, a);
+	return muster_call(144, a);
 }
 
 FUNCTION(MPI_File_get_amode, (void *fh, void *amode))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)amode};
-	return muster_call(145, a);
+	return muster_call(146, a);
 }
 
 FUNCTION(MPI_File_get_atomicity, (void *fh, void *flag))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)flag};
-	return muster_call(146, a);
+	return muster_call(147, a);
 }
 
 FUNCTION(MPI_File_get_byte_offset, (void *fh, int64_t offset, void *disp))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)disp};
-	return muster_call(147, a);
+	return muster_call(148, a);
 }
 
 FUNCTION(MPI_File_get_errhandler, (void *file, void *errhandler))
 {
 	uint64_t a[] = {(uintptr_t)file, (uintptr_t)errhandler};
-	return muster_call(148, a);
+	return muster_call(149, a);
 }
 
 FUNCTION(MPI_File_get_group, (void *fh, void *group))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)group};
-	return muster_call(149, a);
+	return muster_call(150, a);
 }
 
 FUNCTION(MPI_File_get_info, (void *fh, void *info_used))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)info_used};
-	return muster_call(150, a);
+	return muster_call(151, a);
 }
 
 FUNCTION(MPI_File_get_position, (void *fh, void *offset))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)offset};
-	return muster_call(151, a);
+	return muster_call(152, a);
 }
 
 FUNCTION(MPI_File_get_position_shared, (void *fh, void *offset))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)offset};
-	return muster_call(152, a);
+	return muster_call(153, a);
 }
 
 FUNCTION(MPI_File_get_size, (void *fh, void *size))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)size};
-	return muster_call(153, a);
+	return muster_call(154, a);
 }
 
 FUNCTION(MPI_File_get_type_extent, (void *fh, int datatype, void *extent))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)datatype, (uintptr_t)extent};
-	return muster_call(154, a);
+	return muster_call(155, a);
 }
 
 FUNCTION(MPI_File_get_type_extent_c, (void *fh, int datatype, void *extent))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)datatype, (uintptr_t)extent};
-	return muster_call(155, a);
+	return muster_call(156, a);
 }
 
 FUNCTION(MPI_File_get_view, (void *fh, void *disp, void *etype, void *filetype, void *datarep))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)disp, (uintptr_t)etype, (uintptr_t)filetype, (uintptr_t)datarep};
-	return muster_call(156, a);
+	return muster_call(157, a);
 }
 
 FUNCTION(MPI_File_iread, (void *fh, void *buf, int count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(157, a);
+	return muster_call(158, a);
 }
 
 FUNCTION(MPI_File_iread_all, (void *fh, void *buf, int count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(158, a);
+	return muster_call(159, a);
 }
 
 FUNCTION(MPI_File_iread_all_c, (void *fh, void *buf, int64_t count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(159, a);
+	return muster_call(160, a);
 }
 
 FUNCTION(MPI_File_iread_at, (void *fh, int64_t offset, void *buf, int count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(160, a);
+	return muster_call(161, a);
 }
 
 FUNCTION(MPI_File_iread_at_all, (void *fh, int64_t offset, void *buf, int count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(161, a);
+	return muster_call(162, a);
 }
 
 FUNCTION(MPI_File_iread_at_all_c, (void *fh, int64_t offset, void *buf, int64_t count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(162, a);
+	return muster_call(163, a);
 }
 
 FUNCTION(MPI_File_iread_at_c, (void *fh, int64_t offset, void *buf, int64_t count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(163, a);
+	return muster_call(164, a);
 }
 
 FUNCTION(MPI_File_iread_c, (void *fh, void *buf, int64_t count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(164, a);
+	return muster_call(165, a);
 }
 
 FUNCTION(MPI_File_iread_shared, (void *fh, void *buf, int count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(165, a);
+	return muster_call(166, a);
 }
 
 FUNCTION(MPI_File_iread_shared_c, (void *fh, void *buf, int64_t count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(166, a);
+	return muster_call(167, a);
 }
 
 FUNCTION(MPI_File_iwrite, (void *fh, void *buf, int count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(167, a);
+	return muster_call(168, a);
 }
 
 FUNCTION(MPI_File_iwrite_all, (void *fh, void *buf, int count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(168, a);
+	return muster_call(169, a);
 }
 
 FUNCTION(MPI_File_iwrite_all_c, (void *fh, void *buf, int64_t count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(169, a);
+	return muster_call(170, a);
 }
 
 FUNCTION(MPI_File_iwrite_at, (void *fh, int64_t offset, void *buf, int count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(170, a);
+	return muster_call(171, a);
 }
 
 FUNCTION(MPI_File_iwrite_at_all, (void *fh, int64_t offset, void *buf, int count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(171, a);
+	return muster_call(172, a);
 }
 
 FUNCTION(MPI_File_iwrite_at_all_c, (void *fh, int64_t offset, void *buf, int64_t count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(172, a);
+	return muster_call(173, a);
 }
 
 FUNCTION(MPI_File_iwrite_at_c, (void *fh, int64_t offset, void *buf, int64_t count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(173, a);
+	return muster_call(174, a);
 }
 
 FUNCTION(MPI_File_iwrite_c, (void *fh, void *buf, int64_t count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(174, a);
+	return muster_call(175, a);
 }
 
 FUNCTION(MPI_File_iwrite_shared, (void *fh, void *buf, int count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(175, a);
+	return muster_call(176, a);
 }
 
 FUNCTION(MPI_File_iwrite_shared_c, (void *fh, void *buf, int64_t count, int datatype, void *request))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)request};
-	return muster_call(176, a);
+	return muster_call(177, a);
 }
 
 FUNCTION(MPI_File_open, (int comm, void *filename, int amode, int info, void *fh))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)filename, (uint64_t)(int64_t)amode, (uint64_t)(int64_t)info, (uintptr_t)fh};
-	return muster_call(177, a);
+	return muster_call(178, a);
 }
 
 FUNCTION(MPI_File_preallocate, (void *fh, int64_t size))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)size};
-	return muster_call(178, a);
+	return muster_call(179, a);
 }
 
 FUNCTION(MPI_File_read, (void *fh, void *buf, int count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(179, a);
+	return muster_call(180, a);
 }
 
 FUNCTION(MPI_File_read_all, (void *fh, void *buf, int count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(180, a);
+	return muster_call(181, a);
 }
 
 FUNCTION(MPI_File_read_all_begin, (void *fh, void *buf, int count, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype};
-	return muster_call(181, a);
+	return muster_call(182, a);
 }
 
 FUNCTION(MPI_File_read_all_begin_c, (void *fh, void *buf, int64_t count, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype};
-	return muster_call(182, a);
+	return muster_call(183, a);
 }
 
 FUNCTION(MPI_File_read_all_c, (void *fh, void *buf, int64_t count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(183, a);
+	return muster_call(184, a);
 }
 
 FUNCTION(MPI_File_read_all_end, (void *fh, void *buf, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uintptr_t)status};
-	return muster_call(184, a);
+	return muster_call(185, a);
 }
 
 FUNCTION(MPI_File_read_at, (void *fh, int64_t offset, void *buf, int count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(185, a);
+	return muster_call(186, a);
 }
 
 FUNCTION(MPI_File_read_at_all, (void *fh, int64_t offset, void *buf, int count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(186, a);
+	return muster_call(187, a);
 }
 
 FUNCTION(MPI_File_read_at_all_begin, (void *fh, int64_t offset, void *buf, int count, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype};
-	return muster_call(187, a);
+	return muster_call(188, a);
 }
 
 FUNCTION(MPI_File_read_at_all_begin_c, (void *fh, int64_t offset, void *buf, int64_t count, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype};
-	return muster_call(188, a);
+	return muster_call(189, a);
 }
 
 FUNCTION(MPI_File_read_at_all_c, (void *fh, int64_t offset, void *buf, int64_t count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(189, a);
+	return muster_call(190, a);
 }
 
 FUNCTION(MPI_File_read_at_all_end, (void *fh, void *buf, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uintptr_t)status};
-	return muster_call(190, a);
+	return muster_call(191, a);
 }
 
 FUNCTION(MPI_File_read_at_c, (void *fh, int64_t offset, void *buf, int64_t count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(191, a);
+	return muster_call(192, a);
 }
 
 FUNCTION(MPI_File_read_c, (void *fh, void *buf, int64_t count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(192, a);
+	return muster_call(193, a);
 }
 
 FUNCTION(MPI_File_read_ordered, (void *fh, void *buf, int count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(193, a);
+	return muster_call(194, a);
 }
 
 FUNCTION(MPI_File_read_ordered_begin, (void *fh, void *buf, int count, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype};
-	return muster_call(194, a);
+	return muster_call(195, a);
 }
 
 FUNCTION(MPI_File_read_ordered_begin_c, (void *fh, void *buf, int64_t count, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype};
-	return muster_call(195, a);
+	return muster_call(196, a);
 }
 
 FUNCTION(MPI_File_read_ordered_c, (void *fh, void *buf, int64_t count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(196, a);
+	return muster_call(197, a);
 }
 
 FUNCTION(MPI_File_read_ordered_end, (void *fh, void *buf, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uintptr_t)status};
-	return muster_call(197, a);
+	return muster_call(198, a);
 }
 
 FUNCTION(MPI_File_read_shared, (void *fh, void *buf, int count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(198, a);
+	return muster_call(199, a);
 }
 
 FUNCTION(MPI_File_read_shared_c, (void *fh, void *buf, int64_t count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(199, a);
+	return muster_call(200, a);
 }
 
 FUNCTION(MPI_File_seek, (void *fh, int64_t offset, int whence))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uint64_t)(int64_t)whence};
-	return muster_call(200, a);
+	return muster_call(201, a);
 }
 
 FUNCTION(MPI_File_seek_shared, (void *fh, int64_t offset, int whence))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uint64_t)(int64_t)whence};
-	return muster_call(201, a);
+	return muster_call(202, a);
 }
 
 FUNCTION(MPI_File_set_atomicity, (void *fh, int flag))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)flag};
-	return muster_call(202, a);
+	return muster_call(203, a);
 }
 
 FUNCTION(MPI_File_set_errhandler, (void *file, int errhandler))
 {
 	uint64_t a[] = {(uintptr_t)file, (uint64_t)(int64_t)errhandler};
-	return muster_call(203, a);
+	return muster_call(204, a);
 }
 
 FUNCTION(MPI_File_set_info, (void *fh, int info))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)info};
-	return muster_call(204, a);
+	return muster_call(205, a);
 }
 
 FUNCTION(MPI_File_set_size, (void *fh, int64_t size))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)size};
-	return muster_call(205, a);
+	return muster_call(206, a);
 }
 
 FUNCTION(MPI_File_set_view, (void *fh, int64_t disp, int etype, int filetype, void *datarep, int info))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)disp, (uint64_t)(int64_t)etype, (uint64_t)(int64_t)filetype, (uintptr_t)datarep, (uint64_t)(int64_t)info};
-	return muster_call(206, a);
+	return muster_call(207, a);
 }
 
 FUNCTION(MPI_File_sync, (void *fh))
 {
 	uint64_t a[] = {(uintptr_t)fh};
-	return muster_call(207, a);
+	return muster_call(208, a);
 }
 
 FUNCTION(MPI_File_write, (void *fh, void *buf, int count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(208, a);
+	return muster_call(209, a);
 }
 
 FUNCTION(MPI_File_write_all, (void *fh, void *buf, int count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(209, a);
+	return muster_call(210, a);
 }
 
 FUNCTION(MPI_File_write_all_begin, (void *fh, void *buf, int count, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype};
-	return muster_call(210, a);
+	return muster_call(211, a);
 }
 
 FUNCTION(MPI_File_write_all_begin_c, (void *fh, void *buf, int64_t count, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype};
-	return muster_call(211, a);
+	return muster_call(212, a);
 }
 
 FUNCTION(MPI_File_write_all_c, (void *fh, void *buf, int64_t count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(212, a);
+	return muster_call(213, a);
 }
 
 FUNCTION(MPI_File_write_all_end, (void *fh, void *buf, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uintptr_t)status};
-	return muster_call(213, a);
+	return muster_call(214, a);
 }
 
 FUNCTION(MPI_File_write_at, (void *fh, int64_t offset, void *buf, int count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(214, a);
+	return muster_call(215, a);
 }
 
 FUNCTION(MPI_File_write_at_all, (void *fh, int64_t offset, void *buf, int count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(215, a);
+	return muster_call(216, a);
 }
 
 FUNCTION(MPI_File_write_at_all_begin, (void *fh, int64_t offset, void *buf, int count, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype};
-	return muster_call(216, a);
+	return muster_call(217, a);
 }
 
 FUNCTION(MPI_File_write_at_all_begin_c, (void *fh, int64_t offset, void *buf, int64_t count, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype};
-	return muster_call(217, a);
+	return muster_call(218, a);
 }
 
 FUNCTION(MPI_File_write_at_all_c, (void *fh, int64_t offset, void *buf, int64_t count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(218, a);
+	return muster_call(219, a);
 }
 
 FUNCTION(MPI_File_write_at_all_end, (void *fh, void *buf, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uintptr_t)status};
-	return muster_call(219, a);
+	return muster_call(220, a);
 }
 
 FUNCTION(MPI_File_write_at_c, (void *fh, int64_t offset, void *buf, int64_t count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uint64_t)(int64_t)offset, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(220, a);
+	return muster_call(221, a);
 }
 
 FUNCTION(MPI_File_write_c, (void *fh, void *buf, int64_t count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(221, a);
+	return muster_call(222, a);
 }
 
 FUNCTION(MPI_File_write_ordered, (void *fh, void *buf, int count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(222, a);
+	return muster_call(223, a);
 }
 
 FUNCTION(MPI_File_write_ordered_begin, (void *fh, void *buf, int count, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype};
-	return muster_call(223, a);
+	return muster_call(224, a);
 }
 
 FUNCTION(MPI_File_write_ordered_begin_c, (void *fh, void *buf, int64_t count, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype};
-	return muster_call(224, a);
+	return muster_call(225, a);
 }
 
 FUNCTION(MPI_File_write_ordered_c, (void *fh, void *buf, int64_t count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(225, a);
+	return muster_call(226, a);
 }
 
 FUNCTION(MPI_File_write_ordered_end, (void *fh, void *buf, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uintptr_t)status};
-	return muster_call(226, a);
+	return muster_call(227, a);
 }
 
 FUNCTION(MPI_File_write_shared, (void *fh, void *buf, int count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(227, a);
+	return muster_call(228, a);
 }
 
 FUNCTION(MPI_File_write_shared_c, (void *fh, void *buf, int64_t count, int datatype, void *status))
 {
 	uint64_t a[] = {(uintptr_t)fh, (uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)status};
-	return muster_call(228, a);
+	return muster_call(229, a);
 }
 
 FUNCTION(MPI_Free_mem, (void *base))
 {
 	uint64_t a[] = {(uintptr_t)base};
-	return muster_call(231, a);
+	return muster_call(232, a);
 }
 
 FUNCTION(MPI_Gather, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int root, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm};
-	return muster_call(232, a);
+	return muster_call(233, a);
 }
 
 FUNCTION(MPI_Gather_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int root, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm};
-	return muster_call(233, a);
+	return muster_call(234, a);
 }
 
 FUNCTION(MPI_Gather_init, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int root, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(234, a);
+	return muster_call(235, a);
 }
 
 FUNCTION(MPI_Gather_init_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int root, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(235, a);
+	return muster_call(236, a);
 }
 
 FUNCTION(MPI_Gatherv, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int root, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm};
-	return muster_call(236, a);
+	return muster_call(237, a);
 }
 
 FUNCTION(MPI_Gatherv_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int root, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm};
-	return muster_call(237, a);
+	return muster_call(238, a);
 }
 
 FUNCTION(MPI_Gatherv_init, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int root, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(238, a);
+	return muster_call(239, a);
 }
 
 FUNCTION(MPI_Gatherv_init_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int root, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(239, a);
+	return muster_call(240, a);
 }
 
 FUNCTION(MPI_Get, (void *origin_addr, int origin_count, int origin_datatype, int target_rank, int64_t target_disp, int target_count, int target_datatype, int win))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)win};
-	return muster_call(240, a);
+	return muster_call(241, a);
 }
 
 FUNCTION(MPI_Get_accumulate, (void *origin_addr, int origin_count, int origin_datatype, void *result_addr, int result_count, int result_datatype, int target_rank, int64_t target_disp, int target_count, int target_datatype, int op, int win))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uintptr_t)result_addr, (uint64_t)(int64_t)result_count, (uint64_t)(int64_t)result_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)win};
-	return muster_call(241, a);
+	return muster_call(242, a);
 }
 
 FUNCTION(MPI_Get_accumulate_c, (void *origin_addr, int64_t origin_count, int origin_datatype, void *result_addr, int64_t result_count, int result_datatype, int target_rank, int64_t target_disp, int64_t target_count, int target_datatype, int op, int win))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uintptr_t)result_addr, (uint64_t)(int64_t)result_count, (uint64_t)(int64_t)result_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)win};
-	return muster_call(242, a);
+	return muster_call(243, a);
 }
 
 FUNCTION(MPI_Get_address, (void *location, void *address))
 {
 	uint64_t a[] = {(uintptr_t)location, (uintptr_t)address};
-	return muster_call(243, a);
+	return muster_call(244, a);
 }
 
 FUNCTION(MPI_Get_c, (void *origin_addr, int64_t origin_count, int origin_datatype, int target_rank, int64_t target_disp, int64_t target_count, int target_datatype, int win))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)win};
-	return muster_call(244, a);
+	return muster_call(245, a);
 }
 
 FUNCTION(MPI_Get_count, (void *status, int datatype, void *count))
@@ -2074,475 +2081,475 @@ FUNCTION(MPI_Get_count, (void *status, int datatype, void *count))
 	uint64_t a[] = {(uintptr_t)status, (uint64_t)(int64_t)datatype, (uintptr_t)count};
 	if (muster_direct_get_count(status, datatype, count))
 		return 0;
-	return muster_call(245, a);
+	return muster_call(246, a);
 }
 
 FUNCTION(MPI_Get_count_c, (void *status, int datatype, void *count))
 {
 	uint64_t a[] = {(uintptr_t)status, (uint64_t)(int64_t)datatype, (uintptr_t)count};
-	return muster_call(246, a);
+	return muster_call(247, a);
 }
 
 FUNCTION(MPI_Get_elements, (void *status, int datatype, void *count))
 {
 	uint64_t a[] = {(uintptr_t)status, (uint64_t)(int64_t)datatype, (uintptr_t)count};
-	return muster_call(247, a);
+	return muster_call(248, a);
 }
 
 FUNCTION(MPI_Get_elements_c, (void *status, int datatype, void *count))
 {
 	uint64_t a[] = {(uintptr_t)status, (uint64_t)(int64_t)datatype, (uintptr_t)count};
-	return muster_call(248, a);
+	return muster_call(249, a);
 }
 
 FUNCTION(MPI_Get_elements_x, (void *status, int datatype, void *count))
 {
 	uint64_t a[] = {(uintptr_t)status, (uint64_t)(int64_t)datatype, (uintptr_t)count};
-	return muster_call(249, a);
+	return muster_call(250, a);
 }
 
 FUNCTION(MPI_Get_library_version, (void *version, void *resultlen))
 {
 	uint64_t a[] = {(uintptr_t)version, (uintptr_t)resultlen};
-	return muster_call(250, a);
+	return muster_call(251, a);
 }
 
 FUNCTION(MPI_Get_processor_name, (void *name, void *resultlen))
 {
 	uint64_t a[] = {(uintptr_t)name, (uintptr_t)resultlen};
-	return muster_call(251, a);
+	return muster_call(252, a);
 }
 
 FUNCTION(MPI_Graph_create, (int comm_old, int nnodes, void *indx, void *edges, int reorder, void *comm_graph))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm_old, (uint64_t)(int64_t)nnodes, (uintptr_t)indx, (uintptr_t)edges, (uint64_t)(int64_t)reorder, (uintptr_t)comm_graph};
-	return muster_call(253, a);
+	return muster_call(254, a);
 }
 
 FUNCTION(MPI_Graph_get, (int comm, int maxindex, int maxedges, void *indx, void *edges))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)maxindex, (uint64_t)(int64_t)maxedges, (uintptr_t)indx, (uintptr_t)edges};
-	return muster_call(254, a);
+	return muster_call(255, a);
 }
 
 FUNCTION(MPI_Graph_map, (int comm, int nnodes, void *indx, void *edges, void *newrank))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)nnodes, (uintptr_t)indx, (uintptr_t)edges, (uintptr_t)newrank};
-	return muster_call(255, a);
+	return muster_call(256, a);
 }
 
 FUNCTION(MPI_Graph_neighbors, (int comm, int rank, int maxneighbors, void *neighbors))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)rank, (uint64_t)(int64_t)maxneighbors, (uintptr_t)neighbors};
-	return muster_call(256, a);
+	return muster_call(257, a);
 }
 
 FUNCTION(MPI_Graph_neighbors_count, (int comm, int rank, void *nneighbors))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)rank, (uintptr_t)nneighbors};
-	return muster_call(257, a);
+	return muster_call(258, a);
 }
 
 FUNCTION(MPI_Graphdims_get, (int comm, void *nnodes, void *nedges))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)nnodes, (uintptr_t)nedges};
-	return muster_call(258, a);
+	return muster_call(259, a);
 }
 
 FUNCTION(MPI_Grequest_complete, (int request))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)request};
-	return muster_call(259, a);
+	return muster_call(260, a);
 }
 
 FUNCTION(MPI_Grequest_start, (void *query_fn, void *free_fn, void *cancel_fn, void *extra_state, void *request))
 {
 	uint64_t a[] = {(uintptr_t)query_fn, (uintptr_t)free_fn, (uintptr_t)cancel_fn, (uintptr_t)extra_state, (uintptr_t)request};
-	return muster_call(260, a);
+	return muster_call(261, a);
 }
 
 FUNCTION(MPI_Group_compare, (int group1, int group2, void *result))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group1, (uint64_t)(int64_t)group2, (uintptr_t)result};
-	return muster_call(261, a);
+	return muster_call(262, a);
 }
 
 FUNCTION(MPI_Group_difference, (int group1, int group2, void *newgroup))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group1, (uint64_t)(int64_t)group2, (uintptr_t)newgroup};
-	return muster_call(262, a);
+	return muster_call(263, a);
 }
 
 FUNCTION(MPI_Group_excl, (int group, int n, void *ranks, void *newgroup))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group, (uint64_t)(int64_t)n, (uintptr_t)ranks, (uintptr_t)newgroup};
-	return muster_call(263, a);
+	return muster_call(264, a);
 }
 
 FUNCTION(MPI_Group_free, (void *group))
 {
 	uint64_t a[] = {(uintptr_t)group};
-	return muster_call(264, a);
+	return muster_call(265, a);
 }
 
 FUNCTION(MPI_Group_from_session_pset, (int session, void *pset_name, void *newgroup))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)session, (uintptr_t)pset_name, (uintptr_t)newgroup};
-	return muster_call(265, a);
+	return muster_call(266, a);
 }
 
 FUNCTION(MPI_Group_incl, (int group, int n, void *ranks, void *newgroup))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group, (uint64_t)(int64_t)n, (uintptr_t)ranks, (uintptr_t)newgroup};
-	return muster_call(266, a);
+	return muster_call(267, a);
 }
 
 FUNCTION(MPI_Group_intersection, (int group1, int group2, void *newgroup))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group1, (uint64_t)(int64_t)group2, (uintptr_t)newgroup};
-	return muster_call(267, a);
+	return muster_call(268, a);
 }
 
 FUNCTION(MPI_Group_range_excl, (int group, int n, void *ranges, void *newgroup))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group, (uint64_t)(int64_t)n, (uintptr_t)ranges, (uintptr_t)newgroup};
-	return muster_call(268, a);
+	return muster_call(269, a);
 }
 
 FUNCTION(MPI_Group_range_incl, (int group, int n, void *ranges, void *newgroup))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group, (uint64_t)(int64_t)n, (uintptr_t)ranges, (uintptr_t)newgroup};
-	return muster_call(269, a);
+	return muster_call(270, a);
 }
 
 FUNCTION(MPI_Group_rank, (int group, void *rank))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group, (uintptr_t)rank};
-	return muster_call(270, a);
+	return muster_call(271, a);
 }
 
 FUNCTION(MPI_Group_size, (int group, void *size))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group, (uintptr_t)size};
-	return muster_call(271, a);
+	return muster_call(272, a);
 }
 
 FUNCTION(MPI_Group_translate_ranks, (int group1, int n, void *ranks1, int group2, void *ranks2))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group1, (uint64_t)(int64_t)n, (uintptr_t)ranks1, (uint64_t)(int64_t)group2, (uintptr_t)ranks2};
-	return muster_call(272, a);
+	return muster_call(273, a);
 }
 
 FUNCTION(MPI_Group_union, (int group1, int group2, void *newgroup))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group1, (uint64_t)(int64_t)group2, (uintptr_t)newgroup};
-	return muster_call(273, a);
+	return muster_call(274, a);
 }
 
 FUNCTION(MPI_Iallgather, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(274, a);
+	return muster_call(275, a);
 }
 
 FUNCTION(MPI_Iallgather_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(275, a);
+	return muster_call(276, a);
 }
 
 FUNCTION(MPI_Iallgatherv, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(276, a);
+	return muster_call(277, a);
 }
 
 FUNCTION(MPI_Iallgatherv_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(277, a);
+	return muster_call(278, a);
 }
 
 FUNCTION(MPI_Iallreduce, (void *sendbuf, void *recvbuf, int count, int datatype, int op, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(278, a);
+	return muster_call(279, a);
 }
 
 FUNCTION(MPI_Iallreduce_c, (void *sendbuf, void *recvbuf, int64_t count, int datatype, int op, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(279, a);
+	return muster_call(280, a);
 }
 
 FUNCTION(MPI_Ialltoall, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(280, a);
+	return muster_call(281, a);
 }
 
 FUNCTION(MPI_Ialltoall_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(281, a);
+	return muster_call(282, a);
 }
 
 FUNCTION(MPI_Ialltoallv, (void *sendbuf, void *sendcounts, void *sdispls, int sendtype, void *recvbuf, void *recvcounts, void *rdispls, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(282, a);
+	return muster_call(283, a);
 }
 
 FUNCTION(MPI_Ialltoallv_c, (void *sendbuf, void *sendcounts, void *sdispls, int sendtype, void *recvbuf, void *recvcounts, void *rdispls, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(283, a);
+	return muster_call(284, a);
 }
 
 FUNCTION(MPI_Ialltoallw, (void *sendbuf, void *sendcounts, void *sdispls, void *sendtypes, void *recvbuf, void *recvcounts, void *rdispls, void *recvtypes, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uintptr_t)sendtypes, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uintptr_t)recvtypes, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(284, a);
+	return muster_call(285, a);
 }
 
 FUNCTION(MPI_Ialltoallw_c, (void *sendbuf, void *sendcounts, void *sdispls, void *sendtypes, void *recvbuf, void *recvcounts, void *rdispls, void *recvtypes, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uintptr_t)sendtypes, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uintptr_t)recvtypes, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(285, a);
+	return muster_call(286, a);
 }
 
 FUNCTION(MPI_Ibarrier, (int comm, void *request))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(286, a);
+	return muster_call(287, a);
 }
 
 FUNCTION(MPI_Ibcast, (void *buffer, int count, int datatype, int root, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buffer, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(287, a);
+	return muster_call(288, a);
 }
 
 FUNCTION(MPI_Ibcast_c, (void *buffer, int64_t count, int datatype, int root, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buffer, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(288, a);
+	return muster_call(289, a);
 }
 
 FUNCTION(MPI_Ibsend, (void *buf, int count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(289, a);
+	return muster_call(290, a);
 }
 
 FUNCTION(MPI_Ibsend_c, (void *buf, int64_t count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(290, a);
+	return muster_call(291, a);
 }
 
 FUNCTION(MPI_Iexscan, (void *sendbuf, void *recvbuf, int count, int datatype, int op, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(291, a);
+	return muster_call(292, a);
 }
 
 FUNCTION(MPI_Iexscan_c, (void *sendbuf, void *recvbuf, int64_t count, int datatype, int op, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(292, a);
+	return muster_call(293, a);
 }
 
 FUNCTION(MPI_Igather, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int root, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(293, a);
+	return muster_call(294, a);
 }
 
 FUNCTION(MPI_Igather_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int root, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(294, a);
+	return muster_call(295, a);
 }
 
 FUNCTION(MPI_Igatherv, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int root, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(295, a);
+	return muster_call(296, a);
 }
 
 FUNCTION(MPI_Igatherv_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int root, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(296, a);
+	return muster_call(297, a);
 }
 
 FUNCTION(MPI_Improbe, (int source, int tag, int comm, void *flag, void *message, void *status))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)source, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)flag, (uintptr_t)message, (uintptr_t)status};
-	return muster_call(297, a);
+	return muster_call(298, a);
 }
 
 FUNCTION(MPI_Imrecv, (void *buf, int count, int datatype, void *message, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)message, (uintptr_t)request};
-	return muster_call(298, a);
+	return muster_call(299, a);
 }
 
 FUNCTION(MPI_Imrecv_c, (void *buf, int64_t count, int datatype, void *message, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)message, (uintptr_t)request};
-	return muster_call(299, a);
+	return muster_call(300, a);
 }
 
 FUNCTION(MPI_Ineighbor_allgather, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(300, a);
+	return muster_call(301, a);
 }
 
 FUNCTION(MPI_Ineighbor_allgather_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(301, a);
+	return muster_call(302, a);
 }
 
 FUNCTION(MPI_Ineighbor_allgatherv, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(302, a);
+	return muster_call(303, a);
 }
 
 FUNCTION(MPI_Ineighbor_allgatherv_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(303, a);
+	return muster_call(304, a);
 }
 
 FUNCTION(MPI_Ineighbor_alltoall, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(304, a);
+	return muster_call(305, a);
 }
 
 FUNCTION(MPI_Ineighbor_alltoall_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(305, a);
+	return muster_call(306, a);
 }
 
 FUNCTION(MPI_Ineighbor_alltoallv, (void *sendbuf, void *sendcounts, void *sdispls, int sendtype, void *recvbuf, void *recvcounts, void *rdispls, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(306, a);
+	return muster_call(307, a);
 }
 
 FUNCTION(MPI_Ineighbor_alltoallv_c, (void *sendbuf, void *sendcounts, void *sdispls, int sendtype, void *recvbuf, void *recvcounts, void *rdispls, int recvtype, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(307, a);
+	return muster_call(308, a);
 }
 
 FUNCTION(MPI_Ineighbor_alltoallw, (void *sendbuf, void *sendcounts, void *sdispls, void *sendtypes, void *recvbuf, void *recvcounts, void *rdispls, void *recvtypes, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uintptr_t)sendtypes, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uintptr_t)recvtypes, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(308, a);
+	return muster_call(309, a);
 }
 
 FUNCTION(MPI_Ineighbor_alltoallw_c, (void *sendbuf, void *sendcounts, void *sdispls, void *sendtypes, void *recvbuf, void *recvcounts, void *rdispls, void *recvtypes, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uintptr_t)sendtypes, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uintptr_t)recvtypes, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(309, a);
+	return muster_call(310, a);
 }
 
 FUNCTION(MPI_Info_create, (void *info))
 {
 	uint64_t a[] = {(uintptr_t)info};
-	return muster_call(310, a);
+	return muster_call(311, a);
 }
 
 FUNCTION(MPI_Info_create_env, (int argc, void *argv, void *info))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)argc, (uintptr_t)argv, (uintptr_t)info};
-	return muster_call(311, a);
+	return muster_call(312, a);
 }
 
 FUNCTION(MPI_Info_delete, (int info, void *key))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)info, (uintptr_t)key};
-	return muster_call(312, a);
+	return muster_call(313, a);
 }
 
 FUNCTION(MPI_Info_dup, (int info, void *newinfo))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)info, (uintptr_t)newinfo};
-	return muster_call(313, a);
+	return muster_call(314, a);
 }
 
 FUNCTION(MPI_Info_free, (void *info))
 {
 	uint64_t a[] = {(uintptr_t)info};
-	return muster_call(314, a);
+	return muster_call(315, a);
 }
 
 FUNCTION(MPI_Info_get, (int info, void *key, int valuelen, void *value, void *flag))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)info, (uintptr_t)key, (uint64_t)(int64_t)valuelen, (uintptr_t)value, (uintptr_t)flag};
-	return muster_call(315, a);
+	return muster_call(316, a);
 }
 
 FUNCTION(MPI_Info_get_nkeys, (int info, void *nkeys))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)info, (uintptr_t)nkeys};
-	return muster_call(316, a);
+	return muster_call(317, a);
 }
 
 FUNCTION(MPI_Info_get_nthkey, (int info, int n, void *key))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)info, (uint64_t)(int64_t)n, (uintptr_t)key};
-	return muster_call(317, a);
+	return muster_call(318, a);
 }
 
 FUNCTION(MPI_Info_get_string, (int info, void *key, void *buflen, void *value, void *flag))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)info, (uintptr_t)key, (uintptr_t)buflen, (uintptr_t)value, (uintptr_t)flag};
-	return muster_call(318, a);
+	return muster_call(319, a);
 }
 
 FUNCTION(MPI_Info_get_valuelen, (int info, void *key, void *valuelen, void *flag))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)info, (uintptr_t)key, (uintptr_t)valuelen, (uintptr_t)flag};
-	return muster_call(319, a);
+	return muster_call(320, a);
 }
 
 FUNCTION(MPI_Info_set, (int info, void *key, void *value))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)info, (uintptr_t)key, (uintptr_t)value};
-	return muster_call(320, a);
+	return muster_call(321, a);
 }
 
 FUNCTION(MPI_Intercomm_create, (int local_comm, int local_leader, int peer_comm, int remote_leader, int tag, void *newintercomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)local_comm, (uint64_t)(int64_t)local_leader, (uint64_t)(int64_t)peer_comm, (uint64_t)(int64_t)remote_leader, (uint64_t)(int64_t)tag, (uintptr_t)newintercomm};
-	return muster_call(324, a);
+	return muster_call(325, a);
 }
 
 FUNCTION(MPI_Intercomm_create_from_groups, (int local_group, int local_leader, int remote_group, int remote_leader, void *stringtag, int info, int errhandler, void *newintercomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)local_group, (uint64_t)(int64_t)local_leader, (uint64_t)(int64_t)remote_group, (uint64_t)(int64_t)remote_leader, (uintptr_t)stringtag, (uint64_t)(int64_t)info, (uint64_t)(int64_t)errhandler, (uintptr_t)newintercomm};
-	return muster_call(325, a);
+	return muster_call(326, a);
 }
 
 FUNCTION(MPI_Intercomm_merge, (int intercomm, int high, void *newintracomm))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)intercomm, (uint64_t)(int64_t)high, (uintptr_t)newintracomm};
-	return muster_call(326, a);
+	return muster_call(327, a);
 }
 
 FUNCTION(MPI_Iprobe, (int source, int tag, int comm, void *flag, void *status))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)source, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)flag, (uintptr_t)status};
-	return muster_call(327, a);
+	return muster_call(328, a);
 }
 
 FUNCTION(MPI_Irecv, (void *buf, int count, int datatype, int source, int tag, int comm, void *request))
@@ -2550,103 +2557,103 @@ FUNCTION(MPI_Irecv, (void *buf, int count, int datatype, int source, int tag, in
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)source, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
 	if (muster_direct_irecv(buf, count, datatype, source, tag, comm, request))
 		return 0;
-	return muster_call(328, a);
+	return muster_call(329, a);
 }
 
 FUNCTION(MPI_Irecv_c, (void *buf, int64_t count, int datatype, int source, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)source, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(329, a);
+	return muster_call(330, a);
 }
 
 FUNCTION(MPI_Ireduce, (void *sendbuf, void *recvbuf, int count, int datatype, int op, int root, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(330, a);
+	return muster_call(331, a);
 }
 
 FUNCTION(MPI_Ireduce_c, (void *sendbuf, void *recvbuf, int64_t count, int datatype, int op, int root, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(331, a);
+	return muster_call(332, a);
 }
 
 FUNCTION(MPI_Ireduce_scatter, (void *sendbuf, void *recvbuf, void *recvcounts, int datatype, int op, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(332, a);
+	return muster_call(333, a);
 }
 
 FUNCTION(MPI_Ireduce_scatter_block, (void *sendbuf, void *recvbuf, int recvcount, int datatype, int op, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(333, a);
+	return muster_call(334, a);
 }
 
 FUNCTION(MPI_Ireduce_scatter_block_c, (void *sendbuf, void *recvbuf, int64_t recvcount, int datatype, int op, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(334, a);
+	return muster_call(335, a);
 }
 
 FUNCTION(MPI_Ireduce_scatter_c, (void *sendbuf, void *recvbuf, void *recvcounts, int datatype, int op, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(335, a);
+	return muster_call(336, a);
 }
 
 FUNCTION(MPI_Irsend, (void *buf, int count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(336, a);
+	return muster_call(337, a);
 }
 
 FUNCTION(MPI_Irsend_c, (void *buf, int64_t count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(337, a);
+	return muster_call(338, a);
 }
 
 FUNCTION(MPI_Is_thread_main, (void *flag))
 {
 	uint64_t a[] = {(uintptr_t)flag};
-	return muster_call(338, a);
+	return muster_call(339, a);
 }
 
 FUNCTION(MPI_Iscan, (void *sendbuf, void *recvbuf, int count, int datatype, int op, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(339, a);
+	return muster_call(340, a);
 }
 
 FUNCTION(MPI_Iscan_c, (void *sendbuf, void *recvbuf, int64_t count, int datatype, int op, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(340, a);
+	return muster_call(341, a);
 }
 
 FUNCTION(MPI_Iscatter, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int root, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(341, a);
+	return muster_call(342, a);
 }
 
 FUNCTION(MPI_Iscatter_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int root, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(342, a);
+	return muster_call(343, a);
 }
 
 FUNCTION(MPI_Iscatterv, (void *sendbuf, void *sendcounts, void *displs, int sendtype, void *recvbuf, int recvcount, int recvtype, int root, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)displs, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(343, a);
+	return muster_call(344, a);
 }
 
 FUNCTION(MPI_Iscatterv_c, (void *sendbuf, void *sendcounts, void *displs, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int root, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)displs, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(344, a);
+	return muster_call(345, a);
 }
 
 FUNCTION(MPI_Isend, (void *buf, int count, int datatype, int dest, int tag, int comm, void *request))
@@ -2654,361 +2661,361 @@ FUNCTION(MPI_Isend, (void *buf, int count, int datatype, int dest, int tag, int 
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
 	if (muster_direct_isend(buf, count, datatype, dest, tag, comm, request))
 		return 0;
-	return muster_call(345, a);
+	return muster_call(346, a);
 }
 
 FUNCTION(MPI_Isend_c, (void *buf, int64_t count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(346, a);
+	return muster_call(347, a);
 }
 
 FUNCTION(MPI_Isendrecv, (void *sendbuf, int sendcount, int sendtype, int dest, int sendtag, void *recvbuf, int recvcount, int recvtype, int source, int recvtag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)sendtag, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)source, (uint64_t)(int64_t)recvtag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(347, a);
+	return muster_call(348, a);
 }
 
 FUNCTION(MPI_Isendrecv_c, (void *sendbuf, int64_t sendcount, int sendtype, int dest, int sendtag, void *recvbuf, int64_t recvcount, int recvtype, int source, int recvtag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)sendtag, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)source, (uint64_t)(int64_t)recvtag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(348, a);
+	return muster_call(349, a);
 }
 
 FUNCTION(MPI_Isendrecv_replace, (void *buf, int count, int datatype, int dest, int sendtag, int source, int recvtag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)sendtag, (uint64_t)(int64_t)source, (uint64_t)(int64_t)recvtag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(349, a);
+	return muster_call(350, a);
 }
 
 FUNCTION(MPI_Isendrecv_replace_c, (void *buf, int64_t count, int datatype, int dest, int sendtag, int source, int recvtag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)sendtag, (uint64_t)(int64_t)source, (uint64_t)(int64_t)recvtag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(350, a);
+	return muster_call(351, a);
 }
 
 FUNCTION(MPI_Issend, (void *buf, int count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(351, a);
+	return muster_call(352, a);
 }
 
 FUNCTION(MPI_Issend_c, (void *buf, int64_t count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(352, a);
+	return muster_call(353, a);
 }
 
 FUNCTION(MPI_Keyval_create, (void *copy_fn, void *delete_fn, void *keyval, void *extra_state))
 {
 	uint64_t a[] = {(uintptr_t)copy_fn, (uintptr_t)delete_fn, (uintptr_t)keyval, (uintptr_t)extra_state};
-	return muster_call(353, a);
+	return muster_call(354, a);
 }
 
 FUNCTION(MPI_Keyval_free, (void *keyval))
 {
 	uint64_t a[] = {(uintptr_t)keyval};
-	return muster_call(354, a);
+	return muster_call(355, a);
 }
 
 FUNCTION(MPI_Lookup_name, (void *service_name, int info, void *port_name))
 {
 	uint64_t a[] = {(uintptr_t)service_name, (uint64_t)(int64_t)info, (uintptr_t)port_name};
-	return muster_call(355, a);
+	return muster_call(356, a);
 }
 
 FUNCTION(MPI_Mprobe, (int source, int tag, int comm, void *message, void *status))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)source, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)message, (uintptr_t)status};
-	return muster_call(356, a);
+	return muster_call(357, a);
 }
 
 FUNCTION(MPI_Mrecv, (void *buf, int count, int datatype, void *message, void *status))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)message, (uintptr_t)status};
-	return muster_call(357, a);
+	return muster_call(358, a);
 }
 
 FUNCTION(MPI_Mrecv_c, (void *buf, int64_t count, int datatype, void *message, void *status))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uintptr_t)message, (uintptr_t)status};
-	return muster_call(358, a);
+	return muster_call(359, a);
 }
 
 FUNCTION(MPI_Neighbor_allgather, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(359, a);
+	return muster_call(360, a);
 }
 
 FUNCTION(MPI_Neighbor_allgather_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(360, a);
+	return muster_call(361, a);
 }
 
 FUNCTION(MPI_Neighbor_allgather_init, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(361, a);
+	return muster_call(362, a);
 }
 
 FUNCTION(MPI_Neighbor_allgather_init_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(362, a);
+	return muster_call(363, a);
 }
 
 FUNCTION(MPI_Neighbor_allgatherv, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(363, a);
+	return muster_call(364, a);
 }
 
 FUNCTION(MPI_Neighbor_allgatherv_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(364, a);
+	return muster_call(365, a);
 }
 
 FUNCTION(MPI_Neighbor_allgatherv_init, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(365, a);
+	return muster_call(366, a);
 }
 
 FUNCTION(MPI_Neighbor_allgatherv_init_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, void *recvcounts, void *displs, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)displs, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(366, a);
+	return muster_call(367, a);
 }
 
 FUNCTION(MPI_Neighbor_alltoall, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(367, a);
+	return muster_call(368, a);
 }
 
 FUNCTION(MPI_Neighbor_alltoall_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(368, a);
+	return muster_call(369, a);
 }
 
 FUNCTION(MPI_Neighbor_alltoall_init, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(369, a);
+	return muster_call(370, a);
 }
 
 FUNCTION(MPI_Neighbor_alltoall_init_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(370, a);
+	return muster_call(371, a);
 }
 
 FUNCTION(MPI_Neighbor_alltoallv, (void *sendbuf, void *sendcounts, void *sdispls, int sendtype, void *recvbuf, void *recvcounts, void *rdispls, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(371, a);
+	return muster_call(372, a);
 }
 
 FUNCTION(MPI_Neighbor_alltoallv_c, (void *sendbuf, void *sendcounts, void *sdispls, int sendtype, void *recvbuf, void *recvcounts, void *rdispls, int recvtype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm};
-	return muster_call(372, a);
+	return muster_call(373, a);
 }
 
 FUNCTION(MPI_Neighbor_alltoallv_init, (void *sendbuf, void *sendcounts, void *sdispls, int sendtype, void *recvbuf, void *recvcounts, void *rdispls, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(373, a);
+	return muster_call(374, a);
 }
 
 FUNCTION(MPI_Neighbor_alltoallv_init_c, (void *sendbuf, void *sendcounts, void *sdispls, int sendtype, void *recvbuf, void *recvcounts, void *rdispls, int recvtype, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(374, a);
+	return muster_call(375, a);
 }
 
 FUNCTION(MPI_Neighbor_alltoallw, (void *sendbuf, void *sendcounts, void *sdispls, void *sendtypes, void *recvbuf, void *recvcounts, void *rdispls, void *recvtypes, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uintptr_t)sendtypes, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uintptr_t)recvtypes, (uint64_t)(int64_t)comm};
-	return muster_call(375, a);
+	return muster_call(376, a);
 }
 
 FUNCTION(MPI_Neighbor_alltoallw_c, (void *sendbuf, void *sendcounts, void *sdispls, void *sendtypes, void *recvbuf, void *recvcounts, void *rdispls, void *recvtypes, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uintptr_t)sendtypes, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uintptr_t)recvtypes, (uint64_t)(int64_t)comm};
-	return muster_call(376, a);
+	return muster_call(377, a);
 }
 
 FUNCTION(MPI_Neighbor_alltoallw_init, (void *sendbuf, void *sendcounts, void *sdispls, void *sendtypes, void *recvbuf, void *recvcounts, void *rdispls, void *recvtypes, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uintptr_t)sendtypes, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uintptr_t)recvtypes, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(377, a);
+	return muster_call(378, a);
 }
 
 FUNCTION(MPI_Neighbor_alltoallw_init_c, (void *sendbuf, void *sendcounts, void *sdispls, void *sendtypes, void *recvbuf, void *recvcounts, void *rdispls, void *recvtypes, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)sdispls, (uintptr_t)sendtypes, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uintptr_t)rdispls, (uintptr_t)recvtypes, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(378, a);
+	return muster_call(379, a);
 }
 
 FUNCTION(MPI_Op_commutative, (int op, void *commute))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)op, (uintptr_t)commute};
-	return muster_call(379, a);
+	return muster_call(380, a);
 }
 
 FUNCTION(MPI_Op_create, (void *user_fn, int commute, void *op))
 {
 	uint64_t a[] = {(uintptr_t)user_fn, (uint64_t)(int64_t)commute, (uintptr_t)op};
-	return muster_call(380, a);
+	return muster_call(381, a);
 }
 
 FUNCTION(MPI_Op_create_c, (void *user_fn, int commute, void *op))
 {
 	uint64_t a[] = {(uintptr_t)user_fn, (uint64_t)(int64_t)commute, (uintptr_t)op};
-	return muster_call(381, a);
+	return muster_call(382, a);
 }
 
 FUNCTION(MPI_Op_free, (void *op))
 {
 	uint64_t a[] = {(uintptr_t)op};
-	return muster_call(382, a);
+	return muster_call(383, a);
 }
 
 FUNCTION(MPI_Open_port, (int info, void *port_name))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)info, (uintptr_t)port_name};
-	return muster_call(383, a);
+	return muster_call(384, a);
 }
 
 FUNCTION(MPI_Pack, (void *inbuf, int incount, int datatype, void *outbuf, int outsize, void *position, int comm))
 {
 	uint64_t a[] = {(uintptr_t)inbuf, (uint64_t)(int64_t)incount, (uint64_t)(int64_t)datatype, (uintptr_t)outbuf, (uint64_t)(int64_t)outsize, (uintptr_t)position, (uint64_t)(int64_t)comm};
-	return muster_call(384, a);
+	return muster_call(385, a);
 }
 
 FUNCTION(MPI_Pack_c, (void *inbuf, int64_t incount, int datatype, void *outbuf, int64_t outsize, void *position, int comm))
 {
 	uint64_t a[] = {(uintptr_t)inbuf, (uint64_t)(int64_t)incount, (uint64_t)(int64_t)datatype, (uintptr_t)outbuf, (uint64_t)(int64_t)outsize, (uintptr_t)position, (uint64_t)(int64_t)comm};
-	return muster_call(385, a);
+	return muster_call(386, a);
 }
 
 FUNCTION(MPI_Pack_external, (void *datarep, void *inbuf, int incount, int datatype, void *outbuf, int64_t outsize, void *position))
 {
 	uint64_t a[] = {(uintptr_t)datarep, (uintptr_t)inbuf, (uint64_t)(int64_t)incount, (uint64_t)(int64_t)datatype, (uintptr_t)outbuf, (uint64_t)(int64_t)outsize, (uintptr_t)position};
-	return muster_call(386, a);
+	return muster_call(387, a);
 }
 
 FUNCTION(MPI_Pack_external_c, (void *datarep, void *inbuf, int64_t incount, int datatype, void *outbuf, int64_t outsize, void *position))
 {
 	uint64_t a[] = {(uintptr_t)datarep, (uintptr_t)inbuf, (uint64_t)(int64_t)incount, (uint64_t)(int64_t)datatype, (uintptr_t)outbuf, (uint64_t)(int64_t)outsize, (uintptr_t)position};
-	return muster_call(387, a);
+	return muster_call(388, a);
 }
 
 FUNCTION(MPI_Pack_external_size, (void *datarep, int incount, int datatype, void *size))
 {
 	uint64_t a[] = {(uintptr_t)datarep, (uint64_t)(int64_t)incount, (uint64_t)(int64_t)datatype, (uintptr_t)size};
-	return muster_call(388, a);
+	return muster_call(389, a);
 }
 
 FUNCTION(MPI_Pack_external_size_c, (void *datarep, int64_t incount, int datatype, void *size))
 {
 	uint64_t a[] = {(uintptr_t)datarep, (uint64_t)(int64_t)incount, (uint64_t)(int64_t)datatype, (uintptr_t)size};
-	return muster_call(389, a);
+	return muster_call(390, a);
 }
 
 FUNCTION(MPI_Pack_size, (int incount, int datatype, int comm, void *size))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)incount, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)comm, (uintptr_t)size};
-	return muster_call(390, a);
+	return muster_call(391, a);
 }
 
 FUNCTION(MPI_Pack_size_c, (int64_t incount, int datatype, int comm, void *size))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)incount, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)comm, (uintptr_t)size};
-	return muster_call(391, a);
+	return muster_call(392, a);
 }
 
 FUNCTION(MPI_Parrived, (int request, int partition, void *flag))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)request, (uint64_t)(int64_t)partition, (uintptr_t)flag};
-	return muster_call(392, a);
+	return muster_call(393, a);
 }
 
 FUNCTION(MPI_Pready, (int partition, int request))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)partition, (uint64_t)(int64_t)request};
-	return muster_call(394, a);
+	return muster_call(395, a);
 }
 
 FUNCTION(MPI_Pready_list, (int length, void *array_of_partitions, int request))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)length, (uintptr_t)array_of_partitions, (uint64_t)(int64_t)request};
-	return muster_call(395, a);
+	return muster_call(396, a);
 }
 
 FUNCTION(MPI_Pready_range, (int partition_low, int partition_high, int request))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)partition_low, (uint64_t)(int64_t)partition_high, (uint64_t)(int64_t)request};
-	return muster_call(396, a);
+	return muster_call(397, a);
 }
 
 FUNCTION(MPI_Precv_init, (void *buf, int partitions, int64_t count, int datatype, int dest, int tag, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)partitions, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(397, a);
+	return muster_call(398, a);
 }
 
 FUNCTION(MPI_Probe, (int source, int tag, int comm, void *status))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)source, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)status};
-	return muster_call(398, a);
+	return muster_call(399, a);
 }
 
 FUNCTION(MPI_Psend_init, (void *buf, int partitions, int64_t count, int datatype, int dest, int tag, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)partitions, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(399, a);
+	return muster_call(400, a);
 }
 
 FUNCTION(MPI_Publish_name, (void *service_name, int info, void *port_name))
 {
 	uint64_t a[] = {(uintptr_t)service_name, (uint64_t)(int64_t)info, (uintptr_t)port_name};
-	return muster_call(400, a);
+	return muster_call(401, a);
 }
 
 FUNCTION(MPI_Put, (void *origin_addr, int origin_count, int origin_datatype, int target_rank, int64_t target_disp, int target_count, int target_datatype, int win))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)win};
-	return muster_call(401, a);
+	return muster_call(402, a);
 }
 
 FUNCTION(MPI_Put_c, (void *origin_addr, int64_t origin_count, int origin_datatype, int target_rank, int64_t target_disp, int64_t target_count, int target_datatype, int win))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)win};
-	return muster_call(402, a);
+	return muster_call(403, a);
 }
 
 FUNCTION(MPI_Query_thread, (void *provided))
 {
 	uint64_t a[] = {(uintptr_t)provided};
-	return muster_call(403, a);
+	return muster_call(404, a);
 }
 
 FUNCTION(MPI_Raccumulate, (void *origin_addr, int origin_count, int origin_datatype, int target_rank, int64_t target_disp, int target_count, int target_datatype, int op, int win, void *request))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)win, (uintptr_t)request};
-	return muster_call(404, a);
+	return muster_call(405, a);
 }
 
 FUNCTION(MPI_Raccumulate_c, (void *origin_addr, int64_t origin_count, int origin_datatype, int target_rank, int64_t target_disp, int64_t target_count, int target_datatype, int op, int win, void *request))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)win, (uintptr_t)request};
-	return muster_call(405, a);
+	return muster_call(406, a);
 }
 
 FUNCTION(MPI_Recv, (void *buf, int count, int datatype, int source, int tag, int comm, void *status))
@@ -3016,265 +3023,265 @@ FUNCTION(MPI_Recv, (void *buf, int count, int datatype, int source, int tag, int
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)source, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)status};
 	if (muster_direct_recv(buf, count, datatype, source, tag, comm, status))
 		return 0;
-	return muster_call(406, a);
+	return muster_call(407, a);
 }
 
 FUNCTION(MPI_Recv_c, (void *buf, int64_t count, int datatype, int source, int tag, int comm, void *status))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)source, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)status};
-	return muster_call(407, a);
+	return muster_call(408, a);
 }
 
 FUNCTION(MPI_Recv_init, (void *buf, int count, int datatype, int source, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)source, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(408, a);
+	return muster_call(409, a);
 }
 
 FUNCTION(MPI_Recv_init_c, (void *buf, int64_t count, int datatype, int source, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)source, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(409, a);
+	return muster_call(410, a);
 }
 
 FUNCTION(MPI_Reduce, (void *sendbuf, void *recvbuf, int count, int datatype, int op, int root, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm};
-	return muster_call(410, a);
+	return muster_call(411, a);
 }
 
 FUNCTION(MPI_Reduce_c, (void *sendbuf, void *recvbuf, int64_t count, int datatype, int op, int root, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm};
-	return muster_call(411, a);
+	return muster_call(412, a);
 }
 
 FUNCTION(MPI_Reduce_init, (void *sendbuf, void *recvbuf, int count, int datatype, int op, int root, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(412, a);
+	return muster_call(413, a);
 }
 
 FUNCTION(MPI_Reduce_init_c, (void *sendbuf, void *recvbuf, int64_t count, int datatype, int op, int root, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(413, a);
+	return muster_call(414, a);
 }
 
 FUNCTION(MPI_Reduce_local, (void *inbuf, void *inoutbuf, int count, int datatype, int op))
 {
 	uint64_t a[] = {(uintptr_t)inbuf, (uintptr_t)inoutbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op};
-	return muster_call(414, a);
+	return muster_call(415, a);
 }
 
 FUNCTION(MPI_Reduce_local_c, (void *inbuf, void *inoutbuf, int64_t count, int datatype, int op))
 {
 	uint64_t a[] = {(uintptr_t)inbuf, (uintptr_t)inoutbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op};
-	return muster_call(415, a);
+	return muster_call(416, a);
 }
 
 FUNCTION(MPI_Reduce_scatter, (void *sendbuf, void *recvbuf, void *recvcounts, int datatype, int op, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm};
-	return muster_call(416, a);
+	return muster_call(417, a);
 }
 
 FUNCTION(MPI_Reduce_scatter_block, (void *sendbuf, void *recvbuf, int recvcount, int datatype, int op, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm};
-	return muster_call(417, a);
+	return muster_call(418, a);
 }
 
 FUNCTION(MPI_Reduce_scatter_block_c, (void *sendbuf, void *recvbuf, int64_t recvcount, int datatype, int op, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm};
-	return muster_call(418, a);
+	return muster_call(419, a);
 }
 
 FUNCTION(MPI_Reduce_scatter_block_init, (void *sendbuf, void *recvbuf, int recvcount, int datatype, int op, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(419, a);
+	return muster_call(420, a);
 }
 
 FUNCTION(MPI_Reduce_scatter_block_init_c, (void *sendbuf, void *recvbuf, int64_t recvcount, int datatype, int op, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(420, a);
+	return muster_call(421, a);
 }
 
 FUNCTION(MPI_Reduce_scatter_c, (void *sendbuf, void *recvbuf, void *recvcounts, int datatype, int op, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm};
-	return muster_call(421, a);
+	return muster_call(422, a);
 }
 
 FUNCTION(MPI_Reduce_scatter_init, (void *sendbuf, void *recvbuf, void *recvcounts, int datatype, int op, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(422, a);
+	return muster_call(423, a);
 }
 
 FUNCTION(MPI_Reduce_scatter_init_c, (void *sendbuf, void *recvbuf, void *recvcounts, int datatype, int op, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uintptr_t)recvcounts, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(423, a);
+	return muster_call(424, a);
 }
 
 FUNCTION(MPI_Register_datarep, (void *datarep, void *read_conversion_fn, void *write_conversion_fn, void *dtype_file_extent_fn, void *extra_state))
 {
 	uint64_t a[] = {(uintptr_t)datarep, (uintptr_t)read_conversion_fn, (uintptr_t)write_conversion_fn, (uintptr_t)dtype_file_extent_fn, (uintptr_t)extra_state};
-	return muster_call(424, a);
+	return muster_call(425, a);
 }
 
 FUNCTION(MPI_Register_datarep_c, (void *datarep, void *read_conversion_fn, void *write_conversion_fn, void *dtype_file_extent_fn, void *extra_state))
 {
 	uint64_t a[] = {(uintptr_t)datarep, (uintptr_t)read_conversion_fn, (uintptr_t)write_conversion_fn, (uintptr_t)dtype_file_extent_fn, (uintptr_t)extra_state};
-	return muster_call(425, a);
+	return muster_call(426, a);
 }
 
 FUNCTION(MPI_Request_free, (void *request))
 {
 	uint64_t a[] = {(uintptr_t)request};
-	return muster_call(426, a);
+	return muster_call(427, a);
 }
 
 FUNCTION(MPI_Request_get_status, (int request, void *flag, void *status))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)request, (uintptr_t)flag, (uintptr_t)status};
-	return muster_call(427, a);
+	return muster_call(428, a);
 }
 
 FUNCTION(MPI_Rget, (void *origin_addr, int origin_count, int origin_datatype, int target_rank, int64_t target_disp, int target_count, int target_datatype, int win, void *request))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)win, (uintptr_t)request};
-	return muster_call(428, a);
+	return muster_call(429, a);
 }
 
 FUNCTION(MPI_Rget_accumulate, (void *origin_addr, int origin_count, int origin_datatype, void *result_addr, int result_count, int result_datatype, int target_rank, int64_t target_disp, int target_count, int target_datatype, int op, int win, void *request))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uintptr_t)result_addr, (uint64_t)(int64_t)result_count, (uint64_t)(int64_t)result_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)win, (uintptr_t)request};
-	return muster_call(429, a);
+	return muster_call(430, a);
 }
 
 FUNCTION(MPI_Rget_accumulate_c, (void *origin_addr, int64_t origin_count, int origin_datatype, void *result_addr, int64_t result_count, int result_datatype, int target_rank, int64_t target_disp, int64_t target_count, int target_datatype, int op, int win, void *request))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uintptr_t)result_addr, (uint64_t)(int64_t)result_count, (uint64_t)(int64_t)result_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)win, (uintptr_t)request};
-	return muster_call(430, a);
+	return muster_call(431, a);
 }
 
 FUNCTION(MPI_Rget_c, (void *origin_addr, int64_t origin_count, int origin_datatype, int target_rank, int64_t target_disp, int64_t target_count, int target_datatype, int win, void *request))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)win, (uintptr_t)request};
-	return muster_call(431, a);
+	return muster_call(432, a);
 }
 
 FUNCTION(MPI_Rput, (void *origin_addr, int origin_count, int origin_datatype, int target_rank, int64_t target_disp, int target_count, int target_datatype, int win, void *request))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)win, (uintptr_t)request};
-	return muster_call(432, a);
+	return muster_call(433, a);
 }
 
 FUNCTION(MPI_Rput_c, (void *origin_addr, int64_t origin_count, int origin_datatype, int target_rank, int64_t target_disp, int64_t target_count, int target_datatype, int win, void *request))
 {
 	uint64_t a[] = {(uintptr_t)origin_addr, (uint64_t)(int64_t)origin_count, (uint64_t)(int64_t)origin_datatype, (uint64_t)(int64_t)target_rank, (uint64_t)(int64_t)target_disp, (uint64_t)(int64_t)target_count, (uint64_t)(int64_t)target_datatype, (uint64_t)(int64_t)win, (uintptr_t)request};
-	return muster_call(433, a);
+	return muster_call(434, a);
 }
 
 FUNCTION(MPI_Rsend, (void *buf, int count, int datatype, int dest, int tag, int comm))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm};
-	return muster_call(434, a);
+	return muster_call(435, a);
 }
 
 FUNCTION(MPI_Rsend_c, (void *buf, int64_t count, int datatype, int dest, int tag, int comm))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm};
-	return muster_call(435, a);
+	return muster_call(436, a);
 }
 
 FUNCTION(MPI_Rsend_init, (void *buf, int count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(436, a);
+	return muster_call(437, a);
 }
 
 FUNCTION(MPI_Rsend_init_c, (void *buf, int64_t count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(437, a);
+	return muster_call(438, a);
 }
 
 FUNCTION(MPI_Scan, (void *sendbuf, void *recvbuf, int count, int datatype, int op, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm};
-	return muster_call(438, a);
+	return muster_call(439, a);
 }
 
 FUNCTION(MPI_Scan_c, (void *sendbuf, void *recvbuf, int64_t count, int datatype, int op, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm};
-	return muster_call(439, a);
+	return muster_call(440, a);
 }
 
 FUNCTION(MPI_Scan_init, (void *sendbuf, void *recvbuf, int count, int datatype, int op, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(440, a);
+	return muster_call(441, a);
 }
 
 FUNCTION(MPI_Scan_init_c, (void *sendbuf, void *recvbuf, int64_t count, int datatype, int op, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)recvbuf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)op, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(441, a);
+	return muster_call(442, a);
 }
 
 FUNCTION(MPI_Scatter, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int root, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm};
-	return muster_call(442, a);
+	return muster_call(443, a);
 }
 
 FUNCTION(MPI_Scatter_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int root, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm};
-	return muster_call(443, a);
+	return muster_call(444, a);
 }
 
 FUNCTION(MPI_Scatter_init, (void *sendbuf, int sendcount, int sendtype, void *recvbuf, int recvcount, int recvtype, int root, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(444, a);
+	return muster_call(445, a);
 }
 
 FUNCTION(MPI_Scatter_init_c, (void *sendbuf, int64_t sendcount, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int root, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(445, a);
+	return muster_call(446, a);
 }
 
 FUNCTION(MPI_Scatterv, (void *sendbuf, void *sendcounts, void *displs, int sendtype, void *recvbuf, int recvcount, int recvtype, int root, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)displs, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm};
-	return muster_call(446, a);
+	return muster_call(447, a);
 }
 
 FUNCTION(MPI_Scatterv_c, (void *sendbuf, void *sendcounts, void *displs, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int root, int comm))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)displs, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm};
-	return muster_call(447, a);
+	return muster_call(448, a);
 }
 
 FUNCTION(MPI_Scatterv_init, (void *sendbuf, void *sendcounts, void *displs, int sendtype, void *recvbuf, int recvcount, int recvtype, int root, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)displs, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(448, a);
+	return muster_call(449, a);
 }
 
 FUNCTION(MPI_Scatterv_init_c, (void *sendbuf, void *sendcounts, void *displs, int sendtype, void *recvbuf, int64_t recvcount, int recvtype, int root, int comm, int info, void *request))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uintptr_t)sendcounts, (uintptr_t)displs, (uint64_t)(int64_t)sendtype, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)root, (uint64_t)(int64_t)comm, (uint64_t)(int64_t)info, (uintptr_t)request};
-	return muster_call(449, a);
+	return muster_call(450, a);
 }
 
 FUNCTION(MPI_Send, (void *buf, int count, int datatype, int dest, int tag, int comm))
@@ -3282,481 +3289,481 @@ FUNCTION(MPI_Send, (void *buf, int count, int datatype, int dest, int tag, int c
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm};
 	if (muster_direct_send(buf, count, datatype, dest, tag, comm))
 		return 0;
-	return muster_call(450, a);
+	return muster_call(451, a);
 }
 
 FUNCTION(MPI_Send_c, (void *buf, int64_t count, int datatype, int dest, int tag, int comm))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm};
-	return muster_call(451, a);
+	return muster_call(452, a);
 }
 
 FUNCTION(MPI_Send_init, (void *buf, int count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(452, a);
+	return muster_call(453, a);
 }
 
 FUNCTION(MPI_Send_init_c, (void *buf, int64_t count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(453, a);
+	return muster_call(454, a);
 }
 
 FUNCTION(MPI_Sendrecv, (void *sendbuf, int sendcount, int sendtype, int dest, int sendtag, void *recvbuf, int recvcount, int recvtype, int source, int recvtag, int comm, void *status))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)sendtag, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)source, (uint64_t)(int64_t)recvtag, (uint64_t)(int64_t)comm, (uintptr_t)status};
-	return muster_call(454, a);
+	return muster_call(455, a);
 }
 
 FUNCTION(MPI_Sendrecv_c, (void *sendbuf, int64_t sendcount, int sendtype, int dest, int sendtag, void *recvbuf, int64_t recvcount, int recvtype, int source, int recvtag, int comm, void *status))
 {
 	uint64_t a[] = {(uintptr_t)sendbuf, (uint64_t)(int64_t)sendcount, (uint64_t)(int64_t)sendtype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)sendtag, (uintptr_t)recvbuf, (uint64_t)(int64_t)recvcount, (uint64_t)(int64_t)recvtype, (uint64_t)(int64_t)source, (uint64_t)(int64_t)recvtag, (uint64_t)(int64_t)comm, (uintptr_t)status};
-	return muster_call(455, a);
+	return muster_call(456, a);
 }
 
 FUNCTION(MPI_Sendrecv_replace, (void *buf, int count, int datatype, int dest, int sendtag, int source, int recvtag, int comm, void *status))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)sendtag, (uint64_t)(int64_t)source, (uint64_t)(int64_t)recvtag, (uint64_t)(int64_t)comm, (uintptr_t)status};
-	return muster_call(456, a);
+	return muster_call(457, a);
 }
 
 FUNCTION(MPI_Sendrecv_replace_c, (void *buf, int64_t count, int datatype, int dest, int sendtag, int source, int recvtag, int comm, void *status))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)sendtag, (uint64_t)(int64_t)source, (uint64_t)(int64_t)recvtag, (uint64_t)(int64_t)comm, (uintptr_t)status};
-	return muster_call(457, a);
+	return muster_call(458, a);
 }
 
 FUNCTION(MPI_Session_call_errhandler, (int session, int errorcode))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)session, (uint64_t)(int64_t)errorcode};
-	return muster_call(458, a);
+	return muster_call(459, a);
 }
 
 FUNCTION(MPI_Session_create_errhandler, (void *session_errhandler_fn, void *errhandler))
 {
 	uint64_t a[] = {(uintptr_t)session_errhandler_fn, (uintptr_t)errhandler};
-	return muster_call(459, a);
+	return muster_call(460, a);
 }
 
 FUNCTION(MPI_Session_finalize, (void *session))
 {
 	uint64_t a[] = {(uintptr_t)session};
-	return muster_call(460, a);
+	return muster_call(461, a);
 }
 
 FUNCTION(MPI_Session_get_errhandler, (int session, void *errhandler))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)session, (uintptr_t)errhandler};
-	return muster_call(461, a);
+	return muster_call(462, a);
 }
 
 FUNCTION(MPI_Session_get_info, (int session, void *info_used))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)session, (uintptr_t)info_used};
-	return muster_call(462, a);
+	return muster_call(463, a);
 }
 
 FUNCTION(MPI_Session_get_nth_pset, (int session, int info, int n, void *pset_len, void *pset_name))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)session, (uint64_t)(int64_t)info, (uint64_t)(int64_t)n, (uintptr_t)pset_len, (uintptr_t)pset_name};
-	return muster_call(463, a);
+	return muster_call(464, a);
 }
 
 FUNCTION(MPI_Session_get_num_psets, (int session, int info, void *npset_names))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)session, (uint64_t)(int64_t)info, (uintptr_t)npset_names};
-	return muster_call(464, a);
+	return muster_call(465, a);
 }
 
 FUNCTION(MPI_Session_get_pset_info, (int session, void *pset_name, void *info))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)session, (uintptr_t)pset_name, (uintptr_t)info};
-	return muster_call(465, a);
+	return muster_call(466, a);
 }
 
 FUNCTION(MPI_Session_init, (int info, int errhandler, void *session))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)info, (uint64_t)(int64_t)errhandler, (uintptr_t)session};
-	return muster_call(466, a);
+	return muster_call(467, a);
 }
 
 FUNCTION(MPI_Session_set_errhandler, (int session, int errhandler))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)session, (uint64_t)(int64_t)errhandler};
-	return muster_call(467, a);
+	return muster_call(468, a);
 }
 
 FUNCTION(MPI_Ssend, (void *buf, int count, int datatype, int dest, int tag, int comm))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm};
-	return muster_call(468, a);
+	return muster_call(469, a);
 }
 
 FUNCTION(MPI_Ssend_c, (void *buf, int64_t count, int datatype, int dest, int tag, int comm))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm};
-	return muster_call(469, a);
+	return muster_call(470, a);
 }
 
 FUNCTION(MPI_Ssend_init, (void *buf, int count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(470, a);
+	return muster_call(471, a);
 }
 
 FUNCTION(MPI_Ssend_init_c, (void *buf, int64_t count, int datatype, int dest, int tag, int comm, void *request))
 {
 	uint64_t a[] = {(uintptr_t)buf, (uint64_t)(int64_t)count, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)dest, (uint64_t)(int64_t)tag, (uint64_t)(int64_t)comm, (uintptr_t)request};
-	return muster_call(471, a);
+	return muster_call(472, a);
 }
 
 FUNCTION(MPI_Start, (void *request))
 {
 	uint64_t a[] = {(uintptr_t)request};
-	return muster_call(472, a);
+	return muster_call(473, a);
 }
 
 FUNCTION(MPI_Startall, (int count, void *array_of_requests))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_requests};
-	return muster_call(473, a);
+	return muster_call(474, a);
 }
 
 FUNCTION(MPI_Status_c2f, (void *c_status, void *f_status))
 {
 	uint64_t a[] = {(uintptr_t)c_status, (uintptr_t)f_status};
-	return muster_call(474, a);
+	return muster_call(475, a);
 }
 
 FUNCTION(MPI_Status_f2c, (void *f_status, void *c_status))
 {
 	uint64_t a[] = {(uintptr_t)f_status, (uintptr_t)c_status};
-	return muster_call(475, a);
+	return muster_call(476, a);
 }
 
 FUNCTION(MPI_Status_set_cancelled, (void *status, int flag))
 {
 	uint64_t a[] = {(uintptr_t)status, (uint64_t)(int64_t)flag};
-	return muster_call(476, a);
+	return muster_call(477, a);
 }
 
 FUNCTION(MPI_Status_set_elements, (void *status, int datatype, int count))
 {
 	uint64_t a[] = {(uintptr_t)status, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)count};
-	return muster_call(477, a);
+	return muster_call(478, a);
 }
 
 FUNCTION(MPI_Status_set_elements_x, (void *status, int datatype, int64_t count))
 {
 	uint64_t a[] = {(uintptr_t)status, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)count};
-	return muster_call(478, a);
+	return muster_call(479, a);
 }
 
 FUNCTION(MPI_T_category_changed, (void *update_number))
 {
 	uint64_t a[] = {(uintptr_t)update_number};
-	return muster_call(479, a);
+	return muster_call(480, a);
 }
 
 FUNCTION(MPI_T_category_get_categories, (int cat_index, int len, void *indices))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)cat_index, (uint64_t)(int64_t)len, (uintptr_t)indices};
-	return muster_call(480, a);
+	return muster_call(481, a);
 }
 
 FUNCTION(MPI_T_category_get_cvars, (int cat_index, int len, void *indices))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)cat_index, (uint64_t)(int64_t)len, (uintptr_t)indices};
-	return muster_call(481, a);
+	return muster_call(482, a);
 }
 
 FUNCTION(MPI_T_category_get_events, (int cat_index, int len, void *indices))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)cat_index, (uint64_t)(int64_t)len, (uintptr_t)indices};
-	return muster_call(482, a);
+	return muster_call(483, a);
 }
 
 FUNCTION(MPI_T_category_get_index, (void *name, void *cat_index))
 {
 	uint64_t a[] = {(uintptr_t)name, (uintptr_t)cat_index};
-	return muster_call(483, a);
+	return muster_call(484, a);
 }
 
 FUNCTION(MPI_T_category_get_info, (int cat_index, void *name, void *name_len, void *desc, void *desc_len, void *num_cvars, void *num_pvars, void *num_categories))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)cat_index, (uintptr_t)name, (uintptr_t)name_len, (uintptr_t)desc, (uintptr_t)desc_len, (uintptr_t)num_cvars, (uintptr_t)num_pvars, (uintptr_t)num_categories};
-	return muster_call(484, a);
+	return muster_call(485, a);
 }
 
 FUNCTION(MPI_T_category_get_num, (void *num_cat))
 {
 	uint64_t a[] = {(uintptr_t)num_cat};
-	return muster_call(485, a);
+	return muster_call(486, a);
 }
 
 FUNCTION(MPI_T_category_get_num_events, (int cat_index, void *num_events))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)cat_index, (uintptr_t)num_events};
-	return muster_call(486, a);
+	return muster_call(487, a);
 }
 
 FUNCTION(MPI_T_category_get_pvars, (int cat_index, int len, void *indices))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)cat_index, (uint64_t)(int64_t)len, (uintptr_t)indices};
-	return muster_call(487, a);
+	return muster_call(488, a);
 }
 
 FUNCTION(MPI_T_cvar_get_index, (void *name, void *cvar_index))
 {
 	uint64_t a[] = {(uintptr_t)name, (uintptr_t)cvar_index};
-	return muster_call(488, a);
+	return muster_call(489, a);
 }
 
 FUNCTION(MPI_T_cvar_get_info, (int cvar_index, void *name, void *name_len, void *verbosity, void *datatype, void *enumtype, void *desc, void *desc_len, void *bind, void *scope))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)cvar_index, (uintptr_t)name, (uintptr_t)name_len, (uintptr_t)verbosity, (uintptr_t)datatype, (uintptr_t)enumtype, (uintptr_t)desc, (uintptr_t)desc_len, (uintptr_t)bind, (uintptr_t)scope};
-	return muster_call(489, a);
+	return muster_call(490, a);
 }
 
 FUNCTION(MPI_T_cvar_get_num, (void *num_cvar))
 {
 	uint64_t a[] = {(uintptr_t)num_cvar};
-	return muster_call(490, a);
+	return muster_call(491, a);
 }
 
 FUNCTION(MPI_T_cvar_handle_alloc, (int cvar_index, void *obj_handle, void *handle, void *count))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)cvar_index, (uintptr_t)obj_handle, (uintptr_t)handle, (uintptr_t)count};
-	return muster_call(491, a);
+	return muster_call(492, a);
 }
 
 FUNCTION(MPI_T_cvar_handle_free, (void *handle))
 {
 	uint64_t a[] = {(uintptr_t)handle};
-	return muster_call(492, a);
+	return muster_call(493, a);
 }
 
 FUNCTION(MPI_T_cvar_read, (void *handle, void *buf))
 {
 	uint64_t a[] = {(uintptr_t)handle, (uintptr_t)buf};
-	return muster_call(493, a);
+	return muster_call(494, a);
 }
 
 FUNCTION(MPI_T_cvar_write, (void *handle, void *buf))
 {
 	uint64_t a[] = {(uintptr_t)handle, (uintptr_t)buf};
-	return muster_call(494, a);
+	return muster_call(495, a);
 }
 
 FUNCTION(MPI_T_enum_get_info, (void *enumtype, void *num, void *name, void *name_len))
 {
 	uint64_t a[] = {(uintptr_t)enumtype, (uintptr_t)num, (uintptr_t)name, (uintptr_t)name_len};
-	return muster_call(495, a);
+	return muster_call(496, a);
 }
 
 FUNCTION(MPI_T_enum_get_item, (void *enumtype, int indx, void *value, void *name, void *name_len))
 {
 	uint64_t a[] = {(uintptr_t)enumtype, (uint64_t)(int64_t)indx, (uintptr_t)value, (uintptr_t)name, (uintptr_t)name_len};
-	return muster_call(496, a);
+	return muster_call(497, a);
 }
 
 FUNCTION(MPI_T_event_callback_get_info, (void *event_registration, int cb_safety, void *info_used))
 {
 	uint64_t a[] = {(uintptr_t)event_registration, (uint64_t)(int64_t)cb_safety, (uintptr_t)info_used};
-	return muster_call(497, a);
+	return muster_call(498, a);
 }
 
 FUNCTION(MPI_T_event_callback_set_info, (void *event_registration, int cb_safety, int info))
 {
 	uint64_t a[] = {(uintptr_t)event_registration, (uint64_t)(int64_t)cb_safety, (uint64_t)(int64_t)info};
-	return muster_call(498, a);
+	return muster_call(499, a);
 }
 
 FUNCTION(MPI_T_event_copy, (void *event_instance, void *buffer))
 {
 	uint64_t a[] = {(uintptr_t)event_instance, (uintptr_t)buffer};
-	return muster_call(499, a);
+	return muster_call(500, a);
 }
 
 FUNCTION(MPI_T_event_get_index, (void *name, void *event_index))
 {
 	uint64_t a[] = {(uintptr_t)name, (uintptr_t)event_index};
-	return muster_call(500, a);
+	return muster_call(501, a);
 }
 
 FUNCTION(MPI_T_event_get_info, (int event_index, void *name, void *name_len, void *verbosity, void *array_of_datatypes, void *array_of_displacements, void *num_elements, void *enumtype, void *info, void *desc, void *desc_len, void *bind))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)event_index, (uintptr_t)name, (uintptr_t)name_len, (uintptr_t)verbosity, (uintptr_t)array_of_datatypes, (uintptr_t)array_of_displacements, (uintptr_t)num_elements, (uintptr_t)enumtype, (uintptr_t)info, (uintptr_t)desc, (uintptr_t)desc_len, (uintptr_t)bind};
-	return muster_call(501, a);
+	return muster_call(502, a);
 }
 
 FUNCTION(MPI_T_event_get_num, (void *num_events))
 {
 	uint64_t a[] = {(uintptr_t)num_events};
-	return muster_call(502, a);
+	return muster_call(503, a);
 }
 
 FUNCTION(MPI_T_event_get_source, (void *event_instance, void *source_index))
 {
 	uint64_t a[] = {(uintptr_t)event_instance, (uintptr_t)source_index};
-	return muster_call(503, a);
+	return muster_call(504, a);
 }
 
 FUNCTION(MPI_T_event_get_timestamp, (void *event_instance, void *event_timestamp))
 {
 	uint64_t a[] = {(uintptr_t)event_instance, (uintptr_t)event_timestamp};
-	return muster_call(504, a);
+	return muster_call(505, a);
 }
 
 FUNCTION(MPI_T_event_handle_alloc, (int event_index, void *obj_handle, int info, void *event_registration))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)event_index, (uintptr_t)obj_handle, (uint64_t)(int64_t)info, (uintptr_t)event_registration};
-	return muster_call(505, a);
+	return muster_call(506, a);
 }
 
 FUNCTION(MPI_T_event_handle_free, (void *event_registration, void *user_data, void *free_cb_function))
 {
 	uint64_t a[] = {(uintptr_t)event_registration, (uintptr_t)user_data, (uintptr_t)free_cb_function};
-	return muster_call(506, a);
+	return muster_call(507, a);
 }
 
 FUNCTION(MPI_T_event_handle_get_info, (void *event_registration, void *info_used))
 {
 	uint64_t a[] = {(uintptr_t)event_registration, (uintptr_t)info_used};
-	return muster_call(507, a);
+	return muster_call(508, a);
 }
 
 FUNCTION(MPI_T_event_handle_set_info, (void *event_registration, int info))
 {
 	uint64_t a[] = {(uintptr_t)event_registration, (uint64_t)(int64_t)info};
-	return muster_call(508, a);
+	return muster_call(509, a);
 }
 
 FUNCTION(MPI_T_event_read, (void *event_instance, int element_index, void *buffer))
 {
 	uint64_t a[] = {(uintptr_t)event_instance, (uint64_t)(int64_t)element_index, (uintptr_t)buffer};
-	return muster_call(509, a);
+	return muster_call(510, a);
 }
 
 FUNCTION(MPI_T_event_register_callback, (void *event_registration, int cb_safety, int info, void *user_data, void *event_cb_function))
 {
 	uint64_t a[] = {(uintptr_t)event_registration, (uint64_t)(int64_t)cb_safety, (uint64_t)(int64_t)info, (uintptr_t)user_data, (uintptr_t)event_cb_function};
-	return muster_call(510, a);
+	return muster_call(511, a);
 }
 
 FUNCTION(MPI_T_event_set_dropped_handler, (void *event_registration, void *dropped_cb_function))
 {
 	uint64_t a[] = {(uintptr_t)event_registration, (uintptr_t)dropped_cb_function};
-	return muster_call(511, a);
+	return muster_call(512, a);
 }
 
 FUNCTION(MPI_T_finalize, (void))
 {
 	uint64_t a[] = {0};
-	return muster_call(512, a);
+	return muster_call(513, a);
 }
 
 FUNCTION(MPI_T_init_thread, (int required, void *provided))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)required, (uintptr_t)provided};
-	return muster_call(513, a);
+	return muster_call(514, a);
 }
 
 FUNCTION(MPI_T_pvar_get_index, (void *name, int var_class, void *pvar_index))
 {
 	uint64_t a[] = {(uintptr_t)name, (uint64_t)(int64_t)var_class, (uintptr_t)pvar_index};
-	return muster_call(514, a);
+	return muster_call(515, a);
 }
 
 FUNCTION(MPI_T_pvar_get_info, (int pvar_index, void *name, void *name_len, void *verbosity, void *var_class, void *datatype, void *enumtype, void *desc, void *desc_len, void *bind, void *readonly, void *continuous, void *atomic))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)pvar_index, (uintptr_t)name, (uintptr_t)name_len, (uintptr_t)verbosity, (uintptr_t)var_class, (uintptr_t)datatype, (uintptr_t)enumtype, (uintptr_t)desc, (uintptr_t)desc_len, (uintptr_t)bind, (uintptr_t)readonly, (uintptr_t)continuous, (uintptr_t)atomic};
-	return muster_call(515, a);
+	return muster_call(516, a);
 }
 
 FUNCTION(MPI_T_pvar_get_num, (void *num_pvar))
 {
 	uint64_t a[] = {(uintptr_t)num_pvar};
-	return muster_call(516, a);
+	return muster_call(517, a);
 }
 
 FUNCTION(MPI_T_pvar_handle_alloc, (void *session, int pvar_index, void *obj_handle, void *handle, void *count))
 {
 	uint64_t a[] = {(uintptr_t)session, (uint64_t)(int64_t)pvar_index, (uintptr_t)obj_handle, (uintptr_t)handle, (uintptr_t)count};
-	return muster_call(517, a);
+	return muster_call(518, a);
 }
 
 FUNCTION(MPI_T_pvar_handle_free, (void *session, void *handle))
 {
 	uint64_t a[] = {(uintptr_t)session, (uintptr_t)handle};
-	return muster_call(518, a);
+	return muster_call(519, a);
 }
 
 FUNCTION(MPI_T_pvar_read, (void *session, void *handle, void *buf))
 {
 	uint64_t a[] = {(uintptr_t)session, (uintptr_t)handle, (uintptr_t)buf};
-	return muster_call(519, a);
+	return muster_call(520, a);
 }
 
 FUNCTION(MPI_T_pvar_readreset, (void *session, void *handle, void *buf))
 {
 	uint64_t a[] = {(uintptr_t)session, (uintptr_t)handle, (uintptr_t)buf};
-	return muster_call(520, a);
+	return muster_call(521, a);
 }
 
 FUNCTION(MPI_T_pvar_reset, (void *session, void *handle))
 {
 	uint64_t a[] = {(uintptr_t)session, (uintptr_t)handle};
-	return muster_call(521, a);
+	return muster_call(522, a);
 }
 
 FUNCTION(MPI_T_pvar_session_create, (void *session))
 {
 	uint64_t a[] = {(uintptr_t)session};
-	return muster_call(522, a);
+	return muster_call(523, a);
 }
 
 FUNCTION(MPI_T_pvar_session_free, (void *session))
 {
 	uint64_t a[] = {(uintptr_t)session};
-	return muster_call(523, a);
+	return muster_call(524, a);
 }
 
 FUNCTION(MPI_T_pvar_start, (void *session, void *handle))
 {
 	uint64_t a[] = {(uintptr_t)session, (uintptr_t)handle};
-	return muster_call(524, a);
+	return muster_call(525, a);
 }
 
 FUNCTION(MPI_T_pvar_stop, (void *session, void *handle))
 {
 	uint64_t a[] = {(uintptr_t)session, (uintptr_t)handle};
-	return muster_call(525, a);
+	return muster_call(526, a);
 }
 
 FUNCTION(MPI_T_pvar_write, (void *session, void *handle, void *buf))
 {
 	uint64_t a[] = {(uintptr_t)session, (uintptr_t)handle, (uintptr_t)buf};
-	return muster_call(526, a);
+	return muster_call(527, a);
 }
 
 FUNCTION(MPI_T_source_get_info, (int source_index, void *name, void *name_len, void *desc, void *desc_len, void *ordering, void *ticks_per_second, void *max_ticks, void *info))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)source_index, (uintptr_t)name, (uintptr_t)name_len, (uintptr_t)desc, (uintptr_t)desc_len, (uintptr_t)ordering, (uintptr_t)ticks_per_second, (uintptr_t)max_ticks, (uintptr_t)info};
-	return muster_call(527, a);
+	return muster_call(528, a);
 }
 
 FUNCTION(MPI_T_source_get_num, (void *num_sources))
 {
 	uint64_t a[] = {(uintptr_t)num_sources};
-	return muster_call(528, a);
+	return muster_call(529, a);
 }
 
 FUNCTION(MPI_T_source_get_timestamp, (int source_index, void *timestamp))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)source_index, (uintptr_t)timestamp};
-	return muster_call(529, a);
+	return muster_call(530, a);
 }
 
 FUNCTION(MPI_Test, (void *request, void *flag, void *status))
@@ -3764,397 +3771,397 @@ FUNCTION(MPI_Test, (void *request, void *flag, void *status))
 	uint64_t a[] = {(uintptr_t)request, (uintptr_t)flag, (uintptr_t)status};
 	if (muster_direct_test(request, flag, status))
 		return 0;
-	return muster_call(530, a);
+	return muster_call(531, a);
 }
 
 FUNCTION(MPI_Test_cancelled, (void *status, void *flag))
 {
 	uint64_t a[] = {(uintptr_t)status, (uintptr_t)flag};
-	return muster_call(531, a);
+	return muster_call(532, a);
 }
 
 FUNCTION(MPI_Testall, (int count, void *array_of_requests, void *flag, void *array_of_statuses))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_requests, (uintptr_t)flag, (uintptr_t)array_of_statuses};
-	return muster_call(532, a);
+	return muster_call(533, a);
 }
 
 FUNCTION(MPI_Testany, (int count, void *array_of_requests, void *indx, void *flag, void *status))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_requests, (uintptr_t)indx, (uintptr_t)flag, (uintptr_t)status};
-	return muster_call(533, a);
+	return muster_call(534, a);
 }
 
 FUNCTION(MPI_Testsome, (int incount, void *array_of_requests, void *outcount, void *array_of_indices, void *array_of_statuses))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)incount, (uintptr_t)array_of_requests, (uintptr_t)outcount, (uintptr_t)array_of_indices, (uintptr_t)array_of_statuses};
-	return muster_call(534, a);
+	return muster_call(535, a);
 }
 
 FUNCTION(MPI_Topo_test, (int comm, void *status))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)comm, (uintptr_t)status};
-	return muster_call(535, a);
+	return muster_call(536, a);
 }
 
 FUNCTION(MPI_Type_commit, (void *datatype))
 {
 	uint64_t a[] = {(uintptr_t)datatype};
-	return muster_call(536, a);
+	return muster_call(537, a);
 }
 
 FUNCTION(MPI_Type_contiguous, (int count, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(537, a);
+	return muster_call(538, a);
 }
 
 FUNCTION(MPI_Type_contiguous_c, (int64_t count, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(538, a);
+	return muster_call(539, a);
 }
 
 FUNCTION(MPI_Type_create_darray, (int size, int rank, int ndims, void *array_of_gsizes, void *array_of_distribs, void *array_of_dargs, void *array_of_psizes, int order, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)size, (uint64_t)(int64_t)rank, (uint64_t)(int64_t)ndims, (uintptr_t)array_of_gsizes, (uintptr_t)array_of_distribs, (uintptr_t)array_of_dargs, (uintptr_t)array_of_psizes, (uint64_t)(int64_t)order, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(539, a);
+	return muster_call(540, a);
 }
 
 FUNCTION(MPI_Type_create_darray_c, (int size, int rank, int ndims, void *array_of_gsizes, void *array_of_distribs, void *array_of_dargs, void *array_of_psizes, int order, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)size, (uint64_t)(int64_t)rank, (uint64_t)(int64_t)ndims, (uintptr_t)array_of_gsizes, (uintptr_t)array_of_distribs, (uintptr_t)array_of_dargs, (uintptr_t)array_of_psizes, (uint64_t)(int64_t)order, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(540, a);
+	return muster_call(541, a);
 }
 
 FUNCTION(MPI_Type_create_f90_complex, (int p, int r, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)p, (uint64_t)(int64_t)r, (uintptr_t)newtype};
-	return muster_call(541, a);
+	return muster_call(542, a);
 }
 
 FUNCTION(MPI_Type_create_f90_integer, (int r, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)r, (uintptr_t)newtype};
-	return muster_call(542, a);
+	return muster_call(543, a);
 }
 
 FUNCTION(MPI_Type_create_f90_real, (int p, int r, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)p, (uint64_t)(int64_t)r, (uintptr_t)newtype};
-	return muster_call(543, a);
+	return muster_call(544, a);
 }
 
 FUNCTION(MPI_Type_create_hindexed, (int count, void *array_of_blocklengths, void *array_of_displacements, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_blocklengths, (uintptr_t)array_of_displacements, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(544, a);
+	return muster_call(545, a);
 }
 
 FUNCTION(MPI_Type_create_hindexed_block, (int count, int blocklength, void *array_of_displacements, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uint64_t)(int64_t)blocklength, (uintptr_t)array_of_displacements, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(545, a);
+	return muster_call(546, a);
 }
 
 FUNCTION(MPI_Type_create_hindexed_block_c, (int64_t count, int64_t blocklength, void *array_of_displacements, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uint64_t)(int64_t)blocklength, (uintptr_t)array_of_displacements, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(546, a);
+	return muster_call(547, a);
 }
 
 FUNCTION(MPI_Type_create_hindexed_c, (int64_t count, void *array_of_blocklengths, void *array_of_displacements, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_blocklengths, (uintptr_t)array_of_displacements, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(547, a);
+	return muster_call(548, a);
 }
 
 FUNCTION(MPI_Type_create_hvector, (int count, int blocklength, int64_t stride, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uint64_t)(int64_t)blocklength, (uint64_t)(int64_t)stride, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(548, a);
+	return muster_call(549, a);
 }
 
 FUNCTION(MPI_Type_create_hvector_c, (int64_t count, int64_t blocklength, int64_t stride, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uint64_t)(int64_t)blocklength, (uint64_t)(int64_t)stride, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(549, a);
+	return muster_call(550, a);
 }
 
 FUNCTION(MPI_Type_create_indexed_block, (int count, int blocklength, void *array_of_displacements, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uint64_t)(int64_t)blocklength, (uintptr_t)array_of_displacements, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(550, a);
+	return muster_call(551, a);
 }
 
 FUNCTION(MPI_Type_create_indexed_block_c, (int64_t count, int64_t blocklength, void *array_of_displacements, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uint64_t)(int64_t)blocklength, (uintptr_t)array_of_displacements, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(551, a);
+	return muster_call(552, a);
 }
 
 FUNCTION(MPI_Type_create_keyval, (void *type_copy_attr_fn, void *type_delete_attr_fn, void *type_keyval, void *extra_state))
 {
 	uint64_t a[] = {(uintptr_t)type_copy_attr_fn, (uintptr_t)type_delete_attr_fn, (uintptr_t)type_keyval, (uintptr_t)extra_state};
-	return muster_call(552, a);
+	return muster_call(553, a);
 }
 
 FUNCTION(MPI_Type_create_resized, (int oldtype, int64_t lb, int64_t extent, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)oldtype, (uint64_t)(int64_t)lb, (uint64_t)(int64_t)extent, (uintptr_t)newtype};
-	return muster_call(553, a);
+	return muster_call(554, a);
 }
 
 FUNCTION(MPI_Type_create_resized_c, (int oldtype, int64_t lb, int64_t extent, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)oldtype, (uint64_t)(int64_t)lb, (uint64_t)(int64_t)extent, (uintptr_t)newtype};
-	return muster_call(554, a);
+	return muster_call(555, a);
 }
 
 FUNCTION(MPI_Type_create_struct, (int count, void *array_of_blocklengths, void *array_of_displacements, void *array_of_types, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_blocklengths, (uintptr_t)array_of_displacements, (uintptr_t)array_of_types, (uintptr_t)newtype};
-	return muster_call(555, a);
+	return muster_call(556, a);
 }
 
 FUNCTION(MPI_Type_create_struct_c, (int64_t count, void *array_of_blocklengths, void *array_of_displacements, void *array_of_types, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_blocklengths, (uintptr_t)array_of_displacements, (uintptr_t)array_of_types, (uintptr_t)newtype};
-	return muster_call(556, a);
+	return muster_call(557, a);
 }
 
 FUNCTION(MPI_Type_create_subarray, (int ndims, void *array_of_sizes, void *array_of_subsizes, void *array_of_starts, int order, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)ndims, (uintptr_t)array_of_sizes, (uintptr_t)array_of_subsizes, (uintptr_t)array_of_starts, (uint64_t)(int64_t)order, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(557, a);
+	return muster_call(558, a);
 }
 
 FUNCTION(MPI_Type_create_subarray_c, (int ndims, void *array_of_sizes, void *array_of_subsizes, void *array_of_starts, int order, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)ndims, (uintptr_t)array_of_sizes, (uintptr_t)array_of_subsizes, (uintptr_t)array_of_starts, (uint64_t)(int64_t)order, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(558, a);
+	return muster_call(559, a);
 }
 
 FUNCTION(MPI_Type_delete_attr, (int datatype, int type_keyval))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uint64_t)(int64_t)type_keyval};
-	return muster_call(559, a);
+	return muster_call(560, a);
 }
 
 FUNCTION(MPI_Type_dup, (int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(560, a);
+	return muster_call(561, a);
 }
 
 FUNCTION(MPI_Type_extent, (int datatype, void *extent))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)extent};
-	return muster_call(561, a);
+	return muster_call(562, a);
 }
 
 FUNCTION(MPI_Type_free, (void *datatype))
 {
 	uint64_t a[] = {(uintptr_t)datatype};
-	return muster_call(562, a);
+	return muster_call(563, a);
 }
 
 FUNCTION(MPI_Type_free_keyval, (void *type_keyval))
 {
 	uint64_t a[] = {(uintptr_t)type_keyval};
-	return muster_call(563, a);
+	return muster_call(564, a);
 }
 
 FUNCTION(MPI_Type_get_attr, (int datatype, int type_keyval, void *attribute_val, void *flag))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uint64_t)(int64_t)type_keyval, (uintptr_t)attribute_val, (uintptr_t)flag};
-	return muster_call(564, a);
+	return muster_call(565, a);
 }
 
 FUNCTION(MPI_Type_get_contents, (int datatype, int max_integers, int max_addresses, int max_datatypes, void *array_of_integers, void *array_of_addresses, void *array_of_datatypes))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uint64_t)(int64_t)max_integers, (uint64_t)(int64_t)max_addresses, (uint64_t)(int64_t)max_datatypes, (uintptr_t)array_of_integers, (uintptr_t)array_of_addresses, (uintptr_t)array_of_datatypes};
-	return muster_call(565, a);
+	return muster_call(566, a);
 }
 
 FUNCTION(MPI_Type_get_contents_c, (int datatype, int64_t max_integers, int64_t max_addresses, int64_t max_large_counts, int64_t max_datatypes, void *array_of_integers, void *array_of_addresses, void *array_of_large_counts, void *array_of_datatypes))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uint64_t)(int64_t)max_integers, (uint64_t)(int64_t)max_addresses, (uint64_t)(int64_t)max_large_counts, (uint64_t)(int64_t)max_datatypes, (uintptr_t)array_of_integers, (uintptr_t)array_of_addresses, (uintptr_t)array_of_large_counts, (uintptr_t)array_of_datatypes};
-	return muster_call(566, a);
+	return muster_call(567, a);
 }
 
 FUNCTION(MPI_Type_get_envelope, (int datatype, void *num_integers, void *num_addresses, void *num_datatypes, void *combiner))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)num_integers, (uintptr_t)num_addresses, (uintptr_t)num_datatypes, (uintptr_t)combiner};
-	return muster_call(567, a);
+	return muster_call(568, a);
 }
 
 FUNCTION(MPI_Type_get_envelope_c, (int datatype, void *num_integers, void *num_addresses, void *num_large_counts, void *num_datatypes, void *combiner))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)num_integers, (uintptr_t)num_addresses, (uintptr_t)num_large_counts, (uintptr_t)num_datatypes, (uintptr_t)combiner};
-	return muster_call(568, a);
+	return muster_call(569, a);
 }
 
 FUNCTION(MPI_Type_get_extent, (int datatype, void *lb, void *extent))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)lb, (uintptr_t)extent};
-	return muster_call(569, a);
+	return muster_call(570, a);
 }
 
 FUNCTION(MPI_Type_get_extent_c, (int datatype, void *lb, void *extent))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)lb, (uintptr_t)extent};
-	return muster_call(570, a);
+	return muster_call(571, a);
 }
 
 FUNCTION(MPI_Type_get_extent_x, (int datatype, void *lb, void *extent))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)lb, (uintptr_t)extent};
-	return muster_call(571, a);
+	return muster_call(572, a);
 }
 
 FUNCTION(MPI_Type_get_name, (int datatype, void *type_name, void *resultlen))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)type_name, (uintptr_t)resultlen};
-	return muster_call(572, a);
+	return muster_call(573, a);
 }
 
 FUNCTION(MPI_Type_get_true_extent, (int datatype, void *true_lb, void *true_extent))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)true_lb, (uintptr_t)true_extent};
-	return muster_call(573, a);
+	return muster_call(574, a);
 }
 
 FUNCTION(MPI_Type_get_true_extent_c, (int datatype, void *true_lb, void *true_extent))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)true_lb, (uintptr_t)true_extent};
-	return muster_call(574, a);
+	return muster_call(575, a);
 }
 
 FUNCTION(MPI_Type_get_true_extent_x, (int datatype, void *true_lb, void *true_extent))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)true_lb, (uintptr_t)true_extent};
-	return muster_call(575, a);
+	return muster_call(576, a);
 }
 
 FUNCTION(MPI_Type_hindexed, (int count, void *array_of_blocklengths, void *array_of_displacements, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_blocklengths, (uintptr_t)array_of_displacements, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(576, a);
+	return muster_call(577, a);
 }
 
 FUNCTION(MPI_Type_hvector, (int count, int blocklength, int64_t stride, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uint64_t)(int64_t)blocklength, (uint64_t)(int64_t)stride, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(577, a);
+	return muster_call(578, a);
 }
 
 FUNCTION(MPI_Type_indexed, (int count, void *array_of_blocklengths, void *array_of_displacements, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_blocklengths, (uintptr_t)array_of_displacements, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(578, a);
+	return muster_call(579, a);
 }
 
 FUNCTION(MPI_Type_indexed_c, (int64_t count, void *array_of_blocklengths, void *array_of_displacements, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_blocklengths, (uintptr_t)array_of_displacements, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(579, a);
+	return muster_call(580, a);
 }
 
 FUNCTION(MPI_Type_lb, (int datatype, void *displacement))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)displacement};
-	return muster_call(580, a);
+	return muster_call(581, a);
 }
 
 FUNCTION(MPI_Type_match_size, (int typeclass, int size, void *datatype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)typeclass, (uint64_t)(int64_t)size, (uintptr_t)datatype};
-	return muster_call(581, a);
+	return muster_call(582, a);
 }
 
 FUNCTION(MPI_Type_set_attr, (int datatype, int type_keyval, void *attribute_val))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uint64_t)(int64_t)type_keyval, (uintptr_t)attribute_val};
-	return muster_call(582, a);
+	return muster_call(583, a);
 }
 
 FUNCTION(MPI_Type_set_name, (int datatype, void *type_name))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)type_name};
-	return muster_call(583, a);
+	return muster_call(584, a);
 }
 
 FUNCTION(MPI_Type_size, (int datatype, void *size))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)size};
-	return muster_call(584, a);
+	return muster_call(585, a);
 }
 
 FUNCTION(MPI_Type_size_c, (int datatype, void *size))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)size};
-	return muster_call(585, a);
+	return muster_call(586, a);
 }
 
 FUNCTION(MPI_Type_size_x, (int datatype, void *size))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)size};
-	return muster_call(586, a);
+	return muster_call(587, a);
 }
 
 FUNCTION(MPI_Type_struct, (int count, void *array_of_blocklengths, void *array_of_displacements, void *array_of_types, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_blocklengths, (uintptr_t)array_of_displacements, (uintptr_t)array_of_types, (uintptr_t)newtype};
-	return muster_call(587, a);
+	return muster_call(588, a);
 }
 
 FUNCTION(MPI_Type_ub, (int datatype, void *displacement))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)datatype, (uintptr_t)displacement};
-	return muster_call(588, a);
+	return muster_call(589, a);
 }
 
 FUNCTION(MPI_Type_vector, (int count, int blocklength, int stride, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uint64_t)(int64_t)blocklength, (uint64_t)(int64_t)stride, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(589, a);
+	return muster_call(590, a);
 }
 
 FUNCTION(MPI_Type_vector_c, (int64_t count, int64_t blocklength, int64_t stride, int oldtype, void *newtype))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uint64_t)(int64_t)blocklength, (uint64_t)(int64_t)stride, (uint64_t)(int64_t)oldtype, (uintptr_t)newtype};
-	return muster_call(590, a);
+	return muster_call(591, a);
 }
 
 FUNCTION(MPI_Unpack, (void *inbuf, int insize, void *position, void *outbuf, int outcount, int datatype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)inbuf, (uint64_t)(int64_t)insize, (uintptr_t)position, (uintptr_t)outbuf, (uint64_t)(int64_t)outcount, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)comm};
-	return muster_call(591, a);
+	return muster_call(592, a);
 }
 
 FUNCTION(MPI_Unpack_c, (void *inbuf, int64_t insize, void *position, void *outbuf, int64_t outcount, int datatype, int comm))
 {
 	uint64_t a[] = {(uintptr_t)inbuf, (uint64_t)(int64_t)insize, (uintptr_t)position, (uintptr_t)outbuf, (uint64_t)(int64_t)outcount, (uint64_t)(int64_t)datatype, (uint64_t)(int64_t)comm};
-	return muster_call(592, a);
+	return muster_call(593, a);
 }
 
 FUNCTION(MPI_Unpack_external, (void *datarep, void *inbuf, int64_t insize, void *position, void *outbuf, int outcount, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)datarep, (uintptr_t)inbuf, (uint64_t)(int64_t)insize, (uintptr_t)position, (uintptr_t)outbuf, (uint64_t)(int64_t)outcount, (uint64_t)(int64_t)datatype};
-	return muster_call(593, a);
+	return muster_call(594, a);
 }
 
 FUNCTION(MPI_Unpack_external_c, (void *datarep, void *inbuf, int64_t insize, void *position, void *outbuf, int64_t outcount, int datatype))
 {
 	uint64_t a[] = {(uintptr_t)datarep, (uintptr_t)inbuf, (uint64_t)(int64_t)insize, (uintptr_t)position, (uintptr_t)outbuf, (uint64_t)(int64_t)outcount, (uint64_t)(int64_t)datatype};
-	return muster_call(594, a);
+	return muster_call(595, a);
 }
 
 FUNCTION(MPI_Unpublish_name, (void *service_name, int info, void *port_name))
 {
 	uint64_t a[] = {(uintptr_t)service_name, (uint64_t)(int64_t)info, (uintptr_t)port_name};
-	return muster_call(595, a);
+	return muster_call(596, a);
 }
 
 FUNCTION(MPI_Wait, (void *request, void *status))
@@ -4162,7 +4169,7 @@ FUNCTION(MPI_Wait, (void *request, void *status))
 	uint64_t a[] = {(uintptr_t)request, (uintptr_t)status};
 	if (muster_direct_wait(request, status))
 		return 0;
-	return muster_call(596, a);
+	return muster_call(597, a);
 }
 
 FUNCTION(MPI_Waitall, (int count, void *array_of_requests, void *array_of_statuses))
@@ -4170,263 +4177,263 @@ FUNCTION(MPI_Waitall, (int count, void *array_of_requests, void *array_of_status
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_requests, (uintptr_t)array_of_statuses};
 	if (muster_direct_waitall(count, array_of_requests, array_of_statuses))
 		return 0;
-	return muster_call(597, a);
+	return muster_call(598, a);
 }
 
 FUNCTION(MPI_Waitany, (int count, void *array_of_requests, void *indx, void *status))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array_of_requests, (uintptr_t)indx, (uintptr_t)status};
-	return muster_call(598, a);
+	return muster_call(599, a);
 }
 
 FUNCTION(MPI_Waitsome, (int incount, void *array_of_requests, void *outcount, void *array_of_indices, void *array_of_statuses))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)incount, (uintptr_t)array_of_requests, (uintptr_t)outcount, (uintptr_t)array_of_indices, (uintptr_t)array_of_statuses};
-	return muster_call(599, a);
+	return muster_call(600, a);
 }
 
 FUNCTION(MPI_Win_allocate, (int64_t size, int disp_unit, int info, int comm, void *baseptr, void *win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)size, (uint64_t)(int64_t)disp_unit, (uint64_t)(int64_t)info, (uint64_t)(int64_t)comm, (uintptr_t)baseptr, (uintptr_t)win};
-	return muster_call(600, a);
+	return muster_call(601, a);
 }
 
 FUNCTION(MPI_Win_allocate_c, (int64_t size, int64_t disp_unit, int info, int comm, void *baseptr, void *win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)size, (uint64_t)(int64_t)disp_unit, (uint64_t)(int64_t)info, (uint64_t)(int64_t)comm, (uintptr_t)baseptr, (uintptr_t)win};
-	return muster_call(601, a);
+	return muster_call(602, a);
 }
 
 FUNCTION(MPI_Win_allocate_shared, (int64_t size, int disp_unit, int info, int comm, void *baseptr, void *win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)size, (uint64_t)(int64_t)disp_unit, (uint64_t)(int64_t)info, (uint64_t)(int64_t)comm, (uintptr_t)baseptr, (uintptr_t)win};
-	return muster_call(602, a);
+	return muster_call(603, a);
 }
 
 FUNCTION(MPI_Win_allocate_shared_c, (int64_t size, int64_t disp_unit, int info, int comm, void *baseptr, void *win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)size, (uint64_t)(int64_t)disp_unit, (uint64_t)(int64_t)info, (uint64_t)(int64_t)comm, (uintptr_t)baseptr, (uintptr_t)win};
-	return muster_call(603, a);
+	return muster_call(604, a);
 }
 
 FUNCTION(MPI_Win_attach, (int win, void *base, int64_t size))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uintptr_t)base, (uint64_t)(int64_t)size};
-	return muster_call(604, a);
+	return muster_call(605, a);
 }
 
 FUNCTION(MPI_Win_call_errhandler, (int win, int errorcode))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uint64_t)(int64_t)errorcode};
-	return muster_call(605, a);
+	return muster_call(606, a);
 }
 
 FUNCTION(MPI_Win_complete, (int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win};
-	return muster_call(606, a);
+	return muster_call(607, a);
 }
 
 FUNCTION(MPI_Win_create, (void *base, int64_t size, int disp_unit, int info, int comm, void *win))
 {
 	uint64_t a[] = {(uintptr_t)base, (uint64_t)(int64_t)size, (uint64_t)(int64_t)disp_unit, (uint64_t)(int64_t)info, (uint64_t)(int64_t)comm, (uintptr_t)win};
-	return muster_call(607, a);
+	return muster_call(608, a);
 }
 
 FUNCTION(MPI_Win_create_c, (void *base, int64_t size, int64_t disp_unit, int info, int comm, void *win))
 {
 	uint64_t a[] = {(uintptr_t)base, (uint64_t)(int64_t)size, (uint64_t)(int64_t)disp_unit, (uint64_t)(int64_t)info, (uint64_t)(int64_t)comm, (uintptr_t)win};
-	return muster_call(608, a);
+	return muster_call(609, a);
 }
 
 FUNCTION(MPI_Win_create_dynamic, (int info, int comm, void *win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)info, (uint64_t)(int64_t)comm, (uintptr_t)win};
-	return muster_call(609, a);
+	return muster_call(610, a);
 }
 
 FUNCTION(MPI_Win_create_errhandler, (void *win_errhandler_fn, void *errhandler))
 {
 	uint64_t a[] = {(uintptr_t)win_errhandler_fn, (uintptr_t)errhandler};
-	return muster_call(610, a);
+	return muster_call(611, a);
 }
 
 FUNCTION(MPI_Win_create_keyval, (void *win_copy_attr_fn, void *win_delete_attr_fn, void *win_keyval, void *extra_state))
 {
 	uint64_t a[] = {(uintptr_t)win_copy_attr_fn, (uintptr_t)win_delete_attr_fn, (uintptr_t)win_keyval, (uintptr_t)extra_state};
-	return muster_call(611, a);
+	return muster_call(612, a);
 }
 
 FUNCTION(MPI_Win_delete_attr, (int win, int win_keyval))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uint64_t)(int64_t)win_keyval};
-	return muster_call(612, a);
+	return muster_call(613, a);
 }
 
 FUNCTION(MPI_Win_detach, (int win, void *base))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uintptr_t)base};
-	return muster_call(613, a);
+	return muster_call(614, a);
 }
 
 FUNCTION(MPI_Win_fence, (int assert, int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)assert, (uint64_t)(int64_t)win};
-	return muster_call(614, a);
+	return muster_call(615, a);
 }
 
 FUNCTION(MPI_Win_flush, (int rank, int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)rank, (uint64_t)(int64_t)win};
-	return muster_call(615, a);
+	return muster_call(616, a);
 }
 
 FUNCTION(MPI_Win_flush_all, (int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win};
-	return muster_call(616, a);
+	return muster_call(617, a);
 }
 
 FUNCTION(MPI_Win_flush_local, (int rank, int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)rank, (uint64_t)(int64_t)win};
-	return muster_call(617, a);
+	return muster_call(618, a);
 }
 
 FUNCTION(MPI_Win_flush_local_all, (int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win};
-	return muster_call(618, a);
+	return muster_call(619, a);
 }
 
 FUNCTION(MPI_Win_free, (void *win))
 {
 	uint64_t a[] = {(uintptr_t)win};
-	return muster_call(619, a);
+	return muster_call(620, a);
 }
 
 FUNCTION(MPI_Win_free_keyval, (void *win_keyval))
 {
 	uint64_t a[] = {(uintptr_t)win_keyval};
-	return muster_call(620, a);
+	return muster_call(621, a);
 }
 
 FUNCTION(MPI_Win_get_attr, (int win, int win_keyval, void *attribute_val, void *flag))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uint64_t)(int64_t)win_keyval, (uintptr_t)attribute_val, (uintptr_t)flag};
-	return muster_call(621, a);
+	return muster_call(622, a);
 }
 
 FUNCTION(MPI_Win_get_errhandler, (int win, void *errhandler))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uintptr_t)errhandler};
-	return muster_call(622, a);
+	return muster_call(623, a);
 }
 
 FUNCTION(MPI_Win_get_group, (int win, void *group))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uintptr_t)group};
-	return muster_call(623, a);
+	return muster_call(624, a);
 }
 
 FUNCTION(MPI_Win_get_info, (int win, void *info_used))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uintptr_t)info_used};
-	return muster_call(624, a);
+	return muster_call(625, a);
 }
 
 FUNCTION(MPI_Win_get_name, (int win, void *win_name, void *resultlen))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uintptr_t)win_name, (uintptr_t)resultlen};
-	return muster_call(625, a);
+	return muster_call(626, a);
 }
 
 FUNCTION(MPI_Win_lock, (int lock_type, int rank, int assert, int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)lock_type, (uint64_t)(int64_t)rank, (uint64_t)(int64_t)assert, (uint64_t)(int64_t)win};
-	return muster_call(626, a);
+	return muster_call(627, a);
 }
 
 FUNCTION(MPI_Win_lock_all, (int assert, int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)assert, (uint64_t)(int64_t)win};
-	return muster_call(627, a);
+	return muster_call(628, a);
 }
 
 FUNCTION(MPI_Win_post, (int group, int assert, int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group, (uint64_t)(int64_t)assert, (uint64_t)(int64_t)win};
-	return muster_call(628, a);
+	return muster_call(629, a);
 }
 
 FUNCTION(MPI_Win_set_attr, (int win, int win_keyval, void *attribute_val))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uint64_t)(int64_t)win_keyval, (uintptr_t)attribute_val};
-	return muster_call(629, a);
+	return muster_call(630, a);
 }
 
 FUNCTION(MPI_Win_set_errhandler, (int win, int errhandler))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uint64_t)(int64_t)errhandler};
-	return muster_call(630, a);
+	return muster_call(631, a);
 }
 
 FUNCTION(MPI_Win_set_info, (int win, int info))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uint64_t)(int64_t)info};
-	return muster_call(631, a);
+	return muster_call(632, a);
 }
 
 FUNCTION(MPI_Win_set_name, (int win, void *win_name))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uintptr_t)win_name};
-	return muster_call(632, a);
+	return muster_call(633, a);
 }
 
 FUNCTION(MPI_Win_shared_query, (int win, int rank, void *size, void *disp_unit, void *baseptr))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uint64_t)(int64_t)rank, (uintptr_t)size, (uintptr_t)disp_unit, (uintptr_t)baseptr};
-	return muster_call(633, a);
+	return muster_call(634, a);
 }
 
 FUNCTION(MPI_Win_shared_query_c, (int win, int rank, void *size, void *disp_unit, void *baseptr))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uint64_t)(int64_t)rank, (uintptr_t)size, (uintptr_t)disp_unit, (uintptr_t)baseptr};
-	return muster_call(634, a);
+	return muster_call(635, a);
 }
 
 FUNCTION(MPI_Win_start, (int group, int assert, int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)group, (uint64_t)(int64_t)assert, (uint64_t)(int64_t)win};
-	return muster_call(635, a);
+	return muster_call(636, a);
 }
 
 FUNCTION(MPI_Win_sync, (int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win};
-	return muster_call(636, a);
+	return muster_call(637, a);
 }
 
 FUNCTION(MPI_Win_test, (int win, void *flag))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win, (uintptr_t)flag};
-	return muster_call(637, a);
+	return muster_call(638, a);
 }
 
 FUNCTION(MPI_Win_unlock, (int rank, int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)rank, (uint64_t)(int64_t)win};
-	return muster_call(638, a);
+	return muster_call(639, a);
 }
 
 FUNCTION(MPI_Win_unlock_all, (int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win};
-	return muster_call(639, a);
+	return muster_call(640, a);
 }
 
 FUNCTION(MPI_Win_wait, (int win))
 {
 	uint64_t a[] = {(uint64_t)(int64_t)win};
-	return muster_call(640, a);
+	return muster_call(641, a);
 }
