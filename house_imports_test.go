@@ -61,9 +61,9 @@ internal/doctor     internal/launch internal/netprobe rdma/ofi
 
 mpi                 rdma prof internal/ft internal/rankset internal/bytesize internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook internal/trace
 mpi/inspect.go      rdma/ofi
-mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/soft
+mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/iwarp rdma/soft
 mpi/rails.go        internal/netprobe rdma/soft
-mpi/processes_other.go internal/netprobe rdma/shm rdma/iwarp
+mpi/processes_other.go rdma/shm
 
 mpi/internal/hook   rdma internal/rankset rdma/ofi internal/engine internal/pmi
 mpi/inspect         mpi internal/rankset mpi/internal/hook internal/direct rdma rdma/ofi internal/engine internal/p2p internal/launch

@@ -37,7 +37,8 @@ type Config struct {
 	// kernel chooses. Also "muster run --port-range".
 	Ports string `env:"MUSTER_PORTS" default:"the kernel chooses"`
 	// Channel selects how network iwarp carries messages: "rd" (reliable
-	// datagrams, one socket for all ranks), "rc" (a connection to each peer),
+	// datagrams, one socket for all ranks), "rc" (a TCP connection to each peer
+	// that a rank exchanges messages with; needs no UDP, and uses one interface),
 	// "hybrid" (datagrams, and connections to the few peers that exchange most),
 	// or "ud" (unreliable datagrams over one socket, with reliability above
 	// them). Default "hybrid".
@@ -355,6 +356,7 @@ const (
 	eagerPosted = "posted"
 	ringPeers   = 16 // that may have a ring
 	fewBuffers  = 8  // of a connection
+	fewBuffer   = 16 << 10
 )
 
 const (

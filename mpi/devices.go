@@ -17,6 +17,7 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/hybrid"
+	"github.com/muster-mpi/muster/rdma/iwarp"
 	"github.com/muster-mpi/muster/rdma/ofi"
 	"github.com/muster-mpi/muster/rdma/shm"
 	"github.com/muster-mpi/muster/rdma/soft"
@@ -156,12 +157,26 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 		}
 		return dev, nil
 	}
-	taken := slices.IndexFunc(candidates, func(r netprobe.Candidate) bool { return r.Taken })
-	dev, err := onFreePort(cfg, client, func(port uint16) (rdma.Device, error) {
-		return openInterface(cfg, client, key, netip.AddrPortFrom(candidates[taken].Address.Addr(), port))
+	dev, err := onInterface(cfg, client, candidates, func(at netip.AddrPort) (rdma.Device, error) {
+		return openInterface(cfg, client, key, at)
 	})
 	if err != nil {
-		return fail(fmt.Errorf("%s: %w", candidates[taken].Name, err))
+		return fail(err)
+	}
+	return dev, nil
+}
+
+// onInterface opens a device on the selected interface.
+func onInterface(cfg *Config, client pmi.Client, candidates []netprobe.Candidate, open func(at netip.AddrPort) (rdma.Device, error)) (rdma.Device, error) {
+	taken := slices.IndexFunc(candidates, func(r netprobe.Candidate) bool { return r.Taken })
+	if taken < 0 { // possible ones are used when they are proved, by datagrams
+		return nil, fmt.Errorf("no interface is sure to lead to other hosts: %s; select one by MUSTER_INTERFACE", netprobe.Summary(candidates))
+	}
+	dev, err := onFreePort(cfg, client, func(port uint16) (rdma.Device, error) {
+		return open(netip.AddrPortFrom(candidates[taken].Address.Addr(), port))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", candidates[taken].Name, err)
 	}
 	return dev, nil
 }
@@ -193,14 +208,26 @@ func checkPorts(s string) error {
 // openInterface opens a device for reliable datagrams, connections or both on one interface.
 func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort) (rdma.Device, error) {
 	noCRC := at.Addr().IsLoopback() // no cable can corrupt the data
-	if cfg.Channel == channelRD {
+	switch cfg.Channel {
+	case channelRC:
+		return openMesh(cfg, client, key, at)
+	case channelRD:
 		return soft.Open(soft.Config{Bind: at, Label: channelRD, JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict})
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), Address: at.Addr(), Port: at.Port(), JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, Always: cfg.Channel == channelRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict}
+	c := hybrid.Config{Name: uint32(client.Rank()), Address: at.Addr(), Port: at.Port(), JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict}
 	if cfg.Advanced.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
 	return hybrid.Open(c)
+}
+
+// openMesh opens a device with a connection to each peer, which needs TCP and nothing else.
+func openMesh(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort) (rdma.Device, error) {
+	c := iwarp.Config{Address: at.Addr().String(), Port: int(at.Port()), Key: key, Encrypt: cfg.Encrypt, NoCRC: at.Addr().IsLoopback(), Timeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict}
+	if cfg.Advanced.Eager == eagerFew {
+		c.ConnectionBuffers, c.MaxSend = fewBuffers, fewBuffer
+	}
+	return iwarp.OpenMesh(c, uint32(client.Rank()))
 }
 
 // The channels of Config.Channel.

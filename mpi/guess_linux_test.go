@@ -60,7 +60,7 @@ func TestInvalidKeyNamesRank(t *testing.T) {
 	}
 }
 
-// guessAtMemory puts to rank 0 with guessed keys.
+// guessAtMemory puts to rank 0 with guessed keys, of 32 bits as valid ones have.
 func guessAtMemory(t *testing.T, c *Comm) {
 	w, err := CreateWin(c, make([]byte, 64))
 	if err != nil {
@@ -72,7 +72,7 @@ func guessAtMemory(t *testing.T, c *Comm) {
 		return
 	}
 	for i := uint64(1); i < 200; i++ {
-		w.far.SetMemory(0, engine.WindowMemory{Far: rdma.MR{Base: 4096, Len: 1 << 20, RKey: i * 0x9E3779B97F4A7C15}})
+		w.far.SetMemory(0, engine.WindowMemory{Far: rdma.MR{Base: 4096, Len: 1 << 20, RKey: uint64(uint32(i * 0x9E3779B9))}})
 		if err := w.Put([]byte{1}, 0, 0); err != nil {
 			return
 		}

@@ -4,12 +4,10 @@ package mpi
 
 import (
 	"fmt"
-	"slices"
+	"net/netip"
 
-	"github.com/muster-mpi/muster/internal/netprobe"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/iwarp"
 	"github.com/muster-mpi/muster/rdma/shm"
 )
 
@@ -70,16 +68,11 @@ func openNative(cfg *Config, client pmi.Client, _ string) (rdma.Device, error) {
 	if err != nil {
 		return fail(err)
 	}
-	taken := slices.IndexFunc(candidates, func(r netprobe.Candidate) bool { return r.Taken })
-	if taken < 0 {
-		return fail(fmt.Errorf("no interface is sure to lead to other hosts: %s; select one by MUSTER_INTERFACE", netprobe.Summary(candidates)))
-	}
-	at := candidates[taken].Address.Addr()
-	dev, err := onFreePort(cfg, onHost(client), func(port uint16) (rdma.Device, error) {
-		return iwarp.OpenMesh(iwarp.Config{Address: at.String(), Port: int(port), Key: key, Encrypt: cfg.Encrypt, NoCRC: at.IsLoopback(), Timeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict}, uint32(client.Rank()))
+	dev, err := onInterface(cfg, onHost(client), candidates, func(at netip.AddrPort) (rdma.Device, error) {
+		return openMesh(cfg, client, key, at)
 	})
 	if err != nil {
-		return fail(fmt.Errorf("%s: %w", candidates[taken].Name, err))
+		return fail(err)
 	}
 	return dev, nil
 }

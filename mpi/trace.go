@@ -319,7 +319,7 @@ func (w *World) writeTrace(mine []byte) error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Class: ErrOther, Op: "Finalize", Comm: w.comm.name, Rank: w.comm.rank, Peer: ProcNull, Tag: noTag,
+	return &Error{Class: ErrOther, Op: "Finalize", Comm: w.comm.Name(), Rank: w.comm.rank, Peer: ProcNull, Tag: noTag,
 		Err:  fmt.Errorf("rank %d cannot write the trace: %w", w.comm.rank, err),
 		Hint: "the file is missing or incomplete; free space for it, or name a file on another disk with --trace (MUSTER_TRACE)"}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"net/netip"
 	"time"
 
@@ -29,9 +28,6 @@ type Config struct {
 	// NoCRC excludes the user's bytes from the checksums. It is for hosts that communicate
 	// with themselves: the data never leaves the memory of the kernel.
 	NoCRC bool
-	// Always gives every peer a connection with the first message, without a limit. This is
-	// the conventional design, and the baseline.
-	Always bool
 
 	// MaxConnections is the maximum number of connections. 0: 16. A connection costs about
 	// 100 KB and a socket.
@@ -95,9 +91,6 @@ func (c *Config) complete() error {
 	if !c.Address.IsValid() {
 		c.Address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	if c.Always {
-		c.MaxConnections, c.BusyAfter, c.CountMessages = math.MaxInt, 1, true
-	}
 	switch {
 	case c.MaxConnections < 0 || c.BusyAfter < 0 || c.Interval < 0:
 		return errors.New("hybrid: MaxConnections, BusyAfter and Interval of Config must not be negative, 0 is the default")
@@ -153,9 +146,5 @@ func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a.RegCost = rd.RegCost.Plus(rc.RegCost)
 	a.MaxInline = min(rd.MaxInline, rc.MaxInline, a.MaxSend-rdma.HeadMax)
 	a.SegmentHint = min(rd.SegmentHint, a.MaxSend)
-	if c.Always {
-		a.Name = "rc"
-		a.SendCost, a.ReadCost, a.PutCost, a.EndCost = rc.SendCost, rc.ReadCost, rc.PutCost, rc.EndCost
-	}
 	return a
 }

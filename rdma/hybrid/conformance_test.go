@@ -23,12 +23,12 @@ func TestConformance(t *testing.T) {
 		cfg     Config
 		exclude map[string]string
 	}{
-		{"rc", Config{Always: true, MaxTransfer: 6 << 20}, nil},
+		{"at once", Config{CountMessages: true, BusyAfter: 1, MaxTransfer: 6 << 20}, nil},
 		{"hybrid", Config{}, nil},
-		{"rc with own buffers", Config{Always: true, ConnectionBuffers: 32}, nil},
+		{"own buffers", Config{CountMessages: true, BusyAfter: 1, ConnectionBuffers: 32}, nil},
 		{"migrating", migrating, moves},
 	} {
-		if v.name != "rc" && v.name != "migrating" && (testing.Short() || raceDetector) {
+		if v.name != "at once" && v.name != "migrating" && (testing.Short() || raceDetector) {
 			continue // those two execute all of the code
 		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: v.exclude, Reset: resets(&v.cfg), Unconnected: unconnected, Open: func(t testing.TB, n int) []rdma.Device {
@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 
 // resets returns the fixture's Reset, nil if the device has no connections by then.
 func resets(c *Config) func() int {
-	if c.Always || c.CountMessages {
+	if c.CountMessages {
 		return rdmatest.ResetLoopback
 	}
 	return nil

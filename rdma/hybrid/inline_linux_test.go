@@ -16,8 +16,8 @@ import (
 // nothing waits for their completion.
 func TestLongInlineBodies(t *testing.T) {
 	const copies = 2 << 20
-	for _, c := range []Config{{}, {Always: true}, {Strict: true}, {Always: true, Strict: true}} {
-		t.Run(fmt.Sprintf("always %v strict %v", c.Always, c.Strict), func(t *testing.T) {
+	for _, c := range []Config{{}, {CountMessages: true, BusyAfter: 1}, {Strict: true}, {CountMessages: true, BusyAfter: 1, Strict: true}} {
+		t.Run(fmt.Sprintf("at once %v strict %v", c.CountMessages, c.Strict), func(t *testing.T) {
 			if c.Strict {
 				rdmatest.NeedLocking(t)
 			}

@@ -39,7 +39,7 @@ func BenchmarkPingPong(b *testing.B) {
 			}
 			return d
 		}},
-		{"rc", hybrid(Config{Always: true})},
+		{"at once", hybrid(Config{CountMessages: true, BusyAfter: 1})},
 		{"hybrid moved", hybrid(Config{CountMessages: true, BusyAfter: 32})},
 	} {
 		for _, size := range []int{8, 2 << 10, 8 << 10, 48 << 10} {

@@ -101,8 +101,10 @@ func (d *device) onlyStarved() (starved bool) {
 	return starved
 }
 
-// sleep reports whether there is work that no socket indicates. The device has no timers.
+// sleep reports whether there is work that no socket indicates. The one timer is that of
+// endSilent.
 func (d *device) sleep(limit time.Duration) time.Duration {
+	limit = min(limit, d.endSilent())
 	if slices.ContainsFunc(d.queues, (*queuePair).runnable) {
 		return 0
 	}

@@ -50,10 +50,24 @@ type Config struct {
 	// MaxSend is the longest message (Attr.MaxSend). 0: 64 KB. A receive queue that lends
 	// its Depth of buffers, rather than as many as are needed, has buffers of that size.
 	MaxSend int
+	// ConnectionBuffers, if not 0, is the number of receive buffers of each connection of a
+	// mesh, of MaxSend bytes, allocated when it is made, instead of the buffers that a
+	// lending queue has for all connections.
+	ConnectionBuffers int
 	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 4 GB less one byte,
 	// the limit of RFC 5040. Tests lower it.
 	MaxTransfer int
 	// Segment is the longest DDP segment to send. 0: 64 KB to a peer of this package, and
 	// to others as much as fits a TCP segment, so that a frame begins where one does.
 	Segment int
+
+	endsSilent bool // the device ends silent connections: keepalive_linux.go
+}
+
+// timeout returns Timeout or its default.
+func (cfg *Config) timeout() time.Duration {
+	if cfg.Timeout <= 0 {
+		return defaultTimeout
+	}
+	return cfg.Timeout
 }

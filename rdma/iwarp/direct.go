@@ -163,6 +163,7 @@ func (q *queuePair) more() bool {
 		if errors.Is(err, errRecord) {
 			why = rdma.StatusFault
 		}
+		q.cause = q.explain(err)
 		q.lose(why)
 		return false
 	}

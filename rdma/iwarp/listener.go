@@ -27,10 +27,11 @@ type listener struct {
 
 // caller is an accepted connection whose request has not arrived yet.
 type caller struct {
-	fd    conn
-	since time.Time
-	buf   [startupMax]byte
-	n     int
+	fd      conn
+	since   time.Time
+	watched bool // it ends waits
+	buf     [startupMax]byte
+	n       int
 }
 
 const (
@@ -47,6 +48,25 @@ func (l *listener) open(d *device, at netip.AddrPort) (err error) {
 		return fmt.Errorf("iwarp: %w; Config.Address must be an address of this host, and Config.Port free", err)
 	}
 	return nil
+}
+
+// admitGuests lets callers that ask for a token connect at any time: the listener and callers
+// end waits from now on.
+func (d *device) admitGuests(token uint64, admit func(c conn, req *startup, from rdma.Addr) bool) {
+	d.guestToken, d.admitGuest = token, admit
+	d.sockets.watchListener(d.listener.sock)
+}
+
+// watchCaller lets the request of a caller end waits, if callers may come at any time.
+func (d *device) watchCaller(c *caller, on bool) {
+	if d.admitGuest == nil || c.watched == on {
+		return
+	}
+	if c.watched = on; on {
+		d.sockets.watch(c.fd, 0, readEvent)
+	} else {
+		d.sockets.watch(c.fd, readEvent, 0)
+	}
 }
 
 // serviceListener accepts callers and reads their requests. The device's lock is held.
@@ -79,6 +99,7 @@ func (d *device) serviceListener(now time.Time) {
 			}
 			listener.callers = append(listener.callers[:0], listener.callers[1:]...)
 		}
+		d.watchCaller(c, true)
 		listener.callers = append(listener.callers, c)
 	}
 }
@@ -98,6 +119,7 @@ func (d *device) readRequest(c *caller) bool {
 	if err == nil && n == 0 {
 		return false
 	}
+	d.watchCaller(c, false) // its queue pair watches it
 	// Bytes after a request are invalid: RFC 5044 section 7.1.2.
 	if err != nil || n != c.n || !d.admit(c.fd, &req) {
 		c.fd.close()

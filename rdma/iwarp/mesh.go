@@ -1,5 +1,3 @@
-//go:build !linux || muster_portable
-
 package iwarp
 
 import (
@@ -14,7 +12,7 @@ import (
 
 // A mesh has RD queue pairs over connections: it connects to a peer when the first message
 // to it is posted, and accepts connections of peers at any time. A connection that breaks
-// is not replaced, and the peer is lost.
+// is not replaced, and the peer is lost; mesh_end.go explains why.
 //
 // All connections of a mesh have one address, that of its queue pair. Its token ends with
 // the name of this device, so that a caller is known by the address in its greeting. If two
@@ -23,14 +21,16 @@ import (
 // OpenMesh opens a device for RD queue pairs. name is the number by which peers identify
 // it; in a job it is the rank.
 func OpenMesh(cfg Config, name uint32) (rdma.NamedDevice, error) {
+	cfg.endsSilent = true
 	opened, err := Open(cfg)
 	if err != nil {
 		return nil, err
 	}
 	m := &mesh{device: opened.(*device), name: name, byAddr: map[rdma.Addr]rdma.PeerID{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.device.attr.MaxInline = min(m.device.attr.MaxInline, m.device.attr.MaxSend-rdma.HeadMax)
 	m.attr = m.device.attr
-	m.attr.Name, m.attr.Transports = "tcp", rdma.RD
+	m.attr.Name, m.attr.Transports = "rc", rdma.RD
 	return m, nil
 }
 
@@ -41,6 +41,7 @@ type mesh struct {
 	pair   *meshPair
 	peers  []*meshPeer // by PeerID
 	byAddr map[rdma.Addr]rdma.PeerID
+	made   uint64          // connections
 	ctx    context.Context // of dials
 	cancel context.CancelFunc
 }
@@ -54,7 +55,11 @@ type meshPeer struct {
 	dialing bool
 }
 
-var _ rdma.NamedDevice = (*mesh)(nil)
+var (
+	_ rdma.NamedDevice      = (*mesh)(nil)
+	_ rdma.CountingDevice   = (*mesh)(nil)
+	_ rdma.ExplainingDevice = (*mesh)(nil)
+)
 
 // Attr describes the device.
 func (m *mesh) Attr() *rdma.Attr { return &m.attr }
@@ -107,7 +112,10 @@ type meshPair struct {
 	cfg        rdma.QPConfig // of a connection
 }
 
-var _ rdma.DrainQP = (*meshPair)(nil)
+var (
+	_ rdma.DrainQP      = (*meshPair)(nil)
+	_ rdma.AbandoningQP = (*meshPair)(nil)
+)
 
 // NewQP returns the queue pair. A mesh has one.
 func (m *mesh) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
@@ -129,7 +137,7 @@ func (m *mesh) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	q.setToken(q.token&^0xffffffff | uint64(m.name))
 	q.greeted = true // nobody connects to it
 	m.pair = &meshPair{queuePair: q, mesh: m, cfg: cfg}
-	m.guestToken, m.admitGuest = q.token, m.admit
+	m.admitGuests(q.token, m.admit)
 	if err := m.StartThread(); err != nil { // it accepts connections
 		q.close()
 		return nil, err
@@ -174,6 +182,8 @@ func (p *meshPair) Pending() (n int) {
 // PostSend posts requests, for one peer after the other. They wait for the connection if it
 // is not established yet.
 func (p *meshPair) PostSend(wrs []rdma.SendWR) (n int, err error) {
+	p.mesh.mu.Lock()
+	defer p.mesh.mu.Unlock()
 	for n < len(wrs) {
 		q, err := p.mesh.connectionTo(wrs[n].Peer)
 		if err != nil {
@@ -183,7 +193,7 @@ func (p *meshPair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		for end < len(wrs) && wrs[end].Peer == wrs[n].Peer {
 			end++
 		}
-		k, err := q.PostSend(wrs[n:end])
+		k, err := q.postAll(wrs[n:end])
 		if n += k; err != nil {
 			return n, err
 		}
@@ -193,8 +203,6 @@ func (p *meshPair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 
 // connectionTo returns the connection to a peer. If there is none, it begins to connect.
 func (m *mesh) connectionTo(id rdma.PeerID) (*queuePair, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	switch {
 	case m.Closed || m.pair.state == closed:
 		return nil, rdma.ErrClosed
@@ -219,11 +227,18 @@ func (m *mesh) connectionTo(id rdma.PeerID) (*queuePair, error) {
 func (m *mesh) makeConnection(id rdma.PeerID, p *meshPeer) (*queuePair, error) {
 	cfg := m.pair.cfg
 	cfg.Peer = id
+	if n := m.cfg.ConnectionBuffers; n > 0 && m.pair.recvs.Lends {
+		own, err := m.newSRQ(rdma.SRQConfig{Lend: true, Depth: n})
+		if err != nil {
+			return nil, err
+		}
+		cfg.SRQ = own
+	}
 	q, err := m.newQP(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if m.pair.cfg.SRQ == nil {
+	if cfg.SRQ == nil {
 		q.recvs = m.pair.recvs
 	}
 	q.setToken(m.guestToken)
@@ -240,7 +255,7 @@ func (m *mesh) dial(p *meshPeer) {
 	}
 	p.dialing = true
 	m.handshakes.Go(func() {
-		ctx, cancel := context.WithTimeout(m.ctx, defaultTimeout)
+		ctx, cancel := context.WithTimeout(m.ctx, m.cfg.timeout())
 		defer cancel()
 		d := dial{q: q, peer: p.addr, at: at, token: token, ours: true, fd: noConn()}
 		err := d.call(ctx)
@@ -255,7 +270,13 @@ func (m *mesh) dial(p *meshPeer) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		p.dialing = false
-		if err != nil && q.state == unconnected && !q.greeted {
+		if err == nil {
+			m.made++
+		} else if q.state == unconnected && !q.greeted {
+			q.cause = fmt.Errorf("no TCP connection to %v: %w", at, err)
+			if ctx.Err() != nil {
+				q.cause = &rdma.SilenceError{For: m.cfg.timeout()}
+			}
 			q.abandon()
 		}
 		m.MarkMoved()
@@ -300,6 +321,7 @@ func (m *mesh) admit(c conn, req *startup, from rdma.Addr) bool {
 	if !q.accept(c, req, m.cfg.greeting(greetReply, m.guestToken, m.pair.addr, from)) {
 		return false
 	}
+	m.made++
 	m.MarkMoved()
 	m.WakeAll()
 	return true

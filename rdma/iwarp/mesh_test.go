@@ -1,5 +1,3 @@
-//go:build !linux || muster_portable
-
 package iwarp
 
 import (
@@ -22,6 +20,7 @@ func TestMeshConformance(t *testing.T) {
 	}{
 		{"crc", Config{MaxTransfer: 6 << 20}},
 		{"bare", Config{NoCRC: true}},
+		{"own buffers", Config{ConnectionBuffers: 32, MaxSend: 16 << 10, NoCRC: true}},
 		{"encrypted", Config{Encrypt: true, Key: []byte("k")}},
 	} {
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Ends: ends, Reset: rdmatest.ResetLoopback, Open: func(t testing.TB, n int) []rdma.Device {

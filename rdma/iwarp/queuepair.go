@@ -25,6 +25,7 @@ type queuePair struct {
 	recvs  *receiveQueue
 	state  pairState
 	reason rdma.Status // status of work on a broken queue pair
+	cause  error       // why the connection ended, nil if it is unknown
 	fd     conn
 	watch  uint32 // the events watched for
 	stream *ddp.Stream
@@ -182,6 +183,7 @@ func (q *queuePair) watchFor(want uint32) {
 // that the peer is informed of the reason. The faulty segment begins with raw.
 func (q *queuePair) fault(f ddp.Fault, raw []byte, size int) {
 	q.countRefusedWrite(f, raw, size)
+	q.cause = explainFault(f)
 	m, t, ok := q.stream.Terminate(f, raw, size)
 	if !ok || q.state != connected {
 		q.lose(rdma.StatusFault)

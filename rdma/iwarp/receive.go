@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
@@ -188,6 +189,7 @@ func (q *queuePair) terminated(f ddp.Fault) {
 	if f.Access() {
 		why = rdma.StatusRemoteAccess
 	}
+	q.cause = fmt.Errorf("it has ended the connection because of what this process has sent: %v (RFC 5040 section 5.4)", f)
 	q.lose(why)
 }
 

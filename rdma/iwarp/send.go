@@ -110,6 +110,11 @@ func (q *queuePair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recvs.Po
 func (q *queuePair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
+	return q.postAll(wrs)
+}
+
+// postAll is PostSend with the lock held.
+func (q *queuePair) postAll(wrs []rdma.SendWR) (n int, err error) {
 	for n < len(wrs) {
 		var long bool
 		if long, err = q.post(&wrs[n]); err != nil {
@@ -199,6 +204,7 @@ func (q *queuePair) transmit() {
 			o.blocked = false
 			// The user of Retain needs all of it, however long it takes.
 			if q.in.starved && !q.dev.cfg.Retain {
+				q.cause = q.explain(err)
 				q.lose(rdma.StatusPeerGone)
 			}
 			return
@@ -355,6 +361,7 @@ func (q *queuePair) refuse(f ddp.Fault) {
 		if r, read := t.Request(); read {
 			q.countRefusal(f, r.Source)
 		}
+		q.cause = explainFault(f)
 		q.state, q.reason = terminating, rdma.StatusFault
 		q.out.terminate(m, &t)
 		q.flush(f)

@@ -208,8 +208,10 @@ func (l listenSocket) close() { conn(l).close() }
 // sockets is the set of all connections of a device.
 type sockets struct {
 	set   soft.Set
-	byFD  []*queuePair // by descriptor
+	byFD  []*queuePair // by descriptor; nil for the listener and callers
 	found [16]unix.EpollEvent
+	looks uint
+	asked time.Time // when endSilent did its work
 }
 
 func (s *sockets) open(d *device) error {
@@ -234,13 +236,30 @@ func (s *sockets) watch(c conn, from, to uint32) {
 	_ = s.set.Watch(int(c), from, to) // fails only for an invalid descriptor
 }
 
+// watchListener lets callers end waits.
+func (s *sockets) watchListener(l listenSocket) { s.watch(conn(l), 0, readEvent) }
+
 func (s *sockets) close() { s.set.Close() }
 
 // wait is for connections that goroutines close.
 func (s *sockets) wait() {}
 
-// looking is for systems without epoll.
-func (d *device) looking() {}
+// looking looks for callers now and then, if they may come at any time: a Poll of few sockets
+// does not ask epoll.
+func (d *device) looking() {
+	if d.admitGuest == nil {
+		return
+	}
+	if s := &d.sockets; s.looks%looksPerAccept == 0 {
+		d.serviceListener(time.Now())
+		d.endSilent()
+	}
+	d.sockets.looks++
+}
+
+// looksPerAccept is the number of Polls for each look at the listener. A look is a system
+// call, and a caller a rare event.
+const looksPerAccept = 16
 
 // giveWay is for sockets that goroutines read.
 func (d *device) giveWay() {}
@@ -249,9 +268,15 @@ func (d *device) giveWay() {}
 func (d *device) progressReady() {
 	s := &d.sockets
 	n, _ := unix.EpollWait(s.set.FD(), s.found[:], 0) // the next wait reports an error
+	called := false
 	for i := range s.found[:max(n, 0)] {
 		if fd := int(s.found[i].Fd); fd < len(s.byFD) && s.byFD[fd] != nil {
 			s.byFD[fd].progress()
+		} else {
+			called = true
 		}
+	}
+	if called && d.admitGuest != nil {
+		d.serviceListener(time.Now())
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // Sockets of package net, for systems without epoll. Its calls block, so each connection
@@ -275,6 +277,12 @@ func (s *sockets) add(q *queuePair) { q.dev.Arrived() }
 func (s *sockets) remove(*queuePair)          {}
 func (s *sockets) watch(conn, uint32, uint32) {}
 func (s *sockets) close()                     {}
+
+// endSilent does nothing: the goroutines of a connection notice that the peer is silent.
+func (d *device) endSilent() time.Duration { return soft.Forever }
+
+// watchListener does nothing: the goroutine that accepts connections reports them.
+func (s *sockets) watchListener(listenSocket) {}
 
 // wait waits until the last bytes are sent and all connections are closed.
 func (s *sockets) wait() { s.goroutines.Wait() }
