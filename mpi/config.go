@@ -134,9 +134,9 @@ type Advanced struct {
 	// its buffer to the sender before the sender asks: "auto" (while senders use
 	// most of the offers; in shared memory a receiver that waits helps to copy),
 	// "always" (regardless of use, and the sender copies alone: the technique as
-	// published, for measurements) or "never". Default: auto, but never over
-	// providers that need the receiver's processor for every byte, such as
-	// sockets.
+	// published, for measurements) or "never". Default: auto, but never where
+	// data arrives only while the receiver is in a call, such as over libfabric's
+	// providers that use sockets.
 	Speculate string `env:"MUSTER_SPECULATE" default:"auto"`
 	// Credit is the number of bytes of unexpected messages that a rank buffers,
 	// from all senders together, but at least 192 from each. Beyond that, short
