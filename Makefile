@@ -51,6 +51,7 @@ cabi: ## build libmpich.so.12, with which programs built for MPICH run on Muster
 test-cabi: cabi build ## run C programs on libmpich.so.12, check its symbols and its generated files
 	CGO_ENABLED=1 $(GO) vet -tags cabi ./cabi/...
 	$(GO) test -tags cabi -count 1 -parallel 2 -timeout $(TIMEOUT) ./cabi -args -cabi.bin $(BIN)
+	$(GO) test -count 1 -timeout $(TIMEOUT) -run TestSamplesOfGuides/c-programs . -args -samples.bin $(BIN)
 	$(GO) test -timeout $(TIMEOUT) ./cabi/...
 
 # Arguments of tests/mpich, for example: make test-mpich MPICH='-all -reference -only pt2pt'
@@ -190,7 +191,7 @@ soak: ## run random programs under random faults for SOAK (3m) and print their s
 	$(GO) run ./tests/soak -time $(SOAK) -seed $(SEED) -rounds $(ROUNDS) -bin $(BIN)
 
 test-hosts: ## run the tests on four hosts: network namespaces (needs root)
-	@$(HAVE_OFI); CGO_ENABLED=1 $(GO) test -tags ofi -count 1 -timeout 600s -v ./tests/hosts
+	@$(HAVE_OFI); CGO_ENABLED=1 $(GO) test -tags ofi -count 1 -timeout 900s -v ./tests/hosts
 
 verify-apps: ## verify the NAS kernels of all classes on 1 to 16 ranks, one host and four (needs root, minutes)
 	@$(HAVE_OFI); CGO_ENABLED=1 $(GO) test -tags ofi -count 1 -timeout 120m -v ./tests/hosts -run TestNASKernels -args -apps.classes S,W,A -apps.ranks 1,2,4,8,16

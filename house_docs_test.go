@@ -25,6 +25,7 @@ import (
 //     mpi does not have may be of any package.
 //   - `WaitAll`, `pollOnce`: a name in mixed case must occur in some Go file.
 //   - `make lint`: the Makefile must have the target.
+//   - `muster run --bind-to core`: a command of cmd/muster must declare the flag.
 //   - internal/engine/wait.go, `docs/guide/*.md`: a path below a top-level folder must exist,
 //     and so must a bare name such as `wait.go`, in any folder.
 
@@ -46,6 +47,10 @@ var (
 	mixedCase          = regexp.MustCompile(`^\*?([A-Za-z][a-z0-9]*[A-Za-z0-9]*)(?:\[[^\]]*\])?(?:\(.*\))?$`)
 	webAddress         = regexp.MustCompile(`(?:https?://|github\.com/)[^\s)>` + "`" + `]*`)
 	inlineCode         = regexp.MustCompile("`([^`\n]+)`")
+	musterCommand      = regexp.MustCompile(`(?:^|[ |;&])muster (.*)`)
+	commandFlag        = regexp.MustCompile(`(?:^| )(--[a-z][a-z-]*)`)
+	flagName           = regexp.MustCompile(`^"[a-z][a-z-]*"$`)
+	flagMethod         = regexp.MustCompile(`^(?:Bool|String|Int|Duration|\w*Var)P?$`)
 	makeTarget         = regexp.MustCompile(`^make ([a-z][\w-]*)`)
 	targetRule         = regexp.MustCompile(`(?m)^([a-z][\w-]*):`)
 	heading            = regexp.MustCompile(`^#{1,6} +(.*)$`)
@@ -65,19 +70,24 @@ func TestPageCheckFindsFaults(t *testing.T) {
 		"docs/b.md":   {Data: []byte("# Some words, and `code`\n\n<a id=\"mark\"></a>\n")},
 		"Makefile":    {Data: []byte("lint: x\n\ttrue\n")},
 		"docs/old.md": {Data: []byte("Status: superseded by 2\n\n`mpi.Gone`\n")},
+
+		"cmd/muster/run.go": {Data: []byte("package main\n\nfunc run() { f.StringVar(&x, \"bind-to\", \"\", \"\"); f.IntVarP(&n, \"ranks\", \"n\", 0, \"\") }\n")},
 	}
 	for text, want := range map[string]string{
 		"`mpi.Isend`, `Config.Eager`, `mpi.Config.Check`, `pollOnce`, `sync.Mutex`, `SIGKILL`": "",
 		"mpi/p2p.go, `mpi/*.go`, `p2p.go`, `./mpi/...`, `docs/b.md`":                           "",
 		"[b](b.md#some-words-and-code), [b](b.md#mark)":                                        "",
 		"an https://example.org/internal/engine address":                                       "",
-		"`mpi.Irecv`":             "docs/a.md:1: `mpi.Irecv`: package mpi declares no Irecv",
-		"x\n`mpi.Config.Lazy`":    "docs/a.md:2: `mpi.Config.Lazy`: mpi.Config has no field or method Lazy",
-		"`Config.Lazy`":           "docs/a.md:1: `Config.Lazy`: no type Config has a field or method Lazy",
-		"`Gadget.Lazy`":           "docs/a.md:1: `Gadget.Lazy`: no type Gadget has a field or method Lazy",
-		"`pollTwice`":             "docs/a.md:1: `pollTwice`: no Go file has this name",
-		"see mpi/gone.go.":        "docs/a.md:1: mpi/gone.go: not in the tree",
-		"`make lint`":             "",
+		"`mpi.Irecv`":          "docs/a.md:1: `mpi.Irecv`: package mpi declares no Irecv",
+		"x\n`mpi.Config.Lazy`": "docs/a.md:2: `mpi.Config.Lazy`: mpi.Config has no field or method Lazy",
+		"`Config.Lazy`":        "docs/a.md:1: `Config.Lazy`: no type Config has a field or method Lazy",
+		"`Gadget.Lazy`":        "docs/a.md:1: `Gadget.Lazy`: no type Gadget has a field or method Lazy",
+		"`pollTwice`":          "docs/a.md:1: `pollTwice`: no Go file has this name",
+		"see mpi/gone.go.":     "docs/a.md:1: mpi/gone.go: not in the tree",
+		"`make lint`":          "",
+		"`muster run --bind-to core --ranks 2 ./prog`":    "",
+		"`muster run --bind core ./prog`":                 "docs/a.md:1: muster run --bind core ./prog: no command has the flag --bind",
+		"```\n$ FOO=1 muster run --bind core ./prog\n```": "docs/a.md:2: muster run --bind core ./prog: no command has the flag --bind",
 		"`make gone`":             "docs/a.md:1: `make gone`: the Makefile has no such target",
 		"`gone.go`":               "docs/a.md:1: gone.go: no folder has this file",
 		"```\nmpi/gone.go\n```":   "docs/a.md:2: mpi/gone.go: not in the tree",
@@ -103,13 +113,17 @@ type declared struct {
 	paths    fs.FS
 	anchors  map[string]map[string]bool // page: its anchors
 	targets  map[string]bool            // of the Makefile
+	flags    map[string]bool            // of muster's commands
 }
+
+// otherFlags are flags of programs that muster runs, or that a command parses itself.
+var otherFlags = map[string]string{"--args": "gdb", "--overlap": "srun", "--cxx": "muster cc", "--fortran": "muster cc", "--show": "muster cc"}
 
 // checkPages returns the names in pages that the tree does not have.
 func checkPages(tree fs.FS) (faults []string) {
 	d := &declared{
 		packages: map[string]map[string]bool{}, members: map[string]map[string]map[string]bool{},
-		used: map[string]bool{}, files: map[string]bool{}, paths: tree, anchors: map[string]map[string]bool{}, targets: map[string]bool{},
+		used: map[string]bool{}, files: map[string]bool{}, paths: tree, anchors: map[string]map[string]bool{}, targets: map[string]bool{}, flags: map[string]bool{"--help": true},
 	}
 	if text, err := fs.ReadFile(tree, "Makefile"); err == nil {
 		for _, m := range targetRule.FindAllStringSubmatch(string(text), -1) {
@@ -182,12 +196,30 @@ func (d *declared) addFile(p string, text []byte) error {
 		}
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok {
-			d.used[id.Name] = true
+		switch n := n.(type) {
+		case *ast.Ident:
+			d.used[n.Name] = true
+		case *ast.CallExpr:
+			if strings.HasPrefix(p, "cmd/muster/") {
+				d.addFlag(n)
+			}
 		}
 		return true
 	})
 	return nil
+}
+
+// addFlag adds the flag that a call declares: flags.BoolVar(&x, "name", ...), or its variants.
+func (d *declared) addFlag(call *ast.CallExpr) {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) < 3 || !flagMethod.MatchString(sel.Sel.Name) {
+		return
+	}
+	for _, arg := range call.Args[:2] {
+		if lit, ok := arg.(*ast.BasicLit); ok && flagName.MatchString(lit.Value) {
+			d.flags["--"+strings.Trim(lit.Value, `"`)] = true
+		}
+	}
 }
 
 func (d *declared) addType(pkg string, spec *ast.TypeSpec) {
@@ -256,6 +288,8 @@ func (d *declared) checkPage(page, text string) (faults []string) {
 			d.checkPaths(line, inFence, fault)
 			if inFence && fence == "go" {
 				d.checkQualified(line, fault)
+			} else if inFence {
+				d.checkFlags(page, line, fault)
 			}
 		}
 		if inFence {
@@ -270,6 +304,7 @@ func (d *declared) checkPage(page, text string) (faults []string) {
 		if names {
 			for _, m := range inlineCode.FindAllStringSubmatch(line, -1) {
 				d.checkCode(m[1], fault)
+				d.checkFlags(page, m[1], fault)
 			}
 		}
 		for _, m := range anchorLink.FindAllStringSubmatch(inlineCode.ReplaceAllString(line, "code"), -1) {
@@ -338,6 +373,19 @@ func (d *declared) checkCode(code string, fault faultFunc) {
 	}
 	if m := mixedCase.FindStringSubmatch(code); m != nil && isMixed(m[1]) && !d.used[m[1]] {
 		fault("`%s`: no Go file has this name", m[1])
+	}
+}
+
+// checkFlags checks the flags of a command line of muster.
+func (d *declared) checkFlags(page, line string, fault faultFunc) {
+	m := musterCommand.FindStringSubmatch(line)
+	if m == nil || strings.HasPrefix(page, "docs/decisions/") { // they name what was not done, too
+		return
+	}
+	for _, f := range commandFlag.FindAllStringSubmatch(m[1], -1) {
+		if !d.flags[f[1]] && otherFlags[f[1]] == "" {
+			fault("muster %s: no command has the flag %s", m[1], f[1])
+		}
 	}
 }
 

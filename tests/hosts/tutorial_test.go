@@ -27,7 +27,7 @@ func TestTutorialOnFourHosts(t *testing.T) {
 	page := string(text)
 	program := regexp.MustCompile("(?ms)^```go\n(package main.*?)^```$").FindStringSubmatch(page)
 	_, end, found := strings.Cut(page, "\n## Four hosts\n")
-	commands := regexp.MustCompile("(?ms)^```\n(.*?)^```$").FindStringSubmatch(end)
+	commands := regexp.MustCompile("(?ms)^```console lab\n(.*?)^```$").FindStringSubmatch(end)
 	if program == nil || !found || commands == nil {
 		t.Fatal("the tutorial has no program, or no commands under \"Four hosts\"")
 	}
