@@ -75,7 +75,7 @@ func (c *Comm) ready() *Comm {
 	if c.w.cfg.Check {
 		c.watched()
 	}
-	if c.e.Tolerates() {
+	if c.e.Tolerates() && !c.freed {
 		c.e.RegisterMember(c.co, c.ctx, c.ranks, c.onHost())
 	}
 	return c

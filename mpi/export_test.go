@@ -151,3 +151,6 @@ func RecordStarted(c *Comm) error {
 
 // NetworkKey returns the network key that software iWARP uses. All ranks must call it.
 func NetworkKey(c *Comm) ([]byte, error) { return networkKey(&c.w.cfg, published{c.w.client}) }
+
+// Memberships returns the number of communicators whose failures the rank of c handles.
+func Memberships(c *Comm) int { return c.e.Memberships() }

@@ -129,6 +129,7 @@ func (e *Engine) UnregisterComm(ctx uint32) {
 	e.lock()
 	delete(e.comms, ctx)
 	e.leaveSlot(ctx)
+	e.freeMember(ctx)
 	e.unlock()
 }
 
@@ -210,7 +211,7 @@ func (e *Engine) takeNotes() {
 				}
 			}
 			e.endCollectives(n.Ctx)
-		case noteRevoke, noteAgree, noteWake, notePart:
+		case noteRevoke, noteAgree, noteWake, notePart, noteFreed, noteReleased:
 			e.memberNote(n)
 		case noteReply:
 			if b := e.broken[n.Ctx]; b != nil && b.Reply == nil {

@@ -63,6 +63,12 @@ type member struct {
 	number  uint32           // of the agreement by messages that a call waits for
 	parts   map[int32][]byte // of messages of agreements that are longer than a note, by rank
 	waiting *p2p.Xfer        // represents the agreement that a call waits for; nil: no call waits
+	freed   int              // this rank and subtrees below it that have freed it (release.go)
+}
+
+// contexts returns the contexts of messages that are not of collectives.
+func (m *member) contexts() [3]uint32 {
+	return [...]uint32{m.pt, m.pt | PartitionedContext, m.comm.Ctx | PartitionedContext}
 }
 
 // tolerance is the state of a rank of a tolerant job.
@@ -71,6 +77,7 @@ type tolerance struct {
 	order   []*PeerDeadError       // the same in the order of the board
 	slots   [pmi.Slots]slot
 	members map[uint32]*member    // by context of collectives
+	freed   []*member             // freed ones with operations under way
 	early   map[uint32][]p2p.Note // for communicators that this rank has not made yet
 	revoked map[uint32]error      // contexts of messages of revoked communicators; nil: none
 }
@@ -254,7 +261,7 @@ func (e *Engine) revoke(m *member, err *RevokedError) {
 	if e.ft.revoked == nil {
 		e.ft.revoked = make(map[uint32]error)
 	}
-	for _, ctx := range [...]uint32{m.pt, m.pt | PartitionedContext, m.comm.Ctx | PartitionedContext} {
+	for _, ctx := range m.contexts() {
 		e.ft.revoked[ctx] = err
 		e.m.Drop(ctx, err)
 	}
@@ -286,12 +293,15 @@ func (e *Engine) forwardRevoke(m *member) {
 	e.flush()
 }
 
-// memberNote handles a note of an agreement or a revocation.
+// memberNote handles a note of an agreement, a revocation or a release.
 func (e *Engine) memberNote(n p2p.Note) {
 	if !e.cfg.Tolerate {
 		return
 	}
 	m := e.ft.members[n.Ctx]
+	if m == nil && n.Tag == noteWake {
+		return // this rank has returned from the agreement without the note, and freed the communicator
+	}
 	if m == nil { // the sender has made the communicator already
 		if e.ft.early == nil {
 			e.ft.early = make(map[uint32][]p2p.Note)
@@ -299,15 +309,20 @@ func (e *Engine) memberNote(n p2p.Note) {
 		e.ft.early[n.Ctx] = append(e.ft.early[n.Ctx], n)
 		return
 	}
-	if n.Tag == noteWake {
+	switch n.Tag {
+	case noteWake:
 		e.sendAgreement(m)
-		return
-	}
-	if n.Tag == noteRevoke {
+	case noteRevoke:
 		if len(n.Data) == 4 {
 			e.revoke(m, &RevokedError{int(n.Data[0]) | int(n.Data[1])<<8 | int(n.Data[2])<<16 | int(n.Data[3])<<24})
 		}
-		return
+	case noteFreed:
+		e.subtreeFreed(m)
+		e.flush()
+	case noteReleased:
+		e.release(m)
+		e.flush()
+	default:
+		e.agreementNote(m, n)
 	}
-	e.agreementNote(m, n)
 }

@@ -41,6 +41,16 @@ func (m *Machine) FailAny(ctx uint32, err error) {
 	}
 }
 
+// UnderWay reports whether an operation of a context is under way.
+func (m *Machine) UnderWay(of func(ctx uint32) bool) bool {
+	for _, x := range m.slab {
+		if x.stage != stageIdle && x.stage != stageDone && of(x.Ctx) {
+			return true
+		}
+	}
+	return false
+}
+
 func (m *Machine) failAll(l *Link, err error) {
 	for _, x := range m.slab {
 		if x.stage != stageIdle && x.stage != stageDone && (l == nil || x.Link == l) {
