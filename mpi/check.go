@@ -196,10 +196,18 @@ func (k *checkedRequest) complete(st engine.Status, err error) (engine.Status, e
 	}
 	st.Bytes -= checkBytes
 	copy(k.into, k.packed[checkBytes:got])
-	if theirs := readNote(k.packed); theirs.typ != k.mine.typ {
-		return st, &Error{Class: ErrType, Op: k.mine.call, Comm: k.c.Name(), Rank: k.c.rank, Peer: st.Source, Tag: st.Tag,
-			Err:  fmt.Errorf("the element types differ: rank %d sent with %s, rank %d received with %s", st.Source, theirs, k.c.rank, k.mine),
-			Hint: "use the same element type on both sides"}
+	if differ := k.mine.differs(k.c, readNote(k.packed), st.Source, st.Tag); differ != nil {
+		return st, differ
 	}
 	return st, err
+}
+
+// differs returns an error if the sender of a message has another element type.
+func (n note) differs(c *Comm, sent note, source, tag int) error {
+	if sent.typ == n.typ {
+		return nil
+	}
+	return &Error{Class: ErrType, Op: n.call, Comm: c.Name(), Rank: c.rank, Peer: source, Tag: tag,
+		Err:  fmt.Errorf("the element types differ: rank %d sent with %s, rank %d received with %s", source, sent, c.rank, n),
+		Hint: "use the same element type on both sides"}
 }

@@ -85,6 +85,35 @@ func TestElementTypesOfMessages(t *testing.T) {
 	})
 }
 
+// Rank 1 sends []float64 in partitions, rank 0 receives []int64: the receive reports it, at each
+// start, and the send completes.
+func TestElementTypesOfPartitions(t *testing.T) {
+	checkedRanks(t)
+	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
+		for _, n := range []int{8, 1 << 17} {
+			var p *mpi.Partitioned
+			if c.Rank() == 1 {
+				p = mpi.PsendInit(c, make([]float64, n), 2, 0, 1)
+			} else {
+				p = mpi.PrecvInit(c, make([]int64, n), 4, 1, 1)
+			}
+			for range 2 {
+				noError(t, p.Start(), "Start")
+				if c.Rank() == 1 {
+					noError(t, p.Ready(0, 1), "Ready")
+					_, err := p.Wait()
+					noError(t, err, "Wait")
+				} else {
+					_, err := p.Wait()
+					wantReport(t, err, []mpi.Class{mpi.ErrType}, "the element types differ: rank 1 sent with PsendInit of float64 at ",
+						"rank 0 received with PrecvInit of int64 at ")
+				}
+				barrier(t, c)
+			}
+		}
+	})
+}
+
 // Collective calls that differ in one argument, blocking, non-blocking and persistent. All
 // ranks report both calls.
 func TestArgumentsOfCollectives(t *testing.T) {

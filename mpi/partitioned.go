@@ -28,6 +28,7 @@ type Partitioned struct {
 	peer, tag int
 	send      bool
 	data      engine.Comm
+	mine      note // in check mode
 
 	mu       sync.Mutex
 	terms    []byte  // how the sender divides the message
@@ -42,10 +43,11 @@ type Partitioned struct {
 	waiting  int    // partitions of the sender that are not ready
 	posted   bool
 	failed   error
+	differ   error // in check mode: the element types of the sides
 }
 
 // termsBytes is the length of the message that pairs the sides: the first tag, the number of
-// partitions and the length of all.
+// partitions and the length of all. In check mode a note of the sender follows.
 const termsBytes = 16
 
 // PsendInit prepares to send buf in partitions of equal length, each as soon as it is ready.
@@ -88,6 +90,10 @@ func partitioned[T Elem](c *Comm, op string, buf []T, partitions, peer, tag int)
 	p := &Partitioned{c: c, op: op, parts: partitions, peer: peer, tag: tag, terms: make([]byte, termsBytes)}
 	p.data = c.pt
 	p.data.Ctx = c.co.Ctx | partitionedContext
+	if c.w.cfg.Check {
+		p.mine = noteOf[T](c, op)
+		p.terms = append(p.terms, p.mine.stamped(nil)...)
+	}
 	b, err := bytesOf(&c.w.types, buf)
 	switch {
 	case err != nil:
@@ -178,6 +184,9 @@ func (p *Partitioned) post() {
 		p.firstTag = binary.LittleEndian.Uint32(p.terms)
 		p.divide(int(binary.LittleEndian.Uint32(p.terms[4:])), int(binary.LittleEndian.Uint64(p.terms[8:])))
 		p.left = p.chunks
+		if p.c.w.cfg.Check {
+			p.differ = p.mine.differs(p.c, readNote(p.terms[termsBytes:]), p.peer, p.tag)
+		}
 	}
 	if total := p.chunks * p.size; total > len(p.buf) {
 		p.failed = p.c.refuse(ErrTruncate, p.op, "the message has %d bytes and the buffer %d", total, len(p.buf))
@@ -187,7 +196,7 @@ func (p *Partitioned) post() {
 		b := p.buf[i*p.size : (i+1)*p.size]
 		p.requests[i] = Request{c: p.c, op: p.c.e.Irecv(&p.data, p.c.world(p.peer), int32(p.peer), p.tagOf(i), b)}
 	}
-	p.posted = true
+	p.posted, p.failed = true, p.differ
 }
 
 // Arrived reports whether a partition of the receiver has arrived.
