@@ -73,7 +73,7 @@ func metrics() []metric {
 		{"muster_messages_received_total", "counter", "Messages received.", counter(func(m *launch.RankMetrics) uint64 { return m.Counters.MessagesReceived })},
 		{"muster_sent_bytes_total", "counter", "Bytes of the messages sent.", counter(func(m *launch.RankMetrics) uint64 { return m.Counters.BytesSent })},
 		{"muster_received_bytes_total", "counter", "Bytes of the messages received.", counter(func(m *launch.RankMetrics) uint64 { return m.Counters.BytesReceived })},
-		{"muster_wait_seconds_total", "counter", "Time in calls that waited long enough to yield their core.", func(m *launch.RankMetrics) (float64, bool) {
+		{"muster_wait_seconds_total", "counter", "Time in calls that waited long enough to yield their core, including one that is under way.", func(m *launch.RankMetrics) (float64, bool) {
 			return time.Duration(m.Counters.Waiting).Seconds(), m.Joined
 		}},
 		{"muster_retransmits_total", "counter", "Datagrams and TCP segments sent again.", counter(func(m *launch.RankMetrics) uint64 { return m.Counters.Retransmitted })},

@@ -266,6 +266,7 @@ func (e *Engine) Reply(ctx uint32) (note []byte, peer int) {
 	e.Lock()
 	defer e.Unlock()
 	s := e.newStrategy()
+	defer e.endWait(&s)
 	for end := e.clock() + replyWithin; ; {
 		found := e.undriven() && e.poll() > 0
 		b := e.broken[ctx]
@@ -289,6 +290,7 @@ func (e *Engine) BreakAmiss(c *Comm, err error) error {
 	defer e.Unlock()
 	e.notifyAll(c, noteAskAll, c.Past.Calls())
 	s := e.newStrategy()
+	defer e.endWait(&s)
 	for end := e.clock() + amissWithin; e.failed == nil && e.broken[c.Ctx] == nil; {
 		found := e.undriven() && e.poll() > 0
 		if e.clock() > end {

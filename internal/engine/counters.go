@@ -15,7 +15,9 @@ import (
 // waitStats counts what waits did after they had spun. Shorter waits are not timed: they
 // take no longer than reading the clock.
 type waitStats struct {
-	total   time.Duration // of waits that have yielded
+	total   time.Duration // of waits that have yielded and ended
+	begun   int           // waits that have yielded and are under way
+	begins  time.Duration // sum of their begins, by Engine.clock
 	times   uint64        // number of them
 	yields  uint64
 	parks   uint64
@@ -23,6 +25,11 @@ type waitStats struct {
 	late    uint64        // parks that ended by their timeout although there was something to do
 	longest time.Duration // between two polls of a wait that yields
 	stalls  uint64        // such times above stallTime
+}
+
+// until returns the time of all waits until now.
+func (w *waitStats) until(now time.Duration) time.Duration {
+	return w.total + time.Duration(w.begun)*now - w.begins
 }
 
 // stallTime is more than the time slices of the other ranks take on a shared core.
@@ -57,7 +64,7 @@ func (e *Engine) Sample() prof.Counters {
 func (e *Engine) counters() prof.Counters {
 	c := prof.Counters{Rank: e.rank, Host: e.client.Host()}
 	c.Add(prof.TimeRunning, uint64(time.Since(e.began)))
-	c.Add(prof.TimeWaiting, uint64(e.waited.total))
+	c.Add(prof.TimeWaiting, uint64(e.waited.until(e.clock())))
 	c.Add(prof.Waits, e.waited.times)
 	c.Add(prof.WaitYields, e.waited.yields)
 	c.Add(prof.WaitParks, e.waited.parks)

@@ -220,6 +220,7 @@ func (e *Engine) Drain(timeout time.Duration) {
 	e.lock()
 	defer e.unlock()
 	s := e.newStrategy()
+	defer e.endWait(&s)
 	for deadline := e.clock() + timeout; ; {
 		found := e.poll() > 0
 		left := len(e.blocked) > 0 || len(e.connecting)+e.opens > 0 || e.pending() > 0

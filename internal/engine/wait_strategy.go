@@ -131,14 +131,19 @@ func (e *Engine) waitsLong(s *strategy) {
 	if s.long == 0 {
 		s.long = e.clock()
 		s.polled = s.long
+		e.waited.begun++
+		e.waited.begins += s.long
 	}
 }
 
-// endWait counts a wait that has yielded or parked.
+// endWait counts a wait that has yielded or parked. Every wait that calls pause or waitsLong
+// ends with it.
 func (e *Engine) endWait(s *strategy) {
 	if s.long != 0 {
 		e.waited.total += e.clock() - s.long
 		e.waited.times++
+		e.waited.begun--
+		e.waited.begins -= s.long
 	}
 }
 
