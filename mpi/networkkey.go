@@ -50,7 +50,7 @@ func networkKey(cfg *Config, client pmi.Client) ([]byte, error) {
 			return nil, fmt.Errorf("publish the terms of the network: %w", err)
 		}
 	}
-	if err := client.Fence(ctx); err != nil {
+	if err := client.Fence(pmi.InStage(ctx, "terms of the network")); err != nil {
 		return nil, fmt.Errorf("wait for the terms of the network: %w", err)
 	}
 	text, err := client.Get(ctx, 0, keyName)

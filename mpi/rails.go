@@ -160,7 +160,7 @@ func (p *railProof) provenRails(ctx context.Context, key []byte) (several, surpr
 			return false, false, err
 		}
 	}
-	if err := p.client.Fence(ctx); err != nil {
+	if err := p.client.Fence(pmi.InStage(ctx, "reports about interfaces")); err != nil {
 		return false, false, fmt.Errorf("wait for the reports of other hosts about their interfaces: %w", err)
 	}
 	if p.client.Rank() == 0 {
@@ -168,7 +168,7 @@ func (p *railProof) provenRails(ctx context.Context, key []byte) (several, surpr
 			return false, false, err
 		}
 	}
-	if err := p.client.Fence(ctx); err != nil {
+	if err := p.client.Fence(pmi.InStage(ctx, "choice of interfaces")); err != nil {
 		return false, false, fmt.Errorf("wait for the choice of interfaces: %w", err)
 	}
 	return p.apply(ctx)
@@ -210,6 +210,7 @@ func (p *railProof) dial(ctx context.Context, key []byte, leaders []int) error {
 	}
 	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
+	p.client.Board().Stage(p.client.Rank(), fmt.Sprintf("probe of the interfaces of rank %d's host", next))
 	proofs, err := p.prover.Prove(dialing, card)
 	if err != nil {
 		return err

@@ -9,9 +9,12 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -90,4 +93,42 @@ func (b *lockedBuffer) matches(patterns ...string) bool {
 		}
 	}
 	return true
+}
+
+// TestStageOfStartIsReported: a rank that does not join stops the start. The report names the
+// stage in which the others wait, and what each process does in the kernel.
+func TestStageOfStartIsReported(t *testing.T) {
+	muster := launcher(t)
+	self, err := os.Executable()
+	noError(t, err, "find the test binary")
+	asleep := `S \w+` // the function is hidden where /proc is restricted
+	if functions, _ := filepath.Glob("/proc/self/task/*/wchan"); !slices.ContainsFunc(functions, func(name string) bool {
+		text, err := os.ReadFile(name)
+		return err == nil && len(text) > 1
+	}) {
+		asleep = "S"
+	}
+	for _, c := range []struct{ flags, env, head, stage string }{
+		{"--stuck-after 1s", "", "no progress for |some ranks have waited", `Fence \(addresses of all ranks\)`},
+		{"--start-timeout 3s", "", "the start takes too long; what the ranks wait for", `Fence \(addresses of all ranks\)`},
+		{"--stuck-after 1s", "MUSTER_NETWORK=iwarp MUSTER_NO_SHARED_MEMORY=1", "no progress for |some ranks have waited", `Fence \(terms of the network\)`},
+	} {
+		t.Run(strings.TrimSpace(c.flags+" "+c.env), func(t *testing.T) {
+			args := append(strings.Fields("run -n 3 "+c.flags), "sh", "-c", `if [ "$PMI_RANK" = 2 ]; then exec sleep 60; fi; exec "$0"`, self)
+			cmd := exec.Command(muster, args...)
+			cmd.Env = append(append(os.Environ(), programVar+"=reduce twice"), strings.Fields(c.env)...)
+			out := new(lockedBuffer)
+			cmd.Stdout, cmd.Stderr = out, out
+			noError(t, cmd.Start(), "start the job")
+			defer func() {
+				_ = cmd.Process.Signal(syscall.SIGTERM) // it ends its ranks; it may have ended already
+				_ = cmd.Wait()
+			}()
+			wants := []string{c.head, `ranks 0-1 wait in ` + c.stage + ` on comm start-up for \d`, `rank 2 has not joined the job`,
+				`threads of rank 2 in the kernel: ` + asleep + `\n`, `threads of ranks? 0(-1)? in the kernel: `}
+			if !mpi.Eventually(30*time.Second, func() bool { return out.matches(wants...) }) {
+				t.Fatalf("the report must match all of %q:\n%s", wants, out)
+			}
+		})
+	}
 }

@@ -20,19 +20,9 @@ package engine
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
-)
-
-// Tags of notes, in the context of collectives.
-const (
-	noteBroken = math.MaxInt32 - 2
-	noteAsk    = math.MaxInt32 - 3
-	noteReply  = math.MaxInt32 - 4
-	noteAskAll = math.MaxInt32 - 5
-	noteLeft   = math.MaxInt32 - 10
 )
 
 // Past is the record of a rank's calls on a communicator. It may be read while the rank

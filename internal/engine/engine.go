@@ -167,7 +167,7 @@ func (e *Engine) join(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
-	if err := e.client.Fence(ctx); err != nil {
+	if err := e.client.Fence(pmi.InStage(ctx, "addresses of all ranks")); err != nil {
 		return fmt.Errorf("wait for all %d ranks to start: %w", e.size, err)
 	}
 	return nil

@@ -7,16 +7,9 @@ package engine
 // fails before it has told its parent, the memberships stay.
 
 import (
-	"math"
 	"slices"
 
 	"github.com/muster-mpi/muster/internal/ft"
-)
-
-// Tags of notes, in the context of collectives; see tolerate.go for others.
-const (
-	noteFreed    = math.MaxInt32 - 10 // to the parent
-	noteReleased = math.MaxInt32 - 11 // to the children
 )
 
 // Memberships returns the number of communicators whose failures this rank handles.

@@ -16,7 +16,6 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"sync/atomic"
 
@@ -25,14 +24,6 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/internal/rankset"
 	"github.com/muster-mpi/muster/rdma"
-)
-
-// Tags of notes, in the context of collectives; see broken.go for others.
-const (
-	noteRevoke = math.MaxInt32 - 6
-	noteAgree  = math.MaxInt32 - 7
-	noteWake   = math.MaxInt32 - 8
-	notePart   = math.MaxInt32 - 9
 )
 
 // PartitionedContext marks the contexts of partitioned messages: that of a communicator's

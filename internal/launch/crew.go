@@ -342,6 +342,7 @@ func (c *crew) states() (rows []rankRow) {
 		}
 		row := rankRow{Row: r}
 		row.process, row.resident = stateOf(pid)
+		row.kernel = kernelWaits(pid)
 		row.counters, row.counted = c.board.Metrics(r.Rank)
 		rows = append(rows, row)
 	}

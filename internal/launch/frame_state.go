@@ -63,6 +63,7 @@ func rowsBody(number int64, rows []rankRow, now int64) []byte {
 		w.number(int64(r.process.letter))
 		w.number(int64(r.process.cpu))
 		w.number(r.resident)
+		w.text(r.kernel)
 		w.truth(r.counted)
 		if r.counted {
 			for _, n := range r.counters.Values() {
@@ -89,7 +90,7 @@ func readRows(body []byte, now int64) (number int64, rows []rankRow, err error) 
 		row := rankRow{Row: pmi.Row{Rank: int(r.number()), State: pmi.RowState(r.number()), Progress: uint64(r.number()), Since: timeOf(r.number(), now), Started: r.truth()}}
 		row.process = processState{int(r.number()), byte(r.number()), time.Duration(r.number())}
 		row.PID = row.process.pid
-		row.resident, row.counted = r.number(), r.truth()
+		row.resident, row.kernel, row.counted = r.number(), r.text(), r.truth()
 		if row.counted {
 			for _, n := range row.counters.Values() {
 				*n = uint64(r.number())

@@ -70,7 +70,7 @@ func TestBodyRoundTrip(t *testing.T) {
 	rows := []rankRow{
 		{Row: pmi.Row{Rank: 1}},
 		{Row: pmi.Row{Rank: 2, State: pmi.RowRunning, Progress: 9, Since: 200, Started: true, PID: 77}, process: processState{77, 'S', time.Second},
-			resident: 4096, counted: true, counters: pmi.Metrics{MessagesSent: 1, Memory: 1 << 40}},
+			resident: 4096, kernel: "R, S ep_poll", counted: true, counters: pmi.Metrics{MessagesSent: 1, Memory: 1 << 40}},
 		{Row: pmi.Row{Rank: 3, State: pmi.RowWaiting, Progress: 1 << 40, Since: 100,
 			Wait: pmi.WaitState{Op: "Recv", Comm: "world", Peer: pmi.PeerAny, Tag: -2, Context: 1 << 31, Sending: true, Since: 100}}},
 	}

@@ -336,6 +336,7 @@ func (j *job) checkStartTimeout(now time.Time) {
 		j.notStarted(fmt.Errorf("launch: %s", text))
 		return
 	}
+	j.reportWaits(nil, func(bool) string { return "the start takes too long; what the ranks wait for:" })
 	j.fail(-1, text, 1)
 	j.endNow()
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -35,3 +37,41 @@ func stateOf(pid int) (s processState, resident int64) {
 	n, _ := strconv.ParseInt(string(fields[pages]), 10, 64)
 	return s, n * int64(os.Getpagesize())
 }
+
+// kernelWaits returns the different states of the threads of a process, each with the kernel
+// function in which the thread sleeps (proc_pid_wchan(5)). Go programs wait in any of their
+// threads.
+func kernelWaits(pid int) string {
+	if pid <= 0 {
+		return ""
+	}
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return ""
+	}
+	var list []string
+	for _, t := range tasks[:min(len(tasks), mostThreads)] {
+		dir := fmt.Sprintf("/proc/%d/task/%s/", pid, t.Name())
+		text, err := os.ReadFile(dir + "stat")
+		if err != nil {
+			continue // the thread has ended
+		}
+		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+		if len(fields) == 0 {
+			continue
+		}
+		state := string(fields[0])
+		// It is 0 for a thread that runs, and for those of other users.
+		if in, err := os.ReadFile(dir + "wchan"); err == nil && len(in) > 0 && string(in) != "0" {
+			state += " " + string(in)
+		}
+		if !slices.Contains(list, state) {
+			list = append(list, state)
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// mostThreads bounds the threads of a process that kernelWaits looks at.
+const mostThreads = 64

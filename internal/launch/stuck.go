@@ -131,7 +131,7 @@ func (j *job) reportWaits(earlier *sample, head func(computes bool) string) (com
 	if len(rows) == 0 {
 		lines = append(lines, "  unknown: this system has no board")
 	}
-	for _, l := range append(describeWaits(rows, own, ended, now), away...) {
+	for _, l := range slices.Concat(describeWaits(rows, own, ended, now), away, describeKernel(rows, ended)) {
 		lines = append(lines, "  "+l)
 	}
 	if len(silent) > 0 {

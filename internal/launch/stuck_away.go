@@ -28,8 +28,9 @@ func (p processState) stopped() bool { return p.letter == 'T' || p.letter == 't'
 type rankRow struct {
 	pmi.Row
 	process  processState
-	resident int64 // memory of the process in bytes; 0: unknown
-	counted  bool  // counters are known
+	resident int64  // memory of the process in bytes; 0: unknown
+	kernel   string // what its threads do in the kernel: "S ep_poll, S futex_do_wait"; "": unknown
+	counted  bool   // counters are known
 	counters pmi.Metrics
 }
 
@@ -169,4 +170,29 @@ func describeAwayRanks(rows []rankRow, s *sample, ended, host func(rank int) str
 		lines = append(lines, ranksWith(ranks, "{blocks|block} all others, directly or through other ranks"))
 	}
 	return lines, own, computes
+}
+
+// describeKernel returns what the threads of the ranks do in the kernel, a line for all ranks
+// with equal ones. A rank that waits for a message sleeps in poll or futex calls; another
+// function shows what the machine makes it wait for.
+func describeKernel(rows []rankRow, ended func(rank int) string) (lines []string) {
+	var kinds []string
+	ranks := map[string][]int{}
+	for i := range rows {
+		r := &rows[i]
+		if r.kernel == "" || ended(r.Rank) != "" || r.State == pmi.RowLeft {
+			continue
+		}
+		if ranks[r.kernel] == nil {
+			kinds = append(kinds, r.kernel)
+		}
+		ranks[r.kernel] = append(ranks[r.kernel], r.Rank)
+	}
+	for i, k := range kinds {
+		if i == maxStuckLines {
+			return append(lines, fmt.Sprintf("... and %d more such lines", len(kinds)-i))
+		}
+		lines = append(lines, fmt.Sprintf("threads of %s in the kernel: %s", ranksNoun(ranks[k]), k))
+	}
+	return lines
 }

@@ -125,7 +125,7 @@ func (c *localClient) Fence(ctx context.Context) error {
 		delete(j.fence, number)
 	}
 	j.mu.Unlock()
-	j.board.Waiting(c.rank, WaitState{Op: fenceOp, Comm: startComm, Peer: PeerNone, Tag: TagNone})
+	j.board.Waiting(c.rank, fenceWait(ctx))
 	defer j.board.Running(c.rank)
 	return j.await(ctx, fenceOp, f.done, func(cause error) error {
 		return fmt.Errorf("pmi: Fence %d ended without %s: %w", number, ranksPhrase(j.behind(number)), cause)

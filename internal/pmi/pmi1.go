@@ -157,7 +157,7 @@ func (c *wireClient) Put(key string, val []byte) error {
 }
 
 func (c *wireClient) Fence(ctx context.Context) error {
-	c.board.Waiting(c.rank, WaitState{Op: fenceOp, Comm: startComm, Peer: PeerNone, Tag: TagNone})
+	c.board.Waiting(c.rank, fenceWait(ctx))
 	defer c.board.Running(c.rank)
 	c.fencing.Store(true)
 	defer c.fencing.Store(false)
@@ -179,7 +179,7 @@ func (c *wireClient) Fence(ctx context.Context) error {
 // without a board.
 func (c *wireClient) notFenced() (ranks []int) {
 	for r := range c.board.Size() {
-		if row := c.board.Row(r); row.State != RowWaiting || row.Wait.Op != fenceOp {
+		if row := c.board.Row(r); row.State != RowWaiting || !strings.HasPrefix(row.Wait.Op, fenceOp) {
 			ranks = append(ranks, r)
 		}
 	}
