@@ -21,8 +21,9 @@ import (
 // Replayed is a recorded program as calls.
 type Replayed struct {
 	Calls []Call
-	// Recorded is the number of ranks of the trace, and Elapsed the time in µs from its
-	// first to its last call.
+	// Recorded is the number of ranks of the trace, and Elapsed the time in µs from the end
+	// of Init to the end of the last call. The simulated job begins there too: computation
+	// before the first call counts.
 	Recorded int
 	Elapsed  float64
 	// Collectives counts the calls of all ranks, and Messages those of the program itself.
@@ -54,7 +55,7 @@ func Replay(t *trace.Trace, m *Machine, ranks int, nodes *coll.Topology) (*Repla
 		return nil, err
 	}
 	p.match()
-	x := &Replayed{Recorded: p.base, Collectives: len(p.ends[0]), Messages: p.messages * (ranks / p.base), Elapsed: p.elapsed()}
+	x := &Replayed{Recorded: p.base, Collectives: len(p.ends[0]), Messages: p.messages * (ranks / p.base), Elapsed: float64(t.Span().SinceInit()) / 1e3}
 	for s := range len(p.ends[0]) + 1 {
 		section, err := p.section(s)
 		if err != nil {
@@ -178,16 +179,6 @@ func (p *replay) match() {
 		p.sent[one.Send.Rank][one.Send.Event], p.received[one.Recv.Rank][one.Recv.Event] = s, s
 		p.messages++
 	}
-}
-
-func (p *replay) elapsed() float64 {
-	first, last := int64(0), int64(0) // the first call has a computation before it
-	for _, k := range p.t.Ranks {
-		for i := range k.Events {
-			first, last = min(first, k.Events[i].Begin), max(last, k.Events[i].End)
-		}
-	}
-	return float64(max(last-first, 0)) / 1e3
 }
 
 // shapeOf returns the shape of a collective among n ranks.

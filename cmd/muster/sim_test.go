@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -119,6 +120,16 @@ func TestSimReplays(t *testing.T) {
 	}
 	if got := muster(t, dir, "run", "-n", "4", "--trace", "t.json", self, "app", "is", "--class", "S"); got.status != 0 {
 		t.Fatalf("the program: %+v", got)
+	}
+	// Both commands print the same times of the trace, and what they are.
+	times := regexp.MustCompile(`recorded: (?:4 ranks, )?(\S+) from the end of Init to the end of the last call, (\S+) of it from the first call\n`)
+	summary, replay := muster(t, dir, "trace", "t.json"), muster(t, dir, "sim", "replay", "t.json")
+	a, b := times.FindStringSubmatch(summary.out), times.FindStringSubmatch(replay.out)
+	if a == nil || b == nil || a[1] != b[1] || a[2] != b[2] {
+		t.Errorf("muster trace and muster sim replay print different times of a trace, %q and %q:\n%s\n%s", a, b, summary.out, replay.out)
+	}
+	if !strings.Contains(replay.out, "simulated: from the end of Init to the end of the last call\n") {
+		t.Errorf("muster sim replay does not print what is simulated:\n%s", replay.out)
 	}
 	for _, c := range []struct{ flags, want string }{
 		{"", "recorded: 4 ranks"},

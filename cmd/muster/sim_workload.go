@@ -59,7 +59,9 @@ func newSimReplayCommand() *cobra.Command {
 		Use:   "replay TRACE",
 		Short: "Simulate a recorded program",
 		Long: `replay simulates the calls that a program made, as muster run --trace has recorded them:
-messages, collectives and the time between them.
+messages, collectives and the time between them. The simulated times begin where Init
+ends, as the longer of the two recorded ones does. The shorter one begins with the first
+call; muster trace prints the same two.
 
 With more ranks than the trace the result is extrapolated: the job consists of copies of
 the recorded one. Messages, and collectives on some of the ranks, stay within a copy;
@@ -95,7 +97,10 @@ func (f *simFlags) replay(w io.Writer, file string) error {
 	if err != nil {
 		return err
 	}
-	notes := []string{fmt.Sprintf("recorded: %d ranks, %.2f µs", x.Recorded, x.Elapsed)}
+	notes := []string{
+		fmt.Sprintf("recorded: %d ranks, %v", x.Recorded, t.Span()),
+		"simulated: from the end of Init to the end of the last call",
+	}
 	title := fmt.Sprintf("%s among %v: %d collectives of all ranks and %d messages", file, j.on, x.Collectives, x.Messages)
 	if j.ranks > x.Recorded {
 		title += ", extrapolated"

@@ -59,7 +59,8 @@ func newTraceCommand() *cobra.Command {
 		Short: "Summarise a trace: who waited for whom, and the critical path",
 		Long: `trace reads a file that muster run --trace has written and prints the time in each
 call, the ranks that waited for a late sender or receiver or at a collective, and the
-critical path: the calls and computations that determined how long the job took.
+critical path: the calls and computations that determined how long the job took, from the
+first call to the end of the last.
 --svg draws the timeline.
 
 The file is in the Trace Event Format: the Perfetto UI (https://ui.perfetto.dev) and

@@ -16,8 +16,10 @@ package trace
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Cause is why a call waits.
@@ -44,27 +46,44 @@ type PathStep struct {
 	From, To int64
 }
 
-// Analysis is the result of Analyze.
-type Analysis struct {
-	*Matched
-	Begin, End int64
-	Waits      []Wait // the longest first
-	Path       []PathStep
-}
+// Span is the time of a trace, from the begin of its first call to the end of its last, in ns
+// since the end of Init.
+type Span struct{ Begin, End int64 }
 
-// Analyze matches the trace and finds the waits and the critical path.
-func (t *Trace) Analyze() *Analysis {
-	a := &Analysis{Matched: t.Match()}
+// Span returns the time of the trace.
+func (t *Trace) Span() (s Span) {
 	first := true
 	for _, r := range t.Ranks {
 		for i := range r.Events {
 			e := &r.Events[i]
 			if first {
-				a.Begin, a.End, first = e.Begin, e.End, false
+				s, first = Span{e.Begin, e.End}, false
 			}
-			a.Begin, a.End = min(a.Begin, e.Begin), max(a.End, e.End)
+			s.Begin, s.End = min(s.Begin, e.Begin), max(s.End, e.End)
 		}
 	}
+	return s
+}
+
+// SinceInit returns the time from the end of Init to the end of the last call. The clocks of
+// two ranks differ a little, so the first call may precede the end of Init.
+func (s Span) SinceInit() time.Duration { return time.Duration(s.End - min(s.Begin, 0)) }
+
+func (s Span) String() string {
+	return fmt.Sprintf("%v from the end of Init to the end of the last call, %v of it from the first call", s.SinceInit(), time.Duration(s.End-s.Begin))
+}
+
+// Analysis is the result of Analyze.
+type Analysis struct {
+	*Matched
+	Span
+	Waits []Wait // the longest first
+	Path  []PathStep
+}
+
+// Analyze matches the trace and finds the waits and the critical path.
+func (t *Trace) Analyze() *Analysis {
+	a := &Analysis{Matched: t.Match(), Span: t.Span()}
 	for _, m := range a.Messages {
 		a.message(t, m)
 	}

@@ -116,7 +116,8 @@ func TestSummary(t *testing.T) {
 	tr := job(t, ranks...)
 	got := tr.Analyze().Text(tr)
 	for _, want := range []string{
-		"trace: 3 ranks on 1 host(s), 100µs, 7 calls, 2 messages\n",
+		"trace: 3 ranks on 1 host(s), 7 calls, 2 messages\n",
+		"recorded: 100µs from the end of Init to the end of the last call, 100µs of it from the first call\n",
 		"  rank 1 for rank 0          1       60µs  20.0 %\n",
 		"  rank 0 for rank 2          1       10µs  3.3 %\n",
 		"  Barrier, rank 2  2       35µs  11.7 %\n",

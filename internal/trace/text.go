@@ -60,7 +60,8 @@ func (a *Analysis) Text(t *Trace) string {
 		}
 	}
 	all := (a.End - a.Begin) * int64(len(t.Ranks))
-	fmt.Fprintf(&b, "trace: %d ranks on %d host(s), %v, %d calls, %d messages\n", len(t.Ranks), len(hosts), time.Duration(a.End-a.Begin), calls, a.Sends)
+	fmt.Fprintf(&b, "trace: %d ranks on %d host(s), %d calls, %d messages\n", len(t.Ranks), len(hosts), calls, a.Sends)
+	fmt.Fprintf(&b, "recorded: %v\n", a.Span)
 	fmt.Fprintf(&b, "messages matched: %s (%d without the other end)\n", percent(int64(2*len(a.Messages)), int64(a.Sends+a.Receives)), a.Unmatched)
 	if dropped > 0 {
 		fmt.Fprintf(&b, "dropped: the last %d calls and phases, beyond the limit of the trace; raise MUSTER_TRACE_LIMIT\n", dropped)
@@ -69,7 +70,7 @@ func (a *Analysis) Text(t *Trace) string {
 		fmt.Fprintf(&b, "clocks of the hosts compared to %v\n", time.Duration(clock))
 	}
 	a.phaseText(&b, t)
-	fmt.Fprintf(&b, "time in calls: %s of the ranks' time\n", percent(inCalls, all))
+	fmt.Fprintf(&b, "time in calls: %s of the ranks' time, which begins with the first call\n", percent(inCalls, all))
 	list(&b, "\nCalls", "call", all, sums(byName))
 	titles := [...]string{"\nLate senders", "\nLate receivers", "\nWait at collectives"}
 	heads := [...]string{"receiver waits for sender", "sender waits for receiver", "call, last rank"}
