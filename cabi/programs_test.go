@@ -129,6 +129,25 @@ func TestChildOfFork(t *testing.T) {
 	}
 }
 
+// Check mode names the functions of C, the lines that call them and the datatypes.
+func TestCheckMode(t *testing.T) {
+	for prog, want := range map[string][]string{
+		"types_differ": {"MPI_Recv: ", "the element types differ: rank 1 sent with MPI_Send of MPI_FLOAT at ends/types_differ.c:13 (main), " +
+			"rank 0 received with MPI_Recv of MPI_DOUBLE at ends/types_differ.c:15 (main)"},
+		"forgotten": {"MPI_Barrier: ", "in Finalize at ends/forgotten.c:", "in Barrier at ends/forgotten.c:11 (main)"},
+	} {
+		t.Run(prog, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, []string{"MUSTER_CHECK=on"}, muster(), "run", "--mpich", "--timeout", jobLimit, "-n", "2", compile(t, "testdata/ends/"+prog+".c", "-g"))
+			for _, w := range want {
+				if got.status == 0 || got.status == 124 || !strings.Contains(got.out, w) {
+					t.Errorf("%s must fail with %q; the status is %d and the output\n%s", prog, w, got.status, got.out)
+				}
+			}
+		})
+	}
+}
+
 // A program is a job of one rank if nothing started it, which configure scripts rely on
 // (MPI-4.1 section 11.9.1), and it runs under launchers that speak PMI. tests/launchers has Slurm.
 func TestOtherLaunchers(t *testing.T) {

@@ -24,9 +24,11 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/prof"
 )
 
 // checks is the state of check mode, one per world.
@@ -35,7 +37,26 @@ type checks struct {
 	pending map[*checkedRequest]struct{} // started and not completed
 	comms   map[uint32]*Comm             // whose messages are searched at the end, by context
 	lost    []string                     // messages that were found before
-	sites   sync.Map                     // files and lines by callPath
+	sites   sync.Map                     // files and lines by callPath, or address of C
+	outer   atomic.Pointer[callFromC]    // the latest call of C; nil: the program is written in Go
+}
+
+// callFromC is a call of C that makes calls of this package.
+type callFromC struct {
+	name string
+	pc   uintptr // to which it returns
+	typ  string  // of the elements of a message; "": not known, and not compared
+}
+
+// enter records a call of C. Of calls of several threads at a time any may be recorded: it is
+// used for file and line only.
+func (s *checks) enter(name string, pc uintptr) { s.outer.Store(&callFromC{name: name, pc: pc}) }
+
+// fromC returns the communicator for a message of C: a copy that knows the call.
+func (c *Comm) fromC(name, typ string, pc uintptr) *Comm {
+	d := *c
+	d.call = &callFromC{name, pc, typ}
+	return &d
 }
 
 // The header of a message: three texts, padded with zeros.
@@ -50,14 +71,26 @@ const (
 type note struct{ call, typ, site string }
 
 func (n note) String() string {
-	if n.site == "" {
-		return fmt.Sprintf("%s of %s", n.call, n.typ)
+	s := n.call
+	if n.typ != "" {
+		s += " of " + n.typ
 	}
-	return fmt.Sprintf("%s of %s at %s", n.call, n.typ, n.site)
+	return s + atSite(n.site)
 }
 
 func noteOf[T any](c *Comm, call string) note {
+	if o := c.outerCall(); o != nil {
+		return note{o.name, o.typ, c.callSite()}
+	}
 	return note{call, typeText(reflect.TypeFor[T]()), c.callSite()}
+}
+
+// outerCall returns the call of C that makes the call, or nil.
+func (c *Comm) outerCall() *callFromC {
+	if c.call != nil {
+		return c.call
+	}
+	return c.w.check.outer.Load()
 }
 
 // typeText names a type. Long names keep their end, which differs more.
@@ -72,6 +105,14 @@ type callPath [12]uintptr
 // callSite returns the file and line outside of this package that made the call. It keeps
 // what it has found: looking up files and lines takes several microseconds.
 func (c *Comm) callSite() string {
+	if o := c.outerCall(); o != nil {
+		site, ok := c.w.check.sites.Load(o.pc)
+		if !ok {
+			site = lastBytes(prof.Site(o.pc-1), siteBytes) // the call is before the return address
+			c.w.check.sites.Store(o.pc, site)
+		}
+		return site.(string)
+	}
 	var path callPath
 	runtime.Callers(3, path[:])
 	if site, ok := c.w.check.sites.Load(path); ok {
@@ -204,7 +245,7 @@ func (k *checkedRequest) complete(st engine.Status, err error) (engine.Status, e
 
 // differs returns an error if the sender of a message has another element type.
 func (n note) differs(c *Comm, sent note, source, tag int) error {
-	if sent.typ == n.typ {
+	if sent.typ == n.typ || sent.typ == "" || n.typ == "" {
 		return nil
 	}
 	return &Error{Class: ErrType, Op: n.call, Comm: c.Name(), Rank: c.rank, Peer: source, Tag: tag,

@@ -45,6 +45,7 @@ type Comm struct {
 	rank  int
 	size  int
 	name  *engine.Name
+	call  *callFromC // in check mode: of the message for which this copy was made; else nil
 	freed bool
 	inter *interGroups // of an inter-communicator; then ranks and size are of the other group
 	plans *collPlans   // schedules of collectives; nil before the first

@@ -29,13 +29,22 @@ var _ = hook.Register(hook.Functions{
 		return c.e, &c.pt, c.ranks
 	},
 	ProfileFromC: func(world any) func(string, uintptr) {
-		if p := world.(*World).calls; p != nil {
+		w := world.(*World)
+		if p := w.calls; p != nil {
 			p.fromC.Store(true)
-			return p.enter
+			if !w.cfg.Check {
+				return p.enter
+			}
+			return func(name string, pc uintptr) { p.enter(name, pc); w.check.enter(name, pc) }
+		}
+		if w.cfg.Check {
+			return w.check.enter
 		}
 		return nil
 	},
-	Async: func(comm any) bool { return comm.(*Comm).w.cfg.Progress == progressAsync },
+	MessageFromC: func(comm any, name, typ string, pc uintptr) any { return comm.(*Comm).fromC(name, typ, pc) },
+	Checks:       func(world any) bool { return world.(*World).cfg.Check },
+	Async:        func(comm any) bool { return comm.(*Comm).w.cfg.Progress == progressAsync },
 	Collective: func(comm any, collective string, bytes, ranks int) (*hook.Collective, error) {
 		return comm.(*Comm).explainCollective(collective, bytes, ranks)
 	},

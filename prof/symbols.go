@@ -95,6 +95,19 @@ func (s *Summary) Resolve() {
 	sortSites(s.Sites)
 }
 
+// Site describes an address of machine code of this process: its line, where the program has
+// debug information, or its object and offset; and the function, if it is known.
+func Site(address uintptr) string {
+	c := CallSite{}
+	c.Object, c.Offset = NewObjects().Locate(address)
+	s := Summary{Sites: []CallSite{c}}
+	s.Resolve()
+	if c = s.Sites[0]; c.Function == "" {
+		return c.Site
+	}
+	return c.Site + " (" + c.Function + ")"
+}
+
 // symbols are the functions and lines of a file. A nil *symbols has none.
 type symbols struct {
 	file  *elf.File

@@ -25,8 +25,10 @@ type Process struct {
 	calls     sync.Pool // of args, so that calls do not allocate
 
 	world *mpi.World
-	enter func(name string, site uintptr) // tells the profile who calls; nil without one
-	level int                             // of threads, as granted
+	enter func(name string, site uintptr) // tells the profile and check mode who calls; nil without
+	// checks is set in check mode.
+	checks bool
+	level  int // of threads, as granted
 	membership
 	mainThread int     // that called MPI_Init
 	weights    weights // what programs pass instead of weights

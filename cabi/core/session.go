@@ -69,7 +69,7 @@ func (p *Process) join() error {
 		if p.empty, err = w.Comm().Group().Include(); err != nil {
 			return err
 		}
-		p.world, p.enter = w, inspect.ProfileFromC(w)
+		p.world, p.enter, p.checks = w, inspect.ProfileFromC(w), inspect.Checks(w)
 		p.openWorld()
 	}
 	m.users++

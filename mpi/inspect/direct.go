@@ -51,6 +51,16 @@ func (d Direct) Locked(f func()) {
 }
 
 // ProfileFromC returns a function that the C interface calls before each call: it tells the
-// profile the name of the function of C and the address to which it returns. The result is
-// nil if the job has no profile.
+// profile and check mode the name of the function of C and the address to which it returns. The
+// result is nil if the job has neither.
 func ProfileFromC(w *mpi.World) func(name string, site uintptr) { return hook.Get().ProfileFromC(w) }
+
+// Checks reports whether the job is in check mode.
+func Checks(w *mpi.World) bool { return hook.Get().Checks(w) }
+
+// MessageFromC returns the communicator for a message that the C interface sends or receives in
+// check mode: errors name the function of C, the datatype and the place to which it returns.
+// Messages of the same datatype match, and all match one without.
+func MessageFromC(c *mpi.Comm, name, datatype string, site uintptr) *mpi.Comm {
+	return hook.Get().MessageFromC(c, name, datatype, site).(*mpi.Comm)
+}

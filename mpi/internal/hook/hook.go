@@ -20,9 +20,13 @@ type Functions struct {
 	// Direct returns the engine of comm, its communicator for messages and the ranks in the
 	// world, nil if they are equal. The engine is nil if each message must pass package mpi.
 	Direct func(comm any) (e *engine.Engine, pt *engine.Comm, ranks *rankset.List)
-	// ProfileFromC returns the function that tells the profile of world which function of C
-	// is called and where it returns to, or nil.
+	// ProfileFromC returns the function that tells the profile and check mode of world which
+	// function of C is called and where it returns to, or nil.
 	ProfileFromC func(world any) func(name string, site uintptr)
+	// MessageFromC returns comm for a message of a function of C, for check mode.
+	MessageFromC func(comm any, name, typ string, site uintptr) any
+	// Checks reports whether world is in check mode.
+	Checks func(world any) bool
 	// Async reports whether Config.Progress asks for a progress thread.
 	Async func(comm any) bool
 	// Collective selects the algorithm for a collective call.
