@@ -136,6 +136,9 @@ func siteOf(path callPath) string {
 	}
 }
 
+// waitName is how reports name a wait in the call.
+func (n note) waitName() string { return n.call + " (" + n.site + ")" }
+
 // stamped returns a message with its header.
 func (n note) stamped(b []byte) []byte {
 	out := make([]byte, checkBytes+len(b))
@@ -206,7 +209,7 @@ func (k *checkedRequest) waitName() string {
 	case k.calls != nil:
 		return k.calls.waitName()
 	case k.mine.call != "":
-		return k.mine.call + " (" + k.mine.site + ")"
+		return k.mine.waitName()
 	}
 	return "Wait"
 }
@@ -236,6 +239,9 @@ func (k *checkedRequest) complete(st engine.Status, err error) (engine.Status, e
 		return st, k.c.refuse(ErrIntern, k.mine.call, "the message of rank %d has no header of check mode", st.Source)
 	}
 	st.Bytes -= checkBytes
+	if long := new(p2p.TruncatedError); errors.As(err, &long) {
+		err = k.c.failure(&p2p.TruncatedError{Bytes: long.Bytes - checkBytes, Room: long.Room - checkBytes}, k.mine.call, st.Source, st.Tag, st.Bytes)
+	}
 	copy(k.into, k.packed[checkBytes:got])
 	if differ := k.mine.differs(k.c, readNote(k.packed), st.Source, st.Tag); differ != nil {
 		return st, differ

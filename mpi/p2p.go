@@ -91,16 +91,25 @@ func sendFor[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) e
 	if err != nil {
 		return c.refuse(ErrType, op, "%w", err)
 	}
-	return c.send(op, outgoingChecked[T](c, op, b), dst, tag, mode)
+	if c.w.cfg.Check {
+		n := noteOf[T](c, op)
+		return c.sendNamed(op, n.waitName(), n.stamped(b), dst, tag, mode)
+	}
+	return c.send(op, b, dst, tag, mode)
 }
 
 func (c *Comm) send(op string, b []byte, dst, tag int, mode p2p.Mode) error {
+	return c.sendNamed(op, op, b, dst, tag, mode)
+}
+
+// sendNamed is send with the name of the call for the report of a stuck job.
+func (c *Comm) sendNamed(op, name string, b []byte, dst, tag int, mode p2p.Mode) error {
 	if uint(dst) >= uint(c.size) || uint(tag) > MaxTag {
 		if err := c.checkPeer(op, dst, tag); err != nil || dst == ProcNull {
 			return err
 		}
 	}
-	if err := c.e.Send(&c.pt, op, c.world(dst), int32(tag), b, mode); err != nil {
+	if err := c.e.Send(&c.pt, name, c.world(dst), int32(tag), b, mode); err != nil {
 		return c.failure(err, op, dst, tag, 0)
 	}
 	return nil

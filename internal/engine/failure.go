@@ -150,6 +150,22 @@ func (e *Engine) checkDeaths() {
 	}
 }
 
+// deathWithin is how long after the end of a process the launcher may report it.
+const deathWithin = 500 * time.Millisecond
+
+// deathOr returns the error of a rank that has died, if the launcher reports one within
+// deathWithin, else err. A process on this host that cannot be reached has ended, as a rule,
+// and the launcher knows how.
+func (e *Engine) deathOr(err error) error {
+	for end := e.clock() + deathWithin; e.board != nil && e.failed == nil && e.clock() < end; time.Sleep(time.Millisecond) {
+		e.checkDeaths()
+	}
+	if e.failed != nil {
+		return e.failed
+	}
+	return err
+}
+
 // disconnected handles a peer from which a device accepts nothing more. If messages were
 // lost or the peer is unreachable, all calls fail, because a call that waits for those
 // messages would never end. A death of the peer takes precedence as the cause.

@@ -259,7 +259,10 @@ func (e *Engine) connected(l *p2p.Link, card string, err error) {
 		if err != nil && e.cfg.Tolerate && e.lanes[l.Dev].local { // its process has just ended
 			err = &PeerDeadError{l.Rank, l.Host, err.Error()}
 		}
-		if err != nil {
+		if err != nil && !e.cfg.Tolerate && e.lanes[l.Dev].local {
+			err = e.deathOr(err)
+		}
+		if err != nil && l.Err == nil {
 			e.m.FailLink(l, err)
 		}
 	}

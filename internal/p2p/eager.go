@@ -234,7 +234,7 @@ func (m *Machine) received(x *Xfer) {
 	x.Len = x.total
 	if x.total > len(x.Buf) {
 		x.Len = len(x.Buf)
-		x.Err = ErrTruncated
+		x.Err = &TruncatedError{x.total, len(x.Buf)}
 	}
 	m.complete(x)
 }

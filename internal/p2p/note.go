@@ -8,6 +8,8 @@ package p2p
 // received and dropped, so that every send completes. A sender that waits for an answer
 // still has its buffer registered, and a peer may be about to read it.
 
+import "fmt"
+
 // Note is a note that has arrived.
 type Note struct {
 	Link   *Link
@@ -50,6 +52,16 @@ func (x *Xfer) compare(sign uint32, vote uint8) {
 		x.Differs, x.Sign = true, sign
 	}
 }
+
+// TruncatedError reports that a message is longer than the receive buffer. It is ErrTruncated.
+type TruncatedError struct{ Bytes, Room int }
+
+func (t *TruncatedError) Error() string {
+	return fmt.Sprintf("the message of %d bytes is longer than the receive buffer of %d bytes", t.Bytes, t.Room)
+}
+
+// Is reports whether target is ErrTruncated.
+func (t *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
 // Drain returns the owner of the receives that drain given-up contexts. The engine frees
 // them when they appear in Out.Done.
