@@ -76,7 +76,7 @@ bench/results
 
 cabi
 cabi/core           mpi mpi/inspect internal/direct internal/dtype prof
-cabi/gen            cabi/core
+cabi/gen            cabi/core internal/direct internal/p2p rdma/shm
 cabi/lib            cabi/core
 
 tests/*

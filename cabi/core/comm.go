@@ -15,7 +15,6 @@ type comm struct {
 	topo    mpi.Topology // nil: none
 	// weighted says that the program gave the weights of a distributed graph.
 	weighted bool
-	ranks    []int32       // in the world, for the front (direct.go)
 	acked    []int         // failed ranks that the program has acknowledged (comm_failure.go)
 	agreed   chan struct{} // closed at the end of the last MPIX_Comm_iagree; nil: none
 }

@@ -5,6 +5,7 @@ package core
 // receives that it has not got a message for, and knows its requests.
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 
@@ -16,6 +17,8 @@ import (
 // directPath is the core's end of the direct path.
 type directPath struct {
 	mem    *direct.Front // memory of the front
+	pins   direct.Pins
+	tables [direct.MaxComms]runtime.Pinner // of Comm.Ranks
 	engine inspect.Direct
 
 	mu       sync.Mutex // guards what follows, and the receives of the front while they are posted
@@ -57,7 +60,7 @@ func (d *directPath) share(p *Process, a *args) {
 	if !ok {
 		return
 	}
-	owner, spin := e.Engine(&d.mem.Engine)
+	owner, spin := e.Engine(&d.mem.Engine, &d.pins)
 	if owner == 0 {
 		return
 	}
@@ -68,17 +71,20 @@ func (d *directPath) share(p *Process, a *args) {
 		slot = int(h&slotMask) + 1
 	}
 	if h != commSelf && slot < direct.MaxComms {
-		if c.ranks == nil {
-			c.ranks = e.Table()
+		d.tables[slot].Unpin()
+		t := direct.Comm{Handle: int32(h), Context: e.Context, Rank: int32(c.Rank()), Size: int32(c.Size())}
+		if ranks := e.Table(); len(ranks) > 0 {
+			t.Ranks = &ranks[0]
+			d.tables[slot].Pin(t.Ranks)
 		}
-		d.mem.Comms[slot] = direct.Comm{Handle: int32(h), Context: e.Context, Rank: int32(c.Rank()), Size: int32(c.Size()), Ranks: addressOf(c.ranks)}
+		d.mem.Comms[slot] = t
 	}
 	if uint(rank) >= uint(c.Size()) {
 		return
 	}
 	rank = e.World(rank)
 	var t direct.Peer
-	if rank < direct.MaxPeers && e.Peer(rank, &t) {
+	if rank < direct.MaxPeers && e.Peer(rank, &t, &d.pins) {
 		d.mem.Peers[rank] = t
 		a.v[2] = 1
 	}
@@ -92,6 +98,7 @@ func (d *directPath) forget(h handle) {
 	i := slices.IndexFunc(d.mem.Comms[:], func(c direct.Comm) bool { return c.Handle == int32(h) })
 	if i >= 0 {
 		d.mem.Comms[i] = direct.Comm{}
+		d.tables[i].Unpin()
 	}
 }
 

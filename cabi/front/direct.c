@@ -24,32 +24,6 @@ struct muster_front muster_front;
 #if defined(__x86_64__) && defined(__linux__)
 
 enum {
-	COMM_WORLD = 0x44000000,
-	MADE_COMM = 0x84000000,
-	MADE_REQUEST = 0xac000000,
-	REQUEST_NULL = 0x2c000000,
-	DIRECT = 0x02000000, /* in the handle of a request: the front has made it */
-	SLOT_MASK = 0x01ffffff,
-	ANY_SOURCE = -2,
-	ANY_TAG = -1,
-	UNDEFINED = -32766,
-	MAX_TAG = 0x7fffffff,
-
-	HEAD = 32,	    /* of a packet: internal/p2p, wire.go */
-	EAGER = 1,	    /* its kind */
-	EAGER_CHARGE = 128, /* credit of a message beyond its bytes */
-	RECENT_LEN = 64,    /* envelopes that the sender remembers */
-	INLINE = 56,	    /* bytes of a cell: rdma/shm */
-	KIND_DATA = 0,
-	MAX_SEND = (32 << 10) + 64,
-	DEMOTE_UP_TO = 1536,
-	REACH_AHEAD = 6,
-	REACH_AFTER = 1,
-	LOOK_CELLS = 8,
-	ANSWER_DELAY = 150,
-	STREAM_AFTER = 8,
-	STREAM_BATCH = 4,
-	STREAM_PAUSE = 8,
 	POLL_BATCH = 16,
 
 	QUEUE_ROOM = 4096,    /* longer receives are posted at once: a rendezvous may follow */
@@ -130,8 +104,8 @@ static inline struct muster_comm *find_comm(int comm)
 	struct muster_comm *c;
 
 	if (comm != COMM_WORLD) {
-		slot = ((unsigned)comm & 0x03ffffff) + 1;
-		if (((unsigned)comm & 0xfc000000) != MADE_COMM || slot >= MAX_COMMS)
+		slot = ((unsigned)comm & SLOT_MASK) + 1;
+		if (((unsigned)comm & ~SLOT_MASK) != MADE_COMM || slot >= MAX_COMMS)
 			return NULL;
 	}
 	c = &F.comms[slot];
@@ -250,8 +224,7 @@ static inline int put(struct muster_peer *p, uint32_t context, int rank, int tag
 	++*p->send_seq;
 	*p->credit -= (int64_t)n + EAGER_CHARGE;
 	++*p->eager;
-	if (*p->recent != NULL) /* one word, then the envelopes: internal/p2p, rndv_spec.go */
-		(*p->recent)[1 + *p->sent % RECENT_LEN] = (uint64_t)context << 32 | (uint32_t)tag;
+	p->recent[*p->sent % RECENT_LEN] = (uint64_t)context << 32 | (uint32_t)tag;
 	++*p->sent;
 	*p->bytes_sent += n;
 	size = E.sizes + 2 * (n ? 64 - __builtin_clzll(n) : 0);
@@ -308,7 +281,7 @@ int muster_direct_isend(const void *buf, int64_t count, int datatype, int dest, 
 /* quiet reports that the core has nothing that a message could be for, and nothing to do. */
 static inline int quiet(void)
 {
-	return *E.operations == *E.free_operations && (*E.driver | *E.failed) == 0 &&
+	return *E.operations == *E.free_operations && (*E.driven | *E.failed) == 0 &&
 	       (*E.blocked | *E.connecting | *E.unexpected) == 0 && !*E.closed;
 }
 
@@ -581,9 +554,9 @@ int muster_direct_irecv(void *buf, int64_t count, int datatype, int source, int 
 /* direct returns the number of a request that the front has made, or -1. */
 static inline int direct(int request)
 {
-	unsigned n = (unsigned)request & SLOT_MASK;
+	unsigned n = (unsigned)request & DIRECT_MASK;
 
-	return ((unsigned)request & ~SLOT_MASK) == (MADE_REQUEST | DIRECT) && n < MAX_RECEIVES ? (int)n : -1;
+	return ((unsigned)request & ~DIRECT_MASK) == (MADE_REQUEST | DIRECT) && n < MAX_RECEIVES ? (int)n : -1;
 }
 
 /* complete reports whether a request is complete, after some polling. The lock is held if

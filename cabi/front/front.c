@@ -69,7 +69,6 @@ static const char *function_name(int id)
  * the rings and connections, which are those of the parent. */
 static int call_in_child(int id, uint64_t *args, struct muster_outcome *out)
 {
-	enum { ERR_OTHER = 15 };
 	const char *name;
 	int aborts;
 

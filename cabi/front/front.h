@@ -2,17 +2,15 @@
 #ifndef MUSTER_FRONT_H
 #define MUSTER_FRONT_H
 
-#include <stdint.h>
-
 /* FUNCTION defines PMPI_X and the weak symbol MPI_X, which a profiling library may replace
  * (MPI-4.1 section 15.2). */
 #define FUNCTION(name, params)                                                                     \
 	int name params __attribute__((weak, alias("P" #name)));                                   \
 	int P##name params
 
-/* What an error of a call leads to: see package core, errors.go. */
-enum { OUTCOME_RETURN, OUTCOME_FATAL, OUTCOME_HANDLER };
+#include "direct_gen.h"
 
+/* What an error of a call leads to: see package core, errors.go. */
 struct muster_outcome {
 	int32_t action;
 	int32_t status;	  /* of the process, if the error is fatal */
@@ -25,9 +23,6 @@ struct muster_outcome {
 	uint64_t site;	  /* where the program called: set by the front, for profiles */
 	char text[1024];
 };
-
-/* Numbers of the functions of the core that are not in the table. */
-enum { CORE_INIT = -1, CORE_FINALIZE = -2, CORE_LOAD = -3, CORE_EXIT = -4, CORE_SHARE = -5, CORE_WAKE = -6 };
 
 /* The names of the functions of the table, each with a terminating 0. */
 extern __attribute__((visibility("hidden"))) const char muster_function_names[];

@@ -1,5 +1,6 @@
 // Command gen makes the C front, the list of functions of the core, mpi.h and the reference page
-// from functions.txt and constants.txt. It runs in the folder cabi. The page shows what the core
+// from functions.txt and constants.txt, and the header of what the front shares with the core
+// from package internal/direct. It runs in the folder cabi. The page shows what the core
 // implements, so gen must be compiled again when that changes; go generate does.
 package main
 
@@ -35,6 +36,13 @@ func generate(table string) error {
 		return err
 	}
 	if err := os.WriteFile("front/functions_gen.c", cFront(functions), 0o644); err != nil {
+		return err
+	}
+	shared, err := directHeader()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile("front/direct_gen.h", shared, 0o644); err != nil {
 		return err
 	}
 	constants, err := os.ReadFile("constants.txt")

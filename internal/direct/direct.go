@@ -1,41 +1,75 @@
 package direct
 
-// Engine has addresses of words of an engine, its state machine and its device. Lengths are
-// those of slices.
+import "sync/atomic"
+
+// The structs of this file are in memory of the front. Pointers in them lead to words of Go
+// objects that are pinned; addresses lead to memory that is not of the Go heap, and their
+// tag is the type in C. front/direct_gen.h is generated from them.
+
+// Engine is the words of an engine, its state machine and its device. Lengths are those of
+// slices.
 type Engine struct {
 	// The lock: the goroutine that owns it, and whether the owner has it.
-	Bias, Inside uintptr
-	// Driver is not 0 while a goroutine polls for the others, Failed after a failure, Blocked
+	Bias   *uintptr
+	Inside *uint64
+	// Driven is set while a goroutine polls for the others, Failed after a failure. Blocked
 	// is the number of links with packets that wait, Connecting of links that wait to be
 	// opened.
-	Driver, Failed, Blocked, Connecting uintptr
+	Driven, Failed      *bool
+	Blocked, Connecting *int
 	// Operations and FreeOperations are equal if no operation is pending; Unexpected is the
 	// number of messages without a receive.
-	Operations, FreeOperations, Unexpected uintptr
+	Operations, FreeOperations, Unexpected *int
 	// Sizes counts the eager messages and their bytes by length.
-	Sizes uintptr
+	Sizes *uint64
 	// Sent and Came count the messages of the device. Closed is its state, and Unfenced
 	// reports that messages may be published without a fence.
-	Sent, Came, Closed, Unfenced uintptr
+	Sent, Came *uint64
+	Closed     *bool
+	Unfenced   *atomic.Bool
 }
 
-// Peer has addresses of the words of the link to a peer, of the ring to it (Out) and of the
-// ring from it (In). Shifts and sizes are values. OutPos and InPos are 0 if there is no such
-// ring.
+// Peer is the words of the link to a peer, of the ring to it (Out) and of the ring from it
+// (In). Shifts and sizes are values. OutPos and InPos are nil if there is no such ring.
 type Peer struct {
-	SendSeq, RecvSeq, Credit, Consumed, Granted     uintptr
-	OneMax, Open, Wait, Held, Recent                uintptr
-	Sent, Received, BytesSent, BytesReceived, Eager uintptr
-	Gone, Fenced, Sleeper                           uintptr
+	SendSeq, RecvSeq                                *uint32
+	Credit, Consumed, Granted                       *int64
+	OneMax                                          *int
+	Open                                            *bool
+	Wait, Held                                      *int    // lengths
+	Recent                                          *uint64 // the envelopes of the latest messages
+	Sent, Received, BytesSent, BytesReceived, Eager *uint64
+	Gone, Fenced                                    *bool
+	Sleeper                                         *atomic.Uint32
 
-	OutCells, OutCellCount, OutBytes, OutByteCount uintptr
-	OutPos, OutAt, OutCellsSeen, OutBytesSeen      uintptr
-	OutHead, OutShift, OutCame, OutStreak          uintptr
+	OutCells     uintptr `c:"struct ring_cell *"`
+	OutCellCount uint64
+	OutBytes     uintptr `c:"uint8_t *"`
+	OutByteCount uint64
 
-	InCells, InCellCount, InBytes, InByteCount      uintptr
-	InCell, InLap, InPos, InAt                      uintptr
-	InPublishCells, InPublishBytes, InHead, InShift uintptr
-	InSent, InStreak, InPause, InAsked, InLate      uintptr
+	OutPos, OutAt, OutCellsSeen, OutBytesSeen *uint64
+
+	OutHead   uintptr `c:"struct ring_head *"`
+	OutShift  uint64
+	OutCame   *uint64
+	OutStreak *int
+
+	InCells     uintptr `c:"struct ring_cell *"`
+	InCellCount uint64
+	InBytes     uintptr `c:"uint8_t *"`
+	InByteCount uint64
+
+	InCell *uintptr `c:"struct ring_cell **"`
+	InLap  *uint32
+
+	InPos, InAt, InPublishCells, InPublishBytes *uint64
+
+	InHead            uintptr `c:"struct ring_head *"`
+	InShift           uint64
+	InSent            *uint64
+	InStreak, InPause *int
+	InAsked           *uint64
+	InLate            *bool
 }
 
 // Sizes of the tables of the front.
@@ -56,21 +90,21 @@ type Front struct {
 	// program has posted, in order; 0 for one that has got its message. A call of the core
 	// posts them first.
 	First, Last uint64
-	Queue       [MaxQueue]uintptr
-	Types       [MaxTypes]uint32 // handles of contiguous predefined types, by their last byte
-	Comms       [MaxComms]Comm   // MPI_COMM_WORLD, then by the number in the handle
-	Peers       [MaxPeers]Peer   // by rank in the world
+	Queue       [MaxQueue]uintptr `c:"struct muster_receive *"`
+	Types       [MaxTypes]uint32  // handles of contiguous predefined types, by their last byte
+	Comms       [MaxComms]Comm    // MPI_COMM_WORLD, then by the number in the handle
+	Peers       [MaxPeers]Peer    // by rank in the world
 	Receives    [MaxReceives]Receive
 }
 
-// Comm is a communicator. Ranks is the address of the ranks in the world, 0 if they are
-// equal to those in the communicator.
+// Comm is a communicator. Ranks is the ranks in the world, nil if they are equal to those in
+// the communicator.
 type Comm struct {
 	Handle  int32
 	Context uint32
 	Rank    int32
 	Size    int32
-	Ranks   uintptr
+	Ranks   *int32
 }
 
 // Receive is a receive of the program. Its number is part of the handle of its request.
@@ -82,6 +116,14 @@ type Receive struct {
 	GotSource, GotTag int32
 	Peer              int32 // rank of the source in the world, -1: any
 	Comm              int32 // handle
+}
+
+// Constants returns the sizes and states of this package, under the names that they have in C.
+func Constants() map[string]int64 {
+	return map[string]int64{
+		"MAX_COMMS": MaxComms, "MAX_PEERS": MaxPeers, "MAX_QUEUE": MaxQueue, "MAX_RECEIVES": MaxReceives, "MAX_TYPES": MaxTypes,
+		"RECEIVE_FREE": Free, "RECEIVE_PENDING": Pending, "RECEIVE_DONE": Done, "RECEIVE_IN_CORE": InCore,
+	}
 }
 
 // States of a Receive.

@@ -5,6 +5,7 @@
 // The front takes the engine's lock as its biased owner (internal/engine/lock.go), so both
 // sides use the words in place, and neither needs a copy of the other's state. What the
 // front must check before it uses a word, and what it leaves to Go, is in
-// cabi/front/direct.c. The structs here are those of cabi/front/direct.h; a test of package
-// cabi compares them.
+// cabi/front/direct.c. Package cabi generates the C header from the structs here.
+//
+// The words are fields of Go objects, which are pinned (Pins).
 package direct

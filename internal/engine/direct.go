@@ -11,37 +11,38 @@ import (
 
 // directDevice is a device whose rings the front can use.
 type directDevice interface {
-	DirectDevice(t *direct.Engine) bool
-	DirectPeer(id rdma.PeerID, t *direct.Peer) bool
+	DirectDevice(t *direct.Engine, pins *direct.Pins) bool
+	DirectPeer(id rdma.PeerID, t *direct.Peer, pins *direct.Pins) bool
 	DirectWake(id rdma.PeerID)
 }
 
-// Direct stores the addresses of the engine's words and returns the owner of the lock. The
+// Direct stores pointers to the engine's words and returns the owner of the lock. The
 // owner is 0 unless it is the calling goroutine, and short messages on the first lane can
 // bypass the engine. They cannot if the job survives failures: the front would have to know
 // of revoked communicators.
-func (e *Engine) Direct(t *direct.Engine) (owner uintptr) {
+func (e *Engine) Direct(t *direct.Engine, pins *direct.Pins) (owner uintptr) {
 	e.lock()
 	defer e.unlock()
 	dev, ok := e.home.dev.(directDevice)
-	if !ok || e.cfg.InProcess || e.cfg.Tolerate || e.home.pool != nil || !e.mu.biased() || !dev.DirectDevice(t) {
+	if !ok || e.cfg.InProcess || e.cfg.Tolerate || e.home.pool != nil || !e.mu.biased() || !dev.DirectDevice(t, pins) {
 		return 0
 	}
-	t.Bias, t.Inside = direct.Address(&e.mu.bias), direct.Address(&e.mu.inside)
-	t.Driver, t.Failed = direct.Address(&e.driver), direct.Address(&e.failed)
+	pins.Pin(e)
+	t.Bias, t.Inside = &e.mu.bias, &e.mu.inside
+	t.Driven, t.Failed = &e.driven, &e.stopped
 	t.Blocked, t.Connecting = direct.Length(&e.blocked), direct.Length(&e.connecting)
-	e.m.Direct(t)
+	e.m.Direct(t, pins)
 	return goroutine()
 }
 
-// DirectPeer stores the addresses of the words of the link to a rank and of its rings.
-func (e *Engine) DirectPeer(rank int, t *direct.Peer) bool {
+// DirectPeer stores pointers to the words of the link to a rank and of its rings.
+func (e *Engine) DirectPeer(rank int, t *direct.Peer, pins *direct.Pins) bool {
 	e.lock()
 	defer e.unlock()
 	dev, ok := e.home.dev.(directDevice)
 	l := e.links[rank]
 	return ok && l != nil && l.Dev == 0 && l.Open && rank != e.rank && len(e.home.rings) == 0 &&
-		l.Direct(t) && dev.DirectPeer(l.Peer, t)
+		l.Direct(t, pins) && dev.DirectPeer(l.Peer, t, pins)
 }
 
 // DirectWake completes what the front did with the ring of a rank that sleeps or waits for

@@ -106,6 +106,8 @@ type Engine struct {
 	overtaken   uint64 // sends that overtook others because their peers had arrived
 
 	driver   *p2p.Waiter      // the goroutine that polls for all waiters, if any
+	driven   bool             // driver is not nil, for the C front (direct.go)
+	stopped  bool             // failed is not nil, for the same
 	parked   bool             // the driver is parked in the device
 	sleepers *p2p.Waiter      // waiters that sleep while another goroutine drives
 	probers  int              // sleepers that wait for any message

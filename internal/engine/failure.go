@@ -257,7 +257,7 @@ func (e *Engine) fail(err error) {
 	if e.failed != nil {
 		return
 	}
-	e.failed = err
+	e.failed, e.stopped = err, true
 	e.alarm.Store(true)
 	for _, l := range e.links {
 		if l.Err == nil {

@@ -153,7 +153,7 @@ func (e *Engine) activateThread() (wake bool) {
 		return false
 	}
 	if !e.threadDrives() {
-		e.driver = &d.waiter
+		e.driver, e.driven = &d.waiter, true
 		d.active.Store(true)
 		d.stats.Duties++
 		if e.watcher != nil {
@@ -173,7 +173,7 @@ func (e *Engine) takeOver() {
 
 // deactivateThread ends the progress thread's time as the driver.
 func (e *Engine) deactivateThread() {
-	e.driver = nil
+	e.driver, e.driven = nil, false
 	e.thread.active.Store(false)
 	if e.watcher != nil {
 		e.watcher.Progress(false)

@@ -247,7 +247,7 @@ func (e *Engine) wakeProbers() {
 // held, then yielding between polls, then parked in the device. It returns early if links
 // wait to be connected: that must not hold up other goroutines.
 func (e *Engine) drive(a *awaited) {
-	e.driver = a.w
+	e.driver, e.driven = a.w, true
 	var asks asking
 	shown, late := false, false
 	s := e.newStrategy()
@@ -289,7 +289,7 @@ func (e *Engine) drive(a *awaited) {
 		e.board.Running(e.rank)
 	}
 	e.endWait(&s)
-	e.driver = nil
+	e.driver, e.driven = nil, false
 }
 
 // park waits in the device for the next event, and reports whether none came before the

@@ -32,13 +32,17 @@ func DirectOf(c *mpi.Comm) (d Direct, ok bool) {
 func (d Direct) World(rank int) int { return d.ranks.At(rank) }
 func (d Direct) Table() []int32     { return d.ranks.Table() }
 
-// Engine stores the addresses of the words of the rank's engine. It returns the owner of its
+// Engine stores pointers to the words of the rank's engine, which it pins. It returns the owner of its
 // lock, 0 unless that is the caller, and the number of polls before a waiter yields the
 // core.
-func (d Direct) Engine(t *direct.Engine) (owner uintptr, spin int) { return d.e.Direct(t), d.e.Spin() }
+func (d Direct) Engine(t *direct.Engine, pins *direct.Pins) (owner uintptr, spin int) {
+	return d.e.Direct(t, pins), d.e.Spin()
+}
 
-// Peer stores the addresses of the words of a rank of the world.
-func (d Direct) Peer(world int, t *direct.Peer) bool { return d.e.DirectPeer(world, t) }
+// Peer stores pointers to the words of a rank of the world, which it pins.
+func (d Direct) Peer(world int, t *direct.Peer, pins *direct.Pins) bool {
+	return d.e.DirectPeer(world, t, pins)
+}
 
 // Wake wakes a rank of the world that slept when a message was stored for it.
 func (d Direct) Wake(world int) { d.e.DirectWake(world) }

@@ -106,10 +106,6 @@ type Device struct {
 	regs  registrations
 	owner segmentFile
 	has   struct{ cq, srq, qp bool }
-
-	// What the C front has addresses of: it must stay in memory (direct.go).
-	shared   []*peer
-	sharedIn []*ringReader
 }
 
 var _ rdma.Device = (*Device)(nil)

@@ -10,51 +10,49 @@ import (
 // The C front sends and receives short messages on the rings itself (package direct). It
 // does what PostSend and Poll do for one message, with the same words.
 
-// DirectDevice stores the addresses of the device's words. It returns false for ranks of one
+// DirectDevice stores pointers to the device's words. It returns false for ranks of one
 // process, whose segments are not mapped.
-func (d *Device) DirectDevice(t *direct.Engine) bool {
+func (d *Device) DirectDevice(t *direct.Engine, pins *direct.Pins) bool {
 	if d.cfg.Host != nil || !d.recv.lend {
 		return false
 	}
-	t.Sent, t.Came = direct.Address(&d.sent), direct.Address(&d.came)
-	t.Closed, t.Unfenced = direct.Address(&d.closed), direct.Address(&d.unfenced)
+	pins.Pin(d)
+	t.Sent, t.Came = &d.sent, &d.came
+	t.Closed, t.Unfenced = &d.closed, &d.unfenced
 	return true
 }
 
-// DirectPeer stores the addresses of the words of the rings to and from a peer, which stay
-// valid as long as the device.
-func (d *Device) DirectPeer(id rdma.PeerID, t *direct.Peer) bool {
+// DirectPeer stores pointers to the words of the rings to and from a peer, which stay valid
+// as long as the device.
+func (d *Device) DirectPeer(id rdma.PeerID, t *direct.Peer, pins *direct.Pins) bool {
 	p := d.peer(id)
 	if p == nil || p.mine || p.seg.heap {
 		return false
 	}
-	t.Gone, t.Fenced, t.Sleeper = direct.Address(&p.gone), direct.Address(&p.fenced), direct.Address(&p.seg.head.sleeper)
+	pins.Pin(p)
+	t.Gone, t.Fenced, t.Sleeper = &p.gone, &p.fenced, &p.seg.head.sleeper
 	if w := p.ring; w != nil {
-		t.OutCells, t.OutCellCount = direct.Elements(w.cells), uintptr(len(w.cells))
-		t.OutBytes, t.OutByteCount = direct.Elements(w.bytes), uintptr(len(w.bytes))
-		t.OutAt, t.OutCellsSeen, t.OutBytesSeen = direct.Address(&w.at), direct.Address(&w.cellsSeen), direct.Address(&w.bytesSeen)
-		t.OutHead, t.OutShift = direct.Address(w.head), uintptr(w.shift)
-		t.OutCame, t.OutStreak = direct.Address(&w.came), direct.Address(&w.streak)
-		t.OutPos = direct.Address(&w.pos)
-		if !slices.Contains(d.shared, p) {
-			d.shared = append(d.shared, p)
-		}
+		pins.Pin(w)
+		t.OutCells, t.OutCellCount = direct.Elements(w.cells), uint64(len(w.cells))
+		t.OutBytes, t.OutByteCount = direct.Elements(w.bytes), uint64(len(w.bytes))
+		t.OutAt, t.OutCellsSeen, t.OutBytesSeen = &w.at, &w.cellsSeen, &w.bytesSeen
+		t.OutHead, t.OutShift = direct.Address(w.head), uint64(w.shift)
+		t.OutCame, t.OutStreak = &w.came, &w.streak
+		t.OutPos = &w.pos
 	}
 	if i := slices.IndexFunc(d.rings, func(r *ringReader) bool { return r.source == int(id) }); i >= 0 {
 		r := d.rings[i]
-		t.InCells, t.InCellCount = direct.Elements(r.cells), uintptr(len(r.cells))
-		t.InBytes, t.InByteCount = direct.Elements(r.bytes), uintptr(len(r.bytes))
-		t.InCell, t.InLap, t.InAt = direct.Address(&r.cell), direct.Address(&r.lap), direct.Address(&r.at)
-		t.InPublishCells, t.InPublishBytes = direct.Address(&r.publishCells), direct.Address(&r.publishBytes)
-		t.InHead, t.InShift = direct.Address(r.head), uintptr(r.shift)
-		t.InSent, t.InStreak, t.InPause = direct.Address(&r.sent), direct.Address(&r.streak), direct.Address(&r.pause)
-		t.InAsked, t.InLate = direct.Address(&r.asked), direct.Address(&r.late)
-		t.InPos = direct.Address(&r.pos)
-		if !slices.Contains(d.sharedIn, r) {
-			d.sharedIn = append(d.sharedIn, r)
-		}
+		pins.Pin(r)
+		t.InCells, t.InCellCount = direct.Elements(r.cells), uint64(len(r.cells))
+		t.InBytes, t.InByteCount = direct.Elements(r.bytes), uint64(len(r.bytes))
+		t.InCell, t.InLap, t.InAt = direct.Slot(&r.cell), &r.lap, &r.at
+		t.InPublishCells, t.InPublishBytes = &r.publishCells, &r.publishBytes
+		t.InHead, t.InShift = direct.Address(r.head), uint64(r.shift)
+		t.InSent, t.InStreak, t.InPause = &r.sent, &r.streak, &r.pause
+		t.InAsked, t.InLate = &r.asked, &r.late
+		t.InPos = &r.pos
 	}
-	return t.OutPos|t.InPos != 0
+	return t.OutPos != nil || t.InPos != nil
 }
 
 // DirectWake does what follows a message that the front has published while the peer slept or
@@ -67,5 +65,14 @@ func (d *Device) DirectWake(id rdma.PeerID) {
 		if r.source == int(id) {
 			r.publishPositions()
 		}
+	}
+}
+
+// DirectConstants returns the numbers of the rings that the C front uses.
+func DirectConstants() map[string]int64 {
+	return map[string]int64{
+		"INLINE": ringInline, "KIND_DATA": int64(kindData), "MAX_SEND": maxSend, "DEMOTE_UP_TO": demoteUpTo,
+		"REACH_AHEAD": reachAhead, "REACH_AFTER": reachAfter, "LOOK_CELLS": lookCells, "ANSWER_DELAY": answerDelay,
+		"STREAM_AFTER": streamAfter, "STREAM_BATCH": streamBatch, "STREAM_PAUSE": streamPause,
 	}
 }
