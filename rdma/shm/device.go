@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/muster-mpi/muster/internal/sparse"
 	"github.com/muster-mpi/muster/rdma"
@@ -88,6 +89,7 @@ type Device struct {
 	// they may publish without a fence. It becomes true some milliseconds after Open.
 	unfenced   atomic.Bool
 	registered chan struct{} // closed when that is decided; nil in heap mode
+	registerBy time.Time     // how long to wait for it
 	// starved reports that PostSend found no room. Room is not always announced, so the
 	// next Wait is short.
 	starved atomic.Bool
@@ -187,6 +189,17 @@ func (cfg *Config) size() geometry {
 // Attr describes the device.
 func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
+// awaitRegistration waits until it is decided whether messages need fences, or registerBy.
+func (d *Device) awaitRegistration() {
+	if d.registered == nil {
+		return
+	}
+	select {
+	case <-d.registered:
+	case <-time.After(time.Until(d.registerBy)):
+	}
+}
+
 // Resolve maps the segment of a peer, or finds it in the Host.
 func (d *Device) Resolve(addr rdma.Addr) (rdma.PeerID, error) {
 	if d.closed {
@@ -202,9 +215,7 @@ func (d *Device) Resolve(addr rdma.Addr) (rdma.PeerID, error) {
 		}
 		return p.id, nil
 	}
-	if d.registered != nil {
-		<-d.registered
-	}
+	d.awaitRegistration()
 	p := &peer{id: rdma.PeerID(a.index), nonce: a.nonce, pid: a.pid, path: a.path, pidfd: -1, ringAt: ringAfter}
 	switch {
 	case a.nonce == d.nonce && a.index == d.index:

@@ -52,10 +52,12 @@ func (d *Device) openProcess() error {
 		fd: int(d.owner.file.Fd()), path: d.owner.path}.String())
 	d.wakeup.membarrier = membarrierAvailable()
 	if d.wakeup.membarrier {
-		// Registration waits for a grace period of the kernel, some milliseconds, which
+		// Registration waits for a grace period of the kernel (RCU), some milliseconds, which
 		// usually pass while the rank waits for the others to start. Resolve waits for the
-		// rest: a fence costs a fifth of the latency of a short message.
-		d.registered = make(chan struct{})
+		// rest: a fence costs a fifth of the latency of a short message. On a machine that
+		// has far more to do than cores, a grace period was seen to last 45 s: after
+		// registerLimit messages have a fence until it has ended.
+		d.registered, d.registerBy = make(chan struct{}), time.Now().Add(registerLimit)
 		go func() {
 			if membarrierRegister() {
 				d.unfenced.Store(true)
@@ -65,6 +67,9 @@ func (d *Device) openProcess() error {
 	}
 	return nil
 }
+
+// registerLimit is how long Resolve may wait for the registration, from Open on.
+const registerLimit = 200 * time.Millisecond
 
 func makeMemfd(g geometry) (*os.File, error) {
 	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
