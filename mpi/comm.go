@@ -188,7 +188,8 @@ func (c *Comm) agree(op string) (uint32, error) {
 }
 
 // agreeBy is agree among the ranks over which combine reduces a number. Agreements at the
-// same time need different salts.
+// same time need different salts. With an error it returns the id that others may have
+// selected, or 0: the world's.
 func (c *Comm) agreeBy(op string, salt uint32, combine func(v []uint32, by Op[uint32]) error) (uint32, error) {
 	floor := uint32(0)
 	for attempt := range uint32(1000) {
@@ -207,6 +208,9 @@ func (c *Comm) agreeBy(op string, salt uint32, combine func(v []uint32, by Op[ui
 		}
 		mine := ok[0] == 1
 		if err := combine(ok, Min[uint32]()); err != nil {
+			if mine {
+				return id, err
+			}
 			return 0, err
 		}
 		if ok[0] == 1 {
@@ -256,9 +260,14 @@ func (c *Comm) dup(op string) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.withContext(id), nil
+}
+
+// withContext returns a communicator of the same ranks with another context.
+func (c *Comm) withContext(id uint32) *Comm {
 	d := *c
 	d.ctx, d.name, d.plans, d.node = id, engine.NewName(c.Name()+".dup"), nil, nil
-	return d.ready(), nil
+	return d.ready()
 }
 
 // Split partitions the ranks of c into communicators, one for each color, and
@@ -389,6 +398,19 @@ func (c *Comm) free() error {
 	c.e.UnregisterComm(c.co.Ctx)
 	c.size = 0 // no rank is in range, so the range check of every call fails
 	return c.w.teams.leave(c.node, "the communicator has been freed")
+}
+
+// abandon frees a new communicator with which this rank cannot go on, after a failure for
+// example, while others may have got further: it revokes it, and takes part in their next
+// agreement.
+func (c *Comm) abandon() error {
+	if c.freed {
+		return nil
+	}
+	if c.e.Tolerates() {
+		c.e.Abandon(c.co.Ctx)
+	}
+	return c.Free()
 }
 
 // usable returns an error if the communicator has been freed.

@@ -5,9 +5,13 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
+	"github.com/muster-mpi/muster/mpitest"
 )
 
 // TestFreedCommunicatorsAreReleased checks that a rank does not keep what it knows about
@@ -139,4 +143,50 @@ func TestRevokeAfterOthersFreed(t *testing.T) {
 		}
 		return errors.Join(err, mpi.Barrier(c))
 	})
+}
+
+// TestFreeWindowAfterFailure checks that windows can be created and freed until a rank fails:
+// it may fail while some ranks have the window and others do not.
+func TestFreeWindowAfterFailure(t *testing.T) {
+	if mpitest.Launched() {
+		t.Skip("needs a job whose ranks can be made to fail")
+	}
+	for _, apart := range []bool{false, true} {
+		for i := range 30 {
+			worlds, err := mpi.Local(4, &mpi.Config{OnFailure: "return"})
+			noError(t, err, "Local")
+			var wg sync.WaitGroup
+			for rank, w := range worlds[:3] {
+				wg.Go(func() {
+					mpi.KeepWindowsApart(w.Comm(), apart)
+					err := untilItFails(func() error {
+						v, err := mpi.AllocateWin[int](w.Comm(), 4)
+						if err != nil {
+							return err
+						}
+						return v.Free()
+					})
+					if !errors.Is(err, mpi.ErrProcFailed) && !errors.Is(err, mpi.ErrRevoked) {
+						t.Errorf("rank %d: %v", rank, err)
+					}
+					if err := errors.Join(shrunken(w.Comm(), 3), w.Finalize()); err != nil {
+						t.Errorf("rank %d: %v", rank, err)
+					}
+				})
+			}
+			mpi.KeepWindowsApart(worlds[3].Comm(), apart)
+			for range i / 6 {
+				if v, err := mpi.AllocateWin[int](worlds[3].Comm(), 4); err == nil {
+					_ = v.Free()
+				}
+			}
+			wg.Go(func() { _, _ = mpi.AllocateWin[int](worlds[3].Comm(), 4) })
+			for range 1 << (2 * (i % 6)) { // it fails at different points of the creation
+				runtime.Gosched()
+			}
+			inspect.FailLocal(worlds, 3, "somebody pulled the plug")
+			wg.Wait()
+			mpi.EndRank(worlds[3])
+		}
+	}
 }

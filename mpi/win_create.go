@@ -79,22 +79,29 @@ func (w *Win[T]) create(c *Comm, how flavor, mem []T, n int) error {
 	} else if size == 0 || size > rma.MaxPiece {
 		refused = c.refuse(ErrType, op, "elements of %d bytes; a window has elements of 1 to %d bytes", size, rma.MaxPiece)
 	}
-	d, err := c.dup("Dup")
+	id, err := c.agree("Dup")
 	if err != nil {
+		if id != 0 { // others may have a window, and Free waits for all ranks
+			err = errors.Join(err, c.withContext(id).abandon())
+		}
 		return err
 	}
+	d := c.withContext(id)
 	d.SetName(c.Name() + ".win")
 	w.c, w.name, w.flavor, w.epochs = d, d.Name(), how, rma.NewEpochs(c.size)
 	w.elements, w.alarm = elementsOf[T](), d.e.Alarm(d.ctx)
 	w.hooked = c.w.observed
 	if err := w.exchangeLengths(c, op, n, refused); err != nil {
-		return err
+		return errors.Join(err, d.abandon())
 	}
 	if err := w.reachAll(op, mem); err != nil {
 		for _, release := range w.release {
 			_ = release() // the first error is the useful one
 		}
-		return errors.Join(err, d.Free())
+		if errors.Is(err, ErrRMAShared) { // on all ranks
+			return errors.Join(err, d.Free())
+		}
+		return errors.Join(err, d.abandon())
 	}
 	return nil
 }

@@ -196,6 +196,19 @@ func (e *Engine) Agree(ctx context.Context, c *Comm, op string, flag, number uin
 	return v, err
 }
 
+// Abandon revokes a new communicator, and takes part in its first agreement without waiting:
+// other ranks may wait for this one there, and it will make no further call.
+func (e *Engine) Abandon(ctx uint32) {
+	e.lock()
+	defer e.unlock()
+	if m := e.ft.members[ctx]; m != nil && e.failed == nil {
+		e.revoke(m, &RevokedError{int(m.comm.Rank)})
+		m.group.Enter(0, 0, 0)
+		e.sendAgreement(m)
+		e.settle()
+	}
+}
+
 // awaitSlot looks at the slot of a communicator for as long as a wait spins and yields. If
 // the agreement is not decided by then, a note will wake the rank.
 func (e *Engine) awaitSlot(m *member, x *p2p.Xfer) {
