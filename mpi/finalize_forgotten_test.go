@@ -1,7 +1,7 @@
 package mpi_test
 
-// A rank that forgets a collective call and leaves: the barrier of Finalize must not stand in
-// for the call, and all ranks get an error that names both.
+// A rank that forgets a collective call and leaves: the barrier of Finalize must not match
+// the call, and all ranks get an error that names both.
 
 import (
 	"fmt"

@@ -4,6 +4,7 @@ package p2p
 // must hold after each.
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/muster-mpi/muster/rdma"
@@ -479,7 +480,7 @@ func (r *run) received(rank, i int, x *Xfer) {
 			rank, i, x.Source, x.Tag, x.Buf[:x.Len], x.Err)
 		return
 	}
-	if long := r.p[from][msg%maxOps].size > r.p[rank][i].size; long != (x.Err == ErrTruncated) || !long && x.Err != nil {
+	if long := r.p[from][msg%maxOps].size > r.p[rank][i].size; long != errors.Is(x.Err, ErrTruncated) || !long && x.Err != nil {
 		r.wrong("rank %d's receive %d of %d bytes ended with: %v", rank, i, x.Len, x.Err)
 	}
 	r.got.set(rank, i, msg)

@@ -381,7 +381,7 @@ func (sc *script) ended(x *Xfer) {
 			sc.printf("op %d %s cancelled", i+1, what)
 		case x.Send && x.Err == nil:
 			sc.printf("op %d send done", i+1)
-		case x.Err == nil || x.Err == ErrTruncated:
+		case x.Err == nil || errors.Is(x.Err, ErrTruncated):
 			sc.printf("op %d recv done: source %d, tag %d, %q", i+1, x.Source, x.Tag, x.Buf[:x.Len])
 			if x.Err != nil {
 				sc.printf("op %d error: %v", i+1, x.Err)
