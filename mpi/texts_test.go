@@ -3,6 +3,7 @@ package mpi_test
 // Texts of errors and reports: what a user needs to find the mistake.
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,36 @@ func TestStuckReportNamesCalls(t *testing.T) {
 	}
 	for range 2 {
 		noError(t, <-done, "Finalize")
+	}
+}
+
+// A receive whose tag or source is wrong: the report names the message that waits.
+func TestStuckReportNamesUnreceived(t *testing.T) {
+	if mpitest.Launched() {
+		t.Skip("a world of its own")
+	}
+	for _, other := range []struct{ source, tag int }{{1, 7}, {0, 8}} {
+		worlds, err := mpi.Local(2, &mpi.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 2)
+		go func() {
+			_, err := mpi.Recv(worlds[0].Comm(), make([]int64, 1), other.source, other.tag)
+			done <- err
+		}()
+		noError(t, mpi.Send(worlds[1].Comm(), []int64{1}, 0, 8), "Send")
+		awaitReport(t, worlds[0], fmt.Sprintf("rank 0 waits in Recv from %d tag %d on comm world (a message from 1 with tag 8 was not received)", other.source, other.tag))
+		noError(t, mpi.Send(worlds[other.source].Comm(), []int64{2}, 0, other.tag), "Send")
+		noError(t, <-done, "Recv")
+		_, err = mpi.Recv(worlds[0].Comm(), make([]int64, 1), 1, 8)
+		noError(t, err, "Recv")
+		for _, w := range worlds {
+			go func() { done <- w.Finalize() }()
+		}
+		for range 2 {
+			noError(t, <-done, "Finalize")
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,11 +50,29 @@ const (
 	membarrierRegisterPrivateExpedited = 1 << 4
 )
 
+// biasLimit is how long canBias waits. Registration takes a grace period of the kernel (RCU),
+// milliseconds, but was seen to last 45 s on a machine that has far more to do than cores.
+const biasLimit = time.Second
+
 // canBias reports whether the kernel supports a barrier on all cores of this process,
 // and registers for it.
 func canBias() bool {
-	_, _, errno := unix.RawSyscall(unix.SYS_MEMBARRIER, membarrierRegisterPrivateExpedited, 0, 0)
-	return errno == 0
+	return within(biasLimit, func() bool {
+		_, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierRegisterPrivateExpedited, 0, 0)
+		return errno == 0
+	})
+}
+
+// within returns the result of a function, false if it takes longer than limit.
+func within(limit time.Duration, f func() bool) bool {
+	result := make(chan bool, 1)
+	go func() { result <- f() }()
+	select {
+	case ok := <-result:
+		return ok
+	case <-time.After(limit):
+		return false
+	}
 }
 
 // barrierEverywhere executes a full barrier on every core that runs this

@@ -337,6 +337,7 @@ func (a *awaited) describe(e *Engine) pmi.WaitState {
 	s := e.describeProbe(a.c, a.op, pmi.PeerNone, pmi.TagNone)
 	if a.probe {
 		s.Peer, s.Tag = a.worldPeer, a.tag
+		s.Other = e.unreceived(a.c.Ctx, a.src, a.tag)
 	}
 	for _, x := range a.xs {
 		if x == nil || x.Done() {
@@ -353,9 +354,21 @@ func (a *awaited) describe(e *Engine) pmi.WaitState {
 		if x.Link != nil {
 			s.Peer = int32(x.Link.Rank)
 		}
+		if !x.Send && !ofLibrary(x.Ctx) {
+			s.Other = e.unreceived(x.Ctx, x.Source, x.Tag)
+		}
 		break
 	}
 	return s
+}
+
+// unreceived returns a message that a receive of this source and tag would get if it had
+// another source or tag: the usual cause of a wait that does not end.
+func (e *Engine) unreceived(ctx uint32, src, tag int32) pmi.Unreceived {
+	if g := e.m.Near(ctx, src, tag); g != nil && g.Link != nil {
+		return pmi.MakeUnreceived(g.Link.Rank, g.Tag)
+	}
+	return 0
 }
 
 // ofLibrary reports whether the tags of a context are the library's own, which mean nothing to a

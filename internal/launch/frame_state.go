@@ -79,6 +79,7 @@ func rowsBody(number int64, rows []rankRow, now int64) []byte {
 		w.number(int64(r.Wait.Tag))
 		w.number(int64(r.Wait.Context))
 		w.truth(r.Wait.Sending)
+		w.number(int64(r.Wait.Other))
 	}
 	return w
 }
@@ -99,7 +100,7 @@ func readRows(body []byte, now int64) (number int64, rows []rankRow, err error) 
 		if row.State == pmi.RowWaiting {
 			row.Wait = pmi.WaitState{
 				Op: r.text(), Comm: r.text(), Peer: int32(r.number()), Tag: int32(r.number()),
-				Context: uint32(r.number()), Sending: r.truth(), Since: row.Since,
+				Context: uint32(r.number()), Sending: r.truth(), Since: row.Since, Other: pmi.Unreceived(r.number()),
 			}
 		}
 		rows = append(rows, row)

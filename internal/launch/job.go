@@ -29,6 +29,7 @@ type job struct {
 	backend        backend
 	server         *pmi.Server
 	stdout, stderr *sink
+	folds          folds
 	files          *outputFiles // nil: the output goes to stdout and stderr
 	log            *slog.Logger
 	events         *mailbox
@@ -119,7 +120,11 @@ func (j *job) lines(rank int, isStderr bool) func(text []byte) {
 		label = rankLabel(rank, j.cfg.Ranks)
 	}
 	if isStderr {
-		return j.stderr.labelled(label)
+		write := j.stderr.labelled(label)
+		if label == nil || j.cfg.Quiet {
+			return write
+		}
+		return func(text []byte) { write(j.folds.rest(rank, text)) }
 	}
 	return j.stdout.labelled(label)
 }
@@ -488,6 +493,9 @@ const sameKeystroke = 100 * time.Millisecond
 
 // report prints the cause as the last lines of all output, where users look first.
 func (j *job) report() {
+	if lines := j.folds.lines(); len(lines) > 0 {
+		j.notice(lines...)
+	}
 	if j.cause == nil {
 		j.reportLeft()
 		return

@@ -320,6 +320,9 @@ func describeRow(r pmi.Row, ended string) (text string, since int64, wait bool) 
 	if w.Comm != "" {
 		b.WriteString(" on comm " + w.Comm)
 	}
+	if from := w.Other.Source(); from >= 0 {
+		fmt.Fprintf(&b, " (a message from %d with tag %d was not received)", from, w.Other.Tag())
+	}
 	return b.String(), w.Since, true
 }
 

@@ -33,7 +33,7 @@ func TestDescribeWaits(t *testing.T) {
 		b.Running(4)
 		b.Waiting(5, pmi.WaitState{Op: "Recv", Comm: "rows", Peer: pmi.PeerAny, Tag: pmi.TagAny, Since: ago(3)})
 		b.Waiting(6, pmi.WaitState{Op: "Ssend", Comm: "world", Peer: 7, Tag: 0, Sending: true, Since: ago(3)})
-		b.Waiting(7, pmi.WaitState{Op: "Recv", Peer: 6, Tag: 1, Since: ago(3)})
+		b.Waiting(7, pmi.WaitState{Op: "Recv", Peer: 6, Tag: 1, Since: ago(3), Other: pmi.MakeUnreceived(0, 8)})
 		b.Waiting(8, pmi.WaitState{Op: "Allreduce", Comm: "world", Peer: pmi.PeerNone, Tag: pmi.TagNone, Since: ago(75)})
 		b.Waiting(9, pmi.WaitState{Op: "Recv", Comm: "world", Peer: 11, Tag: 2, Since: ago(3)})
 		b.Waiting(12, pmi.WaitState{Op: "Recv", Comm: "world", Peer: 12, Tag: 2, Since: ago(3)})
@@ -44,7 +44,7 @@ func TestDescribeWaits(t *testing.T) {
 		"rank 4 is not waiting",
 		"rank 5 waits in Recv from any rank any tag on comm rows for 3.0 s",
 		"rank 6 waits in Ssend to 7 tag 0 on comm world for 3.0 s",
-		"rank 7 waits in Recv from 6 tag 1 for 3.0 s",
+		"rank 7 waits in Recv from 6 tag 1 (a message from 0 with tag 8 was not received) for 3.0 s",
 		"rank 8 waits in Allreduce on comm world for 75 s",
 		"rank 9 waits in Recv from 11 tag 2 on comm world for 3.0 s",
 		"rank 10 has not joined the job",

@@ -245,6 +245,22 @@ func (m *Machine) Look(ctx uint32, src, tag int32) *Msg {
 	return m.match.lookMsg(pattern{ctx, src, tag})
 }
 
+// nearest is how many messages Near looks at.
+const nearest = 100
+
+// Near returns a message that has arrived and that a receive of this source and tag does not
+// get, because one of the two differs. It is for reports of waits.
+func (m *Machine) Near(ctx uint32, src, tag int32) *Msg {
+	n := 0
+	for g := m.match.arrived.head; g != nil && n < nearest; g = g.nodes[listArrived].next {
+		if g.Ctx == ctx && (g.Source == src || src == AnySource || g.Tag == tag) {
+			return g
+		}
+		n++
+	}
+	return nil
+}
+
 // Take returns such a message and takes it out of matching, for Claim later.
 func (m *Machine) Take(ctx uint32, src, tag int32) *Msg {
 	g := m.Look(ctx, src, tag)

@@ -40,7 +40,22 @@ type WaitState struct {
 	Context uint32 // distinguishes communicators of the same name
 	Sending bool   // Peer is the destination, not the source
 	Since   int64  // Unix time in nanoseconds; 0: now
+	// Other is a message that waits to be received and differs in source or tag from what the
+	// rank waits for; 0: none.
+	Other Unreceived
 }
+
+// Unreceived is a message that no receive has matched.
+type Unreceived uint64
+
+// MakeUnreceived returns a message from a rank of the world.
+func MakeUnreceived(source int, tag int32) Unreceived {
+	return Unreceived(uint64(source+1)<<32 | uint64(uint32(tag)))
+}
+
+// Source returns the rank in the world; -1: there is no message.
+func (u Unreceived) Source() int { return int(u>>32) - 1 }
+func (u Unreceived) Tag() int32  { return int32(u) }
 
 const (
 	PeerAny  = -1 // any rank of the communicator can end the wait
@@ -79,7 +94,7 @@ type Death struct {
 
 // Layout, in words.
 const (
-	boardMagic   = 0x3762746d // "mtb7": a change of the layout changes the digit
+	boardMagic   = 0x3862746d // "mtb8": a change of the layout changes the digit
 	headerWords  = 32         // magic and size; words that change have separate cache lines
 	wordMagic    = 0
 	wordDeaths   = 8
@@ -98,6 +113,7 @@ const (
 	rowSince     = 4
 	rowProgress  = 5
 	rowBounded   = 6 // goroutines of the rank that wait with a context that can end
+	rowOther     = 7 // Unreceived
 	rowComm      = 9
 	rowAsleep    = 13 // see gate.go
 	rowNoticed   = 14 // 1: this rank has noticed the first death
@@ -165,7 +181,7 @@ func (b *Board) Waiting(rank int, w WaitState) {
 	}
 	peerTag := uint64(uint32(w.Peer))<<32 | uint64(uint32(w.Tag))
 	if atomic.LoadUint64(&r[rowState]) == state && atomic.LoadUint64(&r[rowPeerTag]) == peerTag &&
-		atomic.LoadUint64(&r[rowContext]) == uint64(w.Context) && sameText(r[rowOp:rowOp+opBytes/8], w.Op) {
+		atomic.LoadUint64(&r[rowContext]) == uint64(w.Context) && atomic.LoadUint64(&r[rowOther]) == uint64(w.Other) && sameText(r[rowOp:rowOp+opBytes/8], w.Op) {
 		return
 	}
 	if w.Since == 0 {
@@ -175,6 +191,7 @@ func (b *Board) Waiting(rank int, w WaitState) {
 	atomic.StoreUint64(&r[rowState], state)
 	atomic.StoreUint64(&r[rowPeerTag], peerTag)
 	atomic.StoreUint64(&r[rowContext], uint64(w.Context))
+	atomic.StoreUint64(&r[rowOther], uint64(w.Other))
 	atomic.StoreUint64(&r[rowSince], uint64(w.Since))
 	storeText(r[rowOp:rowOp+opBytes/8], w.Op)
 	storeText(r[rowComm:rowComm+commBytes/8], w.Comm)
@@ -327,6 +344,7 @@ func (b *Board) Row(rank int) Row {
 				Context: uint32(atomic.LoadUint64(&r[rowContext])),
 				Sending: state&sendingFlag != 0,
 				Since:   out.Since,
+				Other:   Unreceived(atomic.LoadUint64(&r[rowOther])),
 			}
 		}
 		if last || atomic.LoadUint64(&r[rowSeq]) == seq {
