@@ -22,7 +22,7 @@ type Result struct {
 	Value  float64 `json:"value"`
 	Min    float64 `json:"min"`
 	P50    float64 `json:"p50"`
-	P99    float64 `json:"p99"`
+	P99    float64 `json:"p99,omitempty"` // 0: too few samples
 	// Low and High are the quartiles, where the spread matters.
 	Low  float64 `json:"low,omitempty"`
 	High float64 `json:"high,omitempty"`

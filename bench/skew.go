@@ -111,6 +111,9 @@ type SkewFigure struct {
 	TailRatio float64
 }
 
+// fewestForP99: of fewer calls, the 99th percentile would be the longest call.
+const fewestForP99 = 100
+
 // figureOf summarizes the calls of one algorithm; first are those of the first algorithm.
 func figureOf(f SkewFigure, calls, first []callTimes) SkewFigure {
 	pick := func(of func(callTimes) float64) (values []float64) {
@@ -128,6 +131,9 @@ func figureOf(f SkewFigure, calls, first []callTimes) SkewFigure {
 	f.Bound = average(result("bound"), pick(func(c callTimes) float64 { return c.bound }))
 	f.Tail = middle(result("tail"), pick(func(c callTimes) float64 { return c.tail }))
 	f.CPU = average(result("cpu"), pick(func(c callTimes) float64 { return c.cpu }))
+	if f.Calls < fewestForP99 {
+		f.Mean.P99, f.Bound.P99, f.Tail.P99, f.CPU.P99 = 0, 0, 0, 0
+	}
 	var ratios []float64
 	for i := range calls {
 		ratios = append(ratios, calls[i].tail/first[i].tail)
@@ -144,7 +150,7 @@ func (f SkewFigure) Results() []Result {
 	if by.Value = 0; f.Bound.Value > 0 {
 		by.Value = f.Mean.Value / f.Bound.Value
 	}
-	by.Min, by.P50, by.P99 = by.Value, by.Value, by.Value
+	by.Min, by.P50, by.P99 = by.Value, by.Value, 0
 	return []Result{f.Mean, f.Bound, by, f.Tail, f.CPU}
 }
 

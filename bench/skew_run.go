@@ -5,8 +5,9 @@ package bench
 //	Barrier, delay by the arrival pattern, arrival, the call, exit
 //
 // Arrivals and exits are recorded and evaluated after the loop, so that only the barrier
-// is between two calls. Algorithms alternate call by call with the same delays; the
-// one that begins changes.
+// is between two calls. A last barrier ends a series: without it, ranks that have left the
+// last call would fill buffers for the next series on cores where others still communicate.
+// Algorithms alternate call by call with the same delays; the one that begins changes.
 //
 // Arrivals of different ranks are compared, so they need one clock. The monotonic clock of
 // a machine is shared, also by ranks in containers and network namespaces.
@@ -209,6 +210,9 @@ func (s *skewLoop) run() ([][]callTimes, error) {
 			}
 			mine[a] = append(mine[a], m)
 		}
+	}
+	if err := mpi.Barrier(s.c); err != nil {
+		return nil, err
 	}
 	times := make([][]callTimes, len(s.comms))
 	for a := range times {

@@ -7,8 +7,10 @@ package bench
 // than stallFactor times the median. Rounds follow each other without a barrier: an alltoall
 // lets no rank run ahead by more than one round.
 //
-// A stalled round that overlaps a pause of a machine (pauses.go) is also counted as
-// stalled-paused: there the machine is the cause, not the library.
+// Rounds that overlap a pause of a core (pauses.go) are not judged, because there the
+// machine is the cause and not the library. They are listed: paused is their number,
+// paused-stalled how many of them took more than stallFactor times the median of the
+// others, and paused-max the longest.
 //
 // The figure cpu is the processor time of all ranks for one message. Where ranks share
 // cores, hardly any of it is spent waiting: a rank that waits yields to one that works.
@@ -133,28 +135,39 @@ func roundTimes(began time.Time, ends []time.Time) []float64 {
 	return times
 }
 
-// stallFigures returns the figures of rounds, given their times and which of them a machine
-// has paused.
+// stallFigures summarizes the rounds that overlap no pause, and lists the others. paused
+// marks the rounds during which a core has paused.
 func stallFigures(size int, times, paused []float64) []Result {
-	sorted := slices.Sorted(slices.Values(times))
-	n := len(sorted)
-	mid := (sorted[(n-1)/2] + sorted[n/2]) / 2
-	stalled, excused, above := 0.0, 0.0, 0.0
+	var sorted, others []float64
 	for i, t := range times {
-		if t > stallFactor*mid {
-			stalled++
-			excused += paused[i]
-		}
-		if t > micros(stallLimit) {
-			above++
+		if paused[i] > 0 {
+			others = append(others, t)
+		} else {
+			sorted = append(sorted, t)
 		}
 	}
+	slices.Sort(sorted)
+	if len(sorted) == 0 {
+		sorted = []float64{0} // nothing can be judged
+	}
+	n := len(sorted)
+	mid, p99 := (sorted[(n-1)/2]+sorted[n/2])/2, sorted[(n-1)*99/100]
+	above := func(times []float64, limit float64) (count float64) {
+		for _, t := range times {
+			if t > limit {
+				count++
+			}
+		}
+		return count
+	}
 	return []Result{
-		{Size: size, Metric: "round", Unit: "us", Value: mid, Min: sorted[0], P50: mid, P99: sorted[(n-1)*99/100]},
-		single(size, "round-p99", "us", sorted[(n-1)*99/100]),
+		{Size: size, Metric: "round", Unit: "us", Value: mid, Min: sorted[0], P50: mid, P99: p99},
+		single(size, "round-p99", "us", p99),
 		single(size, "round-max", "us", sorted[n-1]),
-		single(size, "stalled", "rounds", stalled),
-		single(size, "stalled-paused", "rounds", excused),
-		single(size, "above-limit", "rounds", above),
+		single(size, "stalled", "rounds", above(sorted, stallFactor*mid)),
+		single(size, "above-limit", "rounds", above(sorted, micros(stallLimit))),
+		single(size, "paused", "rounds", float64(len(others))),
+		single(size, "paused-stalled", "rounds", above(others, stallFactor*mid)),
+		single(size, "paused-max", "us", slices.Max(append(others, 0))),
 	}
 }

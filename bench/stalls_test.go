@@ -16,9 +16,11 @@ func TestStallFigures(t *testing.T) {
 		times[i] = 100 // µs
 	}
 	times[997], times[998], times[999] = 500, 501, 20_001
-	want := map[string]float64{"round": 100, "round-p99": 100, "round-max": 20_001, "stalled": 2, "stalled-paused": 1, "above-limit": 1}
+	times[10] = 30_000
+	want := map[string]float64{"round": 100, "round-p99": 100, "round-max": 20_001, "stalled": 2, "above-limit": 1,
+		"paused": 2, "paused-stalled": 1, "paused-max": 30_000}
 	paused := make([]float64, 1000)
-	paused[0], paused[999] = 1, 1 // a round that was not stalled, and one that was
+	paused[0], paused[10] = 1, 1 // a round that was not stalled, and one that was
 	for _, r := range stallFigures(8, times, paused) {
 		if r.Value != want[r.Metric] {
 			t.Errorf("%s is %v %s, want %v", r.Metric, r.Value, r.Unit, want[r.Metric])
@@ -63,7 +65,7 @@ func TestPauseMonitor(t *testing.T) {
 // Each benchmark prints its figures, and the counters of causes beside them.
 func TestStallsAndProcessorTime(t *testing.T) {
 	for name, metrics := range map[string][]string{
-		"stalls": {"round", "round-p99", "round-max", "stalled", "stalled-paused", "above-limit", "pauses", "pause-max", "stolen", "cpu", "datagrams.retransmitted", "waits.long"},
+		"stalls": {"round", "round-p99", "round-max", "stalled", "above-limit", "paused", "paused-stalled", "paused-max", "pauses", "pause-max", "stolen", "cpu", "datagrams.retransmitted", "waits.long"},
 		"cpu":    {"", "late"},
 	} {
 		b, err := Find(name)

@@ -131,7 +131,7 @@ func stallPlan() []*group {
 			limit: 5 * time.Minute, rounds: 3, peers: []contender{openMPI}, beside: true,
 			args: fmt.Sprintf("stalls -s 8192 -i %d", rounds), ours: fmt.Sprintf("stalls --sizes 8192 --iterations %d", rounds),
 			unit: unit, scale: 1, shown: shown, lines: lines,
-			note: onLabColl + " The time of a round is that of the rank that is longest in it.",
+			note: onLabColl + " The time of a round is that of the rank that is longest in it. Rounds of Muster that overlap a pause of a core are not judged but counted; all rounds of Open MPI are.",
 		}
 		for i := range g.lines {
 			g.lines[i].size = 8 << 10
@@ -145,7 +145,9 @@ func stallPlan() []*group {
 		line{title: "median", metric: "round", bound: unbound},
 		line{title: "p99", metric: "round-p99", bound: unbound},
 		line{title: "maximum", metric: "round-max", bound: 20_000})
-	causes := one("stalls-causes", "Counters of the causes of stalls, sum over ranks", "rounds", "events")
+	causes := one("stalls-causes", "Counters of the causes of stalls, sum over ranks", "rounds", "events",
+		line{title: "rounds not judged: a core paused", metric: "paused", bound: unbound},
+		line{title: "of these above 5 × the median", metric: "paused-stalled", bound: unbound})
 	causes.peers, causes.beside = nil, false
 	for _, name := range bench.StallCauses() {
 		causes.lines = append(causes.lines, line{title: string(name), size: 8 << 10, metric: string(name), bound: unbound})

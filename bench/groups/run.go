@@ -29,7 +29,7 @@ type record struct {
 	Value  float64 `json:"value"`
 	Min    float64 `json:"min"`
 	P50    float64 `json:"p50"`
-	P99    float64 `json:"p99"`
+	P99    float64 `json:"p99"` // 0: too few samples
 	// Protocol, Against: see bench.Result.
 	Protocol string `json:"protocol"`
 	Against  string `json:"against"`
@@ -43,6 +43,9 @@ func (r *record) figure(statistic string) float64 {
 	case "p50":
 		return r.P50
 	case "p99":
+		if r.P99 == 0 { // of too few samples
+			return math.NaN()
+		}
 		return r.P99
 	}
 	return r.Value
@@ -207,7 +210,7 @@ func (g *group) figures(out []byte, statistic string) ([]float64, error) {
 		}
 	}
 	for i, l := range g.lines {
-		if values[i] /= bases[i]; math.IsNaN(values[i]) {
+		if values[i] /= bases[i]; math.IsNaN(values[i]) && statistic != "p99" {
 			return nil, fmt.Errorf("nothing was printed for %s", l.title)
 		}
 	}

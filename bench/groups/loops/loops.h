@@ -32,6 +32,7 @@ long warmup(long n);
 char *buffer(long size);
 /* Prints one figure; value is the main statistic, samples (n of them, sorted here) give the others. */
 void print_line(long size, const char *metric, const char *unit, double value, double *samples, int n);
+void print_calls(long size, const char *metric, const char *unit, double value, double *samples, int n);
 void print_single(long size, const char *metric, const char *unit, double value);
 double median_of(double *samples, long n); /* sorts them */
 

@@ -121,14 +121,28 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* value is the mean over the whole loop; samples are those of the batches. */
-void print_line(long size, const char *metric, const char *unit, double value, double *samples, int n)
+static void print_samples(long size, const char *metric, const char *unit, double value, double *samples, int n, int fewest)
 {
 	qsort(samples, (size_t)n, sizeof *samples, ascending);
 	printf("{\"bench\":\"%s\",\"ranks\":%d,\"device\":\"" DEVICE "\",\"size\":%ld,\"metric\":\"%s\",\"unit\":\"%s\","
-	       "\"value\":%.6g,\"min\":%.6g,\"p50\":%.6g,\"p99\":%.6g}\n",
-	       opt.bench, opt.ranks, size, metric, unit, value, samples[0], samples[n / 2], samples[(n - 1) * 99 / 100]);
+	       "\"value\":%.6g,\"min\":%.6g,\"p50\":%.6g",
+	       opt.bench, opt.ranks, size, metric, unit, value, samples[0], samples[n / 2]);
+	if (n >= fewest)
+		printf(",\"p99\":%.6g", samples[(n - 1) * 99 / 100]);
+	printf("}\n");
 	fflush(stdout);
+}
+
+/* value is the mean over the whole loop; samples are those of the batches. */
+void print_line(long size, const char *metric, const char *unit, double value, double *samples, int n)
+{
+	print_samples(size, metric, unit, value, samples, n, 1);
+}
+
+/* The same for single calls: of fewer than 100, p99 would be the longest call. */
+void print_calls(long size, const char *metric, const char *unit, double value, double *samples, int n)
+{
+	print_samples(size, metric, unit, value, samples, n, 100);
 }
 
 void print_single(long size, const char *metric, const char *unit, double value)

@@ -10,7 +10,7 @@
  * makes a delayed rank sleep instead of compute.
  *
  * One call: barrier, delay, arrival, the call, exit. Arrivals and exits are gathered
- * after the loop.
+ * after the loop and a last barrier.
  */
 #define _GNU_SOURCE
 #include "loops.h"
@@ -113,7 +113,7 @@ static double message_time(long size)
 }
 
 /* Prints the figures of n calls: mean, bound and CPU time as means over the calls, tail as the median over the calls. */
-static void print_calls(const char *name, long size, const struct moment *all, long n)
+static void print_pattern(const char *name, long size, const struct moment *all, long n)
 {
 	double *mean = malloc(sizeof(double) * (size_t)n * 4), *bound = mean + n, *tail = bound + n, *cpu = tail + n;
 	double means = 0, bounds = 0, cpus = 0;
@@ -136,17 +136,17 @@ static void print_calls(const char *name, long size, const struct moment *all, l
 		cpus += cpu[i] / n;
 	}
 	snprintf(metric, sizeof metric, "%s/mean", name);
-	print_line(size, metric, "us", means, mean, (int)n);
+	print_calls(size, metric, "us", means, mean, (int)n);
 	snprintf(metric, sizeof metric, "%s/bound", name);
-	print_line(size, metric, "us", bounds, bound, (int)n);
+	print_calls(size, metric, "us", bounds, bound, (int)n);
 	snprintf(metric, sizeof metric, "%s/cpu", name);
-	print_line(size, metric, "us", cpus, cpu, (int)n);
+	print_calls(size, metric, "us", cpus, cpu, (int)n);
 	mean[0] = bounds > 0 ? means / bounds : 0;
 	snprintf(metric, sizeof metric, "%s/mean-by-bound", name);
-	print_line(size, metric, "ratio", mean[0], mean, 1);
+	print_calls(size, metric, "ratio", mean[0], mean, 1);
 	qsort(tail, (size_t)n, sizeof *tail, ascending);
 	snprintf(metric, sizeof metric, "%s/tail", name);
-	print_line(size, metric, "us", (tail[(n - 1) / 2] + tail[n / 2]) / 2, tail, (int)n);
+	print_calls(size, metric, "us", (tail[(n - 1) / 2] + tail[n / 2]) / 2, tail, (int)n);
 	free(mean);
 }
 
@@ -167,6 +167,7 @@ static void pattern(const char *op, long size, double mif, double late, double m
 		all = malloc(sizeof *all * (size_t)n * (size_t)opt.ranks);
 	for (long i = 0; i < n; i++)
 		mine[i] = once(c, i, mif, late, message);
+	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Gather(mine, (int)n * 3, MPI_DOUBLE, all, (int)n * 3, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 	if (opt.rank == 0) {
 		char name[96];
@@ -174,7 +175,7 @@ static void pattern(const char *op, long size, double mif, double late, double m
 			snprintf(name, sizeof name, "%s/mif-%g", op, mif);
 		else
 			snprintf(name, sizeof name, "%s/mif-%g-late-%g", op, mif, round(late * 1000) / 10);
-		print_calls(name, size, all, n);
+		print_pattern(name, size, all, n);
 	}
 	free(mine);
 	free(all);
