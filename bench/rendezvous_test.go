@@ -41,15 +41,29 @@ func measured(t *testing.T, name string, p Params) map[string]Result {
 func TestOverlapOfBothSidesAndOrders(t *testing.T) {
 	got := measured(t, "overlap", Params{Sizes: []int{64 << 10}, Iterations: 3, Touch: true})
 	for _, s := range scenarios() {
-		if r, ok := got[s.String()]; !ok || r.Unit != "%" || r.Value > 150 || r.Beside {
+		if r, ok := got[s.String()]; !ok || r.Unit != "%" || r.Value > 150 || r.Beside || r.Min > r.Value {
 			t.Errorf("the overlap %s is %+v, %v", s, r, ok)
+		}
+		for _, beside := range []string{"/hidden-25", "/hidden-50", "/growing"} {
+			if r, ok := got[s.String()+beside]; !ok || r.Unit != "%" || !r.Beside {
+				t.Errorf("%s%s is %+v, %v", s, beside, r, ok)
+			}
 		}
 		if r, ok := got[s.String()+"/latency"]; !ok || r.Unit != "us" || !r.Beside {
 			t.Errorf("the latency %s is %+v, %v", s, r, ok)
 		}
 	}
-	if len(got) != 8 {
+	if len(got) != 20 {
 		t.Errorf("there are the figures %v", slices.Sorted(maps.Keys(got)))
+	}
+}
+
+// A sample hides what the transfer with the computation is shorter than both one after the
+// other.
+func TestHiddenShare(t *testing.T) {
+	o := overlapRun{alone: []float64{40, 60, 50, 50, 50, 50}, without: []float64{100, 100, 100}, with: []float64{100, 125, 150}}
+	if got, want := o.hidden(), []float64{100, 50, 0}; !slices.Equal(got, want) {
+		t.Errorf("hidden %v %%, want %v", got, want)
 	}
 }
 

@@ -187,6 +187,8 @@ static long next_order(void)
 
 /* ---- overlap ---- */
 
+enum { FEWEST_HIDDEN = 15 };
+
 struct step {
 	double l0, cm, lm;
 };
@@ -199,7 +201,8 @@ static double one_transfer(struct transfer *t, long iterations)
 	return run(t, iterations);
 }
 
-static struct step sample(struct transfer *t, long n, long loop)
+/* If hidden is not NULL, it gets the share of the computation that each sample has hidden, in percent. */
+static struct step sample(struct transfer *t, long n, long loop, double *hidden)
 {
 	struct samples without = new_samples(n), alone = new_samples(2 * n), with = new_samples(n);
 	order(2 * n);
@@ -213,6 +216,10 @@ static struct step sample(struct transfer *t, long n, long loop)
 		}
 		without.v[without.n++] = times[0];
 		with.v[with.n++] = times[1];
+		if (hidden != NULL) {
+			double c = (alone.v[2 * i] + alone.v[2 * i + 1]) / 2;
+			hidden[i] = (c + times[0] - times[1]) / c * 100;
+		}
 	}
 	struct step s = {median(without.v, without.n), median(alone.v, alone.n), median(with.v, with.n)};
 	free(without.v);
@@ -227,7 +234,7 @@ static struct step grow(struct transfer *t, long n, double l0)
 	double c = 0.05 * l0;
 	int failed = 0;
 	for (int m = 0; m < 80; m++, c *= 1.1) {
-		struct step s = sample(t, n, iterations_of(c));
+		struct step s = sample(t, n, iterations_of(c), NULL);
 		failed = s.lm < 1.1 * s.l0 ? 0 : failed + 1;
 		if (m == 0 || failed == 0)
 			last = s;
@@ -248,11 +255,24 @@ static void overlap_of(struct transfer *t)
 		return;
 	}
 	long n = iterations(t->size, 400, 31);
-	struct step s = sample(t, warmup(n), 0);
+	struct step s = sample(t, warmup(n), 0, NULL);
+	static const double shares[] = {0.25, 0.5, 0.9}; /* of the transfer */
+	long many = n > FEWEST_HIDDEN ? n : FEWEST_HIDDEN;
+	struct samples hidden = new_samples(many);
+	for (int i = 0; i < 3; i++) {
+		sample(t, many, iterations_of(shares[i] * s.l0), hidden.v);
+		if (i < 2)
+			snprintf(metric, sizeof metric, "%s/hidden-%g", t->name, shares[i] * 100);
+		else
+			snprintf(metric, sizeof metric, "%s", t->name);
+		double mid = median(hidden.v, many);
+		print_line(t->size, metric, "%", mid, hidden.v, (int)many);
+	}
+	free(hidden.v);
 	s = grow(t, n, s.l0);
 	order(0);
-	double share = (s.cm - (s.lm - s.l0)) / s.l0 * 100;
-	print_line(t->size, t->name, "%", share, &share, 1);
+	snprintf(metric, sizeof metric, "%s/growing", t->name);
+	print_single(t->size, metric, "%", (s.cm - (s.lm - s.l0)) / s.l0 * 100);
 	snprintf(metric, sizeof metric, "%s/latency", t->name);
 	print_line(t->size, metric, "us", s.l0, &s.l0, 1);
 }
