@@ -67,8 +67,8 @@ test-debian: cabi build ## run NetPIPE, HPCC, tests of ScaLAPACK and of coarrays
 	$(GO) run ./tests/debian -bin $(BIN) $(DEBIAN)
 
 test: ## run the tests, ranks as goroutines
-	$(GO) test -timeout $(TIMEOUT) ./...
-	MUSTER_CHECK=off $(GO) test -timeout $(TIMEOUT) ./mpi
+	$(GO) test -timeout 600s ./...
+	MUSTER_CHECK=off $(GO) test -timeout 600s ./mpi
 
 # Folders without goroutines (house_imports_test.go checks the list and them), in which the
 # race detector has nothing to detect.

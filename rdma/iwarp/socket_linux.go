@@ -190,8 +190,9 @@ func listen(_ *device, at netip.AddrPort) (listenSocket, netip.AddrPort, error) 
 
 // accept returns the next connection. ok is false if there is none, or it was closed again.
 func (l listenSocket) accept() (c conn, ok bool) {
-	fd, _, err := unix.Accept4(int(l), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
-	return conn(fd), err == nil
+	// unix.Accept4 allocates an address, which nobody needs, even if there is no connection.
+	fd, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(l), 0, 0, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+	return conn(fd), errno == 0
 }
 
 // await waits for a caller, or for an event of c.
