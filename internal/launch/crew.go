@@ -194,13 +194,13 @@ func (c *crew) start() error {
 			debug.SetGCPercent(was)
 		}
 	}
-	c.foreign.begin(c)
 	for i := range c.members {
 		m := &c.members[i]
 		if err := c.startRank(m, i); err != nil {
 			return fmt.Errorf("rank %d of %d: %w", m.rank, c.size, explainStart(err))
 		}
 	}
+	c.foreign.begin(c)
 	return nil
 }
 

@@ -31,15 +31,16 @@ type foreignWatch struct {
 	began time.Time
 
 	mu    sync.Mutex
-	timer *time.Timer // nil: it has ended
+	ended bool
+	timer *time.Timer // nil: it has not begun, or has ended
 }
 
-// begin is called before the first rank is started.
+// begin is called when all ranks have been started.
 func (w *foreignWatch) begin(c *crew) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.crew, w.began = c, time.Now()
-	if c.size > 1 {
+	if c.size > 1 && !w.ended {
 		w.timer = time.AfterFunc(foreignInterval, w.look)
 	}
 }
@@ -52,6 +53,7 @@ func (w *foreignWatch) end() {
 }
 
 func (w *foreignWatch) endLocked() {
+	w.ended = true
 	if w.timer != nil {
 		w.timer.Stop()
 		w.timer = nil
