@@ -77,7 +77,7 @@ PURE := internal/p2p internal/dtype internal/sched internal/coll internal/rma in
 # Not those of the root package and of releases, which read files and start other programs.
 race: ## the same under the race detector, without the pure folders
 	CGO_ENABLED=1 $(GO) test -race -timeout 600s $$($(GO) list ./... | grep -v -e '/mpi$$' -e '/muster$$' -e '/tests/release$$' $(PURE:%=-e '/%$$')) ./cmd/muster
-	CGO_ENABLED=1 MUSTER_CHECK=off $(GO) test -race -timeout 600s ./mpi # other packages run with check mode
+	CGO_ENABLED=1 MUSTER_CHECK=off $(GO) test -race -timeout 900s ./mpi # other packages run with check mode
 
 multi: build ## run the API tests on processes: muster run -n 1..5, mpiexec.hydra -n 4
 	@$(MAKE) --no-print-directory processes KIND=mpi.test
