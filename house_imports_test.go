@@ -26,13 +26,14 @@ internal/chaos      internal/lab
 internal/netprobe
 internal/cputime
 internal/seeded
+internal/membarrier
 internal/bytesize
 internal/sparse
 internal/rankset
 internal/ft
 rdma/internal/ddp   rdma
 rdma/internal/capture
-rdma/shm            rdma internal/sparse internal/direct
+rdma/shm            rdma internal/sparse internal/direct internal/membarrier
 internal/direct
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
@@ -53,8 +54,8 @@ internal/sched
 internal/coll       internal/sched
 internal/trace
 sim                 internal/coll internal/sched internal/p2p internal/trace internal/ft rdma
-internal/nodecoll   internal/coll
-internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct
+internal/nodecoll   internal/coll internal/membarrier
+internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct internal/membarrier
 internal/rma        internal/dtype
 internal/launch     internal/pmi
 internal/doctor     internal/launch internal/netprobe rdma/ofi

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/muster-mpi/muster/internal/membarrier"
 )
 
 // On amd64 stores become visible in program order and loads execute in program order,
@@ -44,42 +44,18 @@ func (s *spinLock) biased() bool { return s.held }
 // It distinguishes running goroutines and serves no other purpose.
 func goroutine() uintptr
 
-// The commands of membarrier(2).
-const (
-	membarrierPrivateExpedited         = 1 << 3
-	membarrierRegisterPrivateExpedited = 1 << 4
-)
-
-// biasLimit is how long canBias waits. Registration takes a grace period of the kernel (RCU),
-// milliseconds, but was seen to last 45 s on a machine that has far more to do than cores.
+// biasLimit is how long canBias waits for the kernel. Without a bias the lock is an ordinary
+// one.
 const biasLimit = time.Second
 
 // canBias reports whether the kernel supports a barrier on all cores of this process,
 // and registers for it.
-func canBias() bool {
-	return within(biasLimit, func() bool {
-		_, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierRegisterPrivateExpedited, 0, 0)
-		return errno == 0
-	})
-}
-
-// within returns the result of a function, false if it takes longer than limit.
-func within(limit time.Duration, f func() bool) bool {
-	result := make(chan bool, 1)
-	go func() { result <- f() }()
-	select {
-	case ok := <-result:
-		return ok
-	case <-time.After(limit):
-		return false
-	}
-}
+func canBias() bool { return membarrier.Within(biasLimit, membarrier.RegisterPrivate) }
 
 // barrierEverywhere executes a full barrier on every core that runs this
 // process.
 func barrierEverywhere() {
-	_, _, errno := unix.RawSyscall(unix.SYS_MEMBARRIER, membarrierPrivateExpedited, 0, 0)
-	if errno != 0 {
-		panic("engine: membarrier failed after it was registered: " + errno.Error())
+	if err := membarrier.Private(); err != nil {
+		panic("engine: membarrier failed after it was registered: " + err.Error())
 	}
 }

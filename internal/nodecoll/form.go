@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/muster-mpi/muster/internal/membarrier"
 )
 
 // Exchange carries the messages of Form between ranks of the team.
@@ -133,28 +135,15 @@ func ability(cfg *Config, refusal error) []byte {
 		b := append([]byte{cannot}, refusal.Error()...)
 		return b[:min(len(b), messageBytes-8)] // the decision adds a rank
 	}
-	if cfg.Host == nil && within(registerLimit, membarrierRegister) {
+	if cfg.Host == nil && membarrier.Within(registerLimit, membarrier.RegisterGlobal) {
 		return []byte{canPlain}
 	}
 	return []byte{canFence}
 }
 
-// registerLimit is how long a rank waits for its registration before the team uses fences. It
-// takes a grace period of the kernel (RCU), milliseconds, but was seen to last 45 s on a
-// machine that has far more to do than cores.
+// registerLimit is how long a rank waits for its registration before the team uses fences.
+// The shared-memory device has usually made it.
 const registerLimit = 200 * time.Millisecond
-
-// within returns the result of a function, false if it takes longer than limit.
-func within(limit time.Duration, f func() bool) bool {
-	result := make(chan bool, 1)
-	go func() { result <- f() }()
-	select {
-	case ok := <-result:
-		return ok
-	case <-time.After(limit):
-		return false
-	}
-}
 
 // worse orders the answers: the team does what all ranks support.
 func worse(a, b byte) bool {

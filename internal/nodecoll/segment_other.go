@@ -13,7 +13,3 @@ func attachShared(*Config, string) (mapping, uint64, error) { return mapping{}, 
 func shareMemory(int, bool, uint64) (*Memory, error) { return nil, errNoSegment }
 
 func findMemory(string, int) (*Memory, uint64, error) { return nil, 0, errNoSegment }
-
-func membarrierRegister() bool { return false }
-
-func membarrier() {}

@@ -17,6 +17,8 @@ package nodecoll
 // q's load comes after, q sees the sleeper; and a store before and a load after it are in
 // order.
 
+import "github.com/muster-mpi/muster/internal/membarrier"
+
 // raise publishes a word of this rank's section and wakes the ranks that sleep for it.
 func (t *Team) raise(w *word, v uint64) error {
 	if t.fenced {
@@ -64,7 +66,7 @@ func (t *Team) prepareSleep(q int) {
 	t.seg.head.sleepers.Add(1)
 	t.mine.asleep.Store(uint32(q + 1))
 	if !t.fenced {
-		membarrier()
+		membarrier.Global()
 	}
 }
 

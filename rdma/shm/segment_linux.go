@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/membarrier"
 	"github.com/muster-mpi/muster/rdma"
 	"golang.org/x/sys/unix"
 )
@@ -50,7 +51,7 @@ func (d *Device) openProcess() error {
 	}
 	d.addr = rdma.Addr(address{index: d.index, nonce: d.nonce, pid: os.Getpid(),
 		fd: int(d.owner.file.Fd()), path: d.owner.path}.String())
-	d.wakeup.membarrier = membarrierAvailable()
+	d.wakeup.membarrier = membarrier.GlobalAvailable()
 	if d.wakeup.membarrier {
 		// Registration waits for a grace period of the kernel (RCU), some milliseconds, which
 		// usually pass while the rank waits for the others to start. Resolve waits for the
@@ -59,7 +60,7 @@ func (d *Device) openProcess() error {
 		// registerLimit messages have a fence until it has ended.
 		d.registered, d.registerBy = make(chan struct{}), time.Now().Add(registerLimit)
 		go func() {
-			if membarrierRegister() {
+			if membarrier.RegisterGlobal() {
 				d.unfenced.Store(true)
 			}
 			close(d.registered)

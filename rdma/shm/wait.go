@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/membarrier"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -72,7 +73,7 @@ func (d *Device) wait(timeout time.Duration) error {
 	sleeper := &d.seg.head.sleeper
 	sleeper.Store(asleepWord)
 	if w.membarrier {
-		membarrier()
+		membarrier.Global()
 	}
 	if w.token.Load() == 0 && !d.pending() {
 		if d.starved.Swap(false) {

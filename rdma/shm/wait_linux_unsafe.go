@@ -14,11 +14,6 @@ import (
 const (
 	futexWait = 0 // not FUTEX_PRIVATE: the word is shared between processes
 	futexWake = 1
-
-	membarrierQuery            = 0
-	membarrierGlobalExpedited  = 1 << 1
-	membarrierRegisterGlobal   = 1 << 2
-	membarrierCommandsRequired = membarrierGlobalExpedited | membarrierRegisterGlobal
 )
 
 // parkFutex sleeps while *w is v, at most for the timeout. It is a Syscall and not a
@@ -42,21 +37,4 @@ func holdFutex(w *atomic.Uint32, v uint32, timeout time.Duration) {
 
 func wakeFutex(w *atomic.Uint32) {
 	syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWake, 1, 0, 0, 0)
-}
-
-// membarrierAvailable reports whether the kernel supports and permits membarrier.
-func membarrierAvailable() bool {
-	got, _, errno := syscall.RawSyscall(unix.SYS_MEMBARRIER, membarrierQuery, 0, 0)
-	return errno == 0 && got&membarrierCommandsRequired == membarrierCommandsRequired
-}
-
-// membarrierRegister registers this process for the membarrier of others. The first call
-// of a process takes milliseconds.
-func membarrierRegister() bool {
-	_, _, errno := syscall.Syscall(unix.SYS_MEMBARRIER, membarrierRegisterGlobal, 0, 0)
-	return errno == 0
-}
-
-func membarrier() {
-	syscall.RawSyscall(unix.SYS_MEMBARRIER, membarrierGlobalExpedited, 0, 0)
 }

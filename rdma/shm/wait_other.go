@@ -14,5 +14,3 @@ func parkFutex(*atomic.Uint32, uint32, time.Duration) {}
 func holdFutex(*atomic.Uint32, uint32, time.Duration) {}
 
 func wakeFutex(*atomic.Uint32) {}
-
-func membarrier() {}

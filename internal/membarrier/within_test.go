@@ -1,19 +1,19 @@
-package nodecoll
+package membarrier
 
 import (
 	"testing"
 	"time"
 )
 
-// TestWithin: a registration that the kernel does not complete delays no team.
+// TestWithin: a registration that the kernel does not complete delays nobody.
 func TestWithin(t *testing.T) {
 	never := make(chan bool)
 	defer close(never)
-	if within(time.Millisecond, func() bool { return <-never }) {
+	if Within(time.Millisecond, func() bool { return <-never }) {
 		t.Error("a function that does not return has succeeded")
 	}
 	for _, want := range []bool{true, false} {
-		if got := within(time.Minute, func() bool { return want }); got != want {
+		if got := Within(time.Minute, func() bool { return want }); got != want {
 			t.Errorf("%v becomes %v", want, got)
 		}
 	}
