@@ -63,12 +63,13 @@ type Config struct {
 	// "muster run" uses the value of its environment for hosts: one that does not
 	// answer for so long is lost, with its ranks. Default 30s.
 	PeerTimeout time.Duration `env:"MUSTER_PEER_TIMEOUT" default:"30s"`
-	// Progress selects what moves large messages while the program computes:
-	// "polling" (nothing: they move while a goroutine of the rank is in a call,
-	// or by the device and the peer alone) or "async" (a progress thread, which
-	// runs only while large non-blocking operations are under way and sleeps
-	// until one of them needs service). Default polling: the thread needs a core
-	// for what it copies, and finds none free where each rank owns one core.
+	// Progress selects what moves large messages of shared memory and of
+	// libfabric while the program computes: "polling" (nothing: they move while
+	// a goroutine of the rank is in a call, or by the device and the peer alone)
+	// or "async" (the progress thread of the rank, which acts only while large
+	// non-blocking operations are under way). Default polling: the thread needs
+	// a core for what it copies, and finds none free where each rank owns one
+	// core. Over the software network the thread always acts.
 	Progress string `env:"MUSTER_PROGRESS" default:"polling"`
 	// EagerLimit is the size in bytes up to which a message may be sent before
 	// its receive is known, whatever the cost estimates say. A receiver buffers

@@ -212,9 +212,9 @@ func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort
 	case channelRC:
 		return openMesh(cfg, client, key, at)
 	case channelRD:
-		return soft.Open(soft.Config{Bind: at, Label: channelRD, JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict})
+		return soft.Open(soft.Config{Bind: at, Label: channelRD, JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.peerTimeout(), Served: servedBy(client), Strict: cfg.Advanced.Strict})
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), Address: at.Addr(), Port: at.Port(), JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict}
+	c := hybrid.Config{Name: uint32(client.Rank()), Address: at.Addr(), Port: at.Port(), JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.peerTimeout(), Served: servedBy(client), Strict: cfg.Advanced.Strict}
 	if cfg.Advanced.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
@@ -223,7 +223,7 @@ func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort
 
 // openMesh opens a device with a connection to each peer, which needs TCP and nothing else.
 func openMesh(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort) (rdma.Device, error) {
-	c := iwarp.Config{Address: at.Addr().String(), Port: int(at.Port()), Key: key, Encrypt: cfg.Encrypt, NoCRC: at.Addr().IsLoopback(), Timeout: cfg.peerTimeout(), Strict: cfg.Advanced.Strict}
+	c := iwarp.Config{Address: at.Addr().String(), Port: int(at.Port()), Key: key, Encrypt: cfg.Encrypt, NoCRC: at.Addr().IsLoopback(), Timeout: cfg.peerTimeout(), Served: servedBy(client), Strict: cfg.Advanced.Strict}
 	if cfg.Advanced.Eager == eagerFew {
 		c.ConnectionBuffers, c.MaxSend = fewBuffers, fewBuffer
 	}
@@ -252,7 +252,7 @@ func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []net
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		c := soft.Config{Device: below, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout()}
+		c := soft.Config{Device: below, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout(), Served: servedBy(client)}
 		if !at.IsLoopback() {
 			c.Datagram = frameUD
 		}
@@ -306,6 +306,13 @@ func (w *World) openAnotherDevice() (rdma.Device, error) {
 type published struct{ pmi.Client }
 
 func (published) Put(string, []byte) error { return nil }
+
+// servedBy reports whether the engine of a rank makes progress for its device while the
+// program computes. It does not know of a second one.
+func servedBy(client pmi.Client) bool {
+	_, second := client.(published)
+	return !second
+}
 
 // networkOffers lists the endpoints that libfabric offers, which of them cfg selects,
 // and why. version is that of libfabric.

@@ -312,7 +312,7 @@ func (a *agreement) report(w io.Writer, rank int) {
 // openRails opens one device on several interfaces. Data that TCP has accepted would be lost
 // without notice when a cable is cut, so rails are made of datagrams.
 func openRails(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate, port uint16) (rdma.Device, error) {
-	c := soft.Config{JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout(), NoCRC: true}
+	c := soft.Config{JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout(), NoCRC: true, Served: servedBy(client)}
 	for _, r := range candidates {
 		if r.Taken {
 			c.Paths = append(c.Paths, soft.Path{Name: r.Name, Bind: netip.AddrPortFrom(r.Address.Addr(), port), Network: r.Address.Masked()})

@@ -303,14 +303,15 @@ func orphaned(rank int, inProcess bool) func(error) {
 
 // setProcs sets GOMAXPROCS to this process's share of the cores, unless the user or the
 // launcher has set it. Without it, every rank would run as many threads as the machine
-// has cores. A progress thread, or the thread of a software device, needs a second P even
-// if both share one core: with one P it would be scheduled only every ten milliseconds.
-func setProcs(ranks int, beside bool) {
+// has cores. The progress thread gets one P more, which it keeps while a transfer is under
+// way: without it, it would run only when the runtime preempts a goroutine, after ten
+// milliseconds, and with one of the others the program would have fewer than were set.
+func setProcs(ranks int, thread bool) {
 	if _, set := os.LookupEnv("GOMAXPROCS"); !set && ranks >= 2 {
 		runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/ranks))
 	}
-	if beside && runtime.GOMAXPROCS(0) < 2 {
-		runtime.GOMAXPROCS(2)
+	if thread {
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
 	}
 }
 
@@ -323,6 +324,7 @@ func (w *World) Finalize() error {
 	if !w.finalized.CompareAndSwap(false, true) {
 		return w.comm.refuse(ErrOther, "Finalize", "the rank has left the job already")
 	}
+	defer w.e.StopThread() // also if it fails
 	w.e.Finalizing()
 	w.checkSpare(nil)
 	w.background.Wait()

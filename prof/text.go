@@ -378,8 +378,6 @@ func (b *page) delays(s *Summary) {
 		{"datagrams.dropped", "datagrams dropped by the kernel"},
 		{"datagrams.probes", "probes of a silent peer"},
 		{"datagrams.timeouts", "timeouts"},
-		{"thread.takeovers", "takeovers by progress threads"},
-		{"thread.needless", "of them needless"},
 	} {
 		if n := s.Values[d.name].Sum; n > 0 {
 			parts = append(parts, grouped(n)+" "+d.text)

@@ -135,8 +135,8 @@ func TestDelays(t *testing.T) {
 	c := &Counters{}
 	c.Add("datagrams.sent", 9)
 	c.Add("datagrams.dropped", 1200)
-	c.Add("thread.needless", 2)
-	if text := Summarize(c).Text(); !strings.Contains(text, "delays         1 200 datagrams dropped by the kernel, 2 of them needless\n") {
+	c.Add("datagrams.timeouts", 2)
+	if text := Summarize(c).Text(); !strings.Contains(text, "delays         1 200 datagrams dropped by the kernel, 2 timeouts\n") {
 		t.Errorf("the profile is\n%s", text)
 	}
 }

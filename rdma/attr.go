@@ -34,6 +34,10 @@ type Attr struct {
 	// RemoteCPU reports whether an OpRead or OpWrite progresses only while the target
 	// polls.
 	RemoteCPU bool
+	// Served reports whether the device has no progress thread because its owner makes
+	// progress for it while the application computes, by a second goroutine that polls
+	// (NotifyCQ).
+	Served bool
 	// Oversubscribed reports whether peers share cores. A copy that keeps two of them
 	// busy then gains nothing over one that needs only one.
 	Oversubscribed bool

@@ -49,8 +49,5 @@ const (
 	DatagramsDropped       Counter = "datagrams.dropped"       // by the kernel, because a receive buffer was full
 	DatagramsRefused       Counter = "datagrams.refused"       // damaged, forged, or of another job
 
-	ThreadTakeovers Counter = "thread.takeovers" // times that a progress thread found the application away
-	ThreadNeedless  Counter = "thread.needless"  // of those, the application was back at once, or only waited
-
 	SegmentsRetransmitted Counter = "segments.retransmitted" // by TCP, on the open connections
 )

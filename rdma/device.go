@@ -96,17 +96,6 @@ type CQ interface {
 	Close() error
 }
 
-// StayingCQ is a CQ of a device with a progress thread, which makes progress while the
-// application computes.
-type StayingCQ interface {
-	CQ
-	// Stay declares, until Stay(false), that the caller stays in the library and polls again
-	// soon. Between two calls of Poll it only yields its core, however long other processes
-	// use it, so that the progress thread need not make progress in its place. Stay may be
-	// called at any time.
-	Stay(on bool)
-}
-
 // MovingCQ is a CQ whose Poll may transfer part of a large request and return nothing,
 // because the request is not complete. Callers check Moved before they treat an empty Poll
 // as idle.

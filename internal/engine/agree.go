@@ -215,8 +215,7 @@ func (e *Engine) awaitSlot(m *member, x *p2p.Xfer) {
 	s := e.newStrategy()
 	for !x.Done() && e.failed == nil {
 		found := false
-		if e.undriven() {
-			e.takeOver()
+		if e.driver == nil {
 			found = e.poll() > 0
 		}
 		if len(e.connecting) > 0 {
@@ -236,7 +235,6 @@ func (e *Engine) awaitSlot(m *member, x *p2p.Xfer) {
 		e.pause(&s, step)
 	}
 	e.endWait(&s)
-	e.resumeThread()
 }
 
 // sendAgreement sends the messages of the agreements of a communicator, looks at its slot,

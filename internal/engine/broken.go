@@ -258,7 +258,7 @@ func (e *Engine) Reply(ctx uint32) (note []byte, peer int) {
 	s := e.newStrategy()
 	defer e.endWait(&s)
 	for end := e.clock() + replyWithin; ; {
-		found := e.undriven() && e.poll() > 0
+		found := e.driver == nil && e.poll() > 0
 		b := e.broken[ctx]
 		if b == nil || b.timedOut || b.Reply != nil {
 			if b != nil {
@@ -282,7 +282,7 @@ func (e *Engine) BreakAmiss(c *Comm, err error) error {
 	s := e.newStrategy()
 	defer e.endWait(&s)
 	for end := e.clock() + amissWithin; e.failed == nil && e.broken[c.Ctx] == nil; {
-		found := e.undriven() && e.poll() > 0
+		found := e.driver == nil && e.poll() > 0
 		if e.clock() > end {
 			e.BreakHeld(c, err)
 		}

@@ -138,7 +138,7 @@ func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 		// receives still to be posted and be kept as unexpected. A short message gains
 		// nothing from an early poll. The receive is posted first, so that an eager
 		// message goes straight into its buffer.
-		if e.undriven() {
+		if e.driver == nil {
 			d := e.laneOf(x)
 			e.work(d, d.cq.Poll(e.comps[:1]))
 		}
@@ -273,7 +273,6 @@ func (e *Engine) WaitHeld(c *Comm, op string, o Op) (Status, error) {
 // Lock takes the lock, for WaitHeld.
 func (e *Engine) Lock() {
 	e.lock()
-	e.takeOver()
 }
 
 // Unlock releases the lock.
@@ -281,7 +280,6 @@ func (e *Engine) Unlock() {
 	if len(e.connecting) > 0 {
 		e.openAll()
 	}
-	e.resumeThread()
 	e.unlock()
 }
 
@@ -334,6 +332,7 @@ func (e *Engine) OpFailed(o Op) bool {
 // is parked in the device, no other goroutine may poll; an event wakes the driver, and
 // it must get the lock then.
 func (e *Engine) look() {
+	e.calls++
 	found := !e.parked && e.poll() > 0
 	if len(e.connecting) > 0 {
 		e.openAll()
@@ -345,7 +344,7 @@ func (e *Engine) look() {
 	if e.idleLooks++; e.idleLooks&15 == 0 || e.parked {
 		e.checkDeaths()
 		looks := e.idleLooks
-		e.unlock()
+		e.mu.unlock()
 		e.yieldCore(looks)
 		e.lock()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,17 +106,18 @@ type Engine struct {
 	aware       uint64 // of these, with sends ordered by the peers' arrival
 	overtaken   uint64 // sends that overtook others because their peers had arrived
 
-	driver   *p2p.Waiter      // the goroutine that polls for all waiters, if any
-	driven   bool             // driver is not nil, for the C front (direct.go)
-	stopped  bool             // failed is not nil, for the same
-	parked   bool             // the driver is parked in the device
-	sleepers *p2p.Waiter      // waiters that sleep while another goroutine drives
-	probers  int              // sleepers that wait for any message
-	waiters  *p2p.Waiter      // free waiters
-	thread   *progressThread  // nil until needed: Config.Async or a window
-	movers   []mover          // devices whose polls can transfer data without a completion
-	stayers  []rdma.StayingCQ // queues of devices with progress threads
-	watcher  Watcher          // nil: none
+	driver   *p2p.Waiter     // the goroutine that polls for all waiters, if any
+	driven   bool            // driver is not nil, for the C front (direct.go)
+	stopped  bool            // failed is not nil, for the same
+	parked   bool            // the driver is parked in the device
+	sleepers *p2p.Waiter     // waiters that sleep while another goroutine drives
+	probers  int             // sleepers that wait for any message
+	waiters  *p2p.Waiter     // free waiters
+	thread   *progressThread // nil until needed: Config.Async, a device that is served or a window
+	leaves   bool            // the progress thread must know of the end of this call
+	calls    uint64          // that made progress
+	movers   []mover         // devices whose polls can transfer data without a completion
+	watcher  Watcher         // nil: none
 }
 
 // pollBatch is the number of completions one poll takes; it bounds how long a poll
@@ -154,8 +156,13 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e.board.Started(e.rank)
 	e.client.Watch(e.clientFailed)
-	if cfg.Async {
+	if cfg.Async || slices.ContainsFunc(e.lanes, func(d *lane) bool { return d.attr.Served }) {
+		e.lock()
 		e.startThread()
+		if cfg.Async {
+			e.helpHome()
+		}
+		e.unlock()
 	}
 	return e, nil
 }
@@ -214,8 +221,16 @@ func (e *Engine) Links(visit func(*p2p.Link)) {
 	}
 }
 
-func (e *Engine) lock()   { e.mu.lock() }
-func (e *Engine) unlock() { e.mu.unlock() }
+func (e *Engine) lock() { e.mu.lock() }
+
+// unlock ends a call. Waits that release the lock for a moment use mu.
+func (e *Engine) unlock() {
+	if e.leaves {
+		e.leave()
+		return
+	}
+	e.mu.unlock()
+}
 
 // Drain waits until the devices have sent all packets, or the timeout expires.
 func (e *Engine) Drain(timeout time.Duration) {
@@ -234,7 +249,7 @@ func (e *Engine) Drain(timeout time.Duration) {
 			e.pause(&s, step)
 			continue
 		}
-		e.unlock()
+		e.mu.unlock()
 		time.Sleep(drainSleep)
 		e.lock()
 	}
@@ -262,7 +277,7 @@ func (e *Engine) Close() error {
 	}
 	e.fail(errLeft)
 	e.unlock()
-	e.stopThread()
+	e.StopThread()
 	e.opening.Wait()
 	err := e.closeLanes()
 	e.board.Left(e.rank)

@@ -237,13 +237,11 @@ func (e *Engine) Finalizing() {
 }
 
 // Leaving announces that this rank is about to enter the last barrier. From now on a
-// peer's process may exit normally: it may have left the barrier first. No large
-// operation is pending, so the progress thread stops.
+// peer's process may exit normally: it may have left the barrier first.
 func (e *Engine) Leaving() {
 	e.lock()
 	e.leaving = true
 	e.unlock()
-	e.stopThread()
 }
 
 // Fail ends all calls of this rank with an error.

@@ -36,8 +36,7 @@ func (e *Engine) AwaitGate(opening uint64, ctx uint32) bool {
 			break
 		}
 		found := false
-		if e.undriven() {
-			e.takeOver()
+		if e.driver == nil {
 			found = e.poll() > 0
 		}
 		if len(e.connecting) > 0 {
@@ -53,7 +52,6 @@ func (e *Engine) AwaitGate(opening uint64, ctx uint32) bool {
 	if !opened {
 		e.board.FallAsleep(e.rank, opening)
 	}
-	e.resumeThread()
 	e.unlock()
 	return opened || e.board.Opened(opening) && e.board.WakeUp(e.rank, opening)
 }

@@ -52,15 +52,16 @@ type lane struct {
 	sources *sources // use counts of send buffers; nil: short messages are always copied
 	stages  *stages  // bounce buffers of short puts and gets; nil: none
 
-	// For home:
 	notify rdma.NotifyCQ // wakes the progress thread; nil: it cannot
 	event  rdma.Notify   // of which events
+	file   int           // on which the progress thread sleeps; -1: none
 
 	// For lanes other than home:
 	silence    uint32        // polls since the last traffic
 	armed      rdma.NotifyCQ // nil: the device cannot be waited for together with home
-	kick       chan struct{}
-	waiting    atomic.Bool // its goroutine waits, or is about to
+	kick       chan struct{} // nil: the progress thread waits in it
+	waiting    atomic.Bool   // its goroutine waits, or is about to
+	limit      atomic.Int64  // of that wait
 	goroutines sync.WaitGroup
 }
 
@@ -91,22 +92,21 @@ func (e *Engine) openLanes() error {
 		if cq, ok := d.cq.(rdma.MovingCQ); ok {
 			e.movers = append(e.movers, mover{cq: cq})
 		}
-		if cq, ok := d.cq.(rdma.StayingCQ); ok {
-			e.stayers = append(e.stayers, cq)
-		}
 		d.openNotify()
 		if armed := rdma.Notifier(d.cq, rdma.NotifyAny); armed != nil && i > 0 && !d.alone {
-			d.armed, d.kick = armed, make(chan struct{}, 1)
-			d.goroutines.Go(func() { d.waitAndWake(e.home.cq) })
+			if d.armed = armed; !d.attr.Served {
+				d.kick = make(chan struct{}, 1)
+				d.goroutines.Go(func() { d.waitAndWake(e.home.cq) })
+			}
 		}
 	}
 	return nil
 }
 
-// openNotify determines the events that wake the progress thread, if this lane is home.
+// openNotify determines the events that wake the progress thread.
 func (d *lane) openNotify() {
-	d.event = rdma.NotifySolicited
-	if d.notify = rdma.Notifier(d.cq, d.event); d.notify == nil {
+	d.event, d.file = rdma.NotifySolicited, -1
+	if d.notify = rdma.Notifier(d.cq, d.event); d.notify == nil || d.attr.Served {
 		d.event = rdma.NotifyAny
 		d.notify = rdma.Notifier(d.cq, d.event)
 	}
@@ -192,20 +192,30 @@ func (e *Engine) armLanes(timeout time.Duration) time.Duration {
 		if len(d.rings) > 0 {
 			timeout = min(timeout, unwatchedPark)
 		}
-		switch {
-		case d.alone: // nothing wakes the rank for a message to itself
-			if e.pollLane(d) > 0 || e.piecesMoved() {
-				return 0
-			}
-		case d.armed == nil:
-			timeout = min(timeout, unwatchedPark)
-		case d.armed.Arm(rdma.NotifyAny, parkIdle) <= 0:
+		if timeout = e.armBeside(d, timeout); timeout == 0 {
 			return 0
-		case d.waiting.CompareAndSwap(false, true):
-			d.kick <- struct{}{}
 		}
 	}
 	return timeout
+}
+
+// startWaiting makes somebody wait in an armed lane, the progress thread or a goroutine.
+func (e *Engine) startWaiting(d *lane, limit time.Duration) {
+	switch {
+	case d.kick == nil && e.thread.stop.Load():
+		d.armed.Disarm()
+	case d.waiting.Load():
+		if d.kick == nil {
+			d.armed.Disarm() // it has armed the lane itself
+		}
+	case d.kick == nil:
+		d.limit.Store(int64(limit))
+		d.waiting.Store(true)
+		e.thread.alarm.signal()
+	default:
+		d.waiting.Store(true)
+		d.kick <- struct{}{}
+	}
 }
 
 // waitAndWake waits in a lane whenever home is about to sleep. It may still be waiting

@@ -176,7 +176,7 @@ const openAfter = time.Millisecond
 func (e *Engine) openNext() {
 	l := e.beginOpen()
 	e.handOver()
-	e.unlock()
+	e.mu.unlock()
 	card, err := e.fetchCard(l.Rank)
 	e.lock()
 	e.endOpen(l, card, err)
@@ -216,9 +216,7 @@ func (e *Engine) beginOpen() *p2p.Link {
 func (e *Engine) endOpen(l *p2p.Link, card string, err error) {
 	e.connected(l, card, err)
 	e.settle()
-	if e.parked || e.threadDrives() {
-		e.home.cq.Wake()
-	}
+	e.poke()
 	e.opens--
 	e.opening.Done()
 }

@@ -186,11 +186,10 @@ func decodeWindowMemory(b []byte) (m WindowMemory) {
 
 // countWindow counts the windows that need the progress thread to serve requests.
 func (e *Engine) countWindow(n int) {
-	if e.thread == nil {
-		e.startThread()
-	}
+	e.startThread()
+	e.helpHome()
 	e.thread.windows += n
-	e.resumeThread()
+	e.leaves = true
 }
 
 // Close ends the rank's part. Nothing is pending on any rank.

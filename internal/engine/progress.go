@@ -100,6 +100,9 @@ func (e *Engine) pollAllNext() {
 // work passes n completions of a lane to the machine, then posts and delivers the
 // results.
 func (e *Engine) work(d *lane, n int) int {
+	if t := e.thread; t != nil && n > 0 && d == t.lane {
+		e.leaves = true
+	}
 	for i := range e.comps[:n] {
 		c := &e.comps[i]
 		if c.Op == rdma.OpRecv {

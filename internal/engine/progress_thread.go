@@ -1,22 +1,24 @@
 package engine
 
-// Background progress. The progress thread completes large transfers while the
-// application computes. It sleeps in the device and wakes up for what needs an
-// answer or this rank's processor: an RTS, a CTS, a copy that only this rank can
-// continue. It becomes the driver in the sense of wait.go, so exactly one goroutine
-// polls:
+// Background progress: one thread a rank makes the progress of devices and engine while the
+// application computes.
 //
-//	Isend, Irecv of a large message → unlockStarted: the thread becomes the driver
-//	a blocking call                 → takeOver: the caller drives, the thread sleeps
-//	the end of that call            → resumeThread, if a large operation is still pending
+//	a call ends         leave: an alarm is set, for soon if a long transfer, a schedule or a
+//	                    window is under way, else for later
+//	the alarm is due    the application is away: the thread polls in its place, and sleeps in
+//	                    the lane of the network between two polls
+//	the next call       the application polls itself, and the thread sleeps until the next
+//	                    alarm: calls that follow each other put it off, so that the thread
+//	                    does not wake up
 //
-// Short messages gain nothing: the device delivers them to the receiver's memory
-// anyway. Without large operations the thread is inactive; calls find no driver and
-// run as they do without a progress thread.
+// Software devices need somebody who acks, retransmits and answers while the application
+// computes (rdma.Attr.Served). Shared memory needs no thread: it is left out unless
+// Config.Async asks for it or a window is open, because its progress is copying, which takes
+// the application's core. It wakes the thread for solicited events alone, so there
+// leave arms the device instead of the alarm.
 //
-// The thread borrows the lock (lock.go), so the application's goroutine stays the
-// lock's owner. It copies large messages in pieces and lets other goroutines have the
-// lock between two pieces.
+// The thread borrows the lock (lock.go), so the application's goroutine stays the lock's
+// owner. It never polls while a caller drives (wait.go).
 
 import (
 	"runtime"
@@ -30,195 +32,490 @@ import (
 
 // progressThread is the state of a rank's progress thread.
 type progressThread struct {
-	waiter p2p.Waiter // Engine.driver points here while the thread is active
-	large  []Op       // pending large operations, and some that have completed
-	stats  ProgressStats
+	lane  *lane // in which it sleeps: the network's, or home
+	alarm alarm
+	stats ProgressStats
+	stop  atomic.Bool
+	done  chan struct{} // closed when the thread exits
 
-	active   atomic.Bool // mirrors Engine.threadDrives, readable without the lock
-	notified atomic.Bool // the application has started a large operation
-	stop     atomic.Bool
-	wake     chan struct{} // wakes the inactive thread on devices without solicited events
-	done     chan struct{} // closed when the thread exits
-	failures int           // rounds without progress in a row
-	// windows is the number of open windows; peers may send requests to them at any
-	// time (onesided.go).
-	windows int
+	deadline atomic.Int64 // when the alarm is due, by Engine.clock; 0: it is off
+	soon     bool         // the alarm is for something under way
+	armed    bool         // leave has armed the lane
+	notified atomic.Bool  // the application has started an operation a moment ago
+
+	large   []Op // pending large operations, and some that have completed
+	windows int  // open windows; peers may send requests to them at any time (onesided.go)
+
+	serving bool   // it polls for the application
+	seen    uint64 // Engine.calls at its last round
+	naps    int    // rounds in a row without the lock, or without progress
+	helping bool   // a goroutine waits in home (helpHome)
 }
 
 // ProgressStats counts what a progress thread did.
 type ProgressStats struct {
-	Duties uint64 // times the thread became the driver
+	Duties uint64 // times the thread began to poll for the application
 	Wakes  uint64 // times the thread polled
 	Served uint64 // completions and messages the thread handled
 }
 
-// startThread starts the progress thread.
+const (
+	// awaySoon is the time after a call until the thread polls for an application that has
+	// left something under way. Programs often start several operations in a row, or wait at
+	// once; transfers of the kernel go on meanwhile.
+	awaySoon = 50 * time.Microsecond
+	// awayWindow is the same while only a window is open.
+	awayWindow = 500 * time.Microsecond
+	// awayLater is the same if nothing is under way: acks may be due, and peers may send or
+	// connect. It is shorter than the retransmission timeouts of peers.
+	awayLater = 10 * time.Millisecond
+)
+
+// longEager is the length from which the thread makes progress for an eager message too.
+const longEager = 32 << 10
+
+// startThread starts the progress thread, if it has not been started.
 func (e *Engine) startThread() {
-	d := &progressThread{wake: make(chan struct{}, 1), done: make(chan struct{})}
-	e.thread = d
+	if e.thread != nil {
+		return
+	}
+	t := &progressThread{lane: &e.home, done: make(chan struct{})}
+	for _, d := range e.lanes {
+		if d.attr.Served {
+			t.lane = d
+		}
+	}
+	if !t.lane.solicits() {
+		t.alarm.open(e.cfg.InProcess)
+		if t.lane.notify != nil && t.alarm.rung == nil {
+			t.lane.file = t.lane.notify.File()
+		}
+	}
+	e.thread, e.leaves = t, true
 	go e.runThread()
 }
 
-// stopThread stops the progress thread, if any, and waits until it has left the
+// StopThread stops the progress thread, if any, and waits until it has left the
 // device.
-func (e *Engine) stopThread() {
-	d := e.thread
-	if d == nil {
+func (e *Engine) StopThread() {
+	t := e.thread
+	if t == nil {
 		return
 	}
 	e.lock()
-	e.takeOver()
-	d.stop.Store(true)
+	stopped := t.stop.Swap(true)
 	e.unlock()
-	e.wakeThread()
-	<-d.done
+	if !stopped {
+		t.wake()
+		<-t.done
+		if t.helping {
+			e.home.cq.Wake()
+			e.home.goroutines.Wait()
+		}
+		if !t.lane.solicits() {
+			t.alarm.close()
+		}
+	}
 }
 
-// threadDrives reports whether the progress thread is the driver.
-func (e *Engine) threadDrives() bool { return e.thread != nil && e.driver == &e.thread.waiter }
+// wake ends a sleep of the thread.
+func (t *progressThread) wake() {
+	if t.lane.solicits() {
+		t.lane.cq.Wake()
+	} else {
+		t.alarm.signal()
+	}
+}
 
-// undriven reports whether no caller drives.
-func (e *Engine) undriven() bool { return e.driver == nil || e.threadDrives() }
-
-// unlockStarted ends a call that has started an operation. It unlocks before it wakes
-// the progress thread, which otherwise would find the lock taken and wait until the
-// end of the caller's time slice.
+// unlockStarted ends a call that has started an operation.
 func (e *Engine) unlockStarted(x *p2p.Xfer) {
 	if len(e.connecting) > 0 {
 		e.openAll()
 	}
-	wake := e.thread != nil && e.trackLarge(x)
-	e.unlock()
-	if wake {
-		e.thread.notified.Store(true)
-		e.wakeThread()
+	if e.thread != nil {
+		e.trackLarge(x)
 	}
+	e.unlock()
 }
 
-// trackLarge activates the progress thread for a large operation, and reports whether
-// the thread must be woken.
-func (e *Engine) trackLarge(x *p2p.Xfer) bool {
-	if !e.cfg.Async || x.Done() || len(x.Buf) <= irecvPolls || x.Link != nil && !x.Link.Rendezvous(len(x.Buf)) {
-		return false
+// trackLarge records a large operation that the progress thread can make progress for.
+func (e *Engine) trackLarge(x *p2p.Xfer) {
+	t := e.thread
+	if n := len(x.Buf); x.Done() || n <= irecvPolls || n < longEager && x.Link != nil && !x.Link.Rendezvous(n) {
+		return
 	}
-	d := e.thread
-	if len(d.large) == cap(d.large) {
-		d.large = slices.DeleteFunc(d.large, Op.ended)
-		if len(d.large) > cap(d.large)/2 {
-			d.large = slices.Grow(d.large, 2*len(d.large))
+	if !e.cfg.Async && (!t.lane.attr.Served || x.Link != nil && x.Link.Dev != t.lane.number) {
+		return
+	}
+	if len(t.large) == cap(t.large) {
+		t.large = slices.DeleteFunc(t.large, Op.ended)
+		if len(t.large) > cap(t.large)/2 {
+			t.large = slices.Grow(t.large, 2*len(t.large))
 		}
 	}
-	d.large = append(d.large, Op{x, x.Handle()})
-	return e.activateThread()
+	t.large = append(t.large, Op{x, x.Handle()})
+	t.notified.Store(true)
+	e.leaves = true
 }
 
 // ended reports whether an operation has completed. Its Xfer may be in use for another
 // operation by now.
 func (o Op) ended() bool { return o.stale() || o.x.Done() }
 
-// pending reports whether a large operation is under way or a window is open. It checks
-// the newest operation first, which is the most likely to be pending.
-func (d *progressThread) pending() bool {
-	if d.windows > 0 {
-		return true
-	}
-	for n := len(d.large); n > 0; n-- {
-		if !d.large[n-1].ended() {
-			d.large = d.large[:n]
-			return true
+// away returns how long after a call the thread acts for the application, 0 if it need not.
+func (e *Engine) away() time.Duration {
+	t := e.thread
+	for n := len(t.large); n > 0; n-- { // the newest is the most likely to be pending
+		if !t.large[n-1].ended() {
+			t.large = t.large[:n]
+			return awaySoon
 		}
 	}
-	d.large = d.large[:0]
-	return false
+	t.large = t.large[:0]
+	switch {
+	case len(e.active) > 0 && (e.cfg.Async || t.lane.attr.Served):
+		return awaySoon
+	case t.windows > 0:
+		return awayWindow
+	case t.lane.attr.Served:
+		return awayLater
+	}
+	return 0
 }
 
-// resumeThread ends a wait: the progress thread becomes the driver again if a large
-// operation is pending.
-func (e *Engine) resumeThread() {
-	if e.thread != nil && e.activateThread() {
-		e.wakeThread()
+// leave ends a call after which the progress thread may have to act. It releases the lock.
+func (e *Engine) leave() {
+	t := e.thread
+	e.calls++
+	if e.driver != nil || e.sleepers != nil {
+		e.mu.unlock()
+		return // the last of them leaves
+	}
+	e.leaves = false
+	wake := false
+	if !t.stop.Load() {
+		wake = e.setAlarm()
+	}
+	e.mu.unlock()
+	if wake {
+		t.wake() // after the lock is free: the thread would have to wait for it
 	}
 }
 
-// activateThread makes the progress thread the driver if there is none and a large
-// operation is pending. The device wakes the thread for later events; wake reports
-// whether the caller must wake it for something that is already there.
-func (e *Engine) activateThread() (wake bool) {
-	d := e.thread
-	if !e.undriven() || e.sleepers != nil || d.stop.Load() {
+// setAlarm sets the alarm for an application that leaves, and reports whether the thread
+// must be woken at once.
+func (e *Engine) setAlarm() (wake bool) {
+	t := e.thread
+	after := e.away()
+	if h := &e.home; after > 0 && after < awayLater && h.solicits() && (t.lane == h || t.helping) {
+		t.armed = true
+		wake = h.notify.Arm(h.event, inactiveWait) <= 0 || t.lane == h && len(e.lanes) > 1 || len(e.blocked) > 0
+	}
+	if t.lane.solicits() {
+		return wake
+	}
+	if after == 0 {
 		return false
 	}
-	if !d.pending() {
-		e.takeOver()
-		return false
+	now := int64(e.clock())
+	if d := t.deadline.Load(); d == 0 || d > now+int64(after) || d < now+int64(after/2) {
+		t.deadline.Store(now + int64(after))
+		t.soon = after < awayLater
+		t.alarm.set(after)
 	}
-	if !e.threadDrives() {
-		e.driver, e.driven = &d.waiter, true
-		d.active.Store(true)
-		d.stats.Duties++
-		if e.watcher != nil {
-			e.watcher.Progress(true)
-		}
-	}
-	h := &e.home
-	return !h.solicits() || len(e.lanes) > 1 || len(e.blocked) > 0 || h.notify.Arm(h.event, parkIdle) <= 0
+	return wake
 }
 
-// takeOver makes room for the caller to drive in place of the progress thread.
-func (e *Engine) takeOver() {
-	if e.threadDrives() {
-		e.deactivateThread()
+// enter begins a wait: the caller makes progress itself.
+func (e *Engine) enter() {
+	t := e.thread
+	if t.soon {
+		e.alarmOff()
 	}
-}
-
-// deactivateThread ends the progress thread's time as the driver.
-func (e *Engine) deactivateThread() {
-	e.driver, e.driven = nil, false
-	e.thread.active.Store(false)
-	if e.watcher != nil {
-		e.watcher.Progress(false)
-	}
-	if n := e.home.notify; n != nil {
-		n.Disarm()
+	if t.armed {
+		t.armed = false
+		e.leaves = true
+		e.home.notify.Disarm()
 	}
 }
 
-// wakeThread wakes the progress thread, both in the device and on its channel.
-func (e *Engine) wakeThread() {
-	e.home.cq.Wake()
-	select {
-	case e.thread.wake <- struct{}{}:
-	default:
+// alarmOff turns the alarm off until the end of the call.
+func (e *Engine) alarmOff() {
+	if t := e.thread; t != nil && t.deadline.Load() != 0 {
+		t.deadline.Store(0)
+		t.soon = false
+		t.alarm.set(0)
+		e.leaves = true
 	}
 }
 
-// runThread is the body of the progress thread. It keeps an OS thread of its own,
-// because such a thread wakes up within microseconds while another thread of the
-// process computes.
+// poke makes a goroutine that sleeps poll: something has happened that no device reports.
+func (e *Engine) poke() {
+	if e.parked {
+		e.home.cq.Wake()
+	}
+	if t := e.thread; t != nil && t.serving && !t.stop.Load() {
+		t.wake()
+	}
+}
+
+// runThread is the body of the progress thread. It keeps an OS thread of its own with a
+// short time slice, because such a thread wakes up within microseconds while another thread
+// of the process computes.
 func (e *Engine) runThread() {
-	d := e.thread
-	defer close(d.done)
+	t := e.thread
+	defer close(t.done)
 	if !e.cfg.InProcess {
 		runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
 		shortSlice()
 	}
-	for !d.stop.Load() {
-		switch {
-		case d.notified.Swap(false):
-			e.nap(notifiedNap)
-		case !d.active.Load():
-			d.failures = 0
-			e.waitInactive()
-		case e.mu.borrow():
-			e.setBeside(true)
-			timeout := e.driveThread()
-			e.setBeside(false)
-			e.mu.giveBack()
-			e.waitActive(timeout)
-		default:
-			e.waitActive(0) // the application has the lock: for a short call, or to take over
+	for !t.stop.Load() {
+		if t.lane.solicits() {
+			_ = t.lane.notify.WaitArmed(inactiveWait)
+			if t.notified.Swap(false) {
+				e.nap(notifiedNap)
+			}
+			e.serve()
+			continue
+		}
+		if !t.lane.waiting.Load() {
+			t.alarm.sleep()
+		}
+		if t.lane.waiting.Load() {
+			e.waitForHome()
+		}
+		if d := t.deadline.Load(); d != 0 && int64(e.clock()) >= d {
+			e.serve()
 		}
 	}
+}
+
+// inactiveWait bounds a sleep that another goroutine ends.
+const inactiveWait = time.Hour
+
+// waitForHome sleeps in the lane of the network while a driver is parked in home, and wakes it.
+// It clears waiting before that, so that a driver that read the old value does not stay
+// asleep.
+func (e *Engine) waitForHome() {
+	d := e.thread.lane
+	e.thread.alarm.sleepIn(d, time.Duration(d.limit.Load()))
+	d.waiting.Store(false)
+	d.notify.Disarm()
+	e.home.cq.Wake()
+}
+
+// helpHome makes shared memory wake a thread that sleeps in the network.
+func (e *Engine) helpHome() {
+	t := e.thread
+	if t.helping || t.lane == &e.home || !e.home.solicits() {
+		return
+	}
+	t.helping = true
+	e.home.goroutines.Go(func() {
+		for !t.stop.Load() {
+			_ = e.home.notify.WaitArmed(inactiveWait)
+			if !t.stop.Load() {
+				t.deadline.Store(1)
+				t.alarm.signal()
+			}
+		}
+	})
+}
+
+// serve polls in place of the application until it is back or nothing is under way.
+func (e *Engine) serve() {
+	t := e.thread
+	for first := true; !t.stop.Load(); {
+		if !e.mu.borrow() {
+			// The application has the lock: for a short call, or to wait.
+			e.napLonger()
+			continue
+		}
+		if first && !e.beginServing() || !first && !e.keepServing() {
+			e.mu.giveBack()
+			return
+		}
+		first = false
+		timeout := e.round()
+		if timeout == 0 {
+			e.mu.giveBack()
+			e.napLonger()
+			continue
+		}
+		e.mu.giveBack()
+		t.naps = 0
+		if timeout < 0 {
+			return
+		}
+		if t.lane.notify == nil {
+			time.Sleep(min(timeout, unwatchedPark))
+			continue
+		}
+		if t.lane.solicits() {
+			_ = t.lane.notify.WaitArmed(timeout)
+			continue
+		}
+		t.alarm.sleepIn(t.lane, timeout)
+		t.lane.notify.Disarm()
+	}
+}
+
+// beginServing reports whether the application is away. If a caller drives, the thread acts
+// again when it leaves.
+func (e *Engine) beginServing() bool {
+	t := e.thread
+	t.deadline.Store(0)
+	t.soon, t.armed = false, false
+	if e.driver != nil || e.sleepers != nil || t.stop.Load() {
+		e.leaves = true
+		return false
+	}
+	if e.away() == 0 {
+		return false
+	}
+	t.serving, t.seen = true, e.calls
+	t.stats.Duties++
+	if e.watcher != nil {
+		e.watcher.Progress(true)
+	}
+	return true
+}
+
+// keepServing reports whether the application is still away. If it has made calls, it
+// makes progress itself, and the alarm decides.
+func (e *Engine) keepServing() bool {
+	t := e.thread
+	switch {
+	case t.stop.Load():
+	case e.driver != nil || e.sleepers != nil:
+		e.leaves = true
+	case e.calls == t.seen || t.lane.solicits() || e.setAlarm():
+		t.seen = e.calls
+		return true
+	}
+	e.endServing()
+	return false
+}
+
+func (e *Engine) endServing() {
+	e.thread.serving = false
+	if e.watcher != nil {
+		e.watcher.Progress(false)
+	}
+}
+
+const (
+	// idleRounds is the number of polls without completions after which the clock
+	// decides whether data is moving: a piece of a copy produces no completion.
+	idleRounds = 32
+	// roundFloor is the least time of a poll that transfers a piece.
+	roundFloor = time.Microsecond
+	// notifiedNap is how long a thread waits that leave has woken: see awaySoon.
+	notifiedNap = 30 * time.Microsecond
+	// shortNap and longNap bound the pause of a thread that finds the lock taken, or
+	// can neither make progress nor sleep.
+	shortNap = 5 * time.Microsecond
+	longNap  = 200 * time.Microsecond
+)
+
+// round polls until nothing is left to do. It returns how long the thread may sleep, 0 if
+// another goroutine wants the lock or no data moves, and less if nothing is under way. The
+// lock is borrowed.
+func (e *Engine) round() time.Duration {
+	t := e.thread
+	t.stats.Wakes++
+	leaves := e.leaves
+	defer func() { e.leaves = leaves }() // polls of the thread are no calls
+	e.setBeside(true)
+	defer e.setBeside(false)
+	start, armed := e.clock(), false
+	s := strategy{spin: idleRounds} // and then a nap or a sleep
+	for {
+		n := e.poll()
+		t.stats.Served += uint64(n)
+		if n > 0 {
+			t.naps = 0
+			start = e.clock()
+		}
+		if e.away() == 0 {
+			e.endServing()
+			return -1
+		}
+		// The next poll returns the buffers of this poll's completions to the peers. What
+		// arrives after an empty poll ends the sleep, except in shared memory, where the
+		// thread polls once more after it has armed the device.
+		if n == 0 {
+			timeout := e.armThread()
+			if timeout > 0 && (armed || !t.lane.solicits()) {
+				return timeout
+			}
+			armed = timeout > 0
+		}
+		switch s.next(n > 0, e.mu.wanted.Load() != 0) {
+		case stepUnlock:
+			return 0
+		case stepPark:
+			if e.clock()-start < idleRounds*roundFloor {
+				return 0
+			}
+			s.moved()
+			t.naps = 0
+			start = e.clock()
+		}
+	}
+}
+
+// armThread arms the devices to wake the progress thread. It returns how long the
+// thread may sleep, or 0 if there is work already.
+func (e *Engine) armThread() time.Duration {
+	t := e.thread
+	timeout := inactiveWait
+	if len(e.blocked) > 0 {
+		timeout = parkBlocked
+	}
+	for _, d := range e.lanes {
+		if d != t.lane {
+			if timeout = e.armBeside(d, timeout); timeout == 0 {
+				return 0
+			}
+		}
+		if len(d.rings) > 0 {
+			timeout = min(timeout, unwatchedPark) // a write into a ring raises no event
+		}
+	}
+	if d := t.lane; d.notify != nil {
+		t.armed = t.armed || d.solicits()
+		timeout = min(timeout, d.notify.Arm(d.event, timeout))
+	}
+	return timeout
+}
+
+// armBeside arms a lane in which the thread does not sleep. It returns how long the thread may
+// sleep, or 0 if there is work already.
+func (e *Engine) armBeside(d *lane, timeout time.Duration) time.Duration {
+	t := e.thread
+	switch {
+	case d.alone: // nothing wakes the rank for a message to itself
+		if e.pollLane(d) > 0 || e.piecesMoved() {
+			return 0
+		}
+	case d == &e.home:
+		if t.helping {
+			t.armed = true
+			if d.notify.Arm(d.event, inactiveWait) <= 0 {
+				return 0
+			}
+		}
+	case d.armed == nil:
+		return min(timeout, unwatchedPark)
+	default:
+		limit := d.armed.Arm(rdma.NotifyAny, parkIdle)
+		if limit <= 0 {
+			return 0
+		}
+		e.startWaiting(d, limit)
+	}
+	return timeout
 }
 
 // solicits reports whether only solicited events wake the progress thread.
@@ -231,33 +528,11 @@ func (e *Engine) setBeside(on bool) {
 	}
 }
 
-// inactiveWait bounds the sleep of an inactive progress thread, which wakeThread ends.
-const inactiveWait = time.Hour
-
-// waitInactive sleeps until wakeThread is called.
-func (e *Engine) waitInactive() {
-	d := e.thread
-	if e.home.solicits() {
-		_ = e.home.notify.WaitArmed(inactiveWait)
-		return
-	}
-	<-d.wake
-}
-
-// waitActive sleeps in the device, or pauses briefly if timeout is 0.
-func (e *Engine) waitActive(timeout time.Duration) {
-	d := e.thread
-	if timeout > 0 {
-		d.failures = 0
-		if n := e.home.notify; n != nil {
-			_ = n.WaitArmed(timeout)
-		} else {
-			time.Sleep(min(timeout, unwatchedPark))
-		}
-		return
-	}
-	d.failures++
-	e.nap(min(shortNap<<min(d.failures/8, 4), longNap))
+// napLonger pauses the progress thread, for longer each time in a row.
+func (e *Engine) napLonger() {
+	t := e.thread
+	t.naps++
+	e.nap(min(shortNap<<min(t.naps/4, 6), longNap))
 }
 
 // nap pauses the progress thread. It does not use sched_yield: a thread that yields
@@ -269,83 +544,6 @@ func (e *Engine) nap(d time.Duration) {
 		return
 	}
 	napThread(d)
-}
-
-const (
-	// idleRounds is the number of polls without completions after which the clock
-	// decides whether data is moving: a piece of a copy produces no completion.
-	idleRounds = 32
-	// roundFloor is the least time of a poll that transfers a piece.
-	roundFloor = time.Microsecond
-	// notifiedNap is how long the thread waits after it was notified. Programs often
-	// start several operations in a row, the next call may wait, and both threads may
-	// share a core.
-	notifiedNap = 30 * time.Microsecond
-	// shortNap and longNap bound the pause of a thread that finds the lock taken, or
-	// can neither make progress nor sleep.
-	shortNap = 5 * time.Microsecond
-	longNap  = 50 * time.Microsecond
-)
-
-// driveThread polls until nothing is left to do. It returns how long the thread may
-// sleep, or 0 if another goroutine wants the lock or no data moves. The lock is
-// borrowed.
-func (e *Engine) driveThread() time.Duration {
-	d := e.thread
-	d.stats.Wakes++
-	start, armed := e.clock(), false
-	s := strategy{spin: idleRounds} // and then a nap or a sleep
-	for e.threadDrives() {
-		n := e.poll()
-		d.stats.Served += uint64(n)
-		if n > 0 {
-			d.failures = 0
-			start = e.clock()
-		}
-		if !d.pending() {
-			e.deactivateThread()
-			break
-		}
-		// The next poll returns the buffers of this poll's completions to the peers,
-		// so poll once more before the thread sleeps.
-		timeout := time.Duration(0)
-		if n == 0 {
-			timeout = e.armThread()
-		}
-		if timeout > 0 && armed {
-			e.checkDeaths()
-			return timeout
-		}
-		armed = timeout > 0
-		switch s.next(n > 0, e.mu.wanted.Load() != 0) {
-		case stepUnlock:
-			return 0
-		case stepPark:
-			if e.clock()-start < idleRounds*roundFloor {
-				return 0
-			}
-			s.moved()
-			d.failures = 0
-			start = e.clock()
-		}
-	}
-	return 0
-}
-
-// armThread arms the devices to wake the progress thread. It returns how long the
-// thread may sleep, or 0 if there is work already.
-func (e *Engine) armThread() time.Duration {
-	if h := &e.home; h.notify != nil && h.notify.Arm(h.event, parkIdle) <= 0 {
-		return 0
-	}
-	timeout := parkIdle
-	if len(e.blocked) > 0 {
-		timeout = parkBlocked
-	}
-	if len(e.lanes) > 1 {
-		timeout = e.armLanes(timeout)
-	}
-	return timeout
 }
 
 // ProgressStats returns the counters of the progress thread, zero without one.

@@ -11,6 +11,15 @@ import (
 
 func withThread(_ int, c *Config) { c.Async = true }
 
+// served makes the rank serve its network lane.
+func served(_ int, c *Config) {
+	for _, l := range c.Lanes {
+		if !l.Local {
+			l.Device.Attr().Served = true
+		}
+	}
+}
+
 const largeSize = 1 << 20
 
 // large returns a message that travels by rendezvous.
@@ -65,7 +74,7 @@ func TestThreadCompletesLargeMessage(t *testing.T) {
 				t.Errorf("receiver first %v: the progress thread of the receiver counts %+v", receiverFirst, s)
 			}
 			w.locked(0, func(e *Engine) {
-				if e.driver != nil || e.thread.active.Load() {
+				if e.driver != nil || e.thread.serving {
 					t.Error("the progress thread of the receiver is still active")
 				}
 			})
@@ -110,7 +119,7 @@ func TestBlockingCallTakesOver(t *testing.T) {
 		driving := func(want bool, when string) {
 			t.Helper()
 			w.locked(0, func(e *Engine) {
-				if got := e.threadDrives(); got != want || e.thread.active.Load() != want || e.driver == nil {
+				if got := e.driver == nil; got != want {
 					t.Errorf("%s: the progress thread drives: %v, want %v", when, got, want)
 				}
 			})
@@ -135,44 +144,101 @@ func TestBlockingCallTakesOver(t *testing.T) {
 	})
 }
 
-// An open window keeps the progress thread active, also without Config.Async.
-func TestWindowKeepsThreadActive(t *testing.T) {
+// An open window keeps the thread ready, also without Config.Async: it serves what arrives
+// while the application computes.
+func TestWindowNeedsThread(t *testing.T) {
 	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
 		for _, n := range []int{1, 1, -1, -1} {
+			w.locked(0, func(e *Engine) { e.countWindow(n) })
 			w.locked(0, func(e *Engine) {
-				e.countWindow(n)
-				if got, want := e.threadDrives(), e.thread.windows > 0; got != want {
-					t.Errorf("%d windows: the progress thread drives: %v", e.thread.windows, got)
+				if got, want := e.away() > 0, e.thread.windows > 0; got != want {
+					t.Errorf("%d windows: the progress thread is needed: %v", e.thread.windows, got)
 				}
 			})
 			pass(soon)
 		}
-		if s := w.ranks[0].ProgressStats(); s.Duties != 1 {
-			t.Errorf("the progress thread was activated %d times, want 1", s.Duties)
-		}
 	})
 }
 
-// Leaving and Close stop the progress thread, also while an operation is pending.
+// Close stops the progress thread, also while an operation is pending.
 func TestThreadStops(t *testing.T) {
-	testWorld(t, 2, nil, withThread, func(t *testing.T, w *world) {
-		e := w.ranks[0]
-		e.Irecv(&w.comms[0], 1, 1, 0, make([]byte, largeSize))
-		synctest.Wait()
-		done := e.thread.done
-		for range 2 {
-			e.Leaving()
-			select {
-			case <-done:
-			default:
-				t.Fatal("the progress thread runs after Leaving")
+	for _, configure := range []func(int, *Config){withThread, served} {
+		testWorld(t, 2, nil, configure, func(t *testing.T, w *world) {
+			e := w.ranks[0]
+			e.Irecv(&w.comms[0], 1, 1, 0, make([]byte, largeSize))
+			pass(soon)
+			for range 2 {
+				e.StopThread()
+				select {
+				case <-e.thread.done:
+				default:
+					t.Fatal("the progress thread runs after it was stopped")
+				}
 			}
-		}
-		e.Irecv(&w.comms[0], 1, 1, 1, make([]byte, largeSize))
-		w.locked(0, func(e *Engine) {
-			if e.threadDrives() {
-				t.Error("a stopped progress thread drives")
+			e.Irecv(&w.comms[0], 1, 1, 1, make([]byte, largeSize))
+		})
+	}
+}
+
+// On a device that the rank serves, a large message arrives while both applications compute,
+// whichever side was first, and the thread does not wake up while the application keeps
+// calling or has nothing to be served.
+func TestThreadServes(t *testing.T) {
+	for _, receiverFirst := range []bool{false, true} {
+		testWorld(t, 2, nil, served, func(t *testing.T, w *world) {
+			data, buf := large(), make([]byte, largeSize)
+			var ops [2]Op
+			steps := []func(){
+				func() { ops[1] = w.ranks[1].Isend(&w.comms[1], 0, 0, data, p2p.Standard) },
+				func() { ops[0] = w.ranks[0].Irecv(&w.comms[0], 1, 1, 0, buf) },
+			}
+			if receiverFirst {
+				steps[0], steps[1] = steps[1], steps[0]
+			}
+			steps[0]()
+			pass(soon)
+			steps[1]()
+			pass(soon)
+			if !w.ranks[0].Done(ops[0]) {
+				t.Errorf("receiver first %v: the receive is pending", receiverFirst)
+			}
+			for r, e := range w.ranks {
+				if _, done, err := e.Test(ops[r]); !done || err != nil {
+					t.Errorf("receiver first %v: rank %d: done %v, %v", receiverFirst, r, done, err)
+				}
+			}
+			if !bytes.Equal(data, buf) {
+				t.Error("the data differs")
+			}
+			pass(soon)
+			before := w.ranks[0].ProgressStats()
+			pass(time.Minute) // both compute
+			for range 20 {    // and call blocking operations
+				ended := w.recv(0, 1, 1, make([]byte, 1))
+				w.send(1, 0, 1, "x")
+				if err := mustEnd(t, "a short receive", ended); err != nil {
+					t.Fatal(err)
+				}
+				pass(awayLater / 4)
+			}
+			if after := w.ranks[0].ProgressStats(); after.Wakes > before.Wakes+1 {
+				t.Errorf("the thread woke up %d times while the application computed or called", after.Wakes-before.Wakes)
 			}
 		})
+	}
+}
+
+// While a driver is parked in home, the thread of a served network lane waits there for it.
+func TestThreadWaitsForHome(t *testing.T) {
+	testWorld(t, 3, []int{0, 0, 1}, served, func(t *testing.T, w *world) {
+		for range 3 {
+			ended := w.recv(0, 2, 1, make([]byte, 1))
+			pass(time.Millisecond)
+			w.send(2, 0, 1, "x")
+			if err := mustEnd(t, "a receive over the network", ended); err != nil {
+				t.Fatal(err)
+			}
+			pass(soon)
+		}
 	})
 }

@@ -58,13 +58,16 @@ func (e *Engine) sendShort(l *p2p.Link, c *Comm, tag int32, buf []byte, kind sho
 // noteTraffic records that a link is used: its lane is polled with every poll again. A lane
 // to the rank itself does not wake the driver.
 func (e *Engine) noteTraffic(l *p2p.Link) {
+	if t := e.thread; t != nil && l.Dev == t.lane.number {
+		e.leaves = true
+	}
 	if l.Dev == 0 {
 		return
 	}
 	d := e.lanes[l.Dev]
 	d.silence = 0
-	if d.alone && (e.parked || e.threadDrives()) {
-		e.home.cq.Wake()
+	if d.alone {
+		e.poke()
 	}
 }
 
@@ -201,8 +204,8 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 	}
 	if x == nil {
 		x = e.start(c, dst, tag, buf, mode)
-	} else if e.parked || e.threadDrives() {
-		e.home.cq.Wake()
+	} else {
+		e.poke()
 	}
 	op := Op{x, x.Handle()}
 	e.unlockStarted(x)
@@ -217,7 +220,7 @@ func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *
 		e.m.Refuse(x, err)
 		return x
 	}
-	if e.undriven() && l.Rendezvous(len(buf)) {
+	if e.driver == nil && l.Rendezvous(len(buf)) {
 		// If the receiver was first, this poll finds its RTR, and the data is written
 		// inside this call (T1 4.2.2). It takes all completions: the RTRs of several
 		// receives may wait, in another order than the sends.
@@ -228,7 +231,7 @@ func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *
 	x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Mode = l, c.Ctx, c.Rank, tag, buf, mode
 	e.m.Send(x)
 	e.settle()
-	if x.Written() && e.undriven() {
+	if x.Written() && e.driver == nil {
 		// A device that writes with this processor has finished. Process the
 		// completion and send the FIN now, not in the caller's next call.
 		d := e.lanes[l.Dev]

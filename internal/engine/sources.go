@@ -230,7 +230,7 @@ func (r registrar) Source(l *p2p.Link, mem []byte, waits bool) (rdma.MR, bool) {
 // reap processes the completion of a send that the device finished when it accepted it.
 // It polls for one completion, so a device that has one need not check its sockets.
 func (e *Engine) reap(l *p2p.Link, x *p2p.Xfer) {
-	if l.Attr.EndCost > 0 || !e.undriven() {
+	if l.Attr.EndCost > 0 || e.driver != nil {
 		return
 	}
 	d := e.lanes[l.Dev]

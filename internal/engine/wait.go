@@ -31,6 +31,7 @@ var NoContext context.Context
 // the fast path of a blocking call: the first polls happen here, without the
 // bookkeeping for several goroutines.
 func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
+	e.calls++
 	if e.driver == nil && len(e.connecting) == 0 {
 		if x.Done() {
 			return
@@ -38,6 +39,10 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 		d := &e.home
 		if len(e.lanes) > 1 {
 			d = e.laneOf(x)
+		}
+		if e.thread != nil {
+			e.enter()
+			e.leaves = e.leaves || d == e.thread.lane
 		}
 		for i := e.spin; i > 0; i-- {
 			if i&(othersEvery-1) == 0 && len(e.lanes) > 1 {
@@ -74,13 +79,6 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 				break
 			}
 		}
-	} else if e.threadDrives() {
-		if !x.Done() {
-			e.takeOver()
-			e.waitOne(x, c, op)
-			e.resumeThread()
-		}
-		return
 	}
 	_ = e.waitSlow(NoContext, c, op, x)
 }
@@ -109,7 +107,7 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 			x.Owner = w
 		}
 	}
-	if ctx != nil && ctx.Done() != nil && e.undriven() {
+	if ctx != nil && ctx.Done() != nil && e.driver == nil {
 		e.poll() // even with a context that has ended, take messages that have arrived
 	}
 	e.await(ctx, &awaited{w: w, c: c, op: op, xs: xs})
@@ -165,15 +163,13 @@ func (e *Engine) await(ctx context.Context, a *awaited) {
 		switch {
 		case len(e.connecting) > 0 && a.done == nil:
 			e.openNext()
-		case e.undriven():
-			e.takeOver()
+		case e.driver == nil:
 			e.drive(a)
 		default:
 			e.sleep(a)
 		}
 	}
 	e.handOver()
-	e.resumeThread()
 }
 
 // handOver wakes a sleeper to drive, if there is no driver. Every goroutine that leaves
@@ -213,7 +209,7 @@ func (e *Engine) sleep(a *awaited) {
 	}
 	w.Next = e.sleepers
 	e.sleepers = w
-	e.unlock()
+	e.mu.unlock()
 	select {
 	case <-w.Ready:
 	case <-a.done:
@@ -248,6 +244,9 @@ func (e *Engine) wakeProbers() {
 // wait to be connected: that must not hold up other goroutines.
 func (e *Engine) drive(a *awaited) {
 	e.driver, e.driven = a.w, true
+	if e.thread != nil {
+		e.enter()
+	}
 	var asks asking
 	shown, late := false, false
 	s := e.newStrategy()
@@ -309,7 +308,7 @@ func (e *Engine) park() (late bool) {
 		if timeout = e.armLanes(timeout); timeout == 0 {
 			// A lane that is still connecting cannot be armed; the rank at the other
 			// end may need this core to accept.
-			e.unlock()
+			e.mu.unlock()
 			e.yieldCore(0)
 			e.lock()
 			return false
@@ -321,7 +320,8 @@ func (e *Engine) park() (late bool) {
 	if e.watcher != nil {
 		e.watcher.Asleep(true)
 	}
-	e.unlock()
+	e.alarmOff()
+	e.mu.unlock()
 	_ = e.home.cq.Wait(timeout)
 	e.lock()
 	e.parked = false

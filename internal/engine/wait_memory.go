@@ -28,6 +28,7 @@ func (e *Engine) ShowRunning() {
 func (e *Engine) PollOnce(n int, ctx uint32) (idle bool, err error) {
 	e.lock()
 	defer e.unlock()
+	e.calls++
 	s := strategy{spin: e.spin, yields: e.yields, first: n, idle: n}
 	step := stepPoll
 	for range drainPolls {

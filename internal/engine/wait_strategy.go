@@ -112,11 +112,9 @@ func (e *Engine) pause(s *strategy, step waitStep) {
 	default:
 		e.waitsLong(s)
 		e.waited.yields++
-		e.stay(true)
-		e.unlock()
+		e.mu.unlock()
 		e.yieldCore(s.idle)
 		e.lock()
-		e.stay(false)
 		now := e.clock()
 		e.waited.gap(now - s.polled)
 		s.polled = now
@@ -144,14 +142,6 @@ func (e *Engine) endWait(s *strategy) {
 		e.waited.times++
 		e.waited.begun--
 		e.waited.begins -= s.long
-	}
-}
-
-// stay declares to the devices that the waiter polls again as soon as it has its core back.
-// Otherwise their progress threads would take over a rank that waits for its time slice.
-func (e *Engine) stay(on bool) {
-	for _, cq := range e.stayers {
-		cq.Stay(on)
 	}
 }
 

@@ -58,6 +58,9 @@ type Config struct {
 	// NoThread disables the progress threads: peers then reach this memory only while the
 	// program is in the library.
 	NoThread bool
+	// Served means that the owner makes progress while the program computes (rdma.Attr.Served),
+	// in place of a progress thread.
+	Served bool
 
 	recycleAfter uint32 // of rules, for tests
 }
@@ -114,11 +117,11 @@ func (c *Config) rules() rules {
 // openDevices opens the devices below.
 func (c *Config) openDevices() (*soft.Device, iwarp.SharingDevice, error) {
 	rd, err := soft.Open(soft.Config{Bind: netip.AddrPortFrom(c.Address, c.Port), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
-		NoThread: c.NoThread, PeerTimeout: c.PeerTimeout, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
+		NoThread: c.NoThread, Served: c.Served, PeerTimeout: c.PeerTimeout, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
 	if err != nil {
 		return nil, nil, err
 	}
-	rc, err := iwarp.Open(iwarp.Config{Address: c.Address.String(), Port: int(c.Port), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true,
+	rc, err := iwarp.Open(iwarp.Config{Address: c.Address.String(), Port: int(c.Port), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Served: c.Served, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true,
 		MaxSend: c.longest(), Timeout: c.connectionTimeout()})
 	if err != nil {
 		_ = rd.Close() // it was opened a moment ago

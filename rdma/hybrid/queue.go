@@ -85,12 +85,6 @@ func (q *queue) openWait() error {
 	return err
 }
 
-// Stay declares to both devices whether the application stays in the library.
-func (q *queue) Stay(on bool) {
-	q.rd.(rdma.StayingCQ).Stay(on)
-	q.rc.(rdma.StayingCQ).Stay(on)
-}
-
 // deferredDelay is the longest sleep while deferred work waits for room.
 const deferredDelay = 500 * time.Microsecond
 

@@ -36,6 +36,9 @@ type Config struct {
 	// NoThread disables the progress thread: peers then reach this memory only while the
 	// program is in the library.
 	NoThread bool
+	// Served means that the owner makes progress while the program computes (rdma.Attr.Served),
+	// in place of a progress thread.
+	Served bool
 	// Timeout is how long the peer's kernel may leave bytes or probes unacknowledged, or
 	// its program may read none of them, before the connection is lost. 0: 30 s.
 	Timeout time.Duration

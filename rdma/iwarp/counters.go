@@ -17,7 +17,6 @@ func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	add(rdma.LowWater, d.LowWaters)
-	d.Thread.Count(add)
 	if d.Closed {
 		return
 	}

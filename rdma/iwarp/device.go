@@ -98,11 +98,11 @@ func Open(cfg Config) (rdma.Device, error) {
 	d := &device{cfg: cfg}
 	d.Init("iwarp", &d.mu, soft.Hooks{Sleep: d.sleep, Progress: d.progressBeside, Deregister: d.settle})
 	d.InitRegions(bufio.NewReader(rand.Reader), cfg.Strict) // every Read draws a tag: read random bytes in bulk
-	d.Thread.Disabled = cfg.NoThread
+	d.Thread.Disabled = cfg.NoThread || cfg.Served
 	d.attr = rdma.Attr{
 		Name: "iwarp", Transports: rdma.RC, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 		MaxSend: cfg.MaxSend, MaxInline: min(maxInline, cfg.MaxSend), MaxTransfer: transfer,
-		RemoteCPU: cfg.NoThread, LocalKeys: cfg.Strict, Pins: cfg.Strict, WaitEarly: waitEarly,
+		RemoteCPU: cfg.NoThread, Served: cfg.Served, LocalKeys: cfg.Strict, Pins: cfg.Strict, WaitEarly: waitEarly,
 	}
 	if cfg.Strict {
 		d.attr.MaxInline = min(strictMax, cfg.MaxSend)

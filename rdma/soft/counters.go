@@ -33,7 +33,6 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 		d.countSockets(add)
 	}
 	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray+drops.Replayed+drops.Barred)
-	d.soft.Thread.Count(add)
 	d.countPaths(add)
 	add(rdma.LowWater, d.soft.LowWaters)
 	if d.soft.Closed {

@@ -68,6 +68,9 @@ type Config struct {
 	// NoThread disables the progress thread. Reads and Writes of peers
 	// then wait until this process polls again.
 	NoThread bool
+	// Served means that the owner makes progress while the program computes (rdma.Attr.Served),
+	// in place of a progress thread.
+	Served bool
 	// Strict emulates the requirements of adapters, for tests and benchmarks:
 	// registration locks pages, and memory that is sent from or received into must be
 	// registered (Attr.LocalKeys), unless it is sent inline. It needs Linux.
@@ -248,7 +251,7 @@ func newDevice(c *Config, keys *keyring, longest, transfer int) *Device {
 	d := &Device{
 		attr: rdma.Attr{
 			Name: cmp.Or(c.Label, "dgram"), Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord),
-			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, RemoteCPU: c.NoThread,
+			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, RemoteCPU: c.NoThread, Served: c.Served,
 			EndCost:   float64(ackDelay), // a short message requests no ack
 			LocalKeys: c.Strict, Pins: c.Strict,
 		},
@@ -264,7 +267,7 @@ func newDevice(c *Config, keys *keyring, longest, transfer int) *Device {
 	d.soft.Init("soft", &d.mu, base.Hooks{Sleep: d.sleep, Awake: d.awake, Progress: d.progressBeside, Posted: func() { d.serviceAt, d.returned = 0, true }})
 	d.soft.InitRegions(rand.Reader, c.Strict)
 	d.table, d.guard = d.soft.Table, &d.soft.Guard
-	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread, true
+	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread || c.Served, true
 	return d
 }
 

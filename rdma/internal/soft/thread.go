@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-
-	"github.com/muster-mpi/muster/rdma"
 )
 
 // Background progress: a goroutine services the device while the application computes. The
@@ -14,13 +12,18 @@ import (
 //
 // The goroutine sleeps on the source and on the device's timers. While the application
 // polls or waits, it makes progress itself, with less latency than waking a goroutine. So
-// the goroutine only checks now and then whether the application keeps calling (pace.go),
-// and goes to the source only when it does not. While the application waits, the goroutine
-// sleeps too. Where processes share cores, an application that waits may seem to be away for
-// as long as the time slices of the others last; it declares that it stays (Stay).
+// the goroutine only checks now and then whether the application keeps calling, and goes to
+// the source only when it does not. While the application waits, the goroutine sleeps too.
+//
+// It is for those who use a device alone. An owner that knows when the program computes
+// makes progress itself, for all its devices (rdma.Attr.Served).
 
-// callCheck is the time between two reads of the call counter.
-const callCheck = 20 * time.Microsecond
+const (
+	// callCheck is the time between two reads of the call counter.
+	callCheck = 20 * time.Microsecond
+	// callPause is the time for which a calling application is left alone.
+	callPause = 4 * time.Millisecond
+)
 
 // Thread is the progress thread of a device.
 type Thread struct {
@@ -34,16 +37,11 @@ type Thread struct {
 	ended   chan struct{} // closed when the goroutine has returned
 	waker   waker
 	os      osThread
-	pace    pace
-	waited  bool // the application waited while it seemed to be away
 	asleep  bool // the goroutine sleeps and will not notice new calls
 	// The goroutine reads these without the lock. A polling application holds the lock
 	// most of the time, and a contended unlock is expensive.
 	calls   atomic.Uint32 // by the application so far
-	staying atomic.Bool   // the application only yields its core between two calls
 	stopped atomic.Bool
-
-	takeovers, needless atomic.Uint64 // times that it acted for the application, and that it need not have
 }
 
 // StartThread starts the progress thread, unless it was started before or is disabled.
@@ -63,15 +61,6 @@ func (d *Device) StartThread() error {
 // Started reports whether the progress thread was started.
 func (t *Thread) Started() bool { return t.started }
 
-// Stay declares whether the application stays in the library between two calls of Poll.
-func (w *waits) Stay(on bool) { w.dev.Thread.staying.Store(on) }
-
-// Count reports how often the progress thread acted for the application.
-func (t *Thread) Count(add func(name rdma.Counter, value uint64)) {
-	add(rdma.ThreadTakeovers, t.takeovers.Load())
-	add(rdma.ThreadNeedless, t.needless.Load())
-}
-
 func (t *Thread) called() {
 	t.calls.Store(t.calls.Load() + 1)
 	if t.asleep {
@@ -89,24 +78,16 @@ func (d *Device) runThread() {
 		before := t.calls.Load()
 		t.os.pause(callCheck)
 		seen := t.calls.Load()
-		switch {
-		case t.stopped.Load():
+		if t.stopped.Load() {
 			return
-		case seen != before, t.staying.Load(): // the application keeps calling
-			t.os.pause(t.pace.next())
-		default:
-			t.waited = false
-			t.takeovers.Add(1)
-			t.pace.away(time.Now())
+		}
+		if seen == before {
 			t.os.enter()
 			for d.serve(seen) {
 			}
 			t.os.leave()
-			if t.pace.back(time.Now(), t.waited) {
-				t.needless.Add(1)
-				t.os.pause(t.pace.next())
-			}
 		}
+		t.os.pause(callPause) // the application calls
 	}
 }
 
@@ -120,7 +101,6 @@ func (d *Device) serve(seen uint32) (away bool) {
 		return false
 	}
 	if d.waiting > 0 {
-		t.waited = true
 		d.rest(nil, Forever)
 	} else if limit := d.hooks.Sleep(Forever); limit > 0 {
 		d.rest(&d.source, limit)

@@ -21,9 +21,6 @@ const (
 )
 
 const (
-	// armedMax is the longest sleep in WaitArmed: timers that a Poll starts
-	// meanwhile do not wake it, or every message would.
-	armedMax = 50 * time.Millisecond
 	// unwatched is the longest sleep on a File that does not report arrivals.
 	unwatched = time.Millisecond
 )
@@ -182,11 +179,11 @@ func (w *waits) WaitArmed(timeout time.Duration) error {
 	case w.closed:
 		return rdma.ErrClosed
 	case w.armed == 0: // a Poll came in between
-		timeout = w.prepare(min(timeout, armedMax))
+		timeout = w.prepare(timeout)
 	default:
 		w.armed--
 		d.waiting--
-		if timeout = min(timeout, w.limit, armedMax); timeout <= 0 {
+		if timeout = min(timeout, w.limit); timeout <= 0 {
 			w.awake()
 		}
 	}
