@@ -54,6 +54,7 @@ type callSite struct {
 	messages, bytes      uint64
 	shortest, largest    uint64 // message
 	sizes                [prof.SizeClasses]uint32
+	overlap              prof.Overlap
 }
 
 func (t *siteTable) slot(pc uintptr) *siteSlot {

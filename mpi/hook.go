@@ -237,6 +237,7 @@ func (h *hookedCall) started(r Request) Request {
 	if refused == nil && !r.op.Active() {
 		h.complete(h, noStatus, nil)
 	}
+	h.watchEnd(r)
 	h.ended(noStatus, refused)
 	if r.more != nil {
 		h.more = *r.more

@@ -2,7 +2,8 @@ package mpi
 
 // The profile of calls (Config.Profile): how often and how long the rank was in each call
 // of each call site, the lengths of its messages, for which peers it waited, and how often
-// it sent from the same buffer (T1 table 5.1). It observes the calls that hooks see.
+// it sent from the same buffer (T1 table 5.1). It observes the calls that hooks see. What
+// happens between the start of an operation and its end is in profile_overlap.go.
 //
 //	begin      finds the call site and reads the clock
 //	complete   adds the time since the wait began, or since the completion before, to the
@@ -30,6 +31,7 @@ type callProfile struct {
 	peers   []peerWait // by rank in the world, as far as needed
 	buffers bufferUses
 	outer   outerCall
+	app     appTime
 }
 
 // peerWait counts the waits for a peer.
@@ -55,7 +57,9 @@ type timedCall struct {
 	length int     // of the buffer
 	kind   CallKind
 	starts bool
-	again  bool // it is counted as a call of C already
+	again  bool   // it is counted as a call of C already
+	start  moment // if it starts an operation: when it returned
+	over   moment // and when the operation completed; zero: not known, or before
 }
 
 func newCallProfile() *callProfile {
@@ -77,6 +81,9 @@ func (p *callProfile) begin(c *timedCall, call *Call) {
 	}
 	c.begin = p.now()
 	c.marked = c.begin
+	p.mu.Lock()
+	p.app.enter(c.begin, c.kind)
+	p.mu.Unlock()
 }
 
 // end is called when a call returns. Calls that failed count as the others.
@@ -84,6 +91,8 @@ func (p *callProfile) end(c *timedCall, st Status, err error) {
 	now := p.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.app.leave(now, c.kind)
+	c.start = p.app.moment()
 	s := c.site
 	if !c.again {
 		s.calls++
@@ -125,6 +134,9 @@ func (p *callProfile) complete(c, by *timedCall, st Status, err error) {
 		if peer = st.Source; peer >= 0 && c.kind != CallSendrecv {
 			c.site.message(st.Bytes)
 		}
+	}
+	if c.counts(st) {
+		c.site.overlap.Add(overlap(c.start, c.over, by.begin))
 	}
 	if by.kind != CallWait {
 		return
@@ -207,7 +219,7 @@ func (p *callProfile) addTo(c *prof.Counters) {
 			site.Object, site.Offset = resolve.Locate(s.pc - 1)
 		}
 		site.Set(c.Rank, s.calls, s.time, s.messages, s.bytes)
-		site.Shortest, site.Largest = s.shortest, s.largest
+		site.Shortest, site.Largest, site.Overlap = s.shortest, s.largest, s.overlap
 		for class, n := range s.sizes {
 			if n > 0 {
 				site.Sizes = append(site.Sizes, prof.ClassCount{Class: class, Count: uint64(n)})

@@ -32,6 +32,7 @@ type CallSite struct {
 	Shortest  uint64       `json:"shortest"`
 	Largest   uint64       `json:"largest"`
 	Sizes     []ClassCount `json:"sizes,omitempty"`
+	Overlap   Overlap      `json:"overlap,omitzero"` // of the operations that the calls have started
 }
 
 // ClassCount counts the messages of a class: 0 are empty messages, k those of 2^(k-1) to
@@ -96,6 +97,7 @@ func (c *CallSite) add(o *CallSite, merge func(a, b Spread) Spread) {
 	}
 	c.Messages += o.Messages
 	c.Largest = max(c.Largest, o.Largest)
+	c.Overlap.Add(o.Overlap)
 	c.Sizes = slices.Clone(c.Sizes)
 	for _, n := range o.Sizes {
 		at, found := slices.BinarySearchFunc(c.Sizes, n, func(a, b ClassCount) int { return cmp.Compare(a.Class, b.Class) })

@@ -21,7 +21,10 @@ func TestMergeSites(t *testing.T) {
 	if !reflect.DeepEqual(right.Sites, want.Sites) || !reflect.DeepEqual(right.Waits, want.Waits) {
 		t.Errorf("the order of merging matters: %+v and %+v", right.Sites, want.Sites)
 	}
-	recv, send := want.Sites[0], want.Sites[1]
+	recv, send, irecv := want.Sites[0], want.Sites[1], want.Sites[2]
+	if irecv.Overlap != (Overlap{Operations: 200, Early: 184, Time: 800_000_000, Hidden: 700_000_000, HiddenEarly: 680_000_000, Waited: 40_000_000}) {
+		t.Errorf("the receives that ranks 0 and 2 have started are %+v", irecv.Overlap)
+	}
 	if recv.Calls != (Spread{Sum: 5, Min: 0, MinAt: 0, Max: 5, MaxAt: 2}) {
 		t.Errorf("a call of rank 2 only has the statistics %+v", recv.Calls)
 	}
@@ -31,6 +34,25 @@ func TestMergeSites(t *testing.T) {
 	again, err := Unpack(want.Pack())
 	if err != nil || !reflect.DeepEqual(again, want) {
 		t.Errorf("the summary does not survive packing: %v, %+v", err, again)
+	}
+}
+
+func TestOverlapShares(t *testing.T) {
+	for _, c := range []struct {
+		o           Overlap
+		least, most float64
+	}{
+		{Overlap{Operations: 1}, 0, 0}, // complete when its call returned
+		{Overlap{Operations: 2, Early: 2, Time: 100, Hidden: 90, HiddenEarly: 90}, 0.9, 0.9},
+		// Each computes for 90 and then waits for 10: nothing moved meanwhile, or nearly all.
+		{Overlap{Operations: 2, Time: 200, Hidden: 180, Waited: 20}, 0, 0.9},
+		// One is complete after 30, and another as above.
+		{Overlap{Operations: 2, Early: 1, Time: 130, Hidden: 120, HiddenEarly: 30, Waited: 10}, 0.75, 12.0 / 13},
+		{Overlap{Operations: 1, Time: 50, Waited: 50}, 0, 0},
+	} {
+		if least, most := c.o.Shares(); least != c.least || most != c.most {
+			t.Errorf("%+v: %v to %v of the transfer is hidden, want %v to %v", c.o, least, most, c.least, c.most)
+		}
 	}
 }
 

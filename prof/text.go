@@ -24,6 +24,7 @@ func (s *Summary) Text() string {
 	b.network(s)
 	b.pairs(s)
 	b.legend()
+	b.overlapLegend(s)
 	return b.String()
 }
 

@@ -31,6 +31,7 @@ func (b *page) calls(s *Summary) {
 	b.line("")
 	b.callSites(s, in.Sum)
 	b.siteMessages(s)
+	b.overlap(s)
 }
 
 // table writes rows of cells, the first of which are the heading.

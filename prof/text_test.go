@@ -48,7 +48,8 @@ func job() []*Counters {
 	return ranks
 }
 
-// calling returns the same ranks with profiles of calls. Only rank 2 calls Recv.
+// calling returns the same ranks with profiles of calls. Only rank 2 calls Recv, and ranks 0 and
+// 2 start receives.
 func calling() []*Counters {
 	ranks := job()
 	for r, c := range ranks {
@@ -61,6 +62,12 @@ func calling() []*Counters {
 			recv := CallSite{Routine: "Recv", Kind: "receive", Function: "main", Site: "a.c:7", Longest: 5_000_000}
 			recv.Set(r, 5, 7_000_000, 0, 0)
 			c.Sites = append(c.Sites, recv)
+		}
+		if r%2 == 0 {
+			irecv := CallSite{Routine: "Irecv", Kind: "receive", Function: "heat.(*grid).start", Site: "heat/heat.go:31", Longest: 9_000,
+				Overlap: Overlap{Operations: 100, Early: 90 + n, Time: 400_000_000, Hidden: 350_000_000, HiddenEarly: 340_000_000, Waited: n * 10_000_000}}
+			irecv.Set(r, 120, 1_000_000, 0, 0)
+			c.Sites = append(c.Sites, irecv)
 		}
 		c.Waits = []Wait{{Rank: r, For: 0, Calls: n, Nanos: n * 1_500_000}}
 		for name, v := range map[Name]uint64{

@@ -72,6 +72,7 @@ func (w *wire) site(c *CallSite) {
 	}
 	numbers(w, &c.Offset, &c.Longest, &c.Messages, &c.Shortest, &c.Largest)
 	number(w, &c.LongestAt)
+	numbers(w, &c.Overlap.Operations, &c.Overlap.Early, &c.Overlap.Time, &c.Overlap.Hidden, &c.Overlap.HiddenEarly, &c.Overlap.Waited)
 	list(w, &c.Sizes, func(n *ClassCount) {
 		number(w, &n.Class)
 		number(w, &n.Count)

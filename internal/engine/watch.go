@@ -1,6 +1,6 @@
 package engine
 
-// What the engine does besides calls, for a trace.
+// What the engine does besides calls, for a trace, and when operations end, for a profile.
 
 import (
 	"github.com/muster-mpi/muster/internal/p2p"
@@ -25,6 +25,19 @@ func (e *Engine) Watch(w Watcher) {
 	defer e.unlock()
 	e.watcher = w
 	e.m.Watch(w.Message)
+}
+
+// WatchEnd makes the engine call by, with the lock held, when an operation completes, unless it
+// has completed. Messages of one packet are not reported (p2p.Machine.WatchEnd).
+func (e *Engine) WatchEnd(o Op, by p2p.EndWatcher) {
+	if !o.Active() {
+		return
+	}
+	e.lock()
+	defer e.unlock()
+	if !o.stale() {
+		e.m.WatchEnd(o.x, by)
+	}
 }
 
 // Retransmitted returns how many packets the devices have sent again.

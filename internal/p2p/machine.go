@@ -107,6 +107,7 @@ type Machine struct {
 	// tests and traces. The fast path of a short message does not call it.
 	observe func(x *Xfer, ev Event)
 	watch   func(x *Xfer, step WatchedStep) // nil: nobody watches (watch.go)
+	ends    []watchedEnd                    // by operation; nil: nobody watches
 
 	starved []*Xfer // matched receives that wait for a registration (register.go)
 }
@@ -319,6 +320,9 @@ func (m *Machine) Refuse(x *Xfer, err error) {
 
 func (m *Machine) complete(x *Xfer) {
 	x.stage = stageDone
+	if m.ends != nil {
+		m.ended(x)
+	}
 	if x.Owner != nil {
 		m.Out.Done = append(m.Out.Done, x)
 	}
