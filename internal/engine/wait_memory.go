@@ -48,5 +48,9 @@ func (e *Engine) PollOnce(n int, ctx uint32) (idle bool, err error) {
 		return false, err
 	}
 	e.pause(&s, step)
+	e.endWait(&s) // the caller may not come back
+	if s.long != 0 && n > e.spin {
+		e.waited.times-- // the wait was counted when it yielded for the first time
+	}
 	return step == stepPark, nil
 }

@@ -307,6 +307,14 @@ func TestPollOnce(t *testing.T) {
 				t.Errorf("call %d: idle %v, %v; want %v", n, idle, err, want)
 			}
 		}
+		var waited, later time.Duration
+		var times uint64
+		w.locked(0, func(e *Engine) { waited = e.waited.until(e.clock()) })
+		pass(time.Second)
+		w.locked(0, func(e *Engine) { later, times = e.waited.until(e.clock()), e.waited.times })
+		if later != waited || times != 1 {
+			t.Errorf("outside of calls the time of waiting goes from %v to %v, of %d waits; want no change, of one wait", waited, later, times)
+		}
 		op := e.Irecv(&w.comms[0], 1, 1, 0, make([]byte, 1))
 		w.send(1, 0, 0, "x")
 		if _, err := e.PollOnce(0, 0); err != nil || !e.Done(op) {
