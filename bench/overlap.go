@@ -131,9 +131,8 @@ func (o *overlapRun) sample(n, loop int) error {
 		var times [2]float64
 		first := int(o.w.state >> 40 & 1)
 		for _, computes := range [2]int{first, 1 - first} {
-			// Before each transfer, so that the cable was idle for as long before both: that of
-			// a lab then runs unlimited for up to 2 ms (internal/lab/rate.go), and the first
-			// transfer would be shorter than the second by more than what grow tolerates.
+			// Before each transfer, so that the cable was idle for as long before both: what
+			// limits a cable may send faster after a pause (a token bucket).
 			o.alone = append(o.alone, o.w.timed(loop))
 			var err error
 			if times[computes], err = once(loop * computes); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // The choice of algorithms where the rate of the cables is known. The model is that of
-// the lab: ranks that share few cores, two rails, and token bucket filters.
+// a lab whose token bucket filters hold 2 ms: ranks that share few cores, and two rails.
 
 func labModel(mbit float64) *Model {
 	return &Model{Startup: 40e-6, PerByte: 1.57e-9, Reduce: 0.021e-9, Copy: 0.06e-9, Ports: 2, Starts: 16, Eager: 64 << 10, Stripe: 8 << 10,

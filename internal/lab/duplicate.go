@@ -14,7 +14,7 @@ func (l *Lab) Duplicate(host string, rail int, probability float64) error {
 
 // segments lets the switch send packets of up to 64 KB to a host, or only of the MTU.
 func (l *Lab) segments(host string, rail int, large bool) error {
-	return offload(l.switchName(), l.port(host, rail), large)
+	return offload(l.switchName(), l.port(host, rail), segments(large))
 }
 
 // setRule adds a rule to a chain of its own, which the built-in chain calls, or removes it.

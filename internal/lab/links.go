@@ -104,29 +104,36 @@ func lossChain(rail int) string { return lossPrefix + strconv.Itoa(rail) }
 
 const lossPrefix = "loss-eth"
 
-// Offload enables packets of up to 64 KB between a host and the switch (the default), or
-// limits them to the MTU in both directions. The latter costs processor time, as with an
-// interface without segmentation offload.
+// Offload enables packets of up to 64 KB between a host and the switch (the default, and
+// what Rate sets on a cable with a limit is smaller), or limits them to the MTU in both
+// directions. The latter costs processor time, as with an interface without segmentation
+// offload.
 func (l *Lab) Offload(host string, rail int, on bool) error {
 	for _, r := range l.rails(host, rail) {
-		if err := offload(host, device(r), on); err != nil {
+		if err := offload(host, device(r), segments(on)); err != nil {
 			return err
 		}
-		if err := offload(l.switchName(), l.port(host, r), on); err != nil {
+		if err := offload(l.switchName(), l.port(host, r), segments(on)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// anySegments does not limit the segments of a packet, which has at most 64 KB.
+const anySegments = 65535
+
+func segments(large bool) int {
+	if large {
+		return anySegments
+	}
+	return 1
+}
+
 // offload sets how many segments of the MTU an interface accepts in one packet; the kernel
 // splits larger ones.
-func offload(namespace, device string, on bool) error {
-	segments := "1"
-	if on {
-		segments = "65535"
-	}
-	return command("", "ip", "-n", namespace, "link", "set", device, "gso_max_segs", segments)
+func offload(namespace, device string, segments int) error {
+	return command("", "ip", "-n", namespace, "link", "set", device, "gso_max_segs", strconv.Itoa(segments))
 }
 
 // Kill kills every process of a host. The kernel closes their connections, so that peers

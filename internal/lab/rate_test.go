@@ -55,6 +55,23 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// TestRateOfOneMessage: a message after a pause is not faster than the cable either.
+func TestRateOfOneMessage(t *testing.T) {
+	const rate, size = 1e9, 128 << 10 // a millisecond
+	l := New(t, Config{Rate: "1gbit"})
+	a, b := l.Hosts()[0], l.Hosts()[1]
+	startServer(t, l, a, "swallow", ":7000")
+	best := 0.0
+	for range 5 {
+		best = max(best, pourRate(t, l, b, l.Addr(a, 0)+":7000", size))
+	}
+	// The bucket is a seventh of the message.
+	if best > 1.25*rate {
+		t.Errorf("a cable of 1 Gbit/s carried a message of %d KB at %.2f", size>>10, best/1e9)
+	}
+	t.Logf("%.0f Mbit/s", best/1e6)
+}
+
 func TestRateOfSeveralSenders(t *testing.T) {
 	const rate, size = 20e6, 1 << 19
 	l := New(t, Config{Hosts: 3})
