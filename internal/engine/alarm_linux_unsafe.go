@@ -13,8 +13,8 @@ import (
 // sleeps on it together with the sockets of the devices.
 type kernelAlarm struct {
 	timer, event int
-	fds         [3]unix.PollFd
-	limit       unix.Timespec
+	fds          [3]unix.PollFd
+	limit        unix.Timespec
 }
 
 func (a *kernelAlarm) open() bool {
