@@ -7,7 +7,7 @@ import (
 
 // alarm is what the progress thread sleeps on besides a device: a timer, and a signal of
 // another goroutine. Ranks that are goroutines of one process use timers of the Go runtime,
-// processes on Linux those of the kernel (alarm_linux.go): a timer of the runtime wakes
+// processes on Linux those of the kernel (alarm_linux_unsafe.go): a timer of the runtime wakes
 // another thread first, which then wakes this one, and each may wait for a busy core.
 type alarm struct {
 	kernel kernelAlarm

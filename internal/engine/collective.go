@@ -129,7 +129,7 @@ func (e *Engine) StartCollective(co *Collective, in, out []byte) Op {
 		e.m.Free(x)
 		return Op{}
 	}
-	e.leaves = e.leaves || e.thread != nil
+	e.started()
 	return Op{x, x.Handle()}
 }
 

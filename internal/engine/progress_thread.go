@@ -39,7 +39,8 @@ type progressThread struct {
 	done  chan struct{} // closed when the thread exits
 
 	deadline atomic.Int64 // when the alarm is due, by Engine.clock; 0: it is off
-	soon     bool         // the alarm is for something under way
+	soon     bool         // the alarm is for awaySoon, and a call that waits turns it off
+	returns  int          // how often in a row that has happened since something was started
 	armed    bool         // leave has armed the lane
 	notified atomic.Bool  // the application has started an operation a moment ago
 
@@ -64,8 +65,10 @@ const (
 	// left something under way. Programs often start several operations in a row, or wait at
 	// once; transfers of the kernel go on meanwhile.
 	awaySoon = 50 * time.Microsecond
-	// awayWindow is the same while only a window is open.
-	awayWindow = 500 * time.Microsecond
+	// awayWindow is the same while only a window is open, or the application has come back
+	// in time more than soonReturns times: it leaves a receive posted and calls.
+	awayWindow  = 500 * time.Microsecond
+	soonReturns = 4
 	// awayLater is the same if nothing is under way: acks may be due, and peers may send or
 	// connect. It is shorter than the retransmission timeouts of peers.
 	awayLater = 10 * time.Millisecond
@@ -155,7 +158,15 @@ func (e *Engine) trackLarge(x *p2p.Xfer) {
 	}
 	t.large = append(t.large, Op{x, x.Handle()})
 	t.notified.Store(true)
-	e.leaves = true
+	e.started()
+}
+
+// started records that something was started that the progress thread should take care of.
+func (e *Engine) started() {
+	if e.thread != nil {
+		e.thread.returns = 0
+		e.leaves = true
+	}
 }
 
 // ended reports whether an operation has completed. Its Xfer may be in use for another
@@ -217,10 +228,13 @@ func (e *Engine) setAlarm() (wake bool) {
 	if after == 0 {
 		return false
 	}
+	if after == awaySoon && t.returns > soonReturns {
+		after = awayWindow
+	}
 	now := int64(e.clock())
 	if d := t.deadline.Load(); d == 0 || d > now+int64(after) || d < now+int64(after/2) {
 		t.deadline.Store(now + int64(after))
-		t.soon = after < awayLater
+		t.soon = after == awaySoon
 		t.alarm.set(after)
 	}
 	return wake
@@ -230,6 +244,7 @@ func (e *Engine) setAlarm() (wake bool) {
 func (e *Engine) enter() {
 	t := e.thread
 	if t.soon {
+		t.returns++
 		e.alarmOff()
 	}
 	if t.armed {

@@ -228,6 +228,34 @@ func TestThreadServes(t *testing.T) {
 	}
 }
 
+// A receive that stays posted does not make each of the following calls set an alarm.
+func TestPostedReceiveCostsCallsNothing(t *testing.T) {
+	testWorld(t, 2, nil, served, func(t *testing.T, w *world) {
+		w.ranks[0].Irecv(&w.comms[0], 1, 1, 0, make([]byte, largeSize))
+		soon := func() (is bool) {
+			w.locked(0, func(e *Engine) { is = e.thread.soon })
+			return is
+		}
+		if !soon() {
+			t.Error("the receive has set no alarm")
+		}
+		for range 2 * soonReturns {
+			ended := w.recv(0, 1, 1, make([]byte, 1))
+			w.send(1, 0, 1, "x")
+			if err := mustEnd(t, "a short receive", ended); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if soon() {
+			t.Error("each call still sets an alarm that the next one turns off")
+		}
+		w.ranks[0].Irecv(&w.comms[0], 1, 1, 2, make([]byte, largeSize))
+		if !soon() {
+			t.Error("another receive has set no alarm")
+		}
+	})
+}
+
 // While a driver is parked in home, the thread of a served network lane waits there for it.
 func TestThreadWaitsForHome(t *testing.T) {
 	testWorld(t, 3, []int{0, 0, 1}, served, func(t *testing.T, w *world) {
