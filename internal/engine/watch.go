@@ -12,8 +12,9 @@ import (
 type Watcher interface {
 	// Message is called before a step of a message that uses a rendezvous.
 	Message(x *p2p.Xfer, step p2p.WatchedStep)
-	// Progress is called when the progress thread becomes the driver, and when another does.
-	Progress(drives bool)
+	// Progress is called when the progress thread begins to poll for the application, and
+	// when it ends.
+	Progress(polls bool)
 	// Asleep is called when a goroutine that waits gives up its core, and when it has it
 	// again.
 	Asleep(asleep bool)
