@@ -70,7 +70,8 @@ const (
 	awayWindow  = 500 * time.Microsecond
 	soonReturns = 4
 	// awayLater is the same if nothing is under way: acks may be due, and peers may send or
-	// connect. It is shorter than the retransmission timeouts of peers.
+	// connect. A peer probes meanwhile, which costs a few datagrams; with less time, the
+	// threads of ranks that wait for their core would wake up.
 	awayLater = 10 * time.Millisecond
 )
 
