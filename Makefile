@@ -25,7 +25,7 @@ PEERS       ?=
 UNDER       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-cabi test-mpich test-debian test-hosts verify-apps test-channels test-launchers test-verbs-vm interop-siw ci clean
+.PHONY: help build test race nightly multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-cabi test-mpich test-debian test-hosts verify-apps test-channels test-launchers test-verbs-vm interop-siw ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,16 +68,24 @@ test-debian: cabi build ## run NetPIPE, HPCC, tests of ScaLAPACK and of coarrays
 
 test: ## run the tests, ranks as goroutines
 	$(GO) test -timeout 600s ./...
-	MUSTER_CHECK=off $(GO) test -timeout 600s ./mpi
 
 # Folders without goroutines (house_imports_test.go checks the list and them), in which the
 # race detector has nothing to detect.
 PURE := internal/p2p internal/dtype internal/sched internal/coll internal/rma internal/trace internal/ft sim rdma/recvpool rdma/internal/ddp rdma/internal/reliable
 
 # Not those of the root package and of releases, which read files and start other programs.
-race: ## the same under the race detector, without the pure folders
-	CGO_ENABLED=1 $(GO) test -race -timeout 600s $$($(GO) list ./... | grep -v -e '/mpi$$' -e '/muster$$' -e '/tests/release$$' $(PURE:%=-e '/%$$')) ./cmd/muster
-	CGO_ENABLED=1 MUSTER_CHECK=off $(GO) test -race -timeout 900s ./mpi # other packages run with check mode
+# make race SHORT= also runs the long tests, as make nightly does.
+SHORT ?= -short
+
+race: ## the same under the race detector, without the pure folders and the long tests
+	CGO_ENABLED=1 $(GO) test -race $(SHORT) -timeout 900s $$($(GO) list ./... | grep -v -e '/mpi$$' -e '/muster$$' -e '/tests/release$$' $(PURE:%=-e '/%$$')) ./cmd/muster
+	CGO_ENABLED=1 MUSTER_CHECK=off $(GO) test -race $(SHORT) -timeout 1200s ./mpi # other packages run with check mode
+
+nightly: ## what takes too long for each change: long tests under the race detector, mpi without check mode, more ranks, soak (about 50 minutes)
+	@$(MAKE) --no-print-directory race SHORT=
+	MUSTER_CHECK=off $(GO) test -timeout 600s ./mpi
+	@$(MAKE) --no-print-directory multi-race
+	@$(MAKE) --no-print-directory soak SOAK=10m
 
 multi: build ## run the API tests on processes: muster run -n 1..5, mpiexec.hydra -n 4
 	@$(MAKE) --no-print-directory processes KIND=mpi.test
