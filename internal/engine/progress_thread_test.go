@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,28 @@ const largeSize = 1 << 20
 
 // large returns a message that travels by rendezvous.
 func large() []byte { return bytes.Repeat([]byte("0123456789abcdef"), largeSize/16) }
+
+// crossLarge sends a large message from rank 1 to rank 0 while neither application is in a
+// call, and checks that it arrives.
+func (w *world) crossLarge(receiverFirst bool) (data, buf []byte, ops [2]Op) {
+	w.t.Helper()
+	data, buf = large(), make([]byte, largeSize)
+	steps := []func(){
+		func() { ops[1] = w.ranks[1].Isend(&w.comms[1], 0, 0, data, p2p.Standard) },
+		func() { ops[0] = w.ranks[0].Irecv(&w.comms[0], 1, 1, 0, buf) },
+	}
+	if receiverFirst {
+		slices.Reverse(steps)
+	}
+	for _, step := range steps {
+		step()
+		pass(soon)
+	}
+	if !w.ranks[0].Done(ops[0]) {
+		w.t.Errorf("receiver first %v: the receive is pending", receiverFirst)
+	}
+	return data, buf, ops
+}
 
 // soon is more than the progress threads need for a large message in virtual time.
 const soon = time.Second
@@ -54,22 +77,7 @@ func TestThreadIgnoresShortMessages(t *testing.T) {
 func TestThreadCompletesLargeMessage(t *testing.T) {
 	for _, receiverFirst := range []bool{false, true} {
 		testWorld(t, 2, nil, withThread, func(t *testing.T, w *world) {
-			data, buf := large(), make([]byte, largeSize)
-			var ops [2]Op
-			steps := []func(){
-				func() { ops[1] = w.ranks[1].Isend(&w.comms[1], 0, 0, data, p2p.Standard) },
-				func() { ops[0] = w.ranks[0].Irecv(&w.comms[0], 1, 1, 0, buf) },
-			}
-			if receiverFirst {
-				steps[0], steps[1] = steps[1], steps[0]
-			}
-			steps[0]()
-			pass(soon)
-			steps[1]()
-			pass(soon)
-			if !w.ranks[0].Done(ops[0]) {
-				t.Errorf("receiver first %v: the receive is pending", receiverFirst)
-			}
+			data, buf, ops := w.crossLarge(receiverFirst)
 			if s := w.ranks[0].ProgressStats(); s.Duties == 0 || s.Wakes == 0 || s.Served == 0 {
 				t.Errorf("receiver first %v: the progress thread of the receiver counts %+v", receiverFirst, s)
 			}
@@ -186,22 +194,7 @@ func TestThreadStops(t *testing.T) {
 func TestThreadServes(t *testing.T) {
 	for _, receiverFirst := range []bool{false, true} {
 		testWorld(t, 2, nil, served, func(t *testing.T, w *world) {
-			data, buf := large(), make([]byte, largeSize)
-			var ops [2]Op
-			steps := []func(){
-				func() { ops[1] = w.ranks[1].Isend(&w.comms[1], 0, 0, data, p2p.Standard) },
-				func() { ops[0] = w.ranks[0].Irecv(&w.comms[0], 1, 1, 0, buf) },
-			}
-			if receiverFirst {
-				steps[0], steps[1] = steps[1], steps[0]
-			}
-			steps[0]()
-			pass(soon)
-			steps[1]()
-			pass(soon)
-			if !w.ranks[0].Done(ops[0]) {
-				t.Errorf("receiver first %v: the receive is pending", receiverFirst)
-			}
+			data, buf, ops := w.crossLarge(receiverFirst)
 			for r, e := range w.ranks {
 				if _, done, err := e.Test(ops[r]); !done || err != nil {
 					t.Errorf("receiver first %v: rank %d: done %v, %v", receiverFirst, r, done, err)
