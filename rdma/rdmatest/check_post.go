@@ -86,7 +86,12 @@ func postUnknownOp(r *rig) {
 	for i, op := range unknown {
 		bad := a.work(op, 1)
 		list := []*work{a.sendInline(1, 5, 0), bad, a.sendInline(1, 6, 0)}
-		k, err := a.offer(list)
+		var k int
+		var err error
+		r.until("the queue has room", func() bool {
+			k, err = a.offer(list)
+			return k > 0 || !errors.Is(err, rdma.ErrAgain)
+		})
 		if k != 1 || !errors.Is(err, rdma.ErrUnsupported) {
 			r.t.Fatalf("a list of a send, a %v and a send: PostSend accepts %d and returns %v; it should accept 1 and return ErrUnsupported", op, k, err)
 		}
