@@ -47,10 +47,10 @@ type progressThread struct {
 	large   []Op // pending large operations, and some that have completed
 	windows int  // open windows; peers may send requests to them at any time (onesided.go)
 
-	serving bool   // it polls for the application
-	seen    uint64 // Engine.calls at its last round
-	naps    int    // rounds in a row without the lock, or without progress
-	helping bool   // a goroutine waits in home (helpHome)
+	serving atomic.Bool // it polls for the application; written with the lock held
+	seen    uint64      // Engine.calls at its last round
+	naps    int         // rounds in a row without the lock, or without progress
+	helping bool        // a goroutine waits in home (helpHome)
 }
 
 // ProgressStats counts what a progress thread did.
@@ -248,6 +248,10 @@ func (e *Engine) enter() {
 		t.returns++
 		e.alarmOff()
 	}
+	if t.serving.Load() && !t.lane.solicits() {
+		e.endServing()
+		e.leaves = true
+	}
 	if t.armed {
 		t.armed = false
 		e.leaves = true
@@ -270,7 +274,7 @@ func (e *Engine) poke() {
 	if e.parked {
 		e.home.cq.Wake()
 	}
-	if t := e.thread; t != nil && t.serving && !t.stop.Load() {
+	if t := e.thread; t != nil && t.serving.Load() && !t.stop.Load() {
 		t.wake()
 	}
 }
@@ -294,14 +298,13 @@ func (e *Engine) runThread() {
 			e.serve()
 			continue
 		}
-		if !t.lane.waiting.Load() {
-			t.alarm.sleep()
-		}
-		if t.lane.waiting.Load() {
+		switch d := t.deadline.Load(); {
+		case t.lane.waiting.Load():
 			e.waitForHome()
-		}
-		if d := t.deadline.Load(); d != 0 && int64(e.clock()) >= d {
+		case d != 0 && int64(e.clock()) >= d:
 			e.serve()
+		default:
+			t.alarm.sleep()
 		}
 	}
 }
@@ -343,7 +346,15 @@ func (e *Engine) serve() {
 	t := e.thread
 	for first := true; !t.stop.Load(); {
 		if !e.mu.borrow() {
-			// The application has the lock: for a short call, or to wait.
+			// The application has the lock: to wait, or for a call at whose end it may set
+			// the alarm again.
+			if !first && !t.serving.Load() {
+				return
+			}
+			if first && !t.lane.solicits() {
+				e.nap(awaySoon)
+				return
+			}
 			e.napLonger()
 			continue
 		}
@@ -389,7 +400,8 @@ func (e *Engine) beginServing() bool {
 	if e.away() == 0 {
 		return false
 	}
-	t.serving, t.seen = true, e.calls
+	t.serving.Store(true)
+	t.seen = e.calls
 	t.stats.Duties++
 	if e.watcher != nil {
 		e.watcher.Progress(true)
@@ -401,6 +413,9 @@ func (e *Engine) beginServing() bool {
 // makes progress itself, and the alarm decides.
 func (e *Engine) keepServing() bool {
 	t := e.thread
+	if !t.serving.Load() {
+		return false // a call that waits has ended it
+	}
 	switch {
 	case t.stop.Load():
 	case e.driver != nil || e.sleepers != nil:
@@ -414,7 +429,7 @@ func (e *Engine) keepServing() bool {
 }
 
 func (e *Engine) endServing() {
-	e.thread.serving = false
+	e.thread.serving.Store(false)
 	if e.watcher != nil {
 		e.watcher.Progress(false)
 	}

@@ -82,7 +82,7 @@ func TestThreadCompletesLargeMessage(t *testing.T) {
 				t.Errorf("receiver first %v: the progress thread of the receiver counts %+v", receiverFirst, s)
 			}
 			w.locked(0, func(e *Engine) {
-				if e.driver != nil || e.thread.serving {
+				if e.driver != nil || e.thread.serving.Load() {
 					t.Error("the progress thread of the receiver is still active")
 				}
 			})
@@ -219,6 +219,38 @@ func TestThreadServes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A thread that finds the application in a call leaves it alone: a call that waits ends its
+// duty, and the end of another call decides when it begins.
+func TestThreadLeavesCallsAlone(t *testing.T) {
+	testWorld(t, 2, nil, served, func(t *testing.T, w *world) {
+		e := w.ranks[0]
+		e.Irecv(&w.comms[0], 1, 1, 0, make([]byte, largeSize))
+		e.lock()
+		pass(2 * awaySoon) // the alarm is due
+		e.unlock()
+		if s := e.ProgressStats(); s.Duties != 0 {
+			t.Errorf("the thread has begun during a call: %+v", s)
+		}
+		pass(soon)
+		if !e.thread.serving.Load() {
+			t.Fatal("the thread does not serve an application that is away")
+		}
+		ended := w.recv(0, 1, 1, make([]byte, 1))
+		mustWait(t, "the short receive", ended)
+		if e.thread.serving.Load() {
+			t.Error("the thread serves beside a call that waits")
+		}
+		w.send(1, 0, 1, "x")
+		if err := mustEnd(t, "the short receive", ended); err != nil {
+			t.Error(err)
+		}
+		pass(soon)
+		if !e.thread.serving.Load() {
+			t.Error("the thread does not serve after the call")
+		}
+	})
 }
 
 // A receive that stays posted does not make each of the following calls set an alarm.
