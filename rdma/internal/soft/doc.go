@@ -7,7 +7,7 @@
 //	srq.go       receive queues: posted buffers, the number of lent ones, the low-water mark
 //	wait.go      waiting for a completion queue, by its poller and by a second goroutine
 //	wake_*.go    the system calls of a wait
-//	thread.go    the progress thread of a device that is used alone, with osthread_*.go
+//	thread.go    the progress thread of a device that is used alone
 //	regions.go   registered memory, and the checks of strict mode
 //	check.go     the checks of arguments, with one text for all devices
 //

@@ -36,7 +36,6 @@ type Thread struct {
 	started bool
 	ended   chan struct{} // closed when the goroutine has returned
 	waker   waker
-	os      osThread
 	asleep  bool // the goroutine sleeps and will not notice new calls
 	// The goroutine reads these without the lock. A polling application holds the lock
 	// most of the time, and a contended unlock is expensive.
@@ -76,25 +75,22 @@ func (d *Device) runThread() {
 	defer t.waker.close()
 	for {
 		before := t.calls.Load()
-		t.os.pause(callCheck)
+		time.Sleep(callCheck)
 		seen := t.calls.Load()
 		if t.stopped.Load() {
 			return
 		}
 		if seen == before {
-			t.os.enter()
 			for d.serve(seen) {
 			}
-			t.os.leave()
 		}
-		t.os.pause(callPause) // the application calls
+		time.Sleep(callPause) // the application calls
 	}
 }
 
 // serve sleeps until there is work and does it. It returns false if the application is
 // back or the device is closed.
 func (d *Device) serve(seen uint32) (away bool) {
-	t := &d.Thread
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.back(seen) {
@@ -111,7 +107,7 @@ func (d *Device) serve(seen uint32) (away bool) {
 	}
 	if pause := d.hooks.Progress(); pause > 0 {
 		d.mu.Unlock()
-		t.os.pause(pause)
+		time.Sleep(pause)
 		d.mu.Lock()
 	}
 	return true
