@@ -180,6 +180,13 @@ type Advanced struct {
 	// MaxConnections is the maximum number of connections of a rank with channel
 	// hybrid. Default 16.
 	MaxConnections int `env:"MUSTER_MAX_CONNECTIONS" default:"16"`
+	// ConnectionCRC protects each frame of a TCP connection of network iwarp
+	// (channels rc and hybrid) by a CRC32C, in addition to TCP's checksum. A
+	// connection has it if either end requests it (RFC 5044). Encryption detects
+	// every change by itself and needs none. Default off: it takes a third of the
+	// processor time of long messages (docs/reference/security.md). Datagrams
+	// between hosts always have a CRC. The environment variable is on or off.
+	ConnectionCRC bool `env:"MUSTER_CONNECTION_CRC" default:"off"`
 	// RegisterCache is the number of bytes of memory that may stay registered
 	// with a network adapter after use, in case they are used again. Default
 	// 268435456; negative: none.

@@ -214,7 +214,7 @@ func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort
 	case channelRD:
 		return soft.Open(soft.Config{Bind: at, Label: channelRD, JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.peerTimeout(), Served: servedBy(client), Strict: cfg.Advanced.Strict})
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), Address: at.Addr(), Port: at.Port(), JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.peerTimeout(), Served: servedBy(client), Strict: cfg.Advanced.Strict}
+	c := hybrid.Config{Name: uint32(client.Rank()), Address: at.Addr(), Port: at.Port(), JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, ConnectionCRC: cfg.Advanced.ConnectionCRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.peerTimeout(), Served: servedBy(client), Strict: cfg.Advanced.Strict}
 	if cfg.Advanced.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
@@ -223,7 +223,7 @@ func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort
 
 // openMesh opens a device with a connection to each peer, which needs TCP and nothing else.
 func openMesh(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort) (rdma.Device, error) {
-	c := iwarp.Config{Address: at.Addr().String(), Port: int(at.Port()), Key: key, Encrypt: cfg.Encrypt, NoCRC: at.Addr().IsLoopback(), Timeout: cfg.peerTimeout(), Served: servedBy(client), Strict: cfg.Advanced.Strict}
+	c := iwarp.Config{Address: at.Addr().String(), Port: int(at.Port()), Key: key, Encrypt: cfg.Encrypt, NoCRC: !cfg.Advanced.ConnectionCRC, Timeout: cfg.peerTimeout(), Served: servedBy(client), Strict: cfg.Advanced.Strict}
 	if cfg.Advanced.Eager == eagerFew {
 		c.ConnectionBuffers, c.MaxSend = fewBuffers, fewBuffer
 	}

@@ -32,6 +32,7 @@ const (
 	MemoryKernel Counter = "memory.kernel"
 
 	ConnectionsRC     Counter = "connections.rc"     // open now
+	ConnectionsCRC    Counter = "connections.crc"    // of those, with a CRC of the frames
 	ConnectionsMade   Counter = "connections.made"   // since Open
 	ConnectionsClosed Counter = "connections.closed" // closed to make room for others
 	Sockets           Counter = "connections.sockets"

@@ -25,9 +25,12 @@ type Config struct {
 	JobKey []byte
 	// Encrypt encrypts datagrams and connections. Peers must have the same setting.
 	Encrypt bool
-	// NoCRC excludes the user's bytes from the checksums. It is for hosts that communicate
-	// with themselves: the data never leaves the memory of the kernel.
+	// NoCRC excludes the user's bytes from the checksums of datagrams. It is for hosts that
+	// communicate with themselves: the data never leaves the memory of the kernel.
 	NoCRC bool
+	// ConnectionCRC requests a CRC of each frame of a connection, beside TCP's checksum.
+	// Connections have one if either end requests it.
+	ConnectionCRC bool
 
 	// MaxConnections is the maximum number of connections. 0: 16. A connection costs about
 	// 100 KB and a socket.
@@ -121,7 +124,7 @@ func (c *Config) openDevices() (*soft.Device, iwarp.SharingDevice, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	rc, err := iwarp.Open(iwarp.Config{Address: c.Address.String(), Port: int(c.Port), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Served: c.Served, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true,
+	rc, err := iwarp.Open(iwarp.Config{Address: c.Address.String(), Port: int(c.Port), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: !c.ConnectionCRC, NoThread: c.NoThread, Served: c.Served, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true,
 		MaxSend: c.longest(), Timeout: c.connectionTimeout()})
 	if err != nil {
 		_ = rd.Close() // it was opened a moment ago

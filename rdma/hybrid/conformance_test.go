@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 	}{
 		{"at once", Config{CountMessages: true, BusyAfter: 1, MaxTransfer: 6 << 20}, nil},
 		{"hybrid", Config{}, nil},
-		{"own buffers", Config{CountMessages: true, BusyAfter: 1, ConnectionBuffers: 32}, nil},
+		{"own buffers", Config{CountMessages: true, BusyAfter: 1, ConnectionBuffers: 32, ConnectionCRC: true}, nil},
 		{"migrating", migrating, moves},
 	} {
 		if v.name != "at once" && v.name != "migrating" && (testing.Short() || raceDetector) {

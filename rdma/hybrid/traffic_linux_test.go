@@ -37,9 +37,16 @@ type node struct {
 // newNodes opens devices and resolves all peers.
 func newNodes(t *testing.T, n int, cfg Config) []*node {
 	t.Helper()
+	return newNodesEach(t, n, cfg, func(int, *Config) {})
+}
+
+// newNodesEach is newNodes with a function that changes the configuration of each.
+func newNodesEach(t *testing.T, n int, cfg Config, change func(i int, cfg *Config)) []*node {
+	t.Helper()
 	var list []*node
 	for i := range n {
 		cfg.Name = uint32(i)
+		change(i, &cfg)
 		nd := &node{t: t, index: i, dev: openTest(t, cfg), sent: make([]uint64, n), got: make([]uint64, n), names: map[rdma.PeerID]int{}, peers: make([]rdma.PeerID, n)}
 		cq, err := nd.dev.NewCQ(0)
 		if err != nil {

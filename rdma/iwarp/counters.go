@@ -20,18 +20,21 @@ func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 	if d.Closed {
 		return
 	}
-	open, state, kernel, again := uint64(0), uint64(0), uint64(0), uint64(0)
+	open, summed, state, kernel, again := uint64(0), uint64(0), uint64(0), uint64(0), uint64(0)
 	queues := map[*receiveQueue]bool{}
 	for _, q := range d.queues {
 		state += q.memory()
 		queues[q.recvs] = true
 		if q.state == connected {
-			open++
+			if open++; q.terms.crc {
+				summed++
+			}
 			kernel += q.fd.memory()
 			again += q.fd.retransmitted()
 		}
 	}
 	add(rdma.ConnectionsRC, open)
+	add(rdma.ConnectionsCRC, summed)
 	add(rdma.Sockets, open+1) // including the listener
 	add(rdma.SegmentsRetransmitted, again)
 	add(rdma.MemoryKernel, kernel)
