@@ -334,6 +334,9 @@ func (e *Engine) OpFailed(o Op) bool {
 func (e *Engine) look() {
 	e.calls++
 	found := !e.parked && e.poll() > 0
+	if t := e.thread; t != nil {
+		t.polled = true
+	}
 	if len(e.connecting) > 0 {
 		e.openAll()
 	}

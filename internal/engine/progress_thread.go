@@ -8,8 +8,8 @@ package engine
 //	the alarm is due    the application is away: the thread polls in its place, and sleeps in
 //	                    the lane of the network between two polls
 //	the next call       the application polls itself, and the thread sleeps until the next
-//	                    alarm: calls that follow each other put it off, so that the thread
-//	                    does not wake up
+//	                    alarm: calls that poll put it off, so that the thread does not wake
+//	                    up. A program that only starts short sends never polls.
 //
 // Software devices need somebody who acks, retransmits and answers while the application
 // computes (rdma.Attr.Served). Shared memory needs no thread: it is left out unless
@@ -39,6 +39,7 @@ type progressThread struct {
 	done  chan struct{} // closed when the thread exits
 
 	deadline atomic.Int64 // when the alarm is due, by Engine.clock; 0: it is off
+	polled   bool         // the application has polled since the alarm was set
 	soon     bool         // the alarm is for awaySoon, and a call that waits turns it off
 	returns  int          // how often in a row that has happened since something was started
 	armed    bool         // leave has armed the lane
@@ -233,9 +234,9 @@ func (e *Engine) setAlarm() (wake bool) {
 		after = awayWindow
 	}
 	now := int64(e.clock())
-	if d := t.deadline.Load(); d == 0 || d > now+int64(after) || d < now+int64(after/2) {
+	if d := t.deadline.Load(); d == 0 || d > now+int64(after) || d < now+int64(after/2) && t.polled {
 		t.deadline.Store(now + int64(after))
-		t.soon = after == awaySoon
+		t.soon, t.polled = after == awaySoon, false
 		t.alarm.set(after)
 	}
 	return wake
@@ -244,7 +245,7 @@ func (e *Engine) setAlarm() (wake bool) {
 // enter begins a wait: the caller makes progress itself.
 func (e *Engine) enter() {
 	t := e.thread
-	if t.soon {
+	if t.polled = true; t.soon {
 		t.returns++
 		e.alarmOff()
 	}

@@ -253,6 +253,21 @@ func TestThreadLeavesCallsAlone(t *testing.T) {
 	})
 }
 
+// The thread of a program that calls all the time and never polls, because its sends complete
+// at once, polls in its place: acks, timers and connections of the device need it.
+func TestThreadServesCallsThatDoNotPoll(t *testing.T) {
+	testWorld(t, 2, nil, served, func(t *testing.T, w *world) {
+		const sends = 40
+		for range sends {
+			w.send(1, 0, 1, "x")
+			pass(awayLater / 4)
+		}
+		if s := w.ranks[1].ProgressStats(); s.Wakes < sends/8 || s.Wakes > sends {
+			t.Errorf("in %v of short sends the thread polled %d times; it should every %v or so", sends*awayLater/4, s.Wakes, awayLater)
+		}
+	})
+}
+
 // A receive that stays posted does not make each of the following calls set an alarm.
 func TestPostedReceiveCostsCallsNothing(t *testing.T) {
 	testWorld(t, 2, nil, served, func(t *testing.T, w *world) {
