@@ -172,6 +172,11 @@ func listen(_ *device, at netip.AddrPort) (listenSocket, netip.AddrPort, error) 
 	if err = unix.Bind(int(c), sockaddr(at)); err != nil {
 		return fail("bind a socket", err)
 	}
+	// A caller sends its request first. It is reported when the request has arrived, so that
+	// whoever accepts it can answer at once; a silent one a second later.
+	if err = unix.SetsockoptInt(int(c), unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, 1); err != nil {
+		return fail("set TCP_DEFER_ACCEPT", err)
+	}
 	if err = unix.Listen(int(c), 1024); err != nil {
 		return fail("listen", err)
 	}
