@@ -18,7 +18,8 @@ import (
 const importPolicy = `
 rdma
 prof
-internal/dtype
+internal/longcopy
+internal/dtype      internal/longcopy
 internal/pmi        internal/pmix
 internal/pmix
 internal/lab
@@ -50,17 +51,17 @@ rdma/hybrid         rdma rdma/soft rdma/iwarp rdma/internal/soft
 rdma/recvpool       rdma
 
 internal/p2p        rdma internal/direct
-internal/sched
+internal/sched      internal/longcopy
 internal/coll       internal/sched
 internal/trace
 sim                 internal/coll internal/sched internal/p2p internal/trace internal/ft rdma
-internal/nodecoll   internal/coll internal/membarrier
+internal/nodecoll   internal/coll internal/membarrier internal/longcopy
 internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct internal/membarrier
 internal/rma        internal/dtype
 internal/launch     internal/pmi
 internal/doctor     internal/launch internal/netprobe rdma/ofi
 
-mpi                 rdma prof internal/ft internal/rankset internal/bytesize internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook internal/trace
+mpi                 rdma prof internal/ft internal/rankset internal/bytesize internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook internal/trace internal/longcopy
 mpi/inspect.go      rdma/ofi
 mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/iwarp rdma/soft
 mpi/rails.go        internal/netprobe rdma/soft

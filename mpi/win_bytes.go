@@ -189,7 +189,7 @@ func (t Transfer) Put(buf []byte, target, disp int) error {
 	if t.batch == nil {
 		return t.w.Put(buf, target, disp)
 	}
-	return t.w.putFar(t.name, buf, target, disp, t.batch)
+	return t.w.putSlow(t.name, buf, target, disp, t.batch)
 }
 
 // Get reads the memory of target into buf.
@@ -197,7 +197,7 @@ func (t Transfer) Get(buf []byte, target, disp int) error {
 	if t.batch == nil {
 		return t.w.Get(buf, target, disp)
 	}
-	return t.w.getFar(t.name, buf, target, disp, t.batch)
+	return t.w.getSlow(t.name, buf, target, disp, t.batch)
 }
 
 // Accumulate combines elements of the type with a code with those of target. If result is

@@ -2,47 +2,63 @@ package mpi
 
 // Put and Get (MPI-4.1 sections 12.3.2, 12.3.3), and their forms with a request (12.3.5).
 
-import "github.com/muster-mpi/muster/internal/engine"
+import (
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/longcopy"
+)
 
 // Put writes buf into the memory of target, from element disp on. It may return before
 // the operation is complete: see [Win].
 func (w *Win[T]) Put(buf []T, target, disp int) error {
 	h := w.access("Put", target, len(buf))
-	if to := w.part(target); to != nil && w.epochs.Open(target) && !w.alarm.Load() {
+	if to := w.part(target); to != nil && isShort(buf) && w.epochs.Open(target) && !w.alarm.Load() {
 		if uint(disp) <= uint(len(to)) && len(buf) <= len(to)-disp {
 			copy(to[disp:], buf)
 			return h.done(nil)
 		}
 	}
-	return h.done(w.putFar("Put", buf, target, disp, nil))
+	return h.done(w.putSlow("Put", buf, target, disp, nil))
 }
 
 // Get reads the memory of target, from element disp on, into buf. It may return before
 // the operation is complete: see [Win].
 func (w *Win[T]) Get(buf []T, target, disp int) error {
 	h := w.access("Get", target, len(buf))
-	if from := w.part(target); from != nil && w.epochs.Open(target) && !w.alarm.Load() {
+	if from := w.part(target); from != nil && isShort(buf) && w.epochs.Open(target) && !w.alarm.Load() {
 		if uint(disp) <= uint(len(from)) && len(buf) <= len(from)-disp {
 			copy(buf, from[disp:])
 			return h.done(nil)
 		}
 	}
-	return h.done(w.getFar("Get", buf, target, disp, nil))
+	return h.done(w.getSlow("Get", buf, target, disp, nil))
 }
 
-func (w *Win[T]) putFar(op string, buf []T, target, disp int, batch *engine.Batch) error {
+// isShort reports a buffer for the built-in copy. Longer ones take the slow path.
+func isShort[T any](buf []T) bool { return len(buf)*sizeOf[T]() < longcopy.Shortest }
+
+// putSlow is a put that fails, is long, has a request, or reaches memory that is not mapped.
+func (w *Win[T]) putSlow(op string, buf []T, target, disp int, batch *engine.Batch) error {
 	region, offset, err := w.locate(op, len(buf), target, disp)
 	if err != nil {
 		return err
+	}
+	if to := w.part(target); w.far == nil || to != nil && batch == nil {
+		longcopy.Copy(rawBytes(to[disp:]), rawBytes(buf))
+		return nil
 	}
 	w.far.Put(target, region, offset, rawBytes(buf), batch)
 	return nil
 }
 
-func (w *Win[T]) getFar(op string, buf []T, target, disp int, batch *engine.Batch) error {
+// getSlow is the same for a get.
+func (w *Win[T]) getSlow(op string, buf []T, target, disp int, batch *engine.Batch) error {
 	region, offset, err := w.locate(op, len(buf), target, disp)
 	if err != nil {
 		return err
+	}
+	if from := w.part(target); w.far == nil || from != nil && batch == nil {
+		longcopy.Copy(rawBytes(buf), rawBytes(from[disp:]))
+		return nil
 	}
 	w.far.Get(target, region, offset, rawBytes(buf), batch)
 	return nil
@@ -52,12 +68,7 @@ func (w *Win[T]) getFar(op string, buf []T, target, disp int, batch *engine.Batc
 // a flush ensures that the data has arrived. The target must be locked.
 func (w *Win[T]) RPut(buf []T, target, disp int) Request {
 	return w.requested("RPut", target, len(buf), func(b *engine.Batch) error {
-		if b == nil {
-			mem, err := w.mapped("RPut", len(buf), target, disp)
-			copy(mem, buf)
-			return err
-		}
-		return w.putFar("RPut", buf, target, disp, b)
+		return w.putSlow("RPut", buf, target, disp, b)
 	})
 }
 
@@ -65,21 +76,8 @@ func (w *Win[T]) RPut(buf []T, target, disp int) Request {
 // be locked.
 func (w *Win[T]) RGet(buf []T, target, disp int) Request {
 	return w.requested("RGet", target, len(buf), func(b *engine.Batch) error {
-		if b == nil {
-			mem, err := w.mapped("RGet", len(buf), target, disp)
-			copy(buf, mem)
-			return err
-		}
-		return w.getFar("RGet", buf, target, disp, b)
+		return w.getSlow("RGet", buf, target, disp, b)
 	})
-}
-
-// mapped returns n elements of a window that all ranks have mapped.
-func (w *Win[T]) mapped(op string, n, target, disp int) ([]T, error) {
-	if _, _, err := w.locate(op, n, target, disp); err != nil {
-		return nil, err
-	}
-	return w.part(target)[disp : disp+n], nil
 }
 
 // access reports to hooks that a call accesses n elements of target.

@@ -1,5 +1,7 @@
 package dtype
 
+import "github.com/muster-mpi/muster/internal/longcopy"
+
 // run processes count blocks of n bytes, stride apart, the first at off. The view
 // has checked the bounds; count and n are positive.
 func (w *walk) run(off, n, stride, count int64) {
@@ -62,7 +64,7 @@ func move(dst, src *byte, dstStep, srcStep, n, count int) bool {
 // gather packs blocks of mem into dst and returns the number of bytes.
 func gather(dst, mem []byte, off, n, stride, count int) int {
 	if count == 1 {
-		return copy(dst[:n], mem[off:off+n])
+		return longcopy.Copy(dst[:n], mem[off:off+n])
 	}
 	total, last := n*count, off+(count-1)*stride
 	dst, _ = dst[:total], mem[last:last+n] // bounds checks
@@ -79,7 +81,7 @@ func gather(dst, mem []byte, off, n, stride, count int) int {
 // scatter unpacks src into blocks of mem and returns the number of bytes.
 func scatter(mem, src []byte, off, n, stride, count int) int {
 	if count == 1 {
-		return copy(mem[off:off+n], src[:n])
+		return longcopy.Copy(mem[off:off+n], src[:n])
 	}
 	total, last := n*count, off+(count-1)*stride
 	src, _ = src[:total], mem[last:last+n]

@@ -3,6 +3,8 @@ package dtype
 import (
 	"fmt"
 	"iter"
+
+	"github.com/muster-mpi/muster/internal/longcopy"
 )
 
 // View is count elements of a layout in memory. Over has checked the bounds, so the
@@ -67,7 +69,7 @@ func (v View) Pack(dst []byte, pos int64) int {
 		return 0
 	}
 	if flat, ok := v.Contiguous(); ok {
-		return copy(dst[:n], flat[pos:])
+		return longcopy.Copy(dst[:n], flat[pos:])
 	}
 	w := walk{act: actPack, mem: v.mem, packed: dst}
 	v.walk(&w, v.origin, pos, pos+n)
@@ -83,7 +85,7 @@ func (v View) Unpack(src []byte, pos int64) int {
 		return 0
 	}
 	if flat, ok := v.Contiguous(); ok {
-		return copy(flat[pos:], src[:n])
+		return longcopy.Copy(flat[pos:], src[:n])
 	}
 	w := walk{act: actUnpack, mem: v.mem, packed: src}
 	v.walk(&w, v.origin, pos, pos+n)

@@ -3,7 +3,10 @@ package nodecoll
 // Collectives that move data. Blocks have equal length. A nil in means in place, as
 // MPI-4.1 section 6.2.1 defines it for each call.
 
-import "github.com/muster-mpi/muster/internal/coll"
+import (
+	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/internal/longcopy"
+)
 
 // Barrier returns when every rank has called it: an exchange without data. Each rank reads
 // the line of each other one, which on the cores of one node is faster than several steps
@@ -100,7 +103,7 @@ func (t *Team) Gather(op string, in, out []byte, block, root int) error {
 		}
 	}
 	if t.rank == root && in != nil {
-		copy(out[root*block:][:block], in)
+		longcopy.Copy(out[root*block:][:block], in)
 	}
 	return nil
 }
@@ -112,7 +115,7 @@ func (t *Team) Allgather(op string, in, out []byte, block int) error {
 	}
 	own := out[t.rank*block:][:block]
 	if in != nil {
-		copy(own, in)
+		longcopy.Copy(own, in)
 	}
 	step := t.piece(coll.Allgather, 1)
 	for at := 0; at < block; at += step {
@@ -174,7 +177,7 @@ func (t *Team) Scatter(op string, in, out []byte, block, root int) error {
 		}
 	}
 	if t.rank == root && out != nil {
-		copy(out[:block], in[root*block:])
+		longcopy.Copy(out[:block], in[root*block:])
 	}
 	return nil
 }
@@ -188,7 +191,7 @@ func (t *Team) Alltoall(op string, in, out []byte, block int) error {
 	if in == nil {
 		in = out // a round overwrites only what it has already sent
 	} else {
-		copy(out[t.rank*block:][:block], in[t.rank*block:])
+		longcopy.Copy(out[t.rank*block:][:block], in[t.rank*block:])
 	}
 	step := t.piece(coll.Alltoall, 1)
 	for at := 0; at < block; at += step {

@@ -5,6 +5,8 @@ package sched
 // of a posted operation, and the Run posts the operations that waited for it. Copies
 // and reductions happen inside these calls.
 
+import "github.com/muster-mpi/muster/internal/longcopy"
+
 // Port transfers the messages of a Run. Post starts a send of b to r.Peer(op) or a
 // receive of b from it. If the operation completes inside Post, Post returns true and
 // Ended must not be called for it; otherwise the caller calls Run.Ended(id, err)
@@ -127,7 +129,7 @@ func (r *Run) advance() {
 			}
 			r.post(i, op)
 		case Copy:
-			copy(r.bytes(op.Dst), r.bytes(op.Src))
+			longcopy.Copy(r.bytes(op.Dst), r.bytes(op.Src))
 			r.end(int(i), nil)
 		case Reduce:
 			r.Port.Reduce(r, r.bytes(op.Dst), r.bytes(op.Src))

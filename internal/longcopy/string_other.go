@@ -1,0 +1,7 @@
+//go:build !amd64 || race
+
+package longcopy
+
+var fastStrings bool
+
+func moveString(_, _ *byte, _ int) { panic("longcopy: no string instructions") }
