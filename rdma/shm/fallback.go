@@ -36,9 +36,6 @@ const (
 	// pieceBudget is how much one poll sends: about as much as one system call copies
 	// where the kernel copies.
 	pieceBudget = 256 << 10
-	// pastCache is the shortest copy whose pieces bypass the cache: one that is several
-	// times larger than the caches of a core.
-	pastCache = 16 << 20
 )
 
 // request is the Head of these messages; an answer uses number, ticket, length and status.
@@ -49,7 +46,6 @@ type request struct {
 	offset         uint64 // of the piece in the read
 	need           rdma.Access
 	status         rdma.Status
-	long           bool // a piece of a write of pastCache or more
 }
 
 const requestBytes = 48
@@ -62,10 +58,7 @@ func (q *request) put(wr *rdma.SendWR) {
 	binary.LittleEndian.PutUint64(b[16:], q.addr)
 	binary.LittleEndian.PutUint64(b[24:], q.length)
 	binary.LittleEndian.PutUint64(b[32:], q.offset)
-	b[40], b[41], b[42] = byte(q.need), byte(q.status), 0
-	if q.long {
-		b[42] = 1
-	}
+	b[40], b[41] = byte(q.need), byte(q.status)
 	wr.HeadLen = requestBytes
 }
 
@@ -77,7 +70,7 @@ func parseRequest(b []byte) (q request, body []byte, ok bool) {
 	q.number, q.ticket = binary.LittleEndian.Uint32(b[0:]), binary.LittleEndian.Uint32(b[4:])
 	q.key, q.addr = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
 	q.length, q.offset = binary.LittleEndian.Uint64(b[24:]), binary.LittleEndian.Uint64(b[32:])
-	q.need, q.status, q.long = rdma.Access(b[40]), rdma.Status(b[41]), b[42] != 0
+	q.need, q.status = rdma.Access(b[40]), rdma.Status(b[41])
 	return q, b[requestBytes:], true
 }
 
@@ -92,7 +85,6 @@ func (t *transferTable) stepMessages(d *Device, x *transfer) (bool, rdma.Status)
 		q.length = length - x.sent
 		if x.op == rdma.OpWrite {
 			k = kindWrite
-			q.long = length >= pastCache
 			q.length = min(q.length, messagePiece)
 			wr.Body = x.body.Slice(int(x.sent), int(x.sent+q.length))
 		}
@@ -225,7 +217,7 @@ func (d *Device) serve(k kind, source int, q request, body []byte) bool {
 	if there, ok := d.seg.memory(q.key, q.addr, q.length, q.need); !ok {
 		s.request.status, s.read = rdma.StatusRemoteAccess, false
 	} else if write {
-		copyOut(there, body, q.long)
+		copy(there, body)
 	}
 	responses := d.copies.responses
 	if n := len(responses); write && n > 0 && responses[n-1].continues(&s) {
@@ -257,7 +249,7 @@ func (d *Device) arrive(x *transfer, k kind, q request, body []byte) bool {
 		if !read || q.status != rdma.StatusOK || q.offset != x.done || q.length != uint64(len(body)) {
 			return false
 		}
-		copyOut(x.body.Bytes()[q.offset:], body, x.body.Len() >= pastCache)
+		copy(x.body.Bytes()[q.offset:], body)
 	case read && q.status == rdma.StatusOK:
 		return false // a piece without bytes
 	}
@@ -267,15 +259,6 @@ func (d *Device) arrive(x *transfer, k kind, q request, body []byte) bool {
 	x.done += q.length
 	d.moved++
 	return true
-}
-
-// copyOut copies a piece to its destination.
-func copyOut(to, from []byte, long bool) {
-	if long {
-		copyNonTemporal(to, from)
-	} else {
-		copy(to, from)
-	}
 }
 
 // sendResponses sends as many responses as there is room for.
