@@ -173,10 +173,9 @@ func listen(_ *device, at netip.AddrPort) (listenSocket, netip.AddrPort, error) 
 		return fail("bind a socket", err)
 	}
 	// A caller sends its request first. It is reported when the request has arrived, so that
-	// whoever accepts it can answer at once; a silent one a second later.
-	if err = unix.SetsockoptInt(int(c), unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, 1); err != nil {
-		return fail("set TCP_DEFER_ACCEPT", err)
-	}
+	// whoever accepts it can answer at once; a silent one a second later. Without it, a
+	// request that comes late is read after a pause.
+	_ = unix.SetsockoptInt(int(c), unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, 1)
 	if err = unix.Listen(int(c), 1024); err != nil {
 		return fail("listen", err)
 	}
