@@ -62,3 +62,12 @@ func Notifier(cq CQ, want Notify) NotifyCQ {
 	}
 	return nil
 }
+
+// UrgentCQ is a CQ of a device that now and then has work under way which its user has not
+// posted and only Poll continues, such as a change between two paths to a peer.
+type UrgentCQ interface {
+	CQ
+	// Urgent reports whether such work is under way: the queue should then be polled within
+	// a millisecond. It must be serialized with the other calls.
+	Urgent() bool
+}

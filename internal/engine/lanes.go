@@ -55,6 +55,7 @@ type lane struct {
 	notify rdma.NotifyCQ // wakes the progress thread; nil: it cannot
 	event  rdma.Notify   // of which events
 	file   int           // on which the progress thread sleeps; -1: none
+	urgent rdma.UrgentCQ // nil: its device has nothing under way that needs polls
 
 	// For lanes other than home:
 	silence    uint32        // polls since the last traffic
@@ -106,6 +107,7 @@ func (e *Engine) openLanes() error {
 // openNotify determines the events that wake the progress thread.
 func (d *lane) openNotify() {
 	d.event, d.file = rdma.NotifySolicited, -1
+	d.urgent, _ = d.cq.(rdma.UrgentCQ)
 	if d.notify = rdma.Notifier(d.cq, d.event); d.notify == nil || d.attr.Served {
 		d.event = rdma.NotifyAny
 		d.notify = rdma.Notifier(d.cq, d.event)

@@ -66,8 +66,9 @@ const (
 	// left something under way. Programs often start several operations in a row, or wait at
 	// once; transfers of the kernel go on meanwhile.
 	awaySoon = 50 * time.Microsecond
-	// awayWindow is the same while only a window is open, or the application has come back
-	// in time more than soonReturns times: it leaves a receive posted and calls.
+	// awayWindow is the same while only a window is open or a device needs polls
+	// (rdma.UrgentCQ), or the application has come back in time more than soonReturns
+	// times: it leaves a receive posted and calls.
 	awayWindow  = 500 * time.Microsecond
 	soonReturns = 4
 	// awayLater is the same if nothing is under way: acks may be due, and peers may send or
@@ -188,7 +189,7 @@ func (e *Engine) away() time.Duration {
 	switch {
 	case len(e.active) > 0 && (e.cfg.Async || t.lane.attr.Served):
 		return awaySoon
-	case t.windows > 0:
+	case t.windows > 0 || t.lane.urgent != nil && t.lane.urgent.Urgent():
 		return awayWindow
 	case t.lane.attr.Served:
 		return awayLater

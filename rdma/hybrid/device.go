@@ -34,6 +34,7 @@ type Device struct {
 	slots      []*connection
 	ending     []*connection // closed, or broken, and not emptied
 	live       int           // connections that may have messages for us
+	changing   int           // peers whose path is being changed
 	polls      uint
 	start      time.Time
 	ticks      time.Duration // intervals that have passed

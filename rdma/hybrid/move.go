@@ -113,8 +113,8 @@ type end struct {
 
 	// The peer's direction.
 	shown    [paths]uint64 // messages ever received by the user
-	pending  bool          // the peer leaves datagrams, and not all of count were received
 	count    uint64
+	pending  bool // the peer leaves datagrams, and not all of count were received
 	isReady  bool // the peer's side is established
 	lost     bool // the connection was lost before it carried anything
 	isBroken bool // the peer's side is broken
@@ -133,6 +133,11 @@ func (e *end) notify(w kind, count uint64) {
 
 // blocked reports whether nothing can be sent to the peer for the moment.
 func (e *end) blocked() bool { return e.moving || e.path == byConnection && e.phase != joined }
+
+// changes reports whether a change is in progress, which needs polls of both ends.
+func (e *end) changes() bool {
+	return e.moving || e.pending || e.phase != noConnection && e.phase != joined && e.phase != failed
+}
 
 // want requests a connection.
 func (e *end) want() {

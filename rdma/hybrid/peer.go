@@ -16,6 +16,7 @@ type peerState struct {
 	score
 	id           rdma.PeerID
 	isDeferred   bool // some steps found no room
+	isChanging   bool // it is counted in Device.changing
 	lossRecorded bool // it was counted as lost
 	hasControl   bool
 	control      rdma.PeerID // of its control queue pair

@@ -25,6 +25,13 @@ func (d *Device) run(m *peerState) {
 		done++
 	}
 	m.steps = slices.Delete(m.steps, 0, done)
+	if now := m.changes(); now != m.isChanging {
+		if m.isChanging = now; now {
+			d.changing++
+		} else {
+			d.changing--
+		}
+	}
 	if len(m.steps) > 0 && !m.isDeferred {
 		m.isDeferred = true
 		d.deferred = append(d.deferred, m)
