@@ -35,12 +35,12 @@ type Config struct {
 	// MaxConnections is the maximum number of connections. 0: 16. A connection costs about
 	// 100 KB and a socket.
 	MaxConnections int
-	// BusyAfter is the number of full datagrams that a peer must exchange with us recently
-	// to get a connection. The count is halved after each Interval. 0: 256. Messages that
-	// do not fill a datagram do not count: datagrams carry them as fast, and without a
-	// socket.
+	// BusyAfter is the number of messages, and of datagrams that long ones fill, that a peer
+	// must exchange with us recently to get a connection. The count is halved after each
+	// Interval. 0: 64.
 	BusyAfter int
-	// CountMessages counts every message as one additional datagram, including short ones.
+	// CountMessages counts short messages on the loopback interface too, where datagrams
+	// carry them faster.
 	CountMessages bool
 	// Interval is the time after which the counts are halved. 0: 1 s.
 	Interval time.Duration
@@ -70,8 +70,9 @@ type Config struct {
 
 const (
 	maxConnections   = 16
-	busyAfter        = 256
+	busyAfter        = 64
 	margin           = 2 // a peer must be so many times as busy as the one that it replaces
+	share            = 4 // so many peers with short messages may have connections
 	interval         = time.Second
 	connectionBuffer = 16 << 10
 	// connectionTimeout is how long a connection may make no progress before datagrams
@@ -107,12 +108,12 @@ func (c *Config) complete() error {
 }
 
 func (c *Config) rules() rules {
-	r := rules{most: c.MaxConnections, piece: 1500 - 28, earn: uint32(min(c.BusyAfter, 1<<30)), margin: margin, recycleAfter: c.recycleAfter}
-	if c.Address.IsLoopback() { // the datagrams of package soft
-		r.piece = 16 << 10
-	}
-	if c.CountMessages {
-		r.short = 1
+	r := rules{most: c.MaxConnections, piece: 1500 - 28, short: 1, earn: uint32(min(c.BusyAfter, 1<<30)), share: share, margin: margin, recycleAfter: c.recycleAfter}
+	if c.Address.IsLoopback() {
+		r.piece = 16 << 10 // the datagrams of package soft
+		if !c.CountMessages {
+			r.short = 0
+		}
 	}
 	return r
 }

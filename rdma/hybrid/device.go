@@ -156,7 +156,7 @@ func (d *Device) tick() {
 	}
 	d.ticks = passed
 	for _, s := range d.policy.known {
-		if !s.holds && s.points >= d.policy.earn && s.rest == 0 {
+		if !s.holds && d.policy.earns(s) {
 			d.candidates = append(d.candidates, d.peers[s.peer])
 		}
 	}

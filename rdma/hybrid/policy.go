@@ -2,15 +2,19 @@ package hybrid
 
 import "github.com/muster-mpi/muster/rdma"
 
-// Which peers get a connection. A connection saves segmentation: a message that is longer
-// than a datagram goes over it in one piece, and the kernel handles acks. A message that
-// fits one datagram is as fast without. So a message, in either direction, earns its peer
-// a point for every datagram that it fills; points are halved at every tick, and measure
-// how busy a peer has been recently. A peer with enough of them gets a connection. When
-// all are in use, it gets one only if it is clearly busier than the least busy peer that
-// has one, which then goes back to datagrams; otherwise it is refused, and rests for some
-// ticks before it may ask again, longer each time. The margin and the rest prevent two
-// peers of the same kind from displacing each other forever.
+// Which peers get a connection. Over a connection the kernel handles acks, and a message
+// that is longer than a datagram goes in one piece. So a message, in either direction,
+// earns its peer a point, and another one for every datagram that it fills; points are
+// halved at every tick, and measure how busy a peer has been recently. A peer with enough of
+// them gets a connection. When all are in use, it gets one only if it is clearly busier than
+// the least busy peer that has one, which then goes back to datagrams; otherwise it is
+// refused, and rests for some ticks before it may ask again, longer each time. The margin
+// and the rest prevent two peers of the same kind from displacing each other forever.
+//
+// Short messages save less than long ones, and each connection takes memory and is polled. So
+// a peer whose points come from short messages must also have its share of all points: a rank
+// that exchanges short messages with few peers has connections to them, one that exchanges
+// them with everybody has none.
 //
 // Nothing here uses a clock or a device: the caller counts, calls tick, and carries out
 // the decisions of consider.
@@ -23,6 +27,7 @@ type rules struct {
 	piece  int    // bytes per point
 	short  uint32 // additional points per message
 	earn   uint32 // points required for a connection
+	share  uint32 // without enough points for long messages, 1/share of all points is required as well
 	margin uint32 // a new peer must have this many times the points of the one it replaces
 	// recycleAfter, if not 0, is the number of points after which a connection is closed
 	// again, used or not. Tests use it to keep peers moving.
@@ -33,6 +38,7 @@ type rules struct {
 type score struct {
 	peer        rdma.PeerID
 	points      uint32
+	long        uint32 // of those, by the bytes of messages
 	since       uint32 // points since it was connected, for recycleAfter
 	rest        uint16 // ticks until it may ask again
 	refusals    uint8  // refusals in a row
@@ -52,7 +58,8 @@ type tally struct {
 type policy struct {
 	rules
 	tally
-	open  int // connections, including those being made or closed
+	open  int    // connections, including those being made or closed
+	total uint64 // points of all peers
 	known []*score
 }
 
@@ -65,16 +72,27 @@ func (p *policy) add(s *score, peer rdma.PeerID) {
 // use counts a message. It returns true if the peer may be due for a connection, or for
 // the end of the one it has.
 func (p *policy) use(s *score, length int) bool {
-	earned := p.short + uint32(length/p.piece)
+	earned := p.short
+	if length >= p.piece {
+		n := uint32(length / p.piece)
+		earned += n
+		s.long = min(s.long+n, 1<<30)
+	}
 	if earned == 0 {
 		return false
 	}
 	s.points = min(s.points+earned, 1<<30)
+	p.total += uint64(earned)
 	if s.holds {
 		s.since += earned
 		return p.recycles(s)
 	}
-	return s.points >= p.earn && s.rest == 0
+	return p.earns(s)
+}
+
+// earns reports whether a peer without a connection is busy enough for one.
+func (p *policy) earns(s *score) bool {
+	return s.points >= p.earn && s.rest == 0 && (s.long >= p.earn || uint64(s.points)*uint64(p.share) >= p.total)
 }
 
 func (p *policy) recycles(s *score) bool {
@@ -98,7 +116,7 @@ func (p *policy) consider(s *score) (v decision, evicting *score) {
 		s.evicting = true
 		p.down++
 		return demote, nil
-	case s.holds || s.rest > 0 || s.points < p.earn:
+	case s.holds || !p.earns(s):
 		return keep, nil
 	case p.open < p.most:
 		return promote, nil
@@ -185,8 +203,11 @@ func (p *policy) fail(s *score) {
 
 // tick ends an interval.
 func (p *policy) tick() {
+	p.total = 0
 	for _, s := range p.known {
 		s.points /= 2
+		s.long /= 2
+		p.total += uint64(s.points)
 		if s.rest > 0 {
 			s.rest--
 		} else if s.points == 0 || s.holds {

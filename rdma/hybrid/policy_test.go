@@ -37,7 +37,7 @@ func talk(p *policy, s *score, messages, length int) (v decision) {
 }
 
 func TestPolicy(t *testing.T) {
-	usual := rules{most: 2, piece: 4 << 10, short: 1, earn: 100, margin: 2}
+	usual := rules{most: 2, piece: 4 << 10, short: 1, earn: 100, share: 4, margin: 2}
 	for _, v := range []struct {
 		name string
 		run  func(t *testing.T)
@@ -75,6 +75,33 @@ func TestPolicy(t *testing.T) {
 			talk(p, s[1], 100, 4<<10)
 			if s[0].holds || !s[1].holds {
 				t.Errorf("the connections are %v %v, want false and true", s[0].holds, s[1].holds)
+			}
+		}},
+		{"one of many peers with short messages is not promoted", func(t *testing.T) {
+			p, s := stage(usual, 5)
+			p.most = 16
+			for range 1000 {
+				for i := range s {
+					talk(p, s[i], 1, 100)
+				}
+			}
+			if p.open != 0 {
+				t.Errorf("%d of 5 peers that are equally busy have a connection; none should", p.open)
+			}
+			if talk(p, s[0], 13, 32<<10); !s[0].holds {
+				t.Errorf("it was not promoted with 13 messages of 32 KB: %+v", *s[0])
+			}
+		}},
+		{"a few peers with short messages are promoted", func(t *testing.T) {
+			p, s := stage(usual, 20)
+			p.most = 16
+			for range 300 {
+				for i := range s[:3] {
+					talk(p, s[i], 1, 100)
+				}
+			}
+			if p.open != 3 {
+				t.Errorf("%d of 3 busy peers have a connection", p.open)
 			}
 		}},
 		{"an equal peer does not displace", func(t *testing.T) {
@@ -157,7 +184,7 @@ func FuzzPolicy(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 0, 0, 0, 7, 7, 255, 13, 1, 1, 1, 64, 65, 66})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		const peers = 6
-		p, s := stage(rules{most: 2, piece: 4 << 10, short: 1, earn: 8, margin: 2}, peers)
+		p, s := stage(rules{most: 2, piece: 4 << 10, short: 1, earn: 8, share: 4, margin: 2}, peers)
 		for _, b := range script {
 			one := s[b%peers]
 			switch b / peers % 6 {
