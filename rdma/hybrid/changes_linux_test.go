@@ -56,8 +56,7 @@ func TestManyChangesLoseNothing(t *testing.T) {
 }
 
 // TestChangeIsQuick measures how long a busy peer takes from the first offer until both
-// directions use the connection: 20 ms at most, and less than 2 on an idle machine. The
-// limit is for busy ones.
+// directions use the connection: 20 ms are the aim, and the limit is for busy machines.
 func TestChangeIsQuick(t *testing.T) {
 	const rounds, limit = 15, 100 * time.Millisecond
 	var times []time.Duration
