@@ -211,6 +211,9 @@ func (e *Engine) takeNotes() {
 			e.asked(&n)
 		case noteLeft:
 			number, what, ok := readAsk(n.Data)
+			if e.finalizing {
+				continue // the call is one of Finalize, which the other rank makes as well
+			}
 			if c := e.comms[n.Ctx]; ok && c != nil && n.Link != nil {
 				e.breakComm(c, &LeftError{c.Ranks.Index(n.Link.Rank), number, what})
 			}
