@@ -164,7 +164,7 @@ HAVE_OFI = pkg-config --exists libfabric || { echo "skipped: needs libfabric-dev
 
 ofi: ## test the device on libfabric, and messages over it between processes
 	@$(HAVE_OFI); set -eux; export CGO_ENABLED=1; \
-	$(GO) vet -tags ofi ./...; \
+	$(GO) vet -tags ofi ./rdma/ofi/... ./tests/hosts ./mpi ./cmd/muster; \
 	$(GO) test -tags ofi -timeout $(TIMEOUT) ./rdma/ofi ./cmd/muster; \
 	$(GO) build -tags ofi -o $(BIN)/muster-ofi ./cmd/muster; \
 	$(GO) test -c -tags ofi -o $(BIN)/mpi.ofi.test ./mpi; \

@@ -20,8 +20,8 @@ func TestConformance(t *testing.T) {
 		{"encrypted", Config{Encrypt: true, Key: []byte("k")}},
 		{"ethernet", Config{Segment: segmentFor(1448, false)}},
 	} {
-		if raceDetector && v.name != "crc" && v.name != "markers" && v.name != "encrypted" {
-			continue // same code, and the race detector is slow
+		if raceDetector && v.name != "crc" && v.name != "encrypted" && (v.name != "markers" || testing.Short()) {
+			continue // the same goroutines, and the race detector is slow
 		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Reset: rdmatest.ResetLoopback, Open: func(t testing.TB, n int) []rdma.Device {
 			var list []rdma.Device
