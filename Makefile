@@ -81,10 +81,11 @@ race: ## the same under the race detector, without the pure folders and the long
 	CGO_ENABLED=1 $(GO) test -race $(SHORT) -timeout 900s $$($(GO) list ./... | grep -v -e '/mpi$$' -e '/muster$$' -e '/tests/release$$' $(PURE:%=-e '/%$$')) ./cmd/muster
 	CGO_ENABLED=1 MUSTER_CHECK=off $(GO) test -race $(SHORT) -timeout 1200s ./mpi # other packages run with check mode
 
-nightly: ## what takes too long for each change: long tests under the race detector, mpi without check mode, more ranks, soak, all systems (about 55 minutes)
+nightly: ## what takes too long for each change: long tests under the race detector, mpi without check mode, more ranks, soak, all systems (about an hour)
 	@$(MAKE) --no-print-directory race SHORT=
 	MUSTER_CHECK=off $(GO) test -timeout 600s ./mpi
 	@$(MAKE) --no-print-directory multi-race
+	@$(MAKE) --no-print-directory portable
 	@$(MAKE) --no-print-directory soak SOAK=10m
 	@$(MAKE) --no-print-directory cross
 
