@@ -87,6 +87,7 @@ nightly: ## what takes too long for each change: long tests under the race detec
 	@$(MAKE) --no-print-directory multi-race
 	@$(MAKE) --no-print-directory portable
 	@$(MAKE) --no-print-directory soak SOAK=10m
+	@$(MAKE) --no-print-directory fuzz
 	@$(MAKE) --no-print-directory cross
 
 multi: build ## run the API tests on processes: muster run -n 1..5, mpiexec.hydra -n 4

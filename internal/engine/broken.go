@@ -211,10 +211,8 @@ func (e *Engine) takeNotes() {
 			e.asked(&n)
 		case noteLeft:
 			number, what, ok := readAsk(n.Data)
-			if e.finalizing {
-				continue // the call is one of Finalize, which the other rank makes as well
-			}
-			if c := e.comms[n.Ctx]; ok && c != nil && n.Link != nil {
+			// While this rank is in Finalize too, the call is one that both make there.
+			if c := e.comms[n.Ctx]; ok && c != nil && n.Link != nil && !e.finalizing {
 				e.breakComm(c, &LeftError{c.Ranks.Index(n.Link.Rank), number, what})
 			}
 		case noteAskAll:

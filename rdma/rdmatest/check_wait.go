@@ -86,7 +86,7 @@ func waitDoesNotSpin(r *rig) {
 	n.idle()
 	// Most of five waits in a row must be quiet. A busy machine gets more attempts: a
 	// Wait that spins passes in none.
-	const span, tries, row, most = 40 * time.Millisecond, 25, 5, 4 * time.Millisecond
+	const span, tries, row, most = 40 * time.Millisecond, 25, 5, 2 * time.Millisecond
 	var used []time.Duration
 	for range tries {
 		start := time.Now()
