@@ -108,5 +108,8 @@ func (d *device) sleep(limit time.Duration) time.Duration {
 	if slices.ContainsFunc(d.queues, (*queuePair).runnable) {
 		return 0
 	}
+	for _, q := range d.queues {
+		q.awaitRest()
+	}
 	return limit
 }

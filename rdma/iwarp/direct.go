@@ -35,6 +35,30 @@ type direct struct {
 	got    int // of the payload
 	crc    uint32
 	pieces [2]piece
+	lowat  int // bytes from which the socket ends a sleep, 0: any
+}
+
+// awaitRest makes the rest of a long segment end a sleep on the socket, and not each of the
+// packets that bring it: a progress thread takes the core of a computation for each of its
+// wake-ups. The rest is under way, because the peer has sent the header.
+func (q *queuePair) awaitRest() {
+	d := &q.in.direct
+	if !d.on || q.secret != nil {
+		return
+	}
+	if rest := d.size - d.got; rest > directAbove && rest != d.lowat {
+		d.lowat = rest
+		q.fd.setLowWater(rest)
+	}
+}
+
+// awaitAny undoes awaitRest, after a read: with less than the rest to come, the socket would not
+// become readable.
+func (q *queuePair) awaitAny() {
+	if d := &q.in.direct; d.lowat != 0 {
+		d.lowat = 0
+		q.fd.setLowWater(1)
+	}
 }
 
 // begin reports whether the frame at the front of the buffer is now placed. A segment with
@@ -102,6 +126,7 @@ func (q *queuePair) readDirect() (n, room int, err error) {
 	n, err = scatter(q.fd, d.pieces[:])
 	d.pieces = [2]piece{}
 	if n > 0 {
+		q.awaitAny()
 		k := min(n, len(mem))
 		d.got += k
 		in.hi += n - k

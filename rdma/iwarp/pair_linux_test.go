@@ -301,10 +301,10 @@ func TestDamagedFrameCausesTerminate(t *testing.T) {
 	}
 }
 
-// rawPeer connects a socket of the test to a queue pair, as the initiator.
+// rawPeer connects a socket of the test to a queue pair, as the initiator. Only polls make progress.
 func rawPeer(t *testing.T) (*end, net.Conn, *framer) {
 	t.Helper()
-	e := newEnd(t, Config{})
+	e := newEnd(t, Config{Served: true})
 	at, token, _, err := parseAddr(e.qp.Addr())
 	if err != nil {
 		t.Fatal(err)

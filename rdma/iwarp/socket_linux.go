@@ -106,6 +106,12 @@ func (c conn) noDelay() error {
 	return unix.SetsockoptInt(int(c), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 }
 
+// setLowWater sets the number of bytes from which the socket is readable for epoll. A read
+// returns whatever there is.
+func (c conn) setLowWater(n int) {
+	_ = unix.SetsockoptInt(int(c), unix.SOL_SOCKET, unix.SO_RCVLOWAT, n) // without it every packet is reported
+}
+
 // maxSegment returns the longest TCP segment.
 func (c conn) maxSegment() int {
 	emss, err := unix.GetsockoptInt(int(c), unix.IPPROTO_TCP, unix.TCP_MAXSEG)

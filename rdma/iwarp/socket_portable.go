@@ -147,6 +147,9 @@ func startDial(d *device, to netip.AddrPort) (conn, error) {
 // maxSegment returns the longest TCP segment.
 func (s *stream) maxSegment() int { return ethernetSegment }
 
+// setLowWater does nothing: goroutines read the socket.
+func (s *stream) setLowWater(int) {}
+
 // noDelay does nothing: package net sets it.
 func (s *stream) noDelay() error { return nil }
 
