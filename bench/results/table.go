@@ -5,18 +5,20 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Folder holds the generated tables; Page and StudiesPage are rendered from them. All are
-// relative to the module root.
+// Folder holds the generated tables; the pages are rendered from them. All are relative to
+// the module root.
 const (
 	Folder      = "docs/results"
 	Page        = "docs/results.md"
 	StudiesPage = "docs/studies.md"
+	IndexPage   = Folder + "/README.md" // lists the tables
 )
 
 // Table is one generated file.
@@ -68,11 +70,11 @@ func (t *Table) Write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	path := filepath.Join(folder, t.Name+".md")
-	if err := os.WriteFile(path+".new", []byte(t.Markdown()), 0o644); err != nil {
+	file := filepath.Join(folder, t.Name+".md")
+	if err := os.WriteFile(file+".new", []byte(t.Markdown()), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return os.Rename(file+".new", file)
 }
 
 // Parse reads a table from the contents of its file. It is an error if the file has
@@ -129,7 +131,7 @@ func Load(folder string) (map[string]*Table, error) {
 	tables := map[string]*Table{}
 	for _, f := range files {
 		name, ok := strings.CutSuffix(f.Name(), ".md")
-		if !ok {
+		if !ok || f.Name() == path.Base(IndexPage) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(folder, f.Name()))
