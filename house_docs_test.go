@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,13 +31,13 @@ import (
 // historical are pages that name what the tree no longer has, and why. A decision with the
 // status "superseded" is historical as well.
 var historical = map[string]string{
-	"CHANGELOG.md": "names what was renamed and removed",
+	"CHANGELOG.md":  "names what was renamed and removed",
+	decisionArchive: "names what the tree had when each decision was made",
 }
 
 const generatedResults = "docs/results/" // records of the commit that each names
 
 var (
-	decisionHead       = regexp.MustCompile(`^# ([0-9]{3}) (.+)\n\nStatus: (.+)\n`)
 	decisionSuperseded = regexp.MustCompile(`(?m)^Status: superseded`)
 	treePath           = regexp.MustCompile(`(?:^|[^\w./-])(?:\./)?((?:mpi|mpitest|prof|internal|rdma|cmd|bench|docs|examples|tests)/[\w*][\w./*-]*)`)
 	bareFile           = regexp.MustCompile(`(?:^|[\s(,])([\w*]+\.(?:go|md|lua|txt|svg))(?:$|[\s),;:])`)
@@ -452,36 +451,4 @@ func slug(title string) string {
 		}
 	}
 	return b.String()
-}
-
-var decisionRow = regexp.MustCompile(`(?m)^\| [0-9]{3} \|`)
-
-// The index of decisions has a row for each decision, with its title and status.
-func TestDecisionsIndex(t *testing.T) {
-	const index = "docs/decisions/README.md"
-	text, err := os.ReadFile(index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages, err := filepath.Glob("docs/decisions/[0-9]*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("no decisions: %v", err)
-	}
-	for _, p := range pages {
-		page, err := os.ReadFile(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := decisionHead.FindStringSubmatch(string(page))
-		if m == nil {
-			t.Errorf("%s does not begin with \"# NUMBER Title\", an empty line and \"Status: ...\"", p)
-			continue
-		}
-		if row := fmt.Sprintf("| %s | [%s](%s) | %s |\n", m[1], m[2], filepath.Base(p), m[3]); !strings.Contains(string(text), row) {
-			t.Errorf("%s has no row\n%s", index, row)
-		}
-	}
-	if rows := len(decisionRow.FindAllString(string(text), -1)); rows != len(pages) {
-		t.Errorf("%s has %d rows for %d decisions", index, rows, len(pages))
-	}
 }
