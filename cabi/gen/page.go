@@ -54,7 +54,7 @@ func page(functions []function) ([]byte, error) {
 			wide[narrow] = true
 		}
 	}
-	rows := map[string][]string{}
+	lists := map[string]*[2][]string{} // implemented and absent functions of a chapter
 	there, total := 0, 0
 	for _, f := range functions {
 		has := f.front || implemented[f.name]
@@ -65,28 +65,28 @@ func page(functions []function) ([]byte, error) {
 		narrow, isWide := strings.CutSuffix(f.name, "_c")
 		if isWide {
 			if has != implemented[narrow] {
-				return nil, fmt.Errorf("only one of %s and %s is implemented: the page has one row for both", f.name, narrow)
+				return nil, fmt.Errorf("only one of %s and %s is implemented: the page has one name for both", f.name, narrow)
 			}
 			continue
 		}
-		name := "`" + f.name + "`"
+		name, absent := "`"+f.name+"`", 0
 		if wide[f.name] {
-			name += ", `_c`"
-		}
-		state, abi := "yes", "MPICH, MPI 5.0"
-		if !has {
-			state = "**no**"
+			name += "\\*"
 		}
 		if notStandard.MatchString(f.name) {
-			abi = "MPICH"
+			name += "†"
+		}
+		if !has {
+			absent = 1
 		}
 		short := strings.TrimPrefix(f.name, "MPI_")
-		for _, c := range chapters {
-			if c.names.MatchString(short) {
-				rows[c.title] = append(rows[c.title], fmt.Sprintf("| %s | %s | %s |\n", name, state, abi))
-				break
-			}
+		i := slices.IndexFunc(chapters, func(c chapter) bool { return c.names.MatchString(short) })
+		list := lists[chapters[i].title] // the last one matches all names
+		if list == nil {
+			list = &[2][]string{}
+			lists[chapters[i].title] = list
 		}
+		list[absent] = append(list[absent], name)
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<!-- Generated from cabi/functions.txt by go generate in cabi. Do not edit. -->
@@ -95,14 +95,20 @@ func page(functions []function) ([]byte, error) {
 All %d functions of MPICH 4.0 exist in Muster's `+"`libmpich.so.12`"+`, each with its second name `+"`PMPI_`"+`; %d are
 implemented. The others end the job with a message that names them ([C and Fortran programs](../guide/c-programs.md)).
 
-"ABI" says which binary interfaces have the function: that of MPICH, which the library has, and the standard one of MPI 5.0.
-`+"`_c`"+` marks a second function with large counts, which has that ending. Chapters are those of MPI-4.1.
+\* marks a second function with large counts, which ends in `+"`_c`"+`. † marks functions that the ABI of MPICH has, and the standard one
+of MPI 5.0 has not. Chapters are those of MPI-4.1.
 `, total, there)
 	for _, c := range slices.SortedFunc(slices.Values(chapters), func(a, b chapter) int { return a.number - b.number }) {
-		if len(rows[c.title]) == 0 {
+		list := lists[c.title]
+		if list == nil {
 			return nil, fmt.Errorf("no function is in the chapter %q", c.title)
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n| function | implemented | ABI |\n| --- | --- | --- |\n%s", c.title, strings.Join(rows[c.title], ""))
+		fmt.Fprintf(&b, "\n## %s\n", c.title)
+		for i, intro := range []string{"", "**Not implemented:** "} {
+			if len(list[i]) > 0 {
+				fmt.Fprintf(&b, "\n%s%s\n", intro, strings.Join(list[i], ", "))
+			}
+		}
 	}
 	return b.Bytes(), nil
 }
