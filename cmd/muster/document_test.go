@@ -52,33 +52,74 @@ func TestCommandsPage(t *testing.T) {
 	}
 }
 
-// documentCommand writes a section for a command: its flags, its sub-commands, and the flags
-// of these. Where several sub-commands have a flag, its shortest explanation is shown.
+// documentCommand writes a section for a command: its flags, its sub-commands, and the further
+// flags of these. Where several sub-commands have a flag, its shortest explanation is shown.
 func documentCommand(b *strings.Builder, c *cobra.Command) {
 	if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
 		return
 	}
-	fmt.Fprintf(b, "## muster %s\n\n%s. `%s`\n\n", c.Name(), c.Short, c.UseLine())
-	rows := map[string]string{}
-	addFlags(rows, c)
-	tableOfFlags(b, rows)
-	rows = map[string]string{}
-	header := "| command | purpose |\n| --- | --- |\n"
-	for _, sub := range c.Commands() {
-		if sub.Hidden || sub.Name() == "help" {
-			continue
-		}
-		fmt.Fprintf(b, "%s| `%s` | %s |\n", header, strings.TrimSuffix(sub.UseLine(), " [flags]"), cell(sub.Short))
-		header = ""
-		addFlags(rows, sub)
+	fmt.Fprintf(b, "## muster %s\n\n%s.", c.Name(), c.Short)
+	if strings.Contains(c.Use, " ") {
+		fmt.Fprintf(b, " `muster %s`", c.Use)
 	}
-	if header == "" {
+	b.WriteString("\n\n")
+	own, rows := map[string]string{}, map[string]string{}
+	addFlags(own, c)
+	tableOfFlags(b, own)
+	var families []family
+	for _, sub := range c.Commands() {
+		if !sub.Hidden && sub.Name() != "help" {
+			families = addCommand(families, sub)
+			addFlags(rows, sub)
+		}
+	}
+	if len(families) > 0 {
+		b.WriteString("| command | purpose |\n| --- | --- |\n")
+		for _, f := range families {
+			fmt.Fprintf(b, "| %s | %s |\n", strings.Join(f.uses, ", "), cell(f.purpose()))
+		}
 		b.WriteString("\n")
 	}
+	maps.DeleteFunc(rows, func(name, row string) bool { return row == own[name] })
 	if len(rows) > 0 {
 		fmt.Fprintf(b, "`muster %s NAME --help` shows which of these flags a command has:\n\n", c.Name())
 	}
 	tableOfFlags(b, rows)
+}
+
+// family is sub-commands that do the same for one collective each: they share a row.
+type family struct {
+	uses     []string
+	of       string // the collective of the first; "": none
+	single   string // its purpose
+	template string // purpose without the collective
+}
+
+// addCommand adds a sub-command to the family whose purpose differs by the end of the name,
+// which is that of a collective.
+func addCommand(families []family, c *cobra.Command) []family {
+	use := "`" + strings.TrimSuffix(c.Use, " [flags]") + "`"
+	f := family{[]string{use}, "", c.Short, c.Short}
+	for of := c.Name(); len(of) > 3; of = of[1:] {
+		if strings.Contains(c.Short, " "+of) {
+			f.of, f.template = of, strings.Replace(c.Short, " "+of, " COLLECTIVE", 1)
+			break
+		}
+	}
+	for i := range families {
+		if f.of != "" && families[i].template == f.template {
+			families[i].uses = append(families[i].uses, use)
+			return families
+		}
+	}
+	return append(families, f)
+}
+
+func (f *family) purpose() string {
+	if len(f.uses) > 1 {
+		return f.template
+	}
+	return f.single
 }
 
 func tableOfFlags(b *strings.Builder, rows map[string]string) {
