@@ -55,16 +55,14 @@ func TestDocument(t *testing.T) {
 
 func documentTable(t *testing.T, kind Kind) string {
 	var b strings.Builder
-	unit := "data"
-	if hasBlocks(kind) || kind == Neighbors {
-		unit = "blocks"
+	sends := "data sent"
+	switch {
+	case kind == Barrier:
+		sends = "messages"
+	case hasBlocks(kind) || kind == Neighbors:
+		sends = "blocks sent"
 	}
-	counts := join(documentRanks, func(n int) string { return strconv.Itoa(n) })
-	if kind == Barrier {
-		fmt.Fprintf(&b, "| algorithm | what it does | steps (%s ranks) | messages in all | parameters | source |\n", counts)
-	} else {
-		fmt.Fprintf(&b, "| algorithm | what it does | steps (%s ranks) | %s that the busiest rank sends | parameters | source |\n", counts, unit)
-	}
+	fmt.Fprintf(&b, "| algorithm | what it does | steps | %s | parameters | source |\n", sends)
 	b.WriteString("| --- | --- | --- | --- | --- | --- |\n")
 	for _, a := range Of(kind) {
 		totals := make([]*sched.Totals, len(documentRanks))
@@ -122,8 +120,8 @@ func documentNeeds(a *Algorithm) string {
 	for _, n := range []struct {
 		needed bool
 		what   string
-	}{{a.Needs.Commutes, "an operation that commutes"}, {a.Needs.PowerOfTwo, "a number of ranks that is a power of two"},
-		{a.Needs.Regular, "blocks of one length"}, {a.Needs.Even, "an even number of ranks"},
+	}{{a.Needs.Commutes, "a commuting operation"}, {a.Needs.PowerOfTwo, "2^n ranks"},
+		{a.Needs.Regular, "equal blocks"}, {a.Needs.Even, "an even number of ranks"},
 		{a.Needs.MinRanks > 0, fmt.Sprintf("%d ranks", a.Needs.MinRanks)}, {a.Needs.WholeBlocks, "an element for each rank"},
 		{a.Needs.Nodes, "several nodes"}} {
 		if n.needed {
@@ -133,13 +131,15 @@ func documentNeeds(a *Algorithm) string {
 	if list == nil {
 		return ""
 	}
-	return " Needs " + strings.Join(list, " and ") + "."
+	return " Needs " + strings.Join(list, ", ") + "."
 }
 
 func documentParams(a *Algorithm) string {
-	return join(a.Params, func(p Param) string {
-		return fmt.Sprintf("`%s` %s", p.Name, join(p.Values, strconv.Itoa))
-	})
+	var list []string
+	for _, p := range a.Params {
+		list = append(list, fmt.Sprintf("`%s` %s", p.Name, join(p.Values, strconv.Itoa)))
+	}
+	return strings.Join(list, ", ")
 }
 
 func orNone(t *sched.Totals, text func() string) string {
@@ -154,5 +154,5 @@ func join[T any](list []T, text func(T) string) string {
 	for _, v := range list {
 		words = append(words, text(v))
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(words, "/")
 }
