@@ -104,7 +104,7 @@ func apiSections(text string) (page string, rows []apiRow) {
 			r := apiRow{strings.Fields(columns[0]), strings.Fields(columns[1]), strings.TrimSpace(columns[2])}
 			rows = append(rows, r)
 			if !inTable {
-				b.WriteString("| MPI | package `mpi` |  |\n| --- | --- | --- |\n")
+				b.WriteString("|MPI|package `mpi`||\n|---|---|---|\n")
 			}
 			inTable = true
 			b.WriteString(r.String())
@@ -131,7 +131,7 @@ func (r apiRow) String() string {
 		}
 		ours = strings.Join(shown, ", ")
 	}
-	return fmt.Sprintf("| %s | %s | %s |\n", standard, ours, r.remark)
+	return fmt.Sprintf("|%s|%s|%s|\n", standard, ours, r.remark)
 }
 
 // apiFaults compares the rows with the exported names of package mpi, and with the names of

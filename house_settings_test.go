@@ -83,7 +83,7 @@ func settingsTable(tree fs.FS) (string, error) {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("| variable | field | meaning |\n| --- | --- | --- |\n")
+	b.WriteString("|variable|field|meaning|\n|---|---|---|\n")
 	err = settingsRows(&b, structs, "Config", structs["Config"])
 	return b.String(), err
 }
@@ -128,7 +128,7 @@ func settingsRows(b *strings.Builder, structs map[string]*ast.StructType, prefix
 				return fmt.Errorf("%s.%s has the tag default:%q; its comment must say \"Default %s\"", prefix, name, value, value)
 			}
 		}
-		fmt.Fprintf(b, "| %s | `%s.%s` | %s |\n", variable, prefix, name, strings.ReplaceAll(meaning, "|", "\\|"))
+		fmt.Fprintf(b, "|%s|`%s.%s`|%s|\n", variable, prefix, name, strings.ReplaceAll(meaning, "|", "\\|"))
 	}
 	return nil
 }

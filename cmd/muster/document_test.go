@@ -74,9 +74,9 @@ func documentCommand(b *strings.Builder, c *cobra.Command) {
 		}
 	}
 	if len(families) > 0 {
-		b.WriteString("| command | purpose |\n| --- | --- |\n")
+		b.WriteString("|command|purpose|\n|---|---|\n")
 		for _, f := range families {
-			fmt.Fprintf(b, "| %s | %s |\n", strings.Join(f.uses, ", "), cell(f.purpose()))
+			fmt.Fprintf(b, "|%s|%s|\n", strings.Join(f.uses, ", "), cell(f.purpose()))
 		}
 		b.WriteString("\n")
 	}
@@ -126,7 +126,7 @@ func tableOfFlags(b *strings.Builder, rows map[string]string) {
 	if len(rows) == 0 {
 		return
 	}
-	b.WriteString("| flag | meaning |\n| --- | --- |\n")
+	b.WriteString("|flag|meaning|\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		b.WriteString(rows[name])
 	}
@@ -152,7 +152,7 @@ func addFlags(rows map[string]string, c *cobra.Command) {
 		default:
 			usage += " (default " + f.DefValue + ")"
 		}
-		row := fmt.Sprintf("| %s`--%s%s` | %s |\n", short, f.Name, name, cell(usage))
+		row := fmt.Sprintf("|%s`--%s%s`|%s|\n", short, f.Name, name, cell(usage))
 		if was := rows[f.Name]; was == "" || len(row) < len(was) {
 			rows[f.Name] = row
 		}

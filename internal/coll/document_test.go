@@ -62,8 +62,8 @@ func documentTable(t *testing.T, kind Kind) string {
 	case hasBlocks(kind) || kind == Neighbors:
 		sends = "blocks sent"
 	}
-	fmt.Fprintf(&b, "| algorithm | what it does | steps | %s | parameters | source |\n", sends)
-	b.WriteString("| --- | --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(&b, "|algorithm|what it does|steps|%s|parameters|source|\n", sends)
+	b.WriteString("|---|---|---|---|---|---|\n")
 	for _, a := range Of(kind) {
 		totals := make([]*sched.Totals, len(documentRanks))
 		for i, n := range documentRanks {
@@ -78,7 +78,7 @@ func documentTable(t *testing.T, kind Kind) string {
 				return strconv.FormatFloat(math.Round(float64(s.MostSent)*100/documentBytes)/100, 'f', -1, 64)
 			})
 		})
-		fmt.Fprintf(&b, "| %s | %s%s | %s | %s | %s | %s |\n", a.Name, a.About, documentNeeds(a), steps, sent, documentParams(a), a.Ref)
+		fmt.Fprintf(&b, "|%s|%s%s|%s|%s|%s|%s|\n", a.Name, a.About, documentNeeds(a), steps, sent, documentParams(a), a.Ref)
 	}
 	return b.String()
 }
