@@ -53,12 +53,12 @@ rdma/recvpool       rdma
 internal/p2p        rdma internal/direct
 internal/sched      internal/longcopy
 internal/coll       internal/sched
-internal/trace
+internal/trace      internal/coll
 sim                 internal/coll internal/sched internal/p2p internal/trace internal/ft rdma
 internal/nodecoll   internal/coll internal/membarrier internal/longcopy
 internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct internal/membarrier
 internal/rma        internal/dtype
-internal/launch     internal/pmi
+internal/launch     internal/pmi internal/coll
 internal/doctor     internal/launch internal/netprobe rdma/ofi
 
 mpi                 rdma prof internal/ft internal/rankset internal/bytesize internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook internal/trace internal/longcopy
@@ -71,7 +71,7 @@ mpi/internal/hook   rdma internal/rankset rdma/ofi internal/engine internal/pmi
 mpi/inspect         mpi internal/rankset mpi/internal/hook internal/direct rdma rdma/ofi internal/engine internal/p2p internal/launch
 
 mpitest             mpi mpi/inspect internal/cputime
-bench               mpi mpi/inspect prof rdma internal/regcache internal/cputime
+bench               mpi mpi/inspect prof rdma internal/regcache internal/cputime internal/coll
 bench/groups        bench bench/results internal/lab prof
 bench/peers         bench/groups bench/results
 bench/results

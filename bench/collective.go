@@ -9,20 +9,20 @@ package bench
 // Wait. The share of the call that the computation hides is the overlap.
 
 import (
+	"cmp"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/mpi"
 )
 
 // collective is a collective operation and its calls.
 type collective struct {
-	name, title         string
-	kind                string // name in the list of algorithms, if it differs
-	inBlocks, outBlocks bool   // the buffer has a block for every rank
-	vector              bool   // of float64
-	irregular           bool   // blocks may differ in length
-	call                func(c *mpi.Comm, d *collectiveData) error
-	start               func(c *mpi.Comm, d *collectiveData) mpi.Request
+	kind        coll.Kind
+	name, title string // the name is that of the kind, unless it is given
+	irregular   bool   // blocks may differ in length
+	call        func(c *mpi.Comm, d *collectiveData) error
+	start       func(c *mpi.Comm, d *collectiveData) mpi.Request
 	// prepare returns the persistent form; nil: it is not measured.
 	prepare func(c *mpi.Comm, d *collectiveData) *mpi.Persistent
 }
@@ -40,81 +40,85 @@ type collectiveData struct {
 // one block, of the data of a broadcast, or of the vector of a reduction. The v forms
 // use equal blocks, as OSU does.
 func collectives() []collective {
-	return []collective{
-		{name: "bcast", title: "Broadcast",
+	list := []collective{
+		{kind: coll.Bcast, title: "Broadcast",
 			call:    func(c *mpi.Comm, d *collectiveData) error { return mpi.Bcast(c, d.in, 0) },
 			start:   func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ibcast(c, d.in, 0) },
 			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent { return mpi.BcastInit(c, d.in, 0) }},
-		{name: "gather", title: "Gather", outBlocks: true,
+		{kind: coll.Gather, title: "Gather",
 			call:    func(c *mpi.Comm, d *collectiveData) error { return mpi.Gather(c, d.in, d.out, 0) },
 			start:   func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Igather(c, d.in, d.out, 0) },
 			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent { return mpi.GatherInit(c, d.in, d.out, 0) }},
-		{name: "gatherv", title: "Gatherv", kind: "gather", irregular: true, outBlocks: true,
+		{name: "gatherv", kind: coll.Gather, title: "Gatherv", irregular: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.Gatherv(c, d.in, d.out, d.counts, d.displs, 0)
 			},
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request {
 				return mpi.Igatherv(c, d.in, d.out, d.counts, d.displs, 0)
 			}},
-		{name: "scatter", title: "Scatter", inBlocks: true,
+		{kind: coll.Scatter, title: "Scatter",
 			call:    func(c *mpi.Comm, d *collectiveData) error { return mpi.Scatter(c, d.in, d.out, 0) },
 			start:   func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iscatter(c, d.in, d.out, 0) },
 			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent { return mpi.ScatterInit(c, d.in, d.out, 0) }},
-		{name: "scatterv", title: "Scatterv", kind: "scatter", irregular: true, inBlocks: true,
+		{name: "scatterv", kind: coll.Scatter, title: "Scatterv", irregular: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.Scatterv(c, d.in, d.counts, d.displs, d.out, 0)
 			},
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request {
 				return mpi.Iscatterv(c, d.in, d.counts, d.displs, d.out, 0)
 			}},
-		{name: "allgather", title: "Allgather", outBlocks: true,
+		{kind: coll.Allgather, title: "Allgather",
 			call:    func(c *mpi.Comm, d *collectiveData) error { return mpi.Allgather(c, d.in, d.out) },
 			start:   func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iallgather(c, d.in, d.out) },
 			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent { return mpi.AllgatherInit(c, d.in, d.out) }},
-		{name: "allgatherv", title: "Allgatherv", kind: "allgather", irregular: true, outBlocks: true,
+		{name: "allgatherv", kind: coll.Allgather, title: "Allgatherv", irregular: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.Allgatherv(c, d.in, d.out, d.counts, d.displs)
 			},
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request {
 				return mpi.Iallgatherv(c, d.in, d.out, d.counts, d.displs)
 			}},
-		{name: "alltoall", title: "All-to-All", inBlocks: true, outBlocks: true,
+		{kind: coll.Alltoall, title: "All-to-All",
 			call:    func(c *mpi.Comm, d *collectiveData) error { return mpi.Alltoall(c, d.in, d.out) },
 			start:   func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ialltoall(c, d.in, d.out) },
 			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent { return mpi.AlltoallInit(c, d.in, d.out) }},
-		{name: "alltoallv", title: "All-to-Allv", kind: "alltoall", irregular: true, inBlocks: true, outBlocks: true,
+		{name: "alltoallv", kind: coll.Alltoall, title: "All-to-Allv", irregular: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.Alltoallv(c, d.in, d.counts, d.displs, d.out, d.counts, d.displs)
 			},
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request {
 				return mpi.Ialltoallv(c, d.in, d.counts, d.displs, d.out, d.counts, d.displs)
 			}},
-		{name: "reduce", title: "Reduce", vector: true,
+		{kind: coll.Reduce, title: "Reduce",
 			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Reduce(c, d.vector, d.result, d.sum, 0) },
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ireduce(c, d.vector, d.result, d.sum, 0) },
 			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent {
 				return mpi.ReduceInit(c, d.vector, d.result, d.sum, 0)
 			}},
-		{name: "allreduce", title: "Allreduce", vector: true,
+		{kind: coll.Allreduce, title: "Allreduce",
 			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Allreduce(c, d.vector, d.result, d.sum) },
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iallreduce(c, d.vector, d.result, d.sum) },
 			prepare: func(c *mpi.Comm, d *collectiveData) *mpi.Persistent {
 				return mpi.AllreduceInit(c, d.vector, d.result, d.sum)
 			}},
-		{name: "reduce-scatter", title: "Reduce_scatter", vector: true, irregular: true,
+		{kind: coll.ReduceScatter, title: "Reduce_scatter", irregular: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.ReduceScatter(c, d.vector, d.result[:d.parts[c.Rank()]], d.parts, d.sum)
 			},
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request {
 				return mpi.IreduceScatter(c, d.vector, d.result[:d.parts[c.Rank()]], d.parts, d.sum)
 			}},
-		{name: "scan", title: "Scan", vector: true,
+		{kind: coll.Scan, title: "Scan",
 			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Scan(c, d.vector, d.result, d.sum) },
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iscan(c, d.vector, d.result, d.sum) }},
-		{name: "exscan", title: "Exscan", vector: true,
+		{kind: coll.Exscan, title: "Exscan",
 			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Exscan(c, d.vector, d.result, d.sum) },
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iexscan(c, d.vector, d.result, d.sum) }},
 	}
+	for i := range list {
+		list[i].name = cmp.Or(list[i].name, list[i].kind.String())
+	}
+	return list
 }
 
 // collectiveBenchmarks returns the benchmarks of the collectives.
@@ -128,13 +132,10 @@ func collectiveBenchmarks() []Benchmark {
 	}
 	for _, k := range collectives() {
 		sizes := powers[:21] // to 1 MB: there is a block for every rank
-		if k.vector {
+		if k.kind.Combines() {
 			sizes = powers[3:21]
 		}
-		kind := k.kind
-		if kind == "" {
-			kind = k.name
-		}
+		kind := k.kind.String()
 		list = append(list,
 			Benchmark{Name: k.name, Title: k.title + " Latency Test", Doc: "time of " + k.name + ", mean over ranks", Ranks: 2, AnyRanks: true, Collective: kind, Irregular: k.irregular,
 				Sizes: sizes, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: timeOfCollective(k)},
@@ -151,7 +152,7 @@ func collectiveBenchmarks() []Benchmark {
 // data allocates the buffers of this rank for a size.
 func (k collective) data(c *mpi.Comm, size int) *collectiveData {
 	d := &collectiveData{sum: mpi.Sum[float64]()}
-	if k.vector {
+	if k.kind.Combines() { // vectors of float64
 		n := max(size/8, 1)
 		d.vector, d.result = make([]float64, n), make([]float64, n)
 		for r := range c.Size() {
@@ -160,10 +161,10 @@ func (k collective) data(c *mpi.Comm, size int) *collectiveData {
 		return d
 	}
 	in, out := 1, 1
-	if k.inBlocks {
+	if k.kind.In() == coll.AllBlocks {
 		in = c.Size()
 	}
-	if k.outBlocks {
+	if k.kind.Out() == coll.AllBlocks {
 		out = c.Size()
 	}
 	d.in, _ = buffers(in * size)

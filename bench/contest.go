@@ -136,7 +136,7 @@ func ContestCollectives() []string {
 
 // contest reports whether a Contest measures the collective: the regular forms, and
 // reduce-scatter, whose form with counts is the only one here.
-func (k *collective) contest() bool { return !k.irregular || k.kind == "" }
+func (k *collective) contest() bool { return !k.irregular || k.name == k.kind.String() }
 
 // NewContest creates the communicators. It is collective.
 func NewContest(c *mpi.Comm, collective string, algorithms []string) (*Contest, error) {

@@ -154,12 +154,6 @@ func (f SkewFigure) Results() []Result {
 	return []Result{f.Mean, f.Bound, by, f.Tail, f.CPU}
 }
 
-// AwaitsAll reports whether every rank needs data of every other, so that no rank can
-// leave before the last has arrived.
-func AwaitsAll(collective string) bool {
-	return slices.Contains([]string{"barrier", "allgather", "alltoall", "allreduce", "reduce-scatter"}, collective)
-}
-
 // SkewCollectives returns the names of the collectives that Skew measures.
 func SkewCollectives() []string {
 	var names []string

@@ -77,7 +77,7 @@ func (t *tally) count() (n uint64, kept bool) {
 // callKinds is the number of kinds of calls in each form: blocking, non-blocking, and then
 // each persistent collective is its own form.
 const (
-	callKinds    = int(coll.Neighbors) + 1
+	callKinds    = coll.Kinds
 	startedForm  = 1
 	preparedForm = 2
 )

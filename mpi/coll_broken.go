@@ -64,18 +64,14 @@ func (c *Comm) useTeam(t *nodecoll.Team) {
 // call describes a call by the arguments that must be the same on all ranks.
 func (k *collCall) call(c *Comm, form coll.Form) coll.Call {
 	kind, root, bytes := k.key.kind, coll.NoRoot, k.payload()
-	switch kind {
-	case coll.Barrier:
-		if k.leaving {
-			kind = coll.Finalize
-		}
-	case coll.Bcast, coll.Gather, coll.Scatter, coll.Reduce:
+	if kind.Rooted() {
 		root = k.key.root
-	case coll.Neighbors:
+	}
+	if k.key.irregular || kind.Near() {
 		bytes = coll.AnyBytes
 	}
-	if k.key.irregular {
-		bytes = coll.AnyBytes
+	if k.leaving {
+		kind = coll.Finalize
 	}
 	if c.inter != nil { // the groups have different arguments
 		root, bytes = coll.NoRoot, coll.AnyBytes

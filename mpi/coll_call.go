@@ -94,7 +94,7 @@ type collCall struct {
 
 // payload returns the size in bytes of the data, or of a block where each rank has one.
 func (k *collCall) payload() int {
-	if k.key.kind == coll.Gather || k.key.kind == coll.Allgather {
+	if k.key.kind.In() == coll.OwnBlock {
 		return k.key.recv
 	}
 	return k.key.bytes

@@ -257,10 +257,8 @@ func (c *Comm) interGraph(k *collCall) (*sched.Graph, error) {
 		g.both.plans = &collPlans{}
 	}
 	s := &coll.Inter{Kind: k.key.kind, Rank: g.both.rank, Sizes: g.sizes, Root: k.key.root, Elem: k.key.elem,
-		Commutes: !k.key.ordered, Bytes: k.key.bytes}
-	s.Send = blocks(k.key.bytes, k.sendCounts, k.sendDispls, k.key.elem)
-	s.Recv = blocks(k.key.recv, k.recvCounts, k.recvDispls, k.key.elem)
-	s.Send.Irregular, s.Recv.Irregular = k.key.irregular, k.key.irregular
+		Commutes: !k.key.ordered}
+	s.Bytes, s.Send, s.Recv = k.blocks()
 	b := &c.plans.build
 	b.Reset(s.Rank, g.both.size)
 	coll.BuildInter(b, s, func(phase *coll.Shape) (*coll.Algorithm, []int, error) {

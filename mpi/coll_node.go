@@ -36,42 +36,7 @@ const nodeAfter = 4
 
 // kindLimits is the largest call of each kind, in bytes of the data or of a block, that
 // uses the segment; negative: none.
-type kindLimits [coll.Neighbors + 1]int
-
-// nodeLimits are for ranks that have a core each: beyond them, copying in and out costs
-// more than messages, which both sides transfer in one copy. In T2 4.3.2 shared memory
-// wins up to 32 KB for broadcast and 8 KB for gather, on other machines.
-var nodeLimits = kindLimits{
-	coll.Barrier:       0,
-	coll.Bcast:         16 << 10,
-	coll.Gather:        16 << 10,
-	coll.Scatter:       16 << 10,
-	coll.Allgather:     8 << 10,
-	coll.Alltoall:      16 << 10,
-	coll.Reduce:        16 << 10,
-	coll.Allreduce:     16 << 10,
-	coll.ReduceScatter: 16 << 10,
-	coll.Scan:          16 << 10,
-	coll.Exscan:        16 << 10,
-	coll.Neighbors:     -1,
-}
-
-// sharedCoresLimits are for ranks that share cores. A message there costs a context switch
-// to the receiver; data in the segment does not.
-var sharedCoresLimits = kindLimits{
-	coll.Barrier:       0,
-	coll.Bcast:         256 << 10,
-	coll.Gather:        64 << 10,
-	coll.Scatter:       64 << 10,
-	coll.Allgather:     64 << 10,
-	coll.Alltoall:      64 << 10,
-	coll.Reduce:        256 << 10,
-	coll.Allreduce:     256 << 10,
-	coll.ReduceScatter: 64 << 10,
-	coll.Scan:          64 << 10,
-	coll.Exscan:        64 << 10,
-	coll.Neighbors:     -1,
-}
+type kindLimits [coll.Kinds]int
 
 // inSegment is the name of the segment in Config.Collective: a kind with this algorithm
 // uses the segment at any size, and a kind with another algorithm never does.
@@ -80,7 +45,7 @@ const inSegment = "segment"
 // checkSegment returns an error for kinds that have no form in the segment.
 func checkSegment(kind string) error {
 	k, err := coll.ParseKind(kind)
-	if err == nil && nodeLimits[k] < 0 {
+	if err == nil && k.SegmentLimit(false) < 0 {
 		err = fmt.Errorf("%s has no form in shared memory; name another algorithm", kind)
 	}
 	return err
@@ -88,10 +53,9 @@ func checkSegment(kind string) error {
 
 // wantedLimits returns the limits for ranks that share cores or do not, as changed by
 // Config.Collective, which has been checked.
-func wantedLimits(forced string, oversubscribed bool) kindLimits {
-	limits := nodeLimits
-	if oversubscribed {
-		limits = sharedCoresLimits
+func wantedLimits(forced string, oversubscribed bool) (limits kindLimits) {
+	for k := range limits {
+		limits[k] = coll.Kind(k).SegmentLimit(oversubscribed)
 	}
 	if forced == "" {
 		return limits

@@ -51,13 +51,13 @@ const (
 
 // collPlans is the state of a communicator for its collectives.
 type collPlans struct {
-	last     [coll.Neighbors + 1]*plan // the one used last, by kind
+	last     [coll.Kinds]*plan // the one used last, by kind
 	all      []*plan
 	bytes    int // of the graphs of all
 	clock    uint64
 	started  int32 // calls so far, for their tags
 	prepared int32
-	uneven   [coll.Neighbors + 1]*coll.Uneven // arrival history of calls whose lengths differ
+	uneven   [coll.Kinds]*coll.Uneven // arrival history of calls whose lengths differ
 	choice   chooser
 	lengths  *lengthsPlan // exchanges lengths of blocks; nil until first needed
 	arrivals coll.Arrivals
@@ -183,20 +183,19 @@ func (c *Comm) fillPlan(p *plan, k *collCall) (err error) {
 func (c *Comm) shape(k *collCall) coll.Shape {
 	s := coll.Shape{Kind: k.key.kind, Rank: c.rank, Size: c.size, Root: k.key.root, Elem: k.key.elem,
 		Commutes: !k.key.ordered, InPlace: k.key.inPlace, Nodes: c.plans.choice.nodesOf(c), Carried: k.carried}
-	s.Send = blocks(k.key.bytes, k.sendCounts, k.sendDispls, k.key.elem)
-	s.Recv = blocks(k.key.recv, k.recvCounts, k.recvDispls, k.key.elem)
-	s.Send.Irregular, s.Recv.Irregular = k.key.irregular, k.key.irregular
-	switch s.Kind {
-	case coll.Bcast, coll.Reduce, coll.Allreduce, coll.Scan, coll.Exscan:
-		s.Bytes, s.Send = k.key.bytes, coll.Blocks{}
-	case coll.Gather, coll.Allgather:
-		s.Send = coll.Blocks{}
-	case coll.Scatter, coll.ReduceScatter:
-		s.Recv = coll.Blocks{}
-	case coll.Neighbors:
+	s.SetBlocks(k.blocks())
+	if s.Kind.Near() {
 		k.neighborBlocks(&s)
 	}
 	return s
+}
+
+// blocks returns the length of the data, and the blocks that are sent and received.
+func (k *collCall) blocks() (bytes int, send, recv coll.Blocks) {
+	send = blocks(k.key.bytes, k.sendCounts, k.sendDispls, k.key.elem)
+	recv = blocks(k.key.recv, k.recvCounts, k.recvDispls, k.key.elem)
+	send.Irregular, recv.Irregular = k.key.irregular, k.key.irregular
+	return k.key.bytes, send, recv
 }
 
 // blocks converts counts of elements to lengths in bytes.

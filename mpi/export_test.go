@@ -48,14 +48,14 @@ func ForceSegment(c *Comm, kind coll.Kind) { forceCollective(c, kind, math.MaxIn
 // Unforce undoes ForceAlgorithm and ForceSegment for a kind.
 func Unforce(c *Comm, kind coll.Kind) {
 	tuning, _ := readTuning(&c.w.cfg) // it could be read when the rank joined
-	forceCollective(c, kind, nodeLimits[kind], tuning)
+	forceCollective(c, kind, kind.SegmentLimit(false), tuning)
 }
 
 func forceCollective(c *Comm, kind coll.Kind, limit int, tuning *coll.Tuning) {
 	c.e.Lock()
 	defer c.e.Unlock()
 	if c.node == nil {
-		c.node = &nodeColl{why: c.noTeam(), limits: nodeLimits}
+		c.node = &nodeColl{why: c.noTeam(), limits: wantedLimits("", false)}
 	}
 	c.node.limits[kind] = limit
 	c.w.tuning = tuning

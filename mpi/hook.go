@@ -10,8 +10,6 @@ package mpi
 // A function of the API reports its call and does the work with functions that report
 // nothing, so that the calls which the library makes for itself are not seen.
 
-import "github.com/muster-mpi/muster/internal/coll"
-
 // Hook observes the calls of a rank. It is called in the goroutine of the call, and several
 // goroutines may be in calls at the same time. If the ranks are goroutines of one process
 // ([Local]), all of them call the same hook; [Comm.World] identifies the rank.
@@ -249,8 +247,7 @@ func (h *hookedCall) started(r Request) Request {
 
 // rootOrNull returns the root of a collective call, or ProcNull.
 func (k *collCall) rootOrNull() int {
-	switch k.key.kind {
-	case coll.Bcast, coll.Reduce, coll.Gather, coll.Scatter:
+	if k.key.kind.Rooted() {
 		return k.key.root
 	}
 	return ProcNull

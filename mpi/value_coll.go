@@ -4,7 +4,11 @@ package mpi
 // values are exchanged first; -1 informs the others that a rank could not encode its
 // value, so that all ranks return an error.
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/internal/coll"
+)
 
 // GatherValue returns the values of all ranks at the root, in rank order, and nil on the
 // other ranks. It is collective.
@@ -173,17 +177,8 @@ func decodeAll[T any](c *Comm, op string, all []byte, counts []int) ([]T, error)
 
 // valueCall names the call that transfers values of any type in place of op.
 func valueCall(op string) string {
-	switch op {
-	case "Bcast", "Ibcast":
-		return "use BcastValue"
-	case "Gather", "Gatherv", "Igather", "Igatherv":
-		return "use GatherValue"
-	case "Scatter", "Scatterv", "Iscatter", "Iscatterv":
-		return "use ScatterValue"
-	case "Allgather", "Allgatherv", "Iallgather", "Iallgatherv":
-		return "use AllgatherValue"
-	case "Allreduce", "Iallreduce", "Reduce", "Ireduce":
-		return "use AllreduceValue"
+	if kind, _, ok := coll.KindOfFunction(op); ok && kind.ValueFunction() != "" {
+		return "use " + kind.ValueFunction()
 	}
 	return "use SendValue and RecvValue"
 }

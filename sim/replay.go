@@ -100,23 +100,16 @@ type stream struct {
 	tag     int
 }
 
-// replayKinds are the collectives that are simulated, by the name of the call. Those with
-// individual lengths have the recorded one everywhere.
-var replayKinds = map[string]coll.Kind{
-	"Barrier": coll.Barrier, "Bcast": coll.Bcast, "Reduce": coll.Reduce, "Allreduce": coll.Allreduce, "Gather": coll.Gather, "Gatherv": coll.Gather,
-	"Scatter": coll.Scatter, "Scatterv": coll.Scatter, "Allgather": coll.Allgather, "Allgatherv": coll.Allgather, "Alltoall": coll.Alltoall,
-	"Alltoallv": coll.Alltoall, "ReduceScatter": coll.ReduceScatter, "ReduceScatterBlock": coll.ReduceScatter, "Scan": coll.Scan, "Exscan": coll.Exscan,
-}
-
-// kindOf returns the collective of an operation. A non-blocking one counts as a blocking
-// one where it is started.
+// kindOf returns the collective of an operation, if it is simulated. A non-blocking one counts
+// as a blocking one where it is started. Those with individual lengths have the recorded one
+// everywhere.
 func kindOf(op *trace.Op) (coll.Kind, bool) {
-	name := op.Name
-	if rest, ok := strings.CutPrefix(name, "I"); ok && op.Starts && rest != "" {
-		name = strings.ToUpper(rest[:1]) + rest[1:]
+	if op.Kind != trace.OpCollective {
+		return 0, false
 	}
-	k, ok := replayKinds[name]
-	return k, ok && op.Kind == trace.OpCollective
+	k, form, ok := coll.KindOfFunction(op.Name)
+	simulated := form == coll.Blocking && k != coll.Finalize || form == coll.Started && op.Starts
+	return k, ok && simulated && !k.Near() && !strings.HasSuffix(op.Name, "w")
 }
 
 func (p *replay) all(c *trace.Comm) bool { return len(c.Ranks) == 0 || len(c.Ranks) == p.base }
@@ -184,22 +177,7 @@ func (p *replay) match() {
 // shapeOf returns the shape of a collective among n ranks.
 func (p *replay) shapeOf(op *trace.Op, n int) coll.Shape {
 	kind, _ := kindOf(op)
-	s := coll.Shape{Kind: kind, Size: n, Elem: 1, Commutes: true}
-	if op.Bytes%8 == 0 {
-		s.Elem = 8
-	}
-	switch blocks := (coll.Blocks{Each: op.Bytes}); kind {
-	case coll.Barrier:
-	case coll.Gather, coll.Allgather:
-		s.Recv = blocks
-	case coll.Scatter, coll.ReduceScatter:
-		s.Send = blocks
-	case coll.Alltoall:
-		s.Send, s.Recv = blocks, blocks
-	default:
-		s.Bytes = op.Bytes
-	}
-	return s
+	return coll.EqualBlocks(kind, 0, n, 0, op.Bytes)
 }
 
 // collective returns the call of a collective of all ranks.

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
@@ -254,7 +255,7 @@ func printSkew(w io.Writer, c *mpi.Comm, sleep bool, all []bench.SkewFigure) err
 	fmt.Fprintln(t, "# op\tsize\tpattern\talgorithm\tcalls\tmean\tbound\tmean/bound\ttail\ttail/first\tcpu\t")
 	for _, g := range all {
 		ratio := "-"
-		if g.Bound.Value > 0 && bench.AwaitsAll(g.Collective) {
+		if kind, err := coll.ParseKind(g.Collective); err == nil && kind.AwaitsAll() && g.Bound.Value > 0 {
 			ratio = fmt.Sprintf("%.2f", g.Mean.Value/g.Bound.Value)
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%.1f\t%.1f\t%s\t%.1f\t%.2f\t%.0f\t\n", g.Collective, g.Size, g.Pattern, g.Algorithm, g.Calls,

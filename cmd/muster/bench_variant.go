@@ -6,7 +6,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/muster-mpi/muster/bench"
@@ -148,20 +147,19 @@ func keepServed(b bench.Benchmark, name string, on layout, sizes []int) (kept []
 // elements of eight bytes for reductions. Support does not depend on which ranks share a
 // node, so they are distributed evenly.
 func benchmarkShape(b bench.Benchmark, kind coll.Kind, on layout, size int) coll.Shape {
-	combines := slices.Contains([]coll.Kind{coll.Reduce, coll.Allreduce, coll.ReduceScatter, coll.Scan, coll.Exscan}, kind)
-	if combines {
+	if kind.Combines() {
 		size = max(size/8, 1) * 8
 	}
 	if kind == coll.ReduceScatter {
 		size /= on.ranks
 	}
-	s := shapeOf(kind, 0, on.ranks, 0, size)
+	s := coll.EqualBlocks(kind, 0, on.ranks, 0, size)
 	nodeOf := make([]int, on.ranks)
 	for r := range nodeOf {
 		nodeOf[r] = r * on.nodes / on.ranks
 	}
 	s.Nodes = coll.NewTopology(nodeOf, 1)
-	if s.Elem = 1; combines {
+	if s.Elem = 1; kind.Combines() {
 		s.Elem = 8
 	}
 	s.Send.Irregular, s.Recv.Irregular = b.Irregular, b.Irregular

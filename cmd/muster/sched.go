@@ -202,7 +202,7 @@ func (f *schedFlags) shapes(kind coll.Kind) ([]coll.Shape, error) {
 		return nil, fmt.Errorf("--root %d: use one of the ranks 0 to %d", f.root, f.ranks-1)
 	}
 	bytes := 8
-	if wholeData(kind) {
+	if kind.Vector() {
 		bytes *= f.ranks
 	}
 	if f.bytes != "" {
@@ -213,7 +213,7 @@ func (f *schedFlags) shapes(kind coll.Kind) ([]coll.Shape, error) {
 	}
 	shapes := make([]coll.Shape, f.ranks)
 	for r := range shapes {
-		shapes[r] = shapeOf(kind, r, f.ranks, f.root, bytes)
+		shapes[r] = coll.EqualBlocks(kind, r, f.ranks, f.root, bytes)
 		shapes[r].Commutes = !f.ordered
 		shapes[r].InPlace = f.inPlace && kind != coll.Bcast && (!kind.Rooted() || r == f.root)
 	}
@@ -236,7 +236,7 @@ func scheduleTitle(a *coll.Algorithm, params []int, shapes []coll.Shape) string 
 	}
 	switch {
 	case a.Kind == coll.Barrier:
-	case wholeData(a.Kind):
+	case a.Kind.Vector():
 		title += fmt.Sprintf(", %d bytes", s.Bytes)
 	default:
 		title += fmt.Sprintf(", blocks of %d bytes", max(s.Send.Each, s.Recv.Each))
@@ -275,8 +275,7 @@ func count(n int, what string) string {
 func drawSchedule(file string, p sched.Picture, shapes []coll.Shape, graphs []*sched.Graph) error {
 	task := coll.Task(shapes)
 	p.Start = func(rank int) []sched.Piece { return task.Ranks[rank].Start }
-	switch s := &shapes[0]; s.Kind {
-	case coll.Scatter, coll.Alltoall, coll.ReduceScatter:
+	if s := &shapes[0]; s.Kind.In() == coll.AllBlocks && !s.Kind.Near() {
 		for r := range s.Size {
 			off, n := s.Send.Of(r)
 			p.Parts = append(p.Parts, off+n)

@@ -306,7 +306,7 @@ func simCandidates(kind coll.Kind, names []string) (list []candidate, err error)
 
 // call returns the call that simulates a candidate.
 func (j *simJob) call(c candidate, size int) sim.Call {
-	s := shapeOf(j.kind, 0, j.ranks, j.root, size)
+	s := coll.EqualBlocks(j.kind, 0, j.ranks, j.root, size)
 	s.Nodes = j.nodes
 	return sim.Call{Algorithm: c.algorithm, Params: c.params, Shape: s}
 }

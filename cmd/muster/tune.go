@@ -39,9 +39,18 @@ type tuneFlags struct {
 	budget      time.Duration
 }
 
-// tunable lists the collectives that tune measures.
-var tunable = []coll.Kind{coll.Barrier, coll.Bcast, coll.Gather, coll.Scatter, coll.Allgather, coll.Alltoall,
-	coll.Reduce, coll.Allreduce, coll.ReduceScatter, coll.Scan, coll.Exscan}
+// tunable lists the collectives that tune measures: those with a benchmark.
+var tunable = measuredKinds()
+
+func measuredKinds() (list []coll.Kind) {
+	all := bench.All()
+	for k := range coll.Kind(coll.Kinds) {
+		if slices.ContainsFunc(all, func(b bench.Benchmark) bool { return b.Name == k.String() }) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
 
 func newTuneCommand() *cobra.Command {
 	var f tuneFlags

@@ -258,7 +258,7 @@ func TestTuneWritesUsableTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, size := range []int{1, 100, 1 << 20} {
-		s := shapeOf(coll.Allreduce, 0, 2, 0, size)
+		s := coll.EqualBlocks(coll.Allreduce, 0, 2, 0, size)
 		c, err := coll.Choose(&s, &coll.Model{Startup: 1e-6, PerByte: 1e-9}, table)
 		if err != nil || !strings.Contains(c.Why, "tuning table") {
 			t.Errorf("allreduce of %d bytes on 2 ranks is chosen by %q (%v), not by the table\n%s", size, c.Why, err, text)

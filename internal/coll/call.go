@@ -45,21 +45,6 @@ func (c Call) Form() Form { return Form(c >> 4 & 3) }
 func (c Call) Root() int  { return int(c>>14&rootMask) - 1 }
 func (c Call) Bytes() int { return int(c>>31) - 1 }
 
-// Finalize is the kind of the barrier in which a rank leaves the job: a [Barrier] that matches
-// no call of a user, so that a rank that forgets a call does not leave by that of another.
-const Finalize = kinds
-
-var callNames = [...]string{"Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Reduce", "Allreduce",
-	"ReduceScatter", "Scan", "Exscan", "a neighborhood collective", Finalize: "Finalize"}
-
-// CallName returns the name of the API function.
-func (k Kind) CallName() string {
-	if int(k) >= len(callNames) {
-		return fmt.Sprintf("collective kind %d", uint8(k))
-	}
-	return callNames[k]
-}
-
 func (c Call) String() string {
 	s := c.Kind().CallName()
 	switch c.Form() {

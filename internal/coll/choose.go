@@ -38,7 +38,7 @@ func Choose(s *Shape, m *Model, table *Tuning) (Choice, error) {
 	var c Choice
 	if c.Ranking = rank(s, m); len(c.Ranking) == 0 {
 		return c, fmt.Errorf("%s among %d ranks: none of the algorithms %s is applicable; %s",
-			s.Kind, s.Size, strings.Join(names(s.Kind), ", "), reasons(s))
+			s.Kind, s.Size, strings.Join(algorithmNames(s.Kind), ", "), reasons(s))
 	}
 	passed := ""
 	if rule, i := table.match(s, &passed); rule != nil {
@@ -129,27 +129,27 @@ func reasons(s *Shape) string {
 // ranks know it: the data of kinds without blocks, one block of kinds with blocks (the
 // mean if lengths differ), and all of In for ReduceScatter.
 func (s *Shape) Message() (bytes int, known bool) {
-	switch s.Kind {
-	case Barrier:
-		return 0, true
-	case Gather, Alltoall:
-		return s.Recv.Each, !s.Recv.irregular() && !s.Send.irregular()
-	case Scatter:
-		return s.Send.Each, !s.Send.irregular()
-	case Allgather:
-		if s.Recv.Lens == nil {
-			return s.Recv.Each, true
-		}
-		return sum(s.Recv.Lens) / s.Size, true
-	case ReduceScatter:
-		if s.Send.Lens == nil {
-			return s.Send.Each * s.Size, true
-		}
-		return sum(s.Send.Lens), true
-	case Neighbors:
-		return 0, false
+	r := table[s.Kind]
+	blocks := &s.Recv
+	if r.out != AllBlocks {
+		blocks = &s.Send
 	}
-	return s.Bytes, true
+	switch {
+	case r.out != AllBlocks && r.out != OwnBlock:
+		return s.Bytes, true
+	case r.near:
+		return 0, false
+	case !r.alike:
+		return blocks.Each, !s.Recv.irregular() && !s.Send.irregular()
+	}
+	all := blocks.Each * s.Size
+	if blocks.Lens != nil {
+		all = sum(blocks.Lens)
+	}
+	if r.combines {
+		return all, true
+	}
+	return all / s.Size, true
 }
 
 // LongestSent returns the longest block that this rank sends in an alltoall. Each rank

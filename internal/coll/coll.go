@@ -1,51 +1,6 @@
 package coll
 
-import (
-	"fmt"
-
-	"github.com/muster-mpi/muster/internal/sched"
-)
-
-// Kind is a collective operation. The comments define the contents of In and Out, for
-// all algorithms, the validator and package mpi. Shape defines the blocks.
-type Kind uint8
-
-const (
-	Barrier       Kind = iota // nothing
-	Bcast                     // Out: the data, at the root before, everywhere after; no In
-	Gather                    // In: own block; Out at the root: the block of every rank
-	Scatter                   // In at the root: a block for every rank; Out: own block
-	Allgather                 // In: own block; Out: the block of every rank
-	Alltoall                  // In: a block for every rank; Out: a block from every rank
-	Reduce                    // In: the data; Out at the root: the result
-	Allreduce                 // In: the data; Out: the result
-	ReduceScatter             // In: a block for every rank; Out: own block of the result
-	Scan                      // In: the data; Out: the result over ranks 0 to own
-	Exscan                    // the same over ranks 0 to own-1; Out of rank 0 is not written
-	Neighbors                 // In: a block for every destination; Out: a block from every source
-	kinds
-)
-
-var kindNames = [kinds]string{"barrier", "bcast", "gather", "scatter", "allgather", "alltoall",
-	"reduce", "allreduce", "reduce-scatter", "scan", "exscan", "neighbors"}
-
-// String accepts any value: a kind read from shared memory may be invalid.
-func (k Kind) String() string {
-	if k >= kinds {
-		return fmt.Sprintf("kind %d", uint8(k))
-	}
-	return kindNames[k]
-}
-
-// ParseKind returns the kind of a name.
-func ParseKind(name string) (Kind, error) {
-	for k, n := range kindNames {
-		if n == name {
-			return Kind(k), nil
-		}
-	}
-	return 0, fmt.Errorf("unknown collective %q; want one of %v", name, kindNames[:])
-}
+import "github.com/muster-mpi/muster/internal/sched"
 
 // Blocks describes the blocks of a buffer: consecutive blocks of Each bytes, or, if
 // Lens is not nil, blocks of individual lengths and offsets (MPI's v-variants).

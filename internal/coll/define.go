@@ -17,29 +17,15 @@ import (
 // of a rank's data are those of its input.
 func Task(shapes []Shape) *sched.Task {
 	s := &shapes[0]
-	t := &sched.Task{Elem: s.Elem, Commutes: s.Commutes, Sync: s.Kind == Barrier, Agree: s.Kind == Allreduce,
+	r := table[s.Kind]
+	t := &sched.Task{Elem: s.Elem, Commutes: s.Commutes, Sync: r.out == Nothing, Agree: r.combines && r.awaits && r.out == Vector,
 		Ranks: make([]sched.Memory, len(shapes))}
 	if s.Nodes != nil {
 		t.Node = s.Nodes.NodeList()
 	}
-	for r := range shapes {
-		m := &meaning{shapes: shapes, s: &shapes[r], m: &t.Ranks[r]}
-		switch s.Kind {
-		case Bcast:
-			m.bcast()
-		case Gather, Allgather:
-			m.gather()
-		case Scatter:
-			m.scatter()
-		case Alltoall:
-			m.alltoall()
-		case Reduce, Allreduce, Scan, Exscan:
-			m.reduce()
-		case ReduceScatter:
-			m.reduceScatter()
-		case Neighbors:
-			m.neighbors()
-		}
+	for i := range shapes {
+		m := &meaning{shapes: shapes, s: &shapes[i], m: &t.Ranks[i]}
+		r.define(m)
 	}
 	return t
 }
@@ -214,25 +200,26 @@ func (s *Shape) outgoing(i int) (off, n int) {
 	return s.Send.Of(i)
 }
 
-// reduce defines MPI-4.1 6.9.1, 6.9.6 and 6.11. Exscan has no result on rank 0.
+// reduce defines MPI-4.1 6.9.1 and 6.9.6.
 func (m *meaning) reduce() {
-	s := m.s
-	m.start(m.from(), 0, s.Bytes, 0)
-	to := s.Size
-	switch s.Kind {
-	case Reduce:
-		if s.Rank != s.Root {
-			return
-		}
-	case Scan:
-		to = s.Rank + 1
-	case Exscan:
-		to = s.Rank
+	if m.s.Kind == Reduce && m.s.Rank != m.s.Root {
+		m.start(m.from(), 0, m.s.Bytes, 0)
+		return
 	}
+	m.combine(m.s.Size)
+}
+
+// scan and exscan define MPI-4.1 6.11. Exscan has no result on rank 0.
+func (m *meaning) scan()   { m.combine(m.s.Rank + 1) }
+func (m *meaning) exscan() { m.combine(m.s.Rank) }
+
+// combine records that the rank gets the result over ranks 0 to to-1.
+func (m *meaning) combine(to int) {
+	m.start(m.from(), 0, m.s.Bytes, 0)
 	if to > 0 {
-		m.end(0, s.Bytes, 0, to, 0)
+		m.end(0, m.s.Bytes, 0, to, 0)
 	} else {
-		m.room(sched.Out, s.Bytes)
+		m.room(sched.Out, m.s.Bytes)
 	}
 }
 

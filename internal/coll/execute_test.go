@@ -341,7 +341,7 @@ func casesOf(a *Algorithm, ranks int, counts []int, rng *rand.Rand, try func(nam
 	for _, count := range counts {
 		for variant := range 8 {
 			irregular, inPlace, commutes := variant&1 != 0, variant&2 != 0, variant&4 == 0
-			if irregular && !hasBlocks(a.Kind) || inPlace && (a.Kind == Bcast || a.Kind == Barrier) || !commutes && !reduces(a.Kind) {
+			if irregular && !hasBlocks(a.Kind) || inPlace && (a.Kind == Bcast || a.Kind == Barrier) || !commutes && !a.Kind.Combines() {
 				continue
 			}
 			if irregular && a.Needs.Regular || inPlace && a.Needs.NotInPlace || !commutes && a.Needs.Commutes ||
@@ -349,14 +349,14 @@ func casesOf(a *Algorithm, ranks int, counts []int, rng *rand.Rand, try func(nam
 				continue
 			}
 			roots := 1
-			if rooted(a.Kind) {
+			if a.Kind.Rooted() {
 				roots = ranks
 			}
 			for root := range roots {
 				shapes := make([]Shape, ranks)
 				for i := range shapes {
 					shapes[i] = Shape{Kind: a.Kind, Rank: i, Size: ranks, Root: root, Elem: 2, Commutes: commutes,
-						InPlace: inPlace && (i == root || !rooted(a.Kind)), Bytes: 2 * count}
+						InPlace: inPlace && (i == root || !a.Kind.Rooted()), Bytes: 2 * count}
 				}
 				if a.Needs.Nodes {
 					nodes := drawNodes(ranks, rng)
@@ -378,14 +378,8 @@ func casesOf(a *Algorithm, ranks int, counts []int, rng *rand.Rand, try func(nam
 	}
 }
 
-func rooted(k Kind) bool { return k == Bcast || k == Gather || k == Scatter || k == Reduce }
-
-func reduces(k Kind) bool {
-	return k == Reduce || k == Allreduce || k == ReduceScatter || k == Scan || k == Exscan
-}
-
 func hasBlocks(k Kind) bool {
-	return k == Gather || k == Scatter || k == Allgather || k == Alltoall || k == ReduceScatter
+	return (k.In() == AllBlocks || k.Out() == AllBlocks) && !k.Near()
 }
 
 // layBlocks gives the shapes their blocks, irregular ones with gaps and not in
@@ -441,7 +435,7 @@ func layBlocks(shapes []Shape, each int, irregular bool, rng *rand.Rand) {
 		b := lay(draw())
 		for i := range shapes {
 			mine := b
-			if rooted(kind) && i != root {
+			if kind.Rooted() && i != root {
 				mine = Blocks{Each: b.Lens[i], Irregular: true}
 			}
 			if kind == Gather || kind == Allgather {
@@ -482,7 +476,7 @@ func TestExecute(t *testing.T) {
 func TestExecuteLong(t *testing.T) {
 	rng := rand.New(rand.NewSource(2))
 	for _, a := range Algorithms() {
-		if a.Kind != Bcast && !reduces(a.Kind) {
+		if a.Kind != Bcast && !a.Kind.Combines() {
 			continue
 		}
 		t.Run(fmt.Sprintf("%s/%s", a.Kind, a.Name), func(t *testing.T) {

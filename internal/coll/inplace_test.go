@@ -11,7 +11,7 @@ import (
 func TestMixedInPlace(t *testing.T) {
 	rng := rand.New(rand.NewSource(5))
 	for _, a := range Algorithms() {
-		if !reduces(a.Kind) || a.Kind.Rooted() {
+		if !a.Kind.Combines() || a.Kind.Rooted() {
 			continue
 		}
 		t.Run(a.Kind.String()+"/"+a.Name, func(t *testing.T) {

@@ -54,21 +54,21 @@ func BuildInter(b *sched.Builder, s *Inter, pick Pick) {
 	if s.Rank >= s.Sizes[0] {
 		x.mine, x.other = x.other, x.mine
 	}
-	switch s.Kind {
-	case Barrier:
-		x.phase(Shape{Kind: Barrier}, ranksFrom(0, s.Sizes[0]+s.Sizes[1]), x.whole(), sched.None)
-	case Bcast, Gather, Scatter, Reduce:
+	switch r := table[s.Kind]; {
+	case !s.Kind.BetweenGroups():
+		b.Fail("%s is not defined between two groups", s.Kind)
+	case r.out == Nothing:
+		x.phase(Shape{Kind: s.Kind}, ranksFrom(0, s.Sizes[0]+s.Sizes[1]), x.whole(), sched.None)
+	case s.Kind.Rooted():
 		if s.Root >= 0 {
 			x.rooted()
 		}
-	case Alltoall:
-		x.direct(&s.Send)
-	case Allgather:
-		x.allgather()
-	case Allreduce, ReduceScatter:
+	case r.combines:
 		x.reduceToAll()
+	case r.in == AllBlocks:
+		x.direct(&s.Send)
 	default:
-		b.Fail("%s is not defined between two groups", s.Kind)
+		x.allgather()
 	}
 }
 

@@ -26,7 +26,7 @@ func proofCases(kind Kind, ranks int, counts []int, rng *rand.Rand, try func(pro
 	}
 	for _, count := range counts {
 		for _, irregular := range choice(hasBlocks(kind) || kind == Neighbors) {
-			for _, ordered := range choice(reduces(kind)) {
+			for _, ordered := range choice(kind.Combines()) {
 				for _, p := range placements(kind) {
 					for _, root := range rootsOf(kind, ranks) {
 						shapes := make([]Shape, ranks)

@@ -8,20 +8,10 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// The table of all algorithms: its rows, which of them are applicable to a call, and
+// The table of all algorithms (rows in kinds.go): which of them are applicable to a call, and
 // how a row builds a graph.
 
-// rows is the table, family by family. Of two algorithms of a kind with the same cost
-// the first is chosen.
-var rows = pointers(
-	barrierAlgorithms(), bcastAlgorithms(), gatherAlgorithms(), scatterAlgorithms(),
-	allgatherAlgorithms(), alltoallAlgorithms(),
-	reduceAlgorithms(), allreduceAlgorithms(), reduceScatterAlgorithms(), scanAlgorithms(),
-	neighborsAlgorithms(), papAlgorithms(),
-	nodesSpreadAlgorithms(), nodesReduceAlgorithms(), nodesColumnsAlgorithms(), nodesGatherAlgorithms(),
-	nodesAllgatherAlgorithms(), nodesAlltoallAlgorithms(), nodesAlltoallColumnsAlgorithms())
-
-// byKind is the same table, kind by kind.
+// byKind has the algorithms, kind by kind.
 var byKind = split(rows)
 
 func pointers(families ...[]Algorithm) []*Algorithm {
@@ -60,10 +50,10 @@ func Find(kind Kind, name string) (*Algorithm, error) {
 			return a, nil
 		}
 	}
-	return nil, fmt.Errorf("%s has no algorithm %q; it has %s", kind, name, strings.Join(names(kind), ", "))
+	return nil, fmt.Errorf("%s has no algorithm %q; it has %s", kind, name, strings.Join(algorithmNames(kind), ", "))
 }
 
-func names(kind Kind) []string {
+func algorithmNames(kind Kind) []string {
 	var list []string
 	for _, a := range byKind[kind] {
 		list = append(list, a.Name)
@@ -79,9 +69,6 @@ func (a *Algorithm) Default() []int {
 	}
 	return params
 }
-
-// Rooted reports whether a kind has a root.
-func (k Kind) Rooted() bool { return k == Bcast || k == Gather || k == Scatter || k == Reduce }
 
 // Applicable reports whether an algorithm is applicable to a call, and if not, why. All
 // ranks of the call get the same result: InPlace, which may differ, matters only for
@@ -134,7 +121,7 @@ func (a *Algorithm) Segmented() *Algorithm {
 func (a *Algorithm) Graph(b *sched.Builder, s *Shape, params []int) (*sched.Graph, error) {
 	if ok, why := Applicable(a, s); !ok {
 		return nil, fmt.Errorf("%s by %s among %d ranks is not possible: %s; choose another of %s",
-			s.Kind, a.Name, s.Size, why, strings.Join(names(s.Kind), ", "))
+			s.Kind, a.Name, s.Size, why, strings.Join(algorithmNames(s.Kind), ", "))
 	}
 	if len(params) != len(a.Params) {
 		return nil, fmt.Errorf("%s by %s has %d parameters, not %d", a.Kind, a.Name, len(a.Params), len(params))

@@ -106,16 +106,12 @@ const (
 // CarriesVotes reports whether the votes of all ranks reach all ranks in a call: every rank
 // needs data of every other, and no block is empty.
 func (s *Shape) CarriesVotes() bool {
-	bytes, known := s.Message()
-	switch s.Kind {
-	case Barrier:
-		return true
-	case Allgather:
-		return bytes > 0 && s.Recv.Lens == nil
-	case Alltoall, Allreduce:
-		return bytes > 0 && known
+	r := table[s.Kind]
+	if r.out == Nothing {
+		return r.awaits
 	}
-	return false
+	bytes, known := s.Message()
+	return r.awaits && r.out != OwnBlock && known && bytes > 0 && s.Recv.Lens == nil
 }
 
 // Trial returns the trial of a call. tries means that there is an arrival-aware algorithm

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
@@ -277,12 +278,8 @@ func differentCollectives(rows []rankRow, ended func(rank int) string) (lines []
 // isCollective reports whether the name of a call is that of a blocking collective.
 func isCollective(call string) bool {
 	name, _, _ := strings.Cut(call, " ")
-	switch strings.TrimSuffix(name, "v") {
-	case "Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Alltoallw", "Reduce", "Allreduce",
-		"ReduceScatter", "ReduceScatterBlock", "Scan", "Exscan", "Finalize":
-		return true
-	}
-	return false
+	_, form, ok := coll.KindOfFunction(name)
+	return ok && form == coll.Blocking
 }
 
 // describeRow returns the predicate of a line, with the singular and plural forms of the

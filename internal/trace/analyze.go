@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/muster-mpi/muster/internal/coll"
 )
 
 // Cause is why a call waits.
@@ -117,7 +119,8 @@ func (a *Analysis) collective(t *Trace, calls []At) {
 	if e.Peer >= 0 {
 		root = slices.IndexFunc(calls, func(x At) bool { return t.Ranks[x.Rank].Rank == e.Peer })
 	}
-	fromRoot := strings.HasPrefix(e.Name, "Bcast") || strings.HasPrefix(e.Name, "Scatter")
+	kind, form, ok := coll.KindOfFunction(strings.TrimSuffix(e.Name, "Value"))
+	fromRoot := ok && form == coll.Blocking && kind.FromRoot()
 	for i, c := range calls {
 		switch {
 		case root < 0:

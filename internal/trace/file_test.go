@@ -80,7 +80,7 @@ func TestProgram(t *testing.T) {
 	irecv.Name, irecv.Peer, irecv.Starts, irecv.By = "Irecv", 1, true, 2
 	wait := Event{Name: "Wait", Kind: "wait", Begin: 40, End: 60, Peer: None, Tag: -1, From: None, By: -1}
 	other := Event{Name: "Probe", Kind: "probe", Begin: 70, End: 75, Peer: 1, Tag: 4, From: None, By: -1}
-	r := &Rank{Comms: []Comm{{Name: "pair", Context: 9, Ranks: []int{4, 1}}}, Events: []Event{irecv, send(20, 25, 1, 3), wait, coll("Bcast", 60, 70, 4), other}}
+	r := &Rank{Comms: []Comm{{Name: "pair", Context: 9, Ranks: []int{4, 1}}}, Events: []Event{irecv, send(20, 25, 1, 3), wait, collectiveCall("Bcast", 60, 70, 4), other}}
 	var got []string
 	for _, o := range r.Program() {
 		got = append(got, fmt.Sprintf("%d %s compute %d took %d, to %d tag %d, from %d tag %d of %d bytes, starts %v, completes %v, ranks %v",
@@ -104,9 +104,9 @@ func TestProgram(t *testing.T) {
 // for nobody and ends last, so it is the critical path.
 func TestSummary(t *testing.T) {
 	ranks := [][]Event{
-		{send(60, 62, 1, 0), coll("Barrier", 65, 86, None), send(86, 98, 2, 1)},
-		{recv(0, 64, 0, 0), coll("Barrier", 70, 86, None)},
-		{coll("Barrier", 85, 87, None), recv(96, 100, 0, 1)},
+		{send(60, 62, 1, 0), collectiveCall("Barrier", 65, 86, None), send(86, 98, 2, 1)},
+		{recv(0, 64, 0, 0), collectiveCall("Barrier", 70, 86, None)},
+		{collectiveCall("Barrier", 85, 87, None), recv(96, 100, 0, 1)},
 	}
 	for _, events := range ranks {
 		for i := range events { // to microseconds

@@ -18,7 +18,7 @@ func recv(begin, end int64, from, tag int) Event {
 	return Event{Name: "Recv", Kind: kindRecv, Begin: begin, End: end, Peer: AnyRank, Tag: -1, From: from, FromTag: tag, FromBytes: 8, By: -1}
 }
 
-func coll(name string, begin, end int64, root int) Event {
+func collectiveCall(name string, begin, end int64, root int) Event {
 	return Event{Name: name, Kind: kindCollective, Begin: begin, End: end, Peer: root, Tag: -1, From: None, By: -1}
 }
 
@@ -100,11 +100,11 @@ func TestAnalyze(t *testing.T) {
 			[]Wait{{LateReceiver, At{0, 0}, At{1, 0}, 0, 80}}, []PathStep{{1, 0, 91}}},
 		{"wait for a request", [][]Event{{send(50, 55, 1, 1)}, {irecv, wait}},
 			[]Wait{{LateSender, At{1, 1}, At{0, 0}, 20, 50}}, []PathStep{{0, 5, 50}, {1, 50, 60}}},
-		{"barrier", [][]Event{{coll("Barrier", 0, 31, None)}, {coll("Barrier", 30, 31, None)}, {coll("Barrier", 10, 32, None)}},
+		{"barrier", [][]Event{{collectiveCall("Barrier", 0, 31, None)}, {collectiveCall("Barrier", 30, 31, None)}, {collectiveCall("Barrier", 10, 32, None)}},
 			[]Wait{{AtCollective, At{0, 0}, At{1, 0}, 0, 30}, {AtCollective, At{2, 0}, At{1, 0}, 10, 30}}, []PathStep{{1, 0, 30}, {2, 30, 32}}},
-		{"late root", [][]Event{{coll("Bcast", 0, 31, 1)}, {coll("Bcast", 20, 21, 1)}, {coll("Bcast", 40, 41, 1)}},
+		{"late root", [][]Event{{collectiveCall("Bcast", 0, 31, 1)}, {collectiveCall("Bcast", 20, 21, 1)}, {collectiveCall("Bcast", 40, 41, 1)}},
 			[]Wait{{AtCollective, At{0, 0}, At{1, 0}, 0, 20}}, []PathStep{{2, 0, 41}}},
-		{"root of a reduction", [][]Event{{coll("Reduce", 0, 31, 0)}, {coll("Reduce", 20, 21, 0)}},
+		{"root of a reduction", [][]Event{{collectiveCall("Reduce", 0, 31, 0)}, {collectiveCall("Reduce", 20, 21, 0)}},
 			[]Wait{{AtCollective, At{0, 0}, At{1, 0}, 0, 20}}, []PathStep{{1, 0, 20}, {0, 20, 31}}},
 		{"empty", [][]Event{{}, {}}, nil, nil},
 	}
