@@ -24,16 +24,10 @@ func Barrier(c *Comm) error {
 }
 
 // Ibarrier starts a [Barrier]: the request is complete when all ranks have called it.
-func Ibarrier(c *Comm) Request {
-	k := barrierCall("Ibarrier")
-	return c.started(&k, c.usable("Ibarrier"))
-}
+func Ibarrier(c *Comm) Request { return collArgs[byte]{c: c, kind: coll.Barrier}.start() }
 
 // BarrierInit prepares a [Barrier].
-func BarrierInit(c *Comm) *Persistent {
-	k := barrierCall("BarrierInit")
-	return c.prepared(&k, c.usable("BarrierInit"))
-}
+func BarrierInit(c *Comm) *Persistent { return collArgs[byte]{c: c, kind: coll.Barrier}.prepare() }
 
 func barrierCall(name string) collCall {
 	return collCall{name: name, key: planKey{kind: coll.Barrier}}
@@ -71,7 +65,8 @@ func (c *Comm) synchronize(k *collCall) error {
 		a.leave(err)
 		return err
 	}
-	return c.inner(*k, nil)
+	k.inner = true
+	return blocking[byte](c, k, nil)
 }
 
 // onSharedCores reports whether the job has one host and more ranks than cores there. The

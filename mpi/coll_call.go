@@ -2,8 +2,9 @@ package mpi
 
 // The path of a collective call (MPI-4.1 chapter 6), the same for all of them:
 //
-//	Allreduce, Iallreduce, AllreduceInit   coll_<kind>.go: check the arguments,
-//	 └ collCall                            convert them to bytes
+//	Allreduce, Iallreduce, AllreduceInit   coll_reduce.go and others: describe the call
+//	 └ collArgs                            coll_args.go: check the arguments and convert them
+//	                                       to bytes, in a collCall
 //	    └ blocking, started, prepared      here: assign a tag, take the engine's lock
 //	       └ plan                          coll_plan.go: the schedule, usually cached
 //	          └ chooseAlgorithm            coll_choose.go: for a new schedule
@@ -85,11 +86,12 @@ type collCall struct {
 	recvCounts, recvDispls []int
 	carried                []coll.Blocks // lengths of blocks that the rank hands on (coll_lengths.go)
 	in, out                []byte
-	near                   *neighborhood // of neighborhood collectives
-	noted                  bool          // check mode has compared it
-	inner                  bool          // it is a part of another call, and hooks do not see it
-	leaving                bool          // the barrier of Finalize, which matches no other
-	checked                *checkedArgs  // in check mode; nil if there is none
+	near                   *neighborhood   // of neighborhood collectives
+	noted                  bool            // check mode has compared it
+	inner                  bool            // it is a part of another call, and hooks do not see it
+	leaving                bool            // the barrier of Finalize, which matches no other
+	checked                *checkedArgs    // in check mode; nil if there is none
+	packed                 *packedExchange // of blocks with layouts; nil if there are none
 }
 
 // payload returns the size in bytes of the data, or of a block where each rank has one.
@@ -113,30 +115,20 @@ func (k *collCall) volume() int {
 	return cmp.Or(n, len(k.in), len(k.out))
 }
 
-// blocking makes a blocking call without a reduction.
-func (c *Comm) blocking(k *collCall) error {
+// blocking makes a blocking call. op is nil if it does not combine elements.
+func blocking[T Elem](c *Comm, k *collCall, op *Op[T]) error {
 	h := c.beginColl(k, CallCollective, false)
 	if err := c.checkCall(k, coll.Blocking); err != nil {
 		return h.done(err)
 	}
 	a := c.arrive(k.key.kind, k.name, k.payload())
-	err := c.runBlocking(k)
+	err := runBlocking(c, k, op)
 	a.leave(err)
 	return h.done(err)
 }
 
-// inner makes a blocking call as a part of another, which hooks do not see. refused is the
-// error of its arguments.
-func (c *Comm) inner(k collCall, refused error) error {
-	if refused != nil {
-		return refused
-	}
-	k.inner = true
-	return c.blocking(&k)
-}
-
-func (c *Comm) runBlocking(k *collCall) error {
-	if done, err := c.inNode(k); done {
+func runBlocking[T Elem](c *Comm, k *collCall, op *Op[T]) error {
+	if done, err := inNode(c, k, op); done {
 		return err
 	}
 	c.e.Lock()
@@ -145,6 +137,7 @@ func (c *Comm) runBlocking(k *collCall) error {
 		var v votedCall
 		if v, err = c.votedCollective(k); err == nil {
 			c.number(v.co, k, coll.Blocking, blockingTag)
+			setReducer(c, v.co, op)
 			err = v.run(c, k)
 		}
 	}
@@ -155,12 +148,8 @@ func (c *Comm) runBlocking(k *collCall) error {
 	return nil
 }
 
-// started makes a non-blocking call without a reduction. refused is the error of its
-// arguments.
-func (c *Comm) started(k *collCall, refused error) Request {
-	if refused != nil {
-		return c.refused(refused)
-	}
+// started makes a non-blocking call.
+func started[T Elem](c *Comm, k *collCall, op *Op[T]) Request {
 	h := c.beginColl(k, CallCollective, true)
 	a := c.arriveStarted(k)
 	c.e.Lock()
@@ -170,6 +159,7 @@ func (c *Comm) started(k *collCall, refused error) Request {
 		return h.started(c.refused(c.collFailure(err)))
 	}
 	d := c.startCheckHeld(k)
+	setReducer(c, co, op)
 	return h.started(d.request(c.startHeld(co, k, a)))
 }
 
@@ -185,8 +175,9 @@ func (c *Comm) startHeld(co *engine.Collective, k *collCall, a *arrival) Request
 	return Request{c: c, op: op, more: a.request(nil)}
 }
 
-// prepared returns the persistent collective of a call.
-func (c *Comm) prepared(k *collCall, refused error) *Persistent {
+// prepared returns the persistent collective of a call. refused is the error of its
+// arguments.
+func prepared[T Elem](c *Comm, k *collCall, op *Op[T], refused error) *Persistent {
 	p := &Persistent{c: c, op: k.name, err: refused, peer: k.rootOrNull(), tag: AnyTag}
 	if refused != nil {
 		return p
@@ -209,6 +200,7 @@ func (c *Comm) prepared(k *collCall, refused error) *Persistent {
 	}
 	co := c.e.NewCollective(plan.graph, &c.co, c.collRanks(), nil)
 	co.Call = k.name
+	setReducer(c, co, op)
 	c.number(co, k, coll.Prepared, preparedTag+c.plans.prepared)
 	p.coll = &preparedColl{co: co, form: plan.aware.prepared(), in: k.in, out: k.out, bytes: k.volume(), recorder: c.recordPrepared(k, c.plans.prepared)}
 	c.plans.prepared++
@@ -265,63 +257,6 @@ func (c *Comm) landed(r Request) Request {
 		}
 	}
 	return r
-}
-
-// reduction makes a blocking call that combines elements.
-func reduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
-	h := c.beginColl(k, CallCollective, false)
-	if err := c.checkCall(k, coll.Blocking); err != nil {
-		return h.done(err)
-	}
-	a := c.arrive(k.key.kind, k.name, k.payload())
-	err := runReduction(c, k, op)
-	a.leave(err)
-	return h.done(err)
-}
-
-func runReduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
-	if done, err := reducedInNode(c, k, op); done {
-		return err
-	}
-	c.e.Lock()
-	v, err := c.votedCollective(k)
-	if err == nil {
-		c.number(v.co, k, coll.Blocking, blockingTag)
-		setReducer(c, v.co, op)
-		err = v.run(c, k)
-	}
-	c.e.Unlock()
-	if err != nil {
-		return c.collFailure(err)
-	}
-	return nil
-}
-
-// startedReduction is the non-blocking form of reduction.
-func startedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) Request {
-	if refused != nil {
-		return c.refused(refused)
-	}
-	h := c.beginColl(k, CallCollective, true)
-	a := c.arriveStarted(k)
-	c.e.Lock()
-	co, err := c.collective(k)
-	if err != nil {
-		c.e.Unlock()
-		return h.started(c.refused(c.collFailure(err)))
-	}
-	d := c.startCheckHeld(k)
-	setReducer(c, co, op)
-	return h.started(d.request(c.startHeld(co, k, a)))
-}
-
-// preparedReduction is the persistent form of reduction.
-func preparedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) *Persistent {
-	p := c.prepared(k, refused)
-	if p.err == nil {
-		setReducer(c, p.coll.co, op)
-	}
-	return p
 }
 
 // collFailure converts an error of the engine to one of this package.
@@ -389,3 +324,44 @@ func checkOp[T Elem](c *Comm, k *collCall, op *Op[T]) error {
 
 // same reports whether two slices begin at the same address, so that a call is in place.
 func same[T any](a, b []T) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
+
+// checkBlocks returns an error if the counts or displacements of blocks do not fit a
+// slice of length n.
+func (c *Comm) checkBlocks(name, what string, n int, counts, displs []int) error {
+	return c.checkParts(name, what, "rank", c.size, n, counts, displs)
+}
+
+// checkParts is checkBlocks for the blocks of any peers: ranks or neighbors.
+func (c *Comm) checkParts(name, what, peer string, peers, n int, counts, displs []int) error {
+	if len(counts) != peers {
+		return c.refuse(ErrCount, name, "there are %d counts for %s and %d %ss", len(counts), what, peers, peer)
+	}
+	if displs != nil && len(displs) != peers {
+		return c.refuse(ErrArg, name, "there are %d displacements in %s and %d %ss; use nil for blocks one after the other", len(displs), what, peers, peer)
+	}
+	at := 0
+	for r, m := range counts {
+		if displs != nil {
+			at = displs[r]
+		}
+		if m < 0 {
+			return c.refuse(ErrCount, name, "the count of %s %d in %s is %d", peer, r, what, m)
+		}
+		if at < 0 || at > n || m > n-at {
+			return c.refuse(ErrBuffer, name, "the block of %s %d is elements %d to %d of %s, which has %d", peer, r, at, at+m-1, what, n)
+		}
+		at += m
+	}
+	return nil
+}
+
+// blockOf returns the offset and the length of the block of a rank.
+func blockOf(counts, displs []int, rank int) (at, n int) {
+	if displs != nil {
+		return displs[rank], counts[rank]
+	}
+	for _, m := range counts[:rank] {
+		at += m
+	}
+	return at, counts[rank]
+}

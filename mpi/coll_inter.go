@@ -1,9 +1,8 @@
 package mpi
 
 // Collectives on inter-communicators (MPI-4.1 section 6.2.3): the arguments of one group
-// describe the data that it sends, those of the other the data that it receives. Each
-// function here replaces the one that checks the same call on an intra-communicator; after
-// that all calls take the same path (coll_call.go). Blocks are those of the remote group,
+// describe the data that it sends, those of the other the data that it receives. Only the
+// checks of arguments (coll_args.go) and the schedule differ. Blocks are those of the remote group,
 // so c.size, which is its size, counts them; only ReduceScatter has a block for each rank
 // of the local group. A nil in is empty: there are no in-place calls (MPI-4.1 section
 // 6.2.3).
@@ -25,229 +24,125 @@ func (c *Comm) collRanks() *rankset.List {
 // nobodysRoot is the root for the other ranks of the root's group.
 const nobodysRoot = -1
 
-// interCall begins a call.
-func interCall[T Elem](c *Comm, name string, kind coll.Kind) (collCall, error) {
-	k := collCall{name: name, key: planKey{kind: kind, elem: sizeOf[T]()}}
-	if err := checkType[T](c, &k); err != nil {
-		return k, err
-	}
-	return k, c.usable(name)
-}
-
-// interRooted begins a call that has a root: the caller is the root, or in the remote
-// group, or in the root's group with nothing to do.
-func interRooted[T Elem](c *Comm, name string, kind coll.Kind, root int) (k collCall, isRoot, isOther bool, err error) {
-	if k, err = interCall[T](c, name, kind); err != nil {
-		return k, false, false, err
-	}
-	switch g := c.inter; {
-	case root == Root:
-		k.key.root, isRoot = g.both.rank, true
-	case root == ProcNull:
-		k.key.root = nobodysRoot
-	case root >= 0 && root < c.size:
-		k.key.root, isOther = g.start(!g.second)+root, true
-	default:
-		err = c.refuse(ErrRoot, name, "there is no rank %d in the other group of %s, which has ranks 0 to %d; "+
-			"the root itself passes mpi.Root and the others of its group mpi.ProcNull", root, c.Name(), c.size-1)
-	}
-	return k, isRoot, isOther, err
-}
-
-func interBcastCall[T Elem](c *Comm, name string, buf []T, root int) (collCall, error) {
-	k, isRoot, isOther, err := interRooted[T](c, name, coll.Bcast, root)
-	if err == nil && (isRoot || isOther) {
-		k.out = rawBytes(buf)
-		k.key.bytes = len(k.out)
-	}
-	return k, err
-}
-
-// each returns the length in bytes of the blocks of a slice with a block for each of n
-// ranks.
-func (k *collCall) each(c *Comm, what string, length, n int) (int, error) {
-	if length%n != 0 {
-		return 0, c.refuse(ErrCount, k.name, "%s has %d elements, which cannot be shared evenly among %d ranks", what, length, n)
-	}
-	return length / n * k.key.elem, nil
-}
-
-func interGatherCall[T Elem](c *Comm, name string, in, out []T, root int) (collCall, error) {
-	k, isRoot, isOther, err := interRooted[T](c, name, coll.Gather, root)
-	switch {
-	case err != nil:
-	case isRoot:
-		k.out = rawBytes(out)
-		k.key.recv, err = k.each(c, "out", len(out), c.size)
-	case isOther:
-		k.in = rawBytes(in)
-		k.key.bytes = len(k.in)
-	}
-	return k, err
-}
-
-func interGathervCall[T Elem](c *Comm, name string, in, out []T, counts, displs []int, root int) (collCall, error) {
-	k, isRoot, isOther, err := interRooted[T](c, name, coll.Gather, root)
-	k.key.irregular = true
-	switch {
-	case err != nil:
-	case isRoot:
-		k.out, k.recvCounts, k.recvDispls = rawBytes(out), counts, displs
-		err = c.checkBlocks(name, "out", len(out), counts, displs)
-	case isOther:
-		k.in = rawBytes(in)
-		k.key.bytes = len(k.in)
-	}
-	return k, err
-}
-
-func interScatterCall[T Elem](c *Comm, name string, in, out []T, root int) (collCall, error) {
-	k, isRoot, isOther, err := interRooted[T](c, name, coll.Scatter, root)
-	switch {
-	case err != nil:
-	case isRoot:
-		k.in = rawBytes(in)
-		k.key.bytes, err = k.each(c, "in", len(in), c.size)
-	case isOther:
-		k.out = rawBytes(out)
-		k.key.recv = len(k.out)
-	}
-	return k, err
-}
-
-func interScattervCall[T Elem](c *Comm, name string, in []T, counts, displs []int, out []T, root int) (collCall, error) {
-	k, isRoot, isOther, err := interRooted[T](c, name, coll.Scatter, root)
-	k.key.irregular = true
-	switch {
-	case err != nil:
-	case isRoot:
-		k.in, k.sendCounts, k.sendDispls = rawBytes(in), counts, displs
-		err = c.checkBlocks(name, "in", len(in), counts, displs)
-	case isOther:
-		k.out = rawBytes(out)
-		k.key.recv = len(k.out)
-	}
-	return k, err
-}
-
-func interAllgatherCall[T Elem](c *Comm, name string, in, out []T) (collCall, error) {
-	k, err := interCall[T](c, name, coll.Allgather)
-	if err != nil {
-		return k, err
-	}
-	k.in, k.out = rawBytes(in), rawBytes(out)
-	k.key.bytes = len(k.in)
-	k.key.recv, err = k.each(c, "out", len(out), c.size)
-	return k, err
-}
-
-func interAllgathervCall[T Elem](c *Comm, name string, in, out []T, counts, displs []int) (collCall, error) {
-	k, err := interCall[T](c, name, coll.Allgather)
-	if err != nil {
-		return k, err
-	}
-	k.key.irregular = true
-	k.in, k.out, k.recvCounts, k.recvDispls = rawBytes(in), rawBytes(out), counts, displs
-	k.key.bytes = len(k.in)
-	return k, c.checkBlocks(name, "out", len(out), counts, displs)
-}
-
-func interAlltoallCall[T Elem](c *Comm, name string, in, out []T) (collCall, error) {
-	k, err := interCall[T](c, name, coll.Alltoall)
-	if err != nil {
-		return k, err
-	}
-	k.in, k.out = rawBytes(in), rawBytes(out)
-	if k.key.bytes, err = k.each(c, "in", len(in), c.size); err != nil {
-		return k, err
-	}
-	k.key.recv, err = k.each(c, "out", len(out), c.size)
-	return k, err
-}
-
-func interAlltoallvCall[T Elem](c *Comm, name string, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) (collCall, error) {
-	k, err := interCall[T](c, name, coll.Alltoall)
-	if err != nil {
-		return k, err
-	}
-	k.key.irregular = true
-	k.in, k.sendCounts, k.sendDispls = rawBytes(in), sendCounts, sendDispls
-	k.out, k.recvCounts, k.recvDispls = rawBytes(out), recvCounts, recvDispls
-	if err := c.checkBlocks(name, "in", len(in), sendCounts, sendDispls); err != nil {
-		return k, err
-	}
-	return k, c.checkBlocks(name, "out", len(out), recvCounts, recvDispls)
-}
-
-// reduces adds the operation to a call that combines elements.
-func reduces[T Elem](c *Comm, k *collCall, op *Op[T]) error {
-	k.key.ordered, k.key.typ, k.key.elem = op.NonCommutative, typeWord((*T)(nil)), op.elem()
-	if err := op.whole(c, k.name, k.key.bytes/sizeOf[T]()); err != nil {
+// betweenGroups completes a call on an inter-communicator.
+func (a *collArgs[T]) betweenGroups(k *collCall) (err error) {
+	c := a.c
+	if err := c.definedBetween(k); err != nil {
 		return err
 	}
-	return checkOp(c, k, op)
-}
-
-func interReduceCall[T Elem](c *Comm, name string, in, out []T, op *Op[T], root int) (collCall, error) {
-	k, isRoot, isOther, err := interRooted[T](c, name, coll.Reduce, root)
-	if err != nil {
-		return k, err
+	gives, gets := true, true
+	if a.kind.Rooted() {
+		isRoot, isOther, err := a.role(k)
+		switch {
+		case err != nil:
+			return err
+		case a.kind.In() == coll.Nothing:
+			gets = isRoot || isOther
+		case a.kind.FromRoot():
+			gives, gets = isRoot, isOther
+		default:
+			gives, gets = isOther, isRoot
+		}
+	}
+	if in := a.kind.In(); gives && in != coll.Nothing {
+		k.in = rawBytes(a.in)
+		if k.key.bytes = len(k.in); in == coll.AllBlocks && !a.kind.Combines() {
+			k.sendCounts, k.sendDispls = a.sendCounts, a.sendDispls
+			if k.key.bytes, err = k.each(c, "in", len(a.in), a.sendCounts, a.sendDispls); err != nil {
+				return err
+			}
+		}
+	}
+	if gets {
+		k.out = rawBytes(a.out)
+		switch a.kind.Out() {
+		case coll.Vector:
+			if a.kind.In() == coll.Vector && gives && len(a.in) != len(a.out) {
+				return c.refuse(ErrCount, k.name, "in has %d elements, out %d", len(a.in), len(a.out))
+			}
+			k.key.bytes = len(k.out)
+		case coll.OwnBlock:
+			k.key.recv = len(k.out)
+		default:
+			k.recvCounts, k.recvDispls = a.recvCounts, a.recvDispls
+			if k.key.recv, err = k.each(c, "out", len(a.out), a.recvCounts, a.recvDispls); err != nil {
+				return err
+			}
+		}
 	}
 	switch {
-	case isRoot:
-		k.out = rawBytes(out)
-		k.key.bytes = len(k.out)
-	case isOther:
-		k.in = rawBytes(in)
-		k.key.bytes = len(k.in)
+	case !a.kind.Combines():
+		return nil
+	case a.kind.In() == coll.AllBlocks:
+		if err := a.partsOfGroup(k); err != nil {
+			return err
+		}
 	}
-	return k, reduces(c, &k, op)
+	return a.op.whole(c, k.name, k.key.bytes/sizeOf[T]())
 }
 
-func interAllreduceCall[T Elem](c *Comm, name string, in, out []T, op *Op[T]) (collCall, error) {
-	k, err := interCall[T](c, name, coll.Allreduce)
-	if err != nil {
-		return k, err
+// definedBetween returns an error if a call is not defined between two groups.
+func (c *Comm) definedBetween(k *collCall) error {
+	if k.key.kind.BetweenGroups() {
+		return nil
 	}
-	if len(in) != len(out) {
-		return k, c.refuse(ErrCount, name, "in has %d elements, out %d", len(in), len(out))
-	}
-	k.in, k.out = rawBytes(in), rawBytes(out)
-	k.key.bytes = len(k.in)
-	return k, reduces(c, &k, op)
+	return c.intra(k.name)
 }
 
-// interReduceScatterCall serves both forms; counts is nil if all blocks are equal. The
-// blocks are those of the local group (MPI-4.1 section 6.10).
-func interReduceScatterCall[T Elem](c *Comm, name string, in, out []T, counts []int, op *Op[T]) (collCall, error) {
-	k, err := interCall[T](c, name, coll.ReduceScatter)
-	if err != nil {
-		return k, err
+// role returns what a rank does in a call that has a root: it is the root, or in the remote
+// group, or in the root's group with nothing to do.
+func (a *collArgs[T]) role(k *collCall) (isRoot, isOther bool, err error) {
+	c := a.c
+	switch g := c.inter; {
+	case a.root == Root:
+		k.key.root = g.both.rank
+		return true, false, nil
+	case a.root == ProcNull:
+		k.key.root = nobodysRoot
+		return false, false, nil
+	case a.root >= 0 && a.root < c.size:
+		k.key.root = g.start(!g.second) + a.root
+		return false, true, nil
 	}
+	return false, false, c.refuse(ErrRoot, k.name, "there is no rank %d in the other group of %s, which has ranks 0 to %d; "+
+		"the root itself passes mpi.Root and the others of its group mpi.ProcNull", a.root, c.Name(), c.size-1)
+}
+
+// each checks the blocks of a slice with a block for each rank of the other group, and
+// returns their length in bytes if they are equal.
+func (k *collCall) each(c *Comm, what string, length int, counts, displs []int) (int, error) {
+	if k.key.irregular {
+		return 0, c.checkBlocks(k.name, what, length, counts, displs)
+	}
+	if length%c.size != 0 {
+		return 0, c.refuse(ErrCount, k.name, "%s has %d elements, which cannot be shared evenly among %d ranks", what, length, c.size)
+	}
+	return length / c.size * k.key.elem, nil
+}
+
+// partsOfGroup checks the parts of a result, which are those of the local group (MPI-4.1
+// section 6.10).
+func (a *collArgs[T]) partsOfGroup(k *collCall) (err error) {
+	c, counts := a.c, a.sendCounts
 	n := c.Size()
-	mine, all := len(in)/n, len(in)/n*n
-	if counts != nil {
-		if err := c.checkParts(name, "in", "rank", n, len(in), counts, nil); err != nil {
-			return k, err
+	mine, all := len(a.in)/n, len(a.in)/n*n
+	if k.key.irregular {
+		if err := c.checkParts(k.name, "in", "rank", n, len(a.in), counts, nil); err != nil {
+			return err
 		}
 		mine, all = counts[c.rank], 0
 		for _, m := range counts {
 			all += m
 		}
 	}
-	if all != len(in) {
-		return k, c.refuse(ErrCount, name, "in has %d elements; the %d ranks of this group share %d", len(in), n, all)
+	if all != len(a.in) {
+		return c.refuse(ErrCount, k.name, "in has %d elements; the %d ranks of this group share %d", len(a.in), n, all)
 	}
-	if len(out) != mine {
-		return k, c.refuse(ErrCount, name, "out has %d elements; this rank's part of the result has %d", len(out), mine)
+	if len(a.out) != mine {
+		return c.refuse(ErrCount, k.name, "out has %d elements; this rank's part of the result has %d", len(a.out), mine)
 	}
-	if k.recvCounts, err = op.units(c, name, counts); err != nil {
-		return k, err
-	}
-	k.in, k.out = rawBytes(in), rawBytes(out)
-	k.key.irregular = counts != nil
-	k.key.bytes, k.key.recv = len(k.in), mine*k.key.elem
-	return k, reduces(c, &k, op)
+	k.recvCounts, err = a.op.units(c, k.name, counts)
+	return err
 }
 
 // interGraph makes the schedule of a call. The lock is held.

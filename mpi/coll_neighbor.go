@@ -11,71 +11,44 @@ import "github.com/muster-mpi/muster/internal/coll"
 // blocks of its sources: block i of out is from source i. All ranks send the same number
 // of elements. Blocks whose source is ProcNull, at the edge of a grid, are not changed.
 func NeighborAllgather[T Elem](t Topology, in, out []T) error {
-	k, err := neighborAllgatherCall(t, "NeighborAllgather", in, out)
-	if err != nil {
-		return err
-	}
-	return t.neighbors().c.blocking(&k)
+	return neighborAllgatherArgs(t, in, out).call()
 }
 
 // IneighborAllgather starts a [NeighborAllgather].
 func IneighborAllgather[T Elem](t Topology, in, out []T) Request {
-	k, err := neighborAllgatherCall(t, "IneighborAllgather", in, out)
-	return t.neighbors().c.started(&k, err)
+	return neighborAllgatherArgs(t, in, out).start()
 }
 
 // NeighborAllgatherInit prepares a [NeighborAllgather].
 func NeighborAllgatherInit[T Elem](t Topology, in, out []T) *Persistent {
-	k, err := neighborAllgatherCall(t, "NeighborAllgatherInit", in, out)
-	return t.neighbors().c.prepared(&k, err)
+	return neighborAllgatherArgs(t, in, out).prepare()
 }
 
-func neighborAllgatherCall[T Elem](t Topology, name string, in, out []T) (collCall, error) {
-	k, err := neighborCall[T](t, name)
-	if err != nil {
-		return k, err
-	}
-	k.key.shared, k.in, k.key.bytes = true, rawBytes(in), len(in)*k.key.elem
-	if n := len(k.near.sources); len(out) != n*len(in) {
-		return k, k.near.c.refuse(ErrCount, name, "out has %d elements; %d sources with %d each need %d", len(out), n, len(in), n*len(in))
-	}
-	k.out, k.key.recv = rawBytes(out), k.key.bytes
-	return k, nil
+func neighborAllgatherArgs[T Elem](t Topology, in, out []T) collArgs[T] {
+	return collArgs[T]{c: t.neighbors().c, near: t.neighbors(), kind: coll.Neighbors, variant: coll.SameRegular, in: in, out: out}
 }
 
 // NeighborAllgatherv is [NeighborAllgather] with blocks of different lengths: source i
 // sends counts[i] elements, which are stored from element displs[i] of out on. If displs
 // is nil, the blocks follow one another.
 func NeighborAllgatherv[T Elem](t Topology, in, out []T, counts, displs []int) error {
-	k, err := neighborAllgathervCall(t, "NeighborAllgatherv", in, out, counts, displs)
-	if err != nil {
-		return err
-	}
-	return t.neighbors().c.blocking(&k)
+	return neighborAllgathervArgs(t, in, out, counts, displs).call()
 }
 
 // IneighborAllgatherv starts a [NeighborAllgatherv]. It does not retain counts and
 // displs.
 func IneighborAllgatherv[T Elem](t Topology, in, out []T, counts, displs []int) Request {
-	k, err := neighborAllgathervCall(t, "IneighborAllgatherv", in, out, counts, displs)
-	return t.neighbors().c.started(&k, err)
+	return neighborAllgathervArgs(t, in, out, counts, displs).start()
 }
 
 // NeighborAllgathervInit prepares a [NeighborAllgatherv]. It does not retain counts and
 // displs.
 func NeighborAllgathervInit[T Elem](t Topology, in, out []T, counts, displs []int) *Persistent {
-	k, err := neighborAllgathervCall(t, "NeighborAllgathervInit", in, out, counts, displs)
-	return t.neighbors().c.prepared(&k, err)
+	return neighborAllgathervArgs(t, in, out, counts, displs).prepare()
 }
 
-func neighborAllgathervCall[T Elem](t Topology, name string, in, out []T, counts, displs []int) (collCall, error) {
-	k, err := neighborCall[T](t, name)
-	if err != nil {
-		return k, err
-	}
-	k.key.irregular, k.key.shared, k.in, k.key.bytes = true, true, rawBytes(in), len(in)*k.key.elem
-	k.out, k.recvCounts, k.recvDispls = rawBytes(out), counts, displs
-	return k, k.near.c.checkParts(name, "out", "source", len(k.near.sources), len(out), counts, displs)
+func neighborAllgathervArgs[T Elem](t Topology, in, out []T, counts, displs []int) collArgs[T] {
+	return collArgs[T]{c: t.neighbors().c, near: t.neighbors(), kind: coll.Neighbors, variant: coll.SameIrregular, in: in, out: out, recvCounts: counts, recvDispls: displs}
 }
 
 // NeighborAlltoall sends block i of in to destination i of the calling rank and receives
@@ -83,48 +56,21 @@ func neighborAllgathervCall[T Elem](t Topology, name string, in, out []T, counts
 // a dimension arrives as the block from the positive direction, and vice versa, also if
 // both neighbors are the same rank. Blocks whose source is ProcNull are not changed.
 func NeighborAlltoall[T Elem](t Topology, in, out []T) error {
-	k, err := neighborAlltoallCall(t, "NeighborAlltoall", in, out)
-	if err != nil {
-		return err
-	}
-	return t.neighbors().c.blocking(&k)
+	return neighborAlltoallArgs(t, in, out).call()
 }
 
 // IneighborAlltoall starts a [NeighborAlltoall].
 func IneighborAlltoall[T Elem](t Topology, in, out []T) Request {
-	k, err := neighborAlltoallCall(t, "IneighborAlltoall", in, out)
-	return t.neighbors().c.started(&k, err)
+	return neighborAlltoallArgs(t, in, out).start()
 }
 
 // NeighborAlltoallInit prepares a [NeighborAlltoall].
 func NeighborAlltoallInit[T Elem](t Topology, in, out []T) *Persistent {
-	k, err := neighborAlltoallCall(t, "NeighborAlltoallInit", in, out)
-	return t.neighbors().c.prepared(&k, err)
+	return neighborAlltoallArgs(t, in, out).prepare()
 }
 
-func neighborAlltoallCall[T Elem](t Topology, name string, in, out []T) (collCall, error) {
-	k, err := neighborCall[T](t, name)
-	if err != nil {
-		return k, err
-	}
-	share := func(what string, buf []T, ranks []int, of string) (int, error) {
-		n := len(ranks)
-		if n == 0 && len(buf) == 0 {
-			return 0, nil
-		}
-		if n == 0 || len(buf)%n != 0 {
-			return 0, k.near.c.refuse(ErrCount, name, "%s has %d elements, which cannot be shared evenly among %d %s", what, len(buf), n, of)
-		}
-		return len(buf) / n * k.key.elem, nil
-	}
-	if k.key.bytes, err = share("in", in, k.near.dests, "destinations"); err != nil {
-		return k, err
-	}
-	if k.key.recv, err = share("out", out, k.near.sources, "sources"); err != nil {
-		return k, err
-	}
-	k.in, k.out = rawBytes(in), rawBytes(out)
-	return k, nil
+func neighborAlltoallArgs[T Elem](t Topology, in, out []T) collArgs[T] {
+	return collArgs[T]{c: t.neighbors().c, near: t.neighbors(), kind: coll.Neighbors, in: in, out: out}
 }
 
 // NeighborAlltoallv is [NeighborAlltoall] with blocks of different lengths. It sends to
@@ -132,40 +78,23 @@ func neighborAlltoallCall[T Elem](t Topology, name string, in, out []T) (collCal
 // stores the recvCounts[j] elements from source j from element recvDispls[j] of out on.
 // If displacements are nil, the blocks follow one another.
 func NeighborAlltoallv[T Elem](t Topology, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) error {
-	k, err := neighborAlltoallvCall(t, "NeighborAlltoallv", in, sendCounts, sendDispls, out, recvCounts, recvDispls)
-	if err != nil {
-		return err
-	}
-	return t.neighbors().c.blocking(&k)
+	return neighborAlltoallvArgs(t, in, sendCounts, sendDispls, out, recvCounts, recvDispls).call()
 }
 
 // IneighborAlltoallv starts a [NeighborAlltoallv]. It does not retain counts and
 // displacements.
 func IneighborAlltoallv[T Elem](t Topology, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) Request {
-	k, err := neighborAlltoallvCall(t, "IneighborAlltoallv", in, sendCounts, sendDispls, out, recvCounts, recvDispls)
-	return t.neighbors().c.started(&k, err)
+	return neighborAlltoallvArgs(t, in, sendCounts, sendDispls, out, recvCounts, recvDispls).start()
 }
 
 // NeighborAlltoallvInit prepares a [NeighborAlltoallv]. It does not retain counts and
 // displacements.
 func NeighborAlltoallvInit[T Elem](t Topology, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) *Persistent {
-	k, err := neighborAlltoallvCall(t, "NeighborAlltoallvInit", in, sendCounts, sendDispls, out, recvCounts, recvDispls)
-	return t.neighbors().c.prepared(&k, err)
+	return neighborAlltoallvArgs(t, in, sendCounts, sendDispls, out, recvCounts, recvDispls).prepare()
 }
 
-func neighborAlltoallvCall[T Elem](t Topology, name string, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) (collCall, error) {
-	k, err := neighborCall[T](t, name)
-	if err != nil {
-		return k, err
-	}
-	k.key.irregular = true
-	k.in, k.sendCounts, k.sendDispls = rawBytes(in), sendCounts, sendDispls
-	k.out, k.recvCounts, k.recvDispls = rawBytes(out), recvCounts, recvDispls
-	c := k.near.c
-	if err := c.checkParts(name, "in", "destination", len(k.near.dests), len(in), sendCounts, sendDispls); err != nil {
-		return k, err
-	}
-	return k, c.checkParts(name, "out", "source", len(k.near.sources), len(out), recvCounts, recvDispls)
+func neighborAlltoallvArgs[T Elem](t Topology, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) collArgs[T] {
+	return collArgs[T]{c: t.neighbors().c, near: t.neighbors(), kind: coll.Neighbors, variant: coll.Irregular, in: in, sendCounts: sendCounts, sendDispls: sendDispls, out: out, recvCounts: recvCounts, recvDispls: recvDispls}
 }
 
 // NeighborAlltoallw is [NeighborAlltoall] with a layout for each block: it sends to
@@ -173,63 +102,69 @@ func neighborAlltoallvCall[T Elem](t Topology, name string, in []T, sendCounts, 
 // in the elements of out that recvs[j] selects. A nil layout is an empty block. With it, a
 // rank exchanges all borders of its part of a grid, rows and columns alike, in one call.
 func NeighborAlltoallw[T Elem](t Topology, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) error {
-	k, w, err := neighborAlltoallwCall(t, "NeighborAlltoallw", in, sends, out, recvs)
-	if err != nil {
-		return err
-	}
-	w.pack()
-	if err := t.neighbors().c.blocking(&k); err != nil {
-		return err
-	}
-	w.unpack(0)
-	return nil
+	return neighborAlltoallwArgs(t, in, sends, out, recvs).call()
 }
 
 // IneighborAlltoallw starts a [NeighborAlltoallw]. out holds the result when the request
 // is complete.
 func IneighborAlltoallw[T Elem](t Topology, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) Request {
-	k, w, err := neighborAlltoallwCall(t, "IneighborAlltoallw", in, sends, out, recvs)
-	return t.neighbors().c.startedPacked(&k, w, err)
+	return neighborAlltoallwArgs(t, in, sends, out, recvs).start()
 }
 
 // NeighborAlltoallwInit prepares a [NeighborAlltoallw].
 func NeighborAlltoallwInit[T Elem](t Topology, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) *Persistent {
-	k, w, err := neighborAlltoallwCall(t, "NeighborAlltoallwInit", in, sends, out, recvs)
-	return t.neighbors().c.preparedPacked(&k, w, err)
+	return neighborAlltoallwArgs(t, in, sends, out, recvs).prepare()
 }
 
-func neighborAlltoallwCall[T Elem](t Topology, name string, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) (collCall, *packedExchange, error) {
-	k, err := neighborCall[T](t, name)
-	if err != nil {
-		return k, nil, err
-	}
-	k.key.irregular, k.key.elem = true, 1
-	w := &packedExchange{}
-	c := k.near.c
-	if w.sends, k.sendCounts, w.in, err = blockViews(c, name, "in", len(k.near.dests), in, sends); err != nil {
-		return k, nil, err
-	}
-	if w.recvs, k.recvCounts, w.out, err = blockViews(c, name, "out", len(k.near.sources), out, recvs); err != nil {
-		return k, nil, err
-	}
-	k.in, k.out = w.in, w.out
-	return k, w, nil
+func neighborAlltoallwArgs[T Elem](t Topology, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) collArgs[T] {
+	return collArgs[T]{c: t.neighbors().c, near: t.neighbors(), kind: coll.Neighbors, variant: coll.Layouts, in: in, sends: sends, out: out, recvs: recvs}
 }
 
-// neighborCall begins a call.
-func neighborCall[T Elem](t Topology, name string) (collCall, error) {
-	k := collCall{name: name, near: t.neighbors(), key: planKey{kind: coll.Neighbors, elem: sizeOf[T]()}}
-	c := k.near.c
-	if err := checkType[T](c, &k); err != nil {
-		return k, err
+// withNeighbors completes a call.
+func (a *collArgs[T]) withNeighbors(k *collCall) (err error) {
+	n, c := k.near, a.c
+	if n.refused != nil {
+		return c.refuse(ErrTopology, k.name, "%w", n.refused)
 	}
-	if err := c.usable(name); err != nil {
-		return k, err
+	if a.variant == coll.Layouts {
+		return a.withLayouts(k, len(n.dests), len(n.sources))
 	}
-	if k.near.refused != nil {
-		return k, c.refuse(ErrTopology, name, "%w", k.near.refused)
+	k.in, k.sendCounts, k.sendDispls = rawBytes(a.in), a.sendCounts, a.sendDispls
+	k.out, k.recvCounts, k.recvDispls = rawBytes(a.out), a.recvCounts, a.recvDispls
+	k.key.shared = a.variant == coll.SameRegular || a.variant == coll.SameIrregular
+	switch {
+	case k.key.shared:
+		k.key.bytes = len(k.in)
+	case k.key.irregular:
+		err = c.checkParts(k.name, "in", "destination", len(n.dests), len(a.in), a.sendCounts, a.sendDispls)
+	default:
+		k.key.bytes, err = k.shareOf(c, "in", len(a.in), len(n.dests), "destinations")
 	}
-	return k, nil
+	switch sources := len(n.sources); {
+	case err != nil:
+		return err
+	case k.key.irregular:
+		return c.checkParts(k.name, "out", "source", sources, len(a.out), a.recvCounts, a.recvDispls)
+	case k.key.shared && len(a.out) != sources*len(a.in):
+		return c.refuse(ErrCount, k.name, "out has %d elements; %d sources with %d each need %d", len(a.out), sources, len(a.in), sources*len(a.in))
+	case k.key.shared:
+		k.key.recv = k.key.bytes
+	default:
+		k.key.recv, err = k.shareOf(c, "out", len(a.out), sources, "sources")
+	}
+	return err
+}
+
+// shareOf returns the length in bytes of the blocks of a slice with one for each of n
+// neighbors.
+func (k *collCall) shareOf(c *Comm, what string, length, n int, of string) (int, error) {
+	if n == 0 && length == 0 {
+		return 0, nil
+	}
+	if n == 0 || length%n != 0 {
+		return 0, c.refuse(ErrCount, k.name, "%s has %d elements, which cannot be shared evenly among %d %s", what, length, n, of)
+	}
+	return length / n * k.key.elem, nil
 }
 
 // neighborBlocks sets the peers and blocks of a rank. ProcNull is left out, and the

@@ -4,9 +4,9 @@ package mpi
 // 4.3). Blocking calls up to a size limit use it, by a rule that is the same on all ranks
 // of the communicator:
 //
-//	inNode, reducedInNode   is it one of those calls? then make it in the team
-//	 └ nodeTeam             the communicator's team, formed after nodeAfter such calls
-//	    └ formTeam          rank 0 creates the segment; all map it, or none
+//	inNode       is it one of those calls? then make it in the team
+//	 └ nodeTeam  the communicator's team, formed after nodeAfter such calls
+//	    └ formTeam  rank 0 creates the segment; all map it, or none
 //
 // Non-blocking and persistent calls use messages: they must make progress while the rank
 // is elsewhere.
@@ -87,47 +87,42 @@ type nodeColl struct {
 	region nodeRegion
 }
 
-// inNode makes a call that copies data, if it is one for the segment.
-func (c *Comm) inNode(k *collCall) (done bool, err error) {
+// inNode makes a call in the segment, if it is one for it. op is nil if the call does not
+// combine elements.
+func inNode[T Elem](c *Comm, k *collCall, op *Op[T]) (done bool, err error) {
 	t, err := c.nodeTeam(k)
-	if t == nil {
+	switch {
+	case t == nil:
 		return err != nil, err
-	}
-	switch key := &k.key; key.kind {
-	case coll.Barrier:
-		if k.leaving {
-			err = t.Finalize(k.name)
-		} else {
-			err = t.Barrier(k.name)
-		}
-	case coll.Bcast:
-		err = t.Bcast(k.name, k.out, key.root)
-	case coll.Gather:
-		err = t.Gather(k.name, k.in, k.out, key.recv, key.root)
-	case coll.Scatter:
-		err = t.Scatter(k.name, k.in, k.out, key.bytes, key.root)
-	case coll.Allgather:
-		err = t.Allgather(k.name, k.in, k.out, key.recv)
-	case coll.Alltoall:
-		err = t.Alltoall(k.name, k.in, k.out, key.bytes)
+	case op == nil:
+		err = moveInTeam(t, k)
+	case op.predefined != nil:
+		err = reduceInTeam(t, k, op.Apply, 1, !op.NonCommutative)
 	default:
-		return false, nil
+		err = usersReduction(c, t, k, op)
 	}
 	return true, c.nodeOutcome(k, t, err)
 }
 
-// reducedInNode makes a call that combines elements, if it is one for the segment.
-func reducedInNode[T Elem](c *Comm, k *collCall, op Op[T]) (done bool, err error) {
-	t, err := c.nodeTeam(k)
-	if t == nil {
-		return err != nil, err
+func moveInTeam(t *nodecoll.Team, k *collCall) error {
+	switch key := &k.key; key.kind {
+	case coll.Barrier:
+		if k.leaving {
+			return t.Finalize(k.name)
+		}
+		return t.Barrier(k.name)
+	case coll.Bcast:
+		return t.Bcast(k.name, k.out, key.root)
+	case coll.Gather:
+		return t.Gather(k.name, k.in, k.out, key.recv, key.root)
+	case coll.Scatter:
+		return t.Scatter(k.name, k.in, k.out, key.bytes, key.root)
+	case coll.Allgather:
+		return t.Allgather(k.name, k.in, k.out, key.recv)
+	case coll.Alltoall:
+		return t.Alltoall(k.name, k.in, k.out, key.bytes)
 	}
-	if op.predefined != nil {
-		err = reduceInTeam(t, k, op.Apply, 1, !op.NonCommutative)
-	} else {
-		err = usersReduction(c, t, k, op)
-	}
-	return true, c.nodeOutcome(k, t, err)
+	return noTeamForm(k)
 }
 
 func reduceInTeam[T Elem](t *nodecoll.Team, k *collCall, combine func(inout, in []T), unit int, commutes bool) error {
@@ -147,6 +142,10 @@ func reduceInTeam[T Elem](t *nodecoll.Team, k *collCall, combine func(inout, in 
 	case coll.Exscan:
 		return nodecoll.Exscan(t, k.name, in, out, combine, unit)
 	}
+	return noTeamForm(k)
+}
+
+func noTeamForm(k *collCall) error {
 	return fmt.Errorf("internal error: %s has no form in shared memory", k.name)
 }
 

@@ -1,7 +1,9 @@
 package mpi
 
-// Reduce and Allreduce (MPI-4.1 sections 6.9.1, 6.9.6). In place means that out holds
-// the rank's contribution: in is nil, or is out.
+// Collectives that combine data (MPI-4.1 sections 6.9 to 6.11), each in three forms from one
+// description (coll_args.go). In place means that out holds the rank's contribution: in is
+// nil, or is out. For ReduceScatter that is all blocks, and the rank's block of the result
+// is stored at the beginning.
 
 import "github.com/muster-mpi/muster/internal/coll"
 
@@ -9,35 +11,21 @@ import "github.com/muster-mpi/muster/internal/coll"
 // out is used at the root only. There, in may be the same slice or nil: then out holds
 // root's contribution.
 func Reduce[T Elem](c *Comm, in, out []T, op Op[T], root int) error {
-	k, err := reduceCall(c, "Reduce", in, out, &op, root)
-	if err != nil {
-		return err
-	}
-	return reduction(c, &k, op)
+	return reduceArgs(c, in, out, op, root).call()
 }
 
 // Ireduce starts a [Reduce].
 func Ireduce[T Elem](c *Comm, in, out []T, op Op[T], root int) Request {
-	k, err := reduceCall(c, "Ireduce", in, out, &op, root)
-	return startedReduction(c, &k, op, err)
+	return reduceArgs(c, in, out, op, root).start()
 }
 
 // ReduceInit prepares a [Reduce].
 func ReduceInit[T Elem](c *Comm, in, out []T, op Op[T], root int) *Persistent {
-	k, err := reduceCall(c, "ReduceInit", in, out, &op, root)
-	return preparedReduction(c, &k, op, err)
+	return reduceArgs(c, in, out, op, root).prepare()
 }
 
-func reduceCall[T Elem](c *Comm, name string, in, out []T, op *Op[T], root int) (collCall, error) {
-	if c.inter != nil {
-		return interReduceCall(c, name, in, out, op, root)
-	}
-	if err := c.checkRoot(name, root); err != nil {
-		return collCall{name: name}, err
-	}
-	k, err := combined(c, name, coll.Reduce, in, out, op, c.rank == root)
-	k.key.root = root
-	return k, err
+func reduceArgs[T Elem](c *Comm, in, out []T, op Op[T], root int) collArgs[T] {
+	return collArgs[T]{c: c, kind: coll.Reduce, in: in, out: out, op: op, root: root}
 }
 
 // Allreduce combines the in of all ranks into out on every rank, element by element, in
@@ -46,68 +34,100 @@ func Allreduce[T Elem](c *Comm, in, out []T, op Op[T]) error {
 	if done, err := quickAllreduce(c, in, out, &op); done {
 		return err
 	}
-	k, err := combined(c, "Allreduce", coll.Allreduce, in, out, &op, true)
-	if err != nil {
-		return err
-	}
-	return reduction(c, &k, op)
-}
-
-// allreduce is Allreduce on behalf of the call name.
-func allreduce[T Elem](c *Comm, name string, in, out []T, op Op[T]) error {
-	k, err := combined(c, name, coll.Allreduce, in, out, &op, true)
-	if err != nil {
-		return err
-	}
-	k.inner = true
-	return reduction(c, &k, op)
+	return allreduceArgs(c, in, out, op).call()
 }
 
 // Iallreduce starts an [Allreduce].
 func Iallreduce[T Elem](c *Comm, in, out []T, op Op[T]) Request {
-	k, err := combined(c, "Iallreduce", coll.Allreduce, in, out, &op, true)
-	return startedReduction(c, &k, op, err)
+	return allreduceArgs(c, in, out, op).start()
 }
 
 // AllreduceInit prepares an [Allreduce].
 func AllreduceInit[T Elem](c *Comm, in, out []T, op Op[T]) *Persistent {
-	k, err := combined(c, "AllreduceInit", coll.Allreduce, in, out, &op, true)
-	return preparedReduction(c, &k, op, err)
+	return allreduceArgs(c, in, out, op).prepare()
 }
 
-// combined returns the call of a reduction whose in and out have the same length. result
-// reports whether this rank receives one.
-func combined[T Elem](c *Comm, name string, kind coll.Kind, in, out []T, op *Op[T], result bool) (collCall, error) {
-	if c.inter != nil && kind == coll.Allreduce {
-		return interAllreduceCall(c, name, in, out, op)
-	}
-	k := collCall{name: name, key: planKey{kind: kind, ordered: op.NonCommutative, elem: op.elem(), typ: typeWord((*T)(nil))}}
-	if err := checkType[T](c, &k); err != nil {
-		return k, err
-	}
-	if err := c.intra(name); err != nil {
-		return k, err
-	}
-	if err := checkOp(c, &k, op); err != nil {
-		return k, err
-	}
-	n := len(in)
-	if result {
-		if in == nil {
-			n = len(out)
-		}
-		if len(out) != n {
-			return k, c.refuse(ErrCount, name, "in has %d elements, out %d", n, len(out))
-		}
-		k.out = rawBytes(out)
-		k.key.inPlace = n > 0 && (in == nil || same(in, out))
-	}
-	if err := op.whole(c, name, n); err != nil {
-		return k, err
-	}
-	k.key.bytes = n * sizeOf[T]()
-	if !k.key.inPlace {
-		k.in = rawBytes(in)
-	}
-	return k, nil
+func allreduceArgs[T Elem](c *Comm, in, out []T, op Op[T]) collArgs[T] {
+	return collArgs[T]{c: c, kind: coll.Allreduce, in: in, out: out, op: op}
+}
+
+// ReduceScatterBlock combines the in of all ranks and stores block r of the result in
+// the out of rank r. in may be the same slice as out or nil: then out holds the whole
+// contribution and receives the result at its beginning.
+func ReduceScatterBlock[T Elem](c *Comm, in, out []T, op Op[T]) error {
+	return reduceScatterBlockArgs(c, in, out, op).call()
+}
+
+// IreduceScatterBlock starts a [ReduceScatterBlock].
+func IreduceScatterBlock[T Elem](c *Comm, in, out []T, op Op[T]) Request {
+	return reduceScatterBlockArgs(c, in, out, op).start()
+}
+
+// ReduceScatterBlockInit prepares a [ReduceScatterBlock].
+func ReduceScatterBlockInit[T Elem](c *Comm, in, out []T, op Op[T]) *Persistent {
+	return reduceScatterBlockArgs(c, in, out, op).prepare()
+}
+
+func reduceScatterBlockArgs[T Elem](c *Comm, in, out []T, op Op[T]) collArgs[T] {
+	return collArgs[T]{c: c, kind: coll.ReduceScatter, in: in, out: out, op: op}
+}
+
+// ReduceScatter is [ReduceScatterBlock] with blocks of different lengths: rank r
+// receives counts[r] elements, after those of the lower ranks. All ranks pass the same
+// counts.
+func ReduceScatter[T Elem](c *Comm, in, out []T, counts []int, op Op[T]) error {
+	return reduceScatterArgs(c, in, out, counts, op).call()
+}
+
+// IreduceScatter starts a [ReduceScatter]. It does not retain counts.
+func IreduceScatter[T Elem](c *Comm, in, out []T, counts []int, op Op[T]) Request {
+	return reduceScatterArgs(c, in, out, counts, op).start()
+}
+
+// ReduceScatterInit prepares a [ReduceScatter]. It does not retain counts.
+func ReduceScatterInit[T Elem](c *Comm, in, out []T, counts []int, op Op[T]) *Persistent {
+	return reduceScatterArgs(c, in, out, counts, op).prepare()
+}
+
+func reduceScatterArgs[T Elem](c *Comm, in, out []T, counts []int, op Op[T]) collArgs[T] {
+	return collArgs[T]{c: c, kind: coll.ReduceScatter, variant: coll.Irregular, in: in, out: out, sendCounts: counts, op: op}
+}
+
+// Scan combines the in of the ranks up to and including this one into out. in may be the
+// same slice or nil: then out holds the rank's contribution.
+func Scan[T Elem](c *Comm, in, out []T, op Op[T]) error { return scanArgs(c, in, out, op).call() }
+
+// Iscan starts a [Scan].
+func Iscan[T Elem](c *Comm, in, out []T, op Op[T]) Request { return scanArgs(c, in, out, op).start() }
+
+// ScanInit prepares a [Scan].
+func ScanInit[T Elem](c *Comm, in, out []T, op Op[T]) *Persistent {
+	return scanArgs(c, in, out, op).prepare()
+}
+
+func scanArgs[T Elem](c *Comm, in, out []T, op Op[T]) collArgs[T] {
+	return collArgs[T]{c: c, kind: coll.Scan, in: in, out: out, op: op}
+}
+
+// Exscan combines the in of the lower ranks into out. The out of rank 0 is not written.
+// in may be the same slice or nil: then out holds the rank's contribution.
+func Exscan[T Elem](c *Comm, in, out []T, op Op[T]) error { return exscanArgs(c, in, out, op).call() }
+
+// Iexscan starts an [Exscan].
+func Iexscan[T Elem](c *Comm, in, out []T, op Op[T]) Request {
+	return exscanArgs(c, in, out, op).start()
+}
+
+// ExscanInit prepares an [Exscan].
+func ExscanInit[T Elem](c *Comm, in, out []T, op Op[T]) *Persistent {
+	return exscanArgs(c, in, out, op).prepare()
+}
+
+func exscanArgs[T Elem](c *Comm, in, out []T, op Op[T]) collArgs[T] {
+	return collArgs[T]{c: c, kind: coll.Exscan, in: in, out: out, op: op}
+}
+
+// allreduce is Allreduce on behalf of the call name.
+func allreduce[T Elem](c *Comm, name string, in, out []T, op Op[T]) error {
+	return allreduceArgs(c, in, out, op).inside(name)
 }

@@ -23,13 +23,17 @@ type opReducer[T any] struct {
 	inout, in []T // of the running user-defined function
 }
 
-func setReducer[T any](c *Comm, co *engine.Collective, op Op[T]) {
+// setReducer adds the operation of a reduction to a collective; op is nil if it is none.
+func setReducer[T any](c *Comm, co *engine.Collective, op *Op[T]) {
+	if op == nil {
+		return
+	}
 	r, ok := co.Reducer.(*opReducer[T])
 	if !ok {
 		r = new(opReducer[T])
 		co.Reducer = r
 	}
-	r.op, r.call, r.c = op, co.Call, c
+	r.op, r.call, r.c = *op, co.Call, c
 }
 
 // Reduce sets inout to in ∘ inout.
@@ -131,8 +135,8 @@ func (s *segmentOp[T]) recovered(call string, err *error) {
 }
 
 // usersReduction is reduceInTeam with a user-defined function.
-func usersReduction[T Elem](c *Comm, t *nodecoll.Team, k *collCall, op Op[T]) (err error) {
-	s := segmentOpOf(c, &op)
+func usersReduction[T Elem](c *Comm, t *nodecoll.Team, k *collCall, op *Op[T]) (err error) {
+	s := segmentOpOf(c, op)
 	defer s.recovered(k.name, &err)
 	return reduceInTeam(t, k, s.combine, max(op.Unit, 1), !op.NonCommutative)
 }

@@ -74,12 +74,14 @@ func (c *Comm) startAgreement(op string, n uint32) func() (uint32, error) {
 	var steps [2]*Persistent // agreeBy alternates between Max and Min
 	var compared *callCheck
 	for i, by := range []Op[uint32]{Max[uint32](), Min[uint32]()} {
-		k, err := combined(c, op, coll.Allreduce, v, v, &by, true)
+		var k collCall
+		a := allreduceArgs(c, v, v, by)
+		err := a.resolve(&k, op)
 		if err == nil && i == 0 {
 			compared = c.startCheck(&k, coll.Started)
 		}
 		k.noted, k.inner = true, true
-		steps[i] = preparedReduction(c, &k, by, err)
+		steps[i] = prepared(c, &k, &by, err)
 	}
 	return func() (uint32, error) {
 		if err := compared.compare(); err != nil {
