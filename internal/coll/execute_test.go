@@ -208,6 +208,9 @@ func random(rng *rand.Rand, n int) []byte {
 // the outputs by the definition of the collective.
 func defineCalls(shapes []Shape, rng *rand.Rand) []call {
 	n := len(shapes)
+	if shapes[0].Kind > Neighbors {
+		return defineByTask(shapes, rng)
+	}
 	root := shapes[0].Root
 	data := make([][]byte, n) // what each rank gives
 	calls := make([]call, n)
@@ -271,6 +274,34 @@ func defineCalls(shapes []Shape, rng *rand.Rand) []call {
 		case Exscan:
 			if i > 0 {
 				c.want = fold(0, i)
+			}
+		}
+	}
+	return calls
+}
+
+// defineByTask is defineCalls for kinds that have only the definition of their row.
+func defineByTask(shapes []Shape, rng *rand.Rand) []call {
+	task := Task(shapes)
+	calls, data := make([]call, len(shapes)), make([][]byte, len(shapes))
+	for i, m := range task.Ranks {
+		calls[i].in, calls[i].out = random(rng, m.In), random(rng, m.Out)
+		for _, p := range m.Start {
+			from := calls[i].in
+			if p.Buf == sched.Out {
+				from = calls[i].out
+			}
+			data[i] = append(data[i], make([]byte, max(0, p.At+p.Len-len(data[i])))...)
+			copy(data[i][p.At:], from[p.Off:p.Off+p.Len])
+		}
+	}
+	for i, m := range task.Ranks {
+		calls[i].want = bytes.Clone(calls[i].out)
+		for _, p := range m.End {
+			part := calls[i].want[p.Off : p.Off+p.Len]
+			copy(part, data[p.To-1][p.At:])
+			for from := p.To - 2; from >= p.From; from-- {
+				combine(task.Commutes, part, data[from][p.At:p.At+p.Len])
 			}
 		}
 	}
