@@ -28,6 +28,7 @@ internal/netprobe
 internal/cputime
 internal/seeded
 internal/membarrier
+internal/race
 internal/bytesize
 internal/sparse
 internal/rankset
@@ -39,13 +40,13 @@ internal/direct
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
 rdma/internal/guard
-rdma/rdmatest       rdma internal/cputime
+rdma/rdmatest       rdma internal/cputime internal/race
 internal/regcache   rdma
 rdma/internal/pin   rdma
 rdma/internal/crc32c
 rdma/internal/soft  rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pin
-rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c
-rdma/soft           rdma rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c rdma/internal/reliable rdma/recvpool
+rdma/iwarp          rdma internal/race rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c
+rdma/soft           rdma internal/race rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c rdma/internal/reliable rdma/recvpool
 rdma/internal/reliable
 rdma/hybrid         rdma rdma/soft rdma/iwarp rdma/internal/soft
 rdma/recvpool       rdma
@@ -56,7 +57,7 @@ internal/coll       internal/sched
 internal/trace      internal/coll
 sim                 internal/coll internal/sched internal/p2p internal/trace internal/ft rdma
 internal/nodecoll   internal/coll internal/membarrier internal/longcopy
-internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct internal/membarrier
+internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct internal/membarrier internal/race
 internal/rma        internal/dtype
 internal/launch     internal/pmi internal/coll
 internal/doctor     internal/launch internal/netprobe rdma/ofi

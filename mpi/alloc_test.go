@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
 )
@@ -47,7 +48,7 @@ func mallocs(t *testing.T, c *mpi.Comm, what string, size, iterations int, bounc
 
 func TestMessagesAllocateNothing(t *testing.T) {
 	unchecked(t)
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector makes this slow, and allocates itself")
 	}
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {

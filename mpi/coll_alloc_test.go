@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
 )
@@ -21,7 +22,7 @@ const byArrival = "bcast=pap_direct,allgather=pap_shm_direct,alltoall=pap_direct
 
 func TestCollectivesAllocateNothing(t *testing.T) {
 	unchecked(t)
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector makes this slow, and allocates itself")
 	}
 	for name, cfg := range map[string]*mpi.Config{"messages": {Collective: byMessages}, "arrival": {Collective: byArrival}, "default": nil} {

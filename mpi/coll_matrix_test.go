@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
@@ -246,7 +247,7 @@ func sampled(w matrixWay, ranks, i int) bool {
 	if ranks > 5 {
 		every *= 3
 	}
-	if raceDetector { // under which calls take ten times as long
+	if race.Enabled { // under which calls take ten times as long
 		every *= 4
 	}
 	return h.Sum32()%every == 0

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
 )
@@ -107,7 +108,7 @@ func TestDifferentCollectives(t *testing.T) {
 
 // mismatchSizes returns one element count for each implementation of collectives.
 func mismatchSizes() []int {
-	if raceDetector {
+	if race.Enabled {
 		return []int{8, 1 << 14}
 	}
 	return []int{8, 4096, 1 << 17}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
 )
@@ -303,7 +304,7 @@ func TestNeighborsRefuse(t *testing.T) {
 // The calls of the steady state allocate nothing.
 func TestNeighborsAllocateNothing(t *testing.T) {
 	unchecked(t)
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates itself")
 	}
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/cputime"
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
@@ -48,7 +49,7 @@ func TestNodeCollectives(t *testing.T) {
 		}
 		me, size := c.Rank(), c.Size()
 		for _, n := range nodeCounts {
-			if raceDetector && n*size > 20000 {
+			if race.Enabled && n*size > 20000 {
 				continue
 			}
 			sum := make([]int64, n)
@@ -198,7 +199,7 @@ func TestNodeForced(t *testing.T) {
 
 func TestNodeAllocatesNothing(t *testing.T) {
 	unchecked(t)
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector makes this slow, and allocates itself")
 	}
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {

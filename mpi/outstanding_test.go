@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
 )
@@ -80,7 +81,7 @@ func TestManyOutstandingSends(t *testing.T) {
 		for _, v := range outstanding {
 			if *outstandingCount > 0 {
 				v.count = *outstandingCount
-			} else if w.cfg != nil || raceDetector {
+			} else if w.cfg != nil || race.Enabled {
 				v.count = min(v.count/2, 750)
 			}
 			if *outstandingSize != 0 && *outstandingSize != v.size {
@@ -135,7 +136,7 @@ func manyOutstanding(t *testing.T, c *mpi.Comm, count, size int) {
 	// Each operation has a record at the sender and an unexpected message at the receiver,
 	// whose data is bounded by the credit of 8 MB. Devices keep pools of up to some tens of
 	// MB. Garbage is included, and in one process both ranks are counted together.
-	if most := int64(64<<20 + 4096*count); !raceDetector && (heap > most || resident > most) {
+	if most := int64(64<<20 + 4096*count); !race.Enabled && (heap > most || resident > most) {
 		t.Errorf("rank %d: memory grew by %d KB of heap, %d KB resident, for %d sends of %d bytes; it should be %d KB at the most",
 			c.Rank(), heap>>10, resident>>10, count, size, most>>10)
 	}

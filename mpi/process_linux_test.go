@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
@@ -136,7 +137,7 @@ func TestProcessDiesInBackground(t *testing.T) {
 // Large messages are transferred between computing processes, and other calls work
 // meanwhile.
 func TestBackgroundBetweenProcesses(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the ranks are processes, which the detector cannot see")
 	}
 	muster := launcher(t)
@@ -159,7 +160,7 @@ func TestBackgroundBetweenProcesses(t *testing.T) {
 // An earlier version parked and woke a thread for each piece, and the launcher reported the
 // job as stuck.
 func TestLargeMessagesWithoutProcessVM(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the ranks are processes, which the detector cannot see")
 	}
 	muster := launcher(t)
@@ -187,7 +188,7 @@ func TestLargeMessagesWithoutProcessVM(t *testing.T) {
 
 // The traffic of TestTraffic between processes, with every protocol for large messages.
 func TestTrafficBetweenProcesses(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the ranks are processes, which the detector cannot see")
 	}
 	muster := launcher(t)
@@ -209,7 +210,7 @@ func TestTrafficBetweenProcesses(t *testing.T) {
 // Collectives in shared memory between processes, with every way to share the segment, and
 // with more ranks than cores.
 func TestNodeBetweenProcesses(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the ranks are processes, which the detector cannot see")
 	}
 	muster := launcher(t)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/prof"
 )
@@ -101,7 +102,7 @@ func at(file string, line int) string { return file + ":" + strconv.Itoa(line) }
 
 // TestProfileCallsDoNotAllocate checks the cost of the profile.
 func TestProfileCallsDoNotAllocate(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	profiled(t, 2, &mpi.Config{Profile: filepath.Join(t.TempDir(), "p.json")}, nil, func(c *mpi.Comm) error {

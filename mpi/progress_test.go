@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/cputime"
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
@@ -268,7 +269,7 @@ func progressThreads() int {
 
 // The progress thread does not allocate.
 func TestBackgroundAllocatesNothing(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector makes this slow, and allocates itself")
 	}
 	inBackground(t, 2, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {

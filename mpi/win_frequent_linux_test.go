@@ -5,6 +5,7 @@ package mpi_test
 import (
 	"testing"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
@@ -78,7 +79,7 @@ func putAndGet(t *testing.T, w *mpi.Win[byte], peer, size, rounds, many int) (co
 
 // A put from a buffer that is used once is copied; one that is used often is not.
 func TestOnlyFrequentPutsRegistered(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the choice depends on measured costs, which the race detector changes")
 	}
 	rdmatest.NeedLocking(t)
@@ -132,7 +133,7 @@ func putOften(t *testing.T, c *mpi.Comm, w *mpi.Win[byte], size int) {
 }
 
 func TestRegisteredPutsAndGetsAllocateNothing(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates itself")
 	}
 	rdmatest.NeedLocking(t)

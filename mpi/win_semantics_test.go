@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
 )
@@ -62,7 +63,7 @@ func fetches(t *testing.T, c *mpi.Comm, w *mpi.Win[int64]) int {
 			total = 2_000
 		}
 	}
-	if raceDetector {
+	if race.Enabled {
 		total /= 20
 	}
 	least := []int{total}
@@ -212,7 +213,7 @@ func TestPutIntoARankThatComputes(t *testing.T) {
 		for _, made := range madeBy {
 			w, err := made.make(c, 1<<17)
 			noError(t, err, made.name)
-			if raceDetector && !w.Direct(1-c.Rank()) {
+			if race.Enabled && !w.Direct(1-c.Rank()) {
 				// Rank 0 reads memory that is written concurrently, which MPI allows and the
 				// race detector does not.
 				noError(t, w.Free(), "Free")

@@ -24,6 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
@@ -34,7 +35,7 @@ func TestWiretap(t *testing.T) {
 	if mpitest.Launched() {
 		t.Skip("a rank starts no jobs")
 	}
-	if testing.Short() || raceDetector {
+	if testing.Short() || race.Enabled {
 		t.Skip("starts processes, which the race detector cannot see")
 	}
 	if os.Getenv(insideVar) != "" {

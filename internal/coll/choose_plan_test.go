@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/cputime"
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
@@ -13,7 +14,7 @@ import (
 // calls, compared with the best algorithm that is not node-aware. Plans are made here and
 // timed; shortPlan is too short to be timed, and to matter.
 func TestPlansAreWorthTheirCost(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("plans take ten times as long under the race detector")
 	}
 	const shortPlan = 0.02

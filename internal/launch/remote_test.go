@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/muster-mpi/muster/internal/race"
 )
 
 // sameMachine returns a remote command that runs the agent on this machine: hosts are
@@ -26,8 +28,16 @@ func sameMachine(t testing.TB) []string {
 	return words
 }
 
+// slow widens the time limits under the race detector: programs built with it start slowly.
+var slow = func() time.Duration {
+	if race.Enabled {
+		return 4
+	}
+	return 1
+}()
+
 // soon is a time limit for operations that must not hang, on a busy machine.
-const soon = slow * 10 * time.Second
+var soon = slow * 10 * time.Second
 
 // onHosts runs a role on hosts that are this machine.
 func onHosts(t testing.TB, role, hosts string, cfg Config) jobRun {

@@ -3,6 +3,8 @@ package nodecoll
 import (
 	"fmt"
 	"testing"
+
+	"github.com/muster-mpi/muster/internal/race"
 )
 
 func sum(inout, in []int64) {
@@ -46,7 +48,7 @@ func BenchmarkTwoRanks(b *testing.B) {
 
 // Calls do not allocate.
 func TestNoAllocation(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates itself")
 	}
 	for _, words := range []int{1, 100, 1 << 13} {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/muster-mpi/muster/internal/race"
 )
 
 // sizes of data in bytes: around a cell, a piece, a slot, and several slots.
@@ -73,7 +75,7 @@ func everyTeam(t *testing.T, fn func(c *check)) {
 }
 
 func lengths(size int) []int {
-	if testing.Short() || raceDetector && size > 4 {
+	if testing.Short() || race.Enabled && size > 4 {
 		return []int{0, 8, cellBytes, cellBytes + 1, slotBytes + 1}
 	}
 	return sizes

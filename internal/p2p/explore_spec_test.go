@@ -8,6 +8,8 @@ import (
 	"flag"
 	"strings"
 	"testing"
+
+	"github.com/muster-mpi/muster/internal/race"
 )
 
 // offer makes a receive send its RTR, as the engine does for non-blocking calls.
@@ -292,7 +294,7 @@ var specSets = []set{
 
 func TestExploreSpeculation(t *testing.T) {
 	sum := exploreAll(t, specSets)
-	if f := flag.Lookup("test.run"); raceEnabled || strings.Contains(f.Value.String(), "/") {
+	if f := flag.Lookup("test.run"); race.Enabled || strings.Contains(f.Value.String(), "/") {
 		return // not all sets were run
 	}
 	if sum.used == 0 || sum.wasted == 0 || sum.revoked == 0 || sum.stopped == 0 {

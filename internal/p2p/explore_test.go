@@ -9,6 +9,8 @@ import (
 	"flag"
 	"testing"
 	"time"
+
+	"github.com/muster-mpi/muster/internal/race"
 )
 
 var exploreFull = flag.Bool("explore.full", false, "explore the complete sets of programs (minutes)")
@@ -180,7 +182,7 @@ var fanPatterns = [][2]int{{0, 0}, {0, 1}, {0, AnyTag}, {1, 0}, {1, 1}, {1, AnyT
 func TestExplore(t *testing.T) { exploreAll(t, exploreSets) }
 
 func exploreAll(t *testing.T, sets []set) (total tally) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector has nothing to find in a machine without goroutines, and takes ten times as long")
 	}
 	for _, set := range sets {

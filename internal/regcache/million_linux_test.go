@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -118,7 +119,7 @@ func TestMillionBuffers(t *testing.T) {
 		t.Skip("a million registrations take seconds")
 	}
 	n := 1 << 20
-	if raceDetector {
+	if race.Enabled {
 		n >>= 4 // correct, but slow
 	}
 	c, bufs := million(t, n, millionSizes[0].sizes)
@@ -144,7 +145,7 @@ func TestMillionBuffers(t *testing.T) {
 		}
 		best := slices.Min(took)
 		t.Logf("%s: %v among %d", way.name, best, n)
-		if best > way.allowed && !raceDetector {
+		if best > way.allowed && !race.Enabled {
 			t.Errorf("%s: %v among a million, want at most %v", way.name, best, way.allowed)
 		}
 	}

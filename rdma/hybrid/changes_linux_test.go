@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -19,7 +20,7 @@ import (
 // arrives once and in order, which node.poll checks.
 func TestManyChangesLoseNothing(t *testing.T) {
 	changes := uint64(1000)
-	if testing.Short() || raceDetector {
+	if testing.Short() || race.Enabled {
 		changes = 150
 	}
 	cfg := Config{CountMessages: true, BusyAfter: 4, recycleAfter: 100, Interval: time.Millisecond}

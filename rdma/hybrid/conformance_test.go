@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
@@ -28,7 +29,7 @@ func TestConformance(t *testing.T) {
 		{"own buffers", Config{CountMessages: true, BusyAfter: 1, ConnectionBuffers: 32, ConnectionCRC: true}, nil},
 		{"migrating", migrating, moves},
 	} {
-		if v.name != "at once" && v.name != "migrating" && (testing.Short() || raceDetector) {
+		if v.name != "at once" && v.name != "migrating" && (testing.Short() || race.Enabled) {
 			continue // those two execute all of the code
 		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: v.exclude, Reset: resets(&v.cfg), Unconnected: unconnected, Open: func(t testing.TB, n int) []rdma.Device {

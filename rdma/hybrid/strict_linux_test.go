@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
@@ -14,7 +15,7 @@ import (
 // that carries it, while peers move from one to the other.
 func TestConformanceStrict(t *testing.T) {
 	rdmatest.NeedLocking(t)
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("same code as TestConformance, and the race detector is slow")
 	}
 	exclude := map[string]string{"lend-never-runs-out": "long, and sends only inline", "close-ends-access": "long, and about the sockets"}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
@@ -445,7 +446,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for range 300 {
 		round()
 	}
-	if got := testing.AllocsPerRun(500, round); got != 0 && !raceDetector {
+	if got := testing.AllocsPerRun(500, round); got != 0 && !race.Enabled {
 		t.Errorf("a round trip over a connection makes %v allocations; it should make none", got)
 	}
 	if a.carriedBy(1) != byConnection {

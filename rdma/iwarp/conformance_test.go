@@ -3,6 +3,7 @@ package iwarp
 import (
 	"testing"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
@@ -20,7 +21,7 @@ func TestConformance(t *testing.T) {
 		{"encrypted", Config{Encrypt: true, Key: []byte("k")}},
 		{"ethernet", Config{Segment: segmentFor(1448, false)}},
 	} {
-		if raceDetector && v.name != "crc" && v.name != "encrypted" && (v.name != "markers" || testing.Short()) {
+		if race.Enabled && v.name != "crc" && v.name != "encrypted" && (v.name != "markers" || testing.Short()) {
 			continue // the same goroutines, and the race detector is slow
 		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Reset: rdmatest.ResetLoopback, Open: func(t testing.TB, n int) []rdma.Device {

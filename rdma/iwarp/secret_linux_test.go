@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
@@ -193,7 +194,7 @@ func (s *secret) readAll() (all []byte, err error) {
 // TestSealChangingMemory: the program may write to the memory of a message while it is
 // sealed. The text is then some of both, but the tag must be that of the ciphertext.
 func TestSealChangingMemory(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race is on purpose")
 	}
 	a, b := twoSecrets(t, 100, -1, -1)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
@@ -85,7 +86,7 @@ func rebase(p *piece, from, to []byte) {
 
 // gather sends pieces of memory as one part of the stream, as far as there is room.
 func gather(c conn, _ *message, pieces []piece) (n int, err error) {
-	orderBeforeSending()
+	race.OrderBeforeSending()
 	for _, p := range pieces {
 		k, err := c.put(p)
 		if n += k; k < len(p) {
@@ -100,14 +101,14 @@ func gather(c conn, _ *message, pieces []piece) (n int, err error) {
 
 // send is gather for one piece.
 func send(c conn, b []byte) (int, error) {
-	orderBeforeSending()
+	race.OrderBeforeSending()
 	return c.put(b)
 }
 
 // read reads what has arrived, up to the length of b. The end of the stream is 0 bytes.
 func read(c conn, b []byte) (int, error) {
 	n, err := c.take(b)
-	orderAfterReceiving()
+	race.OrderAfterReceiving()
 	return n, err
 }
 
@@ -119,11 +120,11 @@ func scatter(c conn, pieces []piece) (n int, err error) {
 			if n > 0 {
 				err = nil
 			}
-			orderAfterReceiving()
+			race.OrderAfterReceiving()
 			return n, err
 		}
 	}
-	orderAfterReceiving()
+	race.OrderAfterReceiving()
 	return n, nil
 }
 

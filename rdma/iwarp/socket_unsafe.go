@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/internal/race"
 )
 
 // System calls on a socket. None of them blocks, so they bypass Go's scheduler, which
@@ -23,7 +25,7 @@ const longCall = 128 << 10
 // gather sends pieces of memory as one part of the stream, as far as the socket accepts
 // them. A peer that is gone causes an error, never a signal.
 func gather(fd conn, msg *message, pieces []piece) (int, error) {
-	orderBeforeSending()
+	race.OrderBeforeSending()
 	total := uint64(0)
 	for i := range pieces {
 		total += uint64(pieces[i].Len)
@@ -50,7 +52,7 @@ func gather(fd conn, msg *message, pieces []piece) (int, error) {
 
 // send is gather for one piece.
 func send(fd conn, b []byte) (int, error) {
-	orderBeforeSending()
+	race.OrderBeforeSending()
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		return 0, errno
@@ -96,7 +98,7 @@ func read(fd conn, b []byte) (int, error) {
 	if errno != 0 {
 		return 0, errno
 	}
-	orderAfterReceiving()
+	race.OrderAfterReceiving()
 	return int(n), nil
 }
 
@@ -106,6 +108,6 @@ func scatter(fd conn, pieces []piece) (int, error) {
 	if errno != 0 {
 		return 0, errno
 	}
-	orderAfterReceiving()
+	race.OrderAfterReceiving()
 	return int(n), nil
 }

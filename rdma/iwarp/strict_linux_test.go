@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
@@ -13,7 +14,7 @@ import (
 // TestConformanceStrict runs the suite with memory that must be registered to be sent.
 func TestConformanceStrict(t *testing.T) {
 	rdmatest.NeedLocking(t)
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("same code as TestConformance, and the race detector is slow")
 	}
 	exclude := map[string]string{"lend-never-runs-out": "long, and sends only inline", "close-ends-access": "long, and about the sockets"}

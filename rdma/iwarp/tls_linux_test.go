@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -180,7 +181,7 @@ func TestRecords(t *testing.T) {
 
 // TestEncryptedStreamDoesNotAllocate writes and reads megabytes over an encrypted connection.
 func TestEncryptedStreamDoesNotAllocate(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	for _, op := range []rdma.Op{rdma.OpWrite, rdma.OpRead} {

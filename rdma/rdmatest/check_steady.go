@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -14,7 +15,7 @@ import (
 func steadyChecks() []check {
 	const rule = "a device does not allocate in steady state"
 	quiet := func(*rdma.Attr) string {
-		if raceDetector {
+		if race.Enabled {
 			return "the race detector allocates"
 		}
 		return ""

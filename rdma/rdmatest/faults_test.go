@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -25,7 +26,7 @@ func wrapReference(faults Faults, transports rdma.Transport) Fixture {
 
 // TestFaultyDeviceConforms shows that faults stay within what the transport permits.
 func TestFaultyDeviceConforms(t *testing.T) {
-	if !raceDetector {
+	if !race.Enabled {
 		f := wrapReference(Faults{}, rdma.RD)
 		f.Name = "no-faults"
 		Run(t, f)

@@ -3,6 +3,7 @@ package rdmatest
 import (
 	"testing"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -43,7 +44,7 @@ func TestReference(t *testing.T) {
 		{"messages-only", func(a *rdma.Attr) { a.Ops = rdma.Ops(rdma.OpSend); a.Transports = rdma.RC; a.SegmentHint = 0 }},
 		{"small", func(a *rdma.Attr) { a.MaxSend, a.MaxInline, a.SegmentHint = rdma.HeadMax, 0, 0; a.Transports = rdma.RD }},
 	} {
-		if shape.name != "plain" && (testing.Short() || raceDetector) {
+		if shape.name != "plain" && (testing.Short() || race.Enabled) {
 			continue // the other variants do not differ in what goroutines share
 		}
 		attr := ReferenceAttr()

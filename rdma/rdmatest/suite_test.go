@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -38,7 +39,7 @@ func TestSuiteFindsFaults(t *testing.T) {
 		})
 	}
 	for name := range byName {
-		if strings.HasPrefix(name, "steady-") && raceDetector {
+		if strings.HasPrefix(name, "steady-") && race.Enabled {
 			continue
 		}
 		if !found[name] {
@@ -49,7 +50,7 @@ func TestSuiteFindsFaults(t *testing.T) {
 
 // TestUnchangedDevicePasses shows that the suite does not fail because of the wrapper.
 func TestUnchangedDevicePasses(t *testing.T) {
-	if testing.Short() || raceDetector {
+	if testing.Short() || race.Enabled {
 		t.Skip("TestReference runs the same checks")
 	}
 	for _, c := range checks() {
@@ -496,7 +497,7 @@ func memoryMutants() []mutant {
 
 // steadyNames returns the names of the checks that the reference itself does not pass.
 func steadyNames() (names []string) {
-	if !raceDetector {
+	if !race.Enabled {
 		for name := range excused() {
 			names = append(names, name)
 		}

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
@@ -27,7 +28,7 @@ func TestConformance(t *testing.T) {
 		if !v.heap && runtime.GOOS != "linux" {
 			continue
 		}
-		if raceDetector && !v.heap {
+		if race.Enabled && !v.heap {
 			continue // the race detector does not track mapped memory
 		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Unconnected: "memory is shared, nothing connects", Open: func(t testing.TB, n int) []rdma.Device {

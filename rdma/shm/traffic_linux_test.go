@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -148,7 +149,7 @@ func memoryOf(name string) (int, error) {
 }
 
 func TestMemoryOfManyPeers(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector takes more memory than the ranks")
 	}
 	n := 32

@@ -3,7 +3,6 @@ package soft
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
@@ -72,7 +71,7 @@ func openOver(c Config) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := newDevice(&c, &keyring{carried: true, crc: crc32.MakeTable(crc32.Castagnoli), incarnation: newIncarnation()}, c.Datagram, transfer)
+	d := newDevice(&c, &keyring{carried: true, incarnation: newIncarnation()}, c.Datagram, transfer)
 	d.below, d.store.below = k, k
 	below, a := k.dev.Attr(), &d.attr
 	a.Name, a.Transports, a.Ops, a.MaxInline = "ud", rdma.RD, rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead), maxInlineUD

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/guard"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
@@ -24,7 +25,7 @@ func TestConformanceOverDevice(t *testing.T) {
 		{"impaired", 1400, 0.1, openUD},
 		{"reference", 1400, 0, func(_ testing.TB, n int) []rdma.Device { return rdmatest.NewReference(n) }},
 	} {
-		if v.name != "loopback" && (testing.Short() || raceDetector) {
+		if v.name != "loopback" && (testing.Short() || race.Enabled) {
 			continue // losses take time
 		}
 		exclude := map[string]string{}

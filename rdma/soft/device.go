@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/guard"
@@ -491,7 +492,7 @@ func (d *Device) receiveOne(from *socket) bool {
 	if !from.receiveOne(s) {
 		return false
 	}
-	d.orderAfterReceiving()
+	race.OrderAfterReceiving()
 	if d.takeIn(s) {
 		d.batch[last] = nil // the slot is kept
 		d.batch = d.batch[:last]
@@ -517,7 +518,7 @@ func (d *Device) receive(from *socket) int {
 	d.fillBatch(most)
 	n := from.receive(d.batch[:min(most, len(d.batch))])
 	if n > 0 {
-		d.orderAfterReceiving()
+		race.OrderAfterReceiving()
 	}
 	for i, s := range d.batch[:n] {
 		if !d.takeIn(s) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
@@ -212,7 +213,7 @@ func wholeEncryptedRun(t *testing.T, spoil int) map[int]bool {
 
 // TestEncryptionDoesNotAllocate writes 16 MB in runs, in long datagrams and in short ones.
 func TestEncryptionDoesNotAllocate(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	for name, c := range map[string]Config{

@@ -3,10 +3,10 @@ package soft
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc32"
 	"testing"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/crc32c"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
 )
@@ -51,7 +51,7 @@ func FuzzSealed(f *testing.F) {
 			}
 			if n := len(d) - sealLen; n >= 0 { // the same with the right CRC
 				mended := bytes.Clone(d)
-				binary.LittleEndian.PutUint32(mended[n:], crc32.Checksum(mended[:n], k.crc))
+				binary.LittleEndian.PutUint32(mended[n:], crc32c.Checksum(mended[:n]))
 				if content, err := k.check(mended); err == nil {
 					t.Errorf("%x is accepted as %x", mended, content)
 				}

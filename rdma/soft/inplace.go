@@ -3,6 +3,7 @@ package soft
 import (
 	"bytes"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
@@ -97,7 +98,7 @@ func (d *Device) receiveInPlace() bool {
 	if !d.socket.receiveInto(s, front, target) {
 		return false
 	}
-	d.orderAfterReceiving()
+	race.OrderAfterReceiving()
 	if seal := s.data[front : front+sealLen]; s.n != whole || !d.keys.sumsUp(s.data[:front], target, seal) || !d.sealed(seal, sink) {
 		d.drops.Corrupt++
 		return true

@@ -1,6 +1,7 @@
 package soft
 
 import (
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
@@ -138,7 +139,7 @@ func (d *Device) flush() {
 		return
 	}
 	o.most = max(o.most, o.n)
-	d.orderBeforeSending()
+	race.OrderBeforeSending()
 	if d.several() {
 		o.arrangePackets()
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
@@ -50,7 +51,7 @@ func dropOn(cut func(path int) bool, dropped *atomic.Int64) func(*outbox) {
 // TestConformanceOnPaths runs the suite on devices with 2 and 3 paths.
 func TestConformanceOnPaths(t *testing.T) {
 	for _, n := range []int{2, 3} {
-		if n > 2 && raceDetector {
+		if n > 2 && race.Enabled {
 			continue // it takes minutes, and shows nothing that 2 do not
 		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: fmt.Sprint(n), Unconnected: "datagrams need no connection", Open: func(t testing.TB, k int) (list []rdma.Device) {
@@ -79,7 +80,7 @@ func TestConformanceOnFlakyPaths(t *testing.T) {
 			return time.Since(start)/(100*time.Millisecond)%4 == time.Duration(2*path)
 		}},
 	} {
-		if v.name != "alternating" && raceDetector {
+		if v.name != "alternating" && race.Enabled {
 			continue // likewise
 		}
 		var dropped atomic.Int64

@@ -3,6 +3,7 @@ package soft
 import (
 	"encoding/binary"
 
+	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/rdma/internal/crc32c"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
@@ -284,3 +285,21 @@ func (k *keyring) checkRun(front []byte, packets int) ([]byte, error) {
 
 // maxIndexes is how many packets of runs are sent in one system call.
 const maxIndexes = 4 * reliable.MaxRun
+
+// toRepeat returns what to send for a retransmission. The peer may already have the
+// segment, with only the ack lost. Then it may have notified the owner of the memory by
+// another way, and the owner changes the memory. The peer drops the retransmission as a
+// duplicate, whatever it contains. The race detector cannot know that, so for it the bytes
+// are copied without instrumentation.
+//
+//go:norace
+func toRepeat(bytes []byte) []byte {
+	if !race.Enabled {
+		return bytes
+	}
+	again := make([]byte, len(bytes))
+	for i := range bytes {
+		again[i] = bytes[i]
+	}
+	return again
+}

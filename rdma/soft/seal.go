@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"github.com/muster-mpi/muster/rdma/internal/crc32c"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
@@ -67,8 +66,7 @@ type keyring struct {
 	carried     bool         // the device below delivers intact datagrams: there is no seal
 	tokens      cipher.Block // of packets of runs (run.go)
 	pads        cipher.Block // of their CRCs
-	crc         *crc32.Table
-	flags       byte // of every datagram: flagPartial, or 0
+	flags       byte         // of every datagram: flagPartial, or 0
 	incarnation incarnation
 	serial      uint64 // of the last datagram
 
@@ -94,7 +92,7 @@ func newKeyring(jobKey []byte, encrypt bool) (*keyring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("soft: make the authentication tag: %w", err)
 	}
-	k := &keyring{aead: aead, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), incarnation: newIncarnation()}
+	k := &keyring{aead: aead, encrypt: encrypt, incarnation: newIncarnation()}
 	if encrypt {
 		k.flags = flagPartial
 		if err := k.epochs.start(jobKey); err != nil {

@@ -1,6 +1,0 @@
-//go:build race
-
-package launch
-
-// Programs built with the race detector start slowly: bounds are wider.
-const slow = 4

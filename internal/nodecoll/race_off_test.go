@@ -1,5 +1,0 @@
-//go:build !race
-
-package nodecoll
-
-const raceDetector = false

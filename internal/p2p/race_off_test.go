@@ -1,5 +1,0 @@
-//go:build !race
-
-package p2p
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package regcache
-
-const raceDetector = false

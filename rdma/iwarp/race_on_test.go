@@ -1,5 +1,0 @@
-//go:build race
-
-package iwarp
-
-const raceDetector = true // it allocates

@@ -1,5 +1,0 @@
-//go:build !race
-
-package rdmatest
-
-const raceDetector = false
