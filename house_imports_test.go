@@ -20,14 +20,14 @@ rdma
 prof
 internal/longcopy
 internal/dtype      internal/longcopy
-internal/pmi        internal/pmix
+internal/pmi        internal/pmix internal/shmem
 internal/pmix
 internal/lab
 internal/chaos      internal/lab
 internal/netprobe
 internal/cputime
 internal/seeded
-internal/membarrier
+internal/shmem
 internal/race
 internal/bytesize
 internal/sparse
@@ -35,7 +35,7 @@ internal/rankset
 internal/ft
 rdma/internal/ddp   rdma
 rdma/internal/capture
-rdma/shm            rdma internal/sparse internal/direct internal/membarrier
+rdma/shm            rdma internal/sparse internal/direct internal/shmem
 internal/direct
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
@@ -56,8 +56,8 @@ internal/sched      internal/longcopy
 internal/coll       internal/sched
 internal/trace      internal/coll
 sim                 internal/coll internal/sched internal/p2p internal/trace internal/ft rdma
-internal/nodecoll   internal/coll internal/membarrier internal/longcopy
-internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct internal/membarrier internal/race
+internal/nodecoll   internal/coll internal/shmem internal/longcopy
+internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct internal/shmem internal/race
 internal/rma        internal/dtype
 internal/launch     internal/pmi internal/coll
 internal/doctor     internal/launch internal/netprobe rdma/ofi

@@ -11,12 +11,11 @@ import (
 	"errors"
 	"reflect"
 	"runtime"
-	"strings"
+	"slices"
 
 	"github.com/muster-mpi/muster/internal/dtype"
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/nodecoll"
-	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/rma"
 )
 
@@ -210,7 +209,7 @@ func (w *Win[T]) mapTogether(op string) error {
 	c := w.c
 	size := sizeOf[T]()
 	var here []int // ranks of this host
-	total := nodecoll.MemoryHead
+	total := 0
 	offsets := map[int]int{}
 	node := c.w.client.Node(c.world(c.rank))
 	for r := range c.size {
@@ -227,8 +226,8 @@ func (w *Win[T]) mapTogether(op string) error {
 		offsets[r+c.size] = total
 		total += w.lengths.of(r) * size
 	}
-	m, together, err := w.shareMemory(op, here, total)
-	if err != nil || !together {
+	m, err := w.shareMemory(op, here, total)
+	if m == nil {
 		return err
 	}
 	var words []*control
@@ -245,65 +244,20 @@ func (w *Win[T]) mapTogether(op string) error {
 	return nil
 }
 
-// Tags of the messages between the ranks of a host while they map memory. Requests, which
-// other ranks may send already, have tag 0.
-const (
-	addressTag = 1 + iota
-	mappedTag
-	togetherTag
-)
-
-// shareMemory creates a segment at the first of the given ranks, those of this host, maps
-// it at the others, and reports whether all of them have. Only they exchange messages: an
-// address means nothing on other hosts.
-func (w *Win[T]) shareMemory(op string, here []int, total int) (m *nodecoll.Memory, together bool, err error) {
-	const addressMax = 256
-	c, first := w.c, here[0]
-	address, good := make([]byte, addressMax), []byte{0}
-	if c.rank != first {
-		if _, err := c.recv(op, address, first, addressTag); err != nil {
-			return nil, false, err
-		}
-		if name := strings.TrimRight(string(address), "\x00"); name != "" {
-			if found, err := nodecoll.FindMemory(name, total); err == nil {
-				m, good[0] = found, 1
-				w.release = append(w.release, m.Close)
-			}
-		}
-		if err := c.send(op, good, first, mappedTag, p2p.Standard); err != nil {
-			return nil, false, err
-		}
-		if _, err := c.recv(op, good, first, togetherTag); err != nil {
-			return nil, false, err
-		}
-	} else {
-		if made, err := nodecoll.ShareMemory(total, c.w.cfg.Advanced.NoMemfd); err == nil {
-			m, good[0] = made, 1
-			copy(address, m.Address)
-			w.release = append(w.release, m.Close)
-		}
-		for _, r := range here[1:] {
-			if err := c.send(op, address, r, addressTag, p2p.Standard); err != nil {
-				return nil, false, err
-			}
-		}
-		for _, r := range here[1:] {
-			var theirs [1]byte
-			if _, err := c.recv(op, theirs[:], r, mappedTag); err != nil {
-				return nil, false, err
-			}
-			good[0] &= theirs[0]
-		}
-		for _, r := range here[1:] {
-			if err := c.send(op, good, r, togetherTag, p2p.Standard); err != nil {
-				return nil, false, err
-			}
-		}
+// shareMemory creates memory that the given ranks, those of this host, share; nil if one of
+// them cannot. Only they exchange messages: an address means nothing on other hosts.
+func (w *Win[T]) shareMemory(op string, here []int, total int) (*nodecoll.Region, error) {
+	c := w.c
+	m, err := nodecoll.FormRegion(nodecoll.Config{Rank: slices.Index(here, c.rank), Size: len(here),
+		Exchange: &regionLink{c: c, op: op, ranks: here}, NoMemfd: c.w.cfg.Advanced.NoMemfd}, total)
+	if errors.As(err, new(*nodecoll.Unavailable)) {
+		return nil, nil
 	}
-	if m != nil {
-		m.Hide()
+	if err != nil {
+		return nil, c.failure(err, op, ProcNull, noTag, 0)
 	}
-	return m, good[0] == 1, nil
+	w.release = append(w.release, m.Close)
+	return m, nil
 }
 
 // gatherKeys is the number of ranks up to which all of them exchange the keys of their memory

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/muster-mpi/muster/internal/membarrier"
+	"github.com/muster-mpi/muster/internal/shmem"
 )
 
 // On amd64 stores become visible in program order and loads execute in program order,
@@ -50,12 +50,12 @@ const biasLimit = time.Second
 
 // canBias reports whether the kernel supports a barrier on all cores of this process,
 // and registers for it.
-func canBias() bool { return membarrier.Within(biasLimit, membarrier.RegisterPrivate) }
+func canBias() bool { return shmem.Within(biasLimit, shmem.RegisterPrivate) }
 
 // barrierEverywhere executes a full barrier on every core that runs this
 // process.
 func barrierEverywhere() {
-	if err := membarrier.Private(); err != nil {
+	if err := shmem.PrivateBarrier(); err != nil {
 		panic("engine: membarrier failed after it was registered: " + err.Error())
 	}
 }

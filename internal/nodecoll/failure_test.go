@@ -32,7 +32,7 @@ func TestOneCannotMap(t *testing.T) {
 				t.Errorf("rank %d cannot map the segment: error %v", who, err)
 			}
 		}
-		if n := len(g.host.segments); n != 0 {
+		if n := len(g.host.regions); n != 0 {
 			t.Errorf("%d segments are still known to the host", n)
 		}
 	}
@@ -167,7 +167,7 @@ func TestDamagedSegment(t *testing.T) {
 		}
 		other := &team.seg.sections[1]
 		other.asleep.Store(1 << 31)
-		other.cells[1%depth].word.publish(15<<60 | 1)
+		other.cells[1%depth].word.Publish(15<<60 | 1)
 		err := team.Barrier("Barrier")
 		var m *Mismatch
 		if !errors.As(err, &m) || !strings.Contains(err.Error(), "kind 14") {

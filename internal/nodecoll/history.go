@@ -42,9 +42,9 @@ func (h *History) share(r *record) {
 	h.shared = r
 	to := h.record()
 	for i := range from.log {
-		to.log[i].publish(from.log[i].load())
+		to.log[i].Publish(from.log[i].Load())
 	}
-	to.number.publish(from.number.load())
+	to.number.Publish(from.number.Load())
 }
 
 // Add records a call and returns its signature.
@@ -57,7 +57,9 @@ func (h *History) Add(c coll.Call) coll.Sign {
 func (h *History) note(c coll.Call) {
 	h.last++
 	h.hash = h.significant(c).Hash(h.hash)
-	h.record().add(h.last, uint64(c.With(h.last)))
+	r := h.record()
+	r.log[h.last%Kept].Note(uint64(c.With(h.last)))
+	r.number.Note(h.last)
 }
 
 // significant returns the part of a call in which ranks must not differ.
@@ -84,19 +86,19 @@ func (h *History) Hash() uint64 { return h.hash }
 // Latest returns the latest call and its number.
 func (h *History) Latest() (number, what uint64) {
 	r := h.record()
-	n := r.number.load()
-	return n, r.log[n%Kept].load()
+	n := r.number.Load()
+	return n, r.log[n%Kept].Load()
 }
 
 // At returns call n, if it has been made and is still recorded.
 func (h *History) At(n uint64) (c coll.Call, ok bool) { return h.record().at(n) }
 
 func (r *record) at(n uint64) (c coll.Call, ok bool) {
-	if n == 0 || n > r.number.load() {
+	if n == 0 || n > r.number.Load() {
 		return 0, false
 	}
-	c = coll.Call(r.log[n%Kept].load())
-	return c, n+Kept > r.number.load()+1 && c.Numbered(n) // otherwise it is being overwritten
+	c = coll.Call(r.log[n%Kept].Load())
+	return c, n+Kept > r.number.Load()+1 && c.Numbered(n) // otherwise it is being overwritten
 }
 
 // Differs reports whether another rank's call of a number differs from this rank's, as far
@@ -118,9 +120,9 @@ const HistoryBytes = 8 * (1 + Kept)
 // Append appends the encoded history to b, for another rank.
 func (h *History) Append(b []byte) []byte {
 	r := h.record()
-	b = binary.LittleEndian.AppendUint64(b, r.number.load())
+	b = binary.LittleEndian.AppendUint64(b, r.number.Load())
 	for i := range r.log {
-		b = binary.LittleEndian.AppendUint64(b, r.log[i].load())
+		b = binary.LittleEndian.AppendUint64(b, r.log[i].Load())
 	}
 	return b
 }
@@ -137,7 +139,7 @@ func Number(encoded []byte) uint64 {
 // both have recorded.
 func (h *History) Compare(theirs []byte) (d Difference, differ bool) {
 	number := Number(theirs)
-	last := min(number, h.record().number.load())
+	last := min(number, h.record().number.Load())
 	for n := max(last, Kept) - Kept + 1; n <= last; n++ {
 		mine, ok := h.At(n)
 		other := coll.Call(binary.LittleEndian.Uint64(theirs[8+8*(n%Kept):]))

@@ -3,13 +3,18 @@ package nodecoll
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/muster-mpi/muster/internal/shmem"
 )
 
 // The layout of a segment: a header, then the sections. Data that one rank writes and
 // others poll has a cache line of its own.
 
+// word is 64 bits that ranks share.
+type word = shmem.Word
+
 const (
-	lineBytes = 64
+	lineBytes = shmem.LineBytes
 	// depth is the number of rounds that a rank may be ahead of the slowest reader.
 	depth = 16
 	// cellBytes is the space in a line beside its word.
@@ -18,16 +23,15 @@ const (
 	// mostSlots is the number of slots that one round may use (Team.next).
 	mostSlots = depth / 2
 
-	segmentMagic = 0x324c4c4f_4354534d // "MSTCOLL2": the digit changes with anything in this file
+	segmentMagic = 0x334c4c4f_4354534d // "MSTCOLL3": the digit changes with anything in this file
 	headerBytes  = int(unsafe.Sizeof(header{}))
 	sectionBytes = int(unsafe.Sizeof(section{}))
 )
 
 type header struct {
 	magic word
-	nonce word
 	size  word
-	_     [lineBytes - 24]byte
+	_     [lineBytes - 16]byte
 
 	// sleepers is read after every publication, and written when a rank falls asleep or
 	// wakes up.
@@ -74,13 +78,6 @@ func layOut(mem []byte, size int) segment {
 		sections: unsafe.Slice((*section)(unsafe.Pointer(&mem[headerBytes])), size),
 		mem:      mem,
 	}
-}
-
-// alignedBytes returns n zero bytes that begin on a line.
-func alignedBytes(n int) []byte {
-	b := make([]byte, n+lineBytes)
-	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & (lineBytes - 1)
-	return b[skip : skip+n : skip+n]
 }
 
 // elements views bytes of a cell or slot, which are aligned for any T.

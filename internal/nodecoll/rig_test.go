@@ -140,7 +140,7 @@ func (g *rig) run(t testing.TB, oversubscribed bool, fn func(t testing.TB, team 
 	if s, w := g.sleeps.Load(), g.woken.Load(); s != w && g.dead.Load() == 0 {
 		t.Errorf("%d sleeps, %d wake-ups: they must be equal", s, w)
 	}
-	if n := len(g.host.segments); n != 0 {
+	if n := len(g.host.regions); n != 0 {
 		t.Errorf("%d segments are still known to the host", n)
 	}
 }

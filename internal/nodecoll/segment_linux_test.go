@@ -78,37 +78,18 @@ func TestSegmentCreateFails(t *testing.T) {
 	}
 }
 
-// attach rejects the address of another file or of an older build's segment.
-func TestWrongSegment(t *testing.T) {
-	cfg := &Config{Rank: 1, Size: 2, Dir: t.TempDir(), NoMemfd: true}
-	made, err := createShared(cfg, 7)
-	if err != nil {
-		t.Fatal(err)
+// TestUnformattedSegment checks that a rank rejects memory that rank 0 has not made a segment
+// of this version.
+func TestUnformattedSegment(t *testing.T) {
+	seg := layOut(make([]byte, segmentBytes(2)), 2)
+	if err := seg.head.check(2); err == nil || !strings.Contains(err.Error(), "not that of a segment") {
+		t.Errorf("unformatted memory: %v", err)
 	}
-	defer made.release()
-	defer made.forget()
-	short := cfg.Dir + "/short"
-	if err := os.WriteFile(short, []byte("not a segment"), 0o600); err != nil {
-		t.Fatal(err)
+	seg.head.format(2)
+	if err := seg.head.check(2); err != nil {
+		t.Errorf("the segment itself: %v", err)
 	}
-	for address, want := range map[string]string{
-		made.address: "not that of a segment", // rank 0 has not formatted it
-		"nonsense":   "not the address",
-		strings.Replace(made.address, " 7 ", " 8 ", 1): "not that of a segment",
-		"1 1 7 " + short:           "need",
-		"1 1 7 " + cfg.Dir + "/no": "no such file",
-	} {
-		if m, err := attach(cfg, address); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v, want one that contains %q", address, err, want)
-			m.release()
-		}
-	}
-	made.seg.head.format(7, 2)
-	m, err := attach(cfg, made.address)
-	if err != nil {
-		t.Fatalf("the segment itself: %v", err)
-	}
-	if err := m.release(); err != nil {
-		t.Error(err)
+	if seg.head.check(3) == nil {
+		t.Error("a segment of 2 ranks is accepted for 3")
 	}
 }

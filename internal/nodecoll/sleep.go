@@ -17,14 +17,16 @@ package nodecoll
 // q's load comes after, q sees the sleeper; and a store before and a load after it are in
 // order.
 
-import "github.com/muster-mpi/muster/internal/membarrier"
+import (
+	"github.com/muster-mpi/muster/internal/shmem"
+)
 
 // raise publishes a word of this rank's section and wakes the ranks that sleep for it.
 func (t *Team) raise(w *word, v uint64) error {
 	if t.fenced {
-		w.publishFenced(v)
+		w.PublishFenced(v)
 	} else {
-		w.publish(v)
+		w.Publish(v)
 	}
 	if t.call.what != 0 {
 		t.note()
@@ -66,7 +68,7 @@ func (t *Team) prepareSleep(q int) {
 	t.seg.head.sleepers.Add(1)
 	t.mine.asleep.Store(uint32(q + 1))
 	if !t.fenced {
-		membarrier.Global()
+		shmem.GlobalBarrier()
 	}
 }
 

@@ -222,7 +222,7 @@ func (t *Team) expected(round uint64) uint64 { return t.call.sign | uint64(uint3
 func (t *Team) await(q int, round uint64) error {
 	w := &t.seg.sections[q].cells[round%depth].word
 	want := t.expected(round)
-	if w.load() == want {
+	if w.Load() == want {
 		return nil
 	}
 	return t.awaitSlow(q, w, round, want)
@@ -234,11 +234,11 @@ func (t *Team) awaitSlow(q int, w *word, round, want uint64) error {
 	}
 	for n, looks := 0, t.burst; ; n, looks = n+1, min(t.burst, moreLooks) {
 		for range looks {
-			if w.load() == want {
+			if w.Load() == want {
 				return nil
 			}
 		}
-		if got := w.load(); uint32(got) == uint32(round) && got != want {
+		if got := w.Load(); uint32(got) == uint32(round) && got != want {
 			if t.tolerate(q, got, want) {
 				return nil
 			}
@@ -253,7 +253,7 @@ func (t *Team) awaitSlow(q int, w *word, round, want uint64) error {
 		}
 		if idle {
 			t.prepareSleep(q)
-			if err := t.sleep(q, uint32(w.load()) == uint32(round)); err != nil {
+			if err := t.sleep(q, uint32(w.Load()) == uint32(round)); err != nil {
 				return err
 			}
 			n = 0
@@ -267,7 +267,7 @@ func (t *Team) awaitDone(q int, round uint64) (uint64, error) {
 	w := &t.seg.sections[q].done
 	for n, looks := 0, t.burst; ; n, looks = n+1, min(t.burst, moreLooks) {
 		for range looks {
-			if done := w.load(); done >= round {
+			if done := w.Load(); done >= round {
 				return done, nil
 			}
 		}
@@ -280,7 +280,7 @@ func (t *Team) awaitDone(q int, round uint64) (uint64, error) {
 		}
 		if idle {
 			t.prepareSleep(q)
-			if err := t.sleep(q, w.load() >= round); err != nil {
+			if err := t.sleep(q, w.Load() >= round); err != nil {
 				return 0, err
 			}
 			n = 0

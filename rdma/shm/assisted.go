@@ -28,7 +28,7 @@ func (t *transferTable) offerHelp(d *Device, key uint64) {
 
 // offerAgain makes the owner's transfer wait for the next Write.
 func (t *transferTable) offerAgain(x *transfer) {
-	if x.slot.key.load() != x.key {
+	if x.slot.key.Load() != x.key {
 		t.forget(x)
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/shmem"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -87,7 +88,7 @@ type leftToOwner struct {
 // leaveToOwner reports whether the other side is claiming pieces, as far as this can be
 // determined without claiming one.
 func (x *transfer) leaveToOwner() bool {
-	l, at, now := &x.left, x.slot.pull.cursor.load()&epochValue, time.Now()
+	l, at, now := &x.left, x.slot.pull.cursor.Load()&epochValue, time.Now()
 	switch {
 	case at != l.seen:
 		l.seen, l.now = at, true
@@ -110,7 +111,7 @@ func (x *transfer) guard() time.Duration {
 // neither finished nor given back.
 func (x *transfer) ownerGoesOn() bool {
 	ps := &x.slot.pull
-	return !ps.over(x.epoch, x.length) && ps.gave.load()&gaveValid == 0 && x.slot.key.load() == x.key
+	return !ps.over(x.epoch, x.length) && ps.gave.Load()&gaveValid == 0 && x.slot.key.Load() == x.key
 }
 
 // besideHold is how long a waiting goroutine keeps its P in Go's scheduler: longer than
@@ -168,9 +169,9 @@ func (c *completionQueue) WaitArmed(timeout time.Duration) error {
 			b.park.on(d.seg.beside, timeout)
 		} else {
 			start := time.Now()
-			holdFutex(wakeCount, v, min(timeout, besideHold))
+			shmem.SleepHoldingP(wakeCount, v, min(timeout, besideHold))
 			if timeout -= time.Since(start); timeout > 0 && wakeCount.Load() == v {
-				parkFutex(wakeCount, v, timeout)
+				shmem.Sleep(wakeCount, v, timeout)
 			}
 		}
 	}
@@ -193,5 +194,5 @@ func (s *segment) wakeBeside() {
 		leaveToken(s.beside)
 		return
 	}
-	wakeFutex(&s.head.wakeCount)
+	shmem.Wake(&s.head.wakeCount)
 }

@@ -16,12 +16,12 @@ const largeBlock = 64
 // are set.
 func claimBit(used *word, n uint32) int {
 	for {
-		old := used.load()
+		old := used.Load()
 		i := bits.TrailingZeros64(^old)
 		if i >= int(n) {
 			return -1
 		}
-		if used.cas(old, old|1<<i) {
+		if used.CompareAndSwap(old, old|1<<i) {
 			return i
 		}
 	}
@@ -29,8 +29,8 @@ func claimBit(used *word, n uint32) int {
 
 func clearBit(used *word, i int) {
 	for {
-		old := used.load()
-		if used.cas(old, old&^(1<<i)) {
+		old := used.Load()
+		if used.CompareAndSwap(old, old&^(1<<i)) {
 			return
 		}
 	}

@@ -52,7 +52,7 @@ const (
 // slot is free.
 func (ps *pullState) abandon() bool {
 	for {
-		st := ps.state.load()
+		st := ps.state.Load()
 		switch st & epochValue {
 		case pullIdle:
 			return true
@@ -61,7 +61,7 @@ func (ps *pullState) abandon() bool {
 				ps.recycle(st >> epochShift)
 				return true
 			}
-			if ps.state.cas(st, st&^epochValue|pullAborted) {
+			if ps.state.CompareAndSwap(st, st&^epochValue|pullAborted) {
 				return false
 			}
 		default:
@@ -73,7 +73,7 @@ func (ps *pullState) abandon() bool {
 // over reports whether all bytes of a copy have arrived. The length is an argument,
 // because a late puller must not read that of the next copy.
 func (ps *pullState) over(epoch, length uint64) bool {
-	v := ps.done.load()
+	v := ps.done.Load()
 	return v>>epochShift != epoch || v&epochValue == length
 }
 
@@ -81,10 +81,10 @@ func (ps *pullState) over(epoch, length uint64) bool {
 // of an aborted copy.
 func (ps *pullState) recycle(epoch uint64) {
 	next := (epoch + 1) << epochShift
-	ps.gave.publish(0)
-	ps.cursor.publish(next)
-	ps.done.publish(next)
-	ps.state.publishFenced(next | pullIdle)
+	ps.gave.Publish(0)
+	ps.cursor.Publish(next)
+	ps.done.Publish(next)
+	ps.state.PublishFenced(next | pullIdle)
 }
 
 // startPull begins an OpPull.
@@ -143,16 +143,16 @@ func (t *transferTable) copyMore(d *Device, x *transfer, over bool, s rdma.Statu
 // stepOpening opens the region for the pull, once it has no other.
 func (t *transferTable) stepOpening(d *Device, x *transfer) (bool, rdma.Status) {
 	ps := &x.slot.pull
-	st := ps.state.load()
-	if x.slot.key.load() != x.key {
+	st := ps.state.Load()
+	if x.slot.key.Load() != x.key {
 		return true, rdma.StatusRemoteAccess
 	}
-	if st&epochValue != pullIdle || !ps.state.cas(st, st|pullOpening) {
+	if st&epochValue != pullIdle || !ps.state.CompareAndSwap(st, st|pullOpening) {
 		return false, rdma.StatusOK
 	}
-	if x.slot.key.load() != x.key {
+	if x.slot.key.Load() != x.key {
 		// Deregistered in between, see deregister.
-		ps.state.publishFenced(st)
+		ps.state.PublishFenced(st)
 		return true, rdma.StatusRemoteAccess
 	}
 	dest := x.body.Addr()
@@ -163,7 +163,7 @@ func (t *transferTable) stepOpening(d *Device, x *transfer) (bool, rdma.Status) 
 		}
 		mr, err := d.regs.register(x.body, acc)
 		if err != nil {
-			ps.state.publishFenced(st)
+			ps.state.PublishFenced(st)
 			return false, rdma.StatusOK // a registration will become free
 		}
 		x.own, dest = mr, mr.RKey
@@ -173,16 +173,16 @@ func (t *transferTable) stepOpening(d *Device, x *transfer) (bool, rdma.Status) 
 	if x.op == rdma.OpWrite {
 		ps.puller |= pullerWrites
 	}
-	ps.cursor.publish(st)
-	ps.done.publish(st)
+	ps.cursor.Publish(st)
+	ps.done.Publish(st)
 	x.phase = phaseShared
 	if x.peer.reach == reachMessages {
 		// Only the puller transfers anything: it claims and requests all of it.
-		ps.cursor.publish(claimedAll(x.epoch, x.length))
+		ps.cursor.Publish(claimedAll(x.epoch, x.length))
 		x.phase = phaseMessages
 	}
-	ps.state.publish(st | pullOpen)
-	x.peer.seg.head.pullCount.add(1)
+	ps.state.Publish(st | pullOpen)
+	x.peer.seg.head.pullCount.Add(1)
 	if x.body.Len() >= helpFrom && !d.attr.Oversubscribed || x.body.Len() == 0 {
 		x.peer.seg.unpark()
 	}
@@ -198,7 +198,7 @@ func (t *transferTable) startPush(d *Device, x *transfer) {
 	if i < uint64(d.regs.fresh) {
 		x.slot = d.seg.slot(int(i))
 	}
-	if own := d.seg.region(int(i)); x.slot == nil || own.key.load() != x.key || rdma.Access(own.rights.load())&rdma.Cooperative == 0 {
+	if own := d.seg.region(int(i)); x.slot == nil || own.key.Load() != x.key || rdma.Access(own.rights.Load())&rdma.Cooperative == 0 {
 		t.finish(d, x, rdma.StatusRemoteAccess)
 		return
 	}
@@ -212,7 +212,7 @@ func (t *transferTable) startPush(d *Device, x *transfer) {
 
 // accept reports whether a puller has opened the region, and joins it.
 func (x *transfer) accept() bool {
-	st := x.slot.pull.state.load()
+	st := x.slot.pull.state.Load()
 	if st&epochValue != pullOpen || x.slot.pull.puller&pullerWrites != 0 != (x.op == opAssist) {
 		return false
 	}
@@ -225,7 +225,7 @@ func (x *transfer) accept() bool {
 // opened, so the search ends when as many have been found as were counted; one that is
 // found before it was counted makes a later call search again.
 func (t *transferTable) checkOffers(d *Device) {
-	seen := d.seg.head.pullCount.load()
+	seen := d.seg.head.pullCount.Load()
 	if seen == t.pullsSeen {
 		return
 	}
@@ -272,7 +272,7 @@ func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
 	if ps.over(x.epoch, x.length) {
 		return true, d.endPull(x)
 	}
-	if ps.state.load() == x.epoch<<epochShift|pullAborted {
+	if ps.state.Load() == x.epoch<<epochShift|pullAborted {
 		// The owner copies nothing more: it has deregistered in the same thread that
 		// would.
 		ps.recycle(x.epoch)
@@ -314,8 +314,8 @@ func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
 
 // takeBack returns a piece that the owner could not copy.
 func (ps *pullState) takeBack() (off, n uint64) {
-	g := ps.gave.load()
-	if g&gaveValid == 0 || !ps.gave.cas(g, g&^gaveValid) {
+	g := ps.gave.Load()
+	if g&gaveValid == 0 || !ps.gave.CompareAndSwap(g, g&^gaveValid) {
 		return 0, 0
 	}
 	g &^= gaveValid | gaveFailed
@@ -328,14 +328,14 @@ func (ps *pullState) takeBack() (off, n uint64) {
 func (x *transfer) abort(n uint64) {
 	ps := &x.slot.pull
 	for {
-		g := ps.gave.load()
-		if ps.gave.cas(g, g|gaveFailed) {
+		g := ps.gave.Load()
+		if ps.gave.CompareAndSwap(g, g|gaveFailed) {
 			break
 		}
 	}
 	for {
-		c := ps.cursor.load()
-		if ps.cursor.cas(c, claimedAll(x.epoch, x.length)) {
+		c := ps.cursor.Load()
+		if ps.cursor.CompareAndSwap(c, claimedAll(x.epoch, x.length)) {
 			n += unclaimed(c, x.length)
 			break
 		}
@@ -353,7 +353,7 @@ func (x *transfer) abort(n uint64) {
 // follows, and sees the end when it polls.
 func (x *transfer) account(n uint64, other *peer) {
 	x.done += n
-	if x.slot.pull.done.add(n)&epochValue != x.length {
+	if x.slot.pull.done.Add(n)&epochValue != x.length {
 		return
 	}
 	if x.opens() {
@@ -375,10 +375,10 @@ func (d *Device) endPull(x *transfer) rdma.Status {
 
 func (d *Device) stepPush(x *transfer) (bool, rdma.Status) {
 	ps := &x.slot.pull
-	if x.slot.key.load() != x.key {
+	if x.slot.key.Load() != x.key {
 		return true, rdma.StatusFlushed
 	}
-	if x.length > d.seg.region(int(x.key&keySlotMask)).size.load() {
+	if x.length > d.seg.region(int(x.key&keySlotMask)).size.Load() {
 		ps.recycle(x.epoch) // more than the region holds: this puller is not served
 		return true, rdma.StatusFault
 	}
@@ -392,7 +392,7 @@ func (d *Device) stepPush(x *transfer) (bool, rdma.Status) {
 		return false, rdma.StatusOK
 	}
 	s := rdma.StatusOK
-	if ps.gave.load()&gaveFailed != 0 {
+	if ps.gave.Load()&gaveFailed != 0 {
 		s = rdma.StatusFault
 	}
 	if puller != nil {
@@ -442,8 +442,8 @@ func (x *transfer) giveBack(puller *peer, off, n uint64, s rdma.Status) {
 	ps := &x.slot.pull
 	x.status = s
 	for {
-		g := ps.gave.load()
-		if ps.gave.cas(g, g&gaveFailed|gaveValid|off/gavePage<<gaveShift|n) {
+		g := ps.gave.Load()
+		if ps.gave.CompareAndSwap(g, g&gaveFailed|gaveValid|off/gavePage<<gaveShift|n) {
 			break
 		}
 	}
@@ -459,13 +459,13 @@ func (x *transfer) sends() bool { return x.op == rdma.OpPush || x.op == rdma.OpW
 // canMove reports whether stepShared would do something.
 func (x *transfer) canMove(d *Device) bool {
 	ps := &x.slot.pull
-	if ps.over(x.epoch, x.length) || x.slot.key.load() != x.key {
+	if ps.over(x.epoch, x.length) || x.slot.key.Load() != x.key {
 		return true
 	}
-	if unclaimed(ps.cursor.load(), x.length) > 0 {
+	if unclaimed(ps.cursor.Load(), x.length) > 0 {
 		return x.opens() || x.mayHelp(d.peer(rdma.PeerID(uint32(ps.puller))))
 	}
-	return x.opens() && ps.gave.load()&gaveValid != 0
+	return x.opens() && ps.gave.Load()&gaveValid != 0
 }
 
 // detach leaves a copy that is ended from outside, because the peer is gone or the queue
@@ -481,7 +481,7 @@ func (d *Device) detach(x *transfer) {
 		x.abort(0)
 	}
 	for end := time.Now().Add(time.Second); !x.slot.pull.over(x.epoch, x.length); runtime.Gosched() {
-		if x.peer.gone || time.Now().After(end) || x.slot.key.load() != x.key {
+		if x.peer.gone || time.Now().After(end) || x.slot.key.Load() != x.key {
 			break
 		}
 	}

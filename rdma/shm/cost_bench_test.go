@@ -12,12 +12,12 @@ func BenchmarkPublish(b *testing.B) {
 	line := make([]word, 8)
 	b.Run("plain", func(b *testing.B) {
 		for i := range b.N {
-			line[0].publish(uint64(i))
+			line[0].Publish(uint64(i))
 		}
 	})
 	b.Run("fenced", func(b *testing.B) {
 		for i := range b.N {
-			line[0].publishFenced(uint64(i))
+			line[0].PublishFenced(uint64(i))
 		}
 	})
 }

@@ -132,15 +132,15 @@ func Open(cfg Config) (*Device, error) {
 		return nil, err
 	}
 	h := d.seg.head
-	h.nonce.publish(d.nonce)
-	h.pid.publish(uint64(os.Getpid()))
-	h.base.publish(addressOf(&h.magic))
+	h.nonce.Publish(d.nonce)
+	h.pid.Publish(uint64(os.Getpid()))
+	h.base.Publish(addressOf(&h.magic))
 	h.index = uint32(d.index)
 	h.geo = d.seg.geo
 	if d.wakeup.membarrier {
 		h.flags |= flagMembarrier
 	}
-	h.magic.publish(segmentMagic)
+	h.magic.Publish(segmentMagic)
 	d.queue = newQueueReader(d.seg)
 	d.regs = newRegistrations(d.seg)
 	d.describe()

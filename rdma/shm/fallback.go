@@ -140,7 +140,7 @@ func (d *Device) room(p *peer, n int) bool {
 // endPullByMessages notifies the owner of the region that its bytes have arrived.
 func (d *Device) endPullByMessages(x *transfer) rdma.Status {
 	ps := &x.slot.pull
-	if ps.state.load() == x.epoch<<epochShift|pullAborted {
+	if ps.state.Load() == x.epoch<<epochShift|pullAborted {
 		ps.recycle(x.epoch)
 		return d.endPull(x)
 	}

@@ -18,12 +18,12 @@ func playFloor(r *rank, p *part) error {
 		for range stretch {
 			n++
 			if p.Index == 0 {
-				theirs.publish(n)
+				theirs.Publish(n)
 			}
-			for mine.load() != n {
+			for mine.Load() != n {
 			}
 			if p.Index == 1 {
-				theirs.publish(n)
+				theirs.Publish(n)
 			}
 		}
 		best = min(best, time.Since(begin))

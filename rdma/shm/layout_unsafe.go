@@ -3,13 +3,18 @@ package shm
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/muster-mpi/muster/internal/shmem"
 )
 
 // The layout of a segment. Only this file converts raw memory to typed memory. Everything
 // that two ranks write is on a separate cache line.
 
+// word is 64 bits that two ranks share.
+type word = shmem.Word
+
 const (
-	lineBytes = 64
+	lineBytes = shmem.LineBytes
 	pageBytes = 4096
 
 	// segmentMagic is written last, so that a peer that maps a segment too early sees that
@@ -176,7 +181,7 @@ func (m *ringMemory) allocate(n int) []byte {
 	if b := m.lazy.Load(); b != nil {
 		return sliceAt(b, uint64(n))
 	}
-	m.lazy.CompareAndSwap(nil, &alignedBytes(n)[0])
+	m.lazy.CompareAndSwap(nil, &shmem.AlignedBytes(n)[0])
 	return sliceAt(m.lazy.Load(), uint64(n))
 }
 
@@ -205,8 +210,8 @@ func (g geometry) parts() parts {
 func newHeapSegment(g geometry) *segment {
 	return &segment{
 		geo: g, heap: true,
-		head:       (*segmentHeader)(unsafe.Pointer(&alignedBytes(int(unsafe.Sizeof(segmentHeader{})))[0])),
-		cells:      unsafe.Slice((*queueCell)(unsafe.Pointer(&alignedBytes(int(g.cells) * lineBytes)[0])), g.cells),
+		head:       (*segmentHeader)(unsafe.Pointer(&shmem.AlignedBytes(int(unsafe.Sizeof(segmentHeader{})))[0])),
+		cells:      unsafe.Slice((*queueCell)(unsafe.Pointer(&shmem.AlignedBytes(int(g.cells) * lineBytes)[0])), g.cells),
 		blocks:     make([]atomic.Pointer[byte], g.smallBlocks+g.largeBlocks),
 		slotChunks: make([]atomic.Pointer[[slotsPerChunk]slot], g.slots/slotsPerChunk),
 		ringChunks: make([]atomic.Pointer[ringMemory], g.rings),
@@ -246,8 +251,8 @@ func (s *segment) ring(i int) *ringMemory {
 		return r
 	}
 	r := &ringMemory{
-		head:  (*ringHead)(unsafe.Pointer(&alignedBytes(lineBytes)[0])),
-		cells: unsafe.Slice((*ringCell)(unsafe.Pointer(&alignedBytes(int(s.geo.ringCells) * lineBytes)[0])), s.geo.ringCells),
+		head:  (*ringHead)(unsafe.Pointer(&shmem.AlignedBytes(lineBytes)[0])),
+		cells: unsafe.Slice((*ringCell)(unsafe.Pointer(&shmem.AlignedBytes(int(s.geo.ringCells) * lineBytes)[0])), s.geo.ringCells),
 	}
 	if !s.ringChunks[i].CompareAndSwap(nil, r) {
 		r = s.ringChunks[i].Load()
@@ -292,7 +297,7 @@ func (s *segment) region(i int) *region {
 func (s *segment) heapBlock(at, n int) []byte {
 	b := s.blocks[at].Load()
 	if b == nil {
-		b = &alignedBytes(n)[0]
+		b = &shmem.AlignedBytes(n)[0]
 		s.blocks[at].Store(b)
 	}
 	return sliceAt(b, uint64(n))
@@ -300,15 +305,3 @@ func (s *segment) heapBlock(at, n int) []byte {
 
 // sliceAt returns the n bytes at p.
 func sliceAt(p *byte, n uint64) []byte { return unsafe.Slice(p, n) }
-
-// alignedBytes returns n zero bytes, aligned to a cache line. The sizes of the allocator are
-// multiples of a line from 1 KB on, so that room for the alignment is rarely needed.
-func alignedBytes(n int) []byte {
-	b := make([]byte, n)
-	if uintptr(unsafe.Pointer(&b[0]))%lineBytes == 0 {
-		return b[:n:n]
-	}
-	b = make([]byte, n+lineBytes)
-	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & (lineBytes - 1)
-	return b[skip : skip+n : skip+n]
-}

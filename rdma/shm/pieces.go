@@ -57,7 +57,7 @@ func claimedAll(epoch, length uint64) uint64 {
 func (ps *pullState) claim(x *transfer) (off, n uint64) {
 	unit, units := claimUnit(x.length)
 	for {
-		c := ps.cursor.load()
+		c := ps.cursor.Load()
 		front, back := c&endMask, c>>endBits&endMask
 		if c>>epochShift != x.epoch || front+back >= units {
 			return 0, 0
@@ -69,7 +69,7 @@ func (ps *pullState) claim(x *transfer) (off, n uint64) {
 			next = c + k<<endBits
 			from = units - back - k
 		}
-		if ps.cursor.cas(c, next) {
+		if ps.cursor.CompareAndSwap(c, next) {
 			x.left.seen = next & epochValue
 			return from * unit, min((from+k)*unit, x.length) - from*unit
 		}

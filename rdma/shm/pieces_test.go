@@ -51,7 +51,7 @@ func TestPiecesCoverTheCopy(t *testing.T) {
 		if _, n := ps.claim(front); n != 0 {
 			t.Errorf("copy of %d bytes: %d bytes claimed after its end", length, n)
 		}
-		if ps.cursor.load()>>epochShift != epoch {
+		if ps.cursor.Load()>>epochShift != epoch {
 			t.Errorf("copy of %d bytes: the claims changed the epoch", length)
 		}
 	}

@@ -21,7 +21,7 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 		if r.pause == 0 && r.await(d.sent) {
 			d.skipped++
 			r.release()
-			if tag := r.cell.tag.load(); len(out) > 0 && d.recv.lend && r.sent != d.sent && tag>>24&0xff == uint64(kindData) {
+			if tag := r.cell.tag.Load(); len(out) > 0 && d.recv.lend && r.sent != d.sent && tag>>24&0xff == uint64(kindData) {
 				// Something was sent since the last message: this is probably the answer,
 				// with no message after it.
 				n, cell := int(tag&0xffffff), r.cell
@@ -109,7 +109,7 @@ const pollPieces = pieceBudget / messagePiece
 func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
 	n, pieces := 0, 0
 	for n < len(out) && r.ready() {
-		tag := r.cell.tag.load()
+		tag := r.cell.tag.Load()
 		switch k := kind(tag >> 24); {
 		case k >= kindCount || tag&ringLength > maxSend:
 			r.stop()

@@ -61,14 +61,14 @@ func (r *registrations) register(mem rdma.Mem, acc rdma.Access) (rdma.MR, error)
 	if mem.Len() > 0 {
 		own.start.Store(&mem.Bytes()[0])
 	}
-	own.base.publish(mr.Base)
-	own.size.publish(mr.Len)
-	own.rights.publish(uint64(acc))
-	own.key.publish(mr.RKey)
-	s.base.publish(mr.Base)
-	s.size.publish(mr.Len)
-	s.rights.publish(uint64(acc))
-	s.key.publish(mr.RKey)
+	own.base.Publish(mr.Base)
+	own.size.Publish(mr.Len)
+	own.rights.Publish(uint64(acc))
+	own.key.Publish(mr.RKey)
+	s.base.Publish(mr.Base)
+	s.size.Publish(mr.Len)
+	s.rights.Publish(uint64(acc))
+	s.key.Publish(mr.RKey)
 	return mr, nil
 }
 
@@ -129,19 +129,19 @@ func (r *registrations) assisted(key uint64) bool {
 	}
 	own := r.seg.region(int(i))
 	const need = rdma.Assisted | rdma.RemoteWrite
-	return rdma.Access(own.rights.load())&need == need && own.size.load() >= assistFrom && own.key.load() == key
+	return rdma.Access(own.rights.Load())&need == need && own.size.Load() >= assistFrom && own.key.Load() == key
 }
 
 func (r *registrations) deregister(key uint64) error {
 	i := uint32(key & keySlotMask)
-	if i >= r.fresh || key == 0 || r.seg.region(int(i)).key.load() != key {
+	if i >= r.fresh || key == 0 || r.seg.region(int(i)).key.Load() != key {
 		return fmt.Errorf("shm: no registration has the key %#x; it was deregistered before, or belongs to another device", key)
 	}
 	s, own := r.seg.slot(int(i)), r.seg.region(int(i))
-	own.key.publish(0)
+	own.key.Publish(0)
 	// The fence orders this before the check of the copy: either the puller sees that the
 	// key is gone or we see that the copy has begun.
-	s.key.publishFenced(0)
+	s.key.PublishFenced(0)
 	own.start.Store(nil)
 	if s.pull.abandon() {
 		r.free = append(r.free, i)
@@ -154,8 +154,8 @@ func (r *registrations) deregister(key uint64) error {
 // endAll ends every registration when the device closes.
 func (r *registrations) endAll() {
 	for i := range int(r.fresh) {
-		if s := r.seg.slot(i); s.key.load() != 0 {
-			s.key.publishFenced(0)
+		if s := r.seg.slot(i); s.key.Load() != 0 {
+			s.key.PublishFenced(0)
 			s.pull.abandon()
 		}
 	}
@@ -171,11 +171,11 @@ func (s *segment) access(key, addr, n uint64, need rdma.Access) *slot {
 		return nil
 	}
 	sl := s.slot(i)
-	if sl == nil || sl.key.load() != key {
+	if sl == nil || sl.key.Load() != key {
 		return nil
 	}
-	base, size, rights := sl.base.load(), sl.size.load(), rdma.Access(sl.rights.load())
-	if rights&need == 0 || addr < base || n > size || addr-base > size-n || sl.key.load() != key {
+	base, size, rights := sl.base.Load(), sl.size.Load(), rdma.Access(sl.rights.Load())
+	if rights&need == 0 || addr < base || n > size || addr-base > size-n || sl.key.Load() != key {
 		return nil
 	}
 	return sl
@@ -185,7 +185,7 @@ func (s *segment) access(key, addr, n uint64, need rdma.Access) *slot {
 func (s *segment) baseOf(key uint64) uint64 {
 	if i := int(key & keySlotMask); i < int(s.geo.slots) {
 		if sl := s.slot(i); sl != nil {
-			return sl.base.load()
+			return sl.base.Load()
 		}
 	}
 	return 0
@@ -195,11 +195,11 @@ func (s *segment) baseOf(key uint64) uint64 {
 // the owner's record and not the slot, see region.
 func (s *segment) memory(key, addr, n uint64, need rdma.Access) ([]byte, bool) {
 	own := s.region(int(key & keySlotMask))
-	if key == 0 || own == nil || own.key.load() != key {
+	if key == 0 || own == nil || own.key.Load() != key {
 		return nil, false
 	}
-	base, size, rights, start := own.base.load(), own.size.load(), rdma.Access(own.rights.load()), own.start.Load()
-	if rights&need == 0 || addr < base || n > size || addr-base > size-n || own.key.load() != key {
+	base, size, rights, start := own.base.Load(), own.size.Load(), rdma.Access(own.rights.Load()), own.start.Load()
+	if rights&need == 0 || addr < base || n > size || addr-base > size-n || own.key.Load() != key {
 		return nil, false
 	}
 	if start == nil {

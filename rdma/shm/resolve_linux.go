@@ -2,11 +2,12 @@ package shm
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/internal/shmem"
 )
 
 // resolveProcess maps the segment of another process and determines whether its memory can
@@ -15,9 +16,9 @@ func (d *Device) resolveProcess(p *peer, a address) error {
 	if a.heap {
 		return fmt.Errorf("shm: peer %d is a goroutine of a process with a Host, but this device was opened without one; open both with or both without", a.index)
 	}
-	f, err := openSegment(a)
+	f, err := shmem.OpenOf(a.pid, a.fd, a.path)
 	if err != nil {
-		return err
+		return fmt.Errorf("shm: peer %d: %w", a.index, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -27,17 +28,17 @@ func (d *Device) resolveProcess(p *peer, a address) error {
 	if info.Size() < pageBytes {
 		return errWrongSegment(a, "it is too short")
 	}
-	mem, err := mapFile(f, int(info.Size()))
+	mem, err := shmem.Map(int(f.Fd()), int(info.Size()))
 	if err != nil {
-		return fmt.Errorf("shm: cannot map the %d bytes of peer %d's segment: %w; raise the limit on address space (ulimit -v) or on mappings (vm.max_map_count)", info.Size(), a.index, err)
+		return fmt.Errorf("shm: peer %d: %w", a.index, err)
 	}
 	h := headerOf(mem)
 	geo := h.geo // a copy: the owner could change what was checked
 	why := ""
 	switch {
-	case h.magic.load() != segmentMagic:
+	case h.magic.Load() != segmentMagic:
 		why = "it is not a segment"
-	case h.nonce.load() != a.nonce:
+	case h.nonce.Load() != a.nonce:
 		why = "its nonce differs: the process number was reused"
 	case geo.version != layoutVersion:
 		why = fmt.Sprintf("its layout is version %d, ours %d; run all ranks from the same build", geo.version, layoutVersion)
@@ -45,13 +46,13 @@ func (d *Device) resolveProcess(p *peer, a address) error {
 		why = "its geometry does not fit its size"
 	}
 	if why != "" {
-		unix.Munmap(mem)
+		shmem.Unmap(mem)
 		return errWrongSegment(a, why)
 	}
 	p.seg = layOut(mem, geo)
 	p.fenced = h.flags&flagMembarrier == 0
 	p.reach = reachMessages
-	if owner, err := os.Stat(procPath(a)); err != nil || !os.SameFile(owner, info) {
+	if owner, err := os.Stat(shmem.ProcPath(a.pid, a.fd)); err != nil || !os.SameFile(owner, info) {
 		p.pid = 0 // another PID namespace: the number is meaningless here
 		return nil
 	}
@@ -61,8 +62,6 @@ func (d *Device) resolveProcess(p *peer, a address) error {
 	}
 	return nil
 }
-
-func procPath(a address) string { return fmt.Sprintf("/proc/%d/fd/%d", a.pid, a.fd) }
 
 func errWrongSegment(a address, why string) error {
 	return fmt.Errorf("shm: file %[2]d of process %[1]d is not the segment of peer %[3]d: %s", a.pid, a.fd, a.index, why)
@@ -74,36 +73,13 @@ func (g geometry) valid() bool {
 		g.smallBlocks <= 64 && g.largeBlocks <= 64 && g.rings <= maxRings && g.slots <= 1<<16
 }
 
-// openSegment opens the file by its path, if it has one, else through its owner's
-// descriptors in /proc.
-func openSegment(a address) (*os.File, error) {
-	var pathErr error
-	if a.path != "" {
-		f, err := os.OpenFile(a.path, os.O_RDWR, 0)
-		if err == nil {
-			return f, nil
-		}
-		pathErr = err
-	}
-	f, err := os.OpenFile(procPath(a), os.O_RDWR, 0)
-	if err == nil {
-		return f, nil
-	}
-	hint := "the ranks must run as one user and see each other's processes"
-	if errors.Is(err, os.ErrNotExist) {
-		hint = "the process has ended, or it runs in another PID namespace"
-	}
-	return nil, fmt.Errorf("shm: cannot open the segment of peer %d: %w; %s; containers need a shared PID namespace, or NoMemfd and a shared %s",
-		a.index, errors.Join(pathErr, err), hint, "/dev/shm")
-}
-
 // probeReach reads the peer's nonce from its memory. Whether the kernel permits it depends
 // on users, capabilities, Yama and seccomp, so it has to be tried.
 func probeReach(p *peer) bool {
 	var got, want [8]byte
 	h := p.seg.head
-	putUint64(want[:], h.nonce.load())
-	at := h.base.load() + 8 // nonce follows magic
+	putUint64(want[:], h.nonce.Load())
+	at := h.base.Load() + 8 // nonce follows magic
 	n, errno := processRead(p.pid, got[:], at)
 	return errno == 0 && n == len(got) && bytes.Equal(got[:], want[:])
 }
@@ -112,7 +88,7 @@ func probeReach(p *peer) bool {
 // ended but was not waited for, and is not confused by a reused number.
 func processAlive(p *peer) bool {
 	if p.pid == 0 {
-		return lockHeld(p.path)
+		return shmem.FileLocked(p.path)
 	}
 	if p.pidfd >= 0 {
 		fds := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}
@@ -127,20 +103,9 @@ func processAlive(p *peer) bool {
 	return err != nil || i < 0 || i+2 >= len(stat) || stat[i+2] != 'Z'
 }
 
-// lockHeld reports whether the lock of a segment is held: its owner holds it as long as it
-// exists, in whichever namespace.
-func lockHeld(path string) bool {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return !errors.Is(err, os.ErrNotExist)
-	}
-	defer f.Close()
-	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
-}
-
 func unmapPeer(p *peer) error {
 	if p.pidfd >= 0 {
 		unix.Close(p.pidfd)
 	}
-	return unix.Munmap(p.seg.mem)
+	return shmem.Unmap(p.seg.mem)
 }

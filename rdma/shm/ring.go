@@ -40,7 +40,7 @@ type ringWriter struct {
 func openRingWriter(s *segment, i int) *ringWriter {
 	m := s.ring(i)
 	w := &ringWriter{cells: m.cells, bytes: m.bytes, size: int(s.geo.ringBytes), head: m.head, memory: m, shift: uint8(bits.TrailingZeros32(s.geo.ringCells))}
-	w.pos, w.at = m.head.cells.load(), m.head.bytes.load()
+	w.pos, w.at = m.head.cells.Load(), m.head.bytes.Load()
 	w.cellsSeen, w.bytesSeen = w.pos, w.at
 	return w
 }
@@ -48,7 +48,7 @@ func openRingWriter(s *segment, i int) *ringWriter {
 // push appends a message and reports whether there was room.
 func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 	if w.pos-w.cellsSeen >= uint64(len(w.cells)) {
-		w.cellsSeen = w.head.cells.load()
+		w.cellsSeen = w.head.cells.Load()
 		if w.pos-w.cellsSeen >= uint64(len(w.cells)) {
 			return false
 		}
@@ -62,7 +62,7 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 	} else {
 		from, next := span(w.at, n, w.size)
 		if next-w.bytesSeen > uint64(w.size) {
-			w.bytesSeen = w.head.bytes.load()
+			w.bytesSeen = w.head.bytes.Load()
 			if next-w.bytesSeen > uint64(w.size) {
 				return false
 			}
@@ -78,9 +78,9 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 	}
 	tag := ringTag(uint32(w.pos>>(w.shift&63))+1, k, n)
 	if fenced {
-		c.tag.publishFenced(tag)
+		c.tag.PublishFenced(tag)
 	} else {
-		c.tag.publish(tag)
+		c.tag.Publish(tag)
 	}
 	w.pos++
 	if n > ringInline && k == kindData {
@@ -151,14 +151,14 @@ func (w *ringWriter) room(n int) bool {
 	if w.fits(n) {
 		return true
 	}
-	if w.head.wanted.load() == 0 {
-		w.head.wanted.publishFenced(1)
+	if w.head.wanted.Load() == 0 {
+		w.head.wanted.PublishFenced(1)
 	}
 	return w.fits(n)
 }
 
 func (w *ringWriter) fits(n int) bool {
-	w.cellsSeen = w.head.cells.load()
+	w.cellsSeen = w.head.cells.Load()
 	if w.pos-w.cellsSeen >= uint64(len(w.cells)) {
 		return false
 	}
@@ -166,7 +166,7 @@ func (w *ringWriter) fits(n int) bool {
 		return true
 	}
 	_, next := span(w.at, n, w.size)
-	w.bytesSeen = w.head.bytes.load()
+	w.bytesSeen = w.head.bytes.Load()
 	return next-w.bytesSeen <= uint64(w.size)
 }
 
@@ -210,7 +210,7 @@ func openRingReader(d *Device, i, source int) *ringReader {
 	m := d.seg.ring(i)
 	r := &ringReader{cells: m.cells, bytes: m.bytes, size: int(d.seg.geo.ringBytes), head: m.head, memory: m, dev: d, source: source, number: i,
 		shift: uint8(bits.TrailingZeros32(d.seg.geo.ringCells))}
-	r.pos, r.at = m.head.cells.load(), m.head.bytes.load()
+	r.pos, r.at = m.head.cells.Load(), m.head.bytes.Load()
 	r.locate()
 	r.rest()
 	return r
@@ -224,7 +224,7 @@ func (r *ringReader) locate() {
 }
 
 // ready reports whether the next message has arrived.
-func (r *ringReader) ready() bool { return uint32(r.cell.tag.load()>>32) == r.lap }
+func (r *ringReader) ready() bool { return uint32(r.cell.tag.Load()>>32) == r.lap }
 
 // A consumer that is faster than its producer reads each cell while it is being written,
 // and takes the line away from the producer for every message, which doubles its cost or
@@ -288,7 +288,7 @@ func (r *ringReader) lookAhead() {
 	if i+lookCells >= uint64(len(r.cells)) {
 		return
 	}
-	if uint32(r.cells[i+lookCells].tag.load()>>32) == r.lap {
+	if uint32(r.cells[i+lookCells].tag.Load()>>32) == r.lap {
 		prefetchRead(&r.cells[i+1].data[0], (lookCells-1)*lineBytes)
 	}
 }
@@ -297,7 +297,7 @@ func (r *ringReader) lookAhead() {
 const lookCells = 8
 
 // kind returns the kind of the next message, once ready has returned true.
-func (r *ringReader) kind() kind { return kind(r.cell.tag.load() >> 24) }
+func (r *ringReader) kind() kind { return kind(r.cell.tag.Load() >> 24) }
 
 // stop ends the reading of a ring whose sender cannot be trusted. The ring is not given to
 // another sender, because the last one may still write into it.
@@ -308,7 +308,7 @@ func (r *ringReader) stop() { r.cell, r.lap = new(ringCell), 1 }
 // read before.
 func (r *ringReader) pop() []byte {
 	c := r.cell
-	n := int(c.tag.load() & ringLength)
+	n := int(c.tag.Load() & ringLength)
 	r.pos++
 	r.locate()
 	if n <= ringInline {
@@ -328,7 +328,7 @@ func (r *ringReader) pop() []byte {
 // memory bandwidth prefetching takes a third of the time and gains nothing.
 func (r *ringReader) take() []byte {
 	c := r.cell
-	n := min(int(c.tag.load()&ringLength), maxSend)
+	n := min(int(c.tag.Load()&ringLength), maxSend)
 	r.pos++
 	r.locate()
 	if n <= ringInline {
@@ -354,10 +354,10 @@ func (r *ringReader) release() {
 
 // publishPositions publishes how far the consumer has read.
 func (r *ringReader) publishPositions() {
-	r.head.bytes.publish(r.at)
-	r.head.cells.publishFenced(r.pos) // before the load of wanted, see room
+	r.head.bytes.Publish(r.at)
+	r.head.cells.PublishFenced(r.pos) // before the load of wanted, see room
 	r.rest()
-	if r.head.wanted.load() != 0 {
+	if r.head.wanted.Load() != 0 {
 		r.announceRoom()
 	}
 }
@@ -366,7 +366,7 @@ func (r *ringReader) publishPositions() {
 // resolved is not woken: it polls after starvedPark.
 func (r *ringReader) announceRoom() {
 	if p := r.dev.peer(rdma.PeerID(r.source)); p != nil {
-		r.head.wanted.publish(0)
+		r.head.wanted.Publish(0)
 		r.dev.wakePeer(p, true)
 	}
 }

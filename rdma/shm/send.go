@@ -33,7 +33,7 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	} else {
 		copy(c.data[wr.HeadLen:], body)
 	}
-	c.tag.publish(ringTag(uint32(w.pos>>(w.shift&63))+1, kindData, n))
+	c.tag.Publish(ringTag(uint32(w.pos>>(w.shift&63))+1, kindData, n))
 	// Nothing may come between the publication and this load, see wait.go.
 	state := p.seg.head.sleeper.Load()
 	w.pos++

@@ -53,21 +53,21 @@ func (s *segment) appendShared(source int, k kind, wr *rdma.SendWR, fenced bool)
 		fill(mem, wr)
 	}
 	shift := bits.TrailingZeros32(s.geo.cells)
-	pos := s.head.tail.load()
+	pos := s.head.tail.Load()
 	for {
 		c := &s.cells[pos&uint64(len(s.cells)-1)]
 		free := pos >> shift << 1
-		seq := c.seq.load()
+		seq := c.seq.Load()
 		if seq == free {
-			if s.head.tail.cas(pos, pos+1) {
+			if s.head.tail.CompareAndSwap(pos, pos+1) {
 				if block == noBlock {
 					fill(c.data[:], wr)
 				}
 				c.meta = packMeta(source, block, k, n)
 				if fenced {
-					c.seq.publishFenced(free + 1)
+					c.seq.PublishFenced(free + 1)
 				} else {
-					c.seq.publish(free + 1)
+					c.seq.Publish(free + 1)
 				}
 				return true
 			}
@@ -76,7 +76,7 @@ func (s *segment) appendShared(source int, k kind, wr *rdma.SendWR, fenced bool)
 		}
 		// A full cell was claimed by advancing the tail; if the tail has not moved, the
 		// owner's segment is damaged, and retrying would never end.
-		next := s.head.tail.load()
+		next := s.head.tail.Load()
 		if next == pos && seq != free {
 			break
 		}
@@ -90,12 +90,12 @@ func (s *segment) appendShared(source int, k kind, wr *rdma.SendWR, fenced bool)
 
 // roomShared reports whether a message of n bytes would probably fit.
 func (s *segment) roomShared(n int) bool {
-	if n > queueInline && bits.TrailingZeros64(^s.head.largeUsed.load()) >= int(s.geo.largeBlocks) {
+	if n > queueInline && bits.TrailingZeros64(^s.head.largeUsed.Load()) >= int(s.geo.largeBlocks) {
 		return false
 	}
-	pos := s.head.tail.load()
+	pos := s.head.tail.Load()
 	free := pos >> bits.TrailingZeros32(s.geo.cells) << 1
-	return int64(s.cells[pos&uint64(len(s.cells)-1)].seq.load()-free) >= 0
+	return int64(s.cells[pos&uint64(len(s.cells)-1)].seq.Load()-free) >= 0
 }
 
 // fill writes Head and Body one after the other.
@@ -136,7 +136,7 @@ func (q *queueReader) locate() {
 }
 
 // ready reports whether the next message has arrived.
-func (q *queueReader) ready() bool { return q.next.seq.load() == q.full }
+func (q *queueReader) ready() bool { return q.next.seq.Load() == q.full }
 
 // message returns the next message, once ready has returned true. Its memory stays valid
 // until release. ok is false if its sender has written a kind, block or length that does
@@ -168,6 +168,6 @@ func (q *queueReader) release() {
 		if _, block, _, _ := unpackMeta(c.meta); block != noBlock {
 			q.seg.freeBlock(block)
 		}
-		c.seq.publish((q.freed>>(q.shift&63) + 1) << 1)
+		c.seq.Publish((q.freed>>(q.shift&63) + 1) << 1)
 	}
 }

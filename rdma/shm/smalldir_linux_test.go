@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/shmem"
 	"github.com/muster-mpi/muster/rdma"
 	"golang.org/x/sys/unix"
 )
@@ -64,7 +65,7 @@ func TestFitKeepsWithinItsShare(t *testing.T) {
 
 func TestOrphanedSegmentsAreSwept(t *testing.T) {
 	dir := t.TempDir()
-	orphan := filepath.Join(dir, filePrefix+"1-0123456789abcdef")
+	orphan := filepath.Join(dir, shmem.FilePrefix+"1-0123456789abcdef")
 	if err := os.WriteFile(orphan, make([]byte, 100), 0o600); err != nil {
 		t.Fatal(err)
 	}

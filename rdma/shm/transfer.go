@@ -150,7 +150,7 @@ func (t *transferTable) startCopy(d *Device, x *transfer, limit uint64) {
 	x.phase = phaseCopy
 	if x.peer.reach == reachMessages {
 		x.phase = phaseMessages
-	} else if n >= assistFrom && x.op == rdma.OpWrite && !x.inline && rdma.Access(slot.rights.load())&rdma.Assisted != 0 {
+	} else if n >= assistFrom && x.op == rdma.OpWrite && !x.inline && rdma.Access(slot.rights.Load())&rdma.Assisted != 0 {
 		if x.slot = slot; t.startAssisted(d, x, limit) {
 			return
 		}
@@ -256,7 +256,7 @@ func (d *Device) move(p *peer, write bool, local []byte, remote, key uint64, nee
 
 // ready reports whether progress would find something to do.
 func (t *transferTable) ready(d *Device) bool {
-	if t.canRespond(d) || len(t.offered) != 0 && d.seg.head.pullCount.load() != t.pullsSeen {
+	if t.canRespond(d) || len(t.offered) != 0 && d.seg.head.pullCount.Load() != t.pullsSeen {
 		return true
 	}
 	for _, x := range t.active {

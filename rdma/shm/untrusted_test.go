@@ -66,7 +66,7 @@ func TestBadSharedQueueCells(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := heapRanks(t, 2, Config{})[1]
-			pos := b.dev.seg.head.tail.load()
+			pos := b.dev.seg.head.tail.Load()
 			b.put(0, kindData, nil)
 			b.dev.seg.cells[pos&uint64(len(b.dev.seg.cells)-1)].meta = c.meta
 			b.wantFault(t, 0)
@@ -111,7 +111,7 @@ func TestBadRingCells(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := heapRanks(t, 2, Config{})[1]
-			b.dev.seg.ring(0).cells[0].tag.publish(tag)
+			b.dev.seg.ring(0).cells[0].tag.Publish(tag)
 			b.put(0, kindRingOpen, []byte{0})
 			b.wantFault(t, 0)
 		})
@@ -183,8 +183,8 @@ func TestBadSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	sl := b.dev.seg.slot(int(mr.RKey & keySlotMask))
-	sl.size.publish(1 << 40)
-	sl.rights.publish(0xff)
+	sl.size.Publish(1 << 40)
+	sl.rights.Publish(0xff)
 	for _, op := range []rdma.Op{rdma.OpRead, rdma.OpWrite} {
 		if err := a.post(rdma.SendWR{ID: 3, Op: op, Peer: 1, Remote: mr.Base, RKey: mr.RKey, Body: rdma.MemOf(make([]byte, 8192))}); err != nil {
 			t.Fatal(err)
@@ -197,7 +197,7 @@ func TestBadSlots(t *testing.T) {
 		}
 		a.got = nil
 	}
-	sl.key.publish(0)
+	sl.key.Publish(0)
 	if err := b.dev.Deregister(mr); err != nil {
 		t.Errorf("a slot that a peer has damaged should not prevent the owner from deregistering: %v", err)
 	}
@@ -245,8 +245,8 @@ func TestBadCooperativeCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 		ps := &b.dev.seg.slot(int(mr.RKey & keySlotMask)).pull
-		ps.cursor.publish(claimedAll(ps.cursor.load()>>epochShift, size)) // all claimed by the owner
-		ps.gave.publish(gaveValid | 1<<40 | 4096)                         // and given back: a piece that does not exist
+		ps.cursor.Publish(claimedAll(ps.cursor.Load()>>epochShift, size)) // all claimed by the owner
+		ps.gave.Publish(gaveValid | 1<<40 | 4096)                         // and given back: a piece that does not exist
 		c, err := a.next()
 		if err != nil || c.ID != 1 || c.Status != rdma.StatusFault {
 			t.Errorf("the pull should end with %v, got %+v, %v", rdma.StatusFault, c, err)
@@ -259,7 +259,7 @@ func TestBadCooperativeCopies(t *testing.T) {
 func TestDamagedTailEndsTheSearch(t *testing.T) {
 	b := heapRanks(t, 2, Config{})[1]
 	for i := range b.dev.seg.cells {
-		b.dev.seg.cells[i].seq.publish(99)
+		b.dev.seg.cells[i].seq.Publish(99)
 	}
 	if b.put(0, kindData, nil) {
 		t.Error("a queue without a free cell has accepted a message")
@@ -296,11 +296,11 @@ func FuzzSegment(f *testing.F) {
 				length: uint64(len(data)) ^ meta>>60, offset: tag >> 40, need: rdma.Access(tag >> 24), status: rdma.Status(meta >> 56)}
 			a.put(0, k, q.message(data))
 		}
-		pos := a.dev.seg.head.tail.load()
+		pos := a.dev.seg.head.tail.Load()
 		a.put(0, kindData, data)
 		a.dev.seg.cells[pos&uint64(len(a.dev.seg.cells)-1)].meta = meta
 		m := a.dev.seg.ring(0)
-		m.cells[0].tag.publish(tag)
+		m.cells[0].tag.Publish(tag)
 		copy(m.allocate(int(a.dev.seg.geo.ringBytes)), data)
 		a.put(0, kindRingOpen, []byte{0})
 		for range 20 {

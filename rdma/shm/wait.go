@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/muster-mpi/muster/internal/membarrier"
+	"github.com/muster-mpi/muster/internal/shmem"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -73,7 +73,7 @@ func (d *Device) wait(timeout time.Duration) error {
 	sleeper := &d.seg.head.sleeper
 	sleeper.Store(asleepWord)
 	if w.membarrier {
-		membarrier.Global()
+		shmem.GlobalBarrier()
 	}
 	if w.token.Load() == 0 && !d.pending() {
 		if d.starved.Swap(false) {
@@ -82,7 +82,7 @@ func (d *Device) wait(timeout time.Duration) error {
 		if d.seg.heap {
 			w.park.on(d.seg.wake, timeout)
 		} else {
-			parkFutex(sleeper, asleepWord, timeout)
+			shmem.Sleep(sleeper, asleepWord, timeout)
 		}
 	}
 	sleeper.Store(awakeWord)
@@ -152,7 +152,7 @@ func (s *segment) unpark() {
 		leaveToken(s.wake)
 		return
 	}
-	wakeFutex(&s.head.sleeper)
+	shmem.Wake(&s.head.sleeper)
 }
 
 func leaveToken(c chan struct{}) {

@@ -1,11 +1,11 @@
-package membarrier
+package shmem
 
 import (
 	"testing"
 	"time"
 )
 
-// TestWithin: a registration that the kernel does not complete delays nobody.
+// TestWithin checks that a registration that the kernel does not complete delays nobody.
 func TestWithin(t *testing.T) {
 	never := make(chan bool)
 	defer close(never)

@@ -1,9 +1,9 @@
 //go:build !linux
 
-package membarrier
+package shmem
 
 // RegisterGlobal fails: other systems have no membarrier.
 func RegisterGlobal() bool { return false }
 
-// Global does nothing.
-func Global() {}
+// GlobalBarrier does nothing.
+func GlobalBarrier() {}

@@ -1,4 +1,4 @@
-package membarrier
+package shmem
 
 import "golang.org/x/sys/unix"
 
@@ -10,8 +10,8 @@ const (
 	registerPrivate = 1 << 4
 )
 
-// GlobalAvailable reports whether the kernel supports and permits global barriers.
-func GlobalAvailable() bool {
+// GlobalBarrierAvailable reports whether the kernel supports and permits global barriers.
+func GlobalBarrierAvailable() bool {
 	got, _, errno := unix.RawSyscall(unix.SYS_MEMBARRIER, query, 0, 0)
 	return errno == 0 && got&(global|registerGlobal) == global|registerGlobal
 }
@@ -28,11 +28,11 @@ func register(command uintptr) bool {
 	return errno == 0
 }
 
-// Global executes a global barrier. It cannot fail where RegisterGlobal has succeeded.
-func Global() { _, _, _ = unix.RawSyscall(unix.SYS_MEMBARRIER, global, 0, 0) }
+// GlobalBarrier executes a global barrier. It cannot fail where RegisterGlobal has succeeded.
+func GlobalBarrier() { _, _, _ = unix.RawSyscall(unix.SYS_MEMBARRIER, global, 0, 0) }
 
-// Private executes a private barrier.
-func Private() error {
+// PrivateBarrier executes a private barrier.
+func PrivateBarrier() error {
 	if _, _, errno := unix.RawSyscall(unix.SYS_MEMBARRIER, private, 0, 0); errno != 0 {
 		return errno
 	}
