@@ -45,14 +45,13 @@ func (c *Comm) finalize() error {
 	return c.synchronize(&k)
 }
 
-// synchronize uses the counter of the board, if there is one and ranks share cores: then each
-// message costs a context switch, and the counter needs hardly any.
+// synchronize uses the counter of the board where the table says so (coll.Gate).
 func (c *Comm) synchronize(k *collCall) error {
 	op := k.name
 	if err := c.checkCall(k, coll.Blocking); err != nil {
 		return err
 	}
-	if c == c.w.comm && c.onSharedCores() && c.e.HasGate() {
+	if c.nodeState().gate {
 		// The board counts arrivals, and an earlier failed call may have left some.
 		if err := c.e.Broken(c.co.Ctx); err != nil {
 			return c.failure(err, op, ProcNull, noTag, 0)
@@ -67,12 +66,6 @@ func (c *Comm) synchronize(k *collCall) error {
 	}
 	k.inner = true
 	return blocking[byte](c, k, nil)
-}
-
-// onSharedCores reports whether the job has one host and more ranks than cores there. The
-// ranks of one host agree about that; those of several hosts may not.
-func (c *Comm) onSharedCores() bool {
-	return c.w.client.LocalSize() == c.w.comm.size && c.e.Oversubscribed()
 }
 
 // gateBarrier is the barrier of the world when all its ranks share a host and a board: no

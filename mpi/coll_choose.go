@@ -169,8 +169,12 @@ func forced(s string) (*coll.Tuning, error) {
 		if !ok {
 			return nil, fmt.Errorf("%q is not a collective and its algorithm; write allreduce=ring, several with commas", part)
 		}
-		if rest == inSegment {
-			if err := checkSegment(kind); err != nil {
+		if rest == coll.Segment.Name {
+			k, err := coll.ParseKind(kind)
+			if err == nil && !coll.Segment.Supports(k) {
+				err = fmt.Errorf("%s has no form in shared memory; name another algorithm", kind)
+			}
+			if err != nil {
 				return nil, err
 			}
 			continue // see coll_node.go

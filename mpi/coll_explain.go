@@ -36,8 +36,7 @@ func (c *Comm) explainCollective(collective string, bytes, ranks int) (*hook.Col
 	}
 	m := &c.plans.choice.model
 	x := &hook.Collective{Choice: named(choice.Ranked), Reason: choice.Why, Nodes: 1, Rails: 1,
-		Startup: m.Startup, PerByte: m.PerByte, Copy: m.Copy, Reduce: m.Reduce,
-		Segment: wantedLimits(c.forced(), c.e.Oversubscribed())[kind], NoSegment: c.noTeam()}
+		Startup: m.Startup, PerByte: m.PerByte, Copy: m.Copy, Reduce: m.Reduce, Forms: c.hostForms(kind)}
 	if s.Nodes != nil {
 		x.Nodes, x.Rails = s.Nodes.Nodes(), s.Nodes.Rails
 	}
@@ -46,15 +45,27 @@ func (c *Comm) explainCollective(collective string, bytes, ranks int) (*hook.Col
 			x.Others = append(x.Others, named(r))
 		}
 	}
-	switch {
-	case x.NoSegment != "":
-		x.Segment = -1
-	case x.Segment < 0 && c.forced() != "":
-		x.NoSegment = "Config.Collective (MUSTER_COLLECTIVE) names an algorithm"
-	case x.Segment < 0:
-		x.NoSegment = "it has no form there"
-	}
 	return x, nil
+}
+
+// hostForms returns the forms of a kind in memory of the host.
+func (c *Comm) hostForms(kind coll.Kind) (forms []hook.HostForm) {
+	p, names := c.placement(), c.named()
+	for _, f := range coll.HostForms() {
+		if !f.Supports(kind) {
+			continue
+		}
+		limits, why := f.Limits(p, names)
+		switch {
+		case limits[kind] >= 0 || why != "":
+		case names[kind] != "":
+			why = "Config.Collective (MUSTER_COLLECTIVE) names another algorithm"
+		default:
+			why = "the gate is used"
+		}
+		forms = append(forms, hook.HostForm{Name: f.Name, Limit: limits[kind], Why: why})
+	}
+	return forms
 }
 
 func named(r coll.Ranked) hook.CollectiveChoice {

@@ -1,8 +1,8 @@
 package mpi
 
 // Collectives of ranks that share a node, in a shared memory segment (package nodecoll, T2
-// 4.3). Blocking calls up to a size limit use it, by a rule that is the same on all ranks
-// of the communicator:
+// 4.3). Blocking calls up to a size limit use it (coll.Segment), by a rule that is the same on
+// all ranks of the communicator:
 //
 //	inNode       is it one of those calls? then make it in the team
 //	 └ nodeTeam  the communicator's team, formed after nodeAfter such calls
@@ -34,53 +34,15 @@ const (
 // A segment does not pay off for a call or two.
 const nodeAfter = 4
 
-// kindLimits is the largest call of each kind, in bytes of the data or of a block, that
-// uses the segment; negative: none.
-type kindLimits [coll.Kinds]int
-
-// inSegment is the name of the segment in Config.Collective: a kind with this algorithm
-// uses the segment at any size, and a kind with another algorithm never does.
-const inSegment = "segment"
-
-// checkSegment returns an error for kinds that have no form in the segment.
-func checkSegment(kind string) error {
-	k, err := coll.ParseKind(kind)
-	if err == nil && k.SegmentLimit(false) < 0 {
-		err = fmt.Errorf("%s has no form in shared memory; name another algorithm", kind)
-	}
-	return err
-}
-
-// wantedLimits returns the limits for ranks that share cores or do not, as changed by
-// Config.Collective, which has been checked.
-func wantedLimits(forced string, oversubscribed bool) (limits kindLimits) {
-	for k := range limits {
-		limits[k] = coll.Kind(k).SegmentLimit(oversubscribed)
-	}
-	if forced == "" {
-		return limits
-	}
-	for _, part := range strings.Split(forced, ",") {
-		kind, algorithm, _ := strings.Cut(strings.TrimSpace(part), "=")
-		k, err := coll.ParseKind(kind)
-		switch {
-		case err != nil: // nothing is forced
-		case algorithm == inSegment:
-			limits[k] = math.MaxInt
-		default:
-			limits[k] = -1
-		}
-	}
-	return limits
-}
-
-// nodeColl is the state of a communicator for its team.
+// nodeColl is the state of a communicator for memory that its ranks share. The table of
+// package coll (coll.HostForms) determines which calls use it.
 type nodeColl struct {
 	team   *nodecoll.Team
-	limits kindLimits
-	calls  int    // that could have used the team
-	forget func() // called before the team is released
-	users  any    // the *segmentOp of the last reduction with a user-defined operation
+	limits coll.Limits // of calls that use the team
+	gate   bool        // barriers use the board (coll_barrier.go)
+	calls  int         // that could have used the team
+	forget func()      // called before the team is released
+	users  any         // the *segmentOp of the last reduction with a user-defined operation
 	// why is the reason that there is no team; "" if it is not known yet, or if there is one.
 	why string
 	// region is the memory of the ranks of a node where there are several (coll_region.go).
@@ -151,11 +113,7 @@ func noTeamForm(k *collCall) error {
 
 // nodeTeam returns the team for a call, or nil if the call uses messages.
 func (c *Comm) nodeTeam(k *collCall) (*nodecoll.Team, error) {
-	bytes, n := k.payload(), c.node
-	if n == nil {
-		n = &nodeColl{why: c.noTeam(), limits: wantedLimits(c.forced(), false)}
-		c.node = n
-	}
+	bytes, n := k.payload(), c.nodeState()
 	switch {
 	case k.key.irregular, bytes > n.limits[k.key.kind], bytes == 0 && k.key.kind != coll.Barrier, !nodecoll.Fits(c.size, k.key.elem):
 		return nil, nil
@@ -169,28 +127,47 @@ func (c *Comm) nodeTeam(k *collCall) (*nodecoll.Team, error) {
 	return n.team, err
 }
 
-// noTeam returns why the ranks of the communicator cannot have a team, or "" if they can.
-// All ranks get the same result without communication.
-func (c *Comm) noTeam() string {
-	switch {
-	case c.inter != nil:
-		return "it joins two groups"
-	case c.size == 1:
-		return "it has one rank"
-	case !nodecoll.Fits(c.size, 1):
-		return "it has too many ranks"
-	case c.w.cfg.NoSharedMemory:
-		return "MUSTER_NO_SHARED_MEMORY is set"
-	case c.w.client.LocalSize() == c.w.client.Size():
-		return "" // all ranks are on one host
+// nodeState returns what the communicator has determined about memory that its ranks share,
+// at its first call.
+func (c *Comm) nodeState() *nodeColl {
+	if c.node == nil {
+		n, p, named := &nodeColl{}, c.placement(), c.named()
+		gate, _ := coll.Gate.Limits(p, named)
+		n.gate = gate[coll.Barrier] >= 0
+		p.SharedCores = false // until all ranks have the data of rank 0, see formTeam
+		n.limits, n.why = coll.Segment.Limits(p, named)
+		c.node = n
+	}
+	return c.node
+}
+
+// placement returns where the ranks are. All ranks get the same result without communication,
+// if they are on one host.
+func (c *Comm) placement() *coll.Placement {
+	p := &coll.Placement{Ranks: c.size, World: c == c.w.comm, Board: c.e.HasGate(), SharedCores: c.e.Oversubscribed(),
+		TwoGroups: c.inter != nil, NoSharedMemory: c.w.cfg.NoSharedMemory}
+	if p.TwoGroups || c.w.client.LocalSize() == c.w.client.Size() {
+		return p
 	}
 	home := c.w.client.Node(c.world(0))
-	for r := 1; r < c.size; r++ {
+	for r := 1; r < c.size && p.Apart == 0; r++ {
 		if c.w.client.Node(c.world(r)) != home {
-			return fmt.Sprintf("ranks 0 and %d are on different hosts", r)
+			p.Apart = r
 		}
 	}
-	return ""
+	return p
+}
+
+// named returns the algorithms that Config.Collective names, which has been checked.
+func (c *Comm) named() *coll.Named {
+	n := &coll.Named{}
+	for _, part := range strings.Split(c.forced(), ",") {
+		kind, algorithm, _ := strings.Cut(strings.TrimSpace(part), "=")
+		if k, err := coll.ParseKind(kind); err == nil {
+			n[k] = algorithm
+		}
+	}
+	return n
 }
 
 // formTeam forms the team. All ranks are in the same call.
@@ -206,7 +183,10 @@ func (c *Comm) formTeam(op string) error {
 	switch {
 	case err == nil:
 		// Only now have all ranks the same data about cores, from rank 0.
-		n.team, n.limits = team, wantedLimits(c.forced(), team.Oversubscribed())
+		p := c.placement()
+		p.SharedCores = team.Oversubscribed()
+		n.team = team
+		n.limits, _ = coll.Segment.Limits(p, c.named())
 		n.forget = func() { c.useTeam(nil) }
 		c.useTeam(team)
 		c.w.teams.add(n)

@@ -82,10 +82,11 @@ func quickAllreduce[T Elem](c *Comm, in, out []T, op *Op[T]) (done bool, err err
 	return true, err
 }
 
-// quickBarrier leaves ranks that share cores to gateBarrier (coll_barrier.go).
+// quickBarrier leaves barriers of the gate to synchronize (coll_barrier.go): they are not
+// within the limits.
 func (c *Comm) quickBarrier() (done bool, err error) {
 	n := c.node
-	if n == nil || n.team == nil || c.w.types.slow || n.limits[coll.Barrier] < 0 || n.team.Oversubscribed() {
+	if n == nil || n.team == nil || c.w.types.slow || n.limits[coll.Barrier] < 0 {
 		return false, nil
 	}
 	a := c.arrive(coll.Barrier, "Barrier", 0)

@@ -45,7 +45,7 @@ func (c *Comm) segmentFormOf(by coll.Ranked, s *coll.Shape) (*segmentForm, error
 		return nil, nil
 	}
 	g, err := form.Graph(&c.plans.build, s, by.Params)
-	if err != nil || g.Shared == 0 || g.Shared > coll.SharedLimit {
+	if err != nil || g.Shared == 0 || g.Shared > coll.NodePhases.Cores[s.Kind] {
 		return nil, err
 	}
 	return &segmentForm{graph: g}, nil

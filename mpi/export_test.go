@@ -48,16 +48,13 @@ func ForceSegment(c *Comm, kind coll.Kind) { forceCollective(c, kind, math.MaxIn
 // Unforce undoes ForceAlgorithm and ForceSegment for a kind.
 func Unforce(c *Comm, kind coll.Kind) {
 	tuning, _ := readTuning(&c.w.cfg) // it could be read when the rank joined
-	forceCollective(c, kind, kind.SegmentLimit(false), tuning)
+	forceCollective(c, kind, coll.Segment.Cores[kind], tuning)
 }
 
 func forceCollective(c *Comm, kind coll.Kind, limit int, tuning *coll.Tuning) {
 	c.e.Lock()
 	defer c.e.Unlock()
-	if c.node == nil {
-		c.node = &nodeColl{why: c.noTeam(), limits: wantedLimits("", false)}
-	}
-	c.node.limits[kind] = limit
+	c.nodeState().limits[kind] = limit
 	c.w.tuning = tuning
 	c.plans.forget()
 }

@@ -209,7 +209,7 @@ func checkServed(c *mpi.Comm, p *bench.SkewParams) error {
 	for _, op := range p.Collectives {
 		for _, a := range p.Algorithms {
 			name, _, _ := strings.Cut(a, ":")
-			if name == "" || name == inSegment {
+			if name == "" || name == coll.Segment.Name {
 				continue
 			}
 			d, err := c.DupWithCollective(op + "=" + a)

@@ -59,9 +59,6 @@ func useVariant(b bench.Benchmark, name string) error {
 	return nil
 }
 
-// inSegment is the value of MUSTER_COLLECTIVE for shared memory without messages.
-const inSegment = "segment"
-
 // variantServes reports whether an algorithm supports the calls of a benchmark, and if
 // not, why. The library would use another algorithm instead, and its time must not be
 // reported under this name.
@@ -70,7 +67,7 @@ func variantServes(b bench.Benchmark, name string, on layout, size int) (ok bool
 		return true, ""
 	}
 	name, _, _ = strings.Cut(name, ":")
-	if name == inSegment {
+	if name == coll.Segment.Name {
 		switch {
 		case b.NonBlocking:
 			return false, "nonblocking calls use messages"

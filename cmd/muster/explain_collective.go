@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"text/tabwriter"
@@ -121,9 +122,9 @@ func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int
 	if size < 0 && kind != coll.Barrier {
 		return explainSizes(w, kind, ask)
 	}
-	if kind == coll.Barrier || size <= x.Segment && size > 0 {
-		if x.Segment >= 0 {
-			fmt.Fprintf(w, "blocking calls of this size use the shared memory of the host, without messages;\nnonblocking and persistent calls use:\n\n")
+	for _, f := range x.Forms {
+		if f.Name != coll.NodePhases.Name && (kind == coll.Barrier || size > 0) && f.Limit >= max(size, 0) {
+			fmt.Fprintf(w, "blocking calls of this size use the shared memory of the host (%s), without messages;\nnonblocking and persistent calls use:\n\n", f.Name)
 		}
 	}
 	fmt.Fprintf(w, "%s, estimated at %s: %s\n", choiceName(kind, x.CollectiveChoice), seconds(x.Seconds), x.Reason)
@@ -134,7 +135,10 @@ func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int
 	for _, o := range x.Others {
 		fmt.Fprintf(tw, "  %s\t%s\t%.2f times as long\n", choiceName(kind, o), seconds(o.Seconds), o.Seconds/x.Seconds)
 	}
-	return tw.Flush()
+	if err := tw.Flush(); err != nil || kind != coll.Barrier {
+		return err
+	}
+	return explainForms(w, x.Forms)
 }
 
 // explainSizes prints the algorithm of each range of sizes. It samples powers of two.
@@ -173,15 +177,27 @@ func explainSizes(w io.Writer, kind coll.Kind, ask func(int) (*inspect.Collectiv
 		return err
 	}
 	x, err := ask(0)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case x.Segment > 0:
-		fmt.Fprintf(w, "\nblocking calls of up to %d bytes use the shared memory of the host instead\n", x.Segment)
-	case x.NoSegment != "":
-		fmt.Fprintf(w, "\nno call uses the shared memory of the host: %s\n", x.NoSegment)
 	}
-	return nil
+	return explainForms(w, x.Forms)
+}
+
+// explainForms prints the forms in shared memory, and up to which size they are used.
+func explainForms(w io.Writer, forms []inspect.HostForm) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nblocking calls use the shared memory of the host instead:")
+	for _, f := range forms {
+		limit := fmt.Sprintf("up to %d bytes", f.Limit)
+		switch f.Limit {
+		case -1:
+			limit = "never: " + f.Why
+		case 0, math.MaxInt:
+			limit = "always"
+		}
+		fmt.Fprintf(tw, "%s\t%s\n", f.Name, limit)
+	}
+	return tw.Flush()
 }
 
 // choiceName returns an algorithm in the syntax of MUSTER_COLLECTIVE.

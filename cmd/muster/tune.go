@@ -308,8 +308,8 @@ func measureSegment(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind) (map[co
 		if err != nil {
 			return nil, err
 		}
-		if ok, _ := variantServes(b, inSegment, oneNode(f.ranks), 8); ok {
-			able, words = append(able, k), append(words, k.String()+"="+inSegment)
+		if ok, _ := variantServes(b, coll.Segment.Name, oneNode(f.ranks), 8); ok {
+			able, words = append(able, k), append(words, k.String()+"="+coll.Segment.Name)
 		}
 	}
 	if able == nil {

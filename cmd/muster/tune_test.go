@@ -276,7 +276,7 @@ func TestExplainCollective(t *testing.T) {
 		want []string
 	}{
 		{[]string{"allreduce", "--size", "64KB", "-n", "16"}, []string{"allreduce among 16 ranks", "a message costs", "estimated at", "lowest estimated cost", "times as long"}},
-		{[]string{"allgather", "-n", "9"}, []string{"from bytes", "any", "blocking calls of up to"}},
+		{[]string{"allgather", "-n", "9"}, []string{"from bytes", "any", "blocking calls use the shared memory of the host instead:", "segment      ", "node-phases  never: all ranks are on one host"}},
 		{[]string{"barrier", "-n", "5"}, []string{"barrier among 5 ranks", "dissemination"}},
 	} {
 		got := muster(t, t.TempDir(), append([]string{"explain"}, c.args...)...)

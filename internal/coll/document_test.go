@@ -32,15 +32,19 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	today := string(text)
+	tables := map[string]string{"forms in shared memory": documentForms()}
 	for kind := range kinds {
-		first := fmt.Sprintf("<!-- table of %s -->\n", kind)
+		tables[kind.String()] = documentTable(t, kind)
+	}
+	for name, table := range tables {
+		first := fmt.Sprintf("<!-- table of %s -->\n", name)
 		const last = "<!-- end -->\n"
 		before, rest, found := strings.Cut(today, first)
 		_, after, ended := strings.Cut(rest, last)
 		if !found || !ended { // a new kind
-			before, after = today+"\n## "+kind.CallName()+"\n\n", ""
+			before, after = today+"\n## "+name+"\n\n", ""
 		}
-		today = before + first + documentTable(t, kind) + last + after
+		today = before + first + table + last + after
 	}
 	if today == string(text) {
 		return
@@ -51,6 +55,43 @@ func TestDocument(t *testing.T) {
 	if err := os.WriteFile(document, []byte(today), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// documentForms returns the table of forms in shared memory.
+func documentForms() string {
+	var b strings.Builder
+	b.WriteString("| form | what it does | limits with a core for each rank | where ranks share cores | source |\n| --- | --- | --- | --- | --- |\n")
+	for _, f := range HostForms() {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", f.Name, f.About, documentLimits(f.Cores), documentLimits(f.SharedCores), f.Ref)
+	}
+	return b.String()
+}
+
+// documentLimits lists the kinds that have the same limit together.
+func documentLimits(l Limits) string {
+	var order []int
+	by := map[int][]string{}
+	for k, limit := range l {
+		if limit < 0 {
+			continue
+		}
+		if by[limit] == nil {
+			order = append(order, limit)
+		}
+		by[limit] = append(by[limit], Kind(k).String())
+	}
+	if order == nil {
+		return "–"
+	}
+	var parts []string
+	for _, limit := range order {
+		list := strings.Join(by[limit], ", ")
+		if limit > 0 {
+			list = fmt.Sprintf("%s: %d", list, limit)
+		}
+		parts = append(parts, list)
+	}
+	return strings.Join(parts, "; ")
 }
 
 func documentTable(t *testing.T, kind Kind) string {

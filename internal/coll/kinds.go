@@ -179,15 +179,6 @@ func (k Kind) Near() bool { return table[k].near }
 // BetweenGroups reports whether a kind is defined on intercommunicators.
 func (k Kind) BetweenGroups() bool { return k.Rooted() || table[k].awaits }
 
-// SegmentLimit returns the largest call in bytes, of the data or of a block, that the ranks
-// of a node make in shared memory; negative: none.
-func (k Kind) SegmentLimit(shareCores bool) int {
-	if shareCores {
-		return table[k].sharedCores
-	}
-	return table[k].segment
-}
-
 // ParseKind returns the kind of a name.
 func ParseKind(name string) (Kind, error) {
 	var all []string

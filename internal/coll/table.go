@@ -100,11 +100,6 @@ func Applicable(a *Algorithm, s *Shape) (ok bool, why string) {
 	return true, ""
 }
 
-// SharedLimit is the size of the largest buffer that the ranks of a node share in a
-// segment. The messages of a node with more data are not copied on their way
-// (rendezvous), while a segment is copied in and out.
-const SharedLimit = 1 << 20
-
 // Segmented returns the form of the algorithm whose node phases are in a segment, or nil
 // if there is none. The size of a graph's shared buffer may exceed SharedLimit.
 func (a *Algorithm) Segmented() *Algorithm {

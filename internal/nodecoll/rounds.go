@@ -18,6 +18,9 @@ const (
 	direct = 16 << 10
 )
 
+// A communicator of coll.SegmentRanks ranks is the largest that Fits accepts.
+const _ = uint(mostBytes-coll.SegmentRanks) + uint(coll.SegmentRanks-mostBytes)
+
 // Fits reports whether so many ranks can form a team for elements of a size: a round must
 // carry an element for each rank.
 func Fits(ranks, elem int) bool { return elem <= flowBytes && ranks*elem <= mostBytes }

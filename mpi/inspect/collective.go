@@ -28,11 +28,16 @@ type CollectivePlan struct {
 	// Nodes is the number of hosts that the ranks run on, and Rails the number
 	// of rails between them; one if there is one host.
 	Nodes, Rails int
-	// Segment is the size in bytes up to which blocking calls use the shared
-	// memory of the host instead of messages. It is negative if none do;
-	// NoSegment is the reason.
-	Segment   int
-	NoSegment string
+	// Forms are those of blocking calls in the shared memory of a host, which
+	// are used instead of the algorithm, the first one first.
+	Forms []HostForm
+}
+
+// HostForm is a form of a collective in the shared memory of a host.
+type HostForm struct {
+	Name  string
+	Limit int    // the largest call that uses it, in bytes; negative: none does
+	Why   string // the reason, if none does
 }
 
 // ExplainCollective returns the algorithm that serves a call of a collective on
@@ -49,7 +54,10 @@ func ExplainCollective(c *mpi.Comm, collective string, bytes, ranks int) (*Colle
 	}
 	p := &CollectivePlan{CollectiveChoice: CollectiveChoice(x.Choice), Reason: x.Reason,
 		Startup: x.Startup, PerByte: x.PerByte, Copy: x.Copy, Reduce: x.Reduce,
-		Nodes: x.Nodes, Rails: x.Rails, Segment: x.Segment, NoSegment: x.NoSegment}
+		Nodes: x.Nodes, Rails: x.Rails}
+	for _, f := range x.Forms {
+		p.Forms = append(p.Forms, HostForm(f))
+	}
 	for _, o := range x.Others {
 		p.Others = append(p.Others, CollectiveChoice(o))
 	}

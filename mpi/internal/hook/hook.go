@@ -59,8 +59,14 @@ type Collective struct {
 	Others                         []CollectiveChoice
 	Startup, PerByte, Copy, Reduce float64
 	Nodes, Rails                   int
-	Segment                        int
-	NoSegment                      string
+	Forms                          []HostForm
+}
+
+// HostForm is a form of a collective in memory of the host.
+type HostForm struct {
+	Name  string
+	Limit int
+	Why   string
 }
 
 // Interfaces is the result of Functions.SoftwareNetwork.
