@@ -1,7 +1,7 @@
 // Package bench is a registry of benchmarks that run as ranks of a job and print the
 // columns of the OSU Micro-Benchmarks or JSON. "muster bench" starts them. Folder
-// groups compares them with the same loops in C on other MPI libraries, folder results
-// has the claims, the tables and the pages, and folder peers is the command that
+// groups compares them with the same loops in C on other MPI libraries and has the claims,
+// folder results has the tables and the pages, and folder peers is the command that
 // measures docs/results.
 //
 // The loops are those of OSU, so that figures can be compared: the application touches

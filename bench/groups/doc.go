@@ -9,7 +9,7 @@
 // contender once; the contender that begins changes from round to round. Only figures of
 // the same round are compared. A run that hangs is killed and counted.
 //
-// Files: plan.go and plan_*.go list the groups; session.go selects and measures them;
+// Files: plan.go and plan_*.go list the groups and their claims; session.go selects and measures them;
 // build.go builds the programs and command.go their command lines; quiet.go and hop.go
 // observe the machine; run.go runs one command; summary.go computes medians and ratios;
 // report.go makes tables and picture.go charts. Studies are tables too, of applications with

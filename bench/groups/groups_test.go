@@ -403,52 +403,6 @@ func TestFiguresOfProtocols(t *testing.T) {
 	}
 }
 
-// Every claim of the page names rows and columns that a group of the plan produces, so
-// that a renamed row does not turn a claim into "not measured".
-func TestClaimsHaveRows(t *testing.T) {
-	tables := map[string]*results.Table{}
-	for _, g := range plan() {
-		r := newRuns(g, Options{Rounds: 1})
-		for _, who := range r.contenders {
-			for i := range g.lines {
-				r.values[who][i] = []float64{1}
-			}
-		}
-		s := r.summary()
-		tables[g.name] = s.table()
-	}
-	for _, st := range studies() {
-		tables[st.name] = filledStudy(st).table()
-	}
-	for _, section := range results.Sections() {
-		for _, c := range section.Claims {
-			if c.Reason != "" {
-				if c.Tables != "" {
-					t.Errorf("%q has a reason not to be measured, and tables: %s", c.Text, c.Tables)
-				}
-				continue
-			}
-			names := 0
-			for _, st := range studies() {
-				if results.Match(c.Tables, st.name) {
-					names++
-				}
-			}
-			for _, g := range plan() {
-				if results.Match(c.Tables, g.name) && !g.onRequest {
-					names++
-				}
-			}
-			if want := max(c.Count, strings.Count(c.Tables, ",")+1); names != want {
-				t.Errorf("%q: %d groups match %s, want %d", c.Text, names, c.Tables, want)
-			}
-			if n := c.Measured(tables); n == 0 {
-				t.Errorf("%q: no figure in column %q of rows %q in %s", c.Text, c.Column, c.Rows, c.Tables)
-			}
-		}
-	}
-}
-
 func TestHungRunIsKilled(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	// As launchers do: the rank is in a session of its own, and SIGTERM is not

@@ -1,8 +1,11 @@
 package groups
 
 import (
+	"cmp"
 	"slices"
 	"time"
+
+	"github.com/muster-mpi/muster/bench/results"
 )
 
 // contender is a program that is measured.
@@ -96,6 +99,9 @@ type group struct {
 	alone bool
 	// rounds is the number of rounds if fewer than -rounds are enough; 0: as -rounds.
 	rounds int
+	// claims are those that the table shows. A claim without tables is about this one; one
+	// about several tables is a claim of the first.
+	claims []results.Claim
 }
 
 // line is one row of a table. bound limits the ratio to the better peer, or the figure if
@@ -121,129 +127,75 @@ const unbound = 0
 // compared reports whether ours is judged by its ratio to a peer.
 func (g *group) compared() bool { return len(g.peers) > 0 && !g.beside }
 
-// plan lists all groups.
-func plan() []*group {
-	return slices.Concat(sharedMemoryPlan(), cPlan(), overlapPlan(), ownPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan(), ownLabPlan(), t2Plan(), labCollectivePlan(), cablePlan(), stallPlan(), encryptPlan(), choicePlan())
+// section is a heading of the page of results. Its claims are those of its groups, in order.
+type section struct {
+	title  string
+	note   string // what a reader must know to compare; "": nothing
+	groups []*group
 }
 
-func sharedMemoryPlan() []*group {
-	both := []contender{openMPI, mpich}
-	return []*group{
-		{
-			name: "latency", title: "Half round trip, two ranks, shared memory", ranks: 2, peers: both,
-			args: "latency -s 8,1024,8192,65536,1048576,4194304", ours: "latency --sizes 8,1024,8192,65536,1048576,4194304",
-			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: []line{{title: "8 B", size: 8, bound: 0.6}, {title: "1 KB", size: 1024, bound: 0.75}, {title: "8 KB", size: 8192, bound: 0.95}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 0.9}, {title: "4 MB", size: 4 << 20, bound: 0.7}},
-		},
-		{
-			name: "bw", title: "Bandwidth, window of 64, shared memory", ranks: 2, peers: both,
-			args: "bw -s 8192,65536,1048576,4194304", ours: "bw --sizes 8192,65536,1048576,4194304",
-			metric: "bandwidth", unit: "MB/s", scale: 1e-3, shown: "GB/s", largerBetter: true,
-			lines: []line{{title: "8 KB", size: 8192, bound: 1}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}, {title: "4 MB", size: 4 << 20, bound: 1.3}},
-		},
-		{
-			name: "rate", title: "Message rate, window of 64, shared memory", ranks: 2, peers: both,
-			args: "rate -s 8 -i 10000", ours: "rate --sizes 8 --iterations 10000",
-			metric: "rate", unit: "msg/s", scale: 1e-6, shown: "M/s", largerBetter: true,
-			lines: []line{{title: "8 B", size: 8, bound: 1.3}},
-		},
-		{
-			name: "nocma-short", onRequest: true, title: "Half round trip without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
-			note: "Open MPI runs with btl_vader_single_copy_mechanism none, ours with MUSTER_NO_PROCESS_VM=1.",
-			args: "latency -s 65536,1048576", ours: "latency --sizes 65536,1048576",
-			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: []line{{title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
-		},
-		{
-			name: "nocma-long", onRequest: true, title: "Half round trip of long messages without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
-			args: "latency -s 268435456,1073741824 -i 4", ours: "latency --sizes 268435456,1073741824 --iterations 4",
-			metric: "latency", unit: "us", scale: 1e-3, shown: "ms",
-			lines: []line{{title: "256 MB", size: 256 << 20, bound: 1}, {title: "1 GB", size: 1 << 30, bound: 1}},
-		},
-		{
-			name: "device", title: "Half round trip of messages relative to the bare device, two ranks", ranks: 2,
-			note: "Both alternate within one run.",
-			ours: "device-latency --sizes 8", metric: "mpi/device", unit: "ratio", scale: 1, shown: "ratio",
-			lines: []line{{title: "8 B", size: 8, bound: 1.25}},
-		},
-		{
-			name: "barrier", title: "Barrier of 16 ranks that share the cores", ranks: 16, peers: []contender{openMPI},
-			note: "Open MPI runs with mpi_yield_when_idle. MPICH is left out: it does not yield, and takes a thousand times as long when ranks outnumber cores.",
-			args: "barrier", ours: "barrier", metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: []line{{title: "16 ranks", size: 0, bound: 0.5}},
-		},
-		{
-			name: "memory", rounds: 1, title: "Memory of a rank (PSS, mean), 64 ranks, after each has sent to every other", ranks: 64, peers: both,
-			args: "memory-once", ours: "memory-once", metric: "pss", unit: "KiB", scale: 1.0 / 1024, shown: "MiB",
-			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
-		},
-		{
-			name: "start", rounds: 2, title: "Start and end of an empty job", ranks: 64, peers: both,
-			args: "empty", ours: "empty", unit: "s", scale: 1, shown: "s", wallClock: true,
-			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
-		},
-		{
-			name: "idle", rounds: 1, title: "CPU of a rank that waits for 10 s in Recv", ranks: 2,
-			ours: "idle", metric: "cpu", unit: "%", scale: 1, shown: "% of a core",
-			lines: []line{{title: "waiting", size: 0, bound: 2}},
-		},
+// sections lists all groups.
+func sections() []section {
+	return []section{
+		{title: "Speculative rendezvous", note: "Overlap is measured with `--protocol spec`, the technique of T1, unless a row says otherwise.", groups: speculationPlan()},
+		{title: "Frequently used buffers", groups: []*group{bufferReuse(), collectiveReuse()}},
+		{title: "Datagram iWARP", groups: []*group{datagramLatency(), datagramVerbs(), datagramBandwidth(), channelMemory()}},
+		{title: "Memory of the eager protocol", groups: eagerPlan()},
+		{title: "Collectives", groups: append(t2Plan(), skewPlan()...), note: `T2 used clusters of 4 SMP nodes with 4 processors each: with two rails against the vendor's library in chapters 3 and 4, with one
+port against MVAPICH in chapters 5 and 6. Here four hosts run 16 ranks. The reference is our plain algorithm (chapters 3 to 5,
+awareness) or Open MPI (chapter 6).`},
+		{title: "Against Open MPI and MPICH: our own targets", groups: slices.Concat(sharedMemoryPlan(), collectivePlan(), windowPlan(), exchangePlan(), jobPlan(), networkPlan(), labPlan(),
+			cablePlan(), encryptPlan(), railPlan(), stallPlan(), labCollectivePlan(), startPlan(), choicePlan())},
 	}
 }
 
-// networkPlan compares with the bare libfabric provider, and with the peers over TCP.
-func networkPlan() []*group {
-	const onNet = "Both use libfabric's provider net, which is TCP, on the loopback of this machine."
-	const onHosts = "The hosts are network namespaces of this machine, connected by a switch; all ranks share its cores. Every rank sends one message to the next and receives one from the previous rank."
-	return []*group{
-		{
-			name: "ofi-latency", title: "Half round trip compared with bare libfabric, two ranks, provider net", ranks: 2,
-			over: network, peers: []contender{bare}, note: onNet,
-			args: "latency -s 8,8192", ours: "latency --sizes 8,8192",
-			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: []line{{title: "8 B", size: 8, bound: 1.25}, {title: "8 KB", size: 8192, bound: 1.15}},
-		},
-		{
-			name: "ofi-bw", title: "Bandwidth compared with bare libfabric, window of 64, provider net", ranks: 2,
-			over: network, peers: []contender{bare}, note: onNet,
-			args: "bw -s 1048576", ours: "bw --sizes 1048576",
-			metric: "bandwidth", unit: "MB/s", scale: 1e-3, shown: "GB/s", largerBetter: true,
-			lines: []line{{title: "1 MB", size: 1 << 20, bound: 0.95}},
-		},
-		{
-			name: "tcp", title: "Half round trip over TCP on loopback, two ranks", ranks: 2,
-			over: network, peers: []contender{openMPI, mpich}, note: "Ours uses libfabric's provider net.",
-			args: "latency -s 8,8192,1048576", ours: "latency --sizes 8,8192,1048576",
-			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: []line{{title: "8 B", size: 8, bound: 1}, {title: "8 KB", size: 8192, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
-		},
-		overIWARP("rd", "reliable datagrams over UDP", 0.65, 0.65, 1, 1),
-		overIWARP("rc", "RDMA over TCP", 1, 1, 1, 1),
-		overIWARP("hybrid", "datagrams, and connections to busy peers: the default", 0.7, 0.9, 0.7, 1),
-		{
-			name: "hosts-start", title: "From the start of the launcher to the first message of the last of 64 ranks, 4 hosts", ranks: 64,
-			over: hosts, hosts: 4, note: onHosts,
-			ours: "first-message --since {now}", metric: "first-message", unit: "s", scale: 1, shown: "s",
-			lines: []line{{title: "64 ranks", size: 0, bound: 2}},
-		},
-		{
-			name: "hosts-cards", onRequest: true, title: "Business cards that a rank fetched for it, maximum", ranks: 64,
-			over: hosts, hosts: 4, note: onHosts + " It needs the card of the rank that it sends to.",
-			ours: "first-message --since {now}", metric: "cards", unit: "cards", scale: 1, shown: "cards",
-			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
-		},
+// plan lists the groups of all sections.
+func plan() (list []*group) {
+	for _, s := range sections() {
+		list = append(list, s.groups...)
 	}
+	return list
 }
 
-// overIWARP returns the latency group of a channel of software iWARP; bounds are those of 8
-// B, 8 KB, 64 KB and 1 MB.
-func overIWARP(channel, what string, bounds ...float64) *group {
-	return &group{
-		name: "iwarp-" + channel, title: "Half round trip over software iWARP on loopback (channel " + channel + "), two ranks", ranks: 2,
-		over: network, channel: channel, peers: []contender{openMPI, mpich}, note: "Ours is " + what + "; the peers use TCP.",
-		args: "latency -s 8,8192,65536,1048576", ours: "latency --sizes 8,8192,65536,1048576",
-		metric: "latency", unit: "us", scale: 1, shown: "µs",
-		lines: sizeLines(bounds, byteSize{"8 B", 8}, size8K, size64K, size1M),
+// Sections lists all claims: those of groups and those of studies.
+func Sections() (list []results.Section) {
+	var tables []string
+	add := func(s *results.Section, claims []results.Claim, table, column string) {
+		for _, c := range claims {
+			if c.Reason == "" {
+				c.Tables, c.Column = cmp.Or(c.Tables, table), cmp.Or(c.Column, column)
+				for _, name := range tables {
+					if results.Match(c.Tables, name) {
+						c.Count++
+					}
+				}
+			}
+			s.Claims = append(s.Claims, c)
+		}
 	}
+	for _, g := range plan() {
+		if !g.onRequest {
+			tables = append(tables, g.name)
+		}
+	}
+	tables = append(tables, tableNames(nil, studies())...)
+	for _, s := range sections() {
+		one := results.Section{Title: s.title, Note: s.note}
+		for _, g := range s.groups {
+			column := muster.String()
+			if g.compared() {
+				column = ratioColumn
+			}
+			add(&one, g.claims, g.name, column)
+		}
+		list = append(list, one)
+	}
+	apps := results.Section{Title: "Applications", Page: results.StudiesPage, Note: `Each row is a study: applications with a technique and without it, in alternating rounds. × is the time or memory with it divided by that without. Each table says
+where the result differs from the document, and why.`}
+	for _, st := range studies() {
+		add(&apps, st.claims, st.name, ratioColumn)
+	}
+	return append(list, apps)
 }
 
 // sizeLines returns a line for each size with its bound.

@@ -10,23 +10,25 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/bench/results"
 )
 
-// cablePlan lists the groups that are about cables.
 func cablePlan() []*group {
-	return []*group{
+	groups := []*group{
 		cableBandwidth("cable-bw", "an unlimited cable", "", "hybrid", 40, 1.1, 1, 1),
 		cableBandwidth("cable-bw-rd", "an unlimited cable", "", "rd", 40, 1.1, 1, 1),
 		cableBandwidth("cable10-bw", "a cable of 10 Gbit/s", "10gbit", "hybrid", 20, 1, 1, 1),
 		cableBandwidth("cable10-bw-rd", "a cable of 10 Gbit/s", "10gbit", "rd", 20, 1, 1, 1),
-		cpuOfMessage(),
-		cpuOfAlltoall(),
-		twoRails("rails-bw", "one way", "bw"),
-		twoRails("rails-bibw", "both ways", "bibw"),
-		lossyBandwidth(),
-		shortQueue(),
-		reductionTail(),
 	}
+	groups[0].claims = []results.Claim{{Text: "two hosts: bandwidth of unlimited cables and of 10 Gbit/s, also relative to bare UDP", Tables: "cable-bw,cable-bw-rd,cable10-bw,cable10-bw-rd"}}
+	return groups
+}
+
+// railPlan is about processor time, rails, loss and queues.
+func railPlan() []*group {
+	one, both := twoRails("rails-bw", "one way", "bw"), twoRails("rails-bibw", "both ways", "bibw")
+	one.claims = []results.Claim{{Text: "two hosts: bandwidth of two rails relative to one", Tables: "rails-bw,rails-bibw"}}
+	return []*group{cpuOfMessage(), cpuOfAlltoall(), one, both, lossyBandwidth(), shortQueue(), reductionTail()}
 }
 
 // cableBandwidth compares one channel with the better peer, and with UDP driven bare.
@@ -55,6 +57,7 @@ func cpuOfMessage() *group {
 		name: "cpu", title: "Processor time of a message of 8 KB, sender and receiver, two hosts",
 		args: "cpu -s 8192", ours: "cpu --sizes 8192",
 		metric: "cpu", unit: "us", scale: 1, shown: "µs", lines: []line{{title: "8 KB", size: 8 << 10, bound: 0.9}},
+		claims: []results.Claim{{Text: "two hosts: processor time of a message of 8 KB, also in alltoall", Tables: "cpu,cpu-alltoall"}},
 	})
 	g.rate, g.peers = "", []contender{openMPI}
 	g.note = "User and system time of both processes. Polling and yielding are not work, and libraries differ in them, so no rank waits: the sender sends 16 messages and sleeps, the receiver sleeps until they have arrived, and the time of periods with one message is subtracted, because waking up is not work either. The cable is unlimited: then the kernel works for a message within calls of the two processes, and not in a timer of the cable."
@@ -94,7 +97,8 @@ func lossyBandwidth() *group {
 		name: "loss-bw", title: "Bandwidth of reliable datagrams with 1 % loss, two hosts, window of 64, 1 Gbit/s", loss: 0.01, beside: true,
 		args: "bw -s 1048576 -i 8", ours: "bw --sizes 1048576 --iterations 8",
 		metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true,
-		lines: []line{{title: "1 MB", size: 1 << 20, bound: math.Floor(10*linkShare*linkPayload) / 10}},
+		lines:  []line{{title: "1 MB", size: 1 << 20, bound: math.Floor(10*linkShare*linkPayload) / 10}},
+		claims: []results.Claim{{Text: "two hosts: bandwidth with 1 % loss, MB/s"}},
 	})
 	g.channel, g.peers = "rd", []contender{openMPI}
 	g.note += fmt.Sprintf(" Packets are lost at random. The bound is %g of what the cable carries, %.1f MB/s.", linkShare, linkPayload)
@@ -115,6 +119,7 @@ func shortQueue() *group {
 func reductionTail() *group {
 	ops := []string{"reduce", "allreduce"}
 	g := skewed("tail-reduce", "Time of reductions of 64 KB from the last arrival to the last exit", ops, []skewSize{skew64K}, []int{1}, []int{0})
+	g.claims = []results.Claim{{Text: "four hosts: reductions of 64 KB after the last arrival"}}
 	for _, op := range ops {
 		g.lines = append(g.lines, line{title: op + " 64 KB, MIF 1", size: 64 << 10, metric: op + "/mif-1/tail", bound: 0.9})
 	}
@@ -149,6 +154,8 @@ func stallPlan() []*group {
 		line{title: "rounds not judged: a core paused", metric: "paused", bound: unbound},
 		line{title: "of these above 5 × the median", metric: "paused-stalled", bound: unbound})
 	causes.peers, causes.beside = nil, false
+	count.claims = []results.Claim{{Text: "four hosts: stalled rounds among 10,000"}}
+	times.claims = []results.Claim{{Text: "four hosts: longest of these rounds, µs"}}
 	for _, name := range bench.StallCauses() {
 		causes.lines = append(causes.lines, line{title: string(name), size: 8 << 10, metric: string(name), bound: unbound})
 	}

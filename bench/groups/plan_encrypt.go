@@ -1,12 +1,18 @@
 package groups
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/bench/results"
+)
 
 // encryptPlan compares encrypted messages between two hosts with plain ones and with the
 // cipher by itself: encryption is done well if it costs little more than the cipher.
 func encryptPlan() []*group {
+	first := encryptedBandwidth("encrypt-bw", "hybrid")
+	first.claims = []results.Claim{{Text: "two hosts: encrypted messages relative to what the cipher on one core allows", Tables: "encrypt-bw,encrypt-bw-rd,encrypt-latency,encrypt-latency-rd", Rows: "B$"}}
 	return []*group{
-		encryptedBandwidth("encrypt-bw", "hybrid"),
+		first,
 		encryptedBandwidth("encrypt-bw-rd", "rd"),
 		encryptedLatency("encrypt-latency", "hybrid"),
 		encryptedLatency("encrypt-latency-rd", "rd"),

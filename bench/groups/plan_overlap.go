@@ -3,7 +3,11 @@ package groups
 // Long messages while the application computes: overlap, progress and exchange. The loops
 // are those of loops/rendezvous.c and of `muster bench`.
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/bench/results"
+)
 
 // overlapSide is a timing scenario.
 type overlapSide struct{ metric, title string }
@@ -23,7 +27,8 @@ var overlapSizes = []struct {
 // hiddenNote defines the figures of overlap.
 const hiddenNote = "The computation takes 0.9 of the time of the transfer; the figure is the share of the computation that does not lengthen the transfer, the median of at least 15 samples. growing: P2's growing computation, until the transfer is 10 % longer (P2 section 6), as a share of the transfer."
 
-func overlapPlan() []*group {
+// speculationPlan is T1 4.4 and P2.
+func speculationPlan() []*group {
 	both := []contender{openMPI, mpich}
 	const sizes = "65536,262144,1048576,4194304"
 	return []*group{
@@ -32,6 +37,14 @@ func overlapPlan() []*group {
 			rounds: 2, beside: true, protocols: true, protocol: "spec", note: hiddenNote,
 			args: "overlap -s " + sizes, ours: "overlap --sizes " + sizes,
 			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: overlapLines(),
+			claims: []results.Claim{
+				{Source: "t1", Where: "4.4.1", Text: "receive overlap above 80 % in both timing scenarios, shared memory", Rows: "^receive.*B$", Op: results.AtLeast, Limit: 80},
+				{Source: "t1", Where: "4.4.1", Text: "the same with our default protocol, which adapts", Tables: "overlap-default", Rows: "^receive.*B$", Op: results.AtLeast, Limit: 80},
+				{Source: "t1", Where: "4.4.1", Text: "the same between two hosts, 1 MB, default protocol", Tables: "lab-overlap", Rows: "^receive.*first$", Op: results.AtLeast, Limit: 80},
+				{Source: "t1", Where: "4.4.1", Text: "receiver first: overlap above 92 %, shared memory", Rows: "^receive, receiver first.*B$", Op: results.AtLeast, Limit: 92},
+				{Source: "t1", Where: "4.4.1", Text: "receiver first: send overlap 2–14 % lower; points below the better peer, shared memory", Rows: "^send, receiver first.*B$", Op: results.AtLeast, Limit: -14, Gap: true},
+				{Source: "t1", Where: "4.4.1", Text: "sender first: send overlap unchanged; points below the better peer, shared memory", Rows: "^send, sender first.*B$", Op: results.AtLeast, Limit: 0, Gap: true},
+			},
 		},
 		{
 			name: "overlap-default", title: "Share of a transfer that a computation hides, default protocol, two ranks, shared memory", ranks: 2, rounds: 2,
@@ -42,13 +55,28 @@ func overlapPlan() []*group {
 			beside: true, protocols: true, protocol: "spec", note: "The delay is five times as long as the transfer and makes no call (P2 section 7). The first figures follow from the growth of the transfer time; for the others the receiver reads its buffer: whether the last byte arrives before the delay is over, and which pages arrive during the delay.",
 			args: "progress -s " + sizes, ours: "progress --sizes " + sizes,
 			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: progressLines(),
+			claims: []results.Claim{{Source: "p2", Where: "7", Text: "receive progresses without calls in both scenarios (98 %), shared memory", Rows: "^receive, (receiver|sender) first, [0-9]", Op: results.AtLeast, Limit: 98}},
 		},
-		{
-			name: "exchange", title: "Iteration that produces, exchanges 128 KB and consumes, two ranks, shared memory", ranks: 2, peers: both,
-			protocols: true, protocol: "spec", note: "Ratios are communication to computation, with 25 µs assumed for the communication, so that all libraries compute for the same time (T1 figure 4.15).",
-			args: "exchange -s 131072 -c 25 -r 0.2,0.5,0.8,1,2", ours: "exchange --sizes 131072 --communication 25us --ratios 0.2,0.5,0.8,1,2",
-			unit: "us", scale: 1, shown: "µs", lines: exchangeLines(),
-		},
+		onTwoHosts(group{
+			name: "lab-progress", title: "Share of a transfer of 1 MB that is done during a delay, two hosts, 1 Gbit/s", beside: true, protocols: true,
+			args: "progress -s 1048576 -i 10", ours: "progress --sizes 1048576 --iterations 10",
+			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: receiveLines(98),
+			claims: []results.Claim{{Source: "p2", Where: "7", Text: "the same between two hosts", Rows: "^receive", Op: results.AtLeast, Limit: 98}},
+		}),
+		speculationOverhead(), exchangeWithoutSpeculation(),
+	}
+}
+
+// exchangePlan compares the models of exchange with other libraries.
+func exchangePlan() []*group {
+	both := []contender{openMPI, mpich}
+	return []*group{{
+		name: "exchange", title: "Iteration that produces, exchanges 128 KB and consumes, two ranks, shared memory", ranks: 2, peers: both,
+		protocols: true, protocol: "spec", note: "Ratios are communication to computation, with 25 µs assumed for the communication, so that all libraries compute for the same time (T1 figure 4.15).",
+		args: "exchange -s 131072 -c 25 -r 0.2,0.5,0.8,1,2", ours: "exchange --sizes 131072 --communication 25us --ratios 0.2,0.5,0.8,1,2",
+		unit: "us", scale: 1, shown: "µs", lines: exchangeLines(),
+		claims: []results.Claim{{Text: "exchange model 1 and 2"}},
+	},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/muster-mpi/muster/bench/results"
 	"github.com/muster-mpi/muster/prof"
 )
 
@@ -43,10 +44,6 @@ func listOf[T any](format string, values []T) string {
 	return strings.Join(list, ",")
 }
 
-func ownPlan() []*group {
-	return []*group{speculationOverhead(), exchangeWithoutSpeculation(), bufferReuse(), collectiveReuse(), datagramLatency(), datagramVerbs(), datagramBandwidth(), channelMemory(), eagerMemory(), eagerLatency(), idlePeer()}
-}
-
 // speculationOverhead is T1 4.4.3 and the loop of CG in 4.4.2.
 func speculationOverhead() *group {
 	sizes := []byteSize{size1K, size8K, size64K, size256K, size1M}
@@ -54,6 +51,13 @@ func speculationOverhead() *group {
 		name: "rndv-overhead", title: "Cost of speculation without benefit, relative to none, two ranks, shared memory", ranks: 2, direct: true,
 		ours: "rndv-overhead --protocol off,auto,spec --rounds 1 --sizes " + sizeList(sizes), unit: "%", scale: 1, shown: "%",
 		note: "crossing: every RTR crosses an RTS and is unused. cg: the pattern of NAS CG. auto adapts, spec always speculates. control: all control packets of mixed messages, as a share of the data.",
+		claims: []results.Claim{
+			{Source: "t1", Where: "4.4.3", Text: "unused RTRs cost below 1 % (eager)", Rows: "^crossing, (1|8) KB, auto", Op: results.AtMost, Limit: 1},
+			{Source: "t1", Where: "4.4.3", Text: "unused RTRs cost below 3 % (rendezvous, without adaptation)", Rows: "^crossing, (64|256|1) [KM]B, spec", Op: results.AtMost, Limit: 3},
+			{Source: "t1", Where: "4.4.3", Text: "extra data below 0.04 %; here all control data", Rows: "^control", Op: results.AtMost, Limit: 0.04},
+			{Source: "t1", Where: "4.4.2", Text: "CG, which never gains, loses 4 % with adaptation; here a loop", Rows: "^cg, .*auto", Op: results.AtMost, Limit: 4},
+			{Source: "t1", Where: "4.4.2", Text: "and 21 % without adaptation", Rows: "^cg, .*spec", Op: results.AtMost, Limit: 21},
+		},
 	}
 	for _, loop := range []string{"crossing", "cg"} {
 		for _, s := range sizes {
@@ -75,6 +79,11 @@ func exchangeWithoutSpeculation() *group {
 		name: "exchange-get", title: "Change of the time of an iteration that produces, exchanges 128 KB and consumes, by speculation, two ranks, shared memory", ranks: 2, direct: true,
 		ours: "exchange --protocol get,spec,auto --rounds 1 --sizes 131072 --ratios 0.2,0.5,0.8,1,2", unit: "%", scale: 1, shown: "%",
 		note: "Relative to --protocol get, a rendezvous without speculation. Ratios are communication to computation.",
+		claims: []results.Claim{
+			{Source: "t1", Where: "4.4.1", Text: "exchange model 1: up to 32 % faster than without speculation", Rows: "^model 1", Op: results.AtMost, Limit: -32, Best: true},
+			{Source: "t1", Where: "4.4.1", Text: "exchange model 2: up to 20 % faster", Rows: "^model 2", Op: results.AtMost, Limit: -20, Best: true},
+			{Source: "t1", Where: "4.4.2", Text: "NAS BT, class A: 30 % less wait time", Reason: "needs NAS BT, which is not part of this repository; the study of speculation has MG with its pattern"},
+		},
 	}
 	for model := 1; model <= 2; model++ {
 		for _, ratio := range []string{"0.2", "0.5", "0.8", "1", "2"} {
@@ -93,6 +102,12 @@ func bufferReuse() *group {
 		name: "reuse", title: "Gain from registering frequently used buffers, two ranks, connections that check registration", ranks: 2, direct: true, largerBetter: true,
 		ours: "reuse --device rc-strict --op eager,put,get --iterations 1000 --sizes " + sizeList(sizes), unit: "%", scale: 1, shown: "%",
 		note: "gain: one buffer used for all messages. theory: T1 equation 5.6. noise: a second world that copies, against the first. no reuse: every message from a new buffer.",
+		claims: []results.Claim{
+			{Source: "t1", Where: "5.5.1", Text: "eager sends: up to 14 % faster", Rows: "^eager, .* gain$", Op: results.AtLeast, Limit: 14, Best: true},
+			{Source: "t1", Where: "5.5.1", Text: "put: up to 20 % faster", Rows: "^put, .* gain$", Op: results.AtLeast, Limit: 20, Best: true},
+			{Source: "p1", Where: "7", Text: "get: up to 17 % faster", Rows: "^get, .* gain$", Op: results.AtLeast, Limit: 17, Best: true},
+			{Source: "t1", Where: "5.5.2", Text: "without reuse at most 2 % slower", Rows: "no reuse$", Op: results.AtLeast, Limit: -2},
+		},
 	}
 	for _, call := range []string{"eager", "put", "get"} {
 		metric := ""
@@ -121,6 +136,11 @@ func collectiveReuse() *group {
 		name: "reuse-coll", title: "Gain of a broadcast and a scatter from registering frequently used buffers, four ranks, connections that check registration", ranks: 4, direct: true, largerBetter: true,
 		ours: "reuse-coll --device rc-strict -n 4 --iterations 500 --sizes " + sizeList(sizes), unit: "%", scale: 1, shown: "%",
 		note: "The root sends from one buffer; a barrier follows each call.",
+		claims: []results.Claim{
+			{Source: "t1", Where: "5.5.1", Text: "broadcast: up to 25 % faster", Rows: "^bcast", Op: results.AtLeast, Limit: 25, Best: true},
+			{Source: "t1", Where: "5.5.2", Text: "MILC: send time −7 %", Reason: "needs MILC of SPEC MPI2007, which is not free"},
+			{Source: "t1", Where: "5.5.2", Text: "AMG, which reuses few buffers: at most 2 % slower", Reason: "needs AMG2006; the rows without reuse above have its pattern"},
+		},
 	}
 	for _, call := range []string{"bcast", "scatter"} {
 		for _, s := range sizes {
@@ -137,6 +157,9 @@ func datagramLatency() *group {
 		name: "dgram-latency", title: "Half round trip over datagrams relative to connections, two ranks, loopback", ranks: 2, direct: true,
 		ours: "latency --device rc,rd,ud --rounds 1 --iterations 3000 --sizes " + sizeList(sizes), metric: "latency", unit: "us", scale: 1, shown: "ratio",
 		note: "rc: RDMA over TCP. rd: reliable datagrams. ud: unreliable datagrams with reliability above them.",
+		claims: []results.Claim{
+			{Source: "t1", Where: "6", Text: "MPI latency up to 25 % lower than over connections", Rows: "rd over rc", Op: results.AtMost, Limit: 0.75, Best: true},
+		},
 	}
 	for _, channel := range []string{"rd", "ud"} {
 		for _, s := range sizes {
@@ -152,6 +175,9 @@ func datagramVerbs() *group {
 	g := &group{
 		name: "dgram-verbs", title: "Half round trip of unreliable datagrams relative to connections, devices without MPI, loopback", ranks: 2, direct: true,
 		ours: "verbs-latency --device rc,ud --rounds 1 --time 300ms --sizes " + sizeList(sizes), metric: "latency", unit: "ratio", scale: 1, shown: "ratio",
+		claims: []results.Claim{
+			{Source: "t1", Where: "6.6.1", Text: "verbs latency of UD below RC", Op: results.AtMost, Limit: 1},
+		},
 	}
 	for _, s := range sizes {
 		g.lines = append(g.lines, line{title: s.title, size: s.bytes, device: "ud", against: "rc"})
@@ -165,6 +191,10 @@ func datagramBandwidth() *group {
 	g := &group{
 		name: "dgram-bibw", title: "Bandwidth of two pairs in both directions over reliable datagrams relative to connections, loopback", ranks: 4, direct: true, largerBetter: true,
 		ours: "multipair --ranks 4 --device rc,rd --rounds 1 --iterations 30 --sizes " + sizeList(sizes), metric: "bandwidth", unit: "MB/s", scale: 1, shown: "ratio",
+		claims: []results.Claim{
+			{Source: "t1", Where: "6.6.1", Text: "bidirectional bandwidth of two pairs: 40 % higher at 2 KB", Rows: "^2 KB", Op: results.AtLeast, Limit: 1.4},
+			{Source: "t1", Where: "6.6.1", Text: "the same, higher at most sizes (here: all)", Op: results.AtLeast, Limit: 1},
+		},
 	}
 	for _, s := range sizes {
 		g.lines = append(g.lines, line{title: s.title, size: s.bytes, protocol: "rd", over: "rc"})
@@ -177,7 +207,11 @@ func channelMemory() *group {
 	return &group{
 		name: "channel-memory", title: "Communication memory of a rank on the hybrid channel relative to connections, 32 ranks, after each has sent to every other", ranks: 32, direct: true, rounds: 1,
 		ours: "memory --ranks 32 --device rc,hybrid --rounds 1", metric: "memory", unit: "KiB", scale: 1, shown: "ratio",
-		note:  "Of the rank that has most. Memory of the kernel is not included.",
+		note: "Of the rank that has most. Memory of the kernel is not included.",
+		claims: []results.Claim{
+			{Source: "t1", Where: "6.6.2", Text: "up to 30 % less memory (communication memory, 32 ranks)", Op: results.AtMost, Limit: 0.7},
+			{Source: "t1", Where: "6.6.2", Text: "SMG2000: run time up to 45 % lower on 64 cores", Reason: "needs SMG2000 and a cluster of 64 cores with 10 Gbit/s Ethernet; the study of channels has radix sort"},
+		},
 		lines: []line{{title: "32 ranks, hybrid over rc", protocol: "hybrid", over: "rc"}},
 	}
 }
@@ -192,6 +226,9 @@ func eagerMemory() *group {
 		name: "eager-memory", title: "Memory of the eager channels relative to receive buffers for each connection, 32 ranks, after each has sent to every other", ranks: 32, direct: true, rounds: 1,
 		ours: "memory --ranks 32 --device rc,rc-rings,rc-few --rounds 1", unit: "KiB", scale: 1, shown: "ratio",
 		note: "Of the rank that has most, relative to device rc-few (ARDMA-SR of P3). Memory of the kernel is not included. Rings are as many as in rc-few.",
+		claims: []results.Claim{
+			{Source: "p3", Where: "5", Text: "receive buffers a tenth of those for each connection", Rows: "^receive buffers", Op: results.AtMost, Limit: 0.1},
+		},
 	}
 	for _, c := range eagerChannels {
 		g.lines = append(g.lines, line{title: "receive buffers, " + c.title, metric: "memory.receive", protocol: c.device, over: "rc-few"},
@@ -207,6 +244,10 @@ func eagerLatency() *group {
 		name: "eager-latency", title: "Half round trip over the eager channels relative to receive buffers for each connection, two ranks, loopback", ranks: 2, direct: true,
 		ours: "latency --device rc,rc-rings,rc-few --rounds 1 --iterations 3000 --sizes " + sizeList(sizes), metric: "latency", unit: "us", scale: 1, shown: "ratio",
 		note: "Relative to device rc-few (ARDMA-SR of P3).",
+		claims: []results.Claim{
+			{Source: "p3", Where: "5", Text: "the same speed", Op: results.AtMost, Limit: 1.05},
+			{Source: "p3", Where: "5", Text: "AMG, SMG2000, NAMD, HPL and others on up to 512 processes: as fast as with receive buffers for each peer", Reason: "needs these applications and a cluster; the study of eager channels has radix sort and CG"},
+		},
 	}
 	for _, c := range eagerChannels {
 		for _, s := range sizes {
@@ -220,6 +261,9 @@ func idlePeer() *group {
 	g := &group{
 		name: "idle-peer", title: "Memory of an idle peer of a reliable datagram device relative to an idle connection", ranks: 2, direct: true, rounds: 1,
 		ours: "verbs-memory --device rc,rd --peers 500 --rounds 3", unit: "ratio", scale: 1, shown: "ratio",
+		claims: []results.Claim{
+			{Text: "an idle peer: reliable datagrams over connections", Rows: "^total", Op: results.AtMost, Limit: 0.05},
+		},
 	}
 	for _, part := range []string{"total", "user", "kernel"} {
 		g.lines = append(g.lines, line{title: part, metric: part, device: "rd", against: "rc"})
@@ -227,9 +271,9 @@ func idlePeer() *group {
 	return g
 }
 
-// ownLabPlan measures memory on four hosts (P3).
-func ownLabPlan() []*group {
-	var groups []*group
+// eagerPlan is P3, with its memory on four hosts.
+func eagerPlan() []*group {
+	groups := []*group{eagerMemory(), eagerLatency()}
 	for _, ranks := range []int{16, 64} {
 		groups = append(groups, &group{
 			name: fmt.Sprintf("hosts-memory-%d", ranks), title: fmt.Sprintf("Communication memory of a rank, %d ranks on 4 hosts, after each has sent to every other", ranks),
@@ -239,7 +283,8 @@ func ownLabPlan() []*group {
 			lines: memoryLines(ranks),
 		})
 	}
-	return groups
+	groups[2].claims = []results.Claim{{Source: "p3", Where: "5", Text: "constant 5–10 MB of communication memory for each process", Tables: "hosts-memory-*", Rows: "^memory", Op: results.AtMost, Limit: 10}}
+	return append(groups, idlePeer())
 }
 
 // memoryLines has the total, what the kernel may hold, and the parts of the total.

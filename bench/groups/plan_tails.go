@@ -6,6 +6,8 @@ package groups
 import (
 	"fmt"
 	"time"
+
+	"github.com/muster-mpi/muster/bench/results"
 )
 
 // tails is one collective: its sizes, and the bounds of the ratios that are not 1.
@@ -46,6 +48,7 @@ func labCollectivePlan() []*group {
 	for _, t := range every {
 		groups = append(groups, t.group())
 	}
+	groups[0].claims = []results.Claim{{Text: "four hosts: collectives after the last arrival", Tables: "coll-lab-*"}}
 	return groups
 }
 

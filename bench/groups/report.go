@@ -12,6 +12,10 @@ import (
 	"github.com/muster-mpi/muster/bench/results"
 )
 
+// ratioColumn is the heading of our figure relative to that of the better peer, or of an
+// application with a technique relative to that without.
+const ratioColumn = "ratio"
+
 // cells returns the table of a group: the head and one row for each line.
 func (s *summary) cells() [][]string {
 	head := []string{""}
@@ -21,9 +25,9 @@ func (s *summary) cells() [][]string {
 	compared := s.group.compared()
 	switch {
 	case compared && s.group.added:
-		head = append(head, "relative to "+s.group.peers[0].String(), "together, "+s.group.shown, "ratio")
+		head = append(head, "relative to "+s.group.peers[0].String(), "together, "+s.group.shown, ratioColumn)
 	case compared:
-		head = append(head, "better peer", "ratio")
+		head = append(head, "better peer", ratioColumn)
 	}
 	bounded := slices.ContainsFunc(s.lines, func(l lineSummary) bool { return l.bound != unbound })
 	if bounded {

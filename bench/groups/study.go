@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/muster-mpi/muster/bench/results"
 	"github.com/muster-mpi/muster/internal/lab"
 	"github.com/muster-mpi/muster/prof"
 )
@@ -35,6 +36,7 @@ type study struct {
 	// overRanks is the figure that is drawn over the number of ranks; "": the ratios are
 	// drawn as bars.
 	overRanks string
+	claims    []results.Claim // those without tables are about this one
 }
 
 // studyApp is an application of a study.

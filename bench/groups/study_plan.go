@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/muster-mpi/muster/bench/results"
 	"github.com/muster-mpi/muster/internal/lab"
 	"github.com/muster-mpi/muster/prof"
 )
@@ -102,6 +103,11 @@ func speculationStudy() *study {
 			{name: "radix", class: "W", ranks: 4, calls: []string{"Send", "WaitAll"}, targets: []target{{"wait time", "auto", "−4 %", 0.96, 0.96}}},
 			{name: "mg", class: "W", ranks: 4, calls: []string{"WaitAll"}, targets: []target{{"wait time", "auto", "−30 % (BT.A)", 0.70, 0.70}}},
 		},
+		claims: []results.Claim{
+			{Source: "t1", Where: "fig. 4.17", Text: "speculation: wait time of CG, which never gains, at most 4 % longer with adaptation, and 21 % without", Rows: "^cg .*wait time"},
+			{Source: "t1", Where: "fig. 4.17", Text: "wait time 5 % shorter in LU, 4 % in radix sort", Rows: "^(lu|radix) .*wait time.*auto"},
+			{Source: "t1", Where: "fig. 4.17", Text: "30 % shorter in BT; here in MG, which has its pattern", Rows: "^mg .*wait time.*auto"},
+		},
 		note: `never: no speculation; auto: with adaptation, the default; always: without. Messages above 4 KB are sent by rendezvous. The wait time is that in
 Sendrecv and Allreduce (CG), Wait, receives and sends (LU), Alltoall (FT), Send and WaitAll (RADIX), WaitAll (MG): a blocking send of a long message waits for its receiver. MG posts receives, packs faces and sends them, which is the pattern of BT.`,
 		differs: `CG, which loses there because fewer than 80 % of its offers are used, does not lose here, because almost all of them are: Sendrecv starts its receive before its send, and a cable of 100 Mbit/s leaves an offer time to arrive. MG
@@ -130,6 +136,10 @@ func reuseStudy() *study {
 			at("lu", "S", target{"send time", "always", "−18 % (LU.C)", 0.82, 0.82}, target{"processor time", "auto", "", 0, 1.01}),
 			at("cg", "S", target{"time in MPI", "auto", "below +1 % (CG.C)", 1.01, 1.01}, target{"processor time", "auto", "", 0, 1.01}),
 			at("mg", "W", target{"processor time", "auto", "", 0, 1.01}), at("radix", "W", target{"processor time", "auto", "", 0, 1.01}),
+		},
+		claims: []results.Claim{
+			{Source: "t1", Where: "5.5.2", Text: "frequently used buffers: send time of LU −18 %", Rows: "^lu .*send time.*always"},
+			{Source: "t1", Where: "5.5.2", Text: "CG, which gains nothing, less than 1 % slower; the same of our other applications", Rows: "auto over never"},
 		},
 		note: `Connections that check registration, on the loopback of this machine. never: short messages are copied into registered buffers. auto: sent from the program's buffer once it is used so often that registration
 pays by costs measured on this device; the default. always: from the first use, so that uses of a buffer are counted. The send time is that of calls that send, Sendrecv included.`,
@@ -160,6 +170,11 @@ func channelStudy() *study {
 		apps: []studyApp{
 			at("cg", "S", 32, pages(0.951)), at("mg", "S", 32, pages(0.939)), at("lu", "S", 16, pages(0.958)),
 			at("radix", "S", 32, pages(0.693), target{"run time", "ud", "up to −45 %", 0.55, 0}),
+		},
+		claims: []results.Claim{
+			{Source: "t1", Where: "table 6.1", Text: "datagrams: radix sort needs 31 % less memory with 64 processes (here: for communication)", Rows: "^radix .*communication memory.*ud over rc", Op: results.AtMost, Limit: 0.693},
+			{Source: "t1", Where: "6.6.2", Text: "radix sort up to 45 % faster", Rows: "^radix .*run time.*ud over rc", Op: results.AtMost, Limit: 0.55},
+			{Text: "memory of the hybrid channel with that of the kernel at most a quarter of connections", Rows: "memory with kernel.*hybrid over rc"},
 		},
 		note: `rc: a connection to each peer. ud: unreliable datagrams with reliability above them. hybrid: datagrams, and connections to up to 16 busy peers; the default. hybrid-4: to up to 4. All ranks use the network, also those of one host. Memory is
 that of all ranks together; that of the kernel is what the buffers of sockets may hold.`,
@@ -193,6 +208,11 @@ func nodeStudy() *study {
 			{name: "ft", class: "S", ranks: 16, calls: []string{"Alltoall"}, settings: []setting{alltoallBy("pairwise"), alltoallBy("node-columns"), byDefault}, targets: []target{
 				{"time in the calls", "node-columns", "", 0, 1}, {"time in the calls", "default", "", 0, 1}}},
 		},
+		claims: []results.Claim{
+			{Source: "t2", Where: "table 4.1", Text: "node-aware allgather: communication ×1.47 in radix sort, ×1.09 in N-body", Rows: "^(radix|nbody) .*time in MPI.*, node-"},
+			{Source: "t2", Where: "table 4.1", Text: "run time ×1.13 and ×1.01", Rows: "^(radix|nbody) .*run time.*, node-"},
+			{Text: "the default choice is not slower in radix sort, N-body and FT", Rows: "time in the calls.*default"},
+		},
 		note: `Four ranks on each host. The reference is the algorithm without regard to hosts; default is what the cost model chooses. The calls are Allgather of 4 KB (RADIX) and of 64 bytes (N-BODY), and Alltoall (FT).`,
 		differs: `the document's hosts have four processors each and two rails. Here 16 ranks share the cores of one machine, so that the time after a rank was woken is part of every step; the
 cables are slow, so that the bytes that leave a host still count.`,
@@ -222,6 +242,13 @@ func arrivalStudy() *study {
 			is(alltoallBy("pairwise")), is(alltoallBy("direct")),
 			gather("radix", "S", "×1.62", 0.617), gather("nbody", "S", "×1.52", 0.658),
 		},
+		claims: []results.Claim{
+			{Source: "t2", Where: "table 6.2", Text: "arrival-aware alltoall in FT: ×1.14 over MVAPICH's", Rows: "^ft .*time in the calls.*over pairwise", Op: results.AtMost, Limit: 0.877},
+			{Source: "t2", Where: "table 6.2", Text: "×1.42 over Direct, and ×1.63 in class C", Rows: "^ft .*time in the calls.*over direct", Op: results.AtMost, Limit: 0.704},
+			{Source: "t2", Where: "table 6.3", Text: "arrival-aware allgather ×1.62 in radix sort", Rows: "^radix .*time in the calls", Op: results.AtMost, Limit: 0.617},
+			{Source: "t2", Where: "table 6.3", Text: "×1.52 in N-body", Rows: "^nbody .*time in the calls", Op: results.AtMost, Limit: 0.658},
+			{Text: "arrival-aware collectives never slower in FT, IS, radix sort and N-body", Rows: "time in the calls"},
+		},
 		note: `Four ranks on each host. The references are algorithms of the document's MVAPICH, and Direct. The imbalance is that of a run with --profile arrivals and the reference: how far apart ranks enter the call,
 in times of a message of its length, on average and from the first to the last (T2 equations 6.2 and 6.3).`,
 		differs: `several ranks send to one at a time in Direct and in its arrival-aware form, and the queue of its switch port overflows: they retransmit many times the datagrams of pairwise exchange, in which no rank receives two messages at a time. The document's InfiniBand has credits and loses nothing.
@@ -245,6 +272,11 @@ func eagerStudy() *study {
 			runTime, processorTime,
 		},
 		overRanks: memory,
+		claims: []results.Claim{
+			{Source: "p3", Where: "5", Text: "eager channels: receive buffers a tenth in radix sort on 32 ranks", Rows: "^radix S, 32 .*receive buffers"},
+			{Source: "p3", Where: "5", Text: "constant 5–10 MB of communication memory for each process; here at most that up to 32 ranks, and growing with the connections", Rows: "communication memory.*SRQ over", Column: "compared", Op: results.AtMost, Limit: 10},
+			{Source: "p3", Where: "5", Text: "the same speed, on up to 8 ranks", Rows: " [48] ranks.*run time", Op: results.AtMost, Limit: 1.05},
+		},
 		note: `Of the rank that has most, without memory of the kernel, on the loopback of this machine. ARDMA-SR: a few receive buffers for each connection and rings for busy peers. ARDMA-SRQ: receive buffers that all peers
 share, and rings. SRQ: shared receive buffers alone. The processor time is that of all ranks.`,
 		differs: `the document reports 5 to 10 MB for each process whatever their number, with up to 512 processes. Ours grows with the number of connections, of which radix sort has one to each rank: the state and the send buffers of a connection belong to the device, which is software. 32 ranks on one machine share its cores, so that run times show the processor time of each channel, not its latency.`,

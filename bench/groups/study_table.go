@@ -87,7 +87,7 @@ func (row *studyRow) cells() []string {
 func (r *studyRuns) table() *results.Table {
 	t := &results.Table{
 		Name: r.name, Title: r.title, Picture: r.name + ".svg", Notes: r.conditions(),
-		Head: []string{"", "reference", "compared", "ratio", "document", "must be", ""},
+		Head: []string{"", "reference", "compared", ratioColumn, "document", "must be", ""},
 	}
 	for _, row := range r.rows() {
 		t.Rows = append(t.Rows, row.cells())

@@ -72,7 +72,7 @@ func measure(ctx context.Context, o options) error {
 		return err
 	}
 	if o.page {
-		return results.WritePages(root)
+		return results.WritePages(root, groups.Sections())
 	}
 	if o.quick {
 		o.Rounds = 2
@@ -104,7 +104,7 @@ func measure(ctx context.Context, o options) error {
 		outcomes = append(outcomes, outcome{name, "measured", nil})
 	}
 	if o.writes() {
-		if err := results.WritePages(root); err != nil {
+		if err := results.WritePages(root, groups.Sections()); err != nil {
 			return err
 		}
 	}

@@ -4,9 +4,9 @@
 // conditions they were measured under, and a [Stamp] with date, commit, machine,
 // versions and command line. Command bench/peers and "muster bench report" write these files.
 //
-// The page docs/results.md is rendered from the list of claims (claims.go) and the
-// tables. A claim names its table, rows, column and threshold, so every figure and
-// every "met" or "missed" on the page is computed. A figure that is missing or not
+// The page docs/results.md is rendered from the claims of the groups (package
+// bench/groups) and the tables. A [Claim] names its table, rows, column and threshold, so
+// every figure and every "met" or "missed" on the page is computed. A figure that is missing or not
 // finite is "not measured". A test renders the page again from the committed tables
 // and compares it byte by byte.
 //

@@ -14,12 +14,12 @@ import (
 )
 
 // WritePages renders the pages from the tables below root and writes them there.
-func WritePages(root string) error {
+func WritePages(root string, sections []Section) error {
 	tables, err := Load(filepath.Join(root, filepath.FromSlash(Folder)))
 	if err != nil {
 		return err
 	}
-	for page, text := range Render(Sections(), tables) {
+	for page, text := range Render(sections, tables) {
 		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(page)), []byte(text), 0o644); err != nil {
 			return err
 		}
@@ -101,18 +101,10 @@ func (c *Claim) row(tables map[string]*Table) []string {
 // pointsOf returns the figures of the claim, and one that is not measured if tables are absent.
 func (c *Claim) pointsOf(used []*Table) []point {
 	points := c.points(used)
-	if absent := c.count() - len(used); absent > 0 {
+	if absent := c.Count - len(used); absent > 0 {
 		points = append(points, point{label: fmt.Sprintf("%d tables", absent), value: math.NaN(), op: AtMost})
 	}
 	return points
-}
-
-// count returns the number of tables that the claim needs.
-func (c *Claim) count() int {
-	if c.Count > 0 {
-		return c.Count
-	}
-	return strings.Count(c.Tables, ",") + 1
 }
 
 // tables returns those that the claim is about, sorted by name.

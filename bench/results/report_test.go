@@ -13,29 +13,6 @@ import (
 
 func noReason(string) string { return "no lab" }
 
-func TestEveryClaimIsListedWithResultOrReason(t *testing.T) {
-	tables, err := Load(filepath.Join(root, Folder))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, tables := range map[string]map[string]*Table{"measured": tables, "nothing measured": nil} {
-		r := Judge(Sections(), tables, noReason)
-		for i, s := range r.Sections {
-			if len(s.Claims) != len(Sections()[i].Claims) {
-				t.Errorf("%s: %s has %d claims, want %d", name, s.Title, len(s.Claims), len(Sections()[i].Claims))
-			}
-			for _, c := range s.Claims {
-				if known := c.Result == Met || c.Result == Missed; known == (c.Reason != "") {
-					t.Errorf("%s: %q is %s with the reason %q", name, c.Text, c.Result, c.Reason)
-				}
-				if tables == nil && len(c.Figures) > 0 {
-					t.Errorf("%s: %q has figures", name, c.Text)
-				}
-			}
-		}
-	}
-}
-
 func TestFigureHasRangeAndContenders(t *testing.T) {
 	sections := []Section{{Title: "s", Claims: []Claim{{Source: "t1", Where: "4", Text: "a", Tables: "x", Rows: "^(8 B|2 MB)", Column: "ratio"}}}}
 	c := Judge(sections, parseExample(t), noReason).Sections[0].Claims[0]

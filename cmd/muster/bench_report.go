@@ -159,7 +159,7 @@ func claimGroups(only string) ([]string, error) {
 // claimTables returns the tables of all claims, separated by commas.
 func claimTables() string {
 	var list []string
-	for _, s := range results.Sections() {
+	for _, s := range groups.Sections() {
 		for _, c := range s.Claims {
 			if c.Reason == "" {
 				list = append(list, c.Tables)
@@ -247,7 +247,7 @@ func (r *reporter) judge(folder string, wanted []string, reasons map[string]stri
 			delete(have, name)
 		}
 	}
-	report := results.Judge(results.Sections(), have, func(tables string) string {
+	report := results.Judge(groups.Sections(), have, func(tables string) string {
 		for _, name := range wanted {
 			if reason := reasons[name]; reason != "" && results.Match(tables, name) {
 				return name + ": " + reason

@@ -1,0 +1,105 @@
+package groups
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/muster-mpi/muster/bench/results"
+)
+
+const root = "../.."
+
+// The page has no figure, result or date that the committed tables do not give.
+func TestPageIsRenderedFromTables(t *testing.T) {
+	tables, err := results.Load(filepath.Join(root, results.Folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range results.Render(Sections(), tables) {
+		page, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(page) == want {
+			continue
+		}
+		have, wanted := strings.Split(string(page), "\n"), strings.Split(want, "\n")
+		for i := range min(len(have), len(wanted)) {
+			if have[i] != wanted[i] {
+				t.Errorf("line %d of %s is\n%s\nand the tables in %s give\n%s", i+1, name, have[i], results.Folder, wanted[i])
+				break
+			}
+		}
+		t.Errorf("%s is not what its tables give: go run ./bench/peers -page", name)
+	}
+}
+
+func TestPageIsShort(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, results.Page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(strings.Fields(string(page))); n > 1500 {
+		t.Errorf("%s has %d words, at most 1,500 are allowed", results.Page, n)
+	}
+}
+
+func TestEveryClaimIsListedWithResultOrReason(t *testing.T) {
+	tables, err := results.Load(filepath.Join(root, results.Folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tables := range map[string]map[string]*results.Table{"measured": tables, "nothing measured": nil} {
+		r := results.Judge(Sections(), tables, func(string) string { return "no lab" })
+		for i, s := range r.Sections {
+			if len(s.Claims) != len(Sections()[i].Claims) {
+				t.Errorf("%s: %s has %d claims, want %d", name, s.Title, len(s.Claims), len(Sections()[i].Claims))
+			}
+			for _, c := range s.Claims {
+				if known := c.Result == results.Met || c.Result == results.Missed; known == (c.Reason != "") {
+					t.Errorf("%s: %q is %s with the reason %q", name, c.Text, c.Result, c.Reason)
+				}
+				if tables == nil && len(c.Figures) > 0 {
+					t.Errorf("%s: %q has figures", name, c.Text)
+				}
+			}
+		}
+	}
+}
+
+// Every claim of the page names rows and columns that a group of the plan produces, so
+// that a renamed row does not turn a claim into "not measured".
+func TestClaimsHaveRows(t *testing.T) {
+	tables := map[string]*results.Table{}
+	for _, g := range plan() {
+		r := newRuns(g, Options{Rounds: 1})
+		for _, who := range r.contenders {
+			for i := range g.lines {
+				r.values[who][i] = []float64{1}
+			}
+		}
+		s := r.summary()
+		tables[g.name] = s.table()
+	}
+	for _, st := range studies() {
+		tables[st.name] = filledStudy(st).table()
+	}
+	for _, section := range Sections() {
+		for _, c := range section.Claims {
+			if c.Reason != "" {
+				if c.Tables != "" {
+					t.Errorf("%q has a reason not to be measured, and tables: %s", c.Text, c.Tables)
+				}
+				continue
+			}
+			if want := strings.Count(c.Tables, ",") + 1; c.Count < want {
+				t.Errorf("%q: %d groups match %s, want %d", c.Text, c.Count, c.Tables, want)
+			}
+			if n := c.Measured(tables); n == 0 {
+				t.Errorf("%q: no figure in column %q of rows %q in %s", c.Text, c.Column, c.Rows, c.Tables)
+			}
+		}
+	}
+}
