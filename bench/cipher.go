@@ -10,6 +10,11 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
+func cipherBenchmarks() []Benchmark {
+	return []Benchmark{{Name: "cipher", Title: "Cipher of Encrypted Messages", Doc: "speed on one core of AES-128-GCM, which encrypts messages (MUSTER_ENCRYPT=on), and the time to seal and open a message", Ranks: 1,
+		Sizes: []int{8, 1400, 16 << 10, 1 << 20}, Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: cipherSpeed}}
+}
+
 // cipherPiece is the longest piece of a message that is sealed at a time, as in TLS (RFC 8446
 // section 5.1).
 const cipherPiece = 16 << 10

@@ -9,6 +9,17 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
+func concurrentBenchmarks() []Benchmark {
+	return []Benchmark{
+		{Name: "multipair", Title: "Bi-Directional Bandwidth of Several Pairs", Doc: "windows of sends both ways, by all pairs of ranks at once", Ranks: 4, AnyRanks: true, Sizes: powers,
+			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: multipair, Devices: true},
+		{Name: "multipair-latency", Title: "Latency of Several Pairs", Doc: "half round trip of a ping-pong by all pairs of ranks at once, mean over pairs", Ranks: 4, AnyRanks: true, Sizes: powers,
+			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: multipairLatency, Devices: true},
+		{Name: "allgather-groups", Title: "Aggregate Bandwidth of Concurrent Allgathers", Doc: "independent allgathers of several groups of ranks at once, one rank of each node in a group: the sum of their bandwidths by the number of groups (T2 figure 5.2)", Ranks: 8, AnyRanks: true, Sizes: powers[:18],
+			Collective: "allgather", Metric: "groups-1", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: allgatherGroups},
+	}
+}
+
 // pairs splits the ranks into pairs: rank 0 of each is in the first half, rank 1 in the second.
 func pairs(c *mpi.Comm, name string) (*mpi.Comm, error) {
 	half := c.Size() / 2

@@ -19,6 +19,11 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
+func cpuBenchmarks() []Benchmark {
+	return []Benchmark{{Name: "cpu", Title: "Processor Time of a Message", Doc: "processor time of sender and receiver for a message of a paced stream, in which both sleep most of the time", Ranks: 2,
+		Sizes: []int{8 << 10}, Metric: "cpu", Unit: "us", Column: "CPU (us)", Run: cpuOfMessage}}
+}
+
 const (
 	cpuPeriod  = 6 * time.Millisecond
 	cpuWindow  = 16

@@ -12,6 +12,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
+func deviceBenchmarks() []Benchmark {
+	return []Benchmark{{Name: "device-latency", Title: "Latency of the Bare Device and of MPI over it", Doc: "ping-pong without and with the messaging layer, alternating", Ranks: 2, Sizes: []int{8},
+		Metric: "latency", Unit: "us", Column: "Latency (us)", Run: deviceLatency}}
+}
+
 type barePair struct {
 	qp    rdma.QP
 	cq    rdma.CQ

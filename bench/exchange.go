@@ -10,10 +10,30 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
 )
+
+func exchangeBenchmarks() []Benchmark {
+	return []Benchmark{{Name: "exchange", Title: "Produce, Exchange and Consume", Doc: "time of an iteration that produces, exchanges and consumes, by the ratio of communication to computation", Ranks: 2,
+		Sizes: []int{128 << 10}, Metric: "iteration", Unit: "us", Column: "Iteration (us)", Run: exchange, Protocols: true,
+		Flags: []Flag{
+			{Name: "ratios", Help: "ratios of communication to computation (default: from 0.1 to 4)", Value: func(p *Params) any { return &p.Ratios }},
+			{Name: "communication", Help: "assumed time of an iteration without computation (default: measured)", Value: func(p *Params) any { return &p.Communication }, From: "model-1/communication"}},
+		Validate: func(p *Params) error {
+			for _, r := range p.Ratios {
+				if !(r > 0) || math.IsInf(r, 0) {
+					return fmt.Errorf("--ratios %g: the ratio of communication to computation must be above 0", r)
+				}
+			}
+			if p.Communication < 0 {
+				return fmt.Errorf("--communication %v: use a time such as 30us", p.Communication)
+			}
+			return nil
+		}}}
+}
 
 const (
 	exchangeTag   = 16

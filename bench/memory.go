@@ -11,6 +11,13 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
+func memoryBenchmarks() []Benchmark {
+	return []Benchmark{{Name: "memory", Title: "Communication Memory of a Rank", Doc: "memory, descriptors and connections of a rank after every rank has sent to every other; without -n for 2 to 64 ranks", Ranks: 2, AnyRanks: true,
+		Metric: "memory", Unit: "KiB", Column: "most of any rank (KiB)", Run: memory, Devices: true,
+		Variants: []string{"rd", "ud", "hybrid", "hybrid-rings", "rc", "rc-few"},
+		Sweep:    &Sweep{Ranks: []int{2, 4, 8, 16, 32, 64}, Columns: []string{"memory (KiB)", "kernel (KiB)", "descriptors", "connections", "rings", "low-water"}}}}
+}
+
 const memoryTag = 5
 
 // memoryRounds is how often every rank sends to every other: enough to get a ring.

@@ -27,6 +27,12 @@ import (
 	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
+func overheadBenchmarks() []Benchmark {
+	return []Benchmark{{Name: "rndv-overhead", Title: "Cost of Speculation without Benefit", Doc: "loops in which an RTR crosses an RTS, or the receiver predicts the wrong protocol", Ranks: 2,
+		Sizes: []int{1 << 10, 8 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20}, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: rendezvousOverhead, Alternating: overheadAlternating, Protocols: true,
+		Variants: []string{"off", "auto", "spec"}}}
+}
+
 const (
 	overheadTag = 17
 	momentTag   = 18

@@ -20,6 +20,11 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
+func overlapBenchmarks() []Benchmark {
+	return []Benchmark{{Name: "overlap", Title: "Overlap of Transfer and Computation", Doc: "share of a transfer that a computation behind the non-blocking call can hide, either side, either side first", Ranks: 2,
+		Sizes: overlapSizes, Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlap, Protocols: true}}
+}
+
 func overlap(c *mpi.Comm, p *Params, emit func(Result)) error {
 	w := newWork()
 	for _, size := range p.Sizes {

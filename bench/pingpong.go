@@ -7,6 +7,16 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
+func pingpongBenchmarks() []Benchmark {
+	return []Benchmark{
+		{Name: "latency", Title: "Latency Test", Doc: "half round trip of a blocking ping-pong", Ranks: 2, Sizes: powers,
+			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: latency, Devices: true},
+		{Name: "mt-latency", Title: "Multi-threaded Latency Test", Doc: "ping-pong of several goroutines at once", Ranks: 2, Sizes: powers,
+			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: multiLatency,
+			Flags: []Flag{{Name: "threads", Help: "number of goroutines at rank 1 (default 2)", Value: func(p *Params) any { return &p.Threads }}}},
+	}
+}
+
 const pingTag = 1
 
 // latency: rank 0 sends, rank 1 answers.

@@ -14,10 +14,23 @@ package bench
 // Successive messages hold different values, so that they can be distinguished.
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
 )
+
+func progressBenchmarks() []Benchmark {
+	return []Benchmark{{Name: "progress", Title: "Progress without Calls", Doc: "share of a transfer that is done during a delay behind the non-blocking call, either side, either side first", Ranks: 2,
+		Sizes: overlapSizes, Metric: "progress", Unit: "%", Column: "Progress (%)", Run: progress, Protocols: true,
+		Flags: []Flag{{Name: "delay", Help: "length of the delay, as a multiple of the transfer time without delay (default 5)", Value: func(p *Params) any { return &p.Delay }}},
+		Validate: func(p *Params) error {
+			if p.Delay != 0 && !(p.Delay > 1) {
+				return fmt.Errorf("--delay %g: the delay must be longer than the transfer; use more than 1", p.Delay)
+			}
+			return nil
+		}}}
+}
 
 const (
 	looks    = 101 // into the buffer, over a delay

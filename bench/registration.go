@@ -13,6 +13,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
+func registrationBenchmarks() []Benchmark {
+	return []Benchmark{{Name: "registration", Title: "Registration of Memory", Doc: "registering and deregistering memory with the device, and from the cache when it is used again", Ranks: 2,
+		Sizes: []int{4 << 10, 64 << 10, 1 << 20, 4 << 20}, Metric: "registration", Unit: "us", Column: "Time (us)", Run: registration}}
+}
+
 func registration(c *mpi.Comm, p *Params, emit func(Result)) error {
 	dev, err := inspect.OpenDevice(c)
 	if err != nil {

@@ -14,6 +14,16 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
+func resourceBenchmarks() []Benchmark {
+	return []Benchmark{
+		{Name: "memory-once", Title: "Memory after All Have Sent to All", Doc: "proportional memory of a rank (PSS) after every rank has sent 8 bytes to every other", Ranks: 8, AnyRanks: true,
+			Metric: "pss", Unit: "KiB", Column: "PSS (KiB)", Run: memoryOnce},
+		{Name: "idle", Title: "CPU of a Waiting Rank", Doc: "share of a core that a rank uses while it waits in Recv", Ranks: 2,
+			Metric: "cpu", Unit: "%", Column: "CPU (%)", Run: idle,
+			Flags: []Flag{{Name: "seconds", Help: "how long to wait, in seconds (default 10)", Value: func(p *Params) any { return &p.Seconds }}}},
+	}
+}
+
 // barrier: time of a barrier over all ranks.
 func barrier(c *mpi.Comm, p *Params, emit func(Result)) error {
 	n := p.Iterations

@@ -15,14 +15,17 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// ReuseCalls lists the valid names in Params.Calls.
-var ReuseCalls = []string{"eager", "put", "get"}
+// reuseCalls lists the valid names in Params.Calls.
+var reuseCalls = []string{"eager", "put", "get"}
 
-// CheckCalls returns an error if names has an unknown call.
-func CheckCalls(names []string) error {
-	for _, name := range names {
-		if !slices.Contains(ReuseCalls, name) {
-			return fmt.Errorf("%s is not among %s", name, strings.Join(ReuseCalls, ", "))
+var reuseFlags = []Flag{{Name: "op", Choices: reuseCalls, Help: "operations to measure: " + strings.Join(reuseCalls, ", ") + " (default " + reuseCalls[0] + ")",
+	Value: func(p *Params) any { return &p.Calls }}}
+
+// checkReuse returns an error if Params.Calls has an unknown name.
+func checkReuse(p *Params) error {
+	for _, name := range p.Calls {
+		if !slices.Contains(reuseCalls, name) {
+			return fmt.Errorf("--op %s is not among %s", name, strings.Join(reuseCalls, ", "))
 		}
 	}
 	return nil
@@ -31,7 +34,7 @@ func CheckCalls(names []string) error {
 // calls returns the selected calls.
 func (p *Params) calls() []string {
 	if p.Calls == nil {
-		return ReuseCalls[:1]
+		return reuseCalls[:1]
 	}
 	return p.Calls
 }
@@ -58,7 +61,7 @@ const transfersPerBatch = 8
 
 func newReuseCall(name string, worlds []*mpi.Comm, size int) (*reuseCall, error) {
 	r := &reuseCall{name: name, each: 1, worlds: worlds, size: size, recv: make([]byte, size)}
-	if name == ReuseCalls[0] {
+	if name == reuseCalls[0] {
 		return r, nil
 	}
 	r.metric, r.each = name+"-", transfersPerBatch
@@ -140,7 +143,7 @@ func (r *reuseCall) transfers(k, first, n int, next func(k, i int) []byte, t *tr
 		return err
 	}
 	call := w.Put
-	if r.name == ReuseCalls[2] {
+	if r.name == reuseCalls[2] {
 		call = w.Get
 	}
 	for i := range n {

@@ -24,6 +24,11 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
+func stallBenchmarks() []Benchmark {
+	return []Benchmark{{Name: "stalls", Title: "Stalled Rounds of Alltoall", Doc: "rounds of alltoall one by one: median, p99, maximum, and the number above 5 times the median, with counters of their causes and the pauses of the machines themselves", Ranks: 16, AnyRanks: true,
+		Sizes: []int{8 << 10}, Metric: "round", Unit: "us", Column: "Round (us)", Run: stalls}}
+}
+
 const (
 	stallFactor = 5
 	// stallLimit is a time that no round may exceed.

@@ -11,6 +11,17 @@ import (
 	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
+func startBenchmarks() []Benchmark {
+	return []Benchmark{
+		{Name: "first-message", Title: "From Start to First Message", Doc: "time from the start of the launcher until every rank has received a message, and business cards fetched for it", Ranks: 64, AnyRanks: true,
+			Metric: "first-message", Unit: "s", Column: "Time (s)", Run: firstMessage,
+			Flags: []Flag{{Name: "since", Help: "start time of the launcher, as printed by date +%s.%N (default: when the ranks have joined, or now if this command starts them)",
+				Value: func(p *Params) any { return &p.Since }, Start: func() string { return fmt.Sprintf("%.6f", float64(time.Now().UnixMicro())/1e6) }}}},
+		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
+			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
+	}
+}
+
 const neighborTag = 4
 
 // firstMessage: every rank sends one message to the next in a ring and receives one from

@@ -6,6 +6,17 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
+func streamBenchmarks() []Benchmark {
+	return []Benchmark{
+		{Name: "bw", Title: "Bandwidth Test", Doc: "a window of sends one way", Ranks: 2, Sizes: powers,
+			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: bandwidth, Devices: true},
+		{Name: "bibw", Title: "Bi-Directional Bandwidth Test", Doc: "windows of sends both ways", Ranks: 2, Sizes: powers,
+			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: bothways, Devices: true},
+		{Name: "rate", Title: "Message Rate Test", Doc: "messages a second in a window one way", Ranks: 2, Sizes: []int{8},
+			Metric: "rate", Unit: "msg/s", Column: "Messages/s", Run: rate, Devices: true},
+	}
+}
+
 const (
 	streamTag = 2
 	ackTag    = 3

@@ -32,6 +32,7 @@ type Verbs struct {
 
 	Sizes       []int         // default sizes; nil if it has none
 	Connections []int         // default numbers of connections; nil: always one
+	Peers       int           // default number of idle peers; 0: it has none
 	Devices     []string      // compared if none are named
 	Time        time.Duration // default duration of a trial
 
@@ -49,7 +50,7 @@ type VerbsParams struct {
 	Connections []int    // nil: those of the benchmark
 	Rounds      int      // 0: 5
 	Window      int      // messages in flight; 0: 64, or fewer of long ones
-	Peers       int      // verbs-memory; 0: 1000
+	Peers       int      // 0: those of the benchmark
 	Time        time.Duration
 	// Quantile selects the batch of a trial that counts: 0.5 is the median. A smaller value
 	// ignores times in which a busy machine did something else. 0: the median for times,
@@ -125,7 +126,7 @@ that had arrived completely, time the time of a Write relative to one into a pee
 			Long: `The leader exchanges a message with each peer, which then stay idle. user is the growth of its
 proportional set (smaps), kernel the memory of its sockets: their objects (slabinfo, which only
 root may read) and their buffers (sockstat). Figures are per peer.`,
-			Devices: []string{"rc", "rd"}, Time: time.Second,
+			Devices: []string{"rc", "rd"}, Time: time.Second, Peers: 1000,
 			ask: one, answer: one, lead: leadMemory, follow: followMemory},
 	}
 }
@@ -156,7 +157,7 @@ func (p VerbsParams) fill(b *Verbs) (VerbsParams, error) {
 	if b.Connections == nil {
 		p.Connections = []int{1}
 	}
-	p.Against, p.Rounds, p.Peers, p.Time = cmp.Or(p.Against, p.Devices[0]), cmp.Or(p.Rounds, 5), cmp.Or(p.Peers, 1000), cmp.Or(p.Time, b.Time)
+	p.Against, p.Rounds, p.Peers, p.Time = cmp.Or(p.Against, p.Devices[0]), cmp.Or(p.Rounds, 5), cmp.Or(p.Peers, b.Peers, 1), cmp.Or(p.Time, b.Time)
 	if !slices.Contains(p.Devices, p.Against) {
 		return p, fmt.Errorf("bench: %s: cannot compare with %s, which is not among the devices %v", b.Name, p.Against, p.Devices)
 	}

@@ -6,13 +6,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/bytesize"
@@ -116,28 +116,33 @@ func newBenchmark(b bench.Benchmark) *cobra.Command {
 		fl.StringSliceVar(&f.variants, "device", nil, "device that carries messages: "+deviceNames()+"; several alternate and are compared with the first (default: as configured)")
 		offerValues(cmd, "device", deviceNames())
 	}
-	if b.Calls {
-		fl.StringSliceVar(&f.params.Calls, "op", nil, "operations to measure: "+strings.Join(bench.ReuseCalls, ", ")+" (default "+bench.ReuseCalls[0]+")")
-		offerValues(cmd, "op", strings.Join(bench.ReuseCalls, ", "))
-	}
 	if b.Protocols || b.Collective != "" || b.Devices {
 		fl.IntVar(&f.rounds, "rounds", 5, "number of runs of each variant")
 		fl.StringVar(&f.plot, "plot", "", "draw the result into this SVG file")
 	}
-	switch b.Name {
-	case "progress":
-		fl.Float64Var(&f.params.Delay, "delay", 0, "length of the delay, as a multiple of the transfer time without delay (default 5)")
-	case "exchange":
-		fl.Float64SliceVar(&f.params.Ratios, "ratios", nil, "ratios of communication to computation (default: from 0.1 to 4)")
-		fl.DurationVar(&f.params.Communication, "communication", 0, "assumed time of an iteration without computation (default: measured)")
-	case "mt-latency":
-		fl.IntVar(&f.params.Threads, "threads", 0, "number of goroutines at rank 1 (default 2)")
-	case "first-message":
-		fl.Float64Var(&f.params.Since, "since", 0, "start time of the launcher, as printed by date +%s.%N (default: when the ranks have joined, or now if this command starts them)")
-	case "idle":
-		fl.IntVar(&f.params.Seconds, "seconds", 0, "how long to wait, in seconds (default 10)")
+	for _, one := range b.Flags {
+		addFlag(fl, one, one.Value(&f.params))
+		if one.Choices != nil {
+			offerValues(cmd, one.Name, strings.Join(one.Choices, ", "))
+		}
 	}
 	return cmd
+}
+
+// addFlag adds a flag of a benchmark for its variable.
+func addFlag(fl *pflag.FlagSet, f bench.Flag, variable any) {
+	switch v := variable.(type) {
+	case *int:
+		fl.IntVar(v, f.Name, 0, f.Help)
+	case *float64:
+		fl.Float64Var(v, f.Name, 0, f.Help)
+	case *[]float64:
+		fl.Float64SliceVar(v, f.Name, nil, f.Help)
+	case *[]string:
+		fl.StringSliceVar(v, f.Name, nil, f.Help)
+	case *time.Duration:
+		fl.DurationVar(v, f.Name, 0, f.Help)
+	}
 }
 
 // startBenchmark starts this program again as the ranks of a job.
@@ -145,17 +150,19 @@ func startBenchmark(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 	if err := b.Check(f.ranks); err != nil {
 		return err
 	}
-	if b.Name == "first-message" && f.params.Since == 0 {
-		return startSelf(cmd, f.ranks, fmt.Sprintf("--since=%.6f", float64(time.Now().UnixMicro())/1e6))
-	}
-	if b.Name == "rndv-overhead" && f.variants == nil && speculates() {
-		f.variants = []string{"off", "auto", "spec"}
+	for _, one := range b.Flags {
+		if one.Start != nil && !cmd.Flags().Changed(one.Name) {
+			return startSelf(cmd, f.ranks, "--"+one.Name+"="+one.Start())
+		}
 	}
 	if b.Worlds != nil && f.variants == nil && !overNetwork() {
 		return startSelf(cmd, f.ranks, "--device="+strictDevice)
 	}
-	if b.Name == "memory" && !cmd.Flags().Changed("ranks") {
-		return sweepMemory(cmd, b, f)
+	if b.Sweep != nil && !cmd.Flags().Changed("ranks") {
+		return sweepRanks(cmd, b, f)
+	}
+	if b.Sweep == nil && f.variants == nil {
+		f.variants = b.Variants
 	}
 	if len(f.variants) > 1 {
 		return compareVariants(cmd, b, f)
@@ -176,19 +183,10 @@ func (f *benchFlags) check(b bench.Benchmark) error {
 			return err
 		}
 	}
-	if f.params.Delay != 0 && !(f.params.Delay > 1) {
-		return fmt.Errorf("--delay %g: the delay must be longer than the transfer; use more than 1", f.params.Delay)
-	}
-	for _, r := range f.params.Ratios {
-		if !(r > 0) || math.IsInf(r, 0) {
-			return fmt.Errorf("--ratios %g: the ratio of communication to computation must be above 0", r)
+	if b.Validate != nil {
+		if err := b.Validate(&f.params); err != nil {
+			return err
 		}
-	}
-	if f.params.Communication < 0 {
-		return fmt.Errorf("--communication %v: use a time such as 30us", f.params.Communication)
-	}
-	if err := bench.CheckCalls(f.params.Calls); err != nil {
-		return fmt.Errorf("--op %w", err)
 	}
 	_, err := parseSizes(f.sizes)
 	return err

@@ -44,8 +44,10 @@ func compareVariants(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error 
 			// The first variant starts, because exchange computes as long as it communicates.
 			k := (i + round) % len(f.variants)
 			more := []string{"--json", "--" + variantFlag(b) + "=" + f.variants[k]}
-			if us := cmp.communication(); b.Name == "exchange" && f.params.Communication == 0 && us > 0 {
-				more = append(more, fmt.Sprintf("--communication=%.3fus", us))
+			for _, one := range b.Flags {
+				if us := cmp.first(one.From); us > 0 && !cmd.Flags().Changed(one.Name) {
+					more = append(more, fmt.Sprintf("--%s=%.3fus", one.Name, us))
+				}
 			}
 			results, err := benchmarkJob(cmd, f.ranks, append(slices.Clone(args), more...), os.Environ())
 			if err != nil {
@@ -158,11 +160,11 @@ func (c *comparison) figure(r bench.Result) *figure {
 	return &c.figures[i]
 }
 
-// communication returns the communication time of the first variant in its first run,
-// or 0 if it has not been measured.
-func (c *comparison) communication() float64 {
+// first returns a metric of the first variant in its first run, or 0 if it has not been
+// measured.
+func (c *comparison) first(metric string) float64 {
 	for _, g := range c.figures {
-		if g.Metric == "model-1/communication" && len(g.values[0]) > 0 {
+		if g.Metric == metric && len(g.values[0]) > 0 {
 			return g.values[0][0]
 		}
 	}

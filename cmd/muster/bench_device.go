@@ -1,7 +1,7 @@
 package main
 
 // --device: names for the settings that select a device, also between ranks of one host,
-// and the sweep of bench memory over numbers of ranks.
+// and the sweep of a benchmark over numbers of ranks.
 
 import (
 	"fmt"
@@ -64,26 +64,20 @@ func deviceSettings(name string) ([]string, error) {
 	return nil, fmt.Errorf("--device %s: unknown device; use one of %s", name, deviceNames())
 }
 
-// memoryRanks and memoryDevices are the defaults of bench memory.
-var (
-	memoryRanks   = []int{2, 4, 8, 16, 32, 64}
-	memoryDevices = []string{"rd", "ud", "hybrid", "hybrid-rings", "rc", "rc-few"}
-)
-
-// sweepMemory runs bench memory for several numbers of ranks and prints a table.
-func sweepMemory(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
+// sweepRanks runs a benchmark for several numbers of ranks and prints a table.
+func sweepRanks(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 	devices := f.variants
 	if devices == nil {
-		devices = memoryDevices
+		devices = b.Variants
 	}
 	p := bench.Printer{W: os.Stdout, JSON: f.json, B: b}
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	if !f.json {
 		fmt.Fprintln(os.Stdout, "# Muster", b.Title, "(of the rank with the most memory)")
-		fmt.Fprintln(t, "ranks\tdevice\tmemory (KiB)\tkernel (KiB)\tdescriptors\tconnections\trings\tlow-water\t")
+		fmt.Fprintf(t, "ranks\tdevice\t%s\t\n", strings.Join(b.Sweep.Columns, "\t"))
 	}
 	args := passedOn(cmd.Flags(), b.Name)
-	for _, n := range memoryRanks {
+	for _, n := range b.Sweep.Ranks {
 		for _, d := range devices {
 			results, err := benchmarkJob(cmd, n, append(slices.Clone(args), "--json", "--device="+d), os.Environ())
 			if err != nil {
@@ -96,7 +90,8 @@ func sweepMemory(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 				continue
 			}
 			fmt.Fprintf(t, "%d\t%s\t", n, d)
-			for _, metric := range []string{"memory", "kernel", "descriptors", "connections", "rings", "low-water"} {
+			for _, column := range b.Sweep.Columns {
+				metric, _, _ := strings.Cut(column, " (")
 				i := slices.IndexFunc(results, func(r bench.Result) bool { return r.Metric == metric })
 				if i < 0 {
 					fmt.Fprint(t, "-\t")

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/muster-mpi/muster/mpi"
 )
 
 const speculate = "MUSTER_SPECULATE="
@@ -36,28 +34,11 @@ func protocolNames() string {
 	return strings.Join(names, ", ")
 }
 
-// protocolSettings returns the settings of a name. A library without speculation does
-// not need the setting that disables it; any other unsupported setting is an error.
+// protocolSettings returns the settings of a name.
 func protocolSettings(name string) ([]string, error) {
 	i := slices.IndexFunc(protocolRows, func(row protocolRow) bool { return row.name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("--protocol %s: unknown protocol; use one of %s", name, protocolNames())
 	}
-	var settings []string
-	for _, kv := range protocolRows[i].settings {
-		_, err := mpi.ConfigFromEnv([]string{kv})
-		if err != nil && kv == speculate+"never" {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--protocol %s: this build of the library does not support it: %w", name, err)
-		}
-		settings = append(settings, kv)
-	}
-	return settings, nil
-}
-
-func speculates() bool {
-	_, err := protocolSettings("spec")
-	return err == nil
+	return protocolRows[i].settings, nil
 }

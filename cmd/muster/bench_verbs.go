@@ -94,8 +94,8 @@ dialing side needs no other flags.`,
 	if b.Connections != nil {
 		fl.IntSliceVar(&f.params.Connections, "connections", nil, "numbers of connections (default: powers of two up to 256)")
 	}
-	if b.Name == "verbs-memory" {
-		fl.IntVar(&f.params.Peers, "peers", 1000, "number of idle peers")
+	if b.Peers > 0 {
+		fl.IntVar(&f.params.Peers, "peers", b.Peers, "number of idle peers")
 	}
 	return cmd
 }
