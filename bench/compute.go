@@ -61,7 +61,7 @@ func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 func middle(r Result, values []float64) Result {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
-	r.Value, r.Min, r.P50, r.P99 = median(sorted), sorted[0], median(sorted), sorted[min(n*99/100, n-1)]
+	r.Value, r.Min, r.P50, r.P99 = Median(sorted), sorted[0], Median(sorted), sorted[min(n*99/100, n-1)]
 	return r
 }
 
@@ -76,7 +76,8 @@ func average(r Result, values []float64) Result {
 	return r
 }
 
-func median(values []float64) float64 {
+// Median returns the median of values, of which there is at least one.
+func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2

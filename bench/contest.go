@@ -20,6 +20,7 @@ package bench
 // collective early has left the work to others.
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -79,7 +80,7 @@ func (e *Entry) Micros() float64 {
 	if len(e.Times) == 0 {
 		return math.Inf(1)
 	}
-	return median(e.Times)
+	return Median(e.Times)
 }
 
 // Best returns the fastest of the other entries that alternated to the end, and the time of
@@ -94,14 +95,14 @@ func Best(entries []Entry) (best *Entry, ratio float64) {
 		if !e.Last {
 			continue
 		}
-		if even, _ := halves(e.Times); median(even) < shortest {
-			best, shortest = e, median(even)
+		if even, _ := halves(e.Times); Median(even) < shortest {
+			best, shortest = e, Median(even)
 		}
 	}
 	if best != nil {
 		_, first := halves(entries[0].Times)
 		_, other := halves(best.Times)
-		return best, median(first) / median(other)
+		return best, Median(first) / Median(other)
 	}
 	for i := range entries[1:] {
 		if e := &entries[1+i]; e.Micros() < shortest {
@@ -300,15 +301,7 @@ func (t *Contest) keep(entries []Entry, list []int, factor float64, most int) ([
 func fastest(entries []Entry, list []int, factor float64, most int) []int {
 	shortest := func(i int) float64 { return slices.Min(entries[i].Times) }
 	order := slices.Clone(list)
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch x, y := shortest(a), shortest(b); {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(shortest(a), shortest(b)) })
 	limit := shortest(order[0]) * factor
 	kept := []int{0}
 	for _, i := range order {

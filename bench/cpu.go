@@ -116,7 +116,7 @@ func (l *cpuLoop) batch(n, messages int) (float64, error) {
 			l.used[i] = micros(after - before)
 		}
 	}
-	return median(l.used), nil
+	return Median(l.used), nil
 }
 
 // window sends or receives one window.

@@ -78,7 +78,7 @@ func exchangeModel(x *partner, communication float64, ratios []float64, p *Param
 	}
 	if communication == 0 {
 		// Both ranks use the computation time that rank 0 has determined.
-		found := []float64{median(bare[0])}
+		found := []float64{Median(bare[0])}
 		if err := mpi.Bcast(x.c, found, 0); err != nil {
 			return 0, err
 		}

@@ -91,7 +91,7 @@ func failureRounds(c, base *mpi.Comm, rounds int, suffix string, emit func(Resul
 			times["revoke"] = append(times["revoke"], took)
 		}
 	}
-	of := median(slices.Sorted(slices.Values(times["allreduce"])))
+	of := Median(slices.Sorted(slices.Values(times["allreduce"])))
 	for _, name := range []string{"allreduce", "agree", "shrink", "revoke"} {
 		sorted := slices.Sorted(slices.Values(times[name]))
 		r := middle(Result{Metric: name + suffix}, sorted)

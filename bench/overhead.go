@@ -234,7 +234,7 @@ func crossing(c *mpi.Comm, size int) func(int) (float64, error) {
 			took = []float64{0}
 		}
 		if c.Rank() == 1 {
-			reported[0] = median(took)
+			reported[0] = Median(took)
 			return 0, mpi.Send(c, reported, 0, reportTag)
 		}
 		if _, err := mpi.Recv(c, reported, 1, reportTag); err != nil {
@@ -243,6 +243,6 @@ func crossing(c *mpi.Comm, size int) func(int) (float64, error) {
 		if n == 1 {
 			return reported[0], nil
 		}
-		return (reported[0] + median(took)) / 2, nil
+		return (reported[0] + Median(took)) / 2, nil
 	}
 }

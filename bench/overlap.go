@@ -63,7 +63,7 @@ func overlapOf(t *transfer, s scenario, w *work, p *Params, emit func(Result)) e
 	if err := o.sample(warmup, 0); err != nil {
 		return err
 	}
-	size, l0 := len(t.buf), median(o.without)
+	size, l0 := len(t.buf), Median(o.without)
 	for _, share := range hiddenShares {
 		if err := o.sample(max(n, fewestHidden), w.iterations(share*l0)); err != nil {
 			return err
@@ -76,7 +76,7 @@ func overlapOf(t *transfer, s scenario, w *work, p *Params, emit func(Result)) e
 	}
 	best, err := grow(l0, func(c float64) (step, error) {
 		err := o.sample(n, w.iterations(c))
-		return step{median(o.without), median(o.alone), median(o.with)}, err
+		return step{Median(o.without), Median(o.alone), Median(o.with)}, err
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package bench
 // A line chart as SVG. ChartOf selects the figures, Chart.WriteSVG draws them.
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -16,20 +17,35 @@ type Chart struct {
 	Title string
 	X, Y  string // what the axes show
 	Bytes bool   // X is a number of bytes
-	// Times marks Y as a ratio: its axis is logarithmic too, and values that are not
+	// Times marks Y as a ratio or a time: its axis is logarithmic too, and values that are not
 	// positive are left out.
-	Times  bool
+	Times bool
+	// Beyond is where measurements end and simulations begin: a line is drawn there. 0: none.
+	Beyond float64
 	Series []Series
 }
 
 // Series is one line.
 type Series struct {
-	Name   string
-	Points []Point
+	Name      string
+	Simulated bool // dashed
+	Points    []Point
 }
 
 // Point is a point of a line; X is positive.
 type Point struct{ X, Y float64 }
+
+// Add adds a point to the series with a name, which it creates. A point without a positive X is
+// left out.
+func (c *Chart) Add(series string, x, y float64) {
+	i := slices.IndexFunc(c.Series, func(s Series) bool { return s.Name == series })
+	if i < 0 {
+		i, c.Series = len(c.Series), append(c.Series, Series{Name: series})
+	}
+	if x > 0 {
+		c.Series[i].Points = append(c.Series[i].Points, Point{x, y})
+	}
+}
 
 // ChartOf returns a chart of the results of a benchmark: over the size, or over the ratio
 // of communication to computation where that was varied. If protocols were compared, it
@@ -61,13 +77,7 @@ func ChartOf(b Benchmark, results []Result) Chart {
 		if compared {
 			c.Y = "change against " + r.Against + " (%)"
 		}
-		i := slices.IndexFunc(c.Series, func(s Series) bool { return s.Name == name })
-		if i < 0 {
-			i, c.Series = len(c.Series), append(c.Series, Series{Name: name})
-		}
-		if x > 0 {
-			c.Series[i].Points = append(c.Series[i].Points, Point{x, r.Value})
-		}
+		c.Add(name, x, r.Value)
 	}
 	return c
 }
@@ -213,6 +223,11 @@ func (c Chart) axes(b *strings.Builder, f frame) {
 		text(b, f.x(v), plotTop+plotHeight+18, "middle", "", c.label(v))
 	}
 	rule(b, plotLeft, plotTop, plotLeft, plotTop+plotHeight, true)
+	if c.Beyond > 0 {
+		rule(b, f.x(c.Beyond), plotTop, f.x(c.Beyond), plotTop+plotHeight, true)
+		text(b, f.x(c.Beyond)-4, plotTop+12, "end", "", "measured")
+		text(b, f.x(c.Beyond)+4, plotTop+12, "start", "", "simulated")
+	}
 	text(b, plotLeft+plotWidth/2, plotTop+plotHeight+44, "middle", "", c.X)
 	const x, y = 18, plotTop + plotHeight/2
 	text(b, x, y, "middle", fmt.Sprintf(`transform="rotate(-90 %d %d)"`, x, y), c.Y)
@@ -249,15 +264,11 @@ func drawSeries(b *strings.Builder, f frame, i int, s Series) {
 	if round := i / len(lineColours); round > 0 {
 		dash = fmt.Sprintf(` stroke-dasharray="%d 4"`, 4*round)
 	}
+	if s.Simulated {
+		dash = ` stroke-dasharray="6 3"`
+	}
 	points := slices.DeleteFunc(slices.Clone(s.Points), func(p Point) bool { return f.times && p.Y <= 0 })
-	slices.SortStableFunc(points, func(p, q Point) int {
-		if p.X < q.X {
-			return -1
-		} else if p.X > q.X {
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(points, func(p, q Point) int { return cmp.Compare(p.X, q.X) })
 	var coordinates []string
 	for _, p := range points {
 		coordinates = append(coordinates, fmt.Sprintf("%.1f,%.1f", f.x(p.X), f.y(p.Y)))

@@ -89,7 +89,7 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 		}
 		base = append(base, r.last.latency)
 	}
-	delay := r.w.iterations(p.delay() * median(base[len(base)/2:])) // the first ones are cold
+	delay := r.w.iterations(p.delay() * Median(base[len(base)/2:])) // the first ones are cold
 	var without, with, done, left, seen, inCall, pages []float64
 	for range n {
 		if err := r.once(0); err != nil {
@@ -102,7 +102,7 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 		d := r.last
 		with, left = append(with, d.latency), append(left, d.wait)
 		inCall, pages = append(inCall, d.inCall*100), append(pages, d.pages*100)
-		done = append(done, doneMeanwhile(median(without), d.delay, d.latency)*100)
+		done = append(done, doneMeanwhile(Median(without), d.delay, d.latency)*100)
 		seen = append(seen, 0)
 		if d.lastByte {
 			seen[len(seen)-1] = 100
@@ -111,7 +111,7 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 	if err := r.order(0); err != nil {
 		return err
 	}
-	l0 := median(without)
+	l0 := Median(without)
 	for i := range left {
 		left[i] *= 100 / l0
 	}

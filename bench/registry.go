@@ -135,7 +135,7 @@ var overlapSizes = powers[10:]
 func All() []Benchmark {
 	list := slices.Concat(
 		pingpongBenchmarks(), streamBenchmarks(), deviceBenchmarks(), concurrentBenchmarks(), resourceBenchmarks(),
-		checkpointBenchmarks(), memoryBenchmarks(), startBenchmarks(), registrationBenchmarks(), overlapBenchmarks(),
+		checkpointBenchmarks(), memoryBenchmarks(), startBenchmarks(), overlapBenchmarks(),
 		progressBenchmarks(), exchangeBenchmarks(), overheadBenchmarks(), stallBenchmarks(), cpuBenchmarks(),
 		cipherBenchmarks(), collectiveBenchmarks(), neighborhoodBenchmarks(), frequentBenchmarks(), windowBenchmarks(),
 		failureBenchmarks(),

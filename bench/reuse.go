@@ -137,7 +137,7 @@ func typical(times []float64) float64 {
 	if len(times) == 0 {
 		return 0 // rank 1 measures nothing
 	}
-	most := 3 * median(times)
+	most := 3 * Median(times)
 	sum := 0.0
 	for _, t := range times {
 		sum += min(t, most)
@@ -161,8 +161,8 @@ func gains(from, to []float64) []float64 {
 }
 
 // emitGain emits the latency and the duration of the call in each world, the gain of each
-// over the first, the theoretical gain for that share of frequently used buffers, and the
-// number of uses from which the rule registers. The gain of the second world that copies is
+// over the first, the theoretical gain for that share of frequently used buffers, the number of
+// uses from which the rule registers, and the share that was sent in place. The gain of the second world that copies is
 // noise. The call takes longer where it waits until the device has released the buffer; the
 // message has been sent by then.
 func (r *reuseCall) emitGain(metric string, times []trips, share int, emit func(int, Result)) (latency []float64, err error) {
@@ -175,13 +175,14 @@ func (r *reuseCall) emitGain(metric string, times []trips, share int, emit func(
 		report(k, "", "us", latency[k])
 		report(k, "-call", "us", typical(times[k].call))
 	}
-	saved, uses, err := r.saved()
+	saved, uses, direct, err := r.saved()
 	if err != nil || len(times[0].half) == 0 {
 		return latency, err
 	}
 	theory := saved / 1e3 / latency[0] * float64(share)
 	report(1, "-uses", "uses", float64(uses))
 	report(1, "-theory", "%", theory)
+	report(1, "-direct", "%", direct)
 	for k := 1; k < len(r.worlds); k++ {
 		gain := middle(Result{Size: r.size, Metric: metric + "-gain", Unit: "%"}, gains(times[0].half, times[k].half))
 		emit(k, gain)
@@ -193,25 +194,44 @@ func (r *reuseCall) emitGain(metric string, times []trips, share int, emit func(
 }
 
 // saved returns the cost of the copy that a registered buffer saves minus that of the lookup,
-// in nanoseconds (the numerator of P1's equation 6), and the number of uses from which the
-// rule registers; 0: it does not register.
-func (r *reuseCall) saved() (ns float64, uses uint32, err error) {
+// in nanoseconds (the numerator of P1's equation 6), the number of uses from which the rule
+// registers, 0 if it does not register, and the share of messages without a copy since the last
+// figure, in percent.
+func (r *reuseCall) saved() (ns float64, uses uint32, direct float64, err error) {
 	c := r.worlds[1]
-	rows, _, err := inspect.FrequentBuffers(c, 1-c.Rank())
+	rows, now, err := inspect.FrequentBuffers(c, 1-c.Rank())
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
+	direct = float64(now.Direct - r.before.Direct)
+	direct = 100 * direct / max(direct+float64(now.Copied-r.before.Copied), 1)
+	r.before = now
 	for _, row := range rows {
+		if r.size < row.Lo || r.size > row.Hi {
+			continue
+		}
 		lookup := row.Lookup
-		if uses = row.Send; r.wins != nil {
+		switch r.name {
+		case "eager":
+			uses = row.Send
+		case "isend":
+			uses = row.Isend
+		default:
 			uses, lookup = row.OneSided, row.LookupOneSided
 		}
-		if r.size >= row.Lo && r.size <= row.Hi {
-			// The row is valid for the middle of its range of lengths.
-			return row.Copy*float64(r.size)/(1.5*float64(row.Lo)) - lookup, uses, nil
-		}
+		// The row is valid for the middle of its range of lengths.
+		return row.Copy*float64(r.size)/(1.5*float64(row.Lo)) - lookup, uses, direct, nil
 	}
-	return 0, 0, nil
+	return 0, 0, direct, nil
+}
+
+// savedBy returns what the second saves relative to the first, in percent, by round.
+func savedBy(from, to []float64) []float64 {
+	out := changes(from, to)
+	for i := range out {
+		out[i] = -out[i]
+	}
+	return out
 }
 
 // copyTime returns the cost of a copy of size bytes, in nanoseconds.

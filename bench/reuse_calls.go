@@ -1,9 +1,12 @@
 package bench
 
 // The calls that benchmarks of frequently used buffers compare: a ping-pong of eager
-// messages, and a put or a get with its flush. Puts and gets are issued in batches. A batch
-// begins when the other rank is in a call of the same world: if it waited in another
-// world, its progress thread would do the target's part.
+// messages by Send or Isend, and a put or a get with its flush. On adapters a send in place
+// completes when the peer's adapter has acknowledged it. A blocking send would wait for that,
+// so it copies there (decision 033) and shows no gain; that of an Isend completes long before
+// the answer arrives. All but blocking sends are issued in batches. A batch begins when the
+// other rank is in a call of the same world: if it waited in another world, its progress
+// thread would do the target's part.
 
 import (
 	"errors"
@@ -13,10 +16,11 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 // reuseCalls lists the valid names in Params.Calls.
-var reuseCalls = []string{"eager", "put", "get"}
+var reuseCalls = []string{"eager", "isend", "put", "get"}
 
 var reuseFlags = []Flag{{Name: "op", Choices: reuseCalls, Help: "operations to measure: " + strings.Join(reuseCalls, ", ") + " (default " + reuseCalls[0] + ")",
 	Value: func(p *Params) any { return &p.Calls }}}
@@ -54,17 +58,21 @@ type reuseCall struct {
 	size   int
 	recv   []byte
 	wins   []*mpi.Win[byte]
+	before inspect.BufferStats // counters at the last figure
 }
 
-// transfersPerBatch is the number of successive puts or gets in one world.
-const transfersPerBatch = 8
+// callsPerBatch is the number of successive isends, puts or gets in one world.
+const callsPerBatch = 8
 
 func newReuseCall(name string, worlds []*mpi.Comm, size int) (*reuseCall, error) {
 	r := &reuseCall{name: name, each: 1, worlds: worlds, size: size, recv: make([]byte, size)}
 	if name == reuseCalls[0] {
 		return r, nil
 	}
-	r.metric, r.each = name+"-", transfersPerBatch
+	r.metric, r.each = name+"-", callsPerBatch
+	if name == "isend" {
+		return r, nil
+	}
 	for _, c := range worlds {
 		w, err := mpi.AllocateWin[byte](c, size)
 		if err != nil {
@@ -93,13 +101,14 @@ func (r *reuseCall) run(n int, next func(k, i int) []byte) ([]trips, error) {
 	for i, round := 0, 0; i < n; i, round = i+r.each, round+1 {
 		for j := range r.worlds {
 			k := (j + round) % len(r.worlds) // none is always first
-			var err error
-			if r.wins == nil {
-				err = r.message(k, next(k, i), &times[k])
-			} else {
-				err = r.transfers(k, i, min(r.each, n-i), next, &times[k])
+			batch := r.transfers
+			switch r.name {
+			case "eager":
+				batch = r.message
+			case "isend":
+				batch = r.isends
 			}
-			if err != nil {
+			if err := batch(k, i, min(r.each, n-i), next, &times[k]); err != nil {
 				return nil, err
 			}
 		}
@@ -108,8 +117,8 @@ func (r *reuseCall) run(n int, next func(k, i int) []byte) ([]trips, error) {
 }
 
 // message makes a round trip.
-func (r *reuseCall) message(k int, buf []byte, t *trips) error {
-	c := r.worlds[k]
+func (r *reuseCall) message(k, i, _ int, next func(k, i int) []byte, t *trips) error {
+	c, buf := r.worlds[k], next(k, i)
 	if c.Rank() == 1 {
 		if _, err := mpi.Recv(c, r.recv, 0, reuseTag); err != nil {
 			return err
@@ -128,6 +137,42 @@ func (r *reuseCall) message(k int, buf []byte, t *trips) error {
 	return nil
 }
 
+// isends makes n round trips, after one of a byte that is not timed: the other rank may still
+// wait for an ack in the previous world. The previous send has completed by the time it is
+// waited for: rank 0 waits outside of the measured time, rank 1 after it has received this
+// message.
+func (r *reuseCall) isends(k, first, n int, next func(k, i int) []byte, t *trips) error {
+	c, buf := r.worlds[k], []byte{0}
+	var last mpi.Request
+	for i := range n + 1 {
+		if i > 0 {
+			buf = next(k, first+i-1)
+		}
+		if c.Rank() == 1 {
+			if _, err := mpi.Recv(c, r.recv, 0, reuseTag); err != nil {
+				return err
+			}
+		}
+		if _, err := last.Wait(); err != nil {
+			return err
+		}
+		start := time.Now()
+		last = mpi.Isend(c, buf, 1-c.Rank(), reuseTag)
+		called := time.Since(start)
+		if c.Rank() == 1 {
+			continue
+		}
+		if _, err := mpi.Recv(c, r.recv, 1, reuseTag); err != nil {
+			return err
+		}
+		if i > 0 {
+			t.half, t.call = append(t.half, micros(time.Since(start))/2), append(t.call, micros(called))
+		}
+	}
+	_, err := last.Wait()
+	return err
+}
+
 // transfers makes n puts or gets at rank 0.
 func (r *reuseCall) transfers(k, first, n int, next func(k, i int) []byte, t *trips) error {
 	c, w := r.worlds[k], r.wins[k]
@@ -143,7 +188,7 @@ func (r *reuseCall) transfers(k, first, n int, next func(k, i int) []byte, t *tr
 		return err
 	}
 	call := w.Put
-	if r.name == reuseCalls[2] {
+	if r.name == "get" {
 		call = w.Get
 	}
 	for i := range n {

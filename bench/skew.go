@@ -138,7 +138,7 @@ func figureOf(f SkewFigure, calls, first []callTimes) SkewFigure {
 	for i := range calls {
 		ratios = append(ratios, calls[i].tail/first[i].tail)
 	}
-	f.TailRatio = median(ratios)
+	f.TailRatio = Median(ratios)
 	return f
 }
 

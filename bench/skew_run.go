@@ -175,7 +175,7 @@ func (p *SkewParams) message(c *mpi.Comm, i int) (time.Duration, error) {
 	}
 	half := int64(0)
 	if len(trips) > 0 {
-		half = int64(median(trips) / 2)
+		half = int64(Median(trips) / 2)
 	}
 	half, err := mpi.BcastValue(c, half, 0)
 	return time.Duration(half), err

@@ -52,10 +52,6 @@ type VerbsParams struct {
 	Window      int      // messages in flight; 0: 64, or fewer of long ones
 	Peers       int      // 0: those of the benchmark
 	Time        time.Duration
-	// Quantile selects the batch of a trial that counts: 0.5 is the median. A smaller value
-	// ignores times in which a busy machine did something else. 0: the median for times,
-	// the whole trial for bandwidth.
-	Quantile float64
 }
 
 // VerbsEndpoint tells OpenVerbs where and for which side to open a device.
@@ -112,10 +108,6 @@ back on each; half of the whole time divided by the number of connections. Throu
 ways over all connections, round-robin. RC has as many queue pairs and sockets, RD as many queue pairs on one socket.`,
 			Sizes: []int{64, 8 << 10}, Connections: []int{1, 2, 4, 8, 16, 32, 64, 128, 256}, Devices: remote, Time: 100 * time.Millisecond,
 			ask: same, answer: same, lead: leadConnections, follow: followConnections},
-		{Name: "verbs-registration", Title: "Verbs Registration Test", Doc: "time to register memory with a device and to deregister it", Column: "Time (us)",
-			Long:  "Register and Deregister of memory that was touched before.",
-			Sizes: []int{4 << 10, 64 << 10, 1 << 20}, Devices: []string{"rc", "rd", "shm"}, Time: 50 * time.Millisecond,
-			ask: one, answer: one, lead: leadRegistration, follow: followNothing},
 		{Name: "verbs-progress", Title: "Verbs Progress Test", Doc: "RDMA Write into a peer that computes and never calls the library", Column: "Progress (%)",
 			Long: `The follower computes for a delay much longer than the transfer, without any call, then checks
 which pages of the message have arrived. progress is their share, complete the share of Writes
@@ -176,9 +168,6 @@ func (p VerbsParams) fill(b *Verbs) (VerbsParams, error) {
 			return p, fmt.Errorf("bench: %s: %d is out of range: rounds, connections and peers are 1 or more", b.Name, n)
 		}
 	}
-	if p.Quantile < 0 || p.Quantile >= 1 {
-		return p, fmt.Errorf("bench: %s: quantile %g is not between 0 and 1", b.Name, p.Quantile)
-	}
 	if p.Time < 0 || p.Window < 0 {
 		return p, fmt.Errorf("bench: %s: negative time (%v) or window (%d)", b.Name, p.Time, p.Window)
 	}
@@ -213,7 +202,7 @@ func (b Verbs) Lead(s *VerbsSession, p VerbsParams, emit func(VerbsRow)) error {
 					}
 					got, err := s.measure(&b, &verbsTrial{
 						Bench: b.Name, Device: name, Size: size, Connections: connections,
-						Window: p.window(size), Time: p.Time, Peers: p.Peers, Quantile: p.Quantile,
+						Window: p.window(size), Time: p.Time, Peers: p.Peers,
 					})
 					switch {
 					case errors.Is(err, errNotOpened):

@@ -49,7 +49,7 @@ func openBare(s *VerbsSession, t *verbsTrial, outSize, inSize int) (wire, error)
 	w := &bareWire{udp: t.Device == BareUDP, side: s.at.Side, watch: &s.waiter, listener: -1, ip: ip,
 		inSize: inSize, in: make([]byte, max(bareReadBuffer, inSize)), got: make([]int, t.Connections)}
 	switch {
-	case t.Bench == "verbs-registration" || t.Bench == "verbs-progress" || t.Bench == "verbs-memory":
+	case t.Bench == "verbs-progress" || t.Bench == "verbs-memory":
 		return nil, fmt.Errorf("%w: a bare socket does not have that", rdma.ErrUnsupported)
 	case w.udp && max(outSize, inSize) > longestDatagram:
 		return nil, fmt.Errorf("%w: a datagram has at most %d bytes", rdma.ErrUnsupported, longestDatagram)

@@ -7,7 +7,6 @@ package bench
 // goroutine reads the notes, because the follower's loop spins.
 
 import (
-	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -36,12 +35,8 @@ type verbsTrial struct {
 	Bench, Device                    string
 	Size, Connections, Window, Peers int
 	Time                             time.Duration
-	Quantile                         float64 // 0: default
 	Key                              []byte
 }
-
-// quantile selects the time that counts.
-func (t *verbsTrial) quantile() float64 { return cmp.Or(t.Quantile, 0.5) }
 
 // note is a message of the control connection.
 type note struct {

@@ -5,7 +5,6 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
@@ -28,7 +27,7 @@ func leadPingPong(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 // connections, in µs.
 func pingPongs(s *VerbsSession, w wire, t *verbsTrial) (float64, error) {
 	out := buffer(t.Size)
-	return inBatches(t, t.Time, func(rounds int) error {
+	return inBatches(t.Time, func(rounds int) error {
 		for range rounds {
 			for k := range t.Connections {
 				if err := w.send(k, out); err != nil {
@@ -45,10 +44,10 @@ func pingPongs(s *VerbsSession, w wire, t *verbsTrial) (float64, error) {
 	}, 2*t.Connections)
 }
 
-// inBatches runs rounds for a while, after a warm-up, and returns the median time of a batch,
-// or another quantile, per operation in µs; a round has that many operations. A batch lasts
-// about a thousandth of the time, so that batches disturbed by other load do not count.
-func inBatches(t *verbsTrial, d time.Duration, run func(rounds int) error, operations int) (float64, error) {
+// inBatches runs rounds for a while, after a warm-up, and returns the median time of a batch
+// per operation in µs; a round has that many operations. A batch lasts about a thousandth of
+// the time, so that batches disturbed by other load do not count.
+func inBatches(d time.Duration, run func(rounds int) error, operations int) (float64, error) {
 	rounds, least := 1, d
 	for begin, last := time.Now(), time.Duration(0); ; {
 		if err := run(rounds); err != nil {
@@ -70,16 +69,7 @@ func inBatches(t *verbsTrial, d time.Duration, run func(rounds int) error, opera
 		}
 		times = append(times, micros(time.Since(start))/float64(rounds*operations))
 	}
-	return quantile(times, t.quantile()), nil
-}
-
-// quantile returns the value below which that share of the values is.
-func quantile(values []float64, share float64) float64 {
-	if share == 0.5 {
-		return median(values)
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
+	return Median(times), nil
 }
 
 // followPingPong answers, in the order of the connections.
@@ -111,7 +101,7 @@ func leadLossyPingPong(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error)
 	}
 	out := buffer(t.Size)
 	var sent, lost int
-	us, err := inBatches(t, t.Time, func(rounds int) error {
+	us, err := inBatches(t.Time, func(rounds int) error {
 		for range rounds {
 			out[0]++
 			sent++

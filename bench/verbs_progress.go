@@ -27,7 +27,7 @@ func leadProgress(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 		return nil, fmt.Errorf("%w: RDMA Write", rdma.ErrUnsupported)
 	}
 	out := buffer(t.Size)
-	polled, err := inBatches(t, t.Time/5, func(rounds int) error { return remoteOps(s, w, rdma.OpWrite, out, rounds, 1) }, 1)
+	polled, err := inBatches(t.Time/5, func(rounds int) error { return remoteOps(s, w, rdma.OpWrite, out, rounds, 1) }, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func leadProgress(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	return []figure{
 		{"progress", "%", 100 * mean, "write"},
 		{"complete", "%", 100 * float64(complete) / float64(len(shares)), "write"},
-		{"time", "ratio", median(times), "write"},
+		{"time", "ratio", Median(times), "write"},
 	}, nil
 }
 

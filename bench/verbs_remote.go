@@ -25,7 +25,7 @@ func leadRemote(op rdma.Op) func(*VerbsSession, wire, *verbsTrial) ([]figure, er
 			return nil, fmt.Errorf("%w: answers may be lost", rdma.ErrUnsupported)
 		}
 		b := buffer(length)
-		us, err := inBatches(t, t.Time, func(rounds int) error { return remoteOps(s, w, op, b, rounds, 1) }, 1)
+		us, err := inBatches(t.Time, func(rounds int) error { return remoteOps(s, w, op, b, rounds, 1) }, 1)
 		if err != nil {
 			return nil, err
 		}

@@ -54,28 +54,20 @@ func resent(w wire) []figure {
 	return []figure{{"resent", "%", 100 * float64(again) / float64(sent), "datagram"}}
 }
 
-// windowsFor runs windows for the time of the trial, after a warm-up. All of the time
-// counts unless a quantile was requested.
+// windowsFor runs windows for the time of the trial, after a warm-up.
 func windowsFor(t *verbsTrial, bytes int, window func() error) (float64, error) {
 	for begin := time.Now(); time.Since(begin) <= t.Time/5; {
 		if err := window(); err != nil {
 			return 0, err
 		}
 	}
-	var times []float64
-	begin := time.Now()
-	for last := begin; len(times) < 2 || last.Sub(begin) < t.Time; {
+	windows, begin := 0, time.Now()
+	for ; windows < 2 || time.Since(begin) < t.Time; windows++ {
 		if err := window(); err != nil {
 			return 0, err
 		}
-		now := time.Now()
-		times = append(times, now.Sub(last).Seconds())
-		last = now
 	}
-	if t.Quantile > 0 {
-		return float64(bytes) / quantile(times, t.Quantile) / 1e6, nil
-	}
-	return float64(len(times)*bytes) / time.Since(begin).Seconds() / 1e6, nil
+	return float64(windows*bytes) / time.Since(begin).Seconds() / 1e6, nil
 }
 
 func sendWindow(s *VerbsSession, w wire, t *verbsTrial, out []byte) error {

@@ -5,7 +5,6 @@ package bench
 // printed as a table or as JSON, or drawn.
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -93,7 +92,11 @@ type VerbsPrinter struct {
 // Print writes one row.
 func (p *VerbsPrinter) Print(row VerbsRow) error {
 	if p.JSON {
-		return row.writeJSON(p.W)
+		json := Printer{W: p.W, JSON: true}
+		for _, r := range row.Results() {
+			json.Print(r)
+		}
+		return nil
 	}
 	if !p.begun {
 		p.begun, p.reported = true, map[string]bool{}
@@ -110,14 +113,14 @@ func (p *VerbsPrinter) Print(row VerbsRow) error {
 		}
 		ratio := ""
 		if len(c.Ratios) > 0 {
-			ratio = fmt.Sprintf("%.2f", median(c.Ratios))
+			ratio = fmt.Sprintf("%.2f", Median(c.Ratios))
 		}
 		figure := row.Metric
 		if row.Unit != "" {
 			figure += "/" + row.Unit
 		}
 		_, err := fmt.Fprintf(p.W, "%-10d%-6d%-16s%-13s%12.2f%12.2f%12.2f%9s  %s\n", row.Size, row.Connections, c.Device, figure,
-			median(c.Values), slices.Min(c.Values), slices.Max(c.Values), ratio, c.Way)
+			Median(c.Values), slices.Min(c.Values), slices.Max(c.Values), ratio, c.Way)
 		if err != nil {
 			return err
 		}
@@ -134,32 +137,19 @@ func (row VerbsRow) Results() []Result {
 			continue
 		}
 		r := Result{Bench: row.Bench, Ranks: 2, Device: c.Device, Size: row.Size, Connections: row.Connections, Metric: row.Metric, Unit: row.Unit, Way: c.Way}
-		out = append(out, overRounds(r, c.Values))
+		out = append(out, OverRounds(r, c.Values))
 		if c.Device != row.Against && len(c.Ratios) > 0 {
 			r.Unit, r.Against, r.Beside = "ratio", row.Against, true
-			out = append(out, overRounds(r, c.Ratios))
+			out = append(out, OverRounds(r, c.Ratios))
 		}
 	}
 	return out
 }
 
-// overRounds returns the median of rounds with their range.
-func overRounds(r Result, values []float64) Result {
-	r.Value, r.Min, r.P50, r.P99 = median(values), slices.Min(values), median(values), slices.Max(values)
+// OverRounds returns the median of rounds with their range.
+func OverRounds(r Result, values []float64) Result {
+	r.Value, r.Min, r.P50, r.P99 = Median(values), slices.Min(values), Median(values), slices.Max(values)
 	return r
-}
-
-func (row VerbsRow) writeJSON(w io.Writer) error {
-	for _, r := range row.Results() {
-		line, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(w, "%s\n", line); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // VerbsChart draws the first figure of a benchmark: a line for each device, over the size
@@ -181,11 +171,7 @@ func VerbsChart(b Verbs, list []VerbsRow) Chart {
 			if b.Connections != nil {
 				name, x = fmt.Sprintf("%s, %s", name, Chart{Bytes: true}.label(float64(row.Size))), float64(row.Connections)
 			}
-			i := slices.IndexFunc(c.Series, func(s Series) bool { return s.Name == name })
-			if i < 0 {
-				i, c.Series = len(c.Series), append(c.Series, Series{Name: name})
-			}
-			c.Series[i].Points = append(c.Series[i].Points, Point{max(x, 1), median(cell.Values)})
+			c.Add(name, max(x, 1), Median(cell.Values))
 		}
 	}
 	return c

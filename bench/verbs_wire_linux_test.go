@@ -148,15 +148,6 @@ func TestWaitTimeout(t *testing.T) {
 	}
 }
 
-func TestQuantile(t *testing.T) {
-	values := []float64{9, 1, 5, 3, 7}
-	for share, want := range map[float64]float64{0.1: 1, 0.3: 3, 0.5: 5, 0.99: 9} {
-		if got := quantile(values, share); got != want {
-			t.Errorf("the quantile %g of %v is %g, want %g", share, values, got, want)
-		}
-	}
-}
-
 func TestCountArrivedPages(t *testing.T) {
 	mem := make([]byte, 3*progressPage+10)
 	for k, both := range []bool{true, false, true, true} {

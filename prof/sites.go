@@ -3,6 +3,7 @@ package prof
 // The statistics of each call site (T2 table 6.1), and their text.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,13 +64,7 @@ func (a *Arrivals) Sites() []SiteArrivals {
 		}
 	}
 	slices.SortStableFunc(sites, func(x, y SiteArrivals) int {
-		switch {
-		case x.sum > y.sum:
-			return -1
-		case x.sum < y.sum:
-			return 1
-		}
-		return strings.Compare(x.Site+x.Routine, y.Site+y.Routine)
+		return cmp.Or(cmp.Compare(y.sum, x.sum), strings.Compare(x.Site+x.Routine, y.Site+y.Routine))
 	})
 	return sites
 }

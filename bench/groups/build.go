@@ -42,7 +42,7 @@ const (
 var peerProgram = [...]program{openMPI: openMPIProgram, mpich: mpichProgram, bare: bareProgram, bareUDP: bareUDPProgram, oneRail: musterProgram, plain: musterProgram, gcm: musterProgram}
 
 // programs returns those that the contenders of a group need.
-func (g *group) programs(peersOnly bool) []program {
+func (g *group) programs() []program {
 	var list []program
 	for _, c := range g.peers {
 		if c != before {
@@ -50,8 +50,6 @@ func (g *group) programs(peersOnly bool) []program {
 		}
 	}
 	switch {
-	case peersOnly:
-		return list
 	case g.inC:
 		return append(list, musterProgram, cabiProgram)
 	case g.over == sharedMemory || g.channel != "" || g.direct:
@@ -67,7 +65,7 @@ func possible(groups []*group, o Options) (left []*group, needed []program, skip
 		if o.Alone {
 			g.dropPeers(func(c contender) bool { return tools(peerProgram[c]) != nil })
 		}
-		programs := g.programs(o.PeersOnly)
+		programs := g.programs()
 		err := g.obstacle(programs)
 		if err == nil && o.Root == "" {
 			err = needsSources(programs)
@@ -148,6 +146,21 @@ func (g *group) dropPeers(absent func(contender) bool) {
 			l.bound = unbound
 		}
 	}
+}
+
+// SourceRoot returns the root of Muster's sources, if the current folder is in them; otherwise
+// "".
+func SourceRoot() string {
+	dir, err := os.Getwd()
+	for up := ""; err == nil && dir != up; dir, up = filepath.Dir(dir), dir {
+		if text, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil {
+			if strings.HasPrefix(string(text), "module github.com/muster-mpi/muster\n") {
+				return dir
+			}
+			return ""
+		}
+	}
+	return ""
 }
 
 // loops has the programs in C and the script that runs a command on a host.

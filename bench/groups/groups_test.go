@@ -107,7 +107,7 @@ func TestEncryptionAgainstPlainAndCipher(t *testing.T) {
 		if s.result(&both) != "met" {
 			t.Errorf("%s: a ratio of %g is %s", name, c.ratio, s.result(&both))
 		}
-		if text := s.text(); !strings.Contains(text, "AES-128-GCM") || !strings.Contains(text, "together, "+g.shown) || !strings.Contains(text, "relative to Muster, plain") {
+		if text := s.table().Text(); !strings.Contains(text, "AES-128-GCM") || !strings.Contains(text, "together, "+g.shown) || !strings.Contains(text, "relative to Muster, plain") {
 			t.Errorf("%s prints\n%s", name, text)
 		}
 	}
@@ -305,12 +305,8 @@ func TestProgramsOfGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := groups[0].programs(false); !slices.Equal(got, []program{openMPIProgram, mpichProgram, musterOFIProgram}) {
+	if got := groups[0].programs(); !slices.Equal(got, []program{openMPIProgram, mpichProgram, musterOFIProgram}) {
 		t.Errorf("tcp needs the programs %v", got)
-	}
-	// Without ours, libfabric is not needed.
-	if got := groups[0].programs(true); !slices.Equal(got, []program{openMPIProgram, mpichProgram}) {
-		t.Errorf("tcp without Muster needs the programs %v", got)
 	}
 }
 

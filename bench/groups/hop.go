@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/muster-mpi/muster/bench"
 )
 
 // cacheLineHop returns the time in ns that a cache line takes from one CPU to another: two
@@ -54,5 +56,5 @@ func cacheLineHop(a, b int) float64 {
 	if errA != nil || errB != nil || !okA || !okB {
 		return math.NaN()
 	}
-	return median(took)
+	return bench.Median(took)
 }

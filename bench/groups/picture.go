@@ -14,19 +14,13 @@ import (
 func (s *summary) chart() bench.Chart {
 	c := bench.Chart{Title: s.group.title, X: "size", Y: "time relative to Muster", Bytes: true, Times: true}
 	for _, peer := range s.group.peers {
-		at := map[string]int{}
 		for i, l := range s.lines {
 			kind, _, _ := strings.Cut(l.title, ",")
 			ratio := spreadOf(ratios(s.values[peer][i], s.values[muster][i]))
 			if l.size <= 0 || !strings.HasSuffix(l.metric, "/tail") || !ratio.known() {
 				continue
 			}
-			k, seen := at[kind]
-			if !seen {
-				k = len(c.Series)
-				at[kind], c.Series = k, append(c.Series, bench.Series{Name: peer.String() + ", " + kind})
-			}
-			c.Series[k].Points = append(c.Series[k].Points, bench.Point{X: float64(l.size), Y: ratio.mid})
+			c.Add(peer.String()+", "+kind, float64(l.size), ratio.mid)
 		}
 	}
 	return c

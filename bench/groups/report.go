@@ -1,13 +1,11 @@
 package groups
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/muster-mpi/muster/bench/results"
 )
@@ -130,19 +128,6 @@ func (s *summary) conditions() string {
 			fmt.Fprintf(&b, " %s failed in %d of %d runs (%d of them hung).", c, len(fails), s.rounds, hung)
 		}
 	}
-	return b.String()
-}
-
-// text formats the table for the terminal.
-func (s *summary) text() string {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "\n%s\n", s.group.title)
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, row := range s.cells() {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	_ = w.Flush() // a Buffer does not fail
-	fmt.Fprintln(&b, s.conditions())
 	return b.String()
 }
 

@@ -12,31 +12,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/muster-mpi/muster/bench"
 )
 
-// record is one line of a benchmark's output.
-type record struct {
-	Bench  string  `json:"bench"`
-	Ranks  int     `json:"ranks"`
-	Device string  `json:"device"`
-	Size   int64   `json:"size"`
-	Metric string  `json:"metric"`
-	Unit   string  `json:"unit"`
-	Value  float64 `json:"value"`
-	Min    float64 `json:"min"`
-	P50    float64 `json:"p50"`
-	P99    float64 `json:"p99"` // 0: too few samples
-	// Protocol, Against: see bench.Result.
-	Protocol string `json:"protocol"`
-	Against  string `json:"against"`
-}
-
-// figure returns one of the record's statistics.
-func (r *record) figure(statistic string) float64 {
+// statisticOf returns one of the statistics of a figure.
+func statisticOf(r *bench.Result, statistic string) float64 {
 	switch statistic {
 	case "min":
 		return r.Min
@@ -71,12 +57,9 @@ type runs struct {
 }
 
 func newRuns(g *group, o Options) *runs {
-	r := &runs{group: g, log: o.Log, limit: o.Limit, settle: o.Settle, statistic: o.Statistic, rounds: o.Rounds, contenders: g.peers}
+	r := &runs{group: g, log: o.Log, limit: o.Limit, settle: o.Settle, statistic: o.Statistic, rounds: o.Rounds, contenders: append(slices.Clone(g.peers), muster)}
 	if g.rounds > 0 {
 		r.rounds = min(r.rounds, g.rounds)
-	}
-	if !o.PeersOnly {
-		r.contenders = append(r.contenders[:len(g.peers):len(g.peers)], muster)
 	}
 	for _, c := range r.contenders {
 		r.values[c], r.tails[c] = make([][]float64, len(g.lines)), make([][]float64, len(g.lines))
@@ -187,7 +170,7 @@ func (g *group) figures(out []byte, statistic string) ([]float64, error) {
 		if brace < 0 {
 			continue
 		}
-		var rec record
+		var rec bench.Result
 		if err := json.Unmarshal([]byte(text[brace:]), &rec); err != nil {
 			return nil, fmt.Errorf("cannot read the line %q: %w", strings.TrimSpace(text), err)
 		}
@@ -199,13 +182,13 @@ func (g *group) figures(out []byte, statistic string) ([]float64, error) {
 			factor, ok := unitFactors[g.unit][rec.Unit]
 			switch {
 			case isBase:
-				bases[i] = rec.figure(statistic)
+				bases[i] = statisticOf(&rec, statistic)
 			case l.over != "":
-				values[i] = rec.figure(statistic)
+				values[i] = statisticOf(&rec, statistic)
 			case !ok:
 				return nil, fmt.Errorf("%s is in %q, expected a unit like %q", g.name, rec.Unit, g.unit)
 			default:
-				values[i] = rec.figure(statistic) * factor
+				values[i] = statisticOf(&rec, statistic) * factor
 			}
 		}
 	}
@@ -219,9 +202,9 @@ func (g *group) figures(out []byte, statistic string) ([]float64, error) {
 
 // selects reports whether a record of the right metric is the figure of the line, or its
 // base.
-func (l *line) selects(rec *record, isBase bool) bool {
+func (l *line) selects(rec *bench.Result, isBase bool) bool {
 	switch {
-	case l.size != 0 && l.size != rec.Size, l.against != rec.Against, l.device != "" && l.device != rec.Device:
+	case l.size != 0 && l.size != int64(rec.Size), l.against != rec.Against, l.device != "" && l.device != rec.Device:
 		return false
 	}
 	return isBase || l.protocol == "" || l.protocol == rec.Protocol

@@ -20,7 +20,6 @@ import (
 type Options struct {
 	Only      string        // groups, separated by commas, or all if empty
 	Rounds    int           // of each group
-	PeersOnly bool          // without Muster
 	Limit     time.Duration // for one run
 	Settle    time.Duration // for the machine to become quiet before a round; 0: the hand-over of a cache line is not measured either
 	Statistic string        // which figure of a run is compared: value, min, p50 or p99
@@ -124,7 +123,6 @@ func (s *Session) Groups() []string {
 type Outcome struct {
 	Table    *results.Table // without its stamp
 	Versions []string       // of the peers
-	Text     string         // the table for a terminal
 	Picture  []byte         // SVG; nil: none
 }
 
@@ -136,7 +134,7 @@ func (s *Session) Measure(ctx context.Context, name string) (*Outcome, error) {
 			return nil, err
 		}
 		picture, err := runs.picture()
-		return &Outcome{Table: runs.table(), Text: runs.text(), Picture: picture}, err
+		return &Outcome{Table: runs.table(), Picture: picture}, err
 	}
 	i := slices.IndexFunc(s.groups, func(g *group) bool { return g.name == name })
 	if i < 0 {
@@ -147,11 +145,11 @@ func (s *Session) Measure(ctx context.Context, name string) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.o.PeersOnly && !sum.measured() {
+	if !sum.measured() {
 		return nil, fmt.Errorf("no run of ours succeeded: %w", errors.Join(sum.failures[muster]...))
 	}
 	picture, err := sum.picture()
-	return &Outcome{Table: sum.table(), Versions: g.versions(s.versions), Text: sum.text(), Picture: picture}, err
+	return &Outcome{Table: sum.table(), Versions: g.versions(s.versions), Picture: picture}, err
 }
 
 // Write writes the table and its chart into a folder.
@@ -198,12 +196,6 @@ func selectGroups(o Options) ([]*group, error) {
 		}
 		if o.Before != "" {
 			g.compareWithBefore(o.Within)
-		}
-		if o.PeersOnly && len(g.peers) == 0 {
-			if o.Only == g.name {
-				return nil, fmt.Errorf("group %q has no peers to measure: leave out -peers-only", o.Only)
-			}
-			continue
 		}
 		if protocol := cmp.Or(o.Protocol, g.protocol); g.protocols && protocol != "" {
 			g.ours += " --protocol " + protocol

@@ -38,7 +38,7 @@ func selectStudies(only string) (list []*study) {
 // possibleStudies leaves out the studies that this machine cannot run.
 func possibleStudies(list []*study, o Options) (left []*study, skipped []Skipped, err error) {
 	for _, st := range list {
-		if o.PeersOnly || o.Before != "" {
+		if o.Before != "" {
 			continue
 		}
 		changed, err := st.change(o.Study)

@@ -3,9 +3,7 @@ package groups
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/bench/results"
@@ -118,21 +116,6 @@ func (r *studyRuns) conditions() string {
 	return text
 }
 
-// text formats the table for the terminal.
-func (r *studyRuns) text() string {
-	var b bytes.Buffer
-	t := r.table()
-	fmt.Fprintf(&b, "\n%s\n", t.Title)
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join(t.Head, "\t"))
-	for _, row := range t.Rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	_ = w.Flush() // a Buffer does not fail
-	fmt.Fprintln(&b, t.Notes)
-	return b.String()
-}
-
 // picture returns the figure as SVG: bars of the ratios that a document reports or that have
 // a threshold, or lines over the number of ranks.
 func (r *studyRuns) picture() ([]byte, error) {
@@ -158,18 +141,6 @@ func (r *studyRuns) picture() ([]byte, error) {
 // chart draws a figure over the number of ranks, one line for each application and setting.
 func (r *studyRuns) chart() bench.Chart {
 	c := bench.Chart{Title: r.title, X: "ranks", Y: r.overRanks}
-	at := map[string]int{}
-	add := func(name string, ranks int, v spread) {
-		if !v.known() || math.IsNaN(v.mid) {
-			return
-		}
-		k, seen := at[name]
-		if !seen {
-			k = len(c.Series)
-			at[name], c.Series = k, append(c.Series, bench.Series{Name: name})
-		}
-		c.Series[k].Points = append(c.Series[k].Points, bench.Point{X: float64(ranks), Y: v.mid})
-	}
 	for i := range r.apps {
 		a := &r.apps[i]
 		for f, figure := range r.figures {
@@ -177,7 +148,9 @@ func (r *studyRuns) chart() bench.Chart {
 				continue
 			}
 			for k, one := range r.settingsOf(a) {
-				add(a.name+", "+one.name, a.ranks, spreadOf(r.values[i][f][k]))
+				if v := spreadOf(r.values[i][f][k]); v.known() {
+					c.Add(a.name+", "+one.name, float64(a.ranks), v.mid)
+				}
 			}
 		}
 	}

@@ -102,7 +102,7 @@ func TestStudyAlternates(t *testing.T) {
 		t.Errorf("failures %v are not reported: %s", r.failures, table.Notes)
 	}
 	for _, want := range []string{"Medians of 3 alternating rounds", "A note.", "Where it differs from the document: a reason."} {
-		if !strings.Contains(table.Notes, want) || !strings.Contains(r.text(), want) {
+		if !strings.Contains(table.Notes, want) || !strings.Contains(table.Text(), want) {
 			t.Errorf("the table does not say %q: %s", want, table.Notes)
 		}
 	}

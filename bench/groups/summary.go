@@ -3,6 +3,8 @@ package groups
 import (
 	"math"
 	"slices"
+
+	"github.com/muster-mpi/muster/bench"
 )
 
 // spread is a median and a range.
@@ -21,13 +23,7 @@ func spreadOf(values []float64) spread {
 	if len(good) == 0 {
 		return spread{math.NaN(), math.NaN(), math.NaN()}
 	}
-	return spread{median(good), slices.Min(good), slices.Max(good)}
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+	return spread{bench.Median(good), slices.Min(good), slices.Max(good)}
 }
 
 // summary summarizes the runs of a group.
@@ -65,17 +61,15 @@ func (r *runs) summary() summary {
 			}
 		}
 		ls.ratio = spreadOf(nil)
-		if ours := r.values[muster]; ours != nil {
-			switch {
-			case !r.group.compared():
-				ls.ratio = spreadOf(ours[i])
-			case r.group.added:
-				sums := r.together(i)
-				ls.toFirst = spreadOf(ratios(ours[i], r.values[r.group.peers[0]][i]))
-				ls.together, ls.ratio = spreadOf(sums), spreadOf(ratios(ours[i], sums))
-			case ls.better >= 0:
-				ls.ratio = spreadOf(ratios(ours[i], r.values[ls.better][i]))
-			}
+		switch ours := r.values[muster][i]; {
+		case !r.group.compared():
+			ls.ratio = spreadOf(ours)
+		case r.group.added:
+			sums := r.together(i)
+			ls.toFirst = spreadOf(ratios(ours, r.values[r.group.peers[0]][i]))
+			ls.together, ls.ratio = spreadOf(sums), spreadOf(ratios(ours, sums))
+		case ls.better >= 0:
+			ls.ratio = spreadOf(ratios(ours, r.values[ls.better][i]))
 		}
 		s.lines = append(s.lines, ls)
 	}

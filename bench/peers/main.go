@@ -40,7 +40,6 @@ func main() {
 	flag.StringVar(&o.Only, "only", "", "measure these groups only, separated by commas: a name, the part of names before a dash, or a pattern with *: "+strings.Join(names, ", "))
 	flag.IntVar(&o.Rounds, "rounds", 5, "rounds of each group; fewer than 5 prove nothing")
 	flag.BoolVar(&o.quick, "quick", false, "two rounds, to see that everything runs; results are not written")
-	flag.BoolVar(&o.PeersOnly, "peers-only", false, "leave Muster out; results are not written")
 	flag.BoolVar(&o.page, "page", false, "measure nothing: render "+results.Page+" and "+results.StudiesPage+" from "+results.Folder)
 	flag.DurationVar(&o.budget, "budget", 0, "start no further group after this time (default: no limit)")
 	flag.DurationVar(&o.Limit, "limit", time.Minute, "kill a run that takes longer")
@@ -67,9 +66,9 @@ type outcome struct {
 // measure measures the selected groups, writes a table for each and renders the page. A
 // group that fails keeps its old table and does not stop the others.
 func measure(ctx context.Context, o options) error {
-	root, err := moduleRoot()
-	if err != nil {
-		return err
+	root := groups.SourceRoot()
+	if root == "" {
+		return errors.New("this is not a folder of the repository: start the command inside it")
 	}
 	if o.page {
 		return results.WritePages(root, groups.Sections())
@@ -117,7 +116,7 @@ func measureTable(ctx context.Context, session *groups.Session, name string, o o
 	if err != nil {
 		return err
 	}
-	fmt.Println(out.Text)
+	fmt.Println(out.Table.Text())
 	if !o.writes() {
 		return nil
 	}
@@ -130,7 +129,7 @@ func measureTable(ctx context.Context, session *groups.Session, name string, o o
 }
 
 // writes reports whether tables are written.
-func (o *options) writes() bool { return !o.PeersOnly && !o.quick && o.Before == "" }
+func (o *options) writes() bool { return !o.quick && o.Before == "" }
 
 // report prints what was skipped and what failed. It is an error if something failed.
 func report(outcomes []outcome) error {
@@ -164,22 +163,4 @@ func commandLine(group string, args []string) string {
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// moduleRoot returns the folder with go.mod, at or above the current one.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("no go.mod at or above the current folder: start this inside the repository")
-		}
-		dir = up
-	}
 }

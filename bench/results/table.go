@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 )
 
 // Folder holds the generated tables; the pages are rendered from them. All are relative to
@@ -59,6 +60,19 @@ func writeRows(b *strings.Builder, head []string, rows [][]string) {
 	for _, row := range rows {
 		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
 	}
+}
+
+// Text formats the table for the terminal.
+func (t *Table) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s\n", t.Title)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{t.Head}, t.Rows...) {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush() // a Builder does not fail
+	fmt.Fprintln(&b, t.Notes)
+	return b.String()
 }
 
 // Write writes the file into a folder, which it creates. An existing file is

@@ -268,13 +268,17 @@ func runOver(c *mpi.Comm, b bench.Benchmark, f *benchFlags, emit func(int, bench
 	if len(f.variants) < 2 && b.Worlds == nil {
 		return b.Run(c, &f.params, func(r bench.Result) { emit(0, r) })
 	}
-	var worlds []*mpi.World
-	var err error
-	if b.Worlds != nil {
-		worlds, err = worldsWith(c, b.Worlds)
-	} else {
-		worlds, err = worldsOf(c, f.variants)
+	list := b.Worlds
+	if list == nil {
+		for _, name := range f.variants {
+			settings, err := protocolSettings(name)
+			if err != nil {
+				return err
+			}
+			list = append(list, bench.World{Name: name, Settings: settings})
+		}
 	}
+	worlds, err := worldsOf(c, list)
 	if err != nil {
 		return err
 	}

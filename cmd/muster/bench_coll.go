@@ -268,14 +268,7 @@ func printSkew(w io.Writer, c *mpi.Comm, sleep bool, all []bench.SkewFigure) err
 func skewChart(all []bench.SkewFigure, ranks int) bench.Chart {
 	c := bench.Chart{Title: fmt.Sprintf("Last arrival to last exit, %d ranks", ranks), X: "size", Y: "time (us)", Bytes: true, Times: true}
 	for _, g := range all {
-		name := fmt.Sprintf("%s, %s, %s", g.Collective, g.Pattern, g.Algorithm)
-		i := slices.IndexFunc(c.Series, func(s bench.Series) bool { return s.Name == name })
-		if i < 0 {
-			i, c.Series = len(c.Series), append(c.Series, bench.Series{Name: name})
-		}
-		if g.Size > 0 {
-			c.Series[i].Points = append(c.Series[i].Points, bench.Point{X: float64(g.Size), Y: g.Tail.Value})
-		}
+		c.Add(fmt.Sprintf("%s, %s, %s", g.Collective, g.Pattern, g.Algorithm), float64(g.Size), g.Tail.Value)
 	}
 	return c
 }

@@ -196,11 +196,8 @@ func (c *comparison) results() []bench.Result {
 
 // over returns the figure as the median over the rounds.
 func (g *figure) over(variant string, values []float64) bench.Result {
-	r, sorted := g.Result, slices.Sorted(slices.Values(values))
-	n := len(sorted)
+	r := bench.OverRounds(g.Result, values)
 	r.Protocol = variant
-	r.Min, r.P50, r.P99 = sorted[0], (sorted[(n-1)/2]+sorted[n/2])/2, sorted[n-1]
-	r.Value = r.P50
 	return r
 }
 

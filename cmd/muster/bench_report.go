@@ -325,28 +325,8 @@ func (r *reporter) openGroups(ctx context.Context, only string) (session, []grou
 	fmt.Fprintln(r.progress, "building the programs of the peers")
 	return groups.NewSession(ctx, groups.Options{
 		Only: only, Rounds: r.rounds, Settle: r.settle, Limit: time.Minute, Statistic: "value",
-		Alone: true, Bin: filepath.Join(r.folder, "bin"), Root: sourceRoot(), Muster: self, Log: log,
+		Alone: true, Bin: filepath.Join(r.folder, "bin"), Root: groups.SourceRoot(), Muster: self, Log: log,
 	})
-}
-
-// sourceRoot returns the root of Muster's sources, if this is started inside them and Go is
-// installed; otherwise "".
-func sourceRoot() string {
-	dir, err := os.Getwd()
-	for err == nil {
-		if text, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil {
-			if strings.HasPrefix(string(text), "module github.com/muster-mpi/muster\n") {
-				return dir
-			}
-			return ""
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			break
-		}
-		dir = up
-	}
-	return ""
 }
 
 // buildCommit returns the commit that this program was built from, or else its version.

@@ -119,7 +119,7 @@ func (f *studyFlags) run(ctx context.Context, cmd *cobra.Command, name string) e
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(cmd.OutOrStdout(), out.Text); err != nil {
+	if _, err := io.WriteString(cmd.OutOrStdout(), out.Table.Text()); err != nil {
 		return err
 	}
 	if f.plot != "" {

@@ -75,7 +75,6 @@ dialing side needs no other flags.`,
 	fl.StringVar(&f.params.Against, "against", "", "device that the others are compared with (default: the first)")
 	fl.IntVar(&f.params.Rounds, "rounds", 5, "number of rounds")
 	fl.DurationVar(&f.params.Time, "time", b.Time, "measuring time of each device per round")
-	fl.Float64Var(&f.params.Quantile, "quantile", 0, "quantile over the short batches of a round: 0.1 excludes most of the noise of a busy machine (default: the median for times, the whole round for bandwidth)")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object per line: bench, device, size, metric, unit, value, min, p50, p99 (the maximum), way; against for ratios")
 	fl.StringVar(&f.plot, "plot", "", "draw the result into this SVG file")
 	fl.StringVar(&f.address, "address", "127.0.0.1", "local IP address for the devices")

@@ -19,27 +19,9 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// worldsOf creates a world of the ranks of c for each protocol. The job's own world is
+// worldsOf creates a world of the ranks of c for each of the settings. The job's own world is
 // not used, so that the worlds differ in nothing else.
-func worldsOf(c *mpi.Comm, protocols []string) ([]*mpi.World, error) {
-	var worlds []*mpi.World
-	for _, p := range protocols {
-		settings, err := protocolSettings(p)
-		if err != nil {
-			return nil, err
-		}
-		w, err := furtherWorld(c, settings)
-		if err != nil {
-			return nil, fmt.Errorf("a world for --protocol %s: %w", p, err)
-		}
-		worlds = append(worlds, w)
-	}
-	return worlds, nil
-}
-
-// worldsWith creates a world for each of the settings that a benchmark compares, on any
-// device.
-func worldsWith(c *mpi.Comm, list []bench.World) ([]*mpi.World, error) {
+func worldsOf(c *mpi.Comm, list []bench.World) ([]*mpi.World, error) {
 	var worlds []*mpi.World
 	for _, one := range list {
 		w, err := furtherWorld(c, one.Settings)

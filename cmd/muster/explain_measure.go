@@ -5,6 +5,7 @@ package main
 // without delays, so they are compared under the same conditions.
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -72,12 +73,7 @@ func measureCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size int, budge
 // printMeasured prints the chosen algorithm, which is the first, and the others, compared
 // with the one that was measured fastest.
 func printMeasured(w io.Writer, list []measuredChoice) error {
-	best := slices.MinFunc(list, func(a, b measuredChoice) int {
-		if a.measured < b.measured {
-			return -1
-		}
-		return 1
-	}).measured
+	best := slices.MinFunc(list, func(a, b measuredChoice) int { return cmp.Compare(a.measured, b.measured) }).measured
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, " \talgorithm\testimated\tmeasured\tmeasured/estimated\tmeasured/best")
 	for i, m := range list {

@@ -4,6 +4,7 @@ package main
 // to the geometric mean with the next size.
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -41,15 +42,7 @@ func bestOf(figures []tuneFigure, kind coll.Kind, size int) []tuneFigure {
 			best[i] = f
 		}
 	}
-	slices.SortStableFunc(best, func(a, b tuneFigure) int {
-		switch {
-		case a.micros < b.micros:
-			return -1
-		case a.micros > b.micros:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(best, func(a, b tuneFigure) int { return cmp.Compare(a.micros, b.micros) })
 	return best
 }
 

@@ -261,10 +261,10 @@ step_verbs() {
 step_bench_buffers() {
 	over_verbs 100 2 muster bench reg -m 1K,4K,8K -i 200 >/tmp/figures
 	over_verbs 200 2 muster bench reuse -m 1K,4K,8K -i 1000 >>/tmp/figures
-	over_verbs 200 2 muster bench reuse-isend -m 1K,4K,8K -i 3000 >>/tmp/figures
+	over_verbs 200 2 muster bench reuse --op isend -m 1K,4K,8K -i 3000 >>/tmp/figures
 	over_verbs 200 2 muster bench spectrum -m 1K,4K,8K -i 60 >>/tmp/figures
 	sed 's/^.0. //' /tmp/figures | while read -r line; do note "$line"; done
-	grep -q 'gain/theory' /tmp/figures
+	grep -q 'isend-reuse-100-reached' /tmp/figures
 }
 
 centiseconds() {
