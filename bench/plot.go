@@ -255,6 +255,8 @@ func (c Chart) label(v float64) string {
 		return fmt.Sprintf("%g KB", v/(1<<10))
 	case c.Bytes:
 		return fmt.Sprintf("%g B", v)
+	case v >= 1000:
+		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%.3g", v)
 }

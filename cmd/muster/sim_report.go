@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/sim"
 )
 
@@ -208,16 +208,11 @@ func (r *simReport) printJSON(w io.Writer) error {
 
 // draw draws the time of each algorithm by size.
 func (r *simReport) draw(file string) error {
-	chart := sim.Chart{Title: fmt.Sprintf("%s among %v, simulated", r.kind, r.on), X: "bytes", Y: "µs"}
+	chart := bench.Chart{Title: fmt.Sprintf("%s among %v, simulated", r.kind, r.on), X: "size", Y: "time (us)", Bytes: true, Times: true}
 	for _, f := range r.figures {
-		i := slices.IndexFunc(chart.Series, func(s sim.Series) bool { return s.Name == f.String() })
-		if i < 0 {
-			i = len(chart.Series)
-			chart.Series = append(chart.Series, sim.Series{Name: f.String(), Simulated: true})
-		}
-		chart.Series[i].Points = append(chart.Series[i].Points, [2]float64{float64(max(f.size, 1)), f.result.Last})
+		chart.Add(f.String(), float64(max(f.size, 1)), f.result.Last)
 	}
-	return os.WriteFile(file, chart.SVG(), 0o644)
+	return writeChart(file, chart)
 }
 
 // writeTuning writes rules for the sizes at which the error tells an algorithm from the
