@@ -1,0 +1,225 @@
+package muster_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// How many files must a contributor touch to add something? Each row of additions adds one
+// thing, as "Add a ..." of CONTRIBUTING.md describes it. The test applies all rows to a copy
+// of the files that they touch, builds muster from the tree with these files in place of
+// the originals (go build -overlay), and each row then checks that the commands and pages
+// show the new thing. Generated pages and tests do not count: a test prints how to write
+// the former, and reviewers ask for the latter.
+
+// addition is a row.
+type addition struct {
+	what  string // the section of CONTRIBUTING.md, which must name every touched file
+	most  int    // files that may be touched
+	edits []edit
+	check func(t *testing.T, c *changedTree)
+}
+
+// edit inserts text after the only line of a file that begins with after, white space aside.
+// Without after, the file is new.
+type edit struct{ file, after, text string }
+
+var additions = []addition{
+	{
+		what: "Add a setting", most: 2,
+		edits: []edit{
+			{"mpi/config.go", "type Advanced struct {", `
+	// Sample is how many of a hundred calls are sampled. Default 7.
+	Sample int ` + "`" + `env:"MUSTER_SAMPLE" default:"7"` + "`" + `
+`},
+			{"mpi/version.go", "const protocol =", `
+func (c *Config) sampled(call int) bool { return call%100 < c.Advanced.Sample }
+`},
+		},
+		check: func(t *testing.T, c *changedTree) {
+			c.shows(t, nil, `MUSTER_SAMPLE +7 +default +7`, "info")
+			c.shows(t, []string{"MUSTER_SAMPLE=9"}, `MUSTER_SAMPLE +9 +environment +7`, "info")
+			table, err := settingsTable(c)
+			if want := "| `MUSTER_SAMPLE` | `Config.Advanced.Sample` |"; err != nil || !strings.Contains(table, want) {
+				t.Errorf("%s would not have %q (%v)", settingsPage, want, err)
+			}
+		},
+	},
+}
+
+func TestAdditions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds muster")
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("needs the go command")
+	}
+	c := &changedTree{FS: os.DirFS("."), changed: fstest.MapFS{}}
+	for _, a := range additions {
+		touched := fstest.MapFS{}
+		for _, e := range a.edits {
+			c.apply(t, e)
+			touched[e.file] = c.changed[e.file]
+		}
+		if len(touched) > a.most {
+			t.Errorf("%s touches %d files, want at most %d", a.what, len(touched), a.most)
+		}
+		a.checkGuide(t)
+	}
+	c.checkRules(t)
+	c.build(t)
+	for _, a := range additions {
+		t.Run(strings.ReplaceAll(a.what, " ", "-"), func(t *testing.T) { a.check(t, c) })
+	}
+}
+
+// checkGuide checks that CONTRIBUTING.md names each file, or the folder of a new one.
+func (a *addition) checkGuide(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), "\n## "+a.what+"\n")
+	if !found {
+		t.Errorf("CONTRIBUTING.md has no section %q", a.what)
+		return
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	for i, e := range a.edits {
+		name := e.file
+		if e.after == "" {
+			name = path.Dir(e.file)
+		}
+		if i == len(a.edits)-1 && a.what == "Add a setting" {
+			continue // the file that uses the setting, which may be any
+		}
+		if !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("section %q of CONTRIBUTING.md does not name `%s`", a.what, name)
+		}
+	}
+}
+
+// changedTree is the tree with the files that the additions change.
+type changedTree struct {
+	fs.FS
+	changed fstest.MapFS
+	program string // muster, built from it
+}
+
+func (c *changedTree) Open(name string) (fs.File, error) {
+	if c.changed[name] != nil {
+		return c.changed.Open(name)
+	}
+	return c.FS.Open(name)
+}
+
+// ReadDir lists the new files of a folder, too.
+func (c *changedTree) ReadDir(name string) ([]fs.DirEntry, error) {
+	list, err := fs.ReadDir(c.FS, name)
+	added, err2 := fs.ReadDir(c.changed, name)
+	if err != nil && err2 != nil {
+		return nil, err
+	}
+	for _, d := range added {
+		if _, err := fs.Stat(c.FS, path.Join(name, d.Name())); err != nil {
+			list = append(list, d)
+		}
+	}
+	return list, nil
+}
+
+func (c *changedTree) apply(t *testing.T, e edit) {
+	t.Helper()
+	if e.after == "" {
+		if _, err := fs.Stat(c, e.file); err == nil {
+			t.Fatalf("%s is to be a new file, but exists", e.file)
+		}
+		c.changed[e.file] = &fstest.MapFile{Data: []byte(e.text)}
+		return
+	}
+	text, err := fs.ReadFile(c, e.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	found := 0
+	for line := range strings.Lines(string(text)) {
+		b.WriteString(line)
+		if strings.HasPrefix(strings.TrimSpace(line), e.after) {
+			b.WriteString(strings.TrimPrefix(e.text, "\n"))
+			found++
+		}
+	}
+	if found != 1 {
+		t.Fatalf("%s has %d lines that begin with %q, want one: correct the row of additions", e.file, found, e.after)
+	}
+	c.changed[e.file] = &fstest.MapFile{Data: []byte(b.String())}
+}
+
+// checkRules applies the house rules to the changed files.
+func (c *changedTree) checkRules(t *testing.T) {
+	t.Helper()
+	files := maps.Clone(c.changed)
+	for name := range c.changed {
+		doc := path.Dir(name) + "/doc.go"
+		if text, err := fs.ReadFile(c, doc); err == nil {
+			files[doc] = &fstest.MapFile{Data: text}
+		}
+	}
+	for _, fault := range inspect(files) {
+		t.Error(fault)
+	}
+}
+
+// build builds muster. It uses the build cache for the packages that are not affected.
+func (c *changedTree) build(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	var overlay struct{ Replace map[string]string }
+	overlay.Replace = map[string]string{}
+	for name, file := range c.changed {
+		at, err := filepath.Abs(filepath.FromSlash(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := filepath.Join(dir, strings.ReplaceAll(name, "/", "+"))
+		if err := os.WriteFile(copied, file.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[at] = copied
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.program = filepath.Join(dir, "muster")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-overlay", list, "-o", c.program, "./cmd/muster").CombinedOutput(); err != nil {
+		t.Fatalf("the tree with the additions does not build: %v\n%s", err, out)
+	}
+}
+
+// shows checks that a command of muster prints text that matches a pattern, as output or as
+// an error.
+func (c *changedTree) shows(t *testing.T, env []string, pattern string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), c.program, args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if !regexp.MustCompile(pattern).Match(out) {
+		t.Errorf("%s muster %s does not print %q (%v):\n%s", strings.Join(env, " "), strings.Join(args, " "), pattern, err, out)
+	}
+}
