@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/cputime"
+	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/race"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
@@ -60,7 +61,7 @@ func peek(buf []byte, i int) byte { return buf[i] }
 // Neither rank is in the library between the start of its operation and the moment
 // when all bytes have been seen.
 func TestLargeMessagesMoveWhileRanksCompute(t *testing.T) {
-	for _, proto := range []string{"", "get", "put", "coop"} {
+	for _, proto := range append(p2p.Rendezvous(), "") {
 		for _, noVM := range []bool{false, true} {
 			cfg := mpi.Config{Advanced: mpi.Advanced{Rendezvous: proto, NoProcessVM: noVM}}
 			t.Run(fmt.Sprintf("rendezvous=%s,messages=%v", proto, noVM), func(t *testing.T) {

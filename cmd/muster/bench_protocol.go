@@ -4,11 +4,10 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-)
 
-const speculate = "MUSTER_SPECULATE="
+	"github.com/muster-mpi/muster/internal/p2p"
+)
 
 // protocolRow is a name and its settings; all other settings stay as configured.
 type protocolRow struct {
@@ -16,19 +15,21 @@ type protocolRow struct {
 	settings []string
 }
 
-var protocolRows = []protocolRow{
-	{"get", []string{"MUSTER_RENDEZVOUS=get", speculate + "never"}},
-	{"put", []string{"MUSTER_RENDEZVOUS=put", speculate + "never"}},
-	{"coop", []string{"MUSTER_RENDEZVOUS=coop", speculate + "never"}},
-	{"off", []string{speculate + "never"}},
-	{"auto", []string{speculate + "auto"}},
-	{"spec", []string{speculate + "always"}},
-	{"async", []string{"MUSTER_PROGRESS=async"}},
+// protocolRows lists the protocols that can be forced, and what else a benchmark compares.
+func protocolRows() (rows []protocolRow) {
+	for _, name := range p2p.Rendezvous() {
+		rows = append(rows, protocolRow{name, []string{"MUSTER_RENDEZVOUS=" + name, "MUSTER_SPECULATE=never"}})
+	}
+	return append(rows,
+		protocolRow{"off", []string{"MUSTER_SPECULATE=never"}},
+		protocolRow{"auto", []string{"MUSTER_SPECULATE=auto"}},
+		protocolRow{"spec", []string{"MUSTER_SPECULATE=always"}},
+		protocolRow{"async", []string{"MUSTER_PROGRESS=async"}})
 }
 
 func protocolNames() string {
 	var names []string
-	for _, row := range protocolRows {
+	for _, row := range protocolRows() {
 		names = append(names, row.name)
 	}
 	return strings.Join(names, ", ")
@@ -36,9 +37,10 @@ func protocolNames() string {
 
 // protocolSettings returns the settings of a name.
 func protocolSettings(name string) ([]string, error) {
-	i := slices.IndexFunc(protocolRows, func(row protocolRow) bool { return row.name == name })
-	if i < 0 {
-		return nil, fmt.Errorf("--protocol %s: unknown protocol; use one of %s", name, protocolNames())
+	for _, row := range protocolRows() {
+		if row.name == name {
+			return row.settings, nil
+		}
 	}
-	return protocolRows[i].settings, nil
+	return nil, fmt.Errorf("--protocol %s: unknown protocol; use one of %s", name, protocolNames())
 }

@@ -223,7 +223,7 @@ func BenchmarkMachine(b *testing.B) {
 			}
 		}
 	})
-	for _, force := range []string{"get", "put", "coop", "spec"} {
+	for _, force := range append(Rendezvous(), "spec") {
 		b.Run(force, func(b *testing.B) {
 			tw := newTwins(Config{EagerLimit: -1, Rendezvous: strings.TrimSuffix(force, "spec")}, 8, 4096)
 			tw.early = force == "spec"

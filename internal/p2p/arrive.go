@@ -149,7 +149,7 @@ func (m *Machine) arriveRTS(l *Link, pkt []byte) {
 		m.broken(l, fmt.Sprintf("it proposes rendezvous number %d, which this version does not have", proto))
 		return
 	}
-	if need := receiverNeeds[proto]; !l.Attr.Ops.Has(need) {
+	if need := protocols[proto].needs; !l.Attr.Ops.Has(need) {
 		m.broken(l, fmt.Sprintf("it proposes %s, but the device here has no %s", protocolName(proto), need))
 		return
 	}

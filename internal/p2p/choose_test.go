@@ -63,8 +63,8 @@ func TestChoice(t *testing.T) {
 			}
 			for _, n := range []int{1, 10, 99, 100, 101, 2423, 2424, 2425, 2490, 2491, 2624, 2625, 4635, 4636, 17504, 17505, 65536, 65537, 1 << 30} {
 				best, cost := uint8(protoEager), -1.0
-				for i, p := range protocols {
-					for _, r := range p.Probe(key, l) {
+				for i := range protocols {
+					for _, r := range key.probe(i, l) {
 						if n >= r.Lo && n <= r.Hi && (cost < 0 || r.Cost.Of(n) < cost) {
 							best, cost = uint8(i), r.Cost.Of(n)
 						}
@@ -112,15 +112,19 @@ func TestSegmentSize(t *testing.T) {
 	}
 }
 
-func TestConfigCheck(t *testing.T) {
-	for _, c := range []struct {
-		cfg Config
-		ok  bool
-	}{
-		{Config{}, true}, {Config{Rendezvous: "put"}, true}, {Config{Rendezvous: "gett"}, false}, {Config{Credit: -1}, false},
-	} {
-		if err := c.cfg.Check(); (err == nil) != c.ok {
-			t.Errorf("%+v: %v", c.cfg, err)
+// The table has a row for each number, with a name of its own. Names that force a protocol
+// are short for it.
+func TestProtocolTable(t *testing.T) {
+	seen := map[string]bool{}
+	for i, p := range protocols {
+		if p.Protocol == nil || p.name == "" || seen[p.name] {
+			t.Errorf("protocol %d has the name %q, want one of its own", i, p.name)
 		}
+		if seen[p.name] = true; p.forced != "" && p.name != "rndv_"+p.forced {
+			t.Errorf("%s is forced by the name %s, want rndv_ and that name", p.name, p.forced)
+		}
+	}
+	if protocolCount > protocolSlots {
+		t.Errorf("%d protocols do not fit into LinkStats.ByProtocol: double protocolSlots", protocolCount)
 	}
 }

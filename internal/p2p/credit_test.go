@@ -10,7 +10,7 @@ import (
 // Without credit, a short message uses a rendezvous, which needs no memory at the receiver;
 // when the receiver has consumed some messages, eager is used again.
 func TestCreditExhaustionAndRecovery(t *testing.T) {
-	for _, force := range []string{"get", "put", "coop"} {
+	for _, force := range Rendezvous() {
 		t.Run(force, func(t *testing.T) {
 			j := newJob(t, 2, Config{EagerLimit: 64, Credit: 1000, Rendezvous: force}, 0)
 			l := j.nodes[0].links[1]

@@ -19,8 +19,6 @@ import (
 
 type eager struct{}
 
-func (eager) Name() string { return "eager" }
-
 func (eager) Probe(k Key, l *Link) []Range {
 	return []Range{{0, k.EagerLimit, l.Attr.SendCost}}
 }

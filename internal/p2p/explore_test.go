@@ -29,7 +29,7 @@ type set struct {
 // by is a setting for each rendezvous protocol.
 func by(variants ...setting) (out []setting) {
 	for _, v := range variants {
-		for _, r := range []string{"get", "put", "coop"} {
+		for _, r := range Rendezvous() {
 			v.rendezvous = r
 			out = append(out, v)
 		}

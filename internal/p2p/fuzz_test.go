@@ -30,7 +30,7 @@ func FuzzArrived(f *testing.F) {
 		}
 	}
 	// A valid conversation as seed.
-	for _, force := range []string{"get", "put", "coop"} {
+	for _, force := range Rendezvous() {
 		w := newWorld(2, Config{EagerLimit: 8, Rendezvous: force}, testAttr(4), 1<<12)
 		j := &job{world: w}
 		j.send(0, 1, 5, 3, Synchronous)
@@ -55,7 +55,7 @@ func FuzzArrived(f *testing.F) {
 	w.complete(0, 0)
 	add(w.wire(0, 1).inFlight...)
 	f.Fuzz(func(t *testing.T, in []byte) {
-		for _, force := range []string{"get", "put", "coop", "spec"} {
+		for _, force := range append(Rendezvous(), "spec") {
 			cfg := Config{EagerLimit: 8, Rendezvous: force, Credit: 10_000}
 			if force == "spec" {
 				cfg.Rendezvous, cfg.Speculate = "", "always"

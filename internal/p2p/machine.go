@@ -4,7 +4,6 @@ package p2p
 
 import (
 	"errors"
-	"fmt"
 	"hash/crc32"
 
 	"github.com/muster-mpi/muster/rdma"
@@ -16,8 +15,8 @@ type Config struct {
 	// it, whatever the costs. Default 64 KiB: more would make a receiver hold much
 	// memory for messages it receives late. Negative: none.
 	EagerLimit int
-	// Rendezvous forces one protocol for large messages: get, put or coop. By default,
-	// and on devices that do not support it, the cost decides.
+	// Rendezvous forces one protocol for large messages, by one of the names of function
+	// Rendezvous. By default, and on devices that do not support it, the cost decides.
 	Rendezvous string
 	// Speculate selects whether a waiting receive offers its buffer to the sender (RTR):
 	// "auto" while the sender uses most of the offers, "always", or "never". Default:
@@ -41,24 +40,6 @@ type Config struct {
 	Sizes *Sizes
 
 	leastCredit int64 // overrides the default, for tests
-}
-
-// Check returns an error if a user's configuration is invalid.
-func (c *Config) Check() error {
-	switch c.Rendezvous {
-	case "", "get", "put", "coop":
-	default:
-		return fmt.Errorf("rendezvous %q is unknown: use get, put or coop, or leave it empty", c.Rendezvous)
-	}
-	switch c.Speculate {
-	case "", "auto", "always", "never":
-	default:
-		return fmt.Errorf("speculation %q is unknown: use auto, always or never, or leave it empty", c.Speculate)
-	}
-	if c.Credit < 0 {
-		return fmt.Errorf("credit of %d bytes is negative: use a positive number, or 0 for the default", c.Credit)
-	}
-	return nil
 }
 
 // Memory registers buffers with the device of a link. The engine implements it.

@@ -14,8 +14,6 @@ import "github.com/muster-mpi/muster/rdma"
 
 type oneSided struct{}
 
-func (oneSided) Name() string { return "window" }
-
 // Probe returns nil: this protocol carries no messages.
 func (oneSided) Probe(Key, *Link) []Range { return nil }
 

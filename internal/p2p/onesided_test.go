@@ -62,7 +62,7 @@ func TestTransferIsNoRendezvous(t *testing.T) {
 		t.Errorf("an RTS that proposes it leaves the link with %v, want a broken protocol", l.Err)
 	}
 	for _, choice := range l.Choices() {
-		if choice.Protocol == (oneSided{}).Name() {
+		if choice.Protocol == protocolName(protoOneSided) {
 			t.Errorf("messages of %d to %d bytes go by it", choice.Lo, choice.Hi)
 		}
 	}

@@ -13,7 +13,7 @@ func TestReorderAndDuplicate(t *testing.T) {
 	for seed := range int64(40) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewSource(seed))
-			j := newJob(t, 2, Config{EagerLimit: 16, Credit: 2000, Rendezvous: []string{"get", "put", "coop"}[seed%3]}, 4)
+			j := newJob(t, 2, Config{EagerLimit: 16, Credit: 2000, Rendezvous: Rendezvous()[seed%3]}, 4)
 			// The sequence numbers wrap around.
 			start := uint32(1<<32 - 20)
 			j.nodes[0].links[1].sendSeq, j.nodes[1].links[0].recvSeq = start, start

@@ -13,7 +13,6 @@ import (
 
 // Protocol is a way to carry a message. It is stateless: the state is in the Xfer.
 type Protocol interface {
-	Name() string
 	// Probe returns the sizes for which the protocol can serve the link, and the cost
 	// there. It is pure; nil means that it cannot.
 	Probe(k Key, l *Link) []Range
@@ -89,18 +88,25 @@ const (
 	protocolSlots = 8
 )
 
-// protocols lists the protocols by number.
-var protocols = [protocolCount]Protocol{
-	protoEager: eager{}, protoGet: rndvGet{}, protoPut: rndvPut{}, protoCoop: rndvCoop{},
-	protoSpec: rndvSpec{}, protoOneSided: oneSided{},
+// protocols lists the protocols by number. Nothing else names them: settings, benchmarks,
+// profiles and tests read this table.
+var protocols = [protocolCount]struct {
+	Protocol
+	name   string
+	forced string  // the Config.Rendezvous that forces it; "": none
+	needs  rdma.Op // what the receiver's device must support
+}{
+	protoEager:    {eager{}, "eager", "", rdma.OpSend},
+	protoGet:      {rndvGet{}, "rndv_get", "get", rdma.OpRead},
+	protoPut:      {rndvPut{}, "rndv_put", "put", rdma.OpSend},
+	protoCoop:     {rndvCoop{}, "rndv_coop", "coop", rdma.OpPull},
+	protoSpec:     {rndvSpec{}, "rndv_spec", "", rdma.OpSend},
+	protoOneSided: {oneSided{}, "window", "", rdma.OpSend},
 }
-
-// receiverNeeds is the operation that the receiver's device must support.
-var receiverNeeds = [protocolCount]rdma.Op{protoGet: rdma.OpRead, protoPut: rdma.OpSend, protoCoop: rdma.OpPull, protoSpec: rdma.OpSend}
 
 func protocolName(i uint8) string {
 	if int(i) < len(protocols) {
-		return protocols[i].Name()
+		return protocols[i].name
 	}
 	return fmt.Sprintf("protocol %d", i)
 }
@@ -108,8 +114,18 @@ func protocolName(i uint8) string {
 // Protocols returns the names in the order of LinkStats.ByProtocol.
 func Protocols() []string {
 	names := make([]string, len(protocols))
-	for i, p := range protocols {
-		names[i] = p.Name()
+	for i := range protocols {
+		names[i] = protocols[i].name
+	}
+	return names
+}
+
+// Rendezvous returns the values of Config.Rendezvous other than "".
+func Rendezvous() (names []string) {
+	for i := range protocols {
+		if name := protocols[i].forced; name != "" {
+			names = append(names, name)
+		}
 	}
 	return names
 }
@@ -139,6 +155,15 @@ func (l *Link) Choices() []Choice {
 	return out
 }
 
+// probe returns the ranges of a protocol, none if another one is forced.
+func (k Key) probe(i int, l *Link) []Range {
+	p := protocols[i]
+	if p.forced != "" && k.Rendezvous != "" && p.forced != k.Rendezvous {
+		return nil
+	}
+	return p.Probe(k, l)
+}
+
 // envelope computes the lower envelope of all protocols' costs on a link.
 func envelope(k Key, l *Link) []choice {
 	type line struct {
@@ -146,8 +171,8 @@ func envelope(k Key, l *Link) []choice {
 		proto uint8
 	}
 	var lines []line
-	for i, p := range protocols {
-		for _, r := range p.Probe(k, l) {
+	for i := range protocols {
+		for _, r := range k.probe(i, l) {
 			lines = append(lines, line{r, uint8(i)})
 		}
 	}

@@ -93,7 +93,7 @@ func TestSynchronous(t *testing.T) {
 
 // An empty message is matched like any other, with every protocol.
 func TestEmptyMessage(t *testing.T) {
-	for _, force := range []string{"", "get", "put", "coop"} {
+	for _, force := range append(Rendezvous(), "") {
 		for _, limit := range []int{8, -1} { // -1: not even empty messages are eager
 			for _, mode := range []Mode{Standard, Synchronous} {
 				j := newJob(t, 2, Config{EagerLimit: limit, Rendezvous: force}, 4)

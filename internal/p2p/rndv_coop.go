@@ -20,10 +20,8 @@ import "github.com/muster-mpi/muster/rdma"
 
 type rndvCoop struct{}
 
-func (rndvCoop) Name() string { return "rndv_coop" }
-
 func (rndvCoop) Probe(k Key, l *Link) []Range {
-	if !l.Attr.Ops.Has(rdma.OpPull) || (k.Rendezvous != "" && k.Rendezvous != "coop") {
+	if !l.Attr.Ops.Has(rdma.OpPull) {
 		return nil
 	}
 	a := l.Attr

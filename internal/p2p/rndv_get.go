@@ -12,10 +12,8 @@ import "github.com/muster-mpi/muster/rdma"
 
 type rndvGet struct{}
 
-func (rndvGet) Name() string { return "rndv_get" }
-
 func (rndvGet) Probe(k Key, l *Link) []Range {
-	if !l.Attr.Ops.Has(rdma.OpRead) || (k.Rendezvous != "" && k.Rendezvous != "get") {
+	if !l.Attr.Ops.Has(rdma.OpRead) {
 		return nil
 	}
 	a := l.Attr

@@ -13,10 +13,8 @@ import "github.com/muster-mpi/muster/rdma"
 
 type rndvPut struct{}
 
-func (rndvPut) Name() string { return "rndv_put" }
-
 func (rndvPut) Probe(k Key, l *Link) []Range {
-	if !l.Attr.Ops.Has(rdma.OpWrite) || (k.Rendezvous != "" && k.Rendezvous != "put") {
+	if !l.Attr.Ops.Has(rdma.OpWrite) {
 		return nil
 	}
 	a := l.Attr

@@ -50,8 +50,6 @@ func envelopeKey(ctx uint32, tag int32) uint64 { return uint64(ctx)<<32 | uint64
 
 type rndvSpec struct{}
 
-func (rndvSpec) Name() string { return "rndv_spec" }
-
 // Probe returns nil: an available RTR is used regardless of costs.
 func (rndvSpec) Probe(Key, *Link) []Range { return nil }
 

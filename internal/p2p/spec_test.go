@@ -305,12 +305,3 @@ func TestSpeculationStopsAndResumes(t *testing.T) {
 	}
 	j.clean()
 }
-
-func TestSpeculateConfig(t *testing.T) {
-	for value, good := range map[string]bool{"": true, "auto": true, "always": true, "never": true, "sometimes": false} {
-		c := Config{Speculate: value}
-		if err := c.Check(); (err == nil) != good {
-			t.Errorf("%q: %v", value, err)
-		}
-	}
-}
