@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -29,8 +30,8 @@ type addition struct {
 	check func(t *testing.T, c *changedTree)
 }
 
-// edit inserts text after the only line of a file that begins with after, white space aside.
-// Without after, the file is new.
+// edit inserts text after the only line of a file that is after, or else begins with it, white
+// space aside. Without after, the file is new.
 type edit struct{ file, after, text string }
 
 var additions = []addition{
@@ -38,8 +39,10 @@ var additions = []addition{
 		what: "Add a setting", most: 2,
 		edits: []edit{
 			{"mpi/config.go", "type Advanced struct {", `
-	// Sample is how many of a hundred calls are sampled. Default 7.
-	Sample int ` + "`" + `env:"MUSTER_SAMPLE" default:"7"` + "`" + `
+	// Sample is how many of a hundred calls are sampled.
+	Sample int ` + "`" + `env:"MUSTER_SAMPLE" default:"7" range:"2..99"` + "`" + `
+	// Flavor is "plain" (as it is) or "fancy" (more colorful).
+	Flavor string ` + "`" + `env:"MUSTER_FLAVOR" default:"plain" choices:"plain,fancy"` + "`" + `
 `},
 			{"mpi/version.go", "const protocol =", `
 func (c *Config) sampled(call int) bool { return call%100 < c.Advanced.Sample }
@@ -48,10 +51,32 @@ func (c *Config) sampled(call int) bool { return call%100 < c.Advanced.Sample }
 		check: func(t *testing.T, c *changedTree) {
 			c.shows(t, nil, `MUSTER_SAMPLE +7 +default +7`, "info")
 			c.shows(t, []string{"MUSTER_SAMPLE=9"}, `MUSTER_SAMPLE +9 +environment +7`, "info")
+			c.shows(t, []string{"MUSTER_SAMPLE=1"}, `Config.Advanced.Sample \(MUSTER_SAMPLE\) is 1; want 2 to 99, or 0 for the default: 7`, "info")
+			c.shows(t, []string{"MUSTER_FLAVOR=fanzy"}, `MUSTER_FLAVOR\) is "fanzy"; want plain or fancy; did you mean fancy`, "info")
 			table, err := settingsTable(c)
-			if want := "| `MUSTER_SAMPLE` | `Config.Advanced.Sample` |"; err != nil || !strings.Contains(table, want) {
+			if want := "| `MUSTER_SAMPLE` | `Config.Advanced.Sample` | 7 | 2 to 99 | Sample is how many of a hundred"; err != nil || !strings.Contains(table, want) {
 				t.Errorf("%s would not have %q (%v)", settingsPage, want, err)
 			}
+		},
+	},
+	{
+		what: "Add a protocol", most: 2,
+		edits: []edit{
+			{"internal/p2p/protocol.go", "protoSpec", "\tprotoSample\n"},
+			{"internal/p2p/protocol.go", "protoSpec:", `	protoSample: {rndvSample{}, "rndv_sample", "sample", rdma.OpRead},
+`},
+			{"internal/p2p/rndv_sample.go", "", `package p2p
+
+// rndvSample is rndv_get by another name.
+type rndvSample struct{ rndvGet }
+
+func (rndvSample) Begin(m *Machine, x *Xfer) { m.emitRTS(x, protoSample, x.mr.Base, x.mr.RKey) }
+`},
+		},
+		check: func(t *testing.T, c *changedTree) {
+			c.shows(t, []string{"MUSTER_RENDEZVOUS=sampel"}, `want get, put, coop or sample; did you mean sample`, "info")
+			c.shows(t, nil, `--protocol .*: get, put, coop, sample, off`, "bench", "rndv-overhead", "--help")
+			c.shows(t, []string{"MUSTER_RENDEZVOUS=sample"}, `any  rndv_sample`, "explain")
 		},
 	},
 }
@@ -151,19 +176,24 @@ func (c *changedTree) apply(t *testing.T, e edit) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b strings.Builder
-	found := 0
-	for line := range strings.Lines(string(text)) {
-		b.WriteString(line)
-		if strings.HasPrefix(strings.TrimSpace(line), e.after) {
-			b.WriteString(strings.TrimPrefix(e.text, "\n"))
-			found++
+	lines := strings.SplitAfter(string(text), "\n")
+	var whole, begin []int
+	for i, line := range lines {
+		switch line = strings.TrimSpace(line); {
+		case line == e.after:
+			whole = append(whole, i)
+		case strings.HasPrefix(line, e.after):
+			begin = append(begin, i)
 		}
 	}
-	if found != 1 {
-		t.Fatalf("%s has %d lines that begin with %q, want one: correct the row of additions", e.file, found, e.after)
+	if len(whole) == 0 {
+		whole = begin
 	}
-	c.changed[e.file] = &fstest.MapFile{Data: []byte(b.String())}
+	if len(whole) != 1 {
+		t.Fatalf("%s has %d lines that begin with %q, want one: correct the row of additions", e.file, len(whole), e.after)
+	}
+	lines = slices.Insert(lines, whole[0]+1, strings.TrimPrefix(e.text, "\n"))
+	c.changed[e.file] = &fstest.MapFile{Data: []byte(strings.Join(lines, ""))}
 }
 
 // checkRules applies the house rules to the changed files.

@@ -30,6 +30,7 @@ internal/seeded
 internal/shmem
 internal/race
 internal/bytesize
+internal/settings   internal/bytesize
 internal/sparse
 internal/rankset
 internal/ft
@@ -62,7 +63,7 @@ internal/rma        internal/dtype
 internal/launch     internal/pmi internal/coll
 internal/doctor     internal/launch internal/netprobe rdma/ofi
 
-mpi                 rdma prof internal/ft internal/rankset internal/bytesize internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook internal/trace internal/longcopy
+mpi                 rdma prof internal/ft internal/rankset internal/bytesize internal/settings internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook internal/trace internal/longcopy
 mpi/inspect.go      rdma/ofi
 mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/iwarp rdma/soft
 mpi/rails.go        internal/netprobe rdma/soft
@@ -78,7 +79,7 @@ bench/peers         bench/groups bench/results
 bench/results
 
 cabi
-cabi/core           mpi mpi/inspect internal/direct internal/dtype prof
+cabi/core           mpi mpi/inspect internal/settings internal/direct internal/dtype prof
 cabi/gen            cabi/core internal/direct internal/p2p rdma/shm
 cabi/lib            cabi/core
 

@@ -13,10 +13,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/muster-mpi/muster/internal/settings"
 )
 
 // The table of docs/reference/settings.md is made from the fields of mpi.Config: their
-// names, the variables in their tags, and their comments.
+// names, tags and comments.
 
 var writePages = flag.Bool("pages.write", false, "write the table of "+settingsPage+" anew")
 
@@ -83,7 +85,7 @@ func settingsTable(tree fs.FS) (string, error) {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("|variable|field|meaning|\n|---|---|---|\n")
+	b.WriteString("|variable|field|default|values|meaning|\n|---|---|---|---|---|\n")
 	err = settingsRows(&b, structs, "Config", structs["Config"])
 	return b.String(), err
 }
@@ -110,25 +112,34 @@ func settingsRows(b *strings.Builder, structs map[string]*ast.StructType, prefix
 			}
 			continue
 		}
-		variable := ""
-		if f.Tag != nil {
-			tag, err := strconv.Unquote(f.Tag.Value)
-			if err != nil {
-				return err
-			}
-			if variable = reflect.StructTag(tag).Get("env"); variable != "" {
-				variable = "`" + variable + "`"
-			}
-		}
 		meaning := strings.Join(strings.Fields(f.Doc.Text()), " ")
-		if variable != "" { // muster info shows the tag, so it must say what the comment says
-			tag, _ := strconv.Unquote(f.Tag.Value)
-			plain, value := strings.NewReplacer(`"`, "", ":", "").Replace(meaning), reflect.StructTag(tag).Get("default")
-			if value == "" || !strings.Contains(plain, "Default "+value) {
-				return fmt.Errorf("%s.%s has the tag default:%q; its comment must say \"Default %s\"", prefix, name, value, value)
+		s := settings.Field{Path: prefix + "." + name, Type: typeText(f.Type)}
+		if f.Tag == nil { // set by a program only
+			fmt.Fprintf(b, "||`%s`|||%s|\n", s.Path, meaning)
+			continue
+		}
+		tag, err := strconv.Unquote(f.Tag.Value)
+		if err != nil {
+			return err
+		}
+		s.Tag = reflect.StructTag(tag)
+		if s.Env() == "" || s.Default() == "" {
+			return fmt.Errorf("%s needs the tags env and default", s.Path)
+		}
+		for _, choice := range strings.Split(s.Tag.Get("choices"), ",") {
+			if choice != "" && !strings.Contains(meaning, strconv.Quote(choice)) {
+				return fmt.Errorf("the comment of %s must say what the choice %q does", s.Path, choice)
 			}
 		}
-		fmt.Fprintf(b, "|%s|`%s.%s`|%s|\n", variable, prefix, name, strings.ReplaceAll(meaning, "|", "\\|"))
+		fmt.Fprintf(b, "|`%s`|`%s`|%s|%s|%s|\n", s.Env(), s.Path, s.Default(), s.Allowed(), strings.ReplaceAll(meaning, "|", "\\|"))
 	}
 	return nil
+}
+
+// typeText returns a type as reflect writes it.
+func typeText(t ast.Expr) string {
+	if s, ok := t.(*ast.SelectorExpr); ok {
+		return typeText(s.X) + "." + s.Sel.Name
+	}
+	return typeName(t)
 }

@@ -8,8 +8,6 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-const defaultBuffered = 64 << 20
-
 // Bsend sends buf in buffered mode: it returns at once, independently of the
 // receiver. It returns an error of class ErrBuffer if the buffered messages would
 // exceed Config.BufferedLimit.
@@ -38,9 +36,6 @@ func (c *Comm) ibsend(op string, b []byte, dst, tag int) Request {
 		return c.refused(err)
 	}
 	limit := c.w.cfg.BufferedLimit
-	if limit == 0 {
-		limit = defaultBuffered
-	}
 	n := int64(len(b))
 	if c.w.cfg.Check {
 		n -= checkBytes

@@ -15,11 +15,8 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// Values of Config.OnFailure.
-const (
-	onFailureEnd    = "end"
-	onFailureReturn = pmi.OnFailureReturn
-)
+// onFailureReturn is the Config.OnFailure of a job that survives failures.
+const onFailureReturn = pmi.OnFailureReturn
 
 // hintFailed is what to do after a failure, hintRevoked after a revocation.
 const (

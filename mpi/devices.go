@@ -199,10 +199,8 @@ func onFreePort(cfg *Config, client pmi.Client, open func(port uint16) (rdma.Dev
 }
 
 func checkPorts(s string) error {
-	if _, err := netprobe.ParsePorts(s); err != nil {
-		return fmt.Errorf("mpi: Config.Ports (MUSTER_PORTS): %w", err)
-	}
-	return nil
+	_, err := netprobe.ParsePorts(s)
+	return err
 }
 
 // openInterface opens a device for reliable datagrams, connections or both on one interface.
@@ -212,9 +210,9 @@ func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort
 	case channelRC:
 		return openMesh(cfg, client, key, at)
 	case channelRD:
-		return soft.Open(soft.Config{Bind: at, Label: channelRD, JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.peerTimeout(), Served: servedBy(client), Strict: cfg.Advanced.Strict})
+		return soft.Open(soft.Config{Bind: at, Label: channelRD, JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.PeerTimeout, Served: servedBy(client), Strict: cfg.Advanced.Strict})
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), Address: at.Addr(), Port: at.Port(), JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, ConnectionCRC: cfg.Advanced.ConnectionCRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.peerTimeout(), Served: servedBy(client), Strict: cfg.Advanced.Strict}
+	c := hybrid.Config{Name: uint32(client.Rank()), Address: at.Addr(), Port: at.Port(), JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, ConnectionCRC: cfg.Advanced.ConnectionCRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.PeerTimeout, Served: servedBy(client), Strict: cfg.Advanced.Strict}
 	if cfg.Advanced.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
@@ -223,19 +221,18 @@ func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort
 
 // openMesh opens a device with a connection to each peer, which needs TCP and nothing else.
 func openMesh(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort) (rdma.Device, error) {
-	c := iwarp.Config{Address: at.Addr().String(), Port: int(at.Port()), Key: key, Encrypt: cfg.Encrypt, NoCRC: !cfg.Advanced.ConnectionCRC, Timeout: cfg.peerTimeout(), Served: servedBy(client), Strict: cfg.Advanced.Strict}
+	c := iwarp.Config{Address: at.Addr().String(), Port: int(at.Port()), Key: key, Encrypt: cfg.Encrypt, NoCRC: !cfg.Advanced.ConnectionCRC, Timeout: cfg.PeerTimeout, Served: servedBy(client), Strict: cfg.Advanced.Strict}
 	if cfg.Advanced.Eager == eagerFew {
 		c.ConnectionBuffers, c.MaxSend = fewBuffers, fewBuffer
 	}
 	return iwarp.OpenMesh(c, uint32(client.Rank()))
 }
 
-// The channels of Config.Channel.
+// The channels of Config.Channel other than hybrid.
 const (
-	channelHybrid = "hybrid" // also ""
-	channelRD     = "rd"
-	channelRC     = "rc"
-	channelUD     = "ud"
+	channelRD = "rd"
+	channelRC = "rc"
+	channelUD = "ud"
 	// frameUD is the payload of an Ethernet frame with the headers of package soft.
 	frameUD = 1400
 )
@@ -252,7 +249,7 @@ func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []net
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		c := soft.Config{Device: below, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout(), Served: servedBy(client)}
+		c := soft.Config{Device: below, Name: uint32(client.Rank()), PeerTimeout: cfg.PeerTimeout, Served: servedBy(client)}
 		if !at.IsLoopback() {
 			c.Datagram = frameUD
 		}
@@ -287,10 +284,10 @@ func networkConfig(cfg *Config) ofi.Config {
 }
 
 func checkNetwork(s string) error {
-	if s == "" || s == noNetwork || s == softwareNetwork || s == "ofi" || strings.HasPrefix(s, "ofi:") && len(s) > len("ofi:") {
+	if s == noNetwork || s == softwareNetwork || s == "ofi" || strings.HasPrefix(s, "ofi:") && len(s) > len("ofi:") {
 		return nil
 	}
-	return fmt.Errorf("mpi: Config.Network (MUSTER_NETWORK) is %q; want iwarp, ofi, ofi:PROVIDER such as ofi:net, or none", s)
+	return errors.New("want iwarp, ofi, ofi:PROVIDER such as ofi:net, or none")
 }
 
 // openAnotherDevice opens another device of the kind that carries most messages,
@@ -317,7 +314,7 @@ func servedBy(client pmi.Client) bool {
 // networkOffers lists the endpoints that libfabric offers, which of them cfg selects,
 // and why. version is that of libfabric.
 func networkOffers(cfg *Config) (offers []ofi.Offer, version string, err error) {
-	if err := checkNetwork(cfg.Network); err != nil {
+	if err := cfg.validate(); err != nil {
 		return nil, "", err
 	}
 	return ofi.Survey(networkConfig(cfg))

@@ -207,7 +207,7 @@ func runOnHosts(t *testing.T, n, perHost int, armed bool, cable *wire, fn func(c
 				if client.LocalSize() == 1 {
 					lanes[0], lanes[1] = lanes[1], lanes[0]
 				}
-				w, err := joinOver(context.Background(), Config{Progress: cable.progress}, client, lanes, near.Attr().Oversubscribed, true)
+				w, err := joinOver(context.Background(), *withDefaults(Config{Progress: cable.progress}), client, lanes, near.Attr().Oversubscribed, true)
 				if err != nil {
 					return err
 				}

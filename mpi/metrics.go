@@ -13,10 +13,6 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// metricsMin is the shortest Config.Metrics: reading the counters takes the lock that all
-// calls need.
-const metricsMin = 10 * time.Millisecond
-
 // startMetrics publishes the counters at intervals until the returned function is called,
 // which publishes them a last time. It may be called twice.
 func (w *World) startMetrics(every time.Duration) (stop func()) {

@@ -10,7 +10,6 @@ package mpi
 //     docs/reference/security.md describe that for each launcher.
 
 import (
-	"cmp"
 	"context"
 	"crypto/hkdf"
 	"crypto/hmac"
@@ -19,9 +18,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/internal/settings"
 )
 
 const (
@@ -43,7 +42,7 @@ type networkTerms struct {
 
 // networkKey agrees with all ranks on the key. A rank that cannot agree ends the job.
 func networkKey(cfg *Config, client pmi.Client) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(cfg.StartTimeout, time.Minute))
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.StartTimeout)
 	defer cancel()
 	if client.Rank() == 0 {
 		if err := publishTerms(cfg, client); err != nil {
@@ -77,7 +76,7 @@ func endJob(client pmi.Client, why error) {
 }
 
 func publishTerms(cfg *Config, client pmi.Client) error {
-	terms := networkTerms{Host: client.Host(), Encrypt: cfg.encryptText(), Nonce: make([]byte, keyBytes)}
+	terms := networkTerms{Host: client.Host(), Encrypt: settings.OnOff(cfg.Encrypt), Nonce: make([]byte, keyBytes)}
 	rand.Read(terms.Nonce) // never fails: crypto/rand
 	if secret := client.Secret(); secret != nil {
 		_, check, err := deriveKey(secret, terms.Nonce)
@@ -111,7 +110,7 @@ func (t *networkTerms) accept(cfg *Config, client pmi.Client) ([]byte, error) {
 	differ := func(ours, theirs string) error {
 		return fmt.Errorf("rank %d on %s %s, but rank 0 on %s %s; give all ranks the same", client.Rank(), client.Host(), ours, t.Host, theirs)
 	}
-	switch ours := cfg.encryptText(); {
+	switch ours := settings.OnOff(cfg.Encrypt); {
 	case ours != t.Encrypt:
 		return nil, differ("has MUSTER_ENCRYPT="+ours, "has MUSTER_ENCRYPT="+t.Encrypt)
 	case secret != nil && !t.Derived:

@@ -12,7 +12,14 @@ import (
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/internal/settings"
 )
+
+// withDefaults returns a configuration as join passes it on.
+func withDefaults(cfg Config) *Config {
+	settings.SetDefaults(&cfg)
+	return &cfg
+}
 
 // keyedClient is a client with a MUSTER_KEY.
 type keyedClient struct {
@@ -32,7 +39,7 @@ func TestDifferentEncryptionIsReported(t *testing.T) {
 		for i := range on {
 			wg.Go(func() {
 				var lanes []engine.LaneConfig
-				lanes, _, errs[i] = openDevices(&Config{NoSharedMemory: true, Network: softwareNetwork, Encrypt: on[i]}, clients[i], nil)
+				lanes, _, errs[i] = openDevices(withDefaults(Config{NoSharedMemory: true, Network: softwareNetwork, Encrypt: on[i]}), clients[i], nil)
 				if errs[i] == nil {
 					errs[i] = clients[i].Fence(context.Background()) // as ranks do next
 				}
@@ -44,7 +51,7 @@ func TestDifferentEncryptionIsReported(t *testing.T) {
 		wg.Wait()
 		ours, theirs := &Config{Encrypt: on[1]}, &Config{Encrypt: on[0]}
 		for rank, err := range errs {
-			for _, want := range []string{"rank 1 on " + clients[1].Host() + " has MUSTER_ENCRYPT=" + ours.encryptText(), "rank 0 on " + clients[0].Host() + " has MUSTER_ENCRYPT=" + theirs.encryptText()} {
+			for _, want := range []string{"rank 1 on " + clients[1].Host() + " has MUSTER_ENCRYPT=" + settings.OnOff(ours.Encrypt), "rank 0 on " + clients[0].Host() + " has MUSTER_ENCRYPT=" + settings.OnOff(theirs.Encrypt)} {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("rank %d must report %q: %v", rank, want, err)
 				}
@@ -82,7 +89,7 @@ func agreeOnKey(t *testing.T, secrets ...string) (keys [][]byte, errs []error, p
 			c.secret = nil
 		}
 		wg.Go(func() {
-			if keys[i], errs[i] = networkKey(&Config{}, c); errs[i] == nil {
+			if keys[i], errs[i] = networkKey(withDefaults(Config{}), c); errs[i] == nil {
 				errs[i] = c.Fence(context.Background()) // as ranks do next
 			}
 		})

@@ -54,12 +54,12 @@ func (w *World) counters(p prof.Counters) prof.Counters {
 func checkProfile(s string) error {
 	file, arrivals := arrivalsFile(s)
 	switch {
-	case s == "", s == profileText, s == profileArrivals, strings.HasSuffix(s, ".json") && (!arrivals || file != ".json"):
+	case s == profileText, s == profileArrivals, strings.HasSuffix(s, ".json") && (!arrivals || file != ".json"):
 		return nil
 	case arrivals && strings.HasSuffix(file, ".svg"):
 		return nil
 	}
-	return fmt.Errorf("mpi: Config.Profile (MUSTER_PROFILE) is %q; want %s, %s, %[3]s:FILE.svg, %[3]s:FILE.json, or the name of a file that ends in .json", s, profileText, profileArrivals)
+	return fmt.Errorf("want %s, %s, %[2]s:FILE.svg, %[2]s:FILE.json, or the name of a file that ends in .json", profileText, profileArrivals)
 }
 
 // profile is the output of the profile of a job. Ranks other than 0 have none.

@@ -10,7 +10,6 @@ package mpi
 // round trip if all interfaces answer, and half a second if one leads nowhere.
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -276,7 +275,7 @@ func agreeOnRails(cfg *Config, client pmi.Client) (a agreement, err error) {
 		a.several = n > 1
 		return a, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(cfg.StartTimeout, time.Minute))
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.StartTimeout)
 	defer cancel()
 	if _, again := client.(published); again { // the decision for the first device holds
 		if a.key, err = networkKey(cfg, client); err != nil {
@@ -312,7 +311,7 @@ func (a *agreement) report(w io.Writer, rank int) {
 // openRails opens one device on several interfaces. Data that TCP has accepted would be lost
 // without notice when a cable is cut, so rails are made of datagrams.
 func openRails(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate, port uint16) (rdma.Device, error) {
-	c := soft.Config{JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: cfg.peerTimeout(), NoCRC: true, Served: servedBy(client)}
+	c := soft.Config{JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: cfg.PeerTimeout, NoCRC: true, Served: servedBy(client)}
 	for _, r := range candidates {
 		if r.Taken {
 			c.Paths = append(c.Paths, soft.Path{Name: r.Name, Bind: netip.AddrPortFrom(r.Address.Addr(), port), Network: r.Address.Masked()})

@@ -69,7 +69,7 @@ func simulatedRank(client pmi.Client, cfg Config, faulty rdma.Device) (*World, e
 	if err != nil {
 		return nil, err
 	}
-	return joinOver(context.Background(), cfg, client, []engine.LaneConfig{{Device: virtualDevice{dev}}}, true, true)
+	return joinOver(context.Background(), *withDefaults(cfg), client, []engine.LaneConfig{{Device: virtualDevice{dev}}}, true, true)
 }
 
 // virtualDevice is a software device whose queues are waited for in virtual time, not in the

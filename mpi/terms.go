@@ -13,10 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"strconv"
 
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/internal/settings"
 )
 
 // Values of the tag agree.
@@ -29,40 +29,23 @@ const (
 // terms returns what a rank with this configuration declares.
 func (c *Config) terms() pmi.Terms {
 	t := pmi.Terms{Protocol: protocol, Version: recordedVersion()}
-	addSettings(&t, reflect.ValueOf(c).Elem())
-	return t
-}
-
-func addSettings(t *pmi.Terms, v reflect.Value) {
-	for i := range v.NumField() {
-		f, field := v.Field(i), v.Type().Field(i)
-		agree := field.Tag.Get("agree")
-		switch {
-		case f.Kind() == reflect.Struct:
-			addSettings(t, f)
-		case f.IsZero():
-		case agree == agreeFile:
-			t.Settings = append(t.Settings, pmi.Setting{Name: field.Tag.Get("env"), Value: fileDigest(f.String())})
-		case agree == agreeSet:
-			t.Settings = append(t.Settings, pmi.Setting{Name: field.Tag.Get("env"), Value: "a file"})
-		case agree == agreeValue:
-			// A rank may set the value that another has by default.
-			if value := settingText(f, field.Tag.Get("default")); value != field.Tag.Get("default") {
-				t.Settings = append(t.Settings, pmi.Setting{Name: field.Tag.Get("env"), Value: shortText(value)})
+	for _, f := range settings.Fields(c) {
+		value := ""
+		switch text := f.Text(); f.Tag.Get("agree") {
+		case agreeFile:
+			value = fileDigest(text)
+		case agreeSet:
+			value = "a file"
+		case agreeValue:
+			if value = shortText(text); text == f.Default() {
+				continue // a rank may set the value that another has by default
 			}
 		}
-	}
-}
-
-// settingText returns a value as it is written in the environment.
-func settingText(f reflect.Value, byDefault string) string {
-	if f.Kind() == reflect.Bool && byDefault == settingOff {
-		if f.Bool() {
-			return settingOn
+		if value != "" && !f.Value.IsZero() {
+			t.Settings = append(t.Settings, pmi.Setting{Name: f.Env(), Value: value})
 		}
-		return settingOff
 	}
-	return fmt.Sprint(f.Interface())
+	return t
 }
 
 // fileDigest identifies the content of a file. One that cannot be read is an error later.

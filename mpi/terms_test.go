@@ -20,7 +20,7 @@ func TestTermsOmitDefaults(t *testing.T) {
 	}
 	for setting, want := range map[string]string{
 		"MUSTER_CHANNEL=ud": "MUSTER_CHANNEL=ud", "MUSTER_CREDIT=1M": "MUSTER_CREDIT=1048576", "MUSTER_CHECK=1": "MUSTER_CHECK=on",
-		"MUSTER_NO_SHARED_MEMORY=1": "MUSTER_NO_SHARED_MEMORY=true", "MUSTER_COLLECTIVE=allreduce=ring": "MUSTER_COLLECTIVE=allreduce=ring",
+		"MUSTER_NO_SHARED_MEMORY=1": "MUSTER_NO_SHARED_MEMORY=on", "MUSTER_COLLECTIVE=allreduce=ring": "MUSTER_COLLECTIVE=allreduce=ring",
 	} {
 		if got := terms(setting); got != none+"\n"+want {
 			t.Errorf("the terms with %s are %q, want %q at the end", setting, got, want)

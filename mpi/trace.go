@@ -27,9 +27,6 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// traceLimit is the default of Config.Advanced.TraceLimit.
-const traceLimit = 1 << 16
-
 // traceChunk is the number of records that are allocated at a time.
 const traceChunk = 1 << 10
 
@@ -77,12 +74,9 @@ func (r *traceRecord) receives(st Status, err error) {
 }
 
 // checkTrace returns an error if the name of the trace is invalid.
-func checkTrace(cfg *Config) error {
-	if s := cfg.Trace; s != "" && !strings.HasSuffix(s, ".json") && !strings.HasSuffix(s, ".json.gz") {
-		return fmt.Errorf("mpi: Config.Trace (MUSTER_TRACE) is %q; want the name of a file that ends in .json or .json.gz", s)
-	}
-	if cfg.Advanced.TraceLimit < 0 {
-		return fmt.Errorf("mpi: Config.Advanced.TraceLimit (MUSTER_TRACE_LIMIT) is %d; leave it 0 for the default, %d", cfg.Advanced.TraceLimit, traceLimit)
+func checkTrace(file string) error {
+	if !strings.HasSuffix(file, ".json") && !strings.HasSuffix(file, ".json.gz") {
+		return errors.New("want the name of a file that ends in .json or .json.gz")
 	}
 	return nil
 }
@@ -94,9 +88,6 @@ func openTrace(cfg *Config, rank int) (*tracer, error) {
 		return nil, nil
 	}
 	t := &tracer{clock: prof.NewClock(), limit: cfg.Advanced.TraceLimit, indices: map[*Comm]int32{}}
-	if t.limit == 0 {
-		t.limit = traceLimit
-	}
 	t.phases = tracedPhases{clock: t.clock, limit: t.limit}
 	if rank != 0 {
 		return t, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/muster-mpi/muster/internal/nodecoll"
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/internal/settings"
 	"github.com/muster-mpi/muster/prof"
 )
 
@@ -200,6 +201,7 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	settings.SetDefaults(&cfg)
 	if err := checkOnFailure(&cfg, client); err != nil {
 		return nil, err
 	}
@@ -264,7 +266,7 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	}
 	e, err := engine.New(ctx, engine.Config{
 		Client: client, Lanes: lanes, Oversubscribed: oversubscribed, InProcess: inProcess, Async: cfg.Progress == progressAsync,
-		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Advanced.Rendezvous, Credit: cfg.credit(), Senders: client.Size() - 1, Speculate: cfg.Advanced.Speculate},
+		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Advanced.Rendezvous, Credit: cfg.Advanced.Credit, Senders: client.Size() - 1, Speculate: cfg.Advanced.Speculate},
 		RegisterCache: cfg.Advanced.RegisterCache, Frequent: cfg.Advanced.Frequent, Rings: cfg.rings(), Posted: cfg.Advanced.Eager == eagerPosted,
 		Spin: cfg.Advanced.Spin, Yield: cfg.Advanced.Yield, Timeout: cfg.StartTimeout, Tolerate: cfg.OnFailure == onFailureReturn, Orphaned: orphaned(client.Rank(), inProcess),
 	})

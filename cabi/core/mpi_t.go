@@ -5,11 +5,12 @@ package core
 // never call an error handler.
 
 import (
+	"cmp"
 	"os"
-	"reflect"
 	"slices"
 	"sync"
 
+	"github.com/muster-mpi/muster/internal/settings"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/prof"
 )
@@ -124,7 +125,7 @@ func (p *Process) toolInit(a *args) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.opened++; t.cvars == nil {
-		t.cvars = settings(os.Getenv)
+		t.cvars = controlVariables(os.Getenv)
 		t.pvars = []prof.Name{prof.MessagesSent, prof.BytesSent, prof.MessagesReceived, prof.BytesReceived}
 		t.handles, t.owners = map[uintptr]int{}, map[uintptr]uintptr{}
 	}
@@ -137,24 +138,12 @@ func (p *Process) toolFinalize(a *args) error {
 	return nil
 }
 
-// settings lists the fields of mpi.Config by the names of their environment variables.
-func settings(getenv func(string) string) (list []cvar) {
-	var add func(reflect.Type)
-	add = func(t reflect.Type) {
-		for i := range t.NumField() {
-			f := t.Field(i)
-			if name := f.Tag.Get("env"); name != "" {
-				value := getenv(name)
-				if value == "" {
-					value = f.Tag.Get("default")
-				}
-				list = append(list, cvar{name, value[:min(len(value), toolRoom-1)]})
-			} else if f.Type.Kind() == reflect.Struct {
-				add(f.Type)
-			}
-		}
+// controlVariables lists the fields of mpi.Config by the names of their environment variables.
+func controlVariables(getenv func(string) string) (list []cvar) {
+	for _, f := range settings.Fields(&mpi.Config{}) {
+		value := cmp.Or(getenv(f.Env()), f.Default())
+		list = append(list, cvar{f.Env(), value[:min(len(value), toolRoom-1)]})
 	}
-	add(reflect.TypeFor[mpi.Config]())
 	return list
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"reflect"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-mpi/muster/internal/pmix"
+	"github.com/muster-mpi/muster/internal/settings"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/rdma/ofi"
 )
@@ -47,7 +47,18 @@ func showInfo(w io.Writer, environ []string) error {
 	fmt.Fprintf(t, "libfabric\t%s\n", builtWith(ofi.Built, "ofi"))
 	fmt.Fprintf(t, "PMIx\t%s\n", builtWith(pmix.Built, "pmix"))
 	fmt.Fprintf(t, "\nsetting\tvalue\torigin\tdefault\n")
-	showSettings(t, reflect.ValueOf(cfg).Elem(), environ)
+	for _, f := range settings.Fields(cfg) {
+		value, origin := f.Default(), "default"
+		if strings.Contains(value, " ") {
+			value = "-" // it depends on the job
+		}
+		for _, kv := range environ {
+			if set, ok := strings.CutPrefix(kv, f.Env()+"="); ok {
+				value, origin = set, "environment"
+			}
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Env(), value, origin, f.Default())
+	}
 	return t.Flush()
 }
 
@@ -76,29 +87,4 @@ func buildTags() string {
 		}
 	}
 	return "none"
-}
-
-// showSettings writes a line for each field of a configuration.
-func showSettings(w io.Writer, v reflect.Value, environ []string) {
-	for i := range v.NumField() {
-		field := v.Type().Field(i)
-		name := field.Tag.Get("env")
-		if name == "" {
-			if field.Type.Kind() == reflect.Struct { // others, such as Hook, are set by the program only
-				showSettings(w, v.Field(i), environ)
-			}
-			continue
-		}
-		fallback := field.Tag.Get("default")
-		value, origin := fallback, "default"
-		if strings.Contains(value, " ") {
-			value = "-" // it depends on the job
-		}
-		for _, kv := range environ {
-			if set, ok := strings.CutPrefix(kv, name+"="); ok {
-				value, origin = set, "environment"
-			}
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, value, origin, fallback)
-	}
 }
