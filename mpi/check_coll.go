@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -26,9 +25,6 @@ import (
 
 // describedBytes limits the description of a call.
 const describedBytes = 256
-
-// checkTag is in the context of collectives, apart from the other tags there: see lastTags.
-const checkTag = math.MaxInt32 - 5
 
 // checkedArgs are arguments that the schedule of a collective does not need.
 type checkedArgs struct{ elem, op string }
@@ -90,8 +86,8 @@ func (c *Comm) startCheck(k *collCall, form coll.Form) *callCheck {
 	c.e.Lock()
 	c.initHistory()
 	c.e.Unlock()
-	d.recv = c.e.Irecv(&c.co, c.world(d.before), int32(d.before), checkTag, d.theirs[:])
-	d.sent = c.e.Isend(&c.co, c.world(after), checkTag, []byte(d.mine+"\n"+d.site), p2p.Standard)
+	d.recv = c.e.Irecv(&c.co, c.world(d.before), int32(d.before), engine.CheckTag, d.theirs[:])
+	d.sent = c.e.Isend(&c.co, c.world(after), engine.CheckTag, []byte(d.mine+"\n"+d.site), p2p.Standard)
 	return d
 }
 
@@ -108,7 +104,7 @@ func (w *World) describeLeaving() {
 			continue
 		}
 		after := (c.rank + 1) % c.size
-		sent := c.e.Isend(&c.co, c.world(after), checkTag, []byte(coll.Finalize.CallName()+"\n"+c.callSite()), p2p.Standard)
+		sent := c.e.Isend(&c.co, c.world(after), engine.CheckTag, []byte(coll.Finalize.CallName()+"\n"+c.callSite()), p2p.Standard)
 		_, _, _ = c.e.Test(sent) // nobody may receive it
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+
+	"github.com/muster-mpi/muster/internal/engine"
 )
 
 // Part is the part of a rank in a checkpoint.
@@ -116,9 +118,6 @@ func (k *checkpoints) interrupted(err error) error {
 	return err
 }
 
-// checkpointTag is the tag of parts.
-const checkpointTag = 0
-
 // store makes a checkpoint of this rank's part.
 func (k *checkpoints) store(version uint64, mine []byte) error {
 	c := k.over
@@ -138,11 +137,11 @@ func (k *checkpoints) store(version uint64, mine []byte) error {
 		if b == c.rank && r != c.rank {
 			copied := k.buffer(int(all[2*r+1]))
 			s.parts = append(s.parts, savedPart{r, false, copied})
-			reqs = append(reqs, Irecv(c, copied, r, checkpointTag))
+			reqs = append(reqs, Irecv(c, copied, r, engine.CheckpointTag))
 		}
 	}
 	if b := buddy[c.rank]; b != c.rank {
-		reqs = append(reqs, Isend(c, mine, b, checkpointTag))
+		reqs = append(reqs, Isend(c, mine, b, engine.CheckpointTag))
 	}
 	if _, err := WaitAll(reqs); err != nil {
 		return err

@@ -3,7 +3,11 @@ package mpi
 // Restore: the ranks tell each other what they keep, and compute from it, each for itself, which
 // checkpoint to restore and who gets which part (checkpoint_plan.go).
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/muster-mpi/muster/internal/engine"
+)
 
 // Restore returns the last checkpoint that all ranks have stored, and its version; 0 if there
 // is none. It is collective, on a communicator that has lost ranks since (of [Comm.Shrink] or in [Recover]) or not.
@@ -67,11 +71,11 @@ func (k *checkpoints) restore() (parts []savedPart, size int, key setKey, err er
 				p.data = kept.part(m.part)
 			} else {
 				p.data = make([]byte, m.length)
-				reqs = append(reqs, Irecv(c, p.data, m.from, checkpointTag))
+				reqs = append(reqs, Irecv(c, p.data, m.from, engine.CheckpointTag))
 			}
 			parts = append(parts, p)
 		} else if m.from == c.rank {
-			reqs = append(reqs, Isend(c, kept.part(m.part), m.to, checkpointTag))
+			reqs = append(reqs, Isend(c, kept.part(m.part), m.to, engine.CheckpointTag))
 		}
 	}
 	if _, err := WaitAll(reqs); err != nil {

@@ -80,7 +80,7 @@ func (c *Comm) gateBarrier(op string, opening uint64, arrival pmi.Arrival) error
 		return c.failure(err, op, ProcNull, noTag, 0)
 	case pmi.ArrivedLast:
 		return c.e.OpenGate(opening, func(rank int) error {
-			if err := c.e.Send(&release, op, rank, releaseTag, nil, p2p.Standard); err != nil {
+			if err := c.e.Send(&release, op, rank, engine.ReleaseTag, nil, p2p.Standard); err != nil {
 				return c.failure(err, op, rank, noTag, 0)
 			}
 			return nil
@@ -89,7 +89,7 @@ func (c *Comm) gateBarrier(op string, opening uint64, arrival pmi.Arrival) error
 	if c.e.AwaitGate(opening, c.co.Ctx) {
 		return nil
 	}
-	if _, err := c.e.Recv(&release, op, engine.Anyone, 0, releaseTag, nil); err != nil {
+	if _, err := c.e.Recv(&release, op, engine.Anyone, 0, engine.ReleaseTag, nil); err != nil {
 		return c.failure(err, op, ProcNull, noTag, 0)
 	}
 	return nil

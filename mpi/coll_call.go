@@ -9,27 +9,7 @@ package mpi
 //	       └ plan                          coll_plan.go: the schedule, usually cached
 //	          └ chooseAlgorithm            coll_choose.go: for a new schedule
 //
-// The engine runs the schedule. Messages of collectives have their own context, in which
-// tags separate collectives that are under way at the same time:
-//
-//	blockingTag  of all blocking calls. There is one at a time, and all ranks make
-//	             them in the same order. Messages between two ranks keep their
-//	             order, and the n-th send of a schedule to a rank matches that rank's
-//	             n-th receive; so the messages of the next call, which may arrive
-//	             while this rank is in the last one, match receives in order too.
-//	startedTag   and up: of the calls that begin with I, each with its own number,
-//	             counted per communicator. All ranks make them in the same order, so
-//	             they count alike. A number repeats after 2²⁹ calls.
-//	preparedTag  and up: of the calls that end with Init, counted separately. A
-//	             persistent collective keeps its number, so that several may be
-//	             started in any order. Two runs of one are separated like blocking
-//	             calls.
-//	groupTag     and up: of CreateGroup (comm_create.go), by the tag of its caller
-//	madeTag      and up: messages of a rank to itself, with which Idup completes
-//	streamTag    and up: of the streams of a schedule that may overtake each other
-//	             (sched.Op), a range of tags for each of the tags above. 2¹⁵ started
-//	             and almost as many prepared collectives have their own ranges.
-//	lastTags     and up: of other messages, such as teamTag, profileTag, checkTag and splitTag
+// The engine runs the schedule. internal/engine/tags.go has the tags of its messages.
 
 import (
 	"cmp"
@@ -38,20 +18,6 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/sched"
-)
-
-const (
-	blockingTag = 0
-	releaseTag  = 1 // wakes a rank that sleeps in gateBarrier (coll_barrier.go)
-	startedTag  = 2
-	preparedTag = 1 << 29
-	groupTag    = preparedTag + 1<<28 // nobody has as many persistent collectives
-	groupTags   = 1 << 27
-	madeTag     = groupTag + groupTags
-	madeTags    = streamTag - madeTag
-	streamTag   = 1 << 30
-	streamRows  = 1 << 15
-	lastTags    = streamTag + (2*streamRows-1)*sched.Streams
 )
 
 // number assigns a collective its tag and those of its streams, and records the call.
@@ -68,12 +34,12 @@ func (c *Comm) number(co *engine.Collective, k *collCall, form coll.Form, tag in
 func streamsOf(tag int32) int32 {
 	row := tag
 	switch {
-	case tag >= preparedTag:
-		row = streamRows + (tag-preparedTag)%(streamRows-1) // the last row is that of lastTags
-	case tag >= startedTag:
-		row = startedTag + (tag-startedTag)%(streamRows-startedTag)
+	case tag >= engine.PreparedTag:
+		row = engine.StreamRows + (tag-engine.PreparedTag)%(engine.StreamRows-1) // the last row is that of engine.LastTags
+	case tag >= engine.StartedTag:
+		row = engine.StartedTag + (tag-engine.StartedTag)%(engine.StreamRows-engine.StartedTag)
 	}
-	return streamTag + row*sched.Streams
+	return engine.StreamTag + row*sched.Streams
 }
 
 // collCall is a collective call with its arguments checked, in bytes.
@@ -136,7 +102,7 @@ func runBlocking[T Elem](c *Comm, k *collCall, op *Op[T]) error {
 	if err == nil {
 		var v votedCall
 		if v, err = c.votedCollective(k); err == nil {
-			c.number(v.co, k, coll.Blocking, blockingTag)
+			c.number(v.co, k, coll.Blocking, engine.BlockingTag)
 			setReducer(c, v.co, op)
 			err = v.run(c, k)
 		}
@@ -166,8 +132,8 @@ func started[T Elem](c *Comm, k *collCall, op *Op[T]) Request {
 // startHeld numbers a collective and starts it. It unlocks.
 func (c *Comm) startHeld(co *engine.Collective, k *collCall, a *arrival) Request {
 	n := &c.plans.started
-	c.number(co, k, coll.Started, startedTag+*n)
-	if *n++; *n == preparedTag-startedTag {
+	c.number(co, k, coll.Started, engine.StartedTag+*n)
+	if *n++; *n == engine.PreparedTag-engine.StartedTag {
 		*n = 0
 	}
 	op := c.e.StartCollective(co, k.in, k.out)
@@ -201,7 +167,7 @@ func prepared[T Elem](c *Comm, k *collCall, op *Op[T], refused error) *Persisten
 	co := c.e.NewCollective(plan.graph, &c.co, c.collRanks(), nil)
 	co.Call = k.name
 	setReducer(c, co, op)
-	c.number(co, k, coll.Prepared, preparedTag+c.plans.prepared)
+	c.number(co, k, coll.Prepared, engine.PreparedTag+c.plans.prepared)
 	p.coll = &preparedColl{co: co, form: plan.aware.prepared(), in: k.in, out: k.out, bytes: k.volume(), recorder: c.recordPrepared(k, c.plans.prepared)}
 	c.plans.prepared++
 	return p

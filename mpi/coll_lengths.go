@@ -51,7 +51,7 @@ func (c *Comm) learnLengths(k *collCall) error {
 		next += lengthBytes
 	})
 	co := c.taken(&l.idle, l.graph, k)
-	c.number(co, k, coll.Blocking, blockingTag)
+	c.number(co, k, coll.Blocking, engine.BlockingTag)
 	if err := c.e.RunCollective(co, l.in, l.out); err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ package mpi
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 
@@ -22,12 +21,6 @@ import (
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/nodecoll"
 	"github.com/muster-mpi/muster/internal/p2p"
-)
-
-// Tags of the team's messages, apart from those of collectives: see lastTags.
-const (
-	teamTag = math.MaxInt32     // forms the team
-	wakeTag = math.MaxInt32 - 1 // wakes a rank that sleeps in it
 )
 
 // nodeAfter is how many calls a communicator makes with messages before it gets a segment.
@@ -246,22 +239,22 @@ func (l *teamLink) InOperation() bool { return l.c.e.InOperation() }
 // for a message: it serves others meanwhile, and the report of a stuck job shows which rank
 // it waits for.
 func (l *teamLink) Sleep(op string, peer int) error {
-	_, err := l.c.e.Recv(&l.c.co, op, l.c.world(peer), int32(peer), wakeTag, nil)
+	_, err := l.c.e.Recv(&l.c.co, op, l.c.world(peer), int32(peer), engine.WakeTag, nil)
 	return err
 }
 
 func (l *teamLink) Wake(op string, peer, name int) error {
 	l.name = l.c.co
 	l.name.Rank = int32(name)
-	return l.c.e.Send(&l.name, op, l.c.world(peer), wakeTag, nil, p2p.Standard)
+	return l.c.e.Send(&l.name, op, l.c.world(peer), engine.WakeTag, nil, p2p.Standard)
 }
 
 func (l *teamLink) Send(to int, b []byte) error {
-	return l.c.e.Send(&l.c.co, l.op, l.c.world(to), teamTag, b, p2p.Standard)
+	return l.c.e.Send(&l.c.co, l.op, l.c.world(to), engine.TeamTag, b, p2p.Standard)
 }
 
 func (l *teamLink) Recv(from int, b []byte) (int, error) {
-	st, err := l.c.e.Recv(&l.c.co, l.op, l.c.world(from), int32(from), teamTag, b)
+	st, err := l.c.e.Recv(&l.c.co, l.op, l.c.world(from), int32(from), engine.TeamTag, b)
 	return st.Bytes, err
 }
 

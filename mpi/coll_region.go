@@ -121,10 +121,10 @@ type regionLink struct {
 }
 
 func (l *regionLink) Send(to int, b []byte) error {
-	return l.c.e.Send(&l.c.co, l.op, l.c.world(l.ranks[to]), teamTag, b, p2p.Standard)
+	return l.c.e.Send(&l.c.co, l.op, l.c.world(l.ranks[to]), engine.TeamTag, b, p2p.Standard)
 }
 
 func (l *regionLink) Recv(from int, b []byte) (int, error) {
-	st, err := l.c.e.Recv(&l.c.co, l.op, l.c.world(l.ranks[from]), int32(l.ranks[from]), teamTag, b)
+	st, err := l.c.e.Recv(&l.c.co, l.op, l.c.world(l.ranks[from]), int32(l.ranks[from]), engine.TeamTag, b)
 	return st.Bytes, err
 }

@@ -1,23 +1,19 @@
 package mpi
 
 import (
-	"slices"
 	"testing"
 
+	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// Messages of different purposes in the context of collectives have different tags.
+// The streams of collectives have tags that no other message has. internal/engine checks
+// that those of the others differ.
 func TestTagsAreApart(t *testing.T) {
-	others := []int32{blockingTag, releaseTag, teamTag, wakeTag, profileTag, checkTag, splitTag, groupTag, groupTag + groupTags - 1, madeTag, madeTag + madeTags - 1}
-	for i, tag := range others {
-		if slices.Contains(others[i+1:], tag) {
-			t.Errorf("tag %d has two purposes", tag)
-		}
-	}
+	others := []int32{engine.BlockingTag, engine.ReleaseTag, engine.TeamTag, engine.WakeTag, engine.ProfileTag, engine.CheckTag, engine.SplitTag, engine.GroupTag, engine.GroupTag + engine.GroupTags - 1, engine.MadeTag, engine.MadeTag + engine.MadeTags - 1}
 	const most = sched.Streams - 1
-	for _, first := range []int32{startedTag, preparedTag} {
-		for n := range int32(2*streamRows + 2) {
+	for _, first := range []int32{engine.StartedTag, engine.PreparedTag} {
+		for n := range int32(2*engine.StreamRows + 2) {
 			low := streamsOf(first + n)
 			for _, tag := range others {
 				if tag >= low && tag <= low+most {
@@ -27,11 +23,11 @@ func TestTagsAreApart(t *testing.T) {
 		}
 	}
 	seen := map[[2]int32]bool{}
-	tags := []int{0, 1, groupTags - 1, groupTags, 2 * groupTags, MaxTag - groupTags, MaxTag - 1, MaxTag}
+	tags := []int{0, 1, engine.GroupTags - 1, engine.GroupTags, 2 * engine.GroupTags, MaxTag - engine.GroupTags, MaxTag - 1, MaxTag}
 	for rank := range 3 {
 		for _, tag := range tags {
 			source, in := asideEnvelope(rank, tag)
-			if in < groupTag || in >= groupTag+groupTags || source < 0 {
+			if in < engine.GroupTag || in >= engine.GroupTag+engine.GroupTags || source < 0 {
 				t.Errorf("CreateGroup on rank %d with tag %d uses source %d and tag %d", rank, tag, source, in)
 			}
 			seen[[2]int32{source, in}] = true

@@ -147,8 +147,8 @@ func (c *Comm) receiveAside(op string, src, tag int, v []uint32) error {
 // asideEnvelope returns the source and the tag of a message from a rank of c. The context has
 // fewer tags for CreateGroup than its callers, so the source carries the rest of the tag.
 func asideEnvelope(rank, tag int) (source, inContext int32) {
-	const most = (MaxTag + 1) / groupTags
-	return int32(rank*most + tag/groupTags), groupTag + int32(tag%groupTags)
+	const most = (MaxTag + 1) / engine.GroupTags
+	return int32(rank*most + tag/engine.GroupTags), engine.GroupTag + int32(tag%engine.GroupTags)
 }
 
 func (c *Comm) asideFailure(err error, op string, peer int) error {

@@ -102,7 +102,7 @@ func (c *Comm) startAgreement(op string, n uint32) func() (uint32, error) {
 func (c *Comm) afterwards(op string, fn func()) Request {
 	c.e.Lock()
 	c.initHistory()
-	tag := int32(madeTag + c.idups%madeTags)
+	tag := int32(engine.MadeTag + c.idups%engine.MadeTags)
 	c.idups++
 	c.e.Unlock()
 	me := c.w.comm.rank

@@ -7,15 +7,12 @@ package mpi
 
 import (
 	"encoding/binary"
-	"math"
 	"math/bits"
 
+	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/rankset"
 )
-
-// splitTag is in the context of collectives, apart from the other tags there: see lastTags.
-const splitTag = math.MaxInt32 - 6
 
 // splitMembers returns the ranks of c that pass the same color, in the order of their keys.
 func (c *Comm) splitMembers(op string, color, key int) (*rankset.List, error) {
@@ -65,9 +62,9 @@ func (c *Comm) sendColors(op string, to int, all *rankset.Colors) error {
 	b := all.Append(make([]byte, 4, colorsFirst))
 	binary.LittleEndian.PutUint32(b, uint32(len(b)))
 	first := min(len(b), colorsFirst)
-	err := c.e.Send(&c.co, op, c.world(to), splitTag, b[:first], p2p.Standard)
+	err := c.e.Send(&c.co, op, c.world(to), engine.SplitTag, b[:first], p2p.Standard)
 	if err == nil && first < len(b) {
-		err = c.e.Send(&c.co, op, c.world(to), splitTag, b[first:], p2p.Standard)
+		err = c.e.Send(&c.co, op, c.world(to), engine.SplitTag, b[first:], p2p.Standard)
 	}
 	if err != nil {
 		return c.failure(err, op, to, noTag, len(b))
@@ -77,13 +74,13 @@ func (c *Comm) sendColors(op string, to int, all *rankset.Colors) error {
 
 func (c *Comm) recvColors(op string, from int) (*rankset.Colors, error) {
 	b := make([]byte, colorsFirst)
-	st, err := c.e.Recv(&c.co, op, c.world(from), int32(from), splitTag, b)
+	st, err := c.e.Recv(&c.co, op, c.world(from), int32(from), engine.SplitTag, b)
 	if err != nil {
 		return nil, c.failure(err, op, from, noTag, 0)
 	}
 	if whole := int(binary.LittleEndian.Uint32(b)); whole > colorsFirst {
 		b = append(b, make([]byte, whole-colorsFirst)...)
-		if _, err := c.e.Recv(&c.co, op, c.world(from), int32(from), splitTag, b[colorsFirst:]); err != nil {
+		if _, err := c.e.Recv(&c.co, op, c.world(from), int32(from), engine.SplitTag, b[colorsFirst:]); err != nil {
 			return nil, c.failure(err, op, from, noTag, whole)
 		}
 	} else {

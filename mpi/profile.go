@@ -14,21 +14,17 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/prof"
 )
 
 // profileText is the Config.Profile that prints the profile.
 const profileText = "text"
-
-// profileTag is in the context of the world's collectives, apart from the other tags there:
-// see lastTags.
-const profileTag = math.MaxInt32 - 2
 
 // Profile returns the counters of the calling rank since it joined the job. They include
 // the messages that the library sends itself, such as those of collectives. To measure a
@@ -184,14 +180,14 @@ func (w *World) recvPart(from int) ([]byte, error) {
 
 // sendBytes and recvBytes transfer a part of the profile whose length both sides know.
 func (w *World) sendBytes(b []byte, to int) error {
-	if err := w.e.Send(&w.comm.co, "Finalize", to, profileTag, b, p2p.Standard); err != nil {
+	if err := w.e.Send(&w.comm.co, "Finalize", to, engine.ProfileTag, b, p2p.Standard); err != nil {
 		return w.comm.failure(fmt.Errorf("send the profile: %w", err), "Finalize", to, noTag, len(b))
 	}
 	return nil
 }
 
 func (w *World) recvBytes(b []byte, from int) error {
-	if _, err := w.e.Recv(&w.comm.co, "Finalize", from, int32(from), profileTag, b); err != nil {
+	if _, err := w.e.Recv(&w.comm.co, "Finalize", from, int32(from), engine.ProfileTag, b); err != nil {
 		return w.comm.failure(fmt.Errorf("receive the profile: %w", err), "Finalize", from, noTag, len(b))
 	}
 	return nil

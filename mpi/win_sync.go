@@ -10,12 +10,6 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Tags of the window's messages, besides those of the engine.
-const (
-	postTag     = 1
-	completeTag = 2
-)
-
 // Fence completes the operations of all ranks and begins the next epoch, in which every
 // rank may access every other. All ranks call it.
 func (w *Win[T]) Fence() error { return w.fence("Fence", false) }
@@ -60,7 +54,7 @@ func (w *Win[T]) post(origins *Group) error {
 		return w.refuse(ErrRMASync, op, "%w", err)
 	}
 	for _, r := range ranks {
-		w.signal(r, postTag)
+		w.signal(r, engine.PostTag)
 	}
 	return nil
 }
@@ -82,7 +76,7 @@ func (w *Win[T]) start(targets *Group) error {
 		return w.refuse(ErrRMASync, op, "%w", err)
 	}
 	for _, r := range ranks {
-		if _, err := w.c.e.Recv(&w.c.pt, op, w.c.world(r), int32(r), postTag, nil); err != nil {
+		if _, err := w.c.e.Recv(&w.c.pt, op, w.c.world(r), int32(r), engine.PostTag, nil); err != nil {
 			return w.failure(err, op, r)
 		}
 	}
@@ -111,7 +105,7 @@ func (w *Win[T]) completeEpoch() error {
 				failed = w.failure(err, op, r)
 			}
 		}
-		w.signal(r, completeTag)
+		w.signal(r, engine.CompleteTag)
 	}
 	return failed
 }
@@ -176,7 +170,7 @@ func (w *window) awaitOrigins(op string) error {
 	}
 	w.awaiting = true
 	for _, r := range ranks {
-		w.ends = append(w.ends, w.c.e.Irecv(&w.c.pt, w.c.world(r), int32(r), completeTag, nil))
+		w.ends = append(w.ends, w.c.e.Irecv(&w.c.pt, w.c.world(r), int32(r), engine.CompleteTag, nil))
 	}
 	return nil
 }

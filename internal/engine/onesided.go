@@ -26,13 +26,6 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Tags in the context of a window. Answers use the tags from firstAnswer on.
-const (
-	requestTag  = 0
-	firstAnswer = 16
-	lastAnswer  = 1<<31 - 1
-)
-
 // Window is a rank's part of a window.
 type Window struct {
 	e       *Engine
