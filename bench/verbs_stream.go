@@ -35,12 +35,12 @@ func resent(w wire) []figure {
 	if !ok {
 		return nil
 	}
-	d, ok := r.device().(rdma.CountingDevice)
-	if !ok {
+	count := r.device().Caps().Count
+	if count == nil {
 		return nil
 	}
 	var sent, again uint64
-	d.Count(func(name rdma.Counter, n uint64) {
+	count(func(name rdma.Counter, n uint64) {
 		switch name {
 		case rdma.DatagramsSent:
 			sent += n

@@ -39,9 +39,7 @@ func publishSite(cfg *Config, client pmi.Client, lanes []engine.LaneConfig, over
 		if !l.Local && !strings.HasPrefix(l.Device.Attr().Name, "ofi:") { // libfabric selects its own interface
 			s.rate, s.burst = slowestRail(cfg)
 		}
-		if d, ok := l.Device.(interface{ Rails() int }); ok {
-			s.rails = d.Rails()
-		}
+		s.rails = max(s.rails, l.Device.Caps().Rails)
 	}
 	if err := client.Put(siteKey, fmt.Appendf(nil, "%t %d %d %d", s.oversubscribed, s.rails, s.rate, s.burst)); err != nil {
 		return fmt.Errorf("mpi: publish the description of rank 0's host: %w", err)

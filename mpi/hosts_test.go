@@ -68,6 +68,17 @@ func (w *wire) open(index, peers int, armed bool) (rdma.Device, error) {
 
 func (d *wireDevice) Attr() *rdma.Attr { return &d.attr }
 
+func (d *wireDevice) Caps() rdma.Caps {
+	switch inner := d.Device.Caps(); {
+	case d.wire.plain:
+		return rdma.Caps{}
+	case d.armed:
+		return rdma.Caps{Notify: rdma.NotifyAny}
+	default:
+		return rdma.Caps{Notify: inner.Notify, Moved: inner.Moved}
+	}
+}
+
 func (d *wireDevice) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	d.wire.mu.Lock()
 	d.wire.taken++
@@ -77,10 +88,7 @@ func (d *wireDevice) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 
 func (d *wireDevice) NewCQ(depth int) (rdma.CQ, error) {
 	cq, err := d.Device.NewCQ(depth)
-	if err == nil && d.wire.plain {
-		return &plainCQ{cq}, nil
-	}
-	if err != nil || !d.armed {
+	if err != nil || !d.armed || d.wire.plain {
 		return cq, err
 	}
 	q := &wireCQ{CQ: cq, notify: make(chan struct{}, 1)}
@@ -92,9 +100,6 @@ func (d *wireDevice) NewCQ(depth int) (rdma.CQ, error) {
 
 func (d *wireDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	if q, ok := cfg.SendCQ.(*wireCQ); ok {
-		cfg.SendCQ, cfg.RecvCQ = q.CQ, q.CQ
-	}
-	if q, ok := cfg.SendCQ.(*plainCQ); ok {
 		cfg.SendCQ, cfg.RecvCQ = q.CQ, q.CQ
 	}
 	qp, err := d.Device.NewQP(cfg)
@@ -123,16 +128,12 @@ func (q *wireQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	return n, err
 }
 
-type plainCQ struct{ rdma.CQ }
-
 // wireCQ waits for the notification of a sender. Completions before Arm have been polled by
 // then, or their notification is still pending.
 type wireCQ struct {
 	rdma.CQ
 	notify chan struct{}
 }
-
-func (q *wireCQ) Notifies() rdma.Notify { return rdma.NotifyAny }
 
 func (q *wireCQ) Arm(_ rdma.Notify, limit time.Duration) time.Duration { return limit }
 

@@ -36,7 +36,7 @@ type Attr struct {
 	RemoteCPU bool
 	// Served reports whether the device has no progress thread because its owner makes
 	// progress for it while the application computes, by a second goroutine that polls
-	// (NotifyCQ).
+	// (Caps.Notify).
 	Served bool
 	// Oversubscribed reports whether peers share cores. A copy that keeps two of them
 	// busy then gains nothing over one that needs only one.

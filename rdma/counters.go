@@ -1,18 +1,9 @@
 package rdma
 
 // Device counters. A device counts where the event happens and touches only its own
-// memory. A counter that would cost more than an addition is computed when Count is
-// called. Package prof sums the counters of a rank's devices by name and shows those of
+// memory. A counter that would cost more than an addition is computed when Caps.Count
+// is called. Package prof sums the counters of a rank's devices by name and shows those of
 // all ranks.
-
-// CountingDevice is a Device that reports its memory use and activity.
-type CountingDevice interface {
-	Device
-	// Count calls add with the current value of each counter. A name may occur more than
-	// once; its values are to be added. Count must be serialized with the other calls and
-	// is not meant for the critical path of a message. It still works after Close.
-	Count(add func(name Counter, value uint64))
-}
 
 // Counter is the name of a counter: a group, a dot, and the name within the group. A
 // device may define names in addition to these. Counters in the group "memory" are bytes

@@ -7,9 +7,12 @@ import (
 
 // Device is one opened rail: a protection domain with its queues.
 type Device interface {
-	// Attr describes the device's capabilities and costs. It does not change while the
-	// device is open.
+	// Attr describes the device's limits and costs. It does not change while the device
+	// is open.
 	Attr() *Attr
+	// Caps returns what only some devices can do. Callers keep it: it does not change after
+	// the first NewCQ.
+	Caps() Caps
 	// Register makes mem accessible to peers with the given rights and keeps mem alive
 	// until Deregister.
 	Register(mem []byte, acc Access) (MR, error)
@@ -25,15 +28,6 @@ type Device interface {
 	Close() error
 }
 
-// NamedDevice is a Device that assigns its own handles to peers and knows their names:
-// the numbers with which the peers opened their devices, which are ranks in a job. A
-// message may arrive from a peer before it is resolved; NameOf then identifies the sender.
-type NamedDevice interface {
-	Device
-	// NameOf returns the name of a peer whose handle came from Resolve or a completion.
-	NameOf(PeerID) (name uint32, ok bool)
-}
-
 // QP is a queue pair.
 type QP interface {
 	// Addr returns the address that peers Resolve or Connect to. It is opaque, printable
@@ -45,33 +39,10 @@ type QP interface {
 	PostSend(wrs []SendWR) (n int, err error)
 	// PostRecv posts buffers to a queue pair that has no SRQ.
 	PostRecv(wrs []RecvWR) (n int, err error)
-	Close() error
-}
-
-// DrainQP is a QP that may buffer accepted messages before it sends them. A QP without
-// this interface has sent every message it accepted.
-type DrainQP interface {
-	QP
 	// Pending returns the number of accepted messages that have not left this process
-	// yet. They leave while the CQ is polled.
+	// yet. They leave while the CQ is polled. It is 0 if PostSend itself sends.
 	Pending() int
-}
-
-// AbandoningQP is a QP that may hold many messages to a peer for a long time.
-type AbandoningQP interface {
-	QP
-	// Abandon completes all requests to a peer that is known to have failed with
-	// StatusPeerGone, and refuses later ones. Otherwise they would use the queue, which all
-	// peers share, until the peer counts as silent.
-	Abandon(PeerID)
-}
-
-// ExplainingDevice is a Device that can explain the failure of a peer in more detail than
-// a Status.
-type ExplainingDevice interface {
-	Device
-	// Explain returns the reason why a peer is unreachable, nil if none is known.
-	Explain(PeerID) error
+	Close() error
 }
 
 // SRQ is a shared receive queue: receive buffers for many peers.
@@ -93,17 +64,37 @@ type CQ interface {
 	// Wake ends the current Wait, or the next one if there is none. Any goroutine may
 	// call it at any time.
 	Wake()
+	// Arm, WaitArmed, Disarm, File and Beside are for a second goroutine, which waits while
+	// the application computes or sleeps elsewhere, and may poll then. They are called only
+	// as far as Caps.Notify allows; without it the queue must be polled periodically.
+	//
+	// Arm prepares a wait for NotifyAny or NotifySolicited and returns how long it may
+	// last: at most limit, and 0 if Poll may have something to do of that kind. The
+	// duration accounts for the device's timers: when it has passed, the caller must call
+	// Poll in any case. It must be serialized with the other calls.
+	//
+	// An arming ends with WaitArmed, with Disarm, and may end with the event it is for. It
+	// may also end with a Poll, unless File was called.
+	Arm(on Notify, limit time.Duration) time.Duration
+	// WaitArmed blocks until the armed event has happened, or Wake was called, since the
+	// last such wait, or until the timeout has passed. It may return early. Everything
+	// except Close may be called meanwhile, including Poll and Wait. Only one goroutine may
+	// wait at a time.
+	WaitArmed(timeout time.Duration) error
+	// Disarm ends an arming, for those who sleep on File and for an application that polls
+	// again itself.
+	Disarm()
+	// File returns a descriptor that is readable when the armed event has happened, or Wake
+	// was called, since the last Disarm. It stays the same until Close. Several goroutines
+	// may sleep on it, each between Arm and Disarm. Without NotifyFile it is -1.
+	File() int
+	// Beside(true) declares that the following calls come from the second goroutine while
+	// the application computes: transfers that peers progress themselves are then left to
+	// them. With NotifyBeside, buffers lent by the last Poll of the application stay lent;
+	// those lent beside it are taken back by the next Poll of either. It must be serialized
+	// with the other calls.
+	Beside(on bool)
 	Close() error
-}
-
-// MovingCQ is a CQ whose Poll may transfer part of a large request and return nothing,
-// because the request is not complete. Callers check Moved before they treat an empty Poll
-// as idle.
-type MovingCQ interface {
-	CQ
-	// Moved returns a counter that changes whenever Poll has transferred such a part. It
-	// must be serialized with the other calls.
-	Moved() uint64
 }
 
 // Addr is the published address of a queue pair.

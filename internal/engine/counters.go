@@ -177,8 +177,8 @@ func (e *Engine) countMemory(c *prof.Counters) {
 func (d *lane) count(c *prof.Counters) {
 	c.Devices = append(c.Devices, d.attr.Name)
 	c.Add(prof.Name(rdma.PeersRinged), uint64(len(d.rings)))
-	if dev, ok := d.dev.(rdma.CountingDevice); ok {
-		dev.Count(func(name rdma.Counter, value uint64) { c.Add(prof.Name(name), value) })
+	if d.caps.Count != nil {
+		d.caps.Count(func(name rdma.Counter, value uint64) { c.Add(prof.Name(name), value) })
 	}
 	if d.pool != nil {
 		d.countBuffers(c)

@@ -137,12 +137,11 @@ func (e *Engine) checkDeaths() {
 		return
 	}
 	for _, d := range e.lanes {
-		alive, ok := d.dev.(interface{ Alive(rdma.PeerID) bool })
-		if !ok {
+		if d.caps.Alive == nil {
 			continue
 		}
 		for _, l := range d.byPeer.All {
-			if l.Open && l.Rank != e.rank && !alive.Alive(l.Peer) {
+			if l.Open && l.Rank != e.rank && !d.caps.Alive(l.Peer) {
 				e.fail(&PeerDeadError{l.Rank, l.Host, "its process no longer exists"})
 				return
 			}
@@ -190,8 +189,8 @@ func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
 		return
 	}
 	err := rdma.StatusPeerGone.Err()
-	if dev, ok := d.dev.(rdma.ExplainingDevice); ok {
-		if why := dev.Explain(c.Peer); why != nil {
+	if d.caps.Explain != nil {
+		if why := d.caps.Explain(c.Peer); why != nil {
 			err = why
 		}
 	}
@@ -216,8 +215,7 @@ func (e *Engine) reportUnreachable(d *lane, l *p2p.Link, c *rdma.Completion) {
 		return
 	}
 	if e.leaving {
-		dev, ok := d.dev.(rdma.ExplainingDevice)
-		if silence := new(*rdma.SilenceError); !ok || !errors.As(dev.Explain(c.Peer), silence) {
+		if silence := new(*rdma.SilenceError); d.caps.Explain == nil || !errors.As(d.caps.Explain(c.Peer), silence) {
 			return
 		}
 	}

@@ -27,7 +27,7 @@ import (
 type LaneConfig struct {
 	Device rdma.Device
 	// Local reports that the device reaches the ranks of this host, by their index on
-	// the host. Otherwise it reaches every rank: by name if it is an rdma.NamedDevice,
+	// the host. Otherwise it reaches every rank: by name if its Caps have NameOf,
 	// else by a handle that equals the rank in the world.
 	Local bool
 }
@@ -36,11 +36,11 @@ type LaneConfig struct {
 type lane struct {
 	dev    rdma.Device
 	attr   *rdma.Attr
+	caps   rdma.Caps
 	cq     rdma.CQ
 	qp     rdma.QP
 	srq    rdma.SRQ
 	pool   *recvpool.Pool         // of posted receive buffers; nil: the device lends its own
-	names  rdma.NamedDevice       // nil: its handles are indexes on the node, or ranks
 	byPeer sparse.Table[p2p.Link] // links by the device's peer handle
 	rings  []*p2p.Link            // links whose peers write packets into rings here
 	number int                    // its index in Engine.lanes
@@ -52,14 +52,13 @@ type lane struct {
 	sources *sources // use counts of send buffers; nil: short messages are always copied
 	stages  *stages  // bounce buffers of short puts and gets; nil: none
 
-	notify rdma.NotifyCQ // wakes the progress thread; nil: it cannot
-	event  rdma.Notify   // of which events
-	file   int           // on which the progress thread sleeps; -1: none
-	urgent rdma.UrgentCQ // nil: its device has nothing under way that needs polls
+	notify rdma.CQ     // wakes the progress thread; nil: it cannot
+	event  rdma.Notify // of which events
+	file   int         // on which the progress thread sleeps; -1: none
 
 	// For lanes other than home:
 	silence    uint32        // polls since the last traffic
-	armed      rdma.NotifyCQ // nil: the device cannot be waited for together with home
+	armed      rdma.CQ       // nil: the device cannot be waited for together with home
 	kick       chan struct{} // nil: the progress thread waits in it
 	waiting    atomic.Bool   // its goroutine waits, or is about to
 	limit      atomic.Int64  // of that wait
@@ -78,7 +77,6 @@ func (e *Engine) openLanes() error {
 		}
 		d.dev, d.attr, d.number, d.local = c.Device, c.Device.Attr(), i, c.Local
 		d.alone = c.Local && e.client.LocalSize() == 1
-		d.names, _ = c.Device.(rdma.NamedDevice)
 		if d.attr.Pins {
 			d.regs = regcache.New(d.dev, regcache.Config{Bytes: e.cfg.RegisterCache})
 		}
@@ -90,12 +88,12 @@ func (e *Engine) openLanes() error {
 			return err
 		}
 		d.openStages()
-		if cq, ok := d.cq.(rdma.MovingCQ); ok {
-			e.movers = append(e.movers, mover{cq: cq})
+		if d.caps.Moved != nil {
+			e.movers = append(e.movers, mover{moved: d.caps.Moved})
 		}
 		d.openNotify()
-		if armed := rdma.Notifier(d.cq, rdma.NotifyAny); armed != nil && i > 0 && !d.alone {
-			if d.armed = armed; !d.attr.Served {
+		if d.caps.Notify.Has(rdma.NotifyAny) && i > 0 && !d.alone {
+			if d.armed = d.cq; !d.attr.Served {
 				d.kick = make(chan struct{}, 1)
 				d.goroutines.Go(func() { d.waitAndWake(e.home.cq) })
 			}
@@ -107,10 +105,11 @@ func (e *Engine) openLanes() error {
 // openNotify determines the events that wake the progress thread.
 func (d *lane) openNotify() {
 	d.event, d.file = rdma.NotifySolicited, -1
-	d.urgent, _ = d.cq.(rdma.UrgentCQ)
-	if d.notify = rdma.Notifier(d.cq, d.event); d.notify == nil || d.attr.Served {
+	if !d.caps.Notify.Has(d.event) || d.attr.Served {
 		d.event = rdma.NotifyAny
-		d.notify = rdma.Notifier(d.cq, d.event)
+	}
+	if d.caps.Notify.Has(d.event) {
+		d.notify = d.cq
 	}
 }
 
@@ -118,6 +117,7 @@ func (d *lane) openQueues(posted bool) (err error) {
 	if d.cq, err = d.dev.NewCQ(0); err != nil {
 		return fmt.Errorf("completion queue on %s: %w", d.attr.Name, err)
 	}
+	d.caps = d.dev.Caps()
 	if err = d.openReceive(posted); err != nil {
 		return fmt.Errorf("receive queue on %s: %w", d.attr.Name, err)
 	}
@@ -234,9 +234,7 @@ func (d *lane) waitAndWake(home rdma.CQ) {
 // pending returns the number of messages that devices have accepted and not sent yet.
 func (e *Engine) pending() (n int) {
 	for _, d := range e.lanes {
-		if q, ok := d.qp.(rdma.DrainQP); ok {
-			n += q.Pending()
-		}
+		n += d.qp.Pending()
 	}
 	return n
 }

@@ -53,7 +53,7 @@ func (e *Engine) linkTo(rank int) *p2p.Link {
 	switch {
 	case d.local:
 		d.setPeer(l, e.peerOf(rank))
-	case d.names == nil:
+	case d.caps.NameOf == nil:
 		d.setPeer(l, rdma.PeerID(rank))
 	} // otherwise open sets the handle
 	return l
@@ -66,8 +66,8 @@ func (e *Engine) arrivalLink(d *lane, peer rdma.PeerID) *p2p.Link {
 	switch {
 	case d.local:
 		rank = e.rankOf(peer)
-	case d.names != nil:
-		name, ok := d.names.NameOf(peer)
+	case d.caps.NameOf != nil:
+		name, ok := d.caps.NameOf(peer)
 		if rank = int(name); !ok {
 			return nil
 		}
@@ -288,7 +288,7 @@ func (e *Engine) open(l *p2p.Link, card string) error {
 	if err != nil {
 		return fmt.Errorf("reach rank %d on %s over %s: %w", l.Rank, host, l.Attr.Name, err)
 	}
-	if d := e.lanes[l.Dev]; d.names != nil {
+	if d := e.lanes[l.Dev]; d.caps.NameOf != nil {
 		d.setPeer(l, peer)
 	} else if peer != l.Peer {
 		return fmt.Errorf("reach rank %d on %s over %s: the device calls it peer %d, expected %d", l.Rank, host, l.Attr.Name, peer, l.Peer)

@@ -67,10 +67,10 @@ func (e *Engine) pollWaiting() int {
 	return n
 }
 
-// mover is a completion queue whose Poll can transfer a part of a large message
-// without a completion, and its counter at the last check.
+// mover is the counter of a device whose Poll can transfer a part of a large message
+// without a completion, and its value at the last check.
 type mover struct {
-	cq    rdma.MovingCQ
+	moved func() uint64
 	count uint64
 }
 
@@ -80,7 +80,7 @@ func (e *Engine) piecesMoved() bool {
 	moved := false
 	for i := range e.movers {
 		m := &e.movers[i]
-		if n := m.cq.Moved(); n != m.count {
+		if n := m.moved(); n != m.count {
 			m.count, moved = n, true
 		}
 	}
@@ -137,7 +137,7 @@ func (e *Engine) work(d *lane, n int) int {
 			// and with them our transfers. The caller should see the death as the
 			// cause.
 			e.checkDeaths()
-			if _, ok := d.dev.(rdma.ExplainingDevice); ok && c.Status == rdma.StatusPeerGone {
+			if d.caps.Explain != nil && c.Status == rdma.StatusPeerGone {
 				e.disconnected(d, c)
 			}
 		}

@@ -67,7 +67,7 @@ const (
 	// once; transfers of the kernel go on meanwhile.
 	awaySoon = 50 * time.Microsecond
 	// awayWindow is the same while only a window is open or a device needs polls
-	// (rdma.UrgentCQ), or the application has come back in time more than soonReturns
+	// (rdma.Caps.Urgent), or the application has come back in time more than soonReturns
 	// times: it leaves a receive posted and calls.
 	awayWindow  = 500 * time.Microsecond
 	soonReturns = 4
@@ -189,7 +189,7 @@ func (e *Engine) away() time.Duration {
 	switch {
 	case len(e.active) > 0 && (e.cfg.Async || t.lane.attr.Served):
 		return awaySoon
-	case t.windows > 0 || t.lane.urgent != nil && t.lane.urgent.Urgent():
+	case t.windows > 0 || t.lane.caps.Urgent != nil && t.lane.caps.Urgent():
 		return awayWindow
 	case t.lane.attr.Served:
 		return awayLater

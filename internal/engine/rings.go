@@ -52,11 +52,7 @@ func (e *Engine) pollRings(d *lane) (n int) {
 // packet in a ring shows that all earlier writes have arrived, which a software device
 // may have done on a thread of its own. The race detector cannot see that order in the
 // ring, whose memory is not Go's; it sees a lock of the device.
-func (d *lane) orderAfterRing() {
-	if qp, ok := d.qp.(rdma.DrainQP); ok {
-		qp.Pending()
-	}
-}
+func (d *lane) orderAfterRing() { d.qp.Pending() }
 
 // offerByRing posts packets to a peer that has a ring for this rank: by the ring while
 // it has room, else by the receive queue. It returns how many the device accepted.

@@ -23,7 +23,6 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/internal/rankset"
-	"github.com/muster-mpi/muster/rdma"
 )
 
 // PartitionedContext marks the contexts of partitioned messages: that of a communicator's
@@ -118,8 +117,8 @@ func (e *Engine) rankDied(err *PeerDeadError) {
 	e.ft.order = append(e.ft.order, err)
 	if l := e.links[err.Rank]; l != nil {
 		e.m.FailLink(l, err)
-		if q, ok := l.QP.(rdma.AbandoningQP); ok && l.Open {
-			q.Abandon(l.Peer)
+		if d := e.lanes[l.Dev]; d.caps.Abandon != nil && l.Open {
+			d.caps.Abandon(l.Peer)
 		}
 	}
 	for _, m := range e.ft.members {

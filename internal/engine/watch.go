@@ -46,8 +46,8 @@ func (e *Engine) Retransmitted() (n uint64) {
 	e.lock()
 	defer e.unlock()
 	for _, d := range e.lanes {
-		if dev, ok := d.dev.(rdma.CountingDevice); ok {
-			dev.Count(func(name rdma.Counter, value uint64) {
+		if d.caps.Count != nil {
+			d.caps.Count(func(name rdma.Counter, value uint64) {
 				if name == rdma.DatagramsRetransmitted || name == rdma.SegmentsRetransmitted {
 					n += value
 				}

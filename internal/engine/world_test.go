@@ -222,19 +222,19 @@ func (d *testDevice) NewCQ(depth int) (rdma.CQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	cq := &testCQ{NotifyCQ: inner.(rdma.NotifyCQ)}
+	cq := &testCQ{CQ: inner}
 	*d.cqs = append(*d.cqs, cq)
 	return cq, nil
 }
 
 func (d *testDevice) NewQP(c rdma.QPConfig) (rdma.QP, error) {
-	c.SendCQ, c.RecvCQ = c.SendCQ.(*testCQ).NotifyCQ, c.RecvCQ.(*testCQ).NotifyCQ
+	c.SendCQ, c.RecvCQ = c.SendCQ.(*testCQ).CQ, c.RecvCQ.(*testCQ).CQ
 	return d.Device.NewQP(c)
 }
 
 // testCQ counts the calls of a completion queue and can be waited for beside others.
 type testCQ struct {
-	rdma.NotifyCQ
+	rdma.CQ
 	polls int
 	waits []time.Duration // timeouts of Wait
 	most  int             // completions that one Poll returns; 0: as many as fit
@@ -253,7 +253,7 @@ func (c *testCQ) Poll(out []rdma.Completion) int {
 	if c.most > 0 {
 		out = out[:min(len(out), c.most)]
 	}
-	return c.NotifyCQ.Poll(out)
+	return c.CQ.Poll(out)
 }
 
 func (c *testCQ) Wait(timeout time.Duration) error {
@@ -262,5 +262,5 @@ func (c *testCQ) Wait(timeout time.Duration) error {
 		time.Sleep(timeout)
 		return nil
 	}
-	return c.NotifyCQ.Wait(timeout)
+	return c.CQ.Wait(timeout)
 }

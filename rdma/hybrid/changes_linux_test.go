@@ -72,7 +72,7 @@ func TestChangeIsQuick(t *testing.T) {
 		})
 		times = append(times, time.Since(begin))
 		until(t, "all messages have arrived", nodes, arrived(nodes))
-		if nodes[0].cq.Urgent() || nodes[1].cq.Urgent() {
+		if nodes[0].dev.changing+nodes[1].dev.changing > 0 {
 			t.Error("a change that has ended still asks for polls")
 		}
 		for _, n := range nodes {

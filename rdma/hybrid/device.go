@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
+	base "github.com/muster-mpi/muster/rdma/internal/soft"
 	"github.com/muster-mpi/muster/rdma/iwarp"
 	"github.com/muster-mpi/muster/rdma/soft"
 )
@@ -56,12 +57,6 @@ type Device struct {
 	lost     uint64 // peers failed because messages were lost
 }
 
-var (
-	_ rdma.NamedDevice      = (*Device)(nil)
-	_ rdma.CountingDevice   = (*Device)(nil)
-	_ rdma.ExplainingDevice = (*Device)(nil)
-)
-
 // Open opens a device.
 func Open(c Config) (*Device, error) {
 	if err := c.complete(); err != nil {
@@ -84,8 +79,13 @@ func Open(c Config) (*Device, error) {
 // Attr describes the device.
 func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
-// NameOf returns the name of a peer.
-func (d *Device) NameOf(p rdma.PeerID) (uint32, bool) { return d.rd.NameOf(p) }
+// Caps returns what the device can do in addition to rdma.Device.
+func (d *Device) Caps() rdma.Caps {
+	return rdma.Caps{
+		Notify: base.Notify, NameOf: d.rd.NameOf, Explain: d.Explain, Abandon: d.Abandon, Count: d.Count,
+		Urgent: func() bool { return d.changing > 0 }, // requests to a peer wait while its path is changed
+	}
+}
 
 // An address consists of the addresses of the data queue pair and the control queue pair.
 const addressSign = "+"
@@ -209,7 +209,7 @@ const (
 // Count reports the counters of the device and of those below.
 func (d *Device) Count(add func(rdma.Counter, uint64)) {
 	d.rd.Count(add)
-	d.rc.Count(add)
+	d.rc.Caps().Count(add)
 	add(rdma.ConnectionsMade, d.policy.up)
 	add(rdma.ConnectionsClosed, d.policy.down)
 	add(CountRefused, d.policy.refused)

@@ -25,8 +25,6 @@ type pair struct {
 	closed     bool
 }
 
-var _ rdma.DrainQP = (*pair)(nil)
-
 // sharedQueue is a shared receive queue of both devices.
 type sharedQueue struct {
 	rdma.SRQ // for datagrams
@@ -142,9 +140,7 @@ func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.data.PostRecv
 
 // Pending returns the number of messages that have not left the process.
 func (q *pair) Pending() (n int) {
-	if data, ok := q.data.(rdma.DrainQP); ok {
-		n = data.Pending()
-	}
+	n = q.data.Pending()
 	for _, c := range q.dev.slots {
 		if c != nil && !c.closed {
 			n += c.qp.Pending()
@@ -155,9 +151,9 @@ func (q *pair) Pending() (n int) {
 
 // Abandon ends the datagrams to a peer that has failed. Its connection, if any, has a queue
 // of its own.
-func (q *pair) Abandon(id rdma.PeerID) {
-	if data, ok := q.data.(rdma.AbandoningQP); ok && !q.closed {
-		data.Abandon(id)
+func (d *Device) Abandon(id rdma.PeerID) {
+	if d.pair != nil && !d.pair.closed {
+		d.rd.Abandon(id)
 	}
 }
 

@@ -39,11 +39,6 @@ type queue struct {
 	slept     atomic.Bool  // since the last Poll
 }
 
-var (
-	_ rdma.NotifyCQ = (*queue)(nil)
-	_ rdma.UrgentCQ = (*queue)(nil)
-)
-
 // NewCQ creates a completion queue.
 func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	if d.closed {
@@ -107,9 +102,6 @@ func (q *queue) awake() {
 	q.below.Awake()
 	q.slept.Store(true)
 }
-
-// Urgent reports whether the path of a peer is being changed: requests to it wait meanwhile.
-func (q *queue) Urgent() bool { return q.dev.changing > 0 }
 
 // prefer makes the next Polls poll the device from which an answer is expected.
 func (q *queue) prefer(p path) { q.preferred = p }

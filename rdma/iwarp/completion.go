@@ -17,8 +17,6 @@ type completionQueue struct {
 	dev *device
 }
 
-var _ rdma.NotifyCQ = (*completionQueue)(nil)
-
 // fewSockets is the number of sockets up to which checking each one is less expensive than
 // asking the kernel which of them are ready.
 const fewSockets = 4
@@ -59,8 +57,6 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 	}
 	return n
 }
-
-func (c *completionQueue) Notifies() rdma.Notify { return c.CQ.Notifies() | rdma.NotifyBeside }
 
 // progress drives the sockets that are ready.
 func (d *device) progress() {

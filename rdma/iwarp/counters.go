@@ -1,6 +1,6 @@
 package iwarp
 
-// Memory counters, for rdma.CountingDevice. The user that makes connections counts how
+// Memory counters, for rdma.Caps. The user that makes connections counts how
 // many were made and closed; the device reports those that are open.
 
 import (
@@ -8,9 +8,13 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
-var _ rdma.CountingDevice = (*device)(nil)
+// Caps returns what the device can do in addition to rdma.Device.
+func (d *device) Caps() rdma.Caps {
+	return rdma.Caps{Notify: soft.Notify | rdma.NotifyBeside, Count: d.Count}
+}
 
 // Count reports the memory and connections of the device.
 func (d *device) Count(add func(name rdma.Counter, value uint64)) {

@@ -10,7 +10,7 @@ import (
 
 func countsOf(d rdma.Device) map[rdma.Counter]uint64 {
 	got := map[rdma.Counter]uint64{}
-	d.(rdma.CountingDevice).Count(func(name rdma.Counter, value uint64) { got[name] += value })
+	d.Caps().Count(func(name rdma.Counter, value uint64) { got[name] += value })
 	return got
 }
 

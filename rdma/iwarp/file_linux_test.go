@@ -33,7 +33,7 @@ func readable(t testing.TB, fd int, limit time.Duration) bool {
 // idle polls until the queue may sleep, and leaves it asleep.
 func (e *end) idle() {
 	e.t.Helper()
-	cq := e.cq.(rdma.NotifyCQ)
+	cq := e.cq
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		if cq.Arm(rdma.NotifyAny, time.Second) == time.Second && !readable(e.t, cq.File(), 0) {
 			return
@@ -59,7 +59,7 @@ func TestFileReadableWhenPollHasWork(t *testing.T) {
 		a.sendSome() // a responder waits for the first frame
 		pollUntil(t, "the connection is complete", func() bool { return len(b.got) == 1 }, a, b)
 		b.got = nil
-		cq := b.cq.(rdma.NotifyCQ)
+		cq := b.cq
 		for _, c := range []struct {
 			name string
 			do   func()
@@ -90,7 +90,7 @@ func TestFileReadableWhenPollHasWork(t *testing.T) {
 func TestSleepSeesWorkBeyondSockets(t *testing.T) {
 	a, b := newPair(t, Config{})
 	b.idle()
-	cq := b.cq.(rdma.NotifyCQ)
+	cq := b.cq
 	cq.Disarm()
 	a.sendSome()
 	q := b.qp.(*queuePair)
@@ -135,7 +135,7 @@ func TestSleeperIsWokenByOtherPoller(t *testing.T) {
 		other.Poll(nil)
 		return !a.qp.(*queuePair).out.mute && !qp.(*queuePair).out.mute
 	}, a)
-	cq := b.cq.(rdma.NotifyCQ)
+	cq := b.cq
 	post := func() {
 		if n, err := qp.PostRecv([]rdma.RecvWR{{ID: 1, Body: rdma.MemOf(make([]byte, 8))}}); n != 1 || err != nil {
 			t.Fatal(n, err)

@@ -28,7 +28,7 @@ func TestRestOfSegmentEndsSleep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cq := e.cq.(rdma.NotifyCQ)
+	cq := e.cq
 	arm := func() {
 		t.Helper()
 		pollUntil(t, "the device may sleep", func() bool { return cq.Arm(rdma.NotifyAny, time.Second) > 0 }, e)

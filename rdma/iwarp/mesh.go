@@ -20,7 +20,7 @@ import (
 
 // OpenMesh opens a device for RD queue pairs. name is the number by which peers identify
 // it; in a job it is the rank.
-func OpenMesh(cfg Config, name uint32) (rdma.NamedDevice, error) {
+func OpenMesh(cfg Config, name uint32) (rdma.Device, error) {
 	cfg.endsSilent = true
 	opened, err := Open(cfg)
 	if err != nil {
@@ -55,14 +55,15 @@ type meshPeer struct {
 	dialing bool
 }
 
-var (
-	_ rdma.NamedDevice      = (*mesh)(nil)
-	_ rdma.CountingDevice   = (*mesh)(nil)
-	_ rdma.ExplainingDevice = (*mesh)(nil)
-)
-
 // Attr describes the device.
 func (m *mesh) Attr() *rdma.Attr { return &m.attr }
+
+// Caps returns what the device can do in addition to rdma.Device.
+func (m *mesh) Caps() rdma.Caps {
+	c := m.device.Caps()
+	c.NameOf, c.Explain, c.Abandon, c.Count = m.NameOf, m.Explain, m.Abandon, m.Count
+	return c
+}
 
 // Resolve returns the handle for an address.
 func (m *mesh) Resolve(a rdma.Addr) (rdma.PeerID, error) {
@@ -111,11 +112,6 @@ type meshPair struct {
 	mesh       *mesh
 	cfg        rdma.QPConfig // of a connection
 }
-
-var (
-	_ rdma.DrainQP      = (*meshPair)(nil)
-	_ rdma.AbandoningQP = (*meshPair)(nil)
-)
 
 // NewQP returns the queue pair. A mesh has one.
 func (m *mesh) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {

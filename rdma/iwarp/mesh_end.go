@@ -26,15 +26,15 @@ func (m *mesh) Explain(id rdma.PeerID) error {
 }
 
 // Abandon ends the connection to a peer that has failed.
-func (p *meshPair) Abandon(id rdma.PeerID) {
-	p.mesh.mu.Lock()
-	defer p.mesh.mu.Unlock()
-	if int(id) >= len(p.mesh.peers) {
+func (m *mesh) Abandon(id rdma.PeerID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if int(id) >= len(m.peers) {
 		return
 	}
-	peer := p.mesh.peers[id]
+	peer := m.peers[id]
 	if peer.qp == nil {
-		q, err := p.mesh.makeConnection(id, peer)
+		q, err := m.makeConnection(id, peer)
 		if err != nil {
 			return // the device was closed
 		}

@@ -12,7 +12,7 @@ import (
 
 // meshEnd is a mesh under test.
 type meshEnd struct {
-	dev rdma.NamedDevice
+	dev rdma.Device
 	cq  rdma.CQ
 	qp  rdma.QP
 }
@@ -56,7 +56,7 @@ func TestMeshKeepsBusyPeers(t *testing.T) {
 		t.Helper()
 		for _, c := range out[:e.cq.Poll(out)] {
 			if c.Op == rdma.OpDisconnected || c.Status != rdma.StatusOK {
-				t.Fatalf("a completion of peer %d is %v with %v: %v", c.Peer, c.Op, c.Status, e.dev.(rdma.ExplainingDevice).Explain(c.Peer))
+				t.Fatalf("a completion of peer %d is %v with %v: %v", c.Peer, c.Op, c.Status, e.dev.Caps().Explain(c.Peer))
 			}
 			if c.Op == rdma.OpRecv {
 				received++

@@ -438,7 +438,7 @@ func TestIdleConnectionHoldsNoBuffer(t *testing.T) {
 				t.Errorf("after a message of %d bytes the queue pair keeps %d bytes to read into and %d to send from",
 					size, len(q.in.buf), cap(q.out.copied))
 			}
-			if n := e.qp.(rdma.DrainQP).Pending(); n != 0 {
+			if n := e.qp.Pending(); n != 0 {
 				t.Errorf("%d messages are pending when all have arrived", n)
 			}
 		}
@@ -448,7 +448,7 @@ func TestIdleConnectionHoldsNoBuffer(t *testing.T) {
 // TestWaitArmedWhilePolling arms and waits in one goroutine while another polls.
 func TestWaitArmedWhilePolling(t *testing.T) {
 	a, b := newPair(t, Config{})
-	cq := b.cq.(rdma.NotifyCQ)
+	cq := b.cq
 	for round := range 20 {
 		pollUntil(t, "the queue is idle", func() bool { return cq.Arm(rdma.NotifyAny, time.Hour) > 0 }, b)
 		woken := make(chan error, 1)

@@ -54,8 +54,6 @@ const (
 	closed
 )
 
-var _ rdma.DrainQP = (*queuePair)(nil)
-
 func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

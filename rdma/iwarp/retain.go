@@ -12,7 +12,7 @@ import "github.com/muster-mpi/muster/rdma"
 // receive queue, and Linux lets a process read that queue after a reset. So a peer that
 // calls CloseDrained receives every message that was acked here.
 type RetainQP interface {
-	rdma.DrainQP
+	rdma.QP
 	// Acked is the number of requests, counted from the first, that need not be repeated:
 	// all of them are complete, and the peer's kernel has acked their bytes.
 	Acked() uint64
@@ -25,7 +25,7 @@ type RetainQP interface {
 // SharingDevice is a device of [Open], for a user with another path to the peers that uses
 // one key for memory over both.
 type SharingDevice interface {
-	rdma.CountingDevice
+	rdma.Device
 	// RegisterAs registers memory under the key that another device has drawn for it.
 	RegisterAs(mr rdma.MR, mem []byte, acc rdma.Access) error
 }

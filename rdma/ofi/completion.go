@@ -8,8 +8,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// completionQueue is a CQ. With a file descriptor to wait on it is part of an armedQueue,
-// see wait.go.
+// completionQueue is a CQ. How it waits is in wait.go.
 type completionQueue struct {
 	dev    *device
 	q      cqueue
@@ -35,18 +34,12 @@ func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 		return nil, fmt.Errorf("ofi: provider %s on %s: create a completion queue of %d entries: %w", d.what.provider, d.what.domain, depth, err)
 	}
 	d.cqs = append(d.cqs, c)
-	if c.q.fd >= 0 {
-		return &armedQueue{c}, nil
-	}
 	return c, nil
 }
 
 // ownCQ returns the queue behind the interface, or nil if it belongs to another device.
 func (d *device) ownCQ(cq rdma.CQ) *completionQueue {
 	c, ok := cq.(*completionQueue)
-	if a, armed := cq.(*armedQueue); armed {
-		c, ok = a.completionQueue, true
-	}
 	if !ok || c.dev != d || c.closed {
 		return nil
 	}

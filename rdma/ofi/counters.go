@@ -2,7 +2,7 @@
 
 package ofi
 
-// Memory counters, for rdma.CountingDevice: the device's own buffers. libfabric does not
+// Memory counters, for rdma.Caps: the device's own buffers. libfabric does not
 // report the memory of its providers.
 
 import (
@@ -11,7 +11,15 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-var _ rdma.CountingDevice = (*device)(nil)
+// Caps returns what the device can do in addition to rdma.Device. A completion queue shows
+// whether the provider has something to wait on.
+func (d *device) Caps() rdma.Caps {
+	c := rdma.Caps{Count: d.Count}
+	if len(d.cqs) > 0 && d.cqs[0].q.fd >= 0 {
+		c.Notify = rdma.NotifyAny
+	}
+	return c
+}
 
 // Count reports the memory of the device.
 func (d *device) Count(add func(name rdma.Counter, value uint64)) {

@@ -12,7 +12,7 @@ func TestCount(t *testing.T) {
 	list := openAll(t, 2, Config{Provider: "tcp;ofi_rxm"})
 	count := func(d rdma.Device) map[rdma.Counter]uint64 {
 		got := map[rdma.Counter]uint64{}
-		d.(rdma.CountingDevice).Count(func(name rdma.Counter, value uint64) { got[name] += value })
+		d.Caps().Count(func(name rdma.Counter, value uint64) { got[name] += value })
 		return got
 	}
 	if got := count(list[0]); got[rdma.MemoryReceive]+got[rdma.MemorySend]+got[rdma.PeersKnown] != 0 {

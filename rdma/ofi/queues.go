@@ -224,15 +224,13 @@ func (q *queuePair) refused(why refusal, wr *rdma.SendWR) error {
 	return fmt.Errorf("ofi: post %v of %d bytes to peer %d over provider %s: %w", wr.Op, wr.Body.Len(), wr.Peer, d.what.provider, d.lib.failed(why))
 }
 
-// Pending returns the number of incomplete requests; see rdma.DrainQP.
+// Pending returns the number of incomplete requests.
 func (q *queuePair) Pending() int {
 	if q.closed {
 		return 0
 	}
 	return q.end.pending()
 }
-
-var _ rdma.DrainQP = (*queuePair)(nil)
 
 func (q *queuePair) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	if q.closed {

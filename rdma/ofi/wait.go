@@ -19,8 +19,8 @@ import (
 // sleep: libfabric checks whether anything has arrived since the last Poll, and prepares
 // the descriptor.
 //
-// Without a wait object, Wait sleeps in steps that grow as long as nothing arrives, and
-// such a queue is not an rdma.NotifyCQ.
+// Without a wait object, Wait sleeps in steps that grow as long as nothing arrives, and a
+// second goroutine cannot wait.
 
 // lookAgain bounds a sleep while the provider refuses work: the descriptor may not
 // indicate what it waits for.
@@ -31,28 +31,23 @@ const lookAgain = 5 * time.Millisecond
 // nothing.
 const longestSleep = 100 * time.Millisecond
 
-// armedQueue implements rdma.NotifyCQ.
-type armedQueue struct{ *completionQueue }
-
-var _ rdma.NotifyCQ = (*armedQueue)(nil)
-
-func (c *armedQueue) Wait(timeout time.Duration) error {
+func (c *completionQueue) Wait(timeout time.Duration) error {
 	if c.closed {
 		return rdma.ErrClosed
 	}
-	switch c.q.ready() {
-	case ready:
+	switch state := c.q.ready(); {
+	case state == ready:
 		return nil
-	case soon:
+	case c.q.fd < 0:
+		timeout = min(timeout, c.step.next())
+	case state == soon:
 		timeout = min(timeout, lookAgain)
 	}
 	return c.waker.sleep(c.q.fd, timeout)
 }
 
-func (c *armedQueue) Notifies() rdma.Notify { return rdma.NotifyAny }
-
 // Arm asks whether it is safe to sleep.
-func (c *armedQueue) Arm(_ rdma.Notify, limit time.Duration) time.Duration {
+func (c *completionQueue) Arm(_ rdma.Notify, limit time.Duration) time.Duration {
 	if c.closed || c.q.ready() != idle {
 		return 0
 	}
@@ -60,30 +55,19 @@ func (c *armedQueue) Arm(_ rdma.Notify, limit time.Duration) time.Duration {
 }
 
 // Disarm has no effect: libfabric needs no end of a sleep.
-func (c *armedQueue) Disarm() {}
+func (c *completionQueue) Disarm() {}
 
 // File returns -1: the provider's descriptor does not report Wake.
-func (c *armedQueue) File() int { return -1 }
+func (c *completionQueue) File() int { return -1 }
 
 // Beside has no effect.
-func (c *armedQueue) Beside(bool) {}
+func (c *completionQueue) Beside(bool) {}
 
-func (c *armedQueue) WaitArmed(timeout time.Duration) error {
+func (c *completionQueue) WaitArmed(timeout time.Duration) error {
 	if c.closed {
 		return rdma.ErrClosed
 	}
 	return c.waker.sleep(c.q.fd, timeout)
-}
-
-// Wait sleeps for a step.
-func (c *completionQueue) Wait(timeout time.Duration) error {
-	if c.closed {
-		return rdma.ErrClosed
-	}
-	if c.q.ready() == ready {
-		return nil
-	}
-	return c.waker.sleep(-1, min(timeout, c.step.next()))
 }
 
 func (c *completionQueue) Wake() { c.waker.wake() }

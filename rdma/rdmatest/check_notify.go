@@ -7,7 +7,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Waiting and polling beside a rank that computes. Devices without rdma.NotifyCQ, or
+// Waiting and polling beside a rank that computes. Devices without Caps.Notify, or
 // without the events that a check is about, are skipped.
 
 func notifyChecks() []check {
@@ -38,7 +38,7 @@ func notifyChecks() []check {
 
 // waiter is a queue with the event that it is armed for.
 type waiter struct {
-	rdma.NotifyCQ
+	rdma.CQ
 	on rdma.Notify
 }
 
@@ -47,12 +47,11 @@ func (w waiter) arm() bool { return w.Arm(w.on, time.Hour) > 0 }
 // notify skips a check on devices without these events.
 func notify(on rdma.Notify, run func(r *rig, cq waiter)) func(*rig) {
 	return func(r *rig) {
-		cq := rdma.Notifier(r.nodes[1].portTo(0).recvCQ, on)
-		if cq == nil {
-			r.t.Skip("its CQ does not support this (NotifyCQ.Notifies)")
+		if !r.nodes[1].dev.Caps().Notify.Has(on) {
+			r.t.Skip("its CQ does not support this (Caps.Notify)")
 		}
 		r.nodes[1].idle()
-		run(r, waiter{cq, on})
+		run(r, waiter{r.nodes[1].portTo(0).recvCQ, on})
 	}
 }
 
@@ -189,7 +188,7 @@ func notifyLosesNone(r *rig, one waiter) {
 	play := func(n *node, first bool) part {
 		to, count := 1-n.index, 0
 		n.sink = func(int, *rdma.Completion) error { count++; return nil }
-		cq := waiter{rdma.Notifier(n.portTo(to).recvCQ, one.on), one.on}
+		cq := waiter{n.portTo(to).recvCQ, one.on}
 		return part{n, func() error {
 			for i := range rounds {
 				if first || i > 0 {

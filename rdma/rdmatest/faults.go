@@ -74,6 +74,9 @@ func Wrap(dev rdma.Device, faults Faults) *Faulty {
 // Attr returns the attributes of the device, without Write-Records.
 func (f *Faulty) Attr() *rdma.Attr { return &f.attr }
 
+// Caps returns nothing: no fault applies to it.
+func (f *Faulty) Caps() rdma.Caps { return rdma.Caps{} }
+
 // Tally returns the counts so far.
 func (f *Faulty) Tally() Tally { return f.tally }
 
@@ -90,7 +93,7 @@ func (f *Faulty) KillAfter(addr rdma.Addr, messages int) {
 	cqs := f.cqs
 	f.mu.Unlock()
 	for _, c := range cqs {
-		c.inner.Wake() // waiters must notice it
+		c.Wake() // waiters must notice it
 	}
 }
 
@@ -159,7 +162,7 @@ func (f *Faulty) NewCQ(depth int) (rdma.CQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &faultyCQ{f: f, inner: inner}
+	c := &faultyCQ{f: f, CQ: inner}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cqs = append(f.cqs, c)
@@ -172,7 +175,7 @@ func (f *Faulty) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	if !ok1 || !ok2 {
 		return nil, fmt.Errorf("new queue pair on a device with faults: its completion queues must be of the same device")
 	}
-	cfg.SendCQ, cfg.RecvCQ = sendCQ.inner, recvCQ.inner
+	cfg.SendCQ, cfg.RecvCQ = sendCQ.CQ, recvCQ.CQ
 	inner, err := f.Device.NewQP(cfg)
 	if err != nil {
 		return nil, err

@@ -176,7 +176,7 @@ func (q *faultyQP) deliverDue(step int) {
 // report adds a completion that the device does not generate.
 func (q *faultyQP) report(c rdma.Completion) {
 	q.sendCQ.ready = append(q.sendCQ.ready, c)
-	q.sendCQ.inner.Wake()
+	q.sendCQ.Wake()
 }
 
 // flush posts the held messages and completes the rest as flushed.

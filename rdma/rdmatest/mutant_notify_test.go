@@ -6,48 +6,42 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Mutants of NotifyCQ.
-
-func (c *mutantCQ) inner() rdma.NotifyCQ { return c.CQ.(rdma.NotifyCQ) }
-
-func (c *mutantCQ) Notifies() rdma.Notify { return c.inner().Notifies() }
-
-func (c *mutantCQ) File() int { return c.inner().File() }
+// Mutants of the waits of a second goroutine.
 
 func (c *mutantCQ) Arm(on rdma.Notify, limit time.Duration) time.Duration {
 	if c.b.arm != nil {
-		return c.b.arm(c.inner(), on, limit)
+		return c.b.arm(c.CQ, on, limit)
 	}
-	return c.inner().Arm(on, limit)
+	return c.CQ.Arm(on, limit)
 }
 
 func (c *mutantCQ) Disarm() {
 	if !c.b.noDisarm {
-		c.inner().Disarm()
+		c.CQ.Disarm()
 	}
 }
 
-func (c *mutantCQ) Beside(on bool) { c.inner().Beside(on && !c.b.noBeside) }
+func (c *mutantCQ) Beside(on bool) { c.CQ.Beside(on && !c.b.noBeside) }
 
 func (c *mutantCQ) WaitArmed(d time.Duration) error {
 	if c.b.waitArmed != nil {
-		return c.b.waitArmed(c.inner(), d)
+		return c.b.waitArmed(c.CQ, d)
 	}
-	return c.inner().WaitArmed(d)
+	return c.CQ.WaitArmed(d)
 }
 
 func notifyMutants() []mutant {
 	return []mutant{
 		{"does not wake for solicited messages", func(rdma.Device) mutation {
-			return mutation{waitArmed: func(_ rdma.NotifyCQ, d time.Duration) error { time.Sleep(d); return nil }}
+			return mutation{waitArmed: func(_ rdma.CQ, d time.Duration) error { time.Sleep(d); return nil }}
 		}, []string{"solicited-wakes", "solicited-loses-no-message", "notify-wakes", "notify-loses-no-message"}},
 		{"wakes only for solicited messages", func(rdma.Device) mutation {
-			return mutation{arm: func(cq rdma.NotifyCQ, _ rdma.Notify, limit time.Duration) time.Duration {
+			return mutation{arm: func(cq rdma.CQ, _ rdma.Notify, limit time.Duration) time.Duration {
 				return cq.Arm(rdma.NotifySolicited, limit)
 			}}
 		}, []string{"notify-wakes"}},
 		{"arms although a message has arrived", func(rdma.Device) mutation {
-			return mutation{arm: func(cq rdma.NotifyCQ, on rdma.Notify, limit time.Duration) time.Duration {
+			return mutation{arm: func(cq rdma.CQ, on rdma.Notify, limit time.Duration) time.Duration {
 				cq.Arm(on, limit)
 				return limit
 			}}
@@ -59,7 +53,7 @@ func notifyMutants() []mutant {
 		}), []string{"solicited-only"}},
 		{"cannot be disarmed", func(rdma.Device) mutation { return mutation{noDisarm: true} }, []string{"solicited-only"}},
 		{"wakes only one of two waiters", func(rdma.Device) mutation {
-			return mutation{wait: func(cq rdma.CQ, d time.Duration) error { return cq.(rdma.NotifyCQ).WaitArmed(d) }}
+			return mutation{wait: func(cq rdma.CQ, d time.Duration) error { return cq.WaitArmed(d) }}
 		}, []string{"solicited-beside-wait", "notify-beside-wait"}},
 	}
 }

@@ -19,10 +19,10 @@ type mutation struct {
 	wait func(c rdma.CQ, d time.Duration) error
 	wake func(c rdma.CQ)
 
-	arm       func(c rdma.NotifyCQ, on rdma.Notify, limit time.Duration) time.Duration
+	arm       func(c rdma.CQ, on rdma.Notify, limit time.Duration) time.Duration
 	noDisarm  bool
 	noBeside  bool
-	waitArmed func(c rdma.NotifyCQ, d time.Duration) error
+	waitArmed func(c rdma.CQ, d time.Duration) error
 
 	register   func(d rdma.Device, mem []byte, acc rdma.Access) (rdma.MR, error)
 	deregister func(d rdma.Device, mr rdma.MR) error

@@ -10,8 +10,8 @@ import (
 
 // The reference device, in the order in which a program uses it: opening the devices,
 // registering memory, creating queues, resolving addresses, closing. reference_post.go
-// accepts work, reference_poll.go reports completions, reference_notify.go implements
-// NotifyCQ, and reference_copy.go holds the cooperative copies.
+// accepts work, reference_poll.go reports completions, reference_notify.go has the
+// waits of a second goroutine, and reference_copy.go holds the cooperative copies.
 //
 // All state is on the heap behind one lock. Nothing is fast or clever: where a rule of
 // package rdma leaves a choice, the reference takes the simpler one, and where a user
@@ -256,6 +256,8 @@ type refMessage struct {
 func (q *refQP) Addr() rdma.Addr {
 	return rdma.Addr(fmt.Sprintf("reference/%d/%d", q.dev.index, q.number))
 }
+
+func (q *refQP) Pending() int { return 0 }
 
 func (q *refQP) Connect(_ context.Context, peer rdma.Addr) error {
 	q.dev.fab.mu.Lock()

@@ -6,13 +6,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The reference's rdma.NotifyCQ: the event it is armed for is kept under the lock, and a
+// The second goroutine of a completion queue: the event it is armed for is kept under the lock, and a
 // separate token wakes the waiter.
 
-var _ rdma.NotifyCQ = (*refCQ)(nil)
-
-func (c *refCQ) Notifies() rdma.Notify {
-	return rdma.NotifyAny | rdma.NotifySolicited | rdma.NotifyBeside
+func (d *refDevice) Caps() rdma.Caps {
+	return rdma.Caps{Notify: rdma.NotifyAny | rdma.NotifySolicited | rdma.NotifyBeside}
 }
 
 func (c *refCQ) Arm(on rdma.Notify, limit time.Duration) time.Duration {

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Waiting beside the owner: rdma.NotifyCQ, for solicited events.
+// Waiting beside the owner: the second goroutine of rdma.CQ, for solicited events.
 //
 // While the owner computes, a second goroutine waits for urgent events. The owner writes
 // armedWord into its sleeper word and checks for work once more. A sender that finds
@@ -28,8 +28,6 @@ import (
 // Polling beside the owner takes a core from the owner's computation. The second goroutine
 // therefore leaves the pieces of a cooperative copy to the other side as long as that side
 // claims them, sleeps meanwhile, and is woken by the last byte.
-
-var _ rdma.NotifyCQ = (*completionQueue)(nil)
 
 // beside is the state of the second goroutine.
 type beside struct {
@@ -120,8 +118,6 @@ func (x *transfer) ownerGoesOn() bool {
 const besideHold = 5 * time.Millisecond
 
 func (c *completionQueue) Beside(on bool) { c.dev.copies.beside = on }
-
-func (c *completionQueue) Notifies() rdma.Notify { return rdma.NotifySolicited }
 
 func (c *completionQueue) File() int { return -1 }
 

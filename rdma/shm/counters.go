@@ -1,6 +1,6 @@
 package shm
 
-// Memory counters, for rdma.CountingDevice. Nothing is counted on the path of a message.
+// Memory counters, for rdma.Caps. Nothing is counted on the path of a message.
 // In process mode only the touched pages of the segment count, since the system allocates
 // no others; in heap mode the parts count as allocated. A peer's segment is the peer's
 // memory.
@@ -11,7 +11,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-var _ rdma.CountingDevice = (*Device)(nil)
+// Caps returns what the device can do in addition to rdma.Device.
+func (d *Device) Caps() rdma.Caps {
+	return rdma.Caps{Notify: rdma.NotifySolicited, Alive: d.Alive, Moved: func() uint64 { return d.moved }, Count: d.Count}
+}
 
 // Count reports the memory of the device.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {

@@ -13,8 +13,6 @@ import (
 
 type completionQueue struct{ dev *Device }
 
-var _ rdma.MovingCQ = (*completionQueue)(nil)
-
 type queuePair struct {
 	dev    *Device
 	closed bool
@@ -84,6 +82,9 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 
 func (q *queuePair) Addr() rdma.Addr { return q.dev.addr }
 
+// Pending returns 0: PostSend publishes what it accepts.
+func (q *queuePair) Pending() int { return 0 }
+
 // Connect returns ErrUnsupported: this device has no RC queue pairs.
 func (q *queuePair) Connect(context.Context, rdma.Addr) error {
 	return fmt.Errorf("shm: an RD queue pair is not connected, Resolve the peer: %w", rdma.ErrUnsupported)
@@ -129,9 +130,6 @@ func (s *sharedReceiveQueue) Close() error {
 func (c *completionQueue) Wait(timeout time.Duration) error { return c.dev.wait(timeout) }
 
 func (c *completionQueue) Wake() { c.dev.wakeup.wake(c.dev) }
-
-// Moved returns a counter of copied pieces, see rdma.MovingCQ.
-func (c *completionQueue) Moved() uint64 { return c.dev.moved }
 
 func (c *completionQueue) Close() error {
 	c.dev.has.cq = false

@@ -35,7 +35,7 @@ func TestFullRingParks(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.poll() // sends the request, or the first pieces
-			moving := sender.cq.(rdma.MovingCQ)
+			moving := sender.dev.Caps()
 			moved := moving.Moved()
 			for still := 0; still < 3; still++ {
 				if sender.poll(); moving.Moved() != moved {

@@ -26,7 +26,7 @@ type carrier struct {
 	dev    rdma.Device
 	inline int // its Attr.MaxInline
 	cq     rdma.CQ
-	file   rdma.NotifyCQ // the same, nil if one cannot sleep on it
+	file   rdma.CQ // the same, nil if one cannot sleep on it
 	srq    rdma.SRQ
 	qp     rdma.QP
 	comps  [batchSize]rdma.Completion
@@ -131,7 +131,9 @@ func (k *carrier) open(datagram int) (err error) {
 	if k.cq, err = k.dev.NewCQ(most + pairDepth); err != nil {
 		return err
 	}
-	k.file = rdma.Notifier(k.cq, rdma.NotifyAny|rdma.NotifyFile)
+	if k.dev.Caps().Notify.Has(rdma.NotifyAny | rdma.NotifyFile) {
+		k.file = k.cq
+	}
 	if k.srq, err = k.dev.NewSRQ(rdma.SRQConfig{Depth: c.Depth(), LowWater: c.Watermark()}); err != nil {
 		return err
 	}
@@ -348,8 +350,8 @@ const (
 // countBelow reports the counters of the device below, and those of the carrier.
 func (d *Device) countBelow(add func(name rdma.Counter, value uint64)) {
 	k := d.below
-	if below, ok := k.dev.(rdma.CountingDevice); ok {
-		below.Count(func(name rdma.Counter, value uint64) {
+	if count := k.dev.Caps().Count; count != nil {
+		count(func(name rdma.Counter, value uint64) {
 			if name != rdma.DatagramsRetransmitted && name != rdma.DatagramsDuplicate {
 				add(name, value)
 			}

@@ -4,12 +4,19 @@ import (
 	"reflect"
 
 	"github.com/muster-mpi/muster/rdma"
+	base "github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
-// The data path only increments counters; memory use is computed when Count is called.
-var _ rdma.CountingDevice = (*Device)(nil)
+// Caps returns what the device can do in addition to rdma.Device.
+func (d *Device) Caps() rdma.Caps {
+	return rdma.Caps{
+		Notify: base.Notify | rdma.NotifyBeside, Rails: d.Rails(),
+		NameOf: d.NameOf, Explain: d.Explain, Abandon: d.Abandon, Count: d.Count,
+	}
+}
 
-// traffic counts datagrams. The window pool, which all senders of the device share,
+// traffic counts datagrams. The data path only increments counters; memory use is computed
+// when Count is called. The window pool, which all senders of the device share,
 // counts retransmissions.
 type traffic struct {
 	sent       uint64

@@ -182,8 +182,6 @@ type Drops struct {
 	NoRoom     uint64 // no free buffer; RD retransmits them
 }
 
-var _ rdma.NamedDevice = (*Device)(nil)
-
 // Open opens a socket and returns a device that uses it, or one that uses Config.Device.
 func Open(c Config) (*Device, error) {
 	if c.Device != nil {

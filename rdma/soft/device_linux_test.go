@@ -107,7 +107,7 @@ func TestForeignDatagramsDropped(t *testing.T) {
 }
 
 // outstanding reports whether a message is not known to have arrived.
-func (s *testNode) outstanding() bool { return s.qp.(rdma.DrainQP).Pending() > 0 }
+func (s *testNode) outstanding() bool { return s.qp.Pending() > 0 }
 
 // TestEarlierIncarnationDropped starts a process on the port of one that has ended.
 func TestEarlierIncarnationDropped(t *testing.T) {
@@ -168,7 +168,7 @@ func TestPairsShareASocket(t *testing.T) {
 func TestWaitArmed(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 	to := a.resolve(t, b)
-	cq := b.cq.(rdma.NotifyCQ)
+	cq := b.cq
 	if cq.Arm(rdma.NotifyAny, time.Hour) <= 0 {
 		t.Fatal("Arm reports work although nothing arrived")
 	}

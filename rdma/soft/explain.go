@@ -8,8 +8,6 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-var _ rdma.ExplainingDevice = (*Device)(nil)
-
 // errNoProcess is the meaning of an ICMP port unreachable message from the peer's host
 // (RFC 792).
 var errNoProcess = errors.New("its host answers, and says that no process receives there: the process has ended")

@@ -42,8 +42,6 @@ type pair struct {
 	unreliable
 }
 
-var _ rdma.DrainQP = (*pair)(nil)
-
 // NewQP creates a queue pair of type RD or UD.
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
@@ -432,15 +430,17 @@ func (q *pair) giveUp(p *peer) {
 }
 
 // Abandon ends what is under way to a peer that has failed.
-func (q *pair) Abandon(id rdma.PeerID) {
-	q.dev.mu.Lock()
-	defer q.dev.mu.Unlock()
-	if q.closed || q.kind == rdma.UD || int(id) >= len(q.peers) {
-		return
-	}
-	if p := q.peers[id]; p != nil && !p.gone {
-		p.gone = true
-		q.abandon(p, rdma.StatusPeerGone)
+func (d *Device) Abandon(id rdma.PeerID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, q := range d.pairs {
+		if q == nil || q.closed || q.kind == rdma.UD || int(id) >= len(q.peers) {
+			continue
+		}
+		if p := q.peers[id]; p != nil && !p.gone {
+			p.gone = true
+			q.abandon(p, rdma.StatusPeerGone)
+		}
 	}
 }
 

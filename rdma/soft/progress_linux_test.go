@@ -133,7 +133,7 @@ func TestNoThread(t *testing.T) {
 func TestFile(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 	to := a.resolve(t, b)
-	cq := b.cq.(rdma.NotifyCQ)
+	cq := b.cq
 	readable := func(limit time.Duration) bool {
 		t.Helper()
 		fds := []unix.PollFd{{Fd: int32(cq.File()), Events: unix.POLLIN}}
@@ -180,7 +180,7 @@ func TestFile(t *testing.T) {
 func TestSendEndsSleep(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{NoThread: true})
 	to := a.resolve(t, b)
-	cq := a.cq.(rdma.NotifyCQ)
+	cq := a.cq
 	cq.Arm(rdma.NotifyAny, time.Hour)
 	a.send(t, to, "while you sleep")
 	fds := []unix.PollFd{{Fd: int32(cq.File()), Events: unix.POLLIN}}

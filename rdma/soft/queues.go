@@ -26,8 +26,6 @@ type queue struct {
 	dev *Device
 }
 
-var _ rdma.NotifyCQ = (*queue)(nil)
-
 // NewCQ creates a completion queue. It grows as needed.
 func (d *Device) NewCQ(int) (rdma.CQ, error) {
 	d.mu.Lock()
@@ -66,9 +64,6 @@ func (c *queue) Poll(out []rdma.Completion) int {
 	d.polled = false
 	return c.Take(out)
 }
-
-// Notifies returns how a second goroutine can use the queue.
-func (c *queue) Notifies() rdma.Notify { return c.CQ.Notifies() | rdma.NotifyBeside }
 
 func (d *Device) giveBack(l loan) {
 	l.from.Lent--

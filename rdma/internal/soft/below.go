@@ -11,20 +11,20 @@ import (
 // Below is the completion queues of other devices, on whose files a combined device sleeps.
 type Below struct {
 	Set
-	files  []rdma.NotifyCQ
+	files  []rdma.CQ
 	sleeps atomic.Int32 // sleeps that were prepared and have not ended
 }
 
 // Add adds a queue.
 func (b *Below) Add(cq rdma.CQ) error {
-	f := rdma.Notifier(cq, rdma.NotifyAny|rdma.NotifyFile)
-	if f == nil {
+	fd := cq.File()
+	if fd < 0 {
 		return fmt.Errorf("sleep on a completion queue without a file: %w", rdma.ErrUnsupported)
 	}
-	if err := b.Watch(f.File(), 0, readableEvent); err != nil {
+	if err := b.Watch(fd, 0, readableEvent); err != nil {
 		return err
 	}
-	b.files = append(b.files, f)
+	b.files = append(b.files, cq)
 	return nil
 }
 

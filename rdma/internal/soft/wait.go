@@ -109,9 +109,9 @@ func (w *waits) sleep(who waiter, timeout time.Duration) error {
 	return nil
 }
 
-// Notifies returns what the queue supports: waits for everything, also on a file where the
-// system has them. A type whose Poll uses Begin and Take alone adds NotifyBeside.
-func (w *waits) Notifies() rdma.Notify { return rdma.NotifyAny | notifyFile }
+// Notify is what the queues support: waits for everything, also on a file where the system
+// has them. A device whose Poll uses Begin and Take alone adds NotifyBeside.
+const Notify = rdma.NotifyAny | notifyFile
 
 // Arm prepares a wait of the second goroutine and returns how long it may last: at most
 // limit, and 0 if Poll may have something to do. The arming ends with Disarm, with WaitArmed, or

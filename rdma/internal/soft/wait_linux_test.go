@@ -176,6 +176,8 @@ func TestBelow(t *testing.T) {
 
 type plainCQ struct{ rdma.CQ }
 
+func (plainCQ) File() int { return -1 }
+
 // TestThreadServes checks that the progress thread works while the application is away,
 // and neither while it waits nor after Close.
 func TestThreadServes(t *testing.T) {
