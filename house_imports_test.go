@@ -14,7 +14,7 @@ import (
 // The import policy. A line is a folder, or a single file, and the folders of this module
 // that it may import; tests may import any package. A folder without a line is a fault, so
 // that a new package starts with a decision. "examples/*" means the folders directly below
-// examples.
+// examples. A folder below rdma imports nothing above it (TestDevicesImportNothingAbove).
 const importPolicy = `
 rdma
 prof
@@ -38,6 +38,7 @@ rdma/internal/ddp   rdma
 rdma/internal/capture
 rdma/shm            rdma internal/sparse internal/direct internal/shmem
 internal/direct
+rdma/*              rdma
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
 rdma/internal/guard
@@ -50,7 +51,7 @@ rdma/iwarp          rdma internal/race rdma/internal/guard rdma/internal/ddp rdm
 rdma/soft           rdma internal/race rdma/internal/guard rdma/internal/ddp rdma/internal/soft rdma/internal/crc32c rdma/internal/reliable rdma/recvpool
 rdma/internal/reliable
 rdma/hybrid         rdma rdma/soft rdma/iwarp rdma/internal/soft
-rdma/recvpool       rdma
+internal/devices    rdma rdma/*
 
 internal/p2p        rdma internal/direct
 internal/sched      internal/longcopy
@@ -65,15 +66,15 @@ internal/doctor     internal/launch internal/netprobe rdma/ofi
 
 mpi                 rdma prof internal/ft internal/rankset internal/bytesize internal/settings internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook internal/trace internal/longcopy
 mpi/inspect.go      rdma/ofi
-mpi/devices.go      internal/netprobe rdma/shm rdma/ofi rdma/hybrid rdma/iwarp rdma/soft
-mpi/rails.go        internal/netprobe rdma/soft
+mpi/devices.go      internal/netprobe internal/devices rdma/shm rdma/ofi
+mpi/rails.go        internal/netprobe internal/devices
 mpi/processes_other.go rdma/shm
 
 mpi/internal/hook   rdma internal/rankset rdma/ofi internal/engine internal/pmi
 mpi/inspect         mpi internal/rankset mpi/internal/hook internal/direct rdma rdma/ofi internal/engine internal/p2p internal/launch
 
 mpitest             mpi mpi/inspect internal/cputime
-bench               mpi mpi/inspect prof rdma internal/regcache internal/cputime internal/coll
+bench               mpi mpi/inspect prof rdma internal/devices internal/regcache internal/cputime internal/coll
 bench/groups        bench bench/results internal/lab prof
 bench/peers         bench/groups bench/results
 bench/results
@@ -113,6 +114,22 @@ func TestImportPolicyMatchesTree(t *testing.T) {
 		for _, p := range append([]string{name}, allowed...) {
 			if found, err := fs.Glob(os.DirFS("."), p); p != "anything" && (err != nil || len(found) == 0) {
 				t.Errorf("the line of %s names %s, which does not exist (%v)", name, p, err)
+			}
+		}
+	}
+}
+
+// TestDevicesImportNothingAbove checks that a folder below rdma may import only others below
+// rdma, and folders that import nothing of this module.
+func TestDevicesImportNothingAbove(t *testing.T) {
+	rules := policy()
+	for name, allowed := range rules {
+		if name != "rdma" && !strings.HasPrefix(name, "rdma/") {
+			continue
+		}
+		for _, p := range allowed {
+			if below := p == "rdma" || strings.HasPrefix(p, "rdma/"); !below && len(rules[p]) > 0 {
+				t.Errorf("%s may import %s, which is above it: it imports %s", name, p, strings.Join(rules[p], " "))
 			}
 		}
 	}
@@ -183,7 +200,8 @@ func (h *house) checkImport(s *source, imp *ast.ImportSpec, allowed []string) {
 			h.fault(h.at(imp), "uses cgo: only rdma/ofi, internal/pmix and cabi/lib may")
 		}
 	case isOurs:
-		if !slices.Contains(allowed, ours) && !slices.Contains(allowed, "anything") {
+		match := func(p string) bool { ok, err := path.Match(p, ours); return ok && err == nil }
+		if !slices.ContainsFunc(allowed, match) && !slices.Contains(allowed, "anything") {
 			h.fault(h.at(imp), "%s may not import %s (the import rule is in house_imports_test.go)", s.folder, ours)
 		}
 	case strings.Contains(first, ".") && !strings.HasPrefix(name, "golang.org/x/"):

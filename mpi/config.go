@@ -37,7 +37,7 @@ type Config struct {
 	// "hybrid" (datagrams, and connections to the few peers that exchange most),
 	// or "ud" (unreliable datagrams over one socket, with reliability above
 	// them).
-	Channel string `env:"MUSTER_CHANNEL" default:"hybrid" choices:"hybrid,rd,rc,ud" agree:"value"`
+	Channel string `env:"MUSTER_CHANNEL" default:"hybrid" agree:"value"`
 	// NoSharedMemory sends messages over the network even between ranks of one
 	// host.
 	NoSharedMemory bool `env:"MUSTER_NO_SHARED_MEMORY" default:"off" agree:"value"`
@@ -211,6 +211,7 @@ var otherVars = []string{pmi.EnvBoard, pmi.EnvLifeline, pmi.EnvSpares, "MUSTER_R
 // settingChecks has the settings whose values are more than words or numbers.
 var settingChecks = map[string]func(string) error{
 	"MUSTER_NETWORK":    checkNetwork,
+	"MUSTER_CHANNEL":    checkChannel,
 	"MUSTER_PORTS":      checkPorts,
 	"MUSTER_COLLECTIVE": func(s string) error { _, err := forced(s); return err },
 	"MUSTER_PROFILE":    checkProfile,
@@ -245,7 +246,6 @@ const (
 const (
 	ringPeers  = 16 // that may have a ring
 	fewBuffers = 8  // of a connection
-	fewBuffer  = 16 << 10
 )
 
 func (c *Config) rings() int {

@@ -1,9 +1,9 @@
 package mpi
 
-// The devices of this library. Only this file, rails.go and processes_other.go refer to
-// them.
+// The devices that a rank opens, from the table of package devices.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -11,16 +11,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/muster-mpi/muster/internal/devices"
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/netprobe"
 	"github.com/muster-mpi/muster/internal/nodecoll"
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/internal/settings"
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/hybrid"
-	"github.com/muster-mpi/muster/rdma/iwarp"
 	"github.com/muster-mpi/muster/rdma/ofi"
 	"github.com/muster-mpi/muster/rdma/shm"
-	"github.com/muster-mpi/muster/rdma/soft"
 )
 
 // localHost is shared by ranks that are goroutines of one process.
@@ -70,34 +69,36 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 }
 
 func openShared(cfg *Config, client pmi.Client, host *localHost) (rdma.Device, error) {
-	c := shm.Config{
-		Index: client.LocalRank(), Peers: client.LocalSize(),
+	c := devices.Config{Index: client.LocalRank(), Peers: client.LocalSize(), Shared: shm.Config{
 		RanksOnCores: cfg.Advanced.RanksOnCores,
 		RingBytes:    cfg.Advanced.RingBytes, Rings: cfg.Advanced.Rings,
 		NoProcessVM: cfg.Advanced.NoProcessVM, NoMemfd: cfg.Advanced.NoMemfd,
-	}
+	}}
 	if host != nil {
-		c.Host = host.shm
+		c.Shared.Host = host.shm
 	} else if !sharesMemory {
-		c.Host = shm.NewHost() // for messages to the rank itself
+		c.Shared.Host = shm.NewHost() // for messages to the rank itself
 	}
-	return shm.Open(c)
+	shared, _ := devices.Find(devices.Host, "")
+	return shared.Open(&c)
 }
 
 func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 	why := fmt.Sprintf("%d of its %d ranks run on other hosts", client.Size()-client.LocalSize(), client.Size())
 	if cfg.NoSharedMemory {
 		why = "MUSTER_NO_SHARED_MEMORY is set"
+	} else if !sharesMemory {
+		why = "messages between processes go over TCP on this system"
 	}
 	if cfg.Network == noNetwork {
 		return nil, fmt.Errorf("mpi: rank %d: the job needs a network (%s), and MUSTER_NETWORK is none", client.Rank(), why)
 	}
 	if cfg.Network == softwareNetwork {
-		return openNative(cfg, client, why)
+		return openSoftware(cfg, client, why)
 	}
 	dev, err := openFabric(cfg, client)
 	if cfg.Network == "" && errors.Is(err, ofi.ErrMissing) {
-		return openNative(cfg, client, why)
+		return openSoftware(cfg, client, why)
 	}
 	if err != nil {
 		advice := "; muster explain network lists the alternatives"
@@ -116,15 +117,17 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 	return dev, nil
 }
 
-// openFabric opens libfabric.
+// openFabric opens a network other than software iWARP.
 func openFabric(cfg *Config, client pmi.Client) (rdma.Device, error) {
-	if cfg.Encrypt && cfg.Network != "" {
+	name, option, _ := strings.Cut(cfg.Network, ":")
+	fabric, _ := devices.Find(devices.Network, name) // checkNetwork has found it
+	if cfg.Encrypt && fabric.Name == libfabric && name != "" {
 		return nil, ofi.ErrEncrypt // whether libfabric is installed or not
 	}
-	c := networkConfig(cfg)
-	c.Index, c.Peers, c.Job, c.Encrypt = client.Rank(), client.Size(), client.JobID(), cfg.Encrypt
-	c.Reach = client.LocalSize() < client.Size()
-	return ofi.Open(c)
+	return fabric.Open(&devices.Config{
+		Index: client.Rank(), Peers: client.Size(), Option: option, Encrypt: cfg.Encrypt,
+		Fabric: ofi.Config{Interface: cfg.Interface, Job: client.JobID(), Reach: client.LocalSize() < client.Size()},
+	})
 }
 
 // openSoftware opens the device that needs only Ethernet: software iWARP. For its key see
@@ -133,53 +136,49 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	fail := func(err error) (rdma.Device, error) {
 		return nil, fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w", client.Rank(), client.Host(), why, err)
 	}
+	channel := cfg.channel()
+	if err := channel.Available(); err != nil {
+		return fail(fmt.Errorf("MUSTER_CHANNEL=%s %w; unset it, or set it to %s", channel.Name, err, defaultChannel))
+	}
 	network, err := agreeOnRails(cfg, client)
 	if err != nil {
 		return fail(err)
 	}
 	network.report(os.Stderr, client.Rank())
-	key, candidates := network.key, network.candidates
-	if cfg.Channel == channelUD {
-		dev, err := onFreePort(cfg, client, func(port uint16) (rdma.Device, error) {
-			return openUnreliable(cfg, client, key, candidates, port)
-		})
-		if err != nil {
-			return fail(err)
-		}
-		return dev, nil
+	c := devices.Config{
+		Index: client.Rank(), Peers: client.Size(), Several: network.several, Key: network.key, Encrypt: cfg.Encrypt,
+		ConnectionCRC: cfg.Advanced.ConnectionCRC, MaxConnections: cfg.Advanced.MaxConnections,
+		PeerTimeout: cfg.PeerTimeout, Served: servedBy(client), Strict: cfg.Advanced.Strict,
 	}
-	if network.several {
-		dev, err := onFreePort(cfg, client, func(port uint16) (rdma.Device, error) {
-			return openRails(cfg, client, key, candidates, port)
-		})
-		if err != nil {
-			return fail(err)
-		}
-		return dev, nil
+	if cfg.Advanced.Eager == eagerFew {
+		c.ConnectionBuffers = fewBuffers
 	}
-	dev, err := onInterface(cfg, client, candidates, func(at netip.AddrPort) (rdma.Device, error) {
-		return openInterface(cfg, client, key, at)
+	if c.Paths, err = network.paths(c.Several); err != nil {
+		return fail(err)
+	}
+	c.NoCRC = !slices.ContainsFunc(c.Paths, func(p devices.Path) bool { return !p.Bind.Addr().IsLoopback() }) // no cable can corrupt the data
+	dev, err := onFreePort(cfg, onHost(client), func(port uint16) (rdma.Device, error) {
+		for i := range c.Paths {
+			c.Paths[i].Bind = netip.AddrPortFrom(c.Paths[i].Bind.Addr(), port)
+		}
+		return channel.Open(&c)
 	})
+	if err != nil && !c.Several {
+		err = fmt.Errorf("%s: %w", c.Paths[0].Name, err)
+	}
 	if err != nil {
 		return fail(err)
 	}
 	return dev, nil
 }
 
-// onInterface opens a device on the selected interface.
-func onInterface(cfg *Config, client pmi.Client, candidates []netprobe.Candidate, open func(at netip.AddrPort) (rdma.Device, error)) (rdma.Device, error) {
-	taken := slices.IndexFunc(candidates, func(r netprobe.Candidate) bool { return r.Taken })
-	if taken < 0 { // possible ones are used when they are proved, by datagrams
-		return nil, fmt.Errorf("no interface is sure to lead to other hosts: %s; select one by MUSTER_INTERFACE", netprobe.Summary(candidates))
-	}
-	dev, err := onFreePort(cfg, client, func(port uint16) (rdma.Device, error) {
-		return open(netip.AddrPortFrom(candidates[taken].Address.Addr(), port))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", candidates[taken].Name, err)
-	}
-	return dev, nil
+// channel returns the device of Config.Channel.
+func (c *Config) channel() devices.Device {
+	d, _ := devices.Find(devices.Channel, cmp.Or(c.Channel, defaultChannel)) // checkChannel has found it
+	return d
 }
+
+func checkChannel(name string) error { return settings.OneOf(devices.Names(devices.Channel)...)(name) }
 
 // onFreePort opens a device on a free port of Config.Ports. The ranks of a host begin at
 // different ports.
@@ -203,71 +202,13 @@ func checkPorts(s string) error {
 	return err
 }
 
-// openInterface opens a device for reliable datagrams, connections or both on one interface.
-func openInterface(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort) (rdma.Device, error) {
-	noCRC := at.Addr().IsLoopback() // no cable can corrupt the data
-	switch cfg.Channel {
-	case channelRC:
-		return openMesh(cfg, client, key, at)
-	case channelRD:
-		return soft.Open(soft.Config{Bind: at, Label: channelRD, JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: noCRC, PeerTimeout: cfg.PeerTimeout, Served: servedBy(client), Strict: cfg.Advanced.Strict})
-	}
-	c := hybrid.Config{Name: uint32(client.Rank()), Address: at.Addr(), Port: at.Port(), JobKey: key, Encrypt: cfg.Encrypt, NoCRC: noCRC, ConnectionCRC: cfg.Advanced.ConnectionCRC, MaxConnections: cfg.Advanced.MaxConnections, PeerTimeout: cfg.PeerTimeout, Served: servedBy(client), Strict: cfg.Advanced.Strict}
-	if cfg.Advanced.Eager == eagerFew {
-		c.ConnectionBuffers = fewBuffers
-	}
-	return hybrid.Open(c)
-}
-
-// openMesh opens a device with a connection to each peer, which needs TCP and nothing else.
-func openMesh(cfg *Config, client pmi.Client, key []byte, at netip.AddrPort) (rdma.Device, error) {
-	c := iwarp.Config{Address: at.Addr().String(), Port: int(at.Port()), Key: key, Encrypt: cfg.Encrypt, NoCRC: !cfg.Advanced.ConnectionCRC, Timeout: cfg.PeerTimeout, Served: servedBy(client), Strict: cfg.Advanced.Strict}
-	if cfg.Advanced.Eager == eagerFew {
-		c.ConnectionBuffers, c.MaxSend = fewBuffers, fewBuffer
-	}
-	return iwarp.OpenMesh(c, uint32(client.Rank()))
-}
-
-// The channels of Config.Channel other than hybrid.
-const (
-	channelRD = "rd"
-	channelRC = "rc"
-	channelUD = "ud"
-	// frameUD is the payload of an Ethernet frame with the headers of package soft.
-	frameUD = 1400
-)
-
-// openUnreliable opens a device with reliability above unreliable datagrams, on the first
-// selected interface.
-func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate, port uint16) (rdma.Device, error) {
-	for _, r := range candidates {
-		if !r.Taken {
-			continue
-		}
-		at := r.Address.Addr()
-		below, err := soft.Open(soft.Config{Bind: netip.AddrPortFrom(at, port), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: at.IsLoopback(), NoThread: true})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.Name, err)
-		}
-		c := soft.Config{Device: below, Name: uint32(client.Rank()), PeerTimeout: cfg.PeerTimeout, Served: servedBy(client)}
-		if !at.IsLoopback() {
-			c.Datagram = frameUD
-		}
-		dev, err := soft.Open(c)
-		if err != nil {
-			_ = below.Close() // nothing has been sent
-			return nil, fmt.Errorf("%s: %w", r.Name, err)
-		}
-		return dev, nil
-	}
-	return nil, errors.New("no interface was selected") // chooseRails has checked it
-}
-
 const (
 	// noNetwork is the Config.Network that forbids one.
 	noNetwork = "none"
-	// softwareNetwork is software iWARP, which is always available.
+	// softwareNetwork is software iWARP, which is always available. Its devices are the
+	// channels.
 	softwareNetwork = "iwarp"
+	libfabric       = "ofi"
 )
 
 // goesBySoftware reports whether software iWARP carries messages; its threads run while the
@@ -277,17 +218,20 @@ func goesBySoftware(cfg *Config, client pmi.Client) bool {
 		(cfg.NoSharedMemory || client.LocalSize() < client.Size())
 }
 
-// networkConfig returns the network settings for libfabric.
-func networkConfig(cfg *Config) ofi.Config {
-	_, provider, _ := strings.Cut(cfg.Network, ":")
-	return ofi.Config{Provider: provider, Interface: cfg.Interface}
-}
-
 func checkNetwork(s string) error {
-	if s == noNetwork || s == softwareNetwork || s == "ofi" || strings.HasPrefix(s, "ofi:") && len(s) > len("ofi:") {
+	name, option, cut := strings.Cut(s, ":")
+	d, ok := devices.Find(devices.Network, name)
+	if s == noNetwork || s == softwareNetwork || ok && (!cut || d.Option != "" && option != "") {
 		return nil
 	}
-	return errors.New("want iwarp, ofi, ofi:PROVIDER such as ofi:net, or none")
+	want := []string{softwareNetwork}
+	for _, name := range devices.Names(devices.Network) {
+		want = append(want, name)
+		if d, _ := devices.Find(devices.Network, name); d.Option != "" {
+			want = append(want, name+":"+d.Option)
+		}
+	}
+	return fmt.Errorf("want %s or %s", strings.Join(want, ", "), noNetwork)
 }
 
 // openAnotherDevice opens another device of the kind that carries most messages,
@@ -317,5 +261,6 @@ func networkOffers(cfg *Config) (offers []ofi.Offer, version string, err error) 
 	if err := cfg.validate(); err != nil {
 		return nil, "", err
 	}
-	return ofi.Survey(networkConfig(cfg))
+	_, provider, _ := strings.Cut(cfg.Network, ":")
+	return ofi.Survey(ofi.Config{Provider: provider, Interface: cfg.Interface})
 }

@@ -1,8 +1,8 @@
 package mpi
 
 // The choice of interfaces for software iWARP between hosts: chooseRails selects candidates
-// by name and kind, provenRails makes hosts dial each other over all of them, and openRails
-// opens a device on those over which a host has answered.
+// by name and kind, and provenRails makes hosts dial each other over all of them. The device
+// uses those over which a host has answered.
 //
 // The first rank of each host acts for it. It publishes a card with the addresses of its
 // interfaces, dials the next host, and reports which interfaces have answered. Rank 0
@@ -19,11 +19,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/devices"
 	"github.com/muster-mpi/muster/internal/netprobe"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi/internal/hook"
-	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/soft"
 )
 
 // chooseRails returns the interfaces that software iWARP uses, as far as one host can
@@ -88,13 +87,14 @@ func chooseAmong(cfg *Config, apart bool, list []netprobe.Interface) ([]netprobe
 
 // oneRail keeps one interface for a channel that cannot use more.
 func oneRail(cfg *Config, candidates []netprobe.Candidate) {
-	if cfg.Channel != channelRC && cfg.Channel != channelUD {
+	d := cfg.channel()
+	if d.Rails {
 		return
 	}
 	first := true
 	for i := range candidates {
 		if c := &candidates[i]; c.Taken && !first {
-			c.Taken, c.Why = false, fmt.Sprintf("MUSTER_CHANNEL is %s, which has one interface", cfg.Channel)
+			c.Taken, c.Why = false, fmt.Sprintf("MUSTER_CHANNEL is %s, which has one interface", d.Name)
 		} else if c.Taken {
 			first = false
 		}
@@ -103,7 +103,7 @@ func oneRail(cfg *Config, candidates []netprobe.Candidate) {
 
 // proves reports whether interfaces are dialed before they are used. Connections are not:
 // the probes are datagrams, which a firewall may drop.
-func proves(cfg *Config, apart bool) bool { return apart && cfg.Channel != channelRC }
+func proves(cfg *Config, apart bool) bool { return apart && cfg.channel().Probes }
 
 // Keys under which ranks publish data about their interfaces, besides the network key.
 const (
@@ -260,7 +260,7 @@ type agreement struct {
 
 // agreeOnRails returns the network key and the interfaces that carry messages.
 func agreeOnRails(cfg *Config, client pmi.Client) (a agreement, err error) {
-	apart := client.LocalSize() < client.Size()
+	apart := onHost(client).LocalSize() < client.Size()
 	if a.candidates, err = chooseRails(cfg, apart); err != nil {
 		return a, err
 	}
@@ -293,10 +293,8 @@ func agreeOnRails(cfg *Config, client pmi.Client) (a agreement, err error) {
 		}
 		a.several, a.surprising, err = proof.provenRails(ctx, a.key)
 	}
-	if cfg.Channel == channelUD {
-		a.several = false
-		oneRail(cfg, a.candidates)
-	}
+	a.several = a.several && cfg.channel().Rails
+	oneRail(cfg, a.candidates)
 	return a, err
 }
 
@@ -308,21 +306,17 @@ func (a *agreement) report(w io.Writer, rank int) {
 	}
 }
 
-// openRails opens one device on several interfaces. Data that TCP has accepted would be lost
-// without notice when a cable is cut, so rails are made of datagrams.
-func openRails(cfg *Config, client pmi.Client, key []byte, candidates []netprobe.Candidate, port uint16) (rdma.Device, error) {
-	c := soft.Config{JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: cfg.PeerTimeout, NoCRC: true, Served: servedBy(client)}
-	for _, r := range candidates {
-		if r.Taken {
-			c.Paths = append(c.Paths, soft.Path{Name: r.Name, Bind: netip.AddrPortFrom(r.Address.Addr(), port), Network: r.Address.Masked()})
-			c.NoCRC = c.NoCRC && r.Loopback // no cable can corrupt the data
+// paths returns the selected interfaces, or the first of them.
+func (a *agreement) paths(several bool) (list []devices.Path, err error) {
+	for _, r := range a.candidates {
+		if r.Taken && (several || list == nil) {
+			list = append(list, devices.Path{Name: r.Name, Bind: netip.AddrPortFrom(r.Address.Addr(), 0), Network: r.Address.Masked()})
 		}
 	}
-	dev, err := soft.Open(c)
-	if err != nil {
-		return nil, err
+	if list == nil { // possible ones are used when they are proved, by datagrams
+		return nil, fmt.Errorf("no interface is sure to lead to other hosts: %s; select one by MUSTER_INTERFACE", netprobe.Summary(a.candidates))
 	}
-	return dev, nil
+	return list, nil
 }
 
 // verifiedInterfaces reports which interfaces of this host software iWARP uses. In a job

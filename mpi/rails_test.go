@@ -30,12 +30,12 @@ func TestInterfacesThatComeUp(t *testing.T) {
 		{"down", "", "", true, []netprobe.Interface{lo, down}, true, "eth0"},
 		{"no address", "", "", true, []netprobe.Interface{lo, bare}, true, "eth0"},
 		{"no carrier: it is probed", "", "", true, []netprobe.Interface{lo, unplugged}, false, "eth0"},
-		{"no carrier, without probes", channelRC, "", true, []netprobe.Interface{lo, unplugged}, true, "eth0"},
+		{"no carrier, without probes", "rc", "", true, []netprobe.Interface{lo, unplugged}, true, "eth0"},
 		{"named", "", "eth0", true, []netprobe.Interface{lo, unplugged}, true, "eth0"},
 		{"another is up", "", "", true, []netprobe.Interface{lo, down, other}, false, "eth1"},
 		{"up", "", "", true, []netprobe.Interface{lo, up}, false, "eth0"},
 		{"one host", "", "", false, []netprobe.Interface{lo, down}, false, "lo"},
-		{"loopback only", channelRC, "", true, []netprobe.Interface{lo}, false, "lo"},
+		{"loopback only", "rc", "", true, []netprobe.Interface{lo}, false, "lo"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()

@@ -65,7 +65,7 @@ func Simulate(t *testing.T, n int, cfg Config, seed uint64, share float64, fn fu
 
 // simulatedRank joins a job over a device with faults.
 func simulatedRank(client pmi.Client, cfg Config, faulty rdma.Device) (*World, error) {
-	dev, err := soft.Open(soft.Config{Device: faulty, Name: uint32(client.Rank()), Datagram: frameUD, NoThread: true})
+	dev, err := soft.Open(soft.Config{Device: faulty, Name: uint32(client.Rank()), Datagram: 1400, NoThread: true})
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +85,12 @@ func (q virtualCQ) Wait(timeout time.Duration) error {
 }
 
 func (q virtualCQ) Wake() {}
+
+func (d virtualDevice) Caps() rdma.Caps {
+	c := d.Device.Caps()
+	c.Notify = 0
+	return c
+}
 
 func (d virtualDevice) NewCQ(depth int) (rdma.CQ, error) {
 	cq, err := d.Device.NewCQ(depth)

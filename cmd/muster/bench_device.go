@@ -13,62 +13,30 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/internal/devices"
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// deviceRows lists the names; all other settings stay as configured.
-var deviceRows = []struct {
-	name     string
-	settings []string
-}{
-	{"shm", nil},
-	{"rd", overIWARP("rd", "srq")},
-	{"rc", overIWARP("rc", "srq")},
-	{"hybrid", overIWARP("hybrid", "srq")},
-	{"ud", overIWARP("ud", "srq")},
-	{"rd-posted", overIWARP("rd", "posted")},
-	{"rd-rings", overIWARP("rd", "rings")},
-	{"hybrid-rings", overIWARP("hybrid", "rings")},
-	{"rc-rings", overIWARP("rc", "rings")},
-	{"rc-few", overIWARP("rc", "few")},
-	{"rd-strict", append(overIWARP("rd", "srq"), "MUSTER_STRICT=true")},
-	{"rc-strict", append(overIWARP("rc", "srq"), "MUSTER_STRICT=true")},
-	{"rd-encrypted", append(overIWARP("rd", "srq"), "MUSTER_ENCRYPT=on")},
-	{"rc-encrypted", append(overIWARP("rc", "srq"), "MUSTER_ENCRYPT=on")},
-	{"ofi", []string{"MUSTER_NETWORK=ofi", "MUSTER_NO_SHARED_MEMORY=true"}},
-}
+// deviceNames lists what --device accepts.
+func deviceNames() string { return strings.Join(devices.JobNames(), ", ") }
 
-func overIWARP(channel, eager string) []string {
-	return []string{"MUSTER_NETWORK=iwarp", "MUSTER_NO_SHARED_MEMORY=true", "MUSTER_CHANNEL=" + channel, "MUSTER_EAGER=" + eager}
-}
-
-func deviceNames() string {
-	var names []string
-	for _, row := range deviceRows {
-		names = append(names, row.name)
-	}
-	return strings.Join(names, ", ")
-}
-
-// deviceSettings returns the settings of a name.
+// deviceSettings returns the settings of a name; all others stay as configured.
 func deviceSettings(name string) ([]string, error) {
-	for _, row := range deviceRows {
-		if row.name != name {
-			continue
-		}
-		if _, err := mpi.ConfigFromEnv(row.settings); err != nil {
-			return nil, fmt.Errorf("--device %s: %w", name, err)
-		}
-		return row.settings, nil
+	settings, ok := devices.JobSettings(name)
+	if !ok {
+		return nil, fmt.Errorf("--device %s: unknown device; use one of %s", name, deviceNames())
 	}
-	return nil, fmt.Errorf("--device %s: unknown device; use one of %s", name, deviceNames())
+	if _, err := mpi.ConfigFromEnv(settings); err != nil {
+		return nil, fmt.Errorf("--device %s: %w", name, err)
+	}
+	return settings, nil
 }
 
 // sweepRanks runs a benchmark for several numbers of ranks and prints a table.
 func sweepRanks(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
-	devices := f.variants
-	if devices == nil {
-		devices = b.Variants
+	variants := f.variants
+	if variants == nil {
+		variants = b.Variants
 	}
 	p := bench.Printer{W: os.Stdout, JSON: f.json, B: b}
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -78,7 +46,7 @@ func sweepRanks(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 	}
 	args := passedOn(cmd.Flags(), b.Name)
 	for _, n := range b.Sweep.Ranks {
-		for _, d := range devices {
+		for _, d := range variants {
 			results, err := benchmarkJob(cmd, n, append(slices.Clone(args), "--json", "--device="+d), os.Environ())
 			if err != nil {
 				return fmt.Errorf("%d ranks over %s: %w", n, d, err)

@@ -48,8 +48,8 @@ The command starts two processes. The listed devices alternate in rounds and are
 each time. The result is the median, minimum and maximum over the rounds, and the median of
 the ratios to the first device.
 
-Devices: ` + bench.BareTCP + ` and ` + bench.BareUDP + ` are plain sockets that both ends poll, for comparison; ` + verbsDeviceDocs() + `;
-ofi:PROVIDER is a libfabric provider, as in ofi:tcp;ofi_rxm, ofi:udp;ofi_rxd and ofi:net, in a program built with -tags ofi.
+Devices: ` + verbsDeviceDocs() + `. Providers are such as
+ofi:tcp;ofi_rxm, ofi:udp;ofi_rxd and ofi:net, in a program built with -tags ofi.
 
 Between two hosts, or two network namespaces, start the command on both: with --listen on
 the one that measures and prints, with --dial on the other, each with its own --address. The
@@ -99,10 +99,15 @@ dialing side needs no other flags.`,
 	return cmd
 }
 
+func verbsDeviceNames() string {
+	names, _ := bench.VerbsDevices()
+	return strings.Join(names, ", ")
+}
+
 func verbsDeviceDocs() string {
-	var docs []string
-	for _, d := range verbsDevices() {
-		docs = append(docs, d.name+" is "+d.doc)
+	names, docs := bench.VerbsDevices()
+	for i := range docs {
+		docs[i] = names[i] + " is " + docs[i]
 	}
 	return strings.Join(docs, ", ")
 }
@@ -110,8 +115,8 @@ func verbsDeviceDocs() string {
 // check rejects invalid flags before anything is started.
 func (f *verbsFlags) check(b bench.Verbs) error {
 	for i, name := range f.params.Devices {
-		if err := checkVerbsDevice(name); err != nil {
-			return err
+		if err := bench.CheckVerbsDevice(name); err != nil {
+			return fmt.Errorf("--device %s: %w", name, err)
 		}
 		if slices.Contains(f.params.Devices[:i], name) {
 			return fmt.Errorf("--device %s is given twice", name)
@@ -179,7 +184,7 @@ func (f *verbsFlags) run(cmd *cobra.Command, b bench.Verbs) error {
 			return err
 		}
 		defer conn.Close()
-		return bench.NewVerbsSession(conn, bench.VerbsEndpoint{Address: f.address, Side: 1}, openVerbsDevice).Follow()
+		return bench.NewVerbsSession(conn, bench.VerbsEndpoint{Address: f.address, Side: 1}, bench.OpenVerbsDevice).Follow()
 	}
 	conn, err := awaitVerbs(ctx, listen)
 	if err != nil {
@@ -191,7 +196,7 @@ func (f *verbsFlags) run(cmd *cobra.Command, b bench.Verbs) error {
 
 // lead runs the benchmark as the leader and prints the results.
 func (f *verbsFlags) lead(b bench.Verbs, conn net.Conn) error {
-	s := bench.NewVerbsSession(conn, bench.VerbsEndpoint{Address: f.address}, openVerbsDevice)
+	s := bench.NewVerbsSession(conn, bench.VerbsEndpoint{Address: f.address}, bench.OpenVerbsDevice)
 	p := bench.VerbsPrinter{W: os.Stdout, JSON: f.json, B: b, Round: f.params.Rounds}
 	var rows []bench.VerbsRow
 	var failed error

@@ -6,17 +6,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/muster-mpi/muster/internal/devices"
 	"github.com/muster-mpi/muster/internal/pmix"
 	"github.com/muster-mpi/muster/internal/settings"
 	"github.com/muster-mpi/muster/mpi"
-	"github.com/muster-mpi/muster/rdma/ofi"
 )
 
 func newInfoCommand() *cobra.Command {
@@ -42,10 +41,15 @@ func showInfo(w io.Writer, environ []string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "version\t%s\n", version())
 	fmt.Fprintf(t, "build tags\t%s\n", buildTags())
-	fmt.Fprintf(t, "shared memory\t%s\n", onLinux(runtime.GOOS))
-	fmt.Fprintf(t, "software iWARP\t%s\n", onLinux(runtime.GOOS))
-	fmt.Fprintf(t, "libfabric\t%s\n", builtWith(ofi.Built, "ofi"))
 	fmt.Fprintf(t, "PMIx\t%s\n", builtWith(pmix.Built, "pmix"))
+	fmt.Fprintf(t, "\ndevice\tavailable\tpurpose\n")
+	for _, d := range devices.All() {
+		available := "yes"
+		if err := d.Available(); err != nil {
+			available = "no; " + err.Error()
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", d.Name, available, d.Doc)
+	}
 	fmt.Fprintf(t, "\nsetting\tvalue\torigin\tdefault\n")
 	for _, f := range settings.Fields(cfg) {
 		value, origin := f.Default(), "default"
@@ -60,15 +64,6 @@ func showInfo(w io.Writer, environ []string) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Env(), value, origin, f.Default())
 	}
 	return t.Flush()
-}
-
-// onLinux reports whether a system has the devices of ranks that are processes
-// (docs/reference/platforms.md).
-func onLinux(system string) string {
-	if system == "linux" {
-		return "yes"
-	}
-	return "no; needs Linux: on " + system + " ranks are goroutines"
 }
 
 func builtWith(yes bool, tag string) string {

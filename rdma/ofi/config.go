@@ -33,8 +33,13 @@ type Config struct {
 }
 
 // ErrMissing reports that this program was built without libfabric, or that libfabric is
-// not installed.
-var ErrMissing = errors.New("no libfabric")
+// not installed. It is also an rdma.ErrUnsupported.
+var ErrMissing error = missingError{}
+
+type missingError struct{}
+
+func (missingError) Error() string        { return "no libfabric" }
+func (missingError) Is(target error) bool { return target == rdma.ErrUnsupported }
 
 // ErrEncrypt reports that libfabric cannot encrypt.
 var ErrEncrypt = errors.New("libfabric does not encrypt messages")

@@ -1,0 +1,5 @@
+//go:build !muster_portable
+
+package devices
+
+const portable = false
