@@ -54,7 +54,7 @@ func (c *Config) sampled(call int) bool { return call%100 < c.Advanced.Sample }
 			c.shows(t, []string{"MUSTER_SAMPLE=1"}, `Config.Advanced.Sample \(MUSTER_SAMPLE\) is 1; want 2 to 99, or 0 for the default: 7`, "info")
 			c.shows(t, []string{"MUSTER_FLAVOR=fanzy"}, `MUSTER_FLAVOR\) is "fanzy"; want plain or fancy; did you mean fancy`, "info")
 			table, err := settingsTable(c)
-			if want := "| `MUSTER_SAMPLE` | `Config.Advanced.Sample` | 7 | 2 to 99 | Sample is how many of a hundred"; err != nil || !strings.Contains(table, want) {
+			if want := "|`MUSTER_SAMPLE`|`Config.Advanced.Sample`|7|2 to 99|Sample is how many of a hundred"; err != nil || !strings.Contains(table, want) {
 				t.Errorf("%s would not have %q (%v)", settingsPage, want, err)
 			}
 		},

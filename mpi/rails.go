@@ -22,6 +22,7 @@ import (
 	"github.com/muster-mpi/muster/internal/devices"
 	"github.com/muster-mpi/muster/internal/netprobe"
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/internal/settings"
 	"github.com/muster-mpi/muster/mpi/internal/hook"
 )
 
@@ -322,7 +323,10 @@ func (a *agreement) paths(several bool) (list []devices.Path, err error) {
 // verifiedInterfaces reports which interfaces of this host software iWARP uses. In a job
 // on several hosts, the hosts first dial each other over all candidates. All ranks call
 // it, instead of Init.
-func verifiedInterfaces(ctx context.Context, cfg *Config) (hook.Interfaces, error) {
+func verifiedInterfaces(ctx context.Context, given *Config) (hook.Interfaces, error) {
+	all := *given
+	cfg := &all
+	settings.SetDefaults(cfg)
 	client, err := openClient(ctx, cfg)
 	if err != nil {
 		return hook.Interfaces{}, err

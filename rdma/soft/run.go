@@ -298,6 +298,7 @@ func toRepeat(bytes []byte) []byte {
 		return bytes
 	}
 	again := make([]byte, len(bytes))
+	//lint:ignore S1001 the race detector observes copy
 	for i := range bytes {
 		again[i] = bytes[i]
 	}
