@@ -5,7 +5,7 @@ import "runtime/debug"
 // protocol is the version of everything that ranks exchange: the launcher's values,
 // packets, the layout of shared memory, collective headers. A change that an older rank
 // would misread adds one. Ranks with different protocols do not start (decision 070).
-const protocol = 1
+const protocol = 2
 
 // release is the version of a release, which the linker sets (make release). Otherwise Go
 // has recorded one.
