@@ -32,7 +32,7 @@ func TestBenchRejectsBadFlags(t *testing.T) {
 		{[]string{"allgather", "--algorithm", "bruck:ports=0"}, "ports cannot be 0"},
 		{[]string{"allreduce", "--protocol", "get"}, "unknown flag: --protocol"},
 		{[]string{"latency", "--protocol", "get"}, "unknown flag: --protocol"},
-		{[]string{"latency", "--device", "pigeon"}, "use one of shm, rd, rc"},
+		{[]string{"latency", "--device", "pigeon"}, "use one of shm, hybrid, "},
 		{[]string{"latency", "--device", "rd,rd"}, "given twice"},
 		{[]string{"idle", "--plot", "x.svg"}, "unknown flag: --plot"},
 	} {

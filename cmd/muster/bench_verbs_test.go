@@ -20,7 +20,7 @@ func TestVerbsBenchRejectsBadFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"verbs-latency", "--device", "string-and-cans"}, "use one of tcp, udp, rc"},
+		{[]string{"verbs-latency", "--device", "string-and-cans"}, "use one of tcp, udp, shm, "},
 		{[]string{"verbs-latency", "--device", "tcp,tcp"}, "given twice"},
 		{[]string{"verbs-latency", "--against", "shm"}, "not among the devices"},
 		{[]string{"verbs-latency", "--rounds", "0"}, "at least once"},
