@@ -29,7 +29,7 @@ func TestInterfacesThatComeUp(t *testing.T) {
 	}{
 		{"down", "", "", true, []netprobe.Interface{lo, down}, true, "eth0"},
 		{"no address", "", "", true, []netprobe.Interface{lo, bare}, true, "eth0"},
-		{"no carrier: it is probed", "", "", true, []netprobe.Interface{lo, unplugged}, false, "eth0"},
+		{"no carrier: it is probed", "hybrid", "", true, []netprobe.Interface{lo, unplugged}, false, "eth0"},
 		{"no carrier, without probes", "rc", "", true, []netprobe.Interface{lo, unplugged}, true, "eth0"},
 		{"named", "", "eth0", true, []netprobe.Interface{lo, unplugged}, true, "eth0"},
 		{"another is up", "", "", true, []netprobe.Interface{lo, down, other}, false, "eth1"},
