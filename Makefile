@@ -280,7 +280,7 @@ ONLY        ?=
 # What it passes to bench/peers besides; more rounds take longer: make results RESULTS='-rounds 7'
 RESULTS     ?= -rounds 3 -settle 3s -budget 25m
 
-results: ## measure the tables in docs/results (about 20 minutes) and render docs/results.md
+results: ## measure the tables in docs/results (about 20 minutes) and render the pages
 	$(GO) run ./bench/peers $(RESULTS) $(if $(ONLY),-only '$(ONLY)') $(PEERS)
 
 bench-peers: ## the same with bench/peers' own defaults and PEERS: five rounds, no limit of time (long)

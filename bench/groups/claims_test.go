@@ -3,6 +3,7 @@ package groups
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ func TestPageIsRenderedFromTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range results.Render(Sections(), tables) {
+	for name, want := range results.Render(Sections(), Pages(), tables) {
 		page, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			t.Fatal(err)
@@ -33,6 +34,45 @@ func TestPageIsRenderedFromTables(t *testing.T) {
 			}
 		}
 		t.Errorf("%s is not what its tables give: go run ./bench/peers -page", name)
+	}
+}
+
+// Every table is on one page, and the folder has no page that is no longer generated.
+func TestTablesAreOnPages(t *testing.T) {
+	folder := filepath.Join(root, results.Folder)
+	tables, err := results.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]int{}
+	files := []string{filepath.Base(results.IndexPage)}
+	for _, p := range Pages() {
+		files = append(files, p.Name+".md")
+		for _, name := range p.Tables {
+			shown[name]++
+		}
+	}
+	for name, n := range shown {
+		if n != 1 {
+			t.Errorf("table %s is on %d pages, want one", name, n)
+		}
+	}
+	for name, table := range tables {
+		if shown[name] == 0 {
+			t.Errorf("table %s is on no page", name)
+		}
+		if table.Picture != "" {
+			files = append(files, table.Picture)
+		}
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".json" && !slices.Contains(files, e.Name()) {
+			t.Errorf("%s/%s belongs to no table", results.Folder, e.Name())
+		}
 	}
 }
 
@@ -97,7 +137,7 @@ func TestClaimsHaveRows(t *testing.T) {
 			if want := strings.Count(c.Tables, ",") + 1; c.Count < want {
 				t.Errorf("%q: %d groups match %s, want %d", c.Text, c.Count, c.Tables, want)
 			}
-			if n := c.Measured(tables); n == 0 {
+			if n := c.CountMeasured(tables); n == 0 {
 				t.Errorf("%q: no figure in column %q of rows %q in %s", c.Text, c.Column, c.Rows, c.Tables)
 			}
 		}

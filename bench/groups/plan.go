@@ -131,29 +131,82 @@ func (g *group) compared() bool { return len(g.peers) > 0 && !g.beside }
 type section struct {
 	title  string
 	note   string // what a reader must know to compare; "": nothing
+	groups []family
+}
+
+// family is a list of groups whose tables are on one generated page.
+type family struct {
+	page   page
 	groups []*group
+}
+
+// page is a generated page of tables.
+type page int
+
+const (
+	rendezvousPage page = iota
+	datagramPage
+	awarePage
+	sharedPage
+	collectivePage
+	loopbackPage
+	hostsPage
+	hostsCollectivePage
+	jobPage
+	studyPage
+)
+
+// pages has the name and the title of each page.
+var pages = [...]results.TablePage{
+	rendezvousPage:      {Name: "rendezvous", Title: "Long messages: overlap, speculation, reuse of buffers"},
+	datagramPage:        {Name: "datagrams", Title: "Datagrams and the eager channels: latency, memory"},
+	awarePage:           {Name: "aware", Title: "Collectives that are aware of ports, hosts and arrivals"},
+	sharedPage:          {Name: "shared-memory", Title: "Messages in shared memory: latency, bandwidth, rate, one-sided transfers"},
+	collectivePage:      {Name: "collectives", Title: "Collectives on one host"},
+	loopbackPage:        {Name: "loopback", Title: "Messages over the loopback: libfabric, TCP, software iWARP"},
+	hostsPage:           {Name: "hosts", Title: "Messages between hosts: latency, bandwidth, encryption, processor time"},
+	hostsCollectivePage: {Name: "hosts-collectives", Title: "Collectives between hosts"},
+	jobPage:             {Name: "jobs", Title: "Jobs: start, memory, processor time of a rank that waits"},
+	studyPage:           {Name: "applications", Title: "Applications"},
 }
 
 // sections lists all groups.
 func sections() []section {
 	return []section{
-		{title: "Speculative rendezvous", note: "Overlap is measured with `--protocol spec`, the technique of T1, unless a row says otherwise.", groups: speculationPlan()},
-		{title: "Frequently used buffers", groups: []*group{bufferReuse(), collectiveReuse()}},
-		{title: "Datagram iWARP", groups: []*group{datagramLatency(), datagramVerbs(), datagramBandwidth(), channelMemory()}},
-		{title: "Memory of the eager protocol", groups: eagerPlan()},
-		{title: "Collectives", groups: append(t2Plan(), skewPlan()...), note: `T2 used clusters of 4 SMP nodes with 4 processors each: with two rails against the vendor's library in chapters 3 and 4, with one
+		{title: "Speculative rendezvous", note: "Overlap is measured with `--protocol spec`, the technique of T1, unless a row says otherwise.", groups: []family{{rendezvousPage, speculationPlan()}}},
+		{title: "Frequently used buffers", groups: []family{{rendezvousPage, []*group{bufferReuse(), collectiveReuse()}}}},
+		{title: "Datagram iWARP", groups: []family{{datagramPage, []*group{datagramLatency(), datagramVerbs(), datagramBandwidth(), channelMemory()}}}},
+		{title: "Memory of the eager protocol", groups: []family{{datagramPage, eagerPlan()}}},
+		{title: "Collectives", groups: []family{{awarePage, append(t2Plan(), skewPlan()...)}}, note: `T2 used clusters of 4 SMP nodes with 4 processors each: with two rails against the vendor's library in chapters 3 and 4, with one
 port against MVAPICH in chapters 5 and 6. Here four hosts run 16 ranks. The reference is our plain algorithm (chapters 3 to 5,
 awareness) or Open MPI (chapter 6).`},
-		{title: "Against Open MPI and MPICH: our own targets", groups: slices.Concat(sharedMemoryPlan(), collectivePlan(), windowPlan(), exchangePlan(), jobPlan(), networkPlan(), labPlan(),
-			cablePlan(), encryptPlan(), railPlan(), stallPlan(), labCollectivePlan(), startPlan(), choicePlan())},
+		{title: "Against Open MPI and MPICH: our own targets", groups: []family{
+			{sharedPage, sharedMemoryPlan()}, {collectivePage, collectivePlan()}, {sharedPage, append(windowPlan(), exchangePlan()...)},
+			{jobPage, jobPlan()}, {loopbackPage, networkPlan()}, {hostsPage, slices.Concat(labPlan(), cablePlan(), encryptPlan(), railPlan())},
+			{hostsCollectivePage, append(stallPlan(), labCollectivePlan()...)}, {jobPage, startPlan()}, {hostsCollectivePage, choicePlan()},
+		}},
 	}
 }
 
 // plan lists the groups of all sections.
 func plan() (list []*group) {
 	for _, s := range sections() {
-		list = append(list, s.groups...)
+		for _, f := range s.groups {
+			list = append(list, f.groups...)
+		}
 	}
+	return list
+}
+
+// Pages lists the generated pages of tables.
+func Pages() []results.TablePage {
+	list := slices.Clone(pages[:])
+	for _, s := range sections() {
+		for _, f := range s.groups {
+			list[f.page].Tables = append(list[f.page].Tables, tableNames(f.groups, nil)...)
+		}
+	}
+	list[studyPage].Tables = tableNames(nil, studies())
 	return list
 }
 
@@ -181,12 +234,14 @@ func Sections() (list []results.Section) {
 	tables = append(tables, tableNames(nil, studies())...)
 	for _, s := range sections() {
 		one := results.Section{Title: s.title, Note: s.note}
-		for _, g := range s.groups {
-			column := muster.String()
-			if g.compared() {
-				column = ratioColumn
+		for _, f := range s.groups {
+			for _, g := range f.groups {
+				column := muster.String()
+				if g.compared() {
+					column = ratioColumn
+				}
+				add(&one, g.claims, g.name, column)
 			}
-			add(&one, g.claims, g.name, column)
 		}
 		list = append(list, one)
 	}

@@ -18,6 +18,15 @@ const (
 	quietWindow = 200 * time.Millisecond
 )
 
+// isLoaded reports whether other processes used the machine, by their share in each round.
+func isLoaded(load spread) bool { return load.mid > quietShare }
+
+// loadNote is added to the conditions of figures of a loaded machine.
+func loadNote(load spread) string {
+	return fmt.Sprintf("The machine was not quiet: other processes used %.0f %% (%.0f–%.0f) of the cores, so these figures are provisional.",
+		load.mid*100, load.low*100, load.high*100)
+}
+
 // awaitQuiet waits for a quiet machine. It returns the share of the cores that other processes
 // used last, or NaN if it is unknown.
 func awaitQuiet(ctx context.Context, timeout time.Duration) float64 {

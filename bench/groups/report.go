@@ -96,7 +96,7 @@ func digits(v float64) string {
 // conditions describes the measurement.
 func (s *summary) conditions() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, results.MediansOf+"%d alternating rounds, range in brackets", s.rounds)
+	fmt.Fprintf(&b, "Medians of %d alternating rounds, range in brackets", s.rounds)
 	if s.group.compared() {
 		b.WriteString("; the ratio is the median of the rounds' ratios")
 	}
@@ -110,9 +110,8 @@ func (s *summary) conditions() string {
 	if s.hop.known() {
 		fmt.Fprintf(&b, " Cache line from core to core: %s ns.", s.hop.show(1))
 	}
-	if s.load.mid > quietShare {
-		fmt.Fprintf(&b, " "+results.NotQuiet+": other processes used %.0f %% (%.0f–%.0f) of the cores, so these figures are provisional.",
-			s.load.mid*100, s.load.low*100, s.load.high*100)
+	if isLoaded(s.load) {
+		b.WriteString(" " + loadNote(s.load))
 	}
 	if s.group.note != "" {
 		b.WriteString(" " + s.group.note)
@@ -131,10 +130,10 @@ func (s *summary) conditions() string {
 	return b.String()
 }
 
-// table returns the generated file without its stamp.
+// table returns the table without its stamp.
 func (s *summary) table() *results.Table {
 	cells := s.cells()
-	t := &results.Table{Name: s.group.name, Title: s.group.title, Head: cells[0], Rows: cells[1:], Notes: s.conditions()}
+	t := &results.Table{Name: s.group.name, Title: s.group.title, Head: cells[0], Rows: cells[1:], Notes: s.conditions(), Rounds: s.rounds, Loaded: isLoaded(s.load)}
 	if s.group.chart {
 		t.Picture = s.group.name + ".svg"
 	}

@@ -152,9 +152,10 @@ func (s *Session) Measure(ctx context.Context, name string) (*Outcome, error) {
 	return &Outcome{Table: sum.table(), Versions: g.versions(s.versions), Picture: picture}, err
 }
 
-// Write writes the table and its chart into a folder.
-func (o *Outcome) Write(folder string) error {
-	if err := o.Table.Write(folder); err != nil || o.Picture == nil {
+// AddTo adds the table to a run in a folder, and its chart to the folder. The command is that
+// which measures this table alone.
+func (o *Outcome) AddTo(run *results.Run, folder, command string) error {
+	if err := run.Add(folder, o.Table, command, o.Versions); err != nil || o.Picture == nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(folder, o.Table.Picture), o.Picture, 0o644)

@@ -81,10 +81,10 @@ func (row *studyRow) cells() []string {
 	return []string{row.label, row.reference.show(1), row.compared.show(1), row.ratio.show(1), document, must, result}
 }
 
-// table returns the generated file without its stamp.
+// table returns the table without its stamp.
 func (r *studyRuns) table() *results.Table {
 	t := &results.Table{
-		Name: r.name, Title: r.title, Picture: r.name + ".svg", Notes: r.conditions(),
+		Name: r.name, Title: r.title, Picture: r.name + ".svg", Notes: r.conditions(), Rounds: r.rounds, Loaded: isLoaded(spreadOf(r.loads)),
 		Head: []string{"", "reference", "compared", ratioColumn, "document", "must be", ""},
 	}
 	for _, row := range r.rows() {
@@ -94,10 +94,9 @@ func (r *studyRuns) table() *results.Table {
 }
 
 func (r *studyRuns) conditions() string {
-	parts := []string{fmt.Sprintf(results.MediansOf+"%d alternating rounds, range in brackets; the ratio is the median of the rounds' ratios.", r.rounds)}
-	if load := spreadOf(r.loads); load.mid > quietShare {
-		parts = append(parts, fmt.Sprintf(results.NotQuiet+": other processes used %.0f %% (%.0f–%.0f) of the cores, so these figures are provisional.",
-			load.mid*100, load.low*100, load.high*100))
+	parts := []string{fmt.Sprintf("Medians of %d alternating rounds, range in brackets; the ratio is the median of the rounds' ratios.", r.rounds)}
+	if load := spreadOf(r.loads); isLoaded(load) {
+		parts = append(parts, loadNote(load))
 	}
 	if r.hosts > 0 {
 		parts = append(parts, fmt.Sprintf("The ranks run on %d hosts, network namespaces of this machine, with cables of %s.", r.hosts, r.rate))

@@ -1,7 +1,7 @@
 // Command peers measures Muster against Open MPI, MPICH and libfabric driven bare on
 // this machine, and techniques of Muster against its own plain protocols. It writes one
-// generated table for each group of figures into docs/results and renders
-// docs/results.md and docs/studies.md from them. "make results" starts it.
+// JSON file into docs/results, with a table for each group of figures, and renders the pages
+// in docs/results, docs/results.md and docs/studies.md. "make results" starts it.
 //
 // Package bench/groups has the groups and measures them. A group that this machine cannot
 // run is skipped, with the reason; one that fails keeps its old table.
@@ -40,7 +40,7 @@ func main() {
 	flag.StringVar(&o.Only, "only", "", "measure these groups only, separated by commas: a name, the part of names before a dash, or a pattern with *: "+strings.Join(names, ", "))
 	flag.IntVar(&o.Rounds, "rounds", 5, "rounds of each group; fewer than 5 prove nothing")
 	flag.BoolVar(&o.quick, "quick", false, "two rounds, to see that everything runs; results are not written")
-	flag.BoolVar(&o.page, "page", false, "measure nothing: render "+results.Page+" and "+results.StudiesPage+" from "+results.Folder)
+	flag.BoolVar(&o.page, "page", false, "measure nothing: render "+results.Page+", "+results.StudiesPage+" and the pages in "+results.Folder+" from the runs there")
 	flag.DurationVar(&o.budget, "budget", 0, "start no further group after this time (default: no limit)")
 	flag.DurationVar(&o.Limit, "limit", time.Minute, "kill a run that takes longer")
 	flag.DurationVar(&o.Settle, "settle", 15*time.Second, "wait as long as this for a quiet machine before each round")
@@ -63,15 +63,15 @@ type outcome struct {
 	err          error
 }
 
-// measure measures the selected groups, writes a table for each and renders the page. A
-// group that fails keeps its old table and does not stop the others.
+// measure measures the selected groups, writes the run and renders the pages. A group that fails
+// keeps its old table and does not stop the others.
 func measure(ctx context.Context, o options) error {
 	root := groups.SourceRoot()
 	if root == "" {
 		return errors.New("this is not a folder of the repository: start the command inside it")
 	}
 	if o.page {
-		return results.WritePages(root, groups.Sections())
+		return results.WritePages(root, groups.Sections(), groups.Pages())
 	}
 	if o.quick {
 		o.Rounds = 2
@@ -81,6 +81,13 @@ func measure(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	commit := ""
+	if o.writes() {
+		if commit, err = results.Commit(ctx, root); err != nil {
+			return err
+		}
+	}
+	run := results.NewRun(commit, strings.Join(append([]string{"go run ./bench/peers"}, os.Args[1:]...), " "), o.Rounds)
 	var outcomes []outcome
 	for _, s := range skipped {
 		outcomes = append(outcomes, outcome{s.Group, "skipped", s.Reason})
@@ -92,9 +99,9 @@ func measure(ctx context.Context, o options) error {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "%d of %d: %s, after %s\n", i+1, len(names), name, time.Since(start).Round(time.Second))
-		err := measureTable(ctx, session, name, o, root)
+		err := measureTable(ctx, session, name, o, run, filepath.Join(root, filepath.FromSlash(results.Folder)))
 		if ctx.Err() != nil {
-			return ctx.Err()
+			break
 		}
 		if err != nil {
 			outcomes = append(outcomes, outcome{name, "failed", err})
@@ -103,15 +110,15 @@ func measure(ctx context.Context, o options) error {
 		outcomes = append(outcomes, outcome{name, "measured", nil})
 	}
 	if o.writes() {
-		if err := results.WritePages(root, groups.Sections()); err != nil {
+		if err := results.WritePages(root, groups.Sections(), groups.Pages()); err != nil {
 			return err
 		}
 	}
-	return report(outcomes)
+	return errors.Join(ctx.Err(), report(outcomes))
 }
 
-// measureTable measures a group and writes its table.
-func measureTable(ctx context.Context, session *groups.Session, name string, o options, root string) error {
+// measureTable measures a group and adds its table to the run in a folder.
+func measureTable(ctx context.Context, session *groups.Session, name string, o options, run *results.Run, folder string) error {
 	out, err := session.Measure(ctx, name)
 	if err != nil {
 		return err
@@ -120,12 +127,7 @@ func measureTable(ctx context.Context, session *groups.Session, name string, o o
 	if !o.writes() {
 		return nil
 	}
-	commit, err := results.Commit(ctx, root)
-	if err != nil {
-		return err
-	}
-	out.Table.Stamp = results.NewStamp(commit, commandLine(name, os.Args[1:]), out.Versions)
-	return out.Write(filepath.Join(root, filepath.FromSlash(results.Folder)))
+	return out.AddTo(run, folder, commandLine(name, os.Args[1:]))
 }
 
 // writes reports whether tables are written.
@@ -143,7 +145,7 @@ func report(outcomes []outcome) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d tables failed; their old files are unchanged", failed, len(outcomes))
+		return fmt.Errorf("%d of %d tables failed; the pages show what was measured before", failed, len(outcomes))
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 // Package results keeps measurements and the page that summarizes them.
 //
-// A [Table] is one generated Markdown file under docs/results: figures, the
-// conditions they were measured under, and a [Stamp] with date, commit, machine,
-// versions and command line. Command bench/peers and "muster bench report" write these files.
+// A [Run] is what one command measured: a JSON file under docs/results, with date, commit,
+// machine, command line and tables. A [Table] has figures and the conditions they were measured
+// under. Command bench/peers, "muster bench report" and "muster bench study" write runs.
+//
+// Each [TablePage] under docs/results shows tables as they were measured last.
 //
 // The page docs/results.md is rendered from the claims of the groups (package
 // bench/groups) and the tables. A [Claim] names its table, rows, column and threshold, so

@@ -113,7 +113,7 @@ func (c *Claim) judge(all map[string]*Table, why func(string) string) Judged {
 	points := c.pointsOf(used)
 	j.Result, j.Command = strings.Trim(c.result(points), "*"), "muster bench report --only '"+c.Tables+"'"
 	if len(used) > 0 {
-		j.Summary = c.measured(points)
+		j.Summary = c.summarize(points)
 		oldest := oldestOf(used)
 		j.Date, j.Commit = oldest.Stamp.Date, oldest.Stamp.Commit
 	}

@@ -15,7 +15,7 @@ func noReason(string) string { return "no lab" }
 
 func TestFigureHasRangeAndContenders(t *testing.T) {
 	sections := []Section{{Title: "s", Claims: []Claim{{Source: "t1", Where: "4", Text: "a", Tables: "x", Rows: "^(8 B|2 MB)", Column: "ratio"}}}}
-	c := Judge(sections, parseExample(t), noReason).Sections[0].Claims[0]
+	c := Judge(sections, exampleTables(t), noReason).Sections[0].Claims[0]
 	if c.Source != "T1 4" || c.Result != NotMeasured || c.Reason != "no lab" || len(c.Figures) != 2 {
 		t.Fatalf("the claim is %+v", c)
 	}
@@ -146,7 +146,7 @@ func TestReportAsPageAndJSON(t *testing.T) {
 		{Source: "t1", Where: "4.4", Text: "faster & better", Tables: "x", Column: "ratio", Rows: "^(8 B|1 KB)"},
 		{Source: "p3", Where: "5", Text: "applications", Reason: "needs a cluster"},
 	}}}
-	r := Judge(sections, parseExample(t), noReason)
+	r := Judge(sections, exampleTables(t), noReason)
 	r.Date, r.Commit = "2026-11-17 10:00:00", "abc"
 	path := filepath.Join(t.TempDir(), "report.json")
 	text, err := json.Marshal(r)

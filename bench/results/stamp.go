@@ -14,35 +14,22 @@ import (
 
 // Stamp records when, from which sources, where and how a table was measured.
 type Stamp struct {
-	Date     string // UTC
-	Commit   string // with "+dirty" if tracked files differed from it
-	Machine  string
-	Versions string
-	Command  string
-}
-
-func (s *Stamp) rows() [][]string {
-	return [][]string{{"date", s.Date}, {"commit", s.Commit}, {"machine", s.Machine}, {"versions", s.Versions}, {"command", "`" + s.Command + "`"}}
-}
-
-func (s *Stamp) parse(rows [][]string) error {
-	fields := map[string]*string{"date": &s.Date, "commit": &s.Commit, "machine": &s.Machine, "versions": &s.Versions, "command": &s.Command}
-	for _, row := range rows {
-		if p := fields[row[0]]; p != nil && len(row) == 2 {
-			*p = strings.Trim(row[1], "`")
-		}
-	}
-	return s.check()
+	Date     string `json:"date"`     // UTC
+	Versions string `json:"versions"` // of Go, Muster and others' libraries
+	Command  string `json:"command"`  // that measures this table alone
+	// Commit and Machine are those of the run.
+	Commit  string `json:"-"`
+	Machine string `json:"-"`
 }
 
 func (s *Stamp) check() error {
-	for _, row := range s.rows() {
-		if strings.Trim(row[1], "` ") == "" {
-			return fmt.Errorf("the stamp has no %s", row[0])
+	for name, value := range map[string]string{"date": s.Date, "commit": s.Commit, "machine": s.Machine, "versions": s.Versions, "command": s.Command} {
+		if strings.TrimSpace(value) == "" {
+			return fmt.Errorf("its stamp has no %s", name)
 		}
 	}
 	if _, err := time.Parse(dateFormat, s.Date); err != nil {
-		return fmt.Errorf("the date of the stamp: %w", err)
+		return fmt.Errorf("the date of its stamp: %w", err)
 	}
 	return nil
 }
@@ -52,17 +39,9 @@ const dateFormat = "2006-01-02 15:04:05"
 // day is the date without the time.
 func (s *Stamp) day() string { return strings.Fields(s.Date)[0] }
 
-// NewStamp describes this moment and this machine. libraries are the versions of others'
-// libraries that took part.
-func NewStamp(commit, command string, libraries []string) Stamp {
-	versions := append([]string{"Go " + strings.TrimPrefix(runtime.Version(), "go"), "Muster " + commit}, libraries...)
-	return Stamp{
-		Date:     time.Now().UTC().Format(dateFormat),
-		Commit:   commit,
-		Machine:  machine(),
-		Versions: strings.Join(versions, ", "),
-		Command:  command,
-	}
+// versions lists those of Go, of Muster and of the libraries that took part.
+func versions(commit string, libraries []string) string {
+	return strings.Join(append([]string{"Go " + strings.TrimPrefix(runtime.Version(), "go"), "Muster " + commit}, libraries...), ", ")
 }
 
 // Commit names the commit of the work tree. The generated files themselves do not

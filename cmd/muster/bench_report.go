@@ -208,7 +208,7 @@ func (r *reporter) measure(ctx context.Context, wanted []string, folder string, 
 	}
 	s.Forget()
 	names := slices.DeleteFunc(s.Groups(), func(name string) bool { return !slices.Contains(missing, name) })
-	start := time.Now()
+	start, run := time.Now(), results.NewRun(r.commit, r.command(cmp.Or(r.only, "'*'")), r.rounds)
 	for i, name := range names {
 		fmt.Fprintf(r.progress, "%d of %d: %s%s\n", i+1, len(names), name, remaining(time.Since(start), i, len(names)))
 		out, err := s.Measure(ctx, name)
@@ -216,8 +216,7 @@ func (r *reporter) measure(ctx context.Context, wanted []string, folder string, 
 			return ctx.Err()
 		}
 		if err == nil {
-			out.Table.Stamp = results.NewStamp(r.commit, r.command(name), out.Versions)
-			err = out.Write(folder)
+			err = out.AddTo(run, folder, r.command(name))
 		}
 		if err != nil {
 			reasons[name] = err.Error()
@@ -261,8 +260,8 @@ func (r *reporter) judge(folder string, wanted []string, reasons map[string]stri
 		}
 		return "no peer is installed: install Open MPI or MPICH with its compiler wrapper"
 	})
-	stamp := results.NewStamp(r.commit, r.command(cmp.Or(r.only, "'*'")), nil)
-	report.Date, report.Commit, report.Machine, report.Command = stamp.Date, stamp.Commit, stamp.Machine, stamp.Command
+	run := results.NewRun(r.commit, r.command(cmp.Or(r.only, "'*'")), r.rounds)
+	report.Date, report.Commit, report.Machine, report.Command = run.Date, run.Commit, run.Machine, run.Command
 	return report, nil
 }
 

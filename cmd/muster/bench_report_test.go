@@ -40,7 +40,7 @@ func (s *fakeSession) Measure(ctx context.Context, name string) (*groups.Outcome
 		ratio = r
 	}
 	return &groups.Outcome{Table: &results.Table{
-		Name: name, Title: name, Notes: results.MediansOf + "5 alternating rounds.",
+		Name: name, Title: name, Rounds: 5,
 		Head: []string{"", "Open MPI, µs", "Muster, µs", "ratio", "must be", ""},
 		Rows: [][]string{{"8 B", "1.0 (0.99–1.01)", fmt.Sprintf("%.2f", ratio), fmt.Sprintf("%.2f (%.2f–%.2f)", ratio, ratio-0.01, ratio+0.01), "≤ 1 ×", "met"}},
 	}}, nil

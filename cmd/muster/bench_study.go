@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -48,7 +49,7 @@ reports. Without a name it lists the studies:
 ` + list.String() + `
 A study takes some minutes. Those of several hosts need root: hosts are network
 namespaces, with cables slow enough that the network limits and not the cores.
---output writes the table as Markdown and the figure as SVG into a folder.`,
+--output writes the table as JSON and as Markdown, and the figure as SVG, into a folder.`,
 		Example: `  muster bench study speculation
   muster bench study arrival --rounds 5 --output results
   muster bench study reuse --apps lu,cg --class W --plot reuse.svg`,
@@ -130,6 +131,9 @@ func (f *studyFlags) run(ctx context.Context, cmd *cobra.Command, name string) e
 	if f.output == "" {
 		return nil
 	}
-	out.Table.Stamp = results.NewStamp(buildCommit(), "muster "+strings.Join(os.Args[1:], " "), nil)
-	return out.Write(f.output)
+	command := "muster " + strings.Join(os.Args[1:], " ")
+	if err := out.AddTo(results.NewRun(buildCommit(), command, f.rounds), f.output, command); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(f.output, table+".md"), []byte(out.Table.Markdown()), 0o644)
 }

@@ -55,6 +55,9 @@ func TestStudyRuns(t *testing.T) {
 			t.Errorf("the row has no figures: %q", row)
 		}
 	}
+	if page, err := os.ReadFile(filepath.Join(folder, "out", "study-reuse.md")); err != nil || string(page) != table.Markdown() {
+		t.Errorf("the table as Markdown is %q, %v", page, err)
+	}
 	for _, name := range []string{"reuse.svg", "out/study-reuse.svg"} {
 		if svg, err := os.ReadFile(filepath.Join(folder, name)); err != nil || !strings.HasPrefix(string(svg), "<svg") {
 			t.Errorf("%s is %q, %v", name, svg, err)
