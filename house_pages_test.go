@@ -20,6 +20,7 @@ const (
 	decisionArchive = "docs/decisions/archive.md"
 	startPage       = "docs/README.md"
 	maxSteps        = 2
+	maxWords        = 60_000 // of docs without results: what a person can read, and keep true
 )
 
 var (
@@ -146,5 +147,48 @@ func TestReachableCheckFindsFaults(t *testing.T) {
 	tree := fstest.MapFS{startPage: page("[a](sub/a.md#x)"), "docs/sub/a.md": page("[b](../b.md)"), "docs/b.md": page("[c](c.md)"), "docs/c.md": page("")}
 	if got, want := strings.Join(checkReachable(tree), "; "), "docs/c.md: more than 2 steps from docs/README.md"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestDocsAreShort(t *testing.T) {
+	for _, fault := range checkLength(os.DirFS(".")) {
+		t.Error(fault)
+	}
+}
+
+// checkLength counts the words of docs without the pages of results, which are generated.
+func checkLength(tree fs.FS) (faults []string) {
+	words := 0
+	err := fs.WalkDir(tree, "docs", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case p == "docs/results":
+			return fs.SkipDir
+		case path.Ext(p) != ".md" || strings.HasPrefix(p, "docs/results"):
+			return nil
+		}
+		text, err := fs.ReadFile(tree, p)
+		words += len(strings.Fields(string(text)))
+		return err
+	})
+	if err != nil {
+		faults = append(faults, err.Error())
+	}
+	if words > maxWords {
+		faults = append(faults, fmt.Sprintf("docs has %d words without results, the limit is %d: shorten pages, or move records to the archive of decisions", words, maxWords))
+	}
+	return faults
+}
+
+func TestLengthCheckFindsFaults(t *testing.T) {
+	page := func(words int) *fstest.MapFile { return &fstest.MapFile{Data: []byte(strings.Repeat("a\n", words))} }
+	tree := fstest.MapFS{"docs/a.md": page(maxWords - 1), "docs/sub/b.md": page(1), "docs/results.md": page(9), "docs/results-x.md": page(9), "docs/results/c.md": page(9), "docs/d.txt": page(9), "README.md": page(9)}
+	if faults := checkLength(tree); len(faults) != 0 {
+		t.Errorf("%q, want none", faults)
+	}
+	tree["docs/sub/b.md"] = page(2)
+	if faults := checkLength(tree); len(faults) != 1 {
+		t.Errorf("%d faults of a word too many, want 1", len(faults))
 	}
 }

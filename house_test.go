@@ -16,9 +16,10 @@ import (
 
 // The house rules, which apply to every folder. This file walks the tree and checks the
 // rules about files; house_imports_test.go has the import policy, house_state_test.go the
-// rule about package-level state, house_words_test.go the vocabulary, and
-// house_references_test.go citations and links. CONTRIBUTING.md explains the rules. A rule
-// is changed only by a decision in docs/decisions, never to make a build pass.
+// rule about package-level state, house_shape_test.go those about sizes and names,
+// house_words_test.go the vocabulary, and house_references_test.go citations and links.
+// CONTRIBUTING.md explains the rules. A rule is changed only by a decision in
+// docs/decisions, never to make a build pass.
 
 func TestHouse(t *testing.T) {
 	for _, fault := range inspect(os.DirFS(".")) {
@@ -57,6 +58,7 @@ func inspect(tree fs.FS) []string {
 		h.checkFolder(folder, files)
 		h.checkImports(folder, files)
 		h.checkState(folder, files)
+		h.checkShape(files)
 	}
 	slices.Sort(h.faults)
 	return h.faults
