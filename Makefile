@@ -6,6 +6,8 @@
 export CGO_ENABLED ?= 0
 
 GO          ?= go
+# What runs tests; .ci/run records their times.
+GOTEST      ?= $(GO) test
 BIN         := $(CURDIR)/bin
 STATICCHECK := v0.8.2
 FUZZTIME    ?= 5s
@@ -25,7 +27,7 @@ PEERS       ?=
 UNDER       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race nightly multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-cabi test-mpich test-debian test-hosts verify-apps test-channels test-launchers test-verbs-vm interop-siw ci clean
+.PHONY: help build check test race nightly check-off multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-cabi test-mpich test-debian test-hosts verify-apps test-channels test-launchers test-verbs-vm interop-siw ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,9 +52,9 @@ cabi: ## build libmpich.so.12, with which programs built for MPICH run on Muster
 
 test-cabi: cabi build ## run C programs on libmpich.so.12, check its symbols and its generated files
 	CGO_ENABLED=1 $(GO) vet -tags cabi ./cabi/...
-	$(GO) test -tags cabi -count 1 -parallel 2 -timeout $(TIMEOUT) ./cabi -args -cabi.bin $(BIN)
+	$(GOTEST) -tags cabi -count 1 -parallel 2 -timeout $(TIMEOUT) ./cabi -args -cabi.bin $(BIN)
 	$(GO) test -count 1 -timeout $(TIMEOUT) -run TestSamplesOfGuides/c-programs . -args -samples.bin $(BIN)
-	$(GO) test -timeout $(TIMEOUT) ./cabi/...
+	$(GOTEST) -timeout $(TIMEOUT) ./cabi/...
 
 # Arguments of tests/mpich, for example: make test-mpich MPICH='-all -reference -only pt2pt'
 MPICH ?=
@@ -66,8 +68,14 @@ DEBIAN ?=
 test-debian: cabi build ## run NetPIPE, HPCC, tests of ScaLAPACK and of coarrays on libmpich.so.12; DEBIAN='-h' for more
 	$(GO) run ./tests/debian -bin $(BIN) $(DEBIAN)
 
+# Arguments of tests/check, for example: make check CHECK='-base HEAD~3 -budget 10m'
+CHECK ?=
+
+check: ## before each commit: build, vet, house rules, tests of what changed and of what imports it (90 s)
+	@$(GO) run ./tests/check $(CHECK)
+
 test: ## run the tests, ranks as goroutines
-	$(GO) test -timeout 600s ./...
+	$(GOTEST) -timeout 600s ./...
 
 # Folders without goroutines (house_imports_test.go checks the list and them), in which the
 # race detector has nothing to detect.
@@ -78,17 +86,15 @@ PURE := internal/p2p internal/dtype internal/sched internal/coll internal/rma in
 SHORT ?= -short
 
 race: ## the same under the race detector, without the pure folders and the long tests
-	CGO_ENABLED=1 $(GO) test -race $(SHORT) -timeout 900s $$($(GO) list ./... | grep -v -e '/mpi$$' -e '/muster$$' -e '/tests/release$$' $(PURE:%=-e '/%$$')) ./cmd/muster
-	CGO_ENABLED=1 MUSTER_CHECK=off $(GO) test -race $(SHORT) -timeout 1200s ./mpi # other packages run with check mode
+	CGO_ENABLED=1 $(GOTEST) -race $(SHORT) -timeout 900s $$($(GO) list ./... | grep -v -e '/mpi$$' -e '/muster$$' -e '/tests/release$$' $(PURE:%=-e '/%$$')) ./cmd/muster
+	CGO_ENABLED=1 MUSTER_CHECK=off $(GOTEST) -race $(SHORT) -timeout 1200s ./mpi # other packages run with check mode
 
-nightly: ## what takes too long for each change: long tests under the race detector, mpi without check mode, more ranks, soak, all systems (about an hour)
-	@$(MAKE) --no-print-directory race SHORT=
-	MUSTER_CHECK=off $(GO) test -timeout 600s ./mpi
-	@$(MAKE) --no-print-directory multi-race
-	@$(MAKE) --no-print-directory portable
-	@$(MAKE) --no-print-directory soak SOAK=10m
-	@$(MAKE) --no-print-directory fuzz
-	@$(MAKE) --no-print-directory cross
+# What takes longer than CI may, in hours; it goes on after a failure (.ci/nightly).
+nightly: ## run all that takes too long for each change, and write a page of what failed: bin/nightly.md (hours)
+	./.ci/nightly
+
+check-off:
+	MUSTER_CHECK=off $(GOTEST) -timeout 600s ./mpi
 
 multi: build ## run the API tests on processes: muster run -n 1..5, mpiexec.hydra -n 4
 	@$(MAKE) --no-print-directory processes KIND=mpi.test
@@ -141,7 +147,7 @@ SCALE_RANKS ?= 50000
 
 .PHONY: scale
 scale: ## run collectives of 50,000 goroutines as ranks, check memory and times
-	$(GO) test ./mpi -run TestCollectivesOfManyRanks -v -args -scale.ranks $(SCALE_RANKS)
+	$(GOTEST) ./mpi -run TestCollectivesOfManyRanks -v -args -scale.ranks $(SCALE_RANKS)
 
 # Number of outstanding sends in the test of their time and memory.
 OUTSTANDING ?= 10000
@@ -167,7 +173,7 @@ HAVE_OFI = pkg-config --exists libfabric || { echo "skipped: needs libfabric-dev
 ofi: ## test the device on libfabric, and messages over it between processes
 	@$(HAVE_OFI); set -eux; export CGO_ENABLED=1; \
 	$(GO) vet -tags ofi ./rdma/ofi/... ./tests/hosts ./mpi ./cmd/muster; \
-	$(GO) test -tags ofi -timeout $(TIMEOUT) ./rdma/ofi ./cmd/muster; \
+	$(GOTEST) -tags ofi -timeout $(TIMEOUT) ./rdma/ofi ./cmd/muster; \
 	$(GO) build -tags ofi -o $(BIN)/muster-ofi ./cmd/muster; \
 	$(GO) test -c -tags ofi -o $(BIN)/mpi.ofi.test ./mpi; \
 	cd mpi; export MUSTER_NO_SHARED_MEMORY=1 MUSTER_INTERFACE=lo; \
@@ -188,8 +194,8 @@ iwarp: build ## messages over software iWARP between processes: datagrams, conne
 
 test-channels: ## test lossy networks, cut cables, floods, stopped and killed ranks on a lab (needs root)
 	$(GO) vet -tags channels ./tests/channels ./rdma/soft
-	$(GO) test -tags channels -count 1 -timeout 600s -v ./tests/channels
-	$(GO) test -tags channels -count 1 -timeout 300s -v -run RealLink ./rdma/soft
+	$(GOTEST) -tags channels -count 1 -timeout 600s -v ./tests/channels
+	$(GOTEST) -tags channels -count 1 -timeout 300s -v -run RealLink ./rdma/soft
 
 # Time, first seed, rounds and other arguments of tests/soak: make soak SEED=7 ROUNDS=1
 SOAK   ?= 3m
@@ -202,17 +208,17 @@ soak: ## run random programs under random faults for SOAK (3m) and print their s
 	$(GO) run ./tests/soak -time $(SOAK) -seed $(SEED) -rounds $(ROUNDS) -bin $(BIN)
 
 test-hosts: ## run the tests on four hosts: network namespaces (needs root)
-	@$(HAVE_OFI); CGO_ENABLED=1 $(GO) test -tags ofi -count 1 -timeout 900s -v ./tests/hosts
+	@$(HAVE_OFI); CGO_ENABLED=1 $(GOTEST) -tags ofi -count 1 -timeout 900s -v ./tests/hosts
 
 verify-apps: ## verify the NAS kernels of all classes on 1 to 16 ranks, one host and four (needs root, minutes)
-	@$(HAVE_OFI); CGO_ENABLED=1 $(GO) test -tags ofi -count 1 -timeout 120m -v ./tests/hosts -run TestNASKernels -args -apps.classes S,W,A -apps.ranks 1,2,4,8,16
+	@$(HAVE_OFI); CGO_ENABLED=1 $(GOTEST) -tags ofi -count 1 -timeout 120m -v ./tests/hosts -run TestNASKernels -args -apps.classes S,W,A -apps.ranks 1,2,4,8,16
 
 test-launchers: ## run under Slurm, Hydra on two hosts, Open MPI's mpirun, as an indexed Job; MPICH under muster run
 	@if pkg-config --exists pmix libfabric; then \
 		CGO_ENABLED=1 $(GO) vet -tags launchers,pmix,ofi ./tests/launchers ./examples/kubernetes ./internal/pmi ./internal/pmix && \
-		CGO_ENABLED=1 $(GO) test -tags pmix -timeout $(TIMEOUT) ./internal/pmix; \
+		CGO_ENABLED=1 $(GOTEST) -tags pmix -timeout $(TIMEOUT) ./internal/pmix; \
 	else echo "libpmix-dev or libfabric-dev is missing: some tests are skipped"; fi
-	CGO_ENABLED=1 $(GO) test -tags launchers -count 1 -timeout $(TIMEOUT) ./tests/launchers ./examples/kubernetes
+	CGO_ENABLED=1 $(GOTEST) -tags launchers -count 1 -timeout $(TIMEOUT) ./tests/launchers ./examples/kubernetes
 
 # Until Go 1.27, fuzzing can fail with "context deadline exceeded" when its time ends
 # (go.dev/issue/75804): that run found nothing. A failing input fails always. Two targets run
@@ -259,21 +265,21 @@ PORTABLE_SKIP  := AllocateNothing
 portable: ## test the path for other systems, TCP by package net, on Linux: the device, the API tests on 1 to 4 processes, and on two hosts
 	@set -eu; \
 	$(GO) vet -tags muster_portable ./rdma/... ./internal/engine ./mpi ./cmd/muster ./tests/portable; \
-	$(GO) test -vet off -tags muster_portable -skip '^TestTshark' -timeout $(TIMEOUT) ./rdma/internal/soft ./rdma/iwarp; \
+	$(GOTEST) -vet off -tags muster_portable -skip '^TestTshark' -timeout $(TIMEOUT) ./rdma/internal/soft ./rdma/iwarp; \
 	$(GO) build -tags muster_portable -o $(BIN)/muster-portable ./cmd/muster; \
 	$(GO) test -c -vet off -tags muster_portable -o $(BIN)/mpi.portable.test ./mpi; \
 	cd mpi; printf '%s\n' $(PORTABLE_RANKS) | xargs -P 2 -I {} sh -c '\
 		job="muster-portable run -n {} mpi.portable.test"; log=$(BIN)/portable-{}.log; \
 		if timeout -k 10 $(TIMEOUT) $(BIN)/muster-portable run -n {} $(BIN)/mpi.portable.test -test.timeout $(TIMEOUT) -test.skip "$(PORTABLE_SKIP)" $(TESTS) >$$log 2>&1; \
 		then echo "$$job: ok"; else cat $$log; echo "$$job: failed"; exit 1; fi'; \
-	cd ..; $(GO) test -vet off -tags muster_portable -count 1 -timeout $(TIMEOUT) ./tests/portable -args -portable.bin $(BIN)
+	cd ..; $(GOTEST) -vet off -tags muster_portable -count 1 -timeout $(TIMEOUT) ./tests/portable -args -portable.bin $(BIN)
 
 explore: ## check the protocols under every event order of small programs (long)
-	$(GO) test ./internal/p2p -run TestExplore -v -timeout 120m -explore.full
-	$(GO) test ./internal/ft -run TestExplore -v -timeout 30m -explore.full
+	$(GOTEST) ./internal/p2p -run TestExplore -v -timeout 120m -explore.full
+	$(GOTEST) ./internal/ft -run TestExplore -v -timeout 30m -explore.full
 
 prove: ## prove every algorithm of every collective for 1 to 33 ranks (minutes)
-	$(GO) test ./internal/coll -run TestMatrix -v -timeout 60m -prove.full
+	$(GOTEST) ./internal/coll -run TestMatrix -v -timeout 60m -prove.full
 
 # Which tables "make results" measures, for example: make results ONLY=latency,'coll-*-2'
 ONLY        ?=

@@ -21,7 +21,8 @@ import (
 var neverRepeated = []string{"build", "lint", "soak", "fuzz", "cross"}
 
 var (
-	stepLine    = regexp.MustCompile(`(?m)^(step|timed_step) '([^']+)' (.+)$`)
+	stepLine    = regexp.MustCompile(`(?m)^(step|timed_step) '([^']+)' (\S+) (.+)$`)
+	stepLimit   = regexp.MustCompile(`^[0-9]+m$`)
 	makeCommand = regexp.MustCompile(`^make ([\w-]+)`)
 )
 
@@ -29,7 +30,10 @@ var (
 func stepFaults(script string) (faults []string) {
 	run := map[string]bool{}
 	for _, m := range stepLine.FindAllStringSubmatch(script, -1) {
-		mark, title, command := m[1], m[2], m[3]
+		mark, title, command := m[1], m[2], m[4]
+		if !stepLimit.MatchString(m[3]) {
+			faults = append(faults, fmt.Sprintf("step %q has no time limit in minutes", title))
+		}
 		target := makeCommand.FindStringSubmatch(command)
 		if target == nil {
 			if mark != "step" {
@@ -62,7 +66,7 @@ func TestStepsOfCI(t *testing.T) {
 		t.Errorf(".ci/run: %s", fault)
 	}
 	for _, target := range neverRepeated {
-		wrong := regexp.MustCompile(`(?m)^step ('[^']+' make `+target+`\b)`).ReplaceAllString(string(script), "timed_step $1")
+		wrong := regexp.MustCompile(`(?m)^step ('[^']+' \S+ make `+target+`\b)`).ReplaceAllString(string(script), "timed_step $1")
 		if len(stepFaults(wrong)) != 1 {
 			t.Errorf("make %s as a timed_step is not noticed", target)
 		}
@@ -78,22 +82,28 @@ func TestOnlyTimedStepsAreRepeated(t *testing.T) {
 	for _, c := range []struct {
 		step     string
 		failures int // of the command, before it succeeds
+		stays    int // seconds for which it runs then; the limit is 1 s
 		runs     int
 		ok       bool
 		prints   string
 	}{
-		{"step", 0, 1, true, "=== all passed"},
-		{"step", 1, 1, false, "=== FAILED: it"},
-		{"timed_step", 0, 1, true, "=== all passed"},
-		{"timed_step", 1, 2, true, "=== passed only when repeated: it"},
-		{"timed_step", 2, 2, false, "=== FAILED: it, once more"},
+		{"step", 0, 0, 1, true, "=== all passed"},
+		{"step", 1, 0, 1, false, "=== FAILED: it"},
+		{"timed_step", 0, 0, 1, true, "=== all passed"},
+		{"timed_step", 1, 0, 2, true, "=== passed only when repeated: it: TestX"},
+		{"timed_step", 2, 0, 2, false, "=== FAILED: it, once more"},
+		{"step", 0, 60, 1, false, "=== it: ended, because it took longer than 1s"},
+		{"timed_step", 0, 60, 1, false, "=== it: ended, because it took longer than 1s"},
 	} {
-		runs := filepath.Join(t.TempDir(), "runs")
+		dir := t.TempDir()
+		runs := filepath.Join(dir, "runs")
 		script := fmt.Sprintf(`set -euo pipefail
 . .ci/steps.sh
-command() { echo run >>%[1]s; [ "$(wc -l <%[1]s)" -gt %[2]d ]; }
-%[3]s it command
-report`, runs, c.failures, c.step)
+step_log=%[5]s/log
+command() { echo run >>%[1]s; [ "$(wc -l <%[1]s)" -gt %[2]d ] || { echo "--- FAIL: TestX (0.1s)"; return 1; }; sleep %[4]d; }
+export -f command
+%[3]s it 1s command
+report`, runs, c.failures, c.step, c.stays, dir)
 		out, err := exec.Command(bash, "-c", script).CombinedOutput()
 		ran, _ := os.ReadFile(runs)
 		if n := strings.Count(string(ran), "run"); n != c.runs || (err == nil) != c.ok || !strings.Contains(string(out), c.prints) {
@@ -114,6 +124,40 @@ var openSkip = regexp.MustCompile(`\b(yet|for now|not reached|broken|flaky|known
 func TestRandomNumbersOfTestsHaveSeeds(t *testing.T) {
 	for _, fault := range testFaults(surface()) {
 		t.Error(fault)
+	}
+}
+
+// TestNightGoesOn runs the functions of the nightly script with steps that fail.
+func TestNightGoesOn(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("needs bash")
+	}
+	for _, c := range []struct {
+		steps, wanted string // status and name of each; the names of those that are to run
+		ok            bool
+		prints, page  string
+	}{
+		{"0 a 0 b", "", true, "=== 0 of 2 steps failed", "| b | ok |"},
+		{"1 a 0 b", "", false, "=== 1 of 2 steps failed", "## a\n\nFailed: TestX"},
+		{"1 a 0 b", "b", true, "=== 0 of 1 steps failed", "| b | ok |"},
+		{"0 skipped: 0 b", "", true, "=== 0 of 2 steps failed", "| skipped: | skipped |"},
+	} {
+		dir := t.TempDir()
+		script := fmt.Sprintf(`set -euo pipefail
+. .ci/steps.sh
+. .ci/night.sh
+night=%[1]s
+command() { echo "$2 --- FAIL: TestX (0.1s)"; echo "--- FAIL: TestX (0.1s)"; return $1; }
+export -f command
+set -- %[2]s
+while [ $# -gt 0 ]; do night_step $2 5s command $1 $2; shift 2; done
+night_report %[1]s %[1]s/page.md`, dir, c.steps)
+		out, err := exec.Command(bash, append([]string{"-c", script, "night"}, strings.Fields(c.wanted)...)...).CombinedOutput()
+		page, _ := os.ReadFile(filepath.Join(dir, "page.md"))
+		if (err == nil) != c.ok || !strings.Contains(string(out), c.prints) || !strings.Contains(string(page), c.page) {
+			t.Errorf("steps %q of %q (%v), want %q and %q:\n%s\n%s", c.steps, c.wanted, err, c.prints, c.page, out, page)
+		}
 	}
 }
 

@@ -35,6 +35,9 @@ func TestReadmeIsShort(t *testing.T) {
 }
 
 func TestCommandsOfPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds muster")
+	}
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("needs the go command")
 	}

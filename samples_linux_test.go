@@ -159,6 +159,9 @@ func TestSamplesAreMarked(t *testing.T) {
 }
 
 func TestSamplesOfGuides(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds muster")
+	}
 	tree, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,29 @@
+# What .ci/run and .ci/nightly need of a Debian 12 machine with Go.
+
+export PATH="$PATH:/usr/local/go/bin"
+# The checkout may belong to another user. Programs and tests are linked faster without the
+# tables for debuggers.
+export GOFLAGS="${GOFLAGS:+$GOFLAGS }-buildvcs=false -ldflags=-w"
+export DEBIAN_FRONTEND=noninteractive
+
+# mpich provides mpiexec.hydra for the tests on processes. MPICH and Open MPI are also the
+# libraries to compare with. The race detector needs gcc. Slurm, the headers of PMIx and
+# libfabric and the tools for network namespaces are for the launcher tests, which start and
+# stop the servers that they need. dpkg-dev is for the source package of MPICH, whose test
+# suite runs on our libmpich.so.12. tshark checks the wire formats of the devices. Tests skip
+# what is missing, so a machine without a package archive can still run the rest.
+install_packages() {
+	local missing=() p
+	for p in make gcc libc6-dev mpich libmpich-dev openmpi-bin libopenmpi-dev \
+		slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix-dev libfabric-dev pkg-config iproute2 iptables ethtool openssh-client openssh-server tshark dpkg-dev xz-utils; do
+		dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
+	done
+	if [ ${#missing[@]} -eq 0 ]; then
+		echo "all packages are installed"
+		return
+	fi
+	echo "installing: ${missing[*]}"
+	{ apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >/tmp/muster-ci-apt.log 2>&1 ||
+		{ tail -n 20 /tmp/muster-ci-apt.log; echo "warning: packages are missing; the tests that need them are skipped"; }
+}
+export -f install_packages
