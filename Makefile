@@ -74,7 +74,10 @@ CHECK ?=
 check: ## before each commit: build, vet, house rules, tests of what changed and of what imports it (90 s)
 	@$(GO) run ./tests/check $(CHECK)
 
-test: ## run the tests, ranks as goroutines
+# The tests that start jobs use this muster, instead of linking one each.
+test race check-off: export TEST_MUSTER := $(BIN)/muster
+
+test: build ## run the tests, ranks as goroutines
 	$(GOTEST) -timeout 600s ./...
 
 # Folders without goroutines (house_imports_test.go checks the list and them), in which the
@@ -85,7 +88,7 @@ PURE := internal/p2p internal/dtype internal/sched internal/coll internal/rma in
 # make race SHORT= also runs the long tests, as make nightly does.
 SHORT ?= -short
 
-race: ## the same under the race detector, without the pure folders and the long tests
+race: build ## the same under the race detector, without the pure folders and the long tests
 	CGO_ENABLED=1 $(GOTEST) -race $(SHORT) -timeout 900s $$($(GO) list ./... | grep -v -e '/mpi$$' -e '/muster$$' -e '/tests/release$$' $(PURE:%=-e '/%$$')) ./cmd/muster
 	CGO_ENABLED=1 MUSTER_CHECK=off $(GOTEST) -race $(SHORT) -timeout 1200s ./mpi # other packages run with check mode
 
@@ -93,7 +96,7 @@ race: ## the same under the race detector, without the pure folders and the long
 nightly: ## run all that takes too long for each change, and write a page of what failed: bin/nightly.md (hours)
 	./.ci/nightly
 
-check-off:
+check-off: build
 	MUSTER_CHECK=off $(GOTEST) -timeout 600s ./mpi
 
 multi: build ## run the API tests on processes: muster run -n 1..5, mpiexec.hydra -n 4

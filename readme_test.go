@@ -49,17 +49,18 @@ func TestCommandsOfPages(t *testing.T) {
 	if err := makeProxy(proxy, root); err != nil {
 		t.Fatal(err)
 	}
+	modules := t.TempDir() // one folder, so that a package is compiled once
 	for i, page := range executedPages {
 		t.Run(strings.ReplaceAll(page, "/", "-"), func(t *testing.T) {
 			if i > 0 { // the first page compiles what the others find in the build cache
 				t.Parallel()
 			}
-			runPage(t, page, proxy)
+			runPage(t, page, proxy, modules)
 		})
 	}
 }
 
-func runPage(t *testing.T, page, proxy string) {
+func runPage(t *testing.T, page, proxy, modules string) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func runPage(t *testing.T, page, proxy string) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := &pageRun{proxy: proxy, cache: t.TempDir(), dir: dir, bin: bin}
+	r := &pageRun{proxy: proxy, modules: modules, dir: dir, bin: bin}
 	if err := r.run(t, shownCommand{line: "go install " + module + "/cmd/muster@latest"}); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func commandsOf(text string) (commands []shownCommand) {
 	return commands
 }
 
-type pageRun struct{ proxy, cache, dir, bin string }
+type pageRun struct{ proxy, modules, dir, bin string }
 
 func (r *pageRun) run(t *testing.T, c shownCommand) error {
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", c.line)
@@ -146,8 +147,8 @@ func (r *pageRun) run(t *testing.T, c shownCommand) error {
 	}
 	others := filepath.Join(strings.TrimSpace(string(downloads)), "cache", "download")
 	cmd.Env = append(cmd.Env, "PATH="+r.bin+string(os.PathListSeparator)+os.Getenv("PATH"), "GOBIN="+r.bin,
-		"GOFLAGS=-modcacherw -trimpath -buildvcs=false", "GOPROXY=file://"+r.proxy+",file://"+others, "GOSUMDB=off",
-		"GOMODCACHE="+r.cache, "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=0")
+		"GOFLAGS=-modcacherw -buildvcs=false", "GOPROXY=file://"+r.proxy+",file://"+others, "GOSUMDB=off",
+		"GOMODCACHE="+r.modules, "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return errors.Join(err, errors.New(string(out)))

@@ -167,7 +167,9 @@ func TestSamplesOfGuides(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := *samplesBin
-	if bin == "" {
+	if program := os.Getenv("TEST_MUSTER"); bin == "" && program != "" {
+		bin = filepath.Dir(program) // make test has built it
+	} else if bin == "" {
 		bin = t.TempDir()
 		if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "muster"), "./cmd/muster").CombinedOutput(); err != nil {
 			t.Fatalf("go build: %v\n%s", err, out)

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// launcher builds muster run, once for a test.
+// launcher returns muster, which make test has built, or builds it for the test.
 func launcher(t *testing.T) string {
 	t.Helper()
 	if mpitest.Launched() {
@@ -27,6 +27,9 @@ func launcher(t *testing.T) string {
 	}
 	if testing.Short() {
 		t.Skip("builds and starts programs")
+	}
+	if path := os.Getenv("TEST_MUSTER"); path != "" {
+		return path
 	}
 	path := filepath.Join(t.TempDir(), "muster")
 	build := exec.Command("go", "build", "-o", path, "github.com/muster-mpi/muster/cmd/muster")

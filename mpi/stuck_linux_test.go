@@ -43,6 +43,7 @@ func TestAbsentRankIsReported(t *testing.T) {
 				continue
 			}
 			t.Run(strings.TrimSpace(what+" "+below), func(t *testing.T) {
+				t.Parallel()
 				args := []string{"run", "-n", "3", "--stuck-after", "1s", "--env", programVar + "=" + awayProgram + what}
 				if below != "" {
 					args = append(args, "sh", "-c", `"$0"; true`)
@@ -114,6 +115,7 @@ func TestStageOfStartIsReported(t *testing.T) {
 		{"--stuck-after 1s", "MUSTER_NETWORK=iwarp MUSTER_NO_SHARED_MEMORY=1", "no progress for |some ranks have waited", `Fence \(terms of the network\)`},
 	} {
 		t.Run(strings.TrimSpace(c.flags+" "+c.env), func(t *testing.T) {
+			t.Parallel()
 			args := append(strings.Fields("run -n 3 "+c.flags), "sh", "-c", `if [ "$PMI_RANK" = 2 ]; then exec sleep 60; fi; exec "$0"`, self)
 			cmd := exec.Command(muster, args...)
 			cmd.Env = append(append(os.Environ(), programVar+"=reduce twice"), strings.Fields(c.env)...)

@@ -37,12 +37,42 @@ func build(t *testing.T, cfg lab.Config) *job {
 	}
 	j := &job{dir: t.TempDir(), hosts: lab.New(t, cfg)}
 	j.ranks = j.hosts.Hosts()
-	for name, source := range map[string]string{"muster": "../../cmd/muster", "storm": "./storm"} {
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(j.dir, name), source).CombinedOutput(); err != nil {
-			t.Fatalf("go build %s: %v\n%s", source, err, out)
+	built.Do(buildPrograms)
+	if buildErr != nil {
+		t.Fatal(buildErr)
+	}
+	for _, name := range []string{"muster", "storm"} { // links, by which a test finds its own processes
+		if err := os.Link(filepath.Join(scratch, name), filepath.Join(j.dir, name)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return j
+}
+
+// The programs are built once, in the directory scratch.
+var (
+	built    sync.Once
+	buildErr error
+	scratch  string
+)
+
+func buildPrograms() {
+	for name, source := range map[string]string{"muster": "../../cmd/muster", "storm": "./storm"} {
+		if out, err := exec.Command("go", "build", "-o", filepath.Join(scratch, name), source).CombinedOutput(); err != nil {
+			buildErr = fmt.Errorf("go build %s: %w\n%s", source, err, out)
+		}
+	}
+}
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "channels"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	status := m.Run()
+	os.RemoveAll(scratch)
+	os.Exit(status)
 }
 
 // command returns the launcher command of storm with perHost ranks on each host.

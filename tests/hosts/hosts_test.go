@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,21 +22,32 @@ import (
 // binaries are the programs of the ranks.
 type binaries struct{ muster, tests string }
 
-// build builds the command and the tests of package mpi, with libfabric.
+// build builds the command and the tests of package mpi, with libfabric, when the first test
+// asks for them.
 func build(t *testing.T) binaries {
 	t.Helper()
-	dir := t.TempDir()
-	b := binaries{filepath.Join(dir, "muster"), filepath.Join(dir, "mpi.test")}
-	for _, args := range [][]string{
-		{"build", "-tags", "ofi", "-o", b.muster, "../../cmd/muster"},
-		{"test", "-c", "-tags", "ofi", "-o", b.tests, "../../mpi"},
-	} {
-		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	b := binaries{filepath.Join(scratch, "muster"), filepath.Join(scratch, "mpi.test")}
+	built.Do(func() {
+		for _, args := range [][]string{
+			{"build", "-tags", "ofi", "-o", b.muster, "../../cmd/muster"},
+			{"test", "-c", "-tags", "ofi", "-o", b.tests, "../../mpi"},
+		} {
+			if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+				buildErr = fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+			}
 		}
+	})
+	if buildErr != nil {
+		t.Fatal(buildErr)
 	}
 	return b
 }
+
+var (
+	built    sync.Once
+	buildErr error
+	scratch  string // the directory of the programs
+)
 
 // run starts a job with perHost ranks on each host of the lab.
 func (b binaries) run(t *testing.T, l *lab.Lab, perHost int, flags []string, prog ...string) *exec.Cmd {
@@ -136,7 +148,14 @@ func scan(t *testing.T, l *lab.Lab, host, port string) {
 
 func TestMain(m *testing.M) {
 	os.Setenv("CGO_ENABLED", "1")
-	os.Exit(m.Run())
+	var err error
+	if scratch, err = os.MkdirTemp("", "hosts"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	status := m.Run()
+	os.RemoveAll(scratch)
+	os.Exit(status)
 }
 
 func TestHelloOnFourHosts(t *testing.T) {
