@@ -1,20 +1,19 @@
 package main
 
-// muster tune: find the best algorithm by measurement. On one host every algorithm has a
-// job of its own, so that it is measured under the settings of a user who forces it. A job
-// measures one algorithm of each collective, and each round runs all jobs once. On several
-// hosts one job measures all of them (tune_hosts.go).
+// muster tune: find the best algorithms by measurement. One job measures all of them, on a
+// communicator each (bench/contest.go), because jobs differ from each other by more than
+// algorithms do. Rank 0 writes the table. Outside a job, tune starts itself as the ranks.
 //
-//	newTuneCommand  the launcher's side: plan, jobs, progress, table
-//	measureForTune  a rank's side (tune_measure.go)
+//	newTuneCommand  flags, and the job on this host
+//	measure         a rank's side: figures, table, output
 //	tuneRules       from figures to rules (tune_table.go)
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -35,7 +34,6 @@ type tuneFlags struct {
 	sizes       []string
 	rounds      int
 	quick       bool
-	measure     bool // this is a rank of one of the jobs
 	budget      time.Duration
 }
 
@@ -61,9 +59,13 @@ func newTuneCommand() *cobra.Command {
 several sizes, and writes a table of the best ones. Programs read the table with
 MUSTER_TUNING=FILE; where it has no rule, the cost model decides.
 
-By itself it starts jobs on this host, and skips algorithms that need several nodes. As
-the program of a job on several hosts it measures these, and rank 0 writes the table:
-copy it to all hosts.
+By itself it starts the ranks on this host, where algorithms that need several nodes are
+skipped. On several hosts it is the program of the job, and rank 0 writes the table: copy
+it to all hosts.
+
+The algorithms of a collective alternate call by call, and slow ones leave after a few
+calls. The settings MUSTER_COLLECTIVE and MUSTER_TUNING are ignored, so that the last
+columns show what the library chooses without a table.
 
 The rules apply to the measured number of ranks, of nodes, and of rails between these. An
 existing file keeps its rules for others, so several runs can build one table. Measure on
@@ -76,25 +78,25 @@ idle machines.`,
   muster run --lab -n 16 muster tune --quick         on the hosts of muster lab`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			inJob := os.Getenv(pmi.EnvFD) != "" || os.Getenv(pmi.EnvRank) != ""
-			switch {
-			case f.measure && inJob:
-				return measureForTune(&f)
-			case inJob:
-				kinds, err := f.settle()
-				if err != nil {
-					return fmt.Errorf("tune: %w", err)
-				}
-				ranks := 0
-				if cmd.Flags().Changed("ranks") {
-					ranks = f.ranks
-				}
-				mpi.Main(func(c *mpi.Comm) error { return tuneInJob(c, &f, kinds, ranks) })
-				return nil
-			}
-			if err := tune(cmd, &f); err != nil {
+			kinds, sizes, err := f.settle()
+			if err != nil {
 				return fmt.Errorf("tune: %w", err)
 			}
+			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
+				return startSelf(cmd, f.ranks)
+			}
+			os.Unsetenv("MUSTER_COLLECTIVE")
+			os.Unsetenv("MUSTER_TUNING")
+			ranks := 0
+			if cmd.Flags().Changed("ranks") {
+				ranks = f.ranks
+			}
+			mpi.Main(func(c *mpi.Comm) error {
+				if err := f.measure(c, kinds, sizes, ranks); err != nil {
+					return fmt.Errorf("tune: %w", err)
+				}
+				return nil
+			})
 			return nil
 		},
 	}
@@ -106,63 +108,87 @@ idle machines.`,
 	fl.IntVar(&f.rounds, "rounds", 3, "number of measurements of each candidate; the best one counts")
 	fl.BoolVar(&f.quick, "quick", false, "one round, fewer sizes and parameters")
 	fl.DurationVar(&f.budget, "budget", 0, "measuring time of one figure (default 20ms, with --quick 4ms)")
-	fl.BoolVar(&f.measure, "measure", false, "run as a rank of a job of tune")
-	if err := fl.MarkHidden("measure"); err != nil {
-		panic(err) // the flag is defined above
-	}
 	return cmd
 }
 
-// tune runs the jobs and writes the table.
-func tune(cmd *cobra.Command, f *tuneFlags) error {
-	kinds, err := f.settle()
+// measure measures and writes the table as one rank of a job. ranks is the value of -n; 0: it
+// was not given.
+func (f *tuneFlags) measure(c *mpi.Comm, kinds []coll.Kind, sizes []int, ranks int) error {
+	on, err := shapeOfJob(c)
 	if err != nil {
 		return err
 	}
-	table, err := oldTable(f.out)
-	if err != nil {
-		return err
+	if ranks > 0 && ranks != c.Size() {
+		return fmt.Errorf("-n %d, but the job has %d ranks: omit it here, and set the number with muster run -n", ranks, c.Size())
 	}
-	jobs := tuneJobs(kinds, f.ranks, f.quick)
-	started := time.Now()
-	bar := newProgress(os.Stderr, f.rounds*len(jobs)+1)
-	defer bar.end()
-	bar.show("shared memory")
-	segment, err := measureSegment(cmd, f, kinds)
-	if err != nil {
-		return err
-	}
-	bar.step()
-	var figures []tuneFigure
-	for range f.rounds {
-		for _, job := range jobs {
-			bar.show(job.String())
-			got, err := job.run(cmd, f)
-			if err != nil {
-				return err
-			}
-			figures = append(figures, got...)
-			bar.step()
+	table := &coll.Tuning{}
+	if c.Rank() == 0 { // before measuring
+		if table, err = oldTable(f.out); err != nil {
+			return err
 		}
 	}
-	bar.end()
-	rules := tuneRules(figures, oneHost(f.ranks))
-	if err := writeTuning(f.out, table, rules, oneHost(f.ranks)); err != nil {
+	started := time.Now()
+	figures, chosen, err := f.contests(c, kinds, sizes, on)
+	if err != nil || c.Rank() != 0 {
 		return err
 	}
-	printTuning(cmd.OutOrStdout(), figures, rules, segment)
-	fmt.Fprintf(cmd.OutOrStdout(), "\n%s: %d rules for %d ranks, after %.0f s; use it with MUSTER_TUNING=%s\n",
-		f.out, len(rules), f.ranks, time.Since(started).Seconds(), f.out)
+	rules := tuneRules(figures, on)
+	if err := writeTuning(f.out, table, rules, on); err != nil {
+		return err
+	}
+	if err := printTuning(os.Stdout, figures, rules, chosen); err != nil {
+		return err
+	}
+	needed := ""
+	if on.nodes > 1 {
+		needed = " all hosts need the file;"
+	}
+	fmt.Printf("\n%s: %d rules for %v, after %.0f s;%s use it with MUSTER_TUNING=%s\n",
+		f.out, len(rules), on, time.Since(started).Seconds(), needed, f.out)
 	return nil
 }
 
+// chosenFigure is what the library chose without a table, and its time.
+type chosenFigure struct {
+	kind   coll.Kind
+	size   int
+	name   string
+	micros float64
+}
+
+// contests measures all candidates. The figures are those of rank 0.
+func (f *tuneFlags) contests(c *mpi.Comm, kinds []coll.Kind, sizes []int, on jobShape) (figures []tuneFigure, chosen []chosenFigure, err error) {
+	done := progress{w: os.Stderr, total: f.rounds * len(kinds), began: time.Now()}
+	for range f.rounds {
+		for _, kind := range kinds {
+			if c.Rank() == 0 {
+				done.show()
+			}
+			candidates := candidatesOf(kind, on.layout, f.quick)
+			err := contests(c, kind, sizes, on.layout, f.quick, 5*f.budget, func(size int, entries []bench.Entry) {
+				chosen = append(chosen, chosenFigure{kind, size, choiceName(kind, entries[0].Choice), entries[0].Micros()})
+				for i, e := range entries[1:] {
+					if t := e.Micros(); !math.IsInf(t, 1) {
+						figures = append(figures, tuneFigure{candidates[i], size, t})
+					}
+				}
+			})
+			if err != nil {
+				return nil, nil, err
+			}
+			done.step()
+		}
+	}
+	return figures, chosen, nil
+}
+
 // settle checks the flags and fills in defaults.
-func (f *tuneFlags) settle() (kinds []coll.Kind, err error) {
+func (f *tuneFlags) settle() (kinds []coll.Kind, sizes []int, err error) {
 	if f.ranks < 2 {
-		return nil, fmt.Errorf("-n %d: there is nothing to choose below 2 ranks; use -n 2 or more", f.ranks)
+		return nil, nil, fmt.Errorf("-n %d: there is nothing to choose below 2 ranks; use -n 2 or more", f.ranks)
 	}
 	if f.rounds < 1 {
-		return nil, fmt.Errorf("--rounds %d: use at least one", f.rounds)
+		return nil, nil, fmt.Errorf("--rounds %d: use at least one", f.rounds)
 	}
 	if f.sizes == nil {
 		f.sizes = []string{"8", "64", "512", "4K", "32K", "256K", "1M"}
@@ -179,15 +205,15 @@ func (f *tuneFlags) settle() (kinds []coll.Kind, err error) {
 			f.budget = 4 * time.Millisecond
 		}
 	}
-	sizes, err := parseSizes(f.sizes)
-	if err != nil {
-		return nil, err
+	if sizes, err = parseSizes(f.sizes); err != nil {
+		return nil, nil, err
 	}
 	slices.Sort(sizes)
-	if len(slices.Compact(sizes)) < len(f.sizes) {
-		return nil, fmt.Errorf("--sizes %s: a size is given twice", strings.Join(f.sizes, ","))
+	if sizes = slices.Compact(sizes); len(sizes) < len(f.sizes) {
+		return nil, nil, fmt.Errorf("--sizes %s: a size is given twice", strings.Join(f.sizes, ","))
 	}
-	return tunableKinds("--collectives", f.collectives)
+	kinds, err = tunableKinds("--collectives", f.collectives)
+	return kinds, sizes, err
 }
 
 // oldTable reads an existing table; it returns an empty one if there is no file.
@@ -251,144 +277,24 @@ func candidatesOf(kind coll.Kind, on layout, quick bool) (list []candidate) {
 	return list
 }
 
-// tuneJob measures one candidate of each of several collectives.
-type tuneJob []candidate
-
-// tuneJobs spreads the candidates over as few jobs as possible.
-func tuneJobs(kinds []coll.Kind, ranks int, quick bool) []tuneJob {
-	var jobs []tuneJob
-	for _, k := range kinds {
-		for i, c := range candidatesOf(k, oneNode(ranks), quick) {
-			if i == len(jobs) {
-				jobs = append(jobs, nil)
-			}
-			jobs[i] = append(jobs[i], c)
-		}
-	}
-	return jobs
-}
-
-func (j tuneJob) String() string {
-	var words []string
-	for _, c := range j {
-		words = append(words, fmt.Sprintf("%s=%s", c.algorithm.Kind, c))
-	}
-	return strings.Join(words, ",")
-}
-
-// run measures all candidates of the job.
-func (j tuneJob) run(cmd *cobra.Command, f *tuneFlags) ([]tuneFigure, error) {
-	var kinds []coll.Kind
-	for _, c := range j {
-		kinds = append(kinds, c.algorithm.Kind)
-	}
-	results, err := measureSetting(cmd, f, kinds, j.String())
-	if err != nil {
-		return nil, err
-	}
-	var figures []tuneFigure
-	for _, c := range j {
-		for _, r := range results[c.algorithm.Kind] {
-			if c.serves(oneNode(f.ranks), r.Size) { // otherwise another algorithm was measured
-				figures = append(figures, tuneFigure{candidate: c, size: r.Size, micros: r.P50})
-			}
-		}
-	}
-	return figures, nil
-}
-
-// measureSegment measures calls through the shared memory of the host, without any
-// algorithm. The table has no rule for it: ranks of a host use shared memory up to a fixed
-// size, and the result shows whether that size suits this machine.
-func measureSegment(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind) (map[coll.Kind][]bench.Result, error) {
-	var words []string
-	var able []coll.Kind
-	for _, k := range kinds {
-		b, err := bench.Find(k.String())
-		if err != nil {
-			return nil, err
-		}
-		if ok, _ := variantServes(b, coll.Segment.Name, oneNode(f.ranks), 8); ok {
-			able, words = append(able, k), append(words, k.String()+"="+coll.Segment.Name)
-		}
-	}
-	if able == nil {
-		return nil, nil
-	}
-	return measureSetting(cmd, f, able, strings.Join(words, ","))
-}
-
-// measureSetting runs a job with a value of MUSTER_COLLECTIVE.
-func measureSetting(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind, setting string) (map[coll.Kind][]bench.Result, error) {
-	args := []string{"tune", "--measure", "--budget=" + f.budget.String(), "--sizes=" + strings.Join(f.sizes, ",")}
-	for _, k := range kinds {
-		args = append(args, "--collectives="+k.String())
-	}
-	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return strings.HasPrefix(kv, "MUSTER_COLLECTIVE=") || strings.HasPrefix(kv, "MUSTER_TUNING=")
-	})
-	results, err := benchmarkJob(cmd, f.ranks, args, append(env, "MUSTER_COLLECTIVE="+setting))
-	if err != nil {
-		return nil, fmt.Errorf("the job with MUSTER_COLLECTIVE=%s: %w", setting, err)
-	}
-	by := map[coll.Kind][]bench.Result{}
-	for _, r := range results {
-		k, err := coll.ParseKind(r.Bench)
-		if err != nil {
-			return nil, err
-		}
-		by[k] = append(by[k], r)
-	}
-	for _, k := range kinds {
-		if want := len(f.sizes); len(by[k]) < want && k != coll.Barrier {
-			return nil, fmt.Errorf("the job with MUSTER_COLLECTIVE=%s has measured %d of %d sizes of %s", setting, len(by[k]), want, k)
-		}
-	}
-	return by, nil
-}
-
-// progress shows the progress of a long command: a bar on a terminal, otherwise a line
-// every few seconds.
+// progress reports the progress of a long command every few seconds.
 type progress struct {
 	w           io.Writer
-	unit        string // "": jobs
-	terminal    bool
 	done, total int
 	began, last time.Time
 }
 
-func newProgress(f *os.File, total int) *progress {
-	info, err := f.Stat()
-	return &progress{w: f, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0, total: total, began: time.Now()}
-}
-
-// show prints the progress and the next job.
-func (p *progress) show(what string) {
-	const width = 30
-	if p.terminal {
-		full := width * p.done / max(p.total, 1)
-		fmt.Fprintf(p.w, "\r\x1b[K[%s%s] %d/%d%s %.40s", strings.Repeat("█", full), strings.Repeat("·", width-full), p.done, p.total, p.left(), what)
+func (p *progress) show() {
+	if time.Since(p.last) <= 5*time.Second {
 		return
 	}
-	if time.Since(p.last) > 5*time.Second {
-		fmt.Fprintf(p.w, "tune: %d of %d %s done%s\n", p.done, p.total, cmp.Or(p.unit, "jobs"), p.left())
-		p.last = time.Now()
+	p.last = time.Now()
+	rest := ""
+	if p.done > 1 { // otherwise there is no estimate
+		left := time.Since(p.began) / time.Duration(p.done) * time.Duration(p.total-p.done)
+		rest = fmt.Sprintf(", %v left", left.Round(time.Second))
 	}
-}
-
-// left returns the estimated remaining time, once there is an estimate.
-func (p *progress) left() string {
-	if p.done < 2 {
-		return ""
-	}
-	rest := time.Since(p.began) / time.Duration(p.done) * time.Duration(p.total-p.done)
-	return fmt.Sprintf(", %v left", rest.Round(time.Second))
+	fmt.Fprintf(p.w, "tune: %d of %d measurements of collectives done%s\n", p.done, p.total, rest)
 }
 
 func (p *progress) step() { p.done++ }
-
-func (p *progress) end() {
-	if p.terminal {
-		fmt.Fprint(p.w, "\r\x1b[K")
-	}
-}

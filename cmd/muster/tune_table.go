@@ -13,9 +13,36 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
+
+// jobShape is what the rules of a table apply to: ranks, the nodes they run on, and the rails
+// between these.
+type jobShape struct {
+	layout
+	rails int
+}
+
+// oneHost returns the shape of ranks that share a node.
+func oneHost(ranks int) jobShape { return jobShape{oneNode(ranks), 1} }
+
+func (s jobShape) String() string {
+	if s.rails > 1 {
+		return fmt.Sprintf("%v with %d rails", s.layout, s.rails)
+	}
+	return s.layout.String()
+}
+
+// shapeOfJob returns the shape of the ranks of c, without a message.
+func shapeOfJob(c *mpi.Comm) (jobShape, error) {
+	x, err := inspect.ExplainCollective(c, coll.Barrier.String(), 0, 0)
+	if err != nil {
+		return jobShape{}, err
+	}
+	return jobShape{layout{c.Size(), x.Nodes}, x.Rails}, nil
+}
 
 // tuneFigure is the time of a candidate at a size, in one round.
 type tuneFigure struct {
@@ -136,29 +163,22 @@ func writeTuning(file string, old *coll.Tuning, rules []coll.Rule, on jobShape) 
 	return os.WriteFile(file, table.Marshal(), 0o644)
 }
 
-// printTuning prints the rule, the best candidate, the best other algorithm and the time
-// through shared memory for each size.
-func printTuning(w io.Writer, figures []tuneFigure, rules []coll.Rule, segment map[coll.Kind][]bench.Result) {
+// printTuning prints the rule, what the library chooses without a table, and the best
+// candidate for each size.
+func printTuning(w io.Writer, figures []tuneFigure, rules []coll.Rule, chosen []chosenFigure) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "collective\tbytes\trule\tµs\tbest measured\tµs\tbest of another algorithm\tµs\tshared memory µs")
+	fmt.Fprintln(tw, "collective\tbytes\trule\tµs\tbest measured\tµs\tdefault\tµs")
 	kinds, sizes := kindsAndSizes(figures)
 	for _, kind := range kinds {
 		for _, size := range sizes[kind] {
 			best := bestOf(figures, kind, size)
 			i := slices.IndexFunc(rules, func(r coll.Rule) bool { return r.Kind == kind && r.Bytes.Has(size) })
 			k := slices.IndexFunc(best, func(f tuneFigure) bool { return f.same(candidate{rules[i].Algorithm, rules[i].Params}) })
-			other := slices.IndexFunc(best, func(f tuneFigure) bool { return f.algorithm != best[0].algorithm })
 			fmt.Fprintf(tw, "%s\t%d\t%v\t%.2f\t%v\t%.2f\t", kind, size, best[k].candidate, best[k].micros, best[0].candidate, best[0].micros)
-			if other >= 0 {
-				fmt.Fprintf(tw, "%v\t%.2f\t", best[other].candidate, best[other].micros)
-			} else {
-				fmt.Fprint(tw, "\t\t")
-			}
-			if k := slices.IndexFunc(segment[kind], func(r bench.Result) bool { return r.Size == size }); k >= 0 {
-				fmt.Fprintf(tw, "%.2f", segment[kind][k].P50)
-			}
-			fmt.Fprintln(tw)
+			without := slices.DeleteFunc(slices.Clone(chosen), func(c chosenFigure) bool { return c.kind != kind || c.size != size })
+			fastest := slices.MinFunc(without, func(a, b chosenFigure) int { return cmp.Compare(a.micros, b.micros) })
+			fmt.Fprintf(tw, "%s\t%.2f\n", fastest.name, fastest.micros)
 		}
 	}
-	tw.Flush()
+	return tw.Flush()
 }

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
@@ -108,23 +109,20 @@ func TestTuneRulesOfHosts(t *testing.T) {
 	}
 }
 
-// On one host every algorithm is a candidate except those that need several nodes.
-func TestTuneJobsCoverAllCandidates(t *testing.T) {
-	jobs := tuneJobs(tunable, 6, false)
-	seen := map[string]bool{}
-	for _, j := range jobs {
-		kinds := map[coll.Kind]bool{}
-		for _, c := range j {
-			if kinds[c.algorithm.Kind] {
-				t.Errorf("a job has two algorithms of %s: %v", c.algorithm.Kind, j)
-			}
-			kinds[c.algorithm.Kind], seen[c.algorithm.Kind.String()+"="+c.algorithm.Name] = true, true
-		}
-	}
+// On one host every algorithm is a candidate, with its parameters once, except those that need
+// several nodes.
+func TestCandidatesAreAllAlgorithms(t *testing.T) {
 	for _, k := range tunable {
+		seen, algorithms := map[string]bool{}, map[string]bool{}
+		for _, c := range candidatesOf(k, oneNode(6), false) {
+			if seen[c.String()] {
+				t.Errorf("%s by %s is a candidate twice", k, c)
+			}
+			seen[c.String()], algorithms[c.algorithm.Name] = true, true
+		}
 		for _, a := range coll.Of(k) {
-			if measured := seen[k.String()+"="+a.Name]; measured == a.Needs.Nodes {
-				t.Errorf("a job measures %s by %s among 6 ranks of a host: %v, though several nodes are needed: %v", k, a.Name, measured, a.Needs.Nodes)
+			if algorithms[a.Name] == a.Needs.Nodes {
+				t.Errorf("%s by %s among 6 ranks of a host is a candidate: %v, though several nodes are needed: %v", k, a.Name, algorithms[a.Name], a.Needs.Nodes)
 			}
 		}
 	}
@@ -187,20 +185,21 @@ func TestVariantServes(t *testing.T) {
 	}
 }
 
-func TestProgressWithoutTerminal(t *testing.T) {
+func TestProgress(t *testing.T) {
 	var b bytes.Buffer
-	p := &progress{w: &b, total: 4}
-	p.show("one")
+	p := &progress{w: &b, total: 4, began: time.Now().Add(-20 * time.Second)}
+	p.show()
 	p.step()
-	p.show("two")
-	if want := "tune: 0 of 4 jobs done\n"; b.String() != want {
+	p.show()
+	if want := "tune: 0 of 4 measurements of collectives done\n"; b.String() != want {
 		t.Errorf("progress wrote %q; within five seconds it should write %q", b.String(), want)
 	}
 	b.Reset()
-	p.terminal = true
-	p.show("two")
-	if !strings.Contains(b.String(), "███████·") || !strings.Contains(b.String(), "1/4") {
-		t.Errorf("a quarter of the work looks like %q on a terminal", b.String())
+	p.step()
+	p.last = time.Time{}
+	p.show()
+	if want := "tune: 2 of 4 measurements of collectives done, 20s left\n"; b.String() != want {
+		t.Errorf("progress wrote %q; with half of the work done it should write %q", b.String(), want)
 	}
 }
 
@@ -226,20 +225,19 @@ func TestTuneRejectsBadFlags(t *testing.T) {
 	}
 }
 
-// A job on one host cannot be tuned from inside, and a job has the ranks that it has.
-func TestTuneInJobOfOneHost(t *testing.T) {
+// A job has the ranks that it has.
+func TestTuneInJob(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ n, want string }{{"", "all ranks are on one host: omit muster run"}, {"4", "-n 4, but the job has 2 ranks"}} {
-		args := []string{"run", "-n", "2", self, "tune", "--quick", "--collectives", "barrier"}
-		if c.n != "" {
-			args = append(args, "-n", c.n)
-		}
-		if got := muster(t, t.TempDir(), args...); got.status == 0 || !strings.Contains(got.err, c.want) {
-			t.Errorf("muster %q must be refused with %q; got %+v", args, c.want, got)
-		}
+	args := []string{"run", "-n", "2", self, "tune", "--quick", "--collectives", "barrier", "--budget", "100us"}
+	if got := muster(t, t.TempDir(), args...); got.status != 0 || !strings.Contains(got.out, "rules for 2 ranks") {
+		t.Errorf("muster %q must measure the job: %+v", args, got)
+	}
+	args = append(args, "-n", "4")
+	if got := muster(t, t.TempDir(), args...); got.status == 0 || !strings.Contains(got.err, "-n 4, but the job has 2 ranks") {
+		t.Errorf("muster %q must be refused: %+v", args, got)
 	}
 }
 
