@@ -92,7 +92,7 @@ func benchmarkJob(cmd *cobra.Command, ranks int, args, env []string) ([]bench.Re
 	var out bytes.Buffer
 	ended, err := launch.Run(cmd.Context(), launch.Config{
 		Ranks: ranks, Prog: self, Args: args, Env: env,
-		Stdout: &out, Stderr: os.Stderr, Label: launch.LabelNever,
+		Output: launch.Output{Stdout: &out, Stderr: os.Stderr, Label: launch.LabelNever},
 	})
 	if err != nil {
 		return nil, err

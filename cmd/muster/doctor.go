@@ -114,7 +114,7 @@ func statusOf(code int) error {
 // hostNames returns the hosts that muster run would use.
 func (f *doctorFlags) hostNames() ([]string, error) {
 	var cfg launch.Config
-	if _, err := findHosts(runFlags{hosts: f.hosts, hostfile: f.hostfile}, &cfg); err != nil {
+	if _, err := (&hostFlags{list: f.hosts, file: f.hostfile}).find(&cfg); err != nil {
 		return nil, err
 	}
 	names := make([]string, len(cfg.Hosts))

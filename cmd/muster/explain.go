@@ -55,15 +55,12 @@ func startSelf(cmd *cobra.Command, ranks int, more ...string) error {
 	}
 	result, err := launch.Run(cmd.Context(), launch.Config{
 		Ranks: ranks, Prog: self, Args: append(slices.Clone(os.Args[1:]), more...), Env: os.Environ(),
-		Stdout: os.Stdout, Stderr: os.Stderr, Label: launch.LabelNever,
+		Output: launch.Output{Stdout: os.Stdout, Stderr: os.Stderr, Label: launch.LabelNever},
 	})
 	if err != nil {
 		return err
 	}
-	if result.Status != 0 {
-		return exitStatus(result.Status)
-	}
-	return nil
+	return statusOf(result.Status)
 }
 
 func explain(c *mpi.Comm) error {

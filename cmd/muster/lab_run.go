@@ -44,10 +44,10 @@ that host and can reach the other hosts by name. Flags of exec come before HOST.
 	return cmd
 }
 
-// labHosts sets a job up to run on all hosts of a lab. The hosts have no slot counts, so
+// setLab sets a job up to run on all hosts of a lab. The hosts have no slot counts, so
 // the ranks are divided evenly.
-func labHosts(f runFlags, cfg *launch.Config) error {
-	if f.hosts != "" || f.hostfile != "" || f.rsh != "" {
+func (f *hostFlags) setLab(cfg *launch.Config) error {
+	if f.list != "" || f.file != "" || f.rsh != "" {
 		return errors.New("--lab excludes --hosts, --hostfile and --rsh: the lab provides all of them")
 	}
 	if err := lab.Usable(); err != nil {
@@ -60,7 +60,7 @@ func labHosts(f runFlags, cfg *launch.Config) error {
 	for _, h := range l.Hosts() {
 		cfg.Hosts = append(cfg.Hosts, launch.Host{Name: h})
 	}
-	cfg.RSH, err = launch.ParseRSH(l.Rsh())
+	cfg.Remote.RSH, err = launch.ParseRSH(l.Rsh())
 	return err
 }
 

@@ -8,38 +8,46 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/muster-mpi/muster/internal/launch"
 )
 
-// hostFlags evaluates the flags that select hosts and variables. slots is the number of
-// ranks that a batch system allows on this machine, if it has allocated no other; 0: no
-// batch system.
-func hostFlags(cmd *cobra.Command, f runFlags, cfg *launch.Config) (slots int, err error) {
-	if cfg.ExtraEnv, err = variables(f.env); err != nil {
-		return 0, err
-	}
-	if cmd.Flags().Changed("start-timeout") {
-		cfg.StartTimeout = f.startTimeout
-		if f.startTimeout < 0 {
-			return 0, fmt.Errorf("--start-timeout %v: give a time such as 30s, or 0 for no limit", f.startTimeout)
-		}
-		if f.startTimeout == 0 {
-			cfg.StartTimeout = -1
-		}
-	}
-	if cmd.Flags().Changed("lab") {
-		err = labHosts(f, cfg)
+// hostFlags select the hosts of a job.
+type hostFlags struct {
+	list, file, rsh, lab, agentPath string
+	copy                            bool
+	treeWidth                       int
+}
+
+func (f *hostFlags) define(fl *pflag.FlagSet) {
+	f.treeWidth = 16
+	defineFlags(fl, []flagRow{
+		{&f.list, "hosts", "", "hosts to run on, with the number of slots of each: a:4,b:4; also --host"},
+		{&f.file, "hostfile", "", "file with one host per line: host:4 or host slots=4"},
+		{&f.rsh, "rsh", "", "command that starts a process on a host (default: ssh); {host} is replaced, otherwise the host is appended"},
+		{&f.lab, "lab", "", "run on the hosts of a lab (see muster lab); --lab=NAME selects one of several"},
+		{&f.copy, "copy", "", "send the program to the hosts with the job, so that they need not have it"},
+		{&f.agentPath, "agent-path", "", "path of muster on the hosts (default: the path of this executable)"},
+		{&f.treeWidth, "tree-width", "", "number of hosts that one process starts agents on; those agents start further ones"},
+	})
+	fl.Lookup("lab").NoOptDefVal = defaultLab
+}
+
+// set sets the hosts of the job. slots is the number of ranks that a batch system allows on
+// this machine, if it has allocated no other; 0: no batch system.
+func (f *hostFlags) set(fl *pflag.FlagSet, cfg *launch.Config) (slots int, err error) {
+	if fl.Changed("lab") {
+		err = f.setLab(cfg)
 	} else {
-		slots, err = findHosts(f, cfg)
+		slots, err = f.find(cfg)
 	}
 	if err != nil {
 		return 0, err
 	}
 	if len(cfg.Hosts) == 0 {
 		for _, name := range []string{"rsh", "agent-path", "tree-width"} {
-			if cmd.Flags().Changed(name) {
+			if fl.Changed(name) {
 				return 0, fmt.Errorf("--%s needs --hosts or --hostfile", name)
 			}
 		}
@@ -51,9 +59,10 @@ func hostFlags(cmd *cobra.Command, f runFlags, cfg *launch.Config) (slots int, e
 	if f.treeWidth < 1 {
 		return 0, fmt.Errorf("--tree-width %d: use 1 or more", f.treeWidth)
 	}
-	cfg.AgentPath, cfg.TreeWidth = f.agentPath, f.treeWidth
+	r := &cfg.Remote
+	r.AgentPath, r.TreeWidth, r.Copy = f.agentPath, f.treeWidth, f.copy
 	if f.rsh != "" {
-		if cfg.RSH, err = launch.ParseRSH(f.rsh); err != nil {
+		if r.RSH, err = launch.ParseRSH(f.rsh); err != nil {
 			return 0, fmt.Errorf("--rsh %q: %w", f.rsh, err)
 		}
 	}
@@ -81,21 +90,23 @@ func variables(flags []string) (env []string, err error) {
 // example by the Kubernetes MPI operator. Hosts may come up late in such clusters.
 var hostfileVariables = []string{"HYDRA_HOST_FILE", "OMPI_MCA_orte_default_hostfile"}
 
-func findHosts(f runFlags, cfg *launch.Config) (slots int, err error) {
+// find returns the hosts of the flags, of a host file that a variable names, or of a batch
+// system.
+func (f *hostFlags) find(cfg *launch.Config) (slots int, err error) {
 	switch {
-	case f.hosts != "" && f.hostfile != "":
+	case f.list != "" && f.file != "":
 		return 0, errors.New("--hosts and --hostfile exclude each other: use one")
-	case f.hosts != "":
-		if cfg.Hosts, err = launch.ParseHosts(f.hosts); err != nil {
+	case f.list != "":
+		if cfg.Hosts, err = launch.ParseHosts(f.list); err != nil {
 			return 0, fmt.Errorf("--hosts: %w", err)
 		}
 		return 0, nil
-	case f.hostfile != "":
-		return 0, readHostfile(f.hostfile, "--hostfile", cfg)
+	case f.file != "":
+		return 0, readHostfile(f.file, "--hostfile", cfg)
 	}
 	for _, name := range hostfileVariables {
 		if path := os.Getenv(name); path != "" {
-			cfg.Retry = true
+			cfg.Remote.Retry = true
 			return 0, readHostfile(path, name, cfg)
 		}
 	}

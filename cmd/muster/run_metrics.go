@@ -32,8 +32,8 @@ func serveMetrics(addr string, cfg *launch.Config) (stop func(), err error) {
 	server := &http.Server{ReadHeaderTimeout: 5 * time.Second}
 	cfg.Metrics = func(read func() []launch.RankMetrics) {
 		server.Handler = metricsHandler(read)
-		if !cfg.Quiet {
-			fmt.Fprintf(cfg.Stderr, "muster: metrics at http://%s/metrics\n", listener.Addr())
+		if !cfg.Output.Quiet {
+			fmt.Fprintf(cfg.Output.Stderr, "muster: metrics at http://%s/metrics\n", listener.Addr())
 		}
 		go server.Serve(listener) // ends with Close
 	}

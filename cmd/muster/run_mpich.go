@@ -36,8 +36,8 @@ func useMPICH(executable string, cfg *launch.Config) error {
 	}
 	cfg.ExtraEnv = append(cfg.ExtraEnv, variable+path)
 	cfg.ExitLeaves = true
-	if !cfg.Quiet {
-		fmt.Fprintf(cfg.Stderr, "muster: the ranks load %s\n", filepath.Join(folder, mpichLibrary))
+	if !cfg.Output.Quiet {
+		fmt.Fprintf(cfg.Output.Stderr, "muster: the ranks load %s\n", filepath.Join(folder, mpichLibrary))
 	}
 	return nil
 }

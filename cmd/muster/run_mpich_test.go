@@ -44,7 +44,7 @@ func TestUseMPICH(t *testing.T) {
 			}
 			for _, started := range []string{executable, link} {
 				var out strings.Builder
-				cfg := launch.Config{Env: c.env, ExtraEnv: c.extra, Stderr: &out}
+				cfg := launch.Config{Env: c.env, ExtraEnv: c.extra, Output: launch.Output{Stderr: &out}}
 				if err := useMPICH(started, &cfg); err != nil {
 					t.Fatal(err)
 				}
@@ -56,7 +56,7 @@ func TestUseMPICH(t *testing.T) {
 				}
 			}
 			var out strings.Builder
-			if err := useMPICH(executable, &launch.Config{Stderr: &out, Quiet: true}); err != nil || out.String() != "" {
+			if err := useMPICH(executable, &launch.Config{Output: launch.Output{Stderr: &out, Quiet: true}}); err != nil || out.String() != "" {
 				t.Errorf("-q must print nothing: %q, %v", out.String(), err)
 			}
 		})

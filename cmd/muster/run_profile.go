@@ -43,7 +43,7 @@ type profileShow struct {
 
 // wantProfile sets the job up to collect a profile.
 func wantProfile(value string, cfg *launch.Config) (*profileShow, error) {
-	p := &profileShow{out: cfg.Stderr, quiet: cfg.Quiet}
+	p := &profileShow{out: cfg.Output.Stderr, quiet: cfg.Output.Quiet}
 	here := len(cfg.Hosts) == 0
 	file, named := strings.CutPrefix(value, profileArrivals+":")
 	p.arrivals = value == profileArrivals || named
@@ -154,7 +154,7 @@ func (p *profileShow) showArrivals(text []byte) {
 // profileWord accepts "--profile arrivals" for "--profile=arrivals". The parser accepts
 // the value of a flag with an optional value only after "=", so it took the word for the
 // program and the flags behind it for the program's arguments.
-func profileWord(cmd *cobra.Command, f *runFlags, args []string) ([]string, error) {
+func profileWord(cmd *cobra.Command, f *observeFlags, args []string) ([]string, error) {
 	if f.profile != profileText || len(args) < 2 || args[0] != profileArrivals && !strings.HasPrefix(args[0], profileArrivals+":") {
 		return args, nil
 	}

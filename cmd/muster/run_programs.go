@@ -22,8 +22,8 @@ type segment struct {
 	args  []string // with the program first
 }
 
-// programFlags sets the programs of a job. slots is as for hostFlags.
-func programFlags(f runFlags, args []string, slots int, cfg *launch.Config) error {
+// setPrograms sets the programs of a job. slots is as for hostFlags.set.
+func (f *runFlags) setPrograms(args []string, slots int, cfg *launch.Config) error {
 	segments, err := parseSegments(args)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func workingDir(dir string, cfg *launch.Config) (string, error) {
 // relative path is relative to the current directory, not to that of --wdir.
 func resolve(name string, elsewhere bool, cfg *launch.Config) (path string, err error) {
 	path = name
-	if len(cfg.Hosts) == 0 || cfg.Copy {
+	if len(cfg.Hosts) == 0 || cfg.Remote.Copy {
 		if path, err = findProgram(name); err != nil {
 			return "", err
 		}

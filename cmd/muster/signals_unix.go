@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// forwarded returns the signals that muster run passes on to the ranks.
-func forwarded() []os.Signal {
+// forwardedSignals returns the signals that muster run passes on to the ranks.
+func forwardedSignals() []os.Signal {
 	return []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT}
 }

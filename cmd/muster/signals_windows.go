@@ -2,5 +2,5 @@ package main
 
 import "os"
 
-// forwarded returns the signals that muster run passes on to the ranks.
-func forwarded() []os.Signal { return []os.Signal{os.Interrupt} }
+// forwardedSignals returns the signals that muster run passes on to the ranks.
+func forwardedSignals() []os.Signal { return []os.Signal{os.Interrupt} }

@@ -37,17 +37,17 @@ func wantTrace(file string, cfg *launch.Config) (show func(status int), err erro
 	// its agent gives it another.
 	cfg.ExtraEnv = append(cfg.ExtraEnv, "MUSTER_TRACE="+name)
 	cfg.Env = append(cfg.Env, "MUSTER_TRACE="+name)
-	cfg.Fetch = launch.Fetch{Env: "MUSTER_TRACE", File: name}
+	cfg.Remote.Fetch = launch.Fetch{Env: "MUSTER_TRACE", File: name}
 	return func(status int) {
 		info, err := os.Stat(name)
 		switch {
 		case status != 0:
-			fmt.Fprintln(cfg.Stderr, "muster: no trace: the job has failed")
+			fmt.Fprintln(cfg.Output.Stderr, "muster: no trace: the job has failed")
 		case err != nil || info.Size() == 0:
-			fmt.Fprintln(cfg.Stderr, "muster: no trace: rank 0 has written none. Programs that use Muster write it in Finalize, or at the end of mpi.Main")
-		case cfg.Quiet:
+			fmt.Fprintln(cfg.Output.Stderr, "muster: no trace: rank 0 has written none. Programs that use Muster write it in Finalize, or at the end of mpi.Main")
+		case cfg.Output.Quiet:
 		default:
-			fmt.Fprintf(cfg.Stderr, "muster: the trace is in %s; \"muster trace %[1]s\" summarises it, and https://ui.perfetto.dev shows it\n", file)
+			fmt.Fprintf(cfg.Output.Stderr, "muster: the trace is in %s; \"muster trace %[1]s\" summarises it, and https://ui.perfetto.dev shows it\n", file)
 		}
 	}, nil
 }

@@ -36,6 +36,44 @@ type Config struct {
 	// Hosts are the machines to run on, in the order of ranks. Default: this
 	// machine, without agents.
 	Hosts []Host
+	// Remote describes how to reach them.
+	Remote Remote
+
+	// MapBy is the order in which ranks are assigned to hosts and cores. Default: host
+	// by host, and neighboring cores.
+	MapBy MapBy
+	// Bind controls core binding. Default BindAuto: bind each rank to its share of
+	// the cores if there is at least one core for each rank and no cgroup quota; a
+	// quota does not apply to particular cores.
+	Bind Bind
+	// ReportBindings makes Run report the cores of each rank.
+	ReportBindings bool
+
+	// Stdin is the input of rank 0; the other ranks have none. Default: none.
+	Stdin io.Reader
+	// Output describes the output of the ranks and of Run. Default: discarded.
+	Output Output
+	// Limits bound the time of the job. Default: those of its fields.
+	Limits Limits
+
+	// ExitLeaves lets ranks exit with status 0 without Finalize, as MPICH does. The job
+	// fails only if all others wait for them. Default: such a rank has failed.
+	ExitLeaves bool
+
+	// Metrics, if not nil, is called when the job begins, with a function that returns
+	// the current counters of all ranks, or none when the job has ended. The ranks need
+	// the variable MUSTER_METRICS. Default: none.
+	Metrics func(read func() []RankMetrics)
+
+	// Signals are forwarded to the ranks. Default: none. Commands pass a channel
+	// registered with signal.Notify.
+	Signals <-chan os.Signal
+
+	layout layout // the ranks of each host
+}
+
+// Remote describes how a job reaches its hosts. None of it applies to a job on this machine.
+type Remote struct {
 	// RSH is the command that starts a process on a host, as returned by
 	// ParseRSH. Default: ssh, and no remote shell for this machine.
 	RSH []string
@@ -47,46 +85,47 @@ type Config struct {
 	// TreeWidth is the number of agents that the launcher, and each agent, starts
 	// itself. Default: 16.
 	TreeWidth int
-	// StartTimeout limits each stage of the start. Default: one minute on several
-	// hosts, no limit on this machine. Negative: no limit.
-	StartTimeout time.Duration
-	// Retry makes Run retry hosts that ssh cannot reach, until StartTimeout: in a
+	// Retry makes Run retry hosts that ssh cannot reach, until Limits.Start: in a
 	// cluster that is still starting, names and servers become available late.
 	Retry bool
+	// Fetch is a file that rank 0 writes on its host and that is fetched from there, if
+	// Hosts is not empty. Default: none.
+	Fetch Fetch
 
-	// MapBy is the order in which ranks are assigned to hosts and cores. Default: host
-	// by host, and neighboring cores.
-	MapBy MapBy
+	pingEvery time.Duration // interval of the pings to a host
+}
 
-	// Stdin is the input of rank 0; the other ranks have none. Default: none.
-	Stdin io.Reader
+// Output describes where the output of the ranks goes, and what Run itself prints.
+type Output struct {
 	// Stdout and Stderr receive the output of all ranks, line by line. Stderr also
 	// receives the messages of Run itself. Default: discarded.
 	Stdout, Stderr io.Writer
-
-	// Bind controls core binding. Default BindAuto: bind each rank to its share of
-	// the cores if there is at least one core for each rank and no cgroup quota; a
-	// quota does not apply to particular cores.
-	Bind Bind
-	// ReportBindings makes Run report the cores of each rank.
-	ReportBindings bool
 	// Label controls whether output lines are labelled with their rank. Default
 	// LabelAuto: if there is more than one rank.
 	Label Label
-	// Output is a directory in which the output of each rank is written to two files,
+	// Dir is a directory in which the output of each rank is written to two files,
 	// in place of Stdout and Stderr. If one cannot be written, Run reports it and the
 	// status is not 0. Default: none.
-	Output string
+	Dir string
 	// Quiet suppresses the messages of Run itself, except that output is lost; the exit
 	// status remains.
 	Quiet bool
 	// Verbose makes Run log the steps of the job to Stderr.
 	Verbose bool
+}
 
-	// StuckAfter is how long ranks must wait without any progress before Run
+// Limits bound the time of a job and of its parts.
+type Limits struct {
+	// Start limits each stage of the start. Default: one minute on several
+	// hosts, no limit on this machine. Negative: no limit.
+	Start time.Duration
+	// Job limits the time of the job. Run then reports which rank waits for which
+	// and ends the ranks; Result.Status is TimeoutStatus. Default: no limit.
+	Job time.Duration
+	// Stuck is how long ranks must wait without any progress before Run
 	// reports which rank waits for which and what the others do. Default: one
 	// minute. Negative: never.
-	StuckAfter time.Duration
+	Stuck time.Duration
 	// EndStuck makes Run end the job with the first such report, unless a rank computes;
 	// Result.Status is TimeoutStatus. Default: the report is repeated while nothing
 	// progresses, and the job goes on.
@@ -98,30 +137,6 @@ type Config struct {
 	// small job then ends within a second, and all ranks of a large job still notice
 	// the failure.
 	Grace time.Duration
-
-	// ExitLeaves lets ranks exit with status 0 without Finalize, as MPICH does. The job
-	// fails only if all others wait for them. Default: such a rank has failed.
-	ExitLeaves bool
-
-	// Fetch is a file that rank 0 writes on its host and that is fetched from there, if
-	// Hosts is not empty. Default: none.
-	Fetch Fetch
-
-	// Metrics, if not nil, is called when the job begins, with a function that returns
-	// the current counters of all ranks, or none when the job has ended. The ranks need
-	// the variable MUSTER_METRICS. Default: none.
-	Metrics func(read func() []RankMetrics)
-
-	// Timeout limits the time of the job. Run then reports which rank waits for which
-	// and ends the ranks; Result.Status is TimeoutStatus. Default: no limit.
-	Timeout time.Duration
-
-	// Signals are forwarded to the ranks. Default: none. Commands pass a channel
-	// registered with signal.Notify.
-	Signals <-chan os.Signal
-
-	layout    layout        // the ranks of each host
-	pingEvery time.Duration // interval of the pings to a host
 }
 
 // Bind is a core binding policy.
@@ -156,8 +171,8 @@ const (
 	LabelNever
 )
 
-// TimeoutStatus is the status of a job that has exceeded Config.Timeout, as of timeout(1), or
-// was ended because of Config.EndStuck.
+// TimeoutStatus is the status of a job that has exceeded Limits.Job, as of timeout(1), or
+// was ended because of Limits.EndStuck.
 const TimeoutStatus = 124
 
 // ParseBind parses the value of the flag --bind-to.
@@ -237,28 +252,14 @@ func (c *Config) complete() error {
 	if err := c.completePrograms(); err != nil {
 		return err
 	}
-	if c.Stdout == nil {
-		c.Stdout = io.Discard
-	}
-	if c.Stderr == nil {
-		c.Stderr = io.Discard
-	}
-	if c.StuckAfter == 0 {
-		c.StuckAfter = defaultStuckAfter
-	}
-	if c.Timeout < 0 {
-		return fmt.Errorf("launch: time limit of %v: use a time such as 10m", c.Timeout)
-	}
-	if c.Grace < 0 {
-		return fmt.Errorf("launch: grace of %v: use a time such as 5s", c.Grace)
-	}
-	if c.pingEvery == 0 {
+	if c.Remote.pingEvery == 0 {
 		var err error
-		if c.pingEvery, err = pingInterval(c.Env, c.ExtraEnv); err != nil {
+		if c.Remote.pingEvery, err = pingInterval(c.Env, c.ExtraEnv); err != nil {
 			return err
 		}
 	}
-	return nil
+	c.Output.complete()
+	return c.Limits.complete(len(c.Hosts) > 0)
 }
 
 func (c *Config) completeHosts() (err error) {
@@ -276,23 +277,63 @@ func (c *Config) completeHosts() (err error) {
 			return fmt.Errorf("launch: %w", err)
 		}
 	}
-	if c.AgentPath == "" {
-		if c.AgentPath, err = os.Executable(); err != nil {
+	return c.Remote.complete()
+}
+
+func (r *Remote) complete() (err error) {
+	if r.AgentPath == "" {
+		if r.AgentPath, err = os.Executable(); err != nil {
 			return fmt.Errorf("launch: find the path of muster for the agents: %w; set it with --agent-path", err)
 		}
 	}
-	if c.TreeWidth == 0 {
-		c.TreeWidth = defaultTreeWidth
+	if r.TreeWidth == 0 {
+		r.TreeWidth = defaultTreeWidth
 	}
-	if c.TreeWidth < 1 {
-		return fmt.Errorf("launch: agent tree of width %d: use 1 or more", c.TreeWidth)
-	}
-	if c.StartTimeout == 0 {
-		c.StartTimeout = defaultStart
+	if r.TreeWidth < 1 {
+		return fmt.Errorf("launch: agent tree of width %d: use 1 or more", r.TreeWidth)
 	}
 	return nil
 }
 
-func (c *Config) labelled() bool {
-	return c.Label == LabelAlways || c.Label == LabelAuto && c.Ranks > 1
+func (o *Output) complete() {
+	if o.Stdout == nil {
+		o.Stdout = io.Discard
+	}
+	if o.Stderr == nil {
+		o.Stderr = io.Discard
+	}
+}
+
+// labels reports whether the lines of a number of ranks are labelled.
+func (o *Output) labels(ranks int) bool {
+	return o.Label == LabelAlways || o.Label == LabelAuto && ranks > 1
+}
+
+// whole returns the writer of a job's only rank without labels, for which it need not be split
+// into lines; nil if there is none.
+func (o *Output) whole(ranks int, isStderr bool) io.Writer {
+	switch {
+	case ranks > 1 || o.labels(ranks) || o.Dir != "":
+		return nil
+	case isStderr:
+		return o.Stderr
+	}
+	return o.Stdout
+}
+
+// complete fills in the defaults of a job on this machine or, if remote, on hosts.
+func (l *Limits) complete(remote bool) error {
+	if l.Job < 0 {
+		return fmt.Errorf("launch: time limit of %v: use a time such as 10m", l.Job)
+	}
+	if l.Grace < 0 {
+		return fmt.Errorf("launch: grace of %v: use a time such as 5s", l.Grace)
+	}
+	if l.Stuck == 0 {
+		l.Stuck = defaultStuckAfter
+	}
+	if l.Start == 0 && remote {
+		l.Start = defaultStart
+	}
+	return nil
 }

@@ -1,6 +1,6 @@
 package launch
 
-// Programs that are sent to the hosts with the job (Config.Copy). The launcher sends the
+// Programs that are sent to the hosts with the job (Remote.Copy). The launcher sends the
 // files in pieces ahead of the job, down the tree of agents; each agent writes them to
 // temporary directories, runs them from there, and removes them when it ends.
 

@@ -55,8 +55,8 @@ func TestCopyProgram(t *testing.T) {
 	for _, width := range []int{1, 3} {
 		got := runJob(t, Config{
 			Programs: []Program{{Ranks: 2, Prog: here, Args: []string{"x"}}, {Ranks: 1, Prog: other, Args: []string{"y"}}},
-			Env:      os.Environ(), Copy: true, Label: LabelNever, TreeWidth: width,
-			Hosts: []Host{{"a", 1}, {"b", 1}, {"c", 1}}, RSH: sameMachine(t),
+			Env:      os.Environ(), Remote: Remote{Copy: true, TreeWidth: width, RSH: sameMachine(t)}, Output: Output{Label: LabelNever},
+			Hosts: []Host{{"a", 1}, {"b", 1}, {"c", 1}},
 		})
 		for _, want := range []string{"0 x first \n", "1 x first \n", "2 y other\n"} {
 			if got.Status != 0 || got.err != "" || strings.Count(got.out, want) != 1 {
@@ -67,11 +67,11 @@ func TestCopyProgram(t *testing.T) {
 	if left, err := os.ReadDir(there); err != nil || len(left) > 0 {
 		t.Errorf("the copies must be removed when the job has ended: %v, %v", left, err)
 	}
-	cfg := Config{Prog: here, Copy: true, Env: os.Environ(), Hosts: []Host{{"a", 1}}, RSH: []string{"env", "TMPDIR=/nowhere", "AGENT_OF={host}"}}
+	cfg := Config{Prog: here, Remote: Remote{Copy: true, RSH: []string{"env", "TMPDIR=/nowhere", "AGENT_OF={host}"}}, Env: os.Environ(), Hosts: []Host{{"a", 1}}}
 	if text := failsToStart(t, cfg, soon); !strings.Contains(text, "host a: copy first: ") || !strings.Contains(text, "set TMPDIR") {
 		t.Errorf("a host without space for copies must be named: %s", text)
 	}
-	cfg.Prog, cfg.RSH = "/no/such/program", sameMachine(t)
+	cfg.Prog, cfg.Remote.RSH = "/no/such/program", sameMachine(t)
 	if text := failsToStart(t, cfg, soon); !strings.Contains(text, "copy the program to the hosts: open /no/such/program") {
 		t.Errorf("a missing program must be reported: %s", text)
 	}

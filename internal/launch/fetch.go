@@ -93,7 +93,7 @@ func (b *remoteBackend) writeFetched(piece []byte) {
 	if b.fetchedBytes == 0 {
 		flags |= os.O_TRUNC
 	}
-	f, err := os.OpenFile(b.cfg.Fetch.File, flags, 0o666)
+	f, err := os.OpenFile(b.cfg.Remote.Fetch.File, flags, 0o666)
 	if err == nil {
 		_, err = f.Write(piece)
 		err = errors.Join(err, f.Close())

@@ -14,9 +14,9 @@ func TestTimeout(t *testing.T) {
 	for name, hosts := range map[string][]Host{"one host": nil, "several hosts": {{"a", 1}, {"b", 1}}} {
 		for limit := 2 * time.Second; ; limit *= 3 {
 			dir := t.TempDir()
-			cfg := Config{Ranks: 2, Prog: shell(t), Args: []string{"-c", `touch "$0/$PMI_RANK"; exec sleep 600`, dir}, Env: os.Environ(), Hosts: hosts, Timeout: limit}
+			cfg := Config{Ranks: 2, Prog: shell(t), Args: []string{"-c", `touch "$0/$PMI_RANK"; exec sleep 600`, dir}, Env: os.Environ(), Hosts: hosts, Limits: Limits{Job: limit}}
 			if hosts != nil {
-				cfg.RSH = sameMachine(t)
+				cfg.Remote.RSH = sameMachine(t)
 			}
 			began := time.Now()
 			got := runJob(t, cfg)
@@ -39,7 +39,7 @@ func TestTimeout(t *testing.T) {
 			break
 		}
 	}
-	if got := runRole(t, "hello", Config{Ranks: 2, Timeout: time.Minute}); got.Status != 0 || got.err != "" {
+	if got := runRole(t, "hello", Config{Ranks: 2, Limits: Limits{Job: time.Minute}}); got.Status != 0 || got.err != "" {
 		t.Errorf("a job within the limit must not be affected: %+v", got)
 	}
 }
@@ -71,9 +71,9 @@ func TestOutputFiles(t *testing.T) {
 	script := []string{"-c", `echo "out $PMI_RANK"; echo "err $PMI_RANK" >&2; printf end`}
 	for name, hosts := range map[string][]Host{"one host": nil, "several hosts": {{"a", 6}, {"b", 6}}} {
 		dir := filepath.Join(t.TempDir(), "new", "dir")
-		cfg := Config{Prog: shell(t), Args: script, Env: os.Environ(), Hosts: hosts, Output: dir}
+		cfg := Config{Prog: shell(t), Args: script, Env: os.Environ(), Hosts: hosts, Output: Output{Dir: dir}}
 		if cfg.Ranks = 12; hosts != nil {
-			cfg.RSH = sameMachine(t)
+			cfg.Remote.RSH = sameMachine(t)
 		}
 		got := runJob(t, cfg)
 		if got.Status != 0 || got.out != "" || got.err != "" {
@@ -90,7 +90,7 @@ func TestOutputFiles(t *testing.T) {
 	full := filepath.Join(t.TempDir(), "rank-0.err")
 	for script, status := range map[string]int{"echo lost >&2": 1, "echo lost >&2; exit 7": 7} {
 		script = `rm "$0"; ln -s /dev/full "$0"; ` + script // before the first output, which opens the file
-		got := runJob(t, Config{Ranks: 1, Prog: shell(t), Args: []string{"-c", script, full}, Env: os.Environ(), Output: filepath.Dir(full), Quiet: true})
+		got := runJob(t, Config{Ranks: 1, Prog: shell(t), Args: []string{"-c", script, full}, Env: os.Environ(), Output: Output{Dir: filepath.Dir(full), Quiet: true}})
 		if want := "muster: output is lost: write " + full + ": no space left on device\n"; got.Status != status || got.err != want {
 			t.Errorf("%s: lost output must be reported, and the status be %d: %+v", script, status, got)
 		}
@@ -102,7 +102,7 @@ func TestOutputFiles(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text := failsToStart(t, Config{Prog: shell(t), Ranks: 1, Output: file}, soon); !strings.Contains(text, "directory for output") {
+	if text := failsToStart(t, Config{Prog: shell(t), Ranks: 1, Output: Output{Dir: file}}, soon); !strings.Contains(text, "directory for output") {
 		t.Errorf("a file in place of the directory must be reported: %s", text)
 	}
 }
@@ -110,13 +110,13 @@ func TestOutputFiles(t *testing.T) {
 func TestSeveralPrograms(t *testing.T) {
 	script := `echo "$PMI_RANK of $PMI_SIZE: $0 $1 $X $PWD"`
 	dir := t.TempDir()
-	cfg := Config{Label: LabelNever, Env: os.Environ(), Dir: t.TempDir(), Programs: []Program{
+	cfg := Config{Output: Output{Label: LabelNever}, Env: os.Environ(), Dir: t.TempDir(), Programs: []Program{
 		{Ranks: 2, Prog: shell(t), Args: []string{"-c", script, "first", "a"}},
 		{Ranks: 1, Prog: shell(t), Args: []string{"-c", script, "second", "b"}, Dir: dir, Env: []string{"X=x"}},
 	}}
 	for name, hosts := range map[string][]Host{"one host": nil, "several hosts": {{"a", 1}, {"b", 2}}} {
 		if cfg.Hosts = hosts; hosts != nil {
-			cfg.RSH = sameMachine(t)
+			cfg.Remote.RSH = sameMachine(t)
 		}
 		got := runJob(t, cfg)
 		for _, want := range []string{
@@ -139,12 +139,12 @@ func TestSeveralPrograms(t *testing.T) {
 }
 
 func TestRanksByNode(t *testing.T) {
-	got := onHosts(t, "hello", "a:2,b:2", Config{MapBy: MapBy{Node: true}, Label: LabelAlways})
+	got := onHosts(t, "hello", "a:2,b:2", Config{MapBy: MapBy{Node: true}, Output: Output{Label: LabelAlways}})
 	if got.Status != 0 {
 		t.Fatalf("the job failed: %+v", got)
 	}
 	script := Config{Prog: shell(t), Args: []string{"-c", `echo "$PMI_RANK on $AGENT_OF, local $PMI_LOCAL_RANK"`}, Env: os.Environ(),
-		Hosts: []Host{{"a", 2}, {"b", 2}}, RSH: sameMachine(t), MapBy: MapBy{Node: true}, Label: LabelNever}
+		Hosts: []Host{{"a", 2}, {"b", 2}}, Remote: Remote{RSH: sameMachine(t)}, MapBy: MapBy{Node: true}, Output: Output{Label: LabelNever}}
 	got = runJob(t, script)
 	for _, want := range []string{"0 on a", "1 on b", "2 on a", "3 on b"} {
 		if strings.Count(got.out, want) != 1 {
@@ -162,12 +162,12 @@ func TestReportBindings(t *testing.T) {
 	if strings.Count(got.err, "muster: rank ") != 2 || strings.Count(got.err, "CPU") != 2 || !strings.Contains(got.err, "(socket ") {
 		t.Errorf("the cores of both ranks must be reported: %s", got.err)
 	}
-	cfg.Hosts, cfg.RSH, cfg.Bind = []Host{{"a", 2}}, sameMachine(t), BindNone
+	cfg.Hosts, cfg.Remote.RSH, cfg.Bind = []Host{{"a", 2}}, sameMachine(t), BindNone
 	if got := runJob(t, cfg); got.err != "muster: host a: rank 0: not bound\nmuster: host a: rank 1: not bound\n" {
 		t.Errorf("ranks that are not bound must be reported with their host: %q", got.err)
 	}
 	m := thisMachine()
-	for line := range strings.Lines(runRole(t, "binding", Config{Ranks: 2, Bind: BindSocket, Label: LabelNever}).out) {
+	for line := range strings.Lines(runRole(t, "binding", Config{Ranks: 2, Bind: BindSocket, Output: Output{Label: LabelNever}}).out) {
 		list, _, _ := strings.Cut(strings.TrimPrefix(line, "cores="), " ")
 		threads := 0
 		for _, core := range m.widen([]int{0}, BindSocket) {
@@ -180,7 +180,7 @@ func TestReportBindings(t *testing.T) {
 }
 
 func TestVerbose(t *testing.T) {
-	got := onHosts(t, "hello", "a,b", Config{Verbose: true})
+	got := onHosts(t, "hello", "a,b", Config{Output: Output{Verbose: true}})
 	for _, want := range []string{`msg="starting agent" host=a`, `msg="agent ready" host=b`, `msg="rank started" rank=1 host=b pid=`, `msg="rank exited" rank=0 how=`, "level=INFO"} {
 		if !strings.Contains(got.err, want) {
 			t.Errorf("the log must contain %q: %s", want, got.err)

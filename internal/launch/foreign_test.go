@@ -48,7 +48,7 @@ func TestOpenMPIProgramIsRefused(t *testing.T) {
 	if out, err := exec.CommandContext(ctx, mpicc, "-o", prog, source).CombinedOutput(); err != nil {
 		t.Skipf("mpicc.openmpi does not work here: %v\n%s", err, out)
 	}
-	_, err = Run(ctx, Config{Ranks: 4, Prog: prog, Env: os.Environ(), Stdout: io.Discard, Stderr: io.Discard})
+	_, err = Run(ctx, Config{Ranks: 4, Prog: prog, Env: os.Environ(), Output: Output{Stdout: io.Discard, Stderr: io.Discard}})
 	for _, want := range []string{"is linked with libmpi.so.", "4 jobs of one rank", "muster cc", "--mpich", "mpirun"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error must contain %q: %v", want, err)

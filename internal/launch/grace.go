@@ -23,7 +23,7 @@ const (
 
 // grace computes the time left for ranks to exit by themselves.
 type grace struct {
-	fixed time.Duration // Config.Grace; 0: adaptive, as above
+	fixed time.Duration // Limits.Grace; 0: adaptive, as above
 	cores int           // of this machine
 
 	began, moved time.Time

@@ -56,11 +56,11 @@ func TestAllSurvivorsNoticeFailure(t *testing.T) {
 
 // With --grace the time is fixed.
 func TestFixedGrace(t *testing.T) {
-	r := runRole(t, "linger", Config{Ranks: 32, Grace: 200 * time.Millisecond})
+	r := runRole(t, "linger", Config{Ranks: 32, Limits: Limits{Grace: 200 * time.Millisecond}})
 	if n := strings.Count(r.out, "has noticed it"); n > 25 {
 		t.Errorf("with a grace of 200 ms ranks that need up to 620 ms must be ended; %d of 31 were not", n)
 	}
-	r = runRole(t, "linger", Config{Ranks: 3, Grace: time.Minute})
+	r = runRole(t, "linger", Config{Ranks: 3, Limits: Limits{Grace: time.Minute}})
 	if strings.Count(r.out, "has noticed it") != 2 || r.took > 20*time.Second {
 		t.Errorf("ranks that exit by themselves must not be waited for: %v\n%s", r.took, r.out)
 	}

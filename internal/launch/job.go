@@ -94,16 +94,16 @@ func newJob(cfg *Config) *job {
 	both := new(screen)
 	j := &job{
 		cfg:     cfg,
-		stdout:  newSink(both, cfg.Stdout),
-		stderr:  newSink(both, cfg.Stderr),
+		stdout:  newSink(both, cfg.Output.Stdout),
+		stderr:  newSink(both, cfg.Output.Stderr),
 		events:  newMailbox(),
 		scrapes: make(chan chan []RankMetrics),
 		done:    make(chan struct{}),
 		ranks:   make([]rankState, cfg.Ranks),
 	}
-	j.log = newLog(cfg.Verbose, j.stderr)
+	j.log = newLog(cfg.Output.Verbose, j.stderr)
 	j.pending = cfg.Ranks
-	j.grace = grace{fixed: cfg.Grace, cores: thisMachine().usable()}
+	j.grace = grace{fixed: cfg.Limits.Grace, cores: thisMachine().usable()}
 	j.starting = newStartWatch(cfg, time.Now())
 	j.endTimer = time.NewTimer(time.Hour)
 	j.endTimer.Stop()
@@ -116,12 +116,12 @@ func (j *job) lines(rank int, isStderr bool) func(text []byte) {
 		return j.files.writer(rank, isStderr)
 	}
 	var label []byte
-	if j.cfg.labelled() {
+	if j.cfg.Output.labels(j.cfg.Ranks) {
 		label = rankLabel(rank, j.cfg.Ranks)
 	}
 	if isStderr {
 		write := j.stderr.labelled(label)
-		if label == nil || j.cfg.Quiet {
+		if label == nil || j.cfg.Output.Quiet {
 			return write
 		}
 		return func(text []byte) { write(j.folds.rest(rank, text)) }
@@ -140,16 +140,16 @@ func (j *job) post(e event) { j.events.put(e) }
 // loop runs the job until its last rank has exited.
 func (j *job) loop(ctx context.Context) {
 	defer close(j.done)
-	watch := stuckWatch{after: j.cfg.StuckAfter}
+	watch := stuckWatch{after: j.cfg.Limits.Stuck}
 	var look <-chan time.Time
-	if _, ok := j.backend.pulse(); j.cfg.StuckAfter > 0 && ok {
-		t := time.NewTicker(stuckInterval(j.cfg.StuckAfter))
+	if _, ok := j.backend.pulse(); j.cfg.Limits.Stuck > 0 && ok {
+		t := time.NewTicker(stuckInterval(j.cfg.Limits.Stuck))
 		defer t.Stop()
 		look = t.C
 	}
 	late := j.starting.ticker()
 	defer late.Stop()
-	limit := limitTimer(j.cfg.Timeout)
+	limit := limitTimer(j.cfg.Limits.Job)
 	defer limit.Stop()
 	defer j.leavers.stop()
 	defer j.unreached.stop()
@@ -532,7 +532,7 @@ func (j *job) result() Result {
 
 // notice prints lines of the launcher itself.
 func (j *job) notice(lines ...string) {
-	if j.cfg.Quiet {
+	if j.cfg.Output.Quiet {
 		return
 	}
 	var text []byte

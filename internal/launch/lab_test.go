@@ -25,7 +25,7 @@ func TestJobOnLab(t *testing.T) {
 	}
 	var r jobRun
 	for _, width := range []int{16, 1} {
-		r = runRole(t, "hello", Config{Hosts: hosts, RSH: rsh, Label: LabelNever, TreeWidth: width})
+		r = runRole(t, "hello", Config{Hosts: hosts, Remote: Remote{RSH: rsh, TreeWidth: width}, Output: Output{Label: LabelNever}})
 		if r.Status != 0 || r.err != "" {
 			t.Fatalf("64 ranks on 4 hosts must end well: %+v", r)
 		}
@@ -47,7 +47,7 @@ func TestJobOnLab(t *testing.T) {
 	if err := l.Cut(l.Hosts()[1], 0); err != nil {
 		t.Fatal(err)
 	}
-	if r := runRole(t, "hello", Config{Hosts: hosts, RSH: rsh}); r.Status != 0 {
+	if r := runRole(t, "hello", Config{Hosts: hosts, Remote: Remote{RSH: rsh}}); r.Status != 0 {
 		t.Errorf("agents need no network when their shell needs none: %+v", r.Result)
 	}
 }

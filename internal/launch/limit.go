@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// limitTimer returns the timer of Config.Timeout; it never fires if there is no limit.
+// limitTimer returns the timer of Limits.Job; it never fires if there is no limit.
 func limitTimer(limit time.Duration) *time.Timer {
 	t := time.NewTimer(max(limit, time.Hour))
 	t.Stop()
@@ -27,6 +27,6 @@ func (j *job) timedOut() {
 	}
 	j.pending = 0
 	j.starting.over = true
-	j.fail(-1, fmt.Sprintf("the job has taken longer than %s, the limit of --timeout", seconds(j.cfg.Timeout)), TimeoutStatus)
+	j.fail(-1, fmt.Sprintf("the job has taken longer than %s, the limit of --timeout", seconds(j.cfg.Limits.Job)), TimeoutStatus)
 	j.endNow()
 }

@@ -44,15 +44,7 @@ func hostname() string {
 // outputDirectly returns the launcher's own file for a single rank without labels, so
 // that the rank can use a terminal.
 func (b *localBackend) outputDirectly(isStderr bool) *os.File {
-	cfg := b.job.cfg
-	if cfg.labelled() || cfg.Ranks > 1 || cfg.Output != "" {
-		return nil
-	}
-	w := cfg.Stdout
-	if isStderr {
-		w = cfg.Stderr
-	}
-	f, _ := w.(*os.File)
+	f, _ := b.job.cfg.Output.whole(b.job.cfg.Ranks, isStderr).(*os.File)
 	return f
 }
 

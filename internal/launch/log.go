@@ -1,6 +1,6 @@
 package launch
 
-// The log of Config.Verbose: the steps of a job as records of log/slog, for users who
+// The log of Output.Verbose: the steps of a job as records of log/slog, for users who
 // look for the step that takes long or fails.
 
 import (
@@ -26,7 +26,7 @@ func (w logWriter) Write(line []byte) (int, error) {
 
 // logEvent logs an event of the job.
 func (j *job) logEvent(e event) {
-	if !j.cfg.Verbose {
+	if !j.cfg.Output.Verbose {
 		return
 	}
 	switch {

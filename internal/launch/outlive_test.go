@@ -80,7 +80,7 @@ func roleUnreachable(c pmi.Client) int {
 func TestUnreachableRank(t *testing.T) {
 	for _, hosts := range []string{"", "a:2,b:1,c:1"} {
 		for _, stay := range []string{"", "STAY=1"} {
-			cfg := Config{ExtraEnv: []string{stay}, pingEvery: 20 * time.Millisecond}
+			cfg := Config{ExtraEnv: []string{stay}, Remote: Remote{pingEvery: 20 * time.Millisecond}}
 			if stay == "" {
 				cfg.ExtraEnv = nil
 			}
@@ -89,7 +89,7 @@ func TestUnreachableRank(t *testing.T) {
 				cfg.Ranks = 4
 				r = runRole(t, "unreachable", cfg)
 			} else {
-				cfg.pingEvery = 200 * time.Millisecond // the bound must not be too short for agents
+				cfg.Remote.pingEvery = 200 * time.Millisecond // the bound must not be too short for agents
 				r = onHosts(t, "unreachable", hosts, cfg)
 			}
 			if r.Status != 0 || strings.Count(r.out, "rank 3 counts as failed") != 3 || !strings.Contains(r.err, "unreachable over the network for rank") ||
@@ -122,7 +122,7 @@ func TestSignalEndsSurvivors(t *testing.T) {
 		out.await(t, "ready", 3)
 		signals <- syscall.SIGTERM
 	}()
-	r := runRole(t, "survive", Config{Ranks: 3, Stdout: out, Signals: signals})
+	r := runRole(t, "survive", Config{Ranks: 3, Output: Output{Stdout: out}, Signals: signals})
 	if r.Status != 128+int(syscall.SIGTERM) || r.Cause != "the job was ended by SIGTERM" || strings.Contains(r.err, "continues") {
 		t.Errorf("the job must end because of the signal: %+v", r)
 	}

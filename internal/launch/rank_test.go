@@ -442,11 +442,11 @@ func runRole(t testing.TB, role string, cfg Config) jobRun {
 func runJob(t testing.TB, cfg Config) jobRun {
 	t.Helper()
 	var out, errOut watched
-	if cfg.Stdout == nil {
-		cfg.Stdout = &out
+	if cfg.Output.Stdout == nil {
+		cfg.Output.Stdout = &out
 	}
-	if cfg.Stderr == nil {
-		cfg.Stderr = &errOut
+	if cfg.Output.Stderr == nil {
+		cfg.Output.Stderr = &errOut
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -123,14 +123,14 @@ func newKey() string {
 // user has set RSH. Its agent is always started from here, because its name may mean
 // another machine on another host.
 func (b *remoteBackend) start() {
-	base := assignment{RSH: b.cfg.RSH, AgentPath: b.cfg.AgentPath, Width: b.cfg.TreeWidth, Ping: b.cfg.pingEvery}
-	if b.cfg.Retry {
-		base.RetryFor = b.cfg.StartTimeout
+	base := assignment{RSH: b.cfg.Remote.RSH, AgentPath: b.cfg.Remote.AgentPath, Width: b.cfg.Remote.TreeWidth, Ping: b.cfg.Remote.pingEvery}
+	if b.cfg.Remote.Retry {
+		base.RetryFor = b.cfg.Limits.Start
 	}
 	var direct, others []hostRef
 	for i, h := range b.cfg.Hosts {
 		ref := hostRef{i, h.Name}
-		if b.cfg.RSH == nil && isThisMachine(h.Name) {
+		if b.cfg.Remote.RSH == nil && isThisMachine(h.Name) {
 			direct = append(direct, ref)
 		} else {
 			others = append(others, ref)
@@ -151,7 +151,7 @@ func (b *remoteBackend) start() {
 	for _, h := range direct {
 		start([]hostRef{h}, true)
 	}
-	for _, part := range shares(others, b.cfg.TreeWidth) {
+	for _, part := range shares(others, b.cfg.Remote.TreeWidth) {
 		start(part, false)
 	}
 }
@@ -287,15 +287,15 @@ func (b *remoteBackend) agentReady(host int) {
 	spec := jobSpec{
 		JobID: b.job.server.JobID(), Mapping: pmi.FormatMapping(b.cfg.layout.host), Size: b.cfg.Ranks, Keep: b.cfg.Ranks > keepFrom,
 		Programs: b.cfg.Programs, Env: exportEnv(b.cfg.Env, b.cfg.ExtraEnv),
-		Bind: b.cfg.Bind, Within: b.cfg.MapBy.Within, ReportBindings: b.cfg.ReportBindings, Grace: b.job.grace.quiet(b.cfg.Ranks), Fetch: b.cfg.Fetch,
+		Bind: b.cfg.Bind, Within: b.cfg.MapBy.Within, ReportBindings: b.cfg.ReportBindings, Grace: b.job.grace.quiet(b.cfg.Ranks), Fetch: b.cfg.Remote.Fetch,
 	}
 	in := usableInput(b.cfg.Stdin)
 	spec.Stdin = in != nil
-	if b.cfg.StuckAfter > 0 {
-		spec.Pulse = stuckInterval(b.cfg.StuckAfter)
+	if b.cfg.Limits.Stuck > 0 {
+		spec.Pulse = stuckInterval(b.cfg.Limits.Stuck)
 	}
 	var files []string
-	if b.cfg.Copy {
+	if b.cfg.Remote.Copy {
 		files, spec.Copies = copiedFiles(b.cfg.Programs)
 	}
 	body, err := json.Marshal(spec)

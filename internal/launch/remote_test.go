@@ -47,8 +47,8 @@ func onHosts(t testing.TB, role, hosts string, cfg Config) jobRun {
 		t.Fatal(err)
 	}
 	cfg.Hosts = list
-	if cfg.RSH == nil {
-		cfg.RSH = sameMachine(t)
+	if cfg.Remote.RSH == nil {
+		cfg.Remote.RSH = sameMachine(t)
 	}
 	return runRole(t, role, cfg)
 }
@@ -66,7 +66,7 @@ func TestRanksOnSeveralHosts(t *testing.T) {
 		{"a:2,b:2,c:2,d:2,e:2", 0, 1, []int{2, 2, 2, 2, 2}}, // a chain
 		{"a,b,c,d,e,f,g", 0, 2, []int{1, 1, 1, 1, 1, 1, 1}},
 	} {
-		r := onHosts(t, "hello", c.hosts, Config{Ranks: c.ranks, TreeWidth: c.width, Label: LabelNever})
+		r := onHosts(t, "hello", c.hosts, Config{Ranks: c.ranks, Remote: Remote{TreeWidth: c.width}, Output: Output{Label: LabelNever}})
 		if r.Status != 0 || r.Cause != "" || r.err != "" {
 			t.Errorf("%s: the job must end well: %+v", c.hosts, r)
 		}
@@ -87,7 +87,7 @@ func TestRanksOnSeveralHosts(t *testing.T) {
 }
 
 func TestRemoteOutput(t *testing.T) {
-	r := onHosts(t, "lines", "a:2,b:2,c:2", Config{TreeWidth: 1})
+	r := onHosts(t, "lines", "a:2,b:2,c:2", Config{Remote: Remote{TreeWidth: 1}})
 	if r.Status != 0 {
 		t.Fatalf("%+v", r)
 	}
@@ -110,7 +110,7 @@ func TestRemoteOutput(t *testing.T) {
 }
 
 func TestRemoteFailureIsReported(t *testing.T) {
-	r := onHosts(t, "die", "a:2,b:1,c:1", Config{TreeWidth: 1, ExtraEnv: []string{"DIE=7"}})
+	r := onHosts(t, "die", "a:2,b:1,c:1", Config{Remote: Remote{TreeWidth: 1}, ExtraEnv: []string{"DIE=7"}})
 	if r.Status != 7 || !strings.HasPrefix(r.Cause, "rank 3 (pid ") || !strings.Contains(r.Cause, " on c): exit status 7") {
 		t.Errorf("the cause must name rank, host and status: %+v", r.Result)
 	}
@@ -164,7 +164,7 @@ func TestRemoteSignals(t *testing.T) {
 			time.Sleep(3 * sameKeystroke / 2) // apart enough to count as two
 		}
 	}()
-	r := onHosts(t, "signals", "a:1,b:1,c:1", Config{Signals: signals, Stdout: out, TreeWidth: 1})
+	r := onHosts(t, "signals", "a:1,b:1,c:1", Config{Signals: signals, Output: Output{Stdout: out}, Remote: Remote{TreeWidth: 1}})
 	for _, want := range []string{"got user defined signal 1", "got interrupt", "got terminated"} {
 		if strings.Count(out.String(), want) != 3 {
 			t.Errorf("each rank must print %q:\n%s", want, out)
@@ -176,7 +176,7 @@ func TestRemoteSignals(t *testing.T) {
 }
 
 func TestRemoteStuckReport(t *testing.T) {
-	r := onHosts(t, "cycle", "a:2,b:2,c:1", Config{StuckAfter: 300 * time.Millisecond, TreeWidth: 1})
+	r := onHosts(t, "cycle", "a:2,b:2,c:1", Config{Limits: Limits{Stuck: 300 * time.Millisecond}, Remote: Remote{TreeWidth: 1}})
 	for _, want := range []string{
 		"muster: no progress for 0.",
 		"rank 0 waits in Recv from 1 tag 7 on comm world for ",
@@ -197,7 +197,7 @@ func TestRemoteStuckReportOfAwayRank(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
 	}
-	r := onHosts(t, "away", "a:2,b:1", Config{StuckAfter: 500 * time.Millisecond, Prog: shell(t), Args: belowAShell(t)})
+	r := onHosts(t, "away", "a:2,b:1", Config{Limits: Limits{Stuck: 500 * time.Millisecond}, Prog: shell(t), Args: belowAShell(t)})
 	for _, want := range []string{
 		`no progress for \d`,
 		`rank 0 waits in Recv from 1 tag 7 on comm world for \d`,
@@ -229,7 +229,7 @@ func TestRemoteEnvironment(t *testing.T) {
 	}
 	hosts, _ := ParseHosts("a,b")
 	script := `echo "$AGENT_OF $MUSTER_FOO $LD_LIBRARY_PATH $GOFLAG $ADDED ${NOT_FOR_OTHERS-unset} $PMI_RANK $PWD"`
-	r := runJob(t, Config{Hosts: hosts, RSH: rsh, Prog: "sh", Args: []string{"-c", script}, Label: LabelNever,
+	r := runJob(t, Config{Hosts: hosts, Remote: Remote{RSH: rsh}, Prog: "sh", Args: []string{"-c", script}, Output: Output{Label: LabelNever},
 		Env:      append(os.Environ(), "MUSTER_FOO=foo", "LD_LIBRARY_PATH=lib", "GOFLAG=go"),
 		ExtraEnv: []string{"ADDED=a b"}})
 	dir, _ := os.Getwd()
@@ -260,7 +260,7 @@ func failsToStart(t *testing.T, cfg Config, atMost time.Duration) string {
 
 func TestUnreachableHost(t *testing.T) {
 	script := `if [ "$1" = b ]; then printf "a %s\n" banner >&2; echo "ssh: connect to host b port 22: No route to host" >&2; exit 255; fi; shift; exec "$@"`
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}}, RSH: []string{"sh", "-c", script, "sh", "{host}"}}, soon)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}}, Remote: Remote{RSH: []string{"sh", "-c", script, "sh", "{host}"}}}, soon)
 	for _, want := range []string{"host b: ", "exit status 255", "ssh: connect to host b port 22: No route to host"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the error must contain %q: %s", want, got)
@@ -273,8 +273,7 @@ func TestUnreachableHost(t *testing.T) {
 
 func TestUnreachableHostInTree(t *testing.T) {
 	script := `if [ "$1" = d ]; then echo "no such host" >&2; exit 255; fi; shift; exec "$@"`
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}}, TreeWidth: 1,
-		RSH: []string{"sh", "-c", script, "sh", "{host}"}}, soon)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}}, Remote: Remote{TreeWidth: 1, RSH: []string{"sh", "-c", script, "sh", "{host}"}}}, soon)
 	if !strings.Contains(got, "host d: ") || !strings.Contains(got, "no such host") {
 		t.Errorf("the error must name host d and its last line on stderr: %s", got)
 	}
@@ -284,26 +283,26 @@ func TestUnreachableHostIsRetried(t *testing.T) {
 	up := filepath.Join(t.TempDir(), "up")
 	script := `if [ "$1" = b ] && [ ! -e "` + up + `" ]; then touch "` + up + `"; echo "Name or service not known" >&2; exit 255; fi; shift; exec "$@"`
 	rsh := []string{"sh", "-c", script, "sh", "{host}"}
-	r := onHosts(t, "hello", "a:1,b:1", Config{RSH: rsh, Retry: true})
+	r := onHosts(t, "hello", "a:1,b:1", Config{Remote: Remote{RSH: rsh, Retry: true}})
 	if r.Status != 0 || strings.Count(r.out, "hello from") != 2 {
 		t.Errorf("a host that ssh reaches the second time is not unreachable: %+v", r)
 	}
 	never := []string{"sh", "-c", "exit 255", "{host}"}
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: never, Retry: true, StartTimeout: 2 * time.Second}, soon)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, Remote: Remote{RSH: never, Retry: true}, Limits: Limits{Start: 2 * time.Second}}, soon)
 	if !strings.Contains(got, "exit status 255") {
 		t.Errorf("after the time limit the error must be reported: %s", got)
 	}
 }
 
 func TestMissingRemoteShell(t *testing.T) {
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"no-such-shell"}}, soon)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, Remote: Remote{RSH: []string{"no-such-shell"}}}, soon)
 	if !strings.Contains(got, "host a: ") || !strings.Contains(got, "no-such-shell") || !strings.Contains(got, "--rsh") {
 		t.Errorf("the error must name the command and the flag: %s", got)
 	}
 }
 
 func TestMissingAgent(t *testing.T) {
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, AgentPath: "/no/such/muster", RSH: sameMachine(t)}, soon)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, Remote: Remote{AgentPath: "/no/such/muster", RSH: sameMachine(t)}}, soon)
 	if !strings.Contains(got, "host a: ") || !strings.Contains(got, "/no/such/muster") || !strings.Contains(got, "--agent-path") {
 		t.Errorf("the error must name the path and the flag: %s", got)
 	}
@@ -311,7 +310,7 @@ func TestMissingAgent(t *testing.T) {
 
 func TestLoginShellBanner(t *testing.T) {
 	rsh := []string{"sh", "-c", `printf 'Welcome to %s\nno newline at the end' "$1"; shift; exec "$@"`, "sh", "{host}"}
-	r := onHosts(t, "hello", "a:1,b:1", Config{RSH: rsh})
+	r := onHosts(t, "hello", "a:1,b:1", Config{Remote: Remote{RSH: rsh}})
 	if r.Status != 0 || strings.Count(r.out, "hello from") != 2 || strings.Contains(r.out, "Welcome") {
 		t.Errorf("output of a shell before the agent must be ignored: %+v", r)
 	}
@@ -322,7 +321,7 @@ func TestOutputInsteadOfAgent(t *testing.T) {
 		`echo "This account is not available."`: `This account is not available.`,
 		`yes "noise without end"`:               "no agent answered",
 	} {
-		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", script, "{host}"}}, soon)
+		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, Remote: Remote{RSH: []string{"sh", "-c", script, "{host}"}}}, soon)
 		if !strings.Contains(got, "host a: ") || !strings.Contains(got, want) {
 			t.Errorf("the error must show %q: %s", want, got)
 		}
@@ -335,7 +334,7 @@ func TestAgentOfOtherVersionOrJob(t *testing.T) {
 		fmt.Sprintf("muster-agent %d 0000", protocolVersion): "key of another job",
 	} {
 		script := `read -r line; key=${line##* }; echo "` + answer + `"; sleep 20`
-		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", script, "{host}"}}, soon)
+		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, Remote: Remote{RSH: []string{"sh", "-c", script, "{host}"}}}, soon)
 		if !strings.Contains(got, "host a: ") || !strings.Contains(got, want) {
 			t.Errorf("an agent that answers %q must be rejected with %q: %s", answer, want, got)
 		}
@@ -344,12 +343,12 @@ func TestAgentOfOtherVersionOrJob(t *testing.T) {
 
 func TestRemoteMissingDirectoryAndProgram(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "only-here")
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}}, RSH: sameMachine(t), Dir: dir}, soon)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}}, Remote: Remote{RSH: sameMachine(t)}, Dir: dir}, soon)
 	if !strings.Contains(got, "no directory "+dir) || !regexp.MustCompile(`host [ab]: `).MatchString(got) {
 		t.Errorf("the error must name host and directory: %s", got)
 	}
 	for _, prog := range []string{"no-such-program", "./no-such-program"} {
-		got = failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: sameMachine(t), Prog: prog}, soon)
+		got = failsToStart(t, Config{Hosts: []Host{{"a", 1}}, Remote: Remote{RSH: sameMachine(t)}, Prog: prog}, soon)
 		if !strings.Contains(got, "host a: ") || !strings.Contains(got, "no-such-program") {
 			t.Errorf("the error must name host and program: %s", got)
 		}
@@ -358,7 +357,7 @@ func TestRemoteMissingDirectoryAndProgram(t *testing.T) {
 
 func TestRemoteStartTimeout(t *testing.T) {
 	never := []string{"sh", "-c", `if [ "$1" = b ]; then exec sleep 20; fi; shift; exec "$@"`, "sh", "{host}"}
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 2}, {"b", 2}}, RSH: never, StartTimeout: 500 * time.Millisecond}, soon)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 2}, {"b", 2}}, Remote: Remote{RSH: never}, Limits: Limits{Start: 500 * time.Millisecond}}, soon)
 	if !strings.Contains(got, `stage "starting agents"`) || !strings.Contains(got, "no answer from b;") {
 		t.Errorf("the error must name the stage and the host: %s", got)
 	}
@@ -367,7 +366,7 @@ func TestRemoteStartTimeout(t *testing.T) {
 		"never-fences": `in the stage "fence"; missing: rank 3 on b;`,
 	} {
 		// Long enough for the other ranks to start on a busy machine.
-		r := onHosts(t, role, "a:2,b:2", Config{StartTimeout: slow * 2 * time.Second})
+		r := onHosts(t, role, "a:2,b:2", Config{Limits: Limits{Start: slow * 2 * time.Second}})
 		if r.Status != 1 || !strings.Contains(r.Cause, want) || r.took > soon {
 			t.Errorf("%s: the cause must contain %q: %+v", role, want, r.Result)
 		}
@@ -377,7 +376,7 @@ func TestRemoteStartTimeout(t *testing.T) {
 func TestInterruptDuringStart(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	time.AfterFunc(200*time.Millisecond, func() { signals <- syscall.SIGINT })
-	r := runJob(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", "sleep 30", "{host}"}, Prog: "true", Signals: signals})
+	r := runJob(t, Config{Hosts: []Host{{"a", 1}}, Remote: Remote{RSH: []string{"sh", "-c", "sleep 30", "{host}"}}, Prog: "true", Signals: signals})
 	if r.Status != 130 || !strings.Contains(r.Cause, "interrupted by SIGINT") || r.took > soon {
 		t.Errorf("an interrupt must end a job that is being started: %+v", r)
 	}
@@ -432,7 +431,7 @@ func TestKilledAgent(t *testing.T) {
 	}
 	for _, width := range []int{2, 1, 0} { // b is reached from the launcher, or through a; the ranks are below a shell
 		out := new(watched)
-		cfg := Config{TreeWidth: width, Stdout: out}
+		cfg := Config{Remote: Remote{TreeWidth: width}, Output: Output{Stdout: out}}
 		if width == 0 {
 			cfg.Prog, cfg.Args = shell(t), belowAShell(t)
 		}
@@ -491,7 +490,7 @@ func TestUnresponsiveHostIsLost(t *testing.T) {
 			}
 		}
 	}()
-	r := onHosts(t, "sleep", "a:1,b:1", Config{Stdout: out, pingEvery: 50 * time.Millisecond})
+	r := onHosts(t, "sleep", "a:1,b:1", Config{Output: Output{Stdout: out}, Remote: Remote{pingEvery: 50 * time.Millisecond}})
 	if r.Status != 1 || !strings.Contains(r.Cause, "host b was lost, with rank 1: it has not answered for 0.3 s") {
 		t.Errorf("a host that does not answer must be reported as lost: %+v", r)
 	}

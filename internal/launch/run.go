@@ -15,8 +15,8 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	}
 	j := newJob(&cfg)
 	var err error
-	if cfg.Output != "" {
-		if j.files, err = createOutput(cfg.Output, cfg.Ranks, j.outputLost); err != nil {
+	if cfg.Output.Dir != "" {
+		if j.files, err = createOutput(cfg.Output.Dir, cfg.Ranks, j.outputLost); err != nil {
 			return Result{}, err
 		}
 		defer j.files.close()

@@ -20,7 +20,7 @@ import (
 
 func TestRanksExchangeAddresses(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 8} {
-		r := runRole(t, "hello", Config{Ranks: n, Label: LabelNever})
+		r := runRole(t, "hello", Config{Ranks: n, Output: Output{Label: LabelNever}})
 		if r.Status != 0 || r.Cause != "" || r.err != "" {
 			t.Errorf("%d ranks must end well: %+v", n, r)
 		}
@@ -137,7 +137,7 @@ func TestPlainCommands(t *testing.T) {
 		{"test $PMI_RANK = 0 || kill -ABRT $$", 134, ""},
 		{"true", 0, ""},
 	} {
-		r := runJob(t, Config{Ranks: 2, Prog: sh, Args: []string{"-c", c.script}, Env: os.Environ(), Quiet: true})
+		r := runJob(t, Config{Ranks: 2, Prog: sh, Args: []string{"-c", c.script}, Env: os.Environ(), Output: Output{Quiet: true}})
 		lines := strings.SplitAfter(r.out, "\n")
 		slices.Sort(lines)
 		if got := strings.Join(lines, ""); r.Status != c.status || got != c.out || r.err != "" {
@@ -226,7 +226,7 @@ func runSignalled(t *testing.T, role string, cfg Config, send ...syscall.Signal)
 	t.Helper()
 	signals := make(chan os.Signal, 8)
 	out := new(watched)
-	cfg.Ranks, cfg.Signals, cfg.Stdout = 2, signals, out
+	cfg.Ranks, cfg.Signals, cfg.Output.Stdout = 2, signals, out
 	go func() {
 		out.await(t, "ready", 2)
 		for _, s := range send {
@@ -264,7 +264,7 @@ func TestSimultaneousInterruptsCountOnce(t *testing.T) {
 		out.await(t, "got interrupt", 2)
 		signals <- syscall.SIGTERM
 	}()
-	if r := runRole(t, "signals", Config{Ranks: 2, Signals: signals, Stdout: out}); r.Status != 0 || r.Cause != "" {
+	if r := runRole(t, "signals", Config{Ranks: 2, Signals: signals, Output: Output{Stdout: out}}); r.Status != 0 || r.Cause != "" {
 		t.Errorf("two SIGINT at the same moment are one: %+v", r)
 	}
 }
@@ -288,7 +288,7 @@ func TestCancel(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		var errOut bytes.Buffer
-		res, err := Run(ctx, Config{Ranks: 2, Prog: shell(t), Args: []string{"-c", "sleep 30"}, Env: os.Environ(), Stderr: &errOut})
+		res, err := Run(ctx, Config{Ranks: 2, Prog: shell(t), Args: []string{"-c", "sleep 30"}, Env: os.Environ(), Output: Output{Stderr: &errOut}})
 		if err != nil || res.Status != 143 || !strings.Contains(errOut.String(), "cancelled") {
 			t.Errorf("a cancelled job must end at once with status 143: %+v, %v\n%s", res, err, &errOut)
 		}
@@ -310,7 +310,7 @@ func TestStuckReport(t *testing.T) {
 
 func stuckReportProblems(t *testing.T) (problems []string) {
 	t.Helper()
-	r := runRole(t, "cycle", Config{Ranks: 5, StuckAfter: 300 * time.Millisecond})
+	r := runRole(t, "cycle", Config{Ranks: 5, Limits: Limits{Stuck: 300 * time.Millisecond}})
 	for _, want := range []string{
 		"muster: no progress for 0.",
 		"rank 0 waits in Recv from 1 tag 7 on comm world for 0.",
@@ -335,7 +335,7 @@ func stuckReportProblems(t *testing.T) (problems []string) {
 func TestStuckJobIsEnded(t *testing.T) {
 	for _, hosts := range []string{"", "a:2,b:1"} {
 		run := func(role string) jobRun {
-			cfg := Config{Ranks: 3, StuckAfter: 200 * time.Millisecond, EndStuck: true}
+			cfg := Config{Ranks: 3, Limits: Limits{Stuck: 200 * time.Millisecond, EndStuck: true}}
 			if hosts == "" {
 				return runRole(t, role, cfg)
 			}
@@ -355,7 +355,7 @@ func TestStuckJobIsEnded(t *testing.T) {
 }
 
 func TestStuckReportOnDemandAndOff(t *testing.T) {
-	r := runRole(t, "cycle", Config{Ranks: 3, StuckAfter: -1})
+	r := runRole(t, "cycle", Config{Ranks: 3, Limits: Limits{Stuck: -1}})
 	if r.err != "" {
 		t.Errorf("switched off, there must be no report:\n%s", r.err)
 	}
@@ -385,7 +385,7 @@ func TestRankBindingAndEnv(t *testing.T) {
 		slices.Sort(lines)
 		return lines
 	}
-	lines := bindings(Config{Ranks: n, Label: LabelAlways})
+	lines := bindings(Config{Ranks: n, Output: Output{Label: LabelAlways}})
 	seen := map[string]bool{}
 	for rank, line := range lines {
 		var cores string
@@ -426,7 +426,7 @@ func TestRanksEndWithLauncher(t *testing.T) {
 // The launcher does not kill the child processes of a rank that has exited by itself.
 func TestBackgroundProcessOutlivesLauncher(t *testing.T) {
 	out := new(watched)
-	r := runJob(t, Config{Ranks: 2, Prog: shell(t), Env: os.Environ(), Stdout: out,
+	r := runJob(t, Config{Ranks: 2, Prog: shell(t), Env: os.Environ(), Output: Output{Stdout: out},
 		Args: []string{"-c", `sleep 20 >/dev/null 2>&1 & echo pid=$!.`}})
 	if r.Status != 0 {
 		t.Fatalf("%+v", r)
@@ -444,7 +444,7 @@ func TestHelperLauncher(t *testing.T) {
 	if hosts == "" {
 		t.Skip("only a helper of tests that kill the launcher")
 	}
-	cfg := Config{Prog: self(t), Env: os.Environ(), ExtraEnv: []string{roleEnv + "=sleep"}, Stdout: os.Stdout, Stderr: os.Stderr}
+	cfg := Config{Prog: self(t), Env: os.Environ(), ExtraEnv: []string{roleEnv + "=sleep"}, Output: Output{Stdout: os.Stdout, Stderr: os.Stderr}}
 	if os.Getenv("LAUNCH_TEST_SHELL") != "" {
 		cfg.Prog, cfg.Args = shell(t), belowAShell(t)
 	}
@@ -452,9 +452,9 @@ func TestHelperLauncher(t *testing.T) {
 		cfg.Ranks = 2
 	} else {
 		cfg.Hosts, _ = ParseHosts(hosts)
-		cfg.RSH = sameMachine(t)
+		cfg.Remote.RSH = sameMachine(t)
 		if config := os.Getenv("LAUNCH_TEST_SSH"); config != "" {
-			cfg.RSH = append(strings.Fields(defaultRSH), "-F", config)
+			cfg.Remote.RSH = append(strings.Fields(defaultRSH), "-F", config)
 		}
 	}
 	Run(t.Context(), cfg)

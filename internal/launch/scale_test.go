@@ -69,7 +69,7 @@ type simJob struct {
 
 func startSim(t *testing.T, hosts, perHost int) *simJob {
 	t.Helper()
-	cfg := Config{Ranks: hosts * perHost, Prog: "/bin/true", Stdout: io.Discard, Stderr: io.Discard}
+	cfg := Config{Ranks: hosts * perHost, Prog: "/bin/true", Output: Output{Stdout: io.Discard, Stderr: io.Discard}}
 	for i := range hosts {
 		cfg.Hosts = append(cfg.Hosts, Host{Name: fmt.Sprintf("host%04d", i)})
 	}

@@ -79,19 +79,19 @@ func sshServer(t *testing.T) (config string) {
 
 func TestSSH(t *testing.T) {
 	rsh := append(strings.Fields(defaultRSH), "-F", sshServer(t))
-	r := onHosts(t, "hello", "node-1.some.domain:2,node-2:2,node-3:1", Config{RSH: rsh, TreeWidth: 2, Label: LabelNever})
+	r := onHosts(t, "hello", "node-1.some.domain:2,node-2:2,node-3:1", Config{Remote: Remote{RSH: rsh, TreeWidth: 2}, Output: Output{Label: LabelNever}})
 	if r.Status != 0 || r.err != "" || strings.Count(r.out, "hello from ") != 5 {
 		t.Fatalf("five ranks on three hosts, one of them reached through another: %+v", r)
 	}
-	r = onHosts(t, "die", "node-1:1,node-2:1", Config{RSH: rsh, ExtraEnv: []string{"DIE=SIGKILL"}})
+	r = onHosts(t, "die", "node-1:1,node-2:1", Config{Remote: Remote{RSH: rsh}, ExtraEnv: []string{"DIE=SIGKILL"}})
 	if r.Status != 137 || !strings.Contains(r.Cause, "rank 1 (pid ") || !strings.Contains(r.Cause, "on node-2): killed by SIGKILL") {
 		t.Errorf("a remote failure must be reported like a local one: %+v", r)
 	}
-	got := failsToStart(t, Config{Hosts: []Host{{"node-1", 1}, {"other.invalid", 1}}, RSH: rsh}, soon)
+	got := failsToStart(t, Config{Hosts: []Host{{"node-1", 1}, {"other.invalid", 1}}, Remote: Remote{RSH: rsh}}, soon)
 	if !strings.Contains(got, "host other.invalid: ") || !strings.Contains(got, "resolve hostname") {
 		t.Errorf("the error of ssh must be reported, with the host: %s", got)
 	}
-	got = failsToStart(t, Config{Hosts: []Host{{"node-1", 1}}, RSH: rsh, AgentPath: "/no/such folder/muster"}, soon)
+	got = failsToStart(t, Config{Hosts: []Host{{"node-1", 1}}, Remote: Remote{RSH: rsh, AgentPath: "/no/such folder/muster"}}, soon)
 	if !strings.Contains(got, "host node-1: ") || !strings.Contains(got, "/no/such folder/muster") || !strings.Contains(got, "--agent-path") {
 		t.Errorf("a missing muster must be reported with its path: %s", got)
 	}

@@ -42,7 +42,7 @@ type startWatch struct {
 }
 
 func newStartWatch(cfg *Config, now time.Time) *startWatch {
-	w := &startWatch{limit: cfg.StartTimeout, hosts: cfg.Hosts, ranks: cfg.layout.ranks}
+	w := &startWatch{limit: cfg.Limits.Start, hosts: cfg.Hosts, ranks: cfg.layout.ranks}
 	if w.hosts == nil {
 		w.hosts = []Host{{Name: hostname()}}
 		w.since[stageRanks] = now

@@ -11,7 +11,7 @@ import (
 func TestStartWatch(t *testing.T) {
 	at := time.Unix(1000, 0)
 	nobody := func(int) bool { return false }
-	cfg := &Config{Ranks: 4, Hosts: []Host{{"a", 2}, {"b", 2}}, layout: layout{ranks: [][]int{{0, 1}, {2, 3}}}, StartTimeout: 10 * time.Second}
+	cfg := &Config{Ranks: 4, Hosts: []Host{{"a", 2}, {"b", 2}}, layout: layout{ranks: [][]int{{0, 1}, {2, 3}}}, Limits: Limits{Start: 10 * time.Second}}
 	w := newStartWatch(cfg, at)
 	check := func(what string, want string) {
 		t.Helper()

@@ -97,7 +97,7 @@ func (j *job) checkStuck(watch *stuckWatch, p pulse, now time.Time) {
 		rows, _ := j.backend.rows()
 		watch.earlier = &sample{rows, time.Now()}
 	case stuckReport:
-		if j.ending && j.cfg.EndStuck {
+		if j.ending && j.cfg.Limits.EndStuck {
 			return
 		}
 		computes := j.reportWaits(watch.earlier, func(computes bool) string {
@@ -109,8 +109,8 @@ func (j *job) checkStuck(watch *stuckWatch, p pulse, now time.Time) {
 		switch {
 		case computes:
 			watch.backOff()
-		case j.cfg.EndStuck && !j.ending:
-			j.fail(-1, fmt.Sprintf("the job was ended because there was no progress for %s (--stuck-after %v --on-stuck end)", seconds(still), j.cfg.StuckAfter), TimeoutStatus)
+		case j.cfg.Limits.EndStuck && !j.ending:
+			j.fail(-1, fmt.Sprintf("the job was ended because there was no progress for %s (--stuck-after %v --on-stuck end)", seconds(still), j.cfg.Limits.Stuck), TimeoutStatus)
 			j.endNow()
 		}
 	}

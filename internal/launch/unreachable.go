@@ -53,7 +53,7 @@ func (u *unreached) add(rank, peer int, after time.Duration) {
 // decideAfter is how long the launcher waits for further reports. Both sides of a connection
 // time out within a third of the timeout (rdma/hybrid).
 func (j *job) decideAfter() time.Duration {
-	return pingShare / 3 * max(j.cfg.pingEvery, time.Millisecond)
+	return pingShare / 3 * max(j.cfg.Remote.pingEvery, time.Millisecond)
 }
 
 // decideUnreached excludes ranks until no two ranks are left that cannot reach each other.
