@@ -13,7 +13,7 @@ package mpi
 // (requestMore, which is part of the record, so that nothing is allocated for it).
 //
 // Calls are numbered, so that the ranks' records of one call can be matched, and so that all
-// ranks thin out the same ones (prof.Kept). A call that is not recorded costs a check of its
+// ranks thin out the same ones (prof.SampleWeight). A call that is not recorded costs a check of its
 // number. Ranks make the same calls in the same order on a communicator (MPI-4.1 section
 // 6.14), so calls are counted there by kind, blocking and non-blocking ones separately. A
 // persistent collective counts its own starts, because their order is free; its number
@@ -206,7 +206,7 @@ func (c *Comm) recordPrepared(k *collCall, number int32) *preparedRecorder {
 	if c.w.recorder == nil {
 		return nil
 	}
-	each, kept := prof.Kept(uint64(number))
+	each, kept := prof.SampleWeight(uint64(number))
 	t := c.w.recorder.of(c)
 	if !kept || t == nil {
 		return nil
@@ -272,7 +272,7 @@ func (r *recorder) close(o prof.Offset) (records []prof.Arrival, lost int) {
 		for _, chunk := range t.chunks {
 			for i := range chunk {
 				a := &chunk[i]
-				weight, _ := prof.Kept(a.n)
+				weight, _ := prof.SampleWeight(a.n)
 				p := prof.Arrival{Key: prof.CallKey{Comm: t.id.digest ^ uint64(t.id.ctx)<<40, Kind: a.kind, N: a.n}, Routine: a.name, Site: r.site(a.from),
 					Size: t.size, Weight: t.each * weight, Bytes: a.bytes, At: o.Of(a.at)}
 				if a.left != 0 {

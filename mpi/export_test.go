@@ -132,7 +132,7 @@ func KeepWindowsApart(c *Comm, apart bool) { c.w.windowsApart = apart }
 // SetClockAhead gives the rank of c a private clock that is ahead of the machine's, in a
 // job with a profile of arrivals. All ranks must call it.
 func SetClockAhead(c *Comm, by time.Duration) error {
-	c.w.recorder.clock = c.w.recorder.clock.Ahead(by)
+	c.w.recorder.clock = c.w.recorder.clock.WithOffset(by)
 	c.w.clock = c.w.recorder.clock
 	return c.w.compareClocks(&c.w.profile.clock.At, &c.w.profile.clock.Add)
 }

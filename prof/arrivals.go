@@ -3,7 +3,7 @@ package prof
 // Arrival patterns (T2 6.3.1): when ranks enter a collective and when they leave it. The
 // steps from one rank's records to the job's statistics:
 //
-//	Kept            selects the calls that are recorded: all at first, later ever fewer
+//	SampleWeight    selects the calls that are recorded: all at first, later ever fewer
 //	GatherArrivals  turns a rank's records into a list of calls
 //	Merge           merges two lists, in any order and grouping: along a tree
 //	Means           returns the mean arrival time of each call
@@ -29,10 +29,10 @@ import (
 // with many short calls, and the memory of the records.
 const keepAll = 512
 
-// Kept reports whether the n-th call of a kind on a communicator, counted from 0, is
+// SampleWeight reports whether the n-th call of a kind on a communicator, counted from 0, is
 // recorded, and how many calls it represents. It depends only on n, so that all ranks
 // record the same calls.
-func Kept(n uint64) (weight int, kept bool) {
+func SampleWeight(n uint64) (weight int, kept bool) {
 	if n < keepAll {
 		return 1, true
 	}
@@ -43,7 +43,7 @@ func Kept(n uint64) (weight int, kept bool) {
 // NextKept returns the next recorded call after the n-th.
 func NextKept(n uint64) uint64 {
 	for n++; ; {
-		weight, kept := Kept(n)
+		weight, kept := SampleWeight(n)
 		if kept {
 			return n
 		}
@@ -162,13 +162,13 @@ func (a *Arrivals) Merge(o *Arrivals) {
 		case order > 0:
 			merged, y = append(merged, y[0]), y[1:]
 		default:
-			merged, x, y = append(merged, x[0].with(&y[0])), x[1:], y[1:]
+			merged, x, y = append(merged, x[0].merge(&y[0])), x[1:], y[1:]
 		}
 	}
 	a.Calls = append(append(merged, x...), y...)
 }
 
-func (c GatheredCall) with(o *GatheredCall) GatheredCall {
+func (c GatheredCall) merge(o *GatheredCall) GatheredCall {
 	if o.Lowest < c.Lowest {
 		c.Lowest, c.Site, c.Routine = o.Lowest, o.Site, o.Routine
 	}

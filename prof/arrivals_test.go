@@ -15,13 +15,13 @@ func TestKept(t *testing.T) {
 	kept, stoodFor := 0, 0
 	const calls = 1 << 22
 	for n := range uint64(calls) {
-		weight, ok := Kept(n)
+		weight, ok := SampleWeight(n)
 		if ok {
 			kept, stoodFor = kept+1, stoodFor+weight
 		}
 		if next := NextKept(n); n < 1<<16 && ok {
 			for m := n + 1; m <= next; m++ {
-				if _, kept := Kept(m); kept != (m == next) {
+				if _, kept := SampleWeight(m); kept != (m == next) {
 					t.Fatalf("NextKept(%d) is %d, want %d", n, next, m)
 				}
 			}

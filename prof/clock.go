@@ -26,8 +26,8 @@ func (c *Clock) Now() int64 { return c.at + int64(time.Since(c.begin)) }
 // that the clock is private to this process.
 func (c *Clock) Domain() string { return c.domain }
 
-// Ahead returns a clock that is ahead of c and private to this process, like that of
+// WithOffset returns a clock that is ahead of c and private to this process, like that of
 // another machine. It is for tests.
-func (c *Clock) Ahead(by time.Duration) *Clock {
+func (c *Clock) WithOffset(by time.Duration) *Clock {
 	return &Clock{begin: c.begin, at: c.at + int64(by)}
 }

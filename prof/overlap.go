@@ -56,8 +56,8 @@ func (b *page) overlap(s *Summary) {
 	rows := [][]string{{"call", "operations", "under way", "mean", "hidden", "", "waited", "early", "call site"}}
 	for _, c := range all[:min(len(all), callSitesShown)] {
 		o := &c.Overlap
-		rows = append(rows, []string{c.Routine, grouped(o.Operations), brief(float64(o.Time)), brief(float64(o.Time) / float64(o.Operations)),
-			percent(o.HiddenEarly, o.shortest()), "to " + percent(o.Hidden, o.Time), brief(float64(o.Waited)), percent(o.Early, o.Operations), c.where()})
+		rows = append(rows, []string{c.Routine, groupDigits(o.Operations), brief(float64(o.Time)), brief(float64(o.Time) / float64(o.Operations)),
+			percent(o.HiddenEarly, o.shortest()), "to " + percent(o.Hidden, o.Time), brief(float64(o.Waited)), percent(o.Early, o.Operations), c.location()})
 	}
 	b.line("")
 	b.table(rows)

@@ -108,7 +108,7 @@ func (a *Arrivals) Text() string {
 	}
 	b.entry("collectives", "%s at %s", plural(uint64(calls), "call"), plural(uint64(len(sites)), "call site"))
 	if recorded := len(a.Calls); recorded < calls {
-		b.entry("recorded", "%s of them, the others were thinned out", grouped(uint64(recorded)))
+		b.entry("recorded", "%s of them, the others were thinned out", groupDigits(uint64(recorded)))
 	}
 	if a.Lost > 0 {
 		b.entry("lost", "%s found no room", plural(uint64(a.Lost), "record"))
@@ -124,7 +124,7 @@ func (a *Arrivals) Text() string {
 		if s.Message > 0 {
 			message, d, delta = brief(s.Message), factor(s.AverageFactor), factor(s.WorstFactor)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Site, s.Routine, grouped(uint64(s.Calls)), grouped(uint64(s.Bytes+.5)), message,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Site, s.Routine, groupDigits(uint64(s.Calls)), groupDigits(uint64(s.Bytes+.5)), message,
 			brief(s.Average), brief(s.Worst), d, delta, brief(s.InCall), brief(s.Tail))
 	}
 	t.Flush() // a Builder returns no errors
@@ -138,7 +138,7 @@ func factor(v float64) string {
 	if v < 100 {
 		return fmt.Sprintf("%.1f", v)
 	}
-	return grouped(uint64(v + .5))
+	return groupDigits(uint64(v + .5))
 }
 
 // brief formats a time in ns with three digits.

@@ -91,12 +91,12 @@ func (b *page) messages(s *Summary) {
 		b.collectives(s)
 		return
 	}
-	b.entry("messages", "%s; a rank sent %s", grouped(sent.Sum), span(sent, grouped))
+	b.entry("messages", "%s; a rank sent %s", groupDigits(sent.Sum), span(sent, groupDigits))
 	b.entry("volume", "%s; a rank sent %s", size(bytes.Sum), span(bytes, size))
 	b.collectives(s)
 	late, got := s.Values[MessagesUnexpected], s.Values[MessagesReceived]
 	if got.Sum > 0 {
-		b.entry("unexpected", "%s of the messages (%s)%s", percent(late.Sum, got.Sum), grouped(late.Sum), most(late, grouped))
+		b.entry("unexpected", "%s of the messages (%s)%s", percent(late.Sum, got.Sum), groupDigits(late.Sum), most(late, groupDigits))
 	}
 }
 
@@ -105,9 +105,9 @@ func (b *page) collectives(s *Summary) {
 	switch {
 	case sent.Sum == 0 && shared.Sum == 0:
 	case shared.Sum == 0:
-		b.entry("collectives", "a rank made %s", span(sent, grouped))
+		b.entry("collectives", "a rank made %s", span(sent, groupDigits))
 	default:
-		b.entry("collectives", "a rank made %s by messages, %s in shared memory", span(sent, grouped), span(shared, grouped))
+		b.entry("collectives", "a rank made %s by messages, %s in shared memory", span(sent, groupDigits), span(shared, groupDigits))
 	}
 }
 
@@ -147,7 +147,7 @@ func (b *page) sizes(s *Summary) {
 	b.line("")
 	b.line("%-16s %12s %7s %-*s %9s", "length", "messages", "", barWidth, "", "volume")
 	for _, r := range rows {
-		b.line("%-16s %12s %7s %-*s %9s %7s %s", lengths(r), grouped(r.messages), percent(r.messages, sum.messages), barWidth, bar(r.messages, longest.messages),
+		b.line("%-16s %12s %7s %-*s %9s %7s %s", lengths(r), groupDigits(r.messages), percent(r.messages, sum.messages), barWidth, bar(r.messages, longest.messages),
 			size(r.bytes), percent(r.bytes, sum.bytes), bar(r.bytes, longest.bytes))
 	}
 }
@@ -237,10 +237,10 @@ func (b *page) protocols(s *Summary) {
 		b.list("protocols", parts)
 	}
 	if made := s.Values[OffersMade].Sum; made > 0 {
-		b.entry("offers", "%s; %s used, %s withheld", grouped(made), percent(s.Values[OffersUsed].Sum, made), grouped(s.Values[OffersWithheld].Sum))
+		b.entry("offers", "%s; %s used, %s withheld", groupDigits(made), percent(s.Values[OffersUsed].Sum, made), groupDigits(s.Values[OffersWithheld].Sum))
 	}
 	if n := s.Values[MessagesNoCredit]; n.Sum > 0 {
-		b.entry("out of credit", "%s short messages had to ask first%s", grouped(n.Sum), most(n, grouped))
+		b.entry("out of credit", "%s short messages had to ask first%s", groupDigits(n.Sum), most(n, groupDigits))
 	}
 }
 
@@ -329,42 +329,42 @@ func purposeOf(name Name) string {
 
 func (b *page) peers(s *Summary) {
 	b.line("")
-	b.entry("peers", "a rank talked to %s", span(s.Values[PeersTalkedTo], grouped))
+	b.entry("peers", "a rank talked to %s", span(s.Values[PeersTalkedTo], groupDigits))
 	if v := s.Values["peers.rings"]; v.Max > 0 {
-		b.entry("ring peers", "a rank has rings for %s", span(v, grouped))
+		b.entry("ring peers", "a rank has rings for %s", span(v, groupDigits))
 	}
 	open, made := s.Values["connections.rc"], s.Values["connections.made"]
 	if open.Sum+made.Sum > 0 {
-		text := fmt.Sprintf("a rank has %s open", span(open, grouped))
+		text := fmt.Sprintf("a rank has %s open", span(open, groupDigits))
 		if made.Sum > 0 {
-			text += fmt.Sprintf("; %s were made, %s closed to make room", grouped(made.Sum), grouped(s.Values["connections.closed"].Sum))
+			text += fmt.Sprintf("; %s were made, %s closed to make room", groupDigits(made.Sum), groupDigits(s.Values["connections.closed"].Sum))
 		}
 		b.entry("connections", "%s", text)
 	}
 	if v := s.Values["connections.sockets"]; v.Max > 0 {
-		b.entry("sockets", "%s a rank", span(v, grouped))
+		b.entry("sockets", "%s a rank", span(v, groupDigits))
 	}
 	if v := s.Values["receive.low-water"]; v.Sum > 0 {
-		b.entry("low water", "%s times few receive buffers were left%s", grouped(v.Sum), most(v, grouped))
+		b.entry("low water", "%s times few receive buffers were left%s", groupDigits(v.Sum), most(v, groupDigits))
 	}
 	if v := s.Values[ReceiveBuffersMost]; v.Sum > 0 {
-		b.entry("buffers", "a rank has posted %s, %s at the most", span(s.Values[ReceiveBuffers], grouped), span(v, grouped))
+		b.entry("buffers", "a rank has posted %s, %s at the most", span(s.Values[ReceiveBuffers], groupDigits), span(v, groupDigits))
 	}
 }
 
 func (b *page) network(s *Summary) {
 	b.rails(s)
 	if v := s.Values["segments.retransmitted"]; v.Sum > 0 {
-		b.entry("TCP", "%s segments retransmitted%s", grouped(v.Sum), most(v, grouped))
+		b.entry("TCP", "%s segments retransmitted%s", groupDigits(v.Sum), most(v, groupDigits))
 	}
 	sent := s.Values["datagrams.sent"]
 	if sent.Sum == 0 {
 		return
 	}
 	again := s.Values["datagrams.retransmitted"]
-	b.entry("datagrams", "%s sent, %s retransmitted (%s)%s", grouped(sent.Sum), grouped(again.Sum), percent(again.Sum, sent.Sum), most(again, grouped))
+	b.entry("datagrams", "%s sent, %s retransmitted (%s)%s", groupDigits(sent.Sum), groupDigits(again.Sum), percent(again.Sum, sent.Sum), most(again, groupDigits))
 	if double, bad := s.Values["datagrams.duplicate"].Sum, s.Values["datagrams.refused"].Sum; double+bad > 0 {
-		b.entry("", "%s came twice, %s were refused", grouped(double), grouped(bad))
+		b.entry("", "%s came twice, %s were refused", groupDigits(double), groupDigits(bad))
 	}
 	b.delays(s)
 }
@@ -381,7 +381,7 @@ func (b *page) delays(s *Summary) {
 		{"datagrams.timeouts", "timeouts"},
 	} {
 		if n := s.Values[d.name].Sum; n > 0 {
-			parts = append(parts, grouped(n)+" "+d.text)
+			parts = append(parts, groupDigits(n)+" "+d.text)
 		}
 	}
 	if len(parts) > 0 {
@@ -403,7 +403,7 @@ func (b *page) rails(s *Summary) {
 		parts = append(parts, rail+" "+size(s.Values[Name(railBytes+rail)].Sum))
 	}
 	if left := s.Values["rails.left"].Sum; left > 0 {
-		parts = append(parts, fmt.Sprintf("left %s times, used again %s", grouped(left), grouped(s.Values["rails.back"].Sum)))
+		parts = append(parts, fmt.Sprintf("left %s times, used again %s", groupDigits(left), groupDigits(s.Values["rails.back"].Sum)))
 	}
 	if len(parts) > 0 {
 		b.list("rails", parts)
@@ -441,8 +441,8 @@ func plural(n uint64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// grouped formats a number with spaces between thousands.
-func grouped(n uint64) string {
+// groupDigits formats a number with spaces between thousands.
+func groupDigits(n uint64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + " " + s[i:]

@@ -70,8 +70,8 @@ func (b *page) routines(s *Summary, in, run uint64) {
 	slices.SortStableFunc(all, func(x, y routine) int { return cmp.Compare(y.time, x.time) })
 	rows := [][]string{{"call", "sites", "calls", "time", "of MPI", "of run", "mean", "messages", "volume"}}
 	for _, r := range all[:min(len(all), routinesShown)] {
-		rows = append(rows, []string{r.name, grouped(uint64(r.sites)), grouped(r.calls), brief(float64(r.time)), percent(r.time, in), percent(r.time, run),
-			brief(float64(r.time) / float64(max(r.calls, 1))), grouped(r.messages), size(r.volume)})
+		rows = append(rows, []string{r.name, groupDigits(uint64(r.sites)), groupDigits(r.calls), brief(float64(r.time)), percent(r.time, in), percent(r.time, run),
+			brief(float64(r.time) / float64(max(r.calls, 1))), groupDigits(r.messages), size(r.volume)})
 	}
 	b.table(rows)
 	b.further(len(all)-routinesShown, "call")
@@ -93,8 +93,8 @@ func (s *Summary) byTime() []*CallSite {
 	return all
 }
 
-// where returns the call site for a table.
-func (c *CallSite) where() string {
+// location returns the call site for a table.
+func (c *CallSite) location() string {
 	switch {
 	case c.Site == "" && c.Function == "":
 		return "(not known)"
@@ -111,9 +111,9 @@ func (b *page) callSites(s *Summary, in uint64) {
 	all := s.byTime()
 	rows := [][]string{{"call", "calls", "time", "of MPI", "least", "mean", "most", "", "longest", "", "call site"}}
 	for _, c := range all[:min(len(all), callSitesShown)] {
-		rows = append(rows, []string{c.Routine, grouped(c.Calls.Sum), brief(float64(c.Time.Sum)), percent(c.Time.Sum, in),
+		rows = append(rows, []string{c.Routine, groupDigits(c.Calls.Sum), brief(float64(c.Time.Sum)), percent(c.Time.Sum, in),
 			brief(float64(c.Time.Min)), brief(float64(c.Time.Sum) / float64(max(s.Ranks, 1))), brief(float64(c.Time.Max)), at(c.Time.MaxAt),
-			brief(float64(c.Longest)), at(c.LongestAt), c.where()})
+			brief(float64(c.Longest)), at(c.LongestAt), c.location()})
 	}
 	b.table(rows)
 	b.further(len(all)-callSitesShown, "call site")
@@ -131,8 +131,8 @@ func (b *page) siteMessages(s *Summary) {
 	rows := [][]string{{"call", "messages", "volume", "shortest", "mean", "longest", "usual", "call site"}}
 	for _, c := range all[:min(len(all), callSitesShown)] {
 		usual := slices.MaxFunc(c.Sizes, func(x, y ClassCount) int { return cmp.Compare(x.Count, y.Count) })
-		rows = append(rows, []string{c.Routine, grouped(c.Messages), size(c.Bytes.Sum), size(c.Shortest), size(c.Bytes.Sum / max(c.Messages, 1)), size(c.Largest),
-			classLengths(usual.Class), c.where()})
+		rows = append(rows, []string{c.Routine, groupDigits(c.Messages), size(c.Bytes.Sum), size(c.Shortest), size(c.Bytes.Sum / max(c.Messages, 1)), size(c.Largest),
+			classLengths(usual.Class), c.location()})
 	}
 	b.line("")
 	b.table(rows)
@@ -163,16 +163,16 @@ func (b *page) waits(s *Summary) {
 func (b *page) reuse(s *Summary) {
 	if sent := s.Values[BuffersSent]; sent.Sum > 0 {
 		reused, uses, bytes := s.Values[BuffersReused], s.Values[BuffersMostUses], s.Values[BuffersMostBytes]
-		b.entry("buffer reuse", "%s of the short messages (%s) are from a buffer used before", percent(reused.Sum, sent.Sum), grouped(sent.Sum))
-		b.entry("", "uses of the buffer used most: %s; its length: %s", span(uses, grouped), span(bytes, size))
+		b.entry("buffer reuse", "%s of the short messages (%s) are from a buffer used before", percent(reused.Sum, sent.Sum), groupDigits(sent.Sum))
+		b.entry("", "uses of the buffer used most: %s; its length: %s", span(uses, groupDigits), span(bytes, size))
 	}
 	if direct, copied := s.Values[BuffersDirect], s.Values[BuffersCopied]; direct.Sum+copied.Sum > 0 {
 		known, frequent := s.Values[BuffersKnown], s.Values[BuffersFrequent]
-		b.entry("direct sends", "%s of the short messages on devices with registered memory%s", percent(direct.Sum, direct.Sum+copied.Sum), most(direct, grouped))
-		b.entry("", "%s of the known buffers are used often (%s of %s)", percent(frequent.Sum, known.Sum), grouped(frequent.Sum), grouped(known.Sum))
+		b.entry("direct sends", "%s of the short messages on devices with registered memory%s", percent(direct.Sum, direct.Sum+copied.Sum), most(direct, groupDigits))
+		b.entry("", "%s of the known buffers are used often (%s of %s)", percent(frequent.Sum, known.Sum), groupDigits(frequent.Sum), groupDigits(known.Sum))
 	}
 	if hit, made := s.Values[RegistrationsHit], s.Values[RegistrationsMissed]; hit.Sum+made.Sum > 0 {
-		b.entry("registrations", "%s; %s were found in the cache, %s evicted", grouped(hit.Sum+made.Sum), percent(hit.Sum, hit.Sum+made.Sum),
-			grouped(s.Values[RegistrationsEvicted].Sum))
+		b.entry("registrations", "%s; %s were found in the cache, %s evicted", groupDigits(hit.Sum+made.Sum), percent(hit.Sum, hit.Sum+made.Sum),
+			groupDigits(s.Values[RegistrationsEvicted].Sum))
 	}
 }

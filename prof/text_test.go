@@ -127,7 +127,7 @@ func TestFormatNumbers(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{size(0), "0 B"}, {size(1023), "1023 B"}, {size(1024), "1 KB"}, {size(1536), "1.50 KB"}, {size(99 << 10), "99 KB"},
 		{size(1<<20 - 1), "1 MB"}, {size(123 << 20), "123 MB"}, {size(1 << 63), "8 EB"},
-		{grouped(0), "0"}, {grouped(999), "999"}, {grouped(1000), "1 000"}, {grouped(1234567), "1 234 567"},
+		{groupDigits(0), "0"}, {groupDigits(999), "999"}, {groupDigits(1000), "1 000"}, {groupDigits(1234567), "1 234 567"},
 		{percent(0, 0), "0 %"}, {percent(1, 10000), "<0.1 %"}, {percent(1, 30), "3.3 %"}, {percent(1, 1), "100 %"},
 		{duration(1_234_567), "1.23ms"}, {duration(12_345_678_901), "12.35s"}, {duration(3_601_000_000_000), "1h0m1s"},
 		{plural(1, "host"), "1 host"}, {plural(2, "host"), "2 hosts"},

@@ -82,9 +82,9 @@ func (s *Sim) runSlice(h *host, r int32) {
 	s.q.push(event{t: k.cpu, dst: r, kind: evFree})
 }
 
-// freed is the end of a time slice. A rank to which something happened meanwhile goes to the
+// endSlice is the end of a time slice. A rank to which something happened meanwhile goes to the
 // end of the queue.
-func (s *Sim) freed(r int32) {
+func (s *Sim) endSlice(r int32) {
 	k := &s.ranks[r]
 	h := &s.hosts[s.hostOf(r)]
 	h.idle++

@@ -211,7 +211,7 @@ func (p *packets) handle(k *rank, e *event) {
 		u := p.wire[e.op]
 		p.release(e.op)
 		if u.op == rdma.OpSend {
-			p.arrived(own, k, e, &u)
+			p.deliver(own, k, e, &u)
 			break
 		}
 		own.m.Completed(u.id, rdma.StatusOK, int(u.bytes)) // a transfer by this rank has ended
@@ -224,7 +224,7 @@ func (p *packets) handle(k *rank, e *event) {
 		k.cpu += p.s.receiveCost(e.dst, e.src, e.bytes, true)
 		own.m.Completed(u.id, rdma.StatusOK, int(u.bytes))
 	case evPull: // a peer reads memory of this rank
-		p.s.pulled(e.dst, k, e)
+		p.s.sendPulled(e.dst, k, e)
 		return
 	case evSent: // the data of a write has left this rank, or that of a peer's read
 		u := p.wire[e.op]
@@ -238,7 +238,7 @@ func (p *packets) handle(k *rank, e *event) {
 }
 
 // arrived passes a packet to the machine.
-func (p *packets) arrived(own *packetRank, k *rank, e *event, u *underWay) {
+func (p *packets) deliver(own *packetRank, k *rank, e *event, u *underWay) {
 	k.cpu += p.s.receiveCost(e.dst, e.src, u.bytes, false)
 	n := copy(p.packet, u.head[:u.length])
 	own.m.Arrived(own.link(e.src), p.packet[:n+int(u.bytes)])

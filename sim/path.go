@@ -26,7 +26,7 @@ func (p *path) enter(r int32, k *rank, ops int) {
 
 // arrived records what the rank does next: it takes the message of e, for which it waited
 // if its processor had nothing to do.
-func (p *path) arrived(s *Sim, r int32, e *event) {
+func (p *path) recordArrival(s *Sim, r int32, e *event) {
 	if p.next = p.last[r]; p.next >= 0 && p.end[p.next] >= e.t {
 		return
 	}

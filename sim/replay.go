@@ -210,7 +210,7 @@ func (p *replay) section(s int) (*Call, error) {
 		}
 		for i := range g.Ops { // the same distance in every copy
 			if op := &g.Ops[i]; op.Kind <= sched.Recv {
-				op.Peer = around(op.Peer-int32(r), int32(p.ranks))
+				op.Peer = wrap(op.Peer-int32(r), int32(p.ranks))
 			}
 		}
 		t := newTemplate(g, false)

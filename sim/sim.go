@@ -243,7 +243,7 @@ func (s *Sim) events() error {
 		case evArrive:
 			s.land(&e)
 		case evFree:
-			s.freed(e.dst)
+			s.endSlice(e.dst)
 		default:
 			if s.shared {
 				s.pend(&e)
@@ -351,10 +351,10 @@ func (s *Sim) leave(r int32, k *rank) {
 // message handles an event of a message.
 func (s *Sim) message(r int32, k *rank, e *event) {
 	if s.path != nil {
-		s.path.arrived(s, r, e)
+		s.path.recordArrival(s, r, e)
 	}
 	if e.kind == evPull {
-		s.pulled(r, k, e)
+		s.sendPulled(r, k, e)
 		return
 	}
 	if e.kind == evSent {
@@ -385,7 +385,7 @@ func (s *Sim) complete(r int32, k *rank, id int32) {
 	t := s.steps[k.step].template(r)
 	k.out--
 	if t.ops[id].unordered {
-		k.more.ended(id)
+		k.more.remove(id)
 	}
 	s.end(r, k, t, id)
 	s.advance(r, k)

@@ -146,8 +146,8 @@ func shareSchedules(n int, segment bool, build func(b *sched.Builder, rank int))
 	return c, nil
 }
 
-// around returns i mod n, not negative.
-func around(i, n int32) int32 {
+// wrap returns i mod n, not negative.
+func wrap(i, n int32) int32 {
 	if i %= n; i < 0 {
 		i += n
 	}
@@ -230,7 +230,7 @@ func (c *schedules) receive(src, dst, send int32) int32 {
 	} else {
 		want.offset = src ^ dst
 		if rule == byDistance {
-			want.offset = around(src-dst, to.size)
+			want.offset = wrap(src-dst, to.size)
 		}
 		if i, ok := slices.BinarySearchFunc(to.receives, want, receive.compare); ok {
 			id = to.receives[i].id

@@ -4,7 +4,7 @@ package sim
 // arrived when it has entered the call: arrivals are known at once, which is a little
 // earlier than in a program.
 
-func (m *more) ended(id int32) {
+func (m *more) remove(id int32) {
 	for i, u := range m.under {
 		if u == id {
 			last := len(m.under) - 1

@@ -151,8 +151,8 @@ func (s *Sim) pull(r int32, k *rank, id, from, send int32) (ended bool) {
 	return false
 }
 
-// pulled sends the data of a long message.
-func (s *Sim) pulled(r int32, k *rank, e *event) {
+// sendPulled sends the data of a long message.
+func (s *Sim) sendPulled(r int32, k *rank, e *event) {
 	c := &s.far
 	k.cpu += s.slow(r, max(c.processor(e.bytes)-c.short[0], c.short[0]))
 	s.inject(k.cpu, &event{src: r, dst: e.src, op: e.op, bytes: e.bytes, step: e.step, kind: evData})

@@ -110,7 +110,7 @@ func (d *directPath) pending() bool { return d.mem != nil && d.mem.First != d.me
 func (d *directPath) post(p *Process) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.engine.Locked(func() {}) // a call of the front has ended, and none begins on another thread
+	d.engine.RunLocked(func() {}) // a call of the front has ended, and none begins on another thread
 	f := d.mem
 	for ; f.First != f.Last; f.First++ {
 		addr := f.Queue[f.First%direct.MaxQueue]

@@ -180,12 +180,12 @@ func (c *comparison) results() []bench.Result {
 			if len(g.values[k]) == 0 {
 				continue // protocols differ in which sizes count as short
 			}
-			out = append(out, g.over(p, g.values[k]))
+			out = append(out, g.median(p, g.values[k]))
 			if k == 0 || g.Unit != "us" {
 				continue
 			}
 			if changes := g.changes(k); len(changes) > 0 {
-				r := g.over(p, changes)
+				r := g.median(p, changes)
 				r.Unit, r.Against = "%", c.variants[0]
 				out = append(out, r)
 			}
@@ -194,8 +194,8 @@ func (c *comparison) results() []bench.Result {
 	return out
 }
 
-// over returns the figure as the median over the rounds.
-func (g *figure) over(variant string, values []float64) bench.Result {
+// median returns the figure as the median over the rounds.
+func (g *figure) median(variant string, values []float64) bench.Result {
 	r := bench.OverRounds(g.Result, values)
 	r.Protocol = variant
 	return r
@@ -233,14 +233,14 @@ func (c *comparison) print(w io.Writer, b bench.Benchmark, f benchFlags, results
 		for k, p := range c.variants {
 			cell := "-"
 			if len(g.values[k]) > 0 {
-				cell = fmt.Sprintf("%.2f", g.over(p, g.values[k]).Value)
+				cell = fmt.Sprintf("%.2f", g.median(p, g.values[k]).Value)
 			}
 			fmt.Fprintf(t, "%s\t", cell)
 		}
 		for k, p := range c.variants {
 			cell := ""
 			if changes := g.changes(k); k > 0 && g.Unit == "us" && len(changes) > 0 {
-				cell = fmt.Sprintf("%+.1f", g.over(p, changes).Value)
+				cell = fmt.Sprintf("%+.1f", g.median(p, changes).Value)
 			}
 			if k > 0 {
 				fmt.Fprintf(t, "%s\t", cell)

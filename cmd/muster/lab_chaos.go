@@ -188,7 +188,7 @@ func chaosJob(ctx context.Context, cmd *cobra.Command, f chaosFlags, target chao
 	stop()
 	cancel()
 	<-over
-	if left := chaos.Left(target.Lab, 10*time.Second); len(left) > 0 {
+	if left := chaos.Leftovers(target.Lab, 10*time.Second); len(left) > 0 {
 		hang = true
 		target.Log(fmt.Sprintf("seed %d: the job has ended, and left %s", f.seed, describeAll(left)))
 		for _, h := range target.Lab.Hosts() {

@@ -38,7 +38,7 @@ func writeManual(dir string, c *cobra.Command) error {
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(b.String()), 0o644); err != nil {
 		return err
 	}
-	for _, sub := range documented(c) {
+	for _, sub := range listedCommands(c) {
 		if err := writeManual(dir, sub); err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func writeManual(dir string, c *cobra.Command) error {
 	return nil
 }
 
-func documented(c *cobra.Command) (subs []*cobra.Command) {
+func listedCommands(c *cobra.Command) (subs []*cobra.Command) {
 	for _, sub := range c.Commands() {
 		if !sub.Hidden && sub.Name() != "help" {
 			subs = append(subs, sub)
@@ -68,7 +68,7 @@ func manPage(w io.Writer, c *cobra.Command) {
 	if c.Example != "" {
 		fmt.Fprintf(w, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(c.Example))
 	}
-	if subs := documented(c); len(subs) > 0 {
+	if subs := listedCommands(c); len(subs) > 0 {
 		fmt.Fprintf(w, ".SH COMMANDS\n")
 		for _, sub := range subs {
 			fmt.Fprintf(w, ".TP\n.B %s\n%s\n", roff(strings.ReplaceAll(sub.CommandPath(), " ", "-")+"(1)"), roff(sub.Short))

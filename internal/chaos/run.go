@@ -206,9 +206,9 @@ func (t *Target) fill(host string) (undo func() error, note string, err error) {
 	return undo, fmt.Sprintf(": %d KB", size>>10), nil
 }
 
-// Left returns the processes on the hosts of a lab, once none is expected: it waits for
+// Leftovers returns the processes on the hosts of a lab, once none is expected: it waits for
 // them to end for up to a time.
-func Left(l *lab.Lab, limit time.Duration) []int {
+func Leftovers(l *lab.Lab, limit time.Duration) []int {
 	for deadline := time.Now().Add(limit); ; time.Sleep(50 * time.Millisecond) {
 		var left []int
 		for _, h := range l.Hosts() {

@@ -148,12 +148,12 @@ func problem(advice, format string, args ...any) Finding {
 	return Finding{Level: Problem, Detail: fmt.Sprintf(format, args...), Advice: advice}
 }
 
-func (f Finding) with(more ...string) Finding {
+func (f Finding) addLines(more ...string) Finding {
 	f.More = more
 	return f
 }
 
-func (f Finding) on(hosts ...string) Finding {
+func (f Finding) addHosts(hosts ...string) Finding {
 	f.Hosts = hosts
 	return f
 }

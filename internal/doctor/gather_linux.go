@@ -32,7 +32,7 @@ func gatherSystem(f *Facts) {
 	f.ProcessVM.Seccomp = field("/proc/self/status", "Seccomp:") == "2"
 	gatherLimits(&f.Limits)
 	f.Clock = line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-	f.HugePages = chosen(line("/sys/kernel/mm/transparent_hugepage/enabled"))
+	f.HugePages = readChoice(line("/sys/kernel/mm/transparent_hugepage/enabled"))
 }
 
 // line returns the content of a file with one line, or "" if it cannot be read.
@@ -60,8 +60,8 @@ func field(path, key string) string {
 	return ""
 }
 
-// chosen returns the word in brackets: "always [madvise] never".
-func chosen(s string) string {
+// readChoice returns the word in brackets: "always [madvise] never".
+func readChoice(s string) string {
 	_, rest, _ := strings.Cut(s, "[")
 	word, _, _ := strings.Cut(rest, "]")
 	return word

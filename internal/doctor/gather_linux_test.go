@@ -22,7 +22,7 @@ short
 
 func TestChosen(t *testing.T) {
 	for text, want := range map[string]string{"always [madvise] never": "madvise", "[never]": "never", "": "", "odd": ""} {
-		if got := chosen(text); got != want {
+		if got := readChoice(text); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
 	}

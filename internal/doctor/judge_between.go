@@ -20,14 +20,14 @@ func judgeReach(s *Survey) (found []Finding) {
 	for _, v := range s.Hosts {
 		switch {
 		case v.Error != "":
-			found = append(found, problem(reachAdvice(v), "%s", v.Error).on(v.Name))
+			found = append(found, problem(reachAdvice(v), "%s", v.Error).addHosts(v.Name))
 			continue
 		case v.Took > slowReach:
-			found = append(found, warn("check what the login shell does there, and whether sshd waits for a resolver (UseDNS)", "its answer took %v", v.Took.Round(100*time.Millisecond)).on(v.Name))
+			found = append(found, warn("check what the login shell does there, and whether sshd waits for a resolver (UseDNS)", "its answer took %v", v.Took.Round(100*time.Millisecond)).addHosts(v.Name))
 		}
 		if v.Facts != nil && v.Facts.Identity != "" {
 			if other, twice := seen[v.Facts.Identity]; twice {
-				found = append(found, warn("list it once, with the slots of both", "%s and %s are one host", other, v.Name).on(v.Name))
+				found = append(found, warn("list it once, with the slots of both", "%s and %s are one host", other, v.Name).addHosts(v.Name))
 			}
 			seen[v.Facts.Identity] = v.Name
 		}
@@ -35,7 +35,7 @@ func judgeReach(s *Survey) (found []Finding) {
 		slowest = max(slowest, v.Took)
 	}
 	if len(found) == 0 {
-		found = append(found, fine("each answered within %v", slowest.Round(time.Millisecond)).on(reached...))
+		found = append(found, fine("each answered within %v", slowest.Round(time.Millisecond)).addHosts(reached...))
 	}
 	return found
 }
@@ -70,39 +70,39 @@ func reachAdvice(v Visit) string {
 }
 
 func judgeSameVersion(s *Survey) []Finding {
-	builds := by(s, func(f *Facts) string { return f.Muster + " " + f.Build })
-	archs, versions := by(s, func(f *Facts) string { return f.OS + "/" + f.Arch }), by(s, func(f *Facts) string { return f.Muster })
+	builds := groupHosts(s, func(f *Facts) string { return f.Muster + " " + f.Build })
+	archs, versions := groupHosts(s, func(f *Facts) string { return f.OS + "/" + f.Arch }), groupHosts(s, func(f *Facts) string { return f.Muster })
 	var found []Finding
 	if len(versions) > 1 {
-		found = append(found, problem("install one version of muster everywhere, and build programs with it", "muster differs: %s", describe(versions)).on(odd(versions)...))
+		found = append(found, problem("install one version of muster everywhere, and build programs with it", "muster differs: %s", describe(versions)).addHosts(odd(versions)...))
 	}
 	if len(archs) > 1 {
-		found = append(found, problem("one program file cannot run on all of them: use hosts of one architecture", "machines differ: %s", describe(archs)).on(odd(archs)...))
+		found = append(found, problem("one program file cannot run on all of them: use hosts of one architecture", "machines differ: %s", describe(archs)).addHosts(odd(archs)...))
 	}
 	if found == nil && len(builds) > 1 {
-		found = append(found, warn("copy one file of muster to all hosts, or install a released version", "one version, but different builds: %s", describe(builds)).on(odd(builds)...))
+		found = append(found, warn("copy one file of muster to all hosts, or install a released version", "one version, but different builds: %s", describe(builds)).addHosts(odd(builds)...))
 	}
 	if found == nil {
-		found = []Finding{fine("muster and machine are the same everywhere").on(answered(s)...)}
+		found = []Finding{fine("muster and machine are the same everywhere").addHosts(answeringHosts(s)...)}
 	}
 	return found
 }
 
 func judgeSameFabric(s *Survey) []Finding {
-	versions := by(s, func(f *Facts) string { return f.Fabric.Version })
-	providers := by(s, func(f *Facts) string { provider, _, _ := strings.Cut(f.Fabric.Taken, " on "); return provider })
-	built := by(s, func(f *Facts) string {
+	versions := groupHosts(s, func(f *Facts) string { return f.Fabric.Version })
+	providers := groupHosts(s, func(f *Facts) string { provider, _, _ := strings.Cut(f.Fabric.Taken, " on "); return provider })
+	built := groupHosts(s, func(f *Facts) string {
 		return map[bool]string{true: "with libfabric", false: "without libfabric"}[f.Fabric.Built]
 	})
 	switch {
 	case len(built) > 1:
-		return []Finding{problem("install the same build of muster everywhere", "muster was built %s", describe(built)).on(odd(built)...)}
+		return []Finding{problem("install the same build of muster everywhere", "muster was built %s", describe(built)).addHosts(odd(built)...)}
 	case len(providers) > 1:
-		return []Finding{problem("use a provider that all have: MUSTER_NETWORK=ofi:PROVIDER; fi_info -l lists them", "providers differ: %s", describe(providers)).on(odd(providers)...)}
+		return []Finding{problem("use a provider that all have: MUSTER_NETWORK=ofi:PROVIDER; fi_info -l lists them", "providers differ: %s", describe(providers)).addHosts(odd(providers)...)}
 	case len(versions) > 1:
-		return []Finding{warn("install one version of libfabric everywhere: the wire protocols of its providers change", "libfabric differs: %s", describe(versions)).on(odd(versions)...)}
+		return []Finding{warn("install one version of libfabric everywhere: the wire protocols of its providers change", "libfabric differs: %s", describe(versions)).addHosts(odd(versions)...)}
 	}
-	return []Finding{fine("the same everywhere").on(answered(s)...)}
+	return []Finding{fine("the same everywhere").addHosts(answeringHosts(s)...)}
 }
 
 // judgeConnect requires that at least one address works between any two hosts, and warns
@@ -158,7 +158,7 @@ func judgeConnect(s *Survey) []Finding {
 	default:
 		f = fine("all %d directions work", working)
 	}
-	return []Finding{f.with(more...).on(answered(s)...)}
+	return []Finding{f.addLines(more...).addHosts(answeringHosts(s)...)}
 }
 
 // connectAdvice returns advice for the kernel's error messages.
@@ -208,7 +208,7 @@ func judgePacketSize(s *Survey) []Finding {
 	default:
 		f = fine("packets of %s bytes arrive without fragmentation", join(sizes))
 	}
-	return []Finding{f.with(more...).on(answered(s)...)}
+	return []Finding{f.addLines(more...).addHosts(answeringHosts(s)...)}
 }
 
 const maxOffset = time.Second
@@ -233,13 +233,13 @@ func judgeSameTime(s *Survey) []Finding {
 		}
 	}
 	if len(wrong) > 0 {
-		return []Finding{warn("synchronize the clocks with chrony or systemd-timesyncd: timedatectl set-ntp true", "%s", someOf(wrong)).with(more...).on(names...)}
+		return []Finding{warn("synchronize the clocks with chrony or systemd-timesyncd: timedatectl set-ntp true", "%s", someOf(wrong)).addLines(more...).addHosts(names...)}
 	}
-	return []Finding{fine("clocks agree within %v", most.Round(time.Microsecond)).with(more...).on(answered(s)...)}
+	return []Finding{fine("clocks agree within %v", most.Round(time.Microsecond)).addLines(more...).addHosts(answeringHosts(s)...)}
 }
 
-// by groups the hosts that answered by a key.
-func by(s *Survey, key func(*Facts) string) map[string][]string {
+// groupHosts groups the hosts that answered by a key.
+func groupHosts(s *Survey, key func(*Facts) string) map[string][]string {
 	groups := map[string][]string{}
 	for _, v := range s.Hosts {
 		if v.Facts != nil {
@@ -285,7 +285,7 @@ func odd(groups map[string][]string) (hosts []string) {
 	return hosts
 }
 
-func answered(s *Survey) (names []string) {
+func answeringHosts(s *Survey) (names []string) {
 	for _, v := range s.Hosts {
 		if v.Facts != nil {
 			names = append(names, v.Name)
@@ -301,8 +301,8 @@ func forEachPair(s *Survey, call func(from, to string, trials []Trial)) {
 	for _, t := range s.Trials {
 		ways[way{t.From, t.To}] = append(ways[way{t.From, t.To}], t)
 	}
-	for _, from := range answered(s) {
-		for _, to := range answered(s) {
+	for _, from := range answeringHosts(s) {
+		for _, to := range answeringHosts(s) {
 			if from != to {
 				call(from, to, ways[way{from, to}])
 			}

@@ -83,7 +83,7 @@ func judgeShared(f *Facts, _ bool) Finding {
 	if s.Limit > 0 {
 		limit = "cgroup limit " + size(s.Limit)
 	}
-	return fine("%s, %s of memory available", how, size(memory)).with(
+	return fine("%s, %s of memory available", how, size(memory)).addLines(
 		fmt.Sprintf("%s: %s, %s free", s.Dir, size(s.DirSize), size(s.DirFree)), limit)
 }
 
@@ -93,7 +93,7 @@ func judgeProcessVM(f *Facts, _ bool) Finding {
 	case f.OS != "linux":
 		return fine("not available on %s", f.OS)
 	case p.Error == "":
-		return fine("a process can copy from another's memory").with(fmt.Sprintf("kernel.yama.ptrace_scope %d, system calls filtered: %v", p.Yama, p.Seccomp))
+		return fine("a process can copy from another's memory").addLines(fmt.Sprintf("kernel.yama.ptrace_scope %d, system calls filtered: %v", p.Yama, p.Seccomp))
 	case !strings.Contains(p.Error, "process_vm_readv"):
 		return warn("run muster doctor again; check what prevents muster from starting itself", "%s", p.Error)
 	case p.Yama > 0:

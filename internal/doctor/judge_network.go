@@ -51,7 +51,7 @@ func judgeInterfaces(f *Facts, many bool) Finding {
 	case len(small) > 0:
 		finding = warn("ip link set DEVICE mtu 1500, unless a tunnel needs it", "small MTU: %s", strings.Join(small, ", "))
 	}
-	return finding.with(all...)
+	return finding.addLines(all...)
 }
 
 // hostOnly returns a problem for a job on several hosts, and a warning for one host.
@@ -101,12 +101,12 @@ func judgeRoutes(f *Facts, _ bool) Finding {
 	}
 	if len(double) > 0 {
 		return warn("give each interface a separate network, or take one of them down; MUSTER_INTERFACE selects one for a job",
-			"%s", strings.Join(double, "; ")).with(lines...)
+			"%s", strings.Join(double, "; ")).addLines(lines...)
 	}
 	if len(f.Routes) == 0 {
 		return fine("none but loopback")
 	}
-	return fine("%d, no duplicates", len(f.Routes)).with(lines...)
+	return fine("%d, no duplicates", len(f.Routes)).addLines(lines...)
 }
 
 func overlap(a, b Interface) (netip.Prefix, bool) {
@@ -147,12 +147,12 @@ func judgeFabric(f *Facts, many bool) Finding {
 	case b.Error != "":
 		return hostOnly(many, install, b.Error)
 	case b.Taken == "":
-		return hostOnly(many, "see muster explain network and fi_info for the reason", "libfabric "+b.Version+" offers nothing that can carry messages between hosts").with(b.Offers...)
+		return hostOnly(many, "see muster explain network and fi_info for the reason", "libfabric "+b.Version+" offers nothing that can carry messages between hosts").addLines(b.Offers...)
 	case len(f.Limits.Adapters) > 0 && !strings.Contains(b.Taken, "verbs") && plainTCP(b.Taken):
 		return warn("install the user-space driver of the adapter (Debian: ibverbs-providers) and see fi_info -p verbs",
-			"%s, although there are RDMA adapters (%s)", b.Taken, strings.Join(f.Limits.Adapters, ", ")).with(b.Offers...)
+			"%s, although there are RDMA adapters (%s)", b.Taken, strings.Join(f.Limits.Adapters, ", ")).addLines(b.Offers...)
 	}
-	return fine("%s: %s", b.Version, b.Taken).with(append([]string{"used: " + b.Reason}, b.Offers...)...)
+	return fine("%s: %s", b.Version, b.Taken).addLines(append([]string{"used: " + b.Reason}, b.Offers...)...)
 }
 
 // plainTCP reports whether an offer needs no adapter.

@@ -82,7 +82,7 @@ func (r *Report) shorten(res *Result) (shown []Finding) {
 	for _, f := range good {
 		hosts = append(hosts, f.Hosts...)
 	}
-	return []Finding{fine("ok on each host, with different values: see -v").on(hosts...)}
+	return []Finding{fine("ok on each host, with different values: see -v").addHosts(hosts...)}
 }
 
 // hostPrefix returns the hosts of a finding as a prefix of its line, or "" with one host.
@@ -90,7 +90,7 @@ func (r *Report) hostPrefix(f Finding, many bool) string {
 	switch {
 	case !many:
 		return ""
-	case len(f.Hosts) == len(answered(&r.Survey)) && len(f.Hosts) > 1:
+	case len(f.Hosts) == len(answeringHosts(&r.Survey)) && len(f.Hosts) > 1:
 		return "all: "
 	}
 	return strings.ReplaceAll(someOf(f.Hosts), ";", ",") + ": "

@@ -55,21 +55,21 @@ func startSession(ctx context.Context, words []string) (*session, error) {
 		select {
 		case l, open := <-s.lines:
 			if !open {
-				return nil, s.failed("ended without an answer")
+				return nil, s.fail("ended without an answer")
 			}
 			if strings.TrimSpace(l) == greeting {
 				return s, nil
 			}
 			s.noise = append(s.noise, l)
 		case <-ctx.Done():
-			return nil, s.failed("no answer in time")
+			return nil, s.fail("no answer in time")
 		}
 	}
-	return nil, s.failed("the answer does not come from this version of muster")
+	return nil, s.fail("the answer does not come from this version of muster")
 }
 
-// failed ends the session and returns an error with the last line of its output.
-func (s *session) failed(what string) error {
+// fail ends the session and returns an error with the last line of its output.
+func (s *session) fail(what string) error {
 	err := s.close()
 	lastLine := s.stderr.last()
 	if lastLine == "" && len(s.noise) > 0 {
@@ -93,22 +93,22 @@ func (s *session) ask(ctx context.Context, q question) (reply, error) {
 		return r, err
 	}
 	if _, err := s.in.Write(append(text, '\n')); err != nil {
-		return r, s.failed("the connection ended")
+		return r, s.fail("the connection ended")
 	}
 	select {
 	case l, open := <-s.lines:
 		if !open {
-			return r, s.failed("the connection ended")
+			return r, s.fail("the connection ended")
 		}
 		if err := json.Unmarshal([]byte(l), &r); err != nil {
-			return r, s.failed("another version of muster answers: " + err.Error())
+			return r, s.fail("another version of muster answers: " + err.Error())
 		}
 		if r.Error != "" {
 			return r, errors.New("another version of muster answers: " + r.Error)
 		}
 		return r, nil
 	case <-ctx.Done():
-		return r, s.failed("no answer in time to " + q.Ask)
+		return r, s.fail("no answer in time to " + q.Ask)
 	}
 }
 

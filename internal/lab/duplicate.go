@@ -7,7 +7,7 @@ package lab
 // ahead of the first.
 func (l *Lab) Duplicate(host string, rail int, probability float64) error {
 	return l.sample(host, rail, probability, func(r int) error {
-		rule := append(sampled(r, probability), "-j", "TEE", "--gateway", l.Addr(host, r))
+		rule := append(sampleRule(r, probability), "-j", "TEE", "--gateway", l.Addr(host, r))
 		return setRule(host, "mangle", "PREROUTING", "twice-"+device(r), rule, probability > 0)
 	})
 }

@@ -61,7 +61,7 @@ func (l *Lab) setPorts(host string, rail int, change func(rail int) string) erro
 // offload.
 func (l *Lab) Loss(host string, rail int, probability float64) error {
 	return l.sample(host, rail, probability, func(r int) error {
-		return setRule(host, "filter", "INPUT", lossChain(r), append(sampled(r, probability), "-j", "DROP"), probability > 0)
+		return setRule(host, "filter", "INPUT", lossChain(r), append(sampleRule(r, probability), "-j", "DROP"), probability > 0)
 	})
 }
 
@@ -86,8 +86,8 @@ func (l *Lab) sample(host string, rail int, probability float64, set func(rail i
 	return nil
 }
 
-// sampled returns the part of a rule that selects packets on a rail with a probability.
-func sampled(rail int, probability float64) []string {
+// sampleRule returns the part of a rule that selects packets on a rail with a probability.
+func sampleRule(rail int, probability float64) []string {
 	return []string{"-i", device(rail), "-m", "statistic", "--mode", "random", "--probability", strconv.FormatFloat(probability, 'f', 9, 64)}
 }
 

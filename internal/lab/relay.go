@@ -40,7 +40,7 @@ func (l *Lab) Relay(host string, rail int, r Relay) (stop func() error, err erro
 	if err != nil {
 		return nil, err
 	}
-	rule := append(sampled(rail, r.Share), "-j", "NFQUEUE", "--queue-num", strconv.Itoa(rail), "--queue-bypass")
+	rule := append(sampleRule(rail, r.Share), "-j", "NFQUEUE", "--queue-num", strconv.Itoa(rail), "--queue-bypass")
 	set := func(on bool) error {
 		if err := l.segments(host, rail, !on); err != nil {
 			return err

@@ -110,7 +110,7 @@ func (q *relay) configure() error {
 		if err := q.send(queueConfig, unix.NLM_F_REQUEST|unix.NLM_F_ACK, attribute(nil, a.kind, a.body)); err != nil {
 			return err
 		}
-		if err := q.acked(); err != nil {
+		if err := q.receiveAck(); err != nil {
 			return err
 		}
 	}
@@ -133,8 +133,8 @@ func (q *relay) send(kind, flags uint16, attributes []byte) error {
 	return unix.Sendto(q.fd, append(m, attributes...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-// acked receives the answer to a configuration message.
-func (q *relay) acked() error {
+// receiveAck receives the answer to a configuration message.
+func (q *relay) receiveAck() error {
 	buf := make([]byte, 4096)
 	for range 100 {
 		n, _, err := unix.Recvfrom(q.fd, buf, 0)

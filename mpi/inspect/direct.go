@@ -47,8 +47,8 @@ func (d Direct) Peer(world int, t *direct.Peer, pins *direct.Pins) bool {
 // Wake wakes a rank of the world that slept when a message was stored for it.
 func (d Direct) Wake(world int) { d.e.DirectWake(world) }
 
-// Locked calls f with the engine locked: the C front does nothing meanwhile.
-func (d Direct) Locked(f func()) {
+// RunLocked calls f with the engine locked: the C front does nothing meanwhile.
+func (d Direct) RunLocked(f func()) {
 	d.e.Lock()
 	defer d.e.Unlock()
 	f()
