@@ -70,31 +70,32 @@ func TestPageCheckFindsFaults(t *testing.T) {
 		"Makefile":    {Data: []byte("lint: x\n\ttrue\n")},
 		"docs/old.md": {Data: []byte("Status: superseded by 2\n\n`mpi.Gone`\n")},
 
-		"cmd/muster/run.go": {Data: []byte("package main\n\nfunc run() { f.StringVar(&x, \"bind-to\", \"\", \"\"); f.IntVarP(&n, \"ranks\", \"n\", 0, \"\") }\n")},
+		"cmd/muster/run.go": {Data: []byte("package main\n\nfunc run() { f.StringVar(&x, \"bind-to\", \"\", \"\"); f.IntVarP(&n, \"ranks\", \"n\", 0, \"\") }\n\nvar table = []row{{&q, \"quiet\", \"q\", \"\"}}\n")},
 	}
 	for text, want := range map[string]string{
 		"`mpi.Isend`, `Config.Eager`, `mpi.Config.Check`, `pollOnce`, `sync.Mutex`, `SIGKILL`": "",
 		"mpi/p2p.go, `mpi/*.go`, `p2p.go`, `./mpi/...`, `docs/b.md`":                           "",
 		"[b](b.md#some-words-and-code), [b](b.md#mark)":                                        "",
 		"an https://example.org/internal/engine address":                                       "",
-		"`mpi.Irecv`":          "docs/a.md:1: `mpi.Irecv`: package mpi declares no Irecv",
-		"x\n`mpi.Config.Lazy`": "docs/a.md:2: `mpi.Config.Lazy`: mpi.Config has no field or method Lazy",
-		"`Config.Lazy`":        "docs/a.md:1: `Config.Lazy`: no type Config has a field or method Lazy",
-		"`Gadget.Lazy`":        "docs/a.md:1: `Gadget.Lazy`: no type Gadget has a field or method Lazy",
-		"`pollTwice`":          "docs/a.md:1: `pollTwice`: no Go file has this name",
-		"see mpi/gone.go.":     "docs/a.md:1: mpi/gone.go: not in the tree",
-		"`make lint`":          "",
-		"`muster run --bind-to core --ranks 2 ./prog`":    "",
-		"`muster run --bind core ./prog`":                 "docs/a.md:1: muster run --bind core ./prog: no command has the flag --bind",
-		"```\n$ FOO=1 muster run --bind core ./prog\n```": "docs/a.md:2: muster run --bind core ./prog: no command has the flag --bind",
-		"`make gone`":             "docs/a.md:1: `make gone`: the Makefile has no such target",
-		"`gone.go`":               "docs/a.md:1: gone.go: no folder has this file",
-		"```\nmpi/gone.go\n```":   "docs/a.md:2: mpi/gone.go: not in the tree",
-		"```go\nmpi.Gone(x)\n```": "docs/a.md:2: `mpi.Gone`: package mpi declares no Gone",
-		"| old | new |\n| --- | --- |\n| `mpi.Gone` | `mpi.Lost` |": "docs/a.md:3: `mpi.Lost`: package mpi declares no Lost",
-		"[b](b.md#other)":                        "docs/a.md:1: link to b.md#other: docs/b.md has no such heading",
-		"## A\n\n### B\n\n## C\n\n### B\n\n## A": "docs/a.md:9: section \"A\" is in line 1 too: make one of them",
-		"# A\n\n[a](#a) [a](#no)":                "docs/a.md:3: link to #no: docs/a.md has no such heading",
+		"`muster run --quiet -n 2 ./prog`":                                                     "",
+		"`mpi.Irecv`":                                                                          "docs/a.md:1: `mpi.Irecv`: package mpi declares no Irecv",
+		"x\n`mpi.Config.Lazy`":                                                                 "docs/a.md:2: `mpi.Config.Lazy`: mpi.Config has no field or method Lazy",
+		"`Config.Lazy`":                                                                        "docs/a.md:1: `Config.Lazy`: no type Config has a field or method Lazy",
+		"`Gadget.Lazy`":                                                                        "docs/a.md:1: `Gadget.Lazy`: no type Gadget has a field or method Lazy",
+		"`pollTwice`":                                                                          "docs/a.md:1: `pollTwice`: no Go file has this name",
+		"see mpi/gone.go.":                                                                     "docs/a.md:1: mpi/gone.go: not in the tree",
+		"`make lint`":                                                                          "",
+		"`muster run --bind-to core --ranks 2 ./prog`":                                         "",
+		"`muster run --bind core ./prog`":                                                      "docs/a.md:1: muster run --bind core ./prog: no command has the flag --bind",
+		"```\n$ FOO=1 muster run --bind core ./prog\n```":                                      "docs/a.md:2: muster run --bind core ./prog: no command has the flag --bind",
+		"`make gone`":                                                                          "docs/a.md:1: `make gone`: the Makefile has no such target",
+		"`gone.go`":                                                                            "docs/a.md:1: gone.go: no folder has this file",
+		"```\nmpi/gone.go\n```":                                                                "docs/a.md:2: mpi/gone.go: not in the tree",
+		"```go\nmpi.Gone(x)\n```":                                                              "docs/a.md:2: `mpi.Gone`: package mpi declares no Gone",
+		"| old | new |\n| --- | --- |\n| `mpi.Gone` | `mpi.Lost` |":                            "docs/a.md:3: `mpi.Lost`: package mpi declares no Lost",
+		"[b](b.md#other)":                                                                      "docs/a.md:1: link to b.md#other: docs/b.md has no such heading",
+		"## A\n\n### B\n\n## C\n\n### B\n\n## A":                                               "docs/a.md:9: section \"A\" is in line 1 too: make one of them",
+		"# A\n\n[a](#a) [a](#no)":                                                              "docs/a.md:3: link to #no: docs/a.md has no such heading",
 	} {
 		tree["docs/a.md"] = &fstest.MapFile{Data: []byte(text)}
 		if got := strings.Join(checkPages(tree), "; "); got != want {
@@ -202,6 +203,10 @@ func (d *declared) addFile(p string, text []byte) error {
 			if strings.HasPrefix(p, "cmd/muster/") {
 				d.addFlag(n)
 			}
+		case *ast.CompositeLit:
+			if strings.HasPrefix(p, "cmd/muster/") {
+				d.addFlagRow(n)
+			}
 		}
 		return true
 	})
@@ -214,10 +219,22 @@ func (d *declared) addFlag(call *ast.CallExpr) {
 	if !ok || len(call.Args) < 3 || !flagMethod.MatchString(sel.Sel.Name) {
 		return
 	}
-	for _, arg := range call.Args[:2] {
-		if lit, ok := arg.(*ast.BasicLit); ok && flagName.MatchString(lit.Value) {
-			d.flags["--"+strings.Trim(lit.Value, `"`)] = true
+	d.addFlagName(call.Args[0])
+	d.addFlagName(call.Args[1])
+}
+
+// addFlagRow adds the flag of a row of a table: {&x, "name", "", "help"}.
+func (d *declared) addFlagRow(row *ast.CompositeLit) {
+	if len(row.Elts) == 4 {
+		if to, ok := row.Elts[0].(*ast.UnaryExpr); ok && to.Op == token.AND {
+			d.addFlagName(row.Elts[1])
 		}
+	}
+}
+
+func (d *declared) addFlagName(x ast.Expr) {
+	if lit, ok := x.(*ast.BasicLit); ok && flagName.MatchString(lit.Value) {
+		d.flags["--"+strings.Trim(lit.Value, `"`)] = true
 	}
 }
 
