@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-mpi/muster/apps"
-	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 )
 
@@ -48,7 +47,7 @@ Without a name it lists the applications and their classes, which are problem si
 			if ranks < 1 {
 				return fmt.Errorf("app %s: -n %d: a job has at least one rank", app.Name, ranks)
 			}
-			if ranks > 1 && os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
+			if ranks > 1 && !inJob() {
 				return startSelf(cmd, ranks)
 			}
 			if every != 0 {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/bytesize"
-	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 )
@@ -88,7 +87,7 @@ func newBenchmark(b bench.Benchmark) *cobra.Command {
 			if err := f.check(b); err != nil {
 				return fmt.Errorf("bench %s: %w", b.Name, err)
 			}
-			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
+			if !inJob() {
 				return startBenchmark(cmd, b, f)
 			}
 			return runBenchmark(b, f)

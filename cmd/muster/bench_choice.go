@@ -17,7 +17,6 @@ import (
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
-	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 )
@@ -56,11 +55,7 @@ Blocking calls of ranks of one host use shared memory if it is chosen.`,
 			if err != nil {
 				return fmt.Errorf("bench choice: %w", err)
 			}
-			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
-				return startSelf(cmd, f.ranks)
-			}
-			mpi.Main(func(c *mpi.Comm) error { return f.measure(c, kinds, sizes) })
-			return nil
+			return runRanks(cmd, f.ranks, func(c *mpi.Comm) error { return f.measure(c, kinds, sizes) })
 		},
 	}
 	fl := cmd.Flags()

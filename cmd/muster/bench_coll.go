@@ -19,7 +19,6 @@ import (
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
-	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 )
@@ -77,11 +76,7 @@ because the scheduler would otherwise determine the arrival times.`,
 			if err != nil {
 				return fmt.Errorf("bench coll: %w", err)
 			}
-			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
-				return startSelf(cmd, f.ranks)
-			}
-			mpi.Main(func(c *mpi.Comm) error { return f.measure(c, p) })
-			return nil
+			return runRanks(cmd, f.ranks, func(c *mpi.Comm) error { return f.measure(c, p) })
 		},
 	}
 	fl := cmd.Flags()

@@ -33,11 +33,7 @@ while a rank computes, and when the buffers of short messages are registered.`,
   muster explain allreduce --size 64KB -n 16   the algorithm of a collective`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
-				return startSelf(cmd, 2)
-			}
-			mpi.Main(explain)
-			return nil
+			return runRanks(cmd, 2, explain)
 		},
 	}
 	cmd.AddCommand(newExplainNetworkCommand())
@@ -45,6 +41,18 @@ while a rank computes, and when the buffers of short messages are registered.`,
 		cmd.AddCommand(newExplainCollectiveCommand(kind))
 	}
 	return cmd
+}
+
+// inJob reports whether this process is a rank of a job.
+func inJob() bool { return os.Getenv(pmi.EnvFD) != "" || os.Getenv(pmi.EnvRank) != "" }
+
+// runRanks calls f as a rank of a job. Otherwise it starts this command as the ranks.
+func runRanks(cmd *cobra.Command, ranks int, f func(c *mpi.Comm) error) error {
+	if !inJob() {
+		return startSelf(cmd, ranks)
+	}
+	mpi.Main(f)
+	return nil
 }
 
 // startSelf runs this command again as the ranks of a job.

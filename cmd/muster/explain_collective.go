@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-mpi/muster/internal/coll"
-	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 )
@@ -71,7 +70,7 @@ apply as in a job. muster tune measures all sizes and writes a table.`, kind),
 				}
 				started = f.ranks
 			}
-			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
+			if !inJob() {
 				return startSelf(cmd, started)
 			}
 			if f.measure {

@@ -41,11 +41,7 @@ The hosts of a lab share the cores of this host: use --lab there.`,
 			if f.rounds < 1 {
 				return fmt.Errorf("sim calibrate: --rounds %d: it must be above 0", f.rounds)
 			}
-			if !inJob() {
-				return startSelf(cmd, f.ranks)
-			}
-			mpi.Main(f.measure)
-			return nil
+			return runRanks(cmd, f.ranks, f.measure)
 		},
 	}
 	fl := cmd.Flags()

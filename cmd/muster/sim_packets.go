@@ -12,7 +12,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/muster-mpi/muster/internal/coll"
-	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/prof"
@@ -22,9 +21,6 @@ import (
 // packetShare divides --limit: an operation of level packets may need a link, which takes
 // some hundred bytes.
 const packetShare = 8
-
-// inJob reports whether this process is a rank of a job.
-func inJob() bool { return os.Getenv(pmi.EnvFD) != "" || os.Getenv(pmi.EnvRank) != "" }
 
 // packetKinds are the kinds of packets in the order of docs/reference/protocols.md.
 var packetKinds = []string{"eager", "seg", "rts", "cts", "fin", "ack", "credit", "rtr", "revoke", "revoked", "ring", "slots"}

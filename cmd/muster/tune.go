@@ -23,7 +23,6 @@ import (
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
-	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 )
 
@@ -82,22 +81,18 @@ idle machines.`,
 			if err != nil {
 				return fmt.Errorf("tune: %w", err)
 			}
-			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
-				return startSelf(cmd, f.ranks)
-			}
 			os.Unsetenv("MUSTER_COLLECTIVE")
 			os.Unsetenv("MUSTER_TUNING")
 			ranks := 0
 			if cmd.Flags().Changed("ranks") {
 				ranks = f.ranks
 			}
-			mpi.Main(func(c *mpi.Comm) error {
+			return runRanks(cmd, f.ranks, func(c *mpi.Comm) error {
 				if err := f.measure(c, kinds, sizes, ranks); err != nil {
 					return fmt.Errorf("tune: %w", err)
 				}
 				return nil
 			})
-			return nil
 		},
 	}
 	fl := cmd.Flags()
