@@ -154,7 +154,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := e.join(ctx); err != nil {
 		return nil, errors.Join(err, e.closeLanes())
 	}
-	e.board.Started(e.rank)
+	e.board.MarkStarted(e.rank)
 	e.client.Watch(e.clientFailed)
 	if cfg.Async || slices.ContainsFunc(e.lanes, func(d *lane) bool { return d.attr.Served }) {
 		e.lock()
@@ -280,6 +280,6 @@ func (e *Engine) Close() error {
 	e.StopThread()
 	e.opening.Wait()
 	err := e.closeLanes()
-	e.board.Left(e.rank)
+	e.board.MarkLeft(e.rank)
 	return err
 }

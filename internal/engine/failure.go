@@ -108,7 +108,7 @@ func (e *Engine) checkDeaths() {
 	if n := e.board.Deaths(); n != e.deaths {
 		first := e.deaths
 		e.deaths = n
-		e.board.Noticed(e.rank)
+		e.board.MarkNoticed(e.rank)
 		if d, ok := e.board.Dead(e.rank); ok {
 			e.fail(&ExcludedError{d.Status})
 			return

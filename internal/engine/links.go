@@ -229,7 +229,7 @@ func (e *Engine) openAtOnce(l *p2p.Link) bool {
 	if !ok || !e.lanes[l.Dev].local {
 		return false
 	}
-	card, ok := h.Held(l.Rank, cardKey)
+	card, ok := h.HeldValue(l.Rank, cardKey)
 	if !ok || e.open(l, string(card)) != nil {
 		return false
 	}

@@ -6,7 +6,7 @@ package launch
 // its own host.
 //
 //	Agent      the greeting lines, the assignment, then frames until the input ends
-//	down       handles a frame from the parent: for all hosts, this one, or one below
+//	fromAbove  handles a frame from the parent: for all hosts, this one, or one below
 //	fromBelow  handles a frame of an agent started from here
 //	finish     ends the ranks after the input has ended
 //
@@ -136,7 +136,7 @@ func (a *agent) listen(silent func(why string)) error {
 		}
 		a.heard.Store(true)
 		a.busy.Store(true)
-		if err := a.down(f); err != nil {
+		if err := a.fromAbove(f); err != nil {
 			return fmt.Errorf("frame of kind %d from the launcher: %w", f.kind, err)
 		}
 		a.busy.Store(false)
@@ -153,8 +153,8 @@ func (a *agent) all() []*branch {
 	return a.branches
 }
 
-// down forwards a frame to the agents below and handles it if it is for this host.
-func (a *agent) down(f frame) error {
+// fromAbove forwards a frame to the agents below and handles it if it is for this host.
+func (a *agent) fromAbove(f frame) error {
 	switch f.kind {
 	case frameBlock:
 		ranks, err := readBlock(f.body)
@@ -179,6 +179,11 @@ func (a *agent) down(f frame) error {
 	if f.host != everyHost && f.host != a.self() {
 		return nil
 	}
+	return a.handle(f)
+}
+
+// handle handles a frame for this host.
+func (a *agent) handle(f frame) error {
 	switch f.kind {
 	case frameJob:
 		if err := a.startRanks(); err != nil {
@@ -190,14 +195,7 @@ func (a *agent) down(f frame) error {
 			a.crew.signalAll(sig)
 		}
 	case frameDeath:
-		ranks, host, status, err := readDeath(f.body)
-		if err != nil {
-			return err
-		}
-		if a.crew != nil {
-			a.crew.markDead(ranks, host, status)
-			a.crew.evict(ranks, a.spec.Grace)
-		}
+		return a.markDead(f.body)
 	case frameRelease:
 		if a.server != nil {
 			a.server.Release()
@@ -205,44 +203,69 @@ func (a *agent) down(f frame) error {
 	case frameAnswer:
 		return a.gets.answer(f.body)
 	case frameFetch:
-		number, key, err := readGet(f.body)
-		if err == nil && a.server != nil {
-			value, ok := a.server.Stored(key)
-			a.sendUp(frameFetched, answerBody(number, value, ok))
-		}
-		return err
+		return a.sendValue(f.body)
 	case frameStdin:
 		a.stdin.put(f.body)
 	case frameOutputOK:
-		var n int64
-		if err := readNumbers(f.body, &n); err != nil {
-			return err
-		}
-		a.out.arrived(int(n))
+		n, err := readCount(f.body)
+		a.out.acknowledge(int(n))
+		return err
 	case frameAskRows:
-		var number int64
-		if err := readNumbers(f.body, &number); err != nil {
-			return err
-		}
-		var rows []rankRow
-		if a.crew != nil {
-			rows = a.crew.states()
-		}
-		a.sendUp(frameRows, rowsBody(number, rows, time.Now().UnixNano()))
+		return a.sendRows(f.body)
 	case framePing:
 		a.sendUp(framePong, nil)
 	case frameProgram:
-		index, name, piece, err := readProgram(f.body)
-		if err != nil {
-			return err
-		}
-		for end := time.Now().Add(copyTimeout); !flushAll(a.all(), a.assign.Ping) && time.Now().Before(end); {
-			a.sendUp(framePong, nil) // it handles no pings meanwhile
-		}
-		a.mu.Lock()
-		a.copies.add(index, name, piece)
-		a.mu.Unlock()
+		return a.addProgram(f.body)
 	}
+	return nil
+}
+
+// markDead marks ranks of another host, or of this one, as failed on the board.
+func (a *agent) markDead(body []byte) error {
+	ranks, host, status, err := readDeath(body)
+	if err == nil && a.crew != nil {
+		a.crew.markDead(ranks, host, status)
+		a.crew.evict(ranks, a.spec.Grace)
+	}
+	return err
+}
+
+// sendValue answers the launcher's request for a value that only this agent keeps.
+func (a *agent) sendValue(body []byte) error {
+	number, key, err := readGet(body)
+	if err == nil && a.server != nil {
+		value, ok := a.server.StoredValue(key)
+		a.sendUp(frameFetched, answerBody(number, value, ok))
+	}
+	return err
+}
+
+// sendRows answers what the ranks of this host do.
+func (a *agent) sendRows(body []byte) error {
+	number, err := readCount(body)
+	if err != nil {
+		return err
+	}
+	var rows []rankRow
+	if a.crew != nil {
+		rows = a.crew.states()
+	}
+	a.sendUp(frameRows, rowsBody(number, rows, time.Now().UnixNano()))
+	return nil
+}
+
+// addProgram adds a piece of a copied program, once the agents below have theirs.
+func (a *agent) addProgram(body []byte) error {
+	index, name, piece, err := readProgram(body)
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(copyTimeout); !flushAll(a.all(), a.assign.Ping) && time.Now().Before(end); {
+		a.sendUp(framePong, nil) // it handles no pings meanwhile
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.copies.add(index, name, piece)
 	return nil
 }
 

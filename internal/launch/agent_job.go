@@ -93,7 +93,7 @@ func (a *agent) startRanks() error {
 	crew, err := newCrew(crewSpec{
 		ranks: ranks, size: spec.Size, programs: programs, env: env,
 		bind: spec.Bind, within: spec.Within, reportBindings: spec.ReportBindings, server: a.server,
-		stdin: a.stdinFile, lines: a.lines, post: a.happened,
+		stdin: a.stdinFile, lines: a.lines, post: a.handleEvent,
 		notice: func(text string) { a.sendUp(frameNotice, []byte(text)) },
 	})
 	if err != nil {
@@ -181,8 +181,8 @@ func (a *agent) lines(rank int, isStderr bool) func(text []byte) {
 	}
 }
 
-// happened sends events of the crew to the parent, and the remaining output after the last.
-func (a *agent) happened(e event) {
+// handleEvent sends events of the crew to the parent, and the remaining output after the last.
+func (a *agent) handleEvent(e event) {
 	switch {
 	case e.pmi != nil:
 		a.pmiEvent(*e.pmi)

@@ -23,8 +23,8 @@ type backend interface {
 	// rows returns the board rows of all ranks, in order, and the hosts that did not
 	// answer.
 	rows() (rows []rankRow, silent []string)
-	// noticed returns the number of ranks that have noticed a failure.
-	noticed() int
+	// countNoticed returns the number of ranks that have noticed a failure.
+	countNoticed() int
 	// drain waits for the last lines of output, after all ranks have exited.
 	drain()
 	// close releases the resources and ends remaining processes.
@@ -89,8 +89,8 @@ func (e ending) String() string {
 	return fmt.Sprintf("exit status %d", e.code)
 }
 
-// explained returns a longer description for the launcher's report.
-func (e ending) explained() string {
+// explain returns a longer description for the launcher's report.
+func (e ending) explain() string {
 	switch e.signal {
 	case 0:
 		return e.String()

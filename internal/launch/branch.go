@@ -181,7 +181,7 @@ func (b *branch) attempt() (why string, again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.process = nil
-	return b.explain(end, noise, readErr, words), !b.answered && end.code == 255
+	return b.explainLocked(end, noise, readErr, words), !b.answered && end.code == 255
 }
 
 // awaitEnd waits for the shell to exit after its output has ended, and kills it after
@@ -294,8 +294,8 @@ func (b *branch) awaitClosed(until time.Time) {
 
 func (b *branch) shell() string { return fmt.Sprintf("%.120q", strings.Join(b.words, " ")) }
 
-// explain returns why the branch has ended. The caller holds the lock.
-func (b *branch) explain(end ending, noise []byte, readErr error, last string) string {
+// explainLocked returns why the branch has ended.
+func (b *branch) explainLocked(end ending, noise []byte, readErr error, last string) string {
 	if last != "" {
 		last = ": " + last
 	}
@@ -306,7 +306,7 @@ func (b *branch) explain(end ending, noise []byte, readErr error, last string) s
 		if end.signal == 0 && end.code == 0 && end.err == nil && !errors.Is(readErr, os.ErrDeadlineExceeded) {
 			return fmt.Sprintf("its agent closed the connection (%v)%s", readErr, last)
 		}
-		return "its agent ended: " + end.explained() + last
+		return "its agent ended: " + end.explain() + last
 	case !errors.Is(readErr, errNoAgent):
 		return fmt.Sprintf("%s: %v%s%s", b.shell(), readErr, quoteNoise(noise), last)
 	}

@@ -92,7 +92,7 @@ type Remote struct {
 	// Hosts is not empty. Default: none.
 	Fetch Fetch
 
-	pingEvery time.Duration // interval of the pings to a host
+	pingEvery time.Duration // interval of the pings to a host; on this machine too it bounds decisions (unreachable.go)
 }
 
 // Output describes where the output of the ranks goes, and what Run itself prints.

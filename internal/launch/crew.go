@@ -97,8 +97,8 @@ func (m *member) end(err error) {
 	}
 }
 
-// exited posts an event when the process has exited.
-func (m *member) exited(end ending) {
+// handleExit posts an event when the process has exited.
+func (m *member) handleExit(end ending) {
 	detach(m.lifeline)
 	m.crew.lock.Lock()
 	m.alive = false
@@ -351,12 +351,12 @@ func (c *crew) states() (rows []rankRow) {
 
 func (c *crew) pulse() pulse {
 	p := pulseOf(c.rows(), c.isAlive)
-	p.noticed = c.noticed()
+	p.noticed = c.countNoticed()
 	return p
 }
 
-// noticed returns the number of ranks that have noticed a failure.
-func (c *crew) noticed() (n int) {
+// countNoticed returns the number of ranks that have noticed a failure.
+func (c *crew) countNoticed() (n int) {
 	for i := range c.members {
 		if c.board.HasNoticed(c.ranks[i]) {
 			n++

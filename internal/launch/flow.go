@@ -34,8 +34,8 @@ func (w *window) take(n int) bool {
 	return !w.closed
 }
 
-// arrived records that the other side has read n bytes.
-func (w *window) arrived(n int) {
+// acknowledge records that the other side has read n bytes.
+func (w *window) acknowledge(n int) {
 	w.mu.Lock()
 	w.onWay -= n
 	w.mu.Unlock()

@@ -166,12 +166,9 @@ func numbersBody(ns ...int64) []byte {
 	return w
 }
 
-func readNumbers(body []byte, into ...*int64) error {
+func readCount(body []byte) (int64, error) {
 	r := bodyReader{rest: body}
-	for _, n := range into {
-		*n = r.number()
-	}
-	return r.err()
+	return r.number(), r.err()
 }
 
 func deathBody(ranks spans, host, status string) []byte {

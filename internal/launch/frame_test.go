@@ -172,11 +172,11 @@ func TestWindow(t *testing.T) {
 		t.Error("a full window must block")
 	case <-time.After(20 * time.Millisecond):
 	}
-	w.arrived(windowBytes)
+	w.acknowledge(windowBytes)
 	if !<-went {
 		t.Error("an empty window must not block")
 	}
-	w.arrived(1)
+	w.acknowledge(1)
 	if !w.take(10 * windowBytes) {
 		t.Error("data longer than the window must be accepted alone")
 	}

@@ -45,9 +45,9 @@ func (g *grace) begin(now time.Time, ranks int) {
 	g.limit = graceLimit * g.quiet(ranks)
 }
 
-// left returns the remaining time, given the number of remaining ranks and the number of
+// remaining returns the remaining time, given the number of remaining ranks and the number of
 // signs so far.
-func (g *grace) left(now time.Time, ranks, signs int) time.Duration {
+func (g *grace) remaining(now time.Time, ranks, signs int) time.Duration {
 	if g.fixed > 0 {
 		return g.fixed - now.Sub(g.began)
 	}

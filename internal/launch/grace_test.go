@@ -14,29 +14,29 @@ func TestGrace(t *testing.T) {
 	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
 	few := grace{cores: 4}
 	few.begin(begin, 4)
-	if got := few.left(at(0), 4, 0); got != 505*time.Millisecond {
+	if got := few.remaining(at(0), 4, 0); got != 505*time.Millisecond {
 		t.Errorf("four ranks on four cores have %v; half a second and little more is expected", got)
 	}
 	many := grace{cores: 2}
 	many.begin(begin, 1000)
-	if got := many.left(at(0), 1000, 0); got != 3*time.Second {
+	if got := many.remaining(at(0), 1000, 0); got != 3*time.Second {
 		t.Errorf("a thousand ranks on two cores may be quiet for %v, should be 3 s", got)
 	}
 	for ms := 1000; ms <= 20000; ms += 1000 {
-		if got := many.left(at(ms), 1000, ms); got < time.Second {
+		if got := many.remaining(at(ms), 1000, ms); got < time.Second {
 			t.Errorf("%d ms after the failure ranks still exit, and the others have only %v left", ms, got)
 		}
 	}
-	if got := many.left(at(22000), 500, 20000); got > 0 {
+	if got := many.remaining(at(22000), 500, 20000); got > 0 {
 		t.Errorf("two seconds after the last sign 500 ranks on two cores have %v left, should have none", got)
 	}
 	many.begin(begin, 1000)
-	if got := many.left(at(30001), 1000, 1); got > 0 {
+	if got := many.remaining(at(30001), 1000, 1); got > 0 {
 		t.Errorf("half a minute after the failure %v are left; the limit must apply", got)
 	}
 	fixed := grace{cores: 2, fixed: 2 * time.Second}
 	fixed.begin(begin, 1000)
-	if got := fixed.left(at(500), 1000, 500); got != 1500*time.Millisecond {
+	if got := fixed.remaining(at(500), 1000, 500); got != 1500*time.Millisecond {
 		t.Errorf("of a fixed time of 2 s, %v are left after half a second", got)
 	}
 }

@@ -25,53 +25,49 @@ import (
 )
 
 type job struct {
-	cfg            *Config
-	backend        backend
-	server         *pmi.Server
-	stdout, stderr *sink
-	folds          folds
-	files          *outputFiles // nil: the output goes to stdout and stderr
-	log            *slog.Logger
-	events         *mailbox
-	scrapes        chan chan []RankMetrics
-	lastMetrics    lastMetrics
-	done           chan struct{} // closed when the loop has ended
+	cfg         *Config
+	backend     backend
+	server      *pmi.Server
+	console     console
+	log         *slog.Logger
+	events      *mailbox
+	scrapes     chan chan []RankMetrics
+	lastMetrics lastMetrics
+	done        chan struct{} // closed when the loop has ended
 
-	ranks    []rankState
-	pending  int // ranks not started yet
-	living   int
-	startErr error // why the job could not be started
-	cause    *cause
-	status   int // of the job, once a rank has failed
-	killed   int // ranks killed by SIGKILL
-
-	leavers     earlyLeavers
-	outlive     outlive
-	unreached   unreached
-	starting    *startWatch
-	ending      bool
-	grace       grace
-	ended       int         // ranks that exited since the first failure
-	survivors   int         // ranks alive at the first failure
-	noticed     int         // of these, how many had noticed it when SIGTERM was sent
-	endTimer    *time.Timer // the next step of ending the job, or the next check
-	asked       bool        // SIGTERM was sent
-	interrupted time.Time   // when the first SIGINT came
-	lastQuit    time.Time
-	passedOn    syscall.Signal // the last signal passed on
+	ranks     roster
+	starting  *startWatch
+	startErr  error // why the job could not be started
+	outcome   outcome
+	ending    shutdown
+	forwarded forwarded
+	leavers   earlyLeavers
+	outlive   outlive
+	unreached unreached
 }
 
-type rankState struct {
-	pid     int
-	started bool
-	alive   bool
-	end     ending
+// outcome is how the job ends: by its first failure.
+type outcome struct {
+	cause  *cause
+	status int
 }
 
 // cause is the first thing that went wrong.
 type cause struct {
 	rank int
 	text string
+}
+
+// fail records the first cause and its status.
+func (o *outcome) fail(rank int, why string, code int) {
+	if o.cause != nil {
+		return
+	}
+	o.cause = &cause{rank, why}
+	o.status = code & 0xff
+	if code != 0 && o.status == 0 {
+		o.status = 1 // a code of 256 must not look like success
+	}
 }
 
 // event is a report of a backend or a PMI client: one of the following.
@@ -91,42 +87,18 @@ type event struct {
 }
 
 func newJob(cfg *Config) *job {
-	both := new(screen)
 	j := &job{
 		cfg:     cfg,
-		stdout:  newSink(both, cfg.Output.Stdout),
-		stderr:  newSink(both, cfg.Output.Stderr),
+		console: newConsole(&cfg.Output, cfg.Ranks),
 		events:  newMailbox(),
 		scrapes: make(chan chan []RankMetrics),
 		done:    make(chan struct{}),
-		ranks:   make([]rankState, cfg.Ranks),
+		ranks:   newRoster(cfg.Ranks),
+		ending:  newShutdown(grace{fixed: cfg.Limits.Grace, cores: thisMachine().usable()}),
 	}
-	j.log = newLog(cfg.Output.Verbose, j.stderr)
-	j.pending = cfg.Ranks
-	j.grace = grace{fixed: cfg.Limits.Grace, cores: thisMachine().usable()}
+	j.log = newLog(cfg.Output.Verbose, j.console.stderr)
 	j.starting = newStartWatch(cfg, time.Now())
-	j.endTimer = time.NewTimer(time.Hour)
-	j.endTimer.Stop()
 	return j
-}
-
-// lines returns the function that writes a rank's lines.
-func (j *job) lines(rank int, isStderr bool) func(text []byte) {
-	if j.files != nil {
-		return j.files.writer(rank, isStderr)
-	}
-	var label []byte
-	if j.cfg.Output.labels(j.cfg.Ranks) {
-		label = rankLabel(rank, j.cfg.Ranks)
-	}
-	if isStderr {
-		write := j.stderr.labelled(label)
-		if label == nil || j.cfg.Output.Quiet {
-			return write
-		}
-		return func(text []byte) { write(j.folds.rest(rank, text)) }
-	}
-	return j.stdout.labelled(label)
 }
 
 func (j *job) pmiEvent(e pmi.Event) {
@@ -154,7 +126,7 @@ func (j *job) loop(ctx context.Context) {
 	defer j.leavers.stop()
 	defer j.unreached.stop()
 	cancelled := ctx.Done()
-	for j.living > 0 || j.pending > 0 {
+	for j.ranks.living > 0 || j.ranks.pending > 0 {
 		select {
 		case <-j.events.wake:
 			j.takeAll()
@@ -165,15 +137,15 @@ func (j *job) loop(ctx context.Context) {
 		case <-cancelled:
 			cancelled = nil
 			j.takeAll()
-			j.pending = 0
-			j.fail(-1, "the job was cancelled: "+context.Cause(ctx).Error(), 128+int(syscall.SIGTERM))
+			j.ranks.pending = 0
+			j.outcome.fail(-1, "the job was cancelled: "+context.Cause(ctx).Error(), 128+int(syscall.SIGTERM))
 			j.endNow()
 		case <-limit.C:
 			j.timedOut()
 		case answer := <-j.scrapes:
 			answer <- j.metrics()
-		case <-j.endTimer.C:
-			j.endTimerFired(time.Now())
+		case <-j.ending.timer.C:
+			j.continueEnding(time.Now())
 		case now := <-late.C:
 			j.checkStartTimeout(now)
 		case <-j.unreached.due():
@@ -201,11 +173,11 @@ func (j *job) take(e event) {
 	case e.report != nil:
 		j.takeReport(e.report)
 	case e.started:
-		j.started(e.rank, e.pid, time.Now())
+		j.recordStart(e.rank, e.pid, time.Now())
 	case e.exited:
-		j.exited(e.rank, e.end)
+		j.recordExit(e.rank, e.end)
 	case e.sent:
-		j.starting.sent(time.Now())
+		j.starting.markSent(time.Now())
 	case e.lost != "":
 		j.hostLost(e.host, e.lost)
 	case e.failed != nil:
@@ -213,9 +185,9 @@ func (j *job) take(e event) {
 	case e.pmi.Unreachable:
 		j.unreached.add(e.rank, e.pmi.Peer, j.decideAfter())
 	case e.pmi.Refused != "":
-		j.fail(-1, e.pmi.Refused, 1)
-		if !j.asked {
-			j.pending = 0
+		j.outcome.fail(-1, e.pmi.Refused, 1)
+		if !j.ending.asked {
+			j.ranks.pending = 0
 			j.endNow() // the ranks have not begun, and each would only repeat the sentence
 		}
 	case e.pmi.Phase == pmi.PhaseAborted:
@@ -223,71 +195,66 @@ func (j *job) take(e event) {
 		if e.pmi.Why != "" {
 			text += ": " + e.pmi.Why
 		}
-		j.died(e.rank, text, text, e.pmi.Code)
+		j.failRank(e.rank, text, text, e.pmi.Code)
 	case e.pmi.Fence:
-		j.starting.fenced(e.rank, time.Now())
+		j.starting.markFenced(e.rank, time.Now())
 		j.checkFence()
 	case e.pmi.Phase == pmi.PhaseJoined:
-		j.starting.joined(e.rank, time.Now())
-		j.outlive.declared(e.pmi.Terms)
+		j.starting.markJoined(e.rank, time.Now())
+		j.outlive.noteTerms(e.pmi.Terms)
 	}
 }
 
-func (j *job) started(rank, pid int, now time.Time) {
-	r := &j.ranks[rank]
-	r.started, r.alive, r.pid = true, true, pid
-	j.living++
-	j.pending = max(0, j.pending-1)
-	j.starting.started(rank, now)
+func (j *job) recordStart(rank, pid int, now time.Time) {
+	j.ranks.start(rank, pid)
+	j.starting.markStarted(rank, now)
 }
 
 // takeReport handles what ranks and hosts have reached.
 func (j *job) takeReport(r *report) {
 	now := time.Now()
 	for host := range r.ready.all() {
-		j.starting.ready(host, now)
+		j.starting.markReady(host, now)
 	}
 	for _, s := range r.started {
 		for i, pid := range s.pids {
-			j.started(s.first+i, pid, now)
+			j.recordStart(s.first+i, pid, now)
 		}
 	}
 	for rank := range r.joined.all() {
-		j.starting.joined(rank, now)
+		j.starting.markJoined(rank, now)
 	}
 	if len(r.fenced) > 0 {
 		for rank := range r.fenced.all() {
-			j.starting.fenced(rank, now)
+			j.starting.markFenced(rank, now)
 		}
 		j.checkFence()
 	}
 	for rank := range r.left.all() {
-		j.exited(rank, ending{})
+		j.recordExit(rank, ending{})
 	}
 }
 
 // checkFence fails the job if ranks wait in a fence that a rank has left the job without
 // entering. The event may be old, so the current state of the fence counts.
 func (j *job) checkFence() {
-	if j.ended == 0 || j.server.Fenced() == 0 || j.continues() {
+	if j.ranks.ended == 0 || j.server.FenceWaiters() == 0 || j.continues() {
 		return // as in every fence of a job that is well: each rank causes an event
 	}
 	if first := j.outlive.first; first != nil {
-		j.fail(first.rank, first.text, j.outlive.code)
+		j.outcome.fail(first.rank, first.text, j.outlive.code)
 		j.beginEnding()
 		return
 	}
-	for rank := range j.ranks {
-		if r := &j.ranks[rank]; r.started && !r.alive {
-			j.died(rank, "exited before a fence that other ranks wait in", r.end.String(), max(1, r.end.status()))
-			return
-		}
+	if rank, ok := j.ranks.firstEnded(); ok {
+		end := j.ranks.all[rank].end
+		j.failRank(rank, "exited before a fence that other ranks wait in", end.String(), max(1, end.status()))
 	}
 }
 
 // notStarted records why the job cannot be started and ends the ranks already started.
 func (j *job) notStarted(err error) {
-	j.pending = 0
+	j.ranks.pending = 0
 	j.starting.over = true
 	if j.startErr == nil {
 		j.startErr = err
@@ -299,87 +266,79 @@ func (j *job) notStarted(err error) {
 func (j *job) hostLost(host int, why string) {
 	ranks := j.cfg.layout.ranks[host]
 	text := fmt.Sprintf("host %s was lost, with %s: %s", j.cfg.Hosts[host].Name, ranksNoun(ranks), why)
-	if j.pending > 0 {
+	if j.ranks.pending > 0 {
 		j.notStarted(fmt.Errorf("launch: %s", text))
 	}
+	end := ending{err: fmt.Errorf("host %s was lost", j.cfg.Hosts[host].Name)}
 	var lost []int
 	for _, rank := range ranks {
-		r := &j.ranks[rank]
-		if !r.alive {
-			continue
+		if j.ranks.remove(rank, end) {
+			lost = append(lost, rank)
 		}
-		r.alive, r.end = false, ending{err: fmt.Errorf("host %s was lost", j.cfg.Hosts[host].Name)}
-		j.living--
-		j.ended++
-		lost = append(lost, rank)
 	}
 	switch {
 	case len(lost) == 0:
 	case j.continues():
-		j.continueWithout(spansOf(lost...), cause{-1, text}, text, j.ranks[lost[0]].end.String(), 1)
+		j.continueWithout(spansOf(lost...), cause{-1, text}, text, end.String(), 1)
 	default:
-		j.fail(-1, text, 1)
-		j.announce(spansOf(lost...), j.ranks[lost[0]].end.String())
+		j.outcome.fail(-1, text, 1)
+		j.announce(spansOf(lost...), end.String())
 		j.beginEnding()
 	}
 }
 
 // checkStartTimeout ends a job whose start takes too long.
 func (j *job) checkStartTimeout(now time.Time) {
-	if j.starting.over || j.ending {
+	if j.starting.over || j.ending.begun {
 		return
 	}
-	if j.server.Passed() > 0 {
+	if j.server.FencesPassed() > 0 {
 		j.starting.over = true
 		return
 	}
-	text, late := j.starting.late(now, func(rank int) bool { return j.ranks[rank].started && !j.ranks[rank].alive })
+	text, late := j.starting.late(now, j.ranks.hasEnded)
 	if !late {
 		return
 	}
-	if j.pending > 0 {
+	if j.ranks.pending > 0 {
 		j.notStarted(fmt.Errorf("launch: %s", text))
 		return
 	}
 	j.reportWaits(nil, func(bool) string { return "the start takes too long; what the ranks wait for:" })
-	j.fail(-1, text, 1)
+	j.outcome.fail(-1, text, 1)
 	j.endNow()
 }
 
-// exited decides whether the exit of a process is a failure, by the phase of its PMI
+// recordExit decides whether the exit of a process is a failure, by the phase of its PMI
 // client.
-func (j *job) exited(rank int, end ending) {
-	r := &j.ranks[rank]
-	if !r.alive {
+func (j *job) recordExit(rank int, end ending) {
+	if !j.ranks.remove(rank, end) {
 		return // already marked as failed with its host
 	}
-	r.alive, r.end = false, end
-	j.living--
-	j.ended++
 	failed := end.status() != 0
 	phase := j.server.Phase(rank)
 	switch {
 	case phase == pmi.PhaseAborted: // the abort request was reported already
 	case phase == pmi.PhaseFinalized && end.signal != 0 && j.continues():
-		j.lost(rank, "after Finalize: "+end.explained(), end.String(), end.status())
+		j.recordFailure(rank, "after Finalize: "+end.explain(), end.String(), end.status())
 	case phase == pmi.PhaseFinalized:
 		j.outlive.left++
-		if failed && j.status == 0 && j.cause == nil {
-			j.fail(rank, "after Finalize: "+end.explained(), end.status())
+		if failed && j.outcome.status == 0 && j.outcome.cause == nil {
+			j.outcome.fail(rank, "after Finalize: "+end.explain(), end.status())
 		}
 	case failed:
-		j.lost(rank, end.explained(), end.String(), end.status())
+		j.recordFailure(rank, end.explain(), end.String(), end.status())
 	case phase == pmi.PhaseJoined:
-		j.left(rank)
-	case j.server.Fenced() > 0:
-		j.died(rank, "exited with status 0 without joining the job, while other ranks wait for it", "exited without joining the job", 1)
+		j.recordEarlyExit(rank)
+	case j.server.FenceWaiters() > 0:
+		j.failRank(rank, "exited with status 0 without joining the job, while other ranks wait for it", "exited without joining the job", 1)
 	}
 }
 
-// died marks a rank as failed on all boards and starts ending the job.
-func (j *job) died(rank int, why, status string, code int) {
+// failRank marks a rank as failed on all boards and starts ending the job.
+func (j *job) failRank(rank int, why, status string, code int) {
 	j.announce(spansOf(rank), status)
-	j.fail(rank, why, code)
+	j.outcome.fail(rank, why, code)
 	j.beginEnding()
 }
 
@@ -387,157 +346,41 @@ func (j *job) died(rank int, why, status string, code int) {
 // all ranks have been told of a failure and fail one after the other because of it; to
 // announce each to all others would take the square of their number.
 func (j *job) announce(ranks spans, status string) {
-	if !j.ending {
+	if !j.ending.begun {
 		j.backend.markDead(ranks, j.backend.host(ranks[0].first), status)
 	}
 }
 
-// beginEnding gives the remaining ranks the time to exit by themselves.
-func (j *job) beginEnding() {
-	if !j.ending {
-		j.ending = true
-		j.ended, j.survivors = 0, j.living
-		j.grace.begin(time.Now(), j.living)
-		j.endTimer.Reset(graceLook)
-	}
-}
-
-// endTimerFired ends the remaining ranks, unless they are still exiting by themselves. It
-// handles pending events first: the ranks may also have kept this process off its core.
-func (j *job) endTimerFired(now time.Time) {
-	if !j.asked && j.survivors > 0 {
-		j.takeAll()
-		if left := j.grace.left(now, j.living, j.ended+j.backend.noticed()); left > 0 {
-			j.endTimer.Reset(min(left, graceLook))
-			return
-		}
-	}
-	j.endNow()
-}
-
-// fail records the first cause and its status.
-func (j *job) fail(rank int, why string, code int) {
-	if j.cause != nil {
-		return
-	}
-	j.cause = &cause{rank, why}
-	j.status = code & 0xff
-	if code != 0 && j.status == 0 {
-		j.status = 1 // a code of 256 must not look like success
-	}
-}
-
-// endNow takes the next step to end the job: first SIGTERM, then SIGKILL.
-func (j *job) endNow() {
-	j.ending = true
-	if !j.asked {
-		j.asked = true
-		j.noticed = j.backend.noticed()
-		j.log.Info("SIGTERM to the remaining ranks", "ranks", j.living)
-		j.backend.signalAll(syscall.SIGTERM)
-		j.endTimer.Reset(j.grace.quiet(j.living) / 2)
-		return
-	}
-	if j.killed == 0 {
-		j.killed = j.living
-	}
-	j.log.Info("SIGKILL to the remaining ranks", "ranks", j.living)
-	j.backend.signalAll(syscall.SIGKILL)
-	j.endTimer.Reset(time.Second) // repeat it for a process that is blocked in the kernel
-}
-
-// signal forwards a signal to the ranks. The second SIGINT kills them, because a program
-// may handle the first. SIGQUIT prints the report; only a second one in a row is
-// forwarded, which makes Go programs print their stacks.
-func (j *job) signal(sig syscall.Signal) {
-	j.takeAll()
-	if j.pending > 0 && (sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP) {
-		j.pending = 0
-		j.fail(-1, "the start was interrupted by "+signalName(sig), 128+int(sig))
-		j.endNow()
-		return
-	}
-	switch sig {
-	case syscall.SIGINT:
-		if j.interrupted.IsZero() {
-			j.interrupted = time.Now()
-		} else if time.Since(j.interrupted) > sameKeystroke {
-			j.fail(-1, "interrupted twice", 128+int(sig))
-			j.asked = true
-			j.endNow()
-			return
-		}
-	case syscall.SIGQUIT:
-		if time.Since(j.lastQuit) > 2*time.Second {
-			j.lastQuit = time.Now()
-			j.reportWaits(nil, func(bool) string {
-				return "which rank waits for which (a second SIGQUIT within 2 s is forwarded to the ranks):"
-			})
-			return
-		}
-	case sigTstp:
-		// Stop together with the ranks. SIGCONT is forwarded to them when it arrives;
-		// it cannot be sent from here, because this thread may run on for a moment.
-		j.backend.signalAll(sigStop)
-		stopSelf()
-		return
-	}
-	j.passedOn = sig
-	j.log.Info("signal forwarded", "signal", signalName(sig))
-	j.backend.signalAll(sig)
-}
-
-// sameKeystroke is the time within which two SIGINT count as one: commands such as
-// timeout send it to the launcher and then to its process group.
-const sameKeystroke = 100 * time.Millisecond
-
 // report prints the cause as the last lines of all output, where users look first.
 func (j *job) report() {
-	if lines := j.folds.lines(); len(lines) > 0 {
+	if lines := j.console.folds.lines(); len(lines) > 0 {
 		j.notice(lines...)
 	}
-	if j.cause == nil {
+	if j.outcome.cause == nil {
 		j.reportLeft()
 		return
 	}
-	lines := []string{j.causeText()}
-	if j.killed > 0 {
-		lines = append(lines, fmt.Sprintf("killed ranks that did not exit by themselves: %d of %d", j.killed, j.cfg.Ranks))
-	}
-	if j.asked && j.survivors > 0 && j.noticed < j.survivors && j.server.Passed() > 0 {
-		lines = append(lines, fmt.Sprintf("%d of the %d other ranks had noticed the failure when they got SIGTERM; --grace gives them more time", j.noticed, j.survivors))
-	}
-	j.notice(lines...)
+	j.notice(append([]string{j.causeText()}, j.ending.report(j.cfg.Ranks, j.server.FencesPassed() > 0)...)...)
 }
 
 func (j *job) causeText() string {
-	c := j.cause
+	c := j.outcome.cause
 	if c.rank < 0 {
 		return c.text
 	}
-	r := &j.ranks[c.rank]
-	if r.end.signal != 0 && r.end.signal == j.passedOn {
-		return "the job was ended by " + signalName(j.passedOn)
+	r := &j.ranks.all[c.rank]
+	if r.end.signal != 0 && r.end.signal == j.forwarded.last {
+		return "the job was ended by " + signalName(j.forwarded.last)
 	}
 	return fmt.Sprintf("rank %d (pid %d on %s): %s", c.rank, r.pid, j.backend.host(c.rank), c.text)
 }
 
 func (j *job) result() Result {
-	res := Result{Status: j.status, Gets: j.server.Counts().Gets}
-	if j.cause != nil {
+	res := Result{Status: j.outcome.status, Gets: j.server.Counts().Gets}
+	if j.outcome.cause != nil {
 		res.Cause = j.causeText()
 	}
 	return res
 }
 
-// notice prints lines of the launcher itself.
-func (j *job) notice(lines ...string) {
-	if j.cfg.Output.Quiet {
-		return
-	}
-	var text []byte
-	for _, l := range lines {
-		text = append(append(text, l...), '\n')
-	}
-	j.stderr.write([]byte("muster: "), text)
-}
+func (j *job) notice(lines ...string) { j.console.notice(lines...) }

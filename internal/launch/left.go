@@ -36,10 +36,10 @@ func (l *earlyLeavers) stop() {
 	}
 }
 
-// left records a rank that exited without Finalize. It has failed if others are in a fence, and
+// recordEarlyExit records a rank that exited without Finalize. It has failed if others are in a fence, and
 // without boards, because nobody sees who waits for it.
-func (j *job) left(rank int) {
-	if _, ok := j.backend.pulse(); !j.cfg.ExitLeaves || !ok || j.server.Fenced() > 0 {
+func (j *job) recordEarlyExit(rank int) {
+	if _, ok := j.backend.pulse(); !j.cfg.ExitLeaves || !ok || j.server.FenceWaiters() > 0 {
 		j.diedUnfinalized(rank)
 		return
 	}
@@ -54,7 +54,7 @@ func (j *job) left(rank int) {
 // checkLeft fails the job if all ranks still in it wait, without progress.
 func (j *job) checkLeft(now time.Time) {
 	p, ok := j.backend.pulse()
-	if !ok || j.ending || p.moving {
+	if !ok || j.ending.begun || p.moving {
 		return
 	}
 	if _, step := j.leavers.watch.look(p, now); step == stuckReport {
@@ -63,12 +63,12 @@ func (j *job) checkLeft(now time.Time) {
 }
 
 func (j *job) diedUnfinalized(rank int) {
-	j.lost(rank, withoutFinalize, "exited without Finalize", 1)
+	j.recordFailure(rank, withoutFinalize, "exited without Finalize", 1)
 }
 
 // reportLeft names the ranks that have left, if the job has not failed.
 func (j *job) reportLeft() {
-	if l := &j.leavers; j.cause == nil && len(l.ranks) > 0 {
+	if l := &j.leavers; j.outcome.cause == nil && len(l.ranks) > 0 {
 		slices.Sort(l.ranks)
 		j.notice(ranksNoun(l.ranks) + " " + withoutFinalize)
 	}

@@ -19,14 +19,14 @@ func limitTimer(limit time.Duration) *time.Timer {
 // too long, and ends the job.
 func (j *job) timedOut() {
 	j.takeAll()
-	if j.ending {
+	if j.ending.begun {
 		return // a rank has failed, and the others are being ended
 	}
-	if j.pending == 0 {
+	if j.ranks.pending == 0 {
 		j.reportWaits(nil, func(bool) string { return "the time limit has passed; which rank waits for which:" })
 	}
-	j.pending = 0
+	j.ranks.pending = 0
 	j.starting.over = true
-	j.fail(-1, fmt.Sprintf("the job has taken longer than %s, the limit of --timeout", seconds(j.cfg.Limits.Job)), TimeoutStatus)
+	j.outcome.fail(-1, fmt.Sprintf("the job has taken longer than %s, the limit of --timeout", seconds(j.cfg.Limits.Job)), TimeoutStatus)
 	j.endNow()
 }

@@ -27,7 +27,7 @@ func newLocalBackend(j *job) (*localBackend, error) {
 		bind: cfg.Bind, within: cfg.MapBy.Within, reportBindings: cfg.ReportBindings, server: j.server,
 		stdin:  func(theirs *files) (*os.File, error) { return inputFile(cfg.Stdin, theirs) },
 		file:   b.outputDirectly,
-		lines:  j.lines,
+		lines:  j.console.lines,
 		post:   j.post,
 		notice: func(text string) { j.notice(text) },
 	})
@@ -57,7 +57,7 @@ func (b *localBackend) start() {
 
 func (b *localBackend) markDead(ranks spans, host, status string) {
 	b.crew.markDead(ranks, host, status)
-	b.crew.evict(ranks, b.job.grace.quiet(len(b.members)))
+	b.crew.evict(ranks, b.job.ending.grace.quiet(len(b.members)))
 }
 
 func (b *localBackend) host(int) string { return b.hostname }

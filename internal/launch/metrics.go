@@ -55,7 +55,7 @@ func (j *job) readMetrics() []RankMetrics {
 	out := make([]RankMetrics, len(rows))
 	for i, r := range rows {
 		out[i] = RankMetrics{
-			Rank: r.Rank, Host: j.backend.host(r.Rank), Running: j.ranks[r.Rank].alive,
+			Rank: r.Rank, Host: j.backend.host(r.Rank), Running: j.ranks.all[r.Rank].alive,
 			Joined: r.counted, Counters: r.counters, CPU: r.process.cpu, Resident: r.resident,
 		}
 	}

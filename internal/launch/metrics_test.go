@@ -26,7 +26,7 @@ func TestMetricsInALoop(t *testing.T) {
 	for takes, most := range map[time.Duration]int{0: 10, rowsTimeout: 2} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &slowBackend{takes: takes}
-			j := &job{backend: b, ranks: make([]rankState, 1)}
+			j := &job{backend: b, ranks: newRoster(1)}
 			for begin := time.Now(); time.Since(begin) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
 				if got := j.metrics(); len(got) != 1 || got[0].Host != "a" {
 					t.Fatalf("the counters of the rank must be returned: %+v", got)

@@ -120,7 +120,7 @@ func expandNode(word string, limit int) ([]string, error) {
 			return nil, fmt.Errorf("%q has a closing bracket without an opening one", word)
 		}
 		if !found {
-			return prefixed(names, []string{fixed}, limit)
+			return combineNames(names, []string{fixed}, limit)
 		}
 		inner, after, closed := strings.Cut(rest, "]")
 		if !closed {
@@ -133,15 +133,15 @@ func expandNode(word string, limit int) ([]string, error) {
 		for i := range numbers {
 			numbers[i] = fixed + numbers[i]
 		}
-		if names, err = prefixed(names, numbers, limit); err != nil {
+		if names, err = combineNames(names, numbers, limit); err != nil {
 			return nil, err
 		}
 		word = after
 	}
 }
 
-// prefixed returns each name followed by each ending.
-func prefixed(names, endings []string, limit int) ([]string, error) {
+// combineNames returns each name followed by each ending.
+func combineNames(names, endings []string, limit int) ([]string, error) {
 	if len(names)*len(endings) > limit {
 		return nil, tooManyHosts()
 	}

@@ -18,8 +18,8 @@ type outlive struct {
 	code   int    // its status
 }
 
-// declared notes the terms of a rank.
-func (o *outlive) declared(terms string) {
+// noteTerms notes the terms of a rank.
+func (o *outlive) noteTerms(terms string) {
 	if t := pmi.ReadTerms(terms); t.Survives() {
 		o.wanted = true
 	}
@@ -28,17 +28,17 @@ func (o *outlive) declared(terms string) {
 // continues reports whether the job continues if a rank fails now. All ranks must have
 // started. Until then they wait for each other in several fences, and in none afterwards.
 func (j *job) continues() bool {
-	return j.outlive.wanted && !j.ending && j.server.Passed() > 0 && j.server.Fenced() == 0
+	return j.outlive.wanted && !j.ending.begun && j.server.FencesPassed() > 0 && j.server.FenceWaiters() == 0
 }
 
-// lost handles the failure of a rank by itself, in contrast to an abort of the job.
-func (j *job) lost(rank int, why, status string, code int) {
-	ended := j.passedOn != 0 && j.ranks[rank].end.signal == j.passedOn // by the user
+// recordFailure handles the failure of a rank by itself, in contrast to an abort of the job.
+func (j *job) recordFailure(rank int, why, status string, code int) {
+	ended := j.forwarded.last != 0 && j.ranks.all[rank].end.signal == j.forwarded.last // by the user
 	if ended || !j.continues() {
-		j.died(rank, why, status, code)
+		j.failRank(rank, why, status, code)
 		return
 	}
-	text := fmt.Sprintf("rank %d (pid %d on %s): %s", rank, j.ranks[rank].pid, j.backend.host(rank), why)
+	text := fmt.Sprintf("rank %d (pid %d on %s): %s", rank, j.ranks.all[rank].pid, j.backend.host(rank), why)
 	j.continueWithout(spansOf(rank), cause{rank, why}, text, status, code)
 }
 
@@ -50,13 +50,13 @@ func (j *job) continueWithout(ranks spans, why cause, text, status string, code 
 		o.first, o.code = &why, code
 	}
 	j.announce(ranks, status)
-	if j.living == 0 && o.left == 0 {
-		j.fail(o.first.rank, o.first.text, o.code)
+	if j.ranks.living == 0 && o.left == 0 {
+		j.outcome.fail(o.first.rank, o.first.text, o.code)
 		j.beginEnding()
 		return
 	}
-	if j.living > 0 {
-		text += "; the job continues with " + countOf(j.living)
+	if j.ranks.living > 0 {
+		text += "; the job continues with " + countOf(j.ranks.living)
 	}
 	j.notice(text)
 }

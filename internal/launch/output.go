@@ -60,8 +60,8 @@ const (
 
 func (s *sink) write(label, text []byte) { (&stream{sink: s, label: label}).write(text) }
 
-// labelled returns a function that writes lines, each after the label.
-func (s *sink) labelled(label []byte) func(text []byte) {
+// lineWriter returns a function that writes lines, each after the label.
+func (s *sink) lineWriter(label []byte) func(text []byte) {
 	return (&stream{sink: s, label: label}).write
 }
 
@@ -76,32 +76,32 @@ func (st *stream) write(text []byte) {
 	if s.failed {
 		return // the reader is gone; the rank must not block on it
 	}
-	s.screen.end(st)
+	s.screen.endLocked(st)
 	s.scratch = st.appendLines(s.scratch[:0], text)
 	if st.progress {
 		s.screen.open = st
 	} else {
 		s.screen.open = nil
 	}
-	s.put(s.scratch)
+	s.putLocked(s.scratch)
 }
 
-func (s *sink) put(text []byte) {
+func (s *sink) putLocked(text []byte) {
 	if _, err := s.w.Write(text); err != nil {
 		s.failed = true
 	}
 }
 
-// end completes the open line, unless it is the given stream's own. Output without
+// endLocked completes the open line, unless it is the given stream's own. Output without
 // labels stays unchanged, except on a terminal: it may be data.
-func (sc *screen) end(except *stream) {
+func (sc *screen) endLocked(except *stream) {
 	st := sc.open
 	if st == nil || st == except {
 		return
 	}
 	sc.open, st.at, st.progress = nil, lineStart, false
 	if !st.sink.failed && (len(st.label) > 0 || st.sink.terminal) {
-		st.sink.put([]byte{'\n'})
+		st.sink.putLocked([]byte{'\n'})
 	}
 }
 
@@ -111,7 +111,7 @@ func (s *sink) finish() {
 	s.screen.Lock()
 	defer s.screen.Unlock()
 	if st := s.screen.open; st != nil && len(st.label) > 0 {
-		s.screen.end(nil)
+		s.screen.endLocked(nil)
 	}
 }
 

@@ -27,7 +27,7 @@ func copyLines(write func([]byte), r io.Reader) {
 
 func copied(label string, r io.Reader) string {
 	var out bytes.Buffer
-	copyLines((&sink{screen: new(screen), w: &out}).labelled([]byte(label)), r)
+	copyLines((&sink{screen: new(screen), w: &out}).lineWriter([]byte(label)), r)
 	return out.String()
 }
 
@@ -100,7 +100,7 @@ func TestProgressOfSeveralRanks(t *testing.T) {
 	var out, errOut bytes.Buffer
 	both := new(screen)
 	stdout, stderr := &sink{screen: both, w: &out}, &sink{screen: both, w: &errOut}
-	zero, one := stdout.labelled([]byte("[0] ")), stdout.labelled([]byte("[1] "))
+	zero, one := stdout.lineWriter([]byte("[0] ")), stdout.lineWriter([]byte("[1] "))
 	zero([]byte("1%\r"))
 	zero([]byte("2%\r"))
 	one([]byte("hello\n"))
@@ -123,9 +123,9 @@ func TestReturnsWithoutLabels(t *testing.T) {
 	var out, errOut bytes.Buffer
 	both := new(screen)
 	stdout, stderr := newSink(both, &out), newSink(both, &errOut)
-	zero, one := stdout.labelled(nil), stdout.labelled(nil)
+	zero, one := stdout.lineWriter(nil), stdout.lineWriter(nil)
 	zero([]byte("\x00\r\x01"))
-	stderr.labelled(nil)([]byte("warning\n"))
+	stderr.lineWriter(nil)([]byte("warning\n"))
 	stderr.write([]byte("muster: "), []byte("a notice\n"))
 	zero([]byte("\r"))
 	one([]byte("\x02\n"))
@@ -159,7 +159,7 @@ func (w *brokenWriter) Write([]byte) (int, error) {
 
 func TestBrokenOutput(t *testing.T) {
 	w := new(brokenWriter)
-	copyLines((&sink{screen: new(screen), w: w}).labelled(nil), iotest.OneByteReader(strings.NewReader("a\nb\nc\n")))
+	copyLines((&sink{screen: new(screen), w: w}).lineWriter(nil), iotest.OneByteReader(strings.NewReader("a\nb\nc\n")))
 	if w.calls != 1 {
 		t.Errorf("a broken output must be tried once, not %d times", w.calls)
 	}

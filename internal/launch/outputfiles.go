@@ -71,12 +71,12 @@ func (o *outputFiles) writer(rank int, isStderr bool) func(text []byte) {
 			_, err = file.Write(text)
 		}
 		if err != nil {
-			o.fail(err)
+			o.failLocked(err)
 		}
 	}
 }
 
-func (o *outputFiles) fail(err error) {
+func (o *outputFiles) failLocked(err error) {
 	o.err = err
 	o.failed(err)
 }
@@ -90,7 +90,7 @@ func (o *outputFiles) close() error {
 	defer o.mu.Unlock()
 	for _, f := range o.open {
 		if err := f.Close(); err != nil && o.err == nil {
-			o.fail(err)
+			o.failLocked(err)
 		}
 	}
 	o.open, o.ended = nil, true

@@ -35,7 +35,7 @@ type conn interface {
 }
 
 // exitWaiter handles the exit of a process.
-type exitWaiter interface{ exited(end ending) }
+type exitWaiter interface{ handleExit(end ending) }
 
 type poller interface {
 	// open takes over a nonblocking descriptor.
@@ -111,7 +111,7 @@ func (p *portablePoller) await(proc process, c conn, w exitWaiter) {
 			case <-time.After(socketTimeout):
 			}
 		}
-		w.exited(end)
+		w.handleExit(end)
 	}()
 }
 

@@ -288,7 +288,7 @@ func (p *epoller) await(proc process, c conn, waiter exitWaiter) {
 	pp := proc.(*pidProcess)
 	w := &exitWait{poller: p, proc: pp, conn: c.(*epollConn), waiter: waiter}
 	if pp.fd < 0 || p.add(pp.fd, w, &w.slot) != nil {
-		go func() { waiter.exited(pp.wait()) }()
+		go func() { waiter.handleExit(pp.wait()) }()
 	}
 }
 
@@ -298,7 +298,7 @@ func (w *exitWait) ready() {
 	for w.conn.read() {
 	}
 	w.poller.remove(w.slot, w.proc.fd)
-	w.waiter.exited(w.proc.wait())
+	w.waiter.handleExit(w.proc.wait())
 }
 
 func (w *exitWait) last() {}

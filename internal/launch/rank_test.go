@@ -245,7 +245,7 @@ func roleAway(c pmi.Client) int {
 	if err := c.Fence(context.Background()); err != nil {
 		return complain(err)
 	}
-	c.Board().Started(c.Rank())
+	c.Board().MarkStarted(c.Rank())
 	if c.Rank() < 2 {
 		c.Board().Waiting(c.Rank(), pmi.WaitState{Op: "Recv", Comm: "world", Tag: 7, Peer: int32(c.Rank() + 1)})
 	}
@@ -258,7 +258,7 @@ func roleBusy(c pmi.Client) int {
 	if err := c.Fence(context.Background()); err != nil {
 		return complain(err)
 	}
-	c.Board().Started(c.Rank())
+	c.Board().MarkStarted(c.Rank())
 	begin := time.Now()
 	if c.Rank() == 0 {
 		c.Board().Waiting(c.Rank(), pmi.WaitState{Op: "Recv", Comm: "world", Tag: 7, Peer: 1})

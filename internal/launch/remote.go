@@ -233,12 +233,11 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 	case frameFetched:
 		return b.fetches.answer(f.body)
 	case frameStdinOK:
-		var n int64
-		err := readNumbers(f.body, &n)
+		n, err := readCount(f.body)
 		if n == 0 {
 			b.stdin.close()
 		}
-		b.stdin.arrived(int(n))
+		b.stdin.acknowledge(int(n))
 		return err
 	case frameRows:
 		number, rows, err := readRows(f.body, time.Now().UnixNano())
@@ -287,7 +286,7 @@ func (b *remoteBackend) agentReady(host int) {
 	spec := jobSpec{
 		JobID: b.job.server.JobID(), Mapping: pmi.FormatMapping(b.cfg.layout.host), Size: b.cfg.Ranks, Keep: b.cfg.Ranks > keepFrom,
 		Programs: b.cfg.Programs, Env: exportEnv(b.cfg.Env, b.cfg.ExtraEnv),
-		Bind: b.cfg.Bind, Within: b.cfg.MapBy.Within, ReportBindings: b.cfg.ReportBindings, Grace: b.job.grace.quiet(b.cfg.Ranks), Fetch: b.cfg.Remote.Fetch,
+		Bind: b.cfg.Bind, Within: b.cfg.MapBy.Within, ReportBindings: b.cfg.ReportBindings, Grace: b.job.ending.grace.quiet(b.cfg.Ranks), Fetch: b.cfg.Remote.Fetch,
 	}
 	in := usableInput(b.cfg.Stdin)
 	spec.Stdin = in != nil
@@ -366,7 +365,7 @@ func (b *remoteBackend) print() {
 		}
 		write := writers[stream]
 		if write == nil {
-			write = b.job.lines(o.rank, o.isStderr)
+			write = b.job.console.lines(o.rank, o.isStderr)
 			writers[stream] = write
 		}
 		write(o.text)
@@ -452,8 +451,8 @@ func (b *remoteBackend) pulse() (all pulse, ok bool) {
 	return all, true
 }
 
-// noticed returns the sum of the hosts' last reports.
-func (b *remoteBackend) noticed() int {
+// countNoticed returns the sum of the hosts' last reports.
+func (b *remoteBackend) countNoticed() int {
 	p, _ := b.pulse()
 	return p.noticed
 }
@@ -540,7 +539,7 @@ func (b *remoteBackend) close() {
 	b.closing = true
 	b.mu.Unlock()
 	b.stdin.close()
-	until := time.Now().Add(closeTimeout + b.job.grace.quiet(b.cfg.Ranks))
+	until := time.Now().Add(closeTimeout + b.job.ending.grace.quiet(b.cfg.Ranks))
 	for _, br := range b.all() {
 		br.close()
 	}

@@ -15,12 +15,10 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	}
 	j := newJob(&cfg)
 	var err error
-	if cfg.Output.Dir != "" {
-		if j.files, err = createOutput(cfg.Output.Dir, cfg.Ranks, j.outputLost); err != nil {
-			return Result{}, err
-		}
-		defer j.files.close()
+	if err = j.console.open(); err != nil {
+		return Result{}, err
 	}
+	defer j.console.files.close()
 	if len(cfg.Hosts) > 0 {
 		j.backend, err = newRemoteBackend(j)
 	} else {
@@ -37,19 +35,13 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	j.backend.start()
 	j.loop(ctx)
 	j.backend.drain()
-	defer j.stdout.finish()
+	defer j.console.stdout.finish()
 	if j.startErr != nil {
 		return Result{Status: 1}, j.startErr
 	}
 	j.report()
-	if err := j.files.close(); err != nil {
-		j.fail(-1, "output was lost: "+err.Error(), 1) // unless there was another cause
+	if err := j.console.files.close(); err != nil {
+		j.outcome.fail(-1, "output was lost: "+err.Error(), 1) // unless there was another cause
 	}
 	return j.result(), nil
-}
-
-// outputLost reports that output could not be written to its file, in a quiet job too: it
-// is an error of the job.
-func (j *job) outputLost(err error) {
-	j.stderr.write([]byte("muster: "), []byte("output is lost: "+err.Error()+"\n"))
 }

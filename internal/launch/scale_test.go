@@ -186,8 +186,8 @@ func TestFenceOf65536Ranks(t *testing.T) {
 		t.Errorf("the root takes %d bytes; want at most %d", memory, 64<<20)
 	}
 	s.finish()
-	if s.job.cause != nil || s.job.server.Passed() != fences {
-		t.Errorf("the job ended with %v after %d fences", s.job.cause, s.job.server.Passed())
+	if s.job.outcome.cause != nil || s.job.server.FencesPassed() != fences {
+		t.Errorf("the job ended with %v after %d fences", s.job.outcome.cause, s.job.server.FencesPassed())
 	}
 }
 

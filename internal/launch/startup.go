@@ -66,15 +66,15 @@ func (w *startWatch) ticker() *time.Ticker {
 	return time.NewTicker(min(time.Second, max(10*time.Millisecond, w.limit/10)))
 }
 
-func (w *startWatch) ready(host int, now time.Time) { w.come(stageAgents, host, now) }
+func (w *startWatch) markReady(host int, now time.Time) { w.come(stageAgents, host, now) }
 
-// sent begins the stage in which the agents start the ranks.
-func (w *startWatch) sent(now time.Time) { w.since[stageRanks] = now }
+// markSent begins the stage in which the agents start the ranks.
+func (w *startWatch) markSent(now time.Time) { w.since[stageRanks] = now }
 
-func (w *startWatch) started(rank int, now time.Time) { w.come(stageRanks, rank, now) }
-func (w *startWatch) joined(rank int, now time.Time)  { w.come(stageJoining, rank, now) }
+func (w *startWatch) markStarted(rank int, now time.Time) { w.come(stageRanks, rank, now) }
+func (w *startWatch) markJoined(rank int, now time.Time)  { w.come(stageJoining, rank, now) }
 
-func (w *startWatch) fenced(rank int, now time.Time) {
+func (w *startWatch) markFenced(rank int, now time.Time) {
 	w.come(stageFence, rank, now)
 	if w.complete(stageFence) {
 		w.over = true

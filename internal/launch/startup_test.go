@@ -23,39 +23,39 @@ func TestStartWatch(t *testing.T) {
 	check("at the start", "")
 	at = at.Add(9 * time.Second)
 	check("within the time", "")
-	w.ready(1, at)
+	w.markReady(1, at)
 	at = at.Add(time.Second)
 	check("one agent is missing", `longer than 10 s in the stage "starting agents"; no answer from a;`)
-	w.ready(0, at)
+	w.markReady(0, at)
 	at = at.Add(time.Hour)
 	check("the program is being copied, which has no limit", "")
-	w.sent(at)
+	w.markSent(at)
 	at = at.Add(9 * time.Second)
 	check("the next stage has its own time", "")
 	at = at.Add(11 * time.Second)
-	w.started(0, at)
-	w.started(3, at)
+	w.markStarted(0, at)
+	w.markStarted(3, at)
 	check("two processes are missing", `"starting ranks"; missing: rank 1 on a, rank 2 on b;`)
-	w.started(1, at)
-	w.started(2, at)
+	w.markStarted(1, at)
+	w.markStarted(2, at)
 	at = at.Add(time.Hour)
 	check("commands that never join have no limit", "")
-	w.joined(3, at)
+	w.markJoined(3, at)
 	at = at.Add(11 * time.Second)
 	check("three have not joined", `"ranks joining"; missing: ranks 0-1 on a, rank 2 on b;`)
 	if text, late := w.late(at, func(rank int) bool { return rank < 2 }); !late || strings.Contains(text, "on a") {
 		t.Errorf("exited ranks must not be reported: %q", text)
 	}
 	for r := range 3 {
-		w.joined(r, at)
+		w.markJoined(r, at)
 	}
 	at = at.Add(time.Hour)
 	check("no rank is in a fence", "")
-	w.fenced(1, at)
+	w.markFenced(1, at)
 	at = at.Add(11 * time.Second)
 	check("one is", `"fence"; missing: rank 0 on a, ranks 2-3 on b;`)
 	for _, r := range []int{0, 2, 3} {
-		w.fenced(r, at)
+		w.markFenced(r, at)
 	}
 	at = at.Add(time.Hour)
 	check("all were: the start is over", "")
@@ -66,7 +66,7 @@ func TestStartWatch(t *testing.T) {
 
 func TestStartWatchWithoutLimit(t *testing.T) {
 	w := newStartWatch(&Config{Ranks: 2}, time.Unix(0, 0))
-	w.started(0, time.Unix(0, 0))
+	w.markStarted(0, time.Unix(0, 0))
 	if text, late := w.late(time.Unix(1e6, 0), func(int) bool { return false }); late || !w.over {
 		t.Errorf("a job of this machine has no limit: %q", text)
 	}

@@ -97,7 +97,7 @@ func (j *job) checkStuck(watch *stuckWatch, p pulse, now time.Time) {
 		rows, _ := j.backend.rows()
 		watch.earlier = &sample{rows, time.Now()}
 	case stuckReport:
-		if j.ending && j.cfg.Limits.EndStuck {
+		if j.ending.begun && j.cfg.Limits.EndStuck {
 			return
 		}
 		computes := j.reportWaits(watch.earlier, func(computes bool) string {
@@ -109,8 +109,8 @@ func (j *job) checkStuck(watch *stuckWatch, p pulse, now time.Time) {
 		switch {
 		case computes:
 			watch.backOff()
-		case j.cfg.Limits.EndStuck && !j.ending:
-			j.fail(-1, fmt.Sprintf("the job was ended because there was no progress for %s (--stuck-after %v --on-stuck end)", seconds(still), j.cfg.Limits.Stuck), TimeoutStatus)
+		case j.cfg.Limits.EndStuck && !j.ending.begun:
+			j.outcome.fail(-1, fmt.Sprintf("the job was ended because there was no progress for %s (--stuck-after %v --on-stuck end)", seconds(still), j.cfg.Limits.Stuck), TimeoutStatus)
 			j.endNow()
 		}
 	}
@@ -120,7 +120,7 @@ func (j *job) checkStuck(watch *stuckWatch, p pulse, now time.Time) {
 // head returns the first line.
 func (j *job) reportWaits(earlier *sample, head func(computes bool) string) (computes bool) {
 	ended := func(rank int) string {
-		if r := &j.ranks[rank]; r.started && !r.alive {
+		if r := &j.ranks.all[rank]; r.started && !r.alive {
 			return r.end.String()
 		}
 		return ""

@@ -98,9 +98,9 @@ func (s *sample) describeAway(r *rankRow, host string, now time.Time) (text stri
 	return fmt.Sprintf("%s: it sleeps %s", did, where), false
 }
 
-// awaited returns the ranks that cannot move, if all others wait for one of them,
+// findAwaited returns the ranks that cannot move, if all others wait for one of them,
 // directly or through other ranks: then the whole job waits for them.
-func awaited(rows []rankRow, ended func(rank int) string) (ranks []int) {
+func findAwaited(rows []rankRow, ended func(rank int) string) (ranks []int) {
 	waiting := 0
 	for i := range rows {
 		r := &rows[i]
@@ -165,7 +165,7 @@ func describeAwayRanks(rows []rankRow, s *sample, ended, host func(rank int) str
 	if len(lines) == 0 {
 		return nil, own, computes
 	}
-	if ranks := awaited(rows, ended); len(ranks) > 0 {
+	if ranks := findAwaited(rows, ended); len(ranks) > 0 {
 		slices.Sort(ranks)
 		lines = append(lines, ranksWith(ranks, "{blocks|block} all others, directly or through other ranks"))
 	}

@@ -37,7 +37,7 @@ func TestDescribeWaits(t *testing.T) {
 		b.Waiting(8, pmi.WaitState{Op: "Allreduce", Comm: "world", Peer: pmi.PeerNone, Tag: pmi.TagNone, Since: ago(75)})
 		b.Waiting(9, pmi.WaitState{Op: "Recv", Comm: "world", Peer: 11, Tag: 2, Since: ago(3)})
 		b.Waiting(12, pmi.WaitState{Op: "Recv", Comm: "world", Peer: 12, Tag: 2, Since: ago(3)})
-		b.Left(11)
+		b.MarkLeft(11)
 	}, 13)
 	want := []string{
 		"ranks 0-3 wait in Recv from 4 tag 7 on comm world for 12 s",
@@ -168,7 +168,7 @@ func TestStuckWatch(t *testing.T) {
 	gone[1] = true
 	step("one has exited", 1, stuckNot)
 	step("exited ranks do not count", 10, stuckReport)
-	b.Left(2)
+	b.MarkLeft(2)
 	step("one has finished", 1, stuckNot)
 	step("finished ranks do not count", 10, stuckReport)
 	b.Running(0)
@@ -181,8 +181,8 @@ func TestStuckWatch(t *testing.T) {
 	step("and reported", 4, stuckReport)
 	w.backOff()
 	step("a computation is reported again after twice the time", 20, stuckReport)
-	b.Left(0)
-	b.Left(1)
+	b.MarkLeft(0)
+	b.MarkLeft(1)
 	step("all have finished", 1, stuckNot)
 	step("and nobody waits", 100, stuckNot)
 }
@@ -207,8 +207,8 @@ func TestDescribeAwayRanks(t *testing.T) {
 	rows := rowsOf(func(b *pmi.Board) {
 		waits(b, 0, 1)
 		waits(b, 1, 2)
-		b.Joined(2, 77)
-		b.Started(2)
+		b.MarkJoined(2, 77)
+		b.MarkStarted(2)
 		b.Waiting(3, pmi.WaitState{Op: "Barrier", Comm: "world", Peer: pmi.PeerNone, Tag: pmi.TagNone, Since: ago(12)})
 	}, 4)
 	rows[2].Since = ago(12)
@@ -259,12 +259,12 @@ func TestDescribeAwayRanks(t *testing.T) {
 		t.Errorf("a rank that is stopped while it waits must be named: %q", got)
 	}
 	rows[1].Wait.Peer = 0
-	if ranks := awaited(rows, nobody); ranks != nil {
+	if ranks := findAwaited(rows, nobody); ranks != nil {
 		t.Errorf("ranks 0 and 1 wait for each other, not for %v", ranks)
 	}
 	rows[1].Wait.Peer = 3
 	rows[3].State = pmi.RowLeft
-	if ranks := awaited(rows, nobody); ranks != nil {
+	if ranks := findAwaited(rows, nobody); ranks != nil {
 		t.Errorf("ranks 0 and 1 wait for one that has finished, not for %v", ranks)
 	}
 }

@@ -8,6 +8,7 @@ package launch
 // leaves; otherwise its agent kills it.
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -88,17 +89,14 @@ func (j *job) isStopped(rank int) bool {
 
 // takesPart reports whether a rank runs and has not left the job.
 func (j *job) takesPart(rank int) bool {
-	return j.ranks[rank].alive && j.server.Phase(rank) != pmi.PhaseFinalized
+	return j.ranks.all[rank].alive && j.server.Phase(rank) != pmi.PhaseFinalized
 }
 
 // exclude counts ranks of one host as failed.
 func (j *job) exclude(ranks, others []int) {
 	why := fmt.Sprintf("unreachable over the network for %s", ranksNoun(others))
 	for _, rank := range ranks {
-		r := &j.ranks[rank]
-		r.alive, r.end = false, ending{err: fmt.Errorf("%s", why)}
-		j.living--
-		j.ended++
+		j.ranks.remove(rank, ending{err: errors.New(why)})
 	}
 	text := fmt.Sprintf("%s on %s: %s", ranksNoun(ranks), j.backend.host(ranks[0]), why)
 	j.continueWithout(spansOf(ranks...), cause{-1, text}, text, why, 1)

@@ -207,17 +207,17 @@ func (b *Board) WaitingBounded(rank, n int) {
 	}
 }
 
-// Joined records the process that has joined the job as a rank. The rank started by the
+// MarkJoined records the process that has joined the job as a rank. The rank started by the
 // launcher may be a shell, and this process one of its children.
-func (b *Board) Joined(rank, pid int) {
+func (b *Board) MarkJoined(rank, pid int) {
 	if r := b.row(rank); r != nil {
 		atomic.StoreUint64(&r[rowPID], uint64(pid))
 	}
 	b.Running(rank)
 }
 
-// Started records that a rank has completed its initialization and runs the program.
-func (b *Board) Started(rank int) {
+// MarkStarted records that a rank has completed its initialization and runs the program.
+func (b *Board) MarkStarted(rank int) {
 	if r := b.row(rank); r != nil {
 		atomic.OrUint64(&r[rowPID], startedFlag)
 	}
@@ -227,8 +227,8 @@ func (b *Board) Started(rank int) {
 // Running records that a rank no longer waits. If it did not wait, this is one load.
 func (b *Board) Running(rank int) { b.setState(rank, RowRunning) }
 
-// Left records that a rank has finished.
-func (b *Board) Left(rank int) { b.setState(rank, RowLeft) }
+// MarkLeft records that a rank has finished.
+func (b *Board) MarkLeft(rank int) { b.setState(rank, RowLeft) }
 
 func (b *Board) setState(rank int, to RowState) {
 	r := b.row(rank)
@@ -294,8 +294,8 @@ func (b *Board) MarkDead(d Death) {
 	atomic.AddUint64(&b.words[wordDeaths], 1)
 }
 
-// Noticed records that a rank has noticed a failure and returns errors from now on.
-func (b *Board) Noticed(rank int) {
+// MarkNoticed records that a rank has noticed a failure and returns errors from now on.
+func (b *Board) MarkNoticed(rank int) {
 	if r := b.row(rank); r != nil {
 		atomic.StoreUint64(&r[rowNoticed], 1)
 	}

@@ -74,7 +74,7 @@ func TestBoardPulse(t *testing.T) {
 			t.Errorf("%s: blocked is %v, want %v", when, blocked, want)
 		}
 	}
-	b.Left(1)
+	b.MarkLeft(1)
 	b.Running(0)
 	expect(false, "one rank runs")
 	b.Waiting(0, WaitState{Op: "Recv"})
@@ -138,7 +138,7 @@ func TestNilBoard(t *testing.T) {
 	var b *Board
 	b.Waiting(0, WaitState{Op: "Recv"})
 	b.Running(0)
-	b.Left(0)
+	b.MarkLeft(0)
 	b.MarkDead(Death{Rank: 0})
 	if _, ok := b.Dead(0); ok || b.Deaths() != 0 || b.Size() != 0 || len(b.Snapshot(nil)) != 0 || b.Close() != nil {
 		t.Error("a nil board must accept every call and be empty")

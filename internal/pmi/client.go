@@ -77,9 +77,9 @@ type Locator interface {
 
 // Holder is implemented by clients that have values at hand, without a request.
 type Holder interface {
-	// Held returns a value that another rank has put, and whether it is at hand. The caller
+	// HeldValue returns a value that another rank has put, and whether it is at hand. The caller
 	// must not change it.
-	Held(rank int, key string) ([]byte, bool)
+	HeldValue(rank int, key string) ([]byte, bool)
 }
 
 // MaxKey is the maximum length of a key. PMI-1 allows 64 characters; the client appends

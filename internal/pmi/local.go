@@ -128,12 +128,12 @@ func (c *localClient) Fence(ctx context.Context) error {
 	j.board.Waiting(c.rank, fenceWait(ctx))
 	defer j.board.Running(c.rank)
 	return j.await(ctx, fenceOp, f.done, func(cause error) error {
-		return fmt.Errorf("pmi: Fence %d ended without %s: %w", number, ranksPhrase(j.behind(number)), cause)
+		return fmt.Errorf("pmi: Fence %d ended without %s: %w", number, ranksPhrase(j.missingFromLocked(number)), cause)
 	})
 }
 
-// behind returns the ranks that have not entered the fence with this number.
-func (j *localJob) behind(number uint64) (ranks []int) {
+// missingFromLocked returns the ranks that have not entered the fence with this number.
+func (j *localJob) missingFromLocked(number uint64) (ranks []int) {
 	for rank, n := range j.fences {
 		if n < number {
 			ranks = append(ranks, rank)
@@ -142,8 +142,8 @@ func (j *localJob) behind(number uint64) (ranks []int) {
 	return ranks
 }
 
-// Held implements Holder: all values are in this process.
-func (c *localClient) Held(rank int, key string) ([]byte, bool) {
+// HeldValue implements Holder: all values are in this process.
+func (c *localClient) HeldValue(rank int, key string) ([]byte, bool) {
 	c.job.mu.Lock()
 	defer c.job.mu.Unlock()
 	val, ok := c.job.values[localKey{rank, key}]
@@ -186,8 +186,8 @@ const (
 	deathPollRanks = 1000 // that share an interval
 )
 
-// await blocks until done is closed. late is called with the lock held.
-func (j *localJob) await(ctx context.Context, op string, done <-chan struct{}, late func(error) error) error {
+// await blocks until done is closed. lateLocked is called with the lock held.
+func (j *localJob) await(ctx context.Context, op string, done <-chan struct{}, lateLocked func(error) error) error {
 	select {
 	case <-done:
 		return nil
@@ -197,7 +197,7 @@ func (j *localJob) await(ctx context.Context, op string, done <-chan struct{}, l
 	defer tick.Stop()
 	for {
 		if d, ok := j.board.Death(0); ok {
-			return j.ended(op, d)
+			return j.endError(op, d)
 		}
 		select {
 		case <-done:
@@ -207,13 +207,13 @@ func (j *localJob) await(ctx context.Context, op string, done <-chan struct{}, l
 		case <-ctx.Done():
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			return late(context.Cause(ctx))
+			return lateLocked(context.Cause(ctx))
 		}
 	}
 }
 
-// ended returns why a call cannot succeed after a rank died or aborted the job.
-func (j *localJob) ended(op string, d Death) error {
+// endError returns why a call cannot succeed after a rank died or aborted the job.
+func (j *localJob) endError(op string, d Death) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.abort != nil {
@@ -241,7 +241,7 @@ func (c *localClient) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.closed[c.rank] = true
-	j.board.Left(c.rank)
+	j.board.MarkLeft(c.rank)
 	return nil
 }
 

@@ -36,21 +36,18 @@ type wireConn interface {
 }
 
 type wireClient struct {
-	rank, size           int
-	localRank, localSize int
-	nodes                mapping
-	jobID, host          string
-	secret               []byte // nil: the job has none
-	compared             bool   // the launcher has compared the terms of the ranks
-	board                *Board
-	notice               *deathNotice            // nil: failures are on the board, if there is one
-	line                 atomic.Pointer[os.File] // of Watch: a copy of the connection's descriptor
-	leaving              atomic.Bool             // Close was called
-	survives             bool                    // the job is to continue when a rank fails
-	started              atomic.Bool             // a fence has been passed
-	fencing              atomic.Bool             // a fence is under way, which a failed rank never enters
-	lifeline             string                  // descriptor of the launcher's pipe; see hold
-	held                 atomic.Pointer[os.File]
+	membership
+	nodes    mapping
+	compared bool // the launcher has compared the terms of the ranks
+	board    *Board
+	notice   *deathNotice            // nil: failures are on the board, if there is one
+	line     atomic.Pointer[os.File] // of Watch: a copy of the connection's descriptor
+	leaving  atomic.Bool             // Close was called
+	survives bool                    // the job is to continue when a rank fails
+	started  atomic.Bool             // a fence has been passed
+	fencing  atomic.Bool             // a fence is under way, which a failed rank never enters
+	lifeline string                  // descriptor of the launcher's pipe; see hold
+	held     atomic.Pointer[os.File]
 
 	token  chan struct{} // holds one token: the right to use the fields below
 	conn   wireConn
@@ -62,14 +59,14 @@ type wireClient struct {
 func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board, secret []byte, terms Terms) (*wireClient, error) {
 	host, _ := os.Hostname()
 	c := &wireClient{
-		rank: rank, size: size, host: host, board: board, secret: secret, survives: terms.Survives(),
+		membership: membership{rank: rank, size: size, host: host, secret: secret}, board: board, survives: terms.Survives(),
 		token: make(chan struct{}, 1), conn: conn, lines: lineReader{r: conn},
 	}
 	if reported, ok := conn.(interface{ deaths() *deathNotice }); ok {
 		c.notice = reported.deaths()
 	}
 	c.token <- struct{}{}
-	board.Joined(rank, os.Getpid())
+	board.MarkJoined(rank, os.Getpid())
 	ctx, cancel := context.WithTimeoutCause(ctx, joinTimeout, fmt.Errorf("no answer within %v", joinTimeout))
 	defer cancel()
 
@@ -89,10 +86,10 @@ func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board, 
 	if m, err = c.ask(ctx, "get the job's name", "my_kvsname", "get_my_kvsname"); err != nil {
 		return nil, err
 	}
-	if c.jobID = m.get("kvsname"); c.jobID == "" {
+	if c.job = m.get("kvsname"); c.job == "" {
 		return nil, fmt.Errorf("pmi: rank %d: the launcher sent no job name; its answer was %+v", rank, m)
 	}
-	if m, err = c.ask(ctx, "get the mapping of ranks to nodes", "get_result", "get", "kvsname", c.jobID, "key", mappingKey); err != nil {
+	if m, err = c.ask(ctx, "get the mapping of ranks to nodes", "get_result", "get", "kvsname", c.job, "key", mappingKey); err != nil {
 		return nil, err
 	}
 	c.nodes = eachAlone(size)
@@ -105,14 +102,8 @@ func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board, 
 	return c, nil
 }
 
-func (c *wireClient) Rank() int         { return c.rank }
-func (c *wireClient) Size() int         { return c.size }
-func (c *wireClient) JobID() string     { return c.jobID }
-func (c *wireClient) Host() string      { return c.host }
-func (c *wireClient) Secret() []byte    { return c.secret }
 func (c *wireClient) Compared() bool    { return c.compared }
 func (c *wireClient) Node(rank int) int { return c.nodes.node(rank) }
-func (c *wireClient) LocalRank() int    { return c.localRank }
 
 // LocalIndex and LocalAt implement Locator.
 
@@ -120,8 +111,7 @@ func (c *wireClient) LocalIndex(rank int) int { return c.nodes.count(c.nodes.nod
 
 func (c *wireClient) LocalAt(index int) int { return c.nodes.at(c.nodes.node(c.rank), index) }
 
-func (c *wireClient) LocalSize() int { return c.localSize }
-func (c *wireClient) Board() *Board  { return c.board }
+func (c *wireClient) Board() *Board { return c.board }
 
 func (c *wireClient) Died() (Death, bool) {
 	if c.survives && c.started.Load() && !c.fencing.Load() {
@@ -130,7 +120,7 @@ func (c *wireClient) Died() (Death, bool) {
 	if d, ok := c.board.Death(0); ok {
 		return d, true
 	}
-	return c.notice.heard()
+	return c.notice.death()
 }
 
 func (c *wireClient) Put(key string, val []byte) error {
@@ -145,7 +135,7 @@ func (c *wireClient) Put(key string, val []byte) error {
 	defer cancel()
 	// The first piece is put last: when it is visible, so are the others.
 	for i := len(pieces) - 1; i >= 0; i-- {
-		m, err := c.ask(ctx, "put "+key, "put_result", "put", "kvsname", c.jobID, "key", pieceKey(key, c.rank, i), "value", pieces[i])
+		m, err := c.ask(ctx, "put "+key, "put_result", "put", "kvsname", c.job, "key", pieceKey(key, c.rank, i), "value", pieces[i])
 		if err != nil {
 			return err
 		}
@@ -187,14 +177,11 @@ func (c *wireClient) notFenced() (ranks []int) {
 }
 
 func (c *wireClient) Get(ctx context.Context, rank int, key string) ([]byte, error) {
-	if rank < 0 || rank >= c.size {
-		return nil, fmt.Errorf("pmi: Get of %q from rank %d in a job of %d", key, rank, c.size)
+	ctx, cancel, err := c.limitGet(ctx, rank, key)
+	if err != nil {
+		return nil, err
 	}
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, getTimeout, fmt.Errorf("waited for %v", getTimeout))
-		defer cancel()
-	}
+	defer cancel()
 	first, err := c.getPiece(ctx, rank, key, 0)
 	if err != nil {
 		return nil, err
@@ -219,7 +206,7 @@ func (c *wireClient) Get(ctx context.Context, rank int, key string) ([]byte, err
 func (c *wireClient) getPiece(ctx context.Context, rank int, key string, piece int) (string, error) {
 	stage := fmt.Sprintf("get %s of rank %d", key, rank)
 	for pause := time.Millisecond; ; pause = min(2*pause, deathPoll) {
-		m, err := c.ask(ctx, stage, "get_result", "get", "kvsname", c.jobID, "key", pieceKey(key, rank, piece))
+		m, err := c.ask(ctx, stage, "get_result", "get", "kvsname", c.job, "key", pieceKey(key, rank, piece))
 		if err != nil {
 			return "", err
 		}
@@ -264,7 +251,7 @@ func (c *wireClient) Close() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), leaveTimeout, fmt.Errorf("no answer within %v", leaveTimeout))
 	defer cancel()
 	c.endWatch()
-	c.board.Left(c.rank)
+	c.board.MarkLeft(c.rank)
 	_, err := c.ask(ctx, "leave the job", "finalize_ack", "finalize")
 	if errors.Is(err, ErrClosed) {
 		return nil
@@ -300,7 +287,7 @@ func (c *wireClient) ask(ctx context.Context, stage, answer, cmd string, fields 
 func (c *wireClient) converse(ctx context.Context, stage, answer string, request []byte) (message, error) {
 	c.conn.SetWriteDeadline(time.Now().Add(joinTimeout))
 	if _, err := c.conn.Write(request); err != nil {
-		return message{}, c.lost(stage, err)
+		return message{}, c.connectionError(stage, err)
 	}
 	for {
 		c.conn.SetReadDeadline(time.Now().Add(deathPoll))
@@ -315,7 +302,7 @@ func (c *wireClient) converse(ctx context.Context, stage, answer string, request
 			continue
 		}
 		if err != nil {
-			return message{}, c.lost(stage, err)
+			return message{}, c.connectionError(stage, err)
 		}
 		m, err := parseMessage(string(line))
 		if err != nil {
@@ -331,7 +318,7 @@ func (c *wireClient) converse(ctx context.Context, stage, answer string, request
 	}
 }
 
-func (c *wireClient) lost(stage string, err error) error {
+func (c *wireClient) connectionError(stage string, err error) error {
 	if d, ok := c.Died(); ok {
 		return &DeadError{stage, d}
 	}

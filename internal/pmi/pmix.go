@@ -49,14 +49,9 @@ type pmixSession interface {
 var _ pmixSession = (*pmix.Session)(nil)
 
 type pmixClient struct {
-	session   pmixSession
-	rank      int
-	size      int
-	host      string
-	job       string
-	secret    []byte       // nil: the job has none
-	neighbor  map[int]bool // the ranks of this node
-	localRank int
+	membership
+	session  pmixSession
+	neighbor map[int]bool // the ranks of this node
 
 	mu     sync.Mutex
 	put    map[string]bool
@@ -96,7 +91,7 @@ func openPMIx(ctx context.Context, getenv func(string) string) (Client, error) {
 
 func newPMIxClient(s pmixSession, secret []byte) (Client, error) {
 	host, _ := os.Hostname()
-	c := &pmixClient{session: s, secret: secret, rank: s.Rank(), host: host, job: s.Namespace(), put: map[string]bool{}, neighbor: map[int]bool{}}
+	c := &pmixClient{membership: membership{rank: s.Rank(), host: host, job: s.Namespace(), secret: secret}, session: s, put: map[string]bool{}, neighbor: map[int]bool{}}
 	size, ok := s.JobNumber(pmixJobSize)
 	if !ok || c.rank < 0 || c.rank >= size {
 		return nil, fmt.Errorf("pmi: the PMIx launcher reported rank %d in a job of %d processes (%s)", c.rank, size, pmixJobSize)
@@ -109,6 +104,7 @@ func newPMIxClient(s pmixSession, secret []byte) (Client, error) {
 			c.neighbor[r] = true
 		}
 	}
+	c.localSize = len(c.neighbor)
 	for r := range c.neighbor {
 		if r < c.rank {
 			c.localRank++
@@ -117,14 +113,7 @@ func newPMIxClient(s pmixSession, secret []byte) (Client, error) {
 	return c, nil
 }
 
-func (c *pmixClient) Rank() int           { return c.rank }
-func (c *pmixClient) Size() int           { return c.size }
-func (c *pmixClient) JobID() string       { return c.job }
-func (c *pmixClient) Host() string        { return c.host }
-func (c *pmixClient) Secret() []byte      { return c.secret }
 func (c *pmixClient) Compared() bool      { return false }
-func (c *pmixClient) LocalRank() int      { return c.localRank }
-func (c *pmixClient) LocalSize() int      { return len(c.neighbor) }
 func (c *pmixClient) Board() *Board       { return nil }
 func (c *pmixClient) Died() (Death, bool) { return Death{}, false } // the launcher ends the job
 
@@ -182,14 +171,11 @@ func (c *pmixClient) refuse(err error) {
 }
 
 func (c *pmixClient) Get(ctx context.Context, rank int, key string) ([]byte, error) {
-	if rank < 0 || rank >= c.size {
-		return nil, fmt.Errorf("pmi: Get of %q from rank %d in a job of %d", key, rank, c.size)
+	ctx, cancel, err := c.limitGet(ctx, rank, key)
+	if err != nil {
+		return nil, err
 	}
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, getTimeout, fmt.Errorf("waited for %v", getTimeout))
-		defer cancel()
-	}
+	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, deathPoll) {
 		type answer struct {
 			val   []byte

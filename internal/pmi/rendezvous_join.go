@@ -151,7 +151,7 @@ func (n *deathNotice) reportTo() {
 	}
 }
 
-func (n *deathNotice) heard() (Death, bool) {
+func (n *deathNotice) death() (Death, bool) {
 	if n == nil {
 		return Death{}, false
 	}

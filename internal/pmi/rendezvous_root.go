@@ -226,7 +226,7 @@ func (r *root) receive(stranger net.Conn) {
 			io.Writer
 		}{io.MultiReader(strings.NewReader(string(first[:])), conn), conn})
 	}
-	r.left(one, err)
+	r.handleEnd(one, err)
 }
 
 // addMember makes a connection a member and sends welcome, or returns why not. The lock
@@ -394,8 +394,8 @@ func (r *root) event(e Event) {
 	}
 }
 
-// left handles the end of a member's connection.
-func (r *root) left(one *member, err error) {
+// handleEnd handles the end of a member's connection.
+func (r *root) handleEnd(one *member, err error) {
 	r.mu.Lock()
 	leaving := r.leaving
 	r.mu.Unlock()

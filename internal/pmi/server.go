@@ -144,15 +144,15 @@ func (s *Server) Phase(rank int) Phase {
 	return s.phase[rank]
 }
 
-// Fenced returns the number of ranks that wait in a fence.
-func (s *Server) Fenced() int {
+// FenceWaiters returns the number of ranks that wait in a fence.
+func (s *Server) FenceWaiters() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.fenced) + s.remote
 }
 
-// Passed returns the number of fences that all ranks have passed.
-func (s *Server) Passed() int {
+// FencesPassed returns the number of fences that all ranks have passed.
+func (s *Server) FencesPassed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.passed
@@ -188,7 +188,7 @@ func (s *Server) answer(c *serverConn, m *message) error {
 		if m.get("pmi_version") != "1" {
 			rc = "-1"
 		} else {
-			party := declared(c.rank, m)
+			party := readTermsOf(c.rank, m)
 			if s.Phase(c.rank) != PhaseStarted {
 				s.notify(Event{Rank: c.rank, Phase: PhaseJoined, Refused: joinedTwice(&party)})
 				return nil

@@ -65,7 +65,7 @@ func (s *Server) Lookup(key string, done func(value string, ok bool)) {
 	}
 	s.mu.Unlock()
 	if len(waiting) == 0 {
-		forward(func(value string, ok bool) { s.answered(key, value, ok) })
+		forward(func(value string, ok bool) { s.forwardAnswer(key, value, ok) })
 	}
 }
 
@@ -81,18 +81,18 @@ func (s *Server) forward(key string) func(done func(value string, ok bool)) {
 	return nil
 }
 
-// Stored returns a value that this server stores.
-func (s *Server) Stored(key string) (value string, ok bool) {
+// StoredValue returns a value that this server stores.
+func (s *Server) StoredValue(key string) (value string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	value, ok = s.values[key]
 	return value, ok
 }
 
-// answered forwards an answer. Values never change, so a found value is cached, but not
+// forwardAnswer forwards an answer. Values never change, so a found value is cached, but not
 // at the root, which would store the values of all ranks in the end. A missing value is
 // not, because it may appear with the next fence.
-func (s *Server) answered(key, value string, ok bool) {
+func (s *Server) forwardAnswer(key, value string, ok bool) {
 	s.mu.Lock()
 	if _, have := s.values[key]; ok && !have && s.cfg.Up != nil {
 		s.values[key] = value

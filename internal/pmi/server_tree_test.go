@@ -81,8 +81,8 @@ func TestServerTree(t *testing.T) {
 			t.Errorf("rank %d must be finalized at the root: %v", rank, root.Phase(rank))
 		}
 	}
-	if root.Passed() == 0 || root.Fenced() != 0 {
-		t.Errorf("the root has seen %d fences and %d ranks still in one", root.Passed(), root.Fenced())
+	if root.FencesPassed() == 0 || root.FenceWaiters() != 0 {
+		t.Errorf("the root has seen %d fences and %d ranks still in one", root.FencesPassed(), root.FenceWaiters())
 	}
 }
 
@@ -209,17 +209,17 @@ func TestValuesPrecedeTheLastRank(t *testing.T) {
 func TestEnterOfAnEarlierFence(t *testing.T) {
 	root := NewServer(ServerConfig{Size: 4, Released: func() {}})
 	root.Enter(0, 4)
-	if root.Passed() != 1 {
-		t.Fatalf("all ranks have entered, and %d fences were released", root.Passed())
+	if root.FencesPassed() != 1 {
+		t.Fatalf("all ranks have entered, and %d fences were released", root.FencesPassed())
 	}
 	root.Enter(0, 3)
-	if root.Fenced() != 0 {
-		t.Errorf("%d ranks seem to wait in the second fence, which none has entered", root.Fenced())
+	if root.FenceWaiters() != 0 {
+		t.Errorf("%d ranks seem to wait in the second fence, which none has entered", root.FenceWaiters())
 	}
 	root.Enter(1, 3)
 	root.Enter(1, 1)
-	if root.Passed() != 2 {
-		t.Errorf("%d fences were released; want 2", root.Passed())
+	if root.FencesPassed() != 2 {
+		t.Errorf("%d fences were released; want 2", root.FencesPassed())
 	}
 }
 
@@ -235,7 +235,7 @@ func TestValuesAreKeptByTheirServers(t *testing.T) {
 			}
 		},
 		Fetch: func(rank int, key string, done func(string, bool)) {
-			go func() { done(hosts[rank/perHost].Stored(key)) }()
+			go func() { done(hosts[rank/perHost].StoredValue(key)) }()
 		},
 	})
 	for i := range hosts {

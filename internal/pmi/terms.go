@@ -184,9 +184,9 @@ func (s *Server) compare(p Party) bool {
 	return why == ""
 }
 
-// declared returns the terms in the init message of a rank of this server. The server
+// readTermsOf returns the terms in the init message of a rank of this server. The server
 // knows the host of a rank that declares nothing.
-func declared(rank int, m *message) Party {
+func readTermsOf(rank int, m *message) Party {
 	terms, _ := valueCode.DecodeString(m.get(fieldTerms))
 	host, _ := valueCode.DecodeString(m.get(fieldHost))
 	p := Party{Rank: rank, Host: string(host), Terms: string(terms)}
