@@ -23,7 +23,17 @@ install_packages() {
 		return
 	fi
 	echo "installing: ${missing[*]}"
-	{ apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >/tmp/muster-ci-apt.log 2>&1 ||
-		{ tail -n 20 /tmp/muster-ci-apt.log; echo "warning: packages are missing; the tests that need them are skipped"; }
+	local apt=(apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3) log=bin/apt.log
+	[ "$(id -u)" = 0 ] || apt=(sudo -n -E "${apt[@]}")
+	mkdir -p bin
+	"${apt[@]}" update -qq >"$log" 2>&1 || echo "warning: the lists of packages are not up to date"
+	local install=("${apt[@]}" install -y -qq --no-install-recommends)
+	if ! "${install[@]}" "${missing[@]}" >>"$log" 2>&1; then # perhaps because of one of them
+		for p in "${missing[@]}"; do
+			"${install[@]}" "$p" >>"$log" 2>&1 || echo "warning: $p is not installed; the tests that need it are skipped"
+		done
+		tail -n 20 "$log"
+	fi
+	command -v make >/dev/null && command -v gcc >/dev/null || { echo "make and gcc are needed"; return 1; }
 }
 export -f install_packages

@@ -17,7 +17,11 @@ import (
 )
 
 func TestArrivalAwareWithLateRanks(t *testing.T) {
-	for _, layout := range []struct{ ranks, perHost int }{{2, 1}, {5, 2}, {9, 9}, {17, 4}} {
+	layouts := []struct{ ranks, perHost int }{{2, 1}, {5, 2}, {9, 9}, {17, 4}}
+	if testing.Short() {
+		layouts = layouts[:3] // the last takes longer than the others together
+	}
+	for _, layout := range layouts {
 		for _, form := range []string{"pap_direct", "pap_shm_direct"} {
 			t.Run(fmt.Sprintf("%s/%d ranks, %d a host", form, layout.ranks, layout.perHost), func(t *testing.T) {
 				runOnHosts(t, layout.ranks, layout.perHost, true, &wire{}, func(c *Comm) error {
@@ -119,6 +123,9 @@ func TestArrivalAwareOvertakes(t *testing.T) {
 // rank that waits for a late one, and that results stay correct meanwhile.
 func TestBecomesAware(t *testing.T) {
 	for _, form := range lateForms() {
+		if testing.Short() && form.way != "" {
+			continue
+		}
 		// All ways are the same to the two kinds.
 		if form.kind == coll.Alltoall || form.kind == coll.Allgather && form.way == "" {
 			t.Run(form.String(), func(t *testing.T) { becomesAware(t, form) })

@@ -79,10 +79,25 @@ func Usable() error {
 		}
 		caps, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
 		if err == nil && caps&netAdmin != 0 && caps&sysAdmin != 0 {
-			return nil
+			return tryNamespace()
 		}
 	}
 	return errors.New("lab: creating network namespaces needs root (the capabilities NET_ADMIN and SYS_ADMIN)")
+}
+
+// tryNamespace returns why no namespace with a cable can be created: containers and small
+// kernels may refuse it to root, too.
+func tryNamespace() error {
+	name := fmt.Sprintf("probe-%d-%x", os.Getpid(), time.Now().UnixNano())
+	err := command("", "ip", "netns", "add", name)
+	if err == nil {
+		err = errors.Join(command("", "ip", "-n", name, "link", "add", "name", "probe0", "type", "veth", "peer", "name", "probe1"),
+			command("", "ip", "netns", "del", name))
+	}
+	if err != nil {
+		return fmt.Errorf("lab: this machine lets root create no network namespaces: %w", err)
+	}
+	return nil
 }
 
 func tool(name, debianPackage string) error {
