@@ -54,7 +54,7 @@ test-cabi: cabi build ## run C programs on libmpich.so.12, check its symbols and
 	CGO_ENABLED=1 $(GO) vet -tags cabi ./cabi/...
 	$(GOTEST) -tags cabi -count 1 -parallel 2 -timeout $(TIMEOUT) ./cabi -args -cabi.bin $(BIN)
 	$(GO) test -count 1 -timeout $(TIMEOUT) -run TestSamplesOfGuides/c-programs . -args -samples.bin $(BIN)
-	$(GOTEST) -timeout $(TIMEOUT) ./cabi/...
+	$(GOTEST) -timeout 600s ./cabi/... # with the limit of test, which may have run them
 
 # Arguments of tests/mpich, for example: make test-mpich MPICH='-all -reference -only pt2pt'
 MPICH ?=
@@ -173,10 +173,14 @@ outstanding: build ## start 10,000 sends of each size to one peer on each channe
 # Skips a target if libfabric's headers are not installed.
 HAVE_OFI = pkg-config --exists libfabric || { echo "skipped: needs libfabric-dev and pkg-config"; exit 0; }
 
+# Tests of cmd/muster that libfabric makes a difference to.
+OFI_TESTS ?= Bench|Verbs|Info|Doctor|Explain
+
 ofi: ## test the device on libfabric, and messages over it between processes
 	@$(HAVE_OFI); set -eux; export CGO_ENABLED=1; \
 	$(GO) vet -tags ofi ./rdma/ofi/... ./tests/hosts ./mpi ./cmd/muster; \
-	$(GOTEST) -tags ofi -timeout $(TIMEOUT) ./rdma/ofi ./cmd/muster; \
+	$(GOTEST) -tags ofi -timeout $(TIMEOUT) ./rdma/ofi; \
+	$(GOTEST) -tags ofi -timeout $(TIMEOUT) -run '$(OFI_TESTS)' ./cmd/muster; \
 	$(GO) build -tags ofi -o $(BIN)/muster-ofi ./cmd/muster; \
 	$(GO) test -c -tags ofi -o $(BIN)/mpi.ofi.test ./mpi; \
 	cd mpi; export MUSTER_NO_SHARED_MEMORY=1 MUSTER_INTERFACE=lo; \
