@@ -249,6 +249,9 @@ func sampled(w matrixWay, ranks, i int) bool {
 	}
 	if race.Enabled { // under which calls take ten times as long
 		every *= 4
+		if testing.Short() {
+			every *= 2
+		}
 	}
 	return h.Sum32()%every == 0
 }
