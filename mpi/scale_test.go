@@ -135,6 +135,9 @@ func TestGeneratedSchedules(t *testing.T) {
 	if mpitest.Launched() {
 		t.Skip("starts goroutines as ranks")
 	}
+	if testing.Short() {
+		t.Skip("starts a thousand ranks")
+	}
 	selected := []string{"allgather=ring"}
 	if *matrixFull {
 		selected = append(selected, "allgather=direct", "alltoall=pairwise", "alltoall=direct")
