@@ -84,12 +84,16 @@ test: build ## run the tests, ranks as goroutines
 # race detector has nothing to detect.
 PURE := internal/p2p internal/dtype internal/sched internal/coll internal/rma internal/trace internal/ft sim rdma/recvpool rdma/internal/ddp rdma/internal/reliable
 
+# Folders that start no goroutines themselves, and whose tests are more uses of package mpi
+# or read files: under the race detector only at night.
+RACE_AT_NIGHT := apps bench/results bench/peers tests
+
 # Not those of the root package and of releases, which read files and start other programs.
-# make race SHORT= also runs the long tests, as make nightly does.
+# make race SHORT= also runs the long tests and those of the folders above, as make nightly does.
 SHORT ?= -short
 
-race: build ## the same under the race detector, without the pure folders and the long tests
-	CGO_ENABLED=1 $(GOTEST) -race $(SHORT) -timeout 900s $$($(GO) list ./... | grep -v -e '/mpi$$' -e '/muster$$' -e '/tests/release$$' $(PURE:%=-e '/%$$')) ./cmd/muster
+race: build ## the same under the race detector, without the pure folders and what is for the night
+	CGO_ENABLED=1 $(GOTEST) -race $(SHORT) -timeout 900s $$($(GO) list ./... | grep -v -e '/mpi$$' -e '/muster$$' -e '/tests/release$$' $(PURE:%=-e '/%$$') $(if $(SHORT),$(RACE_AT_NIGHT:%=-e 'muster/%\(/\|$$\)'))) ./cmd/muster
 	CGO_ENABLED=1 MUSTER_CHECK=off $(GOTEST) -race $(SHORT) -timeout 1200s ./mpi # other packages run with check mode
 
 # What takes longer than CI may, in hours; it goes on after a failure (.ci/nightly).

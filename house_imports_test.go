@@ -146,6 +146,37 @@ func TestRaceSkipsPureFolders(t *testing.T) {
 	}
 }
 
+// TestRaceAtNight checks that the folders which the race detector visits only at night start
+// no goroutines, commands aside.
+func TestRaceAtNight(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, found := strings.Cut(string(makefile), "\nRACE_AT_NIGHT := ")
+	list, _, _ = strings.Cut(list, "\n")
+	if !found || list == "" {
+		t.Fatal("the Makefile has no line RACE_AT_NIGHT := folders")
+	}
+	h := surface()
+	for folder, files := range h.folders {
+		if !slices.ContainsFunc(strings.Fields(list), func(f string) bool { return folder == f || strings.HasPrefix(folder, f+"/") }) {
+			continue
+		}
+		for _, s := range files {
+			if s.test || s.file.Name.Name == "main" || strings.HasPrefix(folder, "tests/") {
+				continue
+			}
+			ast.Inspect(s.file, func(n ast.Node) bool {
+				if g, ok := n.(*ast.GoStmt); ok {
+					t.Errorf("%s: starts a goroutine, but RACE_AT_NIGHT of the Makefile has %s", h.at(g), folder)
+				}
+				return true
+			})
+		}
+	}
+}
+
 // policy parses importPolicy.
 func policy() map[string][]string {
 	rules := map[string][]string{}
