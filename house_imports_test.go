@@ -61,17 +61,18 @@ sim                 internal/coll internal/sched internal/p2p internal/trace int
 internal/nodecoll   internal/coll internal/shmem internal/longcopy
 internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct internal/shmem internal/race
 internal/rma        internal/dtype
+internal/cbinding   internal/engine internal/rma internal/rankset internal/direct
 internal/launch     internal/pmi internal/coll
 internal/doctor     internal/launch internal/netprobe rdma/ofi
 
-mpi                 rdma prof internal/ft internal/rankset internal/bytesize internal/settings internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma mpi/internal/hook internal/trace internal/longcopy
+mpi                 rdma prof internal/ft internal/rankset internal/bytesize internal/settings internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma internal/cbinding mpi/internal/hook internal/trace internal/longcopy
 mpi/inspect.go      rdma/ofi
 mpi/devices.go      internal/netprobe internal/devices rdma/shm rdma/ofi
 mpi/rails.go        internal/netprobe internal/devices
 mpi/processes_other.go rdma/shm
 
-mpi/internal/hook   rdma internal/rankset rdma/ofi internal/engine internal/pmi
-mpi/inspect         mpi internal/rankset mpi/internal/hook internal/direct rdma rdma/ofi internal/engine internal/p2p internal/launch
+mpi/internal/hook   rdma rdma/ofi internal/engine internal/pmi
+mpi/inspect         mpi mpi/internal/hook rdma rdma/ofi internal/engine internal/p2p internal/launch
 
 mpitest             mpi mpi/inspect internal/cputime
 bench               mpi mpi/inspect prof rdma internal/devices internal/regcache internal/cputime internal/coll
@@ -80,7 +81,7 @@ bench/peers         bench/groups bench/results
 bench/results
 
 cabi
-cabi/core           mpi mpi/inspect internal/settings internal/direct internal/dtype prof
+cabi/core           mpi internal/cbinding internal/settings internal/direct internal/dtype internal/rma prof
 cabi/gen            cabi/core internal/direct internal/p2p rdma/shm
 cabi/lib            cabi/core
 

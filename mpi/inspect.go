@@ -7,7 +7,6 @@ import (
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/pmi"
-	"github.com/muster-mpi/muster/internal/rankset"
 	"github.com/muster-mpi/muster/mpi/internal/hook"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/ofi"
@@ -21,30 +20,7 @@ var _ = hook.Register(hook.Functions{
 		}
 		return c.e, c.world(rank), nil
 	},
-	Direct: func(comm any) (*engine.Engine, *engine.Comm, *rankset.List) {
-		c := comm.(*Comm)
-		if c.w.cfg.Check || c.w.observed || c.IsInter() {
-			return nil, nil, nil
-		}
-		return c.e, &c.pt, c.ranks
-	},
-	ProfileFromC: func(world any) func(string, uintptr) {
-		w := world.(*World)
-		if p := w.calls; p != nil {
-			p.fromC.Store(true)
-			if !w.cfg.Check {
-				return p.enter
-			}
-			return func(name string, pc uintptr) { p.enter(name, pc); w.check.enter(name, pc) }
-		}
-		if w.cfg.Check {
-			return w.check.enter
-		}
-		return nil
-	},
-	MessageFromC: func(comm any, name, typ string, pc uintptr) any { return comm.(*Comm).fromC(name, typ, pc) },
-	Checks:       func(world any) bool { return world.(*World).cfg.Check },
-	Async:        func(comm any) bool { return comm.(*Comm).w.cfg.Progress == progressAsync },
+	Async: func(comm any) bool { return comm.(*Comm).w.cfg.Progress == progressAsync },
 	Collective: func(comm any, collective string, bytes, ranks int) (*hook.Collective, error) {
 		return comm.(*Comm).explainCollective(collective, bytes, ranks)
 	},

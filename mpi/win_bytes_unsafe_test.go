@@ -6,32 +6,47 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/muster-mpi/muster/internal/cbinding"
 	"github.com/muster-mpi/muster/internal/dtype"
 	"github.com/muster-mpi/muster/internal/rma"
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// Codes of the elements of byteAtoms.
+// byteWin is a window of bytes of the C interface.
+type byteWin struct {
+	*mpi.Win[byte]
+	bytes cbinding.Win
+}
+
+func newByteWin(c *mpi.Comm, cfg cbinding.WinConfig) (*byteWin, error) {
+	b, err := cbinding.Get().NewWin(c, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &byteWin{b.Window().(*mpi.Win[byte]), b}, nil
+}
+
+// Codes of the elements of byteElements.
 const (
 	word     = 1 // a number that the processor updates
 	halfWord = 2 // one that it does not
 )
 
-func byteAtoms() []mpi.Atom {
+func byteElements() []rma.Elements {
 	order := binary.NativeEndian
-	return []mpi.Atom{
-		{Code: word, Size: 4, Number: reflect.Int32, Combine: func(op mpi.AtomOp, inout, in []byte) bool {
+	return []rma.Elements{
+		{Code: word, Size: 4, Kind: dtype.Int32, Known: true, Custom: func(op rma.Op, inout, in []byte) bool {
 			for i := 0; i < len(inout); i += 4 {
 				order.PutUint32(inout[i:], order.Uint32(inout[i:])+order.Uint32(in[i:]))
 			}
-			return op == mpi.AtomSum
+			return op == rma.Op(dtype.OpSum)
 		}},
-		{Code: halfWord, Size: 2, Combine: func(op mpi.AtomOp, inout, in []byte) bool {
+		{Code: halfWord, Size: 2, Custom: func(op rma.Op, inout, in []byte) bool {
 			for i := 0; i < len(inout); i += 2 {
 				order.PutUint16(inout[i:], order.Uint16(inout[i:])+order.Uint16(in[i:]))
 			}
-			return op == mpi.AtomSum
+			return op == rma.Op(dtype.OpSum)
 		}},
 	}
 }
@@ -42,13 +57,13 @@ func TestByteWinAccumulates(t *testing.T) {
 	order := binary.NativeEndian
 	for _, apart := range []bool{false, true} {
 		mpitest.Run(t, ranks, func(t *testing.T, c *mpi.Comm) {
-			cfg := mpi.ByteWinConfig{Bytes: size, Atoms: byteAtoms()}
+			cfg := cbinding.WinConfig{Bytes: size, Elements: byteElements()}
 			if apart { // by request
 				mpi.KeepWindowsApart(c, true)
 				defer mpi.KeepWindowsApart(c, false)
 				cfg.Existing, cfg.Memory = true, make([]byte, size)
 			}
-			w, err := mpi.NewByteWin(c, cfg)
+			w, err := newByteWin(c, cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,13 +73,14 @@ func TestByteWinAccumulates(t *testing.T) {
 				}
 			}
 			must(w.Fence())
+			call := cbinding.Access{Name: "test"}
 			four, two := make([]byte, 8), make([]byte, 4)
 			order.PutUint32(four, 1)
 			order.PutUint32(four[4:], 1<<20)
 			order.PutUint16(two[2:], 7)
-			must(w.Begin("test").Accumulate(word, mpi.AtomSum, four, nil, 0, 8))
-			must(w.Begin("test").Accumulate(halfWord, mpi.AtomSum, two, nil, 0, 32))
-			if err := w.Begin("test").Accumulate(word, mpi.AtomMaxLoc, four, nil, 0, 8); !errors.Is(err, mpi.ErrOp) {
+			must(w.bytes.Combine(call, word, rma.Op(dtype.OpSum), four, nil, 0, 8))
+			must(w.bytes.Combine(call, halfWord, rma.Op(dtype.OpSum), two, nil, 0, 32))
+			if err := w.bytes.Combine(call, word, rma.Op(dtype.OpMaxLoc), four, nil, 0, 8); !errors.Is(err, mpi.ErrOp) {
 				t.Errorf("an operation that is not defined returns %v", err)
 			}
 			must(w.Fence())
@@ -74,10 +90,10 @@ func TestByteWinAccumulates(t *testing.T) {
 			}
 			must(w.LockAll())
 			was := make([]byte, 4)
-			tr, err := w.BeginRequest("test", 0)
+			tr, err := w.bytes.BeginRequest("test", 0)
 			must(err)
-			must(tr.Accumulate(word, mpi.AtomNoOp, nil, was, 0, 8))
-			r := tr.Request()
+			must(w.bytes.Combine(tr, word, rma.NoOp, nil, was, 0, 8))
+			r := w.bytes.Request(tr).(mpi.Request)
 			if _, err := r.Wait(); err != nil || order.Uint32(was) != ranks {
 				t.Errorf("the request reads %v, error %v", was, err)
 			}
@@ -92,17 +108,17 @@ func TestByteWinAccumulates(t *testing.T) {
 func TestNoCheckAcquiresNoLock(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
-			cfg := mpi.ByteWinConfig{Bytes: 4, Atoms: byteAtoms()}
+			cfg := cbinding.WinConfig{Bytes: 4, Elements: byteElements()}
 			if apart { // by request
 				mpi.KeepWindowsApart(c, true)
 				defer mpi.KeepWindowsApart(c, false)
 				cfg.Existing, cfg.Memory = true, make([]byte, 4)
 			}
-			w, err := mpi.NewByteWin(c, cfg)
+			w, err := newByteWin(c, cfg)
 			noError(t, err, "NewByteWin")
 			var in [1]byte
 			if c.Rank() == 0 {
-				noError(t, w.LockAllNoCheck(), "LockAllNoCheck")
+				noError(t, w.bytes.LockAllNoCheck(), "LockAllNoCheck")
 				noError(t, mpi.Barrier(c), "Barrier")
 				_, err := mpi.Recv(c, in[:], 1, 0) // after the lock of rank 1
 				noError(t, err, "Recv")
@@ -113,7 +129,7 @@ func TestNoCheckAcquiresNoLock(t *testing.T) {
 				noError(t, w.Put([]byte{7}, 0, 0), "Put")
 				noError(t, w.Unlock(0), "Unlock")
 				noError(t, mpi.Send(c, in[:], 0, 0), "Send")
-				noError(t, w.LockNoCheck(0), "LockNoCheck")
+				noError(t, w.bytes.LockNoCheck(0), "LockNoCheck")
 				noError(t, w.Get(in[:], 0, 0), "Get")
 				noError(t, w.Unlock(0), "Unlock")
 				if in[0] != 7 {
@@ -128,16 +144,16 @@ func TestNoCheckAcquiresNoLock(t *testing.T) {
 // The displacement in a dynamic window of bytes is an address of the target.
 func TestByteWinDynamic(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
-		w, err := mpi.NewByteWin(c, mpi.ByteWinConfig{Dynamic: true, Atoms: byteAtoms()})
+		w, err := newByteWin(c, cbinding.WinConfig{Dynamic: true, Elements: byteElements()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		mem := make([]byte, 32)
 		mine := reflect.ValueOf(mem).Pointer()
-		if err := w.AttachAt(mine, mem); err != nil {
+		if err := w.bytes.AttachAt(mine, mem); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.AttachAt(mine, mem); !errors.Is(err, mpi.ErrRMAAttach) {
+		if err := w.bytes.AttachAt(mine, mem); !errors.Is(err, mpi.ErrRMAAttach) {
 			t.Errorf("attaching memory twice returns %v", err)
 		}
 		all := make([]int, 2)
@@ -150,7 +166,7 @@ func TestByteWinDynamic(t *testing.T) {
 			func() error { return w.Put([]byte{5, 6}, peer, all[peer]+30) },
 			w.Fence,
 			func() error { return mpi.Barrier(c) },
-			func() error { return w.DetachAt(mine) },
+			func() error { return w.bytes.DetachAt(mine) },
 			w.FenceEnd,
 			w.Free,
 		}
@@ -173,7 +189,7 @@ func TestByteWinContiguous(t *testing.T) {
 	mpitest.Run(t, 3, func(t *testing.T, c *mpi.Comm) {
 		node, err := c.SplitType(mpi.ByNode, 0)
 		noError(t, err, "SplitType")
-		w, err := mpi.NewByteWin(node, mpi.ByteWinConfig{Shared: true, Contiguous: true, Bytes: 10 + node.Rank()})
+		w, err := newByteWin(node, cbinding.WinConfig{Shared: true, Contiguous: true, Bytes: 10 + node.Rank()})
 		if err != nil {
 			wantClass(t, err, mpi.ErrRMAShared, "NewByteWin without shared memory")
 			noError(t, node.Free(), "Free")
@@ -194,15 +210,4 @@ func TestByteWinContiguous(t *testing.T) {
 		noError(t, w.Free(), "Free")
 		noError(t, node.Free(), "Free")
 	})
-}
-
-// Operations have the numbers that requests carry.
-func TestAtomOps(t *testing.T) {
-	for got, want := range map[mpi.AtomOp]int{
-		mpi.AtomMaxLoc: int(dtype.OpMaxLoc), mpi.AtomBitAnd: int(dtype.OpBitAnd), mpi.AtomReplace: int(rma.Replace), mpi.AtomNoOp: int(rma.NoOp),
-	} {
-		if int(got) != want {
-			t.Errorf("operation %d has number %d in package rma", got, want)
-		}
-	}
 }

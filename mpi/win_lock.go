@@ -33,9 +33,7 @@ func (w *Win[T]) lockTarget(target int, exclusive bool) error {
 	return nil
 }
 
-// LockNoCheck begins an epoch as [Win.Lock] does, but acquires no lock: the program asserts that
-// no other rank holds or requests a conflicting one (MPI_MODE_NOCHECK, MPI-4.1 section 12.5.5).
-func (w *ByteWin) LockNoCheck(target int) error {
+func (w *byteWin) LockNoCheck(target int) error {
 	h := w.c.begin("LockNoCheck", CallSync, target, AnyTag, 0)
 	return h.done(w.beginLock("Lock", target, rma.Hold{None: true}))
 }
@@ -136,8 +134,7 @@ func (w *Win[T]) lockAll() error {
 	return nil
 }
 
-// LockAllNoCheck is [ByteWin.LockNoCheck] for all ranks.
-func (w *ByteWin) LockAllNoCheck() error {
+func (w *byteWin) LockAllNoCheck() error {
 	h := w.c.begin("LockAllNoCheck", CallSync, ProcNull, AnyTag, 0)
 	return h.done(w.beginLockAll("LockAll", true))
 }

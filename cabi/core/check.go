@@ -4,8 +4,8 @@ package core
 // sender, and receives compare the latter.
 
 import (
+	"github.com/muster-mpi/muster/internal/cbinding"
 	"github.com/muster-mpi/muster/mpi"
-	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 // over returns the communicator of a message for package mpi.
@@ -13,7 +13,7 @@ func (m *message) over(a *args) *mpi.Comm {
 	if !a.p.checks {
 		return m.comm.Comm
 	}
-	return inspect.MessageFromC(m.comm.Comm, a.name, m.typ.elements.only().representation(), a.site)
+	return cbinding.Get().Message(m.comm.Comm, a.name, m.typ.elements.only().representation(), a.site).(*mpi.Comm)
 }
 
 // only returns the datatype of all elements, or nil if they differ.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/muster-mpi/muster/internal/cbinding"
 	"github.com/muster-mpi/muster/internal/direct"
 	"github.com/muster-mpi/muster/mpi"
-	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 // directPath is the core's end of the direct path.
@@ -19,7 +19,7 @@ type directPath struct {
 	mem    *direct.Front // memory of the front
 	pins   direct.Pins
 	tables [direct.MaxComms]runtime.Pinner // of Comm.Ranks
-	engine inspect.Direct
+	engine cbinding.Direct
 
 	mu       sync.Mutex // guards what follows, and the receives of the front while they are posted
 	requests [direct.MaxReceives]*request
@@ -56,7 +56,7 @@ func (d *directPath) share(p *Process, a *args) {
 	if c == nil || p.state.Load() != running {
 		return
 	}
-	e, ok := inspect.DirectOf(c.Comm)
+	e, ok := cbinding.Get().Direct(c.Comm)
 	if !ok {
 		return
 	}
@@ -73,7 +73,7 @@ func (d *directPath) share(p *Process, a *args) {
 	if h != commSelf && slot < direct.MaxComms {
 		d.tables[slot].Unpin()
 		t := direct.Comm{Handle: int32(h), Context: e.Context, Rank: int32(c.Rank()), Size: int32(c.Size())}
-		if ranks := e.Table(); len(ranks) > 0 {
+		if ranks := e.Ranks.Table(); len(ranks) > 0 {
 			t.Ranks = &ranks[0]
 			d.tables[slot].Pin(t.Ranks)
 		}
@@ -82,9 +82,9 @@ func (d *directPath) share(p *Process, a *args) {
 	if uint(rank) >= uint(c.Size()) {
 		return
 	}
-	rank = e.World(rank)
+	rank = e.Ranks.At(rank)
 	var t direct.Peer
-	if rank < direct.MaxPeers && e.Peer(rank, &t, &d.pins) {
+	if rank < direct.MaxPeers && e.Progress.DirectPeer(rank, &t, &d.pins) {
 		d.mem.Peers[rank] = t
 		a.v[2] = 1
 	}

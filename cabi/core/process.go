@@ -235,7 +235,7 @@ func (p *Process) dispatch(id int, a *args) error {
 		p.front.share(p, a)
 		return nil
 	case callWake:
-		p.front.engine.Wake(a.int(0))
+		p.front.engine.Progress.DirectWake(a.int(0))
 		return nil
 	}
 	if p.front.pending() {

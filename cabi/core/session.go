@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/muster-mpi/muster/internal/cbinding"
 	"github.com/muster-mpi/muster/mpi"
-	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 // session is a session.
@@ -69,7 +69,7 @@ func (p *Process) join() error {
 		if p.empty, err = w.Comm().Group().Include(); err != nil {
 			return err
 		}
-		p.world, p.enter, p.checks = w, inspect.ProfileFromC(w), inspect.Checks(w)
+		p.world, p.enter, p.checks = w, cbinding.Get().Profile(w), cbinding.Get().Checks(w)
 		p.openWorld()
 	}
 	m.users++

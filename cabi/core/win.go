@@ -4,13 +4,15 @@ package core
 // win_accumulate.go those that combine, win_sync.go the synchronization.
 
 import (
+	"github.com/muster-mpi/muster/internal/cbinding"
 	"github.com/muster-mpi/muster/mpi"
 )
 
 // win is a window of the program. Its memory is bytes; units says how many of them a
 // displacement counts.
 type win struct {
-	*mpi.ByteWin
+	*mpi.Win[byte]
+	bytes   cbinding.Win // the same window, for calls of C
 	handle  handle
 	handler *errhandler
 	name    string
@@ -97,7 +99,7 @@ func (p *Process) winCreate(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	cfg := mpi.ByteWinConfig{Existing: true, Memory: memory[byte](a.addr(0), size)}
+	cfg := cbinding.WinConfig{Existing: true, Memory: memory[byte](a.addr(0), size)}
 	w, err := p.newWin(c, flavorCreate, unit, hints, cfg)
 	if err != nil {
 		return err
@@ -109,16 +111,16 @@ func (p *Process) winCreate(a *args) error {
 
 // winAllocate is MPI_Win_allocate, whose memory may be anywhere.
 func (p *Process) winAllocate(a *args) error {
-	return p.allocate(a, flavorAllocate, mpi.ByteWinConfig{})
+	return p.allocate(a, flavorAllocate, cbinding.WinConfig{})
 }
 
 // winAllocateShared is MPI_Win_allocate_shared. The memory of the ranks is contiguous unless
 // the info key alloc_shared_noncontig says otherwise.
 func (p *Process) winAllocateShared(a *args) error {
-	return p.allocate(a, flavorShared, mpi.ByteWinConfig{Shared: true, Contiguous: true})
+	return p.allocate(a, flavorShared, cbinding.WinConfig{Shared: true, Contiguous: true})
 }
 
-func (p *Process) allocate(a *args, flavor winFlavor, cfg mpi.ByteWinConfig) error {
+func (p *Process) allocate(a *args, flavor winFlavor, cfg cbinding.WinConfig) error {
 	c, size, unit, hints := a.comm(3), a.winSize(0), a.unit(1), a.hints(2)
 	if a.err == nil && (a.addr(4) == 0 || a.addr(5) == 0) {
 		return errorf(errArg, "the address for the memory or the window is NULL")
@@ -162,7 +164,7 @@ func (p *Process) winCreateDynamic(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	w, err := p.newWin(c, flavorDynamic, 1, hints, mpi.ByteWinConfig{Dynamic: true})
+	w, err := p.newWin(c, flavorDynamic, 1, hints, cbinding.WinConfig{Dynamic: true})
 	if err != nil {
 		return err
 	}
@@ -191,18 +193,18 @@ func (a *args) unit(i int) int {
 }
 
 // newWin makes a window, and exchanges the displacement units.
-func (p *Process) newWin(c *comm, flavor winFlavor, unit int, hints *info, cfg mpi.ByteWinConfig) (*win, error) {
-	cfg.Atoms = p.atoms()
-	b, err := mpi.NewByteWin(c.Comm, cfg)
+func (p *Process) newWin(c *comm, flavor winFlavor, unit int, hints *info, cfg cbinding.WinConfig) (*win, error) {
+	cfg.Elements = p.elements()
+	b, err := cbinding.Get().NewWin(c.Comm, cfg)
 	if err != nil {
 		return nil, err
 	}
-	w := &win{ByteWin: b, flavor: flavor, joined: cfg.Contiguous, hints: hints.clone(), units: make([]int, c.Size())}
-	if err := mpi.Allgather(b.Comm(), []int{unit}, w.units); err != nil {
+	w := &win{Win: b.Window().(*mpi.Win[byte]), bytes: b, flavor: flavor, joined: cfg.Contiguous, hints: hints.clone(), units: make([]int, c.Size())}
+	if err := mpi.Allgather(w.Comm(), []int{unit}, w.units); err != nil {
 		return nil, err
 	}
 	const unified = 2 // MPI_WIN_UNIFIED
-	w.size = []int64{int64(len(b.Memory()))}
+	w.size = []int64{int64(len(w.Memory()))}
 	w.values = []int32{int32(unit), int32(flavor), unified}
 	w.handler = p.standard.unset
 	w.handle = p.wins.add(w)
@@ -241,7 +243,7 @@ func (p *Process) winAttach(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	return w.AttachAt(a.addr(1), memory[byte](a.addr(1), size))
+	return w.bytes.AttachAt(a.addr(1), memory[byte](a.addr(1), size))
 }
 
 func (p *Process) winDetach(a *args) error {
@@ -249,7 +251,7 @@ func (p *Process) winDetach(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	return w.DetachAt(a.addr(1))
+	return w.bytes.DetachAt(a.addr(1))
 }
 
 // winSharedQuery is MPI_Win_shared_query. With MPI_PROC_NULL it is about the lowest rank that

@@ -4,11 +4,11 @@ package core
 // atomically, element by element.
 
 import (
-	"reflect"
 	"slices"
 
+	"github.com/muster-mpi/muster/internal/cbinding"
 	"github.com/muster-mpi/muster/internal/dtype"
-	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/internal/rma"
 )
 
 func accumulates() map[string]handler {
@@ -23,18 +23,18 @@ func accumulates() map[string]handler {
 }
 
 // atomOp returns the operation of an accumulate, which is a predefined one.
-func (a *args) atomOp(i int) mpi.AtomOp {
+func (a *args) atomOp(i int) rma.Op {
 	code := predefinedOp(a.handle(i))
 	switch code {
 	case 0:
 		a.fail(errorf(errOp, "%#x is not a predefined operation", uint32(a.handle(i))))
-		return mpi.AtomNoOp
+		return rma.NoOp
 	case opReplace:
-		return mpi.AtomReplace
+		return rma.Replace
 	case opNoOp:
-		return mpi.AtomNoOp
+		return rma.NoOp
 	}
-	return mpi.AtomOp(slices.Index(opCodeOf[:], code))
+	return rma.Op(slices.Index(opCodeOf[:], code))
 }
 
 // atomCode returns the code of a predefined datatype. The pairs have handles like those of
@@ -46,31 +46,25 @@ func atomCode(t *datatype) uint8 {
 	return 0x80 | uint8(t.handle)
 }
 
-// atomNumbers are the kinds that the processor updates atomically.
-var atomNumbers = map[dtype.Kind]reflect.Kind{
-	dtype.Int32: reflect.Int32, dtype.Int64: reflect.Int64, dtype.Uint32: reflect.Uint32, dtype.Uint64: reflect.Uint64,
-	dtype.Float32: reflect.Float32, dtype.Float64: reflect.Float64,
-}
-
-// atoms returns what accumulates do to the predefined datatypes.
-func (p *Process) atoms() []mpi.Atom {
-	var list []mpi.Atom
+// elements returns what accumulates do to the predefined datatypes.
+func (p *Process) elements() []rma.Elements {
+	var list []rma.Elements
 	for _, t := range p.base.types {
 		if t != nil && t.layout.Size() > 0 {
-			list = append(list, p.atom(t))
+			list = append(list, p.elementsOf(t))
 		}
 	}
 	for i := range pairTypes {
 		if t := p.types.get(made | kindDatatype | handle(i)); t != nil {
-			list = append(list, p.atom(t))
+			list = append(list, p.elementsOf(t))
 		}
 	}
 	return list
 }
 
-func (p *Process) atom(t *datatype) mpi.Atom {
+func (p *Process) elementsOf(t *datatype) rma.Elements {
 	by := p.kinds.of(t)
-	a := mpi.Atom{Code: atomCode(t), Size: int(t.layout.Extent()), Combine: func(op mpi.AtomOp, inout, in []byte) bool {
+	e := rma.Elements{Code: atomCode(t), Size: int(t.layout.Extent()), Custom: func(op rma.Op, inout, in []byte) bool {
 		if by == nil || int(op) >= len(opCodeOf) || !by.has(opCodeOf[op]) {
 			return false
 		}
@@ -79,17 +73,20 @@ func (p *Process) atom(t *datatype) mpi.Atom {
 		}
 		return true
 	}}
-	if t.reduce {
-		a.Number = atomNumbers[t.kind]
+	if t.reduce && slices.Contains(atomicKinds, t.kind) {
+		e.Kind, e.Known = t.kind, true
 	}
-	return a
+	return e
 }
+
+// atomicKinds are the kinds that the processor updates atomically.
+var atomicKinds = []dtype.Kind{dtype.Int32, dtype.Int64, dtype.Uint32, dtype.Uint64, dtype.Float32, dtype.Float64}
 
 // opCodeOf are the operations of atoms, but for those that only accumulates have.
 var opCodeOf = [...]opCode{
-	mpi.AtomMax: opMax, mpi.AtomMin: opMin, mpi.AtomSum: opSum, mpi.AtomProd: opProd,
-	mpi.AtomLogicalAnd: opLand, mpi.AtomBitAnd: opBand, mpi.AtomLogicalOr: opLor, mpi.AtomBitOr: opBor,
-	mpi.AtomLogicalXor: opLxor, mpi.AtomBitXor: opBxor, mpi.AtomMinLoc: opMinloc, mpi.AtomMaxLoc: opMaxloc,
+	dtype.OpMax: opMax, dtype.OpMin: opMin, dtype.OpSum: opSum, dtype.OpProd: opProd,
+	dtype.OpLogicalAnd: opLand, dtype.OpBitAnd: opBand, dtype.OpLogicalOr: opLor, dtype.OpBitOr: opBor,
+	dtype.OpLogicalXor: opLxor, dtype.OpBitXor: opBxor, dtype.OpMinLoc: opMinloc, dtype.OpMaxLoc: opMaxloc,
 }
 
 // atomOf returns the predefined datatype that a datatype consists of.
@@ -107,7 +104,7 @@ func accumulate(requested bool) handler {
 		if a.err != nil {
 			return a.err
 		}
-		return p.access(a, &to, requested, 9, func(t mpi.Transfer) error { return to.combine(t, op, &origin, nil) })
+		return p.access(a, &to, requested, 9, func(t cbinding.Access) error { return to.combine(t, op, &origin, nil) })
 	}
 }
 
@@ -117,7 +114,7 @@ func getAccumulate(requested bool) handler {
 	return func(p *Process, a *args) error {
 		op := a.atomOp(10)
 		var origin *winBuffer
-		if op != mpi.AtomNoOp {
+		if op != rma.NoOp {
 			b := a.winBuffer(0)
 			origin = &b
 		}
@@ -125,7 +122,7 @@ func getAccumulate(requested bool) handler {
 		if a.err != nil {
 			return a.err
 		}
-		return p.access(a, &to, requested, 12, func(t mpi.Transfer) error { return to.combine(t, op, origin, &result) })
+		return p.access(a, &to, requested, 12, func(t cbinding.Access) error { return to.combine(t, op, origin, &result) })
 	}
 }
 
@@ -142,14 +139,14 @@ func (p *Process) fetchAndOp(a *args) error {
 	}
 	result := winBuffer{a.addr(1), 1, typ}
 	var origin *winBuffer
-	if op != mpi.AtomNoOp {
+	if op != rma.NoOp {
 		origin = &winBuffer{a.addr(0), 1, typ}
 	}
-	return p.access(a, &to, false, 0, func(t mpi.Transfer) error { return to.combine(t, op, origin, &result) })
+	return p.access(a, &to, false, 0, func(t cbinding.Access) error { return to.combine(t, op, origin, &result) })
 }
 
 // combine makes an accumulate. origin or result may be nil.
-func (to *targetMemory) combine(t mpi.Transfer, op mpi.AtomOp, origin, result *winBuffer) error {
+func (to *targetMemory) combine(t cbinding.Access, op rma.Op, origin, result *winBuffer) error {
 	if to.count == 0 || to.typ.layout.Size() == 0 {
 		return nil
 	}
@@ -197,7 +194,7 @@ func (to *targetMemory) combine(t mpi.Transfer, op mpi.AtomOp, origin, result *w
 		if result != nil {
 			was = memory[byte](result.addr+uintptr(out.take(n)), int(n))
 		}
-		if err := t.Accumulate(code, op, from, was, to.rank, to.disp+int(at.take(n))); err != nil {
+		if err := to.w.bytes.Combine(t, code, op, from, was, to.rank, to.disp+int(at.take(n))); err != nil {
 			return err
 		}
 	}
@@ -219,7 +216,7 @@ func (p *Process) compareAndSwap(a *args) error {
 	}
 	size := int(typ.layout.Size())
 	value, expected, result := memory[byte](a.addr(0), size), memory[byte](a.addr(1), size), memory[byte](a.addr(2), size)
-	return p.access(a, &to, false, 0, func(t mpi.Transfer) error {
-		return t.CompareSwap(atomCode(typ), expected, value, result, to.rank, to.disp)
+	return p.access(a, &to, false, 0, func(t cbinding.Access) error {
+		return to.w.bytes.CompareSwap(t, atomCode(typ), expected, value, result, to.rank, to.disp)
 	})
 }

@@ -6,16 +6,17 @@ package core
 import (
 	"math"
 
+	"github.com/muster-mpi/muster/internal/cbinding"
 	"github.com/muster-mpi/muster/internal/dtype"
 	"github.com/muster-mpi/muster/mpi"
 )
 
 func accesses() map[string]handler {
 	return map[string]handler{
-		"Put":  move(mpi.Transfer.Put, false),
-		"Get":  move(mpi.Transfer.Get, false),
-		"Rput": move(mpi.Transfer.Put, true),
-		"Rget": move(mpi.Transfer.Get, true),
+		"Put":  move(cbinding.Win.PutBytes, false),
+		"Get":  move(cbinding.Win.GetBytes, false),
+		"Rput": move(cbinding.Win.PutBytes, true),
+		"Rget": move(cbinding.Win.GetBytes, true),
 	}
 }
 
@@ -74,24 +75,24 @@ func (a *args) locate(t *targetMemory, i int) {
 }
 
 // begin begins the accesses of a call, with or without a request.
-func (t *targetMemory) begin(name string, requested bool) (mpi.Transfer, error) {
+func (t *targetMemory) begin(name string, requested bool) (cbinding.Access, error) {
 	if requested {
-		return t.w.BeginRequest(name, t.rank)
+		return t.w.bytes.BeginRequest(name, t.rank)
 	}
-	if !t.w.Open(t.rank) {
-		return mpi.Transfer{}, errorf(errRMASync, "rank %d may not be accessed now: begin an epoch first", t.rank)
+	if !t.w.bytes.Open(t.rank) {
+		return cbinding.Access{}, errorf(errRMASync, "rank %d may not be accessed now: begin an epoch first", t.rank)
 	}
-	return t.w.Begin(name), nil
+	return cbinding.Access{Name: name}, nil
 }
 
 // move returns the handler of a put or get: origin, target, window and perhaps a request.
-func move(do func(mpi.Transfer, []byte, int, int) error, requested bool) handler {
+func move(do func(cbinding.Win, cbinding.Access, []byte, int, int) error, requested bool) handler {
 	return func(p *Process, a *args) error {
 		origin, to := a.winBuffer(0), a.target(3, 7)
 		if a.err != nil {
 			return a.err
 		}
-		return p.access(a, &to, requested, 8, func(t mpi.Transfer) error {
+		return p.access(a, &to, requested, 8, func(t cbinding.Access) error {
 			var near, far [1]span
 			from, err := origin.spans(near[:0], nil)
 			if err != nil {
@@ -103,7 +104,7 @@ func move(do func(mpi.Transfer, []byte, int, int) error, requested bool) handler
 				if n == 0 {
 					return nil
 				}
-				if err := do(t, memory[byte](origin.addr+uintptr(i.take(n)), int(n)), to.rank, to.disp+int(j.take(n))); err != nil {
+				if err := do(to.w.bytes, t, memory[byte](origin.addr+uintptr(i.take(n)), int(n)), to.rank, to.disp+int(j.take(n))); err != nil {
 					return err
 				}
 			}
@@ -112,7 +113,7 @@ func move(do func(mpi.Transfer, []byte, int, int) error, requested bool) handler
 }
 
 // access makes the accesses of a call, and stores its request as parameter i if it has one.
-func (p *Process) access(a *args, to *targetMemory, requested bool, i int, do func(mpi.Transfer) error) error {
+func (p *Process) access(a *args, to *targetMemory, requested bool, i int, do func(cbinding.Access) error) error {
 	r := &request{owner: to.w, send: true}
 	if to.rank != procNull {
 		t, err := to.begin(a.name, requested)
@@ -123,7 +124,7 @@ func (p *Process) access(a *args, to *targetMemory, requested bool, i int, do fu
 			return err
 		}
 		if requested {
-			r.Request = t.Request()
+			r.Request = to.w.bytes.Request(t).(mpi.Request)
 		}
 	}
 	if requested {

@@ -76,7 +76,7 @@ func (p *Process) winLock(a *args) error {
 		return a.err
 	}
 	if v&modeNoCheck != 0 {
-		return w.LockNoCheck(rank)
+		return w.bytes.LockNoCheck(rank)
 	}
 	return w.Lock(rank, kind == lockExclusive)
 }
@@ -87,7 +87,7 @@ func (p *Process) winLockAll(a *args) error {
 		return a.err
 	}
 	if v&modeNoCheck != 0 {
-		return w.LockAllNoCheck()
+		return w.bytes.LockAllNoCheck()
 	}
 	return w.LockAll()
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/pmi"
-	"github.com/muster-mpi/muster/internal/rankset"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/ofi"
 )
@@ -17,16 +16,6 @@ type Functions struct {
 	// engine of the calling rank and the peer's rank in the world. The engine
 	// is nil if rank is ProcNull.
 	Peer func(comm any, op string, rank int) (e *engine.Engine, world int, err error)
-	// Direct returns the engine of comm, its communicator for messages and the ranks in the
-	// world, nil if they are equal. The engine is nil if each message must pass package mpi.
-	Direct func(comm any) (e *engine.Engine, pt *engine.Comm, ranks *rankset.List)
-	// ProfileFromC returns the function that tells the profile and check mode of world which
-	// function of C is called and where it returns to, or nil.
-	ProfileFromC func(world any) func(name string, site uintptr)
-	// MessageFromC returns comm for a message of a function of C, for check mode.
-	MessageFromC func(comm any, name, typ string, site uintptr) any
-	// Checks reports whether world is in check mode.
-	Checks func(world any) bool
 	// Async reports whether Config.Progress asks for a progress thread.
 	Async func(comm any) bool
 	// Collective selects the algorithm for a collective call.
