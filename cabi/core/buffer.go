@@ -158,7 +158,7 @@ func (l *landing) receive(n int, err error) error {
 
 // whole returns an error if a message of n bytes ends inside of an element.
 func (s *signature) whole(n int) error {
-	if _, rest := s.in(int64(n)); rest != 0 {
+	if _, rest := s.elementsIn(int64(n)); rest != 0 {
 		return errorf(errType, "the message of %d bytes ends inside of an element", n)
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// over returns the communicator of a message for package mpi.
-func (m *message) over(a *args) *mpi.Comm {
+// commFor returns the communicator of a message for package mpi.
+func (m *message) commFor(a *args) *mpi.Comm {
 	if !a.p.checks {
 		return m.comm.Comm
 	}

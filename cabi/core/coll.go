@@ -88,16 +88,16 @@ func (x *collCall) comm(i int) *comm {
 func (x *collCall) run(call func() error, start func() mpi.Request, prepare func() *mpi.Persistent) error {
 	switch x.form {
 	case blocking:
-		x.before()
+		x.packAll()
 		if err := call(); err != nil {
 			return err
 		}
-		return x.after()
+		return x.unpackAll()
 	case started:
-		x.before()
+		x.packAll()
 		r := &request{Request: start(), comm: x.c, send: true}
 		if x.unpack != nil || x.late != nil {
-			r.done = x.after
+			r.done = x.unpackAll
 		}
 		x.a.setHandle(x.request, x.p.requests.add(r))
 		return nil
@@ -105,24 +105,24 @@ func (x *collCall) run(call func() error, start func() mpi.Request, prepare func
 	// The request of a persistent call keeps its buffers and their copies.
 	operation := prepare()
 	r := &request{comm: x.c, send: true, start: func(r *request) error {
-		x.before()
+		x.packAll()
 		r.Request = operation.Start()
 		return nil
 	}}
 	if x.unpack != nil || x.late != nil {
-		r.done = x.after
+		r.done = x.unpackAll
 	}
 	x.a.setHandle(x.request, x.p.requests.add(r))
 	return nil
 }
 
-func (x *collCall) before() {
+func (x *collCall) packAll() {
 	for _, pack := range x.pack {
 		pack()
 	}
 }
 
-func (x *collCall) after() error {
+func (x *collCall) unpackAll() error {
 	for _, unpack := range x.unpack {
 		unpack()
 	}
@@ -145,8 +145,8 @@ type role struct {
 	isOther bool // it has the data of one rank
 }
 
-// rooted decodes a root (MPI-4.1 section 6.2.3).
-func (x *collCall) rooted(i int) role {
+// role decodes a root (MPI-4.1 section 6.2.3).
+func (x *collCall) role(i int) role {
 	r := x.a.int(i)
 	if x.c == nil {
 		return role{}
@@ -180,7 +180,7 @@ func (p *Process) barrier(a *args, x *collCall) error {
 }
 
 func (p *Process) bcast(a *args, x *collCall) error {
-	c, r := x.comm(4), x.rooted(3)
+	c, r := x.comm(4), x.role(3)
 	var b []byte
 	if r.isRoot || r.isOther {
 		use := writes

@@ -6,7 +6,7 @@ package core
 import "github.com/muster-mpi/muster/mpi"
 
 func (p *Process) gather(a *args, x *collCall) error {
-	c, r := x.comm(7), x.rooted(6)
+	c, r := x.comm(7), x.role(6)
 	if a.err != nil {
 		return a.err
 	}
@@ -38,7 +38,7 @@ func (x *collCall) fit(own, all []byte) []byte {
 }
 
 func (p *Process) gatherv(a *args, x *collCall) error {
-	c, r := x.comm(8), x.rooted(7)
+	c, r := x.comm(8), x.role(7)
 	if a.err != nil {
 		return a.err
 	}
@@ -106,7 +106,7 @@ func (x *collCall) differ(send, recv uintptr) {
 }
 
 func (p *Process) scatter(a *args, x *collCall) error {
-	c, r := x.comm(7), x.rooted(6)
+	c, r := x.comm(7), x.role(6)
 	if a.err != nil {
 		return a.err
 	}
@@ -129,7 +129,7 @@ func (p *Process) scatter(a *args, x *collCall) error {
 }
 
 func (p *Process) scatterv(a *args, x *collCall) error {
-	c, r := x.comm(8), x.rooted(7)
+	c, r := x.comm(8), x.role(7)
 	if a.err != nil {
 		return a.err
 	}
@@ -164,7 +164,7 @@ func (p *Process) allgather(a *args, x *collCall) error {
 	if a.err != nil {
 		return a.err
 	}
-	in := x.sent(0, 1)
+	in := x.sendBlocks(0, 1)
 	out := x.buffer(x.result(0), 3, 4, 5, x.peers())
 	x.distinct(0, 1, 2, 3, 4, 5, c.Rank())
 	if a.err != nil {
@@ -176,8 +176,8 @@ func (p *Process) allgather(a *args, x *collCall) error {
 		func() *mpi.Persistent { return mpi.AllgatherInit(c.Comm, in, out) })
 }
 
-// sent returns the n blocks that a rank sends in a call without a root; nil in place.
-func (x *collCall) sent(addr, n int) []byte {
+// sendBlocks returns the n blocks that a rank sends in a call without a root; nil in place.
+func (x *collCall) sendBlocks(addr, n int) []byte {
 	if x.a.addr(addr) == inPlace && !x.c.IsInter() {
 		return nil
 	}
@@ -189,7 +189,7 @@ func (p *Process) allgatherv(a *args, x *collCall) error {
 	if a.err != nil {
 		return a.err
 	}
-	in := x.sent(0, 1)
+	in := x.sendBlocks(0, 1)
 	list := x.vector(3, 4, 5, 6, x.peers())
 	out, lens, offs := x.blocks(x.result(0), list)
 	x.distinctBlock(0, 1, list)
@@ -207,7 +207,7 @@ func (p *Process) alltoall(a *args, x *collCall) error {
 	if a.err != nil {
 		return a.err
 	}
-	in := x.sent(0, x.peers())
+	in := x.sendBlocks(0, x.peers())
 	out := x.buffer(x.result(0), 3, 4, 5, x.peers())
 	x.distinct(0, 1, 2, 3, 4, 5, 0)
 	if a.err != nil {

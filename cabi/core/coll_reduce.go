@@ -74,7 +74,7 @@ func perform[T any](r *reduction, op mpi.Op[T]) error {
 
 func (p *Process) reduce(a *args, x *collCall) error {
 	x.comm(6)
-	r := x.rooted(5)
+	r := x.role(5)
 	if a.err != nil {
 		return a.err
 	}
@@ -157,7 +157,7 @@ func (x *collCall) reduce(how combination, who role, given, got int, counts []in
 		switch {
 		case inPlace && given > got: // the result is a part of what was given
 			r.out = mem.operand(reads, a.addr(1), given)
-			mem.copied(a.addr(1), r.out, got)
+			mem.storeFirst(a.addr(1), r.out, got)
 		case inPlace:
 			r.out = mem.operand(reads|writes, a.addr(1), got)
 		default:
@@ -240,8 +240,8 @@ func (k *arrangement) operand(u use, addr uintptr, n int) []byte {
 	return out
 }
 
-// copied makes the call store the first n elements of an operand when it is complete.
-func (k *arrangement) copied(addr uintptr, mem []byte, n int) {
+// storeFirst makes the call store the first n elements of an operand when it is complete.
+func (k *arrangement) storeFirst(addr uintptr, mem []byte, n int) {
 	if !k.direct && n > 0 {
 		k.transfer(&k.x.unpack, addr, mem, n, false)
 	}

@@ -22,15 +22,16 @@ type comm struct {
 func (c *comm) errhandler() *errhandler { return c.handler }
 func (c *comm) self() (handle, uintptr) { return c.handle, 0 }
 func (c *comm) title() string           { return c.Name() }
+func (c *comm) nameField() *string      { return &c.label }
 
 func communicators() map[string]handler {
 	return map[string]handler{
-		"Comm_size":              (*Process).commSize,
-		"Comm_rank":              (*Process).commRank,
+		"Comm_size":              query((*args).comm, (*comm).Size),
+		"Comm_rank":              query((*args).comm, (*comm).Rank),
 		"Comm_compare":           (*Process).commCompare,
-		"Comm_get_name":          (*Process).commGetName,
-		"Comm_set_name":          (*Process).commSetName,
-		"Comm_get_info":          (*Process).commGetInfo,
+		"Comm_get_name":          getName((*args).comm),
+		"Comm_set_name":          setName((*args).comm),
+		"Comm_get_info":          copyInfo((*args).comm, func(c *comm) *info { return c.hints }),
 		"Comm_set_info":          (*Process).commSetInfo,
 		"Comm_dup":               (*Process).commDup,
 		"Comm_dup_with_info":     (*Process).commDupWithInfo,
@@ -45,15 +46,6 @@ func communicators() map[string]handler {
 		"Comm_disconnect":        (*Process).commFree,
 		"Comm_get_parent":        (*Process).commGetParent,
 	}
-}
-
-// maxObjectName is MPI_MAX_OBJECT_NAME.
-const maxObjectName = 128
-
-// openWorld makes the predefined communicators.
-func (p *Process) openWorld() {
-	p.all = &comm{Comm: p.world.Comm(), handle: commWorld, handler: p.standard.unset, label: "MPI_COMM_WORLD"}
-	p.self = &comm{Comm: p.world.Comm().Self(), handle: commSelf, handler: p.standard.unset, label: "MPI_COMM_SELF"}
 }
 
 // closeWorld deletes the attributes of MPI_COMM_SELF, with which libraries clean up, before
@@ -96,66 +88,17 @@ func (a *args) inter(i int) *comm {
 	return c
 }
 
-func (p *Process) commSize(a *args) error {
-	c := a.comm(0)
-	if a.results(1); a.err == nil {
-		a.setInt(1, c.Size())
-	}
-	return nil
-}
-
-func (p *Process) commRank(a *args) error {
-	c := a.comm(0)
-	if a.results(1); a.err == nil {
-		a.setInt(1, c.Rank())
-	}
-	return nil
-}
-
 func (p *Process) commCompare(a *args) error {
 	c, d := a.comm(0), a.comm(1)
-	a.results(2)
-	if a.err == nil {
-		a.setInt(2, c.Compare(d.Comm))
-	}
-	return nil
-}
-
-func (p *Process) commGetName(a *args) error {
-	c := a.comm(0)
-	a.results(1, 2)
-	if a.err == nil {
-		a.setInt(2, a.setText(1, c.label, maxObjectName))
-	}
-	return nil
-}
-
-func (p *Process) commSetName(a *args) error {
-	c := a.comm(0)
-	a.results(1)
-	if a.err == nil {
-		c.label = clip(a.text(1), maxObjectName-1)
-	}
+	a.setInt(2, c.Compare(d.Comm))
 	return nil
 }
 
 // clip returns the first n bytes of a string.
 func clip(s string, n int) string { return s[:min(len(s), n)] }
 
-func (p *Process) commGetInfo(a *args) error {
-	c := a.comm(0)
-	a.results(1)
-	if a.err == nil {
-		a.setHandle(1, p.infos.add(c.hints.clone()))
-	}
-	return nil
-}
-
 func (p *Process) commSetInfo(a *args) error {
 	c, f := a.comm(0), a.info(1)
-	if a.err != nil {
-		return nil
-	}
 	if c.hints == nil {
 		c.hints = &info{}
 	}
@@ -167,8 +110,6 @@ func (p *Process) commSetInfo(a *args) error {
 
 // commGetParent is MPI_Comm_get_parent: no program is started by another.
 func (p *Process) commGetParent(a *args) error {
-	if a.results(0); a.err == nil {
-		a.setHandle(0, commNull)
-	}
+	a.setHandle(0, commNull)
 	return nil
 }

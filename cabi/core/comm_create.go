@@ -123,10 +123,6 @@ func (p *Process) idup(a *args, i int, hints func(*comm) *info) error {
 
 func (p *Process) commSplit(a *args) error {
 	c, color, key := a.comm(0), a.int(1), a.int(2)
-	a.results(3)
-	if a.err != nil {
-		return nil
-	}
 	if color < 0 && color != undefined {
 		return errorf(errArg, "the color %d is negative and not MPI_UNDEFINED", color)
 	}
@@ -151,10 +147,6 @@ const (
 // cannot be told apart get MPI_COMM_NULL, as the standard allows.
 func (p *Process) commSplitType(a *args) error {
 	c, kind, key, hints := a.comm(0), a.int(1), a.int(2), a.hints(3)
-	a.results(4)
-	if a.err != nil {
-		return nil
-	}
 	var n *mpi.Comm
 	var err error
 	switch kind {
@@ -206,10 +198,6 @@ func sameHint(c *mpi.Comm, value string, ok bool) (bool, error) {
 
 func (p *Process) commCreate(a *args) error {
 	c, g := a.comm(0), a.group(1)
-	a.results(2)
-	if a.err != nil {
-		return nil
-	}
 	n, err := c.Create(g)
 	if err != nil {
 		return err
@@ -220,10 +208,6 @@ func (p *Process) commCreate(a *args) error {
 
 func (p *Process) commCreateGroup(a *args) error {
 	c, g, tag := a.intra(0), a.group(1), a.int(2)
-	a.results(3)
-	if a.err != nil {
-		return nil
-	}
 	if tag < 0 {
 		return errorf(errTag, "the tag %d is negative", tag)
 	}
@@ -241,9 +225,6 @@ func (p *Process) commCreateGroup(a *args) error {
 
 // commFree is MPI_Comm_free and MPI_Comm_disconnect. Package mpi completes what is under way.
 func (p *Process) commFree(a *args) error {
-	if a.results(0); a.err != nil {
-		return nil
-	}
 	at := at[handle](a.addr(0))
 	c := p.comm(*at)
 	if c == nil {

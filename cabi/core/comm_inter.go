@@ -11,40 +11,18 @@ import (
 
 func intercommunicators() map[string]handler {
 	return map[string]handler{
-		"Comm_test_inter":              (*Process).commTestInter,
-		"Comm_remote_size":             (*Process).commRemoteSize,
+		"Comm_test_inter":              queryFlag((*args).comm, (*comm).IsInter),
+		"Comm_remote_size":             query((*args).inter, (*comm).RemoteSize),
 		"Intercomm_create":             (*Process).intercommCreate,
 		"Intercomm_merge":              (*Process).intercommMerge,
 		"Intercomm_create_from_groups": (*Process).intercommCreateFromGroups,
 	}
 }
 
-func (p *Process) commTestInter(a *args) error {
-	c := a.comm(0)
-	a.results(1)
-	if a.err == nil {
-		a.setFlag(1, c.IsInter())
-	}
-	return nil
-}
-
-func (p *Process) commRemoteSize(a *args) error {
-	c := a.inter(0)
-	a.results(1)
-	if a.err == nil {
-		a.setInt(1, c.RemoteSize())
-	}
-	return nil
-}
-
 // intercommCreate is MPI_Intercomm_create. Only the leader's bridge, remote leader and tag
 // count.
 func (p *Process) intercommCreate(a *args) error {
 	c, leader := a.intra(0), a.int(1)
-	a.results(5)
-	if a.err != nil {
-		return nil
-	}
 	if leader < 0 || leader >= c.Size() {
 		return errorf(errRank, "the local leader %d is not a rank of %s", leader, c.title())
 	}
@@ -72,10 +50,6 @@ func (p *Process) intercommCreate(a *args) error {
 
 func (p *Process) intercommMerge(a *args) error {
 	c, high := a.inter(0), a.int(1) != 0
-	a.results(2)
-	if a.err != nil {
-		return nil
-	}
 	n, err := c.Merge(high)
 	if err != nil {
 		return err
@@ -95,10 +69,6 @@ func tagOf(s string) int {
 // depends on the string, so that calls at the same time do not interfere.
 func (p *Process) commCreateFromGroup(a *args) error {
 	g, hints, h := a.group(0), a.hints(2), a.errhandler(3)
-	a.results(1, 4)
-	if a.err != nil {
-		return nil
-	}
 	n, err := p.world.Comm().CreateGroup(g, tagOf(a.text(1)))
 	if err != nil {
 		return err
@@ -112,10 +82,6 @@ func (p *Process) commCreateFromGroup(a *args) error {
 func (p *Process) intercommCreateFromGroups(a *args) error {
 	mine, leader, theirs, remote := a.group(0), a.int(1), a.group(2), a.int(3)
 	hints, h := a.hints(5), a.errhandler(6)
-	a.results(4, 7)
-	if a.err != nil {
-		return nil
-	}
 	if leader < 0 || leader >= mine.Size() || remote < 0 || remote >= theirs.Size() {
 		return errorf(errRank, "leader %d or %d is not in its group", leader, remote)
 	}

@@ -104,7 +104,6 @@ func int64s(v []int) []int64 {
 
 func (p *Process) typeContiguous(a *args) error {
 	n, base := a.count(0), a.datatype(1)
-	a.results(2)
 	if a.err != nil {
 		return a.err
 	}
@@ -114,7 +113,6 @@ func (p *Process) typeContiguous(a *args) error {
 
 func (p *Process) typeVector(a *args) error {
 	n, length, stride, base := a.count(0), a.count(1), a.int(2), a.datatype(3)
-	a.results(4)
 	if a.err != nil {
 		return a.err
 	}
@@ -124,7 +122,6 @@ func (p *Process) typeVector(a *args) error {
 
 func (p *Process) typeHvector(a *args) error {
 	n, length, stride, base := a.count(0), a.count(1), a.int(2), a.datatype(3)
-	a.results(4)
 	if a.err != nil {
 		return a.err
 	}
@@ -209,10 +206,6 @@ func (p *Process) typeStruct(a *args) error {
 
 func (p *Process) typeResized(a *args) error {
 	base, lower, extent := a.datatype(0), a.int(1), a.int(2)
-	a.results(3)
-	if a.err != nil {
-		return a.err
-	}
 	l, err := dtype.Resized(base.layout, int64(lower), int64(extent))
 	return a.addType(3, l, err, base.elements, a.recipe(combinerResized, base).address(lower, extent))
 }
@@ -327,9 +320,6 @@ func blockSize(size, distribution, darg, procs int) (int, error) {
 
 func (p *Process) typeDup(a *args) error {
 	base := a.datatype(0)
-	if a.results(1); a.err != nil {
-		return a.err
-	}
 	t := newDatatype(base.layout, base.elements, *a.recipe(combinerDup, base))
 	t.recipe.large = false
 	t.committed.Store(base.committed.Load())
@@ -343,9 +333,6 @@ func (p *Process) typeDup(a *args) error {
 }
 
 func (p *Process) typeCommit(a *args) error {
-	if a.results(0); a.err != nil {
-		return a.err
-	}
 	t, err := p.datatype(*at[handle](a.addr(0)))
 	if err != nil {
 		return err
@@ -355,9 +342,6 @@ func (p *Process) typeCommit(a *args) error {
 }
 
 func (p *Process) typeFree(a *args) error {
-	if a.results(0); a.err != nil {
-		return a.err
-	}
 	h := at[handle](a.addr(0))
 	t, err := p.datatype(*h)
 	if err != nil {
@@ -421,9 +405,6 @@ func (p *Process) f90Real(a *args, key f90Key, class typeClass, factor int) erro
 }
 
 func (p *Process) typeF90Integer(a *args) error {
-	if a.results(1); a.err != nil {
-		return a.err
-	}
 	key := f90Key{combinerF90Integer, 0, a.int(0)}
 	for _, f := range f90Integers {
 		if key.range_ <= f.digits {

@@ -86,9 +86,9 @@ func (t *datatype) element() *datatype {
 	return found
 }
 
-// in returns how many whole elements the first n bytes of the stream of repeated signatures
+// elementsIn returns how many whole elements the first n bytes of the stream of repeated signatures
 // hold, and how many bytes remain.
-func (s *signature) in(n int64) (number, rest int64) {
+func (s *signature) elementsIn(n int64) (number, rest int64) {
 	if s.size == 0 {
 		return 0, n
 	}
@@ -101,7 +101,7 @@ func (s *signature) in(n int64) (number, rest int64) {
 			number, rest = number+p.count*p.of.number, rest-bytes
 			continue
 		}
-		more, left := p.of.in(rest)
+		more, left := p.of.elementsIn(rest)
 		return number + more, left
 	}
 	return number, rest
@@ -136,8 +136,8 @@ func counts() map[string]handler {
 	}
 }
 
-// received returns the bytes and the datatype of the arguments status and datatype.
-func (a *args) received() (int64, *datatype) {
+// statusAndType returns the bytes and the datatype of the arguments status and datatype.
+func (a *args) statusAndType() (int64, *datatype) {
 	t := a.datatype(1)
 	a.results(0, 2)
 	if a.addr(0) == ignoreStatus {
@@ -150,7 +150,7 @@ func (a *args) received() (int64, *datatype) {
 }
 
 func (p *Process) getCount(a *args) error {
-	n, t := a.received()
+	n, t := a.statusAndType()
 	if a.err != nil {
 		return a.err
 	}
@@ -166,11 +166,11 @@ func (p *Process) getCount(a *args) error {
 }
 
 func (p *Process) getElements(a *args) error {
-	n, t := a.received()
+	n, t := a.statusAndType()
 	if a.err != nil {
 		return a.err
 	}
-	number, rest := t.elements.in(n)
+	number, rest := t.elements.elementsIn(n)
 	if rest != 0 {
 		number = undefined
 	}

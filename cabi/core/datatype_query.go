@@ -29,18 +29,12 @@ func typeQueries() map[string]handler {
 }
 
 func (p *Process) getAddress(a *args) error {
-	if a.results(1); a.err != nil {
-		return a.err
-	}
 	a.setAint(1, int(a.addr(0)))
 	return nil
 }
 
 func (p *Process) typeSize(a *args) error {
 	t := a.datatype(0)
-	if a.results(1); a.err != nil {
-		return a.err
-	}
 	a.setNumber(1, t.layout.Size())
 	return nil
 }
@@ -52,9 +46,6 @@ func (p *Process) typeSizeX(a *args) error {
 
 func (p *Process) typeExtent(a *args) error {
 	t := a.datatype(0)
-	if a.results(1, 2); a.err != nil {
-		return a.err
-	}
 	a.setAint(1, int(t.layout.LowerBound()))
 	a.setAint(2, int(t.layout.Extent()))
 	return nil
@@ -62,9 +53,6 @@ func (p *Process) typeExtent(a *args) error {
 
 func (p *Process) typeTrueExtent(a *args) error {
 	t := a.datatype(0)
-	if a.results(1, 2); a.err != nil {
-		return a.err
-	}
 	a.setAint(1, int(t.layout.TrueLowerBound()))
 	a.setAint(2, int(t.layout.TrueExtent()))
 	return nil
@@ -84,9 +72,6 @@ func typeBound(bound func(*dtype.Layout) int64) handler {
 
 func (p *Process) typeGetName(a *args) error {
 	t := a.datatype(0)
-	if a.results(1, 2); a.err != nil {
-		return a.err
-	}
 	p.base.mu.Lock()
 	defer p.base.mu.Unlock()
 	a.setInt(2, a.setText(1, t.name, maxObjectName))
@@ -95,9 +80,6 @@ func (p *Process) typeGetName(a *args) error {
 
 func (p *Process) typeSetName(a *args) error {
 	t := a.datatype(0)
-	if a.results(1); a.err != nil {
-		return a.err
-	}
 	name := a.text(1)
 	if len(name) >= maxObjectName {
 		return errorf(errArg, "the name has %d bytes; the limit is %d", len(name), maxObjectName-1)
@@ -143,9 +125,6 @@ func errLarge() error {
 // length and the array of large counts besides.
 func (p *Process) typeContents(a *args) error {
 	t := a.datatype(0)
-	if a.err != nil {
-		return a.err
-	}
 	r := &t.recipe
 	if r.combiner == combinerNamed {
 		return errorf(errType, "%s is predefined and has no contents", t.name)
@@ -189,9 +168,6 @@ func store[T int32 | int64](addr uintptr, v []int) {
 
 func (p *Process) typeMatchSize(a *args) error {
 	class, size := typeClass(a.int(0)), a.int(1)
-	if a.results(2); a.err != nil {
-		return a.err
-	}
 	if class < classReal || class > classComplex {
 		return errorf(errArg, "%d is not a class of types", class)
 	}

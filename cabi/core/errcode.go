@@ -136,25 +136,18 @@ func (k *codes) append(e addedCode) int32 {
 }
 
 func (p *Process) errorClass(a *args) error {
-	if a.results(1); a.err == nil {
-		c, _ := p.codes.lookup(int32(a.int(0)))
-		a.setInt(1, int(c))
-	}
+	c, _ := p.codes.lookup(int32(a.int(0)))
+	a.setInt(1, int(c))
 	return nil
 }
 
 func (p *Process) errorString(a *args) error {
-	if a.results(1, 2); a.err == nil {
-		_, text := p.codes.lookup(int32(a.int(0)))
-		a.setInt(2, a.setText(1, text, maxErrorString))
-	}
+	_, text := p.codes.lookup(int32(a.int(0)))
+	a.setInt(2, a.setText(1, text, maxErrorString))
 	return nil
 }
 
 func (p *Process) addErrorClass(a *args) error {
-	if a.results(0); a.err != nil {
-		return nil
-	}
 	k := &p.codes
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -165,9 +158,6 @@ func (p *Process) addErrorClass(a *args) error {
 }
 
 func (p *Process) addErrorCode(a *args) error {
-	if a.results(1); a.err != nil {
-		return nil
-	}
 	k := &p.codes
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -184,9 +174,6 @@ func (p *Process) addErrorCode(a *args) error {
 }
 
 func (p *Process) addErrorString(a *args) error {
-	if a.results(1); a.err != nil {
-		return nil
-	}
 	text := a.text(1)
 	k := &p.codes
 	k.mu.Lock()

@@ -113,9 +113,6 @@ func (p *Process) drop(h *errhandler) {
 }
 
 func (p *Process) errhandlerCreate(a *args) error {
-	if a.results(0, 1); a.err != nil {
-		return nil
-	}
 	h := &errhandler{kind: userHandler, fn: a.addr(0), refs: 1}
 	p.handlersMu.Lock()
 	defer p.handlersMu.Unlock()
@@ -125,9 +122,6 @@ func (p *Process) errhandlerCreate(a *args) error {
 }
 
 func (p *Process) errhandlerFree(a *args) error {
-	if a.results(0); a.err != nil {
-		return nil
-	}
 	at := at[handle](a.addr(0))
 	// The predefined ones may be freed too: MPI_Comm_get_errhandler returns them.
 	if *at&^3 != errorsFatal {
@@ -153,7 +147,7 @@ func setErrhandler(find func(*args, int) handled) handler {
 		p.drop(*o.handlerField())
 		*o.handlerField() = h
 		if p.all != nil { // the front needs it in a child of fork, which has no core
-			set(p.returns, flag(p.unattachedLocked().handler.kind == returnHandler))
+			set(p.returns, flag(p.defaultOwnerLocked().handler.kind == returnHandler))
 		}
 		return nil
 	}

@@ -157,22 +157,22 @@ func (p *Process) raise(a *args, err error, out *outcome) int32 {
 		on = nil
 	}
 	if on == nil && p.all != nil && !a.abort {
-		on = p.unattached()
+		on = p.defaultOwner()
 	}
 	p.direct(on, fmt.Sprintf("%s%s: %v", p.whoami(), a.name, err), out)
 	return code
 }
 
-// unattached returns the owner of errors of calls without a communicator: MPI_COMM_SELF (MPI-4.1
+// defaultOwner returns the owner of errors of calls without a communicator: MPI_COMM_SELF (MPI-4.1
 // section 9.3). Until MPI-3 it was MPI_COMM_WORLD, as in MPICH 4.0; its error handler counts
 // if the program has set it.
-func (p *Process) unattached() owner {
+func (p *Process) defaultOwner() owner {
 	p.handlersMu.Lock()
 	defer p.handlersMu.Unlock()
-	return p.unattachedLocked()
+	return p.defaultOwnerLocked()
 }
 
-func (p *Process) unattachedLocked() *comm {
+func (p *Process) defaultOwnerLocked() *comm {
 	if p.all.handler != p.standard.unset {
 		return p.all
 	}
@@ -209,12 +209,4 @@ func (p *Process) direct(on owner, text string, out *outcome) {
 			out.wide = 1
 		}
 	}
-}
-
-// whoami is how messages name the rank.
-func (p *Process) whoami() string {
-	if p.world == nil {
-		return ""
-	}
-	return fmt.Sprintf("rank %d: ", p.world.Comm().Rank())
 }

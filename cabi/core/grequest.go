@@ -8,7 +8,7 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-func generalized() map[string]handler {
+func generalizedRequests() map[string]handler {
 	return map[string]handler{
 		"Grequest_start":             (*Process).grequestStart,
 		"Grequest_complete":          (*Process).grequestComplete,

@@ -6,10 +6,10 @@ import "github.com/muster-mpi/muster/mpi"
 
 func groups() map[string]handler {
 	return map[string]handler{
-		"Comm_group":            (*Process).commGroup,
-		"Comm_remote_group":     (*Process).commRemoteGroup,
-		"Group_size":            (*Process).groupSize,
-		"Group_rank":            (*Process).groupRank,
+		"Comm_group":            groupOf((*args).comm, (*comm).Group),
+		"Comm_remote_group":     groupOf((*args).inter, (*comm).RemoteGroup),
+		"Group_size":            query((*args).group, (*mpi.Group).Size),
+		"Group_rank":            query((*args).group, (*mpi.Group).Rank),
 		"Group_translate_ranks": (*Process).groupTranslate,
 		"Group_compare":         (*Process).groupCompare,
 		"Group_union":           pairOfGroups((*mpi.Group).Union),
@@ -46,42 +46,6 @@ func (a *args) setGroup(i int, g *mpi.Group) {
 	a.setHandle(i, a.p.groups.add(g))
 }
 
-func (p *Process) commGroup(a *args) error {
-	c := a.comm(0)
-	a.results(1)
-	if a.err == nil {
-		a.setGroup(1, c.Group())
-	}
-	return nil
-}
-
-func (p *Process) commRemoteGroup(a *args) error {
-	c := a.inter(0)
-	a.results(1)
-	if a.err == nil {
-		a.setGroup(1, c.RemoteGroup())
-	}
-	return nil
-}
-
-func (p *Process) groupSize(a *args) error {
-	g := a.group(0)
-	a.results(1)
-	if a.err == nil {
-		a.setInt(1, g.Size())
-	}
-	return nil
-}
-
-func (p *Process) groupRank(a *args) error {
-	g := a.group(0)
-	a.results(1)
-	if a.err == nil {
-		a.setInt(1, g.Rank())
-	}
-	return nil
-}
-
 func (p *Process) groupTranslate(a *args) error {
 	g, n, h := a.group(0), a.size(1), a.group(3)
 	if n > 0 {
@@ -114,10 +78,7 @@ func (p *Process) groupTranslate(a *args) error {
 
 func (p *Process) groupCompare(a *args) error {
 	g, h := a.group(0), a.group(1)
-	a.results(2)
-	if a.err == nil {
-		a.setInt(2, g.Compare(h))
-	}
+	a.setInt(2, g.Compare(h))
 	return nil
 }
 
@@ -182,9 +143,6 @@ func someRanges(f func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Group, error)) h
 }
 
 func (p *Process) groupFree(a *args) error {
-	if a.results(0); a.err != nil {
-		return nil
-	}
 	at := at[handle](a.addr(0))
 	// MPICH accepts MPI_GROUP_EMPTY here, because calls return it for empty groups.
 	if *at != groupEmpty && p.groups.remove(*at) == nil {

@@ -28,13 +28,13 @@ func infos() map[string]handler {
 		"Info_create":       (*Process).infoCreate,
 		"Info_create_env":   (*Process).infoCreateEnv,
 		"Info_free":         (*Process).infoFree,
-		"Info_dup":          (*Process).infoDup,
+		"Info_dup":          copyInfo((*args).info, func(f *info) *info { return f }),
 		"Info_set":          (*Process).infoSet,
 		"Info_delete":       (*Process).infoDelete,
 		"Info_get":          (*Process).infoGet,
 		"Info_get_string":   (*Process).infoGetString,
 		"Info_get_valuelen": (*Process).infoGetLength,
-		"Info_get_nkeys":    (*Process).infoCount,
+		"Info_get_nkeys":    query((*args).info, func(f *info) int { return len(f.pairs()) }),
 		"Info_get_nthkey":   (*Process).infoKey,
 	}
 }
@@ -115,18 +115,14 @@ func (a *args) infoKeyAt(i int) string {
 }
 
 func (p *Process) infoCreate(a *args) error {
-	if a.results(0); a.err == nil {
-		a.setHandle(0, p.infos.add(&info{}))
-	}
+	a.setHandle(0, p.infos.add(&info{}))
 	return nil
 }
 
 // infoCreateEnv is MPI_Info_create_env: MPI_INFO_ENV for programs that have not called
 // MPI_Init (MPI-4.1 section 11.2.1).
 func (p *Process) infoCreateEnv(a *args) error {
-	if a.results(2); a.err == nil {
-		a.setHandle(2, p.infos.add(p.env().clone()))
-	}
+	a.setHandle(2, p.infos.add(p.env().clone()))
 	return nil
 }
 
@@ -158,23 +154,11 @@ func (p *Process) env() *info {
 var threadLevels = [...]string{"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"}
 
 func (p *Process) infoFree(a *args) error {
-	if a.results(0); a.err != nil {
-		return nil
-	}
 	at := at[handle](a.addr(0))
 	if p.infos.remove(*at) == nil {
 		return errorf(errInfo, "%#x is not an info object that can be freed", uint32(*at))
 	}
 	*at = infoNull
-	return nil
-}
-
-func (p *Process) infoDup(a *args) error {
-	f := a.info(0)
-	a.results(1)
-	if a.err == nil {
-		a.setHandle(1, p.infos.add(f.clone()))
-	}
 	return nil
 }
 
@@ -231,7 +215,6 @@ func (p *Process) infoGet(a *args) error {
 // value needs.
 func (p *Process) infoGetString(a *args) error {
 	f, key := a.info(0), a.infoKeyAt(1)
-	a.results(2, 4)
 	if a.err != nil {
 		return nil
 	}
@@ -249,7 +232,6 @@ func (p *Process) infoGetString(a *args) error {
 
 func (p *Process) infoGetLength(a *args) error {
 	f, key := a.info(0), a.infoKeyAt(1)
-	a.results(2, 3)
 	if a.err != nil {
 		return nil
 	}
@@ -261,21 +243,8 @@ func (p *Process) infoGetLength(a *args) error {
 	return nil
 }
 
-func (p *Process) infoCount(a *args) error {
-	f := a.info(0)
-	a.results(1)
-	if a.err == nil {
-		a.setInt(1, len(f.pairs()))
-	}
-	return nil
-}
-
 func (p *Process) infoKey(a *args) error {
 	f := a.info(0)
-	a.results(2)
-	if a.err != nil {
-		return nil
-	}
 	list, n := f.pairs(), a.int(1)
 	if n < 0 || n >= len(list) {
 		return errorf(errArg, "there is no key %d: the info object has %d", n, len(list))

@@ -55,9 +55,6 @@ func (p *Process) opCreate(a *args) error {
 
 // opFree is MPI_Op_free. Calls under way keep the operation.
 func (p *Process) opFree(a *args) error {
-	if a.results(0); a.err != nil {
-		return nil
-	}
 	at := at[handle](a.addr(0))
 	if predefinedOp(*at) != 0 {
 		return errorf(errOp, "predefined operations cannot be freed")
@@ -165,7 +162,7 @@ func (p *Process) users(o *op, t *datatype, unit, origin int, each bool) mpi.Op[
 // arithmetic returns the predefined operations on a datatype, or an error if the given one
 // is not among them.
 func (p *Process) arithmetic(code opCode, t *datatype) (arithmetic, error) {
-	if by := p.kinds.of(t); by != nil && by.has(code) {
+	if by := p.kinds.arithmeticOf(t); by != nil && by.has(code) {
 		return by, nil
 	}
 	return nil, errorf(errOp, "the predefined operation is not defined for the datatype %s", t.name)
@@ -269,8 +266,8 @@ func newKinds() kinds {
 	}
 }
 
-// of returns the operations on a datatype, or nil.
-func (k *kinds) of(t *datatype) arithmetic {
+// arithmeticOf returns the operations on a datatype, or nil.
+func (k *kinds) arithmeticOf(t *datatype) arithmetic {
 	if by, ok := k.byHandle[t.handle]; ok {
 		return by
 	}

@@ -89,7 +89,7 @@ func (p *Process) unpack(a *args) error {
 func (p *Process) packSize(a *args) error {
 	n, t := a.count(0), a.datatype(1)
 	a.comm(2)
-	if a.results(3); a.err != nil {
+	if a.err != nil {
 		return a.err
 	}
 	a.setNumber(3, int64(n)*t.layout.Size())

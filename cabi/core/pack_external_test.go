@@ -64,7 +64,7 @@ func TestSignature(t *testing.T) {
 	for _, tt := range []struct{ bytes, number, rest int64 }{
 		{0, 0, 0}, {1, 0, 1}, {2, 1, 0}, {4, 2, 0}, {8, 3, 0}, {10, 3, 2}, {16, 4, 0}, {32, 6, 0}, {36, 8, 0}, {64, 12, 0}, {130, 25, 0},
 	} {
-		number, rest := s.in(tt.bytes)
+		number, rest := s.elementsIn(tt.bytes)
 		if number != tt.number || rest != tt.rest {
 			t.Errorf("in(%d) = %d, %d; want %d, %d", tt.bytes, number, rest, tt.number, tt.rest)
 		}

@@ -16,7 +16,7 @@ func partitionedCalls() map[string]handler {
 		"Pready":       (*Process).pready,
 		"Pready_range": (*Process).preadyRange,
 		"Pready_list":  (*Process).preadyList,
-		"Parrived":     (*Process).parrived,
+		"Parrived":     (*Process).testPartition,
 	}
 }
 
@@ -129,8 +129,8 @@ func (o *partitioned) sendPart(i int) error {
 	return o.Ready(i)
 }
 
-// partitioned returns the partitioned request of parameter i.
-func (a *args) partitioned(i int) (*partitioned, *request) {
+// partitionedRequest returns the partitioned request of parameter i.
+func (a *args) partitionedRequest(i int) (*partitioned, *request) {
 	if r := a.p.requests.get(a.handle(i)); r != nil {
 		if o, ok := r.op.(*partitioned); ok {
 			r.own(a)
@@ -143,7 +143,7 @@ func (a *args) partitioned(i int) (*partitioned, *request) {
 
 // sendParts sends partitions of the active request of parameter i.
 func (a *args) sendParts(i int, parts []int) error {
-	o, r := a.partitioned(i)
+	o, r := a.partitionedRequest(i)
 	if a.err != nil {
 		return a.err
 	}
@@ -167,7 +167,7 @@ func (p *Process) preadyRange(a *args) error {
 	if lo > hi {
 		return errorf(errArg, "the range %d to %d is empty", lo, hi)
 	}
-	o, _ := a.partitioned(2)
+	o, _ := a.partitionedRequest(2)
 	if a.err != nil {
 		return a.err
 	}
@@ -181,12 +181,12 @@ func (p *Process) preadyRange(a *args) error {
 	return a.sendParts(2, parts)
 }
 
-func (p *Process) parrived(a *args) error {
+func (p *Process) testPartition(a *args) error {
 	if a.handle(0) == requestNull {
 		a.setFlag(2, true)
 		return nil
 	}
-	o, r := a.partitioned(0)
+	o, r := a.partitionedRequest(0)
 	if a.err != nil {
 		return a.err
 	}

@@ -94,7 +94,7 @@ func (p *Process) addMessage(m *mpi.Message, c *comm, src int) handle {
 }
 
 func (p *Process) mrecv(a *args) error {
-	m, b, land, err := a.matched()
+	m, b, land, err := a.matchedMessage()
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (p *Process) mrecv(a *args) error {
 }
 
 func (p *Process) imrecv(a *args) error {
-	m, b, land, err := a.matched()
+	m, b, land, err := a.matchedMessage()
 	if err != nil {
 		return err
 	}
@@ -123,9 +123,9 @@ func (p *Process) imrecv(a *args) error {
 	return nil
 }
 
-// matched decodes the arguments of Mrecv: buffer, count, datatype and the address of the
+// matchedMessage decodes the arguments of Mrecv: buffer, count, datatype and the address of the
 // message, which becomes MPI_MESSAGE_NULL. The message is nil for MPI_MESSAGE_NO_PROC.
-func (a *args) matched() (*probed, []byte, *landing, error) {
+func (a *args) matchedMessage() (*probed, []byte, *landing, error) {
 	if a.addr(3) == 0 {
 		return nil, nil, nil, errorf(errArg, "the address of the message is NULL")
 	}

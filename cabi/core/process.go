@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/muster-mpi/muster/mpi"
 )
@@ -20,51 +19,35 @@ type Callback func(fn uintptr, args ...uint64) int32
 // Process is the library in one process, from its loading to its end.
 type Process struct {
 	callback  Callback
-	functions [len(functionNames)]function
-	state     atomic.Int32
+	functions [len(functionTable)]function
 	calls     sync.Pool // of args, so that calls do not allocate
-
-	world *mpi.World
-	enter func(name string, site uintptr) // tells the profile and check mode who calls; nil without
-	// checks is set in check mode.
-	checks bool
-	level  int // of threads, as granted
-	membership
-	mainThread int     // that called MPI_Init
-	weights    weights // what programs pass instead of weights
-	atExit     uintptr // variable of the front: the program must leave the job when it exits
-	returns    uintptr // variable of the front: errors of calls without an object return
-
-	codes     codes
-	comms     table[comm]
-	types     table[datatype]
-	requests  table[request]
-	spare     requestPool // of requests
-	messages  table[probed]
-	classes   table[grequestCalls]
-	buffer    sendBuffer
-	abandoned sync.WaitGroup // operations of freed requests
-	ops       table[op]
-	wins      table[win]
-	tools     tools
 	front     directPath
+	frontVariables
+	job
+
+	comms table[comm]
+	types table[datatype]
+	ops   table[op]
+	wins  table[win]
 	objects
+	messaging
 
 	base  basicTypes
 	kinds kinds
-	self  *comm
-	all   *comm // MPI_COMM_WORLD
+	codes codes
+	tools tools
 }
 
-const (
-	notInitialized = iota
-	running
-	finalized
-)
+// frontVariables are the addresses of variables of the front.
+type frontVariables struct {
+	weights weights // what programs pass instead of weights
+	atExit  uintptr // set if the program must leave the job when it exits
+	returns uintptr // set if errors of calls without an object return
+}
 
 // function is an entry of the dispatch table. call is nil if it is not implemented.
 type function struct {
-	name  string
+	functionRow
 	call  handler
 	wide  bool
 	early bool // may be called before MPI_Init and after MPI_Finalize
@@ -79,9 +62,6 @@ func New(callback Callback, extended uintptr) *Process {
 		callback: callback,
 		comms:    newTable[comm](kindComm),
 		types:    newTable[datatype](kindDatatype),
-		requests: newTable[request](kindRequest),
-		messages: newTable[probed](kindRequest),
-		classes:  newTable[grequestCalls](kindGrequestClass),
 		ops:      newTable[op](kindOp),
 		wins:     newTable[win](kindWin),
 		kinds:    newKinds(),
@@ -89,27 +69,28 @@ func New(callback Callback, extended uintptr) *Process {
 	p.addExtended(extended)
 	p.openTypes()
 	p.objects.open()
+	p.messaging.open()
 	early := map[string]bool{}
 	for _, name := range earlyFunctions {
 		early[name] = true
 	}
 	known := handlers()
-	for i, name := range functionNames {
-		short := strings.TrimPrefix(name, "MPI_")
+	for i, row := range functionTable {
+		short := strings.TrimPrefix(row.name, "MPI_")
 		f := &p.functions[i]
-		f.name = name
+		f.functionRow = row
 		f.call, f.wide = handlerOf(known, short)
-		f.early = early[short] || strings.HasPrefix(name, "MPI_T_") || strings.HasPrefix(short, "Info_") || strings.HasPrefix(short, "Session_")
+		f.early = early[short] || strings.HasPrefix(row.name, "MPI_T_") || strings.HasPrefix(short, "Info_") || strings.HasPrefix(short, "Session_")
 	}
 	return p
 }
 
-// Implemented returns which functions the core implements.
-func Implemented() map[string]bool {
+// ImplementedFunctions returns which functions the core implements.
+func ImplementedFunctions() map[string]bool {
 	known, names := handlers(), map[string]bool{}
-	for _, name := range functionNames {
-		call, _ := handlerOf(known, strings.TrimPrefix(name, "MPI_"))
-		names[name] = call != nil
+	for _, row := range functionTable {
+		call, _ := handlerOf(known, strings.TrimPrefix(row.name, "MPI_"))
+		names[row.name] = call != nil
 	}
 	return names
 }
@@ -144,7 +125,7 @@ func chapters() []map[string]handler {
 		completion(),
 		probes(),
 		bufferedSends(),
-		generalized(),
+		generalizedRequests(),
 		statuses(),
 		partitionedCalls(),
 		communicators(),
@@ -255,6 +236,9 @@ func (p *Process) dispatch(id int, a *args) error {
 	if p.enter != nil {
 		p.enter(f.name, a.site)
 	}
+	if a.require(f.required); a.err != nil {
+		return a.err
+	}
 	err := f.call(p, a)
 	if a.err != nil {
 		return a.err
@@ -264,10 +248,8 @@ func (p *Process) dispatch(id int, a *args) error {
 
 // load gets the addresses of variables of the front.
 func (p *Process) load(a *args) {
-	p.weights = weights{none: a.addr(0), empty: a.addr(1)}
-	p.atExit = a.addr(2)
+	p.frontVariables = frontVariables{weights{none: a.addr(0), empty: a.addr(1)}, a.addr(2), a.addr(4)}
 	p.front.open(p, a.addr(3))
-	p.returns = a.addr(4)
 }
 
 // threadMultiple is MPI_THREAD_MULTIPLE.
@@ -301,15 +283,6 @@ func (p *Process) finalize() error {
 	}
 	p.state.Store(finalized)
 	return nil
-}
-
-// Abort ends the job. It does not return. A code of 0 is the status of the job, too: Fortran's STOP
-// in a coarray program ends it so.
-func (p *Process) Abort(code int, reason string) {
-	if p.world == nil {
-		os.Exit(code)
-	}
-	p.world.Abort(code, reason)
 }
 
 func environment() map[string]handler {
@@ -356,15 +329,11 @@ func (p *Process) processorName(a *args) error {
 
 // isThreadMain is MPI_Is_thread_main. A call runs on the thread of the program.
 func (p *Process) isThreadMain(a *args) error {
-	if a.results(0); a.err == nil {
-		a.setFlag(0, thread() == p.mainThread)
-	}
+	a.setFlag(0, thread() == p.mainThread)
 	return nil
 }
 
 func (p *Process) queryThread(a *args) error {
-	if a.results(0); a.err == nil {
-		a.setInt(0, p.level)
-	}
+	a.setInt(0, p.level)
 	return nil
 }

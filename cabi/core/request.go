@@ -50,6 +50,28 @@ type (
 	releaser interface{ release() error }
 )
 
+// messaging is the part of Process for messages and requests.
+type messaging struct {
+	requests  table[request]
+	spare     requestPool // of requests
+	messages  table[probed]
+	classes   table[grequestCalls]
+	buffer    sendBuffer
+	abandoned sync.WaitGroup // operations of freed requests
+}
+
+func (o *messaging) open() {
+	o.requests = newTable[request](kindRequest)
+	o.messages = newTable[probed](kindRequest)
+	o.classes = newTable[grequestCalls](kindGrequestClass)
+}
+
+// settle waits for sends that no request stands for any more.
+func (o *messaging) settle() {
+	o.buffer.flush()
+	o.abandoned.Wait()
+}
+
 // requestPool has requests for reuse, so that sends and receives do not allocate.
 type requestPool struct{ sync.Pool }
 
@@ -65,9 +87,9 @@ func (k *requestPool) put(r *request) {
 	k.Put(r)
 }
 
-// add stores the request of a non-blocking call in the table, and its handle at parameter i.
-func (p *Process) addRequest(a *args, i int, r *request) {
-	a.setHandle(i, p.requests.add(r))
+// addRequest stores the request of a non-blocking call in the table, and its handle at parameter i.
+func (o *messaging) addRequest(a *args, i int, r *request) {
+	a.setHandle(i, o.requests.add(r))
 }
 
 // request returns the request of a handle. It is nil for MPI_REQUEST_NULL.

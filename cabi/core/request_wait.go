@@ -391,12 +391,6 @@ func (p *Process) requestFree(a *args) error {
 	return nil
 }
 
-// settle waits for sends that no request stands for any more.
-func (p *Process) settle() {
-	p.buffer.flush()
-	p.abandoned.Wait()
-}
-
 func (p *Process) requestGetStatus(a *args) error {
 	r, err := p.request(a.handle(0))
 	if err != nil {

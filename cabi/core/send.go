@@ -135,7 +135,7 @@ func blockingSend(send sendCall) handler {
 		if err != nil {
 			return err
 		}
-		if err = send(m.over(a), b, m.peer, m.tag); err == nil {
+		if err = send(m.commFor(a), b, m.peer, m.tag); err == nil {
 			p.base.scratch.put(used)
 		}
 		return err
@@ -153,7 +153,7 @@ func startedSend(isend isendCall) handler {
 			return err
 		}
 		r := p.spare.get()
-		r.Request, r.comm, r.send = isend(m.over(a), b, m.peer, m.tag), m.comm, true
+		r.Request, r.comm, r.send = isend(m.commFor(a), b, m.peer, m.tag), m.comm, true
 		p.addRequest(a, 6, r)
 		return nil
 	}
@@ -168,7 +168,7 @@ func (p *Process) recv(a *args) error {
 	if err != nil {
 		return err
 	}
-	st, err := mpi.Recv(m.over(a), b, m.peer, m.tag)
+	st, err := mpi.Recv(m.commFor(a), b, m.peer, m.tag)
 	if err = land.receive(st.Bytes, err); err == nil {
 		p.base.scratch.put(used)
 	}
@@ -186,7 +186,7 @@ func (p *Process) irecv(a *args) error {
 		return err
 	}
 	r := p.spare.get()
-	r.Request, r.comm, r.landing = mpi.Irecv(m.over(a), b, m.peer, m.tag), m.comm, land
+	r.Request, r.comm, r.landing = mpi.Irecv(m.commFor(a), b, m.peer, m.tag), m.comm, land
 	p.addRequest(a, 6, r)
 	return nil
 }
@@ -201,7 +201,7 @@ func persistentSend(isend isendCall) handler {
 		if _, err := m.typ.view(m.addr, m.count); err != nil {
 			return err
 		}
-		over := m.over(a)
+		over := m.commFor(a)
 		p.addRequest(a, 6, &request{comm: m.comm, send: true, start: func(r *request) error {
 			b, err := m.typ.outgoing(m.addr, m.count)
 			if err != nil {
@@ -223,7 +223,7 @@ func (p *Process) recvInit(a *args) error {
 	if err != nil {
 		return err
 	}
-	over := m.over(a)
+	over := m.commFor(a)
 	p.addRequest(a, 6, &request{comm: m.comm, landing: land, start: func(r *request) error {
 		r.Request = mpi.Irecv(over, b, m.peer, m.tag)
 		return nil

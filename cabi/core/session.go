@@ -1,18 +1,10 @@
 package core
 
-// Sessions (MPI-4.1 section 11.3), and when the process joins and leaves the job: it joins for
-// the first session or in MPI_Init. It leaves in MPI_Finalize, unless a session is open, and
-// else when the program exits, because it may open another session.
+// Sessions (MPI-4.1 section 11.3).
 
 import (
-	"context"
-	"os"
 	"strconv"
 	"strings"
-	"sync"
-
-	"github.com/muster-mpi/muster/internal/cbinding"
-	"github.com/muster-mpi/muster/mpi"
 )
 
 // session is a session.
@@ -29,18 +21,11 @@ func (s *session) handlerField() **errhandler { return &s.handler }
 
 const sessionNull handle = kindSession
 
-// membership is the part of Process that says whether it is in the job.
-type membership struct {
-	mu    sync.Mutex
-	users int  // sessions, and one from MPI_Init to MPI_Finalize
-	left  bool // the process has left the job
-}
-
 func sessionCalls() map[string]handler {
 	return map[string]handler{
 		"Session_init":            (*Process).sessionInit,
 		"Session_finalize":        (*Process).sessionFinalize,
-		"Session_get_info":        (*Process).sessionGetInfo,
+		"Session_get_info":        copyInfo((*args).session, func(s *session) *info { return s.hints }),
 		"Session_get_num_psets":   (*Process).sessionPsets,
 		"Session_get_nth_pset":    (*Process).sessionPset,
 		"Session_get_pset_info":   (*Process).sessionPsetInfo,
@@ -48,87 +33,8 @@ func sessionCalls() map[string]handler {
 	}
 }
 
-// join counts a user of the job, and joins it if this is the first.
-func (p *Process) join() error {
-	m := &p.membership
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.left {
-		return errorf(errOther, "the process has left the job")
-	}
-	if p.world == nil {
-		cfg, err := mpi.ConfigFromEnv(os.Environ())
-		if err != nil {
-			return err
-		}
-		cfg.Advanced.TolerateLengths = true
-		w, err := mpi.Init(context.Background(), cfg)
-		if err != nil {
-			return err
-		}
-		if p.empty, err = w.Comm().Group().Include(); err != nil {
-			return err
-		}
-		p.world, p.enter, p.checks = w, cbinding.Get().Profile(w), cbinding.Get().Checks(w)
-		p.openWorld()
-	}
-	m.users++
-	set(p.atExit, int32(0))
-	return nil
-}
-
-// leave counts a user less. The process leaves the job after the last, if that is final.
-func (p *Process) leave(final bool) error {
-	m := &p.membership
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.users--
-	if m.users > 0 {
-		return nil
-	}
-	if !final {
-		set(p.atExit, int32(1))
-		return nil
-	}
-	return p.leaveNow()
-}
-
-// leaveNow leaves the job. The lock is held.
-func (p *Process) leaveNow() error {
-	p.membership.left = true
-	p.front.close()
-	p.settle()
-	return p.world.Finalize()
-}
-
-// exit leaves the job when the program exits, if all sessions have ended. A program that exits
-// within a session or without MPI_Finalize has failed, which the launcher reports.
-func (p *Process) exit() error {
-	m := &p.membership
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p.world == nil || m.users > 0 || m.left {
-		return nil
-	}
-	return p.leaveNow()
-}
-
-// active reports whether functions that need the job may be called.
-func (p *Process) active() bool {
-	if p.state.Load() == running {
-		return true
-	}
-	p.membership.mu.Lock()
-	defer p.membership.mu.Unlock()
-	return p.membership.users > 0
-}
-
 func (p *Process) sessionInit(a *args) error {
 	hints, h := a.hints(0), a.errhandler(1)
-	a.results(2)
-	if a.err != nil {
-		return nil
-	}
 	s := &session{handler: p.retain(h), hints: hints.clone()}
 	a.owner = s
 	level := threadLevels[threadMultiple]
@@ -166,9 +72,6 @@ func (a *args) sessionOwner(i int) handled {
 }
 
 func (p *Process) sessionFinalize(a *args) error {
-	if a.results(0); a.err != nil {
-		return nil
-	}
 	at := at[handle](a.addr(0))
 	s := p.sessions.remove(*at)
 	if s == nil {
@@ -180,35 +83,17 @@ func (p *Process) sessionFinalize(a *args) error {
 	return p.leave(p.state.Load() == finalized)
 }
 
-func (p *Process) sessionGetInfo(a *args) error {
-	s := a.session(0)
-	a.results(1)
-	if a.err == nil {
-		a.setHandle(1, p.infos.add(s.hints.clone()))
-	}
-	return nil
-}
-
 // psets are the names of the process sets.
 var psets = [...]string{"mpi://WORLD", "mpi://SELF"}
 
 func (p *Process) sessionPsets(a *args) error {
-	a.session(0)
-	a.results(2)
-	if a.err == nil {
-		a.setInt(2, len(psets))
-	}
+	a.setInt(2, len(psets))
 	return nil
 }
 
 // sessionPset is MPI_Session_get_nth_pset. A length of 0 asks for the length, which includes the
 // NUL.
 func (p *Process) sessionPset(a *args) error {
-	a.session(0)
-	a.results(3)
-	if a.err != nil {
-		return nil
-	}
 	n := a.int(2)
 	if n < 0 || n >= len(psets) {
 		return errorf(errArg, "there is no process set %d: there are %d", n, len(psets))
@@ -241,7 +126,6 @@ func (a *args) pset(i int) *comm {
 func (p *Process) sessionPsetInfo(a *args) error {
 	a.session(0)
 	c := a.pset(1)
-	a.results(2)
 	if a.err != nil {
 		return nil
 	}
@@ -254,7 +138,6 @@ func (p *Process) sessionPsetInfo(a *args) error {
 func (p *Process) groupFromPset(a *args) error {
 	a.session(0)
 	c := a.pset(1)
-	a.results(2)
 	if a.err == nil {
 		a.setGroup(2, c.Group())
 	}

@@ -15,7 +15,7 @@ func topologies() map[string]handler {
 		"Dims_create": (*Process).dimsCreate,
 		"Cart_create": (*Process).cartCreate,
 		"Cart_map":    (*Process).cartMap,
-		"Cartdim_get": (*Process).cartdimGet,
+		"Cartdim_get": query((*args).cart, func(g *mpi.Cart) int { return len(g.Dims()) }),
 		"Cart_get":    (*Process).cartGet,
 		"Cart_rank":   (*Process).cartRank,
 		"Cart_coords": (*Process).cartCoords,
@@ -33,10 +33,6 @@ const (
 
 func (p *Process) topoTest(a *args) error {
 	c := a.comm(0)
-	a.results(1)
-	if a.err != nil {
-		return nil
-	}
 	kind := undefined
 	switch c.topo.(type) {
 	case *mpi.Cart:
@@ -121,7 +117,6 @@ func (a *args) grid(n int) (dims []int, periods []bool) {
 func (p *Process) cartCreate(a *args) error {
 	c := a.intra(0)
 	dims, periods := a.grid(1)
-	a.results(5)
 	if a.err != nil {
 		return nil
 	}
@@ -156,7 +151,6 @@ func fits(dims []int, size int) error {
 func (p *Process) cartMap(a *args) error {
 	c := a.intra(0)
 	dims, periods := a.grid(1)
-	a.results(4)
 	if a.err != nil {
 		return nil
 	}
@@ -188,15 +182,6 @@ func topologyOf[T mpi.Topology](a *args, i int, kind string) (topology T, c *com
 	return topology, c
 }
 
-func (p *Process) cartdimGet(a *args) error {
-	g := a.cart(0)
-	a.results(1)
-	if a.err == nil {
-		a.setInt(1, len(g.Dims()))
-	}
-	return nil
-}
-
 func (p *Process) cartGet(a *args) error {
 	g, room := a.cart(0), a.int(1)
 	if a.err != nil {
@@ -222,7 +207,6 @@ func (p *Process) cartGet(a *args) error {
 
 func (p *Process) cartRank(a *args) error {
 	g := a.cart(0)
-	a.results(2)
 	if a.err != nil {
 		return nil
 	}
@@ -262,7 +246,6 @@ func (p *Process) cartCoords(a *args) error {
 
 func (p *Process) cartShift(a *args) error {
 	g, dim, steps := a.cart(0), a.int(1), a.int(2)
-	a.results(3, 4)
 	if a.err != nil {
 		return nil
 	}
@@ -279,7 +262,6 @@ func (p *Process) cartShift(a *args) error {
 
 func (p *Process) cartSub(a *args) error {
 	g := a.cart(0)
-	a.results(2)
 	if a.err != nil {
 		return nil
 	}

@@ -65,10 +65,6 @@ func (a *args) edges(nodes, index, edges int, size int) [][]int {
 
 func (p *Process) graphCreate(a *args) error {
 	c := a.intra(0)
-	a.results(5)
-	if a.err != nil {
-		return nil
-	}
 	edges := a.edges(1, 2, 3, c.Size())
 	if a.err != nil {
 		return nil
@@ -91,10 +87,6 @@ func (p *Process) graphCreate(a *args) error {
 
 func (p *Process) graphMap(a *args) error {
 	c := a.intra(0)
-	a.results(4)
-	if a.err != nil {
-		return nil
-	}
 	edges := a.edges(1, 2, 3, c.Size())
 	if a.err != nil {
 		return nil
@@ -117,7 +109,6 @@ func (a *args) graph(i int) *mpi.Graph {
 
 func (p *Process) graphdimsGet(a *args) error {
 	g := a.graph(0)
-	a.results(1, 2)
 	if a.err != nil {
 		return nil
 	}
@@ -132,7 +123,6 @@ func (p *Process) graphdimsGet(a *args) error {
 
 func (p *Process) graphGet(a *args) error {
 	g := a.graph(0)
-	a.results(3, 4)
 	if a.err != nil {
 		return nil
 	}
@@ -169,7 +159,6 @@ func (a *args) neighborsOf(g *mpi.Graph, i int) []int {
 
 func (p *Process) graphNeighborsCount(a *args) error {
 	g := a.graph(0)
-	a.results(2)
 	list := a.neighborsOf(g, 1)
 	if a.err == nil {
 		a.setInt(2, len(list))
@@ -329,7 +318,6 @@ func (a *args) distGraph(i int) (*mpi.DistGraph, *comm) {
 
 func (p *Process) distGraphNeighborsCount(a *args) error {
 	g, c := a.distGraph(0)
-	a.results(1, 2, 3)
 	if a.err == nil {
 		a.setInt(1, len(g.Sources()))
 		a.setInt(2, len(g.Dests()))

@@ -31,6 +31,7 @@ func (w *win) errhandler() *errhandler    { return w.handler }
 func (w *win) handlerField() **errhandler { return &w.handler }
 func (w *win) self() (handle, uintptr)    { return w.handle, 0 }
 func (w *win) title() string              { return w.name }
+func (w *win) nameField() *string         { return &w.name }
 
 func (w *win) attributes() *attrs { return &w.attrs }
 func (w *win) attrHandle() handle { return w.handle }
@@ -69,9 +70,9 @@ func windows() map[string]handler {
 		"Win_detach":          (*Process).winDetach,
 		"Win_shared_query":    (*Process).winSharedQuery,
 		"Win_free":            (*Process).winFree,
-		"Win_set_name":        (*Process).winSetName,
-		"Win_get_name":        (*Process).winGetName,
-		"Win_get_group":       (*Process).winGetGroup,
+		"Win_set_name":        setName((*args).win),
+		"Win_get_name":        getName((*args).win),
+		"Win_get_group":       groupOf((*args).win, func(w *win) *mpi.Group { return w.Comm().Group() }),
 		"Win_set_info":        (*Process).winSetInfo,
 		"Win_get_info":        (*Process).winGetInfo,
 	}
@@ -161,9 +162,6 @@ func (w *win) beginOf(rank int) uintptr {
 
 func (p *Process) winCreateDynamic(a *args) error {
 	c, hints := a.comm(1), a.hints(0)
-	if a.err != nil {
-		return a.err
-	}
 	w, err := p.newWin(c, flavorDynamic, 1, hints, cbinding.WinConfig{Dynamic: true})
 	if err != nil {
 		return err
@@ -248,9 +246,6 @@ func (p *Process) winAttach(a *args) error {
 
 func (p *Process) winDetach(a *args) error {
 	w := a.win(0)
-	if a.err != nil {
-		return a.err
-	}
 	return w.bytes.DetachAt(a.addr(1))
 }
 
@@ -258,9 +253,6 @@ func (p *Process) winDetach(a *args) error {
 // has memory.
 func (p *Process) winSharedQuery(a *args) error {
 	w, rank := a.win(0), a.int(1)
-	if a.err != nil {
-		return a.err
-	}
 	if w.flavor != flavorShared {
 		return errorf(errRMAFlavor, "the memory of the window is not shared: use MPI_Win_allocate_shared")
 	}
@@ -285,9 +277,6 @@ func (p *Process) winSharedQuery(a *args) error {
 }
 
 func (p *Process) winFree(a *args) error {
-	if a.results(0); a.err != nil {
-		return nil
-	}
 	at := at[handle](a.addr(0))
 	w := p.wins.get(*at)
 	if w == nil {
@@ -306,35 +295,8 @@ func (p *Process) winFree(a *args) error {
 	return nil
 }
 
-func (p *Process) winSetName(a *args) error {
-	if w := a.win(0); w != nil {
-		w.name = clip(a.text(1), maxObjectName-1)
-	}
-	return nil
-}
-
-func (p *Process) winGetName(a *args) error {
-	w := a.win(0)
-	a.results(1, 2)
-	if a.err == nil {
-		a.setInt(2, a.setText(1, w.name, maxObjectName))
-	}
-	return nil
-}
-
-func (p *Process) winGetGroup(a *args) error {
-	w := a.win(0)
-	if a.results(1); a.err == nil {
-		a.setGroup(1, w.Comm().Group())
-	}
-	return nil
-}
-
 func (p *Process) winSetInfo(a *args) error {
 	w, hints := a.win(0), a.info(1)
-	if a.err != nil {
-		return a.err
-	}
 	for _, h := range hints.pairs() {
 		w.hints.set(h.key, h.value)
 	}
@@ -345,9 +307,6 @@ func (p *Process) winSetInfo(a *args) error {
 // that MPI defines (MPI-4.1 section 12.2.1).
 func (p *Process) winGetInfo(a *args) error {
 	w := a.win(0)
-	if a.results(1); a.err != nil {
-		return nil
-	}
 	out := &info{}
 	for _, h := range winHints {
 		if v, ok := w.hints.get(h.key); ok {

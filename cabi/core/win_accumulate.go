@@ -63,7 +63,7 @@ func (p *Process) elements() []rma.Elements {
 }
 
 func (p *Process) elementsOf(t *datatype) rma.Elements {
-	by := p.kinds.of(t)
+	by := p.kinds.arithmeticOf(t)
 	e := rma.Elements{Code: atomCode(t), Size: int(t.layout.Extent()), Custom: func(op rma.Op, inout, in []byte) bool {
 		if by == nil || int(op) >= len(opCodeOf) || !by.has(opCodeOf[op]) {
 			return false

@@ -29,11 +29,11 @@ type winBuffer struct {
 
 // winBuffer returns the buffer whose address is parameter i.
 func (a *args) winBuffer(i int) winBuffer {
-	return winBuffer{addr: a.addr(i), count: a.count(i + 1), typ: a.committed(i + 2)}
+	return winBuffer{addr: a.addr(i), count: a.count(i + 1), typ: a.committedType(i + 2)}
 }
 
-// committed returns a datatype that may be used for communication.
-func (a *args) committed(i int) *datatype {
+// committedType returns a datatype that may be used for communication.
+func (a *args) committedType(i int) *datatype {
 	t := a.datatype(i)
 	if t != nil && !t.committed.Load() {
 		a.fail(errorf(errType, "the datatype is not committed"))
@@ -53,7 +53,7 @@ type targetMemory struct {
 // target returns the target whose rank is parameter i: rank, displacement, count, datatype.
 func (a *args) target(i, win int) targetMemory {
 	w := a.win(win)
-	t := targetMemory{w: w, count: a.count(i + 2), typ: a.committed(i + 3)}
+	t := targetMemory{w: w, count: a.count(i + 2), typ: a.committedType(i + 3)}
 	a.locate(&t, i)
 	return t
 }

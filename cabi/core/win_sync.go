@@ -58,9 +58,6 @@ func (p *Process) winFence(a *args) error {
 
 func (p *Process) winTest(a *args) error {
 	w := a.win(0)
-	if a.err != nil {
-		return a.err
-	}
 	done, err := w.Test()
 	a.setFlag(1, done)
 	return err

@@ -41,7 +41,7 @@ func header(functions []function, constants string) ([]byte, error) {
 			if strings.HasPrefix(f.name, "MPII_") {
 				continue // for libmpichfort only
 			}
-			fmt.Fprintf(&b, "%s%s%s(%s);\n", declared(f.result), prefix, f.name, prototype(f))
+			fmt.Fprintf(&b, "%s%s%s(%s);\n", resultType(f.result), prefix, f.name, prototype(f))
 		}
 	}
 	b.WriteString("\n#if defined(__cplusplus)\n}\n#endif\n\n#endif\n")
@@ -74,7 +74,7 @@ func declaration(p param) string {
 	return constant + cName(base) + " " + stars + p.name + brackets
 }
 
-func declared(kind string) string {
+func resultType(kind string) string {
 	if kind == "" {
 		return "int "
 	}
@@ -89,6 +89,10 @@ func cName(base string) string {
 	case "comm", "datatype", "group", "op", "request", "info", "win", "errhandler", "message", "session", "file", "status",
 		"count", "aint", "offset", "fint":
 		return "MPI_" + strings.ToUpper(base[:1]) + base[1:]
+	case "intracomm", "intercomm":
+		return "MPI_Comm"
+	case "hints":
+		return "MPI_Info"
 	}
 	return base
 }

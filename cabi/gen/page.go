@@ -47,7 +47,7 @@ func newChapter(number int, title, pattern string) chapter {
 var notStandard = regexp.MustCompile(`^MPI_(Address|Errhandler_(create|get|set)|(File|Status)_(c2f|f2c)|Type_(extent|hindexed|hvector|lb|struct|ub))$|^MPI[XI]+_`)
 
 func page(functions []function) ([]byte, error) {
-	implemented := core.Implemented()
+	implemented := core.ImplementedFunctions()
 	wide := map[string]bool{}
 	for _, f := range functions {
 		if narrow, ok := strings.CutSuffix(f.name, "_c"); ok {

@@ -23,8 +23,8 @@ func (d Direct) Engine(t *direct.Engine, pins *direct.Pins) (owner uintptr, spin
 	return d.Progress.Direct(t, pins), d.Progress.Spin()
 }
 
-// Locked calls f with the engine locked: the front does nothing meanwhile.
-func (d Direct) Locked(f func()) {
+// RunLocked calls f with the engine locked: the front does nothing meanwhile.
+func (d Direct) RunLocked(f func()) {
 	d.Progress.Lock()
 	defer d.Progress.Unlock()
 	f()
