@@ -31,7 +31,7 @@ func TestManyChangesLoseNothing(t *testing.T) {
 	}
 	count := func(n *node) uint64 {
 		p := &n.dev.policy
-		return p.up + p.down + n.dev.broken
+		return p.up + p.down + n.dev.losses.broken
 	}
 	resets, last := 0, uint64(0)
 	exchange(t, "the path has changed often enough", nodes, 0, 1, func() bool {

@@ -2,6 +2,7 @@ package hybrid
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -18,16 +19,32 @@ type result struct {
 	err  error
 }
 
-// dial connects the queue pair of a peer with the one that the peer has named.
-func (d *Device) dial(m *peerState) {
-	c, remote, wake := m.conn, m.remote, d.pair.recvCQ
-	d.dialers.Go(func() {
+// dialer runs the goroutines that connect.
+type dialer struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	results chan result
+}
+
+func (d *dialer) open() {
+	d.results = make(chan result, mostResults)
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+}
+
+// hasResult reports whether a dial has ended. Any goroutine may call it.
+func (d *dialer) hasResult() bool { return len(d.results) > 0 }
+
+// dial connects a connection with the queue pair that its peer has named, and then calls wake.
+func (d *dialer) dial(c *connection, wake func()) {
+	remote := c.peer.remote
+	d.running.Go(func() {
 		ctx, cancel := context.WithTimeout(d.ctx, dialTimeout)
 		defer cancel()
 		err := c.qp.Connect(ctx, remote)
 		select {
 		case d.results <- result{c, err}:
-			wake.Wake()
+			wake()
 		case <-d.ctx.Done():
 		}
 	})

@@ -1,12 +1,10 @@
 package hybrid
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,29 +30,36 @@ type Device struct {
 	peers      []*peerState // by PeerID
 	byControl  []*peerState // by the handle of their control queue pair
 	candidates []*peerState // may be due for a connection, or for its end
-	slots      []*connection
-	ending     []*connection // closed, or broken, and not emptied
-	live       int           // connections that may have messages for us
-	changing   int           // peers whose path is being changed
+	conns      connections  // peer.go
+	changing   int          // peers whose path is being changed
 	polls      uint
 	start      time.Time
 	ticks      time.Duration // intervals that have passed
-	fenceID    uint64
-	noticeID   uint64
-	replayID   uint64
+	ids        requestIDs
 
 	deferred     []*peerState // with steps that wait for room
 	deferredWork atomic.Int32 // deferred and ending, for waiters
 
-	// Connections are established in the background.
-	ctx     context.Context
-	cancel  context.CancelFunc
-	dialers sync.WaitGroup
-	results chan result
+	dialer dialer // connect.go
+	losses losses
+}
 
-	broken   uint64 // connections that broke
+// requestIDs are the IDs of requests that the user has not made, drawn at random.
+type requestIDs struct{ fence, notice, replay uint64 }
+
+func newRequestIDs() (requestIDs, error) {
+	var b [24]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return requestIDs{}, fmt.Errorf("hybrid: no random numbers for internal request IDs: %w", err)
+	}
+	return requestIDs{fence: binary.BigEndian.Uint64(b[:8]), notice: binary.BigEndian.Uint64(b[8:]), replay: binary.BigEndian.Uint64(b[16:])}, nil
+}
+
+// losses counts what became of connections that broke.
+type losses struct {
+	broken   uint64
 	repaired uint64 // of those, continued by datagrams without loss
-	lost     uint64 // peers failed because messages were lost
+	peers    uint64 // failed because messages were lost
 }
 
 // Open opens a device.
@@ -62,17 +67,16 @@ func Open(c Config) (*Device, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	var ids [24]byte
-	if _, err := rand.Read(ids[:]); err != nil {
-		return nil, fmt.Errorf("hybrid: no random numbers for internal request IDs: %w", err)
+	ids, err := newRequestIDs()
+	if err != nil {
+		return nil, err
 	}
 	rd, rc, err := c.openDevices()
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{cfg: c, rd: rd, rc: rc, policy: policy{rules: c.rules()}, start: time.Now(), results: make(chan result, mostResults), attr: c.attr(rd.Attr(), rc.Attr()),
-		fenceID: binary.BigEndian.Uint64(ids[:8]), noticeID: binary.BigEndian.Uint64(ids[8:]), replayID: binary.BigEndian.Uint64(ids[16:])}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d := &Device{cfg: c, rd: rd, rc: rc, policy: policy{rules: c.rules()}, start: time.Now(), attr: c.attr(rd.Attr(), rc.Attr()), ids: ids}
+	d.dialer.open()
 	return d, nil
 }
 
@@ -131,8 +135,8 @@ func (d *Device) Deregister(mr rdma.MR) error {
 // progress does what is due, in every Poll.
 func (d *Device) progress(clock bool) {
 	d.polls++
-	if len(d.results) > 0 {
-		d.takeResult(<-d.results)
+	if d.dialer.hasResult() {
+		d.takeResult(<-d.dialer.results)
 	}
 	if len(d.deferred) > 0 {
 		d.retryDeferred()
@@ -214,21 +218,11 @@ func (d *Device) Count(add func(rdma.Counter, uint64)) {
 	add(rdma.ConnectionsClosed, d.policy.down)
 	add(CountRefused, d.policy.refused)
 	add(CountFailed, d.policy.failed)
-	add(CountBroken, d.broken)
-	add(CountRepaired, d.repaired)
-	add(CountLost, d.lost)
+	add(CountBroken, d.losses.broken)
+	add(CountRepaired, d.losses.repaired)
+	add(CountLost, d.losses.peers)
 	add(rdma.MemoryPeers, d.peerMemory())
-	add(rdma.MemorySend, d.historyMemory())
-}
-
-// historyMemory returns the memory of the connections' histories.
-func (d *Device) historyMemory() (n uint64) {
-	for _, c := range d.slots {
-		if c != nil {
-			n += c.history.memory()
-		}
-	}
-	return n
+	add(rdma.MemorySend, d.conns.memory())
 }
 
 // Close closes all objects made with the device.
@@ -240,12 +234,12 @@ func (d *Device) Close() error {
 	if d.pair != nil {
 		_ = d.pair.Close() // it cannot fail
 	}
-	d.cancel()
+	d.dialer.cancel()
 	err := d.rd.Close()
 	if other := d.rc.Close(); err == nil {
 		err = other
 	}
-	d.dialers.Wait()
+	d.dialer.running.Wait()
 	for _, q := range d.queues {
 		_ = q.Close() // likewise
 	}

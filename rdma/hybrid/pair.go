@@ -141,7 +141,7 @@ func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.data.PostRecv
 // Pending returns the number of messages that have not left the process.
 func (q *pair) Pending() (n int) {
 	n = q.data.Pending()
-	for _, c := range q.dev.slots {
+	for _, c := range q.dev.conns.slots {
 		if c != nil && !c.closed {
 			n += c.qp.Pending()
 		}
@@ -230,7 +230,7 @@ func (q *pair) Close() error {
 	}
 	q.closed = true
 	err := q.data.Close()
-	for _, c := range q.dev.slots {
+	for _, c := range q.dev.conns.slots {
 		if c != nil {
 			c.replays = false // its work is flushed, and reported to the user
 			q.dev.closeConnection(c)

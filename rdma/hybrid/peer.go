@@ -111,23 +111,55 @@ func (d *Device) used(m *peerState, length int) {
 	}
 }
 
-// connectionIn returns the connection of a slot.
-func (d *Device) connectionIn(slot rdma.PeerID) *connection {
-	if int(slot) < len(d.slots) {
-		return d.slots[slot]
+// connections has the connections of the device, each in a slot.
+type connections struct {
+	slots  []*connection
+	ending []*connection // closed, or broken, and not emptied
+	live   int           // that may have messages for us
+}
+
+// in returns the connection of a slot.
+func (t *connections) in(slot rdma.PeerID) *connection {
+	if int(slot) < len(t.slots) {
+		return t.slots[slot]
 	}
 	return nil
+}
+
+// freeSlot returns a slot for another connection.
+func (t *connections) freeSlot() rdma.PeerID {
+	slot := slices.Index(t.slots, nil)
+	if slot < 0 {
+		slot = len(t.slots)
+		t.slots = append(t.slots, nil)
+	}
+	return rdma.PeerID(slot)
+}
+
+func (t *connections) add(c *connection) {
+	t.slots[c.slot] = c
+	t.live++
+}
+
+func (t *connections) remove(c *connection) {
+	t.slots[c.slot] = nil
+	t.live--
+}
+
+// memory returns the memory of the histories.
+func (t *connections) memory() (n uint64) {
+	for _, c := range t.slots {
+		if c != nil {
+			n += c.history.memory()
+		}
+	}
+	return n
 }
 
 // newConnection creates a queue pair for a peer.
 func (d *Device) newConnection(m *peerState) error {
 	q := d.pair
-	slot := slices.Index(d.slots, nil)
-	if slot < 0 {
-		slot = len(d.slots)
-		d.slots = append(d.slots, nil)
-	}
-	c := &connection{peer: m, slot: rdma.PeerID(slot)}
+	c := &connection{peer: m, slot: d.conns.freeSlot()}
 	cfg := rdma.QPConfig{Type: rdma.RC, SendCQ: q.sendCQ.rc, RecvCQ: q.recvCQ.rc, SRQ: q.srq.rc, Peer: c.slot}
 	var err error
 	if n := d.cfg.ConnectionBuffers; n > 0 {
@@ -140,9 +172,8 @@ func (d *Device) newConnection(m *peerState) error {
 		return err
 	}
 	c.qp = qp.(iwarp.RetainQP)
-	d.slots[slot] = c
+	d.conns.add(c)
 	m.conn = c
-	d.live++
 	d.policy.take(&m.score)
 	return nil
 }
@@ -160,7 +191,7 @@ func (d *Device) closeConnection(c *connection) {
 func (d *Device) end(c *connection) {
 	if !c.ending {
 		c.ending = true
-		d.ending = append(d.ending, c)
+		d.conns.ending = append(d.conns.ending, c)
 		d.countDeferred()
 	}
 }
@@ -168,8 +199,8 @@ func (d *Device) end(c *connection) {
 // emptied is called when a queue for connections was empty: connections that were closed
 // before are removed, and those that broke have delivered everything.
 func (d *Device) emptied(q *queue) {
-	kept := d.ending[:0]
-	for _, c := range d.ending {
+	kept := d.conns.ending[:0]
+	for _, c := range d.conns.ending {
 		if c.closed {
 			c.sendClean = c.sendClean || q == d.pair.sendCQ
 			c.recvClean = c.recvClean || q == d.pair.recvCQ
@@ -177,14 +208,13 @@ func (d *Device) emptied(q *queue) {
 			c.closed = c.retire()
 		}
 		if c.sendClean && c.recvClean && c.peer.conn != c {
-			d.slots[c.slot] = nil
-			d.live--
+			d.conns.remove(c)
 			continue
 		}
 		kept = append(kept, c)
 	}
-	clear(d.ending[len(kept):])
-	d.ending = kept
+	clear(d.conns.ending[len(kept):])
+	d.conns.ending = kept
 	for _, c := range kept {
 		if m := c.peer; c.closed && m.conn == c && m.phase == breaking {
 			m.collected(m.dropped(c))

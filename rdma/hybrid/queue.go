@@ -88,7 +88,7 @@ const deferredDelay = 500 * time.Microsecond
 
 // sleep prepares both devices for a sleep.
 func (q *queue) sleep(limit time.Duration) time.Duration {
-	if len(q.dev.results) > 0 {
+	if q.dev.dialer.hasResult() {
 		return 0
 	}
 	if q.dev.deferredWork.Load() > 0 {
@@ -127,7 +127,7 @@ func (q *queue) Poll(out []rdma.Completion) (n int) {
 		q.slept.Store(false)
 	}
 	d.progress(slept)
-	if d.live == 0 {
+	if d.conns.live == 0 {
 		return q.pollDevice(byDatagram, out)
 	}
 	first := path(d.polls & 1) // so that a busy device does not starve the other
@@ -160,7 +160,7 @@ func (q *queue) pollDevice(p path, out []rdma.Completion) (kept int) {
 	} else {
 		n = q.rc.Poll(out)
 		kept = q.filterConnections(out[:n])
-		if d := q.dev; len(d.ending) > 0 && n < len(out) {
+		if d := q.dev; len(d.conns.ending) > 0 && n < len(out) {
 			d.emptied(q)
 		}
 	}
@@ -191,15 +191,15 @@ func (q *queue) filterDatagrams(list []rdma.Completion) (kept int) {
 			continue
 		case c.Op == rdma.OpRecv:
 			d.show(d.peer(c.Peer), byDatagram, c)
-		case c.ID == d.fenceID && c.Op == rdma.OpRead:
+		case c.ID == d.ids.fence && c.Op == rdma.OpRead:
 			if m := d.known(c.Peer); m != nil {
 				m.fenced(c.Status == rdma.StatusOK)
 				d.run(m)
 			}
 			continue
-		case c.ID == d.replayID:
+		case c.ID == d.ids.replay:
 			continue // the user has seen its completion, and other requests will find the peer gone
-		case c.ID == d.noticeID || c.Op == rdma.OpDisconnected:
+		case c.ID == d.ids.notice || c.Op == rdma.OpDisconnected:
 			if m := d.boundTo(c.Peer); m != nil {
 				if c.Status != rdma.StatusFlushed {
 					d.cutOff(m)
@@ -231,7 +231,7 @@ func (q *queue) filterConnections(list []rdma.Completion) (kept int) {
 	d := q.dev
 	for i := range list {
 		c := &list[i]
-		conn := d.connectionIn(c.Peer)
+		conn := d.conns.in(c.Peer)
 		if conn == nil {
 			continue // of a queue that has run empty since
 		}

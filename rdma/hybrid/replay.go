@@ -212,7 +212,7 @@ func (d *Device) resend(m *peerState) bool {
 		case r.unfinished:
 			wr.Body = r.user // it still belongs to the device
 		default: // the user has seen its completion
-			if wr.ID, wr.LKey = d.replayID, 0; wr.Body.Len() <= d.attr.MaxInline {
+			if wr.ID, wr.LKey = d.ids.replay, 0; wr.Body.Len() <= d.attr.MaxInline {
 				wr.Flags |= rdma.Inline
 			}
 		}
@@ -232,7 +232,7 @@ func (d *Device) resend(m *peerState) bool {
 	}
 	m.records = nil
 	if m.replayed(); !m.planned {
-		d.repaired++
+		d.losses.repaired++
 	}
 	return true
 }

@@ -57,7 +57,7 @@ func (d *Device) execute(m *peerState, s step) bool {
 		}
 	case connect:
 		if m.conn != nil {
-			d.dial(m)
+			d.dialer.dial(m.conn, d.pair.recvCQ.Wake)
 		}
 	case shut:
 		if m.conn != nil {
@@ -69,7 +69,7 @@ func (d *Device) execute(m *peerState, s step) bool {
 		return d.postFence(m)
 	case collect:
 		if !m.planned {
-			d.broken++
+			d.losses.broken++
 			d.policy.fail(&m.score)
 		}
 		m.conn.replays = !m.conn.failed
@@ -100,7 +100,7 @@ func (d *Device) sendNotice(m *peerState, s *step) bool {
 		}
 		d.bind(m, id)
 	}
-	wrs := [1]rdma.SendWR{{ID: d.noticeID, Op: rdma.OpSend, Peer: m.control, Flags: rdma.Inline | rdma.Solicited, Body: rdma.MemOf(n.append(nil))}}
+	wrs := [1]rdma.SendWR{{ID: d.ids.notice, Op: rdma.OpSend, Peer: m.control, Flags: rdma.Inline | rdma.Solicited, Body: rdma.MemOf(n.append(nil))}}
 	_, err := d.pair.control.PostSend(wrs[:])
 	if err != nil && !errors.Is(err, rdma.ErrAgain) {
 		m.unreachable()
@@ -134,7 +134,7 @@ func (d *Device) cutOff(m *peerState) {
 // recordLoss reports a failed peer, also to a user that only receives from it.
 func (d *Device) recordLoss(m *peerState) {
 	m.lossRecorded = true
-	d.lost++
+	d.losses.peers++
 	d.abandonRecords(m, rdma.StatusPeerGone)
 	d.pair.recvCQ.inject(rdma.Completion{Peer: m.id, Op: rdma.OpDisconnected, Status: rdma.StatusPeerGone})
 }
@@ -142,7 +142,7 @@ func (d *Device) recordLoss(m *peerState) {
 // postFence posts an empty Read from a peer by datagram. It returns false if there is no
 // room now.
 func (d *Device) postFence(m *peerState) bool {
-	wrs := [1]rdma.SendWR{{ID: d.fenceID, Op: rdma.OpRead, Peer: m.id}}
+	wrs := [1]rdma.SendWR{{ID: d.ids.fence, Op: rdma.OpRead, Peer: m.id}}
 	_, err := d.pair.data.PostSend(wrs[:])
 	if err != nil && !errors.Is(err, rdma.ErrAgain) {
 		m.fenced(false)
@@ -162,7 +162,7 @@ func (d *Device) retryDeferred() {
 }
 
 // countDeferred updates the counter by which waiters see deferred work.
-func (d *Device) countDeferred() { d.deferredWork.Store(int32(len(d.deferred) + len(d.ending))) }
+func (d *Device) countDeferred() { d.deferredWork.Store(int32(len(d.deferred) + len(d.conns.ending))) }
 
 // receiveNotice handles a notice from a control queue pair.
 func (d *Device) receiveNotice(from rdma.PeerID, text []byte) {

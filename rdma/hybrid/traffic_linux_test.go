@@ -285,7 +285,7 @@ func reset(t *testing.T, a, b *node) {
 // repaired reports whether two nodes have continued after so many broken connections.
 func repaired(nodes []*node, times int) func() bool {
 	return func() bool {
-		return nodes[0].dev.repaired == uint64(times) && nodes[1].dev.repaired == uint64(times)
+		return nodes[0].dev.losses.repaired == uint64(times) && nodes[1].dev.losses.repaired == uint64(times)
 	}
 }
 

@@ -43,7 +43,7 @@ type beside struct {
 // that copies from our memory, which needs no help, and noticing that it has finished.
 func (d *Device) urgent() bool {
 	d.mu.Lock()
-	local := d.closing != nil || !d.done.empty() || d.recv.low || d.copies.urgent(d)
+	local := d.inbox.closing != nil || !d.done.empty() || d.recv.low || d.copies.urgent(d)
 	d.mu.Unlock()
 	return local || d.arrived()
 }

@@ -35,7 +35,7 @@ func BenchmarkSendAndPoll(b *testing.B) {
 			name := map[int]string{8: "8B", 1024: "1KB"}[size] + map[bool]string{false: "-plain", true: "-fenced"}[fenced]
 			b.Run(name, func(b *testing.B) {
 				r := heapRanks(b, 1, Config{})[0]
-				r.dev.unfenced.Store(true)
+				r.dev.fences.unneeded.Store(true)
 				r.dev.peers.Get(int(0)).fenced = fenced
 				wrs := []rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 24, Body: rdma.MemOf(make([]byte, size))}}
 				for b.Loop() {

@@ -11,14 +11,22 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
+// traffic counts the messages of this rank.
+type traffic struct {
+	sent      uint64
+	received  uint64
+	moved     uint64 // grows whenever Poll has copied something without a completion
+	lowWaters uint64 // times that few receive buffers were left
+}
+
 // Caps returns what the device can do in addition to rdma.Device.
 func (d *Device) Caps() rdma.Caps {
-	return rdma.Caps{Notify: rdma.NotifySolicited, Alive: d.Alive, Moved: func() uint64 { return d.moved }, Count: d.Count}
+	return rdma.Caps{Notify: rdma.NotifySolicited, Alive: d.Alive, Moved: func() uint64 { return d.traffic.moved }, Count: d.Count}
 }
 
 // Count reports the memory of the device.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
-	add(rdma.LowWater, d.lowWaters)
+	add(rdma.LowWater, d.traffic.lowWaters)
 	if d.closed {
 		return
 	}
@@ -35,7 +43,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	known := uint64(d.peers.Len())
 	add(rdma.MemoryPeers, known*sizeOf[peer]()+uint64(d.peers.Words())*sizeOf[*peer]())
 	add(rdma.PeersKnown, known)
-	add(rdma.PeersRinged, uint64(len(d.rings)))
+	add(rdma.PeersRinged, uint64(len(d.inbox.rings)))
 }
 
 // countHeap counts the parts that heap mode allocates on first use.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/muster-mpi/muster/internal/sparse"
 	"github.com/muster-mpi/muster/rdma"
@@ -69,27 +68,17 @@ const (
 // in Wait others may call everything except Poll and Close.
 type Device struct {
 	// Poll uses these fields first.
-	queue    queueReader
-	rings    []*ringReader
-	recv     receiveQueue
-	done     completionFIFO
-	copies   transferTable
-	nextRing int
-	sent     uint64      // messages sent by this rank
-	came     uint64      // messages received
-	closing  *ringReader // its sender has closed it: drop it at the next poll
-	skipped  int         // polls that skipped the shared queue
-	closed   bool
+	inbox   inbox // poll.go
+	recv    receiveQueue
+	done    completionFIFO
+	copies  transferTable
+	traffic traffic // counters.go
+	closed  bool
 
-	seg   *segment
-	peers sparse.Table[peer] // by index
-	index int
-
-	// unfenced reports that the membarrier of peers covers the senders of this process, so
-	// they may publish without a fence. It becomes true some milliseconds after Open.
-	unfenced   atomic.Bool
-	registered chan struct{} // closed when that is decided; nil in heap mode
-	registerBy time.Time     // how long to wait for it
+	seg    *segment
+	peers  sparse.Table[peer] // by index
+	index  int
+	fences fencing // wait.go
 	// starved reports that PostSend found no room. Room is not always announced, so the
 	// next Wait is short.
 	starved atomic.Bool
@@ -97,9 +86,6 @@ type Device struct {
 	// mu guards done, copies and peers between a Wait and concurrent posts. Poll is
 	// concurrent with neither and does not lock.
 	mu sync.Mutex
-
-	moved     uint64 // grows whenever Poll has copied something without a completion
-	lowWaters uint64 // times that few receive buffers were left
 
 	cfg   Config
 	attr  rdma.Attr
@@ -141,7 +127,7 @@ func Open(cfg Config) (*Device, error) {
 		h.flags |= flagMembarrier
 	}
 	h.magic.Publish(segmentMagic)
-	d.queue = newQueueReader(d.seg)
+	d.inbox.queue = newQueueReader(d.seg)
 	d.regs = newRegistrations(d.seg)
 	d.describe()
 	if cfg.Host != nil {
@@ -189,17 +175,6 @@ func (cfg *Config) size() geometry {
 // Attr describes the device.
 func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
-// awaitRegistration waits until it is decided whether messages need fences, or registerBy.
-func (d *Device) awaitRegistration() {
-	if d.registered == nil {
-		return
-	}
-	select {
-	case <-d.registered:
-	case <-time.After(time.Until(d.registerBy)):
-	}
-}
-
 // Resolve maps the segment of a peer, or finds it in the Host.
 func (d *Device) Resolve(addr rdma.Addr) (rdma.PeerID, error) {
 	if d.closed {
@@ -215,7 +190,7 @@ func (d *Device) Resolve(addr rdma.Addr) (rdma.PeerID, error) {
 		}
 		return p.id, nil
 	}
-	d.awaitRegistration()
+	d.fences.await()
 	p := &peer{id: rdma.PeerID(a.index), nonce: a.nonce, pid: a.pid, path: a.path, pidfd: -1, ringAt: ringAfter}
 	switch {
 	case a.nonce == d.nonce && a.index == d.index:
@@ -249,7 +224,7 @@ func (d *Device) Close() error {
 	for _, p := range d.peers.All {
 		errs = append(errs, d.closePeer(p))
 	}
-	d.peers, d.rings = sparse.Table[peer]{}, nil
+	d.peers, d.inbox.rings = sparse.Table[peer]{}, nil
 	d.seg.head.sleeper.Store(closedWord)
 	old := d.seg
 	d.wakeup.closing(d)

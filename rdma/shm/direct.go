@@ -17,8 +17,8 @@ func (d *Device) DirectDevice(t *direct.Engine, pins *direct.Pins) bool {
 		return false
 	}
 	pins.Pin(d)
-	t.Sent, t.Came = &d.sent, &d.came
-	t.Closed, t.Unfenced = &d.closed, &d.unfenced
+	t.Sent, t.Came = &d.traffic.sent, &d.traffic.received
+	t.Closed, t.Unfenced = &d.closed, &d.fences.unneeded
 	return true
 }
 
@@ -40,8 +40,8 @@ func (d *Device) DirectPeer(id rdma.PeerID, t *direct.Peer, pins *direct.Pins) b
 		t.OutCame, t.OutStreak = &w.came, &w.streak
 		t.OutPos = &w.pos
 	}
-	if i := slices.IndexFunc(d.rings, func(r *ringReader) bool { return r.source == int(id) }); i >= 0 {
-		r := d.rings[i]
+	if i := slices.IndexFunc(d.inbox.rings, func(r *ringReader) bool { return r.source == int(id) }); i >= 0 {
+		r := d.inbox.rings[i]
 		pins.Pin(r)
 		t.InCells, t.InCellCount = direct.Elements(r.cells), uint64(len(r.cells))
 		t.InBytes, t.InByteCount = direct.Elements(r.bytes), uint64(len(r.bytes))
@@ -61,7 +61,7 @@ func (d *Device) DirectWake(id rdma.PeerID) {
 	if p := d.peer(id); p != nil {
 		d.wakePeer(p, false)
 	}
-	for _, r := range d.rings {
+	for _, r := range d.inbox.rings {
 		if r.source == int(id) {
 			r.publishPositions()
 		}

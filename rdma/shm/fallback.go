@@ -211,7 +211,7 @@ func (d *Device) serve(k kind, source int, q request, body []byte) bool {
 	if p == nil {
 		return true
 	}
-	d.moved++
+	d.traffic.moved++
 	q.status = rdma.StatusOK
 	s := service{peer: p, request: q, read: !write}
 	if there, ok := d.seg.memory(q.key, q.addr, q.length, q.need); !ok {
@@ -257,7 +257,7 @@ func (d *Device) arrive(x *transfer, k kind, q request, body []byte) bool {
 		x.status = q.status
 	}
 	x.done += q.length
-	d.moved++
+	d.traffic.moved++
 	return true
 }
 
@@ -310,7 +310,7 @@ func (d *Device) sendResponse(s *service) bool {
 		if !d.transmit(s.peer, kindReadReply, &wr) {
 			return false
 		}
-		d.moved++
+		d.traffic.moved++
 		if s.sent += q.length; s.sent == s.request.length {
 			return true
 		}

@@ -35,7 +35,7 @@ func TestMessagesArriveWholeAndInOrder(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		if open := len(ranks[1].dev.rings); rings < 0 && open != 0 || rings == 0 && open != 1 {
+		if open := len(ranks[1].dev.inbox.rings); rings < 0 && open != 0 || rings == 0 && open != 1 {
 			t.Errorf("with Rings %d the receiver polls %d rings", rings, open)
 		}
 	}

@@ -10,18 +10,27 @@ import (
 // requests, checks each open ring, then the shared queue, and finally copies a piece of
 // the outstanding transfers. A check costs one load for each ring and one for the queue.
 
+// inbox is where messages arrive: the rings of busy senders, and the queue that all share.
+type inbox struct {
+	queue   queueReader
+	rings   []*ringReader
+	next    int         // the ring that is polled next, less one
+	skipped int         // polls that skipped the shared queue
+	closing *ringReader // its sender has closed it: drop it at the next poll
+}
+
 // Poll is written out here instead of calling a method of the device, because a waiting
 // rank does nothing else.
 func (c *completionQueue) Poll(out []rdma.Completion) int {
 	d := c.dev
 	// A message from the only busy sender is the most common case: nothing else is checked
 	// then, up to a few times.
-	if len(d.rings) == 1 && d.skipped < maxSkipped && d.queue.freed == d.queue.pos {
-		r := d.rings[0]
-		if r.pause == 0 && r.await(d.sent) {
-			d.skipped++
+	if len(d.inbox.rings) == 1 && d.inbox.skipped < maxSkipped && d.inbox.queue.freed == d.inbox.queue.pos {
+		r := d.inbox.rings[0]
+		if r.pause == 0 && r.await(d.traffic.sent) {
+			d.inbox.skipped++
 			r.release()
-			if tag := r.cell.tag.Load(); len(out) > 0 && d.recv.lend && r.sent != d.sent && tag>>24&0xff == uint64(kindData) {
+			if tag := r.cell.tag.Load(); len(out) > 0 && d.recv.lend && r.sent != d.traffic.sent && tag>>24&0xff == uint64(kindData) {
 				// Something was sent since the last message: this is probably the answer,
 				// with no message after it.
 				n, cell := int(tag&0xffffff), r.cell
@@ -36,18 +45,18 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 				} else {
 					return d.pollAll(out) // which rejects it
 				}
-				r.sent, r.streak = d.sent, 0
-				d.came++
+				r.sent, r.streak = d.traffic.sent, 0
+				d.traffic.received++
 				return 1
 			} else if tag>>24&0xff != uint64(kindData) {
 				return d.pollAll(out) // pieces of a copy: the other direction gets a share too
 			}
 			k := d.pollRing(r, out)
-			r.saw(k, d.sent)
-			d.came += uint64(k)
+			r.saw(k, d.traffic.sent)
+			d.traffic.received += uint64(k)
 			return k
 		}
-		if r.pause == 0 && r.sent != d.sent {
+		if r.pause == 0 && r.sent != d.traffic.sent {
 			r.pause = 1 // an answer is awaited, and was just checked for
 		}
 	}
@@ -58,8 +67,8 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 const maxSkipped = 8
 
 func (d *Device) pollAll(out []rdma.Completion) int {
-	if d.queue.freed != d.queue.pos {
-		d.queue.release()
+	if d.inbox.queue.freed != d.inbox.queue.pos {
+		d.inbox.queue.release()
 	}
 	n := 0
 	if !d.done.empty() {
@@ -68,29 +77,29 @@ func (d *Device) pollAll(out []rdma.Completion) int {
 	if d.recv.low {
 		n += d.pollLowWater(out[n:])
 	}
-	if d.closing != nil {
-		d.dropRing(d.closing)
+	if d.inbox.closing != nil {
+		d.inbox.dropClosed(d.seg)
 	}
-	for range d.rings {
+	for range d.inbox.rings {
 		// The next poll begins with the next ring, so that no sender starves when out is
 		// too short for all.
-		if d.nextRing++; d.nextRing >= len(d.rings) {
-			d.nextRing = 0
+		if d.inbox.next++; d.inbox.next >= len(d.inbox.rings) {
+			d.inbox.next = 0
 		}
-		r := d.rings[d.nextRing]
+		r := d.inbox.rings[d.inbox.next]
 		r.release()
 		if r.due() {
-			moved := d.moved
+			moved := d.traffic.moved
 			k := d.pollRing(r, out[n:])
-			r.saw(k+int(d.moved-moved), d.sent)
+			r.saw(k+int(d.traffic.moved-moved), d.traffic.sent)
 			n += k
 		}
 	}
 	// Busy senders have a ring: as long as rings have messages, the shared queue is
 	// checked only now and then.
-	if d.skipped++; n == 0 || d.skipped >= maxSkipped {
-		d.skipped = 0
-		if d.queue.ready() {
+	if d.inbox.skipped++; n == 0 || d.inbox.skipped >= maxSkipped {
+		d.inbox.skipped = 0
+		if d.inbox.queue.ready() {
 			n += d.pollShared(out[n:])
 		}
 	}
@@ -98,7 +107,7 @@ func (d *Device) pollAll(out []rdma.Completion) int {
 		d.copies.progress(d)
 		n += d.done.drain(out[n:])
 	}
-	d.came += uint64(n)
+	d.traffic.received += uint64(n)
 	return n
 }
 
@@ -125,9 +134,9 @@ func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
 			d.recv.deliver(&out[n], r.source, r.pop())
 			n++
 		case k == kindRingClose:
-			if d.closing == nil { // else at a later poll, after the other one
+			if d.inbox.closing == nil { // else at a later poll, after the other one
 				r.pop()
-				d.closing = r
+				d.inbox.closing = r
 			}
 			return n
 		case pieces == pollPieces:
@@ -149,8 +158,8 @@ func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
 
 func (d *Device) pollShared(out []rdma.Completion) int {
 	n := 0
-	for n < len(out) && d.queue.ready() {
-		source, k, data, ok := d.queue.message()
+	for n < len(out) && d.inbox.queue.ready() {
+		source, k, data, ok := d.inbox.queue.message()
 		switch {
 		case !ok:
 		case k == kindData && !d.recv.open():
@@ -167,7 +176,7 @@ func (d *Device) pollShared(out []rdma.Completion) int {
 			d.rejectPeer(&out[n], source)
 			n++
 		}
-		d.queue.advance()
+		d.inbox.queue.advance()
 	}
 	return n
 }
@@ -179,10 +188,10 @@ func (d *Device) openRingOf(source int, data []byte) bool {
 		return false
 	}
 	i := int(data[0])
-	if slices.ContainsFunc(d.rings, func(r *ringReader) bool { return r.number == i }) {
+	if slices.ContainsFunc(d.inbox.rings, func(r *ringReader) bool { return r.number == i }) {
 		return false
 	}
-	d.rings = append(d.rings, openRingReader(d, i, source))
+	d.inbox.rings = append(d.inbox.rings, openRingReader(d, i, source))
 	return true
 }
 
@@ -203,15 +212,15 @@ func (d *Device) rejectPeer(c *rdma.Completion, source int) {
 	c.Status = rdma.StatusFault
 }
 
-// dropRing makes the ring of a sender that has closed available to the next one.
-func (d *Device) dropRing(r *ringReader) {
+// dropClosed makes the ring of a sender that has closed available to the next one.
+func (b *inbox) dropClosed(s *segment) {
+	r := b.closing
 	r.publishPositions()
-	clearBit(&d.seg.head.ringUsed, r.number)
-	i := slices.Index(d.rings, r)
-	d.rings = slices.Delete(d.rings, i, i+1)
+	clearBit(&s.head.ringUsed, r.number)
+	i := slices.Index(b.rings, r)
+	b.rings = slices.Delete(b.rings, i, i+1)
 	r.stop() // the C front may have its address
-	d.closing = nil
-	d.nextRing = 0
+	b.closing, b.next = nil, 0
 }
 
 func (d *Device) pollLowWater(out []rdma.Completion) int {
@@ -219,7 +228,7 @@ func (d *Device) pollLowWater(out []rdma.Completion) int {
 		return 0
 	}
 	d.recv.low = false
-	d.lowWaters++
+	d.traffic.lowWaters++
 	out[0] = rdma.Completion{Op: rdma.OpLowWater, Len: uint64(d.recv.count())}
 	return 1
 }
@@ -227,22 +236,25 @@ func (d *Device) pollLowWater(out []rdma.Completion) int {
 // pending reports whether poll would find something.
 func (d *Device) pending() bool {
 	d.mu.Lock()
-	local := d.closing != nil || !d.done.empty() || d.recv.low || d.copies.ready(d)
+	local := d.inbox.closing != nil || !d.done.empty() || d.recv.low || d.copies.ready(d)
 	d.mu.Unlock()
 	return local || d.arrived()
 }
 
 // arrived reports whether a message has arrived and can be received.
-func (d *Device) arrived() bool {
-	open := d.recv.open()
-	for _, r := range d.rings {
+func (d *Device) arrived() bool { return d.inbox.deliverable(d.recv.open()) }
+
+// deliverable reports whether a message can be received. open reports whether those for the
+// user can.
+func (b *inbox) deliverable(open bool) bool {
+	for _, r := range b.rings {
 		if r.ready() && (open || r.kind() != kindData) {
 			return true
 		}
 	}
-	if !d.queue.ready() {
+	if !b.queue.ready() {
 		return false
 	}
-	_, k, _, ok := d.queue.message()
+	_, k, _, ok := b.queue.message()
 	return open || !ok || k != kindData
 }

@@ -13,13 +13,13 @@ func TestSlowRegistration(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if d.registered == nil {
+	if d.fences.decided == nil {
 		t.Skip("the kernel has no membarrier")
 	}
-	<-d.registered
-	d.registered = make(chan struct{}) // it never ends
-	d.registerBy = time.Now().Add(20 * time.Millisecond)
-	d.unfenced.Store(false)
+	<-d.fences.decided
+	d.fences.decided = make(chan struct{}) // it never ends
+	d.fences.decideBy = time.Now().Add(20 * time.Millisecond)
+	d.fences.unneeded.Store(false)
 	resolved := make(chan error, 1)
 	go func() {
 		_, err := d.Resolve(d.addr)

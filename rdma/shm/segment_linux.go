@@ -50,12 +50,13 @@ func (d *Device) openProcess() error {
 		// rest: a fence costs a fifth of the latency of a short message. On a machine that
 		// has far more to do than cores, a grace period was seen to last 45 s: after
 		// registerLimit messages have a fence until it has ended.
-		d.registered, d.registerBy = make(chan struct{}), time.Now().Add(registerLimit)
+		f := &d.fences
+		f.decided, f.decideBy = make(chan struct{}), time.Now().Add(registerLimit)
 		go func() {
 			if shmem.RegisterGlobal() {
-				d.unfenced.Store(true)
+				f.unneeded.Store(true)
 			}
-			close(d.registered)
+			close(f.decided)
 		}()
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 // single message that fits into a cell of a ring that is known to have room.
 func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	d := q.dev
-	if len(wrs) != 1 || q.closed || d.closed || !d.unfenced.Load() {
+	if len(wrs) != 1 || q.closed || d.closed || !d.fences.unneeded.Load() {
 		return q.postAll(wrs)
 	}
 	wr := &wrs[0]
@@ -37,8 +37,8 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	// Nothing may come between the publication and this load, see wait.go.
 	state := p.seg.head.sleeper.Load()
 	w.pos++
-	d.sent++
-	if w.note(d.came); w.streak > reachAfter {
+	d.traffic.sent++
+	if w.note(d.traffic.received); w.streak > reachAfter {
 		w.reach()
 	} else if w.streak == 0 {
 		w.claimNext()
@@ -150,10 +150,10 @@ func errTooLong(wr *rdma.SendWR) error {
 // was room.
 func (d *Device) transmit(p *peer, k kind, wr *rdma.SendWR) bool {
 	urgent := k != kindData || wr.Flags&rdma.Solicited != 0
-	fenced := p.fenced || urgent || !d.unfenced.Load() // see beside.go
-	d.sent++
+	fenced := p.fenced || urgent || !d.fences.unneeded.Load() // see beside.go
+	d.traffic.sent++
 	if p.ring != nil {
-		p.ring.note(d.came)
+		p.ring.note(d.traffic.received)
 		if !p.ring.push(k, wr, fenced) {
 			return false
 		}

@@ -48,7 +48,7 @@ func playFlood(r *rank, p *part) error {
 		}
 		next[from]++
 	}
-	fmt.Println("rings", len(r.dev.rings))
+	fmt.Println("rings", len(r.dev.inbox.rings))
 	fmt.Println("end")
 	return nil
 }

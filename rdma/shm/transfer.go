@@ -187,7 +187,7 @@ func (t *transferTable) progress(d *Device) {
 		over, s := t.step(d, x)
 		moved := x.done+x.sent != before
 		if moved {
-			d.moved++
+			d.traffic.moved++
 		}
 		if over {
 			t.active = slices.Delete(t.active, t.next, t.next+1)

@@ -91,6 +91,25 @@ func (d *Device) wait(timeout time.Duration) error {
 	return nil
 }
 
+// fencing is whether senders of this process may publish without a fence, because the
+// membarrier of peers covers them. That is decided some milliseconds after Open.
+type fencing struct {
+	unneeded atomic.Bool
+	decided  chan struct{} // closed when that is decided; nil in heap mode
+	decideBy time.Time     // how long to wait for it
+}
+
+// await waits until it is decided whether messages need fences, or decideBy.
+func (f *fencing) await() {
+	if f.decided == nil {
+		return
+	}
+	select {
+	case <-f.decided:
+	case <-time.After(time.Until(f.decideBy)):
+	}
+}
+
 // heapPark is the sleep of a goroutine in heap mode.
 type heapPark struct{ timer *time.Timer }
 
@@ -125,7 +144,7 @@ func (w *wakeup) wake(d *Device) {
 func (w *wakeup) closing(d *Device) {
 	w.mu.Lock()
 	d.seg = newHeapSegment(geometry{cells: 1, ringCells: 1, ringBytes: 1})
-	d.queue = newQueueReader(d.seg)
+	d.inbox.queue = newQueueReader(d.seg)
 	w.mu.Unlock()
 }
 

@@ -67,9 +67,9 @@ func (q *pair) request(wr *rdma.SendWR) error {
 		one.sink = wr.Body
 		read = ddp.ReadRequest{Sink: one.tag, Size: uint32(wr.Body.Len()), Source: tag, SourceTO: wr.Remote}
 	} else {
-		m := d.newMessage()
-		if !d.attachBody(m, wr) {
-			d.freeMessage(m)
+		m := d.outgoing.newMessage()
+		if !d.outgoing.attachBody(m, wr) {
+			d.outgoing.freeMessage(m)
 			return rdma.ErrAgain
 		}
 		m.Info.role, m.Info.opcode, m.Length, m.Info.headLen = roleWrite, ddp.Write, wr.Body.Len(), 0
@@ -77,14 +77,14 @@ func (q *pair) request(wr *rdma.SendWR) error {
 		m.Info.tag, m.Info.address = tag, wr.Remote
 		p.Push(m)
 	}
-	m := d.newMessage()
+	m := d.outgoing.newMessage()
 	m.Info.role, m.Info.opcode, m.Info.number, m.Info.inline = roleRequest, ddp.ReadRequestOp, p.requestNumber, false
 	m.Info.headLen = read.Put(m.Info.head[:])
 	m.Length = m.Info.headLen
 	p.Push(m)
 	p.requestNumber++
 	if p.requests == nil {
-		p.lastReceived = d.now
+		p.lastReceived = d.clock.now
 	}
 	d.addRequest(p, &one)
 	q.pending++
@@ -95,7 +95,7 @@ func (q *pair) request(wr *rdma.SendWR) error {
 
 func (d *Device) addRequest(p *peer, one *request) {
 	if p.requests == nil {
-		p.requests = d.freeRequests.take()
+		p.requests = d.incoming.requests.take()
 	}
 	p.requests.ring[(p.requests.first+p.requests.n)%maxRequests] = *one
 	p.requests.n++
@@ -130,7 +130,7 @@ func (q *pair) writeMemory(p *peer, h *ddp.Header, s *slot, headers int) (taken 
 	if length == 0 || p.refused != ddp.NoFault {
 		return true
 	}
-	if q.dev.guard.Bars(p.strikes, q.dev.peers[p.id].resolved) {
+	if q.dev.guard.Bars(p.strikes, q.dev.peers.list[p.id].resolved) {
 		p.refused = ddp.FaultTag
 		return true
 	}
@@ -147,7 +147,7 @@ func (q *pair) writeMemory(p *peer, h *ddp.Header, s *slot, headers int) (taken 
 // the peer, and service ends what is in flight to it.
 func (q *pair) strike(p *peer, tag ddp.Tag) {
 	d := q.dev
-	if p.barred || !d.guard.Strike(&p.strikes, d.peers[p.id].resolved, uint64(tag)) {
+	if p.barred || !d.guard.Strike(&p.strikes, d.peers.list[p.id].resolved, uint64(tag)) {
 		return
 	}
 	p.barred = true
@@ -173,7 +173,7 @@ func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken boo
 	}
 	p.nextRequest++
 	p.responses++
-	m := q.dev.newMessage()
+	m := q.dev.outgoing.newMessage()
 	m.Info.role, m.Info.opcode, m.Info.number, m.Info.inline, m.Info.headLen = roleResponse, ddp.ReadResponse, h.MSN, false, 0
 	m.Info.tag, m.Info.address, m.Info.source, m.Info.from, m.Length = r.Sink, r.SinkTO, r.Source, r.SourceTO, int(r.Size)
 	m.Overhead = taggedOverhead
@@ -183,7 +183,7 @@ func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken boo
 	m.Info.fault = p.refused
 	p.refused = ddp.NoFault
 	if m.Info.fault == ddp.NoFault && r.Size > 0 { // RFC 5040 section 5.2: a zero-length Read is not checked
-		if q.dev.guard.Bars(p.strikes, q.dev.peers[p.id].resolved) {
+		if q.dev.guard.Bars(p.strikes, q.dev.peers.list[p.id].resolved) {
 			m.Info.fault = ddp.FaultSourceTag
 		} else if _, m.Info.fault = q.dev.table.Source(domain, streamOf(p), r.Source, r.SourceTO, uint64(r.Size)); m.Info.fault != ddp.NoFault {
 			q.strike(p, r.Source)
@@ -255,7 +255,7 @@ func (q *pair) completeRequest(p *peer, status rdma.Status) {
 	*one = request{}
 	p.requests.first = (p.requests.first + 1) % maxRequests
 	if p.requests.n--; p.requests.n == 0 {
-		q.dev.freeRequests.giveBack(p.requests)
+		q.dev.incoming.requests.giveBack(p.requests)
 		p.requests = nil
 	}
 }

@@ -88,3 +88,37 @@ func parseAddress(text rdma.Addr) (a address, ends []endpoint, err error) {
 	a.at = ends[0].raw
 	return a, ends, nil
 }
+
+// peerTable has the addresses of all processes and queue pairs that were resolved, or have
+// sent something.
+type peerTable struct {
+	list  []address              // by PeerID
+	known map[uint64]rdma.PeerID // by incarnation and queue pair
+
+	// Consecutive datagrams often have the same sender.
+	latest   uint64 // incarnation and queue pair of the last look-up
+	latestID rdma.PeerID
+}
+
+// find returns the handle of a known peer.
+func (t *peerTable) find(l incarnation, pair uint16) (id rdma.PeerID, ok bool) {
+	key := uint64(l)<<16 | uint64(pair)
+	if key != t.latest || len(t.list) == 0 {
+		if id, ok = t.known[key]; !ok {
+			return 0, false
+		}
+		t.latest, t.latestID = key, id
+	}
+	return t.latestID, true
+}
+
+// id returns the handle of a peer and creates one if needed.
+func (t *peerTable) id(l incarnation, pair uint16, name uint32, from *rawAddress) rdma.PeerID {
+	if id, ok := t.find(l, pair); ok {
+		return id
+	}
+	id := rdma.PeerID(len(t.list))
+	t.known[uint64(l)<<16|uint64(pair)] = id
+	t.list = append(t.list, address{incarnation: l, pair: pair, name: name, at: *from})
+	return id
+}

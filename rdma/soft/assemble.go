@@ -123,7 +123,7 @@ func (d *Device) arriveLone(b []byte) {
 		d.drops.Secrecy++
 		return
 	}
-	owner, known := d.tokens[x.token]
+	owner, known := d.incoming.tokens[x.token]
 	if !known {
 		d.drops.Strangers++
 		return
@@ -151,24 +151,24 @@ func (d *Device) arriveLone(b []byte) {
 		}
 		return
 	}
-	d.tick()
-	p.lastReceived = d.now
+	d.clock.tick()
+	p.lastReceived = d.clock.now
 	d.traffic.received++
 	on := int(x.path())
 	q.heard(p, nil, x.path())
 	switch {
 	case class == reliable.Beyond:
-		p.Refuse(d.now, on)
+		p.Refuse(d.clock.now, on)
 	case class == reliable.Duplicate || s != nil && s.got>>x.position&1 != 0 && !fresh:
 		d.traffic.duplicates++
-		p.Received(d.now, on, x.number, 1, reliable.AckNow)
+		p.Received(d.clock.now, on, x.number, 1, reliable.AckNow)
 	case s == nil:
 		d.drops.NoRoom++
-		p.Refuse(d.now, on)
+		p.Refuse(d.clock.now, on)
 	case !fresh:
 		d.drops.Malformed++
 	case !s.complete():
-		p.Received(d.now, on, x.number, 1, x.ackMode())
+		p.Received(d.clock.now, on, x.number, 1, x.ackMode())
 	default:
 		q.completeRun(s, p, &x)
 	}
@@ -215,14 +215,14 @@ func (k *keyring) sumPacket(s *slot, x *runIndex, chunk []byte, at int, fresh bo
 func (q *pair) partialOf(p *peer, x *runIndex) *slot {
 	d := q.dev
 	if p.reorderBuffer == nil {
-		p.reorderBuffer = d.reorderBuffers.take()
+		p.reorderBuffer = d.incoming.reorderBuffers.take()
 	}
 	at := &p.reorderBuffer[x.sequence%reliable.Window]
 	if *at == nil {
-		if d.partials == maxPartial || !d.store.ample() {
+		if d.incoming.partials == maxPartial || !d.incoming.store.ample() {
 			return nil
 		}
-		s := d.store.take()
+		s := d.incoming.store.take()
 		crcs := s.crcs
 		if crcs == nil {
 			crcs = new([reliable.MaxRun]uint32)
@@ -230,7 +230,7 @@ func (q *pair) partialOf(p *peer, x *runIndex) *slot {
 		s.n, s.wire, s.partial = 0, 0, partial{packets: x.packets, each: x.each, crcs: crcs}
 		*at = s
 		p.partials++
-		d.partials++
+		d.incoming.partials++
 	}
 	return *at
 }
@@ -245,14 +245,14 @@ func (q *pair) takePartial(p *peer, at reliable.Sequence) *slot {
 	s.partial = partial{crcs: s.crcs}
 	p.reorderBuffer[at%reliable.Window] = nil
 	p.partials--
-	q.dev.partials--
+	q.dev.incoming.partials--
 	return s
 }
 
 // dropPartial drops an incomplete segment: all of it has arrived, or nothing correct.
 func (q *pair) dropPartial(p *peer, at reliable.Sequence) {
 	if s := q.takePartial(p, at); s != nil {
-		q.dev.store.giveBack(s)
+		q.dev.incoming.store.giveBack(s)
 	}
 }
 
@@ -268,26 +268,26 @@ func (q *pair) dropPartials(p *peer) {
 func (q *pair) completeRun(s *slot, p *peer, x *runIndex) {
 	d := q.dev
 	q.takePartial(p, x.sequence)
-	d.store.fill(s)
+	d.incoming.store.fill(s)
 	for i := range int(x.packets) {
 		d.keys.listCRC(i, s.crcs[i])
 	}
 	s.run = int(x.packets)
 	h, ok := d.open(s)
-	if ok && (h.kind != kindSegment || h.sequence != x.sequence || d.pairs[h.to] != q || h.fromIncarnation != d.peers[p.id].incarnation || h.from != d.peers[p.id].pair) {
+	if ok && (h.kind != kindSegment || h.sequence != x.sequence || d.pairs[h.to] != q || h.fromIncarnation != d.peers.list[p.id].incarnation || h.from != d.peers.list[p.id].pair) {
 		d.drops.Malformed++
 		ok = false
 	}
 	if !ok { // the packet is not acked, so its sender will notice
-		p.Refuse(d.now, int(x.path()))
-		d.store.giveBack(s)
+		p.Refuse(d.clock.now, int(x.path()))
+		d.incoming.store.giveBack(s)
 		return
 	}
 	h.number, h.path = x.number, x.path()
 	h.urgent = x.flags&flagUrgent != 0
 	s.run = 1
 	if !q.receiveRD(s, p, h) {
-		d.store.giveBack(s)
+		d.incoming.store.giveBack(s)
 	}
 }
 
@@ -299,10 +299,10 @@ type owner struct {
 
 // learnToken enables a peer's packets to arrive alone.
 func (q *pair) learnToken(p *peer) {
-	d, a := q.dev, &q.dev.peers[p.id]
+	d, a := q.dev, &q.dev.peers.list[p.id]
 	p.tokenKnown = true
-	if d.tokens == nil {
-		d.tokens = map[uint32]owner{}
+	if d.incoming.tokens == nil {
+		d.incoming.tokens = map[uint32]owner{}
 	}
-	d.tokens[d.keys.token(a.incarnation, a.pair, d.keys.incarnation, q.number)] = owner{pair: q.number, id: p.id}
+	d.incoming.tokens[d.keys.token(a.incarnation, a.pair, d.keys.incarnation, q.number)] = owner{pair: q.number, id: p.id}
 }

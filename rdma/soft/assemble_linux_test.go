@@ -56,13 +56,13 @@ func (w *runWriter) message(number uint32, n, each int) [][]byte {
 
 // arrive passes datagrams to the device, coalesced if each is not 0.
 func (w *runWriter) arrive(each int, datagrams ...[]byte) {
-	s := w.d.store.take()
-	s.n, s.each, s.from = 0, each, rawOf(w.d.socket.local)
+	s := w.d.incoming.store.take()
+	s.n, s.each, s.from = 0, each, rawOf(w.d.net.first.local)
 	for _, b := range datagrams {
 		s.n += copy(s.data[s.n:], b)
 	}
 	if !w.d.takeIn(s) {
-		w.d.store.giveBack(s)
+		w.d.incoming.store.giveBack(s)
 	}
 }
 
@@ -91,8 +91,8 @@ func (w *runWriter) check(t *testing.T, lengths ...int) {
 			}
 		}
 	}
-	if w.d.partials != 0 {
-		t.Errorf("%d slots of incomplete segments are left", w.d.partials)
+	if w.d.incoming.partials != 0 {
+		t.Errorf("%d slots of incomplete segments are left", w.d.incoming.partials)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestRunArrivals(t *testing.T) {
 	t.Run("strangers", func(t *testing.T) {
 		w := newRunWriter(t)
 		w.meet()
-		free := len(w.d.store.free) + w.d.store.makeable()
+		free := len(w.d.incoming.store.free) + w.d.incoming.store.makeable()
 		for i, b := range w.message(0, 5000, each) {
 			original := bytes.Clone(b)
 			if b[4+i%4] ^= 1; i > 0 {
@@ -168,7 +168,7 @@ func TestRunArrivals(t *testing.T) {
 				w.arrive(0, b)
 			}
 		}
-		if got := len(w.d.store.free) + w.d.store.makeable(); got != free || w.d.drops.Strangers == 0 {
+		if got := len(w.d.incoming.store.free) + w.d.incoming.store.makeable(); got != free || w.d.drops.Strangers == 0 {
 			t.Errorf("packets with a wrong token take %d slots; %+v", free-got, w.d.drops)
 		}
 		w.check(t)
@@ -183,8 +183,8 @@ func TestRunArrivals(t *testing.T) {
 			forge(forged, list[2])
 			w.arrive(0, forged)
 		}
-		if w.d.drops.Corrupt != 8 || w.d.partials != 0 {
-			t.Errorf("packets with forged numbers leave %d incomplete segments: %+v", w.d.partials, w.d.drops)
+		if w.d.drops.Corrupt != 8 || w.d.incoming.partials != 0 {
+			t.Errorf("packets with forged numbers leave %d incomplete segments: %+v", w.d.incoming.partials, w.d.drops)
 		}
 		w.check(t)
 		w.arrive(wire, list...)
@@ -224,10 +224,10 @@ func TestRunArrivals(t *testing.T) {
 		w := newRunWriter(t)
 		w.meet()
 		w.arrive(0, w.message(0, 5000, each)[0])
-		if w.d.partials != 1 {
-			t.Fatalf("%d incomplete segments are kept, want 1", w.d.partials)
+		if w.d.incoming.partials != 1 {
+			t.Fatalf("%d incomplete segments are kept, want 1", w.d.incoming.partials)
 		}
-		w.d.now += partialTimeout
+		w.d.clock.now += partialTimeout
 		w.q.service()
 		w.check(t)
 	})
@@ -239,7 +239,7 @@ func TestSpoiledRunIsRepaired(t *testing.T) {
 	for _, encrypt := range []bool{false, true} {
 		c := Config{Datagram: ethernetDatagram, Encrypt: encrypt}
 		a, b := newTestNode(t, c), newTestNode(t, c)
-		if !a.socket.runs() {
+		if !a.net.first.runs() {
 			t.Skip("this kernel has no UDP_SEGMENT")
 		}
 		to := a.resolve(t, b)
@@ -247,7 +247,7 @@ func TestSpoiledRunIsRepaired(t *testing.T) {
 		spoiled, readable := 0, 0
 		var recorded []byte
 		a.mu.Lock()
-		a.disturb = byPacket(a, func(o *outbox) {
+		a.outgoing.disturb = byPacket(a, func(o *outbox) {
 			for i := range o.packets[:o.n] {
 				d := o.packets[i].data
 				if bytes.Contains(d, []byte("secret")) {
@@ -293,7 +293,7 @@ func TestSpoiledRunIsRepaired(t *testing.T) {
 // tag of the segment then does not match, and the segment is sent again with a new one.
 func TestChangedMemoryIsRepaired(t *testing.T) {
 	a, b := newTestNode(t, Config{Datagram: ethernetDatagram}), newTestNode(t, Config{Datagram: ethernetDatagram})
-	if !a.socket.runs() {
+	if !a.net.first.runs() {
 		t.Skip("this kernel has no UDP_SEGMENT")
 	}
 	to := a.resolve(t, b)
@@ -304,7 +304,7 @@ func TestChangedMemoryIsRepaired(t *testing.T) {
 	}
 	lost := 0
 	a.mu.Lock()
-	a.disturb = byPacket(a, func(o *outbox) {
+	a.outgoing.disturb = byPacket(a, func(o *outbox) {
 		for i := range o.packets[:o.n] {
 			if d := o.packets[i].data; isRun(d) && d[2] == 3 && lost == 0 {
 				o.n--
@@ -354,10 +354,10 @@ func FuzzRuns(f *testing.F) {
 		if w.q.recvCQ.Len() > 0 {
 			t.Error("a segment without a seal is delivered")
 		}
-		w.d.now += partialTimeout
+		w.d.clock.now += partialTimeout
 		w.q.service()
-		if w.d.partials != 0 {
-			t.Errorf("%d incomplete segments are kept for ever", w.d.partials)
+		if w.d.incoming.partials != 0 {
+			t.Errorf("%d incomplete segments are kept for ever", w.d.incoming.partials)
 		}
 	})
 }
@@ -372,7 +372,7 @@ func TestCorruptRunOfARead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer from.close()
-	if from.allowRuns(ethernetDatagram); !from.runs() || !a.socket.joins {
+	if from.allowRuns(ethernetDatagram); !from.runs() || !a.net.first.joins {
 		t.Skip("this kernel has no UDP_SEGMENT or UDP_GRO")
 	}
 	keys, sink := testKeyring(t, "the key of the test"), make([]byte, size)
@@ -388,7 +388,7 @@ func TestCorruptRunOfARead(t *testing.T) {
 	a.mu.Lock()
 	q.learnToken(q.peers[to])
 	tag := q.peers[to].requests.oldest().tag
-	a.socket.bulk = bulkBatch
+	a.net.first.bulk = bulkBatch
 	a.mu.Unlock()
 
 	h := header{kind: kindSegment, to: q.number, from: 1, toIncarnation: a.keys.incarnation}
@@ -398,7 +398,7 @@ func TestCorruptRunOfARead(t *testing.T) {
 		body[i] = byte(i * 31 >> 3)
 	}
 	want := bytes.Clone(body)
-	l := packet{data: make([]byte, tagLen, 256), body: body, to: rawOf(a.socket.local), crcs: make([]uint32, reliable.MaxRun)}
+	l := packet{data: make([]byte, tagLen, 256), body: body, to: rawOf(a.net.first.local), crcs: make([]uint32, reliable.MaxRun)}
 	l.data = appendDDP(h.append(l.data), &ddp.Header{Op: ddp.ReadResponse, Last: true, Tag: tag})
 	packets := uint8((len(l.data) + size + each - 1) / each)
 	l.index = runIndex{packets: packets, count: packets, each: each, token: keys.token(keys.incarnation, 1, a.keys.incarnation, q.number)}
@@ -439,7 +439,7 @@ func TestCorruptRunOfARead(t *testing.T) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.partials != 0 || a.traffic.received != uint64(packets) {
-		t.Errorf("%d incomplete segments, %d of %d packets received", a.partials, a.traffic.received, packets)
+	if a.incoming.partials != 0 || a.traffic.received != uint64(packets) {
+		t.Errorf("%d incomplete segments, %d of %d packets received", a.incoming.partials, a.traffic.received, packets)
 	}
 }

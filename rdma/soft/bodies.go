@@ -59,36 +59,36 @@ func (b *bodies) giveBack(body []byte) {
 
 // attachBody attaches the body of a request to a message, and reserves memory for the
 // copy of a long inline one. It returns false if there is none.
-func (d *Device) attachBody(m *message, wr *rdma.SendWR) bool {
+func (s *sendSide) attachBody(m *message, wr *rdma.SendWR) bool {
 	m.Info.body = wr.Body
 	switch m.Info.inline = wr.Flags&rdma.Inline != 0; {
 	case !m.Info.inline:
 	case wr.Body.Len() <= shortBody:
 		m.Info.body = rdma.MemOf(m.Info.short[:copy(m.Info.short[:], wr.Body.Bytes())])
 	default:
-		if m.Info.kept = d.bodies.take(wr.Body.Len()); m.Info.kept == nil {
+		if m.Info.kept = s.bodies.take(wr.Body.Len()); m.Info.kept == nil {
 			m.Info.body = rdma.Mem{}
 			return false
 		}
-		d.bodies.due = append(d.bodies.due, m)
+		s.bodies.due = append(s.bodies.due, m)
 	}
 	return true
 }
 
 // copyBodies makes the copies that are due.
-func (d *Device) copyBodies() {
-	for i, m := range d.bodies.due {
+func (s *sendSide) copyBodies() {
+	for i, m := range s.bodies.due {
 		copy(m.Info.kept, m.Info.body.Bytes())
 		m.Info.body = rdma.MemOf(m.Info.kept)
-		d.bodies.due[i] = nil
+		s.bodies.due[i] = nil
 	}
-	d.bodies.due = d.bodies.due[:0]
+	s.bodies.due = s.bodies.due[:0]
 }
 
 // releaseBody returns the memory of a copy.
-func (d *Device) releaseBody(m *message) {
+func (s *sendSide) releaseBody(m *message) {
 	if m.Info.kept != nil {
-		d.bodies.giveBack(m.Info.kept)
+		s.bodies.giveBack(m.Info.kept)
 		m.Info.kept = nil
 	}
 }

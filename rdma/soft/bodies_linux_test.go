@@ -16,7 +16,7 @@ func TestInlineBodyReusable(t *testing.T) {
 	for _, size := range []int{shortBody, shortBody + 1, minBody, minBody + 1, gatherAbove, 8 << 10, maxInline} {
 		a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 		lost := false
-		a.disturb = byPacket(a, func(o *outbox) { // drop everything once
+		a.outgoing.disturb = byPacket(a, func(o *outbox) { // drop everything once
 			if !lost {
 				lost, o.n = true, 0
 			}
@@ -71,7 +71,7 @@ func TestCopiesAreBounded(t *testing.T) {
 	if n, err := a.qp.PostSend(wrs); n != 1 {
 		t.Errorf("a shorter message is not accepted: %v", err)
 	}
-	if a.bodies.made > maxKept {
-		t.Errorf("%d bytes are kept, more than %d", a.bodies.made, maxKept)
+	if a.outgoing.bodies.made > maxKept {
+		t.Errorf("%d bytes are kept, more than %d", a.outgoing.bodies.made, maxKept)
 	}
 }

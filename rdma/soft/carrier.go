@@ -72,7 +72,7 @@ func openOver(c Config) (*Device, error) {
 		return nil, err
 	}
 	d := newDevice(&c, &keyring{carried: true, incarnation: newIncarnation()}, c.Datagram, transfer)
-	d.below, d.store.below = k, k
+	d.net.below, d.incoming.store.below = k, k
 	below, a := k.dev.Attr(), &d.attr
 	a.Name, a.Transports, a.Ops, a.MaxInline = "ud", rdma.RD, rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead), maxInlineUD
 	a.Oversubscribed, a.RegCost = below.Oversubscribed, rdma.Cost{Fixed: 100}
@@ -81,7 +81,7 @@ func openOver(c Config) (*Device, error) {
 	a.SendCost = rdma.Cost{Fixed: below.SendCost.Fixed, PerByte: perByte}
 	a.ReadCost = rdma.Cost{Fixed: 2 * below.SendCost.Fixed, PerByte: perByte}
 	a.PutCost = a.ReadCost
-	d.windowPool = reliable.NewPool[posted](c.carriedParams(d.mss()))
+	d.outgoing.windowPool = reliable.NewPool[posted](c.carriedParams(d.mss()))
 	if k.file != nil {
 		d.soft.SetSource(k.file.File(), nil)
 	}
@@ -166,13 +166,13 @@ func (d *Device) resolveBelow(a rdma.Addr) (rdma.PeerID, error) {
 	if err != nil {
 		return 0, err
 	}
-	peer, err := d.below.dev.Resolve(front)
+	peer, err := d.net.below.dev.Resolve(front)
 	if err != nil {
 		return 0, err
 	}
 	at := rawOfPeer(peer)
-	id := d.peerID(parsed.incarnation, parsed.pair, parsed.name, &at)
-	d.peers[id].resolved, d.peers[id].at = true, at
+	id := d.peers.id(parsed.incarnation, parsed.pair, parsed.name, &at)
+	d.peers.list[id].resolved, d.peers.list[id].at = true, at
 	return id, nil
 }
 
@@ -231,15 +231,15 @@ func (k *carrier) sent(id uint64) {
 // receiveBelow processes the completions of the device below. It takes at most a few
 // batches, so that a flood does not keep the caller from its own work.
 func (d *Device) receiveBelow() (came bool) {
-	k := d.below
+	k := d.net.below
 	for range 4 {
 		n := k.cq.Poll(k.comps[:])
 		for i := range k.comps[:n] {
 			done := &k.comps[i]
-			d.tick()
+			d.clock.tick()
 			switch done.Op {
 			case rdma.OpLowWater:
-				k.pool.RanLow(d.now)
+				k.pool.RanLow(d.clock.now)
 			case rdma.OpRecv:
 				d.arriveBelow(done)
 			case rdma.OpSend:
@@ -252,11 +252,11 @@ func (d *Device) receiveBelow() (came bool) {
 		}
 	}
 	if came {
-		k.cameAt = d.now
+		k.cameAt = d.clock.now
 	}
-	if (came || d.idlePolls == 0) && !k.pool.Idle() {
-		d.tick()
-		k.pool.Drained(d.now)
+	if (came || d.polls.idle == 0) && !k.pool.Idle() {
+		d.clock.tick()
+		k.pool.Drained(d.clock.now)
 	}
 	return came
 }
@@ -264,7 +264,7 @@ func (d *Device) receiveBelow() (came bool) {
 // arriveBelow processes a message of the device below. Its buffer is returned unless it
 // is kept.
 func (d *Device) arriveBelow(c *rdma.Completion) {
-	k := d.below
+	k := d.net.below
 	k.pool.Took()
 	for int(c.ID) >= len(k.slots) {
 		k.slots = append(k.slots, &slot{id: uint32(len(k.slots))})
@@ -298,7 +298,7 @@ const (
 // sleepBelow prepares a sleep on the device below, whose timers may end it before limit.
 // longest is how long it may last if nothing shows that something has arrived.
 func (d *Device) sleepBelow(limit, longest time.Duration) time.Duration {
-	switch k := d.below; {
+	switch k := d.net.below; {
 	case limit <= 0:
 		return limit
 	case k.file != nil:
@@ -307,7 +307,7 @@ func (d *Device) sleepBelow(limit, longest time.Duration) time.Duration {
 		d.soft.MarkMoved()
 		return 0
 	default:
-		return min(limit, max((d.clock()-k.cameAt)/4, minPollDelay), longest)
+		return min(limit, max((d.clock.elapsed()-k.cameAt)/4, minPollDelay), longest)
 	}
 }
 
@@ -349,7 +349,7 @@ const (
 
 // countBelow reports the counters of the device below, and those of the carrier.
 func (d *Device) countBelow(add func(name rdma.Counter, value uint64)) {
-	k := d.below
+	k := d.net.below
 	if count := k.dev.Caps().Count; count != nil {
 		count(func(name rdma.Counter, value uint64) {
 			if name != rdma.DatagramsRetransmitted && name != rdma.DatagramsDuplicate {

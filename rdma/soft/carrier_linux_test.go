@@ -71,7 +71,7 @@ func openUD(t testing.TB, n int) (list []rdma.Device) {
 func openOverTest(t testing.TB, c Config) *Device {
 	t.Helper()
 	d := openTest(t, c)
-	if d.below == nil {
+	if d.net.below == nil {
 		t.Fatal("the device has a socket")
 	}
 	return d

@@ -42,9 +42,9 @@ func TestConformance(t *testing.T) {
 			var list []rdma.Device
 			for i := range n {
 				d := openTest(t, v.cfg)
-				d.socket.refuses = v.runs
+				d.net.first.refuses = v.runs
 				if v.share > 0 {
-					d.disturb = byPacket(d, impair(v.share, uint64(i)))
+					d.outgoing.disturb = byPacket(d, impair(v.share, uint64(i)))
 				}
 				list = append(list, d)
 			}

@@ -30,11 +30,11 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t, drops := &d.traffic, &d.drops
-	add(rdma.DatagramsRetransmitted, d.windowPool.Retransmitted)
-	add(rdma.DatagramsProbes, d.windowPool.Probes)
-	add(rdma.DatagramsTimeouts, d.windowPool.Timeouts)
+	add(rdma.DatagramsRetransmitted, d.outgoing.windowPool.Retransmitted)
+	add(rdma.DatagramsProbes, d.outgoing.windowPool.Probes)
+	add(rdma.DatagramsTimeouts, d.outgoing.windowPool.Timeouts)
 	add(rdma.DatagramsDuplicate, t.duplicates)
-	if d.below != nil {
+	if d.net.below != nil {
 		d.countBelow(add)
 	} else {
 		d.countSockets(add)
@@ -59,12 +59,12 @@ func (d *Device) countSockets(add func(name rdma.Counter, value uint64)) {
 	if d.soft.Closed {
 		return
 	}
-	add(rdma.Sockets, uint64(d.sockets()))
-	add(rdma.PeersKnown, uint64(len(d.peers)))
+	add(rdma.Sockets, uint64(d.net.sockets()))
+	add(rdma.PeersKnown, uint64(len(d.peers.list)))
 	var kernel, dropped uint64
-	for on := range d.sockets() {
-		kernel += d.socketOf(on).kernelMemory()
-		dropped += d.socketOf(on).kernelDrops()
+	for on := range d.net.sockets() {
+		kernel += d.net.socketOf(on).kernelMemory()
+		dropped += d.net.socketOf(on).kernelDrops()
 	}
 	add(rdma.MemoryKernel, kernel)
 	add(rdma.DatagramsDropped, dropped)
@@ -73,20 +73,20 @@ func (d *Device) countSockets(add func(name rdma.Counter, value uint64)) {
 // receiveMemory returns the size of the slots, as far as datagrams have filled them,
 // and of the reassembly buffers.
 func (d *Device) receiveMemory() uint64 {
-	n := uint64(d.store.filled)
-	if d.below != nil {
-		n = d.below.pool.Stats().Bytes
+	n := uint64(d.incoming.store.filled)
+	if d.net.below != nil {
+		n = d.net.below.pool.Stats().Bytes
 	}
-	n += uint64(len(d.joinBuffers)) * sizeOf[joinBuffer]()
-	n += uint64(len(d.reorderBuffers)) * sizeOf[reorderBuffer]()
+	n += uint64(len(d.incoming.joinBuffers)) * sizeOf[joinBuffer]()
+	n += uint64(len(d.incoming.reorderBuffers)) * sizeOf[reorderBuffer]()
 	return n + d.soft.QueueMemory()
 }
 
 // sendMemory returns the size of the packets and of the messages, in use and free.
 func (d *Device) sendMemory() uint64 {
-	n := uint64(d.outbox.most) * uint64(wholePages(d.datagram))
+	n := uint64(d.outgoing.outbox.most) * uint64(wholePages(d.datagram))
 	count := func(m *message) { n += sizeOf[message]() }
-	for _, m := range d.spare {
+	for _, m := range d.outgoing.spare {
 		count(m)
 	}
 	d.eachPeer(func(p *peer) {
@@ -94,14 +94,14 @@ func (d *Device) sendMemory() uint64 {
 			count(m)
 		}
 	})
-	return n + uint64(d.windowPool.Memory()) + uint64(d.bodies.made)
+	return n + uint64(d.outgoing.windowPool.Memory()) + uint64(d.outgoing.bodies.made)
 }
 
 // peerMemory returns the size of the peers' state.
 func (d *Device) peerMemory() uint64 {
-	n := uint64(cap(d.peers))*sizeOf[address]() + uint64(len(d.known))*(sizeOf[uint64]()+sizeOf[rdma.PeerID]()) +
-		uint64(len(d.freeRequests))*sizeOf[requests]()
-	for _, ends := range d.endpoints {
+	n := uint64(cap(d.peers.list))*sizeOf[address]() + uint64(len(d.peers.known))*(sizeOf[uint64]()+sizeOf[rdma.PeerID]()) +
+		uint64(len(d.incoming.requests))*sizeOf[requests]()
+	for _, ends := range d.net.endpoints {
 		n += uint64(cap(ends)) * sizeOf[endpoint]()
 	}
 	d.eachPeer(func(p *peer) {

@@ -19,7 +19,7 @@ func TestCount(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 	to := a.resolve(t, b)
 	dropped := false
-	a.disturb = byPacket(a, func(o *outbox) {
+	a.outgoing.disturb = byPacket(a, func(o *outbox) {
 		if !dropped && o.n > 0 {
 			dropped, o.n = true, 0
 		}

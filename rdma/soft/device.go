@@ -111,61 +111,25 @@ type Device struct {
 
 	attr        rdma.Attr
 	peerTimeout time.Duration // Config.PeerTimeout
-	below       *carrier      // instead of sockets (carrier.go)
-	socket      *socket
-	more        []*socket // of further paths (paths.go)
-	paths       []Path
-	endpoints   [][]endpoint // by PeerID and path, if there are several
-	set         base.Set     // of all sockets, if there are several
-	on          int          // the path that is received from
-	keys        *keyring
 	name        uint32
 	datagram    int // size of RD datagrams
-	start       time.Time
-	idlePolls   int // polls without arrivals left before timers are checked
-	// serviceAt is when service has work, if nothing arrives and nobody calls.
-	serviceAt time.Duration
-	came      bool // something arrived in this call of progress
-	returned  bool // receive buffers were returned or posted since the last service
-	now       time.Duration
-	ticked    bool // now is the time of the current call
-	polled    bool // Poll makes progress, not the progress thread
-	shows     bool // and has completions to return
 
-	store          store            // slots for received datagrams
-	part           slot             // one of several coalesced datagrams, while it is processed
-	opened         header           // of the datagram that is processed
-	tokens         map[uint32]owner // of peers that may send runs
-	partials       int              // slots with incomplete segments
-	batch          []*slot
-	outbox         outbox
-	windowPool     *windowPool
-	reorderBuffers freeList[reorderBuffer]
-	freeRequests   freeList[requests]
-	joinBuffers    freeList[joinBuffer]
-	joined         freeList[joining]
-	spare          []*message
-	bodies         bodies
+	net      network // paths.go
+	keys     *keyring
+	clock    clock // timers.go
+	polls    pollState
+	incoming receiveSide // receive.go
+	outgoing sendSide    // outbox.go
 
 	table *ddp.Table // of soft
 	pairs []*pair
-	peers []address              // by PeerID
-	known map[uint64]rdma.PeerID // by incarnation and queue pair
-
-	latest   uint64 // incarnation and queue pair of the last lookup, with its result
-	latestID rdma.PeerID
+	peers peerTable // address.go
 
 	drops    Drops
 	traffic  traffic // counters.go
 	refusals budget  // for error messages on UD
 	inPlace  inPlace
 	guard    *guard.Guard // of soft
-	// disturb simulates network faults in tests.
-	disturb func(*outbox)
-	// Of runs of a device that encrypts: the packets of the next one to send, and the sender of
-	// those in part.
-	image    []byte
-	partFrom incarnation
 }
 
 // Drops counts dropped datagrams by cause.
@@ -224,21 +188,21 @@ func Open(c Config) (*Device, error) {
 		s.allowRuns(c.Datagram)
 	}
 	d := newDevice(&c, keys, maxDatagram, transfer)
-	d.socket = s
+	d.net.first = s
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = costs(d.mss(), c.NoCRC && !c.Encrypt)
 	d.soft.SetSource(s.source())
-	d.windowPool = reliable.NewPool[posted](runParams(d.datagram, d.mss(), s.runs(), c.Encrypt))
+	d.outgoing.windowPool = reliable.NewPool[posted](runParams(d.datagram, d.mss(), s.runs(), c.Encrypt))
 	if c.AckEvery > 0 {
-		d.windowPool.AckEvery = c.AckEvery
+		d.outgoing.windowPool.AckEvery = c.AckEvery
 	}
 	if c.NoCRC {
 		d.keys.flags = flagPartial
 	}
 	if c.Encrypt {
-		d.image = make([]byte, 0, maxDatagram)
+		d.outgoing.image = make([]byte, 0, maxDatagram)
 	}
 	if err := d.openPaths(&c); err != nil {
-		_ = d.closeSockets() // the first error matters
+		_ = d.net.close() // the first error matters
 		return nil, err
 	}
 	return d, nil
@@ -254,16 +218,16 @@ func newDevice(c *Config, keys *keyring, longest, transfer int) *Device {
 			EndCost:   float64(ackDelay), // a short message requests no ack
 			LocalKeys: c.Strict, Pins: c.Strict,
 		},
-		keys: keys, name: c.Name, peerTimeout: c.PeerTimeout, start: time.Now(),
-		datagram: c.Datagram, batch: make([]*slot, 0, batchSize),
-		outbox: newOutbox(longest),
-		pairs:  make([]*pair, 1), // 0 is no queue pair
-		known:  map[uint64]rdma.PeerID{},
+		keys: keys, name: c.Name, peerTimeout: c.PeerTimeout, clock: clock{start: time.Now()},
+		datagram: c.Datagram, incoming: receiveSide{batch: make([]*slot, 0, batchSize)},
+		outgoing: sendSide{outbox: newOutbox(longest)},
+		pairs:    make([]*pair, 1), // 0 is no queue pair
+		peers:    peerTable{known: map[uint64]rdma.PeerID{}},
 	}
 	if c.Strict {
 		d.attr.MaxInline = strictMax
 	}
-	d.soft.Init("soft", &d.mu, base.Hooks{Sleep: d.sleep, Awake: d.awake, Progress: d.progressBeside, Posted: func() { d.serviceAt, d.returned = 0, true }})
+	d.soft.Init("soft", &d.mu, base.Hooks{Sleep: d.sleep, Awake: d.awake, Progress: d.progressBeside, Posted: d.polls.posted})
 	d.soft.InitRegions(rand.Reader, c.Strict)
 	d.table, d.guard = d.soft.Table, &d.soft.Guard
 	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread || c.Served, true
@@ -298,7 +262,7 @@ func (d *Device) Drops() Drops {
 // mss returns how many bytes of an RD message fit into one datagram.
 func (d *Device) mss() int {
 	n := d.datagram - longestHeader - ddp.UntaggedLen
-	if d.below == nil {
+	if d.net.below == nil {
 		n -= sealLen
 	}
 	return n
@@ -311,24 +275,24 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	if d.soft.Closed {
 		return 0, rdma.ErrClosed
 	}
-	if d.below != nil {
+	if d.net.below != nil {
 		return d.resolveBelow(a)
 	}
 	parsed, theirs, err := parseAddress(a)
 	if err != nil {
 		return 0, err
 	}
-	ends := match(d.paths, theirs)
+	ends := match(d.net.paths, theirs)
 	for i := range ends {
-		if s := d.socketOf(i); !s.reaches(ends[i].addrPort) {
+		if s := d.net.socketOf(i); !s.reaches(ends[i].addrPort) {
 			return 0, fmt.Errorf("soft: %v cannot be reached from the socket on %v, which has another IP version; bind both to the same", ends[i].addrPort, s.local)
 		}
 	}
-	id := d.peerID(parsed.incarnation, parsed.pair, parsed.name, &ends[0].raw)
-	known := &d.peers[id]
+	id := d.peers.id(parsed.incarnation, parsed.pair, parsed.name, &ends[0].raw)
+	known := &d.peers.list[id]
 	known.resolved, known.at = true, ends[0].raw // it may have sent from another interface
-	if d.several() {
-		*d.endsOf(id) = ends
+	if d.net.several() {
+		*d.net.endsOf(id) = ends
 		for _, q := range d.pairs {
 			if q != nil && int(id) < len(q.peers) && q.peers[id] != nil {
 				q.reachPaths(q.peers[id])
@@ -342,49 +306,10 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 func (d *Device) NameOf(id rdma.PeerID) (name uint32, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if int(id) >= len(d.peers) {
+	if int(id) >= len(d.peers.list) {
 		return 0, false
 	}
-	return d.peers[id].name, true
-}
-
-// peerID returns the handle of a peer and creates one if needed.
-func (d *Device) peerID(l incarnation, pair uint16, name uint32, from *rawAddress) rdma.PeerID {
-	both := uint64(l)<<16 | uint64(pair)
-	if both == d.latest && len(d.peers) > 0 {
-		return d.latestID // consecutive datagrams often have the same sender
-	}
-	id, ok := d.known[both]
-	if !ok {
-		id = rdma.PeerID(len(d.peers))
-		d.known[both] = id
-		d.peers = append(d.peers, address{incarnation: l, pair: pair, name: name, at: *from})
-	}
-	d.latest, d.latestID = both, id
-	return id
-}
-
-// find returns the handle of a known peer.
-func (d *Device) find(l incarnation, pair uint16) (id rdma.PeerID, ok bool) {
-	both := uint64(l)<<16 | uint64(pair)
-	if both != d.latest || len(d.peers) == 0 {
-		if id, ok = d.known[both]; !ok {
-			return 0, false
-		}
-		d.latest, d.latestID = both, id
-	}
-	return d.latestID, true
-}
-
-// clock returns the time since the device was opened.
-func (d *Device) clock() time.Duration { return time.Since(d.start) }
-
-// tick reads the clock once per call: it can cost as much as a short message.
-func (d *Device) tick() {
-	if !d.ticked {
-		d.ticked = true
-		d.now = d.clock()
-	}
+	return d.peers.list[id].name, true
 }
 
 // progress processes arrivals and sends what may be sent. It processes at most a few
@@ -394,23 +319,23 @@ func (d *Device) tick() {
 // several times a microsecond, and reading the clock and checking each peer takes as
 // long as the system call.
 func (d *Device) progress() (came bool) {
-	d.ticked, d.shows = false, false
+	d.clock.fresh, d.polls.shows = false, false
 	came = d.receiveAll()
-	d.came = came
-	if came || d.idlePolls == 0 {
-		d.idlePolls = idlePollsPerService
-		for on := range d.sockets() {
-			d.socketOf(on).refusals(d.reject)
+	d.polls.arrived = came
+	if came || d.polls.idle == 0 {
+		d.polls.idle = idlePollsPerService
+		for on := range d.net.sockets() {
+			d.net.socketOf(on).refusals(d.reject)
 		}
-		if came || d.outbox.n > 0 || d.serviceDue() {
+		if came || d.outgoing.outbox.n > 0 || d.serviceDue() {
 			d.service()
 			d.flush()
-			if d.serviceAt = 0; !came {
-				d.serviceAt = d.nextTimer()
+			if d.polls.serviceAt = 0; !came {
+				d.polls.serviceAt = d.nextTimer()
 			}
 		}
 	}
-	d.idlePolls--
+	d.polls.idle--
 	return came
 }
 
@@ -433,7 +358,7 @@ func (d *Device) receiveDatagrams() (came bool) {
 		}
 		return came
 	}
-	from := d.socketOf(d.on)
+	from := d.net.socketOf(d.net.on)
 	if from.bulk > 0 { // each is processed while it is in the cache
 		for range bulkBatch {
 			if !d.receiveOne(from) {
@@ -467,9 +392,9 @@ func (d *Device) reject(at netip.AddrPort, process bool) {
 	if !process && d.peerTimeout > 0 {
 		return // a link may be repaired
 	}
-	for id := range d.peers {
-		a := &d.peers[id]
-		if a.at.addrPort() != at && !d.leadsTo(rdma.PeerID(id), at) {
+	for id := range d.peers.list {
+		a := &d.peers.list[id]
+		if a.at.addrPort() != at && !d.net.leadsTo(rdma.PeerID(id), at) {
 			continue
 		}
 		for _, q := range d.pairs {
@@ -482,64 +407,52 @@ func (d *Device) reject(at netip.AddrPort, process bool) {
 
 // receiveOne processes one datagram.
 func (d *Device) receiveOne(from *socket) bool {
-	if !d.fillBatch(1) {
+	if !d.incoming.fillBatch(1) {
 		return false
 	}
-	last := len(d.batch) - 1
-	s := d.batch[last]
+	last := len(d.incoming.batch) - 1
+	s := d.incoming.batch[last]
 	if !from.receiveOne(s) {
 		return false
 	}
 	race.OrderAfterReceiving()
 	if d.takeIn(s) {
-		d.batch[last] = nil // the slot is kept
-		d.batch = d.batch[:last]
+		d.incoming.batch[last] = nil // the slot is kept
+		d.incoming.batch = d.incoming.batch[:last]
 	}
 	return true
-}
-
-// fillBatch takes slots for n datagrams and reports whether there is at least one.
-func (d *Device) fillBatch(n int) bool {
-	for len(d.batch) < n {
-		s := d.store.take()
-		if s == nil {
-			break
-		}
-		d.batch = append(d.batch, s)
-	}
-	return len(d.batch) > 0
 }
 
 // receive processes one batch of datagrams and returns how many kernel messages it had.
 func (d *Device) receive(from *socket) int {
 	most := from.maxMessages()
-	d.fillBatch(most)
-	n := from.receive(d.batch[:min(most, len(d.batch))])
+	d.incoming.fillBatch(most)
+	n := from.receive(d.incoming.batch[:min(most, len(d.incoming.batch))])
 	if n > 0 {
 		race.OrderAfterReceiving()
 	}
-	for i, s := range d.batch[:n] {
+	for i, s := range d.incoming.batch[:n] {
 		if !d.takeIn(s) {
 			continue
 		}
-		d.batch[i] = nil // the slot is kept
+		d.incoming.batch[i] = nil // the slot is kept
 	}
-	kept := d.batch[:0]
-	for _, s := range d.batch {
+	kept := d.incoming.batch[:0]
+	for _, s := range d.incoming.batch {
 		if s != nil {
 			kept = append(kept, s)
 		}
 	}
-	d.batch = kept
+	d.incoming.batch = kept
 	return n
 }
 
 // service does what is due for every busy peer.
 func (d *Device) service() {
-	d.returned = false
+	d.polls.returned = false
 	for _, q := range d.pairs {
 		if q != nil && q.working() {
-			d.tick()
+			d.clock.tick()
 			q.service()
 		}
 	}
@@ -558,5 +471,5 @@ func (d *Device) Close() error {
 		}
 	}
 	d.soft.Close()
-	return d.closeSockets()
+	return d.net.close()
 }

@@ -75,7 +75,7 @@ func (s *testNode) resolve(t *testing.T, other *testNode) rdma.PeerID {
 func TestForeignDatagramsDropped(t *testing.T) {
 	ours := newTestNode(t, Config{})
 	theirs := newTestNode(t, Config{JobKey: []byte("another job")})
-	scanner, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(ours.socket.local))
+	scanner, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(ours.net.first.local))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestForeignDatagramsDropped(t *testing.T) {
 			break
 		}
 	}
-	if len(ours.known) != 0 || len(ours.pairs[1].peers) != 0 {
+	if len(ours.peers.known) != 0 || len(ours.pairs[1].peers) != 0 {
 		t.Error("state was allocated for a foreign datagram")
 	}
 	if !drops() {
@@ -112,7 +112,7 @@ func (s *testNode) outstanding() bool { return s.qp.Pending() > 0 }
 // TestEarlierIncarnationDropped starts a process on the port of one that has ended.
 func TestEarlierIncarnationDropped(t *testing.T) {
 	first := newTestNode(t, Config{})
-	port := first.socket.local
+	port := first.net.first.local
 	peer := newTestNode(t, Config{})
 	old := peer.resolve(t, first)
 	if err := first.Close(); err != nil {
@@ -123,8 +123,8 @@ func TestEarlierIncarnationDropped(t *testing.T) {
 	if c, ok := second.poll(50 * time.Millisecond); ok {
 		t.Errorf("a message for the first process reaches the second: %+v", c)
 	}
-	if d := second.Drops(); d.Astray == 0 || len(second.known) != 0 {
-		t.Errorf("the second process has drops %+v and %d peers", d, len(second.known))
+	if d := second.Drops(); d.Astray == 0 || len(second.peers.known) != 0 {
+		t.Errorf("the second process has drops %+v and %d peers", d, len(second.peers.known))
 	}
 	now := peer.resolve(t, second)
 	if now == old {
@@ -249,7 +249,7 @@ func TestStoppedProcessKeepsItsPeers(t *testing.T) {
 		b.poll(20 * time.Millisecond) // sends the ack
 	}
 	a.mu.Lock()
-	a.start = a.start.Add(-time.Minute)
+	a.clock.start = a.clock.start.Add(-time.Minute)
 	a.mu.Unlock()
 	for deadline := time.Now().Add(5 * time.Second); a.outstanding() && time.Now().Before(deadline); {
 		if c, ok := a.poll(0); ok && c.Status != rdma.StatusOK {

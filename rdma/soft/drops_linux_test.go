@@ -15,7 +15,7 @@ func TestKernelDrops(t *testing.T) {
 	}
 	// The file of the running kernel has a line for the socket of a device.
 	a := newTestNode(t, Config{})
-	if n := a.socket.kernelDrops(); n != 0 {
+	if n := a.net.first.kernelDrops(); n != 0 {
 		t.Errorf("%d drops of a new socket", n)
 	}
 }

@@ -30,7 +30,7 @@ func tap(t *testing.T, s, other *testNode) (*wiretap, rdma.PeerID) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // nothing depends on it
-	w := &wiretap{conn, other.socket.local}
+	w := &wiretap{conn, other.net.first.local}
 	here := conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	_, rest, _ := strings.Cut(string(other.qp.Addr()), "/")
 	id, err := s.Resolve(rdma.Addr(here.String() + "/" + rest))
@@ -146,7 +146,7 @@ func wholeEncryptedRun(t *testing.T, spoil int) map[int]bool {
 	t.Helper()
 	c := Config{Datagram: ethernetDatagram, Encrypt: true, NoThread: true}
 	a, b := newTestNode(t, c), newTestNode(t, c)
-	if !a.socket.runs() {
+	if !a.net.first.runs() {
 		t.Skip("this kernel has no UDP_SEGMENT")
 	}
 	to := a.resolve(t, b)
@@ -160,7 +160,7 @@ func wholeEncryptedRun(t *testing.T, spoil int) map[int]bool {
 	}
 	runs, again := 0, map[int]bool{}
 	var sequence reliable.Sequence
-	a.disturb = func(o *outbox) {
+	a.outgoing.disturb = func(o *outbox) {
 		for i := range o.packets[:o.n] {
 			l := &o.packets[i]
 			if l.index.count == 1 && runs > 0 && l.index.sequence == sequence {
@@ -175,7 +175,7 @@ func wholeEncryptedRun(t *testing.T, spoil int) map[int]bool {
 			}
 			b.mu.Lock()
 			for rest := bytes.Clone(l.data); len(rest) > 0; {
-				rest = rest[b.takeRun(&b.part, rest, l.wire()):]
+				rest = rest[b.takeRun(&b.incoming.part, rest, l.wire()):]
 			}
 			if p := b.qp.(*pair).peers[0]; (p.reorderBuffer == nil) != (spoil < 0) {
 				t.Errorf("packet %d changed: collected: %v", spoil, p.reorderBuffer != nil)

@@ -100,8 +100,8 @@ func newVictim(t testing.TB) *victim {
 	if v.mr, err = v.Register(v.arena[regionAt:regionAt+regionSize], rdma.RemoteWrite|rdma.RemoteRead); err != nil {
 		t.Fatal(err)
 	}
-	at := rawOf(v.socket.local)
-	peer := v.peerID(v.peerKeys.incarnation, 1, 0, &at)
+	at := rawOf(v.net.first.local)
+	peer := v.peers.id(v.peerKeys.incarnation, 1, 0, &at)
 	body := make([]byte, 2000) // several datagrams
 	v.post(t, 0, rdma.SendWR{ID: 1, Op: rdma.OpSend, Peer: peer, Body: rdma.MemOf(body)})
 	v.post(t, 0, rdma.SendWR{ID: 2, Op: rdma.OpWrite, Peer: peer, Body: rdma.MemOf(body), RKey: 1})
@@ -161,7 +161,7 @@ func FuzzDatagrams(f *testing.F) {
 			content := bytes.Clone(input[3 : 3+size])
 			input = input[3+size:]
 			if what&timePasses != 0 {
-				v.now += 2 * recordSilent
+				v.clock.now += 2 * recordSilent
 			}
 			if len(content) >= headerLen && what&nothingMade == 0 {
 				v.correct(content, what&forUD != 0, what&realTag != 0, what&realSink != 0)
@@ -170,11 +170,11 @@ func FuzzDatagrams(f *testing.F) {
 				continue // too short to be sealed
 			}
 			v.mu.Lock()
-			s := v.store.take()
+			s := v.incoming.store.take()
 			s.n = copy(s.data, v.peerKeys.seal(content))
-			s.from = rawOf(v.socket.local)
+			s.from = rawOf(v.net.first.local)
 			if !v.arrive(s) {
-				v.store.giveBack(s)
+				v.incoming.store.giveBack(s)
 			}
 			v.service()
 			v.flush()

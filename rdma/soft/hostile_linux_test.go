@@ -70,9 +70,9 @@ func FuzzSegments(f *testing.F) {
 			}
 			h := header{kind: kindSegment, to: q.number, from: 1, toIncarnation: d.keys.incarnation, number: reliable.Number(number), sequence: reliable.Sequence(number)}
 			peerKeys.stampHeader(&h)
-			s := d.store.take()
+			s := d.incoming.store.take()
 			s.n = copy(s.data, peerKeys.seal(append(h.append(nil), segment...)))
-			s.from = rawOf(d.socket.local)
+			s.from = rawOf(d.net.first.local)
 			d.arrive(s)
 		}
 		d.service()
@@ -94,10 +94,10 @@ func TestIdlePeersAreSmallInMemory(t *testing.T) {
 		return m.HeapAlloc
 	}
 	const peers = 10000
-	at := rawOf(d.socket.local)
+	at := rawOf(d.net.first.local)
 	before := heap()
 	for i := range peers {
-		q.peer(d.peerID(incarnation(1+i), 1, uint32(i), &at))
+		q.peer(d.peers.id(incarnation(1+i), 1, uint32(i), &at))
 	}
 	each := int(heap()-before) / peers
 	t.Logf("%d bytes each", each)

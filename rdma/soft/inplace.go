@@ -52,13 +52,13 @@ type inPlace struct {
 
 // expects reports whether the next datagram may be receivable in place.
 func (d *Device) expects() bool {
-	return (d.inPlace.reads > 0 || d.inPlace.midway) && !d.several() && d.socket.peeks()
+	return (d.inPlace.reads > 0 || d.inPlace.midway) && !d.net.several() && d.net.first.peeks()
 }
 
 // canReceiveInPlace reports whether datagrams of this device can be received in place
 // at all.
 func (d *Device) canReceiveInPlace() bool {
-	return d.below == nil && d.mss() >= inPlaceMin && !d.keys.encrypt && !d.several() && d.socket.peeks()
+	return d.net.below == nil && d.mss() >= inPlaceMin && !d.keys.encrypt && !d.net.several() && d.net.first.peeks()
 }
 
 // note records what may follow a segment of a Read or Write.
@@ -81,21 +81,21 @@ func (d *Device) ends(one *request) {
 
 // receiveInPlace receives the next datagram, in place if possible.
 func (d *Device) receiveInPlace() bool {
-	if !d.fillBatch(1) {
+	if !d.incoming.fillBatch(1) {
 		return false
 	}
 	looked := d.inPlace.looked[:]
-	n, whole := d.socket.look(looked)
+	n, whole := d.net.first.look(looked)
 	if whole == 0 {
 		return false
 	}
 	target, front, sink := d.targetOf(looked[:n], whole)
 	if target == nil || !sink && !d.genuine(whole) {
-		return d.receiveOne(d.socket)
+		return d.receiveOne(d.net.first)
 	}
-	last := len(d.batch) - 1
-	s := d.batch[last]
-	if !d.socket.receiveInto(s, front, target) {
+	last := len(d.incoming.batch) - 1
+	s := d.incoming.batch[last]
+	if !d.net.first.receiveInto(s, front, target) {
 		return false
 	}
 	race.OrderAfterReceiving()
@@ -115,8 +115,8 @@ func (d *Device) receiveInPlace() bool {
 	d.traffic.received++
 	d.inPlace.count++
 	q := d.pairs[h.to]
-	d.tick()
-	q.receiveRD(s, q.peers[d.latestID], h)
+	d.clock.tick()
+	q.receiveRD(s, q.peers[d.peers.latestID], h)
 	s.placed = nil
 	return true
 }
@@ -125,7 +125,7 @@ func (d *Device) receiveInPlace() bool {
 // of the job.
 func (d *Device) genuine(whole int) bool {
 	k, at := d.keys, &d.inPlace
-	if !d.socket.lookAt(whole-sealLen, at.seal[:]) {
+	if !d.net.first.lookAt(whole-sealLen, at.seal[:]) {
 		return false
 	}
 	copy(k.coming[:], at.looked[:])
@@ -153,7 +153,7 @@ func (d *Device) targetOf(looked []byte, whole int) (target []byte, front int, s
 		return nil, 0, false
 	}
 	q := d.pairs[h.to]
-	id, known := d.find(h.fromIncarnation, h.from)
+	id, known := d.peers.find(h.fromIncarnation, h.from)
 	if !known || q.kind != rdma.RD || int(id) >= len(q.peers) || q.peers[id] == nil {
 		return nil, 0, false
 	}
@@ -170,7 +170,7 @@ func (d *Device) targetOf(looked []byte, whole int) (target []byte, front int, s
 		return nil, 0, false
 	}
 	switch {
-	case tagged.Op == ddp.Write && p.refused == ddp.NoFault && !d.guard.Bars(p.strikes, d.peers[id].resolved):
+	case tagged.Op == ddp.Write && p.refused == ddp.NoFault && !d.guard.Bars(p.strikes, d.peers.list[id].resolved):
 		target, fault = d.table.Placement(domain, streamOf(p), tagged.Tag, tagged.TO, uint64(length))
 		if fault != ddp.NoFault {
 			return nil, 0, false

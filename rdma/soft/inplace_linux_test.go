@@ -37,7 +37,7 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 				sends, receives = responses, requests
 			}
 			longs := 0
-			sends.disturb = byPacket(sends, func(o *outbox) {
+			sends.outgoing.disturb = byPacket(sends, func(o *outbox) {
 				for i := range o.packets[:o.n] {
 					if l := &o.packets[i]; len(l.data) > inPlaceMin {
 						if longs == v.spoil {
@@ -128,7 +128,7 @@ func TestForgedDatagramInPlace(t *testing.T) {
 		}
 		defer func() { _ = responses.Deregister(reg) }() // the test is over
 		longs := 0
-		requests.disturb = byPacket(requests, func(o *outbox) {
+		requests.outgoing.disturb = byPacket(requests, func(o *outbox) {
 			for i := range o.packets[:o.n] {
 				l := &o.packets[i]
 				if len(l.data) <= inPlaceMin {

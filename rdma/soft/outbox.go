@@ -56,14 +56,25 @@ func (l *packet) keep() {
 
 // seal appends the payload and seals the packet.
 func (d *Device) seal(l *packet, front, bytes []byte) {
-	if len(bytes) < gatherAbove || d.keys.encrypt || d.below != nil && len(front) > rdma.HeadMax {
+	if len(bytes) < gatherAbove || d.keys.encrypt || d.net.below != nil && len(front) > rdma.HeadMax {
 		l.data, l.body = d.keys.seal(append(front, bytes...)), nil
 		return
 	}
-	if l.data, l.body = front, bytes; d.below != nil {
+	if l.data, l.body = front, bytes; d.net.below != nil {
 		return
 	}
 	d.keys.sealGathered(front, bytes, &l.seal)
+}
+
+// sendSide is the memory of what the device sends.
+type sendSide struct {
+	outbox     outbox
+	windowPool *windowPool // of all peers
+	spare      []*message
+	bodies     bodies
+	image      []byte // the packets of the next run to send, if the device encrypts
+	// disturb simulates network faults in tests.
+	disturb func(*outbox)
 }
 
 type outbox struct {
@@ -82,18 +93,18 @@ func newOutbox(longest int) (o outbox) {
 
 // nextPacket returns the next free packet, or nil when the kernel accepts no more.
 func (d *Device) nextPacket() *packet {
-	if d.outbox.n == batchSize {
-		if d.flush(); d.outbox.n == batchSize {
+	if d.outgoing.outbox.n == batchSize {
+		if d.flush(); d.outgoing.outbox.n == batchSize {
 			return nil
 		}
 	}
-	d.outbox.n++
-	return &d.outbox.packets[d.outbox.n-1]
+	d.outgoing.outbox.n++
+	return &d.outgoing.outbox.packets[d.outgoing.outbox.n-1]
 }
 
 // begin addresses a packet and writes the header into it.
 func (d *Device) begin(l *packet, h *header, from uint16, to rdma.PeerID) []byte {
-	a := &d.peers[to]
+	a := &d.peers.list[to]
 	d.address(l, to, int(h.path))
 	h.to, h.from, h.toIncarnation, h.name = a.pair, from, a.incarnation, d.name
 	h.serial, h.fromIncarnation = d.serial(), d.keys.incarnation
@@ -112,8 +123,8 @@ func (d *Device) serial() uint64 {
 // address addresses a packet on a path, or on the first one if it is not known where the
 // path leads.
 func (d *Device) address(l *packet, to rdma.PeerID, on int) {
-	l.to, l.on, l.addressKnown, l.index = d.peers[to].at, 0, false, runIndex{}
-	if !d.several() {
+	l.to, l.on, l.addressKnown, l.index = d.peers.list[to].at, 0, false, runIndex{}
+	if !d.net.several() {
 		return
 	}
 	if at := d.endpointOf(to, on); at != nil {
@@ -131,16 +142,16 @@ func appendDDP(b []byte, h *ddp.Header) []byte {
 // flush hands the packets to the kernel. What the kernel does not accept now stays.
 // What it rejects permanently is dropped, and RD treats it as lost.
 func (d *Device) flush() {
-	o := &d.outbox
-	if d.disturb != nil {
-		d.disturb(o)
+	o := &d.outgoing.outbox
+	if d.outgoing.disturb != nil {
+		d.outgoing.disturb(o)
 	}
 	if o.n == 0 {
 		return
 	}
 	o.most = max(o.most, o.n)
 	race.OrderBeforeSending()
-	if d.several() {
+	if d.net.several() {
 		o.arrangePackets()
 	}
 	done := d.sendPackets()
@@ -149,23 +160,23 @@ func (d *Device) flush() {
 		o.packets[i-done], o.packets[i] = o.packets[i], o.packets[i-done]
 	}
 	o.n -= done
-	if !d.runs() {
-		d.windowPool.MaxRun = 1
+	if !d.net.runs() {
+		d.outgoing.windowPool.MaxRun = 1
 	}
 }
 
 // sendPackets hands packets to the kernel until it accepts no more, and returns how many are
 // done.
 func (d *Device) sendPackets() (done int) {
-	o := &d.outbox
+	o := &d.outgoing.outbox
 	for done < o.n {
-		s, end := d.socket, o.n
-		if d.several() {
-			s, end = d.socketOf(int(o.packets[done].on)), done+together(o.packets[done:o.n])
+		s, end := d.net.first, o.n
+		if d.net.several() {
+			s, end = d.net.socketOf(int(o.packets[done].on)), done+together(o.packets[done:o.n])
 		}
 		n, full := 0, false
-		if d.below != nil {
-			n, full = d.below.send(o.packets[done:end])
+		if d.net.below != nil {
+			n, full = d.net.below.send(o.packets[done:end])
 		} else {
 			n, full = s.send(o.packets[done:end])
 		}
@@ -188,24 +199,24 @@ func (d *Device) sendPackets() (done int) {
 const messageBlock = 64
 
 // newMessage returns a free message and allocates more if there is none.
-func (d *Device) newMessage() *message {
-	if len(d.spare) == 0 {
+func (s *sendSide) newMessage() *message {
+	if len(s.spare) == 0 {
 		block := make([]message, messageBlock)
 		for i := range block {
-			d.spare = append(d.spare, &block[i])
+			s.spare = append(s.spare, &block[i])
 		}
 	}
-	last := len(d.spare) - 1
-	m := d.spare[last]
-	d.spare = d.spare[:last]
+	last := len(s.spare) - 1
+	m := s.spare[last]
+	s.spare = s.spare[:last]
 	return m
 }
 
 // freeMessage returns a message to the free list, without the user's memory.
-func (d *Device) freeMessage(m *message) {
+func (s *sendSide) freeMessage(m *message) {
 	m.Info.body, m.Following, m.DelayAck, m.Yields = rdma.Mem{}, nil, false, false
-	d.releaseBody(m)
-	d.spare = append(d.spare, m)
+	s.releaseBody(m)
+	s.spare = append(s.spare, m)
 }
 
 // appendTo appends the part of [offset, offset+n) that is in the head, and returns the

@@ -100,9 +100,9 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		return 0, rdma.ErrClosed
 	}
 	d.soft.Called()
-	d.serviceAt = 0
-	if d.ticked = false; q.kind != rdma.UD {
-		d.tick()
+	d.polls.serviceAt = 0
+	if d.clock.fresh = false; q.kind != rdma.UD {
+		d.clock.tick()
 	}
 	for i := range wrs {
 		if err = q.check(&wrs[i]); err != nil {
@@ -124,7 +124,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		n++
 	}
 	d.flush()
-	d.copyBodies()
+	d.outgoing.copyBodies()
 	if d.soft.Waiting() && (n > 0 || err != nil) {
 		d.soft.WakeAll() // waiters do not know about the new timers
 	}
@@ -136,10 +136,10 @@ func (q *pair) check(wr *rdma.SendWR) error {
 	switch {
 	case wr.Op != rdma.OpSend && (q.kind == rdma.UD) != (wr.Op == rdma.OpWriteRecord):
 		return fmt.Errorf("soft: operation %v: %w", wr.Op, rdma.ErrUnsupported)
-	case int(wr.Peer) >= len(q.dev.peers):
+	case int(wr.Peer) >= len(q.dev.peers.list):
 		return fmt.Errorf("soft: no peer has the handle %d; use one that Resolve or a completion returned", wr.Peer)
 	case wr.Op == rdma.OpWriteRecord && wr.Body.Len() > maxPieces*q.dev.recordCut():
-		return fmt.Errorf("soft: a write-record of %d bytes for %v is longer than %d datagrams carry; split it", wr.Body.Len(), &q.dev.peers[wr.Peer], maxPieces)
+		return fmt.Errorf("soft: a write-record of %d bytes for %v is longer than %d datagrams carry; split it", wr.Body.Len(), &q.dev.peers.list[wr.Peer], maxPieces)
 	}
 	return q.dev.soft.CheckSend(wr, &q.dev.attr)
 }
@@ -173,9 +173,9 @@ func (q *pair) take(wr *rdma.SendWR) error {
 		q.refusePost(p, wr)
 		return nil
 	}
-	m := d.newMessage()
-	if !d.attachBody(m, wr) {
-		d.freeMessage(m)
+	m := d.outgoing.newMessage()
+	if !d.outgoing.attachBody(m, wr) {
+		d.outgoing.freeMessage(m)
 		return rdma.ErrAgain
 	}
 	m.Overhead = untaggedOverhead
@@ -202,7 +202,7 @@ func (q *pair) refusePost(p *peer, wr *rdma.SendWR) {
 // delayed. It may not where much is pending: the copies would use up the memory for
 // them.
 func (q *pair) mayDelayAck(p *peer, m *message) bool {
-	return m.Length <= delayAckMax && q.pending < q.depth/4 && p.LossFree(q.dev.now)
+	return m.Length <= delayAckMax && q.pending < q.depth/4 && p.LossFree(q.dev.clock.now)
 }
 
 func sendOpcode(f rdma.Flags) ddp.Opcode {
@@ -218,10 +218,10 @@ func (q *pair) peer(id rdma.PeerID) *peer {
 		q.peers = append(q.peers, nil)
 	}
 	if q.peers[id] == nil {
-		p := newPeer(q.dev.windowPool)
+		p := newPeer(q.dev.outgoing.windowPool)
 		p.id = id
 		q.reachPaths(&p)
-		p.tokenKnown = q.dev.below != nil // it sends no runs
+		p.tokenKnown = q.dev.net.below != nil // it sends no runs
 		q.peers[id] = &p
 	}
 	return q.peers[id]
@@ -240,11 +240,11 @@ func (q *pair) working() bool { return len(q.busy)+len(q.leaving)+len(q.records)
 
 // service drives the peers on the busy list.
 func (q *pair) service() {
-	now := q.dev.now
+	now := q.dev.clock.now
 	q.flushRecords()
 	// After a stop of this process, more of a message, or acks of other peers, may still be in
 	// the socket.
-	quiet := !q.dev.came
+	quiet := !q.dev.polls.arrived
 	if quiet {
 		q.expireRecords(now)
 	}
@@ -277,7 +277,7 @@ func (q *pair) service() {
 
 // sendAcks sends the acks that are due, or a probe.
 func (q *pair) sendAcks(p *peer) {
-	now, due := q.dev.now, false
+	now, due := q.dev.clock.now, false
 	for k := range p.Paths() {
 		if !p.AckDue(now, k) {
 			continue
@@ -299,10 +299,10 @@ func (q *pair) sendAcks(p *peer) {
 // completions to the application, and its reply may carry the ack. The next call does
 // not defer.
 func (d *Device) defersAck(p *peer, k int) bool {
-	if !d.shows || p.AckFull(k) {
+	if !d.polls.shows || p.AckFull(k) {
 		return false
 	}
-	d.idlePolls = 1
+	d.polls.idle = 1
 	return true
 }
 
@@ -313,14 +313,14 @@ func (q *pair) flushPeer(p *peer) {
 		if l == nil {
 			return // the kernel accepts no more; segment only what has a slot
 		}
-		on := p.Pick(q.dev.now)
+		on := p.Pick(q.dev.clock.now)
 		if on < 0 {
-			q.dev.outbox.n--
+			q.dev.outgoing.outbox.n--
 			return
 		}
-		seg, more := p.Next(q.dev.now, on, p.ackRoom(on))
+		seg, more := p.Next(q.dev.clock.now, on, p.ackRoom(on))
 		if !more {
-			q.dev.outbox.n--
+			q.dev.outgoing.outbox.n--
 			return
 		}
 		if seg.Packets > 1 {
@@ -330,7 +330,7 @@ func (q *pair) flushPeer(p *peer) {
 		}
 		if seg.Packets >= longRun && !seg.Lone {
 			q.dev.flush() // it is still in the cache, and the peer can begin
-			q.dev.now = q.dev.clock()
+			q.dev.clock.read()
 		}
 	}
 }
@@ -342,9 +342,9 @@ func (q *pair) flushPeer(p *peer) {
 func (q *pair) writeSegment(l *packet, p *peer, seg *transmission, on int) {
 	d, m := q.dev, seg.Message
 	h := header{kind: kindSegment, path: uint8(on), urgent: seg.Urgent, delayAck: seg.DelayAck, number: seg.Number, sequence: seg.Sequence}
-	if k := p.pendingAck(on); k >= 0 && (seg.Ack || seg.Packets == 1 && (seg.Last || p.AckDue(d.now, k))) {
+	if k := p.pendingAck(on); k >= 0 && (seg.Ack || seg.Packets == 1 && (seg.Last || p.AckDue(d.clock.now, k))) {
 		h.hasAck = true
-		p.WriteAck(d.now, k, &h.ack, piggybackWords)
+		p.WriteAck(d.clock.now, k, &h.ack, piggybackWords)
 	}
 	b := d.begin(l, &h, q.number, p.id)
 	l.addressKnown = p.AddressKnown()
@@ -385,7 +385,7 @@ func (q *pair) writeAck(p *peer, k, on int, as kind, urgent bool) {
 		return // the ack stays pending
 	}
 	h := header{kind: as, path: uint8(on), hasAck: true, urgent: urgent}
-	p.WriteAck(q.dev.now, k, &h.ack, reliable.MaxWords)
+	p.WriteAck(q.dev.clock.now, k, &h.ack, reliable.MaxWords)
 	b := q.dev.begin(l, &h, q.number, p.id)
 	l.addressKnown = p.AddressKnown()
 	q.dev.seal(l, b, nil)
@@ -402,7 +402,7 @@ func (q *pair) finish(m *message, p *peer, status rdma.Status) {
 		case roleResponse:
 			p.responses--
 		}
-		q.dev.freeMessage(m)
+		q.dev.outgoing.freeMessage(m)
 		m = following
 	}
 }
@@ -424,7 +424,7 @@ func (q *pair) giveUp(p *peer) {
 	if q.silences == nil {
 		q.silences = map[rdma.PeerID]time.Duration{}
 	}
-	q.silences[p.id], p.gone = q.dev.now-since, true
+	q.silences[p.id], p.gone = q.dev.clock.now-since, true
 	q.abandon(p, rdma.StatusPeerGone)
 	q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusPeerGone}, loan{})
 }
@@ -467,11 +467,11 @@ func (q *pair) shut() {
 		return
 	}
 	q.closed = true
-	d.now = d.clock()
+	d.clock.read()
 	for len(q.leaving) > 0 {
 		q.shiftLeaving(rdma.StatusFlushed)
 	}
-	if d.below != nil {
+	if d.net.below != nil {
 		q.sendClose()
 	}
 	for _, p := range q.peers {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/reliable"
+	base "github.com/muster-mpi/muster/rdma/internal/soft"
 )
 
 // Several paths. A device may have up to 8 sockets, each on an interface of its own: RD
@@ -23,38 +24,49 @@ type Path struct {
 	Network netip.Prefix   // of the interface: endpoints on one network are paired
 }
 
+// network is how datagrams reach the peers: by the socket of each path, or the device below.
+type network struct {
+	below     *carrier     // instead of sockets (carrier.go)
+	first     *socket      // of the first path
+	more      []*socket    // of further paths
+	paths     []Path       // empty without Config.Paths
+	endpoints [][]endpoint // by PeerID and path, if there are several
+	set       base.Set     // of all sockets, if there are several
+	on        int          // the path that is received from
+}
+
 // openPaths opens the sockets of all paths but the first.
 func (d *Device) openPaths(c *Config) error {
-	if d.paths = slices.Clone(c.Paths); len(d.paths) > 0 {
+	if d.net.paths = slices.Clone(c.Paths); len(d.net.paths) > 0 {
 		d.attr.Name, d.attr.Transports, d.attr.Ops = "rail", rdma.RD, rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead)
 	}
-	for i := 1; i < len(d.paths); i++ {
-		s, err := openSocket(d.paths[i].Bind, c.SocketBuffer)
+	for i := 1; i < len(d.net.paths); i++ {
+		s, err := openSocket(d.net.paths[i].Bind, c.SocketBuffer)
 		if err != nil {
-			return fmt.Errorf("soft: open a UDP socket on %v: %w", d.paths[i].Bind, err)
+			return fmt.Errorf("soft: open a UDP socket on %v: %w", d.net.paths[i].Bind, err)
 		}
 		if !c.NoRuns {
 			s.allowRuns(c.Datagram)
 		}
-		d.more = append(d.more, s)
+		d.net.more = append(d.net.more, s)
 	}
-	if len(d.more) == 0 {
+	if len(d.net.more) == 0 {
 		return nil
 	}
-	if !d.runs() {
-		d.windowPool.MaxRun = 1
+	if !d.net.runs() {
+		d.outgoing.windowPool.MaxRun = 1
 	}
 	// Reads and Writes use all paths.
 	for _, cost := range []*rdma.Cost{&d.attr.ReadCost, &d.attr.PutCost} {
-		cost.PerByte /= float64(len(d.paths))
+		cost.PerByte /= float64(len(d.net.paths))
 	}
-	if err := d.set.Open(); err != nil {
+	if err := d.net.set.Open(); err != nil {
 		return err
 	}
-	d.soft.SetSource(d.set.FD(), nil)
-	for i := range d.paths {
-		fd, _ := d.socketOf(i).source()
-		if err := d.set.Watch(fd, 0, readable); err != nil { // its file reports errors too: see noteTrouble
+	d.soft.SetSource(d.net.set.FD(), nil)
+	for i := range d.net.paths {
+		fd, _ := d.net.socketOf(i).source()
+		if err := d.net.set.Watch(fd, 0, readable); err != nil { // its file reports errors too: see noteTrouble
 			return err
 		}
 	}
@@ -62,48 +74,48 @@ func (d *Device) openPaths(c *Config) error {
 }
 
 // several reports whether the device has more than one path.
-func (d *Device) several() bool { return len(d.more) > 0 }
+func (n *network) several() bool { return len(n.more) > 0 }
 
 // socketOf returns the socket of a path.
-func (d *Device) socketOf(on int) *socket {
+func (n *network) socketOf(on int) *socket {
 	if on == 0 {
-		return d.socket
+		return n.first
 	}
-	return d.more[on-1]
+	return n.more[on-1]
 }
 
 // sockets returns their number.
-func (d *Device) sockets() int {
-	if d.below != nil {
+func (n *network) sockets() int {
+	if n.below != nil {
 		return 0
 	}
-	return 1 + len(d.more)
+	return 1 + len(n.more)
 }
 
-// closeSockets closes the sockets, or the device below.
-func (d *Device) closeSockets() error {
-	if d.below != nil {
-		return errors.Join(d.below.closeQueues(), d.below.dev.Close())
+// close closes the sockets, or the device below.
+func (n *network) close() error {
+	if n.below != nil {
+		return errors.Join(n.below.closeQueues(), n.below.dev.Close())
 	}
-	err := d.socket.close()
-	for _, s := range d.more {
+	err := n.first.close()
+	for _, s := range n.more {
 		_ = s.close() // the first error matters
 	}
-	if d.several() {
-		d.set.Close()
+	if n.several() {
+		n.set.Close()
 	}
 	return err
 }
 
 // receiveAll processes what has arrived on all paths.
 func (d *Device) receiveAll() (came bool) {
-	if d.below != nil {
+	if d.net.below != nil {
 		return d.receiveBelow()
 	}
-	d.on = 0
+	d.net.on = 0
 	came = d.receiveDatagrams()
-	for i := range d.more {
-		d.on = i + 1
+	for i := range d.net.more {
+		d.net.on = i + 1
 		came = d.receiveDatagrams() || came
 	}
 	return came
@@ -137,36 +149,36 @@ func match(ours []Path, theirs []endpoint) []endpoint {
 }
 
 // endsOf returns the endpoints of a peer, by path.
-func (d *Device) endsOf(id rdma.PeerID) *[]endpoint {
-	for int(id) >= len(d.endpoints) {
-		d.endpoints = append(d.endpoints, nil)
+func (n *network) endsOf(id rdma.PeerID) *[]endpoint {
+	for int(id) >= len(n.endpoints) {
+		n.endpoints = append(n.endpoints, nil)
 	}
-	return &d.endpoints[id]
+	return &n.endpoints[id]
 }
 
 // endpointOf returns where a path leads, nil if that is not known.
 func (d *Device) endpointOf(id rdma.PeerID, on int) *rawAddress {
-	if !d.several() {
-		return &d.peers[id].at
+	if !d.net.several() {
+		return &d.peers.list[id].at
 	}
-	if ends := *d.endsOf(id); on < len(ends) && ends[on].addrPort.IsValid() {
+	if ends := *d.net.endsOf(id); on < len(ends) && ends[on].addrPort.IsValid() {
 		return &ends[on].raw
 	}
 	return nil
 }
 
 // leadsTo reports whether a path to a peer leads to an address.
-func (d *Device) leadsTo(id rdma.PeerID, at netip.AddrPort) bool {
-	return d.several() && slices.ContainsFunc(*d.endsOf(id), func(e endpoint) bool { return e.addrPort == at })
+func (n *network) leadsTo(id rdma.PeerID, at netip.AddrPort) bool {
+	return n.several() && slices.ContainsFunc(*n.endsOf(id), func(e endpoint) bool { return e.addrPort == at })
 }
 
 // ownEndpoints returns our endpoints as an address has them.
 func (d *Device) ownEndpoints() string {
-	if d.below != nil {
-		return string(d.below.qp.Addr())
+	if d.net.below != nil {
+		return string(d.net.below.qp.Addr())
 	}
-	text := d.socket.local.String()
-	for _, s := range d.more {
+	text := d.net.first.local.String()
+	for _, s := range d.net.more {
 		text += "," + s.local.String()
 	}
 	return text
@@ -177,38 +189,38 @@ func (d *Device) ownEndpoints() string {
 // show where the path leads: from is nil.
 func (q *pair) heard(p *peer, from *rawAddress, path uint8) {
 	d := q.dev
-	if !d.several() && path == 0 {
+	if !d.net.several() && path == 0 {
 		return
 	}
 	if int(path) >= p.Paths() {
 		p.AddPaths(int(path) + 1)
-		for on := len(d.more) + 1; on < p.Paths(); on++ {
+		for on := len(d.net.more) + 1; on < p.Paths(); on++ {
 			p.Reach(on, false) // it is the peer's alone
 		}
 	}
-	p.SetVia(int(path), d.on)
-	p.Prefer(d.on)
-	if d.several() && from != nil && d.endpointOf(p.id, d.on) == nil {
-		ends := d.endsOf(p.id)
+	p.SetVia(int(path), d.net.on)
+	p.Prefer(d.net.on)
+	if d.net.several() && from != nil && d.endpointOf(p.id, d.net.on) == nil {
+		ends := d.net.endsOf(p.id)
 		if *ends == nil {
-			*ends = make([]endpoint, len(d.paths))
+			*ends = make([]endpoint, len(d.net.paths))
 		}
-		(*ends)[d.on] = endpoint{from.addrPort(), *from}
-		p.Reach(d.on, true)
+		(*ends)[d.net.on] = endpoint{from.addrPort(), *from}
+		p.Reach(d.net.on, true)
 	}
 }
 
 // reachPaths prepares a new peer for several paths.
 func (q *pair) reachPaths(p *peer) {
 	d := q.dev
-	if !d.several() {
+	if !d.net.several() {
 		return
 	}
-	p.AddPaths(len(d.paths))
-	for on := range d.paths {
+	p.AddPaths(len(d.net.paths))
+	for on := range d.net.paths {
 		p.Reach(on, d.endpointOf(p.id, on) != nil)
 	}
-	p.Prefer(firstPath(d.name, d.peers[p.id].name, len(d.paths)))
+	p.Prefer(firstPath(d.name, d.peers.list[p.id].name, len(d.net.paths)))
 }
 
 // firstPath returns the path on which two processes begin. Short messages stay on the path
@@ -242,13 +254,13 @@ func (p *peer) ackRoom(on int) int {
 }
 
 // runs reports whether runs can be sent on all paths.
-func (d *Device) runs() bool {
-	for on := range d.sockets() {
-		if !d.socketOf(on).runs() {
+func (n *network) runs() bool {
+	for on := range n.sockets() {
+		if !n.socketOf(on).runs() {
 			return false
 		}
 	}
-	return d.below == nil
+	return n.below == nil
 }
 
 // acksPending reports whether an ack is pending.
@@ -277,22 +289,22 @@ func together(list []packet) int {
 }
 
 // Rails returns the number of paths.
-func (d *Device) Rails() int { return 1 + len(d.more) }
+func (d *Device) Rails() int { return 1 + len(d.net.more) }
 
 // Counts returns the counts of each path, in the order of Config.Paths.
 func (d *Device) Counts() []reliable.PathCounts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.windowPool.Counts[:len(d.paths)])
+	return slices.Clone(d.outgoing.windowPool.Counts[:len(d.net.paths)])
 }
 
 // countPaths reports the counters of the paths.
 func (d *Device) countPaths(add func(name rdma.Counter, value uint64)) {
-	if !d.several() {
+	if !d.net.several() {
 		return
 	}
-	for i, c := range d.windowPool.Counts[:len(d.paths)] {
-		add(rdma.Counter("rail-bytes."+d.paths[i].Name), c.Bytes)
+	for i, c := range d.outgoing.windowPool.Counts[:len(d.net.paths)] {
+		add(rdma.Counter("rail-bytes."+d.net.paths[i].Name), c.Bytes)
 		add("rails.left", c.Left)
 		add("rails.back", c.Back)
 		add("rails.again", c.Again)
@@ -304,18 +316,18 @@ func (d *Device) countPaths(add func(name rdma.Counter, value uint64)) {
 func (d *Device) Paths(id rdma.PeerID) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if int(id) >= len(d.peers) {
+	if int(id) >= len(d.peers.list) {
 		return fmt.Sprintf("no peer has the handle %d", id)
 	}
 	var words []string
-	for i := range d.paths {
+	for i := range d.net.paths {
 		state := "not reached"
 		for _, q := range d.pairs {
 			if q != nil && int(id) < len(q.peers) && q.peers[id] != nil {
 				state = q.peers[id].PathState(i)
 			}
 		}
-		words = append(words, fmt.Sprintf("%s (%s)", d.paths[i].Name, state))
+		words = append(words, fmt.Sprintf("%s (%s)", d.net.paths[i].Name, state))
 	}
-	return fmt.Sprintf("peer %d over %s", d.peers[id].name, strings.Join(words, ", "))
+	return fmt.Sprintf("peer %d over %s", d.peers.list[id].name, strings.Join(words, ", "))
 }

@@ -70,7 +70,7 @@ func newParty(t *testing.T, node int, seed uint64) *party {
 		t.Fatal(err)
 	}
 	p.mu.Lock()
-	p.disturb = byPacket(p, p.hold)
+	p.outgoing.disturb = byPacket(p, p.hold)
 	p.mu.Unlock()
 	return p
 }

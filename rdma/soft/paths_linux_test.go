@@ -87,7 +87,7 @@ func TestConformanceOnFlakyPaths(t *testing.T) {
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Unconnected: "datagrams need no connection", Open: func(t testing.TB, k int) (list []rdma.Device) {
 			for i := range k {
 				d := openPaths(t, uint32(100+i), 2)
-				d.disturb = byPacket(d, dropOn(v.cut, &dropped))
+				d.outgoing.disturb = byPacket(d, dropOn(v.cut, &dropped))
 				list = append(list, d)
 			}
 			return list
@@ -144,8 +144,8 @@ func TestAddressesWithPaths(t *testing.T) {
 		t.Fatalf("%s is read as %v with %d endpoints, %v", d.qp.Addr(), &a, len(ends), err)
 	}
 	for i, e := range ends {
-		if e.addrPort != d.socketOf(i).local || e.raw.addrPort() != e.addrPort {
-			t.Errorf("endpoint %d is %v, the socket %v", i, e.addrPort, d.socketOf(i).local)
+		if e.addrPort != d.net.socketOf(i).local || e.raw.addrPort() != e.addrPort {
+			t.Errorf("endpoint %d is %v, the socket %v", i, e.addrPort, d.net.socketOf(i).local)
 		}
 	}
 	const rest = "/1/0123456789ab/0"
@@ -166,7 +166,7 @@ func TestRunsOnPaths(t *testing.T) {
 				nodes[i] = newTestNode(t, pathsConfig(uint32(i+1), 2))
 			}
 			a, b := nodes[0], nodes[1]
-			if !a.runs() {
+			if !a.net.runs() {
 				t.Skip("this kernel has no UDP_SEGMENT")
 			}
 			to := a.resolve(t, b)
@@ -174,7 +174,7 @@ func TestRunsOnPaths(t *testing.T) {
 			if cut {
 				seen := 0
 				a.mu.Lock()
-				a.disturb = byPacket(a, dropOn(func(path int) bool {
+				a.outgoing.disturb = byPacket(a, dropOn(func(path int) bool {
 					seen += path
 					return path == 1 && seen > 100
 				}, &dropped))
@@ -203,8 +203,8 @@ func TestRunsOnPaths(t *testing.T) {
 			if b.drops != (Drops{}) {
 				t.Errorf("datagrams were dropped: %+v", b.drops)
 			}
-			if b.partials != 0 {
-				t.Errorf("%d incomplete segments are left", b.partials)
+			if b.incoming.partials != 0 {
+				t.Errorf("%d incomplete segments are left", b.incoming.partials)
 			}
 			if cut {
 				if dropped.Load() == 0 {
@@ -212,9 +212,9 @@ func TestRunsOnPaths(t *testing.T) {
 				}
 				return
 			}
-			messages := a.socket.messages + a.more[0].messages
-			if a.socket.messages < 5 || a.more[0].messages < 5 || messages > a.traffic.sent/4 {
-				t.Errorf("%d datagrams were sent in %d and %d messages", a.traffic.sent, a.socket.messages, a.more[0].messages)
+			messages := a.net.first.messages + a.net.more[0].messages
+			if a.net.first.messages < 5 || a.net.more[0].messages < 5 || messages > a.traffic.sent/4 {
+				t.Errorf("%d datagrams were sent in %d and %d messages", a.traffic.sent, a.net.first.messages, a.net.more[0].messages)
 			}
 		})
 	}

@@ -34,7 +34,7 @@ func cutPaths(nodes ...*testNode) *atomic.Uint32 {
 	cut, dropped := new(atomic.Uint32), new(atomic.Int64)
 	for _, s := range nodes {
 		s.mu.Lock()
-		s.disturb = byPacket(s, dropOn(func(path int) bool { return cut.Load()>>path&1 != 0 }, dropped))
+		s.outgoing.disturb = byPacket(s, dropOn(func(path int) bool { return cut.Load()>>path&1 != 0 }, dropped))
 		s.mu.Unlock()
 	}
 	return cut

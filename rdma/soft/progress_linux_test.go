@@ -65,7 +65,7 @@ func TestBackgroundAccess(t *testing.T) {
 			if v.share > 0 {
 				for i, s := range []*testNode{a, b} {
 					s.mu.Lock()
-					s.disturb = byPacket(s, impair(v.share, uint64(i)))
+					s.outgoing.disturb = byPacket(s, impair(v.share, uint64(i)))
 					s.mu.Unlock()
 				}
 			}

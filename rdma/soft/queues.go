@@ -38,7 +38,7 @@ func (d *Device) NewCQ(int) (rdma.CQ, error) {
 }
 
 func (c *queue) push(done rdma.Completion, l loan) {
-	c.dev.shows = c.dev.polled
+	c.dev.polls.shows = c.dev.polls.polling
 	if l.from != nil {
 		c.Lend(done, l)
 	} else {
@@ -57,20 +57,20 @@ func (c *queue) Poll(out []rdma.Completion) int {
 	}
 	for _, l := range lent {
 		d.giveBack(l)
-		d.returned = true
+		d.polls.returned = true
 	}
-	d.polled = !c.IsBeside()
+	d.polls.polling = !c.IsBeside()
 	d.progress()
-	d.polled = false
+	d.polls.polling = false
 	return c.Take(out)
 }
 
 func (d *Device) giveBack(l loan) {
 	l.from.Lent--
 	if l.slot != nil {
-		d.store.giveBack(l.slot)
+		d.incoming.store.giveBack(l.slot)
 	} else {
-		d.joinBuffers.giveBack((*joinBuffer)(l.join))
+		d.incoming.joinBuffers.giveBack((*joinBuffer)(l.join))
 	}
 }
 
@@ -84,18 +84,18 @@ const (
 
 // sleep returns how long the device may sleep if nothing arrives.
 func (d *Device) sleep(limit time.Duration) time.Duration {
-	if d.returned && d.deliverable() {
-		d.idlePolls = 0 // so that the next Poll delivers it
+	if d.polls.returned && d.deliverable() {
+		d.polls.idle = 0 // so that the next Poll delivers it
 		return 0
 	}
 	longest, at := pollDelay(limit), d.wake()
-	if d.outbox.n > 0 {
-		at = min(at, d.clock()+sendRetryDelay)
+	if d.outgoing.outbox.n > 0 {
+		at = min(at, d.clock.elapsed()+sendRetryDelay)
 	}
 	if at != never {
-		limit = min(limit, at-d.clock())
+		limit = min(limit, at-d.clock.elapsed())
 	}
-	if d.below != nil {
+	if d.net.below != nil {
 		limit = d.sleepBelow(limit, longest)
 	}
 	return limit
@@ -103,19 +103,19 @@ func (d *Device) sleep(limit time.Duration) time.Duration {
 
 // awake ends a sleep, perhaps because of a timer.
 func (d *Device) awake() {
-	d.idlePolls = 0
-	if d.below != nil && d.below.file != nil {
-		d.below.file.Disarm()
+	d.polls.idle = 0
+	if d.net.below != nil && d.net.below.file != nil {
+		d.net.below.file.Disarm()
 	}
 }
 
 // progressBeside is progress for the progress thread.
 func (d *Device) progressBeside() time.Duration {
-	d.idlePolls = 0
-	if before := d.outbox.n; d.progress() || d.outbox.n < before {
+	d.polls.idle = 0
+	if before := d.outgoing.outbox.n; d.progress() || d.outgoing.outbox.n < before {
 		d.soft.MarkMoved() // there may be room for a post
 	}
-	if len(d.batch) == 0 && d.below == nil {
+	if len(d.incoming.batch) == 0 && d.net.below == nil {
 		return bufferWait
 	}
 	return 0
@@ -130,8 +130,8 @@ func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
 	defer d.mu.Unlock()
 	r := new(receiveQueue)
 	most := maxSlots
-	if d.below != nil {
-		most = d.below.most
+	if d.net.below != nil {
+		most = d.net.below.most
 	}
 	return r, d.soft.OpenSRQ(&r.SRQ, c, most/2)
 }
@@ -145,7 +145,7 @@ func (r *receiveQueue) take(cq *queue) (rdma.RecvWR, bool) {
 		return rdma.RecvWR{}, false
 	}
 	r.Lent++
-	return rdma.RecvWR{Body: rdma.MemOf(cq.dev.joinBuffers.take()[:])}, true
+	return rdma.RecvWR{Body: rdma.MemOf(cq.dev.incoming.joinBuffers.take()[:])}, true
 }
 
 // Register registers memory under an unguessable steering tag.

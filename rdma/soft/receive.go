@@ -11,6 +11,35 @@ import (
 // delivers datagrams from the reorder buffer, and deliver adds a segment to its message
 // and completes the message.
 
+// receiveSide is the memory of what the device receives.
+type receiveSide struct {
+	store  store            // slots for received datagrams
+	batch  []*slot          // to be filled next
+	part   slot             // one of several coalesced datagrams, while it is processed
+	opened header           // of the datagram that is processed
+	tokens map[uint32]owner // of peers that may send runs
+	// partFrom is the sender of the packets of encrypted runs in part.
+	partFrom incarnation
+	partials int // slots with incomplete segments
+
+	reorderBuffers freeList[reorderBuffer]
+	joinBuffers    freeList[joinBuffer]
+	joined         freeList[joining]
+	requests       freeList[requests]
+}
+
+// fillBatch takes slots for n datagrams and reports whether there is at least one.
+func (r *receiveSide) fillBatch(n int) bool {
+	for len(r.batch) < n {
+		s := r.store.take()
+		if s == nil {
+			break
+		}
+		r.batch = append(r.batch, s)
+	}
+	return len(r.batch) > 0
+}
+
 // takeIn processes the contents of a slot. It returns true if the slot is kept.
 func (d *Device) takeIn(s *slot) (kept bool) {
 	s.run, s.wire = 0, 0
@@ -34,8 +63,8 @@ func (d *Device) takeIn(s *slot) (kept bool) {
 // most are pieces of a message and are copied into it. A datagram that is kept gets its
 // own slot. All have the same length except the last.
 func (d *Device) divide(s *slot) {
-	d.store.fill(s)
-	one := &d.part
+	d.incoming.store.fill(s)
+	one := &d.incoming.part
 	one.from, one.part = s.from, true
 	for rest := s.data[:s.n]; len(rest) > 0; {
 		n := min(s.each, len(rest))
@@ -60,14 +89,14 @@ func (d *Device) arrive(s *slot) (kept bool) {
 	}
 	d.traffic.received += uint64(max(s.run, 1))
 	if !s.part {
-		d.store.fill(s)
+		d.incoming.store.fill(s)
 	}
 	q := d.pairs[h.to]
-	id := d.peerID(h.fromIncarnation, h.from, h.name, &s.from)
+	id := d.peers.id(h.fromIncarnation, h.from, h.name, &s.from)
 	if q.kind == rdma.UD {
 		return q.receiveUD(s, id, h)
 	}
-	d.tick()
+	d.clock.tick()
 	return q.receiveRD(s, q.peer(id), h)
 }
 
@@ -98,7 +127,7 @@ func (d *Device) open(s *slot) (h *header, ok bool) {
 		}
 		return nil, false
 	}
-	h = &d.opened
+	h = &d.incoming.opened
 	segment, err := h.parse(content)
 	if err != nil {
 		d.drops.Malformed++
@@ -121,7 +150,7 @@ func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicit
 // receiveRD processes an RD datagram. If s is a run with a corrupt packet, it is marked as
 // spoiled and nothing of it is accepted.
 func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
-	now := q.dev.now
+	now := q.dev.clock.now
 	if p.barred {
 		q.dev.drops.Barred++
 		return false
@@ -157,7 +186,7 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 
 // accept delivers a segment that has arrived, or keeps it for later.
 func (q *pair) accept(s *slot, p *peer, h *header) (kept bool) {
-	now, on, packets := q.dev.now, int(h.path), max(s.run, 1)
+	now, on, packets := q.dev.clock.now, int(h.path), max(s.run, 1)
 	switch p.Classify(h.sequence) {
 	case reliable.Beyond:
 		p.Refuse(now, on)
@@ -177,7 +206,7 @@ func (q *pair) accept(s *slot, p *peer, h *header) (kept bool) {
 		}
 	}
 	var own *slot
-	if !s.spoiled && q.dev.store.ample() {
+	if !s.spoiled && q.dev.incoming.store.ample() {
 		own = q.dev.own(s)
 	}
 	switch {
@@ -189,7 +218,7 @@ func (q *pair) accept(s *slot, p *peer, h *header) (kept bool) {
 		return false
 	}
 	if p.reorderBuffer == nil {
-		p.reorderBuffer = q.dev.reorderBuffers.take()
+		p.reorderBuffer = q.dev.incoming.reorderBuffers.take()
 	}
 	p.reorderBuffer[h.sequence%reliable.Window] = own
 	p.Accept(h.sequence)
@@ -207,13 +236,13 @@ func (q *pair) deliverReordered(p *peer) {
 			return
 		}
 		if !kept {
-			q.dev.store.giveBack(*at)
+			q.dev.incoming.store.giveBack(*at)
 		}
 		*at = nil
 		p.MarkDelivered()
 	}
 	if p.reorderBuffer != nil && !p.Waiting() && p.Complete() && p.partials == 0 {
-		q.dev.reorderBuffers.giveBack(p.reorderBuffer)
+		q.dev.incoming.reorderBuffers.giveBack(p.reorderBuffer)
 		p.reorderBuffer = nil
 	}
 }
@@ -248,7 +277,7 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 		if !ok {
 			return false, false
 		}
-		p.join = q.dev.joined.take()
+		p.join = q.dev.incoming.joined.take()
 		*p.join = joining{recv: recv}
 	}
 	j, length := p.join, s.length()-n
@@ -311,7 +340,7 @@ func (q *pair) deliverJoined(p *peer) {
 		l = loan{join: j.recv.Body.Bytes(), from: q.recv}
 	}
 	q.recvCQ.push(c, l)
-	q.dev.joined.giveBack(j)
+	q.dev.incoming.joined.giveBack(j)
 }
 
 // clear returns the memory that a closing queue pair holds for a peer.
@@ -321,7 +350,7 @@ func (q *pair) clear(p *peer) {
 	if p.reorderBuffer != nil {
 		for _, s := range p.reorderBuffer {
 			if s != nil {
-				d.store.giveBack(s)
+				d.incoming.store.giveBack(s)
 			}
 		}
 		p.reorderBuffer = nil
@@ -330,7 +359,7 @@ func (q *pair) clear(p *peer) {
 		if q.recv.Lends {
 			d.giveBack(loan{join: j.recv.Body.Bytes(), from: q.recv})
 		}
-		d.joined.giveBack(j)
+		d.incoming.joined.giveBack(j)
 		p.join = nil
 	}
 }

@@ -101,7 +101,7 @@ func (q *pair) receiveRecord(segment []byte, from rdma.PeerID, r *recordHeader) 
 		return
 	}
 	switch {
-	case d.guard.Bars(q.ended[from].strikes, d.peers[from].resolved):
+	case d.guard.Bars(q.ended[from].strikes, d.peers.list[from].resolved):
 		d.drops.Barred++
 		return
 	case q.ended[from].late(r.number):
@@ -124,7 +124,7 @@ func (q *pair) storeRecord(segment, payload []byte, from rdma.PeerID, r *recordH
 	var fault ddp.Fault
 	if r.total > 0 {
 		if mem, fault = d.table.Placement(domain, ddp.StreamID(from)+1, h.Tag, base, uint64(r.total)); fault != ddp.NoFault {
-			d.guard.Strike(&q.ended[from].strikes, d.peers[from].resolved, uint64(h.Tag))
+			d.guard.Strike(&q.ended[from].strikes, d.peers.list[from].resolved, uint64(h.Tag))
 		}
 	}
 	if fault == ddp.NoFault && i >= 0 && !q.records[i].continues(r, h.Tag, base) {
@@ -149,8 +149,8 @@ func (q *pair) storeRecord(segment, payload []byte, from rdma.PeerID, r *recordH
 		i = q.beginRecord(from, r, h.Tag, base)
 	}
 	one := q.records[i]
-	d.tick()
-	one.lastReceived = d.now
+	d.clock.tick()
+	one.lastReceived = d.clock.now
 	if word, bit := &one.pieces[r.index/64], uint64(1)<<(r.index%64); *word&bit == 0 {
 		*word |= bit
 		one.came++

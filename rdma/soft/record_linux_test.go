@@ -39,11 +39,11 @@ func (g *target) feed(h header, segment []byte) {
 	defer g.mu.Unlock()
 	h.to, h.from, h.toIncarnation = g.q.number, 1, g.keys.incarnation
 	g.peerKeys.stampHeader(&h)
-	s := g.store.take()
+	s := g.incoming.store.take()
 	s.n = copy(s.data, g.peerKeys.seal(append(h.append(nil), segment...)))
-	s.from = rawOf(g.socket.local)
+	s.from = rawOf(g.net.first.local)
 	if !g.arrive(s) {
-		g.store.giveBack(s)
+		g.incoming.store.giveBack(s)
 	}
 	g.flush()
 }
@@ -152,7 +152,7 @@ func TestWriteRecordOfPieces(t *testing.T) {
 // TestWriteRecordExpires checks that an incomplete message is completed after a while.
 func TestWriteRecordExpires(t *testing.T) {
 	g := newTarget(t, 100)
-	g.now = g.clock()
+	g.clock.read()
 	g.piece(1, 25, 2, 'a')
 	if got := g.completions(); len(got) > 0 {
 		t.Fatalf("got completions %q although the rest may be in flight", got)

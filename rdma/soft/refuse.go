@@ -45,7 +45,7 @@ func (b *budget) spend(now time.Duration) bool {
 // fault.
 func (q *pair) refuse(to rdma.PeerID, number uint32, fault ddp.Fault, raw []byte) {
 	d := q.dev
-	if d.tick(); !d.refusals.spend(d.now) {
+	if d.clock.tick(); !d.refusals.spend(d.clock.now) {
 		return
 	}
 	l := d.nextPacket()

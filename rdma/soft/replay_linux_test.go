@@ -41,9 +41,9 @@ func (r *recorder) write(h header, value byte) []byte {
 }
 
 func (r *recorder) arrive(datagram []byte) {
-	s := r.d.store.take()
+	s := r.d.incoming.store.take()
 	s.n = copy(s.data, datagram)
-	s.from = rawOf(r.d.socket.local)
+	s.from = rawOf(r.d.net.first.local)
 	r.d.arrive(s)
 }
 
@@ -51,8 +51,8 @@ func TestReplayAfterWrap(t *testing.T) {
 	mem := make([]byte, 1)
 	r := newRecorder(t, rdma.RD, mem)
 	first := uint32(1<<32 - 3)
-	at := rawOf(r.d.socket.local)
-	p := r.q.peer(r.d.peerID(r.keys.incarnation, 1, 0, &at))
+	at := rawOf(r.d.net.first.local)
+	p := r.q.peer(r.d.peers.id(r.keys.incarnation, 1, 0, &at))
 	p.StartAt(reliable.Sequence(first))
 	recorded := make([][]byte, 6)
 	for i := range recorded {

@@ -154,7 +154,7 @@ func (k *keyring) pad(x *runIndex) uint32 {
 
 // writeRun makes a packet of a segment with several packets, or of one that is lost.
 func (q *pair) writeRun(l *packet, p *peer, seg *transmission, on int) {
-	d, a := q.dev, &q.dev.peers[p.id]
+	d, a := q.dev, &q.dev.peers.list[p.id]
 	if seg.Lone {
 		if !q.repeatRun(l, p, seg, on) {
 			return
@@ -165,7 +165,7 @@ func (q *pair) writeRun(l *packet, p *peer, seg *transmission, on int) {
 	x := &l.index
 	*x = runIndex{
 		flags:   uint8(on) << pathShift,
-		packets: uint8(seg.Packets), count: uint8(seg.Packets), each: uint16(d.windowPool.Each),
+		packets: uint8(seg.Packets), count: uint8(seg.Packets), each: uint16(d.outgoing.windowPool.Each),
 		token: d.keys.token(d.keys.incarnation, q.number, a.incarnation, a.pair), number: seg.Number, sequence: seg.Sequence,
 	}
 	if seg.Urgent {

@@ -44,7 +44,7 @@ func (l *packet) wire() int {
 
 // encryptRun replaces the segment in a packet by the encrypted packets of its run.
 func (d *Device) encryptRun(l *packet) {
-	x, b := &l.index, d.image[:0]
+	x, b := &l.index, d.outgoing.image[:0]
 	x.flags |= flagEncrypted
 	for i := range int(x.count) {
 		at, from := len(b), len(b)+sealedAt
@@ -60,7 +60,7 @@ func (d *Device) encryptRun(l *packet) {
 		sealed := d.keys.epochs.seal(b[from:from], d.keys.nonce(d.keys.incarnation, serial), bytes, b[at:at+crcAt])
 		b = b[:from+len(sealed)]
 	}
-	d.image, l.data, l.body = l.data, b, nil
+	d.outgoing.image, l.data, l.body = l.data, b, nil
 }
 
 // nonce returns the nonce of a packet.
@@ -88,7 +88,7 @@ func (d *Device) wholeEncrypted(b []byte, each int) (length, packets int) {
 	if _, ok := first.parse(b[:alone]); !ok || first.position != 0 || first.flags&flagEncrypted == 0 {
 		return alone, 0
 	}
-	owner, known := d.tokens[first.token]
+	owner, known := d.incoming.tokens[first.token]
 	if !known || d.pairs[owner.pair] == nil {
 		return alone, 0
 	}
@@ -104,8 +104,8 @@ func (d *Device) wholeEncrypted(b []byte, each int) (length, packets int) {
 		}
 		at = end
 	}
-	d.partFrom = d.peers[owner.id].incarnation
-	if !d.keys.open(b[sealedAt:alone-tagLen], d.partFrom, b[:alone]) {
+	d.incoming.partFrom = d.peers.list[owner.id].incarnation
+	if !d.keys.open(b[sealedAt:alone-tagLen], d.incoming.partFrom, b[:alone]) {
 		return alone, 0
 	}
 	return at, int(first.packets)
@@ -114,7 +114,7 @@ func (d *Device) wholeEncrypted(b []byte, each int) (length, packets int) {
 // restore encrypts the first packet of a run again, as it was before wholeEncrypted.
 func (d *Device) restore(b []byte) {
 	text := b[sealedAt : len(b)-tagLen]
-	nonce := d.keys.nonce(d.partFrom, read48(b[indexLen:]))
+	nonce := d.keys.nonce(d.incoming.partFrom, read48(b[indexLen:]))
 	d.keys.epochs.received(epochOf(nonce)).Seal(text[:0], nonce, text, b[:crcAt])
 }
 
@@ -126,7 +126,7 @@ func (d *Device) putEncrypted(target []byte, s *slot, headers int) bool {
 	for at := s.wire; at < s.n; at += s.wire {
 		b := s.data[at:min(at+s.wire, s.n)]
 		n := len(b) - sealedAt - tagLen
-		if !d.keys.open(target[:n:n], d.partFrom, b) {
+		if !d.keys.open(target[:n:n], d.incoming.partFrom, b) {
 			s.spoiled = true
 			return false
 		}
@@ -141,7 +141,7 @@ func (d *Device) decryptPacket(s *slot, p *peer, x *runIndex, b []byte, at int, 
 		d.drops.Corrupt++
 		return false
 	}
-	serial, dst := read48(b[indexLen:]), d.image
+	serial, dst := read48(b[indexLen:]), d.outgoing.image
 	if fresh {
 		dst = s.data[at:]
 	}
@@ -149,7 +149,7 @@ func (d *Device) decryptPacket(s *slot, p *peer, x *runIndex, b []byte, at int, 
 		d.drops.Replayed++
 		return false
 	}
-	if !d.keys.open(dst, d.peers[p.id].incarnation, b) {
+	if !d.keys.open(dst, d.peers.list[p.id].incarnation, b) {
 		d.drops.Strangers++
 		return false
 	}

@@ -43,14 +43,14 @@ func TestRunsCarryAWrite(t *testing.T) {
 				v.config.Datagram = ethernetDatagram
 			}
 			a, b := newTestNode(t, v.config), newTestNode(t, v.config)
-			if a.socket.runUpTo == 0 && v.runs {
+			if a.net.first.runUpTo == 0 && v.runs {
 				t.Skip("this kernel has no UDP_SEGMENT")
 			}
 			to := a.resolve(t, b)
 			a.mu.Lock()
-			a.socket.refuses = v.refuses
+			a.net.first.refuses = v.refuses
 			if v.share > 0 {
-				a.disturb = byPacket(a, impair(v.share, 1))
+				a.outgoing.disturb = byPacket(a, impair(v.share, 1))
 			}
 			a.mu.Unlock()
 			source, target := make([]byte, 1<<20), make([]byte, 1<<20)
@@ -78,9 +78,9 @@ func TestRunsCarryAWrite(t *testing.T) {
 			}
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			sent, messages := a.traffic.sent, a.socket.messages
+			sent, messages := a.traffic.sent, a.net.first.messages
 			t.Logf("%d datagrams in %d messages; %d received", sent, messages, b.traffic.received)
-			if still := a.socket.runUpTo > 0; still != v.runs {
+			if still := a.net.first.runUpTo > 0; still != v.runs {
 				t.Errorf("runs in use at the end: %v, want %v", still, v.runs)
 			}
 			if v.runs && messages >= sent { // their length depends on load and losses
@@ -225,8 +225,8 @@ func TestReceiveRun(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			d, q := newTestPair(t, rdma.RD)
 			peerKeys := testKeyring(t, "the key of the test")
-			run := d.store.take()
-			run.n, run.from = 0, rawOf(d.socket.local)
+			run := d.incoming.store.take()
+			run.n, run.from = 0, rawOf(d.net.first.local)
 			for i := range 3 {
 				segment := make([]byte, ddp.UntaggedLen+100)
 				about := ddp.Header{Op: ddp.Send, Last: i == 2, QN: ddp.QueueSend, MSN: 1, MO: uint32(100 * i)}
@@ -241,7 +241,7 @@ func TestReceiveRun(t *testing.T) {
 				run.each = len(sealed)
 			}
 			if !v.room {
-				d.store.free, d.store.made = nil, maxSlots
+				d.incoming.store.free, d.incoming.store.made = nil, maxSlots
 			}
 			if d.takeIn(run) {
 				t.Error("the slot of the run is kept")

@@ -75,9 +75,9 @@ func (q *pair) sendRecord(wr *rdma.SendWR) error {
 	if q.pending == q.depth {
 		return rdma.ErrAgain
 	}
-	m := q.dev.newMessage()
-	if !q.dev.attachBody(m, wr) {
-		q.dev.freeMessage(m)
+	m := q.dev.outgoing.newMessage()
+	if !q.dev.outgoing.attachBody(m, wr) {
+		q.dev.outgoing.freeMessage(m)
 		return rdma.ErrAgain
 	}
 	m.Info.id, m.Length, m.Cut, m.Info.headLen = wr.ID, wr.Body.Len(), 0, 0
@@ -121,7 +121,7 @@ func (q *pair) flushRecords() {
 }
 
 // recordsLeave reports whether flushRecords can send something now.
-func (q *pair) recordsLeave() bool { return len(q.leaving) > 0 && q.dev.outbox.n < batchSize }
+func (q *pair) recordsLeave() bool { return len(q.leaving) > 0 && q.dev.outgoing.outbox.n < batchSize }
 
 // writeRecord makes the next datagram of a Write-Record and returns its payload length.
 func (q *pair) writeRecord(l *packet, m *message, to rdma.PeerID) int {
@@ -145,5 +145,5 @@ func (q *pair) shiftLeaving(status rdma.Status) {
 	if m := one.message; !m.Info.inline || status != rdma.StatusOK {
 		q.sendCQ.push(rdma.Completion{ID: m.Info.id, Op: rdma.OpWriteRecord, Peer: one.to, Len: uint64(m.Length), Status: status}, loan{})
 	}
-	q.dev.freeMessage(one.message)
+	q.dev.outgoing.freeMessage(one.message)
 }

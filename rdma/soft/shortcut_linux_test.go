@@ -26,11 +26,11 @@ func exchange(t *testing.T, a, b *testNode, rounds int) {
 func TestShortcutFollowsThePeer(t *testing.T) {
 	a, b, c := newTestNode(t, Config{}), newTestNode(t, Config{}), newTestNode(t, Config{})
 	exchange(t, a, b, 2*shortcutAfter)
-	if a.socket.short.fd == 0 || a.socket.short.to != rawOf(b.socket.local) {
-		t.Fatalf("after %d messages in a row the shortcut is %+v", 2*shortcutAfter, a.socket.short)
+	if a.net.first.short.fd == 0 || a.net.first.short.to != rawOf(b.net.first.local) {
+		t.Fatalf("after %d messages in a row the shortcut is %+v", 2*shortcutAfter, a.net.first.short)
 	}
 	exchange(t, a, c, 2*shortcutAfter)
-	if a.socket.short.to != rawOf(c.socket.local) {
+	if a.net.first.short.to != rawOf(c.net.first.local) {
 		t.Error("the shortcut does not follow the destination")
 	}
 	exchange(t, a, b, 3) // the other peer is still reachable
@@ -55,7 +55,7 @@ func TestShortcutEndsWithThePeer(t *testing.T) {
 	if took := time.Since(start); took > defaultPeerTimeout/2 {
 		t.Errorf("that took %v although ICMP reports the port unreachable", took)
 	}
-	if a.socket.short.fd != 0 {
+	if a.net.first.short.fd != 0 {
 		t.Error("there is still a shortcut")
 	}
 }

@@ -106,7 +106,7 @@ func (d *Device) own(t *slot) *slot {
 	if !t.part {
 		return t
 	}
-	o := d.store.take()
+	o := d.incoming.store.take()
 	if o == nil {
 		return nil
 	}
@@ -114,10 +114,10 @@ func (d *Device) own(t *slot) *slot {
 	if t.wire == 0 {
 		copy(o.data, t.data[:t.n])
 	} else if o.lo, o.hi, o.n = 0, t.length(), t.length(); !d.put(o.data, t, 0) {
-		d.store.giveBack(o)
+		d.incoming.store.giveBack(o)
 		return nil
 	}
-	d.store.fill(o)
+	d.incoming.store.fill(o)
 	return o
 }
 

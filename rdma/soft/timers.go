@@ -4,14 +4,50 @@ import "time"
 
 // Timers: when service has work although nothing arrives and nobody calls.
 
+// clock is the time of the device, read at most once per call: it can cost as much as a short
+// message.
+type clock struct {
+	start time.Time
+	now   time.Duration // at the last reading
+	fresh bool          // now is the time of the current call
+}
+
+// elapsed returns the time since the device was opened.
+func (c *clock) elapsed() time.Duration { return time.Since(c.start) }
+
+// read sets now, in every call.
+func (c *clock) read() { c.now = c.elapsed() }
+
+// tick sets now, unless this call has done so.
+func (c *clock) tick() {
+	if !c.fresh {
+		c.fresh = true
+		c.read()
+	}
+}
+
+// pollState is what a call of progress leaves for the next one, and for those who sleep.
+type pollState struct {
+	idle int // calls without arrivals left before timers are checked
+	// serviceAt is when service has work, if nothing arrives and nobody calls.
+	serviceAt time.Duration
+	arrived   bool // something arrived in this call of progress
+	returned  bool // receive buffers were returned or posted since the last service
+	polling   bool // Poll makes progress, not the progress thread
+	shows     bool // and has completions to return
+}
+
+// posted records that receive buffers were posted.
+func (s *pollState) posted() { s.serviceAt, s.returned = 0, true }
+
 // serviceDue reports whether service has work. While nothing is in flight, it does not
 // read the clock.
 func (d *Device) serviceDue() bool {
-	if d.serviceAt == never {
+	if d.polls.serviceAt == never {
 		return false
 	}
-	d.tick()
-	return d.now >= d.serviceAt
+	d.clock.tick()
+	return d.clock.now >= d.polls.serviceAt
 }
 
 // nextTimer returns when service has work, if nothing arrives and nobody calls. A
@@ -54,7 +90,7 @@ func (d *Device) wake() time.Duration {
 		for _, p := range q.busy {
 			at = min(at, p.SendWake(), p.probeAt(), p.partialsDue())
 			for k := range p.Paths() {
-				at = min(at, p.AckWake(d.now, k))
+				at = min(at, p.AckWake(d.clock.now, k))
 			}
 		}
 	}

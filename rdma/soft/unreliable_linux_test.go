@@ -88,7 +88,7 @@ func TestWriteRecordUnderLoss(t *testing.T) {
 	cfg := Config{Datagram: ethernetDatagram}
 	a, b := newTestNodeOf(t, cfg, rdma.UD), newTestNodeOf(t, cfg, rdma.UD)
 	to := a.resolve(t, b)
-	a.disturb = byPacket(a, impair(0.1, 1))
+	a.outgoing.disturb = byPacket(a, impair(0.1, 1))
 	const messages, size = 200, 20_000
 	region := make([]byte, messages*size)
 	mr, err := b.Register(region, rdma.RemoteWrite)
@@ -225,10 +225,10 @@ func TestRefusedMessages(t *testing.T) {
 // once.
 func TestForeignRefusalsIgnored(t *testing.T) {
 	g := newTarget(t, 10)
-	at := rawOf(g.socket.local)
+	at := rawOf(g.net.first.local)
 	g.feed(header{kind: kindUnreliable}, nil) // makes the peer known
-	self := g.peerID(g.peerKeys.incarnation, 1, 0, &at)
-	other := g.peerID(newIncarnation(), 1, 0, &at)
+	self := g.peers.id(g.peerKeys.incarnation, 1, 0, &at)
+	other := g.peers.id(newIncarnation(), 1, 0, &at)
 	mine := g.q.remember(7, self)
 	others := g.q.remember(8, other)
 	refusal := func(number uint32) []byte {
@@ -252,7 +252,7 @@ func TestForeignRefusalsIgnored(t *testing.T) {
 // TestRefusalRateLimit: a faulty peer cannot make a device send many error messages.
 func TestRefusalRateLimit(t *testing.T) {
 	g := newTarget(t, 10)
-	g.now = time.Second
+	g.clock.now = time.Second
 	sent := g.keys.serial
 	for range 1000 {
 		g.feed(header{kind: kindUnreliable}, []byte("nonsense"))
@@ -260,7 +260,7 @@ func TestRefusalRateLimit(t *testing.T) {
 	if got := g.keys.serial - sent; got != refusalBurst {
 		t.Errorf("%d error messages for 1000 datagrams at once, want %d", got, refusalBurst)
 	}
-	g.now += 5*refusalEvery + refusalEvery/2
+	g.clock.now += 5*refusalEvery + refusalEvery/2
 	for range 1000 {
 		g.feed(header{kind: kindUnreliable}, []byte("nonsense"))
 	}
@@ -337,7 +337,7 @@ func TestPairsAreIndependent(t *testing.T) {
 	peerKeys := testKeyring(t, "the key of the test")
 	peerKeys.stampHeader(&h)
 	b.mu.Lock()
-	s := b.store.take()
+	s := b.incoming.store.take()
 	s.n = copy(s.data, peerKeys.seal(h.append(nil)))
 	b.arrive(s)
 	b.mu.Unlock()
