@@ -141,7 +141,7 @@ func (q *wireCQ) Disarm() {}
 
 func (q *wireCQ) File() int { return -1 }
 
-func (q *wireCQ) Beside(bool) {}
+func (q *wireCQ) SetBeside(bool) {}
 
 func (q *wireCQ) WaitArmed(timeout time.Duration) error {
 	select {

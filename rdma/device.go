@@ -64,7 +64,7 @@ type CQ interface {
 	// Wake ends the current Wait, or the next one if there is none. Any goroutine may
 	// call it at any time.
 	Wake()
-	// Arm, WaitArmed, Disarm, File and Beside are for a second goroutine, which waits while
+	// Arm, WaitArmed, Disarm, File and SetBeside are for a second goroutine, which waits while
 	// the application computes or sleeps elsewhere, and may poll then. They are called only
 	// as far as Caps.Notify allows; without it the queue must be polled periodically.
 	//
@@ -88,12 +88,12 @@ type CQ interface {
 	// was called, since the last Disarm. It stays the same until Close. Several goroutines
 	// may sleep on it, each between Arm and Disarm. Without NotifyFile it is -1.
 	File() int
-	// Beside(true) declares that the following calls come from the second goroutine while
+	// SetBeside(true) declares that the following calls come from the second goroutine while
 	// the application computes: transfers that peers progress themselves are then left to
 	// them. With NotifyBeside, buffers lent by the last Poll of the application stay lent;
 	// those lent beside it are taken back by the next Poll of either. It must be serialized
 	// with the other calls.
-	Beside(on bool)
+	SetBeside(on bool)
 	Close() error
 }
 

@@ -74,7 +74,7 @@ func (e *Engine) returnBuffers(d *lane, n int) {
 		}
 	}
 	if n < len(e.comps) && !d.pool.Idle() {
-		d.pool.Drained(time.Since(e.began))
+		d.pool.RecordDrained(time.Since(e.began))
 	}
 }
 

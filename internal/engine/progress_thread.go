@@ -557,7 +557,7 @@ func (d *lane) solicits() bool { return d.notify != nil && d.event == rdma.Notif
 // setBeside marks the following polls of home as those of the progress thread.
 func (e *Engine) setBeside(on bool) {
 	if e.home.solicits() {
-		e.home.notify.Beside(on)
+		e.home.notify.SetBeside(on)
 	}
 }
 

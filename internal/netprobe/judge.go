@@ -119,7 +119,7 @@ func Decide(reports [][]byte) ([]Decision, error) {
 	for i := range list {
 		v, before := &list[i], &list[(i+len(list)-1)%len(list)]
 		if len(v.Mine) == 0 {
-			return nil, unreached(v, &list[(i+1)%len(list)])
+			return nil, unreachedError(v, &list[(i+1)%len(list)])
 		}
 		d := &out[i]
 		d.Hosts = len(list)
@@ -137,9 +137,9 @@ func Decide(reports [][]byte) ([]Decision, error) {
 	return out, nil
 }
 
-// unreached returns the error for a host that does not reach the next one, with what is known
+// unreachedError returns the error for a host that does not reach the next one, with what is known
 // about the interfaces of both.
-func unreached(v, next *HostReport) error {
+func unreachedError(v, next *HostReport) error {
 	advice := "see whether a firewall drops UDP between them, or name interfaces that lead there in MUSTER_INTERFACE"
 	var known []string
 	for _, h := range []*HostReport{v, next} {

@@ -62,6 +62,6 @@ func (d *Device) takeResult(r result) {
 	if r.err != nil {
 		d.policy.fail(&m.score)
 	}
-	m.connected(r.err == nil)
+	m.handleConnect(r.err == nil)
 	d.run(m)
 }

@@ -13,11 +13,11 @@ func TestConnectionSlots(t *testing.T) {
 		table.add(list[i])
 	}
 	table.remove(list[1])
-	if got := table.in(1); got != nil {
+	if got := table.find(1); got != nil {
 		t.Errorf("slot 1 has connection %v after it was removed", got)
 	}
-	if table.in(2) != list[2] || table.in(3) != nil || table.live != 2 {
-		t.Errorf("after one of three was removed, slots 2 and 3 have %v and %v, and %d are live", table.in(2), table.in(3), table.live)
+	if table.find(2) != list[2] || table.find(3) != nil || table.live != 2 {
+		t.Errorf("after one of three was removed, slots 2 and 3 have %v and %v, and %d are live", table.find(2), table.find(3), table.live)
 	}
 	if got := table.memory(); got != 200 {
 		t.Errorf("the histories of two connections take %d bytes, want 200", got)

@@ -1,8 +1,8 @@
 package hybrid
 
 // How two peers change between datagrams and a connection. This is one end of it, a state
-// machine: want and leave are called by the policy, received for notices of the peer,
-// connected, fenced and disconnected by the devices. The resulting actions are appended to
+// machine: want and leave are called by the policy, handleNotice for notices of the peer,
+// handleConnect, endFence and handleDisconnect by the devices. The resulting actions are appended to
 // steps, in order.
 //
 // Setup. One end offers with the address of its queue pair, the other accepts with its own,
@@ -94,8 +94,8 @@ const (
 	connect                  // connect it to the one that the peer has named
 	shut                     // close it, if there is one
 	read                     // an empty Read by datagram: a fence
-	collect                  // receive what is left in the queues of the connection, then call collected
-	replay                   // repeat the requests after message count by datagram, then call replayed
+	collect                  // receive what is left in the queues of the connection, then call endCollect
+	replay                   // repeat the requests after message count by datagram, then call endReplay
 )
 
 // end is the state machine of one end.
@@ -163,11 +163,11 @@ func (e *end) leave() {
 	}
 }
 
-// received handles a notice of the peer. room reports whether another connection is
+// handleNotice handles a notice of the peer. room reports whether another connection is
 // possible, for an offer.
-func (e *end) received(w kind, epoch uint32, count uint64, room bool) {
+func (e *end) handleNotice(w kind, epoch uint32, count uint64, room bool) {
 	if w == offer {
-		e.offered(epoch, room)
+		e.answerOffer(epoch, room)
 		return
 	}
 	if epoch != e.epoch {
@@ -210,8 +210,8 @@ func (e *end) received(w kind, epoch uint32, count uint64, room bool) {
 	}
 }
 
-// offered answers an offer.
-func (e *end) offered(epoch uint32, room bool) {
+// answerOffer answers an offer.
+func (e *end) answerOffer(epoch uint32, room bool) {
 	switch {
 	case e.phase == offering && e.first:
 		return // the peer will accept ours
@@ -229,8 +229,8 @@ func (e *end) offered(epoch uint32, room bool) {
 // carries reports whether the connection may carry messages of the peer.
 func (e *end) carries() bool { return e.phase == joined || e.phase == leaving }
 
-// connected handles the result of connecting.
-func (e *end) connected(ok bool) {
+// handleConnect handles the result of connecting.
+func (e *end) handleConnect(ok bool) {
 	switch {
 	case e.phase != connecting:
 	case !ok:
@@ -262,8 +262,8 @@ func (e *end) join() {
 	e.todo(step{do: read})
 }
 
-// fenced handles the completion of a fence.
-func (e *end) fenced(ok bool) {
+// endFence handles the completion of a fence.
+func (e *end) endFence(ok bool) {
 	if e.fences--; !e.moving || e.fences > 0 {
 		return // of an abandoned move
 	}
@@ -283,9 +283,9 @@ func (e *end) reportSeen() {
 	}
 }
 
-// disconnected handles the loss of the connection. While it is being set up the peer may
+// handleDisconnect handles the loss of the connection. While it is being set up the peer may
 // use it already, so that both break it when it is joined.
-func (e *end) disconnected() {
+func (e *end) handleDisconnect() {
 	if e.phase == connecting || e.phase == awaiting {
 		e.lost = true
 	}
@@ -300,9 +300,9 @@ func (e *end) broke() {
 	}
 }
 
-// collected is called when nothing more can arrive from a broken connection. dropped is
+// endCollect is called when nothing more can arrive from a broken connection. dropped is
 // the number of messages to the peer, the oldest of all, that were not kept.
-func (e *end) collected(dropped uint64) {
+func (e *end) endCollect(dropped uint64) {
 	if e.phase != breaking {
 		return
 	}
@@ -326,8 +326,8 @@ func (e *end) settle() {
 	e.todo(step{do: replay, count: e.got})
 }
 
-// replayed continues with datagrams.
-func (e *end) replayed() {
+// endReplay continues with datagrams.
+func (e *end) endReplay() {
 	e.sent[byConnection] = e.got
 	e.path, e.moving, e.phase = byDatagram, false, noConnection
 }

@@ -128,7 +128,7 @@ func (w *world) run(i int) {
 				s.wire[byDatagram] = append(s.wire[byDatagram], m)
 			}
 			s.kept = s.kept[:st.count]
-			s.replayed()
+			s.endReplay()
 		}
 	}
 	s.steps = nil
@@ -200,33 +200,33 @@ func (w *world) choices(messages byte) (list []choice) {
 		if s.answers > 0 {
 			add("has a fence", false, func(w *world, s, o *side) {
 				s.answers--
-				s.fenced(true)
+				s.endFence(true)
 			})
 		}
 		if s.failures > 0 {
 			add("notices the break", false, func(w *world, s, o *side) {
 				s.failures--
-				s.disconnected()
+				s.handleDisconnect()
 			})
 		}
 		if s.ends && s.up {
 			add("sees the end", false, func(w *world, s, o *side) {
 				s.ends = false
-				s.disconnected()
+				s.handleDisconnect()
 			})
 		}
 		if len(o.notices) > 0 {
 			add("receives "+fmt.Sprint(o.notices[0].kind), false, func(w *world, s, o *side) {
 				st := o.notices[0]
 				o.notices = o.notices[1:]
-				s.received(st.kind, st.epoch, st.count, true)
+				s.handleNotice(st.kind, st.epoch, st.count, true)
 			})
 		}
 		if s.dialled && !s.up && o.open && o.dialled && s.epoch == o.epoch && s.phase == connecting {
 			add("connects", false, func(w *world, s, o *side) {
 				s.up = true
 				w.cut = false
-				s.connected(true)
+				s.handleConnect(true)
 			})
 		}
 		if s.dialled && !s.up && s.phase == connecting {
@@ -237,14 +237,14 @@ func (w *world) choices(messages byte) (list []choice) {
 					if !can {
 						s.misfires--
 					}
-					s.connected(false)
+					s.handleConnect(false)
 				})
 			}
 		}
 		if s.collects && len(s.queue[byConnection]) == 0 {
 			add("has collected", false, func(w *world, s, o *side) {
 				s.collects = false
-				s.collected(0)
+				s.endCollect(0)
 			})
 		}
 		if s.wants > 0 && s.phase == noConnection {

@@ -189,7 +189,7 @@ func (q *pair) carrier(wr *rdma.SendWR) (*connection, error) {
 	if err := soft.CheckSend("hybrid", wr, &d.attr); err != nil {
 		return nil, err
 	}
-	m := d.known(wr.Peer)
+	m := d.knownPeer(wr.Peer)
 	if m == nil {
 		return nil, nil
 	}

@@ -56,8 +56,8 @@ func (d *Device) peer(id rdma.PeerID) *peerState {
 	return m
 }
 
-// known returns the state of a peer, nil if there is none.
-func (d *Device) known(id rdma.PeerID) *peerState {
+// knownPeer returns the state of a peer, nil if there is none.
+func (d *Device) knownPeer(id rdma.PeerID) *peerState {
 	if int(id) < len(d.peers) {
 		return d.peers[id]
 	}
@@ -83,7 +83,7 @@ func (d *Device) postError(m *peerState) error {
 
 // Explain returns why a peer has failed.
 func (d *Device) Explain(id rdma.PeerID) error {
-	if m := d.known(id); m != nil && m.phase == failed {
+	if m := d.knownPeer(id); m != nil && m.phase == failed {
 		return d.failure(m)
 	}
 	return d.rd.Explain(id)
@@ -118,8 +118,8 @@ type connections struct {
 	live   int           // that may have messages for us
 }
 
-// in returns the connection of a slot.
-func (t *connections) in(slot rdma.PeerID) *connection {
+// find returns the connection of a slot.
+func (t *connections) find(slot rdma.PeerID) *connection {
 	if int(slot) < len(t.slots) {
 		return t.slots[slot]
 	}
@@ -196,9 +196,9 @@ func (d *Device) end(c *connection) {
 	}
 }
 
-// emptied is called when a queue for connections was empty: connections that were closed
+// removeEnded is called when a queue for connections was empty: connections that were closed
 // before are removed, and those that broke have delivered everything.
-func (d *Device) emptied(q *queue) {
+func (d *Device) removeEnded(q *queue) {
 	kept := d.conns.ending[:0]
 	for _, c := range d.conns.ending {
 		if c.closed {
@@ -217,7 +217,7 @@ func (d *Device) emptied(q *queue) {
 	d.conns.ending = kept
 	for _, c := range kept {
 		if m := c.peer; c.closed && m.conn == c && m.phase == breaking {
-			m.collected(m.dropped(c))
+			m.endCollect(m.countDropped(c))
 			d.run(m)
 		}
 	}

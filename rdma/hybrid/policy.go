@@ -178,8 +178,8 @@ func (p *policy) take(s *score) {
 	}
 }
 
-// arrived records that its connection carries messages.
-func (p *policy) arrived(s *score) {
+// establish records that its connection carries messages.
+func (p *policy) establish(s *score) {
 	if !s.established {
 		s.established = true
 		p.up++

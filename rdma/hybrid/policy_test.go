@@ -26,7 +26,7 @@ func talk(p *policy, s *score, messages, length int) (v decision) {
 		switch v, evicting = p.consider(s); v {
 		case promote:
 			p.take(s)
-			p.arrived(s)
+			p.establish(s)
 		case evict:
 			p.give(evicting)
 		case demote:

@@ -161,7 +161,7 @@ func (q *queue) pollDevice(p path, out []rdma.Completion) (kept int) {
 		n = q.rc.Poll(out)
 		kept = q.filterConnections(out[:n])
 		if d := q.dev; len(d.conns.ending) > 0 && n < len(out) {
-			d.emptied(q)
+			d.removeEnded(q)
 		}
 	}
 	switch {
@@ -192,8 +192,8 @@ func (q *queue) filterDatagrams(list []rdma.Completion) (kept int) {
 		case c.Op == rdma.OpRecv:
 			d.show(d.peer(c.Peer), byDatagram, c)
 		case c.ID == d.ids.fence && c.Op == rdma.OpRead:
-			if m := d.known(c.Peer); m != nil {
-				m.fenced(c.Status == rdma.StatusOK)
+			if m := d.knownPeer(c.Peer); m != nil {
+				m.endFence(c.Status == rdma.StatusOK)
 				d.run(m)
 			}
 			continue
@@ -231,7 +231,7 @@ func (q *queue) filterConnections(list []rdma.Completion) (kept int) {
 	d := q.dev
 	for i := range list {
 		c := &list[i]
-		conn := d.conns.in(c.Peer)
+		conn := d.conns.find(c.Peer)
 		if conn == nil {
 			continue // of a queue that has run empty since
 		}
@@ -245,7 +245,7 @@ func (q *queue) filterConnections(list []rdma.Completion) (kept int) {
 		case c.Op == rdma.OpDisconnected:
 			if m.conn == conn {
 				conn.failed = conn.failed || c.Status != rdma.StatusPeerGone
-				m.disconnected()
+				m.handleDisconnect()
 				d.run(m)
 			}
 			continue

@@ -118,7 +118,7 @@ func (c *connection) remember(wr *rdma.SendWR, message uint64) {
 	h.add(wr, message)
 	if h.since >= ackEvery || h.fresh >= ackBytes {
 		h.since, h.fresh = 0, 0
-		h.drop(c.qp.Acked())
+		h.drop(c.qp.CountAcked())
 	}
 }
 
@@ -142,10 +142,10 @@ func (c *connection) retire() bool {
 	return true
 }
 
-// dropped returns the number of messages to a peer, the oldest, that were not kept. A
+// countDropped returns the number of messages to a peer, the oldest, that were not kept. A
 // connection that ended for another reason than a loss has completed its work with errors,
 // which the user has seen: nothing of it can be sent again.
-func (m *peerState) dropped(c *connection) uint64 {
+func (m *peerState) countDropped(c *connection) uint64 {
 	if !c.replays {
 		return m.sent[byConnection]
 	}
@@ -231,7 +231,7 @@ func (d *Device) resend(m *peerState) bool {
 		m.records = m.records[1:]
 	}
 	m.records = nil
-	if m.replayed(); !m.planned {
+	if m.endReplay(); !m.planned {
 		d.losses.repaired++
 	}
 	return true

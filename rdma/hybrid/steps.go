@@ -18,7 +18,7 @@ func (d *Device) run(m *peerState) {
 		return
 	}
 	if m.phase == joined {
-		d.policy.arrived(&m.score)
+		d.policy.establish(&m.score)
 	}
 	done := 0
 	for done < len(m.steps) && d.execute(m, m.steps[done]) {
@@ -145,7 +145,7 @@ func (d *Device) postFence(m *peerState) bool {
 	wrs := [1]rdma.SendWR{{ID: d.ids.fence, Op: rdma.OpRead, Peer: m.id}}
 	_, err := d.pair.data.PostSend(wrs[:])
 	if err != nil && !errors.Is(err, rdma.ErrAgain) {
-		m.fenced(false)
+		m.endFence(false)
 	}
 	return !errors.Is(err, rdma.ErrAgain)
 }
@@ -195,7 +195,7 @@ func (d *Device) receiveNotice(from rdma.PeerID, text []byte) {
 	case setupFailed:
 		d.policy.fail(&m.score)
 	}
-	m.received(n.kind, n.epoch, n.count, room)
+	m.handleNotice(n.kind, n.epoch, n.count, room)
 	d.run(m)
 }
 

@@ -154,7 +154,7 @@ type dial struct {
 // it has not read from yet (listener.go): then call dials again.
 func (d *dial) call(ctx context.Context) error {
 	for {
-		err := d.once(ctx)
+		err := d.try(ctx)
 		if !wasReset(err) || ctx.Err() != nil {
 			return err
 		}
@@ -162,8 +162,8 @@ func (d *dial) call(ctx context.Context) error {
 	}
 }
 
-// once dials once.
-func (d *dial) once(ctx context.Context) (err error) {
+// try dials once.
+func (d *dial) try(ctx context.Context) (err error) {
 	d.asked, d.n = false, 0
 	if d.fd, err = startDial(d.q.dev, d.at); err == nil {
 		err = d.q.await(ctx, d.step, d.look)
@@ -193,7 +193,7 @@ func (d *dial) step() (bool, error) {
 	dev := d.q.dev
 	w := dev.preferences()
 	if !d.asked {
-		if ready, err := d.fd.established(); !ready || err != nil {
+		if ready, err := d.fd.checkEstablished(); !ready || err != nil {
 			return false, err
 		}
 		var private []byte

@@ -34,7 +34,7 @@ func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 				summed++
 			}
 			kernel += q.fd.memory()
-			again += q.fd.retransmitted()
+			again += q.fd.retransmissions()
 		}
 	}
 	add(rdma.ConnectionsRC, open)

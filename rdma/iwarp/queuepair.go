@@ -198,7 +198,7 @@ func (q *queuePair) lose(why rdma.Status) {
 	if q.state >= draining {
 		q.closeSocket()
 		q.state = broken
-		q.disconnected()
+		q.reportDisconnect()
 		return
 	}
 	q.reason = why
@@ -208,19 +208,19 @@ func (q *queuePair) lose(why rdma.Status) {
 	if !q.retained() {
 		q.flushWorks()
 	}
-	q.disconnected()
+	q.reportDisconnect()
 }
 
 // abandon ends a queue pair that could not be connected, with the work that waits for it.
 func (q *queuePair) abandon() {
 	q.state, q.reason = broken, rdma.StatusPeerGone
 	q.flushWorks()
-	q.disconnected()
+	q.reportDisconnect()
 }
 
-// disconnected reports the end of the connection, also to a user that only receives. If
+// reportDisconnect reports the end of the connection, also to a user that only receives. If
 // the peer has refused an access of ours, that does not count against it (see strikes.go).
-func (q *queuePair) disconnected() {
+func (q *queuePair) reportDisconnect() {
 	if !q.closing {
 		q.recvCQ.Push(rdma.Completion{Peer: q.name, Op: rdma.OpDisconnected, Status: q.workStatus(rdma.OpSend)})
 	}

@@ -141,13 +141,13 @@ func (q *queuePair) handleEvent() {
 	q.out.mute = false
 	switch e := &q.in.event; e.Kind {
 	case ddp.Received:
-		q.received(e)
+		q.completeReceive(e)
 	case ddp.Fetched:
 		w := q.works.at(e.ID)
 		q.complete(w, rdma.StatusOK, w.body.Len())
 		q.works.retire(q.dev)
 	case ddp.Terminated:
-		q.terminated(e.Fault)
+		q.handleTerminate(e.Fault)
 	}
 }
 
@@ -167,7 +167,7 @@ func (q *queuePair) Take() (rdma.RecvWR, bool) {
 	return q.take(q.in.hint, q.in.whole)
 }
 
-func (q *queuePair) received(e *ddp.Event) {
+func (q *queuePair) completeReceive(e *ddp.Event) {
 	c := rdma.Completion{Op: rdma.OpRecv, ID: e.Recv.ID, Peer: q.name, Data: e.Recv.Body.Slice(0, int(e.Len)), Len: uint64(e.Len)}
 	if !q.recvs.Lends {
 		q.recvCQ.Push(c)
@@ -183,8 +183,8 @@ func (q *queuePair) received(e *ddp.Event) {
 	q.recvCQ.Lend(c, loan)
 }
 
-// terminated ends the queue pair because of the peer's Terminate.
-func (q *queuePair) terminated(f ddp.Fault) {
+// handleTerminate ends the queue pair because of the peer's Terminate.
+func (q *queuePair) handleTerminate(f ddp.Fault) {
 	why := rdma.StatusFault
 	if f.Access() {
 		why = rdma.StatusRemoteAccess

@@ -3,7 +3,7 @@ package iwarp
 import "github.com/muster-mpi/muster/rdma"
 
 // RetainQP is a queue pair of a device with Config.Retain. Its user keeps a copy of each
-// request until Acked covers it. When the connection is lost (OpDisconnected with
+// request until CountAcked covers it. When the connection is lost (OpDisconnected with
 // StatusPeerGone), incomplete requests stay incomplete, as do requests that are posted
 // afterwards. The user then calls CloseDrained, asks the peer how many messages it has
 // received, and repeats the others over another path.
@@ -13,9 +13,9 @@ import "github.com/muster-mpi/muster/rdma"
 // calls CloseDrained receives every message that was acked here.
 type RetainQP interface {
 	rdma.QP
-	// Acked is the number of requests, counted from the first, that need not be repeated:
+	// CountAcked is the number of requests, counted from the first, that need not be repeated:
 	// all of them are complete, and the peer's kernel has acked their bytes.
-	Acked() uint64
+	CountAcked() uint64
 	// CloseDrained closes the queue pair if everything that the peer's messages are made
 	// of has been received and polled; otherwise it does nothing and returns false. It
 	// calls unfinished for each request that is not complete, by its number.

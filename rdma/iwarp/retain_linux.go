@@ -37,7 +37,7 @@ func (q *queuePair) retained() bool {
 // mark records the end of the requests that the socket has accepted.
 func (q *queuePair) mark() {
 	m := &q.marks
-	next := mark{q.out.sent, q.given()}
+	next := mark{q.out.sent, q.streamLength()}
 	switch n := len(m.list); {
 	case n > 0 && m.list[n-1].number == next.number || n == 0 && m.acked == next.number:
 	case n == mostMarks:
@@ -47,21 +47,21 @@ func (q *queuePair) mark() {
 	}
 }
 
-// given returns the length of the stream so far, without the bytes of its setup.
-func (q *queuePair) given() int64 {
+// streamLength returns the length of the stream so far, without the bytes of its setup.
+func (q *queuePair) streamLength() int64 {
 	if q.secret != nil {
 		return int64(q.secret.given)
 	}
 	return int64(q.out.given)
 }
 
-func (q *queuePair) Acked() uint64 {
+func (q *queuePair) CountAcked() uint64 {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
 	m := &q.marks
 	if !q.fd.none() && len(m.list) > 0 {
 		if waiting, err := unix.IoctlGetInt(int(q.fd), unix.SIOCOUTQ); err == nil {
-			n, acked := 0, q.given()-int64(waiting)
+			n, acked := 0, q.streamLength()-int64(waiting)
 			for n < len(m.list) && m.list[n].at <= acked {
 				m.acked = m.list[n].number
 				n++

@@ -179,7 +179,7 @@ func (s *secret) read(b []byte, short bool) (total int, err error) {
 	for len(b) > 0 {
 		n := copy(b, s.text)
 		if s.text = s.text[n:]; n == 0 {
-			size, whole, err := s.arrived()
+			size, whole, err := s.recordSize()
 			switch {
 			case err != nil && total == 0:
 				return 0, err
@@ -200,8 +200,8 @@ func (s *secret) read(b []byte, short bool) (total int, err error) {
 	return total, nil
 }
 
-// arrived returns the length of the next record's text, and whether all of it is in raw.
-func (s *secret) arrived() (size int, whole bool, err error) {
+// recordSize returns the length of the next record's text, and whether all of it is in raw.
+func (s *secret) recordSize() (size int, whole bool, err error) {
 	have := s.raw[s.lo:s.hi]
 	if s.forged {
 		return 0, false, errRecord
@@ -259,6 +259,6 @@ func (s *secret) more() bool {
 	if len(s.text) > 0 || s.full {
 		return true
 	}
-	_, whole, err := s.arrived()
+	_, whole, err := s.recordSize()
 	return whole || err != nil
 }

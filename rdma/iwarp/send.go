@@ -219,7 +219,7 @@ func (q *queuePair) transmit() {
 			}
 		}
 		if o.at == len(o.pieces) {
-			q.written()
+			q.completeWritten()
 		}
 	}
 }
@@ -239,8 +239,8 @@ func (q *queuePair) quiet() bool {
 	return q.state == connected && !o.ready && o.copied == nil && q.allFramed() && !q.stream.ResponsesPending()
 }
 
-// written completes work that needs no answer, when the socket has accepted it.
-func (q *queuePair) written() {
+// completeWritten completes work that needs no answer, when the socket has accepted it.
+func (q *queuePair) completeWritten() {
 	o := &q.out
 	if q.state == terminating {
 		if o.ending == nil {

@@ -74,8 +74,8 @@ func startDial(_ *device, to netip.AddrPort) (conn, error) {
 	return c, err
 }
 
-// established reports whether a pending connection is established.
-func (c conn) established() (bool, error) {
+// checkEstablished reports whether a pending connection is established.
+func (c conn) checkEstablished() (bool, error) {
 	look := []unix.PollFd{{Fd: int32(c), Events: unix.POLLOUT}}
 	n, err := unix.Poll(look, 0)
 	if err == unix.EINTR || err == nil && n == 0 {
@@ -132,8 +132,8 @@ func (c conn) memory() (n uint64) {
 	return n
 }
 
-// retransmitted returns the number of segments that TCP has sent again.
-func (c conn) retransmitted() uint64 {
+// retransmissions returns the number of segments that TCP has sent again.
+func (c conn) retransmissions() uint64 {
 	info, err := unix.GetsockoptTCPInfo(int(c), unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
 		return 0

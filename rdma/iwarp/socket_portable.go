@@ -157,8 +157,8 @@ func (s *stream) noDelay() error { return nil }
 // memory returns the buffers of the connection; those of the kernel are not known.
 func (s *stream) memory() uint64 { return 2 * streamBuffer }
 
-// retransmitted is not known.
-func (s *stream) retransmitted() uint64 { return 0 }
+// retransmissions is not known.
+func (s *stream) retransmissions() uint64 { return 0 }
 
 // setTimeouts makes idle connections detect a dead peer. A peer that does not read is
 // detected by stream.write.
@@ -227,7 +227,7 @@ func (l listenSocket) run(d *device) {
 		default:
 			s.displace()
 		}
-		d.Arrived()
+		d.ReportArrival()
 	}
 }
 
@@ -276,7 +276,7 @@ func (s *sockets) open(d *device) error {
 
 // add reports a connection: its first bytes may have been reported before it belonged to the
 // queue pair.
-func (s *sockets) add(q *queuePair) { q.dev.Arrived() }
+func (s *sockets) add(q *queuePair) { q.dev.ReportArrival() }
 
 func (s *sockets) remove(*queuePair)          {}
 func (s *sockets) watch(conn, uint32, uint32) {}
@@ -294,7 +294,7 @@ func (s *sockets) wait() { s.goroutines.Wait() }
 // looking declares that the device now looks at all connections, and looks for callers if
 // they may come at any time.
 func (d *device) looking() {
-	d.Looking()
+	d.BeginLook()
 	if d.admitGuest != nil && (len(d.listener.sock.waiting) > 0 || len(d.listener.callers) > 0) {
 		d.serviceListener(time.Now())
 	}

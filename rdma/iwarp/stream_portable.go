@@ -84,7 +84,7 @@ func (s *stream) begin(tcp *net.TCPConn) {
 	s.mu.Unlock()
 	s.dev.sockets.goroutines.Go(s.read)
 	s.dev.sockets.goroutines.Go(s.write)
-	s.dev.Arrived()
+	s.dev.ReportArrival()
 }
 
 // fail records that the connection was not established.
@@ -92,11 +92,11 @@ func (s *stream) fail(err error) {
 	s.mu.Lock()
 	s.readErr, s.writeErr = err, err
 	s.mu.Unlock()
-	s.dev.Arrived()
+	s.dev.ReportArrival()
 }
 
-// established reports whether the connection is established.
-func (s *stream) established() (bool, error) {
+// checkEstablished reports whether the connection is established.
+func (s *stream) checkEstablished() (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tcp == nil && s.readErr != nil {
@@ -124,7 +124,7 @@ func (s *stream) read() {
 			s.readErr = err
 		}
 		s.mu.Unlock()
-		s.dev.Arrived()
+		s.dev.ReportArrival()
 		if err != nil {
 			return
 		}
@@ -156,7 +156,7 @@ func (s *stream) write() {
 		}
 		if s.full || err != nil {
 			s.full = false
-			s.dev.Arrived()
+			s.dev.ReportArrival()
 		}
 	}
 	if s.writeErr == nil {

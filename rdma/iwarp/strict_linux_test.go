@@ -38,7 +38,7 @@ func TestRegistrationLocksPagesInStrictMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := d.Locked(); n < 4 || n > 5 {
+	if n := d.LockedPages(); n < 4 || n > 5 {
 		t.Errorf("%d pages are locked for four", n)
 	}
 	inside, outside := rdma.MemOf(mem[4095:4*4096]), rdma.MemOf(mem[4095:4*4096+1])
@@ -51,13 +51,13 @@ func TestRegistrationLocksPagesInStrictMode(t *testing.T) {
 	if err := d.CheckLocal("send", inside, mr.LKey+1); err == nil {
 		t.Error("an invalid key is accepted")
 	}
-	if err := d.Deregister(mr); err != nil || d.Locked() != 0 {
-		t.Errorf("after Deregister (%v) %d pages are locked", err, d.Locked())
+	if err := d.Deregister(mr); err != nil || d.LockedPages() != 0 {
+		t.Errorf("after Deregister (%v) %d pages are locked", err, d.LockedPages())
 	}
 	if _, err := d.Register(mem, rdma.RemoteRead); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Close(); err != nil || d.Locked() != 0 {
-		t.Errorf("after Close (%v) %d pages are locked", err, d.Locked())
+	if err := d.Close(); err != nil || d.LockedPages() != 0 {
+		t.Errorf("after Close (%v) %d pages are locked", err, d.LockedPages())
 	}
 }

@@ -80,7 +80,7 @@ func (c *completionQueue) Close() error {
 		}
 	}
 	c.closed = true
-	c.dev.cqs = without(c.dev.cqs, c)
+	c.dev.cqs = remove(c.dev.cqs, c)
 	c.waker.close()
 	return c.q.close(c.dev.lib)
 }

@@ -215,7 +215,7 @@ func (d domain) close() {
 	d.stack.free()
 }
 
-func (d domain) dropped() uint64 { return uint64(C.mo_device_dropped(d.c)) }
+func (d domain) countDropped() uint64 { return uint64(C.mo_device_dropped(d.c)) }
 
 func (d domain) resolve(peer int, name []byte) error {
 	return d.lib.failure(C.mo_resolve(d.c, C.uint32_t(peer), unsafe.Pointer(&name[0]), C.size_t(len(name))))
@@ -369,8 +369,8 @@ const (
 	refusedKey         refusal = C.MO_BAD_LKEY
 )
 
-// failed converts an error of libfabric.
-func (l library) failed(why refusal) error { return l.failure(C.int(why)) }
+// errorFor converts an error of libfabric.
+func (l library) errorFor(why refusal) error { return l.failure(C.int(why)) }
 
 // post passes up to batch requests, which must be on the heap.
 func (e endpoint) post(wrs []rdma.SendWR) (taken int, why refusal) {

@@ -64,7 +64,7 @@ func TestMessagesOfAnotherJobAreDropped(t *testing.T) {
 			if err := stranger.send(toB, 0, "from elsewhere"); err != nil {
 				t.Fatal(err)
 			}
-			dropped := b.dev.(*device).dom.dropped
+			dropped := b.dev.(*device).dom.countDropped
 			for end := time.Now().Add(testTimeout); dropped() == 0; {
 				stranger.cq.Poll(stranger.out)
 				if n := b.cq.Poll(b.out); n > 0 {

@@ -80,7 +80,7 @@ func (s *receiveQueue) Close() error {
 		return nil
 	}
 	s.closed = true
-	s.dev.srqs = without(s.dev.srqs, s)
+	s.dev.srqs = remove(s.dev.srqs, s)
 	s.release(0)
 	return nil
 }
@@ -187,7 +187,7 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 		}
 		n += k
 		if why != refusedNothing {
-			return n, q.refused(why, &wrs[n])
+			return n, q.refusalError(why, &wrs[n])
 		}
 	}
 	return len(wrs), nil
@@ -203,8 +203,8 @@ func (d *device) hold(slot uint32, m rdma.Mem) {
 	d.held[slot] = m
 }
 
-// refused converts the reason why a request was not accepted to an error.
-func (q *queuePair) refused(why refusal, wr *rdma.SendWR) error {
+// refusalError converts the reason why a request was not accepted to an error.
+func (q *queuePair) refusalError(why refusal, wr *rdma.SendWR) error {
 	d := q.dev
 	switch why {
 	case refusedAgain:
@@ -221,7 +221,7 @@ func (q *queuePair) refused(why refusal, wr *rdma.SendWR) error {
 	case refusedKey:
 		return fmt.Errorf("ofi: post %v to peer %d: Body must lie in a registered region, but %d is not the LKey of one", wr.Op, wr.Peer, wr.LKey)
 	}
-	return fmt.Errorf("ofi: post %v of %d bytes to peer %d over provider %s: %w", wr.Op, wr.Body.Len(), wr.Peer, d.what.provider, d.lib.failed(why))
+	return fmt.Errorf("ofi: post %v of %d bytes to peer %d over provider %s: %w", wr.Op, wr.Body.Len(), wr.Peer, d.what.provider, d.lib.errorFor(why))
 }
 
 // Pending returns the number of incomplete requests.
@@ -247,7 +247,7 @@ func (q *queuePair) Close() error {
 		return nil
 	}
 	q.closed = true
-	q.dev.qps = without(q.dev.qps, q)
+	q.dev.qps = remove(q.dev.qps, q)
 	err := q.end.close(q.dev.lib)
 	q.srq.release(1)
 	if q.own {
@@ -256,7 +256,7 @@ func (q *queuePair) Close() error {
 	return err
 }
 
-func without[T comparable](list []T, one T) []T {
+func remove[T comparable](list []T, one T) []T {
 	if i := slices.Index(list, one); i >= 0 {
 		return slices.Delete(list, i, i+1)
 	}

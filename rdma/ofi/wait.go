@@ -60,8 +60,8 @@ func (c *completionQueue) Disarm() {}
 // File returns -1: the provider's descriptor does not report Wake.
 func (c *completionQueue) File() int { return -1 }
 
-// Beside has no effect.
-func (c *completionQueue) Beside(bool) {}
+// SetBeside has no effect.
+func (c *completionQueue) SetBeside(bool) {}
 
 func (c *completionQueue) WaitArmed(timeout time.Duration) error {
 	if c.closed {

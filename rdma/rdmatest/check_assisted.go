@@ -16,7 +16,7 @@ func assistedChecks() []check {
 		{name: "assisted-write-moves", on: reliable, ops: write, run: assistedSizes(func(r *rig, tr *transfer) {}),
 			rule: "a Write into an Assisted region has the same effect as any other, and completes once, at the writer only"},
 		{name: "assisted-write-alone", on: reliable, ops: write, unless: needsTarget, run: assistedSizes(func(r *rig, tr *transfer) {
-			r.until("the Write has completed while the owner does not poll", func() bool { return tr.w.done }, r.nodes[0])
+			r.pollUntil("the Write has completed while the owner does not poll", func() bool { return tr.w.done }, r.nodes[0])
 		}), rule: "without Attr.RemoteCPU, OpWrite completes without a Poll of its target, even if the target could help"},
 		{name: "assisted-write-again", on: reliable, ops: write, unless: needsTarget, run: assistedAgain,
 			rule: "a Write into an Assisted region does not wait until the owner has seen the previous one"},
@@ -31,19 +31,19 @@ func (n *node) prepareAssisted(to *node, off, size, rest, skew int) (*transfer, 
 	n.rig.t.Helper()
 	tr := &transfer{there: newGuarded(off+size+rest, skew, n.rig.random.next()), lo: off, hi: off + size}
 	mr := to.register(tr.there.mem, rdma.RemoteWrite|rdma.Assisted)
-	tr.into(n, to, mr, skew)
+	tr.prepareWrite(n, to, mr, skew)
 	return tr, mr
 }
 
-// into prepares a Write of [lo, hi).
-func (tr *transfer) into(n, to *node, mr rdma.MR, skew int) {
+// prepareWrite prepares a Write of [lo, hi).
+func (tr *transfer) prepareWrite(n, to *node, mr rdma.MR, skew int) {
 	var lkey uint32
 	tr.here, lkey = n.local(tr.hi-tr.lo, 7-skew, n.rig.random.next())
 	tr.w = n.access(rdma.OpWrite, to.index, tr.here.mem, lkey, mr.Base+uint64(tr.lo), mr.RKey)
 	tr.want = slices.Clone(tr.here.mem)
 }
 
-func (tr *transfer) ended(r *rig) {
+func (tr *transfer) checkEnd(r *rig) {
 	r.t.Helper()
 	if tr.w.status != rdma.StatusOK || tr.w.length != uint64(tr.hi-tr.lo) {
 		r.t.Fatalf("a Write of %d bytes completes with %v and Len %d", tr.hi-tr.lo, tr.w.status, tr.w.length)
@@ -61,8 +61,8 @@ func assistedSizes(between func(*rig, *transfer)) func(*rig) {
 			tr, mr := r.nodes[0].prepareAssisted(r.nodes[1], c.off, c.size, c.rest, i%8)
 			r.post(r.nodes[0], tr.w)
 			between(r, tr)
-			r.until("the Write has completed", func() bool { return tr.w.done })
-			tr.ended(r)
+			r.pollUntil("the Write has completed", func() bool { return tr.w.done })
+			tr.checkEnd(r)
 			r.settle()
 			r.nodes[1].deregister(mr)
 		}
@@ -75,13 +75,13 @@ func assistedAgain(r *rig) {
 	tr, mr := r.nodes[0].prepareAssisted(r.nodes[1], 11, 200000, 9, 3)
 	for i := range 6 {
 		r.post(r.nodes[0], tr.w)
-		r.until(fmt.Sprintf("Write %d has completed while the owner does not poll", i), func() bool { return tr.w.done }, r.nodes[0])
-		tr.ended(r)
+		r.pollUntil(fmt.Sprintf("Write %d has completed while the owner does not poll", i), func() bool { return tr.w.done }, r.nodes[0])
+		tr.checkEnd(r)
 		if i%3 == 2 {
 			r.settle()
 		}
 		tr.there.mark()
-		tr.into(r.nodes[0], r.nodes[1], mr, 3)
+		tr.prepareWrite(r.nodes[0], r.nodes[1], mr, 3)
 	}
 	r.nodes[1].deregister(mr)
 }
@@ -96,7 +96,7 @@ func assistedParallel(r *rig) {
 	var list []written
 	for i := range 18 {
 		from, to := r.nodes[i%3], r.nodes[(i+1+i/3%2)%3]
-		tr, mr := from.prepareAssisted(to, i, 1+r.random.below(1<<(16+i%6)), 18-i, i%8)
+		tr, mr := from.prepareAssisted(to, i, 1+r.random.intBelow(1<<(16+i%6)), 18-i, i%8)
 		todo[from.index] = append(todo[from.index], tr.w)
 		list = append(list, written{tr, mr, to})
 	}
@@ -110,7 +110,7 @@ func assistedParallel(r *rig) {
 		return n.open == 0, nil
 	})
 	for _, w := range list {
-		w.tr.ended(r)
+		w.tr.checkEnd(r)
 		w.to.deregister(w.mr)
 	}
 	r.settle()
@@ -122,11 +122,11 @@ func assistedDeregister(r *rig) {
 		r.settle()
 		r.nodes[1].deregister(mr)
 		r.post(r.nodes[0], tr.w)
-		r.until("the late Write has completed", func() bool { return tr.w.done })
+		r.pollUntil("the late Write has completed", func() bool { return tr.w.done })
 		if tr.w.status != rdma.StatusRemoteAccess {
 			r.t.Errorf("a Write of %d bytes after Deregister completes with %v", size, tr.w.status)
 		}
-		if err := tr.there.unchanged(); err != nil {
+		if err := tr.there.checkUnchanged(); err != nil {
 			r.t.Error(err)
 		}
 		r.settle()

@@ -115,7 +115,7 @@ func closeCompletesAll(r *rig) {
 	if err := a.portTo(1).qp.Close(); err != nil {
 		r.t.Fatalf("close a queue pair with outstanding work: %v", err)
 	}
-	r.until("every send that was accepted has completed", func() bool { return a.open == 0 }, a)
+	r.pollUntil("every send that was accepted has completed", func() bool { return a.open == 0 }, a)
 	for i, w := range ws {
 		if w.status != rdma.StatusOK && w.status != rdma.StatusFlushed {
 			r.t.Fatalf("send %d of %d, outstanding when its queue pair was closed, completes with %v", i, len(ws), w.status)
@@ -140,18 +140,18 @@ func closeEndsAccess(r *rig) {
 			}
 			continue // refused at once, which is fine
 		}
-		r.until("the access to a closed device has completed", func() bool { return w.done }, a)
+		r.pollUntil("the access to a closed device has completed", func() bool { return w.done }, a)
 		if w.status == rdma.StatusOK {
 			r.t.Errorf("a %v to a closed device succeeds", op)
 		}
-		if err := errors.Join(mem.unchanged(), here.unchanged()); err != nil {
+		if err := errors.Join(mem.checkUnchanged(), here.checkUnchanged()); err != nil {
 			r.t.Errorf("a %v to a closed device: %v", op, err)
 		}
 	}
 	// Messages to it may be lost, but must not harm the sender.
 	for _, w := range []*work{a.sendInline(1, 8, 0), a.send(1, 8, 100)} {
 		if _, err := a.offer([]*work{w}); err == nil && !w.inline {
-			r.until("the send to a closed device has completed", func() bool { return w.done }, a)
+			r.pollUntil("the send to a closed device has completed", func() bool { return w.done }, a)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func lendUntilNextPoll(r *rig) {
 			}
 		}
 	}
-	r.until("all messages have arrived", func() bool {
+	r.pollUntil("all messages have arrived", func() bool {
 		fill()
 		loans = loans[:0]
 		r.step(b)
@@ -67,7 +67,7 @@ func lendUntilNextPoll(r *rig) {
 		}
 		return mine.wanted == 0
 	}, r.nodes[1:]...)
-	r.until("all senders have finished", func() bool { return r.nodes[1].open+r.nodes[2].open == 0 })
+	r.pollUntil("all senders have finished", func() bool { return r.nodes[1].open+r.nodes[2].open == 0 })
 }
 
 // lendAcrossOtherQueue polls the send queue while messages of the receive queue are lent.
@@ -82,7 +82,7 @@ func lendAcrossOtherQueue(r *rig) {
 	r.post(a, w)
 	pb := b.portTo(0)
 	var out [8]rdma.Completion
-	r.until("the message has arrived", func() bool {
+	r.pollUntil("the message has arrived", func() bool {
 		if held.data == nil {
 			b.pollQueue(pb, pb.recvCQ, out[:])
 		}
@@ -98,7 +98,7 @@ func lendAcrossOtherQueue(r *rig) {
 			r.t.Fatalf("a lent message changed although only the send queue was polled: %v", err)
 		}
 	}
-	r.until("the sender has finished", func() bool { return a.open == 0 })
+	r.pollUntil("the sender has finished", func() bool { return a.open == 0 })
 }
 
 // lendNeverRunsOut receives far more messages than a device could have buffers for.
@@ -128,7 +128,7 @@ func lendNeverRunsOut(r *rig) {
 		} else if !errors.Is(err, rdma.ErrAgain) {
 			r.t.Fatal(err)
 		}
-		r.until("the send has completed, so that its memory can be reused", func() bool { return a.open == 0 })
+		r.pollUntil("the send has completed, so that its memory can be reused", func() bool { return a.open == 0 })
 		delete(a.works, w.id)
 		if deadline++; deadline > 1e6 {
 			r.t.Fatalf("after %d of %d messages nothing more is accepted: lent buffers are not reused", sent, messages)
@@ -137,7 +137,7 @@ func lendNeverRunsOut(r *rig) {
 			r.step()
 		}
 	}
-	r.until("all messages have arrived", func() bool { return count == messages })
+	r.pollUntil("all messages have arrived", func() bool { return count == messages })
 	if bytes != messages*body {
 		r.t.Errorf("%d messages had %d bytes together instead of %d", count, bytes, messages*body)
 	}

@@ -79,19 +79,19 @@ func (n *node) prepare(op rdma.Op, to *node, off, size, rest, skew int) *transfe
 // check compares all memory after the transfer.
 func (tr *transfer) check() error {
 	if tr.w.op == rdma.OpRead {
-		if err := tr.there.unchanged(); err != nil {
+		if err := tr.there.checkUnchanged(); err != nil {
 			return err
 		}
 		return tr.here.changedOnly(0, len(tr.here.mem), tr.want)
 	}
-	if err := tr.here.unchanged(); err != nil {
+	if err := tr.here.checkUnchanged(); err != nil {
 		return err
 	}
 	return tr.there.changedOnly(tr.lo, tr.hi, tr.want)
 }
 
-// succeeded checks the completion and the bytes.
-func (r *rig) succeeded(tr *transfer) {
+// checkSuccess checks the completion and the bytes.
+func (r *rig) checkSuccess(tr *transfer) {
 	r.t.Helper()
 	size := tr.hi - tr.lo
 	if tr.w.status != rdma.StatusOK || tr.w.length != uint64(size) {
@@ -111,8 +111,8 @@ func moves(r *rig, op rdma.Op) {
 			}
 			tr := a.prepare(op, b, off, size, 50, i*3%8)
 			r.post(a, tr.w)
-			r.until("the transfer has completed", func() bool { return tr.w.done })
-			r.succeeded(tr)
+			r.pollUntil("the transfer has completed", func() bool { return tr.w.done })
+			r.checkSuccess(tr)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func inlineWrites(r *rig) {
 		}
 		w := a.access(rdma.OpRead, 1, here, lkey, mr.Base, mr.RKey)
 		r.post(a, w)
-		r.until("the read has completed", func() bool { return w.done })
+		r.pollUntil("the read has completed", func() bool { return w.done })
 	}
 	r.settle() // node.take rejects a completion
 	if err := there.changedOnly(0, off, want); err != nil {
@@ -166,8 +166,8 @@ func transferLimit(r *rig) {
 	for _, op := range []rdma.Op{rdma.OpRead, rdma.OpWrite} {
 		tr := a.prepare(op, b, 5, most, 50, 3)
 		r.post(a, tr.w)
-		r.until("the longest transfer has completed", func() bool { return tr.w.done })
-		r.succeeded(tr)
+		r.pollUntil("the longest transfer has completed", func() bool { return tr.w.done })
+		r.checkSuccess(tr)
 
 		long := a.prepare(op, b, 5, most+1, 50, 3)
 		_, err := a.offer([]*work{long.w})
@@ -175,14 +175,14 @@ func transferLimit(r *rig) {
 			r.t.Fatalf("a %v of %d bytes can never be accepted, but PostSend returns ErrAgain", op, most+1)
 		}
 		if err == nil {
-			r.until("the transfer that was accepted, but is too long, completes", func() bool { return long.w.done })
+			r.pollUntil("the transfer that was accepted, but is too long, completes", func() bool { return long.w.done })
 			if long.w.status == rdma.StatusOK {
 				r.t.Errorf("a %v of %d bytes succeeds: Attr.MaxTransfer is %d", op, most+1, most)
 			}
 		}
 		r.settle()
 		for _, g := range []*guarded{long.there, long.here} {
-			if err := g.unchanged(); err != nil {
+			if err := g.checkUnchanged(); err != nil {
 				r.t.Errorf("a %v of %d bytes is longer than Attr.MaxTransfer, %d, but: %v", op, most+1, most, err)
 			}
 		}
@@ -194,8 +194,8 @@ func movesAlone(r *rig, op rdma.Op) {
 	for _, size := range []int{1, 5000, 1 << 20} {
 		tr := a.prepare(op, b, 3, size, 3, 1)
 		r.post(a, tr.w)
-		r.until("the transfer has completed while its target does not poll", func() bool { return tr.w.done }, a)
-		r.succeeded(tr)
+		r.pollUntil("the transfer has completed while its target does not poll", func() bool { return tr.w.done }, a)
+		r.checkSuccess(tr)
 	}
 }
 
@@ -208,7 +208,7 @@ func someTransfers(r *rig, n *node, count int) []*transfer {
 			op = rdma.OpWrite
 		}
 		to := r.nodes[(n.index+1+i%(len(r.nodes)-1))%len(r.nodes)]
-		list = append(list, n.prepare(op, to, r.random.below(20), r.random.below(1<<r.random.below(15)), 9, i%8))
+		list = append(list, n.prepare(op, to, r.random.intBelow(20), r.random.intBelow(1<<r.random.intBelow(15)), 9, i%8))
 	}
 	return list
 }
@@ -222,11 +222,11 @@ func manyOutstanding(r *rig) {
 		}
 		list = append(list, mine...)
 	}
-	r.until("all transfers have completed", func() bool {
+	r.pollUntil("all transfers have completed", func() bool {
 		return r.nodes[0].open+r.nodes[1].open+r.nodes[2].open == 0
 	})
 	for _, tr := range list {
-		r.succeeded(tr)
+		r.checkSuccess(tr)
 	}
 }
 
@@ -247,7 +247,7 @@ func manyParallel(r *rig) {
 	})
 	for _, list := range lists {
 		for _, tr := range list {
-			r.succeeded(tr)
+			r.checkSuccess(tr)
 		}
 	}
 }
@@ -264,10 +264,10 @@ func readAfterMessage(r *rig) {
 		fill(mem, uint64(round))
 		fill(want, uint64(round))
 		r.post(owner, owner.sendInline(0, 8, 0))
-		r.until("the message has arrived", func() bool { return len(reader.arrived) == round+1 })
+		r.pollUntil("the message has arrived", func() bool { return len(reader.arrived) == round+1 })
 		w := reader.access(rdma.OpRead, 1, here.mem, lkey, mr.Base, mr.RKey)
 		r.post(reader, w)
-		r.until("the read has completed", func() bool { return w.done })
+		r.pollUntil("the read has completed", func() bool { return w.done })
 		if err := differ(here.mem, want); err != nil {
 			r.t.Fatalf("round %d: the read returns stale data: %v", round, err)
 		}

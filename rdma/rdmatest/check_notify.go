@@ -226,9 +226,9 @@ func besideKeepsLent(r *rig, cq waiter) {
 		if err := a.submit(a.sendInline(1, 8, 64)); err != nil {
 			r.t.Fatal(err)
 		}
-		cq.Beside(i > 0)
-		r.until("the message has arrived", func() bool { return len(held) > i }, a, b)
-		cq.Beside(false)
+		cq.SetBeside(i > 0)
+		r.pollUntil("the message has arrived", func() bool { return len(held) > i }, a, b)
+		cq.SetBeside(false)
 		r.step(a)
 		if err := held[0].check(); err != nil {
 			r.t.Fatalf("a message that Poll lent changed after %d Polls beside it: %v", i, err)

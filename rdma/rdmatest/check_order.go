@@ -44,7 +44,7 @@ func (r *rig) messageShape(from, to, k int) (messageShape, uint64) {
 	attr := r.nodes[0].attr
 	sizes := [...]int{0, 1, 7, 8, 24, 40, 48, 49, 56, 57, 64, 65, 200, 1000,
 		attr.MaxInline, attr.MaxInline + 1, attr.SegmentHint, attr.SegmentHint + 1, 5000}
-	l := messageShape{head: g.below(rdma.HeadMax + 1), body: sizes[g.below(len(sizes))]}
+	l := messageShape{head: g.intBelow(rdma.HeadMax + 1), body: sizes[g.intBelow(len(sizes))]}
 	l.body = min(l.body, attr.MaxSend-l.head, 20<<10)
 	return l, seed
 }
@@ -82,7 +82,7 @@ func (r *rig) newFlow(n *node, each int, talks func(from, to int) bool) *flow {
 		}
 	}
 	for i := range cards {
-		j := i + f.random.below(len(cards)-i)
+		j := i + f.random.intBelow(len(cards)-i)
 		cards[i], cards[j] = cards[j], cards[i]
 	}
 	for _, to := range cards {
@@ -90,7 +90,7 @@ func (r *rig) newFlow(n *node, each int, talks func(from, to int) bool) *flow {
 		count[to]++
 		w := n.send(to, l.head, l.body)
 		l.write(w.head, w.body, seed)
-		w.inline = l.body <= n.attr.MaxInline && f.random.below(3) > 0
+		w.inline = l.body <= n.attr.MaxInline && f.random.intBelow(3) > 0
 		f.todo = append(f.todo, w)
 	}
 	n.sink = f.receive
@@ -123,7 +123,7 @@ func (f *flow) advance() error {
 	if len(f.todo) == 0 {
 		return nil
 	}
-	most := min(1+f.random.below(16), len(f.todo))
+	most := min(1+f.random.intBelow(16), len(f.todo))
 	run := 1
 	for run < most && f.n.portTo(f.todo[run].to) == f.n.portTo(f.todo[0].to) {
 		run++
@@ -143,15 +143,15 @@ func (f *flow) done() bool { return len(f.todo) == 0 && f.wanted == 0 && f.n.ope
 func (r *rig) flood(each int, talks func(from, to int) bool) {
 	r.t.Helper()
 	flows := r.flows(each, talks)
-	r.until("all messages were sent and have arrived", func() bool {
+	r.pollUntil("all messages were sent and have arrived", func() bool {
 		done := true
 		for _, f := range flows {
-			for range f.random.below(8) { // often more than the receivers can accept
+			for range f.random.intBelow(8) { // often more than the receivers can accept
 				if err := f.advance(); err != nil {
 					r.t.Fatalf("node %d posts: %v", f.n.index, err)
 				}
 			}
-			f.n.batch = 1 + f.random.below(40)
+			f.n.batch = 1 + f.random.intBelow(40)
 			done = done && f.done()
 		}
 		return done
@@ -166,7 +166,7 @@ func (r *rig) floodParallel(each int, talks func(from, to int) bool) {
 	r.parallel(func(n *node) (bool, error) {
 		f := flows[n.index]
 		err := f.advance()
-		n.batch = 1 + f.random.below(40)
+		n.batch = 1 + f.random.intBelow(40)
 		return f.done(), err
 	})
 	r.settle()
@@ -206,7 +206,7 @@ func datagramsWhole(r *rig) {
 		}
 	}
 	const enough = 20
-	r.until("20 messages arrived from each peer, with lost ones replaced", func() bool {
+	r.pollUntil("20 messages arrived from each peer, with lost ones replaced", func() bool {
 		done := true
 		for i, n := range r.nodes {
 			for j := range r.nodes {
@@ -232,7 +232,7 @@ func datagramsWhole(r *rig) {
 		}
 		return done
 	})
-	r.until("every send has completed, lost or not", func() bool {
+	r.pollUntil("every send has completed, lost or not", func() bool {
 		for _, n := range r.nodes {
 			if n.open > 0 {
 				return false

@@ -57,7 +57,7 @@ func postTakesPrefix(r *rig) {
 		offered += len(list)
 	}
 	r.t.Logf("accepted %d for node 1 and %d for node 2, and returned ErrAgain %d times", len(taken[1]), len(taken[2]), refused)
-	r.until("everything that was accepted has arrived", func() bool {
+	r.pollUntil("everything that was accepted has arrived", func() bool {
 		return len(r.nodes[1].arrived) >= len(taken[1]) && len(r.nodes[2].arrived) >= len(taken[2])
 	})
 	r.settle()
@@ -88,14 +88,14 @@ func postUnknownOp(r *rig) {
 		list := []*work{a.sendInline(1, 5, 0), bad, a.sendInline(1, 6, 0)}
 		var k int
 		var err error
-		r.until("the queue has room", func() bool {
+		r.pollUntil("the queue has room", func() bool {
 			k, err = a.offer(list)
 			return k > 0 || !errors.Is(err, rdma.ErrAgain)
 		})
 		if k != 1 || !errors.Is(err, rdma.ErrUnsupported) {
 			r.t.Fatalf("a list of a send, a %v and a send: PostSend accepts %d and returns %v; it should accept 1 and return ErrUnsupported", op, k, err)
 		}
-		r.until("the send before the refused operation has arrived", func() bool { return len(b.arrived) > i })
+		r.pollUntil("the send before the refused operation has arrived", func() bool { return len(b.arrived) > i })
 	}
 	r.settle()
 	if len(b.arrived) != len(unknown) {
@@ -116,7 +116,7 @@ func postTooLong(r *rig) {
 		if err != nil {
 			continue
 		}
-		r.until("the send that was accepted, but is too long, completes", func() bool { return w.done })
+		r.pollUntil("the send that was accepted, but is too long, completes", func() bool { return w.done })
 		if w.status == rdma.StatusOK {
 			r.t.Errorf("a send of %d bytes (inline %v) succeeds: MaxSend is %d, MaxInline is %d", 1+len(w.body), w.inline, a.attr.MaxSend, a.attr.MaxInline)
 		}
@@ -149,7 +149,7 @@ func pollOneByOne(r *rig) {
 			break
 		}
 	}
-	r.until("all messages and completions have arrived, one per Poll", func() bool { return len(b.arrived) == len(ws) && a.open == 0 })
+	r.pollUntil("all messages and completions have arrived, one per Poll", func() bool { return len(b.arrived) == len(ws) && a.open == 0 })
 	for i, w := range ws {
 		if err := differ(b.arrived[i].data, w.text); err != nil {
 			r.t.Fatalf("message %d of %d: %v", i, len(ws), err)
@@ -171,7 +171,7 @@ func pollWithoutRoom(r *rig) {
 			}
 		}
 	}
-	r.until("the message and the completion were not lost", func() bool { return len(b.arrived) == 1 && w.done })
+	r.pollUntil("the message and the completion were not lost", func() bool { return len(b.arrived) == 1 && w.done })
 	if err := differ(b.arrived[0].data, w.text); err != nil {
 		r.t.Error(err)
 	}
@@ -182,7 +182,7 @@ func pollTwoQueues(r *rig) {
 	r.post(a, a.send(1, 8, 50))
 	r.post(b, b.send(0, 8, 50))
 	var out [8]rdma.Completion
-	r.until("each node has its completion on one queue and its message on the other", func() bool {
+	r.pollUntil("each node has its completion on one queue and its message on the other", func() bool {
 		for _, n := range r.nodes {
 			p := n.portTo(1 - n.index)
 			for _, side := range []struct {

@@ -62,7 +62,7 @@ func (r *rig) newJoint(owner, puller *node, regionSize, lo, hi, skew int) *joint
 
 // arrivedAll checks that all bytes have arrived at the puller and no others were modified.
 func (j *joint) arrivedAll() error {
-	if err := j.region.unchanged(); err != nil {
+	if err := j.region.checkUnchanged(); err != nil {
 		return fmt.Errorf("the region of a copy: %w", err)
 	}
 	if err := j.here.changedOnly(0, j.hi-j.lo, j.want); err != nil {
@@ -95,7 +95,7 @@ func pullSizes(order func(*rig, *joint)) func(*rig) {
 		} {
 			j := r.newJoint(r.nodes[i%2], r.nodes[1-i%2], c.region, c.lo, c.hi, i%8)
 			order(r, j)
-			r.until("both halves have completed", func() bool { return j.pull.done && j.push.done })
+			r.pollUntil("both halves have completed", func() bool { return j.pull.done && j.push.done })
 			j.end(r)
 		}
 		r.settle()
@@ -133,7 +133,7 @@ func pullBeforePush(r *rig, j *joint) {
 func pullPullerAlone(r *rig, j *joint) {
 	r.post(j.owner, j.push)
 	r.post(j.puller, j.pull)
-	r.until("the pull has completed while the owner does not poll", func() bool { return j.pull.done }, j.puller)
+	r.pollUntil("the pull has completed while the owner does not poll", func() bool { return j.pull.done }, j.puller)
 	if err := j.arrivedAll(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func pullPullerAlone(r *rig, j *joint) {
 func pullOwnerAlone(r *rig, j *joint) {
 	r.post(j.owner, j.push)
 	r.post(j.puller, j.pull)
-	r.until("the push has completed while the puller does not poll", func() bool { return j.push.done }, j.owner)
+	r.pollUntil("the push has completed while the puller does not poll", func() bool { return j.push.done }, j.owner)
 	if err := j.arrivedAll(); err != nil {
 		r.t.Fatalf("OpPush has completed, but: %v", err)
 	}
@@ -156,9 +156,9 @@ func someJoints(r *rig, count int) []*joint {
 	for i := range count {
 		owner := r.nodes[i%len(r.nodes)]
 		puller := r.nodes[(i+1+i/3%2)%len(r.nodes)]
-		size := 1 + r.random.below(1<<(4+r.random.below(14)))
-		lo := r.random.below(size)
-		list = append(list, r.newJoint(owner, puller, size, lo, lo+r.random.below(size-lo+1), i%8))
+		size := 1 + r.random.intBelow(1<<(4+r.random.intBelow(14)))
+		lo := r.random.intBelow(size)
+		list = append(list, r.newJoint(owner, puller, size, lo, lo+r.random.intBelow(size-lo+1), i%8))
 	}
 	return list
 }
@@ -175,14 +175,14 @@ func pullMany(r *rig) {
 		halves = append(halves, half{j.owner, j.push}, half{j.puller, j.pull})
 	}
 	for i := range halves {
-		k := i + r.random.below(len(halves)-i)
+		k := i + r.random.intBelow(len(halves)-i)
 		halves[i], halves[k] = halves[k], halves[i]
 		r.post(halves[i].n, halves[i].w)
-		if r.random.below(3) == 0 {
+		if r.random.intBelow(3) == 0 {
 			r.step()
 		}
 	}
-	r.until("both halves of all copies have completed", func() bool {
+	r.pollUntil("both halves of all copies have completed", func() bool {
 		return r.nodes[0].open+r.nodes[1].open+r.nodes[2].open == 0
 	})
 	for _, j := range list {
@@ -241,14 +241,14 @@ func pullPendingPushes(r *rig) {
 			a.access(rdma.OpWrite, 1, from.mem, fromKey, mr.Base, mr.RKey),
 			a.access(rdma.OpRead, 1, to.mem, toKey, mr.Base, mr.RKey))
 	}
-	r.until("the requests posted after pending OpPush have completed", func() bool { return a.open == len(list) })
+	r.pollUntil("the requests posted after pending OpPush have completed", func() bool { return a.open == len(list) })
 	for i := range list {
 		j := list[len(list)-1-i]
 		if j.push.done {
 			r.t.Fatalf("OpPush completes with %v before the pull", j.push.status)
 		}
 		r.post(b, j.pull)
-		r.until("both halves have completed", func() bool { return j.pull.done && j.push.done })
+		r.pollUntil("both halves have completed", func() bool { return j.pull.done && j.push.done })
 		j.end(r)
 	}
 	r.settle()
@@ -259,12 +259,12 @@ func pullAbandoned(r *rig) {
 	r.post(j.owner, j.push)
 	r.settle()
 	j.owner.deregister(j.mr)
-	r.until("the push of a region that was deregistered has completed", func() bool { return j.push.done })
+	r.pollUntil("the push of a region that was deregistered has completed", func() bool { return j.push.done })
 	if j.push.status == rdma.StatusOK {
 		r.t.Error("an OpPush that was not pulled completes with success")
 	}
 	r.post(j.puller, j.pull)
-	r.until("the late pull has completed", func() bool { return j.pull.done })
+	r.pollUntil("the late pull has completed", func() bool { return j.pull.done })
 	if j.pull.status != rdma.StatusRemoteAccess {
 		r.t.Errorf("a pull after Deregister completes with %v", j.pull.status)
 	}

@@ -69,7 +69,7 @@ func recvPosted(r *rig) {
 		ws = append(ws, a.send(1, 8, body))
 	}
 	r.post(a, ws...)
-	r.until("each message has filled a buffer", func() bool { return len(b.arrived) == len(ws) && a.open == 0 })
+	r.pollUntil("each message has filled a buffer", func() bool { return len(b.arrived) == len(ws) && a.open == 0 })
 	for i, w := range ws {
 		got := b.arrived[i]
 		g := bufs[got.id]
@@ -100,7 +100,7 @@ func recvTooLong(r *rig) {
 	bufs := b.buffers(b.portTo(0), size, 2, 7)
 	long, short := a.send(1, 8, size-7), a.send(1, 8, size-8)
 	r.post(a, long)
-	r.until("the message that is too long has completed", func() bool { return len(b.arrived) == 1 })
+	r.pollUntil("the message that is too long has completed", func() bool { return len(b.arrived) == 1 })
 	got := b.arrived[0]
 	if got.status != rdma.StatusTooLong || bufs[got.id] == nil {
 		r.t.Fatalf("a message of %d bytes for a buffer of %d completes with %v and the ID %d; it should be %v and the buffer's ID",
@@ -115,7 +115,7 @@ func recvTooLong(r *rig) {
 		return
 	}
 	r.post(a, short)
-	r.until("the next message has arrived", func() bool { return len(b.arrived) == 2 && a.open == 0 })
+	r.pollUntil("the next message has arrived", func() bool { return len(b.arrived) == 2 && a.open == 0 })
 	if err := differ(b.arrived[1].data, short.text); err != nil {
 		r.t.Errorf("the message after the one that was too long: %v", err)
 	}
@@ -146,12 +146,12 @@ func recvWaits(r *rig) {
 	}
 	for i := range ws {
 		b.buffers(b.portTo(0), 500, 1, uint64(1+i))
-		r.until("a message has arrived for the buffer", func() bool { return len(b.arrived) == i+1 })
+		r.pollUntil("a message has arrived for the buffer", func() bool { return len(b.arrived) == i+1 })
 		if err := differ(b.arrived[i].data, ws[i].text); err != nil {
 			r.t.Fatalf("message %d after waiting: %v", i, err)
 		}
 	}
-	r.until("the sends have completed", func() bool { return a.open == 0 })
+	r.pollUntil("the sends have completed", func() bool { return a.open == 0 })
 }
 
 func recvLowWater(r *rig) {
@@ -165,13 +165,13 @@ func recvLowWater(r *rig) {
 			}
 		}
 		send(4)
-		r.until("4 of 8 buffers are used", func() bool { return len(b.arrived) == 4 })
+		r.pollUntil("4 of 8 buffers are used", func() bool { return len(b.arrived) == 4 })
 		r.settle()
 		if b.lowWater != 0 {
 			r.t.Fatalf("round %d: OpLowWater was reported with 4 buffers left, LowWater is 4", round)
 		}
 		send(1)
-		r.until("OpLowWater is reported when 3 buffers are left", func() bool { return b.lowWater > 0 })
+		r.pollUntil("OpLowWater is reported when 3 buffers are left", func() bool { return b.lowWater > 0 })
 	}
 }
 
@@ -196,7 +196,7 @@ func recvPostPrefix(r *rig) {
 	for range k {
 		r.post(a, a.sendInline(1, 8, 0))
 	}
-	r.until("each buffer that was accepted receives a message", func() bool { return len(b.arrived) == k })
+	r.pollUntil("each buffer that was accepted receives a message", func() bool { return len(b.arrived) == k })
 	seen := map[uint64]bool{}
 	for _, got := range b.arrived {
 		if got.id >= uint64(k) || seen[got.id] {

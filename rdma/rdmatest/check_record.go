@@ -81,7 +81,7 @@ func recordMoves(r *rig) {
 			first := len(b.records)
 			r.post(a, tr.w)
 			sent := time.Now()
-			r.until("the write-record has completed and arrived, or is lost", func() bool {
+			r.pollUntil("the write-record has completed and arrived, or is lost", func() bool {
 				return tr.w.done && (len(b.records) > first || time.Since(sent) > lossTimeout)
 			})
 			if tr.w.status != rdma.StatusOK || tr.w.length != uint64(size) {
@@ -154,13 +154,13 @@ func recordRefused(r *rig) {
 			w := a.access(rdma.OpWriteRecord, 1, here.mem, lkey, c.remote, c.rkey)
 			r.post(a, w)
 			sent := time.Now()
-			r.until("the write-record has completed and is refused, or lost", func() bool {
+			r.pollUntil("the write-record has completed and is refused, or lost", func() bool {
 				return w.done && (w.refused != rdma.StatusOK || time.Since(sent) > lossTimeout)
 			})
 			if refused = w.refused != rdma.StatusOK; refused && w.refused != rdma.StatusRemoteAccess {
 				r.t.Fatalf("a write-record %s is refused with %q; it should be %q", c.how, w.refused, rdma.StatusRemoteAccess)
 			}
-			if err := region.unchanged(); err != nil {
+			if err := region.checkUnchanged(); err != nil {
 				r.t.Fatalf("a write-record %s is refused, but the region: %v", c.how, err)
 			}
 			if len(b.records) > 0 {

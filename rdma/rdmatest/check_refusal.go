@@ -114,14 +114,14 @@ func (t *trespass) at(remote, rkey uint64, how string) {
 	}
 	w := t.stranger.access(t.op, t.owner.index, t.here.mem, t.lkey, remote, rkey)
 	t.r.post(t.stranger, w)
-	t.r.until("the forged access has completed", func() bool { return w.done })
+	t.r.pollUntil("the forged access has completed", func() bool { return w.done })
 	if w.status != rdma.StatusRemoteAccess {
 		t.r.t.Fatalf("a %v %s completes with %q; it should be %q", t.op, how, w.status, rdma.StatusRemoteAccess)
 	}
-	if err := t.region.unchanged(); err != nil {
+	if err := t.region.checkUnchanged(); err != nil {
 		t.r.t.Fatalf("a %v %s was refused, but the region: %v", t.op, how, err)
 	}
-	if err := t.here.unchanged(); err != nil {
+	if err := t.here.checkUnchanged(); err != nil {
 		t.r.t.Fatalf("a %v %s was refused, but Body: %v", t.op, how, err)
 	}
 }
@@ -144,7 +144,7 @@ func refuse(r *rig, op rdma.Op, forge func(*trespass)) {
 	}
 	good := t.stranger.access(op, 1, t.here.mem, t.lkey, t.mr.Base+uint64(len(t.region.mem))-trespassSize, t.mr.RKey)
 	r.post(t.stranger, good)
-	r.until("a permitted access completes after forbidden ones", func() bool { return good.done })
+	r.pollUntil("a permitted access completes after forbidden ones", func() bool { return good.done })
 	if good.status != rdma.StatusOK {
 		r.t.Errorf("after refused accesses, a permitted one completes with %v", good.status)
 	}

@@ -46,7 +46,7 @@ func resetWhileReceiving(r *rig) {
 	first, second := len(a.arrived), len(b.arrived)
 	r.post(a, a.sendInline(1, 8, 0))
 	r.post(b, b.sendInline(0, 8, 0))
-	r.until("messages continue after a reset that was not reported", func() bool {
+	r.pollUntil("messages continue after a reset that was not reported", func() bool {
 		return len(a.arrived) > first && len(b.arrived) > second
 	}, a, b)
 	for i, n := range r.nodes[:2] {

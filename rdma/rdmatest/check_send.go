@@ -64,7 +64,7 @@ func sendSizes(r *rig) {
 			}
 			b.arrived = b.arrived[:0]
 			r.post(a, ways...)
-			r.until("the messages have arrived", func() bool { return len(b.arrived) == len(ways) && a.open == 0 })
+			r.pollUntil("the messages have arrived", func() bool { return len(b.arrived) == len(ways) && a.open == 0 })
 			for i, w := range ways {
 				if err := differ(b.arrived[i].data, w.text); err != nil {
 					r.t.Fatalf("head of %d and body of %d bytes, inline %v: %v", head, body, w.inline, err)
@@ -83,7 +83,7 @@ func sendLargest(r *rig) {
 		w := a.send(1, head, a.attr.MaxSend-head)
 		b.arrived = nil
 		r.post(a, w)
-		r.until("the largest message has arrived", func() bool { return len(b.arrived) == 1 && w.done })
+		r.pollUntil("the largest message has arrived", func() bool { return len(b.arrived) == 1 && w.done })
 		if err := differ(b.arrived[0].data, w.text); err != nil {
 			r.t.Fatalf("message of MaxSend = %d bytes, %d of them head: %v", a.attr.MaxSend, head, err)
 		}
@@ -101,7 +101,7 @@ func sendNamesSender(r *rig) {
 			w := n.send(to.index, 8, 0)
 			w.inline = true
 			to.arrived = nil
-			r.until("the message has arrived; if it was lost, another", func() bool {
+			r.pollUntil("the message has arrived; if it was lost, another", func() bool {
 				if len(to.arrived) == 0 {
 					r.post(n, w)
 				}
@@ -125,7 +125,7 @@ func sendFromUnresolved(r *rig) {
 	for i, n := range []*node{c, a} {
 		n.resolve(1)
 		r.post(n, n.sendInline(1, 16, 0))
-		r.until("the unresolved peer's message has arrived", func() bool { return len(handles) > i })
+		r.pollUntil("the unresolved peer's message has arrived", func() bool { return len(handles) > i })
 	}
 	for i, n := range []*node{c, a} {
 		b.resolve(n.index)
@@ -135,7 +135,7 @@ func sendFromUnresolved(r *rig) {
 	}
 	w := b.send(2, 0, 10)
 	r.post(b, w)
-	r.until("the answer to the unresolved peer has arrived", func() bool { return len(c.arrived) == 1 && w.done })
+	r.pollUntil("the answer to the unresolved peer has arrived", func() bool { return len(c.arrived) == 1 && w.done })
 	if err := differ(c.arrived[0].data, w.text); err != nil {
 		r.t.Errorf("the answer to the unresolved peer: %v", err)
 	}
@@ -193,7 +193,7 @@ func inlineBodyIsCopied(r *rig) {
 			r.t.Fatalf("post an inline send of %d bytes to an idle peer: %v", size, err)
 		}
 	}
-	r.until("the inline messages have arrived", func() bool { return len(b.arrived) == len(ws) })
+	r.pollUntil("the inline messages have arrived", func() bool { return len(b.arrived) == len(ws) })
 	for i, w := range ws {
 		if err := differ(b.arrived[i].data, w.text); err != nil {
 			r.t.Errorf("inline body of %d bytes, overwritten after PostSend: %v", len(w.body), err)
@@ -210,7 +210,7 @@ func sendCompletesOnce(r *rig) {
 		ws = append(ws, w)
 	}
 	r.post(a, ws...)
-	r.until("each send has completed", func() bool { return a.open == 0 })
+	r.pollUntil("each send has completed", func() bool { return a.open == 0 })
 	for _, w := range ws {
 		if w.status != rdma.StatusOK {
 			r.t.Errorf("send with the ID %#x completes with %v", w.id, w.status)
@@ -230,7 +230,7 @@ func bodyIsFreeAtCompletion(r *rig) {
 		for range 100 {
 			r.step(a)
 		}
-		r.until("the message has arrived", func() bool { return len(b.arrived) == 1 && w.done })
+		r.pollUntil("the message has arrived", func() bool { return len(b.arrived) == 1 && w.done })
 		if err := differ(b.arrived[0].data, w.text); err != nil {
 			r.t.Errorf("body of %d bytes, overwritten after its completion: %v", size, err)
 		}

@@ -120,7 +120,7 @@ func waitReturnsIfReady(r *rig) {
 	// A responder that has received nothing yet may be silent (RFC 5044 section 7.1.2), and
 	// nobody drives a while b waits.
 	r.post(b, b.sendInline(0, 8, 0))
-	r.until("the first message has arrived", func() bool { return len(a.arrived) == 1 })
+	r.pollUntil("the first message has arrived", func() bool { return len(a.arrived) == 1 })
 	b.idle()
 	for range 3 {
 		r.post(a, a.sendInline(1, 8, 0))

@@ -121,8 +121,8 @@ func (f *Faulty) gone(peer rdma.PeerID) bool {
 	return doomed && left == 0
 }
 
-// passed counts a message to or from a peer, which may have been its last.
-func (f *Faulty) passed(peer rdma.PeerID) {
+// countMessage counts a message to or from a peer, which may have been its last.
+func (f *Faulty) countMessage(peer rdma.PeerID) {
 	if left := f.left[peer]; left > 0 {
 		f.left[peer] = left - 1
 		if left == 1 {

@@ -45,7 +45,7 @@ func (c *faultyCQ) translate(done *rdma.Completion) bool {
 		return true
 	case rdma.OpRecv:
 		if !f.gone(done.Peer) {
-			f.passed(done.Peer)
+			f.countMessage(done.Peer)
 			return true
 		}
 		// A lent message is simply not shown. A posted buffer must be returned.

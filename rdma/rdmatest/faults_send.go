@@ -98,8 +98,8 @@ func (q *faultyQP) hold(wr *rdma.SendWR, w *faultyWork) {
 	f.step++
 	f.tally.Messages++
 	drop, twice, late := q.draw(f.faults.Drop), q.draw(f.faults.Duplicate), q.draw(f.faults.Reorder)
-	behind := 1 + q.random.below(3)
-	delay := q.random.below(f.faults.Delay + 1)
+	behind := 1 + q.random.intBelow(3)
+	delay := q.random.intBelow(f.faults.Delay + 1)
 	h := &heldMessage{wr: *wr, work: w, due: f.step + delay, left: 1}
 	if delay > 0 {
 		f.tally.Delayed++
@@ -166,7 +166,7 @@ func (q *faultyQP) deliverDue(step int) {
 				h.left = 0
 				h.work.fail(rdma.StatusFault)
 			} else if h.left--; h.left == 0 && q.named() {
-				q.f.passed(h.wr.Peer)
+				q.f.countMessage(h.wr.Peer)
 			}
 		}
 		return h.left == 0

@@ -53,7 +53,7 @@ func stream(t *testing.T, kind rdma.Transport, faults Faults, count int) (order 
 		r.post(a, w)
 		r.step()
 	}
-	r.until("every send has completed, whether the message arrived or not", func() bool { return a.open == 0 })
+	r.pollUntil("every send has completed, whether the message arrived or not", func() bool { return a.open == 0 })
 	r.settle()
 	return order, a.dev.(*Faulty).Tally()
 }
@@ -147,7 +147,7 @@ func TestKillEndsAllWork(t *testing.T) {
 	}
 	r.post(a, works[1:]...)
 	r.post(a, a.sendInline(2, 8, 0))
-	r.until("all work for the peer that is gone has completed", func() bool {
+	r.pollUntil("all work for the peer that is gone has completed", func() bool {
 		return !slices.ContainsFunc(works, func(w *work) bool { return !w.done })
 	}, a, witness)
 	for _, w := range works {
@@ -163,7 +163,7 @@ func TestKillEndsAllWork(t *testing.T) {
 	if len(witness.arrived) != 1 {
 		t.Errorf("%d messages arrived at a peer that is not gone, instead of 1", len(witness.arrived))
 	}
-	if err := here.unchanged(); err != nil {
+	if err := here.checkUnchanged(); err != nil {
 		t.Errorf("a Read from a peer that is gone: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ func (c *mutantCQ) Disarm() {
 	}
 }
 
-func (c *mutantCQ) Beside(on bool) { c.CQ.Beside(on && !c.b.noBeside) }
+func (c *mutantCQ) SetBeside(on bool) { c.CQ.SetBeside(on && !c.b.noBeside) }
 
 func (c *mutantCQ) WaitArmed(d time.Duration) error {
 	if c.b.waitArmed != nil {

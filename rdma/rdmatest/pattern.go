@@ -23,8 +23,8 @@ func scramble(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// below returns a number in [0, n).
-func (g *generator) below(n int) int { return int(g.next() % uint64(n)) }
+// intBelow returns a number in [0, n).
+func (g *generator) intBelow(n int) int { return int(g.next() % uint64(n)) }
 
 // fill writes bytes that depend only on the seed. All parts of a pattern differ, so a
 // piece that is missing, duplicated or misplaced is detected.
@@ -111,5 +111,5 @@ func (g *guarded) changedOnly(lo, hi int, want []byte) error {
 	return nil
 }
 
-// unchanged checks that nothing has changed since mark.
-func (g *guarded) unchanged() error { return g.changedOnly(0, 0, nil) }
+// checkUnchanged checks that nothing has changed since mark.
+func (g *guarded) checkUnchanged() error { return g.changedOnly(0, 0, nil) }

@@ -32,7 +32,7 @@ func (c *refCQ) Disarm() {
 
 func (c *refCQ) File() int { return -1 }
 
-func (c *refCQ) Beside(on bool) {
+func (c *refCQ) SetBeside(on bool) {
 	c.dev.fab.mu.Lock()
 	defer c.dev.fab.mu.Unlock()
 	if c.side = 0; on {

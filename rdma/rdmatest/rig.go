@@ -89,31 +89,31 @@ func (r *rig) newPort(n *node, peer int) *port {
 	p := &port{peer: peer}
 	var err error
 	p.recvCQ, err = n.dev.NewCQ(cqDepth)
-	r.made(err, "completion queue")
+	r.requireMade(err, "completion queue")
 	p.sendCQ = p.recvCQ
 	if r.cfg.split {
 		p.sendCQ, err = n.dev.NewCQ(cqDepth)
-		r.made(err, "second completion queue")
+		r.requireMade(err, "second completion queue")
 	}
 	if !r.cfg.ownQueue {
 		p.srq, err = n.dev.NewSRQ(rdma.SRQConfig{Lend: !r.cfg.posted, Depth: r.cfg.recvDepth, LowWater: r.cfg.lowWater})
-		r.made(err, "shared receive queue")
+		r.requireMade(err, "shared receive queue")
 	}
 	qcfg := rdma.QPConfig{Type: r.kind, SendCQ: p.sendCQ, RecvCQ: p.recvCQ}
 	if p.srq != nil {
 		qcfg.SRQ = p.srq
 	}
 	p.qp, err = n.dev.NewQP(qcfg)
-	r.made(err, "queue pair")
+	r.requireMade(err, "queue pair")
 	if a := string(p.qp.Addr()); a == "" || strings.ContainsFunc(a, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		r.t.Errorf("address %q of node %d is not printable text without spaces", a, n.index)
 	}
 	return p
 }
 
-// made ends the check if a queue could not be created. A device may lack a kind of queue
+// requireMade ends the check if a queue could not be created. A device may lack a kind of queue
 // if it returns ErrUnsupported.
-func (r *rig) made(err error, what string) {
+func (r *rig) requireMade(err error, what string) {
 	r.t.Helper()
 	if errors.Is(err, rdma.ErrUnsupported) {
 		r.t.Skipf("the device does not support this %s: %v", what, err)
@@ -170,8 +170,8 @@ func (r *rig) step(nodes ...*node) {
 	}
 }
 
-// until polls until cond holds. The sentence describes the expected condition.
-func (r *rig) until(sentence string, cond func() bool, nodes ...*node) {
+// pollUntil polls until cond holds. The sentence describes the expected condition.
+func (r *rig) pollUntil(sentence string, cond func() bool, nodes ...*node) {
 	r.t.Helper()
 	deadline := time.Now().Add(r.hangTimeout)
 	for round := 0; !cond(); round++ {
@@ -274,7 +274,7 @@ func (r *rig) exchangeOnce() {
 			}
 		}
 	}
-	r.until("every node has a message from every other", func() bool {
+	r.pollUntil("every node has a message from every other", func() bool {
 		for _, n := range r.nodes {
 			if len(n.arrived) < len(r.nodes)-1 || n.open > 0 {
 				return false

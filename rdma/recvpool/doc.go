@@ -5,11 +5,11 @@
 //
 // The states of a buffer:
 //
-//	Start    posts the first slab
-//	Took     a message has arrived in a buffer, which belongs to its reader until
-//	Return   it is returned: it is reposted, or freed if there are too many
-//	RanLow   the device has few buffers left: their number is doubled, up to a bound
-//	Drained  all messages were taken: after a quiet time half of the buffers are freed
+//	Start          posts the first slab
+//	Took           a message has arrived in a buffer, which belongs to its reader until
+//	Return         it is returned: it is reposted, or freed if there are too many
+//	RanLow         the device has few buffers left: their number is doubled, up to a bound
+//	RecordDrained  all messages were taken: after a quiet time half of the buffers are freed
 //
 // A posted buffer cannot be withdrawn. So a buffer that is to be freed is not reposted
 // after the next message in it, and its slab is freed with its last buffer.

@@ -148,9 +148,9 @@ func (p *Pool) RanLow(now time.Duration) {
 	}
 }
 
-// Drained reports that all arrived messages were taken: the device has all buffers except
+// RecordDrained reports that all arrived messages were taken: the device has all buffers except
 // those being read. It frees buffers that were not needed for long.
-func (p *Pool) Drained(now time.Duration) {
+func (p *Pool) RecordDrained(now time.Duration) {
 	if len(p.back) >= p.together() {
 		_ = p.flush() // the device did not accept them before
 	}
@@ -168,7 +168,7 @@ func (p *Pool) Drained(now time.Duration) {
 	}
 }
 
-// Idle reports whether Drained has nothing to do for now.
+// Idle reports whether RecordDrained has nothing to do for now.
 func (p *Pool) Idle() bool { return len(p.back) < p.together() && p.now == p.cfg.Least }
 
 // Stats returns the counters of the pool.

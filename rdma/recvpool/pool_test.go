@@ -92,7 +92,7 @@ func burst(t *testing.T, p *Pool, q *queue, messages int, now time.Duration) {
 	for _, id := range ids {
 		p.Return(id)
 	}
-	p.Drained(now)
+	p.RecordDrained(now)
 }
 
 // The number of buffers follows bursts that grow and cease.
@@ -173,7 +173,7 @@ func TestNoAllocation(t *testing.T) {
 			p.Took()
 			p.Return(wr.ID)
 		}
-		p.Drained(0)
+		p.RecordDrained(0)
 	}); n != 0 {
 		t.Errorf("20 messages: %v allocations", n)
 	}

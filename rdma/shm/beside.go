@@ -102,7 +102,7 @@ func (x *transfer) leaveToOwner() bool {
 
 // guard returns how long a copy that is left to its other side need not be checked.
 func (x *transfer) guard() time.Duration {
-	return max(time.Duration(unclaimed(x.left.seen, x.length))/guardRate, leastGuard)
+	return max(time.Duration(countUnclaimed(x.left.seen, x.length))/guardRate, leastGuard)
 }
 
 // ownerGoesOn reports whether a copy that was left to the other side still is: it is
@@ -117,7 +117,7 @@ func (x *transfer) ownerGoesOn() bool {
 // P.
 const besideHold = 5 * time.Millisecond
 
-func (c *completionQueue) Beside(on bool) { c.dev.copies.beside = on }
+func (c *completionQueue) SetBeside(on bool) { c.dev.copies.beside = on }
 
 func (c *completionQueue) File() int { return -1 }
 
@@ -162,7 +162,7 @@ func (c *completionQueue) WaitArmed(timeout time.Duration) error {
 	}
 	if v := wakeCount.Load(); v == b.answered && timeout > 0 {
 		if d.seg.heap {
-			b.park.on(d.seg.beside, timeout)
+			b.park.wait(d.seg.beside, timeout)
 		} else {
 			start := time.Now()
 			shmem.SleepHoldingP(wakeCount, v, min(timeout, besideHold))

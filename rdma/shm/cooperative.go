@@ -336,7 +336,7 @@ func (x *transfer) abort(n uint64) {
 	for {
 		c := ps.cursor.Load()
 		if ps.cursor.CompareAndSwap(c, claimedAll(x.epoch, x.length)) {
-			n += unclaimed(c, x.length)
+			n += countUnclaimed(c, x.length)
 			break
 		}
 	}
@@ -462,7 +462,7 @@ func (x *transfer) canMove(d *Device) bool {
 	if ps.over(x.epoch, x.length) || x.slot.key.Load() != x.key {
 		return true
 	}
-	if unclaimed(ps.cursor.Load(), x.length) > 0 {
+	if countUnclaimed(ps.cursor.Load(), x.length) > 0 {
 		return x.opens() || x.mayHelp(d.peer(rdma.PeerID(uint32(ps.puller))))
 	}
 	return x.opens() && ps.gave.Load()&gaveValid != 0

@@ -36,9 +36,9 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 		d.countHeap(add)
 	} else {
 		p := s.geo.parts()
-		add(rdma.MemoryReceive, touched(s.mem[:p.slots]))
-		add(rdma.MemoryTables, touched(s.mem[p.slots:p.rings]))
-		add(rdma.MemoryRings, touched(s.mem[p.rings:p.end]))
+		add(rdma.MemoryReceive, residentBytes(s.mem[:p.slots]))
+		add(rdma.MemoryTables, residentBytes(s.mem[p.slots:p.rings]))
+		add(rdma.MemoryRings, residentBytes(s.mem[p.rings:p.end]))
 	}
 	known := uint64(d.peers.Len())
 	add(rdma.MemoryPeers, known*sizeOf[peer]()+uint64(d.peers.Words())*sizeOf[*peer]())

@@ -37,8 +37,8 @@ func claimUnit(length uint64) (unit, units uint64) {
 	return unit, (length + unit - 1) / unit
 }
 
-// unclaimed returns how many bytes are left in a copy, given its cursor.
-func unclaimed(cursor, length uint64) uint64 {
+// countUnclaimed returns how many bytes are left in a copy, given its cursor.
+func countUnclaimed(cursor, length uint64) uint64 {
 	unit, units := claimUnit(length)
 	front, back := cursor&endMask, cursor>>endBits&endMask
 	if front+back >= units {

@@ -26,7 +26,7 @@ func TestPiecesCoverTheCopy(t *testing.T) {
 			if length > 1<<30 && claims == 100 { // too long to claim all of it
 				break
 			}
-			if left := unclaimed(uint64(ps.cursor), length); left != high-low {
+			if left := countUnclaimed(uint64(ps.cursor), length); left != high-low {
 				t.Fatalf("copy of %d bytes: %d bytes are unclaimed between %d and %d", length, left, low, high)
 			}
 			x := front
@@ -79,7 +79,7 @@ func TestDamagedCursor(t *testing.T) {
 				t.Errorf("cursor %#x: %v claims %d bytes at %d", cursor, op, n, off)
 			}
 		}
-		if n := unclaimed(cursor, 64<<10); n != 0 {
+		if n := countUnclaimed(cursor, 64<<10); n != 0 {
 			t.Errorf("cursor %#x: %d bytes are unclaimed", cursor, n)
 		}
 	}

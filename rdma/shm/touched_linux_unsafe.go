@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// touched returns how many bytes of a mapping are resident, by mincore(2). mem is
+// residentBytes returns how many bytes of a mapping are resident, by mincore(2). mem is
 // page-aligned.
-func touched(mem []byte) uint64 {
+func residentBytes(mem []byte) uint64 {
 	if len(mem) == 0 {
 		return 0
 	}

@@ -80,7 +80,7 @@ func (d *Device) wait(timeout time.Duration) error {
 			timeout = min(timeout, starvedPark)
 		}
 		if d.seg.heap {
-			w.park.on(d.seg.wake, timeout)
+			w.park.wait(d.seg.wake, timeout)
 		} else {
 			shmem.Sleep(sleeper, asleepWord, timeout)
 		}
@@ -113,9 +113,9 @@ func (f *fencing) await() {
 // heapPark is the sleep of a goroutine in heap mode.
 type heapPark struct{ timer *time.Timer }
 
-// on waits on one of the segment's channels. A token left over from a late wake-up only
+// wait waits on one of the segment's channels. A token left over from a late wake-up only
 // makes one later call return early.
-func (h *heapPark) on(wake chan struct{}, timeout time.Duration) {
+func (h *heapPark) wait(wake chan struct{}, timeout time.Duration) {
 	if h.timer == nil {
 		h.timer = time.NewTimer(timeout)
 	} else {

@@ -155,20 +155,20 @@ func (d *Device) arriveLone(b []byte) {
 	p.lastReceived = d.clock.now
 	d.traffic.received++
 	on := int(x.path())
-	q.heard(p, nil, x.path())
+	q.recordPath(p, nil, x.path())
 	switch {
 	case class == reliable.Beyond:
 		p.Refuse(d.clock.now, on)
 	case class == reliable.Duplicate || s != nil && s.got>>x.position&1 != 0 && !fresh:
 		d.traffic.duplicates++
-		p.Received(d.clock.now, on, x.number, 1, reliable.AckNow)
+		p.RecordPackets(d.clock.now, on, x.number, 1, reliable.AckNow)
 	case s == nil:
 		d.drops.NoRoom++
 		p.Refuse(d.clock.now, on)
 	case !fresh:
 		d.drops.Malformed++
 	case !s.complete():
-		p.Received(d.clock.now, on, x.number, 1, x.ackMode())
+		p.RecordPackets(d.clock.now, on, x.number, 1, x.ackMode())
 	default:
 		q.completeRun(s, p, &x)
 	}

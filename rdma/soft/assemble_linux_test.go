@@ -79,7 +79,7 @@ func (w *runWriter) check(t *testing.T, lengths ...int) {
 		t.Fatalf("%d messages are delivered, want %d; %+v", got, len(lengths), w.d.drops)
 	}
 	var delivered [][]byte
-	w.q.recvCQ.Unpolled(func(c *rdma.Completion, _ *loan) { delivered = append(delivered, c.Data.Bytes()) })
+	w.q.recvCQ.EachUnpolled(func(c *rdma.Completion, _ *loan) { delivered = append(delivered, c.Data.Bytes()) })
 	for number, n := range lengths {
 		got := delivered[number]
 		if len(got) != n {

@@ -184,7 +184,7 @@ func (k *carrier) send(packets []packet) (n int, full bool) {
 	}
 	n, err := k.qp.PostSend(k.wrs[:len(packets)])
 	for i := n; i < len(packets); i++ {
-		k.sent(k.wrs[i].ID)
+		k.endRequest(k.wrs[i].ID)
 	}
 	if full = errors.Is(err, rdma.ErrAgain); full {
 		for i := range packets[n:] { // the user may get the memory back before it is sent
@@ -221,8 +221,8 @@ func (k *carrier) request(wr *rdma.SendWR, l *packet) {
 	wr.Body = rdma.MemOf(body)
 }
 
-// sent processes the end of a request. A failure is a loss like any other.
-func (k *carrier) sent(id uint64) {
+// endRequest processes the end of a request. A failure is a loss like any other.
+func (k *carrier) endRequest(id uint64) {
 	if id < uint64(len(k.copies)) {
 		k.free = append(k.free, id)
 	}
@@ -243,7 +243,7 @@ func (d *Device) receiveBelow() (came bool) {
 			case rdma.OpRecv:
 				d.arriveBelow(done)
 			case rdma.OpSend:
-				k.sent(done.ID)
+				k.endRequest(done.ID)
 			}
 			*done = rdma.Completion{}
 		}
@@ -256,7 +256,7 @@ func (d *Device) receiveBelow() (came bool) {
 	}
 	if (came || d.polls.idle == 0) && !k.pool.Idle() {
 		d.clock.tick()
-		k.pool.Drained(d.clock.now)
+		k.pool.RecordDrained(d.clock.now)
 	}
 	return came
 }
@@ -307,7 +307,7 @@ func (d *Device) sleepBelow(limit, longest time.Duration) time.Duration {
 		d.soft.MarkMoved()
 		return 0
 	default:
-		return min(limit, max((d.clock.elapsed()-k.cameAt)/4, minPollDelay), longest)
+		return min(limit, max((d.clock.sinceOpen()-k.cameAt)/4, minPollDelay), longest)
 	}
 }
 

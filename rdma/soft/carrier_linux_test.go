@@ -126,7 +126,7 @@ func TestAcksAreFew(t *testing.T) {
 				t.Fatal("a message is not the next")
 			}
 			b.Accept(s.Sequence)
-			b.Received(now, 0, s.Number, 1, h.ackMode())
+			b.RecordPackets(now, 0, s.Number, 1, h.ackMode())
 			b.MarkDelivered()
 			if b.AckDue(now, 0) {
 				var r reliable.Ack

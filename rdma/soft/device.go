@@ -227,7 +227,7 @@ func newDevice(c *Config, keys *keyring, longest, transfer int) *Device {
 	if c.Strict {
 		d.attr.MaxInline = strictMax
 	}
-	d.soft.Init("soft", &d.mu, base.Hooks{Sleep: d.sleep, Awake: d.awake, Progress: d.progressBeside, Posted: d.polls.posted})
+	d.soft.Init("soft", &d.mu, base.Hooks{Sleep: d.sleep, Awake: d.awake, Progress: d.progressBeside, Posted: d.polls.recordPosted})
 	d.soft.InitRegions(rand.Reader, c.Strict)
 	d.table, d.guard = d.soft.Table, &d.soft.Guard
 	d.soft.Thread.Disabled, d.soft.Thread.Timers = c.NoThread || c.Served, true

@@ -79,7 +79,7 @@ func (e *epochs) seal(dst, nonce, text, covered []byte) []byte {
 // open decrypts what a peer has sealed to dst, and reports whether its tag is valid.
 func (e *epochs) open(dst, nonce, sealed, covered []byte) bool {
 	number := epochOf(nonce)
-	aead := e.received(number)
+	aead := e.receiveKey(number)
 	if aead == nil {
 		return false
 	}
@@ -92,8 +92,8 @@ func (e *epochs) open(dst, nonce, sealed, covered []byte) bool {
 	return true
 }
 
-// received returns the key of a peer's epoch, nil if there is none.
-func (e *epochs) received(number uint64) cipher.AEAD {
+// receiveKey returns the key of a peer's epoch, nil if there is none.
+func (e *epochs) receiveKey(number uint64) cipher.AEAD {
 	if number == e.coming.number {
 		return e.coming.aead
 	}

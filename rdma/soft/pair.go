@@ -99,7 +99,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	if q.closed {
 		return 0, rdma.ErrClosed
 	}
-	d.soft.Called()
+	d.soft.CountCall()
 	d.polls.serviceAt = 0
 	if d.clock.fresh = false; q.kind != rdma.UD {
 		d.clock.tick()
@@ -283,7 +283,7 @@ func (q *pair) sendAcks(p *peer) {
 			continue
 		}
 		if due = true; !q.dev.defersAck(p, k) {
-			q.writeAck(p, k, p.Via(k), kindAck, false)
+			q.writeAck(p, k, p.ReplyPath(k), kindAck, false)
 		}
 	}
 	if due || now < p.probeAt() {
@@ -480,7 +480,7 @@ func (q *pair) shut() {
 		}
 		for k := range p.Paths() {
 			if p.AckPending(k) {
-				q.writeAck(p, k, p.Via(k), kindAck, false)
+				q.writeAck(p, k, p.ReplyPath(k), kindAck, false)
 			}
 		}
 		q.abandon(p, rdma.StatusFlushed)

@@ -184,10 +184,10 @@ func (d *Device) ownEndpoints() string {
 	return text
 }
 
-// heard records on which path a datagram of a peer has arrived: acks of its packets, and
+// recordPath records on which path a datagram of a peer has arrived: acks of its packets, and
 // replies, go back over it. A packet of a run that arrived alone has no tag, so it does not
 // show where the path leads: from is nil.
-func (q *pair) heard(p *peer, from *rawAddress, path uint8) {
+func (q *pair) recordPath(p *peer, from *rawAddress, path uint8) {
 	d := q.dev
 	if !d.net.several() && path == 0 {
 		return
@@ -198,7 +198,7 @@ func (q *pair) heard(p *peer, from *rawAddress, path uint8) {
 			p.Reach(on, false) // it is the peer's alone
 		}
 	}
-	p.SetVia(int(path), d.net.on)
+	p.SetReplyPath(int(path), d.net.on)
 	p.Prefer(d.net.on)
 	if d.net.several() && from != nil && d.endpointOf(p.id, d.net.on) == nil {
 		ends := d.net.endsOf(p.id)
@@ -237,7 +237,7 @@ func firstPath(a, b uint32, paths int) int {
 // path of ours, -1 if there is none.
 func (p *peer) pendingAck(on int) int {
 	for k := range p.Paths() {
-		if p.Via(k) == on && p.AckPending(k) {
+		if p.ReplyPath(k) == on && p.AckPending(k) {
 			return k
 		}
 	}

@@ -90,10 +90,10 @@ func (d *Device) sleep(limit time.Duration) time.Duration {
 	}
 	longest, at := pollDelay(limit), d.wake()
 	if d.outgoing.outbox.n > 0 {
-		at = min(at, d.clock.elapsed()+sendRetryDelay)
+		at = min(at, d.clock.sinceOpen()+sendRetryDelay)
 	}
 	if at != never {
-		limit = min(limit, at-d.clock.elapsed())
+		limit = min(limit, at-d.clock.sinceOpen())
 	}
 	if d.net.below != nil {
 		limit = d.sleepBelow(limit, longest)

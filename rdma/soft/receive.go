@@ -164,7 +164,7 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 		q.learnToken(p)
 	}
 	p.lastReceived, p.rejected = now, false
-	q.heard(p, &s.from, h.path)
+	q.recordPath(p, &s.from, h.path)
 	if h.hasAck {
 		q.finish(p.Acknowledge(now, &h.ack), p, rdma.StatusOK)
 	}
@@ -193,13 +193,13 @@ func (q *pair) accept(s *slot, p *peer, h *header) (kept bool) {
 		return false
 	case reliable.Duplicate: // its ack was lost, or came late
 		q.dev.traffic.duplicates++
-		p.Received(now, on, h.number, packets, reliable.AckNow)
+		p.RecordPackets(now, on, h.number, packets, reliable.AckNow)
 		return false
 	case reliable.InOrder:
 		taken, kept := q.deliver(s, p)
 		if taken {
 			p.Accept(h.sequence)
-			p.Received(now, on, h.number, packets, h.ackMode())
+			p.RecordPackets(now, on, h.number, packets, h.ackMode())
 			p.MarkDelivered()
 			q.deliverReordered(p)
 			return kept
@@ -222,7 +222,7 @@ func (q *pair) accept(s *slot, p *peer, h *header) (kept bool) {
 	}
 	p.reorderBuffer[h.sequence%reliable.Window] = own
 	p.Accept(h.sequence)
-	p.Received(now, on, h.number, packets, h.ackMode())
+	p.RecordPackets(now, on, h.number, packets, h.ackMode())
 	return !s.part
 }
 

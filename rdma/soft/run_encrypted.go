@@ -115,7 +115,7 @@ func (d *Device) wholeEncrypted(b []byte, each int) (length, packets int) {
 func (d *Device) restore(b []byte) {
 	text := b[sealedAt : len(b)-tagLen]
 	nonce := d.keys.nonce(d.incoming.partFrom, read48(b[indexLen:]))
-	d.keys.epochs.received(epochOf(nonce)).Seal(text[:0], nonce, text, b[:crcAt])
+	d.keys.epochs.receiveKey(epochOf(nonce)).Seal(text[:0], nonce, text, b[:crcAt])
 }
 
 // putEncrypted is putRun for a run whose first packet is decrypted. A packet with a wrong tag

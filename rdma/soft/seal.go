@@ -151,7 +151,7 @@ func (k *keyring) seal(d []byte) []byte {
 	if !k.encrypt {
 		d[1] |= k.flags
 		d = binary.LittleEndian.AppendUint32(d, k.sum(d))
-		return k.aead.Seal(d, nonceOf(d), nil, covered(d, &k.leaving))
+		return k.aead.Seal(d, nonceOf(d), nil, coverOf(d, &k.leaving))
 	}
 	d[1] |= flagEncrypted | k.flags
 	n := len(d)
@@ -194,7 +194,7 @@ func (k *keyring) check(d []byte) ([]byte, error) {
 		return nil, errSecrecy
 	}
 	if !k.encrypt {
-		if _, err := k.aead.Open(nil, nonceOf(d), d[n+crcLen:], covered(d[:n+crcLen], &k.coming)); err != nil {
+		if _, err := k.aead.Open(nil, nonceOf(d), d[n+crcLen:], coverOf(d[:n+crcLen], &k.coming)); err != nil {
 			return nil, errStranger
 		}
 		return d[:n], nil
@@ -236,9 +236,9 @@ func (k *keyring) sum(d []byte) uint32 {
 
 func nonceOf(d []byte) []byte { return d[nonceAt : nonceAt+nonceLen] }
 
-// covered returns what the tag covers of a plain datagram that ends with its CRC: all
+// coverOf returns what the tag covers of a plain datagram that ends with its CRC: all
 // of a short one, front and end of a longer one.
-func covered(d []byte, join *[coveredLen + crcLen]byte) []byte {
+func coverOf(d []byte, join *[coveredLen + crcLen]byte) []byte {
 	if len(d) <= len(join) {
 		return d
 	}

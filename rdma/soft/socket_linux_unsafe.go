@@ -258,7 +258,7 @@ func (s *socket) receiveJoined(t *slot) bool {
 		return false
 	}
 	s.in[0].n = uint32(n)
-	s.landed(0, t)
+	s.fillSlot(0, t)
 	return true
 }
 
@@ -276,7 +276,7 @@ func (s *socket) receive(slots []*slot) int {
 		return 0
 	}
 	for i, t := range slots[:n] {
-		s.landed(i, t)
+		s.fillSlot(i, t)
 	}
 	return int(n)
 }
@@ -291,8 +291,8 @@ func (s *socket) aim(i int, t *slot) {
 	}
 }
 
-// landed records what was received into a slot.
-func (s *socket) landed(i int, t *slot) {
+// fillSlot records what was received into a slot.
+func (s *socket) fillSlot(i int, t *slot) {
 	t.n = int(s.in[i].n)
 	t.from.length = uint8(s.in[i].header.Namelen)
 	if s.joins {

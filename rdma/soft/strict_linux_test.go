@@ -32,7 +32,7 @@ func TestRegistrationLocksPagesInStrictMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := d.soft.Locked(); n < 4 || n > 5 {
+	if n := d.soft.LockedPages(); n < 4 || n > 5 {
 		t.Errorf("%d pages are locked for four", n)
 	}
 	inside, outside := rdma.MemOf(mem[4095:4*4096]), rdma.MemOf(mem[4095:4*4096+1])
@@ -45,13 +45,13 @@ func TestRegistrationLocksPagesInStrictMode(t *testing.T) {
 	if err := d.soft.CheckLocal("send", inside, mr.LKey+1); err == nil {
 		t.Error("an unknown key is accepted")
 	}
-	if err := d.Deregister(mr); err != nil || d.soft.Locked() != 0 {
-		t.Errorf("after Deregister (%v) %d pages are locked", err, d.soft.Locked())
+	if err := d.Deregister(mr); err != nil || d.soft.LockedPages() != 0 {
+		t.Errorf("after Deregister (%v) %d pages are locked", err, d.soft.LockedPages())
 	}
 	if _, err := d.Register(mem, rdma.RemoteRead); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Close(); err != nil || d.soft.Locked() != 0 {
-		t.Errorf("after Close (%v) %d pages are locked", err, d.soft.Locked())
+	if err := d.Close(); err != nil || d.soft.LockedPages() != 0 {
+		t.Errorf("after Close (%v) %d pages are locked", err, d.soft.LockedPages())
 	}
 }

@@ -12,11 +12,11 @@ type clock struct {
 	fresh bool          // now is the time of the current call
 }
 
-// elapsed returns the time since the device was opened.
-func (c *clock) elapsed() time.Duration { return time.Since(c.start) }
+// sinceOpen returns the time since the device was opened.
+func (c *clock) sinceOpen() time.Duration { return time.Since(c.start) }
 
 // read sets now, in every call.
-func (c *clock) read() { c.now = c.elapsed() }
+func (c *clock) read() { c.now = c.sinceOpen() }
 
 // tick sets now, unless this call has done so.
 func (c *clock) tick() {
@@ -37,8 +37,8 @@ type pollState struct {
 	shows     bool // and has completions to return
 }
 
-// posted records that receive buffers were posted.
-func (s *pollState) posted() { s.serviceAt, s.returned = 0, true }
+// recordPosted records that receive buffers were posted.
+func (s *pollState) recordPosted() { s.serviceAt, s.returned = 0, true }
 
 // serviceDue reports whether service has work. While nothing is in flight, it does not
 // read the clock.

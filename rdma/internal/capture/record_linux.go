@@ -89,7 +89,7 @@ func (r *Recorder) Stop() ([]Frame, error) {
 		case err == unix.EINTR:
 			continue
 		case err == unix.EAGAIN:
-			return frames, r.lost()
+			return frames, r.checkLost()
 		case err != nil:
 			return nil, fmt.Errorf("capture: record on %s: %w", r.name, err)
 		case n > len(buffer):
@@ -103,8 +103,8 @@ func (r *Recorder) Stop() ([]Frame, error) {
 	}
 }
 
-// lost returns an error if frames were dropped for lack of room.
-func (r *Recorder) lost() error {
+// checkLost returns an error if frames were dropped for lack of room.
+func (r *Recorder) checkLost() error {
 	stats, err := unix.GetsockoptTpacketStats(r.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
 		return fmt.Errorf("capture: record on %s: get the number of lost frames: %w", r.name, err)

@@ -146,11 +146,11 @@ func (c *connection) take(from Side, p packet) {
 		return
 	}
 	d.early = append(d.early, p)
-	slices.SortStableFunc(d.early, func(a, b packet) int { return cmp.Compare(d.ahead(a), d.ahead(b)) })
-	for len(d.early) > 0 && d.ahead(d.early[0]) <= 0 {
+	slices.SortStableFunc(d.early, func(a, b packet) int { return cmp.Compare(d.distance(a), d.distance(b)) })
+	for len(d.early) > 0 && d.distance(d.early[0]) <= 0 {
 		first := d.early[0]
 		d.early = d.early[1:]
-		known := int(-d.ahead(first)) // bytes of it that arrived before
+		known := int(-d.distance(first)) // bytes of it that arrived before
 		if known >= len(first.data) {
 			continue // a complete retransmission
 		}
@@ -159,5 +159,5 @@ func (c *connection) take(from Side, p packet) {
 	}
 }
 
-// ahead returns the distance of a packet from the expected byte; sequence numbers wrap.
-func (d *direction) ahead(p packet) int32 { return int32(p.seq - d.next) }
+// distance returns the distance of a packet from the expected byte; sequence numbers wrap.
+func (d *direction) distance(p packet) int32 { return int32(p.seq - d.next) }

@@ -147,13 +147,13 @@ func (t *Table) grow() {
 func (t *Table) insert(s slot) {
 	i := t.home(s.tag)
 	for t.slots[i].tag != 0 {
-		i = t.after(i)
+		i = t.nextSlot(i)
 	}
 	t.slots[i] = s
 }
 
 func (t *Table) home(tag Tag) int     { return int(tag) & (len(t.slots) - 1) }
-func (t *Table) after(i int) int      { return (i + 1) & (len(t.slots) - 1) }
+func (t *Table) nextSlot(i int) int   { return (i + 1) & (len(t.slots) - 1) }
 func (t *Table) gap(from, to int) int { return (to - from) & (len(t.slots) - 1) }
 
 // find returns the slot of a tag, or -1. Half of the slots are free, so the search ends.
@@ -161,7 +161,7 @@ func (t *Table) find(tag Tag) int {
 	if t.used == 0 || tag == 0 {
 		return -1
 	}
-	for i := t.home(tag); ; i = t.after(i) {
+	for i := t.home(tag); ; i = t.nextSlot(i) {
 		switch t.slots[i].tag {
 		case tag:
 			return i
@@ -174,7 +174,7 @@ func (t *Table) find(tag Tag) int {
 // remove frees a slot and closes the gap, so that no search ends there too early.
 func (t *Table) remove(i int) {
 	t.used--
-	for j := t.after(i); t.slots[j].tag != 0; j = t.after(j) {
+	for j := t.nextSlot(i); t.slots[j].tag != 0; j = t.nextSlot(j) {
 		// The entry at j may move to i if i is no further from its home.
 		if h := t.home(t.slots[j].tag); t.gap(h, i) < t.gap(h, j) {
 			t.slots[i] = t.slots[j]

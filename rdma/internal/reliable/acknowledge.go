@@ -53,7 +53,7 @@ func (s *Peer[T]) Acknowledge(now time.Duration, r *Ack) *Message[T] {
 	if p.fresh.Before(r.End) {
 		return nil
 	}
-	s.proved(int(r.Path), r)
+	s.recordProof(int(r.Path), r)
 	if s.first == s.fresh || s.Paths() == 1 && r.Next.Before(s.first) {
 		s.late(now, p, r)
 		return nil
@@ -68,7 +68,7 @@ func (s *Peer[T]) Acknowledge(now time.Duration, r *Ack) *Message[T] {
 	}
 	if s.first == s.fresh {
 		p.meter(now, before)
-		p.cong.settled(now, before, judged, before)
+		p.cong.countAck(now, before, judged, before)
 		s.resetPath(p)
 		s.finish(now)
 		return finished
@@ -77,7 +77,7 @@ func (s *Peer[T]) Acknowledge(now time.Duration, r *Ack) *Message[T] {
 	came := before - p.underWay
 	gone := judged + s.findLost(now, p)
 	p.meter(now, came)
-	p.cong.settled(now, came, gone, before)
+	p.cong.countAck(now, came, gone, before)
 	s.lastAckAt = now
 	if came > 0 {
 		p.silences = 0
@@ -98,7 +98,7 @@ func (p *path) measure(now time.Duration, r *Ack) {
 	p.largest = r.End
 	e := p.packets.at(uint32(r.End - 1))
 	if took := now - e.at - time.Duration(r.Held)*time.Microsecond; e.state != settled && took >= 0 && took <= maxRTT {
-		p.cong.sampled(now, took)
+		p.cong.addSample(now, took)
 	}
 }
 
@@ -200,7 +200,7 @@ func (s *Peer[T]) Expire(now time.Duration) {
 func (s *Peer[T]) expire(now time.Duration, p *path) {
 	if now >= p.lookAt {
 		before := p.underWay
-		p.cong.settled(now, 0, s.findLost(now, p), before)
+		p.cong.countAck(now, 0, s.findLost(now, p), before)
 	}
 	if now < p.expireAt {
 		return

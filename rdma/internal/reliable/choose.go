@@ -69,10 +69,10 @@ func (s *Peer[T]) Pick(now time.Duration) int {
 // plan divides what is queued.
 func (s *Peer[T]) plan() (l plan) {
 	l.members, l.fastest = s.candidates()
-	if l.queued = s.queued(minStripe); l.queued <= minStripe {
+	if l.queued = s.queuedCost(minStripe); l.queued <= minStripe {
 		return l
 	}
-	l.queued = s.queued(maxQueued)
+	l.queued = s.queuedCost(maxQueued)
 	for {
 		speed, water, n := 0.0, float64(l.queued), 0
 		l.window = 0
@@ -124,8 +124,8 @@ func (l *plan) gets(p *path) float64 { return l.level*p.bandwidth(l.fastest) - f
 // maxQueued is how much of what is queued is looked at.
 const maxQueued = 1 << 20
 
-// queued returns the cost of what is not segmented or is lost, or at least limit.
-func (s *Peer[T]) queued(limit int) int {
+// queuedCost returns the cost of what is not segmented or is lost, or at least limit.
+func (s *Peer[T]) queuedCost(limit int) int {
 	each := s.pool.packet()
 	n := int(s.lost) * cost(each)
 	for m := s.cutting; m != nil && n < limit; m = m.Following {

@@ -120,10 +120,10 @@ func (c *congestion) packets(underWay, most int) int {
 	return min(max(1, int((c.window-float32(underWay))/c.unit)), most)
 }
 
-// transmitted reserves the time that a cost of n takes at the rate of the window. That rate
+// pace reserves the time that a cost of n takes at the rate of the window. That rate
 // uses the minimum round-trip time of a round: a standing queue is in every sample of
 // it, and a peer that waited for its processor only in some.
-func (c *congestion) transmitted(now time.Duration, n int) {
+func (c *congestion) pace(now time.Duration, n int) {
 	probe := c.free
 	c.free = false
 	if !c.sample || probe {
@@ -138,8 +138,8 @@ func (c *congestion) transmitted(now time.Duration, n int) {
 	c.paceAt = min(max(c.paceAt, earliest)+time.Duration(float32(n)*perCost), now+longestPause)
 }
 
-// sampled adds a round-trip sample.
-func (c *congestion) sampled(now, took time.Duration) {
+// addSample adds a round-trip sample.
+func (c *congestion) addSample(now, took time.Duration) {
 	t := tripOf(max(took, time.Microsecond))
 	if !c.sample {
 		c.sample = true
@@ -187,9 +187,9 @@ func (c *congestion) reordering() time.Duration {
 	return max(c.smoothed.duration()/4, 20*time.Microsecond)
 }
 
-// settled accounts for an ack: came and gone are the costs that arrived and were lost,
+// countAck accounts for an ack: came and gone are the costs that arrived and were lost,
 // before is the cost that was in flight.
-func (c *congestion) settled(now time.Duration, came, gone, before int) {
+func (c *congestion) countAck(now time.Duration, came, gone, before int) {
 	c.arrivedCost += float32(came)
 	c.lostCost += float32(gone)
 	if float32(before)+c.unit >= c.window {

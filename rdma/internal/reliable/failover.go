@@ -146,8 +146,8 @@ func (s *Peer[T]) sentOn(now time.Duration, on, n int) {
 	}
 }
 
-// proved records an ack of a path that was not known to deliver.
-func (s *Peer[T]) proved(on int, r *Ack) {
+// recordProof records an ack of a path that was not known to deliver.
+func (s *Peer[T]) recordProof(on int, r *Ack) {
 	p := s.path(on)
 	if p.multi == nil || p.multi.state == good || p.multi.state == absent || r.Span == 0 || !p.multi.proof.Before(r.End) {
 		return
@@ -198,7 +198,7 @@ func (s *Peer[T]) late(now time.Duration, p *path, r *Ack) {
 	p.measure(now, r)
 	s.settle(now, p, r)
 	p.meter(now, before-p.underWay)
-	p.cong.settled(now, before-p.underWay, 0, before)
+	p.cong.countAck(now, before-p.underWay, 0, before)
 	if p.underWay == 0 {
 		s.resetPath(p)
 	} else if p.underWay < before {
@@ -278,12 +278,12 @@ func (s *Peer[T]) Reach(on int, can bool) {
 	}
 }
 
-// SetVia records on which of our paths the packets of a path of the peer arrive. Acks of
+// SetReplyPath records on which of our paths the packets of a path of the peer arrive. Acks of
 // them go back over it.
-func (s *Peer[T]) SetVia(k, on int) { s.path(k).multi.via = uint8(on) }
+func (s *Peer[T]) SetReplyPath(k, on int) { s.path(k).multi.via = uint8(on) }
 
-// Via returns what SetVia has recorded.
-func (s *Peer[T]) Via(k int) int {
+// ReplyPath returns what SetReplyPath has recorded.
+func (s *Peer[T]) ReplyPath(k int) int {
 	if m := s.path(k).multi; m != nil {
 		return int(m.via)
 	}

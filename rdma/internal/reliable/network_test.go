@@ -281,7 +281,7 @@ func (s *simNode) take(d *simPacket) {
 	case Beyond:
 		p.Refuse(s.net.now, 0)
 	case Duplicate:
-		p.Received(s.net.now, 0, d.number, 1, AckNow)
+		p.RecordPackets(s.net.now, 0, d.number, 1, AckNow)
 	default:
 		if s.deaf {
 			p.Refuse(s.net.now, 0)
@@ -299,7 +299,7 @@ func (s *simNode) take(d *simPacket) {
 		if a.got == 1<<d.packets-1 {
 			p.Accept(d.sequence)
 		}
-		p.Received(s.net.now, 0, d.number, 1, d.mode())
+		p.RecordPackets(s.net.now, 0, d.number, 1, d.mode())
 	}
 	for p.Waiting() {
 		s.deliver(d.from, &p.reorderBuffer[p.NextUp()].segment)

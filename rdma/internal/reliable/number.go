@@ -40,13 +40,13 @@ type stamp uint32
 
 func stampOf(now time.Duration) stamp { return stamp(now / time.Microsecond) }
 
-// near returns the time of a stamp that is less than half an hour from now.
-func (t stamp) near(now time.Duration) time.Duration {
+// timeNear returns the time of a stamp that is less than half an hour from now.
+func (t stamp) timeNear(now time.Duration) time.Duration {
 	return now + time.Duration(int32(t-stampOf(now)))*time.Microsecond
 }
 
-// since returns the time from the stamp to now. The result is meaningless beyond an
+// age returns the time from the stamp to now. The result is meaningless beyond an
 // hour.
-func (t stamp) since(now time.Duration) time.Duration {
+func (t stamp) age(now time.Duration) time.Duration {
 	return time.Duration(stampOf(now)-t) * time.Microsecond
 }

@@ -181,7 +181,7 @@ func (w *pathWorld) arrive(v *wireEvent) {
 		return
 	case Duplicate:
 		e.doubles++
-		e.peer.Received(w.now, v.on, v.t.Number, 1, AckNow)
+		e.peer.RecordPackets(w.now, v.on, v.t.Number, 1, AckNow)
 		return
 	}
 	s := e.early[q]
@@ -189,7 +189,7 @@ func (w *pathWorld) arrive(v *wireEvent) {
 		s = &earlySegment{t: v.t}
 		e.early[q] = s
 	}
-	e.peer.Received(w.now, v.on, v.t.Number, 1, mode)
+	e.peer.RecordPackets(w.now, v.on, v.t.Number, 1, mode)
 	if s.seen |= 1 << v.position; s.seen != 1<<v.t.Packets-1 {
 		return
 	}

@@ -118,8 +118,8 @@ func (s *Peer[T]) MarkDelivered() { s.nextUp++ }
 // Complete reports whether no segment has arrived early.
 func (s *Peer[T]) Complete() bool { return s.seen == nil }
 
-// Received records count packets with consecutive numbers, and makes an ack pending.
-func (s *Peer[T]) Received(now time.Duration, on int, n Number, count int, mode AckMode) {
+// RecordPackets records count packets with consecutive numbers, and makes an ack pending.
+func (s *Peer[T]) RecordPackets(now time.Duration, on int, n Number, count int, mode AckMode) {
 	p := s.path(on)
 	if p.gaps == nil && p.skips(n) {
 		p.gaps = s.pool.takeGaps()
@@ -178,7 +178,7 @@ func (s *Peer[T]) AckWake(now time.Duration, on int) time.Duration {
 	case p.urgent || int(p.ackPending) >= s.pool.AckEvery:
 		return now
 	}
-	return p.dueAt.near(now)
+	return p.dueAt.timeNear(now)
 }
 
 // WriteAck fills in the ack that is sent now, with at most the given number of words.

@@ -69,7 +69,7 @@ func TestAckDue(t *testing.T) {
 	}
 	take := func(now time.Duration, n Number, mode AckMode) {
 		r.Accept(Sequence(n))
-		r.Received(now, 0, n, 1, mode)
+		r.RecordPackets(now, 0, n, 1, mode)
 	}
 	take(0, 0, AckNormal)
 	if r.AckDue(ackDelay-1, 0) || !r.AckDue(ackDelay, 0) {
@@ -99,8 +99,8 @@ func TestAckDue(t *testing.T) {
 		cause func()
 	}{
 		{"a request", func() { take(0, end, AckNow) }},
-		{"a gap", func() { r.Received(0, 0, end+2, 1, AckNormal) }},
-		{"a late packet", func() { r.Received(0, 0, end+1, 1, AckNormal) }},
+		{"a gap", func() { r.RecordPackets(0, 0, end+2, 1, AckNormal) }},
+		{"a late packet", func() { r.RecordPackets(0, 0, end+1, 1, AckNormal) }},
 		{"a refusal", func() { r.Refuse(0, 0) }},
 	} {
 		if c.cause(); !r.AckDue(0, 0) {
@@ -126,7 +126,7 @@ func TestAckReportsPackets(t *testing.T) {
 				if n.Before(start) {
 					continue
 				}
-				r.Received(0, 0, n, count, AckNormal)
+				r.RecordPackets(0, 0, n, count, AckNormal)
 				for i := range Number(count) {
 					got[n+i] = true
 					if end.Before(n + i + 1) {
@@ -174,7 +174,7 @@ func TestSteadyTrafficAllocatesNothing(t *testing.T) {
 						t.Fatalf("segment %d is not the next", s.Sequence)
 					}
 					b.Accept(s.Sequence)
-					b.Received(now, 0, s.Number, s.Packets, AckNormal)
+					b.RecordPackets(now, 0, s.Number, s.Packets, AckNormal)
 					b.MarkDelivered()
 				}
 				b.WriteAck(now, 0, &got, MaxWords)
@@ -230,7 +230,7 @@ func FuzzPeer(f *testing.F) {
 				if c := p.Classify(q); c == InOrder || c == Early {
 					p.Accept(q)
 				}
-				p.Received(now, 0, p.path(0).end+Number(y)-300, 1+int(x)%MaxRun, AckMode(x%3))
+				p.RecordPackets(now, 0, p.path(0).end+Number(y)-300, 1+int(x)%MaxRun, AckMode(x%3))
 				for p.Waiting() && x%2 == 0 {
 					p.MarkDelivered()
 				}

@@ -194,7 +194,7 @@ func (s *Peer[T]) transmit(now time.Duration, p *path, q Sequence, position, cou
 		p.fresh++
 	}
 	p.underWay += sum
-	p.cong.transmitted(now, sum)
+	p.cong.pace(now, sum)
 }
 
 // at returns a segment in flight.
@@ -264,7 +264,7 @@ const LossMemory = 250 * time.Millisecond
 // delayed, because a delayed ack would delay the detection of the loss of a lone
 // message.
 func (s *Peer[T]) LossFree(now time.Duration) bool {
-	return s.lostAt == 0 || s.lostAt.since(now) > LossMemory
+	return s.lostAt == 0 || s.lostAt.age(now) > LossMemory
 }
 
 // SendWake returns when Expire or Next has work, if nothing arrives before.

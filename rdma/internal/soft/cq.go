@@ -87,7 +87,7 @@ func (c *CQ[L]) Begin() (lent []L, ok bool) {
 	}
 	c.moved = false
 	c.EndArming()
-	c.dev.Called()
+	c.dev.CountCall()
 	lent = c.lent[c.beside]
 	c.lent[c.beside] = lent[:0]
 	if c.beside == 0 && len(c.lent[1]) > 0 {
@@ -116,9 +116,9 @@ func (c *CQ[L]) Take(out []rdma.Completion) (n int) {
 	return n
 }
 
-// Beside declares that the following Polls come from a second goroutine: what the
+// SetBeside declares that the following Polls come from a second goroutine: what the
 // application has been lent stays lent.
-func (c *CQ[L]) Beside(on bool) {
+func (c *CQ[L]) SetBeside(on bool) {
 	c.dev.mu.Lock()
 	defer c.dev.mu.Unlock()
 	if c.beside = 0; on {
@@ -129,8 +129,8 @@ func (c *CQ[L]) Beside(on bool) {
 // IsBeside reports whether the current Poll comes from a second goroutine.
 func (c *CQ[L]) IsBeside() bool { return c.beside != 0 }
 
-// Unpolled calls do for each completion that was not polled, with what it lends.
-func (c *CQ[L]) Unpolled(do func(done *rdma.Completion, loan *L)) {
+// EachUnpolled calls do for each completion that was not polled, with what it lends.
+func (c *CQ[L]) EachUnpolled(do func(done *rdma.Completion, loan *L)) {
 	for i := c.first; i < len(c.ready); i++ {
 		do(&c.ready[i].completion, &c.ready[i].loan)
 	}

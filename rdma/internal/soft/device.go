@@ -62,8 +62,8 @@ func (d *Device) SetSource(fd int, trouble *atomic.Bool) { d.source.fd, d.source
 // Waiting reports whether a goroutine waits for a completion queue, or is about to.
 func (d *Device) Waiting() bool { return d.waiting > 0 }
 
-// Called records a call by the application.
-func (d *Device) Called() { d.Thread.called() }
+// CountCall records a call by the application.
+func (d *Device) CountCall() { d.Thread.countCall() }
 
 // WakeAll ends every wait, because of work that the source does not report.
 func (d *Device) WakeAll() {

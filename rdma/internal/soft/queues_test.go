@@ -94,12 +94,12 @@ func TestQueueKeepsOrderAndLoans(t *testing.T) {
 		}
 	}
 	c.Lend(rdma.Completion{ID: 1000}, 1000)
-	c.Beside(true)
+	c.SetBeside(true)
 	if lent, _ := c.Begin(); len(lent) != 0 {
 		t.Errorf("a Poll beside the application takes back %v", lent)
 	}
 	c.Take(out)
-	c.Beside(false)
+	c.SetBeside(false)
 	if lent, _ := c.Begin(); len(lent) != 2 || lent[0] != 598 || lent[1] != 1000 {
 		t.Errorf("the next Poll takes back %v, want 598 of the application and 1000", lent)
 	}

@@ -87,8 +87,8 @@ func (d *Device) CheckLocal(what string, body rdma.Mem, lkey uint32) error {
 	return fmt.Errorf("%s: the %d bytes of a %s lie in no region with the local key %#x; strict mode requires them to be registered, or sent inline", d.name, body.Len(), what, lkey)
 }
 
-// Locked returns the number of locked pages.
-func (d *Device) Locked() int { return d.pins.Len() }
+// LockedPages returns the number of locked pages.
+func (d *Device) LockedPages() int { return d.pins.Len() }
 
 // unlockAll unlocks all registered memory.
 func (d *Device) unlockAll() {

@@ -60,7 +60,7 @@ func (d *Device) StartThread() error {
 // Started reports whether the progress thread was started.
 func (t *Thread) Started() bool { return t.started }
 
-func (t *Thread) called() {
+func (t *Thread) countCall() {
 	t.calls.Store(t.calls.Load() + 1)
 	if t.asleep {
 		t.asleep = false

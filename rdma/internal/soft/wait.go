@@ -102,7 +102,7 @@ func (w *waits) sleep(who waiter, timeout time.Duration) error {
 		d.waiting--
 	}
 	w.awake()
-	d.Called()
+	d.CountCall()
 	if err != nil {
 		return fmt.Errorf("%s: wait for a completion queue: %w", d.name, err)
 	}
@@ -164,7 +164,7 @@ func (w *waits) Disarm() {
 func (w *waits) disarm() {
 	w.armed--
 	if w.dev.waiting--; w.dev.waiting == 0 {
-		w.dev.Called() // the progress thread sleeps while somebody waits
+		w.dev.CountCall() // the progress thread sleeps while somebody waits
 	}
 	w.awake()
 }

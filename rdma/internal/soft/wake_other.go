@@ -13,7 +13,7 @@ import (
 
 // Systems without descriptors to sleep on, as far as this package uses them: a waker is a
 // channel. A device whose goroutines read its sockets reports what they have read
-// (Arrived); another one is polled now and then.
+// (ReportArrival); another one is polled now and then.
 
 // source is what a device sleeps on: what it has reported.
 type source struct {
@@ -26,12 +26,12 @@ type source struct {
 	asleep  []*waker // that sleep on the source
 }
 
-// Reports declares that the device calls Arrived, so that no one needs to poll it.
+// Reports declares that the device calls ReportArrival, so that no one needs to poll it.
 func (d *Device) Reports() { d.source.reports = true }
 
-// Arrived reports that there may be something to do. Any goroutine may call it, without the
+// ReportArrival reports that there may be something to do. Any goroutine may call it, without the
 // lock.
-func (d *Device) Arrived() {
+func (d *Device) ReportArrival() {
 	s := &d.source
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,9 +41,9 @@ func (d *Device) Arrived() {
 	}
 }
 
-// Looking declares that the device now looks for all that has arrived. Its hook Sleep
+// BeginLook declares that the device now looks for all that has arrived. Its hook Sleep
 // accounts for what it leaves.
-func (d *Device) Looking() {
+func (d *Device) BeginLook() {
 	s := &d.source
 	s.mu.Lock()
 	s.came = false
