@@ -3,6 +3,7 @@ package hybrid
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -125,11 +126,7 @@ func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 
 // Deregister ends a registration.
 func (d *Device) Deregister(mr rdma.MR) error {
-	err := d.rd.Deregister(mr)
-	if other := d.rc.Deregister(mr); err == nil {
-		err = other
-	}
-	return err
+	return errors.Join(d.rd.Deregister(mr), d.rc.Deregister(mr))
 }
 
 // progress does what is due, in every Poll.
@@ -235,10 +232,7 @@ func (d *Device) Close() error {
 		_ = d.pair.Close() // it cannot fail
 	}
 	d.dialer.cancel()
-	err := d.rd.Close()
-	if other := d.rc.Close(); err == nil {
-		err = other
-	}
+	err := errors.Join(d.rd.Close(), d.rc.Close())
 	d.dialer.running.Wait()
 	for _, q := range d.queues {
 		_ = q.Close() // likewise

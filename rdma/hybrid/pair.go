@@ -2,6 +2,7 @@ package hybrid
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/muster-mpi/muster/rdma"
@@ -54,13 +55,7 @@ func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
 }
 
 // Close closes both.
-func (s *sharedQueue) Close() error {
-	err := s.SRQ.Close()
-	if other := s.rc.Close(); err == nil {
-		err = other
-	}
-	return err
-}
+func (s *sharedQueue) Close() error { return errors.Join(s.SRQ.Close(), s.rc.Close()) }
 
 // NewQP creates the queue pair of the device. There can be only one.
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
@@ -241,11 +236,5 @@ func (q *pair) Close() error {
 			q.dev.abandonRecords(m, rdma.StatusFlushed)
 		}
 	}
-	if other := q.control.Close(); err == nil {
-		err = other
-	}
-	if other := q.controlSRQ.Close(); err == nil {
-		err = other
-	}
-	return err
+	return errors.Join(err, q.control.Close(), q.controlSRQ.Close())
 }

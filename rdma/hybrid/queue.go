@@ -1,6 +1,7 @@
 package hybrid
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -266,13 +267,7 @@ func (q *queue) filterConnections(list []rdma.Completion) (kept int) {
 	return kept
 }
 
-func (q *queue) closeBelow() error {
-	err := q.rd.Close()
-	if other := q.rc.Close(); err == nil {
-		err = other
-	}
-	return err
-}
+func (q *queue) closeBelow() error { return errors.Join(q.rd.Close(), q.rc.Close()) }
 
 // Close closes the queue.
 func (q *queue) Close() error {

@@ -53,7 +53,7 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 	}
 	n := c.Take(out)
 	if n == 0 {
-		c.dev.giveWay()
+		c.dev.giveWayLocked()
 	}
 	return n
 }

@@ -118,7 +118,7 @@ func (q *queuePair) await(ctx context.Context, step func() (bool, error), look f
 		q.dev.mu.Lock()
 		done, err := false, error(rdma.ErrClosed)
 		if !q.dev.Closed && q.state != closed {
-			q.dev.serviceListener(time.Now())
+			q.dev.serviceListenerLocked(time.Now())
 			done, err = step()
 		}
 		listener := q.dev.listener.sock

@@ -36,7 +36,7 @@ type caller struct {
 
 const (
 	mostCallers      = 64
-	mostAccepts      = 256 // per call of serviceListener, which holds the device's lock
+	mostAccepts      = 256 // per call of serviceListenerLocked, which holds the device's lock
 	handshakeTimeout = 5 * time.Second
 	ethernetSegment  = 1448 // the longest TCP segment, if it is unknown
 )
@@ -69,8 +69,8 @@ func (d *device) watchCaller(c *caller, on bool) {
 	}
 }
 
-// serviceListener accepts callers and reads their requests. The device's lock is held.
-func (d *device) serviceListener(now time.Time) {
+// serviceListenerLocked accepts callers and reads their requests.
+func (d *device) serviceListenerLocked(now time.Time) {
 	listener := &d.listener
 	kept := listener.callers[:0]
 	for _, c := range listener.callers {

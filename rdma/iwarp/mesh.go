@@ -189,7 +189,7 @@ func (p *meshPair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		for end < len(wrs) && wrs[end].Peer == wrs[n].Peer {
 			end++
 		}
-		k, err := q.postAll(wrs[n:end])
+		k, err := q.postAllLocked(wrs[n:end])
 		if n += k; err != nil {
 			return n, err
 		}
@@ -224,13 +224,13 @@ func (m *mesh) makeConnection(id rdma.PeerID, p *meshPeer) (*queuePair, error) {
 	cfg := m.pair.cfg
 	cfg.Peer = id
 	if n := m.cfg.ConnectionBuffers; n > 0 && m.pair.recvs.Lends {
-		own, err := m.newSRQ(rdma.SRQConfig{Lend: true, Depth: n})
+		own, err := m.newSRQLocked(rdma.SRQConfig{Lend: true, Depth: n})
 		if err != nil {
 			return nil, err
 		}
 		cfg.SRQ = own
 	}
-	q, err := m.newQP(cfg)
+	q, err := m.newQPLocked(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -57,15 +57,14 @@ const (
 func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	q, err := d.newQP(cfg)
+	q, err := d.newQPLocked(cfg)
 	if err != nil {
 		return nil, err
 	}
 	return q, nil
 }
 
-// newQP is NewQP with the lock held.
-func (d *device) newQP(cfg rdma.QPConfig) (*queuePair, error) {
+func (d *device) newQPLocked(cfg rdma.QPConfig) (*queuePair, error) {
 	send, recv, srq, err := soft.QueuesOf[*completionQueue, *receiveQueue](&d.Device, &cfg, rdma.RC)
 	if err != nil {
 		return nil, err

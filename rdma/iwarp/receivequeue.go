@@ -42,11 +42,10 @@ const (
 func (d *device) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.newSRQ(cfg)
+	return d.newSRQLocked(cfg)
 }
 
-// newSRQ is NewSRQ with the lock held.
-func (d *device) newSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
+func (d *device) newSRQLocked(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	r := d.newReceiveQueue()
 	if cfg.Lend && cfg.Depth > 0 { // its buffers are allocated now, and a message of any length takes one
 		r.small.most, r.large.most, r.large.size = 0, cfg.Depth, d.cfg.MaxSend

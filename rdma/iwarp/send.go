@@ -110,11 +110,10 @@ func (q *queuePair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recvs.Po
 func (q *queuePair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
-	return q.postAll(wrs)
+	return q.postAllLocked(wrs)
 }
 
-// postAll is PostSend with the lock held.
-func (q *queuePair) postAll(wrs []rdma.SendWR) (n int, err error) {
+func (q *queuePair) postAllLocked(wrs []rdma.SendWR) (n int, err error) {
 	for n < len(wrs) {
 		var long bool
 		if long, err = q.post(&wrs[n]); err != nil {

@@ -262,7 +262,7 @@ func (d *device) looking() {
 		return
 	}
 	if s := &d.sockets; s.looks%looksPerAccept == 0 {
-		d.serviceListener(time.Now())
+		d.serviceListenerLocked(time.Now())
 		d.endSilent()
 	}
 	d.sockets.looks++
@@ -272,8 +272,8 @@ func (d *device) looking() {
 // call, and a caller a rare event.
 const looksPerAccept = 16
 
-// giveWay is for sockets that goroutines read.
-func (d *device) giveWay() {}
+// giveWayLocked is for sockets that goroutines read.
+func (d *device) giveWayLocked() {}
 
 // progressReady drives the sockets that are ready.
 func (d *device) progressReady() {
@@ -288,6 +288,6 @@ func (d *device) progressReady() {
 		}
 	}
 	if called && d.admitGuest != nil {
-		d.serviceListener(time.Now())
+		d.serviceListenerLocked(time.Now())
 	}
 }

@@ -296,14 +296,14 @@ func (s *sockets) wait() { s.goroutines.Wait() }
 func (d *device) looking() {
 	d.BeginLook()
 	if d.admitGuest != nil && (len(d.listener.sock.waiting) > 0 || len(d.listener.callers) > 0) {
-		d.serviceListener(time.Now())
+		d.serviceListenerLocked(time.Now())
 	}
 }
 
-// giveWay is called when a Poll has found nothing, with the lock held. With one P, a loop of
+// giveWayLocked is called when a Poll has found nothing. With one P, a loop of
 // Polls keeps the goroutines of the connections from running: the scheduler looks at the
 // network when no goroutine can run, or else every ten milliseconds.
-func (d *device) giveWay() {
+func (d *device) giveWayLocked() {
 	s := &d.sockets
 	if s.empty++; s.empty%pollsAtOnce != 0 || runtime.GOMAXPROCS(0) > 1 {
 		return
@@ -313,7 +313,7 @@ func (d *device) giveWay() {
 	d.mu.Lock()
 }
 
-// pollsAtOnce is the number of empty Polls after which giveWay acts.
+// pollsAtOnce is the number of empty Polls after which giveWayLocked acts.
 const pollsAtOnce = 16
 
 // progressReady drives the connections that are ready.

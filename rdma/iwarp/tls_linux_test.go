@@ -244,7 +244,7 @@ func TestCloseDuringHandshake(t *testing.T) {
 	q := e.qp.(*queuePair)
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) { // a real socket
 		q.dev.mu.Lock()
-		q.dev.serviceListener(time.Now())
+		q.dev.serviceListenerLocked(time.Now())
 		greeted := q.greeted
 		q.dev.mu.Unlock()
 		if greeted {

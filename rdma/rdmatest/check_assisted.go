@@ -121,8 +121,7 @@ func assistedDeregister(r *rig) {
 		tr, mr := r.nodes[0].prepareAssisted(r.nodes[1], 0, size, 0, 0)
 		r.settle()
 		r.nodes[1].deregister(mr)
-		r.post(r.nodes[0], tr.w)
-		r.pollUntil("the late Write has completed", func() bool { return tr.w.done })
+		r.complete(r.nodes[0], tr.w, "the late Write has completed")
 		if tr.w.status != rdma.StatusRemoteAccess {
 			r.t.Errorf("a Write of %d bytes after Deregister completes with %v", size, tr.w.status)
 		}

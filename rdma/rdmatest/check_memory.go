@@ -110,8 +110,7 @@ func moves(r *rig, op rdma.Op) {
 				continue // the other skews add nothing
 			}
 			tr := a.prepare(op, b, off, size, 50, i*3%8)
-			r.post(a, tr.w)
-			r.pollUntil("the transfer has completed", func() bool { return tr.w.done })
+			r.complete(a, tr.w, "the transfer has completed")
 			r.checkSuccess(tr)
 		}
 	}
@@ -144,8 +143,7 @@ func inlineWrites(r *rig) {
 			r.t.Fatalf("after %d reads: inline bodies, overwritten after PostSend: %v", tries, differ(here, want))
 		}
 		w := a.access(rdma.OpRead, 1, here, lkey, mr.Base, mr.RKey)
-		r.post(a, w)
-		r.pollUntil("the read has completed", func() bool { return w.done })
+		r.complete(a, w, "the read has completed")
 	}
 	r.settle() // node.take rejects a completion
 	if err := there.changedOnly(0, off, want); err != nil {
@@ -165,8 +163,7 @@ func transferLimit(r *rig) {
 	most := a.attr.MaxTransfer
 	for _, op := range []rdma.Op{rdma.OpRead, rdma.OpWrite} {
 		tr := a.prepare(op, b, 5, most, 50, 3)
-		r.post(a, tr.w)
-		r.pollUntil("the longest transfer has completed", func() bool { return tr.w.done })
+		r.complete(a, tr.w, "the longest transfer has completed")
 		r.checkSuccess(tr)
 
 		long := a.prepare(op, b, 5, most+1, 50, 3)
@@ -266,8 +263,7 @@ func readAfterMessage(r *rig) {
 		r.post(owner, owner.sendInline(0, 8, 0))
 		r.pollUntil("the message has arrived", func() bool { return len(reader.arrived) == round+1 })
 		w := reader.access(rdma.OpRead, 1, here.mem, lkey, mr.Base, mr.RKey)
-		r.post(reader, w)
-		r.pollUntil("the read has completed", func() bool { return w.done })
+		r.complete(reader, w, "the read has completed")
 		if err := differ(here.mem, want); err != nil {
 			r.t.Fatalf("round %d: the read returns stale data: %v", round, err)
 		}

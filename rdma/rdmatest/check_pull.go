@@ -263,8 +263,7 @@ func pullAbandoned(r *rig) {
 	if j.push.status == rdma.StatusOK {
 		r.t.Error("an OpPush that was not pulled completes with success")
 	}
-	r.post(j.puller, j.pull)
-	r.pollUntil("the late pull has completed", func() bool { return j.pull.done })
+	r.complete(j.puller, j.pull, "the late pull has completed")
 	if j.pull.status != rdma.StatusRemoteAccess {
 		r.t.Errorf("a pull after Deregister completes with %v", j.pull.status)
 	}

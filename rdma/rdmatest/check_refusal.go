@@ -113,8 +113,7 @@ func (t *trespass) at(remote, rkey uint64, how string) {
 		return // not forged at all: the flipped bit has no effect
 	}
 	w := t.stranger.access(t.op, t.owner.index, t.here.mem, t.lkey, remote, rkey)
-	t.r.post(t.stranger, w)
-	t.r.pollUntil("the forged access has completed", func() bool { return w.done })
+	t.r.complete(t.stranger, w, "the forged access has completed")
 	if w.status != rdma.StatusRemoteAccess {
 		t.r.t.Fatalf("a %v %s completes with %q; it should be %q", t.op, how, w.status, rdma.StatusRemoteAccess)
 	}
@@ -143,8 +142,7 @@ func refuse(r *rig, op rdma.Op, forge func(*trespass)) {
 		t.as(r.nodes[2])
 	}
 	good := t.stranger.access(op, 1, t.here.mem, t.lkey, t.mr.Base+uint64(len(t.region.mem))-trespassSize, t.mr.RKey)
-	r.post(t.stranger, good)
-	r.pollUntil("a permitted access completes after forbidden ones", func() bool { return good.done })
+	r.complete(t.stranger, good, "a permitted access completes after forbidden ones")
 	if good.status != rdma.StatusOK {
 		r.t.Errorf("after refused accesses, a permitted one completes with %v", good.status)
 	}

@@ -69,8 +69,7 @@ func registerMany(r *rig) {
 	here, lkey := reader.local(40, 0, 4)
 	for _, i := range []int{0, 1, len(mrs) / 2, len(mrs) - 1} {
 		w := reader.access(rdma.OpRead, 1, here.mem, lkey, mrs[i].Base, mrs[i].RKey)
-		r.post(reader, w)
-		r.pollUntil("the read has completed", func() bool { return w.done })
+		r.complete(reader, w, "the read has completed")
 		if err := differ(here.mem, mem.mem[i:i+40]); err != nil || w.status != rdma.StatusOK {
 			r.t.Errorf("read of region %d of %d: %v, %v", i, len(mrs), w.status, err)
 		}
@@ -91,8 +90,7 @@ func registerOverlapping(r *rig) {
 	owner.deregister(first)
 	here, lkey := reader.local(500, 0, 6)
 	w := reader.access(rdma.OpRead, 1, here.mem, lkey, second.Base, second.RKey)
-	r.post(reader, w)
-	r.pollUntil("the read has completed", func() bool { return w.done })
+	r.complete(reader, w, "the read has completed")
 	if err := differ(here.mem, slices.Clone(mem.mem)); err != nil || w.status != rdma.StatusOK {
 		r.t.Errorf("read by the second registration after the first was ended: %v, %v", w.status, err)
 	}

@@ -170,6 +170,13 @@ func (r *rig) step(nodes ...*node) {
 	}
 }
 
+// complete posts a request and polls until it has completed. The sentence says so.
+func (r *rig) complete(n *node, w *work, sentence string) {
+	r.t.Helper()
+	r.post(n, w)
+	r.pollUntil(sentence, func() bool { return w.done })
+}
+
 // pollUntil polls until cond holds. The sentence describes the expected condition.
 func (r *rig) pollUntil(sentence string, cond func() bool, nodes ...*node) {
 	r.t.Helper()

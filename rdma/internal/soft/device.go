@@ -85,7 +85,7 @@ func (d *Device) QueueMemory() (n uint64) {
 func (d *Device) Close() {
 	d.Closed = true
 	for len(d.queues) > 0 {
-		d.queues[0].End()
+		d.queues[0].endLocked()
 	}
 	d.unlockAll()
 	d.mu.Unlock()

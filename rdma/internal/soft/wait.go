@@ -20,10 +20,8 @@ const (
 	waiters
 )
 
-const (
-	// unwatched is the longest sleep on a File that does not report arrivals.
-	unwatched = time.Millisecond
-)
+// unwatched is the longest sleep on a File that does not report arrivals.
+const unwatched = time.Millisecond
 
 // waits is the state of those who wait for a completion queue.
 type waits struct {
@@ -37,10 +35,6 @@ type waits struct {
 	limit  time.Duration // of the last of them
 	file   file
 	closed bool
-	// The source and the hooks, of the device or of this queue.
-	source  *source
-	sleepOn func(limit time.Duration) time.Duration
-	awake   func()
 }
 
 // holder holds the completions of the queue.
@@ -51,7 +45,6 @@ type holder interface {
 
 func (w *waits) open(d *Device, of holder) error {
 	w.dev, w.of = d, of
-	w.source, w.sleepOn, w.awake = &d.source, d.hooks.Sleep, d.hooks.Awake
 	w.file.fd = -1
 	for who := range w.wakers {
 		if err := w.wakers[who].open(); err != nil {
@@ -61,11 +54,6 @@ func (w *waits) open(d *Device, of holder) error {
 	}
 	d.queues = append(d.queues, w)
 	return nil
-}
-
-// SleepOn gives the queue a source and hooks of its own, in place of the device's.
-func (w *waits) SleepOn(fd int, sleep func(limit time.Duration) time.Duration, awake func()) {
-	w.source, w.sleepOn, w.awake = &source{fd: fd}, sleep, awake
 }
 
 // Wait blocks until Poll may have something to do.
@@ -83,7 +71,7 @@ func (w *waits) prepare(limit time.Duration) time.Duration {
 	if limit <= 0 || w.queued > 0 || w.moved {
 		return 0
 	}
-	return max(w.sleepOn(limit), 0)
+	return max(w.dev.hooks.Sleep(limit), 0)
 }
 
 // sleep sleeps as prepared, without the lock.
@@ -95,13 +83,13 @@ func (w *waits) sleep(who waiter, timeout time.Duration) error {
 	w.inside[who]++
 	d.waiting++
 	d.mu.Unlock()
-	err := w.wakers[who].sleep(w.source, timeout)
+	err := w.wakers[who].sleep(&d.source, timeout)
 	d.mu.Lock()
 	if !w.closed {
 		w.inside[who]--
 		d.waiting--
 	}
-	w.awake()
+	d.hooks.Awake()
 	d.CountCall()
 	if err != nil {
 		return fmt.Errorf("%s: wait for a completion queue: %w", d.name, err)
@@ -127,8 +115,8 @@ func (w *waits) Arm(_ rdma.Notify, limit time.Duration) time.Duration {
 		limit = min(limit, unwatched)
 	}
 	limit = w.prepare(limit)
-	if limit > 0 && w.file.fd < 0 && w.source.readable() {
-		w.awake()
+	if limit > 0 && w.file.fd < 0 && d.source.readable() {
+		d.hooks.Awake()
 		limit = 0
 	}
 	if limit > 0 {
@@ -166,7 +154,7 @@ func (w *waits) disarm() {
 	if w.dev.waiting--; w.dev.waiting == 0 {
 		w.dev.CountCall() // the progress thread sleeps while somebody waits
 	}
-	w.awake()
+	w.dev.hooks.Awake()
 }
 
 // WaitArmed blocks until the event that Arm has prepared for. Another goroutine may poll
@@ -184,7 +172,7 @@ func (w *waits) WaitArmed(timeout time.Duration) error {
 		w.armed--
 		d.waiting--
 		if timeout = min(timeout, w.limit); timeout <= 0 {
-			w.awake()
+			d.hooks.Awake()
 		}
 	}
 	return w.sleep(second, timeout)
@@ -196,7 +184,7 @@ func (w *waits) File() int {
 	w.dev.mu.Lock()
 	defer w.dev.mu.Unlock()
 	if !w.closed {
-		w.file.open(&w.wakers[second], w.source)
+		w.file.open(&w.wakers[second], &w.dev.source)
 	}
 	return w.file.fd
 }
@@ -222,12 +210,11 @@ func (w *waits) wakeSleepers() {
 func (w *waits) Close() error {
 	w.dev.mu.Lock()
 	defer w.dev.mu.Unlock()
-	w.End()
+	w.endLocked()
 	return nil
 }
 
-// End is Close with the lock held.
-func (w *waits) End() {
+func (w *waits) endLocked() {
 	if w.closed {
 		return
 	}
