@@ -43,16 +43,6 @@ func (tr *transfer) prepareWrite(n, to *node, mr rdma.MR, skew int) {
 	tr.want = slices.Clone(tr.here.mem)
 }
 
-func (tr *transfer) checkEnd(r *rig) {
-	r.t.Helper()
-	if tr.w.status != rdma.StatusOK || tr.w.length != uint64(tr.hi-tr.lo) {
-		r.t.Fatalf("a Write of %d bytes completes with %v and Len %d", tr.hi-tr.lo, tr.w.status, tr.w.length)
-	}
-	if err := tr.check(); err != nil {
-		r.t.Fatalf("%d bytes written to offset %d: %v", tr.hi-tr.lo, tr.lo, err)
-	}
-}
-
 func assistedSizes(between func(*rig, *transfer)) func(*rig) {
 	return func(r *rig) {
 		for i, c := range []struct{ off, size, rest int }{
@@ -62,7 +52,7 @@ func assistedSizes(between func(*rig, *transfer)) func(*rig) {
 			r.post(r.nodes[0], tr.w)
 			between(r, tr)
 			r.pollUntil("the Write has completed", func() bool { return tr.w.done })
-			tr.checkEnd(r)
+			r.checkSuccess(tr)
 			r.settle()
 			r.nodes[1].deregister(mr)
 		}
@@ -76,7 +66,7 @@ func assistedAgain(r *rig) {
 	for i := range 6 {
 		r.post(r.nodes[0], tr.w)
 		r.pollUntil(fmt.Sprintf("Write %d has completed while the owner does not poll", i), func() bool { return tr.w.done }, r.nodes[0])
-		tr.checkEnd(r)
+		r.checkSuccess(tr)
 		if i%3 == 2 {
 			r.settle()
 		}
@@ -100,17 +90,9 @@ func assistedParallel(r *rig) {
 		todo[from.index] = append(todo[from.index], tr.w)
 		list = append(list, written{tr, mr, to})
 	}
-	r.parallel(func(n *node) (bool, error) {
-		mine := &todo[n.index]
-		if len(*mine) > 0 {
-			took, err := n.offer((*mine)[:1])
-			*mine = (*mine)[took:]
-			return false, ignoreAgain(err)
-		}
-		return n.open == 0, nil
-	})
+	r.offerInParallel(todo)
 	for _, w := range list {
-		w.tr.checkEnd(r)
+		r.checkSuccess(w.tr)
 		w.to.deregister(w.mr)
 	}
 	r.settle()

@@ -228,24 +228,17 @@ func manyOutstanding(r *rig) {
 }
 
 func manyParallel(r *rig) {
-	lists := make([][]*transfer, len(r.nodes))
-	next := make([]int, len(r.nodes))
+	var list []*transfer
+	todo := make([][]*work, len(r.nodes))
 	for i, n := range r.nodes {
-		lists[i] = someTransfers(r, n, 150)
+		for _, tr := range someTransfers(r, n, 150) {
+			list = append(list, tr)
+			todo[i] = append(todo[i], tr.w)
+		}
 	}
-	r.parallel(func(n *node) (bool, error) {
-		mine, k := lists[n.index], &next[n.index]
-		if *k < len(mine) {
-			took, err := n.offer([]*work{mine[*k].w})
-			*k += took
-			return false, ignoreAgain(err)
-		}
-		return n.open == 0, nil
-	})
-	for _, list := range lists {
-		for _, tr := range list {
-			r.checkSuccess(tr)
-		}
+	r.offerInParallel(todo)
+	for _, tr := range list {
+		r.checkSuccess(tr)
 	}
 }
 

@@ -202,15 +202,7 @@ func pullParallel(r *rig) {
 		todo[j.owner.index] = append(todo[j.owner.index], j.push)
 		todo[j.puller.index] = append(todo[j.puller.index], j.pull)
 	}
-	r.parallel(func(n *node) (bool, error) {
-		mine := &todo[n.index]
-		if len(*mine) > 0 {
-			took, err := n.offer((*mine)[:1])
-			*mine = (*mine)[took:]
-			return false, ignoreAgain(err)
-		}
-		return n.open == 0, nil
-	})
+	r.offerInParallel(todo)
 	for _, j := range list {
 		j.end(r)
 	}

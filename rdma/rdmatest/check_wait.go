@@ -260,8 +260,7 @@ func waitWakesOnSpace(r *rig) {
 	a, b := r.nodes[0], r.nodes[1]
 	const messages, pauses = 2000, 10
 	size := min(1000, a.attr.MaxSend)
-	count := 0
-	b.sink = func(int, *rdma.Completion) error { count++; return nil }
+	count := b.countArrivals()
 	r.together(part{a, func() error {
 		for range messages {
 			if err := a.submit(a.send(1, 0, size)); err != nil {
@@ -272,7 +271,7 @@ func waitWakesOnSpace(r *rig) {
 	}}, part{b, func() error {
 		for part := 1; part <= pauses; part++ {
 			time.Sleep(2 * time.Millisecond) // the queue fills, the sender waits
-			if err := b.await(0, func() bool { return count >= messages*part/pauses }); err != nil {
+			if err := b.await(0, func() bool { return *count >= messages*part/pauses }); err != nil {
 				return err
 			}
 		}
@@ -378,8 +377,7 @@ func waitLosesNoMessage(r *rig) {
 	const rounds = 2000
 	play := func(n *node, first bool) part {
 		to := 1 - n.index
-		count := 0
-		n.sink = func(int, *rdma.Completion) error { count++; return nil }
+		count := n.countArrivals()
 		return part{n, func() error {
 			for i := range rounds {
 				if first {
@@ -387,7 +385,7 @@ func waitLosesNoMessage(r *rig) {
 						return err
 					}
 				}
-				if err := n.await(to, func() bool { return count > i }); err != nil {
+				if err := n.await(to, func() bool { return *count > i }); err != nil {
 					return err
 				}
 				if !first {
@@ -426,14 +424,13 @@ func waitLosesNoMessageMany(r *rig) {
 		return nil
 	}}}
 	for _, n := range r.nodes[1:] {
-		count := 0
-		n.sink = func(int, *rdma.Completion) error { count++; return nil }
+		count := n.countArrivals()
 		parts = append(parts, part{n, func() error {
 			for i := range rounds {
 				if err := n.submit(n.sendInline(0, 8, 0)); err != nil {
 					return err
 				}
-				if err := n.await(0, func() bool { return count > i }); err != nil {
+				if err := n.await(0, func() bool { return *count > i }); err != nil {
 					return err
 				}
 			}

@@ -177,6 +177,21 @@ func (r *rig) complete(n *node, w *work, sentence string) {
 	r.pollUntil(sentence, func() bool { return w.done })
 }
 
+// offerInParallel posts the requests of each node, one at a time, from a goroutine for each
+// node, which then polls until they have completed.
+func (r *rig) offerInParallel(todo [][]*work) {
+	r.t.Helper()
+	r.parallel(func(n *node) (bool, error) {
+		mine := &todo[n.index]
+		if len(*mine) > 0 {
+			took, err := n.offer((*mine)[:1])
+			*mine = (*mine)[took:]
+			return false, ignoreAgain(err)
+		}
+		return n.open == 0, nil
+	})
+}
+
 // pollUntil polls until cond holds. The sentence describes the expected condition.
 func (r *rig) pollUntil(sentence string, cond func() bool, nodes ...*node) {
 	r.t.Helper()
