@@ -5,7 +5,7 @@ package launch
 //
 //	startBranch    starts the remote shell, exchanges the greetings, sends the assignment
 //	read           passes frames from below to the owner, one after the other
-//	explain        describes in one sentence why the shell has ended
+//	explainLocked  describes in one sentence why the shell has ended
 
 import (
 	"bufio"

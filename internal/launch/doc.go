@@ -7,8 +7,10 @@
 //
 //	config.go      the configuration
 //	run.go         from Config to the end of the job
-//	job.go         the event loop: failures, signals, the exit status; mailbox.go
-//	grace.go       how long ranks may run after a failure; limit.go the time limit
+//	job.go         the event loop: failures, the exit status; mailbox.go, roster.go
+//	forward.go     signals for the ranks
+//	shutdown.go    ends the ranks after a failure; grace.go how long they may run before,
+//	               limit.go the time limit
 //	programs.go    the programs of a job with several
 //	metrics.go     the counters of a running job; log.go the log of its steps
 //	backend.go     the backend interface; local.go implements it for this machine
@@ -17,6 +19,7 @@
 //	lifeline.go    a pipe that lets the kernel kill ranks whose launcher is gone
 //	cores.go       core binding, GOMAXPROCS and the cgroup quota
 //	env.go         the environment of the ranks
+//	console.go     where output goes, and what the launcher itself prints
 //	output.go      merges the output lines of all ranks into one stream;
 //	               outputfiles.go writes them to files
 //	stuck.go       reports which rank waits for which, from the board;

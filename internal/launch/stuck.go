@@ -153,40 +153,25 @@ const maxStuckLines = 40
 // describeWaits returns the lines of the report, without the ranks in own, which have
 // separate lines. ended returns how a rank's process ended, or "" while it runs.
 func describeWaits(rows []rankRow, own map[int]bool, ended func(rank int) string, now time.Time) []string {
-	type line struct {
-		ranks []int
-		since int64 // earliest
-		wait  bool
-		text  string
-	}
-	var lines []*line
-	at := map[string]*line{}
+	var groups rankGroups
+	since := map[string]int64{} // the earliest
 	for _, r := range rows {
 		if own[r.Rank] {
 			continue
 		}
-		text, since, wait := describeRow(r.Row, ended(r.Rank))
-		l := at[text]
-		if l == nil {
-			l = &line{since: since, wait: wait, text: text}
-			at[text] = l
-			lines = append(lines, l)
+		text, began, waits := describeRow(r.Row, ended(r.Rank))
+		groups.add(text, r.Rank)
+		if first, known := since[text]; waits && (!known || began < first) {
+			since[text] = began
 		}
-		l.ranks = append(l.ranks, r.Rank)
-		l.since = min(l.since, since)
 	}
-	var out []string
-	for i, l := range lines {
-		if i == maxStuckLines && len(lines) > maxStuckLines+1 {
-			out = append(out, fmt.Sprintf("... and %d more such lines", len(lines)-i))
-			break
+	out := cutLines(groups.lines(func(text string, ranks []int) string {
+		s := ranksWith(ranks, text)
+		if began, waits := since[text]; waits {
+			s += " for " + seconds(now.Sub(time.Unix(0, began)))
 		}
-		s := ranksWith(l.ranks, l.text)
-		if l.wait {
-			s += " for " + seconds(now.Sub(time.Unix(0, l.since)))
-		}
-		out = append(out, s)
-	}
+		return s
+	}))
 	out = append(out, differentCollectives(rows, ended)...)
 	for _, c := range waitCycles(rows, ended) {
 		out = append(out, "cycle: "+joinRanks(c, " waits for "))
@@ -196,32 +181,53 @@ func describeWaits(rows []rankRow, own map[int]bool, ended func(rank int) string
 
 // waitsForEnded returns the lines about ranks that wait for one that has ended, or for one that
 // is in Finalize: that sends nothing more to the program.
-func waitsForEnded(rows []rankRow, ended func(rank int) string) (lines []string) {
-	var texts []string
-	ranks := map[string][]int{}
+func waitsForEnded(rows []rankRow, ended func(rank int) string) []string {
+	var groups rankGroups
 	for i := range rows {
 		r := &rows[i]
 		p := int(r.Wait.Peer)
 		if r.State != pmi.RowWaiting || ended(r.Rank) != "" || p < 0 || p >= len(rows) {
 			continue
 		}
-		text := ""
 		if how := ended(p); how != "" {
-			text = fmt.Sprintf("{waits|wait} for rank %d, which has ended (%s)", p, how)
+			groups.add(fmt.Sprintf("{waits|wait} for rank %d, which has ended (%s)", p, how), r.Rank)
 		} else if rows[p].State == pmi.RowLeft {
-			text = fmt.Sprintf("{waits|wait} for rank %d, which has finished", p)
+			groups.add(fmt.Sprintf("{waits|wait} for rank %d, which has finished", p), r.Rank)
 		} else if inFinalize(&rows[p].Row) && !inFinalize(&r.Row) {
-			text = fmt.Sprintf("{waits|wait} in %s for rank %d, which has left in Finalize", r.Wait.Op, p)
-		} else {
-			continue
+			groups.add(fmt.Sprintf("{waits|wait} in %s for rank %d, which has left in Finalize", r.Wait.Op, p), r.Rank)
 		}
-		if ranks[text] == nil {
-			texts = append(texts, text)
-		}
-		ranks[text] = append(ranks[text], r.Rank)
 	}
-	for _, text := range texts {
-		lines = append(lines, ranksWith(ranks[text], text))
+	return groups.lines(func(text string, ranks []int) string { return ranksWith(ranks, text) })
+}
+
+// rankGroups are the ranks with equal texts, in the order in which the texts came.
+type rankGroups struct {
+	texts []string
+	ranks map[string][]int
+}
+
+func (g *rankGroups) add(text string, rank int) {
+	if g.ranks == nil {
+		g.ranks = map[string][]int{}
+	}
+	if g.ranks[text] == nil {
+		g.texts = append(g.texts, text)
+	}
+	g.ranks[text] = append(g.ranks[text], rank)
+}
+
+// lines returns the line of each text.
+func (g *rankGroups) lines(line func(text string, ranks []int) string) (lines []string) {
+	for _, text := range g.texts {
+		lines = append(lines, line(text, g.ranks[text]))
+	}
+	return lines
+}
+
+// cutLines replaces the last of too many lines by their number.
+func cutLines(lines []string) []string {
+	if more := len(lines) - maxStuckLines; more > 1 {
+		return append(lines[:maxStuckLines], fmt.Sprintf("... and %d more such lines", more))
 	}
 	return lines
 }
@@ -235,39 +241,30 @@ func inFinalize(r *pmi.Row) bool {
 // differentCollectives draws the conclusion from ranks that wait in different collective
 // calls on one communicator: no such wait can end.
 func differentCollectives(rows []rankRow, ended func(rank int) string) (lines []string) {
-	type group struct {
-		call  string
-		ranks []int
-	}
 	var contexts []uint32
-	groups := map[uint32][]*group{}
+	calls := map[uint32]*rankGroups{}
 	for _, r := range rows {
 		if r.State != pmi.RowWaiting || ended(r.Rank) != "" || !isCollective(r.Wait.Op) {
 			continue
 		}
 		ctx := r.Wait.Context
-		if groups[ctx] == nil {
+		if calls[ctx] == nil {
 			contexts = append(contexts, ctx)
+			calls[ctx] = new(rankGroups)
 		}
-		i := slices.IndexFunc(groups[ctx], func(g *group) bool { return g.call == r.Wait.Op })
-		if i < 0 {
-			i = len(groups[ctx])
-			groups[ctx] = append(groups[ctx], &group{call: r.Wait.Op})
-		}
-		groups[ctx][i].ranks = append(groups[ctx][i].ranks, r.Rank)
+		calls[ctx].add(r.Wait.Op, r.Rank)
 	}
 	for _, ctx := range contexts {
-		var parts []string
 		names := map[string]bool{}
-		for i, g := range groups[ctx] {
-			name, _, _ := strings.Cut(g.call, " ")
-			names[name] = true
-			form := "{rank|ranks} " + pmi.Ranks(g.ranks)
-			if i == 0 {
+		parts := calls[ctx].lines(func(call string, ranks []int) string {
+			name, _, _ := strings.Cut(call, " ")
+			form := "{rank|ranks} " + pmi.Ranks(ranks)
+			if len(names) == 0 {
 				form += " {is|are}"
 			}
-			parts = append(parts, pluralOf(form, len(g.ranks))+" in "+g.call)
-		}
+			names[name] = true
+			return pluralOf(form, len(ranks)) + " in " + call
+		})
 		if len(names) > 1 {
 			lines = append(lines, strings.Join(parts, ", ")+": different collectives")
 		}

@@ -158,10 +158,7 @@ func describeAwayRanks(rows []rankRow, s *sample, ended, host func(rank int) str
 			lines = append(lines, fmt.Sprintf("rank %d is stopped (pid %d on %s); kill -CONT %d lets it go on", r.Rank, r.process.pid, host(r.Rank), r.process.pid))
 		}
 	}
-	if len(lines) > maxStuckLines {
-		more := len(lines) - maxStuckLines
-		lines = append(lines[:maxStuckLines], fmt.Sprintf("... and %d more such lines", more))
-	}
+	lines = cutLines(lines)
 	if len(lines) == 0 {
 		return nil, own, computes
 	}
@@ -175,24 +172,14 @@ func describeAwayRanks(rows []rankRow, s *sample, ended, host func(rank int) str
 // describeKernel returns what the threads of the ranks do in the kernel, a line for all ranks
 // with equal ones. A rank that waits for a message sleeps in poll or futex calls; another
 // function shows what the machine makes it wait for.
-func describeKernel(rows []rankRow, ended func(rank int) string) (lines []string) {
-	var kinds []string
-	ranks := map[string][]int{}
+func describeKernel(rows []rankRow, ended func(rank int) string) []string {
+	var groups rankGroups
 	for i := range rows {
-		r := &rows[i]
-		if r.kernel == "" || ended(r.Rank) != "" || r.State == pmi.RowLeft {
-			continue
+		if r := &rows[i]; r.kernel != "" && ended(r.Rank) == "" && r.State != pmi.RowLeft {
+			groups.add(r.kernel, r.Rank)
 		}
-		if ranks[r.kernel] == nil {
-			kinds = append(kinds, r.kernel)
-		}
-		ranks[r.kernel] = append(ranks[r.kernel], r.Rank)
 	}
-	for i, k := range kinds {
-		if i == maxStuckLines {
-			return append(lines, fmt.Sprintf("... and %d more such lines", len(kinds)-i))
-		}
-		lines = append(lines, fmt.Sprintf("threads of %s in the kernel: %s", ranksNoun(ranks[k]), k))
-	}
-	return lines
+	return cutLines(groups.lines(func(kernel string, ranks []int) string {
+		return fmt.Sprintf("threads of %s in the kernel: %s", ranksNoun(ranks), kernel)
+	}))
 }
