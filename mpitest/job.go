@@ -35,7 +35,7 @@ var join = sync.OnceValues(func() (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := mpi.Init(context.Background(), checked(cfg))
+	w, err := mpi.Init(context.Background(), withCheckMode(cfg))
 	if err != nil {
 		return nil, err
 	}

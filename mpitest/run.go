@@ -56,7 +56,7 @@ func RunOptions[T testing.TB](t T, n int, opts Options, fn func(t T, world *mpi.
 		runInJob(t, n, opts.Timeout, fn)
 		return
 	}
-	worlds, err := mpi.Local(n, checked(opts.Config))
+	worlds, err := mpi.Local(n, withCheckMode(opts.Config))
 	if err != nil {
 		t.Fatalf("start %d ranks: %v", n, err)
 	}
@@ -86,7 +86,7 @@ func RunOptions[T testing.TB](t T, n int, opts Options, fn func(t T, world *mpi.
 		}()
 	}
 	if why := g.await(worlds[0], &opts); why != "" {
-		for _, rank := range g.left() { // so that the calls of all end
+		for _, rank := range g.runningRanks() { // so that the calls of all end
 			inspect.FailLocal(worlds, rank, "the test has ended: it was stuck")
 		}
 		t.Errorf("%s", why)
@@ -115,8 +115,8 @@ func asRank[T testing.TB](t T, rank int, fn func(t T)) {
 	}
 }
 
-// checked returns a configuration with check mode, unless the environment forbids it.
-func checked(cfg *mpi.Config) *mpi.Config {
+// withCheckMode returns a configuration with check mode, unless the environment forbids it.
+func withCheckMode(cfg *mpi.Config) *mpi.Config {
 	var c mpi.Config
 	if cfg != nil {
 		c = *cfg
@@ -141,7 +141,7 @@ func (g *gang) end(rank int) {
 	}
 }
 
-func (g *gang) left() []int {
+func (g *gang) runningRanks() []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var ranks []int

@@ -51,7 +51,7 @@ func (g *gang) await(world *mpi.World, opts *Options) (why string) {
 				quiet = 0
 			}
 			if now.Sub(began) > opts.Timeout {
-				return fmt.Sprintf("after %v these ranks have not ended: %v; which rank waits for which:\n  %s\n%s", opts.Timeout, g.left(),
+				return fmt.Sprintf("after %v these ranks have not ended: %v; which rank waits for which:\n  %s\n%s", opts.Timeout, g.runningRanks(),
 					strings.Join(inspect.Waits(world), "\n  "), strings.Join(libraryStacks(), "\n\n"))
 			}
 		}

@@ -23,7 +23,7 @@ func main() {
 
 // programs returns the wanted programs of all packages.
 func programs(ctx context.Context, cache string, wanted func(id string) bool) (tests []*judge.Test, missing []string, err error) {
-	root, err := unpacked(ctx, cache)
+	root, err := unpackAll(ctx, cache)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,8 +19,8 @@ var packages = []string{
 	"libblas3", "liblapack3", "libgfortran5", "libquadmath0",
 }
 
-// unpacked returns the folder with the files of the packages, which are downloaded once.
-func unpacked(ctx context.Context, cache string) (root string, err error) {
+// unpackAll returns the folder with the files of the packages, which are downloaded once.
+func unpackAll(ctx context.Context, cache string) (root string, err error) {
 	ready := filepath.Join(cache, "ready") // names the folder
 	if name, err := os.ReadFile(ready); err == nil {
 		return string(name), nil

@@ -12,9 +12,9 @@ import (
 	"github.com/muster-mpi/muster/tests/judge"
 )
 
-// printed returns the rule of a program that exits with status 0, prints what matches right, and
+// passIfPrinted returns the rule of a program that exits with status 0, prints what matches right, and
 // nothing that matches wrong.
-func printed(right, wrong string) func(int, bool, string) (bool, string) {
+func passIfPrinted(right, wrong string) func(int, bool, string) (bool, string) {
 	good, bad := regexp.MustCompile(right), regexp.MustCompile(wrong)
 	return func(status int, timeout bool, out string) (bool, string) {
 		switch line := bad.FindString(out); {
@@ -36,7 +36,7 @@ func netpipe(cache, root string) *judge.Test {
 	return &judge.Test{
 		ID: "netpipe/NPmpich2 2", Dir: workFolder(cache, "netpipe"), Program: filepath.Join(root, "usr/bin/NPmpich2"), Ranks: 2,
 		Args:   []string{"-i", "-u", "65536"},
-		Passed: printed(`Integrity check passed`, `(?i)integrity check failed.*`),
+		Passed: passIfPrinted(`Integrity check passed`, `(?i)integrity check failed.*`),
 	}
 }
 
@@ -45,9 +45,9 @@ func netpipe(cache, root string) *judge.Test {
 func scalapack(_, root string) ([]*judge.Test, error) {
 	folder := one(root, "usr/lib/*/scalapack/mpich-tests")
 	passed := map[string]func(int, bool, string) (bool, string){
-		"":      printed(`tests? completed and passed|RESULT +: passed|PASSED`, `[1-9]\d* tests? completed and failed.*|RESULT +: failed|.*\bFAILED\b.*`),
+		"":      passIfPrinted(`tests? completed and passed|RESULT +: passed|PASSED`, `[1-9]\d* tests? completed and failed.*|RESULT +: failed|.*\bFAILED\b.*`),
 		"BLACS": blacsPassed,
-		"PBLAS": printed(`End of Tests`, `.*check: .*FAILED.*`),
+		"PBLAS": passIfPrinted(`End of Tests`, `.*check: .*FAILED.*`),
 	}
 	var tests []*judge.Test
 	for _, part := range []string{"", "BLACS", "PBLAS"} {
@@ -73,7 +73,7 @@ func blacsPassed(status int, timeout bool, out string) (bool, string) {
 	if status == 0 {
 		return false, "status 0 after BLACS_ABORT"
 	}
-	return printed(`final auxiliary test is for BLACS_ABORT`, `.*[1-9]\d* FAILED.*|.*FAILED +.*TEST.*`)(0, timeout, out)
+	return passIfPrinted(`final auxiliary test is for BLACS_ABORT`, `.*[1-9]\d* FAILED.*|.*FAILED +.*TEST.*`)(0, timeout, out)
 }
 
 // images are the numbers of ranks that tests of OpenCoarrays need; the others have 4.
@@ -99,7 +99,7 @@ func coarrays(cache, root string) ([]*judge.Test, error) {
 		}
 		tests = append(tests, &judge.Test{
 			ID: fmt.Sprintf("coarrays/%s %d", name, ranks), Dir: dir, Program: filepath.Join(folder, name), Ranks: ranks,
-			Passed: printed(`(?i)test passed`, `(?i)test failed.*|error stop.*`),
+			Passed: passIfPrinted(`(?i)test passed`, `(?i)test failed.*|error stop.*`),
 		})
 	}
 	return tests, nil

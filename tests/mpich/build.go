@@ -47,7 +47,7 @@ func (o *options) suite(ctx context.Context, cache string, wanted func(string) b
 		}
 		all = append(all, &judge.Test{
 			ID: t.id, Dir: filepath.Join(o.tree, t.folder), Program: "./" + t.name, Args: t.args, Env: t.env,
-			Ranks: t.ranks, Limit: t.limit, Passed: t.passed,
+			Ranks: t.ranks, Limit: t.limit, Passed: t.judge,
 		})
 	}
 	return all, missing, nil

@@ -102,9 +102,9 @@ func parseTest(folder string, words []string) (*test, error) {
 	return t, nil
 }
 
-// passed reports whether a test passes by the rules of the suite (its program runtests), and
+// judge reports whether a test passes by the rules of the suite (its program runtests), and
 // if not, why.
-func (t *test) passed(status int, timeout bool, out string) (ok bool, why string) {
+func (t *test) judge(status int, timeout bool, out string) (ok bool, why string) {
 	switch t.expect {
 	case "TestStatus", "TestErrFatal":
 		// A test with a limit of its own may be there to reach it.

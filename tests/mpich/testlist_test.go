@@ -83,7 +83,7 @@ func TestPassed(t *testing.T) {
 		{expect: "TestStatusNoErrors", status: 3, out: "", want: false},
 	} {
 		v := test{expect: c.expect, limit: c.limit}
-		if got, why := v.passed(c.status, c.timeout, c.out); got != c.want {
+		if got, why := v.judge(c.status, c.timeout, c.out); got != c.want {
 			t.Errorf("%+v: got %v, %s", c, got, why)
 		}
 	}

@@ -31,7 +31,7 @@ func runLaps(c *mpi.Comm) error {
 		}()
 	}
 	for lap := 0; ; lap++ {
-		last, err := over(c, ended)
+		last, err := inputEnded(c, ended)
 		if err != nil || last {
 			return err
 		}
@@ -54,8 +54,8 @@ func runLaps(c *mpi.Comm) error {
 	}
 }
 
-// over reports to all ranks whether the input of rank 0 has ended.
-func over(c *mpi.Comm, ended <-chan error) (last bool, err error) {
+// inputEnded reports to all ranks whether the input of rank 0 has ended.
+func inputEnded(c *mpi.Comm, ended <-chan error) (last bool, err error) {
 	select {
 	case err = <-ended:
 		last = true
@@ -67,8 +67,8 @@ func over(c *mpi.Comm, ended <-chan error) (last bool, err error) {
 	return mpi.BcastValue(c, last, 0)
 }
 
-// timed makes a call and returns the time that it took.
-func timed(call func() error) (time.Duration, error) {
+// measureCall makes a call and returns the time that it took.
+func measureCall(call func() error) (time.Duration, error) {
 	start := time.Now()
 	err := call()
 	return time.Since(start), err

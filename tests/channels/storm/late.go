@@ -27,8 +27,8 @@ func comeLate(c *mpi.Comm, calls, longest int) error {
 	return nil
 }
 
-// filled returns the data of rank from for rank to in a call.
-func filled(from, to, n, bytes int) []byte {
+// makeData returns the data of rank from for rank to in a call.
+func makeData(from, to, n, bytes int) []byte {
 	b := make([]byte, bytes)
 	fill(b, from, to, n)
 	return b
@@ -46,10 +46,10 @@ func compare(got, want []byte) error {
 func checkedAlltoall(c *mpi.Comm, n, bytes int) (time.Duration, error) {
 	var in, want []byte
 	for r := range c.Size() {
-		in, want = append(in, filled(c.Rank(), r, n, bytes)...), append(want, filled(r, c.Rank(), n, bytes)...)
+		in, want = append(in, makeData(c.Rank(), r, n, bytes)...), append(want, makeData(r, c.Rank(), n, bytes)...)
 	}
 	out := make([]byte, len(in))
-	took, err := timed(func() error { return mpi.Alltoall(c, in, out) })
+	took, err := measureCall(func() error { return mpi.Alltoall(c, in, out) })
 	if err != nil {
 		return took, err
 	}
@@ -59,10 +59,10 @@ func checkedAlltoall(c *mpi.Comm, n, bytes int) (time.Duration, error) {
 func checkedAllgather(c *mpi.Comm, n, bytes int) (time.Duration, error) {
 	var want []byte
 	for r := range c.Size() {
-		want = append(want, filled(r, 0, n, bytes)...)
+		want = append(want, makeData(r, 0, n, bytes)...)
 	}
 	out := make([]byte, len(want))
-	took, err := timed(func() error { return mpi.Allgather(c, filled(c.Rank(), 0, n, bytes), out) })
+	took, err := measureCall(func() error { return mpi.Allgather(c, makeData(c.Rank(), 0, n, bytes), out) })
 	if err != nil {
 		return took, err
 	}
@@ -72,12 +72,12 @@ func checkedAllgather(c *mpi.Comm, n, bytes int) (time.Duration, error) {
 func checkedAllreduce(c *mpi.Comm, n, bytes int) (time.Duration, error) {
 	want := make([]byte, bytes)
 	for r := range c.Size() {
-		for i, b := range filled(r, 0, n, bytes) {
+		for i, b := range makeData(r, 0, n, bytes) {
 			want[i] += b
 		}
 	}
 	out := make([]byte, bytes)
-	took, err := timed(func() error { return mpi.Allreduce(c, filled(c.Rank(), 0, n, bytes), out, mpi.Sum[byte]()) })
+	took, err := measureCall(func() error { return mpi.Allreduce(c, makeData(c.Rank(), 0, n, bytes), out, mpi.Sum[byte]()) })
 	if err != nil {
 		return took, err
 	}
@@ -86,10 +86,10 @@ func checkedAllreduce(c *mpi.Comm, n, bytes int) (time.Duration, error) {
 
 func checkedBcast(c *mpi.Comm, n, bytes int) (time.Duration, error) {
 	root := n % c.Size()
-	buf := filled(c.Rank(), 0, n, bytes)
-	took, err := timed(func() error { return mpi.Bcast(c, buf, root) })
+	buf := makeData(c.Rank(), 0, n, bytes)
+	took, err := measureCall(func() error { return mpi.Bcast(c, buf, root) })
 	if err != nil {
 		return took, err
 	}
-	return took, compare(buf, filled(root, 0, n, bytes))
+	return took, compare(buf, makeData(root, 0, n, bytes))
 }
