@@ -91,7 +91,7 @@ func TestLibraryTestsOnFourHosts(t *testing.T) {
 func TestPortScan(t *testing.T) {
 	b := build(t)
 	l := lab.New(t, lab.Config{Hosts: 2})
-	cmd := b.run(t, l, 1, nil, b.muster, "bench", "latency", "--sizes", "8", "--iterations", "100000")
+	cmd := b.run(t, l, 1, nil, b.muster, "bench", "latency", "--sizes", "8", "--iterations", "30000")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
