@@ -46,7 +46,7 @@ type runFlags struct {
 	env           []string
 	mpich         bool
 
-	place   placeFlags
+	mapping mappingFlags
 	output  outputFlags
 	limits  limitFlags
 	hosts   hostFlags
@@ -63,7 +63,7 @@ func (f *runFlags) define(fl *pflag.FlagSet) {
 		{&f.mpich, "mpich", "", "make programs built for MPICH load Muster's libmpich.so.12, by LD_LIBRARY_PATH; on several hosts, its path must be the same on all"},
 		{&f.ports, "port-range", "", "UDP and TCP ports of ranks for messages between hosts: 7000-7099 (MUSTER_PORTS)"},
 	})
-	f.place.define(fl)
+	f.mapping.define(fl)
 	f.output.define(fl)
 	f.limits.define(fl)
 	f.hosts.define(fl)
@@ -95,16 +95,16 @@ func (f *runFlags) configure(fl *pflag.FlagSet, args []string, cfg *launch.Confi
 	if err := f.limits.set(fl, cfg); err != nil {
 		return err
 	}
-	return f.place.set(cfg)
+	return f.mapping.set(cfg)
 }
 
-// placeFlags assign ranks to hosts and cores.
-type placeFlags struct {
+// mappingFlags assign ranks to hosts and cores.
+type mappingFlags struct {
 	mapBy, bind string
 	report      bool
 }
 
-func (f *placeFlags) define(fl *pflag.FlagSet) {
+func (f *mappingFlags) define(fl *pflag.FlagSet) {
 	f.mapBy, f.bind = "slot", "auto"
 	defineFlags(fl, []flagRow{
 		{&f.mapBy, "map-by", "", "assign consecutive ranks to one host after the other (slot) or to the hosts in turn (node), and within a host to cores, sockets or NUMA nodes in turn (core, socket, numa): for example node,socket"},
@@ -113,7 +113,7 @@ func (f *placeFlags) define(fl *pflag.FlagSet) {
 	})
 }
 
-func (f *placeFlags) set(cfg *launch.Config) (err error) {
+func (f *mappingFlags) set(cfg *launch.Config) (err error) {
 	cfg.ReportBindings = f.report
 	if cfg.Bind, err = launch.ParseBind(f.bind); err != nil {
 		return fmt.Errorf("--bind-to: %w", err)
