@@ -6,29 +6,21 @@ import "strings"
 // what is corrected, add nothing.
 
 // knownStructs are types with more than maxStruct fields, and how many they have.
-var knownStructs = map[string]int{
-	"Engine": 54, "Device": 51, "Peer": 47, "Config": 35, "group": 35, "World": 35, "Xfer": 34, "job": 33, "Link": 32,
-	"runFlags": 29, "Collective": 28,
-}
+var knownStructs = map[string]int{"Engine": 54, "Peer": 47, "group": 35, "World": 35, "Xfer": 34, "Link": 32, "Collective": 28}
 
 // knownFunctions are functions of more than maxFunction lines, and how many they have.
-var knownFunctions = map[string]int{"newRunCommand": 146, "collective": 125, "papAlgorithms": 116, "down": 91, "runJob": 87, "nodesAllgatherAlgorithms": 84, "collectives": 81, "sharedMemoryPlan": 81}
+var knownFunctions = map[string]int{"collective": 125}
 
 // knownNames are functions named by a bare participle or preposition.
 var knownNames = strings.Fields(`
-	Acked After Ahead Allowed Among Attached Beside Broken Called Completed Down Drained Dropped Ended
-	Expanded Exposed Failed Fenced For Held Joined Kept Left Locked Measured Named Near
-	Noticed Over Passed Received Retransmitted Revoked Scaled Segmented Served Shared Started Stored
-	Taken Then Unexpected Unpolled Up Via Waited acked advanced after ahead alone among answered apart
-	around arrived asked awaited away back batched before behind below beside blocked bound bounded
-	broken by called cancelled checked chosen collected completed connected covered
-	disconnected documented done down dropped emptied encrypted ended escaped established
-	exchanged exited expected explained exposed failed fenced filled flushed forced forwarded found
-	freed gathered generated given grouped happened heard hidden hooked indexed inside
-	interrupted into joined justified kept known labelled landed left listed lost made matched measured
-	moved named near noticed offered on once orphaned over partitioned passed placed planned
-	prefixed prepared printed probed profiled proved pulled queued received recorded recovered reduced
-	refused replayed requested retransmitted rooted sampled saved scattered sent separated settled shown
-	signalled skewed sorted sourced stamped started stepped strided succeeded taken terminated through
-	timed touched transmitted unacknowledged unchanged unclaimed unlocked unordered unpacked
-	unreached unreceived unregistered unwatched waited watched where who without written`)
+	After Allowed Among Attached Broken Completed Down Dropped Ended Expanded Exposed Failed For Held
+	Named Near Over Retransmitted Revoked Scaled Segmented Served Shared Started Taken Then Unexpected
+	Up Waited advanced after alone among apart around arrived asked awaited away back batched before
+	below beside blocked bound bounded broken cancelled collected completed connected disconnected done
+	encrypted ended escaped exchanged expected exposed failed fenced filled flushed forced found
+	gathered generated given hidden hooked indexed inside interrupted joined justified kept landed
+	listed lost made matched moved named near once orphaned over partitioned passed placed planned
+	prepared probed profiled queued received recorded recovered reduced refused requested rooted saved
+	scattered sent separated shown signalled skewed sorted sourced stamped started stepped strided taken
+	through timed touched unacknowledged unchanged unlocked unordered unreceived unregistered unwatched
+	waited watched where who without`)
