@@ -176,8 +176,8 @@ func (c *Comm) record(kind int, name string, bytes int) *arrival {
 	return t.note(kind, n, name, bytes)
 }
 
-// start begins a call of a persistent collective. The engine's lock is held.
-func (p *preparedRecorder) start() *arrival {
+// startLocked begins a call of a persistent collective.
+func (p *preparedRecorder) startLocked() *arrival {
 	if p == nil {
 		return nil
 	}

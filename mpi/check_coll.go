@@ -83,9 +83,7 @@ func (c *Comm) startCheck(k *collCall, form coll.Form) *callCheck {
 	k.noted = true
 	d := &callCheck{c: c, op: k.name, mine: c.describe(k, form), site: c.callSite(), before: (c.rank + c.size - 1) % c.size}
 	after := (c.rank + 1) % c.size
-	c.e.Lock()
-	c.initHistory()
-	c.e.Unlock()
+	c.openHistory()
 	d.recv = c.e.Irecv(&c.co, c.world(d.before), int32(d.before), engine.CheckTag, d.theirs[:])
 	d.sent = c.e.Isend(&c.co, c.world(after), engine.CheckTag, []byte(d.mine+"\n"+d.site), p2p.Standard)
 	return d
@@ -107,17 +105,6 @@ func (w *World) describeLeaving() {
 		sent := c.e.Isend(&c.co, c.world(after), engine.CheckTag, []byte(coll.Finalize.CallName()+"\n"+c.callSite()), p2p.Standard)
 		_, _, _ = c.e.Test(sent) // nobody may receive it
 	}
-}
-
-// startCheckHeld is startCheck for a non-blocking call that holds the lock: the call has its
-// schedule, so that it will be started. It releases the lock meanwhile.
-func (c *Comm) startCheckHeld(k *collCall) *callCheck {
-	if !c.w.cfg.Check {
-		return nil
-	}
-	c.e.Unlock()
-	defer c.e.Lock()
-	return c.startCheck(k, coll.Started)
 }
 
 // compare waits for the description of the rank before this one and compares it.

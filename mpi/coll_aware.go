@@ -66,8 +66,8 @@ func (ps *collPlans) unevenOf(kind coll.Kind) *coll.Uneven {
 	return *u
 }
 
-// adaptive returns what runs a plan that has an aware form. The lock is held.
-func (c *Comm) adaptive(p *plan, k *collCall) (*engine.Collective, error) {
+// adaptive returns what runs a plan that has an aware form.
+func (c *Comm) adaptive(h *engine.Held, p *plan, k *collCall) (*engine.Collective, error) {
 	f := p.aware
 	aware, measure := f.Next()
 	co := (*engine.Collective)(nil)
@@ -75,9 +75,9 @@ func (c *Comm) adaptive(p *plan, k *collCall) (*engine.Collective, error) {
 		if err := f.build(c, k.name); err != nil {
 			return nil, err
 		}
-		co = c.taken(&f.idle, f.graph, k)
+		co = c.taken(h, &f.idle, f.graph, k)
 	} else {
-		co = c.taken(&p.idle, p.graph, k)
+		co = c.taken(h, &p.idle, p.graph, k)
 	}
 	f.watch(co, aware, measure)
 	return co, nil
@@ -113,8 +113,8 @@ func (f *awareForm) prepared() *awareForm {
 }
 
 // next returns what runs the next start. Its two forms have the same tag, because they send
-// the same messages. The lock is held.
-func (k *preparedColl) next(c *Comm) (*engine.Collective, error) {
+// the same messages.
+func (k *preparedColl) next(c *Comm, h *engine.Held) (*engine.Collective, error) {
 	f := k.form
 	if f == nil {
 		return k.co, nil
@@ -126,9 +126,8 @@ func (k *preparedColl) next(c *Comm) (*engine.Collective, error) {
 			if err := f.build(c, co.Call); err != nil {
 				return nil, err
 			}
-			k.aware = c.e.NewCollective(f.graph, &c.co, c.collRanks(), nil)
-			k.aware.Call, k.aware.Tag, k.aware.Streams, k.aware.Reducer = co.Call, co.Tag, co.Streams, co.Reducer
-			k.aware.Sign, k.aware.Number, k.aware.What = co.Sign, co.Number, co.What
+			k.aware = h.NewCollective(f.graph, &c.co, c.collRanks(), nil)
+			k.aware.CollectiveCall = co.CollectiveCall
 		}
 		co = k.aware
 	}
@@ -136,7 +135,7 @@ func (k *preparedColl) next(c *Comm) (*engine.Collective, error) {
 	return co, nil
 }
 
-// active reports whether it was started and is not complete.
-func (k *preparedColl) active() bool {
+// activeLocked reports whether it was started and is not complete.
+func (k *preparedColl) activeLocked() bool {
 	return k.co.Active() || k.aware != nil && k.aware.Active()
 }

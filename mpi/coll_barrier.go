@@ -56,7 +56,8 @@ func (c *Comm) synchronize(k *collCall) error {
 		if err := c.e.Broken(c.co.Ctx); err != nil {
 			return c.failure(err, op, ProcNull, noTag, 0)
 		}
-		c.noteCallUnlocked(k.call(c, coll.Blocking))
+		c.openHistory()
+		c.past.Add(k.call(c, coll.Blocking))
 		opening, arrival := c.e.Arrive(c.past.Hash())
 		c.w.gates++
 		a := c.arrive(coll.Barrier, op, 0)

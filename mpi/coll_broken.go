@@ -24,41 +24,40 @@ type commHistory struct {
 }
 
 // initHistory registers the communicator with the engine before its first collective call.
-// The lock is held.
-func (c *Comm) initHistory() {
+func (c *Comm) initHistory(h *engine.Held) {
 	if c.past == nil {
 		c.past = &commHistory{ctx: c.co.Ctx, rank: int(c.co.Rank)}
 		c.past.Tolerant = c.w.cfg.Advanced.TolerateLengths
 		c.co.Past = c.past
-		c.e.RegisterComm(&c.co)
+		h.RegisterComm(&c.co)
 	}
 }
 
-// noteCall adds a call to the history and returns its signature. The lock is held.
-func (c *Comm) noteCall(call coll.Call) coll.Sign {
-	c.initHistory()
+// noteCall adds a call to the history and returns its signature.
+func (c *Comm) noteCall(h *engine.Held, call coll.Call) coll.Sign {
+	c.initHistory(h)
 	return c.past.Add(call)
 }
 
-func (c *Comm) noteCallUnlocked(call coll.Call) {
+// openHistory is initHistory for a caller without the lock.
+func (c *Comm) openHistory() {
 	if c.past == nil {
-		c.e.Lock()
-		c.initHistory()
-		c.e.Unlock()
+		h := c.e.Hold()
+		c.initHistory(h)
+		h.Release()
 	}
-	c.noteCall(call)
 }
 
 // useTeam makes faults visible to calls in the segment of a team; nil ends that.
 func (c *Comm) useTeam(t *nodecoll.Team) {
-	c.e.Lock()
+	h := c.e.Hold()
 	if t != nil {
 		t.ShareHistory()
 	} else {
 		c.past.team.HideHistory()
 	}
 	c.past.team = t
-	c.e.Unlock()
+	h.Release()
 }
 
 // call describes a call by the arguments that must be the same on all ranks.
@@ -80,7 +79,7 @@ func (k *collCall) call(c *Comm, form coll.Form) coll.Call {
 }
 
 // Encode is what the other ranks are told of a fault: its class, this rank's calls, and
-// the fault in words. The lock is held.
+// the fault in words.
 func (p *commHistory) Encode(err error) []byte {
 	class, text := p.fault(err)
 	if p.team != nil {
@@ -98,8 +97,8 @@ func (p *commHistory) Broken(note []byte) {
 	}
 }
 
-// operating records whether a user-defined operation is running. The lock is held.
-func (p *commHistory) operating(yes bool) {
+// noteOperation records whether a user-defined operation is running.
+func (p *commHistory) noteOperation(yes bool) {
 	if p.team != nil {
 		p.team.Operating(yes)
 	}

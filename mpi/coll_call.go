@@ -21,8 +21,8 @@ import (
 )
 
 // number assigns a collective its tag and those of its streams, and records the call.
-func (c *Comm) number(co *engine.Collective, k *collCall, form coll.Form, tag int32) {
-	co.Sign = uint32(c.noteCall(k.call(c, form)))
+func (c *Comm) number(h *engine.Held, co *engine.Collective, k *collCall, form coll.Form, tag int32) {
+	co.Sign = uint32(c.noteCall(h, k.call(c, form)))
 	if form == coll.Started && c.described() {
 		co.Sign = 0 // the descriptions are compared instead: they name the lines
 	}
@@ -97,17 +97,17 @@ func runBlocking[T Elem](c *Comm, k *collCall, op *Op[T]) error {
 	if done, err := inNode(c, k, op); done {
 		return err
 	}
-	c.e.Lock()
-	err := c.learnLengths(k)
+	h := c.e.Hold()
+	err := c.learnLengths(h, k)
 	if err == nil {
 		var v votedCall
-		if v, err = c.votedCollective(k); err == nil {
-			c.number(v.co, k, coll.Blocking, engine.BlockingTag)
+		if v, err = c.votedCollective(h, k); err == nil {
+			c.number(h, v.co, k, coll.Blocking, engine.BlockingTag)
 			setReducer(c, v.co, op)
-			err = v.run(c, k)
+			err = v.run(c, h, k)
 		}
 	}
-	c.e.Unlock()
+	h.Release()
 	if err != nil {
 		return c.collFailure(err)
 	}
@@ -118,27 +118,32 @@ func runBlocking[T Elem](c *Comm, k *collCall, op *Op[T]) error {
 func started[T Elem](c *Comm, k *collCall, op *Op[T]) Request {
 	h := c.beginColl(k, CallCollective, true)
 	a := c.arriveStarted(k)
-	c.e.Lock()
-	co, err := c.collective(k)
+	held := c.e.Hold()
+	co, err := c.collective(held, k)
 	if err != nil {
-		c.e.Unlock()
+		held.Release()
 		return h.started(c.refused(c.collFailure(err)))
 	}
-	d := c.startCheckHeld(k)
+	var d *callCheck
+	if c.w.cfg.Check { // now that the call has its schedule, it will be started
+		held.Release()
+		d = c.startCheck(k, coll.Started)
+		held = c.e.Hold()
+	}
 	setReducer(c, co, op)
-	return h.started(d.request(c.startHeld(co, k, a)))
+	r := c.startNumbered(held, co, k, a)
+	held.Release()
+	return h.started(d.request(r))
 }
 
-// startHeld numbers a collective and starts it. It unlocks.
-func (c *Comm) startHeld(co *engine.Collective, k *collCall, a *arrival) Request {
+// startNumbered numbers a collective and starts it.
+func (c *Comm) startNumbered(h *engine.Held, co *engine.Collective, k *collCall, a *arrival) Request {
 	n := &c.plans.started
-	c.number(co, k, coll.Started, engine.StartedTag+*n)
+	c.number(h, co, k, coll.Started, engine.StartedTag+*n)
 	if *n++; *n == engine.PreparedTag-engine.StartedTag {
 		*n = 0
 	}
-	op := c.e.StartCollective(co, k.in, k.out)
-	c.e.Unlock()
-	return Request{c: c, op: op, more: a.request(nil)}
+	return Request{c: c, op: h.StartCollective(co, k.in, k.out), more: a.request(nil)}
 }
 
 // prepared returns the persistent collective of a call. refused is the error of its
@@ -153,21 +158,21 @@ func prepared[T Elem](c *Comm, k *collCall, op *Op[T], refused error) *Persisten
 	if p.err = c.checkCall(k, coll.Prepared); p.err != nil {
 		return p
 	}
-	c.e.Lock()
-	defer c.e.Unlock()
-	if err := c.learnLengths(k); err != nil { // these calls are nonlocal (MPI-4.1 6.13)
+	held := c.e.Hold()
+	defer held.Release()
+	if err := c.learnLengths(held, k); err != nil { // these calls are nonlocal (MPI-4.1 6.13)
 		p.err = c.collFailure(err)
 		return p
 	}
-	plan, err := c.plan(k)
+	plan, err := c.planLocked(k)
 	if err != nil {
 		p.err = c.collFailure(err)
 		return p
 	}
-	co := c.e.NewCollective(plan.graph, &c.co, c.collRanks(), nil)
+	co := held.NewCollective(plan.graph, &c.co, c.collRanks(), nil)
 	co.Call = k.name
 	setReducer(c, co, op)
-	c.number(co, k, coll.Prepared, engine.PreparedTag+c.plans.prepared)
+	c.number(held, co, k, coll.Prepared, engine.PreparedTag+c.plans.prepared)
 	p.coll = &preparedColl{co: co, form: plan.aware.prepared(), in: k.in, out: k.out, bytes: k.volume(), recorder: c.recordPrepared(k, c.plans.prepared)}
 	c.plans.prepared++
 	return p
@@ -192,22 +197,22 @@ func (p *Persistent) startCollective() Request {
 	if err := c.usable(p.op); err != nil {
 		return c.refused(err)
 	}
-	c.e.Lock()
-	if k.active() {
-		c.e.Unlock()
+	h := c.e.Hold()
+	if k.activeLocked() {
+		h.Release()
 		return c.refused(c.refuse(ErrRequest, p.op, "it was started before and is not complete: wait for that request first"))
 	}
-	co, err := k.next(c)
+	co, err := k.next(c, h)
 	if err != nil {
-		c.e.Unlock()
+		h.Release()
 		return c.refused(err)
 	}
-	a := k.recorder.start()
+	a := k.recorder.startLocked()
 	if k.pack != nil {
 		k.pack()
 	}
-	op := c.e.StartCollective(co, k.in, k.out)
-	c.e.Unlock()
+	op := h.StartCollective(co, k.in, k.out)
+	h.Release()
 	return c.landed(Request{c: c, op: op, more: a.request(k.more)})
 }
 

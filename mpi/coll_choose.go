@@ -121,10 +121,10 @@ func (c *Comm) aPeer() (rank int, far bool) {
 	return near, false
 }
 
-// chooseAlgorithm selects the algorithm for a call. It ignores whether the call is in
+// chooseLocked selects the algorithm for a call. It ignores whether the call is in
 // place: one rank may pass the same slice twice where another passes two, and both must
-// make the same choice. The lock is held.
-func (c *Comm) chooseAlgorithm(s *coll.Shape) (coll.Choice, error) {
+// make the same choice.
+func (c *Comm) chooseLocked(s *coll.Shape) (coll.Choice, error) {
 	h := &c.plans.choice
 	h.prepare(c)
 	asked := *s

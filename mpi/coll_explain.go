@@ -20,8 +20,7 @@ func (c *Comm) explainCollective(collective string, bytes, ranks int) (*hook.Col
 	if bytes < 0 || ranks < 0 {
 		return nil, c.refuse(ErrArg, op, "%d bytes among %d ranks: neither may be negative", bytes, ranks)
 	}
-	c.e.Lock()
-	defer c.e.Unlock()
+	defer c.e.Hold().Release()
 	if c.plans == nil {
 		c.plans = &collPlans{}
 	}
@@ -30,7 +29,7 @@ func (c *Comm) explainCollective(collective string, bytes, ranks int) (*hook.Col
 	if ranks > 0 && ranks != c.size {
 		s.Size, s.Nodes = ranks, nil
 	}
-	choice, err := c.chooseAlgorithm(&s)
+	choice, err := c.chooseLocked(&s)
 	if err != nil {
 		return nil, c.refuse(ErrArg, op, "%w", err)
 	}

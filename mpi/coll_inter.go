@@ -145,8 +145,8 @@ func (a *collArgs[T]) partsOfGroup(k *collCall) (err error) {
 	return err
 }
 
-// interGraph makes the schedule of a call. The lock is held.
-func (c *Comm) interGraph(k *collCall) (*sched.Graph, error) {
+// interGraphLocked makes the schedule of a call.
+func (c *Comm) interGraphLocked(k *collCall) (*sched.Graph, error) {
 	g := c.inter
 	if g.both.plans == nil {
 		g.both.plans = &collPlans{}
@@ -157,7 +157,7 @@ func (c *Comm) interGraph(k *collCall) (*sched.Graph, error) {
 	b := &c.plans.build
 	b.Reset(s.Rank, g.both.size)
 	coll.BuildInter(b, s, func(phase *coll.Shape) (*coll.Algorithm, []int, error) {
-		choice, err := g.both.chooseAlgorithm(phase)
+		choice, err := g.both.chooseLocked(phase)
 		return choice.Algorithm, choice.Params, err
 	})
 	return b.Graph()

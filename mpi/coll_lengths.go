@@ -29,8 +29,8 @@ type lengthsPlan struct {
 }
 
 // learnLengths exchanges the lengths of a call whose algorithm needs them. All ranks of a
-// call do or none. The lock is held.
-func (c *Comm) learnLengths(k *collCall) error {
+// call do or none.
+func (c *Comm) learnLengths(h *engine.Held, k *collCall) error {
 	if k.key.kind != coll.Alltoall || !k.key.irregular || c.inter != nil || !c.tuning().MayCarry() {
 		return nil
 	}
@@ -50,9 +50,9 @@ func (c *Comm) learnLengths(k *collCall) error {
 		binary.LittleEndian.PutUint64(l.in[next:], uint64(bytes))
 		next += lengthBytes
 	})
-	co := c.taken(&l.idle, l.graph, k)
-	c.number(co, k, coll.Blocking, engine.BlockingTag)
-	if err := c.e.RunCollective(co, l.in, l.out); err != nil {
+	co := c.taken(h, &l.idle, l.graph, k)
+	c.number(h, co, k, coll.Blocking, engine.BlockingTag)
+	if err := h.RunCollective(co, l.in, l.out); err != nil {
 		return err
 	}
 	next = 0
@@ -61,7 +61,7 @@ func (c *Comm) learnLengths(k *collCall) error {
 		return int(binary.LittleEndian.Uint64(l.out[next-lengthBytes:]))
 	})
 	if err != nil { // only this rank has noticed; the others would wait for its blocks
-		c.e.BreakHeld(&c.co, err)
+		h.Break(&c.co, err)
 		return c.broken(k.name, ErrOther, err.Error())
 	}
 	k.carried = s.Carried

@@ -166,9 +166,7 @@ func (c *Comm) named() *coll.Named {
 // formTeam forms the team. All ranks are in the same call.
 func (c *Comm) formTeam(op string) error {
 	n := c.node
-	c.e.Lock()
-	c.initHistory()
-	c.e.Unlock()
+	c.openHistory()
 	link := &teamLink{c: c, op: op}
 	team, err := nodecoll.Form(nodecoll.Config{Rank: c.rank, Size: c.size, Driver: link, Exchange: link,
 		Host: c.w.nodes, History: &c.past.History, Oversubscribed: c.e.Oversubscribed(), NoMemfd: c.w.cfg.Advanced.NoMemfd})
@@ -233,7 +231,7 @@ type teamLink struct {
 
 func (l *teamLink) Poll(n int) (sleepy bool, err error) { return l.c.e.PollOnce(n, l.c.co.Ctx) }
 
-func (l *teamLink) InOperation() bool { return l.c.e.InOperation() }
+func (l *teamLink) InOperation() bool { return engine.InOperation() }
 
 // Sleep receives the message that wakes this rank. So the rank sleeps like one that waits
 // for a message: it serves others meanwhile, and the report of a stuck job shows which rank

@@ -64,42 +64,39 @@ type collPlans struct {
 	build    sched.Builder
 }
 
-// collective returns what runs a call's schedule. The lock is held.
-func (c *Comm) collective(k *collCall) (*engine.Collective, error) {
-	p, err := c.plan(k)
+// collective returns what runs a call's schedule.
+func (c *Comm) collective(h *engine.Held, k *collCall) (*engine.Collective, error) {
+	p, err := c.planLocked(k)
 	if err != nil {
 		return nil, err
 	}
-	return c.planned(p, k)
+	return c.planned(h, p, k)
 }
 
-// planned returns what runs a plan. The lock is held.
-func (c *Comm) planned(p *plan, k *collCall) (*engine.Collective, error) {
+// planned returns what runs a plan.
+func (c *Comm) planned(h *engine.Held, p *plan, k *collCall) (*engine.Collective, error) {
 	if p.aware != nil {
-		return c.adaptive(p, k)
+		return c.adaptive(h, p, k)
 	}
-	return c.taken(&p.idle, p.graph, k), nil
+	return c.taken(h, &p.idle, p.graph, k), nil
 }
 
 // taken returns an idle collective of a graph, or a new one.
-func (c *Comm) taken(idle *engine.CollectivePool, g *sched.Graph, k *collCall) *engine.Collective {
-	co := idle.Take()
-	if co == nil {
-		co = c.e.NewCollective(g, &c.co, c.collRanks(), idle)
-	}
+func (c *Comm) taken(h *engine.Held, idle *engine.CollectivePool, g *sched.Graph, k *collCall) *engine.Collective {
+	co := h.NewCollective(g, &c.co, c.collRanks(), idle)
 	co.Call = k.name
 	return co
 }
 
-// plan finds or makes the plan of a call. The lock is held.
-func (c *Comm) plan(k *collCall) (*plan, error) {
+// planLocked finds or makes the plan of a call.
+func (c *Comm) planLocked(k *collCall) (*plan, error) {
 	if c.plans == nil {
 		c.plans = &collPlans{}
 	}
 	if p := c.plans.last[k.key.kind]; p != nil && p.fits(k) {
 		return p, nil
 	}
-	return c.otherPlan(k)
+	return c.otherPlanLocked(k)
 }
 
 // fits reports whether a plan serves a call.
@@ -109,13 +106,13 @@ func (p *plan) fits(k *collCall) bool {
 			slices.Equal(p.counts[2], k.recvCounts) && slices.Equal(p.counts[3], k.recvDispls) && sameLengths(p.carried, k.carried))
 }
 
-// otherPlan is plan if the last plan does not fit.
-func (c *Comm) otherPlan(k *collCall) (*plan, error) {
+// otherPlanLocked is planLocked if the last plan does not fit.
+func (c *Comm) otherPlanLocked(k *collCall) (*plan, error) {
 	ps := c.plans
 	ps.clock++
 	i := slices.IndexFunc(ps.all, func(p *plan) bool { return p.fits(k) })
 	if i < 0 {
-		p, err := c.newPlan(k)
+		p, err := c.newPlanLocked(k)
 		if err != nil {
 			return nil, err
 		}
@@ -148,24 +145,24 @@ func (ps *collPlans) evict() {
 	}
 }
 
-// newPlan makes a schedule.
-func (c *Comm) newPlan(k *collCall) (*plan, error) {
+// newPlanLocked makes a schedule.
+func (c *Comm) newPlanLocked(k *collCall) (*plan, error) {
 	p := &plan{key: k.key, carried: k.carried, counts: [4][]int{
 		slices.Clone(k.sendCounts), slices.Clone(k.sendDispls), slices.Clone(k.recvCounts), slices.Clone(k.recvDispls)}}
-	if err := c.fillPlan(p, k); err != nil {
+	if err := c.fillLocked(p, k); err != nil {
 		return nil, c.refuse(ErrIntern, k.name, "%w", err)
 	}
 	return p, nil
 }
 
-// fillPlan makes the graph of a call with the selected algorithm.
-func (c *Comm) fillPlan(p *plan, k *collCall) (err error) {
+// fillLocked makes the graph of a call with the selected algorithm.
+func (c *Comm) fillLocked(p *plan, k *collCall) (err error) {
 	if c.inter != nil {
-		p.graph, err = c.interGraph(k)
+		p.graph, err = c.interGraphLocked(k)
 		return err
 	}
 	s := c.shape(k)
-	choice, err := c.chooseAlgorithm(&s)
+	choice, err := c.chooseLocked(&s)
 	if err != nil {
 		return err
 	}

@@ -27,9 +27,8 @@ func alone(t *testing.T) *Comm {
 // planFor looks a call up as the call itself does.
 func planFor(t *testing.T, c *Comm, k collCall) *plan {
 	t.Helper()
-	c.e.Lock()
-	defer c.e.Unlock()
-	p, err := c.plan(&k)
+	defer c.e.Hold().Release()
+	p, err := c.planLocked(&k)
 	if err != nil {
 		t.Fatal(err)
 	}

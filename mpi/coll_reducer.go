@@ -37,15 +37,15 @@ func setReducer[T any](c *Comm, co *engine.Collective, op *Op[T]) {
 }
 
 // Reduce sets inout to in ∘ inout.
-func (r *opReducer[T]) Reduce(inout, in []byte) error {
+func (r *opReducer[T]) Reduce(h *engine.Held, inout, in []byte) error {
 	if p := r.op.predefined; p != nil {
 		p.combine(elements[T](inout), elements[T](in))
 		return nil
 	}
-	return r.users(elements[T](inout), elements[T](in))
+	return r.users(h, elements[T](inout), elements[T](in))
 }
 
-func (r *opReducer[T]) users(inout, in []T) (err error) {
+func (r *opReducer[T]) users(h *engine.Held, inout, in []T) (err error) {
 	defer func() {
 		r.inout, r.in = nil, nil
 		if p := recover(); p != nil {
@@ -53,14 +53,14 @@ func (r *opReducer[T]) users(inout, in []T) (err error) {
 		}
 	}()
 	r.inout, r.in = inout, in
-	r.c.e.RunOperation(r, true)
+	h.RunOperation(r)
 	return nil
 }
 
 // Operate calls the user-defined function.
 func (r *opReducer[T]) Operate() {
-	r.c.past.operating(true)
-	defer r.c.past.operating(false)
+	r.c.past.noteOperation(true)
+	defer r.c.past.noteOperation(false)
 	r.op.Combine(r.inout, r.in)
 }
 
@@ -108,14 +108,14 @@ func segmentOpOf[T any](c *Comm, op *Op[T]) *segmentOp[T] {
 
 func (s *segmentOp[T]) apply(inout, in []T) {
 	s.inout, s.in, s.inside = inout, in, true
-	s.c.e.RunOperation(s, false)
+	s.c.e.RunOperation(s)
 	s.inout, s.in, s.inside = nil, nil, false
 }
 
 // Operate calls the user-defined function.
 func (s *segmentOp[T]) Operate() {
-	s.c.past.operating(true)
-	defer s.c.past.operating(false)
+	s.c.past.noteOperation(true)
+	defer s.c.past.noteOperation(false)
 	s.op.Combine(s.inout, s.in)
 }
 

@@ -51,34 +51,34 @@ func (c *Comm) segmentFormOf(by coll.Ranked, s *coll.Shape) (*segmentForm, error
 	return &segmentForm{graph: g}, nil
 }
 
-// blockingCollective is planned for a blocking call. The lock is held.
-func (c *Comm) blockingCollective(p *plan, k *collCall) (*engine.Collective, error) {
-	if co, err := c.inRegion(p.segment, k); co != nil || err != nil {
+// blockingCollective is planned for a blocking call.
+func (c *Comm) blockingCollective(h *engine.Held, p *plan, k *collCall) (*engine.Collective, error) {
+	if co, err := c.inRegion(h, p.segment, k); co != nil || err != nil {
 		return co, err
 	}
-	return c.planned(p, k)
+	return c.planned(h, p, k)
 }
 
 // inRegion returns what runs a form in the region of the node, or nil if the call uses
-// messages. The lock is held.
-func (c *Comm) inRegion(f *segmentForm, k *collCall) (*engine.Collective, error) {
+// messages.
+func (c *Comm) inRegion(h *engine.Held, f *segmentForm, k *collCall) (*engine.Collective, error) {
 	if f == nil {
 		return nil, nil
 	}
-	r, err := c.regionOf(k)
+	r, err := c.regionOf(h, k)
 	if err != nil || r.Region == nil {
 		return nil, err
 	}
-	co := c.taken(&f.idle, f.graph, k)
+	co := c.taken(h, &f.idle, f.graph, k)
 	at, n := int(r.runs%2)*coll.SharedLimit, f.graph.Shared
 	co.Segment = r.Bytes[at : at+n : at+n]
 	r.runs++
 	return co, nil
 }
 
-// regionOf returns the region for a call, which it forms if it is time. The lock is held,
-// except while it is formed.
-func (c *Comm) regionOf(k *collCall) (*nodeRegion, error) {
+// regionOf returns the region for a call, which it forms if it is time. It releases the
+// lock meanwhile.
+func (c *Comm) regionOf(h *engine.Held, k *collCall) (*nodeRegion, error) {
 	r := &c.node.region
 	if r.Region != nil || r.why != "" {
 		return r, nil
@@ -86,9 +86,9 @@ func (c *Comm) regionOf(k *collCall) (*nodeRegion, error) {
 	if r.calls++; r.calls <= nodeAfter {
 		return r, nil
 	}
-	c.e.Unlock()
+	h.Release()
 	err := c.formRegion(k.name)
-	c.e.Lock()
+	c.e.Hold()
 	return r, err
 }
 

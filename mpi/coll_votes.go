@@ -33,7 +33,7 @@ func (c *Comm) addTrial(p *plan, s *coll.Shape) {
 		return
 	}
 	asked := *s
-	asked.InPlace = false // see chooseAlgorithm
+	asked.InPlace = false // see chooseLocked
 	if by, ok := coll.AwareOf(&asked, &c.plans.choice.model, p.by); ok && !strings.Contains(c.forced(), s.Kind.String()+"=") {
 		p.tried = &triedPlan{by: by, shape: *s}
 	}
@@ -47,23 +47,23 @@ type votedCall struct {
 	timed bool
 }
 
-// votedCollective returns what runs a blocking call. The lock is held.
-func (c *Comm) votedCollective(k *collCall) (v votedCall, err error) {
-	p, err := c.plan(k)
+// votedCollective returns what runs a blocking call.
+func (c *Comm) votedCollective(h *engine.Held, k *collCall) (v votedCall, err error) {
+	p, err := c.planLocked(k)
 	if err != nil {
 		return v, err
 	}
 	if p.trial == nil {
-		v.co, err = c.blockingCollective(p, k)
+		v.co, err = c.blockingCollective(h, p, k)
 		return v, err
 	}
 	votes := &c.plans.arrivals
 	aware, voting, timed := votes.Begin(p.trial)
 	v.trial, v.timed = p.trial, timed
 	if aware {
-		v.co, err = p.tried.collective(c, k)
+		v.co, err = p.tried.collective(c, h, k)
 	} else {
-		v.co, err = c.blockingCollective(p, k)
+		v.co, err = c.blockingCollective(h, p, k)
 	}
 	if err == nil && voting {
 		v.co.Vote = &votes.Vote
@@ -71,8 +71,8 @@ func (c *Comm) votedCollective(k *collCall) (v votedCall, err error) {
 	return v, err
 }
 
-// collective returns what runs a call with the algorithm that is tried. The lock is held.
-func (t *triedPlan) collective(c *Comm, k *collCall) (*engine.Collective, error) {
+// collective returns what runs a call with the algorithm that is tried.
+func (t *triedPlan) collective(c *Comm, h *engine.Held, k *collCall) (*engine.Collective, error) {
 	if t.graph == nil {
 		g, err := t.by.Algorithm.Graph(&c.plans.build, &t.shape, t.by.Params)
 		if err == nil {
@@ -83,22 +83,22 @@ func (t *triedPlan) collective(c *Comm, k *collCall) (*engine.Collective, error)
 		}
 		t.graph = g
 	}
-	if co, err := c.inRegion(t.segment, k); co != nil || err != nil {
+	if co, err := c.inRegion(h, t.segment, k); co != nil || err != nil {
 		return co, err
 	}
-	return c.taken(&t.idle, t.graph, k), nil
+	return c.taken(h, &t.idle, t.graph, k), nil
 }
 
-// run runs the call. The lock is held.
-func (v *votedCall) run(c *Comm, k *collCall) error {
+// run runs the call.
+func (v *votedCall) run(c *Comm, h *engine.Held, k *collCall) error {
 	if v.trial == nil {
-		return c.e.RunCollective(v.co, k.in, k.out)
+		return h.RunCollective(v.co, k.in, k.out)
 	}
 	var began time.Time
 	if v.timed {
 		began = time.Now()
 	}
-	err := c.e.RunCollective(v.co, k.in, k.out)
+	err := h.RunCollective(v.co, k.in, k.out)
 	took := time.Duration(0)
 	if v.timed {
 		took = time.Since(began)

@@ -100,11 +100,11 @@ func (c *Comm) startAgreement(op string, n uint32) func() (uint32, error) {
 
 // afterwards calls fn in a goroutine. The request is complete when fn has returned.
 func (c *Comm) afterwards(op string, fn func()) Request {
-	c.e.Lock()
-	c.initHistory()
+	h := c.e.Hold()
+	c.initHistory(h)
 	tag := int32(engine.MadeTag + c.idups%engine.MadeTags)
 	c.idups++
-	c.e.Unlock()
+	h.Release()
 	me := c.w.comm.rank
 	r := Request{c: c, op: c.e.Irecv(&c.co, me, c.co.Rank, tag, nil)}
 	c.w.background.Add(1)

@@ -52,8 +52,7 @@ func Unforce(c *Comm, kind coll.Kind) {
 }
 
 func forceCollective(c *Comm, kind coll.Kind, limit int, tuning *coll.Tuning) {
-	c.e.Lock()
-	defer c.e.Unlock()
+	defer c.e.Hold().Release()
 	c.nodeState().limits[kind] = limit
 	c.w.tuning = tuning
 	c.plans.forget()
@@ -72,8 +71,7 @@ func AgreeByMessages(c *Comm) { c.e.OfferSlots(math.MaxUint32) }
 // PretendNodes makes the choice of algorithms on c assume a topology: ranks with the same
 // number share a node. The devices do not change.
 func PretendNodes(c *Comm, nodeOf []int) {
-	c.e.Lock()
-	defer c.e.Unlock()
+	defer c.e.Hold().Release()
 	if c.plans == nil {
 		c.plans = &collPlans{}
 	}
@@ -91,8 +89,7 @@ func PretendNodes(c *Comm, nodeOf []int) {
 // ForgetPlans makes the next calls on c choose algorithms again, so that ServedBy reports
 // them.
 func ForgetPlans(c *Comm) {
-	c.e.Lock()
-	defer c.e.Unlock()
+	defer c.e.Hold().Release()
 	c.plans.forget()
 }
 
@@ -105,8 +102,7 @@ func (ps *collPlans) forget() {
 // ServedBy returns the algorithm and the parameters of the last call of a kind since
 // ForgetPlans, or nil if no schedule was needed.
 func ServedBy(c *Comm, kind coll.Kind) (*coll.Algorithm, []int) {
-	c.e.Lock()
-	defer c.e.Unlock()
+	defer c.e.Hold().Release()
 	if c.plans == nil || c.plans.last[kind] == nil {
 		return nil, nil
 	}

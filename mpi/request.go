@@ -387,22 +387,22 @@ func completeAll(ctx context.Context, reqs []Request, out []Status) error {
 		}
 		// All requests of a rank are waited for under one lock.
 		e := r.c.e
-		e.Lock()
+		h := e.Hold()
 		for ; i < len(reqs) && reqs[i].op.Active() && reqs[i].c.e == e; i++ {
 			r := reqs[i]
 			if r.more.several() {
-				e.Unlock()
+				h.Release()
 				st, err := r.wait(engine.NoContext)
 				errs = finish(reqs, out, i, st, err, errs)
-				e.Lock()
+				h = e.Hold()
 				continue
 			}
-			st, err := e.WaitHeld(&r.c.pt, "Wait", r.op)
+			st, err := h.Wait(&r.c.pt, "Wait", r.op)
 			if err != nil || r.more != nil {
-				e.Unlock()
+				h.Release()
 				done, err := r.result(st, err)
 				errs = finish(reqs, out, i, done, err, errs)
-				e.Lock()
+				h = e.Hold()
 				continue
 			}
 			if out != nil {
@@ -410,7 +410,7 @@ func completeAll(ctx context.Context, reqs []Request, out []Status) error {
 			}
 			reqs[i] = Request{}
 		}
-		e.Unlock()
+		h.Release()
 	}
 	return errors.Join(errs...)
 }

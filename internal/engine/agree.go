@@ -44,13 +44,13 @@ type slot struct {
 
 // OfferSlots returns the free slots of this rank, as bits, for a communicator that is
 // being made, given by the context of its collectives. SettleSlots must follow.
-func (e *Engine) OfferSlots(ctx uint32) uint8 {
-	e.lock()
+func (r *Engine) OfferSlots(ctx uint32) uint8 {
+	e := r.lock()
 	defer e.unlock()
 	return e.offerSlots(ctx)
 }
 
-func (e *Engine) offerSlots(ctx uint32) (offered uint8) {
+func (e *Held) offerSlots(ctx uint32) (offered uint8) {
 	if _, dead := e.board.Dead(e.rank); dead {
 		return 0 // others may still read what an earlier process of this rank has written
 	}
@@ -69,7 +69,7 @@ func (e *Engine) offerSlots(ctx uint32) (offered uint8) {
 }
 
 // isRead reports whether nobody reads what this rank has written to a slot.
-func (e *Engine) isRead(i int, p *slot) bool {
+func (e *Held) isRead(i int, p *slot) bool {
 	for r := range p.size {
 		world := p.ranks.At(r)
 		if e.ft.dead[world] == nil && !e.board.Concluded(world, i, p.context, p.round) {
@@ -81,13 +81,13 @@ func (e *Engine) isRead(i int, p *slot) bool {
 
 // SettleSlots ends what OfferSlots has begun: agreed are the slots that all ranks have
 // offered. All ranks use the first one.
-func (e *Engine) SettleSlots(ctx uint32, agreed uint8) {
-	e.lock()
+func (r *Engine) SettleSlots(ctx uint32, agreed uint8) {
+	e := r.lock()
 	defer e.unlock()
 	e.settleSlots(ctx, agreed)
 }
 
-func (e *Engine) settleSlots(ctx uint32, agreed uint8) {
+func (e *Held) settleSlots(ctx uint32, agreed uint8) {
 	use := bits.TrailingZeros8(agreed) // 8: none
 	for i := range e.ft.slots {
 		if p := &e.ft.slots[i]; p.state == slotOffered && p.context == ctx {
@@ -103,7 +103,7 @@ func (e *Engine) settleSlots(ctx uint32, agreed uint8) {
 }
 
 // useSlot makes the agreements of a communicator use a slot.
-func (e *Engine) useSlot(m *member, i int) {
+func (e *Held) useSlot(m *member, i int) {
 	p := &e.ft.slots[i]
 	p.ranks, p.size = m.comm.Ranks, m.comm.Size
 	m.slot, m.shared = i, ft.NewShared(m.comm.Size, cells{e, m})
@@ -113,7 +113,7 @@ func (e *Engine) useSlot(m *member, i int) {
 }
 
 // leaveSlot is called when a communicator is freed.
-func (e *Engine) leaveSlot(ctx uint32) {
+func (e *Held) leaveSlot(ctx uint32) {
 	if m := e.ft.members[ctx]; m != nil && m.slot != noSlot {
 		p := &e.ft.slots[m.slot]
 		p.state, p.round = slotLeft, m.shared.Round()
@@ -123,7 +123,7 @@ func (e *Engine) leaveSlot(ctx uint32) {
 
 // cells is the memory of the agreements of a communicator.
 type cells struct {
-	e *Engine
+	e *Held
 	m *member
 }
 
@@ -149,8 +149,8 @@ func (c cells) Wake(rank int, round uint64) {
 
 // Agree agrees with the ranks of a communicator that are alive on the bitwise and of flag,
 // the maximum of number, and the failed ranks. It works on a revoked communicator too.
-func (e *Engine) Agree(ctx context.Context, c *Comm, op string, flag, number uint64) (ft.Value, error) {
-	e.lock()
+func (r *Engine) Agree(ctx context.Context, c *Comm, op string, flag, number uint64) (ft.Value, error) {
+	e := r.lock()
 	defer e.unlock()
 	e.checkDeaths()
 	m := e.ft.members[c.Ctx]
@@ -198,8 +198,8 @@ func (e *Engine) Agree(ctx context.Context, c *Comm, op string, flag, number uin
 
 // Abandon revokes a new communicator, and takes part in its first agreement without waiting:
 // other ranks may wait for this one there, and it will make no further call.
-func (e *Engine) Abandon(ctx uint32) {
-	e.lock()
+func (r *Engine) Abandon(ctx uint32) {
+	e := r.lock()
 	defer e.unlock()
 	if m := e.ft.members[ctx]; m != nil && e.failed == nil {
 		e.revoke(m, &RevokedError{int(m.comm.Rank)})
@@ -211,35 +211,21 @@ func (e *Engine) Abandon(ctx uint32) {
 
 // awaitSlot looks at the slot of a communicator for as long as a wait spins and yields. If
 // the agreement is not decided by then, a note will wake the rank.
-func (e *Engine) awaitSlot(m *member, x *p2p.Xfer) {
-	s := e.newStrategy()
-	for !x.Done() && e.failed == nil {
-		found := false
-		if e.driver == nil {
-			found = e.poll() > 0
-		}
-		if len(e.connecting) > 0 {
-			e.openAll()
-		}
+func (e *Held) awaitSlot(m *member, x *p2p.Xfer) {
+	awake := e.pollUntil(func() bool {
 		e.checkDeaths()
 		e.sendAgreement(m)
-		if x.Done() {
-			break
-		}
-		step := s.next(found, e.mu.wanted.Load() != 0)
-		if step == stepPark {
-			m.shared.Sleep()
-			e.sendAgreement(m)
-			break
-		}
-		e.pause(&s, step)
+		return x.Done() || e.failed != nil
+	})
+	if !awake {
+		m.shared.Sleep()
+		e.sendAgreement(m)
 	}
-	e.endWait(&s)
 }
 
 // sendAgreement sends the messages of the agreements of a communicator, looks at its slot,
 // and completes the call that waits for an agreement.
-func (e *Engine) sendAgreement(m *member) {
+func (e *Held) sendAgreement(m *member) {
 	if len(m.group.Out) > 0 {
 		e.sendMessages(m)
 	}
@@ -261,7 +247,7 @@ func (e *Engine) sendAgreement(m *member) {
 
 // lookInSlot looks at the slot of a communicator. It records its conclusion last: from then
 // on another communicator may use the slot, whose sleepers this rank must not wake.
-func (e *Engine) lookInSlot(m *member) (decided bool) {
+func (e *Held) lookInSlot(m *member) (decided bool) {
 	if decided = m.shared.Look(); decided {
 		e.board.Conclude(e.rank, m.slot, m.comm.Ctx, m.shared.Round())
 	}
@@ -271,7 +257,7 @@ func (e *Engine) lookInSlot(m *member) (decided bool) {
 // sendMessages sends the messages of the agreements of a communicator. One that is longer
 // than a note, because many ranks have failed, goes as several: notes of a rank arrive in
 // order.
-func (e *Engine) sendMessages(m *member) {
+func (e *Held) sendMessages(m *member) {
 	for i := range m.group.Out {
 		s := &m.group.Out[i]
 		l, b := e.link(m.comm.Ranks.At(int(s.To))), s.Append(nil)
@@ -285,7 +271,7 @@ func (e *Engine) sendMessages(m *member) {
 }
 
 // agreementNote handles a note with a message of an agreement, or a part of one.
-func (e *Engine) agreementNote(m *member, n p2p.Note) {
+func (e *Held) agreementNote(m *member, n p2p.Note) {
 	if uint32(n.Source) >= uint32(m.comm.Size) || n.Source == m.comm.Rank {
 		return
 	}
@@ -310,7 +296,7 @@ func (e *Engine) agreementNote(m *member, n p2p.Note) {
 }
 
 // failAgreements ends the calls that wait for an agreement.
-func (e *Engine) failAgreements(err error) {
+func (e *Held) failAgreements(err error) {
 	for _, m := range e.ft.members {
 		m.alarm.Store(true)
 		if m.waiting != nil {

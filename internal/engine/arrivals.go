@@ -91,41 +91,48 @@ func (co *Collective) Arrived(_ *sched.Run, id int, op *sched.Op) bool {
 }
 
 // noteHeld updates the count of collectives that hold sends back.
-func (e *Engine) noteHeld(co *Collective) {
+func (e *Held) noteHeld(co *Collective) {
 	if holds := co.run.Held() > 0 && co.run.Err() == nil; holds != co.arrivals.holds {
 		co.arrivals.holds = holds
 		if holds {
-			e.held++
+			e.colls.held++
 		} else {
-			e.held--
+			e.colls.held--
 		}
 	}
 }
 
 // Overtaken returns how many sends of collectives have overtaken others because
-// their peers had arrived. The lock is held.
-func (e *Engine) Overtaken() uint64 {
-	n := e.overtaken
-	for _, co := range e.active {
+// their peers had arrived.
+func (r *Engine) Overtaken() uint64 {
+	e := r.lock()
+	defer e.unlock()
+	return e.colls.overtakenNow()
+}
+
+// overtakenNow includes the sends of collectives under way.
+func (s *collectives) overtakenNow() uint64 {
+	n := s.overtaken
+	for _, co := range s.active {
 		n += uint64(co.run.Overtaken())
 	}
 	return n
 }
 
 // noteFinished updates the counters at the end of a run.
-func (e *Engine) noteFinished(co *Collective) {
-	e.overtaken += uint64(co.run.Overtaken())
+func (e *Held) noteFinished(co *Collective) {
+	e.colls.overtaken += uint64(co.run.Overtaken())
 	if co.arrivals.holds {
 		co.arrivals.holds = false
-		e.held--
+		e.colls.held--
 	}
 }
 
 // serveHeld starts held sends whose peers have arrived. A run that ends removes
 // itself from the list; the last entry takes its index and has been served already.
-func (e *Engine) serveHeld() {
-	for i := len(e.active) - 1; i >= 0; i-- {
-		if co := e.active[i]; co.arrivals != nil && co.arrivals.holds {
+func (e *Held) serveHeld() {
+	for i := len(e.colls.active) - 1; i >= 0; i-- {
+		if co := e.colls.active[i]; co.arrivals != nil && co.arrivals.holds {
 			co.run.Serve()
 			e.advanced(co)
 		}
@@ -141,10 +148,10 @@ type Meter interface {
 	Served(early int) // a run with unordered sends has ended; early counts the sends that overtook others
 }
 
-func (e *Engine) now() int64 { return int64(time.Since(e.began)) }
+func (s *setup) now() int64 { return int64(time.Since(s.began)) }
 
 // reportRun reports a finished run to the meter, once.
-func (e *Engine) reportRun(co *Collective) {
+func (e *Held) reportRun(co *Collective) {
 	if co.Timed {
 		co.Meter.End(e.now())
 	}

@@ -42,7 +42,7 @@ type Past interface {
 	Tolerates(what uint64, mine, theirs uint32) bool
 	// Disagrees reports whether the rank that sent a note has made other calls.
 	Disagrees(note []byte) bool
-	// Broken is called when a note of another rank reports an error. The lock is held.
+	// Broken is called when a note of another rank reports an error, with the lock held.
 	Broken(note []byte)
 	// Calls returns this rank's calls, for another rank.
 	Calls() []byte
@@ -104,20 +104,19 @@ func (l *LeftError) Error() string {
 	return fmt.Sprintf("rank %d has left in Finalize without call number %d", l.Peer, l.Number)
 }
 
-// RegisterComm registers a communicator before its first collective call. The lock is
-// held.
-func (e *Engine) RegisterComm(c *Comm) {
-	if e.comms == nil {
-		e.comms = make(map[uint32]*Comm)
+// RegisterComm registers a communicator before its first collective call.
+func (e *Held) RegisterComm(c *Comm) {
+	if e.colls.comms == nil {
+		e.colls.comms = make(map[uint32]*Comm)
 	}
 	registered := *c
-	e.comms[c.Ctx] = &registered
+	e.colls.comms[c.Ctx] = &registered
 }
 
 // UnregisterComm removes a communicator.
-func (e *Engine) UnregisterComm(ctx uint32) {
-	e.lock()
-	delete(e.comms, ctx)
+func (r *Engine) UnregisterComm(ctx uint32) {
+	e := r.lock()
+	delete(e.colls.comms, ctx)
 	e.leaveSlot(ctx)
 	e.freeMember(ctx)
 	e.unlock()
@@ -125,49 +124,46 @@ func (e *Engine) UnregisterComm(ctx uint32) {
 
 // Broken returns why the rank can no longer communicate, or why the collectives of a
 // context have failed, or nil.
-func (e *Engine) Broken(ctx uint32) error {
-	e.lock()
-	err := e.failed
-	if err == nil && e.broken != nil {
-		err = e.brokenError(ctx)
-	}
-	e.unlock()
-	return err
+func (r *Engine) Broken(ctx uint32) error {
+	e := r.lock()
+	defer e.unlock()
+	return e.errIn(ctx)
 }
 
-func (e *Engine) brokenError(ctx uint32) error {
-	if b := e.broken[ctx]; b != nil {
-		return b
+// errIn returns why collectives of a context cannot go on, or nil.
+func (e *Held) errIn(ctx uint32) error {
+	if e.failed != nil {
+		return e.failed
 	}
-	return nil
+	return e.colls.err(ctx)
 }
 
 // Break ends the collectives of a communicator on all its ranks.
-func (e *Engine) Break(c *Comm, err error) {
-	e.lock()
-	e.BreakHeld(c, err)
+func (r *Engine) Break(c *Comm, err error) {
+	e := r.lock()
+	e.Break(c, err)
 	e.unlock()
 }
 
-// BreakHeld is Break if the lock is held.
-func (e *Engine) BreakHeld(c *Comm, err error) {
+// Break ends the collectives of a communicator on all its ranks.
+func (e *Held) Break(c *Comm, err error) {
 	e.breakComm(c, err)
 	e.settle()
 }
 
 // breakComm is Break inside the engine. The next takeNotes ends this rank's pending
 // collectives: the caller may be in the middle of a run.
-func (e *Engine) breakComm(c *Comm, err error) {
-	if e.broken[c.Ctx] != nil || e.failed != nil || c.Past == nil {
+func (e *Held) breakComm(c *Comm, err error) {
+	if e.colls.broken[c.Ctx] != nil || e.failed != nil || c.Past == nil {
 		return
 	}
-	e.noteBroken(c.Ctx, &BrokenError{Err: err})
+	e.colls.fail(c.Ctx, &BrokenError{Err: err})
 	e.notifyAll(c, noteBroken, c.Past.Encode(err))
 	e.m.Out.Notes = append(e.m.Out.Notes, p2p.Note{Ctx: c.Ctx, Tag: noteBroken})
 }
 
 // notifyAll sends a note to all other ranks of a communicator.
-func (e *Engine) notifyAll(c *Comm, tag int32, note []byte) {
+func (e *Held) notifyAll(c *Comm, tag int32, note []byte) {
 	for r := range c.Size {
 		if world := c.Ranks.At(r); world != e.rank {
 			e.m.Notify(e.link(world), c.Ctx, c.Rank, tag, note)
@@ -176,23 +172,14 @@ func (e *Engine) notifyAll(c *Comm, tag int32, note []byte) {
 	e.flush()
 }
 
-func (e *Engine) noteBroken(ctx uint32, b *BrokenError) {
-	if e.broken == nil {
-		e.broken = make(map[uint32]*BrokenError)
-	}
-	if e.broken[ctx] == nil {
-		e.broken[ctx] = b
-	}
-}
-
 // takeNotes handles notes from other ranks about communicators.
-func (e *Engine) takeNotes() {
+func (e *Held) takeNotes() {
 	for i := 0; i < len(e.m.Out.Notes); i++ {
 		n := e.m.Out.Notes[i]
 		switch n.Tag {
 		case noteBroken:
-			e.noteBroken(n.Ctx, &BrokenError{Note: n.Data})
-			if c := e.comms[n.Ctx]; c != nil && n.Link != nil {
+			e.colls.fail(n.Ctx, &BrokenError{Note: n.Data})
+			if c := e.colls.comms[n.Ctx]; c != nil && n.Link != nil {
 				c.Past.Broken(n.Data)
 				if c.Past.Disagrees(n.Data) {
 					// Send the details of our calls: the message had no room for them.
@@ -204,7 +191,7 @@ func (e *Engine) takeNotes() {
 		case noteRevoke, noteAgree, noteWake, notePart, noteFreed, noteReleased:
 			e.memberNote(n)
 		case noteReply:
-			if b := e.broken[n.Ctx]; b != nil && b.Reply == nil {
+			if b := e.colls.broken[n.Ctx]; b != nil && b.Reply == nil {
 				b.Reply, b.Peer = n.Data, int(n.Source)
 			}
 		case noteAsk:
@@ -212,11 +199,11 @@ func (e *Engine) takeNotes() {
 		case noteLeft:
 			number, what, ok := readAsk(n.Data)
 			// While this rank is in Finalize too, the call is one that both make there.
-			if c := e.comms[n.Ctx]; ok && c != nil && n.Link != nil && !e.finalizing {
+			if c := e.colls.comms[n.Ctx]; ok && c != nil && n.Link != nil && !e.finalizing {
 				e.breakComm(c, &LeftError{c.Ranks.Index(n.Link.Rank), number, what})
 			}
 		case noteAskAll:
-			if c := e.comms[n.Ctx]; c != nil {
+			if c := e.colls.comms[n.Ctx]; c != nil {
 				if number, what, differ := c.Past.FirstDifference(n.Data); differ {
 					e.breakComm(c, &AskedError{int(n.Source), number, what})
 				}
@@ -228,17 +215,17 @@ func (e *Engine) takeNotes() {
 }
 
 // endCollectives ends the pending collectives of a context.
-func (e *Engine) endCollectives(ctx uint32) {
-	b := e.broken[ctx]
+func (e *Held) endCollectives(ctx uint32) {
+	b := e.colls.broken[ctx]
 	e.m.Drop(ctx, b)
 	if len(e.m.Out.WR) > 0 {
 		e.flush()
 	}
-	for i := len(e.active) - 1; i >= 0; i-- {
-		if i >= len(e.active) || e.active[i].Comm.Ctx != ctx {
+	for i := len(e.colls.active) - 1; i >= 0; i-- {
+		if i >= len(e.colls.active) || e.colls.active[i].Comm.Ctx != ctx {
 			continue
 		}
-		co := e.active[i]
+		co := e.colls.active[i]
 		co.run.Fail(&PartError{Call: co.Call, Err: b})
 		e.advanced(co)
 	}
@@ -253,46 +240,33 @@ const (
 
 // Reply returns the calls of a rank that has made other calls, if it reports them within
 // replyWithin.
-func (e *Engine) Reply(ctx uint32) (note []byte, peer int) {
-	e.Lock()
-	defer e.Unlock()
-	s := e.newStrategy()
-	defer e.endWait(&s)
-	for end := e.clock() + replyWithin; ; {
-		found := e.driver == nil && e.poll() > 0
-		b := e.broken[ctx]
-		if b == nil || b.timedOut || b.Reply != nil {
-			if b != nil {
-				note, peer = b.Reply, b.Peer
-			}
-			return note, peer
-		}
-		b.timedOut = e.clock() > end
-		e.pause(&s, s.next(found, e.mu.wanted.Load() != 0))
+func (r *Engine) Reply(ctx uint32) (note []byte, peer int) {
+	e := r.lock()
+	defer e.Release()
+	inTime := e.pollFor(replyWithin, func() bool {
+		b := e.colls.broken[ctx]
+		return b == nil || b.timedOut || b.Reply != nil
+	})
+	b := e.colls.broken[ctx]
+	if b == nil {
+		return nil, 0
 	}
+	b.timedOut = !inTime
+	return b.Reply, b.Peer
 }
 
 // BreakAmiss ends the collectives of a communicator whose ranks have made different calls,
 // if it is not known which. It asks all ranks: the first whose call differs ends them with
 // an error that has both calls. If none does within amissWithin, because the difference is
 // older than the records, err ends them. It returns the error.
-func (e *Engine) BreakAmiss(c *Comm, err error) error {
-	e.Lock()
-	defer e.Unlock()
+func (r *Engine) BreakAmiss(c *Comm, err error) error {
+	e := r.lock()
+	defer e.Release()
 	e.notifyAll(c, noteAskAll, c.Past.Calls())
-	s := e.newStrategy()
-	defer e.endWait(&s)
-	for end := e.clock() + amissWithin; e.failed == nil && e.broken[c.Ctx] == nil; {
-		found := e.driver == nil && e.poll() > 0
-		if e.clock() > end {
-			e.BreakHeld(c, err)
-		}
-		e.pause(&s, s.next(found, e.mu.wanted.Load() != 0))
+	if !e.pollFor(amissWithin, func() bool { return e.errIn(c.Ctx) != nil }) {
+		e.Break(c, err)
 	}
-	if e.failed != nil {
-		return e.failed
-	}
-	return e.brokenError(c.Ctx)
+	return e.errIn(c.Ctx)
 }
 
 // askAfter is how long a rank waits before it asks, askMost the longest interval between two questions.
@@ -306,9 +280,9 @@ type asking struct{ next time.Duration }
 
 // after asks the awaited rank whether it has made the same call, if the wait is that of a
 // collective and has lasted long enough.
-func (a *asking) after(e *Engine, since time.Duration, xs []*p2p.Xfer) {
+func (a *asking) after(e *Held, since time.Duration, xs []*p2p.Xfer) {
 	waited := e.clock() - since
-	if e.comms == nil || since == 0 || waited < max(a.next, askAfter) {
+	if e.colls.comms == nil || since == 0 || waited < max(a.next, askAfter) {
 		return
 	}
 	a.next = waited + min(max(a.next, askAfter), askMost)
@@ -316,11 +290,11 @@ func (a *asking) after(e *Engine, since time.Duration, xs []*p2p.Xfer) {
 		if x == nil || x.Done() {
 			continue
 		}
-		if co := e.collectiveOf(x); co != nil {
-			if part := e.partAwaited(x); part != nil {
+		if co := e.colls.of(x); co != nil {
+			if part := co.partAwaited(); part != nil {
 				e.ask(co.Comm, part.Link, co.Number, co.What)
 			}
-		} else if c := e.comms[x.Ctx]; c != nil { // asleep in a shared segment or at the gate
+		} else if c := e.colls.comms[x.Ctx]; c != nil { // asleep in a shared segment or at the gate
 			l := x.Link
 			if l == nil {
 				// At the gate: some rank that waits precedes one in another call.
@@ -332,16 +306,7 @@ func (a *asking) after(e *Engine, since time.Duration, xs []*p2p.Xfer) {
 	}
 }
 
-func (e *Engine) collectiveOf(x *p2p.Xfer) *Collective {
-	for _, co := range e.active {
-		if co.whole == x {
-			return co
-		}
-	}
-	return nil
-}
-
-func (e *Engine) ask(c *Comm, l *p2p.Link, number, what uint64) {
+func (e *Held) ask(c *Comm, l *p2p.Link, number, what uint64) {
 	if l.Rank == e.rank || number == 0 {
 		return
 	}
@@ -353,9 +318,9 @@ func (e *Engine) ask(c *Comm, l *p2p.Link, number, what uint64) {
 }
 
 // asked handles the question of another rank whether this rank has made a call.
-func (e *Engine) asked(n *p2p.Note) {
+func (e *Held) asked(n *p2p.Note) {
 	number, what, ok := readAsk(n.Data)
-	c, made := e.comms[n.Ctx], uint64(0)
+	c, made := e.colls.comms[n.Ctx], uint64(0)
 	if c != nil {
 		made, _ = c.Past.Latest()
 	}

@@ -63,7 +63,7 @@ func (d *lane) bufferConfig() recvpool.Config {
 }
 
 // returnBuffers returns the buffers of n processed completions to the pool.
-func (e *Engine) returnBuffers(d *lane, n int) {
+func (e *Held) returnBuffers(d *lane, n int) {
 	for i := range e.comps[:n] {
 		switch c := &e.comps[i]; c.Op {
 		case rdma.OpRecv:

@@ -74,8 +74,8 @@ const Anyone = -1
 
 // Recv receives a message. from is the world rank or Anyone, src the rank in the
 // communicator.
-func (e *Engine) Recv(c *Comm, op string, from int, src, tag int32, buf []byte) (Status, error) {
-	e.lock()
+func (r *Engine) Recv(c *Comm, op string, from int, src, tag int32, buf []byte) (Status, error) {
+	e := r.lock()
 	x := e.post1(c.Ctx, from, src, tag, buf)
 	e.waitOne(x, c, op)
 	st, err := statusOf(x), x.Err
@@ -85,8 +85,8 @@ func (e *Engine) Recv(c *Comm, op string, from int, src, tag int32, buf []byte) 
 }
 
 // RecvContext is Recv that returns early when ctx ends.
-func (e *Engine) RecvContext(ctx context.Context, c *Comm, op string, from int, src, tag int32, buf []byte) (Status, error) {
-	e.lock()
+func (r *Engine) RecvContext(ctx context.Context, c *Comm, op string, from int, src, tag int32, buf []byte) (Status, error) {
+	e := r.lock()
 	x := e.post1(c.Ctx, from, src, tag, buf)
 	if err := e.waitSlow(ctx, c, op, x); err != nil {
 		if _, pending := e.m.Cancel(x); pending {
@@ -105,7 +105,7 @@ func (e *Engine) RecvContext(ctx context.Context, c *Comm, op string, from int, 
 }
 
 // received frees a completed receive. It unlocks.
-func (e *Engine) received(x *p2p.Xfer) (Status, error) {
+func (e *Held) received(x *p2p.Xfer) (Status, error) {
 	st, err := statusOf(x), x.Err
 	e.m.Free(x)
 	e.unlock()
@@ -117,9 +117,9 @@ func (e *Engine) received(x *p2p.Xfer) (Status, error) {
 const irecvPolls = 4 << 10
 
 // Irecv starts a receive.
-func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
-	e.lock()
-	if l := e.last; l != nil && l.Rank == from && e.failed == nil && len(buf) <= irecvPolls {
+func (r *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
+	e := r.lock()
+	if l := e.links.last; l != nil && l.Rank == from && e.failed == nil && len(buf) <= irecvPolls {
 		// post1, inlined
 		x := e.m.New()
 		x.Ctx, x.Source, x.Tag, x.Buf, x.Link = c.Ctx, src, tag, buf, l
@@ -138,7 +138,7 @@ func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 		// receives still to be posted and be kept as unexpected. A short message gains
 		// nothing from an early poll. The receive is posted first, so that an eager
 		// message goes straight into its buffer.
-		if e.driver == nil {
+		if e.waits.driver == nil {
 			d := e.laneOf(x)
 			e.work(d, d.cq.Poll(e.comps[:1]))
 		}
@@ -155,11 +155,11 @@ func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 }
 
 // post1 posts a receive.
-func (e *Engine) post1(ctx uint32, from int, src, tag int32, buf []byte) *p2p.Xfer {
+func (e *Held) post1(ctx uint32, from int, src, tag int32, buf []byte) *p2p.Xfer {
 	x := e.m.New()
 	x.Ctx, x.Source, x.Tag, x.Buf = ctx, src, tag, buf
 	if from != Anyone {
-		if x.Link = e.last; x.Link == nil || x.Link.Rank != from {
+		if x.Link = e.links.last; x.Link == nil || x.Link.Rank != from {
 			x.Link = e.link(from)
 		}
 	}
@@ -199,7 +199,7 @@ func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
 // collect frees a completed operation and returns its result.
-func (e *Engine) collect(o Op) (Status, error) {
+func (e *Held) collect(o Op) (Status, error) {
 	st := statusOf(o.x)
 	var err error
 	if o.x.Err != nil {
@@ -218,14 +218,14 @@ func (e *Engine) collect(o Op) (Status, error) {
 func (o Op) stale() bool { return o.x != nil && o.x.Handle() != o.handle }
 
 // Wait waits for an operation.
-func (e *Engine) Wait(ctx context.Context, c *Comm, op string, o Op) (Status, error) {
+func (r *Engine) Wait(ctx context.Context, c *Comm, op string, o Op) (Status, error) {
 	if o.x == nil {
 		return Status{Source: p2p.AnySource, Tag: p2p.AnyTag}, nil
 	}
-	e.lock()
+	e := r.lock()
 	defer e.unlock()
 	if ctx == nil {
-		return e.WaitHeld(c, op, o)
+		return e.Wait(c, op, o)
 	}
 	if err := o.check(); err != nil {
 		return Status{}, err
@@ -250,9 +250,8 @@ func (o Op) check() error {
 	return nil
 }
 
-// WaitHeld is Wait for a caller that holds the lock in order to wait for several
-// operations. The operation is active.
-func (e *Engine) WaitHeld(c *Comm, op string, o Op) (Status, error) {
+// Wait waits for an operation, which is active.
+func (e *Held) Wait(c *Comm, op string, o Op) (Status, error) {
 	if x := o.x; x.Done() && x.Handle() == o.handle && x.Err == nil && x.Owner == nil {
 		st := statusOf(x)
 		e.m.Free(x)
@@ -270,25 +269,12 @@ func (e *Engine) WaitHeld(c *Comm, op string, o Op) (Status, error) {
 	return e.collect(o)
 }
 
-// Lock takes the lock, for WaitHeld.
-func (e *Engine) Lock() {
-	e.lock()
-}
-
-// Unlock releases the lock.
-func (e *Engine) Unlock() {
-	if len(e.connecting) > 0 {
-		e.openAll()
-	}
-	e.unlock()
-}
-
 // Test reports whether an operation has ended, and completes it if so.
-func (e *Engine) Test(o Op) (Status, bool, error) {
+func (r *Engine) Test(o Op) (Status, bool, error) {
 	if o.x == nil {
 		return Status{Source: p2p.AnySource, Tag: p2p.AnyTag}, true, nil
 	}
-	e.lock()
+	e := r.lock()
 	defer e.unlock()
 	if o.stale() {
 		return Status{}, true, ErrStale
@@ -307,22 +293,22 @@ func (e *Engine) Test(o Op) (Status, bool, error) {
 }
 
 // Done reports whether an operation has ended. It does not complete it.
-func (e *Engine) Done(o Op) bool {
+func (r *Engine) Done(o Op) bool {
 	if o.x == nil {
 		return true
 	}
-	e.lock()
+	e := r.lock()
 	defer e.unlock()
 	return o.stale() || o.x.Done()
 }
 
 // OpFailed reports whether an operation has ended with an error, or was completed before. It
 // does not complete it.
-func (e *Engine) OpFailed(o Op) bool {
+func (r *Engine) OpFailed(o Op) bool {
 	if o.x == nil {
 		return false
 	}
-	e.lock()
+	e := r.lock()
 	defer e.unlock()
 	return o.stale() || o.x.Done() && o.x.Err != nil
 }
@@ -331,44 +317,44 @@ func (e *Engine) OpFailed(o Op) bool {
 // yields, because the peer may need this core to produce the message. While the driver
 // is parked in the device, no other goroutine may poll; an event wakes the driver, and
 // it must get the lock then.
-func (e *Engine) look() {
+func (e *Held) look() {
 	e.calls++
-	found := !e.parked && e.poll() > 0
+	found := !e.waits.parked && e.poll() > 0
 	if t := e.thread; t != nil {
 		t.polled = true
 	}
-	if len(e.connecting) > 0 {
+	if len(e.links.connecting) > 0 {
 		e.openAll()
 	}
 	if found {
-		e.idleLooks = 0
+		e.waits.idleLooks = 0
 		return
 	}
-	if e.idleLooks++; e.idleLooks&15 == 0 || e.parked {
+	if e.waits.idleLooks++; e.waits.idleLooks&15 == 0 || e.waits.parked {
 		e.checkDeaths()
-		looks := e.idleLooks
+		looks := e.waits.idleLooks
 		e.mu.unlock()
 		e.yieldCore(looks)
-		e.lock()
+		e.mu.lock()
 	}
 }
 
 // WaitSome waits until at least need of the operations have ended, and leaves them for
 // Test to complete. Ended and stale operations count.
-func (e *Engine) WaitSome(ctx context.Context, c *Comm, op string, ops []Op, need int) error {
-	e.lock()
+func (r *Engine) WaitSome(ctx context.Context, c *Comm, op string, ops []Op, need int) error {
+	e := r.lock()
 	defer e.unlock()
-	w := e.getWaiter()
-	defer e.putWaiter(w)
-	e.scratch = e.scratch[:0]
-	xs := e.scratch
-	e.scratch = nil // a concurrent call allocates its own
+	w := e.waits.get()
+	defer e.waits.put(w)
+	e.waits.some = e.waits.some[:0]
+	xs := e.waits.some
+	e.waits.some = nil // a concurrent call allocates its own
 	for _, o := range ops {
 		switch {
 		case o.x == nil || o.stale():
 			need--
 		case o.x.Owner != nil:
-			e.scratch = xs
+			e.waits.some = xs
 			return ErrShared
 		default:
 			xs = append(xs, o.x)
@@ -379,15 +365,15 @@ func (e *Engine) WaitSome(ctx context.Context, c *Comm, op string, ops []Op, nee
 		err = e.wait(ctx, c, op, w, xs, need)
 	}
 	clear(xs)
-	e.scratch = xs
+	e.waits.some = xs
 	return err
 }
 
 // Cancel tries to cancel a receive. It returns true if the receive is cancelled, or will
 // be when the sender has answered, unless the message was sent before; the Status
 // reports which. The operation must still be waited for.
-func (e *Engine) Cancel(o Op) bool {
-	e.lock()
+func (r *Engine) Cancel(o Op) bool {
+	e := r.lock()
 	defer e.unlock()
 	if o.x == nil || o.stale() {
 		return false
@@ -399,8 +385,8 @@ func (e *Engine) Cancel(o Op) bool {
 
 // Probe looks for a message without receiving it. With take it also removes the message
 // from matching, for Mrecv.
-func (e *Engine) Probe(ctxID uint32, src, tag int32, take bool) (Status, *p2p.Msg, bool, error) {
-	e.lock()
+func (r *Engine) Probe(ctxID uint32, src, tag int32, take bool) (Status, *p2p.Msg, bool, error) {
+	e := r.lock()
 	defer e.unlock()
 	if e.failed != nil {
 		return Status{}, nil, false, e.failed
@@ -420,7 +406,7 @@ func (e *Engine) Probe(ctxID uint32, src, tag int32, take bool) (Status, *p2p.Ms
 	return Status{Source: int(g.Source), Tag: int(g.Tag), Bytes: g.Total}, g, true, nil
 }
 
-func (e *Engine) find(ctx uint32, src, tag int32, take bool) *p2p.Msg {
+func (e *Held) find(ctx uint32, src, tag int32, take bool) *p2p.Msg {
 	if take {
 		return e.m.Take(ctx, src, tag)
 	}
@@ -428,12 +414,12 @@ func (e *Engine) find(ctx uint32, src, tag int32, take bool) *p2p.Msg {
 }
 
 // AwaitProbe is Probe that waits for the message, from src, which is peer in the world.
-func (e *Engine) AwaitProbe(ctx context.Context, c *Comm, op string, src, peer, tag int32, take bool) (Status, *p2p.Msg, error) {
-	e.lock()
+func (r *Engine) AwaitProbe(ctx context.Context, c *Comm, op string, src, peer, tag int32, take bool) (Status, *p2p.Msg, error) {
+	e := r.lock()
 	defer e.unlock()
-	w := e.getWaiter()
+	w := e.waits.get()
 	e.await(ctx, &awaited{w: w, c: c, op: op, probe: true, src: src, tag: tag, worldPeer: peer})
-	e.putWaiter(w)
+	e.waits.put(w)
 	switch g := e.find(c.Ctx, src, tag, take); {
 	case e.failed != nil:
 		return Status{}, nil, e.failed
@@ -447,8 +433,8 @@ func (e *Engine) AwaitProbe(ctx context.Context, c *Comm, op string, src, peer, 
 }
 
 // Mrecv receives a message that Probe has taken.
-func (e *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {
-	e.lock()
+func (r *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {
+	e := r.lock()
 	x := e.m.New()
 	x.Ctx, x.Source, x.Tag, x.Buf, x.Link = c.Ctx, g.Source, g.Tag, buf, g.Link
 	if e.failed != nil {
@@ -463,8 +449,8 @@ func (e *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {
 }
 
 // Progress polls once, for applications that compute for long without other calls.
-func (e *Engine) Progress() {
-	e.lock()
+func (r *Engine) Progress() {
+	e := r.lock()
 	e.look()
 	e.unlock()
 }

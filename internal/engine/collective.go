@@ -17,7 +17,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/rankset"
@@ -27,27 +26,31 @@ import (
 // Nobody is the Source of an operation without a source.
 const Nobody = -2
 
-// Reducer combines elements: inout = in ∘ inout. It is called with the engine's lock
-// held and must not call the engine (MPI-4.1 section 6.9.5 forbids that to user
-// functions). An error ends the collectives of the communicator on all ranks.
+// Reducer combines elements: inout = in ∘ inout. It uses the engine only to run a user
+// function (MPI-4.1 section 6.9.5 forbids these to call it). An error ends the collectives of
+// the communicator on all ranks.
 type Reducer interface {
-	Reduce(inout, in []byte) error
+	Reduce(e *Held, inout, in []byte) error
 }
 
-// Collective runs a graph any number of times, one run at a time. The exported fields
-// are set while it is not Active, with the lock held.
-type Collective struct {
-	Call    string        // name of the MPI call, for errors
-	Comm    *Comm         // context and rank of its messages
-	Ranks   *rankset.List // world rank of each rank of the graph; nil: the same
+// CollectiveCall is what the runs of a Collective have in common.
+type CollectiveCall struct {
+	Call    string // name of the MPI call, for errors
 	Tag     int32
 	Streams int32  // stream n > 0 of the graph has the tag Streams+n
 	Sign    uint32 // signature of its messages, which identifies the call
-	foreign uint32 // signature of a tolerated message of another length, or 0
 	Number  uint64 // with What: the call as reported to other ranks (Past)
 	What    uint64
 	Reducer Reducer
-	Segment []byte // memory that the ranks of the node share, for the next run; nil: it uses messages
+}
+
+// Collective runs a graph any number of times, one run at a time. The exported fields
+// are set while it is not Active, and its methods called, with the lock held.
+type Collective struct {
+	CollectiveCall
+	Comm    *Comm         // context and rank of its messages
+	Ranks   *rankset.List // world rank of each rank of the graph; nil: the same
+	Segment []byte        // memory that the ranks of the node share, for the next run; nil: it uses messages
 	// Vote, if not nil, has this rank's vote when the next run starts. Messages carry the
 	// largest vote that their sender has, and it has the largest vote received when the
 	// run ends.
@@ -55,20 +58,26 @@ type Collective struct {
 	Meter Meter // measures the next run, if not nil
 	Timed bool  // Meter also gets the times of events
 
-	e        *Engine
+	e        *Held
 	run      sched.Run
 	parts    []part
-	scratch  []byte
 	waiter   p2p.Waiter // owner of its messages
-	whole    *p2p.Xfer  // represents the collective; nil while it does not run
-	bad      error      // an error that does not stop the run
 	receives int        // of the graph
-	awaited  int        // of these, not completed in this run
-	blocking bool       // the caller only waits for this run
-	index    int        // index in Engine.active
-	arrivals *arrivals  // arrival tracker; nil unless the graph has unordered sends
+	progress progress
+	index    int       // index in collectives.active
+	arrivals *arrivals // arrival tracker; nil unless the graph has unordered sends
 	pool     *CollectivePool
 	next     *Collective // in the pool's free list
+}
+
+// progress is the state of one run of a collective.
+type progress struct {
+	whole    *p2p.Xfer // represents the collective; nil while it does not run
+	scratch  []byte
+	bad      error  // an error that does not stop the run
+	foreign  uint32 // signature of a tolerated message of another length, or 0
+	awaited  int    // receives not completed
+	blocking bool   // the caller only waits for this run
 }
 
 // part is the state of an operation of the graph.
@@ -80,18 +89,14 @@ type part struct {
 // CollectivePool holds idle collectives of one graph. The zero pool is empty.
 type CollectivePool struct{ free *Collective }
 
-// Take returns an idle collective, or nil. The lock is held.
-func (p *CollectivePool) Take() *Collective {
-	co := p.free
-	if co != nil {
-		p.free, co.next = co.next, nil
+// NewCollective creates a collective for a graph, or takes an idle one from the pool, if any,
+// to which it returns after each run.
+func (e *Held) NewCollective(g *sched.Graph, c *Comm, ranks *rankset.List, pool *CollectivePool) *Collective {
+	if pool != nil && pool.free != nil {
+		co := pool.free
+		pool.free, co.next = co.next, nil
+		return co
 	}
-	return co
-}
-
-// NewCollective creates a collective for a graph. It returns to the pool, if any, after
-// each run.
-func (e *Engine) NewCollective(g *sched.Graph, c *Comm, ranks *rankset.List, pool *CollectivePool) *Collective {
 	co := &Collective{Comm: c, Ranks: ranks, e: e, pool: pool, parts: make([]part, g.Slots()), receives: g.Receives()}
 	co.run.Graph, co.run.Port, co.run.Rank = g, co, int(c.Rank)
 	co.waiter.Whole = co
@@ -102,10 +107,10 @@ func (e *Engine) NewCollective(g *sched.Graph, c *Comm, ranks *rankset.List, poo
 }
 
 // Active reports whether the collective is running.
-func (co *Collective) Active() bool { return co.whole != nil }
+func (co *Collective) Active() bool { return co.progress.whole != nil }
 
-// RunCollective runs a collective until it completes. The lock is held.
-func (e *Engine) RunCollective(co *Collective, in, out []byte) error {
+// RunCollective runs a collective until it completes.
+func (e *Held) RunCollective(co *Collective, in, out []byte) error {
 	call, c := co.Call, co.Comm // co may be reused when the run has ended
 	x := e.begin(co, in, out, true)
 	if !x.Done() {
@@ -117,10 +122,10 @@ func (e *Engine) RunCollective(co *Collective, in, out []byte) error {
 }
 
 // StartCollective starts a collective. The Op is zero if it has completed without an
-// error. The lock is held.
-func (e *Engine) StartCollective(co *Collective, in, out []byte) Op {
+// error.
+func (e *Held) StartCollective(co *Collective, in, out []byte) Op {
 	x := e.begin(co, in, out, false)
-	if !x.Done() && e.driver == nil {
+	if !x.Done() && e.waits.driver == nil {
 		// Messages of the other ranks may have arrived: processing them now leaves
 		// less to do after the caller's computation.
 		e.poll()
@@ -134,26 +139,23 @@ func (e *Engine) StartCollective(co *Collective, in, out []byte) Op {
 }
 
 // begin starts a run. blocking reports that the caller only waits for it.
-func (e *Engine) begin(co *Collective, in, out []byte, blocking bool) *p2p.Xfer {
+func (e *Held) begin(co *Collective, in, out []byte, blocking bool) *p2p.Xfer {
 	x := e.m.New()
 	x.Source, x.Tag, x.Ctx = Nobody, p2p.AnyTag, co.Comm.Ctx
-	if e.broken != nil && e.broken[x.Ctx] != nil {
-		e.m.Refuse(x, &PartError{Call: co.Call, Err: e.broken[x.Ctx]})
+	if err := e.colls.err(x.Ctx); err != nil {
+		e.m.Refuse(x, &PartError{Call: co.Call, Err: err})
 		co.free()
 		return x
 	}
-	co.whole, co.bad, co.foreign = x, nil, 0
-	co.awaited, co.blocking = co.receives, blocking
+	g := co.run.Graph
+	co.progress = progress{whole: x, awaited: co.receives, blocking: blocking, scratch: e.scratch.get(g.Tmp + g.Shared)}
 	if co.arrivals != nil {
 		co.arrivals.reset(blocking)
-		e.aware++
+		e.colls.aware++
 	}
-	e.collectives++
-	co.index = len(e.active)
-	e.active = append(e.active, co)
-	g := co.run.Graph
-	co.scratch = e.getScratch(g.Tmp + g.Shared)
-	co.run.Mem = [sched.Bufs][]byte{in, out, co.scratch[:g.Tmp], co.scratch[g.Tmp:]}
+	e.colls.started++
+	e.colls.add(co)
+	co.run.Mem = [sched.Bufs][]byte{in, out, co.progress.scratch[:g.Tmp], co.progress.scratch[g.Tmp:]}
 	if co.run.InSegment = co.Segment != nil; co.run.InSegment {
 		co.run.Mem[sched.Shared] = co.Segment
 	}
@@ -162,14 +164,14 @@ func (e *Engine) begin(co *Collective, in, out []byte, blocking bool) *p2p.Xfer 
 	}
 	co.run.Start()
 	e.advanced(co)
-	if len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.blocked) != 0 {
+	if len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.links.blocked) != 0 {
 		e.settle()
 	}
 	return x
 }
 
 // advanced checks whether a run that made progress has failed or ended.
-func (e *Engine) advanced(co *Collective) {
+func (e *Held) advanced(co *Collective) {
 	if co.arrivals != nil {
 		e.noteHeld(co)
 	}
@@ -233,8 +235,8 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 // signature returns the signature of sends. A rank that has received a message of another
 // length sends with the signature of that, so that the ranks behind it see the difference.
 func (co *Collective) signature() uint32 {
-	if co.foreign != 0 {
-		return co.foreign
+	if co.progress.foreign != 0 {
+		return co.progress.foreign
 	}
 	return co.Sign
 }
@@ -254,7 +256,7 @@ func (co *Collective) sendKind(l *p2p.Link, n int) shortKind {
 	switch {
 	case !l.Sourced(n) || !co.e.lanes[l.Dev].sources.collectives:
 		return sendCopied
-	case co.blocking && co.awaited == 0:
+	case co.progress.blocking && co.progress.awaited == 0:
 		return sendLast
 	}
 	return sendPart
@@ -263,7 +265,7 @@ func (co *Collective) sendKind(l *p2p.Link, n int) shortKind {
 // noteReceived counts the receives of the run.
 func (co *Collective) noteReceived(op *sched.Op) {
 	if op.Kind == sched.Recv {
-		co.awaited--
+		co.progress.awaited--
 	}
 }
 
@@ -279,14 +281,14 @@ func (co *Collective) world(rank int32) int { return co.Ranks.At(int(rank)) }
 
 // Reduce performs a reduction of the run.
 func (co *Collective) Reduce(r *sched.Run, inout, in []byte) {
-	if err := co.Reducer.Reduce(inout, in); err != nil {
+	if err := co.Reducer.Reduce(co.e, inout, in); err != nil {
 		co.e.breakComm(co.Comm, err)
 		r.Fail(err)
 	}
 }
 
 // partEnded continues a collective after one of its messages has completed.
-func (e *Engine) partEnded(co *Collective, x *p2p.Xfer) {
+func (e *Held) partEnded(co *Collective, x *p2p.Xfer) {
 	id := int(x.Part)
 	co.parts[id].x = nil
 	op := co.run.Op(id)
@@ -317,17 +319,17 @@ func (co *Collective) outcome(x *p2p.Xfer, op *sched.Op) error {
 		if err := co.run.Err(); err != nil {
 			return err
 		}
-		return co.e.brokenError(co.Comm.Ctx)
+		return co.e.colls.err(co.Comm.Ctx)
 	case x.Differs && !co.tolerates(x):
 		err := &MismatchError{Call: co.Call, Peer: int(co.run.Peer(op)), Mine: co.Sign, Theirs: x.Sign, Got: x.Total(), Want: want}
 		co.e.breakComm(co.Comm, err)
 		return err
 	case x.Err == nil || errors.Is(x.Err, p2p.ErrTruncated):
 		if x.Differs {
-			co.foreign = x.Sign
+			co.progress.foreign = x.Sign
 		}
-		if co.bad == nil {
-			co.bad = &PartError{Call: co.Call, Peer: int(co.run.Peer(op)), Got: x.Total(), Want: want}
+		if co.progress.bad == nil {
+			co.progress.bad = &PartError{Call: co.Call, Peer: int(co.run.Peer(op)), Got: x.Total(), Want: want}
 		}
 		return nil
 	}
@@ -370,7 +372,7 @@ func (p *PartError) Unwrap() error { return p.Err }
 
 // abandon cancels the receives of a failed run, because their senders may have failed as
 // well. Sends complete by themselves.
-func (e *Engine) abandon(co *Collective) {
+func (e *Held) abandon(co *Collective) {
 	for i := range co.parts {
 		if x := co.parts[i].x; x != nil && !x.Send && !x.Done() {
 			e.m.Cancel(x)
@@ -382,10 +384,10 @@ func (e *Engine) abandon(co *Collective) {
 }
 
 // finishRun completes a collective.
-func (e *Engine) finishRun(co *Collective) {
-	x, err := co.whole, co.run.Err()
+func (e *Held) finishRun(co *Collective) {
+	x, err := co.progress.whole, co.run.Err()
 	if err == nil {
-		err = co.bad
+		err = co.progress.bad
 	}
 	if co.arrivals != nil {
 		e.noteFinished(co)
@@ -393,87 +395,28 @@ func (e *Engine) finishRun(co *Collective) {
 	if co.Meter != nil {
 		e.reportRun(co)
 	}
-	e.putScratch(co.scratch)
-	co.scratch, co.Segment = nil, nil
+	e.scratch.put(co.progress.scratch)
+	co.progress.scratch, co.Segment = nil, nil
 	co.run.Mem = [sched.Bufs][]byte{} // release the user's buffers to the garbage collector
-	last := len(e.active) - 1
-	e.active[last].index = co.index
-	e.active[co.index] = e.active[last]
-	e.active[last] = nil
-	e.active = e.active[:last]
+	e.colls.remove(co)
 	co.free()
 	e.m.Refuse(x, err)
 }
 
 // free returns an idle collective to its pool.
 func (co *Collective) free() {
-	co.whole, co.Vote = nil, nil
+	co.progress.whole, co.Vote = nil, nil
 	if co.pool != nil {
 		co.next, co.pool.free = co.pool.free, co
 	}
 }
 
-// partAwaited returns the message that a collective's operation waits for, a receive if
-// there is one. It returns nil if x represents no collective.
-func (e *Engine) partAwaited(x *p2p.Xfer) (awaited *p2p.Xfer) {
-	for _, co := range e.active {
-		if co.whole != x {
-			continue
-		}
-		for i := range co.parts {
-			if p := co.parts[i].x; p != nil && (awaited == nil || awaited.Send && !p.Send) {
-				awaited = p
-			}
+// partAwaited returns the message that a collective waits for, a receive if there is one.
+func (co *Collective) partAwaited() (awaited *p2p.Xfer) {
+	for i := range co.parts {
+		if p := co.parts[i].x; p != nil && (awaited == nil || awaited.Send && !p.Send) {
+			awaited = p
 		}
 	}
 	return awaited
-}
-
-// All collectives of a rank share scratch memory. A run returns it at the end, and the
-// next run of that size reuses it.
-const (
-	keepTmps = 8        // blocks kept
-	keepTmp  = 64 << 20 // largest block kept
-)
-
-// getScratch returns n bytes of scratch memory: the smallest free block that fits.
-func (e *Engine) getScratch(n int) []byte {
-	if n == 0 {
-		return nil
-	}
-	best := -1
-	for i, t := range e.tmps {
-		if cap(t) >= n && (best < 0 || cap(t) < cap(e.tmps[best])) {
-			best = i
-		}
-	}
-	if best < 0 {
-		// Powers of two, so that calls of slowly growing sizes reuse blocks.
-		return make([]byte, n, 1<<bits.Len(uint(max(n, 64)-1)))
-	}
-	t := e.tmps[best]
-	last := len(e.tmps) - 1
-	e.tmps[best], e.tmps[last] = e.tmps[last], nil
-	e.tmps = e.tmps[:last]
-	return t[:n]
-}
-
-// putScratch returns scratch memory.
-func (e *Engine) putScratch(t []byte) {
-	if cap(t) == 0 || cap(t) > keepTmp {
-		return
-	}
-	if len(e.tmps) < keepTmps {
-		e.tmps = append(e.tmps, t)
-		return
-	}
-	least := 0
-	for i := range e.tmps {
-		if cap(e.tmps[i]) < cap(e.tmps[least]) {
-			least = i
-		}
-	}
-	if cap(t) > cap(e.tmps[least]) {
-		e.tmps[least] = t
-	}
 }

@@ -12,7 +12,7 @@ import (
 // nothing but sends left to wait for.
 func TestCollectiveSendKind(t *testing.T) {
 	d := &lane{sources: &sources{collectives: true}}
-	e := &Engine{lanes: []*lane{d}}
+	e := &Held{setup: setup{lanes: []*lane{d}}}
 	m := p2p.New(p2p.Config{}, nil)
 	l := &p2p.Link{Attr: &rdma.Attr{MaxSend: 1 << 14, MaxInline: 1 << 14}}
 	m.SetUp(l)
@@ -31,7 +31,7 @@ func TestCollectiveSendKind(t *testing.T) {
 		{1024, true, false, true, sendCopied},
 	} {
 		d.sources.collectives = !c.off
-		co := &Collective{e: e, blocking: c.blocking, awaited: 1}
+		co := &Collective{e: e, progress: progress{blocking: c.blocking, awaited: 1}}
 		co.noteReceived(&sched.Op{Kind: sched.Send})
 		if c.received {
 			co.noteReceived(&sched.Op{Kind: sched.Recv})
@@ -54,8 +54,8 @@ func TestCollectivesUseTable(t *testing.T) {
 		dev.attr.EndCost = c.end
 		d := dev.lane()
 		e := &Engine{}
-		e.cfg.Frequent = c.frequent
-		if err := e.openSources(d); err != nil {
+		e.held.cfg.Frequent = c.frequent
+		if err := e.held.openSources(d); err != nil {
 			t.Fatal(err)
 		}
 		if d.sources.collectives != c.want {

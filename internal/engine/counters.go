@@ -46,35 +46,34 @@ func (w *waitStats) gap(d time.Duration) {
 }
 
 // Counters returns the counters of this rank.
-func (e *Engine) Counters() prof.Counters {
-	e.lock()
+func (r *Engine) Counters() prof.Counters {
+	e := r.lock()
 	defer e.unlock()
 	return e.counters()
 }
 
 // Sample returns the counters to a goroutine in the background. It borrows the lock, so the
 // application's goroutine stays the lock's owner, and the front of C keeps its direct path.
-func (e *Engine) Sample() prof.Counters {
-	e.mu.borrowWanted()
+func (r *Engine) Sample() prof.Counters {
+	e := r.borrowWanted()
 	defer e.mu.giveBack()
 	return e.counters()
 }
 
-// counters returns the counters. The lock is held.
-func (e *Engine) counters() prof.Counters {
+func (e *Held) counters() prof.Counters {
 	c := prof.Counters{Rank: e.rank, Host: e.client.Host()}
 	c.Add(prof.TimeRunning, uint64(time.Since(e.began)))
-	c.Add(prof.TimeWaiting, uint64(e.waited.until(e.clock())))
-	c.Add(prof.Waits, e.waited.times)
-	c.Add(prof.WaitYields, e.waited.yields)
-	c.Add(prof.WaitParks, e.waited.parks)
-	c.Add(prof.WaitParksBlocked, e.waited.blocked)
-	c.Add(prof.WaitParksLate, e.waited.late)
-	c.Add(prof.WaitStalls, e.waited.stalls)
-	c.Add(prof.TimeLongestGap, uint64(e.waited.longest))
-	c.Add(prof.CollectivesByMessages, e.collectives)
-	c.Add(prof.CollectivesAware, e.aware)
-	c.Add(prof.CollectivesEarly, e.Overtaken())
+	c.Add(prof.TimeWaiting, uint64(e.waits.stats.until(e.clock())))
+	c.Add(prof.Waits, e.waits.stats.times)
+	c.Add(prof.WaitYields, e.waits.stats.yields)
+	c.Add(prof.WaitParks, e.waits.stats.parks)
+	c.Add(prof.WaitParksBlocked, e.waits.stats.blocked)
+	c.Add(prof.WaitParksLate, e.waits.stats.late)
+	c.Add(prof.WaitStalls, e.waits.stats.stalls)
+	c.Add(prof.TimeLongestGap, uint64(e.waits.stats.longest))
+	c.Add(prof.CollectivesByMessages, e.colls.started)
+	c.Add(prof.CollectivesAware, e.colls.aware)
+	c.Add(prof.CollectivesEarly, e.colls.overtakenNow())
 	if e.client.LocalRank() == 0 {
 		c.Add(prof.Hosts, 1)
 	}
@@ -95,7 +94,7 @@ func (e *Engine) counters() prof.Counters {
 }
 
 // countMessages adds the lengths of sent messages.
-func (e *Engine) countMessages(c *prof.Counters) {
+func (e *Held) countMessages(c *prof.Counters) {
 	sizes := e.m.Sizes()
 	for p, name := range p2p.Protocols() {
 		for class, n := range sizes[p] {
@@ -106,10 +105,10 @@ func (e *Engine) countMessages(c *prof.Counters) {
 	}
 }
 
-func (e *Engine) countLinks(c *prof.Counters) {
+func (e *Held) countLinks(c *prof.Counters) {
 	var s p2p.LinkStats
 	talked := uint64(0)
-	for _, l := range e.links {
+	for _, l := range e.links.byRank {
 		t := &l.Stats
 		s.Sent, s.BytesSent = s.Sent+t.Sent, s.BytesSent+t.BytesSent
 		s.Received, s.BytesRx = s.Received+t.Received, s.BytesRx+t.BytesRx
@@ -150,27 +149,23 @@ func (e *Engine) countLinks(c *prof.Counters) {
 	c.Add(prof.OffersWithheld, s.RTRStopped)
 	c.Add(prof.OffersLate, s.RTRStale)
 	c.Add(prof.PeersTalkedTo, talked)
-	c.Add(prof.AddressesFetched, uint64(e.cards))
+	c.Add(prof.AddressesFetched, uint64(e.links.cards))
 }
 
-func (e *Engine) eachLink(visit func(*p2p.Link)) {
-	for _, l := range e.links {
+func (e *Held) eachLink(visit func(*p2p.Link)) {
+	for _, l := range e.links.byRank {
 		visit(l)
 	}
 }
 
-func (e *Engine) countMemory(c *prof.Counters) {
+func (e *Held) countMemory(c *prof.Counters) {
 	f := e.m.Footprint(e.eachLink)
 	c.Add(prof.MemoryLinks, uint64(f.Links))
 	c.Add(prof.Name(rdma.MemoryRings), uint64(f.Rings))
 	c.Add(prof.MemoryOperations, uint64(f.Operations))
 	c.Add(prof.MemoryMatching, uint64(f.Matching))
 	c.Add(prof.MemoryUnexpected, uint64(f.UnexpectedPeak))
-	scratch := 0
-	for _, t := range e.tmps {
-		scratch += cap(t)
-	}
-	c.Add(prof.MemoryScratch, uint64(scratch))
+	c.Add(prof.MemoryScratch, uint64(e.scratch.bytes()))
 }
 
 // count adds the counters of a lane's device and registration cache.

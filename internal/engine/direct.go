@@ -20,40 +20,40 @@ type directDevice interface {
 // owner is 0 unless it is the calling goroutine, and short messages on the first lane can
 // bypass the engine. They cannot if the job survives failures: the front would have to know
 // of revoked communicators.
-func (e *Engine) Direct(t *direct.Engine, pins *direct.Pins) (owner uintptr) {
-	e.lock()
+func (r *Engine) Direct(t *direct.Engine, pins *direct.Pins) (owner uintptr) {
+	e := r.lock()
 	defer e.unlock()
 	dev, ok := e.home.dev.(directDevice)
 	if !ok || e.cfg.InProcess || e.cfg.Tolerate || e.home.pool != nil || !e.mu.biased() || !dev.DirectDevice(t, pins) {
 		return 0
 	}
-	pins.Pin(e)
+	pins.Pin(r)
 	t.Bias, t.Inside = &e.mu.bias, &e.mu.inside
-	t.Driven, t.Failed = &e.driven, &e.stopped
-	t.Blocked, t.Connecting = direct.Length(&e.blocked), direct.Length(&e.connecting)
+	t.Driven, t.Failed = &e.waits.driven, &e.stopped
+	t.Blocked, t.Connecting = direct.Length(&e.links.blocked), direct.Length(&e.links.connecting)
 	e.m.Direct(t, pins)
 	return goroutine()
 }
 
 // DirectPeer stores pointers to the words of the link to a rank and of its rings.
-func (e *Engine) DirectPeer(rank int, t *direct.Peer, pins *direct.Pins) bool {
-	e.lock()
+func (r *Engine) DirectPeer(rank int, t *direct.Peer, pins *direct.Pins) bool {
+	e := r.lock()
 	defer e.unlock()
 	dev, ok := e.home.dev.(directDevice)
-	l := e.links[rank]
+	l := e.links.byRank[rank]
 	return ok && l != nil && l.Dev == 0 && l.Open && rank != e.rank && len(e.home.rings) == 0 &&
 		l.Direct(t, pins) && dev.DirectPeer(l.Peer, t, pins)
 }
 
 // DirectWake completes what the front did with the ring of a rank that sleeps or waits for
 // room.
-func (e *Engine) DirectWake(rank int) {
-	e.lock()
+func (r *Engine) DirectWake(rank int) {
+	e := r.lock()
 	defer e.unlock()
-	if dev, ok := e.home.dev.(directDevice); ok && e.links[rank] != nil {
-		dev.DirectWake(e.links[rank].Peer)
+	if dev, ok := e.home.dev.(directDevice); ok && e.links.byRank[rank] != nil {
+		dev.DirectWake(e.links.byRank[rank].Peer)
 	}
 }
 
 // Spin returns the number of polls before a waiter yields the core.
-func (e *Engine) Spin() int { return e.spin }
+func (r *Engine) Spin() int { return r.held.spin }

@@ -16,7 +16,7 @@ const endlessPolls = 100 * drainPolls
 
 // yields returns how often waits of a rank have yielded.
 func (w *world) yields(rank int) (n uint64) {
-	w.locked(rank, func(e *Engine) { n = e.waited.yields })
+	w.locked(rank, func(e *Held) { n = e.waits.stats.yields })
 	return n
 }
 
@@ -52,7 +52,7 @@ func TestDrainSendsBlockedPackets(t *testing.T) {
 	testWorld(t, 2, nil, shareCores, func(t *testing.T, w *world) {
 		w.connect(0, 1)
 		e, c := w.ranks[0], &w.comms[0]
-		for len(e.blocked) == 0 {
+		for len(e.held.links.blocked) == 0 {
 			e.Isend(c, 1, 5, make([]byte, 8), p2p.Standard)
 		}
 		op := e.Irecv(c, 1, 1, 0, make([]byte, 1))
@@ -61,7 +61,7 @@ func TestDrainSendsBlockedPackets(t *testing.T) {
 			if events++; events == 1 {
 				w.ranks[1].Progress() // the peer takes what it has: the device has room again
 			}
-			if events == 3 && len(e.blocked) > 0 {
+			if events == 3 && len(e.held.links.blocked) > 0 {
 				t.Error("the packets are still blocked after two polls")
 			}
 			return events < drainPolls/2
@@ -104,10 +104,10 @@ func TestDrainGivesUpLock(t *testing.T) {
 				go func() {
 					e.lock()
 					got = home.polls
-					e.unlock()
+					e.held.unlock()
 				}()
 			}
-			if wanted == 0 && e.mu.wanted.Load() != 0 {
+			if wanted == 0 && e.held.mu.wanted.Load() != 0 {
 				wanted = home.polls
 			}
 			return got == 0 && home.polls < 1<<24 // the goroutine may start late

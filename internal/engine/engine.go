@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
@@ -59,66 +57,8 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// Engine is one rank.
-type Engine struct {
-	mu         spinLock
-	m          *p2p.Machine
-	home       lane    // the first lane
-	lanes      []*lane // all lanes, home included
-	cfg        Config
-	client     pmi.Client
-	board      *pmi.Board
-	rank       int
-	size       int
-	spin       int
-	yields     int
-	last       *p2p.Link // the most recently used link
-	links      map[int]*p2p.Link
-	cards      int            // cards fetched from the launcher
-	connecting []*p2p.Link    // links that wait to be connected
-	openTimer  *time.Timer    // connects them in the background
-	opens      int            // links that are being connected
-	opening    sync.WaitGroup // counts them for Close
-	blocked    []*p2p.Link    // links with packets that the device has not accepted yet
-	deaths     uint32         // deaths read from the board so far
-	unreached  map[int]bool   // ranks that were reported to the launcher as unreachable; nil: none
-	failed     error
-	alarm      atomic.Bool // set when failed is set, or a death has been reported
-	deathTimer *time.Timer // checks for deaths in the background, see Alarm
-	ft         tolerance
-	closed     bool
-	finalizing bool // the program makes no more calls
-	leaving    bool
-	comps      [pollBatch]rdma.Completion
-	// ringWrites is scratch space for a packet written into a ring.
-	ringWrites [2]rdma.SendWR
-	idleLooks  int                     // polls of look without result in a row
-	scratch    []*p2p.Xfer             // for WaitSome
-	active     []*Collective           // collectives under way
-	broken     map[uint32]*BrokenError // contexts whose collectives have failed; nil: none
-	comms      map[uint32]*Comm        // communicators that have made collective calls
-	held       int                     // active collectives that hold sends back until a peer arrives
-	tmps       [][]byte                // free scratch memory of collectives
-	began      time.Time
-	waited     waitStats
-
-	collectives uint64 // collectives started
-	aware       uint64 // of these, with sends ordered by the peers' arrival
-	overtaken   uint64 // sends that overtook others because their peers had arrived
-
-	driver   *p2p.Waiter     // the goroutine that polls for all waiters, if any
-	driven   bool            // driver is not nil, for the C front (direct.go)
-	stopped  bool            // failed is not nil, for the same
-	parked   bool            // the driver is parked in the device
-	sleepers *p2p.Waiter     // waiters that sleep while another goroutine drives
-	probers  int             // sleepers that wait for any message
-	waiters  *p2p.Waiter     // free waiters
-	thread   *progressThread // nil until needed: Config.Async, a device that is served or a window
-	leaves   bool            // the progress thread must know of the end of this call
-	calls    uint64          // that made progress
-	movers   []mover         // devices whose polls can transfer data without a completion
-	watcher  Watcher         // nil: none
-}
+// Engine is one rank. Its methods take the lock and leave what needs it to those of Held.
+type Engine struct{ held Held }
 
 // pollBatch is the number of completions one poll takes; it bounds how long a poll
 // holds the lock.
@@ -139,11 +79,11 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 60 * time.Second
 	}
-	e := &Engine{
-		cfg: cfg, client: cfg.Client, board: cfg.Client.Board(),
-		rank: cfg.Client.Rank(), size: cfg.Client.Size(),
-		links: make(map[int]*p2p.Link), began: time.Now(),
-	}
+	r := &Engine{}
+	e := &r.held // nobody else uses it yet
+	e.setup = setup{engine: r, cfg: cfg, client: cfg.Client, board: cfg.Client.Board(),
+		rank: cfg.Client.Rank(), size: cfg.Client.Size(), began: time.Now()}
+	e.links.byRank = make(map[int]*p2p.Link)
 	e.spin, e.yields = cfg.polls()
 	e.mu.shared = !canBias()
 	if cfg.Oversubscribed && cfg.P2P.TimeSlice == 0 {
@@ -155,19 +95,19 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, errors.Join(err, e.closeLanes())
 	}
 	e.board.MarkStarted(e.rank)
-	e.client.Watch(e.clientFailed)
+	e.client.Watch(r.clientFailed)
 	if cfg.Async || slices.ContainsFunc(e.lanes, func(d *lane) bool { return d.attr.Served }) {
-		e.lock()
+		e := r.lock()
 		e.startThread()
 		if cfg.Async {
 			e.helpHome()
 		}
 		e.unlock()
 	}
-	return e, nil
+	return r, nil
 }
 
-func (e *Engine) join(ctx context.Context) error {
+func (e *Held) join(ctx context.Context) error {
 	if err := e.openLanes(); err != nil {
 		return err
 	}
@@ -183,64 +123,50 @@ func (e *Engine) join(ctx context.Context) error {
 }
 
 // Rank returns this rank's number in the world.
-func (e *Engine) Rank() int { return e.rank }
+func (r *Engine) Rank() int { return r.held.rank }
 
 // Size returns the number of ranks in the world.
-func (e *Engine) Size() int { return e.size }
+func (r *Engine) Size() int { return r.held.size }
 
 // P2P returns the configuration of the point-to-point machine.
-func (e *Engine) P2P() p2p.Config { return e.cfg.P2P }
+func (r *Engine) P2P() p2p.Config { return r.held.cfg.P2P }
 
 // Attr returns the attributes of the device that carries messages to a rank of the
 // world. For Anyone it returns those of home.
-func (e *Engine) Attr(rank int) *rdma.Attr {
-	if rank == Anyone {
-		return e.home.attr
+func (r *Engine) Attr(rank int) *rdma.Attr {
+	if rank != Anyone {
+		if d := r.held.laneTo(rank); d != nil {
+			return d.attr
+		}
 	}
-	if d := e.laneTo(rank); d != nil {
-		return d.attr
-	}
-	return e.home.attr
+	return r.held.lanes[0].attr
 }
 
 // Oversubscribed reports whether ranks of this host share cores.
-func (e *Engine) Oversubscribed() bool { return e.cfg.Oversubscribed }
+func (r *Engine) Oversubscribed() bool { return r.held.cfg.Oversubscribed }
 
 // Timeout returns the time limit of a step with the launcher.
-func (e *Engine) Timeout() time.Duration { return e.cfg.Timeout }
+func (r *Engine) Timeout() time.Duration { return r.held.cfg.Timeout }
 
 // Client returns the connection to the launcher.
-func (e *Engine) Client() pmi.Client { return e.client }
+func (r *Engine) Client() pmi.Client { return r.held.client }
 
 // Links calls visit for the link of each peer that this rank has communicated with.
-func (e *Engine) Links(visit func(*p2p.Link)) {
-	e.lock()
+func (r *Engine) Links(visit func(*p2p.Link)) {
+	e := r.lock()
 	defer e.unlock()
-	for _, l := range e.links {
-		visit(l)
-	}
-}
-
-func (e *Engine) lock() { e.mu.lock() }
-
-// unlock ends a call. Waits that release the lock for a moment use mu.
-func (e *Engine) unlock() {
-	if e.leaves {
-		e.leave()
-		return
-	}
-	e.mu.unlock()
+	e.eachLink(visit)
 }
 
 // Drain waits until the devices have sent all packets, or the timeout expires.
-func (e *Engine) Drain(timeout time.Duration) {
-	e.lock()
+func (r *Engine) Drain(timeout time.Duration) {
+	e := r.lock()
 	defer e.unlock()
 	s := e.newStrategy()
 	defer e.endWait(&s)
 	for deadline := e.clock() + timeout; ; {
 		found := e.poll() > 0
-		left := len(e.blocked) > 0 || len(e.connecting)+e.opens > 0 || e.pending() > 0
+		left := len(e.links.blocked) > 0 || len(e.links.connecting)+e.links.opens > 0 || e.pending() > 0
 		if !left || e.failed != nil || e.clock() > deadline {
 			return
 		}
@@ -251,7 +177,7 @@ func (e *Engine) Drain(timeout time.Duration) {
 		}
 		e.mu.unlock()
 		time.Sleep(drainSleep)
-		e.lock()
+		e.mu.lock()
 	}
 }
 
@@ -262,23 +188,23 @@ const drainSleep = 100 * time.Microsecond
 var errLeft = errors.New("this rank has left the job: Finalize was called")
 
 // Close ends the rank. No operation may be pending.
-func (e *Engine) Close() error {
-	e.lock()
+func (r *Engine) Close() error {
+	e := r.lock()
 	if e.closed {
 		e.unlock()
 		return nil
 	}
 	e.closed = true
-	if e.deathTimer != nil {
-		e.deathTimer.Stop()
+	if e.deaths.timer != nil {
+		e.deaths.timer.Stop()
 	}
-	if e.openTimer != nil {
-		e.openTimer.Stop()
+	if e.links.timer != nil {
+		e.links.timer.Stop()
 	}
 	e.fail(errLeft)
 	e.unlock()
-	e.StopThread()
-	e.opening.Wait()
+	r.StopThread()
+	e.links.opening.Wait()
 	err := e.closeLanes()
 	e.board.MarkLeft(e.rank)
 	return err

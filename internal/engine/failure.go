@@ -37,12 +37,12 @@ func (x *ExcludedError) Error() string {
 
 // clientFailed handles an error that the client reports asynchronously. The program may
 // be computing or working on shared memory, so it might not check for errors itself.
-func (e *Engine) clientFailed(err error) {
+func (r *Engine) clientFailed(err error) {
 	var dead *pmi.DeadError
 	if errors.As(err, &dead) {
 		err = &PeerDeadError{dead.Rank, dead.Host, dead.Status}
 	}
-	e.lock()
+	e := r.lock()
 	if e.failed == nil {
 		e.fail(err)
 		e.home.cq.Wake()
@@ -58,12 +58,12 @@ func (e *Engine) clientFailed(err error) {
 // becomes true when the job cannot continue; Cause returns the reason. Until then the
 // flag stays in the processor's cache. The first call starts a background check for
 // deaths. In a tolerant job the flag is that of a communicator, given by its context.
-func (e *Engine) Alarm(ctx uint32) *atomic.Bool {
-	e.lock()
+func (r *Engine) Alarm(ctx uint32) *atomic.Bool {
+	e := r.lock()
 	defer e.unlock()
-	if e.deathTimer == nil && !e.closed {
-		e.deathTimer = time.AfterFunc(time.Hour, e.checkDeathsTimer)
-		e.deathTimer.Reset(deathInterval) // after the field is set
+	if e.deaths.timer == nil && !e.closed {
+		e.deaths.timer = time.AfterFunc(time.Hour, r.checkDeathsTimer)
+		e.deaths.timer.Reset(deathInterval) // after the field is set
 	}
 	if m := e.ft.members[ctx+1]; m != nil {
 		if m.window = true; len(m.failed) > 0 {
@@ -71,7 +71,7 @@ func (e *Engine) Alarm(ctx uint32) *atomic.Bool {
 		}
 		return &m.alarm
 	}
-	return &e.alarm
+	return &e.deaths.alarm
 }
 
 // deathInterval bounds how long a rank that only works on shared memory continues after
@@ -81,33 +81,36 @@ const deathInterval = 250 * time.Millisecond
 // checkDeathsTimer checks for deaths while the program makes no blocking call. It takes
 // the lock only to query the device, without a board or a report from the client, and in a
 // tolerant job, whose communicators have flags of their own.
-func (e *Engine) checkDeathsTimer() {
-	_, died := e.client.Died()
-	look := e.board == nil && !died
-	if e.cfg.Tolerate {
-		look = e.board.Deaths() > 0
+func (r *Engine) checkDeathsTimer() {
+	s, deaths := &r.held.setup, &r.held.deaths
+	_, died := s.client.Died()
+	look := s.board == nil && !died
+	if s.cfg.Tolerate {
+		look = s.board.Deaths() > 0
 	}
-	if look && e.mu.borrow() {
-		e.checkDeaths()
-		e.mu.giveBack()
+	if look {
+		if e, ok := r.borrow(); ok {
+			e.checkDeaths()
+			e.mu.giveBack()
+		}
 	}
-	if died && !e.cfg.Tolerate {
-		e.alarm.Store(true)
+	if died && !s.cfg.Tolerate {
+		deaths.alarm.Store(true)
 	}
-	if !e.alarm.Load() {
-		e.deathTimer.Reset(deathInterval)
+	if !deaths.alarm.Load() {
+		deaths.timer.Reset(deathInterval)
 	}
 }
 
 // checkDeaths looks for dead ranks. It is called while waiting, not on the path of a
 // message.
-func (e *Engine) checkDeaths() {
+func (e *Held) checkDeaths() {
 	if e.failed != nil {
 		return
 	}
-	if n := e.board.Deaths(); n != e.deaths {
-		first := e.deaths
-		e.deaths = n
+	if n := e.board.Deaths(); n != e.deaths.seen {
+		first := e.deaths.seen
+		e.deaths.seen = n
 		e.board.MarkNoticed(e.rank)
 		if d, ok := e.board.Dead(e.rank); ok {
 			e.fail(&ExcludedError{d.Status})
@@ -155,7 +158,7 @@ const deathWithin = 500 * time.Millisecond
 // deathOr returns the error of a rank that has died, if the launcher reports one within
 // deathWithin, else err. A process on this host that cannot be reached has ended, as a rule,
 // and the launcher knows how.
-func (e *Engine) deathOr(err error) error {
+func (e *Held) deathOr(err error) error {
 	for end := e.clock() + deathWithin; e.board != nil && e.failed == nil && e.clock() < end; time.Sleep(time.Millisecond) {
 		e.checkDeaths()
 	}
@@ -168,7 +171,7 @@ func (e *Engine) deathOr(err error) error {
 // disconnected handles a peer from which a device accepts nothing more. If messages were
 // lost or the peer is unreachable, all calls fail, because a call that waits for those
 // messages would never end. A death of the peer takes precedence as the cause.
-func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
+func (e *Held) disconnected(d *lane, c *rdma.Completion) {
 	e.checkDeaths()
 	if e.failed != nil {
 		return
@@ -209,9 +212,9 @@ func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
 // reportUnreachable reports to the launcher of a tolerant job that a peer cannot be reached.
 // It decides which side has failed, also while this rank waits in Finalize; a peer may have
 // left then, but one that has is not silent.
-func (e *Engine) reportUnreachable(d *lane, l *p2p.Link, c *rdma.Completion) {
+func (e *Held) reportUnreachable(d *lane, l *p2p.Link, c *rdma.Completion) {
 	launcher, ok := e.client.(interface{ Unreachable(rank int) })
-	if !ok || !e.cfg.Tolerate || l == nil || e.ft.dead[l.Rank] != nil || e.unreached[l.Rank] || c.Status == rdma.StatusRemoteAccess {
+	if !ok || !e.cfg.Tolerate || l == nil || e.ft.dead[l.Rank] != nil || e.deaths.reported[l.Rank] || c.Status == rdma.StatusRemoteAccess {
 		return
 	}
 	if e.leaving {
@@ -219,43 +222,43 @@ func (e *Engine) reportUnreachable(d *lane, l *p2p.Link, c *rdma.Completion) {
 			return
 		}
 	}
-	if e.unreached == nil {
-		e.unreached = map[int]bool{}
+	if e.deaths.reported == nil {
+		e.deaths.reported = map[int]bool{}
 	}
-	e.unreached[l.Rank] = true
+	e.deaths.reported[l.Rank] = true
 	go launcher.Unreachable(l.Rank) // it waits for an answer
 }
 
 // Finalizing announces that the program makes no more calls: other ranks that wait for one
 // get an error (broken.go).
-func (e *Engine) Finalizing() {
-	e.lock()
+func (r *Engine) Finalizing() {
+	e := r.lock()
 	e.finalizing = true
 	e.unlock()
 }
 
 // Leaving announces that this rank is about to enter the last barrier. From now on a
 // peer's process may exit normally: it may have left the barrier first.
-func (e *Engine) Leaving() {
-	e.lock()
+func (r *Engine) Leaving() {
+	e := r.lock()
 	e.leaving = true
 	e.unlock()
 }
 
 // Fail ends all calls of this rank with an error.
-func (e *Engine) Fail(err error) {
-	e.lock()
+func (r *Engine) Fail(err error) {
+	e := r.lock()
 	e.fail(err)
 	e.unlock()
 }
 
-func (e *Engine) fail(err error) {
+func (e *Held) fail(err error) {
 	if e.failed != nil {
 		return
 	}
 	e.failed, e.stopped = err, true
-	e.alarm.Store(true)
-	for _, l := range e.links {
+	e.deaths.alarm.Store(true)
+	for _, l := range e.links.byRank {
 		if l.Err == nil {
 			e.m.FailLink(l, err)
 		}
@@ -267,19 +270,16 @@ func (e *Engine) fail(err error) {
 }
 
 // Failed returns the reason why the rank can no longer communicate, or nil.
-func (e *Engine) Failed() error {
-	e.lock()
+func (r *Engine) Failed() error {
+	e := r.lock()
 	defer e.unlock()
 	return e.failed
 }
 
 // Cause returns the reason for an alarm, or nil if calls in a context can continue.
-func (e *Engine) Cause(ctx uint32) error {
-	e.lock()
+func (r *Engine) Cause(ctx uint32) error {
+	e := r.lock()
 	defer e.unlock()
 	e.checkDeaths()
-	if e.failed == nil && e.broken != nil {
-		return e.brokenError(ctx)
-	}
-	return e.failed
+	return e.errIn(ctx)
 }

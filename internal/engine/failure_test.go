@@ -15,17 +15,17 @@ func TestUnreachableProcessHasDied(t *testing.T) {
 	w := startWorld(t, 2, nil, nil)
 	defer w.close()
 	e := w.ranks[0]
-	e.Lock()
-	defer e.Unlock()
-	e.board = pmi.NewBoard(2)
-	if err := e.deathOr(unreachable); err != unreachable {
+	e.lock()
+	defer e.held.unlock()
+	e.held.board = pmi.NewBoard(2)
+	if err := e.held.deathOr(unreachable); err != unreachable {
 		t.Errorf("without a death the error is %v", err)
 	}
 	time.AfterFunc(20*time.Millisecond, func() {
-		e.board.MarkDead(pmi.Death{Rank: 1, Host: "a", Status: "exit status 3"})
+		e.held.board.MarkDead(pmi.Death{Rank: 1, Host: "a", Status: "exit status 3"})
 	})
 	var dead *PeerDeadError
-	if err := e.deathOr(unreachable); !errors.As(err, &dead) || dead.Rank != 1 {
+	if err := e.held.deathOr(unreachable); !errors.As(err, &dead) || dead.Rank != 1 {
 		t.Errorf("the error is %v, and must be that of the death", err)
 	}
 }

@@ -7,17 +7,20 @@ package engine
 import "github.com/muster-mpi/muster/internal/pmi"
 
 // HasGate reports whether the job has a gate.
-func (e *Engine) HasGate() bool { return e.board != nil }
+func (r *Engine) HasGate() bool { return r.held.board != nil }
 
 // Arrive counts this rank in at the gate of the job, with a hash of its calls.
-func (e *Engine) Arrive(calls uint64) (opening uint64, a pmi.Arrival) { return e.board.Arrive(calls) }
+func (r *Engine) Arrive(calls uint64) (opening uint64, a pmi.Arrival) {
+	return r.held.board.Arrive(calls)
+}
 
 // OpenGate releases the other ranks and calls wake for those that are asleep.
-func (e *Engine) OpenGate(opening uint64, wake func(rank int) error) error {
-	e.board.Open(opening)
-	for r := range e.size {
-		if r != e.rank && e.board.WakeUp(r, opening) {
-			if err := wake(r); err != nil {
+func (r *Engine) OpenGate(opening uint64, wake func(rank int) error) error {
+	s := &r.held.setup
+	s.board.Open(opening)
+	for rank := range s.size {
+		if rank != s.rank && s.board.WakeUp(rank, opening) {
+			if err := wake(rank); err != nil {
 				return err
 			}
 		}
@@ -27,28 +30,13 @@ func (e *Engine) OpenGate(opening uint64, wake func(rank int) error) error {
 
 // AwaitGate polls until the gate opens, for as long as a wait spins and yields. It
 // returns false if the gate has not opened by then: a message will wake the rank.
-func (e *Engine) AwaitGate(opening uint64, ctx uint32) bool {
-	e.lock()
-	s := e.newStrategy()
+func (r *Engine) AwaitGate(opening uint64, ctx uint32) bool {
+	e := r.lock()
 	opened := false
-	for !opened {
-		if opened = e.board.Opened(opening); opened {
-			break
-		}
-		found := false
-		if e.driver == nil {
-			found = e.poll() > 0
-		}
-		if len(e.connecting) > 0 {
-			e.openAll()
-		}
-		step := s.next(found, e.mu.wanted.Load() != 0)
-		if step == stepPark || e.failed != nil || e.broken != nil && e.broken[ctx] != nil {
-			break
-		}
-		e.pause(&s, step)
-	}
-	e.endWait(&s)
+	e.pollUntil(func() bool {
+		opened = e.board.Opened(opening)
+		return opened || e.errIn(ctx) != nil
+	})
 	if !opened {
 		e.board.FallAsleep(e.rank, opening)
 	}

@@ -66,7 +66,7 @@ type lane struct {
 }
 
 // openLanes opens the queues of all devices.
-func (e *Engine) openLanes() error {
+func (e *Held) openLanes() error {
 	if len(e.cfg.Lanes) == 0 {
 		return errors.New("engine: no device")
 	}
@@ -132,10 +132,10 @@ func (d *lane) openQueues(posted bool) (err error) {
 // name and address of each device.
 const cardHost = "host"
 
-func (e *Engine) card() []byte {
+func (s *setup) card() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s", cardHost, e.client.Host())
-	for _, d := range e.lanes {
+	fmt.Fprintf(&b, "%s %s", cardHost, s.client.Host())
+	for _, d := range s.lanes {
 		fmt.Fprintf(&b, "\n%s %s", d.attr.Name, d.qp.Addr())
 	}
 	return []byte(b.String())
@@ -159,10 +159,10 @@ func readCard(card, device string) (host string, addr rdma.Addr, others []string
 }
 
 // laneTo returns the lane that carries messages to a rank, or nil.
-func (e *Engine) laneTo(rank int) *lane {
-	near := e.client.Node(rank) == e.client.Node(e.rank)
+func (s *setup) laneTo(rank int) *lane {
+	near := s.client.Node(rank) == s.client.Node(s.rank)
 	var found *lane
-	for _, d := range e.lanes {
+	for _, d := range s.lanes {
 		switch {
 		case d.local && near:
 			return d
@@ -174,7 +174,7 @@ func (e *Engine) laneTo(rank int) *lane {
 }
 
 // laneOf returns the lane over which an operation completes, home if unknown.
-func (e *Engine) laneOf(x *p2p.Xfer) *lane {
+func (e *Held) laneOf(x *p2p.Xfer) *lane {
 	if x.Link != nil {
 		return e.lanes[x.Link.Dev]
 	}
@@ -186,7 +186,7 @@ const unwatchedPark = time.Millisecond
 
 // armLanes arms all lanes other than home to wake it. It returns how long home may
 // sleep, or 0 if there is work already.
-func (e *Engine) armLanes(timeout time.Duration) time.Duration {
+func (e *Held) armLanes(timeout time.Duration) time.Duration {
 	if len(e.home.rings) > 0 {
 		timeout = min(timeout, unwatchedPark) // a write into a ring raises no event
 	}
@@ -202,7 +202,7 @@ func (e *Engine) armLanes(timeout time.Duration) time.Duration {
 }
 
 // startWaiting makes somebody wait in an armed lane, the progress thread or a goroutine.
-func (e *Engine) startWaiting(d *lane, limit time.Duration) {
+func (e *Held) startWaiting(d *lane, limit time.Duration) {
 	switch {
 	case d.kick == nil && e.thread.stop.Load():
 		d.armed.Disarm()
@@ -232,7 +232,7 @@ func (d *lane) waitAndWake(home rdma.CQ) {
 }
 
 // pending returns the number of messages that devices have accepted and not sent yet.
-func (e *Engine) pending() (n int) {
+func (e *Held) pending() (n int) {
 	for _, d := range e.lanes {
 		n += d.qp.Pending()
 	}
@@ -240,7 +240,7 @@ func (e *Engine) pending() (n int) {
 }
 
 // closeLanes closes the queues and devices, also those that openLanes has not reached.
-func (e *Engine) closeLanes() error {
+func (e *Held) closeLanes() error {
 	for _, d := range e.lanes {
 		if d.kick != nil {
 			close(d.kick)
@@ -276,7 +276,7 @@ func (e *Engine) closeLanes() error {
 }
 
 // registrar implements p2p.Memory and p2p.Sources with a link's device.
-type registrar struct{ e *Engine }
+type registrar struct{ e *Held }
 
 func (r registrar) Register(l *p2p.Link, mem []byte, acc rdma.Access) (rdma.MR, error) {
 	d := r.e.lanes[l.Dev]
@@ -297,8 +297,8 @@ func (r registrar) Deregister(l *p2p.Link, mr rdma.MR) {
 
 // RegisterFixed registers memory until DropFixed, with every device where registration
 // is expensive.
-func (e *Engine) RegisterFixed(mem []byte) error {
-	e.lock()
+func (r *Engine) RegisterFixed(mem []byte) error {
+	e := r.lock()
 	defer e.unlock()
 	if e.closed {
 		return nil
@@ -316,8 +316,8 @@ func (e *Engine) RegisterFixed(mem []byte) error {
 }
 
 // DropFixed ends every registration of memory that is about to be unmapped.
-func (e *Engine) DropFixed(mem []byte) error {
-	e.lock()
+func (r *Engine) DropFixed(mem []byte) error {
+	e := r.lock()
 	defer e.unlock()
 	if e.closed {
 		return nil // Close has ended them
@@ -325,7 +325,7 @@ func (e *Engine) DropFixed(mem []byte) error {
 	return e.dropFixed(mem)
 }
 
-func (e *Engine) dropFixed(mem []byte) (err error) {
+func (e *Held) dropFixed(mem []byte) (err error) {
 	for _, d := range e.lanes {
 		if d.regs != nil {
 			err = errors.Join(err, d.regs.Drop(mem))

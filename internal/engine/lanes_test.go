@@ -13,11 +13,11 @@ import (
 func TestCard(t *testing.T) {
 	testWorld(t, 2, []int{0, 1}, nil, func(t *testing.T, w *world) {
 		e := w.ranks[0]
-		card := string(e.card())
+		card := string(e.held.card())
 		for i, other := range []string{"net", "local"} {
-			d := e.lanes[i]
+			d := e.held.lanes[i]
 			host, addr, others := readCard(card, d.attr.Name)
-			if host != e.client.Host() || addr != d.qp.Addr() || !slices.Equal(others, []string{other}) {
+			if host != e.held.client.Host() || addr != d.qp.Addr() || !slices.Equal(others, []string{other}) {
 				t.Errorf("%s on the card %q: host %q, address %q, others %q", d.attr.Name, card, host, addr, others)
 			}
 		}
@@ -33,20 +33,20 @@ func TestLaneTo(t *testing.T) {
 	testWorld(t, len(nodes), nodes, nil, func(t *testing.T, w *world) {
 		for r, e := range w.ranks {
 			for q := range nodes {
-				want := e.lanes[1]
+				want := e.held.lanes[1]
 				if nodes[q] == nodes[r] {
-					want = e.lanes[0]
+					want = e.held.lanes[0]
 				}
-				if got := e.laneTo(q); got != want || e.Attr(q) != want.attr {
+				if got := e.held.laneTo(q); got != want || e.Attr(q) != want.attr {
 					t.Errorf("rank %d reaches rank %d over %s, want %s", r, q, got.attr.Name, want.attr.Name)
 				}
 			}
 			for i, q := range ranksOn(nodes, nodes[r]) {
-				if e.peerOf(q) != rdma.PeerID(i) || e.rankOf(rdma.PeerID(i)) != q {
-					t.Errorf("rank %d: rank %d is peer %d, and peer %d is rank %d", r, q, e.peerOf(q), i, e.rankOf(rdma.PeerID(i)))
+				if e.held.peerOf(q) != rdma.PeerID(i) || e.held.rankOf(rdma.PeerID(i)) != q {
+					t.Errorf("rank %d: rank %d is peer %d, and peer %d is rank %d", r, q, e.held.peerOf(q), i, e.held.rankOf(rdma.PeerID(i)))
 				}
 			}
-			if q := e.rankOf(3); q != -1 {
+			if q := e.held.rankOf(3); q != -1 {
 				t.Errorf("rank %d: peer 3 of the node is rank %d", r, q)
 			}
 		}
@@ -74,10 +74,10 @@ func TestMessagesOverBothLanes(t *testing.T) {
 				t.Error(err)
 			}
 			if d := time.Since(began); d != 0 {
-				t.Errorf("a message over %s wakes the rank after %v", w.ranks[0].lanes[from-1].attr.Name, d)
+				t.Errorf("a message over %s wakes the rank after %v", w.ranks[0].held.lanes[from-1].attr.Name, d)
 			}
-			w.locked(0, func(e *Engine) {
-				if l := e.links[from]; l == nil || l.Dev != from-1 || l.Stats.Received != 1 {
+			w.locked(0, func(e *Held) {
+				if l := e.links.byRank[from]; l == nil || l.Dev != from-1 || l.Stats.Received != 1 {
 					t.Errorf("the link to rank %d is %+v", from, l)
 				}
 			})
@@ -131,7 +131,7 @@ func TestSilentLane(t *testing.T) {
 		net := w.cqs[0][1]
 		polls := func(n int) int {
 			before := net.polls
-			w.locked(0, func(e *Engine) {
+			w.locked(0, func(e *Held) {
 				for range n {
 					e.pollWaiting()
 				}
@@ -145,7 +145,7 @@ func TestSilentLane(t *testing.T) {
 			t.Errorf("a silent lane was polled %d times, want 10", n)
 		}
 		polls(1)
-		w.locked(0, func(e *Engine) { e.pollAllNext() })
+		w.locked(0, func(e *Held) { e.pollAllNext() })
 		if n := polls(1); n != 1 {
 			t.Error("the lane is not polled after a wake-up")
 		}
@@ -160,34 +160,34 @@ func TestSilentLane(t *testing.T) {
 
 func TestArmLanes(t *testing.T) {
 	testWorld(t, 3, []int{0, 0, 1}, nil, func(t *testing.T, w *world) {
-		arm := func(e *Engine) (timeout time.Duration) {
-			e.lock()
+		arm := func() (timeout time.Duration) {
+			e := w.ranks[0].lock()
 			defer e.unlock()
 			return e.armLanes(parkIdle)
 		}
-		if got := arm(w.ranks[0]); got != parkIdle {
+		if got := arm(); got != parkIdle {
 			t.Errorf("with idle lanes home may sleep for %v", got)
 		}
-		if !w.ranks[0].lanes[1].waiting.Load() {
+		if !w.ranks[0].held.lanes[1].waiting.Load() {
 			t.Error("no goroutine waits for the network lane")
 		}
 		w.send(2, 0, 0, "x")
 		synctest.Wait()
-		if w.ranks[0].lanes[1].waiting.Load() {
+		if w.ranks[0].held.lanes[1].waiting.Load() {
 			t.Error("a message does not end the wait for the network lane")
 		}
-		if got := arm(w.ranks[0]); got != 0 {
+		if got := arm(); got != 0 {
 			t.Errorf("with a message on the network lane home may sleep for %v", got)
 		}
-		w.locked(0, func(e *Engine) {
+		w.locked(0, func(e *Held) {
 			e.poll()
 			e.lanes[1].armed = nil
 		})
-		if got := arm(w.ranks[0]); got != unwatchedPark {
+		if got := arm(); got != unwatchedPark {
 			t.Errorf("with a lane that cannot be waited for home may sleep for %v", got)
 		}
-		w.locked(0, func(e *Engine) { e.lanes[1].alone = true })
-		if got := arm(w.ranks[0]); got != parkIdle {
+		w.locked(0, func(e *Held) { e.lanes[1].alone = true })
+		if got := arm(); got != parkIdle {
 			t.Errorf("with a lane to itself only home may sleep for %v", got)
 		}
 	})
@@ -202,7 +202,7 @@ func TestBlockedPacketsKeepOrder(t *testing.T) {
 		for i := range n {
 			ops = append(ops, w.ranks[1].Isend(&w.comms[1], 0, 0, []byte{byte(i), byte(i >> 8)}, 0))
 		}
-		if len(w.ranks[1].blocked) != 1 {
+		if len(w.ranks[1].held.links.blocked) != 1 {
 			t.Fatal("the device accepts everything: the test needs more messages")
 		}
 		ended := make(chan error, 1)
@@ -227,7 +227,7 @@ func TestBlockedPacketsKeepOrder(t *testing.T) {
 		if err := mustEnd(t, "the sends", ended); err != nil {
 			t.Error(err)
 		}
-		if len(w.ranks[1].blocked) != 0 || len(w.ranks[1].links[0].Wait) != 0 {
+		if len(w.ranks[1].held.links.blocked) != 0 || len(w.ranks[1].held.links.byRank[0].Wait) != 0 {
 			t.Error("packets still wait")
 		}
 	})

@@ -26,27 +26,27 @@ import (
 )
 
 // link returns the link to a rank of the world, creating it if necessary.
-func (e *Engine) link(rank int) *p2p.Link {
-	if l := e.last; l != nil && l.Rank == rank {
+func (e *Held) link(rank int) *p2p.Link {
+	if l := e.links.last; l != nil && l.Rank == rank {
 		return l
 	}
-	l := e.links[rank]
+	l := e.links.byRank[rank]
 	if l == nil {
 		l = e.linkTo(rank)
 	}
-	e.last = l
+	e.links.last = l
 	return l
 }
 
 // linkTo creates the link to a rank over the lane that reaches it.
-func (e *Engine) linkTo(rank int) *p2p.Link {
+func (e *Held) linkTo(rank int) *p2p.Link {
 	d := e.laneTo(rank)
 	if d == nil { // the first packet returns the error
 		d = &e.home
 		l := &p2p.Link{Rank: rank, Attr: d.attr, QP: d.qp}
 		e.m.SetUp(l)
 		e.m.FailLink(l, fmt.Errorf("rank %d runs on another host, and this rank has no network device: see muster explain network", rank))
-		e.links[rank] = l
+		e.links.byRank[rank] = l
 		return l
 	}
 	l := e.newLink(d, rank)
@@ -61,7 +61,7 @@ func (e *Engine) linkTo(rank int) *p2p.Link {
 
 // arrivalLink returns the link of a peer whose packet arrived over a lane before its
 // handle was known. It returns nil for an invalid peer.
-func (e *Engine) arrivalLink(d *lane, peer rdma.PeerID) *p2p.Link {
+func (e *Held) arrivalLink(d *lane, peer rdma.PeerID) *p2p.Link {
 	rank := int(peer)
 	switch {
 	case d.local:
@@ -75,7 +75,7 @@ func (e *Engine) arrivalLink(d *lane, peer rdma.PeerID) *p2p.Link {
 	if rank < 0 || rank >= e.size || e.laneTo(rank) != d {
 		return nil
 	}
-	l := e.links[rank]
+	l := e.links.byRank[rank]
 	if l == nil {
 		l = e.newLink(d, rank)
 	}
@@ -86,7 +86,7 @@ func (e *Engine) arrivalLink(d *lane, peer rdma.PeerID) *p2p.Link {
 	return nil
 }
 
-func (e *Engine) newLink(d *lane, rank int) *p2p.Link {
+func (e *Held) newLink(d *lane, rank int) *p2p.Link {
 	l := &p2p.Link{Rank: rank, Host: e.hostOf(rank), Dev: d.number, Attr: d.attr, QP: d.qp}
 	e.m.SetUp(l)
 	if d.sources != nil && d.sources.least < p2p.MaxSize {
@@ -100,7 +100,7 @@ func (e *Engine) newLink(d *lane, rank int) *p2p.Link {
 	} else if err := e.ft.dead[rank]; err != nil {
 		e.m.FailLink(l, err)
 	}
-	e.links[rank] = l
+	e.links.byRank[rank] = l
 	return l
 }
 
@@ -111,9 +111,9 @@ func (d *lane) setPeer(l *p2p.Link, peer rdma.PeerID) {
 }
 
 // hostOf returns the name of a rank's host, as far as it is known locally.
-func (e *Engine) hostOf(rank int) string {
-	if e.client.Node(rank) == e.client.Node(e.rank) {
-		return e.client.Host()
+func (s *setup) hostOf(rank int) string {
+	if s.client.Node(rank) == s.client.Node(s.rank) {
+		return s.client.Host()
 	}
 	return "another host"
 }
@@ -121,32 +121,32 @@ func (e *Engine) hostOf(rank int) string {
 // peerOf and rankOf translate between ranks of the world and indexes on the node, which
 // the shared-memory device uses as peer handles. They compute or count, which saves a
 // table per rank.
-func (e *Engine) peerOf(rank int) rdma.PeerID {
-	if e.client.LocalSize() == e.size {
+func (s *setup) peerOf(rank int) rdma.PeerID {
+	if s.client.LocalSize() == s.size {
 		return rdma.PeerID(rank)
 	}
-	if l, ok := e.client.(pmi.Locator); ok {
+	if l, ok := s.client.(pmi.Locator); ok {
 		return rdma.PeerID(l.LocalIndex(rank))
 	}
 	index := 0
 	for r := range rank {
-		if e.client.Node(r) == e.client.Node(e.rank) {
+		if s.client.Node(r) == s.client.Node(s.rank) {
 			index++
 		}
 	}
 	return rdma.PeerID(index)
 }
 
-func (e *Engine) rankOf(peer rdma.PeerID) int {
-	if e.client.LocalSize() == e.size {
+func (s *setup) rankOf(peer rdma.PeerID) int {
+	if s.client.LocalSize() == s.size {
 		return int(peer)
 	}
-	if l, ok := e.client.(pmi.Locator); ok && int(peer) < e.client.LocalSize() {
+	if l, ok := s.client.(pmi.Locator); ok && int(peer) < s.client.LocalSize() {
 		return l.LocalAt(int(peer))
 	}
 	index := -1
-	for r := range e.size {
-		if e.client.Node(r) == e.client.Node(e.rank) {
+	for r := range s.size {
+		if s.client.Node(r) == s.client.Node(s.rank) {
 			if index++; index == int(peer) {
 				return r
 			}
@@ -157,14 +157,14 @@ func (e *Engine) rankOf(peer rdma.PeerID) int {
 
 // connect queues a link to be connected for its first packets, which the caller adds to
 // Link.Wait.
-func (e *Engine) connect(l *p2p.Link) {
-	if e.connecting = append(e.connecting, l); len(e.connecting) > 1 {
+func (e *Held) connect(l *p2p.Link) {
+	if e.links.connecting = append(e.links.connecting, l); len(e.links.connecting) > 1 {
 		return
 	}
-	if e.openTimer == nil {
-		e.openTimer = time.AfterFunc(openAfter, e.openLate)
+	if e.links.timer == nil {
+		e.links.timer = time.AfterFunc(openAfter, e.engine.openLate)
 	} else {
-		e.openTimer.Reset(openAfter)
+		e.links.timer.Reset(openAfter)
 	}
 }
 
@@ -173,27 +173,27 @@ const openAfter = time.Millisecond
 
 // openNext connects the link that has waited longest. It releases the lock meanwhile; the
 // caller does not drive.
-func (e *Engine) openNext() {
+func (e *Held) openNext() {
 	l := e.beginOpen()
 	e.handOver()
 	e.mu.unlock()
 	card, err := e.fetchCard(l.Rank)
-	e.lock()
+	e.mu.lock()
 	e.endOpen(l, card, err)
 }
 
 // openAll connects all links that wait for it.
-func (e *Engine) openAll() {
-	for len(e.connecting) > 0 {
+func (e *Held) openAll() {
+	for len(e.links.connecting) > 0 {
 		e.openNext()
 	}
 }
 
 // openLate connects links in the background. Like the progress thread it borrows the lock,
 // so the application's goroutine stays the lock's owner.
-func (e *Engine) openLate() {
-	e.mu.borrowWanted()
-	for len(e.connecting) > 0 && !e.closed {
+func (r *Engine) openLate() {
+	e := r.borrowWanted()
+	for len(e.links.connecting) > 0 && !e.closed {
 		l := e.beginOpen()
 		e.mu.giveBack()
 		card, err := e.fetchCard(l.Rank)
@@ -203,28 +203,28 @@ func (e *Engine) openLate() {
 	e.mu.giveBack()
 }
 
-func (e *Engine) beginOpen() *p2p.Link {
-	l := e.connecting[0]
-	if e.connecting = slices.Delete(e.connecting, 0, 1); len(e.connecting) == 0 {
-		e.openTimer.Stop()
+func (e *Held) beginOpen() *p2p.Link {
+	l := e.links.connecting[0]
+	if e.links.connecting = slices.Delete(e.links.connecting, 0, 1); len(e.links.connecting) == 0 {
+		e.links.timer.Stop()
 	}
-	e.opens++
-	e.opening.Add(1)
+	e.links.opens++
+	e.links.opening.Add(1)
 	return l
 }
 
-func (e *Engine) endOpen(l *p2p.Link, card string, err error) {
+func (e *Held) endOpen(l *p2p.Link, card string, err error) {
 	e.connected(l, card, err)
 	e.settle()
 	e.poke()
-	e.opens--
-	e.opening.Done()
+	e.links.opens--
+	e.links.opening.Done()
 }
 
 // openAtOnce connects a link whose card needs no request and whose device does not wait: that
 // of a rank of this process. It reports whether it has done so; if the card is not there
 // yet, or is refused, the link is connected in the usual way.
-func (e *Engine) openAtOnce(l *p2p.Link) bool {
+func (e *Held) openAtOnce(l *p2p.Link) bool {
 	h, ok := e.client.(pmi.Holder)
 	if !ok || !e.lanes[l.Dev].local {
 		return false
@@ -233,14 +233,14 @@ func (e *Engine) openAtOnce(l *p2p.Link) bool {
 	if !ok || e.open(l, string(card)) != nil {
 		return false
 	}
-	e.cards++
+	e.links.cards++
 	return true
 }
 
-func (e *Engine) fetchCard(rank int) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Timeout)
+func (s *setup) fetchCard(rank int) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
 	defer cancel()
-	card, err := e.client.Get(ctx, rank, cardKey)
+	card, err := s.client.Get(ctx, rank, cardKey)
 	if err != nil {
 		return "", fmt.Errorf("fetch the address of rank %d: %w", rank, err)
 	}
@@ -248,10 +248,10 @@ func (e *Engine) fetchCard(rank int) (string, error) {
 }
 
 // connected posts the packets that have waited for the card of a link's peer.
-func (e *Engine) connected(l *p2p.Link, card string, err error) {
+func (e *Held) connected(l *p2p.Link, card string, err error) {
 	if l.Err == nil {
 		if err == nil {
-			e.cards++
+			e.links.cards++
 			err = e.open(l, card)
 		}
 		if err != nil && e.cfg.Tolerate && e.lanes[l.Dev].local { // its process has just ended
@@ -272,12 +272,12 @@ func (e *Engine) connected(l *p2p.Link, card string, err error) {
 	for i := range l.Wait {
 		l.Wait[i].Peer = l.Peer // open may have set it
 	}
-	e.blocked = append(e.blocked, l)
+	e.links.blocked = append(e.links.blocked, l)
 	e.retry()
 }
 
 // open connects a link to the peer with a card.
-func (e *Engine) open(l *p2p.Link, card string) error {
+func (e *Held) open(l *p2p.Link, card string) error {
 	host, addr, others := readCard(card, l.Attr.Name)
 	l.Host = host
 	if addr == "" {
@@ -299,17 +299,17 @@ func (e *Engine) open(l *p2p.Link, card string) error {
 
 // CardsFetched returns how many cards this rank has fetched from the launcher: one for
 // each rank it has sent to.
-func (e *Engine) CardsFetched() int {
-	e.lock()
+func (r *Engine) CardsFetched() int {
+	e := r.lock()
 	defer e.unlock()
-	return e.cards
+	return e.links.cards
 }
 
 // Stats returns the counters of the link to a rank, zero if there is none.
-func (e *Engine) Stats(rank int) (s p2p.LinkStats) {
-	e.lock()
+func (r *Engine) Stats(rank int) (s p2p.LinkStats) {
+	e := r.lock()
 	defer e.unlock()
-	if l := e.links[rank]; l != nil {
+	if l := e.links.byRank[rank]; l != nil {
 		s = l.Stats
 	}
 	return s
@@ -317,15 +317,15 @@ func (e *Engine) Stats(rank int) (s p2p.LinkStats) {
 
 // OffersFrom returns the length of the shortest buffer that a receive from a rank
 // offers before the sender's RTS, and whether receives offer any.
-func (e *Engine) OffersFrom(rank int) (int, bool) {
-	e.lock()
+func (r *Engine) OffersFrom(rank int) (int, bool) {
+	e := r.lock()
 	defer e.unlock()
 	return e.m.OffersFrom(e.link(rank))
 }
 
 // Choices returns the link's table of protocols by size.
-func (e *Engine) Choices(rank int) []p2p.Choice {
-	e.lock()
+func (r *Engine) Choices(rank int) []p2p.Choice {
+	e := r.lock()
 	defer e.unlock()
 	return e.link(rank).Choices()
 }

@@ -196,7 +196,7 @@ func TestCloseWhileOpening(t *testing.T) {
 		if err := mustEnd(t, "the send", sent); !errors.Is(err, cause) {
 			t.Errorf("the send returns %v", err)
 		}
-		if l := e.links[2]; l.Open || len(l.Wait) != 0 {
+		if l := e.held.links.byRank[2]; l.Open || len(l.Wait) != 0 {
 			t.Errorf("open %v, %d packets wait", l.Open, len(l.Wait))
 		}
 	})

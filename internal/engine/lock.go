@@ -62,7 +62,7 @@ func (s *spinLock) lockShared() {
 	if !s.state.CompareAndSwap(0, 1) {
 		s.wanted.Add(1)
 		for i := 0; !s.state.CompareAndSwap(0, 1); i++ {
-			if i&63 == 63 && s.operating.Load() && insideOperation() {
+			if i&63 == 63 && s.operating.Load() && InOperation() {
 				s.wanted.Add(-1)
 				panic(OperationCallsError{})
 			}

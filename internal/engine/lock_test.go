@@ -187,12 +187,12 @@ func BenchmarkLock(b *testing.B) {
 func TestSampleKeepsBias(t *testing.T) {
 	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
 		e := w.ranks[0]
-		if e.mu.shared || !canBias() {
+		if e.held.mu.shared || !canBias() {
 			t.Skip("no bias in this build or on this kernel")
 		}
 		for range 2 * biasAfter {
 			e.lock()
-			e.unlock()
+			e.held.unlock()
 		}
 		done := make(chan bool)
 		go func() {
@@ -200,7 +200,7 @@ func TestSampleKeepsBias(t *testing.T) {
 			close(done)
 		}()
 		<-done
-		if e.mu.bias != goroutine() {
+		if e.held.mu.bias != goroutine() {
 			t.Error("the lock is no longer biased to its owner")
 		}
 	})

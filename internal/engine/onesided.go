@@ -26,9 +26,18 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Window is a rank's part of a window.
-type Window struct {
-	e       *Engine
+// Window is a rank's part of a window. Its methods take the lock and leave what needs it to
+// those of heldWindow.
+type Window struct{ held heldWindow }
+
+func (win *Window) lock() *heldWindow {
+	win.held.e.engine.lock()
+	return &win.held
+}
+
+// heldWindow is a window whose rank's lock the caller holds.
+type heldWindow struct {
+	e       *Held
 	comm    Comm
 	target  *rma.Target
 	ranks   *rankset.List
@@ -83,7 +92,7 @@ type WindowMemory struct {
 // windowPart is a pending operation.
 type windowPart struct {
 	rank   int
-	memory []byte // of the message, from getScratch
+	memory []byte // of the message, scratch memory
 	answer []byte // destination of the answer's bytes
 	counts bool   // it is included in pending
 	batch  *Batch
@@ -102,12 +111,13 @@ const servingPart = -1
 // OpenWindow creates a rank's part of a window. comm is used only for its messages; ranks
 // are the world ranks, nil if equal. memory, if not empty, is what peers may access by
 // RDMA. All ranks call it before any of them uses the window.
-func (e *Engine) OpenWindow(comm Comm, ranks *rankset.List, size int, target *rma.Target, memory []byte) (*Window, WindowMemory, error) {
-	w := &Window{e: e, comm: comm, target: target, ranks: ranks, size: size, tag: firstAnswer,
-		inbox: make([]byte, rma.RequestMax)}
-	w.waiter.Whole = w
-	e.lock()
+func (r *Engine) OpenWindow(comm Comm, ranks *rankset.List, size int, target *rma.Target, memory []byte) (*Window, WindowMemory, error) {
+	e := r.lock()
 	defer e.unlock()
+	win := &Window{heldWindow{e: e, comm: comm, target: target, ranks: ranks, size: size, tag: firstAnswer,
+		inbox: make([]byte, rma.RequestMax)}}
+	w := &win.held
+	w.waiter.Whole = w
 	var exposed WindowMemory
 	if e.failed != nil {
 		return nil, exposed, e.failed
@@ -135,20 +145,20 @@ func (e *Engine) OpenWindow(comm Comm, ranks *rankset.List, size int, target *rm
 	w.postRecv()
 	e.settle()
 	e.countWindow(1)
-	return w, exposed, nil
+	return win, exposed, nil
 }
 
 // SetMemory sets the memory of a rank. If it is not set, the first transfer requests it.
 // Requests of other ranks, which may be ahead, are served at the same time.
-func (w *Window) SetMemory(rank int, m WindowMemory) {
-	w.e.lock()
+func (win *Window) SetMemory(rank int, m WindowMemory) {
+	w := win.lock()
 	defer w.e.unlock()
 	p := w.peer(rank)
 	p.memory, p.known = m, true
 }
 
 // peer returns the state of a rank, which is made on first use: few of many ranks are used.
-func (w *Window) peer(rank int) *windowPeer {
+func (w *heldWindow) peer(rank int) *windowPeer {
 	p := w.peers.Get(rank)
 	if p == nil {
 		p = &windowPeer{rank: rank}
@@ -178,7 +188,7 @@ func decodeWindowMemory(b []byte) (m WindowMemory) {
 }
 
 // countWindow counts the windows that need the progress thread to serve requests.
-func (e *Engine) countWindow(n int) {
+func (e *Held) countWindow(n int) {
 	e.startThread()
 	e.helpHome()
 	e.thread.windows += n
@@ -186,9 +196,9 @@ func (e *Engine) countWindow(n int) {
 }
 
 // Close ends the rank's part. Nothing is pending on any rank.
-func (w *Window) Close() error {
+func (win *Window) Close() error {
+	w := win.lock()
 	e := w.e
-	e.lock()
 	defer e.unlock()
 	if w.closed {
 		return nil
@@ -202,7 +212,7 @@ func (w *Window) Close() error {
 	return w.deregister()
 }
 
-func (w *Window) deregister() (err error) {
+func (w *heldWindow) deregister() (err error) {
 	for i, mr := range w.mrs {
 		if mr.RKey == 0 || w.e.closed {
 			continue
@@ -216,13 +226,13 @@ func (w *Window) deregister() (err error) {
 }
 
 // Stats returns the window's counters.
-func (w *Window) Stats() WindowStats {
-	w.e.lock()
+func (win *Window) Stats() WindowStats {
+	w := win.lock()
 	defer w.e.unlock()
 	return w.stats
 }
 
-func (w *Window) link(rank int) *p2p.Link {
+func (w *heldWindow) link(rank int) *p2p.Link {
 	p := w.peer(rank)
 	if p.link == nil {
 		p.link = w.e.link(w.ranks.At(rank))
@@ -233,7 +243,7 @@ func (w *Window) link(rank int) *p2p.Link {
 // reach returns the key of a rank's memory for the device that reaches it. ok is false if
 // the device does not support op, or the memory is not registered with it. It may wait for
 // the key.
-func (w *Window) reach(rank int, op rdma.Op) (mr rdma.MR, ok bool) {
+func (w *heldWindow) reach(rank int, op rdma.Op) (mr rdma.MR, ok bool) {
 	d := w.e.lanes[w.link(rank).Dev]
 	if !d.attr.Ops.Has(op) {
 		return mr, false
@@ -251,7 +261,7 @@ func (w *Window) reach(rank int, op rdma.Op) (mr rdma.MR, ok bool) {
 
 // requestKeys requests the keys of a rank's memory and waits for them. After an error, which
 // the next Flush returns, they stay unknown.
-func (w *Window) requestKeys(p *windowPeer) {
+func (w *heldWindow) requestKeys(p *windowPeer) {
 	keys := make([]byte, windowMemoryBytes)
 	w.ask(p.rank, rma.Request{Kind: rma.Keys, Length: windowMemoryBytes}, nil, nil, keys, nil)
 	if err := w.await("Win.Keys", p.rank); err != nil {
@@ -263,8 +273,8 @@ func (w *Window) requestKeys(p *windowPeer) {
 
 // Put writes b into a rank's memory. Region 0 is the window's own. b is in use until a
 // Flush, or until the batch, if any, has completed.
-func (w *Window) Put(rank int, region, offset uint64, b []byte, batch *Batch) {
-	w.e.lock()
+func (win *Window) Put(rank int, region, offset uint64, b []byte, batch *Batch) {
+	w := win.lock()
 	defer w.e.unlock()
 	if w.isOwn(rank) {
 		w.own(rma.Request{Kind: rma.Put, Region: region, Offset: offset, Length: uint64(len(b))}, b, nil, batch)
@@ -281,8 +291,8 @@ func (w *Window) Put(rank int, region, offset uint64, b []byte, batch *Batch) {
 }
 
 // Get reads a rank's memory into b, which is filled after a Flush.
-func (w *Window) Get(rank int, region, offset uint64, b []byte, batch *Batch) {
-	w.e.lock()
+func (win *Window) Get(rank int, region, offset uint64, b []byte, batch *Batch) {
+	w := win.lock()
 	defer w.e.unlock()
 	if w.isOwn(rank) {
 		w.own(rma.Request{Kind: rma.Get, Region: region, Offset: offset, Length: uint64(len(b))}, nil, b, batch)
@@ -300,8 +310,8 @@ func (w *Window) Get(rank int, region, offset uint64, b []byte, batch *Batch) {
 
 // Accumulate combines b with a rank's memory. If was is not nil, it receives the previous
 // contents; b may be nil with rma.NoOp.
-func (w *Window) Accumulate(rank int, region, offset uint64, op rma.Op, b, was []byte, elem *rma.Elements, batch *Batch) {
-	w.e.lock()
+func (win *Window) Accumulate(rank int, region, offset uint64, op rma.Op, b, was []byte, elem *rma.Elements, batch *Batch) {
+	w := win.lock()
 	defer w.e.unlock()
 	n := max(len(b), len(was))
 	step := max(rma.MaxPiece/elem.Size, 1) * elem.Size
@@ -331,27 +341,27 @@ func (w *Window) Accumulate(rank int, region, offset uint64, op rma.Op, b, was [
 }
 
 // CompareSwap replaces expected by value; was receives the previous contents.
-func (w *Window) CompareSwap(rank int, region, offset uint64, expected, value, was []byte) {
-	w.e.lock()
+func (win *Window) CompareSwap(rank int, region, offset uint64, expected, value, was []byte) {
+	w := win.lock()
 	defer w.e.unlock()
 	r := rma.Request{Kind: rma.CompareSwap, Region: region, Offset: offset, Length: uint64(len(was))}
 	if w.isOwn(rank) {
-		b := w.e.getScratch(2 * len(was))
+		b := w.e.scratch.get(2 * len(was))
 		copy(b[copy(b, expected):], value)
 		w.own(r, b, was, nil)
-		w.e.putScratch(b)
+		w.e.scratch.put(b)
 		return
 	}
 	w.ask(rank, r, expected, value, was, nil)
 }
 
-func (w *Window) isOwn(rank int) bool { return rank == int(w.comm.Rank) }
+func (w *heldWindow) isOwn(rank int) bool { return rank == int(w.comm.Rank) }
 
 // own does an operation on the rank's own memory. Requests of other ranks are served with
 // the lock held, too, so accumulates are atomic. The program may use the result, or free
 // its memory, before the next synchronization: many do, because other implementations do
 // these operations at once.
-func (w *Window) own(r rma.Request, data, was []byte, batch *Batch) {
+func (w *heldWindow) own(r rma.Request, data, was []byte, batch *Batch) {
 	out, outcome := w.target.Access(r, data)
 	copy(was, out)
 	if outcome == rma.Done {
@@ -365,7 +375,7 @@ func (w *Window) own(r rma.Request, data, was []byte, batch *Batch) {
 }
 
 // transfer starts an RDMA Write or Read.
-func (w *Window) transfer(rank int, op rdma.Op, mr rdma.MR, offset uint64, b []byte, batch *Batch) {
+func (w *heldWindow) transfer(rank int, op rdma.Op, mr rdma.MR, offset uint64, b []byte, batch *Batch) {
 	if len(b) == 0 {
 		return
 	}
@@ -378,7 +388,7 @@ func (w *Window) transfer(rank int, op rdma.Op, mr rdma.MR, offset uint64, b []b
 }
 
 // track keeps an operation of the window until it completes.
-func (w *Window) track(x *p2p.Xfer, p windowPart) {
+func (w *heldWindow) track(x *p2p.Xfer, p windowPart) {
 	x.Owner = &w.waiter
 	if n := len(w.free); n > 0 {
 		x.Part = w.free[n-1]
@@ -398,7 +408,7 @@ func (w *Window) track(x *p2p.Xfer, p windowPart) {
 }
 
 // ask sends a request whose answer goes to was.
-func (w *Window) ask(rank int, r rma.Request, data, more, was []byte, batch *Batch) {
+func (w *heldWindow) ask(rank int, r rma.Request, data, more, was []byte, batch *Batch) {
 	e := w.e
 	if w.tag++; w.tag >= lastAnswer {
 		w.tag = firstAnswer
@@ -406,7 +416,7 @@ func (w *Window) ask(rank int, r rma.Request, data, more, was []byte, batch *Bat
 	r.Tag = w.tag
 	x := e.m.New()
 	x.Link, x.Ctx, x.Source, x.Tag = w.link(rank), w.comm.Ctx, int32(rank), w.tag
-	x.Buf = e.getScratch(rma.AnswerHead + len(was))
+	x.Buf = e.scratch.get(rma.AnswerHead + len(was))
 	w.track(x, windowPart{rank: rank, counts: true, memory: x.Buf, answer: was, batch: batch})
 	if e.failed != nil {
 		e.m.Refuse(x, e.failed)
@@ -417,14 +427,14 @@ func (w *Window) ask(rank int, r rma.Request, data, more, was []byte, batch *Bat
 }
 
 // request sends a request without an answer.
-func (w *Window) request(rank int, r rma.Request, data, more []byte) {
+func (w *heldWindow) request(rank int, r rma.Request, data, more []byte) {
 	w.peer(rank).unconfirmed = true
 	w.send(rank, r, data, more)
 }
 
-func (w *Window) send(rank int, r rma.Request, data, more []byte) {
+func (w *heldWindow) send(rank int, r rma.Request, data, more []byte) {
 	w.stats.Requests++
-	b := w.e.getScratch(rma.HeaderLen + len(data) + len(more))
+	b := w.e.scratch.get(rma.HeaderLen + len(data) + len(more))
 	r.Encode(b)
 	copy(b[rma.HeaderLen:], data)
 	copy(b[rma.HeaderLen+len(data):], more)
@@ -433,23 +443,23 @@ func (w *Window) send(rank int, r rma.Request, data, more []byte) {
 }
 
 // post sends a message from scratch memory.
-func (w *Window) post(rank int, tag int32, b []byte) {
+func (w *heldWindow) post(rank int, tag int32, b []byte) {
 	e := w.e
 	x, sent := e.startShort(w.link(rank), &w.comm, tag, b, sendUrgent)
 	switch {
 	case sent:
-		e.putScratch(b)
+		e.scratch.put(b)
 	case x.Done():
 		w.fault(rank, x.Err)
 		e.m.Free(x)
-		e.putScratch(b)
+		e.scratch.put(b)
 	default:
 		w.track(x, windowPart{rank: rank, memory: b})
 	}
 }
 
 // postRecv posts the receive for the next request.
-func (w *Window) postRecv() {
+func (w *heldWindow) postRecv() {
 	e := w.e
 	x := e.m.New()
 	x.Ctx, x.Source, x.Tag, x.Buf = w.comm.Ctx, p2p.AnySource, requestTag, w.inbox
@@ -459,7 +469,7 @@ func (w *Window) postRecv() {
 }
 
 // ended handles the completion of a message or transfer of the window.
-func (w *Window) ended(x *p2p.Xfer) {
+func (w *heldWindow) ended(x *p2p.Xfer) {
 	if x.Part == servingPart {
 		w.serve(x)
 		return
@@ -481,7 +491,7 @@ func (w *Window) ended(x *p2p.Xfer) {
 			b.part(w.e, err)
 		}
 	}
-	w.e.putScratch(p.memory)
+	w.e.scratch.put(p.memory)
 	*p = windowPart{}
 	w.free = append(w.free, x.Part)
 	w.e.m.Free(x)
@@ -515,7 +525,7 @@ type Refused struct{ Outcome rma.Outcome }
 func (r *Refused) Error() string { return r.Outcome.String() }
 
 // fault records an error with a rank, which the next Flush returns.
-func (w *Window) fault(rank int, err error) {
+func (w *heldWindow) fault(rank int, err error) {
 	if uint(rank) >= uint(w.size) {
 		return // a request of a rank that does not exist
 	}
@@ -526,7 +536,7 @@ func (w *Window) fault(rank int, err error) {
 
 // serve handles an incoming request. If the receive failed there will be no more: the
 // job has failed, or the window is closed.
-func (w *Window) serve(x *p2p.Xfer) {
+func (w *heldWindow) serve(x *p2p.Xfer) {
 	from, n, over := x.Source, x.Len, x.Err != nil || x.Cancelled
 	w.serving = nil
 	w.e.m.Free(x)
@@ -539,7 +549,7 @@ func (w *Window) serve(x *p2p.Xfer) {
 		w.fault(int(from), fmt.Errorf("%w: a request of %d bytes is invalid", p2p.ErrProtocol, n))
 	} else {
 		for _, a := range answers.List {
-			b := w.e.getScratch(len(a.Data))
+			b := w.e.scratch.get(len(a.Data))
 			copy(b, a.Data)
 			w.post(int(a.To), a.Tag, b)
 		}

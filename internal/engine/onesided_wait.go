@@ -11,12 +11,12 @@ import (
 )
 
 // NewBatch creates a batch. Operations are started with it; Seal ends the list.
-func (e *Engine) NewBatch() *Batch { return &Batch{left: 1} }
+func (*Engine) NewBatch() *Batch { return &Batch{left: 1} }
 
 // Seal returns the operation that represents a batch. The Op is zero if the batch has
 // completed without an error.
-func (e *Engine) Seal(b *Batch) Op {
-	e.lock()
+func (r *Engine) Seal(b *Batch) Op {
+	e := r.lock()
 	defer e.unlock()
 	if b.left--; b.left == 0 && b.err == nil {
 		return Op{}
@@ -30,7 +30,7 @@ func (e *Engine) Seal(b *Batch) Op {
 }
 
 // part records the completion of an operation of a batch.
-func (b *Batch) part(e *Engine, err error) {
+func (b *Batch) part(e *Held, err error) {
 	if b.left--; b.err == nil {
 		b.err = err
 	}
@@ -41,8 +41,8 @@ func (b *Batch) part(e *Engine, err error) {
 
 // Flush waits until all operations at a rank have completed there; with local, until
 // their buffers may be reused and their results have arrived.
-func (w *Window) Flush(op string, rank int, local bool) error {
-	w.e.lock()
+func (win *Window) Flush(op string, rank int, local bool) error {
+	w := win.lock()
 	defer w.e.unlock()
 	w.confirm(rank, local)
 	w.admit()
@@ -51,7 +51,7 @@ func (w *Window) Flush(op string, rank int, local bool) error {
 
 // admit polls if there is nothing to wait for, so that a program that waits for a change of
 // its own memory by accumulates and flushes lets the requests of other ranks in.
-func (w *Window) admit() {
+func (w *heldWindow) admit() {
 	if w.pending == 0 {
 		w.e.look()
 	}
@@ -59,7 +59,7 @@ func (w *Window) admit() {
 
 // confirm requests an answer behind requests that had none. Requests are copied when they
 // are sent, so they are complete locally.
-func (w *Window) confirm(rank int, local bool) {
+func (w *heldWindow) confirm(rank int, local bool) {
 	if p := w.peer(rank); p.unconfirmed && !local {
 		p.unconfirmed = false
 		w.ask(rank, rma.Request{Kind: rma.Flush}, nil, nil, nil, nil)
@@ -68,7 +68,7 @@ func (w *Window) confirm(rank int, local bool) {
 
 // await waits until nothing is pending to a rank, and returns the first error. The
 // operation that it waits for completes with the last one there.
-func (w *Window) await(op string, rank int) error {
+func (w *heldWindow) await(op string, rank int) error {
 	p := w.peer(rank)
 	if p.pending > 0 {
 		x := w.e.m.New()
@@ -86,7 +86,7 @@ func (w *Window) await(op string, rank int) error {
 }
 
 // flushed completes the waits for a rank where nothing is pending any more.
-func (w *Window) flushed(rank int) {
+func (w *heldWindow) flushed(rank int) {
 	w.flushes = slices.DeleteFunc(w.flushes, func(f windowFlush) bool {
 		if f.rank == rank {
 			w.e.m.Refuse(f.x, nil)
@@ -96,8 +96,8 @@ func (w *Window) flushed(rank int) {
 }
 
 // FlushAll is Flush for all ranks. rank is one with an error.
-func (w *Window) FlushAll(op string, local bool) (rank int, err error) {
-	w.e.lock()
+func (win *Window) FlushAll(op string, local bool) (rank int, err error) {
+	w := win.lock()
 	defer w.e.unlock()
 	used := w.used // those used while it waits are not included
 	for _, p := range used {
@@ -113,14 +113,14 @@ func (w *Window) FlushAll(op string, local bool) (rank int, err error) {
 }
 
 // Lock locks the memory of a rank by request, and waits until the lock is granted.
-func (w *Window) Lock(op string, rank int, exclusive bool) error {
-	w.e.lock()
+func (win *Window) Lock(op string, rank int, exclusive bool) error {
+	w := win.lock()
 	defer w.e.unlock()
 	w.askLock(rank, exclusive)
 	return w.await(op, rank)
 }
 
-func (w *Window) askLock(rank int, exclusive bool) {
+func (w *heldWindow) askLock(rank int, exclusive bool) {
 	kind := rma.LockShared
 	if exclusive {
 		kind = rma.LockExclusive
@@ -129,8 +129,8 @@ func (w *Window) askLock(rank int, exclusive bool) {
 }
 
 // Unlock waits for pending operations and releases the lock.
-func (w *Window) Unlock(op string, rank int) error {
-	w.e.lock()
+func (win *Window) Unlock(op string, rank int) error {
+	w := win.lock()
 	defer w.e.unlock()
 	err := w.await(op, rank)
 	w.releaseLock(rank)
@@ -142,7 +142,7 @@ func (w *Window) Unlock(op string, rank int) error {
 
 // releaseLock sends the request to release the lock. It asks for an answer only if the
 // answer confirms earlier requests.
-func (w *Window) releaseLock(rank int) {
+func (w *heldWindow) releaseLock(rank int) {
 	if p := w.peer(rank); p.unconfirmed {
 		p.unconfirmed = false
 		w.ask(rank, rma.Request{Kind: rma.Unlock}, nil, nil, nil, nil)
@@ -152,8 +152,8 @@ func (w *Window) releaseLock(rank int) {
 }
 
 // LockAll locks the memory of all ranks, shared.
-func (w *Window) LockAll(op string) (rank int, err error) {
-	w.e.lock()
+func (win *Window) LockAll(op string) (rank int, err error) {
+	w := win.lock()
 	defer w.e.unlock()
 	for r := range w.size {
 		w.askLock(r, false)
@@ -162,8 +162,8 @@ func (w *Window) LockAll(op string) (rank int, err error) {
 }
 
 // UnlockAll waits for pending operations and releases all locks.
-func (w *Window) UnlockAll(op string) (rank int, err error) {
-	w.e.lock()
+func (win *Window) UnlockAll(op string) (rank int, err error) {
+	w := win.lock()
 	defer w.e.unlock()
 	rank, err = w.awaitAll(op)
 	for r := range w.size {
@@ -175,7 +175,7 @@ func (w *Window) UnlockAll(op string) (rank int, err error) {
 	return rank, err
 }
 
-func (w *Window) awaitAll(op string) (rank int, err error) {
+func (w *heldWindow) awaitAll(op string) (rank int, err error) {
 	for _, p := range w.used {
 		if rerr := w.await(op, p.rank); err == nil && rerr != nil {
 			rank, err = p.rank, rerr
@@ -185,30 +185,30 @@ func (w *Window) awaitAll(op string) (rank int, err error) {
 }
 
 // Attach adds memory to a window and returns its region.
-func (w *Window) Attach(mem []byte) uint64 {
-	w.e.lock()
+func (win *Window) Attach(mem []byte) uint64 {
+	w := win.lock()
 	defer w.e.unlock()
 	return w.target.Attach(mem)
 }
 
 // AttachAt adds memory that peers name by its address. It returns false if memory is attached
 // there already.
-func (w *Window) AttachAt(address uint64, mem []byte) bool {
-	w.e.lock()
+func (win *Window) AttachAt(address uint64, mem []byte) bool {
+	w := win.lock()
 	defer w.e.unlock()
 	return w.target.AttachAt(address, mem)
 }
 
 // DetachAt removes the memory at an address. It returns false if there is none.
-func (w *Window) DetachAt(address uint64) bool {
-	w.e.lock()
+func (win *Window) DetachAt(address uint64) bool {
+	w := win.lock()
 	defer w.e.unlock()
 	return w.target.DetachAt(address)
 }
 
 // Detach removes a region. It returns false if there is no such region.
-func (w *Window) Detach(region uint64) bool {
-	w.e.lock()
+func (win *Window) Detach(region uint64) bool {
+	w := win.lock()
 	defer w.e.unlock()
 	return w.target.Detach(region)
 }

@@ -22,22 +22,22 @@ func (OperationCallsError) Error() string {
 	return "the operation calls package mpi, which MPI-4.1 section 6.9.5 forbids: let Combine only compute, and communicate before or after the reduction"
 }
 
-// RunOperation runs an operation. held reports that the caller holds the lock.
-// insideOperation searches the stack for this function's name.
+// RunOperation runs an operation.
+func (r *Engine) RunOperation(op Operation) {
+	e := r.lock()
+	defer e.unlock()
+	e.RunOperation(op)
+}
+
+// RunOperation runs an operation. InOperation searches the stack for this function's
+// name.
 //
 //go:noinline
-func (e *Engine) RunOperation(op Operation, held bool) {
-	if !held {
-		e.lock()
-		defer e.unlock()
-	}
+func (e *Held) RunOperation(op Operation) {
 	g := e.mu.guard()
 	defer e.mu.unguard(g)
 	op.Operate()
 }
-
-// InOperation reports whether an operation has called the caller.
-func (e *Engine) InOperation() bool { return insideOperation() }
 
 // guarded is the state that unguard restores.
 type guarded struct {
@@ -80,8 +80,8 @@ func (s *spinLock) unguard(g guarded) {
 	}
 }
 
-// insideOperation reports whether an operation has called the caller.
-func insideOperation() bool {
+// InOperation reports whether an operation has called the caller.
+func InOperation() bool {
 	var pcs [64]uintptr
 	n := runtime.Callers(2, pcs[:])
 	for skip := 2; n > 0; skip, n = skip+n, runtime.Callers(skip+n, pcs[:]) {
@@ -89,7 +89,7 @@ func insideOperation() bool {
 		for more := true; more; {
 			var f runtime.Frame
 			f, more = frames.Next()
-			if strings.HasSuffix(f.Function, "/internal/engine.(*Engine).RunOperation") {
+			if strings.HasSuffix(f.Function, "/internal/engine.(*Held).RunOperation") {
 				return true
 			}
 		}

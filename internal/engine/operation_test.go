@@ -15,10 +15,10 @@ func TestOperationCalls(t *testing.T) {
 	for _, biased := range []bool{false, true} {
 		for _, held := range []bool{false, true} {
 			e := &Engine{}
-			e.mu.shared = !biased || !canBias()
+			e.held.mu.shared = !biased || !canBias()
 			for range 2 * biasAfter {
 				e.lock()
-				e.unlock()
+				e.held.unlock()
 			}
 			if held {
 				e.lock()
@@ -30,13 +30,17 @@ func TestOperationCalls(t *testing.T) {
 						t.Errorf("biased %v, held %v: the call in an operation panicked with %v", biased, held, p)
 					}
 				}()
-				e.RunOperation(operation(func() {
+				run := e.RunOperation
+				if held {
+					run = e.held.RunOperation
+				}
+				run(operation(func() {
 					go func() {
 						e.lock()
-						e.unlock()
+						e.held.unlock()
 						close(other)
 					}()
-					for e.mu.wanted.Load() == 0 {
+					for e.held.mu.wanted.Load() == 0 {
 						runtime.Gosched() // until it waits for the lock
 					}
 					select {
@@ -45,17 +49,17 @@ func TestOperationCalls(t *testing.T) {
 					default:
 					}
 					e.lock()
-				}), held)
+				}))
 			}()
 			if held {
-				e.unlock()
+				e.held.unlock()
 			}
 			<-other
-			if e.mu.operating.Load() {
+			if e.held.mu.operating.Load() {
 				t.Error("the lock is still marked as operating")
 			}
 			e.lock()
-			e.unlock()
+			e.held.unlock()
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // poll takes completions from all lanes, passes them to the machine, and posts the
 // machine's work requests. It returns the number of completions.
-func (e *Engine) poll() int {
+func (e *Held) poll() int {
 	n := e.work(&e.home, e.home.cq.Poll(e.comps[:]))
 	if len(e.lanes) > 1 {
 		n += e.pollOthers(&e.home)
@@ -22,7 +22,7 @@ func (e *Engine) poll() int {
 }
 
 // pollOthers polls all lanes except one.
-func (e *Engine) pollOthers(but *lane) (n int) {
+func (e *Held) pollOthers(but *lane) (n int) {
 	for _, d := range e.lanes {
 		if d != but {
 			n += e.pollLane(d)
@@ -32,7 +32,7 @@ func (e *Engine) pollOthers(but *lane) (n int) {
 }
 
 // pollLane polls a lane other than home and updates its silence counter.
-func (e *Engine) pollLane(d *lane) int {
+func (e *Held) pollLane(d *lane) int {
 	n := d.cq.Poll(e.comps[:])
 	if d.silence++; n > 0 {
 		d.silence = 0
@@ -52,7 +52,7 @@ const (
 // the network with each poll of shared memory, and where ranks share cores, all of
 // them would wait for it (measured: a third of the time of a barrier of 16 ranks on
 // two cores).
-func (e *Engine) pollWaiting() int {
+func (e *Held) pollWaiting() int {
 	n := e.work(&e.home, e.home.cq.Poll(e.comps[:]))
 	for _, d := range e.lanes {
 		if d == &e.home {
@@ -76,7 +76,7 @@ type mover struct {
 
 // piecesMoved reports whether a device has transferred a part of a large message since
 // the last call.
-func (e *Engine) piecesMoved() bool {
+func (e *Held) piecesMoved() bool {
 	moved := false
 	for i := range e.movers {
 		m := &e.movers[i]
@@ -89,7 +89,7 @@ func (e *Engine) piecesMoved() bool {
 
 // pollAllNext makes the next pollWaiting include every lane: one of them may have
 // woken the driver.
-func (e *Engine) pollAllNext() {
+func (e *Held) pollAllNext() {
 	for _, d := range e.lanes {
 		if d.silence >= silentAfter {
 			d.silence = silentAfter
@@ -99,7 +99,7 @@ func (e *Engine) pollAllNext() {
 
 // work passes n completions of a lane to the machine, then posts and delivers the
 // results.
-func (e *Engine) work(d *lane, n int) int {
+func (e *Held) work(d *lane, n int) int {
 	if t := e.thread; t != nil && n > 0 && d == t.lane {
 		e.leaves = true
 	}
@@ -155,10 +155,10 @@ func (e *Engine) work(d *lane, n int) int {
 	if len(e.m.Out.WR) > 0 {
 		e.flush()
 	}
-	if len(e.blocked) > 0 {
+	if len(e.links.blocked) > 0 {
 		n += e.retry()
 	}
-	if e.held > 0 {
+	if e.colls.held > 0 {
 		e.serveHeld()
 	}
 	if len(e.m.Out.Notes) > 0 {
@@ -167,7 +167,7 @@ func (e *Engine) work(d *lane, n int) int {
 	if len(e.m.Out.Done) > 0 {
 		e.deliver()
 	}
-	if e.probers > 0 && n > 0 {
+	if e.waits.probers > 0 && n > 0 {
 		e.wakeProbers()
 	}
 	return n
@@ -175,12 +175,12 @@ func (e *Engine) work(d *lane, n int) int {
 
 // quiet reports whether there is nothing to post, to deliver or to retry, and no
 // caller waits for a message or an arrival.
-func (e *Engine) quiet() bool {
-	return len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.blocked)|e.probers|e.held == 0
+func (e *Held) quiet() bool {
+	return len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.links.blocked)|e.waits.probers|e.colls.held == 0
 }
 
 // flush posts the machine's work requests, link by link in order.
-func (e *Engine) flush() {
+func (e *Held) flush() {
 	o := &e.m.Out
 	for i := range o.WR {
 		// Control packets need an answer even while the peer computes.
@@ -205,7 +205,7 @@ func (e *Engine) flush() {
 
 // post offers work requests to the device. Those it does not accept wait in the link,
 // in order and with their heads, like all that are posted before the link is connected.
-func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
+func (e *Held) post(l *p2p.Link, wrs []rdma.SendWR) {
 	if l.Err != nil {
 		e.m.Dropped(wrs)
 		return
@@ -219,13 +219,13 @@ func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 			e.m.Dropped(wrs)
 			return
 		}
-		e.blocked = append(e.blocked, l)
+		e.links.blocked = append(e.links.blocked, l)
 	}
 	l.Wait = append(l.Wait, wrs...)
 }
 
 // offer posts work requests and returns how many the device accepted.
-func (e *Engine) offer(l *p2p.Link, wrs []rdma.SendWR) int {
+func (e *Held) offer(l *p2p.Link, wrs []rdma.SendWR) int {
 	var n int
 	var err error
 	e.noteTraffic(l)
@@ -249,10 +249,10 @@ func (e *Engine) offer(l *p2p.Link, wrs []rdma.SendWR) int {
 const keepWaiting = 64
 
 // retry offers waiting packets again.
-func (e *Engine) retry() int {
+func (e *Held) retry() int {
 	moved := 0
-	keep := e.blocked[:0]
-	for _, l := range e.blocked {
+	keep := e.links.blocked[:0]
+	for _, l := range e.links.blocked {
 		n := 0
 		if l.Err == nil {
 			n = e.offer(l, l.Wait)
@@ -274,14 +274,14 @@ func (e *Engine) retry() int {
 			l.Wait = l.Wait[:0]
 		}
 	}
-	clear(e.blocked[len(keep):])
-	e.blocked = keep
+	clear(e.links.blocked[len(keep):])
+	e.links.blocked = keep
 	return moved
 }
 
 // deliver signals the owners of completed operations. A message of a collective
 // advances its run, which may complete more operations; the same loop delivers them.
-func (e *Engine) deliver() {
+func (e *Held) deliver() {
 	for i := 0; i < len(e.m.Out.Done); i++ {
 		x := e.m.Out.Done[i]
 		e.m.Out.Done[i] = nil
@@ -294,7 +294,7 @@ func (e *Engine) deliver() {
 			switch whole := w.Whole.(type) {
 			case *Collective:
 				e.partEnded(whole, x)
-			case *Window:
+			case *heldWindow:
 				whole.ended(x)
 			default:
 				if w == e.m.Drain() {
@@ -311,18 +311,18 @@ func (e *Engine) deliver() {
 }
 
 // signal wakes a waiter, also if it is the driver.
-func (e *Engine) signal(w *p2p.Waiter) {
+func (e *Held) signal(w *p2p.Waiter) {
 	select {
 	case w.Ready <- struct{}{}:
 	default:
 	}
-	if w == e.driver && e.parked {
+	if w == e.waits.driver && e.waits.parked {
 		e.home.cq.Wake()
 	}
 }
 
 // settle posts and delivers the results of a call into the machine.
-func (e *Engine) settle() {
+func (e *Held) settle() {
 	if len(e.m.Out.WR) > 0 {
 		e.flush()
 	}
@@ -332,7 +332,7 @@ func (e *Engine) settle() {
 	if len(e.m.Out.Done) > 0 {
 		e.deliver()
 	}
-	if e.parked && len(e.blocked) > 0 {
+	if e.waits.parked && len(e.links.blocked) > 0 {
 		e.home.cq.Wake() // the driver must not stay parked while packets wait
 	}
 }

@@ -32,11 +32,12 @@ import (
 
 // progressThread is the state of a rank's progress thread.
 type progressThread struct {
-	lane  *lane // in which it sleeps: the network's, or home
-	alarm alarm
-	stats ProgressStats
-	stop  atomic.Bool
-	done  chan struct{} // closed when the thread exits
+	engine *Engine
+	lane   *lane // in which it sleeps: the network's, or home
+	alarm  alarm
+	stats  ProgressStats
+	stop   atomic.Bool
+	done   chan struct{} // closed when the thread exits
 
 	deadline atomic.Int64 // when the alarm is due, by Engine.clock; 0: it is off
 	polled   bool         // the application has polled since the alarm was set
@@ -81,11 +82,11 @@ const (
 const longEager = 32 << 10
 
 // startThread starts the progress thread, if it has not been started.
-func (e *Engine) startThread() {
+func (e *Held) startThread() {
 	if e.thread != nil {
 		return
 	}
-	t := &progressThread{lane: &e.home, done: make(chan struct{})}
+	t := &progressThread{engine: e.engine, lane: &e.home, done: make(chan struct{})}
 	for _, d := range e.lanes {
 		if d.attr.Served {
 			t.lane = d
@@ -98,25 +99,25 @@ func (e *Engine) startThread() {
 		}
 	}
 	e.thread, e.leaves = t, true
-	go e.runThread()
+	go t.run()
 }
 
 // StopThread stops the progress thread, if any, and waits until it has left the
 // device.
-func (e *Engine) StopThread() {
-	t := e.thread
+func (r *Engine) StopThread() {
+	t := r.held.thread
 	if t == nil {
 		return
 	}
-	e.lock()
+	e := r.lock()
 	stopped := t.stop.Swap(true)
 	e.unlock()
 	if !stopped {
 		t.wake()
 		<-t.done
-		if t.helping {
-			e.home.cq.Wake()
-			e.home.goroutines.Wait()
+		if home := r.held.lanes[0]; t.helping {
+			home.cq.Wake()
+			home.goroutines.Wait()
 		}
 		if !t.lane.solicits() {
 			t.alarm.close()
@@ -134,8 +135,8 @@ func (t *progressThread) wake() {
 }
 
 // unlockStarted ends a call that has started an operation.
-func (e *Engine) unlockStarted(x *p2p.Xfer) {
-	if len(e.connecting) > 0 {
+func (e *Held) unlockStarted(x *p2p.Xfer) {
+	if len(e.links.connecting) > 0 {
 		e.openAll()
 	}
 	if e.thread != nil {
@@ -145,7 +146,7 @@ func (e *Engine) unlockStarted(x *p2p.Xfer) {
 }
 
 // trackLarge records a large operation that the progress thread can make progress for.
-func (e *Engine) trackLarge(x *p2p.Xfer) {
+func (e *Held) trackLarge(x *p2p.Xfer) {
 	t := e.thread
 	if n := len(x.Buf); x.Done() || n <= irecvPolls || n < longEager && x.Link != nil && !x.Link.Rendezvous(n) {
 		return
@@ -165,7 +166,7 @@ func (e *Engine) trackLarge(x *p2p.Xfer) {
 }
 
 // started records that something was started that the progress thread should take care of.
-func (e *Engine) started() {
+func (e *Held) started() {
 	if e.thread != nil {
 		e.thread.returns = 0
 		e.leaves = true
@@ -177,7 +178,7 @@ func (e *Engine) started() {
 func (o Op) ended() bool { return o.stale() || o.x.Done() }
 
 // away returns how long after a call the thread acts for the application, 0 if it need not.
-func (e *Engine) away() time.Duration {
+func (e *Held) away() time.Duration {
 	t := e.thread
 	for n := len(t.large); n > 0; n-- { // the newest is the most likely to be pending
 		if !t.large[n-1].ended() {
@@ -187,7 +188,7 @@ func (e *Engine) away() time.Duration {
 	}
 	t.large = t.large[:0]
 	switch {
-	case len(e.active) > 0 && (e.cfg.Async || t.lane.attr.Served):
+	case len(e.colls.active) > 0 && (e.cfg.Async || t.lane.attr.Served):
 		return awaySoon
 	case t.windows > 0 || t.lane.caps.Urgent != nil && t.lane.caps.Urgent():
 		return awayWindow
@@ -198,10 +199,10 @@ func (e *Engine) away() time.Duration {
 }
 
 // leave ends a call after which the progress thread may have to act. It releases the lock.
-func (e *Engine) leave() {
+func (e *Held) leave() {
 	t := e.thread
 	e.calls++
-	if e.driver != nil || e.sleepers != nil {
+	if e.waits.any() {
 		e.mu.unlock()
 		return // the last of them leaves
 	}
@@ -218,12 +219,12 @@ func (e *Engine) leave() {
 
 // setAlarm sets the alarm for an application that leaves, and reports whether the thread
 // must be woken at once.
-func (e *Engine) setAlarm() (wake bool) {
+func (e *Held) setAlarm() (wake bool) {
 	t := e.thread
 	after := e.away()
 	if h := &e.home; after > 0 && after < awayLater && h.solicits() && (t.lane == h || t.helping) {
 		t.armed = true
-		wake = h.notify.Arm(h.event, inactiveWait) <= 0 || t.lane == h && len(e.lanes) > 1 || len(e.blocked) > 0
+		wake = h.notify.Arm(h.event, inactiveWait) <= 0 || t.lane == h && len(e.lanes) > 1 || len(e.links.blocked) > 0
 	}
 	if t.lane.solicits() {
 		return wake
@@ -244,7 +245,7 @@ func (e *Engine) setAlarm() (wake bool) {
 }
 
 // enter begins a wait: the caller makes progress itself.
-func (e *Engine) enter() {
+func (e *Held) enter() {
 	t := e.thread
 	if t.polled = true; t.soon {
 		t.returns++
@@ -262,7 +263,7 @@ func (e *Engine) enter() {
 }
 
 // alarmOff turns the alarm off until the end of the call.
-func (e *Engine) alarmOff() {
+func (e *Held) alarmOff() {
 	if t := e.thread; t != nil && t.deadline.Load() != 0 {
 		t.deadline.Store(0)
 		t.soon = false
@@ -272,8 +273,8 @@ func (e *Engine) alarmOff() {
 }
 
 // poke makes a goroutine that sleeps poll: something has happened that no device reports.
-func (e *Engine) poke() {
-	if e.parked {
+func (e *Held) poke() {
+	if e.waits.parked {
 		e.home.cq.Wake()
 	}
 	if t := e.thread; t != nil && t.serving.Load() && !t.stop.Load() {
@@ -281,13 +282,13 @@ func (e *Engine) poke() {
 	}
 }
 
-// runThread is the body of the progress thread. It keeps an OS thread of its own with a
+// run is the body of the progress thread. It keeps an OS thread of its own with a
 // short time slice, because such a thread wakes up within microseconds while another thread
 // of the process computes.
-func (e *Engine) runThread() {
-	t := e.thread
+func (t *progressThread) run() {
+	s := &t.engine.held.setup
 	defer close(t.done)
-	if !e.cfg.InProcess {
+	if !s.cfg.InProcess {
 		runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
 		shortSlice()
 	}
@@ -295,16 +296,16 @@ func (e *Engine) runThread() {
 		if t.lane.solicits() {
 			_ = t.lane.notify.WaitArmed(inactiveWait)
 			if t.notified.Swap(false) {
-				e.nap(notifiedNap)
+				t.nap(notifiedNap)
 			}
-			e.serve()
+			t.serve()
 			continue
 		}
 		switch d := t.deadline.Load(); {
 		case t.lane.waiting.Load():
-			e.waitForHome()
-		case d != 0 && int64(e.clock()) >= d:
-			e.serve()
+			t.waitForHome(s.lanes[0])
+		case d != 0 && int64(s.clock()) >= d:
+			t.serve()
 		default:
 			t.alarm.sleep()
 		}
@@ -317,16 +318,16 @@ const inactiveWait = time.Hour
 // waitForHome sleeps in the lane of the network while a driver is parked in home, and wakes it.
 // It clears waiting before that, so that a driver that read the old value does not stay
 // asleep.
-func (e *Engine) waitForHome() {
-	d := e.thread.lane
-	e.thread.alarm.sleepIn(d, time.Duration(d.limit.Load()))
+func (t *progressThread) waitForHome(home *lane) {
+	d := t.lane
+	t.alarm.sleepIn(d, time.Duration(d.limit.Load()))
 	d.waiting.Store(false)
 	d.notify.Disarm()
-	e.home.cq.Wake()
+	home.cq.Wake()
 }
 
 // helpHome makes shared memory wake a thread that sleeps in the network.
-func (e *Engine) helpHome() {
+func (e *Held) helpHome() {
 	t := e.thread
 	if t.helping || t.lane == &e.home || !e.home.solicits() {
 		return
@@ -344,20 +345,20 @@ func (e *Engine) helpHome() {
 }
 
 // serve polls in place of the application until it is back or nothing is under way.
-func (e *Engine) serve() {
-	t := e.thread
+func (t *progressThread) serve() {
 	for first := true; !t.stop.Load(); {
-		if !e.mu.borrow() {
+		e, ok := t.engine.borrow()
+		if !ok {
 			// The application has the lock: to wait, or for a call at whose end it may set
 			// the alarm again.
 			if !first && !t.serving.Load() {
 				return
 			}
 			if first && !t.lane.solicits() {
-				e.nap(awaySoon)
+				t.nap(awaySoon)
 				return
 			}
-			e.napLonger()
+			t.napLonger()
 			continue
 		}
 		if first && !e.beginServing() || !first && !e.keepServing() {
@@ -368,7 +369,7 @@ func (e *Engine) serve() {
 		timeout := e.round()
 		if timeout == 0 {
 			e.mu.giveBack()
-			e.napLonger()
+			t.napLonger()
 			continue
 		}
 		e.mu.giveBack()
@@ -391,11 +392,11 @@ func (e *Engine) serve() {
 
 // beginServing reports whether the application is away. If a caller drives, the thread acts
 // again when it leaves.
-func (e *Engine) beginServing() bool {
+func (e *Held) beginServing() bool {
 	t := e.thread
 	t.deadline.Store(0)
 	t.soon, t.armed = false, false
-	if e.driver != nil || e.sleepers != nil || t.stop.Load() {
+	if e.waits.any() || t.stop.Load() {
 		e.leaves = true
 		return false
 	}
@@ -413,14 +414,14 @@ func (e *Engine) beginServing() bool {
 
 // keepServing reports whether the application is still away. If it has made calls, it
 // makes progress itself, and the alarm decides.
-func (e *Engine) keepServing() bool {
+func (e *Held) keepServing() bool {
 	t := e.thread
 	if !t.serving.Load() {
 		return false // a call that waits has ended it
 	}
 	switch {
 	case t.stop.Load():
-	case e.driver != nil || e.sleepers != nil:
+	case e.waits.any():
 		e.leaves = true
 	case e.calls == t.seen || t.lane.solicits() || e.setAlarm():
 		t.seen = e.calls
@@ -430,7 +431,7 @@ func (e *Engine) keepServing() bool {
 	return false
 }
 
-func (e *Engine) endServing() {
+func (e *Held) endServing() {
 	e.thread.serving.Store(false)
 	if e.watcher != nil {
 		e.watcher.Progress(false)
@@ -454,7 +455,7 @@ const (
 // round polls until nothing is left to do. It returns how long the thread may sleep, 0 if
 // another goroutine wants the lock or no data moves, and less if nothing is under way. The
 // lock is borrowed.
-func (e *Engine) round() time.Duration {
+func (e *Held) round() time.Duration {
 	t := e.thread
 	t.stats.Wakes++
 	leaves := e.leaves
@@ -500,10 +501,10 @@ func (e *Engine) round() time.Duration {
 
 // armThread arms the devices to wake the progress thread. It returns how long the
 // thread may sleep, or 0 if there is work already.
-func (e *Engine) armThread() time.Duration {
+func (e *Held) armThread() time.Duration {
 	t := e.thread
 	timeout := inactiveWait
-	if len(e.blocked) > 0 {
+	if len(e.links.blocked) > 0 {
 		timeout = parkBlocked
 	}
 	for _, d := range e.lanes {
@@ -525,7 +526,7 @@ func (e *Engine) armThread() time.Duration {
 
 // armBeside arms a lane in which the thread does not sleep. It returns how long the thread may
 // sleep, or 0 if there is work already.
-func (e *Engine) armBeside(d *lane, timeout time.Duration) time.Duration {
+func (e *Held) armBeside(d *lane, timeout time.Duration) time.Duration {
 	t := e.thread
 	switch {
 	case d.alone: // nothing wakes the rank for a message to itself
@@ -555,23 +556,22 @@ func (e *Engine) armBeside(d *lane, timeout time.Duration) time.Duration {
 func (d *lane) solicits() bool { return d.notify != nil && d.event == rdma.NotifySolicited }
 
 // setBeside marks the following polls of home as those of the progress thread.
-func (e *Engine) setBeside(on bool) {
+func (e *Held) setBeside(on bool) {
 	if e.home.solicits() {
 		e.home.notify.SetBeside(on)
 	}
 }
 
 // napLonger pauses the progress thread, for longer each time in a row.
-func (e *Engine) napLonger() {
-	t := e.thread
+func (t *progressThread) napLonger() {
 	t.naps++
-	e.nap(min(shortNap<<min(t.naps/4, 6), longNap))
+	t.nap(min(shortNap<<min(t.naps/4, 6), longNap))
 }
 
 // nap pauses the progress thread. It does not use sched_yield: a thread that yields
 // lets all others finish their time slices, which takes milliseconds.
-func (e *Engine) nap(d time.Duration) {
-	if e.cfg.InProcess {
+func (t *progressThread) nap(d time.Duration) {
+	if t.engine.held.cfg.InProcess {
 		runtime.Gosched()
 		time.Sleep(d)
 		return
@@ -580,8 +580,8 @@ func (e *Engine) nap(d time.Duration) {
 }
 
 // ProgressStats returns the counters of the progress thread, zero without one.
-func (e *Engine) ProgressStats() (s ProgressStats) {
-	e.lock()
+func (r *Engine) ProgressStats() (s ProgressStats) {
+	e := r.lock()
 	defer e.unlock()
 	if e.thread != nil {
 		s = e.thread.stats

@@ -81,8 +81,8 @@ func TestThreadCompletesLargeMessage(t *testing.T) {
 			if s := w.ranks[0].ProgressStats(); s.Duties == 0 || s.Wakes == 0 || s.Served == 0 {
 				t.Errorf("receiver first %v: the progress thread of the receiver counts %+v", receiverFirst, s)
 			}
-			w.locked(0, func(e *Engine) {
-				if e.driver != nil || e.thread.serving.Load() {
+			w.locked(0, func(e *Held) {
+				if e.waits.driver != nil || e.thread.serving.Load() {
 					t.Error("the progress thread of the receiver is still active")
 				}
 			})
@@ -126,8 +126,8 @@ func TestBlockingCallTakesOver(t *testing.T) {
 		synctest.Wait()
 		driving := func(want bool, when string) {
 			t.Helper()
-			w.locked(0, func(e *Engine) {
-				if got := e.driver == nil; got != want {
+			w.locked(0, func(e *Held) {
+				if got := e.waits.driver == nil; got != want {
 					t.Errorf("%s: the progress thread drives: %v, want %v", when, got, want)
 				}
 			})
@@ -157,8 +157,8 @@ func TestBlockingCallTakesOver(t *testing.T) {
 func TestWindowNeedsThread(t *testing.T) {
 	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
 		for _, n := range []int{1, 1, -1, -1} {
-			w.locked(0, func(e *Engine) { e.countWindow(n) })
-			w.locked(0, func(e *Engine) {
+			w.locked(0, func(e *Held) { e.countWindow(n) })
+			w.locked(0, func(e *Held) {
 				if got, want := e.away() > 0, e.thread.windows > 0; got != want {
 					t.Errorf("%d windows: the progress thread is needed: %v", e.thread.windows, got)
 				}
@@ -178,7 +178,7 @@ func TestThreadStops(t *testing.T) {
 			for range 2 {
 				e.StopThread()
 				select {
-				case <-e.thread.done:
+				case <-e.held.thread.done:
 				default:
 					t.Fatal("the progress thread runs after it was stopped")
 				}
@@ -229,17 +229,17 @@ func TestThreadLeavesCallsAlone(t *testing.T) {
 		e.Irecv(&w.comms[0], 1, 1, 0, make([]byte, largeSize))
 		e.lock()
 		pass(2 * awaySoon) // the alarm is due
-		e.unlock()
+		e.held.unlock()
 		if s := e.ProgressStats(); s.Duties != 0 {
 			t.Errorf("the thread has begun during a call: %+v", s)
 		}
 		pass(soon)
-		if !e.thread.serving.Load() {
+		if !e.held.thread.serving.Load() {
 			t.Fatal("the thread does not serve an application that is away")
 		}
 		ended := w.recv(0, 1, 1, make([]byte, 1))
 		mustWait(t, "the short receive", ended)
-		if e.thread.serving.Load() {
+		if e.held.thread.serving.Load() {
 			t.Error("the thread serves beside a call that waits")
 		}
 		w.send(1, 0, 1, "x")
@@ -247,7 +247,7 @@ func TestThreadLeavesCallsAlone(t *testing.T) {
 			t.Error(err)
 		}
 		pass(soon)
-		if !e.thread.serving.Load() {
+		if !e.held.thread.serving.Load() {
 			t.Error("the thread does not serve after the call")
 		}
 	})
@@ -273,7 +273,7 @@ func TestPostedReceiveCostsCallsNothing(t *testing.T) {
 	testWorld(t, 2, nil, served, func(t *testing.T, w *world) {
 		w.ranks[0].Irecv(&w.comms[0], 1, 1, 0, make([]byte, largeSize))
 		soon := func() (is bool) {
-			w.locked(0, func(e *Engine) { is = e.thread.soon })
+			w.locked(0, func(e *Held) { is = e.thread.soon })
 			return is
 		}
 		if !soon() {

@@ -13,15 +13,15 @@ import (
 )
 
 // Memberships returns the number of communicators whose failures this rank handles.
-func (e *Engine) Memberships() int {
-	e.lock()
+func (r *Engine) Memberships() int {
+	e := r.lock()
 	defer e.unlock()
 	return len(e.ft.members)
 }
 
 // freeMember is called when a communicator is freed. Operations that are under way complete,
 // also with a failure, so until then it is in use. The next call looks again.
-func (e *Engine) freeMember(ctx uint32) {
+func (e *Held) freeMember(ctx uint32) {
 	if m := e.ft.members[ctx]; m != nil {
 		e.ft.freed = append(e.ft.freed, m)
 	}
@@ -35,12 +35,12 @@ func (e *Engine) freeMember(ctx uint32) {
 	e.settle()
 }
 
-func (e *Engine) inUse(m *member) bool {
+func (e *Held) inUse(m *member) bool {
 	of := func(ctx uint32) bool {
 		ctx &^= PartitionedContext
 		return ctx == m.pt || ctx == m.comm.Ctx
 	}
-	return e.m.UnderWay(of) || slices.ContainsFunc(e.active, func(co *Collective) bool { return of(co.Comm.Ctx) })
+	return e.m.UnderWay(of) || slices.ContainsFunc(e.colls.active, func(co *Collective) bool { return of(co.Comm.Ctx) })
 }
 
 // below returns the children of this rank in the tree of a communicator, from first on.
@@ -51,7 +51,7 @@ func (m *member) below() (first, n int) {
 
 // subtreeFreed counts that this rank, or all ranks of the subtree of a child, have freed the
 // communicator.
-func (e *Engine) subtreeFreed(m *member) {
+func (e *Held) subtreeFreed(m *member) {
 	m.freed++
 	_, n := m.below()
 	switch {
@@ -64,7 +64,7 @@ func (e *Engine) subtreeFreed(m *member) {
 }
 
 // release ends the membership in a communicator that all ranks have freed.
-func (e *Engine) release(m *member) {
+func (e *Held) release(m *member) {
 	first, n := m.below()
 	if m.freed != 1+n {
 		return // not a note of a rank that obeys the rules
@@ -73,8 +73,8 @@ func (e *Engine) release(m *member) {
 		e.m.Notify(e.link(m.comm.Ranks.At(r)), m.comm.Ctx, m.comm.Rank, noteReleased, nil)
 	}
 	delete(e.ft.members, m.comm.Ctx)
-	delete(e.broken, m.comm.Ctx)
-	delete(e.broken, m.pt)
+	delete(e.colls.broken, m.comm.Ctx)
+	delete(e.colls.broken, m.pt)
 	for _, ctx := range m.contexts() {
 		delete(e.ft.revoked, ctx)
 	}

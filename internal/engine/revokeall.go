@@ -3,8 +3,8 @@ package engine
 // RevokeAll revokes the communicators of this rank, except the one whose collectives have the
 // given context: a rank that leaves its computation because of a failure cannot know which
 // of its communicators others wait on.
-func (e *Engine) RevokeAll(except uint32) {
-	e.lock()
+func (r *Engine) RevokeAll(except uint32) {
+	e := r.lock()
 	defer e.unlock()
 	if e.failed != nil {
 		return

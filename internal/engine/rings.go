@@ -14,7 +14,7 @@ import (
 const ringAfter = 64
 
 // considerRing gives a peer a ring if it has sent enough messages.
-func (e *Engine) considerRing(d *lane, l *p2p.Link) {
+func (e *Held) considerRing(d *lane, l *p2p.Link) {
 	if l.Stats.Received < ringAfter || len(d.rings) >= e.cfg.Rings || l.Rank == e.rank || l.Err != nil {
 		return
 	}
@@ -38,7 +38,7 @@ func (e *Engine) considerRing(d *lane, l *p2p.Link) {
 }
 
 // pollRings takes the packets from the rings of a lane.
-func (e *Engine) pollRings(d *lane) (n int) {
+func (e *Held) pollRings(d *lane) (n int) {
 	for _, l := range d.rings {
 		n += e.m.PollRing(l)
 	}
@@ -56,7 +56,7 @@ func (d *lane) orderAfterRing() { d.qp.Pending() }
 
 // offerByRing posts packets to a peer that has a ring for this rank: by the ring while
 // it has room, else by the receive queue. It returns how many the device accepted.
-func (e *Engine) offerByRing(l *p2p.Link, wrs []rdma.SendWR) (taken int, err error) {
+func (e *Held) offerByRing(l *p2p.Link, wrs []rdma.SendWR) (taken int, err error) {
 	for taken < len(wrs) {
 		wr := wrs[taken : taken+1]
 		writes := e.m.ByRing(l, &wr[0], &e.ringWrites)

@@ -39,7 +39,7 @@ const (
 // sendShort sends a message that needs no operation. sent reports that the device has
 // accepted it. Otherwise x is the operation that completes it, or nil if the message needs
 // another protocol than eager.
-func (e *Engine) sendShort(l *p2p.Link, c *Comm, tag int32, buf []byte, kind shortKind) (x *p2p.Xfer, sent bool) {
+func (e *Held) sendShort(l *p2p.Link, c *Comm, tag int32, buf []byte, kind shortKind) (x *p2p.Xfer, sent bool) {
 	if kind >= sendWaits && l.Sourced(len(buf)) {
 		if x, sent = e.sendSourced(l, c, tag, buf, kind); sent || x != nil {
 			return x, sent
@@ -57,7 +57,7 @@ func (e *Engine) sendShort(l *p2p.Link, c *Comm, tag int32, buf []byte, kind sho
 
 // noteTraffic records that a link is used: its lane is polled with every poll again. A lane
 // to the rank itself does not wake the driver.
-func (e *Engine) noteTraffic(l *p2p.Link) {
+func (e *Held) noteTraffic(l *p2p.Link) {
 	if t := e.thread; t != nil && l.Dev == t.lane.number {
 		e.leaves = true
 	}
@@ -73,7 +73,7 @@ func (e *Engine) noteTraffic(l *p2p.Link) {
 
 // sendQueued is sendShort for messages that the device has not accepted at once. wr is the
 // result of SendOne.
-func (e *Engine) sendQueued(l *p2p.Link, c *Comm, tag int32, buf []byte, kind shortKind, wr *[1]rdma.SendWR) (x *p2p.Xfer, sent bool) {
+func (e *Held) sendQueued(l *p2p.Link, c *Comm, tag int32, buf []byte, kind shortKind, wr *[1]rdma.SendWR) (x *p2p.Xfer, sent bool) {
 	flags := rdma.Flags(0)
 	if kind == sendUrgent {
 		flags = rdma.Solicited
@@ -92,7 +92,7 @@ func (e *Engine) sendQueued(l *p2p.Link, c *Comm, tag int32, buf []byte, kind sh
 }
 
 // queued returns the result of a send whose packets have been posted to a link.
-func (e *Engine) queued(l *p2p.Link) (x *p2p.Xfer, sent bool) {
+func (e *Held) queued(l *p2p.Link) (x *p2p.Xfer, sent bool) {
 	if len(l.Wait) == 0 && l.Err == nil {
 		return nil, true
 	}
@@ -100,7 +100,7 @@ func (e *Engine) queued(l *p2p.Link) (x *p2p.Xfer, sent bool) {
 }
 
 // sendSourced is sendShort for a message that may go from the user's buffer.
-func (e *Engine) sendSourced(l *p2p.Link, c *Comm, tag int32, buf []byte, kind shortKind) (x *p2p.Xfer, sent bool) {
+func (e *Held) sendSourced(l *p2p.Link, c *Comm, tag int32, buf []byte, kind shortKind) (x *p2p.Xfer, sent bool) {
 	wr, x := e.m.SendShort(l, c.Ctx, c.Rank, tag, buf, kind == sendWaits || kind == sendLast)
 	if wr == nil {
 		return nil, false
@@ -119,7 +119,7 @@ func (e *Engine) sendSourced(l *p2p.Link, c *Comm, tag int32, buf []byte, kind s
 
 // adopt creates an operation for a send without one whose packets the device has not all
 // accepted. The last packet that waits on the link completes it.
-func (e *Engine) adopt(l *p2p.Link) *p2p.Xfer {
+func (e *Held) adopt(l *p2p.Link) *p2p.Xfer {
 	x := e.m.Adopt(l)
 	if n := len(l.Wait); n > 0 && l.Err == nil {
 		l.Wait[n-1].ID = x.Handle()
@@ -132,7 +132,7 @@ func (e *Engine) adopt(l *p2p.Link) *p2p.Xfer {
 // startShort is sendShort for messages of the engine itself, which also starts an
 // operation if the message needs one. It does not poll: its caller may be processing the
 // results of a poll.
-func (e *Engine) startShort(l *p2p.Link, c *Comm, tag int32, buf []byte, kind shortKind) (x *p2p.Xfer, sent bool) {
+func (e *Held) startShort(l *p2p.Link, c *Comm, tag int32, buf []byte, kind shortKind) (x *p2p.Xfer, sent bool) {
 	if x, sent = e.sendShort(l, c, tag, buf, kind); sent || x != nil {
 		return x, sent
 	}
@@ -146,9 +146,9 @@ func (e *Engine) startShort(l *p2p.Link, c *Comm, tag int32, buf []byte, kind sh
 }
 
 // Send sends and waits until buf may be reused. op is the name of the MPI call.
-func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p2p.Mode) error {
-	e.lock()
-	l := e.last
+func (r *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p2p.Mode) error {
+	e := r.lock()
+	l := e.links.last
 	if l == nil || l.Rank != dst {
 		l = e.link(dst)
 	}
@@ -167,13 +167,13 @@ func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p
 }
 
 // SendContext is Send that returns early when ctx ends.
-func (e *Engine) SendContext(ctx context.Context, c *Comm, op string, dst int, tag int32, buf []byte, mode p2p.Mode) error {
-	e.lock()
+func (r *Engine) SendContext(ctx context.Context, c *Comm, op string, dst int, tag int32, buf []byte, mode p2p.Mode) error {
+	e := r.lock()
 	return e.finish(ctx, c, op, e.start(c, dst, tag, buf, mode))
 }
 
 // finish waits for a send and frees it. It unlocks.
-func (e *Engine) finish(ctx context.Context, c *Comm, op string, x *p2p.Xfer) error {
+func (e *Held) finish(ctx context.Context, c *Comm, op string, x *p2p.Xfer) error {
 	if ctx == nil {
 		e.waitOne(x, c, op)
 	} else if err := e.waitSlow(ctx, c, op, x); err != nil {
@@ -188,9 +188,9 @@ func (e *Engine) finish(ctx context.Context, c *Comm, op string, x *p2p.Xfer) er
 
 // Isend starts a send. A short one has often completed when the call returns; then the
 // Op is zero.
-func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) Op {
-	e.lock()
-	l := e.last
+func (r *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) Op {
+	e := r.lock()
+	l := e.links.last
 	if l == nil || l.Rank != dst {
 		l = e.link(dst)
 	}
@@ -213,14 +213,14 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 }
 
 // start starts a send that needs an operation.
-func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *p2p.Xfer {
+func (e *Held) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *p2p.Xfer {
 	l := e.link(dst)
 	if err := e.ft.revoked[c.Ctx]; err != nil {
 		x := e.m.New()
 		e.m.Refuse(x, err)
 		return x
 	}
-	if e.driver == nil && l.Rendezvous(len(buf)) {
+	if e.waits.driver == nil && l.Rendezvous(len(buf)) {
 		// If the receiver was first, this poll finds its RTR, and the data is written
 		// inside this call (T1 4.2.2). It takes all completions: the RTRs of several
 		// receives may wait, in another order than the sends.
@@ -231,7 +231,7 @@ func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *
 	x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Mode = l, c.Ctx, c.Rank, tag, buf, mode
 	e.m.Send(x)
 	e.settle()
-	if x.Written() && e.driver == nil {
+	if x.Written() && e.waits.driver == nil {
 		// A device that writes with this processor has finished. Process the
 		// completion and send the FIN now, not in the caller's next call.
 		d := e.lanes[l.Dev]

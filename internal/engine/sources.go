@@ -109,7 +109,7 @@ type SourceStats struct {
 }
 
 // openSources creates the buffer table of a lane, if its device gains from it.
-func (e *Engine) openSources(d *lane) error {
+func (e *Held) openSources(d *lane) error {
 	if !d.attr.LocalKeys || !d.attr.Pins || e.cfg.Frequent == FrequentNever || e.cfg.RegisterCache < 0 {
 		return nil
 	}
@@ -229,8 +229,8 @@ func (r registrar) Source(l *p2p.Link, mem []byte, waits bool) (rdma.MR, bool) {
 
 // reap processes the completion of a send that the device finished when it accepted it.
 // It polls for one completion, so a device that has one need not check its sockets.
-func (e *Engine) reap(l *p2p.Link, x *p2p.Xfer) {
-	if l.Attr.EndCost > 0 || e.driver != nil {
+func (e *Held) reap(l *p2p.Link, x *p2p.Xfer) {
+	if l.Attr.EndCost > 0 || e.waits.driver != nil {
 		return
 	}
 	d := e.lanes[l.Dev]
@@ -241,8 +241,8 @@ func (e *Engine) reap(l *p2p.Link, x *p2p.Xfer) {
 
 // Sources returns the cost estimates for send buffers to a rank, and the counters of all
 // messages over the same device. It returns nil where the table is not used.
-func (e *Engine) Sources(rank int) ([]SourceRow, SourceStats) {
-	e.lock()
+func (r *Engine) Sources(rank int) ([]SourceRow, SourceStats) {
+	e := r.lock()
 	defer e.unlock()
 	d := e.lanes[e.link(rank).Dev]
 	if d.sources == nil {
@@ -250,7 +250,7 @@ func (e *Engine) Sources(rank int) ([]SourceRow, SourceStats) {
 	}
 	s := d.sources.stats
 	s.Table = d.sources.uses.Stats()
-	for _, l := range e.links {
+	for _, l := range e.links.byRank {
 		if e.lanes[l.Dev] == d {
 			s.Ring += l.Stats.RingDirect
 		}

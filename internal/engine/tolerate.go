@@ -73,13 +73,13 @@ type tolerance struct {
 }
 
 // Tolerates reports whether the job survives failures.
-func (e *Engine) Tolerates() bool { return e.cfg.Tolerate }
+func (r *Engine) Tolerates() bool { return r.held.cfg.Tolerate }
 
 // RegisterMember registers a new communicator of a tolerant job. pt is its context of
 // messages that are not of collectives, peers the ranks that they go to. local means that
 // all its ranks are on this host.
-func (e *Engine) RegisterMember(c Comm, pt uint32, peers *rankset.List, local bool) {
-	e.lock()
+func (r *Engine) RegisterMember(c Comm, pt uint32, peers *rankset.List, local bool) {
+	e := r.lock()
 	defer e.unlock()
 	if m := e.ft.members[c.Ctx]; m != nil {
 		m.comm.Name = c.Name
@@ -106,7 +106,7 @@ func (e *Engine) RegisterMember(c Comm, pt uint32, peers *rankset.List, local bo
 }
 
 // rankDied ends what involves a failed rank.
-func (e *Engine) rankDied(err *PeerDeadError) {
+func (e *Held) rankDied(err *PeerDeadError) {
 	if e.ft.dead[err.Rank] != nil || err.Rank == e.rank {
 		return
 	}
@@ -115,7 +115,7 @@ func (e *Engine) rankDied(err *PeerDeadError) {
 	}
 	e.ft.dead[err.Rank] = err
 	e.ft.order = append(e.ft.order, err)
-	if l := e.links[err.Rank]; l != nil {
+	if l := e.links.byRank[err.Rank]; l != nil {
 		e.m.FailLink(l, err)
 		if d := e.lanes[l.Dev]; d.caps.Abandon != nil && l.Open {
 			d.caps.Abandon(l.Peer)
@@ -129,7 +129,7 @@ func (e *Engine) rankDied(err *PeerDeadError) {
 }
 
 // memberDied ends what involves a failed rank of a communicator, if it is one.
-func (e *Engine) memberDied(m *member, err *PeerDeadError) {
+func (e *Held) memberDied(m *member, err *PeerDeadError) {
 	r := m.comm.indexOf(err.Rank)
 	if r < 0 || slices.Contains(m.failed, r) {
 		return
@@ -152,7 +152,7 @@ func (e *Engine) memberDied(m *member, err *PeerDeadError) {
 
 // dropWindow ends the waits of a window for messages of ranks that are alive: they have
 // left the window because of the failure. Its communicator has no other messages.
-func (e *Engine) dropWindow(m *member) {
+func (e *Held) dropWindow(m *member) {
 	e.m.Drop(m.pt, e.ft.dead[m.comm.Ranks.At(m.failed[0])])
 }
 
@@ -168,18 +168,18 @@ func (c *Comm) indexOf(world int) int {
 }
 
 // giveUp ends the collectives of a communicator, and waits in shared memory for windows.
-func (e *Engine) giveUp(m *member, err error) {
+func (e *Held) giveUp(m *member, err error) {
 	m.alarm.Store(true)
-	e.noteBroken(m.pt, &BrokenError{Err: err})
-	e.noteBroken(m.comm.Ctx, &BrokenError{Err: err})
-	if c := e.comms[m.comm.Ctx]; c != nil {
+	e.colls.fail(m.pt, &BrokenError{Err: err})
+	e.colls.fail(m.comm.Ctx, &BrokenError{Err: err})
+	if c := e.colls.comms[m.comm.Ctx]; c != nil {
 		c.Past.Encode(err) // for ranks in the shared segment
 	}
 	e.endCollectives(m.comm.Ctx)
 }
 
 // unacknowledged returns the error of a receive from any source, or nil.
-func (e *Engine) unacknowledged(pt uint32) error {
+func (e *Held) unacknowledged(pt uint32) error {
 	m := e.ft.members[pt+1]
 	if m == nil || m.acked == len(m.failed) {
 		return nil
@@ -188,7 +188,7 @@ func (e *Engine) unacknowledged(pt uint32) error {
 }
 
 // lostSource returns why a probe cannot find a message any more, or nil.
-func (e *Engine) lostSource(pt uint32, src int32) error {
+func (e *Held) lostSource(pt uint32, src int32) error {
 	if e.ft.dead == nil && e.ft.revoked == nil {
 		return nil
 	}
@@ -208,8 +208,8 @@ func (e *Engine) lostSource(pt uint32, src int32) error {
 
 // MemberFailed returns the failed ranks of a communicator, in the order in which this rank
 // learned of them, and how many of them are acknowledged. With acknowledge all of them are.
-func (e *Engine) MemberFailed(ctx uint32, acknowledge bool) (failed []int, acked int) {
-	e.lock()
+func (r *Engine) MemberFailed(ctx uint32, acknowledge bool) (failed []int, acked int) {
+	e := r.lock()
 	defer e.unlock()
 	e.checkDeaths()
 	m := e.ft.members[ctx]
@@ -223,8 +223,8 @@ func (e *Engine) MemberFailed(ctx uint32, acknowledge bool) (failed []int, acked
 }
 
 // Revoked returns the error of a revoked communicator, or nil.
-func (e *Engine) Revoked(ctx uint32) error {
-	e.lock()
+func (r *Engine) Revoked(ctx uint32) error {
+	e := r.lock()
 	defer e.unlock()
 	if m := e.ft.members[ctx]; m != nil && m.revoked != nil {
 		return m.revoked
@@ -233,8 +233,8 @@ func (e *Engine) Revoked(ctx uint32) error {
 }
 
 // Revoke ends all operations of a communicator on all its ranks, except agreements.
-func (e *Engine) Revoke(ctx uint32) {
-	e.lock()
+func (r *Engine) Revoke(ctx uint32) {
+	e := r.lock()
 	defer e.unlock()
 	if m := e.ft.members[ctx]; m != nil && e.failed == nil {
 		e.revoke(m, &RevokedError{int(m.comm.Rank)})
@@ -243,7 +243,7 @@ func (e *Engine) Revoke(ctx uint32) {
 }
 
 // revoke revokes a communicator on this rank and informs others.
-func (e *Engine) revoke(m *member, err *RevokedError) {
+func (e *Held) revoke(m *member, err *RevokedError) {
 	if m.revoked != nil {
 		return
 	}
@@ -263,7 +263,7 @@ func (e *Engine) revoke(m *member, err *RevokedError) {
 // forwardRevoke informs the ranks at distances of powers of two, so that it takes few steps,
 // and the next one alive, so that every rank alive is informed: after each failure a rank
 // informs the one that is next then.
-func (e *Engine) forwardRevoke(m *member) {
+func (e *Held) forwardRevoke(m *member) {
 	n, me := m.comm.Size, int(m.comm.Rank)
 	inform := func(r int) {
 		note := []byte{byte(m.revoked.By), byte(m.revoked.By >> 8), byte(m.revoked.By >> 16), byte(m.revoked.By >> 24)}
@@ -284,7 +284,7 @@ func (e *Engine) forwardRevoke(m *member) {
 }
 
 // memberNote handles a note of an agreement, a revocation or a release.
-func (e *Engine) memberNote(n p2p.Note) {
+func (e *Held) memberNote(n p2p.Note) {
 	if !e.cfg.Tolerate {
 		return
 	}

@@ -1,6 +1,6 @@
 package engine
 
-// Waiting. The lock is held except while the goroutine yields, sleeps or parks.
+// Waiting. It releases the lock while the goroutine yields, sleeps or parks.
 
 import (
 	"context"
@@ -27,12 +27,11 @@ const (
 // calls pay nothing for context support.
 var NoContext context.Context
 
-// waitOne waits for one operation. The lock is held on entry and on return. This is
-// the fast path of a blocking call: the first polls happen here, without the
-// bookkeeping for several goroutines.
-func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
+// waitOne waits for one operation. This is the fast path of a blocking call: the first
+// polls happen here, without the bookkeeping for several goroutines.
+func (e *Held) waitOne(x *p2p.Xfer, c *Comm, op string) {
 	e.calls++
-	if e.driver == nil && len(e.connecting) == 0 {
+	if e.waits.driver == nil && len(e.links.connecting) == 0 {
 		if x.Done() {
 			return
 		}
@@ -67,7 +66,7 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 					}
 				}
 			}
-			if n > 0 || len(e.blocked) > 0 || len(d.rings) > 0 {
+			if n > 0 || len(e.links.blocked) > 0 || len(d.rings) > 0 {
 				if e.work(d, n) > 0 {
 					i = e.spin
 				}
@@ -84,18 +83,18 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 }
 
 // waitSlow is waitOne after spinning failed, or with a context.
-func (e *Engine) waitSlow(ctx context.Context, c *Comm, op string, x *p2p.Xfer) error {
-	w := e.getWaiter()
+func (e *Held) waitSlow(ctx context.Context, c *Comm, op string, x *p2p.Xfer) error {
+	w := e.waits.get()
 	w.One[0] = x
 	err := e.wait(ctx, c, op, w, w.One[:], 1)
 	w.One[0] = nil
-	e.putWaiter(w)
+	e.waits.put(w)
 	return err
 }
 
 // wait waits until need of the operations have completed, counting those that are
-// complete on entry, or the context ends. The lock is held on entry and on return.
-func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs []*p2p.Xfer, need int) error {
+// complete on entry, or the context ends.
+func (e *Held) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs []*p2p.Xfer, need int) error {
 	w.Pending = need
 	for _, x := range xs {
 		if x == nil {
@@ -107,7 +106,7 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 			x.Owner = w
 		}
 	}
-	if ctx != nil && ctx.Done() != nil && e.driver == nil {
+	if ctx != nil && ctx.Done() != nil && e.waits.driver == nil {
 		e.poll() // even with a context that has ended, take messages that have arrived
 	}
 	e.await(ctx, &awaited{w: w, c: c, op: op, xs: xs})
@@ -136,7 +135,7 @@ type awaited struct {
 }
 
 // over reports whether the wait is over, apart from its context.
-func (a *awaited) over(e *Engine) bool {
+func (a *awaited) over(e *Held) bool {
 	if a.probe {
 		return e.failed != nil || e.m.Look(a.c.Ctx, a.src, a.tag) != nil || e.lostSource(a.c.Ctx, a.src) != nil
 	}
@@ -144,13 +143,13 @@ func (a *awaited) over(e *Engine) bool {
 }
 
 // await waits until it is over or the context ends.
-func (e *Engine) await(ctx context.Context, a *awaited) {
+func (e *Held) await(ctx context.Context, a *awaited) {
 	if ctx != nil {
 		a.done = ctx.Done()
 	}
 	if a.done != nil {
-		if len(e.connecting) > 0 {
-			e.openTimer.Reset(0) // the end of the context does not interrupt openNext
+		if len(e.links.connecting) > 0 {
+			e.links.timer.Reset(0) // the end of the context does not interrupt openNext
 		}
 		stop := context.AfterFunc(ctx, e.home.cq.Wake)
 		e.board.WaitingBounded(e.rank, 1)
@@ -161,9 +160,9 @@ func (e *Engine) await(ctx context.Context, a *awaited) {
 	}
 	for !a.over(e) && !ended(a.done) {
 		switch {
-		case len(e.connecting) > 0 && a.done == nil:
+		case len(e.links.connecting) > 0 && a.done == nil:
 			e.openNext()
-		case e.driver == nil:
+		case e.waits.driver == nil:
 			e.drive(a)
 		default:
 			e.sleep(a)
@@ -175,9 +174,9 @@ func (e *Engine) await(ctx context.Context, a *awaited) {
 // handOver wakes a sleeper to drive, if there is no driver. Every goroutine that leaves
 // a wait calls it, not only the driver: the sleeper that the driver woke may have
 // been complete already and must then wake the next one.
-func (e *Engine) handOver() {
-	if e.driver == nil && e.sleepers != nil {
-		e.signal(e.sleepers)
+func (e *Held) handOver() {
+	if e.waits.driver == nil && e.waits.sleepers != nil {
+		e.signal(e.waits.sleepers)
 	}
 }
 
@@ -201,38 +200,21 @@ func ended(done <-chan struct{}) bool {
 
 // sleep waits until the driver has completed our operations or hands over to us. A probe
 // also wakes up for any message.
-func (e *Engine) sleep(a *awaited) {
+func (e *Held) sleep(a *awaited) {
 	w := a.w
-	if a.probe {
-		w.Pending = probing
-		e.probers++
-	}
-	w.Next = e.sleepers
-	e.sleepers = w
+	e.waits.addSleeper(w, a.probe)
 	e.mu.unlock()
 	select {
 	case <-w.Ready:
 	case <-a.done:
 	}
-	e.lock()
-	for at := &e.sleepers; *at != nil; at = &(*at).Next {
-		if *at == w {
-			*at = w.Next
-			break
-		}
-	}
-	w.Next = nil
-	if a.probe {
-		e.probers--
-	}
+	e.mu.lock()
+	e.waits.removeSleeper(w, a.probe)
 }
 
-// probing is the Pending of a sleeper that waits for any message.
-const probing = -1
-
 // wakeProbers wakes all sleepers that wait for any message.
-func (e *Engine) wakeProbers() {
-	for w := e.sleepers; w != nil; w = w.Next {
+func (e *Held) wakeProbers() {
+	for w := e.waits.sleepers; w != nil; w = w.Next {
 		if w.Pending == probing {
 			e.signal(w)
 		}
@@ -242,8 +224,8 @@ func (e *Engine) wakeProbers() {
 // drive polls on behalf of all waiters until our own wait is over: first with the lock
 // held, then yielding between polls, then parked in the device. It returns early if links
 // wait to be connected: that must not hold up other goroutines.
-func (e *Engine) drive(a *awaited) {
-	e.driver, e.driven = a.w, true
+func (e *Held) drive(a *awaited) {
+	e.waits.driver, e.waits.driven = a.w, true
 	if e.thread != nil {
 		e.enter()
 	}
@@ -254,10 +236,10 @@ func (e *Engine) drive(a *awaited) {
 	for !a.over(e) {
 		found := e.pollWaiting() > 0
 		if late && found {
-			e.waited.late++
+			e.waits.stats.late++
 		}
 		late = false
-		if a.over(e) || ended(a.done) || len(e.connecting) > 0 && a.done == nil {
+		if a.over(e) || ended(a.done) || len(e.links.connecting) > 0 && a.done == nil {
 			break
 		}
 		if !found && s.idle >= s.spin && e.piecesMoved() {
@@ -288,21 +270,21 @@ func (e *Engine) drive(a *awaited) {
 		e.board.Running(e.rank)
 	}
 	e.endWait(&s)
-	e.driver, e.driven = nil, false
+	e.waits.driver, e.waits.driven = nil, false
 }
 
 // park waits in the device for the next event, and reports whether none came before the
 // timeout. It releases the lock meanwhile.
-func (e *Engine) park() (late bool) {
+func (e *Held) park() (late bool) {
 	for _, d := range e.lanes {
 		if d.regs != nil {
 			d.regs.Age() // release memory that was sent once and is not sent again
 		}
 	}
 	timeout := parkIdle
-	if len(e.blocked) > 0 {
+	if len(e.links.blocked) > 0 {
 		timeout = parkBlocked
-		e.waited.blocked++
+		e.waits.stats.blocked++
 	}
 	if len(e.lanes) > 1 {
 		if timeout = e.armLanes(timeout); timeout == 0 {
@@ -310,12 +292,12 @@ func (e *Engine) park() (late bool) {
 			// end may need this core to accept.
 			e.mu.unlock()
 			e.yieldCore(0)
-			e.lock()
+			e.mu.lock()
 			return false
 		}
 	}
-	e.parked = true
-	e.waited.parks++
+	e.waits.parked = true
+	e.waits.stats.parks++
 	began := e.clock()
 	if e.watcher != nil {
 		e.watcher.Asleep(true)
@@ -323,8 +305,8 @@ func (e *Engine) park() (late bool) {
 	e.alarmOff()
 	e.mu.unlock()
 	_ = e.home.cq.Wait(timeout)
-	e.lock()
-	e.parked = false
+	e.mu.lock()
+	e.waits.parked = false
 	if e.watcher != nil {
 		e.watcher.Asleep(false)
 	}
@@ -333,7 +315,7 @@ func (e *Engine) park() (late bool) {
 }
 
 // describe returns the wait state for the board: that of the first unfinished operation.
-func (a *awaited) describe(e *Engine) pmi.WaitState {
+func (a *awaited) describe(e *Held) pmi.WaitState {
 	s := e.describeProbe(a.c, a.op, pmi.PeerNone, pmi.TagNone)
 	if a.probe {
 		s.Peer, s.Tag = a.worldPeer, a.tag
@@ -343,8 +325,10 @@ func (a *awaited) describe(e *Engine) pmi.WaitState {
 		if x == nil || x.Done() {
 			continue
 		}
-		if part := e.partAwaited(x); part != nil {
-			x = part
+		if co := e.colls.of(x); co != nil {
+			if part := co.partAwaited(); part != nil {
+				x = part
+			}
 		}
 		s.Sending, s.Tag, s.Context = x.Send, x.Tag, x.Ctx
 		if ofLibrary(x.Ctx) {
@@ -364,7 +348,7 @@ func (a *awaited) describe(e *Engine) pmi.WaitState {
 
 // unreceived returns a message that a receive of this source and tag would get if it had
 // another source or tag: the usual cause of a wait that does not end.
-func (e *Engine) unreceived(ctx uint32, src, tag int32) pmi.Unreceived {
+func (e *Held) unreceived(ctx uint32, src, tag int32) pmi.Unreceived {
 	if g := e.m.Near(ctx, src, tag); g != nil && g.Link != nil {
 		return pmi.MakeUnreceived(g.Link.Rank, g.Tag)
 	}
@@ -376,25 +360,7 @@ func (e *Engine) unreceived(ctx uint32, src, tag int32) pmi.Unreceived {
 // contexts in pairs, of which the second is for these.
 func ofLibrary(ctx uint32) bool { return ctx&1 != 0 }
 
-func (e *Engine) getWaiter() *p2p.Waiter {
-	w := e.waiters
-	if w == nil {
-		return &p2p.Waiter{Ready: make(chan struct{}, 1)}
-	}
-	e.waiters, w.Next = w.Next, nil
-	return w
-}
-
-func (e *Engine) putWaiter(w *p2p.Waiter) {
-	select {
-	case <-w.Ready: // drop a late signal
-	default:
-	}
-	w.Pending = 0
-	w.Next, e.waiters = e.waiters, w
-}
-
 // describeProbe returns the wait state of a call that waits for a rank and a tag.
-func (e *Engine) describeProbe(c *Comm, op string, peer, tag int32) pmi.WaitState {
+func (e *Held) describeProbe(c *Comm, op string, peer, tag int32) pmi.WaitState {
 	return pmi.WaitState{Op: op, Comm: c.Name.String(), Context: c.Ctx, Peer: peer, Tag: tag}
 }

@@ -17,7 +17,7 @@ func waitEarly(_ int, c *Config) {
 
 func TestPollsBeforeParking(t *testing.T) {
 	testWorld(t, 1, []int{0}, nil, func(t *testing.T, w *world) {
-		lanes := w.ranks[0].cfg.Lanes
+		lanes := w.ranks[0].held.cfg.Lanes
 		for _, v := range []struct {
 			early, shared      bool
 			setSpin, setYields int
@@ -49,8 +49,8 @@ func TestParkedAtOnce(t *testing.T) {
 		if err := mustEnd(t, "the receive", ended); err != nil {
 			t.Fatal(err)
 		}
-		w.locked(0, func(e *Engine) {
-			if s := e.waited; s.times != 1 || s.total != parkIdle/2 || s.yields != 0 || s.parks == 0 {
+		w.locked(0, func(e *Held) {
+			if s := e.waits.stats; s.times != 1 || s.total != parkIdle/2 || s.yields != 0 || s.parks == 0 {
 				t.Errorf("after one receive: %+v", s)
 			}
 		})
@@ -62,7 +62,7 @@ func TestParkedAtOnce(t *testing.T) {
 func TestMessageToItselfEndsPark(t *testing.T) {
 	testWorld(t, 2, []int{0, 1}, waitEarly, func(t *testing.T, w *world) {
 		e, c := w.ranks[0], &w.comms[0]
-		if !e.lanes[1].alone {
+		if !e.held.lanes[1].alone {
 			t.Fatal("the second lane must be one to the rank itself")
 		}
 		began := time.Now()
@@ -76,7 +76,7 @@ func TestMessageToItselfEndsPark(t *testing.T) {
 		}
 		for i := range 2 * silentEvery {
 			op := e.Isend(c, 0, 0, []byte("x"), p2p.Synchronous)
-			w.locked(0, func(e *Engine) { e.lanes[1].silence = silentAfter + uint32(i) })
+			w.locked(0, func(e *Held) { e.lanes[1].silence = silentAfter + uint32(i) })
 			if _, err := e.Recv(c, "Recv", Anyone, -1, 0, make([]byte, 1)); err != nil {
 				t.Fatal(err)
 			}

@@ -4,53 +4,93 @@ package engine
 // PollOnce between reads, so that messages progress, dead ranks are detected, and
 // other threads get the core.
 
-import "github.com/muster-mpi/muster/internal/pmi"
+import (
+	"time"
+
+	"github.com/muster-mpi/muster/internal/pmi"
+)
 
 // ShowWaiting records on the board that the rank sleeps between calls of PollOnce.
 // The peer is unknown: any rank may change the word.
-func (e *Engine) ShowWaiting(c *Comm, op string) {
-	e.lock()
+func (r *Engine) ShowWaiting(c *Comm, op string) {
+	e := r.lock()
 	defer e.unlock()
 	e.board.Waiting(e.rank, e.describeProbe(c, op, pmi.PeerNone, pmi.TagNone))
 }
 
 // ShowRunning records on the board that the wait is over.
-func (e *Engine) ShowRunning() {
-	e.lock()
+func (r *Engine) ShowRunning() {
+	e := r.lock()
 	defer e.unlock()
 	e.board.Running(e.rank)
+}
+
+// pollUntil polls until done, for as long as a wait spins and yields. It returns false if the
+// caller should sleep then.
+func (e *Held) pollUntil(done func() bool) bool {
+	s := e.newStrategy()
+	defer e.endWait(&s)
+	for !done() {
+		found := e.pollIfIdle()
+		step := s.next(found, e.mu.wanted.Load() != 0)
+		if step == stepPark {
+			return done()
+		}
+		e.pause(&s, step)
+	}
+	return true
+}
+
+// pollFor polls until done, at most for a time. It returns false if the time is over.
+func (e *Held) pollFor(limit time.Duration, done func() bool) bool {
+	s := e.newStrategy()
+	defer e.endWait(&s)
+	for end := e.clock() + limit; !done(); {
+		if e.clock() > end {
+			return false
+		}
+		found := e.pollIfIdle()
+		e.pause(&s, s.next(found, e.mu.wanted.Load() != 0))
+	}
+	return true
+}
+
+// pollIfIdle polls unless another goroutine drives, connects links, and reports whether the
+// poll had a result.
+func (e *Held) pollIfIdle() (found bool) {
+	found = e.waits.driver == nil && e.poll() > 0
+	if len(e.links.connecting) > 0 {
+		e.openAll()
+	}
+	return found
 }
 
 // PollOnce polls the devices, once or while something comes. n counts the calls of one
 // wait. After Spin calls, PollOnce also yields the core; after Spin and Yield calls, idle
 // is true and the caller should sleep until a message wakes it. The error reports why the
 // rank can no longer communicate, or why the collectives of the context ctx have failed.
-func (e *Engine) PollOnce(n int, ctx uint32) (idle bool, err error) {
-	e.lock()
+func (r *Engine) PollOnce(n int, ctx uint32) (idle bool, err error) {
+	e := r.lock()
 	defer e.unlock()
 	e.calls++
 	s := strategy{spin: e.spin, yields: e.yields, first: n, idle: n}
 	step := stepPoll
 	for range drainPolls {
-		found := e.driver == nil && e.poll() > 0
+		found := e.waits.driver == nil && e.poll() > 0
 		if step = s.next(found, e.mu.wanted.Load() != 0); !found || step != stepPoll {
 			break
 		}
 	}
-	if len(e.connecting) > 0 {
+	if len(e.links.connecting) > 0 {
 		e.openAll()
 	}
-	err = e.failed
-	if err == nil && e.broken != nil {
-		err = e.brokenError(ctx)
-	}
-	if err != nil {
+	if err = e.errIn(ctx); err != nil {
 		return false, err
 	}
 	e.pause(&s, step)
 	e.endWait(&s) // the caller may not come back
 	if s.long != 0 && n > e.spin {
-		e.waited.times-- // the wait was counted when it yielded for the first time
+		e.waits.stats.times-- // the wait was counted when it yielded for the first time
 	}
 	return step == stepPark, nil
 }

@@ -64,10 +64,10 @@ func (cfg *Config) polls() (spin, yields int) {
 }
 
 // newStrategy returns the strategy of a wait that begins now.
-func (e *Engine) newStrategy() strategy {
-	s := strategy{spin: e.spin, yields: e.yields}
-	if e.Oversubscribed() {
-		s.first = e.spin
+func (c *setup) newStrategy() strategy {
+	s := strategy{spin: c.spin, yields: c.yields}
+	if c.cfg.Oversubscribed {
+		s.first = c.spin
 	}
 	return s
 }
@@ -102,21 +102,21 @@ func (s *strategy) moved() { s.idle = s.first }
 const deathsEvery = 64
 
 // pause executes a step. Callers that can park do so themselves; for others stepPark is
-// stepYield. The lock is held on entry and on return.
-func (e *Engine) pause(s *strategy, step waitStep) {
+// stepYield.
+func (e *Held) pause(s *strategy, step waitStep) {
 	switch step {
 	case stepPoll:
 	case stepUnlock:
 		e.mu.handOver()
-		e.lock()
+		e.mu.lock()
 	default:
 		e.waitsLong(s)
-		e.waited.yields++
+		e.waits.stats.yields++
 		e.mu.unlock()
 		e.yieldCore(s.idle)
-		e.lock()
+		e.mu.lock()
 		now := e.clock()
-		e.waited.gap(now - s.polled)
+		e.waits.stats.gap(now - s.polled)
 		s.polled = now
 		if s.idle&(deathsEvery-1) == 0 {
 			e.checkDeaths()
@@ -125,37 +125,37 @@ func (e *Engine) pause(s *strategy, step waitStep) {
 }
 
 // waitsLong records when a wait yields or parks for the first time.
-func (e *Engine) waitsLong(s *strategy) {
+func (e *Held) waitsLong(s *strategy) {
 	if s.long == 0 {
 		s.long = e.clock()
 		s.polled = s.long
-		e.waited.begun++
-		e.waited.begins += s.long
+		e.waits.stats.begun++
+		e.waits.stats.begins += s.long
 	}
 }
 
 // endWait counts a wait that has yielded or parked. Every wait that calls pause or waitsLong
 // ends with it.
-func (e *Engine) endWait(s *strategy) {
+func (e *Held) endWait(s *strategy) {
 	if s.long != 0 {
-		e.waited.total += e.clock() - s.long
-		e.waited.times++
-		e.waited.begun--
-		e.waited.begins -= s.long
+		e.waits.stats.total += e.clock() - s.long
+		e.waits.stats.times++
+		e.waits.stats.begun--
+		e.waits.stats.begins -= s.long
 	}
 }
 
 // clock returns the time since the rank has started, which is not 0.
-func (e *Engine) clock() time.Duration { return time.Since(e.began) + 1 }
+func (s *setup) clock() time.Duration { return time.Since(s.began) + 1 }
 
 // yieldCore yields the core: to threads of other ranks by sched_yield, and to
 // goroutines of this process by the Go scheduler. sched_yield is many times less
 // expensive, so runtime.Gosched is called only now and then.
-func (e *Engine) yieldCore(n int) {
-	if e.cfg.InProcess || n&15 == 0 {
+func (s *setup) yieldCore(n int) {
+	if s.cfg.InProcess || n&15 == 0 {
 		runtime.Gosched()
 	}
-	if !e.cfg.InProcess {
+	if !s.cfg.InProcess {
 		yieldThread()
 	}
 }

@@ -23,7 +23,7 @@ func TestStrategySteps(t *testing.T) {
 		{"also while something comes", true, "fWWf-", "puupy"},
 		{"also instead of sleep", false, "-----sw", "pppyysu"},
 	} {
-		e := &Engine{spin: 3, yields: 2, cfg: Config{Oversubscribed: c.shared}}
+		e := &setup{spin: 3, yields: 2, cfg: Config{Oversubscribed: c.shared}}
 		s := e.newStrategy()
 		var got []byte
 		for _, p := range c.polls {
@@ -38,7 +38,7 @@ func TestStrategySteps(t *testing.T) {
 // A wait yields after drainPolls polls with a result, where ranks share cores.
 func TestStrategyBoundsDrain(t *testing.T) {
 	for _, shared := range []bool{false, true} {
-		e := &Engine{spin: 3, yields: 2, cfg: Config{Oversubscribed: shared}}
+		e := &setup{spin: 3, yields: 2, cfg: Config{Oversubscribed: shared}}
 		s := e.newStrategy()
 		yields := 0
 		for range 10 * drainPolls {
@@ -57,7 +57,7 @@ func TestStrategyBoundsDrain(t *testing.T) {
 func TestWaitCounters(t *testing.T) {
 	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
 		stats := func() (s waitStats) {
-			w.locked(0, func(e *Engine) { s = e.waited })
+			w.locked(0, func(e *Held) { s = e.waits.stats })
 			return s
 		}
 		ended := w.recv(0, 1, 0, make([]byte, 1))
@@ -88,7 +88,7 @@ func TestWaitCounters(t *testing.T) {
 		w.cqs[0][0].deaf = false
 
 		w.connect(0, 1)
-		for len(w.ranks[0].blocked) == 0 {
+		for len(w.ranks[0].held.links.blocked) == 0 {
 			w.ranks[0].Isend(&w.comms[0], 1, 5, make([]byte, 8), 0)
 		}
 		ended = w.recv(0, 1, 0, make([]byte, 1))
@@ -117,10 +117,9 @@ func TestWaitGaps(t *testing.T) {
 // Flushes of several goroutines end when nothing is pending at their rank.
 func TestFlushedByRank(t *testing.T) {
 	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
-		e := w.ranks[0]
-		win := &Window{e: e}
+		win := &heldWindow{e: &w.ranks[0].held}
 		var ranks []int
-		w.locked(0, func(e *Engine) {
+		w.locked(0, func(e *Held) {
 			for _, rank := range []int{1, 0, 1} {
 				win.flushes = append(win.flushes, windowFlush{rank, e.m.New()})
 			}

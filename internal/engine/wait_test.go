@@ -20,12 +20,12 @@ func TestRecvParks(t *testing.T) {
 		began := time.Now()
 		ended := w.recv(0, 1, 7, buf[:])
 		mustWait(t, "the receive", ended)
-		w.locked(0, func(e *Engine) {
-			if e.driver == nil || !e.parked {
-				t.Errorf("driver %v, parked %v", e.driver != nil, e.parked)
+		w.locked(0, func(e *Held) {
+			if e.waits.driver == nil || !e.waits.parked {
+				t.Errorf("driver %v, parked %v", e.waits.driver != nil, e.waits.parked)
 			}
 		})
-		board := w.ranks[0].board
+		board := w.ranks[0].held.board
 		row := board.Row(0)
 		if row.State != pmi.RowWaiting || row.Wait.Op != "Recv" || row.Wait.Peer != 1 || row.Wait.Tag != 7 || row.Wait.Sending {
 			t.Errorf("the board shows %+v", row)
@@ -40,8 +40,8 @@ func TestRecvParks(t *testing.T) {
 		if state := board.Row(0).State; state != pmi.RowRunning {
 			t.Errorf("after the receive the board shows %v", state)
 		}
-		w.locked(0, func(e *Engine) {
-			if e.driver != nil || e.parked {
+		w.locked(0, func(e *Held) {
+			if e.waits.driver != nil || e.waits.parked {
 				t.Error("there is still a driver")
 			}
 		})
@@ -61,9 +61,9 @@ func TestOneDriver(t *testing.T) {
 			}
 			for i, tag := range order {
 				left := len(order) - i
-				w.locked(0, func(e *Engine) {
-					if e.driver == nil || e.countSleepers() != left-1 {
-						t.Errorf("order %v: %d receives wait: driver %v, %d sleepers", order, left, e.driver != nil, e.countSleepers())
+				w.locked(0, func(e *Held) {
+					if e.waits.driver == nil || e.countSleepers() != left-1 {
+						t.Errorf("order %v: %d receives wait: driver %v, %d sleepers", order, left, e.waits.driver != nil, e.countSleepers())
 					}
 				})
 				w.send(1, 0, tag, "x")
@@ -71,9 +71,9 @@ func TestOneDriver(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			w.locked(0, func(e *Engine) {
-				if e.driver != nil || e.sleepers != nil {
-					t.Errorf("order %v: driver %v, %d sleepers after the last receive", order, e.driver != nil, e.countSleepers())
+			w.locked(0, func(e *Held) {
+				if e.waits.driver != nil || e.waits.sleepers != nil {
+					t.Errorf("order %v: driver %v, %d sleepers after the last receive", order, e.waits.driver != nil, e.countSleepers())
 				}
 			})
 		})
@@ -198,7 +198,7 @@ func TestParkTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 		var ops []Op
-		for len(w.ranks[0].blocked) == 0 && len(ops) < 1000 {
+		for len(w.ranks[0].held.links.blocked) == 0 && len(ops) < 1000 {
 			if op := w.ranks[0].Isend(&w.comms[0], 1, 5, make([]byte, 8), p2p.Standard); op.Active() {
 				ops = append(ops, op)
 			}
@@ -223,7 +223,7 @@ func TestDeathEndsWait(t *testing.T) {
 		synctest.Wait()
 		sleeper := w.recv(0, 1, 1, make([]byte, 1))
 		synctest.Wait()
-		w.ranks[0].board.MarkDead(pmi.Death{Rank: 2, Host: "host", Status: "killed"})
+		w.ranks[0].held.board.MarkDead(pmi.Death{Rank: 2, Host: "host", Status: "killed"})
 		pass(parkIdle)
 		for _, ended := range []<-chan error{driver, sleeper} {
 			var dead *PeerDeadError
@@ -285,7 +285,7 @@ func TestProbeContext(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		if row := w.ranks[0].board.Row(0); row.State != pmi.RowWaiting || row.Wait.Op != "Probe" || row.Wait.Peer != 1 || row.Wait.Tag != 3 {
+		if row := w.ranks[0].held.board.Row(0); row.State != pmi.RowWaiting || row.Wait.Op != "Probe" || row.Wait.Peer != 1 || row.Wait.Tag != 3 {
 			t.Errorf("the board shows %+v", row)
 		}
 		for i, ch := range ended {
@@ -302,16 +302,16 @@ func TestProbeContext(t *testing.T) {
 func TestPollOnce(t *testing.T) {
 	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
 		e := w.ranks[0]
-		for n, want := range map[int]bool{0: false, e.spin: false, e.spin + e.yields - 1: false, e.spin + e.yields: true} {
+		for n, want := range map[int]bool{0: false, e.held.spin: false, e.held.spin + e.held.yields - 1: false, e.held.spin + e.held.yields: true} {
 			if idle, err := e.PollOnce(n, 0); idle != want || err != nil {
 				t.Errorf("call %d: idle %v, %v; want %v", n, idle, err, want)
 			}
 		}
 		var waited, later time.Duration
 		var times uint64
-		w.locked(0, func(e *Engine) { waited = e.waited.until(e.clock()) })
+		w.locked(0, func(e *Held) { waited = e.waits.stats.until(e.clock()) })
 		pass(time.Second)
-		w.locked(0, func(e *Engine) { later, times = e.waited.until(e.clock()), e.waited.times })
+		w.locked(0, func(e *Held) { later, times = e.waits.stats.until(e.clock()), e.waits.stats.times })
 		if later != waited || times != 1 {
 			t.Errorf("outside of calls the time of waiting goes from %v to %v, of %d waits; want no change, of one wait", waited, later, times)
 		}

@@ -21,8 +21,8 @@ type Watcher interface {
 }
 
 // Watch sets the watcher.
-func (e *Engine) Watch(w Watcher) {
-	e.lock()
+func (r *Engine) Watch(w Watcher) {
+	e := r.lock()
 	defer e.unlock()
 	e.watcher = w
 	e.m.Watch(w.Message)
@@ -30,11 +30,11 @@ func (e *Engine) Watch(w Watcher) {
 
 // WatchEnd makes the engine call by, with the lock held, when an operation completes, unless it
 // has completed. Messages of one packet are not reported (p2p.Machine.WatchEnd).
-func (e *Engine) WatchEnd(o Op, by p2p.EndWatcher) {
+func (r *Engine) WatchEnd(o Op, by p2p.EndWatcher) {
 	if !o.Active() {
 		return
 	}
-	e.lock()
+	e := r.lock()
 	defer e.unlock()
 	if !o.stale() {
 		e.m.WatchEnd(o.x, by)
@@ -42,8 +42,8 @@ func (e *Engine) WatchEnd(o Op, by p2p.EndWatcher) {
 }
 
 // Retransmitted returns how many packets the devices have sent again.
-func (e *Engine) Retransmitted() (n uint64) {
-	e.lock()
+func (r *Engine) Retransmitted() (n uint64) {
+	e := r.lock()
 	defer e.unlock()
 	for _, d := range e.lanes {
 		if d.caps.Count != nil {

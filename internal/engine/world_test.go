@@ -89,12 +89,12 @@ func newWorld(t *testing.T, size int, nodes []int, configure func(rank int, c *C
 // expects a peer's index on the node, or its rank, as the handle.
 func (w *world) resolve(nodes []int) {
 	for r, e := range w.ranks {
-		for i, d := range e.lanes {
+		for i, d := range e.held.lanes {
 			for q, peer := range w.ranks {
 				if d.local && nodes[q] != nodes[r] {
 					continue
 				}
-				if _, err := d.dev.Resolve(peer.lanes[i].qp.Addr()); err != nil {
+				if _, err := d.dev.Resolve(peer.held.lanes[i].qp.Addr()); err != nil {
 					w.t.Fatal(err)
 				}
 			}
@@ -139,9 +139,8 @@ func (w *world) connect(rank, to int) {
 }
 
 // locked calls fn with the lock of a rank held.
-func (w *world) locked(rank int, fn func(e *Engine)) {
-	e := w.ranks[rank]
-	e.lock()
+func (w *world) locked(rank int, fn func(e *Held)) {
+	e := w.ranks[rank].lock()
 	defer e.unlock()
 	fn(e)
 }
@@ -176,9 +175,9 @@ func mustWait(t *testing.T, what string, ended <-chan error) {
 	}
 }
 
-// countSleepers counts the goroutines that wait for the driver. The lock is held.
-func (e *Engine) countSleepers() (n int) {
-	for w := e.sleepers; w != nil; w = w.Next {
+// countSleepers counts the goroutines that wait for the driver.
+func (e *Held) countSleepers() (n int) {
+	for w := e.waits.sleepers; w != nil; w = w.Next {
 		n++
 	}
 	return n
