@@ -196,7 +196,7 @@ func (d *callCheck) request(r Request) Request {
 func (d *callCheck) awaited(op engine.Op) engine.Op {
 	e := d.c.e
 	switch {
-	case e.OpFailed(op) && e.Broken(d.c.co.Ctx) != nil:
+	case e.OpFailed(op) && e.CheckComm(d.c.co.Ctx) != nil:
 		return op
 	case !e.Done(d.recv):
 		return d.recv

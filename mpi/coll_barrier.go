@@ -53,7 +53,7 @@ func (c *Comm) synchronize(k *collCall) error {
 	}
 	if c.nodeState().gate {
 		// The board counts arrivals, and an earlier failed call may have left some.
-		if err := c.e.Broken(c.co.Ctx); err != nil {
+		if err := c.e.CheckComm(c.co.Ctx); err != nil {
 			return c.failure(err, op, ProcNull, noTag, 0)
 		}
 		c.openHistory()

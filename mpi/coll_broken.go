@@ -90,8 +90,8 @@ func (p *commHistory) Encode(err error) []byte {
 	return b[:min(len(b), p2p.MaxNote)]
 }
 
-// Broken makes a fault that another rank has reported visible to calls in the segment.
-func (p *commHistory) Broken(note []byte) {
+// NoteBroken makes a fault that another rank has reported visible to calls in the segment.
+func (p *commHistory) NoteBroken(note []byte) {
 	if p.team != nil && len(note) > nodecoll.HistoryBytes {
 		p.team.SetFault(note[0], string(note[1+nodecoll.HistoryBytes:]))
 	}

@@ -64,7 +64,7 @@ func (c *Comm) Revoke() error {
 }
 
 // Revoked reports whether c has been revoked, as far as this rank knows.
-func (c *Comm) Revoked() bool { return c.e.Revoked(c.co.Ctx) != nil }
+func (c *Comm) Revoked() bool { return c.e.Revocation(c.co.Ctx) != nil }
 
 // Agree returns the bitwise and of the flags of all ranks of c and the ranks of c that have
 // failed, both the same on all ranks: also on ranks that die after they have returned, and

@@ -161,7 +161,7 @@ func (w *window) awaitOrigins(op string) error {
 	if err := w.check(op, w.c.rank); err != nil {
 		return err
 	}
-	ranks, open := w.epochs.Exposed()
+	ranks, open := w.epochs.Exposure()
 	if !open {
 		return w.refuse(ErrRMASync, op, "there is no epoch: call Post first")
 	}
@@ -178,7 +178,7 @@ func (w *window) awaitOrigins(op string) error {
 // exposed ends an exposure epoch.
 func (w *window) exposed() {
 	w.ends, w.awaiting = w.ends[:0], false
-	w.epochs.Waited()
+	w.epochs.EndExposure()
 }
 
 // signal sends an empty message. It does not wait: the peer may receive it only after what

@@ -234,7 +234,7 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 		w.setHooks(w.tracer)
 		w.e.Watch(&w.tracer.phases)
 		if client.LocalSize() < client.Size() {
-			w.tracer.phases.retransmitted = w.e.Retransmitted
+			w.tracer.phases.retransmitted = w.e.Retransmissions
 		}
 	}
 	if w.recorder != nil {

@@ -134,7 +134,7 @@ func (e *Held) serveHeld() {
 	for i := len(e.colls.active) - 1; i >= 0; i-- {
 		if co := e.colls.active[i]; co.arrivals != nil && co.arrivals.holds {
 			co.run.Serve()
-			e.advanced(co)
+			e.checkRun(co)
 		}
 	}
 }

@@ -42,8 +42,8 @@ type Past interface {
 	Tolerates(what uint64, mine, theirs uint32) bool
 	// Disagrees reports whether the rank that sent a note has made other calls.
 	Disagrees(note []byte) bool
-	// Broken is called when a note of another rank reports an error, with the lock held.
-	Broken(note []byte)
+	// NoteBroken is called when a note of another rank reports an error, with the lock held.
+	NoteBroken(note []byte)
 	// Calls returns this rank's calls, for another rank.
 	Calls() []byte
 	// Encode returns the note that reports an error to the other ranks, at most
@@ -122,9 +122,9 @@ func (r *Engine) UnregisterComm(ctx uint32) {
 	e.unlock()
 }
 
-// Broken returns why the rank can no longer communicate, or why the collectives of a
+// CheckComm returns why the rank can no longer communicate, or why the collectives of a
 // context have failed, or nil.
-func (r *Engine) Broken(ctx uint32) error {
+func (r *Engine) CheckComm(ctx uint32) error {
 	e := r.lock()
 	defer e.unlock()
 	return e.errIn(ctx)
@@ -180,7 +180,7 @@ func (e *Held) takeNotes() {
 		case noteBroken:
 			e.colls.fail(n.Ctx, &BrokenError{Note: n.Data})
 			if c := e.colls.comms[n.Ctx]; c != nil && n.Link != nil {
-				c.Past.Broken(n.Data)
+				c.Past.NoteBroken(n.Data)
 				if c.Past.Disagrees(n.Data) {
 					// Send the details of our calls: the message had no room for them.
 					e.m.Notify(n.Link, n.Ctx, c.Rank, noteReply, c.Past.Calls())
@@ -195,7 +195,7 @@ func (e *Held) takeNotes() {
 				b.Reply, b.Peer = n.Data, int(n.Source)
 			}
 		case noteAsk:
-			e.asked(&n)
+			e.answerAsk(&n)
 		case noteLeft:
 			number, what, ok := readAsk(n.Data)
 			// While this rank is in Finalize too, the call is one that both make there.
@@ -227,7 +227,7 @@ func (e *Held) endCollectives(ctx uint32) {
 		}
 		co := e.colls.active[i]
 		co.run.Fail(&PartError{Call: co.Call, Err: b})
-		e.advanced(co)
+		e.checkRun(co)
 	}
 }
 
@@ -278,9 +278,9 @@ const (
 // asking schedules the questions of one wait.
 type asking struct{ next time.Duration }
 
-// after asks the awaited rank whether it has made the same call, if the wait is that of a
+// ask asks the awaited rank whether it has made the same call, if the wait is that of a
 // collective and has lasted long enough.
-func (a *asking) after(e *Held, since time.Duration, xs []*p2p.Xfer) {
+func (a *asking) ask(e *Held, since time.Duration, xs []*p2p.Xfer) {
 	waited := e.clock() - since
 	if e.colls.comms == nil || since == 0 || waited < max(a.next, askAfter) {
 		return
@@ -317,8 +317,8 @@ func (e *Held) ask(c *Comm, l *p2p.Link, number, what uint64) {
 	e.settle()
 }
 
-// asked handles the question of another rank whether this rank has made a call.
-func (e *Held) asked(n *p2p.Note) {
+// answerAsk handles the question of another rank whether this rank has made a call.
+func (e *Held) answerAsk(n *p2p.Note) {
 	number, what, ok := readAsk(n.Data)
 	c, made := e.colls.comms[n.Ctx], uint64(0)
 	if c != nil {

@@ -101,11 +101,11 @@ func (r *Engine) RecvContext(ctx context.Context, c *Comm, op string, from int, 
 			return Status{}, err
 		}
 	}
-	return e.received(x)
+	return e.finishRecv(x)
 }
 
-// received frees a completed receive. It unlocks.
-func (e *Held) received(x *p2p.Xfer) (Status, error) {
+// finishRecv frees a completed receive. It unlocks.
+func (e *Held) finishRecv(x *p2p.Xfer) (Status, error) {
 	st, err := statusOf(x), x.Err
 	e.m.Free(x)
 	e.unlock()
@@ -168,7 +168,7 @@ func (e *Held) post1(ctx uint32, from int, src, tag int32, buf []byte) *p2p.Xfer
 		return x
 	}
 	if e.ft.dead != nil && from == Anyone && e.m.Look(ctx, src, tag) == nil {
-		if err := e.unacknowledged(ctx); err != nil {
+		if err := e.unacknowledgedDeath(ctx); err != nil {
 			e.m.Refuse(x, err)
 			return x
 		}

@@ -134,7 +134,7 @@ func (e *Held) StartCollective(co *Collective, in, out []byte) Op {
 		e.m.Free(x)
 		return Op{}
 	}
-	e.started()
+	e.noteStart()
 	return Op{x, x.Handle()}
 }
 
@@ -163,15 +163,15 @@ func (e *Held) begin(co *Collective, in, out []byte, blocking bool) *p2p.Xfer {
 		co.Meter.Begin(e.now())
 	}
 	co.run.Start()
-	e.advanced(co)
+	e.checkRun(co)
 	if len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.links.blocked) != 0 {
 		e.settle()
 	}
 	return x
 }
 
-// advanced checks whether a run that made progress has failed or ended.
-func (e *Held) advanced(co *Collective) {
+// checkRun checks whether a run that made progress has failed or ended.
+func (e *Held) checkRun(co *Collective) {
 	if co.arrivals != nil {
 		e.noteHeld(co)
 	}
@@ -301,7 +301,7 @@ func (e *Held) partEnded(co *Collective, x *p2p.Xfer) {
 	err := co.outcome(x, op)
 	e.m.Free(x)
 	co.run.Ended(id, err)
-	e.advanced(co)
+	e.checkRun(co)
 }
 
 // outcome returns the error of a completed message. A message of unexpected length is an

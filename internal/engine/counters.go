@@ -27,8 +27,8 @@ type waitStats struct {
 	stalls  uint64        // such times above stallTime
 }
 
-// until returns the time of all waits until now.
-func (w *waitStats) until(now time.Duration) time.Duration {
+// totalAt returns the time of all waits until now.
+func (w *waitStats) totalAt(now time.Duration) time.Duration {
 	return w.total + time.Duration(w.begun)*now - w.begins
 }
 
@@ -63,7 +63,7 @@ func (r *Engine) Sample() prof.Counters {
 func (e *Held) counters() prof.Counters {
 	c := prof.Counters{Rank: e.rank, Host: e.client.Host()}
 	c.Add(prof.TimeRunning, uint64(time.Since(e.began)))
-	c.Add(prof.TimeWaiting, uint64(e.waits.stats.until(e.clock())))
+	c.Add(prof.TimeWaiting, uint64(e.waits.stats.totalAt(e.clock())))
 	c.Add(prof.Waits, e.waits.stats.times)
 	c.Add(prof.WaitYields, e.waits.stats.yields)
 	c.Add(prof.WaitParks, e.waits.stats.parks)

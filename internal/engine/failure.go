@@ -168,10 +168,10 @@ func (e *Held) deathOr(err error) error {
 	return err
 }
 
-// disconnected handles a peer from which a device accepts nothing more. If messages were
+// handleDisconnect handles a peer from which a device accepts nothing more. If messages were
 // lost or the peer is unreachable, all calls fail, because a call that waits for those
 // messages would never end. A death of the peer takes precedence as the cause.
-func (e *Held) disconnected(d *lane, c *rdma.Completion) {
+func (e *Held) handleDisconnect(d *lane, c *rdma.Completion) {
 	e.checkDeaths()
 	if e.failed != nil {
 		return
@@ -269,8 +269,8 @@ func (e *Held) fail(err error) {
 	e.wakeProbers()
 }
 
-// Failed returns the reason why the rank can no longer communicate, or nil.
-func (r *Engine) Failed() error {
+// Err returns the reason why the rank can no longer communicate, or nil.
+func (r *Engine) Err() error {
 	e := r.lock()
 	defer e.unlock()
 	return e.failed

@@ -214,7 +214,7 @@ func (e *Held) beginOpen() *p2p.Link {
 }
 
 func (e *Held) endOpen(l *p2p.Link, card string, err error) {
-	e.connected(l, card, err)
+	e.finishConnect(l, card, err)
 	e.settle()
 	e.poke()
 	e.links.opens--
@@ -247,8 +247,8 @@ func (s *setup) fetchCard(rank int) (string, error) {
 	return string(card), nil
 }
 
-// connected posts the packets that have waited for the card of a link's peer.
-func (e *Held) connected(l *p2p.Link, card string, err error) {
+// finishConnect posts the packets that have waited for the card of a link's peer.
+func (e *Held) finishConnect(l *p2p.Link, card string, err error) {
 	if l.Err == nil {
 		if err == nil {
 			e.links.cards++

@@ -68,7 +68,7 @@ func (s *spinLock) lockShared() {
 			}
 			backOff(i)
 		}
-		s.taken()
+		s.endWait()
 	}
 	if s.shared {
 		return
@@ -99,11 +99,11 @@ func (s *spinLock) revoke() {
 	for i := 0; atomic.LoadUint64(&s.inside) != 0; i++ {
 		backOff(i)
 	}
-	s.taken()
+	s.endWait()
 }
 
-// taken ends a caller's wait for the lock, which it now holds.
-func (s *spinLock) taken() {
+// endWait ends a caller's wait for the lock, which it now holds.
+func (s *spinLock) endWait() {
 	s.served.Add(1)
 	s.wanted.Add(-1)
 }
@@ -149,7 +149,7 @@ func (s *spinLock) borrowWanted() {
 	for i := 0; !s.borrow(); i++ {
 		backOff(i)
 	}
-	s.taken()
+	s.endWait()
 }
 
 // giveBack releases a borrowed lock and restores the bias.

@@ -468,8 +468,8 @@ func (w *heldWindow) postRecv() {
 	e.m.Recv(x)
 }
 
-// ended handles the completion of a message or transfer of the window.
-func (w *heldWindow) ended(x *p2p.Xfer) {
+// complete handles the completion of a message or transfer of the window.
+func (w *heldWindow) complete(x *p2p.Xfer) {
 	if x.Part == servingPart {
 		w.serve(x)
 		return
@@ -484,8 +484,8 @@ func (w *heldWindow) ended(x *p2p.Xfer) {
 	}
 	if p.counts {
 		w.pending--
-		if peer := w.peer(p.rank); peer.left() && len(w.flushes) > 0 {
-			w.flushed(p.rank)
+		if peer := w.peer(p.rank); peer.endOne() && len(w.flushes) > 0 {
+			w.completeFlushes(p.rank)
 		}
 		if b := p.batch; b != nil {
 			b.part(w.e, err)
@@ -497,8 +497,8 @@ func (w *heldWindow) ended(x *p2p.Xfer) {
 	w.e.m.Free(x)
 }
 
-// left records the end of an operation and reports whether it was the last one.
-func (p *windowPeer) left() bool {
+// endOne records the end of an operation and reports whether it was the last one.
+func (p *windowPeer) endOne() bool {
 	p.pending--
 	return p.pending == 0
 }

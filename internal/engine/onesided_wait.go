@@ -85,8 +85,8 @@ func (w *heldWindow) await(op string, rank int) error {
 	return err
 }
 
-// flushed completes the waits for a rank where nothing is pending any more.
-func (w *heldWindow) flushed(rank int) {
+// completeFlushes completes the waits for a rank where nothing is pending any more.
+func (w *heldWindow) completeFlushes(rank int) {
 	w.flushes = slices.DeleteFunc(w.flushes, func(f windowFlush) bool {
 		if f.rank == rank {
 			w.e.m.Refuse(f.x, nil)

@@ -122,7 +122,7 @@ func (e *Held) work(d *lane, n int) int {
 			continue // handled by returnBuffers
 		}
 		if c.Op == rdma.OpDisconnected {
-			e.disconnected(d, c)
+			e.handleDisconnect(d, c)
 			continue
 		}
 		if c.ID == p2p.RingID {
@@ -138,7 +138,7 @@ func (e *Held) work(d *lane, n int) int {
 			// cause.
 			e.checkDeaths()
 			if d.caps.Explain != nil && c.Status == rdma.StatusPeerGone {
-				e.disconnected(d, c)
+				e.handleDisconnect(d, c)
 			}
 		}
 		e.m.Completed(c.ID, c.Status, int(c.Len))
@@ -295,7 +295,7 @@ func (e *Held) deliver() {
 			case *Collective:
 				e.partEnded(whole, x)
 			case *heldWindow:
-				whole.ended(x)
+				whole.complete(x)
 			default:
 				if w == e.m.Drain() {
 					e.m.Free(x)

@@ -162,11 +162,11 @@ func (e *Held) trackLarge(x *p2p.Xfer) {
 	}
 	t.large = append(t.large, Op{x, x.Handle()})
 	t.notified.Store(true)
-	e.started()
+	e.noteStart()
 }
 
-// started records that something was started that the progress thread should take care of.
-func (e *Held) started() {
+// noteStart records that something was started that the progress thread should take care of.
+func (e *Held) noteStart() {
 	if e.thread != nil {
 		e.thread.returns = 0
 		e.leaves = true
@@ -177,8 +177,8 @@ func (e *Held) started() {
 // operation by now.
 func (o Op) ended() bool { return o.stale() || o.x.Done() }
 
-// away returns how long after a call the thread acts for the application, 0 if it need not.
-func (e *Held) away() time.Duration {
+// awayTime returns how long after a call the thread acts for the application, 0 if it need not.
+func (e *Held) awayTime() time.Duration {
 	t := e.thread
 	for n := len(t.large); n > 0; n-- { // the newest is the most likely to be pending
 		if !t.large[n-1].ended() {
@@ -221,7 +221,7 @@ func (e *Held) leave() {
 // must be woken at once.
 func (e *Held) setAlarm() (wake bool) {
 	t := e.thread
-	after := e.away()
+	after := e.awayTime()
 	if h := &e.home; after > 0 && after < awayLater && h.solicits() && (t.lane == h || t.helping) {
 		t.armed = true
 		wake = h.notify.Arm(h.event, inactiveWait) <= 0 || t.lane == h && len(e.lanes) > 1 || len(e.links.blocked) > 0
@@ -400,7 +400,7 @@ func (e *Held) beginServing() bool {
 		e.leaves = true
 		return false
 	}
-	if e.away() == 0 {
+	if e.awayTime() == 0 {
 		return false
 	}
 	t.serving.Store(true)
@@ -471,7 +471,7 @@ func (e *Held) round() time.Duration {
 			t.naps = 0
 			start = e.clock()
 		}
-		if e.away() == 0 {
+		if e.awayTime() == 0 {
 			e.endServing()
 			return -1
 		}
@@ -492,7 +492,7 @@ func (e *Held) round() time.Duration {
 			if e.clock()-start < idleRounds*roundFloor {
 				return 0
 			}
-			s.moved()
+			s.noteProgress()
 			t.naps = 0
 			start = e.clock()
 		}

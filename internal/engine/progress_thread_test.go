@@ -159,7 +159,7 @@ func TestWindowNeedsThread(t *testing.T) {
 		for _, n := range []int{1, 1, -1, -1} {
 			w.locked(0, func(e *Held) { e.countWindow(n) })
 			w.locked(0, func(e *Held) {
-				if got, want := e.away() > 0, e.thread.windows > 0; got != want {
+				if got, want := e.awayTime() > 0, e.thread.windows > 0; got != want {
 					t.Errorf("%d windows: the progress thread is needed: %v", e.thread.windows, got)
 				}
 			})

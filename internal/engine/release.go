@@ -43,8 +43,8 @@ func (e *Held) inUse(m *member) bool {
 	return e.m.UnderWay(of) || slices.ContainsFunc(e.colls.active, func(co *Collective) bool { return of(co.Comm.Ctx) })
 }
 
-// below returns the children of this rank in the tree of a communicator, from first on.
-func (m *member) below() (first, n int) {
+// children returns the children of this rank in the tree of a communicator, from first on.
+func (m *member) children() (first, n int) {
 	first = ft.Arity*int(m.comm.Rank) + 1
 	return first, max(0, min(ft.Arity, m.comm.Size-first))
 }
@@ -53,7 +53,7 @@ func (m *member) below() (first, n int) {
 // communicator.
 func (e *Held) subtreeFreed(m *member) {
 	m.freed++
-	_, n := m.below()
+	_, n := m.children()
 	switch {
 	case m.freed != 1+n:
 	case m.comm.Rank == 0:
@@ -65,7 +65,7 @@ func (e *Held) subtreeFreed(m *member) {
 
 // release ends the membership in a communicator that all ranks have freed.
 func (e *Held) release(m *member) {
-	first, n := m.below()
+	first, n := m.children()
 	if m.freed != 1+n {
 		return // not a note of a rank that obeys the rules
 	}

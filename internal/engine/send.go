@@ -88,11 +88,11 @@ func (e *Held) sendQueued(l *p2p.Link, c *Comm, tag int32, buf []byte, kind shor
 	} else {
 		return nil, false
 	}
-	return e.queued(l)
+	return e.queuedResult(l)
 }
 
-// queued returns the result of a send whose packets have been posted to a link.
-func (e *Held) queued(l *p2p.Link) (x *p2p.Xfer, sent bool) {
+// queuedResult returns the result of a send whose packets have been posted to a link.
+func (e *Held) queuedResult(l *p2p.Link) (x *p2p.Xfer, sent bool) {
 	if len(l.Wait) == 0 && l.Err == nil {
 		return nil, true
 	}
@@ -108,7 +108,7 @@ func (e *Held) sendSourced(l *p2p.Link, c *Comm, tag int32, buf []byte, kind sho
 	e.post(l, wr[:])
 	switch {
 	case x == nil:
-		return e.queued(l)
+		return e.queuedResult(l)
 	case kind >= sendPart:
 		e.lanes[l.Dev].sources.stats.Collective++
 	case len(l.Wait) == 0:

@@ -178,8 +178,8 @@ func (e *Held) giveUp(m *member, err error) {
 	e.endCollectives(m.comm.Ctx)
 }
 
-// unacknowledged returns the error of a receive from any source, or nil.
-func (e *Held) unacknowledged(pt uint32) error {
+// unacknowledgedDeath returns the error of a receive from any source, or nil.
+func (e *Held) unacknowledgedDeath(pt uint32) error {
 	m := e.ft.members[pt+1]
 	if m == nil || m.acked == len(m.failed) {
 		return nil
@@ -196,7 +196,7 @@ func (e *Held) lostSource(pt uint32, src int32) error {
 		return err
 	}
 	if src == p2p.AnySource {
-		return e.unacknowledged(pt)
+		return e.unacknowledgedDeath(pt)
 	}
 	if m := e.ft.members[pt+1]; m != nil {
 		if err := e.ft.dead[m.peers.At(int(src))]; err != nil {
@@ -222,8 +222,8 @@ func (r *Engine) MemberFailed(ctx uint32, acknowledge bool) (failed []int, acked
 	return slices.Clone(m.failed), m.acked
 }
 
-// Revoked returns the error of a revoked communicator, or nil.
-func (r *Engine) Revoked(ctx uint32) error {
+// Revocation returns the error of a revoked communicator, or nil.
+func (r *Engine) Revocation(ctx uint32) error {
 	e := r.lock()
 	defer e.unlock()
 	if m := e.ft.members[ctx]; m != nil && m.revoked != nil {

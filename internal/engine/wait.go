@@ -245,7 +245,7 @@ func (e *Held) drive(a *awaited) {
 		if !found && s.idle >= s.spin && e.piecesMoved() {
 			// A large message is progressing: do not park, and do not report the rank
 			// as waiting.
-			s.moved()
+			s.noteProgress()
 			if shown {
 				e.board.Running(e.rank)
 				shown = false
@@ -264,7 +264,7 @@ func (e *Held) drive(a *awaited) {
 		late = e.park()
 		s.polled = e.clock()
 		e.checkDeaths()
-		asks.after(e, s.long, a.xs)
+		asks.ask(e, s.long, a.xs)
 	}
 	if shown {
 		e.board.Running(e.rank)
@@ -319,7 +319,7 @@ func (a *awaited) describe(e *Held) pmi.WaitState {
 	s := e.describeProbe(a.c, a.op, pmi.PeerNone, pmi.TagNone)
 	if a.probe {
 		s.Peer, s.Tag = a.worldPeer, a.tag
-		s.Other = e.unreceived(a.c.Ctx, a.src, a.tag)
+		s.Other = e.nearMessage(a.c.Ctx, a.src, a.tag)
 	}
 	for _, x := range a.xs {
 		if x == nil || x.Done() {
@@ -339,16 +339,16 @@ func (a *awaited) describe(e *Held) pmi.WaitState {
 			s.Peer = int32(x.Link.Rank)
 		}
 		if !x.Send && !ofLibrary(x.Ctx) {
-			s.Other = e.unreceived(x.Ctx, x.Source, x.Tag)
+			s.Other = e.nearMessage(x.Ctx, x.Source, x.Tag)
 		}
 		break
 	}
 	return s
 }
 
-// unreceived returns a message that a receive of this source and tag would get if it had
+// nearMessage returns a message that a receive of this source and tag would get if it had
 // another source or tag: the usual cause of a wait that does not end.
-func (e *Held) unreceived(ctx uint32, src, tag int32) pmi.Unreceived {
+func (e *Held) nearMessage(ctx uint32, src, tag int32) pmi.Unreceived {
 	if g := e.m.Near(ctx, src, tag); g != nil && g.Link != nil {
 		return pmi.MakeUnreceived(g.Link.Rank, g.Tag)
 	}

@@ -95,8 +95,8 @@ func (s *strategy) next(found, wanted bool) waitStep {
 	return stepPark
 }
 
-// moved records progress without a result: part of a large message has been transferred.
-func (s *strategy) moved() { s.idle = s.first }
+// noteProgress records progress without a result: part of a large message has been transferred.
+func (s *strategy) noteProgress() { s.idle = s.first }
 
 // deathsEvery is the number of yields between two checks for dead ranks; a power of two.
 const deathsEvery = 64

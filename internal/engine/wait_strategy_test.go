@@ -124,7 +124,7 @@ func TestFlushedByRank(t *testing.T) {
 				win.flushes = append(win.flushes, windowFlush{rank, e.m.New()})
 			}
 			all := slices.Clone(win.flushes)
-			win.flushed(1)
+			win.completeFlushes(1)
 			for _, f := range all {
 				if f.x.Done() {
 					ranks = append(ranks, f.rank)

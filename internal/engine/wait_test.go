@@ -309,9 +309,9 @@ func TestPollOnce(t *testing.T) {
 		}
 		var waited, later time.Duration
 		var times uint64
-		w.locked(0, func(e *Held) { waited = e.waits.stats.until(e.clock()) })
+		w.locked(0, func(e *Held) { waited = e.waits.stats.totalAt(e.clock()) })
 		pass(time.Second)
-		w.locked(0, func(e *Held) { later, times = e.waits.stats.until(e.clock()), e.waits.stats.times })
+		w.locked(0, func(e *Held) { later, times = e.waits.stats.totalAt(e.clock()), e.waits.stats.times })
 		if later != waited || times != 1 {
 			t.Errorf("outside of calls the time of waiting goes from %v to %v, of %d waits; want no change, of one wait", waited, later, times)
 		}

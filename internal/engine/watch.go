@@ -41,8 +41,8 @@ func (r *Engine) WatchEnd(o Op, by p2p.EndWatcher) {
 	}
 }
 
-// Retransmitted returns how many packets the devices have sent again.
-func (r *Engine) Retransmitted() (n uint64) {
+// Retransmissions returns how many packets the devices have sent again.
+func (r *Engine) Retransmissions() (n uint64) {
 	e := r.lock()
 	defer e.unlock()
 	for _, d := range e.lanes {

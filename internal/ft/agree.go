@@ -13,8 +13,8 @@ type Value struct {
 	Slots  uint8
 }
 
-// with combines two contributions.
-func (v Value) with(w Value) Value {
+// combine combines two contributions.
+func (v Value) combine(w Value) Value {
 	return Value{v.Flag & w.Flag, max(v.Number, w.Number), v.Failed.Union(w.Failed), v.Slots & w.Slots}
 }
 
@@ -91,9 +91,6 @@ func (g *Group) rebuild() {
 	g.children = childrenOf(g.me, g.n, g.arity, g.failed, nil)
 }
 
-// Failed returns the failed ranks that this rank knows.
-func (g *Group) Failed() Set { return g.failed }
-
 // Enter starts the next agreement of this rank with its contribution, and returns its
 // number. The previous one must have been decided.
 func (g *Group) Enter(flag, number uint64, slots uint8) uint32 {
@@ -118,7 +115,7 @@ func (g *Group) Decision(number uint32) (Value, bool) {
 }
 
 // Fail reports a failed rank.
-func (g *Group) Fail(rank int) { g.know(g.failed.With(int32(rank))) }
+func (g *Group) Fail(rank int) { g.know(g.failed.Add(int32(rank))) }
 
 // Receive handles a message from a rank.
 func (g *Group) Receive(from int, m Message) {
@@ -127,7 +124,7 @@ func (g *Group) Receive(from int, m Message) {
 	}
 	known := g.failed.Union(m.Value.Failed)
 	for r := range m.Ballot { // the sender's root is the lowest rank alive
-		known = known.With(r)
+		known = known.Add(r)
 	}
 	if m.Ballot < g.n && !known.Has(g.me) {
 		g.know(known)
@@ -249,7 +246,7 @@ func (g *Group) report(a *agreement) {
 		m.HeldValue = a.value
 	}
 	for _, r := range a.reports {
-		m.Value = m.Value.with(r.Value)
+		m.Value = m.Value.combine(r.Value)
 		if r.Held > m.Held {
 			m.Held, m.HeldValue = r.Held, r.HeldValue
 		}

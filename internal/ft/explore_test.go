@@ -194,7 +194,7 @@ func (x *exploration) die(w *world, rank, to int) error {
 		}
 	}
 	x.path = append(x.path, fmt.Sprintf("%d dies", rank))
-	v := &world{slices.Clone(w.ranks), slices.Clone(w.channels), w.dead.With(int32(rank))}
+	v := &world{slices.Clone(w.ranks), slices.Clone(w.channels), w.dead.Add(int32(rank))}
 	for from := range x.n {
 		v.channels[x.n*from+rank] = nil
 	}

@@ -158,7 +158,7 @@ func (s *Shared) conclude() bool {
 	if d > len(s.failed) {
 		return false
 	}
-	v := Value{Flag: ^uint64(0), Failed: Set(s.failed[:d]).sorted()}
+	v := Value{Flag: ^uint64(0), Failed: Set(s.failed[:d]).sort()}
 	for i, c := range s.cells {
 		switch {
 		case v.Failed.Has(int32(i)):

@@ -83,7 +83,7 @@ func (c sharedCells) Wake(rank int, round uint64) {
 	}
 	c.w.sleeps[rank] = 0
 	r := &c.w.ranks[rank]
-	r.notes = r.notes.With(int32(c.me))
+	r.notes = r.notes.Add(int32(c.me))
 }
 
 func TestExploreShared(t *testing.T) {
@@ -168,7 +168,7 @@ func (x *sharedExploration) visit(w *sharedWorld) error {
 		r := &w.ranks[i]
 		if r.entered == len(r.decided) && r.entered < x.rounds {
 			if err := next(i, "enters", func(r *sharedRank, s *Shared) {
-				r.known, r.entered, r.due = Set(s.failed).sorted(), r.entered+1, true
+				r.known, r.entered, r.due = Set(s.failed).sort(), r.entered+1, true
 				s.Enter(^(uint64(1) << i), 1<<i)
 			}); err != nil {
 				return err

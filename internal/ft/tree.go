@@ -11,8 +11,8 @@ func (s Set) Has(rank int32) bool {
 	return found
 }
 
-// With returns the set with one rank more.
-func (s Set) With(rank int32) Set {
+// Add returns the set with one rank more.
+func (s Set) Add(rank int32) Set {
 	i, found := slices.BinarySearch(s, rank)
 	if found {
 		return s
@@ -52,8 +52,8 @@ func (s Set) Union(t Set) Set {
 	return append(u, s[i:]...)
 }
 
-// sorted returns the ranks of a list in increasing order, as a set.
-func (s Set) sorted() Set {
+// sort returns the ranks of a list in increasing order, as a set.
+func (s Set) sort() Set {
 	if len(s) == 0 {
 		return nil
 	}
@@ -91,19 +91,19 @@ func parentOf(rank, arity int32, failed Set) int32 {
 
 // childrenOf appends the children of a rank.
 func childrenOf(rank, n, arity int32, failed Set, to []int32) []int32 {
-	to = below(rank, n, arity, failed, to)
+	to = appendBelow(rank, n, arity, failed, to)
 	if rank == root(failed) && rank != 0 {
-		to = below(0, n, arity, failed, to)
+		to = appendBelow(0, n, arity, failed, to)
 		to = slices.DeleteFunc(to, func(r int32) bool { return r == rank })
 	}
 	return to
 }
 
-// below appends the first ranks alive below a rank.
-func below(rank, n, arity int32, failed Set, to []int32) []int32 {
+// appendBelow appends the first ranks alive below a rank.
+func appendBelow(rank, n, arity int32, failed Set, to []int32) []int32 {
 	for c := int64(rank)*int64(arity) + 1; c <= int64(rank+1)*int64(arity) && c < int64(n); c++ {
 		if failed.Has(int32(c)) {
-			to = below(int32(c), n, arity, failed, to)
+			to = appendBelow(int32(c), n, arity, failed, to)
 		} else {
 			to = append(to, int32(c))
 		}

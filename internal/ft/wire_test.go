@@ -36,7 +36,7 @@ func TestSets(t *testing.T) {
 		}
 		with := c[0]
 		for _, r := range c[1] {
-			with = with.With(r)
+			with = with.Add(r)
 		}
 		if !slices.Equal(with, c[2]) {
 			t.Errorf("%v with each of %v is %v, want %v", c[0], c[1], with, c[2])

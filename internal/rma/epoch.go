@@ -85,8 +85,8 @@ func (e *Epochs) set(target int, a access) {
 	}
 }
 
-// unlocked returns an error if a target is locked.
-func (e *Epochs) unlocked(format string) error {
+// checkUnlocked returns an error if a target is locked.
+func (e *Epochs) checkUnlocked(format string) error {
 	if e.all&byLockAll != 0 {
 		return fmt.Errorf(format, 0)
 	}
@@ -116,7 +116,7 @@ func (e *Epochs) Fence(last bool) error {
 	if e.start || e.post {
 		return fmt.Errorf("a fence cannot be within Start and Complete, or Post and Wait")
 	}
-	if err := e.unlocked("the memory of rank %d is locked: Unlock it before the fence"); err != nil {
+	if err := e.checkUnlocked("the memory of rank %d is locked: Unlock it before the fence"); err != nil {
 		return err
 	}
 	e.all = byFence
@@ -134,7 +134,7 @@ func (e *Epochs) Start(targets []int) error {
 	if e.start {
 		return fmt.Errorf("Start was called before: Complete that epoch first")
 	}
-	if err := e.unlocked("the memory of rank %d is locked: Unlock it before Start"); err != nil {
+	if err := e.checkUnlocked("the memory of rank %d is locked: Unlock it before Start"); err != nil {
 		return err
 	}
 	e.leaveFence()
@@ -157,9 +157,6 @@ func (e *Epochs) Complete() ([]int, error) {
 	return e.started, nil
 }
 
-// Started returns the targets of the open access epoch.
-func (e *Epochs) Started() (targets []int, open bool) { return e.started, e.start }
-
 // Post begins an exposure epoch.
 func (e *Epochs) Post(origins []int) error {
 	if e.post {
@@ -169,11 +166,11 @@ func (e *Epochs) Post(origins []int) error {
 	return nil
 }
 
-// Exposed returns the origins of the open exposure epoch.
-func (e *Epochs) Exposed() (origins []int, open bool) { return e.posted, e.post }
+// Exposure returns the origins of the open exposure epoch.
+func (e *Epochs) Exposure() (origins []int, open bool) { return e.posted, e.post }
 
-// Waited ends the exposure epoch.
-func (e *Epochs) Waited() { e.post = false }
+// EndExposure ends the exposure epoch.
+func (e *Epochs) EndExposure() { e.post = false }
 
 // Lock records that a target is locked, and how.
 func (e *Epochs) Lock(target int, how Hold) error {
@@ -211,7 +208,7 @@ func (e *Epochs) LockAll() error {
 	case e.start:
 		return fmt.Errorf("a lock cannot be within Start and Complete")
 	}
-	if err := e.unlocked("the memory of rank %d is locked by this rank already: Unlock it first"); err != nil {
+	if err := e.checkUnlocked("the memory of rank %d is locked by this rank already: Unlock it first"); err != nil {
 		return err
 	}
 	e.all = byLockAll // which ends a fence epoch
@@ -237,5 +234,5 @@ func (e *Epochs) Idle() error {
 	case e.all&byLockAll != 0:
 		return fmt.Errorf("LockAll has no UnlockAll yet")
 	}
-	return e.unlocked("the memory of rank %d is still locked by this rank")
+	return e.checkUnlocked("the memory of rank %d is still locked by this rank")
 }

@@ -14,7 +14,7 @@ func TestEpochs(t *testing.T) {
 		"start":      func(e *Epochs) error { return e.Start([]int{0, 2}) },
 		"complete":   func(e *Epochs) error { _, err := e.Complete(); return err },
 		"post":       func(e *Epochs) error { return e.Post([]int{1}) },
-		"waited":     func(e *Epochs) error { e.Waited(); return nil },
+		"waited":     func(e *Epochs) error { e.EndExposure(); return nil },
 		"lock":       func(e *Epochs) error { return e.Lock(1, Hold{Exclusive: true}) },
 		"unlock":     func(e *Epochs) error { _, err := e.Unlock(1); return err },
 		"lock-all":   func(e *Epochs) error { return e.LockAll() },

@@ -87,8 +87,8 @@ func (t *Target) attachedAt(address, length uint64) []byte {
 	return nil
 }
 
-// Attached returns the number of attached regions.
-func (t *Target) Attached() int { return len(t.regions) }
+// Regions returns the number of attached regions.
+func (t *Target) Regions() int { return len(t.regions) }
 
 // Serve serves a request. It returns nil if the request is invalid; the result is valid
 // until the next call.

@@ -91,7 +91,7 @@ func TestTargetServesRequests(t *testing.T) {
 			t.Errorf("request %d leaves %s, want %s", i, got, c.mem)
 		}
 	}
-	if !target.Detach(region) || target.Detach(region) || target.Attached() != 0 {
+	if !target.Detach(region) || target.Detach(region) || target.Regions() != 0 {
 		t.Error("memory cannot be detached exactly once")
 	}
 }
