@@ -126,7 +126,7 @@ func newRecorder() *recorder {
 
 // arrive begins a blocking call. The result is the argument of leave, and may be nil.
 func (c *Comm) arrive(kind coll.Kind, name string, bytes int) *arrival {
-	if c.w.recorder == nil {
+	if c.w.watch.recorder == nil {
 		return nil
 	}
 	return c.record(int(kind), name, bytes)
@@ -134,7 +134,7 @@ func (c *Comm) arrive(kind coll.Kind, name string, bytes int) *arrival {
 
 // arriveStarted begins a non-blocking call. The result is for its request, and may be nil.
 func (c *Comm) arriveStarted(k *collCall) *arrival {
-	if c.w.recorder == nil {
+	if c.w.watch.recorder == nil {
 		return nil
 	}
 	return c.record(startedForm*callKinds+int(k.key.kind), k.name, k.payload())
@@ -164,7 +164,7 @@ func (a *arrival) request(more *requestMore) *requestMore {
 func (c *Comm) record(kind int, name string, bytes int) *arrival {
 	t := c.recorder
 	if t == nil {
-		if t = c.w.recorder.of(c); t == nil {
+		if t = c.w.watch.recorder.of(c); t == nil {
 			return nil
 		}
 		c.recorder = t
@@ -203,11 +203,11 @@ func (t *room) note(kind int, n uint64, name string, bytes int) *arrival {
 // recordPrepared returns the recorder for the persistent collective of a number, or nil.
 // Programs that prepare many collectives for a call or two have them thinned out like calls.
 func (c *Comm) recordPrepared(k *collCall, number int32) *preparedRecorder {
-	if c.w.recorder == nil {
+	if c.w.watch.recorder == nil {
 		return nil
 	}
 	each, kept := prof.SampleWeight(uint64(number))
-	t := c.w.recorder.of(c)
+	t := c.w.watch.recorder.of(c)
 	if !kept || t == nil {
 		return nil
 	}

@@ -8,14 +8,14 @@ var _ = cbinding.Register(cbinding.Functions{
 	NewWin: func(comm any, cfg cbinding.WinConfig) (cbinding.Win, error) { return newByteWin(comm.(*Comm), cfg) },
 	Direct: func(comm any) (d cbinding.Direct, ok bool) {
 		c := comm.(*Comm)
-		if c.w.cfg.Check || c.w.observed || c.IsInter() {
+		if c.w.cfg.Check || c.w.watch.on || c.IsInter() {
 			return d, false
 		}
 		return cbinding.Direct{Progress: c.e, Context: c.pt.Ctx, Ranks: c.ranks}, true
 	},
 	Profile: func(world any) func(string, uintptr) {
 		w := world.(*World)
-		if p := w.calls; p != nil {
+		if p := w.watch.calls; p != nil {
 			p.fromC.Store(true)
 			if !w.cfg.Check {
 				return p.enter

@@ -238,9 +238,7 @@ func spread(a, b uint32) uint32 {
 // Self returns the communicator of the calling rank alone (MPI_COMM_SELF). It is the same
 // for all communicators of the rank. It cannot be freed.
 func (c *Comm) Self() *Comm {
-	w := c.w
-	w.selfMade.Do(func() { w.self = w.comm.sub(selfContext, rankset.Sequence(1, w.comm.rank, 1), "self") })
-	return w.self
+	return c.w.self()
 }
 
 // Dup returns a communicator of the same ranks with its own context, so that the

@@ -113,24 +113,24 @@ func ServedBy(c *Comm, kind coll.Kind) (*coll.Algorithm, []int) {
 // ProfileTo writes the text of a profile to out, if w is the rank that prints it.
 func ProfileTo(w *World, out io.Writer) {
 	if w.comm.rank == 0 {
-		w.profile.text = out
+		w.watch.profile.text = out
 	}
 }
 
 // RequestKeysOnUse makes new windows request keys on first use, as those of many ranks do.
 // All ranks must call it.
-func RequestKeysOnUse(c *Comm, on bool) { c.w.keysOnUse = on }
+func RequestKeysOnUse(c *Comm, on bool) { c.w.windows.keysOnUse = on }
 
 // KeepWindowsApart makes new windows use the device and requests, even if memory could be
 // mapped. All ranks must call it.
-func KeepWindowsApart(c *Comm, apart bool) { c.w.windowsApart = apart }
+func KeepWindowsApart(c *Comm, apart bool) { c.w.windows.apart = apart }
 
 // SetClockAhead gives the rank of c a private clock that is ahead of the machine's, in a
 // job with a profile of arrivals. All ranks must call it.
 func SetClockAhead(c *Comm, by time.Duration) error {
-	c.w.recorder.clock = c.w.recorder.clock.WithOffset(by)
-	c.w.clock = c.w.recorder.clock
-	return c.w.compareClocks(&c.w.profile.clock.At, &c.w.profile.clock.Add)
+	c.w.watch.recorder.clock = c.w.watch.recorder.clock.WithOffset(by)
+	c.w.watch.clock = c.w.watch.recorder.clock
+	return c.w.compareClocks(&c.w.watch.profile.clock.At, &c.w.watch.profile.clock.Add)
 }
 
 // RecordCall records a call that does nothing.

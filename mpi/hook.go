@@ -115,18 +115,18 @@ type hookedCall struct {
 func (w *World) setHooks(hooks ...Hook) {
 	for _, h := range hooks {
 		if h != nil {
-			w.hooks = append(w.hooks, h)
+			w.watch.hooks = append(w.watch.hooks, h)
 			w.observe()
 		}
 	}
 }
 
 // observe makes all calls take the general path.
-func (w *World) observe() { w.observed, w.types.slow = true, true }
+func (w *World) observe() { w.watch.on, w.types.slow = true, true }
 
 // begin reports that a call begins. It is inlined: without hooks it is a comparison.
 func (c *Comm) begin(name string, kind CallKind, peer, tag, bytes int) *hookedCall {
-	if !c.w.observed {
+	if !c.w.watch.on {
 		return nil
 	}
 	return hookCall(&Call{Name: name, Kind: kind, Comm: c, Peer: peer, Tag: tag, Bytes: bytes})
@@ -134,7 +134,7 @@ func (c *Comm) begin(name string, kind CallKind, peer, tag, bytes int) *hookedCa
 
 // beginStart is begin for a call that returns a request.
 func (c *Comm) beginStart(name string, kind CallKind, peer, tag, bytes int) *hookedCall {
-	if !c.w.observed {
+	if !c.w.watch.on {
 		return nil
 	}
 	return hookCall(&Call{Name: name, Kind: kind, Comm: c, Peer: peer, Tag: tag, Bytes: bytes, Starts: true})
@@ -142,7 +142,7 @@ func (c *Comm) beginStart(name string, kind CallKind, peer, tag, bytes int) *hoo
 
 // beginSendrecv is begin for a call that sends one message and receives another.
 func (c *Comm) beginSendrecv(name string, dst, tag, bytes, src, srcTag int, starts bool) *hookedCall {
-	if !c.w.observed {
+	if !c.w.watch.on {
 		return nil
 	}
 	return hookCall(&Call{Name: name, Kind: CallSendrecv, Comm: c, Peer: dst, Tag: tag, Bytes: bytes, Source: src, SourceTag: srcTag, Starts: starts})
@@ -150,7 +150,7 @@ func (c *Comm) beginSendrecv(name string, dst, tag, bytes, src, srcTag int, star
 
 // beginColl is begin for a collective call.
 func (c *Comm) beginColl(k *collCall, kind CallKind, starts bool) *hookedCall {
-	if !c.w.observed || k.inner {
+	if !c.w.watch.on || k.inner {
 		return nil
 	}
 	return hookCall(&Call{Name: k.name, Kind: kind, Comm: c, Peer: k.rootOrNull(), Tag: AnyTag, Bytes: k.volume(), Starts: starts})
@@ -165,16 +165,16 @@ func hookCall(call *Call) *hookedCall {
 	w := call.Comm.w
 	var h *hookedCall
 	if !call.Starts {
-		h = w.spareCall.Swap(nil)
+		h = w.watch.spareCall.Swap(nil)
 	}
 	if h == nil {
 		h = &hookedCall{w: w, starts: call.Starts}
 	}
-	for i, hook := range w.hooks {
+	for i, hook := range w.watch.hooks {
 		h.ids[i] = hook.Begin(*call)
 	}
-	if w.calls != nil {
-		w.calls.begin(&h.timed, call)
+	if w.watch.calls != nil {
+		w.watch.calls.begin(&h.timed, call)
 	}
 	return h
 }
@@ -196,14 +196,14 @@ func (h *hookedCall) done(err error) error {
 
 func (h *hookedCall) ended(st Status, err error) {
 	w := h.w
-	if w.calls != nil {
-		w.calls.end(&h.timed, st, err)
+	if w.watch.calls != nil {
+		w.watch.calls.end(&h.timed, st, err)
 	}
-	for i, hook := range w.hooks {
+	for i, hook := range w.watch.hooks {
 		hook.End(h.ids[i], st, err)
 	}
 	if !h.starts {
-		w.spareCall.Store(h)
+		w.watch.spareCall.Store(h)
 	}
 }
 
@@ -217,10 +217,10 @@ func (h *hookedCall) found(ok bool, st Status, err error) {
 
 // complete reports that the call by has completed the operation that h has started.
 func (h *hookedCall) complete(by *hookedCall, st Status, err error) {
-	if h.w.calls != nil {
-		h.w.calls.complete(&h.timed, &by.timed, st, err)
+	if h.w.watch.calls != nil {
+		h.w.watch.calls.complete(&h.timed, &by.timed, st, err)
 	}
-	for i, hook := range h.w.hooks {
+	for i, hook := range h.w.watch.hooks {
 		hook.Complete(h.ids[i], by.ids[i], st, err)
 	}
 }

@@ -80,7 +80,7 @@ func prepare[T Elem](c *Comm, op string, buf []T, peer, tag int, mode p2p.Mode) 
 
 // Start starts the operation. Its request must be completed before the next Start.
 func (p *Persistent) Start() Request {
-	if !p.c.w.observed {
+	if !p.c.w.watch.on {
 		return p.start()
 	}
 	kind, bytes := CallSend, len(p.buf)

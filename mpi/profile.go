@@ -34,8 +34,8 @@ func Profile(c *Comm) prof.Counters { return c.w.profiled() }
 // profiled returns the counters and, if Config.Profile is set, the profile of calls.
 func (w *World) profiled() prof.Counters {
 	p := w.counters(w.e.Counters())
-	if w.calls != nil {
-		w.calls.addTo(&p)
+	if w.watch.calls != nil {
+		w.watch.calls.addTo(&p)
 	}
 	return p
 }
@@ -97,10 +97,10 @@ func openProfile(cfg *Config, rank int) (p profile, err error) {
 // report combines the counters of all ranks and writes them. It returns the error of
 // writing; the next call finds out that a rank has failed.
 func (w *World) report() error {
-	if !w.profile.on {
+	if !w.watch.profile.on {
 		return nil
 	}
-	if w.recorder != nil {
+	if w.watch.recorder != nil {
 		return w.reportArrivals()
 	}
 	counters := w.profiled()
@@ -113,11 +113,11 @@ func (w *World) report() error {
 	if w.comm.rank == 0 {
 		sum.Resolve()
 	}
-	if w.profile.text != nil {
-		fmt.Fprint(w.profile.text, "muster: ", sum.Text())
+	if w.watch.profile.text != nil {
+		fmt.Fprint(w.watch.profile.text, "muster: ", sum.Text())
 	}
-	if w.profile.file != "" {
-		if err := os.WriteFile(w.profile.file, sum.EncodeFile(), 0o666); err != nil {
+	if w.watch.profile.file != "" {
+		if err := os.WriteFile(w.watch.profile.file, sum.EncodeFile(), 0o666); err != nil {
 			return w.comm.refuse(ErrOther, "Finalize", "write the profile: %w", err)
 		}
 	}
@@ -126,9 +126,9 @@ func (w *World) report() error {
 
 // noProfile reports that there will be no profile.
 func (w *World) noProfile(why error) {
-	if w.profile.text != nil {
-		fmt.Fprintf(w.profile.text, "muster: no profile: %v\n", why)
-		w.profile.text = nil // once
+	if w.watch.profile.text != nil {
+		fmt.Fprintf(w.watch.profile.text, "muster: no profile: %v\n", why)
+		w.watch.profile.text = nil // once
 	}
 }
 

@@ -62,19 +62,19 @@ func (w *World) reportArrivals() error {
 	if w.comm.rank != 0 {
 		return nil
 	}
-	if w.profile.text != nil {
-		fmt.Fprint(w.profile.text, "muster: ", all.Text())
+	if w.watch.profile.text != nil {
+		fmt.Fprint(w.watch.profile.text, "muster: ", all.Text())
 	}
-	if w.profile.file == "" {
+	if w.watch.profile.file == "" {
 		return nil
 	}
-	if strings.HasSuffix(w.profile.file, ".svg") {
+	if strings.HasSuffix(w.watch.profile.file, ".svg") {
 		var picture strings.Builder
 		if err = all.WriteSVG(&picture); err == nil {
-			err = os.WriteFile(w.profile.file, []byte(picture.String()), 0o666)
+			err = os.WriteFile(w.watch.profile.file, []byte(picture.String()), 0o666)
 		}
 	} else {
-		err = os.WriteFile(w.profile.file, all.Encode(), 0o666)
+		err = os.WriteFile(w.watch.profile.file, all.Encode(), 0o666)
 	}
 	if err != nil {
 		return w.comm.refuse(ErrOther, "Finalize", "write the profile: %w", err)
@@ -83,14 +83,14 @@ func (w *World) reportArrivals() error {
 }
 
 func (w *World) gatherArrivals() (*prof.Arrivals, error) {
-	r, c := w.recorder, w.comm
-	if err := w.compareClocks(&w.profile.clock.EndAt, &w.profile.clock.EndAdd); err != nil {
+	r, c := w.watch.recorder, w.comm
+	if err := w.compareClocks(&w.watch.profile.clock.EndAt, &w.watch.profile.clock.EndAdd); err != nil {
 		return nil, err
 	}
 	counters := w.counters(w.e.Counters())
-	records, lost := r.close(w.profile.clock)
+	records, lost := r.close(w.watch.profile.clock)
 	mine := prof.GatherArrivals(c.rank, records)
-	mine.Lost, mine.ClockError = lost, w.profile.clockError
+	mine.Lost, mine.ClockError = lost, w.watch.profile.clockError
 	mine.Hosts, mine.Devices = int(counters.Of(prof.Hosts)), counters.Devices
 	messages, err := w.timeMessages()
 	if err != nil {
@@ -160,10 +160,10 @@ const clockPings = 24
 // compareClocks measures the offset from the clock of this rank to that of rank 0: first
 // with the parent, then with the children.
 func (w *World) compareClocks(at, add *int64) error {
-	c, clock := w.comm, w.clock
-	before := w.profile.clockError
-	w.profile.clockError = 0 // of this comparison, which children add theirs to
-	defer func() { w.profile.clockError = max(w.profile.clockError, before) }()
+	c, clock := w.comm, w.watch.clock
+	before := w.watch.profile.clockError
+	w.watch.profile.clockError = 0 // of this comparison, which children add theirs to
+	defer func() { w.watch.profile.clockError = max(w.watch.profile.clockError, before) }()
 	if *at = clock.Now(); c.rank != 0 {
 		var err error
 		if *add, err = w.askParent(parent(c.rank)); err != nil {
@@ -181,7 +181,7 @@ func (w *World) compareClocks(at, add *int64) error {
 // askParent learns which clock the parent has and, if it is another, requests the time of
 // rank 0 from it repeatedly.
 func (w *World) askParent(from int) (add int64, err error) {
-	clock := w.clock
+	clock := w.watch.clock
 	hello, err := w.recvPart(from)
 	if err != nil {
 		return 0, err
@@ -189,7 +189,7 @@ func (w *World) askParent(from int) (add int64, err error) {
 	if len(hello) < 16 {
 		return 0, w.comm.refuse(ErrIntern, "Init", "rank %d begins to compare clocks with %d bytes: does it run another version?", from, len(hello))
 	}
-	w.profile.clockError = max(w.profile.clockError, int64(binary.LittleEndian.Uint64(hello[8:])))
+	w.watch.profile.clockError = max(w.watch.profile.clockError, int64(binary.LittleEndian.Uint64(hello[8:])))
 	add = int64(binary.LittleEndian.Uint64(hello))
 	if domain := string(hello[16:]); domain != "" && domain == clock.Domain() {
 		return add, w.sendPart([]byte{0}, from)
@@ -212,14 +212,14 @@ func (w *World) askParent(from int) (add int64, err error) {
 		p.Answer = int64(binary.LittleEndian.Uint64(answer[:]))
 	}
 	add, wrong := prof.Estimate(pings[:])
-	w.profile.clockError += wrong
+	w.watch.profile.clockError += wrong
 	return add, nil
 }
 
 func (w *World) answerChild(child int, add int64) error {
-	clock := w.clock
+	clock := w.watch.clock
 	hello := binary.LittleEndian.AppendUint64(nil, uint64(add))
-	hello = binary.LittleEndian.AppendUint64(hello, uint64(w.profile.clockError))
+	hello = binary.LittleEndian.AppendUint64(hello, uint64(w.watch.profile.clockError))
 	if err := w.sendPart(append(hello, clock.Domain()...), child); err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ const messageTrips = 12
 
 // timeMessages times messages at rank 0.
 func (w *World) timeMessages() (times []prof.MessageTime, err error) {
-	c, clock, last := w.comm, w.clock, w.comm.size-1
+	c, clock, last := w.comm, w.watch.clock, w.comm.size-1
 	if last == 0 || c.rank != 0 && c.rank != last {
 		return nil, nil
 	}

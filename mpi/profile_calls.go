@@ -154,8 +154,8 @@ func (p *callProfile) complete(c, by *timedCall, st Status, err error) {
 // arrived notes when one of several requests is complete. They are waited for in order, so
 // the time since the one before belongs to its peer.
 func (h *hookedCall) arrived() {
-	if h != nil && h.w.calls != nil {
-		h.timed.done = h.w.calls.now()
+	if h != nil && h.w.watch.calls != nil {
+		h.timed.done = h.w.watch.calls.now()
 	}
 }
 

@@ -82,7 +82,7 @@ func (c *timedCall) counts(st Status) bool {
 // watchEnd makes the engine report the end of the request's operations, the last of which
 // counts.
 func (h *hookedCall) watchEnd(r Request) {
-	if h.w.calls == nil || !h.timed.measured() {
+	if h.w.watch.calls == nil || !h.timed.measured() {
 		return
 	}
 	r.c.e.WatchEnd(r.op, h)
@@ -93,7 +93,7 @@ func (h *hookedCall) watchEnd(r Request) {
 
 // OperationEnded implements p2p.EndWatcher. The caller holds the lock of the engine.
 func (h *hookedCall) OperationEnded() {
-	p := h.w.calls
+	p := h.w.watch.calls
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.app.advance(p.now())

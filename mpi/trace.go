@@ -231,7 +231,7 @@ func tracedRanks(c *Comm) []int {
 
 // reportTrace collects the records of all ranks at rank 0, which writes them.
 func (w *World) reportTrace() error {
-	if w.tracer == nil {
+	if w.watch.tracer == nil {
 		return nil
 	}
 	text, err := w.traceText()
@@ -247,10 +247,10 @@ func (w *World) reportTrace() error {
 
 // traceText returns what this rank contributes to the trace.
 func (w *World) traceText() ([]byte, error) {
-	if err := w.compareClocks(&w.profile.clock.EndAt, &w.profile.clock.EndAdd); err != nil {
+	if err := w.compareClocks(&w.watch.profile.clock.EndAt, &w.watch.profile.clock.EndAdd); err != nil {
 		return nil, err
 	}
-	base := w.profile.clock.At
+	base := w.watch.profile.clock.At
 	b := binary.LittleEndian.AppendUint64(nil, uint64(base))
 	if w.comm.rank != 0 {
 		if err := w.recvBytes(b, parent(w.comm.rank)); err != nil {
@@ -264,8 +264,8 @@ func (w *World) traceText() ([]byte, error) {
 		}
 	}
 	counters := w.counters(w.e.Counters())
-	r := &trace.Rank{Rank: w.comm.rank, Host: w.client.Host(), Offset: w.profile.clock.Add, Error: w.profile.clockError, Counters: map[string]uint64{}}
-	w.tracer.close(r, w.profile.clock, base)
+	r := &trace.Rank{Rank: w.comm.rank, Host: w.client.Host(), Offset: w.watch.profile.clock.Add, Error: w.watch.profile.clockError, Counters: map[string]uint64{}}
+	w.watch.tracer.close(r, w.watch.profile.clock, base)
 	for name, v := range counters.Values {
 		if v != 0 {
 			r.Counters[string(name)] = v
@@ -278,11 +278,11 @@ func (w *World) traceText() ([]byte, error) {
 // receives them, because each rank waits until its text has been received. If a rank has
 // failed, the file ends early and is not valid.
 func (w *World) writeTrace(mine []byte) error {
-	f, err := os.Create(w.tracer.file)
+	f, err := os.Create(w.watch.tracer.file)
 	buffered := bufio.NewWriter(f)
 	var out io.Writer = buffered
 	finish := buffered.Flush
-	if strings.HasSuffix(w.tracer.file, ".gz") {
+	if strings.HasSuffix(w.watch.tracer.file, ".gz") {
 		zip := gzip.NewWriter(buffered)
 		out, finish = zip, func() error { return errors.Join(zip.Close(), buffered.Flush()) }
 	}

@@ -89,7 +89,7 @@ func (w *Win[T]) create(c *Comm, how flavor, mem []T, n int) error {
 	d.SetName(c.Name() + ".win")
 	w.c, w.name, w.flavor, w.epochs = d, d.Name(), how, rma.NewEpochs(c.size)
 	w.elements, w.alarm = elementsOf[T](), d.e.Alarm(d.ctx)
-	w.hooked = c.w.observed
+	w.hooked = c.w.watch.on
 	if err := w.exchangeLengths(c, op, n, refused); err != nil {
 		return errors.Join(err, d.abandon())
 	}
@@ -175,7 +175,7 @@ func (w *window) near() string {
 	switch {
 	case w.c.w.cfg.NoSharedMemory:
 		return "MUSTER_NO_SHARED_MEMORY is set"
-	case w.c.w.windowsApart:
+	case w.c.w.windows.apart:
 		return "a test keeps them apart"
 	}
 	return ""
@@ -288,7 +288,7 @@ func (w *Win[T]) openFar(op string) error {
 	}
 	w.far = far
 	w.release = append([]func() error{far.Close}, w.release...) // before the memory is released
-	if c.size <= gatherKeys && !c.w.keysOnUse {
+	if c.size <= gatherKeys && !c.w.windows.keysOnUse {
 		all := make([]engine.WindowMemory, c.size)
 		if err := allgather(c, op, []engine.WindowMemory{mine}, all); err != nil {
 			return err

@@ -18,6 +18,7 @@ import (
 	"github.com/muster-mpi/muster/internal/nodecoll"
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/internal/rankset"
 	"github.com/muster-mpi/muster/internal/settings"
 	"github.com/muster-mpi/muster/prof"
 )
@@ -28,10 +29,10 @@ type World struct {
 	client pmi.Client
 	cfg    Config
 	types  typeCheck
-	hooks  []Hook
-	comm   *Comm        // all processes of the job
-	user   *Comm        // what the program sees as the world: without the spares
-	self   *Comm        // of Comm.Self, once selfMade
+	watch  watch
+	comm   *Comm // all processes of the job
+	user   *Comm // what the program sees as the world: without the spares
+	self   func() *Comm
 	tuning *coll.Tuning // measured choice of algorithms; nil: none
 	site   site         // for the choice of algorithms
 
@@ -39,30 +40,37 @@ type World struct {
 	buffered    atomic.Int64   // bytes that Bsend has buffered
 	background  sync.WaitGroup // goroutines of Bsend and Idup
 	partitions  atomic.Uint32  // partitions that PsendInit has prepared
-	selfMade    sync.Once
 	memory      allocations
 	checkpoints checkpoints
 	nodes       *nodecoll.Host // of ranks that are goroutines; else nil
 	teams       teamList
-	profile     profile
-	recorder    *recorder    // of arrivals at collectives; nil without such a profile
-	tracer      *tracer      // of calls; nil without a trace
-	calls       *callProfile // of calls; nil without a profile
-	observed    bool         // there are hooks or a profile of calls
-	spareCall   atomic.Pointer[hookedCall]
-	clock       *prof.Clock // of recorder and tracer
-	check       checks      // check mode
-	gates       uint64      // barriers through the board of the job
+	check       checks // check mode
+	gates       uint64 // barriers through the board of the job
 	finalized   atomic.Bool
 	spares      int       // processes at the end of comm that wait in Recover
 	recovered   *recovery // of Recover on the world; nil before its first call
+	windows     windowOptions
+}
+
+// watch is what observes the calls of a rank.
+type watch struct {
+	on        bool // there are hooks or a profile of calls
+	hooks     []Hook
+	spareCall atomic.Pointer[hookedCall]
+	profile   profile
+	recorder  *recorder    // of arrivals at collectives; nil without such a profile
+	tracer    *tracer      // of calls; nil without a trace
+	calls     *callProfile // of calls; nil without a profile
+	clock     *prof.Clock  // of recorder and tracer
 	// stopProfile ends the CPU profile, and stopMetrics the publication of counters.
 	stopProfile func() error
 	stopMetrics func()
-	// windowsApart keeps ranks from mapping each other's window memory, for tests.
-	windowsApart bool
-	// keysOnUse makes windows request keys on first use, as those of many ranks do, for tests.
-	keysOnUse bool
+}
+
+// windowOptions are set by tests.
+type windowOptions struct {
+	apart     bool // ranks do not map each other's window memory
+	keysOnUse bool // windows request keys on first use, as those of many ranks do
 }
 
 // Main runs a rank: it joins the job, calls fn with the communicator of all ranks,
@@ -77,7 +85,7 @@ func Main(fn func(world *Comm) error) {
 	}
 	if err := w.run(fn); err != nil {
 		w.checkSpare(err)
-		err = errors.Join(err, w.stopProfile())
+		err = errors.Join(err, w.watch.stopProfile())
 		w.noProfile(errors.New("this rank has failed"))
 		fmt.Fprintf(os.Stderr, "muster: rank %d: %v\n", w.comm.rank, err)
 		os.Exit(1)
@@ -101,6 +109,13 @@ func (w *World) run(fn func(world *Comm) error) (err error) {
 // Init joins the job that this process was started for. If the process was started
 // alone, the job has one rank. If cfg is nil, Init reads the configuration from the
 // environment.
+//
+// Init sets GOMAXPROCS. If several ranks run on the host, it divides the number by them, unless
+// the environment has a variable GOMAXPROCS, as under muster run. If the rank has a progress
+// thread from the start (Config.Progress, or a network in software), it adds one for that.
+// A window whose memory ranks do not share raises the number to 2. A program that needs another
+// number calls runtime.GOMAXPROCS after Init and after it has created its windows: nothing else
+// changes it.
 func Init(ctx context.Context, cfg *Config) (*World, error) {
 	if cfg == nil {
 		env, err := ConfigFromEnv(os.Environ())
@@ -129,7 +144,7 @@ func Init(ctx context.Context, cfg *Config) (*World, error) {
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	w.stopProfile = stop
+	w.watch.stopProfile = stop
 	return w, w.reserveSpares(os.Getenv(pmi.EnvSpares))
 }
 
@@ -221,34 +236,34 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	if err != nil {
 		return nil, err
 	}
-	w.profile, w.recorder, w.tracer = profile, profile.recorder, tracer
+	w.watch.profile, w.watch.recorder, w.watch.tracer = profile, profile.recorder, tracer
 	if host != nil {
 		w.nodes = host.nodes
 	}
-	if profile.on && w.recorder == nil {
-		w.calls = newCallProfile()
+	if profile.on && w.watch.recorder == nil {
+		w.watch.calls = newCallProfile()
 		w.observe()
 	}
-	if w.tracer != nil {
-		w.clock = w.tracer.clock
-		w.setHooks(w.tracer)
-		w.e.Watch(&w.tracer.phases)
+	if w.watch.tracer != nil {
+		w.watch.clock = w.watch.tracer.clock
+		w.setHooks(w.watch.tracer)
+		w.e.Watch(&w.watch.tracer.phases)
 		if client.LocalSize() < client.Size() {
-			w.tracer.phases.retransmitted = w.e.Retransmissions
+			w.watch.tracer.phases.retransmitted = w.e.Retransmissions
 		}
 	}
-	if w.recorder != nil {
-		w.clock = w.recorder.clock
-		if w.tracer != nil {
-			w.tracer.clock, w.tracer.phases.clock = w.clock, w.clock
+	if w.watch.recorder != nil {
+		w.watch.clock = w.watch.recorder.clock
+		if w.watch.tracer != nil {
+			w.watch.tracer.clock, w.watch.tracer.phases.clock = w.watch.clock, w.watch.clock
 		}
 	}
-	if w.clock != nil {
-		if err := w.compareClocks(&w.profile.clock.At, &w.profile.clock.Add); err != nil {
+	if w.watch.clock != nil {
+		if err := w.compareClocks(&w.watch.profile.clock.At, &w.watch.profile.clock.Add); err != nil {
 			return nil, err
 		}
 	}
-	w.stopMetrics = w.startMetrics(cfg.Metrics)
+	w.watch.stopMetrics = w.startMetrics(cfg.Metrics)
 	return w, nil
 }
 
@@ -273,7 +288,8 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	if err != nil {
 		return nil, err
 	}
-	w := &World{e: e, client: client, cfg: cfg, tuning: tuning, stopProfile: func() error { return nil }, stopMetrics: func() {}}
+	w := &World{e: e, client: client, cfg: cfg, tuning: tuning,
+		watch: watch{stopProfile: func() error { return nil }, stopMetrics: func() {}}}
 	w.types.slow = cfg.Check
 	w.setHooks(cfg.Hook)
 	if w.site, err = fetchSite(ctx, client); err != nil {
@@ -282,6 +298,9 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	w.ids.next = firstFreeContext
 	w.comm = (&Comm{w: w, e: e, ctx: worldContext, rank: client.Rank(), size: client.Size(), name: engine.NewName("world")}).ready()
 	w.user = w.comm
+	w.self = sync.OnceValue(func() *Comm {
+		return w.comm.sub(selfContext, rankset.Sequence(1, w.comm.rank, 1), "self")
+	})
 	return w, nil
 }
 
@@ -333,8 +352,8 @@ func (w *World) Finalize() error {
 	if w.cfg.Check {
 		w.describeLeaving()
 	}
-	w.stopMetrics()
-	unwritten := errors.Join(w.report(), w.reportTrace(), w.stopProfile())
+	w.watch.stopMetrics()
+	unwritten := errors.Join(w.report(), w.reportTrace(), w.watch.stopProfile())
 	w.e.Leaving()
 	var err error
 	if w.e.Tolerates() {
@@ -390,7 +409,7 @@ func (w *World) leaveTogether() error {
 
 // Abort ends all processes of the job, including this one, with an exit status.
 func (w *World) Abort(code int, reason string) {
-	_ = w.stopProfile() // the reason for ending the job matters more
+	_ = w.watch.stopProfile() // the reason for ending the job matters more
 	w.client.Abort(code, reason)
 	os.Exit(code)
 }

@@ -25,7 +25,6 @@ func (d Direct) Engine(t *direct.Engine, pins *direct.Pins) (owner uintptr, spin
 
 // RunLocked calls f with the engine locked: the front does nothing meanwhile.
 func (d Direct) RunLocked(f func()) {
-	d.Progress.Lock()
-	defer d.Progress.Unlock()
+	defer d.Progress.Hold().Release()
 	f()
 }
