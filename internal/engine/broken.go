@@ -290,7 +290,7 @@ func (a *asking) ask(e *Held, since time.Duration, xs []*p2p.Xfer) {
 		if x == nil || x.Done() {
 			continue
 		}
-		if co := e.colls.of(x); co != nil {
+		if co := e.colls.find(x); co != nil {
 			if part := co.partAwaited(); part != nil {
 				e.ask(co.Comm, part.Link, co.Number, co.What)
 			}

@@ -29,8 +29,8 @@ func (s *collectives) remove(co *Collective) {
 	s.active = s.active[:last]
 }
 
-// of returns the active collective that an operation represents, or nil.
-func (s *collectives) of(x *p2p.Xfer) *Collective {
+// find returns the active collective that an operation represents, or nil.
+func (s *collectives) find(x *p2p.Xfer) *Collective {
 	for _, co := range s.active {
 		if co.progress.whole == x {
 			return co

@@ -3,6 +3,7 @@
 // opens links on first use, and blocks callers without occupying a core.
 //
 //	engine.go          the Engine: configuration, start and end
+//	held.go            what the lock guards
 //	calls.go           receive, wait, probe, cancel
 //	send.go            send; the path of a short message
 //	collective.go      runs the schedules of collectives over the same messages
@@ -23,7 +24,7 @@
 //	broken.go          failed collectives
 //
 // All calls are safe for concurrent use. One lock guards the machine and the
-// devices. One of the waiting goroutines is the driver: it polls with the lock held
+// devices: methods of Engine and Window take it, those of Held and heldWindow need it. One of the waiting goroutines is the driver: it polls with the lock held
 // until another goroutine wants the lock, then yields the core, then parks in the
 // device. The other goroutines sleep until their operation has completed or the
 // driver hands over to them. A program with one goroutine takes an uncontended lock

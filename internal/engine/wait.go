@@ -325,7 +325,7 @@ func (a *awaited) describe(e *Held) pmi.WaitState {
 		if x == nil || x.Done() {
 			continue
 		}
-		if co := e.colls.of(x); co != nil {
+		if co := e.colls.find(x); co != nil {
 			if part := co.partAwaited(); part != nil {
 				x = part
 			}
