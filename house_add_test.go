@@ -186,7 +186,7 @@ func selfLatency(c *mpi.Comm, p *Params, emit func(Result)) error {
 		},
 		{
 			name: "self", title: "Message of a rank to itself", ranks: 1,
-			ours: "self-latency --sizes 8", metric: "latency", unit: "us", scale: 1, shown: "µs",
+			ours: "self-latency --sizes 8", quantity: latencyMicros,
 			lines:  []line{{title: "8 B", size: 8, bound: 5}},
 			claims: []results.Claim{{Text: "a message to itself, µs"}},
 `},

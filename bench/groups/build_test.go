@@ -47,7 +47,7 @@ func TestBareProviderPrintsAllFigures(t *testing.T) {
 }
 
 func TestErrorNamesUnknownProvider(t *testing.T) {
-	g := &group{over: network}
+	g := &group{transport: transport{over: network}}
 	if err := g.obstacle([]program{bareProgram}); err != nil {
 		t.Skip(err)
 	}

@@ -58,7 +58,7 @@ func TestRatiosByRound(t *testing.T) {
 
 // A line may be compared with some of the peers only, and times have their p99.
 func TestPeersOfLine(t *testing.T) {
-	g := &group{name: "x", peers: []contender{openMPI, bareUDP}, unit: "us", metric: "m", scale: 1, shown: "µs", lines: []line{
+	g := &group{name: "x", peers: []contender{openMPI, bareUDP}, quantity: quantity{unit: "us", metric: "m", scale: 1, shown: "µs"}, lines: []line{
 		{title: "a", size: 8, bound: 1, peers: []contender{openMPI}}, {title: "b", size: 8, bound: 1, peers: []contender{bareUDP}},
 	}}
 	r := newRuns(g, Options{Rounds: 1, Statistic: "p50"})
@@ -138,7 +138,7 @@ func TestEarlierBuildReplacesPeers(t *testing.T) {
 }
 
 func TestFiguresFromOutput(t *testing.T) {
-	g := &group{name: "latency", metric: "latency", unit: "us", lines: []line{{title: "8 B", size: 8, bound: 1}, {title: "1 KB", size: 1024, bound: 1}}}
+	g := &group{name: "latency", quantity: latencyMicros, lines: []line{{title: "8 B", size: 8, bound: 1}, {title: "1 KB", size: 1024, bound: 1}}}
 	out := `starting
 [0] {"size":1024,"metric":"latency","unit":"ns","value":900,"p50":800}
 {"size":8,"metric":"latency","unit":"us","value":0.4,"p50":0.3}
@@ -280,7 +280,7 @@ func TestFiguresBesidePeers(t *testing.T) {
 {"size":65536,"metric":"recv/receiver-first/latency","unit":"us","value":7}
 {"size":65536,"metric":"recv/sender-first","unit":"%","value":-3}
 `
-	g := &group{name: "overlap", peers: []contender{openMPI}, beside: true, unit: "%", scale: 1, shown: "%", largerBetter: true, lines: []line{
+	g := &group{name: "overlap", peers: []contender{openMPI}, beside: true, quantity: percentMore, lines: []line{
 		{title: "first", size: 65536, metric: "recv/receiver-first", bound: 92},
 		{title: "second", size: 65536, metric: "recv/sender-first", bound: unbound},
 	}}
@@ -340,7 +340,7 @@ func TestFiguresOfTheBareProvider(t *testing.T) {
 
 // A table is written with its stamp, and the page can read it back.
 func TestTableRoundTrip(t *testing.T) {
-	g := &group{name: "x", title: "Half round trip", peers: []contender{openMPI, mpich}, scale: 1, shown: "µs", lines: []line{{title: "8 B", size: 8, bound: 0.6}, {title: "1 KB", size: 1024, bound: 1}}}
+	g := &group{name: "x", title: "Half round trip", peers: []contender{openMPI, mpich}, quantity: micros, lines: []line{{title: "8 B", size: 8, bound: 0.6}, {title: "1 KB", size: 1024, bound: 1}}}
 	r := newRuns(g, Options{Rounds: 1})
 	for i, values := range [][]float64{{1, 2, 0.5}, {0, 2, 1}} {
 		r.values[openMPI][i], r.values[mpich][i], r.values[muster][i] = values[:1], values[1:2], values[2:]
@@ -387,7 +387,7 @@ func TestSharedRuns(t *testing.T) {
 
 // A line may be a ratio of two protocols, or relative to another one, within a run.
 func TestFiguresOfProtocols(t *testing.T) {
-	g := &group{name: "x", metric: "latency", unit: "us", lines: []line{
+	g := &group{name: "x", quantity: latencyMicros, lines: []line{
 		{title: "ratio", size: 64, protocol: "rd", over: "rc"},
 		{title: "change", size: 64, protocol: "rd", against: "rc", metric: "change"},
 	}}

@@ -2,6 +2,7 @@ package groups
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -41,12 +42,8 @@ const (
 	hosts
 )
 
-// group is a table: the figures that one run of each contender yields.
-type group struct {
-	name  string // or family-name: -only accepts both
-	title string
-	note  string // conditions of the measurement
-	ranks int
+// transport is what carries the messages of a group.
+type transport struct {
 	over  medium
 	hosts int // number of hosts, if over is hosts
 	rails int // cables of each host; 0: one
@@ -55,13 +52,56 @@ type group struct {
 	rate  string
 	queue int64
 	loss  float64
-	// limit of a run, if it is longer than that of the others.
-	limit time.Duration
 	// channel of software iWARP, instead of libfabric.
 	channel string
 	// copies: the kernel does not copy between processes, as in a container that does not
 	// permit process_vm_readv. Messages are copied in and out of shared memory.
 	copies bool
+	// encrypt: ours encrypts messages.
+	encrypt bool
+}
+
+// fourHosts have two cables each, with a rate.
+func fourHosts(rate string) transport {
+	return transport{over: hosts, hosts: 4, rails: 2, rate: rate, channel: "hybrid"}
+}
+
+// quantity is what a group measures. metric selects the figure of a run and unit is its unit. It
+// is shown multiplied by scale, in the unit shown. A line may have its own metric.
+type quantity struct {
+	metric string
+	unit   string
+	scale  float64
+	shown  string
+	// wallClock: the figure is the time of the run.
+	wallClock    bool
+	largerBetter bool
+}
+
+var (
+	latencyMicros = quantity{metric: "latency", unit: "us", scale: 1, shown: "µs"}
+	bandwidthMB   = quantity{metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true}
+	bandwidthGB   = quantity{metric: "bandwidth", unit: "MB/s", scale: 1e-3, shown: "GB/s", largerBetter: true}
+	messageRate   = quantity{metric: "rate", unit: "msg/s", scale: 1e-6, shown: "M/s", largerBetter: true}
+	micros        = quantity{unit: "us", scale: 1, shown: "µs"}
+	percent       = quantity{unit: "%", scale: 1, shown: "%"}
+	percentMore   = quantity{unit: "%", scale: 1, shown: "%", largerBetter: true}
+)
+
+// group is a table: the figures that one run of each contender yields.
+type group struct {
+	name  string // or family-name: -only accepts both
+	title string
+	note  string // conditions of the measurement
+	ranks int
+	transport
+	quantity
+	lines []line
+	chart bool // draw the peers' times as multiples of ours
+	// claims are those that the table shows. A claim without tables is about this one; one
+	// about several tables is a claim of the first.
+	claims []results.Claim
+
 	// peers are the contenders of which the better is compared with ours. None: our figure is
 	// compared with the bound.
 	peers []contender
@@ -70,38 +110,38 @@ type group struct {
 	// added: the work of the peers is done one after the other by one core, and ours is
 	// compared with that.
 	added bool
+
+	args string // for the loops in C
+	ours string // the same for `muster bench`; {now} is the time
 	// protocols: it is about long messages, and -protocol selects ours; protocol is the
 	// one without the flag, "" if as configured.
 	protocols bool
 	protocol  string
-	args      string // for the loops in C
-	ours      string // the same for `muster bench`; {now} is the time
-	// metric selects the figure of a run and unit is its unit. It is shown multiplied by
-	// scale, in the unit shown. A line may have its own metric.
-	metric string
-	unit   string
-	scale  float64
-	shown  string
-	// wallClock: the figure is the time of the run.
-	wallClock    bool
-	largerBetter bool
-	lines        []line
-	chart        bool // draw the peers' times as multiples of ours
 	// direct: ours is started as "muster bench" itself, which starts its jobs.
 	direct bool
 	// inC: ours runs the loops in C too, the same binary as MPICH, through the C interface.
 	inC bool
-	// encrypt: ours encrypts messages.
-	encrypt bool
-	// onRequest: measured only if -only names it.
-	onRequest bool
-	// alone: its runs are not shared with other groups, so that the contenders alternate.
-	alone bool
+
+	// limit of a run, if it is longer than that of the others.
+	limit time.Duration
 	// rounds is the number of rounds if fewer than -rounds are enough; 0: as -rounds.
 	rounds int
-	// claims are those that the table shows. A claim without tables is about this one; one
-	// about several tables is a claim of the first.
-	claims []results.Claim
+	// alone: its runs are not shared with other groups, so that the contenders alternate.
+	alone bool
+	// onRequest: measured only if -only names it.
+	onRequest bool
+}
+
+// loop sets the command lines of both, and a line for each size: a loop of messages, with a number
+// of iterations unless it is 0.
+func (g group) loop(name string, iterations int, bounds []float64, sizes ...byteSize) *group {
+	g.args, g.ours = name+" -s "+sizeList(sizes), name+" --sizes "+sizeList(sizes)
+	if iterations > 0 {
+		g.args += fmt.Sprintf(" -i %d", iterations)
+		g.ours += fmt.Sprintf(" --iterations %d", iterations)
+	}
+	g.lines = sizeLines(bounds, sizes...)
+	return &g
 }
 
 // line is one row of a table. bound limits the ratio to the better peer, or the figure if

@@ -35,10 +35,8 @@ func railPlan() []*group {
 func cableBandwidth(name, cable, rate, channel string, windows int, bounds ...float64) *group {
 	sizes := []byteSize{size8K, size64K, size1M}
 	g := onTwoHosts(group{
-		name: name, title: fmt.Sprintf("Bandwidth between two hosts on %s, window of 64, channel %s", cable, channel),
-		args: fmt.Sprintf("bw -s %s -i %d", sizeList(sizes), windows), ours: fmt.Sprintf("bw --sizes %s --iterations %d", sizeList(sizes), windows),
-		metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true, lines: sizeLines(bounds, sizes...),
-	})
+		name: name, title: fmt.Sprintf("Bandwidth between two hosts on %s, window of 64, channel %s", cable, channel), quantity: bandwidthMB,
+	}.loop("bw", windows, bounds, sizes...))
 	g.rate, g.channel, g.alone = rate, channel, true
 	g.peers = append(g.peers, bareUDP)
 	for i := range g.lines {
@@ -55,10 +53,9 @@ func cableBandwidth(name, cable, rate, channel string, windows int, bounds ...fl
 func cpuOfMessage() *group {
 	g := onTwoHosts(group{
 		name: "cpu", title: "Processor time of a message of 8 KB, sender and receiver, two hosts",
-		args: "cpu -s 8192", ours: "cpu --sizes 8192",
-		metric: "cpu", unit: "us", scale: 1, shown: "µs", lines: []line{{title: "8 KB", size: 8 << 10, bound: 0.9}},
-		claims: []results.Claim{{Text: "two hosts: processor time of a message of 8 KB, also in alltoall", Tables: "cpu,cpu-alltoall"}},
-	})
+		quantity: quantity{metric: "cpu", unit: "us", scale: 1, shown: "µs"},
+		claims:   []results.Claim{{Text: "two hosts: processor time of a message of 8 KB, also in alltoall", Tables: "cpu,cpu-alltoall"}},
+	}.loop("cpu", 0, []float64{0.9}, size8K))
 	g.rate, g.peers = "", []contender{openMPI}
 	g.note = "User and system time of both processes. Polling and yielding are not work, and libraries differ in them, so no rank waits: the sender sends 16 messages and sleeps, the receiver sleeps until they have arrived, and the time of periods with one message is subtracted, because waking up is not work either. The cable is unlimited: then the kernel works for a message within calls of the two processes, and not in a timer of the cable."
 	return g
@@ -76,10 +73,10 @@ func cpuOfAlltoall() *group {
 // twoRails compares ours on two rails with ours on one.
 func twoRails(name, ways, loop string) *group {
 	sizes := []byteSize{size2K, size64K, size1M}
-	g := onTwoHosts(group{
-		name: name, title: "Bandwidth of two rails relative to one, " + ways + ", two hosts, window of 64, 1 Gbit/s each", rails: 2,
-		ours:   fmt.Sprintf("%s --sizes %s --iterations 16", loop, sizeList(sizes)),
-		metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true, lines: sizeLines([]float64{1.9, 1.9, 1.9}, sizes...),
+	g := onTwoHosts(&group{
+		name: name, title: "Bandwidth of two rails relative to one, " + ways + ", two hosts, window of 64, 1 Gbit/s each", transport: transport{rails: 2},
+		ours:     fmt.Sprintf("%s --sizes %s --iterations 16", loop, sizeList(sizes)),
+		quantity: bandwidthMB, lines: sizeLines([]float64{1.9, 1.9, 1.9}, sizes...),
 	})
 	g.peers = []contender{oneRail}
 	return g
@@ -94,12 +91,10 @@ const (
 
 func lossyBandwidth() *group {
 	g := onTwoHosts(group{
-		name: "loss-bw", title: "Bandwidth of reliable datagrams with 1 % loss, two hosts, window of 64, 1 Gbit/s", loss: 0.01, beside: true,
-		args: "bw -s 1048576 -i 8", ours: "bw --sizes 1048576 --iterations 8",
-		metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true,
-		lines:  []line{{title: "1 MB", size: 1 << 20, bound: math.Floor(10*linkShare*linkPayload) / 10}},
-		claims: []results.Claim{{Text: "two hosts: bandwidth with 1 % loss, MB/s"}},
-	})
+		name: "loss-bw", title: "Bandwidth of reliable datagrams with 1 % loss, two hosts, window of 64, 1 Gbit/s", transport: transport{loss: 0.01}, beside: true,
+		quantity: bandwidthMB,
+		claims:   []results.Claim{{Text: "two hosts: bandwidth with 1 % loss, MB/s"}},
+	}.loop("bw", 8, []float64{math.Floor(10*linkShare*linkPayload) / 10}, size1M))
 	g.channel, g.peers = "rd", []contender{openMPI}
 	g.note += fmt.Sprintf(" Packets are lost at random. The bound is %g of what the cable carries, %.1f MB/s.", linkShare, linkPayload)
 	return g
@@ -132,10 +127,10 @@ func stallPlan() []*group {
 	const rounds = 10_000
 	one := func(name, title, unit, shown string, lines ...line) *group {
 		g := &group{
-			name: name, title: title + fmt.Sprintf(", %d alltoalls of 8 KB, 16 ranks on 4 hosts, no loss", rounds), ranks: 16, over: hosts, hosts: 4, rails: 2, rate: labRate, channel: "hybrid",
+			name: name, title: title + fmt.Sprintf(", %d alltoalls of 8 KB, 16 ranks on 4 hosts, no loss", rounds), ranks: 16, transport: fourHosts(labRate),
 			limit: 5 * time.Minute, rounds: 3, peers: []contender{openMPI}, beside: true,
 			args: fmt.Sprintf("stalls -s 8192 -i %d", rounds), ours: fmt.Sprintf("stalls --sizes 8192 --iterations %d", rounds),
-			unit: unit, scale: 1, shown: shown, lines: lines,
+			quantity: quantity{unit: unit, scale: 1, shown: shown}, lines: lines,
 			note: onLabColl + " The time of a round is that of the rank that is longest in it. Rounds of Muster that overlap a pause of a core are not judged but counted; all rounds of Open MPI are.",
 		}
 		for i := range g.lines {

@@ -15,12 +15,12 @@ const withinOfBest = 1.1
 func choicePlan() []*group { return []*group{choiceGroup(16), choiceGroup(14)} }
 
 func choiceGroup(ranks int) *group {
-	sizes := []byteSize{{"8 B", 8}, size256, size1K, size8K, size64K, size1M}
+	sizes := []byteSize{size8, size256, size1K, size8K, size64K, size1M}
 	g := &group{
 		name: fmt.Sprintf("choice-%d", ranks), title: fmt.Sprintf("Time of the chosen algorithm relative to the best one, %d ranks on 4 hosts, two cables of 1 Gbit/s", ranks),
 		note:  "The hosts are network namespaces of this machine; all ranks share its cores. All algorithms with all parameter values worth trying take part; in each run the fastest alternate with the choice call by call. Those that are estimated at three times the choice or more are called once and leave unless they are among the fastest; `muster bench choice` lists them.",
-		ranks: ranks, over: hosts, hosts: 4, rails: 2, rate: labRate, channel: "hybrid", limit: 30 * time.Minute, onRequest: true,
-		ours: "choice --sizes " + sizeList(sizes), unit: "ratio", scale: 1, shown: "ratio",
+		ranks: ranks, transport: fourHosts(labRate), limit: 30 * time.Minute, onRequest: true,
+		ours: "choice --sizes " + sizeList(sizes), quantity: quantity{unit: "ratio", scale: 1, shown: "ratio"},
 	}
 	for _, op := range []string{"barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce", "reduce-scatter", "scan", "exscan"} {
 		for _, s := range sizes {

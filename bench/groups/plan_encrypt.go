@@ -23,28 +23,29 @@ func encryptPlan() []*group {
 const cipherShare = 0.8
 
 func encryptedBandwidth(name, channel string) *group {
-	return encrypted(group{
+	return encrypt(&group{
 		name: name, title: fmt.Sprintf("Bandwidth of encrypted messages between two hosts on an unlimited cable, window of 64, channel %s", channel),
 		args: "--sizes 1048576", ours: "bw --sizes 1048576 --iterations 40",
-		metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true,
-		lines: sizeLines([]float64{cipherShare}, size1M),
+		quantity: bandwidthMB,
+		lines:    sizeLines([]float64{cipherShare}, size1M),
 	}, channel)
 }
 
 func encryptedLatency(name, channel string) *group {
-	return encrypted(group{
+	return encrypt(&group{
 		name: name, title: fmt.Sprintf("Half round trip of encrypted messages between two hosts, channel %s", channel),
 		args: "--sizes 8", ours: "latency --sizes 8 --iterations 10000",
-		metric: "latency", unit: "us", scale: 1, shown: "µs",
-		lines: sizeLines([]float64{1 / cipherShare}, byteSize{"8 B", 8}),
+		quantity: latencyMicros,
+		lines:    sizeLines([]float64{1 / cipherShare}, size8),
 	}, channel)
 }
 
-func encrypted(g group, channel string) *group {
-	done := onTwoHosts(g)
-	done.rate, done.channel, done.encrypt, done.alone = "", channel, true, true
-	done.peers, done.added = []contender{plain, gcm}, true
-	done.note = "The hosts are network namespaces of this machine, with a cable without a limit; both ranks share its cores. AES-128-GCM is the cipher of the Go library alone on one core (`muster bench cipher`): the bandwidth of sealing, or the time to seal and open one message. " +
+// encrypt makes a group one of encrypted messages between two hosts.
+func encrypt(g *group, channel string) *group {
+	onTwoHosts(g)
+	g.rate, g.channel, g.encrypt, g.alone = "", channel, true, true
+	g.peers, g.added = []contender{plain, gcm}, true
+	g.note = "The hosts are network namespaces of this machine, with a cable without a limit; both ranks share its cores. AES-128-GCM is the cipher of the Go library alone on one core (`muster bench cipher`): the bandwidth of sealing, or the time to seal and open one message. " +
 		"The ratio is to what is in the column before it, the figure of a core that does the work of a plain message and then that of the cipher."
-	return done
+	return g
 }

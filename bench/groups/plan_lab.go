@@ -23,48 +23,38 @@ func labPlan() []*group {
 	return []*group{
 		onTwoHosts(group{
 			name: "lab-latency", title: "Half round trip between two hosts, 1 Gbit/s",
-			args: "latency -s 8,8192 -i 10000", ours: "latency --sizes 8,8192 --iterations 10000",
-			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines:  sizeLines([]float64{0.9, 1}, byteSize{"8 B", 8}, size8K),
-			claims: []results.Claim{{Text: "two hosts: latency", Tables: "lab-latency,lab-latency-long"}},
-		}),
+			quantity: latencyMicros,
+			claims:   []results.Claim{{Text: "two hosts: latency", Tables: "lab-latency,lab-latency-long"}},
+		}.loop("latency", 10000, []float64{0.9, 1}, size8, size8K)),
 		onTwoHosts(group{
 			name: "lab-latency-long", title: "Half round trip of long messages between two hosts, 1 Gbit/s",
-			args: "latency -s 65536,1048576 -i 100", ours: "latency --sizes 65536,1048576 --iterations 100",
-			metric: "latency", unit: "us", scale: 1, shown: "µs", lines: sizeLines([]float64{1, 1}, size64K, size1M),
-		}),
+			quantity: latencyMicros,
+		}.loop("latency", 100, []float64{1, 1}, size64K, size1M)),
 		onTwoHosts(group{
 			name: "lab-bw", title: "Bandwidth between two hosts, window of 64, 1 Gbit/s",
-			args: "bw -s 2048,65536,1048576 -i 8", ours: "bw --sizes 2048,65536,1048576 --iterations 8",
-			metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true, lines: bandwidthLines(),
-			claims: []results.Claim{{Text: "two hosts: bandwidth, both directions, two rails", Tables: "lab-bw,lab-bibw,lab-rails"}},
-		}),
+			quantity: bandwidthMB,
+			claims:   []results.Claim{{Text: "two hosts: bandwidth, both directions, two rails", Tables: "lab-bw,lab-bibw,lab-rails"}},
+		}.loop("bw", 8, []float64{1, 1, 1}, size2K, size64K, size1M)),
 		onTwoHosts(group{
 			name: "lab-bibw", title: "Bandwidth in both directions between two hosts, window of 64, 1 Gbit/s",
-			args: "bibw -s 2048,65536,1048576 -i 8", ours: "bibw --sizes 2048,65536,1048576 --iterations 8",
-			metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true, lines: bandwidthLines(),
-		}),
+			quantity: bandwidthMB,
+		}.loop("bibw", 8, []float64{1, 1, 1}, size2K, size64K, size1M)),
 		onTwoHosts(group{
-			name: "lab-rails", title: "Bandwidth between two hosts with two cables, window of 64, 1 Gbit/s each", rails: 2,
-			args: "bw -s 2048,65536,1048576 -i 8", ours: "bw --sizes 2048,65536,1048576 --iterations 8",
-			metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true, lines: bandwidthLines(),
-		}),
-		onTwoHosts(group{
+			name: "lab-rails", title: "Bandwidth between two hosts with two cables, window of 64, 1 Gbit/s each", transport: transport{rails: 2},
+			quantity: bandwidthMB,
+		}.loop("bw", 8, []float64{1, 1, 1}, size2K, size64K, size1M)),
+		onTwoHosts(&group{
 			name: "lab-overlap", title: "Share of a transfer of 1 MB that a computation hides, two hosts, 1 Gbit/s", beside: true, protocols: true, rounds: 3, note: hiddenNote,
 			args: "overlap -s 1048576 -i 5", ours: "overlap --sizes 1048576 --iterations 5",
-			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: lengthLines(receiveLines(95)),
+			quantity: percentMore, lines: lengthLines(receiveLines(95)),
 		}),
 	}
 }
 
-func onTwoHosts(g group) *group {
+func onTwoHosts(g *group) *group {
 	g.ranks, g.over, g.hosts, g.rate, g.channel, g.limit = 2, hosts, 2, labRate, "hybrid", time.Minute
 	g.peers, g.note, g.rails = []contender{openMPI, mpich}, strings.TrimSpace(onLab+" "+g.note), max(g.rails, 1)
-	return &g
-}
-
-func bandwidthLines() []line {
-	return []line{{title: "2 KB", size: 2048, bound: 1}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}}
+	return g
 }
 
 // receiveLines returns a line for each timing scenario; those of the receive side have the
@@ -125,11 +115,11 @@ func skewed(name, title string, ops []string, sizes []skewSize, mif, late []int)
 		}
 	}
 	return &group{
-		name: name, title: title + ", 16 ranks on 4 hosts", ranks: 16, over: hosts, hosts: 4, rails: 2, rate: labRate, channel: "hybrid",
+		name: name, title: title + ", 16 ranks on 4 hosts", ranks: 16, transport: fourHosts(labRate),
 		limit: time.Minute, peers: []contender{openMPI},
-		args: fmt.Sprintf("coll -o %s -s %s -m %s -f %s -l %s -b 200 -a", strings.Join(ops, ","), listOf("%d", bytes), listOf("%d", times), listOf("%d", mif), listOf("%d", late)),
-		ours: fmt.Sprintf("coll --op %s --sizes %s --message %s --mif %s --late %s --budget 200ms --away sleep", strings.Join(ops, ","), listOf("%d", bytes), listOf("%dus", times), listOf("%d", mif), strings.Join(ourLate, ",")),
-		unit: "us", scale: 1, shown: "µs", note: onLabColl + " Before each call, after a barrier, a rank sleeps for a random time of at most MIF times that of a message; the same for all libraries.",
+		args:     fmt.Sprintf("coll -o %s -s %s -m %s -f %s -l %s -b 200 -a", strings.Join(ops, ","), listOf("%d", bytes), listOf("%d", times), listOf("%d", mif), listOf("%d", late)),
+		ours:     fmt.Sprintf("coll --op %s --sizes %s --message %s --mif %s --late %s --budget 200ms --away sleep", strings.Join(ops, ","), listOf("%d", bytes), listOf("%dus", times), listOf("%d", mif), strings.Join(ourLate, ",")),
+		quantity: micros, note: onLabColl + " Before each call, after a barrier, a rank sleeps for a random time of at most MIF times that of a message; the same for all libraries.",
 	}
 }
 

@@ -36,7 +36,7 @@ func speculationPlan() []*group {
 			name: "overlap", title: "Share of a transfer that a computation hides, two ranks, shared memory", ranks: 2, peers: both,
 			rounds: 2, beside: true, protocols: true, protocol: "spec", note: hiddenNote,
 			args: "overlap -s " + sizes, ours: "overlap --sizes " + sizes,
-			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: overlapLines(),
+			quantity: percentMore, lines: overlapLines(),
 			claims: []results.Claim{
 				{Source: "t1", Where: "4.4.1", Text: "receive overlap above 80 % in both timing scenarios, shared memory", Rows: "^receive.*B$", Op: results.AtLeast, Limit: 80},
 				{Source: "t1", Where: "4.4.1", Text: "the same with our default protocol, which adapts", Tables: "overlap-default", Rows: "^receive.*B$", Op: results.AtLeast, Limit: 80},
@@ -48,19 +48,19 @@ func speculationPlan() []*group {
 		},
 		{
 			name: "overlap-default", title: "Share of a transfer that a computation hides, default protocol, two ranks, shared memory", ranks: 2, rounds: 2,
-			ours: "overlap --sizes " + sizes, unit: "%", scale: 1, shown: "%", largerBetter: true, lines: unboundLines(overlapLines()),
+			ours: "overlap --sizes " + sizes, quantity: percentMore, lines: unboundLines(overlapLines()),
 		},
 		{
 			name: "progress", title: "Share of a transfer that is done during a delay, two ranks, shared memory", ranks: 2, peers: both,
 			beside: true, protocols: true, protocol: "spec", note: "The delay is five times as long as the transfer and makes no call (P2 section 7). The first figures follow from the growth of the transfer time; for the others the receiver reads its buffer: whether the last byte arrives before the delay is over, and which pages arrive during the delay.",
 			args: "progress -s " + sizes, ours: "progress --sizes " + sizes,
-			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: progressLines(),
+			quantity: percentMore, lines: progressLines(),
 			claims: []results.Claim{{Source: "p2", Where: "7", Text: "receive progresses without calls in both scenarios (98 %), shared memory", Rows: "^receive, (receiver|sender) first, [0-9]", Op: results.AtLeast, Limit: 98}},
 		},
-		onTwoHosts(group{
+		onTwoHosts(&group{
 			name: "lab-progress", title: "Share of a transfer of 1 MB that is done during a delay, two hosts, 1 Gbit/s", beside: true, protocols: true,
 			args: "progress -s 1048576 -i 10", ours: "progress --sizes 1048576 --iterations 10",
-			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: receiveLines(98),
+			quantity: percentMore, lines: receiveLines(98),
 			claims: []results.Claim{{Source: "p2", Where: "7", Text: "the same between two hosts", Rows: "^receive", Op: results.AtLeast, Limit: 98}},
 		}),
 		speculationOverhead(), exchangeWithoutSpeculation(),
@@ -74,7 +74,7 @@ func exchangePlan() []*group {
 		name: "exchange", title: "Iteration that produces, exchanges 128 KB and consumes, two ranks, shared memory", ranks: 2, peers: both,
 		protocols: true, protocol: "spec", note: "Ratios are communication to computation, with 25 µs assumed for the communication, so that all libraries compute for the same time (T1 figure 4.15).",
 		args: "exchange -s 131072 -c 25 -r 0.2,0.5,0.8,1,2", ours: "exchange --sizes 131072 --communication 25us --ratios 0.2,0.5,0.8,1,2",
-		unit: "us", scale: 1, shown: "µs", lines: exchangeLines(),
+		quantity: micros, lines: exchangeLines(),
 		claims: []results.Claim{{Text: "exchange model 1 and 2"}},
 	},
 	}

@@ -19,11 +19,12 @@ type byteSize struct {
 }
 
 var (
-	size4, size16             = byteSize{"4 B", 4}, byteSize{"16 B", 16}
+	size4, size8, size16      = byteSize{"4 B", 4}, byteSize{"8 B", 8}, byteSize{"16 B", 16}
 	size64, size256           = byteSize{"64 B", 64}, byteSize{"256 B", 256}
 	size1K, size2K, size4K    = byteSize{"1 KB", 1 << 10}, byteSize{"2 KB", 2 << 10}, byteSize{"4 KB", 4 << 10}
 	size8K, size16K, size32K  = byteSize{"8 KB", 8 << 10}, byteSize{"16 KB", 16 << 10}, byteSize{"32 KB", 32 << 10}
 	size64K, size256K, size1M = byteSize{"64 KB", 64 << 10}, byteSize{"256 KB", 256 << 10}, byteSize{"1 MB", 1 << 20}
+	size4M, size256M, size1G  = byteSize{"4 MB", 4 << 20}, byteSize{"256 MB", 256 << 20}, byteSize{"1 GB", 1 << 30}
 )
 
 // sizeList is for the flag --sizes.
@@ -49,7 +50,7 @@ func speculationOverhead() *group {
 	sizes := []byteSize{size1K, size8K, size64K, size256K, size1M}
 	g := &group{
 		name: "rndv-overhead", title: "Cost of speculation without benefit, relative to none, two ranks, shared memory", ranks: 2, direct: true,
-		ours: "rndv-overhead --protocol off,auto,spec --rounds 1 --sizes " + sizeList(sizes), unit: "%", scale: 1, shown: "%",
+		ours: "rndv-overhead --protocol off,auto,spec --rounds 1 --sizes " + sizeList(sizes), quantity: percent,
 		note: "crossing: every RTR crosses an RTS and is unused. cg: the pattern of NAS CG. auto adapts, spec always speculates. control: all control packets of mixed messages, as a share of the data.",
 		claims: []results.Claim{
 			{Source: "t1", Where: "4.4.3", Text: "unused RTRs cost below 1 % (eager)", Rows: "^crossing, (1|8) KB, auto", Op: results.AtMost, Limit: 1},
@@ -77,7 +78,7 @@ func speculationOverhead() *group {
 func exchangeWithoutSpeculation() *group {
 	g := &group{
 		name: "exchange-get", title: "Change of the time of an iteration that produces, exchanges 128 KB and consumes, by speculation, two ranks, shared memory", ranks: 2, direct: true,
-		ours: "exchange --protocol get,spec,auto --rounds 1 --sizes 131072 --ratios 0.2,0.5,0.8,1,2", unit: "%", scale: 1, shown: "%",
+		ours: "exchange --protocol get,spec,auto --rounds 1 --sizes 131072 --ratios 0.2,0.5,0.8,1,2", quantity: percent,
 		note: "Relative to --protocol get, a rendezvous without speculation. Ratios are communication to computation.",
 		claims: []results.Claim{
 			{Source: "t1", Where: "4.4.1", Text: "exchange model 1: up to 32 % faster than without speculation", Rows: "^model 1", Op: results.AtMost, Limit: -32, Best: true},
@@ -99,8 +100,8 @@ func exchangeWithoutSpeculation() *group {
 func bufferReuse() *group {
 	sizes := []byteSize{size1K, size8K, size64K}
 	g := &group{
-		name: "reuse", title: "Gain from registering frequently used buffers, two ranks, connections that check registration", ranks: 2, direct: true, largerBetter: true,
-		ours: "reuse --device rc-strict --op eager,put,get --iterations 1000 --sizes " + sizeList(sizes), unit: "%", scale: 1, shown: "%",
+		name: "reuse", title: "Gain from registering frequently used buffers, two ranks, connections that check registration", ranks: 2, direct: true,
+		ours: "reuse --device rc-strict --op eager,put,get --iterations 1000 --sizes " + sizeList(sizes), quantity: percentMore,
 		note: "gain: one buffer used for all messages. theory: T1 equation 5.6. noise: a second world that copies, against the first. no reuse: every message from a new buffer.",
 		claims: []results.Claim{
 			{Source: "t1", Where: "5.5.1", Text: "eager sends: up to 14 % faster", Rows: "^eager, .* gain$", Op: results.AtLeast, Limit: 14, Best: true},
@@ -133,8 +134,8 @@ func bufferReuse() *group {
 func collectiveReuse() *group {
 	sizes := []byteSize{size1K, size2K, size4K, size8K}
 	g := &group{
-		name: "reuse-coll", title: "Gain of a broadcast and a scatter from registering frequently used buffers, four ranks, connections that check registration", ranks: 4, direct: true, largerBetter: true,
-		ours: "reuse-coll --device rc-strict -n 4 --iterations 500 --sizes " + sizeList(sizes), unit: "%", scale: 1, shown: "%",
+		name: "reuse-coll", title: "Gain of a broadcast and a scatter from registering frequently used buffers, four ranks, connections that check registration", ranks: 4, direct: true,
+		ours: "reuse-coll --device rc-strict -n 4 --iterations 500 --sizes " + sizeList(sizes), quantity: percentMore,
 		note: "The root sends from one buffer; a barrier follows each call.",
 		claims: []results.Claim{
 			{Source: "t1", Where: "5.5.1", Text: "broadcast: up to 25 % faster", Rows: "^bcast", Op: results.AtLeast, Limit: 25, Best: true},
@@ -155,7 +156,7 @@ func datagramLatency() *group {
 	sizes := []byteSize{size64, size256, size1K, size2K, size8K}
 	g := &group{
 		name: "dgram-latency", title: "Half round trip over datagrams relative to connections, two ranks, loopback", ranks: 2, direct: true,
-		ours: "latency --device rc,rd,ud --rounds 1 --iterations 3000 --sizes " + sizeList(sizes), metric: "latency", unit: "us", scale: 1, shown: "ratio",
+		ours: "latency --device rc,rd,ud --rounds 1 --iterations 3000 --sizes " + sizeList(sizes), quantity: quantity{metric: "latency", unit: "us", scale: 1, shown: "ratio"},
 		note: "rc: RDMA over TCP. rd: reliable datagrams. ud: unreliable datagrams with reliability above them.",
 		claims: []results.Claim{
 			{Source: "t1", Where: "6", Text: "MPI latency up to 25 % lower than over connections", Rows: "rd over rc", Op: results.AtMost, Limit: 0.75, Best: true},
@@ -174,7 +175,7 @@ func datagramVerbs() *group {
 	sizes := []byteSize{size64, size256, size1K, size2K}
 	g := &group{
 		name: "dgram-verbs", title: "Half round trip of unreliable datagrams relative to connections, devices without MPI, loopback", ranks: 2, direct: true,
-		ours: "verbs-latency --device rc,ud --rounds 1 --time 300ms --sizes " + sizeList(sizes), metric: "latency", unit: "ratio", scale: 1, shown: "ratio",
+		ours: "verbs-latency --device rc,ud --rounds 1 --time 300ms --sizes " + sizeList(sizes), quantity: quantity{metric: "latency", unit: "ratio", scale: 1, shown: "ratio"},
 		claims: []results.Claim{
 			{Source: "t1", Where: "6.6.1", Text: "verbs latency of UD below RC", Op: results.AtMost, Limit: 1},
 		},
@@ -189,8 +190,8 @@ func datagramVerbs() *group {
 func datagramBandwidth() *group {
 	sizes := []byteSize{size64, size256, size2K, size8K, size64K, size1M}
 	g := &group{
-		name: "dgram-bibw", title: "Bandwidth of two pairs in both directions over reliable datagrams relative to connections, loopback", ranks: 4, direct: true, largerBetter: true,
-		ours: "multipair --ranks 4 --device rc,rd --rounds 1 --iterations 30 --sizes " + sizeList(sizes), metric: "bandwidth", unit: "MB/s", scale: 1, shown: "ratio",
+		name: "dgram-bibw", title: "Bandwidth of two pairs in both directions over reliable datagrams relative to connections, loopback", ranks: 4, direct: true,
+		ours: "multipair --ranks 4 --device rc,rd --rounds 1 --iterations 30 --sizes " + sizeList(sizes), quantity: quantity{metric: "bandwidth", unit: "MB/s", scale: 1, shown: "ratio", largerBetter: true},
 		claims: []results.Claim{
 			{Source: "t1", Where: "6.6.1", Text: "bidirectional bandwidth of two pairs: 40 % higher at 2 KB", Rows: "^2 KB", Op: results.AtLeast, Limit: 1.4},
 			{Source: "t1", Where: "6.6.1", Text: "the same, higher at most sizes (here: all)", Op: results.AtLeast, Limit: 1},
@@ -206,7 +207,7 @@ func datagramBandwidth() *group {
 func channelMemory() *group {
 	return &group{
 		name: "channel-memory", title: "Communication memory of a rank on the hybrid channel relative to connections, 32 ranks, after each has sent to every other", ranks: 32, direct: true, rounds: 1,
-		ours: "memory --ranks 32 --device rc,hybrid --rounds 1", metric: "memory", unit: "KiB", scale: 1, shown: "ratio",
+		ours: "memory --ranks 32 --device rc,hybrid --rounds 1", quantity: quantity{metric: "memory", unit: "KiB", scale: 1, shown: "ratio"},
 		note: "Of the rank that has most. Memory of the kernel is not included.",
 		claims: []results.Claim{
 			{Source: "t1", Where: "6.6.2", Text: "up to 30 % less memory (communication memory, 32 ranks)", Op: results.AtMost, Limit: 0.7},
@@ -224,7 +225,7 @@ var eagerChannels = []struct{ title, device string }{{"shared queue", "rc"}, {"s
 func eagerMemory() *group {
 	g := &group{
 		name: "eager-memory", title: "Memory of the eager channels relative to receive buffers for each connection, 32 ranks, after each has sent to every other", ranks: 32, direct: true, rounds: 1,
-		ours: "memory --ranks 32 --device rc,rc-rings,rc-few --rounds 1", unit: "KiB", scale: 1, shown: "ratio",
+		ours: "memory --ranks 32 --device rc,rc-rings,rc-few --rounds 1", quantity: quantity{unit: "KiB", scale: 1, shown: "ratio"},
 		note: "Of the rank that has most, relative to device rc-few (ARDMA-SR of P3). Memory of the kernel is not included. Rings are as many as in rc-few.",
 		claims: []results.Claim{
 			{Source: "p3", Where: "5", Text: "receive buffers a tenth of those for each connection", Rows: "^receive buffers", Op: results.AtMost, Limit: 0.1},
@@ -242,7 +243,7 @@ func eagerLatency() *group {
 	sizes := []byteSize{size64, size1K, size8K}
 	g := &group{
 		name: "eager-latency", title: "Half round trip over the eager channels relative to receive buffers for each connection, two ranks, loopback", ranks: 2, direct: true,
-		ours: "latency --device rc,rc-rings,rc-few --rounds 1 --iterations 3000 --sizes " + sizeList(sizes), metric: "latency", unit: "us", scale: 1, shown: "ratio",
+		ours: "latency --device rc,rc-rings,rc-few --rounds 1 --iterations 3000 --sizes " + sizeList(sizes), quantity: quantity{metric: "latency", unit: "us", scale: 1, shown: "ratio"},
 		note: "Relative to device rc-few (ARDMA-SR of P3).",
 		claims: []results.Claim{
 			{Source: "p3", Where: "5", Text: "the same speed", Op: results.AtMost, Limit: 1.05},
@@ -260,7 +261,7 @@ func eagerLatency() *group {
 func idlePeer() *group {
 	g := &group{
 		name: "idle-peer", title: "Memory of an idle peer of a reliable datagram device relative to an idle connection", ranks: 2, direct: true, rounds: 1,
-		ours: "verbs-memory --device rc,rd --peers 500 --rounds 3", unit: "ratio", scale: 1, shown: "ratio",
+		ours: "verbs-memory --device rc,rd --peers 500 --rounds 3", quantity: quantity{unit: "ratio", scale: 1, shown: "ratio"},
 		claims: []results.Claim{
 			{Text: "an idle peer: reliable datagrams over connections", Rows: "^total", Op: results.AtMost, Limit: 0.05},
 		},
@@ -277,8 +278,8 @@ func eagerPlan() []*group {
 	for _, ranks := range []int{16, 64} {
 		groups = append(groups, &group{
 			name: fmt.Sprintf("hosts-memory-%d", ranks), title: fmt.Sprintf("Communication memory of a rank, %d ranks on 4 hosts, after each has sent to every other", ranks),
-			ranks: ranks, over: hosts, hosts: 4, channel: "hybrid", rounds: 1, limit: 2 * time.Minute,
-			ours: "memory", unit: "KiB", scale: 1.0 / 1024, shown: "MiB",
+			ranks: ranks, transport: transport{over: hosts, hosts: 4, channel: "hybrid"}, rounds: 1, limit: 2 * time.Minute,
+			ours: "memory", quantity: quantity{unit: "KiB", scale: 1.0 / 1024, shown: "MiB"},
 			note:  "Of the rank that has most, channel hybrid. Kernel: the limit of its socket buffers. The rows with a dot are the parts of the first.",
 			lines: memoryLines(ranks),
 		})

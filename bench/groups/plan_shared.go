@@ -12,79 +12,69 @@ import (
 func sharedMemoryPlan() []*group {
 	both := []contender{openMPI, mpich}
 	return []*group{
-		{
+		group{
 			name: "latency", title: "Half round trip, two ranks, shared memory", ranks: 2, peers: both,
-			args: "latency -s 8,1024,8192,65536,1048576,4194304", ours: "latency --sizes 8,1024,8192,65536,1048576,4194304",
-			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines:  []line{{title: "8 B", size: 8, bound: 0.6}, {title: "1 KB", size: 1024, bound: 0.75}, {title: "8 KB", size: 8192, bound: 0.95}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 0.9}, {title: "4 MB", size: 4 << 20, bound: 0.7}},
-			claims: []results.Claim{{Text: "latency, shared memory"}},
-		},
-		{
+			quantity: latencyMicros,
+			claims:   []results.Claim{{Text: "latency, shared memory"}},
+		}.loop("latency", 0, []float64{0.6, 0.75, 0.95, 1, 0.9, 0.7}, size8, size1K, size8K, size64K, size1M, size4M),
+		group{
 			name: "bw", title: "Bandwidth, window of 64, shared memory", ranks: 2, peers: both,
-			args: "bw -s 8192,65536,1048576,4194304", ours: "bw --sizes 8192,65536,1048576,4194304",
-			metric: "bandwidth", unit: "MB/s", scale: 1e-3, shown: "GB/s", largerBetter: true,
-			lines:  []line{{title: "8 KB", size: 8192, bound: 1}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}, {title: "4 MB", size: 4 << 20, bound: 1.3}},
-			claims: []results.Claim{{Text: "bandwidth, shared memory"}},
-		},
-		{
+			quantity: bandwidthGB,
+			claims:   []results.Claim{{Text: "bandwidth, shared memory"}},
+		}.loop("bw", 0, []float64{1, 1, 1, 1.3}, size8K, size64K, size1M, size4M),
+		group{
 			name: "rate", title: "Message rate, window of 64, shared memory", ranks: 2, peers: both,
-			args: "rate -s 8 -i 10000", ours: "rate --sizes 8 --iterations 10000",
-			metric: "rate", unit: "msg/s", scale: 1e-6, shown: "M/s", largerBetter: true,
-			lines:  []line{{title: "8 B", size: 8, bound: 1.3}},
-			claims: []results.Claim{{Text: "message rate"}},
-		},
-		{
-			name: "nocma-short", onRequest: true, title: "Half round trip without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
-			note: "Open MPI runs with btl_vader_single_copy_mechanism none, ours with MUSTER_NO_PROCESS_VM=1.",
-			args: "latency -s 65536,1048576", ours: "latency --sizes 65536,1048576",
-			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: []line{{title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
-		},
-		{
-			name: "nocma-long", onRequest: true, title: "Half round trip of long messages without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
-			args: "latency -s 268435456,1073741824 -i 4", ours: "latency --sizes 268435456,1073741824 --iterations 4",
-			metric: "latency", unit: "us", scale: 1e-3, shown: "ms",
-			lines: []line{{title: "256 MB", size: 256 << 20, bound: 1}, {title: "1 GB", size: 1 << 30, bound: 1}},
-		},
+			quantity: messageRate,
+			claims:   []results.Claim{{Text: "message rate"}},
+		}.loop("rate", 10000, []float64{1.3}, size8),
+		group{
+			name: "nocma-short", onRequest: true, title: "Half round trip without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, transport: transport{copies: true},
+			note:     "Open MPI runs with btl_vader_single_copy_mechanism none, ours with MUSTER_NO_PROCESS_VM=1.",
+			quantity: latencyMicros,
+		}.loop("latency", 0, []float64{1, 1}, size64K, size1M),
+		group{
+			name: "nocma-long", onRequest: true, title: "Half round trip of long messages without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, transport: transport{copies: true},
+			quantity: quantity{metric: "latency", unit: "us", scale: 1e-3, shown: "ms"},
+		}.loop("latency", 4, []float64{1, 1}, size256M, size1G),
 		// Programs in C: the same binary on MPICH and, through the C interface, on ours; Open MPI
 		// has its own.
 		{
 			name: "c-latency", title: "Half round trip in C, two ranks, shared memory", ranks: 2, peers: both, inC: true,
-			args:   "latency -s 8,1024,65536,1048576",
-			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines:  []line{{title: "8 B", size: 8, bound: 0.9}, {title: "1 KB", size: 1024, bound: 0.9}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 0.9}},
-			claims: []results.Claim{{Text: "C programs: latency, shared memory"}},
+			args:     "latency -s 8,1024,65536,1048576",
+			quantity: latencyMicros,
+			lines:    []line{{title: "8 B", size: 8, bound: 0.9}, {title: "1 KB", size: 1024, bound: 0.9}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 0.9}},
+			claims:   []results.Claim{{Text: "C programs: latency, shared memory"}},
 		},
 		{
 			name: "c-rate", title: "Message rate in C, window of 64, shared memory", ranks: 2, peers: both, inC: true,
-			args:   "rate -s 8 -i 10000",
-			metric: "rate", unit: "msg/s", scale: 1e-6, shown: "M/s", largerBetter: true,
-			lines:  []line{{title: "8 B", size: 8, bound: 1}},
-			claims: []results.Claim{{Text: "C programs: message rate"}},
+			args:     "rate -s 8 -i 10000",
+			quantity: messageRate,
+			lines:    []line{{title: "8 B", size: 8, bound: 1}},
+			claims:   []results.Claim{{Text: "C programs: message rate"}},
 		},
 		{
 			name: "c-memory", rounds: 1, title: "Memory of a rank in C (PSS, mean), 64 ranks, after each has sent to every other", ranks: 64, peers: both, inC: true,
-			args: "memory-once", metric: "pss", unit: "KiB", scale: 1.0 / 1024, shown: "MiB",
+			args: "memory-once", quantity: quantity{metric: "pss", unit: "KiB", scale: 1.0 / 1024, shown: "MiB"},
 			lines:  []line{{title: "64 ranks", size: 0, bound: 1}},
 			claims: []results.Claim{{Text: "C programs: memory of each of 64 ranks"}},
 		},
 		{
 			name: "c-start", rounds: 2, title: "Start and end of an empty job in C", ranks: 64, peers: both, inC: true,
-			args: "empty", unit: "s", scale: 1, shown: "s", wallClock: true,
+			args: "empty", quantity: quantity{unit: "s", scale: 1, shown: "s", wallClock: true},
 			lines:  []line{{title: "64 ranks", size: 0, bound: 0.3}},
 			claims: []results.Claim{{Text: "C programs: start of 64 ranks"}},
 		},
 		{
 			name: "device", title: "Half round trip of messages relative to the bare device, two ranks", ranks: 2,
 			note: "Both alternate within one run.",
-			ours: "device-latency --sizes 8", metric: "mpi/device", unit: "ratio", scale: 1, shown: "ratio",
+			ours: "device-latency --sizes 8", quantity: quantity{metric: "mpi/device", unit: "ratio", scale: 1, shown: "ratio"},
 			lines:  []line{{title: "8 B", size: 8, bound: 1.25}},
 			claims: []results.Claim{{Text: "latency over that of the bare device"}},
 		},
 		{
 			name: "barrier", title: "Barrier of 16 ranks that share the cores", ranks: 16, peers: []contender{openMPI},
 			note: "Open MPI runs with mpi_yield_when_idle. MPICH is left out: it does not yield, and takes a thousand times as long when ranks outnumber cores.",
-			args: "barrier", ours: "barrier", metric: "latency", unit: "us", scale: 1, shown: "µs",
+			args: "barrier", ours: "barrier", quantity: latencyMicros,
 			lines:  []line{{title: "16 ranks", size: 0, bound: 0.5}},
 			claims: []results.Claim{{Text: "barrier of 16 ranks on 2 cores"}},
 		},
@@ -107,13 +97,11 @@ func collectivePlan() []*group {
 	}
 	groups[0].claims = []results.Claim{{Text: "five collectives, 2 ranks", Tables: "coll-*-2"}, {Text: "four collectives, 16 ranks", Tables: "coll-*-16"}}
 	for _, name := range []string{"iallreduce", "iallgather"} {
-		groups = append(groups, &group{
+		groups = append(groups, group{
 			name: "coll-" + name, title: "Share of a non-blocking " + name[1:] + " of 1 MB that a computation of its length hides, two ranks, shared memory", ranks: 2,
 			peers: []contender{openMPI, mpich}, beside: true, note: "By OSU's definition: 100 − 100 × (overall − computation) / alone, not below 0.",
-			args: name + " -s 1048576", ours: name + " --sizes 1048576",
-			metric: "overlap", unit: "%", scale: 1, shown: "%", largerBetter: true,
-			lines: []line{{title: "1 MB", size: 1 << 20, bound: unbound}},
-		})
+			quantity: quantity{metric: "overlap", unit: "%", scale: 1, shown: "%", largerBetter: true},
+		}.loop(name, 0, []float64{unbound}, size1M))
 	}
 	groups[len(groups)-2].claims = []results.Claim{{Text: "non-blocking collectives: overlap, points above the better peer", Tables: "coll-iallreduce,coll-iallgather", Op: results.AtLeast, Gap: true}}
 	return groups
@@ -121,23 +109,15 @@ func collectivePlan() []*group {
 
 // collectiveGroup returns the group of one blocking collective.
 func collectiveGroup(name string, ranks int, peers []contender, bound float64) *group {
-	g := &group{
-		name: fmt.Sprintf("coll-%s-%d", name, ranks), title: fmt.Sprintf("Time of %s, %d ranks, shared memory", name, ranks), ranks: ranks, peers: peers,
-		args: name, ours: name, metric: "latency", unit: "us", scale: 1, shown: "µs",
+	g := group{name: fmt.Sprintf("coll-%s-%d", name, ranks), title: fmt.Sprintf("Time of %s, %d ranks, shared memory", name, ranks), ranks: ranks, peers: peers, quantity: latencyMicros}
+	switch {
+	case name == "barrier":
+		g.args, g.ours, g.lines = name, name, []line{{title: "barrier", bound: bound}}
+		return &g
+	case ranks == 2:
+		return g.loop(name, 0, []float64{bound, bound, bound}, size8, size8K, size1M)
 	}
-	if name == "barrier" {
-		g.lines = []line{{title: "barrier", size: 0, bound: bound}}
-		return g
-	}
-	g.lines = []line{{title: "8 B", size: 8, bound: bound}, {title: "8 KB", size: 8 << 10, bound: bound}}
-	sizes := "8,8192"
-	if ranks == 2 {
-		g.lines = append(g.lines, line{title: "1 MB", size: 1 << 20, bound: bound})
-		sizes += ",1048576"
-	}
-	g.args += " -s " + sizes
-	g.ours += " --sizes " + sizes
-	return g
+	return g.loop(name, 0, []float64{bound, bound}, size8, size8K)
 }
 
 // windowPlan has put and get of three sizes into memory of MPI_Win_allocate, with a flush, and
@@ -146,20 +126,18 @@ func windowPlan() []*group {
 	both := []contender{openMPI, mpich}
 	var groups []*group
 	for _, name := range []string{"put", "get"} {
-		groups = append(groups, &group{
+		groups = append(groups, group{
 			name: "rma-" + name, title: "Time of a " + name + " with a flush, two ranks, shared memory", ranks: 2, peers: both,
-			args: name + " -s 8,8192,1048576", ours: name + " --sizes 8,8192,1048576",
-			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: []line{{title: "8 B", size: 8, bound: 0.7}, {title: "8 KB", size: 8 << 10, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
-		})
+			quantity: latencyMicros,
+		}.loop(name, 0, []float64{0.7, 1, 1}, size8, size8K, size1M))
 	}
 	groups[0].claims = []results.Claim{{Text: "put, get, fetch-and-add", Tables: "rma-*"}}
 	return append(groups, &group{
 		name: "rma-fop", title: "Fetch-and-add of 16 ranks on one word, aggregate rate", ranks: 16, peers: []contender{openMPI},
 		note: "The sum is checked. Open MPI runs with mpi_yield_when_idle. MPICH is left out: it does not yield, and takes minutes when ranks outnumber cores.",
 		args: "fop -i 20000", ours: "fop --iterations 20000",
-		metric: "rate", unit: "op/s", scale: 1e-6, shown: "M/s", largerBetter: true,
-		lines: []line{{title: "16 ranks", size: 0, bound: 1}},
+		quantity: quantity{metric: "rate", unit: "op/s", scale: 1e-6, shown: "M/s", largerBetter: true},
+		lines:    []line{{title: "16 ranks", size: 0, bound: 1}},
 	})
 }
 
@@ -169,19 +147,19 @@ func jobPlan() []*group {
 	return []*group{
 		{
 			name: "memory", rounds: 1, title: "Memory of a rank (PSS, mean), 64 ranks, after each has sent to every other", ranks: 64, peers: both,
-			args: "memory-once", ours: "memory-once", metric: "pss", unit: "KiB", scale: 1.0 / 1024, shown: "MiB",
+			args: "memory-once", ours: "memory-once", quantity: quantity{metric: "pss", unit: "KiB", scale: 1.0 / 1024, shown: "MiB"},
 			lines:  []line{{title: "64 ranks", size: 0, bound: 1}},
 			claims: []results.Claim{{Text: "memory of each of 64 ranks"}},
 		},
 		{
 			name: "start", rounds: 2, title: "Start and end of an empty job", ranks: 64, peers: both,
-			args: "empty", ours: "empty", unit: "s", scale: 1, shown: "s", wallClock: true,
+			args: "empty", ours: "empty", quantity: quantity{unit: "s", scale: 1, shown: "s", wallClock: true},
 			lines:  []line{{title: "64 ranks", size: 0, bound: 1}},
 			claims: []results.Claim{{Text: "start of 64 ranks"}},
 		},
 		{
 			name: "idle", rounds: 1, title: "CPU of a rank that waits for 10 s in Recv", ranks: 2,
-			ours: "idle", metric: "cpu", unit: "%", scale: 1, shown: "% of a core",
+			ours: "idle", quantity: quantity{metric: "cpu", unit: "%", scale: 1, shown: "% of a core"},
 			lines:  []line{{title: "waiting", size: 0, bound: 2}},
 			claims: []results.Claim{{Text: "CPU while waiting, %"}},
 		},

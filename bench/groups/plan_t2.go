@@ -82,9 +82,9 @@ func arrivalPlan() []*group {
 // twoRailsCollective compares a collective of long messages on two rails with one (T2 3.6).
 func twoRailsCollective(name, op string, sizes ...byteSize) *group {
 	g := &group{
-		name: name, title: "Time of " + op + " on two rails relative to one, 16 ranks on 4 hosts, 100 Mbit/s each", ranks: 16, over: hosts, hosts: 4, rails: 2, rate: wireRate, channel: "hybrid", limit: 3 * time.Minute,
+		name: name, title: "Time of " + op + " on two rails relative to one, 16 ranks on 4 hosts, 100 Mbit/s each", ranks: 16, transport: fourHosts(wireRate), limit: 3 * time.Minute,
 		peers: []contender{oneRail}, ours: fmt.Sprintf("coll --op %s --sizes %s --mif 0 --iterations 5 --away sleep", op, sizeList(sizes)),
-		unit: "us", scale: 1e-3, shown: "ms", note: onWire,
+		quantity: quantity{unit: "us", scale: 1e-3, shown: "ms"}, note: onWire,
 	}
 	for _, s := range sizes {
 		g.lines = append(g.lines, line{title: s.title, size: s.bytes, metric: op + "/mif-0/mean", bound: 0.556})
@@ -124,9 +124,9 @@ func algorithms(name, title, op string, sizes []byteSize, factors, late []int, c
 		flags += " --late " + listOf("%d%%", late)
 	}
 	g := &group{
-		name: name, title: title + ", mean time, 16 ranks on 4 hosts, 100 Mbit/s", ranks: 16, over: hosts, hosts: 4, rails: 2, rate: wireRate, channel: "hybrid", limit: 3 * time.Minute,
-		ours: fmt.Sprintf("coll --op %s --sizes %s %s --algorithm %s --budget 200ms --away sleep", op, sizeList(sizes), flags, strings.Join(names, ",")),
-		unit: "us", scale: 1, shown: "ratio", note: onWire,
+		name: name, title: title + ", mean time, 16 ranks on 4 hosts, 100 Mbit/s", ranks: 16, transport: fourHosts(wireRate), limit: 3 * time.Minute,
+		ours:     fmt.Sprintf("coll --op %s --sizes %s %s --algorithm %s --budget 200ms --away sleep", op, sizeList(sizes), flags, strings.Join(names, ",")),
+		quantity: quantity{unit: "us", scale: 1, shown: "ratio"}, note: onWire,
 	}
 	for _, p := range patterns {
 		for _, s := range sizes {
