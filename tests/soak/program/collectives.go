@@ -85,139 +85,196 @@ func (r *run) overlap(random *rand.Rand, g *group) error {
 	return c.check()
 }
 
+// operands are the values of a random call: the same at all ranks, but for the data.
+type operands struct {
+	c              *mpi.Comm
+	own            *rand.Rand
+	n, me, root    int
+	key, count     int
+	counts, displs []int // blocks of different lengths, with gaps
+	total          int   // length of a buffer of these blocks
+	op             mpi.Op[int64]
+	combine        func(a, b int64) int64
+	in             []int64
+}
+
 // collective returns the number-th random call of a step on a group.
 func (r *run) collective(own *rand.Rand, g *group, number int) call {
-	c, n, me := g.comm, g.comm.Size(), g.comm.Rank()
-	key := int(mix(r.key(g), number) >> 1)
-	root, kind := own.IntN(n), own.IntN(16)
-	count := size(own, r.cfg.Largest) / 8 / max(1, n/2)
-	counts, displs, total := make([]int, n), make([]int, n), 0
-	for i := range counts {
-		counts[i] = own.IntN(count + 1)
-		displs[i] = total
-		total += counts[i] + own.IntN(3)
+	calls := [...]func(*operands) call{
+		(*operands).barrier, (*operands).bcast, (*operands).reduce, (*operands).gather,
+		(*operands).scatter, (*operands).allgather, (*operands).alltoall, (*operands).reduceScatterBlock,
+		(*operands).scan, (*operands).exscan, (*operands).allgatherv, (*operands).gatherv,
+		(*operands).scatterv, (*operands).alltoallv, (*operands).reduceScatter, (*operands).allreduce,
 	}
-	op, combine := operation(own.IntN(3))
-	reduced := func(upto int) func(i int) int64 {
-		return func(i int) int64 {
-			v := integer(key, 0, i)
-			for k := 1; k < upto; k++ {
-				v = combine(v, integer(key, k, i))
-			}
-			return v
-		}
+	n, me := g.comm.Size(), g.comm.Rank()
+	o := &operands{c: g.comm, own: own, n: n, me: me, key: int(mix(r.key(g), number) >> 1), root: own.IntN(n)}
+	kind := own.IntN(len(calls))
+	o.count = size(own, r.cfg.Largest) / 8 / max(1, n/2)
+	o.counts, o.displs = make([]int, n), make([]int, n)
+	for i := range o.counts {
+		o.counts[i], o.displs[i] = own.IntN(o.count+1), o.total
+		o.total += o.counts[i] + own.IntN(3)
 	}
-	in := integers(key, me, count)
-	check := func(out []int64, want func(i int) int64) func() error {
-		return func() error { return checkIntegers(out, want, fmt.Sprintf("%d of %d ranks, root %d", me, n, root)) }
+	o.op, o.combine = operation(own.IntN(3))
+	o.in = integers(o.key, me, o.count)
+	return calls[kind](o)
+}
+
+// check compares a result with the elements that it must have.
+func (o *operands) check(out []int64, want func(i int) int64) func() error {
+	return func() error {
+		return checkIntegers(out, want, fmt.Sprintf("%d of %d ranks, root %d", o.me, o.n, o.root))
 	}
-	atRoot := func(f func() error) func() error {
-		if me == root {
-			return f
-		}
-		return func() error { return nil }
+}
+
+// atRoot returns a check at the root, and none at other ranks.
+func (o *operands) atRoot(check func() error) func() error {
+	if o.me == o.root {
+		return check
 	}
-	blocks := func(i int) int64 { return integer(key, i/max(count, 1), i%max(count, 1)) }
-	switch kind {
-	case 0:
-		return call{"Barrier", func() error { return mpi.Barrier(c) }, func() mpi.Request { return mpi.Ibarrier(c) },
-			func() *mpi.Persistent { return mpi.BarrierInit(c) }, func() error { return nil }}
-	case 1:
-		if me != root {
-			clear(in)
-		}
-		return call{"Bcast", func() error { return mpi.Bcast(c, in, root) }, func() mpi.Request { return mpi.Ibcast(c, in, root) },
-			func() *mpi.Persistent { return mpi.BcastInit(c, in, root) }, check(in, func(i int) int64 { return integer(key, root, i) })}
-	case 2:
-		var out []int64
-		if me == root {
-			out = make([]int64, count)
-		}
-		return call{"Reduce", func() error { return mpi.Reduce(c, in, out, op, root) }, func() mpi.Request { return mpi.Ireduce(c, in, out, op, root) },
-			func() *mpi.Persistent { return mpi.ReduceInit(c, in, out, op, root) }, atRoot(check(out, reduced(n)))}
-	case 3:
-		var out []int64
-		if me == root {
-			out = make([]int64, count*n)
-		}
-		return call{"Gather", func() error { return mpi.Gather(c, in, out, root) }, func() mpi.Request { return mpi.Igather(c, in, out, root) },
-			func() *mpi.Persistent { return mpi.GatherInit(c, in, out, root) }, atRoot(check(out, blocks))}
-	case 4:
-		var all []int64
-		if me == root {
-			all = integers(key, root, count*n)
-		}
-		out := make([]int64, count)
-		return call{"Scatter", func() error { return mpi.Scatter(c, all, out, root) }, func() mpi.Request { return mpi.Iscatter(c, all, out, root) },
-			func() *mpi.Persistent { return mpi.ScatterInit(c, all, out, root) }, check(out, func(i int) int64 { return integer(key, root, me*count+i) })}
-	case 5:
-		out := make([]int64, count*n)
-		return call{"Allgather", func() error { return mpi.Allgather(c, in, out) }, func() mpi.Request { return mpi.Iallgather(c, in, out) },
-			func() *mpi.Persistent { return mpi.AllgatherInit(c, in, out) }, check(out, blocks)}
-	case 6:
-		all, out := integers(key, me, count*n), make([]int64, count*n)
-		return call{"Alltoall", func() error { return mpi.Alltoall(c, all, out) }, func() mpi.Request { return mpi.Ialltoall(c, all, out) },
-			func() *mpi.Persistent { return mpi.AlltoallInit(c, all, out) }, check(out, func(i int) int64 { return integer(key, i/count, me*count+i%count) })}
-	case 7:
-		all, out := integers(key, me, count*n), make([]int64, count)
-		return call{"ReduceScatterBlock", func() error { return mpi.ReduceScatterBlock(c, all, out, op) }, func() mpi.Request { return mpi.IreduceScatterBlock(c, all, out, op) },
-			func() *mpi.Persistent { return mpi.ReduceScatterBlockInit(c, all, out, op) }, check(out, func(i int) int64 { return reduced(n)(me*count + i) })}
-	case 8:
-		out := make([]int64, count)
-		return call{"Scan", func() error { return mpi.Scan(c, in, out, op) }, func() mpi.Request { return mpi.Iscan(c, in, out, op) },
-			func() *mpi.Persistent { return mpi.ScanInit(c, in, out, op) }, check(out, reduced(me+1))}
-	case 9:
-		out := make([]int64, count)
-		checked := check(out, reduced(me))
-		if me == 0 {
-			checked = func() error { return nil }
-		}
-		return call{"Exscan", func() error { return mpi.Exscan(c, in, out, op) }, func() mpi.Request { return mpi.Iexscan(c, in, out, op) },
-			func() *mpi.Persistent { return mpi.ExscanInit(c, in, out, op) }, checked}
-	case 10:
-		mine, out := in[:counts[me]], make([]int64, total)
-		return call{"Allgatherv", func() error { return mpi.Allgatherv(c, mine, out, counts, displs) }, func() mpi.Request { return mpi.Iallgatherv(c, mine, out, counts, displs) },
-			func() *mpi.Persistent { return mpi.AllgathervInit(c, mine, out, counts, displs) }, check(out, unequal(key, counts, displs))}
-	case 11:
-		var out []int64
-		if me == root {
-			out = make([]int64, total)
-		}
-		mine := in[:counts[me]]
-		return call{"Gatherv", func() error { return mpi.Gatherv(c, mine, out, counts, displs, root) }, func() mpi.Request { return mpi.Igatherv(c, mine, out, counts, displs, root) },
-			func() *mpi.Persistent { return mpi.GathervInit(c, mine, out, counts, displs, root) }, atRoot(check(out, unequal(key, counts, displs)))}
-	case 12:
-		var all []int64
-		if me == root {
-			all = integers(key, root, total)
-		}
-		out := make([]int64, counts[me])
-		return call{"Scatterv", func() error { return mpi.Scatterv(c, all, counts, displs, out, root) }, func() mpi.Request { return mpi.Iscatterv(c, all, counts, displs, out, root) },
-			func() *mpi.Persistent { return mpi.ScattervInit(c, all, counts, displs, out, root) }, check(out, func(i int) int64 { return integer(key, root, displs[me]+i) })}
-	case 13:
-		return r.alltoallv(own, g, key, count)
-	case 14:
-		sum := 0
-		starts := make([]int, n)
-		for i, k := range counts {
-			starts[i] = sum
-			sum += k
-		}
-		all, out := integers(key, me, sum), make([]int64, counts[me])
-		return call{"ReduceScatter", func() error { return mpi.ReduceScatter(c, all, out, counts, op) }, func() mpi.Request { return mpi.IreduceScatter(c, all, out, counts, op) },
-			func() *mpi.Persistent { return mpi.ReduceScatterInit(c, all, out, counts, op) }, check(out, func(i int) int64 { return reduced(n)(starts[me] + i) })}
+	return func() error { return nil }
+}
+
+// newAtRoot returns a buffer at the root, and none at other ranks.
+func (o *operands) newAtRoot(length int) []int64 {
+	if o.me == o.root {
+		return make([]int64, length)
 	}
-	out := make([]int64, count)
-	return call{"Allreduce", func() error { return mpi.Allreduce(c, in, out, op) }, func() mpi.Request { return mpi.Iallreduce(c, in, out, op) },
-		func() *mpi.Persistent { return mpi.AllreduceInit(c, in, out, op) }, check(out, reduced(n))}
+	return nil
+}
+
+// blocks are the elements of a buffer with an equal block of each rank.
+func (o *operands) blocks(i int) int64 {
+	return integer(o.key, i/max(o.count, 1), i%max(o.count, 1))
+}
+
+// reduction has the elements that the first ranks have reduced.
+func (o *operands) reduction(ranks int) func(i int) int64 {
+	return func(i int) int64 {
+		v := integer(o.key, 0, i)
+		for k := 1; k < ranks; k++ {
+			v = o.combine(v, integer(o.key, k, i))
+		}
+		return v
+	}
+}
+
+func (o *operands) barrier() call {
+	return call{"Barrier", func() error { return mpi.Barrier(o.c) }, func() mpi.Request { return mpi.Ibarrier(o.c) },
+		func() *mpi.Persistent { return mpi.BarrierInit(o.c) }, func() error { return nil }}
+}
+
+func (o *operands) bcast() call {
+	if o.me != o.root {
+		clear(o.in)
+	}
+	return call{"Bcast", func() error { return mpi.Bcast(o.c, o.in, o.root) }, func() mpi.Request { return mpi.Ibcast(o.c, o.in, o.root) },
+		func() *mpi.Persistent { return mpi.BcastInit(o.c, o.in, o.root) }, o.check(o.in, func(i int) int64 { return integer(o.key, o.root, i) })}
+}
+
+func (o *operands) reduce() call {
+	out := o.newAtRoot(o.count)
+	return call{"Reduce", func() error { return mpi.Reduce(o.c, o.in, out, o.op, o.root) }, func() mpi.Request { return mpi.Ireduce(o.c, o.in, out, o.op, o.root) },
+		func() *mpi.Persistent { return mpi.ReduceInit(o.c, o.in, out, o.op, o.root) }, o.atRoot(o.check(out, o.reduction(o.n)))}
+}
+
+func (o *operands) gather() call {
+	out := o.newAtRoot(o.count * o.n)
+	return call{"Gather", func() error { return mpi.Gather(o.c, o.in, out, o.root) }, func() mpi.Request { return mpi.Igather(o.c, o.in, out, o.root) },
+		func() *mpi.Persistent { return mpi.GatherInit(o.c, o.in, out, o.root) }, o.atRoot(o.check(out, o.blocks))}
+}
+
+func (o *operands) scatter() call {
+	var all []int64
+	if o.me == o.root {
+		all = integers(o.key, o.root, o.count*o.n)
+	}
+	out := make([]int64, o.count)
+	return call{"Scatter", func() error { return mpi.Scatter(o.c, all, out, o.root) }, func() mpi.Request { return mpi.Iscatter(o.c, all, out, o.root) },
+		func() *mpi.Persistent { return mpi.ScatterInit(o.c, all, out, o.root) }, o.check(out, func(i int) int64 { return integer(o.key, o.root, o.me*o.count+i) })}
+}
+
+func (o *operands) allgather() call {
+	out := make([]int64, o.count*o.n)
+	return call{"Allgather", func() error { return mpi.Allgather(o.c, o.in, out) }, func() mpi.Request { return mpi.Iallgather(o.c, o.in, out) },
+		func() *mpi.Persistent { return mpi.AllgatherInit(o.c, o.in, out) }, o.check(out, o.blocks)}
+}
+
+func (o *operands) alltoall() call {
+	all, out := integers(o.key, o.me, o.count*o.n), make([]int64, o.count*o.n)
+	return call{"Alltoall", func() error { return mpi.Alltoall(o.c, all, out) }, func() mpi.Request { return mpi.Ialltoall(o.c, all, out) },
+		func() *mpi.Persistent { return mpi.AlltoallInit(o.c, all, out) }, o.check(out, func(i int) int64 { return integer(o.key, i/o.count, o.me*o.count+i%o.count) })}
+}
+
+func (o *operands) reduceScatterBlock() call {
+	all, out := integers(o.key, o.me, o.count*o.n), make([]int64, o.count)
+	return call{"ReduceScatterBlock", func() error { return mpi.ReduceScatterBlock(o.c, all, out, o.op) }, func() mpi.Request { return mpi.IreduceScatterBlock(o.c, all, out, o.op) },
+		func() *mpi.Persistent { return mpi.ReduceScatterBlockInit(o.c, all, out, o.op) }, o.check(out, func(i int) int64 { return o.reduction(o.n)(o.me*o.count + i) })}
+}
+
+func (o *operands) scan() call {
+	out := make([]int64, o.count)
+	return call{"Scan", func() error { return mpi.Scan(o.c, o.in, out, o.op) }, func() mpi.Request { return mpi.Iscan(o.c, o.in, out, o.op) },
+		func() *mpi.Persistent { return mpi.ScanInit(o.c, o.in, out, o.op) }, o.check(out, o.reduction(o.me+1))}
+}
+
+func (o *operands) exscan() call {
+	out := make([]int64, o.count)
+	checked := o.check(out, o.reduction(o.me))
+	if o.me == 0 {
+		checked = func() error { return nil }
+	}
+	return call{"Exscan", func() error { return mpi.Exscan(o.c, o.in, out, o.op) }, func() mpi.Request { return mpi.Iexscan(o.c, o.in, out, o.op) },
+		func() *mpi.Persistent { return mpi.ExscanInit(o.c, o.in, out, o.op) }, checked}
+}
+
+func (o *operands) allgatherv() call {
+	mine, out := o.in[:o.counts[o.me]], make([]int64, o.total)
+	return call{"Allgatherv", func() error { return mpi.Allgatherv(o.c, mine, out, o.counts, o.displs) }, func() mpi.Request { return mpi.Iallgatherv(o.c, mine, out, o.counts, o.displs) },
+		func() *mpi.Persistent { return mpi.AllgathervInit(o.c, mine, out, o.counts, o.displs) }, o.check(out, unequal(o.key, o.counts, o.displs))}
+}
+
+func (o *operands) gatherv() call {
+	out := o.newAtRoot(o.total)
+	mine := o.in[:o.counts[o.me]]
+	return call{"Gatherv", func() error { return mpi.Gatherv(o.c, mine, out, o.counts, o.displs, o.root) }, func() mpi.Request { return mpi.Igatherv(o.c, mine, out, o.counts, o.displs, o.root) },
+		func() *mpi.Persistent { return mpi.GathervInit(o.c, mine, out, o.counts, o.displs, o.root) }, o.atRoot(o.check(out, unequal(o.key, o.counts, o.displs)))}
+}
+
+func (o *operands) scatterv() call {
+	var all []int64
+	if o.me == o.root {
+		all = integers(o.key, o.root, o.total)
+	}
+	out := make([]int64, o.counts[o.me])
+	return call{"Scatterv", func() error { return mpi.Scatterv(o.c, all, o.counts, o.displs, out, o.root) }, func() mpi.Request { return mpi.Iscatterv(o.c, all, o.counts, o.displs, out, o.root) },
+		func() *mpi.Persistent { return mpi.ScattervInit(o.c, all, o.counts, o.displs, out, o.root) }, o.check(out, func(i int) int64 { return integer(o.key, o.root, o.displs[o.me]+i) })}
+}
+
+func (o *operands) reduceScatter() call {
+	sum := 0
+	starts := make([]int, o.n)
+	for i, k := range o.counts {
+		starts[i] = sum
+		sum += k
+	}
+	all, out := integers(o.key, o.me, sum), make([]int64, o.counts[o.me])
+	return call{"ReduceScatter", func() error { return mpi.ReduceScatter(o.c, all, out, o.counts, o.op) }, func() mpi.Request { return mpi.IreduceScatter(o.c, all, out, o.counts, o.op) },
+		func() *mpi.Persistent { return mpi.ReduceScatterInit(o.c, all, out, o.counts, o.op) }, o.check(out, func(i int) int64 { return o.reduction(o.n)(starts[o.me] + i) })}
+}
+
+func (o *operands) allreduce() call {
+	out := make([]int64, o.count)
+	return call{"Allreduce", func() error { return mpi.Allreduce(o.c, o.in, out, o.op) }, func() mpi.Request { return mpi.Iallreduce(o.c, o.in, out, o.op) },
+		func() *mpi.Persistent { return mpi.AllreduceInit(o.c, o.in, out, o.op) }, o.check(out, o.reduction(o.n))}
 }
 
 // alltoallv exchanges a different number of elements between each two ranks.
-func (r *run) alltoallv(own *rand.Rand, g *group, key, count int) call {
-	c, n, me := g.comm, g.comm.Size(), g.comm.Rank()
+func (o *operands) alltoallv() call {
+	c, n, me, key := o.c, o.n, o.me, o.key
 	table := make([]int, n*n)
 	for i := range table {
-		table[i] = own.IntN(count + 1)
+		table[i] = o.own.IntN(o.count + 1)
 	}
 	sendCounts, sendDispls, recvCounts, recvDispls := make([]int, n), make([]int, n), make([]int, n), make([]int, n)
 	sent, received := 0, 0
