@@ -75,7 +75,7 @@ func calibrateLevel(c *mpi.Comm, peer, sizes []int, rounds int) ([]CalibrationPo
 		point := CalibrationPoint{Bytes: size}
 		var half, busy []float64
 		for range rounds {
-			t, err := alone(c, first, peer[first], size)
+			t, err := measureAlone(c, first, peer[first], size)
 			if err != nil {
 				return nil, err
 			}
@@ -93,8 +93,8 @@ func calibrateLevel(c *mpi.Comm, peer, sizes []int, rounds int) ([]CalibrationPo
 
 func calibrationCount(size int) int { return max(min(200, 4<<20/max(size, 1)), 4) }
 
-// alone returns half a round trip between two ranks, the same at all ranks.
-func alone(c *mpi.Comm, a, b, size int) (float64, error) {
+// measureAlone returns half a round trip between two ranks, the same at all ranks.
+func measureAlone(c *mpi.Comm, a, b, size int) (float64, error) {
 	if err := mpi.Barrier(c); err != nil {
 		return 0, err
 	}

@@ -40,7 +40,16 @@ type collectiveData struct {
 // one block, of the data of a broadcast, or of the vector of a reduction. The v forms
 // use equal blocks, as OSU does.
 func collectives() []collective {
-	list := []collective{
+	list := collectiveForms()
+	for i := range list {
+		list[i].name = cmp.Or(list[i].name, list[i].kind.String())
+	}
+	return list
+}
+
+// collectiveForms has the calls of each operation.
+func collectiveForms() []collective {
+	return []collective{
 		{kind: coll.Bcast, title: "Broadcast",
 			call:    func(c *mpi.Comm, d *collectiveData) error { return mpi.Bcast(c, d.in, 0) },
 			start:   func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ibcast(c, d.in, 0) },
@@ -115,10 +124,6 @@ func collectives() []collective {
 			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Exscan(c, d.vector, d.result, d.sum) },
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iexscan(c, d.vector, d.result, d.sum) }},
 	}
-	for i := range list {
-		list[i].name = cmp.Or(list[i].name, list[i].kind.String())
-	}
-	return list
 }
 
 // collectiveBenchmarks returns the benchmarks of the collectives.
@@ -293,7 +298,7 @@ func overlapOfCollective(k collective) func(*mpi.Comm, *Params, func(Result)) er
 			once := func() error {
 				req := k.start(c, d)
 				if iterations > 0 {
-					computed += w.timed(iterations)
+					computed += w.measure(iterations)
 				}
 				_, err := req.Wait()
 				return err

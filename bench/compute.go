@@ -47,8 +47,8 @@ func (w *work) run(iterations int) {
 	w.state = x
 }
 
-// timed is run, and returns its time in µs without that of the clock.
-func (w *work) timed(iterations int) float64 {
+// measure is run, and returns its time in µs without that of the clock.
+func (w *work) measure(iterations int) float64 {
 	start := time.Now()
 	w.run(iterations)
 	return max(0, micros(time.Since(start))-w.readMicros)

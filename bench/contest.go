@@ -257,7 +257,7 @@ func (t *Contest) laps(entries []Entry, list []int, n int) error {
 	}
 	for lap := range n {
 		for i := range list {
-			us, err := t.once(list[(i+lap)%len(list)])
+			us, err := t.timeCall(list[(i+lap)%len(list)])
 			if err != nil {
 				return err
 			}
@@ -276,8 +276,8 @@ func (t *Contest) laps(entries []Entry, list []int, n int) error {
 	return nil
 }
 
-// once returns the time of a call in µs.
-func (t *Contest) once(entry int) (float64, error) {
+// timeCall returns the time of a call in µs.
+func (t *Contest) timeCall(entry int) (float64, error) {
 	start := time.Now()
 	for range t.calls {
 		if err := t.k.call(t.comms[entry], t.data); err != nil {

@@ -72,7 +72,7 @@ func overlapOf(t *transfer, s scenario, w *work, p *Params, emit func(Result)) e
 		if share != slices.Max(hiddenShares) {
 			r.Metric, r.Beside = fmt.Sprintf("%s/hidden-%g", s, share*100), true
 		}
-		emit(middle(r, o.hidden()))
+		emit(middle(r, o.hiddenShares()))
 	}
 	best, err := grow(l0, func(c float64) (step, error) {
 		err := o.sample(n, w.iterations(c))
@@ -95,9 +95,9 @@ var hiddenShares = []float64{0.25, 0.5, 0.9}
 // fewestHidden is the smallest number of samples of such a computation.
 const fewestHidden = 15
 
-// hidden returns the share of the computation that did not lengthen the transfer, by
+// hiddenShares returns the share of the computation that did not lengthen the transfer, by
 // sample, in percent. The computation alone was timed twice for each sample.
-func (o *overlapRun) hidden() []float64 {
+func (o *overlapRun) hiddenShares() []float64 {
 	shares := make([]float64, len(o.with))
 	for i := range shares {
 		alone := (o.alone[2*i] + o.alone[2*i+1]) / 2
@@ -138,7 +138,7 @@ func (o *overlapRun) sample(n, loop int) error {
 		for _, computes := range [2]int{first, 1 - first} {
 			// Before each transfer, so that the cable was idle for as long before both: what
 			// limits a cable may send faster after a pause (a token bucket).
-			o.alone = append(o.alone, o.w.timed(loop))
+			o.alone = append(o.alone, o.w.measure(loop))
 			var err error
 			if times[computes], err = once(loop * computes); err != nil {
 				return err

@@ -44,7 +44,7 @@ func progress(c *mpi.Comm, p *Params, emit func(Result)) error {
 			r := progressRun{transfer: newTransfer(c, s, size), w: w}
 			r.stamped = true
 			if c.Rank() == 1 {
-				if err := r.serve(func() error { return r.once(0) }); err != nil {
+				if err := r.serve(func() error { return r.transferOnce(0) }); err != nil {
 					return err
 				}
 				continue
@@ -84,7 +84,7 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 	}
 	var base []float64
 	for range warmup {
-		if err := r.once(0); err != nil {
+		if err := r.transferOnce(0); err != nil {
 			return err
 		}
 		base = append(base, r.last.latency)
@@ -92,11 +92,11 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 	delay := r.w.iterations(p.delay() * Median(base[len(base)/2:])) // the first ones are cold
 	var without, with, done, left, seen, inCall, pages []float64
 	for range n {
-		if err := r.once(0); err != nil {
+		if err := r.transferOnce(0); err != nil {
 			return err
 		}
 		without = append(without, r.last.latency)
-		if err := r.once(delay); err != nil {
+		if err := r.transferOnce(delay); err != nil {
 			return err
 		}
 		d := r.last
@@ -127,9 +127,9 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 	return nil
 }
 
-// once makes one transfer, delayed by iterations of the computation. Then rank 1 sends its
+// transferOnce makes one transfer, delayed by iterations of the computation. Then rank 1 sends its
 // time, which is also the acknowledgement that the sender waits for.
-func (r *progressRun) once(iterations int) error {
+func (r *progressRun) transferOnce(iterations int) error {
 	r.value = r.value%250 + 1
 	if r.sends {
 		fill(r.buf, r.value)

@@ -62,7 +62,7 @@ func TestOverlapOfBothSidesAndOrders(t *testing.T) {
 // other.
 func TestHiddenShare(t *testing.T) {
 	o := overlapRun{alone: []float64{40, 60, 50, 50, 50, 50}, without: []float64{100, 100, 100}, with: []float64{100, 125, 150}}
-	if got, want := o.hidden(), []float64{100, 50, 0}; !slices.Equal(got, want) {
+	if got, want := o.hiddenShares(), []float64{100, 50, 0}; !slices.Equal(got, want) {
 		t.Errorf("hidden %v %%, want %v", got, want)
 	}
 }

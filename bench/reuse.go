@@ -175,7 +175,7 @@ func (r *reuseCall) emitGain(metric string, times []trips, share int, emit func(
 		report(k, "", "us", latency[k])
 		report(k, "-call", "us", typical(times[k].call))
 	}
-	saved, uses, direct, err := r.saved()
+	saved, uses, direct, err := r.readSavings()
 	if err != nil || len(times[0].half) == 0 {
 		return latency, err
 	}
@@ -193,11 +193,11 @@ func (r *reuseCall) emitGain(metric string, times []trips, share int, emit func(
 	return latency, nil
 }
 
-// saved returns the cost of the copy that a registered buffer saves minus that of the lookup,
+// readSavings returns the cost of the copy that a registered buffer saves minus that of the lookup,
 // in nanoseconds (the numerator of P1's equation 6), the number of uses from which the rule
 // registers, 0 if it does not register, and the share of messages without a copy since the last
 // figure, in percent.
-func (r *reuseCall) saved() (ns float64, uses uint32, direct float64, err error) {
+func (r *reuseCall) readSavings() (ns float64, uses uint32, direct float64, err error) {
 	c := r.worlds[1]
 	rows, now, err := inspect.FrequentBuffers(c, 1-c.Rank())
 	if err != nil {

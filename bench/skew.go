@@ -30,8 +30,8 @@ func (p Pattern) String() string {
 	return fmt.Sprintf("mif-%g-late-%g", p.MIF, math.Round(p.Late*1000)/10)
 }
 
-// away returns the delay of a rank before a call.
-func (p Pattern) away(call, rank, ranks int, message time.Duration) time.Duration {
+// delay returns the delay of a rank before a call.
+func (p Pattern) delay(call, rank, ranks int, message time.Duration) time.Duration {
 	most := p.MIF * float64(message)
 	if p.Late == 0 {
 		return time.Duration(chance(call, rank) * most)

@@ -204,7 +204,7 @@ func (s *skewLoop) run() ([][]callTimes, error) {
 	for call := range n {
 		for i := range s.comms {
 			a := (i + call) % len(s.comms)
-			m, err := s.once(call, a)
+			m, err := s.callOnce(call, a)
 			if err != nil {
 				return nil, err
 			}
@@ -239,7 +239,7 @@ func (s *skewLoop) calls() (int, error) {
 	start := time.Now()
 	for i := range fewestCalls {
 		for a := range s.comms {
-			if _, err := s.once(mostCalls+i, a); err != nil {
+			if _, err := s.callOnce(mostCalls+i, a); err != nil {
 				return 0, err
 			}
 		}
@@ -253,13 +253,13 @@ func (s *skewLoop) calls() (int, error) {
 	return int(n), err
 }
 
-// once makes one call by one algorithm.
-func (s *skewLoop) once(call, algorithm int) (m moment, err error) {
+// callOnce makes one call by one algorithm.
+func (s *skewLoop) callOnce(call, algorithm int) (m moment, err error) {
 	before, _ := cputime.Used()
 	if err := mpi.Barrier(s.c); err != nil {
 		return m, err
 	}
-	s.stayAway(s.pattern.away(call, s.c.Rank(), s.c.Size(), s.message))
+	s.stayAway(s.pattern.delay(call, s.c.Rank(), s.c.Size(), s.message))
 	m.Arrival = s.clock.Now()
 	err = s.k.call(s.comms[algorithm], s.d)
 	m.Exit = s.clock.Now()

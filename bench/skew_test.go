@@ -15,9 +15,9 @@ func TestArrivalsAreRandomUpToTheFactor(t *testing.T) {
 	sum, most := 0.0, time.Duration(0)
 	for call := range calls {
 		for r := range ranks {
-			d := p.away(call, r, ranks, message)
+			d := p.delay(call, r, ranks, message)
 			sum, most = sum+float64(d), max(most, d)
-			if again := p.away(call, r, ranks, message); d < 0 || again != d {
+			if again := p.delay(call, r, ranks, message); d < 0 || again != d {
 				t.Fatalf("rank %d is away for %v and then for %v before the same call", r, d, again)
 			}
 		}
@@ -48,7 +48,7 @@ func TestLateShareOfRanks(t *testing.T) {
 		for call := range 200 {
 			late := 0
 			for r := range tt.ranks {
-				switch p.away(call, r, tt.ranks, time.Microsecond) {
+				switch p.delay(call, r, tt.ranks, time.Microsecond) {
 				case 128 * time.Microsecond:
 					late++
 					often[r]++

@@ -214,7 +214,7 @@ func (w *bareWire) send(k int, b []byte) error {
 			return err
 		}
 		if w.got[k] != before {
-			w.watch.moved()
+			w.watch.noteProgress()
 		} else if err := w.watch.idle(); err != nil {
 			return err
 		}

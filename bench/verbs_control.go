@@ -174,8 +174,8 @@ func (s *VerbsSession) step(numbers ...float64) ([]float64, error) {
 	return n.Report, err
 }
 
-// stepped is the follower's part of step.
-func (s *VerbsSession) stepped(report ...float64) ([]float64, error) {
+// followStep is the follower's part of step.
+func (s *VerbsSession) followStep(report ...float64) ([]float64, error) {
 	n := <-s.notes
 	switch n.Kind {
 	case "step":

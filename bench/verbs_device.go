@@ -175,7 +175,7 @@ func (w *deviceWire) post(k int) error {
 			return err
 		}
 		if moved {
-			w.watch.moved()
+			w.watch.noteProgress()
 		} else if err := w.watch.idle(); err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (w *deviceWire) take(_, most int) (int, error) {
 func (w *deviceWire) stamp() byte         { return w.first }
 func (w *deviceWire) device() rdma.Device { return w.dev }
 func (w *deviceWire) memory() []byte      { return w.mem }
-func (w *deviceWire) placed() int         { return w.bytes }
+func (w *deviceWire) placedBytes() int    { return w.bytes }
 
 func (w *deviceWire) start(op rdma.Op, b []byte) error {
 	w.wr[0] = rdma.SendWR{Op: op, Peer: w.peers[0], Body: rdma.MemOf(b), Remote: w.there.Base, RKey: w.there.RKey}

@@ -73,7 +73,7 @@ func followMemory(s *VerbsSession, w wire, t *verbsTrial) error {
 	if err := pollUntilHalted(s, w); err != errHalted {
 		return err
 	}
-	if _, err := s.stepped(); err != nil {
+	if _, err := s.followStep(); err != nil {
 		return err
 	}
 	if err := growPeers(s, d, t.Peers); err != nil {

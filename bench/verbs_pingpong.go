@@ -134,7 +134,7 @@ func askLossy(s *VerbsSession, w wire, out []byte) (again int, err error) {
 				return again, err
 			}
 			if n == 1 && w.stamp() == out[0] {
-				s.moved()
+				s.noteProgress()
 				return again, nil
 			}
 			if err := s.idle(); err != nil {
@@ -173,7 +173,7 @@ func followConnections(s *VerbsSession, w wire, t *verbsTrial) error {
 	if err := followPingPong(s, w, t); !errors.Is(err, errHalted) {
 		return err
 	}
-	if _, err := s.stepped(); err != nil {
+	if _, err := s.followStep(); err != nil {
 		return err
 	}
 	return followBothWays(s, w, t)

@@ -97,7 +97,7 @@ func followProgress(s *VerbsSession, w wire, t *verbsTrial) error {
 		if err := pollUntilHalted(s, w); err != errHalted {
 			return err
 		}
-		numbers, err := s.stepped(report...)
+		numbers, err := s.followStep(report...)
 		if err != nil {
 			return err
 		}
@@ -108,15 +108,15 @@ func followProgress(s *VerbsSession, w wire, t *verbsTrial) error {
 			continue
 		}
 		computation.run(computation.iterations(numbers[0]))
-		report = arrived(r.memory(), byte(numbers[1]))
+		report = arrivalShares(r.memory(), byte(numbers[1]))
 	}
 }
 
-// arrived returns the share of pages that have arrived, and 1 if all have. It reads memory
+// arrivalShares returns the share of pages that have arrived, and 1 if all have. It reads memory
 // that is being written; the race is intended.
 //
 //go:norace
-func arrived(mem []byte, mark byte) []float64 {
+func arrivalShares(mem []byte, mark byte) []float64 {
 	n := 0
 	for at := 0; at < len(mem); at += progressPage {
 		if mem[at] == mark && mem[min(at+progressPage, len(mem))-1] == mark {

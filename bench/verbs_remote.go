@@ -64,7 +64,7 @@ func remoteOps(s *VerbsSession, w wire, op rdma.Op, b []byte, count, window int)
 			return err
 		}
 		if finished += n; n > 0 {
-			s.moved()
+			s.noteProgress()
 		} else if err := s.idle(); err != nil {
 			return err
 		}

@@ -183,9 +183,9 @@ func followFlood(s *VerbsSession, w wire, t *verbsTrial) error {
 	}
 	bytes := came * t.Size
 	if r, ok := w.(remoteWire); ok && w.way(t.Size) == "write-record" {
-		bytes = r.placed() // of some only parts have come
+		bytes = r.placedBytes() // of some only parts have come
 	}
-	_, err := s.stepped(float64(bytes), last.Sub(first).Seconds())
+	_, err := s.followStep(float64(bytes), last.Sub(first).Seconds())
 	return err
 }
 

@@ -44,8 +44,8 @@ type remoteWire interface {
 	device() rdma.Device
 	// memory returns the memory that the peer accesses.
 	memory() []byte
-	// placed returns the number of bytes of received Write-Records.
-	placed() int
+	// placedBytes returns the number of bytes of received Write-Records.
+	placedBytes() int
 	// start begins a Write or Read of len(b) bytes.
 	start(op rdma.Op, b []byte) error
 	// finish consumes completions, at most most.
@@ -120,8 +120,8 @@ func (p *waiter) idle() error {
 	return nil
 }
 
-// moved is called after progress.
-func (p *waiter) moved() {
+// noteProgress is called after progress.
+func (p *waiter) noteProgress() {
 	if !p.since.IsZero() {
 		p.since = time.Time{}
 	}
@@ -140,7 +140,7 @@ func (p *waiter) await(w wire, k, n int) error {
 			}
 			continue
 		}
-		p.moved()
+		p.noteProgress()
 		n -= m
 	}
 	return nil

@@ -156,12 +156,12 @@ func TestCountArrivedPages(t *testing.T) {
 			*last = 7
 		}
 	}
-	if got := arrived(mem, 7); got[0] != 0.75 || got[1] != 0 {
+	if got := arrivalShares(mem, 7); got[0] != 0.75 || got[1] != 0 {
 		t.Errorf("three of four pages are counted as %v", got)
 	}
 	_, last := page(mem, 1)
 	*last = 7
-	if got := arrived(mem, 7); got[0] != 1 || got[1] != 1 {
+	if got := arrivalShares(mem, 7); got[0] != 1 || got[1] != 1 {
 		t.Errorf("all of four pages are counted as %v", got)
 	}
 }

@@ -62,7 +62,7 @@ func Run(c *mpi.Comm, class byte) (npb.Result, error) {
 	}
 	s.clock.Stop()
 
-	unordered, err := s.unordered()
+	unordered, err := s.countUnordered()
 	if err != nil {
 		return npb.Result{}, err
 	}

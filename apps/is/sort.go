@@ -183,9 +183,9 @@ func (s *sorter) probe(iteration, smaller int) {
 	}
 }
 
-// unordered sorts the keys by their ranks, and returns how many are smaller than the one
+// countUnordered sorts the keys by their ranks, and returns how many are smaller than the one
 // before them, on this rank or at the end of the rank before.
-func (s *sorter) unordered() (n int, err error) {
+func (s *sorter) countUnordered() (n int, err error) {
 	const tag = 1
 	sorted := make([]int32, len(s.received)+1) // behind the largest key of lower ranks
 	for _, key := range s.received {

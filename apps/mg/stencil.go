@@ -10,7 +10,7 @@ package mg
 func residual(b *box, right []float64, sums [3][]float64) {
 	const a0, a2, a3 = -8.0 / 3, 1.0 / 6, 1.0 / 12
 	b.rows(func(y, z int) {
-		edge, corner := b.around(b.u, y, z, sums)
+		edge, corner := b.sumNeighbors(b.u, y, z, sums)
 		n := len(edge)
 		corner = corner[:n]
 		center, out, right := b.row(b.u, y, z)[:n], b.row(b.r, y, z)[:n], b.row(right, y, z)[:n]
@@ -24,7 +24,7 @@ func residual(b *box, right []float64, sums [3][]float64) {
 func smooth(b *box, s [3]float64, sums [3][]float64) {
 	s0, s1, s2 := s[0], s[1], s[2]
 	b.rows(func(y, z int) {
-		edge, corner := b.around(b.r, y, z, sums)
+		edge, corner := b.sumNeighbors(b.r, y, z, sums)
 		n := len(edge)
 		corner = corner[:n]
 		center, out := b.row(b.r, y, z)[:n], b.row(b.u, y, z)[:n]
@@ -34,9 +34,9 @@ func smooth(b *box, s [3]float64, sums [3][]float64) {
 	})
 }
 
-// around adds up the eight neighbors of each point of a row that have the same x: edge is
+// sumNeighbors adds up the eight neighbors of each point of a row that have the same x: edge is
 // the sum of the four at distance 1, corner that of the four at distance √2.
-func (b *box) around(a []float64, y, z int, sums [3][]float64) (edge, corner []float64) {
+func (b *box) sumNeighbors(a []float64, y, z int, sums [3][]float64) (edge, corner []float64) {
 	n := b.width[0]
 	edge, corner = sums[0][:n], sums[1][:n]
 	corner = corner[:len(edge)]

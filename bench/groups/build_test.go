@@ -30,7 +30,7 @@ func TestBareProviderPrintsAllFigures(t *testing.T) {
 		}
 		cmd := g.command(bare, bin, hostSet{})
 		cmd.argv = append(cmd.argv, "-i", "20")
-		out, err := bounded(ctx, 30*time.Second, cmd)
+		out, err := runBounded(ctx, 30*time.Second, cmd)
 		if err != nil {
 			t.Fatalf("%s: %v", g.name, err)
 		}
@@ -55,7 +55,7 @@ func TestErrorNamesUnknownProvider(t *testing.T) {
 	if err := buildBare(t.Context(), "loops", bin); err != nil {
 		t.Fatal(err)
 	}
-	out, err := bounded(t.Context(), 30*time.Second, command{argv: []string{bin, "latency", "-f", "smoke-signals"}})
+	out, err := runBounded(t.Context(), 30*time.Second, command{argv: []string{bin, "latency", "-f", "smoke-signals"}})
 	if err == nil || !strings.Contains(err.Error(), "provider smoke-signals: it offers") {
 		t.Errorf("got %q and the error %v, want one that names provider and call", out, err)
 	}

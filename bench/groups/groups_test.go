@@ -410,7 +410,7 @@ func TestHungRunIsKilled(t *testing.T) {
 	var pid []byte
 	for limit := 300 * time.Millisecond; len(pid) == 0; limit *= 4 { // longer if it has not started by then, on a busy machine
 		start := time.Now()
-		_, err := bounded(context.Background(), limit, command{argv: []string{"sh", "-c", script}})
+		_, err := runBounded(context.Background(), limit, command{argv: []string{"sh", "-c", script}})
 		if !errors.Is(err, errHung) {
 			t.Errorf("the run ended with %v, want that it hung", err)
 		}
@@ -436,7 +436,7 @@ func TestHungRunIsKilled(t *testing.T) {
 }
 
 func TestFailedCommandQuotesItsError(t *testing.T) {
-	out, err := bounded(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo no fabric >&2; exit 3"}})
+	out, err := runBounded(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo no fabric >&2; exit 3"}})
 	if err == nil || !strings.Contains(err.Error(), "no fabric") {
 		t.Errorf("got %q and the error %v, want one that quotes the complaint", out, err)
 	}

@@ -24,7 +24,7 @@ func TestPeersOnHostsOfLab(t *testing.T) {
 	l := lab.New(t, lab.Config{Hosts: 2, Rails: 2})
 	dir := t.TempDir()
 	bin := binaries{openMPI: filepath.Join(dir, "openmpi"), mpich: filepath.Join(dir, "mpich"), onHost: onHost}
-	g := skewed("test", "test", []string{"alltoall", "reduce"}, []skewSize{skew4B}, []int{1, 4}, []int{0, 50})
+	g := skewGroup("test", "test", []string{"alltoall", "reduce"}, []skewSize{skew4B}, []int{1, 4}, []int{0, 50})
 	g.ranks, g.args = 2, g.args+" -i 3"
 	for _, op := range []string{"alltoall", "reduce"} {
 		for _, what := range []string{"mif-1/mean", "mif-4/bound", "mif-1-late-50/tail", "mif-4-late-50/tail", "mif-1/cpu"} {
@@ -47,7 +47,7 @@ func TestPeersOnHostsOfLab(t *testing.T) {
 				t.Fatal(err)
 			}
 			enough := func(out []byte) bool { _, err := g.figures(out, "value"); return err == nil }
-			out, err := boundedUntil(t.Context(), time.Minute, g.command(p.who, bin, at), enough)
+			out, err := runUntil(t.Context(), time.Minute, g.command(p.who, bin, at), enough)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestPeersOnHostsOfLab(t *testing.T) {
 func TestRunEndsAfterLastFigure(t *testing.T) {
 	enough := func(out []byte) bool { return strings.Contains(string(out), "figure") }
 	start := time.Now()
-	out, err := boundedUntil(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo figure; sleep 100"}}, enough)
+	out, err := runUntil(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo figure; sleep 100"}}, enough)
 	if err != nil || string(out) != "figure\n" {
 		t.Errorf("got %q, %v", out, err)
 	}
@@ -75,7 +75,7 @@ func TestRunEndsAfterLastFigure(t *testing.T) {
 		t.Errorf("it was given %s to end, want about %s", took, exitTimeout)
 	}
 	// One that has not is an error, whatever it says.
-	if out, err := boundedUntil(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo half; exit 1"}}, enough); err == nil {
+	if out, err := runUntil(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo half; exit 1"}}, enough); err == nil {
 		t.Errorf("a run that failed half-way gave %q", out)
 	}
 }

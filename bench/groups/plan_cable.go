@@ -63,7 +63,7 @@ func cpuOfMessage() *group {
 
 // cpuOfAlltoall is the same for ranks that share cores and are in the library all the time.
 func cpuOfAlltoall() *group {
-	g := skewed("cpu-alltoall", "Processor time of a message of 8 KB in alltoall", nil, nil, nil, nil)
+	g := skewGroup("cpu-alltoall", "Processor time of a message of 8 KB in alltoall", nil, nil, nil, nil)
 	g.args, g.ours, g.metric = "stalls -s 8192 -i 1000", "stalls --sizes 8192 --iterations 1000", "cpu"
 	g.lines = []line{{title: "8 KB", size: 8 << 10, bound: 0.9}}
 	g.note = onLabColl + " User and system time of all ranks, divided by the number of messages; a fifth of them stay within a host. A rank that waits yields to one that works, so little of the time is waiting."
@@ -103,7 +103,7 @@ func lossyBandwidth() *group {
 // shortQueue is an incast: four hosts with a queue of 1 ms in front of each. It is to be
 // compared with an earlier build (-before).
 func shortQueue() *group {
-	g := skewed("queue-allgather", "Time of allgather on one rail with a queue of 128 KB in the switch, from the last arrival to the last exit", []string{"allgather"}, []skewSize{skew1M}, []int{1}, []int{0})
+	g := skewGroup("queue-allgather", "Time of allgather on one rail with a queue of 128 KB in the switch, from the last arrival to the last exit", []string{"allgather"}, []skewSize{skew1M}, []int{1}, []int{0})
 	g.rails, g.queue, g.limit, g.beside = 1, 128<<10, 2*time.Minute, true
 	g.lines = []line{{title: "1 MB", size: 1 << 20, metric: "allgather/mif-1/tail", bound: unbound}}
 	return g
@@ -113,7 +113,7 @@ func shortQueue() *group {
 // often.
 func reductionTail() *group {
 	ops := []string{"reduce", "allreduce"}
-	g := skewed("tail-reduce", "Time of reductions of 64 KB from the last arrival to the last exit", ops, []skewSize{skew64K}, []int{1}, []int{0})
+	g := skewGroup("tail-reduce", "Time of reductions of 64 KB from the last arrival to the last exit", ops, []skewSize{skew64K}, []int{1}, []int{0})
 	g.claims = []results.Claim{{Text: "four hosts: reductions of 64 KB after the last arrival"}}
 	for _, op := range ops {
 		g.lines = append(g.lines, line{title: op + " 64 KB, MIF 1", size: 64 << 10, metric: op + "/mif-1/tail", bound: 0.9})

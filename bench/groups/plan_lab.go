@@ -97,9 +97,9 @@ var (
 	skew1M, skew4M    = skewSize{"1 MB", 1 << 20, 8400}, skewSize{"4 MB", 4 << 20, 33600}
 )
 
-// skewed returns a group of collectives with process arrival patterns; late is in percent,
+// skewGroup returns a group of collectives with process arrival patterns; late is in percent,
 // 0 for random arrivals.
-func skewed(name, title string, ops []string, sizes []skewSize, mif, late []int) *group {
+func skewGroup(name, title string, ops []string, sizes []skewSize, mif, late []int) *group {
 	var (
 		bytes, times []int
 		ourLate      []string
@@ -127,10 +127,10 @@ func skewed(name, title string, ops []string, sizes []skewSize, mif, late []int)
 // apply; the time after the last arrival; and the mean relative to its lower bound.
 func skewPlan() []*group {
 	ops, sizes := []string{"alltoall", "allgather"}, []skewSize{skew4B, skew8K}
-	tail := skewed("coll-mif-tail", "Time from the last arrival to the last exit", ops, sizes, []int{32, 512}, []int{0})
-	mean := skewed("coll-mif-mean", "Mean time in the call", ops, sizes, []int{32, 512}, []int{0})
-	bound := skewed("coll-mif-bound", "Mean time in the call relative to the mean wait for the last arrival", ops, sizes, []int{32, 512}, []int{0})
-	late := skewed("coll-mif-late", "Time from the last arrival to the last exit when a share of the ranks is late", ops, sizes, []int{128}, []int{25, 75})
+	tail := skewGroup("coll-mif-tail", "Time from the last arrival to the last exit", ops, sizes, []int{32, 512}, []int{0})
+	mean := skewGroup("coll-mif-mean", "Mean time in the call", ops, sizes, []int{32, 512}, []int{0})
+	bound := skewGroup("coll-mif-bound", "Mean time in the call relative to the mean wait for the last arrival", ops, sizes, []int{32, 512}, []int{0})
+	late := skewGroup("coll-mif-late", "Time from the last arrival to the last exit when a share of the ranks is late", ops, sizes, []int{128}, []int{25, 75})
 	bound.unit, bound.shown, bound.beside = "ratio", "ratio", true
 	// T2's factors over MVAPICH, of the mean time (6.5.1, 6.5.2).
 	factors := map[string]float64{

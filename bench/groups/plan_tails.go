@@ -54,7 +54,7 @@ func labCollectivePlan() []*group {
 
 // group returns the group of a collective with the default algorithm.
 func (t tails) group() *group {
-	g := skewed("coll-lab-"+t.op, "Time of "+t.op+" from the last arrival to the last exit", []string{t.op}, t.sizes, tailFactors[:], []int{0})
+	g := skewGroup("coll-lab-"+t.op, "Time of "+t.op+" from the last arrival to the last exit", []string{t.op}, t.sizes, tailFactors[:], []int{0})
 	g.chart, g.onRequest, g.limit = true, t.onRequest, 2*time.Minute
 	g.note += " CPU: of all ranks, per call and the barrier before it; ranks that wait yield, so it contains their polling."
 	line := func(kind, metric string, s skewSize, mif int, bound float64) {

@@ -52,14 +52,14 @@ func (s *summary) cells() [][]string {
 			row = append(row, better, l.ratio.show(1))
 		}
 		if bounded {
-			row = append(row, s.bound(l), s.result(l))
+			row = append(row, s.boundText(l), s.result(l))
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-func (s *summary) bound(l *lineSummary) string {
+func (s *summary) boundText(l *lineSummary) string {
 	if l.bound == unbound {
 		return "-"
 	}

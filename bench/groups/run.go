@@ -132,7 +132,7 @@ func (r *runs) one(ctx context.Context, cmd command, round int) (values, tails [
 		_, err := r.group.figures(out, r.statistic)
 		return err == nil
 	}
-	out, err := boundedUntil(ctx, max(r.limit, r.group.limit), cmd, enough)
+	out, err := runUntil(ctx, max(r.limit, r.group.limit), cmd, enough)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -216,18 +216,18 @@ var errHung = errors.New("hung and was killed")
 // session a launcher has put them.
 const runMark = "BENCH_PEERS_RUN"
 
-// bounded runs a command and returns its standard output. If it takes too long it gets
+// runBounded runs a command and returns its standard output. If it takes too long it gets
 // SIGTERM, then SIGKILL, and so does every process it left behind.
-func bounded(ctx context.Context, limit time.Duration, run command) ([]byte, error) {
-	return boundedUntil(ctx, limit, run, func([]byte) bool { return false })
+func runBounded(ctx context.Context, limit time.Duration, run command) ([]byte, error) {
+	return runUntil(ctx, limit, run, func([]byte) bool { return false })
 }
 
 // exitTimeout is the time for a run to exit after it has printed all figures. MPICH over TCP
 // often hangs in MPI_Finalize with eight ranks or more; its figures count.
 const exitTimeout = 3 * time.Second
 
-// boundedUntil is bounded, and ends the run soon after its output is enough.
-func boundedUntil(ctx context.Context, limit time.Duration, run command, enough func([]byte) bool) ([]byte, error) {
+// runUntil is runBounded, and ends the run soon after its output is enough.
+func runUntil(ctx context.Context, limit time.Duration, run command, enough func([]byte) bool) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var out, complaints output

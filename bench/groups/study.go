@@ -90,8 +90,8 @@ type appRun struct {
 	} `json:"counters"`
 }
 
-// in returns the time in calls, the mean of the ranks.
-func (r *appRun) in(calls []string) (seconds float64) {
+// timeIn returns the time in calls, the mean of the ranks.
+func (r *appRun) timeIn(calls []string) (seconds float64) {
 	for _, name := range calls {
 		seconds += r.Calls[name].Seconds
 	}
@@ -190,7 +190,7 @@ func (s *Session) measureStudy(ctx context.Context, st *study) (r *studyRuns, er
 		at = hostSet{hosts: l.Hosts(), rails: 1, rsh: l.Rsh()}
 	}
 	r = newStudyRuns(st, s.o.Rounds)
-	run := func(cmd command) ([]byte, error) { return bounded(ctx, s.o.Limit, cmd) }
+	run := func(cmd command) ([]byte, error) { return runBounded(ctx, s.o.Limit, cmd) }
 	for round := range r.rounds {
 		r.loads = append(r.loads, awaitQuiet(ctx, s.o.Settle))
 		if err := r.round(ctx, round, func(a *studyApp, one setting) (*appRun, error) {

@@ -62,7 +62,7 @@ var (
 	timeInMPI = studyFigure{title: "time in MPI (s)", value: func(_ *studyApp, r *appRun) float64 { return r.InMPI }}
 	// processorTime is steadier than the run time where ranks share cores.
 	processorTime = studyFigure{title: "processor time (s)", value: func(_ *studyApp, r *appRun) float64 { return r.CPU }}
-	callsTime     = studyFigure{title: "time in the calls (s)", value: func(a *studyApp, r *appRun) float64 { return r.in(a.calls) }}
+	callsTime     = studyFigure{title: "time in the calls (s)", value: func(a *studyApp, r *appRun) float64 { return r.timeIn(a.calls) }}
 )
 
 // share returns a counter in per cent of the sum of several.
@@ -91,7 +91,7 @@ func speculationStudy() *study {
 		env:      []string{"MUSTER_EAGER_LIMIT=4096"},
 		settings: []setting{{"never", []string{"MUSTER_SPECULATE=never"}}, {"auto", []string{"MUSTER_SPECULATE=auto"}}, {"always", []string{"MUSTER_SPECULATE=always"}}},
 		figures: []studyFigure{
-			{title: "wait time (s)", value: func(a *studyApp, r *appRun) float64 { return r.in(a.calls) }},
+			{title: "wait time (s)", value: func(a *studyApp, r *appRun) float64 { return r.timeIn(a.calls) }},
 			timeInMPI, processorTime,
 			{title: "used offers (%)", alone: true, value: func(_ *studyApp, r *appRun) float64 { return share(r, prof.OffersUsed, prof.OffersMade) }},
 		},

@@ -190,7 +190,7 @@ func TestParseRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.in([]string{"Send", "Wait", "Recv"}) != 0.75 || r.kind("wait") != 0.25 || megabytes(r, "memory.total") != 2 || !math.IsNaN(share(r, "offers.used", "offers.made")) {
+	if r.timeIn([]string{"Send", "Wait", "Recv"}) != 0.75 || r.kind("wait") != 0.25 || megabytes(r, "memory.total") != 2 || !math.IsNaN(share(r, "offers.used", "offers.made")) {
 		t.Errorf("the run is read as %+v", r)
 	}
 	for _, bad := range []string{"", `{"name":`, `{"name":"CG","verified":false}`} {

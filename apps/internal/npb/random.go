@@ -18,10 +18,10 @@ const (
 type Random uint64
 
 // Next advances the sequence and returns its next number, between 0 and 1.
-func (r *Random) Next() float64 { return r.Scaled(Multiplier) }
+func (r *Random) Next() float64 { return r.AdvanceBy(Multiplier) }
 
-// Scaled advances the sequence with another multiplier, such as one made by Power.
-func (r *Random) Scaled(a uint64) float64 {
+// AdvanceBy advances the sequence with another multiplier, such as one made by Power.
+func (r *Random) AdvanceBy(a uint64) float64 {
 	x := uint64(*r) * a & mask
 	*r = Random(x)
 	return float64(x) * scale

@@ -354,8 +354,8 @@ func (r *run) shift(random *rand.Rand, g *group) error {
 	return checkBytes(in, st.Bytes, bytes, mix(key, from), fmt.Sprintf("message from %d, form %d", from, form))
 }
 
-// partitioned sends a message in parts to the next rank.
-func (r *run) partitioned(random *rand.Rand, g *group) error {
+// sendParts sends a message in parts to the next rank.
+func (r *run) sendParts(random *rand.Rand, g *group) error {
 	key, n, me := r.key(g), g.comm.Size(), g.comm.Rank()
 	own := rand.New(rand.NewPCG(random.Uint64(), uint64(key)))
 	parts := 1 + own.IntN(8)

@@ -169,7 +169,7 @@ func (r *run) steps() error {
 		r.at = fmt.Sprintf("%s on %s", kind.name, g.comm.Name())
 		r.on = g
 		if err := kind.run(r, random, g); err != nil {
-			if err := r.justified(r.on, err); err != nil {
+			if err := r.checkError(r.on, err); err != nil {
 				return err
 			}
 			return fmt.Errorf("%s: %w", r.at, err)
@@ -216,7 +216,7 @@ func (r *run) more() (bool, error) {
 		more[0] = 1
 	}
 	if err := mpi.Bcast(r.base, more, 0); err != nil {
-		if err := r.justified(r.groups[0], err); err != nil {
+		if err := r.checkError(r.groups[0], err); err != nil {
 			return false, err
 		}
 		return false, err
@@ -233,7 +233,7 @@ var kinds = []struct {
 	{"messages", (*run).messages},
 	{"messages", (*run).messages},
 	{"shift", (*run).shift},
-	{"partitioned", (*run).partitioned},
+	{"partitioned", (*run).sendParts},
 	{"collectives", (*run).collectives},
 	{"collectives", (*run).collectives},
 	{"collectives", (*run).collectives},
@@ -243,8 +243,8 @@ var kinds = []struct {
 	{"late", (*run).late},
 }
 
-// justified returns a violation if an error of a call on a group must not occur.
-func (r *run) justified(g *group, err error) error {
+// checkError returns a violation if an error of a call on a group must not occur.
+func (r *run) checkError(g *group, err error) error {
 	switch {
 	case !r.cfg.Survive, errors.Is(err, errValue):
 	case errors.Is(err, mpi.ErrRevoked):
@@ -327,7 +327,7 @@ func (r *run) recover() error {
 			r.cfg.Log("generation %d: %d ranks go on at step %d", r.generation, c.Size(), r.step)
 			return nil
 		}
-		if err := r.justified(r.groups[0], err); err != nil {
+		if err := r.checkError(r.groups[0], err); err != nil {
 			return err
 		}
 		if done, err := r.agree(err); err != nil || done {
