@@ -156,7 +156,7 @@ func together(c *mpi.Comm, peer, size int) (float64, error) {
 	if peer >= 0 {
 		mine[0], mine[1] = micros(after-before)/float64(2*n*window), 1
 	}
-	err := mpi.Allreduce(c, mine, sum, mpi.Sum[float64]())
+	err := mpi.Allreduce(c, mine, sum, mpi.Sum)
 	return sum[0] / sum[1], err
 }
 

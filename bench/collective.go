@@ -33,7 +33,7 @@ type collectiveData struct {
 	vector, result []float64
 	counts, displs []int // of blocks
 	parts          []int // of the vector, one for each rank
-	sum            mpi.Op[float64]
+	sum            func() mpi.Op[float64]
 }
 
 // collectives lists the operations in the order of the MPI standard. A size is that of
@@ -156,7 +156,7 @@ func collectiveBenchmarks() []Benchmark {
 
 // data allocates the buffers of this rank for a size.
 func (k collective) data(c *mpi.Comm, size int) *collectiveData {
-	d := &collectiveData{sum: mpi.Sum[float64]()}
+	d := &collectiveData{sum: mpi.Sum[float64]}
 	if k.kind.Combines() { // vectors of float64
 		n := max(size/8, 1)
 		d.vector, d.result = make([]float64, n), make([]float64, n)
@@ -207,7 +207,7 @@ func callLoop(c *mpi.Comm, n int, once func() error) (mean float64, samples []fl
 // overRanks returns at rank 0 the mean of each figure over all ranks.
 func overRanks(c *mpi.Comm, figures ...float64) ([]float64, error) {
 	sums := make([]float64, len(figures))
-	err := mpi.Reduce(c, figures, sums, mpi.Sum[float64](), 0)
+	err := mpi.Reduce(c, figures, sums, mpi.Sum, 0)
 	for i := range sums {
 		sums[i] /= float64(c.Size())
 	}

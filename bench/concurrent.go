@@ -63,7 +63,7 @@ func addRates(c *mpi.Comm, counts bool, s *samples, moved int) (Result, error) {
 			rates[i] = float64(moved) / t
 		}
 	}
-	err := mpi.Allreduce(c, rates, rates, mpi.Sum[float64]())
+	err := mpi.Allreduce(c, rates, rates, mpi.Sum)
 	return Result{Value: rates[0], Min: rates[1], P50: rates[2], P99: rates[3]}, err
 }
 
@@ -148,7 +148,7 @@ func groupOf(c *mpi.Comm) (mine, count int, err error) {
 		mine = c.Rank() % count
 	}
 	most := []int{count}
-	err = mpi.Allreduce(c, most, most, mpi.Max[int]())
+	err = mpi.Allreduce(c, most, most, mpi.Max)
 	return mine, most[0], err
 }
 

@@ -265,7 +265,7 @@ func (t *Contest) laps(entries []Entry, list []int, n int) error {
 		}
 	}
 	all := make([]float64, len(mine))
-	if err := mpi.Reduce(t.c, mine, all, mpi.Sum[float64](), 0); err != nil || t.c.Rank() != 0 {
+	if err := mpi.Reduce(t.c, mine, all, mpi.Sum, 0); err != nil || t.c.Rank() != 0 {
 		return err
 	}
 	for i, us := range all {

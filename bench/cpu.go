@@ -93,7 +93,7 @@ func (l *cpuLoop) measure(periods int) (samples []float64, late float64, err err
 		return nil, 0, err
 	}
 	sums := append(samples, l.late)
-	if err := mpi.Allreduce(l.c, sums, sums, mpi.Sum[float64]()); err != nil {
+	if err := mpi.Allreduce(l.c, sums, sums, mpi.Sum); err != nil {
 		return nil, 0, err
 	}
 	return sums[:cpuBatches], sums[cpuBatches], nil

@@ -57,7 +57,7 @@ func failureRounds(c, base *mpi.Comm, rounds int, suffix string, emit func(Resul
 		name string
 		call func() error
 	}{
-		{"allreduce", func() error { return mpi.Allreduce(base, []float64{1}, sum, mpi.Sum[float64]()) }},
+		{"allreduce", func() error { return mpi.Allreduce(base, []float64{1}, sum, mpi.Sum) }},
 		{"agree", func() error { _, _, err := c.Agree(1); return err }},
 		{"shrink", func() error {
 			s, err := c.Shrink()
@@ -129,7 +129,7 @@ func revocation(base *mpi.Comm) (float64, error) {
 		return 0, err
 	}
 	last := []int64{0, 0}
-	if err := mpi.Allreduce(base, at, last, mpi.Max[int64]()); err != nil {
+	if err := mpi.Allreduce(base, at, last, mpi.Max); err != nil {
 		return 0, err
 	}
 	return float64(last[1]+last[0]) / 1e3, d.Free()

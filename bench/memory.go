@@ -51,10 +51,10 @@ func memory(c *mpi.Comm, p *Params, emit func(Result)) error {
 	}
 	for _, m := range figures {
 		most, least := []float64{m.value}, []float64{m.value}
-		if err := mpi.Allreduce(c, most, most, mpi.Max[float64]()); err != nil {
+		if err := mpi.Allreduce(c, most, most, mpi.Max); err != nil {
 			return err
 		}
-		if err := mpi.Allreduce(c, least, least, mpi.Min[float64]()); err != nil {
+		if err := mpi.Allreduce(c, least, least, mpi.Min); err != nil {
 			return err
 		}
 		r := Result{Metric: m.metric, Unit: m.unit, Value: most[0], Min: least[0], P50: most[0], P99: most[0]}

@@ -20,7 +20,7 @@ func windowBenchmarks() []Benchmark {
 			Metric: "latency", Unit: "us", Column: "Latency (us)",
 			Run: func(c *mpi.Comm, p *Params, emit func(Result)) error { return oneSided(c, p, emit, call) }}
 	}
-	sum := mpi.Sum[int64]()
+	sum := mpi.Sum[int64]
 	word := func(name, title, doc string, call wordCall) Benchmark {
 		return Benchmark{Name: name, Title: title, Doc: doc, Ranks: 2, AnyRanks: true, Devices: true,
 			Metric: "latency", Unit: "us", Column: "Latency (us)",
@@ -280,7 +280,7 @@ func allOnOneWord(c *mpi.Comm, w *mpi.Win[int64], n int, emit func(Result), call
 type wordCall func(w *mpi.Win[int64], was *int64, target int) (bool, error)
 
 func fetchAdd(w *mpi.Win[int64], was *int64, target int) (bool, error) {
-	if err := w.FetchAndOp(1, was, target, 0, mpi.Sum[int64]()); err != nil {
+	if err := w.FetchAndOp(1, was, target, 0, mpi.Sum); err != nil {
 		return false, err
 	}
 	return true, w.Flush(target)

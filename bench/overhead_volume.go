@@ -35,7 +35,7 @@ func mixedVolume(worlds []*mpi.Comm, messages int, emit func(int, Result)) error
 			return err
 		}
 		sums := []float64{float64(after.ControlBytes - before.ControlBytes), float64(after.BytesSent - before.BytesSent)}
-		if err := mpi.Allreduce(c, sums, sums, mpi.Sum[float64]()); err != nil {
+		if err := mpi.Allreduce(c, sums, sums, mpi.Sum); err != nil {
 			return err
 		}
 		share := sums[0] / sums[1] * 1e6

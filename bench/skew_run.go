@@ -114,7 +114,7 @@ func clockOf(c *mpi.Comm) (clock *prof.Clock, shared bool, err error) {
 		same[0] = 1
 	}
 	all := []int64{0}
-	if err := mpi.Allreduce(c, same, all, mpi.Min[int64]()); err != nil {
+	if err := mpi.Allreduce(c, same, all, mpi.Min); err != nil {
 		return nil, false, err
 	}
 	return clock, all[0] == 1 || c.Size() == 1, nil

@@ -94,7 +94,7 @@ func stalls(c *mpi.Comm, p *Params, emit func(Result)) error {
 		// The longest times, the marks of pauses, and the longest pause of all ranks.
 		all := append(roundTimes(began, ends), pausedRounds(began, ends, found)...)
 		all = append(all, micros(longestPause(found)))
-		if err := mpi.Allreduce(c, all, all, mpi.Max[float64]()); err != nil {
+		if err := mpi.Allreduce(c, all, all, mpi.Max); err != nil {
 			return err
 		}
 		for _, r := range stallFigures(size, all[:rounds], all[rounds:2*rounds]) {
@@ -111,7 +111,7 @@ func stalls(c *mpi.Comm, p *Params, emit func(Result)) error {
 			without = 1
 		}
 		causes = append(causes, micros(usedAfter-used)/float64(rounds*c.Size()*max(c.Size()-1, 1)), float64(len(found)), micros(stolen), without)
-		if err := mpi.Allreduce(c, causes, causes, mpi.Sum[float64]()); err != nil {
+		if err := mpi.Allreduce(c, causes, causes, mpi.Sum); err != nil {
 			return err
 		}
 		for i, name := range names {

@@ -118,7 +118,7 @@ func TestElementTypesOfPartitions(t *testing.T) {
 // ranks report both calls.
 func TestArgumentsOfCollectives(t *testing.T) {
 	checkedRanks(t)
-	sum := func(c *mpi.Comm, form string, n int, op mpi.Op[int32]) error {
+	sum := func(c *mpi.Comm, form string, n int, op func() mpi.Op[int32]) error {
 		v := make([]int32, n)
 		switch form {
 		case "nonblocking":
@@ -132,11 +132,11 @@ func TestArgumentsOfCollectives(t *testing.T) {
 		v := make([]float32, 2)
 		switch form {
 		case "nonblocking":
-			return waitErr(mpi.Iallreduce(c, nil, v, mpi.Sum[float32]()))
+			return waitErr(mpi.Iallreduce(c, nil, v, mpi.Sum))
 		case "persistent":
-			return waitErr(mpi.AllreduceInit(c, nil, v, mpi.Sum[float32]()).Start())
+			return waitErr(mpi.AllreduceInit(c, nil, v, mpi.Sum).Start())
 		}
-		return mpi.Allreduce(c, nil, v, mpi.Sum[float32]())
+		return mpi.Allreduce(c, nil, v, mpi.Sum)
 	}
 	bcast := func(c *mpi.Comm, form string, root int) error {
 		v := make([]int32, 2)
@@ -162,13 +162,13 @@ func TestArgumentsOfCollectives(t *testing.T) {
 		class     mpi.Class
 		want      []string
 	}{
-		"element type": {func(c *mpi.Comm, form string) error { return sum(c, form, 2, mpi.Sum[int32]()) }, floats,
+		"element type": {func(c *mpi.Comm, form string) error { return sum(c, form, 2, mpi.Sum[int32]) }, floats,
 			mpi.ErrOther, []string{"of 8 bytes of int32 with Sum at ", "of 8 bytes of float32 with Sum at "}},
-		"operation": {func(c *mpi.Comm, form string) error { return sum(c, form, 2, mpi.Sum[int32]()) },
-			func(c *mpi.Comm, form string) error { return sum(c, form, 2, mpi.Max[int32]()) },
+		"operation": {func(c *mpi.Comm, form string) error { return sum(c, form, 2, mpi.Sum[int32]) },
+			func(c *mpi.Comm, form string) error { return sum(c, form, 2, mpi.Max[int32]) },
 			mpi.ErrOther, []string{"of int32 with Sum at ", "of int32 with Max at "}},
-		"count": {func(c *mpi.Comm, form string) error { return sum(c, form, 2, mpi.Sum[int32]()) },
-			func(c *mpi.Comm, form string) error { return sum(c, form, 3, mpi.Sum[int32]()) },
+		"count": {func(c *mpi.Comm, form string) error { return sum(c, form, 2, mpi.Sum[int32]) },
+			func(c *mpi.Comm, form string) error { return sum(c, form, 3, mpi.Sum[int32]) },
 			mpi.ErrTruncate, []string{"of 8 bytes of int32", "of 12 bytes of int32", "the counts differ between ranks"}},
 		"root": {func(c *mpi.Comm, form string) error { return bcast(c, form, 0) },
 			func(c *mpi.Comm, form string) error { return bcast(c, form, 1) },

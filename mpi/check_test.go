@@ -25,7 +25,7 @@ func TestStartsAreLocal(t *testing.T) {
 			return mpi.Igather(c, buf, make([]int, len(buf)*c.Size()), c.Size()-1)
 		},
 		"Ireduce": func(c *mpi.Comm, buf []int) mpi.Request {
-			return mpi.Ireduce(c, buf, make([]int, len(buf)), mpi.Sum[int](), c.Size()-1)
+			return mpi.Ireduce(c, buf, make([]int, len(buf)), mpi.Sum, c.Size()-1)
 		},
 		"Ibarrier": func(c *mpi.Comm, _ []int) mpi.Request { return mpi.Ibarrier(c) },
 	}
@@ -140,12 +140,12 @@ func TestRefusedCallLeavesNothing(t *testing.T) {
 		}
 		barrier(t, c)
 		if c.Rank() == 1 {
-			wantClass(t, mpi.Allreduce(c, []int8{1}, make([]int8, 3), mpi.Max[int8]()), mpi.ErrCount, "Allreduce into three elements")
-			wantClass(t, waitErr(mpi.Iallreduce(c, []int8{1}, make([]int8, 3), mpi.Max[int8]())), mpi.ErrCount, "Iallreduce into three elements")
+			wantClass(t, mpi.Allreduce(c, []int8{1}, make([]int8, 3), mpi.Max), mpi.ErrCount, "Allreduce into three elements")
+			wantClass(t, waitErr(mpi.Iallreduce(c, []int8{1}, make([]int8, 3), mpi.Max)), mpi.ErrCount, "Iallreduce into three elements")
 		}
 		barrier(t, c)
 		sum := []int{1}
-		noError(t, mpi.Allreduce(c, nil, sum, mpi.Sum[int]()), "Allreduce")
+		noError(t, mpi.Allreduce(c, nil, sum, mpi.Sum), "Allreduce")
 		if sum[0] != 2 {
 			t.Errorf("the sum is %d", sum[0])
 		}

@@ -92,7 +92,7 @@ func TestRestoreAfterFailure(t *testing.T) {
 					}
 				}
 				sum := []int{0}
-				if err := mpi.Allreduce(c, []int{own}, sum, mpi.Sum[int]()); err != nil {
+				if err := mpi.Allreduce(c, []int{own}, sum, mpi.Sum); err != nil {
 					return err
 				}
 				if want := 1 | 1<<10 | 1<<20 | 1<<30; version != 2 || sum[0] != want {
@@ -144,7 +144,7 @@ func TestCheckpointRandom(t *testing.T) {
 					j.die(c)
 				}
 				sum := []int{0}
-				if err := mpi.Allreduce(c, []int{1}, sum, mpi.Sum[int]()); err != nil {
+				if err := mpi.Allreduce(c, []int{1}, sum, mpi.Sum); err != nil {
 					return err
 				}
 				count[0] += sum[0]

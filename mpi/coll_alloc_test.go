@@ -55,8 +55,8 @@ func collectivesAllocateNothing(t *testing.T, c *mpi.Comm, n, rounds int) {
 		"Alltoall":           func() error { return mpi.Alltoall(c, wide, wide2) },
 		"Alltoallv":          func() error { return mpi.Alltoallv(c, wide, counts, nil, wide2, counts, nil) },
 		"Reduce":             func() error { return mpi.Reduce(c, in, out, sum(), 0) },
-		"Allreduce":          func() error { return mpi.Allreduce(c, in, out, mpi.Sum[float64]()) },
-		"Allreduce in place": func() error { return mpi.Allreduce(c, nil, out, mpi.Max[float64]()) },
+		"Allreduce":          func() error { return mpi.Allreduce(c, in, out, mpi.Sum) },
+		"Allreduce in place": func() error { return mpi.Allreduce(c, nil, out, mpi.Max) },
 		"ReduceScatterBlock": func() error { return mpi.ReduceScatterBlock(c, wide, out, sum()) },
 		"Scan":               func() error { return mpi.Scan(c, in, out, sum()) },
 	}
@@ -69,7 +69,7 @@ func collectivesAllocateNothing(t *testing.T, c *mpi.Comm, n, rounds int) {
 	}
 	ps := []*mpi.Persistent{
 		mpi.BarrierInit(c), mpi.BcastInit(c, in, 1), mpi.AllgatherInit(c, in, wide), mpi.AlltoallInit(c, wide, wide2),
-		mpi.AllreduceInit(c, in, out, mpi.Sum[float64]()), mpi.AlltoallvInit(c, wide, counts, nil, wide2, counts, nil),
+		mpi.AllreduceInit(c, in, out, mpi.Sum), mpi.AlltoallvInit(c, wide, counts, nil, wide2, counts, nil),
 	}
 	reqs := make([]mpi.Request, 0, len(ps))
 	mallocs(t, c, "persistent collectives", 8*n, rounds, func([]byte) {
@@ -81,7 +81,7 @@ func collectivesAllocateNothing(t *testing.T, c *mpi.Comm, n, rounds int) {
 		}
 	})
 	mallocs(t, c, "Iallreduce and Wait", 8*n, rounds, func([]byte) {
-		if _, err := mpi.Iallreduce(c, in, out, mpi.Sum[float64]()).Wait(); err != nil {
+		if _, err := mpi.Iallreduce(c, in, out, mpi.Sum).Wait(); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -105,7 +105,7 @@ func (a *collArgs[T]) resolve(k *collCall, name string) error {
 		return err
 	}
 	if a.kind.Combines() {
-		k.key.ordered, k.key.typ, k.key.elem = a.op.NonCommutative, typeWord((*T)(nil)), a.op.elem()
+		k.key.ordered, k.key.typ, k.key.elem = a.op.defined() && a.op.ordered(), typeWord((*T)(nil)), a.op.elem()
 		if err := checkOp(c, k, &a.op); err != nil {
 			return err
 		}

@@ -284,11 +284,11 @@ func checkType[T Elem](c *Comm, k *collCall) error {
 
 // checkOp returns an error if the operation has no function.
 func checkOp[T Elem](c *Comm, k *collCall, op *Op[T]) error {
-	if op.Combine == nil && op.predefined == nil {
+	if !op.defined() {
 		return c.refuse(ErrOp, k.name, "the operation has no Combine function")
 	}
 	if k.checked != nil {
-		k.checked.op = op.Name
+		k.checked.op = op.Name()
 	}
 	return nil
 }

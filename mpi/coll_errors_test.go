@@ -20,7 +20,7 @@ func TestRefusedCollectives(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 3}, func(t *testing.T, c *mpi.Comm) {
 		size := c.Size()
 		two, three := make([]int, 2), make([]int, 3)
-		sum := mpi.Sum[int]()
+		sum := mpi.Sum[int]
 		each := make([]int, size) // counts
 		for i := range each {
 			each[i] = 1
@@ -45,8 +45,8 @@ func TestRefusedCollectives(t *testing.T) {
 			{"Ialltoallv", mpi.ErrBuffer, waitErr(mpi.Ialltoallv(c, tooFew, each, nil, all, each, nil)), "in"},
 			{"Alltoallw", mpi.ErrArg, mpi.Alltoallw(c, all, nil, all, nil), "layouts"},
 			{"Iallreduce", mpi.ErrCount, waitErr(mpi.Iallreduce(c, two, three, sum)), "out 3"},
-			{"Iallreduce", mpi.ErrType, waitErr(mpi.Iallreduce(c, []string{""}, []string{""}, mpi.Op[string]{Combine: func(_, _ []string) {}})), "string"},
-			{"AllreduceInit", mpi.ErrOp, waitErr(mpi.AllreduceInit(c, two, two, mpi.Op[int]{}).Start()), "Combine"},
+			{"Iallreduce", mpi.ErrType, waitErr(mpi.Iallreduce(c, []string{""}, []string{""}, (&mpi.UserOp[string]{Combine: func(_, _ []string) {}}).Op)), "string"},
+			{"AllreduceInit", mpi.ErrOp, waitErr(mpi.AllreduceInit(c, two, two, (&mpi.UserOp[int]{}).Op).Start()), "Combine"},
 			{"ReduceScatter", mpi.ErrBuffer, mpi.ReduceScatter(c, tooFew, two[:1], each, sum), "which has"},
 			{"ReduceScatter", mpi.ErrCount, mpi.ReduceScatter(c, all, two, each, sum), "out has 2"},
 			{"ReduceScatterBlock", mpi.ErrCount, mpi.ReduceScatterBlock(c, all, two, sum), "out has 2"},
@@ -76,9 +76,9 @@ func TestStartedCountsThatDiffer(t *testing.T) {
 		}{
 			{"Ibcast", c.Rank() != 0, func(d *mpi.Comm) error { return waitErr(mpi.Ibcast(d, own(2), 0)) }},
 			{"Igather", c.Rank() == 0, func(d *mpi.Comm) error { return waitErr(mpi.Igather(d, own(2), make([]int, 6), 0)) }},
-			{"Iallreduce", true, func(d *mpi.Comm) error { return waitErr(mpi.Iallreduce(d, own(2), own(2), mpi.Sum[int]())) }},
+			{"Iallreduce", true, func(d *mpi.Comm) error { return waitErr(mpi.Iallreduce(d, own(2), own(2), mpi.Sum)) }},
 			{"AllreduceInit", true, func(d *mpi.Comm) error {
-				return waitErr(mpi.AllreduceInit(d, own(2), own(2), mpi.Sum[int]()).Start())
+				return waitErr(mpi.AllreduceInit(d, own(2), own(2), mpi.Sum).Start())
 			}},
 		} {
 			d, err := c.Dup()
@@ -173,7 +173,7 @@ func TestOperationThatPanics(t *testing.T) {
 	for name, cfg := range map[string]*mpi.Config{"messages": {Collective: byMessages}, "default": nil} {
 		t.Run(name, func(t *testing.T) {
 			mpitest.RunConfig(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
-				broken := mpi.Op[int]{Name: "broken", Combine: func(inout, in []int) { panic("no such thing") }}
+				broken := (&mpi.UserOp[int]{Name: "broken", Combine: func(inout, in []int) { panic("no such thing") }}).Op
 				n := 1 << 14 // beyond what goes through shared memory
 				in, out := make([]int, n), make([]int, n)
 				for _, k := range []struct {

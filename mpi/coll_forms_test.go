@@ -201,7 +201,7 @@ func TestStartedCollectiveDoesNotWait(t *testing.T) {
 		}
 		r := mpi.Ibarrier(c)
 		sum := []int{1}
-		s := mpi.Iallreduce(c, sum, sum, mpi.Sum[int]())
+		s := mpi.Iallreduce(c, sum, sum, mpi.Sum)
 		if c.Rank() != 0 {
 			if _, done, _ := r.Test(); done {
 				t.Errorf("rank %d: the barrier ended without rank 0", c.Rank())
@@ -231,7 +231,7 @@ func TestCollectivesOfFreedCommunicator(t *testing.T) {
 		wantClass(t, mpi.Barrier(d), mpi.ErrComm, "Barrier")
 		wantClass(t, waitErr(mpi.Ibcast(d, []int{1}, 0)), mpi.ErrComm, "Ibcast")
 		wantClass(t, waitErr(p.Start()), mpi.ErrComm, "a start")
-		if _, err := mpi.AllreduceInit(d, []int{1}, []int{1}, mpi.Sum[int]()).Start().Wait(); !errors.Is(err, mpi.ErrComm) {
+		if _, err := mpi.AllreduceInit(d, []int{1}, []int{1}, mpi.Sum).Start().Wait(); !errors.Is(err, mpi.ErrComm) {
 			t.Errorf("AllreduceInit: %v", err)
 		}
 	})

@@ -211,8 +211,8 @@ func (g *twoGroups) alltoall() {
 
 // leftmost keeps the left operand, so that the result shows the order of ranks: it must
 // be that of the group's first rank.
-func leftmost() mpi.Op[int] {
-	return mpi.Op[int]{Name: "leftmost", NonCommutative: true, Combine: func(inout, in []int) { copy(inout, in) }}
+func leftmost() func() mpi.Op[int] {
+	return (&mpi.UserOp[int]{Name: "leftmost", NonCommutative: true, Combine: func(inout, in []int) { copy(inout, in) }}).Op
 }
 
 func (g *twoGroups) sum(n int) (out []int) {
@@ -236,10 +236,10 @@ func (g *twoGroups) reduce(root int) {
 		out, want, first = make([]int, 4), g.sum(4), g.block(g.theirs[0], 0, 4)
 	}
 	for _, k := range []struct {
-		op   mpi.Op[int]
+		op   func() mpi.Op[int]
 		want []int
-	}{{mpi.Sum[int](), want}, {leftmost(), first}} {
-		neighborForms(g.t, "Reduce", func(form string) { g.want(form+" "+k.op.Name, out, k.want) },
+	}{{mpi.Sum[int], want}, {leftmost(), first}} {
+		neighborForms(g.t, "Reduce", func(form string) { g.want(form+" "+k.op().Name(), out, k.want) },
 			func() error { return mpi.Reduce(g.inter, in, out, k.op, arg) },
 			func() mpi.Request { return mpi.Ireduce(g.inter, in, out, k.op, arg) },
 			func() *mpi.Persistent { return mpi.ReduceInit(g.inter, in, out, k.op, arg) })
@@ -249,16 +249,16 @@ func (g *twoGroups) reduce(root int) {
 func (g *twoGroups) allreduce() {
 	in, out := g.block(g.world.Rank(), 0, 4), make([]int, 4)
 	for _, k := range []struct {
-		op   mpi.Op[int]
+		op   func() mpi.Op[int]
 		want []int
-	}{{mpi.Sum[int](), g.sum(4)}, {leftmost(), g.block(g.theirs[0], 0, 4)}} {
-		neighborForms(g.t, "Allreduce", func(form string) { g.want(form+" "+k.op.Name, out, k.want) },
+	}{{mpi.Sum[int], g.sum(4)}, {leftmost(), g.block(g.theirs[0], 0, 4)}} {
+		neighborForms(g.t, "Allreduce", func(form string) { g.want(form+" "+k.op().Name(), out, k.want) },
 			func() error { return mpi.Allreduce(g.inter, in, out, k.op) },
 			func() mpi.Request { return mpi.Iallreduce(g.inter, in, out, k.op) },
 			func() *mpi.Persistent { return mpi.AllreduceInit(g.inter, in, out, k.op) })
 	}
 	// One slice for both.
-	noError(g.t, mpi.Allreduce(g.inter, in, in, mpi.Sum[int]()), "Allreduce with one slice")
+	noError(g.t, mpi.Allreduce(g.inter, in, in, mpi.Sum), "Allreduce with one slice")
 	g.want("Allreduce with one slice", in, g.sum(4))
 }
 
@@ -268,9 +268,9 @@ func (g *twoGroups) reduceScatter() {
 	me, each := g.inter.Rank(), n/len(g.mine)
 	out := make([]int, each)
 	neighborForms(g.t, "ReduceScatterBlock", func(form string) { g.want(form, out, g.sum(n)[me*each:(me+1)*each]) },
-		func() error { return mpi.ReduceScatterBlock(g.inter, in, out, mpi.Sum[int]()) },
-		func() mpi.Request { return mpi.IreduceScatterBlock(g.inter, in, out, mpi.Sum[int]()) },
-		func() *mpi.Persistent { return mpi.ReduceScatterBlockInit(g.inter, in, out, mpi.Sum[int]()) })
+		func() error { return mpi.ReduceScatterBlock(g.inter, in, out, mpi.Sum) },
+		func() mpi.Request { return mpi.IreduceScatterBlock(g.inter, in, out, mpi.Sum) },
+		func() *mpi.Persistent { return mpi.ReduceScatterBlockInit(g.inter, in, out, mpi.Sum) })
 	// The first rank of each group gets nothing, the last what is left.
 	counts := make([]int, len(g.mine))
 	start, left := 0, n
@@ -285,9 +285,9 @@ func (g *twoGroups) reduceScatter() {
 	vout := make([]int, counts[me])
 	want := g.sum(n)[start : start+counts[me]]
 	neighborForms(g.t, "ReduceScatter", func(form string) { g.want(form, vout, want) },
-		func() error { return mpi.ReduceScatter(g.inter, in, vout, counts, mpi.Sum[int]()) },
-		func() mpi.Request { return mpi.IreduceScatter(g.inter, in, vout, counts, mpi.Sum[int]()) },
-		func() *mpi.Persistent { return mpi.ReduceScatterInit(g.inter, in, vout, counts, mpi.Sum[int]()) })
+		func() error { return mpi.ReduceScatter(g.inter, in, vout, counts, mpi.Sum) },
+		func() mpi.Request { return mpi.IreduceScatter(g.inter, in, vout, counts, mpi.Sum) },
+		func() *mpi.Persistent { return mpi.ReduceScatterInit(g.inter, in, vout, counts, mpi.Sum) })
 }
 
 // A rank that passes another length is named in the errors of the ranks that detect it.

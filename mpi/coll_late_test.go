@@ -134,7 +134,7 @@ func (p *preparedCall) allgather(c *Comm, v bool, n int) {
 }
 
 func (p *preparedCall) reduce(c *Comm, all bool, n, root int) {
-	sum := Sum[int64]()
+	sum := Sum[int64]
 	p.in, p.out = lateBlock(c.rank, 0, n), make([]int64, n)
 	if all || c.rank == root { // others get nothing
 		for i := range n {

@@ -186,7 +186,7 @@ func firstDifference(a, b []odd) int {
 func (r *matrixRun) checkBarrier(t *testing.T, c *mpi.Comm, what string) {
 	t.Helper()
 	last := []int64{r.entered.UnixNano()}
-	noError(t, mpi.Allreduce(c, nil, last, mpi.Max[int64]()), "Allreduce")
+	noError(t, mpi.Allreduce(c, nil, last, mpi.Max), "Allreduce")
 	if left := r.left.UnixNano(); left < last[0] {
 		t.Fatalf("%s: left %v before the last rank had come", what, time.Duration(last[0]-left))
 	}

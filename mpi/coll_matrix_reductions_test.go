@@ -9,16 +9,16 @@ import (
 
 // operation returns the operation of a call, and the same for two elements, the first of
 // which is from the lower ranks.
-func (k matrixCall) operation() (mpi.Op[odd], func(a, b odd) odd) {
+func (k matrixCall) operation() (func() mpi.Op[odd], func(a, b odd) odd) {
 	combine := oddMix
 	if k.ordered {
 		combine = oddProduct
 	}
-	return mpi.Op[odd]{Name: "odd", NonCommutative: k.ordered, Combine: func(inout, in []odd) {
+	return (&mpi.UserOp[odd]{Name: "odd", NonCommutative: k.ordered, Combine: func(inout, in []odd) {
 		for i := range inout {
 			inout[i] = combine(in[i], inout[i])
 		}
-	}}, combine
+	}}).Op, combine
 }
 
 // reduction prepares the call. Every rank contributes its elements 0, 1, …, and a rank
@@ -72,7 +72,7 @@ func (k matrixCall) reduction(c *mpi.Comm) *matrixRun {
 	return r
 }
 
-func (k matrixCall) reductionForms(r *matrixRun, c *mpi.Comm, in []odd, op mpi.Op[odd], lens []int) {
+func (k matrixCall) reductionForms(r *matrixRun, c *mpi.Comm, in []odd, op func() mpi.Op[odd], lens []int) {
 	switch {
 	case k.kind == coll.Reduce:
 		r.blocking = func() error { return mpi.Reduce(c, in, r.out, op, k.root) }

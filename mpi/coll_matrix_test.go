@@ -183,7 +183,7 @@ func haveSegment(t *testing.T, c *mpi.Comm) bool {
 	t.Helper()
 	one := []int64{1}
 	for range 6 {
-		noError(t, mpi.Allreduce(c, one, []int64{0}, mpi.Sum[int64]()), "Allreduce")
+		noError(t, mpi.Allreduce(c, one, []int64{0}, mpi.Sum), "Allreduce")
 	}
 	bytes, why := inspect.NodeSegment(c)
 	if bytes > 0 {

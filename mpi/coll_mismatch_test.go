@@ -31,19 +31,19 @@ var wrongCalls = []wrongCall{
 		if c.Rank() == 0 {
 			return mpi.Bcast(c, ones(n), 0)
 		}
-		return mpi.Allreduce(c, ones(n), make([]int64, n), mpi.Sum[int64]())
+		return mpi.Allreduce(c, ones(n), make([]int64, n), mpi.Sum)
 	}, []string{"Bcast", "Allreduce"}},
 	{"bcast-reduce", func(c *mpi.Comm, n int) error {
 		if c.Rank() == 0 {
 			return mpi.Bcast(c, ones(n), 0)
 		}
-		return mpi.Reduce(c, ones(n), make([]int64, n), mpi.Sum[int64](), 0)
+		return mpi.Reduce(c, ones(n), make([]int64, n), mpi.Sum, 0)
 	}, []string{"Bcast", "Reduce"}},
 	{"barrier-allreduce", func(c *mpi.Comm, n int) error {
 		if c.Rank() == 0 {
 			return mpi.Barrier(c)
 		}
-		return mpi.Allreduce(c, ones(n), make([]int64, n), mpi.Sum[int64]())
+		return mpi.Allreduce(c, ones(n), make([]int64, n), mpi.Sum)
 	}, []string{"Barrier", "Allreduce"}},
 	{"roots", func(c *mpi.Comm, n int) error { return mpi.Bcast(c, ones(n), c.Rank()%2) }, []string{"Bcast", "root 0", "root 1"}},
 	{"counts of Bcast", func(c *mpi.Comm, n int) error {
@@ -56,13 +56,13 @@ var wrongCalls = []wrongCall{
 		if c.Rank() != 0 {
 			n--
 		}
-		return mpi.Allreduce(c, ones(n), make([]int64, n), mpi.Sum[int64]())
+		return mpi.Allreduce(c, ones(n), make([]int64, n), mpi.Sum)
 	}, []string{"Allreduce", " bytes"}},
 	{"one element against many", func(c *mpi.Comm, n int) error {
 		if c.Rank() == 0 {
 			n = 1
 		}
-		return mpi.Allreduce(c, ones(n), make([]int64, n), mpi.Sum[int64]())
+		return mpi.Allreduce(c, ones(n), make([]int64, n), mpi.Sum)
 	}, []string{"Allreduce", " bytes"}},
 	{"blocking and nonblocking", func(c *mpi.Comm, n int) error {
 		if c.Rank() == 0 {
@@ -74,13 +74,13 @@ var wrongCalls = []wrongCall{
 		if c.Rank() == 0 {
 			return waitErr(mpi.Ibcast(c, ones(n), 0))
 		}
-		return waitErr(mpi.Iallreduce(c, ones(n), make([]int64, n), mpi.Sum[int64]()))
+		return waitErr(mpi.Iallreduce(c, ones(n), make([]int64, n), mpi.Sum))
 	}, []string{"Bcast", "Allreduce"}},
 	{"persistent", func(c *mpi.Comm, n int) error {
 		if c.Rank() == 0 {
 			return waitErr(mpi.BcastInit(c, ones(n), 0).Start())
 		}
-		return waitErr(mpi.AllreduceInit(c, ones(n), make([]int64, n), mpi.Sum[int64]()).Start())
+		return waitErr(mpi.AllreduceInit(c, ones(n), make([]int64, n), mpi.Sum).Start())
 	}, []string{"Bcast", "Allreduce"}},
 	{"a call left out", func(c *mpi.Comm, n int) error {
 		if c.Rank() != 0 {
@@ -88,7 +88,7 @@ var wrongCalls = []wrongCall{
 				return err
 			}
 		}
-		return mpi.Allreduce(c, ones(n), make([]int64, n), mpi.Sum[int64]())
+		return mpi.Allreduce(c, ones(n), make([]int64, n), mpi.Sum)
 	}, []string{"Bcast", "Allreduce"}},
 }
 
@@ -127,7 +127,7 @@ func differentProgram(world *mpi.Comm) error {
 	if world.Rank() == 0 {
 		err = mpi.Barrier(world)
 	} else {
-		err = mpi.Allreduce(world, sum, sum, mpi.Sum[int64]())
+		err = mpi.Allreduce(world, sum, sum, mpi.Sum)
 	}
 	fmt.Printf("rank %d reports: %v\n", world.Rank(), err)
 	fmt.Printf("rank %d then: %v\n", world.Rank(), mpi.Barrier(world))
@@ -176,7 +176,7 @@ func inBrokenComm(t *testing.T, c *mpi.Comm, segment bool, want []string, call f
 	err := call(d)
 	if err == nil { // this rank could not see it; it has to at the next call that needs all ranks
 		sum := []int64{1}
-		if err = mpi.Allreduce(d, sum, sum, mpi.Sum[int64]()); err == nil {
+		if err = mpi.Allreduce(d, sum, sum, mpi.Sum); err == nil {
 			t.Errorf("rank %d: no error, and the next Allreduce gives %d", c.Rank(), sum[0])
 		}
 	}
@@ -185,7 +185,7 @@ func inBrokenComm(t *testing.T, c *mpi.Comm, segment bool, want []string, call f
 	}
 	for range 2 { // it stays so
 		sum := []int64{1}
-		if err := mpi.Allreduce(d, sum, sum, mpi.Sum[int64]()); err == nil {
+		if err := mpi.Allreduce(d, sum, sum, mpi.Sum); err == nil {
 			t.Errorf("rank %d: a broken communicator adds to %d", c.Rank(), sum[0])
 		}
 	}
@@ -221,19 +221,19 @@ func combiner(t *testing.T, c *mpi.Comm, segment bool, n int, call reduction) in
 	t.Helper()
 	d := duplicate(t, c, segment)
 	combines := make([]int64, c.Size())
-	op := mpi.Op[int64]{Name: "good", Combine: func(inout, in []int64) {
+	op := (&mpi.UserOp[int64]{Name: "good", Combine: func(inout, in []int64) {
 		combines[c.Rank()] = 1
 		for i := range inout {
 			inout[i] += in[i]
 		}
-	}}
+	}}).Op
 	noError(t, call(d, ones(n), make([]int64, n), op), "a reduction")
 	noError(t, d.Free(), "Free")
-	noError(t, mpi.Allreduce(c, combines, combines, mpi.Max[int64]()), "Allreduce")
+	noError(t, mpi.Allreduce(c, combines, combines, mpi.Max), "Allreduce")
 	return max(0, slices.Index(combines[1:], 1)+1)
 }
 
-type reduction = func(c *mpi.Comm, in, out []int64, op mpi.Op[int64]) error
+type reduction = func(c *mpi.Comm, in, out []int64, op func() mpi.Op[int64]) error
 
 func wantClassOf(t *testing.T, err error, classes ...mpi.Class) {
 	t.Helper()
@@ -252,14 +252,14 @@ func TestOperationThatPanicsOnOneRank(t *testing.T) {
 				call reduction
 			}{
 				{"Allreduce", mpi.Allreduce[int64]},
-				{"Iallreduce", func(c *mpi.Comm, in, out []int64, op mpi.Op[int64]) error {
+				{"Iallreduce", func(c *mpi.Comm, in, out []int64, op func() mpi.Op[int64]) error {
 					return waitErr(mpi.Iallreduce(c, in, out, op))
 				}},
-				{"AllreduceInit", func(c *mpi.Comm, in, out []int64, op mpi.Op[int64]) error {
+				{"AllreduceInit", func(c *mpi.Comm, in, out []int64, op func() mpi.Op[int64]) error {
 					return waitErr(mpi.AllreduceInit(c, in, out, op).Start())
 				}},
 				{"Scan", mpi.Scan[int64]},
-				{"ReduceScatterBlock", func(c *mpi.Comm, in, out []int64, op mpi.Op[int64]) error {
+				{"ReduceScatterBlock", func(c *mpi.Comm, in, out []int64, op func() mpi.Op[int64]) error {
 					return mpi.ReduceScatterBlock(c, slices.Repeat(in, c.Size()), out, op)
 				}},
 			} {
@@ -267,14 +267,14 @@ func TestOperationThatPanicsOnOneRank(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%d/segment=%v", name, n, segment), func(t *testing.T) {
 					mpitest.Sizes(t, []int{2, 3, 4}, func(t *testing.T, c *mpi.Comm) {
 						culprit := combiner(t, c, segment, n, call)
-						op := mpi.Op[int64]{Name: "bad", Combine: func(inout, in []int64) {
+						op := (&mpi.UserOp[int64]{Name: "bad", Combine: func(inout, in []int64) {
 							if c.Rank() == culprit {
 								panic("op boom")
 							}
 							for i := range inout {
 								inout[i] += in[i]
 							}
-						}}
+						}}).Op
 						inBrokenComm(t, c, segment, []string{fmt.Sprint("rank ", culprit), "panicked", "op boom"}, func(d *mpi.Comm) error {
 							out := make([]int64, n)
 							err := call(d, ones(n), out, op)
@@ -310,7 +310,7 @@ func TestOperationThatCallsMPI(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%d/segment=%v", k.name, n, segment), func(t *testing.T) {
 					mpitest.Sizes(t, []int{2, 3}, func(t *testing.T, c *mpi.Comm) {
 						inBrokenComm(t, c, segment, []string{"6.9.5"}, func(d *mpi.Comm) error {
-							op := mpi.Op[int64]{Name: "calls", Combine: func(inout, in []int64) { forbidden(d) }}
+							op := (&mpi.UserOp[int64]{Name: "calls", Combine: func(inout, in []int64) { forbidden(d) }}).Op
 							return mpi.Allreduce(d, ones(n), make([]int64, n), op)
 						})
 					})

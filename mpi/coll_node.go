@@ -52,7 +52,7 @@ func inNode[T Elem](c *Comm, k *collCall, op *Op[T]) (done bool, err error) {
 	case op == nil:
 		err = moveInTeam(t, k)
 	case op.predefined != nil:
-		err = reduceInTeam(t, k, op.Apply, 1, !op.NonCommutative)
+		err = reduceInTeam(t, k, op.Apply, 1, !op.ordered())
 	default:
 		err = usersReduction(c, t, k, op)
 	}

@@ -35,7 +35,7 @@ func TestFirstCollectiveAsksForFewNodes(t *testing.T) {
 	for i, w := range worlds {
 		wg.Go(func() {
 			sum := []int64{0}
-			if err := Allreduce(w.Comm(), []int64{1}, sum, Sum[int64]()); err != nil || sum[0] != n {
+			if err := Allreduce(w.Comm(), []int64{1}, sum, Sum); err != nil || sum[0] != n {
 				t.Errorf("rank %d: the sum is %d, error %v", i, sum[0], err)
 			}
 			w.Finalize()

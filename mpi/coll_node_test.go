@@ -30,7 +30,7 @@ func shareMemory(t *testing.T, c *mpi.Comm) bool {
 	}
 	one := []int64{1}
 	for range 4 {
-		noError(t, mpi.Allreduce(c, one, []int64{0}, mpi.Sum[int64]()), "Allreduce")
+		noError(t, mpi.Allreduce(c, one, []int64{0}, mpi.Sum), "Allreduce")
 	}
 	bytes, why := inspect.NodeSegment(c)
 	if c.Size() == 1 && bytes != 0 || c.Size() > 1 && bytes < c.Size()<<16 {
@@ -71,10 +71,10 @@ func TestNodeCollectives(t *testing.T) {
 			wantSlice(t, v, contribution(root, n), what("Bcast"))
 
 			v = contribution(me, n)
-			noError(t, mpi.Allreduce(c, nil, v, mpi.Sum[int64]()), what("Allreduce"))
+			noError(t, mpi.Allreduce(c, nil, v, mpi.Sum), what("Allreduce"))
 			wantSlice(t, v, sum, what("Allreduce in place"))
 			v = contribution(me, n)
-			noError(t, mpi.Reduce(c, v, v, mpi.Sum[int64](), root), what("Reduce"))
+			noError(t, mpi.Reduce(c, v, v, mpi.Sum, root), what("Reduce"))
 			if me == root {
 				wantSlice(t, v, sum, what("Reduce in place"))
 			}
@@ -97,11 +97,11 @@ func TestNodeCollectives(t *testing.T) {
 			}
 			noError(t, mpi.Alltoall(c, all, out), what("Alltoall"))
 			wantSlice(t, out, slices.Repeat(contribution(me, n), size), what("Alltoall"))
-			noError(t, mpi.ReduceScatterBlock(c, slices.Repeat(contribution(me, n), size), v, mpi.Sum[int64]()), what("ReduceScatterBlock"))
+			noError(t, mpi.ReduceScatterBlock(c, slices.Repeat(contribution(me, n), size), v, mpi.Sum), what("ReduceScatterBlock"))
 			wantSlice(t, v, sum, what("ReduceScatterBlock"))
-			noError(t, mpi.Scan(c, slices.Repeat([]int64{1}, n), v, mpi.Sum[int64]()), what("Scan"))
+			noError(t, mpi.Scan(c, slices.Repeat([]int64{1}, n), v, mpi.Sum), what("Scan"))
 			wantSlice(t, v, slices.Repeat([]int64{int64(me + 1)}, n), what("Scan"))
-			noError(t, mpi.Exscan(c, slices.Repeat([]int64{1}, n), v, mpi.Sum[int64]()), what("Exscan"))
+			noError(t, mpi.Exscan(c, slices.Repeat([]int64{1}, n), v, mpi.Sum), what("Exscan"))
 			if me > 0 {
 				wantSlice(t, v, slices.Repeat([]int64{int64(me)}, n), what("Exscan"))
 			}
@@ -121,7 +121,7 @@ func TestNodeCollectiveServesMessages(t *testing.T) {
 		for range 3 {
 			big := make([]byte, 1<<20)
 			total := []int64{0}
-			r := mpi.Iallreduce(c, []int64{1}, total, mpi.Sum[int64]())
+			r := mpi.Iallreduce(c, []int64{1}, total, mpi.Sum)
 			if c.Rank() == 0 {
 				for dst := 1; dst < c.Size(); dst++ {
 					noError(t, mpi.Send(c, pattern(1<<20, dst), dst, 3), "Send to a rank that waits in a barrier")
@@ -189,7 +189,7 @@ func TestNodeForced(t *testing.T) {
 				t.Errorf("with %s a broadcast shares %d bytes", forced, bytes)
 			}
 			v := contribution(c.Rank(), 1<<17)
-			noError(t, mpi.Allreduce(c, v, v, mpi.Sum[int64]()), "Allreduce of 1 MB")
+			noError(t, mpi.Allreduce(c, v, v, mpi.Sum), "Allreduce of 1 MB")
 		})
 	}
 	if _, err := mpi.Local(2, &mpi.Config{Collective: "neighbors=segment"}); err == nil || !strings.Contains(err.Error(), "shared memory") {
@@ -208,25 +208,25 @@ func TestNodeAllocatesNothing(t *testing.T) {
 		}
 		for _, size := range []int{8, 1 << 10, 16 << 10} {
 			floats, all := make([]float64, size/8), make([]float64, size/4)
-			product := mpi.Op[float64]{Name: "mine", Combine: func(inout, in []float64) {
+			product := (&mpi.UserOp[float64]{Name: "mine", Combine: func(inout, in []float64) {
 				for i := range inout {
 					inout[i] *= in[i]
 				}
-			}}
+			}}).Op
 			for _, k := range []struct {
 				name string
 				call func() error
 			}{
 				{"Barrier", func() error { return mpi.Barrier(c) }},
 				{"Bcast", func() error { return mpi.Bcast(c, floats, 1) }},
-				{"Allreduce", func() error { return mpi.Allreduce(c, floats, floats, mpi.Sum[float64]()) }},
+				{"Allreduce", func() error { return mpi.Allreduce(c, floats, floats, mpi.Sum) }},
 				{"Allreduce of my own", func() error { return mpi.Allreduce(c, nil, floats, product) }},
-				{"Reduce", func() error { return mpi.Reduce(c, floats, floats, mpi.Max[float64](), 0) }},
+				{"Reduce", func() error { return mpi.Reduce(c, floats, floats, mpi.Max, 0) }},
 				{"Allgather", func() error { return mpi.Allgather(c, floats, all) }},
 				{"Alltoall", func() error { return mpi.Alltoall(c, nil, all) }},
 				{"Gather", func() error { return mpi.Gather(c, floats, all, 0) }},
 				{"Scatter", func() error { return mpi.Scatter(c, all, floats, 0) }},
-				{"Scan", func() error { return mpi.Scan(c, floats, floats, mpi.Min[float64]()) }},
+				{"Scan", func() error { return mpi.Scan(c, floats, floats, mpi.Min) }},
 			} {
 				mallocs(t, c, k.name+" in shared memory", size, 200, func([]byte) { noError(t, k.call(), k.name) })
 			}
@@ -238,7 +238,7 @@ func TestNodeAllocatesNothing(t *testing.T) {
 func dieInSegment(world *mpi.Comm) error {
 	v := []int{1}
 	for range 10 {
-		if err := mpi.Allreduce(world, v, v, mpi.Max[int]()); err != nil {
+		if err := mpi.Allreduce(world, v, v, mpi.Max); err != nil {
 			return err
 		}
 	}
@@ -249,7 +249,7 @@ func dieInSegment(world *mpi.Comm) error {
 		time.Sleep(100 * time.Millisecond) // until the others wait in shared memory
 		os.Exit(3)
 	}
-	err := mpi.Allreduce(world, v, v, mpi.Max[int]())
+	err := mpi.Allreduce(world, v, v, mpi.Max)
 	fmt.Printf("rank %d reports: %v\n", world.Rank(), err)
 	return err
 }
@@ -267,7 +267,7 @@ func TestNodeRankEndsEarly(t *testing.T) {
 			c := w.Comm()
 			v := []int{1}
 			for range 10 {
-				if err := mpi.Allreduce(c, v, v, mpi.Max[int]()); err != nil {
+				if err := mpi.Allreduce(c, v, v, mpi.Max); err != nil {
 					errs <- err
 					return
 				}
@@ -277,7 +277,7 @@ func TestNodeRankEndsEarly(t *testing.T) {
 				inspect.FailLocal(worlds, 1, "stopped by the test")
 				return
 			}
-			errs <- mpi.Allreduce(c, v, v, mpi.Max[int]())
+			errs <- mpi.Allreduce(c, v, v, mpi.Max)
 			errs <- mpi.Bcast(c, v, r)
 		}()
 	}
@@ -305,13 +305,13 @@ func TestNodeSleepersUseNoCPU(t *testing.T) {
 			return
 		}
 		one := []int{1}
-		noError(t, mpi.Allreduce(c, one, one, mpi.Max[int]()), "Allreduce")
+		noError(t, mpi.Allreduce(c, one, one, mpi.Max), "Allreduce")
 		usesLittleCPU(t, c, fmt.Sprintf("waiting for %v on three ranks", late), late/3, func() time.Duration {
 			before, _ := cputime.Used()
 			if c.Rank() == 3 {
 				time.Sleep(late) // the interval that is measured
 			}
-			noError(t, mpi.Allreduce(c, one, one, mpi.Max[int]()), "Allreduce")
+			noError(t, mpi.Allreduce(c, one, one, mpi.Max), "Allreduce")
 			after, _ := cputime.Used()
 			if c.Rank() != 0 {
 				return 0

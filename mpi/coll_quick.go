@@ -65,13 +65,13 @@ func quickAlltoall[T Elem](c *Comm, in, out []T) (done bool, err error) {
 
 func quickAllreduce[T Elem](c *Comm, in, out []T, op *Op[T]) (done bool, err error) {
 	t := quickTeam[T](c, coll.Allreduce, len(in)*sizeOf[T]())
-	if t == nil || op.Unit > 1 && (len(in)%op.Unit != 0 || !nodecoll.Fits(c.size, op.elem())) || len(out) != len(in) || op.predefined == nil && op.Combine == nil {
+	if t == nil || len(out) != len(in) || !op.defined() || op.user != nil && (len(in)%op.unit() != 0 || !nodecoll.Fits(c.size, op.elem())) {
 		return false, nil
 	}
 	a := c.arrive(coll.Allreduce, "Allreduce", len(in)*sizeOf[T]())
 	switch {
 	case op.predefined != nil:
-		err = nodecoll.Allreduce(t, "Allreduce", in, out, op.predefined.combine, 1, !op.NonCommutative)
+		err = nodecoll.Allreduce(t, "Allreduce", in, out, op.predefined.combine, 1, !op.ordered())
 	default:
 		err = usersAllreduce(c, t, in, out, op)
 	}

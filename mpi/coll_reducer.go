@@ -49,7 +49,7 @@ func (r *opReducer[T]) users(h *engine.Held, inout, in []T) (err error) {
 	defer func() {
 		r.inout, r.in = nil, nil
 		if p := recover(); p != nil {
-			err = newOpError(r.call, r.op.Name, p)
+			err = newOpError(r.call, r.op.Name(), p)
 		}
 	}()
 	r.inout, r.in = inout, in
@@ -61,7 +61,7 @@ func (r *opReducer[T]) users(h *engine.Held, inout, in []T) (err error) {
 func (r *opReducer[T]) Operate() {
 	r.c.past.noteOperation(true)
 	defer r.c.past.noteOperation(false)
-	r.op.Combine(r.inout, r.in)
+	r.op.user.Combine(r.inout, r.in)
 }
 
 // opError is the error of a user-defined function, as it passes through the engine.
@@ -116,7 +116,7 @@ func (s *segmentOp[T]) apply(inout, in []T) {
 func (s *segmentOp[T]) Operate() {
 	s.c.past.noteOperation(true)
 	defer s.c.past.noteOperation(false)
-	s.op.Combine(s.inout, s.in)
+	s.op.user.Combine(s.inout, s.in)
 }
 
 // recovered converts a panic of the function to an error and informs all ranks. It is
@@ -127,7 +127,7 @@ func (s *segmentOp[T]) recovered(call string, err *error) {
 	}
 	p := recover()
 	s.inout, s.in, s.inside = nil, nil, false
-	e := newOpError(call, s.op.Name, p)
+	e := newOpError(call, s.op.Name(), p)
 	class, text := s.c.past.fault(e)
 	s.c.node.team.Fail(uint8(class), text)
 	s.c.e.Break(&s.c.co, e)
@@ -138,12 +138,12 @@ func (s *segmentOp[T]) recovered(call string, err *error) {
 func usersReduction[T Elem](c *Comm, t *nodecoll.Team, k *collCall, op *Op[T]) (err error) {
 	s := segmentOpOf(c, op)
 	defer s.recovered(k.name, &err)
-	return reduceInTeam(t, k, s.combine, max(op.Unit, 1), !op.NonCommutative)
+	return reduceInTeam(t, k, s.combine, op.unit(), !op.ordered())
 }
 
 // usersAllreduce is the same for quickAllreduce.
 func usersAllreduce[T Elem](c *Comm, t *nodecoll.Team, in, out []T, op *Op[T]) (err error) {
 	s := segmentOpOf(c, op)
 	defer s.recovered("Allreduce", &err)
-	return nodecoll.Allreduce(t, "Allreduce", in, out, s.combine, max(op.Unit, 1), !op.NonCommutative)
+	return nodecoll.Allreduce(t, "Allreduce", in, out, s.combine, op.unit(), !op.ordered())
 }

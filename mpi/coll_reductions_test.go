@@ -18,15 +18,15 @@ func compose(first, then affine) affine {
 	return affine{first.a * then.a % prime, (then.a*first.b + then.b) % prime}
 }
 
-var composition = mpi.Op[affine]{Name: "composition", NonCommutative: true, Combine: func(inout, in []affine) {
+var composition = (&mpi.UserOp[affine]{Name: "composition", NonCommutative: true, Combine: func(inout, in []affine) {
 	for i := range inout {
 		inout[i] = compose(in[i], inout[i])
 	}
-}}
+}}).Op
 
 func reductionCases(c *mpi.Comm, n, key, root int) []collCase {
 	me, size := c.Rank(), c.Size()
-	sum := mpi.Sum[int64]()
+	sum := mpi.Sum[int64]
 	mine := func(i int) int64 { return from(key, me, 0, i) }
 	over := func(lo, hi int) func(i int) int64 { // the sum over some ranks
 		return func(i int) (s int64) {

@@ -94,16 +94,16 @@ func TestReduceAndAllreduce(t *testing.T) {
 				if c.Rank() == root {
 					out = make([]int64, n)
 				}
-				noError(t, mpi.Reduce(c, in, out, mpi.Sum[int64](), root), "Reduce")
+				noError(t, mpi.Reduce(c, in, out, mpi.Sum, root), "Reduce")
 				if c.Rank() == root {
 					wantSlice(t, out, sum, fmt.Sprintf("Reduce of %d to %d", n, root))
 				}
 			}
 			out := make([]int64, n)
-			noError(t, mpi.Allreduce(c, in, out, mpi.Max[int64]()), "Allreduce")
+			noError(t, mpi.Allreduce(c, in, out, mpi.Max), "Allreduce")
 			wantSlice(t, out, top, fmt.Sprintf("Allreduce of %d", n))
 			wantSlice(t, in, contribution(c.Rank(), n), "the contribution, which no reduction may change")
-			noError(t, mpi.Allreduce(c, in, in, mpi.Sum[int64]()), "Allreduce in place")
+			noError(t, mpi.Allreduce(c, in, in, mpi.Sum), "Allreduce in place")
 			wantSlice(t, in, sum, fmt.Sprintf("Allreduce of %d in place", n))
 		}
 	})
@@ -124,11 +124,11 @@ func times(a, b matrix) (m matrix) {
 }
 
 func TestNonCommutativeReduce(t *testing.T) {
-	product := mpi.Op[matrix]{Name: "matrix product", NonCommutative: true, Combine: func(inout, in []matrix) {
+	product := (&mpi.UserOp[matrix]{Name: "matrix product", NonCommutative: true, Combine: func(inout, in []matrix) {
 		for i := range inout {
 			inout[i] = times(in[i], inout[i])
 		}
-	}}
+	}}).Op
 	of := func(r, i int) matrix { return matrix{{int64(r + 2), int64(i + 1)}, {1, int64(r*i + 3)}} }
 	mpitest.Sizes(t, oneToNine, func(t *testing.T, c *mpi.Comm) {
 		const n = 5
@@ -154,12 +154,12 @@ func TestNonCommutativeReduce(t *testing.T) {
 func TestPredefinedOperations(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
 		n, r := c.Size(), c.Rank()
-		ints := func(op mpi.Op[int32], mine, want int32) {
+		ints := func(op func() mpi.Op[int32], mine, want int32) {
 			t.Helper()
 			v := []int32{mine}
-			noError(t, mpi.Allreduce(c, v, v, op), op.Name)
+			noError(t, mpi.Allreduce(c, v, v, op), op().Name())
 			if v[0] != want {
-				t.Errorf("%s over %d ranks gives %d, want %d", op.Name, n, v[0], want)
+				t.Errorf("%s over %d ranks gives %d, want %d", op().Name(), n, v[0], want)
 			}
 		}
 		factorial, bits, odd := int32(1), int32(0), int32(n%2)
@@ -167,22 +167,22 @@ func TestPredefinedOperations(t *testing.T) {
 			factorial *= int32(i + 1)
 			bits |= 1 << i
 		}
-		ints(mpi.Sum[int32](), int32(r), int32(n*(n-1)/2))
-		ints(mpi.Prod[int32](), int32(r+1), factorial)
-		ints(mpi.Min[int32](), int32(5-r), int32(6-n))
-		ints(mpi.Max[int32](), int32(-r), 0)
-		ints(mpi.BitOr[int32](), 1<<r, bits)
-		ints(mpi.BitAnd[int32](), ^(1 << r), ^bits)
-		ints(mpi.BitXor[int32](), 3, 3*odd)
-		ints(mpi.LogicalAnd[int32](), int32(r+1), 1)
-		ints(mpi.LogicalAnd[int32](), int32(r), 0)
-		ints(mpi.LogicalOr[int32](), int32(r), int32(min(1, n-1)))
-		ints(mpi.LogicalXor[int32](), 1, odd)
+		ints(mpi.Sum[int32], int32(r), int32(n*(n-1)/2))
+		ints(mpi.Prod[int32], int32(r+1), factorial)
+		ints(mpi.Min[int32], int32(5-r), int32(6-n))
+		ints(mpi.Max[int32], int32(-r), 0)
+		ints(mpi.BitOr[int32], 1<<r, bits)
+		ints(mpi.BitAnd[int32], ^(1 << r), ^bits)
+		ints(mpi.BitXor[int32], 3, 3*odd)
+		ints(mpi.LogicalAnd[int32], int32(r+1), 1)
+		ints(mpi.LogicalAnd[int32], int32(r), 0)
+		ints(mpi.LogicalOr[int32], int32(r), int32(min(1, n-1)))
+		ints(mpi.LogicalXor[int32], 1, odd)
 
 		at := []mpi.Loc[float64]{{Value: float64(r % 2), Index: int64(r)}, {Value: -1, Index: int64(r)}}
 		lo, hi := make([]mpi.Loc[float64], 2), make([]mpi.Loc[float64], 2)
-		noError(t, mpi.Allreduce(c, at, lo, mpi.MinLoc[float64]()), "MinLoc")
-		noError(t, mpi.Allreduce(c, at, hi, mpi.MaxLoc[float64]()), "MaxLoc")
+		noError(t, mpi.Allreduce(c, at, lo, mpi.MinLoc), "MinLoc")
+		noError(t, mpi.Allreduce(c, at, hi, mpi.MaxLoc), "MaxLoc")
 		if lo[0].Index != 0 || lo[1].Index != 0 || hi[1].Index != 0 || hi[0].Index != int64(min(1, n-1)) {
 			t.Errorf("MinLoc gives %v, MaxLoc %v", lo, hi)
 		}
@@ -241,11 +241,11 @@ func TestCollectivesAmongMessages(t *testing.T) {
 		noError(t, err, "Split with a receive from anybody posted")
 		for i := range 10 {
 			sum := []int64{1}
-			noError(t, mpi.Allreduce(half, sum, sum, mpi.Sum[int64]()), "Allreduce on a half")
+			noError(t, mpi.Allreduce(half, sum, sum, mpi.Sum), "Allreduce on a half")
 			if sum[0] != int64(half.Size()) {
 				t.Fatalf("round %d: sum over a half is %d, want %d", i, sum[0], half.Size())
 			}
-			noError(t, mpi.Allreduce(c, sum, sum, mpi.Max[int64]()), "Allreduce on all")
+			noError(t, mpi.Allreduce(c, sum, sum, mpi.Max), "Allreduce on all")
 		}
 		if r.Done() {
 			t.Fatal("a receive from anybody took a message of a collective")
@@ -263,7 +263,7 @@ func TestCollectivesAmongMessages(t *testing.T) {
 func TestCollectiveArguments(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 3}, func(t *testing.T, c *mpi.Comm) {
 		two, three := make([]int, 2), make([]int, 3)
-		sum := mpi.Sum[int]()
+		sum := mpi.Sum[int]
 		for what, err := range map[string]error{
 			"Bcast":   mpi.Bcast(c, two, c.Size()),
 			"Reduce":  mpi.Reduce(c, two, two, sum, -1),
@@ -281,7 +281,7 @@ func TestCollectiveArguments(t *testing.T) {
 		wantClass(t, mpi.Alltoall(c, two, three), mpi.ErrCount, "Alltoall of 2 into 3")
 		wantClass(t, mpi.Gather(c, two, make([]int, 1), c.Rank()), mpi.ErrCount, "Gather into too little")
 		wantClass(t, mpi.Scatter(c, make([]int, 1), two, c.Rank()), mpi.ErrCount, "Scatter of too little")
-		wantClass(t, mpi.Allreduce(c, two, two, mpi.Op[int]{}), mpi.ErrOp, "an operation without a function")
+		wantClass(t, mpi.Allreduce(c, two, two, (&mpi.UserOp[int]{}).Op), mpi.ErrOp, "an operation without a function")
 		barrier(t, c) // a refused call has sent nothing
 	})
 }
@@ -322,7 +322,7 @@ func TestCountsThatDiffer(t *testing.T) {
 		if err := mpi.Scatter(dup(), make([]int, 4), own(2), 0); c.Rank() == 1 {
 			names("Scatter of 2 to a rank that expects 3", err)
 		}
-		if err := mpi.Reduce(dup(), own(2), own(2), mpi.Sum[int](), 0); c.Rank() == 0 {
+		if err := mpi.Reduce(dup(), own(2), own(2), mpi.Sum, 0); c.Rank() == 0 {
 			differ("Reduce of 3 at a rank that expects 2", err)
 		}
 		n := 2 * (1 + c.Rank())
@@ -351,7 +351,7 @@ func TestManyRanks(t *testing.T) {
 		row, err := c.Split(c.Rank()%4, -c.Rank())
 		noError(t, err, "Split")
 		sum := []int{1}
-		noError(t, mpi.Allreduce(row, sum, sum, mpi.Sum[int]()), "Allreduce")
+		noError(t, mpi.Allreduce(row, sum, sum, mpi.Sum), "Allreduce")
 		if sum[0] != row.Size() {
 			t.Errorf("%d ranks count %d", row.Size(), sum[0])
 		}

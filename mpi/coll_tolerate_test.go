@@ -23,7 +23,7 @@ func TestTolerateLengths(t *testing.T) {
 						wantClass(t, err, mpi.ErrTruncate, "Bcast")
 					}
 					sum := []int64{int64(c.Rank())}
-					noError(t, mpi.Allreduce(d, sum, sum, mpi.Sum[int64]()), fmt.Sprintf("Allreduce after %v", lens))
+					noError(t, mpi.Allreduce(d, sum, sum, mpi.Sum), fmt.Sprintf("Allreduce after %v", lens))
 					if sum[0] != 6 {
 						t.Errorf("after lengths %v the sum is %d instead of 6", lens, sum[0])
 					}

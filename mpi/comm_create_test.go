@@ -32,7 +32,7 @@ func TestCreateGroup(t *testing.T) {
 		d, err := c.CreateGroup(g, 7)
 		noError(t, err, "CreateGroup")
 		sum := []int{c.Rank()}
-		noError(t, mpi.Allreduce(d, nil, sum, mpi.Sum[int]()), "Allreduce")
+		noError(t, mpi.Allreduce(d, nil, sum, mpi.Sum), "Allreduce")
 		want := 0
 		for i, r := range mine {
 			want += r
@@ -130,7 +130,7 @@ func TestIdup(t *testing.T) {
 				t.Errorf("duplicate %d received the message of duplicate %d", i, got[0])
 			}
 			sum := []int{1}
-			noError(t, mpi.Allreduce(made[i], nil, sum, mpi.Sum[int]()), "Allreduce")
+			noError(t, mpi.Allreduce(made[i], nil, sum, mpi.Sum), "Allreduce")
 			if sum[0] != c.Size() {
 				t.Errorf("the sum is %d", sum[0])
 			}

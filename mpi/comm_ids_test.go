@@ -45,7 +45,7 @@ func TestContextsRunOut(t *testing.T) {
 			}
 		}
 		in := []int{c.Rank()}
-		if err := Allreduce(first, in, in, Sum[int]()); err != nil || in[0] != 3 {
+		if err := Allreduce(first, in, in, Sum); err != nil || in[0] != 3 {
 			return fmt.Errorf("the sum of the ranks is %d with %v: what was made before should go on", in[0], err)
 		}
 		return nil

@@ -124,7 +124,7 @@ func TestNestedSplits(t *testing.T) {
 		for i := len(comms) - 1; i >= 0; i-- {
 			c := comms[i]
 			sum := []int{c.Rank()}
-			noError(t, mpi.Allreduce(c, sum, sum, mpi.Sum[int]()), "Allreduce")
+			noError(t, mpi.Allreduce(c, sum, sum, mpi.Sum), "Allreduce")
 			if want := c.Size() * (c.Size() - 1) / 2; sum[0] != want {
 				t.Errorf("sum of ranks at depth %d is %d, want %d", i, sum[0], want)
 			}
@@ -262,8 +262,8 @@ func TestFreedCommunicator(t *testing.T) {
 			"Probe":     second(mpi.Probe(d, 0, 1)),
 			"Barrier":   mpi.Barrier(d),
 			"Bcast":     mpi.Bcast(d, buf, 0),
-			"Reduce":    mpi.Reduce(d, buf, buf, mpi.Sum[int](), 0),
-			"Allreduce": mpi.Allreduce(d, buf, buf, mpi.Sum[int]()),
+			"Reduce":    mpi.Reduce(d, buf, buf, mpi.Sum, 0),
+			"Allreduce": mpi.Allreduce(d, buf, buf, mpi.Sum),
 			"Gather":    mpi.Gather(d, buf, buf, 0),
 			"Allgather": mpi.Allgather(d, buf, buf),
 			"Scatter":   mpi.Scatter(d, buf, buf, 0),

@@ -37,7 +37,7 @@ func largeProgram(world *mpi.Comm) error {
 		took[i] = (now - begin).Seconds()
 	}
 	sum := make([]float64, 2)
-	if err := mpi.Reduce(world, took[:], sum, mpi.Sum[float64](), 0); err != nil {
+	if err := mpi.Reduce(world, took[:], sum, mpi.Sum, 0); err != nil {
 		return err
 	}
 	if world.Rank() == 0 {

@@ -8,7 +8,7 @@
 //	func main() {
 //		mpi.Main(func(world *mpi.Comm) error {
 //			sum := []int{world.Rank()}
-//			if err := mpi.Allreduce(world, sum, sum, mpi.Sum[int]()); err != nil {
+//			if err := mpi.Allreduce(world, sum, sum, mpi.Sum); err != nil {
 //				return err
 //			}
 //			if world.Rank() == 0 {

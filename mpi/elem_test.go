@@ -113,7 +113,7 @@ func refuses[T any](t *testing.T, c *mpi.Comm, want ...string) {
 		"Allgather": mpi.Allgather(c, buf, buf),
 		"Scatter":   mpi.Scatter(c, buf, buf, 0),
 		"Alltoall":  mpi.Alltoall(c, buf, buf),
-		"Reduce":    mpi.Reduce(c, buf, buf, mpi.Op[T]{Combine: func(_, _ []T) {}}, 0),
+		"Reduce":    mpi.Reduce(c, buf, buf, (&mpi.UserOp[T]{Combine: func(_, _ []T) {}}).Op, 0),
 	} {
 		wantClass(t, err, mpi.ErrType, what)
 		remedy := map[string]string{"Bcast": "BcastValue", "Gather": "GatherValue", "Allgather": "AllgatherValue", "Scatter": "ScatterValue", "Reduce": "AllreduceValue"}

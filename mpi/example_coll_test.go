@@ -10,7 +10,7 @@ import (
 func ExampleIallreduce() {
 	onRanks(4, func(world *mpi.Comm) error {
 		parts, sums := []int{world.Rank(), 1}, make([]int, 2)
-		r := mpi.Iallreduce(world, parts, sums, mpi.Sum[int]())
+		r := mpi.Iallreduce(world, parts, sums, mpi.Sum)
 		squares := 0
 		for i := range 1000 {
 			squares += i * i
@@ -30,7 +30,7 @@ func ExampleIallreduce() {
 func ExampleAllreduceInit() {
 	onRanks(3, func(world *mpi.Comm) error {
 		x := []float64{1}
-		largest := mpi.AllreduceInit(world, nil, x, mpi.Max[float64]()) // in place
+		largest := mpi.AllreduceInit(world, nil, x, mpi.Max) // in place
 		for step := range 4 {
 			x[0] += float64(world.Rank() * step)
 			if _, err := largest.Start().Wait(); err != nil {

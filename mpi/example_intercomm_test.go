@@ -36,7 +36,7 @@ func ExampleComm_IntercommCreate() {
 			return err
 		}
 		sum := []int{0}
-		if err := mpi.Allreduce(inter, []int{world.Rank()}, sum, mpi.Sum[int]()); err != nil {
+		if err := mpi.Allreduce(inter, []int{world.Rank()}, sum, mpi.Sum); err != nil {
 			return err
 		}
 		if world.Rank() == 4 {

@@ -36,7 +36,7 @@ func ExampleRecover() {
 				runtime.Goexit() // a failed process does nothing any more
 			}
 			sum := []int{0}
-			if err := mpi.Allreduce(c, []int{step}, sum, mpi.Sum[int]()); err != nil {
+			if err := mpi.Allreduce(c, []int{step}, sum, mpi.Sum); err != nil {
 				return err
 			}
 			total[0] += sum[0]

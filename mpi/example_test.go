@@ -70,7 +70,7 @@ func ExampleIsend() {
 func ExampleAllreduce() {
 	onRanks(4, func(world *mpi.Comm) error {
 		sum := []int{world.Rank() + 1}
-		if err := mpi.Allreduce(world, sum, sum, mpi.Sum[int]()); err != nil {
+		if err := mpi.Allreduce(world, sum, sum, mpi.Sum); err != nil {
 			return err
 		}
 		if world.Rank() == 0 {

@@ -46,7 +46,7 @@ func ExampleCart_Sub() {
 			return err
 		}
 		sum := []int{grid.Rank()}
-		if err := mpi.Allreduce(row.Comm, sum, sum, mpi.Sum[int]()); err != nil {
+		if err := mpi.Allreduce(row.Comm, sum, sum, mpi.Sum); err != nil {
 			return err
 		}
 		if grid.Rank() == 5 {

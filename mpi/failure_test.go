@@ -71,16 +71,16 @@ var pendingCalls = map[string]func(c *mpi.Comm) error{
 	},
 	"Barrier":   mpi.Barrier,
 	"Bcast":     func(c *mpi.Comm) error { return mpi.Bcast(c, make([]int, 4), 0) },
-	"Allreduce": func(c *mpi.Comm) error { return mpi.Allreduce(c, []int{1}, []int{1}, mpi.Sum[int]()) },
+	"Allreduce": func(c *mpi.Comm) error { return mpi.Allreduce(c, []int{1}, []int{1}, mpi.Sum) },
 	"Gather":    func(c *mpi.Comm) error { return mpi.Gather(c, make([]byte, 1<<20), nil, 0) },
 	"Alltoall":  func(c *mpi.Comm) error { return mpi.Alltoall(c, make([]int, c.Size()), make([]int, c.Size())) },
 	"Scan": func(c *mpi.Comm) error {
-		return mpi.Scan(c, make([]int, 1<<16), make([]int, 1<<16), mpi.Sum[int]())
+		return mpi.Scan(c, make([]int, 1<<16), make([]int, 1<<16), mpi.Sum)
 	},
-	"Iallreduce": func(c *mpi.Comm) error { return waitErr(mpi.Iallreduce(c, []int{1}, []int{1}, mpi.Sum[int]())) },
+	"Iallreduce": func(c *mpi.Comm) error { return waitErr(mpi.Iallreduce(c, []int{1}, []int{1}, mpi.Sum)) },
 	"Iallgather": func(c *mpi.Comm) error { return waitErr(mpi.Iallgather(c, make([]int, 1<<16), make([]int, 3<<16))) },
 	"AllreduceInit": func(c *mpi.Comm) error {
-		return waitErr(mpi.AllreduceInit(c, []int{1}, []int{1}, mpi.Sum[int]()).Start())
+		return waitErr(mpi.AllreduceInit(c, []int{1}, []int{1}, mpi.Sum).Start())
 	},
 	"Ibarrier, Test": func(c *mpi.Comm) error {
 		for r := mpi.Ibarrier(c); ; {

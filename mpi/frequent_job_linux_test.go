@@ -135,7 +135,7 @@ func onceAndOften(t *testing.T, c *mpi.Comm, what string, size, pays int, swap f
 	t.Helper()
 	const seldom, after, limit = 40, 10, 4000
 	most := []int{pays}
-	noError(t, mpi.Allreduce(c, most, most, mpi.Max[int]()), "Allreduce")
+	noError(t, mpi.Allreduce(c, most, most, mpi.Max), "Allreduce")
 	start := decided(t, c)
 	once := make([]byte, seldom*size)
 	for i := range seldom {

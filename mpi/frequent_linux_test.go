@@ -62,7 +62,7 @@ func TestFrequentCollectiveBuffers(t *testing.T) {
 					repeatCollectives(t, c, size, 40, v.frequent == "always")
 				}
 				sent := []uint64{ownCounter(c, prof.BuffersCollective)}
-				noError(t, mpi.Allreduce(c, sent, sent, mpi.Sum[uint64]()), "Allreduce")
+				noError(t, mpi.Allreduce(c, sent, sent, mpi.Sum), "Allreduce")
 				if (sent[0] > 0) != (v.frequent == "always") {
 					t.Errorf("collectives sent %d messages from where they are", sent[0])
 				}
@@ -93,7 +93,7 @@ func repeatCollectives(t *testing.T, c *mpi.Comm, size, rounds int, settled bool
 		for j := range from {
 			from[j] = byte(i + 3*j + c.Rank())
 		}
-		noError(t, mpi.Allreduce(c, one, sum, mpi.Sum[byte]()), "Allreduce")
+		noError(t, mpi.Allreduce(c, one, sum, mpi.Sum), "Allreduce")
 		noError(t, mpi.Alltoall(c, from, to), "Alltoall")
 		noError(t, mpi.Bcast(c, one, root), "Bcast")
 		clear(from)
@@ -169,7 +169,7 @@ func TestOnlyFrequentBuffersRegistered(t *testing.T) {
 		}
 		// Each rank has its own measurements: both exchange as often as the slower one needs.
 		most, least := []int{uses}, []int{uses}
-		if err := errors.Join(mpi.Allreduce(c, most, most, mpi.Max[int]()), mpi.Allreduce(c, least, least, mpi.Min[int]())); err != nil {
+		if err := errors.Join(mpi.Allreduce(c, most, most, mpi.Max), mpi.Allreduce(c, least, least, mpi.Min)); err != nil {
 			t.Fatal(err)
 		}
 		if least[0] == 0 {

@@ -96,7 +96,7 @@ func usesLittleCPU(t *testing.T, c *mpi.Comm, what string, most time.Duration, m
 	var all []time.Duration
 	for range attempts {
 		used := []time.Duration{measure()}
-		noError(t, mpi.Allreduce(c, used, used, mpi.Max[time.Duration]()), "Allreduce")
+		noError(t, mpi.Allreduce(c, used, used, mpi.Max), "Allreduce")
 		if used[0] <= most {
 			return
 		}

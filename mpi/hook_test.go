@@ -133,10 +133,10 @@ func TestHookSeesCalls(t *testing.T) {
 			if err := mpi.Barrier(c); err != nil {
 				return err
 			}
-			if _, err := mpi.Iallreduce(c, nil, x, mpi.Sum[int32]()).Wait(); err != nil {
+			if _, err := mpi.Iallreduce(c, nil, x, mpi.Sum).Wait(); err != nil {
 				return err
 			}
-			if err := mpi.ReduceScatter(c, x, x[:1], []int{1, 1}, mpi.Sum[int32]()); err != nil {
+			if err := mpi.ReduceScatter(c, x, x[:1], []int{1, 1}, mpi.Sum); err != nil {
 				return err
 			}
 			if err := mpi.Alltoallv(c, x, []int{1, 1}, nil, make([]int32, 2), []int{1, 1}, nil); err != nil {

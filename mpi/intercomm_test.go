@@ -165,7 +165,7 @@ func TestIntercommSplit(t *testing.T) {
 		} else {
 			checkInter(t, "split", s, c, parity(mine), parity(theirs))
 			sum := []int{c.Rank()}
-			noError(t, mpi.Allreduce(s, sum, sum, mpi.Sum[int]()), "Allreduce on the part")
+			noError(t, mpi.Allreduce(s, sum, sum, mpi.Sum), "Allreduce on the part")
 			want := 0
 			for _, r := range parity(theirs) {
 				want += r
@@ -218,8 +218,8 @@ func TestIntercommRefuses(t *testing.T) {
 		wantClass(t, err, mpi.ErrComm, "an inter-communicator as a group")
 		one := []int{1}
 		for what, err := range map[string]error{
-			"Scan":                    mpi.Scan(inter, one, one, mpi.Sum[int]()),
-			"Exscan":                  mpi.Exscan(inter, one, one, mpi.Sum[int]()),
+			"Scan":                    mpi.Scan(inter, one, one, mpi.Sum),
+			"Exscan":                  mpi.Exscan(inter, one, one, mpi.Sum),
 			"BcastValue":              second(mpi.BcastValue(inter, 1, 0)),
 			"CartCreate":              second(inter.CartCreate([]int{1}, nil, nil)),
 			"GraphCreate":             second(inter.GraphCreate(nil, nil)),
@@ -231,7 +231,7 @@ func TestIntercommRefuses(t *testing.T) {
 		wantClass(t, mpi.Bcast(inter, one, inter.RemoteSize()), mpi.ErrRoot, "Bcast from a root that is not there")
 		wantClass(t, mpi.Bcast(inter, one, mpi.AnySource), mpi.ErrRoot, "Bcast from AnySource")
 		wantClass(t, mpi.Bcast(c, one, mpi.Root), mpi.ErrRoot, "Bcast with Root on one group")
-		wantClass(t, mpi.Allreduce(inter, one, nil, mpi.Sum[int]()), mpi.ErrCount, "Allreduce without out")
+		wantClass(t, mpi.Allreduce(inter, one, nil, mpi.Sum), mpi.ErrCount, "Allreduce without out")
 		barrier(t, c)
 	})
 }

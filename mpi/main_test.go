@@ -126,7 +126,7 @@ func dieComputingProgram(world *mpi.Comm) error {
 
 func reduceProgram(world *mpi.Comm) error {
 	for range 2 {
-		if err := mpi.Allreduce(world, nil, make([]int, 1000), mpi.Sum[int]()); err != nil {
+		if err := mpi.Allreduce(world, nil, make([]int, 1000), mpi.Sum); err != nil {
 			return err
 		}
 	}

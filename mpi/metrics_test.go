@@ -13,7 +13,7 @@ import (
 func TestWaitUnderWay(t *testing.T) {
 	for name, call := range map[string]func(c *mpi.Comm) error{
 		"Barrier":   mpi.Barrier,
-		"Allreduce": func(c *mpi.Comm) error { return mpi.Allreduce(c, nil, []int{1}, mpi.Sum[int]()) },
+		"Allreduce": func(c *mpi.Comm) error { return mpi.Allreduce(c, nil, []int{1}, mpi.Sum) },
 		"Sendrecv": func(c *mpi.Comm) error {
 			_, err := mpi.Sendrecv(c, []int{1}, 1-c.Rank(), 0, []int{0}, 1-c.Rank(), 0)
 			return err

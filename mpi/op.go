@@ -7,25 +7,41 @@ import (
 	"github.com/muster-mpi/muster/internal/rma"
 )
 
-// Op is a reduction operation. A user-defined operation has a Name and a Combine
-// function, which sets inout[i] to in[i] ∘ inout[i] for all i, as MPI's user
-// functions do: in comes from the lower ranks, which matters only if NonCommutative
-// is set. Combine must be associative and must not call this package (MPI-4.1 section
-// 6.9.5). If it panics or calls the package, the reduction returns an error of class
-// ErrOp on all ranks whose result depends on it, and so do all later collective calls
-// on the communicator, on all ranks. The predefined operations have no Combine; Apply
-// works for all operations.
+// Op is a reduction operation. Calls take functions that return one: [Sum] and the other
+// predefined operations by name, whose type follows from the buffers, and operations of the
+// program as [UserOp.Op], or as any other func() Op[T].
 type Op[T any] struct {
+	predefined combiner[T]
+	user       *UserOp[T] // if predefined is nil
+}
+
+// UserOp is an operation of the program: mpi.Reduce(c, in, out, product.Op, root). Combine
+// sets inout[i] to in[i] ∘ inout[i] for all i, as MPI's user functions do: in comes from the
+// lower ranks, which matters only if NonCommutative is set. Combine must be associative and
+// must not call this package (MPI-4.1 section 6.9.5). If it panics or calls the package, the
+// reduction returns an error of class ErrOp on all ranks whose result depends on it, and so
+// do all later collective calls on the communicator, on all ranks.
+type UserOp[T any] struct {
 	Name           string
 	Combine        func(inout, in []T)
 	NonCommutative bool
 	// Unit is the number of elements of T that Combine needs together, such as the
-	// bytes of a record in an Op[byte]; 0 means 1. All lengths are multiples of it.
+	// bytes of a record in a UserOp[byte]; 0 means 1. All lengths are multiples of it.
 	Unit int
+}
 
-	// predefined is used instead of Combine: taking a generic function as a value
-	// allocates each time, and this does not.
-	predefined combiner[T]
+// Op returns the operation.
+func (u *UserOp[T]) Op() Op[T] { return Op[T]{user: u} }
+
+// Elementwise returns the operation that replaces two elements by combine(a, b), where a
+// comes from the lower rank. combine must be associative and commutative.
+func Elementwise[T any](combine func(a, b T) T) func() Op[T] {
+	u := &UserOp[T]{Name: "Elementwise", Combine: func(inout, in []T) {
+		for i, v := range in {
+			inout[i] = combine(v, inout[i])
+		}
+	}}
+	return u.Op
 }
 
 type combiner[T any] interface {
@@ -34,29 +50,74 @@ type combiner[T any] interface {
 	code() rma.Op
 }
 
+// operation returns the operation of a call; without one, the zero Op.
+func operation[T any](op func() Op[T]) Op[T] {
+	if op == nil {
+		return Op[T]{}
+	}
+	return op()
+}
+
 // Apply sets inout[i] to in[i] ∘ inout[i] for all i (MPI_Reduce_local).
 func (o Op[T]) Apply(inout, in []T) {
 	if o.predefined != nil {
 		o.predefined.combine(inout, in)
 		return
 	}
-	o.Combine(inout, in)
+	o.user.Combine(inout, in)
+}
+
+// Name returns the name of the operation in errors and reports.
+func (o Op[T]) Name() string {
+	switch {
+	case o.user != nil:
+		return o.user.Name
+	case o.predefined == nil:
+		return ""
+	}
+	return opNames[o.predefined.code()]
+}
+
+var opNames = map[rma.Op]string{
+	rma.Op(dtype.OpSum): "Sum", rma.Op(dtype.OpProd): "Prod", rma.Op(dtype.OpMin): "Min", rma.Op(dtype.OpMax): "Max",
+	rma.Op(dtype.OpLogicalAnd): "LogicalAnd", rma.Op(dtype.OpLogicalOr): "LogicalOr", rma.Op(dtype.OpLogicalXor): "LogicalXor",
+	rma.Op(dtype.OpBitAnd): "BitAnd", rma.Op(dtype.OpBitOr): "BitOr", rma.Op(dtype.OpBitXor): "BitXor",
+	rma.Op(dtype.OpMinLoc): "MinLoc", rma.Op(dtype.OpMaxLoc): "MaxLoc", rma.Replace: "Replace", rma.NoOp: "NoOp",
+}
+
+// defined reports whether there is a function.
+func (o *Op[T]) defined() bool { return o.predefined != nil || o.user != nil && o.user.Combine != nil }
+
+// ordered reports whether the operation does not commute.
+func (o *Op[T]) ordered() bool {
+	if o.user != nil {
+		return o.user.NonCommutative
+	}
+	return o.predefined.code() >= rma.Replace
+}
+
+// unit returns the number of elements that the operation needs together.
+func (o *Op[T]) unit() int {
+	if o.user == nil {
+		return 1
+	}
+	return max(o.user.Unit, 1)
 }
 
 // elem returns the size in bytes of what Combine needs together.
-func (o *Op[T]) elem() int { return sizeOf[T]() * max(o.Unit, 1) }
+func (o *Op[T]) elem() int { return sizeOf[T]() * o.unit() }
 
 // whole returns an error if a number of elements is not a multiple of the unit.
 func (o *Op[T]) whole(c *Comm, name string, n int) error {
-	if o.Unit > 1 && n%o.Unit != 0 {
-		return c.refuse(ErrCount, name, "%d elements are not a multiple of %d, the unit of the operation %q", n, o.Unit, o.Name)
+	if n%o.unit() != 0 {
+		return c.refuse(ErrCount, name, "%d elements are not a multiple of %d, the unit of the operation %q", n, o.unit(), o.Name())
 	}
 	return nil
 }
 
 // units returns counts of elements as counts of units.
 func (o *Op[T]) units(c *Comm, name string, counts []int) ([]int, error) {
-	if o.Unit <= 1 || counts == nil {
+	if o.unit() == 1 || counts == nil {
 		return counts, nil
 	}
 	out := make([]int, len(counts))
@@ -64,7 +125,7 @@ func (o *Op[T]) units(c *Comm, name string, counts []int) ([]int, error) {
 		if err := o.whole(c, name, n); err != nil {
 			return nil, err
 		}
-		out[i] = n / o.Unit
+		out[i] = n / o.unit()
 	}
 	return out, nil
 }
@@ -87,35 +148,35 @@ type Integer interface {
 }
 
 // Sum is the operation that adds. Integers wrap around.
-func Sum[T Number]() Op[T] { return Op[T]{Name: "Sum", predefined: sum[T]{}} }
+func Sum[T Number]() Op[T] { return Op[T]{predefined: sum[T]{}} }
 
 // Prod is the operation that multiplies. Integers wrap around.
-func Prod[T Number]() Op[T] { return Op[T]{Name: "Prod", predefined: prod[T]{}} }
+func Prod[T Number]() Op[T] { return Op[T]{predefined: prod[T]{}} }
 
 // Min is the operation that selects the smaller value.
-func Min[T Real]() Op[T] { return Op[T]{Name: "Min", predefined: minimum[T]{}} }
+func Min[T Real]() Op[T] { return Op[T]{predefined: minimum[T]{}} }
 
 // Max is the operation that selects the larger value.
-func Max[T Real]() Op[T] { return Op[T]{Name: "Max", predefined: maximum[T]{}} }
+func Max[T Real]() Op[T] { return Op[T]{predefined: maximum[T]{}} }
 
 // LogicalAnd is the operation whose result is 1 if both values are nonzero, else 0.
-func LogicalAnd[T Integer]() Op[T] { return Op[T]{Name: "LogicalAnd", predefined: logicalAnd[T]{}} }
+func LogicalAnd[T Integer]() Op[T] { return Op[T]{predefined: logicalAnd[T]{}} }
 
 // LogicalOr is the operation whose result is 1 if a value is nonzero, else 0.
-func LogicalOr[T Integer]() Op[T] { return Op[T]{Name: "LogicalOr", predefined: logicalOr[T]{}} }
+func LogicalOr[T Integer]() Op[T] { return Op[T]{predefined: logicalOr[T]{}} }
 
 // LogicalXor is the operation whose result is 1 if exactly one value is nonzero,
 // else 0.
-func LogicalXor[T Integer]() Op[T] { return Op[T]{Name: "LogicalXor", predefined: logicalXor[T]{}} }
+func LogicalXor[T Integer]() Op[T] { return Op[T]{predefined: logicalXor[T]{}} }
 
 // BitAnd is the bitwise AND operation.
-func BitAnd[T Integer]() Op[T] { return Op[T]{Name: "BitAnd", predefined: bitAnd[T]{}} }
+func BitAnd[T Integer]() Op[T] { return Op[T]{predefined: bitAnd[T]{}} }
 
 // BitOr is the bitwise OR operation.
-func BitOr[T Integer]() Op[T] { return Op[T]{Name: "BitOr", predefined: bitOr[T]{}} }
+func BitOr[T Integer]() Op[T] { return Op[T]{predefined: bitOr[T]{}} }
 
 // BitXor is the bitwise exclusive OR operation.
-func BitXor[T Integer]() Op[T] { return Op[T]{Name: "BitXor", predefined: bitXor[T]{}} }
+func BitXor[T Integer]() Op[T] { return Op[T]{predefined: bitXor[T]{}} }
 
 // Loc is an element of [MinLoc] and [MaxLoc]: a value and its location.
 type Loc[V Real] struct {
@@ -133,11 +194,11 @@ func pairs[V Real](s []Loc[V]) []dtype.Pair[V, int64] {
 
 // MinLoc is the operation that selects the smaller value and its index; of equal
 // values, the lower index.
-func MinLoc[V Real]() Op[Loc[V]] { return Op[Loc[V]]{Name: "MinLoc", predefined: minLoc[V]{}} }
+func MinLoc[V Real]() Op[Loc[V]] { return Op[Loc[V]]{predefined: minLoc[V]{}} }
 
 // MaxLoc is the operation that selects the larger value and its index; of equal
 // values, the lower index.
-func MaxLoc[V Real]() Op[Loc[V]] { return Op[Loc[V]]{Name: "MaxLoc", predefined: maxLoc[V]{}} }
+func MaxLoc[V Real]() Op[Loc[V]] { return Op[Loc[V]]{predefined: maxLoc[V]{}} }
 
 // The predefined operations, as types.
 type (

@@ -27,9 +27,9 @@ func reachesFast[T mpi.Real](t *testing.T, name string) {
 	if !slices.Equal(got, want) {
 		t.Errorf("Sum of %s goes another way than package dtype's: the last element is %v, there %v", name, got[999], want[999])
 	}
-	for _, op := range []mpi.Op[T]{mpi.Sum[T](), mpi.Prod[T](), mpi.Min[T](), mpi.Max[T]()} {
-		if n := testing.AllocsPerRun(10, func() { op.Apply(got, want) }); n != 0 {
-			t.Errorf("%s of %s made %v allocations, want none", op.Name, name, n)
+	for _, op := range []func() mpi.Op[T]{mpi.Sum[T], mpi.Prod[T], mpi.Min[T], mpi.Max[T]} {
+		if n := testing.AllocsPerRun(10, func() { op().Apply(got, want) }); n != 0 {
+			t.Errorf("%s of %s made %v allocations, want none", op().Name(), name, n)
 		}
 	}
 }

@@ -14,8 +14,8 @@ const unitBytes = 12
 
 // affineBytes is composition on bytes: a unit has the two numbers and four bytes that must
 // stay in front of them.
-func affineBytes(t *testing.T) mpi.Op[byte] {
-	return mpi.Op[byte]{Name: "affine bytes", Unit: unitBytes, NonCommutative: true, Combine: func(inout, in []byte) {
+func affineBytes(t *testing.T) func() mpi.Op[byte] {
+	return (&mpi.UserOp[byte]{Name: "affine bytes", Unit: unitBytes, NonCommutative: true, Combine: func(inout, in []byte) {
 		if len(inout) != len(in) || len(in)%unitBytes != 0 {
 			t.Errorf("Combine got %d and %d bytes, want multiples of %d", len(inout), len(in), unitBytes)
 			return
@@ -24,7 +24,7 @@ func affineBytes(t *testing.T) mpi.Op[byte] {
 			first, then := affineAt(in[i:]), affineAt(inout[i:])
 			putAffine(inout[i:], compose(first, then))
 		}
-	}}
+	}}).Op
 }
 
 func affineAt(b []byte) affine {

@@ -62,7 +62,7 @@ func TestArrivalsOfCallSites(t *testing.T) {
 					if err := lateRank(c, away); err != nil {
 						return err
 					}
-					if err := mpi.Allreduce(c, sum, sum, mpi.Sum[float64]()); err != nil {
+					if err := mpi.Allreduce(c, sum, sum, mpi.Sum); err != nil {
 						return err
 					}
 					if err := mpi.Allgather(half, blocks[:3], blocks); err != nil {

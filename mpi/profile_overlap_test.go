@@ -109,7 +109,7 @@ func TestProfileShowsWhatIsHidden(t *testing.T) {
 		if c.Rank() == 1 {
 			time.Sleep(away)
 		}
-		_, err := mpi.Iallreduce(c, []int{1}, []int{0}, mpi.Sum[int]()).Wait()
+		_, err := mpi.Iallreduce(c, []int{1}, []int{0}, mpi.Sum).Wait()
 		return err
 	})
 	text, err := os.ReadFile(file)

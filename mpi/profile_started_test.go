@@ -46,7 +46,7 @@ func (s *startedCalls) round(c *mpi.Comm) error {
 	if _, err := mpi.Ialltoall(c, s.blocks, s.other).Wait(); err != nil {
 		return err
 	}
-	sums := mpi.Iallreduce(c, s.sum, s.sums, mpi.Sum[float64]())
+	sums := mpi.Iallreduce(c, s.sum, s.sums, mpi.Sum)
 	for {
 		_, done, err := sums.Test()
 		if err != nil {

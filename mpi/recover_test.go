@@ -72,7 +72,7 @@ func (j *recoverJob) check(t *testing.T) {
 
 func reduceRanks(c *mpi.Comm) error {
 	sum := []int{0}
-	if err := mpi.Allreduce(c, []int{1 << c.Rank()}, sum, mpi.Sum[int]()); err != nil {
+	if err := mpi.Allreduce(c, []int{1 << c.Rank()}, sum, mpi.Sum); err != nil {
 		return err
 	}
 	if sum[0] != 1<<c.Size()-1 {

@@ -94,7 +94,7 @@ func scaleRun(t *testing.T, n, more int, cfg *mpi.Config) (r scaled) {
 	defer each("Finalize", func(_ int, w *mpi.World) { w.Finalize() })
 	allreduce := func(_ int, w *mpi.World) {
 		sum := []int64{0}
-		noError(t, mpi.Allreduce(w.Comm(), []int64{1}, sum, mpi.Sum[int64]()), "Allreduce")
+		noError(t, mpi.Allreduce(w.Comm(), []int64{1}, sum, mpi.Sum), "Allreduce")
 		if sum[0] != int64(n) {
 			t.Errorf("rank %d: the sum is %d, want %d", w.Comm().Rank(), sum[0], n)
 		}

@@ -30,7 +30,7 @@ func TestFreedCommunicatorsAreReleased(t *testing.T) {
 		}
 		left := []int{most} // ranks learn a bit later that all others have freed one
 		for n := 0; left[0] > before; n++ {
-			if err := mpi.Allreduce(c, []int{mpi.Memberships(c)}, left, mpi.Max[int]()); err != nil {
+			if err := mpi.Allreduce(c, []int{mpi.Memberships(c)}, left, mpi.Max); err != nil {
 				return err
 			}
 			if n == 10_000 {

@@ -76,7 +76,7 @@ var killSteps = []struct {
 	})},
 	{"Iallreduce", simple(func(c *mpi.Comm, _, n int) error {
 		sum := []int{0}
-		if err := waitErr(mpi.Iallreduce(c, []int{n}, sum, mpi.Sum[int]())); err != nil {
+		if err := waitErr(mpi.Iallreduce(c, []int{n}, sum, mpi.Sum)); err != nil {
 			return err
 		}
 		return correct(sum, n*c.Size())
@@ -120,7 +120,7 @@ var killSteps = []struct {
 	}},
 	{"Reduce", simple(func(c *mpi.Comm, victim, n int) error {
 		sum, root := []int{0}, (victim+1)%c.Size()
-		if err := mpi.Reduce(c, []int{n}, sum, mpi.Sum[int](), root); err != nil || c.Rank() != root {
+		if err := mpi.Reduce(c, []int{n}, sum, mpi.Sum, root); err != nil || c.Rank() != root {
 			return settled(c, n, err)
 		}
 		if err := correct(sum, n*c.Size()); err != nil {
@@ -154,7 +154,7 @@ var killSteps = []struct {
 	})},
 	{"Scan", simple(func(c *mpi.Comm, _, n int) error {
 		sum := []int{0}
-		if err := mpi.Scan(c, []int{n}, sum, mpi.Sum[int]()); err != nil {
+		if err := mpi.Scan(c, []int{n}, sum, mpi.Sum); err != nil {
 			return settled(c, n, err)
 		}
 		if err := correct(sum, n*(c.Rank()+1)); err != nil {
@@ -164,7 +164,7 @@ var killSteps = []struct {
 	})},
 	{"ReduceScatter", simple(func(c *mpi.Comm, _, n int) error {
 		sum := []int{0}
-		if err := mpi.ReduceScatterBlock(c, repeated(n, c.Size()), sum, mpi.Sum[int]()); err != nil {
+		if err := mpi.ReduceScatterBlock(c, repeated(n, c.Size()), sum, mpi.Sum); err != nil {
 			return err
 		}
 		return correct(sum, n*c.Size())
@@ -188,7 +188,7 @@ func settled(c *mpi.Comm, n int, err error) error {
 func allreduceOf(count int) func(c *mpi.Comm, victim int) (func(int) error, error) {
 	return simple(func(c *mpi.Comm, _, n int) error {
 		sum := make([]int, count)
-		if err := mpi.Allreduce(c, repeated(n, count), sum, mpi.Sum[int]()); err != nil {
+		if err := mpi.Allreduce(c, repeated(n, count), sum, mpi.Sum); err != nil {
 			return err
 		}
 		return correct(sum, n*c.Size())

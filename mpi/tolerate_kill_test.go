@@ -122,11 +122,11 @@ func killStep(c *mpi.Comm, n, victim, name int) (s *mpi.Comm, after time.Duratio
 		return nil, 0, err
 	}
 	sum := []int{0}
-	if err := mpi.Allreduce(s, []int{1 << s.Rank()}, sum, mpi.Sum[int]()); err != nil || sum[0] != 1<<s.Size()-1 {
+	if err := mpi.Allreduce(s, []int{1 << s.Rank()}, sum, mpi.Sum); err != nil || sum[0] != 1<<s.Size()-1 {
 		return nil, 0, fmt.Errorf("the sum of the %d ranks left is %d: %w", s.Size(), sum[0], err)
 	}
 	longest := []int64{0}
-	err = mpi.Allreduce(s, []int64{int64(took)}, longest, mpi.Max[int64]())
+	err = mpi.Allreduce(s, []int64{int64(took)}, longest, mpi.Max)
 	return s, time.Duration(longest[0]), err
 }
 

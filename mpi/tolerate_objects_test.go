@@ -82,7 +82,7 @@ var failedWindowCalls = map[string]func(w *mpi.Win[int]) error{
 	},
 	"FetchAndOp": func(w *mpi.Win[int]) error {
 		var old int
-		return errors.Join(w.Lock(1, false), w.FetchAndOp(1, &old, 1, 0, mpi.Sum[int]()), w.Unlock(1))
+		return errors.Join(w.Lock(1, false), w.FetchAndOp(1, &old, 1, 0, mpi.Sum), w.Unlock(1))
 	},
 	"Start": func(w *mpi.Win[int]) error {
 		g, err := w.Comm().Group().Include((w.Comm().Rank() + 1) % 4)
@@ -170,7 +170,7 @@ func TestIntercommAfterFailure(t *testing.T) {
 		// Collectives fail in both groups, now and later.
 		sum := []int{0}
 		for range 2 {
-			if err := isFailure(untilItFails(func() error { return mpi.Allreduce(inter, []int{1}, sum, mpi.Sum[int]()) }), 4); err != nil {
+			if err := isFailure(untilItFails(func() error { return mpi.Allreduce(inter, []int{1}, sum, mpi.Sum) }), 4); err != nil {
 				return fmt.Errorf("Allreduce: %w", err)
 			}
 		}
@@ -210,7 +210,7 @@ func TestIntercommAfterFailure(t *testing.T) {
 		if inter, err = local.IntercommCreate(0, rest, 2-2*color, 9); err != nil {
 			return err
 		}
-		if err := mpi.Allreduce(inter, []int{1}, sum, mpi.Sum[int]()); err != nil || sum[0] != 2 {
+		if err := mpi.Allreduce(inter, []int{1}, sum, mpi.Sum); err != nil || sum[0] != 2 {
 			return fmt.Errorf("the sum of the other group is %d: %w", sum[0], err)
 		}
 		return nil
@@ -221,7 +221,7 @@ func TestPersistentAfterFailure(t *testing.T) {
 	failingJob(t, 4, func(c *mpi.Comm) error {
 		next, previous := (c.Rank()+1)%3, (c.Rank()+2)%3
 		sum, got, from3, all := []int{0}, []int{0}, []int{0}, []int{0}
-		reduce := mpi.AllreduceInit(c, []int{1}, sum, mpi.Sum[int]())
+		reduce := mpi.AllreduceInit(c, []int{1}, sum, mpi.Sum)
 		gather := mpi.AllgatherInit(c, []int{c.Rank()}, make([]int, 4))
 		send, recv := mpi.SendInit(c, []int{c.Rank()}, next, 1), mpi.RecvInit(c, got, previous, 1)
 		dead := mpi.RecvInit(c, from3, 3, 2)
@@ -250,7 +250,7 @@ func TestPersistentAfterFailure(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if _, err := mpi.AllreduceInit(s, []int{1}, all, mpi.Sum[int]()).Start().Wait(); err != nil || all[0] != 3 {
+		if _, err := mpi.AllreduceInit(s, []int{1}, all, mpi.Sum).Start().Wait(); err != nil || all[0] != 3 {
 			return fmt.Errorf("the sum of the others is %d: %w", all[0], err)
 		}
 		return nil
@@ -272,10 +272,10 @@ func TestStartedCollectivesAfterFailure(t *testing.T) {
 			if c.Rank() == 3 && i == 4 {
 				return errFails // the first four have been started
 			}
-			reqs = append(reqs, mpi.Iallreduce(c, []int{1}, sums[i], mpi.Sum[int]()))
+			reqs = append(reqs, mpi.Iallreduce(c, []int{1}, sums[i], mpi.Sum))
 		}
 		sum := []int{0}
-		other := mpi.Iallreduce(three, []int{1}, sum, mpi.Sum[int]())
+		other := mpi.Iallreduce(three, []int{1}, sum, mpi.Sum)
 		for i, r := range reqs {
 			err := waitErr(r)
 			if err == nil && (i >= 4 || sums[i][0] != 4) {

@@ -68,7 +68,7 @@ func shrunken(c *mpi.Comm, want int) error {
 	}
 	for range 8 { // some by messages, some in a segment
 		sum := []int{0}
-		if err := mpi.Allreduce(s, []int{1 << s.Rank()}, sum, mpi.Sum[int]()); err != nil {
+		if err := mpi.Allreduce(s, []int{1 << s.Rank()}, sum, mpi.Sum); err != nil {
 			return err
 		}
 		if sum[0] != 1<<want-1 {

@@ -120,7 +120,7 @@ func (c *Comm) together(op string, mine error) error {
 	if mine != nil {
 		first[0] = int64(c.rank)
 	}
-	if err := allreduce(c, op, first, first, Min[int64]()); err != nil {
+	if err := allreduce(c, op, first, first, Min); err != nil {
 		return err
 	}
 	if mine == nil && first[0] < int64(c.size) {

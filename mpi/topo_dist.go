@@ -119,7 +119,7 @@ func (c *Comm) distributeEdges(op string, edges []Edge) (sources, dests []Neighb
 	for r := range lists {
 		incoming[r] = 1
 	}
-	if err := allreduce(c, op, incoming, incoming, Sum[int64]()); err != nil {
+	if err := allreduce(c, op, incoming, incoming, Sum); err != nil {
 		return nil, nil, err
 	}
 	var sends []Request

@@ -50,7 +50,7 @@ func talk(c *mpi.Comm) error {
 		if _, err := mpi.SendrecvReplace(half, make([]byte, 1), (half.Rank()+1)%half.Size(), 1, mpi.AnySource, 1); err != nil {
 			return err
 		}
-		if err := mpi.Allreduce(half, nil, []int{1}, mpi.Sum[int]()); err != nil {
+		if err := mpi.Allreduce(half, nil, []int{1}, mpi.Sum); err != nil {
 			return err
 		}
 	}

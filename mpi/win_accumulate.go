@@ -9,13 +9,11 @@ import (
 )
 
 // Replace is the operation of accumulates that stores the new value.
-func Replace[T Elem]() Op[T] {
-	return Op[T]{Name: "Replace", predefined: replace[T]{}, NonCommutative: true}
-}
+func Replace[T Elem]() Op[T] { return Op[T]{predefined: replace[T]{}} }
 
 // NoOp is the operation of accumulates that keeps the old value. With it, GetAccumulate
 // and FetchAndOp read atomically.
-func NoOp[T Elem]() Op[T] { return Op[T]{Name: "NoOp", predefined: noOp[T]{}, NonCommutative: true} }
+func NoOp[T Elem]() Op[T] { return Op[T]{predefined: noOp[T]{}} }
 
 type (
 	replace[T Elem] struct{}
@@ -30,30 +28,30 @@ func (noOp[T]) code() rma.Op             { return rma.NoOp }
 // Accumulate combines each element of buf with an element of target, from disp on. Each
 // element is updated atomically, and accumulates of one rank to one element happen in the
 // order of the calls. The operation is a predefined one, Replace or NoOp.
-func (w *Win[T]) Accumulate(buf []T, target, disp int, op Op[T]) error {
+func (w *Win[T]) Accumulate(buf []T, target, disp int, op func() Op[T]) error {
 	h := w.access("Accumulate", target, len(buf))
-	return h.done(w.accumulate("Accumulate", buf, nil, target, disp, op, nil))
+	return h.done(w.accumulate("Accumulate", buf, nil, target, disp, operation(op), nil))
 }
 
 // GetAccumulate is [Win.Accumulate] that also stores the old values in result, which is as
 // long as buf. With NoOp, buf may be nil.
-func (w *Win[T]) GetAccumulate(buf, result []T, target, disp int, op Op[T]) error {
+func (w *Win[T]) GetAccumulate(buf, result []T, target, disp int, op func() Op[T]) error {
 	h := w.access("GetAccumulate", target, len(result))
-	return h.done(w.getAccumulate("GetAccumulate", buf, result, target, disp, op, nil))
+	return h.done(w.getAccumulate("GetAccumulate", buf, result, target, disp, operation(op), nil))
 }
 
 // FetchAndOp is [Win.GetAccumulate] of one element. result is set after a flush or at the
 // end of the epoch; on mapped memory, when FetchAndOp returns.
-func (w *Win[T]) FetchAndOp(value T, result *T, target, disp int, op Op[T]) error {
-	h := w.access("FetchAndOp", target, 1)
-	if w.control != nil && op.predefined != nil && uint(target) < uint(w.c.size) && w.epochs.Open(target) && !w.alarm.Load() {
+func (w *Win[T]) FetchAndOp(value T, result *T, target, disp int, op func() Op[T]) error {
+	h, o := w.access("FetchAndOp", target, 1), operation(op)
+	if w.control != nil && o.predefined != nil && uint(target) < uint(w.c.size) && w.epochs.Open(target) && !w.alarm.Load() {
 		if to := w.part(target); uint(disp) < uint(len(to)) {
-			if fetchNative(&w.elements, &to[disp], &value, result, op.predefined.code()) {
+			if fetchNative(&w.elements, &to[disp], &value, result, o.predefined.code()) {
 				return h.done(nil)
 			}
 		}
 	}
-	return h.done(w.accumulate("FetchAndOp", []T{value}, sliceOf(result), target, disp, op, nil))
+	return h.done(w.accumulate("FetchAndOp", []T{value}, sliceOf(result), target, disp, o, nil))
 }
 
 // CompareAndSwap stores value at element disp of target if expected is there, and stores
@@ -92,17 +90,19 @@ func (w *Win[T]) compareAndSwap(expected, value T, result *T, target, disp int) 
 
 // RAccumulate is [Win.Accumulate] with a request, which is complete when buf may be
 // changed again. The target must be locked.
-func (w *Win[T]) RAccumulate(buf []T, target, disp int, op Op[T]) Request {
+func (w *Win[T]) RAccumulate(buf []T, target, disp int, op func() Op[T]) Request {
+	o := operation(op)
 	return w.requested("RAccumulate", target, len(buf), func(b *engine.Batch) error {
-		return w.accumulate("RAccumulate", buf, nil, target, disp, op, b)
+		return w.accumulate("RAccumulate", buf, nil, target, disp, o, b)
 	})
 }
 
 // RGetAccumulate is [Win.GetAccumulate] with a request, which is complete when result is
 // filled. The target must be locked.
-func (w *Win[T]) RGetAccumulate(buf, result []T, target, disp int, op Op[T]) Request {
+func (w *Win[T]) RGetAccumulate(buf, result []T, target, disp int, op func() Op[T]) Request {
+	o := operation(op)
 	return w.requested("RGetAccumulate", target, len(result), func(b *engine.Batch) error {
-		return w.getAccumulate("RGetAccumulate", buf, result, target, disp, op, b)
+		return w.getAccumulate("RGetAccumulate", buf, result, target, disp, o, b)
 	})
 }
 
@@ -123,11 +123,11 @@ func (w *Win[T]) getAccumulate(call string, buf, result []T, target, disp int, o
 // accumulate implements all accumulates. result is nil if it is not needed.
 func (w *Win[T]) accumulate(call string, buf, result []T, target, disp int, op Op[T], batch *engine.Batch) error {
 	if op.predefined == nil {
-		return w.refuse(ErrOp, call, "operation %q is not predefined, so the target cannot execute it (MPI-4.1 section 12.3.4)", op.Name)
+		return w.refuse(ErrOp, call, "operation %q is not predefined, so the target cannot execute it (MPI-4.1 section 12.3.4)", op.Name())
 	}
 	code := op.predefined.code()
 	if code < rma.Replace && w.elements.Kernel(code) == nil {
-		return w.refuse(ErrOp, call, "operation %q is not defined for the elements of the window", op.Name)
+		return w.refuse(ErrOp, call, "operation %q is not defined for the elements of the window", op.Name())
 	}
 	n := max(len(buf), len(result))
 	region, offset, err := w.locate(call, n, target, disp)

@@ -116,7 +116,7 @@ func (w *window) exchangeLengths(of *Comm, op string, n int, refused error) erro
 		mine = []int64{0, 0, int64(c.rank)}
 	}
 	var found [3]int64
-	if err := allreduce(c, op, mine, found[:], Min[int64]()); err != nil {
+	if err := allreduce(c, op, mine, found[:], Min); err != nil {
 		return err
 	}
 	if r := int(found[2]); r < c.size { // a call that one rank cannot make fails on all

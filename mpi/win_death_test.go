@@ -25,11 +25,11 @@ var windowCalls = map[string]func(w *mpi.Win[int64], target int) error{
 	"Put": func(w *mpi.Win[int64], target int) error { return w.Put([]int64{1}, target, 0) },
 	"Get": func(w *mpi.Win[int64], target int) error { return w.Get(make([]int64, 1), target, 0) },
 	"Accumulate": func(w *mpi.Win[int64], target int) error {
-		return w.Accumulate([]int64{1}, target, 0, mpi.Sum[int64]())
+		return w.Accumulate([]int64{1}, target, 0, mpi.Sum)
 	},
 	"FetchAndOp": func(w *mpi.Win[int64], target int) error {
 		var was int64
-		return w.FetchAndOp(1, &was, target, 0, mpi.Sum[int64]())
+		return w.FetchAndOp(1, &was, target, 0, mpi.Sum)
 	},
 	"CompareAndSwap": func(w *mpi.Win[int64], target int) error {
 		var was int64

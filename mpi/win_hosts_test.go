@@ -53,7 +53,7 @@ func TestWindowAcrossHosts(t *testing.T) {
 				if err := w.Put(v[:], 0, 1); err != nil {
 					return err
 				}
-				if err := w.FetchAndOp(1, &was, 0, 0, Sum[int64]()); err != nil {
+				if err := w.FetchAndOp(1, &was, 0, 0, Sum); err != nil {
 					return err
 				}
 				if err := w.Unlock(0); err != nil {

@@ -23,7 +23,7 @@ func TestOperationsOnTheOwnRankAreDoneAtOnce(t *testing.T) {
 							t.Errorf("%s, %s: right after %s on the own rank the value is %d, want %d", made.name, a.name, call, got, want)
 						}
 					}
-					sum, got := mpi.Sum[int64](), make([]int64, 1)
+					sum, got := mpi.Sum[int64], make([]int64, 1)
 					noError(t, w.Put([]int64{5}, me, 1), "Put")
 					expect("Put", w.Memory()[1], 5)
 					noError(t, w.Get(got, me, 1), "Get")
@@ -51,7 +51,7 @@ func TestRequestsOnTheOwnRankAreDoneAtOnce(t *testing.T) {
 		noError(t, err, "AllocateWin")
 		noError(t, w.LockAll(), "LockAll")
 		was, got := make([]int64, 1), make([]int64, 1)
-		first := w.RGetAccumulate([]int64{3}, was, c.Rank(), 0, mpi.Sum[int64]())
+		first := w.RGetAccumulate([]int64{3}, was, c.Rank(), 0, mpi.Sum)
 		second := w.RGet(got, c.Rank(), 0)
 		if was[0] != 0 || got[0] != 3 {
 			t.Errorf("the results are %d and %d before the requests are waited for, want 0 and 3", was[0], got[0])
@@ -73,11 +73,11 @@ func TestOwnAccumulatesLetOthersIn(t *testing.T) {
 		noError(t, err, "AllocateWin")
 		noError(t, w.LockAll(), "LockAll")
 		if c.Rank() == 1 {
-			noError(t, w.Accumulate([]int64{1}, 0, 0, mpi.Sum[int64]()), "Accumulate")
+			noError(t, w.Accumulate([]int64{1}, 0, 0, mpi.Sum), "Accumulate")
 			noError(t, w.Flush(0), "Flush")
 		} else {
 			for v := int64(0); v == 0; {
-				noError(t, w.FetchAndOp(0, &v, 0, 0, mpi.NoOp[int64]()), "FetchAndOp")
+				noError(t, w.FetchAndOp(0, &v, 0, 0, mpi.NoOp), "FetchAndOp")
 				noError(t, w.Flush(0), "Flush")
 			}
 		}

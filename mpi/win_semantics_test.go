@@ -30,7 +30,7 @@ func TestNoFetchAndAddIsLost(t *testing.T) {
 		each := fetches(t, c, w) / c.Size()
 		seen := make([]int64, each)
 		for i := range seen {
-			noError(t, w.FetchAndOp(1, &seen[i], 0, 0, mpi.Sum[int64]()), "FetchAndOp")
+			noError(t, w.FetchAndOp(1, &seen[i], 0, 0, mpi.Sum), "FetchAndOp")
 		}
 		noError(t, w.UnlockAll(), "UnlockAll")
 		noError(t, mpi.Barrier(c), "Barrier")
@@ -42,7 +42,7 @@ func TestNoFetchAndAddIsLost(t *testing.T) {
 			sum += v
 		}
 		all := make([]int64, 1)
-		noError(t, mpi.Allreduce(c, []int64{sum}, all, mpi.Sum[int64]()), "Allreduce")
+		noError(t, mpi.Allreduce(c, []int64{sum}, all, mpi.Sum), "Allreduce")
 		if n := int64(each * c.Size()); all[0] != n*(n-1)/2 {
 			t.Errorf("%d fetches gave numbers whose sum is %d, want %d: one was lost or seen twice", n, all[0], n*(n-1)/2)
 		}
@@ -67,7 +67,7 @@ func fetches(t *testing.T, c *mpi.Comm, w *mpi.Win[int64]) int {
 		total /= 20
 	}
 	least := []int{total}
-	noError(t, mpi.Allreduce(c, least, least, mpi.Min[int]()), "Allreduce")
+	noError(t, mpi.Allreduce(c, least, least, mpi.Min), "Allreduce")
 	return least[0]
 }
 
@@ -95,7 +95,7 @@ func TestExclusiveLockKeepsOthersOut(t *testing.T) {
 			mine := w.Memory()[0]
 			noError(t, w.Unlock(c.Rank()), "Unlock")
 			all := make([]int64, 1)
-			noError(t, mpi.Allreduce(c, []int64{mine}, all, mpi.Sum[int64]()), "Allreduce")
+			noError(t, mpi.Allreduce(c, []int64{mine}, all, mpi.Sum), "Allreduce")
 			if want := int64(rounds * c.Size()); all[0] != want {
 				t.Errorf("%s: %d increments under exclusive locks left %d", made.name, want, all[0])
 			}
@@ -145,11 +145,11 @@ func TestAccumulatesOfOneRankKeepTheirOrder(t *testing.T) {
 			for j := range buf {
 				buf[j] = i
 			}
-			noError(t, w.Accumulate(buf, target, at, mpi.Replace[int32]()), "Accumulate")
+			noError(t, w.Accumulate(buf, target, at, mpi.Replace), "Accumulate")
 			noError(t, w.FlushLocal(target), "FlushLocal")
 			if i%10 == 3 {
 				var was int32
-				noError(t, w.FetchAndOp(0, &was, target, at+int(i), mpi.NoOp[int32]()), "FetchAndOp")
+				noError(t, w.FetchAndOp(0, &was, target, at+int(i), mpi.NoOp), "FetchAndOp")
 				noError(t, w.Flush(target), "Flush")
 				if was != i {
 					t.Errorf("after value %d was put in place, %d is there", i, was)
@@ -185,13 +185,13 @@ func TestLockMadeOfCompareAndSwap(t *testing.T) {
 				time.Sleep(20 * time.Microsecond) // back off
 			}
 			var v [1]int
-			noError(t, w.GetAccumulate(nil, v[:], 0, 1, mpi.NoOp[int]()), "GetAccumulate")
+			noError(t, w.GetAccumulate(nil, v[:], 0, 1, mpi.NoOp), "GetAccumulate")
 			noError(t, w.Flush(0), "Flush")
 			v[0]++
-			noError(t, w.Accumulate(v[:], 0, 1, mpi.Replace[int]()), "Accumulate")
+			noError(t, w.Accumulate(v[:], 0, 1, mpi.Replace), "Accumulate")
 			noError(t, w.Flush(0), "Flush")
 			var was int
-			noError(t, w.FetchAndOp(0, &was, 0, 0, mpi.Replace[int]()), "FetchAndOp")
+			noError(t, w.FetchAndOp(0, &was, 0, 0, mpi.Replace), "FetchAndOp")
 			noError(t, w.Flush(0), "Flush")
 			if was != 1+c.Rank() {
 				t.Errorf("the lock of rank %d was taken by rank %d", c.Rank(), was-1)
@@ -240,7 +240,7 @@ func TestPutIntoARankThatComputes(t *testing.T) {
 					noError(t, w.Unlock(0), "Unlock")
 				}
 				noError(t, w.Lock(0, true), "Lock")
-				noError(t, w.Accumulate([]int64{1}, 0, 1<<17-1, mpi.Replace[int64]()), "Accumulate")
+				noError(t, w.Accumulate([]int64{1}, 0, 1<<17-1, mpi.Replace), "Accumulate")
 				noError(t, w.Unlock(0), "Unlock")
 			}
 			noError(t, mpi.Barrier(c), "Barrier")
@@ -262,8 +262,8 @@ func TestWindowsInReachAllocateNothing(t *testing.T) {
 			if n := testing.AllocsPerRun(100, func() {
 				_ = w.Put(buf, 1, 3)
 				_ = w.Get(buf, 1, 3)
-				_ = w.Accumulate(buf, 1, 3, mpi.Sum[int64]())
-				_ = w.FetchAndOp(1, was, 1, 0, mpi.Sum[int64]())
+				_ = w.Accumulate(buf, 1, 3, mpi.Sum)
+				_ = w.FetchAndOp(1, was, 1, 0, mpi.Sum)
 				_ = w.CompareAndSwap(1, 1, was, 1, 0)
 				_ = w.Flush(1)
 			}); n != 0 {

@@ -182,7 +182,7 @@ func TestAccumulateCombinesWithAllRanks(t *testing.T) {
 		noError(t, w.Fence(), "Fence")
 		for range 3 {
 			pause()
-			noError(t, w.Accumulate(buf, 0, 0, mpi.Sum[int64]()), "Accumulate")
+			noError(t, w.Accumulate(buf, 0, 0, mpi.Sum), "Accumulate")
 		}
 		noError(t, w.Fence(), "Fence")
 		if c.Rank() == 0 {
@@ -195,7 +195,7 @@ func TestAccumulateCombinesWithAllRanks(t *testing.T) {
 		}
 		noError(t, w.Fence(), "Fence")
 		most := make([]int64, n)
-		noError(t, w.GetAccumulate(buf, most, 0, 0, mpi.Max[int64]()), "GetAccumulate")
+		noError(t, w.GetAccumulate(buf, most, 0, 0, mpi.Max), "GetAccumulate")
 		noError(t, w.FenceEnd(), "FenceEnd")
 		if most[0] < int64(c.Rank()) {
 			t.Errorf("GetAccumulate gave %d for what was at least %d", most[0], c.Rank())
@@ -205,7 +205,7 @@ func TestAccumulateCombinesWithAllRanks(t *testing.T) {
 }
 
 // accumulateAll tests accumulates on one type of elements.
-func accumulateAll[T comparable](t *testing.T, c *mpi.Comm, what string, op mpi.Op[T], start, each, want T) {
+func accumulateAll[T comparable](t *testing.T, c *mpi.Comm, what string, op func() mpi.Op[T], start, each, want T) {
 	w, err := mpi.AllocateWin[T](c, 3)
 	noError(t, err, what)
 	if c.Rank() == 0 {
@@ -221,7 +221,7 @@ func accumulateAll[T comparable](t *testing.T, c *mpi.Comm, what string, op mpi.
 		}
 	}
 	noError(t, w.Fence(), "Fence")
-	noError(t, w.FetchAndOp(each, &was, 0, 1, mpi.NoOp[T]()), what)
+	noError(t, w.FetchAndOp(each, &was, 0, 1, mpi.NoOp), what)
 	noError(t, w.Fence(), "Fence")
 	if was != want {
 		t.Errorf("%s: NoOp has fetched %v, want %v", what, was, want)
@@ -240,19 +240,19 @@ func accumulateAll[T comparable](t *testing.T, c *mpi.Comm, what string, op mpi.
 func TestAccumulateOnAllKindsOfElements(t *testing.T) {
 	type name [3]byte
 	windowsOn(t, []int{3}, func(t *testing.T, c *mpi.Comm) {
-		accumulateAll(t, c, "int8", mpi.Sum[int8](), 1, 2, 7)
-		accumulateAll(t, c, "uint16", mpi.BitOr[uint16](), 1, 6, 7)
-		accumulateAll(t, c, "int32", mpi.Prod[int32](), 1, 3, 27)
-		accumulateAll(t, c, "uint32", mpi.BitXor[uint32](), 1, 2, 3)
-		accumulateAll(t, c, "int", mpi.LogicalXor[int](), 0, 5, 1)
-		accumulateAll(t, c, "int64", mpi.BitAnd[int64](), 7, 6, 6)
-		accumulateAll(t, c, "uint64", mpi.Min[uint64](), 7, 6, 6)
-		accumulateAll(t, c, "float32", mpi.Sum[float32](), 0.5, 0.25, 1.25)
-		accumulateAll(t, c, "float64", mpi.Max[float64](), 0.5, 8, 8)
-		accumulateAll(t, c, "complex64", mpi.Sum[complex64](), 1i, 2, 6+1i)
-		accumulateAll(t, c, "complex128", mpi.Sum[complex128](), 1, 1i, 1+3i)
-		accumulateAll(t, c, "a pair", mpi.MinLoc[float64](), mpi.Loc[float64]{Value: 2, Index: 1}, mpi.Loc[float64]{Value: 1, Index: 9}, mpi.Loc[float64]{Value: 1, Index: 9})
-		accumulateAll(t, c, "an array", mpi.Replace[name](), name{1}, name{7, 8, 9}, name{7, 8, 9})
+		accumulateAll(t, c, "int8", mpi.Sum[int8], 1, 2, 7)
+		accumulateAll(t, c, "uint16", mpi.BitOr[uint16], 1, 6, 7)
+		accumulateAll(t, c, "int32", mpi.Prod[int32], 1, 3, 27)
+		accumulateAll(t, c, "uint32", mpi.BitXor[uint32], 1, 2, 3)
+		accumulateAll(t, c, "int", mpi.LogicalXor[int], 0, 5, 1)
+		accumulateAll(t, c, "int64", mpi.BitAnd[int64], 7, 6, 6)
+		accumulateAll(t, c, "uint64", mpi.Min[uint64], 7, 6, 6)
+		accumulateAll(t, c, "float32", mpi.Sum[float32], 0.5, 0.25, 1.25)
+		accumulateAll(t, c, "float64", mpi.Max[float64], 0.5, 8, 8)
+		accumulateAll(t, c, "complex64", mpi.Sum[complex64], 1i, 2, 6+1i)
+		accumulateAll(t, c, "complex128", mpi.Sum[complex128], 1, 1i, 1+3i)
+		accumulateAll(t, c, "a pair", mpi.MinLoc[float64], mpi.Loc[float64]{Value: 2, Index: 1}, mpi.Loc[float64]{Value: 1, Index: 9}, mpi.Loc[float64]{Value: 1, Index: 9})
+		accumulateAll(t, c, "an array", mpi.Replace[name], name{1}, name{7, 8, 9}, name{7, 8, 9})
 	})
 }
 
@@ -267,12 +267,12 @@ func TestRequestsOfWindowsAreWaitedFor(t *testing.T) {
 		for i := range out {
 			out[i] = int64(i * c.Rank())
 		}
-		reqs := []mpi.Request{w.RPut(out, next, 0), w.RAccumulate(out, next, n, mpi.Sum[int64]())}
+		reqs := []mpi.Request{w.RPut(out, next, 0), w.RAccumulate(out, next, n, mpi.Sum)}
 		_, err = mpi.WaitAll(reqs)
 		noError(t, err, "WaitAll of RPut and RAccumulate")
 		noError(t, w.Flush(next), "Flush")
 		sum := make([]int64, n)
-		reqs = []mpi.Request{w.RGet(in, next, 0), w.RGetAccumulate(nil, sum, next, n, mpi.NoOp[int64]())}
+		reqs = []mpi.Request{w.RGet(in, next, 0), w.RGetAccumulate(nil, sum, next, n, mpi.NoOp)}
 		_, err = mpi.WaitAll(reqs)
 		noError(t, err, "WaitAll of RGet and RGetAccumulate")
 		if !slices.Equal(in, out) || !slices.Equal(sum, out) {
@@ -299,7 +299,7 @@ func TestDynamicWindow(t *testing.T) {
 		}
 		noError(t, w.LockAll(), "LockAll")
 		noError(t, w.Put(buf, next, displs[next]+400), "Put")
-		noError(t, w.Accumulate(buf[:1], next, displs[next], mpi.Sum[int64]()), "Accumulate")
+		noError(t, w.Accumulate(buf[:1], next, displs[next], mpi.Sum), "Accumulate")
 		noError(t, w.Flush(next), "Flush")
 		back := make([]int64, 2500)
 		noError(t, w.Get(back, next, displs[next]+400), "Get")
@@ -372,11 +372,11 @@ func TestInvalidRMACalls(t *testing.T) {
 		wantClass(t, w.Put(one, 2, 0), mpi.ErrRank, "Put to nobody")
 		for _, disp := range []int{-1, 10, 1 << 62} {
 			wantClass(t, w.Put(one, peer, disp), mpi.ErrRMARange, fmt.Sprintf("Put at %d", disp))
-			wantClass(t, w.Accumulate(one, peer, disp, mpi.Sum[int64]()), mpi.ErrRMARange, fmt.Sprintf("Accumulate at %d", disp))
+			wantClass(t, w.Accumulate(one, peer, disp, mpi.Sum), mpi.ErrRMARange, fmt.Sprintf("Accumulate at %d", disp))
 		}
 		wantClass(t, w.Get(two, peer, 9), mpi.ErrRMARange, "Get across the end")
-		wantClass(t, w.GetAccumulate(two, one, peer, 0, mpi.Sum[int64]()), mpi.ErrCount, "GetAccumulate with too few results")
-		own := mpi.Op[int64]{Name: "mine", Combine: func(inout, in []int64) {}}
+		wantClass(t, w.GetAccumulate(two, one, peer, 0, mpi.Sum), mpi.ErrCount, "GetAccumulate with too few results")
+		own := (&mpi.UserOp[int64]{Name: "mine", Combine: func(inout, in []int64) {}}).Op
 		wantClass(t, w.Accumulate(one, peer, 0, own), mpi.ErrOp, "Accumulate by an operation of one's own")
 		_, err = w.Query(peer)
 		wantClass(t, err, mpi.ErrRMAFlavor, "Query")

@@ -62,7 +62,7 @@ func TestFiltered(t *testing.T) {
 	}
 	mpitest.Run(t, 4, func(t *testing.T, world *mpi.Comm) {
 		sum := []int{world.Rank()}
-		if err := mpi.Allreduce(world, nil, sum, mpi.Sum[int]()); err != nil {
+		if err := mpi.Allreduce(world, nil, sum, mpi.Sum); err != nil {
 			t.Error(err)
 		}
 		if world.Rank() == 0 {

@@ -135,9 +135,9 @@ func TestScenario(t *testing.T) {
 		})
 	case "operations":
 		mpitest.Run(t, 2, func(t *testing.T, world *mpi.Comm) {
-			op := mpi.Sum[int]()
+			op := mpi.Sum[int]
 			if world.Rank() == 1 {
-				op = mpi.Max[int]()
+				op = mpi.Max[int]
 			}
 			fail(t, mpi.Allreduce(world, nil, make([]int, 1), op))
 		})

@@ -62,7 +62,7 @@ func TestSlowIsNotStuck(t *testing.T) {
 	})
 	t.Run("operation", func(t *testing.T) {
 		mpitest.RunOptions(t, 2, mpitest.Options{StuckAfter: after}, func(t *testing.T, world *mpi.Comm) {
-			slow := mpi.Op[int]{Name: "slow", Combine: func(inout, in []int) { time.Sleep(long) }}
+			slow := (&mpi.UserOp[int]{Name: "slow", Combine: func(inout, in []int) { time.Sleep(long) }}).Op
 			err := mpi.Allreduce(world, nil, make([]int, 1), slow)
 			if err != nil {
 				t.Error(err)

@@ -64,7 +64,7 @@ func TestPacketsEqualThoseOfAJob(t *testing.T) {
 		{coll.Barrier, "dissemination", func(c *mpi.Comm, _ int) mpi.Request { return mpi.Ibarrier(c) }},
 		{coll.Bcast, "binomial chain", func(c *mpi.Comm, n int) mpi.Request { return mpi.Ibcast(c, make([]float64, n/8), 0) }},
 		{coll.Allreduce, "recursive-doubling ring rabenseifner", func(c *mpi.Comm, n int) mpi.Request {
-			return mpi.Iallreduce(c, make([]float64, n/8), make([]float64, n/8), mpi.Sum[float64]())
+			return mpi.Iallreduce(c, make([]float64, n/8), make([]float64, n/8), mpi.Sum)
 		}},
 		{coll.Allgather, "bruck ring", func(c *mpi.Comm, n int) mpi.Request {
 			return mpi.Iallgather(c, make([]float64, n/8), make([]float64, ranks*n/8))

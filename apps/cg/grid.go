@@ -90,12 +90,12 @@ func (g *grid) reduce(out []float64) error {
 	g.clock.EnterMPI()
 	defer g.clock.LeaveMPI()
 	if len(g.half) > 1 {
-		if err := mpi.ReduceScatter(g.pair, g.w, g.part, g.half, mpi.Sum[float64]()); err != nil {
+		if err := mpi.ReduceScatter(g.pair, g.w, g.part, g.half, mpi.Sum); err != nil {
 			return err
 		}
 	}
 	if g.same.Size() > 1 {
-		if err := mpi.Allreduce(g.same, g.part, g.part, mpi.Sum[float64]()); err != nil {
+		if err := mpi.Allreduce(g.same, g.part, g.part, mpi.Sum); err != nil {
 			return err
 		}
 	}
@@ -123,5 +123,5 @@ func (g *grid) sum2(v, w float64) (float64, float64, error) {
 func (g *grid) reduceNumbers(v []float64) error {
 	g.clock.EnterMPI()
 	defer g.clock.LeaveMPI()
-	return mpi.Allreduce(g.row, v, v, mpi.Sum[float64]())
+	return mpi.Allreduce(g.row, v, v, mpi.Sum)
 }

@@ -106,7 +106,7 @@ func (s *solver) restore(c *mpi.Comm, n int) (iteration int, err error) {
 			copy(all[int(p.Data[0][0]):], p.Data[1])
 		}
 	}
-	if err := mpi.Allreduce(c, all, all, mpi.Sum[float64]()); err != nil {
+	if err := mpi.Allreduce(c, all, all, mpi.Sum); err != nil {
 		return 0, err
 	}
 	if s != nil {

@@ -59,7 +59,7 @@ func Run(c *mpi.Comm, class byte) (npb.Result, error) {
 	}
 	sums := append([]float64{t.sumX, t.sumY}, t.counts[:]...)
 	clock.EnterMPI()
-	err = mpi.Allreduce(c, sums, sums, mpi.Sum[float64]())
+	err = mpi.Allreduce(c, sums, sums, mpi.Sum)
 	clock.LeaveMPI()
 	if err != nil {
 		return npb.Result{}, err

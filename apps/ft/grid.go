@@ -202,6 +202,6 @@ func (g *grid) checksum() (complex128, error) {
 	g.sum[0] = sum / complex(float64(g.nx*g.ny*g.nz), 0)
 	g.clock.EnterMPI()
 	defer g.clock.LeaveMPI()
-	err := mpi.Allreduce(g.c, g.sum, g.sum, mpi.Sum[complex128]())
+	err := mpi.Allreduce(g.c, g.sum, g.sum, mpi.Sum)
 	return g.sum[0], err
 }

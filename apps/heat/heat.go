@@ -151,7 +151,7 @@ func (s *plate) iterate(square float64) (float64, error) {
 func (s *plate) reduce(sums []float64) error {
 	s.clock.EnterMPI()
 	defer s.clock.LeaveMPI()
-	return mpi.Allreduce(s.cart.Comm, sums, sums, mpi.Sum[float64]())
+	return mpi.Allreduce(s.cart.Comm, sums, sums, mpi.Sum)
 }
 
 // verify compares with the analytic solution: a series of sine waves, each of which decays
@@ -174,6 +174,6 @@ func (s *plate) verify() (npb.Check, error) {
 			worst[1] = max(worst[1], want)
 		}
 	}
-	err := mpi.Allreduce(s.cart.Comm, worst, worst, mpi.Max[float64]())
+	err := mpi.Allreduce(s.cart.Comm, worst, worst, mpi.Max)
 	return npb.Check{Name: "Largest error", Got: worst[0] / worst[1], Tolerance: 2e-3}, err
 }

@@ -45,7 +45,7 @@ func (s *plate) restore(c *mpi.Comm) (step int, err error) {
 			copy(all[at:at+width], points[j*width:])
 		}
 	}
-	if err := mpi.Allreduce(c, all, all, mpi.Sum[float64]()); err != nil {
+	if err := mpi.Allreduce(c, all, all, mpi.Sum); err != nil {
 		return 0, err
 	}
 	for j := range s.ny {

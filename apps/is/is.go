@@ -67,7 +67,7 @@ func Run(c *mpi.Comm, class byte) (npb.Result, error) {
 		return npb.Result{}, err
 	}
 	sums := []int{s.correct, unordered, len(s.received)}
-	if err := mpi.Allreduce(c, sums, sums, mpi.Sum[int]()); err != nil {
+	if err := mpi.Allreduce(c, sums, sums, mpi.Sum); err != nil {
 		return npb.Result{}, err
 	}
 	keys := 1 << p.log2Keys

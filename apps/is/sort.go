@@ -61,7 +61,7 @@ func (s *sorter) rank(iteration int) error {
 	}
 	s.bucket()
 	s.clock.EnterMPI()
-	err := mpi.Allreduce(s.c, s.sizes, s.totals, mpi.Sum[int32]())
+	err := mpi.Allreduce(s.c, s.sizes, s.totals, mpi.Sum)
 	s.clock.LeaveMPI()
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (s *solver) norm(value func(at int) cell) (cell, error) {
 			}
 		}
 	})
-	if err := mpi.Allreduce(s.c, sum[:], sum[:], mpi.Sum[float64]()); err != nil {
+	if err := mpi.Allreduce(s.c, sum[:], sum[:], mpi.Sum); err != nil {
 		return cell{}, err
 	}
 	n := float64(s.x.n-2) * float64(s.y.n-2) * float64(s.z.n-2)
@@ -135,6 +135,6 @@ func (s *solver) surfaceIntegral() (float64, error) {
 		}
 	}
 	total := []float64{sum / 4}
-	err := mpi.Allreduce(s.c, total, total, mpi.Sum[float64]())
+	err := mpi.Allreduce(s.c, total, total, mpi.Sum)
 	return total[0], err
 }

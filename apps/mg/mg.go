@@ -96,7 +96,7 @@ func (s *solver) norm(b *box) (float64, error) {
 	})
 	all := []float64{sum}
 	s.clock.EnterMPI()
-	err := mpi.Allreduce(s.cart.Comm, all, all, mpi.Sum[float64]())
+	err := mpi.Allreduce(s.cart.Comm, all, all, mpi.Sum)
 	s.clock.LeaveMPI()
 	return math.Sqrt(all[0] / float64(s.p.n*s.p.n*s.p.n)), err
 }

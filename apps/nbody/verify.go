@@ -25,7 +25,7 @@ func (s *simulation) totals() (totals, error) {
 			sums[1+d] += star.mass * v[d]
 		}
 	}
-	err := mpi.Allreduce(s.c, sums, sums, mpi.Sum[float64]())
+	err := mpi.Allreduce(s.c, sums, sums, mpi.Sum)
 	return totals{sums[0], vector(sums[1:])}, err
 }
 
@@ -47,7 +47,7 @@ func (s *simulation) verify(before totals) ([]npb.Check, float64, error) {
 		sums[0] += direct.plus(s.acceleration[i], -1).square()
 		sums[1] += direct.square()
 	}
-	if err := mpi.Allreduce(s.c, sums, sums, mpi.Sum[float64]()); err != nil {
+	if err := mpi.Allreduce(s.c, sums, sums, mpi.Sum); err != nil {
 		return nil, 0, err
 	}
 	return []npb.Check{

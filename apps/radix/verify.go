@@ -19,14 +19,14 @@ func verify(c *mpi.Comm, before, after []uint32) ([]npb.Check, error) {
 	if len(after) > 0 {
 		largest[0] = after[len(after)-1]
 	}
-	if err := mpi.Exscan(c, largest, below, mpi.Max[uint32]()); err != nil {
+	if err := mpi.Exscan(c, largest, below, mpi.Max); err != nil {
 		return nil, err
 	}
 	if len(after) > 0 && below[0] > after[0] {
 		disorder++
 	}
 	sums := []uint64{uint64(disorder), checksum(before), checksum(after)}
-	if err := mpi.Allreduce(c, sums, sums, mpi.Sum[uint64]()); err != nil {
+	if err := mpi.Allreduce(c, sums, sums, mpi.Sum); err != nil {
 		return nil, err
 	}
 	return []npb.Check{

@@ -95,7 +95,7 @@ func (t *trainer) run(steps int) error {
 		}
 	}
 	t.clock.Stop()
-	return mpi.Allreduce(t.c, t.losses, t.losses, mpi.Sum[float64]())
+	return mpi.Allreduce(t.c, t.losses, t.losses, mpi.Sum)
 }
 
 // forward computes the outputs for the rank's samples, replaces them by the derivative of
@@ -139,7 +139,7 @@ func (t *trainer) backward() {
 		l := t.layers[i]
 		l.gradients(in)
 		t.clock.EnterMPI()
-		t.reqs[i] = mpi.Iallreduce(t.c, l.gradient, l.gradient, mpi.Sum[float64]())
+		t.reqs[i] = mpi.Iallreduce(t.c, l.gradient, l.gradient, mpi.Sum)
 		t.clock.LeaveMPI()
 		if i > 0 {
 			l.backward(in, t.layers[i-1].delta)

@@ -17,10 +17,10 @@ func (t *trainer) verify(p params) ([]npb.Check, error) {
 	spread, difference := 0.0, 0.0
 	for i, l := range t.layers {
 		highest, lowest := make([]float64, len(l.weights)), make([]float64, len(l.weights))
-		if err := mpi.Allreduce(t.c, l.weights, highest, mpi.Max[float64]()); err != nil {
+		if err := mpi.Allreduce(t.c, l.weights, highest, mpi.Max); err != nil {
 			return nil, err
 		}
-		if err := mpi.Allreduce(t.c, l.weights, lowest, mpi.Min[float64]()); err != nil {
+		if err := mpi.Allreduce(t.c, l.weights, lowest, mpi.Min); err != nil {
 			return nil, err
 		}
 		for w, v := range l.weights {
@@ -29,7 +29,7 @@ func (t *trainer) verify(p params) ([]npb.Check, error) {
 		}
 	}
 	worst := []float64{difference}
-	if err := mpi.Allreduce(t.c, worst, worst, mpi.Max[float64]()); err != nil {
+	if err := mpi.Allreduce(t.c, worst, worst, mpi.Max); err != nil {
 		return nil, err
 	}
 	first, last := t.losses[0], t.losses[len(t.losses)-1]

@@ -32,7 +32,7 @@ type reduction struct {
 }
 
 // perform makes the call with elements of T.
-func perform[T any](r *reduction, op mpi.Op[T]) error {
+func perform[T any](r *reduction, op func() mpi.Op[T]) error {
 	c, x := r.x.c.Comm, r.x
 	in, out := elements[T](r.in), elements[T](r.out)
 	switch r.how {
@@ -130,7 +130,7 @@ func (p *Process) reduceScatterBlock(a *args, x *collCall) error {
 func (x *collCall) reduce(how combination, who role, given, got int, counts []int) error {
 	a := x.a
 	if a.err == nil && !who.isRoot && !who.isOther { // the other arguments have no meaning
-		return perform(&reduction{x: x, how: how, root: who.root}, mpi.BitOr[byte]())
+		return perform(&reduction{x: x, how: how, root: who.root}, mpi.BitOr[byte])
 	}
 	t := a.datatype(3)
 	o, code := a.op(4)

@@ -192,7 +192,7 @@ func sameHint(c *mpi.Comm, value string, ok bool) (bool, error) {
 		mine = int64(h.Sum32())
 	}
 	all := []int64{mine, -mine}
-	err := mpi.Allreduce(c, nil, all, mpi.Max[int64]())
+	err := mpi.Allreduce(c, nil, all, mpi.Max)
 	return ok && all[0] == -all[1], err
 }
 

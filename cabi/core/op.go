@@ -145,8 +145,8 @@ func (p *Process) operate(o *op, t *datatype, in, inout uintptr, n int) {
 
 // users returns an operation of the program as one on bytes. unit is the distance of two
 // elements, and origin that of the first byte of an element from where the datatype begins.
-func (p *Process) users(o *op, t *datatype, unit, origin int, each bool) mpi.Op[byte] {
-	return mpi.Op[byte]{Name: "of the program", Unit: unit, NonCommutative: !o.commutes, Combine: func(inout, in []byte) {
+func (p *Process) users(o *op, t *datatype, unit, origin int, each bool) func() mpi.Op[byte] {
+	return (&mpi.UserOp[byte]{Name: "of the program", Unit: unit, NonCommutative: !o.commutes, Combine: func(inout, in []byte) {
 		to, from := addressOf(inout)-uintptr(origin), addressOf(in)-uintptr(origin)
 		n := len(inout) / unit
 		if !each {
@@ -156,7 +156,7 @@ func (p *Process) users(o *op, t *datatype, unit, origin int, each bool) mpi.Op[
 		for i := range n {
 			p.operate(o, t, from+uintptr(i*unit), to+uintptr(i*unit), 1)
 		}
-	}}
+	}}).Op
 }
 
 // arithmetic returns the predefined operations on a datatype, or an error if the given one
@@ -175,44 +175,44 @@ type arithmetic interface {
 	reduce(r *reduction, code opCode) error
 }
 
-// numbers is arithmetic on a Go type. Operations that are not defined have no name.
-type numbers[T any] struct{ ops [opCodes]mpi.Op[T] }
+// numbers is arithmetic on a Go type. Operations that are not defined are nil.
+type numbers[T any] struct{ ops [opCodes]func() mpi.Op[T] }
 
-func (k *numbers[T]) has(code opCode) bool { return k.ops[code].Name != "" }
+func (k *numbers[T]) has(code opCode) bool { return k.ops[code] != nil }
 func (k *numbers[T]) local(code opCode, inout, in []byte) {
-	k.ops[code].Apply(elements[T](inout), elements[T](in))
+	k.ops[code]().Apply(elements[T](inout), elements[T](in))
 }
 func (k *numbers[T]) reduce(r *reduction, code opCode) error { return perform(r, k.ops[code]) }
 
 func integers[T mpi.Integer]() arithmetic {
-	return &numbers[T]{[opCodes]mpi.Op[T]{
-		opMax: mpi.Max[T](), opMin: mpi.Min[T](), opSum: mpi.Sum[T](), opProd: mpi.Prod[T](),
-		opLand: mpi.LogicalAnd[T](), opLor: mpi.LogicalOr[T](), opLxor: mpi.LogicalXor[T](),
-		opBand: mpi.BitAnd[T](), opBor: mpi.BitOr[T](), opBxor: mpi.BitXor[T](),
+	return &numbers[T]{[opCodes]func() mpi.Op[T]{
+		opMax: mpi.Max[T], opMin: mpi.Min[T], opSum: mpi.Sum[T], opProd: mpi.Prod[T],
+		opLand: mpi.LogicalAnd[T], opLor: mpi.LogicalOr[T], opLxor: mpi.LogicalXor[T],
+		opBand: mpi.BitAnd[T], opBor: mpi.BitOr[T], opBxor: mpi.BitXor[T],
 	}}
 }
 
 func floats[T float32 | float64]() arithmetic {
-	return &numbers[T]{[opCodes]mpi.Op[T]{opMax: mpi.Max[T](), opMin: mpi.Min[T](), opSum: mpi.Sum[T](), opProd: mpi.Prod[T]()}}
+	return &numbers[T]{[opCodes]func() mpi.Op[T]{opMax: mpi.Max[T], opMin: mpi.Min[T], opSum: mpi.Sum[T], opProd: mpi.Prod[T]}}
 }
 
 func complexes[T complex64 | complex128]() arithmetic {
-	return &numbers[T]{[opCodes]mpi.Op[T]{opSum: mpi.Sum[T](), opProd: mpi.Prod[T]()}}
+	return &numbers[T]{[opCodes]func() mpi.Op[T]{opSum: mpi.Sum[T], opProd: mpi.Prod[T]}}
 }
 
 func logicals[T mpi.Integer]() arithmetic {
-	return &numbers[T]{[opCodes]mpi.Op[T]{opLand: mpi.LogicalAnd[T](), opLor: mpi.LogicalOr[T](), opLxor: mpi.LogicalXor[T]()}}
+	return &numbers[T]{[opCodes]func() mpi.Op[T]{opLand: mpi.LogicalAnd[T], opLor: mpi.LogicalOr[T], opLxor: mpi.LogicalXor[T]}}
 }
 
 func bits() arithmetic {
-	return &numbers[byte]{[opCodes]mpi.Op[byte]{opBand: mpi.BitAnd[byte](), opBor: mpi.BitOr[byte](), opBxor: mpi.BitXor[byte]()}}
+	return &numbers[byte]{[opCodes]func() mpi.Op[byte]{opBand: mpi.BitAnd[byte], opBor: mpi.BitOr[byte], opBxor: mpi.BitXor[byte]}}
 }
 
 // pairs is arithmetic on values with an index.
 func pairs[V dtype.Real, I dtype.Integer]() arithmetic {
-	return &numbers[dtype.Pair[V, I]]{[opCodes]mpi.Op[dtype.Pair[V, I]]{
-		opMinloc: {Name: "MinLoc", Combine: dtype.MinLoc[V, I]},
-		opMaxloc: {Name: "MaxLoc", Combine: dtype.MaxLoc[V, I]},
+	return &numbers[dtype.Pair[V, I]]{[opCodes]func() mpi.Op[dtype.Pair[V, I]]{
+		opMinloc: (&mpi.UserOp[dtype.Pair[V, I]]{Name: "MinLoc", Combine: dtype.MinLoc[V, I]}).Op,
+		opMaxloc: (&mpi.UserOp[dtype.Pair[V, I]]{Name: "MaxLoc", Combine: dtype.MaxLoc[V, I]}).Op,
 	}}
 }
 
@@ -220,9 +220,9 @@ func pairs[V dtype.Real, I dtype.Integer]() arithmetic {
 type floatPair[V float32 | float64] struct{ value, index V }
 
 func floatPairs[V float32 | float64]() arithmetic {
-	return &numbers[floatPair[V]]{[opCodes]mpi.Op[floatPair[V]]{
-		opMinloc: {Name: "MinLoc", Combine: func(inout, in []floatPair[V]) { choose(inout, in, -1) }},
-		opMaxloc: {Name: "MaxLoc", Combine: func(inout, in []floatPair[V]) { choose(inout, in, 1) }},
+	return &numbers[floatPair[V]]{[opCodes]func() mpi.Op[floatPair[V]]{
+		opMinloc: (&mpi.UserOp[floatPair[V]]{Name: "MinLoc", Combine: func(inout, in []floatPair[V]) { choose(inout, in, -1) }}).Op,
+		opMaxloc: (&mpi.UserOp[floatPair[V]]{Name: "MaxLoc", Combine: func(inout, in []floatPair[V]) { choose(inout, in, 1) }}).Op,
 	}}
 }
 

@@ -48,5 +48,5 @@ func (k *wideFloats) local(code opCode, inout, in []byte) {
 }
 
 func (k *wideFloats) reduce(r *reduction, code opCode) error {
-	return perform(r, mpi.Op[byte]{Name: "extended", Unit: k.unit, Combine: func(inout, in []byte) { k.local(code, inout, in) }})
+	return perform(r, (&mpi.UserOp[byte]{Name: "extended", Unit: k.unit, Combine: func(inout, in []byte) { k.local(code, inout, in) }}).Op)
 }

@@ -182,7 +182,7 @@ func countCall(c *mpi.Comm, one candidate, size int) ([]int64, error) {
 	for i, kind := range packetKinds {
 		mine[i] = int64(after.Values[prof.PacketsSent(kind)] - before.Values[prof.PacketsSent(kind)])
 	}
-	if err := mpi.Allreduce(c, mine, sum, mpi.Sum[int64]()); err != nil {
+	if err := mpi.Allreduce(c, mine, sum, mpi.Sum); err != nil {
 		return nil, err
 	}
 	return sum, d.Free()
@@ -198,7 +198,7 @@ func startCall(kind coll.Kind) (func(c *mpi.Comm, n int) mpi.Request, error) {
 		return func(c *mpi.Comm, n int) mpi.Request { return mpi.Ibcast(c, make([]float64, n/8), 0) }, nil
 	case coll.Allreduce:
 		return func(c *mpi.Comm, n int) mpi.Request {
-			return mpi.Iallreduce(c, make([]float64, n/8), make([]float64, n/8), mpi.Sum[float64]())
+			return mpi.Iallreduce(c, make([]float64, n/8), make([]float64, n/8), mpi.Sum)
 		}, nil
 	case coll.Allgather:
 		return func(c *mpi.Comm, n int) mpi.Request {

@@ -37,6 +37,6 @@ func compute(world *mpi.Comm, strips int) (float64, error) {
 		x := (float64(i) + 0.5) * width
 		sum[0] += 4 / (1 + x*x) * width
 	}
-	err := mpi.Allreduce(world, sum, sum, mpi.Sum[float64]())
+	err := mpi.Allreduce(world, sum, sum, mpi.Sum)
 	return sum[0], err
 }

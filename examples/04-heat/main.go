@@ -114,6 +114,6 @@ func (p *plate) mean(world *mpi.Comm) (float64, error) {
 			sum[0] += p.now[r*p.width+c]
 		}
 	}
-	err := mpi.Allreduce(world, sum, sum, mpi.Sum[float64]())
+	err := mpi.Allreduce(world, sum, sum, mpi.Sum)
 	return sum[0] / (rows * columns), err
 }

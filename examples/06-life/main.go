@@ -51,7 +51,7 @@ func run(world *mpi.Comm, out io.Writer) error {
 		f.step()
 	}
 	alive := []int{f.alive()}
-	if err := mpi.Reduce(f.grid.Comm, alive, alive, mpi.Sum[int](), 0); err != nil || f.grid.Rank() != 0 {
+	if err := mpi.Reduce(f.grid.Comm, alive, alive, mpi.Sum, 0); err != nil || f.grid.Rank() != 0 {
 		return err
 	}
 	_, err = fmt.Fprintf(out, "after %d generations %d cells live\n", generations, alive[0])

@@ -78,7 +78,7 @@ func TestMatchesSerialGame(t *testing.T) {
 		} else if got != "" {
 			t.Errorf("rank %d prints %q, want %q", world.Rank(), got, want)
 		}
-		if err := mpi.Allreduce(world, printed, printed, mpi.Sum[int]()); err != nil {
+		if err := mpi.Allreduce(world, printed, printed, mpi.Sum); err != nil {
 			t.Fatal(err)
 		}
 		if printed[0] != 1 {

@@ -58,7 +58,7 @@ func work(table *mpi.Win[int64]) error {
 	}
 	for {
 		var job int64
-		if err := table.FetchAndOp(1, &job, 0, 0, mpi.Sum[int64]()); err != nil {
+		if err := table.FetchAndOp(1, &job, 0, 0, mpi.Sum); err != nil {
 			return err
 		}
 		if err := table.Flush(0); err != nil { // job is set after this

@@ -12,7 +12,7 @@ import (
 //	clock.Start(c)
 //	…
 //	clock.EnterMPI()
-//	err := mpi.Allreduce(c, sum, sum, mpi.Sum[float64]())
+//	err := mpi.Allreduce(c, sum, sum, mpi.Sum)
 //	clock.LeaveMPI()
 //	…
 //	clock.Stop()
@@ -43,10 +43,10 @@ func (k *Clock) Stop() { k.total = time.Since(k.start) }
 // in MPI. All ranks get the same.
 func (k *Clock) Finish(c *mpi.Comm, r Result) (Result, error) {
 	longest, sum := []float64{k.total.Seconds()}, []float64{k.in.Seconds()}
-	if err := mpi.Allreduce(c, longest, longest, mpi.Max[float64]()); err != nil {
+	if err := mpi.Allreduce(c, longest, longest, mpi.Max); err != nil {
 		return r, err
 	}
-	if err := mpi.Allreduce(c, sum, sum, mpi.Sum[float64]()); err != nil {
+	if err := mpi.Allreduce(c, sum, sum, mpi.Sum); err != nil {
 		return r, err
 	}
 	r.Ranks = c.Size()

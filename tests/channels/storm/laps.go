@@ -45,7 +45,7 @@ func runLaps(c *mpi.Comm) error {
 			longest[0] = max(longest[0], int64(took))
 		}
 		all := []int64{0}
-		if err := mpi.Reduce(c, longest, all, mpi.Max[int64](), 0); err != nil {
+		if err := mpi.Reduce(c, longest, all, mpi.Max, 0); err != nil {
 			return err
 		}
 		if c.Rank() == 0 {

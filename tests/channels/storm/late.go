@@ -77,7 +77,7 @@ func checkedAllreduce(c *mpi.Comm, n, bytes int) (time.Duration, error) {
 		}
 	}
 	out := make([]byte, bytes)
-	took, err := measureCall(func() error { return mpi.Allreduce(c, makeData(c.Rank(), 0, n, bytes), out, mpi.Sum[byte]()) })
+	took, err := measureCall(func() error { return mpi.Allreduce(c, makeData(c.Rank(), 0, n, bytes), out, mpi.Sum) })
 	if err != nil {
 		return took, err
 	}

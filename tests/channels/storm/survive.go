@@ -39,7 +39,7 @@ func surviveIn(world *mpi.Comm, dir string) error {
 	for n := 0; ; n++ {
 		begin := time.Now()
 		sum, size := []int{0, 0}, c.Size()
-		err := mpi.Allreduce(c, []int{c.Rank() + n, 1}, sum, mpi.Sum[int]())
+		err := mpi.Allreduce(c, []int{c.Rank() + n, 1}, sum, mpi.Sum)
 		if err == nil && (sum[0] != n*size+size*(size-1)/2 || sum[1] != size) {
 			return fmt.Errorf("wrong data: the sums of %d ranks in step %d are %v", size, n, sum)
 		}

@@ -320,12 +320,12 @@ func unequal(key int, counts, displs []int) func(i int) int64 {
 	}
 }
 
-func operation(kind int) (mpi.Op[int64], func(a, b int64) int64) {
+func operation(kind int) (func() mpi.Op[int64], func(a, b int64) int64) {
 	switch kind {
 	case 0:
-		return mpi.Sum[int64](), func(a, b int64) int64 { return a + b }
+		return mpi.Sum[int64], func(a, b int64) int64 { return a + b }
 	case 1:
-		return mpi.Max[int64](), func(a, b int64) int64 { return max(a, b) }
+		return mpi.Max[int64], func(a, b int64) int64 { return max(a, b) }
 	}
-	return mpi.BitXor[int64](), func(a, b int64) int64 { return a ^ b }
+	return mpi.BitXor[int64], func(a, b int64) int64 { return a ^ b }
 }

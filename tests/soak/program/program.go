@@ -321,7 +321,7 @@ func (r *run) recover() error {
 		r.rebase(c)
 		r.at = "Allreduce after Shrink"
 		next := []int{0}
-		err = mpi.Allreduce(c, []int{r.step}, next, mpi.Max[int]())
+		err = mpi.Allreduce(c, []int{r.step}, next, mpi.Max)
 		if err == nil {
 			r.step = (next[0] + checkEvery) / checkEvery * checkEvery
 			r.cfg.Log("generation %d: %d ranks go on at step %d", r.generation, c.Size(), r.step)

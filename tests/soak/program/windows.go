@@ -109,7 +109,7 @@ func (e *epochs) fence(key, part, distance int) error {
 		return err
 	}
 	for t := range n {
-		if err := e.w.Accumulate([]int64{int64(me + 1)}, t, 1, mpi.Sum[int64]()); err != nil {
+		if err := e.w.Accumulate([]int64{int64(me + 1)}, t, 1, mpi.Sum); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,7 @@ func (e *epochs) locks(key, part, distance int) error {
 		if err := e.w.Put(integers(key, me, part), target, e.at(me)); err != nil {
 			return err
 		}
-		if err := e.w.FetchAndOp(1, &old, target, 0, mpi.Sum[int64]()); err != nil {
+		if err := e.w.FetchAndOp(1, &old, target, 0, mpi.Sum); err != nil {
 			return err
 		}
 		if err := e.w.Flush(target); err != nil {
@@ -175,7 +175,7 @@ func (e *epochs) lockAll(key, part int) error {
 	for t := range n {
 		q := e.w.RPut(integers(key, me, part), t, e.at(me))
 		requests, e.run.pending = append(requests, q), append(e.run.pending, q)
-		if err := e.w.Accumulate([]int64{int64(me), 1}, t, 0, mpi.Sum[int64]()); err != nil {
+		if err := e.w.Accumulate([]int64{int64(me), 1}, t, 0, mpi.Sum); err != nil {
 			return err
 		}
 	}
