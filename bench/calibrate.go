@@ -46,7 +46,7 @@ func Calibrate(c *mpi.Comm, node []int, sizes []int, rounds int) (Calibration, e
 		return k, err
 	}
 	k.Copy, k.Reduce = localCosts()
-	return k, mpi.Barrier(c)
+	return k, c.Barrier()
 }
 
 // relatedPairs returns a peer for each rank, of the same node or of another, or -1.
@@ -95,7 +95,7 @@ func calibrationCount(size int) int { return max(min(200, 4<<20/max(size, 1)), 4
 
 // measureAlone returns half a round trip between two ranks, the same at all ranks.
 func measureAlone(c *mpi.Comm, a, b, size int) (float64, error) {
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return 0, err
 	}
 	buf := make([]byte, size)
@@ -132,7 +132,7 @@ func together(c *mpi.Comm, peer, size int) (float64, error) {
 	in, out := make([]byte, size*window), make([]byte, size)
 	n := max(calibrationCount(size)/window, 1)
 	reqs := make([]mpi.Request, 0, 2*window)
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return 0, err
 	}
 	before, _ := cputime.Used()
@@ -167,7 +167,7 @@ func ringHop(c *mpi.Comm, rounds int) (float64, error) {
 	buf := make([]byte, 8)
 	var hops []float64
 	for range rounds {
-		if err := mpi.Barrier(c); err != nil {
+		if err := c.Barrier(); err != nil {
 			return 0, err
 		}
 		start := time.Now()

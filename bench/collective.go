@@ -133,7 +133,7 @@ func collectiveBenchmarks() []Benchmark {
 			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: barrier},
 		{Name: "ibarrier", Title: "Ibarrier Overlap Test", Doc: "share of a non-blocking barrier that a computation hides", Ranks: 2, AnyRanks: true, Collective: "barrier", NonBlocking: true,
 			Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlapOfCollective(collective{
-				start: func(c *mpi.Comm, _ *collectiveData) mpi.Request { return mpi.Ibarrier(c) }})},
+				start: func(c *mpi.Comm, _ *collectiveData) mpi.Request { return c.Ibarrier() }})},
 	}
 	for _, k := range collectives() {
 		sizes := powers[:21] // to 1 MB: there is a block for every rank
@@ -193,7 +193,7 @@ func callLoop(c *mpi.Comm, n int, once func() error) (mean float64, samples []fl
 				return 0, nil, err
 			}
 			batch += time.Since(start)
-			if err := mpi.Barrier(c); err != nil {
+			if err := c.Barrier(); err != nil {
 				return 0, nil, err
 			}
 		}
@@ -219,7 +219,7 @@ func warmUp(c *mpi.Comm, n int, once func() error) error {
 		if err := once(); err != nil {
 			return err
 		}
-		if err := mpi.Barrier(c); err != nil {
+		if err := c.Barrier(); err != nil {
 			return err
 		}
 	}

@@ -37,7 +37,7 @@ func multipair(c *mpi.Comm, p *Params, emit func(Result)) error {
 	}
 	defer pair.Free()
 	for _, size := range p.Sizes {
-		if err := mpi.Barrier(c); err != nil {
+		if err := c.Barrier(); err != nil {
 			return err
 		}
 		s, err := stream(pair, p, size, true)
@@ -75,7 +75,7 @@ func multipairLatency(c *mpi.Comm, p *Params, emit func(Result)) error {
 	}
 	defer pair.Free()
 	for _, size := range p.Sizes {
-		if err := mpi.Barrier(c); err != nil {
+		if err := c.Barrier(); err != nil {
 			return err
 		}
 		s, err := roundTrips(pair, p, size)
@@ -114,7 +114,7 @@ func allgatherGroups(c *mpi.Comm, p *Params, emit func(Result)) error {
 		_, out := buffers(size * group.Size())
 		warmup, n := p.iterations(size, 1000, 100)
 		for active := 1; active <= count; active++ {
-			if err := mpi.Barrier(c); err != nil {
+			if err := c.Barrier(); err != nil {
 				return err
 			}
 			var s samples

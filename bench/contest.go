@@ -155,7 +155,7 @@ func NewContest(c *mpi.Comm, collective string, algorithms []string) (*Contest, 
 
 func contestCollective(name string) (collective, error) {
 	if name == "barrier" {
-		return collective{name: name, call: func(c *mpi.Comm, _ *collectiveData) error { return mpi.Barrier(c) }}, nil
+		return collective{name: name, call: func(c *mpi.Comm, _ *collectiveData) error { return c.Barrier() }}, nil
 	}
 	for _, k := range collectives() {
 		if k.name == name && k.contest() {
@@ -252,7 +252,7 @@ func (t *Contest) estimate(entries []Entry, size int, serves func(algorithm stri
 // laps measures the listed entries a number of times, in turn; the one that begins changes.
 func (t *Contest) laps(entries []Entry, list []int, n int) error {
 	mine := make([]float64, 0, n*len(list))
-	if err := mpi.Barrier(t.c); err != nil {
+	if err := t.c.Barrier(); err != nil {
 		return err
 	}
 	for lap := range n {
@@ -284,7 +284,7 @@ func (t *Contest) timeCall(entry int) (float64, error) {
 			return 0, err
 		}
 	}
-	err := mpi.Barrier(t.c)
+	err := t.c.Barrier()
 	return micros(time.Since(start)) / float64(t.calls), err
 }
 

@@ -67,7 +67,7 @@ func deviceLatency(c *mpi.Comm, p *Params, emit func(Result)) error {
 		ratio := full.quantile(.5) / bare.quantile(.5)
 		emit(Result{Size: size, Metric: "mpi/device", Unit: "ratio", Value: ratio, Min: ratio, P50: ratio, P99: ratio})
 	}
-	return mpi.Barrier(c)
+	return c.Barrier()
 }
 
 func newBarePair(c *mpi.Comm, dev rdma.Device) (*barePair, error) {
@@ -99,7 +99,7 @@ func newBarePair(c *mpi.Comm, dev rdma.Device) (*barePair, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &barePair{qp: qp, cq: cq, peer: peer, first: c.Rank() == 0}, mpi.Barrier(c)
+	return &barePair{qp: qp, cq: cq, peer: peer, first: c.Rank() == 0}, c.Barrier()
 }
 
 func (d *barePair) pingpong(sbuf, rbuf []byte, n int) error {

@@ -134,7 +134,7 @@ func (x *partner) batches(count int, computations []float64) ([][]float64, error
 
 // batch is figure 4.15; half of the computation produces, half consumes.
 func (x *partner) batch(computation float64) (float64, error) {
-	if err := mpi.Barrier(x.c); err != nil {
+	if err := x.c.Barrier(); err != nil {
 		return 0, err
 	}
 	half := x.w.iterations(computation / 2)

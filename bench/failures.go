@@ -35,7 +35,7 @@ func failureCalls(c *mpi.Comm, p *Params, emit func(Result)) error {
 	if err := failureRounds(c, base, rounds, "", emit); err != nil {
 		return err
 	}
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return err
 	}
 	if c.Rank() == c.Size()-1 {
@@ -70,7 +70,7 @@ func failureRounds(c, base *mpi.Comm, rounds int, suffix string, emit func(Resul
 	times := map[string][]float64{}
 	for round := range rounds + rounds/10 + 1 {
 		for _, k := range calls {
-			if err := mpi.Barrier(base); err != nil {
+			if err := base.Barrier(); err != nil {
 				return err
 			}
 			start := time.Now()
@@ -111,7 +111,7 @@ func revocation(base *mpi.Comm) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := mpi.Barrier(base); err != nil {
+	if err := base.Barrier(); err != nil {
 		return 0, err
 	}
 	at := []int64{0, 0} // of Revoke, negative; of the last return

@@ -81,7 +81,7 @@ func registerApart(c *mpi.Comm, p *Params, emit func(Result)) error {
 			emit(Result{Size: size, Metric: "copy", Value: v, Min: v, P50: v, P99: v})
 		}
 	}
-	return mpi.Barrier(c)
+	return c.Barrier()
 }
 
 // regcacheAlternating measures latency and bandwidth of long messages.
@@ -165,7 +165,7 @@ func reusedCollectives(worlds []*mpi.Comm, p *Params, emit func(int, Result)) er
 							return err
 						}
 						took += time.Since(start)
-						if err := mpi.Barrier(worlds[k]); err != nil { // so that no rank runs ahead
+						if err := worlds[k].Barrier(); err != nil { // so that no rank runs ahead
 							return err
 						}
 					}

@@ -32,7 +32,7 @@ func memory(c *mpi.Comm, p *Params, emit func(Result)) error {
 	if err := everybody(c, rounds); err != nil {
 		return err
 	}
-	mine := mpi.Profile(c)
+	mine := c.World().Profile()
 	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return fmt.Errorf("bench: memory counts descriptors in /proc, which this system lacks: %w", err)
@@ -82,5 +82,5 @@ func everybody(c *mpi.Comm, rounds int) error {
 			}
 		}
 	}
-	return mpi.Barrier(c)
+	return c.Barrier()
 }

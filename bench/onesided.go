@@ -115,7 +115,7 @@ func fill64(mem []int64) {
 
 // oneSidedFlush measures the main figure and the bandwidth.
 func oneSidedFlush(w *mpi.Win[int64], p *Params, size int, buf []int64, emit func(Result), call func(w *mpi.Win[int64], buf []int64) error) error {
-	defer func() { _ = mpi.Barrier(w.Comm()) }() // the next call returns its error too
+	defer func() { _ = w.Comm().Barrier() }() // the next call returns its error too
 	if w.Comm().Rank() != 0 {
 		return nil
 	}
@@ -190,7 +190,7 @@ func oneSidedEpochs(w *mpi.Win[int64], p *Params, size int, name string, whole b
 	if c.Rank() == 0 {
 		emit(s.times(Result{Size: size, Metric: name, Unit: "us", Beside: true}, 1))
 	}
-	return mpi.Barrier(c)
+	return c.Barrier()
 }
 
 // oneWord runs fop and cas.
@@ -241,7 +241,7 @@ func allOnOneWord(c *mpi.Comm, w *mpi.Win[int64], n int, emit func(Result), call
 	if err := w.LockAll(); err != nil {
 		return err
 	}
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return err
 	}
 	was := new(int64)
@@ -255,7 +255,7 @@ func allOnOneWord(c *mpi.Comm, w *mpi.Win[int64], n int, emit func(Result), call
 			added++
 		}
 	}
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return err
 	}
 	took := time.Since(start)

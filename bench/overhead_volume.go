@@ -72,7 +72,7 @@ func mixedProgram(c *mpi.Comm, messages int) error {
 		}
 		late, wild := draw(4) == 0, draw(8) == 0
 		if late {
-			if err := mpi.Barrier(c); err != nil {
+			if err := c.Barrier(); err != nil {
 				return err
 			}
 		}

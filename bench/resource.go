@@ -31,7 +31,7 @@ func barrier(c *mpi.Comm, p *Params, emit func(Result)) error {
 		n = 2000
 	}
 	for range max(n/10, 10) {
-		if err := mpi.Barrier(c); err != nil {
+		if err := c.Barrier(); err != nil {
 			return err
 		}
 	}
@@ -40,7 +40,7 @@ func barrier(c *mpi.Comm, p *Params, emit func(Result)) error {
 	for range count {
 		start := time.Now()
 		for range each {
-			if err := mpi.Barrier(c); err != nil {
+			if err := c.Barrier(); err != nil {
 				return err
 			}
 		}
@@ -66,14 +66,14 @@ func memoryOnce(c *mpi.Comm, _ *Params, emit func(Result)) error {
 	if _, err := mpi.WaitAll(requests); err != nil {
 		return err
 	}
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return err
 	}
 	pss, err := pssKiB()
 	if err != nil {
 		return err
 	}
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return err
 	}
 	all := make([]float64, c.Size())
@@ -110,7 +110,7 @@ func idle(c *mpi.Comm, p *Params, emit func(Result)) error {
 	if seconds == 0 {
 		seconds = 10
 	}
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return err
 	}
 	percent := []float64{0}

@@ -211,7 +211,7 @@ func (s *skewLoop) run() ([][]callTimes, error) {
 			mine[a] = append(mine[a], m)
 		}
 	}
-	if err := mpi.Barrier(s.c); err != nil {
+	if err := s.c.Barrier(); err != nil {
 		return nil, err
 	}
 	times := make([][]callTimes, len(s.comms))
@@ -256,7 +256,7 @@ func (s *skewLoop) calls() (int, error) {
 // callOnce makes one call by one algorithm.
 func (s *skewLoop) callOnce(call, algorithm int) (m moment, err error) {
 	before, _ := cputime.Used()
-	if err := mpi.Barrier(s.c); err != nil {
+	if err := s.c.Barrier(); err != nil {
 		return m, err
 	}
 	s.stayAway(s.pattern.delay(call, s.c.Rank(), s.c.Size(), s.message))

@@ -67,7 +67,7 @@ func stalls(c *mpi.Comm, p *Params, emit func(Result)) error {
 				return err
 			}
 		}
-		before := mpi.Profile(c)
+		before := c.World().Profile()
 		used, _ := cputime.Used()
 		var monitor *pauseMonitor
 		if watches {
@@ -90,7 +90,7 @@ func stalls(c *mpi.Comm, p *Params, emit func(Result)) error {
 			return err
 		}
 		usedAfter, _ := cputime.Used()
-		after := mpi.Profile(c)
+		after := c.World().Profile()
 		// The longest times, the marks of pauses, and the longest pause of all ranks.
 		all := append(roundTimes(began, ends), pausedRounds(began, ends, found)...)
 		all = append(all, micros(longestPause(found)))

@@ -24,7 +24,7 @@ func TestBarrierWithLateRanks(t *testing.T) {
 					time.Sleep(time.Duration(k%6) * 2 * time.Millisecond) // late in real time: the others sleep in the kernel
 				}
 				came.Add(1)
-				if err := mpi.Barrier(c); err != nil {
+				if err := c.Barrier(); err != nil {
 					t.Errorf("rank %d, barrier %d: %v", c.Rank(), k, err)
 					return
 				}

@@ -75,7 +75,7 @@ func TestPostedBuffersGrow(t *testing.T) {
 			}
 			profiled(t, 4, &cfg, nil, func(c *mpi.Comm) error {
 				return flood(c, 300, 4000, func() { done <- struct{}{} }, late, func() error {
-					p := mpi.Profile(c)
+					p := c.World().Profile()
 					now, most, events := p.Of(prof.ReceiveBuffers), p.Of(prof.ReceiveBuffersMost), p.Of("receive.low-water")
 					t.Logf("%d buffers now, %d at the most, %d low-watermark events", now, most, events)
 					if grown := p.Of(prof.ReceiveGrown); now == 0 || most < now || (events > 0) != v.runs || (grown > 0) != v.runs {

@@ -95,7 +95,7 @@ func TestUnreceivedOnFreedCommunicator(t *testing.T) {
 						return err
 					}
 				}
-				if err := Barrier(c); err != nil {
+				if err := c.Barrier(); err != nil {
 					return err
 				}
 				return d.Free()
@@ -141,7 +141,7 @@ func TestFailedStartIsNotCompared(t *testing.T) {
 			}
 			Unforce(c, coll.Bcast)
 		}
-		if err := Barrier(c); err != nil {
+		if err := c.Barrier(); err != nil {
 			return err
 		}
 		return Bcast(c, make([]int, 1), 0)

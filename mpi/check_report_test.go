@@ -66,7 +66,7 @@ func TestElementTypesOfMessages(t *testing.T) {
 			return second(mpi.Sendrecv(c, []byte{}, mpi.ProcNull, 0, in, 1, 0))
 		},
 		"Mrecv": func(c *mpi.Comm) error {
-			m, _, err := mpi.Mprobe(c, 1, 0)
+			m, _, err := c.Mprobe(1, 0)
 			noError(t, err, "Mprobe")
 			return second(mpi.Mrecv(m, in))
 		},
@@ -151,11 +151,11 @@ func TestArgumentsOfCollectives(t *testing.T) {
 	wait := func(c *mpi.Comm, form string) error {
 		switch form {
 		case "nonblocking":
-			return waitErr(mpi.Ibarrier(c))
+			return waitErr(c.Ibarrier())
 		case "persistent":
-			return waitErr(mpi.BarrierInit(c).Start())
+			return waitErr(c.BarrierInit().Start())
 		}
-		return mpi.Barrier(c)
+		return c.Barrier()
 	}
 	for name, test := range map[string]struct {
 		even, odd func(c *mpi.Comm, form string) error
@@ -187,7 +187,7 @@ func TestArgumentsOfCollectives(t *testing.T) {
 					}
 					err = call(d, form)
 					if err == nil { // others compare; the next call must report it
-						err = mpi.Barrier(d)
+						err = d.Barrier()
 					}
 					wantReport(t, err, []mpi.Class{test.class}, test.want...)
 					barrier(t, c)
@@ -212,7 +212,7 @@ func makeMistake(world *mpi.Comm, what string) error {
 		}
 	case "collectives":
 		if world.Rank()%2 == 0 {
-			return mpi.Barrier(world)
+			return world.Barrier()
 		}
 		return mpi.Bcast(world, make([]int, 1), 1)
 	case "unreceived":

@@ -27,7 +27,7 @@ func TestStartsAreLocal(t *testing.T) {
 		"Ireduce": func(c *mpi.Comm, buf []int) mpi.Request {
 			return mpi.Ireduce(c, buf, make([]int, len(buf)), mpi.Sum, c.Size()-1)
 		},
-		"Ibarrier": func(c *mpi.Comm, _ []int) mpi.Request { return mpi.Ibarrier(c) },
+		"Ibarrier": func(c *mpi.Comm, _ []int) mpi.Request { return c.Ibarrier() },
 	}
 	between := map[string]func(r mpi.Request) (completed bool, err error){
 		"nothing": func(mpi.Request) (bool, error) { return false, nil },

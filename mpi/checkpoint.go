@@ -147,7 +147,7 @@ func (k *checkpoints) store(version uint64, mine []byte) error {
 		return err
 	}
 	k.kept = append(k.kept, s)
-	if err := Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return err
 	}
 	s.complete = true

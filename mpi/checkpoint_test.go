@@ -74,7 +74,7 @@ func TestRestoreAfterFailure(t *testing.T) {
 						j.die(c) // also if another one has died in the barrier of the checkpoint
 					}
 					if err == nil {
-						err = mpi.Barrier(c)
+						err = c.Barrier()
 					}
 					return err
 				}

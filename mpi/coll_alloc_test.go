@@ -46,7 +46,7 @@ func collectivesAllocateNothing(t *testing.T, c *mpi.Comm, n, rounds int) {
 	counts := []int{n, n}
 	sum := mpi.Sum[float64]
 	calls := map[string]func() error{
-		"Barrier":            func() error { return mpi.Barrier(c) },
+		"Barrier":            c.Barrier,
 		"Bcast":              func() error { return mpi.Bcast(c, in, 0) },
 		"Gather":             func() error { return mpi.Gather(c, in, wide, 1) },
 		"Scatter":            func() error { return mpi.Scatter(c, wide, out, 1) },
@@ -68,7 +68,7 @@ func collectivesAllocateNothing(t *testing.T, c *mpi.Comm, n, rounds int) {
 		})
 	}
 	ps := []*mpi.Persistent{
-		mpi.BarrierInit(c), mpi.BcastInit(c, in, 1), mpi.AllgatherInit(c, in, wide), mpi.AlltoallInit(c, wide, wide2),
+		c.BarrierInit(), mpi.BcastInit(c, in, 1), mpi.AllgatherInit(c, in, wide), mpi.AlltoallInit(c, wide, wide2),
 		mpi.AllreduceInit(c, in, out, mpi.Sum), mpi.AlltoallvInit(c, wide, counts, nil, wide2, counts, nil),
 	}
 	reqs := make([]mpi.Request, 0, len(ps))

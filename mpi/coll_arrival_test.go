@@ -157,7 +157,7 @@ func becomesAware(t *testing.T, form lateForm) {
 				late = max(late, 4*time.Since(began)) // late is who comes later than a call takes here
 			}
 		}
-		if counters := Profile(c); counters.Of(prof.CollectivesAware) > 0 {
+		if counters := c.World().Profile(); counters.Of(prof.CollectivesAware) > 0 {
 			aware.Add(1)
 		}
 		return nil

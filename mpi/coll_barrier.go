@@ -12,7 +12,7 @@ import (
 )
 
 // Barrier returns when all ranks have called it.
-func Barrier(c *Comm) error {
+func (c *Comm) Barrier() error {
 	if done, err := c.quickBarrier(); done {
 		return err
 	}
@@ -23,11 +23,11 @@ func Barrier(c *Comm) error {
 	return h.done(c.barrier("Barrier"))
 }
 
-// Ibarrier starts a [Barrier]: the request is complete when all ranks have called it.
-func Ibarrier(c *Comm) Request { return collArgs[byte]{c: c, kind: coll.Barrier}.start() }
+// Ibarrier starts a [Comm.Barrier]: the request is complete when all ranks have called it.
+func (c *Comm) Ibarrier() Request { return collArgs[byte]{c: c, kind: coll.Barrier}.start() }
 
-// BarrierInit prepares a [Barrier].
-func BarrierInit(c *Comm) *Persistent { return collArgs[byte]{c: c, kind: coll.Barrier}.prepare() }
+// BarrierInit prepares a [Comm.Barrier].
+func (c *Comm) BarrierInit() *Persistent { return collArgs[byte]{c: c, kind: coll.Barrier}.prepare() }
 
 func barrierCall(name string) collCall {
 	return collCall{name: name, key: planKey{kind: coll.Barrier}}

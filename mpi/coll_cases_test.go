@@ -99,9 +99,9 @@ func rootedCases(c *mpi.Comm, n, key, root int) []collCase {
 	return []collCase{
 		{
 			name: "Barrier", before: func() {},
-			blocking: func() error { return mpi.Barrier(c) },
-			start:    func() mpi.Request { return mpi.Ibarrier(c) },
-			prepare:  func() *mpi.Persistent { return mpi.BarrierInit(c) },
+			blocking: c.Barrier,
+			start:    c.Ibarrier,
+			prepare:  c.BarrierInit,
 			check:    func(*testing.T, string) {},
 		}, {
 			name: "Bcast",

@@ -146,7 +146,7 @@ func TestPersistentInAnyOrder(t *testing.T) {
 // A persistent collective is started again only when it has ended.
 func TestPersistentStartedTwice(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
-		p := mpi.BarrierInit(c)
+		p := c.BarrierInit()
 		if c.Rank() == 0 {
 			first := p.Start()
 			wantClass(t, waitErr(p.Start()), mpi.ErrRequest, "a second start")
@@ -199,7 +199,7 @@ func TestStartedCollectiveDoesNotWait(t *testing.T) {
 		for from := 1; c.Rank() == 0 && from < c.Size(); from++ {
 			noError(t, second(mpi.Recv(c, []int{0}, from, 7)), "the word that the others have started")
 		}
-		r := mpi.Ibarrier(c)
+		r := c.Ibarrier()
 		sum := []int{1}
 		s := mpi.Iallreduce(c, sum, sum, mpi.Sum)
 		if c.Rank() != 0 {
@@ -221,14 +221,14 @@ func TestCollectivesOfFreedCommunicator(t *testing.T) {
 	mpitest.Run(t, 3, func(t *testing.T, c *mpi.Comm) {
 		d, err := c.Dup()
 		noError(t, err, "Dup")
-		p := mpi.BarrierInit(d)
-		r := mpi.Ibarrier(d)
+		p := d.BarrierInit()
+		r := d.Ibarrier()
 		noError(t, d.Free(), "Free")
 		noError(t, waitErr(r), "a barrier that was under way")
 		for _, k := range collCases(c, 1, 1, 0)[:1] {
 			noError(t, k.blocking(), k.name)
 		}
-		wantClass(t, mpi.Barrier(d), mpi.ErrComm, "Barrier")
+		wantClass(t, d.Barrier(), mpi.ErrComm, "Barrier")
 		wantClass(t, waitErr(mpi.Ibcast(d, []int{1}, 0)), mpi.ErrComm, "Ibcast")
 		wantClass(t, waitErr(p.Start()), mpi.ErrComm, "a start")
 		if _, err := mpi.AllreduceInit(d, []int{1}, []int{1}, mpi.Sum).Start().Wait(); !errors.Is(err, mpi.ErrComm) {

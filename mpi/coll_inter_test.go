@@ -75,9 +75,9 @@ func TestCollectivesBetweenGroups(t *testing.T) {
 
 func (g *twoGroups) barriers() {
 	neighborForms(g.t, "Barrier", func(string) {},
-		func() error { return mpi.Barrier(g.inter) },
-		func() mpi.Request { return mpi.Ibarrier(g.inter) },
-		func() *mpi.Persistent { return mpi.BarrierInit(g.inter) })
+		g.inter.Barrier,
+		g.inter.Ibarrier,
+		g.inter.BarrierInit)
 }
 
 func (g *twoGroups) bcast(root int) {

@@ -102,7 +102,7 @@ func TestAlltoallvInvalidLengths(t *testing.T) {
 				_, err = Recv(c, make([]byte, 1), 2, 0)
 			}
 			if err == nil {
-				err = Barrier(d)
+				err = d.Barrier()
 			}
 		} else {
 			err = Alltoallv(d, make([]int64, ranks), ones, nil, make([]int64, ranks), ones, nil)

@@ -198,9 +198,9 @@ func (k matrixCall) prepared(t *testing.T, c *mpi.Comm) *matrixRun {
 	switch k.kind {
 	case coll.Barrier:
 		return &matrixRun{barrier: true,
-			blocking: func() error { return mpi.Barrier(c) },
-			start:    func() mpi.Request { return mpi.Ibarrier(c) },
-			prepare:  func() *mpi.Persistent { return mpi.BarrierInit(c) }}
+			blocking: c.Barrier,
+			start:    c.Ibarrier,
+			prepare:  c.BarrierInit}
 	case coll.Bcast:
 		return k.bcast(c)
 	case coll.Gather:

@@ -41,7 +41,7 @@ var wrongCalls = []wrongCall{
 	}, []string{"Bcast", "Reduce"}},
 	{"barrier-allreduce", func(c *mpi.Comm, n int) error {
 		if c.Rank() == 0 {
-			return mpi.Barrier(c)
+			return c.Barrier()
 		}
 		return mpi.Allreduce(c, ones(n), make([]int64, n), mpi.Sum)
 	}, []string{"Barrier", "Allreduce"}},
@@ -118,19 +118,19 @@ func mismatchSizes() []int {
 // share cores, and the others are in something else.
 func differentProgram(world *mpi.Comm) error {
 	for range 3 {
-		if err := mpi.Barrier(world); err != nil {
+		if err := world.Barrier(); err != nil {
 			return err
 		}
 	}
 	var err error
 	sum := []int64{1}
 	if world.Rank() == 0 {
-		err = mpi.Barrier(world)
+		err = world.Barrier()
 	} else {
 		err = mpi.Allreduce(world, sum, sum, mpi.Sum)
 	}
 	fmt.Printf("rank %d reports: %v\n", world.Rank(), err)
-	fmt.Printf("rank %d then: %v\n", world.Rank(), mpi.Barrier(world))
+	fmt.Printf("rank %d then: %v\n", world.Rank(), world.Barrier())
 	return err
 }
 
@@ -140,12 +140,12 @@ const againstProgram = "barrier against bcast "
 
 func barrierAgainstBcast(world *mpi.Comm, then string) error {
 	for range 3 {
-		if err := mpi.Barrier(world); err != nil {
+		if err := world.Barrier(); err != nil {
 			return err
 		}
 	}
 	if world.Rank()%2 == 0 {
-		err := mpi.Barrier(world)
+		err := world.Barrier()
 		fmt.Printf("Barrier returned: %v\n", err)
 		return err
 	}
@@ -301,7 +301,7 @@ func TestOperationThatCallsMPI(t *testing.T) {
 				name      string
 				forbidden func(d *mpi.Comm)
 			}{
-				{"Barrier", func(d *mpi.Comm) { mpi.Barrier(d) }},
+				{"Barrier", func(d *mpi.Comm) { d.Barrier() }},
 				{"Bcast", func(d *mpi.Comm) { mpi.Bcast(d, []int{1}, 0) }},
 				{"Ibcast", func(d *mpi.Comm) { mpi.Ibcast(d, []int{1}, 0) }},
 				{"Send", func(d *mpi.Comm) { mpi.Send(d, []int{1}, d.Rank(), 3) }},

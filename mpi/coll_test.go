@@ -54,7 +54,7 @@ func TestBarrier(t *testing.T) {
 					time.Sleep(time.Millisecond) // one rank is late
 				}
 				entered.Add(1)
-				noError(t, mpi.Barrier(c), "Barrier")
+				noError(t, c.Barrier(), "Barrier")
 				if got := int(entered.Load()); got < (round+1)*n {
 					t.Fatalf("rank %d left barrier %d when %d of %d had entered", c.Rank(), round, got-round*n, n)
 				}

@@ -28,7 +28,7 @@ func TestTolerateLengths(t *testing.T) {
 						t.Errorf("after lengths %v the sum is %d instead of 6", lens, sum[0])
 					}
 				}
-				noError(t, mpi.Barrier(d), "Barrier")
+				noError(t, d.Barrier(), "Barrier")
 				noError(t, d.Free(), "Free")
 			})
 		})

@@ -41,7 +41,7 @@ func TestLateRankIsTried(t *testing.T) {
 						return fmt.Errorf("call %d: %w", i, err)
 					}
 					if kind == coll.Bcast || kind == coll.Reduce {
-						if err := Barrier(c); err != nil {
+						if err := c.Barrier(); err != nil {
 							return err
 						}
 					}
@@ -94,7 +94,7 @@ func TestVotesAgree(t *testing.T) {
 
 func randomVotes(c *Comm, seed uint64) error {
 	shared, own := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, uint64(1+c.rank)))
-	calls := []func() error{func() error { return Barrier(c) }}
+	calls := []func() error{c.Barrier}
 	for range 2 {
 		form := lateForm{kind: papKinds[shared.IntN(len(papKinds))]}
 		n := []int{1, 700, 9_000}[shared.IntN(3)] // the last by rendezvous on all devices
@@ -135,11 +135,11 @@ func TestVotesAddNoMessages(t *testing.T) {
 		var want uint64
 		call := newLateCall(c, lateForm{kind: coll.Allreduce}, 1, 0)
 		for i := range 100 {
-			before := Profile(c)
+			before := c.World().Profile()
 			if err := call.run(); err != nil {
 				return err
 			}
-			after, a := Profile(c), &c.plans.arrivals
+			after, a := c.World().Profile(), &c.plans.arrivals
 			if p := c.plans.last[coll.Allreduce]; p.tried != nil && p.tried.graph != nil {
 				return nil // the ranks did not arrive together; TestTrialEvenArrival simulates that they do
 			}

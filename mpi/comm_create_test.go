@@ -47,7 +47,7 @@ func TestCreateGroup(t *testing.T) {
 		if c.Rank() == 0 { // the others make no call at all
 			self, err := c.CreateGroup(c.Self().Group(), 0)
 			noError(t, err, "CreateGroup of one rank")
-			noError(t, mpi.Barrier(self), "Barrier")
+			noError(t, self.Barrier(), "Barrier")
 		}
 	})
 }

@@ -29,7 +29,7 @@ func TestSetNameDuringCalls(t *testing.T) {
 				_, err := mpi.Recv(d, []int{0}, 0, 0)
 				noError(t, err, "Recv")
 			}
-			noError(t, mpi.Barrier(d), "Barrier")
+			noError(t, d.Barrier(), "Barrier")
 			if err := mpi.Send(d, []int{1}, 2, 0); err == nil || !strings.Contains(err.Error(), "there is no rank 2") {
 				t.Errorf("Send to rank 2 of 2: %v", err)
 			}

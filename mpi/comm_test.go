@@ -38,7 +38,7 @@ func TestDupKeepsMessagesApart(t *testing.T) {
 		if in[0] != 2 {
 			t.Errorf("the duplicate received message %d of the original", in[0])
 		}
-		if _, ok, _ := mpi.Iprobe(d, mpi.AnySource, mpi.AnyTag); ok {
+		if _, ok, _ := d.Iprobe(mpi.AnySource, mpi.AnyTag); ok {
 			t.Error("the duplicate sees a second message")
 		}
 		_, err = mpi.Recv(c, in, prev, 7)
@@ -259,8 +259,8 @@ func TestFreedCommunicator(t *testing.T) {
 			"Bsend":     mpi.Bsend(d, buf, 0, 1),
 			"Recv":      second(mpi.Recv(d, buf, 0, 1)),
 			"Irecv":     waitErr(mpi.Irecv(d, buf, mpi.AnySource, 1)),
-			"Probe":     second(mpi.Probe(d, 0, 1)),
-			"Barrier":   mpi.Barrier(d),
+			"Probe":     second(d.Probe(0, 1)),
+			"Barrier":   d.Barrier(),
 			"Bcast":     mpi.Bcast(d, buf, 0),
 			"Reduce":    mpi.Reduce(d, buf, buf, mpi.Sum, 0),
 			"Allreduce": mpi.Allreduce(d, buf, buf, mpi.Sum),

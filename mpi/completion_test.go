@@ -323,7 +323,7 @@ func TestCancel(t *testing.T) {
 		// A matched receive is not cancelled.
 		s = mpi.Isend(c, pattern(100000, 2), peer, 2)
 		in := make([]byte, 100000)
-		_, err = mpi.Probe(c, peer, 2)
+		_, err = c.Probe(peer, 2)
 		noError(t, err, "Probe")
 		r := mpi.Irecv(c, in, peer, 2)
 		if r.Cancel() {

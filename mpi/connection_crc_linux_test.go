@@ -22,10 +22,10 @@ func TestConnectionCRC(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			cfg := &mpi.Config{Network: "iwarp", NoSharedMemory: true, Channel: "rc", Encrypt: v.encrypt, Advanced: mpi.Advanced{ConnectionCRC: v.crc}}
 			mpitest.RunConfig(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
-				if err := mpi.Barrier(c); err != nil {
+				if err := c.Barrier(); err != nil {
 					t.Fatal(err)
 				}
-				p := mpi.Profile(c)
+				p := c.World().Profile()
 				if open, crc := p.Of(prof.Name(rdma.ConnectionsRC)), p.Of(prof.Name(rdma.ConnectionsCRC)); open != 1 || crc != v.want {
 					t.Errorf("%d of %d connections have a CRC; want %d of 1", crc, open, v.want)
 				}

@@ -98,7 +98,7 @@ func TestContextEnds(t *testing.T) {
 		}
 		// The send of Sendrecv may have begun before the context was looked at. Its message
 		// would have arrived before the one with tag 2.
-		m, _, ok, err := mpi.Improbe(c, 0, 0)
+		m, _, ok, err := c.Improbe(0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func largeProgram(world *mpi.Comm) error {
 	}
 	var took [2]float64
 	for i, piece := range []int{16 << 10, copiedBytes} {
-		if err := mpi.Barrier(world); err != nil {
+		if err := world.Barrier(); err != nil {
 			return err
 		}
 		begin, _ := cputime.Used()

@@ -244,7 +244,7 @@ func TestLayoutsThatDoNotFit(t *testing.T) {
 		wantClass(t, second(column.Pack(make([]int64, 41), make([]int64, 5))), mpi.ErrCount, "Pack without room")
 		wantClass(t, column.Unpack(make([]int64, 7), make([]int64, 41)), mpi.ErrCount, "Unpack of too much")
 		noError(t, waitErr(mpi.IrecvLayout(c, make([]int64, 41), column, mpi.ProcNull, 1)), "IrecvLayout from ProcNull")
-		if _, ok, _ := mpi.Iprobe(c, 0, mpi.AnyTag); ok {
+		if _, ok, _ := c.Iprobe(0, mpi.AnyTag); ok {
 			t.Error("a refused layout was sent")
 		}
 	})

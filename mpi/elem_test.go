@@ -127,7 +127,7 @@ func refuses[T any](t *testing.T, c *mpi.Comm, want ...string) {
 	wantClass(t, err, mpi.ErrType, "Recv")
 	_, err = mpi.Sendrecv(c, []int{1}, 0, 1, buf, 0, 1)
 	wantClass(t, err, mpi.ErrType, "Sendrecv into such a buffer")
-	if _, ok, _ := mpi.Iprobe(c, 0, 1); ok {
+	if _, ok, _ := c.Iprobe(0, 1); ok {
 		t.Error("a call that was refused has sent its message")
 	}
 }

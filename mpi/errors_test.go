@@ -37,7 +37,7 @@ func TestInvalidArguments(t *testing.T) {
 			{"Recv", mpi.ErrRank, second(mpi.Recv(c, buf, n, 1)), "ranks 0 to"},
 			{"Recv", mpi.ErrTag, second(mpi.Recv(c, buf, mpi.AnySource, -3)), "tag -3"},
 			{"Irecv", mpi.ErrRank, waitErr(mpi.Irecv(c, buf, -5, 1)), "no rank -5"},
-			{"Probe", mpi.ErrRank, second(mpi.Probe(c, n, 1)), "ranks 0 to"},
+			{"Probe", mpi.ErrRank, second(c.Probe(n, 1)), "ranks 0 to"},
 			{"Sendrecv", mpi.ErrRank, second(mpi.Sendrecv(c, buf, n, 1, buf, 0, 1)), "ranks 0 to"},
 		} {
 			e := wantClass(t, k.err, k.class, k.what)
@@ -55,7 +55,7 @@ func TestInvalidArguments(t *testing.T) {
 		}
 		_, err := mpi.Sendrecv(c, buf, 0, 1, buf, n, 1)
 		wantClass(t, err, mpi.ErrRank, "Sendrecv with a wrong source")
-		if _, ok, _ := mpi.Iprobe(c, mpi.AnySource, mpi.AnyTag); ok {
+		if _, ok, _ := c.Iprobe(mpi.AnySource, mpi.AnyTag); ok {
 			t.Error("a refused call has sent something")
 		}
 	})

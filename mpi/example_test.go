@@ -118,7 +118,7 @@ func ExampleMprobe() {
 		if world.Rank() == 0 {
 			return mpi.Send(world, []byte("as long as it is"), 1, 0)
 		}
-		m, st, err := mpi.Mprobe(world, 0, 0)
+		m, st, err := world.Mprobe(0, 0)
 		if err != nil {
 			return err
 		}

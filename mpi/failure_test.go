@@ -25,8 +25,8 @@ var pendingCalls = map[string]func(c *mpi.Comm) error{
 	"Irecv, Wait": func(c *mpi.Comm) error { return waitErr(mpi.Irecv(c, make([]byte, 8), 0, 1)) },
 	"Isend, Wait": func(c *mpi.Comm) error { return waitErr(mpi.Isend(c, make([]byte, 1<<20), 0, 1)) },
 	"Sendrecv":    func(c *mpi.Comm) error { return second(mpi.Sendrecv(c, []int{1}, c.Rank(), 1, []int{1}, 0, 1)) },
-	"Probe":       func(c *mpi.Comm) error { return second(mpi.Probe(c, 0, 1)) },
-	"Mprobe":      func(c *mpi.Comm) error { _, _, err := mpi.Mprobe(c, mpi.AnySource, mpi.AnyTag); return err },
+	"Probe":       func(c *mpi.Comm) error { return second(c.Probe(0, 1)) },
+	"Mprobe":      func(c *mpi.Comm) error { _, _, err := c.Mprobe(mpi.AnySource, mpi.AnyTag); return err },
 	"RecvValue":   func(c *mpi.Comm) error { _, _, err := mpi.RecvValue[string](c, 0, 1); return err },
 	"RecvContext": func(c *mpi.Comm) error {
 		return second(mpi.RecvContext(context.Background(), c, make([]byte, 8), 0, 1))
@@ -64,12 +64,12 @@ var pendingCalls = map[string]func(c *mpi.Comm) error{
 	},
 	"Iprobe": func(c *mpi.Comm) error {
 		for {
-			if _, ok, err := mpi.Iprobe(c, 0, 1); ok || err != nil {
+			if _, ok, err := c.Iprobe(0, 1); ok || err != nil {
 				return err
 			}
 		}
 	},
-	"Barrier":   mpi.Barrier,
+	"Barrier":   (*mpi.Comm).Barrier,
 	"Bcast":     func(c *mpi.Comm) error { return mpi.Bcast(c, make([]int, 4), 0) },
 	"Allreduce": func(c *mpi.Comm) error { return mpi.Allreduce(c, []int{1}, []int{1}, mpi.Sum) },
 	"Gather":    func(c *mpi.Comm) error { return mpi.Gather(c, make([]byte, 1<<20), nil, 0) },
@@ -83,14 +83,14 @@ var pendingCalls = map[string]func(c *mpi.Comm) error{
 		return waitErr(mpi.AllreduceInit(c, []int{1}, []int{1}, mpi.Sum).Start())
 	},
 	"Ibarrier, Test": func(c *mpi.Comm) error {
-		for r := mpi.Ibarrier(c); ; {
+		for r := c.Ibarrier(); ; {
 			if _, done, err := r.Test(); done {
 				return err
 			}
 		}
 	},
 	"several collectives": func(c *mpi.Comm) error {
-		return mpi.WaitAllInto([]mpi.Request{mpi.Ibarrier(c), mpi.Ibcast(c, make([]int, 4), 0), mpi.Ibarrier(c)}, nil)
+		return mpi.WaitAllInto([]mpi.Request{c.Ibarrier(), mpi.Ibcast(c, make([]int, 4), 0), c.Ibarrier()}, nil)
 	},
 	"Split": func(c *mpi.Comm) error { return second(c.Split(0, 0)) },
 }
@@ -151,8 +151,8 @@ func TestAfterFinalize(t *testing.T) {
 		"Send":    mpi.Send(w.Comm(), []int{1}, 0, 1),
 		"Isend":   waitErr(mpi.Isend(w.Comm(), make([]int, 100000), 0, 1)),
 		"Recv":    second(mpi.Recv(w.Comm(), []int{1}, 0, 1)),
-		"Iprobe":  func() error { _, _, err := mpi.Iprobe(w.Comm(), 0, 1); return err }(),
-		"Barrier": mpi.Barrier(w.Comm()),
+		"Iprobe":  func() error { _, _, err := w.Comm().Iprobe(0, 1); return err }(),
+		"Barrier": w.Comm().Barrier(),
 	} {
 		if what == "Barrier" { // alone there is nobody to wait for
 			continue

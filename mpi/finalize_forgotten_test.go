@@ -35,7 +35,7 @@ func leaveEarly(t *testing.T, n, before int, cfg *mpi.Config, dup bool, call fun
 			}
 			for range before { // the last one too may see that rank 1 has left
 				if errs[rank] == nil {
-					errs[rank] = mpi.Barrier(c)
+					errs[rank] = c.Barrier()
 				}
 			}
 			if rank != 1 && errs[rank] == nil {
@@ -61,8 +61,8 @@ func TestForgottenCollective(t *testing.T) {
 		t.Skip("a world of its own, which every rank of a job would make")
 	}
 	calls := map[string]func(c *mpi.Comm) error{
-		"Barrier":  mpi.Barrier,
-		"Ibarrier": func(c *mpi.Comm) error { _, err := mpi.Ibarrier(c).Wait(); return err },
+		"Barrier":  (*mpi.Comm).Barrier,
+		"Ibarrier": func(c *mpi.Comm) error { _, err := c.Ibarrier().Wait(); return err },
 	}
 	for name, call := range calls {
 		for i := range 24 {

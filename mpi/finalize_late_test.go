@@ -18,7 +18,7 @@ func TestLateInFinalize(t *testing.T) {
 	var wg sync.WaitGroup
 	for i, w := range worlds {
 		wg.Go(func() {
-			if err := Barrier(w.Comm()); err != nil {
+			if err := w.Comm().Barrier(); err != nil {
 				t.Errorf("rank %d: %v", i, err)
 			}
 			if i == ranks-1 {

@@ -122,7 +122,7 @@ func TestAJobSendsOftenUsedBuffersFromWhereTheyAre(t *testing.T) {
 				}
 			}
 		}
-		p, did := mpi.Profile(c), decided(t, c)
+		p, did := c.World().Profile(), decided(t, c)
 		if got := p.Of(prof.BuffersDirect); got != did.Direct {
 			t.Errorf("the profile counts %d messages from where they are, FrequentUse %d", got, did.Direct)
 		}

@@ -73,7 +73,7 @@ func TestFrequentCollectiveBuffers(t *testing.T) {
 
 // ownCounter returns a counter of the calling rank.
 func ownCounter(c *mpi.Comm, name prof.Name) uint64 {
-	p := mpi.Profile(c)
+	p := c.World().Profile()
 	return p.Of(name)
 }
 
@@ -196,7 +196,7 @@ func TestOnlyFrequentBuffersRegistered(t *testing.T) {
 		if err != nil || did.Direct < 10 {
 			t.Errorf("after %d uses of a buffer, of which %d pay, %d messages were sent from there (%v)", most[0]+11, uses, did.Direct, err)
 		}
-		p := mpi.Profile(c)
+		p := c.World().Profile()
 		if got := p.Of(prof.BuffersDirect); got != did.Direct {
 			t.Errorf("the profile counts %d messages from where they are, FrequentUse %d", got, did.Direct)
 		}

@@ -79,7 +79,7 @@ func TestWaitingUsesLittleCPU(t *testing.T) {
 			}
 			done := make(chan error, 1)
 			go func() { done <- second(mpi.Recv(c, []int{0}, 0, 1)) }()
-			noError(t, second(mpi.Probe(c, 0, 2)), "Probe")
+			noError(t, second(c.Probe(0, 2)), "Probe")
 			noError(t, second(mpi.Recv(c, []int{0}, 0, 2)), "Recv")
 			noError(t, <-done, "Recv of the other goroutine")
 			return 0
@@ -164,12 +164,12 @@ func receiveSomehow(c *mpi.Comm, how int, in []byte, src, tag int) (mpi.Status, 
 			}
 		}
 	case 4:
-		if st, err := mpi.Probe(c, src, tag); err != nil {
+		if st, err := c.Probe(src, tag); err != nil {
 			return st, err
 		}
 		return mpi.Recv(c, in, src, tag)
 	case 5:
-		m, st, err := mpi.Mprobe(c, mpi.AnySource, tag)
+		m, st, err := c.Mprobe(mpi.AnySource, tag)
 		if err != nil {
 			return st, err
 		}

@@ -130,7 +130,7 @@ func TestHookSeesCalls(t *testing.T) {
 			if err := mpi.Bcast(c, x, 1); err != nil {
 				return err
 			}
-			if err := mpi.Barrier(c); err != nil {
+			if err := c.Barrier(); err != nil {
 				return err
 			}
 			if _, err := mpi.Iallreduce(c, nil, x, mpi.Sum).Wait(); err != nil {

@@ -28,7 +28,7 @@ func TestBackgroundOverANetwork(t *testing.T) {
 							return fmt.Errorf("transfer %d: %w", i, err)
 						}
 					}
-					return Barrier(c)
+					return c.Barrier()
 				})
 			})
 		}

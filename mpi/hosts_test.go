@@ -302,13 +302,13 @@ func takeFromAnybody(c *Comm) error {
 			}
 			seen[st.Source] = true
 		}
-		return Barrier(c)
+		return c.Barrier()
 	}
 	time.Sleep(time.Duration(c.Rank()) * 60 * time.Millisecond) // each message finds rank 0 asleep
 	if err := Send(c, []int64{int64(c.Rank())}, 0, 7); err != nil {
 		return err
 	}
-	return Barrier(c)
+	return c.Barrier()
 }
 
 func TestRegistrationReuse(t *testing.T) {
@@ -342,7 +342,7 @@ func TestRegistrationReuse(t *testing.T) {
 					}
 				}
 			}
-			if err := Barrier(c); err != nil {
+			if err := c.Barrier(); err != nil {
 				return err
 			}
 			if alloc {

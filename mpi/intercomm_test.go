@@ -67,7 +67,7 @@ func TestIntercomm(t *testing.T) {
 				t.Errorf("%s: Compare with itself %d, the duplicate %d, the local group %d", p.what, inter.Compare(inter), inter.Compare(d), inter.Compare(local))
 			}
 			noError(t, d.Free(), "Free")
-			wantClass(t, mpi.Barrier(d), mpi.ErrComm, "Barrier on a freed inter-communicator")
+			wantClass(t, d.Barrier(), mpi.ErrComm, "Barrier on a freed inter-communicator")
 			wantClass(t, mpi.Send(d, []int{1}, 0, 1), mpi.ErrComm, "Send on a freed inter-communicator")
 			checkMerge(t, p.what, inter, c, mine, theirs)
 		}

@@ -55,7 +55,7 @@ func exchangeLarge(t *testing.T, c *mpi.Comm, n int) {
 			checkLarge(t, what, b, seed)
 			t.Logf("%s of %d bytes: %.1f s", what, n, took.Seconds())
 		}
-		if err := mpi.Barrier(c); err != nil {
+		if err := c.Barrier(); err != nil {
 			t.Fatal(err)
 		}
 		start = time.Now()
@@ -64,7 +64,7 @@ func exchangeLarge(t *testing.T, c *mpi.Comm, n int) {
 		if c.Rank() == rank {
 			fillLarge(b, seed)
 		}
-		step("fill", seed, -1, mpi.Barrier(c))
+		step("fill", seed, -1, c.Barrier())
 	}
 	fillAt(0, 1)
 	if c.Rank() == 0 {

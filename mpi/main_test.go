@@ -96,7 +96,7 @@ func unchecked(t *testing.T) {
 
 // dieProgram: rank 1 dies while the others wait for a message.
 func dieProgram(world *mpi.Comm) error {
-	if err := mpi.Barrier(world); err != nil {
+	if err := world.Barrier(); err != nil {
 		return err
 	}
 	if world.Rank() == 1 {
@@ -136,7 +136,7 @@ func reduceProgram(world *mpi.Comm) error {
 func initTwice(world *mpi.Comm) error {
 	_, err := mpi.Init(context.Background(), nil)
 	fmt.Println(err)
-	return mpi.Barrier(world)
+	return world.Barrier()
 }
 
 // awayProgram is the prefix of programs in which rank 0 waits for rank 1, rank 1 for rank 2,
@@ -144,7 +144,7 @@ func initTwice(world *mpi.Comm) error {
 const awayProgram = "away "
 
 func stayAway(world *mpi.Comm, what string) error {
-	if err := mpi.Barrier(world); err != nil {
+	if err := world.Barrier(); err != nil {
 		return err
 	}
 	if world.Rank() < 2 {
@@ -262,5 +262,5 @@ func wantClass(t *testing.T, err error, class mpi.Class, what string) *mpi.Error
 
 func barrier(t *testing.T, c *mpi.Comm) {
 	t.Helper()
-	noError(t, mpi.Barrier(c), "Barrier")
+	noError(t, c.Barrier(), "Barrier")
 }

@@ -12,7 +12,7 @@ import (
 // metrics of a job do.
 func TestWaitUnderWay(t *testing.T) {
 	for name, call := range map[string]func(c *mpi.Comm) error{
-		"Barrier":   mpi.Barrier,
+		"Barrier":   (*mpi.Comm).Barrier,
 		"Allreduce": func(c *mpi.Comm) error { return mpi.Allreduce(c, nil, []int{1}, mpi.Sum) },
 		"Sendrecv": func(c *mpi.Comm) error {
 			_, err := mpi.Sendrecv(c, []int{1}, 1-c.Rank(), 0, []int{0}, 1-c.Rank(), 0)
@@ -26,7 +26,7 @@ func TestWaitUnderWay(t *testing.T) {
 			}
 			done := make(chan error, 2)
 			waits := func() time.Duration {
-				p := mpi.Profile(worlds[0].Comm())
+				p := worlds[0].Profile()
 				return time.Duration(p.Of(prof.TimeWaiting))
 			}
 			before, began := waits(), time.Now()

@@ -39,7 +39,7 @@ func TestPathChangesBesideTheProgram(t *testing.T) {
 			}
 		}
 		connected := func() bool {
-			p := mpi.Profile(c)
+			p := c.World().Profile()
 			return p.Of(prof.Name(rdma.ConnectionsMade)) > 0
 		}
 		start, sent := time.Now(), 0

@@ -51,7 +51,7 @@ func endJob(t *testing.T, channel string, worlds []*mpi.World) {
 	done := make(chan error, len(worlds))
 	for _, w := range worlds {
 		go func() {
-			err := mpi.Barrier(w.Comm())
+			err := w.Comm().Barrier()
 			if err == nil {
 				err = w.Finalize()
 			}

@@ -4,6 +4,7 @@ package mpi
 
 import (
 	"context"
+	"iter"
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
@@ -11,20 +12,15 @@ import (
 
 // Probe waits for a message that Recv with the same arguments would receive, and
 // returns its source, tag and length.
-func Probe(c *Comm, src, tag int) (Status, error) {
-	return ProbeContext(engine.NoContext, c, src, tag)
-}
-
-// ProbeContext is [Probe] with a context.
-func ProbeContext(ctx context.Context, c *Comm, src, tag int) (Status, error) {
+func (c *Comm) Probe(src, tag int) (Status, error) {
 	h := c.begin("Probe", CallProbe, src, tag, 0)
-	st, _, err := c.probe(ctx, "Probe", src, tag, false)
+	st, _, err := c.probe(engine.NoContext, "Probe", src, tag, false)
 	h.end(st, err)
 	return st, err
 }
 
 // Iprobe reports whether there is such a message.
-func Iprobe(c *Comm, src, tag int) (Status, bool, error) {
+func (c *Comm) Iprobe(src, tag int) (Status, bool, error) {
 	h := c.begin("Iprobe", CallProbe, src, tag, 0)
 	st, _, ok, err := c.look("Iprobe", src, tag, false)
 	h.found(ok, st, err)
@@ -41,23 +37,44 @@ type Message struct {
 }
 
 // Mprobe waits for a message and removes it from matching.
-func Mprobe(c *Comm, src, tag int) (*Message, Status, error) {
-	return MprobeContext(engine.NoContext, c, src, tag)
+func (c *Comm) Mprobe(src, tag int) (*Message, Status, error) {
+	m, err := c.mprobe(engine.NoContext, src, tag)
+	if err != nil {
+		return nil, Status{}, err
+	}
+	return m, m.st, nil
 }
 
-// MprobeContext is [Mprobe] with a context.
-func MprobeContext(ctx context.Context, c *Comm, src, tag int) (*Message, Status, error) {
+func (c *Comm) mprobe(ctx context.Context, src, tag int) (*Message, error) {
 	h := c.begin("Mprobe", CallMatch, src, tag, 0)
 	st, g, err := c.probe(ctx, "Mprobe", src, tag, true)
 	h.end(st, err)
 	if err != nil {
-		return nil, st, err
+		return nil, err
 	}
-	return &Message{c, g, st}, st, nil
+	return &Message{c, g, st}, nil
 }
 
+// Messages returns the messages that Recv with the same arguments would receive, as they
+// arrive, each removed from matching like those of [Comm.Mprobe]: the body receives it with
+// [Mrecv] or [Imrecv], or [Message.Status] decides how. The loop ends after a failure and
+// when ctx ends, with an error.
+func (c *Comm) Messages(ctx context.Context, src, tag int) iter.Seq2[*Message, error] {
+	return func(yield func(*Message, error) bool) {
+		for {
+			m, err := c.mprobe(ctx, src, tag)
+			if !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Status returns the source, tag and length of the message.
+func (m *Message) Status() Status { return m.st }
+
 // Improbe reports whether there is a message, and removes it from matching if so.
-func Improbe(c *Comm, src, tag int) (*Message, Status, bool, error) {
+func (c *Comm) Improbe(src, tag int) (*Message, Status, bool, error) {
 	h := c.begin("Improbe", CallMatch, src, tag, 0)
 	st, g, ok, err := c.look("Improbe", src, tag, true)
 	h.found(ok, st, err)
@@ -69,15 +86,8 @@ func Improbe(c *Comm, src, tag int) (*Message, Status, bool, error) {
 
 // Mrecv receives a matched message, once.
 func Mrecv[T Elem](m *Message, buf []T) (Status, error) {
-	return MrecvContext(engine.NoContext, m, buf)
-}
-
-// MrecvContext is [Mrecv] with a context. If ctx ends first, the message is
-// still received into buf, which must not be used any more. To wait for it again,
-// use [Imrecv] and [Request.WaitContext].
-func MrecvContext[T Elem](ctx context.Context, m *Message, buf []T) (Status, error) {
 	h := m.c.begin("Mrecv", CallMrecv, m.st.Source, m.st.Tag, len(buf)*sizeOf[T]())
-	st, err := imrecv(m, buf).wait(ctx)
+	st, err := imrecv(m, buf).wait(engine.NoContext)
 	h.end(st, err)
 	return st, err
 }

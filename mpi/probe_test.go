@@ -23,7 +23,7 @@ func TestProbeMatchesRecv(t *testing.T) {
 			for _, look := range []struct{ src, tag int }{
 				{prev, tag}, {mpi.AnySource, tag}, {prev, mpi.AnyTag}, {mpi.AnySource, mpi.AnyTag},
 			} {
-				st, err := mpi.Probe(c, look.src, look.tag)
+				st, err := c.Probe(look.src, look.tag)
 				noError(t, err, "Probe")
 				if st.Source != prev || st.Tag != tag || st.Bytes != size {
 					t.Fatalf("Probe(%d, %d) of a message of %d bytes tells %+v", look.src, look.tag, size, st)
@@ -34,7 +34,7 @@ func TestProbeMatchesRecv(t *testing.T) {
 			noError(t, err, "Recv after Probe")
 			wantPattern(t, in, 4, fmt.Sprintf("probed message of %d bytes", size))
 			noError(t, waitErr(s), "Isend")
-			if _, ok, err := mpi.Iprobe(c, prev, tag); ok || err != nil {
+			if _, ok, err := c.Iprobe(prev, tag); ok || err != nil {
 				t.Fatalf("Iprobe after the message was received: %v, %v; want no message", ok, err)
 			}
 		}
@@ -51,7 +51,7 @@ func TestMprobeSetsAside(t *testing.T) {
 				mpi.Isend(c, pattern(size, 2), next, 2),
 				mpi.Isend(c, pattern(size, 3), next, 2),
 			}
-			m1, st, err := mpi.Mprobe(c, prev, mpi.AnyTag)
+			m1, st, err := c.Mprobe(prev, mpi.AnyTag)
 			noError(t, err, "Mprobe")
 			if st.Bytes != size || st.Source != prev || st.Tag != 2 {
 				t.Fatalf("Mprobe of %d bytes tells %+v", size, st)
@@ -81,7 +81,7 @@ func TestMprobeSetsAside(t *testing.T) {
 func improbe(t *testing.T, c *mpi.Comm, src, tag int) *mpi.Message {
 	t.Helper()
 	for range 1_000_000 {
-		m, _, ok, err := mpi.Improbe(c, src, tag)
+		m, _, ok, err := c.Improbe(src, tag)
 		noError(t, err, "Improbe")
 		if ok {
 			return m
@@ -96,7 +96,7 @@ func TestMrecvTruncates(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		for _, size := range []int{8, 5000, 100000} {
 			s := mpi.Isend(c, pattern(size, 1), 0, 2)
-			m, _, err := mpi.Mprobe(c, 0, 2)
+			m, _, err := c.Mprobe(0, 2)
 			noError(t, err, "Mprobe")
 			whole, in := guarded(size / 2)
 			_, err = mpi.Mrecv(m, in)
@@ -137,7 +137,7 @@ func TestManyGoroutinesMprobe(t *testing.T) {
 			go func() {
 				defer wg.Done()
 				for range left {
-					m, st, err := mpi.Mprobe(c, mpi.AnySource, mpi.AnyTag)
+					m, st, err := c.Mprobe(mpi.AnySource, mpi.AnyTag)
 					if err != nil {
 						t.Errorf("Mprobe: %v", err)
 						return
@@ -184,7 +184,7 @@ func TestProbeBesideReceive(t *testing.T) {
 				_, err := mpi.Recv(c, make([]byte, 1), 0, 1)
 				done <- err
 			}()
-			_, err := mpi.Probe(c, 0, 2)
+			_, err := c.Probe(0, 2)
 			noError(t, err, "Probe beside a receive")
 			_, err = mpi.Recv(c, make([]byte, 1), 0, 2)
 			noError(t, err, "Recv of what Probe found")

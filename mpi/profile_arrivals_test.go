@@ -105,7 +105,7 @@ func TestArrivalsOfManyCallsAreThinnedOut(t *testing.T) {
 	const calls = 10000
 	all := arrivalsOf(t, 2, func(c *mpi.Comm) error {
 		for range calls {
-			if err := mpi.Barrier(c); err != nil {
+			if err := c.Barrier(); err != nil {
 				return err
 			}
 		}

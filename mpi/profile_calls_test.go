@@ -46,11 +46,11 @@ func TestProfileCallSites(t *testing.T) {
 			}
 		}
 		for i := range 2 { // line+11 and line+15
-			if err := mpi.Barrier(c); err != nil {
+			if err := c.Barrier(); err != nil {
 				return err
 			}
 			if i == 1 {
-				if err := mpi.Barrier(c); err != nil {
+				if err := c.Barrier(); err != nil {
 					return err
 				}
 			}
@@ -65,7 +65,7 @@ func TestProfileCallSites(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		counters[c.Rank()] = mpi.Profile(c)
+		counters[c.Rank()] = c.World().Profile()
 		return nil
 	})
 	name := filepath.Base(filepath.Dir(file)) + "/" + filepath.Base(file)
@@ -123,7 +123,7 @@ func TestProfileCallsDoNotAllocate(t *testing.T) {
 		}
 		// Ranks are goroutines: what the other one allocates is counted, too, so it must not
 		// write its report yet.
-		return mpi.Barrier(c)
+		return c.Barrier()
 	})
 }
 
@@ -143,7 +143,7 @@ func TestProfileByThreads(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		p := mpi.Profile(c)
+		p := c.World().Profile()
 		if s := sitesNamed(&p, "Sendrecv"); len(s) != 1 || s[0].Calls.Sum != threads*calls {
 			t.Errorf("%d goroutines made %d calls each; the profile has %+v", threads, calls, s)
 		}

@@ -69,7 +69,7 @@ func (x *exchanges) answers(c *mpi.Comm) error {
 }
 
 func (x *exchanges) run(c *mpi.Comm) error {
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return err
 	}
 	for range x.rounds {

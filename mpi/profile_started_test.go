@@ -37,7 +37,7 @@ func prepareCalls(c *mpi.Comm) (*startedCalls, error) {
 	}
 	s.alltoall = mpi.AlltoallInit(c, s.blocks, s.other)
 	s.packed = mpi.AlltoallwInit(c, s.blocks, s.rows, s.other, s.rows)
-	s.barriers = [2]*mpi.Persistent{mpi.BarrierInit(c), mpi.BarrierInit(c)}
+	s.barriers = [2]*mpi.Persistent{c.BarrierInit(), c.BarrierInit()}
 	return s, nil
 }
 
@@ -94,8 +94,8 @@ func TestArrivalsOfCallsThatDoNotWait(t *testing.T) {
 				return err
 			}
 		}
-		_ = mpi.Ibarrier(c) // nobody sees its end
-		return mpi.Barrier(c)
+		_ = c.Ibarrier() // nobody sees its end
+		return c.Barrier()
 	})
 	if all.Lost != 0 {
 		t.Errorf("%d records were lost", all.Lost)
@@ -142,12 +142,12 @@ func TestArrivalsOfCallsThatDoNotWait(t *testing.T) {
 func TestStartedAndWaitedAreCountedApart(t *testing.T) {
 	const calls = 4000
 	all := arrivalsOf(t, 2, func(c *mpi.Comm) error {
-		p := mpi.BarrierInit(c)
+		p := c.BarrierInit()
 		for range calls {
-			if err := mpi.Barrier(c); err != nil {
+			if err := c.Barrier(); err != nil {
 				return err
 			}
-			if _, err := mpi.Ibarrier(c).Wait(); err != nil {
+			if _, err := c.Ibarrier().Wait(); err != nil {
 				return err
 			}
 			if _, err := p.Start().Wait(); err != nil {
@@ -176,7 +176,7 @@ func TestManyPreparedAreThinnedOut(t *testing.T) {
 	const calls = 3000
 	all := arrivalsOf(t, 2, func(c *mpi.Comm) error {
 		for range calls {
-			if _, err := mpi.BarrierInit(c).Start().Wait(); err != nil {
+			if _, err := c.BarrierInit().Start().Wait(); err != nil {
 				return err
 			}
 		}

@@ -66,7 +66,7 @@ func TestProfileCountsToTheMessage(t *testing.T) {
 				}
 			}
 			_, err := mpi.Recv(c, buf, 1, 4) // all has been received
-			return errors.Join(err, counted(mpi.Profile(c), map[prof.Name]uint64{
+			return errors.Join(err, counted(c.World().Profile(), map[prof.Name]uint64{
 				prof.MessagesSent: short + 1 + long, prof.BytesSent: short*100 + long<<20,
 				prof.MessagesReceived: 1, prof.BytesReceived: 5, prof.PeersTalkedTo: 1, prof.AddressesFetched: 1, prof.Hosts: 1,
 			}, "eager 0-0: 1 of 0 bytes", "eager 64-127: 7 of 700 bytes", "rndv_get 1048576-2097151: 3 of 3145728 bytes"))
@@ -83,7 +83,7 @@ func TestProfileCountsToTheMessage(t *testing.T) {
 		if err := mpi.Send(c, buf[:5], 0, 4); err != nil {
 			return err
 		}
-		p := mpi.Profile(c)
+		p := c.World().Profile()
 		if late := p.Of(prof.MessagesUnexpected); late < short || late > short+long+1 {
 			return fmt.Errorf("%d messages came before their receive: %d did for certain", late, short)
 		}

@@ -189,7 +189,7 @@ func TestCallsBesideTheBackground(t *testing.T) {
 				})
 			}
 			noError(t, mpi.Send(c, []int{1}, peer, 12), "Send")
-			noError(t, second(mpi.Probe(c, peer, 12)), "Probe")
+			noError(t, second(c.Probe(peer, 12)), "Probe")
 			noError(t, second(mpi.Recv(c, []int{0}, peer, 12)), "Recv")
 			wg.Wait()
 			for done := false; !done; {

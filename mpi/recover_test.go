@@ -145,7 +145,7 @@ func TestRecoverInterruptsDerived(t *testing.T) {
 			_, err = mpi.Recv(c, []int{0}, 3, 0)
 			return err
 		}
-		return mpi.Barrier(row) // rank 0 waits for rank 1, which waits for rank 3
+		return row.Barrier() // rank 0 waits for rank 1, which waits for rank 3
 	}, nil).check(t)
 }
 
@@ -160,7 +160,7 @@ func TestRecoverEnds(t *testing.T) {
 		if c.Rank() == 2 {
 			j.die(c)
 		}
-		return mpi.Barrier(c)
+		return c.Barrier()
 	}, nil)
 	for p, err := range j.errs {
 		switch {
@@ -181,7 +181,7 @@ func TestRecoverGivesUp(t *testing.T) {
 		if c.Rank() == 0 {
 			return c.Revoke()
 		}
-		return mpi.Barrier(c)
+		return c.Barrier()
 	}, nil)
 	for p, err := range j.errs {
 		if !errors.Is(err, mpi.ErrOther) || !strings.Contains(err.Error(), "10 attempts in a row") {

@@ -99,7 +99,7 @@ func scaleRun(t *testing.T, n, more int, cfg *mpi.Config) (r scaled) {
 			t.Errorf("rank %d: the sum is %d, want %d", w.Comm().Rank(), sum[0], n)
 		}
 	}
-	each("Barrier", func(_ int, w *mpi.World) { noError(t, mpi.Barrier(w.Comm()), "Barrier") })
+	each("Barrier", func(_ int, w *mpi.World) { noError(t, w.Comm().Barrier(), "Barrier") })
 	for i := range r.allreduce {
 		r.allreduce[i] = each("Allreduce", allreduce)
 	}

@@ -56,7 +56,7 @@ func TestStuckReportNamesCalls(t *testing.T) {
 		c := worlds[1].Comm()
 		err := mpi.Send(c, make([]int64, 1<<17), 0, 3)
 		if err == nil {
-			err = mpi.Barrier(c)
+			err = c.Barrier()
 		}
 		done <- err
 	}()
@@ -70,7 +70,7 @@ func TestStuckReportNamesCalls(t *testing.T) {
 	if strings.Contains(report, "tag 2") {
 		t.Errorf("the report has a tag of the library:\n%s", report)
 	}
-	go func() { done <- mpi.Barrier(worlds[0].Comm()) }()
+	go func() { done <- worlds[0].Comm().Barrier() }()
 	for range 3 {
 		noError(t, <-done, "a call")
 	}

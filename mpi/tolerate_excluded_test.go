@@ -22,7 +22,7 @@ func TestExcludedRank(t *testing.T) {
 		pending := make(chan error, 1)
 		go func() { pending <- second(mpi.Recv(worlds[1].Comm(), []int{0}, 0, 1)) }()
 		inspect.FailLocal(worlds, 1, "nobody has heard of it")
-		for _, err := range []error{<-pending, mpi.Barrier(worlds[1].Comm())} {
+		for _, err := range []error{<-pending, worlds[1].Comm().Barrier()} {
 			if !errors.Is(err, mpi.ErrProcAborted) || !strings.Contains(err.Error(), "this rank counts as failed") || !strings.Contains(err.Error(), "nobody has heard of it") {
 				t.Errorf("OnFailure %s: the error is %v, want one of class ErrProcAborted that names the reason", onFailure, err)
 			}

@@ -76,7 +76,7 @@ func useAndFree(c *mpi.Comm, how int) error {
 		}
 		return nil
 	case 4:
-		err = mpi.Barrier(d)
+		err = d.Barrier()
 	}
 	return errors.Join(err, d.Free())
 }
@@ -131,7 +131,7 @@ func TestRevokeAfterOthersFreed(t *testing.T) {
 				return err
 			}
 		}
-		if err := mpi.Barrier(c); err != nil {
+		if err := c.Barrier(); err != nil {
 			return err
 		}
 		if me == 0 {
@@ -141,7 +141,7 @@ func TestRevokeAfterOthersFreed(t *testing.T) {
 				err = fmt.Errorf("the receive returned %w, want ErrRevoked", e)
 			}
 		}
-		return errors.Join(err, mpi.Barrier(c))
+		return errors.Join(err, c.Barrier())
 	})
 }
 

@@ -54,7 +54,7 @@ var killSteps = []struct {
 		}
 		return nil
 	})},
-	{"Barrier", simple(func(c *mpi.Comm, _, _ int) error { return mpi.Barrier(c) })},
+	{"Barrier", simple(func(c *mpi.Comm, _, _ int) error { return c.Barrier() })},
 	{"Bcast", simple(func(c *mpi.Comm, victim, n int) error {
 		b := make([]int, 1<<17)
 		if c.Rank() == victim {
@@ -180,7 +180,7 @@ func simple(call func(c *mpi.Comm, victim, n int) error) func(c *mpi.Comm, victi
 // settled ends a repetition of a call that some ranks leave before others have entered it.
 func settled(c *mpi.Comm, n int, err error) error {
 	if err == nil && n%16 == 15 {
-		err = mpi.Barrier(c)
+		err = c.Barrier()
 	}
 	return err
 }

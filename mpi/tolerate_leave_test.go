@@ -10,7 +10,7 @@ const leaveProgram = "leave after a failure"
 
 // leaveAfterFailure sends messages to a rank that is killed, and leaves the job.
 func leaveAfterFailure(c *mpi.Comm) error {
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return err
 	}
 	if c.Rank() == 1 {

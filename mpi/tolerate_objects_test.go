@@ -144,12 +144,12 @@ func TestRevokeWindow(t *testing.T) {
 			return err
 		}
 		if c.Rank() == 0 { // never comes to the fence
-			return errors.Join(w.Comm().Revoke(), w.Free(), mpi.Barrier(c))
+			return errors.Join(w.Comm().Revoke(), w.Free(), c.Barrier())
 		}
 		if err := w.Fence(); !errors.Is(err, mpi.ErrRevoked) {
 			return fmt.Errorf("Fence returns %v, want an error of class ErrRevoked", err)
 		}
-		return errors.Join(w.Free(), mpi.Barrier(c))
+		return errors.Join(w.Free(), c.Barrier())
 	})
 }
 

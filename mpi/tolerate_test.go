@@ -116,7 +116,7 @@ func TestOthersGoOn(t *testing.T) {
 		if _, err := mpi.Sendrecv(c, []int{c.Rank()}, next, 1, got, previous, 1); err != nil || got[0] != previous {
 			return fmt.Errorf("Sendrecv among the others: %v, received %d", err, got[0])
 		}
-		if err := mpi.Barrier(three); err != nil {
+		if err := three.Barrier(); err != nil {
 			return fmt.Errorf("Barrier among the others: %w", err)
 		}
 		if err := isFailure(second(mpi.Recv(c, got, mpi.AnySource, 9)), 3); err != nil {

@@ -24,7 +24,7 @@ func talk(c *mpi.Comm) error {
 		if _, err := mpi.Sendrecv(c, make([]byte, i), right, 1, make([]byte, 20), mpi.AnySource, mpi.AnyTag); err != nil {
 			return err
 		}
-		if err := mpi.Barrier(c); err != nil { // else the wildcard would match what follows
+		if err := c.Barrier(); err != nil { // else the wildcard would match what follows
 			return err
 		}
 		rs := []mpi.Request{mpi.Irecv(c, make([]byte, 10), left, 3), mpi.Irecv(c, make([]byte, 1<<17), left, mpi.AnyTag), send.Start(), mpi.Isend(c, make([]byte, 1<<17), right, 4)}
@@ -40,7 +40,7 @@ func talk(c *mpi.Comm) error {
 		if err := mpi.Bsend(c, make([]byte, i), right, 6); err != nil {
 			return err
 		}
-		m, _, err := mpi.Mprobe(c, left, 6)
+		m, _, err := c.Mprobe(left, 6)
 		if err != nil {
 			return err
 		}

@@ -99,7 +99,7 @@ func TestSelf(t *testing.T) {
 		got := []int{0}
 		_, err := mpi.Sendrecv(self, []int{c.Rank()}, 0, 0, got, 0, 0)
 		noError(t, err, "Sendrecv")
-		noError(t, mpi.Barrier(self), "Barrier")
+		noError(t, self.Barrier(), "Barrier")
 		dup, err := self.Dup()
 		noError(t, err, "Dup")
 		if got[0] != c.Rank() || dup.Size() != 1 {
@@ -107,6 +107,6 @@ func TestSelf(t *testing.T) {
 		}
 		noError(t, dup.Free(), "Free")
 		wantClass(t, self.Free(), mpi.ErrComm, "Free of Self")
-		noError(t, mpi.Barrier(c.Self()), "Barrier after it")
+		noError(t, c.Self().Barrier(), "Barrier after it")
 	})
 }

@@ -104,7 +104,7 @@ func TestUnencodableValues(t *testing.T) {
 		refused(mpi.SendValue[any](c, struct{ Unknown int }{1}, 0, 1), "gob.Register")
 		wantClass(t, mpi.SendValue(c, 1, 99, 1), mpi.ErrRank, "SendValue to rank 99")
 		wantClass(t, mpi.SendValue(c, 1, 0, -3), mpi.ErrTag, "SendValue with tag -3")
-		if _, ok, _ := mpi.Iprobe(c, 0, 1); ok {
+		if _, ok, _ := c.Iprobe(0, 1); ok {
 			t.Error("a refused value was sent")
 		}
 		// In a broadcast all ranks get the error, and the next one works.
@@ -131,7 +131,7 @@ func TestValueTypeMismatch(t *testing.T) {
 		noError(t, mpi.Send(c, []byte("no gob at all"), 0, 1), "Send of bytes")
 		_, _, err = mpi.RecvValue[string](c, 0, 1)
 		wantClass(t, err, mpi.ErrType, "RecvValue of plain bytes")
-		if _, ok, _ := mpi.Iprobe(c, 0, mpi.AnyTag); ok {
+		if _, ok, _ := c.Iprobe(0, mpi.AnyTag); ok {
 			t.Error("a message that could not be decoded is still there")
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)

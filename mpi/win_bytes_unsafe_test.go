@@ -119,12 +119,12 @@ func TestNoCheckAcquiresNoLock(t *testing.T) {
 			var in [1]byte
 			if c.Rank() == 0 {
 				noError(t, w.bytes.LockAllNoCheck(), "LockAllNoCheck")
-				noError(t, mpi.Barrier(c), "Barrier")
+				noError(t, c.Barrier(), "Barrier")
 				_, err := mpi.Recv(c, in[:], 1, 0) // after the lock of rank 1
 				noError(t, err, "Recv")
 				noError(t, w.UnlockAll(), "UnlockAll")
 			} else {
-				noError(t, mpi.Barrier(c), "Barrier")
+				noError(t, c.Barrier(), "Barrier")
 				noError(t, w.Lock(0, true), "Lock")
 				noError(t, w.Put([]byte{7}, 0, 0), "Put")
 				noError(t, w.Unlock(0), "Unlock")
@@ -165,7 +165,7 @@ func TestByteWinDynamic(t *testing.T) {
 			w.Fence,
 			func() error { return w.Put([]byte{5, 6}, peer, all[peer]+30) },
 			w.Fence,
-			func() error { return mpi.Barrier(c) },
+			c.Barrier,
 			func() error { return w.bytes.DetachAt(mine) },
 			w.FenceEnd,
 			w.Free,

@@ -49,7 +49,7 @@ func workOnWindow(world *mpi.Comm, name string) error {
 	if !w.Direct(victim) {
 		return errors.New("the window is not in shared memory")
 	}
-	if err := mpi.Barrier(world); err != nil {
+	if err := world.Barrier(); err != nil {
 		return err
 	}
 	if world.Rank() == victim {

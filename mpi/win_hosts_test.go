@@ -60,7 +60,7 @@ func TestWindowAcrossHosts(t *testing.T) {
 					return err
 				}
 			}
-			if err := Barrier(c); err != nil {
+			if err := c.Barrier(); err != nil {
 				return err
 			}
 			if m := w.Memory(); c.Rank() == 0 && (m[0] != 200 || m[1] != 200) {

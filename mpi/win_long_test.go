@@ -36,7 +36,7 @@ func longAccess[T comparable](t *testing.T, c *mpi.Comm, value func(i int) T) {
 			noError(t, err, "Wait")
 		}
 		clear(w.Memory())
-		noError(t, mpi.Barrier(c), "Barrier")
+		noError(t, c.Barrier(), "Barrier")
 		noError(t, w.Lock(target, false), "Lock")
 		buf := make([]T, n+margin)
 		for i := range buf {
@@ -50,7 +50,7 @@ func longAccess[T comparable](t *testing.T, c *mpi.Comm, value func(i int) T) {
 		if !slices.Equal(back[margin:], buf[margin:]) {
 			t.Errorf("%T, request %v: a get returns other elements than were put", buf[0], requested)
 		}
-		noError(t, mpi.Barrier(c), "Barrier")
+		noError(t, c.Barrier(), "Barrier")
 		var zero T
 		for i, v := range w.Memory() {
 			want := zero
@@ -61,7 +61,7 @@ func longAccess[T comparable](t *testing.T, c *mpi.Comm, value func(i int) T) {
 				t.Fatalf("%T, request %v: element %d is %v, want %v", v, requested, i, v, want)
 			}
 		}
-		noError(t, mpi.Barrier(c), "Barrier")
+		noError(t, c.Barrier(), "Barrier")
 	}
 	noError(t, w.Free(), "Free")
 }

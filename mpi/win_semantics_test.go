@@ -33,7 +33,7 @@ func TestNoFetchAndAddIsLost(t *testing.T) {
 			noError(t, w.FetchAndOp(1, &seen[i], 0, 0, mpi.Sum), "FetchAndOp")
 		}
 		noError(t, w.UnlockAll(), "UnlockAll")
-		noError(t, mpi.Barrier(c), "Barrier")
+		noError(t, c.Barrier(), "Barrier")
 		sum := int64(0)
 		for i, v := range seen {
 			if i > 0 && v <= seen[i-1] {
@@ -90,7 +90,7 @@ func TestExclusiveLockKeepsOthersOut(t *testing.T) {
 				noError(t, w.Put(v[:], target, 0), "Put")
 				noError(t, w.Unlock(target), "Unlock")
 			}
-			noError(t, mpi.Barrier(c), "Barrier")
+			noError(t, c.Barrier(), "Barrier")
 			noError(t, w.Lock(c.Rank(), false), "Lock of own memory")
 			mine := w.Memory()[0]
 			noError(t, w.Unlock(c.Rank()), "Unlock")
@@ -157,7 +157,7 @@ func TestAccumulatesOfOneRankKeepTheirOrder(t *testing.T) {
 			}
 		}
 		noError(t, w.UnlockAll(), "UnlockAll")
-		noError(t, mpi.Barrier(c), "Barrier")
+		noError(t, c.Barrier(), "Barrier")
 		prev := (c.Rank() + c.Size() - 1) % c.Size()
 		for j, v := range w.Memory()[prev*n : prev*n+n] {
 			if v != 49 {
@@ -198,7 +198,7 @@ func TestLockMadeOfCompareAndSwap(t *testing.T) {
 			}
 		}
 		noError(t, w.UnlockAll(), "UnlockAll")
-		noError(t, mpi.Barrier(c), "Barrier")
+		noError(t, c.Barrier(), "Barrier")
 		if c.Rank() == 0 && w.Memory()[1] != 20*c.Size() {
 			t.Errorf("%d increments left %d", 20*c.Size(), w.Memory()[1])
 		}
@@ -220,7 +220,7 @@ func TestPutIntoARankThatComputes(t *testing.T) {
 				continue
 			}
 			done := &w.Memory()[1<<17-1]
-			noError(t, mpi.Barrier(c), "Barrier")
+			noError(t, c.Barrier(), "Barrier")
 			if c.Rank() == 0 {
 				deadline := time.Now().Add(20 * time.Second)
 				for atomic.LoadInt64(done) == 0 {
@@ -243,7 +243,7 @@ func TestPutIntoARankThatComputes(t *testing.T) {
 				noError(t, w.Accumulate([]int64{1}, 0, 1<<17-1, mpi.Replace), "Accumulate")
 				noError(t, w.Unlock(0), "Unlock")
 			}
-			noError(t, mpi.Barrier(c), "Barrier")
+			noError(t, c.Barrier(), "Barrier")
 			if m := w.Memory(); c.Rank() == 0 && (m[0] != 1 || m[1<<17-2] != 1<<17-1) {
 				t.Errorf("%s: the signal has come, and the data before it is %d … %d", made.name, m[0], m[1<<17-2])
 			}

@@ -85,20 +85,20 @@ var inEpochs = []struct {
 		noError(t, w.Lock(target, true), "Lock")
 		body()
 		noError(t, w.Unlock(target), "Unlock")
-		noError(t, mpi.Barrier(w.Comm()), "Barrier")
+		noError(t, w.Comm().Barrier(), "Barrier")
 	}},
 	{"lock shared, flush", func(t *testing.T, w *mpi.Win[int64], target int, body func()) {
 		noError(t, w.Lock(target, false), "Lock")
 		body()
 		noError(t, w.Flush(target), "Flush")
-		noError(t, mpi.Barrier(w.Comm()), "Barrier")
+		noError(t, w.Comm().Barrier(), "Barrier")
 		noError(t, w.Unlock(target), "Unlock")
 	}},
 	{"lock all, flush all", func(t *testing.T, w *mpi.Win[int64], target int, body func()) {
 		noError(t, w.LockAll(), "LockAll")
 		body()
 		noError(t, w.FlushAll(), "FlushAll")
-		noError(t, mpi.Barrier(w.Comm()), "Barrier")
+		noError(t, w.Comm().Barrier(), "Barrier")
 		noError(t, w.Sync(), "Sync")
 		noError(t, w.UnlockAll(), "UnlockAll")
 	}},
@@ -136,7 +136,7 @@ func TestPutIsSeenAfterEachSynchronisation(t *testing.T) {
 							t.Fatalf("%s, %s, %d elements: element %d is %d, want %d", made.name, a.name, n, i, mem[1+i], want)
 						}
 					}
-					noError(t, mpi.Barrier(c), "Barrier") // before the next round changes it
+					noError(t, c.Barrier(), "Barrier") // before the next round changes it
 				}
 				noError(t, w.Free(), "Free")
 			}
@@ -153,7 +153,7 @@ func TestGetReadsWhatIsThere(t *testing.T) {
 				for i := range w.Memory() {
 					w.Memory()[i] = int64(c.Rank()*100_000 + i)
 				}
-				noError(t, mpi.Barrier(c), "Barrier")
+				noError(t, c.Barrier(), "Barrier")
 				next, _ := neighbors(c)
 				for _, a := range inEpochs {
 					buf := make([]int64, n)
@@ -311,7 +311,7 @@ func TestDynamicWindow(t *testing.T) {
 		noError(t, w.Put(buf, next, displs[next]+600), "Put beyond the end, which only the target can see")
 		wantClass(t, w.Flush(next), mpi.ErrRMARange, "Flush after it")
 		noError(t, w.UnlockAll(), "UnlockAll")
-		noError(t, mpi.Barrier(c), "Barrier")
+		noError(t, c.Barrier(), "Barrier")
 		if mem[0] != int64(prev) || mem[400+2499] != int64(prev+2499) {
 			t.Errorf("rank %d has put %d and %d", prev, mem[0], mem[400+2499])
 		}
@@ -342,7 +342,7 @@ func TestSharedWindowIsOneMemory(t *testing.T) {
 		there, _ := w.Query(next)
 		there[9] = int32(100 + node.Rank())
 		noError(t, w.Sync(), "Sync")
-		noError(t, mpi.Barrier(node), "Barrier")
+		noError(t, node.Barrier(), "Barrier")
 		noError(t, w.Sync(), "Sync")
 		if got := w.Memory()[9]; got != int32(100+prev) {
 			t.Errorf("rank %d has stored %d here, want %d", prev, got, 100+prev)

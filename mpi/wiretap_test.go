@@ -46,7 +46,7 @@ func wiretapProgram(world *mpi.Comm) error {
 				}
 			}
 		}
-		if err := mpi.Barrier(world); err != nil {
+		if err := world.Barrier(); err != nil {
 			return err
 		}
 	}

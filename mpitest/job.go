@@ -129,7 +129,7 @@ func takePart[T testing.TB](t T, all *mpi.Comm, n int, fn func(t T, world *mpi.C
 			return err
 		}
 	}
-	return mpi.Barrier(all)
+	return all.Barrier()
 }
 
 // Main runs the tests of a package from its TestMain and leaves the job if there is one.
@@ -195,15 +195,15 @@ func waitQuietly(all *mpi.Comm) error {
 // costOfWait returns the CPU time that waiting for rank 0, which sleeps, costs the calling
 // rank. On rank 0 it is 0.
 func costOfWait(all *mpi.Comm, pause time.Duration) (time.Duration, error) {
-	if err := mpi.Barrier(all); err != nil {
+	if err := all.Barrier(); err != nil {
 		return 0, err
 	}
 	if all.Rank() == 0 {
 		time.Sleep(pause)
-		return 0, mpi.Barrier(all)
+		return 0, all.Barrier()
 	}
 	before, _ := cputime.Used()
-	err := mpi.Barrier(all)
+	err := all.Barrier()
 	after, _ := cputime.Used()
 	return after - before, err
 }

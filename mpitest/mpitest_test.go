@@ -144,7 +144,7 @@ func TestScenario(t *testing.T) {
 	case "kinds":
 		mpitest.Run(t, 2, func(t *testing.T, world *mpi.Comm) {
 			if world.Rank() == 0 {
-				fail(t, mpi.Barrier(world))
+				fail(t, world.Barrier())
 			} else {
 				fail(t, mpi.Bcast(world, make([]int, 1), 0))
 			}
@@ -201,7 +201,7 @@ func fail(t *testing.T, err error) {
 func BenchmarkRun(b *testing.B) {
 	for b.Loop() {
 		mpitest.Run(b, 2, func(b *testing.B, world *mpi.Comm) {
-			if err := mpi.Barrier(world); err != nil {
+			if err := world.Barrier(); err != nil {
 				b.Error(err)
 			}
 		})

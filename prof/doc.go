@@ -4,7 +4,7 @@
 // The [Counters] of a rank are plain values: messages and bytes, their lengths, memory
 // by purpose, connections, retransmissions. They are counted in memory private to the
 // rank while the program runs, or computed on request; the cost for the program does not
-// depend on whether they are read. mpi.Profile returns those of the calling rank.
+// depend on whether they are read. (*mpi.World).Profile returns those of the calling rank.
 //
 // At the end of a job with profiling enabled, the ranks combine their counters along a
 // tree into one [Summary]: for each counter the sum, the minimum, the maximum and the

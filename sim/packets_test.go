@@ -61,7 +61,7 @@ func TestPacketsEqualThoseOfAJob(t *testing.T) {
 		algorithms string
 		start      func(c *mpi.Comm, n int) mpi.Request
 	}{
-		{coll.Barrier, "dissemination", func(c *mpi.Comm, _ int) mpi.Request { return mpi.Ibarrier(c) }},
+		{coll.Barrier, "dissemination", func(c *mpi.Comm, _ int) mpi.Request { return c.Ibarrier() }},
 		{coll.Bcast, "binomial chain", func(c *mpi.Comm, n int) mpi.Request { return mpi.Ibcast(c, make([]float64, n/8), 0) }},
 		{coll.Allreduce, "recursive-doubling ring rabenseifner", func(c *mpi.Comm, n int) mpi.Request {
 			return mpi.Iallreduce(c, make([]float64, n/8), make([]float64, n/8), mpi.Sum)
@@ -114,11 +114,11 @@ func packetsOfJob(t *testing.T, ranks int, algorithm string, start func(c *mpi.C
 	var all sync.WaitGroup
 	for _, w := range worlds {
 		all.Go(func() {
-			before := mpi.Profile(w.Comm())
+			before := w.Profile()
 			if _, err := start(w.Comm()).Wait(); err != nil {
 				t.Error(err)
 			}
-			after := mpi.Profile(w.Comm())
+			after := w.Profile()
 			mu.Lock()
 			defer mu.Unlock()
 			for name, n := range after.Values {

@@ -67,7 +67,7 @@ func (s *simulation) exchange() error {
 	defer s.clock.LeaveMPI()
 	for distance := 1; distance < size; distance++ {
 		src := (me - distance + size) % size
-		status, err := mpi.Probe(s.c, src, tagEssential)
+		status, err := s.c.Probe(src, tagEssential)
 		if err != nil {
 			return err
 		}

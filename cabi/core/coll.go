@@ -174,9 +174,9 @@ func (p *Process) barrier(a *args, x *collCall) error {
 		return a.err
 	}
 	return x.run(
-		func() error { return mpi.Barrier(c.Comm) },
-		func() mpi.Request { return mpi.Ibarrier(c.Comm) },
-		func() *mpi.Persistent { return mpi.BarrierInit(c.Comm) })
+		c.Comm.Barrier,
+		c.Comm.Ibarrier,
+		c.Comm.BarrierInit)
 }
 
 func (p *Process) bcast(a *args, x *collCall) error {

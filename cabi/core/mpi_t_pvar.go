@@ -96,7 +96,7 @@ func (p *Process) pvarRead(a *args) error {
 	}
 	value := uint64(0) // before MPI_Init
 	if p.state.Load() == running {
-		c := mpi.Profile(p.world.Comm())
+		c := p.world.Profile()
 		value = c.Of(p.tools.pvars[i])
 	}
 	set(a.addr(2), value)

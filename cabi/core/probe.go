@@ -28,7 +28,7 @@ func (p *Process) probe(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	st, err := mpi.Probe(c.Comm, src, tag)
+	st, err := c.Comm.Probe(src, tag)
 	if err == nil {
 		setStatus(a.addr(3), newStatus(st))
 	}
@@ -41,7 +41,7 @@ func (p *Process) iprobe(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	st, found, err := mpi.Iprobe(c.Comm, src, tag)
+	st, found, err := c.Comm.Iprobe(src, tag)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (p *Process) mprobe(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	m, st, err := mpi.Mprobe(c.Comm, src, tag)
+	m, st, err := c.Comm.Mprobe(src, tag)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (p *Process) improbe(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	m, st, found, err := mpi.Improbe(c.Comm, src, tag)
+	m, st, found, err := c.Comm.Improbe(src, tag)
 	if err != nil {
 		return err
 	}

@@ -217,5 +217,5 @@ func (w *pause) wait() {
 
 // progress moves messages.
 func (p *Process) progress() {
-	_, _, _ = mpi.Iprobe(p.self.Comm, 0, mpi.MaxTag) // only for its effect
+	_, _, _ = p.self.Comm.Iprobe(0, mpi.MaxTag) // only for its effect
 }

@@ -123,7 +123,7 @@ func runAppJSON(ctx context.Context, app apps.App, class byte, out io.Writer) er
 		return fmt.Errorf("app %s: %w", app.Name, err)
 	}
 	used, _ := cputime.Used()
-	mine := rankFigures{used, timer.times(), mpi.Profile(c).Values}
+	mine := rankFigures{used, timer.times(), c.World().Profile().Values}
 	all, err := mpi.GatherValue(c, mine, 0)
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func furtherWorld(c *mpi.Comm, settings []string) (*mpi.World, error) {
 	}
 	// Libfabric connects at the first message, and only while it is polled. This rank is
 	// about to wait outside of c without polling, so all ranks must have the key first.
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return nil, err
 	}
 	cfg, err := furtherConfig(os.Environ(), settings)

@@ -26,7 +26,7 @@ const (
 func chatter(world *mpi.Comm) error {
 	buf := make([]byte, 100)
 	for os.Getenv(asRank) == rankTalks {
-		if err := mpi.Barrier(world); err != nil {
+		if err := world.Barrier(); err != nil {
 			return err
 		}
 		if _, err := mpi.SendrecvReplace(world, buf, (world.Rank()+1)%world.Size(), 0, mpi.AnySource, 0); err != nil {

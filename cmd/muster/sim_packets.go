@@ -170,14 +170,14 @@ func countCall(c *mpi.Comm, one candidate, size int) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := mpi.Ibarrier(c).Wait(); err != nil { // a blocking one may wake ranks by messages later
+	if _, err := c.Ibarrier().Wait(); err != nil { // a blocking one may wake ranks by messages later
 		return nil, err
 	}
-	before := mpi.Profile(c)
+	before := c.World().Profile()
 	if _, err := start(d, size).Wait(); err != nil {
 		return nil, err
 	}
-	after := mpi.Profile(c)
+	after := c.World().Profile()
 	mine, sum := make([]int64, len(packetKinds)), make([]int64, len(packetKinds))
 	for i, kind := range packetKinds {
 		mine[i] = int64(after.Values[prof.PacketsSent(kind)] - before.Values[prof.PacketsSent(kind)])
@@ -193,7 +193,7 @@ func countCall(c *mpi.Comm, one candidate, size int) ([]int64, error) {
 func startCall(kind coll.Kind) (func(c *mpi.Comm, n int) mpi.Request, error) {
 	switch kind {
 	case coll.Barrier:
-		return func(c *mpi.Comm, _ int) mpi.Request { return mpi.Ibarrier(c) }, nil
+		return func(c *mpi.Comm, _ int) mpi.Request { return c.Ibarrier() }, nil
 	case coll.Bcast:
 		return func(c *mpi.Comm, n int) mpi.Request { return mpi.Ibcast(c, make([]float64, n/8), 0) }, nil
 	case coll.Allreduce:

@@ -37,7 +37,7 @@ func run(world *mpi.Comm, out io.Writer) error {
 		return err
 	}
 	// After the barrier all ranks have ended their epochs, so all results are in the table.
-	if err := mpi.Barrier(world); err != nil {
+	if err := world.Barrier(); err != nil {
 		return err
 	}
 	if world.Rank() == 0 {

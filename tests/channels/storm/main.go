@@ -163,7 +163,7 @@ func exchange(c *mpi.Comm, messages, longest int) error {
 			}
 		}
 	}
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return err
 	}
 	fmt.Printf("rank %d has exchanged %d messages with each of %d ranks, network %s\n", me, messages, size-1, inspect.DeviceName(c, (me+size-1)%size))
@@ -252,7 +252,7 @@ func resident(what string) int {
 // wait waits for rank 1, which prints its process id and never sends. All others print
 // the error that they get, and when.
 func wait(c *mpi.Comm) error {
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return err
 	}
 	if c.Rank() == 1 {

@@ -160,8 +160,8 @@ func (o *operands) reduction(ranks int) func(i int) int64 {
 }
 
 func (o *operands) barrier() call {
-	return call{"Barrier", func() error { return mpi.Barrier(o.c) }, func() mpi.Request { return mpi.Ibarrier(o.c) },
-		func() *mpi.Persistent { return mpi.BarrierInit(o.c) }, func() error { return nil }}
+	return call{"Barrier", o.c.Barrier, o.c.Ibarrier,
+		o.c.BarrierInit, func() error { return nil }}
 }
 
 func (o *operands) bcast() call {

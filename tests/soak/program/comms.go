@@ -64,7 +64,7 @@ func (r *run) communicator(random *rand.Rand, g *group) error {
 	// If a rank has failed, some ranks may have the communicator and others not, which
 	// cannot revoke it then. They revoke the base communicator.
 	r.at, r.on = "Barrier after a new communicator", r.groups[0]
-	return mpi.Barrier(r.base)
+	return r.base.Barrier()
 }
 
 // late lets one rank come late to a barrier.
@@ -74,5 +74,5 @@ func (r *run) late(random *rand.Rand, g *group) error {
 		time.Sleep(wait)
 	}
 	r.at = fmt.Sprintf("Barrier on %s, rank %d is late", g.comm.Name(), who)
-	return mpi.Barrier(g.comm)
+	return g.comm.Barrier()
 }

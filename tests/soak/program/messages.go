@@ -67,7 +67,7 @@ func (r *run) messages(random *rand.Rand, g *group) error {
 	if early {
 		receives, buffers = r.post(g, in, way == wildcards)
 		if list.ready { // ready sends need posted receives
-			if err := mpi.Barrier(g.comm); err != nil {
+			if err := g.comm.Barrier(); err != nil {
 				return err
 			}
 		}
@@ -93,7 +93,7 @@ func (r *run) messages(random *rand.Rand, g *group) error {
 		return err
 	}
 	// A receive from any source must not match a message of the next step.
-	return mpi.Barrier(g.comm)
+	return g.comm.Barrier()
 }
 
 // exchange is the messages of a step.
@@ -292,7 +292,7 @@ func receiveProbed(g *group, in []message, way int) error {
 		var st mpi.Status
 		var buf []byte
 		if way == matched {
-			found, probe, err := mpi.Mprobe(g.comm, mpi.AnySource, mpi.AnyTag)
+			found, probe, err := g.comm.Mprobe(mpi.AnySource, mpi.AnyTag)
 			if err != nil {
 				return err
 			}
@@ -301,7 +301,7 @@ func receiveProbed(g *group, in []message, way int) error {
 				return err
 			}
 		} else {
-			probe, err := mpi.Probe(g.comm, mpi.AnySource, mpi.AnyTag)
+			probe, err := g.comm.Probe(mpi.AnySource, mpi.AnyTag)
 			if err != nil {
 				return err
 			}

@@ -78,7 +78,7 @@ func (e *epochs) at(origin int) int { return 2 + origin*e.section }
 // totals compares elements 0 and 1 of all ranks when all have made their accesses.
 func (e *epochs) totals() error {
 	c, me := e.g.comm, e.g.comm.Rank()
-	if err := mpi.Barrier(c); err != nil {
+	if err := c.Barrier(); err != nil {
 		return err
 	}
 	if err := e.w.Lock(me, false); err != nil {
@@ -94,7 +94,7 @@ func (e *epochs) totals() error {
 	if want := []int64{e.counted, e.sum}; !slices.Equal(got, want) {
 		return wrong("%s: counter and sum are %d, want %d", e.run.at, got, want)
 	}
-	return mpi.Barrier(c)
+	return c.Barrier()
 }
 
 // fence puts a part to the rank at a distance, adds to the sum of all, and reads the part

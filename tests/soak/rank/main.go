@@ -25,7 +25,7 @@ func main() {
 				fmt.Fprintf(os.Stderr, time.Now().Format("05.000 ")+format+"\n", args...)
 			}
 		}
-		if err := mpi.Barrier(c); err != nil {
+		if err := c.Barrier(); err != nil {
 			return err
 		}
 		if c.Rank() == 0 {
