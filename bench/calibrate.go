@@ -147,7 +147,7 @@ func together(c *mpi.Comm, peer, size int) (float64, error) {
 		for range window {
 			reqs = append(reqs, mpi.Isend(c, out, peer, pingTag))
 		}
-		if _, err := mpi.WaitAll(reqs); err != nil {
+		if err := mpi.WaitAll(reqs...); err != nil {
 			return 0, err
 		}
 	}

@@ -142,7 +142,7 @@ func (l *cpuLoop) window(n int) error {
 }
 
 func (l *cpuLoop) complete() error {
-	err := mpi.WaitAllInto(l.reqs, nil)
+	err := mpi.WaitAll(l.reqs...)
 	l.reqs = l.reqs[:0]
 	return err
 }

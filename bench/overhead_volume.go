@@ -96,7 +96,7 @@ func mixedProgram(c *mpi.Comm, messages int) error {
 		if late {
 			receive()
 		}
-		if _, err := mpi.WaitAll(reqs); err != nil {
+		if err := mpi.WaitAll(reqs...); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,7 @@ func memoryOnce(c *mpi.Comm, _ *Params, emit func(Result)) error {
 	for d := 1; d < n; d++ {
 		requests = append(requests, mpi.Isend(c, out[d:d+1], (c.Rank()+d)%n, tag))
 	}
-	if _, err := mpi.WaitAll(requests); err != nil {
+	if err := mpi.WaitAll(requests...); err != nil {
 		return err
 	}
 	if err := c.Barrier(); err != nil {

@@ -37,7 +37,7 @@ func firstMessage(c *mpi.Comm, p *Params, emit func(Result)) error {
 	next, previous := (me+1)%n, (me+n-1)%n
 	in, out := []int64{-1}, []int64{int64(me)}
 	requests := []mpi.Request{mpi.Irecv(c, in, previous, neighborTag), mpi.Isend(c, out, next, neighborTag)}
-	if err := mpi.WaitAllInto(requests, nil); err != nil {
+	if err := mpi.WaitAll(requests...); err != nil {
 		return err
 	}
 	if in[0] != int64(previous) {

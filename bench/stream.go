@@ -109,7 +109,7 @@ func (w *window) run() error {
 			w.reqs = append(w.reqs, mpi.Isend(w.c, w.sbuf, peer, streamTag))
 		}
 	}
-	if err := mpi.WaitAllInto(w.reqs, nil); err != nil {
+	if err := mpi.WaitAll(w.reqs...); err != nil {
 		return err
 	}
 	if first {

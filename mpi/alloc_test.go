@@ -86,12 +86,12 @@ func TestMessagesAllocateNothing(t *testing.T) {
 			mallocs(t, c, "WaitAllInto", size, n, func(buf []byte) {
 				reqs[0] = mpi.Irecv(c, in, peer, 1)
 				reqs[1] = mpi.Isend(c, buf, peer, 1)
-				fail(mpi.WaitAllInto(reqs, nil))
+				fail(mpi.WaitAll(reqs...))
 			})
 			ps := []*mpi.Persistent{mpi.RecvInit(c, in, peer, 1), mpi.SendInit(c, make([]byte, size), peer, 1)}
 			mallocs(t, c, "persistent requests", size, n, func([]byte) {
 				reqs = mpi.StartAll(ps, reqs[:0])
-				fail(mpi.WaitAllInto(reqs, nil))
+				fail(mpi.WaitAll(reqs...))
 			})
 			mallocs(t, c, "Ssend and Recv", size, n/4, func(buf []byte) {
 				if c.Rank() == 0 {

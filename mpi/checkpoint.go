@@ -143,7 +143,7 @@ func (k *checkpoints) store(version uint64, mine []byte) error {
 	if b := buddy[c.rank]; b != c.rank {
 		reqs = append(reqs, Isend(c, mine, b, engine.CheckpointTag))
 	}
-	if _, err := WaitAll(reqs); err != nil {
+	if err := WaitAll(reqs...); err != nil {
 		return err
 	}
 	k.kept = append(k.kept, s)

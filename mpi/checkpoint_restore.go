@@ -78,7 +78,7 @@ func (k *checkpoints) restore() (parts []savedPart, size int, key setKey, err er
 			reqs = append(reqs, Isend(c, kept.part(m.part), m.to, engine.CheckpointTag))
 		}
 	}
-	if _, err := WaitAll(reqs); err != nil {
+	if err := WaitAll(reqs...); err != nil {
 		return nil, 0, key, err
 	}
 	if plan.storeAgain {

@@ -75,7 +75,7 @@ func collectivesAllocateNothing(t *testing.T, c *mpi.Comm, n, rounds int) {
 	mallocs(t, c, "persistent collectives", 8*n, rounds, func([]byte) {
 		for _, p := range ps { // their buffers overlap, so one after the other
 			reqs = append(reqs[:0], p.Start())
-			if err := mpi.WaitAllInto(reqs, nil); err != nil {
+			if err := mpi.WaitAll(reqs...); err != nil {
 				t.Fatal(err)
 			}
 		}

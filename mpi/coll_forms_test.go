@@ -82,7 +82,7 @@ func TestManyCollectivesTogether(t *testing.T) {
 			case 2:
 				for !reqs[i].Done() {
 				}
-				noError(t, mpi.WaitAllInto(reqs[i:i+1], nil), what)
+				noError(t, mpi.WaitAll(reqs[i:i+1]...), what)
 			}
 			cases[i].check(t, what)
 		}
@@ -101,11 +101,11 @@ func TestCollectivesWithOtherRequests(t *testing.T) {
 			got := []int64{0}
 			reqs := []mpi.Request{mpi.Irecv(c, got, prev, round), k.start(), mpi.Isend(c, []int64{int64(c.Rank())}, next, round), l.start()}
 			if round%2 == 0 {
-				_, err := mpi.WaitAll(reqs)
+				err := mpi.WaitAll(reqs...)
 				noError(t, err, "WaitAll")
 			} else {
 				for range reqs {
-					if i, _, err := mpi.WaitAny(reqs); i == mpi.Undefined || err != nil {
+					if i, _, err := mpi.WaitAny(reqs...); i == mpi.Undefined || err != nil {
 						t.Fatalf("WaitAny gives index %d, %v", i, err)
 					}
 				}
@@ -134,7 +134,7 @@ func TestPersistentInAnyOrder(t *testing.T) {
 				cases[i].before()
 				reqs[i] = ps[i].Start()
 			}
-			_, err := mpi.WaitAll(reqs)
+			err := mpi.WaitAll(reqs...)
 			noError(t, err, "WaitAll")
 			for _, k := range cases {
 				k.check(t, fmt.Sprintf("%s, round %d", k.name, round))

@@ -184,17 +184,17 @@ func (c *Comm) agree(op string) (uint32, error) {
 	if err := c.intra(op); err != nil {
 		return 0, err
 	}
-	return c.agreeBy(op, c.ctx, func(v []uint32, by Op[uint32]) error { return allreduce(c, op, v, v, by) })
+	return c.agreeBy(op, c.ctx, func(v []uint32, by func() Op[uint32]) error { return allreduce(c, op, v, v, by) })
 }
 
 // agreeBy is agree among the ranks over which combine reduces a number. Agreements at the
 // same time need different salts. With an error it returns the id that others may have
 // selected, or 0: the world's.
-func (c *Comm) agreeBy(op string, salt uint32, combine func(v []uint32, by Op[uint32]) error) (uint32, error) {
+func (c *Comm) agreeBy(op string, salt uint32, combine func(v []uint32, by func() Op[uint32]) error) (uint32, error) {
 	floor := uint32(0)
 	for attempt := range uint32(1000) {
 		in := []uint32{max(c.w.ids.propose(), floor)}
-		if err := combine(in, Max[uint32]()); err != nil {
+		if err := combine(in, Max); err != nil {
 			return 0, err
 		}
 		id := in[0]
@@ -207,7 +207,7 @@ func (c *Comm) agreeBy(op string, salt uint32, combine func(v []uint32, by Op[ui
 			ok[0] = 1
 		}
 		mine := ok[0] == 1
-		if err := combine(ok, Min[uint32]()); err != nil {
+		if err := combine(ok, Min); err != nil {
 			if mine {
 				return id, err
 			}

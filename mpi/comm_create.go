@@ -71,7 +71,7 @@ func (c *Comm) createGroup(g *Group, tag int) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := c.agreeBy(op, spread(c.ctx, uint32(tag)), func(v []uint32, by Op[uint32]) error {
+	id, err := c.agreeBy(op, spread(c.ctx, uint32(tag)), func(v []uint32, by func() Op[uint32]) error {
 		return c.combineAmong(op, members, g.Rank(), tag, v, by)
 	})
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Comm) membersOf(op string, g *Group) ([]int, error) {
 
 // combineAmong reduces a number over some ranks of c, for all of them: along a binomial
 // tree to the first and back.
-func (c *Comm) combineAmong(op string, members []int, me, tag int, v []uint32, by Op[uint32]) error {
+func (c *Comm) combineAmong(op string, members []int, me, tag int, v []uint32, by func() Op[uint32]) error {
 	parent, step := -1, 1
 	for ; step < len(members); step *= 2 {
 		if me&step != 0 {
@@ -107,7 +107,7 @@ func (c *Comm) combineAmong(op string, members []int, me, tag int, v []uint32, b
 			if err := c.receiveAside(op, members[child], tag, theirs); err != nil {
 				return err
 			}
-			by.Apply(v, theirs)
+			by().Apply(v, theirs)
 		}
 	}
 	if parent >= 0 {

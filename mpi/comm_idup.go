@@ -88,7 +88,7 @@ func (c *Comm) startAgreement(op string, n uint32) func() (uint32, error) {
 			return 0, err
 		}
 		next := 0
-		return c.agreeBy(op, spread(c.ctx, n), func(in []uint32, _ Op[uint32]) error {
+		return c.agreeBy(op, spread(c.ctx, n), func(in []uint32, _ func() Op[uint32]) error {
 			v[0] = in[0]
 			_, err := steps[next].start().wait(engine.NoContext)
 			next = 1 - next

@@ -46,7 +46,7 @@ func TestDupKeepsMessagesApart(t *testing.T) {
 		if in[0] != 1 {
 			t.Errorf("the original received message %d", in[0])
 		}
-		noError(t, mpi.WaitAllInto([]mpi.Request{s1, s2}, nil), "sends")
+		noError(t, mpi.WaitAll(s1, s2), "sends")
 		noError(t, d.Free(), "Free")
 	})
 }
@@ -241,7 +241,7 @@ func TestConcurrentDup(t *testing.T) {
 				t.Fatalf("communicator %d received the message of %d: their contexts are the same", i, in[0])
 			}
 		}
-		noError(t, mpi.WaitAllInto(sends, nil), "sends")
+		noError(t, mpi.WaitAll(sends...), "sends")
 	})
 }
 

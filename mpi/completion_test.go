@@ -31,9 +31,9 @@ func TestEveryWayToComplete(t *testing.T) {
 		}
 		return out
 	}
-	all := func(sts []mpi.Status) (out []result) {
-		for i, st := range sts {
-			out = append(out, result{i, st})
+	all := func(reqs []mpi.Request) (out []result) { // of calls that give no statuses
+		for i := range reqs {
+			out = append(out, result{i, mpi.Status{Tag: mpi.AnyTag}})
 		}
 		return out
 	}
@@ -42,37 +42,35 @@ func TestEveryWayToComplete(t *testing.T) {
 		name string
 		step func(reqs []mpi.Request) ([]result, error)
 	}{
-		{"WaitAny", func(r []mpi.Request) ([]result, error) { i, st, err := mpi.WaitAny(r); return one(i, st), err }},
-		{"WaitAnyContext", func(r []mpi.Request) ([]result, error) {
-			i, st, err := mpi.WaitAnyContext(ctx, r)
-			return one(i, st), err
+		{"WaitAny", func(r []mpi.Request) ([]result, error) { i, st, err := mpi.WaitAny(r...); return one(i, st), err }},
+		{"one of Completions", func(r []mpi.Request) ([]result, error) {
+			for done, err := range mpi.Completions(ctx, r) {
+				return one(done.Index, done.Status), err
+			}
+			return nil, nil
 		}},
-		{"WaitSome", func(r []mpi.Request) ([]result, error) { d, err := mpi.WaitSome(r); return several(d), err }},
-		{"WaitSomeContext", func(r []mpi.Request) ([]result, error) {
-			d, err := mpi.WaitSomeContext(ctx, r)
-			return several(d), err
+		{"WaitSome", func(r []mpi.Request) ([]result, error) { d, err := mpi.WaitSome(r...); return several(d), err }},
+		{"Completions", func(r []mpi.Request) (out []result, err error) {
+			for done, e := range mpi.Completions(ctx, r) {
+				out, err = append(out, result{done.Index, done.Status}), errors.Join(err, e)
+			}
+			return out, err
 		}},
-		{"WaitAll", func(r []mpi.Request) ([]result, error) { s, err := mpi.WaitAll(r); return all(s), err }},
-		{"WaitAllContext", func(r []mpi.Request) ([]result, error) { s, err := mpi.WaitAllContext(ctx, r); return all(s), err }},
-		{"WaitAllInto", func(r []mpi.Request) ([]result, error) {
-			out := make([]mpi.Status, len(r))
-			err := mpi.WaitAllInto(r, out)
-			return all(out), err
-		}},
+		{"WaitAll", func(r []mpi.Request) ([]result, error) { err := mpi.WaitAll(r...); return all(r), err }},
 		{"TestAny", func(r []mpi.Request) ([]result, error) {
-			i, st, ok, err := mpi.TestAny(r)
+			i, st, ok, err := mpi.TestAny(r...)
 			if !ok {
 				return nil, err
 			}
 			return one(i, st), err
 		}},
-		{"TestSome", func(r []mpi.Request) ([]result, error) { d, err := mpi.TestSome(r); return several(d), err }},
+		{"TestSome", func(r []mpi.Request) ([]result, error) { d, err := mpi.TestSome(r...); return several(d), err }},
 		{"TestAll", func(r []mpi.Request) ([]result, error) {
-			s, ok, err := mpi.TestAll(r)
+			ok, err := mpi.TestAll(r...)
 			if !ok {
 				return nil, err
 			}
-			return all(s), err
+			return all(r), err
 		}},
 		{"Test", func(r []mpi.Request) (out []result, err error) {
 			for i := range r {
@@ -121,7 +119,7 @@ func TestEveryWayToComplete(t *testing.T) {
 					seen[d.index]++
 					active--
 					if i := d.index; i < n {
-						if d.st.Tag != i || d.st.Source != prev || d.st.Bytes != size(i) {
+						if d.st.Tag != mpi.AnyTag && (d.st.Tag != i || d.st.Source != prev || d.st.Bytes != size(i)) {
 							t.Fatalf("%s: status of receive %d is %+v", way.name, i, d.st)
 						}
 						wantPattern(t, bufs[i], i, fmt.Sprintf("%s: receive %d", way.name, i))
@@ -149,22 +147,22 @@ func TestNothingToWaitFor(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		none := make([]mpi.Request, 3)
 		for _, reqs := range [][]mpi.Request{nil, none} {
-			if i, _, err := mpi.WaitAny(reqs); i != mpi.Undefined || err != nil {
+			if i, _, err := mpi.WaitAny(reqs...); i != mpi.Undefined || err != nil {
 				t.Errorf("WaitAny of nothing gives %d, %v", i, err)
 			}
-			if i, _, ok, err := mpi.TestAny(reqs); i != mpi.Undefined || !ok || err != nil {
+			if i, _, ok, err := mpi.TestAny(reqs...); i != mpi.Undefined || !ok || err != nil {
 				t.Errorf("TestAny of nothing gives %d, %v, %v", i, ok, err)
 			}
-			if d, err := mpi.WaitSome(reqs); len(d) != 0 || err != nil {
+			if d, err := mpi.WaitSome(reqs...); len(d) != 0 || err != nil {
 				t.Errorf("WaitSome of nothing gives %v, %v", d, err)
 			}
-			if d, err := mpi.TestSome(reqs); len(d) != 0 || err != nil {
+			if d, err := mpi.TestSome(reqs...); len(d) != 0 || err != nil {
 				t.Errorf("TestSome of nothing gives %v, %v", d, err)
 			}
-			if st, err := mpi.WaitAll(reqs); len(st) != len(reqs) || err != nil {
-				t.Errorf("WaitAll of nothing gives %v, %v", st, err)
+			if err := mpi.WaitAll(reqs...); err != nil {
+				t.Errorf("WaitAll of nothing gives %v", err)
 			}
-			if _, ok, err := mpi.TestAll(reqs); !ok || err != nil {
+			if ok, err := mpi.TestAll(reqs...); !ok || err != nil {
 				t.Errorf("TestAll of nothing gives %v, %v", ok, err)
 			}
 		}
@@ -202,28 +200,31 @@ func TestWaitContextGivesUp(t *testing.T) {
 		}
 		tired, quit := context.WithCancelCause(context.Background())
 		time.AfterFunc(20*time.Millisecond, func() { quit(cause) })
-		_, err = mpi.WaitAllContext(tired, reqs)
-		wantClass(t, err, mpi.ErrPending, "WaitAllContext cancelled with a cause")
+		_, err = r2.WaitContext(tired)
+		wantClass(t, err, mpi.ErrPending, "WaitContext cancelled with a cause")
 		if !errors.Is(err, cause) {
 			t.Errorf("error %v does not hold the cause of the context", err)
 		}
-		if i, _, err := mpi.WaitAnyContext(tired, reqs); i != mpi.Undefined || !errors.Is(err, mpi.ErrPending) {
-			t.Errorf("WaitAnyContext after the context ended gives %d, %v", i, err)
+		turns := 0
+		for done, err := range mpi.Completions(tired, reqs) {
+			if turns++; done.Index != mpi.Undefined || !errors.Is(err, mpi.ErrPending) {
+				t.Errorf("Completions after the context ended give %d, %v", done.Index, err)
+			}
 		}
-		if d, err := mpi.WaitSomeContext(tired, reqs); len(d) != 0 || !errors.Is(err, mpi.ErrPending) {
-			t.Errorf("WaitSomeContext after the context ended gives %v, %v", d, err)
+		if turns != 1 {
+			t.Errorf("Completions after the context ended give %d errors", turns)
 		}
 		barrier(t, c)
-		_, err = mpi.WaitAll(reqs)
+		err = mpi.WaitAll(reqs...)
 		noError(t, err, "WaitAll after giving up several times")
 		wantPattern(t, small, 1, "short message")
 		wantPattern(t, large, 1, "long message")
 	})
 }
 
-// A RecvContext whose context ends has not received: the message goes to the next receive,
+// A WaitOrCancel whose context ends has not received: the message goes to the next receive,
 // whenever it arrived.
-func TestRecvContextLosesNothing(t *testing.T) {
+func TestWaitOrCancelLosesNothing(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
 		const n = 300
 		size := func(i int) int { return []int{8, 200, 20000, 150000}[i%4] }
@@ -240,10 +241,10 @@ func TestRecvContextLosesNothing(t *testing.T) {
 		buf := make([]byte, 150000)
 		for i := 0; i < n; {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%5)*50*time.Microsecond)
-			st, err := mpi.RecvContext(ctx, c, buf, 0, 1)
+			st, err := mpi.Irecv(c, buf, 0, 1).WaitOrCancel(ctx)
 			cancel()
 			if err != nil {
-				wantClass(t, err, mpi.ErrPending, "RecvContext")
+				wantClass(t, err, mpi.ErrPending, "WaitOrCancel")
 				gaveUp++
 				continue
 			}
@@ -255,7 +256,7 @@ func TestRecvContextLosesNothing(t *testing.T) {
 		}
 		t.Logf("gave up %d times", gaveUp)
 		if gaveUp == 0 {
-			t.Error("no RecvContext gave up; the test shows nothing")
+			t.Error("no WaitOrCancel gave up; the test shows nothing")
 		}
 	})
 }
@@ -266,11 +267,11 @@ func TestSendContext(t *testing.T) {
 		if c.Rank() == 0 {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 			defer cancel()
-			wantClass(t, mpi.SendContext(ctx, c, large, 1, 1), mpi.ErrPending, "SendContext without a receiver")
-			wantClass(t, mpi.SsendContext(ctx, c, large[:8], 1, 2), mpi.ErrPending, "SsendContext without a receiver")
+			wantClass(t, second(mpi.Isend(c, large, 1, 1).WaitContext(ctx)), mpi.ErrPending, "Isend without a receiver")
+			wantClass(t, second(mpi.Issend(c, large[:8], 1, 2).WaitContext(ctx)), mpi.ErrPending, "Issend without a receiver")
 			barrier(t, c)
 			// The messages are still under way and are received.
-			noError(t, mpi.SendContext(context.Background(), c, large, 1, 3), "SendContext")
+			noError(t, second(mpi.Isend(c, large, 1, 3).WaitContext(context.Background())), "Isend")
 			return
 		}
 		barrier(t, c)
@@ -355,7 +356,7 @@ func TestStaleRequest(t *testing.T) {
 		if !done || !r.Done() {
 			t.Error("a completed request counts as not done")
 		}
-		if i, _, err := mpi.WaitAny([]mpi.Request{r, other}); i != 0 || !errors.Is(err, mpi.ErrRequest) {
+		if i, _, err := mpi.WaitAny(r, other); i != 0 || !errors.Is(err, mpi.ErrRequest) {
 			t.Errorf("WaitAny with a completed request gives %d, %v", i, err)
 		}
 		if !other.Cancel() {
@@ -412,7 +413,7 @@ func TestWaitAllJoinsErrors(t *testing.T) {
 			mpi.Isend(c, []byte{1, 2, 3, 4}, 0, 1),
 			mpi.Isend(c, []byte{1, 2}, 0, 2),
 		}
-		_, err := mpi.WaitAll(reqs)
+		err := mpi.WaitAll(reqs...)
 		wantClass(t, err, mpi.ErrTruncate, "WaitAll with a receive that is too short")
 		if !errors.Is(err, mpi.ErrRank) {
 			t.Errorf("error %v does not tell of the wrong rank", err)

@@ -9,8 +9,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// TestContextVariants calls the blocking calls that take a context, with one
-// that never ends.
+// TestContextVariants calls the blocking calls with a context that never ends.
 func TestContextVariants(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
 		ctx := t.Context()
@@ -24,44 +23,46 @@ func TestContextVariants(t *testing.T) {
 				t.Fatal(err)
 			}
 			send := []error{
-				mpi.RsendContext(ctx, c, []int{1}, 1, 1),
-				mpi.SendLayoutContext(ctx, c, []int{2, 0, 3}, layout, 1, 2),
-				mpi.SendValueContext(ctx, c, "four", 1, 3),
-				mpi.SendContext(ctx, c, []int{5}, 1, 4),
+				second(mpi.Irsend(c, []int{1}, 1, 1).WaitContext(ctx)),
+				second(mpi.IsendLayout(c, []int{2, 0, 3}, layout, 1, 2).WaitContext(ctx)),
+				second(mpi.IsendValue(c, "four", 1, 3).WaitContext(ctx)),
+				second(mpi.Isend(c, []int{5}, 1, 4).WaitContext(ctx)),
 			}
 			if err := errors.Join(send...); err != nil {
 				t.Fatal(err)
 			}
 		} else {
 			first := make([]int, 1)
-			reqs, statuses := []mpi.Request{mpi.Irecv(c, first, 0, 1)}, make([]mpi.Status, 1)
+			reqs := []mpi.Request{mpi.Irecv(c, first, 0, 1)}
 			if err := mpi.Send(c, []int{0}, 0, 0); err != nil {
 				t.Fatal(err)
 			}
-			if err := mpi.WaitAllIntoContext(ctx, reqs, statuses); err != nil || first[0] != 1 || statuses[0].Tag != 1 {
-				t.Errorf("Rsend: %v, %+v, error %v", first, statuses[0], err)
+			for done, err := range mpi.Completions(ctx, reqs) {
+				if err != nil || first[0] != 1 || done.Status.Tag != 1 {
+					t.Errorf("Rsend: %v, %+v, error %v", first, done.Status, err)
+				}
 			}
 			spread := make([]int, 3)
-			if _, err := mpi.RecvLayoutContext(ctx, c, spread, layout, 0, 2); err != nil || spread[0] != 2 || spread[2] != 3 {
+			if _, err := mpi.IrecvLayout(c, spread, layout, 0, 2).WaitOrCancel(ctx); err != nil || spread[0] != 2 || spread[2] != 3 {
 				t.Errorf("SendLayout: %v, error %v", spread, err)
 			}
-			if v, _, err := mpi.RecvValueContext[string](ctx, c, 0, 3); err != nil || v != "four" {
+			if v, _, err := recvValue[string](ctx, c, 0, 3); err != nil || v != "four" {
 				t.Errorf("SendValue: %q, error %v", v, err)
 			}
-			m, _, err := mpi.MprobeContext(ctx, c, 0, 4)
+			m, _, err := c.Mprobe(0, 4)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if st, err := mpi.MrecvContext(ctx, m, first); err != nil || first[0] != 5 || st.Source != 0 {
+			if st, err := mpi.Imrecv(m, first).WaitContext(ctx); err != nil || first[0] != 5 || st.Source != 0 {
 				t.Errorf("Mrecv: %v, %+v, error %v", first, st, err)
 			}
 		}
 		other, got := 1-c.Rank(), make([]int, 1)
-		if _, err := mpi.SendrecvContext(ctx, c, []int{c.Rank()}, other, 5, got, other, 5); err != nil || got[0] != other {
+		if _, err := mpi.Isendrecv(c, []int{c.Rank()}, other, 5, got, other, 5).WaitContext(ctx); err != nil || got[0] != other {
 			t.Errorf("Sendrecv: %v, error %v", got, err)
 		}
 		got[0] = c.Rank()
-		if _, err := mpi.SendrecvReplaceContext(ctx, c, got, other, 6, other, 6); err != nil || got[0] != other {
+		if _, err := mpi.IsendrecvReplace(c, got, other, 6, other, 6).WaitContext(ctx); err != nil || got[0] != other {
 			t.Errorf("SendrecvReplace: %v, error %v", got, err)
 		}
 	})
@@ -75,17 +76,19 @@ func TestContextEnds(t *testing.T) {
 		cancel()
 		got := make([]int, 1)
 		if c.Rank() == 0 {
-			if _, err := mpi.SendrecvContext(ctx, c, []int{1}, 1, 0, got, 1, 1); !errors.Is(err, context.Canceled) {
-				t.Errorf("Sendrecv with an ended context: error %v", err)
+			if _, err := mpi.Isendrecv(c, []int{1}, 1, 0, got, 1, 1).WaitOrCancel(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("Isendrecv with an ended context: error %v", err)
 			}
 			reqs := []mpi.Request{mpi.Irecv(c, got, 1, 1)}
-			if err := mpi.WaitAllIntoContext(ctx, reqs, nil); !errors.Is(err, context.Canceled) {
-				t.Errorf("WaitAllInto with an ended context: error %v", err)
+			for _, err := range mpi.Completions(ctx, reqs) {
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("Completions with an ended context: error %v", err)
+				}
 			}
 			if err := mpi.Send(c, []int{2}, 1, 2); err != nil {
 				t.Fatal(err)
 			}
-			if err := mpi.WaitAllInto(reqs, nil); err != nil || got[0] != 3 {
+			if err := mpi.WaitAll(reqs...); err != nil || got[0] != 3 {
 				t.Errorf("the next receive has %v, error %v", got, err)
 			}
 			return

@@ -7,7 +7,6 @@ package mpi
 // another, or as a plain slice.
 
 import (
-	"context"
 
 	"github.com/muster-mpi/muster/internal/dtype"
 	"github.com/muster-mpi/muster/internal/engine"
@@ -180,15 +179,6 @@ func SendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) error {
 	return send(c, "SendLayout", elements[T](b), dst, tag, p2p.Standard)
 }
 
-// SendLayoutContext is [SendLayout] with a context: see [SendContext].
-func SendLayoutContext[T Elem](ctx context.Context, c *Comm, buf []T, l *Layout[T], dst, tag int) error {
-	b, err := outgoing(c, "SendLayout", buf, l)
-	if err != nil {
-		return err
-	}
-	return sendContext(ctx, c, "SendLayout", elements[T](b), dst, tag, p2p.Standard)
-}
-
 // IsendLayout is [Isend] of the elements of buf that the layout selects.
 func IsendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) Request {
 	b, err := outgoing(c, "IsendLayout", buf, l)
@@ -223,13 +213,8 @@ func (l *Layout[T]) view(c *Comm, op string, buf []T) (dtype.View, error) {
 // RecvLayout is [Recv] into the elements of buf that the layout selects. A message
 // with fewer elements fills the first of them.
 func RecvLayout[T Elem](c *Comm, buf []T, l *Layout[T], src, tag int) (Status, error) {
-	return RecvLayoutContext(engine.NoContext, c, buf, l, src, tag)
-}
-
-// RecvLayoutContext is [RecvLayout] with a context: see [RecvContext].
-func RecvLayoutContext[T Elem](ctx context.Context, c *Comm, buf []T, l *Layout[T], src, tag int) (Status, error) {
 	h := c.begin("RecvLayout", CallRecv, src, tag, l.Len()*sizeOf[T]())
-	st, err := irecvLayout(c, "RecvLayout", buf, l, src, tag).waitOrCancel(ctx)
+	st, err := irecvLayout(c, "RecvLayout", buf, l, src, tag).wait(engine.NoContext)
 	h.end(st, err)
 	return st, err
 }

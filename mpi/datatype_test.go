@@ -61,12 +61,12 @@ func TestLayoutsCarryTheirElements(t *testing.T) {
 			}
 		},
 		"WaitContext": func(r mpi.Request) error { _, err := r.WaitContext(context.Background()); return err },
-		"WaitAll":     func(r mpi.Request) error { return mpi.WaitAllInto([]mpi.Request{r}, nil) },
-		"WaitAny":     func(r mpi.Request) error { _, _, err := mpi.WaitAny([]mpi.Request{r}); return err },
-		"WaitSome":    func(r mpi.Request) error { _, err := mpi.WaitSome([]mpi.Request{r}); return err },
+		"WaitAll":     func(r mpi.Request) error { return mpi.WaitAll(r) },
+		"WaitAny":     func(r mpi.Request) error { _, _, err := mpi.WaitAny(r); return err },
+		"WaitSome":    func(r mpi.Request) error { _, err := mpi.WaitSome(r); return err },
 		"TestAll": func(r mpi.Request) error {
 			for {
-				if _, done, err := mpi.TestAll([]mpi.Request{r}); done {
+				if done, err := mpi.TestAll(r); done {
 					return err
 				}
 			}
@@ -188,17 +188,17 @@ func TestLayoutTruncates(t *testing.T) {
 	})
 }
 
-func TestRecvLayoutContext(t *testing.T) {
+func TestIrecvLayoutCancelled(t *testing.T) {
 	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
 		l := made(mpi.Vector[byte](3, 1, 2))
 		in := make([]byte, 5)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		defer cancel()
-		_, err := mpi.RecvLayoutContext(ctx, c, in, l, 0, 1)
-		wantClass(t, err, mpi.ErrPending, "RecvLayoutContext without a message")
+		_, err := mpi.IrecvLayout(c, in, l, 0, 1).WaitOrCancel(ctx)
+		wantClass(t, err, mpi.ErrPending, "IrecvLayout without a message")
 		noError(t, mpi.Send(c, []byte{1, 2, 3}, 0, 1), "Send")
-		_, err = mpi.RecvLayoutContext(context.Background(), c, in, l, 0, 1)
-		noError(t, err, "RecvLayoutContext after one that gave up")
+		_, err = mpi.IrecvLayout(c, in, l, 0, 1).WaitOrCancel(context.Background())
+		noError(t, err, "IrecvLayout after one that gave up")
 		if want := []byte{1, 0, 2, 0, 3}; !reflect.DeepEqual(in, want) {
 			t.Errorf("got %v, want %v", in, want)
 		}

@@ -55,10 +55,10 @@ func ExampleIsend() {
 	onRanks(4, func(world *mpi.Comm) error {
 		other := world.Rank() ^ 1
 		in := make([]int, 1)
-		_, err := mpi.WaitAll([]mpi.Request{
+		err := mpi.WaitAll(
 			mpi.Irecv(world, in, other, 0),
 			mpi.Isend(world, []int{world.Rank()}, other, 0),
-		})
+		)
 		if err == nil && world.Rank() == 3 {
 			fmt.Println("rank 3 got", in[0])
 		}

@@ -28,19 +28,23 @@ var pendingCalls = map[string]func(c *mpi.Comm) error{
 	"Probe":       func(c *mpi.Comm) error { return second(c.Probe(0, 1)) },
 	"Mprobe":      func(c *mpi.Comm) error { _, _, err := c.Mprobe(mpi.AnySource, mpi.AnyTag); return err },
 	"RecvValue":   func(c *mpi.Comm) error { _, _, err := mpi.RecvValue[string](c, 0, 1); return err },
-	"RecvContext": func(c *mpi.Comm) error {
-		return second(mpi.RecvContext(context.Background(), c, make([]byte, 8), 0, 1))
+	"WaitOrCancel": func(c *mpi.Comm) error {
+		return second(mpi.Irecv(c, make([]byte, 8), 0, 1).WaitOrCancel(context.Background()))
 	},
-	"ProbeContext": func(c *mpi.Comm) error { return second(mpi.ProbeContext(context.Background(), c, 0, 1)) },
+	"RecvSlice": func(c *mpi.Comm) error { _, _, err := mpi.RecvSlice[int](c, 0, 1); return err },
 	"WaitAll": func(c *mpi.Comm) error {
-		return mpi.WaitAllInto([]mpi.Request{mpi.Irecv(c, []int{0}, 0, 1), mpi.Irecv(c, []int{0}, 0, 2)}, nil)
+		return mpi.WaitAll(mpi.Irecv(c, []int{0}, 0, 1), mpi.Irecv(c, []int{0}, 0, 2))
 	},
 	"WaitAny": func(c *mpi.Comm) error {
-		_, _, err := mpi.WaitAny([]mpi.Request{mpi.Irecv(c, []int{0}, 0, 1)})
+		_, _, err := mpi.WaitAny(mpi.Irecv(c, []int{0}, 0, 1))
 		return err
 	},
-	"WaitSomeContext": func(c *mpi.Comm) error {
-		return second(mpi.WaitSomeContext(context.Background(), []mpi.Request{mpi.Irecv(c, []int{0}, 0, 1)}))
+	"WaitSome": func(c *mpi.Comm) error { return second(mpi.WaitSome(mpi.Irecv(c, []int{0}, 0, 1))) },
+	"Completions": func(c *mpi.Comm) (first error) {
+		for _, err := range mpi.Completions(context.Background(), []mpi.Request{mpi.Irecv(c, []int{0}, 0, 1)}) {
+			first = errors.Join(first, err)
+		}
+		return first
 	},
 	"Test": func(c *mpi.Comm) error {
 		for r := mpi.Irecv(c, []int{0}, 0, 1); ; {
@@ -51,7 +55,7 @@ var pendingCalls = map[string]func(c *mpi.Comm) error{
 	},
 	"TestAny": func(c *mpi.Comm) error {
 		for reqs := []mpi.Request{mpi.Irecv(c, []int{0}, 0, 1)}; ; {
-			if _, _, done, err := mpi.TestAny(reqs); done {
+			if _, _, done, err := mpi.TestAny(reqs...); done {
 				return err
 			}
 		}
@@ -90,7 +94,7 @@ var pendingCalls = map[string]func(c *mpi.Comm) error{
 		}
 	},
 	"several collectives": func(c *mpi.Comm) error {
-		return mpi.WaitAllInto([]mpi.Request{c.Ibarrier(), mpi.Ibcast(c, make([]int, 4), 0), c.Ibarrier()}, nil)
+		return mpi.WaitAll(c.Ibarrier(), mpi.Ibcast(c, make([]int, 4), 0), c.Ibarrier())
 	},
 	"Split": func(c *mpi.Comm) error { return second(c.Split(0, 0)) },
 }

@@ -46,9 +46,9 @@ func TestProgressIsHandedOver(t *testing.T) {
 					case 1:
 						err = waitErr(mpi.Irecv(c, in, 0, w))
 					case 2:
-						_, _, err = mpi.WaitAny([]mpi.Request{mpi.Irecv(c, in, 0, w)})
+						_, _, err = mpi.WaitAny(mpi.Irecv(c, in, 0, w))
 					case 3:
-						_, err = mpi.RecvContext(context.Background(), c, in, mpi.AnySource, w)
+						_, err = mpi.Irecv(c, in, mpi.AnySource, w).WaitOrCancel(context.Background())
 					}
 					if err != nil || in[0] != w || in[1] != round {
 						t.Errorf("waiter %d in round %d: %v, %v", w, round, in, err)
@@ -177,7 +177,7 @@ func receiveSomehow(c *mpi.Comm, how int, in []byte, src, tag int) (mpi.Status, 
 	}
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Microsecond)
-		st, err := mpi.RecvContext(ctx, c, in, src, tag)
+		st, err := mpi.Irecv(c, in, src, tag).WaitOrCancel(ctx)
 		cancel()
 		if err == nil || ctx.Err() == nil {
 			return st, err

@@ -263,7 +263,7 @@ func exchangeWithAll(c *Comm, perHost int) error {
 			}
 			reqs = append(reqs, Isend(c, out, r, n))
 		}
-		if _, err := WaitAll(reqs); err != nil {
+		if err := WaitAll(reqs...); err != nil {
 			return err
 		}
 		for r := range in {

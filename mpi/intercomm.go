@@ -93,7 +93,7 @@ func (c *Comm) intercommCreate(leader int, bridge *Comm, remoteLeader, tag int) 
 			return nil, c.refuse(ErrComm, op, "rank %d of the world is in both groups; they must have no rank in common", r)
 		}
 	}
-	id, err := c.agreeBy(op, c.ctx, func(v []uint32, by Op[uint32]) error {
+	id, err := c.agreeBy(op, c.ctx, func(v []uint32, by func() Op[uint32]) error {
 		return c.acrossBridge(op, v, by, leader, bridge, remoteLeader, tag)
 	})
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Comm) shareList(op string, list []int64, refused error, from int) ([]in
 }
 
 // acrossBridge reduces a number over both groups before there is a communicator of both.
-func (c *Comm) acrossBridge(op string, v []uint32, by Op[uint32], leader int, bridge *Comm, remote, tag int) error {
+func (c *Comm) acrossBridge(op string, v []uint32, by func() Op[uint32], leader int, bridge *Comm, remote, tag int) error {
 	if err := allreduce(c, op, v, v, by); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (c *Comm) acrossBridge(op string, v []uint32, by Op[uint32], leader int, br
 		if _, err := sendrecv(bridge, v, remote, tag, theirs, remote, tag); err != nil {
 			return err
 		}
-		by.Apply(v, theirs)
+		by().Apply(v, theirs)
 	}
 	return c.bcast(op, rawBytes(v), leader)
 }

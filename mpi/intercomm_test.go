@@ -90,7 +90,7 @@ func checkInter(t *testing.T, what string, inter, c *mpi.Comm, mine, theirs []in
 	for r := range theirs {
 		reqs = append(reqs, mpi.Irecv(inter, in[r:r+1], r, 3), mpi.Isend(inter, []int{100*c.Rank() + r}, r, 3))
 	}
-	noError(t, mpi.WaitAllInto(reqs, nil), "messages between the groups")
+	noError(t, mpi.WaitAll(reqs...), "messages between the groups")
 	for r, w := range theirs {
 		if in[r] != 100*w+me {
 			t.Fatalf("%s: from remote rank %d, %d of the world, came %d", what, r, w, in[r])

@@ -114,7 +114,7 @@ func TestPersistentManyTimes(t *testing.T) {
 			for round := range 5 {
 				copy(out, pattern(size, 10*round+c.Rank()))
 				reqs = mpi.StartAll(ps, reqs[:0])
-				_, err := mpi.WaitAll(reqs)
+				err := mpi.WaitAll(reqs...)
 				noError(t, err, "WaitAll of persistent requests")
 				wantPattern(t, in, 10*round+prev, fmt.Sprintf("round %d of a persistent receive of %d bytes", round, size))
 			}

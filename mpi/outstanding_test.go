@@ -39,7 +39,7 @@ func TestShortMessageBehindManyLargeOnes(t *testing.T) {
 						reqs[i] = mpi.Isend(c, buf, 1, i)
 					}
 					noError(t, mpi.Send(c, []byte("short"), 1, short), "Send behind large messages")
-					_, err := mpi.WaitAll(reqs)
+					err := mpi.WaitAll(reqs...)
 					noError(t, err, "WaitAll of the large messages")
 					return
 				}
@@ -114,7 +114,7 @@ func manyOutstanding(t *testing.T, c *mpi.Comm, count, size int) {
 			reqs[i] = mpi.Isend(c, bufs[i%kinds], 1, i)
 		}
 		heap = before.heapGrowth()
-		_, err := mpi.WaitAll(reqs)
+		err := mpi.WaitAll(reqs...)
 		noError(t, err, "WaitAll")
 	} else {
 		for i := count - 1; i >= 0; i-- {

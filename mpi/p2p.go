@@ -3,8 +3,6 @@ package mpi
 // Blocking point-to-point calls (MPI-4.1 sections 3.2, 3.4, 3.10).
 
 import (
-	"context"
-
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
 )
@@ -54,30 +52,14 @@ func Send[T Elem](c *Comm, buf []T, dst, tag int) error {
 	return nil
 }
 
-// SendContext is [Send] with a context. If ctx ends first, the message may still
-// be under way, and buf must not be changed any more.
-func SendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
-	return sendContext(ctx, c, "Send", buf, dst, tag, p2p.Standard)
-}
-
 // Ssend sends buf in synchronous mode: it returns when the receive has started.
 func Ssend[T Elem](c *Comm, buf []T, dst, tag int) error {
 	return send(c, "Ssend", buf, dst, tag, p2p.Synchronous)
 }
 
-// SsendContext is [Ssend] with a context: see [SendContext].
-func SsendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
-	return sendContext(ctx, c, "Ssend", buf, dst, tag, p2p.Synchronous)
-}
-
 // Rsend sends buf in ready mode: the matching receive must have been posted.
 func Rsend[T Elem](c *Comm, buf []T, dst, tag int) error {
 	return send(c, "Rsend", buf, dst, tag, p2p.Ready)
-}
-
-// RsendContext is [Rsend] with a context: see [SendContext].
-func RsendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
-	return sendContext(ctx, c, "Rsend", buf, dst, tag, p2p.Ready)
 }
 
 // send is sendFor that hooks see.
@@ -110,27 +92,6 @@ func (c *Comm) sendNamed(op, name string, b []byte, dst, tag int, mode p2p.Mode)
 		}
 	}
 	if err := c.e.Send(&c.pt, name, c.world(dst), int32(tag), b, mode); err != nil {
-		return c.failure(err, op, dst, tag, 0)
-	}
-	return nil
-}
-
-// sendContext is sendContextFor that hooks see.
-func sendContext[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
-	h := c.begin(op, CallSend, dst, tag, len(buf)*sizeOf[T]()).sends(rawBytes(buf))
-	return h.done(sendContextFor(ctx, c, op, buf, dst, tag, mode))
-}
-
-func sendContextFor[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
-	b, err := bytesOf(&c.w.types, buf)
-	if err != nil {
-		return c.refuse(ErrType, op, "%w", err)
-	}
-	if err := c.checkPeer(op, dst, tag); err != nil || dst == ProcNull {
-		return err
-	}
-	b = outgoingChecked[T](c, op, b)
-	if err := c.e.SendContext(ctx, &c.pt, op, c.world(dst), int32(tag), b, mode); err != nil {
 		return c.failure(err, op, dst, tag, 0)
 	}
 	return nil
@@ -178,34 +139,6 @@ func (c *Comm) recv(op string, b []byte, src, tag int) (Status, error) {
 	st, err := c.e.Recv(&c.pt, op, from, int32(src), int32(tag), b)
 	if err != nil {
 		return Status(st), c.failure(err, op, src, tag, st.Bytes)
-	}
-	return Status(st), nil
-}
-
-// RecvContext is [Recv] with a context. If ctx ends first, the receive is cancelled
-// and no message is lost.
-func RecvContext[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (Status, error) {
-	h := c.begin("Recv", CallRecv, src, tag, len(buf)*sizeOf[T]())
-	st, err := recvContext(ctx, c, buf, src, tag)
-	h.end(st, err)
-	return st, err
-}
-
-func recvContext[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (Status, error) {
-	b, err := bytesOf(&c.w.types, buf)
-	if err != nil {
-		return Status{}, c.refuse(ErrType, "Recv", "%w", err)
-	}
-	if c.w.cfg.Check {
-		return irecvBytes[T](c, "Recv", b, src, tag).waitOrCancel(ctx)
-	}
-	from, err := c.source("Recv", src, tag)
-	if err != nil || src == ProcNull {
-		return noStatus, err
-	}
-	st, err := c.e.RecvContext(ctx, &c.pt, "Recv", from, int32(src), int32(tag), b)
-	if err != nil {
-		return Status(st), c.failure(err, "Recv", src, tag, st.Bytes)
 	}
 	return Status(st), nil
 }

@@ -47,8 +47,18 @@ func (c *Comm) Mprobe(src, tag int) (*Message, Status, error) {
 
 func (c *Comm) mprobe(ctx context.Context, src, tag int) (*Message, error) {
 	h := c.begin("Mprobe", CallMatch, src, tag, 0)
-	st, g, err := c.probe(ctx, "Mprobe", src, tag, true)
-	h.end(st, err)
+	m, err := c.match(ctx, "Mprobe", src, tag)
+	if err != nil {
+		h.end(Status{}, err)
+		return nil, err
+	}
+	h.end(m.st, nil)
+	return m, nil
+}
+
+// match waits for a message and removes it from matching, for the call op.
+func (c *Comm) match(ctx context.Context, op string, src, tag int) (*Message, error) {
+	st, g, err := c.probe(ctx, op, src, tag, true)
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +100,40 @@ func Mrecv[T Elem](m *Message, buf []T) (Status, error) {
 	st, err := imrecv(m, buf).wait(engine.NoContext)
 	h.end(st, err)
 	return st, err
+}
+
+// RecvSlice is [Recv] of a message of any length, into a slice that it allocates.
+func RecvSlice[T Elem](c *Comm, src, tag int) ([]T, Status, error) {
+	if err := admit[T](&c.w.types); err != nil {
+		return nil, Status{}, c.refuse(ErrType, "RecvSlice", "%w", err)
+	}
+	h := c.begin("RecvSlice", CallRecv, src, tag, 0)
+	m, err := c.match(engine.NoContext, "RecvSlice", src, tag)
+	if err != nil {
+		h.end(Status{}, err)
+		return nil, Status{}, err
+	}
+	buf, st, err := mrecvSlice[T](m, "RecvSlice")
+	h.end(st, err)
+	return buf, st, err
+}
+
+// MrecvSlice is [RecvSlice] of a matched message.
+func MrecvSlice[T Elem](m *Message) ([]T, Status, error) {
+	h := m.c.begin("MrecvSlice", CallMrecv, m.st.Source, m.st.Tag, m.st.Bytes)
+	buf, st, err := mrecvSlice[T](m, "MrecvSlice")
+	h.end(st, err)
+	return buf, st, err
+}
+
+func mrecvSlice[T Elem](m *Message, op string) ([]T, Status, error) {
+	size := max(sizeOf[T](), 1)
+	buf := make([]T, (m.st.Bytes+size-1)/size)
+	st, err := imrecv(m, buf).wait(engine.NoContext)
+	if err == nil && st.Bytes%size != 0 {
+		err = m.c.refuse(ErrType, op, "the message has %d bytes, which are no whole number of elements of %d", st.Bytes, size)
+	}
+	return buf, st, err
 }
 
 // Imrecv starts to receive a matched message.

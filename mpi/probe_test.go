@@ -72,7 +72,7 @@ func TestMprobeSetsAside(t *testing.T) {
 			}
 			_, err = mpi.Mrecv(m1, in)
 			wantClass(t, err, mpi.ErrRequest, "Mrecv of a message that was received")
-			_, err = mpi.WaitAll(reqs)
+			err = mpi.WaitAll(reqs...)
 			noError(t, err, "WaitAll of the sends")
 		}
 	})
@@ -162,7 +162,7 @@ func TestManyGoroutinesMprobe(t *testing.T) {
 		if len(seen) != total {
 			t.Errorf("%d different messages were received, want %d", len(seen), total)
 		}
-		noError(t, mpi.WaitAllInto(sends, nil), "WaitAll of the sends")
+		noError(t, mpi.WaitAll(sends...), "WaitAll of the sends")
 	})
 }
 
@@ -193,26 +193,76 @@ func TestProbeBesideReceive(t *testing.T) {
 	})
 }
 
-func TestProbeContext(t *testing.T) {
+func TestMessages(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 2}, func(t *testing.T, c *mpi.Comm) {
 		peer := c.Size() - 1 - c.Rank()
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 		defer cancel()
-		_, err := mpi.ProbeContext(ctx, c, peer, 1)
-		wantClass(t, err, mpi.ErrPending, "ProbeContext without a message")
-		_, _, err = mpi.MprobeContext(ctx, c, peer, 1)
-		wantClass(t, err, mpi.ErrPending, "MprobeContext without a message")
+		for _, err := range c.Messages(ctx, peer, 1) {
+			wantClass(t, err, mpi.ErrPending, "Messages without a message")
+		}
 		barrier(t, c)
 		s := mpi.Isend(c, []byte{9}, peer, 1)
-		st, err := mpi.ProbeContext(context.Background(), c, peer, 1)
-		noError(t, err, "ProbeContext")
-		m, _, err := mpi.MprobeContext(context.Background(), c, peer, 1)
-		noError(t, err, "MprobeContext")
+		st, err := c.Probe(peer, 1)
+		noError(t, err, "Probe")
+		m, _, err := c.Mprobe(peer, 1)
+		noError(t, err, "Mprobe")
 		in := []byte{0}
 		_, err = mpi.Mrecv(m, in)
 		noError(t, err, "Mrecv")
 		if in[0] != 9 || st.Bytes != 1 {
 			t.Errorf("got %d and %+v", in[0], st)
+		}
+		noError(t, waitErr(s), "Isend")
+		noError(t, mpi.Send(c, []int{1, 2, 3}, peer, 2), "Send")
+		noError(t, mpi.SendValue(c, "end", peer, 3), "SendValue")
+		for m, err := range c.Messages(t.Context(), peer, mpi.AnyTag) {
+			noError(t, err, "Messages")
+			if m.Status().Tag == 2 {
+				got, st, err := mpi.MrecvSlice[int](m)
+				noError(t, err, "MrecvSlice")
+				if !slices.Equal(got, []int{1, 2, 3}) || st.Source != peer || st.Bytes != 24 {
+					t.Errorf("got %v and %+v", got, st)
+				}
+				continue
+			}
+			v, _, err := mpi.MrecvValue[string](m)
+			noError(t, err, "MrecvValue")
+			if v != "end" {
+				t.Errorf("got %q", v)
+			}
+			break
+		}
+	})
+}
+
+// A message of any length is received whole, and one of a part of an element reported.
+func TestRecvSlice(t *testing.T) {
+	mpitest.Sizes(t, []int{1, 2}, func(t *testing.T, c *mpi.Comm) {
+		next, prev := neighbors(c)
+		for _, n := range thresholds {
+			s := mpi.Isend(c, pattern(n, 1), next, 1)
+			got, st, err := mpi.RecvSlice[byte](c, prev, 1)
+			noError(t, err, "RecvSlice")
+			if len(got) != n || st.Bytes != n || st.Source != prev || st.Tag != 1 {
+				t.Fatalf("%d elements of %d, and %+v", len(got), n, st)
+			}
+			wantPattern(t, got, 1, "RecvSlice")
+			noError(t, waitErr(s), "Isend")
+		}
+		if got, st, err := mpi.RecvSlice[int](c, mpi.ProcNull, 1); len(got) != 0 || st.Source != mpi.ProcNull || err != nil {
+			t.Errorf("from ProcNull: %v, %+v, %v", got, st, err)
+		}
+		_, _, err := mpi.RecvSlice[string](c, prev, 1)
+		wantClass(t, err, mpi.ErrType, "strings")
+		if os.Getenv("MUSTER_CHECK") != "" {
+			return // check mode reports the types first
+		}
+		s := mpi.Isend(c, make([]byte, 12), next, 2)
+		_, st, err := mpi.RecvSlice[int64](c, prev, 2)
+		wantClass(t, err, mpi.ErrType, "a message of one and a half elements")
+		if st.Bytes != 12 {
+			t.Errorf("the message has %d bytes, want 12", st.Bytes)
 		}
 		noError(t, waitErr(s), "Isend")
 	})

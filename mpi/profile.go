@@ -28,11 +28,9 @@ const profileText = "text"
 
 // Profile returns the counters of the calling rank since it joined the job. They include
 // the messages that the library sends itself, such as those of collectives. To measure a
-// part of a program, call Profile before and after it.
-func Profile(c *Comm) prof.Counters { return c.w.profiled() }
-
-// profiled returns the counters and, if Config.Profile is set, the profile of calls.
-func (w *World) profiled() prof.Counters {
+// part of a program, call Profile before and after it. With Config.Profile they include those
+// of the profile of calls.
+func (w *World) Profile() prof.Counters {
 	p := w.counters(w.e.Counters())
 	if w.watch.calls != nil {
 		w.watch.calls.addTo(&p)
@@ -103,7 +101,7 @@ func (w *World) report() error {
 	if w.watch.recorder != nil {
 		return w.reportArrivals()
 	}
-	counters := w.profiled()
+	counters := w.Profile()
 	counters.Add(prof.CollectivesShared, w.teams.calls()+w.gates) // no call is under way
 	sum, err := combine(w, prof.Summarize(&counters), (*prof.Summary).Pack, prof.Unpack, (*prof.Summary).Merge)
 	if err != nil {

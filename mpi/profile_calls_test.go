@@ -60,7 +60,7 @@ func TestProfileCallSites(t *testing.T) {
 			time.Sleep(20 * time.Millisecond) // a late sender
 		}
 		rs := []mpi.Request{mpi.Irecv(c, buf, peer, 2), mpi.Isend(c, buf[:7], peer, 2)}
-		if _, err := mpi.WaitAll(rs); err != nil {
+		if err := mpi.WaitAll(rs...); err != nil {
 			return err
 		}
 		mu.Lock()

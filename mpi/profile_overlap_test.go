@@ -103,7 +103,7 @@ func TestProfileShowsWhatIsHidden(t *testing.T) {
 		}
 		// Short messages are not measured, collectives are.
 		short := []mpi.Request{mpi.Irecv(c, make([]byte, x.size), 1-c.Rank(), 7), mpi.Isend(c, make([]byte, 100), 1-c.Rank(), 7)}
-		if _, err := mpi.WaitAll(short); err != nil {
+		if err := mpi.WaitAll(short...); err != nil {
 			return err
 		}
 		if c.Rank() == 1 {

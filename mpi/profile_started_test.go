@@ -65,17 +65,17 @@ func (s *startedCalls) round(c *mpi.Comm) error {
 		}
 	}
 	reqs := mpi.StartAll([]*mpi.Persistent{s.alltoall}, nil)
-	if err := mpi.WaitAllInto(reqs, nil); err != nil {
+	if err := mpi.WaitAll(reqs...); err != nil {
 		return err
 	}
 	reqs = []mpi.Request{{}, s.packed.Start()}
-	if _, _, err := mpi.WaitAny(reqs); err != nil {
+	if _, _, err := mpi.WaitAny(reqs...); err != nil {
 		return err
 	}
 	// Started in another order on every other rank: each is a separate call.
 	first := c.Rank() % 2
 	reqs = []mpi.Request{s.barriers[first].Start(), s.barriers[1-first].Start()}
-	_, err := mpi.WaitAll(reqs)
+	err := mpi.WaitAll(reqs...)
 	return err
 }
 

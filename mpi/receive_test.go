@@ -85,7 +85,7 @@ func TestMessagesKeepOrder(t *testing.T) {
 				wantPattern(t, in[:st.Bytes], kind, fmt.Sprintf("message %d from rank %d", i, peer))
 			}
 		}
-		_, err := mpi.WaitAll(sends)
+		err := mpi.WaitAll(sends...)
 		noError(t, err, "WaitAll of the sends")
 	})
 }
@@ -105,7 +105,7 @@ func TestAnySourceAnyTag(t *testing.T) {
 			}
 		}
 		if c.Rank() != 0 {
-			noError(t, mpi.WaitAllInto(sends, nil), "sends to the collector")
+			noError(t, mpi.WaitAll(sends...), "sends to the collector")
 			return
 		}
 		senders := max(1, c.Size()-1)
@@ -122,7 +122,7 @@ func TestAnySourceAnyTag(t *testing.T) {
 			}
 			seen[st.Source]++
 		}
-		noError(t, mpi.WaitAllInto(sends, nil), "sends to oneself")
+		noError(t, mpi.WaitAll(sends...), "sends to oneself")
 		if len(seen) != senders {
 			t.Errorf("messages came from %d ranks, want %d", len(seen), senders)
 		}
@@ -148,7 +148,7 @@ func TestReceivesMatchInOrderOfPosting(t *testing.T) {
 			reqs[i] = mpi.Irecv(c, bufs[i], from[i], tags[i])
 		}
 		barrier(t, c)
-		_, err := mpi.WaitAll(reqs)
+		err := mpi.WaitAll(reqs...)
 		noError(t, err, "WaitAll")
 		for i, b := range bufs {
 			if b[0] != int64(i) {
@@ -207,7 +207,7 @@ func TestProcNull(t *testing.T) {
 		want(st, err, "Irecv")
 		st, err = mpi.RecvInit(c, buf, mpi.ProcNull, 1).Start().Wait()
 		want(st, err, "RecvInit")
-		st, err = mpi.RecvContext(context.Background(), c, buf, mpi.ProcNull, 1)
+		st, err = mpi.Irecv(c, buf, mpi.ProcNull, 1).WaitOrCancel(context.Background())
 		want(st, err, "RecvContext")
 		st, err = c.Probe(mpi.ProcNull, 1)
 		want(st, err, "Probe")
@@ -234,7 +234,7 @@ func TestProcNull(t *testing.T) {
 		if v != "" || string(buf) != "\x01\x02\x03" {
 			t.Errorf("receives from ProcNull wrote %q and %v", v, buf)
 		}
-		i, st, err := mpi.WaitAny([]mpi.Request{{}, mpi.Irecv(c, buf, mpi.ProcNull, 1)})
+		i, st, err := mpi.WaitAny(mpi.Request{}, mpi.Irecv(c, buf, mpi.ProcNull, 1))
 		want(st, err, "WaitAny")
 		if i != 1 {
 			t.Errorf("WaitAny gives index %d for the receive from ProcNull, want 1", i)

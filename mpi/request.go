@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
@@ -161,8 +160,8 @@ func (c *Comm) irecv(op string, b []byte, src, tag int) Request {
 // Wait waits until the operation is complete and returns its result.
 func (r Request) Wait() (Status, error) { return r.WaitContext(engine.NoContext) }
 
-// WaitContext is [Request.Wait] with a context. If ctx ends first, the operation
-// goes on and can be waited for again.
+// WaitContext is [Request.Wait] that also ends, with an error of class ErrPending, when ctx
+// does. The operation goes on then and can be waited for again.
 func (r Request) WaitContext(ctx context.Context) (Status, error) {
 	if r.hooked() != nil {
 		return r.hookedWait(ctx)
@@ -191,14 +190,15 @@ func (r Request) waitName() string {
 	return "Wait"
 }
 
-// waitOrCancel is WaitContext that cancels the receive if ctx ends first.
-func (r Request) waitOrCancel(ctx context.Context) (Status, error) {
-	st, err := r.wait(ctx)
-	if !errors.Is(err, engine.ErrGaveUp) {
+// WaitOrCancel is [Request.WaitContext] of a receive that is cancelled if ctx ends first: then
+// the request is complete, and a message that arrives later goes to the next receive.
+func (r Request) WaitOrCancel(ctx context.Context) (Status, error) {
+	st, err := r.WaitContext(ctx)
+	if !errors.Is(err, engine.ErrGaveUp) || r.more.several() {
 		return st, err
 	}
 	r.Cancel()
-	if st, ended := r.wait(engine.NoContext); !st.Cancelled {
+	if st, ended := r.Wait(); !st.Cancelled {
 		return st, ended // the message was already being transferred
 	}
 	return Status{}, err
@@ -328,47 +328,21 @@ func (r Request) Cancel() bool {
 	return r.op.Active() && !r.more.ofCollective() && r.c.e.Cancel(r.op)
 }
 
-// WaitAll waits for all requests. The statuses are in the order of the requests; the
-// error joins all errors.
-func WaitAll(reqs []Request) ([]Status, error) { return waitAll(engine.NoContext, reqs) }
-
-// WaitAllContext is [WaitAll] with a context. If ctx ends first, none of the
-// requests is completed.
-func WaitAllContext(ctx context.Context, reqs []Request) ([]Status, error) { return waitAll(ctx, reqs) }
-
-func waitAll(ctx context.Context, reqs []Request) ([]Status, error) {
-	out := make([]Status, len(reqs))
-	return out, waitInto(ctx, reqs, out)
-}
-
-// WaitAllInto is [WaitAll] without allocation: it stores the statuses in out, unless
-// out is nil.
-func WaitAllInto(reqs []Request, out []Status) error { return waitInto(engine.NoContext, reqs, out) }
-
-// WaitAllIntoContext is [WaitAllInto] with a context: see [WaitAllContext].
-func WaitAllIntoContext(ctx context.Context, reqs []Request, out []Status) error {
-	return waitInto(ctx, reqs, out)
-}
-
-func waitInto(ctx context.Context, reqs []Request, out []Status) error {
+// WaitAll waits for all requests. The error joins all errors. Wait for each request by
+// itself if the statuses are needed: the result is the same.
+func WaitAll(reqs ...Request) error {
 	h := hookMany("WaitAll", CallWait, reqs)
 	if h == nil {
-		return completeAll(ctx, reqs, out)
+		return completeAll(reqs, nil)
 	}
-	if out == nil {
-		out = make([]Status, len(reqs))
-	}
-	err := completeAll(ctx, reqs, out)
+	out := make([]Status, len(reqs))
+	err := completeAll(reqs, out)
 	h.end(reqs, func(i int) Status { return out[i] }, err)
 	return err
 }
 
-func completeAll(ctx context.Context, reqs []Request, out []Status) error {
-	if ctx != nil {
-		if err := waitForAll(ctx, reqs); err != nil {
-			return err
-		}
-	}
+// completeAll completes all requests and stores their statuses in out, unless it is nil.
+func completeAll(reqs []Request, out []Status) error {
 	var errs []error
 	for i := 0; i < len(reqs); {
 		r := reqs[i]
@@ -426,18 +400,6 @@ func finish(reqs []Request, out []Status, i int, st Status, err error, errs []er
 		errs = append(errs, fmt.Errorf("request %d: %w", i, err))
 	}
 	return errs
-}
-
-// waitForAll waits until all requests are complete, and completes none.
-func waitForAll(ctx context.Context, reqs []Request) error {
-	for {
-		if err := waitSome(ctx, reqs, len(reqs)); err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(reqs, func(r Request) bool { return !r.done() }) {
-			return nil // else a request with several operations is left
-		}
-	}
 }
 
 // waitSome waits until need of the requests are complete, and completes none. Of a request

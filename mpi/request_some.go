@@ -6,19 +6,14 @@ package mpi
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/muster-mpi/muster/internal/engine"
 )
 
 // WaitAny waits until one of the requests is complete, completes it, and returns its
 // index. If all requests are null, the index is Undefined.
-func WaitAny(reqs []Request) (int, Status, error) { return waitAny(engine.NoContext, reqs) }
-
-// WaitAnyContext is [WaitAny] with a context. If ctx ends first, the index is
-// Undefined and no request is completed.
-func WaitAnyContext(ctx context.Context, reqs []Request) (int, Status, error) {
-	return waitAny(ctx, reqs)
-}
+func WaitAny(reqs ...Request) (int, Status, error) { return waitAny(engine.NoContext, reqs) }
 
 func waitAny(ctx context.Context, reqs []Request) (int, Status, error) {
 	h := hookMany("WaitAny", CallWait, reqs)
@@ -76,26 +71,35 @@ type Completed struct {
 	Err    error
 }
 
-// WaitSome waits until at least one request is complete, and completes all that are.
-func WaitSome(reqs []Request) ([]Completed, error) { return waitSomeDone(engine.NoContext, reqs) }
-
-// WaitSomeContext is [WaitSome] with a context. If ctx ends first, no request is
-// completed.
-func WaitSomeContext(ctx context.Context, reqs []Request) ([]Completed, error) {
-	return waitSomeDone(ctx, reqs)
+// Completions completes the requests in the order in which their operations end, and sets
+// them to Request{}. If ctx ends, the loop does too, with an error of class ErrPending and
+// the index Undefined; the requests that are left can still be waited for.
+func Completions(ctx context.Context, reqs []Request) iter.Seq2[Completed, error] {
+	return func(yield func(Completed, error) bool) {
+		for {
+			i, st, err := waitAny(ctx, reqs)
+			if i == Undefined && err == nil {
+				return
+			}
+			if !yield(Completed{i, st, err}, err) || i == Undefined {
+				return
+			}
+		}
+	}
 }
 
-func waitSomeDone(ctx context.Context, reqs []Request) ([]Completed, error) {
+// WaitSome waits until at least one request is complete, and completes all that are.
+func WaitSome(reqs ...Request) ([]Completed, error) {
 	h := hookMany("WaitSome", CallWait, reqs)
-	out, err := awaitSome(ctx, reqs)
+	out, err := awaitSome(reqs)
 	if h != nil {
 		h.endSome(reqs, out, err)
 	}
 	return out, err
 }
 
-func awaitSome(ctx context.Context, reqs []Request) ([]Completed, error) {
-	i, st, err := awaitOne(ctx, reqs)
+func awaitSome(reqs []Request) ([]Completed, error) {
+	i, st, err := awaitOne(engine.NoContext, reqs)
 	if i == Undefined {
 		return nil, err
 	}
@@ -111,30 +115,34 @@ func awaitSome(ctx context.Context, reqs []Request) ([]Completed, error) {
 	return out, err
 }
 
-// TestAll reports whether all requests are complete, and completes them if so.
-func TestAll(reqs []Request) ([]Status, bool, error) {
+// TestAll reports whether all requests are complete, and completes them if so, as
+// [WaitAll] does.
+func TestAll(reqs ...Request) (bool, error) {
 	h := hookMany("TestAll", CallTest, reqs)
-	st, done, err := testAll(reqs)
+	var out []Status
 	if h != nil {
-		h.end(reqs, func(i int) Status { return st[i] }, err)
+		out = make([]Status, len(reqs))
 	}
-	return st, done, err
+	done, err := testAll(reqs, out)
+	if h != nil {
+		h.end(reqs, func(i int) Status { return out[i] }, err)
+	}
+	return done, err
 }
 
-func testAll(reqs []Request) ([]Status, bool, error) {
+func testAll(reqs []Request, out []Status) (bool, error) {
 	progress(reqs)
 	for _, r := range reqs {
 		if !r.done() {
-			return nil, false, nil
+			return false, nil
 		}
 	}
-	st := make([]Status, len(reqs))
-	return st, true, completeAll(engine.NoContext, reqs, st)
+	return true, completeAll(reqs, out)
 }
 
 // TestAny reports whether one of the requests is complete, and completes it if so.
 // If all requests are null, it returns true and the index Undefined.
-func TestAny(reqs []Request) (int, Status, bool, error) {
+func TestAny(reqs ...Request) (int, Status, bool, error) {
 	h := hookMany("TestAny", CallTest, reqs)
 	progress(reqs)
 	i, st, over, err := completeOne(reqs)
@@ -145,7 +153,7 @@ func TestAny(reqs []Request) (int, Status, bool, error) {
 }
 
 // TestSome completes the requests whose operations are complete.
-func TestSome(reqs []Request) ([]Completed, error) {
+func TestSome(reqs ...Request) ([]Completed, error) {
 	h := hookMany("TestSome", CallTest, reqs)
 	out, err := completeSome(reqs)
 	if h != nil {

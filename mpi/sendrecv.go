@@ -3,8 +3,6 @@ package mpi
 // Calls that send one message and receive another (MPI-4.1 section 3.10).
 
 import (
-	"context"
-
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
 )
@@ -34,43 +32,10 @@ func sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag i
 	return r.wait(engine.NoContext)
 }
 
-// SendrecvContext is [Sendrecv] with a context. If ctx ends first, the receive
-// is cancelled and no message is lost. If the send is still under way then, sbuf
-// must not be changed any more: see [SendContext].
-func SendrecvContext[T, U Elem](ctx context.Context, c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
-	h := c.beginSendrecv("Sendrecv", dst, stag, len(sbuf)*sizeOf[T](), src, rtag, false).sends(rawBytes(sbuf))
-	st, err := sendrecvContext(ctx, c, sbuf, dst, stag, rbuf, src, rtag)
-	h.end(st, err)
-	return st, err
-}
-
-func sendrecvContext[T, U Elem](ctx context.Context, c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
-	if err := checkSend[T](c, "Sendrecv", dst, stag); err != nil {
-		return Status{}, err
-	}
-	r := irecvFor(c, "Sendrecv", rbuf, src, rtag)
-	if err := r.refusal(); err != nil {
-		return Status{}, err
-	}
-	if err := sendContextFor(ctx, c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
-		r.Cancel()
-		_, _ = r.wait(engine.NoContext)
-		return Status{}, err
-	}
-	return r.waitOrCancel(ctx)
-}
-
 // SendrecvReplace is [Sendrecv] with one buffer for both messages.
 func SendrecvReplace[T Elem](c *Comm, buf []T, dst, stag, src, rtag int) (Status, error) {
 	out := append([]T(nil), buf...)
 	return Sendrecv(c, out, dst, stag, buf, src, rtag)
-}
-
-// SendrecvReplaceContext is [SendrecvReplace] with a context: see
-// [SendrecvContext]. buf may be changed in any case, since a copy of it is sent.
-func SendrecvReplaceContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, stag, src, rtag int) (Status, error) {
-	out := append([]T(nil), buf...)
-	return SendrecvContext(ctx, c, out, dst, stag, buf, src, rtag)
 }
 
 // Isendrecv starts a [Sendrecv]. The request is complete when both messages are; its

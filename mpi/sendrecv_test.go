@@ -22,23 +22,26 @@ func TestIsendrecv(t *testing.T) {
 			}
 			return st, err
 		},
-		"WaitContext": func(r mpi.Request) (mpi.Status, error) { return r.WaitContext(context.Background()) },
-		"WaitAll": func(r mpi.Request) (mpi.Status, error) {
-			st, err := mpi.WaitAll([]mpi.Request{{}, r})
-			return st[1], err
+		"WaitContext":  func(r mpi.Request) (mpi.Status, error) { return r.WaitContext(context.Background()) },
+		"WaitOrCancel": func(r mpi.Request) (mpi.Status, error) { return r.WaitOrCancel(context.Background()) },
+		"WaitSome": func(r mpi.Request) (mpi.Status, error) {
+			done, err := mpi.WaitSome(mpi.Request{}, r)
+			return done[0].Status, err
 		},
-		"WaitAllContext": func(r mpi.Request) (mpi.Status, error) {
-			st, err := mpi.WaitAllContext(context.Background(), []mpi.Request{r, {}})
-			return st[0], err
-		},
-		"WaitAny": func(r mpi.Request) (mpi.Status, error) {
-			_, st, err := mpi.WaitAny([]mpi.Request{r})
+		"Completions": func(r mpi.Request) (st mpi.Status, err error) {
+			for done, e := range mpi.Completions(context.Background(), []mpi.Request{r, {}}) {
+				st, err = done.Status, errors.Join(err, e)
+			}
 			return st, err
 		},
-		"TestAll": func(r mpi.Request) (mpi.Status, error) {
+		"WaitAny": func(r mpi.Request) (mpi.Status, error) {
+			_, st, err := mpi.WaitAny(r)
+			return st, err
+		},
+		"TestSome": func(r mpi.Request) (mpi.Status, error) {
 			for {
-				if st, done, err := mpi.TestAll([]mpi.Request{r}); done {
-					return st[0], err
+				if done, err := mpi.TestSome(r); len(done) > 0 {
+					return done[0].Status, err
 				}
 			}
 		},
@@ -137,7 +140,9 @@ func TestIsendrecvGivesUpOnReceive(t *testing.T) {
 			case 0:
 				_, err = r.WaitContext(ctx)
 			case 1:
-				_, err = mpi.WaitAllContext(ctx, []mpi.Request{r})
+				for _, err = range mpi.Completions(ctx, []mpi.Request{r}) {
+					break
+				}
 			default:
 				_, err = r.WaitContext(ctx)
 			}

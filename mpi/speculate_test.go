@@ -166,7 +166,7 @@ func TestContextOfAReceiveBeforeAnEarlyOne(t *testing.T) {
 		in := make([]byte, large)
 		behind := make(chan mpi.Request, 1)
 		time.AfterFunc(5*time.Millisecond, func() { behind <- mpi.Irecv(c, in, 0, 95) })
-		if _, err := mpi.RecvContext(ctx, c, make([]byte, 10), 0, 95); err == nil {
+		if _, err := mpi.Irecv(c, make([]byte, 10), 0, 95).WaitOrCancel(ctx); err == nil {
 			t.Fatal("RecvContext got a message that was not sent")
 		}
 		barrier(t, c)
@@ -214,16 +214,15 @@ func TestEarlyReceivesInAMix(t *testing.T) {
 			for i := late; i < messages; i++ {
 				recv(i)
 			}
-			sts, err := mpi.WaitAll(recvs)
-			noError(t, err, "receives")
-			_, err = mpi.WaitAll(sends)
-			noError(t, err, "sends")
-			for i, st := range sts {
+			for i, r := range recvs {
+				st, err := r.Wait()
+				noError(t, err, "receive")
 				if st.Bytes != sizes[i] {
 					t.Fatalf("round %d: receive %d got %d bytes, want %d", round, i, st.Bytes, sizes[i])
 				}
 				wantPattern(t, bufs[i][:st.Bytes], i, fmt.Sprintf("round %d, message %d", round, i))
 			}
+			noError(t, mpi.WaitAll(sends...), "sends")
 			barrier(t, c)
 		}
 	})

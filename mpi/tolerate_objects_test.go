@@ -242,7 +242,7 @@ func TestPersistentAfterFailure(t *testing.T) {
 			}
 		}
 		for range 3 {
-			if err := mpi.WaitAllInto([]mpi.Request{send.Start(), recv.Start()}, nil); err != nil || got[0] != previous {
+			if err := mpi.WaitAll(send.Start(), recv.Start()); err != nil || got[0] != previous {
 				return fmt.Errorf("messages of the others: %w, received %d", err, got[0])
 			}
 		}

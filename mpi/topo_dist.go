@@ -140,7 +140,7 @@ func (c *Comm) distributeEdges(op string, edges []Edge) (sources, dests []Neighb
 		}
 		all = append(all, edgeList{by, list})
 	}
-	if err := completeAll(engine.NoContext, sends, nil); err != nil {
+	if err := completeAll(sends, nil); err != nil {
 		return nil, nil, err
 	}
 	slices.SortFunc(all, func(a, b edgeList) int { return a.by - b.by })

@@ -28,7 +28,7 @@ func talk(c *mpi.Comm) error {
 			return err
 		}
 		rs := []mpi.Request{mpi.Irecv(c, make([]byte, 10), left, 3), mpi.Irecv(c, make([]byte, 1<<17), left, mpi.AnyTag), send.Start(), mpi.Isend(c, make([]byte, 1<<17), right, 4)}
-		if _, err := mpi.WaitAll(rs); err != nil {
+		if err := mpi.WaitAll(rs...); err != nil {
 			return err
 		}
 		if err := mpi.SendValue(c, "hello", right, 5); err != nil {

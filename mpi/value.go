@@ -6,7 +6,6 @@ package mpi
 
 import (
 	"bytes"
-	"context"
 	"encoding/gob"
 	"fmt"
 	"reflect"
@@ -19,56 +18,61 @@ import (
 // exported fields, or anything that implements encoding.BinaryMarshaler. It encodes
 // the value and allocates twice; [Send] is faster for slices of numbers.
 func SendValue[T any](c *Comm, v T, dst, tag int) error {
-	return sendValue(engine.NoContext, c, v, dst, tag)
-}
-
-// SendValueContext is [SendValue] with a context. If ctx ends first, the message
-// may still be received. The value may be changed in any case, since its encoded
-// form is sent.
-func SendValueContext[T any](ctx context.Context, c *Comm, v T, dst, tag int) error {
-	return sendValue(ctx, c, v, dst, tag)
-}
-
-func sendValue[T any](ctx context.Context, c *Comm, v T, dst, tag int) error {
-	if dst == ProcNull {
-		return c.checkPeer("SendValue", dst, tag)
-	}
-	b, err := encodeValue(c, "SendValue", &v)
-	if err != nil {
+	b, err := encodeToSend(c, "SendValue", &v, dst, tag)
+	if err != nil || dst == ProcNull {
 		return err
 	}
-	if ctx == nil {
-		return send(c, "SendValue", b, dst, tag, p2p.Standard)
+	return send(c, "SendValue", b, dst, tag, p2p.Standard)
+}
+
+// IsendValue starts a [SendValue]. The value may be changed at once, since its encoded form is
+// sent.
+func IsendValue[T any](c *Comm, v T, dst, tag int) Request {
+	b, err := encodeToSend(c, "IsendValue", &v, dst, tag)
+	if err != nil || dst == ProcNull {
+		return c.refused(err)
 	}
-	return sendContext(ctx, c, "SendValue", b, dst, tag, p2p.Standard)
+	return startSend(c, "IsendValue", b, dst, tag, p2p.Standard)
+}
+
+// encodeToSend encodes a value for another rank: nothing for ProcNull.
+func encodeToSend[T any](c *Comm, op string, v *T, dst, tag int) ([]byte, error) {
+	if dst == ProcNull {
+		return nil, c.checkPeer(op, dst, tag)
+	}
+	return encodeValue(c, op, v)
 }
 
 // RecvValue receives a value that [SendValue] sent. T must be the type of that
 // value, or one that encoding/gob can decode it into. From ProcNull it receives the
 // zero value.
 func RecvValue[T any](c *Comm, src, tag int) (T, Status, error) {
-	return RecvValueContext[T](engine.NoContext, c, src, tag)
-}
-
-// RecvValueContext is [RecvValue] with a context. If ctx ends first, no message is
-// lost.
-func RecvValueContext[T any](ctx context.Context, c *Comm, src, tag int) (T, Status, error) {
 	h := c.begin("RecvValue", CallRecv, src, tag, 0)
-	v, st, err := recvValue[T](ctx, c, src, tag)
+	m, err := c.match(engine.NoContext, "RecvValue", src, tag)
+	if err != nil {
+		var none T
+		h.end(Status{}, err)
+		return none, Status{}, err
+	}
+	v, st, err := mrecvValue[T](m, "RecvValue")
 	h.end(st, err)
 	return v, st, err
 }
 
-func recvValue[T any](ctx context.Context, c *Comm, src, tag int) (v T, st Status, err error) {
-	st, g, err := c.probe(ctx, "RecvValue", src, tag, true)
+// MrecvValue is [RecvValue] of a matched message.
+func MrecvValue[T any](m *Message) (T, Status, error) {
+	h := m.c.begin("MrecvValue", CallMrecv, m.st.Source, m.st.Tag, m.st.Bytes)
+	v, st, err := mrecvValue[T](m, "MrecvValue")
+	h.end(st, err)
+	return v, st, err
+}
+
+func mrecvValue[T any](m *Message, op string) (v T, st Status, err error) {
+	b, st, err := mrecvSlice[byte](m, op)
 	if err != nil || st.Source == ProcNull {
 		return v, st, err
 	}
-	b := make([]byte, st.Bytes)
-	if st, err = imrecv(&Message{c, g, st}, b).wait(engine.NoContext); err != nil {
-		return v, st, err
-	}
-	return v, st, decodeValue(c, "RecvValue", st.Source, b, &v)
+	return v, st, decodeValue(m.c, op, st.Source, b, &v)
 }
 
 // BcastValue returns root's value on all ranks. It is collective; v is used at the
@@ -143,7 +147,7 @@ func decodeValue[T any](c *Comm, op string, src int, b []byte, v *T) error {
 	e := &Error{Class: ErrType, Op: op, Comm: c.Name(), Rank: c.rank, Peer: src, Tag: noTag,
 		Err:  fmt.Errorf("the message of %d bytes is not a %v: %w", len(b), reflect.TypeFor[T](), err),
 		Hint: "receive with the type that was sent by SendValue"}
-	if op != "RecvValue" {
+	if op != "RecvValue" && op != "MrecvValue" {
 		e.Hint = "use the same type on all ranks"
 	}
 	return e

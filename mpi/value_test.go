@@ -52,7 +52,7 @@ func pass[T any](t *testing.T, c *mpi.Comm, v T) {
 		}
 		sent <- err
 	}()
-	got, st, err := mpi.RecvValueContext[T](ctx, c, prev, 5)
+	got, st, err := recvValue[T](ctx, c, prev, 5)
 	noError(t, err, fmt.Sprintf("RecvValue of a %T", v))
 	noError(t, <-sent, fmt.Sprintf("SendValue of a %T", v))
 	if !reflect.DeepEqual(got, v) {
@@ -136,9 +136,20 @@ func TestValueTypeMismatch(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		defer cancel()
-		_, _, err = mpi.RecvValueContext[string](ctx, c, 0, 1)
+		_, _, err = recvValue[string](ctx, c, 0, 1)
 		if !errors.Is(err, mpi.ErrPending) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("RecvValueContext without a message: %v", err)
+			t.Errorf("MrecvValue without a message: %v", err)
 		}
 	})
+}
+
+// recvValue receives a value unless ctx ends first.
+func recvValue[T any](ctx context.Context, c *mpi.Comm, src, tag int) (v T, st mpi.Status, err error) {
+	for m, err := range c.Messages(ctx, src, tag) {
+		if err != nil {
+			return v, st, err
+		}
+		return mpi.MrecvValue[T](m)
+	}
+	return v, st, errors.New("no message and no error")
 }

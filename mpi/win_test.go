@@ -268,12 +268,12 @@ func TestRequestsOfWindowsAreWaitedFor(t *testing.T) {
 			out[i] = int64(i * c.Rank())
 		}
 		reqs := []mpi.Request{w.RPut(out, next, 0), w.RAccumulate(out, next, n, mpi.Sum)}
-		_, err = mpi.WaitAll(reqs)
+		err = mpi.WaitAll(reqs...)
 		noError(t, err, "WaitAll of RPut and RAccumulate")
 		noError(t, w.Flush(next), "Flush")
 		sum := make([]int64, n)
 		reqs = []mpi.Request{w.RGet(in, next, 0), w.RGetAccumulate(nil, sum, next, n, mpi.NoOp)}
-		_, err = mpi.WaitAll(reqs)
+		err = mpi.WaitAll(reqs...)
 		noError(t, err, "WaitAll of RGet and RGetAccumulate")
 		if !slices.Equal(in, out) || !slices.Equal(sum, out) {
 			t.Errorf("what was put and accumulated is not what was got")

@@ -87,7 +87,7 @@ func (s *solver) faces(b *box, array []float64) error {
 			mpi.IrecvLayout(c, above, face, b.up[axis], toDown),
 			mpi.IsendLayout(c, last, face, b.up[axis], toUp),
 			mpi.IsendLayout(c, first, face, b.down[axis], toDown))
-		err := mpi.WaitAllInto(s.reqs, s.statuses)
+		err := mpi.WaitAll(s.reqs...)
 		s.clock.LeaveMPI()
 		if err != nil {
 			return err

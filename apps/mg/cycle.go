@@ -28,7 +28,6 @@ type solver struct {
 	exchange    gathering
 	sums        [3][]float64 // work of the stencils
 	reqs        []mpi.Request
-	statuses    []mpi.Status
 }
 
 func newSolver(c *mpi.Comm, p params) (*solver, error) {
@@ -41,7 +40,7 @@ func newSolver(c *mpi.Comm, p params) (*solver, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &solver{p: p, cart: cart, reqs: make([]mpi.Request, 0, 4), statuses: make([]mpi.Status, 4)}
+	s := &solver{p: p, cart: cart, reqs: make([]mpi.Request, 0, 4)}
 	gather := max(gatherBelow/2, max(dims[0], dims[1], dims[2]))
 	if gather >= p.n {
 		return nil, fmt.Errorf("%d ranks are too many for %d points along an edge", c.Size(), p.n)

@@ -78,5 +78,5 @@ func (s *simulation) exchange() error {
 			return err
 		}
 	}
-	return mpi.WaitAllInto(s.reqs, nil)
+	return mpi.WaitAll(s.reqs...)
 }

@@ -32,7 +32,7 @@ func (s *sorter) exchange() error {
 				}
 			}
 		}
-		if err := mpi.WaitAllInto(s.reqs, s.statuses[:len(s.reqs)]); err != nil {
+		if err := mpi.WaitAll(s.reqs...); err != nil {
 			return err
 		}
 	}

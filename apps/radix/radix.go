@@ -73,8 +73,7 @@ type sorter struct {
 	sends  []run   // in byBits, for each rank
 	recvs  []run   // in staged, from each rank
 
-	reqs     []mpi.Request
-	statuses []mpi.Status
+	reqs []mpi.Request
 }
 
 // run is a part of a slice.
@@ -86,7 +85,7 @@ func newSorter(c *mpi.Comm, n int) *sorter {
 	s.keys, s.byBits, s.staged = make([]uint32, end-first), make([]uint32, end-first), make([]uint32, end-first)
 	s.mine, s.counts, s.starts = make([]int32, digits), make([]int32, c.Size()*digits), make([]int, c.Size()*digits)
 	s.sends, s.recvs = make([]run, c.Size()), make([]run, c.Size())
-	s.reqs, s.statuses = make([]mpi.Request, 0, group), make([]mpi.Status, group)
+	s.reqs = make([]mpi.Request, 0, group)
 	random := npb.Random(npb.Seed)
 	random.Skip(first)
 	for i := range s.keys {

@@ -315,7 +315,7 @@ func (b *batch) block() bool {
 		requests = append(requests, r.Request)
 		waiting = append(waiting, r)
 	}
-	if i, st, err := mpi.WaitAny(requests); i >= 0 {
+	if i, st, err := mpi.WaitAny(requests...); i >= 0 {
 		waiting[i].conclude(st, err)
 	}
 	return true

@@ -84,12 +84,12 @@ func newPlate(world *mpi.Comm) (*plate, error) {
 func (p *plate) exchange(world *mpi.Comm) error {
 	const toLeft, toRight = 1, 2
 	last := p.width - 1
-	_, err := mpi.WaitAll([]mpi.Request{
+	err := mpi.WaitAll(
 		mpi.IrecvLayout(world, p.now[0:], p.column, p.left, toRight),
 		mpi.IrecvLayout(world, p.now[last:], p.column, p.right, toLeft),
 		mpi.IsendLayout(world, p.now[1:], p.column, p.left, toLeft),
 		mpi.IsendLayout(world, p.now[last-1:], p.column, p.right, toRight),
-	})
+	)
 	return err
 }
 

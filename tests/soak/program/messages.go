@@ -1,6 +1,7 @@
 package program
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -89,7 +90,7 @@ func (r *run) messages(random *rand.Rand, g *group) error {
 	if err != nil {
 		return err
 	}
-	if _, err = mpi.WaitAll(sends); err != nil || list.way == posted {
+	if err = mpi.WaitAll(sends...); err != nil || list.way == posted {
 		return err
 	}
 	// A receive from any source must not match a message of the next step.
@@ -195,18 +196,17 @@ func (r *run) complete(requests []mpi.Request, in []message, buffers [][]byte, o
 	}
 	switch order.IntN(ways) {
 	case 0:
-		all, err := mpi.WaitAll(requests)
-		if err != nil {
-			return err
-		}
-		for i, st := range all {
-			if err := in[i].check(buffers[i], st); err != nil {
+		for done, err := range mpi.Completions(context.Background(), requests) {
+			if err != nil {
+				return err
+			}
+			if err := in[done.Index].check(buffers[done.Index], done.Status); err != nil {
 				return err
 			}
 		}
 	case 1:
 		for range requests {
-			i, st, err := mpi.WaitAny(requests)
+			i, st, err := mpi.WaitAny(requests...)
 			if err != nil {
 				return err
 			}
@@ -216,7 +216,7 @@ func (r *run) complete(requests []mpi.Request, in []message, buffers [][]byte, o
 		}
 	case 2:
 		for left := len(requests); left > 0; {
-			some, err := mpi.WaitSome(requests)
+			some, err := mpi.WaitSome(requests...)
 			if err != nil {
 				return err
 			}

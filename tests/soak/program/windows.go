@@ -179,7 +179,7 @@ func (e *epochs) lockAll(key, part int) error {
 			return err
 		}
 	}
-	if _, err := mpi.WaitAll(requests); err != nil {
+	if err := mpi.WaitAll(requests...); err != nil {
 		return err
 	}
 	e.counted += int64(n * (n - 1) / 2)
