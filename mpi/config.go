@@ -83,7 +83,7 @@ type Config struct {
 	// call and call site: "text" prints the report at rank 0 on standard error; a
 	// name that ends in .json is a file that rank 0 writes. "arrivals" reports
 	// instead when ranks arrived at collectives; "arrivals:FILE.svg" also draws it and "arrivals:FILE.json"
-	// writes it. All ranks need the same value. See also [Profile]
+	// writes it. All ranks need the same value. See also [World.Profile]
 	// and "muster run --profile".
 	Profile string `env:"MUSTER_PROFILE" default:"none" agree:"value"`
 	// Trace is a file that rank 0 writes when the job ends: the calls of all ranks with

@@ -47,9 +47,10 @@
 //
 // MPI_Comm is [Comm]. MPI_Isend and similar calls return a [Request], to be
 // completed with [Request.Wait], [WaitAll] and so on. MPI_ANY_SOURCE, MPI_ANY_TAG
-// and MPI_PROC_NULL are [AnySource], [AnyTag] and [ProcNull]. Calls return errors
-// and never end the program; errors.Is(err, mpi.ErrTruncate) tests for an error
-// class. The thread level is always MPI_THREAD_MULTIPLE: any goroutine may make
+// and MPI_PROC_NULL are [AnySource], [AnyTag] and [ProcNull]. Calls return errors;
+// errors.Is(err, mpi.ErrTruncate) tests for an error class. They do not end the
+// program, except [World.Abort] and [Main], and a rank whose launcher has died
+// ends half a second after its calls have returned that. The thread level is always MPI_THREAD_MULTIPLE: any goroutine may make
 // any call.
 //
 // # Coming from Go
@@ -59,10 +60,10 @@
 // I until the request is complete. Messages between two ranks of a communicator
 // arrive in the order in which they were sent.
 //
-// Every blocking point-to-point, probe and wait call has a form that takes a
-// context, such as [RecvContext]. Collective calls have none, because a rank that
-// leaves a collective early would stop the others: use the form that returns a
-// request, and [Request.WaitContext].
+// A context ends a wait, so requests take it: [Request.WaitContext] and, for a
+// receive, [Request.WaitOrCancel]. Every blocking call has a form that returns a
+// request. Two loops take a context too: [Comm.Messages] probes, and [Completions]
+// waits for several requests.
 //
 // Package mpi/inspect reports which protocols, algorithms and devices a job uses.
 package mpi
