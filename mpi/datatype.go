@@ -7,7 +7,6 @@ package mpi
 // another, or as a plain slice.
 
 import (
-
 	"github.com/muster-mpi/muster/internal/dtype"
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"

@@ -113,7 +113,7 @@ func ExampleComm_Split() {
 }
 
 // Probe reports the length of a message before it is received.
-func ExampleMprobe() {
+func ExampleComm_Mprobe() {
 	onRanks(2, func(world *mpi.Comm) error {
 		if world.Rank() == 0 {
 			return mpi.Send(world, []byte("as long as it is"), 1, 0)

@@ -77,8 +77,12 @@ type windowOptions struct {
 // leaves the job and ends the process. If fn returns an error or panics, Main prints
 // the reason and ends the process with a nonzero status; the launcher then makes the
 // calls of all other ranks return an error that names this rank.
-func Main(fn func(world *Comm) error) {
-	w, err := Init(context.Background(), nil)
+func Main(fn func(world *Comm) error, options ...Option) {
+	s := start{ctx: context.Background()}
+	for _, o := range options {
+		o(&s)
+	}
+	w, err := Init(s.ctx, s.cfg)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "muster:", err)
 		os.Exit(1)
@@ -95,6 +99,20 @@ func Main(fn func(world *Comm) error) {
 		os.Exit(1)
 	}
 }
+
+// Option changes how [Main] joins the job: see [Init].
+type Option func(*start)
+
+type start struct {
+	ctx context.Context
+	cfg *Config
+}
+
+// WithConfig is an [Option]: the configuration, instead of that of the environment.
+func WithConfig(cfg *Config) Option { return func(s *start) { s.cfg = cfg } }
+
+// WithContext is an [Option]: joining the job fails when ctx ends.
+func WithContext(ctx context.Context) Option { return func(s *start) { s.ctx = ctx } }
 
 // run calls fn and converts a panic to an error with the stack.
 func (w *World) run(fn func(world *Comm) error) (err error) {
