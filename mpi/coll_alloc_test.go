@@ -54,11 +54,11 @@ func collectivesAllocateNothing(t *testing.T, c *mpi.Comm, n, rounds int) {
 		"Allgatherv":         func() error { return mpi.Allgatherv(c, in, wide, counts, nil) },
 		"Alltoall":           func() error { return mpi.Alltoall(c, wide, wide2) },
 		"Alltoallv":          func() error { return mpi.Alltoallv(c, wide, counts, nil, wide2, counts, nil) },
-		"Reduce":             func() error { return mpi.Reduce(c, in, out, sum(), 0) },
+		"Reduce":             func() error { return mpi.Reduce(c, in, out, sum, 0) },
 		"Allreduce":          func() error { return mpi.Allreduce(c, in, out, mpi.Sum) },
 		"Allreduce in place": func() error { return mpi.Allreduce(c, nil, out, mpi.Max) },
-		"ReduceScatterBlock": func() error { return mpi.ReduceScatterBlock(c, wide, out, sum()) },
-		"Scan":               func() error { return mpi.Scan(c, in, out, sum()) },
+		"ReduceScatterBlock": func() error { return mpi.ReduceScatterBlock(c, wide, out, sum) },
+		"Scan":               func() error { return mpi.Scan(c, in, out, sum) },
 	}
 	for _, name := range sortedNames(calls) {
 		mallocs(t, c, name, 8*n, rounds, func([]byte) {

@@ -5,6 +5,8 @@ package mpi_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"

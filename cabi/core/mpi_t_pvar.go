@@ -7,7 +7,6 @@ package core
 import (
 	"slices"
 
-	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/prof"
 )
 
