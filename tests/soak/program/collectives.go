@@ -93,7 +93,7 @@ type operands struct {
 	key, count     int
 	counts, displs []int // blocks of different lengths, with gaps
 	total          int   // length of a buffer of these blocks
-	op             mpi.Op[int64]
+	op             func() mpi.Op[int64]
 	combine        func(a, b int64) int64
 	in             []int64
 }
