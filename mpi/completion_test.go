@@ -205,14 +205,14 @@ func TestWaitContextGivesUp(t *testing.T) {
 		if !errors.Is(err, cause) {
 			t.Errorf("error %v does not hold the cause of the context", err)
 		}
-		turns := 0
+		rounds := 0
 		for done, err := range mpi.Completions(tired, reqs) {
-			if turns++; done.Index != mpi.Undefined || !errors.Is(err, mpi.ErrPending) {
+			if rounds++; done.Index != mpi.Undefined || !errors.Is(err, mpi.ErrPending) {
 				t.Errorf("Completions after the context ended give %d, %v", done.Index, err)
 			}
 		}
-		if turns != 1 {
-			t.Errorf("Completions after the context ended give %d errors", turns)
+		if rounds != 1 {
+			t.Errorf("Completions after the context ended give %d errors", rounds)
 		}
 		barrier(t, c)
 		err = mpi.WaitAll(reqs...)
@@ -267,11 +267,13 @@ func TestSendContext(t *testing.T) {
 		if c.Rank() == 0 {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 			defer cancel()
-			wantClass(t, second(mpi.Isend(c, large, 1, 1).WaitContext(ctx)), mpi.ErrPending, "Isend without a receiver")
-			wantClass(t, second(mpi.Issend(c, large[:8], 1, 2).WaitContext(ctx)), mpi.ErrPending, "Issend without a receiver")
+			long, synchronous := mpi.Isend(c, large, 1, 1), mpi.Issend(c, large[:8], 1, 2)
+			wantClass(t, second(long.WaitContext(ctx)), mpi.ErrPending, "Isend without a receiver")
+			wantClass(t, second(synchronous.WaitContext(ctx)), mpi.ErrPending, "Issend without a receiver")
 			barrier(t, c)
 			// The messages are still under way and are received.
 			noError(t, second(mpi.Isend(c, large, 1, 3).WaitContext(context.Background())), "Isend")
+			noError(t, mpi.WaitAll(long, synchronous), "WaitAll after giving up")
 			return
 		}
 		barrier(t, c)
