@@ -110,7 +110,7 @@ import "github.com/muster-mpi/muster/internal/sched"
 // rotate defines that a rank gets the data of the rank before it.
 func (m *meaning) rotate() {
 	before := (m.s.Rank + m.s.Size - 1) % m.s.Size
-	m.start(m.from(), 0, m.s.Bytes, 0)
+	m.start(m.input(), 0, m.s.Bytes, 0)
 	m.end(0, m.s.Bytes, before, before+1, 0)
 }
 

@@ -131,7 +131,7 @@ func settingsRows(b *strings.Builder, structs map[string]*ast.StructType, prefix
 				return fmt.Errorf("the comment of %s must say what the choice %q does", s.Path, choice)
 			}
 		}
-		fmt.Fprintf(b, "|`%s`|`%s`|%s|%s|%s|\n", s.Env(), s.Path, s.Default(), s.Allowed(), strings.ReplaceAll(meaning, "|", "\\|"))
+		fmt.Fprintf(b, "|`%s`|`%s`|%s|%s|%s|\n", s.Env(), s.Path, s.Default(), s.AllowedValues(), strings.ReplaceAll(meaning, "|", "\\|"))
 	}
 	return nil
 }

@@ -166,10 +166,10 @@ func (k collective) data(c *mpi.Comm, size int) *collectiveData {
 		return d
 	}
 	in, out := 1, 1
-	if k.kind.In() == coll.AllBlocks {
+	if k.kind.Input() == coll.AllBlocks {
 		in = c.Size()
 	}
-	if k.kind.Out() == coll.AllBlocks {
+	if k.kind.Output() == coll.AllBlocks {
 		out = c.Size()
 	}
 	d.in, _ = buffers(in * size)

@@ -135,7 +135,7 @@ func (d *callCheck) finish(err error) error {
 		return nil
 	}
 	c.e.Break(&c.co, e)
-	return c.broken(d.op, e.class, e.text)
+	return c.faultError(d.op, e.class, e.text)
 }
 
 // difference compares the description that has been received with that of this rank.
@@ -223,7 +223,7 @@ func (d *callCheck) complete(st engine.Status, err error) (engine.Status, error)
 		d.release(d.sent)
 		if d.release(d.recv) {
 			if e := d.difference(); e != nil {
-				err = d.c.broken(d.op, e.class, e.text)
+				err = d.c.faultError(d.op, e.class, e.text)
 			}
 		}
 	}

@@ -39,8 +39,8 @@ func (a collArgs[T]) call() error {
 	return err
 }
 
-// inside makes a blocking call as a part of another, which hooks do not see.
-func (a collArgs[T]) inside(name string) error {
+// callInside makes a blocking call as a part of another, which hooks do not see.
+func (a collArgs[T]) callInside(name string) error {
 	var k collCall
 	if err := a.resolve(&k, name); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (a collArgs[T]) start() Request {
 		return a.c.refused(err)
 	}
 	k.packed.pack()
-	r := started(a.c, &k, a.operation())
+	r := startColl(a.c, &k, a.operation())
 	if k.packed == nil {
 		return r
 	}
@@ -66,14 +66,14 @@ func (a collArgs[T]) start() Request {
 	case r.more.err == nil:
 		r.more.landing = k.packed
 	}
-	return a.c.landed(r)
+	return a.c.unpackIfComplete(r)
 }
 
 // prepare makes a persistent call.
 func (a collArgs[T]) prepare() *Persistent {
 	var k collCall
 	err := a.resolve(&k, a.kind.Function(a.variant, coll.Prepared))
-	p := prepared(a.c, &k, a.operation(), err)
+	p := prepareColl(a.c, &k, a.operation(), err)
 	if p.err == nil && k.packed != nil {
 		p.coll.pack = k.packed.pack
 		p.coll.more = &requestMore{landing: k.packed}
@@ -96,7 +96,7 @@ func (a *collArgs[T]) resolve(k *collCall, name string) error {
 	k.key.kind, k.key.elem = a.kind, sizeOf[T]()
 	k.key.irregular = a.variant != coll.Regular && a.variant != coll.SameRegular
 	// An Alltoallw exchanges bytes, and ranks may pass different types.
-	if a.kind.Out() != coll.Nothing && (a.variant != coll.Layouts || a.near != nil) {
+	if a.kind.Output() != coll.Nothing && (a.variant != coll.Layouts || a.near != nil) {
 		if err := checkType[T](c, k); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (a *collArgs[T]) resolve(k *collCall, name string) error {
 		}
 	}
 	switch {
-	case a.kind.Out() == coll.Nothing:
+	case a.kind.Output() == coll.Nothing:
 		return nil
 	case a.near != nil:
 		return a.withNeighbors(k)
@@ -132,7 +132,7 @@ func (a *collArgs[T]) inGroup(k *collCall) error {
 		}
 		k.key.root, all = a.root, a.c.rank == a.root
 	}
-	switch in, out := a.kind.In(), a.kind.Out(); {
+	switch in, out := a.kind.Input(), a.kind.Output(); {
 	case in == coll.Nothing:
 		k.out = rawBytes(a.out)
 		k.key.bytes = len(k.out)
@@ -144,9 +144,9 @@ func (a *collArgs[T]) inGroup(k *collCall) error {
 	case a.kind.Combines():
 		return a.parts(k)
 	case out == coll.AllBlocks:
-		return a.gathered(k, all)
+		return a.completeGather(k, all)
 	}
-	return a.scattered(k, all)
+	return a.completeScatter(k, all)
 }
 
 // vector completes a reduction whose in and out have the same length. result reports
@@ -173,8 +173,8 @@ func (a *collArgs[T]) vector(k *collCall, result bool) error {
 	return nil
 }
 
-// gathered completes a call whose out has a block of every rank.
-func (a *collArgs[T]) gathered(k *collCall, all bool) error {
+// completeGather completes a call whose out has a block of every rank.
+func (a *collArgs[T]) completeGather(k *collCall, all bool) error {
 	n := len(a.in)
 	if all {
 		var err error
@@ -192,8 +192,8 @@ func (a *collArgs[T]) gathered(k *collCall, all bool) error {
 	return nil
 }
 
-// scattered completes a call whose in has a block for every rank.
-func (a *collArgs[T]) scattered(k *collCall, all bool) error {
+// completeScatter completes a call whose in has a block for every rank.
+func (a *collArgs[T]) completeScatter(k *collCall, all bool) error {
 	n := len(a.out)
 	if all {
 		var err error

@@ -76,7 +76,7 @@ func lateCalls(c *Comm, by string) error {
 func TestArrivalAwareOvertakes(t *testing.T) {
 	const ranks, n = 6, 20_000
 	runOnHosts(t, ranks, 1, true, &wire{}, func(c *Comm) error {
-		table, err := forced("alltoall=pap_direct:ports=1")
+		table, err := parseForced("alltoall=pap_direct:ports=1")
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func becomesAware(t *testing.T, form lateForm) {
 	late := 20 * time.Millisecond // the last rank's own
 	var aware atomic.Int32
 	runOnHosts(t, ranks, 1, true, &wire{}, func(c *Comm) error {
-		table, err := forced("alltoall=direct:ports=1,allgather=direct:ports=1")
+		table, err := parseForced("alltoall=direct:ports=1,allgather=direct:ports=1")
 		if err != nil {
 			return err
 		}

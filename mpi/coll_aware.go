@@ -36,7 +36,7 @@ type awareForm struct {
 // nothing.
 func (c *Comm) awareFormOf(p *plan, s *coll.Shape) *awareForm {
 	a := p.by.Algorithm
-	if a.Aware == "" || a.Generates(s) || strings.Contains(c.forced(), a.Kind.String()+"=") {
+	if a.Aware == "" || a.Generates(s) || strings.Contains(c.forcedAlgorithms(), a.Kind.String()+"=") {
 		return nil
 	}
 	bytes, known := s.Message()
@@ -75,9 +75,9 @@ func (c *Comm) adaptive(h *engine.Held, p *plan, k *collCall) (*engine.Collectiv
 		if err := f.build(c, k.name); err != nil {
 			return nil, err
 		}
-		co = c.taken(h, &f.idle, f.graph, k)
+		co = c.takeCollective(h, &f.idle, f.graph, k)
 	} else {
-		co = c.taken(h, &p.idle, p.graph, k)
+		co = c.takeCollective(h, &p.idle, p.graph, k)
 	}
 	f.watch(co, aware, measure)
 	return co, nil
@@ -104,8 +104,8 @@ func (f *awareForm) watch(co *engine.Collective, aware, measure bool) {
 	}
 }
 
-// prepared returns the form for a persistent collective, which has its own history.
-func (f *awareForm) prepared() *awareForm {
+// forPersistent returns the form for a persistent collective, which has its own history.
+func (f *awareForm) forPersistent() *awareForm {
 	if f == nil {
 		return nil
 	}

@@ -203,8 +203,8 @@ const (
 	mendOperation = "mend the operation; no collective call is possible on this communicator any more"
 )
 
-// broken returns the error of a fault.
-func (c *Comm) broken(op string, class Class, text string) error {
+// faultError returns the error of a fault.
+func (c *Comm) faultError(op string, class Class, text string) error {
 	if class == ErrProcFailed || class == ErrRevoked {
 		return c.lost(op, class, errors.New(text))
 	}
@@ -222,13 +222,13 @@ func (c *Comm) mismatchFailure(op string, m *engine.MismatchError) error {
 	if d, differ := c.past.Compare(reply); differ {
 		class, text = classOfCalls(d.Theirs, d.Mine), differentCalls(d.Number, peer, d.Theirs, c.past.rank, d.Mine)
 	}
-	return c.broken(op, class, text)
+	return c.faultError(op, class, text)
 }
 
 // segmentFailure returns the error of another call in the shared segment.
 func (c *Comm) segmentFailure(op string, m *nodecoll.Mismatch) error {
 	class, text := c.past.fault(m)
-	return c.broken(op, class, text)
+	return c.faultError(op, class, text)
 }
 
 // brokenFailure returns the error of a call on a communicator whose collectives have
@@ -243,10 +243,10 @@ func (c *Comm) brokenFailure(op string, b *engine.BrokenError) error {
 		return c.mismatchFailure(op, differ)
 	case b.Err != nil:
 		class, text := c.past.fault(b.Err)
-		return c.broken(op, class, text)
+		return c.faultError(op, class, text)
 	}
 	if len(b.Note) < 1+nodecoll.HistoryBytes {
-		return c.broken(op, ErrOther, b.Error())
+		return c.faultError(op, ErrOther, b.Error())
 	}
 	text := string(b.Note[1+nodecoll.HistoryBytes:])
 	if c.past != nil && Class(b.Note[0]) != ErrOp {
@@ -254,5 +254,5 @@ func (c *Comm) brokenFailure(op string, b *engine.BrokenError) error {
 			text += fmt.Sprintf("; collective call %d is %s on the rank that found it, and %s on this rank", d.Number, d.Theirs, d.Mine)
 		}
 	}
-	return c.broken(op, Class(b.Note[0]), text)
+	return c.faultError(op, Class(b.Note[0]), text)
 }

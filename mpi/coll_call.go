@@ -62,7 +62,7 @@ type collCall struct {
 
 // payload returns the size in bytes of the data, or of a block where each rank has one.
 func (k *collCall) payload() int {
-	if k.key.kind.In() == coll.OwnBlock {
+	if k.key.kind.Input() == coll.OwnBlock {
 		return k.key.recv
 	}
 	return k.key.bytes
@@ -114,8 +114,8 @@ func runBlocking[T Elem](c *Comm, k *collCall, op *Op[T]) error {
 	return nil
 }
 
-// started makes a non-blocking call.
-func started[T Elem](c *Comm, k *collCall, op *Op[T]) Request {
+// startColl makes a non-blocking call.
+func startColl[T Elem](c *Comm, k *collCall, op *Op[T]) Request {
 	h := c.beginColl(k, CallCollective, true)
 	a := c.arriveStarted(k)
 	held := c.e.Hold()
@@ -146,9 +146,9 @@ func (c *Comm) startNumbered(h *engine.Held, co *engine.Collective, k *collCall,
 	return Request{c: c, op: h.StartCollective(co, k.in, k.out), more: a.request(nil)}
 }
 
-// prepared returns the persistent collective of a call. refused is the error of its
+// prepareColl returns the persistent collective of a call. refused is the error of its
 // arguments.
-func prepared[T Elem](c *Comm, k *collCall, op *Op[T], refused error) *Persistent {
+func prepareColl[T Elem](c *Comm, k *collCall, op *Op[T], refused error) *Persistent {
 	p := &Persistent{c: c, op: k.name, err: refused, peer: k.rootOrNull(), tag: AnyTag}
 	if refused != nil {
 		return p
@@ -173,7 +173,7 @@ func prepared[T Elem](c *Comm, k *collCall, op *Op[T], refused error) *Persisten
 	co.Call = k.name
 	setReducer(c, co, op)
 	c.number(held, co, k, coll.Prepared, engine.PreparedTag+c.plans.prepared)
-	p.coll = &preparedColl{co: co, form: plan.aware.prepared(), in: k.in, out: k.out, bytes: k.volume(), recorder: c.recordPrepared(k, c.plans.prepared)}
+	p.coll = &preparedColl{co: co, form: plan.aware.forPersistent(), in: k.in, out: k.out, bytes: k.volume(), recorder: c.recordPrepared(k, c.plans.prepared)}
 	c.plans.prepared++
 	return p
 }
@@ -213,12 +213,12 @@ func (p *Persistent) startCollective() Request {
 	}
 	op := h.StartCollective(co, k.in, k.out)
 	h.Release()
-	return c.landed(Request{c: c, op: op, more: a.request(k.more)})
+	return c.unpackIfComplete(Request{c: c, op: op, more: a.request(k.more)})
 }
 
-// landed handles requests with data to unpack: if the operation is already complete, it
+// unpackIfComplete handles requests with data to unpack: if the operation is already complete, it
 // unpacks now, because no Wait will.
-func (c *Comm) landed(r Request) Request {
+func (c *Comm) unpackIfComplete(r Request) Request {
 	if r.more != nil && r.more.landing != nil && !r.op.Active() {
 		r.more.landing.unpack(0)
 		if r.more.hooked != nil {

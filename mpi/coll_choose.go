@@ -135,7 +135,7 @@ func (c *Comm) chooseLocked(s *coll.Shape) (coll.Choice, error) {
 // readTuning returns the table of the user's settings: first the algorithms that
 // Config.Collective forces, then the file that Config.Tuning names.
 func readTuning(cfg *Config) (*coll.Tuning, error) {
-	table, err := forced(cfg.Collective)
+	table, err := parseForced(cfg.Collective)
 	if err != nil {
 		return nil, fmt.Errorf("mpi: Config.Collective (MUSTER_COLLECTIVE) is %q: %w", cfg.Collective, err)
 	}
@@ -157,9 +157,9 @@ func readTuning(cfg *Config) (*coll.Tuning, error) {
 	return table, nil
 }
 
-// forced parses "allreduce=ring,bcast=chain:segment=8192": the algorithm of a collective,
+// parseForced parses "allreduce=ring,bcast=chain:segment=8192": the algorithm of a collective,
 // and those of its parameters that differ from the default.
-func forced(s string) (*coll.Tuning, error) {
+func parseForced(s string) (*coll.Tuning, error) {
 	if s == "" {
 		return nil, nil
 	}
@@ -205,6 +205,6 @@ func forcedRule(kind, rest string) (rule coll.Rule, err error) {
 		}
 		values[name] = int(n)
 	}
-	rule.Params, err = rule.Algorithm.Named(values)
+	rule.Params, err = rule.Algorithm.ParseParams(values)
 	return rule, err
 }

@@ -34,14 +34,14 @@ func (c *Comm) explainCollective(collective string, bytes, ranks int) (*hook.Col
 		return nil, c.refuse(ErrArg, op, "%w", err)
 	}
 	m := &c.plans.choice.model
-	x := &hook.Collective{Choice: named(choice.Ranked), Reason: choice.Why, Nodes: 1, Rails: 1,
+	x := &hook.Collective{Choice: describeChoice(choice.Ranked), Reason: choice.Why, Nodes: 1, Rails: 1,
 		Startup: m.Startup, PerByte: m.PerByte, Copy: m.Copy, Reduce: m.Reduce, Forms: c.hostForms(kind)}
 	if s.Nodes != nil {
 		x.Nodes, x.Rails = s.Nodes.Nodes(), s.Nodes.Rails
 	}
 	for _, r := range choice.Ranking {
 		if r.Algorithm != choice.Algorithm {
-			x.Others = append(x.Others, named(r))
+			x.Others = append(x.Others, describeChoice(r))
 		}
 	}
 	return x, nil
@@ -49,7 +49,7 @@ func (c *Comm) explainCollective(collective string, bytes, ranks int) (*hook.Col
 
 // hostForms returns the forms of a kind in memory of the host.
 func (c *Comm) hostForms(kind coll.Kind) (forms []hook.HostForm) {
-	p, names := c.placement(), c.named()
+	p, names := c.placement(), c.namedAlgorithms()
 	for _, f := range coll.HostForms() {
 		if !f.Supports(kind) {
 			continue
@@ -67,7 +67,7 @@ func (c *Comm) hostForms(kind coll.Kind) (forms []hook.HostForm) {
 	return forms
 }
 
-func named(r coll.Ranked) hook.CollectiveChoice {
+func describeChoice(r coll.Ranked) hook.CollectiveChoice {
 	c := hook.CollectiveChoice{Algorithm: r.Algorithm.Name, Params: map[string]int{}, Seconds: r.Cost}
 	for i, p := range r.Algorithm.Params {
 		c.Params[p.Name] = r.Params[i]

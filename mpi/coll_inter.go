@@ -36,7 +36,7 @@ func (a *collArgs[T]) betweenGroups(k *collCall) (err error) {
 		switch {
 		case err != nil:
 			return err
-		case a.kind.In() == coll.Nothing:
+		case a.kind.Input() == coll.Nothing:
 			gets = isRoot || isOther
 		case a.kind.FromRoot():
 			gives, gets = isRoot, isOther
@@ -44,7 +44,7 @@ func (a *collArgs[T]) betweenGroups(k *collCall) (err error) {
 			gives, gets = isOther, isRoot
 		}
 	}
-	if in := a.kind.In(); gives && in != coll.Nothing {
+	if in := a.kind.Input(); gives && in != coll.Nothing {
 		k.in = rawBytes(a.in)
 		if k.key.bytes = len(k.in); in == coll.AllBlocks && !a.kind.Combines() {
 			k.sendCounts, k.sendDispls = a.sendCounts, a.sendDispls
@@ -55,9 +55,9 @@ func (a *collArgs[T]) betweenGroups(k *collCall) (err error) {
 	}
 	if gets {
 		k.out = rawBytes(a.out)
-		switch a.kind.Out() {
+		switch a.kind.Output() {
 		case coll.Vector:
-			if a.kind.In() == coll.Vector && gives && len(a.in) != len(a.out) {
+			if a.kind.Input() == coll.Vector && gives && len(a.in) != len(a.out) {
 				return c.refuse(ErrCount, k.name, "in has %d elements, out %d", len(a.in), len(a.out))
 			}
 			k.key.bytes = len(k.out)
@@ -73,7 +73,7 @@ func (a *collArgs[T]) betweenGroups(k *collCall) (err error) {
 	switch {
 	case !a.kind.Combines():
 		return nil
-	case a.kind.In() == coll.AllBlocks:
+	case a.kind.Input() == coll.AllBlocks:
 		if err := a.partsOfGroup(k); err != nil {
 			return err
 		}

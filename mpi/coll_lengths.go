@@ -50,7 +50,7 @@ func (c *Comm) learnLengths(h *engine.Held, k *collCall) error {
 		binary.LittleEndian.PutUint64(l.in[next:], uint64(bytes))
 		next += lengthBytes
 	})
-	co := c.taken(h, &l.idle, l.graph, k)
+	co := c.takeCollective(h, &l.idle, l.graph, k)
 	c.number(h, co, k, coll.Blocking, engine.BlockingTag)
 	if err := h.RunCollective(co, l.in, l.out); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (c *Comm) learnLengths(h *engine.Held, k *collCall) error {
 	})
 	if err != nil { // only this rank has noticed; the others would wait for its blocks
 		h.Break(&c.co, err)
-		return c.broken(k.name, ErrOther, err.Error())
+		return c.faultError(k.name, ErrOther, err.Error())
 	}
 	k.carried = s.Carried
 	return nil

@@ -62,7 +62,7 @@ func TestCollectiveMatrix(t *testing.T) {
 	}
 	var total matrixCount
 	for kind := range coll.Neighbors + 1 {
-		for _, a := range append(coll.Of(kind), nil) {
+		for _, a := range append(coll.AlgorithmsOf(kind), nil) {
 			name := "segment"
 			if a != nil {
 				name = a.Name

@@ -220,9 +220,11 @@ func alltoallwArgs[T Elem](c *Comm, in []T, sends []*Layout[T], out []T, recvs [
 }
 
 // bcast is Bcast on behalf of the call op.
-func (c *Comm) bcast(op string, b []byte, root int) error { return bcastArgs(c, b, root).inside(op) }
+func (c *Comm) bcast(op string, b []byte, root int) error {
+	return bcastArgs(c, b, root).callInside(op)
+}
 
 // allgather is Allgather on behalf of the call op.
 func allgather[T Elem](c *Comm, op string, in, out []T) error {
-	return allgatherArgs(c, in, out).inside(op)
+	return allgatherArgs(c, in, out).callInside(op)
 }

@@ -176,7 +176,7 @@ func (k *collCall) neighborBlocks(s *coll.Shape) {
 		return // inspect.ExplainCollective, without a call
 	}
 	whole := func(b *coll.Blocks, shared bool, i int) (off, length int) {
-		if off, length = b.Of(i); shared {
+		if off, length = b.Block(i); shared {
 			off = 0
 		}
 		return off, length

@@ -124,7 +124,7 @@ func (c *Comm) nodeTeam(k *collCall) (*nodecoll.Team, error) {
 // at its first call.
 func (c *Comm) nodeState() *nodeColl {
 	if c.node == nil {
-		n, p, named := &nodeColl{}, c.placement(), c.named()
+		n, p, named := &nodeColl{}, c.placement(), c.namedAlgorithms()
 		gate, _ := coll.Gate.Limits(p, named)
 		n.gate = gate[coll.Barrier] >= 0
 		p.SharedCores = false // until all ranks have the data of rank 0, see formTeam
@@ -151,10 +151,10 @@ func (c *Comm) placement() *coll.Placement {
 	return p
 }
 
-// named returns the algorithms that Config.Collective names, which has been checked.
-func (c *Comm) named() *coll.Named {
+// namedAlgorithms returns the algorithms that Config.Collective names, which has been checked.
+func (c *Comm) namedAlgorithms() *coll.Named {
 	n := &coll.Named{}
-	for _, part := range strings.Split(c.forced(), ",") {
+	for _, part := range strings.Split(c.forcedAlgorithms(), ",") {
 		kind, algorithm, _ := strings.Cut(strings.TrimSpace(part), "=")
 		if k, err := coll.ParseKind(kind); err == nil {
 			n[k] = algorithm
@@ -177,7 +177,7 @@ func (c *Comm) formTeam(op string) error {
 		p := c.placement()
 		p.SharedCores = team.Oversubscribed()
 		n.team = team
-		n.limits, _ = coll.Segment.Limits(p, c.named())
+		n.limits, _ = coll.Segment.Limits(p, c.namedAlgorithms())
 		n.forget = func() { c.useTeam(nil) }
 		c.useTeam(team)
 		c.w.teams.add(n)

@@ -70,19 +70,19 @@ func (c *Comm) collective(h *engine.Held, k *collCall) (*engine.Collective, erro
 	if err != nil {
 		return nil, err
 	}
-	return c.planned(h, p, k)
+	return c.runnerOf(h, p, k)
 }
 
-// planned returns what runs a plan.
-func (c *Comm) planned(h *engine.Held, p *plan, k *collCall) (*engine.Collective, error) {
+// runnerOf returns what runs a plan.
+func (c *Comm) runnerOf(h *engine.Held, p *plan, k *collCall) (*engine.Collective, error) {
 	if p.aware != nil {
 		return c.adaptive(h, p, k)
 	}
-	return c.taken(h, &p.idle, p.graph, k), nil
+	return c.takeCollective(h, &p.idle, p.graph, k), nil
 }
 
-// taken returns an idle collective of a graph, or a new one.
-func (c *Comm) taken(h *engine.Held, idle *engine.CollectivePool, g *sched.Graph, k *collCall) *engine.Collective {
+// takeCollective returns an idle collective of a graph, or a new one.
+func (c *Comm) takeCollective(h *engine.Held, idle *engine.CollectivePool, g *sched.Graph, k *collCall) *engine.Collective {
 	co := h.NewCollective(g, &c.co, c.collRanks(), idle)
 	co.Call = k.name
 	return co

@@ -32,7 +32,7 @@ func (c *Comm) dupWithCollective(algorithms string) (*Comm, error) {
 		return nil, c.refuse(ErrComm, op, "%s joins two groups; duplicate it with Dup", c.Name())
 	}
 	cfg := c.w.cfg
-	cfg.Collective = strings.Trim(algorithms+","+c.forced(), ",") // the first rule that fits applies
+	cfg.Collective = strings.Trim(algorithms+","+c.forcedAlgorithms(), ",") // the first rule that fits applies
 	tuning, err := readTuning(&cfg)
 	if err != nil {
 		return nil, c.refuse(ErrArg, op, "%w", err)
@@ -45,8 +45,8 @@ func (c *Comm) dupWithCollective(algorithms string) (*Comm, error) {
 	return d, nil
 }
 
-// forced returns the value of Config.Collective for this communicator.
-func (c *Comm) forced() string {
+// forcedAlgorithms returns the value of Config.Collective for this communicator.
+func (c *Comm) forcedAlgorithms() string {
 	if c.prefer != nil {
 		return c.prefer.forced
 	}

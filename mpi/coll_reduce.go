@@ -136,5 +136,5 @@ func exscanArgs[T Elem](c *Comm, in, out []T, op Op[T]) collArgs[T] {
 
 // allreduce is Allreduce on behalf of the call name.
 func allreduce[T Elem](c *Comm, name string, in, out []T, op func() Op[T]) error {
-	return allreduceArgs(c, in, out, op()).inside(name)
+	return allreduceArgs(c, in, out, op()).callInside(name)
 }

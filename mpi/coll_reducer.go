@@ -119,9 +119,9 @@ func (s *segmentOp[T]) Operate() {
 	s.op.user.Combine(s.inout, s.in)
 }
 
-// recovered converts a panic of the function to an error and informs all ranks. It is
+// recoverPanic converts a panic of the function to an error and informs all ranks. It is
 // deferred.
-func (s *segmentOp[T]) recovered(call string, err *error) {
+func (s *segmentOp[T]) recoverPanic(call string, err *error) {
 	if !s.inside {
 		return // the panic is not the function's
 	}
@@ -137,13 +137,13 @@ func (s *segmentOp[T]) recovered(call string, err *error) {
 // usersReduction is reduceInTeam with a user-defined function.
 func usersReduction[T Elem](c *Comm, t *nodecoll.Team, k *collCall, op *Op[T]) (err error) {
 	s := segmentOpOf(c, op)
-	defer s.recovered(k.name, &err)
+	defer s.recoverPanic(k.name, &err)
 	return reduceInTeam(t, k, s.combine, op.unit(), !op.ordered())
 }
 
 // usersAllreduce is the same for quickAllreduce.
 func usersAllreduce[T Elem](c *Comm, t *nodecoll.Team, in, out []T, op *Op[T]) (err error) {
 	s := segmentOpOf(c, op)
-	defer s.recovered("Allreduce", &err)
+	defer s.recoverPanic("Allreduce", &err)
 	return nodecoll.Allreduce(t, "Allreduce", in, out, s.combine, op.unit(), !op.ordered())
 }

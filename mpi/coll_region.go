@@ -40,7 +40,7 @@ type nodeRegion struct {
 
 // segmentFormOf returns the form in a segment of an algorithm, or nil.
 func (c *Comm) segmentFormOf(by coll.Ranked, s *coll.Shape) (*segmentForm, error) {
-	form := by.Algorithm.Segmented()
+	form := by.Algorithm.SegmentForm()
 	if form == nil || s.Nodes == nil || s.Nodes.Count(s.Nodes.NodeOf(c.rank)) < 2 || c.w.cfg.NoSharedMemory {
 		return nil, nil
 	}
@@ -56,7 +56,7 @@ func (c *Comm) blockingCollective(h *engine.Held, p *plan, k *collCall) (*engine
 	if co, err := c.inRegion(h, p.segment, k); co != nil || err != nil {
 		return co, err
 	}
-	return c.planned(h, p, k)
+	return c.runnerOf(h, p, k)
 }
 
 // inRegion returns what runs a form in the region of the node, or nil if the call uses
@@ -69,7 +69,7 @@ func (c *Comm) inRegion(h *engine.Held, f *segmentForm, k *collCall) (*engine.Co
 	if err != nil || r.Region == nil {
 		return nil, err
 	}
-	co := c.taken(h, &f.idle, f.graph, k)
+	co := c.takeCollective(h, &f.idle, f.graph, k)
 	at, n := int(r.runs%2)*coll.SharedLimit, f.graph.Shared
 	co.Segment = r.Bytes[at : at+n : at+n]
 	r.runs++

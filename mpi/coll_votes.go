@@ -34,7 +34,7 @@ func (c *Comm) addTrial(p *plan, s *coll.Shape) {
 	}
 	asked := *s
 	asked.InPlace = false // see chooseLocked
-	if by, ok := coll.AwareOf(&asked, &c.plans.choice.model, p.by); ok && !strings.Contains(c.forced(), s.Kind.String()+"=") {
+	if by, ok := coll.AwareOf(&asked, &c.plans.choice.model, p.by); ok && !strings.Contains(c.forcedAlgorithms(), s.Kind.String()+"=") {
 		p.tried = &triedPlan{by: by, shape: *s}
 	}
 	p.trial = c.plans.arrivals.Trial(s, p.tried != nil)
@@ -86,7 +86,7 @@ func (t *triedPlan) collective(c *Comm, h *engine.Held, k *collCall) (*engine.Co
 	if co, err := c.inRegion(h, t.segment, k); co != nil || err != nil {
 		return co, err
 	}
-	return c.taken(h, &t.idle, t.graph, k), nil
+	return c.takeCollective(h, &t.idle, t.graph, k), nil
 }
 
 // run runs the call.

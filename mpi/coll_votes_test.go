@@ -27,7 +27,7 @@ func TestLateRankIsTried(t *testing.T) {
 	for _, kind := range papKinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			runOnHosts(t, ranks, 2, true, &wire{}, func(c *Comm) error {
-				table, err := forced("alltoall=bruck,allgather=ring,reduce=node-tree,allreduce=node-doubling") // with direct each rank would decide for itself, and the last two may have one as the default
+				table, err := parseForced("alltoall=bruck,allgather=ring,reduce=node-tree,allreduce=node-doubling") // with direct each rank would decide for itself, and the last two may have one as the default
 				if err != nil {
 					return err
 				}

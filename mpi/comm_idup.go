@@ -81,7 +81,7 @@ func (c *Comm) startAgreement(op string, n uint32) func() (uint32, error) {
 			compared = c.startCheck(&k, coll.Started)
 		}
 		k.noted, k.inner = true, true
-		steps[i] = prepared(c, &k, &by, err)
+		steps[i] = prepareColl(c, &k, &by, err)
 	}
 	return func() (uint32, error) {
 		if err := compared.compare(); err != nil {

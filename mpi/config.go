@@ -213,7 +213,7 @@ var settingChecks = map[string]func(string) error{
 	"MUSTER_NETWORK":    checkNetwork,
 	"MUSTER_CHANNEL":    checkChannel,
 	"MUSTER_PORTS":      checkPorts,
-	"MUSTER_COLLECTIVE": func(s string) error { _, err := forced(s); return err },
+	"MUSTER_COLLECTIVE": func(s string) error { _, err := parseForced(s); return err },
 	"MUSTER_PROFILE":    checkProfile,
 	"MUSTER_TRACE":      checkTrace,
 	"MUSTER_RENDEZVOUS": settings.OneOf(p2p.Rendezvous()...),

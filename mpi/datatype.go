@@ -159,7 +159,7 @@ func (l *Layout[T]) over(c *Comm, op string, mem []byte) (dtype.View, error) {
 	if l == nil {
 		return dtype.View{}, c.refuse(ErrType, op, "the layout is nil")
 	}
-	v, err := l.d.Over(mem, 0, 1)
+	v, err := l.d.View(mem, 0, 1)
 	if err == nil {
 		return v, nil
 	}

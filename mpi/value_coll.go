@@ -31,7 +31,7 @@ func gatherValue[T any](c *Comm, v T, root int) ([]T, error) {
 	if c.rank == root {
 		all = make([]byte, total)
 	}
-	if err := gathervArgs(c, b, all, counts, nil, root).inside("Gatherv"); err != nil || c.rank != root {
+	if err := gathervArgs(c, b, all, counts, nil, root).callInside("Gatherv"); err != nil || c.rank != root {
 		return nil, err
 	}
 	return decodeAll[T](c, op, all, counts)
@@ -53,7 +53,7 @@ func allgatherValue[T any](c *Comm, op string, v T) ([]T, error) {
 		return nil, err
 	}
 	all := make([]byte, total)
-	if err := allgathervArgs(c, b, all, counts, nil).inside("Allgatherv"); err != nil {
+	if err := allgathervArgs(c, b, all, counts, nil).callInside("Allgatherv"); err != nil {
 		return nil, err
 	}
 	return decodeAll[T](c, op, all, counts)
@@ -107,7 +107,7 @@ func scatterValue[T any](c *Comm, values []T, root int) (v T, err error) {
 			}
 		}
 	}
-	if err := scatterArgs(c, lengths, mine, root).inside("Scatter"); err != nil {
+	if err := scatterArgs(c, lengths, mine, root).callInside("Scatter"); err != nil {
 		return v, err
 	}
 	switch {
@@ -117,7 +117,7 @@ func scatterValue[T any](c *Comm, values []T, root int) (v T, err error) {
 		return v, c.refuse(ErrType, op, "rank %d could not encode its values; its error says why", root)
 	}
 	b := make([]byte, mine[0])
-	if err := scattervArgs(c, all, counts, nil, b, root).inside("Scatterv"); err != nil {
+	if err := scattervArgs(c, all, counts, nil, b, root).callInside("Scatterv"); err != nil {
 		return v, err
 	}
 	return v, decodeValue(c, op, root, b, &v)

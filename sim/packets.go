@@ -214,7 +214,7 @@ func (p *packets) handle(k *rank, e *event) {
 			p.deliver(own, k, e, &u)
 			break
 		}
-		own.m.Completed(u.id, rdma.StatusOK, int(u.bytes)) // a transfer by this rank has ended
+		own.m.HandleCompletion(u.id, rdma.StatusOK, int(u.bytes)) // a transfer by this rank has ended
 	case evData: // the data of a read of this rank has arrived, or of a write of a peer
 		u := p.wire[e.op]
 		p.release(e.op)
@@ -222,7 +222,7 @@ func (p *packets) handle(k *rank, e *event) {
 			return
 		}
 		k.cpu += p.s.receiveCost(e.dst, e.src, e.bytes, true)
-		own.m.Completed(u.id, rdma.StatusOK, int(u.bytes))
+		own.m.HandleCompletion(u.id, rdma.StatusOK, int(u.bytes))
 	case evPull: // a peer reads memory of this rank
 		p.s.sendPulled(e.dst, k, e)
 		return
@@ -232,7 +232,7 @@ func (p *packets) handle(k *rank, e *event) {
 		if u.op != rdma.OpWrite {
 			return
 		}
-		own.m.Completed(u.id, rdma.StatusOK, int(u.bytes))
+		own.m.HandleCompletion(u.id, rdma.StatusOK, int(u.bytes))
 	}
 	own.proceed(k)
 }
@@ -241,8 +241,8 @@ func (p *packets) handle(k *rank, e *event) {
 func (p *packets) deliver(own *packetRank, k *rank, e *event, u *underWay) {
 	k.cpu += p.s.receiveCost(e.dst, e.src, u.bytes, false)
 	n := copy(p.packet, u.head[:u.length])
-	own.m.Arrived(own.link(e.src), p.packet[:n+int(u.bytes)])
-	if q := own.m.Unexpected(); q > p.peaks.Unexpected {
+	own.m.HandlePacket(own.link(e.src), p.packet[:n+int(u.bytes)])
+	if q := own.m.CountUnexpected(); q > p.peaks.Unexpected {
 		p.peaks.Unexpected, p.peaks.UnexpectedRank = q, int(e.dst)
 	}
 }
@@ -273,7 +273,7 @@ func (own *packetRank) proceed(k *rank) {
 		for _, x := range done {
 			id, err := int(x.Part), x.Err
 			own.m.Free(x)
-			own.run.Ended(id, err)
+			own.run.HandleEnd(id, err)
 		}
 	}
 	if !k.begun || !own.run.Done() {
@@ -368,7 +368,7 @@ func (own *packetRank) flush(k *rank) {
 		for i := range list {
 			own.post(k, links[i], &list[i])
 			if list[i].ID != 0 && list[i].Flags&rdma.Inline != 0 {
-				own.m.Taken(list[i].ID)
+				own.m.HandleTaken(list[i].ID)
 			}
 		}
 		if len(o.WR) == 0 {

@@ -341,7 +341,7 @@ func (w *sectionBuilder) partial(op *trace.Op) error {
 	var inner sched.Builder
 	g, err := choice.Algorithm.Graph(&inner, &s, choice.Params)
 	if err == nil {
-		g, err = g.Expanded()
+		g, err = g.Expand()
 	}
 	if err != nil {
 		return err
@@ -373,10 +373,10 @@ func (w *sectionBuilder) inline(g *sched.Graph, c *trace.Comm) {
 			n := max(int(by*float64(op.Dst.Len)), 1)
 			ids[i] = w.b.Copy(sched.Span{Buf: sched.Tmp, Len: n}, sched.Span{Buf: sched.In, Len: n}, after...)
 		}
-		for _, next := range g.After(i) {
+		for _, next := range g.Successors(i) {
 			before[next] = append(before[next], ids[i])
 		}
-		if len(g.After(i)) == 0 {
+		if len(g.Successors(i)) == 0 {
 			ends = append(ends, ids[i])
 		}
 	}

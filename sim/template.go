@@ -166,7 +166,7 @@ func newTemplate(g *sched.Graph, segment bool) *template {
 			t.ops[i].bytes = 0
 		}
 		t.next[i], t.need[i] = int32(g.NextPost(i)), uint32(g.Need(i))
-		t.after = append(t.after, g.After(i)...)
+		t.after = append(t.after, g.Successors(i)...)
 		t.first[i+1] = int32(len(t.after))
 		if g.Need(i) == 0 {
 			t.start = append(t.start, int32(i))

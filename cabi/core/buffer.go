@@ -20,13 +20,13 @@ func (t *datatype) view(addr uintptr, count int) (dtype.View, error) {
 		return dtype.View{}, errorf(errCount, "%v", err)
 	}
 	if lo == hi {
-		return t.layout.Over(nil, 0, 0)
+		return t.layout.View(nil, 0, 0)
 	}
 	if addr == bottom && lo >= 0 && lo < math.MaxUint16 {
 		return dtype.View{}, errorf(errBuffer, "the buffer is NULL and the message has %d elements", count)
 	}
 	mem := memory[byte](addr+uintptr(lo), int(hi-lo))
-	return t.layout.Over(mem, -lo, int64(count))
+	return t.layout.View(mem, -lo, int64(count))
 }
 
 // plain returns the memory of elements that are contiguous from their origin, as those of

@@ -256,7 +256,7 @@ func (k *arrangement) transfer(to *[]func(), addr uintptr, mem []byte, n int, in
 	}
 	for i := range step {
 		theirs = append(theirs, k.x.view(k.t, addr+uintptr(i*int(k.t.layout.Extent())), count))
-		v, err := k.t.layout.Over(mem, int64(i*k.unit-k.origin), int64(count))
+		v, err := k.t.layout.View(mem, int64(i*k.unit-k.origin), int64(count))
 		if err != nil {
 			k.x.a.fail(err)
 			return

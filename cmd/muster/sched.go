@@ -133,7 +133,7 @@ func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) erro
 		if err != nil {
 			return err
 		}
-		if graphs[r], err = g.Expanded(); err != nil {
+		if graphs[r], err = g.Expand(); err != nil {
 			return err
 		}
 	}
@@ -275,9 +275,9 @@ func count(n int, what string) string {
 func drawSchedule(file string, p sched.Picture, shapes []coll.Shape, graphs []*sched.Graph) error {
 	task := coll.Task(shapes)
 	p.Start = func(rank int) []sched.Piece { return task.Ranks[rank].Start }
-	if s := &shapes[0]; s.Kind.In() == coll.AllBlocks && !s.Kind.Near() {
+	if s := &shapes[0]; s.Kind.Input() == coll.AllBlocks && !s.Kind.Near() {
 		for r := range s.Size {
-			off, n := s.Send.Of(r)
+			off, n := s.Send.Block(r)
 			p.Parts = append(p.Parts, off+n)
 		}
 	}

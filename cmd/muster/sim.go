@@ -276,7 +276,7 @@ func readMachine(file string) (*sim.Machine, error) {
 func simCandidates(kind coll.Kind, names []string) (list []candidate, err error) {
 	for _, name := range names {
 		if name == "all" {
-			for _, a := range coll.Of(kind) {
+			for _, a := range coll.AlgorithmsOf(kind) {
 				list = append(list, candidate{a, a.Default()})
 			}
 			continue
@@ -296,7 +296,7 @@ func simCandidates(kind coll.Kind, names []string) (list []candidate, err error)
 			values[key] = int(n)
 		}
 		c := candidate{algorithm: a}
-		if c.params, err = a.Named(values); err != nil {
+		if c.params, err = a.ParseParams(values); err != nil {
 			return nil, err
 		}
 		list = append(list, c)

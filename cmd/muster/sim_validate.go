@@ -116,7 +116,7 @@ func (j *simJob) compare(c *compared, barrier inspect.CollectiveChoice) error {
 		calls = 4
 	}
 	call := j.call(c.candidate, c.size)
-	if form := c.algorithm.Segmented(); form != nil && j.nodes != nil {
+	if form := c.algorithm.SegmentForm(); form != nil && j.nodes != nil {
 		call.Algorithm, call.Segment = form, true // the node phases of blocking calls are in a segment
 	}
 	list := slices.Repeat([]sim.Call{call}, calls)
@@ -124,7 +124,7 @@ func (j *simJob) compare(c *compared, barrier inspect.CollectiveChoice) error {
 	if err != nil {
 		return err
 	}
-	params, err := by.Named(barrier.Params)
+	params, err := by.ParseParams(barrier.Params)
 	if err != nil {
 		return err
 	}

@@ -257,7 +257,7 @@ func (c candidate) serves(on layout, size int) bool {
 // candidatesOf returns the candidates of a collective, with every parameter value worth
 // trying, or with two of each algorithm if quick.
 func candidatesOf(kind coll.Kind, on layout, quick bool) (list []candidate) {
-	for _, a := range coll.Of(kind) {
+	for _, a := range coll.AlgorithmsOf(kind) {
 		if !(candidate{algorithm: a}).serves(on, 1<<20) {
 			continue
 		}

@@ -20,7 +20,7 @@ func figuresOf(t *testing.T, lines ...string) []tuneFigure {
 	t.Helper()
 	table := map[string]candidate{}
 	for _, k := range tunable {
-		for _, a := range coll.Of(k) {
+		for _, a := range coll.AlgorithmsOf(k) {
 			a.EachParams(func(params []int) {
 				c := candidate{a, append([]int{}, params...)}
 				table[k.String()+" "+c.String()] = c
@@ -120,7 +120,7 @@ func TestCandidatesAreAllAlgorithms(t *testing.T) {
 			}
 			seen[c.String()], algorithms[c.algorithm.Name] = true, true
 		}
-		for _, a := range coll.Of(k) {
+		for _, a := range coll.AlgorithmsOf(k) {
 			if algorithms[a.Name] == a.Needs.Nodes {
 				t.Errorf("%s by %s among 6 ranks of a host is a candidate: %v, though several nodes are needed: %v", k, a.Name, algorithms[a.Name], a.Needs.Nodes)
 			}

@@ -198,7 +198,7 @@ func (a *adversary) postNext(r, i int) {
 
 func (a *adversary) end(r, i int) {
 	a.left--
-	for _, j := range a.graphs[r].After(i) {
+	for _, j := range a.graphs[r].Successors(i) {
 		a.satisfy(r, int(j))
 	}
 }

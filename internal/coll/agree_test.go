@@ -27,7 +27,7 @@ func (w *adder) Reduce(_ *sched.Run, inout, in []byte) {
 func TestAllreduceAgrees(t *testing.T) {
 	rng := rand.New(rand.NewSource(3))
 	const count = 29
-	for _, a := range Of(Allreduce) {
+	for _, a := range AlgorithmsOf(Allreduce) {
 		rounded := false // some sum depends on its grouping, so the test is meaningful
 		for ranks := 2; ranks <= 17; ranks++ {
 			w := &adder{network{rank: map[*sched.Run]int{}, queues: map[strand]*queue{}}}

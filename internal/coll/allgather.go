@@ -110,19 +110,19 @@ func ringAllgather(b *sched.Builder, s *Shape, params []int) {
 	passOn(b, s, 1, up)
 	passOn(b, s, -1, s.Size-1-up)
 	b.Step(0)
-	b.Copy(s.gathered(s.Rank), s.given())
+	b.Copy(s.outBlock(s.Rank), s.ownInput())
 }
 
 // passOn forwards blocks along the ring in one direction.
 func passOn(b *sched.Builder, s *Shape, direction, steps int) {
-	next, before := around(s.Rank+direction, s.Size), around(s.Rank-direction, s.Size)
-	have := piece{s.given(), sched.None}
+	next, before := wrap(s.Rank+direction, s.Size), wrap(s.Rank-direction, s.Size)
+	have := piece{s.ownInput(), sched.None}
 	var receives []sched.ID
 	for i := range steps {
 		b.Step(i)
 		sendSome(b, next, have.at, have.by)
-		have.at = s.gathered(around(s.Rank-direction*(i+1), s.Size))
-		have.by = recvSome(b, before, have.at, back(receives, receivesAhead))
+		have.at = s.outBlock(wrap(s.Rank-direction*(i+1), s.Size))
+		have.by = recvSome(b, before, have.at, kthLast(receives, receivesAhead))
 		receives = append(receives, have.by)
 	}
 }
@@ -144,15 +144,15 @@ func neighborExchangeAllgather(b *sched.Builder, s *Shape, _ []int) {
 	// toward is the direction of the partner of the first step. Ranks of the other
 	// parity use the opposite direction, so partners are mutual.
 	toward := 1 - 2*(r%2)
-	own := b.Copy(s.gathered(r), s.given())
-	partner := around(r+toward, n)
-	sendSome(b, partner, s.given())
-	got := recvSome(b, partner, s.gathered(partner))
+	own := b.Copy(s.outBlock(r), s.ownInput())
+	partner := wrap(r+toward, n)
+	sendSome(b, partner, s.ownInput())
+	got := recvSome(b, partner, s.outBlock(partner))
 	have, fresh := r-r%2, []sched.ID{own, got}
 	for i := 1; i < n/2; i++ {
 		b.Step(i)
 		toward = -toward
-		partner = around(r+toward, n)
+		partner = wrap(r+toward, n)
 		sendPair(b, s, partner, have, fresh)
 		have = s.pairFrom(partner, i)
 		fresh = recvPair(b, s, partner, have)
@@ -175,27 +175,27 @@ func (s *Shape) pairFrom(rank, i int) int {
 	if rank%2 == 0 {
 		far = -far
 	}
-	return around(pair+far, s.Size)
+	return wrap(pair+far, s.Size)
 }
 
 func sendPair(b *sched.Builder, s *Shape, peer, first int, after []sched.ID) {
 	if !s.Recv.irregular() {
-		one := s.gathered(first)
+		one := s.outBlock(first)
 		one.Len *= 2
 		sendSome(b, peer, one, after...)
 		return
 	}
-	sendSome(b, peer, s.gathered(first), after...)
-	sendSome(b, peer, s.gathered(first+1), after...)
+	sendSome(b, peer, s.outBlock(first), after...)
+	sendSome(b, peer, s.outBlock(first+1), after...)
 }
 
 func recvPair(b *sched.Builder, s *Shape, peer, first int) []sched.ID {
 	if !s.Recv.irregular() {
-		one := s.gathered(first)
+		one := s.outBlock(first)
 		one.Len *= 2
 		return []sched.ID{recvSome(b, peer, one)}
 	}
-	return []sched.ID{recvSome(b, peer, s.gathered(first)), recvSome(b, peer, s.gathered(first+1))}
+	return []sched.ID{recvSome(b, peer, s.outBlock(first)), recvSome(b, peer, s.outBlock(first+1))}
 }
 
 // directAllgather sends in step i to the k ranks above those of the step before, with
@@ -206,10 +206,10 @@ func directAllgather(b *sched.Builder, s *Shape, params []int) {
 	var sends []sched.ID
 	for i := 1; i < n; i++ {
 		b.Step((i - 1) / k)
-		sends = append(sends, sendSome(b, around(s.Rank+i, n), s.given(), back(sends, k)))
-		from := around(s.Rank-i, n)
-		recvSome(b, from, s.gathered(from))
+		sends = append(sends, sendSome(b, wrap(s.Rank+i, n), s.ownInput(), kthLast(sends, k)))
+		from := wrap(s.Rank-i, n)
+		recvSome(b, from, s.outBlock(from))
 	}
 	b.Step(0)
-	b.Copy(s.gathered(s.Rank), s.given())
+	b.Copy(s.outBlock(s.Rank), s.ownInput())
 }

@@ -23,7 +23,7 @@ func newRow(b *sched.Builder, s *Shape, first int) *row {
 	if s.Recv.Lens != nil {
 		w.at, size = make([]int, 0, s.Size+1), 0
 		for i := range s.Size {
-			off, n := s.Recv.Of(around(first+i, s.Size))
+			off, n := s.Recv.Block(wrap(first+i, s.Size))
 			w.isOut = w.isOut && (n == 0 || off == size)
 			w.at = append(w.at, size)
 			size += n
@@ -54,11 +54,11 @@ func (w *row) deliver(b *sched.Builder, by func(i int) []sched.ID) {
 	}
 	m := mover{b: b}
 	for i := range w.s.Size {
-		rank := around(w.first+i, w.s.Size)
+		rank := wrap(w.first+i, w.s.Size)
 		if rank == w.s.Rank && w.s.InPlace {
 			continue // already there, and possibly still being sent
 		}
-		m.copy(w.s.gathered(rank), w.run(i, i+1), by(i)...)
+		m.copy(w.s.outBlock(rank), w.run(i, i+1), by(i)...)
 	}
 	m.flush()
 }
@@ -99,14 +99,14 @@ func exchangeAllgather(b *sched.Builder, s *Shape, k int) {
 	lead := f.first(g)
 	w := newRow(b, s, 0)
 	if s.Rank != lead {
-		sent := sendSome(b, lead, s.given())
+		sent := sendSome(b, lead, s.ownInput())
 		b.Step(1 + log(f.groups, k+1))
 		// In place, the own block is sent from the span that it is received into.
 		all := recvSome(b, lead, w.run(0, s.Size), sent)
 		w.deliver(b, func(int) []sched.ID { return []sched.ID{all} })
 		return
 	}
-	filled := []sched.ID{b.Copy(w.run(s.Rank, s.Rank+1), s.given())}
+	filled := []sched.ID{b.Copy(w.run(s.Rank, s.Rank+1), s.ownInput())}
 	step := 0
 	if f.others() > 0 {
 		step++ // on all ranks, so that pictures show the same time
@@ -120,7 +120,7 @@ func exchangeAllgather(b *sched.Builder, s *Shape, k int) {
 		low := g - g%span // first of the span groups whose blocks are here
 		have, after := w.run(f.first(low), f.first(low+span)), filled
 		if len(filled) == 1 {
-			have, after = s.given(), nil // the own block, before it is copied
+			have, after = s.ownInput(), nil // the own block, before it is copied
 		}
 		digit := g / span % (k + 1)
 		for j := 1; j <= k; j++ {
@@ -129,7 +129,7 @@ func exchangeAllgather(b *sched.Builder, s *Shape, k int) {
 			sendSome(b, f.first(there), have, after...)
 		}
 		for j := 1; j <= k; j++ {
-			there := g + (around(digit-j, k+1)-digit)*span
+			there := g + (wrap(digit-j, k+1)-digit)*span
 			theirs := there - there%span
 			filled = append(filled, recvSome(b, f.first(there), w.run(f.first(theirs), f.first(theirs+span))))
 		}
@@ -170,14 +170,14 @@ func bruckAllgather(b *sched.Builder, s *Shape, params []int) {
 		return
 	}
 	w := newRow(b, s, r)
-	filled := []sched.ID{b.Copy(w.run(0, 1), s.given())}
+	filled := []sched.ID{b.Copy(w.run(0, 1), s.ownInput())}
 	by := make([]sched.ID, n) // the operation that wrote the i-th block
 	by[0] = filled[0]
 	step := 0
 	for span := 1; span < n; span *= k + 1 {
 		b.Step(step)
 		step++
-		have, after := s.given(), []sched.ID(nil) // the own block, before it is copied
+		have, after := s.ownInput(), []sched.ID(nil) // the own block, before it is copied
 		if span > 1 {
 			after = filled
 		}
@@ -186,8 +186,8 @@ func bruckAllgather(b *sched.Builder, s *Shape, params []int) {
 			if span > 1 {
 				have = w.run(0, count)
 			}
-			sendSome(b, around(r-j*span, n), have, after...)
-			got := recvSome(b, around(r+j*span, n), w.run(j*span, j*span+count))
+			sendSome(b, wrap(r-j*span, n), have, after...)
+			got := recvSome(b, wrap(r+j*span, n), w.run(j*span, j*span+count))
 			for i := range count {
 				by[j*span+i] = got
 			}
@@ -226,9 +226,9 @@ func gatherBcastAllgather(b *sched.Builder, s *Shape, params []int) {
 	mine := w.run(r, r+t.span)
 	var filled []sched.ID
 	if t.parent >= 0 && len(t.children) == 0 {
-		mine = s.given() // a leaf needs no row to send from
+		mine = s.ownInput() // a leaf needs no row to send from
 	} else {
-		filled = append(filled, b.Copy(w.run(r, r+1), s.given()))
+		filled = append(filled, b.Copy(w.run(r, r+1), s.ownInput()))
 	}
 	for i := len(t.children) - 1; i >= 0; i-- {
 		c := t.children[i]

@@ -121,7 +121,7 @@ func doublingAllreduce(f *flow, s *Shape) {
 func directAllreduce(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	for i := 1; i < s.Size; i++ {
-		f.send(around(s.Rank+i, s.Size), s.data())
+		f.send(wrap(s.Rank+i, s.Size), s.data())
 	}
 	if s.Size == 2 && s.Commutes && !s.InPlace { // the order does not matter
 		f.recv(1-s.Rank, s.result())

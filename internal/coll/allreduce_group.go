@@ -68,8 +68,8 @@ func halvingAmong(f *flow, g group, own, out sched.Span) {
 // complete after N-1 rounds. N-1 more rounds distribute the results.
 func ringAmong(f *flow, g group, own, out sched.Span) {
 	n := g.size
-	next, before := around(g.rank+1, n), around(g.rank-1, n)
-	at := func(data sched.Span, i int) sched.Span { return g.span(data, around(i, n), around(i, n)+1) }
+	next, before := wrap(g.rank+1, n), wrap(g.rank-1, n)
+	at := func(data sched.Span, i int) sched.Span { return g.span(data, wrap(i, n), wrap(i, n)+1) }
 	for i := range n - 1 {
 		f.Step(i)
 		from := out

@@ -62,7 +62,7 @@ func alltoallAlgorithms() []Algorithm {
 // length of the block that will be received from that rank (MPI-4.1 6.8).
 func (s *Shape) sentTo(rank int) sched.Span {
 	if s.InPlace {
-		return s.gathered(rank)
+		return s.outBlock(rank)
 	}
 	return s.share(rank)
 }
@@ -79,20 +79,20 @@ func directAlltoall(b *sched.Builder, s *Shape, params []int) {
 	var sends []sched.ID
 	for i := 1; i < n; i++ {
 		b.Step((i - 1) / k)
-		to, from := around(s.Rank+i, n), around(s.Rank-i, n)
+		to, from := wrap(s.Rank+i, n), wrap(s.Rank-i, n)
 		src, ready := s.sentTo(to), sched.None
 		if s.InPlace {
 			src, ready = saved[to].at, saved[to].by
 		}
-		sends = append(sends, sendSome(b, to, src, ready, back(sends, k)))
+		sends = append(sends, sendSome(b, to, src, ready, kthLast(sends, k)))
 		free := sched.None
 		if s.InPlace {
 			free = saved[from].by
 		}
-		recvSome(b, from, s.gathered(from), free)
+		recvSome(b, from, s.outBlock(from), free)
 	}
 	b.Step(0)
-	b.Copy(s.gathered(s.Rank), s.sentTo(s.Rank))
+	b.Copy(s.outBlock(s.Rank), s.sentTo(s.Rank))
 }
 
 // save copies the blocks of an alltoall in place to scratch, except for the own one.
@@ -101,7 +101,7 @@ func save(b *sched.Builder, s *Shape, saved []piece) {
 	size := 0
 	for i := range saved {
 		if i != s.Rank {
-			size += s.gathered(i).Len
+			size += s.outBlock(i).Len
 		}
 	}
 	area := b.Tmp(size)
@@ -111,15 +111,15 @@ func save(b *sched.Builder, s *Shape, saved []piece) {
 		if i == s.Rank {
 			continue
 		}
-		from := s.gathered(i)
+		from := s.outBlock(i)
 		saved[i] = piece{area.At(at, from.Len), sched.None}
 		m.copy(saved[i].at, from)
 		at += from.Len
 		// The ID of a run's copy is known when the run ends.
-		if last := i == len(saved)-1; last || i+1 == s.Rank || !follows(from, s.gathered(i+1)) {
+		if last := i == len(saved)-1; last || i+1 == s.Rank || !follows(from, s.outBlock(i+1)) {
 			m.flush()
 			for ; begun <= i; begun++ {
-				saved[begun].by = back(m.done, 1)
+				saved[begun].by = kthLast(m.done, 1)
 			}
 		}
 	}
@@ -132,12 +132,12 @@ func save(b *sched.Builder, s *Shape, saved []piece) {
 // scratch spans let a step begin while the last one ends. This requires mutual
 // partners. Each rank may be in place or not, so partners are always mutual.
 func pairwiseAlltoall(b *sched.Builder, s *Shape, _ []int) {
-	b.Copy(s.gathered(s.Rank), s.sentTo(s.Rank))
+	b.Copy(s.outBlock(s.Rank), s.sentTo(s.Rank))
 	var area [2]sched.Span
 	if s.InPlace {
 		longest := 0
 		for i := range s.Size {
-			longest = max(longest, s.gathered(i).Len)
+			longest = max(longest, s.outBlock(i).Len)
 		}
 		area[0], area[1] = b.Tmp(longest), b.Tmp(longest)
 	}
@@ -151,13 +151,13 @@ func pairwiseAlltoall(b *sched.Builder, s *Shape, _ []int) {
 		src, saved := s.sentTo(peer), sched.None
 		if s.InPlace && src.Len > 0 {
 			copied := area[len(sends)%2].At(0, src.Len)
-			saved = b.Copy(copied, src, back(sends, 2))
+			saved = b.Copy(copied, src, kthLast(sends, 2))
 			src = copied
 		}
-		if id := sendSome(b, peer, src, saved, back(sends, 1), back(receives, 1)); id != sched.None {
+		if id := sendSome(b, peer, src, saved, kthLast(sends, 1), kthLast(receives, 1)); id != sched.None {
 			sends = append(sends, id)
 		}
-		if id := recvSome(b, peer, s.gathered(peer), saved, back(receives, 2)); id != sched.None {
+		if id := recvSome(b, peer, s.outBlock(peer), saved, kthLast(receives, 2)); id != sched.None {
 			receives = append(receives, id)
 		}
 	}
@@ -188,7 +188,7 @@ func partner(rank, step, n int) int {
 		}
 		return step / 2
 	}
-	if p := around(step-rank, ring); p != rank || n%2 == 1 {
+	if p := wrap(step-rank, ring); p != rank || n%2 == 1 {
 		return p
 	}
 	return ring

@@ -20,7 +20,7 @@ func bruckAlltoall(b *sched.Builder, s *Shape, params []int) {
 	held := make([]piece, n) // by distance
 	read := make([]sched.ID, n)
 	for x := range held {
-		held[x] = piece{s.sentTo(around(r+x, n)), sched.None}
+		held[x] = piece{s.sentTo(wrap(r+x, n)), sched.None}
 		read[x] = sched.None
 	}
 	step := 0
@@ -35,13 +35,13 @@ func bruckAlltoall(b *sched.Builder, s *Shape, params []int) {
 					pieces, travels = append(pieces, held[x]), append(travels, x)
 				}
 			}
-			readers := sendPieces(b, around(r+j*weight, n), pieces)
+			readers := sendPieces(b, wrap(r+j*weight, n), pieces)
 			size := len(travels) * s.Recv.Each
 			dst, straight := s.endOf(travels, n <= weight*base)
 			if !straight {
 				dst = b.Tmp(size)
 			}
-			got := recvSome(b, around(r-j*weight, n), dst)
+			got := recvSome(b, wrap(r-j*weight, n), dst)
 			reader := sched.None
 			if s.InPlace {
 				reader = b.Join(readers...)
@@ -57,12 +57,12 @@ func bruckAlltoall(b *sched.Builder, s *Shape, params []int) {
 	b.Step(step)
 	m := mover{b: b}
 	for x := n - 1; x >= 0; x-- {
-		from := around(r-x, n) // the source, whose distance is n-x
+		from := wrap(r-x, n) // the source, whose distance is n-x
 		free := sched.None
 		if s.InPlace {
-			free = read[around(-x, n)]
+			free = read[wrap(-x, n)]
 		}
-		m.copy(s.gathered(from), held[x].at, held[x].by, free)
+		m.copy(s.outBlock(from), held[x].at, held[x].by, free)
 	}
 	m.flush()
 }
@@ -70,11 +70,11 @@ func bruckAlltoall(b *sched.Builder, s *Shape, params []int) {
 // endOf returns the final span of the blocks of a message of the last round, if they
 // can be received there: contiguous in Out, and Out is not also the input.
 func (s *Shape) endOf(travels []int, last bool) (dst sched.Span, ok bool) {
-	first := around(s.Rank-travels[0], s.Size)
+	first := wrap(s.Rank-travels[0], s.Size)
 	if !last || s.InPlace || first+len(travels) > s.Size {
 		return dst, false
 	}
-	dst = s.gathered(first)
+	dst = s.outBlock(first)
 	dst.Len *= len(travels)
 	return dst, true
 }
@@ -122,7 +122,7 @@ func exchangeAlltoall(b *sched.Builder, s *Shape, params []int) {
 	lead, end := f.first(g), f.first(g+1)
 	each := s.Recv.Each
 	if s.Rank != lead {
-		in, out := s.sentTo(0), s.gathered(0)
+		in, out := s.sentTo(0), s.outBlock(0)
 		in.Len, out.Len = s.Size*each, s.Size*each
 		sent := sendSome(b, lead, in)
 		if !s.InPlace {
@@ -164,7 +164,7 @@ func exchangeAlltoall(b *sched.Builder, s *Shape, params []int) {
 	free := b.Join(readers...)
 	m := mover{b: b}
 	for src, p := range h.column(lead) {
-		m.copy(s.gathered(src), p.at, p.by, free)
+		m.copy(s.outBlock(src), p.at, p.by, free)
 	}
 	m.flush()
 }
@@ -196,7 +196,7 @@ func (h *hold) exchange(b *sched.Builder, base, each int) (readers []sched.ID) {
 		readers = append(readers, read...)
 	}
 	for j := 1; j < base; j++ {
-		from := around(digit-j, base)
+		from := wrap(digit-j, base)
 		peer := h.g + (from-digit)*weight
 		count := h.f.sources(peer, h.weight) * (hi - lo)
 		area := b.Tmp(count * each)

@@ -63,10 +63,10 @@ func disseminate(b *sched.Builder, s *Shape, k int, heard []sched.ID) []sched.ID
 		b.Step(step)
 		before := len(heard)
 		for i := 1; i <= k && i*reach < s.Size; i++ {
-			b.Send(around(s.Rank+i*reach, s.Size), sched.Span{Buf: sched.Tmp}, heard[:before]...)
+			b.Send(wrap(s.Rank+i*reach, s.Size), sched.Span{Buf: sched.Tmp}, heard[:before]...)
 		}
 		for i := 1; i <= k && i*reach < s.Size; i++ {
-			heard = append(heard, b.Recv(around(s.Rank-i*reach, s.Size), sched.Span{Buf: sched.Tmp}))
+			heard = append(heard, b.Recv(wrap(s.Rank-i*reach, s.Size), sched.Span{Buf: sched.Tmp}))
 		}
 	}
 	return heard

@@ -79,11 +79,11 @@ func segmentParam(values ...int) Param {
 
 // treeBcast sends the whole data down a k-nomial tree.
 func treeBcast(f *flow, s *Shape, radix int) {
-	t, ok := knomial(f.Builder, around(s.Rank-s.Root, s.Size), s.Size, radix)
+	t, ok := knomial(f.Builder, wrap(s.Rank-s.Root, s.Size), s.Size, radix)
 	if !ok {
 		return
 	}
-	t = t.around(s.Root, s.Size)
+	t = t.rotate(s.Root, s.Size)
 	whole := s.result()
 	if t.parent >= 0 {
 		f.Step(t.step)
@@ -110,13 +110,13 @@ func (d *parted) span(i, j int) sched.Span {
 }
 
 // peer returns the rank with index i, counted from the root.
-func (d *parted) peer(i int) int { return around(i+d.s.Root, d.s.Size) }
+func (d *parted) peer(i int) int { return wrap(i+d.s.Root, d.s.Size) }
 
 // scatterBcast sends every rank the parts of its subtree in a binomial tree, and then
 // collects the rest. A rank never receives a part that it has from the scatter, so the
 // root receives nothing.
 func scatterBcast(b *sched.Builder, s *Shape, collect func(d *parted, step int)) {
-	d := &parted{&flow{Builder: b}, s, around(s.Rank-s.Root, s.Size)}
+	d := &parted{&flow{Builder: b}, s, wrap(s.Rank-s.Root, s.Size)}
 	t, _ := knomial(b, d.rank, s.Size, 2)
 	if t.parent >= 0 {
 		b.Step(t.step)
@@ -146,13 +146,13 @@ func (d *parted) has(rank, i int) bool {
 // collectRing forwards parts up the ring: in step i the part from i ranks below.
 func collectRing(d *parted, step int) {
 	n := d.s.Size
-	up, down := around(d.rank+1, n), around(d.rank-1, n)
+	up, down := wrap(d.rank+1, n), wrap(d.rank-1, n)
 	for i := range n - 1 {
 		d.f.Step(step + i)
-		if p := around(d.rank-i, n); !d.has(up, p) {
+		if p := wrap(d.rank-i, n); !d.has(up, p) {
 			d.f.send(d.peer(up), d.span(p, p+1))
 		}
-		if p := around(d.rank-1-i, n); !d.has(d.rank, p) {
+		if p := wrap(d.rank-1-i, n); !d.has(d.rank, p) {
 			d.f.recv(d.peer(down), d.span(p, p+1))
 		}
 	}
@@ -166,7 +166,7 @@ func collectDoubling(d *parted, step int) {
 		d.f.Step(step)
 		step++
 		more := min(c, n-c)
-		up, down := around(d.rank+c, n), around(d.rank-c, n)
+		up, down := wrap(d.rank+c, n), wrap(d.rank-c, n)
 		d.missing(down, d.rank, more, func(at sched.Span) { d.f.send(d.peer(down), at) })
 		d.missing(d.rank, up, more, func(at sched.Span) { d.f.recv(d.peer(up), at) })
 	}
@@ -177,7 +177,7 @@ func collectDoubling(d *parted, step int) {
 func (d *parted) missing(rank, first, count int, give func(sched.Span)) {
 	from, to := 0, 0
 	for i := first; i < first+count; i++ {
-		p := around(i, d.s.Size)
+		p := wrap(i, d.s.Size)
 		if d.has(rank, p) {
 			continue
 		}
@@ -198,18 +198,18 @@ func (d *parted) missing(rank, first, count int, give func(sched.Span)) {
 // chainBcast pipelines segments. Every segment is received at its final offset, so all
 // receives are posted at once.
 func chainBcast(f *flow, s *Shape, segment int) {
-	rank := around(s.Rank-s.Root, s.Size)
+	rank := wrap(s.Rank-s.Root, s.Size)
 	k := segments(s.Bytes, s.Elem, segment)
 	for i := range k {
 		off, n := part(s.Bytes, s.Elem, i, k)
 		at := s.result().At(off, n)
 		if rank > 0 {
 			f.Step(i + rank - 1)
-			f.recv(around(s.Rank-1, s.Size), at)
+			f.recv(wrap(s.Rank-1, s.Size), at)
 		}
 		if rank < s.Size-1 {
 			f.Step(i + rank)
-			f.send(around(s.Rank+1, s.Size), at)
+			f.send(wrap(s.Rank+1, s.Size), at)
 		}
 	}
 }

@@ -85,9 +85,9 @@ func (s Sign) Describe() string {
 	return name
 }
 
-// After returns the signature of a call after a history with the given hash. Every
+// SignAfter returns the signature of a call after a history with the given hash. Every
 // collective computes it, so it uses only inexpensive operations.
-func (c Call) After(history uint64) Sign {
+func (c Call) SignAfter(history uint64) Sign {
 	bytes := uint64(c >> 31)
 	return SignOf(c) | Sign(history^bytes^bytes>>20^uint64(c>>4&3)<<20)&(1<<22-1)
 }
@@ -120,8 +120,8 @@ func (c Call) LengthIn(mine, theirs Sign) (bytes int, ok bool) {
 	return bytes, d < 1<<22 && short(c.Bytes()) && short(bytes)
 }
 
-// With returns the call with its number, of which 8 bits are kept.
-func (c Call) With(number uint64) Call { return c | Call(number&0xff)<<6 }
+// WithNumber returns the call with its number, of which 8 bits are kept.
+func (c Call) WithNumber(number uint64) Call { return c | Call(number&0xff)<<6 }
 
 // Numbered reports whether a call received from another rank has a number.
 func (c Call) Numbered(number uint64) bool { return uint64(c>>6)&0xff == number&0xff }

@@ -43,7 +43,7 @@ func Choose(s *Shape, m *Model, table *Tuning) (Choice, error) {
 	passed := ""
 	if rule, i := table.match(s, &passed); rule != nil {
 		c.Ranked = Ranked{rule.Algorithm, rule.Params, rule.Algorithm.costPlanned(s, m, rule.Params)}
-		c.Why = fmt.Sprintf("rule %d of the tuning table, for %s", i+1, rule.where())
+		c.Why = fmt.Sprintf("rule %d of the tuning table, for %s", i+1, rule.describeCalls())
 	} else {
 		c.Ranked = c.Ranking[0]
 		c.Why = "lowest estimated cost"

@@ -87,7 +87,7 @@ func TestChooseAlike(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			table := &Tuning{}
-			for _, a := range Of(c.a.Kind) {
+			for _, a := range AlgorithmsOf(c.a.Kind) {
 				table.Rules = append(table.Rules, Rule{Kind: a.Kind, Bytes: Range{Min: 5}, Algorithm: a, Params: a.Default()})
 			}
 			for _, table := range []*Tuning{nil, table} {

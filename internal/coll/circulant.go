@@ -35,7 +35,7 @@ func circulantAmong(f *flow, g group, own, out sched.Span) {
 	counts := circulantRounds(n)
 	// each calls give with the contiguous ranges of count parts from first.
 	each := func(first, count int, give func(i, j int)) {
-		first = around(first, n)
+		first = wrap(first, n)
 		for count > 0 {
 			here := min(count, n-first)
 			give(first, first+here)
@@ -52,9 +52,9 @@ func circulantAmong(f *flow, g group, own, out sched.Span) {
 		if i == 0 {
 			from = own
 		}
-		each(g.rank+keep, have-keep, func(i, j int) { f.send(around(g.rank+keep, n), g.span(from, i, j)) })
+		each(g.rank+keep, have-keep, func(i, j int) { f.send(wrap(g.rank+keep, n), g.span(from, i, j)) })
 		each(g.rank, have-keep, func(i, j int) {
-			combineInto(f, around(g.rank-keep, n), g.span(out, i, j), g.span(from, i, j))
+			combineInto(f, wrap(g.rank-keep, n), g.span(out, i, j), g.span(from, i, j))
 		})
 		if i == 0 { // an odd number: the middle block is not combined yet
 			each(g.rank+have-keep, 2*keep-have, func(i, j int) { f.copy(g.span(out, i, j), g.span(own, i, j)) })
@@ -63,8 +63,8 @@ func circulantAmong(f *flow, g group, own, out sched.Span) {
 	for i := len(counts) - 2; i >= 0; i-- {
 		f.Step(2*(len(counts)-1) - 1 - i)
 		have, more := counts[i+1], counts[i]-counts[i+1]
-		each(g.rank, more, func(i, j int) { f.send(around(g.rank-have, n), g.span(out, i, j)) })
-		each(g.rank+have, more, func(i, j int) { f.recv(around(g.rank+have, n), g.span(out, i, j)) })
+		each(g.rank, more, func(i, j int) { f.send(wrap(g.rank-have, n), g.span(out, i, j)) })
+		each(g.rank+have, more, func(i, j int) { f.recv(wrap(g.rank+have, n), g.span(out, i, j)) })
 	}
 }
 
@@ -76,7 +76,7 @@ func circulantReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	n := s.Size
 	if n == 1 {
-		f.copy(s.reduced(), s.share(0))
+		f.copy(s.reduceResult(), s.share(0))
 		return
 	}
 	all, at := s.inOrder(f)
@@ -89,7 +89,7 @@ func circulantReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	counts := circulantRounds(n)
 	begin := make([]int, counts[1]+1) // offsets in scratch of the blocks, from the own one
 	for i := range counts[1] {
-		block := around(s.Rank+i, n)
+		block := wrap(s.Rank+i, n)
 		begin[i+1] = begin[i] + blocks(block, block+1).Len
 	}
 	var have sched.Span
@@ -100,7 +100,7 @@ func circulantReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	for i, count := range counts[:len(counts)-2] {
 		b.Step(i)
 		keep := counts[i+1]
-		up, down := around(s.Rank+keep, n), around(s.Rank-keep, n)
+		up, down := wrap(s.Rank+keep, n), wrap(s.Rank-keep, n)
 		if i > 0 {
 			f.send(up, have.At(begin[keep], begin[count]-begin[keep]))
 			combineInto(f, down, have.At(0, begin[count-keep]), have.At(0, begin[count-keep]))
@@ -113,14 +113,14 @@ func circulantReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 			off += run.Len
 		})
 		for j := count - keep; j < keep; j++ { // an odd number: the middle block is not combined yet
-			block := around(s.Rank+j, n)
+			block := wrap(s.Rank+j, n)
 			f.copy(have.At(begin[j], begin[j+1]-begin[j]), blocks(block, block+1))
 		}
 		mine = have.At(0, begin[1])
 	}
 	// The last round has one block in each direction, received at its final offset.
 	b.Step(len(counts) - 2)
-	up, down := around(s.Rank+1, n), around(s.Rank-1, n)
+	up, down := wrap(s.Rank+1, n), wrap(s.Rank-1, n)
 	if n == 2 {
 		f.send(up, blocks(up, up+1))
 	} else {

@@ -12,8 +12,8 @@ type Blocks struct {
 	Irregular  bool // lengths differ between ranks; equal on all ranks
 }
 
-// Of returns the offset and the length of block i.
-func (b *Blocks) Of(i int) (off, n int) {
+// Block returns the offset and the length of block i.
+func (b *Blocks) Block(i int) (off, n int) {
 	if b.Lens == nil {
 		return i * b.Each, b.Each
 	}
@@ -131,9 +131,9 @@ func (m *Model) starts() int { return max(m.Starts, m.Ports, 1) }
 // Near is the cost of a message within a node.
 type Near struct{ Startup, PerByte float64 }
 
-// near returns the model within a node. Memory has one port: a rank copies one message
+// inNode returns the model within a node. Memory has one port: a rank copies one message
 // at a time. A rank with TimeSlices finds several messages when it runs.
-func (m *Model) near() Model {
+func (m *Model) inNode() Model {
 	inside := *m
 	if m.Near != (Near{}) {
 		inside.Startup, inside.PerByte, inside.Ports, inside.Starts, inside.Eager, inside.Stripe, inside.Cable, inside.Message = m.Near.Startup, m.Near.PerByte, 1, 1, 0, 0, 0, 0

@@ -113,7 +113,7 @@ func (a *Algorithm) costBetween(s *Shape, m *Model, params []int) float64 {
 		root := *m
 		root.rooted = true
 		if far := everywhere(s); !a.Needs.Nodes && m.Cable > 0 {
-			root.PerByte = far*m.PerByte + (1-far)*m.near().PerByte
+			root.PerByte = far*m.PerByte + (1-far)*m.inNode().PerByte
 			root.Cable *= far
 		}
 		return a.Cost(s, &root, params)
@@ -123,7 +123,7 @@ func (a *Algorithm) costBetween(s *Shape, m *Model, params []int) float64 {
 		along := *m
 		along.hop = m
 		if m.TimeSlices { // all ranks of a node run for each message
-			along.Startup += float64(s.Nodes.most-1) * m.near().Startup
+			along.Startup += float64(s.Nodes.most-1) * m.inNode().Startup
 		}
 		return a.Cost(s, &along, params)
 	}
@@ -131,19 +131,19 @@ func (a *Algorithm) costBetween(s *Shape, m *Model, params []int) float64 {
 	if a.Far != nil {
 		far = a.Far(s, params)
 	}
-	shared := m.among(s.Nodes.most, far)
+	shared := m.amongNodes(s.Nodes.most, far)
 	return a.Cost(s, &shared, params)
 }
 
-// among returns the model of messages that a number of ranks of every node send at the
+// amongNodes returns the model of messages that a number of ranks of every node send at the
 // same time, if a share of their bytes leaves the node.
-func (m *Model) among(ranks int, far float64) Model {
+func (m *Model) amongNodes(ranks int, far float64) Model {
 	shared, n := *m, float64(ranks)
 	if m.TimeSlices {
 		shared.Startup *= n
 		shared.Message *= n
 	}
-	near := m.near()
+	near := m.inNode()
 	if m.Cable == 0 {
 		shared.PerByte = far*n*m.PerByte + (1-far)*near.PerByte
 		return shared

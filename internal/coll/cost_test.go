@@ -67,7 +67,7 @@ func timeOf(graphs []*sched.Graph, m *Model) float64 {
 			w.add(event{at: *in, what: ends, rank: int(op.Peer), op: e.receive})
 		case ends:
 			w.end = max(w.end, e.at)
-			for _, i := range graphs[e.rank].After(e.op) {
+			for _, i := range graphs[e.rank].Successors(e.op) {
 				w.satisfy(e.at, e.rank, int(i))
 			}
 		}

@@ -47,7 +47,7 @@ func (a *Algorithm) Prove(shapes []Shape, params []int) error {
 		if err != nil {
 			return err
 		}
-		if graphs[r], err = g.Expanded(); err != nil {
+		if graphs[r], err = g.Expand(); err != nil {
 			return err
 		}
 	}
@@ -128,8 +128,8 @@ func (m *meaning) room(buf sched.Buf, end int) {
 	}
 }
 
-// from returns the buffer that holds the input.
-func (m *meaning) from() sched.Buf {
+// input returns the buffer that holds the input.
+func (m *meaning) input() sched.Buf {
 	if m.s.InPlace {
 		return sched.Out
 	}
@@ -148,7 +148,7 @@ func (m *meaning) bcast() {
 // gather defines MPI-4.1 6.5 and 6.7.
 func (m *meaning) gather() {
 	s := m.s
-	off, n := s.Recv.Of(s.Rank)
+	off, n := s.Recv.Block(s.Rank)
 	if s.InPlace {
 		m.start(sched.Out, off, n, 0)
 	} else {
@@ -158,7 +158,7 @@ func (m *meaning) gather() {
 		return
 	}
 	for i := range s.Size {
-		off, n := s.Recv.Of(i)
+		off, n := s.Recv.Block(i)
 		m.end(off, n, i, i+1, 0)
 	}
 }
@@ -168,14 +168,14 @@ func (m *meaning) scatter() {
 	s := m.s
 	if s.Rank == s.Root {
 		for i := range s.Size {
-			off, n := s.Send.Of(i)
+			off, n := s.Send.Block(i)
 			m.start(sched.In, off, n, off)
 		}
 		if s.InPlace {
 			return
 		}
 	}
-	at, n := m.shapes[s.Root].Send.Of(s.Rank)
+	at, n := m.shapes[s.Root].Send.Block(s.Rank)
 	m.end(0, n, s.Root, s.Root+1, at)
 }
 
@@ -184,9 +184,9 @@ func (m *meaning) alltoall() {
 	s := m.s
 	for i := range s.Size {
 		off, n := s.outgoing(i)
-		m.start(m.from(), off, n, off)
+		m.start(m.input(), off, n, off)
 		at, _ := m.shapes[i].outgoing(s.Rank)
-		off, n = s.Recv.Of(i)
+		off, n = s.Recv.Block(i)
 		m.end(off, n, i, i+1, at)
 	}
 }
@@ -195,15 +195,15 @@ func (m *meaning) alltoall() {
 // rank i.
 func (s *Shape) outgoing(i int) (off, n int) {
 	if s.InPlace {
-		return s.Recv.Of(i)
+		return s.Recv.Block(i)
 	}
-	return s.Send.Of(i)
+	return s.Send.Block(i)
 }
 
 // reduce defines MPI-4.1 6.9.1 and 6.9.6.
 func (m *meaning) reduce() {
 	if m.s.Kind == Reduce && m.s.Rank != m.s.Root {
-		m.start(m.from(), 0, m.s.Bytes, 0)
+		m.start(m.input(), 0, m.s.Bytes, 0)
 		return
 	}
 	m.combine(m.s.Size)
@@ -215,7 +215,7 @@ func (m *meaning) exscan() { m.combine(m.s.Rank) }
 
 // combine records that the rank gets the result over ranks 0 to to-1.
 func (m *meaning) combine(to int) {
-	m.start(m.from(), 0, m.s.Bytes, 0)
+	m.start(m.input(), 0, m.s.Bytes, 0)
 	if to > 0 {
 		m.end(0, m.s.Bytes, 0, to, 0)
 	} else {
@@ -228,8 +228,8 @@ func (m *meaning) combine(to int) {
 func (m *meaning) reduceScatter() {
 	s := m.s
 	for i := range s.Size {
-		off, n := s.Send.Of(i)
-		m.start(m.from(), off, n, off)
+		off, n := s.Send.Block(i)
+		m.start(m.input(), off, n, off)
 		if i == s.Rank {
 			m.end(0, n, 0, s.Size, off)
 		}
@@ -241,12 +241,12 @@ func (m *meaning) reduceScatter() {
 func (m *meaning) neighbors() {
 	s := m.s
 	for i := range s.Dests {
-		off, n := s.Send.Of(i)
+		off, n := s.Send.Block(i)
 		m.start(sched.In, off, n, off)
 	}
 	nth := map[int]int{}
 	for j, from := range s.Sources {
-		off, n := s.Recv.Of(j)
+		off, n := s.Recv.Block(j)
 		peer := &m.shapes[from]
 		seen := 0
 		for i, to := range peer.Dests {
@@ -254,7 +254,7 @@ func (m *meaning) neighbors() {
 				continue
 			}
 			if seen == nth[from] {
-				at, _ := peer.Send.Of(i)
+				at, _ := peer.Send.Block(i)
 				m.end(off, n, from, from+1, at)
 			}
 			seen++

@@ -105,7 +105,7 @@ func documentTable(t *testing.T, kind Kind) string {
 	}
 	fmt.Fprintf(&b, "|algorithm|what it does|steps|%s|parameters|source|\n", sends)
 	b.WriteString("|---|---|---|---|---|---|\n")
-	for _, a := range Of(kind) {
+	for _, a := range AlgorithmsOf(kind) {
 		totals := make([]*sched.Totals, len(documentRanks))
 		for i, n := range documentRanks {
 			totals[i] = documentTotals(t, a, n)

@@ -91,7 +91,7 @@ func exchangeTask(shapes []Shape) *sched.Task {
 	for r := range shapes {
 		s, m := &shapes[r], &task.Ranks[r]
 		for j := range shapes {
-			off, n := s.Recv.Of(j)
+			off, n := s.Recv.Block(j)
 			m.Out = max(m.Out, off+n)
 			at := 1000 * r // the number of the block among those of rank j
 			if s.Kind == Allgather {
@@ -107,7 +107,7 @@ func exchangeTask(shapes []Shape) *sched.Task {
 				m.In = n
 				m.Start = append(m.Start, sched.Piece{Span: sched.Span{Buf: sched.In, Len: n}, From: r, To: r + 1})
 			default:
-				off, n = s.Send.Of(j)
+				off, n = s.Send.Block(j)
 				m.In = max(m.In, off+n)
 				m.Start = append(m.Start, sched.Piece{Span: sched.Span{Buf: sched.In, Off: off, Len: n}, From: r, To: r + 1})
 			}
@@ -127,7 +127,7 @@ func proveGraphs(a *Algorithm, shapes []Shape, params []int, task *sched.Task) e
 		if err != nil {
 			return err
 		}
-		if graphs[r], err = g.Expanded(); err != nil {
+		if graphs[r], err = g.Expand(); err != nil {
 			return err
 		}
 	}

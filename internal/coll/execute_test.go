@@ -136,9 +136,9 @@ func (w *network) deliver(i int) error {
 	if w.delivered != nil {
 		w.delivered(pair, w.runs[pair.to])
 	}
-	w.runs[pair.to].Ended(r.id, nil)
+	w.runs[pair.to].HandleEnd(r.id, nil)
 	if s.id >= 0 {
-		w.runs[pair.from].Ended(s.id, nil)
+		w.runs[pair.from].HandleEnd(s.id, nil)
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func defineCalls(shapes []Shape, rng *rand.Rand) []call {
 		if s.InPlace && s.Kind != Scatter {
 			data[i] = calls[i].out
 			if s.Kind == Gather || s.Kind == Allgather {
-				off, k := s.Recv.Of(i)
+				off, k := s.Recv.Block(i)
 				data[i] = calls[i].out[off : off+k]
 			}
 		}
@@ -245,19 +245,19 @@ func defineCalls(shapes []Shape, rng *rand.Rand) []call {
 		case Gather, Allgather:
 			for j := range n {
 				if s.Kind == Allgather || i == root {
-					off, k := s.Recv.Of(j)
+					off, k := s.Recv.Block(j)
 					copy(c.want[off:off+k], data[j])
 				}
 			}
 		case Scatter:
 			if !s.InPlace {
-				off, k := shapes[root].Send.Of(i)
+				off, k := shapes[root].Send.Block(i)
 				copy(c.want, calls[root].in[off:off+k])
 			}
 		case Alltoall:
 			for j := range n {
 				from, k := shapes[j].outgoing(i)
-				to, _ := s.Recv.Of(j)
+				to, _ := s.Recv.Block(j)
 				copy(c.want[to:to+k], data[j][from:])
 			}
 		case Reduce:
@@ -267,7 +267,7 @@ func defineCalls(shapes []Shape, rng *rand.Rand) []call {
 		case Allreduce:
 			c.want = fold(0, n)
 		case ReduceScatter:
-			off, k := s.Send.Of(i)
+			off, k := s.Send.Block(i)
 			copy(c.want[:k], fold(0, n)[off:])
 		case Scan:
 			c.want = fold(0, i+1)
@@ -312,13 +312,13 @@ func defineByTask(shapes []Shape, rng *rand.Rand) []call {
 func naiveSizes(s *Shape) (in, out int) {
 	extent := func(b *Blocks) (end int) {
 		for i := range s.Size {
-			off, n := b.Of(i)
+			off, n := b.Block(i)
 			end = max(end, off+n)
 		}
 		return end
 	}
-	_, own := s.Send.Of(s.Rank)
-	_, mine := s.Recv.Of(s.Rank)
+	_, own := s.Send.Block(s.Rank)
+	_, mine := s.Recv.Block(s.Rank)
 	atRoot := s.Rank == s.Root
 	switch s.Kind {
 	case Bcast:
@@ -410,7 +410,7 @@ func casesOf(a *Algorithm, ranks int, counts []int, rng *rand.Rand, try func(nam
 }
 
 func hasBlocks(k Kind) bool {
-	return (k.In() == AllBlocks || k.Out() == AllBlocks) && !k.Near()
+	return (k.Input() == AllBlocks || k.Output() == AllBlocks) && !k.Near()
 }
 
 // layBlocks gives the shapes their blocks, irregular ones with gaps and not in

@@ -101,8 +101,8 @@ func (f *flow) reduce(dst, src sched.Span) {
 	f.wrote(dst, id)
 }
 
-// touched returns the range of stretches that overlap s.
-func (f *flow) touched(s sched.Span) (i, j int) {
+// findOverlap returns the range of stretches that overlap s.
+func (f *flow) findOverlap(s sched.Span) (i, j int) {
 	list := f.mem[s.Buf]
 	i = sort.Search(len(list), func(i int) bool { return list[i].end > s.Off })
 	for j = i; j < len(list) && list[j].off < s.Off+s.Len; j++ {
@@ -112,7 +112,7 @@ func (f *flow) touched(s sched.Span) (i, j int) {
 
 // reads appends the operations that must complete before s can be read.
 func (f *flow) reads(after []sched.ID, s sched.Span) []sched.ID {
-	i, j := f.touched(s)
+	i, j := f.findOverlap(s)
 	for _, p := range f.mem[s.Buf][i:j] {
 		after = append(after, p.writer)
 	}
@@ -122,7 +122,7 @@ func (f *flow) reads(after []sched.ID, s sched.Span) []sched.ID {
 // writes appends the operations that must complete before s can be written: the
 // readers, which wait for the writer, or the writer.
 func (f *flow) writes(after []sched.ID, s sched.Span) []sched.ID {
-	i, j := f.touched(s)
+	i, j := f.findOverlap(s)
 	for _, p := range f.mem[s.Buf][i:j] {
 		if len(p.readers) > 0 {
 			after = append(after, p.readers...)
@@ -162,7 +162,7 @@ func (f *flow) read(s sched.Span, ids ...sched.ID) {
 // replace splits the stretches at both ends of s and replaces those inside: keep, if
 // not nil, is called for each of them, and last appends to the result.
 func (f *flow) replace(s sched.Span, last func([]stretch) []stretch, keep func([]stretch, stretch) []stretch) {
-	i, j := f.touched(s)
+	i, j := f.findOverlap(s)
 	list, end := f.mem[s.Buf], s.Off+s.Len
 	var parts []stretch
 	for _, p := range list[i:j] {

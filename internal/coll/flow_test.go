@@ -49,7 +49,7 @@ func checkOrder(t *testing.T, g *sched.Graph) {
 	reach := make([][]bool, n) // reach[i][j]: j waits for i, directly or indirectly
 	for i := n - 1; i >= 0; i-- {
 		reach[i] = make([]bool, n)
-		for _, j := range g.After(i) {
+		for _, j := range g.Successors(i) {
 			if !conflict(&g.Ops[i], &g.Ops[j]) {
 				t.Fatalf("operation %d waits for %d unnecessarily:\n%v", j, i, g)
 			}

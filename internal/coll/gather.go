@@ -63,7 +63,7 @@ func spanningTreeCost(s *Shape, m *Model, k int) float64 {
 // rootRuns calls give with the contiguous runs at the root of the blocks of count ranks
 // from first, counted from the root: one run, or two if the ranks wrap around.
 func (s *Shape) rootRuns(first, count int, give func(rank, count int)) {
-	rank := around(first+s.Root, s.Size)
+	rank := wrap(first+s.Root, s.Size)
 	if over := rank + count - s.Size; over > 0 {
 		give(rank, count-over)
 		give(0, over)
@@ -78,7 +78,7 @@ func (s *Shape) rootRuns(first, count int, give func(rank, count int)) {
 func treeGather(b *sched.Builder, s *Shape, k int) {
 	f := &flow{Builder: b}
 	n, each := s.Size, s.Recv.Each
-	rank := around(s.Rank-s.Root, n)
+	rank := wrap(s.Rank-s.Root, n)
 	t, ok := knomial(b, rank, n, k+1)
 	if !ok {
 		return
@@ -90,26 +90,26 @@ func treeGather(b *sched.Builder, s *Shape, k int) {
 			c := t.children[i]
 			up(c.step)
 			s.rootRuns(c.rank, c.span, func(from, count int) {
-				f.recv(around(c.rank+s.Root, n), sched.Span{Buf: sched.Out, Off: from * each, Len: count * each})
+				f.recv(wrap(c.rank+s.Root, n), sched.Span{Buf: sched.Out, Off: from * each, Len: count * each})
 			})
 		}
-		f.copy(s.gathered(s.Rank), s.given())
+		f.copy(s.outBlock(s.Rank), s.ownInput())
 		return
 	}
-	have := s.given()
+	have := s.ownInput()
 	if len(t.children) > 0 {
 		have = b.Tmp(t.span * each)
 		for i := len(t.children) - 1; i >= 0; i-- {
 			c := t.children[i]
 			up(c.step)
-			f.recv(around(c.rank+s.Root, n), have.At((c.rank-rank)*each, c.span*each))
+			f.recv(wrap(c.rank+s.Root, n), have.At((c.rank-rank)*each, c.span*each))
 		}
 		b.Step(0)
-		f.copy(have.At(0, each), s.given())
+		f.copy(have.At(0, each), s.ownInput())
 	}
 	up(t.step)
 	if t.parent > 0 {
-		f.send(around(t.parent+s.Root, n), have)
+		f.send(wrap(t.parent+s.Root, n), have)
 		return
 	}
 	at := 0
@@ -124,7 +124,7 @@ func treeGather(b *sched.Builder, s *Shape, k int) {
 func (s *Shape) farFirst() []int {
 	others := make([]int, 0, s.Size-1)
 	for i := 1; i < s.Size; i++ {
-		others = append(others, around(s.Root+i, s.Size))
+		others = append(others, wrap(s.Root+i, s.Size))
 	}
 	if s.Nodes != nil {
 		near := func(rank int) bool { return s.Nodes.NodeOf(rank) == s.Nodes.NodeOf(s.Root) }
@@ -150,16 +150,16 @@ func directGather(b *sched.Builder, s *Shape, k int) {
 	others := s.farFirst()
 	if s.Rank != s.Root {
 		b.Step(slices.Index(others, s.Rank) / k)
-		sendSome(b, s.Root, s.given())
+		sendSome(b, s.Root, s.ownInput())
 		return
 	}
 	var receives []sched.ID
 	for i, from := range others {
 		b.Step(i / k)
-		if id := recvSome(b, from, s.gathered(from), back(receives, k)); id != sched.None {
+		if id := recvSome(b, from, s.outBlock(from), kthLast(receives, k)); id != sched.None {
 			receives = append(receives, id)
 		}
 	}
 	b.Step(0)
-	b.Copy(s.gathered(s.Rank), s.given())
+	b.Copy(s.outBlock(s.Rank), s.ownInput())
 }

@@ -49,8 +49,8 @@ func perPart(s *Shape, groups, form int) int {
 // (Algorithm.Aware).
 func (a *Algorithm) Generates(s *Shape) bool { return a.Generate != nil && s.Size > generateAbove }
 
-// generated returns the form of an algorithm whose operations are generated, for a window.
-func (a *Algorithm) generated(window int) *Algorithm {
+// generatedForm returns the form of an algorithm whose operations are generated, for a window.
+func (a *Algorithm) generatedForm(window int) *Algorithm {
 	form := *a
 	form.Build = func(b *sched.Builder, s *Shape, params []int) { a.Generate(b, s, params, window) }
 	return &form
@@ -72,8 +72,8 @@ func some(op sched.Op) sched.Op {
 	return op
 }
 
-// received returns the number of receives of an exchange with all ranks.
-func (s *Shape) received() (n int) {
+// countReceives returns the number of receives of an exchange with all ranks.
+func (s *Shape) countReceives() (n int) {
 	if s.Recv.Lens == nil {
 		return (s.Size - 1) * min(s.Recv.Each, 1)
 	}
@@ -93,13 +93,13 @@ func generateDirect(b *sched.Builder, s *Shape, params []int, window int) {
 	for window < 4*k {
 		window *= 2
 	}
-	own := s.given()
+	own := s.ownInput()
 	src := func(int) sched.Span { return own }
-	first := some(sched.Op{Kind: sched.Copy, Src: own, Dst: s.gathered(s.Rank)})
+	first := some(sched.Op{Kind: sched.Copy, Src: own, Dst: s.outBlock(s.Rank)})
 	saved := sched.None // operation 0, if the others wait for it
 	if s.Kind == Alltoall {
 		src = s.sentTo
-		first = some(sched.Op{Kind: sched.Copy, Src: s.sentTo(s.Rank), Dst: s.gathered(s.Rank)})
+		first = some(sched.Op{Kind: sched.Copy, Src: s.sentTo(s.Rank), Dst: s.outBlock(s.Rank)})
 		if s.InPlace {
 			if s.Recv.Lens != nil { // the caller has lists for all ranks
 				directAlltoall(b, s, params)
@@ -111,22 +111,22 @@ func generateDirect(b *sched.Builder, s *Shape, params []int, window int) {
 			saved = 0
 		}
 	}
-	b.Generate(sched.Generator{Len: 2*n - 1, Receives: s.received(), Window: window, At: func(i int) (sched.Op, sched.Waits) {
+	b.Generate(sched.Generator{Len: 2*n - 1, Receives: s.countReceives(), Window: window, At: func(i int) (sched.Op, sched.Waits) {
 		if i == 0 {
-			return first, sched.After()
+			return first, sched.WaitEnds()
 		}
 		d := (i + 1) / 2 // distance of the peer
 		step := int32((d - 1) / k)
 		if i%2 == 0 {
-			from := around(s.Rank-d, n)
-			return some(sched.Op{Kind: sched.Recv, Peer: int32(from), Step: step, Dst: s.gathered(from)}), sched.After(saved)
+			from := wrap(s.Rank-d, n)
+			return some(sched.Op{Kind: sched.Recv, Peer: int32(from), Step: step, Dst: s.outBlock(from)}), sched.WaitEnds(saved)
 		}
-		to := around(s.Rank+d, n)
+		to := wrap(s.Rank+d, n)
 		before := sched.None
 		if d > k {
 			before = sched.ID(i - 2*k)
 		}
-		return some(sched.Op{Kind: sched.Send, Peer: int32(to), Step: step, Src: src(to)}), sched.After(saved, before)
+		return some(sched.Op{Kind: sched.Send, Peer: int32(to), Step: step, Src: src(to)}), sched.WaitEnds(saved, before)
 	}})
 }
 
@@ -142,10 +142,10 @@ func generateRing(b *sched.Builder, s *Shape, params []int, window int) {
 		ways = 1
 	}
 	each := 2 * ways // operations of a step
-	copied := some(sched.Op{Kind: sched.Copy, Src: s.given(), Dst: s.gathered(s.Rank)})
-	b.Generate(sched.Generator{Len: 1 + each*up, Receives: s.received(), Window: window, At: func(i int) (sched.Op, sched.Waits) {
+	copied := some(sched.Op{Kind: sched.Copy, Src: s.ownInput(), Dst: s.outBlock(s.Rank)})
+	b.Generate(sched.Generator{Len: 1 + each*up, Receives: s.countReceives(), Window: window, At: func(i int) (sched.Op, sched.Waits) {
 		if i == 0 {
-			return copied, sched.After()
+			return copied, sched.WaitEnds()
 		}
 		step, which := (i-1)/each, (i-1)%each
 		direction, steps := 1, up
@@ -161,20 +161,20 @@ func generateRing(b *sched.Builder, s *Shape, params []int, window int) {
 		}
 		op := sched.Nothing()
 		if op.Step = int32(step); step >= steps {
-			return op, sched.After()
+			return op, sched.WaitEnds()
 		}
 		if which%2 == 1 {
-			op.Kind, op.Peer = sched.Recv, int32(around(s.Rank-direction, n))
-			op.Src, op.Dst = sched.Span{}, s.gathered(around(s.Rank-direction*(step+1), n))
-			return some(op), sched.After(before(receivesAhead)).Then(before(1))
+			op.Kind, op.Peer = sched.Recv, int32(wrap(s.Rank-direction, n))
+			op.Src, op.Dst = sched.Span{}, s.outBlock(wrap(s.Rank-direction*(step+1), n))
+			return some(op), sched.WaitEnds(before(receivesAhead)).AndPosted(before(1))
 		}
-		op.Kind, op.Peer = sched.Send, int32(around(s.Rank+direction, n))
-		op.Src, op.Dst = s.given(), sched.Span{}
+		op.Kind, op.Peer = sched.Send, int32(wrap(s.Rank+direction, n))
+		op.Src, op.Dst = s.ownInput(), sched.Span{}
 		came := sched.None
 		if step > 0 { // the receive of the step before
-			op.Src, came = s.gathered(around(s.Rank-direction*step, n)), sched.ID(i-each+1)
+			op.Src, came = s.outBlock(wrap(s.Rank-direction*step, n)), sched.ID(i-each+1)
 		}
-		return some(op), sched.After(came).Then(before(1))
+		return some(op), sched.WaitEnds(came).AndPosted(before(1))
 	}})
 }
 
@@ -192,10 +192,10 @@ func generatePairwise(b *sched.Builder, s *Shape, _ []int, window int) {
 		}
 		area[0], area[1] = b.Tmp(longest), b.Tmp(longest)
 	}
-	copied := some(sched.Op{Kind: sched.Copy, Src: s.sentTo(s.Rank), Dst: s.gathered(s.Rank)})
-	b.Generate(sched.Generator{Len: 1 + each*pairings(s.Size), Receives: s.received(), Window: window, At: func(i int) (sched.Op, sched.Waits) {
+	copied := some(sched.Op{Kind: sched.Copy, Src: s.sentTo(s.Rank), Dst: s.outBlock(s.Rank)})
+	b.Generate(sched.Generator{Len: 1 + each*pairings(s.Size), Receives: s.countReceives(), Window: window, At: func(i int) (sched.Op, sched.Waits) {
 		if i == 0 {
-			return copied, sched.After()
+			return copied, sched.WaitEnds()
 		}
 		step, which := (i-1)/each, each-1-(i-1)%each // 0 is the receive, 1 the send, 2 the copy
 		base := sched.ID(i - (i-1)%each)             // the first operation of the step
@@ -210,7 +210,7 @@ func generatePairwise(b *sched.Builder, s *Shape, _ []int, window int) {
 		if peer == s.Rank { // idle, but operations of later steps wait for those of earlier ones
 			idle := sched.Nothing()
 			idle.Step = int32(step)
-			return idle, sched.After(at(1, 0), at(1, 1))
+			return idle, sched.WaitEnds(at(1, 0), at(1, 1))
 		}
 		src, saved := s.sentTo(peer), sched.None
 		if s.InPlace {
@@ -220,10 +220,10 @@ func generatePairwise(b *sched.Builder, s *Shape, _ []int, window int) {
 		}
 		switch which {
 		case 2:
-			return some(sched.Op{Kind: sched.Copy, Step: int32(step), Src: s.sentTo(peer), Dst: src}), sched.After(at(2, 1))
+			return some(sched.Op{Kind: sched.Copy, Step: int32(step), Src: s.sentTo(peer), Dst: src}), sched.WaitEnds(at(2, 1))
 		case 1:
-			return some(sched.Op{Kind: sched.Send, Peer: int32(peer), Step: int32(step), Src: src}), sched.After(saved, at(1, 1), at(1, 0))
+			return some(sched.Op{Kind: sched.Send, Peer: int32(peer), Step: int32(step), Src: src}), sched.WaitEnds(saved, at(1, 1), at(1, 0))
 		}
-		return some(sched.Op{Kind: sched.Recv, Peer: int32(peer), Step: int32(step), Dst: s.gathered(peer)}), sched.After(saved, at(2, 0))
+		return some(sched.Op{Kind: sched.Recv, Peer: int32(peer), Step: int32(step), Dst: s.outBlock(peer)}), sched.WaitEnds(saved, at(2, 0))
 	}})
 }

@@ -62,7 +62,7 @@ var (
 			case !p.World:
 				return "it has not all ranks of the job"
 			case p.Apart > 0:
-				return apart(p)
+				return describeHosts(p)
 			case !p.Board:
 				return "the launcher has no board"
 			case !p.SharedCores:
@@ -90,7 +90,7 @@ var (
 			case p.NoSharedMemory:
 				return "MUSTER_NO_SHARED_MEMORY is set"
 			case p.Apart > 0:
-				return apart(p)
+				return describeHosts(p)
 			}
 			return ""
 		},
@@ -180,4 +180,6 @@ func phaseLimits() Limits {
 	return l
 }
 
-func apart(p *Placement) string { return fmt.Sprintf("ranks 0 and %d are on different hosts", p.Apart) }
+func describeHosts(p *Placement) string {
+	return fmt.Sprintf("ranks 0 and %d are on different hosts", p.Apart)
+}

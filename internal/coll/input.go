@@ -19,25 +19,25 @@ func (s *Shape) input(off, n int) sched.Span {
 func (s *Shape) data() sched.Span   { return s.input(0, s.Bytes) }
 func (s *Shape) result() sched.Span { return sched.Span{Buf: sched.Out, Len: s.Bytes} }
 
-// given returns a rank's contribution to a Gather or Allgather: In, or its own block
+// ownInput returns a rank's contribution to a Gather or Allgather: In, or its own block
 // of Out.
-func (s *Shape) given() sched.Span {
-	off, n := s.Recv.Of(s.Rank)
+func (s *Shape) ownInput() sched.Span {
+	off, n := s.Recv.Block(s.Rank)
 	if s.InPlace {
 		return sched.Span{Buf: sched.Out, Off: off, Len: n}
 	}
 	return sched.Span{Buf: sched.In, Len: n}
 }
 
-// gathered returns the span in Out of a rank's block.
-func (s *Shape) gathered(rank int) sched.Span {
-	off, n := s.Recv.Of(rank)
+// outBlock returns the span in Out of a rank's block.
+func (s *Shape) outBlock(rank int) sched.Span {
+	off, n := s.Recv.Block(rank)
 	return sched.Span{Buf: sched.Out, Off: off, Len: n}
 }
 
 // share returns the input of an Alltoall or ReduceScatter that is for a rank.
 func (s *Shape) share(rank int) sched.Span {
-	off, n := s.Send.Of(rank)
+	off, n := s.Send.Block(rank)
 	return s.input(off, n)
 }
 

@@ -61,7 +61,7 @@ func BuildInter(b *sched.Builder, s *Inter, pick Pick) {
 		x.phase(Shape{Kind: s.Kind}, ranksFrom(0, s.Sizes[0]+s.Sizes[1]), x.whole(), sched.None)
 	case s.Kind.Rooted():
 		if s.Root >= 0 {
-			x.rooted()
+			x.buildRooted()
 		}
 	case r.combines:
 		x.reduceToAll()
@@ -98,8 +98,8 @@ func (x *interBuilder) whole() memory {
 
 func (x *interBuilder) leads() bool { return x.s.Rank == x.mine[0] }
 
-// rooted builds Bcast, Gather, Scatter and Reduce.
-func (x *interBuilder) rooted() {
+// buildRooted builds Bcast, Gather, Scatter and Reduce.
+func (x *interBuilder) buildRooted() {
 	givers := x.other
 	if x.s.Rank != x.s.Root {
 		givers = x.mine
@@ -128,7 +128,7 @@ func (x *interBuilder) withRoot(blocks *Blocks, own, n int) Blocks {
 	}
 	all := Blocks{Lens: make([]int, n+1), Offs: make([]int, n+1), Irregular: true}
 	for i := range n {
-		all.Offs[i+1], all.Lens[i+1] = blocks.Of(i)
+		all.Offs[i+1], all.Lens[i+1] = blocks.Block(i)
 	}
 	return all
 }
@@ -236,7 +236,7 @@ func (x *interBuilder) phase(s Shape, ranks []int, at memory, after sched.ID) sc
 	var b sched.Builder
 	g, err := row.Graph(&b, &s, params)
 	if err == nil {
-		g, err = g.Expanded()
+		g, err = g.Expand()
 	}
 	if err != nil {
 		x.b.Fail("a phase of %s between groups: %w", x.s.Kind, err)
@@ -279,10 +279,10 @@ func (x *interBuilder) add(g *sched.Graph, ranks []int, at memory, after sched.I
 		case sched.Reduce:
 			id = x.b.Reduce(move(op.Dst), move(op.Src), waits[i]...)
 		}
-		for _, j := range g.After(i) {
+		for _, j := range g.Successors(i) {
 			waits[j] = append(waits[j], id)
 		}
-		if len(g.After(i)) == 0 {
+		if len(g.Successors(i)) == 0 {
 			ends = append(ends, id)
 		}
 	}

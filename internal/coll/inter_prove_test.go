@@ -45,7 +45,7 @@ func (k *interCase) memory(r int) sched.Memory {
 		}
 	case Scatter:
 		if isOther {
-			at, n := k.shapes[s.Root].Send.Of(r - mine)
+			at, n := k.shapes[s.Root].Send.Block(r - mine)
 			gets(0, n, s.Root, s.Root+1, at)
 		}
 	case Gather, Allgather, Alltoall:
@@ -53,10 +53,10 @@ func (k *interCase) memory(r int) sched.Memory {
 			break
 		}
 		for i := range others {
-			off, n := s.Recv.Of(i)
+			off, n := s.Recv.Block(i)
 			at := 0
 			if s.Kind == Alltoall {
-				at, _ = k.shapes[far+i].Send.Of(r - mine)
+				at, _ = k.shapes[far+i].Send.Block(r - mine)
 			}
 			gets(off, n, far+i, far+i+1, at)
 		}
@@ -65,7 +65,7 @@ func (k *interCase) memory(r int) sched.Memory {
 			gets(0, s.Bytes, far, far+others, 0)
 		}
 	case ReduceScatter:
-		at, n := s.Recv.Of(r - mine)
+		at, n := s.Recv.Block(r - mine)
 		gets(0, n, far, far+others, at)
 	}
 	return m

@@ -119,7 +119,7 @@ func newInterCase(kind Kind, sizes [2]int, root int, irregular, commutes bool, r
 				}
 				return 2
 			}, size)
-			_, out = s.Recv.Of(r - first)
+			_, out = s.Recv.Block(r - first)
 		}
 		k.calls[r] = call{in: random(rng, in), out: random(rng, out)}
 	}
@@ -148,25 +148,25 @@ func (k *interCase) define(kind Kind, root int, commutes bool, across func(int) 
 			c.want = sum(far, m)
 		case kind == Scatter:
 			mine, _ := across(root)
-			off, n := k.shapes[root].Send.Of(r - mine)
+			off, n := k.shapes[root].Send.Block(r - mine)
 			copy(c.want, k.calls[root].in[off:off+n])
 		case kind == Gather, kind == Allgather:
 			for i := range m {
-				off, _ := s.Recv.Of(i)
+				off, _ := s.Recv.Block(i)
 				copy(c.want[off:], k.calls[far+i].in)
 			}
 		case kind == Alltoall:
 			back, _ := across(far)
 			for i := range m {
-				from, n := k.shapes[far+i].Send.Of(r - back)
-				off, _ := s.Recv.Of(i)
+				from, n := k.shapes[far+i].Send.Block(r - back)
+				off, _ := s.Recv.Block(i)
 				copy(c.want[off:off+n], k.calls[far+i].in[from:from+n])
 			}
 		case kind == Allreduce:
 			c.want = sum(far, m)
 		case kind == ReduceScatter:
 			back, _ := across(far)
-			off, n := s.Recv.Of(r - back)
+			off, n := s.Recv.Block(r - back)
 			copy(c.want, sum(far, m)[off:off+n])
 		}
 	}
@@ -177,7 +177,7 @@ func (k *interCase) define(kind Kind, root int, commutes bool, across func(int) 
 func pickNth(seed int) Pick {
 	return func(s *Shape) (*Algorithm, []int, error) {
 		var fit []*Algorithm
-		for _, a := range Of(s.Kind) {
+		for _, a := range AlgorithmsOf(s.Kind) {
 			if ok, _ := Applicable(a, s); ok {
 				fit = append(fit, a)
 			}

@@ -155,9 +155,9 @@ func (k Kind) Function(v Variant, f Form) string { return table[k].functions[v][
 // ValueFunction returns the name of the function for values of any type, or "".
 func (k Kind) ValueFunction() string { return table[k].value }
 
-// In and Out return what the buffers of a call have.
-func (k Kind) In() Content  { return table[k].in }
-func (k Kind) Out() Content { return table[k].out }
+// Input and Out return what the buffers of a call have.
+func (k Kind) Input() Content  { return table[k].in }
+func (k Kind) Output() Content { return table[k].out }
 
 // Vector reports whether a call is on data of the same length on all ranks, not on blocks.
 func (k Kind) Vector() bool { return table[k].out == Vector }

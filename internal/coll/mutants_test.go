@@ -30,7 +30,7 @@ func TestMutants(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if graphs[r], err = g.Expanded(); err != nil {
+				if graphs[r], err = g.Expand(); err != nil {
 					t.Fatal(err)
 				}
 			}

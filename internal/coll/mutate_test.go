@@ -20,7 +20,7 @@ type draft struct {
 func draftOf(g *sched.Graph) *draft {
 	d := &draft{rank: g.Rank, size: g.Size, tmp: g.Tmp, shared: g.Shared, ops: slices.Clone(g.Ops), after: make([][]int, len(g.Ops))}
 	for i := range g.Ops {
-		for _, j := range g.After(i) {
+		for _, j := range g.Successors(i) {
 			d.after[j] = append(d.after[j], i)
 		}
 	}
@@ -41,7 +41,7 @@ func (d *draft) graph() (*sched.Graph, error) {
 	var b sched.Builder
 	b.Reset(d.rank, d.size)
 	b.Tmp(d.tmp)
-	b.Shared(d.shared)
+	b.AllocShared(d.shared)
 	ids := make([]sched.ID, len(d.ops))
 	for i, op := range d.ops {
 		var after []sched.ID

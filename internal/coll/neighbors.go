@@ -39,20 +39,20 @@ func directNeighbors(b *sched.Builder, s *Shape, params []int) {
 			own = append(own, i)
 			continue
 		}
-		if id := sendSome(b, to, s.share(i), back(sends, params[0])); id != sched.None {
+		if id := sendSome(b, to, s.share(i), kthLast(sends, params[0])); id != sched.None {
 			sends = append(sends, id)
 		}
 	}
 	for j, from := range s.Sources {
 		if from != s.Rank {
-			recvSome(b, from, s.gathered(j))
+			recvSome(b, from, s.outBlock(j))
 			continue
 		}
 		if len(own) == 0 {
 			b.Fail("rank %d is its own source more often than its own destination", s.Rank)
 			return
 		}
-		b.Copy(s.gathered(j), s.share(own[0]))
+		b.Copy(s.outBlock(j), s.share(own[0]))
 		own = own[1:]
 	}
 	if len(own) > 0 {

@@ -94,8 +94,8 @@ func TestCartesianNeighbors(t *testing.T) {
 				stride := 1
 				for d, n := range dims {
 					at := r / stride % n
-					below := r + (around(at-1, n)-at)*stride
-					above := r + (around(at+1, n)-at)*stride
+					below := r + (wrap(at-1, n)-at)*stride
+					above := r + (wrap(at+1, n)-at)*stride
 					stride *= n
 					s.Sources = append(s.Sources, below, above)
 					s.Dests = append(s.Dests, above, below)

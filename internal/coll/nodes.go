@@ -44,7 +44,7 @@ func (p *parts) isLeader() bool { return p.localRank == p.leader }
 // inNode begins a phase among the ranks of the node, with the leader as root, and
 // returns its Shape.
 func (p *parts) inNode(b *sched.Builder, s *Shape, step int) *Shape {
-	b.Among(p.local, step)
+	b.Restrict(p.local, step)
 	sub := *s
 	sub.Rank, sub.Size, sub.Root, sub.Nodes = p.localRank, len(p.local), p.leader, nil
 	return &sub
@@ -53,7 +53,7 @@ func (p *parts) inNode(b *sched.Builder, s *Shape, step int) *Shape {
 // betweenNodes begins a phase among the leaders, of which the rank must be one, and
 // returns its Shape.
 func (p *parts) betweenNodes(b *sched.Builder, s *Shape, step int) *Shape {
-	b.AmongAll(p.t.nodes, p.leaderOf, step)
+	b.RestrictAll(p.t.nodes, p.leaderOf, step)
 	sub := *s
 	sub.Rank, sub.Size, sub.Root, sub.Nodes = p.node, p.t.nodes, p.t.NodeOf(s.Root), nil
 	return &sub
@@ -85,16 +85,16 @@ func (f *flow) recvAll(peer int, spans []sched.Span, held ...sched.ID) sched.ID 
 // copyAll copies spans into others of the same total length, in as few operations as
 // possible.
 func (f *flow) copyAll(dst, src []sched.Span) {
-	dst, src = joined(dst), joined(src)
+	dst, src = joinSpans(dst), joinSpans(src)
 	for len(dst) > 0 && len(src) > 0 {
 		n := min(dst[0].Len, src[0].Len)
 		f.copy(dst[0].At(0, n), src[0].At(0, n))
-		dst, src = without(dst, n), without(src, n)
+		dst, src = trimFront(dst, n), trimFront(src, n)
 	}
 }
 
-// without removes the first n bytes of some spans.
-func without(spans []sched.Span, n int) []sched.Span {
+// trimFront removes the first n bytes of some spans.
+func trimFront(spans []sched.Span, n int) []sched.Span {
 	if spans[0].Len == n {
 		return spans[1:]
 	}
@@ -102,8 +102,8 @@ func without(spans []sched.Span, n int) []sched.Span {
 	return spans
 }
 
-// joined returns a new list in which adjacent spans are merged.
-func joined(spans []sched.Span) (list []sched.Span) {
+// joinSpans returns a new list in which adjacent spans are merged.
+func joinSpans(spans []sched.Span) (list []sched.Span) {
 	for _, s := range spans {
 		switch last := len(list) - 1; {
 		case s.Len == 0:
@@ -119,7 +119,7 @@ func joined(spans []sched.Span) (list []sched.Span) {
 // sideBySide returns the span of several contiguous ones, and whether they are
 // contiguous.
 func sideBySide(spans []sched.Span) (run sched.Span, ok bool) {
-	list := joined(spans)
+	list := joinSpans(spans)
 	switch len(list) {
 	case 0:
 		return sched.Span{}, true

@@ -51,7 +51,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 					return m.window(s.nodeCount()-1, p[1], part) * m.crush(min(s.nodeCount()-1, p[1]), part)
 				})
 			},
-		}.with(func(p []int) phases { return phases{groups: p[0], form: p[2], between: exchangeDirect(p[1])} }),
+		}.withPhases(func(p []int) phases { return phases{groups: p[0], form: p[2], between: exchangeDirect(p[1])} }),
 		Algorithm{
 			Kind: Allgather, Name: "node-ring", Ref: "T2 5.5.3 with a ring in phase 2",
 			About:  "The ranks of each node form groups, whose leaders forward the nodes' blocks around a ring and to their node.",
@@ -63,7 +63,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 					return float64(s.nodeCount()-1) * m.together(1, part)
 				})
 			},
-		}.with(func(p []int) phases { return phases{groups: p[0], form: p[1], between: exchange{exchangeRing, left}} }),
+		}.withPhases(func(p []int) phases { return phases{groups: p[0], form: p[1], between: exchange{exchangeRing, left}} }),
 		Algorithm{
 			Kind: Allgather, Name: "node-bruck", Ref: "T2 4.4.2, SMP-aware Bruck",
 			About:  "The node leaders send all their blocks to k lower nodes in each round; the shift at the end is part of copying the blocks out.",
@@ -80,7 +80,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 					return t
 				})
 			},
-		}.with(func(p []int) phases { return phases{groups: 1, form: p[1], turned: true, between: exchangeBruck(p[0])} }),
+		}.withPhases(func(p []int) phases { return phases{groups: 1, form: p[1], turned: true, between: exchangeBruck(p[0])} }),
 		{
 			Kind: Allgather, Name: "node-gather-bcast", Ref: "T2 4.4.1, SMP-aware Gather-and-Broadcast",
 			About:  "The node leaders send their blocks to the first of them, which sends all back down a tree: the fewest messages.",
@@ -104,7 +104,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 			Ops:   perNode,
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				all, largest := s.blocksTotal()
-				near, most := m.near(), s.Nodes.most
+				near, most := m.inNode(), s.Nodes.most
 				n := s.nodeCount()
 				out := (n - 1 + s.Nodes.fewest - 1) / s.Nodes.fewest
 				node := largest * float64(most)
@@ -147,7 +147,7 @@ func (m *Model) switchQueue() float64 {
 // links, so the network cost is that of all their parts, and their start-ups add up.
 func (s *Shape) groupsCost(m *Model, groups, form int, between func(part float64) float64) float64 {
 	all, largest := s.blocksTotal()
-	near, most, nodes := m.near(), s.Nodes.most, s.nodeCount()
+	near, most, nodes := m.inNode(), s.Nodes.most, s.nodeCount()
 	t := near.together((most+groups-1)/groups-1, largest) + between(largest*float64(most)) + float64(groups-1)*m.Startup
 	part := all / float64(groups) // that a leader forwards
 	leaders := 1                  // that forward one after the other
@@ -192,8 +192,8 @@ type phases struct {
 	between      exchange
 }
 
-// with adds the functions that build the phases to an algorithm.
-func (a Algorithm) with(phases func(params []int) phases) Algorithm {
+// withPhases adds the functions that build the phases to an algorithm.
+func (a Algorithm) withPhases(phases func(params []int) phases) Algorithm {
 	a.Build = func(b *sched.Builder, s *Shape, params []int) { nodesAllgather(b, s, phases(params), false) }
 	a.InSegment = func(b *sched.Builder, s *Shape, params []int) { nodesAllgather(b, s, phases(params), true) }
 	return a
@@ -219,9 +219,9 @@ func nodesAllgather(b *sched.Builder, s *Shape, p phases, shared bool) {
 		}
 		// The own part first: it is forwarded while the others are on the network (T2 4.4.2).
 		for i := range s.nodeCount() {
-			node := around(w.node-i, s.nodeCount())
+			node := wrap(w.node-i, s.nodeCount())
 			if between.from == right {
-				node = around(w.node+i, s.nodeCount())
+				node = wrap(w.node+i, s.nodeCount())
 			}
 			b.Step(1 + i)
 			b.Stream(handOn(node)) // a late node does not delay the others (T2 6.4.5)
@@ -238,18 +238,18 @@ func (w *grouped) gather(group int) {
 	for _, rank := range w.t.RanksOf(w.node)[lo:hi] {
 		switch {
 		case w.shared && s.Rank == rank:
-			w.f.copy(w.block(rank), s.given())
+			w.f.copy(w.block(rank), s.ownInput())
 			if rank != leader {
 				w.f.handOver(leader, w.block(rank))
 			}
 		case w.shared && s.Rank == leader:
 			w.begun = append(w.begun, w.f.takeOver(rank, w.block(rank)))
 		case s.Rank == leader && rank == s.Rank:
-			w.f.copy(w.block(rank), s.given())
+			w.f.copy(w.block(rank), s.ownInput())
 		case s.Rank == leader:
 			w.f.recv(rank, w.block(rank))
 		case s.Rank == rank:
-			w.f.send(leader, s.given())
+			w.f.send(leader, s.ownInput())
 		}
 	}
 }

@@ -13,9 +13,9 @@ func exchangeDirect(k int) exchange {
 		nodes := w.t.Nodes()
 		for i := 1; i < nodes; i++ {
 			w.f.Step(1 + (i-1)/k)
-			to, from := around(w.node+i, nodes), around(w.node-i, nodes)
-			sends = append(sends, w.f.send(w.leader(to, group), w.part(w.node, group), back(sends, k)))
-			receives = append(receives, w.f.recv(w.leader(from, group), w.part(from, group), back(receives, 2*k)))
+			to, from := wrap(w.node+i, nodes), wrap(w.node-i, nodes)
+			sends = append(sends, w.f.send(w.leader(to, group), w.part(w.node, group), kthLast(sends, k)))
+			receives = append(receives, w.f.recv(w.leader(from, group), w.part(from, group), kthLast(receives, 2*k)))
 		}
 	}, left}
 }
@@ -23,11 +23,11 @@ func exchangeDirect(k int) exchange {
 // exchangeRing: a leader forwards the part that it received last to the next node.
 func exchangeRing(w *grouped, group int) {
 	nodes := w.t.Nodes()
-	up, down := w.leader(around(w.node+1, nodes), group), w.leader(around(w.node-1, nodes), group)
+	up, down := w.leader(wrap(w.node+1, nodes), group), w.leader(wrap(w.node-1, nodes), group)
 	for i := range nodes - 1 {
 		w.f.Step(1 + i)
-		w.f.send(up, w.part(around(w.node-i, nodes), group))
-		from := around(w.node-1-i, nodes)
+		w.f.send(up, w.part(wrap(w.node-i, nodes), group))
+		from := wrap(w.node-1-i, nodes)
 		w.f.recv(down, w.part(from, group))
 	}
 }
@@ -39,10 +39,10 @@ func exchangeBruck(k int) exchange {
 	return exchange{func(w *grouped, group int) {
 		n := w.t.Nodes()
 		run := func(i, count int) sched.Span { // count nodes from the i-th
-			at := w.offset(around(w.node+i, n), group)
+			at := w.offset(wrap(w.node+i, n), group)
 			end := w.mem.Len
 			if i+count < n {
-				end = w.offset(around(w.node+i+count, n), group)
+				end = w.offset(wrap(w.node+i+count, n), group)
 			}
 			return w.mem.At(at, end-at)
 		}
@@ -50,10 +50,10 @@ func exchangeBruck(k int) exchange {
 			w.f.Step(step)
 			for j := 1; j <= k && j*span < n; j++ {
 				count := min(span, n-j*span)
-				w.f.send(w.leader(around(w.node-j*span, n), group), run(0, count))
+				w.f.send(w.leader(wrap(w.node-j*span, n), group), run(0, count))
 			}
 			for j := 1; j <= k && j*span < n; j++ {
-				w.f.recv(w.leader(around(w.node+j*span, n), group), run(j*span, min(span, n-j*span)))
+				w.f.recv(w.leader(wrap(w.node+j*span, n), group), run(j*span, min(span, n-j*span)))
 			}
 		}
 	}, right}
@@ -93,20 +93,20 @@ func spreadAllgather(b *sched.Builder, s *Shape, _ []int) {
 	w := newGrouped(f, s, 1, false, true, false)
 	local, nodes := s.Nodes.RanksOf(w.node), s.nodeCount()
 	for i := 1; i < len(local); i++ {
-		f.send(local[around(s.Nodes.LocalRankOf(s.Rank)+i, len(local))], s.given())
+		f.send(local[wrap(s.Nodes.LocalRankOf(s.Rank)+i, len(local))], s.ownInput())
 	}
 	for i := 1; i < len(local); i++ {
-		from := local[around(s.Nodes.LocalRankOf(s.Rank)-i, len(local))]
+		from := local[wrap(s.Nodes.LocalRankOf(s.Rank)-i, len(local))]
 		f.recv(from, w.block(from))
 	}
 	if w.placed = true; w.mem.Buf == sched.Out {
-		f.copy(s.gathered(s.Rank), s.given())
+		f.copy(s.outBlock(s.Rank), s.ownInput())
 	}
 	own := w.part(w.node, 0)
 	for i := 1; i < nodes; i++ {
-		if to := around(w.node+i, nodes); s.Nodes.sender(w.node, to) == s.Rank {
+		if to := wrap(w.node+i, nodes); s.Nodes.sender(w.node, to) == s.Rank {
 			if i <= len(local) && w.mem.Buf != sched.Out { // the first send of this rank
-				f.copy(w.block(s.Rank), s.given())
+				f.copy(w.block(s.Rank), s.ownInput())
 			}
 			b.Step(1)
 			f.send(s.Nodes.gatherer(to), own)
@@ -116,12 +116,12 @@ func spreadAllgather(b *sched.Builder, s *Shape, _ []int) {
 	gatherer := s.Nodes.gatherer(w.node)
 	if gatherer == s.Rank {
 		for i := 1; i < nodes; i++ {
-			from := around(w.node-i, nodes)
+			from := wrap(w.node-i, nodes)
 			f.recv(s.Nodes.sender(from, w.node), w.part(from, 0))
 		}
 	}
 	if w.mem.Buf != sched.Out {
-		f.copy(s.gathered(s.Rank), s.given())
+		f.copy(s.outBlock(s.Rank), s.ownInput())
 	}
 	w.deliver(own)
 	b.Step(2)
@@ -146,21 +146,21 @@ func spreadInSegment(b *sched.Builder, s *Shape, _ []int) {
 	w := newGrouped(f, s, 1, false, true, true)
 	local, nodes := s.Nodes.RanksOf(w.node), s.nodeCount()
 	mine := s.Nodes.LocalRankOf(s.Rank)
-	f.copy(w.block(s.Rank), s.given())
+	f.copy(w.block(s.Rank), s.ownInput())
 	for i := 1; i < len(local); i++ {
-		f.handOver(local[around(mine+i, len(local))], w.block(s.Rank))
+		f.handOver(local[wrap(mine+i, len(local))], w.block(s.Rank))
 	}
 	for i := 1; i < len(local); i++ {
-		from := local[around(mine-i, len(local))]
+		from := local[wrap(mine-i, len(local))]
 		f.takeOver(from, w.block(from))
 	}
 	own, gatherer := w.part(w.node, 0), s.Nodes.gatherer(w.node)
 	f.Step(1)
 	for i := 1; i < nodes; i++ {
-		if to := around(w.node+i, nodes); s.Nodes.sender(w.node, to) == s.Rank {
+		if to := wrap(w.node+i, nodes); s.Nodes.sender(w.node, to) == s.Rank {
 			f.send(s.Nodes.gatherer(to), own)
 		}
-		if from := around(w.node-i, nodes); gatherer == s.Rank {
+		if from := wrap(w.node-i, nodes); gatherer == s.Rank {
 			f.recv(s.Nodes.sender(from, w.node), w.part(from, 0))
 		}
 	}
@@ -181,7 +181,7 @@ func spreadInSegment(b *sched.Builder, s *Shape, _ []int) {
 
 // sender returns the rank of a node that sends to another node.
 func (t *Topology) sender(node, to int) int {
-	return t.RankAt(node, (around(to-node, t.nodes)-1)%t.Count(node))
+	return t.RankAt(node, (wrap(to-node, t.nodes)-1)%t.Count(node))
 }
 
 // gatherer returns the rank of a node that receives from other nodes.

@@ -29,7 +29,7 @@ func nodesAlltoallAlgorithms() []Algorithm {
 
 func carriersCost(s *Shape, m *Model, params []int) float64 {
 	each, most, nodes := float64(s.blockBytes()), s.Nodes.most, s.nodeCount()
-	near := m.near()
+	near := m.inNode()
 	carriers := min(params[0], most)
 	handled := (nodes - 1 + carriers - 1) / carriers
 	given := each * float64(handled*most) // from one rank to one carrier
@@ -78,7 +78,7 @@ func carriersAlltoall(b *sched.Builder, s *Shape, params []int) {
 	local := c.t.RanksOf(c.node)
 	count := c.count(c.node)
 	if count > 1 {
-		c.inside()
+		c.exchangeInside()
 	}
 	for i := range count {
 		if carrier := local[i]; carrier != s.Rank {
@@ -116,7 +116,7 @@ func (c *carried) nodesOf(node, carrier int) (list []int) {
 
 // carrier returns the local rank of a node's carrier for another node.
 func (c *carried) carrier(node, other int) int {
-	return (around(other-node, c.t.Nodes()) - 1) % c.count(node)
+	return (wrap(other-node, c.t.Nodes()) - 1) % c.count(node)
 }
 
 // input returns the block of this rank for another.
@@ -136,7 +136,7 @@ func (c *carried) outgoing(from int, nodes []int, at func(from, to int) sched.Sp
 func (c *carried) spans(nodes []int) (spans []sched.Span) {
 	for _, n := range nodes {
 		for _, from := range c.t.RanksOf(n) {
-			spans = append(spans, c.s.gathered(from))
+			spans = append(spans, c.s.outBlock(from))
 		}
 	}
 	return spans
@@ -168,7 +168,7 @@ func (c *carried) carry(localRank int) {
 	}
 	f.Step(1)
 	came := map[int]sched.Span{} // by node, sorted by source and then by local rank here
-	for _, n := range c.around(nodes) {
+	for _, n := range c.nodesAfter(nodes) {
 		peer := c.t.RanksOf(n)[c.carrier(n, c.node)]
 		var spans []sched.Span
 		for _, from := range local {
@@ -198,11 +198,11 @@ func (c *carried) carry(localRank int) {
 	}
 }
 
-// around returns the nodes other than the own, beginning with the next one.
-func (c *carried) around(nodes []int) (list []int) {
+// nodesAfter returns the nodes other than the own, beginning with the next one.
+func (c *carried) nodesAfter(nodes []int) (list []int) {
 	for i := 1; i < c.t.Nodes(); i++ {
 		for _, n := range nodes {
-			if n == around(c.node+i, c.t.Nodes()) {
+			if n == wrap(c.node+i, c.t.Nodes()) {
 				list = append(list, n)
 			}
 		}
@@ -210,12 +210,12 @@ func (c *carried) around(nodes []int) (list []int) {
 	return list
 }
 
-// inside exchanges the blocks within the node.
-func (c *carried) inside() {
+// exchangeInside exchanges the blocks within the node.
+func (c *carried) exchangeInside() {
 	s, f := c.s, c.f
 	local, localRank := c.t.RanksOf(c.node), c.t.LocalRankOf(s.Rank)
 	for i := 1; i < len(local); i++ {
-		to := local[around(localRank+i, len(local))]
+		to := local[wrap(localRank+i, len(local))]
 		if s.InPlace {
 			saved := f.Tmp(s.sentTo(to).Len)
 			f.copy(saved, s.sentTo(to))
@@ -225,8 +225,8 @@ func (c *carried) inside() {
 		}
 	}
 	for i := 1; i < len(local); i++ {
-		from := local[around(localRank-i, len(local))]
-		f.recv(from, s.gathered(from))
+		from := local[wrap(localRank-i, len(local))]
+		f.recv(from, s.outBlock(from))
 	}
-	f.copy(s.gathered(s.Rank), s.sentTo(s.Rank))
+	f.copy(s.outBlock(s.Rank), s.sentTo(s.Rank))
 }

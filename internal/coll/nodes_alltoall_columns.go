@@ -32,13 +32,13 @@ func columnsAlltoall(b *sched.Builder, s *Shape) {
 	node := t.NodeOf(s.Rank)
 	local, nodes := t.RanksOf(node), t.Nodes()
 	for i := 1; i < nodes; i++ {
-		n := around(node+i, nodes)
+		n := wrap(node+i, nodes)
 		f.sendAll(t.inColumn(n, s.Rank), spansOf(t.RanksOf(n), s.sentTo))
 	}
-	(&carried{f: f, s: s, t: t, node: node}).inside()
+	(&carried{f: f, s: s, t: t, node: node}).exchangeInside()
 	taken := 0 // messages to hand on
 	for i := 1; i < nodes; i++ {
-		n := around(node-i, nodes)
+		n := wrap(node-i, nodes)
 		for _, from := range t.RanksOf(n) {
 			b.Stream(0)
 			b.Step(0)
@@ -46,7 +46,7 @@ func columnsAlltoall(b *sched.Builder, s *Shape) {
 			if carrier != s.Rank {
 				b.Stream(handOn(n)) // a late node does not delay the others (T2 6.4.5)
 				b.Step(1)
-				f.recv(carrier, s.gathered(from))
+				f.recv(carrier, s.outBlock(from))
 				continue
 			}
 			blocks, bytes := s.carriedBlocks(taken, len(local))
@@ -56,10 +56,10 @@ func columnsAlltoall(b *sched.Builder, s *Shape) {
 			b.Stream(handOn(n))
 			b.Step(1)
 			for j := 1; j < len(local); j++ {
-				q := around(t.LocalRankOf(s.Rank)+j, len(local))
-				f.send(local[q], came.At(blocks.Of(q)))
+				q := wrap(t.LocalRankOf(s.Rank)+j, len(local))
+				f.send(local[q], came.At(blocks.Block(q)))
 			}
-			f.copy(s.gathered(from), came.At(blocks.Of(t.LocalRankOf(s.Rank))))
+			f.copy(s.outBlock(from), came.At(blocks.Block(t.LocalRankOf(s.Rank))))
 		}
 	}
 	b.Stream(0)
@@ -76,7 +76,7 @@ func (s *Shape) carriedBlocks(i, local int) (blocks Blocks, bytes int) {
 
 func columnsAlltoallCost(s *Shape, m *Model, _ []int) float64 {
 	each, most, nodes := float64(s.blockBytes()), s.Nodes.most, s.nodeCount()
-	far, near := m.among(most, 1), m.near()
+	far, near := m.amongNodes(most, 1), m.inNode()
 	message := each * float64(most)
 	handed := (nodes - 1) * (most - 1)
 	inside := near.together(handed+most-1, each)

@@ -18,7 +18,7 @@ func (s *Shape) CarriedFrom() (list []int) {
 	t := s.Nodes
 	node := t.NodeOf(s.Rank)
 	for i := 1; i < t.Nodes(); i++ {
-		for _, from := range t.RanksOf(around(node-i, t.Nodes())) {
+		for _, from := range t.RanksOf(wrap(node-i, t.Nodes())) {
 			if t.inColumn(node, from) == s.Rank {
 				list = append(list, from)
 			}
@@ -37,7 +37,7 @@ func (s *Shape) LengthsCall(elem int) *Shape {
 	call.Recv = Blocks{Each: elem * t.Count(node)}
 	at := 0
 	for i := 1; i < t.Nodes(); i++ {
-		n := around(node+i, t.Nodes())
+		n := wrap(node+i, t.Nodes())
 		call.Dests = append(call.Dests, t.inColumn(n, s.Rank))
 		bytes := elem * t.Count(n)
 		call.Send.Lens, call.Send.Offs = append(call.Send.Lens, bytes), append(call.Send.Offs, at)
@@ -52,7 +52,7 @@ func (s *Shape) Lengths(put func(bytes int)) {
 	t := s.Nodes
 	node := t.NodeOf(s.Rank)
 	for i := 1; i < t.Nodes(); i++ {
-		for _, to := range t.RanksOf(around(node+i, t.Nodes())) {
+		for _, to := range t.RanksOf(wrap(node+i, t.Nodes())) {
 			put(s.sentTo(to).Len)
 		}
 	}

@@ -108,7 +108,7 @@ func (c *columns) each(do func(column, segment int, at reach)) {
 	own := c.t.LocalRankOf(c.s.Rank) * c.count / len(c.local)
 	for segment := range c.segments {
 		for i := range c.count {
-			column := around(own+i, c.count)
+			column := wrap(own+i, c.count)
 			off, n := part(c.s.Bytes, c.s.Elem, column, c.count)
 			inside, length := part(n, c.s.Elem, segment, c.segments)
 			c.f.Stream(segment*c.count + column)
@@ -129,7 +129,7 @@ func (c *columns) combine(holder int, at reach, anywhere bool, further int) *acc
 	x := newAccumulator(c.f, true, own, c.s.result().At(at.off, at.n), anywhere, make([]side, others+further))
 	x.room = c.room
 	for i := range others {
-		peer := c.local[around(c.t.LocalRankOf(holder)-1-i, len(c.local))]
+		peer := c.local[wrap(c.t.LocalRankOf(holder)-1-i, len(c.local))]
 		x.meet(peer, 0, at.n, left)
 	}
 	return x
@@ -140,7 +140,7 @@ func (c *columns) combine(holder int, at reach, anywhere bool, further int) *acc
 func columnsReduce(b *sched.Builder, s *Shape, params []int) {
 	c := newColumns(b, s, params[0])
 	nodes, rootNode := c.t.Nodes(), c.t.NodeOf(s.Root)
-	hops := around(c.node-rootNode-1, nodes) // from the beginning of the chain
+	hops := wrap(c.node-rootNode-1, nodes) // from the beginning of the chain
 	c.each(func(column, segment int, at reach) {
 		b.Step(segment)
 		holder := c.holder(c.node, column)
@@ -156,12 +156,12 @@ func columnsReduce(b *sched.Builder, s *Shape, params []int) {
 		}
 		if before > 0 {
 			b.Step(segment + hops)
-			x.meet(c.holder(around(c.node-1, nodes), column), 0, at.n, left)
+			x.meet(c.holder(wrap(c.node-1, nodes), column), 0, at.n, left)
 		}
 		b.Step(segment + hops + 1)
 		switch {
 		case !last:
-			c.f.send(c.holder(around(c.node+1, nodes), column), x.part(0, at.n))
+			c.f.send(c.holder(wrap(c.node+1, nodes), column), x.part(0, at.n))
 		case s.Rank == s.Root:
 			x.finish(0, at.n)
 		default:
@@ -175,20 +175,20 @@ func columnsAllreduce(b *sched.Builder, s *Shape, segment int, between groupAllr
 	c := newColumns(b, s, segment)
 	nodes := c.t.Nodes()
 	c.each(func(column, segment int, at reach) {
-		b.Among(nil, segment)
+		b.Restrict(nil, segment)
 		holder, out := c.holder(c.node, column), s.result().At(at.off, at.n)
 		x := c.combine(holder, at, false, 0)
 		after := segment + 1 + 2*between.rounds(nodes)
 		if x == nil {
-			b.Among(nil, after)
+			b.Restrict(nil, after)
 			c.f.recv(holder, out)
 			return
 		}
-		b.Among(c.holders(column), segment+1)
+		b.Restrict(c.holders(column), segment+1)
 		between.build(c.f, group{c.node, nodes, s.Elem}, x.part(0, at.n), out)
-		b.Among(nil, after)
+		b.Restrict(nil, after)
 		for i := 1; i < len(c.local); i++ {
-			c.f.send(c.local[around(c.t.LocalRankOf(s.Rank)+i, len(c.local))], out)
+			c.f.send(c.local[wrap(c.t.LocalRankOf(s.Rank)+i, len(c.local))], out)
 		}
 	})
 }
@@ -209,9 +209,9 @@ func newColumnsCost(s *Shape, m *Model, segment int) *columnsCost {
 	k := s.columnSegments(segment)
 	held := (columns + fewest - 1) / fewest // columns of a rank of the smallest node
 	c := &columnsCost{m: m, ranks: (columns + held - 1) / held, bytes: float64(s.Bytes*held) / float64(columns*k), count: k}
-	far := m.among(c.ranks, 1)
+	far := m.amongNodes(c.ranks, 1)
 	c.far = &far
-	near, others, each := m.near(), most-1, float64(s.Bytes)/float64(columns*k)
+	near, others, each := m.inNode(), most-1, float64(s.Bytes)/float64(columns*k)
 	if m.TimeSlices { // two or more ranks of the node copy and reduce on each core
 		near.PerByte *= max(float64(most)/2, 1)
 		near.Reduce *= max(float64(most)/2, 1)

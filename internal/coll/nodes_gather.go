@@ -28,7 +28,7 @@ func nodesGatherAlgorithms() []Algorithm {
 
 func nodesGatherCost(s *Shape, m *Model, p []int) float64 {
 	each, most := float64(s.blockBytes()), s.Nodes.most
-	near := m.near()
+	near := m.inNode()
 	copied := each // of the leader
 	if !s.Nodes.inOrder() {
 		copied += each * float64(s.Size)
@@ -43,12 +43,12 @@ func nodesGatherCost(s *Shape, m *Model, p []int) float64 {
 // nodesGather: the root receives the blocks of its own node at their final offsets.
 func nodesGather(b *sched.Builder, s *Shape, params []int) {
 	f, of := &flow{Builder: b}, newParts(s, s.Root)
-	b.Among(of.local, 0)
+	b.Restrict(of.local, 0)
 	if !of.isLeader() {
-		f.send(of.leader, s.given())
+		f.send(of.leader, s.ownInput())
 		return
 	}
-	block := s.gathered
+	block := s.outBlock
 	if s.Rank != s.Root {
 		all := b.Tmp(len(of.local) * s.Recv.Each)
 		block = func(rank int) sched.Span { return all.At(s.Nodes.LocalRankOf(rank)*s.Recv.Each, s.Recv.Each) }
@@ -58,17 +58,17 @@ func nodesGather(b *sched.Builder, s *Shape, params []int) {
 			f.recv(q, block(rank))
 		}
 	}
-	f.copy(block(s.Rank), s.given())
-	b.Among(nil, 1)
+	f.copy(block(s.Rank), s.ownInput())
+	b.Restrict(nil, 1)
 	if s.Rank != s.Root {
 		f.sendAll(s.Root, spansOf(of.local, block))
 		return
 	}
 	var receives []sched.ID
 	for i := 1; i < s.nodeCount(); i++ {
-		n := around(of.node+i, s.nodeCount())
+		n := wrap(of.node+i, s.nodeCount())
 		b.Step((i - 1) / params[0])
-		receives = append(receives, f.recvAll(of.leaderOf(n), spansOf(s.Nodes.RanksOf(n), s.gathered), back(receives, params[0])))
+		receives = append(receives, f.recvAll(of.leaderOf(n), spansOf(s.Nodes.RanksOf(n), s.outBlock), kthLast(receives, params[0])))
 	}
 }
 
@@ -76,22 +76,22 @@ func nodesGather(b *sched.Builder, s *Shape, params []int) {
 func nodesScatter(b *sched.Builder, s *Shape, params []int) {
 	f, of := &flow{Builder: b}, newParts(s, s.Root)
 	out := sched.Span{Buf: sched.Out, Len: s.Send.Each}
-	b.Among(nil, 0)
+	b.Restrict(nil, 0)
 	var block func(rank int) sched.Span
 	if s.Rank == s.Root {
 		block = func(rank int) sched.Span { return sched.Span{Buf: sched.In, Off: rank * s.Send.Each, Len: s.Send.Each} }
 		var sends []sched.ID
 		for i := 1; i < s.nodeCount(); i++ {
-			n := around(of.node+i, s.nodeCount())
+			n := wrap(of.node+i, s.nodeCount())
 			b.Step((i - 1) / params[0])
-			sends = append(sends, f.sendAll(of.leaderOf(n), spansOf(s.Nodes.RanksOf(n), block), back(sends, params[0])))
+			sends = append(sends, f.sendAll(of.leaderOf(n), spansOf(s.Nodes.RanksOf(n), block), kthLast(sends, params[0])))
 		}
 	} else if of.isLeader() {
 		all := b.Tmp(len(of.local) * s.Send.Each)
 		block = func(rank int) sched.Span { return all.At(s.Nodes.LocalRankOf(rank)*s.Send.Each, s.Send.Each) }
 		f.recv(s.Root, all)
 	}
-	b.Among(of.local, 1)
+	b.Restrict(of.local, 1)
 	if !of.isLeader() {
 		f.recv(of.leader, out)
 		return

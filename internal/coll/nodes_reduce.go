@@ -75,13 +75,13 @@ func nodesAllreduce(b *sched.Builder, s *Shape, steps int, leaders func(f *flow,
 }
 
 func insideAllreduceCost(s *Shape, m *Model) float64 {
-	near := m.near()
+	near := m.inNode()
 	local := Shape{Size: s.Nodes.most, Bytes: s.Bytes}
 	return reduceTreeCost(&local, &near) + knomialCost(local.Size, &near, 2, float64(s.Bytes))
 }
 
 func nodesReduceCost(s *Shape, m *Model) float64 {
-	near := m.near()
+	near := m.inNode()
 	local, leaders := Shape{Size: s.Nodes.most, Bytes: s.Bytes}, Shape{Size: s.nodeCount(), Bytes: s.Bytes}
 	return reduceTreeCost(&local, &near) + reduceTreeCost(&leaders, m)
 }

@@ -47,7 +47,7 @@ func newGrouped(f *flow, s *Shape, groups int, byGroup, turned, shared bool) *gr
 	}
 	switch {
 	case w.shared:
-		w.mem = f.Shared(size)
+		w.mem = f.AllocShared(size)
 	case inOut:
 		w.mem = sched.Span{Buf: sched.Out, Len: size}
 	default:
@@ -68,12 +68,12 @@ func (w *grouped) lay() *rowList {
 		if w.byGroup {
 			n, j = a%nodes, a/nodes
 		}
-		n = around(w.first+n, nodes)
+		n = wrap(w.first+n, nodes)
 		l.at[n][j] = l.begin[len(l.begin)-1]
 		lo, hi := w.cut(n, j)
 		for q := lo; q < hi; q++ {
 			rank := t.RankAt(n, q)
-			off, size := w.s.Recv.Of(rank)
+			off, size := w.s.Recv.Block(rank)
 			end := l.begin[len(l.begin)-1]
 			l.inOut = l.inOut && (size == 0 || off == end)
 			l.order, l.begin = append(l.order, rank), append(l.begin, end+size)
@@ -90,9 +90,9 @@ func (w *grouped) cutOf(p, group int) (lo, hi int) {
 	return group * p / w.groups, (group + 1) * p / w.groups
 }
 
-// below returns the number of ranks of a group on the nodes below a node, in a topology of
+// ranksBelow returns the number of ranks of a group on the nodes below a node, in a topology of
 // blocks.
-func (w *grouped) below(node, group int) (ranks int) {
+func (w *grouped) ranksBelow(node, group int) (ranks int) {
 	for _, b := range w.t.blocks {
 		if b.node >= node {
 			break
@@ -106,7 +106,7 @@ func (w *grouped) below(node, group int) (ranks int) {
 // groupStart returns the number of blocks in a row by groups before those of a group.
 func (w *grouped) groupStart(group int) (blocks int) {
 	for j := range group {
-		blocks += w.below(w.t.nodes, j)
+		blocks += w.ranksBelow(w.t.nodes, j)
 	}
 	return blocks
 }
@@ -118,10 +118,10 @@ func (w *grouped) offset(node, group int) int {
 	}
 	blocks := 0
 	if w.byGroup {
-		blocks = w.groupStart(group) + around(w.below(node, group)-w.below(w.first, group), max(w.below(w.t.nodes, group), 1))
+		blocks = w.groupStart(group) + wrap(w.ranksBelow(node, group)-w.ranksBelow(w.first, group), max(w.ranksBelow(w.t.nodes, group), 1))
 	} else {
 		lo, _ := w.cut(node, group)
-		blocks = around(w.t.before(node)-w.t.before(w.first), w.s.Size) + lo
+		blocks = wrap(w.t.ranksBefore(node)-w.t.ranksBefore(w.first), w.s.Size) + lo
 	}
 	return blocks * w.s.Recv.Each
 }
@@ -140,7 +140,7 @@ func (w *grouped) part(node, group int) sched.Span {
 		n = (hi - lo) * w.s.Recv.Each
 	} else {
 		for q := lo; q < hi; q++ {
-			n += w.s.gathered(w.t.RankAt(node, q)).Len
+			n += w.s.outBlock(w.t.RankAt(node, q)).Len
 		}
 	}
 	return w.mem.At(w.offset(node, group), n)
@@ -156,9 +156,9 @@ func (w *grouped) block(rank int) sched.Span {
 		}
 		off := w.offset(n, j)
 		for q := lo; q < localRank; q++ {
-			off += w.s.gathered(w.t.RankAt(n, q)).Len
+			off += w.s.outBlock(w.t.RankAt(n, q)).Len
 		}
-		return w.mem.At(off, w.s.gathered(rank).Len)
+		return w.mem.At(off, w.s.outBlock(rank).Len)
 	}
 	panic("coll: every rank is in a group") // cut covers all ranks
 }
@@ -167,7 +167,7 @@ func (w *grouped) block(rank int) sched.Span {
 func (w *grouped) whole(group int) sched.Span {
 	w.f.Step(1 + w.t.nodes)
 	if w.list == nil {
-		return w.mem.At(w.groupStart(group)*w.s.Recv.Each, w.below(w.t.nodes, group)*w.s.Recv.Each)
+		return w.mem.At(w.groupStart(group)*w.s.Recv.Each, w.ranksBelow(w.t.nodes, group)*w.s.Recv.Each)
 	}
 	n, first := 0, -1
 	for node := range w.t.nodes {
@@ -194,7 +194,7 @@ func (w *grouped) deliver(part sched.Span) {
 		if at.Off < part.Off || at.Off+at.Len > part.Off+part.Len || w.isThere(rank) {
 			continue
 		}
-		dst, src = append(dst, w.s.gathered(rank)), append(src, at)
+		dst, src = append(dst, w.s.outBlock(rank)), append(src, at)
 	}
 	w.f.copyRuns(dst, src)
 }
@@ -220,14 +220,14 @@ func (w *grouped) deliverRuns(part sched.Span) {
 	if !w.byGroup {
 		at := (part.Off - w.mem.Off) / each
 		count := part.Len / each
-		rank := around(w.t.before(w.first)+at, w.s.Size)
+		rank := wrap(w.t.ranksBefore(w.first)+at, w.s.Size)
 		head := min(count, w.s.Size-rank)
 		run(at, rank, head)
 		run(at+head, 0, count-head)
 		return
 	}
 	for a := range w.t.nodes * w.groups {
-		n, j := around(w.first+a%w.t.nodes, w.t.nodes), a/w.t.nodes
+		n, j := wrap(w.first+a%w.t.nodes, w.t.nodes), a/w.t.nodes
 		if p := w.part(n, j); p.Len > 0 && p.Off >= part.Off && p.Off+p.Len <= part.Off+part.Len {
 			run((p.Off-w.mem.Off)/each, w.leader(n, j), p.Len/each)
 		}

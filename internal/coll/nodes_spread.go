@@ -12,7 +12,7 @@ func nodesSpreadAlgorithms() []Algorithm {
 			Needs:  Needs{Nodes: true},
 			Params: []Param{portsParam(3, 1, 2, 7)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				near := m.near()
+				near := m.inNode()
 				leaders := Shape{Size: s.nodeCount()}
 				return m.atLeast(2*near.together(s.Nodes.most-1, 0) + disseminationCost(&leaders, m, p[0]))
 			},
@@ -24,7 +24,7 @@ func nodesSpreadAlgorithms() []Algorithm {
 			Needs:  Needs{Nodes: true},
 			Params: []Param{radixParam(4, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				near, n := m.near(), float64(s.Bytes)
+				near, n := m.inNode(), float64(s.Bytes)
 				return m.atLeast(knomialCost(s.nodeCount(), m, p[0], n) + knomialCost(s.Nodes.most, &near, p[0], n))
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) {
@@ -42,7 +42,7 @@ func nodesSpreadAlgorithms() []Algorithm {
 			Params: []Param{segmentParam(64<<10, 16<<10, 32<<10, 128<<10)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				k := segments(s.Bytes, s.Elem, p[0])
-				near := m.near()
+				near := m.inNode()
 				each := float64(s.Bytes) / float64(k)
 				inside := float64(s.Nodes.most-1) * near.together(1, each)
 				return m.atLeast(pipelineCost(s, m, s.nodeCount()-1, k, 0) + inside)
@@ -53,7 +53,7 @@ func nodesSpreadAlgorithms() []Algorithm {
 					chainBcast(f, of.betweenNodes(b, s, 0), p[0])
 				}
 				// The chain within the node begins one step after that of its leader.
-				chainBcast(f, of.inNode(b, s, around(of.node-s.Nodes.NodeOf(s.Root), s.nodeCount())), p[0])
+				chainBcast(f, of.inNode(b, s, wrap(of.node-s.Nodes.NodeOf(s.Root), s.nodeCount())), p[0])
 			},
 		},
 	}
@@ -64,7 +64,7 @@ func nodesSpreadAlgorithms() []Algorithm {
 func nodesBarrier(b *sched.Builder, s *Shape, params []int) {
 	none := sched.Span{Buf: sched.Tmp}
 	of := newParts(s, -1)
-	b.Among(of.local, 0)
+	b.Restrict(of.local, 0)
 	last := 1 + log(s.nodeCount(), params[0]+1)
 	if !of.isLeader() {
 		b.Send(of.leader, none)
@@ -79,7 +79,7 @@ func nodesBarrier(b *sched.Builder, s *Shape, params []int) {
 		}
 	}
 	heard = disseminate(b, of.betweenNodes(b, s, 1), params[0], heard)
-	b.Among(of.local, last)
+	b.Restrict(of.local, last)
 	for q := range of.local {
 		if q != of.localRank {
 			b.Send(q, none, heard...)

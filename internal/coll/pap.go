@@ -47,7 +47,7 @@ func papAlgorithms() []Algorithm {
 			Needs:  Needs{Regular: true},
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
-				each, most, near := float64(s.blockBytes()), s.mostInNode(), m.near()
+				each, most, near := float64(s.blockBytes()), s.mostInNode(), m.inNode()
 				l, n := float64(most), float64(s.Size)
 				gather := near.together(most-1, n*each)
 				if s.Size == 2 && most == 2 {
@@ -75,7 +75,7 @@ func papAlgorithms() []Algorithm {
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				_, largest := s.blocksTotal()
-				most, near := s.mostInNode(), m.near()
+				most, near := s.mostInNode(), m.inNode()
 				run := float64(most) * largest
 				return m.atLeast(near.together(most-1, largest) + m.window(s.nodeCount()-1, params[0], run) + near.together((most-1)*s.nodeCount(), run))
 			},
@@ -96,7 +96,7 @@ func papAlgorithms() []Algorithm {
 			About:  "The root sends to node leaders, and they to their nodes, arrived ranks first, k at a time.",
 			Params: []Param{portsParam(16, 1, 4)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
-				bytes, near := float64(s.Bytes), m.near()
+				bytes, near := float64(s.Bytes), m.inNode()
 				return m.atLeast(m.window(s.nodeCount()-1, params[0], bytes) + near.window(s.mostInNode()-1, params[0], bytes))
 			},
 			Build: papShmBcast,
@@ -137,7 +137,7 @@ func papAlgorithms() []Algorithm {
 			About:  "Node leaders combine the values of their nodes, exchange them among those that have arrived, k at a time, and forward the result.",
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
-				near := m.near()
+				near := m.inNode()
 				return papLevelsCost(s, m, params[0]) + near.together(s.mostInNode()-1, float64(s.Bytes))
 			},
 			Build: papShmAllreduce,
@@ -177,31 +177,31 @@ func papAlltoall(b *sched.Builder, s *Shape, params []int) {
 		save(b, s, saved)
 	}
 	for i := 1; i < n; i++ {
-		from := around(s.Rank-i, n)
+		from := wrap(s.Rank-i, n)
 		free := sched.None
 		if s.InPlace {
 			free = saved[from].by
 		}
-		recvSome(b, from, s.gathered(from), free)
+		recvSome(b, from, s.outBlock(from), free)
 	}
 	for i := 1; i < n; i++ {
-		to := around(s.Rank+i, n)
+		to := wrap(s.Rank+i, n)
 		sendUnorderedSome(b, to, saved[to].at, saved[to].by)
 	}
-	b.Copy(s.gathered(s.Rank), s.sentTo(s.Rank))
+	b.Copy(s.outBlock(s.Rank), s.sentTo(s.Rank))
 }
 
 func papAllgather(b *sched.Builder, s *Shape, params []int) {
 	n := s.Size
 	b.Ports(params[0])
 	for i := 1; i < n; i++ {
-		from := around(s.Rank-i, n)
-		recvSome(b, from, s.gathered(from))
+		from := wrap(s.Rank-i, n)
+		recvSome(b, from, s.outBlock(from))
 	}
 	for i := 1; i < n; i++ {
-		sendUnorderedSome(b, around(s.Rank+i, n), s.given())
+		sendUnorderedSome(b, wrap(s.Rank+i, n), s.ownInput())
 	}
-	b.Copy(s.gathered(s.Rank), s.given())
+	b.Copy(s.outBlock(s.Rank), s.ownInput())
 }
 
 func papBcast(b *sched.Builder, s *Shape, params []int) {
@@ -211,7 +211,7 @@ func papBcast(b *sched.Builder, s *Shape, params []int) {
 		return
 	}
 	for i := 1; i < s.Size; i++ {
-		sendUnorderedSome(b, around(s.Root+i, s.Size), s.result())
+		sendUnorderedSome(b, wrap(s.Root+i, s.Size), s.result())
 	}
 }
 
@@ -219,7 +219,7 @@ func papBcast(b *sched.Builder, s *Shape, params []int) {
 func papShmBcast(b *sched.Builder, s *Shape, params []int) {
 	b.Ports(params[0])
 	t := s.teams()
-	mine := t.of(s.Rank)
+	mine := t.teamOf(s.Rank)
 	leader := t.leader(mine, s.Root)
 	if s.Rank != leader {
 		recvSome(b, leader, s.result())
@@ -230,7 +230,7 @@ func papShmBcast(b *sched.Builder, s *Shape, params []int) {
 		got = recvSome(b, s.Root, s.result())
 	} else {
 		for i := 1; i < len(t); i++ {
-			sendUnorderedSome(b, t.leader(around(mine+i, len(t)), s.Root), s.result())
+			sendUnorderedSome(b, t.leader(wrap(mine+i, len(t)), s.Root), s.result())
 		}
 	}
 	b.Step(1)

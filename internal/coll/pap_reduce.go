@@ -66,8 +66,8 @@ func (f *flow) fold(n, mine int, own, end sched.Span, from func(i int) int) {
 	p.combine(0, n)
 }
 
-// kept returns the rank's data in memory that no receive overwrites: in place, a copy.
-func (f *flow) kept(s *Shape) sched.Span {
+// keepData returns the rank's data in memory that no receive overwrites: in place, a copy.
+func (f *flow) keepData(s *Shape) sched.Span {
 	if !s.InPlace || s.Bytes == 0 {
 		return s.data()
 	}
@@ -82,15 +82,15 @@ func papReduce(b *sched.Builder, s *Shape, _ []int) {
 		f.send(s.Root, s.data())
 		return
 	}
-	f.fold(s.Size, s.Rank, f.kept(s), s.result(), func(i int) int { return i })
+	f.fold(s.Size, s.Rank, f.keepData(s), s.result(), func(i int) int { return i })
 }
 
 func papAllreduce(b *sched.Builder, s *Shape, params []int) {
 	b.Ports(params[0])
 	f := &flow{Builder: b}
-	own := f.kept(s)
+	own := f.keepData(s)
 	for i := 1; i < s.Size; i++ {
-		f.sendUnordered(around(s.Rank+i, s.Size), own)
+		f.sendUnordered(wrap(s.Rank+i, s.Size), own)
 	}
 	f.fold(s.Size, s.Rank, own, s.result(), func(i int) int { return i })
 }
@@ -114,7 +114,7 @@ func (s *Shape) foldTeams() teams {
 // foldTeam combines the values of a team at its leader, and returns the span of the
 // result.
 func (f *flow) foldTeam(s *Shape, team []int) sched.Span {
-	own := f.kept(s)
+	own := f.keepData(s)
 	if len(team) == 1 {
 		return own
 	}
@@ -132,7 +132,7 @@ func (f *flow) foldTeam(s *Shape, team []int) sched.Span {
 // papShmReduce uses the root as the leader of its node.
 func papShmReduce(b *sched.Builder, s *Shape, _ []int) {
 	f, t := &flow{Builder: b}, s.foldTeams()
-	mine := t.of(s.Rank)
+	mine := t.teamOf(s.Rank)
 	if leader := t.leader(mine, s.Root); s.Rank != leader {
 		f.send(leader, s.data())
 		return
@@ -149,7 +149,7 @@ func papShmReduce(b *sched.Builder, s *Shape, _ []int) {
 func papShmAllreduce(b *sched.Builder, s *Shape, params []int) {
 	b.Ports(params[0])
 	f, t := &flow{Builder: b}, s.foldTeams()
-	mine := t.of(s.Rank)
+	mine := t.teamOf(s.Rank)
 	leader := t.leader(mine, -1)
 	if s.Rank != leader {
 		f.send(leader, s.data())
@@ -160,7 +160,7 @@ func papShmAllreduce(b *sched.Builder, s *Shape, params []int) {
 	value := f.foldTeam(s, t[mine])
 	f.Step(1)
 	for i := 1; i < len(t); i++ {
-		f.sendUnordered(t.leader(around(mine+i, len(t)), -1), value)
+		f.sendUnordered(t.leader(wrap(mine+i, len(t)), -1), value)
 	}
 	f.fold(len(t), mine, value, s.result(), func(i int) int { return t.leader(i, -1) })
 	f.Step(2)
@@ -174,6 +174,6 @@ func papShmAllreduce(b *sched.Builder, s *Shape, params []int) {
 // papLevelsCost returns the time until the leaders, or the root, have all values.
 func papLevelsCost(s *Shape, m *Model, ports int) float64 {
 	bytes := float64(s.Bytes)
-	most, nodes, near := s.mostInNode(), s.nodeCount(), m.near()
+	most, nodes, near := s.mostInNode(), s.nodeCount(), m.inNode()
 	return m.atLeast(near.together(most-1, bytes) + m.window(nodes-1, ports, bytes) + m.Reduce*bytes*float64(log(most, 2)+nodes-1))
 }

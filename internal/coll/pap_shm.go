@@ -36,8 +36,8 @@ func (s *Shape) teams() teams {
 	return teams{all}
 }
 
-// of returns the team of a rank.
-func (t teams) of(rank int) int {
+// teamOf returns the team of a rank.
+func (t teams) teamOf(rank int) int {
 	for i, ranks := range t {
 		for _, r := range ranks {
 			if r == rank {
@@ -78,7 +78,7 @@ func (f *flow) land(s *Shape, ranks []int) landing {
 		if r == s.Rank && s.InPlace {
 			l.own = i
 		}
-		block := s.gathered(r)
+		block := s.outBlock(r)
 		l.blocks = append(l.blocks, block)
 		switch {
 		case block.Len == 0:
@@ -131,7 +131,7 @@ func (f *flow) sendUnordered(peer int, src sched.Span) {
 func (f *flow) takeAll(s *Shape, t teams, mine, leader int) {
 	f.Step(2)
 	for i := range t {
-		team := around(mine-i, len(t))
+		team := wrap(mine-i, len(t))
 		l := f.land(s, s.blocksFrom(t[team]))
 		f.Stream(handOn(team))
 		f.recv(leader, l.at)
@@ -156,16 +156,16 @@ func except(ranks []int, rank int) []int {
 func papShmAllgather(b *sched.Builder, s *Shape, params []int) {
 	b.Ports(params[0])
 	f, t := &flow{Builder: b}, s.teams()
-	mine := t.of(s.Rank)
+	mine := t.teamOf(s.Rank)
 	leader := t.leader(mine, -1)
 	if s.Rank != leader {
-		f.send(leader, s.given())
+		f.send(leader, s.ownInput())
 		f.takeAll(s, t, mine, leader)
 		return
 	}
 	lands := make([]landing, len(t))
 	for i := range t {
-		team := around(mine-i, len(t))
+		team := wrap(mine-i, len(t))
 		lands[team] = f.land(s, t[team])
 		if f.Step(1); team != mine {
 			f.recv(t.leader(team, -1), lands[team].at)
@@ -174,18 +174,18 @@ func papShmAllgather(b *sched.Builder, s *Shape, params []int) {
 	f.Step(0)
 	for i, rank := range t[mine] {
 		if rank == s.Rank {
-			f.copy(lands[mine].block(i), s.given())
+			f.copy(lands[mine].block(i), s.ownInput())
 		} else {
 			f.recv(rank, lands[mine].block(i))
 		}
 	}
 	f.Step(1)
 	for i := 1; i < len(t); i++ {
-		f.sendUnordered(t.leader(around(mine+i, len(t)), -1), lands[mine].at)
+		f.sendUnordered(t.leader(wrap(mine+i, len(t)), -1), lands[mine].at)
 	}
 	f.Step(2)
 	for i := range t {
-		team := around(mine-i, len(t))
+		team := wrap(mine-i, len(t))
 		l := &lands[team]
 		f.Stream(handOn(team))
 		for _, rank := range t[mine] {
@@ -202,19 +202,19 @@ func papShmAllgather(b *sched.Builder, s *Shape, params []int) {
 func papShmAlltoall(b *sched.Builder, s *Shape, params []int) {
 	b.Ports(params[0])
 	f, t := &flow{Builder: b}, s.teams()
-	mine := t.of(s.Rank)
+	mine := t.teamOf(s.Rank)
 	leader := t.leader(mine, -1)
 	each := s.Recv.Each
 	if s.Rank != leader {
 		f.send(leader, s.input(0, s.Size*each))
-		f.copy(s.gathered(s.Rank), s.sentTo(s.Rank))
+		f.copy(s.outBlock(s.Rank), s.sentTo(s.Rank))
 		f.takeAll(s, t, mine, leader)
 		return
 	}
 	team := t[mine]
 	came := make([]sched.Span, len(t)) // by node: for each rank here, the blocks from that node
 	for i := 1; i < len(t); i++ {
-		from := around(mine-i, len(t))
+		from := wrap(mine-i, len(t))
 		came[from] = f.Tmp(len(t[from]) * len(team) * each)
 		f.Step(1)
 		f.recv(t.leader(from, -1), came[from])
@@ -237,14 +237,14 @@ func papShmAlltoall(b *sched.Builder, s *Shape, params []int) {
 	}
 	for i := 1; i < len(t); i++ {
 		f.Step(1)
-		to := around(mine+i, len(t))
+		to := wrap(mine+i, len(t))
 		f.sendUnordered(t.leader(to, -1), pack(t[to]))
 	}
 	came[mine] = pack(team)
-	f.copy(s.gathered(s.Rank), s.sentTo(s.Rank))
+	f.copy(s.outBlock(s.Rank), s.sentTo(s.Rank))
 	f.Step(2)
 	for i := range t {
-		from := around(mine-i, len(t))
+		from := wrap(mine-i, len(t))
 		f.Stream(handOn(from))
 		off := 0
 		for _, rank := range team {
@@ -255,7 +255,7 @@ func papShmAlltoall(b *sched.Builder, s *Shape, params []int) {
 				continue
 			}
 			for k, src := range sources {
-				f.copy(s.gathered(src), part.At(k*each, each))
+				f.copy(s.outBlock(src), part.At(k*each, each))
 			}
 		}
 	}

@@ -27,18 +27,18 @@ func (f *flow) takeOut(leader int, data sched.Span, own bool) {
 func papShmAllgatherInSegment(b *sched.Builder, s *Shape, params []int) {
 	b.Ports(params[0])
 	f, t := &flow{Builder: b}, s.teams()
-	mine := t.of(s.Rank)
+	mine := t.teamOf(s.Rank)
 	leader := t.leader(mine, -1)
 	rows := make([]sched.Span, len(t)) // by team: its blocks
 	for i, team := range t {
-		rows[i] = b.Shared(total(spansOf(team, s.gathered)))
+		rows[i] = b.AllocShared(total(spansOf(team, s.outBlock)))
 	}
-	blocks := cutRow(rows[mine], spansOf(t[mine], s.gathered))
+	blocks := cutRow(rows[mine], spansOf(t[mine], s.outBlock))
 	var begun []sched.ID
 	if s.Rank == leader {
 		f.Step(1)
 		for i := 1; i < len(t); i++ {
-			from := around(mine-i, len(t))
+			from := wrap(mine-i, len(t))
 			f.recv(t.leader(from, -1), rows[from])
 		}
 	}
@@ -46,7 +46,7 @@ func papShmAllgatherInSegment(b *sched.Builder, s *Shape, params []int) {
 	for i, rank := range t[mine] {
 		switch {
 		case rank == s.Rank:
-			f.copy(blocks[i], s.given())
+			f.copy(blocks[i], s.ownInput())
 			if rank != leader {
 				f.handOver(leader, blocks[i])
 			}
@@ -57,12 +57,12 @@ func papShmAllgatherInSegment(b *sched.Builder, s *Shape, params []int) {
 	if s.Rank == leader {
 		f.Step(1)
 		for i := 1; i < len(t); i++ {
-			f.sendUnordered(t.leader(around(mine+i, len(t)), -1), rows[mine])
+			f.sendUnordered(t.leader(wrap(mine+i, len(t)), -1), rows[mine])
 		}
 	}
 	f.Step(2)
 	for i := range t {
-		team := around(mine-i, len(t))
+		team := wrap(mine-i, len(t))
 		f.Stream(handOn(team))
 		if s.Rank != leader {
 			f.takeOut(leader, rows[team], team == mine)
@@ -91,9 +91,9 @@ func cutRow(row sched.Span, like []sched.Span) []sched.Span {
 // block is there.
 func (f *flow) copyOut(s *Shape, ranks []int, row sched.Span) {
 	var dst, src []sched.Span
-	for i, at := range cutRow(row, spansOf(ranks, s.gathered)) {
+	for i, at := range cutRow(row, spansOf(ranks, s.outBlock)) {
 		if at.Len > 0 && !(s.InPlace && ranks[i] == s.Rank) {
-			dst, src = append(dst, s.gathered(ranks[i])), append(src, at)
+			dst, src = append(dst, s.outBlock(ranks[i])), append(src, at)
 		}
 	}
 	f.copyRuns(dst, src)
@@ -104,21 +104,21 @@ func (f *flow) copyOut(s *Shape, ranks []int, row sched.Span) {
 func papShmAlltoallInSegment(b *sched.Builder, s *Shape, params []int) {
 	b.Ports(params[0])
 	f, t := &flow{Builder: b}, s.teams()
-	mine := t.of(s.Rank)
+	mine := t.teamOf(s.Rank)
 	leader, team, each := t.leader(mine, -1), t[mine], s.Recv.Each
 	inputs := make([]sched.Span, len(team)) // by local rank
 	for i := range team {
-		inputs[i] = b.Shared(s.Size * each)
+		inputs[i] = b.AllocShared(s.Size * each)
 	}
 	came := make([]sched.Span, len(t)) // by node: for each rank here, the blocks from that node
 	for i := range t {
-		came[i] = b.Shared(len(t[i]) * len(team) * each)
+		came[i] = b.AllocShared(len(t[i]) * len(team) * each)
 	}
 	var begun []sched.ID
 	if s.Rank == leader {
 		f.Step(1)
 		for i := 1; i < len(t); i++ {
-			from := around(mine-i, len(t))
+			from := wrap(mine-i, len(t))
 			f.recv(t.leader(from, -1), came[from])
 		}
 	}
@@ -141,15 +141,15 @@ func papShmAlltoallInSegment(b *sched.Builder, s *Shape, params []int) {
 	if s.Rank == leader {
 		f.Step(1)
 		for i := 1; i < len(t); i++ {
-			to := around(mine+i, len(t))
+			to := wrap(mine+i, len(t))
 			f.sendUnordered(t.leader(to, -1), f.packBlocks(team, t[to], inputs, f.Tmp(len(t[to])*len(team)*each), each))
 		}
 		f.packBlocks(team, team, inputs, came[mine], each)
 	}
-	f.copy(s.gathered(s.Rank), s.sentTo(s.Rank))
+	f.copy(s.outBlock(s.Rank), s.sentTo(s.Rank))
 	f.Step(2)
 	for i := range t {
-		from := around(mine-i, len(t))
+		from := wrap(mine-i, len(t))
 		f.Stream(handOn(from))
 		off := 0
 		for _, rank := range team {

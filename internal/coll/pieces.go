@@ -9,18 +9,18 @@ import (
 // Common parts of the exchanges among all ranks: ring arithmetic, messages packed from
 // blocks at several offsets, and the cost of concurrent messages.
 
-// around returns i modulo n, in 0 … n-1 also for a negative i.
-func around(i, n int) int {
+// wrap returns i modulo n, in 0 … n-1 also for a negative i.
+func wrap(i, n int) int {
 	if i %= n; i < 0 {
 		i += n
 	}
 	return i
 }
 
-// back returns the k-th last of some operations, or None if there are fewer or k is 0.
+// kthLast returns the k-th last of some operations, or None if there are fewer or k is 0.
 // An operation that waits for it keeps at most k of them under way: the k ports of
 // T2 3.4.
-func back(ids []sched.ID, k int) sched.ID {
+func kthLast(ids []sched.ID, k int) sched.ID {
 	if k <= 0 || len(ids) < k {
 		return sched.None
 	}

@@ -75,7 +75,7 @@ func (s *Shape) shares() (all, largest float64) {
 		return float64(s.Size * s.Send.Each), float64(s.Send.Each)
 	}
 	for i := range s.Size {
-		_, n := s.Send.Of(i)
+		_, n := s.Send.Block(i)
 		all, largest = all+float64(n), max(largest, float64(n))
 	}
 	return all, largest
@@ -84,16 +84,16 @@ func (s *Shape) shares() (all, largest float64) {
 // blocksWithData returns the number of blocks that are not empty.
 func (s *Shape) blocksWithData() (n int) {
 	for i := range s.Size {
-		if _, bytes := s.Send.Of(i); bytes > 0 {
+		if _, bytes := s.Send.Block(i); bytes > 0 {
 			n++
 		}
 	}
 	return n
 }
 
-// reduced returns the span of the result: at the beginning of Out, also in place.
-func (s *Shape) reduced() sched.Span {
-	_, n := s.Send.Of(s.Rank)
+// reduceResult returns the span of the result: at the beginning of Out, also in place.
+func (s *Shape) reduceResult() sched.Span {
+	_, n := s.Send.Block(s.Rank)
 	return sched.Span{Buf: sched.Out, Len: n}
 }
 
@@ -102,7 +102,7 @@ func (s *Shape) reduced() sched.Span {
 func (s *Shape) shareRuns(first, count int, give func(sched.Span)) {
 	run := sched.Span{}
 	for i := range count {
-		next := s.share(around(first+i, s.Size))
+		next := s.share(wrap(first+i, s.Size))
 		switch {
 		case next.Len == 0:
 		case run.Len > 0 && follows(run, next):
@@ -123,14 +123,14 @@ func (s *Shape) shareRuns(first, count int, give func(sched.Span)) {
 // place that span still holds input; the flow waits for its readers.
 func (s *Shape) reduceLast(f *flow, peer int, mine sched.Span) {
 	if !s.InPlace {
-		f.recv(peer, s.reduced())
-		f.reduce(s.reduced(), mine)
+		f.recv(peer, s.reduceResult())
+		f.reduce(s.reduceResult(), mine)
 		return
 	}
 	other := f.Tmp(mine.Len)
 	f.recv(peer, other)
 	f.reduce(other, mine)
-	f.copy(s.reduced(), other)
+	f.copy(s.reduceResult(), other)
 }
 
 // inOrder returns the input with all blocks contiguous in rank order, and their offsets:
@@ -167,7 +167,7 @@ func halvingReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	if d.at(index) != s.Rank {
 		f.send(partner, all)
 		b.Step(last)
-		f.recv(partner, s.reduced())
+		f.recv(partner, s.reduceResult())
 		return
 	}
 	step := 0
@@ -205,7 +205,7 @@ func halvingReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 		meet(peer, first, beyond-first)
 		from, to = keep, end
 	}
-	f.copy(s.reduced(), have.At(at[s.Rank], at[s.Rank+1]-at[s.Rank]))
+	f.copy(s.reduceResult(), have.At(at[s.Rank], at[s.Rank+1]-at[s.Rank]))
 	if partner >= 0 {
 		b.Step(last)
 		f.send(partner, have.At(at[partner], at[partner+1]-at[partner]))
@@ -226,7 +226,7 @@ func (f *flow) combineAway(peer int, own sched.Span) sched.Span {
 func pairwiseReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	n, own := s.Size, s.share(s.Rank)
-	end := s.reduced()
+	end := s.reduceResult()
 	if s.InPlace {
 		end = b.Tmp(end.Len) // the final span holds input until the last step
 	}
@@ -241,8 +241,8 @@ func pairwiseReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	var sends []sched.ID
 	for i := 1; i < n; i++ {
 		b.Step(i - 1)
-		to, from := around(s.Rank+i, n), around(s.Rank-i, n)
-		if id := f.send(to, s.share(to), back(sends, 2)); id != sched.None { // at most two under way
+		to, from := wrap(s.Rank+i, n), wrap(s.Rank-i, n)
+		if id := f.send(to, s.share(to), kthLast(sends, 2)); id != sched.None { // at most two under way
 			sends = append(sends, id)
 		}
 		switch {
@@ -273,7 +273,7 @@ func pairwiseReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	case !began:
 		f.reduce(end, lower)
 	}
-	f.copy(s.reduced(), end)
+	f.copy(s.reduceResult(), end)
 }
 
 // ringReduceScatter: a block starts at the rank above its destination and is reduced at
@@ -282,17 +282,17 @@ func ringReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	n := s.Size
 	if n == 1 {
-		f.copy(s.reduced(), s.share(0))
+		f.copy(s.reduceResult(), s.share(0))
 		return
 	}
-	next, before := around(s.Rank+1, n), around(s.Rank-1, n)
+	next, before := wrap(s.Rank+1, n), wrap(s.Rank-1, n)
 	_, largest := s.shares()
 	scratch := &room{f: f, most: 4 * int(largest)}
 	have := s.share(before)
 	for i := range n - 1 {
 		b.Step(i)
 		f.send(next, have)
-		own := s.share(around(s.Rank-2-i, n))
+		own := s.share(wrap(s.Rank-2-i, n))
 		if i == n-2 {
 			s.reduceLast(f, before, own)
 			return

@@ -74,7 +74,7 @@ func chainScanCost(s *Shape, m *Model, k int) float64 {
 		return pipelineCost(s, m, s.Size-1, k, m.Reduce)
 	}
 	each := float64(s.Bytes) / float64(k)
-	near, far := m.hop.near(), s.nodeCount()-1
+	near, far := m.hop.inNode(), s.nodeCount()-1
 	first := float64(far)*m.hop.together(1, each) + float64(s.Size-1-far)*near.together(1, each)
 	all, one := pipelineCost(s, m, s.Size-1, k, m.Reduce), float64(s.Size-1)*m.together(1, each)
 	return first + all - one

@@ -48,20 +48,20 @@ func scatterAlgorithms() []Algorithm {
 
 // scatterBlock returns the root's block for a rank, in place or not.
 func (s *Shape) scatterBlock(rank int) sched.Span {
-	off, n := s.Send.Of(rank)
+	off, n := s.Send.Block(rank)
 	return sched.Span{Buf: sched.In, Off: off, Len: n}
 }
 
-// scattered returns the span of the result.
-func (s *Shape) scattered() sched.Span {
-	_, n := s.Send.Of(s.Rank)
+// scatterResult returns the span of the result.
+func (s *Shape) scatterResult() sched.Span {
+	_, n := s.Send.Block(s.Rank)
 	return sched.Span{Buf: sched.Out, Len: n}
 }
 
 // keepOwn copies the root's own block to Out, unless the root is in place.
 func (s *Shape) keepOwn(b *sched.Builder) {
 	if !s.InPlace {
-		b.Copy(s.scattered(), s.scatterBlock(s.Rank))
+		b.Copy(s.scatterResult(), s.scatterBlock(s.Rank))
 	}
 }
 
@@ -70,7 +70,7 @@ func (s *Shape) keepOwn(b *sched.Builder) {
 func treeScatter(b *sched.Builder, s *Shape, k int) {
 	f := &flow{Builder: b}
 	n, each := s.Size, s.Send.Each
-	rank := around(s.Rank-s.Root, n)
+	rank := wrap(s.Rank-s.Root, n)
 	t, ok := knomial(b, rank, n, k+1)
 	if !ok {
 		return
@@ -79,19 +79,19 @@ func treeScatter(b *sched.Builder, s *Shape, k int) {
 		for _, c := range t.children {
 			b.Step(c.step)
 			s.rootRuns(c.rank, c.span, func(from, count int) {
-				f.send(around(c.rank+s.Root, n), sched.Span{Buf: sched.In, Off: from * each, Len: count * each})
+				f.send(wrap(c.rank+s.Root, n), sched.Span{Buf: sched.In, Off: from * each, Len: count * each})
 			})
 		}
 		s.keepOwn(b)
 		return
 	}
-	have := s.scattered()
+	have := s.scatterResult()
 	if len(t.children) > 0 {
 		have = b.Tmp(t.span * each)
 	}
 	b.Step(t.step)
 	if t.parent > 0 {
-		f.recv(around(t.parent+s.Root, n), have)
+		f.recv(wrap(t.parent+s.Root, n), have)
 	} else {
 		at := 0
 		s.rootRuns(rank, t.span, func(_, count int) {
@@ -101,9 +101,9 @@ func treeScatter(b *sched.Builder, s *Shape, k int) {
 	}
 	for _, c := range t.children {
 		b.Step(c.step)
-		f.send(around(c.rank+s.Root, n), have.At((c.rank-rank)*each, c.span*each))
+		f.send(wrap(c.rank+s.Root, n), have.At((c.rank-rank)*each, c.span*each))
 	}
-	f.copy(s.scattered(), have.At(0, each))
+	f.copy(s.scatterResult(), have.At(0, each))
 }
 
 // directScatter has at most k sends under way at a time.
@@ -115,13 +115,13 @@ func directScatter(b *sched.Builder, s *Shape, k int) {
 	others := s.farFirst()
 	if s.Rank != s.Root {
 		b.Step(slices.Index(others, s.Rank) / k)
-		recvSome(b, s.Root, s.scattered())
+		recvSome(b, s.Root, s.scatterResult())
 		return
 	}
 	var sends []sched.ID
 	for i, to := range others {
 		b.Step(i / k)
-		if id := sendSome(b, to, s.scatterBlock(to), back(sends, k)); id != sched.None {
+		if id := sendSome(b, to, s.scatterBlock(to), kthLast(sends, k)); id != sched.None {
 			sends = append(sends, id)
 		}
 	}

@@ -19,12 +19,12 @@ func allForms(list []Algorithm) []Algorithm {
 	var all []Algorithm
 	for _, a := range list {
 		all = append(all, a)
-		if form := a.Segmented(); form != nil {
+		if form := a.SegmentForm(); form != nil {
 			form.Name += "-segment"
 			all = append(all, *form)
 		}
 		if a.Generate != nil {
-			form := a.generated(8)
+			form := a.generatedForm(8)
 			form.Name += "-generated"
 			all = append(all, *form)
 		}
@@ -35,7 +35,7 @@ func allForms(list []Algorithm) []Algorithm {
 func TestSegmented(t *testing.T) {
 	var got []string
 	for _, a := range Algorithms() {
-		if a.Segmented() != nil {
+		if a.SegmentForm() != nil {
 			got = append(got, fmt.Sprint(a.Kind, " ", a.Name))
 		}
 	}
@@ -100,7 +100,7 @@ func TestSegmentReuse(t *testing.T) {
 	for memories := 2; memories >= 1; memories-- {
 		wrong := 0
 		segmentCases(t, rng, func(t *testing.T, a *Algorithm, params []int, shapes []Shape) {
-			err := consecutive(a.Segmented(), params, shapes, 5, memories, rng)
+			err := consecutive(a.SegmentForm(), params, shapes, 5, memories, rng)
 			if err != nil && memories == 2 {
 				t.Fatalf("%v on %v: %v", params, shapes[0].Nodes, err)
 			}
@@ -210,7 +210,7 @@ func TestSegmentTraffic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for node, got := range trafficOfForm(t, a.Segmented(), row.params, counts...) {
+			for node, got := range trafficOfForm(t, a.SegmentForm(), row.params, counts...) {
 				if row.name == "node-spread" { // the row begins with the own node
 					if row.want.Reads = 2 * p; node > 0 && node < n-1 {
 						row.want.Reads = 3 * p

@@ -40,8 +40,8 @@ func Algorithms() []Algorithm {
 	return all
 }
 
-// Of returns the algorithms of one kind. They are shared and must not be modified.
-func Of(kind Kind) []*Algorithm { return slices.Clone(byKind[kind]) }
+// AlgorithmsOf returns the algorithms of one kind. They are shared and must not be modified.
+func AlgorithmsOf(kind Kind) []*Algorithm { return slices.Clone(byKind[kind]) }
 
 // Find returns the algorithm with a name. It is shared and must not be modified.
 func Find(kind Kind, name string) (*Algorithm, error) {
@@ -100,9 +100,9 @@ func Applicable(a *Algorithm, s *Shape) (ok bool, why string) {
 	return true, ""
 }
 
-// Segmented returns the form of the algorithm whose node phases are in a segment, or nil
+// SegmentForm returns the form of the algorithm whose node phases are in a segment, or nil
 // if there is none. The size of a graph's shared buffer may exceed SharedLimit.
-func (a *Algorithm) Segmented() *Algorithm {
+func (a *Algorithm) SegmentForm() *Algorithm {
 	if a.InSegment == nil {
 		return nil
 	}

@@ -193,8 +193,8 @@ func (t *Topology) ofNode(node int) *block {
 // inOrder reports whether the ranks are numbered node by node.
 func (t *Topology) inOrder() bool { return t.table == nil }
 
-// before returns the number of ranks on the nodes below a node.
-func (t *Topology) before(node int) int {
+// ranksBefore returns the number of ranks on the nodes below a node.
+func (t *Topology) ranksBefore(node int) int {
 	switch {
 	case node >= t.nodes:
 		return t.size

@@ -53,7 +53,7 @@ func TestTopology(t *testing.T) {
 		below := 0
 		for n, ranks := range want {
 			for i, r := range ranks {
-				if top.NodeOf(r) != n || top.LocalRankOf(r) != i || top.RankAt(n, i) != r || top.Count(n) != len(ranks) || top.before(n) != below {
+				if top.NodeOf(r) != n || top.LocalRankOf(r) != i || top.RankAt(n, i) != r || top.Count(n) != len(ranks) || top.ranksBefore(n) != below {
 					t.Fatalf("%v: rank %d is local rank %d of %d on node %d, want %d of %d on %d", nodeOf, r,
 						top.LocalRankOf(r), top.Count(n), top.NodeOf(r), i, len(ranks), n)
 				}

@@ -46,13 +46,13 @@ func knomial(b *sched.Builder, rank, n, radix int) (t tree, ok bool) {
 	return t, true
 }
 
-// around converts ranks counted from the root to real ranks.
-func (t tree) around(root, n int) tree {
+// rotate converts ranks counted from the root to real ranks.
+func (t tree) rotate(root, n int) tree {
 	if t.parent >= 0 {
-		t.parent = around(t.parent+root, n)
+		t.parent = wrap(t.parent+root, n)
 	}
 	for i := range t.children {
-		t.children[i].rank = around(t.children[i].rank+root, n)
+		t.children[i].rank = wrap(t.children[i].rank+root, n)
 	}
 	return t
 }

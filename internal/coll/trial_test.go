@@ -322,9 +322,9 @@ func TestVotesReachAll(t *testing.T) {
 
 // kindForms returns the algorithms of a kind and their forms in a segment.
 func kindForms(kind Kind) (all []*Algorithm) {
-	for _, a := range Of(kind) {
+	for _, a := range AlgorithmsOf(kind) {
 		all = append(all, a)
-		if form := a.Segmented(); form != nil {
+		if form := a.SegmentForm(); form != nil {
 			form.Name += "-segment"
 			all = append(all, form)
 		}

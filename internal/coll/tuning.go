@@ -89,8 +89,8 @@ func (r *Rule) instead(s *Shape) *Rule {
 	return &other
 }
 
-// where describes the calls that a rule matches.
-func (r *Rule) where() string {
+// describeCalls describes the calls that a rule matches.
+func (r *Rule) describeCalls() string {
 	var parts []string
 	for _, p := range []struct {
 		Range
@@ -112,9 +112,9 @@ func (r *Rule) where() string {
 	return r.Kind.String() + " with " + strings.Join(parts, ", ")
 }
 
-// Named returns the parameters of an algorithm from names and values; omitted ones have
+// ParseParams returns the parameters of an algorithm from names and values; omitted ones have
 // their defaults. Only values of the table are accepted, because others are not proved.
-func (a *Algorithm) Named(values map[string]int) ([]int, error) {
+func (a *Algorithm) ParseParams(values map[string]int) ([]int, error) {
 	params := a.Default()
 	for name, v := range values {
 		i := slices.IndexFunc(a.Params, func(p Param) bool { return p.Name == name })

@@ -81,7 +81,7 @@ func (p *tuningParser) rule() (Rule, error) {
 	if r.Algorithm, err = Find(r.Kind, algorithm); err != nil {
 		return r, p.faultAt(algorithmAt, "%v", err)
 	}
-	if r.Params, err = r.Algorithm.Named(params); err != nil {
+	if r.Params, err = r.Algorithm.ParseParams(params); err != nil {
 		return r, p.faultAt(paramsAt, "%v", err)
 	}
 	return r, nil

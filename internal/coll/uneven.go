@@ -80,8 +80,8 @@ func (u *Uneven) End(now int64) {
 	u.history = (u.history<<1 | uneven) & (1<<unevenOf - 1)
 }
 
-// Served records for an aware call how many sends were posted ahead of others.
-func (u *Uneven) Served(early int) {
+// RecordServed records for an aware call how many sends were posted ahead of others.
+func (u *Uneven) RecordServed(early int) {
 	if early > 0 {
 		u.vain, u.pause = 0, 0
 		return

@@ -13,7 +13,7 @@ func (u *Uneven) call(early int, ends ...int64) (aware bool) {
 		u.End(ends[len(ends)-1])
 	}
 	if aware {
-		u.Served(early)
+		u.RecordServed(early)
 	}
 	return aware
 }

@@ -37,7 +37,7 @@ func BenchmarkPack(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		v, err := c.l.Over(make([]byte, hi), 0, 1)
+		v, err := c.l.View(make([]byte, hi), 0, 1)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -54,25 +54,25 @@ func hvector(name string, count, blocklen, stride int64, base *Layout) (*Layout,
 // Indexed returns the layout of blocks of blocklens[i] elements, displs[i] elements
 // from the origin.
 func Indexed(blocklens, displs []int64, base *Layout) (*Layout, error) {
-	return indexed("Indexed", displs, base, true, func(i int) int64 { return blocklens[i] }, len(blocklens))
+	return newIndexed("Indexed", displs, base, true, func(i int) int64 { return blocklens[i] }, len(blocklens))
 }
 
 // IndexedBlock is Indexed with blocks of one length.
 func IndexedBlock(blocklen int64, displs []int64, base *Layout) (*Layout, error) {
-	return indexed("IndexedBlock", displs, base, true, func(int) int64 { return blocklen }, len(displs))
+	return newIndexed("IndexedBlock", displs, base, true, func(int) int64 { return blocklen }, len(displs))
 }
 
 // Hindexed is Indexed with the displacements in bytes.
 func Hindexed(blocklens, displs []int64, base *Layout) (*Layout, error) {
-	return indexed("Hindexed", displs, base, false, func(i int) int64 { return blocklens[i] }, len(blocklens))
+	return newIndexed("Hindexed", displs, base, false, func(i int) int64 { return blocklens[i] }, len(blocklens))
 }
 
 // HindexedBlock is IndexedBlock with the displacements in bytes.
 func HindexedBlock(blocklen int64, displs []int64, base *Layout) (*Layout, error) {
-	return indexed("HindexedBlock", displs, base, false, func(int) int64 { return blocklen }, len(displs))
+	return newIndexed("HindexedBlock", displs, base, false, func(int) int64 { return blocklen }, len(displs))
 }
 
-func indexed(name string, displs []int64, base *Layout, inElements bool, blocklen func(int) int64, lens int) (*Layout, error) {
+func newIndexed(name string, displs []int64, base *Layout, inElements bool, blocklen func(int) int64, lens int) (*Layout, error) {
 	if base == nil {
 		return nil, argumentError("%s: base layout is nil", name)
 	}

@@ -40,21 +40,21 @@ func (w *walk) flushSegment() {
 func move(dst, src *byte, dstStep, srcStep, n, count int) bool {
 	switch n {
 	case 1:
-		strided[[1]byte](dst, src, dstStep, srcStep, count)
+		copyStrided[[1]byte](dst, src, dstStep, srcStep, count)
 	case 2:
-		strided[[2]byte](dst, src, dstStep, srcStep, count)
+		copyStrided[[2]byte](dst, src, dstStep, srcStep, count)
 	case 4:
-		strided[[4]byte](dst, src, dstStep, srcStep, count)
+		copyStrided[[4]byte](dst, src, dstStep, srcStep, count)
 	case 8:
-		strided[[8]byte](dst, src, dstStep, srcStep, count)
+		copyStrided[[8]byte](dst, src, dstStep, srcStep, count)
 	case 12:
-		strided[[12]byte](dst, src, dstStep, srcStep, count)
+		copyStrided[[12]byte](dst, src, dstStep, srcStep, count)
 	case 16:
-		strided[[16]byte](dst, src, dstStep, srcStep, count)
+		copyStrided[[16]byte](dst, src, dstStep, srcStep, count)
 	case 24:
-		strided[[24]byte](dst, src, dstStep, srcStep, count)
+		copyStrided[[24]byte](dst, src, dstStep, srcStep, count)
 	case 32:
-		strided[[32]byte](dst, src, dstStep, srcStep, count)
+		copyStrided[[32]byte](dst, src, dstStep, srcStep, count)
 	default:
 		return false
 	}

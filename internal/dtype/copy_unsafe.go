@@ -2,13 +2,13 @@ package dtype
 
 import "unsafe"
 
-// strided copies count blocks of type B; source and destination each have their own
+// copyStrided copies count blocks of type B; source and destination each have their own
 // step in bytes. With slices, the bounds check of each block would take longer than
 // the copy; the caller has checked the first and the last block.
 //
 // B is an array of bytes, so it needs no alignment. The pointers advance only to
 // existing blocks, because Go does not allow pointers past an object.
-func strided[B [1]byte | [2]byte | [4]byte | [8]byte | [12]byte | [16]byte | [24]byte | [32]byte](dst, src *byte, dstStep, srcStep, count int) {
+func copyStrided[B [1]byte | [2]byte | [4]byte | [8]byte | [12]byte | [16]byte | [24]byte | [32]byte](dst, src *byte, dstStep, srcStep, count int) {
 	d, s := unsafe.Pointer(dst), unsafe.Pointer(src)
 	for count >= 4 {
 		*(*B)(d) = *(*B)(s)

@@ -51,7 +51,7 @@ func TestDarray(t *testing.T) {
 					want = append(want, 4*at)
 				}
 			}
-			v, err := l.Over(make([]byte, 4*total), 0, 1)
+			v, err := l.View(make([]byte, 4*total), 0, 1)
 			if err != nil {
 				t.Fatalf("%+v: %v", dims, err)
 			}

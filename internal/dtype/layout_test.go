@@ -39,7 +39,7 @@ func checkLayout(t *testing.T, l *Layout, m naive, s *source) {
 	for i := range mem {
 		mem[i] = byte(i*7 + i>>8 + 1)
 	}
-	v, err := l.Over(mem, -first, count)
+	v, err := l.View(mem, -first, count)
 	if err != nil {
 		t.Fatalf("the layout does not fit the memory of Span(%d): %v", count, err)
 	}
@@ -48,7 +48,7 @@ func checkLayout(t *testing.T, l *Layout, m naive, s *source) {
 			mem    []byte
 			origin int64
 		}{{mem[1:], -first}, {mem, -first - 1}, {mem, -first + 1}} {
-			if _, err := l.Over(short.mem, short.origin, count); !errors.Is(err, ErrBounds) {
+			if _, err := l.View(short.mem, short.origin, count); !errors.Is(err, ErrBounds) {
 				t.Fatalf("memory that is one byte short was accepted: %v", err)
 			}
 		}
@@ -288,13 +288,13 @@ func TestInvalidArguments(t *testing.T) {
 			t.Errorf("%s: got %v, %v; want ErrArgument", c.name, l, err)
 		}
 	}
-	if _, err := i32.Over(make([]byte, 8), 0, -1); !errors.Is(err, ErrArgument) {
+	if _, err := i32.View(make([]byte, 8), 0, -1); !errors.Is(err, ErrArgument) {
 		t.Errorf("Over accepts a negative count: %v", err)
 	}
-	if _, err := far.Over(make([]byte, 8), 0, 5); !errors.Is(err, ErrArgument) {
+	if _, err := far.View(make([]byte, 8), 0, 5); !errors.Is(err, ErrArgument) {
 		t.Errorf("Over accepts elements beyond 64 bits: %v", err)
 	}
-	if _, err := i32.Over(make([]byte, 8), math.MaxInt64, 1); !errors.Is(err, ErrBounds) {
+	if _, err := i32.View(make([]byte, 8), math.MaxInt64, 1); !errors.Is(err, ErrBounds) {
 		t.Errorf("Over accepts an origin at the end of 64 bits: %v", err)
 	}
 }
@@ -303,7 +303,7 @@ func TestViewEdges(t *testing.T) {
 	ok := must(t)
 	column := ok(Vector(4, 1, 4, ok(Basic(2, 2))))
 	mem := make([]byte, 32)
-	v, err := column.Over(mem, 0, 1)
+	v, err := column.View(mem, 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func TestViewEdges(t *testing.T) {
 	const address = int64(0x7f0000001000)
 	abs := ok(Hindexed([]int64{1, 1}, []int64{address + 8, address}, ok(Basic(4, 4))))
 	copy(mem, "abcdefghijkl")
-	v, err = abs.Over(mem, -address, 1)
+	v, err = abs.View(mem, -address, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +357,7 @@ func TestPackingDoesNotAllocate(t *testing.T) {
 		"nested":     ok(Hvector(3, 2, 3000, ok(Subarray([]int64{4, 4, 4}, []int64{2, 3, 2}, []int64{1, 1, 1}, f64)))),
 	} {
 		allocs := testing.AllocsPerRun(100, func() {
-			v, err := l.Over(mem, 0, 2)
+			v, err := l.View(mem, 0, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -384,7 +384,7 @@ func TestLayoutSegments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := l.Over(make([]byte, hi), 0, 2)
+	v, err := l.View(make([]byte, hi), 0, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,10 @@ type View struct {
 	count  int64
 }
 
-// Over returns a View of count elements in mem, the first with its origin at
+// View returns a View of count elements in mem, the first with its origin at
 // mem[origin]. The origin itself may be outside mem, as long as every used byte is
 // inside: with absolute addresses as displacements, it is minus the address of mem.
-func (l *Layout) Over(mem []byte, origin, count int64) (View, error) {
+func (l *Layout) View(mem []byte, origin, count int64) (View, error) {
 	var c calc
 	s, err := l.span(&c, count)
 	if err != nil {

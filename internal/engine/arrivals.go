@@ -92,7 +92,7 @@ func (co *Collective) Arrived(_ *sched.Run, id int, op *sched.Op) bool {
 
 // noteHeld updates the count of collectives that hold sends back.
 func (e *Held) noteHeld(co *Collective) {
-	if holds := co.run.Held() > 0 && co.run.Err() == nil; holds != co.arrivals.holds {
+	if holds := co.run.CountHeld() > 0 && co.run.Err() == nil; holds != co.arrivals.holds {
 		co.arrivals.holds = holds
 		if holds {
 			e.colls.held++
@@ -142,10 +142,10 @@ func (e *Held) serveHeld() {
 // Meter measures how evenly ranks arrive at collectives. It is called with the lock
 // held and must not call the engine.
 type Meter interface {
-	Begin(now int64)  // a run starts; now is in nanoseconds
-	Event(now int64)  // a message has completed
-	End(now int64)    // the run has ended
-	Served(early int) // a run with unordered sends has ended; early counts the sends that overtook others
+	Begin(now int64)        // a run starts; now is in nanoseconds
+	Event(now int64)        // a message has completed
+	End(now int64)          // the run has ended
+	RecordServed(early int) // a run with unordered sends has ended; early counts the sends that overtook others
 }
 
 func (s *setup) now() int64 { return int64(time.Since(s.began)) }
@@ -156,7 +156,7 @@ func (e *Held) reportRun(co *Collective) {
 		co.Meter.End(e.now())
 	}
 	if co.arrivals != nil {
-		co.Meter.Served(co.run.Overtaken())
+		co.Meter.RecordServed(co.run.Overtaken())
 	}
 	co.Meter, co.Timed = nil, false
 }

@@ -300,7 +300,7 @@ func (e *Held) partEnded(co *Collective, x *p2p.Xfer) {
 	}
 	err := co.outcome(x, op)
 	e.m.Free(x)
-	co.run.Ended(id, err)
+	co.run.HandleEnd(id, err)
 	e.checkRun(co)
 }
 

@@ -265,7 +265,7 @@ func (e *Held) finishConnect(l *p2p.Link, card string, err error) {
 		}
 	}
 	if l.Err != nil {
-		e.m.Dropped(l.Wait)
+		e.m.HandleDropped(l.Wait)
 		l.Wait = nil
 		return
 	}

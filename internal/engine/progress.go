@@ -112,7 +112,7 @@ func (e *Held) work(d *lane, n int) int {
 					continue
 				}
 			}
-			e.m.Arrived(l, c.Data.Bytes())
+			e.m.HandlePacket(l, c.Data.Bytes())
 			if e.cfg.Rings > 0 {
 				e.considerRing(d, l)
 			}
@@ -141,7 +141,7 @@ func (e *Held) work(d *lane, n int) int {
 				e.handleDisconnect(d, c)
 			}
 		}
-		e.m.Completed(c.ID, c.Status, int(c.Len))
+		e.m.HandleCompletion(c.ID, c.Status, int(c.Len))
 	}
 	if d.pool != nil && n > 0 {
 		e.returnBuffers(d, n)
@@ -207,7 +207,7 @@ func (e *Held) flush() {
 // in order and with their heads, like all that are posted before the link is connected.
 func (e *Held) post(l *p2p.Link, wrs []rdma.SendWR) {
 	if l.Err != nil {
-		e.m.Dropped(wrs)
+		e.m.HandleDropped(wrs)
 		return
 	}
 	if !l.Open && len(l.Wait) == 0 && !e.openAtOnce(l) {
@@ -216,7 +216,7 @@ func (e *Held) post(l *p2p.Link, wrs []rdma.SendWR) {
 		n := e.offer(l, wrs)
 		wrs = wrs[n:]
 		if len(wrs) == 0 || l.Err != nil {
-			e.m.Dropped(wrs)
+			e.m.HandleDropped(wrs)
 			return
 		}
 		e.links.blocked = append(e.links.blocked, l)
@@ -236,7 +236,7 @@ func (e *Held) offer(l *p2p.Link, wrs []rdma.SendWR) int {
 	}
 	for i := range wrs[:n] {
 		if wrs[i].ID != 0 && wrs[i].Flags&rdma.Inline != 0 {
-			e.m.Taken(wrs[i].ID)
+			e.m.HandleTaken(wrs[i].ID)
 		}
 	}
 	if err != nil && !errors.Is(err, rdma.ErrAgain) {
@@ -259,7 +259,7 @@ func (e *Held) retry() int {
 		}
 		moved += n
 		if l.Err != nil {
-			e.m.Dropped(l.Wait[n:])
+			e.m.HandleDropped(l.Wait[n:])
 			l.Wait = nil
 			continue
 		}

@@ -150,7 +150,7 @@ func measureLookup(meter *sourceMeter, dev rdma.Device, regs *regcache.Cache, me
 	send := func(int) {
 		wr, x := m.SendShort(l, 0, 0, 0, mem, true)
 		if wr != nil && x != nil {
-			m.Completed(x.Handle(), rdma.StatusOK, len(mem))
+			m.HandleCompletion(x.Handle(), rdma.StatusOK, len(mem))
 			m.Free(x)
 		}
 	}
@@ -159,7 +159,7 @@ func measureLookup(meter *sourceMeter, dev rdma.Device, regs *regcache.Cache, me
 		x.Link, x.Buf = l, mem
 		m.Transfer(x, rdma.OpWrite, 0, 0)
 		m.Out.WR, m.Out.Link = m.Out.WR[:0], m.Out.Link[:0]
-		m.Completed(x.Handle(), rdma.StatusOK, len(mem))
+		m.HandleCompletion(x.Handle(), rdma.StatusOK, len(mem))
 		m.Free(x)
 	}
 	copied, staged := meter.typical(lookupTries, send), meter.typical(lookupTries, transfer)

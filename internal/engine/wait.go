@@ -55,7 +55,7 @@ func (e *Held) waitOne(x *p2p.Xfer, c *Comm, op string) {
 				// The same as work, for the awaited message.
 				m := &e.comps[0]
 				if l := d.byPeer.Get(int(m.Peer)); l != nil {
-					e.m.Arrived(l, m.Data.Bytes())
+					e.m.HandlePacket(l, m.Data.Bytes())
 					if x.Done() && e.quiet() {
 						return
 					}
@@ -349,7 +349,7 @@ func (a *awaited) describe(e *Held) pmi.WaitState {
 // nearMessage returns a message that a receive of this source and tag would get if it had
 // another source or tag: the usual cause of a wait that does not end.
 func (e *Held) nearMessage(ctx uint32, src, tag int32) pmi.Unreceived {
-	if g := e.m.Near(ctx, src, tag); g != nil && g.Link != nil {
+	if g := e.m.FindNear(ctx, src, tag); g != nil && g.Link != nil {
 		return pmi.MakeUnreceived(g.Link.Rank, g.Tag)
 	}
 	return 0

@@ -49,7 +49,7 @@ func (h *History) share(r *record) {
 
 // Add records a call and returns its signature.
 func (h *History) Add(c coll.Call) coll.Sign {
-	s := c.After(h.hash)
+	s := c.SignAfter(h.hash)
 	h.note(c)
 	return s
 }
@@ -58,7 +58,7 @@ func (h *History) note(c coll.Call) {
 	h.last++
 	h.hash = h.significant(c).Hash(h.hash)
 	r := h.record()
-	r.log[h.last%Kept].Note(uint64(c.With(h.last)))
+	r.log[h.last%Kept].Note(uint64(c.WithNumber(h.last)))
 	r.number.Note(h.last)
 }
 

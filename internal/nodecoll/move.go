@@ -39,7 +39,7 @@ func (t *Team) synchronize(op string, c coll.Call) error {
 			return err
 		}
 	}
-	t.exchanged(n)
+	t.recordExchange(n)
 	return nil
 }
 
@@ -67,7 +67,7 @@ func (t *Team) Bcast(op string, data []byte, root int) error {
 			}
 			copy(part, t.seg.sections[root].buffer(n, len(part)))
 		}
-		if err := t.through(); err != nil {
+		if err := t.finishRound(); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (t *Team) Gather(op string, in, out []byte, block, root int) error {
 				}
 			}
 		}
-		if err := t.through(); err != nil {
+		if err := t.finishRound(); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (t *Team) Allgather(op string, in, out []byte, block int) error {
 				return err
 			}
 		}
-		t.exchanged(n)
+		t.recordExchange(n)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (t *Team) Scatter(op string, in, out []byte, block, root int) error {
 				return err
 			}
 		}
-		if err := t.through(); err != nil {
+		if err := t.finishRound(); err != nil {
 			return err
 		}
 	}
@@ -206,7 +206,7 @@ func (t *Team) Alltoall(op string, in, out []byte, block int) error {
 				return err
 			}
 		}
-		t.exchanged(n)
+		t.recordExchange(n)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func Reduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T),
 			err = t.give(n, bytesOf(part))
 		}
 		if err == nil {
-			err = t.through()
+			err = t.finishRound()
 		}
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func allreduceDirect[T any](t *Team, in, out []T, combine func(inout, in []T), c
 		err = fold(t, n, t.size-1, own, out, combine)
 	}
 	if err == nil {
-		t.exchanged(n)
+		t.recordExchange(n)
 	}
 	return err
 }
@@ -174,7 +174,7 @@ func allreduceShares[T any](t *Team, in, out []T, combine func(inout, in []T), u
 			return err
 		}
 	}
-	t.exchanged(n) // now there is room for the result
+	t.recordExchange(n) // now there is room for the result
 	result := t.next(bytes)
 	if err := t.room(); err != nil {
 		return err
@@ -207,7 +207,7 @@ func allreduceShares[T any](t *Team, in, out []T, combine func(inout, in []T), u
 		lo, hi := t.share(q, len(out), unit)
 		copy(out[lo:hi], from[lo:hi])
 	}
-	t.exchanged(result)
+	t.recordExchange(result)
 	return nil
 }
 
@@ -267,7 +267,7 @@ func reduceScatterRound[T any](t *Team, in, out []T, at, k int, combine func(ino
 			combine(out[at:at+k], from)
 		}
 	}
-	t.exchanged(n)
+	t.recordExchange(n)
 	return nil
 }
 
@@ -301,7 +301,7 @@ func prefix[T any](t *Team, op string, kind coll.Kind, last int, in, out []T, co
 		if err := fold(t, n, last, part, out[at:][:len(part)], combine); err != nil {
 			return err
 		}
-		if err := t.through(); err != nil {
+		if err := t.finishRound(); err != nil {
 			return err
 		}
 	}

@@ -128,7 +128,7 @@ func (t *Team) begin(op string, c coll.Call) error {
 		}
 	}
 	t.calls++
-	t.call = call{op: op, sign: uint64(c.After(t.past.hash)) << 32, what: c}
+	t.call = call{op: op, sign: uint64(c.SignAfter(t.past.hash)) << 32, what: c}
 	return nil
 }
 
@@ -202,26 +202,26 @@ func (t *Team) room() error {
 
 // put publishes the buffer of a round.
 func (t *Team) put(round uint64) error {
-	return t.raise(&t.mine.cells[round%depth].word, t.expected(round))
+	return t.raise(&t.mine.cells[round%depth].word, t.expectedWord(round))
 }
 
-// through publishes that the rank has finished the current round. An exchange does not
+// finishRound publishes that the rank has finished the current round. An exchange does not
 // need it.
-func (t *Team) through() error {
+func (t *Team) finishRound() error {
 	t.reported = t.round
 	return t.raise(&t.mine.done, t.round)
 }
 
-// exchanged records that the words of all ranks in a round have been seen.
-func (t *Team) exchanged(round uint64) { t.safe = round - 1 }
+// recordExchange records that the words of all ranks in a round have been seen.
+func (t *Team) recordExchange(round uint64) { t.safe = round - 1 }
 
-// expected returns the word of a round in this call.
-func (t *Team) expected(round uint64) uint64 { return t.call.sign | uint64(uint32(round)) }
+// expectedWord returns the word of a round in this call.
+func (t *Team) expectedWord(round uint64) uint64 { return t.call.sign | uint64(uint32(round)) }
 
 // await waits for a rank's data of a round.
 func (t *Team) await(q int, round uint64) error {
 	w := &t.seg.sections[q].cells[round%depth].word
-	want := t.expected(round)
+	want := t.expectedWord(round)
 	if w.Load() == want {
 		return nil
 	}

@@ -53,14 +53,14 @@ func (tw *twins) flush(i int) {
 				if wr.Op != rdma.OpPush {
 					copy(tw.buf[1], tw.buf[0])
 				}
-				m.Completed(wr.ID, rdma.StatusOK, wr.Body.Len())
+				m.HandleCompletion(wr.ID, rdma.StatusOK, wr.Body.Len())
 				continue
 			}
 			pkt := append(append(tw.pkt[i][:0], wr.Head[:wr.HeadLen]...), wr.Body.Bytes()...)
 			if wr.ID != 0 {
-				m.Taken(wr.ID)
+				m.HandleTaken(wr.ID)
 			}
-			tw.m[1-i].Arrived(tw.link[1-i], pkt)
+			tw.m[1-i].HandlePacket(tw.link[1-i], pkt)
 		}
 		m.Out.WR, m.Out.Link = m.Out.WR[:0], m.Out.Link[:0]
 		i = 1 - i
@@ -106,7 +106,7 @@ func (tw *twins) now() bool {
 		return false
 	}
 	pkt := append(append(tw.pkt[0][:0], wr[0].Head[:wr[0].HeadLen]...), wr[0].Body.Bytes()...)
-	tw.m[1].Arrived(tw.link[1], pkt)
+	tw.m[1].HandlePacket(tw.link[1], pkt)
 	if len(tw.m[1].Out.WR) > 0 {
 		tw.flush(1)
 	}
@@ -258,7 +258,7 @@ func BenchmarkMachine(b *testing.B) {
 		for b.Loop() {
 			r := tw.recv()
 			put64(pkt, uint64(kindEager)|uint64(l.recvSeq)<<32)
-			m.Arrived(l, pkt)
+			m.HandlePacket(l, pkt)
 			if !r.Done() {
 				b.Fatal("a message did not come through")
 			}

@@ -11,9 +11,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Arrived processes a packet, which is valid only during the call. Packets of a failed
+// HandlePacket processes a packet, which is valid only during the call. Packets of a failed
 // peer are ignored.
-func (m *Machine) Arrived(l *Link, pkt []byte) {
+func (m *Machine) HandlePacket(l *Link, pkt []byte) {
 	// Fast path: a complete eager message, next in sequence, for the oldest receive of
 	// the most recently used envelope. It does the same as arriveOther with one
 	// comparison per word and no call.
@@ -45,7 +45,7 @@ func (m *Machine) Arrived(l *Link, pkt []byte) {
 		m.giveCredit(l)
 	}
 	if n > len(x.Buf) {
-		m.received(x)
+		m.finishRecv(x)
 		return
 	}
 	x.Len, x.stage = n, stageDone
@@ -60,7 +60,7 @@ func (m *Machine) arriveOther(l *Link, pkt []byte) {
 		return
 	}
 	if err := checkPacket(pkt); err != nil {
-		m.broken(l, err.Error())
+		m.failPeer(l, err.Error())
 		return
 	}
 	if seq := get32(pkt[offSeq:]); seq != l.recvSeq {
@@ -124,7 +124,7 @@ func (m *Machine) dispatch(l *Link, pkt []byte) {
 	case kindCredit:
 		l.credit += int64(get64(pkt[offTotal:]))
 		if l.credit > m.cfg.Credit {
-			m.broken(l, "it returns more credit than was used")
+			m.failPeer(l, "it returns more credit than was used")
 		}
 	}
 }
@@ -139,18 +139,18 @@ func (m *Machine) step(l *Link, pkt []byte, ev Event) {
 		return
 	}
 	if x.Link != l || !m.advance(x, ev) {
-		m.broken(l, FormatPacket(pkt)+" does not fit the operation it names")
+		m.failPeer(l, FormatPacket(pkt)+" does not fit the operation it names")
 	}
 }
 
 func (m *Machine) arriveRTS(l *Link, pkt []byte) {
 	proto := pkt[offProto]
 	if proto >= protoOneSided || proto == protoEager {
-		m.broken(l, fmt.Sprintf("it proposes rendezvous number %d, which this version does not have", proto))
+		m.failPeer(l, fmt.Sprintf("it proposes rendezvous number %d, which this version does not have", proto))
 		return
 	}
 	if need := protocols[proto].needs; !l.Attr.Ops.Has(need) {
-		m.broken(l, fmt.Sprintf("it proposes %s, but the device here has no %s", protocolName(proto), need))
+		m.failPeer(l, fmt.Sprintf("it proposes %s, but the device here has no %s", protocolName(proto), need))
 		return
 	}
 	w := get64(pkt[offContext:])
@@ -167,7 +167,7 @@ func (m *Machine) arriveRTS(l *Link, pkt []byte) {
 		return
 	}
 	if x := m.takePosted(p); x != nil {
-		m.matched(x, l, g)
+		m.matchRTS(x, l, g)
 		m.putMsg(g)
 		return
 	}
@@ -175,8 +175,8 @@ func (m *Machine) arriveRTS(l *Link, pkt []byte) {
 	m.file(g)
 }
 
-// matched joins a receive and an RTS.
-func (m *Machine) matched(x *Xfer, l *Link, g *Msg) {
+// matchRTS joins a receive and an RTS.
+func (m *Machine) matchRTS(x *Xfer, l *Link, g *Msg) {
 	x.Source, x.Tag, x.Link = g.Source, g.Tag, l
 	x.total, x.proto = g.Total, g.proto
 	x.compare(g.sign, g.vote)

@@ -42,7 +42,7 @@ func TestCopyAbove(t *testing.T) {
 		if len(m.Out.WR) != 1 || m.Out.WR[0].ID != x.Handle() {
 			t.Fatalf("%d bytes make %d requests, the first with ID %d, want one with %d", c.size, len(m.Out.WR), m.Out.WR[0].ID, x.Handle())
 		}
-		if m.Completed(x.Handle(), rdma.StatusOK, c.size); x.Done() != (c.mode == Standard) {
+		if m.HandleCompletion(x.Handle(), rdma.StatusOK, c.size); x.Done() != (c.mode == Standard) {
 			t.Errorf("mode %d: done is %v when the request has completed", c.mode, x.Done())
 		}
 	}
@@ -52,7 +52,7 @@ func TestCopyAbove(t *testing.T) {
 	x := m.New()
 	x.Buf, x.Link, x.Send = make([]byte, 2*limit), l, true
 	m.Send(x)
-	m.Completed(x.Handle(), rdma.StatusPeerGone, 0)
+	m.HandleCompletion(x.Handle(), rdma.StatusPeerGone, 0)
 	if !x.Done() || !errors.Is(x.Err, ErrTransport) {
 		t.Errorf("after a failed request the send is %s with the error %v", x.Stage(), x.Err)
 	}

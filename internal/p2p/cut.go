@@ -5,9 +5,9 @@ package p2p
 // limit, Attr.MaxTransfer. All protocols, puts and gets post through transferWith, which
 // cuts there:
 //
-//	transferWith  posts the first piece and keeps the rest
-//	Completed     posts the next piece; the protocol sees the completion of the last
-//	              one, or a failure
+//	transferWith      posts the first piece and keeps the rest
+//	HandleCompletion  posts the next piece; the protocol sees the completion of the
+//	                  last one, or a failure
 //
 // One piece is pending at a time. With a limit of gigabytes the round trip between two
 // pieces costs nothing, and a long transfer uses one slot of the send queue.

@@ -12,7 +12,7 @@ func (m *Machine) Direct(t *direct.Engine, pins *direct.Pins) {
 
 // Direct stores pointers to the link's words for the C front, which records the envelopes of
 // its messages from then on. It returns false if short messages take another path than
-// SendOne and Arrived.
+// SendOne and HandlePacket.
 func (l *Link) Direct(t *direct.Peer, pins *direct.Pins) bool {
 	if l.oneMax < 0 || l.in != nil || l.out != nil || l.Sourced(l.oneMax) {
 		return false

@@ -7,9 +7,9 @@
 // The input is a call or an event; the resulting actions are in [Out]:
 //
 //	Send, Recv, Cancel, Probe …   calls of the user
-//	Arrived(link, packet)         a packet has arrived from a peer
-//	Completed(id, status)         a work request has completed
-//	Taken(id)                     the device has copied an inline request
+//	HandlePacket(link, packet)    a packet has arrived from a peer
+//	HandleCompletion(id, status)  a work request has completed
+//	HandleTaken(id)               the device has copied an inline request
 //	Fail, FailLink                a peer has failed
 //	                              → Out.WR   work requests to post, in order
 //	                              → Out.Done operations that have completed

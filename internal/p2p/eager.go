@@ -26,11 +26,11 @@ func (eager) Probe(k Key, l *Link) []Range {
 func (eager) Begin(m *Machine, x *Xfer) {
 	x.stage = stagePost
 	m.emitEager(x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.handle, x.Mode == Synchronous)
-	m.sourced(x)
+	m.useSource(x)
 }
 
 // emitEager creates the packets of an eager message. The last one carries id, so that
-// Taken reports when the device has accepted it; 0 for none.
+// HandleTaken reports when the device has accepted it; 0 for none.
 func (m *Machine) emitEager(l *Link, ctx uint32, src, tag int32, buf []byte, id uint64, sync bool) {
 	l.credit -= int64(len(buf)) + eagerCharge
 	l.Stats.ByProtocol[protoEager]++
@@ -89,7 +89,7 @@ func (eager) Step(m *Machine, x *Xfer, ev Event) bool {
 		// The slot will never be complete, and the packets behind it never read.
 		m.FailLink(x.Link, fmt.Errorf("%w: write into the ring of rank %d on %s: %s", ErrTransport, x.Link.Rank, x.Link.Host, ev.Status))
 	case ev.Kind == EvDone && x.Send && ev.Status != rdma.StatusOK:
-		m.failed(x, ev.Status) // an inline request has a completion only if it failed
+		m.failTransfer(x, ev.Status) // an inline request has a completion only if it failed
 	case ev.Kind == EvDone && x.Send && (x.hasMR || len(x.Buf) >= x.Link.copyMin):
 		m.release(x)
 		return eager{}.Step(m, x, Event{Kind: EvTaken}) // sent without a copy
@@ -134,7 +134,7 @@ func (m *Machine) arriveEager(l *Link, pkt []byte) {
 	copy(x.Buf, data)
 	m.consume(l, total)
 	if len(data) == total {
-		m.received(x)
+		m.finishRecv(x)
 		return
 	}
 	x.stage = stagePartial
@@ -186,7 +186,7 @@ func (m *Machine) claimEager(x *Xfer, g *Msg) {
 			}
 		}
 	} else {
-		m.received(x)
+		m.finishRecv(x)
 	}
 	m.putMsg(g)
 }
@@ -199,12 +199,12 @@ func (m *Machine) arriveSeg(l *Link, pkt []byte) {
 		i++
 	}
 	if i == len(l.partial) {
-		m.broken(l, FormatPacket(pkt)+" arrived without the start of its message")
+		m.failPeer(l, FormatPacket(pkt)+" arrived without the start of its message")
 		return
 	}
 	part := &l.partial[i]
 	if off != part.filled || len(data) == 0 || len(data) > part.total-off {
-		m.broken(l, fmt.Sprintf("%s does not continue a message of which %d of %d bytes have arrived",
+		m.failPeer(l, fmt.Sprintf("%s does not continue a message of which %d of %d bytes have arrived",
 			FormatPacket(pkt), part.filled, part.total))
 		return
 	}
@@ -222,13 +222,13 @@ func (m *Machine) arriveSeg(l *Link, pkt []byte) {
 		l.partial[last] = partial{}
 		l.partial = l.partial[:last]
 		if x != nil {
-			m.received(x)
+			m.finishRecv(x)
 		}
 	}
 }
 
-// received completes a receive whose data has all arrived.
-func (m *Machine) received(x *Xfer) {
+// finishRecv completes a receive whose data has all arrived.
+func (m *Machine) finishRecv(x *Xfer) {
 	x.Len = x.total
 	if x.total > len(x.Buf) {
 		x.Len = len(x.Buf)

@@ -77,7 +77,7 @@ func (m *Machine) OfferRing(l *Link, mem []byte, mr rdma.MR, slot int) {
 func (m *Machine) arriveRing(l *Link, pkt []byte) {
 	slot, size := get64(pkt[offHandle:]), get64(pkt[offPeer:])
 	if !l.Attr.Ops.Has(rdma.OpWrite) || l.out != nil || slot < headLen+ringTrailer || slot > 1<<20 || size < 1 || size > 1<<16 {
-		m.broken(l, FormatPacket(pkt)+" offers an invalid ring")
+		m.failPeer(l, FormatPacket(pkt)+" offers an invalid ring")
 		return
 	}
 	if m.crc == nil {
@@ -94,7 +94,7 @@ func (m *Machine) arriveRing(l *Link, pkt []byte) {
 func (m *Machine) arriveSlots(l *Link, pkt []byte) {
 	n := uint32(get64(pkt[offHandle:]))
 	if l.out == nil || l.out.put-l.out.freed < n {
-		m.broken(l, FormatPacket(pkt)+" returns slots that were not used")
+		m.failPeer(l, FormatPacket(pkt)+" returns slots that were not used")
 		return
 	}
 	l.out.freed += n
@@ -183,7 +183,7 @@ func (m *Machine) PollRing(l *Link) (n int) {
 		}
 		r.got++
 		l.Stats.RingReceived++
-		m.Arrived(l, ringPacket(r.mem[end-r.slot:end-ringTrailer], length, head))
+		m.HandlePacket(l, ringPacket(r.mem[end-r.slot:end-ringTrailer], length, head))
 		n++
 	}
 	if r.got-r.reported >= uint32(r.size/2) && l.Err == nil {

@@ -65,7 +65,7 @@ func TestRingDirect(t *testing.T) {
 		if x.Done() {
 			t.Fatal("the send has completed before the Write from its buffer")
 		}
-		p.from.Completed(x.Handle(), rdma.StatusOK, len(body))
+		p.from.HandleCompletion(x.Handle(), rdma.StatusOK, len(body))
 		if !x.Done() || x.Err != nil {
 			t.Fatalf("after the Write: done %v, %v", x.Done(), x.Err)
 		}
@@ -86,7 +86,7 @@ func TestRingDirectHalf(t *testing.T) {
 	waiting := wr[0]
 	p.post(&waiting, 0)
 	p.post(&waiting, 1)
-	p.from.Completed(x.Handle(), rdma.StatusOK, len(body))
+	p.from.HandleCompletion(x.Handle(), rdma.StatusOK, len(body))
 	if !x.Done() {
 		t.Fatal("the send has not completed with the Write from its buffer")
 	}
@@ -157,7 +157,7 @@ func TestRingDirectByQueue(t *testing.T) {
 func TestRingDirectFails(t *testing.T) {
 	p := newDirectPair(t, 2, 256)
 	x := p.sendDirect(1, ringMessage(1, 64), 2)
-	p.from.Completed(x.Handle(), rdma.StatusRemoteAccess, 0)
+	p.from.HandleCompletion(x.Handle(), rdma.StatusRemoteAccess, 0)
 	if !errors.Is(x.Err, ErrTransport) || !errors.Is(p.out.Err, ErrTransport) || p.sources.released != 1 {
 		t.Errorf("the send %v, the link %v, %d registrations released", x.Err, p.out.Err, p.sources.released)
 	}
@@ -176,7 +176,7 @@ func TestRingDirectNoAllocation(t *testing.T) {
 		}
 		p.out.Wrote(2, 2)
 		p.out.out.freed++
-		p.from.Completed(x.Handle(), rdma.StatusOK, len(body))
+		p.from.HandleCompletion(x.Handle(), rdma.StatusOK, len(body))
 		p.from.Free(x)
 	}
 	round()

@@ -38,7 +38,7 @@ func newRingPair(t testing.TB, slots, slot int) *ringPair {
 func (p *ringPair) answer() {
 	for i := range p.to.Out.WR {
 		wr := &p.to.Out.WR[i]
-		p.from.Arrived(p.out, append(bytes.Clone(wr.Head[:wr.HeadLen]), wr.Body.Bytes()...))
+		p.from.HandlePacket(p.out, append(bytes.Clone(wr.Head[:wr.HeadLen]), wr.Body.Bytes()...))
 	}
 	p.to.Out.WR, p.to.Out.Link = p.to.Out.WR[:0], p.to.Out.Link[:0]
 }
@@ -123,7 +123,7 @@ func TestRingOrder(t *testing.T) {
 		}
 		// Packets of the queue overtake the ring.
 		for _, pkt := range p.queue {
-			p.to.Arrived(p.in, pkt)
+			p.to.HandlePacket(p.in, pkt)
 		}
 		p.queue = nil
 		for len(p.writes) > 0 {
@@ -203,7 +203,7 @@ func TestInvalidRingPackets(t *testing.T) {
 			pkt := make([]byte, headCTS)
 			put64(pkt, uint64(p.out.recvSeq)<<32)
 			c.head(pkt)
-			p.from.Arrived(p.out, pkt)
+			p.from.HandlePacket(p.out, pkt)
 			if p.out.Err == nil {
 				t.Error("it is accepted")
 			}
@@ -228,7 +228,7 @@ func TestRingNoAllocation(t *testing.T) {
 		p.to.PollRing(p.in)
 		for i := range p.to.Out.WR {
 			wr := &p.to.Out.WR[i]
-			p.from.Arrived(p.out, wr.Head[:wr.HeadLen])
+			p.from.HandlePacket(p.out, wr.Head[:wr.HeadLen])
 		}
 		p.to.Out.WR, p.to.Out.Link = p.to.Out.WR[:0], p.to.Out.Link[:0]
 		x.Link, x.Source, x.Tag, x.Buf = p.in, 0, 1, buf

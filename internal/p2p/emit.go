@@ -55,7 +55,7 @@ func (m *Machine) emitRTS(x *Xfer, proto uint8, first, second uint64) {
 	l.announce(envelopeKey(x.Ctx, x.Tag))
 	l.Stats.BytesSent += uint64(len(x.Buf))
 	x.stage = stageRTS
-	m.watched(x, StepRTS)
+	m.reportStep(x, StepRTS)
 	wr := m.packet(l)
 	m.control(wr, l, kindRTS, uint64(x.Ctx)|uint64(uint32(x.Source))<<32, uint64(uint32(x.Tag))|uint64(m.Sign)<<32, uint64(len(x.Buf)))
 	wr.Head[offProto], wr.Head[offVote] = proto, m.Vote

@@ -514,8 +514,8 @@ func (r *run) final() {
 		if r.plant == bugNone { // a planted bug must be found by its effects
 			r.links(rank)
 		}
-		if len(n.mem.regs) > 0 || len(n.work) > 0 || n.m.Unexpected() > 0 {
-			r.wrong("rank %d leaves %d regions, %d requests, %d messages", rank, len(n.mem.regs), len(n.work), n.m.Unexpected())
+		if len(n.mem.regs) > 0 || len(n.work) > 0 || n.m.CountUnexpected() > 0 {
+			r.wrong("rank %d leaves %d regions, %d requests, %d messages", rank, len(n.mem.regs), len(n.work), n.m.CountUnexpected())
 		}
 		for p, l := range n.links {
 			back := r.w.nodes[p].links[rank]

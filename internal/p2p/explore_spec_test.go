@@ -30,7 +30,7 @@ func (r *run) cancel(rank, i int) {
 	r.ranks[rank].asked[i] = true
 	x := r.under(rank, i)
 	if r.plant == bugCancel && (x.stage == stagePosted || x.stage == stageReady) {
-		m.cancelled(x)
+		m.finishCancelled(x)
 	} else {
 		m.Cancel(x)
 	}

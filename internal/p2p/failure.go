@@ -81,13 +81,13 @@ func (m *Machine) fail(x *Xfer, err error) {
 	m.complete(x)
 }
 
-// broken fails a peer that violates the protocol.
-func (m *Machine) broken(l *Link, why string) {
+// failPeer fails a peer that violates the protocol.
+func (m *Machine) failPeer(l *Link, why string) {
 	m.FailLink(l, fmt.Errorf("%w: rank %d on %s: %s", ErrProtocol, l.Rank, l.Host, why))
 }
 
-// failed ends an operation whose data could not be transferred.
-func (m *Machine) failed(x *Xfer, s rdma.Status) {
+// failTransfer ends an operation whose data could not be transferred.
+func (m *Machine) failTransfer(x *Xfer, s rdma.Status) {
 	m.fail(x, fmt.Errorf("%w: %s with rank %d on %s: %s",
 		ErrTransport, protocolName(x.proto), x.Link.Rank, x.Link.Host, s))
 }

@@ -183,7 +183,7 @@ func TestEagerPacketFails(t *testing.T) {
 			if taken {
 				j.take(0, 1)
 			}
-			j.nodes[0].m.Completed(s.Handle(), rdma.StatusPeerGone, 0)
+			j.nodes[0].m.HandleCompletion(s.Handle(), rdma.StatusPeerGone, 0)
 			if ended := mode == Standard && taken; !s.Done() || (s.Err == nil) != ended {
 				t.Fatalf("mode %d, taken %v: stage %s, error %v", mode, taken, s.Stage(), s.Err)
 			}

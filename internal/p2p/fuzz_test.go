@@ -81,7 +81,7 @@ func FuzzArrived(f *testing.F) {
 				if FormatPacket(pkt) == "" {
 					t.Fatal("a packet without a form for people")
 				}
-				n.m.Arrived(n.links[0], pkt)
+				n.m.HandlePacket(n.links[0], pkt)
 				w.settle(1)
 				if len(pkt)&1 != 0 && !early.Done() {
 					n.m.Cancel(early)

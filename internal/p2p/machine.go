@@ -214,7 +214,7 @@ func (m *Machine) Claim(x *Xfer, g *Msg) {
 		m.putMsg(g)
 		m.fail(x, x.Link.Err)
 	case g.rts:
-		m.matched(x, g.Link, g)
+		m.matchRTS(x, g.Link, g)
 		m.putMsg(g)
 	default:
 		m.claimEager(x, g)
@@ -230,9 +230,9 @@ func (m *Machine) Look(ctx uint32, src, tag int32) *Msg {
 // nearest is how many messages Near looks at.
 const nearest = 100
 
-// Near returns a message that has arrived and that a receive of this source and tag does not
+// FindNear returns a message that has arrived and that a receive of this source and tag does not
 // get, because one of the two differs. It is for reports of waits.
-func (m *Machine) Near(ctx uint32, src, tag int32) *Msg {
+func (m *Machine) FindNear(ctx uint32, src, tag int32) *Msg {
 	n := 0
 	for g := m.match.arrived.head; g != nil && n < nearest; g = g.nodes[listArrived].next {
 		if g.Ctx == ctx && (g.Source == src || src == AnySource || g.Tag == tag) {
@@ -252,11 +252,11 @@ func (m *Machine) Take(ctx uint32, src, tag int32) *Msg {
 	return g
 }
 
-// Unexpected returns the number of messages that wait for a receive.
-func (m *Machine) Unexpected() int { return m.match.waiting }
+// CountUnexpected returns the number of messages that wait for a receive.
+func (m *Machine) CountUnexpected() int { return m.match.waiting }
 
-// Completed handles the completion of a work request.
-func (m *Machine) Completed(id uint64, status rdma.Status, n int) {
+// HandleCompletion handles the completion of a work request.
+func (m *Machine) HandleCompletion(id uint64, status rdma.Status, n int) {
 	if x := m.find(id); x != nil && x.stage != stageDone {
 		if x.cut != nil && m.resume(x, status) {
 			return
@@ -267,8 +267,8 @@ func (m *Machine) Completed(id uint64, status rdma.Status, n int) {
 	}
 }
 
-// Taken is called when the device has copied an inline request that has an ID.
-func (m *Machine) Taken(id uint64) {
+// HandleTaken is called when the device has copied an inline request that has an ID.
+func (m *Machine) HandleTaken(id uint64) {
 	if x := m.find(id); x != nil && x.stage != stageDone {
 		m.advance(x, Event{Kind: EvTaken})
 	}
@@ -302,7 +302,7 @@ func (m *Machine) Refuse(x *Xfer, err error) {
 func (m *Machine) complete(x *Xfer) {
 	x.stage = stageDone
 	if m.ends != nil {
-		m.ended(x)
+		m.reportEnd(x)
 	}
 	if x.Owner != nil {
 		m.Out.Done = append(m.Out.Done, x)

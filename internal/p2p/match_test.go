@@ -44,7 +44,7 @@ func (r *receiver) arrive(ctx uint32, src, tag int32) uint64 {
 	r.sent++
 	var data [8]byte
 	put64(data[:], r.sent)
-	r.m.Arrived(r.links[src], eagerPacket(r.seq[src], ctx, src, tag, 8, data[:]))
+	r.m.HandlePacket(r.links[src], eagerPacket(r.seq[src], ctx, src, tag, 8, data[:]))
 	r.seq[src]++
 	return r.sent
 }
@@ -180,8 +180,8 @@ func TestMatchingAgainstModel(t *testing.T) {
 						r.m.Free(x)
 					}
 				}
-				if r.m.Unexpected() != len(md.msgs) {
-					t.Fatalf("step %d: %d messages wait, want %d", step, r.m.Unexpected(), len(md.msgs))
+				if r.m.CountUnexpected() != len(md.msgs) {
+					t.Fatalf("step %d: %d messages wait, want %d", step, r.m.CountUnexpected(), len(md.msgs))
 				}
 			}
 		})
@@ -245,8 +245,8 @@ func TestHundredThousandUnexpected(t *testing.T) {
 			}
 			r := newReceiver(1)
 			c.run(r, many, check)
-			if r.m.Unexpected() != 0 {
-				t.Fatalf("%d messages are left", r.m.Unexpected())
+			if r.m.CountUnexpected() != 0 {
+				t.Fatalf("%d messages are left", r.m.CountUnexpected())
 			}
 			// A linear search would take a thousand times as long for each message.
 			// A factor of 30 leaves room for cold caches and a busy machine; the best

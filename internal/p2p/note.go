@@ -35,7 +35,7 @@ func (m *Machine) Notify(l *Link, ctx uint32, src, tag int32, data []byte) {
 
 func (m *Machine) arriveNote(l *Link, p pattern, total int, data []byte) {
 	if len(data) != total || total > MaxNote {
-		m.broken(l, "it sends a note of more than one packet")
+		m.failPeer(l, "it sends a note of more than one packet")
 		return
 	}
 	l.Stats.Received++ // RTRs count messages (rndv_spec.go)

@@ -47,7 +47,7 @@ func (oneSided) Step(m *Machine, x *Xfer, ev Event) bool {
 	}
 	m.releaseBuffer(x)
 	if ev.Status != rdma.StatusOK {
-		m.failed(x, ev.Status)
+		m.failTransfer(x, ev.Status)
 		return true
 	}
 	x.Len = x.total

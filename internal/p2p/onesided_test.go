@@ -40,7 +40,7 @@ func TestTransferIsOneWorkRequest(t *testing.T) {
 		if c.gone {
 			m.FailLink(l, errors.New("the peer is gone"))
 		} else {
-			m.Completed(x.Handle(), c.status, 100)
+			m.HandleCompletion(x.Handle(), c.status, 100)
 		}
 		good := c.status == rdma.StatusOK && !c.gone
 		if !x.Done() || (x.Err == nil) != good || good && x.Len != 100 || len(m.Out.Done) != 1 {
@@ -57,7 +57,7 @@ func TestTransferIsNoRendezvous(t *testing.T) {
 	m.SetUp(l)
 	pkt := make([]byte, headRTS)
 	pkt[offKind], pkt[offProto] = byte(kindRTS), protoOneSided
-	m.Arrived(l, pkt)
+	m.HandlePacket(l, pkt)
 	if !errors.Is(l.Err, ErrProtocol) {
 		t.Errorf("an RTS that proposes it leaves the link with %v, want a broken protocol", l.Err)
 	}
@@ -111,10 +111,10 @@ func TestTransferCut(t *testing.T) {
 				t.Errorf("%s: it has ended before its last work request", c.name)
 			}
 			if c.bad == i+1 {
-				m.Completed(x.Handle(), rdma.StatusRemoteAccess, 0)
+				m.HandleCompletion(x.Handle(), rdma.StatusRemoteAccess, 0)
 				break
 			}
-			m.Completed(x.Handle(), rdma.StatusOK, want)
+			m.HandleCompletion(x.Handle(), rdma.StatusOK, want)
 		}
 		if !x.Done() || (x.Err == nil) != (c.bad == 0) || len(m.Out.WR) != 0 || len(m.Out.Done) != 1 {
 			t.Errorf("%s: done %v, error %v, %d more requests, listed %d times", c.name, x.Done(), x.Err, len(m.Out.WR), len(m.Out.Done))

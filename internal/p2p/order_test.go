@@ -130,7 +130,7 @@ func TestInvalidPacketsFailLink(t *testing.T) {
 				if l.Err != nil {
 					t.Fatalf("the link was given up at packet %d already: %v", i, l.Err)
 				}
-				m.Arrived(l, pkt)
+				m.HandlePacket(l, pkt)
 			}
 			if !errors.Is(l.Err, ErrProtocol) {
 				t.Fatalf("error is %v, want %v", l.Err, ErrProtocol)
@@ -141,9 +141,9 @@ func TestInvalidPacketsFailLink(t *testing.T) {
 			if s.Done() {
 				t.Fatal("a send to another peer ended")
 			}
-			m.Arrived(l, eagerPacket(uint32(len(c.pkts)), 0, 0, 5, 0, nil))
-			if m.Unexpected() != 0 {
-				t.Fatalf("%d messages wait: a peer that was given up is not listened to", m.Unexpected())
+			m.HandlePacket(l, eagerPacket(uint32(len(c.pkts)), 0, 0, 5, 0, nil))
+			if m.CountUnexpected() != 0 {
+				t.Fatalf("%d messages wait: a peer that was given up is not listened to", m.CountUnexpected())
 			}
 		})
 	}
@@ -165,7 +165,7 @@ func TestWrongAnswersFailLink(t *testing.T) {
 		pkt := append(controlPacket(c.kind, s.Handle()), make([]byte, headCTS-headLen)...)
 		put64(pkt[offTotal:], c.n)
 		m, l := j.nodes[0].m, j.nodes[0].links[1]
-		m.Arrived(l, pkt)
+		m.HandlePacket(l, pkt)
 		if !errors.Is(l.Err, ErrProtocol) || !errors.Is(s.Err, ErrProtocol) || len(j.nodes[0].mem.regs) != 0 {
 			t.Errorf("%s: %s to a send in rts: link %v, send %v, %d regions", c.rendezvous, FormatPacket(pkt), l.Err, s.Err, len(j.nodes[0].mem.regs))
 		}
@@ -190,7 +190,7 @@ func TestUnsupportedRendezvous(t *testing.T) {
 func TestKeepAheadLimit(t *testing.T) {
 	r := newReceiver(1)
 	data := make([]byte, 100)
-	r.m.Arrived(r.links[0], eagerPacket(0, 0, 0, 5, maxTotal, data))
+	r.m.HandlePacket(r.links[0], eagerPacket(0, 0, 0, 5, maxTotal, data))
 	if g := r.m.Look(0, 0, 5); g == nil || g.Total != maxTotal || cap(g.data) > keepAhead {
 		t.Fatalf("the message %+v should be there, with little memory", g)
 	}
@@ -217,10 +217,10 @@ func TestStaleHandles(t *testing.T) {
 	if again != s || again.Handle() == old {
 		t.Fatalf("the operation is used again under handle %d, before it was %d", again.Handle(), old)
 	}
-	m.Completed(old, 0, 20)
-	m.Taken(old)
-	m.Completed(0, 0, 0)
-	m.Completed(1<<40, 0, 0)
+	m.HandleCompletion(old, 0, 20)
+	m.HandleTaken(old)
+	m.HandleCompletion(0, 0, 0)
+	m.HandleCompletion(1<<40, 0, 0)
 	m.step(j.nodes[0].links[1], controlPacket(kindFIN, old), Event{Kind: EvFIN})
 	j.pending(again, "rts", "what was meant for the old operation does not touch the new one")
 	r = j.recv(1, 0, 6, 20)

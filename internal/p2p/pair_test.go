@@ -115,8 +115,8 @@ func (j *job) clean() {
 		if n.mem.registered != n.mem.deregistered {
 			j.t.Fatalf("rank %d registered %d and gave back %d regions", r, n.mem.registered, n.mem.deregistered)
 		}
-		if len(n.work) != 0 || n.m.Unexpected() != 0 {
-			j.t.Fatalf("rank %d leaves %d requests and %d messages", r, len(n.work), n.m.Unexpected())
+		if len(n.work) != 0 || n.m.CountUnexpected() != 0 {
+			j.t.Fatalf("rank %d leaves %d requests and %d messages", r, len(n.work), n.m.CountUnexpected())
 		}
 		for _, l := range n.links {
 			if len(l.held) != 0 || len(l.partial) != 0 {

@@ -32,8 +32,8 @@ const (
 // mayExpose reports whether an unmatched operation may register its buffer.
 func (d *device) mayExpose() bool { return d.attr.MaxRegions == 0 || d.exposed < d.attr.MaxRegions/2 }
 
-// exposed counts the registration of an unmatched operation.
-func (x *Xfer) exposed() {
+// countExposed counts the registration of an unmatched operation.
+func (x *Xfer) countExposed() {
 	x.lease = leaseExposed
 	x.Link.device.exposed++
 }
@@ -46,11 +46,11 @@ func (m *Machine) expose(x *Xfer, acc rdma.Access) bool {
 		mr, err := m.mem.Register(x.Link, x.Buf, acc)
 		if err == nil {
 			x.mr, x.hasMR = mr, true
-			x.exposed()
+			x.countExposed()
 			return true
 		}
 		if !put || !errors.Is(err, rdma.ErrNoResources) {
-			m.unregistered(x, len(x.Buf), err)
+			m.failRegistration(x, len(x.Buf), err)
 			return false
 		}
 	}
@@ -73,7 +73,7 @@ func (m *Machine) register(x *Xfer, mem []byte, acc rdma.Access, matched bool) b
 		if matched {
 			m.emitFIN(x.Link, x.peer, 0, rdma.StatusFault)
 		}
-		m.unregistered(x, len(mem), err)
+		m.failRegistration(x, len(mem), err)
 		return false
 	}
 	x.mr, x.hasMR = mr, true
@@ -84,8 +84,8 @@ func (m *Machine) register(x *Xfer, mem []byte, acc rdma.Access, matched bool) b
 	return true
 }
 
-// unregistered fails an operation whose memory could not be registered.
-func (m *Machine) unregistered(x *Xfer, n int, err error) {
+// failRegistration fails an operation whose memory could not be registered.
+func (m *Machine) failRegistration(x *Xfer, n int, err error) {
 	m.fail(x, fmt.Errorf("%w: register %d bytes for rank %d on %s: %w", ErrTransport, n, x.Link.Rank, x.Link.Host, err))
 }
 

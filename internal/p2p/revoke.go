@@ -24,7 +24,7 @@ func (m *Machine) Cancel(x *Xfer) (cancelled, pending bool) {
 		return false, false
 	}
 	if !m.revokeFrom(x) {
-		m.cancelled(x)
+		m.finishCancelled(x)
 		return true, false
 	}
 	x.cancelling = true
@@ -83,14 +83,14 @@ func (m *Machine) arriveRevoked(l *Link, handle uint64) {
 	for y := x.entry.posted.tail; y != nil && y.stage != stageReady; {
 		before := y.prev
 		if y.cancelling {
-			m.cancelled(y)
+			m.finishCancelled(y)
 		}
 		y = before
 	}
 }
 
-// cancelled completes a receive as cancelled, or with an error if Drop has cancelled it.
-func (m *Machine) cancelled(x *Xfer) {
+// finishCancelled completes a receive as cancelled, or with an error if Drop has cancelled it.
+func (m *Machine) finishCancelled(x *Xfer) {
 	m.unpost(x, offerDropped)
 	if x.Err = m.dropped[x.Ctx]; x.Err == nil {
 		x.Cancelled = true

@@ -64,7 +64,7 @@ func (rndvCoop) Step(m *Machine, x *Xfer, ev Event) bool {
 	case ev.Kind == EvMatched:
 		if x.total == 0 {
 			m.emitFIN(x.Link, x.peer, 0, rdma.StatusOK)
-			m.received(x)
+			m.finishRecv(x)
 			return true
 		}
 		// A receive with an empty buffer pulls nothing, which ends the sender's push.
@@ -78,21 +78,21 @@ func (rndvCoop) Step(m *Machine, x *Xfer, ev Event) bool {
 		m.release(x)
 		if ev.Status != rdma.StatusOK {
 			m.emitFIN(x.Link, x.peer, 0, ev.Status) // the owner does not see the failure
-			m.failed(x, ev.Status)
+			m.failTransfer(x, ev.Status)
 			return true
 		}
-		m.received(x)
+		m.finishRecv(x)
 	case ev.Kind == EvDone && x.stage == stageRTS:
 		m.endPush(x)
 		if ev.Status != rdma.StatusOK {
-			m.failed(x, ev.Status)
+			m.failTransfer(x, ev.Status)
 			return true
 		}
 		m.complete(x)
 	case ev.Kind == EvFIN && x.stage == stageRTS && (ev.Status != rdma.StatusOK || x.total == 0):
 		m.endPush(x)
 		if ev.Status != rdma.StatusOK {
-			m.failed(x, ev.Status)
+			m.failTransfer(x, ev.Status)
 			return true
 		}
 		m.complete(x)

@@ -34,7 +34,7 @@ func (rndvGet) Step(m *Machine, x *Xfer, ev Event) bool {
 		n := min(x.total, len(x.Buf))
 		if n == 0 {
 			m.emitFIN(x.Link, x.peer, 0, rdma.StatusOK)
-			m.received(x)
+			m.finishRecv(x)
 			return true
 		}
 		if x.Link.Attr.LocalKeys && !m.register(x, x.Buf[:n], 0, true) {
@@ -46,14 +46,14 @@ func (rndvGet) Step(m *Machine, x *Xfer, ev Event) bool {
 		m.release(x)
 		m.emitFIN(x.Link, x.peer, x.total, ev.Status)
 		if ev.Status != rdma.StatusOK {
-			m.failed(x, ev.Status)
+			m.failTransfer(x, ev.Status)
 			return true
 		}
-		m.received(x)
+		m.finishRecv(x)
 	case ev.Kind == EvFIN && x.stage == stageRTS:
 		m.release(x)
 		if ev.Status != rdma.StatusOK {
-			m.failed(x, ev.Status)
+			m.failTransfer(x, ev.Status)
 			return true
 		}
 		m.complete(x)

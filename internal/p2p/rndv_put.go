@@ -33,7 +33,7 @@ func (rndvPut) Step(m *Machine, x *Xfer, ev Event) bool {
 		}
 		m.emitCTS(x, n)
 		if n == 0 { // nothing will be written: no FIN follows
-			m.received(x)
+			m.finishRecv(x)
 			return true
 		}
 		x.stage = stageCTS
@@ -54,9 +54,9 @@ func (rndvPut) Step(m *Machine, x *Xfer, ev Event) bool {
 	case ev.Kind == EvDone && x.stage == stageTransfer:
 		m.wrote(x, ev.Status)
 	case ev.Kind == EvFIN && x.stage == stageCTS:
-		m.filled(x, ev.Status)
+		m.finishFill(x, ev.Status)
 	case ev.Kind == EvFIN && x.stage == stageRTS && ev.Status != rdma.StatusOK:
-		m.failed(x, ev.Status) // the receiver could not register its buffer
+		m.failTransfer(x, ev.Status) // the receiver could not register its buffer
 	default:
 		return false
 	}
@@ -68,20 +68,20 @@ func (m *Machine) wrote(x *Xfer, status rdma.Status) {
 	m.release(x)
 	m.emitFIN(x.Link, x.peer, len(x.Buf), status)
 	if status != rdma.StatusOK {
-		m.failed(x, status)
+		m.failTransfer(x, status)
 		return
 	}
 	m.complete(x)
 }
 
-// filled ends a receive when the sender's FIN has arrived.
-func (m *Machine) filled(x *Xfer, status rdma.Status) {
+// finishFill ends a receive when the sender's FIN has arrived.
+func (m *Machine) finishFill(x *Xfer, status rdma.Status) {
 	m.release(x)
 	if status != rdma.StatusOK {
-		m.failed(x, status)
+		m.failTransfer(x, status)
 		return
 	}
-	m.received(x)
+	m.finishRecv(x)
 }
 
 func (rndvPut) Abort(m *Machine, x *Xfer) { m.release(x) }

@@ -95,11 +95,11 @@ func (m *Machine) offer(x *Xfer, blocking bool) {
 		return // the sender will use an RTS, which needs less and reports failures
 	}
 	x.mr, x.hasMR = mr, true
-	x.exposed()
+	x.countExposed()
 	x.stage, x.proto = stageReady, protoSpec
 	l.offered++
 	l.Stats.RTRSent++
-	m.watched(x, StepRTR)
+	m.reportStep(x, StepRTR)
 	wr := m.packet(l)
 	m.control(wr, l, kindRTR, uint64(e.ctx)|uint64(uint32(e.src))<<32,
 		uint64(uint32(e.tag))|uint64(uint32(l.Stats.Received))<<32, uint64(len(x.Buf)))
@@ -124,7 +124,7 @@ func (m *Machine) offersFrom(l *Link, blocking bool) (int, bool) {
 // arriveRTR keeps an RTR for its message, unless that has been sent already.
 func (m *Machine) arriveRTR(l *Link, pkt []byte) {
 	if !l.Attr.Ops.Has(rdma.OpWrite) {
-		m.broken(l, "it offers a buffer to write to, but the device here has no write")
+		m.failPeer(l, "it offers a buffer to write to, but the device here has no write")
 		return
 	}
 	o := offer{key: envelopeKey(get32(pkt[offContext:]), int32(get32(pkt[offTag:]))),
@@ -150,7 +150,7 @@ func (m *Machine) arriveRTR(l *Link, pkt []byte) {
 	case o.skip < 0:
 		l.Stats.RTRStale++
 	case len(l.offers) == maxOffers:
-		m.broken(l, "it offers more buffers than it may")
+		m.failPeer(l, "it offers more buffers than it may")
 	default:
 		l.offers = append(l.offers, o)
 		l.setOneMax()
@@ -231,7 +231,7 @@ func (rndvSpec) Begin(m *Machine, x *Xfer) {
 	l.Stats.SpecSent++
 	m.emitRTS(x, protoSpec, x.peer, 0)
 	x.stage = stageTransfer
-	m.watched(x, StepTransfer)
+	m.reportStep(x, StepTransfer)
 	// The sender may compute next, like the receiver.
 	m.transferWith(rdma.Synchronous, x, rdma.OpWrite, x.Buf, x.remote, x.rkey)
 }
@@ -245,12 +245,12 @@ func (m *Machine) arriveSpec(l *Link, p pattern, g *Msg, named uint64) {
 	x := m.match.firstPosted(p)
 	if x == nil || x.handle != named || x.stage != stageReady || x.Link != l || g.Total > len(x.Buf) {
 		m.putMsg(g)
-		m.broken(l, "it writes into a buffer that was not offered for this message")
+		m.failPeer(l, "it writes into a buffer that was not offered for this message")
 		return
 	}
 	m.unpost(x, offerUsed)
 	g.remote = 0
-	m.matched(x, l, g)
+	m.matchRTS(x, l, g)
 	m.putMsg(g)
 }
 
@@ -262,7 +262,7 @@ func (rndvSpec) Step(m *Machine, x *Xfer, ev Event) bool {
 		// The receive has been matched, so a synchronous send completes too.
 		m.wrote(x, ev.Status)
 	case ev.Kind == EvFIN && x.stage == stageFill:
-		m.filled(x, ev.Status)
+		m.finishFill(x, ev.Status)
 	default:
 		return false
 	}
@@ -308,7 +308,7 @@ func (m *Machine) closeOffer(x *Xfer, f fate) {
 	l := x.Link
 	l.offered--
 	if f != offerUsed {
-		m.watched(x, StepUnused)
+		m.reportStep(x, StepUnused)
 	}
 	x.stage, x.proto = stagePosted, protoEager
 	switch f {

@@ -336,7 +336,7 @@ func (sc *script) complete() {
 
 func (sc *script) lose() {
 	i := sc.word(0) - 1
-	sc.w.nodes[sc.ranks[i]].m.Completed(sc.ops[i].Handle(), rdma.StatusPeerGone, 0)
+	sc.w.nodes[sc.ranks[i]].m.HandleCompletion(sc.ops[i].Handle(), rdma.StatusPeerGone, 0)
 	sc.w.settle(sc.ranks[i])
 }
 
@@ -401,7 +401,7 @@ func (sc *script) status() {
 		sc.printf("op %d: rank %d %s, %s, %s", i+1, sc.ranks[i], what, x.Protocol(), x.Stage())
 	}
 	for r, n := range sc.w.nodes {
-		line := fmt.Sprintf("rank %d: %d messages wait, %d regions registered", r, n.m.Unexpected(), len(n.mem.regs))
+		line := fmt.Sprintf("rank %d: %d messages wait, %d regions registered", r, n.m.CountUnexpected(), len(n.mem.regs))
 		for p, l := range n.links {
 			if sc.credit && (l.credit != n.m.cfg.Credit || l.consumed != 0) {
 				line += fmt.Sprintf("; with rank %d: credit %d, pending %d", p, l.credit, l.consumed)

@@ -79,9 +79,9 @@ func (m *Machine) SendShort(l *Link, ctx uint32, src, tag int32, buf []byte, wai
 	return wr, x
 }
 
-// sourced changes the packet of an eager message that was just emitted to be sent without
+// useSource changes the packet of an eager message that was just emitted to be sent without
 // a copy, if that pays.
-func (m *Machine) sourced(x *Xfer) {
+func (m *Machine) useSource(x *Xfer) {
 	l := x.Link
 	if len(x.Buf) < l.sourceMin || len(x.Buf) > l.segment {
 		return

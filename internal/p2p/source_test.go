@@ -66,7 +66,7 @@ func TestSendShortDirect(t *testing.T) {
 	if x.Done() || s.released != 0 {
 		t.Error("the send has ended before the device is done with the buffer")
 	}
-	if m.Completed(x.Handle(), rdma.StatusOK, 1000); !x.Done() || x.Err != nil || s.released != 1 {
+	if m.HandleCompletion(x.Handle(), rdma.StatusOK, 1000); !x.Done() || x.Err != nil || s.released != 1 {
 		t.Errorf("after the request: done %v, %v, given back %d times", x.Done(), x.Err, s.released)
 	}
 	m.Free(x)
@@ -95,7 +95,7 @@ func TestSendShortCopied(t *testing.T) {
 func TestSendShortFails(t *testing.T) {
 	m, l, s := sourcing(true)
 	_, x := m.SendShort(l, 5, 0, 9, make([]byte, 500), true)
-	m.Completed(x.Handle(), rdma.StatusPeerGone, 0)
+	m.HandleCompletion(x.Handle(), rdma.StatusPeerGone, 0)
 	if !x.Done() || !errors.Is(x.Err, ErrTransport) || s.released != 1 {
 		t.Errorf("a request that fails: done %v, %v, given back %d times", x.Done(), x.Err, s.released)
 	}
@@ -122,7 +122,7 @@ func TestSynchronousDirect(t *testing.T) {
 			t.Errorf("asked %v, want once for who does not wait for the device", s.asked)
 		}
 		steps := []func(){
-			func() { m.Completed(x.Handle(), rdma.StatusOK, 500) },
+			func() { m.HandleCompletion(x.Handle(), rdma.StatusOK, 500) },
 			func() { m.advance(x, Event{Kind: EvACK}) },
 		}
 		if ackFirst {
@@ -145,7 +145,7 @@ func TestSendShortNoAllocation(t *testing.T) {
 	round := func() {
 		s.asked = s.asked[:0]
 		_, x := m.SendShort(l, 5, 0, 9, buf, true)
-		m.Completed(x.Handle(), rdma.StatusOK, 1000)
+		m.HandleCompletion(x.Handle(), rdma.StatusOK, 1000)
 		m.Free(x)
 	}
 	round()

@@ -13,7 +13,7 @@ package p2p
 // A Stage is released when the device has finished with it, and not before. If the
 // operation fails while its request is pending, the Stage becomes an orphan: a late Read
 // response would otherwise be written into a buffer that another operation uses by then.
-// Completed finds it by the handle of the failed operation.
+// HandleCompletion finds it by the handle of the failed operation.
 
 import "github.com/muster-mpi/muster/rdma"
 
@@ -94,8 +94,8 @@ func (m *Machine) reclaimOrphan(handle uint64) {
 	}
 }
 
-// Dropped is called with requests that were never posted because their link has failed.
-func (m *Machine) Dropped(wrs []rdma.SendWR) {
+// HandleDropped is called with requests that were never posted because their link has failed.
+func (m *Machine) HandleDropped(wrs []rdma.SendWR) {
 	for i := 0; i < len(wrs) && len(m.orphans) > 0; i++ {
 		m.reclaimOrphan(wrs[i].ID)
 	}

@@ -37,7 +37,7 @@ func TestStagedPut(t *testing.T) {
 	if s.unplaced != 0 {
 		t.Error("the stage is released before the device has finished with it")
 	}
-	m.Completed(x.Handle(), rdma.StatusOK, 1000)
+	m.HandleCompletion(x.Handle(), rdma.StatusOK, 1000)
 	if !x.Done() || x.Err != nil || x.Len != 1000 || s.unplaced != 1 || s.released != 0 {
 		t.Errorf("done %v, %v, %d bytes; stage given back %d times, registrations %d", x.Done(), x.Err, x.Len, s.unplaced, s.released)
 	}
@@ -56,7 +56,7 @@ func TestStagedGet(t *testing.T) {
 		if x.Buf[1] != 7 {
 			t.Error("the buffer changes before the end")
 		}
-		m.Completed(x.Handle(), status, 1000)
+		m.HandleCompletion(x.Handle(), status, 1000)
 		good := status == rdma.StatusOK
 		if !x.Done() || (x.Err == nil) != good || bytes.Equal(x.Buf, s.stage.Mem[:1000]) != good || s.unplaced != 1 {
 			t.Errorf("%v: done %v, %v, the buffer has %d …; stage given back %d times", status, x.Done(), x.Err, x.Buf[:3], s.unplaced)
@@ -86,7 +86,7 @@ func TestTransferWithoutCopy(t *testing.T) {
 		if wr := &m.Out.WR[0]; wr.LKey != c.lkey || wr.Body.Addr() != rdma.MemOf(x.Buf).Addr() || s.placed != c.placed {
 			t.Errorf("%s: the request is %+v; asked %d times, want %d", c.name, wr, s.placed, c.placed)
 		}
-		m.Completed(x.Handle(), rdma.StatusOK, c.n)
+		m.HandleCompletion(x.Handle(), rdma.StatusOK, c.n)
 		if released := s.released == 1; !x.Done() || x.Err != nil || released != c.often || s.unplaced != 0 {
 			t.Errorf("%s: done %v, %v; registration given back %d times, a stage %d", c.name, x.Done(), x.Err, s.released, s.unplaced)
 		}
@@ -121,13 +121,13 @@ func TestOrphanStage(t *testing.T) {
 				t.Fatal("the operation was not used again")
 			}
 		}
-		m.Completed(handle+1<<40, rdma.StatusOK, 1000) // of another operation
+		m.HandleCompletion(handle+1<<40, rdma.StatusOK, 1000) // of another operation
 		if s.unplaced != 0 {
 			t.Error("another completion gives the stage back")
 		}
 		s.stage.Mem[0] = 99
-		m.Completed(handle, rdma.StatusFlushed, 0)
-		m.Completed(handle, rdma.StatusFlushed, 0)
+		m.HandleCompletion(handle, rdma.StatusFlushed, 0)
+		m.HandleCompletion(handle, rdma.StatusFlushed, 0)
 		if s.unplaced != 1 || len(m.orphans) != 0 || !freed && x.Buf[0] != 7 {
 			t.Errorf("freed %v: the stage was given back %d times, %d are left", freed, s.unplaced, len(m.orphans))
 		}
@@ -138,7 +138,7 @@ func TestStageOfDroppedRequest(t *testing.T) {
 	m, l, s := staging()
 	startTransfer(m, l, rdma.OpWrite, 1000, 7)
 	m.FailLink(l, errors.New("the peer is gone"))
-	m.Dropped(m.Out.WR)
+	m.HandleDropped(m.Out.WR)
 	if s.unplaced != 1 || len(m.orphans) != 0 {
 		t.Errorf("the stage was given back %d times, %d are left", s.unplaced, len(m.orphans))
 	}
@@ -156,7 +156,7 @@ func TestStagedTransferAllocs(t *testing.T) {
 			x := m.New()
 			x.Link, x.Buf, x.Owner = l, buf, owner
 			m.Transfer(x, op, 4096, 9)
-			m.Completed(x.Handle(), rdma.StatusOK, 1000)
+			m.HandleCompletion(x.Handle(), rdma.StatusOK, 1000)
 			m.Free(x)
 		}
 		m.Out.WR, m.Out.Link, m.Out.Done = m.Out.WR[:0], m.Out.Link[:0], m.Out.Done[:0]

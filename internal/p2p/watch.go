@@ -31,8 +31,8 @@ func (m *Machine) Watch(f func(x *Xfer, step WatchedStep)) {
 	}
 }
 
-// watched reports a step that begins with a packet of this rank.
-func (m *Machine) watched(x *Xfer, step WatchedStep) {
+// reportStep reports a step that begins with a packet of this rank.
+func (m *Machine) reportStep(x *Xfer, step WatchedStep) {
 	if m.watch != nil {
 		m.watch(x, step)
 	}
@@ -59,8 +59,8 @@ func (m *Machine) WatchEnd(x *Xfer, by EndWatcher) {
 	m.ends[x.handle&(1<<32-1)-1] = watchedEnd{x.handle, by}
 }
 
-// ended reports the end of an operation that is watched.
-func (m *Machine) ended(x *Xfer) {
+// reportEnd reports the end of an operation that is watched.
+func (m *Machine) reportEnd(x *Xfer) {
 	i := x.handle&(1<<32-1) - 1
 	if i >= uint64(len(m.ends)) || m.ends[i].handle != x.handle {
 		return

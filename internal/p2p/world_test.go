@@ -223,7 +223,7 @@ func (w *world) take(from, to int) {
 		w.log("%d->%d %s", from, to, w.describe(&wr))
 	}
 	if wr.ID != 0 {
-		n.m.Taken(wr.ID)
+		n.m.HandleTaken(wr.ID)
 	}
 }
 
@@ -255,7 +255,7 @@ func (w *world) deliver(from, to, i int) {
 	if w.log != nil {
 		w.log("%d gets: %s", to, FormatPacket(pkt))
 	}
-	n.m.Arrived(n.links[from], pkt)
+	n.m.HandlePacket(n.links[from], pkt)
 	w.settle(to)
 }
 
@@ -288,7 +288,7 @@ func (w *world) complete(r, i int) rdma.Status {
 		w.log("%d completes: %s", r, w.describe(&wr))
 	}
 	n.work = append(n.work[:i], n.work[i+1:]...)
-	n.m.Completed(wr.ID, status, wr.Body.Len())
+	n.m.HandleCompletion(wr.ID, status, wr.Body.Len())
 	w.settle(r)
 	return status
 }
@@ -298,7 +298,7 @@ func (w *world) failWork(r, i int, status rdma.Status) {
 	n := w.nodes[r]
 	id := n.work[i].wr.ID
 	n.work = append(n.work[:i], n.work[i+1:]...)
-	n.m.Completed(id, status, 0)
+	n.m.HandleCompletion(id, status, 0)
 	w.settle(r)
 }
 

@@ -35,11 +35,11 @@ func (g *generations) now() uint32 { return g.n.Load() }
 func (g *generations) stop() { g.stopped.Store(true) }
 
 func (g *generations) arm() {
-	runtime.AddCleanup(new(sentinel), collected, weak.Make(g))
+	runtime.AddCleanup(new(sentinel), countCollection, weak.Make(g))
 }
 
-// collected runs once after each collection.
-func collected(w weak.Pointer[generations]) {
+// countCollection runs once after each collection.
+func countCollection(w weak.Pointer[generations]) {
 	g := w.Value()
 	if g == nil || g.stopped.Load() {
 		return

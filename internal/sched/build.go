@@ -34,19 +34,19 @@ func (b *Builder) Reset(rank, size int) {
 	*b = Builder{rank: rank, size: size, ops: b.ops[:0], deps: b.deps[:0], from: b.from[:0]}
 }
 
-// Among restricts the following operations to a subset of the ranks: a peer is then
+// Restrict restricts the following operations to a subset of the ranks: a peer is then
 // an index into ranks, and steps are counted from step. A nil list ends the
 // restriction. An algorithm for all ranks can thus serve a subset.
-func (b *Builder) Among(ranks []int, step int) {
+func (b *Builder) Restrict(ranks []int, step int) {
 	if ranks == nil {
-		b.AmongAll(0, nil, step)
+		b.RestrictAll(0, nil, step)
 		return
 	}
-	b.AmongAll(len(ranks), func(i int) int { return ranks[i] }, step)
+	b.RestrictAll(len(ranks), func(i int) int { return ranks[i] }, step)
 }
 
-// AmongAll is Among with a function for the i-th of n ranks, instead of a list.
-func (b *Builder) AmongAll(n int, at func(i int) int, step int) {
+// RestrictAll is Restrict with a function for the i-th of n ranks, instead of a list.
+func (b *Builder) RestrictAll(n int, at func(i int) int, step int) {
 	b.among, b.at, b.begin = n, at, int32(step)
 	b.step = b.begin
 }
@@ -70,9 +70,9 @@ func (b *Builder) Tmp(n int) Span {
 	return s
 }
 
-// Shared allocates n bytes that the ranks of a node share. All of them must make the
+// AllocShared allocates n bytes that the ranks of a node share. All of them must make the
 // same calls, so that they get the same spans.
-func (b *Builder) Shared(n int) Span {
+func (b *Builder) AllocShared(n int) Span {
 	s := Span{Shared, b.shared, n}
 	b.shared += (n + 63) &^ 63 // ranks that write adjacent spans do not share a cache line
 	return s

@@ -6,7 +6,7 @@ import "fmt"
 // than ranks: 10⁶ ranks would each hold 150 MB. A Generator makes the operations one by
 // one while the graph runs, and the Run holds only a window of them: operation i is made
 // when all operations up to i - Window have completed. A generated graph is thus the graph
-// in which operation i also waits for those, and Expanded returns that graph, for
+// in which operation i also waits for those, and Expand returns that graph, for
 // Validate, String and pictures.
 
 // Generator makes the operations of a graph.
@@ -25,15 +25,15 @@ type Waits struct {
 	Posted ID    // to be posted: the last one before it with the same peer, stream and kind
 }
 
-// After returns the Waits for the completion of some operations, at most 3.
-func After(ids ...ID) Waits {
+// WaitEnds returns the Waits for the completion of some operations, at most 3.
+func WaitEnds(ids ...ID) Waits {
 	w := Waits{Ended: [3]ID{None, None, None}, Posted: None}
 	copy(w.Ended[:], ids)
 	return w
 }
 
-// Then adds the operation that must be posted before.
-func (w Waits) Then(posted ID) Waits {
+// AndPosted adds the operation that must be posted before.
+func (w Waits) AndPosted(posted ID) Waits {
 	w.Posted = posted
 	return w
 }
@@ -97,8 +97,8 @@ const (
 	opBytes    = 64
 )
 
-// Expanded returns a graph with all operations of a generated one, and otherwise g.
-func (g *Graph) Expanded() (*Graph, error) {
+// Expand returns a graph with all operations of a generated one, and otherwise g.
+func (g *Graph) Expand() (*Graph, error) {
 	if g.generator == nil {
 		return g, nil
 	}
@@ -201,15 +201,15 @@ func (r *Run) admit() bool {
 	return false
 }
 
-// passed continues the operations that wait for the post of the one in slot s.
-func (r *Run) passed(s int32) {
+// continuePosted continues the operations that wait for the post of the one in slot s.
+func (r *Run) continuePosted(s int32) {
 	w := r.window
 	w.state[s] = opPosted
 	r.release(w.posted[s])
 }
 
-// completed continues the operations that wait for the completion of the one in slot s.
-func (r *Run) completed(s int32) {
+// continueEnded continues the operations that wait for the completion of the one in slot s.
+func (r *Run) continueEnded(s int32) {
 	w := r.window
 	if w.state[s] == opWaits { // a copy
 		r.release(w.posted[s])

@@ -27,7 +27,7 @@ func sequence(t testing.TB, n, k, window int) *Graph {
 	var b Builder
 	b.Reset(0, n+1)
 	b.Generate(Generator{Len: n, Window: window, At: func(i int) (Op, Waits) {
-		return Op{Kind: Send, Peer: int32(i + 1), Src: Span{Buf: Out, Len: 1}}, After(ID(max(i-k, -1)))
+		return Op{Kind: Send, Peer: int32(i + 1), Src: Span{Buf: Out, Len: 1}}, WaitEnds(ID(max(i-k, -1)))
 	}})
 	g, err := b.Graph()
 	if err != nil {
@@ -53,7 +53,7 @@ func TestGeneratedRun(t *testing.T) {
 				id := p.held[i]
 				p.held[i] = p.held[len(p.held)-1]
 				p.held = p.held[:len(p.held)-1]
-				p.r.Ended(id, nil)
+				p.r.HandleEnd(id, nil)
 			}
 			if !p.r.Done() || len(p.peers) != c.n {
 				t.Fatalf("%+v, round %d: done is %v after %d messages, want %d", c, round, p.r.Done(), len(p.peers), c.n)
@@ -78,7 +78,7 @@ func TestGeneratedRunDoesNotAllocate(t *testing.T) {
 		for p.r.Start(); len(p.held) > 0; {
 			id := p.held[0]
 			p.held = p.held[:0]
-			p.r.Ended(id, nil)
+			p.r.HandleEnd(id, nil)
 		}
 	})
 	if got != 0 {
@@ -88,7 +88,7 @@ func TestGeneratedRunDoesNotAllocate(t *testing.T) {
 
 // TestExpanded checks that an expanded graph has the dependencies of the window.
 func TestExpanded(t *testing.T) {
-	g, err := sequence(t, 20, 9, 4).Expanded()
+	g, err := sequence(t, 20, 9, 4).Expand()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,8 +103,8 @@ type Graph struct {
 	generator *Generator // makes the operations; nil: they are in Ops
 }
 
-// After returns the operations that wait for operation i to complete.
-func (g *Graph) After(i int) []int32 { return g.after[g.first[i]:g.first[i+1]] }
+// Successors returns the operations that wait for operation i to complete.
+func (g *Graph) Successors(i int) []int32 { return g.after[g.first[i]:g.first[i+1]] }
 
 // NextPost returns the operation that may be posted only after operation i has been
 // posted, or -1.

@@ -256,8 +256,8 @@ func (d *drawing) findRows(s *stage) {
 	}
 }
 
-// shown returns the cells of a rank's buffer that a stage shows.
-func (d *drawing) shown(s *stage, rank int, buf Buf) []cell {
+// shownCells returns the cells of a rank's buffer that a stage shows.
+func (d *drawing) shownCells(s *stage, rank int, buf Buf) []cell {
 	cells := d.cells[rank][buf]
 	if buf < Tmp {
 		return cells[:min(s.rows[buf], len(cells))]

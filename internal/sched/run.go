@@ -9,7 +9,7 @@ import "github.com/muster-mpi/muster/internal/longcopy"
 
 // Port transfers the messages of a Run. Post starts a send of b to r.Peer(op) or a
 // receive of b from it. If the operation completes inside Post, Post returns true and
-// Ended must not be called for it; otherwise the caller calls Run.Ended(id, err)
+// HandleEnd must not be called for it; otherwise the caller calls Run.HandleEnd(id, err)
 // later. Messages of different streams need different tags.
 type Port interface {
 	Post(r *Run, id int, op *Op, b []byte) (ended bool, err error)
@@ -66,12 +66,12 @@ func (r *Run) Start() {
 	r.advance()
 }
 
-// Ended reports the completion of a posted operation. After an error the Run posts
+// HandleEnd reports the completion of a posted operation. After an error the Run posts
 // nothing more; operations under way must still complete.
-func (r *Run) Ended(id int, err error) {
+func (r *Run) HandleEnd(id int, err error) {
 	r.out--
 	if r.ops[id].Unordered {
-		r.unordered.ended(int32(id))
+		r.unordered.remove(int32(id))
 	}
 	r.end(id, err)
 	r.advance()
@@ -146,7 +146,7 @@ func (r *Run) post(i int32, op *Op) bool {
 	}
 	ended, err := r.Port.Post(r, int(i), op, b)
 	if r.window != nil {
-		r.passed(i)
+		r.continuePosted(i)
 	} else if t := r.Graph.nextPost[i]; t >= 0 {
 		r.satisfy(t)
 	}
@@ -167,10 +167,10 @@ func (r *Run) end(i int, err error) {
 	}
 	r.left--
 	if r.window != nil {
-		r.completed(int32(i))
+		r.continueEnded(int32(i))
 		return
 	}
-	after := r.Graph.After(i)
+	after := r.Graph.Successors(i)
 	for k := len(after) - 1; k >= 0; k-- {
 		r.satisfy(after[k])
 	}

@@ -41,7 +41,7 @@ func (l *unorderedSends) hold(i int32) {
 	l.fresh = true
 }
 
-func (l *unorderedSends) ended(i int32) {
+func (l *unorderedSends) remove(i int32) {
 	for k, u := range l.under {
 		if u == i {
 			last := len(l.under) - 1
@@ -53,8 +53,8 @@ func (l *unorderedSends) ended(i int32) {
 	l.fresh = len(l.held) > 0
 }
 
-// Held returns the number of unordered sends that are ready and not posted.
-func (r *Run) Held() int { return len(r.unordered.held) }
+// CountHeld returns the number of unordered sends that are ready and not posted.
+func (r *Run) CountHeld() int { return len(r.unordered.held) }
 
 // Overtaken returns the number of unordered sends of this run that were posted ahead
 // of their default order because their peers had arrived.

@@ -61,18 +61,18 @@ func TestUnorderedSendsFollowArrival(t *testing.T) {
 	c.here[5], c.here[6] = true, true
 	r.Serve()
 	step("ranks 5 and 6 have arrived, rank 1 has not: one of them gets its port", 5)
-	r.Ended(2, nil)
+	r.HandleEnd(2, nil)
 	step("the send to rank 3 has completed: rank 6 goes before rank 2", 6)
-	r.Ended(4, nil)
-	r.Ended(5, nil)
+	r.HandleEnd(4, nil)
+	r.HandleEnd(5, nil)
 	step("no other rank has arrived: a port for the next in order", 2)
 	r.Serve()
 	step("no new arrival")
 	c.here[1], c.here[2] = true, true
-	r.Ended(0, nil)
+	r.HandleEnd(0, nil)
 	step("the last one", 4)
-	r.Ended(1, nil)
-	r.Ended(3, nil)
+	r.HandleEnd(1, nil)
+	r.HandleEnd(3, nil)
 	if !r.Done() || r.Overtaken() != 3 {
 		t.Errorf("done %v, %d sends overtook others; want true, 3", r.Done(), r.Overtaken())
 	}

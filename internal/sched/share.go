@@ -39,9 +39,9 @@ func (g *Graph) Peer(rank int, op *Op) int32 {
 	return op.Peer
 }
 
-// For returns the graph of a rank with absolute peers. It is g itself if g is the graph of
+// ForRank returns the graph of a rank with absolute peers. It is g itself if g is the graph of
 // one rank.
-func (g *Graph) For(rank int) *Graph {
+func (g *Graph) ForRank(rank int) *Graph {
 	if g.Peers == Absolute {
 		return g
 	}
@@ -246,7 +246,7 @@ func (g *Graph) builtBy(b *Builder) bool {
 			end = int(b.from[i+1])
 		}
 		for _, d := range b.deps[b.from[i]:end] {
-			if _, ok := slices.BinarySearch(g.After(int(d)), int32(i)); !ok {
+			if _, ok := slices.BinarySearch(g.Successors(int(d)), int32(i)); !ok {
 				return false
 			}
 		}

@@ -48,7 +48,7 @@ func TestShare(t *testing.T) {
 			if shared.Peers != c.peers || shared.Rank != AnyRank {
 				t.Fatalf("%s: the shared graph of rank %d has addressing %d and rank %d", c.name, rank, shared.Peers, shared.Rank)
 			}
-			if got := shared.For(rank); !reflect.DeepEqual(got, own) {
+			if got := shared.ForRank(rank); !reflect.DeepEqual(got, own) {
 				t.Fatalf("%s: rank %d gets\n%v, its own graph is\n%v", c.name, rank, got, own)
 			}
 		}

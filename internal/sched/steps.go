@@ -80,7 +80,7 @@ func fit(graphs []*Graph) (*fitted, error) {
 		if g.Rank != r || g.Size != n {
 			return nil, fmt.Errorf("graph %d of %d belongs to rank %d of %d; the graphs of all ranks are needed, in order", r, n, g.Rank, g.Size)
 		}
-		f.before[r], f.partner[r], f.step[r] = g.before(), make([]int32, len(g.Ops)), make([]int32, len(g.Ops))
+		f.before[r], f.partner[r], f.step[r] = g.predecessors(), make([]int32, len(g.Ops)), make([]int32, len(g.Ops))
 		for i, op := range g.Ops {
 			if f.partner[r][i] = -1; op.Kind == Send {
 				l := lane{r, int(op.Peer), op.Stream}

@@ -74,8 +74,8 @@ type svg struct {
 
 func (s *svg) printf(format string, args ...any) { fmt.Fprintf(&s.b, format, args...) }
 
-// escaped escapes text between tags.
-func escaped(text string) string {
+// escapeText escapes text between tags.
+func escapeText(text string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(text)) // a Builder returns no errors
 	return b.String()
@@ -85,14 +85,14 @@ func (s *svg) text(x, y float64, class, text string) {
 	if class != "" {
 		class = ` class="` + class + `"`
 	}
-	s.printf(`<text x="%.1f" y="%.1f"%s>%s</text>`+"\n", x, y, class, escaped(text))
+	s.printf(`<text x="%.1f" y="%.1f"%s>%s</text>`+"\n", x, y, class, escapeText(text))
 }
 
 // box draws a rectangle with text and a tooltip.
 func (s *svg) box(x, y, w, h float64, class, more, text, tip string) {
-	s.printf(`<g><title>%s</title><rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2" class="%s"%s/>`, escaped(tip), x, y, w, h, class, more)
+	s.printf(`<g><title>%s</title><rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2" class="%s"%s/>`, escapeText(tip), x, y, w, h, class, more)
 	if text != "" {
-		s.printf(`<text x="%.1f" y="%.1f">%s</text>`, x+w/2, y+h/2+4, escaped(text))
+		s.printf(`<text x="%.1f" y="%.1f">%s</text>`, x+w/2, y+h/2+4, escapeText(text))
 	}
 	s.b.WriteString("</g>\n")
 }
@@ -114,7 +114,7 @@ func (s *svg) open(p Picture) {
 	s.height += float64(len(s.legend)*18 + 30)
 	s.printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="title about">`+"\n",
 		s.width, s.height, s.width, s.height)
-	s.printf("<title id=\"title\">%s</title>\n<desc id=\"about\">%s. Ranks are columns, time goes down.</desc>\n", escaped(p.Title), escaped(p.Subtitle))
+	s.printf("<title id=\"title\">%s</title>\n<desc id=\"about\">%s. Ranks are columns, time goes down.</desc>\n", escapeText(p.Title), escapeText(p.Subtitle))
 	s.b.WriteString(style)
 	s.b.WriteString("<defs>\n")
 	for i, c := range portColours {
@@ -164,7 +164,7 @@ func (s *svg) messages(st *stage) {
 			bend := (end - p.y) * .55
 			c := p.port % len(portColours)
 			s.printf(`<g><title>%s</title><path class="arrow" stroke="%s" marker-end="url(#head%d)" d="M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f"/></g>`+"\n",
-				escaped(s.message(p)), portColours[c], c, p.x, p.y, p.x, p.y+bend, p.toX, end-bend, p.toX, end)
+				escapeText(s.message(p)), portColours[c], c, p.x, p.y, p.x, p.y+bend, p.toX, end-bend, p.toX, end)
 		}
 	}
 	for _, list := range st.parcels {
@@ -214,13 +214,13 @@ func (s *svg) notes(r int, y float64, ops []int32) {
 func (s *svg) holding(st *stage, r int) {
 	width := -4.0
 	for buf := In; buf < Bufs; buf++ {
-		if len(s.shown(st, r, buf)) > 0 {
+		if len(s.shownCells(st, r, buf)) > 0 {
 			width += s.cellWidth[buf] + 4
 		}
 	}
 	x := s.middle(r) - width/2
 	for buf := In; buf < Bufs; buf++ {
-		cells := s.shown(st, r, buf)
+		cells := s.shownCells(st, r, buf)
 		if len(cells) == 0 {
 			continue
 		}

@@ -75,7 +75,7 @@ func (g *Graph) String() string {
 		fmt.Fprintf(&b, ", ports %d", g.Ports)
 	}
 	b.WriteByte('\n')
-	before := g.before()
+	before := g.predecessors()
 	for i, op := range g.Ops {
 		fmt.Fprintf(&b, "%d step %d: %v", i, op.Step, op)
 		for k, d := range before[i] {
@@ -89,12 +89,12 @@ func (g *Graph) String() string {
 	return b.String()
 }
 
-// before returns the inverse of After: for each operation, those that must have
+// predecessors returns the inverse of After: for each operation, those that must have
 // completed.
-func (g *Graph) before() [][]int32 {
+func (g *Graph) predecessors() [][]int32 {
 	before := make([][]int32, len(g.Ops))
 	for i := range g.Ops {
-		for _, j := range g.After(i) {
+		for _, j := range g.Successors(i) {
 			before[j] = append(before[j], int32(i))
 		}
 	}
@@ -199,10 +199,10 @@ func (p *parser) head() {
 	p.expect("of")
 	size := p.number("number of ranks", ",", math.MaxInt32)
 	p.expect("scratch")
-	tmp, more := p.listed("number of bytes", math.MaxInt)
+	tmp, more := p.listItem("number of bytes", math.MaxInt)
 	shared, ports := 0, 0
 	if more && p.maybe("shared") {
-		shared, more = p.listed("number of bytes", math.MaxInt)
+		shared, more = p.listItem("number of bytes", math.MaxInt)
 	}
 	if more {
 		p.expect("ports")
@@ -216,8 +216,8 @@ func (p *parser) head() {
 	p.b.tmp, p.b.shared, p.b.ports = tmp, shared, ports
 }
 
-// listed consumes a number and reports whether a comma follows it.
-func (p *parser) listed(what string, limit int) (n int, more bool) {
+// listItem consumes a number and reports whether a comma follows it.
+func (p *parser) listItem(what string, limit int) (n int, more bool) {
 	mark := ""
 	if len(p.words) > 0 && strings.HasSuffix(p.words[0], ",") {
 		mark = ","

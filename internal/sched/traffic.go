@@ -48,7 +48,7 @@ func TrafficOf(graphs []*Graph, node []int) ([]Traffic, error) {
 		var lies []Span // the rank's data in shared memory
 		for i, op := range g.Ops {
 			if op.Kind != Send {
-				lies = unchanged(lies, op.Dst)
+				lies = subtractSpan(lies, op.Dst)
 			}
 			switch {
 			case op.HandOver:
@@ -111,8 +111,8 @@ func busiest(ways map[connection]bool) (most int) {
 	return most
 }
 
-// unchanged returns the spans that an operation does not overwrite.
-func unchanged(lies []Span, written Span) (rest []Span) {
+// subtractSpan returns the spans that an operation does not overwrite.
+func subtractSpan(lies []Span, written Span) (rest []Span) {
 	for _, s := range lies {
 		if !overlap(s, written) {
 			rest = append(rest, s)

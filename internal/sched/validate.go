@@ -136,8 +136,8 @@ func newWorld(graphs []*Graph) *world {
 	return w
 }
 
-// who returns the rank of an operation and its number in that rank's graph.
-func (w *world) who(id int32) (rank, op int) {
+// locate returns the rank of an operation and its number in that rank's graph.
+func (w *world) locate(id int32) (rank, op int) {
 	rank, found := slices.BinarySearch(w.base, int(id))
 	if !found {
 		rank--
@@ -149,7 +149,7 @@ func (w *world) who(id int32) (rank, op int) {
 }
 
 func (w *world) op(id int32) *Op {
-	r, i := w.who(id)
+	r, i := w.locate(id)
 	return &w.graphs[r].Ops[i]
 }
 
@@ -204,7 +204,7 @@ func opFault(g *Graph, i int, room *[Bufs]int, elem int) string {
 			return "has overlapping operands"
 		}
 	}
-	for _, j := range g.After(i) {
+	for _, j := range g.Successors(i) {
 		if int(j) <= i || int(j) >= len(g.Ops) {
 			return fmt.Sprintf("is a dependency of operation %d, which does not come after it", j)
 		}

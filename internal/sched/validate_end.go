@@ -66,7 +66,7 @@ func (w *world) checkStill(rank, off, end int) *Fault {
 
 // checkPiece compares the sequences of a piece with the expected one.
 func (w *world) checkPiece(v *values, rank int, p *Piece) *Fault {
-	id, base := v.expected(p)
+	id, base := v.expectedTerm(p)
 	v.dst = v.read(v.dst[:0], rank, p.Span)
 	for _, x := range v.dst {
 		want := base + x.off
@@ -83,7 +83,7 @@ func (w *world) checkPiece(v *values, rank int, p *Piece) *Fault {
 // writer describes the operation that last wrote into a span.
 func (w *world) writer(rank int, s Span) string {
 	for k := len(w.order) - 1; k >= 0; k-- {
-		r, i := w.who(w.order[k])
+		r, i := w.locate(w.order[k])
 		if op := &w.graphs[r].Ops[i]; r == rank && op.Kind != Send && overlap(op.Dst, s) {
 			return fmt.Sprintf("last written by operation %d (%s)", i, describe(op))
 		}

@@ -98,7 +98,7 @@ func (f *raceFinder) sweep(g *Graph, all []access) (a, b int32, found bool) {
 
 // ordered reports whether i has completed when j is posted.
 func (f *raceFinder) ordered(g *Graph, i, j int32) bool {
-	after := g.After(int(i))
+	after := g.Successors(int(i))
 	if slices.Contains(after, j) {
 		return true
 	}
@@ -122,7 +122,7 @@ func (f *raceFinder) reachability(g *Graph) {
 	clear(f.reach)
 	for i := n - 1; i >= 0; i-- {
 		row := f.reach[i*f.words : (i+1)*f.words]
-		for _, j := range g.After(i) {
+		for _, j := range g.Successors(i) {
 			f.add(row, j)
 		}
 		if j := g.nextPost[i]; j >= 0 {

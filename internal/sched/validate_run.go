@@ -33,7 +33,7 @@ func (w *world) run(v *values, k *knowledge) *Fault {
 		id := int32(w.base[r] + i)
 		w.state[id] = ended
 		w.order = append(w.order, id)
-		for _, j := range w.graphs[r].After(i) {
+		for _, j := range w.graphs[r].Successors(i) {
 			k.pass(id, int32(w.base[r])+j)
 			satisfy(int32(w.base[r]) + j)
 		}
@@ -41,7 +41,7 @@ func (w *world) run(v *values, k *knowledge) *Fault {
 	for len(ready) > 0 {
 		id := ready[len(ready)-1]
 		ready = ready[:len(ready)-1]
-		r, i := w.who(id)
+		r, i := w.locate(id)
 		g := w.graphs[r]
 		op := &g.Ops[i]
 		if op.Kind != Recv && v.unseen(r, op.Src) || op.Kind == Reduce && v.unseen(r, op.Dst) {
@@ -58,7 +58,7 @@ func (w *world) run(v *values, k *knowledge) *Fault {
 			if w.state[partner] != posted {
 				continue
 			}
-			peer, j := w.who(partner)
+			peer, j := w.locate(partner)
 			if op.Kind == Send {
 				k.pass(id, partner)
 				v.move(r, op.Src, peer, w.graphs[peer].Ops[j].Dst)
@@ -77,14 +77,14 @@ func (w *world) run(v *values, k *knowledge) *Fault {
 		end(r, i)
 	}
 	if first := slices.IndexFunc(w.state, func(s state) bool { return s != ended }); first >= 0 {
-		return w.blocked(int32(first))
+		return w.reportDeadlock(int32(first))
 	}
 	return nil
 }
 
-// blocked reports a deadlock. It follows dependencies from an incomplete operation
+// reportDeadlock reports a deadlock. It follows dependencies from an incomplete operation
 // until it meets an operation for the second time.
-func (w *world) blocked(id int32) *Fault {
+func (w *world) reportDeadlock(id int32) *Fault {
 	seen := map[int32]int{}
 	var path []int32
 	for {
@@ -98,13 +98,13 @@ func (w *world) blocked(id int32) *Fault {
 	}
 	words := make([]string, len(path))
 	for k, id := range path {
-		r, i := w.who(id)
+		r, i := w.locate(id)
 		next, why := w.waitsFor(id)
-		peer, j := w.who(next)
+		peer, j := w.locate(next)
 		words[k] = fmt.Sprintf("operation %d of rank %d (%s) waits for %s %d of rank %d (%s)",
 			i, r, describe(w.op(id)), why, j, peer, describe(w.op(next)))
 	}
-	r, i := w.who(path[0])
+	r, i := w.locate(path[0])
 	return &Fault{"blocking", r, i, strings.Join(words, "; ")}
 }
 
@@ -113,11 +113,11 @@ func (w *world) waitsFor(id int32) (next int32, why string) {
 	if w.state[id] == posted {
 		return w.partner[id], "the posting of operation"
 	}
-	r, i := w.who(id)
+	r, i := w.locate(id)
 	g := w.graphs[r]
 	for j := range i {
 		before := int32(w.base[r] + j)
-		if w.state[before] != ended && slices.Contains(g.After(j), int32(i)) {
+		if w.state[before] != ended && slices.Contains(g.Successors(j), int32(i)) {
 			return before, "the completion of operation"
 		}
 		if w.state[before] == waiting && g.NextPost(j) == i {

@@ -18,7 +18,7 @@ func TestValidateShared(t *testing.T) {
 	}
 	none := Span{Buf: Shared}
 	first := func(b *Builder) {
-		s := b.Shared(8)
+		s := b.AllocShared(8)
 		put := b.Copy(s, in(0, 8))
 		b.HandOver(1, s, put)
 		b.Send(2, s, put)
@@ -26,7 +26,7 @@ func TestValidateShared(t *testing.T) {
 		b.TakeOver(1, none)
 	}
 	second := func(b *Builder) {
-		s := b.Shared(8)
+		s := b.AllocShared(8)
 		b.HandOver(0, none)
 		b.Copy(out(0, 8), s, b.TakeOver(0, s))
 	}
@@ -38,63 +38,63 @@ func TestValidateShared(t *testing.T) {
 	}{
 		{"correct", []func(b *Builder){first, second, third}, ""},
 		{"read before it is taken over", []func(b *Builder){first, func(b *Builder) {
-			s := b.Shared(8)
+			s := b.AllocShared(8)
 			b.HandOver(0, none)
 			b.Copy(out(0, 8), s)
 			b.TakeOver(0, s)
 		}, third}, "race"},
 		{"read and never taken over", []func(b *Builder){func(b *Builder) {
-			s := b.Shared(8)
+			s := b.AllocShared(8)
 			put := b.Copy(s, in(0, 8))
 			b.HandOver(1, none, put)
 			b.Send(2, s, put)
 			b.Copy(out(0, 8), s, put)
 			b.TakeOver(1, none)
 		}, func(b *Builder) {
-			s := b.Shared(8)
+			s := b.AllocShared(8)
 			b.HandOver(0, none)
 			b.Copy(out(0, 8), s, b.TakeOver(0, none))
 		}, third}, "shared: rank 1, operation 2: copy shared[0:8) to out[0:8) reads bytes that the rank has neither written nor taken over"},
 		{"written twice", []func(b *Builder){first, func(b *Builder) {
-			s := b.Shared(8)
+			s := b.AllocShared(8)
 			b.HandOver(0, none)
 			got := b.Copy(out(0, 8), s, b.TakeOver(0, s))
 			b.Copy(s, out(0, 8), got)
 		}, third}, "writes bytes that operation 0 of rank 0"},
 		{"another span", []func(b *Builder){first, func(b *Builder) {
-			s := b.Shared(16).At(8, 8)
+			s := b.AllocShared(16).At(8, 8)
 			b.HandOver(0, none)
 			b.Copy(out(0, 8), s, b.TakeOver(0, s))
 		}, third}, "shared"},
 		{"a message for a hand-over", []func(b *Builder){first, func(b *Builder) {
-			b.Shared(8)
+			b.AllocShared(8)
 			b.HandOver(0, none)
 			b.Recv(0, out(0, 8))
 		}, third}, "only one of them is a hand-over"},
 		{"another node", []func(b *Builder){func(b *Builder) {
-			s := b.Shared(8)
+			s := b.AllocShared(8)
 			put := b.Copy(s, in(0, 8))
 			b.HandOver(1, s, put)
 			b.HandOver(2, s, put)
 			b.Copy(out(0, 8), s, put)
 			b.TakeOver(1, none)
 		}, second, func(b *Builder) {
-			s := b.Shared(8)
+			s := b.AllocShared(8)
 			b.Copy(out(0, 8), s, b.TakeOver(0, s))
 		}}, "names a rank of another node"},
 		{"it does not wait for the node", []func(b *Builder){func(b *Builder) {
-			s := b.Shared(8)
+			s := b.AllocShared(8)
 			put := b.Copy(s, in(0, 8))
 			b.HandOver(1, s, put)
 			b.Send(2, s, put)
 			b.Copy(out(0, 8), s, put)
 		}, func(b *Builder) {
-			s := b.Shared(8)
+			s := b.AllocShared(8)
 			b.Copy(out(0, 8), s, b.TakeOver(0, s))
 		}, third}, "sync: rank 0: it can end before rank 1 has begun"},
 		{"buffers of two sizes", []func(b *Builder){first, func(b *Builder) {
-			s := b.Shared(8)
-			b.Shared(64)
+			s := b.AllocShared(8)
+			b.AllocShared(64)
 			b.HandOver(0, none)
 			b.Copy(out(0, 8), s, b.TakeOver(0, s))
 		}, third}, "another rank of its node"},

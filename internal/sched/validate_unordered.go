@@ -46,7 +46,7 @@ func (g *Graph) early() []bool {
 			early[t] = false
 		}
 		if !early[i] || op.Kind <= Recv {
-			for _, j := range g.After(i) {
+			for _, j := range g.Successors(i) {
 				early[j] = false
 			}
 		}

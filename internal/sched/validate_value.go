@@ -78,15 +78,15 @@ func newValues(t *Task, graphs []*Graph) *values {
 			Shared: {{0, g.Shared, int32(2*n + r), 0}},
 		}
 		for _, p := range m.Start {
-			id, base := v.expected(&p)
+			id, base := v.expectedTerm(&p)
 			v.write(r, p.Span, []run{{0, p.Len, id, base}})
 		}
 	}
 	return v
 }
 
-// expected returns a term with the sequence of a piece; its grouping has no meaning.
-func (v *values) expected(p *Piece) (id int32, base int) {
+// expectedTerm returns a term with the sequence of a piece; its grouping has no meaning.
+func (v *values) expectedTerm(p *Piece) (id int32, base int) {
 	id, base = int32(p.From), p.At
 	for r := p.From + 1; r < p.To; r++ {
 		id, base = v.combine(id, base, int32(r), p.At)

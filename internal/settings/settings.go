@@ -62,8 +62,8 @@ func OnOff(on bool) string {
 	return "off"
 }
 
-// Allowed describes the allowed values; "" if neither the type nor a tag restricts them.
-func (f *Field) Allowed() string {
+// AllowedValues describes the allowed values; "" if neither the type nor a tag restricts them.
+func (f *Field) AllowedValues() string {
 	if choices := f.Tag.Get("choices"); choices != "" {
 		return enumerate(strings.Split(choices, ","))
 	}
@@ -161,7 +161,7 @@ func (f *Field) checkRange(string) error {
 		}
 	}
 	if n := f.Value.Int(); n < least || n > most {
-		return fmt.Errorf("want %s, or 0 for the default: %s", f.Allowed(), f.Default())
+		return fmt.Errorf("want %s, or 0 for the default: %s", f.AllowedValues(), f.Default())
 	}
 	return nil
 }

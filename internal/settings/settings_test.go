@@ -80,7 +80,7 @@ func TestDescription(t *testing.T) {
 			"T_MODE": {"fast, slow or off", ""}, "T_LIMIT": {"more than 0", "1s"}, "T_OFTEN": {"at least 10ms", "0s"}, "T_QUIET": {"on or off", "on"},
 			"T_COUNT": {"2 to 9", "0"}, "T_CACHE": {"any number", "0"}, "T_SPIN": {"more than 0", "0"}, "T_FILE": {"", ""},
 		}[f.Env()]
-		if got := [2]string{f.Allowed(), f.Text()}; got != want {
+		if got := [2]string{f.AllowedValues(), f.Text()}; got != want {
 			t.Errorf("%s is described as %q, want %q", f.Path, got, want)
 		}
 	}

@@ -118,7 +118,7 @@ type reader struct {
 	messages map[int]int // of a thread, the index of its last phase
 }
 
-func (r *reader) of(pid int) *Rank {
+func (r *reader) rankOf(pid int) *Rank {
 	if r.ranks[pid] == nil {
 		r.ranks[pid] = &Rank{Rank: pid - 1}
 	}
@@ -132,7 +132,7 @@ func (r *reader) element(x *entry) error {
 	switch x.Ph {
 	case "M":
 		if x.Name == "process_name" {
-			return r.of(x.Pid).describe(x.Args)
+			return r.rankOf(x.Pid).describe(x.Args)
 		}
 	case "X":
 		return r.slice(x)
@@ -141,7 +141,7 @@ func (r *reader) element(x *entry) error {
 			x.Dur = "0"
 			return r.slice(x)
 		}
-		return json.Unmarshal(x.Args, &r.of(x.Pid).Counters)
+		return json.Unmarshal(x.Args, &r.rankOf(x.Pid).Counters)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (k *Rank) describe(text []byte) error {
 }
 
 func (r *reader) slice(x *entry) error {
-	rank := r.of(x.Pid)
+	rank := r.rankOf(x.Pid)
 	begin, end, err := x.span()
 	if err != nil {
 		return err
