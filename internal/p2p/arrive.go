@@ -180,7 +180,7 @@ func (m *Machine) matchRTS(x *Xfer, l *Link, g *Msg) {
 	x.Source, x.Tag, x.Link = g.Source, g.Tag, l
 	x.total, x.proto = g.Total, g.proto
 	x.compare(g.sign, g.vote)
-	x.peer, x.remote, x.rkey = g.peer, g.remote, g.rkey
+	x.remoteBuffer = g.remoteBuffer
 	x.stage = stageMatched
 	m.advance(x, Event{Kind: EvMatched})
 }

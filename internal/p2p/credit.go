@@ -14,7 +14,6 @@ package p2p
 // sender joins them, those that hold more than their share get back less than was
 // consumed until they are down to it. A sender keeps its unused credit, because the
 // receiver cannot predict whether it is about to use it.
-
 //
 // In a job of very many ranks the first share is too short for most messages. Their sender
 // then uses a rendezvous, the RTS shows the receiver that it needs credit (needsCredit),
@@ -28,6 +27,16 @@ const (
 	// the reserve permits.
 	creditStep = 16 << 10
 )
+
+// linkCredit bounds the unexpected messages that a receiver must hold, in bytes of eager data
+// that the peer has not consumed yet. At the limit a send uses a rendezvous, which needs no
+// buffer, so it can neither block nor deadlock.
+type linkCredit struct {
+	credit   int64
+	consumed int64 // receiver: consumed bytes not yet returned to the peer
+	granted  int64 // receiver: the peer's total credit, including what is consumed or held here
+	wants    bool  // receiver: the peer has needed more than the initial credit
+}
 
 // creditPool is the credit that the senders of a machine share.
 type creditPool struct {
@@ -68,7 +77,7 @@ func (m *Machine) consume(l *Link, n int) {
 // giveCredit returns credit to a sender, adjusted towards its share.
 func (m *Machine) giveCredit(l *Link) {
 	if m.creditPool.extra > 0 {
-		l.consumed += m.creditPool.change(l, m.cfg.Credit)
+		l.consumed += m.creditPool.change(&l.linkCredit, m.cfg.Credit)
 	}
 	if l.consumed > 0 {
 		wr := m.packet(l)
@@ -86,7 +95,7 @@ func (m *Machine) needsCredit(l *Link, total int) {
 }
 
 // change adjusts a sender's credit towards its share and returns the difference.
-func (p *creditPool) change(l *Link, most int64) (by int64) {
+func (p *creditPool) change(l *linkCredit, most int64) (by int64) {
 	if !l.wants {
 		l.wants = true
 		p.busy++
@@ -104,7 +113,7 @@ func (p *creditPool) change(l *Link, most int64) (by int64) {
 }
 
 // leave returns the credit of a failed peer beyond the initial amount to the reserve.
-func (p *creditPool) leave(l *Link) {
+func (p *creditPool) leave(l *linkCredit) {
 	if l.wants {
 		l.wants = false
 		p.busy--

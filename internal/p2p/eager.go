@@ -85,12 +85,12 @@ func (eager) Step(m *Machine, x *Xfer, ev Event) bool {
 	case ev.Kind == EvTaken && (x.stage == stagePost || x.stage == stageAcked),
 		ev.Kind == EvACK && x.stage == stageAck:
 		m.complete(x)
-	case ev.Kind == EvDone && x.Send && ev.Status != rdma.StatusOK && x.hasMR && x.Link.HasRing():
+	case ev.Kind == EvDone && x.Send && ev.Status != rdma.StatusOK && x.lease != leaseNone && x.Link.HasRing():
 		// The slot will never be complete, and the packets behind it never read.
 		m.FailLink(x.Link, fmt.Errorf("%w: write into the ring of rank %d on %s: %s", ErrTransport, x.Link.Rank, x.Link.Host, ev.Status))
 	case ev.Kind == EvDone && x.Send && ev.Status != rdma.StatusOK:
 		m.failTransfer(x, ev.Status) // an inline request has a completion only if it failed
-	case ev.Kind == EvDone && x.Send && (x.hasMR || len(x.Buf) >= x.Link.copyMin):
+	case ev.Kind == EvDone && x.Send && (x.lease != leaseNone || len(x.Buf) >= x.Link.copyMin):
 		m.release(x)
 		return eager{}.Step(m, x, Event{Kind: EvTaken}) // sent without a copy
 	default:

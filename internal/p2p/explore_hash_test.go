@@ -132,7 +132,7 @@ func (r *run) hashOperations(h *hasher, rank int, m *Machine) {
 		h.word(uint64(uint32(x.Tag))<<32 | uint64(x.total))
 		h.word(x.remote)
 		h.word(x.rkey)
-		h.flags(x.hasMR, x.Send, x.cancelling, x.revoking, x.cut != nil)
+		h.flags(x.lease != leaseNone, x.Send, x.cancelling, x.revoking, x.cut != nil)
 		if x.cut != nil {
 			h.word(uint64(len(x.cut.rest)))
 		}

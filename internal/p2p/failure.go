@@ -18,7 +18,7 @@ func (m *Machine) Fail(err error) { m.failAll(nil, err) }
 // to wait for other peers.
 func (m *Machine) FailLink(l *Link, err error) {
 	l.fail(err)
-	m.creditPool.leave(l)
+	m.creditPool.leave(&l.linkCredit)
 	m.failAll(l, err)
 	for g := m.match.arrived.head; g != nil; {
 		next := g.nodes[listArrived].next

@@ -18,24 +18,8 @@ type Link struct {
 	sendSeq uint32
 	recvSeq uint32
 
-	choice   []choice // protocols by size, from their costs
-	eagerMax int      // largest eager message in standard mode, -1 for none
-	segment  int      // data bytes per packet
-	oneMax   int      // largest message for SendOne; -1 for none, as while there are offers
-	nowMax   int      // largest message for SendNow
-	copyMin  int      // one-packet messages from this length on are sent without a copy
-	// sourceMin is the least length for which Sources is used (source.go), MaxSize for
-	// never.
-	sourceMin int
-	stageMax  int // the greatest length of puts and gets for which it is used (stage.go), 0 for never
-
-	// Credit bounds the unexpected messages that a receiver must hold, in bytes of
-	// eager data that the peer has not consumed yet. At the limit a send uses a
-	// rendezvous, which needs no buffer, so it can neither block nor deadlock.
-	credit   int64
-	consumed int64 // receiver: consumed bytes not yet returned to the peer
-	granted  int64 // receiver: the peer's total credit, including what is consumed or held here
-	wants    bool  // receiver: the peer has needed more than the initial credit
+	routes
+	linkCredit
 
 	held    []heldPacket // packets that arrived early, by sequence number
 	partial []partial    // eager messages with segments still to come

@@ -241,6 +241,13 @@ func (t *matcher) takeMsg(g *Msg) {
 	t.waiting--
 }
 
+// posted is the place of a receive in matching.
+type posted struct {
+	order      uint64 // of posting
+	entry      *entry
+	next, prev *Xfer
+}
+
 // xferList is a queue of receives.
 type xferList struct{ head, tail *Xfer }
 

@@ -227,11 +227,25 @@ func envelope(k Key, l *Link) []choice {
 	return out
 }
 
+// routes decides how a link carries messages, by their size.
+type routes struct {
+	choice   []choice // protocols by size, from their costs
+	eagerMax int      // largest eager message in standard mode, -1 for none
+	segment  int      // data bytes per packet
+	oneMax   int      // largest message for SendOne; -1 for none, as while there are offers
+	nowMax   int      // largest message for SendNow
+	copyMin  int      // one-packet messages from this length on are sent without a copy
+	// sourceMin is the least length for which Sources is used (source.go), MaxSize for
+	// never.
+	sourceMin int
+	stageMax  int // the greatest length of puts and gets for which it is used (stage.go), 0 for never
+}
+
 // choose returns the protocol for a size.
-func (l *Link) choose(n int) uint8 {
-	for i := range l.choice {
-		if n <= l.choice[i].hi {
-			return l.choice[i].proto
+func (r *routes) choose(n int) uint8 {
+	for i := range r.choice {
+		if n <= r.choice[i].hi {
+			return r.choice[i].proto
 		}
 	}
 	return protoEager
@@ -243,13 +257,32 @@ func (l *Link) Rendezvous(n int) bool { return n > l.eagerMax && l.Err == nil }
 // chooseRendezvous returns the least expensive protocol other than eager, whatever its
 // range. A device without any must use eager, and the receiver then holds more than the
 // credit.
-func (l *Link) chooseRendezvous(n int) uint8 {
-	for i := range l.choice {
-		if l.choice[i].proto != protoEager && n <= l.choice[i].hi {
-			return l.choice[i].proto
+func (r *routes) chooseRendezvous(n int) uint8 {
+	for i := range r.choice {
+		if r.choice[i].proto != protoEager && n <= r.choice[i].hi {
+			return r.choice[i].proto
 		}
 	}
 	return protoEager
+}
+
+// setUp computes the limits from the protocols and the attributes of a device.
+func (r *routes) setUp(list []choice, a *rdma.Attr) {
+	r.choice = list
+	r.eagerMax = -1
+	if len(list) > 0 && list[0].proto == protoEager {
+		r.eagerMax = list[0].hi
+	}
+	// Eager data is sent inline: the send completes when the device has copied it.
+	r.segment = min(a.MaxSend-headSync, a.MaxInline)
+	if h := a.SegmentHint; h > 0 && h < r.segment {
+		r.segment = h
+	}
+	r.segment = max(r.segment, 1)
+	r.nowMax, r.copyMin, r.sourceMin = r.eagerMax, MaxSize, MaxSize
+	if c := a.CopyAbove; c > 0 && !a.LocalKeys && c < min(r.eagerMax, r.segment) {
+		r.nowMax, r.copyMin = c, c+1
+	}
 }
 
 // device is the state shared by all links over one device.
@@ -276,21 +309,7 @@ func (m *Machine) deviceOf(l *Link) *device {
 // setUp prepares a link for its first use.
 func (l *Link) setUp(m *Machine) {
 	l.device = m.deviceOf(l)
-	l.choice = l.device.list
-	l.eagerMax = -1
-	if len(l.choice) > 0 && l.choice[0].proto == protoEager {
-		l.eagerMax = l.choice[0].hi
-	}
-	// Eager data is sent inline: the send completes when the device has copied it.
-	l.segment = min(l.Attr.MaxSend-headSync, l.Attr.MaxInline)
-	if h := l.Attr.SegmentHint; h > 0 && h < l.segment {
-		l.segment = h
-	}
-	l.segment = max(l.segment, 1)
-	l.nowMax, l.copyMin, l.sourceMin = l.eagerMax, MaxSize, MaxSize
-	if c := l.Attr.CopyAbove; c > 0 && !l.Attr.LocalKeys && c < min(l.eagerMax, l.segment) {
-		l.nowMax, l.copyMin = c, c+1
-	}
+	l.routes.setUp(l.device.list, l.Attr)
 	l.setOneMax()
 	l.credit, l.granted = m.creditPool.first, m.creditPool.first
 	if l.Err != nil { // created for a peer that has failed already

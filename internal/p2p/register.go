@@ -24,9 +24,10 @@ import (
 type lease uint8
 
 const (
-	leaseNone    lease = iota
-	leaseExposed       // operation may wait for the peer's application
-	leaseMatched       // operation is matched
+	leaseNone      lease = iota // no registration
+	leaseUncounted              // of a buffer that is registered anyway, or of a send with an offer
+	leaseExposed                // operation may wait for the peer's application
+	leaseMatched                // operation is matched
 )
 
 // mayExpose reports whether an unmatched operation may register its buffer.
@@ -45,7 +46,7 @@ func (m *Machine) expose(x *Xfer, acc rdma.Access) bool {
 	if !put || d.mayExpose() {
 		mr, err := m.mem.Register(x.Link, x.Buf, acc)
 		if err == nil {
-			x.mr, x.hasMR = mr, true
+			x.mr = mr
 			x.countExposed()
 			return true
 		}
@@ -76,7 +77,7 @@ func (m *Machine) register(x *Xfer, mem []byte, acc rdma.Access, matched bool) b
 		m.failRegistration(x, len(mem), err)
 		return false
 	}
-	x.mr, x.hasMR = mr, true
+	x.mr, x.lease = mr, leaseUncounted
 	if matched {
 		x.lease = leaseMatched
 		d.matched++
@@ -91,11 +92,10 @@ func (m *Machine) failRegistration(x *Xfer, n int, err error) {
 
 // release ends a registration, and lets a receive that waits for one try again.
 func (m *Machine) release(x *Xfer) {
-	if !x.hasMR {
+	if x.lease == leaseNone {
 		return
 	}
 	m.mem.Deregister(x.Link, x.mr)
-	x.hasMR = false
 	switch x.lease {
 	case leaseExposed:
 		x.Link.device.exposed--

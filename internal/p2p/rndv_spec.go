@@ -94,7 +94,7 @@ func (m *Machine) offer(x *Xfer, blocking bool) {
 	if err != nil {
 		return // the sender will use an RTS, which needs less and reports failures
 	}
-	x.mr, x.hasMR = mr, true
+	x.mr = mr
 	x.countExposed()
 	x.stage, x.proto = stageReady, protoSpec
 	l.offered++

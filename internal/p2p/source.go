@@ -74,7 +74,7 @@ func (m *Machine) SendShort(l *Link, ctx uint32, src, tag int32, buf []byte, wai
 	}
 	x = m.get()
 	x.Send, x.Link, x.proto, x.stage, x.Buf, x.total = true, l, protoEager, stagePost, buf, n
-	x.mr, x.hasMR = mr, true
+	x.mr, x.lease = mr, leaseUncounted
 	one.ID, one.Flags, one.LKey = x.handle, 0, mr.LKey
 	return wr, x
 }
@@ -90,7 +90,7 @@ func (m *Machine) useSource(x *Xfer) {
 	if !from {
 		return
 	}
-	x.mr, x.hasMR = mr, true
+	x.mr, x.lease = mr, leaseUncounted
 	wr := &m.Out.WR[len(m.Out.WR)-1]
 	wr.Flags, wr.LKey = 0, mr.LKey
 }

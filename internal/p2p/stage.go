@@ -47,7 +47,7 @@ func (m *Machine) transferBuffer(x *Xfer) []byte {
 		mr, direct, via := m.sources.TransferBuffer(l, x.Buf)
 		switch {
 		case direct:
-			x.mr, x.hasMR = mr, true
+			x.mr, x.lease = mr, leaseUncounted
 			return x.Buf
 		case via != nil:
 			x.via, x.mr.LKey = via, via.LKey

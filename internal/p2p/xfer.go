@@ -56,12 +56,7 @@ type Xfer struct {
 	Mode   Mode
 	Send   bool
 
-	// Results, valid once Done.
-	Len       int // bytes received
-	Err       error
-	Cancelled bool
-	Differs   bool  // receive: the message has another signature
-	Vote      uint8 // receive: that of the message
+	Result
 
 	// Owner is the engine's: it identifies the operation's waiter when the operation
 	// appears in Out.Done. Operations with a nil Owner are not listed.
@@ -75,21 +70,31 @@ type Xfer struct {
 	Sign   uint32
 	handle uint64
 
-	order      uint64 // receives: order of posting
-	entry      *entry
-	next, prev *Xfer
-
+	posted
 	mr     rdma.MR
-	hasMR  bool
-	lease  lease        // how the registration is counted
+	lease  lease        // how mr is counted
 	pushed bool         // send: its OpPush is pending
 	Part   int32        // engine: which part of its Owner's work this is
 	via    *Stage       // puts and gets: bounce buffer
 	cut    *cutTransfer // the rest of a transfer that was cut
-	peer   uint64       // the other side's handle
-	remote uint64
+	remoteBuffer
+	total int // length of the message as sent
+}
+
+// Result is the outcome of an operation, valid once Done.
+type Result struct {
+	Len       int // bytes received
+	Err       error
+	Cancelled bool
+	Differs   bool  // receive: the message has another signature
+	Vote      uint8 // receive: that of the message
+}
+
+// remoteBuffer is the other side's operation and its memory.
+type remoteBuffer struct {
+	peer   uint64 // handle
+	remote uint64 // address
 	rkey   uint64
-	total  int // length of the message as sent
 }
 
 // Waiter is the engine's owner of operations: a goroutine, or something composed of
@@ -170,13 +175,11 @@ type Msg struct {
 	sign   uint32
 	vote   uint8
 
-	data   []byte // eager: the data that has arrived, in the message's own buffer
-	sync   bool
-	rts    bool
-	proto  uint8
-	peer   uint64
-	remote uint64
-	rkey   uint64
+	data  []byte // eager: the data that has arrived, in the message's own buffer
+	sync  bool
+	rts   bool
+	proto uint8
+	remoteBuffer
 
 	nodes [listCount]msgNode
 	free  *Msg
