@@ -16,7 +16,7 @@ import (
 // that a new package starts with a decision. "examples/*" means the folders directly below
 // examples. A folder below rdma imports nothing above it (TestDevicesImportNothingAbove).
 const importPolicy = `
-rdma
+rdma                internal/direct
 prof
 internal/longcopy
 internal/dtype      internal/longcopy

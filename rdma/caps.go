@@ -1,5 +1,7 @@
 package rdma
 
+import "github.com/muster-mpi/muster/internal/direct"
+
 // Caps is what only some devices can do. The zero value is a device that can do nothing of
 // it: a nil function is not supported. Unless stated otherwise, calls must be serialized with
 // the other calls of the device.
@@ -36,6 +38,22 @@ type Caps struct {
 	// once; its values are to be added. It is not meant for the critical path of a message,
 	// and still works after Close.
 	Count func(add func(name Counter, value uint64))
+	// Direct is the device's rings, for a C program that uses them without entering Go
+	// (internal/direct). nil: there are none.
+	Direct Direct
+}
+
+// Direct lets the C front of package cabi send and receive over the rings of a device.
+type Direct interface {
+	// DirectDevice stores pointers to the device's words. It returns false if the front
+	// cannot use the rings.
+	DirectDevice(t *direct.Engine, pins *direct.Pins) bool
+	// DirectPeer stores pointers to the words of the rings to and from a peer, which stay
+	// valid as long as the device.
+	DirectPeer(id PeerID, t *direct.Peer, pins *direct.Pins) bool
+	// DirectWake does what follows a message that the front has published while the peer
+	// slept or had closed, and announces the room in its ring that the front has released.
+	DirectWake(id PeerID)
 }
 
 // Notify is a set of the ways in which a completion queue can notify a second goroutine.

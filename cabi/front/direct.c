@@ -187,13 +187,13 @@ static inline int put(struct muster_peer *p, uint32_t context, int rank, int tag
 	if (unlikely(!*p->open || *p->wait != 0 || (int64_t)n > *p->one_max || *p->credit < (int64_t)n + EAGER_CHARGE ||
 		     *p->gone || *p->fenced || !*E.unfenced || *E.closed))
 		return 0;
-	pos = *p->out_pos;
-	if (unlikely(pos - *p->out_cells_seen >= p->out_cell_count)) {
-		*p->out_cells_seen = __atomic_load_n(&p->out_head->cells, __ATOMIC_ACQUIRE);
-		if (pos - *p->out_cells_seen >= p->out_cell_count)
+	pos = *p->out.pos;
+	if (unlikely(pos - *p->out.cells_seen >= p->out.cell_count)) {
+		*p->out.cells_seen = __atomic_load_n(&p->out.head->cells, __ATOMIC_ACQUIRE);
+		if (pos - *p->out.cells_seen >= p->out.cell_count)
 			return 0;
 	}
-	c = &p->out_cells[pos & (p->out_cell_count - 1)];
+	c = &p->out.cells[pos & (p->out.cell_count - 1)];
 	came = *E.came;
 	head[0] = EAGER | (uint64_t)*p->send_seq << 32;
 	head[1] = context | (uint64_t)(uint32_t)rank << 32;
@@ -203,24 +203,24 @@ static inline int put(struct muster_peer *p, uint32_t context, int rank, int tag
 		c->data[0] = head[0], c->data[1] = head[1], c->data[2] = head[2], c->data[3] = head[3];
 		copy(&c->data[4], buf, n);
 	} else {
-		uint64_t next, from = span(*p->out_at, len, p->out_byte_count, &next);
+		uint64_t next, from = span(*p->out.at, len, p->out.byte_count, &next);
 
-		if (next - *p->out_bytes_seen > p->out_byte_count) {
-			*p->out_bytes_seen = __atomic_load_n(&p->out_head->bytes, __ATOMIC_ACQUIRE);
-			if (next - *p->out_bytes_seen > p->out_byte_count)
+		if (next - *p->out.bytes_seen > p->out.byte_count) {
+			*p->out.bytes_seen = __atomic_load_n(&p->out.head->bytes, __ATOMIC_ACQUIRE);
+			if (next - *p->out.bytes_seen > p->out.byte_count)
 				return 0;
 		}
-		memcpy(p->out_bytes + from, head, HEAD);
-		memcpy(p->out_bytes + from + HEAD, buf, n);
-		if (len <= DEMOTE_UP_TO && *p->out_came != came)
-			demote(p->out_bytes + from, len);
-		*p->out_at = next;
+		memcpy(p->out.bytes + from, head, HEAD);
+		memcpy(p->out.bytes + from + HEAD, buf, n);
+		if (len <= DEMOTE_UP_TO && *p->out.came != came)
+			demote(p->out.bytes + from, len);
+		*p->out.at = next;
 	}
-	__atomic_store_n(&c->tag, ((pos >> p->out_shift) + 1) << 32 | KIND_DATA << 24 | len, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->tag, ((pos >> p->out.shift) + 1) << 32 | KIND_DATA << 24 | len, __ATOMIC_RELEASE);
 	compiler_barrier();
 	/* Nothing may come between the publication and this load: rdma/shm, wait.go. */
 	state = __atomic_load_n(p->sleeper, __ATOMIC_RELAXED);
-	*p->out_pos = ++pos;
+	*p->out.pos = ++pos;
 	++*p->send_seq;
 	*p->credit -= (int64_t)n + EAGER_CHARGE;
 	++*p->eager;
@@ -231,22 +231,22 @@ static inline int put(struct muster_peer *p, uint32_t context, int rank, int tag
 	size[0]++;
 	size[1] += n;
 	++*E.sent;
-	if (*p->out_came != came)
-		*p->out_came = came, *p->out_streak = 0;
+	if (*p->out.came != came)
+		*p->out.came = came, *p->out.streak = 0;
 	else
-		++*p->out_streak;
+		++*p->out.streak;
 	if (len > INLINE) {
-		uint64_t next, from = span(*p->out_at, len, p->out_byte_count, &next);
+		uint64_t next, from = span(*p->out.at, len, p->out.byte_count, &next);
 
-		if (next - *p->out_bytes_seen <= p->out_byte_count)
-			prefetch_lines(p->out_bytes + from, len, 1);
-	} else if (*p->out_streak > REACH_AFTER) {
-		uint64_t at = *p->out_streak == REACH_AFTER + 1 ? pos : pos + REACH_AHEAD;
+		if (next - *p->out.bytes_seen <= p->out.byte_count)
+			prefetch_lines(p->out.bytes + from, len, 1);
+	} else if (*p->out.streak > REACH_AFTER) {
+		uint64_t at = *p->out.streak == REACH_AFTER + 1 ? pos : pos + REACH_AHEAD;
 
-		for (; at <= pos + REACH_AHEAD && at - *p->out_cells_seen < p->out_cell_count; at++)
-			prefetch_write(&p->out_cells[at & (p->out_cell_count - 1)]);
-	} else if (*p->out_streak == 0) {
-		prefetch_write(&p->out_cells[pos & (p->out_cell_count - 1)]);
+		for (; at <= pos + REACH_AHEAD && at - *p->out.cells_seen < p->out.cell_count; at++)
+			prefetch_write(&p->out.cells[at & (p->out.cell_count - 1)]);
+	} else if (*p->out.streak == 0) {
+		prefetch_write(&p->out.cells[pos & (p->out.cell_count - 1)]);
 	}
 	return state == 1 || state == 2 ? 2 : 1; /* asleep, closed */
 }
@@ -257,7 +257,7 @@ int muster_direct_send(const void *buf, int64_t count, int datatype, int dest, i
 	int64_t n = length(buf, count, datatype);
 	int w, sent = 0;
 
-	if (unlikely(c == NULL || n < 0 || tag < 0 || (w = world(c, dest)) < 0 || F.peers[w].out_pos == NULL || !enter())) {
+	if (unlikely(c == NULL || n < 0 || tag < 0 || (w = world(c, dest)) < 0 || F.peers[w].out.pos == NULL || !enter())) {
 		attempt(comm, dest);
 		return 0;
 	}
@@ -287,7 +287,7 @@ static inline int quiet(void)
 
 static inline int ready(struct muster_peer *p)
 {
-	return (uint32_t)(__atomic_load_n(&(*p->in_cell)->tag, __ATOMIC_ACQUIRE) >> 32) == *p->in_lap;
+	return (uint32_t)(__atomic_load_n(&(*p->in.cell)->tag, __ATOMIC_ACQUIRE) >> 32) == *p->in.lap;
 }
 
 /* await is await of ring.go: the first look after a send is late, so that it does not take
@@ -296,14 +296,14 @@ static inline int await(struct muster_peer *p)
 {
 	int i;
 
-	if (*p->in_asked == *E.sent)
+	if (*p->in.asked == *E.sent)
 		return ready(p);
-	*p->in_asked = *E.sent;
-	if (*p->in_late)
+	*p->in.asked = *E.sent;
+	if (*p->in.late)
 		for (i = 0; i < ANSWER_DELAY; i++)
 			compiler_barrier();
-	*p->in_late = !ready(p);
-	return !*p->in_late;
+	*p->in.late = !ready(p);
+	return !*p->in.late;
 }
 
 /* matching returns the position in the queue of the receive for a message, or last. */
@@ -330,11 +330,11 @@ static inline void unqueue(uint64_t i)
 /* publish_positions is publishPositions of ring.go. */
 static void publish_positions(struct muster_peer *p)
 {
-	__atomic_store_n(&p->in_head->bytes, *p->in_at, __ATOMIC_RELEASE);
-	__atomic_exchange_n(&p->in_head->cells, *p->in_pos, __ATOMIC_SEQ_CST);
-	*p->in_publish_cells = *p->in_pos + p->in_cell_count / 4;
-	*p->in_publish_bytes = *p->in_at + p->in_byte_count / 4;
-	if (__atomic_load_n(&p->in_head->wanted, __ATOMIC_RELAXED) != 0)
+	__atomic_store_n(&p->in.head->bytes, *p->in.at, __ATOMIC_RELEASE);
+	__atomic_exchange_n(&p->in.head->cells, *p->in.pos, __ATOMIC_SEQ_CST);
+	*p->in.publish_cells = *p->in.pos + p->in.cell_count / 4;
+	*p->in.publish_bytes = *p->in.at + p->in.byte_count / 4;
+	if (__atomic_load_n(&p->in.head->wanted, __ATOMIC_RELAXED) != 0)
 		starved = p;
 }
 
@@ -343,8 +343,8 @@ static void publish_positions(struct muster_peer *p)
  * the producer can write is read once. */
 static inline int get(struct muster_peer *p)
 {
-	struct ring_cell *c = *p->in_cell;
-	uint64_t tag = __atomic_load_n(&c->tag, __ATOMIC_ACQUIRE), len = tag & 0xffffff, i, n, next = *p->in_at;
+	struct ring_cell *c = *p->in.cell;
+	uint64_t tag = __atomic_load_n(&c->tag, __ATOMIC_ACQUIRE), len = tag & 0xffffff, i, n, next = *p->in.at;
 	const uint64_t *head = c->data;
 	struct muster_receive *r;
 	uint64_t where;
@@ -352,9 +352,9 @@ static inline int get(struct muster_peer *p)
 	if (unlikely((tag >> 24 & 0xff) != KIND_DATA || len < HEAD || len > MAX_SEND))
 		return 0;
 	if (len > INLINE) {
-		uint64_t from = span(next, len, p->in_byte_count, &next);
+		uint64_t from = span(next, len, p->in.byte_count, &next);
 
-		head = (const uint64_t *)(p->in_bytes + from);
+		head = (const uint64_t *)(p->in.bytes + from);
 		prefetch_lines((const uint8_t *)head, len, 0);
 	}
 	n = len - HEAD;
@@ -379,22 +379,22 @@ static inline int get(struct muster_peer *p)
 	++*p->received;
 	*p->bytes_received += n;
 	++*E.came;
-	*p->in_at = next;
-	i = ++*p->in_pos;
-	*p->in_cell = &p->in_cells[i & (p->in_cell_count - 1)];
-	*p->in_lap = (uint32_t)(i >> p->in_shift) + 1;
+	*p->in.at = next;
+	i = ++*p->in.pos;
+	*p->in.cell = &p->in.cells[i & (p->in.cell_count - 1)];
+	*p->in.lap = (uint32_t)(i >> p->in.shift) + 1;
 	return 1;
 }
 
 /* look_ahead is lookAhead of ring.go. */
 static inline void look_ahead(struct muster_peer *p)
 {
-	uint64_t i = *p->in_pos & (p->in_cell_count - 1), k;
+	uint64_t i = *p->in.pos & (p->in.cell_count - 1), k;
 
-	if (i + LOOK_CELLS < p->in_cell_count &&
-	    (uint32_t)(__atomic_load_n(&p->in_cells[i + LOOK_CELLS].tag, __ATOMIC_RELAXED) >> 32) == *p->in_lap)
+	if (i + LOOK_CELLS < p->in.cell_count &&
+	    (uint32_t)(__atomic_load_n(&p->in.cells[i + LOOK_CELLS].tag, __ATOMIC_RELAXED) >> 32) == *p->in.lap)
 		for (k = 1; k < LOOK_CELLS; k++)
-			__builtin_prefetch(&p->in_cells[i + k], 0, 2);
+			__builtin_prefetch(&p->in.cells[i + k], 0, 2);
 }
 
 /* poll takes the messages of a ring. It returns their number, or -1 if the next one is for
@@ -403,8 +403,8 @@ static inline int poll(struct muster_peer *p)
 {
 	int k = 0;
 
-	if (*p->in_pause > 0) {
-		--*p->in_pause;
+	if (*p->in.pause > 0) {
+		--*p->in.pause;
 		__builtin_ia32_pause();
 		return 0;
 	}
@@ -413,7 +413,7 @@ static inline int poll(struct muster_peer *p)
 	if (*p->held != 0 || *p->one_max < 0)
 		return -1;
 	do {
-		if ((k & (LOOK_CELLS - 1)) == 0 && *p->in_sent == *E.sent)
+		if ((k & (LOOK_CELLS - 1)) == 0 && *p->in.sent == *E.sent)
 			look_ahead(p);
 		if (!get(p)) {
 			k = k > 0 ? k : -1;
@@ -421,11 +421,11 @@ static inline int poll(struct muster_peer *p)
 		}
 		k++;
 	} while (k < POLL_BATCH && F.first != F.last && ready(p));
-	if (*p->in_sent != *E.sent)
-		*p->in_sent = *E.sent, *p->in_streak = 0;
-	else if (++*p->in_streak > STREAM_AFTER && k < STREAM_BATCH)
-		*p->in_pause = STREAM_PAUSE;
-	if (*p->in_pos >= *p->in_publish_cells || *p->in_at >= *p->in_publish_bytes)
+	if (*p->in.sent != *E.sent)
+		*p->in.sent = *E.sent, *p->in.streak = 0;
+	else if (++*p->in.streak > STREAM_AFTER && k < STREAM_BATCH)
+		*p->in.pause = STREAM_PAUSE;
+	if (*p->in.pos >= *p->in.publish_cells || *p->in.at >= *p->in.publish_bytes)
 		publish_positions(p);
 	return k;
 }
@@ -481,7 +481,7 @@ static inline int prepare(struct muster_receive *r, void *buf, int64_t count, in
 	if (unlikely(c == NULL || n < 0 || (tag < 0 && tag != ANY_TAG)))
 		return 0;
 	r->peer = -1;
-	if (source != ANY_SOURCE && ((r->peer = world(c, source)) < 0 || F.peers[r->peer].in_pos == NULL))
+	if (source != ANY_SOURCE && ((r->peer = world(c, source)) < 0 || F.peers[r->peer].in.pos == NULL))
 		return 0;
 	r->buf = (uintptr_t)buf;
 	r->room = (uint64_t)n;

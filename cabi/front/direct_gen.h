@@ -84,6 +84,41 @@ struct muster_engine {
 	uint32_t *unfenced;
 };
 
+struct muster_ring_out {
+	struct ring_cell *cells;
+	uint64_t cell_count;
+	uint8_t *bytes;
+	uint64_t byte_count;
+	struct ring_head *head;
+	uint64_t shift;
+	uint64_t *pos;
+	uint64_t *at;
+	int64_t *streak;
+	uint64_t *cells_seen;
+	uint64_t *bytes_seen;
+	uint64_t *came;
+};
+
+struct muster_ring_in {
+	struct ring_cell *cells;
+	uint64_t cell_count;
+	uint8_t *bytes;
+	uint64_t byte_count;
+	struct ring_head *head;
+	uint64_t shift;
+	uint64_t *pos;
+	uint64_t *at;
+	int64_t *streak;
+	struct ring_cell **cell;
+	uint32_t *lap;
+	uint64_t *publish_cells;
+	uint64_t *publish_bytes;
+	uint64_t *sent;
+	int64_t *pause;
+	uint64_t *asked;
+	uint8_t *late;
+};
+
 struct muster_peer {
 	uint32_t *send_seq;
 	uint32_t *recv_seq;
@@ -103,35 +138,8 @@ struct muster_peer {
 	uint8_t *gone;
 	uint8_t *fenced;
 	uint32_t *sleeper;
-	struct ring_cell *out_cells;
-	uint64_t out_cell_count;
-	uint8_t *out_bytes;
-	uint64_t out_byte_count;
-	uint64_t *out_pos;
-	uint64_t *out_at;
-	uint64_t *out_cells_seen;
-	uint64_t *out_bytes_seen;
-	struct ring_head *out_head;
-	uint64_t out_shift;
-	uint64_t *out_came;
-	int64_t *out_streak;
-	struct ring_cell *in_cells;
-	uint64_t in_cell_count;
-	uint8_t *in_bytes;
-	uint64_t in_byte_count;
-	struct ring_cell **in_cell;
-	uint32_t *in_lap;
-	uint64_t *in_pos;
-	uint64_t *in_at;
-	uint64_t *in_publish_cells;
-	uint64_t *in_publish_bytes;
-	struct ring_head *in_head;
-	uint64_t in_shift;
-	uint64_t *in_sent;
-	int64_t *in_streak;
-	int64_t *in_pause;
-	uint64_t *in_asked;
-	uint8_t *in_late;
+	struct muster_ring_out out;
+	struct muster_ring_in in;
 };
 
 struct muster_comm {

@@ -42,12 +42,15 @@ func directHeader() ([]byte, error) {
 	}
 	b.WriteString("\nstruct ring_cell;\nstruct ring_head;\n")
 	for _, t := range []reflect.Type{
-		reflect.TypeFor[direct.Engine](), reflect.TypeFor[direct.Peer](), reflect.TypeFor[direct.Comm](),
-		reflect.TypeFor[direct.Receive](), reflect.TypeFor[direct.Front](),
+		reflect.TypeFor[direct.Engine](), reflect.TypeFor[direct.RingOut](), reflect.TypeFor[direct.RingIn](), reflect.TypeFor[direct.Peer](),
+		reflect.TypeFor[direct.Comm](), reflect.TypeFor[direct.Receive](), reflect.TypeFor[direct.Front](),
 	} {
 		fmt.Fprintf(&b, "\nstruct %s {\n", structName(t))
-		for i := range t.NumField() {
-			text, err := member(t.Field(i))
+		for _, f := range reflect.VisibleFields(t) {
+			if f.Anonymous {
+				continue // its fields follow
+			}
+			text, err := member(f)
 			if err != nil {
 				return nil, err
 			}

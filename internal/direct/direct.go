@@ -29,8 +29,7 @@ type Engine struct {
 	Unfenced   *atomic.Bool
 }
 
-// Peer is the words of the link to a peer, of the ring to it (Out) and of the ring from it
-// (In). Shifts and sizes are values. OutPos and InPos are nil if there is no such ring.
+// Peer is the words of the link to a peer, of the ring to it and of the ring from it.
 type Peer struct {
 	SendSeq, RecvSeq                                *uint32
 	Credit, Consumed, Granted                       *int64
@@ -41,35 +40,39 @@ type Peer struct {
 	Sent, Received, BytesSent, BytesReceived, Eager *uint64
 	Gone, Fenced                                    *bool
 	Sleeper                                         *atomic.Uint32
+	Out                                             RingOut
+	In                                              RingIn
+}
 
-	OutCells     uintptr `c:"struct ring_cell *"`
-	OutCellCount uint64
-	OutBytes     uintptr `c:"uint8_t *"`
-	OutByteCount uint64
+// Ring is what both ends of a ring have: its memory, and where the end is in it. Pos is nil
+// if there is no such ring.
+type Ring struct {
+	Cells     uintptr `c:"struct ring_cell *"`
+	CellCount uint64
+	Bytes     uintptr `c:"uint8_t *"`
+	ByteCount uint64
+	Head      uintptr `c:"struct ring_head *"`
+	Shift     uint64
+	Pos, At   *uint64
+	Streak    *int
+}
 
-	OutPos, OutAt, OutCellsSeen, OutBytesSeen *uint64
+// RingOut is the writer's end of a ring.
+type RingOut struct {
+	Ring
+	CellsSeen, BytesSeen, Came *uint64
+}
 
-	OutHead   uintptr `c:"struct ring_head *"`
-	OutShift  uint64
-	OutCame   *uint64
-	OutStreak *int
-
-	InCells     uintptr `c:"struct ring_cell *"`
-	InCellCount uint64
-	InBytes     uintptr `c:"uint8_t *"`
-	InByteCount uint64
-
-	InCell *uintptr `c:"struct ring_cell **"`
-	InLap  *uint32
-
-	InPos, InAt, InPublishCells, InPublishBytes *uint64
-
-	InHead            uintptr `c:"struct ring_head *"`
-	InShift           uint64
-	InSent            *uint64
-	InStreak, InPause *int
-	InAsked           *uint64
-	InLate            *bool
+// RingIn is the reader's end of a ring.
+type RingIn struct {
+	Ring
+	Cell                       *uintptr `c:"struct ring_cell **"`
+	Lap                        *uint32
+	PublishCells, PublishBytes *uint64
+	Sent                       *uint64
+	Pause                      *int
+	Asked                      *uint64
+	Late                       *bool
 }
 
 // Sizes of the tables of the front.

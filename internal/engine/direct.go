@@ -4,17 +4,7 @@ package engine
 // (package direct). It holds the lock meanwhile, as the goroutine that the lock is biased
 // to: its thread calls Go on one goroutine for as long as it exists.
 
-import (
-	"github.com/muster-mpi/muster/internal/direct"
-	"github.com/muster-mpi/muster/rdma"
-)
-
-// directDevice is a device whose rings the front can use.
-type directDevice interface {
-	DirectDevice(t *direct.Engine, pins *direct.Pins) bool
-	DirectPeer(id rdma.PeerID, t *direct.Peer, pins *direct.Pins) bool
-	DirectWake(id rdma.PeerID)
-}
+import "github.com/muster-mpi/muster/internal/direct"
 
 // Direct stores pointers to the engine's words and returns the owner of the lock. The
 // owner is 0 unless it is the calling goroutine, and short messages on the first lane can
@@ -23,8 +13,8 @@ type directDevice interface {
 func (r *Engine) Direct(t *direct.Engine, pins *direct.Pins) (owner uintptr) {
 	e := r.lock()
 	defer e.unlock()
-	dev, ok := e.home.dev.(directDevice)
-	if !ok || e.cfg.InProcess || e.cfg.Tolerate || e.home.pool != nil || !e.mu.biased() || !dev.DirectDevice(t, pins) {
+	dev := e.home.caps.Direct
+	if dev == nil || e.cfg.InProcess || e.cfg.Tolerate || e.home.pool != nil || !e.mu.biased() || !dev.DirectDevice(t, pins) {
 		return 0
 	}
 	pins.Pin(r)
@@ -39,9 +29,9 @@ func (r *Engine) Direct(t *direct.Engine, pins *direct.Pins) (owner uintptr) {
 func (r *Engine) DirectPeer(rank int, t *direct.Peer, pins *direct.Pins) bool {
 	e := r.lock()
 	defer e.unlock()
-	dev, ok := e.home.dev.(directDevice)
+	dev := e.home.caps.Direct
 	l := e.links.byRank[rank]
-	return ok && l != nil && l.Dev == 0 && l.Open && rank != e.rank && len(e.home.rings) == 0 &&
+	return dev != nil && l != nil && l.Dev == 0 && l.Open && rank != e.rank && len(e.home.rings) == 0 &&
 		l.Direct(t, pins) && dev.DirectPeer(l.Peer, t, pins)
 }
 
@@ -50,7 +40,7 @@ func (r *Engine) DirectPeer(rank int, t *direct.Peer, pins *direct.Pins) bool {
 func (r *Engine) DirectWake(rank int) {
 	e := r.lock()
 	defer e.unlock()
-	if dev, ok := e.home.dev.(directDevice); ok && e.links.byRank[rank] != nil {
+	if dev := e.home.caps.Direct; dev != nil && e.links.byRank[rank] != nil {
 		dev.DirectWake(e.links.byRank[rank].Peer)
 	}
 }

@@ -21,7 +21,7 @@ type traffic struct {
 
 // Caps returns what the device can do in addition to rdma.Device.
 func (d *Device) Caps() rdma.Caps {
-	return rdma.Caps{Notify: rdma.NotifySolicited, Alive: d.Alive, Moved: func() uint64 { return d.traffic.moved }, Count: d.Count}
+	return rdma.Caps{Notify: rdma.NotifySolicited, Alive: d.Alive, Moved: func() uint64 { return d.traffic.moved }, Count: d.Count, Direct: d}
 }
 
 // Count reports the memory of the device.

@@ -10,8 +10,8 @@ import (
 // The C front sends and receives short messages on the rings itself (package direct). It
 // does what PostSend and Poll do for one message, with the same words.
 
-// DirectDevice stores pointers to the device's words. It returns false for ranks of one
-// process, whose segments are not mapped.
+// DirectDevice implements rdma.Direct. It returns false for ranks of one process, whose
+// segments are not mapped.
 func (d *Device) DirectDevice(t *direct.Engine, pins *direct.Pins) bool {
 	if d.cfg.Host != nil || !d.recv.lend {
 		return false
@@ -22,8 +22,7 @@ func (d *Device) DirectDevice(t *direct.Engine, pins *direct.Pins) bool {
 	return true
 }
 
-// DirectPeer stores pointers to the words of the rings to and from a peer, which stay valid
-// as long as the device.
+// DirectPeer implements rdma.Direct.
 func (d *Device) DirectPeer(id rdma.PeerID, t *direct.Peer, pins *direct.Pins) bool {
 	p := d.peer(id)
 	if p == nil || p.mine || p.seg.heap {
@@ -33,30 +32,29 @@ func (d *Device) DirectPeer(id rdma.PeerID, t *direct.Peer, pins *direct.Pins) b
 	t.Gone, t.Fenced, t.Sleeper = &p.gone, &p.fenced, &p.seg.head.sleeper
 	if w := p.ring; w != nil {
 		pins.Pin(w)
-		t.OutCells, t.OutCellCount = direct.Elements(w.cells), uint64(len(w.cells))
-		t.OutBytes, t.OutByteCount = direct.Elements(w.bytes), uint64(len(w.bytes))
-		t.OutAt, t.OutCellsSeen, t.OutBytesSeen = &w.at, &w.cellsSeen, &w.bytesSeen
-		t.OutHead, t.OutShift = direct.Address(w.head), uint64(w.shift)
-		t.OutCame, t.OutStreak = &w.came, &w.streak
-		t.OutPos = &w.pos
+		t.Out.Ring = directRing(w.memory, w.shift, &w.pos, &w.at, &w.streak)
+		t.Out.CellsSeen, t.Out.BytesSeen, t.Out.Came = &w.cellsSeen, &w.bytesSeen, &w.came
 	}
 	if i := slices.IndexFunc(d.inbox.rings, func(r *ringReader) bool { return r.source == int(id) }); i >= 0 {
 		r := d.inbox.rings[i]
 		pins.Pin(r)
-		t.InCells, t.InCellCount = direct.Elements(r.cells), uint64(len(r.cells))
-		t.InBytes, t.InByteCount = direct.Elements(r.bytes), uint64(len(r.bytes))
-		t.InCell, t.InLap, t.InAt = direct.Slot(&r.cell), &r.lap, &r.at
-		t.InPublishCells, t.InPublishBytes = &r.publishCells, &r.publishBytes
-		t.InHead, t.InShift = direct.Address(r.head), uint64(r.shift)
-		t.InSent, t.InStreak, t.InPause = &r.sent, &r.streak, &r.pause
-		t.InAsked, t.InLate = &r.asked, &r.late
-		t.InPos = &r.pos
+		t.In.Ring = directRing(r.memory, r.shift, &r.pos, &r.at, &r.streak)
+		t.In.Cell, t.In.Lap = direct.Slot(&r.cell), &r.lap
+		t.In.PublishCells, t.In.PublishBytes = &r.publishCells, &r.publishBytes
+		t.In.Sent, t.In.Pause, t.In.Asked, t.In.Late = &r.sent, &r.pause, &r.asked, &r.late
 	}
-	return t.OutPos != nil || t.InPos != nil
+	return t.Out.Pos != nil || t.In.Pos != nil
 }
 
-// DirectWake does what follows a message that the front has published while the peer slept or
-// had closed, and announces the room in its ring that the front has released.
+func directRing(m *ringMemory, shift uint8, pos, at *uint64, streak *int) direct.Ring {
+	return direct.Ring{
+		Cells: direct.Elements(m.cells), CellCount: uint64(len(m.cells)),
+		Bytes: direct.Elements(m.bytes), ByteCount: uint64(len(m.bytes)),
+		Head: direct.Address(m.head), Shift: uint64(shift), Pos: pos, At: at, Streak: streak,
+	}
+}
+
+// DirectWake implements rdma.Direct.
 func (d *Device) DirectWake(id rdma.PeerID) {
 	if p := d.peer(id); p != nil {
 		d.wakePeer(p, false)
