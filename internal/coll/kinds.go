@@ -152,6 +152,14 @@ func (k Kind) CallName() string {
 // Function returns the name of an API function.
 func (k Kind) Function(v Variant, f Form) string { return table[k].functions[v][f] }
 
+// Functions returns the names of all API functions of collectives, by Form.
+func Functions() (all [][3]string) {
+	for k := range kinds {
+		all = append(all, table[k].functions...)
+	}
+	return all
+}
+
 // ValueFunction returns the name of the function for values of any type, or "".
 func (k Kind) ValueFunction() string { return table[k].value }
 

@@ -28,13 +28,11 @@ func Fits(ranks, elem int) bool { return elem <= flowBytes && ranks*elem <= most
 // piece returns how many bytes of the data, or of each block, one round carries.
 func (t *Team) piece(kind coll.Kind, elem int) int {
 	n := mostBytes
-	switch kind {
-	case coll.Bcast, coll.Gather, coll.Reduce:
-		if !t.oversubscribed {
-			n = flowBytes
-		}
-	case coll.Scatter, coll.Alltoall, coll.ReduceScatter:
+	switch {
+	case kind.Input() == coll.AllBlocks:
 		n /= t.size // a part for each rank
+	case kind.Rooted() && !t.oversubscribed:
+		n = flowBytes
 	}
 	return n / elem * elem
 }
