@@ -100,7 +100,7 @@ func (rndvSample) Begin(m *Machine, x *Xfer) { m.emitRTS(x, protoSample, x.mr.Ba
 			{"internal/coll/kinds.go", "Finalize: {name:", `
 	Rotate: {name: "rotate", functions: names("Rotate"), in: Vector, out: Vector, segment: -1, sharedCores: -1, define: (*meaning).rotate},
 `},
-			{"internal/coll/kinds.go", "neighborsAlgorithms(), papAlgorithms(),", "\trotateAlgorithms(),\n"},
+			{"internal/coll/kinds.go", "neighborsAlgorithms(), papAlgorithms(), papReduceAlgorithms(),", "\trotateAlgorithms(),\n"},
 			{"internal/coll/rotate.go", "", `package coll
 
 import "github.com/muster-mpi/muster/internal/sched"

@@ -118,7 +118,7 @@ var rows = pointers(
 	barrierAlgorithms(), bcastAlgorithms(), gatherAlgorithms(), scatterAlgorithms(),
 	allgatherAlgorithms(), alltoallAlgorithms(),
 	reduceAlgorithms(), allreduceAlgorithms(), reduceScatterAlgorithms(), scanAlgorithms(),
-	neighborsAlgorithms(), papAlgorithms(),
+	neighborsAlgorithms(), papAlgorithms(), papReduceAlgorithms(),
 	nodesSpreadAlgorithms(), nodesReduceAlgorithms(), nodesColumnsAlgorithms(), nodesGatherAlgorithms(),
 	nodesAllgatherAlgorithms(), nodesAlltoallAlgorithms(), nodesAlltoallColumnsAlgorithms())
 

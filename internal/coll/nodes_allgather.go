@@ -99,26 +99,28 @@ func nodesAllgatherAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allgather, Name: "node-spread", Ref: "T2 5.5.2, multi-group gather-based",
-			About: "All ranks of a node get its blocks, and each sends them to some of the nodes, where one rank gathers for its node: the messages of a node are divided among its ranks.",
-			Needs: Needs{Nodes: true},
-			Ops:   perNode,
-			Cost: func(s *Shape, m *Model, _ []int) float64 {
-				all, largest := s.blocksTotal()
-				near, most := m.inNode(), s.Nodes.most
-				n := s.nodeCount()
-				out := (n - 1 + s.Nodes.fewest - 1) / s.Nodes.fewest
-				node := largest * float64(most)
-				inside := near.together(most-1, largest) + near.together(most-1, all)
-				if m.TimeSlices {
-					inside = near.together(most*(most-1), largest) + near.together(most-1, all)
-				}
-				between := m.together(out, 0) + m.startup(node) - m.Startup + float64(n-1)*node*m.perByte(m.Ports)
-				return m.atLeast(inside + between + m.Copy*(all+largest))
-			},
+			About:     "All ranks of a node get its blocks, and each sends them to some of the nodes, where one rank gathers for its node: the messages of a node are divided among its ranks.",
+			Needs:     Needs{Nodes: true},
+			Ops:       perNode,
+			Cost:      nodeSpreadCost,
 			Build:     spreadAllgather,
 			InSegment: spreadInSegment,
 		},
 	}
+}
+
+func nodeSpreadCost(s *Shape, m *Model, _ []int) float64 {
+	all, largest := s.blocksTotal()
+	near, most := m.inNode(), s.Nodes.most
+	n := s.nodeCount()
+	out := (n - 1 + s.Nodes.fewest - 1) / s.Nodes.fewest
+	node := largest * float64(most)
+	inside := near.together(most-1, largest) + near.together(most-1, all)
+	if m.TimeSlices {
+		inside = near.together(most*(most-1), largest) + near.together(most-1, all)
+	}
+	between := m.together(out, 0) + m.startup(node) - m.Startup + float64(n-1)*node*m.perByte(m.Ports)
+	return m.atLeast(inside + between + m.Copy*(all+largest))
 }
 
 // crush returns the factor by which transfers slow down if several nodes send more to

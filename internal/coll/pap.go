@@ -29,7 +29,6 @@ import "github.com/muster-mpi/muster/internal/sched"
 // rank that sent in another order could deadlock.
 
 func papAlgorithms() []Algorithm {
-	const ref = "T2 6.4"
 	return []Algorithm{
 		{
 			Kind: Alltoall, Name: papDirect, Ref: "T2 6.4.2", ByName: true,
@@ -83,7 +82,7 @@ func papAlgorithms() []Algorithm {
 			InSegment: papShmAllgatherInSegment,
 		},
 		{
-			Kind: Bcast, Name: papDirect, Ref: ref, ByName: true,
+			Kind: Bcast, Name: papDirect, Ref: papRef, ByName: true,
 			About:  "The root sends to all ranks directly, arrived ones first, k at a time: no rank waits for a late one in between.",
 			Params: []Param{portsParam(16, 1, 4)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
@@ -92,7 +91,7 @@ func papAlgorithms() []Algorithm {
 			Build: papBcast,
 		},
 		{
-			Kind: Bcast, Name: papShmDirect, Ref: ref, ByName: true, Leaders: true,
+			Kind: Bcast, Name: papShmDirect, Ref: papRef, ByName: true, Leaders: true,
 			About:  "The root sends to node leaders, and they to their nodes, arrived ranks first, k at a time.",
 			Params: []Param{portsParam(16, 1, 4)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
@@ -101,53 +100,13 @@ func papAlgorithms() []Algorithm {
 			},
 			Build: papShmBcast,
 		},
-		{
-			Kind: Reduce, Name: papDirect, Ref: ref, Rooted: true,
-			About: "All ranks send to the root, which combines adjacent values as soon as both have arrived, always in the same pairs: the result does not depend on the order of arrival.",
-			Cost: func(s *Shape, m *Model, _ []int) float64 {
-				bytes := float64(s.Bytes)
-				t := m.window(s.Size-1, s.Size, bytes)
-				if m.TimeSlices { // the senders' half of the messages is over before the root runs
-					t -= m.Message * float64(s.Size-1) / 2
-				}
-				return m.atLeast(t + m.Reduce*bytes*float64(s.Size-1))
-			},
-			Build: papReduce,
-		},
-		{
-			Kind: Reduce, Name: papShmDirect, Ref: ref, Leaders: true,
-			About: "The same in two levels: node leaders combine the values of their nodes, and the root those of the leaders.",
-			Cost: func(s *Shape, m *Model, _ []int) float64 {
-				return papLevelsCost(s, m, s.nodeCount())
-			},
-			Build: papShmReduce,
-		},
-		{
-			Kind: Allreduce, Name: papDirect, Ref: ref, ByName: true,
-			About:  "All ranks send to all, arrived ones first, k at a time; each combines all data in the same pairs.",
-			Params: []Param{portsParam(4, 1, 2, 8, 16)},
-			Cost: func(s *Shape, m *Model, params []int) float64 {
-				bytes := float64(s.Bytes)
-				return m.atLeast(m.window(s.Size-1, params[0], bytes) + m.Reduce*bytes*float64(s.Size-1))
-			},
-			Build: papAllreduce,
-		},
-		{
-			Kind: Allreduce, Name: papShmDirect, Ref: ref, Leaders: true,
-			About:  "Node leaders combine the values of their nodes, exchange them among those that have arrived, k at a time, and forward the result.",
-			Params: []Param{portsParam(4, 1, 2, 8, 16)},
-			Cost: func(s *Shape, m *Model, params []int) float64 {
-				near := m.inNode()
-				return papLevelsCost(s, m, params[0]) + near.together(s.mostInNode()-1, float64(s.Bytes))
-			},
-			Build: papShmAllreduce,
-		},
 	}
 }
 
 const (
 	papDirect    = "pap_direct"
 	papShmDirect = "pap_shm_direct"
+	papRef       = "T2 6.4"
 )
 
 func (s *Shape) mostInNode() int {

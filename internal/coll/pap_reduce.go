@@ -9,6 +9,52 @@ import "github.com/muster-mpi/muster/internal/sched"
 // last value arrives only ⌈log n⌉ combinations are left. Every value needs its own
 // scratch, so these algorithms are for short data.
 
+func papReduceAlgorithms() []Algorithm {
+	return []Algorithm{
+		{
+			Kind: Reduce, Name: papDirect, Ref: papRef, Rooted: true,
+			About: "All ranks send to the root, which combines adjacent values as soon as both have arrived, always in the same pairs: the result does not depend on the order of arrival.",
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				bytes := float64(s.Bytes)
+				t := m.window(s.Size-1, s.Size, bytes)
+				if m.TimeSlices { // the senders' half of the messages is over before the root runs
+					t -= m.Message * float64(s.Size-1) / 2
+				}
+				return m.atLeast(t + m.Reduce*bytes*float64(s.Size-1))
+			},
+			Build: papReduce,
+		},
+		{
+			Kind: Reduce, Name: papShmDirect, Ref: papRef, Leaders: true,
+			About: "The same in two levels: node leaders combine the values of their nodes, and the root those of the leaders.",
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				return papLevelsCost(s, m, s.nodeCount())
+			},
+			Build: papShmReduce,
+		},
+		{
+			Kind: Allreduce, Name: papDirect, Ref: papRef, ByName: true,
+			About:  "All ranks send to all, arrived ones first, k at a time; each combines all data in the same pairs.",
+			Params: []Param{portsParam(4, 1, 2, 8, 16)},
+			Cost: func(s *Shape, m *Model, params []int) float64 {
+				bytes := float64(s.Bytes)
+				return m.atLeast(m.window(s.Size-1, params[0], bytes) + m.Reduce*bytes*float64(s.Size-1))
+			},
+			Build: papAllreduce,
+		},
+		{
+			Kind: Allreduce, Name: papShmDirect, Ref: papRef, Leaders: true,
+			About:  "Node leaders combine the values of their nodes, exchange them among those that have arrived, k at a time, and forward the result.",
+			Params: []Param{portsParam(4, 1, 2, 8, 16)},
+			Cost: func(s *Shape, m *Model, params []int) float64 {
+				near := m.inNode()
+				return papLevelsCost(s, m, params[0]) + near.together(s.mostInNode()-1, float64(s.Bytes))
+			},
+			Build: papShmAllreduce,
+		},
+	}
+}
+
 // pairs combines n values in order.
 type pairs struct {
 	f     *flow
