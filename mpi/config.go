@@ -145,7 +145,7 @@ type Advanced struct {
 	// posts as needed, instead of those of the device).
 	Eager string `env:"MUSTER_EAGER" default:"srq" choices:"srq,rings,few,posted"`
 	// Spin is how many times a waiting call polls before it yields its core.
-	Spin int `env:"MUSTER_SPIN" default:"1000, or 2 when ranks share cores; 1 on systems other than Linux"`
+	Spin int `env:"MUSTER_SPIN" default:"1000, 20 while network iwarp is in use, or 2 when ranks share cores; 1 on systems other than Linux"`
 	// Yield is how many times a waiting call yields its core before it sleeps.
 	Yield int `env:"MUSTER_YIELD" default:"500; 0 on systems other than Linux"`
 	// RanksOnCores is the number of ranks that share the cores of this machine, where

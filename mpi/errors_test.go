@@ -103,7 +103,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 		"MUSTER_SPECULATE=maybe":  "auto, always or never",
 		"MUSTER_START_TIMEOUT=5":  "90s",
 		"MUSTER_NO_MEMFD=perhaps": "1 or 0",
-		"MUSTER_SPIN=-3":          "want more than 0, or 0 for the default: 1000, or 2",
+		"MUSTER_SPIN=-3":          "want more than 0, or 0 for the default: 1000, 20 while",
 		"MUSTER_X=1":              "mpi.Config",
 	} {
 		if _, err := mpi.ConfigFromEnv([]string{env}); err == nil || !strings.Contains(err.Error(), want) {

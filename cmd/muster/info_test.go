@@ -14,7 +14,7 @@ func TestInfo(t *testing.T) {
 	if err := showInfo(&out, []string{"HOME=/x", "MUSTER_CHANNEL=rd"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`(?m)^version +\S`, `MUSTER_CHANNEL +rd +environment +hybrid`, `MUSTER_CHECK +off +default +off`, `MUSTER_SPIN +- +default +1000, or 2`, `(?m)^shm +(yes|no; needs Linux)`, `(?m)^rc +yes`, `MUSTER_CREDIT +8388608 +default +8388608`, `(?m)^ofi +(yes|no; build with -tags ofi)`} {
+	for _, want := range []string{`(?m)^version +\S`, `MUSTER_CHANNEL +rd +environment +hybrid`, `MUSTER_CHECK +off +default +off`, `MUSTER_SPIN +- +default +1000, 20 while`, `(?m)^shm +(yes|no; needs Linux)`, `(?m)^rc +yes`, `MUSTER_CREDIT +8388608 +default +8388608`, `(?m)^ofi +(yes|no; build with -tags ofi)`} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("the output must match %q:\n%s", want, &out)
 		}

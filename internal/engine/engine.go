@@ -21,8 +21,8 @@ type Config struct {
 	// Oversubscribed reports that ranks of this host share cores.
 	Oversubscribed bool
 	// Spin is the number of polls before a waiter yields the core, and Yield the
-	// number of yields before it parks. The defaults are 1000 polls, or 2 if ranks
-	// share cores, and 500 yields. Measured: parking early in a futex costs 5–7 µs,
+	// number of yields before it parks. The defaults are 1000 polls, 20 while a software
+	// network is in use, or 2 if ranks share cores, and 500 yields. Measured: parking early in a futex costs 5–7 µs,
 	// and on a shared core the awaited message usually comes from the rank that the
 	// yield schedules. On devices with rdma.Attr.WaitEarly the defaults are 1 poll and
 	// no yield.

@@ -44,6 +44,7 @@ type lane struct {
 	byPeer sparse.Table[p2p.Link] // links by the device's peer handle
 	rings  []*p2p.Link            // links whose peers write packets into rings here
 	number int                    // its index in Engine.lanes
+	spin   int                    // polls before a waiter yields (pollsOf)
 	local  bool
 	alone  bool // only this rank itself sends over it
 	// regs keeps memory registered where registration is expensive; nil: each use
@@ -76,6 +77,7 @@ func (e *Held) openLanes() error {
 			d = new(lane)
 		}
 		d.dev, d.attr, d.number, d.local = c.Device, c.Device.Attr(), i, c.Local
+		d.spin = e.cfg.pollsOf(d.attr)
 		d.alone = c.Local && e.client.LocalSize() == 1
 		if d.attr.Pins {
 			d.regs = regcache.New(d.dev, regcache.Config{Bytes: e.cfg.RegisterCache})

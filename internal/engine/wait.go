@@ -43,7 +43,7 @@ func (e *Held) waitOne(x *p2p.Xfer, c *Comm, op string) {
 			e.enter()
 			e.leaves = e.leaves || d == e.thread.lane
 		}
-		for i := e.spin; i > 0; i-- {
+		for i := d.spin; i > 0; i-- {
 			if i&(othersEvery-1) == 0 && len(e.lanes) > 1 {
 				e.pollOthers(d)
 				if x.Done() {
@@ -60,7 +60,7 @@ func (e *Held) waitOne(x *p2p.Xfer, c *Comm, op string) {
 						return
 					}
 					e.work(d, 0)
-					i, n = e.spin, 0
+					i, n = d.spin, 0
 					if x.Done() {
 						return
 					}
@@ -68,7 +68,7 @@ func (e *Held) waitOne(x *p2p.Xfer, c *Comm, op string) {
 			}
 			if n > 0 || len(e.links.blocked) > 0 || len(d.rings) > 0 {
 				if e.work(d, n) > 0 {
-					i = e.spin
+					i = d.spin
 				}
 				if x.Done() {
 					return

@@ -73,7 +73,7 @@ func (r *Engine) PollOnce(n int, ctx uint32) (idle bool, err error) {
 	e := r.lock()
 	defer e.unlock()
 	e.calls++
-	s := strategy{spin: e.spin, yields: e.yields, first: n, idle: n}
+	s := strategy{spin: e.pollsPerYield(), yields: e.yields, first: n, idle: n}
 	step := stepPoll
 	for range drainPolls {
 		found := e.waits.driver == nil && e.poll() > 0
@@ -89,7 +89,7 @@ func (r *Engine) PollOnce(n int, ctx uint32) (idle bool, err error) {
 	}
 	e.pause(&s, step)
 	e.endWait(&s) // the caller may not come back
-	if s.long != 0 && n > e.spin {
+	if s.long != 0 && n > s.spin {
 		e.waits.stats.times-- // the wait was counted when it yielded for the first time
 	}
 	return step == stepPark, nil

@@ -4,7 +4,45 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/muster-mpi/muster/rdma"
 )
+
+// strategyHeld returns a rank with one lane whose waits poll spin times and yield twice.
+func strategyHeld(spin int, shared bool) *Held {
+	e := &Held{setup: setup{yields: 2, cfg: Config{Oversubscribed: shared}}}
+	e.home.spin = spin
+	e.lanes = []*lane{&e.home}
+	return e
+}
+
+// A wait that polls a software network yields after few polls, unless nothing has come from
+// there for long or the user has set the number of polls.
+func TestPollsOfNetworkAreFew(t *testing.T) {
+	served, memory := &rdma.Attr{Served: true}, &rdma.Attr{}
+	for _, c := range []struct {
+		cfg           Config
+		memory, lanes int
+	}{
+		{Config{}, 1000, spinNetwork},
+		{Config{Oversubscribed: true}, 2, 2},
+		{Config{Spin: 70}, 70, 70},
+	} {
+		e := strategyHeld(c.cfg.pollsOf(memory), false)
+		if got := e.pollsPerYield(); got != c.memory {
+			t.Errorf("%+v: %d polls of shared memory alone, want %d", c.cfg, got, c.memory)
+		}
+		network := &lane{spin: c.cfg.pollsOf(served)}
+		e.lanes = append(e.lanes, network)
+		if got := e.pollsPerYield(); got != c.lanes {
+			t.Errorf("%+v: %d polls with a network, want %d", c.cfg, got, c.lanes)
+		}
+		network.silence = silentAfter
+		if got := e.pollsPerYield(); got != c.memory {
+			t.Errorf("%+v: %d polls with a silent network, want %d", c.cfg, got, c.memory)
+		}
+	}
+}
 
 // The steps of a wait, poll by poll: f a poll with a result, - one without, w one without
 // while another goroutine wants the lock. The steps are p to poll again, u to unlock, y to
@@ -23,7 +61,7 @@ func TestStrategySteps(t *testing.T) {
 		{"also while something comes", true, "fWWf-", "puupy"},
 		{"also instead of sleep", false, "-----sw", "pppyysu"},
 	} {
-		e := &setup{spin: 3, yields: 2, cfg: Config{Oversubscribed: c.shared}}
+		e := strategyHeld(3, c.shared)
 		s := e.newStrategy()
 		var got []byte
 		for _, p := range c.polls {
@@ -38,7 +76,7 @@ func TestStrategySteps(t *testing.T) {
 // A wait yields after drainPolls polls with a result, where ranks share cores.
 func TestStrategyBoundsDrain(t *testing.T) {
 	for _, shared := range []bool{false, true} {
-		e := &setup{spin: 3, yields: 2, cfg: Config{Oversubscribed: shared}}
+		e := strategyHeld(3, shared)
 		s := e.newStrategy()
 		yields := 0
 		for range 10 * drainPolls {

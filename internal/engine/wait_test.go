@@ -302,7 +302,8 @@ func TestProbeContext(t *testing.T) {
 func TestPollOnce(t *testing.T) {
 	testWorld(t, 2, nil, nil, func(t *testing.T, w *world) {
 		e := w.ranks[0]
-		for n, want := range map[int]bool{0: false, e.held.spin: false, e.held.spin + e.held.yields - 1: false, e.held.spin + e.held.yields: true} {
+		spin := e.held.pollsPerYield()
+		for n, want := range map[int]bool{0: false, spin: false, spin + e.held.yields - 1: false, spin + e.held.yields: true} {
 			if idle, err := e.PollOnce(n, 0); idle != want || err != nil {
 				t.Errorf("call %d: idle %v, %v; want %v", n, idle, err, want)
 			}
