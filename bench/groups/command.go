@@ -97,6 +97,9 @@ func (g *group) openMPI(bin binaries, at hostSet) command {
 		// Ranks that share cores must yield.
 		argv = append(argv, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
 	}
+	if g.async {
+		argv = append(argv, "--mca", "btl_tcp_progress_thread", "1")
+	}
 	return command{argv: append(append(argv, bin.openMPI), strings.Fields(g.args)...)}
 }
 
@@ -113,6 +116,9 @@ func (g *group) mpich(bin binaries, at hostSet) command {
 	}
 	if g.ranks == 2 && g.over != hosts {
 		cmd.argv = append(cmd.argv, "-bind-to", "core")
+	}
+	if g.async {
+		cmd.env = append(cmd.env, "MPIR_CVAR_ASYNC_PROGRESS=1")
 	}
 	cmd.argv = append(append(cmd.argv, bin.mpich), strings.Fields(g.args)...)
 	return cmd

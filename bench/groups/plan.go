@@ -117,6 +117,8 @@ type group struct {
 	// one without the flag, "" if as configured.
 	protocols bool
 	protocol  string
+	// async: the peers run with their background progress, as ours does by default.
+	async bool
 	// direct: ours is started as "muster bench" itself, which starts its jobs.
 	direct bool
 	// inC: ours runs the loops in C too, the same binary as MPICH, through the C interface.
