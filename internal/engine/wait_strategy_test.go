@@ -73,6 +73,38 @@ func TestStrategySteps(t *testing.T) {
 	}
 }
 
+// A waiter whose yield took long parks next, unless ranks share cores; a result makes it poll
+// again.
+func TestWaiterParksBesideComputation(t *testing.T) {
+	for _, c := range []struct {
+		shared bool
+		yield  time.Duration
+		want   waitStep
+	}{
+		{false, busyCore / 2, stepYield},
+		{false, 2 * busyCore, stepPark},
+		{true, 2 * busyCore, stepYield},
+	} {
+		testWorld(t, 1, nil, func(_ int, cfg *Config) { cfg.Oversubscribed = c.shared }, func(t *testing.T, w *world) {
+			pass(time.Second)
+			w.locked(0, func(e *Held) {
+				s := e.newStrategy()
+				s.idle = s.spin
+				e.waitsLong(&s)
+				s.polled = e.clock() - c.yield
+				e.pause(&s, stepYield)
+				if got := s.next(false, false); got != c.want {
+					t.Errorf("shared cores %v: step %d after a yield of %v, want %d", c.shared, got, c.yield, c.want)
+				}
+				if got := s.next(true, false); got != stepPoll {
+					t.Errorf("step %d after a result, want a poll", got)
+				}
+				e.endWait(&s)
+			})
+		})
+	}
+}
+
 // A wait yields after drainPolls polls with a result, where ranks share cores.
 func TestStrategyBoundsDrain(t *testing.T) {
 	for _, shared := range []bool{false, true} {
