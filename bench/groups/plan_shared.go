@@ -108,6 +108,7 @@ func collectivePlan() []*group {
 	for _, name := range []string{"iallreduce", "ialltoall"} {
 		groups = append(groups, hiddenBetweenHosts(name))
 	}
+	groups[len(groups)-2].claims = []results.Claim{{Text: "the same on four hosts", Tables: "lab-iallreduce,lab-ialltoall", Op: results.AtLeast, Gap: true}}
 	return groups
 }
 
@@ -120,7 +121,6 @@ func hiddenBetweenHosts(name string) *group {
 		peers:     []contender{openMPI, mpich}, beside: true, async: true, limit: 2 * time.Minute,
 		note:     "By OSU's definition: 100 − 100 × (overall − computation) / alone, not below 0. The peers run with btl_tcp_progress_thread=1 and MPIR_CVAR_ASYNC_PROGRESS=1.",
 		quantity: quantity{metric: "overlap", unit: "%", scale: 1, shown: "%", largerBetter: true},
-		claims:   []results.Claim{{Text: "four hosts: overlap of non-blocking " + name[1:] + ", points above the better peer", Op: results.AtLeast, Gap: true}},
 	}
 	return g.loop(name, 0, []float64{85}, size1M)
 }
