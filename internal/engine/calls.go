@@ -77,6 +77,9 @@ const Anyone = -1
 func (r *Engine) Recv(c *Comm, op string, from int, src, tag int32, buf []byte) (Status, error) {
 	e := r.lock()
 	x := e.post1(c.Ctx, from, src, tag, buf)
+	if x.Done() {
+		e.putOff()
+	}
 	e.waitOne(x, c, op)
 	st, err := statusOf(x), x.Err
 	e.m.Free(x)
@@ -128,6 +131,9 @@ func (r *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 			e.settle()
 		}
 		op := Op{x, x.Handle()}
+		if x.Done() {
+			e.putOff()
+		}
 		e.unlock()
 		return op
 	}
@@ -148,6 +154,9 @@ func (r *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 		if len(e.m.Out.WR) != 0 {
 			e.settle()
 		}
+	}
+	if x.Done() {
+		e.putOff()
 	}
 	op := Op{x, x.Handle()}
 	e.unlockStarted(x)

@@ -8,8 +8,9 @@ package engine
 //	the alarm is due    the application is away: the thread polls in its place, and sleeps in
 //	                    the lane of the network between two polls
 //	the next call       the application polls itself, and the thread sleeps until the next
-//	                    alarm: calls that poll put it off, so that the thread does not wake
-//	                    up. A program that only starts short sends never polls.
+//	                    alarm: calls that poll or find their message put it off, so that the
+//	                    thread does not wake up. A program that only starts short sends does
+//	                    neither.
 //
 // Software devices need somebody who acks, retransmits and answers while the application
 // computes (rdma.Attr.Served). Shared memory needs no thread: it is left out unless
@@ -76,6 +77,10 @@ const (
 	// connect. A peer probes meanwhile, which costs a few datagrams; with less time, the
 	// threads of ranks that wait for their core would wake up.
 	awayLater = 10 * time.Millisecond
+	// arrivalPause is the time until the next poll for an application with nothing under way
+	// if this one has found messages: nobody waits for them, and a wake-up for each costs as
+	// much as receiving it. Acks of datagrams are late by as much, which a window outlasts.
+	arrivalPause = time.Millisecond
 )
 
 // longEager is the length from which the thread makes progress for an eager message too.
@@ -262,6 +267,15 @@ func (e *Held) enter() {
 	}
 }
 
+// putOff puts the alarm off at the end of a call that has found its message: the thread has
+// polled for an application that receives, and will poll itself if there is no message.
+func (e *Held) putOff() {
+	if t := e.thread; t != nil && !t.polled {
+		t.polled = true
+		e.leaves = true
+	}
+}
+
 // alarmOff turns the alarm off until the end of the call.
 func (e *Held) alarmOff() {
 	if t := e.thread; t != nil && t.deadline.Load() != 0 {
@@ -366,7 +380,15 @@ func (t *progressThread) serve() {
 			return
 		}
 		first = false
+		served := t.stats.Served
 		timeout := e.round()
+		if timeout > 0 && t.stats.Served > served && e.pauseServing() {
+			e.mu.giveBack()
+			if t.lane.notify != nil {
+				t.lane.notify.Disarm()
+			}
+			return
+		}
 		if timeout == 0 {
 			e.mu.giveBack()
 			t.napLonger()
@@ -429,6 +451,20 @@ func (e *Held) keepServing() bool {
 	}
 	e.endServing()
 	return false
+}
+
+// pauseServing ends the service until the alarm, if nothing is under way. It reports whether it
+// has.
+func (e *Held) pauseServing() bool {
+	t := e.thread
+	if t.lane.solicits() || e.awayTime() != awayLater || len(e.links.blocked) > 0 {
+		return false
+	}
+	t.deadline.Store(int64(e.clock() + arrivalPause))
+	t.soon, t.polled = false, false
+	t.alarm.set(arrivalPause)
+	e.endServing()
+	return true
 }
 
 func (e *Held) endServing() {

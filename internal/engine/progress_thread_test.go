@@ -268,6 +268,43 @@ func TestThreadServesCallsThatDoNotPoll(t *testing.T) {
 	})
 }
 
+// Messages for an application that is away with nothing under way are taken a few at a time,
+// and calls that find theirs put the thread off.
+func TestThreadTakesArrivalsTogether(t *testing.T) {
+	const messages, periods = 16, 10
+	const apart, period = 75 * time.Microsecond, 6 * time.Millisecond
+	testWorld(t, 2, nil, served, func(t *testing.T, w *world) {
+		e := w.ranks[0]
+		arrive := func() {
+			for range messages {
+				w.send(1, 0, 1, "x")
+				pass(apart)
+			}
+		}
+		pass(2 * awayLater)
+		before := e.ProgressStats()
+		arrive()
+		pass(2 * awayLater)
+		if wakes := e.ProgressStats().Wakes - before.Wakes; wakes == 0 || wakes > 5 {
+			t.Errorf("the thread woke up %d times for %d messages within %v", wakes, messages, messages*apart)
+		}
+		before = e.ProgressStats()
+		for range periods {
+			for range messages {
+				op := e.Irecv(&w.comms[0], 1, 1, 1, make([]byte, 8<<10))
+				if _, done, err := e.Test(op); !done || err != nil {
+					t.Fatalf("a message that has arrived: done %v, %v", done, err)
+				}
+			}
+			arrive()
+			pass(period - messages*apart)
+		}
+		if wakes := e.ProgressStats().Wakes - before.Wakes; wakes > 3 {
+			t.Errorf("the thread woke up %d times while the application received every %v", wakes, period)
+		}
+	})
+}
+
 // A receive that stays posted does not make each of the following calls set an alarm.
 func TestPostedReceiveCostsCallsNothing(t *testing.T) {
 	testWorld(t, 2, nil, served, func(t *testing.T, w *world) {
