@@ -76,9 +76,10 @@ mpi/inspect         mpi mpi/internal/hook rdma rdma/ofi internal/engine internal
 
 mpitest             mpi mpi/inspect internal/cputime
 bench               mpi mpi/inspect prof rdma internal/devices internal/regcache internal/cputime internal/coll
-bench/groups        bench bench/results internal/lab prof
-bench/peers         bench/groups bench/results
-bench/results
+bench/groups        bench bench/results internal/lab prof rdma
+bench/documents     bench bench/results
+bench/peers         bench/groups bench/results bench/documents
+bench/results       bench
 
 cabi
 cabi/core           mpi internal/cbinding internal/settings internal/direct internal/dtype internal/rma prof

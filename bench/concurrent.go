@@ -1,6 +1,7 @@
 package bench
 
-// Communication of several pairs or groups of ranks at once (T1 3.4, T2 5.4).
+// Communication of several pairs or groups of ranks at once (T1 3.4, T2 5.4), and their copies
+// (T2 4.3.1).
 
 import (
 	"fmt"
@@ -17,6 +18,8 @@ func concurrentBenchmarks() []Benchmark {
 			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: multipairLatency, Devices: true},
 		{Name: "allgather-groups", Title: "Aggregate Bandwidth of Concurrent Allgathers", Doc: "independent allgathers of several groups of ranks at once, one rank of each node in a group: the sum of their bandwidths by the number of groups (T2 figure 5.2)", Ranks: 8, AnyRanks: true, Sizes: powers[:18],
 			Collective: "allgather", Metric: "groups-1", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: allgatherGroups},
+		{Name: "copies", Title: "Concurrent Copies", Doc: "time of a copy in memory while other ranks copy as well, by the number of ranks that do (T2 figure 4.1)", Ranks: 4, AnyRanks: true, Sizes: powers,
+			Metric: "copies-1", Unit: "us", Column: "Time (us)", Run: concurrentCopies},
 	}
 }
 
@@ -89,6 +92,37 @@ func multipairLatency(c *mpi.Comm, p *Params, emit func(Result)) error {
 		}
 		r.Value, r.Min, r.P50, r.P99 = means[0], means[1], means[2], means[3]
 		emit(r)
+	}
+	return nil
+}
+
+// concurrentCopies: 1 rank to all of them copy at the same time, the mean over those that do.
+func concurrentCopies(c *mpi.Comm, p *Params, emit func(Result)) error {
+	for _, size := range p.Sizes {
+		from, to := buffers(size)
+		_, n := p.iterations(size, 20_000, 100)
+		count, each := batches(n)
+		for active := 1; active <= c.Size(); active++ {
+			if err := c.Barrier(); err != nil {
+				return err
+			}
+			var s samples
+			means := make([]float64, 1)
+			if c.Rank() < active {
+				for range count {
+					start := time.Now()
+					for range each {
+						copy(to, from)
+					}
+					s.add(time.Since(start), each)
+				}
+				means[0] = s.mean() / float64(active)
+			}
+			if err := mpi.Allreduce(c, means, means, mpi.Sum); err != nil {
+				return err
+			}
+			emit(Result{Size: size, Metric: fmt.Sprintf("copies-%d", active), Value: means[0], Min: means[0], P50: means[0]})
+		}
 	}
 	return nil
 }

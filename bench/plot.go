@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Chart is a picture of lines over a logarithmic axis.
@@ -20,6 +21,8 @@ type Chart struct {
 	// Times marks Y as a ratio or a time: its axis is logarithmic too, and values that are not
 	// positive are left out.
 	Times bool
+	// Equal: the axis of Y includes 1, where both are equal.
+	Equal bool
 	// Beyond is where measurements end and simulations begin: a line is drawn there. 0: none.
 	Beyond float64
 	Series []Series
@@ -88,6 +91,9 @@ const (
 	plotLeft, plotTop                 = 70, 44
 	plotWidth, plotHeight             = 540, 350
 	legendLeft, legendTop, legendStep = plotLeft + plotWidth + 24, plotTop + 8, 20
+	// A legend with a longer name is below the axes, in two columns if there is room.
+	besideNames, columnNames = 26, 44
+	legendBelow              = chartHeight + 14
 )
 
 // lineColours can be distinguished by most readers (Okabe and Ito). They repeat with
@@ -97,18 +103,38 @@ var lineColours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"
 // WriteSVG draws the chart.
 func (c Chart) WriteSVG(w io.Writer) error {
 	f := c.frame()
+	entry, width, height := c.legend()
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
-		chartWidth, chartHeight, chartWidth, chartHeight)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", chartWidth, chartHeight)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height, width, height)
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, height)
 	text(&b, plotLeft+plotWidth/2, plotTop-18, "middle", `font-size="15"`, c.Title)
 	c.axes(&b, f)
 	for i, s := range c.Series {
-		drawSeries(&b, f, i, s)
+		x, y := entry(i)
+		drawSeries(&b, f, i, s, x, y)
 	}
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// legend returns where the entry of each series is, and the size of the picture.
+func (c Chart) legend() (entry func(i int) (x, y int), width, height int) {
+	longest := 0
+	for _, s := range c.Series {
+		longest = max(longest, utf8.RuneCountInString(s.Name))
+	}
+	if longest <= besideNames {
+		return func(i int) (x, y int) { return legendLeft, legendTop + i*legendStep }, chartWidth, max(chartHeight, legendTop+len(c.Series)*legendStep)
+	}
+	columns := 1
+	if longest <= columnNames {
+		columns = 2
+	}
+	entry = func(i int) (x, y int) {
+		return plotLeft + i%columns*(plotWidth+120)/2, legendBelow + i/columns*legendStep
+	}
+	return entry, plotLeft + plotWidth + 130, legendBelow + (len(c.Series)+columns-1)/columns*legendStep
 }
 
 // frame maps values to coordinates.
@@ -147,6 +173,9 @@ func (c Chart) frame() frame {
 			f.minX, f.maxX = min(f.minX, math.Log2(p.X)), max(f.maxX, math.Log2(p.X))
 			f.minY, f.maxY = min(f.minY, y), max(f.maxY, y)
 		}
+	}
+	if c.Equal && c.Times {
+		f.minY, f.maxY = min(f.minY, 0), max(f.maxY, 0)
 	}
 	if f.minX > f.maxX { // nothing to draw
 		f.minX, f.maxX = 0, 1
@@ -261,7 +290,7 @@ func (c Chart) label(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-func drawSeries(b *strings.Builder, f frame, i int, s Series) {
+func drawSeries(b *strings.Builder, f frame, i int, s Series, legendX, legendY int) {
 	colour, dash := lineColours[i%len(lineColours)], ""
 	if round := i / len(lineColours); round > 0 {
 		dash = fmt.Sprintf(` stroke-dasharray="%d 4"`, 4*round)
@@ -279,9 +308,8 @@ func drawSeries(b *strings.Builder, f frame, i int, s Series) {
 	for _, p := range points {
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", f.x(p.X), f.y(p.Y), colour)
 	}
-	y := float64(legendTop + i*legendStep)
-	fmt.Fprintf(b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s" stroke-width="2"%s/>`+"\n", legendLeft, y, legendLeft+24, y, colour, dash)
-	text(b, legendLeft+32, y+4, "start", "", s.Name)
+	fmt.Fprintf(b, `<line x1="%d" y1="%d.0" x2="%d" y2="%d.0" stroke="%s" stroke-width="2"%s/>`+"\n", legendX, legendY, legendX+24, legendY, colour, dash)
+	text(b, float64(legendX+32), float64(legendY+4), "start", "", s.Name)
 }
 
 func rule(b *strings.Builder, x1, y1, x2, y2 float64, strong bool) {

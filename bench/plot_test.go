@@ -135,3 +135,35 @@ func TestRoundSteps(t *testing.T) {
 		}
 	}
 }
+
+// Long names do not fit beside the axes.
+func TestLongLegendIsBelow(t *testing.T) {
+	c := Chart{Title: "T", X: "x", Y: "y"}
+	c.Add("short", 1, 2)
+	c.Add("short", 2, 3)
+	beside := draw(t, c)
+	c.Add("a name that is longer than the room beside the axes", 1, 2)
+	below := draw(t, c)
+	if strings.Contains(beside, `height="494"`) || !strings.Contains(below, `height="514"`) {
+		t.Errorf("the legend is not where it fits:\n%.120s\n%.120s", beside, below)
+	}
+}
+
+func TestBarChart(t *testing.T) {
+	mark := -2.5
+	var b strings.Builder
+	c := BarChart{Title: "T", X: "share (%)", Mark: "T1", Rows: []BarRow{
+		{Label: "a<b", Bars: []Bar{{"ours", 3, 2, 4}, {"theirs", 1, 1, 1}}, Mark: &mark},
+		{Label: "none"},
+	}}
+	if err := c.WriteSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	count, texts := elements(t, b.String())
+	if all := "|" + strings.Join(texts, "|") + "|"; count["rect"] != 5 || !strings.Contains(all, "|a<b|") || !strings.Contains(all, "|share (%)|") || !strings.Contains(all, "|T1|") {
+		t.Errorf("%d rectangles, %s", count["rect"], all)
+	}
+	if err := (BarChart{}).WriteSVG(io.Discard); err != nil {
+		t.Error(err)
+	}
+}

@@ -128,6 +128,8 @@ func (g *group) muster(bin binaries, at hostSet) command {
 	var cmd command
 	program := bin.musterOFI
 	switch {
+	case g.simulated:
+		return command{argv: append(append([]string{bin.muster, "sim"}, strings.Fields(g.ours)...), "--json")}
 	case g.over == sharedMemory:
 		program = bin.muster
 		if g.inC {
@@ -147,6 +149,7 @@ func (g *group) muster(bin binaries, at hostSet) command {
 	case g.over == hosts:
 		cmd.env = []string{"MUSTER_NETWORK=ofi:net"}
 	}
+	cmd.env = append(cmd.env, g.env...)
 	if g.encrypt {
 		cmd.env = append(cmd.env, "MUSTER_ENCRYPT=on")
 	}

@@ -171,8 +171,11 @@ func (g *group) figures(out []byte, statistic string) ([]float64, error) {
 			continue
 		}
 		var rec bench.Result
-		if err := json.Unmarshal([]byte(text[brace:]), &rec); err != nil {
+		if err := readRecord(text[brace:], &rec); err != nil {
 			return nil, fmt.Errorf("cannot read the line %q: %w", strings.TrimSpace(text), err)
+		}
+		if g.simulated {
+			rec.Protocol = g.requestedName(rec.Protocol)
 		}
 		for i, l := range g.lines {
 			isBase := l.over != "" && rec.Protocol == l.over
@@ -200,11 +203,34 @@ func (g *group) figures(out []byte, statistic string) ([]float64, error) {
 	return values, nil
 }
 
+// readRecord reads a line of "muster bench" or of "muster sim". Of the second, the figure is the
+// mean time of a rank in the call, or the time until the last one leaves it if there is a root.
+func readRecord(text string, rec *bench.Result) error {
+	var simulated struct {
+		Algorithm  string  `json:"algorithm"`
+		Collective string  `json:"collective"`
+		Bytes      int     `json:"bytes"`
+		InCalls    float64 `json:"in_calls_us"`
+		Last       float64 `json:"last_us"`
+	}
+	err := json.Unmarshal([]byte(text), rec)
+	if err != nil || json.Unmarshal([]byte(text), &simulated) != nil || simulated.Collective == "" {
+		return err
+	}
+	rec.Metric, rec.Protocol, rec.Size, rec.Unit = simulated.Collective, simulated.Algorithm, simulated.Bytes, "us"
+	rec.Value = simulated.InCalls
+	if simulated.Collective == "gather" || simulated.Collective == "scatter" {
+		rec.Value = simulated.Last
+	}
+	rec.Min, rec.P50 = rec.Value, rec.Value
+	return nil
+}
+
 // selects reports whether a record of the right metric is the figure of the line, or its
 // base.
 func (l *line) selects(rec *bench.Result, isBase bool) bool {
 	switch {
-	case l.size != 0 && l.size != int64(rec.Size), l.against != rec.Against, l.device != "" && l.device != rec.Device:
+	case l.size != 0 && l.size != int64(rec.Size), l.against != rec.Against, l.device != "" && l.device != rec.Device, l.connections != 0 && l.connections != rec.Connections:
 		return false
 	}
 	return isBase || l.protocol == "" || l.protocol == rec.Protocol

@@ -88,6 +88,7 @@ type appRun struct {
 		Sum float64 `json:"sum"`
 		Max float64 `json:"max"`
 	} `json:"counters"`
+	Sizes []prof.SizeClass `json:"sizes"` // of the messages of all ranks
 }
 
 // timeIn returns the time in calls, the mean of the ranks.

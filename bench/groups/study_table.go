@@ -18,13 +18,13 @@ type studyRow struct {
 }
 
 // rows returns the table: for each application and figure one row for each setting that is
-// compared.
+// compared, or for the only one.
 func (r *studyRuns) rows() (rows []studyRow) {
 	for i := range r.apps {
 		a := &r.apps[i]
 		settings := r.settingsOf(a)
 		for f, figure := range r.figures {
-			for k := 1; k < len(settings); k++ {
+			for k := min(1, len(settings)-1); k < len(settings); k++ {
 				row := studyRow{
 					app: a, figure: figure.title, setting: settings[k].name,
 					label:     fmt.Sprintf("%s, %s, %s", a.title(), figure.title, settings[k].name),
@@ -67,12 +67,7 @@ func (a *studyApp) target(figure, setting string) target {
 func (row *studyRow) cells() []string {
 	must, result := "-", ""
 	if row.target.must > 0 {
-		must, result = fmt.Sprintf("≤ %g ×", row.target.must), "missed"
-		if !row.ratio.known() {
-			result = "not measured"
-		} else if row.ratio.mid <= row.target.must {
-			result = "met"
-		}
+		must, result = fmt.Sprintf("≤ %g ×", row.target.must), row.ratio.judge(row.target.must, false)
 	}
 	document := row.target.document
 	if document == "" {
@@ -89,6 +84,9 @@ func (r *studyRuns) table() *results.Table {
 	}
 	for _, row := range r.rows() {
 		t.Rows = append(t.Rows, row.cells())
+	}
+	if svg, err := r.picture(); err == nil && svg == nil {
+		t.Picture = ""
 	}
 	return t
 }
@@ -115,7 +113,7 @@ func (r *studyRuns) conditions() string {
 	return text
 }
 
-// picture returns the figure as SVG: bars of the ratios that a document reports or that have
+// picture returns the figure as SVG, nil if there is none: bars of the ratios that a document reports or that have
 // a threshold, or lines over the number of ranks.
 func (r *studyRuns) picture() ([]byte, error) {
 	if r.overRanks != "" {
@@ -133,6 +131,9 @@ func (r *studyRuns) picture() ([]byte, error) {
 			f.Limit = row.target.must
 		}
 		figures = append(figures, f)
+	}
+	if len(figures) == 0 { // all are shown alone
+		return nil, nil
 	}
 	return []byte(results.Bars(figures)), nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/bench/results"
 )
 
 // spread is a median and a range.
@@ -123,11 +124,25 @@ func ratios(a, b []float64) []float64 {
 
 // result compares with the bound.
 func (s *summary) result(l *lineSummary) string {
-	switch {
-	case !l.ratio.known() || l.bound == unbound:
+	if !l.ratio.known() || l.bound == unbound {
 		return "-"
-	case l.ratio.mid == l.bound || s.group.isBetter(l.ratio.mid, l.bound):
-		return "met"
 	}
-	return "missed"
+	return l.ratio.judge(l.bound, s.group.largerBetter)
+}
+
+// judge compares with a bound. It is missed only if all rounds miss.
+func (s spread) judge(bound float64, atLeast bool) string {
+	best, mid := s.low, s.mid
+	if atLeast {
+		best, mid, bound = -s.high, -s.mid, -bound
+	}
+	switch {
+	case !s.known():
+		return results.NotMeasured
+	case mid <= bound:
+		return results.Met
+	case best <= bound:
+		return results.WithinNoise
+	}
+	return results.Missed
 }

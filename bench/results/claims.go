@@ -19,6 +19,9 @@ type Claim struct {
 	// Reason says why a claim cannot be measured on one machine with this repository. Such a
 	// claim has no tables.
 	Reason string
+	// Bound says what limits the figure below the threshold, here or by definition. A claim with a
+	// bound is not missed but bounded.
+	Bound string
 	// Gap judges the figure minus the best figure of the columns for peers.
 	Gap bool
 }

@@ -41,6 +41,8 @@ func TestClaimResults(t *testing.T) {
 		want  string
 	}{
 		{"all rows within their bounds", Claim{Rows: "^8 B", Column: "ratio"}, "met"},
+		{"rounds on both sides of the threshold", Claim{Rows: "^1 KB", Column: "ratio", Op: AtMost, Limit: 1.11}, "within noise"},
+		{"missed, with a bound", Claim{Rows: "^1 KB", Column: "ratio", Bound: "a reason"}, "bounded"},
 		{"one row misses", Claim{Rows: "^(8 B|1 KB)", Column: "ratio"}, "**missed**"},
 		{"the best row of an up-to claim", Claim{Rows: "^(8 B|1 KB)", Column: "ratio", Op: AtMost, Limit: 0.6, Best: true}, "met"},
 		{"infinite", Claim{Rows: "^1 MB", Column: "ratio"}, "not measured"},

@@ -47,7 +47,9 @@ type Judged struct {
 // Results of a claim.
 const (
 	Met           = "met"
+	WithinNoise   = "within noise" // the median misses, but not all rounds
 	Missed        = "missed"
+	Bounded       = "bounded" // missed, and the claim has a bound
 	NotMeasured   = "not measured"
 	NotMeasurable = "not measurable here"
 )
@@ -109,9 +111,12 @@ func (c *Claim) judge(all map[string]*Table, why func(string) string) Judged {
 	if c.Reason != "" {
 		return j
 	}
+	if c.Bound != "" {
+		j.Text += "; bound: " + c.Bound
+	}
 	used := c.tables(all)
 	points := c.pointsOf(used)
-	j.Result, j.Command = strings.Trim(c.result(points), "*"), "muster bench report --only '"+c.Tables+"'"
+	j.Result, j.Command = c.result(points), "muster bench report --only '"+c.Tables+"'"
 	if len(used) > 0 {
 		j.Summary = c.summarize(points)
 		oldest := oldestOf(used)

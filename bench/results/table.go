@@ -129,3 +129,9 @@ func parseBound(cell string) (op string, limit float64, ok bool) {
 	limit, err := strconv.ParseFloat(fields[1], 64)
 	return fields[0], limit, err == nil
 }
+
+// Value reads a cell: a figure and the range of its rounds. They are NaN if it has none.
+func Value(cell string) (mid, low, high float64) {
+	low, high = interval(cell)
+	return figure(cell), low, high
+}

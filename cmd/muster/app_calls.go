@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ type appReport struct {
 	// included.
 	Calls    map[string]callTime       `json:"calls"`
 	Counters map[prof.Name]counterSpan `json:"counters"`
+	Sizes    []prof.SizeClass          `json:"sizes"` // of the messages of all ranks
 }
 
 // callTime is the time in calls of one name.
@@ -103,6 +105,7 @@ type rankFigures struct {
 	CPU      time.Duration
 	Calls    []namedTime
 	Counters map[prof.Name]uint64
+	Sizes    []prof.SizeClass
 }
 
 // runAppJSON runs the application as one rank; rank 0 prints the report.
@@ -123,7 +126,8 @@ func runAppJSON(ctx context.Context, app apps.App, class byte, out io.Writer) er
 		return fmt.Errorf("app %s: %w", app.Name, err)
 	}
 	used, _ := cputime.Used()
-	mine := rankFigures{used, timer.times(), c.World().Profile().Values}
+	profile := c.World().Profile()
+	mine := rankFigures{used, timer.times(), profile.Values, profile.Sizes}
 	all, err := mpi.GatherValue(c, mine, 0)
 	if err != nil {
 		return err
@@ -153,6 +157,14 @@ func combine(result apps.Result, class byte, all []rankFigures) appReport {
 			c := r.Calls[t.Name]
 			c.Kind, c.Calls, c.Seconds = t.Kind, c.Calls+t.Calls, c.Seconds+float64(t.Nanos)/1e9/float64(len(all))
 			r.Calls[t.Name] = c
+		}
+		for _, s := range rank.Sizes {
+			i := slices.IndexFunc(r.Sizes, func(one prof.SizeClass) bool { return one.Protocol == s.Protocol && one.From == s.From })
+			if i < 0 {
+				r.Sizes = append(r.Sizes, s)
+				continue
+			}
+			r.Sizes[i].Messages, r.Sizes[i].Bytes = r.Sizes[i].Messages+s.Messages, r.Sizes[i].Bytes+s.Bytes
 		}
 		for name, v := range rank.Counters {
 			s := r.Counters[name]

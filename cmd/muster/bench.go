@@ -71,6 +71,7 @@ plain sockets: --device tcp,rc,rd.`,
 	cmd.AddCommand(newChoiceBenchmark())
 	cmd.AddCommand(newReportCommand())
 	cmd.AddCommand(newStudyCommand())
+	cmd.AddCommand(newDocumentCommand())
 	for _, b := range bench.AllVerbs() {
 		cmd.AddCommand(newVerbsBenchmark(b))
 	}

@@ -14,7 +14,7 @@ import (
 
 func TestStudyLists(t *testing.T) {
 	got := muster(t, t.TempDir(), "bench", "study")
-	if got.status != 0 || strings.Count(got.out, "\n") != 6 || !strings.Contains(got.out, "speculation ") {
+	if got.status != 0 || strings.Count(got.out, "\n") != 7 || !strings.Contains(got.out, "speculation ") {
 		t.Errorf("muster bench study does not list the studies: %+v", got)
 	}
 }

@@ -4,6 +4,7 @@ package main
 // (package sim). It starts no ranks.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -94,7 +95,7 @@ func (f *simFlags) jobFlags(fl *pflag.FlagSet, ranks string) {
 	fl.StringVarP(&f.ranks, "ranks", "n", ranks, "number of ranks; K is 1024, M is 1024 K")
 	fl.StringVar(&f.nodes, "nodes", "", "number of nodes (default: those of the machine)")
 	fl.IntVar(&f.rails, "rails", 0, "rails of each node (default: those of the machine)")
-	fl.StringVar(&f.machine, "machine", "", "machine file (default: an assumed machine)")
+	fl.StringVar(&f.machine, "machine", "", "machine file, or qsnet2 or connectx for machines of T2 (default: an assumed machine)")
 	fl.StringVar(&f.arrival, "arrival", "together", "when ranks enter: together, spread:1ms (at random within it), late:3:1ms (three ranks)")
 	fl.StringVar(&f.slowNode, "slow-node", "", "NODE:FACTOR, counted from 0: the node computes and sends slower by a factor")
 	fl.StringVar(&f.lostRail, "lost-rail", "", "NODE:RAIL, counted from 0: the node has lost a rail")
@@ -258,8 +259,8 @@ func (f *simFlags) setFaults(to *sim.Faults) error {
 }
 
 func readMachine(file string) (*sim.Machine, error) {
-	if file == "" {
-		return sim.Default(), nil
+	if m := sim.FindMachine(cmp.Or(file, "assumed")); m != nil {
+		return m, nil
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
