@@ -39,12 +39,15 @@ build: ## build bin/muster
 CABI := $(BIN)/cabi
 
 .PHONY: cabi
-cabi: ## build libmpich.so.12, with which programs built for MPICH run on Muster
+cabi: ## build libmpich.so.12 and libmpi.so.40, with which programs built for MPICH and Open MPI run on Muster
 	@mkdir -p $(CABI)
 	CGO_ENABLED=1 $(GO) build -tags cabi -buildmode=c-shared -ldflags='-s -w' -o $(CABI)/libmuster_core.so ./cabi/lib
-	$(CC) -O2 -Wall -Wextra -fPIC -shared -Wl,-soname,libmpich.so.12 -o $(CABI)/libmpich.so.12 cabi/front/*.c -ldl -lpthread
-	@ln -sf libmpich.so.12 $(CABI)/libmpich.so; rm -f $(CABI)/libmuster_core.h
-	@mkdir -p $(CABI)/include; cp cabi/include/mpi.h $(CABI)/include
+	@set -e; for pair in mpich:libmpich.so.12 openmpi:libmpi.so.40 mpi5:libmpi_abi.so.1; do \
+		set -x; $(CC) -O2 -Wall -Wextra -fPIC -shared -DABI_HEADER="\"$${pair%%:*}_gen.h\"" -Wl,-soname,$${pair#*:} -o $(CABI)/$${pair#*:} \
+			cabi/front/front.c cabi/front/direct.c cabi/front/$${pair%%:*}*.c -ldl -lpthread; { set +x; } 2>/dev/null; \
+	done
+	@ln -sf libmpich.so.12 $(CABI)/libmpi.so.12; ln -sf libmpich.so.12 $(CABI)/libmpich.so; ln -sf libmpi_abi.so.1 $(CABI)/libmpi_abi.so; rm -f $(CABI)/libmuster_core.h
+	@mkdir -p $(CABI)/include; cp -r cabi/include/. $(CABI)/include
 	@for pair in mpicc: mpicxx:--cxx mpifort:--fortran; do \
 		printf '#!/bin/sh\nexec "$$(dirname "$$0")/muster" cc %s "$$@"\n' "$${pair#*:}" >$(BIN)/muster-$${pair%%:*}; \
 		chmod +x $(BIN)/muster-$${pair%%:*}; \

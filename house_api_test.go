@@ -92,9 +92,9 @@ func TestAPIFaultsAreFound(t *testing.T) {
 		{"Send | Send |\n", "Send | - | no\n", "Send of package mpi has no row"},
 		{"Comm.Rank", "", "Comm.Rank of package mpi has no row"},
 		{"Send | Send", "Send | Send Recv", "package mpi does not export Recv"},
-		{"Send | Send", "Send Recv | Send", "MPI_Recv is in neither cabi/functions.txt nor cabi/constants.txt"},
+		{"Send | Send", "Send Recv | Send", "MPI_Recv is in neither cabi/functions.txt nor cabi/abi/mpich.txt"},
 		{"Send | Send", "- | Send", "MPI_Send has no row"},
-		{"File_*", "Files_*", "MPI_File_open has no row; MPI_Files_* is in neither cabi/functions.txt nor cabi/constants.txt"},
+		{"File_*", "Files_*", "MPI_File_open has no row; MPI_Files_* is in neither cabi/functions.txt nor cabi/abi/mpich.txt"},
 		{"no files", "", "\"File_*\" is absent without a reason"},
 	} {
 		_, rows := apiSections(strings.Replace(good, c.old, c.new, 1))
@@ -181,7 +181,7 @@ func apiFaults(rows []apiRow, exported []string, names map[string]bool) (faults 
 				}
 			}
 			if !found {
-				faults = append(faults, pattern+" is in neither cabi/functions.txt nor cabi/constants.txt")
+				faults = append(faults, pattern+" is in neither cabi/functions.txt nor cabi/abi/mpich.txt")
 			}
 		}
 	}
@@ -201,23 +201,23 @@ func apiFaults(rows []apiRow, exported []string, names map[string]bool) (faults 
 
 // namesOfMPI returns the functions (true) and the constants of the C interface. Functions
 // whose names end in _c, for large counts, are left out: a Go length has no other form. So
-// are those with which MPICH's Fortran library calls its C library (MPII).
+// are those with which the Fortran libraries of MPICH and Open MPI call the C library (MPII, ompi).
 func namesOfMPI() (map[string]bool, error) {
 	names := map[string]bool{}
-	for file, column := range map[string]int{"cabi/functions.txt": 0, "cabi/constants.txt": 1} {
+	for file, column := range map[string]int{"cabi/functions.txt": 0, "cabi/abi/mpich.txt": 1} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
 		for line := range strings.Lines(string(text)) {
 			words := strings.Fields(line)
-			if len(words) == 0 || strings.HasPrefix(line, "#") {
+			if len(words) == 0 || strings.HasPrefix(line, "#") || column == 1 && words[0] != "int" && !strings.HasPrefix(words[0], "MPI") {
 				continue
 			}
 			if words[0] == "front" || words[0] == "direct" {
 				words = words[1:]
 			}
-			if name := words[column]; column == 1 || !strings.HasSuffix(name, "_c") && !strings.HasPrefix(name, "MPII") {
+			if name := words[column]; column == 1 || !strings.HasSuffix(name, "_c") && !strings.HasPrefix(name, "MPII") && !strings.HasPrefix(name, "ompi_") {
 				names[name] = column == 0
 			}
 		}

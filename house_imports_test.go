@@ -24,6 +24,7 @@ internal/pmi        internal/pmix internal/shmem
 internal/pmix
 internal/lab
 internal/chaos      internal/lab
+internal/needs
 internal/netprobe
 internal/cputime
 internal/seeded

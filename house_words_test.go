@@ -58,7 +58,7 @@ var words = []word{
 	{not: `occup(y|ies|ied)`, but: "reserve", names: true},
 	{not: `patien(ce|t|tly)`, but: "timeout, RTO"},
 	{not: `life|lives`, but: "incarnation", okay: `game of life|examples 06 life|06 life|life cycle|package life|lives (in|on)`, why: "Conway's game, and plain English"},
-	{not: `throw\w*|threw`, but: "send datagram"},
+	{not: `throw\w*|threw`, but: "send datagram", okay: `errors throw exceptions`, why: "a variable of Open MPI"},
 	{not: `catch(es|ing)?|caught`, but: "receive datagram", names: true},
 	{not: `bereft`, but: "failed"},
 	{not: `griev\w*|grief`, but: "record loss"},

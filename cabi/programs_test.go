@@ -2,9 +2,9 @@
 
 package cabi_test
 
-// Programs in C on libmpich.so.12. Those of testdata check themselves: their first line has
-// the number of ranks, a further line may have flags of the compiler, and rank 0 prints
-// "No Errors". Those of testdata/ends end in special ways, which a table here lists.
+// Programs in C, C++ and Fortran on our libraries. Those of testdata check themselves: their first
+// line has the number of ranks, further lines may have flags of the compiler and the only ABI, and
+// rank 0 prints "No Errors". Those of testdata/ends end in special ways, which a table here lists.
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,36 +28,97 @@ const (
 )
 
 var (
-	ranksLine = regexp.MustCompile(`^/\* ranks: ([0-9]+) \*/\n`)
-	flagsLine = regexp.MustCompile(`(?m)^/\* flags: (.*) \*/$`)
+	ranksLine = regexp.MustCompile(`^(?:/\*|!) ranks: ([0-9]+)(?: \*/)?\n`)
+	onlyLine  = regexp.MustCompile(`(?m)^(?:/\*|!) only: ([\w ]+)`)
+	flagsLine = regexp.MustCompile(`(?m)^(?:/\*|!) flags: ([^*\n]*)(?: \*/)?$`)
 )
 
+// family is an ABI, with the compilers for it.
+type family struct {
+	name          string // the flag of muster run
+	cc, cxx, fort string
+	debian        string // the package of the compilers
+}
+
+var families = []family{
+	{"mpich", "mpicc.mpich", "mpicxx.mpich", "mpifort.mpich", "libmpich-dev"},
+	{"openmpi", "mpicc.openmpi", "mpicxx.openmpi", "mpifort.openmpi", "libopenmpi-dev"},
+	{"mpi5", "muster cc --abi", "", "", ""},
+}
+
+// Programs that check themselves, for each ABI. muster run finds out which one they need.
 func TestPrograms(t *testing.T) {
-	sources, err := filepath.Glob("testdata/*.c")
-	if err != nil || len(sources) == 0 {
-		t.Fatalf("no programs: %v", err)
+	for _, f := range families {
+		for pattern, compiler := range map[string]string{"testdata/*.c": f.cc, "testdata/fortran/*": f.fort, "testdata/cxx/*.cc": f.cxx} {
+			if compiler == "" {
+				continue
+			}
+			sources, err := filepath.Glob(pattern)
+			if err != nil || len(sources) == 0 {
+				t.Fatalf("no programs %s: %v", pattern, err)
+			}
+			for _, source := range sources {
+				name, _, _ := strings.Cut(filepath.Base(source), ".")
+				t.Run(f.name+"/"+name, func(t *testing.T) {
+					t.Parallel()
+					f.runProgram(t, compiler, source)
+				})
+			}
+		}
 	}
-	for _, source := range sources {
-		name := strings.TrimSuffix(filepath.Base(source), ".c")
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			text, err := os.ReadFile(source)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ranks := ranksLine.FindSubmatch(text)
-			if ranks == nil {
-				t.Fatalf("%s: the first line must be a comment such as /* ranks: 2 */", source)
-			}
-			var flags []string
-			if m := flagsLine.FindSubmatch(text); m != nil {
-				flags = strings.Fields(string(m[1]))
-			}
-			got := run(t, nil, muster(), "run", "--mpich", "--timeout", jobLimit, "-n", string(ranks[1]), compile(t, source, flags...))
-			if got.status != 0 || !strings.Contains(got.out, "No Errors") {
-				t.Errorf("%s must print \"No Errors\" and end with status 0; it ended with %d and printed\n%s", source, got.status, got.out)
-			}
-		})
+}
+
+func (f family) runProgram(t *testing.T, compiler, source string) {
+	text, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranks := ranksLine.FindSubmatch(text)
+	if ranks == nil {
+		t.Fatalf("%s: the first line must be a comment such as /* ranks: 2 */", source)
+	}
+	if m := onlyLine.FindSubmatch(text); m != nil && !slices.Contains(strings.Fields(string(m[1])), f.name) {
+		t.Skipf("the program is only for %s", m[1])
+	}
+	var flags []string
+	if m := flagsLine.FindSubmatch(text); m != nil {
+		flags = strings.Fields(string(m[1]))
+	}
+	var program string
+	if f.debian == "" { // our own compiler
+		program = compileWith(t, muster(), source, append(strings.Fields(compiler)[1:], flags...)...)
+	} else {
+		program = compileWith(t, tool(t, compiler, f.debian), source, flags...)
+	}
+	got := run(t, nil, muster(), "run", "--timeout", jobLimit, "-n", string(ranks[1]), program)
+	if got.status != 0 || !strings.Contains(got.out, "No Errors") {
+		t.Errorf("%s must print \"No Errors\" and end with status 0; it ended with %d and printed\n%s", source, got.status, got.out)
+	}
+}
+
+// Debian's mpi4py is built for Open MPI. Python loads it, so that only the processes show what the
+// program needs.
+func TestPython(t *testing.T) {
+	const python = "/usr/bin/python3" // that of the package
+	if exec.Command(python, "-c", "import importlib.util as u; exit(u.find_spec('mpi4py') is None)").Run() != nil {
+		t.Skip("mpi4py is not installed (Debian package python3-mpi4py)")
+	}
+	for _, ranks := range []string{"1", "3"} {
+		got := run(t, nil, muster(), "run", "--timeout", jobLimit, "-n", ranks, python, "testdata/python.py")
+		if got.status != 0 || !strings.Contains(got.out, "No Errors") {
+			t.Errorf("%s ranks must print \"No Errors\": %+v", ranks, got)
+		}
+	}
+}
+
+// A program that needs the libraries of two ABIs is refused.
+func TestTwoABIs(t *testing.T) {
+	mixed := compileWith(t, tool(t, "mpicc.openmpi", "libopenmpi-dev"), "testdata/ends/greet.c", "-Wl,--no-as-needed", filepath.Join(libraries(), "libmpich.so.12"))
+	got := run(t, nil, muster(), "run", "-n", "1", mixed)
+	for _, want := range []string{"libmpich.so.12 (needed by greet)", "libmpi.so.40 (needed by greet)"} {
+		if got.status == 0 || !strings.Contains(got.out, want) {
+			t.Errorf("a program of two ABIs must be refused with %q: %+v", want, got)
+		}
 	}
 }
 
@@ -191,9 +253,17 @@ func TestProfile(t *testing.T) {
 // compile builds a program and returns its path.
 func compile(t *testing.T, source string, flags ...string) string {
 	t.Helper()
-	cc := tool(t, "mpicc.mpich", "libmpich-dev")
-	program := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), ".c"))
-	args := append(append([]string{"-O1", "-Wall"}, flags...), "-o", program, source)
+	return compileWith(t, tool(t, "mpicc.mpich", "libmpich-dev"), source, flags...)
+}
+
+func compileWith(t *testing.T, cc, source string, flags ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), filepath.Ext(source)))
+	args := append([]string{"-O1", "-Wall"}, flags...)
+	if cc == muster() {
+		args = append(flags, "-O1", "-Wall")
+	}
+	args = append(args, "-o", program, source)
 	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", cc, strings.Join(args, " "), err, out)
 	}

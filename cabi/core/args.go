@@ -84,6 +84,15 @@ func (a *args) shorts(i, n int) []int {
 	return out
 }
 
+// numbers is shorts for numbers that the ABI has chosen.
+func (a *args) numbers(kind conversionKind, i, n int) []int {
+	out := a.shorts(i, n)
+	for k, v := range out {
+		out[k] = int(a.p.abi.number(kind, int32(v)))
+	}
+	return out
+}
+
 // longs returns n numbers of an array of MPI_Aint or MPI_Count.
 func (a *args) longs(i, n int) []int {
 	if a.addr(i) == 0 {
@@ -96,14 +105,21 @@ func (a *args) longs(i, n int) []int {
 	return out
 }
 
-// handles returns n handles of an array.
-func (a *args) handles(i, n int) []handle { return memory[handle](a.addr(i), n) }
+// handles returns an array of n handles.
+func (a *args) handles(i, n int) handleArray { return handleArray{a.p.abi, a.addr(i), max(n, 0)} }
+
+// handleAt returns the handle whose address is parameter i.
+func (a *args) handleAt(i int) handleAt { return handleAt{a.p.abi, a.addr(i)} }
 
 // setInt stores an int; setCount an int, or an MPI_Count in functions with _c; setAint an
 // MPI_Aint or MPI_Count; setFlag an int that is 0 or 1; setHandle a handle.
-func (a *args) setInt(i, v int)                       { set(a.addr(i), int32(v)) }
-func (a *args) setAint(i, v int)                      { set(a.addr(i), int64(v)) }
-func (a *args) setHandle(i int, h handle)             { set(a.addr(i), h) }
+func (a *args) setInt(i, v int)  { set(a.addr(i), int32(v)) }
+func (a *args) setAint(i, v int) { set(a.addr(i), int64(v)) }
+func (a *args) setHandle(i int, h handle) {
+	if a.addr(i) != 0 {
+		a.handleAt(i).set(h)
+	}
+}
 func (a *args) setFlag(i int, v bool)                 { set(a.addr(i), flag(v)) }
 func (a *args) setText(i int, s string, room int) int { return setText(a.addr(i), s, room) }
 

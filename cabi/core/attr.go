@@ -18,8 +18,9 @@ type keyval struct {
 	extra        uint64
 	// Functions of the Fortran library that call copy and delete, or 0: see attr_fortran.go.
 	copyProxy, deleteProxy uintptr
-	refs                   int  // guarded by Process.attrMu
-	freed                  bool // guarded by Process.attrMu
+	fortran                attrForm // of the values of copy and delete, if they are in Fortran; else pointerAttr
+	refs                   int      // guarded by Process.attrMu
+	freed                  bool     // guarded by Process.attrMu
 }
 
 // attrKind is the kind of object that a key is for.
@@ -41,6 +42,9 @@ type attribute struct {
 	value []uint64
 	form  attrForm
 }
+
+// duplicate is MPI_COMM_DUP_FN of the standard ABI in place of the address of a copy function.
+const duplicate = 1
 
 // attrForm says what a value is: the numbers are those of the Fortran library.
 type attrForm int
@@ -132,13 +136,18 @@ func createKeyval(kind attrKind) handler {
 		if a.results(2); a.err != nil {
 			return nil
 		}
-		k := &keyval{kind: kind, copy: a.addr(0), delete: a.addr(1), extra: a.v[3], refs: 1}
-		p.attrMu.Lock()
-		defer p.attrMu.Unlock()
-		k.handle = p.keyvals.add(k)
-		a.setHandle(2, k.handle)
+		a.setInt(2, p.addKeyval(&keyval{kind: kind, copy: a.addr(0), delete: a.addr(1), extra: a.v[3]}))
 		return nil
 	}
+}
+
+// addKeyval stores a key and returns its number.
+func (p *Process) addKeyval(k *keyval) int {
+	p.attrMu.Lock()
+	defer p.attrMu.Unlock()
+	k.refs = 1
+	k.handle = p.keyvals.add(k)
+	return int(k.handle)
 }
 
 func freeKeyval(kind attrKind) handler {
@@ -270,13 +279,7 @@ func deleteAttr(kind attrKind, find func(*args, int) attributed) handler {
 func (p *Process) deleteOne(o attributed, e *attribute) error {
 	k := e.key
 	if k.delete != 0 {
-		var code int32
-		if k.deleteProxy != 0 {
-			code = p.callback(k.deleteProxy, uint64(k.delete), uint64(uint32(o.attrHandle())), uint64(uint32(k.handle)), uint64(e.form), e.value[0], k.extra)
-		} else {
-			code = p.callback(k.delete, uint64(uint32(o.attrHandle())), uint64(uint32(k.handle)), e.forC(), k.extra)
-		}
-		if code != 0 {
+		if code := p.callDelete(k, o, e); code != 0 {
 			return codeError(code)
 		}
 	}
@@ -288,6 +291,28 @@ func (p *Process) deleteOne(o attributed, e *attribute) error {
 		p.dropKeyval(k)
 	}
 	return nil
+}
+
+// callDelete calls the delete function of an attribute.
+func (p *Process) callDelete(k *keyval, o attributed, e *attribute) (code int32) {
+	switch {
+	case k.fortran != pointerAttr:
+		return p.callFortran(k, k.delete, o, e.value[0], k.extra)
+	case k.deleteProxy != 0:
+		return p.callback(k.deleteProxy, uint64(k.delete), p.abi.word(o.attrHandle()), uint64(uint32(k.handle)), uint64(e.form), e.value[0], k.extra)
+	}
+	return p.callback(k.delete, p.abi.word(o.attrHandle()), uint64(uint32(k.handle)), e.forC(), k.extra)
+}
+
+// callCopy calls the copy function of an attribute. value and flag are the addresses of its results.
+func (p *Process) callCopy(k *keyval, o attributed, e *attribute, value, flag uint64) (code int32) {
+	switch {
+	case k.fortran != pointerAttr:
+		return p.callFortran(k, k.copy, o, k.extra, e.value[0], value, flag)
+	case k.copyProxy != 0:
+		return p.callback(k.copyProxy, uint64(k.copy), p.abi.word(o.attrHandle()), uint64(uint32(k.handle)), k.extra, uint64(e.form), e.value[0], value, flag)
+	}
+	return p.callback(k.copy, p.abi.word(o.attrHandle()), uint64(uint32(k.handle)), k.extra, e.forC(), value, flag)
 }
 
 // forC returns the value as functions in C see it.
@@ -335,14 +360,9 @@ func (p *Process) copyAttrs(from, to attributed) error {
 			continue
 		}
 		out[0], out[1] = 0, 0
-		value, flag := uint64(addressOf(out)), uint64(addressOf(out[1:]))
-		var code int32
-		if k.copyProxy != 0 {
-			code = p.callback(k.copyProxy, uint64(k.copy), uint64(uint32(from.attrHandle())), uint64(uint32(k.handle)), k.extra, uint64(e.form), e.value[0], value, flag)
-		} else {
-			code = p.callback(k.copy, uint64(uint32(from.attrHandle())), uint64(uint32(k.handle)), k.extra, e.forC(), value, flag)
-		}
-		if code != 0 {
+		if k.copy == duplicate {
+			out[0], out[1] = e.value[0], 1
+		} else if code := p.callCopy(k, from, e, uint64(addressOf(out)), uint64(addressOf(out[1:]))); code != 0 {
 			return codeError(code)
 		}
 		if int32(out[1]) == 0 {
@@ -350,7 +370,12 @@ func (p *Process) copyAttrs(from, to attributed) error {
 		}
 		n := &attribute{key: k, value: heapCells(1), form: e.form}
 		n.value[0] = out[0]
-		if k.copyProxy == 0 {
+		switch {
+		case k.fortran == intAttr:
+			n.form, n.value[0] = intAttr, uint64(int64(int32(out[0])))
+		case k.fortran != pointerAttr:
+			n.form = k.fortran
+		case k.copyProxy == 0:
 			n.form = pointerAttr
 		}
 		p.attrMu.Lock()

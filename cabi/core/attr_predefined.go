@@ -53,15 +53,15 @@ func (p *Process) predefinedAttr(key handle, kind attrKind, o attributed, form a
 	case attrTagUB:
 		n = mpi.MaxTag
 	case attrHost:
-		n = procNull
+		n = int(p.abi.numberFor(numberRank, procNull))
 	case attrIO:
-		n = anySource
+		n = int(p.abi.numberFor(numberRank, anySource))
 	case attrWtimeGlobal:
 		n = 0
 	case attrUniverseSize:
 		n = p.world.Comm().Size()
 	case attrLastUsedCode:
-		n = int(p.codes.last())
+		n = int(p.codes.last(p.abi))
 	case attrAppNum:
 		n = 0
 	}

@@ -12,16 +12,19 @@ import (
 
 func bufferedSends() map[string]handler {
 	return map[string]handler{
-		"Buffer_attach": (*Process).bufferAttach,
-		"Buffer_detach": (*Process).bufferDetach,
-		"Bsend":         (*Process).bsend,
-		"Ibsend":        (*Process).ibsend,
-		"Bsend_init":    (*Process).bsendInit,
+		"Buffer_attach":      attachBuffer(0, (*args).processBuffer),
+		"Buffer_detach":      detachBuffer(0, (*args).processBuffer),
+		"Buffer_flush":       flushBuffer((*args).processBuffer),
+		"Buffer_iflush":      startFlush(0, (*args).processBuffer),
+		"Comm_attach_buffer": attachBuffer(1, (*args).commBuffer),
+		"Comm_detach_buffer": detachBuffer(1, (*args).commBuffer),
+		"Comm_flush_buffer":  flushBuffer((*args).commBuffer),
+		"Comm_iflush_buffer": startFlush(1, (*args).commBuffer),
+		"Bsend":              (*Process).bsend,
+		"Ibsend":             (*Process).ibsend,
+		"Bsend_init":         (*Process).bsendInit,
 	}
 }
-
-// bsendOverhead is MPI_BSEND_OVERHEAD.
-const bsendOverhead = 96
 
 // sendBuffer is the attached buffer.
 type sendBuffer struct {
@@ -38,34 +41,88 @@ type bufferedSend struct {
 	size int
 }
 
-func (p *Process) bufferAttach(a *args) error {
-	k := &p.buffer
+func (a *args) processBuffer() *sendBuffer { return &a.p.buffer }
+func (a *args) commBuffer() *sendBuffer    { return &a.comm(0).buffer }
+
+// bufferFor returns the buffer of a message: that of its communicator, if it has one.
+func (p *Process) bufferFor(m *message) *sendBuffer {
+	k := &m.comm.buffer
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	size := a.int(1)
-	switch {
-	case k.attached:
-		return errorf(errBuffer, "a buffer is attached already")
-	case size < 0:
-		return errorf(errArg, "the size of the buffer is %d", size)
-	case size > 0 && a.addr(0) == 0:
-		return errorf(errBuffer, "the buffer is NULL")
+	if k.attached {
+		return k
 	}
-	k.attached, k.addr, k.size = true, a.addr(0), size
-	return nil
+	return &p.buffer
 }
 
-// bufferDetach waits until all messages in the buffer are sent.
-func (p *Process) bufferDetach(a *args) error {
-	k := &p.buffer
-	k.flush()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	set(a.addr(0), uint64(k.addr))
-	a.setCount(1, k.size)
-	k.attached, k.addr, k.size = false, 0, 0
-	return nil
+// automatic is MPI_BUFFER_AUTOMATIC, with which a buffer has any size.
+const automatic = 2
+
+// attachBuffer is the handler of a function that attaches a buffer: its address is parameter i,
+// its size follows.
+func attachBuffer(i int, find func(*args) *sendBuffer) handler {
+	return func(p *Process, a *args) error {
+		k, size := find(a), a.int(i+1)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		switch {
+		case k.attached:
+			return errorf(errBuffer, "a buffer is attached already")
+		case size < 0:
+			return errorf(errArg, "the size of the buffer is %d", size)
+		case size > 0 && a.addr(i) == 0:
+			return errorf(errBuffer, "the buffer is NULL")
+		}
+		k.attached, k.addr, k.size = true, a.addr(i), size
+		return nil
+	}
 }
+
+// detachBuffer waits until all messages in the buffer are sent.
+func detachBuffer(i int, find func(*args) *sendBuffer) handler {
+	return func(p *Process, a *args) error {
+		k := find(a)
+		k.flush()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		set(a.addr(i), uint64(k.addr))
+		a.setCount(i+1, k.size)
+		k.attached, k.addr, k.size = false, 0, 0
+		return nil
+	}
+}
+
+func flushBuffer(find func(*args) *sendBuffer) handler {
+	return func(p *Process, a *args) error {
+		find(a).flush()
+		return nil
+	}
+}
+
+// startFlush is the handler of a function whose request, parameter i, is complete when all messages
+// that are in the buffer now are sent.
+func startFlush(i int, find func(*args) *sendBuffer) handler {
+	return func(p *Process, a *args) error {
+		k := find(a)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		p.addRequest(a, i, &request{op: &flushed{slices.Clone(k.sends)}, send: true})
+		return nil
+	}
+}
+
+// flushed is complete when sends are.
+type flushed struct{ sends []bufferedSend }
+
+func (f *flushed) ready() bool {
+	f.sends = slices.DeleteFunc(f.sends, func(s bufferedSend) bool {
+		_, done, _ := s.Test()
+		return done
+	})
+	return len(f.sends) == 0
+}
+
+func (f *flushed) result() (mpi.Status, error) { return mpi.Status{}, nil }
 
 // flush waits until all messages in the buffer are sent.
 func (k *sendBuffer) flush() {
@@ -84,19 +141,19 @@ func (k *sendBuffer) flush() {
 }
 
 // send sends a copy of a message.
-func (k *sendBuffer) send(m *message) error {
+func (k *sendBuffer) send(m *message, overhead int) error {
 	b, err := m.typ.outgoing(m.addr, m.count)
 	if err != nil || m.peer == mpi.ProcNull {
 		return err
 	}
-	size := len(b) + bsendOverhead
+	size := len(b) + overhead
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.attached {
 		return errorf(errBuffer, "no buffer is attached")
 	}
 	k.reap()
-	if k.used+size > k.size {
+	if k.addr != automatic && k.used+size > k.size {
 		return errorf(errBuffer, "the message needs %d bytes and %d of the %d bytes of the buffer are in use", size, k.used, k.size)
 	}
 	k.used += size
@@ -120,7 +177,7 @@ func (p *Process) bsend(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	return p.buffer.send(&m)
+	return p.bufferFor(&m).send(&m, p.abi.limits.bsendOverhead)
 }
 
 func (p *Process) ibsend(a *args) error {
@@ -128,7 +185,7 @@ func (p *Process) ibsend(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	if err := p.buffer.send(&m); err != nil {
+	if err := p.bufferFor(&m).send(&m, p.abi.limits.bsendOverhead); err != nil {
 		return err
 	}
 	p.addRequest(a, 6, &request{comm: m.comm, send: true})
@@ -140,6 +197,6 @@ func (p *Process) bsendInit(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	p.addRequest(a, 6, &request{comm: m.comm, send: true, start: func(*request) error { return p.buffer.send(&m) }})
+	p.addRequest(a, 6, &request{comm: m.comm, send: true, start: func(*request) error { return p.bufferFor(&m).send(&m, p.abi.limits.bsendOverhead) }})
 	return nil
 }

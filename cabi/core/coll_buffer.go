@@ -108,7 +108,7 @@ func (x *collCall) various(addr, counts int, displs []int, types, n int) []block
 		return nil
 	}
 	out := make([]block, n)
-	for i, h := range a.handles(types, n) {
+	for i, h := range a.handles(types, n).all() {
 		if ns[i] == 0 {
 			continue // the datatype need not be valid
 		}

@@ -12,6 +12,7 @@ type comm struct {
 	label   string // the name that the program set
 	attrs   attrs
 	hints   *info
+	buffer  sendBuffer
 	topo    mpi.Topology // nil: none
 	// weighted says that the program gave the weights of a distributed graph.
 	weighted bool

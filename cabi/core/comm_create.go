@@ -17,6 +17,7 @@ func (a *args) addComm(i int, c *mpi.Comm, parent *comm) *comm {
 	}
 	n := &comm{Comm: c, handler: a.p.retain(parent.handler)}
 	n.handle = a.p.comms.add(n)
+	a.p.abi.describeComm(n.handle, c)
 	a.setHandle(i, n.handle)
 	return n
 }
@@ -63,6 +64,7 @@ func (p *Process) dup(a *args, i int, hints func(*comm) *info) error {
 		return err
 	}
 	n.handle = p.comms.add(n)
+	p.abi.describeComm(n.handle, c.Comm)
 	if err := p.copyAttrs(c, n); err != nil {
 		p.comms.remove(n.handle)
 		p.release(n.handler)
@@ -91,6 +93,7 @@ func (p *Process) idup(a *args, i int, hints func(*comm) *info) error {
 	}
 	n := &comm{handler: p.retain(c.handler), hints: hints(c), weighted: c.weighted}
 	n.handle = p.comms.add(n)
+	p.abi.describeComm(n.handle, c.Comm)
 	if err := p.copyAttrs(c, n); err != nil {
 		p.comms.remove(n.handle)
 		p.release(n.handler)
@@ -225,10 +228,10 @@ func (p *Process) commCreateGroup(a *args) error {
 
 // commFree is MPI_Comm_free and MPI_Comm_disconnect. Package mpi completes what is under way.
 func (p *Process) commFree(a *args) error {
-	at := at[handle](a.addr(0))
-	c := p.comm(*at)
+	at := a.handleAt(0)
+	c := p.comm(at.get())
 	if c == nil {
-		return errorf(errComm, "%#x is not a communicator", uint32(*at))
+		return errorf(errComm, "%#x is not a communicator", uint32(at.get()))
 	}
 	a.owner = c
 	if c == p.all || c == p.self {
@@ -237,12 +240,13 @@ func (p *Process) commFree(a *args) error {
 	if err := p.deleteAttrs(c); err != nil {
 		return err
 	}
+	c.buffer.flush()
 	if err := c.Free(); err != nil {
 		return err
 	}
-	p.front.forget(*at)
-	p.comms.remove(*at)
+	p.front.forget(at.get())
+	p.comms.remove(at.get())
 	p.release(c.handler)
-	*at = commNull
+	at.set(commNull)
 	return nil
 }

@@ -193,7 +193,7 @@ func (p *Process) typeStruct(a *args) error {
 	}
 	displs := a.longs(2, n)
 	types, layouts, parts := make([]*datatype, n), make([]*dtype.Layout, n), make([]part, n)
-	for i, h := range a.handles(3, n) {
+	for i, h := range a.handles(3, n).all() {
 		t, err := p.datatype(h)
 		if err != nil {
 			return err
@@ -269,7 +269,7 @@ func (p *Process) typeDarray(a *args) error {
 	if a.results(3, 4, 5, 6, 9); a.err != nil {
 		return a.err
 	}
-	sizes, distribs, dargs, procs := a.ints(3, n), a.shorts(4, n), a.shorts(5, n), a.shorts(6, n)
+	sizes, distribs, dargs, procs := a.ints(3, n), a.numbers(numberDistribution, 4, n), a.numbers(numberDarg, 5, n), a.shorts(6, n)
 	if slices.Min(procs) < 1 || product(procs) != int64(size) {
 		return errorf(errArg, "the grid %v does not have %d processes", procs, size)
 	}
@@ -333,7 +333,7 @@ func (p *Process) typeDup(a *args) error {
 }
 
 func (p *Process) typeCommit(a *args) error {
-	t, err := p.datatype(*at[handle](a.addr(0)))
+	t, err := p.datatype(a.handleAt(0).get())
 	if err != nil {
 		return err
 	}
@@ -342,8 +342,8 @@ func (p *Process) typeCommit(a *args) error {
 }
 
 func (p *Process) typeFree(a *args) error {
-	h := at[handle](a.addr(0))
-	t, err := p.datatype(*h)
+	h := a.handleAt(0)
+	t, err := p.datatype(h.get())
 	if err != nil {
 		return err
 	}
@@ -361,9 +361,9 @@ func (p *Process) typeFree(a *args) error {
 	p.base.mu.Lock()
 	defer p.base.mu.Unlock()
 	if t.refs--; t.refs == 0 {
-		p.types.remove(*h)
+		p.types.remove(h.get())
 	}
-	*h = datatypeNull
+	h.set(datatypeNull)
 	return nil
 }
 

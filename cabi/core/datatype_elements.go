@@ -146,7 +146,7 @@ func (a *args) statusAndType() (int64, *datatype) {
 	if a.err != nil {
 		return 0, nil
 	}
-	return at[status](a.addr(0)).bytes(), t
+	return a.p.abi.statusAt(a.addr(0)).length, t
 }
 
 func (p *Process) getCount(a *args) error {
@@ -197,6 +197,6 @@ func (p *Process) statusSetElements(a *args) error {
 	if a.err != nil || a.addr(0) == ignoreStatus {
 		return a.err
 	}
-	at[status](a.addr(0)).setBytes(t.elements.bytes(int64(n)))
+	p.abi.setLength(a.addr(0), t.elements.bytes(int64(n)))
 	return nil
 }

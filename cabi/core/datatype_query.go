@@ -3,7 +3,11 @@ package core
 // What a program can ask of a datatype (MPI-4.1 sections 5.1.5 to 5.1.8, 5.1.13, 7.8 and
 // 19.1.9).
 
-import "github.com/muster-mpi/muster/internal/dtype"
+import (
+	"slices"
+
+	"github.com/muster-mpi/muster/internal/dtype"
+)
 
 func typeQueries() map[string]handler {
 	lower := func(l *dtype.Layout) int64 { return l.LowerBound() }
@@ -74,15 +78,15 @@ func (p *Process) typeGetName(a *args) error {
 	t := a.datatype(0)
 	p.base.mu.Lock()
 	defer p.base.mu.Unlock()
-	a.setInt(2, a.setText(1, t.name, maxObjectName))
+	a.setInt(2, a.setText(1, t.name, p.abi.limits.objectName))
 	return nil
 }
 
 func (p *Process) typeSetName(a *args) error {
 	t := a.datatype(0)
 	name := a.text(1)
-	if len(name) >= maxObjectName {
-		return errorf(errArg, "the name has %d bytes; the limit is %d", len(name), maxObjectName-1)
+	if limit := p.abi.limits.objectName - 1; len(name) > limit {
+		return errorf(errArg, "the name has %d bytes; the limit is %d", len(name), limit)
 	}
 	p.base.mu.Lock()
 	defer p.base.mu.Unlock()
@@ -146,16 +150,34 @@ func (p *Process) typeContents(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	store[int32](a.addr(first), r.ints)
+	store[int32](a.addr(first), r.numbersFor(p.abi))
 	store[int64](a.addr(first+1), r.addrs)
 	if a.wide {
 		store[int64](a.addr(first+2), r.counts)
 	}
 	out := a.handles(first+len(lengths)-1, len(r.types))
 	for i, of := range r.types {
-		out[i] = p.reference(of)
+		out.at(i).set(p.reference(of))
 	}
 	return nil
+}
+
+// numbersFor returns the integers with the numbers that the ABI has for orders and distributions.
+func (r *recipe) numbersFor(b *abi) []int {
+	ints := slices.Clone(r.ints)
+	to := func(kind conversionKind, i int) { ints[i] = int(b.numberFor(kind, int32(ints[i]))) }
+	switch r.combiner {
+	case combinerSubarray:
+		to(numberOrder, len(ints)-1)
+	case combinerDarray: // size, rank, n, sizes unless they are large, distributions, their arguments, processes, order
+		n := ints[2]
+		for i := len(ints) - 1 - 3*n; i < len(ints)-1-2*n; i++ {
+			to(numberDistribution, i)
+			to(numberDarg, i+n)
+		}
+		to(numberOrder, len(ints)-1)
+	}
+	return ints
 }
 
 // store stores numbers in an array of the program.

@@ -73,6 +73,7 @@ const (
 	typeUB        handle = 0x4c000011
 	typeInt       handle = 0x4c000405
 	typeFloat     handle = 0x4c00040a
+	type2Int      handle = 0x4c000816
 	typeReal16    handle = 0x4c00102b
 	typeComplex32 handle = 0x4c00202c
 )

@@ -148,8 +148,7 @@ func (d *directPath) request(p *Process, h handle) *request {
 	if in := &d.mem.Receives[i]; d.requests[i] == nil && in.State == direct.Done {
 		r := p.spare.get()
 		r.comm, r.over = p.comm(handle(in.Comm)), true
-		r.status = status{source: in.GotSource, tag: in.GotTag}
-		r.status.setBytes(int64(in.Got))
+		r.status = status{source: in.GotSource, tag: in.GotTag, length: int64(in.Got)}
 		d.requests[i], in.State = r, direct.InCore
 	}
 	return d.requests[i]

@@ -33,8 +33,6 @@ const (
 	textShift    = 8
 	classMask    = 1<<textShift - 1
 	firstAdded   = lastCode + 1
-
-	maxErrorString = 512 // MPI_MAX_ERROR_STRING
 )
 
 func errorCodes() map[string]handler {
@@ -47,6 +45,9 @@ func errorCodes() map[string]handler {
 		"MPIX_Delete_error_class":  (*Process).deleteErrorClass,
 		"MPIX_Delete_error_code":   (*Process).deleteErrorCode,
 		"MPIX_Delete_error_string": (*Process).deleteErrorString,
+		"Remove_error_class":       (*Process).deleteErrorClass,
+		"Remove_error_code":        (*Process).deleteErrorCode,
+		"Remove_error_string":      (*Process).deleteErrorString,
 	}
 }
 
@@ -112,7 +113,7 @@ func (k *codes) find(code int32) *addedCode {
 }
 
 // last returns the largest code in use, for MPI_LASTUSEDCODE.
-func (k *codes) last() int32 {
+func (k *codes) last(b *abi) int32 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := len(k.added) - 1; i >= 0; i-- {
@@ -120,7 +121,7 @@ func (k *codes) last() int32 {
 			return int32(firstAdded + i)
 		}
 	}
-	return lastCode
+	return int32(b.limits.lastCode)
 }
 
 // append adds a class or code, and returns its number. The lock is held.
@@ -143,7 +144,7 @@ func (p *Process) errorClass(a *args) error {
 
 func (p *Process) errorString(a *args) error {
 	_, text := p.codes.lookup(int32(a.int(0)))
-	a.setInt(2, a.setText(1, text, maxErrorString))
+	a.setInt(2, a.setText(1, text, p.abi.limits.errorString))
 	return nil
 }
 
@@ -182,7 +183,7 @@ func (p *Process) addErrorString(a *args) error {
 	if e == nil {
 		return errorf(errArg, "the program did not add the error code %d", a.int(0))
 	}
-	e.text, e.texted = text[:min(len(text), maxErrorString-1)], true
+	e.text, e.texted = text[:min(len(text), p.abi.limits.errorString-1)], true
 	return nil
 }
 

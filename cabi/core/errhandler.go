@@ -4,10 +4,11 @@ package core
 
 // errhandler is an error handler. It exists while it has a handle or an object uses it.
 type errhandler struct {
-	handle handle
-	kind   handlerKind
-	fn     uintptr
-	refs   int // guarded by Process.handlersMu
+	handle   handle
+	kind     handlerKind
+	fn       uintptr
+	language openLanguage
+	refs     int // guarded by Process.handlersMu
 }
 
 type handlerKind int
@@ -113,25 +114,30 @@ func (p *Process) drop(h *errhandler) {
 }
 
 func (p *Process) errhandlerCreate(a *args) error {
-	h := &errhandler{kind: userHandler, fn: a.addr(0), refs: 1}
-	p.handlersMu.Lock()
-	defer p.handlersMu.Unlock()
-	h.handle = p.handlers.add(h)
-	a.setHandle(1, h.handle)
+	a.setHandle(1, p.addErrhandler(&errhandler{kind: userHandler, fn: a.addr(0)}))
 	return nil
 }
 
+// addErrhandler stores an error handler and returns its handle.
+func (p *Process) addErrhandler(h *errhandler) handle {
+	p.handlersMu.Lock()
+	defer p.handlersMu.Unlock()
+	h.refs = 1
+	h.handle = p.handlers.add(h)
+	return h.handle
+}
+
 func (p *Process) errhandlerFree(a *args) error {
-	at := at[handle](a.addr(0))
+	at := a.handleAt(0)
 	// The predefined ones may be freed too: MPI_Comm_get_errhandler returns them.
-	if *at&^3 != errorsFatal {
-		h := p.handlers.get(*at)
+	if at.get()&^3 != errorsFatal {
+		h := p.handlers.get(at.get())
 		if h == nil {
-			return errorf(errArg, "%#x is not an error handler", uint32(*at))
+			return errorf(errArg, "%#x is not an error handler", uint32(at.get()))
 		}
 		p.release(h)
 	}
-	*at = errhandlerNull
+	at.set(errhandlerNull)
 	return nil
 }
 
@@ -179,6 +185,6 @@ func callErrhandler(find func(*args, int) handled) handler {
 		}
 		a.owner, a.called = o, true
 		c, text := p.codes.lookup(int32(a.int(1)))
-		return &failure{class: c, code: int32(a.int(1)), text: text}
+		return &failure{class: c, code: p.abi.numberFor(numberCode, int32(a.int(1))), text: text}
 	}
 }

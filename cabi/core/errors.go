@@ -135,6 +135,7 @@ type outcome struct {
 	object  uint64
 	result  int32 // of the call, if it returns
 	_       int32
+	extra   uint64 // the fourth argument of a handler, after the text
 	site    uint64 // where the program called, set by the front
 	text    [1024]byte
 }
@@ -143,7 +144,7 @@ type outcome struct {
 func (p *Process) raise(a *args, err error, out *outcome) int32 {
 	c, code := classify(err)
 	if code == 0 {
-		code = p.codes.add(c, fmt.Sprintf("%s: %v", a.name, err))
+		code = p.abi.numberFor(numberCode, p.codes.add(c, fmt.Sprintf("%s: %v", a.name, err)))
 	}
 	out.result, out.status = code, int32(min(max(c, 1), 255))
 	if a.called {
@@ -208,5 +209,8 @@ func (p *Process) direct(on owner, text string, out *outcome) {
 		if object != 0 {
 			out.wide = 1
 		}
+		p.abi.adapt(out, h, self)
+		n := copy(out.text[:len(out.text)-1], text)
+		out.text[n] = 0
 	}
 }

@@ -30,11 +30,12 @@ type grequest struct {
 	calls    grequestCalls
 	extra    uint64
 	fortran  bool
+	memory   uintptr // of the handle, to which the Fortran library of Open MPI writes; or 0
 	complete atomic.Bool
 	detached atomic.Bool // MPI_Request_free was called first
 	released atomic.Bool
 	// results of callbacks; on the heap, because stacks move
-	status [1]status
+	status [4]uint64 // as the ABI has it
 	code   [1]int32
 	flag   [1]int32
 }
@@ -47,7 +48,7 @@ func (g *grequest) call(fn uintptr, more ...uint64) error {
 	}
 	argv := append([]uint64{g.extra}, more...)
 	var code int32
-	if g.fortran {
+	if g.inFortran() {
 		g.code[0] = 0
 		g.p.callback(fn, append(argv, uint64(addressOf(g.code[:])))...)
 		code = g.code[0]
@@ -62,7 +63,7 @@ func (g *grequest) call(fn uintptr, more ...uint64) error {
 
 func (g *grequest) ready() bool {
 	if !g.complete.Load() && g.calls.poll != 0 {
-		g.status[0] = emptyStatus
+		g.setStatus(emptyStatus)
 		_ = g.call(g.calls.poll, uint64(addressOf(g.status[:]))) // it completes the request, or not
 	}
 	return g.complete.Load()
@@ -72,15 +73,21 @@ func (g *grequest) result() (mpi.Status, error) { return mpi.Status{}, nil }
 
 // query lets the program fill in the status.
 func (g *grequest) query(st *status) error {
-	g.status[0] = status{source: undefined, tag: undefined}
+	g.setStatus(status{source: undefined, tag: undefined})
 	err := g.call(g.calls.query, uint64(addressOf(g.status[:])))
-	*st = g.status[0]
+	*st = g.p.abi.statusAt(addressOf(g.status[:]))
 	return err
+}
+
+func (g *grequest) setStatus(s status) {
+	addr := addressOf(g.status[:])
+	g.p.abi.setStatus(addr, s)
+	g.p.abi.setError(addr, s.err)
 }
 
 func (g *grequest) cancel() error {
 	g.flag[0] = flag(g.complete.Load())
-	if g.fortran {
+	if g.inFortran() {
 		return g.call(g.calls.cancel, uint64(addressOf(g.flag[:])))
 	}
 	return g.call(g.calls.cancel, uint64(g.flag[0]))
@@ -110,6 +117,14 @@ func (p *Process) grequestStart(a *args) error {
 func (p *Process) addGrequest(a *args, i int, calls grequestCalls, extra uint64) {
 	g := &grequest{p: p, calls: calls, extra: extra}
 	p.addRequest(a, i, &request{op: g})
+	if g.memory = p.abi.memoryOf(a.handleAt(i).get()); g.memory != 0 {
+		set(g.memory+openRequestInC, byte(1))
+	}
+}
+
+// inFortran reports whether the functions of the program are in Fortran.
+func (g *grequest) inFortran() bool {
+	return g.fortran || g.memory != 0 && *at[byte](g.memory + openRequestInC) == 0
 }
 
 // grequest returns the generalized request of parameter i.

@@ -43,7 +43,9 @@ func (a *args) setGroup(i int, g *mpi.Group) {
 		a.setHandle(i, groupEmpty)
 		return
 	}
-	a.setHandle(i, a.p.groups.add(g))
+	h := a.p.groups.add(g)
+	a.p.abi.describeGroup(h, g.Size())
+	a.setHandle(i, h)
 }
 
 func (p *Process) groupTranslate(a *args) error {
@@ -54,7 +56,7 @@ func (p *Process) groupTranslate(a *args) error {
 	if a.err != nil {
 		return nil
 	}
-	ranks := a.shorts(2, n)
+	ranks := a.numbers(numberRank, 2, n)
 	for i, r := range ranks {
 		switch {
 		case r == procNull:
@@ -69,7 +71,7 @@ func (p *Process) groupTranslate(a *args) error {
 	}
 	for i, r := range in {
 		if r == mpi.ProcNull {
-			in[i] = procNull
+			in[i] = int(p.abi.numberFor(numberRank, procNull))
 		}
 	}
 	a.setInts(4, in)
@@ -143,11 +145,11 @@ func someRanges(f func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Group, error)) h
 }
 
 func (p *Process) groupFree(a *args) error {
-	at := at[handle](a.addr(0))
+	at := a.handleAt(0)
 	// MPICH accepts MPI_GROUP_EMPTY here, because calls return it for empty groups.
-	if *at != groupEmpty && p.groups.remove(*at) == nil {
-		return errorf(errGroup, "%#x is not a group", uint32(*at))
+	if at.get() != groupEmpty && p.groups.remove(at.get()) == nil {
+		return errorf(errGroup, "%#x is not a group", uint32(at.get()))
 	}
-	*at = groupNull
+	at.set(groupNull)
 	return nil
 }

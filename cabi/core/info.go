@@ -154,11 +154,11 @@ func (p *Process) env() *info {
 var threadLevels = [...]string{"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"}
 
 func (p *Process) infoFree(a *args) error {
-	at := at[handle](a.addr(0))
-	if p.infos.remove(*at) == nil {
-		return errorf(errInfo, "%#x is not an info object that can be freed", uint32(*at))
+	at := a.handleAt(0)
+	if p.infos.remove(at.get()) == nil {
+		return errorf(errInfo, "%#x is not an info object that can be freed", uint32(at.get()))
 	}
-	*at = infoNull
+	at.set(infoNull)
 	return nil
 }
 

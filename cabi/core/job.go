@@ -67,6 +67,8 @@ func (p *Process) join() error {
 			return err
 		}
 		p.job.open(w, p.standard.unset)
+		p.abi.describeComm(commWorld, w.Comm())
+		p.abi.describeComm(commSelf, p.self.Comm)
 	}
 	m.users++
 	set(p.atExit, int32(0))

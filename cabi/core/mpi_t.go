@@ -6,6 +6,7 @@ package core
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"slices"
 	"sync"
@@ -112,7 +113,15 @@ func toolCalls() map[string]handler {
 			if p.tools.opened == 0 {
 				return toolError(toolNotInitialized)
 			}
-			return call(p, a)
+			err := call(p, a)
+			if a.err != nil {
+				err = a.err
+			}
+			var f *failure
+			if errors.As(err, &f) { // the codes are classes, which ABIs number
+				f.code = p.abi.numberFor(numberCode, f.code)
+			}
+			return err
 		}
 	}
 	table["T_init_thread"] = (*Process).toolInit

@@ -12,7 +12,9 @@ import (
 type op struct {
 	fn       uintptr
 	commutes bool
-	wide     bool // the length is an MPI_Count (MPI_Op_create_c)
+	wide     bool    // the length is an MPI_Count (MPI_Op_create_c)
+	cxx      uint64  // the function of a C++ program, which fn calls
+	memory   uintptr // of the handle, to which the Fortran library of Open MPI writes; or 0
 }
 
 // opCode is a predefined operation: the number in its handle.
@@ -49,20 +51,25 @@ func (p *Process) opCreate(a *args) error {
 	if a.addr(0) == 0 {
 		return errorf(errArg, "the function is NULL")
 	}
-	a.setHandle(2, p.ops.add(&op{fn: a.addr(0), commutes: a.int(1) != 0, wide: a.wide}))
+	o := &op{fn: a.addr(0), commutes: a.int(1) != 0, wide: a.wide}
+	h := p.ops.add(o)
+	if o.memory = p.abi.memoryOf(h); o.memory != 0 {
+		set(o.memory+openOpFlags, int32(0))
+	}
+	a.setHandle(2, h)
 	return nil
 }
 
 // opFree is MPI_Op_free. Calls under way keep the operation.
 func (p *Process) opFree(a *args) error {
-	at := at[handle](a.addr(0))
-	if predefinedOp(*at) != 0 {
+	at := a.handleAt(0)
+	if predefinedOp(at.get()) != 0 {
 		return errorf(errOp, "predefined operations cannot be freed")
 	}
-	if p.ops.remove(*at) == nil {
-		return errorf(errOp, "%#x is not an operation", uint32(*at))
+	if p.ops.remove(at.get()) == nil {
+		return errorf(errOp, "%#x is not an operation", uint32(at.get()))
 	}
-	*at = opNull
+	at.set(opNull)
 	return nil
 }
 
@@ -131,15 +138,18 @@ func (p *Process) reduceLocal(a *args) error {
 // operands are the arguments of a function of the program that are passed by address. They
 // are on the heap, which does not move.
 type operands struct {
-	count int64 // also an int: amd64 and arm64 are little endian
-	typ   handle
+	count int64  // also an int: amd64 and arm64 are little endian
+	typ   uint64 // a handle as the program has it: a number or a pointer
 }
 
 // operate calls an operation of the program: inout[i] = in[i] ∘ inout[i].
 func (p *Process) operate(o *op, t *datatype, in, inout uintptr, n int) {
-	v := []operands{{count: int64(n), typ: t.handle}}
+	v := []operands{{count: int64(n), typ: p.abi.word(t.handle)}}
+	if o.memory != 0 && *at[int32](o.memory + openOpFlags)&openOpFortran != 0 {
+		v[0].typ = uint64(uint32(p.abi.fortranOf(t.handle)))
+	}
 	at := addressOf(v)
-	p.callback(o.fn, uint64(in), uint64(inout), uint64(at), uint64(at+8))
+	p.callback(o.fn, uint64(in), uint64(inout), uint64(at), uint64(at+8), o.cxx)
 	_ = v[0].typ // keeps the memory alive
 }
 

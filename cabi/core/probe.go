@@ -30,7 +30,7 @@ func (p *Process) probe(a *args) error {
 	}
 	st, err := c.Comm.Probe(src, tag)
 	if err == nil {
-		setStatus(a.addr(3), newStatus(st))
+		a.setStatus(3, newStatus(st))
 	}
 	return err
 }
@@ -47,7 +47,7 @@ func (p *Process) iprobe(a *args) error {
 	}
 	a.setFlag(3, found)
 	if found {
-		setStatus(a.addr(4), newStatus(st))
+		a.setStatus(4, newStatus(st))
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (p *Process) mprobe(a *args) error {
 		return err
 	}
 	a.setHandle(3, p.addMessage(m, c, src))
-	setStatus(a.addr(4), newStatus(st))
+	a.setStatus(4, newStatus(st))
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (p *Process) improbe(a *args) error {
 	a.setFlag(3, found)
 	if found {
 		a.setHandle(4, p.addMessage(m, c, src))
-		setStatus(a.addr(5), newStatus(st))
+		a.setStatus(5, newStatus(st))
 	}
 	return nil
 }
@@ -99,12 +99,12 @@ func (p *Process) mrecv(a *args) error {
 		return err
 	}
 	if m == nil { // MPI_MESSAGE_NO_PROC
-		setStatus(a.addr(4), procNullStatus)
+		a.setStatus(4, procNullStatus)
 		return nil
 	}
 	st, err := mpi.Mrecv(m.Message, b)
 	err = land.receive(st.Bytes, err)
-	setStatus(a.addr(4), newStatus(st))
+	a.setStatus(4, newStatus(st))
 	return err
 }
 
@@ -129,10 +129,10 @@ func (a *args) matchedMessage() (*probed, []byte, *landing, error) {
 	if a.addr(3) == 0 {
 		return nil, nil, nil, errorf(errArg, "the address of the message is NULL")
 	}
-	at := at[handle](a.addr(3))
-	m := a.p.messages.get(*at)
-	if m == nil && *at != messageNoProc {
-		return nil, nil, nil, errorf(errRequest, "%#x is not a message", uint32(*at))
+	at := a.handleAt(3)
+	m := a.p.messages.get(at.get())
+	if m == nil && at.get() != messageNoProc {
+		return nil, nil, nil, errorf(errRequest, "%#x is not a message", uint32(at.get()))
 	}
 	if m != nil {
 		a.owner = m.comm
@@ -146,7 +146,7 @@ func (a *args) matchedMessage() (*probed, []byte, *landing, error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	a.p.messages.remove(*at)
-	*at = messageNull
+	a.p.messages.remove(at.get())
+	at.setNoMessage()
 	return m, b, land, nil
 }

@@ -21,6 +21,7 @@ type Process struct {
 	callback  Callback
 	functions [len(functionTable)]function
 	calls     sync.Pool // of args, so that calls do not allocate
+	abi       *abi      // of the program
 	front     directPath
 	frontVariables
 	job
@@ -60,6 +61,7 @@ type handler func(*Process, *args) error
 func New(callback Callback, extended uintptr) *Process {
 	p := &Process{
 		callback: callback,
+		abi:      newABI(nativeABI, -1), // until the front says which
 		comms:    newTable[comm](kindComm),
 		types:    newTable[datatype](kindDatatype),
 		ops:      newTable[op](kindOp),
@@ -127,6 +129,8 @@ func chapters() []map[string]handler {
 		bufferedSends(),
 		generalizedRequests(),
 		statuses(),
+		openInternals(),
+		standardCalls(),
 		partitionedCalls(),
 		communicators(),
 		failures(),
@@ -207,8 +211,7 @@ func (p *Process) dispatch(id int, a *args) error {
 		return p.finalize()
 	case callLoad:
 		a.name = "MPI_Init"
-		p.load(a)
-		return nil
+		return p.load(a)
 	case callExit:
 		a.name = "exit"
 		return p.exit()
@@ -236,6 +239,16 @@ func (p *Process) dispatch(id int, a *args) error {
 	if p.enter != nil {
 		p.enter(f.name, a.site)
 	}
+	if p.abi.native() {
+		return f.do(p, a)
+	}
+	p.abi.decode(a, f.conversions)
+	err := f.do(p, a)
+	p.abi.encode(a, f.conversions, err != nil)
+	return err
+}
+
+func (f *function) do(p *Process, a *args) error {
 	if a.require(f.required); a.err != nil {
 		return a.err
 	}
@@ -246,10 +259,30 @@ func (p *Process) dispatch(id int, a *args) error {
 	return err
 }
 
-// load gets the addresses of variables of the front.
-func (p *Process) load(a *args) {
+// load gets the addresses of variables of the front, and its ABI.
+func (p *Process) load(a *args) error {
+	name := text(a.addr(5))
+	if p.front.mem != nil {
+		return errorf(errOther, "the process has loaded MPI libraries of two ABIs: %s and %s", p.abi.title, abiTables[name].title)
+	}
 	p.frontVariables = frontVariables{weights{none: a.addr(0), empty: a.addr(1)}, a.addr(2), a.addr(4)}
+	p.abi = newABI(name, int(int64(a.v[8])))
+	for _, o := range memory[predefinedHandle](a.addr(6), a.int(7)) {
+		p.abi.addPredefined(o.word, o.number, o.fortran, text(o.kind))
+	}
+	if p.abi.shift >= openShift {
+		p.abi.mapHandles()
+	}
 	p.front.open(p, a.addr(3))
+	return nil
+}
+
+// predefinedHandle is struct muster_predefined of front.h.
+type predefinedHandle struct {
+	word    uint64
+	number  handle
+	fortran int32
+	kind    uintptr
 }
 
 // threadMultiple is MPI_THREAD_MULTIPLE.
@@ -261,12 +294,12 @@ func (p *Process) init(a *args) error {
 		return errorf(errOther, "MPI_Init was called before")
 	}
 	p.mainThread = thread()
-	p.level = min(max(a.int(0), 0), threadMultiple)
+	p.level = min(max(int(p.abi.number(numberLevel, int32(a.int(0)))), 0), threadMultiple)
 	if err := p.join(); err != nil {
 		return err
 	}
 	if a.addr(1) != 0 {
-		a.setInt(1, p.level)
+		a.setInt(1, int(p.abi.numberFor(numberLevel, int32(p.level))))
 	}
 	return nil
 }
@@ -306,16 +339,14 @@ func (p *Process) abort(a *args) error {
 }
 
 func (p *Process) libraryVersion(a *args) error {
-	const room = 8192 // MPI_MAX_LIBRARY_VERSION_STRING
 	if a.results(0, 1); a.err != nil {
 		return nil
 	}
-	a.setInt(1, a.setText(0, "Muster "+mpi.Version()+", MPICH ABI 14:2:2", room))
+	a.setInt(1, a.setText(0, "Muster "+mpi.Version()+", ABI of "+p.abi.title, p.abi.limits.libraryVersion))
 	return nil
 }
 
 func (p *Process) processorName(a *args) error {
-	const room = 128 // MPI_MAX_PROCESSOR_NAME
 	if a.results(0, 1); a.err != nil {
 		return nil
 	}
@@ -323,7 +354,7 @@ func (p *Process) processorName(a *args) error {
 	if err != nil {
 		return err
 	}
-	a.setInt(1, a.setText(0, name, room))
+	a.setInt(1, a.setText(0, name, p.abi.limits.processorName))
 	return nil
 }
 

@@ -39,19 +39,16 @@ func copyInfo[T any](find func(*args, int) T, get func(T) *info) handler {
 // named is an object that a program can name.
 type named interface{ nameField() *string }
 
-// maxObjectName is MPI_MAX_OBJECT_NAME.
-const maxObjectName = 128
-
 func getName[T named](find func(*args, int) T) handler {
 	return func(p *Process, a *args) error {
-		a.setInt(2, a.setText(1, *find(a, 0).nameField(), maxObjectName))
+		a.setInt(2, a.setText(1, *find(a, 0).nameField(), p.abi.limits.objectName))
 		return nil
 	}
 }
 
 func setName[T named](find func(*args, int) T) handler {
 	return func(p *Process, a *args) error {
-		*find(a, 0).nameField() = clip(a.text(1), maxObjectName-1)
+		*find(a, 0).nameField() = clip(a.text(1), p.abi.limits.objectName-1)
 		return nil
 	}
 }

@@ -179,7 +179,7 @@ func (r *request) conclude(st mpi.Status, err error) {
 
 // take completes the request for the program, after poll returned true: the request is freed,
 // or inactive again if it is persistent.
-func (p *Process) take(at *handle, r *request) (status, error) {
+func (p *Process) take(at handleAt, r *request) (status, error) {
 	st, err := r.status, r.err
 	if q, ok := r.op.(querier); ok {
 		err = q.query(&st)
@@ -188,8 +188,8 @@ func (p *Process) take(at *handle, r *request) (status, error) {
 		r.active, r.over, r.err = false, false, nil
 		return st, err
 	}
-	p.removeRequest(*at)
-	*at = requestNull
+	p.removeRequest(at.get())
+	at.set(requestNull)
 	if f, ok := r.op.(releaser); ok {
 		if e := f.release(); err == nil {
 			err = e

@@ -21,7 +21,11 @@ func completion() map[string]handler {
 		"Testsome":           (*Process).testsome,
 		"Request_free":       (*Process).requestFree,
 		"Request_get_status": (*Process).requestGetStatus,
-		"Cancel":             (*Process).cancel,
+
+		"Request_get_status_all":  (*Process).statusOfAll,
+		"Request_get_status_any":  (*Process).statusOfAny,
+		"Request_get_status_some": (*Process).statusOfSome,
+		"Cancel":                  (*Process).cancel,
 	}
 }
 
@@ -31,13 +35,13 @@ func (p *Process) wait(a *args) error {
 		return a.err
 	}
 	if r.inactive() {
-		setStatus(a.addr(1), emptyStatus)
+		a.setStatus(1, emptyStatus)
 		return nil
 	}
 	r.own(a)
 	r.await(p)
 	st, err := p.take(at, r)
-	setStatus(a.addr(1), st)
+	a.setStatus(1, st)
 	return err
 }
 
@@ -48,7 +52,7 @@ func (p *Process) test(a *args) error {
 	}
 	if r.inactive() {
 		a.setFlag(1, true)
-		setStatus(a.addr(2), emptyStatus)
+		a.setStatus(2, emptyStatus)
 		return nil
 	}
 	r.own(a)
@@ -61,19 +65,19 @@ func (p *Process) test(a *args) error {
 	}
 	st, err := p.take(at, r)
 	a.setFlag(1, true)
-	setStatus(a.addr(2), st)
+	a.setStatus(2, st)
 	return err
 }
 
 // request returns the request whose handle is at the address of parameter i, which is nil
 // for a null request, and that address.
-func (a *args) request(i int) (*handle, *request) {
+func (a *args) request(i int) (handleAt, *request) {
 	if a.addr(i) == 0 {
 		a.fail(errorf(errArg, "the address of the request is NULL"))
-		return nil, nil
+		return handleAt{}, nil
 	}
-	h := at[handle](a.addr(i))
-	r, err := a.p.request(*h)
+	h := a.handleAt(i)
+	r, err := a.p.request(h.get())
 	if err != nil {
 		a.fail(err)
 	}
@@ -84,7 +88,7 @@ func (a *args) request(i int) (*handle, *request) {
 type batch struct {
 	p        *Process
 	a        *args
-	handles  []handle
+	handles  handleArray
 	statuses uintptr
 }
 
@@ -96,8 +100,8 @@ func (a *args) batch(statuses int) batch {
 		n = 0
 	}
 	b := batch{p: a.p, a: a, handles: a.handles(1, n), statuses: a.addr(statuses)}
-	for i := range b.handles {
-		if _, err := a.p.request(b.handles[i]); err != nil {
+	for i := range n {
+		if _, err := a.p.request(b.handles.at(i).get()); err != nil {
 			a.fail(err)
 		}
 	}
@@ -106,7 +110,7 @@ func (a *args) batch(statuses int) batch {
 
 // get returns request i, or nil if it is null or inactive.
 func (b *batch) get(i int) *request {
-	r, _ := b.p.request(b.handles[i])
+	r, _ := b.p.request(b.handles.at(i).get())
 	if r.inactive() {
 		return nil
 	}
@@ -119,13 +123,14 @@ func (b *batch) setStatus(i int, st status, failed bool) {
 	if b.statuses == 0 || b.statuses == ignoreStatus {
 		return
 	}
-	addr := b.statuses + uintptr(i)*statusSize
+	addr := b.statusAddress(i)
+	b.p.abi.setStatus(addr, st)
 	if failed {
-		*at[status](addr) = st
-	} else {
-		setStatus(addr, st)
+		b.p.abi.setError(addr, st.err)
 	}
 }
+
+func (b *batch) statusAddress(i int) uintptr { return b.statuses + uintptr(i)*b.p.abi.status.size }
 
 // statusResult is the result of a request, for the array of statuses.
 type statusResult struct {
@@ -138,7 +143,7 @@ type statusResult struct {
 func (b *batch) take(i int, r *request) statusResult {
 	var owner args
 	r.own(&owner)
-	st, err := b.p.take(&b.handles[i], r)
+	st, err := b.p.take(b.handles.at(i), r)
 	if err != nil && owner.owner != nil {
 		b.a.owner = owner.owner
 	}
@@ -157,7 +162,7 @@ func (b *batch) store(results []statusResult) error {
 		if r.err != nil {
 			c, code := classify(r.err)
 			if code == 0 {
-				code = b.p.codes.add(c, r.err.Error())
+				code = b.p.abi.numberFor(numberCode, b.p.codes.add(c, r.err.Error()))
 			}
 			r.status.err = code
 		} else {
@@ -182,7 +187,7 @@ func (p *Process) waitall(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	for i := range b.handles {
+	for i := range b.handles.n {
 		r := b.get(i)
 		if r == nil {
 			b.setStatus(i, emptyStatus, false)
@@ -192,7 +197,7 @@ func (p *Process) waitall(a *args) error {
 		if r.err != nil || r.op != nil {
 			return b.waitRest(i)
 		}
-		st, _ := p.take(&b.handles[i], r)
+		st, _ := p.take(b.handles.at(i), r)
 		b.setStatus(i, st, false)
 	}
 	return nil
@@ -201,12 +206,12 @@ func (p *Process) waitall(a *args) error {
 // waitRest is Waitall from request first on, where one may have failed: all statuses get an
 // error field.
 func (b *batch) waitRest(first int) error {
-	results := make([]statusResult, len(b.handles))
+	results := make([]statusResult, b.handles.n)
 	for i := range results {
 		results[i] = statusResult{index: i, status: emptyStatus}
 		if i < first {
 			if b.statuses != 0 && b.statuses != ignoreStatus {
-				results[i].status = *at[status](b.statuses + uintptr(i)*statusSize)
+				results[i].status = b.p.abi.statusAt(b.statusAddress(i))
 			}
 			continue
 		}
@@ -224,7 +229,7 @@ func (p *Process) testall(a *args) error {
 		return a.err
 	}
 	all := true
-	for i := range b.handles {
+	for i := range b.handles.n {
 		if r := b.get(i); r != nil && !r.poll() {
 			all = false // look at the others too: each look moves messages
 		}
@@ -262,17 +267,17 @@ func (p *Process) testany(a *args) error {
 func (b *batch) one(index, statusAt, i int) error {
 	b.a.setInt(index, i)
 	if i == undefined {
-		setStatus(b.a.addr(statusAt), emptyStatus)
+		b.a.setStatus(statusAt, emptyStatus)
 		return nil
 	}
 	got := b.take(i, b.get(i))
-	setStatus(b.a.addr(statusAt), got.status)
+	b.a.setStatus(statusAt, got.status)
 	return got.err
 }
 
 // look returns the first complete request, or undefined, and whether a request is active.
 func (b *batch) look() (i int, active bool) {
-	for i := range b.handles {
+	for i := range b.handles.n {
 		r := b.get(i)
 		if r == nil {
 			continue
@@ -302,9 +307,9 @@ func (b *batch) awaitOne() int {
 // block waits in package mpi until one of the requests may be complete. It returns false at
 // once if one of them is not an mpi.Request alone.
 func (b *batch) block() bool {
-	requests := make([]mpi.Request, 0, len(b.handles))
-	waiting := make([]*request, 0, len(b.handles))
-	for i := range b.handles {
+	requests := make([]mpi.Request, 0, b.handles.n)
+	waiting := make([]*request, 0, b.handles.n)
+	for i := range b.handles.n {
 		r := b.get(i)
 		if r == nil {
 			continue
@@ -346,7 +351,7 @@ func (p *Process) some(a *args, first func(*batch) (int, bool)) error {
 		return nil
 	}
 	var results []statusResult
-	for i := range b.handles {
+	for i := range b.handles.n {
 		if r := b.get(i); r != nil && r.poll() {
 			results = append(results, b.take(i, r))
 		}
@@ -369,8 +374,8 @@ func (p *Process) requestFree(a *args) error {
 		return errorf(errRequest, "the request is MPI_REQUEST_NULL")
 	}
 	r.own(a)
-	h := *at
-	*at = requestNull
+	h := at.get()
+	at.set(requestNull)
 	if !r.inactive() && !r.poll() {
 		if g, ok := r.op.(*grequest); ok { // its handle is valid until MPI_Grequest_complete
 			g.detach()
@@ -401,7 +406,7 @@ func (p *Process) requestGetStatus(a *args) error {
 	}
 	if r.inactive() {
 		a.setFlag(1, true)
-		setStatus(a.addr(2), emptyStatus)
+		a.setStatus(2, emptyStatus)
 		return nil
 	}
 	r.own(a)
@@ -414,7 +419,7 @@ func (p *Process) requestGetStatus(a *args) error {
 		err = q.query(&st)
 	}
 	a.setFlag(1, true)
-	setStatus(a.addr(2), st)
+	a.setStatus(2, st)
 	return err
 }
 

@@ -4,8 +4,9 @@ package core
 
 // functionRow is a function of functions.txt.
 type functionRow struct {
-	name     string
-	required []requirement
+	name        string
+	required    []requirement
+	conversions []conversion
 }
 
 // requirement is the check of a parameter before the call.

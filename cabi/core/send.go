@@ -172,7 +172,7 @@ func (p *Process) recv(a *args) error {
 	if err = land.receive(st.Bytes, err); err == nil {
 		p.base.scratch.put(used)
 	}
-	setStatus(a.addr(6), newStatus(st))
+	a.setStatus(6, newStatus(st))
 	return err
 }
 
@@ -244,8 +244,8 @@ func (p *Process) startAll(a *args) error {
 	if a.err != nil {
 		return a.err
 	}
-	for i := range b.handles {
-		r, _ := p.request(b.handles[i])
+	for i := range b.handles.n {
+		r, _ := p.request(b.handles.at(i).get())
 		if err := r.begin(a); err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func (p *Process) sendrecv(a *args) error {
 	if err != nil {
 		return err
 	}
-	return x.run(a.addr(11))
+	return x.run(a, 11)
 }
 
 func (p *Process) sendrecvReplace(a *args) error {
@@ -64,13 +64,13 @@ func (p *Process) sendrecvReplace(a *args) error {
 	if err != nil {
 		return err
 	}
-	return x.run(a.addr(8))
+	return x.run(a, 8)
 }
 
-func (x *pairExchange) run(statusAt uintptr) error {
+func (x *pairExchange) run(a *args, statusAt int) error {
 	st, err := mpi.Sendrecv(x.comm.Comm, x.out, x.dst, x.stag, x.in, x.src, x.rtag)
 	err = x.landing.receive(st.Bytes, err)
-	setStatus(statusAt, newStatus(st))
+	a.setStatus(statusAt, newStatus(st))
 	return err
 }
 

@@ -72,12 +72,12 @@ func (a *args) sessionOwner(i int) handled {
 }
 
 func (p *Process) sessionFinalize(a *args) error {
-	at := at[handle](a.addr(0))
-	s := p.sessions.remove(*at)
+	at := a.handleAt(0)
+	s := p.sessions.remove(at.get())
 	if s == nil {
-		return errorf(errSession, "%#x is not a session", uint32(*at))
+		return errorf(errSession, "%#x is not a session", uint32(at.get()))
 	}
-	*at = sessionNull
+	at.set(sessionNull)
 	a.owner = s
 	p.release(s.handler)
 	return p.leave(p.state.Load() == finalized)

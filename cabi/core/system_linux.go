@@ -10,4 +10,19 @@ func mapMemory(size int) ([]byte, error) {
 	return syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 }
 
+// mapMemoryAt maps memory of the process at an address where nothing is mapped.
+func mapMemoryAt(addr uintptr, size int) error {
+	const noReplace = 0x100000 // MAP_FIXED_NOREPLACE
+	got, _, errno := syscall.Syscall6(syscall.SYS_MMAP, addr, uintptr(size), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE|noReplace, ^uintptr(0), 0)
+	if errno != 0 {
+		return errno
+	}
+	if got != addr { // a kernel that does not know the flag
+		_, _, _ = syscall.Syscall(syscall.SYS_MUNMAP, got, uintptr(size), 0)
+		return syscall.EEXIST
+	}
+	return nil
+}
+
 func unmapMemory(mem []byte) error { return syscall.Munmap(mem) }

@@ -10,4 +10,6 @@ func thread() int { return 0 }
 
 func mapMemory(int) ([]byte, error) { return nil, errors.ErrUnsupported }
 
+func mapMemoryAt(uintptr, int) error { return errors.ErrUnsupported }
+
 func unmapMemory([]byte) error { return errors.ErrUnsupported }

@@ -202,8 +202,9 @@ func (p *Process) newWin(c *comm, flavor winFlavor, unit int, hints *info, cfg c
 		return nil, err
 	}
 	const unified = 2 // MPI_WIN_UNIFIED
+	of := p.abi.numberFor
 	w.size = []int64{int64(len(w.Memory()))}
-	w.values = []int32{int32(unit), int32(flavor), unified}
+	w.values = []int32{int32(unit), of(numberFlavor, int32(flavor)), of(numberModel, unified)}
 	w.handler = p.standard.unset
 	w.handle = p.wins.add(w)
 	return w, nil
@@ -277,10 +278,10 @@ func (p *Process) winSharedQuery(a *args) error {
 }
 
 func (p *Process) winFree(a *args) error {
-	at := at[handle](a.addr(0))
-	w := p.wins.get(*at)
+	at := a.handleAt(0)
+	w := p.wins.get(at.get())
 	if w == nil {
-		return errorf(errWin, "%#x is not a window", uint32(*at))
+		return errorf(errWin, "%#x is not a window", uint32(at.get()))
 	}
 	a.owner = w
 	if err := p.deleteAttrs(w); err != nil {
@@ -289,9 +290,9 @@ func (p *Process) winFree(a *args) error {
 	if err := w.Free(); err != nil {
 		return err
 	}
-	p.wins.remove(*at)
+	p.wins.remove(at.get())
 	p.release(w.handler)
-	*at = winNull
+	at.set(winNull)
 	return nil
 }
 

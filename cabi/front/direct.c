@@ -21,7 +21,7 @@
 
 struct muster_front muster_front;
 
-#if defined(__x86_64__) && defined(__linux__)
+#if DIRECT_PATH
 
 enum {
 	POLL_BATCH = 16,
@@ -82,10 +82,10 @@ void muster_direct_close(void)
 
 /* attempt asks the core now and then to share a communicator and a peer. Attempts become
  * rare if they fail: the peer is on another host, or several threads use the library. */
-static void attempt(int comm, int rank)
+static void attempt(abi_handle comm, int rank)
 {
 	static unsigned calls, next = FIRST_ATTEMPT;
-	uint64_t a[] = {(uint64_t)(int64_t)comm, (uint64_t)(int64_t)rank, 0};
+	uint64_t a[] = {(uint64_t)(int64_t)number_of(comm), (uint64_t)(int64_t)rank, 0};
 
 	if (++calls < next)
 		return;
@@ -98,8 +98,9 @@ static void attempt(int comm, int rank)
 		next *= 2;
 }
 
-static inline struct muster_comm *find_comm(int comm)
+static inline struct muster_comm *find_comm(abi_handle h)
 {
+	int comm = number_of(h);
 	unsigned slot = 0;
 	struct muster_comm *c;
 
@@ -124,8 +125,10 @@ static inline int world(struct muster_comm *c, int rank)
 }
 
 /* length returns the bytes of a buffer, or -1 if the core has to look at it. */
-static inline int64_t length(const void *buf, int64_t count, int datatype)
+static inline int64_t length(const void *buf, int64_t count, abi_handle h)
 {
+	int datatype = number_of(h);
+
 	if (unlikely(F.types[datatype & 0xff] != (uint32_t)datatype || count < 0 || (buf == NULL && count > 0)))
 		return -1;
 	return count * (datatype >> 8 & 0xff);
@@ -251,7 +254,7 @@ static inline int put(struct muster_peer *p, uint32_t context, int rank, int tag
 	return state == 1 || state == 2 ? 2 : 1; /* asleep, closed */
 }
 
-int muster_direct_send(const void *buf, int64_t count, int datatype, int dest, int tag, int comm)
+int muster_direct_send(const void *buf, int64_t count, abi_handle datatype, int dest, int tag, abi_handle comm)
 {
 	struct muster_comm *c = find_comm(comm);
 	int64_t n = length(buf, count, datatype);
@@ -270,11 +273,11 @@ int muster_direct_send(const void *buf, int64_t count, int datatype, int dest, i
 	return sent;
 }
 
-int muster_direct_isend(const void *buf, int64_t count, int datatype, int dest, int tag, int comm, int *request)
+int muster_direct_isend(const void *buf, int64_t count, abi_handle datatype, int dest, int tag, abi_handle comm, abi_handle *request)
 {
 	if (request == NULL || !muster_direct_send(buf, count, datatype, dest, tag, comm))
 		return 0;
-	*request = MADE_REQUEST | DIRECT; /* number 0: a send that is complete */
+	*request = handle_of((int)(MADE_REQUEST | DIRECT)); /* number 0: a send that is complete */
 	return 1;
 }
 
@@ -455,11 +458,7 @@ static inline int progress(struct muster_peer *p, struct muster_receive *r)
 	return 0;
 }
 
-/* MPI_Status: the error field of single calls is left alone. */
-struct status {
-	int32_t low, high, source, tag, error;
-};
-
+/* The error field of the status of a single call is left alone. */
 static inline void set_status(void *at, const struct muster_receive *r)
 {
 	struct status *s = at;
@@ -467,13 +466,14 @@ static inline void set_status(void *at, const struct muster_receive *r)
 	if ((uintptr_t)at <= 1)
 		return;
 	s->low = (int32_t)(r ? r->got : 0);
-	s->high = r ? (int32_t)(r->got >> 32 << 1) : 0;
+	s->high = r ? (int32_t)(r->got >> 32 << HIGH_SHIFT) : 0;
+	NOT_CANCELLED(s);
 	s->source = r ? r->got_source : ANY_SOURCE;
 	s->tag = r ? r->got_tag : ANY_TAG;
 }
 
 /* prepare fills in a receive. It returns 0 if the core has to do it. */
-static inline int prepare(struct muster_receive *r, void *buf, int64_t count, int datatype, int source, int tag, int comm)
+static inline int prepare(struct muster_receive *r, void *buf, int64_t count, abi_handle datatype, int source, int tag, abi_handle comm)
 {
 	struct muster_comm *c = find_comm(comm);
 	int64_t n = length(buf, count, datatype);
@@ -487,8 +487,8 @@ static inline int prepare(struct muster_receive *r, void *buf, int64_t count, in
 	r->room = (uint64_t)n;
 	r->context = c->context;
 	r->source = source == ANY_SOURCE ? -1 : source;
-	r->tag = tag;
-	r->comm = comm;
+	r->tag = tag == ANY_TAG ? -1 : tag;
+	r->comm = c->handle;
 	r->state = RECEIVE_PENDING;
 	return 1;
 }
@@ -501,7 +501,7 @@ static inline int enqueue(struct muster_receive *r)
 	return 1;
 }
 
-int muster_direct_recv(void *buf, int64_t count, int datatype, int source, int tag, int comm, void *status)
+int muster_direct_recv(void *buf, int64_t count, abi_handle datatype, int source, int tag, abi_handle comm, void *status)
 {
 	struct muster_receive r;
 	int done = 0;
@@ -522,7 +522,7 @@ int muster_direct_recv(void *buf, int64_t count, int datatype, int source, int t
 	return done;
 }
 
-int muster_direct_irecv(void *buf, int64_t count, int datatype, int source, int tag, int comm, int *request)
+int muster_direct_irecv(void *buf, int64_t count, abi_handle datatype, int source, int tag, abi_handle comm, abi_handle *request)
 {
 	struct muster_receive *r = NULL, like;
 	int i;
@@ -543,7 +543,7 @@ int muster_direct_irecv(void *buf, int64_t count, int datatype, int source, int 
 	if (r != NULL) {
 		*r = like;
 		if (enqueue(r))
-			*request = (int)(MADE_REQUEST | DIRECT | (unsigned)(r - F.receives));
+			*request = handle_of((int)(MADE_REQUEST | DIRECT | (unsigned)(r - F.receives)));
 		else
 			r->state = RECEIVE_FREE, r = NULL;
 	}
@@ -552,11 +552,11 @@ int muster_direct_irecv(void *buf, int64_t count, int datatype, int source, int 
 }
 
 /* direct returns the number of a request that the front has made, or -1. */
-static inline int direct(int request)
+static inline int direct(abi_handle h)
 {
-	unsigned n = (unsigned)request & DIRECT_MASK;
+	unsigned request = (unsigned)number_of(h), n = request & DIRECT_MASK;
 
-	return ((unsigned)request & ~DIRECT_MASK) == (MADE_REQUEST | DIRECT) && n < MAX_RECEIVES ? (int)n : -1;
+	return (request & ~DIRECT_MASK) == (MADE_REQUEST | DIRECT) && n < MAX_RECEIVES ? (int)n : -1;
 }
 
 /* complete reports whether a request is complete, after some polling. The lock is held if
@@ -571,17 +571,17 @@ static inline int complete(int n, int locked)
 }
 
 /* finish frees a request that is complete. */
-static inline void finish(int *request, int n, void *status)
+static inline void finish(abi_handle *request, int n, void *status)
 {
 	struct muster_receive *r = n ? &F.receives[n] : NULL;
 
 	set_status(status, r);
 	if (r != NULL)
 		__atomic_store_n(&r->state, RECEIVE_FREE, __ATOMIC_RELEASE);
-	*request = REQUEST_NULL;
+	*request = NULL_REQUEST;
 }
 
-int muster_direct_wait(int *request, void *status)
+int muster_direct_wait(abi_handle *request, void *status)
 {
 	int n, done;
 
@@ -597,13 +597,13 @@ int muster_direct_wait(int *request, void *status)
 	return done;
 }
 
-int muster_direct_waitall(int count, int *requests, void *statuses)
+int muster_direct_waitall(int count, abi_handle *requests, void *statuses)
 {
 	int i, n, locked = 0, done = count > 0 && requests != NULL;
 	struct status *s = (uintptr_t)statuses > 1 ? statuses : NULL;
 
 	for (i = 0; i < count && done; i++) {
-		if (requests[i] == REQUEST_NULL)
+		if (requests[i] == NULL_REQUEST)
 			continue;
 		n = direct(requests[i]);
 		if (n < 0) {
@@ -619,7 +619,7 @@ int muster_direct_waitall(int count, int *requests, void *statuses)
 	if (!done)
 		return 0;
 	for (i = 0; i < count; i++) {
-		if (requests[i] == REQUEST_NULL)
+		if (requests[i] == NULL_REQUEST)
 			set_status(s ? s + i : NULL, NULL);
 		else
 			finish(&requests[i], direct(requests[i]), s ? s + i : NULL);
@@ -627,7 +627,7 @@ int muster_direct_waitall(int count, int *requests, void *statuses)
 	return 1;
 }
 
-int muster_direct_test(int *request, int *flag, void *status)
+int muster_direct_test(abi_handle *request, int *flag, void *status)
 {
 	int n, done, k = -1;
 
@@ -650,7 +650,7 @@ int muster_direct_test(int *request, int *flag, void *status)
 	return 1;
 }
 
-int muster_direct_comm_rank(int comm, int *rank)
+int muster_direct_comm_rank(abi_handle comm, int *rank)
 {
 	struct muster_comm *c = find_comm(comm);
 
@@ -660,7 +660,7 @@ int muster_direct_comm_rank(int comm, int *rank)
 	return 1;
 }
 
-int muster_direct_comm_size(int comm, int *size)
+int muster_direct_comm_size(abi_handle comm, int *size)
 {
 	struct muster_comm *c = find_comm(comm);
 
@@ -670,14 +670,14 @@ int muster_direct_comm_size(int comm, int *size)
 	return 1;
 }
 
-int muster_direct_get_count(void *status, int datatype, int *count)
+int muster_direct_get_count(void *status, abi_handle datatype, int *count)
 {
 	const struct status *s = status;
 	int64_t n, size = length(&n, 1, datatype);
 
 	if ((uintptr_t)status <= 1 || count == NULL || size <= 0)
 		return 0;
-	n = (int64_t)(uint32_t)s->low | (int64_t)((uint32_t)s->high >> 1) << 32;
+	n = (int64_t)(uint32_t)s->low | (int64_t)((uint32_t)s->high >> HIGH_SHIFT) << 32;
 	if (n > INT32_MAX)
 		return 0;
 	*count = n % size == 0 ? (int)(n / size) : UNDEFINED;
@@ -685,45 +685,5 @@ int muster_direct_get_count(void *status, int datatype, int *count)
 }
 
 #else
-
-int muster_direct_send(const void *buf, int64_t count, int datatype, int dest, int tag, int comm)
-{
-	return (void)buf, (void)count, (void)datatype, (void)dest, (void)tag, (void)comm, 0;
-}
-
-int muster_direct_isend(const void *buf, int64_t count, int datatype, int dest, int tag, int comm, int *request)
-{
-	return (void)buf, (void)count, (void)datatype, (void)dest, (void)tag, (void)comm, (void)request, 0;
-}
-
-int muster_direct_recv(void *buf, int64_t count, int datatype, int source, int tag, int comm, void *status)
-{
-	return (void)buf, (void)count, (void)datatype, (void)source, (void)tag, (void)comm, (void)status, 0;
-}
-
-int muster_direct_irecv(void *buf, int64_t count, int datatype, int source, int tag, int comm, int *request)
-{
-	return (void)buf, (void)count, (void)datatype, (void)source, (void)tag, (void)comm, (void)request, 0;
-}
-
-int muster_direct_wait(int *request, void *status) { return (void)request, (void)status, 0; }
-
-int muster_direct_waitall(int count, int *requests, void *statuses)
-{
-	return (void)count, (void)requests, (void)statuses, 0;
-}
-
-int muster_direct_test(int *request, int *flag, void *status) { return (void)request, (void)flag, (void)status, 0; }
-
-int muster_direct_comm_rank(int comm, int *rank) { return (void)comm, (void)rank, 0; }
-
-int muster_direct_comm_size(int comm, int *size) { return (void)comm, (void)size, 0; }
-
-int muster_direct_get_count(void *status, int datatype, int *count)
-{
-	return (void)status, (void)datatype, (void)count, 0;
-}
-
 void muster_direct_close(void) {}
-
 #endif

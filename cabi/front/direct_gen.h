@@ -42,8 +42,6 @@ enum {
 
 /* cabi/core */
 enum {
-	ANY_SOURCE = -2,
-	ANY_TAG = -1,
 	COMM_WORLD = 0x44000000,
 	CORE_EXIT = -4,
 	CORE_FINALIZE = -2,
@@ -53,7 +51,6 @@ enum {
 	CORE_WAKE = -6,
 	DIRECT = 0x2000000,
 	DIRECT_MASK = 0x1ffffff,
-	ERR_OTHER = 15,
 	MADE_COMM = 0x84000000,
 	MADE_REQUEST = 0xac000000,
 	OUTCOME_FATAL = 1,
@@ -61,7 +58,6 @@ enum {
 	OUTCOME_RETURN = 0,
 	REQUEST_NULL = 0x2c000000,
 	SLOT_MASK = 0x3ffffff,
-	UNDEFINED = -32766,
 };
 
 struct ring_cell;

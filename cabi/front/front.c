@@ -16,19 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Data that programs and libmpichfort.so.12 refer to. The weights are compared by address.
- * The Fortran library sets MPI_F_STATUS_IGNORE itself, at its first call. */
-static int unweighted, weights_empty;
-int *const MPI_UNWEIGHTED = &unweighted;
-int *const MPI_WEIGHTS_EMPTY = &weights_empty;
-int *MPIR_C_MPI_UNWEIGHTED = &unweighted;
-int *MPIR_C_MPI_WEIGHTS_EMPTY = &weights_empty;
-int *MPI_F_STATUS_IGNORE, *MPI_F_STATUSES_IGNORE;
-int MPIR_F08_MPI_BOTTOM, MPIR_F08_MPI_IN_PLACE;
-struct { int count_lo, count_hi, source, tag, error; } MPIR_F08_MPI_STATUS_IGNORE_OBJ, MPIR_F08_MPI_STATUSES_IGNORE_OBJ[1];
-void *MPI_F08_STATUS_IGNORE = &MPIR_F08_MPI_STATUS_IGNORE_OBJ;
-void *MPI_F08_STATUSES_IGNORE = MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
-
 static struct {
 	int (*call)(int, uint64_t *, struct muster_outcome *);
 	void (*abort)(int, const char *);
@@ -109,25 +96,29 @@ static void load(void)
 	char path[PATH_MAX], folder[PATH_MAX];
 	void *lib;
 	int (*call)(int, uint64_t *, struct muster_outcome *);
-	uint64_t addresses[] = {(uintptr_t)&unweighted, (uintptr_t)&weights_empty, (uintptr_t)&leave_at_exit, (uintptr_t)&muster_front, (uintptr_t)&errors_return};
+	uint64_t addresses[] = {UNWEIGHTED, WEIGHTS_EMPTY, (uintptr_t)&leave_at_exit, (uintptr_t)&muster_front, (uintptr_t)&errors_return,
+				(uintptr_t)ABI, (uintptr_t)muster_predefined, (uint64_t)muster_predefined_count, HANDLE_SHIFT};
 	struct muster_outcome out;
 
 	pthread_mutex_lock(&loading);
 	if (core.call == NULL) {
 		if (!dladdr((void *)muster_call_from, &self) || realpath(self.dli_fname, folder) == NULL ||
 		    snprintf(path, sizeof path, "%s/libmuster_core.so", dirname(folder)) >= (int)sizeof path) {
-			fprintf(stderr, "muster: cannot find the folder of libmpich.so.12\n");
+			fprintf(stderr, "muster: cannot find the folder of " LIBRARY "\n");
 			abort();
 		}
 		lib = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 		if (lib == NULL) {
-			fprintf(stderr, "muster: %s\nmuster: libmuster_core.so must be beside libmpich.so.12; \"make cabi\" builds both\n", dlerror());
+			fprintf(stderr, "muster: %s\nmuster: libmuster_core.so must be beside " LIBRARY "; \"make cabi\" builds both\n", dlerror());
 			abort();
 		}
 		atexit(leave);
 		core.abort = (void (*)(int, const char *))dlsym(lib, "muster_core_abort");
 		call = (int (*)(int, uint64_t *, struct muster_outcome *))dlsym(lib, "muster_core_call");
-		call(CORE_LOAD, addresses, &out);
+		if (call(CORE_LOAD, addresses, &out) != 0) {
+			fprintf(stderr, "muster: %s\n", out.text);
+			abort();
+		}
 		pthread_atfork(NULL, NULL, after_fork);
 		__atomic_store_n(&core.call, call, __ATOMIC_RELEASE);
 	}
@@ -145,8 +136,8 @@ static int failed(struct muster_outcome *out, int code)
 		_exit(1);
 	case OUTCOME_HANDLER:
 		if (out->wide) {
-			void *file = (void *)(uintptr_t)out->object;
-			((void (*)(void **, int *, ...))(uintptr_t)out->handler)(&file, &code);
+			void *object = (void *)(uintptr_t)out->object;
+			((void (*)(void **, int *, ...))(uintptr_t)out->handler)(&object, &code, out->text, out->extra);
 		} else {
 			int handle = out->handle;
 			((void (*)(int *, int *, ...))(uintptr_t)out->handler)(&handle, &code);
@@ -168,8 +159,6 @@ int muster_call_from(int id, uint64_t *args, void *site)
 		return failed(&out, code);
 	return 0;
 }
-
-enum { THREAD_SINGLE = 0, THREAD_MULTIPLE = 3 };
 
 FUNCTION(MPI_Init_thread, (int *argc, char ***argv, int required, int *provided))
 {
@@ -210,11 +199,11 @@ FUNCTION(MPI_Finalized, (int *flag))
 	return 0;
 }
 
-/* The version of the standard that MPICH 4.0 reports, for which programs were built. */
+/* The version of the standard for which programs were built. */
 FUNCTION(MPI_Get_version, (int *version, int *subversion))
 {
-	*version = 4;
-	*subversion = 0;
+	*version = STANDARD;
+	*subversion = SUBSTANDARD;
 	return 0;
 }
 
@@ -242,25 +231,6 @@ intptr_t PMPI_Aint_add(intptr_t base, intptr_t disp) { return base + disp; }
 intptr_t MPI_Aint_diff(intptr_t, intptr_t) __attribute__((weak, alias("PMPI_Aint_diff")));
 intptr_t PMPI_Aint_diff(intptr_t a, intptr_t b) { return a - b; }
 
-int MPI_File_c2f(void *) __attribute__((weak, alias("PMPI_File_c2f")));
-int PMPI_File_c2f(void *file) { return (int)(intptr_t)file; }
-
-void *MPI_File_f2c(int) __attribute__((weak, alias("PMPI_File_f2c")));
-void *PMPI_File_f2c(int file) { return (void *)(intptr_t)file; }
-
 FUNCTION(MPIX_Query_cuda_support, (void)) { return 0; }
 FUNCTION(MPIX_Query_hip_support, (void)) { return 0; }
 FUNCTION(MPIX_Query_ze_support, (void)) { return 0; }
-
-/* Variables of the tools interface. */
-void *MPI_T_PVAR_ALL_HANDLES = (void *)-1;
-
-/* MPI_DUP_FN of mpi.h is this function (MPI-4.1 section 7.7.2). */
-int MPIR_Dup_fn(int, int, void *, void *, void *, int *);
-int MPIR_Dup_fn(int handle, int keyval, void *extra, void *in, void *out, int *flag)
-{
-	(void)handle, (void)keyval, (void)extra;
-	*flag = 1;
-	*(void **)out = in;
-	return 0;
-}

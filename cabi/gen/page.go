@@ -46,7 +46,7 @@ func newChapter(number int, title, pattern string) chapter {
 // notStandard are the functions that the ABI of MPI 5.0 does not have, besides extensions.
 var notStandard = regexp.MustCompile(`^MPI_(Address|Errhandler_(create|get|set)|(File|Status)_(c2f|f2c)|Type_(extent|hindexed|hvector|lb|struct|ub))$|^MPI[XI]+_`)
 
-func page(functions []function) ([]byte, error) {
+func page(functions []function, of *abi) ([]byte, error) {
 	implemented := core.ImplementedFunctions()
 	wide := map[string]bool{}
 	for _, f := range functions {
@@ -56,7 +56,7 @@ func page(functions []function) ([]byte, error) {
 	}
 	lists := map[string]*[2][]string{} // implemented and absent functions of a chapter
 	there, total := 0, 0
-	for _, f := range functions {
+	for _, f := range of.functions(functions) {
 		has := f.front || implemented[f.name]
 		total++
 		if has {
@@ -92,8 +92,8 @@ func page(functions []function) ([]byte, error) {
 	fmt.Fprintf(&b, `<!-- Generated from cabi/functions.txt by go generate in cabi. Do not edit. -->
 # Functions of the C interface
 
-All %d functions of MPICH 4.0 exist in Muster's `+"`libmpich.so.12`"+`, each with its second name `+"`PMPI_`"+`; %d are
-implemented. The others end the job with a message that names them ([C and Fortran programs](../guide/c-programs.md)).
+The %d functions of MPICH 4.0 and those that MPI-4.1 has added exist in Muster's `+"`libmpich.so.12`"+`, each with its second name `+"`PMPI_`"+`, and but for extensions
+of MPICH also in `+"`libmpi.so.40`"+` and `+"`libmpi_abi.so.1`"+`; %d are implemented. The others end the job with a message that names them ([C and Fortran programs](../guide/c-programs.md)).
 
 \* marks a second function with large counts, which ends in `+"`_c`"+`. † marks functions that the ABI of MPICH has, and the standard one
 of MPI 5.0 has not. Chapters are those of MPI-4.1.

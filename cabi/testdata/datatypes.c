@@ -1,4 +1,5 @@
 /* ranks: 2 */
+/* only: mpich mpi5 */
 /* Datatypes where the tests of MPICH do not look: large counts, contents of types that were
  * freed, external32 of mixed structs, attributes of duplicates, and types freed in use. */
 

@@ -1,4 +1,5 @@
 /* ranks: 2 */
+/* only: mpich */
 /* flags: -Wl,--as-needed -ldl */
 /* Language bindings load the library at run time, with its symbols kept to themselves. */
 

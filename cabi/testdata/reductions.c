@@ -1,4 +1,5 @@
 /* ranks: 3 */
+/* only: mpich mpi5 */
 
 /* Operations of the program on datatypes with gaps, with a lower bound and with elements that
  * overlap, in all forms of a call, and arithmetic on types that Go does not have. */

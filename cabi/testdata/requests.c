@@ -1,4 +1,5 @@
 /* ranks: 2 */
+/* only: mpich mpi5 */
 /* Requests that the programs of MPICH do not test: partitions that arrive before others are
  * ready, generalized requests that are freed first, and errors of single requests. */
 

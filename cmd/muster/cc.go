@@ -17,7 +17,7 @@ import (
 
 func newCCCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "cc [--cxx | --fortran] [--show] ARGUMENTS...",
+		Use:   "cc [--cxx | --fortran] [--abi] [--show] ARGUMENTS...",
 		Short: "Compile a C, C++ or Fortran program that uses MPI",
 		Long: `Runs the C compiler ($CC, default cc) with the flags for mpi.h and Muster's
 libmpich.so.12. All other arguments are those of the compiler.
@@ -25,6 +25,8 @@ libmpich.so.12. All other arguments are those of the compiler.
   --cxx      the C++ compiler: $CXX, default c++
   --fortran  the Fortran compiler: $FC, default gfortran; it uses the modules of
              MPICH and libmpichfort (Debian packages libmpich-dev and libmpich12)
+  --abi      the standard ABI of MPI-5.0, in C and C++: the program runs on all MPI
+             libraries that have it, here on Muster's libmpi_abi.so.1
   --show     print the command and do not run it
 
 "make cabi" also makes the scripts muster-mpicc, muster-mpicxx and muster-mpifort, for
@@ -61,7 +63,7 @@ type compilation struct {
 }
 
 func newCompilation(executable string, args []string, getenv func(string) string) (*compilation, error) {
-	folder, err := findMPICH(executable)
+	folder, err := findFronts(executable)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +81,8 @@ func newCompilation(executable string, args []string, getenv func(string) string
 				return nil, err
 			}
 			include, libraries = fortran.modules, []string{fortran.library, "-lmpich"}
+		case "--abi":
+			include, libraries = filepath.Join(include, "mpi5"), []string{"-lmpi_abi"}
 		case "--show", "-show":
 			c.show = true
 		default:

@@ -26,6 +26,7 @@ func TestCompilation(t *testing.T) {
 	}{
 		{"-O2 -o p p.c", "cc -I" + folder + "/include -O2 -o p p.c" + link, none},
 		{"-c p.c", "cc -I" + folder + "/include -c p.c", none},
+		{"--abi p.c", "cc -I" + folder + "/include/mpi5 p.c" + strings.Replace(link, "-lmpich", "-lmpi_abi", 1), none},
 		{"--show --cxx p.cc", "c++ -I" + folder + "/include p.cc" + link, none},
 		{"p.c", "ccache gcc -I" + folder + "/include p.c" + link, func(name string) string {
 			return map[string]string{"CC": "ccache gcc"}[name]

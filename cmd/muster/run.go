@@ -91,14 +91,12 @@ func (f *runFlags) setVariables(cfg *launch.Config) error {
 	if f.hosts.lab != "" {
 		labCores(cfg)
 	}
-	if f.mpich {
-		self, err := os.Executable()
-		if err != nil {
-			return fmt.Errorf("--mpich: %w", err)
-		}
-		if err := useMPICH(self, cfg); err != nil {
-			return err
-		}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := f.front.set(self, cfg); err != nil {
+		return err
 	}
 	if f.observe.pprof != "" {
 		dir, err := filepath.Abs(f.observe.pprof)

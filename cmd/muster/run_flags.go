@@ -44,7 +44,7 @@ type runFlags struct {
 	ranks, spares int
 	wdir, ports   string
 	env           []string
-	mpich         bool
+	front         frontFlags
 
 	mapping mappingFlags
 	output  outputFlags
@@ -60,9 +60,9 @@ func (f *runFlags) define(fl *pflag.FlagSet) {
 		{&f.spares, "spares", "", "number of processes to start in addition, which wait in mpi.Recover and replace ranks that fail"},
 		{&f.wdir, "wdir", "", "working directory of the ranks (default: the current directory)"},
 		{&f.env, "env", "", "set an environment variable of the ranks: NAME=VALUE, or NAME to copy the local value; may be repeated"},
-		{&f.mpich, "mpich", "", "make programs built for MPICH load Muster's libmpich.so.12, by LD_LIBRARY_PATH; on several hosts, its path must be the same on all"},
 		{&f.ports, "port-range", "", "UDP and TCP ports of ranks for messages between hosts: 7000-7099 (MUSTER_PORTS)"},
 	})
+	defineFlags(fl, f.front.rows())
 	f.mapping.define(fl)
 	f.output.define(fl)
 	f.limits.define(fl)

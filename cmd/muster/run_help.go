@@ -6,9 +6,9 @@ const runHelp = `run starts PROG as several processes, the ranks of one job, and
 
 Flags of run come before PROG; everything after PROG is passed to the program. A
 PROG without a slash is searched in PATH. PROG can be a Go program that uses
-Muster, a C program built with MPICH, or any command. A C or Fortran program uses the
-MPI library that it finds; with --mpich that is Muster's libmpich.so.12, which programs
-built for MPICH accept (make cabi).
+Muster, a C or Fortran program built for MPICH or Open MPI, or any command. If such a program,
+or a script or interpreter, needs libmpich.so.12 or libmpi.so.40, the ranks load Muster's
+(make cabi); --own-mpi lets them load the one that is installed.
 
 Without -n, run starts a rank for each core that this process may use: those of its
 affinity mask, limited by the CPU quota of its cgroup.
@@ -82,7 +82,7 @@ const runExamples = `  muster run -n 8 ./prog
   muster run -n 4 --stuck-after 10s --on-stuck end ./prog   and end it
   muster run --hosts a:4,b:4,c:4 -n 8 --spares 4 ./prog   replace ranks that fail
   muster run -n 3 hostname                     any command
-  muster run --mpich -n 4 ./cprog              a program built with MPICH, on Muster
+  muster run -n 4 ./cprog                      a program built for MPICH or Open MPI, on Muster
   muster run -n 2 sh -c 'echo $PMI_RANK'
   muster run -n 4 --profile ./prog             print a summary at the end
   muster run -n 4 --trace job.json ./prog && muster trace job.json

@@ -130,7 +130,7 @@ func newCrew(spec crewSpec) (*crew, error) {
 	for i, rank := range spec.ranks {
 		c.members[i].rank, c.members[i].crew = rank, c
 		if p := programOf(spec.programs, rank); p != checked {
-			if err := checkLibrary(spec.programs[p].Prog, spec.size); err != nil {
+			if err := checkLibrary(spec.programs[p].Prog, spec.size, append(slices.Clone(spec.env), spec.programs[p].Env...)); err != nil {
 				return nil, err
 			}
 			checked = p

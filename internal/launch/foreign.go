@@ -8,11 +8,13 @@ package launch
 import (
 	"debug/elf"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
 // checkLibrary returns an error for an executable that is linked with such a library.
-func checkLibrary(prog string, ranks int) error {
+func checkLibrary(prog string, ranks int, env []string) error {
 	if ranks < 2 {
 		return nil
 	}
@@ -23,7 +25,7 @@ func checkLibrary(prog string, ranks int) error {
 	defer file.Close()
 	libraries, _ := file.ImportedLibraries()
 	for _, lib := range libraries {
-		if isForeignMPI(lib) {
+		if isForeignMPI(lib) && !providesFront(env) {
 			return fmt.Errorf("%s is linked with %s", prog, foreignText(lib, ranks))
 		}
 	}
@@ -33,7 +35,36 @@ func checkLibrary(prog string, ranks int) error {
 // foreignText describes a library, and what to do.
 func foreignText(lib string, ranks int) string {
 	return fmt.Sprintf("%s, the library of Open MPI or of another MPI without PMI-1, the launcher's protocol: the job would be %d jobs of one rank each. "+
-		"Compile the program with muster cc; or build it with MPICH and start it with muster run --mpich, which loads Muster's libmpich.so.12 by LD_LIBRARY_PATH; or use the launcher of that MPI, mpirun", lib, ranks)
+		"Muster's own libraries for programs of Open MPI 4 and 5 and of MPICH (make cabi) are found by muster run if they are in its folder; or compile the program with muster cc; or use the launcher of that MPI, mpirun", lib, ranks)
+}
+
+// openLibrary is the library of Open MPI 4 and 5, coreLibrary what lies beside Muster's.
+const (
+	openLibrary = "libmpi.so.40"
+	coreLibrary = "libmuster_core.so"
+)
+
+// providesFront reports whether the library path of an environment leads to Muster's library for
+// programs of Open MPI.
+func providesFront(env []string) bool {
+	path := ""
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "LD_LIBRARY_PATH="); ok {
+			path = v
+		}
+	}
+	for _, folder := range filepath.SplitList(path) {
+		if _, err := os.Stat(filepath.Join(folder, openLibrary)); err == nil {
+			return isFront(filepath.Join(folder, openLibrary))
+		}
+	}
+	return false
+}
+
+// isFront reports whether a library is one of Muster's.
+func isFront(library string) bool {
+	_, err := os.Stat(filepath.Join(filepath.Dir(library), coreLibrary))
+	return err == nil
 }
 
 // isForeignMPI reports whether a shared library is that of an MPI without PMI-1. MPICH and

@@ -97,13 +97,8 @@ func foreignLibrary(pid int) (int, string) {
 	case "mpirun", "mpiexec", "orterun", "prterun", "muster":
 		return 0, ""
 	}
-	maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	for line := range bytes.Lines(maps) {
-		if i := bytes.IndexByte(line, '/'); i >= 0 && bytes.Contains(line[i:], []byte("/libmpi")) {
-			if lib := string(bytes.TrimSpace(line[i:])); isForeignMPI(path.Base(lib)) {
-				return pid, lib
-			}
-		}
+	if lib := mappedForeign(pid); lib != "" {
+		return pid, lib
 	}
 	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	for _, t := range threads {
@@ -119,6 +114,26 @@ func foreignLibrary(pid int) (int, string) {
 		}
 	}
 	return 0, ""
+}
+
+// mappedForeign returns the path of such a library that a process has mapped, unless it has
+// Muster's: others then are Open MPI's for Fortran and C++, which call that.
+func mappedForeign(pid int) (found string) {
+	maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	for line := range bytes.Lines(maps) {
+		i := bytes.IndexByte(line, '/')
+		if i < 0 || !bytes.Contains(line[i:], []byte("/libmpi")) {
+			continue
+		}
+		lib := string(bytes.TrimSpace(line[i:]))
+		if isFront(lib) {
+			return ""
+		}
+		if isForeignMPI(path.Base(lib)) {
+			found = lib
+		}
+	}
+	return found
 }
 
 // commandOf returns the name of a process's command.

@@ -49,7 +49,7 @@ func TestOpenMPIProgramIsRefused(t *testing.T) {
 		t.Skipf("mpicc.openmpi does not work here: %v\n%s", err, out)
 	}
 	_, err = Run(ctx, Config{Ranks: 4, Prog: prog, Env: os.Environ(), Output: Output{Stdout: io.Discard, Stderr: io.Discard}})
-	for _, want := range []string{"is linked with libmpi.so.", "4 jobs of one rank", "muster cc", "--mpich", "mpirun"} {
+	for _, want := range []string{"is linked with libmpi.so.", "4 jobs of one rank", "muster cc", "make cabi", "mpirun"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error must contain %q: %v", want, err)
 		}

@@ -21,6 +21,9 @@ var ErrUnavailable = errors.New("not available")
 type Suite struct {
 	Name   string
 	Passes string // the file with the tests that must pass
+	// OpenMPI, if set, says after the flags are parsed that the programs are built for Open MPI. The
+	// file of passes is then that with -openmpi in its name.
+	OpenMPI *bool
 	// Tests returns the wanted tests, whose programs are built if necessary, and the names of those
 	// whose programs do not build. Cache is a folder to keep.
 	Tests func(ctx context.Context, cache string, wanted func(id string) bool) (tests []*Test, missing []string, err error)
@@ -58,6 +61,7 @@ type options struct {
 	reference bool
 	update    bool
 	verbose   bool
+	openmpi   bool
 	jobs      int
 	limit     time.Duration
 	budget    time.Duration
@@ -69,7 +73,7 @@ func Main(s Suite) {
 	flag.StringVar(&o.bin, "bin", "bin", "folder of muster, with libmpich.so.12 in its folder cabi")
 	flag.StringVar(&o.cache, "cache", "", "folder for the programs (default: muster/"+s.Name+" in the user's cache folder)")
 	flag.BoolVar(&o.all, "all", false, "run all tests, not only those that must pass")
-	flag.BoolVar(&o.reference, "reference", false, "run each test on the installed MPICH too, and compare")
+	flag.BoolVar(&o.reference, "reference", false, "run each test on the installed MPICH or Open MPI too, and compare")
 	flag.BoolVar(&o.update, "update", false, "rewrite the list of tests that must pass, for the tests that were run; with -all")
 	flag.BoolVar(&o.verbose, "v", false, "print the output of tests that fail")
 	flag.StringVar(&o.only, "only", "", "run only tests whose line, such as \"pt2pt/sendrecv1 2\", matches this regular expression")
@@ -82,6 +86,13 @@ func Main(s Suite) {
 	flag.DurationVar(&o.limit, "limit", 60*time.Second, "time limit of a test")
 	flag.DurationVar(&o.budget, "budget", 0, "start no test after this time, which includes building the programs; 0: no limit")
 	flag.Parse()
+	if s.OpenMPI != nil && *s.OpenMPI {
+		o.openmpi = true
+		s.Name += "-openmpi"
+		if o.passes == s.Passes {
+			o.passes = strings.Replace(s.Passes, ".txt", "-openmpi.txt", 1)
+		}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	err := o.run(ctx, s)

@@ -90,13 +90,20 @@ func spread(results []*result) (ordered []*result) {
 
 func (o *options) onMuster(ctx context.Context, t *Test) outcome {
 	limit := o.limitOf(t)
-	args := []string{"run", "--mpich", "-q", "--label", "never", "--timeout", limit.String(), "-n", fmt.Sprint(t.Ranks)}
+	front := "--mpich"
+	if o.openmpi {
+		front = "--openmpi"
+	}
+	args := []string{"run", front, "-q", "--label", "never", "--timeout", limit.String(), "-n", fmt.Sprint(t.Ranks)}
 	return start(ctx, t, limit, nil, filepath.Join(o.bin, "muster"), args)
 }
 
 func (o *options) onMPICH(ctx context.Context, t *Test) outcome {
 	limit := o.limitOf(t)
 	env := []string{fmt.Sprintf("MPIEXEC_TIMEOUT=%d", int(limit.Seconds()))}
+	if o.openmpi {
+		return start(ctx, t, limit, env, "mpirun.openmpi", []string{"--allow-run-as-root", "--oversubscribe", "-n", fmt.Sprint(t.Ranks)})
+	}
 	return start(ctx, t, limit, env, "mpiexec.hydra", []string{"-n", fmt.Sprint(t.Ranks)})
 }
 

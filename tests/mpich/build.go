@@ -80,7 +80,11 @@ func (o *options) configure(ctx context.Context, cache string) error {
 		o.tree = string(name)
 		return nil
 	}
-	if _, err := exec.LookPath("mpicc.mpich"); err != nil {
+	if o.openmpi {
+		if _, err := exec.LookPath("mpicc.openmpi"); err != nil {
+			return fmt.Errorf("%w: mpicc.openmpi is not installed (Debian package libopenmpi-dev)", judge.ErrUnavailable)
+		}
+	} else if _, err := exec.LookPath("mpicc.mpich"); err != nil {
 		return fmt.Errorf("%w: mpicc.mpich is not installed (Debian package libmpich-dev)", judge.ErrUnavailable)
 	}
 	archive, err := judge.Source(ctx, cache, "mpich")
@@ -95,9 +99,13 @@ func (o *options) configure(ctx context.Context, cache string) error {
 		return fmt.Errorf("the archive %s has no test/mpi", archive)
 	}
 	o.tree = trees[len(trees)-1]
-	flags := []string{"--disable-cxx", "--enable-strictmpi", "--disable-ft-tests", "MPICC=mpicc.mpich", "CC=mpicc.mpich"}
+	mpi := "mpich"
+	if o.openmpi {
+		mpi = "openmpi"
+	}
+	flags := []string{"--disable-cxx", "--enable-strictmpi", "--disable-ft-tests", "MPICC=mpicc." + mpi, "CC=mpicc." + mpi}
 	if _, err := exec.LookPath("gfortran"); err == nil {
-		flags = append(flags, "MPIF77=mpif77.mpich", "MPIFC=mpif90.mpich", "F77=mpif77.mpich", "FC=mpif90.mpich")
+		flags = append(flags, "MPIF77=mpif77."+mpi, "MPIFC=mpif90."+mpi, "F77=mpif77."+mpi, "FC=mpif90."+mpi)
 	} else {
 		flags = append(flags, "--disable-fortran")
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-mpi/muster/internal/launch"
 )
 
-func TestUseMPICH(t *testing.T) {
+func TestUseFront(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		folder     string // of the library, relative to that of the executable
@@ -45,7 +45,7 @@ func TestUseMPICH(t *testing.T) {
 			for _, started := range []string{executable, link} {
 				var out strings.Builder
 				cfg := launch.Config{Env: c.env, ExtraEnv: c.extra, Output: launch.Output{Stderr: &out}}
-				if err := useMPICH(started, &cfg); err != nil {
+				if err := (&frontFlags{mpich: true}).set(started, &cfg); err != nil {
 					t.Fatal(err)
 				}
 				if got, want := lastValue(cfg.ExtraEnv, "LD_LIBRARY_PATH="), folder+c.want; got != want {
@@ -56,7 +56,7 @@ func TestUseMPICH(t *testing.T) {
 				}
 			}
 			var out strings.Builder
-			if err := useMPICH(executable, &launch.Config{Output: launch.Output{Stderr: &out, Quiet: true}}); err != nil || out.String() != "" {
+			if err := (&frontFlags{mpich: true}).set(executable, &launch.Config{Output: launch.Output{Stderr: &out, Quiet: true}}); err != nil || out.String() != "" {
 				t.Errorf("-q must print nothing: %q, %v", out.String(), err)
 			}
 		})
@@ -64,12 +64,12 @@ func TestUseMPICH(t *testing.T) {
 }
 
 // One library without the other is of no use: the first loads the second.
-func TestMPICHNotFound(t *testing.T) {
+func TestFrontNotFound(t *testing.T) {
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, mpichLibrary), nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if folder, err := findMPICH(filepath.Join(bin, "muster")); err == nil || !strings.Contains(err.Error(), bin) {
+	if folder, err := findFronts(filepath.Join(bin, "muster")); err == nil || !strings.Contains(err.Error(), bin) {
 		t.Errorf("a folder without %s must not do: %q, %v", coreLibrary, folder, err)
 	}
 	got := muster(t, bin, "run", "--mpich", "-n", "1", "true")
