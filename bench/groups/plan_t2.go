@@ -41,11 +41,11 @@ func t2Plan() []*group {
 	groups := algorithms("node-groups", "Multi-group allgather relative to a single group, to Bruck and to the default", "allgather", []byteSize{size16, size1K, size16K}, nil, nil, // chapter 5
 		choice{"node-spread", "node-groups:groups=1", "gather-based"}, choice{"node-groups:groups=2", "node-groups:groups=1", "two groups"}, choice{"node-groups:groups=4", "node-groups:groups=1", "four groups"},
 		choice{"node-groups:groups=1", "bruck", "one group over Bruck"}, choice{"default", "node-groups:groups=1", "default over one group"})
-	const cores = "16 ranks have two cores, and the gain comes from a core for each; simulated in sim-groups"
+	const cores = "16 ranks have two cores, and the gain comes from a core for each: simulated (sim-groups), gather-based is faster"
 	groups.claims = []results.Claim{
 		{Source: "t2", Where: "5.6", Text: "gather-based faster than one group up to 32 B", Rows: "^16 B, gather-based", Op: results.AtMost, Limit: 1, Bound: cores},
 		{Source: "t2", Where: "5.6", Text: "one group faster than the others at 64 B–2 KB", Rows: "^1 KB, (gather-based|two groups|four groups)", Op: results.AtLeast, Limit: 1},
-		{Source: "t2", Where: "5.6", Text: "two groups faster than one at 4–64 KB", Rows: "^16 KB, two groups", Op: results.AtMost, Limit: 1, Bound: cores},
+		{Source: "t2", Where: "5.6", Text: "two groups faster than one at 4–64 KB", Rows: "^16 KB, two groups", Op: results.AtMost, Limit: 1},
 	}
 	return append(append(ports, bruck, groups), arrivalPlan()...)
 }
