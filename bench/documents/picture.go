@@ -52,14 +52,19 @@ func (a *axis) parse(label string) (x float64, rest string, ok bool) {
 // leastPoints is the number of different positions from which a line is drawn.
 const leastPoints = 3
 
-// axisOf returns the axis of which every label has a number, nil if there is none.
+// axisOf returns the axis of which every label has a number and every line several points, nil if
+// there is none.
 func axisOf(cells []cell) *axis {
 	for _, a := range axes() {
-		seen := map[float64]bool{}
+		seen, points := map[float64]bool{}, map[string]int{}
 		all := true
 		for _, c := range cells {
-			x, _, ok := a.parse(c.label)
+			x, name, ok := a.parse(c.label)
 			seen[x], all = true, all && ok
+			points[c.column+name]++
+		}
+		for _, n := range points {
+			all = all && n > 1
 		}
 		if all && len(seen) >= leastPoints {
 			return &a
