@@ -42,24 +42,24 @@ func windowBenchmarks() []Benchmark {
 var epochKinds = []struct {
 	name  string
 	whole bool // the target takes part
-	begin func(w *mpi.Win[int64], peer *mpi.Group) error
-	end   func(w *mpi.Win[int64], peer *mpi.Group) error
+	begin func(c *mpi.Comm, w *mpi.Win[int64], peer *mpi.Group) error
+	end   func(c *mpi.Comm, w *mpi.Win[int64]) error
 }{
 	{"lock", false,
-		func(w *mpi.Win[int64], _ *mpi.Group) error { return w.Lock(1, false) },
-		func(w *mpi.Win[int64], _ *mpi.Group) error { return w.Unlock(1) }},
+		func(_ *mpi.Comm, w *mpi.Win[int64], _ *mpi.Group) error { return w.Lock(1, mpi.LockShared) },
+		func(_ *mpi.Comm, w *mpi.Win[int64]) error { return w.Unlock(1) }},
 	{"fence", true,
-		func(w *mpi.Win[int64], _ *mpi.Group) error { return w.Fence() },
-		func(w *mpi.Win[int64], _ *mpi.Group) error { return w.Fence() }},
+		func(_ *mpi.Comm, w *mpi.Win[int64], _ *mpi.Group) error { return w.Fence() },
+		func(_ *mpi.Comm, w *mpi.Win[int64]) error { return w.Fence() }},
 	{"pscw", true,
-		func(w *mpi.Win[int64], peer *mpi.Group) error {
-			if w.Comm().Rank() == 1 {
+		func(c *mpi.Comm, w *mpi.Win[int64], peer *mpi.Group) error {
+			if c.Rank() == 1 {
 				return w.Post(peer)
 			}
 			return w.Start(peer)
 		},
-		func(w *mpi.Win[int64], _ *mpi.Group) error {
-			if w.Comm().Rank() == 1 {
+		func(c *mpi.Comm, w *mpi.Win[int64]) error {
+			if c.Rank() == 1 {
 				return w.Wait()
 			}
 			return w.Complete()
@@ -79,20 +79,20 @@ func oneSided(c *mpi.Comm, p *Params, emit func(Result), call func(w *mpi.Win[in
 		fill64(w.Memory())
 		buf := make([]int64, size/8)
 		fill64(buf)
-		if err := oneSidedFlush(w, p, size, buf, emit, call); err != nil {
+		if err := oneSidedFlush(c, w, p, size, buf, emit, call); err != nil {
 			return err
 		}
 		for _, k := range epochKinds {
-			if err := oneSidedEpochs(w, p, size, k.name, k.whole, emit, func(peer *mpi.Group) error {
-				if err := k.begin(w, peer); err != nil {
+			if err := oneSidedEpochs(c, w, p, size, k.name, k.whole, emit, func(peer *mpi.Group) error {
+				if err := k.begin(c, w, peer); err != nil {
 					return err
 				}
-				if w.Comm().Rank() == 0 {
+				if c.Rank() == 0 {
 					if err := call(w, buf); err != nil {
 						return err
 					}
 				}
-				return k.end(w, peer)
+				return k.end(c, w)
 			}); err != nil {
 				return err
 			}
@@ -114,12 +114,12 @@ func fill64(mem []int64) {
 }
 
 // oneSidedFlush measures the main figure and the bandwidth.
-func oneSidedFlush(w *mpi.Win[int64], p *Params, size int, buf []int64, emit func(Result), call func(w *mpi.Win[int64], buf []int64) error) error {
-	defer func() { _ = w.Comm().Barrier() }() // the next call returns its error too
-	if w.Comm().Rank() != 0 {
+func oneSidedFlush(c *mpi.Comm, w *mpi.Win[int64], p *Params, size int, buf []int64, emit func(Result), call func(w *mpi.Win[int64], buf []int64) error) error {
+	defer func() { _ = c.Barrier() }() // the next call returns its error too
+	if c.Rank() != 0 {
 		return nil
 	}
-	if err := w.Lock(1, false); err != nil {
+	if err := w.Lock(1, mpi.LockShared); err != nil {
 		return err
 	}
 	flushed := func(n, each int) error {
@@ -162,8 +162,7 @@ func oneSidedFlush(w *mpi.Win[int64], p *Params, size int, buf []int64, emit fun
 }
 
 // oneSidedEpochs times whole epochs with one call each.
-func oneSidedEpochs(w *mpi.Win[int64], p *Params, size int, name string, whole bool, emit func(Result), epoch func(peer *mpi.Group) error) error {
-	c := w.Comm()
+func oneSidedEpochs(c *mpi.Comm, w *mpi.Win[int64], p *Params, size int, name string, whole bool, emit func(Result), epoch func(peer *mpi.Group) error) error {
 	peer, err := c.Group().Include(1 - c.Rank())
 	if err != nil {
 		return err

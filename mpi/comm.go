@@ -295,21 +295,24 @@ func (c *Comm) split(color, key int) (*Comm, error) {
 	return c.sub(id, members, fmt.Sprintf("%s.split(%d)", c.Name(), color)), nil
 }
 
-// Kinds of [Comm.SplitType].
+// SplitType is a property that ranks have in common, for [Comm.SplitType]. A rank that passes
+// [Undefined] gets nil.
+type SplitType int
+
 const (
 	// ByNode groups the ranks that share memory.
-	ByNode = 1
+	ByNode SplitType = 1
 )
 
 // SplitType partitions the ranks of c by a common property; the only one is ByNode.
 // It is collective.
-func (c *Comm) SplitType(kind, key int) (*Comm, error) {
+func (c *Comm) SplitType(kind SplitType, key int) (*Comm, error) {
 	h := c.beginCreate("SplitType", CallCreate)
 	s, err := c.splitType(kind, key)
 	return s, h.done(err)
 }
 
-func (c *Comm) splitType(kind, key int) (*Comm, error) {
+func (c *Comm) splitType(kind SplitType, key int) (*Comm, error) {
 	if kind == Undefined {
 		return c.split(Undefined, key)
 	}
@@ -341,16 +344,26 @@ func listOf(ranks []int) *rankset.List {
 	return rankset.Of(table)
 }
 
-// Results of Compare (MPI-4.1 section 7.4.1).
+// Comparison is how two communicators or groups are related (MPI-4.1 section 7.4.1).
+type Comparison int
+
 const (
-	Identical = iota // the same communicator, or the same group in the same order
-	Congruent        // the same group in the same order, another context
-	Similar          // the same members in another order
+	Identical Comparison = iota // the same communicator, or the same group in the same order
+	Congruent                   // the same group in the same order, another context
+	Similar                     // the same members in another order
 	Unequal
 )
 
+func (c Comparison) String() string {
+	names := [...]string{"identical", "congruent", "similar", "unequal"}
+	if uint(c) < uint(len(names)) {
+		return names[c]
+	}
+	return fmt.Sprintf("Comparison(%d)", int(c))
+}
+
 // Compare reports how two communicators of the calling rank are related.
-func (c *Comm) Compare(d *Comm) int {
+func (c *Comm) Compare(d *Comm) Comparison {
 	if c == d || c.w == d.w && c.ctx == d.ctx {
 		return Identical
 	}

@@ -192,7 +192,7 @@ func TestIdupOfIntercomm(t *testing.T) {
 		if d.Compare(inter) != mpi.Congruent || d.RemoteSize() != inter.RemoteSize() {
 			t.Errorf("the duplicate has %d remote ranks, want %d", d.RemoteSize(), inter.RemoteSize())
 		}
-		merged, err := d.Merge(false)
+		merged, err := d.Merge(mpi.MergeLow)
 		noError(t, err, "Merge")
 		if merged.Size() != 3 {
 			t.Errorf("the merged duplicate has %d ranks", merged.Size())

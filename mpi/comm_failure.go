@@ -35,7 +35,7 @@ func checkOnFailure(cfg *Config, client pmi.Client) error {
 
 // Failed returns the ranks of c that have failed, as far as this rank knows, in the order in
 // which it learned of them. For an inter-communicator they are numbered as after [Comm.Merge],
-// the group whose ranks pass high false first.
+// the group whose ranks pass [MergeLow] first.
 func (c *Comm) Failed() []int {
 	failed, _ := c.e.MemberFailed(c.co.Ctx, false)
 	return failed

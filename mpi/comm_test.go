@@ -23,10 +23,10 @@ func TestDupKeepsMessagesApart(t *testing.T) {
 			t.Fatalf("the duplicate has rank %d of %d, want %d of %d", d.Rank(), d.Size(), c.Rank(), c.Size())
 		}
 		if got := c.Compare(d); got != mpi.Congruent {
-			t.Errorf("Compare with the duplicate gives %d, want Congruent", got)
+			t.Errorf("Compare with the duplicate gives %v, want Congruent", got)
 		}
 		if got := d.Compare(d); got != mpi.Identical {
-			t.Errorf("Compare with itself gives %d, want Identical", got)
+			t.Errorf("Compare with itself gives %v, want Identical", got)
 		}
 		next, prev := neighbors(c)
 		s1 := mpi.Isend(c, []int{1}, next, 7)
@@ -152,7 +152,7 @@ func TestSplitType(t *testing.T) {
 			}
 		}
 		if got := c.Compare(n); n.Size() == c.Size() && c.Size() > 1 && got != mpi.Similar {
-			t.Errorf("Compare with the reversed communicator gives %d, want Similar", got)
+			t.Errorf("Compare with the reversed communicator gives %v, want Similar", got)
 		}
 		n, err = c.SplitType(mpi.Undefined, 0)
 		if n != nil || err != nil {

@@ -186,7 +186,7 @@ func (g *Group) Translate(ranks []int, h *Group) ([]int, error) {
 }
 
 // Compare returns Identical, Similar (same ranks in another order) or Unequal.
-func (g *Group) Compare(h *Group) int {
+func (g *Group) Compare(h *Group) Comparison {
 	if g.Size() != h.Size() {
 		return Unequal
 	}

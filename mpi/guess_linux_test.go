@@ -67,7 +67,7 @@ func guessAtMemory(t *testing.T, c *Comm) {
 		t.Error(err)
 		return
 	}
-	if err := w.Lock(0, false); err != nil {
+	if err := w.Lock(0, LockShared); err != nil {
 		t.Error(err)
 		return
 	}

@@ -221,17 +221,25 @@ func (g *interGroups) localGroup() *Group {
 	return &Group{list: g.world(g.second), n: g.size(g.second), rank: g.both.rank - g.start(g.second)}
 }
 
+// MergeOrder is where the ranks of a group are in the result of [Comm.Merge].
+type MergeOrder uint8
+
+const (
+	MergeLow  MergeOrder = iota // before those of a group that passes MergeHigh
+	MergeHigh                   // after those of a group that passes MergeLow
+)
+
 // Merge returns a communicator of both groups of an inter-communicator. The ranks of the
-// group that passes high true come after those of the other. If both pass the same value,
+// group that passes MergeHigh come after those of the other. If both pass the same value,
 // the group with the lowest world rank is first. All ranks of a group pass the same
 // value. Merge is collective over both groups.
-func (c *Comm) Merge(high bool) (*Comm, error) {
+func (c *Comm) Merge(order MergeOrder) (*Comm, error) {
 	h := c.beginCreate("Merge", CallCreate)
-	d, err := c.merge(high)
+	d, err := c.merge(order)
 	return d, h.done(err)
 }
 
-func (c *Comm) merge(high bool) (*Comm, error) {
+func (c *Comm) merge(order MergeOrder) (*Comm, error) {
 	const op = "Merge"
 	if err := c.usable(op); err != nil {
 		return nil, err
@@ -244,19 +252,22 @@ func (c *Comm) merge(high bool) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	flags := make([]bool, g.both.size)
-	if err := allgather(g.both, op, []bool{high}, flags); err != nil {
+	orders := make([]MergeOrder, g.both.size)
+	if err := allgather(g.both, op, []MergeOrder{order}, orders); err != nil {
 		return nil, err
 	}
-	for i, f := range flags {
-		if first := flags[g.start(i >= g.sizes[0])]; f != first {
-			return nil, c.refuse(ErrArg, op, "ranks of one group pass different values of high")
+	for i, o := range orders {
+		if o > MergeHigh {
+			return nil, c.refuse(ErrArg, op, "order %d is unknown; use mpi.MergeLow or mpi.MergeHigh", o)
+		}
+		if first := orders[g.start(i >= g.sizes[0])]; o != first {
+			return nil, c.refuse(ErrArg, op, "ranks of one group pass different orders")
 		}
 	}
 	members := make([]int, g.both.size)
 	for i := range members {
 		members[i] = i
-		if flags[0] && !flags[g.sizes[0]] { // the second group comes first
+		if orders[0] > orders[g.sizes[0]] { // the second group comes first
 			members[i] = (i + g.sizes[0]) % len(members)
 		}
 	}

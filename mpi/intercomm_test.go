@@ -119,16 +119,19 @@ func checkMerge(t *testing.T, what string, inter, c *mpi.Comm, mine, theirs []in
 	t.Helper()
 	for _, k := range []struct {
 		what          string
-		lower, higher bool // what the group with the lowest rank gives, and the other
-	}{{"low first", false, true}, {"high first", true, false}, {"both low", false, false}, {"both high", true, true}} {
+		lower, higher mpi.MergeOrder // what the group with the lowest rank passes, and the other
+	}{
+		{"low first", mpi.MergeLow, mpi.MergeHigh}, {"high first", mpi.MergeHigh, mpi.MergeLow},
+		{"both low", mpi.MergeLow, mpi.MergeLow}, {"both high", mpi.MergeHigh, mpi.MergeHigh},
+	} {
 		lowest := slices.Min(mine) < slices.Min(theirs)
-		high, first := k.higher, slices.Concat(theirs, mine)
+		order, first := k.higher, slices.Concat(theirs, mine)
 		if lowest {
-			high, first = k.lower, slices.Concat(mine, theirs)
+			order, first = k.lower, slices.Concat(mine, theirs)
 		}
-		m, err := inter.Merge(high)
+		m, err := inter.Merge(order)
 		noError(t, err, "Merge")
-		if k.lower && !k.higher { // the group with the lowest rank goes last
+		if k.lower > k.higher { // the group with the lowest rank goes last
 			if first = slices.Concat(mine, theirs); lowest {
 				first = slices.Concat(theirs, mine)
 			}
@@ -140,7 +143,7 @@ func checkMerge(t *testing.T, what string, inter, c *mpi.Comm, mine, theirs []in
 			t.Fatalf("%s, %s: Allgather gives %v, want %v", what, k.what, all, first)
 		}
 	}
-	_, err := c.Merge(true)
+	_, err := c.Merge(mpi.MergeHigh)
 	wantClass(t, err, mpi.ErrComm, "Merge of a communicator with one group")
 }
 

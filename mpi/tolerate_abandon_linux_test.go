@@ -41,7 +41,7 @@ func TestFreeWindowThatOthersLack(t *testing.T) {
 						return shrunken(c, 4)
 					}
 					if revoke {
-						if err := w.Comm().Revoke(); err != nil {
+						if err := w.Revoke(); err != nil {
 							return err
 						}
 					}

@@ -109,7 +109,7 @@ var killSteps = []struct {
 	{"Lock", func(c *mpi.Comm, victim int) (func(int) error, error) {
 		w, err := mpi.AllocateWin[int](c, c.Size())
 		return func(n int) error {
-			if err := w.Lock(victim, true); err != nil {
+			if err := w.Lock(victim, mpi.LockExclusive); err != nil {
 				return err
 			}
 			if err := w.Put([]int{n}, victim, c.Rank()); err != nil {

@@ -72,24 +72,24 @@ func untilItFails(call func() error) error {
 // failedWindowCalls wait for, or access, rank 3, which fails, or rank 1.
 var failedWindowCalls = map[string]func(w *mpi.Win[int]) error{
 	"Fence":   func(w *mpi.Win[int]) error { return w.Fence() },
-	"Lock":    func(w *mpi.Win[int]) error { return errors.Join(w.Lock(3, true), w.Unlock(3)) },
+	"Lock":    func(w *mpi.Win[int]) error { return errors.Join(w.Lock(3, mpi.LockExclusive), w.Unlock(3)) },
 	"LockAll": func(w *mpi.Win[int]) error { return errors.Join(w.LockAll(), w.UnlockAll()) },
 	"Put": func(w *mpi.Win[int]) error {
-		return errors.Join(w.Lock(1, false), w.Put([]int{1}, 1, w.Comm().Rank()), w.Unlock(1))
+		return errors.Join(w.Lock(1, mpi.LockShared), w.Put([]int{1}, 1, w.Group().Rank()), w.Unlock(1))
 	},
 	"Get": func(w *mpi.Win[int]) error {
-		return errors.Join(w.Lock(3, false), w.Get([]int{1}, 3, 0), w.Flush(3), w.Unlock(3))
+		return errors.Join(w.Lock(3, mpi.LockShared), w.Get([]int{1}, 3, 0), w.Flush(3), w.Unlock(3))
 	},
 	"FetchAndOp": func(w *mpi.Win[int]) error {
 		var old int
-		return errors.Join(w.Lock(1, false), w.FetchAndOp(1, &old, 1, 0, mpi.Sum), w.Unlock(1))
+		return errors.Join(w.Lock(1, mpi.LockShared), w.FetchAndOp(1, &old, 1, 0, mpi.Sum), w.Unlock(1))
 	},
 	"Start": func(w *mpi.Win[int]) error {
-		g, err := w.Comm().Group().Include((w.Comm().Rank() + 1) % 4)
+		g, err := w.Group().Include((w.Group().Rank() + 1) % 4)
 		if err != nil {
 			return err
 		}
-		from, err := w.Comm().Group().Include((w.Comm().Rank() + 3) % 4)
+		from, err := w.Group().Include((w.Group().Rank() + 3) % 4)
 		return errors.Join(err, w.Post(from), w.Start(g), w.Complete(), w.Wait())
 	},
 }
@@ -136,7 +136,7 @@ func TestWindowAfterFailure(t *testing.T) {
 	}
 }
 
-// TestRevokeWindow checks that revoking the communicator of a window ends its calls.
+// TestRevokeWindow checks that revoking a window ends its calls.
 func TestRevokeWindow(t *testing.T) {
 	failingJob(t, 3, func(c *mpi.Comm) error {
 		w, err := mpi.AllocateWin[int](c, 4)
@@ -144,7 +144,7 @@ func TestRevokeWindow(t *testing.T) {
 			return err
 		}
 		if c.Rank() == 0 { // never comes to the fence
-			return errors.Join(w.Comm().Revoke(), w.Free(), c.Barrier())
+			return errors.Join(w.Revoke(), w.Free(), c.Barrier())
 		}
 		if err := w.Fence(); !errors.Is(err, mpi.ErrRevoked) {
 			return fmt.Errorf("Fence returns %v, want an error of class ErrRevoked", err)
@@ -174,7 +174,7 @@ func TestIntercommAfterFailure(t *testing.T) {
 				return fmt.Errorf("Allreduce: %w", err)
 			}
 		}
-		if err := isFailure(second(inter.Merge(color == 1)), 4); err != nil {
+		if err := isFailure(second(inter.Merge(mpi.MergeOrder(color))), 4); err != nil {
 			return fmt.Errorf("Merge: %w", err)
 		}
 		if failed := inter.Failed(); !slices.Equal(failed, []int{4}) {

@@ -118,9 +118,12 @@ func (w *Win[T]) Len(rank int) int {
 	return w.lengths.of(rank)
 }
 
-// Comm returns the communicator of the window. The window uses it for its own messages:
-// do not use it for others.
-func (w *Win[T]) Comm() *Comm { return w.c }
+// Group returns the group of the ranks of the window.
+func (w *Win[T]) Group() *Group { return w.c.Group() }
+
+// Revoke ends all calls on the window, on all its ranks, as [Comm.Revoke] does for a
+// communicator. To revoke the communicator from which the window was made does not.
+func (w *Win[T]) Revoke() error { return w.c.Revoke() }
 
 // Direct reports whether the calling rank has mapped the memory of a rank, so that puts
 // and gets are plain copies.

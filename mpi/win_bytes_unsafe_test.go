@@ -125,7 +125,7 @@ func TestNoCheckAcquiresNoLock(t *testing.T) {
 				noError(t, w.UnlockAll(), "UnlockAll")
 			} else {
 				noError(t, c.Barrier(), "Barrier")
-				noError(t, w.Lock(0, true), "Lock")
+				noError(t, w.Lock(0, mpi.LockExclusive), "Lock")
 				noError(t, w.Put([]byte{7}, 0, 0), "Put")
 				noError(t, w.Unlock(0), "Unlock")
 				noError(t, mpi.Send(c, in[:], 0, 0), "Send")

@@ -17,7 +17,7 @@ const windowProgram = "window "
 // windowCalls are repeated in an epoch of LockAll, except for Lock itself.
 var windowCalls = map[string]func(w *mpi.Win[int64], target int) error{
 	"Lock": func(w *mpi.Win[int64], target int) error {
-		if err := w.Lock(target, true); err != nil {
+		if err := w.Lock(target, mpi.LockExclusive); err != nil {
 			return err
 		}
 		return w.Unlock(target)

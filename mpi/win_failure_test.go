@@ -26,14 +26,14 @@ func TestLockHolderDies(t *testing.T) {
 					return
 				}
 				if rank == 1 {
-					err := win.Lock(0, true)
+					err := win.Lock(0, mpi.LockExclusive)
 					_ = mpi.Send(c, []int8{1}, 0, 1) // the wait below tells
 					held <- err
 					return
 				}
 				_, err = mpi.Recv(c, make([]int8, 1), 1, 1)
 				if err == nil {
-					err = win.Lock(0, true)
+					err = win.Lock(0, mpi.LockExclusive)
 				}
 				failed <- err
 			}()

@@ -40,7 +40,7 @@ func TestWindowAcrossHosts(t *testing.T) {
 			for range 50 { // the lock and the counter of rank 0, from both hosts
 				var v [1]int64
 				var was int64
-				if err := w.Lock(0, true); err != nil {
+				if err := w.Lock(0, LockExclusive); err != nil {
 					return err
 				}
 				if err := w.Get(v[:], 0, 1); err != nil {

@@ -13,16 +13,27 @@ import (
 	"github.com/muster-mpi/muster/internal/rma"
 )
 
-// Lock locks the memory of target, for this rank alone if exclusive, otherwise shared with
-// other ranks. It returns when this rank holds the lock. The target need not call
-// anything.
-func (w *Win[T]) Lock(target int, exclusive bool) error {
+// LockMode is who else may hold a lock of [Win.Lock].
+type LockMode uint8
+
+const (
+	LockShared    LockMode = iota // others that lock it shared
+	LockExclusive                 // nobody
+)
+
+// Lock locks the memory of target. It returns when this rank holds the lock. The target
+// need not call anything.
+func (w *Win[T]) Lock(target int, mode LockMode) error {
 	h := w.c.begin("Lock", CallSync, target, AnyTag, 0)
-	return h.done(w.lockTarget(target, exclusive))
+	return h.done(w.lockTarget(target, mode))
 }
 
-func (w *Win[T]) lockTarget(target int, exclusive bool) error {
+func (w *Win[T]) lockTarget(target int, mode LockMode) error {
 	const op = "Lock"
+	if mode > LockExclusive {
+		return w.refuse(ErrArg, op, "lock mode %d is unknown; use mpi.LockShared or mpi.LockExclusive", mode)
+	}
+	exclusive := mode == LockExclusive
 	if err := w.beginLock(op, target, rma.Hold{Exclusive: exclusive}); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func longAccess[T comparable](t *testing.T, c *mpi.Comm, value func(i int) T) {
 		}
 		clear(w.Memory())
 		noError(t, c.Barrier(), "Barrier")
-		noError(t, w.Lock(target, false), "Lock")
+		noError(t, w.Lock(target, mpi.LockShared), "Lock")
 		buf := make([]T, n+margin)
 		for i := range buf {
 			buf[i] = value(i + c.Rank())
@@ -75,7 +75,7 @@ func TestLongPutsAndGetsKeepTheirRate(t *testing.T) {
 		w, err := mpi.AllocateWin[byte](c, n)
 		noError(t, err, "AllocateWin")
 		if c.Rank() == 0 {
-			noError(t, w.Lock(1, false), "Lock")
+			noError(t, w.Lock(1, mpi.LockShared), "Lock")
 			buf := make([]byte, n)
 			for _, call := range []func(buf []byte, target, disp int) error{w.Put, w.Get} {
 				short, long := time.Hour, time.Hour

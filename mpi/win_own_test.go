@@ -17,7 +17,7 @@ func TestOperationsOnTheOwnRankAreDoneAtOnce(t *testing.T) {
 			noError(t, err, made.name)
 			for _, a := range inEpochs {
 				me := c.Rank()
-				a.do(t, w, me, func() {
+				a.do(t, c, w, me, func() {
 					expect := func(call string, got, want int64) {
 						if got != want {
 							t.Errorf("%s, %s: right after %s on the own rank the value is %d, want %d", made.name, a.name, call, got, want)

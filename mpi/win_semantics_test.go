@@ -79,7 +79,7 @@ func TestExclusiveLockKeepsOthersOut(t *testing.T) {
 			rounds := 200 / c.Size()
 			for round := range rounds {
 				target := round % c.Size()
-				noError(t, w.Lock(target, true), "Lock")
+				noError(t, w.Lock(target, mpi.LockExclusive), "Lock")
 				var v [1]int64
 				noError(t, w.Get(v[:], target, 0), "Get")
 				noError(t, w.FlushLocal(target), "FlushLocal")
@@ -91,7 +91,7 @@ func TestExclusiveLockKeepsOthersOut(t *testing.T) {
 				noError(t, w.Unlock(target), "Unlock")
 			}
 			noError(t, c.Barrier(), "Barrier")
-			noError(t, w.Lock(c.Rank(), false), "Lock of own memory")
+			noError(t, w.Lock(c.Rank(), mpi.LockShared), "Lock of own memory")
 			mine := w.Memory()[0]
 			noError(t, w.Unlock(c.Rank()), "Unlock")
 			all := make([]int64, 1)
@@ -111,9 +111,12 @@ func TestReadersShareAndWritersDoNot(t *testing.T) {
 		w, err := mpi.AllocateWin[int64](c, 2)
 		noError(t, err, "AllocateWin")
 		for i := range 40 {
-			write := c.Rank() == i%c.Size()
-			noError(t, w.Lock(0, write), "Lock")
-			if write {
+			mode := mpi.LockShared
+			if c.Rank() == i%c.Size() {
+				mode = mpi.LockExclusive
+			}
+			noError(t, w.Lock(0, mode), "Lock")
+			if mode == mpi.LockExclusive {
 				noError(t, w.Put([]int64{int64(i)}, 0, 0), "Put")
 				noError(t, w.Flush(0), "Flush")
 				pause()
@@ -234,12 +237,12 @@ func TestPutIntoARankThatComputes(t *testing.T) {
 				for i := range buf {
 					buf[i] = int64(i) + 1
 				}
-				for _, exclusive := range []bool{true, false} {
-					noError(t, w.Lock(0, exclusive), "Lock")
+				for _, mode := range []mpi.LockMode{mpi.LockExclusive, mpi.LockShared} {
+					noError(t, w.Lock(0, mode), "Lock")
 					noError(t, w.Put(buf, 0, 0), "Put")
 					noError(t, w.Unlock(0), "Unlock")
 				}
-				noError(t, w.Lock(0, true), "Lock")
+				noError(t, w.Lock(0, mpi.LockExclusive), "Lock")
 				noError(t, w.Accumulate([]int64{1}, 0, 1<<17-1, mpi.Replace), "Accumulate")
 				noError(t, w.Unlock(0), "Unlock")
 			}

@@ -50,16 +50,15 @@ func pause() {
 // inEpochs runs a function on a target within an epoch of each kind.
 var inEpochs = []struct {
 	name string
-	do   func(t *testing.T, w *mpi.Win[int64], target int, body func())
+	do   func(t *testing.T, c *mpi.Comm, w *mpi.Win[int64], target int, body func())
 }{
-	{"fence", func(t *testing.T, w *mpi.Win[int64], target int, body func()) {
+	{"fence", func(t *testing.T, c *mpi.Comm, w *mpi.Win[int64], target int, body func()) {
 		noError(t, w.Fence(), "Fence")
 		body()
 		noError(t, w.FenceEnd(), "FenceEnd")
 	}},
-	{"post-start-complete-wait", func(t *testing.T, w *mpi.Win[int64], target int, body func()) {
+	{"post-start-complete-wait", func(t *testing.T, c *mpi.Comm, w *mpi.Win[int64], target int, body func()) {
 		// Each rank accesses the next one and is accessed by the one before.
-		c := w.Comm()
 		to, err := c.Group().Include(target)
 		noError(t, err, "Include")
 		from, err := c.Group().Include((2*c.Rank() - target + 2*c.Size()) % c.Size())
@@ -81,24 +80,24 @@ var inEpochs = []struct {
 			}
 		}
 	}},
-	{"lock", func(t *testing.T, w *mpi.Win[int64], target int, body func()) {
-		noError(t, w.Lock(target, true), "Lock")
+	{"lock", func(t *testing.T, c *mpi.Comm, w *mpi.Win[int64], target int, body func()) {
+		noError(t, w.Lock(target, mpi.LockExclusive), "Lock")
 		body()
 		noError(t, w.Unlock(target), "Unlock")
-		noError(t, w.Comm().Barrier(), "Barrier")
+		noError(t, c.Barrier(), "Barrier")
 	}},
-	{"lock shared, flush", func(t *testing.T, w *mpi.Win[int64], target int, body func()) {
-		noError(t, w.Lock(target, false), "Lock")
+	{"lock shared, flush", func(t *testing.T, c *mpi.Comm, w *mpi.Win[int64], target int, body func()) {
+		noError(t, w.Lock(target, mpi.LockShared), "Lock")
 		body()
 		noError(t, w.Flush(target), "Flush")
-		noError(t, w.Comm().Barrier(), "Barrier")
+		noError(t, c.Barrier(), "Barrier")
 		noError(t, w.Unlock(target), "Unlock")
 	}},
-	{"lock all, flush all", func(t *testing.T, w *mpi.Win[int64], target int, body func()) {
+	{"lock all, flush all", func(t *testing.T, c *mpi.Comm, w *mpi.Win[int64], target int, body func()) {
 		noError(t, w.LockAll(), "LockAll")
 		body()
 		noError(t, w.FlushAll(), "FlushAll")
-		noError(t, w.Comm().Barrier(), "Barrier")
+		noError(t, c.Barrier(), "Barrier")
 		noError(t, w.Sync(), "Sync")
 		noError(t, w.UnlockAll(), "UnlockAll")
 	}},
@@ -126,7 +125,7 @@ func TestPutIsSeenAfterEachSynchronisation(t *testing.T) {
 						buf[i] = int64(c.Rank()*1000 + round*100 + i)
 					}
 					pause()
-					a.do(t, w, next, func() { noError(t, w.Put(buf, next, 1), "Put") })
+					a.do(t, c, w, next, func() { noError(t, w.Put(buf, next, 1), "Put") })
 					mem := w.Memory()
 					if mem[0] != 0 || mem[n+1] != 0 {
 						t.Errorf("%s, %s: a put of %d elements at 1 has changed its neighbors: %d, %d", made.name, a.name, n, mem[0], mem[n+1])
@@ -157,7 +156,7 @@ func TestGetReadsWhatIsThere(t *testing.T) {
 				next, _ := neighbors(c)
 				for _, a := range inEpochs {
 					buf := make([]int64, n)
-					a.do(t, w, next, func() { noError(t, w.Get(buf, next, 0), "Get") })
+					a.do(t, c, w, next, func() { noError(t, w.Get(buf, next, 0), "Get") })
 					for i := range buf {
 						if want := int64(next*100_000 + i); buf[i] != want {
 							t.Fatalf("%s, %s, %d elements: element %d is %d, want %d", made.name, a.name, n, i, buf[i], want)
@@ -364,8 +363,8 @@ func TestInvalidRMACalls(t *testing.T) {
 		wantClass(t, w.Unlock(peer), mpi.ErrRMASync, "Unlock without a lock")
 		wantClass(t, w.Complete(), mpi.ErrRMASync, "Complete without Start")
 		wantClass(t, w.Wait(), mpi.ErrRMASync, "Wait without Post")
-		noError(t, w.Lock(peer, false), "Lock")
-		wantClass(t, w.Lock(peer, false), mpi.ErrRMASync, "second Lock")
+		noError(t, w.Lock(peer, mpi.LockShared), "Lock")
+		wantClass(t, w.Lock(peer, mpi.LockShared), mpi.ErrRMASync, "second Lock")
 		wantClass(t, w.LockAll(), mpi.ErrRMASync, "LockAll with a lock")
 		wantClass(t, w.Free(), mpi.ErrRMASync, "Free with a lock")
 		wantClass(t, w.Put(one, c.Rank(), 0), mpi.ErrRMASync, "Put to a rank that is not locked")

@@ -91,7 +91,7 @@ func (a *args) inter(i int) *comm {
 
 func (p *Process) commCompare(a *args) error {
 	c, d := a.comm(0), a.comm(1)
-	a.setInt(2, c.Compare(d.Comm))
+	a.setInt(2, int(c.Compare(d.Comm)))
 	return nil
 }
 

@@ -49,8 +49,11 @@ func (p *Process) intercommCreate(a *args) error {
 }
 
 func (p *Process) intercommMerge(a *args) error {
-	c, high := a.inter(0), a.int(1) != 0
-	n, err := c.Merge(high)
+	c, order := a.inter(0), mpi.MergeLow
+	if a.int(1) != 0 {
+		order = mpi.MergeHigh
+	}
+	n, err := c.Merge(order)
 	if err != nil {
 		return err
 	}

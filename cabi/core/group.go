@@ -80,7 +80,7 @@ func (p *Process) groupTranslate(a *args) error {
 
 func (p *Process) groupCompare(a *args) error {
 	g, h := a.group(0), a.group(1)
-	a.setInt(2, g.Compare(h))
+	a.setInt(2, int(g.Compare(h)))
 	return nil
 }
 

@@ -72,7 +72,7 @@ func windows() map[string]handler {
 		"Win_free":            (*Process).winFree,
 		"Win_set_name":        setName((*args).win),
 		"Win_get_name":        getName((*args).win),
-		"Win_get_group":       groupOf((*args).win, func(w *win) *mpi.Group { return w.Comm().Group() }),
+		"Win_get_group":       groupOf((*args).win, func(w *win) *mpi.Group { return w.Group() }),
 		"Win_set_info":        (*Process).winSetInfo,
 		"Win_get_info":        (*Process).winGetInfo,
 	}
@@ -198,7 +198,7 @@ func (p *Process) newWin(c *comm, flavor winFlavor, unit int, hints *info, cfg c
 		return nil, err
 	}
 	w := &win{Win: b.Window().(*mpi.Win[byte]), bytes: b, flavor: flavor, joined: cfg.Contiguous, hints: hints.clone(), units: make([]int, c.Size())}
-	if err := mpi.Allgather(w.Comm(), []int{unit}, w.units); err != nil {
+	if err := mpi.Allgather(c.Comm, []int{unit}, w.units); err != nil {
 		return nil, err
 	}
 	const unified = 2 // MPI_WIN_UNIFIED
@@ -258,7 +258,7 @@ func (p *Process) winSharedQuery(a *args) error {
 		return errorf(errRMAFlavor, "the memory of the window is not shared: use MPI_Win_allocate_shared")
 	}
 	if rank == procNull {
-		for rank = 0; rank < w.Comm().Size()-1 && w.Len(rank) == 0; rank++ {
+		for rank = 0; rank < len(w.units)-1 && w.Len(rank) == 0; rank++ {
 		}
 		if w.Len(rank) == 0 {
 			a.setAint(2, 0)

@@ -75,7 +75,10 @@ func (p *Process) winLock(a *args) error {
 	if v&modeNoCheck != 0 {
 		return w.bytes.LockNoCheck(rank)
 	}
-	return w.Lock(rank, kind == lockExclusive)
+	if kind == lockExclusive {
+		return w.Lock(rank, mpi.LockExclusive)
+	}
+	return w.Lock(rank, mpi.LockShared)
 }
 
 func (p *Process) winLockAll(a *args) error {

@@ -53,7 +53,7 @@ func run(world *mpi.Comm, out io.Writer) error {
 // work takes jobs until there are no more.
 func work(table *mpi.Win[int64]) error {
 	// A shared lock: several ranks may access the table at once, at different indices.
-	if err := table.Lock(0, false); err != nil {
+	if err := table.Lock(0, mpi.LockShared); err != nil {
 		return err
 	}
 	for {

@@ -198,8 +198,8 @@ func (r *run) freeWindows() error {
 	if agreed == 0 {
 		return errRecover
 	}
-	for _, w := range r.windows {
-		r.at = "Win.Free on " + w.Comm().Name()
+	for i, w := range r.windows {
+		r.at = fmt.Sprintf("Win.Free of window %d", i)
 		if err := w.Free(); err != nil {
 			return r.violation(err)
 		}

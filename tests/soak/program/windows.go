@@ -81,7 +81,7 @@ func (e *epochs) totals() error {
 	if err := c.Barrier(); err != nil {
 		return err
 	}
-	if err := e.w.Lock(me, false); err != nil {
+	if err := e.w.Lock(me, mpi.LockShared); err != nil {
 		return err
 	}
 	got := make([]int64, 2)
@@ -135,7 +135,7 @@ func (e *epochs) locks(key, part, distance int) error {
 	target := (me + distance) % n
 	const rounds = 3
 	for range rounds {
-		if err := e.w.Lock(target, true); err != nil {
+		if err := e.w.Lock(target, mpi.LockExclusive); err != nil {
 			return err
 		}
 		got, old := make([]int64, part), int64(0)
