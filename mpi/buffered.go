@@ -14,26 +14,26 @@ import (
 func Bsend[T Elem](c *Comm, buf []T, dst, tag int) error {
 	h := c.begin("Bsend", CallSend, dst, tag, len(buf)*sizeOf[T]())
 	_, err := ibsend(c, "Bsend", buf, dst, tag).wait(engine.NoContext)
-	return h.done(err)
+	return h.finish(err)
 }
 
 // Ibsend is [Bsend] with a request, which is complete when Ibsend returns.
 func Ibsend[T Elem](c *Comm, buf []T, dst, tag int) Request {
 	h := c.beginStart("Ibsend", CallSend, dst, tag, len(buf)*sizeOf[T]())
-	return h.started(ibsend(c, "Ibsend", buf, dst, tag))
+	return h.finishStart(ibsend(c, "Ibsend", buf, dst, tag))
 }
 
 func ibsend[T Elem](c *Comm, op string, buf []T, dst, tag int) Request {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
-		return c.refused(c.refuse(ErrType, op, "%w", err))
+		return c.refusedRequest(c.refuse(ErrType, op, "%w", err))
 	}
 	return c.ibsend(op, outgoingChecked[T](c, op, b), dst, tag)
 }
 
 func (c *Comm) ibsend(op string, b []byte, dst, tag int) Request {
 	if err := c.checkPeer(op, dst, tag); err != nil || dst == ProcNull {
-		return c.refused(err)
+		return c.refusedRequest(err)
 	}
 	limit := c.w.cfg.BufferedLimit
 	n := int64(len(b))
@@ -42,7 +42,7 @@ func (c *Comm) ibsend(op string, b []byte, dst, tag int) Request {
 	}
 	if c.w.buffered.Add(n) > limit {
 		c.w.buffered.Add(-n)
-		return c.refused(c.refuse(ErrBuffer, op,
+		return c.refusedRequest(c.refuse(ErrBuffer, op,
 			"%d bytes to rank %d do not fit: the messages that wait may take %d bytes; raise Config.BufferedLimit (MUSTER_BUFFERED_LIMIT), or receive sooner",
 			n, dst, limit))
 	}

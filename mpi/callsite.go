@@ -76,15 +76,15 @@ func (t *siteTable) siteOf(name string, kind CallKind) *callSite {
 			return t.add(pcs[:n], name, kind)
 		}
 		if s.site != nil {
-			return t.named(s.site, name, kind)
+			return t.siteNamed(s.site, name, kind)
 		}
 	}
 	return &t.unknown
 }
 
-// named returns the site of a name. One instruction can call several functions, by a
+// siteNamed returns the site of a name. One instruction can call several functions, by a
 // function value.
-func (t *siteTable) named(s *callSite, name string, kind CallKind) *callSite {
+func (t *siteTable) siteNamed(s *callSite, name string, kind CallKind) *callSite {
 	for s.name != name {
 		next := s.next.Load()
 		if next == nil {
@@ -146,7 +146,7 @@ func (t *siteTable) add(pcs []uintptr, name string, kind CallKind) *callSite {
 func (t *siteTable) foreign(pc uintptr, name string, kind CallKind) *callSite {
 	s := t.slot(pc)
 	if s.pc.Load() != 0 && s.site != nil {
-		return t.named(s.site, name, kind)
+		return t.siteNamed(s.site, name, kind)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -139,8 +139,8 @@ func siteOf(path callPath) string {
 // waitName is how reports name a wait in the call.
 func (n note) waitName() string { return n.call + " (" + n.site + ")" }
 
-// stamped returns a message with its header.
-func (n note) stamped(b []byte) []byte {
+// stamp returns a message with its header.
+func (n note) stamp(b []byte) []byte {
 	out := make([]byte, checkBytes+len(b))
 	copy(out[:callBytes], n.call)
 	copy(out[callBytes:callBytes+typeBytes], n.typ)
@@ -159,7 +159,7 @@ func outgoingChecked[T any](c *Comm, call string, b []byte) []byte {
 	if !c.w.cfg.Check {
 		return b
 	}
-	return noteOf[T](c, call).stamped(b)
+	return noteOf[T](c, call).stamp(b)
 }
 
 // checkedRequest is the part of a request that check mode needs.
@@ -172,8 +172,8 @@ type checkedRequest struct {
 	calls  *callCheck // of a collective
 }
 
-// recorded adds a started operation to the pending requests.
-func (c *Comm) recorded(r Request, k *checkedRequest) Request {
+// trackRequest adds a started operation to the pending requests.
+func (c *Comm) trackRequest(r Request, k *checkedRequest) Request {
 	if !r.op.Active() {
 		return r
 	}
@@ -188,19 +188,19 @@ func (c *Comm) recorded(r Request, k *checkedRequest) Request {
 	return r.with(func(more *requestMore) { more.check = k })
 }
 
-// sent records a send in check mode.
-func (c *Comm) sent(r Request, call string, dst int) Request {
+// trackSend records a send in check mode.
+func (c *Comm) trackSend(r Request, call string, dst int) Request {
 	if !c.w.cfg.Check || !r.op.Active() {
 		return r
 	}
-	return c.recorded(r, &checkedRequest{what: fmt.Sprintf("%s to rank %d at %s", call, dst, c.callSite())})
+	return c.trackRequest(r, &checkedRequest{what: fmt.Sprintf("%s to rank %d at %s", call, dst, c.callSite())})
 }
 
 // checkedIrecv is irecv in check mode.
 func checkedIrecv(c *Comm, mine note, b []byte, src int, start func(packed []byte) Request) Request {
 	k := &checkedRequest{mine: mine, packed: make([]byte, checkBytes+len(b)), into: b}
 	k.what = fmt.Sprintf("%s from %s at %s", mine.call, rankText(src), mine.site)
-	return c.recorded(start(k.packed), k)
+	return c.trackRequest(start(k.packed), k)
 }
 
 // waitName is how reports name a wait for the request.

@@ -186,14 +186,14 @@ func (d *callCheck) request(r Request) Request {
 	if !r.op.Active() {
 		r.op, d.whole = d.recv, true
 	}
-	return d.c.recorded(r, &checkedRequest{calls: d, what: d.mine + atSite(d.site)})
+	return d.c.trackRequest(r, &checkedRequest{calls: d, what: d.mine + atSite(d.site)})
 }
 
-// awaited returns an operation of the request that is not complete, or else op, its first
+// pendingOp returns an operation of the request that is not complete, or else op, its first
 // one. The description comes first: if the calls differ, the collective may never end by
 // itself, or with an error that names one side only. No description comes any more after a
 // failure of the job or of the communicator.
-func (d *callCheck) awaited(op engine.Op) engine.Op {
+func (d *callCheck) pendingOp(op engine.Op) engine.Op {
 	e := d.c.e
 	switch {
 	case e.OpFailed(op) && e.CheckComm(d.c.co.Ctx) != nil:

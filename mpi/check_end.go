@@ -18,8 +18,8 @@ import (
 // watchMost limits the number of communicators that are kept after Free.
 const watchMost = 1000
 
-// watched records a communicator, whose messages are searched at the end.
-func (c *Comm) watched() {
+// watchMessages records a communicator, whose messages are searched at the end.
+func (c *Comm) watchMessages() {
 	s := &c.w.check
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,10 +29,10 @@ func (c *Comm) watched() {
 	s.comms[c.ctx] = c
 }
 
-// unwatched is called for a communicator that is freed. A message that nobody has received
+// unwatchMessages is called for a communicator that is freed. A message that nobody has received
 // may arrive later, so it is searched at the end too, unless a program makes and frees many
 // communicators: then the messages that have arrived so far are searched now.
-func (c *Comm) unwatched() {
+func (c *Comm) unwatchMessages() {
 	s := &c.w.check
 	s.mu.Lock()
 	if len(s.comms) <= watchMost {
@@ -41,7 +41,7 @@ func (c *Comm) unwatched() {
 	}
 	delete(s.comms, c.ctx)
 	s.mu.Unlock()
-	lines := c.unreceived(false)
+	lines := c.takeUnreceived(false)
 	s.mu.Lock()
 	s.lost = append(s.lost, lines[:min(len(lines), watchMost-len(s.lost))]...)
 	s.mu.Unlock()
@@ -67,7 +67,7 @@ func (w *World) leftovers() error {
 	if len(dropped) == 0 { // a pending receive would take the messages
 		w.e.Progress()
 		for _, c := range comms {
-			lines = append(lines, c.unreceived(true)...)
+			lines = append(lines, c.takeUnreceived(true)...)
 		}
 	}
 	if len(lines) == 0 {
@@ -80,9 +80,9 @@ func (w *World) leftovers() error {
 	return w.comm.refuse(ErrPending, "Finalize", "%s", strings.Join(lines, "\n\t"))
 }
 
-// unreceived takes the messages that have arrived and describes them. Only at the end, when
+// takeUnreceived takes the messages that have arrived and describes them. Only at the end, when
 // all ranks make progress, may it wait for the header of a long message.
-func (c *Comm) unreceived(atEnd bool) (lines []string) {
+func (c *Comm) takeUnreceived(atEnd bool) (lines []string) {
 	for {
 		st, g, found, err := c.e.Probe(c.ctx, AnySource, AnyTag, true)
 		if err != nil || !found {

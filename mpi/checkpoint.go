@@ -86,7 +86,7 @@ func Checkpoint[T Elem](c *Comm, version int, data ...[]T) error {
 			return c.refuse(ErrArg, op, "the version %d is not greater than %d, that of the last checkpoint", version, s.version)
 		}
 	}
-	return k.interrupted(k.store(uint64(version), pack(k, data)))
+	return k.revokeIfFailed(k.store(uint64(version), pack(k, data)))
 }
 
 // communicator returns a communicator of the ranks of c for the messages of checkpoints, which
@@ -110,8 +110,8 @@ func (k *checkpoints) communicator(c *Comm, op string) (*Comm, error) {
 	return over, nil
 }
 
-// interrupted makes the calls of the other ranks return if this one has failed.
-func (k *checkpoints) interrupted(err error) error {
+// revokeIfFailed makes the calls of the other ranks return if this one has failed.
+func (k *checkpoints) revokeIfFailed(err error) error {
 	if errors.Is(err, ErrProcFailed) || errors.Is(err, ErrRevoked) {
 		k.over.e.Revoke(k.over.co.Ctx)
 	}

@@ -34,7 +34,7 @@ func Restore[T Elem](c *Comm) (version int, parts []Part[T], err error) {
 		return 0, nil, err
 	}
 	found, size, key, err := k.restore()
-	if err := k.interrupted(err); err != nil {
+	if err := k.revokeIfFailed(err); err != nil {
 		return 0, nil, err
 	}
 	for _, p := range found {

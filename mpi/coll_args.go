@@ -53,7 +53,7 @@ func (a collArgs[T]) callInside(name string) error {
 func (a collArgs[T]) start() Request {
 	var k collCall
 	if err := a.resolve(&k, a.kind.Function(a.variant, coll.Started)); err != nil {
-		return a.c.refused(err)
+		return a.c.refusedRequest(err)
 	}
 	k.packed.pack()
 	r := startColl(a.c, &k, a.operation())

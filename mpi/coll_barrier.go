@@ -20,7 +20,7 @@ func (c *Comm) Barrier() error {
 		return err
 	}
 	h := c.begin("Barrier", CallCollective, ProcNull, AnyTag, 0)
-	return h.done(c.barrier("Barrier"))
+	return h.finish(c.barrier("Barrier"))
 }
 
 // Ibarrier starts a [Comm.Barrier]: the request is complete when all ranks have called it.

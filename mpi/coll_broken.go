@@ -206,7 +206,7 @@ const (
 // faultError returns the error of a fault.
 func (c *Comm) faultError(op string, class Class, text string) error {
 	if class == ErrProcFailed || class == ErrRevoked {
-		return c.lost(op, class, errors.New(text))
+		return c.lossError(op, class, errors.New(text))
 	}
 	e := &Error{Class: class, Op: op, Comm: c.Name(), Rank: c.rank, Peer: ProcNull, Tag: noTag, Err: errors.New(text), Hint: sameCalls}
 	if class == ErrOp {

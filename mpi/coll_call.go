@@ -85,12 +85,12 @@ func (k *collCall) volume() int {
 func blocking[T Elem](c *Comm, k *collCall, op *Op[T]) error {
 	h := c.beginColl(k, CallCollective, false)
 	if err := c.checkCall(k, coll.Blocking); err != nil {
-		return h.done(err)
+		return h.finish(err)
 	}
 	a := c.arrive(k.key.kind, k.name, k.payload())
 	err := runBlocking(c, k, op)
 	a.leave(err)
-	return h.done(err)
+	return h.finish(err)
 }
 
 func runBlocking[T Elem](c *Comm, k *collCall, op *Op[T]) error {
@@ -122,7 +122,7 @@ func startColl[T Elem](c *Comm, k *collCall, op *Op[T]) Request {
 	co, err := c.collective(held, k)
 	if err != nil {
 		held.Release()
-		return h.started(c.refused(c.collFailure(err)))
+		return h.finishStart(c.refusedRequest(c.collFailure(err)))
 	}
 	var d *callCheck
 	if c.w.cfg.Check { // now that the call has its schedule, it will be started
@@ -133,7 +133,7 @@ func startColl[T Elem](c *Comm, k *collCall, op *Op[T]) Request {
 	setReducer(c, co, op)
 	r := c.startNumbered(held, co, k, a)
 	held.Release()
-	return h.started(d.request(r))
+	return h.finishStart(d.request(r))
 }
 
 // startNumbered numbers a collective and starts it.
@@ -154,7 +154,7 @@ func prepareColl[T Elem](c *Comm, k *collCall, op *Op[T], refused error) *Persis
 		return p
 	}
 	h := c.beginColl(k, CallPrepare, false)
-	defer func() { _ = h.done(p.err) }()
+	defer func() { _ = h.finish(p.err) }()
 	if p.err = c.checkCall(k, coll.Prepared); p.err != nil {
 		return p
 	}
@@ -195,17 +195,17 @@ type preparedColl struct {
 func (p *Persistent) startCollective() Request {
 	c, k := p.c, p.coll
 	if err := c.usable(p.op); err != nil {
-		return c.refused(err)
+		return c.refusedRequest(err)
 	}
 	h := c.e.Hold()
 	if k.activeLocked() {
 		h.Release()
-		return c.refused(c.refuse(ErrRequest, p.op, "it was started before and is not complete: wait for that request first"))
+		return c.refusedRequest(c.refuse(ErrRequest, p.op, "it was started before and is not complete: wait for that request first"))
 	}
 	co, err := k.next(c, h)
 	if err != nil {
 		h.Release()
-		return c.refused(err)
+		return c.refusedRequest(err)
 	}
 	a := k.recorder.startLocked()
 	if k.pack != nil {

@@ -23,7 +23,7 @@ type preference struct {
 func (c *Comm) DupWithCollective(algorithms string) (*Comm, error) {
 	h := c.beginCreate("DupWithCollective", CallCreate)
 	d, err := c.dupWithCollective(algorithms)
-	return d, h.done(err)
+	return d, h.finish(err)
 }
 
 func (c *Comm) dupWithCollective(algorithms string) (*Comm, error) {

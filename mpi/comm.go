@@ -74,7 +74,7 @@ func (c *Comm) ready() *Comm {
 		c.co.Past = c.past
 	}
 	if c.w.cfg.Check {
-		c.watched()
+		c.watchMessages()
 	}
 	if c.e.Tolerates() && !c.freed {
 		c.e.RegisterMember(c.co, c.ctx, c.ranks, c.onHost())
@@ -246,7 +246,7 @@ func (c *Comm) Self() *Comm {
 func (c *Comm) Dup() (*Comm, error) {
 	h := c.beginCreate("Dup", CallCreate)
 	d, err := c.dup("Dup")
-	return d, h.done(err)
+	return d, h.finish(err)
 }
 
 // dup is Dup on behalf of the call op.
@@ -274,7 +274,7 @@ func (c *Comm) withContext(id uint32) *Comm {
 func (c *Comm) Split(color, key int) (*Comm, error) {
 	h := c.beginCreate("Split", CallCreate)
 	s, err := c.split(color, key)
-	return s, h.done(err)
+	return s, h.finish(err)
 }
 
 func (c *Comm) split(color, key int) (*Comm, error) {
@@ -309,7 +309,7 @@ const (
 func (c *Comm) SplitType(kind SplitType, key int) (*Comm, error) {
 	h := c.beginCreate("SplitType", CallCreate)
 	s, err := c.splitType(kind, key)
-	return s, h.done(err)
+	return s, h.finish(err)
 }
 
 func (c *Comm) splitType(kind SplitType, key int) (*Comm, error) {
@@ -384,7 +384,7 @@ func (c *Comm) Compare(d *Comm) Comparison {
 // error.
 func (c *Comm) Free() error {
 	h := c.beginCreate("Free", CallFree)
-	return h.done(c.free())
+	return h.finish(c.free())
 }
 
 func (c *Comm) free() error {
@@ -404,7 +404,7 @@ func (c *Comm) free() error {
 	}
 	c.freed = true
 	if c.w.cfg.Check {
-		c.unwatched()
+		c.unwatchMessages()
 	}
 	c.e.UnregisterComm(c.co.Ctx)
 	c.size = 0 // no rank is in range, so the range check of every call fails

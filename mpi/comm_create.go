@@ -14,7 +14,7 @@ import (
 func (c *Comm) Create(g *Group) (*Comm, error) {
 	h := c.beginCreate("Create", CallCreate)
 	d, err := c.create(g)
-	return d, h.done(err)
+	return d, h.finish(err)
 }
 
 func (c *Comm) create(g *Group) (*Comm, error) {
@@ -50,7 +50,7 @@ func (c *Comm) create(g *Group) (*Comm, error) {
 func (c *Comm) CreateGroup(g *Group, tag int) (*Comm, error) {
 	h := c.beginCreate("CreateGroup", CallCreate)
 	d, err := c.createGroup(g, tag)
-	return d, h.done(err)
+	return d, h.finish(err)
 }
 
 func (c *Comm) createGroup(g *Group, tag int) (*Comm, error) {

@@ -60,7 +60,7 @@ func (c *Comm) Revoke() error {
 	if err == nil {
 		c.e.Revoke(c.co.Ctx)
 	}
-	return h.done(err)
+	return h.finish(err)
 }
 
 // Revoked reports whether c has been revoked, as far as this rank knows.
@@ -77,7 +77,7 @@ func (c *Comm) Agree(flag uint64) (agreed uint64, failed []int, err error) {
 	for _, r := range v.Failed {
 		failed = append(failed, int(r))
 	}
-	return v.Flag, failed, h.done(err)
+	return v.Flag, failed, h.finish(err)
 }
 
 // Shrink returns a communicator of the ranks of c that are alive, in the same order. Ranks
@@ -86,7 +86,7 @@ func (c *Comm) Agree(flag uint64) (agreed uint64, failed []int, err error) {
 func (c *Comm) Shrink() (*Comm, error) {
 	h := c.beginCreate("Shrink", CallCreate)
 	s, err := c.shrink("Shrink")
-	return s, h.done(err)
+	return s, h.finish(err)
 }
 
 func (c *Comm) shrink(op string) (*Comm, error) {
@@ -97,7 +97,7 @@ func (c *Comm) shrink(op string) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.sub(id, listOf(c.without(failed)), c.Name()+".shrink"), nil
+	return c.sub(id, listOf(c.survivors(failed)), c.Name()+".shrink"), nil
 }
 
 // onHost reports whether all ranks of c are on this host and may share memory.
@@ -117,8 +117,8 @@ func (c *Comm) onHost() bool {
 	return true
 }
 
-// without returns the ranks of c that are not in a set.
-func (c *Comm) without(failed ft.Set) []int {
+// survivors returns the ranks of c that are not in a set.
+func (c *Comm) survivors(failed ft.Set) []int {
 	alive := make([]int, 0, c.size)
 	for r := range c.size {
 		if !failed.Has(int32(r)) {
@@ -158,10 +158,10 @@ func (c *Comm) lostFailure(op string, err error) error {
 	if class != ErrProcFailed && class != ErrRevoked {
 		return nil
 	}
-	return c.lost(op, class, err)
+	return c.lossError(op, class, err)
 }
 
-func (c *Comm) lost(op string, class Class, err error) *Error {
+func (c *Comm) lossError(op string, class Class, err error) *Error {
 	e := &Error{Class: class, Op: op, Comm: c.Name(), Rank: c.rank, Peer: ProcNull, Tag: noTag, Err: err, Hint: hintFailed}
 	if class == ErrRevoked {
 		e.Hint = hintRevoked

@@ -22,13 +22,13 @@ type commStart struct{ err error }
 func (c *Comm) Idup() (*Comm, Request) {
 	h := c.beginStart("Idup", CallCreate, ProcNull, AnyTag, 0)
 	d, r := c.idup()
-	return d, h.started(r)
+	return d, h.finishStart(r)
 }
 
 func (c *Comm) idup() (*Comm, Request) {
 	const op = "Idup"
 	if err := c.usable(op); err != nil {
-		return nil, c.refused(err)
+		return nil, c.refusedRequest(err)
 	}
 	d := *c
 	d.name, d.plans, d.node = engine.NewName(c.Name()+".dup"), nil, nil
@@ -114,7 +114,7 @@ func (c *Comm) afterwards(op string, fn func()) Request {
 		_, _ = c.e.Wait(engine.NoContext, &c.co, op, c.e.Isend(&c.co, me, tag, nil, p2p.Standard)) // to itself; it cannot fail
 	}()
 	if c.w.cfg.Check {
-		r = c.recorded(r, &checkedRequest{what: op + atSite(c.callSite())})
+		r = c.trackRequest(r, &checkedRequest{what: op + atSite(c.callSite())})
 	}
 	return r
 }

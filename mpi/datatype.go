@@ -72,19 +72,19 @@ func Struct[T Elem](displs []int, parts []*Layout[T]) (*Layout[T], error) {
 	for i, d := range displs {
 		at[i] = int64(d) * size
 	}
-	return made[T]("Struct")(dtype.Struct(ones, at, inner))
+	return toLayout[T]("Struct")(dtype.Struct(ones, at, inner))
 }
 
 // Times returns n consecutive copies of the layout, an extent apart.
 func (l *Layout[T]) Times(n int) (*Layout[T], error) {
-	return made[T]("Times")(dtype.Contiguous(int64(n), l.d))
+	return toLayout[T]("Times")(dtype.Contiguous(int64(n), l.d))
 }
 
 // Resized returns the same elements with another extent, in elements. The extent is
 // the distance between the copies of Times: for a column of a matrix resized to 1,
 // Times returns adjacent columns.
 func (l *Layout[T]) Resized(extent int) (*Layout[T], error) {
-	return made[T]("Resized")(dtype.Resized(l.d, l.d.LowerBound(), int64(extent)*int64(sizeOf[T]())))
+	return toLayout[T]("Resized")(dtype.Resized(l.d, l.d.LowerBound(), int64(extent)*int64(sizeOf[T]())))
 }
 
 // Len returns the number of elements in a message with this layout.
@@ -103,13 +103,13 @@ func (l *Layout[T]) inElements(bytes int64) int {
 func layout[T Elem](op string, build func(base *dtype.Layout) (*dtype.Layout, error)) (*Layout[T], error) {
 	base, err := dtype.Basic(int64(sizeOf[T]()), 1)
 	if err != nil {
-		return made[T](op)(nil, err)
+		return toLayout[T](op)(nil, err)
 	}
-	return made[T](op)(build(base))
+	return toLayout[T](op)(build(base))
 }
 
-// made converts the result of package dtype to a Layout or an error of this package.
-func made[T Elem](op string) func(*dtype.Layout, error) (*Layout[T], error) {
+// toLayout converts the result of package dtype to a Layout or an error of this package.
+func toLayout[T Elem](op string) func(*dtype.Layout, error) (*Layout[T], error) {
 	return func(d *dtype.Layout, err error) (*Layout[T], error) {
 		if err != nil {
 			return nil, (*Comm)(nil).refuse(ErrArg, op, "%w", err)
@@ -129,7 +129,7 @@ func wide(in []int) []int64 {
 // Pack copies the elements of the layout in buf to the beginning of out and returns
 // their number.
 func (l *Layout[T]) Pack(buf, out []T) (int, error) {
-	v, err := l.over(nil, "Pack", rawBytes(buf))
+	v, err := l.viewBytes(nil, "Pack", rawBytes(buf))
 	if err != nil {
 		return 0, err
 	}
@@ -143,7 +143,7 @@ func (l *Layout[T]) Pack(buf, out []T) (int, error) {
 // Unpack copies in to the elements of the layout in buf. in may be shorter than the
 // layout.
 func (l *Layout[T]) Unpack(in, buf []T) error {
-	v, err := l.over(nil, "Unpack", rawBytes(buf))
+	v, err := l.viewBytes(nil, "Unpack", rawBytes(buf))
 	if err != nil {
 		return err
 	}
@@ -154,8 +154,8 @@ func (l *Layout[T]) Unpack(in, buf []T) error {
 	return nil
 }
 
-// over applies the layout to a slice, or returns an error if it does not fit.
-func (l *Layout[T]) over(c *Comm, op string, mem []byte) (dtype.View, error) {
+// viewBytes applies the layout to a slice, or returns an error if it does not fit.
+func (l *Layout[T]) viewBytes(c *Comm, op string, mem []byte) (dtype.View, error) {
 	if l == nil {
 		return dtype.View{}, c.refuse(ErrType, op, "the layout is nil")
 	}
@@ -182,7 +182,7 @@ func SendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) error {
 func IsendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) Request {
 	b, err := outgoing(c, "IsendLayout", buf, l)
 	if err != nil {
-		return c.refused(err)
+		return c.refusedRequest(err)
 	}
 	return startSend(c, "IsendLayout", elements[T](b), dst, tag, p2p.Standard)
 }
@@ -206,7 +206,7 @@ func (l *Layout[T]) view(c *Comm, op string, buf []T) (dtype.View, error) {
 	if err != nil {
 		return dtype.View{}, c.refuse(ErrType, op, "%w", err)
 	}
-	return l.over(c, op, b)
+	return l.viewBytes(c, op, b)
 }
 
 // RecvLayout is [Recv] into the elements of buf that the layout selects. A message
@@ -222,13 +222,13 @@ func RecvLayout[T Elem](c *Comm, buf []T, l *Layout[T], src, tag int) (Status, e
 // set when the request is complete.
 func IrecvLayout[T Elem](c *Comm, buf []T, l *Layout[T], src, tag int) Request {
 	h := c.beginStart("IrecvLayout", CallRecv, src, tag, l.Len()*sizeOf[T]())
-	return h.started(irecvLayout(c, "IrecvLayout", buf, l, src, tag))
+	return h.finishStart(irecvLayout(c, "IrecvLayout", buf, l, src, tag))
 }
 
 func irecvLayout[T Elem](c *Comm, op string, buf []T, l *Layout[T], src, tag int) Request {
 	v, err := l.view(c, op, buf)
 	if err != nil {
-		return c.refused(err)
+		return c.refusedRequest(err)
 	}
 	if flat, ok := v.Contiguous(); ok {
 		return irecvBytes[T](c, op, flat, src, tag)

@@ -139,7 +139,7 @@ func RecordCall(c *Comm) { c.arrive(coll.Barrier, "nothing", 0).leave(nil) }
 // RecordStarted records a nonblocking call that completes at once.
 func RecordStarted(c *Comm) error {
 	k := barrierCall("Inothing")
-	return Request{c: c, more: c.arriveStarted(&k).request(nil)}.over()
+	return Request{c: c, more: c.arriveStarted(&k).request(nil)}.endAtOnce()
 }
 
 // NetworkKey returns the network key that software iWARP uses. All ranks must call it.

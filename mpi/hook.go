@@ -182,19 +182,19 @@ func hookCall(call *Call) *hookedCall {
 // end reports that the call returns.
 func (h *hookedCall) end(st Status, err error) {
 	if h != nil {
-		h.ended(st, err)
+		h.report(st, err)
 	}
 }
 
-// done is end for a call without a status. It returns err.
-func (h *hookedCall) done(err error) error {
+// finish is end for a call without a status. It returns err.
+func (h *hookedCall) finish(err error) error {
 	if h != nil {
-		h.ended(noStatus, err)
+		h.report(noStatus, err)
 	}
 	return err
 }
 
-func (h *hookedCall) ended(st Status, err error) {
+func (h *hookedCall) report(st Status, err error) {
 	w := h.w
 	if w.watch.calls != nil {
 		w.watch.calls.end(&h.timed, st, err)
@@ -207,8 +207,8 @@ func (h *hookedCall) ended(st Status, err error) {
 	}
 }
 
-// found is end for a call that looks for a message: without one it has the status of ProcNull.
-func (h *hookedCall) found(ok bool, st Status, err error) {
+// endProbe is end for a call that looks for a message: without one it has the status of ProcNull.
+func (h *hookedCall) endProbe(ok bool, st Status, err error) {
 	if !ok {
 		st = noStatus
 	}
@@ -225,9 +225,9 @@ func (h *hookedCall) complete(by *hookedCall, st Status, err error) {
 	}
 }
 
-// started is end for a call that returns the request r, which it adds the call to. An
+// finishStart is end for a call that returns the request r, which it adds the call to. An
 // operation that is already complete is reported as such.
-func (h *hookedCall) started(r Request) Request {
+func (h *hookedCall) finishStart(r Request) Request {
 	if h == nil {
 		return r
 	}
@@ -236,7 +236,7 @@ func (h *hookedCall) started(r Request) Request {
 		h.complete(h, noStatus, nil)
 	}
 	h.watchEnd(r)
-	h.ended(noStatus, refused)
+	h.report(noStatus, refused)
 	if r.more != nil {
 		h.more = *r.more
 	}

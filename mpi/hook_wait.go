@@ -1,7 +1,7 @@
 package mpi
 
 // Waits and tests as hooks see them. With hooks, every request of the program carries the
-// call that has started it (hookedCall.started).
+// call that has started it (hookedCall.finishStart).
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/muster-mpi/muster/internal/engine"
 )
 
-// hooked returns the call that has started the request, or nil if no hook has seen it.
-func (r Request) hooked() *hookedCall {
+// startCall returns the call that has started the request, or nil if no hook has seen it.
+func (r Request) startCall() *hookedCall {
 	if r.more == nil {
 		return nil
 	}
@@ -49,7 +49,7 @@ func hookMany(name string, kind CallKind, reqs []Request) *manyHooked {
 		if reqs[i].c == nil {
 			continue
 		}
-		if reqs[i].hooked() == nil {
+		if reqs[i].startCall() == nil {
 			return nil
 		}
 		h := reqs[i].c.begin(name, kind, ProcNull, AnyTag, 0)
@@ -63,12 +63,12 @@ func hookMany(name string, kind CallKind, reqs []Request) *manyHooked {
 // status returns the status of a request.
 func (m *manyHooked) end(reqs []Request, status func(i int) Status, err error) {
 	for i, r := range m.before {
-		if r.op.Active() && reqs[i].c == nil && r.hooked() != nil {
+		if r.op.Active() && reqs[i].c == nil && r.startCall() != nil {
 			r.more.hooked.complete((*hookedCall)(m), status(i), err)
 		}
 	}
 	clear(m.before) // else the buffers would be kept in memory
-	(*hookedCall)(m).ended(noStatus, err)
+	(*hookedCall)(m).report(noStatus, err)
 }
 
 // endSome is end for calls that return a list.

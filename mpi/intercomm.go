@@ -67,7 +67,7 @@ func (g *interGroups) world(second bool) *rankset.List {
 func (c *Comm) IntercommCreate(leader int, bridge *Comm, remoteLeader, tag int) (*Comm, error) {
 	h := c.beginCreate("IntercommCreate", CallCreate)
 	d, err := c.intercommCreate(leader, bridge, remoteLeader, tag)
-	return d, h.done(err)
+	return d, h.finish(err)
 }
 
 func (c *Comm) intercommCreate(leader int, bridge *Comm, remoteLeader, tag int) (*Comm, error) {
@@ -236,7 +236,7 @@ const (
 func (c *Comm) Merge(order MergeOrder) (*Comm, error) {
 	h := c.beginCreate("Merge", CallCreate)
 	d, err := c.merge(order)
-	return d, h.done(err)
+	return d, h.finish(err)
 }
 
 func (c *Comm) merge(order MergeOrder) (*Comm, error) {

@@ -65,7 +65,7 @@ func Rsend[T Elem](c *Comm, buf []T, dst, tag int) error {
 // send is sendFor that hooks see.
 func send[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
 	h := c.begin(op, CallSend, dst, tag, len(buf)*sizeOf[T]()).sends(rawBytes(buf))
-	return h.done(sendFor(c, op, buf, dst, tag, mode))
+	return h.finish(sendFor(c, op, buf, dst, tag, mode))
 }
 
 func sendFor[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
@@ -75,7 +75,7 @@ func sendFor[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) e
 	}
 	if c.w.cfg.Check {
 		n := noteOf[T](c, op)
-		return c.sendNamed(op, n.waitName(), n.stamped(b), dst, tag, mode)
+		return c.sendNamed(op, n.waitName(), n.stamp(b), dst, tag, mode)
 	}
 	return c.send(op, b, dst, tag, mode)
 }

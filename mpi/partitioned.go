@@ -54,8 +54,8 @@ const termsBytes = 16
 // The receiver calls [PrecvInit]; the number of its partitions may differ.
 func PsendInit[T Elem](c *Comm, buf []T, partitions, dst, tag int) *Partitioned {
 	h := c.begin("PsendInit", CallPrepare, dst, tag, len(buf)*sizeOf[T]())
-	p := partitioned(c, "PsendInit", buf, partitions, dst, tag)
-	_ = h.done(p.err)
+	p := newPartitioned(c, "PsendInit", buf, partitions, dst, tag)
+	_ = h.finish(p.err)
 	p.send = true
 	if p.err != nil || dst == ProcNull {
 		return p
@@ -75,8 +75,8 @@ func PsendInit[T Elem](c *Comm, buf []T, partitions, dst, tag int) *Partitioned 
 // sends of the same ranks and tag in the order of the calls. Wildcards are not allowed.
 func PrecvInit[T Elem](c *Comm, buf []T, partitions, src, tag int) *Partitioned {
 	h := c.begin("PrecvInit", CallPrepare, src, tag, len(buf)*sizeOf[T]())
-	p := partitioned(c, "PrecvInit", buf, partitions, src, tag)
-	_ = h.done(p.err)
+	p := newPartitioned(c, "PrecvInit", buf, partitions, src, tag)
+	_ = h.finish(p.err)
 	if p.err != nil || src == ProcNull {
 		return p
 	}
@@ -86,13 +86,13 @@ func PrecvInit[T Elem](c *Comm, buf []T, partitions, src, tag int) *Partitioned 
 	return p
 }
 
-func partitioned[T Elem](c *Comm, op string, buf []T, partitions, peer, tag int) *Partitioned {
+func newPartitioned[T Elem](c *Comm, op string, buf []T, partitions, peer, tag int) *Partitioned {
 	p := &Partitioned{c: c, op: op, parts: partitions, peer: peer, tag: tag, terms: make([]byte, termsBytes)}
 	p.data = c.pt
 	p.data.Ctx = c.co.Ctx | partitionedContext
 	if c.w.cfg.Check {
 		p.mine = noteOf[T](c, op)
-		p.terms = append(p.terms, p.mine.stamped(nil)...)
+		p.terms = append(p.terms, p.mine.stamp(nil)...)
 	}
 	b, err := bytesOf(&c.w.types, buf)
 	switch {
@@ -119,7 +119,7 @@ func (p *Partitioned) divide(chunks, total int) {
 // Start begins to transfer the message once. It must be complete before the next Start.
 func (p *Partitioned) Start() error {
 	h := p.c.begin("Start", CallPartitioned, p.peer, p.tag, len(p.buf))
-	return h.done(p.start())
+	return h.finish(p.start())
 }
 
 func (p *Partitioned) start() error {
@@ -139,7 +139,7 @@ func (p *Partitioned) start() error {
 // Ready sends partitions, whose elements must not be changed until the message is complete.
 func (p *Partitioned) Ready(partitions ...int) error {
 	h := p.c.begin("Ready", CallPartitioned, p.peer, p.tag, len(partitions)*p.size)
-	return h.done(p.ready(partitions))
+	return h.finish(p.ready(partitions))
 }
 
 func (p *Partitioned) ready(partitions []int) error {
@@ -202,11 +202,11 @@ func (p *Partitioned) post() {
 // Arrived reports whether a partition of the receiver has arrived.
 func (p *Partitioned) Arrived(partition int) (bool, error) {
 	h := p.c.begin("Arrived", CallPartitioned, p.peer, p.tag, 0)
-	ok, err := p.arrived(partition)
-	return ok, h.done(err)
+	ok, err := p.testPartition(partition)
+	return ok, h.finish(err)
 }
 
-func (p *Partitioned) arrived(partition int) (bool, error) {
+func (p *Partitioned) testPartition(partition int) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -264,7 +264,7 @@ func (p *Partitioned) transferred() bool {
 func (p *Partitioned) Test() (st Status, done bool, err error) {
 	h := p.c.begin("Test", CallPartitioned, p.peer, p.tag, 0)
 	st, done, err = p.test()
-	h.found(done, st, err)
+	h.endProbe(done, st, err)
 	return st, done, err
 }
 

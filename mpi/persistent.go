@@ -50,7 +50,7 @@ func RecvInit[T Elem](c *Comm, buf []T, src, tag int) *Persistent {
 	if p.err == nil {
 		_, p.err = c.source("RecvInit", src, tag)
 	}
-	_ = h.done(p.err)
+	_ = h.finish(p.err)
 	return p
 }
 
@@ -58,7 +58,7 @@ func RecvInit[T Elem](c *Comm, buf []T, src, tag int) *Persistent {
 func persistent[T Elem](c *Comm, op string, buf []T, peer, tag int, mode p2p.Mode) *Persistent {
 	h := c.begin(op, CallPrepare, peer, tag, len(buf)*sizeOf[T]())
 	p := prepare(c, op, buf, peer, tag, mode)
-	_ = h.done(p.err)
+	_ = h.finish(p.err)
 	return p
 }
 
@@ -94,13 +94,13 @@ func (p *Persistent) Start() Request {
 	if kind == CallSend {
 		h.sends(p.buf)
 	}
-	return h.started(p.start())
+	return h.finishStart(p.start())
 }
 
 func (p *Persistent) start() Request {
 	switch {
 	case p.err != nil:
-		return p.c.refused(p.err)
+		return p.c.refusedRequest(p.err)
 	case p.coll != nil:
 		return p.startCollective()
 	case p.note != nil:
@@ -118,11 +118,11 @@ func (p *Persistent) startChecked() Request {
 	if p.recv {
 		return checkedIrecv(p.c, *p.note, p.buf, p.peer, func(packed []byte) Request { return p.c.irecv(p.op, packed, p.peer, p.tag) })
 	}
-	b := p.note.stamped(p.buf)
+	b := p.note.stamp(p.buf)
 	if p.buffered {
 		return p.c.ibsend(p.op, b, p.peer, p.tag)
 	}
-	return p.c.sent(p.c.isend(p.op, b, p.peer, p.tag, p.mode), p.op, p.peer)
+	return p.c.trackSend(p.c.isend(p.op, b, p.peer, p.tag, p.mode), p.op, p.peer)
 }
 
 // StartAll starts several operations, appends their requests to reqs and returns

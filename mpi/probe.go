@@ -23,7 +23,7 @@ func (c *Comm) Probe(src, tag int) (Status, error) {
 func (c *Comm) Iprobe(src, tag int) (Status, bool, error) {
 	h := c.begin("Iprobe", CallProbe, src, tag, 0)
 	st, _, ok, err := c.look("Iprobe", src, tag, false)
-	h.found(ok, st, err)
+	h.endProbe(ok, st, err)
 	return st, ok, err
 }
 
@@ -87,7 +87,7 @@ func (m *Message) Status() Status { return m.st }
 func (c *Comm) Improbe(src, tag int) (*Message, Status, bool, error) {
 	h := c.begin("Improbe", CallMatch, src, tag, 0)
 	st, g, ok, err := c.look("Improbe", src, tag, true)
-	h.found(ok, st, err)
+	h.endProbe(ok, st, err)
 	if err != nil || !ok {
 		return nil, st, false, err
 	}
@@ -139,20 +139,20 @@ func mrecvSlice[T Elem](m *Message, op string) ([]T, Status, error) {
 // Imrecv starts to receive a matched message.
 func Imrecv[T Elem](m *Message, buf []T) Request {
 	h := m.c.beginStart("Imrecv", CallMrecv, m.st.Source, m.st.Tag, len(buf)*sizeOf[T]())
-	return h.started(imrecv(m, buf))
+	return h.finishStart(imrecv(m, buf))
 }
 
 func imrecv[T Elem](m *Message, buf []T) Request {
 	c := m.c
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
-		return c.refused(c.refuse(ErrType, "Mrecv", "%w", err))
+		return c.refusedRequest(c.refuse(ErrType, "Mrecv", "%w", err))
 	}
 	if m.st.Source == ProcNull {
 		return Request{c: c}
 	}
 	if m.g == nil {
-		return c.refused(c.refuse(ErrRequest, "Mrecv", "the message has been received already"))
+		return c.refusedRequest(c.refuse(ErrRequest, "Mrecv", "the message has been received already"))
 	}
 	g := m.g
 	m.g = nil
@@ -175,7 +175,7 @@ func (c *Comm) probe(ctx context.Context, op string, src, tag int, take bool) (S
 	if err != nil {
 		return Status{}, nil, c.failure(err, op, src, tag, 0)
 	}
-	return c.probed(found), g, nil
+	return c.probeStatus(found), g, nil
 }
 
 func (c *Comm) look(op string, src, tag int, take bool) (Status, *p2p.Msg, bool, error) {
@@ -189,11 +189,11 @@ func (c *Comm) look(op string, src, tag int, take bool) (Status, *p2p.Msg, bool,
 	if err != nil {
 		return Status{}, nil, false, c.failure(err, op, src, tag, 0)
 	}
-	return c.probed(st), g, ok, nil
+	return c.probeStatus(st), g, ok, nil
 }
 
-// probed returns the status of a message without the header of check mode.
-func (c *Comm) probed(st engine.Status) Status {
+// probeStatus returns the status of a message without the header of check mode.
+func (c *Comm) probeStatus(st engine.Status) Status {
 	if c.w.cfg.Check && st.Bytes >= checkBytes {
 		st.Bytes -= checkBytes
 	}

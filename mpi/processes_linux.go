@@ -12,7 +12,7 @@ const sharesMemory = true
 // defaultChannel is the default of Config.Channel.
 const defaultChannel = "" // that of the table
 
-func separated(client pmi.Client) pmi.Client { return client }
+func separateRanks(client pmi.Client) pmi.Client { return client }
 
 // onHost returns the client that reports the ranks of this host.
 func onHost(client pmi.Client) pmi.Client { return client }

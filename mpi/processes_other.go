@@ -20,7 +20,7 @@ const defaultChannel = "rc"
 // node of its own.
 type separateClient struct{ pmi.Client }
 
-func separated(client pmi.Client) pmi.Client { return separateClient{client} }
+func separateRanks(client pmi.Client) pmi.Client { return separateClient{client} }
 
 // Node returns the index of the node that a rank runs on.
 func (separateClient) Node(rank int) int { return rank }

@@ -116,9 +116,9 @@ func (p *callProfile) end(c *timedCall, st Status, err error) {
 	}
 	switch c.kind {
 	case CallSend, CallAccess:
-		p.waited(c.comm, c.peer, took)
+		p.addWait(c.comm, c.peer, took)
 	case CallRecv, CallMrecv, CallSendrecv, CallProbe:
-		p.waited(c.comm, st.Source, took)
+		p.addWait(c.comm, st.Source, took)
 	}
 }
 
@@ -146,21 +146,21 @@ func (p *callProfile) complete(c, by *timedCall, st Status, err error) {
 		at = p.now()
 	}
 	if c.kind != CallCollective && at > by.marked {
-		p.waited(c.comm, peer, uint64(at-by.marked))
+		p.addWait(c.comm, peer, uint64(at-by.marked))
 	}
 	by.marked = max(by.marked, at)
 }
 
-// arrived notes when one of several requests is complete. They are waited for in order, so
+// noteArrival notes when one of several requests is complete. They are waited for in order, so
 // the time since the one before belongs to its peer.
-func (h *hookedCall) arrived() {
+func (h *hookedCall) noteArrival() {
 	if h != nil && h.w.watch.calls != nil {
 		h.timed.done = h.w.watch.calls.now()
 	}
 }
 
-// waited adds a wait for a rank of the communicator.
-func (p *callProfile) waited(c *Comm, rank int, nanos uint64) {
+// addWait adds a wait for a rank of the communicator.
+func (p *callProfile) addWait(c *Comm, rank int, nanos uint64) {
 	if rank < 0 || rank >= c.size {
 		return
 	}

@@ -148,7 +148,7 @@ func (r *recovery) attemptOnce(fn func(c *Comm, a Attempt) error) (done bool, er
 		return true, failure
 	case v.Flag&attemptGoesOn == 0:
 		return true, r.full.refuse(ErrOther, "Recover", "rank %d has returned an error that is not the failure of a rank", r.rankOf(int(v.Number)))
-	case v.Flag&attemptSucceeded != 0 && len(r.lost(v.Failed)) == 0:
+	case v.Flag&attemptSucceeded != 0 && len(r.failedRanks(v.Failed)) == 0:
 		return true, nil
 	}
 	return false, r.prepare(failure)
@@ -164,8 +164,8 @@ func (r *recovery) isFailure(err error) bool {
 // rankOf returns the rank in the attempt of a process.
 func (r *recovery) rankOf(process int) int { return slices.Index(r.members, process) }
 
-// lost returns the ranks of the attempt that have failed.
-func (r *recovery) lost(failed ft.Set) (ranks []int) {
+// failedRanks returns the ranks of the attempt that have failed.
+func (r *recovery) failedRanks(failed ft.Set) (ranks []int) {
 	for rank, m := range r.members {
 		if failed.Has(int32(m)) {
 			ranks = append(ranks, rank)
@@ -180,7 +180,7 @@ func (r *recovery) prepare(failure error) error {
 	if err != nil {
 		return errors.Join(failure, err)
 	}
-	lost := r.lost(failed)
+	lost := r.failedRanks(failed)
 	if r.idle++; len(lost) > 0 {
 		r.idle = 0
 	}

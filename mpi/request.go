@@ -45,8 +45,8 @@ func (r Request) with(set func(*requestMore)) Request {
 	return r
 }
 
-// refused returns the request of a call that could not be started.
-func (c *Comm) refused(err error) Request {
+// refusedRequest returns the request of a call that could not be started.
+func (c *Comm) refusedRequest(err error) Request {
 	if err == nil {
 		return Request{c: c}
 	}
@@ -61,8 +61,8 @@ func (r Request) refusal() error {
 	return r.more.err
 }
 
-// over completes a request without an operation: it was refused, or complete at once.
-func (r Request) over() error {
+// endAtOnce completes a request without an operation: it was refused, or complete at once.
+func (r Request) endAtOnce() error {
 	if r.more == nil {
 		return nil
 	}
@@ -93,21 +93,21 @@ func Irsend[T Elem](c *Comm, buf []T, dst, tag int) Request {
 // startSend is isend that hooks see.
 func startSend[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) Request {
 	h := c.beginStart(op, CallSend, dst, tag, len(buf)*sizeOf[T]()).sends(rawBytes(buf))
-	return h.started(isend(c, op, buf, dst, tag, mode))
+	return h.finishStart(isend(c, op, buf, dst, tag, mode))
 }
 
 func isend[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) Request {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
-		return c.refused(c.refuse(ErrType, op, "%w", err))
+		return c.refusedRequest(c.refuse(ErrType, op, "%w", err))
 	}
-	return c.sent(c.isend(op, outgoingChecked[T](c, op, b), dst, tag, mode), op, dst)
+	return c.trackSend(c.isend(op, outgoingChecked[T](c, op, b), dst, tag, mode), op, dst)
 }
 
 func (c *Comm) isend(op string, b []byte, dst, tag int, mode p2p.Mode) Request {
 	if uint(dst) >= uint(c.size) || uint(tag) > MaxTag {
 		if err := c.checkPeer(op, dst, tag); err != nil || dst == ProcNull {
-			return c.refused(err)
+			return c.refusedRequest(err)
 		}
 	}
 	o := c.e.Isend(&c.pt, c.world(dst), int32(tag), b, mode)
@@ -121,7 +121,7 @@ func Irecv[T Elem](c *Comm, buf []T, src, tag int) Request {
 		return Request{c: c, op: c.e.Irecv(&c.pt, c.world(src), int32(src), int32(tag), rawBytes(buf))}
 	}
 	h := c.beginStart("Irecv", CallRecv, src, tag, len(buf)*sizeOf[T]())
-	return h.started(irecvSlow(c, "Irecv", buf, src, tag))
+	return h.finishStart(irecvSlow(c, "Irecv", buf, src, tag))
 }
 
 // irecvFor is Irecv as a part of another call.
@@ -135,7 +135,7 @@ func irecvFor[T Elem](c *Comm, op string, buf []T, src, tag int) Request {
 func irecvSlow[T Elem](c *Comm, op string, buf []T, src, tag int) Request {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
-		return c.refused(c.refuse(ErrType, op, "%w", err))
+		return c.refusedRequest(c.refuse(ErrType, op, "%w", err))
 	}
 	return irecvBytes[T](c, op, b, src, tag)
 }
@@ -151,7 +151,7 @@ func irecvBytes[T Elem](c *Comm, op string, b []byte, src, tag int) Request {
 func (c *Comm) irecv(op string, b []byte, src, tag int) Request {
 	from, err := c.source(op, src, tag)
 	if err != nil || src == ProcNull {
-		return c.refused(err)
+		return c.refusedRequest(err)
 	}
 	o := c.e.Irecv(&c.pt, from, int32(src), int32(tag), b)
 	return Request{c: c, op: o}
@@ -163,7 +163,7 @@ func (r Request) Wait() (Status, error) { return r.WaitContext(engine.NoContext)
 // WaitContext is [Request.Wait] that also ends, with an error of class ErrPending, when ctx
 // does. The operation goes on then and can be waited for again.
 func (r Request) WaitContext(ctx context.Context) (Status, error) {
-	if r.hooked() != nil {
+	if r.startCall() != nil {
 		return r.hookedWait(ctx)
 	}
 	return r.wait(ctx)
@@ -171,7 +171,7 @@ func (r Request) WaitContext(ctx context.Context) (Status, error) {
 
 func (r Request) wait(ctx context.Context) (Status, error) {
 	if !r.op.Active() {
-		return noStatus, r.over()
+		return noStatus, r.endAtOnce()
 	}
 	for r.more.several() && !r.done() { // complete none before ctx can end no more
 		if err := waitSome(ctx, []Request{r}, 1); err != nil {
@@ -207,7 +207,7 @@ func (r Request) WaitOrCancel(ctx context.Context) (Status, error) {
 // Test reports whether the operation is complete. If it is, Test returns its result
 // and the request is completed, as by Wait.
 func (r Request) Test() (st Status, done bool, err error) {
-	if r.hooked() != nil {
+	if r.startCall() != nil {
 		return r.hookedTest()
 	}
 	return r.test()
@@ -215,7 +215,7 @@ func (r Request) Test() (st Status, done bool, err error) {
 
 func (r Request) test() (st Status, done bool, err error) {
 	if !r.op.Active() {
-		return noStatus, true, r.over()
+		return noStatus, true, r.endAtOnce()
 	}
 	if r.more.several() && !r.Done() {
 		return Status{}, false, nil
@@ -311,7 +311,7 @@ func (r Request) Done() bool {
 	return r.done()
 }
 
-func (r Request) done() bool { return !r.op.Active() || r.c.e.Done(r.awaited()) }
+func (r Request) done() bool { return !r.op.Active() || r.c.e.Done(r.pendingOp()) }
 
 // Active reports whether the request has an operation that must be waited for,
 // complete or not.
@@ -355,7 +355,7 @@ func completeAll(reqs []Request, out []Status) error {
 			continue
 		}
 		if !r.op.Active() {
-			errs = finish(reqs, out, i, noStatus, r.over(), errs)
+			errs = finish(reqs, out, i, noStatus, r.endAtOnce(), errs)
 			i++
 			continue
 		}
@@ -391,7 +391,7 @@ func completeAll(reqs []Request, out []Status) error {
 
 // finish records the result of one of several requests.
 func finish(reqs []Request, out []Status, i int, st Status, err error, errs []error) []error {
-	reqs[i].hooked().arrived()
+	reqs[i].startCall().noteArrival()
 	reqs[i] = Request{}
 	if out != nil {
 		out[i] = st
@@ -412,7 +412,7 @@ func waitSome(ctx context.Context, reqs []Request, need int) error {
 	}
 	ops := make([]engine.Op, len(reqs))
 	for i, r := range reqs {
-		ops[i] = r.awaited()
+		ops[i] = r.pendingOp()
 		if r.op.Active() {
 			c = r.c
 		}

@@ -17,8 +17,8 @@ func (more *requestMore) ofCollective() bool {
 	return more != nil && (more.made != nil || more.check != nil && more.check.calls != nil)
 }
 
-// awaited returns an operation of the request that is not complete, if there is one.
-func (r Request) awaited() engine.Op {
+// pendingOp returns an operation of the request that is not complete, if there is one.
+func (r Request) pendingOp() engine.Op {
 	if r.more == nil {
 		return r.op
 	}
@@ -26,7 +26,7 @@ func (r Request) awaited() engine.Op {
 		return s.op
 	}
 	if k := r.more.check; k != nil && k.calls != nil {
-		return k.calls.awaited(r.op)
+		return k.calls.pendingOp(r.op)
 	}
 	return r.op
 }

@@ -43,13 +43,13 @@ func SendrecvReplace[T Elem](c *Comm, buf []T, dst, stag, src, rtag int) (Status
 // not be used. [Request.Cancel] applies to the receive.
 func Isendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) Request {
 	h := c.beginSendrecv("Isendrecv", dst, stag, len(sbuf)*sizeOf[T](), src, rtag, true).sends(rawBytes(sbuf))
-	return h.started(isendrecv(c, sbuf, dst, stag, rbuf, src, rtag))
+	return h.finishStart(isendrecv(c, sbuf, dst, stag, rbuf, src, rtag))
 }
 
 func isendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) Request {
 	const op = "Isendrecv"
 	if err := checkSend[T](c, op, dst, stag); err != nil {
-		return c.refused(err)
+		return c.refusedRequest(err)
 	}
 	r := irecvFor(c, op, rbuf, src, rtag)
 	if r.refusal() != nil {

@@ -29,7 +29,7 @@ type Cart struct {
 func (c *Comm) CartCreate(dims []int, periods []bool, reorder Reorder) (*Cart, error) {
 	h := c.beginCreate("CartCreate", CallCreate)
 	g, err := c.cartCreate(dims, periods, reorder)
-	return g, h.done(err)
+	return g, h.finish(err)
 }
 
 func (c *Comm) cartCreate(dims []int, periods []bool, reorder Reorder) (*Cart, error) {
@@ -96,7 +96,7 @@ func newCart(c *Comm, dims []int, periods []bool) *Cart {
 	// order distinguishes the two messages, so receives are paired with the positive
 	// direction first.
 	for i := range dims {
-		neg, pos := g.beside(i, -1), g.beside(i, +1)
+		neg, pos := g.neighborRank(i, -1), g.neighborRank(i, +1)
 		g.near.sources = append(g.near.sources, neg, pos)
 		g.near.dests = append(g.near.dests, neg, pos)
 		g.near.paired = append(g.near.paired, 2*i+1, 2*i)
@@ -130,8 +130,8 @@ func gridPosition(dims []int, periods []bool, coords []int) int {
 	return position
 }
 
-// beside returns the rank some steps away in one dimension.
-func (g *Cart) beside(dim, steps int) int {
+// neighborRank returns the rank some steps away in one dimension.
+func (g *Cart) neighborRank(dim, steps int) int {
 	at := slices.Clone(g.coords)
 	at[dim] += steps % g.dims[dim] // at most once around a ring
 	if !g.periods[dim] {
@@ -180,7 +180,7 @@ func (g *Cart) Shift(dim, steps int) (src, dst int, err error) {
 	if dim < 0 || dim >= len(g.dims) {
 		return ProcNull, ProcNull, g.refuse(ErrDims, "Shift", "there is no dimension %d: the grid has dimensions 0 to %d", dim, len(g.dims)-1)
 	}
-	return g.beside(dim, -steps), g.beside(dim, steps), nil
+	return g.neighborRank(dim, -steps), g.neighborRank(dim, steps), nil
 }
 
 // Sub divides the grid into grids of the dimensions that keep selects, and returns the one
@@ -189,7 +189,7 @@ func (g *Cart) Shift(dim, steps int) (src, dst int, err error) {
 func (g *Cart) Sub(keep []bool) (*Cart, error) {
 	h := g.beginCreate("Sub", CallCreate)
 	s, err := g.subGrid(keep)
-	return s, h.done(err)
+	return s, h.finish(err)
 }
 
 func (g *Cart) subGrid(keep []bool) (*Cart, error) {

@@ -37,7 +37,7 @@ type DistGraph struct {
 func (c *Comm) DistGraphCreateAdjacent(sources, dests []Neighbor, reorder Reorder) (*DistGraph, error) {
 	h := c.beginCreate("DistGraphCreateAdjacent", CallCreate)
 	g, err := c.distGraphCreateAdjacent(sources, dests, reorder)
-	return g, h.done(err)
+	return g, h.finish(err)
 }
 
 func (c *Comm) distGraphCreateAdjacent(sources, dests []Neighbor, reorder Reorder) (*DistGraph, error) {
@@ -71,7 +71,7 @@ func (c *Comm) checkNeighbors(op, what string, list []Neighbor) error {
 func (c *Comm) DistGraphCreate(edges []Edge, reorder Reorder) (*DistGraph, error) {
 	h := c.beginCreate("DistGraphCreate", CallCreate)
 	g, err := c.distGraphCreate(edges, reorder)
-	return g, h.done(err)
+	return g, h.finish(err)
 }
 
 func (c *Comm) distGraphCreate(edges []Edge, reorder Reorder) (*DistGraph, error) {

@@ -25,7 +25,7 @@ type Graph struct {
 func (c *Comm) GraphCreate(edges [][]int, reorder Reorder) (*Graph, error) {
 	h := c.beginCreate("GraphCreate", CallCreate)
 	g, err := c.graphCreate(edges, reorder)
-	return g, h.done(err)
+	return g, h.finish(err)
 }
 
 func (c *Comm) graphCreate(edges [][]int, reorder Reorder) (*Graph, error) {

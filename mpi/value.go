@@ -30,7 +30,7 @@ func SendValue[T any](c *Comm, v T, dst, tag int) error {
 func IsendValue[T any](c *Comm, v T, dst, tag int) Request {
 	b, err := encodeToSend(c, "IsendValue", &v, dst, tag)
 	if err != nil || dst == ProcNull {
-		return c.refused(err)
+		return c.refusedRequest(err)
 	}
 	return startSend(c, "IsendValue", b, dst, tag, p2p.Standard)
 }
@@ -80,7 +80,7 @@ func mrecvValue[T any](m *Message, op string) (v T, st Status, err error) {
 func BcastValue[T any](c *Comm, v T, root int) (T, error) {
 	h := c.begin("BcastValue", CallCollective, root, AnyTag, 0)
 	v, err := bcastValue(c, v, root)
-	return v, h.done(err)
+	return v, h.finish(err)
 }
 
 func bcastValue[T any](c *Comm, v T, root int) (T, error) {

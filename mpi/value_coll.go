@@ -15,7 +15,7 @@ import (
 func GatherValue[T any](c *Comm, v T, root int) ([]T, error) {
 	h := c.begin("GatherValue", CallCollective, root, AnyTag, 0)
 	all, err := gatherValue(c, v, root)
-	return all, h.done(err)
+	return all, h.finish(err)
 }
 
 func gatherValue[T any](c *Comm, v T, root int) ([]T, error) {
@@ -41,7 +41,7 @@ func gatherValue[T any](c *Comm, v T, root int) ([]T, error) {
 func AllgatherValue[T any](c *Comm, v T) ([]T, error) {
 	h := c.begin("AllgatherValue", CallCollective, ProcNull, AnyTag, 0)
 	all, err := allgatherValue(c, "AllgatherValue", v)
-	return all, h.done(err)
+	return all, h.finish(err)
 }
 
 func allgatherValue[T any](c *Comm, op string, v T) ([]T, error) {
@@ -66,7 +66,7 @@ func allgatherValue[T any](c *Comm, op string, v T) ([]T, error) {
 func AllreduceValue[T any](c *Comm, v T, merge func(a, b T) T) (T, error) {
 	h := c.begin("AllreduceValue", CallCollective, ProcNull, AnyTag, 0)
 	all, err := allgatherValue(c, "AllreduceValue", v)
-	if h.done(err) != nil {
+	if h.finish(err) != nil {
 		return v, err
 	}
 	out := all[0]
@@ -81,7 +81,7 @@ func AllreduceValue[T any](c *Comm, v T, merge func(a, b T) T) (T, error) {
 func ScatterValue[T any](c *Comm, values []T, root int) (v T, err error) {
 	h := c.begin("ScatterValue", CallCollective, root, AnyTag, 0)
 	v, err = scatterValue(c, values, root)
-	return v, h.done(err)
+	return v, h.finish(err)
 }
 
 func scatterValue[T any](c *Comm, values []T, root int) (v T, err error) {

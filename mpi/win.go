@@ -183,7 +183,7 @@ const (
 // also inside an epoch.
 func (w *Win[T]) Free() error {
 	h := w.c.beginCreate("Win.Free", CallFree)
-	return h.done(w.free())
+	return h.finish(w.free())
 }
 
 func (w *Win[T]) free() error {

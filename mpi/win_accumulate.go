@@ -30,14 +30,14 @@ func (noOp[T]) code() rma.Op             { return rma.NoOp }
 // order of the calls. The operation is a predefined one, Replace or NoOp.
 func (w *Win[T]) Accumulate(buf []T, target, disp int, op func() Op[T]) error {
 	h := w.access("Accumulate", target, len(buf))
-	return h.done(w.accumulate("Accumulate", buf, nil, target, disp, operation(op), nil))
+	return h.finish(w.accumulate("Accumulate", buf, nil, target, disp, operation(op), nil))
 }
 
 // GetAccumulate is [Win.Accumulate] that also stores the old values in result, which is as
 // long as buf. With NoOp, buf may be nil.
 func (w *Win[T]) GetAccumulate(buf, result []T, target, disp int, op func() Op[T]) error {
 	h := w.access("GetAccumulate", target, len(result))
-	return h.done(w.getAccumulate("GetAccumulate", buf, result, target, disp, operation(op), nil))
+	return h.finish(w.getAccumulate("GetAccumulate", buf, result, target, disp, operation(op), nil))
 }
 
 // FetchAndOp is [Win.GetAccumulate] of one element. result is set after a flush or at the
@@ -47,11 +47,11 @@ func (w *Win[T]) FetchAndOp(value T, result *T, target, disp int, op func() Op[T
 	if w.control != nil && o.predefined != nil && uint(target) < uint(w.c.size) && w.epochs.Open(target) && !w.alarm.Load() {
 		if to := w.part(target); uint(disp) < uint(len(to)) {
 			if fetchNative(&w.elements, &to[disp], &value, result, o.predefined.code()) {
-				return h.done(nil)
+				return h.finish(nil)
 			}
 		}
 	}
-	return h.done(w.accumulate("FetchAndOp", []T{value}, sliceOf(result), target, disp, o, nil))
+	return h.finish(w.accumulate("FetchAndOp", []T{value}, sliceOf(result), target, disp, o, nil))
 }
 
 // CompareAndSwap stores value at element disp of target if expected is there, and stores
@@ -61,11 +61,11 @@ func (w *Win[T]) CompareAndSwap(expected, value T, result *T, target, disp int) 
 	if w.control != nil && uint(target) < uint(w.c.size) && w.epochs.Open(target) && !w.alarm.Load() {
 		if to := w.part(target); uint(disp) < uint(len(to)) {
 			if swapNative(&w.elements, &to[disp], &expected, &value, result) {
-				return h.done(nil)
+				return h.finish(nil)
 			}
 		}
 	}
-	return h.done(w.compareAndSwap(expected, value, result, target, disp))
+	return h.finish(w.compareAndSwap(expected, value, result, target, disp))
 }
 
 func (w *Win[T]) compareAndSwap(expected, value T, result *T, target, disp int) error {
@@ -79,7 +79,7 @@ func (w *Win[T]) compareAndSwap(expected, value T, result *T, target, disp int) 
 		w.far.CompareSwap(target, region, offset, a, b, was)
 		return nil
 	}
-	return w.alone(call, target, func() {
+	return w.runAlone(call, target, func() {
 		mem := rawBytes(w.part(target)[disp : disp+1])
 		copy(was, mem)
 		if string(mem) == string(a) {
@@ -92,7 +92,7 @@ func (w *Win[T]) compareAndSwap(expected, value T, result *T, target, disp int) 
 // changed again. The target must be locked.
 func (w *Win[T]) RAccumulate(buf []T, target, disp int, op func() Op[T]) Request {
 	o := operation(op)
-	return w.requested("RAccumulate", target, len(buf), func(b *engine.Batch) error {
+	return w.accessRequest("RAccumulate", target, len(buf), func(b *engine.Batch) error {
 		return w.accumulate("RAccumulate", buf, nil, target, disp, o, b)
 	})
 }
@@ -101,7 +101,7 @@ func (w *Win[T]) RAccumulate(buf []T, target, disp int, op func() Op[T]) Request
 // filled. The target must be locked.
 func (w *Win[T]) RGetAccumulate(buf, result []T, target, disp int, op func() Op[T]) Request {
 	o := operation(op)
-	return w.requested("RGetAccumulate", target, len(result), func(b *engine.Batch) error {
+	return w.accessRequest("RGetAccumulate", target, len(result), func(b *engine.Batch) error {
 		return w.getAccumulate("RGetAccumulate", buf, result, target, disp, o, b)
 	})
 }
@@ -142,7 +142,7 @@ func (w *Win[T]) accumulate(call string, buf, result []T, target, disp int, op O
 	if combineNative(&w.elements, to, buf, result, code) {
 		return nil
 	}
-	return w.alone(call, target, func() {
+	return w.runAlone(call, target, func() {
 		copy(result, to)
 		if buf != nil {
 			op.Apply(to, buf)

@@ -2,7 +2,7 @@ package mpi
 
 // Accumulates on memory that all ranks of a window have mapped: atomic instructions, for
 // numbers of 4 and 8 bytes. All updates of such elements use them, so that none is lost.
-// Other elements are updated under a lock beside the memory (window.alone).
+// Other elements are updated under a lock beside the memory (window.runAlone).
 
 import (
 	"sync/atomic"

@@ -83,9 +83,9 @@ func (w *byteWin) BeginRequest(name string, target int) (cbinding.Access, error)
 func (w *byteWin) Request(a cbinding.Access) any {
 	h := w.c.beginStart(a.Name, CallAccess, ProcNull, AnyTag, 0)
 	if a.Batch == nil {
-		return h.started(w.c.refused(nil))
+		return h.finishStart(w.c.refusedRequest(nil))
 	}
-	return h.started(Request{c: w.c, op: w.c.e.Seal(a.Batch)})
+	return h.finishStart(Request{c: w.c, op: w.c.e.Seal(a.Batch)})
 }
 
 func (w *byteWin) PutBytes(a cbinding.Access, buf []byte, target, disp int) error {
@@ -104,7 +104,7 @@ func (w *byteWin) GetBytes(a cbinding.Access, buf []byte, target, disp int) erro
 
 func (w *byteWin) Combine(a cbinding.Access, code uint8, op rma.Op, buf, result []byte, target, disp int) error {
 	h := w.report(a, target, max(len(buf), len(result)))
-	return h.done(w.combine(a, code, op, buf, result, target, disp))
+	return h.finish(w.combine(a, code, op, buf, result, target, disp))
 }
 
 // report reports to hooks an access of a call without a request.
@@ -136,7 +136,7 @@ func (w *byteWin) combine(a cbinding.Access, code uint8, op rma.Op, buf, result 
 	if combineBytes(e, to, buf, result, op) {
 		return nil
 	}
-	return w.alone(a.Name, target, func() {
+	return w.runAlone(a.Name, target, func() {
 		copy(result, to)
 		if buf != nil {
 			e.Combine(op, to, buf)
@@ -146,7 +146,7 @@ func (w *byteWin) combine(a cbinding.Access, code uint8, op rma.Op, buf, result 
 
 func (w *byteWin) CompareSwap(a cbinding.Access, code uint8, expected, value, result []byte, target, disp int) error {
 	h := w.report(a, target, len(value))
-	return h.done(w.compareSwap(a, code, expected, value, result, target, disp))
+	return h.finish(w.compareSwap(a, code, expected, value, result, target, disp))
 }
 
 func (w *byteWin) compareSwap(a cbinding.Access, code uint8, expected, value, result []byte, target, disp int) error {
@@ -166,7 +166,7 @@ func (w *byteWin) compareSwap(a cbinding.Access, code uint8, expected, value, re
 	if swapBytes(e, mem, expected, value, result) {
 		return nil
 	}
-	return w.alone(a.Name, target, func() {
+	return w.runAlone(a.Name, target, func() {
 		copy(result, mem)
 		if string(mem) == string(expected) {
 			copy(mem, value)

@@ -61,7 +61,7 @@ func newWindow[T Elem](c *Comm, how flavor, mem []T, n int) (*Win[T], error) {
 // open makes the window of an empty Win.
 func (w *Win[T]) open(c *Comm, how flavor, mem []T, n int) error {
 	h := c.begin(how.String(), CallCreate, ProcNull, AnyTag, n*sizeOf[T]())
-	return h.done(w.create(c, how, mem, n))
+	return h.finish(w.create(c, how, mem, n))
 }
 
 func (w *Win[T]) create(c *Comm, how flavor, mem []T, n int) error {
@@ -143,8 +143,8 @@ func (w *window) exchangeLengths(of *Comm, op string, n int, refused error) erro
 func (w *Win[T]) reachAll(op string, mem []T) error {
 	c := w.c
 	w.mem = mem
-	near := w.near()
-	if near == "" && w.flavor != dynamic {
+	reason := w.apartReason()
+	if reason == "" && w.flavor != dynamic {
 		var err error
 		switch {
 		case c.w.nodes != nil:
@@ -159,10 +159,10 @@ func (w *Win[T]) reachAll(op string, mem []T) error {
 		}
 	}
 	if w.flavor == shared && w.control == nil {
-		if near == "" {
-			near = "they could not map one piece of memory"
+		if reason == "" {
+			reason = "they could not map one piece of memory"
 		}
-		return w.refuse(ErrRMAShared, op, "the ranks of %s do not share memory: %s; make a communicator by SplitType(mpi.ByNode, 0)", w.name, near)
+		return w.refuse(ErrRMAShared, op, "the ranks of %s do not share memory: %s; make a communicator by SplitType(mpi.ByNode, 0)", w.name, reason)
 	}
 	if w.control == nil {
 		return w.openFar(op)
@@ -170,8 +170,8 @@ func (w *Win[T]) reachAll(op string, mem []T) error {
 	return nil
 }
 
-// near returns why no rank of this window can share memory with others, or "" if some can.
-func (w *window) near() string {
+// apartReason returns why no rank of this window can share memory with others, or "" if some can.
+func (w *window) apartReason() string {
 	switch {
 	case w.c.w.cfg.NoSharedMemory:
 		return "MUSTER_NO_SHARED_MEMORY is set"

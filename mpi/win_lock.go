@@ -25,7 +25,7 @@ const (
 // need not call anything.
 func (w *Win[T]) Lock(target int, mode LockMode) error {
 	h := w.c.begin("Lock", CallSync, target, AnyTag, 0)
-	return h.done(w.lockTarget(target, mode))
+	return h.finish(w.lockTarget(target, mode))
 }
 
 func (w *Win[T]) lockTarget(target int, mode LockMode) error {
@@ -46,7 +46,7 @@ func (w *Win[T]) lockTarget(target int, mode LockMode) error {
 
 func (w *byteWin) LockNoCheck(target int) error {
 	h := w.c.begin("LockNoCheck", CallSync, target, AnyTag, 0)
-	return h.done(w.beginLock("Lock", target, rma.Hold{None: true}))
+	return h.finish(w.beginLock("Lock", target, rma.Hold{None: true}))
 }
 
 func (w *window) beginLock(op string, target int, how rma.Hold) error {
@@ -87,7 +87,7 @@ func (w *window) lock(op string, target int, exclusive bool) error {
 // Unlock completes all operations of this rank at target, and releases the lock.
 func (w *Win[T]) Unlock(target int) error {
 	h := w.c.begin("Unlock", CallSync, target, AnyTag, 0)
-	return h.done(w.unlockTarget(target))
+	return h.finish(w.unlockTarget(target))
 }
 
 func (w *Win[T]) unlockTarget(target int) error {
@@ -123,7 +123,7 @@ func (w *window) unlock(target int, exclusive bool) {
 // LockAll acquires shared locks of all ranks.
 func (w *Win[T]) LockAll() error {
 	h := w.c.begin("LockAll", CallSync, ProcNull, AnyTag, 0)
-	return h.done(w.lockAll())
+	return h.finish(w.lockAll())
 }
 
 func (w *Win[T]) lockAll() error {
@@ -147,7 +147,7 @@ func (w *Win[T]) lockAll() error {
 
 func (w *byteWin) LockAllNoCheck() error {
 	h := w.c.begin("LockAllNoCheck", CallSync, ProcNull, AnyTag, 0)
-	return h.done(w.beginLockAll("LockAll", true))
+	return h.finish(w.beginLockAll("LockAll", true))
 }
 
 func (w *window) beginLockAll(op string, noCheck bool) error {
@@ -164,7 +164,7 @@ func (w *window) beginLockAll(op string, noCheck bool) error {
 // UnlockAll completes all operations of this rank, and releases the locks.
 func (w *Win[T]) UnlockAll() error {
 	h := w.c.begin("UnlockAll", CallSync, ProcNull, AnyTag, 0)
-	return h.done(w.unlockAll())
+	return h.finish(w.unlockAll())
 }
 
 func (w *Win[T]) unlockAll() error {
@@ -199,7 +199,7 @@ func (w *Win[T]) FlushLocal(target int) error { return w.flush("FlushLocal", tar
 
 func (w *window) flush(op string, target int, local bool) error {
 	h := w.c.begin(op, CallSync, target, AnyTag, 0)
-	return h.done(w.flushTarget(op, target, local))
+	return h.finish(w.flushTarget(op, target, local))
 }
 
 func (w *window) flushTarget(op string, target int, local bool) error {
@@ -235,7 +235,7 @@ func (w *window) flushEach(op string, local bool) error {
 	if err == nil {
 		err = w.flushAll(op, local)
 	}
-	return h.done(err)
+	return h.finish(err)
 }
 
 func (w *window) flushAll(op string, local bool) error {
@@ -248,9 +248,9 @@ func (w *window) flushAll(op string, local bool) error {
 	return nil
 }
 
-// alone calls do while no other accumulate accesses the memory of a rank, for elements
+// runAlone calls do while no other accumulate accesses the memory of a rank, for elements
 // that the processor cannot update atomically.
-func (w *window) alone(op string, target int, do func()) error {
+func (w *window) runAlone(op string, target int, do func()) error {
 	k := w.control[target]
 	if err := w.waitWord(op, target, func() bool { return k.busy.CompareAndSwap(0, 1) }); err != nil {
 		return err

@@ -14,10 +14,10 @@ func (w *Win[T]) Put(buf []T, target, disp int) error {
 	if to := w.part(target); to != nil && isShort(buf) && w.epochs.Open(target) && !w.alarm.Load() {
 		if uint(disp) <= uint(len(to)) && len(buf) <= len(to)-disp {
 			copy(to[disp:], buf)
-			return h.done(nil)
+			return h.finish(nil)
 		}
 	}
-	return h.done(w.putSlow("Put", buf, target, disp, nil))
+	return h.finish(w.putSlow("Put", buf, target, disp, nil))
 }
 
 // Get reads the memory of target, from element disp on, into buf. It may return before
@@ -27,10 +27,10 @@ func (w *Win[T]) Get(buf []T, target, disp int) error {
 	if from := w.part(target); from != nil && isShort(buf) && w.epochs.Open(target) && !w.alarm.Load() {
 		if uint(disp) <= uint(len(from)) && len(buf) <= len(from)-disp {
 			copy(buf, from[disp:])
-			return h.done(nil)
+			return h.finish(nil)
 		}
 	}
-	return h.done(w.getSlow("Get", buf, target, disp, nil))
+	return h.finish(w.getSlow("Get", buf, target, disp, nil))
 }
 
 // isShort reports a buffer for the built-in copy. Longer ones take the slow path.
@@ -67,7 +67,7 @@ func (w *Win[T]) getSlow(op string, buf []T, target, disp int, batch *engine.Bat
 // RPut is [Win.Put] with a request, which is complete when buf may be changed again. Only
 // a flush ensures that the data has arrived. The target must be locked.
 func (w *Win[T]) RPut(buf []T, target, disp int) Request {
-	return w.requested("RPut", target, len(buf), func(b *engine.Batch) error {
+	return w.accessRequest("RPut", target, len(buf), func(b *engine.Batch) error {
 		return w.putSlow("RPut", buf, target, disp, b)
 	})
 }
@@ -75,7 +75,7 @@ func (w *Win[T]) RPut(buf []T, target, disp int) Request {
 // RGet is [Win.Get] with a request, which is complete when buf is filled. The target must
 // be locked.
 func (w *Win[T]) RGet(buf []T, target, disp int) Request {
-	return w.requested("RGet", target, len(buf), func(b *engine.Batch) error {
+	return w.accessRequest("RGet", target, len(buf), func(b *engine.Batch) error {
 		return w.getSlow("RGet", buf, target, disp, b)
 	})
 }
@@ -88,26 +88,26 @@ func (w *Win[T]) access(op string, target, n int) *hookedCall {
 	return w.c.begin(op, CallAccess, target, AnyTag, n*sizeOf[T]())
 }
 
-// requested makes a call with a request for n elements. start gets a batch if the operation may not be
-// complete when it returns.
-func (w *Win[T]) requested(op string, target, n int, start func(*engine.Batch) error) Request {
+// accessRequest makes a call with a request for n elements. start gets a batch if the
+// operation may not be complete when it returns.
+func (w *Win[T]) accessRequest(op string, target, n int, start func(*engine.Batch) error) Request {
 	h := w.c.beginStart(op, CallAccess, target, AnyTag, n*sizeOf[T]())
-	return h.started(w.batched(op, target, start))
+	return h.finishStart(w.batchRequest(op, target, start))
 }
 
-func (w *Win[T]) batched(op string, target int, start func(*engine.Batch) error) Request {
+func (w *Win[T]) batchRequest(op string, target int, start func(*engine.Batch) error) Request {
 	if err := w.check(op, target); err != nil {
-		return w.c.refused(err)
+		return w.c.refusedRequest(err)
 	}
 	if !w.epochs.Passive(target) {
-		return w.c.refused(w.refuse(ErrRMASync, op, "rank %d is not locked: requests are for Lock and LockAll", target))
+		return w.c.refusedRequest(w.refuse(ErrRMASync, op, "rank %d is not locked: requests are for Lock and LockAll", target))
 	}
 	if w.far == nil {
-		return w.c.refused(start(nil))
+		return w.c.refusedRequest(start(nil))
 	}
 	b := w.c.e.NewBatch()
 	if err := start(b); err != nil {
-		return w.c.refused(err)
+		return w.c.refusedRequest(err)
 	}
 	return Request{c: w.c, op: w.c.e.Seal(b)}
 }

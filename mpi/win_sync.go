@@ -19,10 +19,10 @@ func (w *Win[T]) FenceEnd() error { return w.fence("FenceEnd", true) }
 
 func (w *window) fence(op string, last bool) error {
 	h := w.c.begin(op, CallSync, ProcNull, AnyTag, 0)
-	return h.done(w.fenced(op, last))
+	return h.finish(w.fenceEpoch(op, last))
 }
 
-func (w *window) fenced(op string, last bool) error {
+func (w *window) fenceEpoch(op string, last bool) error {
 	if err := w.check(op, w.c.rank); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (w *window) fenced(op string, last bool) error {
 // does not wait.
 func (w *Win[T]) Post(origins *Group) error {
 	h := w.c.begin("Post", CallSync, ProcNull, AnyTag, 0)
-	return h.done(w.post(origins))
+	return h.finish(w.post(origins))
 }
 
 func (w *Win[T]) post(origins *Group) error {
@@ -63,7 +63,7 @@ func (w *Win[T]) post(origins *Group) error {
 // they have called Post.
 func (w *Win[T]) Start(targets *Group) error {
 	h := w.c.begin("Start", CallSync, ProcNull, AnyTag, 0)
-	return h.done(w.start(targets))
+	return h.finish(w.start(targets))
 }
 
 func (w *Win[T]) start(targets *Group) error {
@@ -86,7 +86,7 @@ func (w *Win[T]) start(targets *Group) error {
 // Complete ends the epoch that Start began. It completes all operations of this rank.
 func (w *Win[T]) Complete() error {
 	h := w.c.begin("Complete", CallSync, ProcNull, AnyTag, 0)
-	return h.done(w.completeEpoch())
+	return h.finish(w.completeEpoch())
 }
 
 func (w *Win[T]) completeEpoch() error {
@@ -114,7 +114,7 @@ func (w *Win[T]) completeEpoch() error {
 // Complete.
 func (w *Win[T]) Wait() error {
 	h := w.c.begin("Win.Wait", CallSync, ProcNull, AnyTag, 0)
-	return h.done(w.wait())
+	return h.finish(w.wait())
 }
 
 func (w *Win[T]) wait() error {
@@ -128,8 +128,8 @@ func (w *Win[T]) wait() error {
 			failed = w.failure(err, op, ProcNull)
 		}
 	}
-	w.exposed()
-	if err := w.signalled(op); failed == nil {
+	w.endExposure()
+	if err := w.waitSignals(op); failed == nil {
 		failed = err
 	}
 	return failed
@@ -139,7 +139,7 @@ func (w *Win[T]) wait() error {
 func (w *Win[T]) Test() (bool, error) {
 	h := w.c.begin("Win.Test", CallSync, ProcNull, AnyTag, 0)
 	done, err := w.test()
-	return done, h.done(err)
+	return done, h.finish(err)
 }
 
 func (w *Win[T]) test() (bool, error) {
@@ -175,8 +175,8 @@ func (w *window) awaitOrigins(op string) error {
 	return nil
 }
 
-// exposed ends an exposure epoch.
-func (w *window) exposed() {
+// endExposure ends an exposure epoch.
+func (w *window) endExposure() {
 	w.ends, w.awaiting = w.ends[:0], false
 	w.epochs.EndExposure()
 }
@@ -189,8 +189,8 @@ func (w *window) signal(rank int, tag int32) {
 	}
 }
 
-// signalled waits for signals that have not been sent yet.
-func (w *window) signalled(op string) (failed error) {
+// waitSignals waits for signals that have not been sent yet.
+func (w *window) waitSignals(op string) (failed error) {
 	for _, o := range w.posts {
 		if _, err := w.c.e.Wait(engine.NoContext, &w.c.pt, op, o); err != nil && failed == nil {
 			failed = w.failure(err, op, ProcNull)

@@ -183,7 +183,7 @@ func openClient(ctx context.Context, cfg *Config) (pmi.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return separated(declaring(client, terms)), nil
+	return separateRanks(declaring(client, terms)), nil
 }
 
 // Local starts a job of n ranks inside this process, for tests and for programs whose
@@ -301,7 +301,7 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 		Client: client, Lanes: lanes, Oversubscribed: oversubscribed, InProcess: inProcess, Async: cfg.Progress == progressAsync,
 		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Advanced.Rendezvous, Credit: cfg.Advanced.Credit, Senders: client.Size() - 1, Speculate: cfg.Advanced.Speculate},
 		RegisterCache: cfg.Advanced.RegisterCache, Frequent: cfg.Advanced.Frequent, Rings: cfg.rings(), Posted: cfg.Advanced.Eager == eagerPosted,
-		Spin: cfg.Advanced.Spin, Yield: cfg.Advanced.Yield, Timeout: cfg.StartTimeout, Tolerate: cfg.OnFailure == onFailureReturn, Orphaned: orphaned(client.Rank(), inProcess),
+		Spin: cfg.Advanced.Spin, Yield: cfg.Advanced.Yield, Timeout: cfg.StartTimeout, Tolerate: cfg.OnFailure == onFailureReturn, Orphaned: orphanHandler(client.Rank(), inProcess),
 	})
 	if err != nil {
 		return nil, err
@@ -326,10 +326,11 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 // return errors and the program can save its data.
 const orphanDelay = 500 * time.Millisecond
 
-// orphaned ends the process of a rank whose launcher has died. The kernel ends only
-// processes that the launcher started itself; a rank below a shell, or on another host,
-// would compute forever without use. Ranks that are goroutines have no launcher.
-func orphaned(rank int, inProcess bool) func(error) {
+// orphanHandler returns a function that ends the process of a rank whose launcher has died.
+// The kernel ends only processes that the launcher started itself; a rank below a shell, or
+// on another host, would compute forever without use. Ranks that are goroutines have no
+// launcher.
+func orphanHandler(rank int, inProcess bool) func(error) {
 	if inProcess {
 		return nil
 	}

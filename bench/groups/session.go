@@ -169,11 +169,11 @@ func (s *Session) Forget() { clear(s.shared) }
 func (s *Session) measureGroup(ctx context.Context, g *group) (sum summary, err error) {
 	var at hostSet
 	if g.over == hosts {
-		l, err := lab.Up(lab.Config{Hosts: g.hosts, Rails: g.rails, Rate: g.rate, Loss: g.loss, Queue: g.queue, Prefix: "peers"})
+		l, err := lab.Create(lab.Config{Hosts: g.hosts, Rails: g.rails, Rate: g.rate, Loss: g.loss, Queue: g.queue, Prefix: "peers"})
 		if err != nil {
 			return sum, err
 		}
-		defer func() { err = errors.Join(err, l.Down()) }()
+		defer func() { err = errors.Join(err, l.Remove()) }()
 		at = hostSet{hosts: l.Hosts(), rails: max(g.rails, 1), rsh: l.Rsh(), onHost: s.bin.onHost}
 		if len(at.hosts) > 1 {
 			at.second = l.Addr(at.hosts[1], 0)

@@ -183,11 +183,11 @@ type imbalance struct {
 func (s *Session) measureStudy(ctx context.Context, st *study) (r *studyRuns, err error) {
 	var at hostSet
 	if st.hosts > 0 {
-		l, err := lab.Up(lab.Config{Hosts: st.hosts, Rate: st.rate, Prefix: "study"})
+		l, err := lab.Create(lab.Config{Hosts: st.hosts, Rate: st.rate, Prefix: "study"})
 		if err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, l.Down()) }()
+		defer func() { err = errors.Join(err, l.Remove()) }()
 		at = hostSet{hosts: l.Hosts(), rails: 1, rsh: l.Rsh()}
 	}
 	r = newStudyRuns(st, s.o.Rounds)

@@ -43,11 +43,11 @@ func (f *verbsFlags) startInLab(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	l, err := lab.Up(lab.Config{Hosts: 2, Rate: f.rate, Loss: f.loss})
+	l, err := lab.Create(lab.Config{Hosts: 2, Rate: f.rate, Loss: f.loss})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Down()) }()
+	defer func() { err = errors.Join(err, l.Remove()) }()
 	meet := net.JoinHostPort(l.Addr(l.Hosts()[0], 0), strconv.Itoa(labPort))
 	var started []interface{ Wait() error }
 	for i, role := range []string{"--listen=", "--dial="} {

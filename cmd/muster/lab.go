@@ -108,13 +108,13 @@ func labUp(cfg lab.Config, out io.Writer) error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stop)
-	l, err := lab.Up(cfg)
+	l, err := lab.Create(cfg)
 	if err != nil {
 		return err
 	}
 	select {
 	case <-stop:
-		return errors.Join(errors.New("lab: interrupted, and removed again"), l.Down())
+		return errors.Join(errors.New("lab: interrupted, and removed again"), l.Remove())
 	default:
 		return showLab(l, out)
 	}

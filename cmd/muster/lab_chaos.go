@@ -111,9 +111,9 @@ func labChaos(cmd *cobra.Command, name string, f chaosFlags, args []string) erro
 	}
 	var l *lab.Lab
 	if f.create.Hosts > 0 {
-		if l, err = lab.Up(f.create); err == nil {
+		if l, err = lab.Create(f.create); err == nil {
 			defer func() {
-				if err := l.Down(); err != nil {
+				if err := l.Remove(); err != nil {
 					fmt.Fprintln(cmd.ErrOrStderr(), err)
 				}
 			}()

@@ -13,9 +13,9 @@
 // connected to the switches: a program that communicates with the hosts must run on one of
 // them.
 //
-// The package runs ip, tc and iptables and needs the right to create namespaces (root). Up
-// and Down are for commands; New wraps them for tests, and skips the test if no lab can be
-// created. The next Up removes the labs that killed processes have left behind.
+// The package runs ip, tc and iptables and needs the right to create namespaces (root). Create
+// and Remove are for commands; New wraps them for tests, and skips the test if no lab can be
+// created. The next Create removes the labs that killed processes have left behind.
 //
 // A lab with a name (Config.Name) outlives its process, and Find opens it in another one,
 // as muster lab does. No state is stored in files: Status reads the state from the kernel,

@@ -1,6 +1,6 @@
 package lab
 
-// The functions follow the life cycle of a lab: Usable, Up, accessors, Down. links.go and
+// The functions follow the life cycle of a lab: Usable, Create, accessors, Remove. links.go and
 // rate.go change the cables, names.go finds labs, status.go reports their state, stale.go
 // removes the labs of killed processes.
 
@@ -143,8 +143,8 @@ func (c *Config) complete() error {
 	return checkName(c.Name)
 }
 
-// Up creates the hosts and connects them. The caller must call Down.
-func Up(cfg Config) (*Lab, error) {
+// Create creates the hosts and connects them. The caller must call Remove.
+func Create(cfg Config) (*Lab, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func Up(cfg Config) (*Lab, error) {
 	}
 	l.nameHosts()
 	if err := l.build(); err != nil {
-		return nil, errors.Join(err, l.Down())
+		return nil, errors.Join(err, l.Remove())
 	}
 	return l, nil
 }
@@ -289,9 +289,9 @@ func (l *Lab) Command(ctx context.Context, host, prog string, args ...string) *e
 	return exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", host, prog}, args...)...)
 }
 
-// Down kills the remaining processes on the hosts and removes everything that Up has
+// Remove kills the remaining processes on the hosts and removes everything that Create has
 // created. It may be called again.
-func (l *Lab) Down() error { return removeLab(l.name) }
+func (l *Lab) Remove() error { return removeLab(l.name) }
 
 // ip runs a list of ip commands in a namespace.
 func (l *Lab) ip(namespace, batch string) error {

@@ -40,7 +40,7 @@ func TestDown(t *testing.T) {
 	l := New(t, Config{})
 	cmd := startEcho(t, l, l.Hosts()[0], ":7000")
 	for range 2 {
-		if err := l.Down(); err != nil {
+		if err := l.Remove(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,8 +70,8 @@ func TestUpRejectsBadConfig(t *testing.T) {
 	for _, cfg := range []Config{{Hosts: -1}, {Hosts: 251}, {Rails: 17}, {MTU: 100}, {Queue: 1000}, {Prefix: "a/b"}, {Prefix: "Big"},
 		{Name: "-a"}, {Name: "a-b"}, {Name: "1a"}, {Rate: "fast"}, {Loss: -0.1}, {Loss: 1.1}, {Loss: math.NaN()},
 	} {
-		if l, err := Up(cfg); err == nil {
-			l.Down()
+		if l, err := Create(cfg); err == nil {
+			l.Remove()
 			t.Errorf("%+v was made", cfg)
 		}
 	}

@@ -36,7 +36,7 @@ func TestFind(t *testing.T) {
 	if _, err := found.Host("h4"); err == nil || !strings.Contains(err.Error(), "h1 to h3") {
 		t.Errorf("a host that does not exist: %v", err)
 	}
-	if _, err := Up(Config{Name: name}); err == nil || !strings.Contains(err.Error(), "up already") {
+	if _, err := Create(Config{Name: name}); err == nil || !strings.Contains(err.Error(), "up already") {
 		t.Errorf("a second lab with the same name: %v", err)
 	}
 	if !slices.Contains(Names(), name) {
@@ -68,7 +68,7 @@ func TestNamedLabsAreIsolated(t *testing.T) {
 	if got := answer(t, two, two.Hosts()[1], two.Addr(two.Hosts()[0], 0)+":7000"); !strings.Contains(got, "refused") {
 		t.Errorf("the same address in the other lab answers %q", got)
 	}
-	if err := one.Down(); err != nil {
+	if err := one.Remove(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Find(two.cfg.Name); err != nil {

@@ -17,12 +17,12 @@ func New(t Test, cfg Config) *Lab {
 	if err := Usable(); err != nil {
 		t.Skip(err)
 	}
-	l, err := Up(cfg)
+	l, err := Create(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.Down(); err != nil {
+		if err := l.Remove(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -192,7 +192,7 @@ func shower() {
 
 // makeLab creates a lab, prints its first host, and waits to be killed.
 func makeLab() {
-	l, err := Up(Config{Prefix: os.Getenv("LAB_TEST_PREFIX")})
+	l, err := Create(Config{Prefix: os.Getenv("LAB_TEST_PREFIX")})
 	check(err)
 	fmt.Println(l.Hosts()[0])
 	time.Sleep(time.Minute) // until it is killed
