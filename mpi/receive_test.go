@@ -208,7 +208,7 @@ func TestProcNull(t *testing.T) {
 		st, err = mpi.RecvInit(c, buf, mpi.ProcNull, 1).Start().Wait()
 		want(st, err, "RecvInit")
 		st, err = mpi.Irecv(c, buf, mpi.ProcNull, 1).WaitOrCancel(context.Background())
-		want(st, err, "RecvContext")
+		want(st, err, "WaitOrCancel")
 		st, err = c.Probe(mpi.ProcNull, 1)
 		want(st, err, "Probe")
 		st, ok, err := c.Iprobe(mpi.ProcNull, 1)

@@ -167,7 +167,7 @@ func TestContextOfAReceiveBeforeAnEarlyOne(t *testing.T) {
 		behind := make(chan mpi.Request, 1)
 		time.AfterFunc(5*time.Millisecond, func() { behind <- mpi.Irecv(c, in, 0, 95) })
 		if _, err := mpi.Irecv(c, make([]byte, 10), 0, 95).WaitOrCancel(ctx); err == nil {
-			t.Fatal("RecvContext got a message that was not sent")
+			t.Fatal("WaitOrCancel got a message that was not sent")
 		}
 		barrier(t, c)
 		r := <-behind

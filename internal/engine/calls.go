@@ -87,34 +87,6 @@ func (r *Engine) Recv(c *Comm, op string, from int, src, tag int32, buf []byte) 
 	return st, err
 }
 
-// RecvContext is Recv that returns early when ctx ends.
-func (r *Engine) RecvContext(ctx context.Context, c *Comm, op string, from int, src, tag int32, buf []byte) (Status, error) {
-	e := r.lock()
-	x := e.post1(c.Ctx, from, src, tag, buf)
-	if err := e.waitSlow(ctx, c, op, x); err != nil {
-		if _, pending := e.m.Cancel(x); pending {
-			e.settle()
-		}
-		if !x.Done() {
-			e.waitOne(x, c, op) // the device may be writing into buf: wait until it has finished
-		}
-		if x.Cancelled {
-			e.m.Free(x)
-			e.unlock()
-			return Status{}, err
-		}
-	}
-	return e.finishRecv(x)
-}
-
-// finishRecv frees a completed receive. It unlocks.
-func (e *Held) finishRecv(x *p2p.Xfer) (Status, error) {
-	st, err := statusOf(x), x.Err
-	e.m.Free(x)
-	e.unlock()
-	return st, err
-}
-
 // irecvPolls is the largest buffer for which Irecv does not poll. It is smaller than the
 // messages that use a rendezvous on any device.
 const irecvPolls = 4 << 10

@@ -124,20 +124,29 @@ func TestArrivalBeforeCard(t *testing.T) {
 	})
 }
 
-// The end of a context ends a send whose peer's card is not there.
+// The end of a context ends a wait while another goroutine waits for a card.
 func TestContextEndsWaitForCard(t *testing.T) {
 	slow, configure := slowCard(nil)
 	testWorld(t, 3, nil, configure, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
+		sent := w.isend(0, 2, 0, []byte("x"))
+		mustWait(t, "the send", sent)
 		ended := make(chan error, 1)
-		go func() { ended <- w.ranks[0].SendContext(ctx, &w.comms[0], "Send", 2, 0, []byte("x"), p2p.Standard) }()
-		mustWait(t, "the send", ended)
+		go func() {
+			e, c := w.ranks[0], &w.comms[0]
+			_, err := e.Wait(ctx, c, "Wait", e.Irecv(c, 1, 1, 0, make([]byte, 1)))
+			ended <- err
+		}()
+		mustWait(t, "the receive", ended)
 		pass(time.Second)
-		if err := mustEnd(t, "the send", ended); !errors.Is(err, ErrGaveUp) {
-			t.Errorf("the send returns %v", err)
+		if err := mustEnd(t, "the receive", ended); !errors.Is(err, ErrGaveUp) {
+			t.Errorf("the receive returns %v", err)
 		}
 		close(slow.release)
+		if err := mustEnd(t, "the send", sent); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -11,8 +11,6 @@ package engine
 // A send whose packets wait in the link becomes an operation as well (adopt).
 
 import (
-	"context"
-
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/rdma"
 )
@@ -163,23 +161,7 @@ func (r *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p
 	if x == nil {
 		x = e.start(c, dst, tag, buf, mode)
 	}
-	return e.finish(NoContext, c, op, x)
-}
-
-// SendContext is Send that returns early when ctx ends.
-func (r *Engine) SendContext(ctx context.Context, c *Comm, op string, dst int, tag int32, buf []byte, mode p2p.Mode) error {
-	e := r.lock()
-	return e.finish(ctx, c, op, e.start(c, dst, tag, buf, mode))
-}
-
-// finish waits for a send and frees it. It unlocks.
-func (e *Held) finish(ctx context.Context, c *Comm, op string, x *p2p.Xfer) error {
-	if ctx == nil {
-		e.waitOne(x, c, op)
-	} else if err := e.waitSlow(ctx, c, op, x); err != nil {
-		e.unlock() // do not free x: the device may still read the buffer
-		return err
-	}
+	e.waitOne(x, c, op)
 	err := x.Err
 	e.m.Free(x)
 	e.unlock()

@@ -92,7 +92,13 @@ func TestWaitContext(t *testing.T) {
 			go func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*time.Second)
 				defer cancel()
-				_, err := w.ranks[0].RecvContext(ctx, &w.comms[0], "Recv", 1, 1, int32(i), make([]byte, 1))
+				e, c := w.ranks[0], &w.comms[0]
+				op := e.Irecv(c, 1, 1, int32(i), make([]byte, 1))
+				_, err := e.Wait(ctx, c, "Wait", op)
+				e.Cancel(op)
+				if st, end := e.Wait(NoContext, c, "Wait", op); !st.Cancelled || end != nil {
+					t.Errorf("receive %d: cancelled, it ends with %+v, %v", i, st, end)
+				}
 				ch <- err
 			}()
 			synctest.Wait()
@@ -122,7 +128,8 @@ func TestWaitEndedContext(t *testing.T) {
 		w.send(1, 0, 0, "x")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := w.ranks[0].RecvContext(ctx, &w.comms[0], "Recv", 1, 1, 0, make([]byte, 1)); err != nil {
+		e, c := w.ranks[0], &w.comms[0]
+		if _, err := e.Wait(ctx, c, "Wait", e.Irecv(c, 1, 1, 0, make([]byte, 1))); err != nil {
 			t.Error(err)
 		}
 	})
