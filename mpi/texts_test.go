@@ -97,8 +97,10 @@ func TestStuckReportNamesUnreceived(t *testing.T) {
 			_, err := mpi.Recv(worlds[0].Comm(), make([]int64, 1), other.source, other.tag)
 			done <- err
 		}()
+		wait := fmt.Sprintf("rank 0 waits in Recv from %d tag %d on comm world", other.source, other.tag)
+		awaitReport(t, worlds[0], wait) // the message comes later
 		noError(t, mpi.Send(worlds[1].Comm(), []int64{1}, 0, 8), "Send")
-		awaitReport(t, worlds[0], fmt.Sprintf("rank 0 waits in Recv from %d tag %d on comm world (a message from 1 with tag 8 was not received)", other.source, other.tag))
+		awaitReport(t, worlds[0], wait+" (a message from 1 with tag 8 was not received)")
 		noError(t, mpi.Send(worlds[other.source].Comm(), []int64{2}, 0, other.tag), "Send")
 		noError(t, <-done, "Recv")
 		_, err = mpi.Recv(worlds[0].Comm(), make([]int64, 1), 1, 8)

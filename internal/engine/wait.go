@@ -256,10 +256,10 @@ func (e *Held) drive(a *awaited) {
 			e.pause(&s, step)
 			continue
 		}
-		if !shown {
-			e.board.Waiting(e.rank, a.describe(e))
-			shown = true
-		}
+		// Once more after each wake-up: what has arrived may be a message that the report of
+		// a stuck job names.
+		e.board.Waiting(e.rank, a.describe(e))
+		shown = true
 		e.waitsLong(&s)
 		late = e.park()
 		s.polled = e.clock()

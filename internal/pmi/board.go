@@ -168,8 +168,9 @@ func (b *Board) row(rank int) []uint64 {
 
 // Waiting records that a rank is about to block. Repeating it with the same arguments
 // while the rank still waits changes nothing, not even Since: a rank that wakes up
-// spuriously and blocks again has made no progress. Calls for one rank must not run
-// concurrently.
+// spuriously and blocks again has made no progress. Nor has one that wakes up for another
+// message than it waits for, so w.Other alone changes nothing else. Calls for one rank must
+// not run concurrently.
 func (b *Board) Waiting(rank int, w WaitState) {
 	r := b.row(rank)
 	if r == nil {
@@ -181,7 +182,8 @@ func (b *Board) Waiting(rank int, w WaitState) {
 	}
 	peerTag := uint64(uint32(w.Peer))<<32 | uint64(uint32(w.Tag))
 	if atomic.LoadUint64(&r[rowState]) == state && atomic.LoadUint64(&r[rowPeerTag]) == peerTag &&
-		atomic.LoadUint64(&r[rowContext]) == uint64(w.Context) && atomic.LoadUint64(&r[rowOther]) == uint64(w.Other) && sameText(r[rowOp:rowOp+opBytes/8], w.Op) {
+		atomic.LoadUint64(&r[rowContext]) == uint64(w.Context) && sameText(r[rowOp:rowOp+opBytes/8], w.Op) {
+		atomic.StoreUint64(&r[rowOther], uint64(w.Other))
 		return
 	}
 	if w.Since == 0 {

@@ -54,6 +54,12 @@ func TestBoardRepeatedWait(t *testing.T) {
 	if r := b.Row(0); r != was {
 		t.Errorf("the same wait again must change nothing: %+v became %+v", was, r)
 	}
+	w.Other = MakeUnreceived(2, 5)
+	was.Wait.Other = w.Other
+	b.Waiting(0, w)
+	if r := b.Row(0); r != was {
+		t.Errorf("another message must change nothing else: %+v, want %+v", r, was)
+	}
 	b.Running(0)
 	after := b.Row(0).Progress
 	b.Running(0)
