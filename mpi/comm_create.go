@@ -128,27 +128,23 @@ func (c *Comm) combineAmong(op string, members []int, me, tag int, v []uint32, b
 	return nil
 }
 
-// sendAside and receiveAside exchange numbers in the context of collectives, where they
-// match no message of the application.
+// sendAside and receiveAside exchange numbers. Their context is that of the data of partitioned
+// messages, as that of collectives is of no use once a rank of c has failed, in the group or
+// not. The sources, beyond the ranks of c, differ from those of the data.
 func (c *Comm) sendAside(op string, dst, tag int, v []uint32) error {
-	from := c.co
-	var inContext int32
-	from.Rank, inContext = asideEnvelope(c.rank, tag)
-	_, err := c.e.Wait(engine.NoContext, &c.co, op, c.e.Isend(&from, c.world(dst), inContext, rawBytes(v), p2p.Standard))
+	from := c.asides()
+	_, err := c.e.Wait(engine.NoContext, &c.co, op, c.e.Isend(&from, c.world(dst), int32(tag), rawBytes(v), p2p.Standard))
 	return c.asideFailure(err, op, dst)
 }
 
 func (c *Comm) receiveAside(op string, src, tag int, v []uint32) error {
-	source, inContext := asideEnvelope(src, tag)
-	_, err := c.e.Wait(engine.NoContext, &c.co, op, c.e.Irecv(&c.co, c.world(src), source, inContext, rawBytes(v)))
+	to := c.asides()
+	_, err := c.e.Wait(engine.NoContext, &c.co, op, c.e.Irecv(&to, c.world(src), int32(c.size+src), int32(tag), rawBytes(v)))
 	return c.asideFailure(err, op, src)
 }
 
-// asideEnvelope returns the source and the tag of a message from a rank of c. The context has
-// fewer tags for CreateGroup than its callers, so the source carries the rest of the tag.
-func asideEnvelope(rank, tag int) (source, inContext int32) {
-	const most = (MaxTag + 1) / engine.GroupTags
-	return int32(rank*most + tag/engine.GroupTags), engine.GroupTag + int32(tag%engine.GroupTags)
+func (c *Comm) asides() engine.Comm {
+	return engine.Comm{Ctx: c.co.Ctx | partitionedContext, Rank: int32(c.size + c.rank), Name: c.name}
 }
 
 func (c *Comm) asideFailure(err error, op string, peer int) error {

@@ -112,6 +112,13 @@ func TestOthersGoOn(t *testing.T) {
 		if failed := c.Failed(); !slices.Equal(failed, []int{3}) {
 			return fmt.Errorf("Failed returns %v, want rank 3", failed)
 		}
+		later, err := c.CreateGroup(g, 1)
+		if err != nil {
+			return fmt.Errorf("after the failure: %w", err)
+		}
+		if err := later.Barrier(); err != nil {
+			return fmt.Errorf("Barrier of a group created after the failure: %w", err)
+		}
 		next, previous, got := (c.Rank()+1)%3, (c.Rank()+2)%3, []int{0}
 		if _, err := mpi.Sendrecv(c, []int{c.Rank()}, next, 1, got, previous, 1); err != nil || got[0] != previous {
 			return fmt.Errorf("Sendrecv among the others: %v, received %d", err, got[0])

@@ -29,12 +29,9 @@ const (
 	// persistent collective keeps its number, so that several may be started in any
 	// order. Two runs of one are separated like blocking calls.
 	PreparedTag = 1 << 29
-	// GroupTag and up are of CreateGroup, by the tag of its caller. Nobody has as many
-	// persistent collectives as precede it.
-	GroupTag  = PreparedTag + 1<<28
-	GroupTags = 1 << 27
-	// MadeTag and up are of messages of a rank to itself, with which Idup completes.
-	MadeTag  = GroupTag + GroupTags
+	// MadeTag and up are of messages of a rank to itself, with which Idup completes. Nobody
+	// has as many persistent collectives as precede it.
+	MadeTag  = PreparedTag + 1<<28
 	MadeTags = StreamTag - MadeTag
 	// StreamTag and up are of the streams of a schedule that may overtake each other
 	// (sched.Op), a range of tags for each of the tags above. 2¹⁵ started and almost as

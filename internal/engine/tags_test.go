@@ -9,7 +9,7 @@ import (
 // compares the context first.
 func TestTagsAreDistinct(t *testing.T) {
 	for context, tags := range map[string][]int32{
-		"collectives": {BlockingTag, ReleaseTag, StartedTag, PreparedTag, GroupTag, GroupTag + GroupTags - 1, MadeTag, MadeTag + MadeTags - 1, StreamTag, LastTags,
+		"collectives": {BlockingTag, ReleaseTag, StartedTag, PreparedTag, MadeTag, MadeTag + MadeTags - 1, StreamTag, LastTags,
 			SplitTag, CheckTag, ProfileTag, noteReleased, noteFreed, noteWake, notePart, noteAgree, noteRevoke, noteLeft, noteAskAll, noteReply, noteAsk, noteBroken, WakeTag, TeamTag},
 		"window": {requestTag, PostTag, CompleteTag, firstAnswer, lastAnswer},
 	} {
