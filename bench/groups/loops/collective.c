@@ -15,6 +15,7 @@
  */
 #include "loops.h"
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,170 +28,56 @@ struct call {
 	int which; /* of calls */
 };
 
-static void run_bcast(struct call *c)
-{
-	MPI_Bcast(c->in, c->size, MPI_CHAR, 0, MPI_COMM_WORLD);
-}
+#define BLOCKS c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR
+#define VECTORS c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM
+#define WORLD MPI_COMM_WORLD
 
-static void run_gather(struct call *c)
-{
-	MPI_Gather(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, MPI_COMM_WORLD);
-}
+/* The collectives: the name in the blocking and the non-blocking function, whether the buffers
+ * have a block for every rank, and the arguments. */
+#define COLLECTIVES(X) \
+	X(Bcast, bcast, 0, 0, c->in, c->size, MPI_CHAR, 0, WORLD) \
+	X(Gather, gather, 0, 1, BLOCKS, 0, WORLD) \
+	X(Gatherv, gatherv, 0, 1, c->in, c->size, MPI_CHAR, c->out, c->counts, c->displs, MPI_CHAR, 0, WORLD) \
+	X(Scatter, scatter, 1, 0, BLOCKS, 0, WORLD) \
+	X(Scatterv, scatterv, 1, 0, c->in, c->counts, c->displs, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, WORLD) \
+	X(Allgather, allgather, 0, 1, BLOCKS, WORLD) \
+	X(Allgatherv, allgatherv, 0, 1, c->in, c->size, MPI_CHAR, c->out, c->counts, c->displs, MPI_CHAR, WORLD) \
+	X(Alltoall, alltoall, 1, 1, BLOCKS, WORLD) \
+	X(Alltoallv, alltoallv, 1, 1, c->in, c->counts, c->displs, MPI_CHAR, c->out, c->counts, c->displs, MPI_CHAR, WORLD) \
+	X(Reduce, reduce, 0, 0, VECTORS, 0, WORLD) \
+	X(Allreduce, allreduce, 0, 0, VECTORS, WORLD) \
+	X(Reduce_scatter, reduce_scatter, 0, 0, c->in, c->out, c->parts, MPI_DOUBLE, MPI_SUM, WORLD) \
+	X(Scan, scan, 0, 0, VECTORS, WORLD) \
+	X(Exscan, exscan, 0, 0, VECTORS, WORLD)
 
-static void run_gatherv(struct call *c)
-{
-	MPI_Gatherv(c->in, c->size, MPI_CHAR, c->out, c->counts, c->displs, MPI_CHAR, 0, MPI_COMM_WORLD);
-}
-
-static void run_scatter(struct call *c)
-{
-	MPI_Scatter(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, MPI_COMM_WORLD);
-}
-
-static void run_scatterv(struct call *c)
-{
-	MPI_Scatterv(c->in, c->counts, c->displs, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, MPI_COMM_WORLD);
-}
-
-static void run_allgather(struct call *c)
-{
-	MPI_Allgather(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, MPI_COMM_WORLD);
-}
-
-static void run_allgatherv(struct call *c)
-{
-	MPI_Allgatherv(c->in, c->size, MPI_CHAR, c->out, c->counts, c->displs, MPI_CHAR, MPI_COMM_WORLD);
-}
-
-static void run_alltoall(struct call *c)
-{
-	MPI_Alltoall(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, MPI_COMM_WORLD);
-}
-
-static void run_alltoallv(struct call *c)
-{
-	MPI_Alltoallv(c->in, c->counts, c->displs, MPI_CHAR, c->out, c->counts, c->displs, MPI_CHAR, MPI_COMM_WORLD);
-}
-
-static void run_reduce(struct call *c)
-{
-	MPI_Reduce(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-}
-
-static void run_allreduce(struct call *c)
-{
-	MPI_Allreduce(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-}
-
-static void run_reduce_scatter(struct call *c)
-{
-	MPI_Reduce_scatter(c->in, c->out, c->parts, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-}
-
-static void run_scan(struct call *c)
-{
-	MPI_Scan(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-}
-
-static void run_exscan(struct call *c)
-{
-	MPI_Exscan(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-}
+#define FUNCTIONS(Name, name, in, out, ...) \
+	static void run_##name(struct call *c) { MPI_##Name(__VA_ARGS__); } \
+	static void run_i##name(struct call *c) { MPI_I##name(__VA_ARGS__, &c->request); }
+COLLECTIVES(FUNCTIONS)
 
 static void run_ibarrier(struct call *c)
 {
-	MPI_Ibarrier(MPI_COMM_WORLD, &c->request);
+	MPI_Ibarrier(WORLD, &c->request);
 }
 
-static void run_ibcast(struct call *c)
-{
-	MPI_Ibcast(c->in, c->size, MPI_CHAR, 0, MPI_COMM_WORLD, &c->request);
-}
-
-static void run_igather(struct call *c)
-{
-	MPI_Igather(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, MPI_COMM_WORLD, &c->request);
-}
-
-static void run_iscatter(struct call *c)
-{
-	MPI_Iscatter(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, MPI_COMM_WORLD, &c->request);
-}
-
-static void run_iallgather(struct call *c)
-{
-	MPI_Iallgather(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, MPI_COMM_WORLD, &c->request);
-}
-
-static void run_ialltoall(struct call *c)
-{
-	MPI_Ialltoall(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, MPI_COMM_WORLD, &c->request);
-}
-
-static void run_ireduce(struct call *c)
-{
-	MPI_Ireduce(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD, &c->request);
-}
-
-static void run_iallreduce(struct call *c)
-{
-	MPI_Iallreduce(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &c->request);
-}
-
-static void run_ireduce_scatter(struct call *c)
-{
-	MPI_Ireduce_scatter(c->in, c->out, c->parts, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &c->request);
-}
-
-static void run_iscan(struct call *c)
-{
-	MPI_Iscan(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &c->request);
-}
-
-static void run_iexscan(struct call *c)
-{
-	MPI_Iexscan(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &c->request);
-}
-
+#define ROWS(Name, name, in, out, ...) {#name, run_##name, in, out, 0}, {"i" #name, run_i##name, in, out, 1},
 static const struct {
-	const char *name;
+	const char *name; /* with _ for - */
 	void (*run)(struct call *);
 	int in_blocks, out_blocks; /* of the buffers: one for every rank */
 	int waits;                 /* non-blocking */
-} calls[] = {
-	{"bcast", run_bcast, 0, 0, 0},
-	{"gather", run_gather, 0, 1, 0},
-	{"gatherv", run_gatherv, 0, 1, 0},
-	{"scatter", run_scatter, 1, 0, 0},
-	{"scatterv", run_scatterv, 1, 0, 0},
-	{"allgather", run_allgather, 0, 1, 0},
-	{"allgatherv", run_allgatherv, 0, 1, 0},
-	{"alltoall", run_alltoall, 1, 1, 0},
-	{"alltoallv", run_alltoallv, 1, 1, 0},
-	{"reduce", run_reduce, 0, 0, 0},
-	{"allreduce", run_allreduce, 0, 0, 0},
-	{"reduce-scatter", run_reduce_scatter, 0, 0, 0},
-	{"scan", run_scan, 0, 0, 0},
-	{"exscan", run_exscan, 0, 0, 0},
-	{"ibarrier", run_ibarrier, 0, 0, 1},
-	{"ibcast", run_ibcast, 0, 0, 1},
-	{"igather", run_igather, 0, 1, 1},
-	{"iscatter", run_iscatter, 1, 0, 1},
-	{"iallgather", run_iallgather, 0, 1, 1},
-	{"ialltoall", run_ialltoall, 1, 1, 1},
-	{"ireduce", run_ireduce, 0, 0, 1},
-	{"iallreduce", run_iallreduce, 0, 0, 1},
-	{"ireduce-scatter", run_ireduce_scatter, 0, 0, 1},
-	{"iscan", run_iscan, 0, 0, 1},
-	{"iexscan", run_iexscan, 0, 0, 1},
-};
+} calls[] = {COLLECTIVES(ROWS){"ibarrier", run_ibarrier, 0, 0, 1}};
 
 enum { CALLS = sizeof calls / sizeof calls[0] };
 
 static int find_call(const char *name)
 {
+	char as[32];
+	snprintf(as, sizeof as, "%s", name);
+	for (char *dash = as; (dash = strchr(dash, '-')) != NULL;)
+		*dash = '_';
 	for (int i = 0; i < CALLS; i++)
-		if (strcmp(calls[i].name, name) == 0)
+		if (strcmp(calls[i].name, as) == 0)
 			return i;
 	return -1;
 }
