@@ -43,6 +43,8 @@ type Figure struct {
 	Missing string `json:"missing"`
 	// Simulated: at least one table is that of the simulator.
 	Simulated bool `json:"simulated"`
+	// Instead: ours is that of another application, because the document's is not available.
+	Instead bool `json:"instead"`
 	// Run is a command of muster, without the word muster, that shows what no table has.
 	Run string `json:"run"`
 }
@@ -140,11 +142,14 @@ func (f *Figure) Tables() (list []string) {
 	return list
 }
 
-// Kind is how the figure is shown: measured, simulated, by a command, or not measurable.
+// Kind is how the figure is shown: measured, simulated, of another application, by a command, or not
+// measurable.
 func (f *Figure) Kind() string {
 	switch {
 	case len(f.Ours) > 0 && f.Simulated:
 		return "simulated"
+	case len(f.Ours) > 0 && f.Instead:
+		return "another application"
 	case len(f.Ours) > 0:
 		return "measured"
 	case f.Run != "":

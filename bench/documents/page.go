@@ -75,7 +75,7 @@ chapters: what the document states, what we measure, the conditions of both, and
 that transfer data without a processor. We use one machine of two cores, whose hosts are network namespaces, and a network in software: compare
 shapes and ratios, not times.
 
-` + "`muster bench document T1`" + ` measures all rows of a document again, with ` + "`--figure 4.13`" + ` one, with ` + "`--list`" + ` none. A row is measured, simulated ([the simulator](../guide/scale.md)),
+` + "`muster bench document T1`" + ` measures all rows of a document again, with ` + "`--figure 4.13`" + ` one, with ` + "`--list`" + ` none. A row is measured, measured with another application because the document's is not available, simulated ([the simulator](../guide/scale.md)),
 shown by a command alone, or not measurable here, with what is missing.
 
 `
@@ -84,12 +84,12 @@ shown by a command alone, or not measurable here, with what is missing.
 func (g *gallery) index(all []Document) string {
 	var b strings.Builder
 	b.WriteString(indexText)
-	kinds := []string{"measured", "simulated", "command", "not measurable"}
+	kinds := []string{"measured", "another application", "simulated", "command", notYet, "not measurable"}
 	rows := [][]string{}
 	for i := range all {
 		count := map[string]int{}
 		for k := range all[i].Figures {
-			count[all[i].Figures[k].Kind()]++
+			count[g.kind(&all[i].Figures[k])]++
 		}
 		row := []string{fmt.Sprintf("[%s](%s.md)", all[i].Name, strings.ToLower(all[i].Name)), all[i].Title, fmt.Sprint(len(all[i].Figures))}
 		for _, k := range kinds {
@@ -108,11 +108,21 @@ func (g *gallery) index(all []Document) string {
 			if len(f.Values) > 0 {
 				theirs, ours = f.Values[0].Of+": "+f.Values[0].Value, g.ours(f, &f.Values[0])
 			}
-			rows = append(rows, []string{fmt.Sprintf("[%s](%s.md#%s)", f.ID, strings.ToLower(d.Name), anchor(f)), f.Title, f.Kind(), theirs, ours})
+			rows = append(rows, []string{fmt.Sprintf("[%s](%s.md#%s)", f.ID, strings.ToLower(d.Name), anchor(f)), f.Title, g.kind(f), theirs, ours})
 		}
 		writeTable(&b, []string{"", "contents", "here", d.Name, "ours"}, rows)
 	}
 	return b.String()
+}
+
+const notYet = "not measured yet"
+
+// kind is that of the figure, or that none of its tables was measured.
+func (g *gallery) kind(f *Figure) string {
+	if len(f.Ours) > 0 && !slices.ContainsFunc(f.Ours, func(s Source) bool { return g.tables[s.Table] != nil }) {
+		return notYet
+	}
+	return f.Kind()
 }
 
 // title is the heading of a figure on its page.
@@ -169,7 +179,7 @@ func (g *gallery) figure(b *strings.Builder, d *Document, f *Figure) {
 	for _, name := range f.Tables() {
 		t := g.tables[name]
 		if t == nil {
-			fmt.Fprintf(b, "- Table %s: not measured yet; `make results ONLY=%s`\n", name, name)
+			fmt.Fprintf(b, "- Table %s: %s; `make results ONLY=%s`\n", name, notYet, name)
 			continue
 		}
 		loaded := ""
@@ -252,7 +262,7 @@ func (g *gallery) ours(f *Figure, v *Value) string {
 	}
 	switch len(list) {
 	case 0:
-		return "not measured yet"
+		return notYet
 	case 1:
 		return list[0].text(list[0].mid)
 	}
