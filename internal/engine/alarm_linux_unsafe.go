@@ -35,8 +35,8 @@ func (a *kernelAlarm) set(after time.Duration) {
 }
 
 func (a *kernelAlarm) signal() {
-	one := [8]byte{1}
-	_, _ = unix.Write(a.event, one[:]) // cannot fail: the counter is small
+	one := uint64(1)
+	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(a.event), uintptr(unsafe.Pointer(&one)), 8) // cannot fail or block: the counter is small
 }
 
 // sleep sleeps until the alarm is due or was signaled, file is readable, or limit has passed;

@@ -347,6 +347,11 @@ func (e *Held) helpHome() {
 		return
 	}
 	t.helping = true
+	if !e.cfg.InProcess {
+		// It keeps its P for some milliseconds of a sleep, and the thread that of its own:
+		// without one more, the rank would wait for either in each of its own sleeps.
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	}
 	e.home.goroutines.Go(func() {
 		for !t.stop.Load() {
 			_ = e.home.notify.WaitArmed(inactiveWait)
