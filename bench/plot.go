@@ -225,8 +225,11 @@ func (f frame) marks() (marks []float64) {
 		}
 	}
 	parts := []float64{1, 2, 5}
-	if f.maxY-f.minY > 2.5 {
+	switch decades := f.maxY - f.minY; {
+	case decades > 2.5:
 		parts = parts[:1]
+	case decades < 0.7:
+		parts = []float64{1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3, 4, 5, 6, 7, 8, 9}
 	}
 	for e := math.Floor(f.minY); e <= f.maxY; e++ {
 		for _, m := range parts {

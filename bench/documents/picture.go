@@ -138,13 +138,34 @@ func lines(title, y, document string, f *Figure, cells []cell, a *axis, columns 
 		c.Add(name, x, one.mid)
 		low, high = min(low, one.mid), max(high, one.mid)
 	}
-	c.Times = low > 0 && high/low > logarithmic
+	c.Times = low > 0 && high/low > logarithmic && cells[0].unit != "%"
 	for i := range f.Values {
-		if v := &f.Values[i]; v.Number != nil && v.X > 0 {
-			c.Add(document+": "+v.Of, v.X, *v.Number)
+		if v := &f.Values[i]; v.Number != nil {
+			for _, x := range v.positions(cells, a) {
+				c.Add(document+": "+v.Of, x, *v.Number)
+			}
 		}
 	}
 	return c
+}
+
+// positions returns where a value of the document is on the axis: at X, or at the first and the last
+// of the rows that it is compared with.
+func (v *Value) positions(cells []cell, a *axis) []float64 {
+	if v.X > 0 || v.Rows == "" {
+		return []float64{v.X}
+	}
+	var list []float64
+	for _, c := range cells {
+		if (v.Table == "" || v.Table == c.table.Name) && regexp.MustCompile(v.Rows).MatchString(c.label) {
+			x, _, _ := a.parse(c.label)
+			list = append(list, x)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return []float64{slices.Min(list), slices.Max(list)}
 }
 
 func bars(title, y, document string, f *Figure, cells []cell) bench.BarChart {
