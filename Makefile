@@ -48,7 +48,7 @@ cabi: ## build libmpich.so.12 and libmpi.so.40, with which programs built for MP
 	done
 	@ln -sf libmpich.so.12 $(CABI)/libmpi.so.12; ln -sf libmpich.so.12 $(CABI)/libmpich.so; ln -sf libmpi_abi.so.1 $(CABI)/libmpi_abi.so; rm -f $(CABI)/libmuster_core.h
 	@mkdir -p $(CABI)/include; cp -r cabi/include/. $(CABI)/include
-	@for pair in mpicc: mpicxx:--cxx mpifort:--fortran; do \
+	@for pair in mpicc: mpicxx:--cxx mpifort:--fortran mpicc_abi:--abi; do \
 		printf '#!/bin/sh\nexec "$$(dirname "$$0")/muster" cc %s "$$@"\n' "$${pair#*:}" >$(BIN)/muster-$${pair%%:*}; \
 		chmod +x $(BIN)/muster-$${pair%%:*}; \
 	done
@@ -68,7 +68,7 @@ test-mpich: cabi build ## run the tests of MPICH's suite that must pass on libmp
 # Arguments of tests/debian, for example: make test-debian DEBIAN='-all -reference -only scalapack'
 DEBIAN ?=
 
-test-debian: cabi build ## run NetPIPE, HPCC, tests of ScaLAPACK and of coarrays on libmpich.so.12; DEBIAN='-h' for more
+test-debian: cabi build ## run NetPIPE, HPCC, tests of ScaLAPACK and of coarrays on our libraries; DEBIAN='-h' for more
 	$(GO) run ./tests/debian -bin $(BIN) $(DEBIAN)
 
 # Arguments of tests/check, for example: make check CHECK='-base HEAD~3 -budget 10m'

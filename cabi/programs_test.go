@@ -263,6 +263,9 @@ func compileWith(t *testing.T, cc, source string, flags ...string) string {
 	if cc == muster() {
 		args = append(flags, "-O1", "-Wall")
 	}
+	if filepath.Ext(source) == ".f90" { // where modules are written
+		args = append(args, "-J", filepath.Dir(program))
+	}
 	args = append(args, "-o", program, source)
 	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", cc, strings.Join(args, " "), err, out)

@@ -96,6 +96,25 @@ func buildHPCC(ctx context.Context, cache, libraries string) error {
 	return os.Rename(filepath.Join(tree, "hpcc"), program)
 }
 
+// linkHPCC makes the program of the binary package available, with its input.
+func linkHPCC(cache, root string) error {
+	program := hpccProgram(cache)
+	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
+		return err
+	}
+	input, err := os.ReadFile(filepath.Join(root, "usr/share/doc/hpcc/examples/_hpccinf.txt"))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(program), "hpccinf.txt"), smallProblem(input), 0o644); err != nil {
+		return err
+	}
+	if err := os.Remove(program); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.Symlink(filepath.Join(root, "usr/bin/hpcc"), program)
+}
+
 // smallProblem changes the size of the matrix of HPCC's example, from which all other sizes follow.
 func smallProblem(input []byte) []byte {
 	return regexp.MustCompile(`(?m)^\d+ +Ns$`).ReplaceAll(input, []byte("400 Ns"))

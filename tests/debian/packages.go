@@ -11,27 +11,28 @@ import (
 	"github.com/muster-mpi/muster/tests/judge"
 )
 
-// packages are those with the programs and with the libraries that they need besides MPICH's.
-var packages = []string{
-	"netpipe-mpich2",
-	"scalapack-mpi-test", "scalapack-test-common", "libscalapack-mpich2.2",
-	"libcoarrays-mpich-dev", "libcaf-mpich-3",
-	"libblas3", "liblapack3", "libgfortran5", "libquadmath0",
+// packages returns those with the programs and with the libraries that they need besides MPI's.
+func (f *family) packages() []string {
+	list := []string{"scalapack-mpi-test", "scalapack-test-common", "libblas3", "liblapack3", "libgfortran5", "libquadmath0"}
+	if f.openmpi {
+		return append(list, "netpipe-openmpi", "libscalapack-openmpi2.2", "libcoarrays-openmpi-dev", "libcaf-openmpi-3", "hpcc", "phyml", "iqtree")
+	}
+	return append(list, "netpipe-mpich2", "libscalapack-mpich2.2", "libcoarrays-mpich-dev", "libcaf-mpich-3")
 }
 
 // unpackAll returns the folder with the files of the packages, which are downloaded once.
-func unpackAll(ctx context.Context, cache string) (root string, err error) {
+func (f *family) unpackAll(ctx context.Context, cache string) (root string, err error) {
 	ready := filepath.Join(cache, "ready") // names the folder
 	if name, err := os.ReadFile(ready); err == nil {
 		return string(name), nil
 	}
-	if root, err = judge.Packages(ctx, cache, packages...); err != nil {
+	if root, err = judge.Packages(ctx, cache, f.packages()...); err != nil {
 		return "", err
 	}
 	if err := relink(root); err != nil {
 		return "", err
 	}
-	for _, name := range []string{"netpipe", "coarrays"} {
+	for _, name := range []string{"netpipe", "coarrays", "trees"} {
 		if err := os.MkdirAll(workFolder(cache, name), 0o755); err != nil {
 			return "", err
 		}

@@ -32,9 +32,13 @@ func passIfPrinted(right, wrong string) func(int, bool, string) (bool, string) {
 }
 
 // netpipe checks the data of messages of all sizes up to 64 KiB.
-func netpipe(cache, root string) *judge.Test {
+func (f *family) netpipe(cache, root string) *judge.Test {
+	name := "NPmpich2"
+	if f.openmpi {
+		name = "NPopenmpi"
+	}
 	return &judge.Test{
-		ID: "netpipe/NPmpich2 2", Dir: workFolder(cache, "netpipe"), Program: filepath.Join(root, "usr/bin/NPmpich2"), Ranks: 2,
+		ID: "netpipe/" + name + " 2", Dir: workFolder(cache, "netpipe"), Program: filepath.Join(root, "usr/bin", name), Ranks: 2,
 		Args:   []string{"-i", "-u", "65536"},
 		Passed: passIfPrinted(`Integrity check passed`, `(?i)integrity check failed.*`),
 	}
@@ -42,8 +46,8 @@ func netpipe(cache, root string) *judge.Test {
 
 // scalapack returns the tests of ScaLAPACK, of its message passing (BLACS) and of its linear algebra
 // (PBLAS). They read the problems to solve from files in their folder.
-func scalapack(_, root string) ([]*judge.Test, error) {
-	folder := one(root, "usr/lib/*/scalapack/mpich-tests")
+func (f *family) scalapack(_, root string) ([]*judge.Test, error) {
+	folder := one(root, "usr/lib/*/scalapack/"+f.folder()+"-tests")
 	passed := map[string]func(int, bool, string) (bool, string){
 		"":      passIfPrinted(`tests? completed and passed|RESULT +: passed|PASSED`, `[1-9]\d* tests? completed and failed.*|RESULT +: failed|.*\bFAILED\b.*`),
 		"BLACS": blacsPassed,
@@ -84,8 +88,8 @@ var images = map[string]int{
 
 // coarrays returns the tests of OpenCoarrays, the run-time library of coarrays in Fortran, which
 // uses windows, their locks and atomic operations.
-func coarrays(cache, root string) ([]*judge.Test, error) {
-	folder := one(root, "usr/lib/*/open-coarrays/mpich/bin/OpenCoarrays-*-tests")
+func (f *family) coarrays(cache, root string) ([]*judge.Test, error) {
+	folder := one(root, "usr/lib/*/open-coarrays/"+f.folder()+"/bin/OpenCoarrays-*-tests")
 	names, err := executables(folder)
 	if err != nil {
 		return nil, err

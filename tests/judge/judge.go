@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// ofOpenMPI ends the names of suites that are built for Open MPI.
+const ofOpenMPI = "-openmpi"
+
 // ErrUnavailable is the reason to skip all tests: a machine without a package archive runs the rest.
 var ErrUnavailable = errors.New("not available")
 
@@ -88,7 +91,7 @@ func Main(s Suite) {
 	flag.Parse()
 	if s.OpenMPI != nil && *s.OpenMPI {
 		o.openmpi = true
-		s.Name += "-openmpi"
+		s.Name += ofOpenMPI
 		if o.passes == s.Passes {
 			o.passes = strings.Replace(s.Passes, ".txt", "-openmpi.txt", 1)
 		}

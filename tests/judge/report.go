@@ -39,8 +39,12 @@ func writePasses(path, suite string, must []string, results []*result) error {
 		}
 	}
 	slices.Sort(list)
-	head := fmt.Sprintf("# The tests that must pass on Muster's libmpich.so.12 (make test-%s).\n# To add those that pass now: make test-%s %s='-all -update'\n",
-		suite, suite, strings.ToUpper(suite))
+	name, flags, library := suite, "", "libmpich.so.12"
+	if base, ok := strings.CutSuffix(suite, ofOpenMPI); ok {
+		name, flags, library = base, "-openmpi ", "libmpi.so.40"
+	}
+	head := fmt.Sprintf("# The tests that must pass on Muster's %s (make test-%s).\n# To add those that pass now: make test-%s %s='%s-all -update'\n",
+		library, name, name, strings.ToUpper(name), flags)
 	return os.WriteFile(path, []byte(head+"\n"+strings.Join(list, "\n")+"\n"), 0o644)
 }
 

@@ -109,6 +109,9 @@ func (o *options) configure(ctx context.Context, cache string) error {
 	} else {
 		flags = append(flags, "--disable-fortran")
 	}
+	if o.openmpi { // MPICH's compilers have the flag for Fortran; mpi.h hides functions of MPI-1
+		flags = append(flags, "FFLAGS=-fallow-argument-mismatch", "FCFLAGS=-fallow-argument-mismatch", "CPPFLAGS=-DOMPI_OMIT_MPI1_COMPAT_DECLS=0")
+	}
 	if err := judge.Step(ctx, o.tree, "configure", "./configure", flags...); err != nil {
 		return err
 	}
