@@ -58,8 +58,9 @@ build systems that want a compiler.`,
 
 // compilation is a call of a compiler.
 type compilation struct {
-	command []string
-	show    bool
+	command  []string
+	variable string // of the environment, which names the compiler
+	show     bool
 }
 
 func newCompilation(executable string, args []string, getenv func(string) string) (*compilation, error) {
@@ -89,6 +90,7 @@ func newCompilation(executable string, args []string, getenv func(string) string
 			if chosen := getenv(variable); chosen != "" {
 				compiler = chosen
 			}
+			c.variable = variable
 			c.command = append(strings.Fields(compiler), "-I"+include)
 			c.command = append(c.command, args...)
 			if !slices.ContainsFunc(args, compilesOnly) {
@@ -119,10 +121,17 @@ func findFortran(prefix string) (*fortran, error) {
 	return &fortran{filepath.Dir(modules[0]), library[0]}, nil
 }
 
+// environment returns the variables of the compiler: configure exports CC, so that CC=muster-mpicc would
+// call itself forever.
+func (c *compilation) environment(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, c.variable+"=") })
+}
+
 // run runs the compiler. Its exit status becomes that of muster.
 func (c *compilation) run() error {
 	cmd := exec.Command(c.command[0], c.command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = c.environment(os.Environ())
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {

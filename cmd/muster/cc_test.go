@@ -40,6 +40,10 @@ func TestCompilation(t *testing.T) {
 			t.Errorf("muster cc %s runs\n%s, want\n%s", test.args, got, test.want)
 		}
 	}
+	c, err := newCompilation(filepath.Join(bin, "muster"), []string{"p.c"}, func(string) string { return "muster-mpicc" })
+	if env := c.environment([]string{"CC=muster-mpicc", "CXX=c++"}); err != nil || len(env) != 1 || env[0] != "CXX=c++" {
+		t.Errorf("a compiler that is muster cc again must not call itself: %v, %v", env, err)
+	}
 	if _, err := newCompilation(filepath.Join(bin, "muster"), []string{"--cxx"}, none); err == nil {
 		t.Error("muster cc --cxx without arguments of the compiler succeeds")
 	}
