@@ -3,36 +3,16 @@ package lu
 import (
 	"fmt"
 
+	"github.com/muster-mpi/muster/apps/internal/flow"
 	"github.com/muster-mpi/muster/apps/internal/npb"
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// cell is the state at a point: density, momentum in x, y and z, and energy, per volume.
-type cell [5]float64
+// cell is the state at a point.
+type cell = flow.State
 
-// Constants of the equations and of the method.
-const (
-	c1, c2 = 1.4, 0.4 // ratio of specific heats, and the same minus 1
-	c5     = 1.4
-	c34    = 0.1 // viscosity
-	c1345  = c1 * c34 * c5
-	r43    = 4.0 / 3
-
-	omega       = 1.2  // over-relaxation
-	dissipation = 0.25 // of fourth order
-)
-
-// axis is a dimension of the grid.
-type axis struct {
-	m          int // index of its momentum in a cell
-	n          int // points of the whole grid
-	stride     int // between neighboring points in memory
-	first      int // global index of the rank's first point
-	lo, hi     int // the rank's inner points: local indices from lo to hi-1
-	diffusion  float64
-	t1, t2, t3 float64    // 1/h², 1/2h and 1/h
-	k          [4]float64 // factors of the viscous terms of the momenta, index 1 to 3
-}
+// omega is the factor of over-relaxation.
+const omega = 1.2
 
 // solver is a rank's part of the grid. Arrays have two ghost points at each end of x and y,
 // and one of z, which is read but has no effect.
@@ -40,12 +20,11 @@ type solver struct {
 	c          *mpi.Comm // the ranks as a grid: y, x
 	clock      npb.Clock
 	nx, ny, nz int // points of this rank
-	x, y, z    axis
+	x, y, z    flow.Axis
 	dt         float64
 
 	u, rsd, forcing []cell
-	viscous, flux   []cell // of a line
-	speed           []cell // of a line: twice the kinetic energy, velocities, energy, per mass
+	line            *flow.Line
 
 	north, south, west, east int // ranks next in -x, +x, -y, +y, or ProcNull
 	columns                  *mpi.Layout[cell]
@@ -67,7 +46,7 @@ func newSolver(c *mpi.Comm, p params) (*solver, error) {
 		return nil, err
 	}
 	coords := cart.MyCoords()
-	s := &solver{c: cart.Comm, nz: p.n, dt: p.dt}
+	s := &solver{c: cart.Comm, nz: p.n, dt: p.dt, line: flow.NewLine(p.n)}
 	share := func(dim int) (first, count int) {
 		first, end := p.n*coords[dim]/dims[dim], p.n*(coords[dim]+1)/dims[dim]
 		return first, end - first
@@ -75,54 +54,40 @@ func newSolver(c *mpi.Comm, p params) (*solver, error) {
 	firstY, ny := share(0)
 	firstX, nx := share(1)
 	s.nx, s.ny = nx, ny
-	s.x = newAxis(1, p.n, 1, firstX, nx, 0.75)
-	s.y = newAxis(2, p.n, nx+4, firstY, ny, 0.75)
-	s.z = newAxis(3, p.n, (nx+4)*(ny+4), 0, p.n, 1)
+	s.x = flow.NewAxis(1, p.n, 1, firstX, nx)
+	s.y = flow.NewAxis(2, p.n, nx+4, firstY, ny)
+	s.z = flow.NewAxis(3, p.n, (nx+4)*(ny+4), 0, p.n)
 	if s.west, s.east, err = cart.Shift(0, 1); err != nil {
 		return nil, err
 	}
 	if s.north, s.south, err = cart.Shift(1, 1); err != nil {
 		return nil, err
 	}
-	if s.columns, err = mpi.Vector[cell](ny, 1, s.y.stride); err != nil {
+	if s.columns, err = mpi.Vector[cell](ny, 1, s.y.Stride); err != nil {
 		return nil, err
 	}
-	if s.edgeX, err = mpi.Vector[cell]((ny+4)*s.nz, 2, s.y.stride); err != nil {
+	if s.edgeX, err = mpi.Vector[cell]((ny+4)*s.nz, 2, s.y.Stride); err != nil {
 		return nil, err
 	}
-	if s.edgeY, err = mpi.Vector[cell](s.nz, 2*s.y.stride, s.z.stride); err != nil {
+	if s.edgeY, err = mpi.Vector[cell](s.nz, 2*s.y.Stride, s.z.Stride); err != nil {
 		return nil, err
 	}
-	cells := s.z.stride * (s.nz + 2)
+	cells := s.z.Stride * (s.nz + 2)
 	s.u, s.rsd, s.forcing = make([]cell, cells), make([]cell, cells), make([]cell, cells)
-	s.viscous, s.flux, s.speed = make([]cell, p.n+2), make([]cell, p.n+2), make([]cell, p.n+2)
 	s.force()
 	return s, nil
 }
 
-func newAxis(m, n, stride, first, count int, diffusion float64) axis {
-	h := float64(n - 1)
-	a := axis{m: m, n: n, stride: stride, first: first, hi: count, diffusion: diffusion, t1: h * h, t2: h / 2, t3: h, k: [4]float64{0, 1, 1, 1}}
-	a.k[m] = r43
-	if first == 0 {
-		a.lo = 1 // the boundary of the grid is fixed
-	}
-	if first+count == n {
-		a.hi--
-	}
-	return a
-}
-
 // at returns the index of a local point.
 func (s *solver) at(i, j, k int) int {
-	return (k+1)*s.z.stride + (j+2)*s.y.stride + i + 2
+	return (k+1)*s.z.Stride + (j+2)*s.y.Stride + i + 2
 }
 
 // rows calls fn with the index range of each row of inner points.
 func (s *solver) rows(fn func(from, to int)) {
-	for k := s.z.lo; k < s.z.hi; k++ {
-		for j := s.y.lo; j < s.y.hi; j++ {
-			fn(s.at(s.x.lo, j, k), s.at(s.x.hi, j, k))
+	for k := s.z.Lo; k < s.z.Hi; k++ {
+		for j := s.y.Lo; j < s.y.Hi; j++ {
+			fn(s.at(s.x.Lo, j, k), s.at(s.x.Hi, j, k))
 		}
 	}
 }
