@@ -225,7 +225,7 @@ test-hosts: ## run the tests on four hosts: network namespaces (needs root)
 	@$(HAVE_OFI); CGO_ENABLED=1 $(GOTEST) -tags ofi -count 1 -timeout 900s -v ./tests/hosts
 
 verify-apps: ## verify the NAS kernels of all classes on 1 to 16 ranks, one host and four (needs root, minutes)
-	@$(HAVE_OFI); CGO_ENABLED=1 $(GOTEST) -tags ofi -count 1 -timeout 120m -v ./tests/hosts -run TestNASKernels -args -apps.classes S,W,A -apps.ranks 1,2,4,8,16
+	@$(HAVE_OFI); CGO_ENABLED=1 $(GOTEST) -tags ofi -count 1 -timeout 120m -v ./tests/hosts -run TestNASKernels -args -apps.classes S,W,A -apps.ranks 1,2,4,8,16 -apps.squares 1,4,9,16
 
 test-launchers: ## run under Slurm, Hydra on two hosts, Open MPI's mpirun, as an indexed Job; MPICH under muster run
 	@if pkg-config --exists pmix libfabric; then \

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"github.com/muster-mpi/muster/apps/bt"
 	"github.com/muster-mpi/muster/apps/cg"
 	"github.com/muster-mpi/muster/apps/ep"
 	"github.com/muster-mpi/muster/apps/ft"
@@ -36,6 +37,7 @@ type Saving = npb.Saving
 // All returns the applications in the order in which they are listed.
 func All() []App {
 	return []App{
+		{"bt", "NAS BT: flow equations by alternating directions; long messages, overlapped", bt.Classes, bt.Run, nil},
 		{"cg", "NAS CG: eigenvalue of a sparse matrix; small messages and reductions", cg.Classes, cg.Run, cg.RunSaved},
 		{"ep", "NAS EP: pairs of Gaussian random numbers; almost no communication", ep.Classes, ep.Run, nil},
 		{"ft", "NAS FT: three-dimensional Fourier transforms; Alltoall of the whole grid", ft.Classes, ft.Run, nil},

@@ -16,6 +16,7 @@ import (
 var (
 	appClasses = flag.String("apps.classes", "S", "classes of TestNASKernels")
 	appRanks   = flag.String("apps.ranks", "8", "numbers of ranks of TestNASKernels")
+	appSquares = flag.String("apps.squares", "4", "numbers of ranks of BT in TestNASKernels")
 )
 
 // The kernels of the NAS Parallel Benchmarks compute the values of the specification, on
@@ -32,8 +33,12 @@ func TestNASKernels(t *testing.T) {
 		t.Logf("%s, class %s, %s ranks, %s: %.1f s", app, class, ranks, hosts, time.Since(start).Seconds())
 	}
 	for _, class := range strings.Split(*appClasses, ",") {
-		for _, app := range []string{"ep", "is", "cg", "mg", "ft", "lu"} {
-			for _, ranks := range strings.Split(*appRanks, ",") {
+		for _, app := range []string{"ep", "is", "cg", "mg", "ft", "lu", "bt"} {
+			numbers := *appRanks
+			if app == "bt" {
+				numbers = *appSquares
+			}
+			for _, ranks := range strings.Split(numbers, ",") {
 				prog := []string{b.muster, "app", app, "--class", class}
 				verify(app, class, ranks, "one host", exec.CommandContext(t.Context(), b.muster, append([]string{"run", "-n", ranks}, prog...)...))
 				verify(app, class, ranks, "four hosts", b.runOn(t, l, 15*time.Minute, l.Hosts(), []string{"-n", ranks, "--map-by", "node"}, prog...))
