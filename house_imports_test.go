@@ -96,7 +96,7 @@ tests/soak/program  mpi
 tests/soak/rank     mpi tests/soak/program
 tests/recover      apps internal/lab mpi
 examples/*          mpi
-apps                mpi apps/internal/npb apps/bt apps/cg apps/ep apps/ft apps/heat apps/is apps/lu apps/mg apps/nbody apps/radix apps/train
+apps                mpi apps/internal/npb apps/bt apps/cg apps/ep apps/ft apps/heat apps/is apps/lu apps/mg apps/nbody apps/radix apps/sp apps/train
 apps/*              mpi apps/internal/npb apps/internal/flow
 apps/internal/flow  mpi apps/internal/npb
 apps/internal/npb   mpi

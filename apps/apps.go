@@ -12,6 +12,7 @@ import (
 	"github.com/muster-mpi/muster/apps/mg"
 	"github.com/muster-mpi/muster/apps/nbody"
 	"github.com/muster-mpi/muster/apps/radix"
+	"github.com/muster-mpi/muster/apps/sp"
 	"github.com/muster-mpi/muster/apps/train"
 	"github.com/muster-mpi/muster/mpi"
 )
@@ -47,6 +48,7 @@ func All() []App {
 		{"mg", "NAS MG: Poisson equation by multigrid; faces of boxes, long and short messages", mg.Classes, mg.Run, nil},
 		{"nbody", "Barnes–Hut N-body simulation; small Allgathers, irregular messages", nbody.Classes, nbody.Run, nil},
 		{"radix", "radix sort of integers; Allgather of counts, messages between all ranks", radix.Classes, radix.Run, nil},
+		{"sp", "NAS SP: flow equations by alternating directions; shorter systems than BT", sp.Classes, sp.Run, nil},
 		{"train", "training of a neural network; Iallreduce of gradients in the backward pass", train.Classes, train.Run, nil},
 	}
 }

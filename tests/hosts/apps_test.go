@@ -16,7 +16,7 @@ import (
 var (
 	appClasses = flag.String("apps.classes", "S", "classes of TestNASKernels")
 	appRanks   = flag.String("apps.ranks", "8", "numbers of ranks of TestNASKernels")
-	appSquares = flag.String("apps.squares", "4", "numbers of ranks of BT in TestNASKernels")
+	appSquares = flag.String("apps.squares", "4", "numbers of ranks of BT and SP in TestNASKernels")
 )
 
 // The kernels of the NAS Parallel Benchmarks compute the values of the specification, on
@@ -33,9 +33,9 @@ func TestNASKernels(t *testing.T) {
 		t.Logf("%s, class %s, %s ranks, %s: %.1f s", app, class, ranks, hosts, time.Since(start).Seconds())
 	}
 	for _, class := range strings.Split(*appClasses, ",") {
-		for _, app := range []string{"ep", "is", "cg", "mg", "ft", "lu", "bt"} {
+		for _, app := range []string{"ep", "is", "cg", "mg", "ft", "lu", "bt", "sp"} {
 			numbers := *appRanks
-			if app == "bt" {
+			if app == "bt" || app == "sp" {
 				numbers = *appSquares
 			}
 			for _, ranks := range strings.Split(numbers, ",") {

@@ -8,7 +8,7 @@ const (
 	C1345  = C1 * C34 * C5
 	R43    = 4.0 / 3
 
-	dissipation = 0.25 // of fourth order
+	Dissipation = 0.25 // of fourth order
 )
 
 // Axis is a dimension of the grid, and the part of it that an array has.
@@ -78,20 +78,20 @@ func (l *Line) AddTerms(a *Axis, u, out []State, start int) {
 	}
 	diffusion, viscosity := a.Diffusion*a.T1, a.T3*a.T3*C34
 	for p := a.Lo; p < a.Hi; p++ {
-		w := dissipationWeights(a.First+p, a.N)
+		w := DissipationWeights(a.First+p, a.N)
 		at := start + p*a.Stride
 		o, f, b, v, vb := &out[at], &l.flux[p+2], &l.flux[p], &l.viscous[p+1], &l.viscous[p]
 		u0, u1, u2, u3, u4 := &u[at-2*a.Stride], &u[at-a.Stride], &u[at], &u[at+a.Stride], &u[at+2*a.Stride]
 		for i := range o {
 			o[i] += diffusion*(u1[i]-2*u2[i]+u3[i]) - a.T2*(f[i]-b[i]) + viscosity*(v[i]-vb[i]) -
-				dissipation*(w[0]*u0[i]+w[1]*u1[i]+w[2]*u2[i]+w[3]*u3[i]+w[4]*u4[i])
+				Dissipation*(w[0]*u0[i]+w[1]*u1[i]+w[2]*u2[i]+w[3]*u3[i]+w[4]*u4[i])
 		}
 	}
 }
 
-// dissipationWeights returns the weights of a point and the two on each side of it. They are
+// DissipationWeights returns the weights of a point and the two on each side of it. They are
 // one-sided at the boundary of the grid.
-func dissipationWeights(p, n int) [5]float64 {
+func DissipationWeights(p, n int) [5]float64 {
 	switch p {
 	case 1:
 		return [5]float64{0, 0, 5, -4, 1}
