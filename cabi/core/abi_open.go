@@ -9,7 +9,7 @@ import "github.com/muster-mpi/muster/mpi"
 const openShift = 9
 
 // mappedHandles is how many handles of a kind have memory.
-const mappedHandles = 1 << 14
+const mappedHandles = 1 << 16
 
 // Where in objects the libraries write, and what.
 const (
@@ -19,9 +19,10 @@ const (
 	openDispatch   = 0x78 // the function that calls an error handler in C++
 )
 
-// What they read: the number in Fortran and the size of a group; whether a communicator has two
+// What they read: the number of a request in Fortran, that of a group, and its size; whether a communicator has two
 // groups, and where they are. The groups of a communicator are at the end of its 512 bytes.
 const (
+	openRequest     = 0x68
 	openGroupSize   = 0x10
 	openGroupNumber = 0x18
 	openCommFlags   = 0xe8
@@ -59,6 +60,13 @@ func (b *abi) describeGroup(h handle, size int) {
 	if at := b.memoryOf(h); at != 0 {
 		set(at+openGroupNumber, int32(h))
 		set(at+openGroupSize, int32(size))
+	}
+}
+
+// describeRequest stores what is read of a persistent request, once it is complete.
+func (b *abi) describeRequest(h handle) {
+	if at := b.memoryOf(h); at != 0 {
+		set(at+openRequest, int32(h))
 	}
 }
 

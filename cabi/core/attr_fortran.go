@@ -55,7 +55,7 @@ func (p *Process) callFortran(k *keyval, fn uintptr, o attributed, first, second
 }
 
 // The functions that the Fortran and C++ libraries of Open MPI call. Objects are of these kinds.
-var openKinds = map[int]attrKind{1: commAttr, 2: winAttr, 3: typeAttr}
+var openKinds = map[int]attrKind{1: commAttr, 2: typeAttr, 3: winAttr}
 
 // openKeyval has the parameters kind, copy, delete, key, extra.
 func openKeyval(form attrForm) handler {

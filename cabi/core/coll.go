@@ -99,7 +99,7 @@ func (x *collCall) run(call func() error, start func() mpi.Request, prepare func
 		if x.unpack != nil || x.late != nil {
 			r.done = x.unpackAll
 		}
-		x.a.setHandle(x.request, x.p.requests.add(r))
+		x.p.addRequest(x.a, x.request, r)
 		return nil
 	}
 	// The request of a persistent call keeps its buffers and their copies.
@@ -112,7 +112,7 @@ func (x *collCall) run(call func() error, start func() mpi.Request, prepare func
 	if x.unpack != nil || x.late != nil {
 		r.done = x.unpackAll
 	}
-	x.a.setHandle(x.request, x.p.requests.add(r))
+	x.p.addRequest(x.a, x.request, r)
 	return nil
 }
 

@@ -89,7 +89,11 @@ func (k *requestPool) put(r *request) {
 
 // addRequest stores the request of a non-blocking call in the table, and its handle at parameter i.
 func (o *messaging) addRequest(a *args, i int, r *request) {
-	a.setHandle(i, o.requests.add(r))
+	h := o.requests.add(r)
+	if r.start != nil {
+		a.p.abi.describeRequest(h)
+	}
+	a.setHandle(i, h)
 }
 
 // request returns the request of a handle. It is nil for MPI_REQUEST_NULL.

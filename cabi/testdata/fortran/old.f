@@ -87,6 +87,25 @@
       call MPI_GET_COUNT(status, MPI_INTEGER, length, ierr)
       if (length .ne. 2 .or. out(1) .ne. 10 * i + 1 .or. out(2) .ne. 0
      &    .or. out(3) .ne. 10 * i + 2) errors = errors + 1
+      call MPI_SEND_INIT(rank, 1, MPI_INTEGER, rank, 6, MPI_COMM_WORLD,
+     &                   request, ierr)
+      do i = 1, 2
+         call MPI_START(request, ierr)
+         call MPI_RECV(out, 1, MPI_INTEGER, rank, 6, MPI_COMM_WORLD,
+     &                 status, ierr)
+         call MPI_WAIT(request, status, ierr)
+         if (request .eq. MPI_REQUEST_NULL .or. out(1) .ne. rank)
+     &      errors = errors + 1
+      end do
+      call MPI_REQUEST_FREE(request, ierr)
+      if (request .ne. MPI_REQUEST_NULL) errors = errors + 1
+      call MPI_TYPE_CREATE_KEYVAL(copied, MPI_TYPE_NULL_DELETE_FN, key,
+     &                            state, ierr)
+      call MPI_TYPE_SET_ATTR(type, key, big, ierr)
+      call MPI_TYPE_DUP(type, value, ierr)
+      call MPI_TYPE_GET_ATTR(value, key, got, flag, ierr)
+      if (.not. flag .or. got .ne. big + 7) errors = errors + 1
+      call MPI_TYPE_FREE(value, ierr)
       call MPI_RECV(out, 1, MPI_INTEGER, MPI_PROC_NULL, 0,
      &              MPI_COMM_WORLD, status, ierr)
       if (status(MPI_SOURCE) .ne. MPI_PROC_NULL) errors = errors + 1
