@@ -34,21 +34,20 @@ func (t *progressThread) serve() {
 		first = false
 		served := t.stats.Served
 		timeout := e.round()
-		if timeout > 0 && t.stats.Served > served && e.pauseServing() {
-			e.mu.giveBack()
-			if t.lane.notify != nil {
-				t.lane.notify.Disarm()
-			}
-			return
-		}
+		paused := timeout > 0 && t.stats.Served > served && e.pauseServing(timeout)
+		e.mu.giveBack()
 		if timeout == 0 {
-			e.mu.giveBack()
 			t.napLonger()
 			continue
 		}
-		e.mu.giveBack()
 		t.naps = 0
 		if timeout < 0 {
+			return
+		}
+		if paused {
+			if t.lane.notify != nil {
+				t.lane.notify.Disarm()
+			}
 			return
 		}
 		if t.lane.notify == nil {
@@ -105,16 +104,13 @@ func (e *Held) keepServing() bool {
 	return false
 }
 
-// pauseServing ends the service until the alarm, if nothing is under way. It reports whether it
-// has.
-func (e *Held) pauseServing() bool {
-	t := e.thread
-	if t.lane.solicits() || e.awayTime() != awayLater || len(e.links.blocked) > 0 {
+// pauseServing ends the service until the alarm if nothing is under way, and reports whether it
+// has. timeout is when a device needs its next poll.
+func (e *Held) pauseServing(timeout time.Duration) bool {
+	if e.thread.lane.solicits() || e.awayTime() != awayLater || len(e.links.blocked) > 0 {
 		return false
 	}
-	t.deadline.Store(int64(e.clock() + arrivalPause))
-	t.soon, t.polled = false, false
-	t.alarm.set(arrivalPause)
+	e.startAlarm(e.clock(), min(timeout, arrivalPause))
 	e.endServing()
 	return true
 }

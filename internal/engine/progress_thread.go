@@ -239,13 +239,19 @@ func (e *Held) setAlarm() (wake bool) {
 	if after == awaySoon && t.returns > soonReturns {
 		after = awayWindow
 	}
-	now := int64(e.clock())
-	if d := t.deadline.Load(); d == 0 || d > now+int64(after) || d < now+int64(after/2) && t.polled {
-		t.deadline.Store(now + int64(after))
-		t.soon, t.polled = after == awaySoon, false
-		t.alarm.set(after)
+	now := e.clock()
+	if d := time.Duration(t.deadline.Load()); d == 0 || d > now+after || d < now+after/2 && t.polled {
+		e.startAlarm(now, after)
 	}
 	return wake
+}
+
+// startAlarm makes the alarm due some time after now.
+func (e *Held) startAlarm(now, after time.Duration) {
+	t := e.thread
+	t.deadline.Store(int64(now + after))
+	t.soon, t.polled = after == awaySoon, false
+	t.alarm.set(after)
 }
 
 // enter begins a wait: the caller makes progress itself.

@@ -305,6 +305,23 @@ func TestThreadTakesArrivalsTogether(t *testing.T) {
 	})
 }
 
+// A pause ends when a device needs its next poll, for example to retransmit.
+func TestPauseHeedsTimers(t *testing.T) {
+	testWorld(t, 2, nil, served, func(t *testing.T, w *world) {
+		pass(soon)
+		for _, timeout := range []time.Duration{arrivalPause / 4, time.Minute} {
+			w.locked(0, func(e *Held) {
+				if !e.pauseServing(timeout) {
+					t.Fatal("no pause, though nothing is under way")
+				}
+				if got, want := time.Duration(e.thread.deadline.Load())-e.clock(), min(timeout, arrivalPause); got != want {
+					t.Errorf("the next poll is due in %v: pause of %v, want %v", timeout, got, want)
+				}
+			})
+		}
+	})
+}
+
 // A receive that stays posted does not make each of the following calls set an alarm.
 func TestPostedReceiveCostsCallsNothing(t *testing.T) {
 	testWorld(t, 2, nil, served, func(t *testing.T, w *world) {
