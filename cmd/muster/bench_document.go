@@ -185,18 +185,11 @@ func runSelf(ctx context.Context, out io.Writer, args []string) error {
 	return c.Run()
 }
 
-// openGroups builds the programs of the peers. The muster command is this program itself.
+// openGroups prepares the measurement.
 func (f *documentFlags) openGroups(ctx context.Context, only, bin string) (session, []groups.Skipped, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, nil, err
-	}
 	log := io.Discard
 	if f.verbose {
 		log = os.Stderr
 	}
-	return groups.NewSession(ctx, groups.Options{
-		Only: only, Rounds: f.rounds, Settle: f.settle, Limit: time.Minute, Statistic: "value",
-		Alone: true, Bin: bin, Root: groups.SourceRoot(), Muster: self, Log: log,
-	})
+	return openSession(ctx, groups.Options{Only: only, Rounds: f.rounds, Settle: f.settle, Bin: bin, Log: log})
 }

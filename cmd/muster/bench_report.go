@@ -323,21 +323,25 @@ func (r *reporter) write(report *results.Report) error {
 	return nil
 }
 
-// openGroups builds the programs. The muster command is this program itself.
+// openGroups prepares the measurement.
 func (r *reporter) openGroups(ctx context.Context, only string) (session, []groups.Skipped, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, nil, err
-	}
+	fmt.Fprintln(r.progress, "building the programs of the peers")
 	log := io.Discard
 	if r.verbose {
 		log = r.progress
 	}
-	fmt.Fprintln(r.progress, "building the programs of the peers")
-	return groups.NewSession(ctx, groups.Options{
-		Only: only, Rounds: r.rounds, Settle: r.settle, Limit: time.Minute, Statistic: "value",
-		Alone: true, Bin: filepath.Join(r.folder, "bin"), Root: groups.SourceRoot(), Muster: self, Log: log,
-	})
+	return openSession(ctx, groups.Options{Only: only, Rounds: r.rounds, Settle: r.settle, Bin: filepath.Join(r.folder, "bin"), Log: log})
+}
+
+// openSession builds the programs of the peers into o.Bin. The muster command is this program
+// itself.
+func openSession(ctx context.Context, o groups.Options) (session, []groups.Skipped, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Limit, o.Statistic, o.Alone, o.Root, o.Muster = time.Minute, "value", true, groups.SourceRoot(), self
+	return groups.NewSession(ctx, o)
 }
 
 // buildCommit returns the commit that this program was built from, or else its version.

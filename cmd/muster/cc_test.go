@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/muster-mpi/muster/internal/needs"
 )
 
 func TestCompilation(t *testing.T) {
@@ -13,7 +15,7 @@ func TestCompilation(t *testing.T) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{mpichLibrary, coreLibrary} {
+	for _, name := range []string{mpichLibrary, needs.CoreLibrary} {
 		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -14,9 +14,6 @@ import (
 	"github.com/muster-mpi/muster/internal/needs"
 )
 
-// coreLibrary is the part of our libraries that they load in MPI_Init.
-const coreLibrary = "libmuster_core.so"
-
 // mpichLibrary is the library of the ABI of MPICH.
 var mpichLibrary = needs.MPICH.Library()
 
@@ -132,11 +129,11 @@ func findFronts(executable string) (string, error) {
 	bin := filepath.Dir(executable)
 	folders := []string{bin, filepath.Join(bin, "cabi"), filepath.Join(bin, "..", "lib", "muster")}
 	for _, folder := range folders {
-		if isFile(folder, mpichLibrary) && isFile(folder, coreLibrary) {
+		if isFile(folder, mpichLibrary) && isFile(folder, needs.CoreLibrary) {
 			return folder, nil
 		}
 	}
-	return "", fmt.Errorf("%s and %s are in none of %s; build them in the source tree with: make cabi", mpichLibrary, coreLibrary, strings.Join(folders, ", "))
+	return "", fmt.Errorf("%s and %s are in none of %s; build them in the source tree with: make cabi", mpichLibrary, needs.CoreLibrary, strings.Join(folders, ", "))
 }
 
 func isFile(folder, name string) bool {

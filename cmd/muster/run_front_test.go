@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/internal/launch"
+	"github.com/muster-mpi/muster/internal/needs"
 )
 
 func TestUseFront(t *testing.T) {
@@ -33,7 +34,7 @@ func TestUseFront(t *testing.T) {
 				}
 			}
 			executable := filepath.Join(bin, "muster")
-			for _, file := range []string{executable, filepath.Join(folder, mpichLibrary), filepath.Join(folder, coreLibrary)} {
+			for _, file := range []string{executable, filepath.Join(folder, mpichLibrary), filepath.Join(folder, needs.CoreLibrary)} {
 				if err := os.WriteFile(file, nil, 0o755); err != nil {
 					t.Fatal(err)
 				}
@@ -70,7 +71,7 @@ func TestFrontNotFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if folder, err := findFronts(filepath.Join(bin, "muster")); err == nil || !strings.Contains(err.Error(), bin) {
-		t.Errorf("a folder without %s must not do: %q, %v", coreLibrary, folder, err)
+		t.Errorf("a folder without %s must not do: %q, %v", needs.CoreLibrary, folder, err)
 	}
 	got := muster(t, bin, "run", "--mpich", "-n", "1", "true")
 	if got.status != 2 || !strings.Contains(got.err, "make cabi") {

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/muster-mpi/muster/internal/needs"
 )
 
 // checkLibrary returns an error for an executable that is linked with such a library.
@@ -38,12 +40,6 @@ func foreignText(lib string, ranks int) string {
 		"Muster's own libraries for programs of Open MPI 4 and 5 and of MPICH (make cabi) are found by muster run if they are in its folder; or compile the program with muster cc; or use the launcher of that MPI, mpirun", lib, ranks)
 }
 
-// openLibrary is the library of Open MPI 4 and 5, coreLibrary what lies beside Muster's.
-const (
-	openLibrary = "libmpi.so.40"
-	coreLibrary = "libmuster_core.so"
-)
-
 // providesFront reports whether the library path of an environment leads to Muster's library for
 // programs of Open MPI.
 func providesFront(env []string) bool {
@@ -54,17 +50,12 @@ func providesFront(env []string) bool {
 		}
 	}
 	for _, folder := range filepath.SplitList(path) {
-		if _, err := os.Stat(filepath.Join(folder, openLibrary)); err == nil {
-			return isFront(filepath.Join(folder, openLibrary))
+		library := filepath.Join(folder, needs.OpenMPI.Library())
+		if _, err := os.Stat(library); err == nil {
+			return needs.Ours(library)
 		}
 	}
 	return false
-}
-
-// isFront reports whether a library is one of Muster's.
-func isFront(library string) bool {
-	_, err := os.Stat(filepath.Join(filepath.Dir(library), coreLibrary))
-	return err == nil
 }
 
 // isForeignMPI reports whether a shared library is that of an MPI without PMI-1. MPICH and

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/needs"
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
@@ -126,7 +127,7 @@ func mappedForeign(pid int) (found string) {
 			continue
 		}
 		lib := string(bytes.TrimSpace(line[i:]))
-		if isFront(lib) {
+		if needs.Ours(lib) {
 			return ""
 		}
 		if isForeignMPI(path.Base(lib)) {

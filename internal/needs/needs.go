@@ -28,6 +28,15 @@ func (f Family) Library() string {
 	return [...]string{"", "", "libmpich.so.12", "libmpi.so.40", "libmpi_abi.so.1"}[f]
 }
 
+// CoreLibrary is the part of our libraries that they load in MPI_Init. It lies beside them.
+const CoreLibrary = "libmuster_core.so"
+
+// Ours reports whether a library is one of ours.
+func Ours(library string) bool {
+	_, err := os.Stat(filepath.Join(filepath.Dir(library), CoreLibrary))
+	return err == nil
+}
+
 // familyOf returns the family of a shared library, or None.
 func familyOf(lib string) Family {
 	name, version, ok := strings.Cut(lib, ".so.")
@@ -78,7 +87,8 @@ func Of(prog string, path []string) (Family, error) {
 
 // search looks through the libraries of a program.
 type search struct {
-	path  []string
+	path  []string          // LD_LIBRARY_PATH
+	last  []string          // folders of ld.so, read with the first library
 	seen  map[string]bool   // libraries
 	found map[Family]string // the library, and what needs it
 }
@@ -125,7 +135,10 @@ func (s *search) find(lib string, own []string, origin string) string {
 			folders = append(folders, strings.NewReplacer("$ORIGIN", origin, "${ORIGIN}", origin).Replace(folder))
 		}
 	}
-	folders = append(append(folders, s.path...), systemFolders()...)
+	if s.last == nil {
+		s.last = systemFolders()
+	}
+	folders = slices.Concat(folders, s.path, s.last)
 	for _, folder := range folders {
 		at := filepath.Join(folder, lib)
 		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() {
