@@ -63,7 +63,7 @@ internal/nodecoll   internal/coll internal/shmem internal/longcopy
 internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct internal/shmem internal/race
 internal/rma        internal/dtype
 internal/cbinding   internal/engine internal/rma internal/rankset internal/direct
-internal/launch     internal/pmi internal/coll
+internal/launch     internal/pmi internal/coll internal/needs
 internal/doctor     internal/launch internal/netprobe rdma/ofi
 
 mpi                 rdma prof internal/ft internal/rankset internal/bytesize internal/settings internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma internal/cbinding mpi/internal/hook internal/trace internal/longcopy

@@ -54,7 +54,7 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 		oversubscribed = client.LocalSize() > shm.OnlineCores() // also if this rank is bound to one of them
 	}
 	if apart || cfg.NoSharedMemory {
-		dev, err := openNetwork(cfg, client)
+		dev, err := openNetwork(cfg, client, oversubscribed)
 		if err != nil {
 			return lanes, false, err
 		}
@@ -83,7 +83,7 @@ func openShared(cfg *Config, client pmi.Client, host *localHost) (rdma.Device, e
 	return shared.Open(&c)
 }
 
-func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
+func openNetwork(cfg *Config, client pmi.Client, oversubscribed bool) (rdma.Device, error) {
 	why := fmt.Sprintf("%d of its %d ranks run on other hosts", client.Size()-client.LocalSize(), client.Size())
 	if cfg.NoSharedMemory {
 		why = "MUSTER_NO_SHARED_MEMORY is set"
@@ -94,11 +94,11 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 		return nil, fmt.Errorf("mpi: rank %d: the job needs a network (%s), and MUSTER_NETWORK is none", client.Rank(), why)
 	}
 	if cfg.Network == softwareNetwork {
-		return openSoftware(cfg, client, why)
+		return openSoftware(cfg, client, why, oversubscribed)
 	}
 	dev, err := openFabric(cfg, client)
 	if cfg.Network == "" && errors.Is(err, ofi.ErrMissing) {
-		return openSoftware(cfg, client, why)
+		return openSoftware(cfg, client, why, oversubscribed)
 	}
 	if err != nil {
 		advice := "; muster explain network lists the alternatives"
@@ -132,7 +132,7 @@ func openFabric(cfg *Config, client pmi.Client) (rdma.Device, error) {
 
 // openSoftware opens the device that needs only Ethernet: software iWARP. For its key see
 // networkkey.go. Several interfaces to other hosts are rails of one device.
-func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, error) {
+func openSoftware(cfg *Config, client pmi.Client, why string, oversubscribed bool) (rdma.Device, error) {
 	fail := func(err error) (rdma.Device, error) {
 		return nil, fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w", client.Rank(), client.Host(), why, err)
 	}
@@ -146,7 +146,7 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	}
 	network.report(os.Stderr, client.Rank())
 	c := devices.Config{
-		Index: client.Rank(), Peers: client.Size(), Several: network.several, Key: network.key, Encrypt: cfg.Encrypt,
+		Index: client.Rank(), Peers: client.Size(), Several: network.several, Rail: client.LocalRank(), Follow: !oversubscribed, Key: network.key, Encrypt: cfg.Encrypt,
 		ConnectionCRC: cfg.Advanced.ConnectionCRC, MaxConnections: cfg.Advanced.MaxConnections,
 		PeerTimeout: cfg.PeerTimeout, Served: servedBy(client), Strict: cfg.Advanced.Strict,
 	}
@@ -240,7 +240,7 @@ func (w *World) openAnotherDevice() (rdma.Device, error) {
 	if !w.cfg.NoSharedMemory {
 		return openShared(&w.cfg, w.client, nil)
 	}
-	return openNetwork(&w.cfg, published{w.client})
+	return openNetwork(&w.cfg, published{w.client}, false)
 }
 
 // published is the client of a job whose first device has published the key already.

@@ -26,6 +26,10 @@ type Config struct {
 	// host has more than one, so that all hosts need the device for that.
 	Paths   []Path
 	Several bool
+	// Rail is the number of the interface for connections if there are several. Follow
+	// leaves it to the peers to begin with them.
+	Rail   int
+	Follow bool
 	// Key is the secret of the job.
 	Key     []byte
 	Encrypt bool
@@ -108,15 +112,15 @@ func openConnections(c *Config) (rdma.Device, error) {
 	return iwarp.OpenMesh(i, uint32(c.Index))
 }
 
-// openHybrid opens a device for datagrams and connections. Data that TCP has accepted would
-// be lost without notice when a cable is cut, so rails are made of datagrams.
+// openHybrid opens a device for datagrams and connections.
 func openHybrid(c *Config) (rdma.Device, error) {
-	if c.Several {
-		return openDatagrams(c)
-	}
-	return noNil(hybrid.Open(hybrid.Config{Name: uint32(c.Index), Address: c.bind().Addr(), Port: c.bind().Port(), JobKey: c.Key, Encrypt: c.Encrypt,
+	h := hybrid.Config{Name: uint32(c.Index), Address: c.bind().Addr(), Port: c.bind().Port(), JobKey: c.Key, Encrypt: c.Encrypt,
 		NoCRC: c.NoCRC, ConnectionCRC: c.ConnectionCRC, ConnectionBuffers: c.ConnectionBuffers, MaxConnections: c.MaxConnections,
-		PeerTimeout: c.PeerTimeout, Served: c.Served, Strict: c.Strict}))
+		PeerTimeout: c.PeerTimeout, Served: c.Served, Strict: c.Strict}
+	if c.Several {
+		h.Paths, h.Address, h.Follow = c.Paths, c.Paths[c.Rail%len(c.Paths)].Bind.Addr(), c.Follow
+	}
+	return noNil(hybrid.Open(h))
 }
 
 // noNil keeps the nil pointer of a failed Open out of the interface.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/lab"
+	"github.com/muster-mpi/muster/rdma/shm"
 )
 
 var lapLine = regexp.MustCompile(`lap of \d+ bytes, longest call (\S+)`)
@@ -30,10 +31,17 @@ const (
 
 // A rail of one host goes down and comes back while the ranks are in long collectives: first
 // with its carrier, which the host notices, then without a notice. No call fails, every byte
-// is correct, and no call takes long. The rail is used before and after.
+// is correct, and no call takes long. The rail is used before and after. Busy peers have TCP
+// connections if ranks share cores.
 func TestRailDownInCollectives(t *testing.T) {
+	for name, perHost := range map[string]int{"datagrams": 2, "connections": shm.OnlineCores() + 1} {
+		t.Run(name, func(t *testing.T) { railDownInCollectives(t, perHost) })
+	}
+}
+
+func railDownInCollectives(t *testing.T, perHost int) {
 	j := build(t, lab.Config{Hosts: 4, Rails: 2, Rate: "1gbit"})
-	laps := j.startLaps(t, 2)
+	laps := j.startLaps(t, perHost)
 	host := j.hosts.Hosts()[1]
 	laps.wait(t, lapsOfAllSizes)
 	if n := j.received(t, host, 1); n == 0 {
