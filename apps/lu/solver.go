@@ -27,7 +27,7 @@ type solver struct {
 	line            *flow.Line
 
 	north, south, west, east int // ranks next in -x, +x, -y, +y, or ProcNull
-	columns                  *mpi.Layout[cell]
+	edge                     []cell // a packed column or row of a plane
 	edgeX, edgeY             *mpi.Layout[cell]
 }
 
@@ -63,9 +63,7 @@ func newSolver(c *mpi.Comm, p params) (*solver, error) {
 	if s.north, s.south, err = cart.Shift(1, 1); err != nil {
 		return nil, err
 	}
-	if s.columns, err = mpi.Vector[cell](ny, 1, s.y.Stride); err != nil {
-		return nil, err
-	}
+	s.edge = make([]cell, max(nx, ny))
 	if s.edgeX, err = mpi.Vector[cell]((ny+4)*s.nz, 2, s.y.Stride); err != nil {
 		return nil, err
 	}

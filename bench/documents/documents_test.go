@@ -28,7 +28,7 @@ func TestPagesAreRendered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := Render(tables, groups.Pages())
+	files, err := Render(tables, groups.Sections(), groups.Pages())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -297,12 +297,19 @@ func Sections() (list []results.Section) {
 		}
 		list = append(list, one)
 	}
-	apps := results.Section{Title: "Applications", Page: results.StudiesPage, Note: `Each row is a study: applications with a technique and without it, in alternating rounds. × is the time or memory with it divided by that without. Each table says
-where the result differs from the document, and why.`}
 	for _, st := range studies() {
-		add(&apps, st.claims, st.name, ratioColumn)
+		if len(st.claims) == 0 {
+			continue
+		}
+		last := &list[len(list)-1]
+		if last.Document != st.document {
+			list = append(list, results.Section{Title: st.document + ": claims about applications", Document: st.document, Note: `Studies: applications with a technique and without it, in alternating rounds. × is the time or memory with it divided by that without. Each table says
+where the result differs from the document, and why. The columns are those of the page of results.`})
+			last = &list[len(list)-1]
+		}
+		add(last, st.claims, st.name, ratioColumn)
 	}
-	return append(list, apps)
+	return list
 }
 
 // sizeLines returns a line for each size with its bound.

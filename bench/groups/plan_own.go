@@ -248,8 +248,8 @@ var eagerChannels = []struct{ title, device string }{{"shared queue", "rc"}, {"s
 // eagerMemory is P3 section 5: receive buffers of the three channels.
 func eagerMemory() *group {
 	g := &group{
-		name: "eager-memory", title: "Memory of the eager channels relative to receive buffers for each connection, 32 ranks, after each has sent to every other", ranks: 32, direct: true, rounds: 1,
-		ours: "memory --ranks 32 --device rc,rc-rings,rc-few --rounds 1", quantity: quantity{unit: "KiB", scale: 1, shown: "ratio"},
+		name: "eager-memory", title: "Memory of the eager channels relative to receive buffers for each connection, 64 ranks, after each has sent to every other", ranks: 64, direct: true, rounds: 1,
+		ours: "memory --ranks 64 --device rc,rc-rings,rc-few --rounds 1", quantity: quantity{unit: "KiB", scale: 1, shown: "ratio"},
 		note: "Of the rank that has most, relative to device rc-few (ARDMA-SR of P3). Memory of the kernel is not included. Rings are as many as in rc-few.",
 		claims: []results.Claim{
 			{Source: "p3", Where: "5", Text: "receive buffers a tenth of those for each connection", Rows: "^receive buffers", Op: results.AtMost, Limit: 0.1},

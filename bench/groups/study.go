@@ -20,8 +20,9 @@ import (
 // study runs applications with one technique and without it, and compares what they
 // report. Its table is a claim's like that of a group.
 type study struct {
-	name  string // of the table: study-NAME
-	title string
+	name     string // of the table: study-NAME
+	document string // that it is about
+	title    string
 	// note tells the conditions, and differs where and why the result is not that of the
 	// document.
 	note, differs string

@@ -45,7 +45,7 @@ func messageStudy() *study {
 pays by the costs measured on this device; buffers of less than 128 bytes do not count.`,
 		differs: `the document ran class B or C on 64 processes, here classes that take a second on two cores. Our device is software, on which registration of a short buffer rarely pays.`,
 	}
-	for _, a := range []struct{ name, class string }{{"cg", "S"}, {"mg", "S"}, {"lu", "S"}, {"ft", "S"}, {"is", "S"}, {"radix", "S"}, {"nbody", "S"}} {
+	for _, a := range []struct{ name, class string }{{"cg", "S"}, {"mg", "S"}, {"lu", "S"}, {"ft", "S"}, {"is", "S"}, {"bt", "S"}, {"sp", "S"}, {"radix", "S"}, {"nbody", "S"}} {
 		st.apps = append(st.apps, studyApp{name: a.name, class: a.class, ranks: 16})
 	}
 	return st

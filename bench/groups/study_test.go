@@ -133,7 +133,7 @@ func TestStudyOverRanks(t *testing.T) {
 		}
 	}
 	c := r.chart()
-	if len(c.Series) != 6 || len(c.Series[1].Points) != 4 || c.Series[1].Points[3].X != 32 || c.Series[1].Points[3].Y != 64 {
+	if len(c.Series) != 6 || len(c.Series[1].Points) != 5 || c.Series[1].Points[4].X != 64 || c.Series[1].Points[4].Y != 128 {
 		t.Errorf("the lines are %+v; want one for each application and channel, over the ranks", c.Series)
 	}
 	if svg, err := r.picture(); err != nil || strings.Count(string(svg), "<polyline") != 6 {

@@ -1,7 +1,7 @@
 // Command peers measures Muster against Open MPI, MPICH and libfabric driven bare on
 // this machine, and techniques of Muster against its own plain protocols. It writes one
 // JSON file into docs/results, with a table for each group of figures, and renders the pages
-// in docs/results, docs/results.md, docs/studies.md and docs/documents. "make results" starts it.
+// in docs/results, docs/results.md and docs/documents. "make results" starts it.
 //
 // Package bench/groups has the groups and measures them. A group that this machine cannot
 // run is skipped, with the reason; one that fails keeps its old table.
@@ -41,7 +41,7 @@ func main() {
 	flag.StringVar(&o.Only, "only", "", "measure these groups only, separated by commas: a name, the part of names before a dash, or a pattern with *: "+strings.Join(names, ", "))
 	flag.IntVar(&o.Rounds, "rounds", 5, "rounds of each group; fewer than 5 prove nothing")
 	flag.BoolVar(&o.quick, "quick", false, "two rounds, to see that everything runs; results are not written")
-	flag.BoolVar(&o.page, "page", false, "measure nothing: render "+results.Page+", "+results.StudiesPage+" and the pages in "+results.Folder+" and "+documents.Folder+" from the runs")
+	flag.BoolVar(&o.page, "page", false, "measure nothing: render "+results.Page+" and the pages in "+results.Folder+" and "+documents.Folder+" from the runs")
 	flag.DurationVar(&o.budget, "budget", 0, "start no further group after this time (default: no limit)")
 	flag.DurationVar(&o.Limit, "limit", time.Minute, "kill a run that takes longer")
 	flag.DurationVar(&o.Settle, "settle", 15*time.Second, "wait as long as this for a quiet machine before each round")
@@ -123,7 +123,7 @@ func writePages(root string) error {
 	if err := results.WritePages(root, groups.Sections(), groups.Pages()); err != nil {
 		return err
 	}
-	return documents.WritePages(root, groups.Pages())
+	return documents.WritePages(root, groups.Sections(), groups.Pages())
 }
 
 // measureTable measures a group and adds its table to the run in a folder.

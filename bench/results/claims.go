@@ -37,6 +37,6 @@ type Section struct {
 	Title  string
 	Note   string // what a reader must know to compare; "": nothing
 	Claims []Claim
-	// Page has the claims: Page if "", or StudiesPage.
-	Page string
+	// Document is the name of the document whose page has the claims, "" if Page has them.
+	Document string
 }

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -57,13 +56,7 @@ it misses for the reason below the table. *MIF*, the maximum imbalance factor: b
 
 ` + "`make results`" + ` measures everything again, with the fourth column one row. The date links to the oldest table
 of the row; all are in [results](results/README.md), with conditions. "Loaded" marks figures of a busy
-machine. Applications are in [studies](studies.md), and [the documents](documents/README.md) have each of their figures beside ours.
-`
-
-const studiesPreface = generated + `# Results of applications
-
-What the techniques change in applications, with the figures of the documents. The columns are those of [results](results.md), which also explains the
-conditions; "make results" stands for the command of each row, for which ` + "`muster bench study`" + ` is enough.
+machine. [The documents](documents/README.md) have each of their figures beside ours, and the claims about applications.
 `
 
 // Render returns the pages by name.
@@ -74,20 +67,34 @@ func Render(sections []Section, tablePages []TablePage, tables map[string]*Table
 			texts[path.Join(Folder, p.Name+".md")] = text
 		}
 	}
-	pages := map[string]*strings.Builder{Page: {}, StudiesPage: {}}
-	pages[Page].WriteString(preface + addLeads(texts, tables) + terms + countClaims(sections, tables))
-	pages[StudiesPage].WriteString(studiesPreface)
+	texts[Page] = preface + addLeads(texts, tables) + terms + countClaims(sections, tables) + Claims(sections, "", tablePages, tables)
+	texts[IndexPage] = index(tablePages, tables)
+	return texts
+}
+
+// Claims returns the sections of a document, or those of Page for "". Links are relative to the
+// folder of Page.
+func Claims(sections []Section, document string, tablePages []TablePage, tables map[string]*Table) string {
+	for _, p := range tablePages {
+		for _, name := range p.Tables {
+			if t := tables[name]; t != nil {
+				t.page = p.Name
+			}
+		}
+	}
+	var b strings.Builder
 	for i := range sections {
 		s := &sections[i]
-		b := pages[cmp.Or(s.Page, Page)]
-		fmt.Fprintf(b, "\n## %s\n\n", s.Title)
-		if s.Note != "" {
-			fmt.Fprintf(b, "%s\n\n", s.Note)
+		if s.Document != document {
+			continue
 		}
-		s.writeClaims(b, tables)
+		fmt.Fprintf(&b, "\n## %s\n\n", s.Title)
+		if s.Note != "" {
+			fmt.Fprintf(&b, "%s\n\n", s.Note)
+		}
+		s.writeClaims(&b, tables)
 	}
-	texts[Page], texts[StudiesPage], texts[IndexPage] = pages[Page].String(), pages[StudiesPage].String(), index(tablePages, tables)
-	return texts
+	return b.String()
 }
 
 // writeClaims writes the claims of a section, and below them the bounds by number.
@@ -125,7 +132,6 @@ func (p *TablePage) render(tables map[string]*Table) string {
 	var b strings.Builder
 	for _, name := range p.Tables {
 		if t := tables[name]; t != nil {
-			t.page = p.Name
 			b.WriteString("\n" + t.Markdown())
 		}
 	}
@@ -140,7 +146,7 @@ func index(pages []TablePage, tables map[string]*Table) string {
 	var b strings.Builder
 	b.WriteString(generated + `# Tables
 
-[Results](../results.md) and [studies](../studies.md) compare claims with these tables. Each is shown as it was measured last. A JSON file in
+[Results](../results.md) and [the documents](../documents/README.md) compare claims with these tables. Each is shown as it was measured last. A JSON file in
 this folder is what one command measured, named after the time (UTC) at which it was started.
 
 `)

@@ -55,7 +55,7 @@ func Commit(ctx context.Context, root string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("git does not name the commit of %s: %w", root, err)
 	}
-	changes, err := git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!"+Folder, ":!"+Page, ":!"+StudiesPage, ":!docs/documents")
+	changes, err := git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!"+Folder, ":!"+Page, ":!docs/documents")
 	if err != nil {
 		return "", fmt.Errorf("git does not show the state of %s: %w", root, err)
 	}

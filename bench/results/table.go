@@ -10,13 +10,12 @@ import (
 	"text/tabwriter"
 )
 
-// Folder holds the runs, and the pages that are rendered from them, as the other two are. All
-// are relative to the module root.
+// Folder holds the runs, and the pages that are rendered from them, as the other is. All are
+// relative to the module root.
 const (
-	Folder      = "docs/results"
-	Page        = "docs/results.md"
-	StudiesPage = "docs/studies.md"
-	IndexPage   = Folder + "/README.md" // lists the tables
+	Folder    = "docs/results"
+	Page      = "docs/results.md"
+	IndexPage = Folder + "/README.md" // lists the tables
 )
 
 // Table is what was measured for a group of figures.
