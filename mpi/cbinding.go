@@ -6,6 +6,13 @@ import "github.com/muster-mpi/muster/internal/cbinding"
 
 var _ = cbinding.Register(cbinding.Functions{
 	NewWin: func(comm any, cfg cbinding.WinConfig) (cbinding.Win, error) { return newByteWin(comm.(*Comm), cfg) },
+	OpenFile: func(comm any, name string, flag int, hints any) (cbinding.File, error) {
+		f, err := comm.(*Comm).OpenFile(name, flag, hints.(FileHints))
+		if err != nil {
+			return nil, err
+		}
+		return &byteFile{f, f.FileView.v}, nil
+	},
 	Direct: func(comm any) (d cbinding.Direct, ok bool) {
 		c := comm.(*Comm)
 		if c.w.cfg.Check || c.w.watch.on || c.IsInter() {

@@ -35,8 +35,17 @@ const (
 	ErrIntern      Class = 17 // the library or its transport failed
 	ErrPending     Class = 18 // operation is not complete: its context has ended
 	ErrInStatus    Class = 19 // error in a status
+	ErrAccess      Class = 20 // no permission to access the file
+	ErrBadFile     Class = 23 // invalid file name
 	ErrDisp        Class = 26 // invalid window displacement
+	ErrFileExists  Class = 28 // file exists
+	ErrFileInUse   Class = 29 // file is in use
+	ErrFile        Class = 30 // invalid file
+	ErrIO          Class = 35 // other errors of files
 	ErrNoMem       Class = 39 // out of memory
+	ErrNotSame     Class = 40 // arguments of a collective call on a file differ between ranks
+	ErrNoSpace     Class = 41 // not enough space on the storage device
+	ErrNoSuchFile  Class = 42 // file does not exist
 	ErrProcAborted Class = 44 // a rank has died or left
 	ErrRMAAttach   Class = 47 // memory cannot be attached, or is not
 	ErrRMARange    Class = 49 // memory outside of the window
@@ -58,6 +67,8 @@ var classNames = map[Class]string{
 	ErrTopology: "topology", ErrDims: "dimensions",
 	ErrUnknown: "unknown error", ErrTruncate: "message truncated", ErrOther: "error", ErrIntern: "internal error",
 	ErrPending: "pending", ErrInStatus: "error in status", ErrNoMem: "out of memory", ErrProcAborted: "a rank is gone",
+	ErrAccess: "access", ErrBadFile: "file name", ErrFileExists: "file exists", ErrFileInUse: "file in use", ErrFile: "file",
+	ErrIO: "input or output", ErrNotSame: "arguments differ", ErrNoSpace: "no space", ErrNoSuchFile: "no such file",
 	ErrDisp: "displacement", ErrRMAAttach: "attached memory", ErrRMARange: "outside of the window", ErrRMAShared: "shared memory",
 	ErrRMASync: "synchronization of a window", ErrRMAFlavor: "kind of window", ErrSize: "size", ErrWin: "window",
 	ErrUnsupported: "unsupported", ErrTooLarge: "value too large", ErrProcFailed: "a rank has failed", ErrRevoked: "communicator revoked",

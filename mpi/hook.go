@@ -74,12 +74,13 @@ const (
 	CallAccess                      // accesses the memory of another rank
 	CallSync                        // synchronizes the accesses of a window
 	CallPrepare                     // prepares a persistent or partitioned operation
-	CallCreate                      // creates a communicator or window
-	CallFree                        // frees a communicator or window
+	CallCreate                      // creates a communicator or window, or opens a file
+	CallFree                        // frees a communicator or window, or closes a file
+	CallFile                        // reads or writes a file, or changes its state
 )
 
 var callKindNames = [...]string{"send", "receive", "sendrecv", "probe", "match", "matched receive", "partitioned",
-	"wait", "test", "collective", "access", "synchronization", "prepare", "create", "free"}
+	"wait", "test", "collective", "access", "synchronization", "prepare", "create", "free", "file"}
 
 func (k CallKind) String() string { return callKindNames[k] }
 

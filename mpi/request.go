@@ -32,6 +32,7 @@ type requestMore struct {
 	send     *Request   // of Isendrecv: the send; the request itself is the receive
 	noStatus bool       // there is no received message to describe
 	made     *commStart // of Idup
+	file     *fileResult
 }
 
 // with returns the request with some of its rarely needed fields set.
@@ -260,6 +261,9 @@ func (r Request) resultMore(st Status, err error) (Status, error) {
 	}
 	if more.made != nil {
 		err = errors.Join(err, more.made.err)
+	}
+	if more.file != nil {
+		st, err = Status{Source: AnySource, Tag: AnyTag, Bytes: int(more.file.bytes)}, errors.Join(err, more.file.err)
 	}
 	if more.noStatus {
 		st = noStatus

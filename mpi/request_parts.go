@@ -12,9 +12,10 @@ func (more *requestMore) several() bool {
 	return more != nil && (more.send != nil || more.check != nil && more.check.calls != nil)
 }
 
-// ofCollective reports whether the operation of a request is a message of a collective call.
+// ofCollective reports whether the operation of a request is a message of a collective call, or of a
+// goroutine that accesses a file.
 func (more *requestMore) ofCollective() bool {
-	return more != nil && (more.made != nil || more.check != nil && more.check.calls != nil)
+	return more != nil && (more.made != nil || more.file != nil || more.check != nil && more.check.calls != nil)
 }
 
 // pendingOp returns an operation of the request that is not complete, if there is one.

@@ -5,6 +5,9 @@ package cbinding
 type Functions struct {
 	// NewWin creates a window of bytes. All ranks of comm call it.
 	NewWin func(comm any, cfg WinConfig) (Win, error)
+	// OpenFile opens a file with the flags of os.OpenFile; hints is an mpi.FileHints. All ranks of comm
+	// call it.
+	OpenFile func(comm any, name string, flag int, hints any) (File, error)
 	// Direct returns the direct path of comm, and whether its short messages need not pass package
 	// mpi.
 	Direct func(comm any) (d Direct, ok bool)

@@ -72,3 +72,6 @@ const (
 
 // CheckpointTag is the tag of parts, the only messages in the context of their communicator.
 const CheckpointTag = 0
+
+// FileTag is the tag of data of files, the only messages in the context of their communicator.
+const FileTag = 0

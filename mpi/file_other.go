@@ -1,0 +1,19 @@
+//go:build !linux
+
+package mpi
+
+import (
+	"errors"
+	"os"
+)
+
+// blockSize returns the unit in which the file system writes.
+func blockSize(*os.File) int64 { return 4096 }
+
+// preallocate extends the file to n bytes.
+func preallocate(f *os.File, n int64) error { return extend(f, n) }
+
+// lockRange locks a range of the file. Only Linux has locks of an open file.
+func lockRange(*os.File, int64, int64, bool) (unlock func(), err error) {
+	return func() {}, errors.ErrUnsupported
+}
