@@ -25,7 +25,7 @@ func labPlan() []*group {
 			name: "lab-latency", title: "Half round trip between two hosts, 1 Gbit/s",
 			quantity: latencyMicros,
 			claims:   []results.Claim{{Text: "two hosts: latency", Tables: "lab-latency,lab-latency-long"}},
-		}.loop("latency", 10000, []float64{0.9, 1}, size8, size8K)),
+		}.loop("latency", 10000, []float64{0.9, 1, 1}, size8, size1K, size8K)),
 		onTwoHosts(group{
 			name: "lab-latency-long", title: "Half round trip of long messages between two hosts, 1 Gbit/s",
 			quantity: latencyMicros,
