@@ -25,7 +25,7 @@ var overlapSizes = []struct {
 }{{"64 KB", 64 << 10}, {"256 KB", 256 << 10}, {"1 MB", 1 << 20}, {"4 MB", 4 << 20}}
 
 // hiddenNote defines the figures of overlap.
-const hiddenNote = "The computation takes 0.9 of the time of the transfer; the figure is the share of the computation that does not lengthen the transfer, the median of at least 15 samples. growing: P2's growing computation, until the transfer is 10 % longer (P2 section 6), as a share of the transfer."
+const hiddenNote = "Where a core is idle, a thread of the scheduling class for idle time keeps it from halting (internal/lab, KeepAwake), for all libraries alike. The computation takes 0.9 of the time of the transfer; the figure is the share of the computation that does not lengthen the transfer, the median of at least 15 samples. growing: P2's growing computation, until the transfer is 10 % longer (P2 section 6), as a share of the transfer."
 
 // speculationPlan is T1 4.4 and P2.
 func speculationPlan() []*group {

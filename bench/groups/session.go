@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -177,6 +178,13 @@ func (s *Session) measureGroup(ctx context.Context, g *group) (sum summary, err 
 		at = hostSet{hosts: l.Hosts(), rails: max(g.rails, 1), rsh: l.Rsh(), onHost: s.bin.onHost}
 		if len(at.hosts) > 1 {
 			at.second = l.Addr(at.hosts[1], 0)
+		}
+		if g.ranks <= runtime.NumCPU() && !g.direct {
+			letHalt, err := l.KeepAwake(s.bin.muster)
+			if err != nil {
+				return sum, err
+			}
+			defer letHalt()
 		}
 	}
 	runs := newRuns(g, s.o)

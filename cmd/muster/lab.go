@@ -65,6 +65,7 @@ each other, although they use the same addresses.`,
 		newLabMendCommand(&name),
 		newLabKillCommand(&name),
 		newLabExecCommand(&name),
+		newLabAwakeCommand(),
 		newLabChaosCommand(&name),
 	)
 	return cmd

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -64,6 +65,38 @@ func (f *hostFlags) setLab(cfg *launch.Config) error {
 	return err
 }
 
+// newLabAwakeCommand is for lab.KeepAwake.
+func newLabAwakeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "awake", Short: "Keep the cores of a virtual machine awake until the input ends", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return lab.SpinIdle(cmd.InOrStdin()) },
+	}
+}
+
+// keepLabAwake makes the cables of a lab keep their rate while a job runs that leaves cores idle.
+func (f *hostFlags) keepLabAwake(cfg *launch.Config) (stop func(), err error) {
+	if f.lab == "" || countRanks(cfg) > runtime.NumCPU() {
+		return func() {}, nil
+	}
+	l, err := lab.Find(f.lab)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return l.KeepAwake(self)
+}
+
+func countRanks(cfg *launch.Config) int {
+	ranks := cfg.Ranks
+	for _, p := range cfg.Programs {
+		ranks += p.Ranks
+	}
+	return ranks
+}
+
 // ranksOnCores is the setting that tells ranks how many share the cores of a machine.
 const ranksOnCores = "MUSTER_RANKS_ON_CORES"
 
@@ -71,11 +104,7 @@ const ranksOnCores = "MUSTER_RANKS_ON_CORES"
 // the user has set something else. Ranks that believe that they have a core each wait
 // without yielding it.
 func labCores(cfg *launch.Config) {
-	ranks := cfg.Ranks
-	for _, p := range cfg.Programs {
-		ranks += p.Ranks
-	}
 	if os.Getenv(ranksOnCores) == "" {
-		cfg.ExtraEnv = append([]string{fmt.Sprintf("%s=%d", ranksOnCores, max(ranks, len(cfg.Hosts)))}, cfg.ExtraEnv...)
+		cfg.ExtraEnv = append([]string{fmt.Sprintf("%s=%d", ranksOnCores, max(countRanks(cfg), len(cfg.Hosts)))}, cfg.ExtraEnv...)
 	}
 }

@@ -72,6 +72,11 @@ func runJob(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	defer stopMetrics()
+	letHalt, err := f.hosts.keepLabAwake(&cfg)
+	if err != nil {
+		return err
+	}
+	defer letHalt()
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwardedSignals()...)
 	defer signal.Stop(signals)
