@@ -26,7 +26,7 @@ type solver struct {
 	u, rsd, forcing []cell
 	line            *flow.Line
 
-	north, south, west, east int // ranks next in -x, +x, -y, +y, or ProcNull
+	north, south, west, east int    // ranks next in -x, +x, -y, +y, or ProcNull
 	edge                     []cell // a packed column or row of a plane
 	edgeX, edgeY             *mpi.Layout[cell]
 }
