@@ -27,10 +27,11 @@ libmpich.so.12. All other arguments are those of the compiler.
              MPICH and libmpichfort (Debian packages libmpich-dev and libmpich12)
   --abi      the standard ABI of MPI-5.0, in C and C++: the program runs on all MPI
              libraries that have it, here on Muster's libmpi_abi.so.1
-  --show     print the command and do not run it
+  --show     print the command and do not run it; also -show, -showme, and
+             -showme:compile and -showme:link for the flags alone
 
-"make cabi" also makes the scripts muster-mpicc, muster-mpicxx and muster-mpifort, for
-build systems that want a compiler.`,
+muster-mpicc, muster-mpicxx and muster-mpifort are the same for build systems that want a
+compiler. A link mpicc, mpicxx or mpifort to muster is, too.`,
 		Example: `  muster cc -O2 -o prog prog.c
   muster run -n 4 ./prog
   ./configure CC=muster-mpicc`,
@@ -47,8 +48,8 @@ build systems that want a compiler.`,
 			if err != nil {
 				return fmt.Errorf("cc: %w", err)
 			}
-			if c.show {
-				fmt.Fprintln(cmd.OutOrStdout(), strings.Join(c.command, " "))
+			if c.show != nil {
+				fmt.Fprintln(cmd.OutOrStdout(), strings.Join(c.show(c), " "))
 				return nil
 			}
 			return c.run()
@@ -58,9 +59,30 @@ build systems that want a compiler.`,
 
 // compilation is a call of a compiler.
 type compilation struct {
-	command  []string
-	variable string // of the environment, which names the compiler
-	show     bool
+	compiler, include, args, link []string
+
+	variable string                      // of the environment, which names the compiler
+	show     func(*compilation) []string // what to print, instead of running the compiler
+}
+
+// command returns the whole command.
+func (c *compilation) command() []string {
+	return slices.Concat(c.compiler, c.include, c.args, c.link)
+}
+
+// showFlag returns what an argument asks to print: with one dash as MPICH and Open MPI have it.
+func showFlag(arg string) func(*compilation) []string {
+	switch strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-") {
+	case arg: // no flag
+		return nil
+	case "show", "showme":
+		return (*compilation).command
+	case "showme:compile":
+		return func(c *compilation) []string { return c.include }
+	case "showme:link":
+		return func(c *compilation) []string { return c.link }
+	}
+	return nil
 }
 
 func newCompilation(executable string, args []string, getenv func(string) string) (*compilation, error) {
@@ -68,40 +90,43 @@ func newCompilation(executable string, args []string, getenv func(string) string
 	if err != nil {
 		return nil, err
 	}
-	variable, compiler, libraries := "CC", "cc", []string{"-lmpich"}
-	include := filepath.Join(folder, "include")
-	c := new(compilation)
-	for ; len(args) > 0; args = args[1:] {
-		switch args[0] {
-		case "--cxx":
-			variable, compiler = "CXX", "c++"
-		case "--fortran":
-			variable, compiler = "FC", "gfortran"
+	c := &compilation{variable: "CC"}
+	compiler, libraries, include := "cc", []string{"-lmpich"}, filepath.Join(folder, "include")
+	for _, arg := range args {
+		if show := showFlag(arg); show != nil {
+			c.show = show
+			continue
+		}
+		switch {
+		case len(c.args) > 0: // of the compiler, as all that follow
+			c.args = append(c.args, arg)
+		case arg == "--cxx":
+			c.variable, compiler = "CXX", "c++"
+		case arg == "--fortran":
+			c.variable, compiler = "FC", "gfortran"
 			fortran, err := findFortran("/usr")
 			if err != nil {
 				return nil, err
 			}
 			include, libraries = fortran.modules, []string{fortran.library, "-lmpich"}
-		case "--abi":
+		case arg == "--abi":
 			include, libraries = filepath.Join(include, "mpi5"), []string{"-lmpi_abi"}
-		case "--show", "-show":
-			c.show = true
 		default:
-			if chosen := getenv(variable); chosen != "" {
-				compiler = chosen
-			}
-			c.variable = variable
-			c.command = append(strings.Fields(compiler), "-I"+include)
-			c.command = append(c.command, args...)
-			if !slices.ContainsFunc(args, compilesOnly) {
-				// DT_RPATH, unlike DT_RUNPATH, also applies to the libraries of libmpichfort.
-				c.command = append(c.command, "-L"+folder, "-Wl,-rpath,"+folder, "-Wl,--disable-new-dtags")
-				c.command = append(c.command, libraries...)
-			}
-			return c, nil
+			c.args = append(c.args, arg)
 		}
 	}
-	return nil, errors.New("there is nothing to compile: pass the arguments of the compiler")
+	if len(c.args) == 0 && c.show == nil {
+		return nil, errors.New("there is nothing to compile: pass the arguments of the compiler")
+	}
+	if chosen := getenv(c.variable); chosen != "" {
+		compiler = chosen
+	}
+	c.compiler, c.include = strings.Fields(compiler), []string{"-I" + include}
+	if !slices.ContainsFunc(c.args, compilesOnly) {
+		// DT_RPATH, unlike DT_RUNPATH, also applies to the libraries of libmpichfort.
+		c.link = append([]string{"-L" + folder, "-Wl,-rpath," + folder, "-Wl,--disable-new-dtags"}, libraries...)
+	}
+	return c, nil
 }
 
 // compilesOnly reports whether an argument means that nothing is linked.
@@ -129,7 +154,8 @@ func (c *compilation) environment(env []string) []string {
 
 // run runs the compiler. Its exit status becomes that of muster.
 func (c *compilation) run() error {
-	cmd := exec.Command(c.command[0], c.command[1:]...)
+	command := c.command()
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = c.environment(os.Environ())
 	err := cmd.Run()

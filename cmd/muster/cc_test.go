@@ -30,6 +30,9 @@ func TestCompilation(t *testing.T) {
 		{"-c p.c", "cc -I" + folder + "/include -c p.c", none},
 		{"--abi p.c", "cc -I" + folder + "/include/mpi5 p.c" + strings.Replace(link, "-lmpich", "-lmpi_abi", 1), none},
 		{"--show --cxx p.cc", "c++ -I" + folder + "/include p.cc" + link, none},
+		{"-O2 -show", "cc -I" + folder + "/include -O2" + link, none},
+		{"--abi --showme:compile", "-I" + folder + "/include/mpi5", none},
+		{"-showme:link", link[1:], none},
 		{"p.c", "ccache gcc -I" + folder + "/include p.c" + link, func(name string) string {
 			return map[string]string{"CC": "ccache gcc"}[name]
 		}},
@@ -38,8 +41,11 @@ func TestCompilation(t *testing.T) {
 		if err != nil {
 			t.Fatal(test.args, err)
 		}
-		if got := strings.Join(c.command, " "); got != test.want {
-			t.Errorf("muster cc %s runs\n%s, want\n%s", test.args, got, test.want)
+		if c.show == nil {
+			c.show = (*compilation).command
+		}
+		if got := strings.Join(c.show(c), " "); got != test.want {
+			t.Errorf("muster cc %s runs or prints\n%s, want\n%s", test.args, got, test.want)
 		}
 	}
 	c, err := newCompilation(filepath.Join(bin, "muster"), []string{"p.c"}, func(string) string { return "muster-mpicc" })
@@ -48,6 +54,17 @@ func TestCompilation(t *testing.T) {
 	}
 	if _, err := newCompilation(filepath.Join(bin, "muster"), []string{"--cxx"}, none); err == nil {
 		t.Error("muster cc --cxx without arguments of the compiler succeeds")
+	}
+}
+
+func TestOtherNames(t *testing.T) {
+	for path, want := range map[string]string{
+		"/usr/bin/mpicc": "cc", "muster-mpic++": "cc --cxx", "./muster-mpif90": "cc --fortran", "mpicxx_abi": "cc --cxx --abi",
+		"/usr/bin/muster": "", "muster-amd64": "", "xmpicc": "", "mpirun": "mpiexec",
+	} {
+		if got := strings.Join(commandOfName(path), " "); got != want {
+			t.Errorf("a link %s is the command %q, want %q", path, got, want)
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(run(append(commandOfName(os.Args[0]), os.Args[1:]...))) }
 
 // run executes the command line and returns the exit status.
 func run(args []string) int {

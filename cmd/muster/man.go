@@ -23,7 +23,12 @@ func newManCommand() *cobra.Command {
 such as muster-run.1. "make release" includes them in the Debian packages.`,
 		Example: `  muster man /usr/local/share/man/man1`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return writeManual(args[0], cmd.Root()) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := writeManual(args[0], cmd.Root()); err != nil {
+				return err
+			}
+			return writeOtherPages(args[0])
+		},
 	}
 }
 
@@ -41,6 +46,19 @@ func writeManual(dir string, c *cobra.Command) error {
 	for _, sub := range listedCommands(c) {
 		if err := writeManual(dir, sub); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// writeOtherPages writes a page for each other name of a command, which refers to that of the command.
+func writeOtherPages(dir string) error {
+	for _, row := range otherNamesOfCommands() {
+		for _, name := range row.names {
+			page := fmt.Sprintf(".so man1/muster-%s.1\n", row.command[0])
+			if err := os.WriteFile(filepath.Join(dir, "muster-"+name+".1"), []byte(page), 0o644); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

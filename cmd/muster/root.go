@@ -37,6 +37,7 @@ each other through muster and then exchange messages directly.`,
 		build func() *cobra.Command
 	}{
 		{"run", newRunCommand},
+		{"mpiexec", newMpiexecCommand},
 		{"cc", newCCCommand},
 		{"agent", newAgentCommand},
 		{"bench", func() *cobra.Command { return newBenchCommand(args) }},

@@ -92,6 +92,7 @@ func (f *runFlags) configure(fl *pflag.FlagSet, args []string, cfg *launch.Confi
 	if err := f.setPrograms(args, slots, cfg); err != nil {
 		return err
 	}
+	f.hosts.addSlots(cfg)
 	if err := f.limits.set(fl, cfg); err != nil {
 		return err
 	}

@@ -22,9 +22,9 @@ type frontFlags struct{ mpich, openmpi, mpi5, own bool }
 
 func (f *frontFlags) rows() []flagRow {
 	return []flagRow{
-		{&f.mpich, "mpich", "", "the program was built for MPICH: the ranks load Muster's libmpich.so.12, by LD_LIBRARY_PATH; on several hosts, its path must be the same on all (default: what the program needs)"},
-		{&f.openmpi, "openmpi", "", "the program was built for Open MPI: the ranks load Muster's libmpi.so.40"},
-		{&f.mpi5, "mpi5", "", "the program was built for the ABI of MPI-5.0: the ranks load Muster's libmpi_abi.so.1"},
+		{&f.mpich, "mpich", "", "the ranks load Muster's libmpich.so.12, for programs of MPICH (default: what the program needs)"},
+		{&f.openmpi, "openmpi", "", "the ranks load Muster's libmpi.so.40, for programs of Open MPI"},
+		{&f.mpi5, "mpi5", "", "the ranks load Muster's libmpi_abi.so.1, for programs of the ABI of MPI-5.0"},
 		{&f.own, "own-mpi", "", "the ranks load the MPI library that they find, not Muster's"},
 	}
 }

@@ -52,6 +52,7 @@ func TestRunFlagsSetTheJob(t *testing.T) {
 		"--on-stuck end --stuck-after 0": "needs a time",
 		"--copy":                         "needs --hosts or --hostfile",
 		"--tree-width 3":                 "needs --hosts or --hostfile",
+		"--ranks-per-host 0":             "use 1 or more",
 		"--hosts a --tree-width 0":       "use 1 or more",
 		"--hosts a --hostfile b":         "exclude each other",
 		"--bind-to elsewhere":            "--bind-to",

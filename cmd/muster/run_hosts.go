@@ -16,8 +16,8 @@ import (
 // hostFlags select the hosts of a job.
 type hostFlags struct {
 	list, file, rsh, lab, agentPath string
-	copy                            bool
-	treeWidth                       int
+	copy, oversubscribe             bool
+	perHost, treeWidth              int
 }
 
 func (f *hostFlags) define(fl *pflag.FlagSet) {
@@ -25,6 +25,8 @@ func (f *hostFlags) define(fl *pflag.FlagSet) {
 	defineFlags(fl, []flagRow{
 		{&f.list, "hosts", "", "hosts to run on, with the number of slots of each: a:4,b:4; also --host"},
 		{&f.file, "hostfile", "", "file with one host per line: host:4 or host slots=4"},
+		{&f.perHost, "ranks-per-host", "", "number of slots of each host, whatever the list of hosts says"},
+		{&f.oversubscribe, "oversubscribe", "", "allow more ranks than slots: the hosts get ranks in proportion to their slots"},
 		{&f.rsh, "rsh", "", "command that starts a process on a host (default: ssh); {host} is replaced, otherwise the host is appended"},
 		{&f.lab, "lab", "", "run on the hosts of a lab (see muster lab); --lab=NAME selects one of several"},
 		{&f.copy, "copy", "", "send the program to the hosts with the job, so that they need not have it"},
@@ -44,6 +46,15 @@ func (f *hostFlags) set(fl *pflag.FlagSet, cfg *launch.Config) (slots int, err e
 	}
 	if err != nil {
 		return 0, err
+	}
+	if fl.Changed("ranks-per-host") {
+		if f.perHost < 1 {
+			return 0, fmt.Errorf("--ranks-per-host %d: use 1 or more", f.perHost)
+		}
+		slots = f.perHost
+		for i := range cfg.Hosts {
+			cfg.Hosts[i].Slots = f.perHost
+		}
 	}
 	if len(cfg.Hosts) == 0 {
 		for _, name := range []string{"rsh", "agent-path", "tree-width"} {
@@ -67,6 +78,24 @@ func (f *hostFlags) set(fl *pflag.FlagSet, cfg *launch.Config) (slots int, err e
 		}
 	}
 	return 0, nil
+}
+
+// addSlots gives the hosts the slots that the ranks of the job need, if more ranks may run than
+// there are slots.
+func (f *hostFlags) addSlots(cfg *launch.Config) {
+	ranks, slots := cfg.Ranks+cfg.Spares, 0
+	for _, p := range cfg.Programs {
+		ranks += p.Ranks
+	}
+	for _, h := range cfg.Hosts {
+		slots += max(1, h.Slots)
+	}
+	if !f.oversubscribe || ranks <= slots {
+		return
+	}
+	for i, h := range cfg.Hosts {
+		cfg.Hosts[i].Slots = max(1, h.Slots) * ((ranks + slots - 1) / slots)
+	}
 }
 
 // variables returns the variables of --env.
