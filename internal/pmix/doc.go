@@ -3,8 +3,8 @@
 // the host's own library, libpmix.so.2. It is loaded at run time: a program built with tag
 // pmix also starts on hosts without it.
 //
-//	go build -tags pmix    needs cgo, a C compiler, pkg-config and libpmix-dev
+//	go build -tags pmix    needs cgo and a C compiler
 //
-// Without the tag, [Built] is false and [Open] returns an error. Package pmi implements its
-// client on a [Session].
+// The C interface (tag cabi) always has it. Without a tag, [Built] is false and [Open]
+// returns an error. Package pmi implements its client on a [Session].
 package pmix

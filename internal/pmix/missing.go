@@ -1,4 +1,4 @@
-//go:build !(pmix && cgo && linux)
+//go:build !((pmix || cabi) && cgo && linux)
 
 package pmix
 
@@ -13,7 +13,7 @@ const Built = false
 // Session is a connection to the local PMIx server. This build has none.
 type Session struct{}
 
-var errNotBuilt = errors.New("pmix: this program was built without PMIx; build it with -tags pmix (cgo, libpmix-dev)")
+var errNotBuilt = errors.New("pmix: this program was built without PMIx; build it with -tags pmix (cgo)")
 
 // Open returns an error: this build has no PMIx.
 func Open() (*Session, error) { return nil, errNotBuilt }

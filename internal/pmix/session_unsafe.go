@@ -1,15 +1,11 @@
-//go:build pmix && cgo && linux
+//go:build (pmix || cabi) && cgo && linux
 
 package pmix
 
 // A session is one C structure with the function pointers of the library. Every method is
 // one call into C, which may block the thread.
 
-// pkg-config passes libpmix to the linker, which drops it because no symbol refers to it:
-// the shim loads it at run time.
-
-// #cgo pkg-config: pmix
-// #cgo LDFLAGS: -Wl,--as-needed -ldl
+// #cgo LDFLAGS: -ldl
 // #include <stdlib.h>
 // #include "shim.h"
 import "C"

@@ -1,4 +1,4 @@
-//go:build pmix && cgo && linux
+//go:build (pmix || cabi) && cgo && linux
 
 #include "shim.h"
 

@@ -1,4 +1,4 @@
-//go:build pmix && cgo && linux
+//go:build (pmix || cabi) && cgo && linux
 
 // The interface of libpmix for Go. A session holds the functions of the library, which are
 // looked up at run time; each function here is one library call.
@@ -6,9 +6,7 @@
 #ifndef MUSTER_PMIX_SHIM_H
 #define MUSTER_PMIX_SHIM_H
 
-#include <pmix.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "abi.h"
 
 typedef struct muster_pmix muster_pmix;
 

@@ -11,14 +11,20 @@ import (
 	"testing"
 )
 
-// cInterface returns the folder of libmpich.so.12, which make builds, and a program.
-func cInterface(t *testing.T, name string) (libraries, program string) {
+// families are compilers for the two ABIs, and their Debian packages.
+var families = map[string]string{"mpicc.mpich": "libmpich-dev", "mpicc.openmpi": "libopenmpi-dev"}
+
+// ringOnMuster is what testdata/ring.c prints on Muster's library.
+var ringOnMuster = append([]string{"on Muster"}, ringOfFour...)
+
+// cInterface returns the folder of Muster's libraries for C programs, which make builds, and a program.
+func cInterface(t *testing.T, compiler, name string) (libraries, program string) {
 	t.Helper()
-	cc := tool(t, "mpicc.mpich", "libmpich-dev")
+	cc := tool(t, compiler, families[compiler])
 	if out, err := run(t, nil, tool(t, "make", "make"), "-C", "../..", "cabi", "BIN="+scratch); err != nil {
 		t.Fatalf("make cabi: %v\n%s", err, out)
 	}
-	program = filepath.Join(scratch, name)
+	program = filepath.Join(scratch, name+"-"+compiler)
 	if out, err := run(t, nil, cc, "-O2", "-o", program, "testdata/"+name+".c"); err != nil {
 		t.Fatalf("%s: %v\n%s", cc, err, out)
 	}
@@ -50,4 +56,12 @@ func TestMPICHPrograms(t *testing.T) {
 			t.Errorf("MPI_Abort with code 9 on rank 2 must end the job with it; got %v and\n%s", err, out)
 		}
 	})
+}
+
+func TestCProgramsUnderHydra(t *testing.T) {
+	mpiexec := tool(t, "mpiexec.hydra", "mpich")
+	for compiler := range families {
+		libraries, program := cInterface(t, compiler, "ring")
+		prints(t, []string{"LD_LIBRARY_PATH=" + libraries}, ringOnMuster, mpiexec, "-n", "4", program)
+	}
 }

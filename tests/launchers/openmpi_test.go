@@ -19,6 +19,13 @@ func TestUnderOpenMPI(t *testing.T) {
 		{"a message goes round", nil, ringOfFour, nil, ring},
 		{"the tests of point-to-point pass", nil, []string{"PASS"}, nil, mpi},
 	})
+	for compiler := range families {
+		t.Run(compiler+" on Muster's library", func(t *testing.T) {
+			libraries, program := cInterface(t, compiler, "ring")
+			env := append(asOpenMPIWants, "LD_LIBRARY_PATH="+libraries)
+			prints(t, env, ringOnMuster, mpirun, append(four[1:], "-x", "LD_LIBRARY_PATH", program)...)
+		})
+	}
 	t.Run("a program without PMIx says what to do", func(t *testing.T) {
 		out, err := run(t, append(asOpenMPIWants, role+"exchange"), mpirun, append(four[1:], plain.command(t)...)...)
 		if err == nil || !strings.Contains(out, "muster run, or build it with -tags pmix") {

@@ -166,10 +166,14 @@ func TestUnderSlurm(t *testing.T) {
 		{"a message goes round two nodes, pmix", overLoopback, ringOfFour, byPMIx, ring},
 		{"the tests of point-to-point pass on two nodes", overLoopback, []string{"PASS"}, byPMI2, mpi},
 	})
-	t.Run("a C program runs on Muster's libmpich.so.12", func(t *testing.T) {
-		libraries, program := cInterface(t, "ring")
-		prints(t, append(env, "LD_LIBRARY_PATH="+libraries), ringOfFour, "srun", "-N1", "-n4", "--mpi=pmi2", program)
-	})
+	for compiler := range families {
+		for _, how := range []string{"--mpi=pmi2", "--mpi=pmix"} {
+			t.Run(compiler+" on Muster's library, "+how, func(t *testing.T) {
+				libraries, program := cInterface(t, compiler, "ring")
+				prints(t, append(env, "LD_LIBRARY_PATH="+libraries), ringOnMuster, "srun", "-N1", "-n4", how, program)
+			})
+		}
+	}
 	t.Run("a program without PMIx says what to do", func(t *testing.T) {
 		out, err := run(t, append(env, role+"exchange"), "srun", "-n2", "--mpi=pmix", plain.command(t)[0])
 		if err == nil || !strings.Contains(out, "srun --mpi=pmi2, or build it with -tags pmix") {
