@@ -36,26 +36,33 @@ build: ## build bin/muster
 	$(GO) build -o $(BIN)/muster ./cmd/muster
 
 # The C interface: libmpich.so.12, its core, and the link with which programs are built.
-CABI := $(BIN)/cabi
+CABI         := $(BIN)/cabi
+CABI_LDFLAGS ?= -s -w
 
 .PHONY: cabi
 cabi: ## build libmpich.so.12 and libmpi.so.40, with which programs built for MPICH and Open MPI run on Muster
 	@mkdir -p $(CABI)
-	CGO_ENABLED=1 $(GO) build -tags cabi -buildmode=c-shared -ldflags='-s -w' -o $(CABI)/libmuster_core.so ./cabi/lib
+	CGO_ENABLED=1 $(GO) build -tags cabi -buildmode=c-shared -ldflags='$(CABI_LDFLAGS)' -o $(CABI)/libmuster_core.so ./cabi/lib
 	@set -e; for pair in mpich:libmpich.so.12 openmpi:libmpi.so.40 mpi5:libmpi_abi.so.1; do \
 		set -x; $(CC) -O2 -Wall -Wextra -fPIC -shared -DABI_HEADER="\"$${pair%%:*}_gen.h\"" -Wl,-soname,$${pair#*:} -o $(CABI)/$${pair#*:} \
 			cabi/front/front.c cabi/front/direct.c cabi/front/$${pair%%:*}*.c -ldl -lpthread; { set +x; } 2>/dev/null; \
 	done
 	@ln -sf libmpich.so.12 $(CABI)/libmpi.so.12; ln -sf libmpich.so.12 $(CABI)/libmpich.so; ln -sf libmpi_abi.so.1 $(CABI)/libmpi_abi.so; rm -f $(CABI)/libmuster_core.h
 	@mkdir -p $(CABI)/include; cp -r cabi/include/. $(CABI)/include
-	@for pair in mpicc: mpicxx:--cxx mpifort:--fortran mpicc_abi:--abi; do \
-		printf '#!/bin/sh\nexec "$$(dirname "$$0")/muster" cc %s "$$@"\n' "$${pair#*:}" >$(BIN)/muster-$${pair%%:*}; \
-		chmod +x $(BIN)/muster-$${pair%%:*}; \
-	done
+	@for name in mpicc mpicxx mpifort mpicc_abi; do ln -sf muster $(BIN)/muster-$$name; done
+
+# Where install puts what it installs: DESTDIR is for packages.
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+.PHONY: install
+install: build cabi ## install muster, libraries, compilers, mpi.pc, a module file and manual pages below PREFIX (/usr/local)
+	./tests/release/install.sh $(BIN) $(DESTDIR)$(PREFIX)
 
 test-cabi: cabi build ## run C programs on libmpich.so.12, check its symbols and its generated files
 	CGO_ENABLED=1 $(GO) vet -tags cabi ./cabi/...
 	$(GOTEST) -tags cabi -count 1 -parallel 2 -timeout $(TIMEOUT) ./cabi -args -cabi.bin $(BIN)
+	$(GOTEST) -tags cabi -count 1 -timeout $(TIMEOUT) -run TestInstall ./tests/release -args -release.bin $(BIN)
 	$(GO) test -count 1 -timeout $(TIMEOUT) -run TestSamplesOfGuides/c-programs . -args -samples.bin $(BIN)
 	$(GOTEST) -timeout 600s ./cabi/... # with the limit of test, which may have run them
 
@@ -70,6 +77,13 @@ DEBIAN ?=
 
 test-debian: cabi build ## run NetPIPE, HPCC, tests of ScaLAPACK and of coarrays on our libraries; DEBIAN='-h' for more
 	$(GO) run ./tests/debian -bin $(BIN) $(DEBIAN)
+
+# Arguments of tests/imports, for example: make test-imports IMPORTS='-only petsc'
+IMPORTS ?=
+
+.PHONY: test-imports
+test-imports: cabi ## check what all packages of Debian that need MPI import of it (gigabytes); IMPORTS='-h' for more
+	$(GO) run ./tests/imports -bin $(BIN) $(IMPORTS)
 
 # Arguments of tests/check, for example: make check CHECK='-base HEAD~3 -budget 10m'
 CHECK ?=
@@ -228,10 +242,10 @@ verify-apps: ## verify the NAS kernels of all classes on 1 to 16 ranks, one host
 	@$(HAVE_OFI); CGO_ENABLED=1 $(GOTEST) -tags ofi -count 1 -timeout 120m -v ./tests/hosts -run TestNASKernels -args -apps.classes S,W,A -apps.ranks 1,2,4,8,16 -apps.squares 1,4,9,16
 
 test-launchers: ## run under Slurm, Hydra on two hosts, Open MPI's mpirun, as an indexed Job; MPICH under muster run
-	@if pkg-config --exists pmix libfabric; then \
+	@if pkg-config --exists libfabric; then \
 		CGO_ENABLED=1 $(GO) vet -tags launchers,pmix,ofi ./tests/launchers ./examples/kubernetes ./internal/pmi ./internal/pmix && \
 		CGO_ENABLED=1 $(GOTEST) -tags pmix -timeout $(TIMEOUT) ./internal/pmix; \
-	else echo "libpmix-dev or libfabric-dev is missing: some tests are skipped"; fi
+	else echo "libfabric-dev is missing: some tests are skipped"; fi
 	CGO_ENABLED=1 $(GOTEST) -tags launchers -count 1 -timeout $(TIMEOUT) ./tests/launchers ./examples/kubernetes
 
 # Until Go 1.27, fuzzing can fail with "context deadline exceeded" when its time ends
@@ -321,13 +335,13 @@ bench-verbs-vm: ## measure rping, our devices, and frequently used buffers over 
 ci: ## run all checks that a change must pass
 	./.ci/run
 
-# Static binaries, a Debian package for each, and checksums. The paths, times and the commit
+# Static binaries, a Debian package and a tarball for each, and checksums. The paths, times and the commit
 # of the checkout are left out of the output, for reproducible builds. The image:
 # docker build -f Containerfile bin/release
 RELEASE_ARCHS ?= amd64 arm64
 
 .PHONY: release release-twice
-release: ## build static binaries, .deb packages and checksums into bin/release
+release: ## build static binaries, .deb packages, tarballs and checksums into bin/release
 	GO='$(GO)' ./tests/release/build.sh $(BIN)/release $(RELEASE_ARCHS)
 
 release-twice: ## check that two releases are the same, byte for byte

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # build.sh DIRECTORY ARCH...: builds a release into a directory: for each architecture a
-# static binary muster-ARCH and, where dpkg-deb is installed, a Debian package with the
-# binary, its manual pages and shell completion; and the checksums of all of them. The
-# output depends on the source, VERSION and the version of Go only.
+# static binary muster-ARCH, a tarball of what "make install" installs and, where dpkg-deb is
+# installed, a Debian package of the same; and the checksums of all of them. The output depends
+# on the source, VERSION and the versions of Go and of the C compiler only.
 #
 # An earlier release in the directory is replaced when the new one is complete. A directory
 # with anything else in it is refused, and nothing in it is changed.
@@ -20,17 +20,44 @@ version=$(cat VERSION)
 export CGO_ENABLED=0 GOFLAGS=-trimpath SOURCE_DATE_EPOCH=0 DPKG_DEB_THREADS_MAX=1
 umask 022
 
+ldflags="-s -w -buildid= -X github.com/muster-mpi/muster/mpi.release=v$version"
+
 build() { # FILE: for GOOS and GOARCH
-	$go build -buildvcs=false -ldflags "-s -w -buildid= -X github.com/muster-mpi/muster/mpi.release=v$version" -o "$1" ./cmd/muster
+	$go build -buildvcs=false -ldflags "$ldflags" -o "$1" ./cmd/muster
+}
+
+compiler() { # ARCH: of C
+	local name
+	if [ "$1" = "$($go env GOHOSTARCH)" ]; then
+		name=cc
+	else
+		case $1 in amd64) name=x86_64-linux-gnu-gcc ;; arm64) name=aarch64-linux-gnu-gcc ;; *) return 1 ;; esac
+	fi
+	command -v "$name"
+}
+
+stage() { # ARCH: the tree that is installed, below usr
+	local arch=$1 bin=$out/bin-$1 cc
+	mkdir "$bin"
+	cp "$out/muster-$arch" "$bin/muster"
+	if cc=$(compiler "$arch"); then
+		GOOS=linux GOARCH=$arch GOFLAGS="$GOFLAGS -buildvcs=false" make --no-print-directory -s cabi GO="$go" CC="$cc" BIN="$bin" CABI_LDFLAGS="$ldflags" >/dev/null
+	else
+		echo "$0: no C compiler for $arch: its packages have no libraries for C programs" >&2
+	fi
+	./tests/release/install.sh "$bin" "$out/tree-$arch/usr" "$out/native"
+	chmod -R u=rwX,go=rX "$out/tree-$arch"
+	rm -r "$bin"
+}
+
+tarball() { # ARCH
+	tar -C "$out/tree-$1" --transform="s,^usr,muster-$version," --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf - usr |
+		gzip -9n >"$out/muster-${version}-linux-$1.tar.gz"
 }
 
 package() { # ARCH
-	local arch=$1 root=$out/deb-$1
-	mkdir -p "$root/DEBIAN" "$root/usr/bin" "$root/usr/share/man" "$root/usr/share/bash-completion/completions"
-	cp "$out/muster-$arch" "$root/usr/bin/muster"
-	"$out/native" man "$root/usr/share/man/man1"
-	gzip -9n "$root"/usr/share/man/man1/*.1
-	"$out/native" completion bash >"$root/usr/share/bash-completion/completions/muster"
+	local arch=$1 root=$out/tree-$1
+	mkdir "$root/DEBIAN"
 	cat >"$root/DEBIAN/control" <<-END
 		Package: muster
 		Version: $version
@@ -38,16 +65,16 @@ package() { # ARCH
 		Maintainer: The Muster authors <security@muster-mpi.invalid>
 		Section: devel
 		Priority: optional
-		Description: Message passing for Go
+		Depends: libc6 (>= 2.34)
+		Suggests: gcc, libmpich-dev
+		Description: Message passing for Go, and for programs built for MPICH and Open MPI
 	END
-	chmod -R u=rwX,go=rX "$root"
 	find "$root" -exec touch -h -d @0 {} +
 	dpkg-deb --root-owner-group -Zxz --build "$root" "$out/muster_${version}_$arch.deb" >/dev/null
-	rm -r "$root"
 }
 
 ours() { # NAME: whether a release makes a file of this name
-	[[ $1 =~ ^(muster-[a-z0-9]+|muster_[^/]+\.deb|SHA256SUMS)$ ]]
+	[[ $1 =~ ^(muster-[a-z0-9]+|muster-[^/]+-linux-[a-z0-9]+\.tar\.gz|muster_[^/]+\.deb|SHA256SUMS)$ ]]
 }
 
 replaced=()
@@ -68,9 +95,12 @@ trap 'rm -rf "$out"' EXIT
 build "$out/native" # of this machine: writes the manual pages
 for arch in "$@"; do
 	GOOS=linux GOARCH=$arch build "$out/muster-$arch"
+	stage "$arch"
+	tarball "$arch"
 	if command -v dpkg-deb >/dev/null; then
 		package "$arch"
 	fi
+	rm -r "$out/tree-$arch"
 done
 rm "$out/native"
 (cd "$out" && sha256sum muster* | tee SHA256SUMS)

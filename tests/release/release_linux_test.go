@@ -67,9 +67,22 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, file := range []string{"./usr/bin/muster", "./usr/share/man/man1/muster-run.1.gz", "./usr/share/bash-completion/completions/muster"} {
-		if !strings.Contains(string(out), file) {
+	files := []string{"/bin/muster", "/share/man/man1/muster-run.1.gz", "/share/bash-completion/completions/muster"}
+	if _, err := exec.LookPath("cc"); err == nil {
+		files = append(files, "/bin/muster-mpicc", "/lib/muster/libmpich.so.12", "/lib/muster/libmpi.so.40", "/lib/muster/libmpi_abi.so.1",
+			"/lib/muster/libmuster_core.so", "/lib/muster/include/mpi.h", "/lib/muster/pkgconfig/mpi.pc", "/share/modulefiles/muster")
+	}
+	tarball := "muster-" + want[1:] + "-linux-" + runtime.GOARCH + ".tar.gz"
+	packed, err := exec.Command("tar", "-tzf", filepath.Join(dirs[0], tarball)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, packed)
+	}
+	for _, file := range files {
+		if !strings.Contains(string(out), "./usr"+file) {
 			t.Errorf("the package has no %s:\n%s", file, out)
+		}
+		if !strings.Contains(string(packed), "muster-"+want[1:]+file+"\n") {
+			t.Errorf("the tarball has no %s:\n%s", file, packed)
 		}
 	}
 }
