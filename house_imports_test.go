@@ -91,6 +91,7 @@ cabi/lib            cabi/core
 tests/*
 tests/mpich         tests/judge
 tests/debian        tests/judge
+tests/imports       tests/judge cabi/core
 tests/channels/storm mpi mpi/inspect
 tests/soak          internal/lab
 tests/soak/program  mpi

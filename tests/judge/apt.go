@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -54,10 +55,33 @@ func Packages(ctx context.Context, dir string, names ...string) (root string, er
 	return root, nil
 }
 
+// Dependents returns the packages that depend on another, in the order of their names.
+func Dependents(ctx context.Context, dir, name string) ([]string, error) {
+	settings, err := update(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	args := append(settings, "rdepends", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances", name)
+	out, err := exec.CommandContext(ctx, "apt-cache", args...).Output()
+	if err != nil {
+		return nil, nil // there is no package of this name
+	}
+	var names []string
+	for _, line := range strings.Split(string(out), "\n") {
+		if rest, ok := strings.CutPrefix(line, "  "); ok {
+			names = append(names, rest)
+		} else if rest, ok := strings.CutPrefix(line, " |"); ok { // or on another
+			names = append(names, rest)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
 // update brings the lists of packages up to date, if they are older than a day, and returns the
 // arguments with which apt-get uses them.
 func update(ctx context.Context, dir string) (settings []string, err error) {
-	apt, err := folder("apt")
+	apt, err := Folder("apt")
 	if err != nil {
 		return nil, err
 	}

@@ -133,7 +133,7 @@ func (o *options) run(ctx context.Context, s Suite) error {
 		return err
 	}
 	if o.cache == "" {
-		if o.cache, err = folder(s.Name); err != nil {
+		if o.cache, err = Folder(s.Name); err != nil {
 			return err
 		}
 	}
@@ -176,8 +176,8 @@ func (o *options) run(ctx context.Context, s Suite) error {
 	return ctx.Err()
 }
 
-// folder returns a folder for the files of a command.
-func folder(name string) (string, error) {
+// Folder returns a folder for the files of a command.
+func Folder(name string) (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("%w; use -cache", err)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestRecordAndPage(t *testing.T) {
@@ -29,6 +30,11 @@ func TestRecordAndPage(t *testing.T) {
 	again, err := readRecord(path)
 	if err != nil || len(again) != 6 || again["coll/b 4"][onMuster] != "prints: an error" || again["rma/g 2"][onMPICH] != "" {
 		t.Errorf("what was written must be read again, in one line each: %v, %v", again, err)
+	}
+	timed := outcome{ok: true, took: 1500 * time.Millisecond}
+	known.add(&options{reference: true}, []*result{run("app/h 2", timed, outcome{ok: true, took: 3 * time.Second})})
+	if text := page("debian-openmpi", "today", known, nil); !strings.Contains(text, "| app | 1 | 1 | 1 | 0 | 1.5 | 3.0 | 0.50 | met |\n") || !strings.Contains(text, "| rma | 2 | 1 | 0 | 0 | | | | met |\n") {
+		t.Errorf("the page must have the times of both:\n%s", text)
 	}
 	text := page("mpich", "today", again, []string{"coll/a 4", "rma/g 2", "topo/h 2"})
 	for _, want := range []string{

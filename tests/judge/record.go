@@ -7,15 +7,19 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// record has the outcomes by test and library, passed or the reason of a failure.
+// record has the outcomes by test and library, passed or the reason of a failure, and the time of a
+// test that passed, by test and library with ofTime.
 type record map[string]map[string]string
 
 const (
 	onMuster = "muster"
 	onMPICH  = "mpich"
+
+	ofTime = " s"
 
 	passed = "ok"
 )
@@ -53,11 +57,29 @@ func (k record) add(o *options, results []*result) {
 		if r.skipped {
 			continue
 		}
-		k.set(r.test.ID, onMuster, r.muster.line())
+		k.addOutcome(r.test.ID, onMuster, r.muster)
 		if o.reference {
-			k.set(r.test.ID, onMPICH, r.mpich.line())
+			k.addOutcome(r.test.ID, onMPICH, r.mpich)
 		}
 	}
+}
+
+func (k record) addOutcome(id, library string, v outcome) {
+	k.set(id, library, v.line())
+	delete(k[id], library+ofTime)
+	if v.ok && v.took > 0 {
+		k.set(id, library+ofTime, fmt.Sprintf("%.2f", v.took.Seconds()))
+	}
+}
+
+// seconds returns the times of a test on both libraries, if it has passed on both.
+func (k record) seconds(id string) (muster, other float64) {
+	muster, err := strconv.ParseFloat(k[id][onMuster+ofTime], 64)
+	other, err2 := strconv.ParseFloat(k[id][onMPICH+ofTime], 64)
+	if err != nil || err2 != nil {
+		return 0, 0
+	}
+	return muster, other
 }
 
 // line returns an outcome as a line of the record.

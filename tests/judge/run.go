@@ -23,6 +23,8 @@ type outcome struct {
 	ok  bool
 	why string // it fails
 	out string
+
+	took time.Duration
 }
 
 // runAll runs the tests, some at a time, and returns their results in the same order. A test
@@ -127,10 +129,11 @@ func start(ctx context.Context, t *Test, limit time.Duration, env []string, laun
 	cmd.WaitDelay = time.Second
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
+	took := time.Since(began)
 	if cmd.ProcessState == nil {
 		return outcome{why: err.Error()}
 	}
 	text := strings.ToValidUTF8(string(out), "?")
-	ok, why := t.Passed(cmd.ProcessState.ExitCode(), time.Since(began) >= limit, text)
-	return outcome{ok: ok, why: why, out: text}
+	ok, why := t.Passed(cmd.ProcessState.ExitCode(), took >= limit, text)
+	return outcome{ok: ok, why: why, out: text, took: took}
 }
