@@ -274,6 +274,18 @@ func (m *fileModel) openView(t *testing.T, c *mpi.Comm, f *mpi.File, random *ran
 	const pieces, copies = 12, 40
 	m.unit = 3
 	disp := random.IntN(20)
+	m.views, m.pos = make([][]int, c.Size()), make([]int, c.Size())
+	if random.IntN(4) == 0 { // contiguous
+		const room = 300
+		for r := range m.views {
+			for e := range room {
+				m.views[r] = append(m.views[r], disp+3*(r*room+e))
+			}
+		}
+		v, err := mpi.OpenView[[3]byte](f, int64(disp+3*c.Rank()*room), nil)
+		noError(t, err, "OpenView")
+		return v
+	}
 	lens, displs := make([][]int, c.Size()), make([][]int, c.Size())
 	at := 0
 	for range pieces {
@@ -281,7 +293,6 @@ func (m *fileModel) openView(t *testing.T, c *mpi.Comm, f *mpi.File, random *ran
 		lens[r], displs[r] = append(lens[r], n), append(displs[r], at)
 		at += n + max(0, random.IntN(6)-3)
 	}
-	m.views, m.pos = make([][]int, c.Size()), make([]int, c.Size())
 	for r := range m.views {
 		for k := range copies {
 			for i, n := range lens[r] {

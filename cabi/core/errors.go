@@ -5,6 +5,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/muster-mpi/muster/mpi"
 )
@@ -32,14 +33,26 @@ const (
 	errInStatus    class = 17
 	errPending     class = 18
 	errRequest     class = 19
+	errAccess      class = 20
+	errAmode       class = 21
+	errBadFile     class = 22
+	errDupDatarep  class = 24
+	errFileExists  class = 25
+	errFileInUse   class = 26
 	errFile        class = 27
 	errInfo        class = 28
 	errInfoKey     class = 29
 	errInfoValue   class = 30
 	errInfoNoKey   class = 31
+	errIO          class = 32
 	errName        class = 33
 	errNoMem       class = 34
+	errNotSame     class = 35
+	errNoSpace     class = 36
+	errNoSuchFile  class = 37
 	errPort        class = 38
+	errQuota       class = 39
+	errReadOnly    class = 40
 	errService     class = 41
 	errSpawn       class = 42
 	errUnsupported class = 44
@@ -75,6 +88,8 @@ var classOf = map[mpi.Class]class{
 	mpi.ErrInStatus: errInStatus, mpi.ErrDisp: errDisp, mpi.ErrNoMem: errNoMem, mpi.ErrProcAborted: errProcAborted,
 	mpi.ErrRMAAttach: errRMAAttach, mpi.ErrRMARange: errRMARange, mpi.ErrRMAShared: errRMAShared,
 	mpi.ErrRMASync: errRMASync, mpi.ErrRMAFlavor: errRMAFlavor, mpi.ErrSize: errSize,
+	mpi.ErrAccess: errAccess, mpi.ErrBadFile: errBadFile, mpi.ErrFileExists: errFileExists, mpi.ErrFileInUse: errFileInUse, mpi.ErrFile: errFile,
+	mpi.ErrIO: errIO, mpi.ErrNotSame: errNotSame, mpi.ErrNoSpace: errNoSpace, mpi.ErrNoSuchFile: errNoSuchFile,
 	mpi.ErrUnsupported: errUnsupported, mpi.ErrTooLarge: errTooLarge, mpi.ErrWin: errWin, mpi.ErrProcFailed: errProcFailed, mpi.ErrRevoked: errRevoked,
 }
 
@@ -104,6 +119,10 @@ func classify(err error) (class, int32) {
 	}
 	var e *mpi.Error
 	if errors.As(err, &e) {
+		var errno syscall.Errno
+		if errors.As(err, &errno) && fileErrors[errno] != 0 {
+			return fileErrors[errno], 0
+		}
 		if c, ok := classOf[e.Class]; ok {
 			return c, 0
 		}

@@ -15,6 +15,7 @@ const (
 	kindComm       = 0x04000000
 	kindGroup      = 0x08000000
 	kindDatatype   = 0x0c000000
+	kindFile       = 0x10000000
 	kindErrhandler = 0x14000000
 	kindOp         = 0x18000000
 	kindInfo       = 0x1c000000

@@ -19,7 +19,9 @@ type objects struct {
 	handlers   table[errhandler]
 	handlersMu sync.Mutex // guards the users of error handlers
 	standard   standardHandlers
-	noFile     *fileNull
+	files      table[file]
+	noFile     *fileNull // MPI_FILE_NULL
+	dataReps   dataReps
 
 	attrState
 	allocated allocations
@@ -28,6 +30,7 @@ type objects struct {
 func (o *objects) open() {
 	o.groups = newTable[mpi.Group](kindGroup)
 	o.infos = newTable[info](kindInfo)
+	o.files = newTable[file](kindFile)
 	o.sessions = newTable[session](kindSession)
 	o.keyvals = newTable[keyval](kindKeyval)
 	o.handlers = newTable[errhandler](kindErrhandler)

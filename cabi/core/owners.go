@@ -10,11 +10,3 @@ func (f *fileNull) errhandler() *errhandler    { return f.handler }
 func (f *fileNull) self() (handle, uintptr)    { return 0, 0 }
 func (f *fileNull) title() string              { return "MPI_FILE_NULL" }
 func (f *fileNull) handlerField() **errhandler { return &f.handler }
-
-func (a *args) fileOwner(i int) handled {
-	if a.addr(i) != 0 {
-		a.fail(errorf(errFile, "%#x is not a file", a.addr(i)))
-		return nil
-	}
-	return a.p.noFile
-}

@@ -151,6 +151,7 @@ func chapters() []map[string]handler {
 		topologies(),
 		graphs(),
 		windows(),
+		files(),
 		accesses(),
 		accumulates(),
 		synchronizations(),

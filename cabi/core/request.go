@@ -165,6 +165,11 @@ func (r *request) await(p *Process) {
 
 // conclude stores the result of the operation.
 func (r *request) conclude(st mpi.Status, err error) {
+	if r.send && !st.Cancelled {
+		r.status = emptyStatus
+	} else {
+		r.status = newStatus(st)
+	}
 	if r.landing != nil {
 		err = r.landing.receive(st.Bytes, err)
 	}
@@ -174,11 +179,6 @@ func (r *request) conclude(st mpi.Status, err error) {
 		}
 	}
 	r.over, r.err = true, err
-	if r.send && !st.Cancelled {
-		r.status = emptyStatus
-	} else {
-		r.status = newStatus(st)
-	}
 }
 
 // take completes the request for the program, after poll returned true: the request is freed,

@@ -64,3 +64,20 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestStreamInMemory packs a part of a stream that begins before the memory.
+func TestStreamInMemory(t *testing.T) {
+	four := must(t)(Basic(4, 4))
+	for name, l := range map[string]*Layout{"contiguous": four, "gaps": must(t)(Resized(four, 0, 6))} {
+		mem := []byte("0123456789abcdef")
+		packed := make([]byte, 4)
+		n := l.Stream(mem, -600).Pack(packed, 4*(600/l.Extent()))
+		if n != 4 || string(packed) != "0123" {
+			t.Errorf("%s: packed %q", name, packed[:n])
+		}
+		l.Stream(mem, -600).Unpack([]byte("WXYZ"), 4*(600/l.Extent()+1))
+		if at := l.Extent(); string(mem[at:at+4]) != "WXYZ" {
+			t.Errorf("%s: unpacked to %q", name, mem)
+		}
+	}
+}

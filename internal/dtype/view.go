@@ -50,15 +50,28 @@ func (v View) size() int64 {
 // Contiguous returns the memory of the elements if they are contiguous; it is then the
 // packed stream.
 func (v View) Contiguous() ([]byte, bool) {
-	if v.count == 0 {
-		return nil, true
-	}
-	s := v.layout.shape
-	if s.kind != shapeBlock || (v.count > 1 && s.size != v.layout.Extent()) {
+	if !v.flat() {
 		return nil, false
 	}
-	start := v.origin + s.off
-	return v.mem[start : start+v.count*s.size], true
+	return v.part(0, v.Len()), true
+}
+
+// flat reports whether the elements are contiguous.
+func (v View) flat() bool {
+	if v.count == 0 {
+		return true
+	}
+	s := v.layout.shape
+	return s.kind == shapeBlock && (v.count == 1 || s.size == v.layout.Extent())
+}
+
+// part returns the memory of n bytes of contiguous elements.
+func (v View) part(pos, n int64) []byte {
+	if v.count == 0 {
+		return nil
+	}
+	start := v.origin + v.layout.shape.off + pos
+	return v.mem[start : start+n]
 }
 
 // Pack copies the packed stream from pos into dst and returns the number of bytes
@@ -68,8 +81,8 @@ func (v View) Pack(dst []byte, pos int64) int {
 	if n == 0 {
 		return 0
 	}
-	if flat, ok := v.Contiguous(); ok {
-		return longcopy.Copy(dst[:n], flat[pos:])
+	if v.flat() {
+		return longcopy.Copy(dst[:n], v.part(pos, n))
 	}
 	w := walk{act: actPack, mem: v.mem, packed: dst}
 	v.walk(&w, v.origin, pos, pos+n)
@@ -84,8 +97,8 @@ func (v View) Unpack(src []byte, pos int64) int {
 	if n == 0 {
 		return 0
 	}
-	if flat, ok := v.Contiguous(); ok {
-		return longcopy.Copy(flat[pos:], src[:n])
+	if v.flat() {
+		return longcopy.Copy(v.part(pos, n), src[:n])
 	}
 	w := walk{act: actUnpack, mem: v.mem, packed: src}
 	v.walk(&w, v.origin, pos, pos+n)

@@ -11,7 +11,7 @@
 // passes by the rules of the suite: status 0, and "No Errors" and nothing else in the output,
 // unless its line in the testlist asks for something else. Left out are tests that choose an
 // algorithm of MPICH by an environment variable, those that are marked as beyond the standard,
-// and the folders of functions that Muster does not have: files, processes started by MPI_Comm_spawn.
+// and the folder of functions that Muster does not have: processes started by MPI_Comm_spawn.
 package main
 
 import (
