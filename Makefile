@@ -332,7 +332,7 @@ interop-siw: ## test rdma/iwarp against Linux's soft-iWARP in a virtual machine 
 bench-verbs-vm: ## measure rping, our devices, and frequently used buffers over verbs in one virtual machine (minutes)
 	VERBSVM_STEPS='device verbs bench-buffers' ./tests/verbsvm/run.sh
 
-ci: ## run all checks that a change must pass
+ci: ## run all checks that a change must pass; first installs the Debian packages that are missing (root or sudo)
 	./.ci/run
 
 # Static binaries, a Debian package and a tarball for each, and checksums. The paths, times and the commit
@@ -340,9 +340,12 @@ ci: ## run all checks that a change must pass
 # docker build -f Containerfile bin/release
 RELEASE_ARCHS ?= amd64 arm64
 
-.PHONY: release release-twice
+.PHONY: release release-twice site
 release: ## build static binaries, .deb packages, tarballs and checksums into bin/release
 	GO='$(GO)' ./tests/release/build.sh $(BIN)/release $(RELEASE_ARCHS)
+
+site: ## build the site from docs into bin/site, and follow its links
+	$(GO) run ./tests/site -out $(BIN)/site
 
 release-twice: ## check that two releases are the same, byte for byte
 	GO='$(GO)' ./tests/release/build.sh $(BIN)/release $(RELEASE_ARCHS)

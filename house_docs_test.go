@@ -33,6 +33,9 @@ import (
 var historical = map[string]string{
 	"CHANGELOG.md":  "names what was renamed and removed",
 	decisionArchive: "names what the tree had when each decision was made",
+
+	"tests/site/pages/from/mpi4py.md": "names calls of mpi4py",
+	"tests/site/pages/from/mpijl.md":  "names calls of MPI.jl",
 }
 
 const generatedResults = "docs/results/" // records of the commit that each names

@@ -14,6 +14,7 @@ type Benchmark struct {
 	Name  string
 	Title string // heading of the text output
 	Doc   string // one line for the list
+	Group string // one of Groups
 	Ranks int    // number of ranks
 	// AnyRanks permits other numbers of ranks.
 	AnyRanks bool
@@ -131,15 +132,41 @@ var powers = func() []int {
 // overlapSizes begin at 1 KB: shorter messages take too little time to compute in.
 var overlapSizes = powers[10:]
 
-// All lists the benchmarks by name. The file of a benchmark has its row.
+// group is a heading of the list of benchmarks. The file of a benchmark has its row.
+type group struct {
+	title string
+	rows  []Benchmark
+}
+
+func groups() []group {
+	return []group{
+		{"Messages", slices.Concat(pingpongBenchmarks(), streamBenchmarks(), deviceBenchmarks(), concurrentBenchmarks(), overheadBenchmarks())},
+		{"Collectives", slices.Concat(collectiveBenchmarks(), neighborhoodBenchmarks(), stallBenchmarks())},
+		{"Windows", windowBenchmarks()},
+		{"Overlap and progress", slices.Concat(overlapBenchmarks(), progressBenchmarks(), exchangeBenchmarks())},
+		{"Reuse of buffers", frequentBenchmarks()},
+		{"Start, memory and processor", slices.Concat(startBenchmarks(), memoryBenchmarks(), resourceBenchmarks(), cpuBenchmarks(), cipherBenchmarks())},
+		{"Failures", slices.Concat(failureBenchmarks(), checkpointBenchmarks())},
+	}
+}
+
+// Groups lists the titles of the groups in the order of the list.
+func Groups() (titles []string) {
+	for _, g := range groups() {
+		titles = append(titles, g.title)
+	}
+	return titles
+}
+
+// All lists the benchmarks by name.
 func All() []Benchmark {
-	list := slices.Concat(
-		pingpongBenchmarks(), streamBenchmarks(), deviceBenchmarks(), concurrentBenchmarks(), resourceBenchmarks(),
-		checkpointBenchmarks(), memoryBenchmarks(), startBenchmarks(), overlapBenchmarks(),
-		progressBenchmarks(), exchangeBenchmarks(), overheadBenchmarks(), stallBenchmarks(), cpuBenchmarks(),
-		cipherBenchmarks(), collectiveBenchmarks(), neighborhoodBenchmarks(), frequentBenchmarks(), windowBenchmarks(),
-		failureBenchmarks(),
-	)
+	var list []Benchmark
+	for _, g := range groups() {
+		for _, b := range g.rows {
+			b.Group = g.title
+			list = append(list, b)
+		}
+	}
 	slices.SortFunc(list, func(a, b Benchmark) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }

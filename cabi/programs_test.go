@@ -239,7 +239,7 @@ func TestPMPITool(t *testing.T) {
 
 // The profile names the functions of C and the lines that call them.
 func TestProfile(t *testing.T) {
-	got := run(t, nil, muster(), "run", "--mpich", "--profile", "--timeout", jobLimit, "-n", "2", compile(t, "testdata/ends/profile.c", "-g", "-Wno-stringop-overflow"))
+	got := run(t, nil, muster(), "run", "--mpich", "--profile", "full", "--timeout", jobLimit, "-n", "2", compile(t, "testdata/ends/profile.c", "-g", "-Wno-stringop-overflow"))
 	for _, want := range []string{
 		`(?m)^MPI_Waitall +200 .* ends/profile\.c:11 exchange$`, `(?m)^MPI_Isend +200 .* ends/profile\.c:10 exchange$`,
 		`(?m)^MPI_Isend +200 +19\.5 KB +100 B .* exchange$`, `(?m)^MPI_Allreduce +2 .* ends/profile\.c:23 main$`,

@@ -80,7 +80,7 @@ type Config struct {
 	// writes it. All ranks need the same value.
 	Tuning string `env:"MUSTER_TUNING" default:"by estimated cost" agree:"file"`
 	// Profile reports the activity of the job when it ends, with the time in each
-	// call and call site: "text" prints the report at rank 0 on standard error; a
+	// call and call site: "text" prints a screen at rank 0 on standard error, "full" all; a
 	// name that ends in .json is a file that rank 0 writes. "arrivals" reports
 	// instead when ranks arrived at collectives; "arrivals:FILE.svg" also draws it and "arrivals:FILE.json"
 	// writes it. All ranks need the same value. See also [World.Profile]

@@ -113,7 +113,7 @@ func ServedBy(c *Comm, kind coll.Kind) (*coll.Algorithm, []int) {
 // ProfileTo writes the text of a profile to out, if w is the rank that prints it.
 func ProfileTo(w *World, out io.Writer) {
 	if w.comm.rank == 0 {
-		w.watch.profile.text = out
+		w.watch.profile.text, w.watch.profile.full = out, true
 	}
 }
 

@@ -23,8 +23,11 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// profileText is the Config.Profile that prints the profile.
-const profileText = "text"
+// The Config.Profile that prints the profile on one screen, and in full.
+const (
+	profileText = "text"
+	profileFull = "full"
+)
 
 // Profile returns the counters of the calling rank since it joined the job. They include
 // the messages that the library sends itself, such as those of collectives. To measure a
@@ -48,18 +51,19 @@ func (w *World) counters(p prof.Counters) prof.Counters {
 func checkProfile(s string) error {
 	file, arrivals := arrivalsFile(s)
 	switch {
-	case s == profileText, s == profileArrivals, strings.HasSuffix(s, ".json") && (!arrivals || file != ".json"):
+	case s == profileText, s == profileFull, s == profileArrivals, strings.HasSuffix(s, ".json") && (!arrivals || file != ".json"):
 		return nil
 	case arrivals && strings.HasSuffix(file, ".svg"):
 		return nil
 	}
-	return fmt.Errorf("want %s, %s, %[2]s:FILE.svg, %[2]s:FILE.json, or the name of a file that ends in .json", profileText, profileArrivals)
+	return fmt.Errorf("want %s, %s, %s, %[3]s:FILE.svg, %[3]s:FILE.json, or the name of a file that ends in .json", profileText, profileFull, profileArrivals)
 }
 
 // profile is the output of the profile of a job. Ranks other than 0 have none.
 type profile struct {
 	on   bool
 	text io.Writer // nil: none
+	full bool      // the text is not for one screen
 	file string    // "": none
 	// Of a profile of arrivals: the records, the offset of the clock from rank 0's, and
 	// the error bound of that.
@@ -78,8 +82,8 @@ func openProfile(cfg *Config, rank int) (p profile, err error) {
 			return p, fmt.Errorf("mpi: Config.Profile (MUSTER_PROFILE) is %q: %w; name a file that can be written", cfg.Profile, err)
 		}
 	case !p.on || rank != 0:
-	case cfg.Profile == profileText:
-		p.text = os.Stderr
+	case cfg.Profile == profileText, cfg.Profile == profileFull:
+		p.text, p.full = os.Stderr, cfg.Profile == profileFull
 	default:
 		// The program may change its working directory.
 		if p.file, err = filepath.Abs(cfg.Profile); err == nil {
@@ -112,7 +116,11 @@ func (w *World) report() error {
 		sum.Resolve()
 	}
 	if w.watch.profile.text != nil {
-		fmt.Fprint(w.watch.profile.text, "muster: ", sum.Text())
+		text := sum.Screen()
+		if w.watch.profile.full {
+			text = sum.Text()
+		}
+		fmt.Fprint(w.watch.profile.text, "muster: ", text)
 	}
 	if w.watch.profile.file != "" {
 		if err := os.WriteFile(w.watch.profile.file, sum.EncodeFile(), 0o666); err != nil {

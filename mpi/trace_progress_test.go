@@ -47,7 +47,7 @@ func TestTraceShowsTheProgressThread(t *testing.T) {
 	if !strings.Contains(string(text), `"name":"thread_name","args":{"name":"progress thread"}`) {
 		t.Error("the thread has no row")
 	}
-	if summary := tr.Analyze().Text(tr); !strings.Contains(summary, "progress thread: ") {
+	if summary := tr.Analyze().Report(tr).Text(); !strings.Contains(summary, "progress thread: ") {
 		t.Errorf("the summary lacks the time of the thread:\n%s", summary)
 	}
 }

@@ -114,7 +114,7 @@ func TestTraceLimit(t *testing.T) {
 	if m := tr.Match(); len(m.Messages) == 0 || m.Unmatched > 16 {
 		t.Errorf("%d messages match and %d ends do not", len(m.Messages), m.Unmatched)
 	}
-	if text := tr.Analyze().Text(tr); !strings.Contains(text, "MUSTER_TRACE_LIMIT") {
+	if text := tr.Analyze().Report(tr).Text(); !strings.Contains(text, "MUSTER_TRACE_LIMIT") {
 		t.Errorf("the summary does not report the limit:\n%s", text)
 	}
 }

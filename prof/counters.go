@@ -181,5 +181,6 @@ func busiest(pairs []Pair) []Pair {
 	return slices.Clip(pairs[:min(len(pairs), pairsKept)])
 }
 
-// pairsKept is the number of busiest pairs in a summary.
-const pairsKept = 5
+// pairsKept is the number of busiest pairs in a summary: all of a job of 64 ranks, for the
+// communication matrix.
+const pairsKept = 64 * 63

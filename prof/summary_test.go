@@ -43,7 +43,7 @@ func TestMemoryTotal(t *testing.T) {
 // The order and grouping of merges do not matter, and encoding preserves a summary.
 func TestMergeInAnyOrder(t *testing.T) {
 	want := whole(job())
-	if want.Ranks != 4 || len(want.Pairs) != pairsKept || len(want.Sizes) != 3 {
+	if want.Ranks != 4 || len(want.Pairs) != 12 || len(want.Sizes) != 3 {
 		t.Fatalf("the summary of four ranks: %+v", want)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))

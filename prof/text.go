@@ -1,7 +1,7 @@
 package prof
 
-// A summary as text for one screen, from the job's properties to the busiest pairs of
-// ranks. Empty parts are omitted.
+// A summary as text, from the job's properties to the busiest pairs of ranks. Empty parts are
+// omitted.
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Text formats the summary for one screen.
+// Text formats all of the summary.
 func (s *Summary) Text() string {
 	var b page
 	b.head(s)
@@ -82,10 +82,15 @@ func (b *page) stalls(s *Summary) {
 }
 
 func (b *page) messages(s *Summary) {
-	sent, bytes := s.Values[MessagesSent], s.Values[BytesSent]
 	if len(s.Sites) > 0 {
 		b.line("")
 	}
+	b.traffic(s)
+}
+
+// traffic writes the number of messages and collectives.
+func (b *page) traffic(s *Summary) {
+	sent, bytes := s.Values[MessagesSent], s.Values[BytesSent]
 	if sent.Sum == 0 {
 		b.entry("messages", "none")
 		b.collectives(s)
@@ -415,7 +420,7 @@ const railBytes = "rail-bytes."
 
 func (b *page) pairs(s *Summary) {
 	var parts []string
-	for _, p := range s.Pairs {
+	for _, p := range s.Pairs[:min(len(s.Pairs), pairsShown)] {
 		if p.Messages > 0 {
 			parts = append(parts, fmt.Sprintf("%d>%d %s", p.From, p.To, size(p.Bytes)))
 		}
@@ -424,6 +429,9 @@ func (b *page) pairs(s *Summary) {
 		b.list("busiest pairs", parts)
 	}
 }
+
+// pairsShown is the number of busiest pairs in the text.
+const pairsShown = 5
 
 // legend explains the terms of the text.
 func (b *page) legend() {

@@ -10,10 +10,11 @@ import (
 	"text/tabwriter"
 )
 
-// Rows of the tables for one screen; the file has all.
+// Rows of the tables; the file has all.
 const (
 	routinesShown  = 12
 	callSitesShown = 20
+	waitsShown     = 5
 )
 
 // calls writes the time in calls: by routine, by call site, and by peer.
@@ -21,17 +22,23 @@ func (b *page) calls(s *Summary) {
 	if len(s.Sites) == 0 {
 		return
 	}
+	b.inCalls(s, waitsShown)
+	b.line("")
+	in, run := s.Values[TimeInCalls].Sum, s.Values[TimeRunning].Sum
+	b.routines(s, in, run)
+	b.line("")
+	b.callSites(s, in)
+	b.siteMessages(s)
+	b.overlap(s)
+}
+
+// inCalls writes the share of the time in calls, and some waits.
+func (b *page) inCalls(s *Summary, waits int) {
 	in, run := s.Values[TimeInCalls], s.Values[TimeRunning]
 	mean := run.Sum / uint64(max(s.Ranks, 1)) // ranks leave the job at different times
 	b.entry("in MPI calls", "mean %s of the time, least %s (rank %d), most %s (rank %d)", percent(in.Sum, run.Sum),
 		percent(in.Min, mean), in.MinAt, percent(in.Max, mean), in.MaxAt)
-	b.waits(s)
-	b.line("")
-	b.routines(s, in.Sum, run.Sum)
-	b.line("")
-	b.callSites(s, in.Sum)
-	b.siteMessages(s)
-	b.overlap(s)
+	b.waits(s, waits)
 }
 
 // table writes rows of cells, the first of which are the heading.
@@ -148,9 +155,9 @@ func classLengths(class int) string {
 }
 
 // waits writes for which peers ranks waited longest.
-func (b *page) waits(s *Summary) {
+func (b *page) waits(s *Summary, shown int) {
 	var parts []string
-	for _, w := range s.Waits[:min(len(s.Waits), 5)] {
+	for _, w := range s.Waits[:min(len(s.Waits), shown)] {
 		parts = append(parts, fmt.Sprintf("rank %d for %d: %s", w.Rank, w.For, brief(float64(w.Nanos))))
 	}
 	if len(parts) > 0 {

@@ -106,7 +106,11 @@ func TestText(t *testing.T) {
 		{"lengths", []*Counters{every}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, file := whole(c.ranks).Text(), filepath.Join("testdata", c.name+".txt")
+			s := whole(c.ranks)
+			got, file := s.Screen()+"\n--- full\n"+s.Text(), filepath.Join("testdata", c.name+".txt")
+			if n := strings.Count(s.Screen(), "\n"); n > 24 {
+				t.Errorf("the screen has %d lines", n)
+			}
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
 					t.Fatal(err)

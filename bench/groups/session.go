@@ -41,6 +41,9 @@ type Options struct {
 	Log io.Writer
 	// Study changes what studies run.
 	Study StudyOptions
+	// Ran, if not nil, is called after each run of a study: how many of all are done, and what
+	// the run reported. If the context of Measure ends after it, the table has these runs.
+	Ran func(done, all int, what string)
 }
 
 // Skipped is a group that this machine cannot run.

@@ -192,6 +192,10 @@ func (s *Session) measureStudy(ctx context.Context, st *study) (r *studyRuns, er
 		at = hostSet{hosts: l.Hosts(), rails: 1, rsh: l.Rsh()}
 	}
 	r = newStudyRuns(st, s.o.Rounds)
+	done, all := 0, 0
+	for i := range st.apps {
+		all += r.rounds * len(st.settingsOf(&st.apps[i]))
+	}
 	run := func(cmd command) ([]byte, error) { return runBounded(ctx, s.o.Limit, cmd) }
 	for round := range r.rounds {
 		r.loads = append(r.loads, awaitQuiet(ctx, s.o.Settle))
@@ -201,7 +205,18 @@ func (s *Session) measureStudy(ctx context.Context, st *study) (r *studyRuns, er
 				return nil, err
 			}
 			return parseRun(out)
-		}, func(line string) { fmt.Fprintf(s.o.Log, "%s round %d of %d  %s\n", st.name, round+1, r.rounds, line) }); err != nil {
+		}, func(line string) {
+			done++
+			fmt.Fprintf(s.o.Log, "%s round %d of %d  %s\n", st.name, round+1, r.rounds, line)
+			if s.o.Ran != nil {
+				s.o.Ran(done, all, line)
+			}
+		}); err != nil {
+			if s.o.Ran != nil && r.measured() {
+				r.rounds = round + 1
+				r.fillRound()
+				return r, nil
+			}
 			return nil, err
 		}
 	}
@@ -261,6 +276,19 @@ func (r *studyRuns) round(ctx context.Context, round int, run func(*studyApp, se
 		}
 	}
 	return nil
+}
+
+// fillRound adds runs that failed for those that an interruption left out of the last round.
+func (r *studyRuns) fillRound() {
+	for _, figures := range r.values {
+		for _, settings := range figures {
+			for k := range settings {
+				for len(settings[k]) < r.rounds {
+					settings[k] = append(settings[k], math.NaN())
+				}
+			}
+		}
+	}
 }
 
 // profile runs every application once with the profile of arrivals, as configured by its

@@ -64,16 +64,24 @@ plain sockets: --device tcp,rc,rd.`,
 		cmd.AddCommand(newBenchmark(all[i]))
 		return cmd
 	}
-	for _, b := range all {
-		cmd.AddCommand(newBenchmark(b))
+	addToGroup := func(title string, subs ...*cobra.Command) {
+		if !cmd.ContainsGroup(title) {
+			cmd.AddGroup(&cobra.Group{ID: title, Title: title})
+		}
+		for _, sub := range subs {
+			sub.GroupID = title
+			cmd.AddCommand(sub)
+		}
 	}
-	cmd.AddCommand(newSkewBenchmark())
-	cmd.AddCommand(newChoiceBenchmark())
-	cmd.AddCommand(newReportCommand())
-	cmd.AddCommand(newStudyCommand())
-	cmd.AddCommand(newDocumentCommand())
+	addToGroup("Reports of several benchmarks", newReportCommand(), newStudyCommand(), newDocumentCommand(), newSkewBenchmark(), newChoiceBenchmark())
+	for _, title := range bench.Groups() {
+		addToGroup(title)
+	}
+	for _, b := range all {
+		addToGroup(b.Group, newBenchmark(b))
+	}
 	for _, b := range bench.AllVerbs() {
-		cmd.AddCommand(newVerbsBenchmark(b))
+		addToGroup("Devices without MPI", newVerbsBenchmark(b))
 	}
 	return cmd
 }

@@ -218,6 +218,11 @@ func (r *reporter) measure(ctx context.Context, wanted []string, folder string, 
 		if err == nil {
 			err = out.AddTo(run, folder, r.command(name))
 		}
+		if err == nil {
+			for _, row := range out.Table.Rows {
+				fmt.Fprintf(r.progress, "    %s\n", strings.Join(row, "  "))
+			}
+		}
 		if err != nil {
 			reasons[name] = err.Error()
 			fmt.Fprintf(r.progress, "%s: %v\n", name, err)

@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,7 +45,7 @@ alternating rounds, and prints what both took, their ratio and what the document
 reports. Without a name it lists the studies:
 
 ` + list.String() + `
-A study takes some minutes. Those of several hosts need root: hosts are network
+A study takes some minutes; it prints each run, and interrupted the table of what it has. Those of several hosts need root: hosts are network
 namespaces, with cables slow enough that the network limits and not the cores.
 --output writes the table as JSON and as Markdown, and the figure as SVG, into a folder.`,
 		Example: `  muster bench study speculation
@@ -63,12 +61,13 @@ namespaces, with cables slow enough that the network limits and not the cores.
 			if !slices.Contains(names, args[0]) {
 				return fmt.Errorf("bench study %s: no study has this name; they are %s", args[0], strings.Join(names, ", "))
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			if err := f.run(ctx, cmd, args[0]); err != nil {
-				return fmt.Errorf("bench study %s: %w", args[0], err)
+			err := f.run(ctx, cmd, args[0])
+			if _, ended := err.(exitStatus); err != nil && !ended {
+				err = fmt.Errorf("bench study %s: %w", args[0], err)
 			}
-			return nil
+			return err
 		},
 	}
 	fl := cmd.Flags()
@@ -103,9 +102,17 @@ func (f *studyFlags) run(ctx context.Context, cmd *cobra.Command, name string) e
 		log = os.Stderr
 	}
 	table := groups.StudyPrefix + name
+	done := startProgress(os.Stderr, "study "+name, 1)
+	defer done.stop()
+	before := 0
 	session, skipped, err := groups.NewSession(ctx, groups.Options{
 		Only: table, Rounds: f.rounds, Settle: f.settle, Limit: f.limit, Statistic: "value",
 		Alone: true, Bin: bin, Muster: self, Log: log, Study: f.options,
+		Ran: func(n, all int, what string) {
+			done.step(float64(n-before)/float64(all), fmt.Sprintf("run %d of %d", min(n+1, all), all))
+			before = n
+			done.output(func() { fmt.Fprintln(os.Stderr, what) })
+		},
 	})
 	if err != nil {
 		return err
@@ -120,6 +127,7 @@ func (f *studyFlags) run(ctx context.Context, cmd *cobra.Command, name string) e
 	if err != nil {
 		return err
 	}
+	done.output(func() { done.w = nil })
 	if _, err := io.WriteString(cmd.OutOrStdout(), out.Table.Text()); err != nil {
 		return err
 	}
@@ -129,11 +137,22 @@ func (f *studyFlags) run(ctx context.Context, cmd *cobra.Command, name string) e
 		}
 	}
 	if f.output == "" {
-		return nil
+		return interruption(ctx)
 	}
 	command := "muster " + strings.Join(os.Args[1:], " ")
 	if err := out.AddTo(results.NewRun(buildCommit(), command, f.rounds), f.output, command); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(f.output, table+".md"), []byte(out.Table.Markdown()), 0o644)
+	if err := os.WriteFile(filepath.Join(f.output, table+".md"), []byte(out.Table.Markdown()), 0o644); err != nil {
+		return err
+	}
+	return interruption(ctx)
+}
+
+// interruption returns the status of a command that was interrupted and has kept what it has.
+func interruption(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return exitStatus(statusInterrupted)
+	}
+	return nil
 }

@@ -32,7 +32,7 @@ func flagValues() map[string]func() []string {
 		"map-by":      words("slot", "node", "socket", "numa", "core"),
 		"label":       words("auto", "always", "never"),
 		"on-stuck":    words(stuckReport, stuckEnd),
-		"profile":     words("text", "arrivals"),
+		"profile":     words(profileText, profileFull, profileArrivals),
 		"away":        words("auto", "compute", "sleep"),
 		"rate":        words("100mbit", "1gbit", "10gbit"),
 	}

@@ -96,12 +96,21 @@ func runDoctor(cmd *cobra.Command, f doctorFlags) error {
 	if f.json {
 		err = report.WriteJSON(cmd.OutOrStdout())
 	} else {
-		err = report.WriteText(cmd.OutOrStdout(), f.verbose)
+		style := doctor.Style{Verbose: f.verbose}
+		if usesColor(cmd.OutOrStdout()) {
+			style.Paint = paintLevel
+		}
+		err = report.WriteText(cmd.OutOrStdout(), style)
 	}
 	if err != nil {
 		return fmt.Errorf("doctor: %w", err)
 	}
 	return statusOf(min(1, report.Problems))
+}
+
+// paintLevel colors the word of a level.
+func paintLevel(level doctor.Level, word string) string {
+	return [...]string{doctor.OK: colorGreen, doctor.Warning: colorYellow, doctor.Problem: colorRed}[level] + word + colorOff
 }
 
 func statusOf(code int) error {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 
@@ -19,6 +20,7 @@ import (
 )
 
 func newExplainCommand() *cobra.Command {
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "explain",
 		Short: "Show which protocol carries messages of which size, and why",
@@ -33,9 +35,10 @@ while a rank computes, and when the buffers of short messages are registered.`,
   muster explain allreduce --size 64KB -n 16   the algorithm of a collective`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runRanks(cmd, 2, explain)
+			return runRanks(cmd, 2, func(c *mpi.Comm) error { return explain(c, asJSON) })
 		},
 	}
+	addJSONFlag(cmd, &asJSON)
 	cmd.AddCommand(newExplainNetworkCommand())
 	for _, kind := range tunable {
 		cmd.AddCommand(newExplainCollectiveCommand(kind))
@@ -61,8 +64,11 @@ func startSelf(cmd *cobra.Command, ranks int, more ...string) error {
 	if err != nil {
 		return err
 	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, forwardedSignals()...)
+	defer signal.Stop(signals)
 	result, err := launch.Run(cmd.Context(), launch.Config{
-		Ranks: ranks, Prog: self, Args: append(slices.Clone(os.Args[1:]), more...), Env: os.Environ(),
+		Ranks: ranks, Prog: self, Args: append(slices.Clone(os.Args[1:]), more...), Env: os.Environ(), Signals: signals,
 		Output: launch.Output{Stdout: os.Stdout, Stderr: os.Stderr, Label: launch.LabelNever},
 	})
 	if err != nil {
@@ -71,7 +77,41 @@ func startSelf(cmd *cobra.Command, ranks int, more ...string) error {
 	return statusOf(result.Status)
 }
 
-func explain(c *mpi.Comm) error {
+// explanation is what muster explain shows.
+type explanation struct {
+	Ranks     int             `json:"ranks"`
+	Peer      int             `json:"peer"` // the rank to which messages go
+	Device    string          `json:"device"`
+	Protocols []protocolRange `json:"protocols"`
+	// OffersFrom is the length of the shortest buffer that is offered in advance; 0: none is.
+	OffersFrom int          `json:"offers_from"`
+	Progress   string       `json:"progress"`
+	Buffers    []bufferUses `json:"buffers,omitempty"`
+
+	costs []inspect.BufferCost
+}
+
+// bufferUses is the number of uses after which registering a buffer pays off; 0: never.
+type bufferUses struct {
+	From     int     `json:"from"`
+	To       int     `json:"to"`
+	Register float64 `json:"register_ns"`
+	Copy     float64 `json:"copy_ns"`
+	Send     uint32  `json:"send_uses"`
+	Isend    uint32  `json:"isend_uses"`
+	OneSided uint32  `json:"one_sided_uses"`
+}
+
+// protocolRange is a range of sizes with one protocol.
+type protocolRange struct {
+	From     int     `json:"from"`
+	To       int     `json:"to,omitempty"` // 0: any
+	Protocol string  `json:"protocol"`
+	Fixed    float64 `json:"ns"`
+	PerKiB   float64 `json:"ns_per_kib"`
+}
+
+func explain(c *mpi.Comm, asJSON bool) error {
 	if c.Rank() != 0 {
 		return nil
 	}
@@ -80,31 +120,54 @@ func explain(c *mpi.Comm) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("messages from rank 0 to rank %d of %d, over %s\n\n", peer, c.Size(), inspect.DeviceName(c, peer))
-	fmt.Printf("%12s %12s  %-10s  %s\n", "from bytes", "to", "protocol", "cost: ns + ns/KiB")
+	x := explanation{Ranks: c.Size(), Peer: peer, Device: inspect.DeviceName(c, peer), Progress: progressInWords(c)}
 	for _, ch := range choices {
-		hi := "any"
-		if ch.Hi != inspect.MaxBytes {
-			hi = strconv.Itoa(ch.Hi)
+		row := protocolRange{ch.Lo, ch.Hi, ch.Protocol, ch.Fixed, ch.PerByte * 1024}
+		if ch.Hi == inspect.MaxBytes {
+			row.To = 0
 		}
-		fmt.Printf("%12d %12s  %-10s  %.0f + %.1f\n", ch.Lo, hi, ch.Protocol, ch.Fixed, ch.PerByte*1024)
+		x.Protocols = append(x.Protocols, row)
 	}
-	fmt.Println()
 	s, err := inspect.Speculation(c, peer)
 	if err != nil {
 		return err
 	}
+	x.OffersFrom = s.From
+	if x.costs, _, err = inspect.FrequentBuffers(c, peer); err != nil {
+		return err
+	}
+	for _, b := range x.costs {
+		x.Buffers = append(x.Buffers, bufferUses{b.Lo, b.Hi, b.Register, b.Copy, b.Send, b.Isend, b.OneSided})
+	}
+	if asJSON {
+		return printJSON(os.Stdout, x)
+	}
+	x.print()
+	return nil
+}
+
+func (x *explanation) print() {
+	fmt.Printf("messages from rank 0 to rank %d of %d, over %s\n\n", x.Peer, x.Ranks, x.Device)
+	fmt.Printf("%12s %12s  %-10s  %s\n", "from bytes", "to", "protocol", "cost: ns + ns/KiB")
+	for _, row := range x.Protocols {
+		hi := "any"
+		if row.To > 0 {
+			hi = strconv.Itoa(row.To)
+		}
+		fmt.Printf("%12d %12s  %-10s  %.0f + %.1f\n", row.From, hi, row.Protocol, row.Fixed, row.PerKiB)
+	}
+	fmt.Println()
 	switch mode := os.Getenv("MUSTER_SPECULATE"); {
-	case s.From == 0:
+	case x.OffersFrom == 0:
 		fmt.Printf("Receives do not offer their buffers in advance (MUSTER_SPECULATE=%s): %s\n", cmp.Or(mode, "by device"), whyNoOffers(mode))
 	case mode == "always":
-		fmt.Printf("Irecv of %d bytes or more offers its buffer to the sender in advance; the sender writes all data.\n", s.From)
+		fmt.Printf("Irecv of %d bytes or more offers its buffer to the sender in advance; the sender writes all data.\n", x.OffersFrom)
 	default:
 		fmt.Printf("Irecv of %d bytes or more offers its buffer to the sender in advance; a receiver that waits copies a part of the data.\n"+
-			"It stops for an envelope (source, tag) if less than 80 %% of the offers are used, and sends a trial offer now and then.\n", s.From)
+			"It stops for an envelope (source, tag) if less than 80 %% of the offers are used, and sends a trial offer now and then.\n", x.OffersFrom)
 	}
-	fmt.Printf("Progress: %s\n", progressInWords(c))
-	return explainFrequent(c, peer)
+	fmt.Printf("Progress: %s\n", x.Progress)
+	explainFrequent(x.costs)
 }
 
 func whyNoOffers(mode string) string {

@@ -25,6 +25,7 @@ type explainFlags struct {
 	ranks   int
 	measure bool
 	budget  time.Duration
+	json    bool
 }
 
 func newExplainCollectiveCommand(kind coll.Kind) *cobra.Command {
@@ -85,6 +86,9 @@ apply as in a job. muster tune measures all sizes and writes a table.`, kind),
 				if c.Rank() != 0 {
 					return nil
 				}
+				if f.json {
+					return explainAsJSON(os.Stdout, c, kind, size, ranks)
+				}
 				return explainCollective(os.Stdout, c, kind, size, ranks)
 			})
 			return nil
@@ -97,20 +101,27 @@ apply as in a job. muster tune measures all sizes and writes a table.`, kind),
 	fl.IntVarP(&f.ranks, "ranks", "n", 2, "number of ranks to compute the choice for (they are started only with --measure)")
 	fl.BoolVar(&f.measure, "measure", false, "measure the algorithms too")
 	fl.DurationVar(&f.budget, "budget", 2*time.Second, "time limit of --measure")
+	addJSONFlag(cmd, &f.json)
+	cmd.MarkFlagsMutuallyExclusive("json", "measure")
 	return cmd
 }
 
-func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int) error {
-	n := ranks
-	if n == 0 {
+// planAsker returns a function that asks for the plan of a call of a size, and the number of
+// ranks that it is for.
+func planAsker(c *mpi.Comm, kind coll.Kind, ranks int) (ask func(size int) (*inspect.CollectivePlan, error), n int) {
+	if n = ranks; n == 0 {
 		n = c.Size()
 	}
-	ask := func(size int) (*inspect.CollectivePlan, error) {
+	return func(size int) (*inspect.CollectivePlan, error) {
 		if kind == coll.ReduceScatter { // the size is that of the vector
 			size = (size + n - 1) / n
 		}
 		return inspect.ExplainCollective(c, kind.String(), size, ranks)
-	}
+	}, n
+}
+
+func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int) error {
+	ask, n := planAsker(c, kind, ranks)
 	fmt.Fprintf(w, "%s among %d ranks, over %s\n", kind, n, inspect.DeviceName(c, c.Size()-1))
 	x, err := ask(max(size, 0))
 	if err != nil {
@@ -140,37 +151,59 @@ func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int
 	return explainForms(w, x.Forms)
 }
 
-// explainSizes prints the algorithm of each range of sizes. It samples powers of two.
-func explainSizes(w io.Writer, kind coll.Kind, ask func(int) (*inspect.CollectivePlan, error)) error {
+// sizeRange is a range of sizes with one algorithm.
+type sizeRange struct {
+	from, to int // to is math.MaxInt in the last
+	plan     *inspect.CollectivePlan
+}
+
+// sizeRanges returns the algorithm of each range of sizes. It samples powers of two.
+func sizeRanges(kind coll.Kind, ask func(int) (*inspect.CollectivePlan, error)) (list []sizeRange, err error) {
 	const from, to = 1, 64 << 20
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "from bytes\tto\talgorithm\tcost there\tnext best\tcost")
 	for size := from; size <= to; {
 		x, err := ask(size)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		name, last := choiceName(kind, x.CollectiveChoice), size
 		for last < to {
 			y, err := ask(2 * last)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if choiceName(kind, y.CollectiveChoice) != name {
 				break
 			}
 			last *= 2
 		}
-		upTo := fmt.Sprint(2*last - 1)
+		r := sizeRange{size, 2*last - 1, x}
 		if last == to {
-			upTo = "any"
+			r.to = math.MaxInt
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s", size, upTo, name, seconds(x.Seconds))
-		if len(x.Others) > 0 {
-			fmt.Fprintf(tw, "\t%s\t%s", choiceName(kind, x.Others[0]), seconds(x.Others[0].Seconds))
+		list = append(list, r)
+		size = 2 * last
+	}
+	return list, nil
+}
+
+// explainSizes prints the algorithm of each range of sizes.
+func explainSizes(w io.Writer, kind coll.Kind, ask func(int) (*inspect.CollectivePlan, error)) error {
+	list, err := sizeRanges(kind, ask)
+	if err != nil {
+		return err
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "from bytes\tto\talgorithm\tcost there\tnext best\tcost")
+	for _, r := range list {
+		to := fmt.Sprint(r.to)
+		if r.to == math.MaxInt {
+			to = "any"
+		}
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s", r.from, to, choiceName(kind, r.plan.CollectiveChoice), seconds(r.plan.Seconds))
+		if len(r.plan.Others) > 0 {
+			fmt.Fprintf(tw, "\t%s\t%s", choiceName(kind, r.plan.Others[0]), seconds(r.plan.Others[0].Seconds))
 		}
 		fmt.Fprintln(tw)
-		size = 2 * last
 	}
 	if err := tw.Flush(); err != nil {
 		return err

@@ -8,22 +8,17 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
-func explainFrequent(c *mpi.Comm, peer int) error {
-	rows, _, err := inspect.FrequentBuffers(c, peer)
-	if err != nil {
-		return err
-	}
+func explainFrequent(rows []inspect.BufferCost) {
 	if len(rows) == 0 {
 		why := "the device sends short messages from any memory, so registration would save no copy"
 		if os.Getenv("MUSTER_FREQUENT") == "never" {
 			why = "MUSTER_FREQUENT=never"
 		}
 		fmt.Printf("Buffers: none is registered for short messages: %s.\n", why)
-		return nil
+		return
 	}
 	fmt.Println("Buffers of short messages, puts and gets are copied. Registration pays off after this many uses (measured on this device):")
 	fmt.Printf("%12s %12s  %11s %8s %8s %10s  %8s %8s %10s\n", "from bytes", "to", "register ns", "copy", "look up", "(put, get)", "Send", "Isend", "put, get")
@@ -32,7 +27,6 @@ func explainFrequent(c *mpi.Comm, peer int) error {
 			timesOrNever(r.Send), timesOrNever(r.Isend), timesOrNever(r.OneSided))
 	}
 	fmt.Println("A buffer is registered after a quarter of that number. A send from a registered buffer completes when the device no longer needs it.")
-	return nil
 }
 
 func timesOrNever(n uint32) string {

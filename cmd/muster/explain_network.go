@@ -20,7 +20,7 @@ import (
 )
 
 func newExplainNetworkCommand() *cobra.Command {
-	var all bool
+	var all, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "network",
 		Short: "Show which network and interfaces carry messages between hosts, and why",
@@ -48,11 +48,69 @@ interface. Both apply here as in a job.`,
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return networkAsJSON(cmd.Context(), cmd.OutOrStdout(), cfg)
+			}
 			return explainNetwork(cmd.Context(), cmd.OutOrStdout(), cfg, all)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list every endpoint type of every libfabric provider")
+	addJSONFlag(cmd, &asJSON)
 	return cmd
+}
+
+// networkInfo is what muster explain network --json shows.
+type networkInfo struct {
+	Network    string      `json:"network"` // none, iwarp or ofi
+	Channel    string      `json:"channel,omitempty"`
+	Encrypted  bool        `json:"encrypted"`
+	Host       string      `json:"host,omitempty"`
+	Interfaces string      `json:"interfaces,omitempty"` // in one line
+	Verified   bool        `json:"verified"`             // the hosts have reached each other
+	Version    string      `json:"libfabric,omitempty"`
+	Offers     []offerInfo `json:"offers,omitempty"`
+}
+
+// offerInfo is an endpoint that libfabric offers.
+type offerInfo struct {
+	Provider string `json:"provider"`
+	Domain   string `json:"domain"`
+	Address  string `json:"address,omitempty"`
+	Endpoint string `json:"endpoint"`
+	Speed    uint64 `json:"bits_per_second,omitempty"`
+	Used     bool   `json:"used"`
+	Reason   string `json:"reason"`
+}
+
+func networkAsJSON(ctx context.Context, w io.Writer, cfg *mpi.Config) error {
+	info := networkInfo{Network: "none", Encrypted: cfg.Encrypt}
+	if cfg.Network == "none" {
+		return printJSON(w, info)
+	}
+	var err error
+	var offers []ofi.Offer
+	if cfg.Network != "iwarp" {
+		offers, info.Version, err = inspect.NetworkOffers(cfg)
+	}
+	for _, o := range offers {
+		info.Offers = append(info.Offers, offerInfo{o.Provider, o.Domain, o.Address, o.Endpoint, o.Speed, o.Taken, o.Reason})
+	}
+	switch {
+	case cfg.Network == "iwarp" || errors.Is(err, ofi.ErrMissing) && cfg.Network == "":
+		n, err := inspect.SoftwareNetwork(ctx, cfg)
+		if err != nil {
+			return fmt.Errorf("explain: network: %w", err)
+		}
+		if n.Host == "" {
+			return nil // another rank of this host reports
+		}
+		info.Network, info.Channel, info.Host, info.Interfaces, info.Verified = "iwarp", cmp.Or(cfg.Channel, "hybrid"), n.Host, n.Summary, n.Verified
+	case err != nil:
+		return fmt.Errorf("explain: network: %w", err)
+	default:
+		info.Network = "ofi"
+	}
+	return printJSON(w, info)
 }
 
 func explainNetwork(ctx context.Context, w io.Writer, cfg *mpi.Config, all bool) error {

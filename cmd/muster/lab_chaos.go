@@ -129,7 +129,7 @@ func labChaos(cmd *cobra.Command, name string, f chaosFlags, args []string) erro
 		return printSchedule(cmd.OutOrStdout(), f)
 	}
 	log := lineLog(cmd.ErrOrStderr())
-	log(fmt.Sprintf("seed %d, %s, %s", f.seed, count(len(l.Hosts()), "host"), count(l.Rails(), "rail")))
+	log(fmt.Sprintf("seed %d, %s, %s, faults for %v", f.seed, count(len(l.Hosts()), "host"), count(l.Rails(), "rail"), f.options.Duration))
 	target := chaos.Target{Lab: l, ShmLimit: shm, Log: log}
 	ctx, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()

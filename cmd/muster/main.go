@@ -16,7 +16,7 @@ func run(args []string) int {
 	root := newRoot(args...)
 	if len(args) > 0 && args[0] == "run" {
 		if cmd, _, err := root.Find(args[:1]); err == nil {
-			args = append([]string{"run"}, acceptNP(cmd.Flags(), args[1:])...)
+			args = append([]string{"run"}, acceptForms(cmd.Flags(), args[1:])...)
 		}
 	}
 	root.SetArgs(args)
@@ -26,7 +26,7 @@ func run(args []string) int {
 	case errors.As(err, &status):
 		return int(status)
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "muster:", err)
+		fmt.Fprintln(os.Stderr, paint(os.Stderr, colorRed, "muster:"), err)
 		return 2
 	}
 	return 0

@@ -31,7 +31,6 @@ each other through muster and then exchange messages directly.`,
 		RunE:          func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("muster {{.Version}}\n")
-	root.CompletionOptions.HiddenDefaultCmd = true
 	commands := []struct {
 		name  string
 		build func() *cobra.Command
@@ -46,6 +45,7 @@ each other through muster and then exchange messages directly.`,
 		{"sched", newSchedCommand},
 		{"sim", newSimCommand},
 		{"trace", newTraceCommand},
+		{"top", newTopCommand},
 		{"tune", newTuneCommand},
 		{"doctor", newDoctorCommand},
 		{"lab", newLabCommand},
@@ -67,12 +67,21 @@ each other through muster and then exchange messages directly.`,
 }
 
 func newVersionCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of muster and of Go",
 		Args:  cobra.NoArgs,
-		Run:   func(cmd *cobra.Command, args []string) { fmt.Fprintln(cmd.OutOrStdout(), "muster", version()) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), map[string]string{"version": mpi.Version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "muster", version())
+			return err
+		},
 	}
+	addJSONFlag(cmd, &asJSON)
+	return cmd
 }
 
 func version() string {

@@ -30,10 +30,6 @@ func newRunCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			args, err := profileWord(cmd, &f.observe, args)
-			if err != nil {
-				return err
-			}
 			if err := runJob(cmd, &f, args); err != nil {
 				if _, ended := err.(exitStatus); !ended {
 					err = fmt.Errorf("run: %w", err)
@@ -43,6 +39,7 @@ func newRunCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.SetHelpTemplate(runTemplate)
 	fl := cmd.Flags()
 	fl.SetInterspersed(false)
 	fl.SetNormalizeFunc(otherNames)
@@ -60,6 +57,9 @@ func runJob(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	defer profile.clear()
+	if profile.page != "" && f.observe.trace != "" {
+		profile.trace = f.observe.trace
+	}
 	showTrace, err := wantTrace(f.observe.trace, &cfg)
 	if err != nil {
 		return err

@@ -175,7 +175,7 @@ func (f *limitFlags) define(fl *pflag.FlagSet) {
 		{&f.timeout, "timeout", "", "time limit for the job (default: none)"},
 		{&f.stuckAfter, "stuck-after", "", "if ranks wait and nothing progresses for this long, print which rank waits for which and what the others do; 0: never"},
 		{&f.onStuck, "on-stuck", "", "what follows --stuck-after: repeat the report while nothing progresses (report), or print it once and end the job with status 124, unless a rank computes (end)"},
-		{&f.grace, "grace", "", "time for the remaining ranks to exit after one has failed (default: adaptive, see above)"},
+		{&f.grace, "grace", "", "time for the remaining ranks to exit after one has failed (default: adaptive, see below)"},
 		{&f.start, "start-timeout", "", "time limit for each start-up stage on several hosts; 0: no limit"},
 	})
 }
@@ -218,7 +218,7 @@ type observeFlags struct{ profile, trace, pprof, metrics string }
 
 func (f *observeFlags) define(fl *pflag.FlagSet) {
 	defineFlags(fl, []flagRow{
-		{&f.profile, "profile", "", "print a summary when the job ends; =FILE.json writes it to a file; arrivals, =arrivals:FILE.svg, =arrivals:FILE.json: arrival times at collectives"},
+		{&f.profile, "profile", "", "print a summary when the job ends, on one screen; full: all of it; FILE.json and FILE.html write it to a file; arrivals, arrivals:FILE.svg, arrivals:FILE.json: arrival times at collectives"},
 		{&f.trace, "trace", "", "write the calls and messages of all ranks to this file, for muster trace and the Perfetto UI; its name ends in .json or .json.gz"},
 		{&f.pprof, "pprof", "", "make each rank write a CPU profile for go tool pprof to this directory: rank-0.pprof, ..."},
 		{&f.metrics, "metrics", "", "serve the counters of the running job at this address, in the text format of Prometheus: localhost:9100"},

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-mpi/muster/internal/launch"
 )
 
-func TestAcceptNP(t *testing.T) {
+func TestAcceptForms(t *testing.T) {
 	fl := newRunCommand().Flags()
 	for in, want := range map[string]string{
 		"-np 4 ./prog":                    "-n 4 ./prog",
@@ -25,9 +25,15 @@ func TestAcceptNP(t *testing.T) {
 		"-n -np ./prog":                   "-n -np ./prog",
 		"-n 2 -- -np":                     "-n 2 -- -np",
 		"./prog -np 2":                    "./prog -np 2",
+		"--profile arrivals -n 2 ./prog":  "--profile=arrivals -n 2 ./prog",
+		"-n 2 --profile p.json ./prog":    "-n 2 --profile=p.json ./prog",
+		"--profile ./prog arrivals":       "--profile ./prog arrivals",
+		"--profile=arrivals arrivals":     "--profile=arrivals arrivals",
+		"--lab no-such-lab -np 2":         "--lab no-such-lab -np 2",
+		"--quiet arrivals":                "--quiet arrivals",
 		"--no-such-flag -np 4 ./prog -np": "--no-such-flag -n 4 ./prog -np",
 	} {
-		if got := strings.Join(acceptNP(fl, strings.Fields(in)), " "); got != want {
+		if got := strings.Join(acceptForms(fl, strings.Fields(in)), " "); got != want {
 			t.Errorf("%q becomes %q, not %q", in, want, got)
 		}
 	}

@@ -2,6 +2,21 @@ package main
 
 // The text of muster run --help.
 
+// runTemplate is the order of the text: what users look up first, then what they read once.
+const runTemplate = `{{.Short}}
+
+Usage:
+  {{.UseLine}}
+
+Flags:
+{{.LocalFlags.FlagUsagesWrapped 100 | trimTrailingWhitespaces}}
+
+Examples:
+{{.Example}}
+
+{{.Long}}
+`
+
 const runHelp = `run starts PROG as several processes, the ranks of one job, and waits for them.
 
 Flags of run come before PROG; everything after PROG is passed to the program. A
@@ -47,11 +62,13 @@ Consecutive ranks get neighboring cores; --map-by socket or numa assigns them to
 sockets or NUMA nodes in turn, and --map-by node to the hosts in turn, which is the same
 as slot on one host.
 
---profile prints a one-screen summary when the job ends: messages by length and
-protocol, communication memory by purpose, connections, and traffic between ranks.
---profile=FILE.json writes it to a file instead. --profile arrivals shows, for each
+--profile prints one screen when the job ends: the time in calls, the call sites with
+the most of it, and the messages. --profile full adds messages by length and protocol,
+communication memory by purpose, connections, and traffic between ranks.
+--profile FILE.json writes it to a file instead, and --profile FILE.html as a page with
+a communication matrix, the waits over time, and the hidden share of transfers. --profile arrivals shows, for each
 call site, when the ranks reached its collectives and how far apart they were;
---profile=arrivals:FILE.svg also draws the most imbalanced calls.
+--profile arrivals:FILE.svg also draws the most imbalanced calls.
 
 --trace FILE.json writes the calls of all ranks, with their times and messages, for the
 Perfetto UI and muster trace; .json.gz compresses it. MUSTER_TRACE_LIMIT bounds it.
@@ -92,5 +109,5 @@ const runExamples = `  muster run -n 8 ./prog
   muster run --hostfile hosts -n 6 ./prog      lines such as "a:4" or "a slots=4"
   muster run --hosts a:4,b:4 -n 6 --map-by node ./prog
   muster run --hosts h1,h2 -n 4 --rsh 'ip netns exec {host}' ./prog
-  muster run --lab -n 16 ./prog                on the hosts of muster lab
+  muster run --lab -n 16 ./prog                on the hosts of muster lab; --lab NAME: of another
   muster run --hosts a,b --env OMP_NUM_THREADS=1 --env HOME ./prog`

@@ -28,7 +28,7 @@ func (f *hostFlags) define(fl *pflag.FlagSet) {
 		{&f.perHost, "ranks-per-host", "", "number of slots of each host, whatever the list of hosts says"},
 		{&f.oversubscribe, "oversubscribe", "", "allow more ranks than slots: the hosts get ranks in proportion to their slots"},
 		{&f.rsh, "rsh", "", "command that starts a process on a host (default: ssh); {host} is replaced, otherwise the host is appended"},
-		{&f.lab, "lab", "", "run on the hosts of a lab (see muster lab); --lab=NAME selects one of several"},
+		{&f.lab, "lab", "", "run on the hosts of a lab (see muster lab); --lab NAME selects one of several"},
 		{&f.copy, "copy", "", "send the program to the hosts with the job, so that they need not have it"},
 		{&f.agentPath, "agent-path", "", "path of muster on the hosts (default: the path of this executable)"},
 		{&f.treeWidth, "tree-width", "", "number of hosts that one process starts agents on; those agents start further ones"},

@@ -52,6 +52,9 @@ func metricsHandler(read func() []launch.RankMetrics) http.Handler {
 	return mux
 }
 
+// waitingCall is the metric with a label for the call.
+const waitingCall = "muster_waiting_call_seconds"
+
 // metric is a family of samples, one for each rank.
 type metric struct {
 	name, kind, help string
@@ -76,6 +79,7 @@ func metrics() []metric {
 		{"muster_wait_seconds_total", "counter", "Time in calls that waited long enough to yield their core, including one that is under way.", func(m *launch.RankMetrics) (float64, bool) {
 			return time.Duration(m.Counters.Waiting).Seconds(), m.Joined
 		}},
+		{waitingCall, "gauge", "Time since the rank began to wait in the call that it waits in now.", func(m *launch.RankMetrics) (float64, bool) { return m.Since.Seconds(), m.Call != "" }},
 		{"muster_retransmits_total", "counter", "Datagrams and TCP segments sent again.", counter(func(m *launch.RankMetrics) uint64 { return m.Counters.Retransmitted })},
 		{"muster_communication_memory_bytes", "gauge", "Memory that the library uses for communication.", counter(func(m *launch.RankMetrics) uint64 { return m.Counters.Memory })},
 		{"muster_resident_memory_bytes", "gauge", "Resident memory of the process.", func(m *launch.RankMetrics) (float64, bool) { return float64(m.Resident), m.Resident > 0 }},
@@ -89,9 +93,15 @@ func writeMetrics(w io.Writer, ranks []launch.RankMetrics) {
 	for _, m := range metrics() {
 		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", m.name, m.help, m.name, m.kind)
 		for i := range ranks {
-			if v, known := m.of(&ranks[i]); known {
-				fmt.Fprintf(w, "%s{rank=\"%d\",host=\"%s\"} %s\n", m.name, ranks[i].Rank, escape.Replace(ranks[i].Host), strconv.FormatFloat(v, 'g', -1, 64))
+			v, known := m.of(&ranks[i])
+			if !known {
+				continue
 			}
+			call := ""
+			if m.name == waitingCall {
+				call = `,call="` + escape.Replace(ranks[i].Call) + `"`
+			}
+			fmt.Fprintf(w, "%s{rank=\"%d\",host=\"%s\"%s} %s\n", m.name, ranks[i].Rank, escape.Replace(ranks[i].Host), call, strconv.FormatFloat(v, 'g', -1, 64))
 		}
 	}
 }

@@ -12,18 +12,23 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/muster-mpi/muster/internal/launch"
 	"github.com/muster-mpi/muster/prof"
 )
 
-// profileText is the value of --profile that prints a summary, and the default of the
-// flag. profileArrivals, alone or followed by a file name, selects the arrival times.
+// profileText is the value of --profile that prints one screen, and the default of the flag;
+// profileFull prints all. profileArrivals, alone or followed by a file name, selects the
+// arrival times.
 const (
 	profileText     = "text"
+	profileFull     = "full"
 	profileArrivals = "arrivals"
 )
+
+// isProfileValue reports whether a word behind --profile is its value, and not the program.
+func isProfileValue(word string) bool {
+	return word == profileText || word == profileFull || word == profileArrivals || strings.HasPrefix(word, profileArrivals+":") || strings.HasSuffix(word, ".json") || strings.HasSuffix(word, ".html")
+}
 
 const noProfile = "muster: no profile: the job has failed"
 
@@ -36,9 +41,12 @@ type profileShow struct {
 	// arrivals reports whether the file holds arrival times; picture is the file to
 	// draw them into.
 	arrivals bool
-	picture  string
-	away     bool // rank 0 may be on another host
-	quiet    bool
+	full     bool // not only one screen
+	// page is the file to write as HTML, from the profile and the trace; command is its title.
+	page, trace, command string
+	picture              string
+	away                 bool // rank 0 may be on another host
+	quiet                bool
 }
 
 // wantProfile sets the job up to collect a profile.
@@ -68,21 +76,65 @@ func wantProfile(value string, cfg *launch.Config) (*profileShow, error) {
 			p.picture = ""
 		}
 	case p.arrivals:
-	case value == profileText && here:
+	case strings.HasSuffix(value, ".html") && !here:
+		return nil, fmt.Errorf("--profile %s: a page is made of the profile and the trace of ranks on this host; on several hosts use --profile full and --trace", value)
+	case p.isText(value) && here, strings.HasSuffix(value, ".html"):
+		if strings.HasSuffix(value, ".html") {
+			p.page, p.command = value, filepath.Base(cfg.Prog)
+		}
 		if err := p.makeFile(); err != nil {
 			return nil, err
 		}
 		value = p.read
-	case value == profileText:
+	case p.isText(value):
 	case !strings.HasSuffix(value, ".json"):
-		return nil, fmt.Errorf("--profile=%s: give the name of a file that ends in .json, --profile=%s, or --profile alone", value, profileArrivals)
+		return nil, fmt.Errorf("--profile=%s: give the name of a file that ends in .json or .html, --profile=%s, --profile=%s, or --profile alone", value, profileFull, profileArrivals)
 	case here:
 		p.wrote = value
 	}
 	p.away = !here
+	if p.page != "" {
+		if err := p.wantPage(cfg); err != nil {
+			return nil, err
+		}
+	}
 	cfg.ExtraEnv = append(cfg.ExtraEnv, "MUSTER_PROFILE="+value)
 	cfg.Env = append(cfg.Env, "MUSTER_PROFILE="+value)
 	return p, nil
+}
+
+// wantPage makes the ranks write a trace too, unless --trace names a file for it.
+func (p *profileShow) wantPage(cfg *launch.Config) error {
+	if err := os.WriteFile(p.page, nil, 0o666); err != nil { // before the job starts
+		return fmt.Errorf("--profile %s: %w; give the name of a writable file", p.page, err)
+	}
+	p.trace = filepath.Join(p.remove, "trace.json")
+	cfg.ExtraEnv = append(cfg.ExtraEnv, "MUSTER_TRACE="+p.trace)
+	cfg.Env = append(cfg.Env, "MUSTER_TRACE="+p.trace)
+	return nil
+}
+
+// writePage writes the page.
+func (p *profileShow) writePage(sum *prof.Summary) {
+	t, err := readTrace(p.trace)
+	var page strings.Builder
+	if err == nil {
+		err = writeProfilePage(&page, p.command, sum, t)
+	}
+	if err == nil {
+		err = os.WriteFile(p.page, []byte(page.String()), 0o666)
+	}
+	if err != nil {
+		fmt.Fprintf(p.out, "muster: no page: %v\n", err)
+	} else if !p.quiet {
+		fmt.Fprintf(p.out, "muster: the profile is in %s; open it with a browser\n", p.page)
+	}
+}
+
+// isText reports whether the profile is printed, and records how.
+func (p *profileShow) isText(value string) bool {
+	p.full = value == profileFull
+	return p.full || value == profileText
 }
 
 // makeFile chooses a file that rank 0 writes and this process reads.
@@ -125,7 +177,15 @@ func (p *profileShow) show(status int) {
 			fmt.Fprintf(p.out, "muster: no profile: decode the file from rank 0: %v\n", err)
 			return
 		}
-		fmt.Fprint(p.out, "muster: ", sum.Text())
+		if p.page != "" {
+			p.writePage(sum)
+			return
+		}
+		text := sum.Screen()
+		if p.full {
+			text = sum.Text()
+		}
+		fmt.Fprint(p.out, "muster: ", text)
 	}
 }
 
@@ -149,20 +209,6 @@ func (p *profileShow) showArrivals(text []byte) {
 	} else if !p.quiet {
 		fmt.Fprintf(p.out, "muster: the picture is in %s\n", p.picture)
 	}
-}
-
-// profileWord accepts "--profile arrivals" for "--profile=arrivals". The parser accepts
-// the value of a flag with an optional value only after "=", so it took the word for the
-// program and the flags behind it for the program's arguments.
-func profileWord(cmd *cobra.Command, f *observeFlags, args []string) ([]string, error) {
-	if f.profile != profileText || len(args) < 2 || args[0] != profileArrivals && !strings.HasPrefix(args[0], profileArrivals+":") {
-		return args, nil
-	}
-	f.profile = args[0]
-	if err := cmd.Flags().Parse(acceptNP(cmd.Flags(), args[1:])); err != nil {
-		return nil, err
-	}
-	return cmd.Flags().Args(), cmd.ValidateArgs(cmd.Flags().Args())
 }
 
 // clear removes the temporary directory.

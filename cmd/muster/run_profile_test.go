@@ -64,7 +64,7 @@ func TestRunProfile(t *testing.T) {
 		return muster(t, dir, append(append([]string{"run", "-n", "3", "--env", asRank + "=" + how}, flags...), self)...)
 	}
 
-	got := job("well", "--profile")
+	got := job("well", "--profile", "full")
 	if got.status != 0 || got.out != "" {
 		t.Fatalf("the job should end well and print nothing else: %+v", got)
 	}
@@ -102,6 +102,24 @@ buffer reuse   83 % of the short messages (6) are from a buffer used before
 		if !strings.Contains(got.err, part) {
 			t.Errorf("the profile lacks %q:\n%s", part, got.err)
 		}
+	}
+
+	got = job("well", "--profile")
+	if lines := strings.Count(got.err, "\n"); got.status != 0 || lines > 24 || !strings.Contains(got.err, "\nmessages       6; ") || !strings.Contains(got.err, "--profile full") {
+		t.Errorf("one screen, here of %d lines: %+v", lines, got)
+	}
+	got = job("well", "--profile", "out.html")
+	page, err := os.ReadFile(filepath.Join(dir, "out.html"))
+	if got.status != 0 || err != nil || !strings.HasPrefix(got.err, "muster: the profile is in out.html") {
+		t.Errorf("a page: %v, %+v", err, got)
+	}
+	for _, part := range []string{"<h2>Communication matrix</h2>", "from 0 to 2: ", "time since the end of Init", "muster.chatter", "rank 1 in calls: "} {
+		if !strings.Contains(string(page), part) {
+			t.Errorf("the page lacks %q:\n%s", part, page)
+		}
+	}
+	if strings.Contains(string(page), "src=") || strings.Contains(string(page), "href=") {
+		t.Error("the page needs something else")
 	}
 
 	got = job("well", "--profile=out.json")
@@ -165,7 +183,7 @@ func TestRunProfileArrivals(t *testing.T) {
 		}
 	}
 	// Without a further argument, arrivals is the program.
-	if got := muster(t, dir, "run", "--profile", "arrivals"); got.status != 2 || !strings.Contains(got.err, "there is no program arrivals") {
+	if got := muster(t, dir, "run", "--profile", "arrivals"); got.status != 2 || !strings.Contains(got.err, "no program given") {
 		t.Errorf("a program called arrivals gave %+v", got)
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/muster-mpi/muster/internal/lab"
 	"github.com/muster-mpi/muster/internal/launch"
 )
 
@@ -92,7 +94,7 @@ func parseSegment(args []string) (s segment, err error) {
 	fl.IntVarP(&s.ranks, "ranks", "n", 0, "")
 	fl.StringVar(&s.wdir, "wdir", "", "")
 	fl.StringArrayVar(&s.env, "env", nil, "")
-	if err := fl.Parse(acceptNP(fl, args)); err != nil {
+	if err := fl.Parse(acceptForms(fl, args)); err != nil {
 		return s, fmt.Errorf("after \":\": %w; a program after it has the flags -n, --wdir and --env, all others come before the first program", err)
 	}
 	if fl.Changed("ranks") && s.ranks < 1 {
@@ -102,23 +104,49 @@ func parseSegment(args []string) (s segment, err error) {
 	return s, nil
 }
 
-// acceptNP replaces -np, the flag of other launchers, by -n. The parser would read it as
-// -n with the value "p". Arguments of the program stay as they are.
-func acceptNP(fl *pflag.FlagSet, args []string) []string {
-	out := append([]string(nil), args...)
-	for i := 0; i < len(out); i++ {
-		word := out[i]
+// acceptForms accepts forms of flags that the parser does not: -np, the flag of other
+// launchers, which it would read as -n with the value "p"; and "--flag VALUE" for a flag whose
+// value may be omitted, where it would take the value for the program. Arguments of the
+// program stay as they are.
+func acceptForms(fl *pflag.FlagSet, args []string) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		word := args[i]
 		if len(word) < 2 || word[0] != '-' || word == "--" {
-			break
+			return append(out, args[i:]...)
 		}
 		if word == "-np" {
-			out[i], word = "-n", "-n"
+			word = "-n"
 		}
-		if hasValue(fl, word) {
+		if i+1 < len(args) && mayHaveValue(fl, word) && isOptionalValue(word, args[i+1]) {
 			i++
+			word += "=" + args[i]
+		}
+		out = append(out, word)
+		if i+1 < len(args) && hasValue(fl, word) {
+			i++
+			out = append(out, args[i])
 		}
 	}
 	return out
+}
+
+// mayHaveValue reports whether a word is a flag whose value may be omitted.
+func mayHaveValue(fl *pflag.FlagSet, word string) bool {
+	name, long := strings.CutPrefix(word, "--")
+	flag := fl.Lookup(name)
+	return long && flag != nil && flag.NoOptDefVal != "" && flag.Value.Type() != "bool"
+}
+
+// isOptionalValue reports whether a word behind a flag is its value, and not the program.
+func isOptionalValue(flag, word string) bool {
+	switch flag {
+	case "--profile":
+		return isProfileValue(word)
+	case "--lab":
+		return slices.Contains(lab.Names(), word)
+	}
+	return false
 }
 
 // hasValue reports whether the value of a flag is the next argument.

@@ -35,6 +35,7 @@ type schedFlags struct {
 	rank      int
 	list      bool
 	nodes     string
+	json      bool
 }
 
 func newSchedCommand() *cobra.Command {
@@ -60,7 +61,7 @@ Without --algorithm it lists the algorithms of the collective.`,
 			out := cmd.OutOrStdout()
 			switch {
 			case f.list:
-				return listAlgorithms(out, coll.Algorithms())
+				return f.listAlgorithms(out, coll.Algorithms())
 			case len(args) == 0:
 				if err := cmd.Help(); err != nil {
 					return err
@@ -74,7 +75,7 @@ Without --algorithm it lists the algorithms of the collective.`,
 			}
 			if f.algorithm == "" {
 				all := slices.DeleteFunc(coll.Algorithms(), func(a coll.Algorithm) bool { return a.Kind != kind })
-				return listAlgorithms(out, all)
+				return f.listAlgorithms(out, all)
 			}
 			if err := showSchedule(out, kind, &f, cmd.Flags().Changed("rank")); err != nil {
 				return fmt.Errorf("sched %s: %w", kind, err)
@@ -96,6 +97,7 @@ Without --algorithm it lists the algorithms of the collective.`,
 	fl.IntVar(&f.rank, "rank", 0, "print the operations of this rank only")
 	fl.StringVar(&f.nodes, "nodes", "", "ranks per node: 4x4 is four nodes of four ranks; 3,1,4 is three nodes with 3, 1 and 4 ranks (default: one node)")
 	fl.BoolVar(&f.list, "list", false, "list all algorithms of all collectives")
+	addJSONFlag(cmd, &f.json)
 	return cmd
 }
 
@@ -145,6 +147,23 @@ func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) erro
 		return fmt.Errorf("the proof fails: %w", err)
 	}
 	title := scheduleTitle(a, params, shapes)
+	shown := func(r int) bool { return f.text && !oneRank || oneRank && r == f.rank }
+	if f.json {
+		err = printSchedules(w, title, totals, graphs, nodes, shown)
+	} else {
+		err = describeSchedules(w, title, totals, graphs, nodes, shown)
+	}
+	if err != nil {
+		return err
+	}
+	if f.svg == "" {
+		return nil
+	}
+	return drawSchedule(f.svg, sched.Picture{Title: title, Subtitle: totalsLine(totals)}, shapes, graphs)
+}
+
+// describeSchedules prints proved schedules.
+func describeSchedules(w io.Writer, title string, totals sched.Totals, graphs []*sched.Graph, nodes *coll.Topology, shown func(rank int) bool) error {
 	fmt.Fprintf(w, "%s\n%s\n", title, totalsLine(totals))
 	if nodes != nil {
 		if err := printTraffic(w, graphs, nodes); err != nil {
@@ -153,14 +172,11 @@ func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) erro
 	}
 	fmt.Fprintf(w, "proved: sends and receives match, the schedule cannot deadlock, every byte of every result is correct\n")
 	for r, g := range graphs {
-		if f.text && !oneRank || oneRank && r == f.rank {
+		if shown(r) {
 			fmt.Fprintf(w, "\n%v", g)
 		}
 	}
-	if f.svg == "" {
-		return nil
-	}
-	return drawSchedule(f.svg, sched.Picture{Title: title, Subtitle: totalsLine(totals)}, shapes, graphs)
+	return nil
 }
 
 // paramsOf returns the parameters of an algorithm: the given ones, and defaults for the
@@ -289,7 +305,10 @@ func drawSchedule(file string, p sched.Picture, shapes []coll.Shape, graphs []*s
 }
 
 // listAlgorithms describes each algorithm.
-func listAlgorithms(w io.Writer, all []coll.Algorithm) error {
+func (f *schedFlags) listAlgorithms(w io.Writer, all []coll.Algorithm) error {
+	if f.json {
+		return printAlgorithms(w, all)
+	}
 	for _, a := range all {
 		fmt.Fprintf(w, "%s --algorithm %s\n    %s\n", a.Kind, a.Name, a.About)
 		for _, p := range a.Params {

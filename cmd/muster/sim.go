@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"strconv"
@@ -48,7 +47,8 @@ func newSimCommand() *cobra.Command {
 		Short: "Simulate a collective of up to millions of ranks",
 		Long: `sim executes the schedules of all ranks of a collective in virtual time, on the model
 of a machine: LogGP within nodes and between them, rails, memory, and cores that ranks
-share. No ranks are started.
+share. No ranks are started. Rows appear as simulations finish, those with few operations
+first. Interrupted, sim prints the rest of the report for what is finished.
 
 Without --machine it assumes a machine that nobody measured; muster sim calibrate writes
 the file of a real one. A simulated time has an error, which --level validate finds and
@@ -70,10 +70,13 @@ writes into the file. Algorithms whose times differ by less are not ranked.`,
 			if err != nil {
 				return fmt.Errorf("sim: %w", err)
 			}
-			if err := f.run(cmd.OutOrStdout(), kind); err != nil {
-				return fmt.Errorf("sim %s: %w", kind, err)
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			err = f.run(ctx, output{cmd.OutOrStdout(), cmd.ErrOrStderr()}, kind)
+			if _, ended := err.(exitStatus); err != nil && !ended {
+				err = fmt.Errorf("sim %s: %w", kind, err)
 			}
-			return nil
+			return err
 		},
 	}
 	fl := cmd.Flags()
@@ -118,51 +121,6 @@ type simJob struct {
 	limit   float64
 	path    bool
 	packets *sim.Packets // nil: level schedule
-}
-
-func (f *simFlags) run(w io.Writer, kind coll.Kind) error {
-	switch f.level {
-	case "schedule":
-	case "packets":
-		if inJob() {
-			return f.comparePackets(kind)
-		}
-	case "validate":
-		return f.validate(kind)
-	default:
-		return fmt.Errorf("--level %s: use schedule, packets or validate", f.level)
-	}
-	job, err := f.job(kind)
-	if err != nil {
-		return err
-	}
-	list, err := simCandidates(kind, f.algorithms)
-	if err != nil {
-		return err
-	}
-	report := simReport{simJob: job}
-	for _, size := range job.sizes {
-		for _, c := range list {
-			if err := report.add(c, size); err != nil {
-				return err
-			}
-		}
-	}
-	if len(report.figures) == 0 {
-		return fmt.Errorf("no algorithm can be simulated: %s", strings.Join(report.skipped, "; "))
-	}
-	if f.json {
-		err = report.printJSON(w)
-	} else {
-		err = report.print(w)
-	}
-	if f.svg != "" {
-		err = errors.Join(err, report.draw(f.svg))
-	}
-	if f.tuning != "" {
-		err = errors.Join(err, report.writeTuning(w, f.tuning))
-	}
-	return err
 }
 
 func (f *simFlags) job(kind coll.Kind) (*simJob, error) {
@@ -326,25 +284,4 @@ func (j *simJob) recover(c candidate, size int) (*sim.Recovery, error) {
 		call.Algorithm, call.Params = choice.Algorithm, choice.Params
 		return call, err
 	})
-}
-
-// simulate runs a candidate at a size. It returns why if that is not possible.
-func (j *simJob) simulate(c candidate, size int) (x *sim.Result, why string, err error) {
-	call := j.call(c, size)
-	if ok, why := coll.Applicable(c.algorithm, &call.Shape); !ok {
-		return nil, why, nil
-	}
-	ops, err := sim.Operations(&call)
-	if err != nil {
-		return nil, "", err
-	}
-	if ops > j.limit {
-		return nil, fmt.Sprintf("about %.1g operations, more than --limit", ops), nil
-	}
-	s, err := sim.New(sim.Config{Machine: j.machine, Calls: []sim.Call{call}, Arrive: j.arrive, Faults: j.faults, Packets: j.packets, Path: j.path && ops < 1<<27})
-	if err != nil {
-		return nil, "", err
-	}
-	x, err = s.Run()
-	return x, "", err
 }

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/sim"
@@ -20,6 +18,8 @@ type simReport struct {
 	*simJob
 	figures []simFigure
 	skipped []string
+	asJSON  bool
+	width   int // of the longest name of an algorithm
 }
 
 type simFigure struct {
@@ -28,27 +28,6 @@ type simFigure struct {
 	position int
 	result   *sim.Result
 	recovery *sim.Recovery // nil: no rank fails
-}
-
-func (r *simReport) add(c candidate, size int) error {
-	x, why, err := r.simulate(c, size)
-	if err != nil {
-		return err
-	}
-	if why != "" {
-		if text := fmt.Sprintf("%v: %s", c, why); !slices.Contains(r.skipped, text) {
-			r.skipped = append(r.skipped, text)
-		}
-		return nil
-	}
-	figure := simFigure{candidate: c, size: size, result: x}
-	if r.failure != nil {
-		if figure.recovery, err = r.recover(c, size); err != nil {
-			return err
-		}
-	}
-	r.figures = append(r.figures, figure)
-	return nil
 }
 
 // rank sorts the figures of each size and assigns positions.
@@ -72,27 +51,36 @@ func (r *simReport) rank() {
 	r.figures = sorted
 }
 
-func (r *simReport) print(w io.Writer) error {
-	r.rank()
+// begin prints what precedes the rows.
+func (r *simReport) begin(w io.Writer, todo []simulation) {
+	if r.asJSON {
+		return
+	}
+	r.width = len("algorithm")
+	for _, s := range todo {
+		r.width = max(r.width, len(s.candidate.String()))
+	}
 	fmt.Fprintf(w, "%s among %v; simulated, times in µs from the last arrival\n", r.kind, r.on)
 	if r.machine.About != "" {
 		fmt.Fprintf(w, "machine: %s\n", r.machine.About)
 	}
-	fmt.Fprintln(w, r.errorLine())
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "\nbytes\tposition\talgorithm\tfirst\tmean\tlast\tmessages near\tfar\tof these long\tfar bytes\tschedules\tB/rank")
-	for _, f := range r.figures {
-		x := f.result
-		position := "-"
-		if f.position > 0 {
-			position = fmt.Sprint(f.position)
-		}
-		fmt.Fprintf(tw, "%d\t%s\t%v\t%.2f\t%.2f\t%.2f\t%d\t%d\t%d\t%d\t%d\t%.0f\n", f.size, position, f.candidate, x.First, x.Mean, x.Last,
-			x.Stats.Near, x.Stats.Far, x.Stats.NearLong+x.Stats.FarLong, x.Stats.FarBytes, x.Templates, x.BytesPerRank())
+	fmt.Fprintf(w, "%s\n\n", r.errorLine())
+	fmt.Fprintf(w, "%10s  %-*s %10s %10s %10s %13s %9s %13s %14s %9s %7s\n", "bytes", r.width, "algorithm", "first", "mean", "last", "messages near", "far", "of these long", "far bytes", "schedules", "B/rank")
+}
+
+// row prints a figure when it is known. Its position is known only after the last one.
+func (r *simReport) row(w io.Writer, f simFigure) {
+	if r.asJSON {
+		return
 	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
+	x := f.result
+	fmt.Fprintf(w, "%10d  %-*v %10.2f %10.2f %10.2f %13d %9d %13d %14d %9d %7.0f\n", f.size, r.width, f.candidate, x.First, x.Mean, x.Last,
+		x.Stats.Near, x.Stats.Far, x.Stats.NearLong+x.Stats.FarLong, x.Stats.FarBytes, x.Templates, x.BytesPerRank())
+}
+
+// printRest prints what follows the rows.
+func (r *simReport) printRest(w io.Writer) {
+	r.printPositions(w)
 	best := r.figures[len(r.figures)-1]
 	for _, f := range r.figures {
 		if f.size == best.size && f.result.Last < best.result.Last {
@@ -105,7 +93,22 @@ func (r *simReport) print(w io.Writer) error {
 	for _, s := range r.skipped {
 		fmt.Fprintf(w, "not simulated: %s\n", s)
 	}
-	return nil
+}
+
+// printPositions prints the order of the algorithms at each size, if the error is known.
+func (r *simReport) printPositions(w io.Writer) {
+	for i, f := range r.figures {
+		switch {
+		case f.position == 0:
+			return
+		case i == 0 || f.size != r.figures[i-1].size:
+			fmt.Fprintf(w, "\npositions at %d bytes: ", f.size)
+		default:
+			fmt.Fprint(w, ", ")
+		}
+		fmt.Fprintf(w, "%d %v", f.position, f.candidate)
+	}
+	fmt.Fprintln(w)
 }
 
 // errorLine states the error of the simulation.
@@ -194,7 +197,6 @@ func (r *simReport) printRecovery(w io.Writer) {
 }
 
 func (r *simReport) printJSON(w io.Writer) error {
-	r.rank()
 	e := json.NewEncoder(w)
 	for _, f := range r.figures {
 		x := f.result

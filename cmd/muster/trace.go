@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,8 +53,15 @@ func wantTrace(file string, cfg *launch.Config) (show func(status int), err erro
 	}, nil
 }
 
+// traceFlags select what is shown of a trace.
+type traceFlags struct {
+	picture    string
+	from, to   time.Duration // to 0: the end
+	path, json bool
+}
+
 func newTraceCommand() *cobra.Command {
-	var picture string
+	var f traceFlags
 	cmd := &cobra.Command{
 		Use:   "trace FILE",
 		Short: "Summarise a trace: who waited for whom, and the critical path",
@@ -61,36 +69,72 @@ func newTraceCommand() *cobra.Command {
 call, the ranks that waited for a late sender or receiver or at a collective, and the
 critical path: the calls and computations that determined how long the job took, from the
 first call to the end of the last.
---svg draws the timeline.
+
+--svg draws the timeline with the steps of the critical path as numbers, and --path lists
+these steps. --from and --to select a part of the time for both, since the end of Init.
 
 The file is in the Trace Event Format: the Perfetto UI (https://ui.perfetto.dev) and
 chrome://tracing open it, with a process for each rank and messages as arrows.`,
 		Example: `  muster run -n 4 --trace job.json ./prog
   muster trace job.json
-  muster trace job.json --svg job.svg`,
+  muster trace job.json --svg job.svg
+  muster trace job.json --svg part.svg --path --from 5ms --to 7ms
+  muster trace job.json --json | jq .late_senders`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := readTrace(args[0])
 			if err != nil {
 				return fmt.Errorf("trace: %s: %w", args[0], err)
 			}
-			a := t.Analyze()
-			fmt.Fprint(cmd.OutOrStdout(), a.Text(t))
-			if picture == "" {
-				return nil
-			}
-			var b bytes.Buffer
-			if err := a.WriteSVG(&b, t); err != nil {
+			if err := f.show(cmd.OutOrStdout(), t); err != nil {
 				return fmt.Errorf("trace: %w", err)
-			}
-			if err := os.WriteFile(picture, b.Bytes(), 0o666); err != nil {
-				return fmt.Errorf("trace: --svg: %w; give the name of a writable file", err)
 			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&picture, "svg", "", "draw the timeline into this file")
+	fl := cmd.Flags()
+	fl.StringVar(&f.picture, "svg", "", "draw the timeline into this file")
+	fl.DurationVar(&f.from, "from", 0, "begin of the part that --svg and --path show (default: the first call)")
+	fl.DurationVar(&f.to, "to", 0, "end of this part (default: the end of the last call)")
+	fl.BoolVar(&f.path, "path", false, "list the steps of the critical path")
+	addJSONFlag(cmd, &f.json)
 	return cmd
+}
+
+func (f *traceFlags) show(w io.Writer, t *trace.Trace) error {
+	a := t.Analyze()
+	window := a.Span
+	if f.from > 0 {
+		window.Begin = int64(f.from)
+	}
+	if f.to > 0 {
+		window.End = int64(f.to)
+	}
+	if window.Begin >= window.End && window != a.Span {
+		return fmt.Errorf("--from %v --to %v: nothing is between; the trace is from %v to %v", time.Duration(window.Begin), time.Duration(window.End), time.Duration(a.Begin), time.Duration(a.End))
+	}
+	report := a.Report(t)
+	if f.json {
+		if err := printJSON(w, report); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprint(w, report.Text())
+		if f.path {
+			fmt.Fprint(w, report.PathText(window))
+		}
+	}
+	if f.picture == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := a.WriteSVG(&b, t, window); err != nil {
+		return err
+	}
+	if err := os.WriteFile(f.picture, b.Bytes(), 0o666); err != nil {
+		return fmt.Errorf("--svg: %w; give the name of a writable file", err)
+	}
+	return nil
 }
 
 // readTrace reads a trace, compressed or not.

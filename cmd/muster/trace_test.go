@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,17 @@ func TestRunTrace(t *testing.T) {
 		if svg, err := os.ReadFile(filepath.Join(dir, "out.svg")); err != nil || !strings.HasPrefix(string(svg), "<svg ") {
 			t.Errorf("the picture: %v, %.40s", err, svg)
 		}
+	}
+	got := muster(t, dir, "trace", "out.json", "--path", "--from", "1ns", "--svg", "part.svg")
+	if svg, err := os.ReadFile(filepath.Join(dir, "part.svg")); err != nil || !strings.Contains(string(svg), "of which from") || !strings.Contains(got.out, "step by step") {
+		t.Errorf("a part of the time: %v, %+v", err, got)
+	}
+	if got := muster(t, dir, "trace", "out.json", "--from", "1h"); got.status == 0 || !strings.Contains(got.err, "nothing is between") {
+		t.Errorf("a part without calls must be refused: %+v", got)
+	}
+	var report trace.Report
+	if got := muster(t, dir, "trace", "out.json", "--json"); json.Unmarshal([]byte(got.out), &report) != nil || report.Ranks != 3 || report.Messages != 6 || len(report.Path) == 0 {
+		t.Errorf("--json: %+v, %+v", report, got)
 	}
 	if got := job("fail", "--trace", "no.json"); got.status == 0 || !strings.Contains(got.err, "muster: no trace: the job has failed\n") {
 		t.Errorf("a failed job must report that there is no trace: %+v", got)

@@ -9,6 +9,7 @@ package main
 //	tuneRules       from figures to rules (tune_table.go)
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,8 @@ type tuneFlags struct {
 	rounds      int
 	quick       bool
 	budget      time.Duration
+	json        bool
+	interrupted bool
 }
 
 // tunable lists the collectives that tune measures: those with a benchmark.
@@ -64,7 +67,8 @@ it to all hosts.
 
 The algorithms of a collective alternate call by call, and slow ones leave after a few
 calls. The settings MUSTER_COLLECTIVE and MUSTER_TUNING are ignored, so that the last
-columns show what the library chooses without a table.
+columns show what the library chooses without a table. Rows appear in the last round, when
+a collective is finished. Interrupted, tune writes the rules of what it has measured.
 
 The rules apply to the measured number of ranks, of nodes, and of rails between these. An
 existing file keeps its rules for others, so several runs can build one table. Measure on
@@ -87,12 +91,23 @@ idle machines.`,
 			if cmd.Flags().Changed("ranks") {
 				ranks = f.ranks
 			}
-			return runRanks(cmd, f.ranks, func(c *mpi.Comm) error {
-				if err := f.measure(c, kinds, sizes, ranks); err != nil {
+			ctx, stop := cmd.Context(), func() {}
+			if inJob() { // the launcher of the ranks forwards signals
+				ctx, stop = interruptible(ctx)
+			}
+			defer stop()
+			if err := runRanks(cmd, f.ranks, func(c *mpi.Comm) error {
+				if err := f.measure(ctx, c, kinds, sizes, ranks); err != nil {
 					return fmt.Errorf("tune: %w", err)
 				}
 				return nil
-			})
+			}); err != nil {
+				return err
+			}
+			if f.interrupted {
+				return exitStatus(statusInterrupted)
+			}
+			return nil
 		},
 	}
 	fl := cmd.Flags()
@@ -103,12 +118,13 @@ idle machines.`,
 	fl.IntVar(&f.rounds, "rounds", 3, "number of measurements of each candidate; the best one counts")
 	fl.BoolVar(&f.quick, "quick", false, "one round, fewer sizes and parameters")
 	fl.DurationVar(&f.budget, "budget", 0, "measuring time of one figure (default 20ms, with --quick 4ms)")
+	fl.BoolVar(&f.json, "json", false, "print JSON, one object per row")
 	return cmd
 }
 
 // measure measures and writes the table as one rank of a job. ranks is the value of -n; 0: it
 // was not given.
-func (f *tuneFlags) measure(c *mpi.Comm, kinds []coll.Kind, sizes []int, ranks int) error {
+func (f *tuneFlags) measure(ctx context.Context, c *mpi.Comm, kinds []coll.Kind, sizes []int, ranks int) error {
 	on, err := shapeOfJob(c)
 	if err != nil {
 		return err
@@ -123,22 +139,32 @@ func (f *tuneFlags) measure(c *mpi.Comm, kinds []coll.Kind, sizes []int, ranks i
 		}
 	}
 	started := time.Now()
-	figures, chosen, err := f.contests(c, kinds, sizes, on)
+	printer := newTunePrinter(os.Stdout, f.json, kinds, on.layout, f.quick)
+	got, err := f.contests(ctx, c, kinds, sizes, on, printer)
 	if err != nil || c.Rank() != 0 {
 		return err
 	}
-	rules := tuneRules(figures, on)
+	rules := tuneRules(got.figures, on)
+	if len(rules) == 0 {
+		return errors.New("interrupted before the first collective was measured")
+	}
 	if err := writeTuning(f.out, table, rules, on); err != nil {
 		return err
 	}
-	if err := printTuning(os.Stdout, figures, rules, chosen); err != nil {
+	if err := printer.rest(kinds, got); err != nil {
 		return err
 	}
-	needed := ""
+	needed, end := "", os.Stdout
 	if on.nodes > 1 {
 		needed = " all hosts need the file;"
 	}
-	fmt.Printf("\n%s: %d rules for %v, after %.0f s;%s use it with MUSTER_TUNING=%s\n",
+	if f.json {
+		end = os.Stderr
+	}
+	if f.interrupted {
+		fmt.Fprintf(os.Stderr, "tune: interrupted: the table has rules from what was measured\n")
+	}
+	fmt.Fprintf(end, "\n%s: %d rules for %v, after %.0f s;%s use it with MUSTER_TUNING=%s\n",
 		f.out, len(rules), on, time.Since(started).Seconds(), needed, f.out)
 	return nil
 }
@@ -151,30 +177,59 @@ type chosenFigure struct {
 	micros float64
 }
 
-// contests measures all candidates. The figures are those of rank 0.
-func (f *tuneFlags) contests(c *mpi.Comm, kinds []coll.Kind, sizes []int, on jobShape) (figures []tuneFigure, chosen []chosenFigure, err error) {
-	done := progress{w: os.Stderr, total: f.rounds * len(kinds), began: time.Now()}
-	for range f.rounds {
+// tuned is what was measured: the candidates, and what the library chose.
+type tuned struct {
+	figures []tuneFigure
+	chosen  []chosenFigure
+}
+
+// contests measures all candidates, until a rank is interrupted. The figures are those of rank
+// 0, which prints the rows of a collective when its last round is over.
+func (f *tuneFlags) contests(ctx context.Context, c *mpi.Comm, kinds []coll.Kind, sizes []int, on jobShape, printer *tunePrinter) (got tuned, err error) {
+	var log io.Writer
+	if c.Rank() == 0 {
+		log = os.Stderr
+	}
+	done := startProgress(log, "tune", float64(f.rounds*len(kinds)))
+	defer done.stop()
+	for round := range f.rounds {
 		for _, kind := range kinds {
-			if c.Rank() == 0 {
-				done.show()
-			}
+			done.step(0, kind.String())
 			candidates := candidatesOf(kind, on.layout, f.quick)
 			err := contests(c, kind, sizes, on.layout, f.quick, 5*f.budget, func(size int, entries []bench.Entry) {
-				chosen = append(chosen, chosenFigure{kind, size, choiceName(kind, entries[0].Choice), entries[0].Micros()})
+				got.chosen = append(got.chosen, chosenFigure{kind, size, choiceName(kind, entries[0].Choice), entries[0].Micros()})
 				for i, e := range entries[1:] {
 					if t := e.Micros(); !math.IsInf(t, 1) {
-						figures = append(figures, tuneFigure{candidates[i], size, t})
+						got.figures = append(got.figures, tuneFigure{candidates[i], size, t})
 					}
 				}
 			})
 			if err != nil {
-				return nil, nil, err
+				return got, err
 			}
-			done.step()
+			done.step(1, "")
+			if round == f.rounds-1 && c.Rank() == 0 {
+				done.output(func() { err = printer.kind(kind, got) })
+			}
+			if f.interrupted, err = anyInterrupted(ctx, c, err); err != nil || f.interrupted {
+				return got, err
+			}
 		}
 	}
-	return figures, chosen, nil
+	return got, nil
+}
+
+// anyInterrupted reports whether a rank is interrupted. Not every launcher sends a signal to all.
+func anyInterrupted(ctx context.Context, c *mpi.Comm, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	flag := []int32{0}
+	if ctx.Err() != nil {
+		flag[0] = 1
+	}
+	err = mpi.Allreduce(c, flag, flag, mpi.Max)
+	return flag[0] > 0, err
 }
 
 // settle checks the flags and fills in defaults.
@@ -271,25 +326,3 @@ func candidatesOf(kind coll.Kind, on layout, quick bool) (list []candidate) {
 	}
 	return list
 }
-
-// progress reports the progress of a long command every few seconds.
-type progress struct {
-	w           io.Writer
-	done, total int
-	began, last time.Time
-}
-
-func (p *progress) show() {
-	if time.Since(p.last) <= 5*time.Second {
-		return
-	}
-	p.last = time.Now()
-	rest := ""
-	if p.done > 1 { // otherwise there is no estimate
-		left := time.Since(p.began) / time.Duration(p.done) * time.Duration(p.total-p.done)
-		rest = fmt.Sprintf(", %v left", left.Round(time.Second))
-	}
-	fmt.Fprintf(p.w, "tune: %d of %d measurements of collectives done%s\n", p.done, p.total, rest)
-}
-
-func (p *progress) step() { p.done++ }

@@ -5,12 +5,12 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/muster-mpi/muster/internal/coll"
@@ -163,22 +163,80 @@ func writeTuning(file string, old *coll.Tuning, rules []coll.Rule, on jobShape) 
 	return os.WriteFile(file, table.Marshal(), 0o644)
 }
 
-// printTuning prints the rule, what the library chooses without a table, and the best
-// candidate for each size.
-func printTuning(w io.Writer, figures []tuneFigure, rules []coll.Rule, chosen []chosenFigure) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "collective\tbytes\trule\tµs\tbest measured\tµs\tdefault\tµs")
-	kinds, sizes := kindsAndSizes(figures)
+// tuneRow is a row of the output: the rule, the best candidate, and what the library chooses
+// without a table, with their times in µs.
+type tuneRow struct {
+	Collective    string  `json:"collective"`
+	Bytes         int     `json:"bytes"`
+	Rule          string  `json:"rule"`
+	RuleMicros    float64 `json:"rule_us"`
+	Best          string  `json:"best"`
+	BestMicros    float64 `json:"best_us"`
+	Default       string  `json:"default"`
+	DefaultMicros float64 `json:"default_us"`
+}
+
+// tunePrinter prints rows, those of a collective when it is finished.
+type tunePrinter struct {
+	w       io.Writer
+	asJSON  bool
+	width   int // of the longest name of an algorithm
+	printed []coll.Kind
+}
+
+func newTunePrinter(w io.Writer, asJSON bool, kinds []coll.Kind, on layout, quick bool) *tunePrinter {
+	p := &tunePrinter{w: w, asJSON: asJSON, width: len("best measured")}
 	for _, kind := range kinds {
-		for _, size := range sizes[kind] {
-			best := bestOf(figures, kind, size)
-			i := slices.IndexFunc(rules, func(r coll.Rule) bool { return r.Kind == kind && r.Bytes.Has(size) })
-			k := slices.IndexFunc(best, func(f tuneFigure) bool { return f.same(candidate{rules[i].Algorithm, rules[i].Params}) })
-			fmt.Fprintf(tw, "%s\t%d\t%v\t%.2f\t%v\t%.2f\t", kind, size, best[k].candidate, best[k].micros, best[0].candidate, best[0].micros)
-			without := slices.DeleteFunc(slices.Clone(chosen), func(c chosenFigure) bool { return c.kind != kind || c.size != size })
-			fastest := slices.MinFunc(without, func(a, b chosenFigure) int { return cmp.Compare(a.micros, b.micros) })
-			fmt.Fprintf(tw, "%s\t%.2f\n", fastest.name, fastest.micros)
+		for _, c := range candidatesOf(kind, on, quick) {
+			p.width = max(p.width, len(c.String()))
 		}
 	}
-	return tw.Flush()
+	return p
+}
+
+// kind prints the rows of a collective.
+func (p *tunePrinter) kind(kind coll.Kind, got tuned) error {
+	if len(p.printed) == 0 && !p.asJSON {
+		fmt.Fprintf(p.w, "%-14s %8s  %-*s %8s  %-*s %8s  %-*s %8s\n", "collective", "bytes", p.width, "rule", "µs", p.width, "best measured", "µs", p.width, "default", "µs")
+	}
+	p.printed = append(p.printed, kind)
+	for _, r := range tuneRows(kind, got) {
+		var err error
+		if p.asJSON {
+			err = json.NewEncoder(p.w).Encode(r)
+		} else {
+			_, err = fmt.Fprintf(p.w, "%-14s %8d  %-*s %8.2f  %-*s %8.2f  %-*s %8.2f\n", r.Collective, r.Bytes, p.width, r.Rule, r.RuleMicros, p.width, r.Best, r.BestMicros, p.width, r.Default, r.DefaultMicros)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rest prints the rows that were not printed because of an interruption.
+func (p *tunePrinter) rest(kinds []coll.Kind, got tuned) error {
+	for _, kind := range kinds {
+		if !slices.Contains(p.printed, kind) {
+			if err := p.kind(kind, got); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func tuneRows(kind coll.Kind, got tuned) (rows []tuneRow) {
+	figures := slices.DeleteFunc(slices.Clone(got.figures), func(f tuneFigure) bool { return f.algorithm.Kind != kind })
+	_, sizes := kindsAndSizes(figures)
+	rules := tuneRules(figures, jobShape{})
+	for _, size := range sizes[kind] {
+		best := bestOf(figures, kind, size)
+		i := slices.IndexFunc(rules, func(r coll.Rule) bool { return r.Bytes.Has(size) })
+		k := slices.IndexFunc(best, func(f tuneFigure) bool { return f.same(candidate{rules[i].Algorithm, rules[i].Params}) })
+		without := slices.DeleteFunc(slices.Clone(got.chosen), func(c chosenFigure) bool { return c.kind != kind || c.size != size })
+		fastest := slices.MinFunc(without, func(a, b chosenFigure) int { return cmp.Compare(a.micros, b.micros) })
+		rows = append(rows, tuneRow{kind.String(), size, best[k].String(), best[k].micros, best[0].String(), best[0].micros, fastest.name, fastest.micros})
+	}
+	return rows
 }

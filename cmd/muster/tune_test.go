@@ -3,13 +3,12 @@
 package main
 
 import (
-	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
@@ -185,24 +184,6 @@ func TestVariantServes(t *testing.T) {
 	}
 }
 
-func TestProgress(t *testing.T) {
-	var b bytes.Buffer
-	p := &progress{w: &b, total: 4, began: time.Now().Add(-20 * time.Second)}
-	p.show()
-	p.step()
-	p.show()
-	if want := "tune: 0 of 4 measurements of collectives done\n"; b.String() != want {
-		t.Errorf("progress wrote %q; within five seconds it should write %q", b.String(), want)
-	}
-	b.Reset()
-	p.step()
-	p.last = time.Time{}
-	p.show()
-	if want := "tune: 2 of 4 measurements of collectives done, 20s left\n"; b.String() != want {
-		t.Errorf("progress wrote %q; with half of the work done it should write %q", b.String(), want)
-	}
-}
-
 func TestTuneRejectsBadFlags(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "poem.txt"), []byte("roses are red"), 0o644); err != nil {
@@ -243,9 +224,10 @@ func TestTuneInJob(t *testing.T) {
 
 func TestTuneWritesUsableTable(t *testing.T) {
 	dir := t.TempDir()
-	got := muster(t, dir, "tune", "-n", "2", "--quick", "--collectives", "barrier,allreduce", "--sizes", "8,1K", "--budget", "100us")
-	if got.status != 0 || !strings.Contains(got.out, "muster-tuning.json: ") {
-		t.Fatalf("%+v", got)
+	got := muster(t, dir, "tune", "-n", "2", "--quick", "--collectives", "barrier,allreduce", "--sizes", "8,1K", "--budget", "100us", "--json")
+	var row tuneRow
+	if err := json.NewDecoder(strings.NewReader(got.out)).Decode(&row); err != nil || row.Collective != "barrier" || !strings.Contains(got.err, "muster-tuning.json: ") {
+		t.Fatalf("%v, %+v, %+v", err, row, got)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "muster-tuning.json"))
 	if err != nil {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -37,10 +39,9 @@ func TestMatchesSerialPlate(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range steps {
-			if err := p.exchange(world); err != nil {
+			if err := p.step(); err != nil {
 				t.Fatal(err)
 			}
-			p.step()
 		}
 		for r := range rows {
 			for c := 1; c < p.width-1; c++ {
@@ -52,14 +53,48 @@ func TestMatchesSerialPlate(t *testing.T) {
 	})
 }
 
-func TestOutput(t *testing.T) {
-	mpitest.Run(t, 3, func(t *testing.T, world *mpi.Comm) {
-		var out strings.Builder
-		if err := run(world, &out); err != nil {
+// TestContinues checks that a run on three ranks continues from the checkpoint of four.
+func TestContinues(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "plate.ckpt")
+	output := func(ranks int, file string) (text string) {
+		mpitest.Run(t, ranks, func(t *testing.T, world *mpi.Comm) {
+			var out strings.Builder
+			if err := run(world, file, &out); err != nil {
+				t.Fatal(err)
+			}
+			if world.Rank() == 0 {
+				text = out.String()
+			} else if out.Len() > 0 {
+				t.Errorf("rank %d prints %q", world.Rank(), out.String())
+			}
+		})
+		return text
+	}
+	mpitest.Run(t, 4, func(t *testing.T, world *mpi.Comm) {
+		p, err := newPlate(world)
+		for err == nil && p.done < 2*every {
+			err = p.step()
+		}
+		if err == nil {
+			err = p.save(file)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(out.String(), "mean temperature is "); got != (world.Rank() == 0) {
-			t.Errorf("rank %d prints %q", world.Rank(), out.String())
+	})
+	want := output(2, "")
+	if got := output(3, file); got != want || !strings.HasPrefix(got, "after 500 steps the mean temperature is ") {
+		t.Errorf("continued: %q, want %q", got, want)
+	}
+	if text, err := os.ReadFile(file); err != nil || len(text) != 8*(1+rows*columns) || text[0] != steps%256 {
+		t.Errorf("the last checkpoint: %d bytes, %v", len(text), err)
+	}
+	if err := os.Truncate(file, 100); err != nil {
+		t.Fatal(err)
+	}
+	mpitest.Run(t, 1, func(t *testing.T, world *mpi.Comm) {
+		if err := run(world, file, new(strings.Builder)); err == nil {
+			t.Error("a part of a checkpoint must be refused")
 		}
 	})
 }

@@ -235,7 +235,7 @@ func TestReportGroupsHosts(t *testing.T) {
 	s.Hosts[1].Facts.Clock = "hpet"
 	var b strings.Builder
 	report := NewReport(s)
-	if err := report.WriteText(&b, false); err != nil {
+	if err := report.WriteText(&b, Style{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

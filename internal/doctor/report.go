@@ -33,8 +33,19 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// WriteText writes the table. Verbose adds why each check matters, and the data.
-func (r *Report) WriteText(w io.Writer, verbose bool) error {
+// Style is how a report is written.
+type Style struct {
+	Verbose bool // also why each check matters, and the data
+	// Paint, if not nil, returns the word of a level in its color.
+	Paint func(Level, string) string
+}
+
+// WriteText writes the table.
+func (r *Report) WriteText(w io.Writer, style Style) error {
+	verbose, paint := style.Verbose, style.Paint
+	if paint == nil {
+		paint = func(_ Level, word string) string { return word }
+	}
 	var b strings.Builder
 	many := len(r.Hosts) > 1
 	for i := range r.Results {
@@ -44,13 +55,15 @@ func (r *Report) WriteText(w io.Writer, verbose bool) error {
 			shown = r.shorten(res)
 		}
 		for _, f := range shown {
-			fmt.Fprintf(&b, "%-8s %-15s %s\n", f.Level, res.Check, r.hostPrefix(f, many)+f.Detail)
+			level := f.Level.String()
+			pad := strings.Repeat(" ", levelWidth-len(level))
+			fmt.Fprintf(&b, "%s%s %-15s %s\n", paint(f.Level, level), pad, res.Check, r.hostPrefix(f, many)+f.Detail)
 			if f.Advice != "" {
-				fmt.Fprintf(&b, "%-8s %-15s → %s\n", "", "", f.Advice)
+				fmt.Fprintf(&b, "%-*s %-15s → %s\n", levelWidth, "", "", f.Advice)
 			}
 			if verbose {
 				for _, m := range append([]string{"(" + res.Why + ")"}, f.More...) {
-					fmt.Fprintf(&b, "%-8s %-15s   %s\n", "", "", m)
+					fmt.Fprintf(&b, "%-*s %-15s   %s\n", levelWidth, "", "", m)
 				}
 			}
 		}
@@ -60,6 +73,9 @@ func (r *Report) WriteText(w io.Writer, verbose bool) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+// levelWidth is the width of the column of levels.
+const levelWidth = 8
 
 // shorten omits the OK findings if there are others, and merges different OK findings of
 // several hosts into one line.

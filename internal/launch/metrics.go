@@ -19,6 +19,9 @@ type RankMetrics struct {
 	// Joined reports whether Counters are known: the rank uses Muster and has started.
 	Joined   bool
 	Counters pmi.Metrics
+	// Call is the call in which the rank waits, since Since; "" if it does not wait.
+	Call  string
+	Since time.Duration
 	// CPU and Resident are the CPU time and the resident memory of the process, in
 	// bytes; 0: unknown.
 	CPU      time.Duration
@@ -57,6 +60,10 @@ func (j *job) readMetrics() []RankMetrics {
 		out[i] = RankMetrics{
 			Rank: r.Rank, Host: j.backend.host(r.Rank), Running: j.ranks.all[r.Rank].alive,
 			Joined: r.counted, Counters: r.counters, CPU: r.process.cpu, Resident: r.resident,
+		}
+		if out[i].Running && r.State == pmi.RowWaiting {
+			out[i].Call = r.Wait.Op
+			out[i].Since = max(0, time.Duration(time.Now().UnixNano()-r.Wait.Since))
 		}
 	}
 	return out

@@ -69,7 +69,7 @@ func TestPhases(t *testing.T) {
 		t.Errorf("the file changes the rank:\n%+v\nwas\n%+v", got, r)
 	}
 	want := "sent by rendezvous: 1 messages; RTRs without use: 0; retransmissions: 3\nasleep: 10.0 %, progress thread: 20.0 % of the ranks' time\n"
-	if got := tr.Analyze().Text(tr); !strings.Contains(got, want) {
+	if got := tr.Analyze().Report(tr).Text(); !strings.Contains(got, want) {
 		t.Errorf("the summary should contain\n%s\nbut is\n%s", want, got)
 	}
 }
@@ -114,7 +114,7 @@ func TestSummary(t *testing.T) {
 		}
 	}
 	tr := job(t, ranks...)
-	got := tr.Analyze().Text(tr)
+	got := tr.Analyze().Report(tr).Text()
 	for _, want := range []string{
 		"trace: 3 ranks on 1 host(s), 7 calls, 2 messages\n",
 		"recorded: 100µs from the end of Init to the end of the last call, 100µs of it from the first call\n",
@@ -131,10 +131,10 @@ func TestSummary(t *testing.T) {
 	}
 	var picture strings.Builder
 	a := tr.Analyze()
-	if err := a.WriteSVG(&picture, tr); err != nil {
+	if err := a.WriteSVG(&picture, tr, a.Span); err != nil {
 		t.Fatal(err)
 	}
-	for color, want := range map[string]int{waitColor: 4, pathColor: 1, messageColor: 2} {
+	for color, want := range map[string]int{waitColor: 4, pathColor: 2, messageColor: 2} { // the arrow has the color of the path
 		if got := strings.Count(picture.String(), color) - 1; got != want { // one in the legend
 			t.Errorf("the picture has %d shapes in %s, want %d: waits, critical path, messages", got, color, want)
 		}

@@ -118,11 +118,11 @@ func TestAnalyze(t *testing.T) {
 			if !reflect.DeepEqual(a.Path, test.path) {
 				t.Errorf("critical path %+v, want %+v", a.Path, test.path)
 			}
-			if text := a.Text(tr); !strings.Contains(text, "messages matched: 100") {
+			if text := a.Report(tr).Text(); !strings.Contains(text, "messages matched: 100") {
 				t.Errorf("the summary does not report that all messages match:\n%s", text)
 			}
 			var b strings.Builder
-			if err := a.WriteSVG(&b, tr); err != nil {
+			if err := a.WriteSVG(&b, tr, a.Span); err != nil {
 				t.Fatal(err)
 			}
 			for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
@@ -154,8 +154,8 @@ func FuzzRead(f *testing.F) {
 				_ = r.Program()
 			}
 			a := tr.Analyze()
-			_ = a.Text(tr)
-			if err := a.WriteSVG(io.Discard, tr); err != nil {
+			_ = a.Report(tr).Text()
+			if err := a.WriteSVG(io.Discard, tr, a.Span); err != nil {
 				t.Error(err)
 			}
 		}
