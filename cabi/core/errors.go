@@ -225,7 +225,9 @@ func (p *Process) direct(on owner, text string, out *outcome) {
 		out.action, out.handler = outcomeHandler, uint64(h.fn)
 		self, object := on.self()
 		out.handle, out.object, out.wide = self, uint64(object), 0
-		if object != 0 {
+		if _, null := on.(*fileNull); null {
+			out.wide, out.object = 1, p.abi.noFile
+		} else if object != 0 {
 			out.wide = 1
 		}
 		p.abi.adapt(out, h, self)

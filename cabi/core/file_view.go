@@ -3,7 +3,10 @@ package core
 // Views of files, and their data representations (MPI-4.1 sections 14.3 and 14.5).
 
 import (
+	"errors"
 	"sync"
+
+	"github.com/muster-mpi/muster/mpi"
 )
 
 // fileView is a view as the program has set it.
@@ -49,6 +52,9 @@ func (p *Process) fileSetView(a *args) error {
 		return err
 	}
 	if err := f.data.OpenView(int64(v.disp), v.etype.layout.Size(), v.filetype.layout); err != nil {
+		if errors.Is(err, mpi.ErrType) { // displacements that MPI does not allow: the class is that of ROMIO
+			err = errorf(errIO, "%v", err)
+		}
 		return err
 	}
 	f.view = v

@@ -142,6 +142,8 @@ static int failed(struct muster_outcome *out, int code)
 			int handle = out->handle;
 			((void (*)(int *, int *, ...))(uintptr_t)out->handler)(&handle, &code);
 		}
+		if (code == 0) /* the handler has dealt with the error, as in MPICH */
+			return 0;
 	}
 	return out->result;
 }
