@@ -58,6 +58,7 @@ internal/p2p        rdma internal/direct
 internal/sched      internal/longcopy
 internal/coll       internal/sched
 internal/trace      internal/coll
+internal/advise     internal/trace
 sim                 internal/coll internal/sched internal/p2p internal/trace internal/ft rdma
 internal/nodecoll   internal/coll internal/shmem internal/longcopy
 internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct internal/shmem internal/race
@@ -95,6 +96,7 @@ tests/imports       tests/judge cabi/core
 tests/channels/storm mpi mpi/inspect
 tests/soak          internal/lab
 tests/soak/program  mpi
+tests/advise/program mpi
 tests/soak/rank     mpi tests/soak/program
 tests/recover      apps internal/lab mpi
 examples/*          mpi
@@ -109,7 +111,7 @@ cmd/muster          anything
 // scripted, fuzzed, explored and simulated. They must not use these packages and functions;
 // they take the time as an argument.
 var (
-	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "internal/mpiio", "internal/trace", "internal/ft", "sim", "rdma/recvpool", "rdma/internal/ddp", "rdma/internal/reliable"}
+	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "internal/mpiio", "internal/trace", "internal/advise", "internal/ft", "sim", "rdma/recvpool", "rdma/internal/ddp", "rdma/internal/reliable"}
 	impureImports = []string{"net", "os", "syscall", "sync", "math/rand", "runtime", "golang.org/x/sys"}
 	impureTime    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )

@@ -22,6 +22,9 @@ var _ = cbinding.Register(cbinding.Functions{
 	},
 	Profile: func(world any) func(string, uintptr) {
 		w := world.(*World)
+		if t := w.watch.tracer; t != nil {
+			t.fromC.Store(true)
+		}
 		if p := w.watch.calls; p != nil {
 			p.fromC.Store(true)
 			if !w.cfg.Check {

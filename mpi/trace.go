@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/muster-mpi/muster/internal/trace"
 	"github.com/muster-mpi/muster/prof"
@@ -35,6 +36,8 @@ type tracer struct {
 	clock *prof.Clock
 	limit int
 	file  string // at rank 0
+	sites siteTable
+	fromC atomic.Bool // the calls come from C, whose sites are not recorded
 
 	mu      sync.Mutex
 	chunks  [][]traceRecord
@@ -49,10 +52,10 @@ type tracer struct {
 	phases tracedPhases
 }
 
-// traceRecord is a call: 88 bytes without a pointer to the heap. Ranks are those of the
-// communicator.
+// traceRecord is a call: 96 bytes. Ranks are those of the communicator.
 type traceRecord struct {
 	name             string
+	site             *callSite // nil: not known
 	begin, end       int64
 	bytes, fromBytes int
 	peer, tag        int32
@@ -121,6 +124,10 @@ func (t *tracer) commIndex(c *Comm) int32 {
 
 // Begin implements Hook. An id is one more than the index of the record; 0 is none.
 func (t *tracer) Begin(c Call) uint64 {
+	var site *callSite
+	if !t.fromC.Load() {
+		site = t.sites.siteOf(c.Name, c.Kind)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed || t.n == t.limit {
@@ -132,7 +139,7 @@ func (t *tracer) Begin(c Call) uint64 {
 	}
 	t.n++
 	// The clock is read with the lock held, so records are in the order of their times.
-	*t.record(uint64(t.n)) = traceRecord{name: c.Name, begin: t.clock.Now(), bytes: c.Bytes, peer: int32(c.Peer), tag: int32(c.Tag),
+	*t.record(uint64(t.n)) = traceRecord{name: c.Name, site: site, begin: t.clock.Now(), bytes: c.Bytes, peer: int32(c.Peer), tag: int32(c.Tag),
 		comm: t.commIndex(c.Comm), by: -1, kind: c.Kind, starts: c.Starts}
 	return uint64(t.n)
 }
@@ -202,6 +209,9 @@ func (t *tracer) close(r *trace.Rank, o prof.Offset, base int64) {
 		e, c := &r.Events[i], Call{Comm: t.comms[from.comm]}
 		*e = trace.Event{Name: from.name, Kind: from.kind.String(), Begin: o.Of(from.begin) - base, Comm: int(from.comm),
 			Peer: c.World(int(from.peer)), Tag: int(from.tag), Bytes: from.bytes, Calls: int(from.calls), From: trace.None, Starts: from.starts, By: int(from.by)}
+		if from.site != nil {
+			e.Site = from.site.line
+		}
 		if e.End = e.Begin; from.end != 0 {
 			e.End = o.Of(from.end) - base
 		}

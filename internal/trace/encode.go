@@ -291,6 +291,10 @@ func (t *text) args(e *Event, comm string) {
 	if e.Kind == kindCollective {
 		t.number(`,"nth"`, e.Nth)
 	}
+	if e.Site != "" {
+		t.b = append(t.b, `,"site":`...)
+		t.quote(e.Site)
+	}
 	t.b = append(t.b, '}')
 }
 

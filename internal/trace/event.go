@@ -17,7 +17,8 @@ type Event struct {
 	Comm       int // the communicator: an index of Rank.Comms
 	Peer       int
 	Tag, Bytes int
-	Calls      int // how many calls it represents, if more than one
+	Calls      int    // how many calls it represents, if more than one
+	Site       string // file and line from which the program called it, or "" if not known
 
 	// Sends reports whether the call has sent a message to Peer, with Tag and Bytes, and
 	// SendNumber is its number.

@@ -30,21 +30,22 @@ type entry struct {
 
 // args are the arguments of a call. Those with the same names as fields of Event are these.
 type args struct {
-	Comm    int  `json:"c"`
-	Peer    *int `json:"peer"`
-	Tag     *int `json:"tag"`
-	Bytes   int  `json:"bytes"`
-	Calls   int  `json:"calls"`
-	Sent    *int `json:"sent"` // SendNumber
-	From    *int `json:"from"`
-	FromTag int  `json:"fromtag"`
-	Got     int  `json:"got"`  // FromBytes
-	Recv    int  `json:"recv"` // RecvNumber
-	Starts  bool `json:"starts"`
-	By      *int `json:"by"`
-	Nth     *int `json:"nth"`
-	Count   int  `json:"count"` // of a phase, as the next
-	Sends   bool `json:"sends"`
+	Comm    int    `json:"c"`
+	Peer    *int   `json:"peer"`
+	Tag     *int   `json:"tag"`
+	Bytes   int    `json:"bytes"`
+	Calls   int    `json:"calls"`
+	Sent    *int   `json:"sent"` // SendNumber
+	From    *int   `json:"from"`
+	FromTag int    `json:"fromtag"`
+	Got     int    `json:"got"`  // FromBytes
+	Recv    int    `json:"recv"` // RecvNumber
+	Starts  bool   `json:"starts"`
+	By      *int   `json:"by"`
+	Nth     *int   `json:"nth"`
+	Site    string `json:"site"`
+	Count   int    `json:"count"` // of a phase, as the next
+	Sends   bool   `json:"sends"`
 }
 
 // nanos parses a time in microseconds. Digits beyond nanoseconds are dropped.
@@ -184,7 +185,7 @@ func (r *reader) slice(x *entry) error {
 	default:
 		rank.Events = append(rank.Events, Event{Name: x.Name, Kind: x.Cat, Begin: begin, End: end, Comm: a.Comm,
 			Peer: or(a.Peer, None), Tag: or(a.Tag, -1), Bytes: a.Bytes, Calls: a.Calls, Sends: a.Sent != nil, SendNumber: or(a.Sent, 0),
-			From: or(a.From, None), FromTag: a.FromTag, FromBytes: a.Got, RecvNumber: a.Recv, Starts: a.Starts, By: or(a.By, -1), Nth: or(a.Nth, 0)})
+			From: or(a.From, None), FromTag: a.FromTag, FromBytes: a.Got, RecvNumber: a.Recv, Starts: a.Starts, By: or(a.By, -1), Nth: or(a.Nth, 0), Site: a.Site})
 	}
 	return nil
 }

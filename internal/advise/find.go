@@ -1,0 +1,98 @@
+package advise
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/muster-mpi/muster/internal/trace"
+)
+
+// Finding is one thing to change.
+type Finding struct {
+	Problem  string   `json:"problem"` // a name in questions
+	Sites    []string `json:"sites"`   // file and line, the one to change first
+	Ranks    []int    `json:"ranks"`   // those concerned first; empty: all
+	Gain     float64  `json:"gain"`    // at most this share of the run time
+	Evidence string   `json:"evidence"`
+	Change   string   `json:"change"`
+}
+
+// leastGain is the smallest gain that is reported. Runs of a program differ by more than that.
+const leastGain = 0.01
+
+// questions are the problems that Find looks for.
+var questions = []struct {
+	name string
+	ask  func(*job) []Finding
+}{
+	{"load imbalance", (*job).imbalances},
+	{"message to each rank, one by one", (*job).fanouts},
+	{"many short messages", (*job).bursts},
+	{"wait without computation", (*job).idleWaits},
+	{"receive posted late", (*job).lateReceives},
+	{"placement of ranks", (*job).placements},
+}
+
+// job is the trace with what several questions need.
+type job struct {
+	*trace.Trace
+	*trace.Analysis
+	span float64 // ns
+}
+
+// Find returns what to change, the largest gain first.
+func Find(t *trace.Trace) []Finding {
+	j := &job{Trace: t, Analysis: t.Analyze()}
+	if j.span = float64(j.End - j.Begin); j.span <= 0 {
+		return nil
+	}
+	var all []Finding
+	for _, q := range questions {
+		for _, f := range q.ask(j) {
+			if f.Problem = q.name; f.Gain >= leastGain {
+				all = append(all, f)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(b.Gain, a.Gain) })
+	return all
+}
+
+// event returns a call.
+func (j *job) event(a trace.At) *trace.Event { return &j.Trace.Ranks[a.Rank].Events[a.Event] }
+
+// rank returns the rank of a call in the world.
+func (j *job) rank(a trace.At) int { return j.Trace.Ranks[a.Rank].Rank }
+
+// siteOf names the call site of a call; the name of the call alone is a poor one.
+func siteOf(e *trace.Event) string {
+	if e.Site == "" {
+		return "unknown place (" + e.Name + ")"
+	}
+	return e.Site + " (" + e.Name + ")"
+}
+
+// perRank sums up times by rank, of one group of calls.
+type perRank map[int]float64
+
+// most returns the rank with the longest time.
+func (p perRank) most() (rank int, time, total float64) {
+	rank = -1
+	for r, t := range p {
+		total += t
+		if t > time || t == time && (rank < 0 || r < rank) {
+			rank, time = r, t
+		}
+	}
+	return rank, time, total
+}
+
+// ranks returns the ranks, those with the longest times first.
+func (p perRank) ranks() []int {
+	var all []int
+	for r := range p {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b int) int { return cmp.Or(cmp.Compare(p[b], p[a]), cmp.Compare(a, b)) })
+	return all
+}

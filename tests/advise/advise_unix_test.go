@@ -1,0 +1,140 @@
+//go:build unix
+
+package advise
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// finding is an element of the output of muster advise --json.
+type finding struct {
+	Problem string
+	Sites   []string
+	Gain    float64
+}
+
+var planted = map[string]string{
+	"imbalance": "load imbalance",
+	"serial":    "message to each rank, one by one",
+	"gather":    "message to each rank, one by one",
+	"burst":     "many short messages",
+	"wait":      "wait without computation",
+	"blocking":  "wait without computation",
+	"late":      "receive posted late",
+	"placement": "placement of ranks",
+}
+
+// files are what the test runs.
+type files struct{ muster, program, rsh string }
+
+// build builds muster and the programs. The remote command starts agents on this machine, with
+// the name of the host if the kernel permits that.
+func build(t *testing.T) files {
+	dir := t.TempDir()
+	f := files{filepath.Join(dir, "muster"), filepath.Join(dir, "program"), filepath.Join(dir, "rsh")}
+	script := `shift; exec "$@"`
+	if namesHosts() {
+		script = `exec unshare -u sh -c 'hostname "$0" && exec "$@"' "$@"`
+	}
+	if err := os.WriteFile(f.rsh, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, pkg := range map[string]string{f.muster: "../../cmd/muster", f.program: "./program"} {
+		if out, err := exec.Command("go", "build", "-o", file, pkg).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	return f
+}
+
+func namesHosts() bool { return exec.Command("unshare", "-u", "hostname", "a").Run() == nil }
+
+// marked returns the lines with the comment "here", by function.
+func marked(t *testing.T) map[string]string {
+	text, err := os.ReadFile("program/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, name := map[string]string{}, ""
+	for i, line := range strings.Split(string(text), "\n") {
+		if rest, ok := strings.CutPrefix(line, "func "); ok {
+			name, _, _ = strings.Cut(rest, "(")
+		}
+		if strings.HasSuffix(line, "// here") {
+			lines[name] = fmt.Sprintf("program/main.go:%d", i+1)
+		}
+	}
+	return lines
+}
+
+// advise runs a program of four ranks on two hosts of this machine and returns the advice.
+func (f files) advise(t *testing.T, name string) (all []finding) {
+	cmd := exec.Command(f.muster, "advise", "--json", "--", "-n", "4", "--hosts", "a:2,b:2", "--rsh", f.rsh+" {host}", f.program, name)
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, complaints.String())
+	}
+	if err := json.Unmarshal(out, &all); err != nil {
+		t.Fatalf("%s: %v: %s", name, err, out)
+	}
+	return all
+}
+
+// loadAverage returns the number of threads that wanted a core in the last minute, 0 if unknown.
+func loadAverage() (load float64) {
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(text), &load)
+	}
+	return load
+}
+
+func TestPlantedProblemsAreFound(t *testing.T) {
+	f := build(t)
+	lines := marked(t)
+	for name, problem := range planted {
+		t.Run(name, func(t *testing.T) {
+			if name == "placement" && !namesHosts() {
+				t.Skip("needs hosts with names of their own")
+			}
+			var all []finding
+			i := -1
+			for range 3 { // on a busy machine ranks are late for other reasons
+				all = f.advise(t, name)
+				if i = slices.IndexFunc(all, func(f finding) bool { return f.Problem == problem }); i == 0 || i == 1 {
+					break
+				}
+			}
+			if i < 0 || i > 1 {
+				t.Fatalf("%q is not among the first two findings: %+v", problem, all)
+			}
+			if where := lines[name]; where != "" && !strings.HasPrefix(strings.Join(all[i].Sites, ""), where+" ") {
+				t.Errorf("the call site is %v, want %s", all[i].Sites, where)
+			}
+		})
+	}
+	for _, name := range []string{"balance", "overlap", "work"} {
+		t.Run(name, func(t *testing.T) {
+			if load := loadAverage(); load > 4 {
+				t.Skipf("the load of this machine is %.0f: ranks are late because they have no core", load)
+			}
+			// On a busy machine a rank may be late because it has no core.
+			var all []finding
+			for range 3 {
+				all = slices.DeleteFunc(f.advise(t, name), func(f finding) bool { return f.Gain <= 0.03 })
+				if len(all) == 0 {
+					return
+				}
+			}
+			t.Errorf("findings where there is nothing to change: %+v", all)
+		})
+	}
+}

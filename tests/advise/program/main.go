@@ -1,0 +1,175 @@
+// Program has programs with one problem each, for the test of muster advise, and some without.
+// The call that the advice should name has the comment "here".
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/muster-mpi/muster/mpi"
+)
+
+const rounds = 30
+
+var programs = map[string]func(*mpi.Comm) error{
+	"imbalance": imbalance, "serial": serial, "gather": gather, "burst": burst, "wait": wait, "blocking": blocking,
+	"late": late, "placement": placement, "balance": balance, "overlap": overlap, "work": computeAlone,
+}
+
+func main() { mpi.Main(programs[os.Args[1]]) }
+
+// compute stands for a computation. It needs no core, so that ranks do not wait for each other's.
+func compute(d time.Duration) { time.Sleep(d) }
+
+func imbalance(world *mpi.Comm) error {
+	sum := []float64{1}
+	for range rounds {
+		compute(time.Millisecond)
+		if world.Rank() == 2 {
+			compute(3 * time.Millisecond)
+		}
+		if err := mpi.Allreduce(world, sum, sum, mpi.Max); err != nil { // here
+			return err
+		}
+	}
+	return nil
+}
+
+func serial(world *mpi.Comm) error {
+	data := make([]byte, 256<<10)
+	for range rounds {
+		if world.Rank() == 0 {
+			for r := 1; r < world.Size(); r++ {
+				if err := mpi.Send(world, data, r, 0); err != nil { // here
+					return err
+				}
+			}
+		} else if _, err := mpi.Recv(world, data, 0, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func gather(world *mpi.Comm) error {
+	data := make([]byte, 256<<10)
+	for range rounds {
+		if world.Rank() != 0 {
+			if err := mpi.Send(world, data, 0, 0); err != nil {
+				return err
+			}
+			continue
+		}
+		for r := 1; r < world.Size(); r++ {
+			if _, err := mpi.Recv(world, data, r, 0); err != nil { // here
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func burst(world *mpi.Comm) error {
+	data := []float64{1}
+	for range rounds {
+		for range 1000 {
+			var err error
+			switch world.Rank() {
+			case 0:
+				err = mpi.Send(world, data, 1, 0) // here
+			case 1:
+				_, err = mpi.Recv(world, data, 0, 0)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := world.Barrier(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// neighbor exchanges with the rank that differs in the last bit.
+func neighbor(world *mpi.Comm) int { return world.Rank() ^ 1 }
+
+func wait(world *mpi.Comm) error {
+	out, in := make([]byte, 4<<20), make([]byte, 4<<20)
+	for range rounds {
+		a, b := mpi.Irecv(world, in, neighbor(world), 0), mpi.Isend(world, out, neighbor(world), 0)
+		if err := mpi.WaitAll(a, b); err != nil { // here
+			return err
+		}
+		compute(2 * time.Millisecond)
+	}
+	return nil
+}
+
+func blocking(world *mpi.Comm) error {
+	out, in := make([]byte, 4<<20), make([]byte, 4<<20)
+	for range rounds {
+		if _, err := mpi.Sendrecv(world, out, neighbor(world), 0, in, neighbor(world), 0); err != nil { // here
+			return err
+		}
+		compute(2 * time.Millisecond)
+	}
+	return nil
+}
+
+func late(world *mpi.Comm) error {
+	data := make([]byte, 1<<20)
+	for range rounds {
+		var err error
+		if world.Rank()%2 == 0 {
+			err = mpi.Send(world, data, neighbor(world), 0)
+		} else {
+			compute(3 * time.Millisecond)
+			_, err = mpi.Recv(world, data, neighbor(world), 0) // here
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placement exchanges with the rank that is farthest away, which is on another host.
+func placement(world *mpi.Comm) error {
+	out, in := make([]byte, 64<<10), make([]byte, 64<<10)
+	far := (world.Rank() + world.Size()/2) % world.Size()
+	for range rounds {
+		if _, err := mpi.Sendrecv(world, out, far, 0, in, far, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func balance(world *mpi.Comm) error {
+	sum := []float64{1}
+	for range rounds {
+		compute(5 * time.Millisecond)
+		if err := mpi.Allreduce(world, sum, sum, mpi.Max); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func overlap(world *mpi.Comm) error {
+	out, in := make([]byte, 64<<10), make([]byte, 64<<10)
+	for range rounds {
+		a, b := mpi.Irecv(world, in, neighbor(world), 0), mpi.Isend(world, out, neighbor(world), 0)
+		compute(5 * time.Millisecond)
+		if err := mpi.WaitAll(a, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func computeAlone(world *mpi.Comm) error {
+	compute(100 * time.Millisecond)
+	return world.Barrier()
+}
