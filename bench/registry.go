@@ -143,6 +143,7 @@ func groups() []group {
 		{"Messages", slices.Concat(pingpongBenchmarks(), streamBenchmarks(), deviceBenchmarks(), concurrentBenchmarks(), overheadBenchmarks())},
 		{"Collectives", slices.Concat(collectiveBenchmarks(), neighborhoodBenchmarks(), stallBenchmarks())},
 		{"Windows", windowBenchmarks()},
+		{"Files", ioBenchmarks()},
 		{"Overlap and progress", slices.Concat(overlapBenchmarks(), progressBenchmarks(), exchangeBenchmarks())},
 		{"Reuse of buffers", frequentBenchmarks()},
 		{"Start, memory and processor", slices.Concat(startBenchmarks(), memoryBenchmarks(), resourceBenchmarks(), cpuBenchmarks(), cipherBenchmarks())},
