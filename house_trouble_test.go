@@ -65,7 +65,7 @@ func errorClasses(t *testing.T) (names []string) {
 // jobs are still printed.
 func TestTroubleshootingQuotes(t *testing.T) {
 	var code strings.Builder
-	for _, folder := range []string{"cmd/muster", "internal/launch", "internal/settings", "mpi"} {
+	for _, folder := range []string{"cmd/muster", "internal/launch", "internal/settings", "internal/doctor", "mpi", "rdma"} {
 		entries, err := os.ReadDir(folder)
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +81,8 @@ func TestTroubleshootingQuotes(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"there is no program", "looks like a flag", "are in none of",
+		"there is no program", "looks like a flag", "are in none of", "there is no setting", "different builds",
+		"run all ranks from the same build", "nothing was heard for",
 		"no progress for", "waits in", "cycle:", "was not received", "some ranks have waited while others compute",
 		"it is stopped", "it sleeps", "it waits for a disk or another device", "has not joined the job", "is still in Init",
 	} {

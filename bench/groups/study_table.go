@@ -2,6 +2,7 @@ package groups
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -121,21 +122,21 @@ func (r *studyRuns) picture() ([]byte, error) {
 		err := r.chart().WriteSVG(&b)
 		return b.Bytes(), err
 	}
-	var figures []results.Figure
+	chart := bench.BarChart{Title: r.title, X: "relative to the reference, whose value is 1", Mark: "the document's ratio, or else the limit"}
 	for _, row := range r.rows() {
 		if !row.ratio.known() || row.target.ratio == 0 && row.target.must == 0 {
 			continue
 		}
-		f := results.Figure{Row: row.label, Unit: "×", Value: row.ratio.mid, Low: row.ratio.low, High: row.ratio.high, Rounds: r.rounds, Op: results.AtMost, Limit: row.target.ratio}
-		if f.Limit == 0 {
-			f.Limit = row.target.must
-		}
-		figures = append(figures, f)
+		limit := cmp.Or(row.target.ratio, row.target.must)
+		chart.Rows = append(chart.Rows, bench.BarRow{Label: row.app.title() + ", " + row.figure, Mark: &limit,
+			Bars: []bench.Bar{{Name: strings.TrimPrefix(row.label, row.app.title()+", "+row.figure+", "), Value: row.ratio.mid, Low: row.ratio.low, High: row.ratio.high}}})
 	}
-	if len(figures) == 0 { // all are shown alone
+	if len(chart.Rows) == 0 { // all are shown alone
 		return nil, nil
 	}
-	return []byte(results.Bars(figures)), nil
+	var b bytes.Buffer
+	err := chart.WriteSVG(&b)
+	return b.Bytes(), err
 }
 
 // chart draws a figure over the number of ranks, one line for each application and setting.

@@ -107,8 +107,8 @@ func TestStudyAlternates(t *testing.T) {
 	if table.Rounds != 3 || len(table.Rows) != 4 || table.Head[3] != "ratio" {
 		t.Errorf("the table is %+v", table)
 	}
-	if svg, err := r.picture(); err != nil || strings.Count(string(svg), "<rect") != 1 || !strings.Contains(string(svg), "(≤ 0.7)") || !wellFormed(svg) {
-		t.Errorf("the picture has not one bar for each ratio with a target (%v): %s", err, svg)
+	if svg, err := r.picture(); err != nil || strings.Count(string(svg), "<rect") != 3 || !strings.Contains(string(svg), "the document&#39;s ratio") || !wellFormed(svg) {
+		t.Errorf("the picture has not a background, one bar for each ratio with a target, and an entry of the legend (%v): %s", err, svg)
 	}
 }
 

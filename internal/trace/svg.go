@@ -148,6 +148,9 @@ func (p *picture) messages() {
 	}
 }
 
+// arrowRoom is how long a step must be for an arrow to it.
+const arrowRoom = 4
+
 // path draws the steps as bars with their numbers, where these have room.
 func (p *picture) path() {
 	for i, s := range p.Path {
@@ -164,7 +167,11 @@ func (p *picture) path() {
 			if before > top {
 				end += pathHeight
 			}
-			fmt.Fprintf(p, `<line x1="%.1[1]f" y1="%[2]d" x2="%.1[1]f" y2="%[3]d" stroke="%[4]s" stroke-width="1.2" marker-end="url(#arrow)"/>`+"\n", from, before, end, pathColor)
+			stroke := `stroke-width="1.2" marker-end="url(#arrow)"`
+			if to-from < arrowRoom {
+				stroke = `stroke-width="0.3"`
+			}
+			fmt.Fprintf(p, `<line x1="%.1[1]f" y1="%[2]d" x2="%.1[1]f" y2="%[3]d" stroke="%[4]s" %[5]s/>`+"\n", from, before, end, pathColor, stroke)
 		}
 	}
 }
