@@ -12,17 +12,21 @@ import (
 
 func bufferedSends() map[string]handler {
 	return map[string]handler{
-		"Buffer_attach":      attachBuffer(0, (*args).processBuffer),
-		"Buffer_detach":      detachBuffer(0, (*args).processBuffer),
-		"Buffer_flush":       flushBuffer((*args).processBuffer),
-		"Buffer_iflush":      startFlush(0, (*args).processBuffer),
-		"Comm_attach_buffer": attachBuffer(1, (*args).commBuffer),
-		"Comm_detach_buffer": detachBuffer(1, (*args).commBuffer),
-		"Comm_flush_buffer":  flushBuffer((*args).commBuffer),
-		"Comm_iflush_buffer": startFlush(1, (*args).commBuffer),
-		"Bsend":              (*Process).bsend,
-		"Ibsend":             (*Process).ibsend,
-		"Bsend_init":         (*Process).bsendInit,
+		"Buffer_attach":         attachBuffer(0, (*args).processBuffer),
+		"Buffer_detach":         detachBuffer(0, (*args).processBuffer),
+		"Buffer_flush":          flushBuffer((*args).processBuffer),
+		"Buffer_iflush":         startFlush(0, (*args).processBuffer),
+		"Comm_attach_buffer":    attachBuffer(1, (*args).commBuffer),
+		"Comm_detach_buffer":    detachBuffer(1, (*args).commBuffer),
+		"Comm_flush_buffer":     flushBuffer((*args).commBuffer),
+		"Comm_iflush_buffer":    startFlush(1, (*args).commBuffer),
+		"Session_attach_buffer": attachBuffer(1, (*args).sessionBuffer),
+		"Session_detach_buffer": detachBuffer(1, (*args).sessionBuffer),
+		"Session_flush_buffer":  flushBuffer((*args).sessionBuffer),
+		"Session_iflush_buffer": startFlush(1, (*args).sessionBuffer),
+		"Bsend":                 (*Process).bsend,
+		"Ibsend":                (*Process).ibsend,
+		"Bsend_init":            (*Process).bsendInit,
 	}
 }
 
@@ -44,15 +48,29 @@ type bufferedSend struct {
 func (a *args) processBuffer() *sendBuffer { return &a.p.buffer }
 func (a *args) commBuffer() *sendBuffer    { return &a.comm(0).buffer }
 
-// bufferFor returns the buffer of a message: that of its communicator, if it has one.
+func (a *args) sessionBuffer() *sendBuffer {
+	if s := a.session(0); s != nil {
+		return &s.buffer
+	}
+	return new(sendBuffer) // the call fails
+}
+
+// bufferFor returns the buffer of a message: that of its communicator, of its session or of the
+// process, the first that is attached.
 func (p *Process) bufferFor(m *message) *sendBuffer {
-	k := &m.comm.buffer
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.attached {
-		return k
+	if m.comm.buffer.isAttached() {
+		return &m.comm.buffer
+	}
+	if s := m.comm.session; s != nil && s.buffer.isAttached() {
+		return &s.buffer
 	}
 	return &p.buffer
+}
+
+func (k *sendBuffer) isAttached() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.attached
 }
 
 // automatic is MPI_BUFFER_AUTOMATIC, with which a buffer has any size.

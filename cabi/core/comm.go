@@ -13,6 +13,7 @@ type comm struct {
 	attrs   attrs
 	hints   *info
 	buffer  sendBuffer
+	session *session     // from whose process sets it was derived; nil: none
 	topo    mpi.Topology // nil: none
 	// weighted says that the program gave the weights of a distributed graph.
 	weighted bool

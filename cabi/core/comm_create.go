@@ -15,7 +15,7 @@ func (a *args) addComm(i int, c *mpi.Comm, parent *comm) *comm {
 		a.setHandle(i, commNull)
 		return nil
 	}
-	n := &comm{Comm: c, handler: a.p.retain(parent.handler)}
+	n := &comm{Comm: c, handler: a.p.retain(parent.handler), session: parent.session}
 	n.handle = a.p.comms.add(n)
 	a.p.abi.describeComm(n.handle, c)
 	a.setHandle(i, n.handle)
@@ -38,7 +38,7 @@ func (p *Process) dup(a *args, i int, hints func(*comm) *info) error {
 	if a.err != nil {
 		return nil
 	}
-	n := &comm{handler: p.retain(c.handler), hints: hints(c), weighted: c.weighted}
+	n := &comm{handler: p.retain(c.handler), hints: hints(c), weighted: c.weighted, session: c.session}
 	var err error
 	switch t := c.topo.(type) {
 	case *mpi.Cart:
@@ -91,7 +91,7 @@ func (p *Process) idup(a *args, i int, hints func(*comm) *info) error {
 	if a.err != nil {
 		return nil
 	}
-	n := &comm{handler: p.retain(c.handler), hints: hints(c), weighted: c.weighted}
+	n := &comm{handler: p.retain(c.handler), hints: hints(c), weighted: c.weighted, session: c.session}
 	n.handle = p.comms.add(n)
 	p.abi.describeComm(n.handle, c.Comm)
 	if err := p.copyAttrs(c, n); err != nil {

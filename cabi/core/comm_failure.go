@@ -115,7 +115,7 @@ func (p *Process) commFailureGetAcked(a *args) error {
 	c := a.comm(0)
 	g, err := c.Group().Include(c.acked...)
 	if err == nil {
-		a.setGroup(1, g)
+		a.setGroup(1, g, nil)
 	}
 	return err
 }

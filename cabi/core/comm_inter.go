@@ -76,7 +76,7 @@ func (p *Process) commCreateFromGroup(a *args) error {
 	if err != nil {
 		return err
 	}
-	if c := a.addComm(4, n, &comm{handler: h}); c != nil {
+	if c := a.addComm(4, n, &comm{handler: h, session: p.origins.find(g)}); c != nil {
 		c.hints = hints.clone()
 	}
 	return nil
@@ -124,7 +124,7 @@ func (p *Process) intercommCreateFromGroups(a *args) error {
 	if err != nil {
 		return err
 	}
-	if c := a.addComm(7, n, &comm{handler: h}); c != nil {
+	if c := a.addComm(7, n, &comm{handler: h, session: p.origins.find(mine)}); c != nil {
 		c.hints = hints.clone()
 	}
 	return nil

@@ -2,7 +2,11 @@ package core
 
 // Groups (MPI-4.1 section 7.3).
 
-import "github.com/muster-mpi/muster/mpi"
+import (
+	"sync"
+
+	"github.com/muster-mpi/muster/mpi"
+)
 
 func groups() map[string]handler {
 	return map[string]handler{
@@ -36,13 +40,47 @@ func (a *args) group(i int) *mpi.Group {
 	return g
 }
 
-// setGroup stores the handle of a new group. All groups without members are
-// MPI_GROUP_EMPTY.
-func (a *args) setGroup(i int, g *mpi.Group) {
+// origins are the sessions of groups that were made from their process sets, and of groups made of
+// those.
+type origins struct {
+	mu sync.Mutex
+	of map[*mpi.Group]*session
+}
+
+// find returns the session of the first group that has one, or nil.
+func (o *origins) find(groups ...*mpi.Group) *session {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, g := range groups {
+		if s := o.of[g]; s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// set notes the session of a group, or that it has none any more.
+func (o *origins) set(g *mpi.Group, s *session) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s == nil {
+		delete(o.of, g)
+		return
+	}
+	if o.of == nil {
+		o.of = map[*mpi.Group]*session{}
+	}
+	o.of[g] = s
+}
+
+// setGroup stores the handle of a new group, which is of a session or nil. All groups without
+// members are MPI_GROUP_EMPTY.
+func (a *args) setGroup(i int, g *mpi.Group, of *session) {
 	if g.Size() == 0 {
 		a.setHandle(i, groupEmpty)
 		return
 	}
+	a.p.origins.set(g, of)
 	h := a.p.groups.add(g)
 	a.p.abi.describeGroup(h, g.Size())
 	a.setHandle(i, h)
@@ -90,7 +128,7 @@ func pairOfGroups(f func(g, h *mpi.Group) *mpi.Group) handler {
 		g, h := a.group(0), a.group(1)
 		a.results(2)
 		if a.err == nil {
-			a.setGroup(2, f(g, h))
+			a.setGroup(2, f(g, h), p.origins.find(g, h))
 		}
 		return nil
 	}
@@ -109,7 +147,7 @@ func someRanks(f func(g *mpi.Group, ranks ...int) (*mpi.Group, error)) handler {
 		}
 		out, err := f(g, a.shorts(2, n)...)
 		if err == nil {
-			a.setGroup(3, out)
+			a.setGroup(3, out, p.origins.find(g))
 		}
 		return err
 	}
@@ -138,7 +176,7 @@ func someRanges(f func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Group, error)) h
 		}
 		out, err := f(g, ranges...)
 		if err == nil {
-			a.setGroup(3, out)
+			a.setGroup(3, out, p.origins.find(g))
 		}
 		return err
 	}
@@ -147,8 +185,12 @@ func someRanges(f func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Group, error)) h
 func (p *Process) groupFree(a *args) error {
 	at := a.handleAt(0)
 	// MPICH accepts MPI_GROUP_EMPTY here, because calls return it for empty groups.
-	if at.get() != groupEmpty && p.groups.remove(at.get()) == nil {
-		return errorf(errGroup, "%#x is not a group", uint32(at.get()))
+	if at.get() != groupEmpty {
+		g := p.groups.remove(at.get())
+		if g == nil {
+			return errorf(errGroup, "%#x is not a group", uint32(at.get()))
+		}
+		p.origins.set(g, nil)
 	}
 	at.set(groupNull)
 	return nil

@@ -11,6 +11,7 @@ import (
 type objects struct {
 	groups   table[mpi.Group]
 	empty    *mpi.Group // MPI_GROUP_EMPTY
+	origins  origins
 	infos    table[info]
 	envMade  sync.Once
 	envInfo  *info // MPI_INFO_ENV, once envMade

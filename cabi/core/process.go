@@ -328,6 +328,8 @@ func environment() map[string]handler {
 		"Is_thread_main":      (*Process).isThreadMain,
 		"Alloc_mem":           (*Process).allocMem,
 		"Free_mem":            (*Process).freeMem,
+
+		"MPIX_GPU_query_support": func(_ *Process, a *args) error { a.setInt(1, 0); return nil }, // none
 	}
 }
 

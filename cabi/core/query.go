@@ -23,7 +23,7 @@ func queryFlag[T any](find func(*args, int) T, get func(T) bool) handler {
 // groupOf is query for a group.
 func groupOf[T any](find func(*args, int) T, get func(T) *mpi.Group) handler {
 	return func(p *Process, a *args) error {
-		a.setGroup(1, get(find(a, 0)))
+		a.setGroup(1, get(find(a, 0)), nil)
 		return nil
 	}
 }

@@ -12,6 +12,7 @@ type session struct {
 	handle  handle
 	handler *errhandler
 	hints   *info
+	buffer  sendBuffer
 }
 
 func (s *session) errhandler() *errhandler    { return s.handler }
@@ -79,6 +80,7 @@ func (p *Process) sessionFinalize(a *args) error {
 	}
 	at.set(sessionNull)
 	a.owner = s
+	s.buffer.flush() // it is detached (MPI-4.1 section 3.6)
 	p.release(s.handler)
 	return p.leave(p.state.Load() == finalized)
 }
@@ -136,10 +138,10 @@ func (p *Process) sessionPsetInfo(a *args) error {
 }
 
 func (p *Process) groupFromPset(a *args) error {
-	a.session(0)
+	s := a.session(0)
 	c := a.pset(1)
 	if a.err == nil {
-		a.setGroup(2, c.Group())
+		a.setGroup(2, c.Group().Union(p.empty), s) // a group of its own: the session is that of this one
 	}
 	return nil
 }
