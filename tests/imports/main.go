@@ -27,12 +27,12 @@ type family struct {
 	name     string
 	packages []string // names of its library's package, of which a release of Debian has one
 	ours     string   // library
-	others   []string // patterns of its libraries for Fortran and C++, which work on ours
+	others   []string // patterns of its libraries that work on ours: for Fortran and C++, and what they need
 }
 
 var families = []family{
 	{"Open MPI", []string{"libopenmpi40", "libopenmpi3t64", "libopenmpi3"}, "libmpi.so.40",
-		[]string{"/usr/lib/*/libmpi_mpifh.so.40", "/usr/lib/*/libmpi_usempif08.so.40", "/usr/lib/*/libmpi_usempi_ignore_tkr.so.40", "/usr/lib/*/libmpi_cxx.so.40"}},
+		[]string{"/usr/lib/*/libmpi_mpifh.so.40", "/usr/lib/*/libmpi_usempif08.so.40", "/usr/lib/*/libmpi_usempi_ignore_tkr.so.40", "/usr/lib/*/libmpi_cxx.so.40", "/usr/lib/*/libopen-pal.so.40"}},
 	{"MPICH", []string{"libmpich12t64", "libmpich12"}, "libmpich.so.12",
 		[]string{"/usr/lib/*/libmpichfort.so.12", "/usr/lib/*/libmpichcxx.so.12"}},
 }
@@ -101,7 +101,11 @@ func (o *options) check(ctx context.Context, f family) (*result, error) {
 		return nil, err
 	}
 	r := &result{family: f, unresolved: map[string][]string{}}
-	state := newState(ours, core.ImplementedFunctions())
+	implemented, err := implementedFunctions()
+	if err != nil {
+		return nil, err
+	}
+	state := newState(ours, implemented)
 	for _, pattern := range f.others {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
@@ -112,13 +116,16 @@ func (o *options) check(ctx context.Context, f family) (*result, error) {
 			return nil, err
 		}
 		state.add(names)
-		imports, err := importsOf(found[0])
+		r.libraries = append(r.libraries, found[0])
+	}
+	for _, path := range r.libraries {
+		imports, err := importsOf(path)
 		if err != nil {
 			return nil, err
 		}
-		r.count(filepath.Base(found[0]), imports, state)
+		r.count(filepath.Base(path), imports, state)
 	}
-	r.libraries, r.packages = r.packages, 0
+	r.packages = 0
 	names, err := o.dependents(ctx, f)
 	if err != nil {
 		return nil, err
@@ -136,6 +143,23 @@ func (o *options) check(ctx context.Context, f family) (*result, error) {
 		r.count(name, imports, state)
 	}
 	return r, nil
+}
+
+// frontLine is a function of cabi/functions.txt that is in C.
+var frontLine = regexp.MustCompile(`(?m)^front (\w+)`)
+
+// implementedFunctions returns the functions of the core and of the front, and whether they are
+// implemented.
+func implementedFunctions() (map[string]bool, error) {
+	table, err := os.ReadFile("cabi/functions.txt")
+	if err != nil {
+		return nil, fmt.Errorf("start this in the root of the source tree: %w", err)
+	}
+	functions := core.ImplementedFunctions()
+	for _, m := range frontLine.FindAllSubmatch(table, -1) {
+		functions[string(m[1])] = true
+	}
+	return functions, nil
 }
 
 // dependents returns the packages that depend on the library of a family.

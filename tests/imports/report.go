@@ -13,7 +13,7 @@ import (
 // result is what the packages of a family import.
 type result struct {
 	family
-	libraries  int // for Fortran and C++
+	libraries  []string // for Fortran and C++, and what they need
 	packages   int
 	importing  int // packages that import MPI
 	complete   int // of these, those for which everything is there

@@ -109,7 +109,7 @@ const (
 
 var (
 	ofFiles = regexp.MustCompile(`^mpi_(file_|register_datarep)`)
-	ofSpawn = regexp.MustCompile(`^mpi_(comm_(spawn|connect|accept|join)|open_port|close_port|(un)?publish_name|lookup_name)`)
+	ofSpawn = regexp.MustCompile(`^mpi_(comm_(spawn|connect|accept|join)|open_port|close_port|(un)?publish_name|lookup_name)|^ompi_fortran_(multiple_)?argv`)
 	mangled = regexp.MustCompile(`(_f08|_f)?_$`) // names of Fortran
 )
 
@@ -120,9 +120,9 @@ func (s *state) kindOf(name string) kind {
 	}
 	_, absent := s.absent[function]
 	switch {
-	case !s.defined[name]:
+	case !s.defined[name] && !ofSpawn.MatchString(function):
 		return missing
-	case !absent:
+	case s.defined[name] && !absent:
 		return resolved
 	case ofFiles.MatchString(function):
 		return file
