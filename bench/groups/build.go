@@ -39,7 +39,7 @@ const (
 )
 
 // peerProgram is the program of a contender other than ours.
-var peerProgram = [...]program{openMPI: openMPIProgram, mpich: mpichProgram, bare: bareProgram, bareUDP: bareUDPProgram, oneRail: musterProgram, plain: musterProgram, gcm: musterProgram}
+var peerProgram = [...]program{openMPI: openMPIProgram, mpich: mpichProgram, bare: bareProgram, bareUDP: bareUDPProgram, oneRail: musterProgram, plain: musterProgram, gcm: musterProgram, asMPICH: mpichProgram}
 
 // programs returns those that the contenders of a group need.
 func (g *group) programs() []program {
@@ -50,7 +50,7 @@ func (g *group) programs() []program {
 		}
 	}
 	switch {
-	case g.inC:
+	case g.front != "":
 		return append(list, musterProgram, cabiProgram)
 	case g.over == sharedMemory || g.channel != "" || g.direct:
 		return append(list, musterProgram)

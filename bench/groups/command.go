@@ -45,6 +45,10 @@ func (g *group) command(c contender, bin binaries, at hostSet) command {
 		unencrypted := *g
 		unencrypted.encrypt = false
 		return unencrypted.muster(bin, at)
+	case asMPICH:
+		other := *g
+		other.front = "--mpich"
+		return other.muster(bin, at)
 	case gcm:
 		return command{argv: append([]string{bin.muster, "bench", "cipher"}, append(strings.Fields(g.args), "--json")...)}
 	case before:
@@ -132,7 +136,7 @@ func (g *group) muster(bin binaries, at hostSet) command {
 		return command{argv: append(append([]string{bin.muster, "sim"}, strings.Fields(g.ours)...), "--json")}
 	case g.over == sharedMemory:
 		program = bin.muster
-		if g.inC {
+		if g.front != "" {
 			program = bin.musterC
 		}
 		if g.copies {
@@ -165,8 +169,8 @@ func (g *group) muster(bin binaries, at hostSet) command {
 	case g.ranks == 2:
 		cmd.argv = append(cmd.argv, "--bind", "core")
 	}
-	if g.inC {
-		cmd.argv = append(append(cmd.argv, "--mpich", bin.mpich), strings.Fields(g.args)...)
+	if loops := map[string]string{"--mpich": bin.mpich, "--openmpi": bin.openMPI}[g.front]; loops != "" {
+		cmd.argv = append(append(cmd.argv, g.front, loops), strings.Fields(g.args)...)
 		return cmd
 	}
 	now := strconv.FormatFloat(float64(time.Now().UnixMicro())/1e6, 'f', 6, 64)

@@ -201,7 +201,7 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 }
 
 func TestNetworkGroupsAvoidSharedMemory(t *testing.T) {
-	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", bareUDP: "udp_bare", muster: "muster", musterOFI: "muster-ofi"}
+	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", bareUDP: "udp_bare", muster: "muster", musterOFI: "muster-ofi", musterC: "muster-c"}
 	at := hostSet{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh", second: "10.61.0.2"}
 	find := func(name string) *group {
 		for _, g := range plan() {
@@ -217,12 +217,15 @@ func TestNetworkGroupsAvoidSharedMemory(t *testing.T) {
 		who   contender
 		words []string
 	}{
+		{"openmpi-latency", muster, []string{"muster-c run -n 2 --bind core --openmpi peers-openmpi latency"}},
+		{"openmpi-latency", asMPICH, []string{"muster-c run -n 2 --bind core --mpich peers-mpich latency"}},
+		{"openmpi-latency", openMPI, []string{"btl vader,self", "peers-openmpi latency"}},
 		{"tcp", openMPI, []string{"btl tcp,self", "btl_tcp_if_include lo"}},
 		{"tcp", mpich, []string{"MPIR_CVAR_NOLOCAL=1", "UCX_TLS=self,tcp", "UCX_NET_DEVICES=lo"}},
 		{"tcp", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=ofi:net", "MUSTER_INTERFACE=lo", "muster-ofi run"}},
 		{"iwarp-rd", openMPI, []string{"btl tcp,self", "btl_tcp_if_include lo"}},
 		{"iwarp-rd", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=iwarp", "MUSTER_CHANNEL=rd", "muster run"}},
-		{"cable-bw", bareUDP, []string{"udp_bare a b 10.61.0.2 bw -s 8192,65536,1048576 -i 40"}},
+		{"cable-bw", bareUDP, []string{"udp_bare a b 10.61.0.2 bw -s 8192,65536,1048576,4194304 -i 20"}},
 		{"cable-bw", muster, []string{"MUSTER_CHANNEL=hybrid", "muster run"}},
 		{"rails-bw", oneRail, []string{"MUSTER_CHANNEL=hybrid", "MUSTER_INTERFACE=eth0", "muster run"}},
 		{"encrypt-bw", plain, []string{"MUSTER_CHANNEL=hybrid", "muster run", "bw --sizes 1048576"}},

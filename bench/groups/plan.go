@@ -20,12 +20,13 @@ const (
 	oneRail // ours on the first of several rails
 	plain   // ours without encryption
 	gcm     // the cipher by itself, on one core
+	asMPICH // ours, with a program built for MPICH
 	before  // an earlier build of muster (-before)
 	muster
 	contenderCount
 )
 
-var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "libfabric bare", "UDP bare", "Muster, one rail", "Muster, plain", "AES-128-GCM", "Muster before", "Muster"}
+var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "libfabric bare", "UDP bare", "Muster, one rail", "Muster, plain", "AES-128-GCM", "Muster, MPICH's ABI", "Muster before", "Muster"}
 
 func (c contender) String() string { return contenderNames[c] }
 
@@ -121,8 +122,9 @@ type group struct {
 	async bool
 	// direct: ours is started as "muster bench" itself, which starts its jobs.
 	direct bool
-	// inC: ours runs the loops in C too, the same binary as MPICH, through the C interface.
-	inC bool
+	// front: ours runs the loops in C too, the same binary as MPICH ("--mpich") or Open MPI
+	// ("--openmpi"), through the C interface.
+	front string
 	// simulated: ours is the command line of "muster sim". No ranks run.
 	simulated bool
 	// env has settings of ours.

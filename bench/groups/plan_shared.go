@@ -40,27 +40,46 @@ func sharedMemoryPlan() []*group {
 		// Programs in C: the same binary on MPICH and, through the C interface, on ours; Open MPI
 		// has its own.
 		{
-			name: "c-latency", title: "Half round trip in C, two ranks, shared memory", ranks: 2, peers: both, inC: true,
+			name: "c-latency", title: "Half round trip in C, two ranks, shared memory", ranks: 2, peers: both, front: "--mpich",
 			args:     "latency -s 8,1024,65536,1048576",
 			quantity: latencyMicros,
 			lines:    []line{{title: "8 B", size: 8, bound: 0.9}, {title: "1 KB", size: 1024, bound: 0.9}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 0.9}},
 			claims:   []results.Claim{{Text: "C programs: latency, shared memory"}},
 		},
 		{
-			name: "c-rate", title: "Message rate in C, window of 64, shared memory", ranks: 2, peers: both, inC: true,
+			name: "c-rate", title: "Message rate in C, window of 64, shared memory", ranks: 2, peers: both, front: "--mpich",
 			args:     "rate -s 8 -i 10000",
 			quantity: messageRate,
 			lines:    []line{{title: "8 B", size: 8, bound: 1}},
 			claims:   []results.Claim{{Text: "C programs: message rate"}},
 		},
+		// The same with programs built for Open MPI, on Open MPI itself and on ours.
 		{
-			name: "c-memory", rounds: 1, title: "Memory of a rank in C (PSS, mean), 64 ranks, after each has sent to every other", ranks: 64, peers: both, inC: true,
+			name: "openmpi-latency", title: "Half round trip of a program built for Open MPI, two ranks, shared memory", ranks: 2, peers: []contender{openMPI, asMPICH}, front: "--openmpi",
+			args:     "latency -s 8,1024,65536,1048576",
+			quantity: latencyMicros,
+			lines: []line{
+				{title: "8 B", size: 8, bound: 0.7, peers: []contender{openMPI}}, {title: "1 KB", size: 1024, bound: 0.8, peers: []contender{openMPI}},
+				{title: "64 KB", size: 65536, bound: 1, peers: []contender{openMPI}}, {title: "1 MB", size: 1 << 20, bound: 0.7, peers: []contender{openMPI}},
+				{title: "8 B, against MPICH's ABI", size: 8, bound: 1.02, peers: []contender{asMPICH}},
+			},
+			claims: []results.Claim{{Text: "programs built for Open MPI: latency"}},
+		},
+		{
+			name: "openmpi-rate", title: "Message rate of a program built for Open MPI, window of 64, shared memory", ranks: 2, peers: []contender{openMPI}, front: "--openmpi",
+			args:     "rate -s 8 -i 10000",
+			quantity: messageRate,
+			lines:    []line{{title: "8 B", size: 8, bound: 1.5}},
+			claims:   []results.Claim{{Text: "programs built for Open MPI: message rate"}},
+		},
+		{
+			name: "c-memory", rounds: 1, title: "Memory of a rank in C (PSS, mean), 64 ranks, after each has sent to every other", ranks: 64, peers: both, front: "--mpich",
 			args: "memory-once", quantity: quantity{metric: "pss", unit: "KiB", scale: 1.0 / 1024, shown: "MiB"},
 			lines:  []line{{title: "64 ranks", size: 0, bound: 1}},
 			claims: []results.Claim{{Text: "C programs: memory of each of 64 ranks"}},
 		},
 		{
-			name: "c-start", rounds: 2, title: "Start and end of an empty job in C", ranks: 64, peers: both, inC: true,
+			name: "c-start", rounds: 2, title: "Start and end of an empty job in C", ranks: 64, peers: both, front: "--mpich",
 			args: "empty", quantity: quantity{unit: "s", scale: 1, shown: "s", wallClock: true},
 			lines:  []line{{title: "64 ranks", size: 0, bound: 0.3}},
 			claims: []results.Claim{{Text: "C programs: start of 64 ranks"}},
