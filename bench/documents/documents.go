@@ -185,7 +185,7 @@ func (s *Source) cells(tables map[string]*results.Table) (list []cell) {
 			continue
 		}
 		for _, i := range s.columns(t) {
-			heading, unit, _ := strings.Cut(t.Head[i], ", ")
+			heading, unit := results.SplitHead(t.Head[i])
 			c := cell{table: t, label: row[0], column: heading, unit: unit}
 			if heading == "ratio" || unit == "ratio" {
 				c.unit = "×"
@@ -205,7 +205,7 @@ func (s *Source) columns(t *results.Table) (list []int) {
 		wanted = []string{"Muster"}
 	}
 	for i, h := range t.Head {
-		name, _, _ := strings.Cut(h, ", ")
+		name, _ := results.SplitHead(h)
 		if slices.Contains(wanted, name) {
 			list = append(list, i)
 		}

@@ -107,7 +107,8 @@ func speculationStudy() *study {
 		claims: []results.Claim{
 			{Source: "t1", Where: "fig. 4.17", Text: "speculation: wait time of CG, which never gains, at most 4 % longer with adaptation", Rows: "^cg .*wait time.*auto"},
 			{Source: "t1", Where: "fig. 4.17", Text: "wait time 5 % shorter in LU, 4 % in radix sort", Rows: "^(lu|radix) .*wait time.*auto"},
-			{Source: "t1", Where: "fig. 4.17", Text: "30 % shorter in BT; here at least 25 %, because its ranks share cores", Rows: "^bt .*wait time.*auto"},
+			{Source: "t1", Where: "fig. 4.17", Text: "30 % shorter in BT; here at least 25 %, because its ranks share cores", Rows: "^bt .*wait time.*auto",
+				Bound: "our reference answers an announced message while BT computes, by its progress thread; that of the document did so only in a call. What speculation still saves of the 2.8 ms of a message is a round trip"},
 		},
 		note: `never: no speculation; auto: with adaptation, the default; always: without. Messages above 4 KB are sent by rendezvous. The wait time is that in
 Sendrecv and Allreduce (CG), Wait, receives and sends (LU), Alltoall (FT), Send and WaitAll (RADIX), WaitAll (BT, MG): a blocking send of a long message waits for its receiver. BT computes the coefficients of a cell between a receive and its wait.`,
@@ -222,21 +223,22 @@ cables are slow, so that the bytes that leave a host still count.`,
 
 // arrivalStudy is T2 6.3.1 and 6.5.3, tables 6.1 to 6.3.
 func arrivalStudy() *study {
+	const notSlower = 1.02
 	// T2's Direct sends to one rank at a time, and waits until it has arrived; our direct starts
 	// all messages at once.
 	waits := func(s setting) setting { return setting{s.name, append(s.env, "MUSTER_EAGER_LIMIT=4096")} }
 	ft := func(reference, compared setting, document string, ratio float64) studyApp {
 		return studyApp{name: "ft", class: "S", ranks: 16, calls: []string{"Alltoall"}, settings: []setting{reference, compared}, targets: []target{
-			{"time in the calls", "pap_direct", document, ratio, 1},
+			{"time in the calls", "pap_direct", document, ratio, notSlower},
 			{figure: "average imbalance", document: "597 (FT.B)"}, {figure: "worst imbalance", document: "1812 (FT.B)"}}}
 	}
 	is := func(reference setting) studyApp {
 		return studyApp{name: "is", class: "W", ranks: 16, calls: []string{"Alltoallv"}, settings: []setting{reference, alltoallBy("pap_direct")}, targets: []target{
-			{"time in the calls", "pap_direct", "", 0, 1}}}
+			{"time in the calls", "pap_direct", "", 0, notSlower}}}
 	}
 	gather := func(name, class, document string, ratio float64) studyApp {
 		return studyApp{name: name, class: class, ranks: 16, calls: []string{"Allgather"}, settings: []setting{allgatherBy("recursive-doubling"), allgatherBy("pap_shm_direct")}, targets: []target{
-			{"time in the calls", "pap_shm_direct", document, ratio, 1}}}
+			{"time in the calls", "pap_shm_direct", document, ratio, notSlower}}}
 	}
 	return &study{
 		name: "study-arrival", document: "T2", title: "Arrival-aware collectives in applications (T2 tables 6.1 to 6.3)", hosts: 4, rate: "100mbit", arrivals: true,
@@ -251,7 +253,7 @@ func arrivalStudy() *study {
 			{Source: "t2", Where: "table 6.2", Text: "×1.42 over Direct, and ×1.63 in class C", Rows: "^ft .*time in the calls.*over direct", Op: results.AtMost, Limit: 0.704},
 			{Source: "t2", Where: "table 6.3", Text: "arrival-aware allgather ×1.62 in radix sort", Rows: "^radix .*time in the calls", Op: results.AtMost, Limit: 0.617},
 			{Source: "t2", Where: "table 6.3", Text: "×1.52 in N-body", Rows: "^nbody .*time in the calls", Op: results.AtMost, Limit: 0.658},
-			{Text: "arrival-aware collectives never slower in FT, IS, radix sort and N-body", Rows: "time in the calls"},
+			{Text: "arrival-aware collectives never slower in FT, IS, radix sort and N-body (within 2 %)", Rows: "time in the calls"},
 		},
 		note: `Four ranks on each host. The references are algorithms of the document's MVAPICH, and Direct. The imbalance is that of a run with --profile arrivals and the reference: how far apart ranks enter the call,
 in times of a message of its length, on average and from the first to the last (T2 equations 6.2 and 6.3).`,

@@ -86,12 +86,23 @@ func (t *Table) check() error {
 // column returns the index of the column whose heading is name, or begins with name
 // and a comma; -1 if there is none.
 func (t *Table) column(name string) int {
-	return slices.IndexFunc(t.Head, func(h string) bool { return h == name || strings.HasPrefix(h, name+",") })
+	return slices.IndexFunc(t.Head, func(h string) bool {
+		heading, _ := SplitHead(h)
+		return h == name || heading == name
+	})
+}
+
+// SplitHead splits the head of a column into its heading, which may have commas, and its unit.
+func SplitHead(head string) (heading, unit string) {
+	if i := strings.LastIndex(head, ", "); i >= 0 {
+		return head[:i], head[i+2:]
+	}
+	return head, ""
 }
 
 // unit returns what follows the comma in the heading of a column.
 func (t *Table) unit(column int) string {
-	_, unit, _ := strings.Cut(t.Head[column], ", ")
+	_, unit := SplitHead(t.Head[column])
 	return unit
 }
 
