@@ -11,6 +11,10 @@ func (w *walk) run(off, n, stride, count int64) {
 	case actUnpack:
 		w.packed = w.packed[scatter(w.mem, w.packed, int(off), int(n), int(stride), int(count)):]
 	case actList:
+		if stride == n { // a contiguous stream of any length is one piece
+			w.segment(off, n*count)
+			return
+		}
 		for i := int64(0); i < count && !w.stopped; i++ {
 			w.segment(off+i*stride, n)
 		}

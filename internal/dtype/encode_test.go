@@ -65,6 +65,14 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// TestLongStream lists a piece of so many elements that nobody could visit each.
+func TestLongStream(t *testing.T) {
+	const n = 1 << 60
+	if got := pieces(must(t)(Basic(1, 1)), 5, n); !slices.Equal(got, []int64{12, n}) {
+		t.Errorf("the pieces are %v, want one of %d bytes at 12", got, int64(n))
+	}
+}
+
 // TestStreamInMemory packs a part of a stream that begins before the memory.
 func TestStreamInMemory(t *testing.T) {
 	four := must(t)(Basic(4, 4))

@@ -15,6 +15,7 @@ import (
 type View struct {
 	disp   int64
 	layout *dtype.Layout
+	flat   bool // the bytes from disp on
 	// overlaps says that a byte of the file is in the view more than once.
 	overlaps bool
 }
@@ -29,7 +30,8 @@ func NewView(disp int64, layout *dtype.Layout) (View, error) {
 	if disp < 0 {
 		return v, fmt.Errorf("%w: the displacement is %d", ErrView, disp)
 	}
-	if layout.Size() == 0 || layout.IsContiguous() && layout.TrueLowerBound() == 0 {
+	v.flat = layout.Size() > 0 && layout.IsContiguous() && layout.TrueLowerBound() == 0
+	if v.flat || layout.Size() == 0 {
 		return v, nil
 	}
 	first, last, end := int64(-1), int64(-1), int64(0)
@@ -71,6 +73,9 @@ func (v View) Extents(pos, n int64) iter.Seq2[int64, int64] {
 
 // OffsetOf returns the offset of a position, or the largest number if no file has it.
 func (v View) OffsetOf(pos int64) int64 {
+	if v.flat && pos <= math.MaxInt64-v.disp {
+		return v.disp + pos
+	}
 	size, extent := v.layout.Size(), v.layout.Extent()
 	if size == 0 || extent > 0 && pos/size > (math.MaxInt64-v.disp-v.layout.TrueLowerBound()-v.layout.TrueExtent())/extent {
 		return math.MaxInt64
