@@ -6,10 +6,19 @@ package launchers
 // Muster's libmpich.so.12 under another launcher.
 
 import (
+	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
+
+// made is that the libraries are built, once and without the limit of other commands.
+var made struct {
+	once sync.Once
+	err  error
+}
 
 // families are compilers for the two ABIs, and their Debian packages.
 var families = map[string]string{"mpicc.mpich": "libmpich-dev", "mpicc.openmpi": "libopenmpi-dev"}
@@ -21,8 +30,13 @@ var ringOnMuster = append([]string{"on Muster"}, ringOfFour...)
 func cInterface(t *testing.T, compiler, name string) (libraries, program string) {
 	t.Helper()
 	cc := tool(t, compiler, families[compiler])
-	if out, err := run(t, nil, tool(t, "make", "make"), "-C", "../..", "cabi", "BIN="+scratch); err != nil {
-		t.Fatalf("make cabi: %v\n%s", err, out)
+	made.once.Do(func() {
+		if out, err := exec.Command("make", "-C", "../..", "cabi", "BIN="+scratch).CombinedOutput(); err != nil {
+			made.err = fmt.Errorf("make cabi: %w\n%s", err, out)
+		}
+	})
+	if made.err != nil {
+		t.Fatal(made.err)
 	}
 	program = filepath.Join(scratch, name+"-"+compiler)
 	if out, err := run(t, nil, cc, "-O2", "-o", program, "testdata/"+name+".c"); err != nil {
