@@ -119,7 +119,7 @@ func (s *jobSample) rows(before *jobSample) (rows []topRow) {
 			return max(0, now.values[name]-old.values[name]) / seconds
 		}
 		rows = append(rows, topRow{rankSample: now, messages: rate("muster_messages_sent_total"), sent: rate("muster_sent_bytes_total"),
-			received: rate("muster_received_bytes_total"), wait: rate("muster_wait_seconds_total"), cpu: rate("muster_cpu_seconds_total")})
+			received: rate("muster_received_bytes_total"), wait: min(1, rate("muster_wait_seconds_total")), cpu: rate("muster_cpu_seconds_total")})
 	}
 	return rows
 }
@@ -190,7 +190,7 @@ func (r *topRow) add(o topRow) {
 
 // columns formats what ranks and hosts have in common.
 func (r *topRow) columns() string {
-	return fmt.Sprintf("%.0f %%\t%s\t%s\t%s\t%.2f\t%s\t%s", 100*min(r.wait, 1), shortNumber(r.messages), shortBytes(r.sent), shortBytes(r.received), r.cpu,
+	return fmt.Sprintf("%.0f %%\t%s\t%s\t%s\t%.2f\t%s\t%s", 100*r.wait, shortNumber(r.messages), shortBytes(r.sent), shortBytes(r.received), r.cpu,
 		shortBytes(r.values["muster_resident_memory_bytes"]), shortNumber(r.values["muster_retransmits_total"]))
 }
 
