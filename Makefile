@@ -347,7 +347,8 @@ release: ## build static binaries, .deb packages, tarballs and checksums into bi
 site: ## build the site from docs into bin/site, and follow its links
 	$(GO) run ./tests/site -out $(BIN)/site
 
-release-twice: ## check that two releases are the same, byte for byte
+release-twice: ## check what a release contains, and that two are the same, byte for byte
+	$(GOTEST) -tags release -count 1 -timeout 1800s ./tests/release
 	GO='$(GO)' ./tests/release/build.sh $(BIN)/release $(RELEASE_ARCHS)
 	GO='$(GO)' ./tests/release/build.sh $(BIN)/release-again $(RELEASE_ARCHS)
 	cmp $(BIN)/release/SHA256SUMS $(BIN)/release-again/SHA256SUMS && rm -r $(BIN)/release-again
