@@ -230,8 +230,10 @@ func TestFileRandom(t *testing.T) {
 	for ranks := 1; ranks <= 8; ranks++ {
 		t.Run(fmt.Sprint(ranks), func(t *testing.T) {
 			mpitest.Run(t, ranks, func(t *testing.T, c *mpi.Comm) {
+				agreed := []uint64{seed} // processes of a launcher have a seed each: that of rank 0 counts
+				noError(t, mpi.Bcast(c, agreed, 0), "Bcast")
 				for i := range programs {
-					runFileProgram(t, c, seeded.New(seed+uint64(1000*ranks+i)))
+					runFileProgram(t, c, seeded.New(agreed[0]+uint64(1000*ranks+i)))
 				}
 			})
 		})
