@@ -4,7 +4,6 @@ package mpi_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/muster-mpi/muster/mpi"
@@ -75,39 +74,6 @@ var killSteps = []struct {
 		}
 		return eachFrom(got, n)
 	})},
-	{"collective file", func(c *mpi.Comm, _ int) (func(int) error, error) {
-		name, err := mpi.BcastValue(c, fmt.Sprintf("%s/muster-kill-%d", os.TempDir(), os.Getpid()), 0)
-		if err != nil {
-			return nil, err
-		}
-		f, err := c.OpenFile(name, os.O_RDWR|os.O_CREATE, mpi.FileHints{})
-		if err != nil {
-			return nil, err
-		}
-		if c.Rank() == 0 {
-			if err := os.Remove(name); err != nil {
-				return nil, err
-			}
-		}
-		const pieces = 1 << 12
-		l, err := mpi.Vector[int64](pieces, 4, 4*c.Size())
-		if err != nil {
-			return nil, err
-		}
-		v, err := mpi.OpenView(f, int64(32*c.Rank()), l)
-		if err != nil {
-			return nil, err
-		}
-		return func(n int) error {
-			data := slices.Repeat([]int64{int64(n)}, 4*pieces)
-			_, failed := v.WriteAtAll(data, 0)
-			got := make([]int64, len(data)) // what this rank has written is in the file all the same
-			if k, err := v.ReadAt(got, 0); k != len(got) || !slices.Equal(got, data) {
-				return fmt.Errorf("after %v, %d of %d numbers are in the file, %v", failed, k, len(got), err)
-			}
-			return failed
-		}, nil
-	}},
 	{"Iallreduce", simple(func(c *mpi.Comm, _, n int) error {
 		sum := []int{0}
 		if err := waitErr(mpi.Iallreduce(c, []int{n}, sum, mpi.Sum)); err != nil {
