@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -238,4 +239,41 @@ func TestArrivalAwareWithADeadRank(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestArrivalAwareWithGrants lets fewer bytes be under way to a rank than the others send it.
+func TestArrivalAwareWithGrants(t *testing.T) {
+	runOnHosts(t, 5, 2, true, &wire{}, func(c *Comm) error {
+		d, err := c.DupWithCollective("alltoall=pap_direct,allgather=pap_direct")
+		if err != nil {
+			return err
+		}
+		d.co.Grant = 10_000
+		for _, n := range []int{700, 2_000, 9_000} {
+			for range 3 {
+				if c.rank == 1 {
+					time.Sleep(time.Millisecond)
+				}
+				in, out := make([]int32, n*c.size), make([]int32, n*c.size)
+				for i := range in {
+					in[i] = int32(c.rank*1000 + i/n)
+				}
+				if err := Alltoall(d, in, out); err != nil {
+					return err
+				}
+				for i, v := range out {
+					if want := int32(i/n*1000 + c.rank); v != want {
+						return fmt.Errorf("element %d of %d is %d, want %d", i, n, v, want)
+					}
+				}
+			}
+		}
+		announced := slices.ContainsFunc(c.World().Profile().Sizes, func(s prof.SizeClass) bool {
+			return s.From <= 8000 && s.To >= 8000 && s.Protocol != "eager"
+		})
+		if !announced {
+			return fmt.Errorf("no message of 8000 bytes was announced: %+v", c.World().Profile().Sizes)
+		}
+		return d.Free()
+	})
 }

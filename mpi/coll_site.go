@@ -62,6 +62,18 @@ func fetchSite(ctx context.Context, client pmi.Client) (s site, err error) {
 	return s, nil
 }
 
+// grantTime is how long a port takes for the bytes that may be under way to the ranks of its
+// host. It is half of the queue of a switch port in our labs (internal/lab), of which a share
+// belongs to other traffic.
+const grantTime = 4 * time.Millisecond
+
+// grant returns the bytes that may be under way to this rank in a collective in which several
+// ranks send to one; 0: no limit.
+func (w *World) grant() int {
+	bytes := float64(w.site.rate) * 1e6 / 8 * grantTime.Seconds() * float64(max(w.site.rails, 1))
+	return int(bytes) / w.client.LocalSize()
+}
+
 // slowestRail returns the rate of the slowest interface to other hosts, in Mbit/s, or 0 if
 // it is not known. That some may not lead to other hosts after all does not matter for an
 // estimate.

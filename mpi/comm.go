@@ -62,7 +62,7 @@ type Comm struct {
 // ready sets the fields that depend on others.
 func (c *Comm) ready() *Comm {
 	c.pt = engine.Comm{Ctx: c.ctx, Rank: int32(c.rank), Name: c.name}
-	c.co = engine.Comm{Ctx: c.ctx + 1, Rank: int32(c.rank), Name: c.name, Ranks: c.collRanks(), Size: c.size}
+	c.co = engine.Comm{Ctx: c.ctx + 1, Rank: int32(c.rank), Name: c.name, Ranks: c.collRanks(), Size: c.size, Grant: c.w.grant()}
 	c.recorder = nil    // a duplicate has its own
 	if c.inter != nil { // its collectives number the ranks of both groups
 		c.co.Rank, c.co.Size = int32(c.inter.both.rank), c.inter.both.size

@@ -10,6 +10,11 @@ package engine
 //	a message   of this collective, complete or announced by an RTS. This corresponds
 //	            to the copy scheme, where the data signals arrival
 //
+// If the messages of all peers are more than the port of this rank delivers at once
+// (Comm.Grant), they are announced by an RTS each, whatever their length, and their
+// transfers start as others end (p2p.Grants). Such receives offer no buffers: the offer
+// would permit its sender to write at any time.
+//
 // work calls serveHeld to check for both while sends are held back. The speculation
 // history of p2p stops offers for an envelope whose senders always arrive first
 // (decision 016).
@@ -23,10 +28,11 @@ import (
 
 // arrivals records which peers of a collective have arrived.
 type arrivals struct {
-	arrived  []bool  // by rank of the graph: the peer has arrived in this run
-	answer   []int32 // by operation: for an unordered send, the first receive from its peer, or -1
-	blocking bool    // the caller blocks until the run ends
-	holds    bool    // counted in Engine.held
+	arrived  []bool      // by rank of the graph: the peer has arrived in this run
+	answer   []int32     // by operation: for an unordered send, the first receive from its peer, or -1
+	blocking bool        // the caller blocks until the run ends
+	grants   *p2p.Grants // of the receives over a network; nil: no limit
+	holds    bool        // counted in Engine.held
 }
 
 // trackArrivals prepares a collective whose graph has unordered sends.
@@ -37,9 +43,11 @@ func (co *Collective) trackArrivals() {
 	for i := range first {
 		first[i] = -1
 	}
+	received := 0
 	for i := len(g.Ops) - 1; i >= 0; i-- {
 		if op := &g.Ops[i]; op.Kind == sched.Recv {
 			first[co.run.Peer(op)] = int32(i)
+			received += op.Dst.Len
 		}
 	}
 	for i := range g.Ops {
@@ -49,6 +57,20 @@ func (co *Collective) trackArrivals() {
 		}
 	}
 	co.arrivals, co.run.Arrivals = c, co
+	if limit := co.Comm.Grant; limit > 0 && received > limit {
+		c.grants = &p2p.Grants{Limit: limit}
+	}
+}
+
+// leastAnnounced is the length from which messages of a collective with grants are announced.
+const leastAnnounced = 4 << 10
+
+// grants returns what limits the messages of a link, nil if nothing does.
+func (co *Collective) grants(l *p2p.Link) *p2p.Grants {
+	if co.arrivals == nil || co.e.lanes[l.Dev].local {
+		return nil
+	}
+	return co.arrivals.grants
 }
 
 func (c *arrivals) reset(blocking bool) {

@@ -20,6 +20,7 @@ type Comm struct {
 	// For collectives:
 	Ranks *rankset.List // rank in the world of each rank; nil: they are equal
 	Size  int
+	Grant int  // bytes that a collective with unordered sends lets be under way to this rank over a network; 0: no limit
 	Past  Past // this rank's collective calls; nil before the first one (broken.go)
 }
 

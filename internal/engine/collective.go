@@ -201,7 +201,11 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 			e.m.Vote = *co.Vote
 		}
 		var sent bool
-		x, sent = e.startShort(l, co.Comm, tag, b, co.sendKind(l, len(b)))
+		if co.grants(l) != nil && len(b) >= leastAnnounced {
+			x = e.startAnnounced(l, co.Comm, tag, b)
+		} else {
+			x, sent = e.startShort(l, co.Comm, tag, b, co.sendKind(l, len(b)))
+		}
 		e.m.Sign, e.m.Vote = 0, 0
 		if sent {
 			return true, nil
@@ -212,8 +216,9 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 		}
 		x = e.m.New()
 		x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Sign = l, co.Comm.Ctx, co.run.Peer(op), tag, b, co.Sign
+		x.Grants = co.grants(l)
 		e.m.Recv(x)
-		if co.arrivals != nil {
+		if co.arrivals != nil && x.Grants == nil {
 			co.announce(x)
 		}
 	}

@@ -143,6 +143,14 @@ func (e *Held) startShort(l *p2p.Link, c *Comm, tag int32, buf []byte, kind shor
 	return x, false
 }
 
+// startAnnounced starts a send whose receiver decides when the data is sent.
+func (e *Held) startAnnounced(l *p2p.Link, c *Comm, tag int32, buf []byte) *p2p.Xfer {
+	x := e.m.New()
+	x.Link, x.Ctx, x.Source, x.Tag, x.Buf = l, c.Ctx, c.Rank, tag, buf
+	e.m.SendAnnounced(x)
+	return x
+}
+
 // Send sends and waits until buf may be reused. op is the name of the MPI call.
 func (r *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p2p.Mode) error {
 	e := r.lock()

@@ -37,6 +37,7 @@
 //	rndv_spec.go      RTR from an early receiver; the sender writes; FIN
 //	onesided.go       one-sided transfers for windows
 //	cut.go            transfers longer than one work request
+//	grant.go          transfers that wait for others to the same rank
 //	register.go       registrations of buffers, and a full registration table
 //	credit.go         flow control of eager messages
 //	source.go         eager messages sent from the user's buffer

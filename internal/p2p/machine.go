@@ -165,14 +165,20 @@ func (m *Machine) SendNow(l *Link, ctx uint32, src, tag int32, buf []byte) bool 
 
 // Send starts a send. Buf, Link, Source, Tag, Ctx and Mode are set.
 func (m *Machine) Send(x *Xfer) {
+	m.send(x, x.Link.choose(len(x.Buf)))
+}
+
+// SendAnnounced is Send by a rendezvous, so that the receiver decides when the data is sent.
+func (m *Machine) SendAnnounced(x *Xfer) { m.send(x, x.Link.chooseRendezvous(len(x.Buf))) }
+
+func (m *Machine) send(x *Xfer, proto uint8) {
 	x.Send = true
 	l := x.Link
 	if l.Err != nil {
 		m.fail(x, l.Err)
 		return
 	}
-	x.total = len(x.Buf)
-	x.proto = l.choose(x.total)
+	x.total, x.proto = len(x.Buf), proto
 	if x.proto == protoEager && l.credit < int64(x.total)+eagerCharge {
 		l.Stats.NoCredit++
 		x.proto = l.chooseRendezvous(x.total)

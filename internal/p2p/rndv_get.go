@@ -37,7 +37,7 @@ func (rndvGet) Step(m *Machine, x *Xfer, ev Event) bool {
 			m.finishRecv(x)
 			return true
 		}
-		if x.Link.Attr.LocalKeys && !m.register(x, x.Buf[:n], 0, true) {
+		if !x.Grants.start(x) || x.Link.Attr.LocalKeys && !m.register(x, x.Buf[:n], 0, true) {
 			return true
 		}
 		x.stage = stageTransfer
@@ -45,6 +45,7 @@ func (rndvGet) Step(m *Machine, x *Xfer, ev Event) bool {
 	case ev.Kind == EvDone && x.stage == stageTransfer:
 		m.release(x)
 		m.emitFIN(x.Link, x.peer, x.total, ev.Status)
+		m.endGrant(x)
 		if ev.Status != rdma.StatusOK {
 			m.failTransfer(x, ev.Status)
 			return true
@@ -63,4 +64,7 @@ func (rndvGet) Step(m *Machine, x *Xfer, ev Event) bool {
 	return true
 }
 
-func (rndvGet) Abort(m *Machine, x *Xfer) { m.release(x) }
+func (rndvGet) Abort(m *Machine, x *Xfer) {
+	m.release(x)
+	m.endGrant(x)
+}

@@ -28,7 +28,7 @@ func (rndvPut) Step(m *Machine, x *Xfer, ev Event) bool {
 	switch {
 	case ev.Kind == EvMatched:
 		n := min(x.total, len(x.Buf))
-		if n > 0 && !m.register(x, x.Buf[:n], rdma.RemoteWrite, true) {
+		if n > 0 && (!x.Grants.start(x) || !m.register(x, x.Buf[:n], rdma.RemoteWrite, true)) {
 			return true
 		}
 		m.emitCTS(x, n)
@@ -77,6 +77,7 @@ func (m *Machine) wrote(x *Xfer, status rdma.Status) {
 // finishFill ends a receive when the sender's FIN has arrived.
 func (m *Machine) finishFill(x *Xfer, status rdma.Status) {
 	m.release(x)
+	m.endGrant(x)
 	if status != rdma.StatusOK {
 		m.failTransfer(x, status)
 		return
@@ -84,4 +85,7 @@ func (m *Machine) finishFill(x *Xfer, status rdma.Status) {
 	m.finishRecv(x)
 }
 
-func (rndvPut) Abort(m *Machine, x *Xfer) { m.release(x) }
+func (rndvPut) Abort(m *Machine, x *Xfer) {
+	m.release(x)
+	m.endGrant(x)
+}

@@ -77,6 +77,7 @@ type Xfer struct {
 	Part   int32        // engine: which part of its Owner's work this is
 	via    *Stage       // puts and gets: bounce buffer
 	cut    *cutTransfer // the rest of a transfer that was cut
+	grantShare
 	remoteBuffer
 	total int // length of the message as sent
 }
