@@ -99,7 +99,7 @@ test: build ## run the tests, ranks as goroutines
 
 # Folders without goroutines (house_imports_test.go checks the list and them), in which the
 # race detector has nothing to detect.
-PURE := internal/p2p internal/dtype internal/sched internal/coll internal/rma internal/mpiio internal/trace internal/advise internal/ft sim rdma/recvpool rdma/internal/ddp rdma/internal/reliable
+PURE := internal/p2p internal/dtype internal/sched internal/coll internal/rma internal/mpiio internal/trace internal/advise internal/traffic internal/ft sim rdma/recvpool rdma/internal/ddp rdma/internal/reliable
 
 # Folders that start no goroutines themselves, and whose tests are more uses of package mpi
 # or read files: under the race detector only at night.

@@ -58,14 +58,15 @@ internal/p2p        rdma internal/direct
 internal/sched      internal/longcopy
 internal/coll       internal/sched
 internal/trace      internal/coll
-internal/advise     internal/trace
+internal/traffic
+internal/advise     internal/trace internal/traffic
 sim                 internal/coll internal/sched internal/p2p internal/trace internal/ft rdma
 internal/nodecoll   internal/coll internal/shmem internal/longcopy
 internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct internal/shmem internal/race
 internal/rma        internal/dtype
 internal/mpiio      internal/dtype
 internal/cbinding   internal/dtype internal/engine internal/rma internal/rankset internal/direct
-internal/launch     internal/pmi internal/coll internal/needs
+internal/launch     internal/pmi internal/coll internal/needs internal/traffic
 internal/doctor     internal/launch internal/netprobe rdma/ofi
 
 mpi                 rdma prof internal/ft internal/rankset internal/bytesize internal/settings internal/dtype internal/pmi internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma internal/mpiio internal/cbinding mpi/internal/hook internal/trace internal/longcopy
@@ -111,7 +112,7 @@ cmd/muster          anything
 // scripted, fuzzed, explored and simulated. They must not use these packages and functions;
 // they take the time as an argument.
 var (
-	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "internal/mpiio", "internal/trace", "internal/advise", "internal/ft", "sim", "rdma/recvpool", "rdma/internal/ddp", "rdma/internal/reliable"}
+	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "internal/mpiio", "internal/trace", "internal/advise", "internal/traffic", "internal/ft", "sim", "rdma/recvpool", "rdma/internal/ddp", "rdma/internal/reliable"}
 	impureImports = []string{"net", "os", "syscall", "sync", "math/rand", "runtime", "golang.org/x/sys"}
 	impureTime    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )

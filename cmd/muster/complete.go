@@ -29,7 +29,7 @@ func flagValues() map[string]func() []string {
 		"algorithm":   completeAlgorithms,
 		"collectives": completeCollectives,
 		"bind-to":     words("auto", "core", "socket", "numa", "none"),
-		"map-by":      words("slot", "node", "socket", "numa", "core"),
+		"map-by":      words("slot", "node", "traffic=", "socket", "numa", "core"),
 		"label":       words("auto", "always", "never"),
 		"on-stuck":    words(stuckReport, stuckEnd),
 		"profile":     words(profileText, profileFull, profileArrivals),

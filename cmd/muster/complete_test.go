@@ -47,7 +47,7 @@ func TestCompletionOfValues(t *testing.T) {
 		{words: []string{"run", "--host", "node"}, want: []string{"node1", "node2", "node3"}},
 		{words: []string{"run", "--bind-to", ""}, want: []string{"auto", "core", "socket", "numa", "none"}},
 		{words: []string{"run", "--bind", ""}, want: []string{"auto", "core", "socket", "numa", "none"}},
-		{words: []string{"run", "--map-by", "node,"}, want: []string{"node,slot", "node,node", "node,socket", "node,numa", "node,core"}},
+		{words: []string{"run", "--map-by", "node,"}, want: []string{"node,slot", "node,node", "node,traffic=", "node,socket", "node,numa", "node,core"}},
 		{words: []string{"run", "--label", "a"}, want: []string{"auto", "always"}},
 		{words: []string{"sched", "allgather", "--algorithm", "bru"}, want: []string{"bruck"}},
 		{words: []string{"tune", "--collectives", "bcast,allre"}, want: []string{"bcast,allreduce"}},

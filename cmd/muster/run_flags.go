@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/muster-mpi/muster/internal/advise"
 	"github.com/muster-mpi/muster/internal/launch"
+	"github.com/muster-mpi/muster/internal/traffic"
 )
 
 // flagRow is a flag: the variable that it sets, whose value is the default, its name,
@@ -108,21 +111,49 @@ type mappingFlags struct {
 func (f *mappingFlags) define(fl *pflag.FlagSet) {
 	f.mapBy, f.bind = "slot", "auto"
 	defineFlags(fl, []flagRow{
-		{&f.mapBy, "map-by", "", "assign consecutive ranks to one host after the other (slot) or to the hosts in turn (node), and within a host to cores, sockets or NUMA nodes in turn (core, socket, numa): for example node,socket"},
+		{&f.mapBy, "map-by", "", "assign consecutive ranks to one host after the other (slot) or to the hosts in turn (node), or ranks that talk to each other in a trace to one host (traffic=TRACE), and within a host to cores, sockets or NUMA nodes in turn (core, socket, numa): for example node,socket"},
 		{&f.bind, "bind-to", "", "bind each rank to its share of the cores (core), or to the sockets or NUMA nodes of its share (socket, numa); none; or auto (core if there is a core for each rank)"},
 		{&f.report, "report-bindings", "", "print the cores that each rank is bound to"},
 	})
 }
+
+// trafficWord begins a value of --map-by that names a trace.
+const trafficWord = "traffic="
 
 func (f *mappingFlags) set(cfg *launch.Config) (err error) {
 	cfg.ReportBindings = f.report
 	if cfg.Bind, err = launch.ParseBind(f.bind); err != nil {
 		return fmt.Errorf("--bind-to: %w", err)
 	}
-	if cfg.MapBy, err = launch.ParseMapBy(f.mapBy); err != nil {
+	words := strings.Split(f.mapBy, ",")
+	file := ""
+	for i, word := range words {
+		if name, ok := strings.CutPrefix(word, trafficWord); ok {
+			file, words[i] = name, "slot" // hosts get as many ranks as by slot
+		}
+	}
+	if cfg.MapBy, err = launch.ParseMapBy(strings.Join(words, ",")); err != nil {
 		return fmt.Errorf("--map-by: %w", err)
 	}
+	if file != "" {
+		if cfg.MapBy.Traffic, err = readTraffic(file); err != nil {
+			return fmt.Errorf("--map-by traffic=%s: %w", file, err)
+		}
+	}
 	return nil
+}
+
+// readTraffic returns the traffic of the messages of a trace.
+func readTraffic(file string) (*traffic.Matrix, error) {
+	t, err := readTrace(file)
+	if err != nil {
+		return nil, err
+	}
+	m := advise.Traffic(t)
+	if m.Total() == 0 {
+		return nil, errors.New("the trace has no messages between ranks, only collectives, which any placement suits; leave the flag out")
+	}
+	return m, nil
 }
 
 // outputFlags control what is printed.

@@ -60,7 +60,8 @@ With --bind-to core, a rank runs only on its share of the cores; with socket or 
 all cores of the sockets or NUMA nodes of its share. --report-bindings prints the result.
 Consecutive ranks get neighboring cores; --map-by socket or numa assigns them to the
 sockets or NUMA nodes in turn, and --map-by node to the hosts in turn, which is the same
-as slot on one host.
+as slot on one host. --map-by traffic=TRACE reads a trace of the same number of ranks, and
+puts ranks that send each other much on the same host.
 
 --profile prints one screen when the job ends: the time in calls, the call sites with
 the most of it, and the messages. --profile full adds messages by length and protocol,

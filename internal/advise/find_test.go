@@ -154,23 +154,6 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-func TestImproveEndsAtTheBest(t *testing.T) {
-	// Two groups of three that talk among themselves, mixed over two hosts.
-	traffic := make([][]int, 6)
-	for i := range traffic {
-		traffic[i] = make([]int, 6)
-		for k := range traffic[i] {
-			if i != k && i%2 == k%2 {
-				traffic[i][k] = 5
-			}
-		}
-	}
-	host := improve(traffic, []string{"a", "a", "a", "b", "b", "b"})
-	if bytesBetween(traffic, host) != 0 {
-		t.Errorf("placed as %v", host)
-	}
-}
-
 func TestTextNamesEverything(t *testing.T) {
 	tr := job4(func(r *trace.Rank) { call(r, "Barrier", "collective", "", 0, 100) })
 	if got, want := Text(tr, nil), "4 ranks on 1 host(s), 100ns from the end of Init to the end of the last call, 100ns of it from the first call\nnothing to change that would save 1 % of the time\n"; got != want {

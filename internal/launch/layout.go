@@ -5,6 +5,8 @@ package launch
 import (
 	"fmt"
 	"strings"
+
+	"github.com/muster-mpi/muster/internal/traffic"
 )
 
 // MapBy is the order in which ranks are assigned to hosts, and within a host to cores.
@@ -15,6 +17,9 @@ type MapBy struct {
 	// Within is the part of a host to which consecutive ranks are assigned in turn.
 	// Default: cores, so consecutive ranks are neighbors.
 	Within Domain
+	// Traffic assigns ranks that talk to each other to the same host, as far as the numbers
+	// of ranks permit that hosts get by slot. Default: nil.
+	Traffic *traffic.Matrix
 }
 
 // Domain is a part of a machine whose cores share caches or memory.
@@ -99,6 +104,12 @@ func assignRanks(hosts []Host, n int, by MapBy) ([]Host, layout, error) {
 			}
 		}
 		used = append(used, h)
+	}
+	if by.Traffic != nil {
+		if by.Traffic.Ranks() != n {
+			return nil, layout{}, fmt.Errorf("launch: the traffic is that of %d ranks, but the job has %d: use -n %[1]d, or a trace of %d ranks", by.Traffic.Ranks(), n, n)
+		}
+		l.host = by.Traffic.Assign(l.host)
 	}
 	l.ranks = make([][]int, len(used))
 	for rank, h := range l.host {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/internal/traffic"
 )
 
 func TestAssignRanks(t *testing.T) {
@@ -58,10 +59,25 @@ func TestAssignRanks(t *testing.T) {
 	}
 }
 
+// Ranks 0 and 3 talk, and so do 1 and 2. Spares keep their places.
+func TestAssignByTraffic(t *testing.T) {
+	m := traffic.New(4)
+	m.Add(0, 3, 1000)
+	m.Add(2, 1, 1000)
+	hosts := []Host{{"a", 2}, {"b", 3}}
+	_, l, err := assignSpares(hosts, 4, 1, MapBy{Traffic: m})
+	if err != nil || l.host[0] != l.host[3] || l.host[1] != l.host[2] || l.host[0] == l.host[1] || l.host[4] != 1 {
+		t.Errorf("ranks are on hosts %v, %v", l.host, err)
+	}
+	if _, _, err := assignRanks(hosts, 5, MapBy{Traffic: m}); err == nil || !strings.Contains(err.Error(), "traffic is that of 4 ranks, but the job has 5") {
+		t.Errorf("a trace of another number of ranks must be rejected: %v", err)
+	}
+}
+
 func TestParseMapBy(t *testing.T) {
 	for text, want := range map[string]MapBy{
 		"slot": {}, "core": {}, "node": {Node: true}, "socket": {Within: DomainSocket}, "numa": {Within: DomainNUMA},
-		"node,numa": {true, DomainNUMA}, "socket,slot": {false, DomainSocket},
+		"node,numa": {Node: true, Within: DomainNUMA}, "socket,slot": {Within: DomainSocket},
 	} {
 		if got, err := ParseMapBy(text); got != want || err != nil {
 			t.Errorf("%q is %+v, got %+v, %v", text, want, got, err)

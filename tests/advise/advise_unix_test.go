@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -74,9 +75,14 @@ func marked(t *testing.T) map[string]string {
 	return lines
 }
 
+// on returns the flags that run a job on hosts of this machine.
+func (f files) on(hosts string) []string {
+	return []string{"--hosts", hosts, "--rsh", f.rsh + " {host}"}
+}
+
 // advise runs a program of four ranks on two hosts of this machine and returns the advice.
 func (f files) advise(t *testing.T, name string) (all []finding) {
-	cmd := exec.Command(f.muster, "advise", "--json", "--", "-n", "4", "--hosts", "a:2,b:2", "--rsh", f.rsh+" {host}", f.program, name)
+	cmd := exec.Command(f.muster, slices.Concat([]string{"advise", "--json", "--", "-n", "4"}, f.on("a:2,b:2"), []string{f.program, name})...)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
@@ -136,5 +142,31 @@ func TestPlantedProblemsAreFound(t *testing.T) {
 			}
 			t.Errorf("findings where there is nothing to change: %+v", all)
 		})
+	}
+}
+
+// TestPlacementByTraffic places a badly placed halo exchange by its trace.
+func TestPlacementByTraffic(t *testing.T) {
+	if !namesHosts() {
+		t.Skip("needs hosts with names of their own")
+	}
+	f := build(t)
+	traced := filepath.Join(t.TempDir(), "halo.json.gz")
+	run := func(flags ...string) (bytes int) {
+		args := slices.Concat([]string{"run", "-q", "--label=never", "-n", "16"}, f.on("a:4,b:4,c:4,d:4"), flags, []string{f.program, "halo"})
+		out, err := exec.Command(f.muster, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		if bytes, err = strconv.Atoi(strings.TrimSpace(string(out))); err != nil {
+			t.Fatalf("%v: %s", args, out)
+		}
+		return bytes
+	}
+	before := run("--trace", traced)
+	after := run("--map-by", "traffic="+traced)
+	t.Logf("bytes between hosts: %d before, %d after", before, after)
+	if float64(after) > 0.6*float64(before) { // a quarter of the grid on each host: 8 pairs of 24
+		t.Errorf("%d bytes between hosts before, %d after", before, after)
 	}
 }

@@ -3,7 +3,11 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"hash/fnv"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
@@ -14,6 +18,7 @@ const rounds = 30
 var programs = map[string]func(*mpi.Comm) error{
 	"imbalance": imbalance, "serial": serial, "gather": gather, "burst": burst, "wait": wait, "blocking": blocking,
 	"late": late, "placement": placement, "balance": balance, "overlap": overlap, "work": computeAlone,
+	"halo": halo,
 }
 
 func main() { mpi.Main(programs[os.Args[1]]) }
@@ -172,4 +177,63 @@ func overlap(world *mpi.Comm) error {
 func computeAlone(world *mpi.Comm) error {
 	compute(100 * time.Millisecond)
 	return world.Barrier()
+}
+
+// halo exchanges with the neighbors in a grid of 4 × 4, whose neighbors are on different hosts if
+// each four ranks in a row share one. Rank 0 prints the bytes that go from host to host.
+func halo(world *mpi.Comm) error {
+	const width, length = 4, 32 << 10
+	if world.Size() != width*width {
+		return errors.New("halo needs 16 ranks")
+	}
+	rankAt := make([]int, width*width) // by cell in the grid
+	var onHost [width]int
+	for cell := range rankAt {
+		host := (cell%width + 2*(cell/width)) % width
+		rankAt[cell] = host*width + onHost[host]
+		onHost[host]++
+	}
+	cell := slices.Index(rankAt, world.Rank())
+	var neighbors []int
+	for _, to := range []struct{ x, y int }{{-1, 0}, {1, 0}, {0, -1}, {0, 1}} {
+		if x, y := cell%width+to.x, cell/width+to.y; x >= 0 && x < width && y >= 0 && y < width {
+			neighbors = append(neighbors, rankAt[y*width+x])
+		}
+	}
+	hosts, err := hostsOf(world)
+	if err != nil {
+		return err
+	}
+	far, in, out := []int64{0}, make([]byte, len(neighbors)*length), make([]byte, length)
+	for range rounds {
+		var started []mpi.Request
+		for i, n := range neighbors {
+			started = append(started, mpi.Irecv(world, in[i*length:(i+1)*length], n, 0), mpi.Isend(world, out, n, 0))
+			if hosts[n] != hosts[world.Rank()] {
+				far[0] += length
+			}
+		}
+		if err := mpi.WaitAll(started...); err != nil {
+			return err
+		}
+	}
+	if err := mpi.Allreduce(world, far, far, mpi.Sum); err != nil {
+		return err
+	}
+	if world.Rank() == 0 {
+		fmt.Println(far[0])
+	}
+	return nil
+}
+
+// hostsOf returns the name of the host of each rank, by a hash.
+func hostsOf(world *mpi.Comm) ([]uint32, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	h := fnv.New32()
+	h.Write([]byte(name))
+	all := make([]uint32, world.Size())
+	return all, mpi.Allgather(world, []uint32{h.Sum32()}, all)
 }
