@@ -335,22 +335,21 @@ bench-verbs-vm: ## measure rping, our devices, and frequently used buffers over 
 ci: ## run all checks that a change must pass; first installs the Debian packages that are missing (root or sudo)
 	./.ci/run
 
-# Static binaries, a Debian package and a tarball for each, and checksums. The paths, times and the commit
-# of the checkout are left out of the output, for reproducible builds. The image:
-# docker build -f Containerfile bin/release
-RELEASE_ARCHS ?= amd64 arm64
+# Static binaries, an archive for each system, packages for Linux, and checksums. The paths, times and
+# the commit of the checkout are left out of the output, for reproducible builds.
+RELEASE_TARGETS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 .PHONY: release release-twice site
-release: ## build static binaries, .deb packages, tarballs and checksums into bin/release
-	GO='$(GO)' ./tests/release/build.sh $(BIN)/release $(RELEASE_ARCHS)
+release: ## build binaries, archives, packages, an OCI image, recipes and checksums into bin/release
+	GO='$(GO)' ./tests/release/build.sh $(BIN)/release $(RELEASE_TARGETS)
 
 site: ## build the site from docs into bin/site, and follow its links
 	$(GO) run ./tests/site -out $(BIN)/site
 
 release-twice: ## check what a release contains, and that two are the same, byte for byte
 	$(GOTEST) -tags release -count 1 -timeout 1800s ./tests/release
-	GO='$(GO)' ./tests/release/build.sh $(BIN)/release $(RELEASE_ARCHS)
-	GO='$(GO)' ./tests/release/build.sh $(BIN)/release-again $(RELEASE_ARCHS)
+	GO='$(GO)' ./tests/release/build.sh $(BIN)/release $(RELEASE_TARGETS)
+	GO='$(GO)' ./tests/release/build.sh $(BIN)/release-again $(RELEASE_TARGETS)
 	cmp $(BIN)/release/SHA256SUMS $(BIN)/release-again/SHA256SUMS && rm -r $(BIN)/release-again
 
 clean: ## remove build output

@@ -95,6 +95,7 @@ tests/mpich         tests/judge
 tests/debian        tests/judge
 tests/imports       tests/judge cabi/core
 tests/channels/storm mpi mpi/inspect
+tests/release/pack
 tests/soak          internal/lab
 tests/soak/program  mpi
 tests/advise/program mpi

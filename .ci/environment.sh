@@ -10,12 +10,12 @@ export DEBIAN_FRONTEND=noninteractive
 # libraries to compare with. The race detector needs gcc. Slurm, the headers of PMIx and
 # libfabric and the tools for network namespaces are for the launcher tests, which start and
 # stop the servers that they need. dpkg-dev is for the source package of MPICH, whose test
-# suite runs on our libmpich.so.12. mpi4py is built for Open MPI. tshark checks the wire formats of the devices. Tests skip
+# suite runs on our libmpich.so.12. mpi4py is built for Open MPI. tshark checks the wire formats of the devices, and rpm the packages of a release; debootstrap is for the night. Tests skip
 # what is missing, so a machine without a package archive can still run the rest.
 install_packages() {
 	local missing=() p
 	for p in make gcc libc6-dev mpich libmpich-dev openmpi-bin libopenmpi-dev g++ gfortran python3-mpi4py \
-		slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix-dev libfabric-dev pkg-config iproute2 iptables ethtool openssh-client openssh-server tshark dpkg-dev xz-utils; do
+		slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix-dev libfabric-dev pkg-config iproute2 iptables ethtool openssh-client openssh-server tshark dpkg-dev xz-utils rpm debootstrap; do
 		dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
 	done
 	if [ ${#missing[@]} -eq 0 ]; then

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# build.sh DIRECTORY ARCH...: builds a release into a directory: for each architecture a
-# static binary muster-ARCH, a tarball of what "make install" installs and, where dpkg-deb is
-# installed, a Debian package of the same; and the checksums of all of them. The output depends
-# on the source, VERSION and the versions of Go and of the C compiler only.
+# build.sh DIRECTORY OS/ARCH...: builds a release into a directory: for each system an archive of
+# what "make install" installs; for Linux also a static binary muster-ARCH, an .rpm package, an
+# OCI image and, where dpkg-deb is installed, a Debian package; then what tests/release/pack derives
+# from them, and the checksums of all. The output depends on the source, VERSION and the versions of
+# Go and of the C compiler only.
 #
 # An earlier release in the directory is replaced when the new one is complete. A directory
 # with anything else in it is refused, and nothing in it is changed.
 set -euo pipefail
 if [ $# -lt 2 ]; then
-	echo "usage: $0 DIRECTORY ARCH..." >&2
+	echo "usage: $0 DIRECTORY OS/ARCH..." >&2
 	exit 2
 fi
 target=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -36,27 +37,30 @@ compiler() { # ARCH: of C
 	command -v "$name"
 }
 
-stage() { # ARCH: the tree that is installed, below usr
-	local arch=$1 bin=$out/bin-$1 cc
+stage() { # OS ARCH: the tree that is installed, below usr
+	local os=$1 arch=$2 bin=$out/bin cc suffix=
+	if [ "$os" = windows ]; then suffix=.exe; fi
 	mkdir "$bin"
-	cp "$out/muster-$arch" "$bin/muster"
-	if cc=$(compiler "$arch"); then
+	GOOS=$os GOARCH=$arch build "$bin/muster$suffix"
+	if [ "$os" != linux ]; then
+		:
+	elif cc=$(compiler "$arch"); then
 		GOOS=linux GOARCH=$arch GOFLAGS="$GOFLAGS -buildvcs=false" make --no-print-directory -s cabi GO="$go" CC="$cc" BIN="$bin" CABI_LDFLAGS="$ldflags" >/dev/null
 	else
 		echo "$0: no C compiler for $arch: its packages have no libraries for C programs" >&2
 	fi
-	./tests/release/install.sh "$bin" "$out/tree-$arch/usr" "$out/native"
-	chmod -R u=rwX,go=rX "$out/tree-$arch"
+	./tests/release/install.sh "$bin" "$out/tree-$os-$arch/usr" "$out/native"
+	chmod -R u=rwX,go=rX "$out/tree-$os-$arch"
 	rm -r "$bin"
 }
 
-tarball() { # ARCH
-	tar -C "$out/tree-$1" --transform="s,^usr,muster-$version," --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf - usr |
-		gzip -9n >"$out/muster-${version}-linux-$1.tar.gz"
+tarball() { # OS ARCH
+	tar -C "$out/tree-$1-$2" --transform="s,^usr,muster-$version," --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf - usr |
+		gzip -9n >"$out/muster-$version-$1-$2.tar.gz"
 }
 
 package() { # ARCH
-	local arch=$1 root=$out/tree-$1
+	local arch=$1 root=$out/tree-linux-$1
 	mkdir "$root/DEBIAN"
 	cat >"$root/DEBIAN/control" <<-END
 		Package: muster
@@ -74,7 +78,7 @@ package() { # ARCH
 }
 
 ours() { # NAME: whether a release makes a file of this name
-	[[ $1 =~ ^(muster-[a-z0-9]+|muster-[^/]+-linux-[a-z0-9]+\.tar\.gz|muster_[^/]+\.deb|SHA256SUMS)$ ]]
+	[[ $1 =~ ^(muster-[a-z0-9]+|muster[-_][0-9][^/]*\.(tar\.gz|zip|deb|rpm|tar|cdx\.json)|muster\.rb|package\.py|SHA256SUMS)$ ]]
 }
 
 replaced=()
@@ -93,17 +97,24 @@ done
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 build "$out/native" # of this machine: writes the manual pages
-for arch in "$@"; do
-	GOOS=linux GOARCH=$arch build "$out/muster-$arch"
-	stage "$arch"
-	tarball "$arch"
-	if command -v dpkg-deb >/dev/null; then
-		package "$arch"
+for system in "$@"; do
+	os=${system%/*} arch=${system#*/}
+	stage "$os" "$arch"
+	if [ "$os" != windows ]; then
+		tarball "$os" "$arch"
 	fi
-	rm -r "$out/tree-$arch"
+	if [ "$os" = linux ]; then
+		cp "$out/tree-$os-$arch/usr/bin/muster" "$out/muster-$arch"
+	fi
 done
-rm "$out/native"
-(cd "$out" && sha256sum muster* | tee SHA256SUMS)
+$go run -buildvcs=false ./tests/release/pack -dir "$out" -version "$version"
+for system in "$@"; do
+	if [ "${system%/*}" = linux ] && command -v dpkg-deb >/dev/null; then
+		package "${system#*/}" # changes the tree
+	fi
+done
+rm -r "$out/native" "$out"/tree-*
+(cd "$out" && sha256sum muster* package.py | tee SHA256SUMS)
 if [ ${#replaced[@]} -gt 0 ]; then
 	rm "${replaced[@]}"
 fi

@@ -13,7 +13,9 @@ here=$(dirname "$0")
 umask 022
 
 install -d "$root/bin" "$root/share/man" "$root/share/bash-completion/completions"
-install -m 755 "$bin/muster" "$root/bin/muster"
+suffix=
+if [ ! -e "$bin/muster" ]; then suffix=.exe; fi # for Windows
+install -m 755 "$bin/muster$suffix" "$root/bin/muster$suffix"
 "$muster" man "$root/share/man/man1"
 gzip -9nf "$root"/share/man/man1/muster*.1
 "$muster" completion bash >"$root/share/bash-completion/completions/muster"

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// Two builds for the architecture of this machine. make release-twice builds all of them.
+// Two builds for this machine and for Windows. make release-twice builds all of them. The
+// tests of pack read the packages.
 func TestRelease(t *testing.T) {
 	version, err := os.ReadFile("../../VERSION")
 	if err != nil {
@@ -25,7 +26,7 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range dirs {
-		if out, err := exec.Command("./build.sh", dir, runtime.GOARCH).CombinedOutput(); err != nil {
+		if out, err := exec.Command("./build.sh", dir, "linux/"+runtime.GOARCH, "windows/amd64").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
@@ -56,6 +57,16 @@ func TestRelease(t *testing.T) {
 	check.Dir = dirs[0]
 	if out, err := check.CombinedOutput(); err != nil {
 		t.Errorf("the checksums do not match: %v\n%s", err, out)
+	}
+	for _, name := range []string{"-1." + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + ".rpm", "-oci.tar", ".cdx.json", "-windows-amd64.zip"} {
+		if name = "muster-" + want[1:] + name; !strings.Contains(string(sums), "  "+name+"\n") {
+			t.Errorf("the checksums do not list %s:\n%s", name, sums)
+		}
+	}
+	for _, name := range []string{"muster.rb", "package.py"} {
+		if !bytes.Contains(read(t, dirs[0], name), []byte(want[1:])) {
+			t.Errorf("%s is not for %s", name, want)
+		}
 	}
 	checkImage(t, dirs[0], want)
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
@@ -132,7 +143,7 @@ func checkImage(t *testing.T, dir, version string) {
 // TestOtherFilesAreKept gives build.sh directories that are not those of a release. It must
 // refuse them before it builds, and change nothing.
 func TestOtherFilesAreKept(t *testing.T) {
-	for _, name := range []string{"thesis.tex", ".profile", "muster-notes.txt", "muster-amd64/x", "SHA256SUMS.old"} {
+	for _, name := range []string{"thesis.tex", ".profile", "muster-notes.txt", "muster-amd64/x", "SHA256SUMS.old", "muster-1.txt"} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -144,7 +155,7 @@ func TestOtherFilesAreKept(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte("0  "+name+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.Command("./build.sh", dir, runtime.GOARCH).CombinedOutput()
+		out, err := exec.Command("./build.sh", dir, "linux/"+runtime.GOARCH).CombinedOutput()
 		first, _, _ := strings.Cut(name, "/")
 		if err == nil || !strings.Contains(string(out), "contains "+first+", which is not part of a release") {
 			t.Errorf("a directory with %s: %v\n%s", name, err, out)
