@@ -274,7 +274,7 @@ func (w *World) traceText() ([]byte, error) {
 		}
 	}
 	counters := w.counters(w.e.Counters())
-	r := &trace.Rank{Rank: w.comm.rank, Host: w.client.Host(), Offset: w.watch.profile.clock.Add, Error: w.watch.profile.clockError, Counters: map[string]uint64{}}
+	r := &trace.Rank{Rank: w.comm.rank, Host: w.client.Host(), Node: w.client.Node(w.comm.rank), Offset: w.watch.profile.clock.Add, Error: w.watch.profile.clockError, Counters: map[string]uint64{}}
 	w.watch.tracer.close(r, w.watch.profile.clock, base)
 	for name, v := range counters.Values {
 		if v != 0 {

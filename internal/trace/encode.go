@@ -31,6 +31,7 @@ import (
 type Rank struct {
 	Rank    int
 	Host    string
+	Node    int // as the launcher counts; several may have the name of one machine
 	Dropped int // calls and phases that were not recorded because the limit was reached
 	// Offset was added to the rank's clock, in ns: it is the difference to the clock of rank
 	// 0. Error is the bound of its error; 0 means that both are one clock.
@@ -170,6 +171,7 @@ func (t *text) metadata(thread int, name string, args any) {
 type rankArgs struct {
 	Name    string     `json:"name"`
 	Host    string     `json:"host"`
+	Node    int        `json:"node,omitempty"`
 	Dropped int        `json:"dropped"`
 	Offset  int64      `json:"clock_offset_ns"`
 	Error   int64      `json:"clock_error_ns"`
@@ -193,7 +195,7 @@ func Append(b []byte, r *Rank) []byte {
 	for _, c := range r.Comms {
 		comms = append(comms, commArgs(c))
 	}
-	t.metadata(0, "process_name", rankArgs{fmt.Sprintf("rank %d (%s)", r.Rank, r.Host), r.Host, r.Dropped, r.Offset, r.Error, comms})
+	t.metadata(0, "process_name", rankArgs{fmt.Sprintf("rank %d (%s)", r.Rank, r.Host), r.Host, r.Node, r.Dropped, r.Offset, r.Error, comms})
 	t.metadata(0, "process_sort_index", map[string]int{"sort_index": r.Rank})
 	last := t.calls(r)
 	last = max(last, t.phases(r))

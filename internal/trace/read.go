@@ -16,6 +16,24 @@ type Trace struct {
 	Ranks []*Rank
 }
 
+// Hosts returns the number of the host of each element of Ranks, and how many there are. Hosts
+// differ in their names or in their nodes.
+func (t *Trace) Hosts() (of []int, n int) {
+	type name struct {
+		host string
+		node int
+	}
+	numbers := map[name]int{}
+	for _, r := range t.Ranks {
+		k := name{r.Host, r.Node}
+		if _, ok := numbers[k]; !ok {
+			numbers[k] = len(numbers)
+		}
+		of = append(of, numbers[k])
+	}
+	return of, len(numbers)
+}
+
 // entry is an element of traceEvents.
 type entry struct {
 	Ph   string          `json:"ph"`
@@ -101,6 +119,11 @@ func Read(text []byte) (*Trace, error) {
 			return nil, fmt.Errorf("trace: element %d of traceEvents: %w", i, err)
 		}
 	}
+	return r.trace()
+}
+
+// trace returns what was read, if it is consistent.
+func (r *reader) trace() (*Trace, error) {
 	t := &Trace{}
 	for _, rank := range r.ranks {
 		t.Ranks = append(t.Ranks, rank)
@@ -152,7 +175,7 @@ func (k *Rank) describe(text []byte) error {
 	if err := json.Unmarshal(text, &a); err != nil {
 		return err
 	}
-	k.Host, k.Dropped, k.Offset, k.Error, k.Comms = a.Host, a.Dropped, a.Offset, a.Error, nil
+	k.Host, k.Node, k.Dropped, k.Offset, k.Error, k.Comms = a.Host, a.Node, a.Dropped, a.Offset, a.Error, nil
 	for _, c := range a.Comms {
 		k.Comms = append(k.Comms, Comm(c))
 	}

@@ -82,9 +82,8 @@ func (by sums) lines() []Line {
 // Report sums up the trace.
 func (a *Analysis) Report(t *Trace) *Report {
 	x := &Report{Ranks: len(t.Ranks), Messages: a.Sends, Matched: len(a.Messages), Unmatched: a.Unmatched, Begin: a.Begin, End: a.End}
-	hosts, byCall := map[string]bool{}, sums{}
+	byCall := sums{}
 	for _, r := range t.Ranks {
-		hosts[r.Host] = true
 		x.Dropped += r.Dropped
 		x.ClockError = max(x.ClockError, r.Error)
 		for i := range r.Events {
@@ -96,7 +95,8 @@ func (a *Analysis) Report(t *Trace) *Report {
 		}
 		x.addPhases(r)
 	}
-	x.Hosts, x.ByCall = len(hosts), byCall.lines()
+	_, x.Hosts = t.Hosts()
+	x.ByCall = byCall.lines()
 	for cause, to := range map[Cause]*[]Line{LateSender: &x.LateSenders, LateReceiver: &x.LateReceivers, AtCollective: &x.AtCollectives} {
 		by := sums{}
 		for _, w := range a.Waits {
