@@ -59,7 +59,7 @@ internal/sched      internal/longcopy
 internal/coll       internal/sched
 internal/trace      internal/coll
 internal/traffic
-internal/advise     internal/trace internal/traffic
+internal/advise     internal/trace internal/traffic internal/coll
 sim                 internal/coll internal/sched internal/p2p internal/trace internal/ft rdma
 internal/nodecoll   internal/coll internal/shmem internal/longcopy
 internal/engine     internal/ft rdma prof internal/sparse internal/rankset internal/p2p internal/regcache rdma/recvpool internal/pmi internal/sched internal/rma internal/direct internal/shmem internal/race

@@ -16,6 +16,7 @@ import (
 
 func newAdviseCommand() *cobra.Command {
 	var asJSON bool
+	var page string
 	cmd := &cobra.Command{
 		Use:   "advise TRACE | -- [FLAGS OF RUN] PROGRAM [ARGS...]",
 		Short: "Say what a program should change to run faster",
@@ -26,7 +27,9 @@ work than others before a collective, a rank that sends to each of the others in
 short messages in a row, long transfers without computation beside them, receives that are
 posted late, and ranks on the wrong hosts. Call sites are those of Go programs.
 
-Gains are bounds from the trace alone: change one thing, and measure again.`,
+Gains are bounds from the trace alone. For a prediction, advise replays the trace with the
+change: computation and the times of transfers stay as recorded, and what waits for what
+follows. Change one thing, and measure again.`,
 		Example: `  muster advise -- -n 4 ./prog
   muster run -n 4 --trace job.json ./prog && muster advise job.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,11 +50,16 @@ Gains are bounds from the trace alone: change one thing, and measure again.`,
 			default:
 				return fmt.Errorf("advise: give a trace, or -- and the arguments of muster run")
 			}
-			t, err := readTrace(file)
+			t, err := readCalls(file)
 			if err != nil {
 				return fmt.Errorf("advise: %s: %w", file, err)
 			}
 			all := advise.Find(t)
+			if page != "" {
+				if err := writeAdvicePage(page, args, t, all); err != nil {
+					return fmt.Errorf("advise: --html: %w", err)
+				}
+			}
 			if !asJSON {
 				_, err = fmt.Fprint(cmd.OutOrStdout(), advise.Text(t, all))
 				return err
@@ -60,6 +68,7 @@ Gains are bounds from the trace alone: change one thing, and measure again.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	cmd.Flags().StringVar(&page, "html", "", "also write the advice into this file, as a page with the communication matrix and a timeline")
 	return cmd
 }
 

@@ -58,7 +58,7 @@ const (
 
 func writeProfilePage(w io.Writer, command string, s *prof.Summary, t *trace.Trace) error {
 	a := t.Analyze()
-	page := profilePage{Command: command, Text: s.Text(), Times: drawTimes(a.RankTimes(t), a.Span), Waits: drawWaits(t, a), Matrix: drawMatrix(s)}
+	page := profilePage{Command: command, Text: s.Text(), Times: drawTimes(a.RankTimes(t), a.Span), Waits: drawWaits(t, a), Matrix: drawMatrix(s.Ranks, s.Pairs)}
 	page.Head = fmt.Sprintf("%s on %s over %s; recorded: %v", count(s.Ranks, "rank"), count(int(s.Values[prof.Hosts].Sum), "host"), strings.Join(s.Devices, ", "), a.Span)
 	in := max(s.Values[prof.TimeInCalls].Sum, 1)
 	sites := slices.SortedFunc(slices.Values(s.Sites), func(x, y prof.CallSite) int { return cmp.Compare(y.Time.Sum, x.Time.Sum) })
@@ -179,11 +179,11 @@ func drawWaits(t *trace.Trace, a *trace.Analysis) template.HTML {
 }
 
 // drawMatrix draws the bytes from each rank to each other, on a logarithmic scale.
-func drawMatrix(s *prof.Summary) template.HTML {
-	each, rows := divideRanks(s.Ranks)
+func drawMatrix(ranks int, pairs []prof.Pair) template.HTML {
+	each, rows := divideRanks(ranks)
 	cell := math.Max(6, math.Min(28, 560/float64(rows)))
 	most, sums := 0.0, map[[2]int]float64{}
-	for _, p := range s.Pairs {
+	for _, p := range pairs {
 		at := [2]int{p.From / each, p.To / each}
 		sums[at] += float64(p.Bytes)
 		most = max(most, sums[at])
@@ -213,6 +213,6 @@ func drawMatrix(s *prof.Summary) template.HTML {
 		d.rect(x, y, 16, 16, fmt.Sprintf(`fill="#0072b2" fill-opacity="%.2f"`, 0.1+0.9*share*share), "")
 		d.text(x+24, y+13, "start", shortBytes(math.Exp2(share*math.Log2(1+most))-1))
 	}
-	d.text(x, top+4*22+14, "start", fmt.Sprintf("%s, the busiest pairs", count(len(s.Pairs), "pair")))
+	d.text(x, top+4*22+14, "start", fmt.Sprintf("%s, the busiest pairs", count(len(pairs), "pair")))
 	return d.html()
 }

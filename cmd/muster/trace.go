@@ -154,3 +154,21 @@ func readTrace(file string) (*trace.Trace, error) {
 	}
 	return trace.Read(text)
 }
+
+// readCalls reads as many calls of a trace as are needed for advice, which is a part of a very
+// long one.
+func readCalls(file string) (*trace.Trace, error) {
+	const most = 2 << 20 // with all that is made of them, below 2 GB
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var in io.Reader = f
+	if strings.HasSuffix(file, ".gz") {
+		if in, err = gzip.NewReader(f); err != nil {
+			return nil, err
+		}
+	}
+	return trace.ReadPart(in, most)
+}

@@ -54,6 +54,7 @@ func (j *job) imbalances() (all []Finding) {
 			Evidence: fmt.Sprintf("rank %d is the last of %d ranks in %d of %d calls, by %v after their mean",
 				rank, len(j.Trace.Ranks), s.calls[rank], s.n, brief(lost/float64(s.calls[rank]))),
 			Change: fmt.Sprintf("give rank %d less of the work before this call", rank),
+			change: func(w *whatIf) { w.balance(where) },
 		})
 	}
 	return all
@@ -115,6 +116,7 @@ func (j *job) fanouts() (all []Finding) {
 		all = append(all, Finding{
 			Sites: []string{where}, Ranks: []int{rank}, Gain: time / j.span * (1 - steps/float64(n-1)),
 			Evidence: fmt.Sprintf("rank %d %s each of %d ranks one by one, %d times: %v in all", rank, what, n-1, s.rounds, brief(time)),
+			change:   func(w *whatIf) { w.shorten(where, steps/float64(n-1)) },
 			Change:   fmt.Sprintf("call %s: its tree has %v steps instead of %d", instead, steps, n-1),
 		})
 	}
@@ -145,8 +147,11 @@ func runsOf(events []trace.Event, alike func(a, b *trace.Event) bool) (all []run
 	return all
 }
 
-// kindWait is the kind of calls that complete others.
-const kindWait = "wait"
+// Kinds of calls.
+const (
+	kindWait       = "wait" // completes others
+	kindCollective = "collective"
+)
 
 // brief rounds a time in ns to three digits.
 func brief(ns float64) time.Duration {

@@ -15,6 +15,19 @@ type Finding struct {
 	Gain     float64  `json:"gain"`    // at most this share of the run time
 	Evidence string   `json:"evidence"`
 	Change   string   `json:"change"`
+
+	// Prediction is nil if the trace does not show what the change brings.
+	Prediction *Prediction `json:"prediction,omitempty"`
+
+	change func(*whatIf)
+}
+
+// Prediction is the time of the run in seconds as recorded, and as replayed with a change of a
+// finding. ReplayError is the relative error of a replay without any change.
+type Prediction struct {
+	Now         float64 `json:"now_s"`
+	Then        float64 `json:"predicted_s"`
+	ReplayError float64 `json:"replay_error"`
 }
 
 // leastGain is the smallest gain that is reported. Runs of a program differ by more than that.
@@ -27,7 +40,11 @@ var questions = []struct {
 }{
 	{"load imbalance", (*job).imbalances},
 	{"message to each rank, one by one", (*job).fanouts},
+	{"short messages between all ranks, one by one", (*job).exchanges},
 	{"many short messages", (*job).bursts},
+	{"many short collectives", (*job).shortCollectives},
+	{"barrier before a collective", (*job).barriers},
+	{"ranks without work", (*job).idleRanks},
 	{"wait without computation", (*job).idleWaits},
 	{"receive posted late", (*job).lateReceives},
 	{"placement of ranks", (*job).placements},
@@ -54,6 +71,7 @@ func Find(t *trace.Trace) []Finding {
 			}
 		}
 	}
+	j.predict(all)
 	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(b.Gain, a.Gain) })
 	return all
 }
@@ -95,4 +113,24 @@ func (p perRank) ranks() []int {
 	}
 	slices.SortFunc(all, func(a, b int) int { return cmp.Or(cmp.Compare(p[b], p[a]), cmp.Compare(a, b)) })
 	return all
+}
+
+// Times divides the time of the trace into equal parts and returns the share of each that the
+// ranks spend at the call site to change first.
+func (f *Finding) Times(t *trace.Trace, parts int) []float64 {
+	span, times := t.Span(), make([]float64, parts)
+	width := float64(max(span.End-span.Begin, 1)) / float64(parts)
+	for _, k := range t.Ranks {
+		for i := range k.Events {
+			e := &k.Events[i]
+			if len(f.Sites) == 0 || siteOf(e) != f.Sites[0] {
+				continue
+			}
+			from, to := float64(e.Begin-span.Begin)/width, float64(e.End-span.Begin)/width
+			for p := max(0, int(from)); p < parts && float64(p) < to; p++ {
+				times[p] += (min(to, float64(p+1)) - max(from, float64(p))) / float64(len(t.Ranks))
+			}
+		}
+	}
+	return times
 }

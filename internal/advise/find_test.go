@@ -1,6 +1,7 @@
 package advise
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -46,6 +47,15 @@ func only(t *testing.T, all []Finding, problem, site string, gain float64) {
 	}
 }
 
+// predicted checks a prediction in ns. All these traces are replayed exactly.
+func predicted(t *testing.T, f Finding, now, then float64) {
+	t.Helper()
+	p := f.Prediction
+	if p == nil || math.Abs(p.Now*1e9-now) > .1 || math.Abs(p.Then*1e9-then) > .1 || p.ReplayError > 1e-9 {
+		t.Errorf("predicted %+v, want %v ns now, %v ns then", p, now, then)
+	}
+}
+
 func TestImbalanceIsTheDistanceFromTheMean(t *testing.T) {
 	tr := job4(func(r *trace.Rank) {
 		for i := range int64(10) {
@@ -57,8 +67,13 @@ func TestImbalanceIsTheDistanceFromTheMean(t *testing.T) {
 		}
 	})
 	only(t, Find(tr), "load imbalance", "a.go:1", 10*300./9500)
-	if f := Find(tr)[0]; !slices.Equal(f.Ranks, []int{2}) {
+	f := Find(tr)[0]
+	if !slices.Equal(f.Ranks, []int{2}) {
 		t.Errorf("the late rank is %v", f.Ranks)
+	}
+	predicted(t, f, 9500, 6500)
+	if times := f.Times(tr, 19); times[0] < .79 || times[0] > .81 || times[1] > 0 { // three ranks 500 of 500, one 100
+		t.Errorf("shares of time at the call site: %v", times)
 	}
 }
 
@@ -89,7 +104,7 @@ func TestSerialSendsOfARoot(t *testing.T) {
 }
 
 func TestBurst(t *testing.T) {
-	only(t, Find(job4(func(r *trace.Rank) {
+	all := Find(job4(func(r *trace.Rank) {
 		for i := range int64(20) {
 			if r.Rank == 0 {
 				send(r, 1, 8, "a.go:1", i*10, i*10+5)
@@ -98,11 +113,13 @@ func TestBurst(t *testing.T) {
 				recv(r, 0, 8, "a.go:2", i*10, i*10+10)
 			}
 		}
-	})), "many short messages", "a.go:1", 195./200*19/20)
+	}))
+	only(t, all, "many short messages", "a.go:1", 195./200*19/20)
+	predicted(t, all[0], 200, 100) // 19 times 5 between the sends, and one message
 }
 
 func TestWaitThatAComputationFollows(t *testing.T) {
-	only(t, Find(job4(func(r *trace.Rank) {
+	all := Find(job4(func(r *trace.Rank) {
 		switch r.Rank {
 		case 0:
 			send(r, 1, 1<<20, "a.go:1", 0, 10)
@@ -110,7 +127,9 @@ func TestWaitThatAComputationFollows(t *testing.T) {
 			recv(r, 0, 1<<20, "a.go:2", 0, 100)
 			call(r, "Barrier", "other", "a.go:3", 160, 200)
 		}
-	})), "wait without computation", "a.go:2", 60./200)
+	}))
+	only(t, all, "wait without computation", "a.go:2", 60./200)
+	predicted(t, all[0], 200, 140)
 }
 
 func TestLateReceiveCountsTheDifference(t *testing.T) {
@@ -129,6 +148,7 @@ func TestLateReceiveCountsTheDifference(t *testing.T) {
 		})
 	}
 	only(t, Find(tr(150)), "receive posted late", "a.go:2", 50./400)
+	predicted(t, Find(tr(150))[0], 400, 250)
 	if all := Find(tr(100)); len(all) > 0 {
 		t.Errorf("each waits for the other as long: %+v", all)
 	}
@@ -159,8 +179,8 @@ func TestTextNamesEverything(t *testing.T) {
 	if got, want := Text(tr, nil), "4 ranks on 1 host(s), 100ns from the end of Init to the end of the last call, 100ns of it from the first call\nnothing to change that would save 1 % of the time\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	got := strings.Split(Text(tr, []Finding{{"a problem", []string{"x.go:1 (F)"}, []int{3}, .25, "what", "change"}}), "\n")[1:]
-	if want := []string{"", "1  a problem, up to 25 % of the run time", "   where   x.go:1 (F)", "   ranks   3", "   seen    what", "   change  change", ""}; !reflect.DeepEqual(got, want) {
+	got := strings.Split(Text(tr, []Finding{{Problem: "a problem", Sites: []string{"x.go:1 (F)"}, Ranks: []int{3}, Gain: .25, Evidence: "what", Change: "change", Prediction: &Prediction{2, 1.5, .01}}}), "\n")[1:]
+	if want := []string{"", "1  a problem, up to 25 % of the run time", "   where   x.go:1 (F)", "   ranks   3", "   seen    what", "   change  change", "   time    2s now, 1.5s predicted (a replay without the change has an error of 1.0 %)", ""}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -16,6 +16,11 @@ const (
 	longMessage = 32 << 10
 )
 
+// sameBurst reports whether two sends are messages in a row.
+func sameBurst(a, b *trace.Event) bool {
+	return a.Sends && b.Sends && a.Site == b.Site && a.Peer == b.Peer && a.Tag == b.Tag && a.Comm == b.Comm && b.Bytes <= shortMessage
+}
+
 // bursts finds short messages to one rank in a row.
 func (j *job) bursts() (all []Finding) {
 	type burst struct {
@@ -25,9 +30,7 @@ func (j *job) bursts() (all []Finding) {
 	}
 	sites := map[string]*burst{}
 	for _, k := range j.Trace.Ranks {
-		for _, r := range runsOf(k.Events, func(a, b *trace.Event) bool {
-			return a.Sends && b.Sends && a.Site == b.Site && a.Peer == b.Peer && a.Tag == b.Tag && a.Comm == b.Comm && b.Bytes <= shortMessage
-		}) {
+		for _, r := range runsOf(k.Events, sameBurst) {
 			first := &k.Events[r.from]
 			if !first.Sends || first.Bytes > shortMessage || r.to-r.from < fewestInBurst {
 				continue
@@ -54,6 +57,7 @@ func (j *job) bursts() (all []Finding) {
 			Sites: []string{where}, Ranks: s.time.ranks(), Gain: time / j.span * (1 - 1/float64(each)),
 			Evidence: fmt.Sprintf("%d messages of %d bytes, %d in a row to the same rank: %v of the busiest rank", s.number, s.bytes/s.number, each, brief(time)),
 			Change:   "copy them into one buffer and send it once",
+			change:   func(w *whatIf) { w.combine(where) },
 		})
 	}
 	return all
@@ -67,10 +71,7 @@ func (j *job) idleWaits() (all []Finding) {
 		calls          int
 		start          string
 	}
-	late := map[trace.At]int64{} // of calls: the part that another rank is the reason for
-	for _, w := range j.Waits {
-		late[w.In] = max(late[w.In], w.To-w.From)
-	}
+	late := j.lateParts()
 	sites := map[string]*wait{}
 	for r, k := range j.Trace.Ranks {
 		longest := longestBy(k.Events)
@@ -101,6 +102,7 @@ func (j *job) idleWaits() (all []Finding) {
 		f := Finding{
 			Sites: []string{where}, Ranks: s.hidden.ranks(), Gain: hidden / j.span,
 			Evidence: fmt.Sprintf("%d waits for messages of %d KB and more; rank %d waits for %v in all, and then computes", s.calls, longMessage>>10, rank, brief(s.waited[rank])),
+			change:   func(w *whatIf) { w.hide(where) },
 			Change:   "start it with Isend or Irecv, and wait for it after the computation that does not need it",
 		}
 		if s.start != where {
@@ -170,6 +172,7 @@ func (j *job) lateReceives() (all []Finding) {
 			Sites: []string{where, s.recv}, Ranks: by.ranks(), Gain: time / j.span,
 			Evidence: fmt.Sprintf("%d sends wait until this receive is posted; rank %d waits for %v in all", s.calls, rank, brief(time)),
 			Change:   "post the receive earlier, with Irecv",
+			change:   func(w *whatIf) { w.postEarlier(where) },
 		})
 	}
 	return all

@@ -36,17 +36,12 @@ func Traffic(t *trace.Trace) *traffic.Matrix {
 // hostsOf returns the host of each rank, as a number, and the number of hosts. A rank that has no
 // trace is on the first.
 func hostsOf(t *trace.Trace, ranks int) (host []int, hosts int) {
+	of, hosts := t.Hosts()
 	host = make([]int, ranks)
-	numbers := map[string]int{}
-	for _, r := range t.Ranks {
-		n, ok := numbers[r.Host]
-		if !ok {
-			n = len(numbers)
-			numbers[r.Host] = n
-		}
-		host[r.Rank] = n
+	for i, r := range t.Ranks {
+		host[r.Rank] = of[i]
 	}
-	return host, len(numbers)
+	return host, hosts
 }
 
 // placements compares the bytes between hosts with those of a better placement of the ranks.
@@ -74,6 +69,7 @@ func (j *job) placements() []Finding {
 	return []Finding{{
 		Gain:     saved * j.inMessages() / (j.span * float64(len(j.Trace.Ranks))),
 		Evidence: fmt.Sprintf("messages between hosts have %d MB; with another placement %d MB", now>>20, then>>20),
+		change:   func(w *whatIf) { w.moveRanks(placed) },
 		Change:   "muster run --map-by traffic=TRACE places these ranks together: " + strings.Join(together, " | "),
 	}}
 }

@@ -14,11 +14,8 @@ const ranksShown = 8
 // Text formats findings for a terminal.
 func Text(t *trace.Trace, all []Finding) string {
 	var b strings.Builder
-	hosts := map[string]bool{}
-	for _, r := range t.Ranks {
-		hosts[r.Host] = true
-	}
-	fmt.Fprintf(&b, "%d ranks on %d host(s), %v\n", len(t.Ranks), len(hosts), t.Span())
+	_, hosts := t.Hosts()
+	fmt.Fprintf(&b, "%d ranks on %d host(s), %v\n", len(t.Ranks), hosts, t.Span())
 	if len(all) == 0 {
 		fmt.Fprintf(&b, "nothing to change that would save %.0f %% of the time\n", 100*leastGain)
 	}
@@ -31,6 +28,9 @@ func Text(t *trace.Trace, all []Finding) string {
 			fmt.Fprintf(&b, "   ranks   %s\n", list(f.Ranks))
 		}
 		fmt.Fprintf(&b, "   seen    %s\n   change  %s\n", f.Evidence, f.Change)
+		if p := f.Prediction; p != nil {
+			fmt.Fprintf(&b, "   time    %v now, %v predicted (a replay without the change has an error of %.1f %%)\n", brief(p.Now*1e9), brief(p.Then*1e9), 100*p.ReplayError)
+		}
 	}
 	return b.String()
 }

@@ -19,6 +19,12 @@ type finding struct {
 	Problem string
 	Sites   []string
 	Gain    float64
+
+	Prediction *struct {
+		Now   float64 `json:"now_s"`
+		Then  float64 `json:"predicted_s"`
+		Error float64 `json:"replay_error"`
+	}
 }
 
 var planted = map[string]string{
@@ -30,16 +36,20 @@ var planted = map[string]string{
 	"blocking":  "wait without computation",
 	"late":      "receive posted late",
 	"placement": "placement of ranks",
+	"exchange":  "short messages between all ranks, one by one",
+	"scalars":   "many short collectives",
+	"barrier":   "barrier before a collective",
+	"thirds":    "ranks without work",
 }
 
 // files are what the test runs.
-type files struct{ muster, program, rsh string }
+type files struct{ muster, program, pi, rsh string }
 
 // build builds muster and the programs. The remote command starts agents on this machine, with
 // the name of the host if the kernel permits that.
 func build(t *testing.T) files {
 	dir := t.TempDir()
-	f := files{filepath.Join(dir, "muster"), filepath.Join(dir, "program"), filepath.Join(dir, "rsh")}
+	f := files{filepath.Join(dir, "muster"), filepath.Join(dir, "program"), filepath.Join(dir, "pi"), filepath.Join(dir, "rsh")}
 	script := `shift; exec "$@"`
 	if namesHosts() {
 		script = `exec unshare -u sh -c 'hostname "$0" && exec "$@"' "$@"`
@@ -47,7 +57,7 @@ func build(t *testing.T) files {
 	if err := os.WriteFile(f.rsh, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for file, pkg := range map[string]string{f.muster: "../../cmd/muster", f.program: "./program"} {
+	for file, pkg := range map[string]string{f.muster: "../../cmd/muster", f.program: "./program", f.pi: "../../examples/03-pi"} {
 		if out, err := exec.Command("go", "build", "-o", file, pkg).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -80,9 +90,10 @@ func (f files) on(hosts string) []string {
 	return []string{"--hosts", hosts, "--rsh", f.rsh + " {host}"}
 }
 
-// advise runs a program of four ranks on two hosts of this machine and returns the advice.
-func (f files) advise(t *testing.T, name string) (all []finding) {
-	cmd := exec.Command(f.muster, slices.Concat([]string{"advise", "--json", "--", "-n", "4"}, f.on("a:2,b:2"), []string{f.program, name})...)
+// advise runs a program and returns the advice.
+func (f files) advise(t *testing.T, args ...string) (all []finding) {
+	name := strings.Join(args, " ")
+	cmd := exec.Command(f.muster, append([]string{"advise", "--json", "--"}, args...)...)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
@@ -106,6 +117,7 @@ func loadAverage() (load float64) {
 func TestPlantedProblemsAreFound(t *testing.T) {
 	f := build(t)
 	lines := marked(t)
+	onTwoHosts := slices.Concat([]string{"-n", "4"}, f.on("a:2,b:2"), []string{f.program})
 	for name, problem := range planted {
 		t.Run(name, func(t *testing.T) {
 			if name == "placement" && !namesHosts() {
@@ -114,7 +126,7 @@ func TestPlantedProblemsAreFound(t *testing.T) {
 			var all []finding
 			i := -1
 			for range 3 { // on a busy machine ranks are late for other reasons
-				all = f.advise(t, name)
+				all = f.advise(t, slices.Concat(onTwoHosts, []string{name})...)
 				if i = slices.IndexFunc(all, func(f finding) bool { return f.Problem == problem }); i == 0 || i == 1 {
 					break
 				}
@@ -125,9 +137,20 @@ func TestPlantedProblemsAreFound(t *testing.T) {
 			if where := lines[name]; where != "" && !strings.HasPrefix(strings.Join(all[i].Sites, ""), where+" ") {
 				t.Errorf("the call site is %v, want %s", all[i].Sites, where)
 			}
+			if p := all[i].Prediction; p == nil {
+				t.Error("there is no prediction")
+			} else if t.Logf("%.3f s now, %.3f s predicted, error of the replay %.1f %%", p.Now, p.Then, 100*p.Error); p.Then >= p.Now || p.Error > 0.05 {
+				t.Errorf("the prediction is no gain, or the replay without a change is wrong")
+			}
 		})
 	}
-	for _, name := range []string{"balance", "overlap", "work"} {
+	app := []string{"-n", "2", f.muster, "app"}
+	with := func(args []string, more ...string) []string { return slices.Concat(args, more) }
+	for name, args := range map[string][]string{
+		"balance": with(onTwoHosts, "balance"), "overlap": with(onTwoHosts, "overlap"), "work": with(onTwoHosts, "work"),
+		"cg": with(app, "cg", "--class", "S"), "ft": with(app, "ft", "--class", "S"), "is": with(app, "is", "--class", "S"), "ep": with(app, "ep", "--class", "S"),
+		"pi": {"-n", "2", f.pi},
+	} {
 		t.Run(name, func(t *testing.T) {
 			if load := loadAverage(); load > 4 {
 				t.Skipf("the load of this machine is %.0f: ranks are late because they have no core", load)
@@ -135,7 +158,7 @@ func TestPlantedProblemsAreFound(t *testing.T) {
 			// On a busy machine a rank may be late because it has no core.
 			var all []finding
 			for range 3 {
-				all = slices.DeleteFunc(f.advise(t, name), func(f finding) bool { return f.Gain <= 0.03 })
+				all = slices.DeleteFunc(f.advise(t, args...), func(f finding) bool { return f.Gain <= 0.03 })
 				if len(all) == 0 {
 					return
 				}
@@ -169,4 +192,12 @@ func TestPlacementByTraffic(t *testing.T) {
 	if float64(after) > 0.6*float64(before) { // a quarter of the grid on each host: 8 pairs of 24
 		t.Errorf("%d bytes between hosts before, %d after", before, after)
 	}
+}
+
+func sortedNames(m map[string]string) (names []string) {
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }

@@ -18,10 +18,16 @@ const rounds = 30
 var programs = map[string]func(*mpi.Comm) error{
 	"imbalance": imbalance, "serial": serial, "gather": gather, "burst": burst, "wait": wait, "blocking": blocking,
 	"late": late, "placement": placement, "balance": balance, "overlap": overlap, "work": computeAlone,
-	"halo": halo,
+	"halo": halo, "exchange": exchange, "scalars": scalars, "barrier": barrier, "thirds": thirds,
 }
 
-func main() { mpi.Main(programs[os.Args[1]]) }
+func main() {
+	of := programs
+	if len(os.Args) > 2 { // any word: with the change that the advice suggests
+		of = changed
+	}
+	mpi.Main(of[os.Args[1]])
+}
 
 // compute stands for a computation. It needs no core, so that ranks do not wait for each other's.
 func compute(d time.Duration) { time.Sleep(d) }
@@ -236,4 +242,60 @@ func hostsOf(world *mpi.Comm) ([]uint32, error) {
 	h.Write([]byte(name))
 	all := make([]uint32, world.Size())
 	return all, mpi.Allgather(world, []uint32{h.Sum32()}, all)
+}
+
+// exchange sends each other rank a short message.
+func exchange(world *mpi.Comm) error {
+	out, in, n := make([]byte, 64), make([]byte, 64), world.Size()
+	for range 10 * rounds {
+		for step := 1; step < n; step++ {
+			to, from := (world.Rank()+step)%n, (world.Rank()+n-step)%n
+			if _, err := mpi.Sendrecv(world, out, to, 0, in, from, 0); err != nil { // here
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// scalars adds up numbers one by one.
+func scalars(world *mpi.Comm) error {
+	for range rounds {
+		compute(time.Millisecond)
+		for range 100 {
+			sum := []float64{1}
+			if err := mpi.Allreduce(world, sum, sum, mpi.Sum); err != nil { // here
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// barrier synchronizes before a call that does so itself.
+func barrier(world *mpi.Comm) error {
+	sum := []float64{1}
+	for range 10 * rounds {
+		if err := world.Barrier(); err != nil { // here
+			return err
+		}
+		if err := mpi.Allreduce(world, sum, sum, mpi.Sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// thirds divides its work into three parts.
+func thirds(world *mpi.Comm) error {
+	sum := []float64{1}
+	for range rounds {
+		if world.Rank() < 3 {
+			compute(3 * time.Millisecond)
+		}
+		if err := mpi.Allreduce(world, sum, sum, mpi.Sum); err != nil { // here
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,76 @@
+package advise
+
+import (
+	"testing"
+
+	"github.com/muster-mpi/muster/internal/trace"
+)
+
+func TestShortMessagesBetweenAllRanks(t *testing.T) {
+	all := Find(job4(func(r *trace.Rank) {
+		for i := range int64(30) {
+			step := 1 + int(i%3)
+			e := call(r, "Sendrecv", "sendrecv", "a.go:1", i*10, i*10+10)
+			e.Sends, e.Peer, e.From, e.Bytes, e.FromBytes = true, (r.Rank+step)%4, (r.Rank+4-step)%4, 8, 8
+		}
+	}))
+	only(t, all, "short messages between all ranks, one by one", "a.go:1", 1-2./3)
+	predicted(t, all[0], 300, 200)
+}
+
+func TestShortCollectivesInARow(t *testing.T) {
+	all := Find(job4(func(r *trace.Rank) {
+		for i := range int64(20) {
+			call(r, "Allreduce", "collective", "a.go:1", i/10*1000+i%10*20, i/10*1000+i%10*20+10).Bytes = 8
+		}
+		call(r, "Finalize", "other", "a.go:2", 1190, 1200)
+	}))
+	only(t, all, "many short collectives", "a.go:1", 200./1200*.9)
+	predicted(t, all[0], 1200, 1020)
+}
+
+func TestBarrierBeforeACollective(t *testing.T) {
+	all := Find(job4(func(r *trace.Rank) {
+		for i := range int64(2) {
+			call(r, "Barrier", "collective", "a.go:1", i*1000, i*1000+100)
+			call(r, "Allreduce", "collective", "a.go:2", i*1000+100, i*1000+300).Bytes = 8
+		}
+	}))
+	only(t, all, "barrier before a collective", "a.go:1", 200./1300)
+	predicted(t, all[0], 1300, 1100)
+}
+
+func TestRanksWithoutWork(t *testing.T) {
+	all := Find(job4(func(r *trace.Rank) {
+		for i := range int64(2) {
+			begin := i*1000 + 900
+			if r.Rank == 3 {
+				begin = i * 1000
+			}
+			call(r, "Allreduce", "collective", "a.go:1", begin, i*1000+1000).Bytes = 8
+		}
+	}))
+	if len(all) != 1 || all[0].Problem != "ranks without work" || all[0].Sites[0] != "a.go:1 (Allreduce)" {
+		t.Fatalf("found %+v", all)
+	}
+	predicted(t, all[0], 2000, 2*675+200)
+}
+
+func TestProposals(t *testing.T) {
+	all := Propose(job4(func(r *trace.Rank) {
+		for i := range int64(8) {
+			other := r.Rank ^ 2
+			e := call(r, "Sendrecv", "sendrecv", "a.go:1", i*200, i*200+100)
+			e.Sends, e.Peer, e.From, e.Bytes, e.FromBytes = true, other, other, 1<<19, 1<<19
+			call(r, "Allreduce", "collective", "a.go:2", i*200+100, i*200+200).Bytes = 8
+		}
+		r.Host = "ab"[r.Rank/2 : r.Rank/2+1]
+	}))
+	has := map[string]int{}
+	for _, e := range all {
+		has[e.Name]++
+	}
+	if has[MapBy] != 1 || has["MUSTER_SPECULATE"] != 1 || has["MUSTER_COLLECTIVE"] != alternatives {
+		t.Errorf("proposed %+v", all)
+	}
+}
