@@ -46,6 +46,7 @@ func defineFlags(fl *pflag.FlagSet, rows []flagRow) {
 type runFlags struct {
 	ranks, spares int
 	wdir, ports   string
+	settings      string // a file
 	env           []string
 	front         frontFlags
 
@@ -63,6 +64,7 @@ func (f *runFlags) define(fl *pflag.FlagSet) {
 		{&f.spares, "spares", "", "number of processes to start in addition, which wait in mpi.Recover and replace ranks that fail"},
 		{&f.wdir, "wdir", "", "working directory of the ranks (default: the current directory)"},
 		{&f.env, "env", "", "set an environment variable of the ranks: NAME=VALUE, or NAME to copy the local value; may be repeated"},
+		{&f.settings, "settings", "", "file with settings of the ranks and their mapping, as muster tune --from writes it; variables and flags that are set have precedence"},
 		{&f.ports, "port-range", "", "UDP and TCP ports of ranks for messages between hosts: 7000-7099 (MUSTER_PORTS)"},
 	})
 	defineFlags(fl, f.front.rows())
@@ -83,6 +85,9 @@ func (f *runFlags) configure(fl *pflag.FlagSet, args []string, cfg *launch.Confi
 	}
 	cfg.Spares = f.spares
 	if cfg.ExtraEnv, err = variables(f.env); err != nil {
+		return err
+	}
+	if err := f.applySettings(fl.Changed("map-by"), cfg); err != nil {
 		return err
 	}
 	if err := f.output.set(cfg); err != nil {
@@ -145,7 +150,7 @@ func (f *mappingFlags) set(cfg *launch.Config) (err error) {
 
 // readTraffic returns the traffic of the messages of a trace.
 func readTraffic(file string) (*traffic.Matrix, error) {
-	t, err := readTrace(file)
+	t, err := readCalls(file)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
@@ -29,7 +30,7 @@ import (
 
 type tuneFlags struct {
 	ranks       int
-	out         string
+	from, out   string
 	collectives []string
 	sizes       []string
 	rounds      int
@@ -72,15 +73,29 @@ a collective is finished. Interrupted, tune writes the rules of what it has meas
 
 The rules apply to the measured number of ranks, of nodes, and of rails between these. An
 existing file keeps its rules for others, so several runs can build one table. Measure on
-idle machines.`,
+idle machines.
+
+With --from TRACE, tune finds settings for one program instead: the trace says which may
+matter (placement, speculation, progress, limits, algorithms), and the program, which
+follows with the arguments of run, is run in pairs, with and without each. Only entries
+that make it faster are written, alone and together; muster run --settings uses the file.`,
 		Example: `  muster tune -n 4                                   writes muster-tuning.json
   muster tune -n 16 --quick                          a rough table in a few seconds
   muster tune -n 8 --collectives allreduce,bcast --sizes 8,64K,1M
   MUSTER_TUNING=muster-tuning.json muster run -n 4 ./prog
   muster run --hostfile hosts -n 64 muster tune      on several hosts
-  muster run --lab -n 16 muster tune --quick         on the hosts of muster lab`,
-		Args: cobra.NoArgs,
+  muster run --lab -n 16 muster tune --quick         on the hosts of muster lab
+  muster tune --from job.json -- -n 4 ./prog         settings of one program`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.from != "" {
+				return nil
+			}
+			return cobra.NoArgs(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.from != "" {
+				return f.fromTrace(cmd, args)
+			}
 			kinds, sizes, err := f.settle()
 			if err != nil {
 				return fmt.Errorf("tune: %w", err)
@@ -110,16 +125,35 @@ idle machines.`,
 			return nil
 		},
 	}
-	fl := cmd.Flags()
+	f.define(cmd.Flags())
+	return cmd
+}
+
+// define adds the flags.
+func (f *tuneFlags) define(fl *pflag.FlagSet) {
 	fl.IntVarP(&f.ranks, "ranks", "n", 4, "number of ranks; as part of a job: all of it")
-	fl.StringVarP(&f.out, "out", "o", "muster-tuning.json", "table to write or to extend")
+	fl.StringVar(&f.from, "from", "", "trace of a program to find settings for, which follows with the arguments of run")
+	fl.StringVarP(&f.out, "out", "o", "muster-tuning.json", "table to write or to extend; with --from: file to write (default "+defaultSettings+")")
 	fl.StringSliceVar(&f.collectives, "collectives", nil, "collectives to measure (default: all)")
 	fl.StringSliceVarP(&f.sizes, "sizes", "m", nil, "sizes in bytes, such as 8, 64K or 1:1M (default: 8 to 1M)")
-	fl.IntVar(&f.rounds, "rounds", 3, "number of measurements of each candidate; the best one counts")
+	fl.IntVar(&f.rounds, "rounds", 3, "number of measurements of each candidate; the best one counts (with --from: pairs of runs, default 5)")
 	fl.BoolVar(&f.quick, "quick", false, "one round, fewer sizes and parameters")
 	fl.DurationVar(&f.budget, "budget", 0, "measuring time of one figure (default 20ms, with --quick 4ms)")
 	fl.BoolVar(&f.json, "json", false, "print JSON, one object per row")
-	return cmd
+}
+
+// fromTrace is tune with --from.
+func (f *tuneFlags) fromTrace(cmd *cobra.Command, args []string) error {
+	if !cmd.Flags().Changed("out") {
+		f.out = defaultSettings
+	}
+	if !cmd.Flags().Changed("rounds") {
+		f.rounds = defaultRounds
+	}
+	if f.rounds < 3 {
+		return fmt.Errorf("tune: --rounds %d: with --from use at least 3: fewer confirm nothing", f.rounds)
+	}
+	return tuneFrom(cmd, f.from, f.out, f.rounds, f.json, args)
 }
 
 // measure measures and writes the table as one rank of a job. ranks is the value of -n; 0: it
