@@ -56,6 +56,24 @@ func TestRanksWithoutWork(t *testing.T) {
 	predicted(t, all[0], 2000, 2*675+200)
 }
 
+// Transfers that are started, and waited for after a computation.
+func TestProposalsForTransfersBesideComputation(t *testing.T) {
+	all := Propose(job4(func(r *trace.Rank) {
+		other := r.Rank ^ 1
+		if r.Rank%2 > 0 { // the index of a wait of one rank is not that of the other
+			call(r, "Barrier", "other", "a.go:1", 0, 10)
+		}
+		from := call(r, "Irecv", "receive", "a.go:2", 10, 20)
+		from.Starts, from.From, from.FromBytes, from.By = true, other, 1<<20, len(r.Events)+1
+		to := call(r, "Isend", "send", "a.go:3", 20, 30)
+		to.Starts, to.Sends, to.Peer, to.Bytes, to.By = true, true, other, 1<<20, len(r.Events)
+		call(r, "WaitAll", "wait", "a.go:4", 500, 510)
+	}))
+	if len(all) != 2 || all[0].Value != "always" || all[1] != (Entry{"MUSTER_PROGRESS", "async", "8 transfers of long messages have computation beside them"}) {
+		t.Errorf("proposed %+v", all)
+	}
+}
+
 func TestProposals(t *testing.T) {
 	all := Propose(job4(func(r *trace.Rank) {
 		for i := range int64(8) {

@@ -58,13 +58,11 @@ func (j *job) forTransfers() (all []Entry) {
 		if recv.Begin < send.Begin {
 			ahead++
 		}
-		for _, e := range []*trace.Event{send, recv} {
+		for _, at := range []trace.At{m.Send, m.Recv} {
+			e := j.event(at)
 			time += float64(e.End - e.Begin)
 			if e.Starts && e.By >= 0 {
-				wait := &j.Trace.Ranks[m.Recv.Rank].Events[e.By]
-				if e == send {
-					wait = &j.Trace.Ranks[m.Send.Rank].Events[e.By]
-				}
+				wait := j.event(trace.At{Rank: at.Rank, Event: e.By})
 				time += float64(wait.End - wait.Begin)
 				if wait.Begin-e.End > wait.End-wait.Begin {
 					hidden++

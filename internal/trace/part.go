@@ -27,7 +27,12 @@ func ReadPart(in io.Reader, most int) (*Trace, error) {
 	p := partReader{reader: reader{ranks: map[int]*Rank{}, messages: map[int]int{}}, most: most, limit: most, names: map[string]string{}, skipped: map[int]int{}}
 	ended := false
 	for n := 1; ; n++ {
-		line, err := lines.ReadBytes('\n')
+		line, err := lines.ReadSlice('\n') // without a copy: most lines are skipped
+		if errors.Is(err, bufio.ErrBufferFull) {
+			long := bytes.Clone(line)
+			line, err = lines.ReadBytes('\n')
+			line = append(long, line...)
+		}
 		if len(line) > 0 && n > 1 {
 			line = bytes.TrimSpace(line)
 			if rest, ok := bytes.CutSuffix(line, []byte("]}")); ok && bytes.Count(rest, []byte("{")) == bytes.Count(rest, []byte("}")) {

@@ -193,11 +193,3 @@ func TestPlacementByTraffic(t *testing.T) {
 		t.Errorf("%d bytes between hosts before, %d after", before, after)
 	}
 }
-
-func sortedNames(m map[string]string) (names []string) {
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
