@@ -30,9 +30,9 @@ type Caps struct {
 	// request and returned nothing, because the request is not complete. Callers check it
 	// before they treat an empty Poll as idle.
 	Moved func() uint64
-	// Urgent reports whether the device has work under way which its user has not posted
-	// and only Poll continues, such as a change between two paths to a peer: its queues
-	// should then be polled within a millisecond.
+	// Urgent reports whether the device has work under way that only Poll continues, beside
+	// requests that somebody waits for, such as a change between two paths to a peer, or
+	// messages that it holds back (More): its queues should then be polled within a millisecond.
 	Urgent func() bool
 	// Count calls add with the current value of each counter. A name may occur more than
 	// once; its values are to be added. It is not meant for the critical path of a message,

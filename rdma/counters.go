@@ -41,5 +41,8 @@ const (
 	DatagramsDropped       Counter = "datagrams.dropped"       // by the kernel, because a receive buffer was full
 	DatagramsRefused       Counter = "datagrams.refused"       // damaged, forged, or of another job
 
+	// MessagesCombined counts messages that waited for others of a burst, to be sent with them
+	// in one system call (More).
+	MessagesCombined      Counter = "messages.combined"
 	SegmentsRetransmitted Counter = "segments.retransmitted" // by TCP, on the open connections
 )

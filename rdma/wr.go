@@ -88,6 +88,11 @@ const (
 	// Lazy: no one waits for this completion. A device that needs the peer's
 	// acknowledgement may receive it late, combined with others. Inline implies Lazy.
 	Lazy
+	// More, on an inline OpSend: the caller will poll soon, perhaps after further requests
+	// (FI_MORE of libfabric). A device without a progress thread (Attr.Served, RemoteCPU) may
+	// hold the message back to send several together, until the next Poll. It reports that by
+	// Caps.Urgent meanwhile, and a wait returns at once.
+	More
 )
 
 // SendWR is a work request. It holds no interface and no slice header, so that

@@ -4,7 +4,7 @@ package engine
 // application computes.
 //
 //	a call ends         leave: an alarm is set, for soon if a long transfer, a schedule or a
-//	                    window is under way, else for later
+//	                    window is under way or a device holds messages back, else for later
 //	the alarm is due    the application is away: the thread polls in its place, and sleeps in
 //	                    the lane of the network between two polls
 //	the next call       the application polls itself, and the thread sleeps until the next
@@ -67,9 +67,11 @@ const (
 	// left something under way. Programs often start several operations in a row, or wait at
 	// once; transfers of the kernel go on meanwhile.
 	awaySoon = 50 * time.Microsecond
-	// awayWindow is the same while only a window is open or a device needs polls
-	// (rdma.Caps.Urgent), or the application has come back in time more than soonReturns
-	// times: it leaves a receive posted and calls.
+	// awayUrgent is the same while a device needs polls (rdma.Caps.Urgent): a burst of messages
+	// that it sends together takes as long.
+	awayUrgent = 200 * time.Microsecond
+	// awayWindow is the same while only a window is open, or the application has come back in
+	// time more than soonReturns times: it leaves a receive posted and calls.
 	awayWindow  = 500 * time.Microsecond
 	soonReturns = 4
 	// awayLater is the same if nothing is under way: acks may be due, and peers may send or
@@ -194,7 +196,9 @@ func (e *Held) awayTime() time.Duration {
 	switch {
 	case len(e.colls.active) > 0 && (e.cfg.Async || t.lane.attr.Served):
 		return awaySoon
-	case t.windows > 0 || t.lane.caps.Urgent != nil && t.lane.caps.Urgent():
+	case t.lane.caps.Urgent != nil && t.lane.caps.Urgent():
+		return awayUrgent
+	case t.windows > 0:
 		return awayWindow
 	case t.lane.attr.Served:
 		return awayLater

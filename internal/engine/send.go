@@ -45,12 +45,25 @@ func (e *Held) sendShort(l *p2p.Link, c *Comm, tag int32, buf []byte, kind short
 	}
 	wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf)
 	if wr != nil && l.Open && len(l.Wait) == 0 && kind != sendUrgent {
-		if n, _ := l.QP.PostSend(wr[:]); n == 1 {
+		if kind == sendGoesOn && e.flushesHeld(l) {
+			wr[0].Flags |= rdma.More
+		}
+		n, _ := l.QP.PostSend(wr[:])
+		wr[0].Flags &^= rdma.More
+		if n == 1 {
 			e.noteTraffic(l)
 			return nil, true
 		}
 	}
 	return e.sendQueued(l, c, tag, buf, kind, wr)
+}
+
+// flushesHeld reports whether somebody will poll for the messages that a device holds back
+// (rdma.More): the application's next call, or the progress thread. A caller that sleeps would
+// not.
+func (e *Held) flushesHeld(l *p2p.Link) bool {
+	t := e.thread
+	return t != nil && t.lane.attr.Served && l.Dev == t.lane.number && !e.waits.any()
 }
 
 // noteTraffic records that a link is used: its lane is polled with every poll again. A lane

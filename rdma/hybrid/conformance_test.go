@@ -13,7 +13,7 @@ import (
 
 // TestConformance runs the suite over loopback: with a connection for every peer from the
 // first message on, on datagrams until a peer is busy, with buffers for each connection, and
-// with peers that are moved up and down every few messages.
+// with peers that are moved up and down every few messages, with a thread and without.
 func TestConformance(t *testing.T) {
 	moves := map[string]string{}
 	for _, name := range []string{"steady-inline-send", "steady-send", "steady-read", "steady-write"} {
@@ -28,9 +28,10 @@ func TestConformance(t *testing.T) {
 		{"hybrid", Config{}, nil},
 		{"own buffers", Config{CountMessages: true, BusyAfter: 1, ConnectionBuffers: 32, ConnectionCRC: true}, nil},
 		{"migrating", migrating, moves},
+		{"combining", combining, moves},
 	} {
-		if v.name != "at once" && v.name != "migrating" && (testing.Short() || race.Enabled) {
-			continue // those two execute all of the code
+		if (v.name == "hybrid" || v.name == "own buffers") && testing.Short() || v.name != "at once" && v.name != "migrating" && race.Enabled {
+			continue // the others execute all of the code
 		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: v.exclude, Reset: resets(&v.cfg), Unconnected: unconnected, Open: func(t testing.TB, n int) []rdma.Device {
 			var list []rdma.Device
@@ -56,6 +57,9 @@ const unconnected = "the device has no connection, or makes one after more messa
 
 // migrating moves peers up after a few messages, and down after a few more.
 var migrating = Config{CountMessages: true, BusyAfter: 4, recycleAfter: 12, MaxConnections: 3, Interval: time.Millisecond, MaxTransfer: 6 << 20}
+
+// combining does so without a progress thread: then connections hold messages of a burst back.
+var combining = Config{CountMessages: true, BusyAfter: 4, recycleAfter: 12, MaxConnections: 3, Interval: time.Millisecond, MaxTransfer: 6 << 20, NoThread: true}
 
 func openTest(t testing.TB, c Config) *Device {
 	t.Helper()

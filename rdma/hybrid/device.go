@@ -86,9 +86,10 @@ func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
 // Caps returns what the device can do in addition to rdma.Device.
 func (d *Device) Caps() rdma.Caps {
+	held := d.rc.Caps().Urgent
 	return rdma.Caps{
 		Notify: base.Notify, Rails: d.rd.Rails(), NameOf: d.rd.NameOf, Explain: d.Explain, Abandon: d.Abandon, Count: d.Count,
-		Urgent: func() bool { return d.changing > 0 }, // requests to a peer wait while its path is changed
+		Urgent: func() bool { return d.changing > 0 || held() }, // requests to a peer wait while its path is changed
 	}
 }
 

@@ -214,6 +214,7 @@ func (q *pair) post(by *connection, wrs []rdma.SendWR) (n int, err error) {
 	}
 	if n > 0 {
 		q.recvCQ.prefer(way)
+		q.recvCQ.left[way] = 0 // it may hold messages back until the next Poll
 	}
 	return n, err
 }

@@ -13,7 +13,8 @@ import (
 
 // Caps returns what the device can do in addition to rdma.Device.
 func (d *device) Caps() rdma.Caps {
-	return rdma.Caps{Notify: soft.Notify | rdma.NotifyBeside, Count: d.Count}
+	return rdma.Caps{Notify: soft.Notify | rdma.NotifyBeside, Count: d.Count,
+		Urgent: func() bool { return d.holding.Load() > 0 }}
 }
 
 // Count reports the memory and connections of the device.
@@ -41,6 +42,7 @@ func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.ConnectionsCRC, summed)
 	add(rdma.Sockets, open+1) // including the listener
 	add(rdma.SegmentsRetransmitted, again)
+	add(rdma.MessagesCombined, d.combined)
 	add(rdma.MemoryKernel, kernel)
 	state += uint64(len(d.buffers)+d.lentOut) * ioBuffer
 	add(rdma.MemoryConnections, state)

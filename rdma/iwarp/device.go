@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
@@ -44,7 +46,11 @@ type device struct {
 	copies     [][]byte // memory for inline bodies, likewise
 	lentOut    int      // lent to the user, with messages in them
 	last       ddp.StreamID
-	borrowing  bool // the response to a Read waits for its socket, in the memory that was read
+	opened     time.Time
+	gap        time.Duration // burstGap; tests change it
+	holding    atomic.Int32  // connections that hold messages back
+	combined   uint64        // messages that they have held back
+	borrowing  bool          // the response to a Read waits for its socket, in the memory that was read
 
 	handshakes sync.WaitGroup // of inbound connections that negotiate encryption
 }
@@ -95,7 +101,7 @@ func Open(cfg Config) (rdma.Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("iwarp: %w", err)
 	}
-	d := &device{cfg: cfg}
+	d := &device{cfg: cfg, opened: time.Now(), gap: burstGap}
 	d.Init("iwarp", &d.mu, soft.Hooks{Sleep: d.sleep, Progress: d.progressBeside, Deregister: d.settle})
 	d.InitRegions(bufio.NewReader(rand.Reader), cfg.Strict) // every Read draws a tag: read random bytes in bulk
 	d.Thread.Disabled = cfg.NoThread || cfg.Served

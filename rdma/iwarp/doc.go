@@ -9,9 +9,9 @@
 //   - package rdma/internal/ddp: headers, steering tags and placement.
 //   - listener.go, connect.go: a listening socket for the device, and one TCP connection
 //     for each queue pair.
-//   - send.go, receive.go, direct.go: sending, receiving, and payload that is read straight
-//     to its destination. The goroutine that polls a completion queue reads and writes the
-//     sockets of its queue pairs itself.
+//   - send.go, batch.go, receive.go, direct.go: sending, several messages of a burst together,
+//     receiving, and payload that is read straight to its destination. The goroutine that
+//     polls a completion queue reads and writes the sockets of its queue pairs itself.
 //   - tls.go, secret.go: encryption between MPA and TCP, optional: the handshake of TLS 1.3, and
 //     the records that follow it.
 //   - socket_linux.go, socket_unsafe.go: sockets of Linux, with epoll. socket_portable.go

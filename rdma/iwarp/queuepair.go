@@ -145,11 +145,15 @@ func (q *queuePair) progress() {
 	}
 	q.receive()
 	q.transmit()
+	q.out.burst = 0
 	q.rewatch()
 }
 
 // runnable reports whether progress may do something without an event of the socket.
 func (q *queuePair) runnable() bool {
+	if q.out.holding {
+		return true
+	}
 	if q.in.starved {
 		return !q.fd.none() && q.recvs.Supplies()
 	}
@@ -277,6 +281,7 @@ func (q *queuePair) complete(w *work, status rdma.Status, n int) {
 
 // closeSocket closes the socket.
 func (q *queuePair) closeSocket() {
+	q.release()
 	if !q.fd.none() {
 		q.watchFor(0)
 		q.dev.sockets.remove(q)
@@ -297,6 +302,9 @@ func (q *queuePair) close() {
 		return
 	}
 	q.closing = true
+	if q.out.holding {
+		q.transmit()
+	}
 	if q.stream != nil && q.state < draining {
 		q.reason = rdma.StatusFlushed
 		q.flush(ddp.NoFault)

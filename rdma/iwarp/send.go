@@ -80,9 +80,10 @@ type outbound struct {
 	most   int  // limit of them, in one system call
 	borrow bool // some belong to responses to Reads
 	msg    message
-	given  uint64 // bytes that the socket has accepted
-	sent   uint64 // work before this one is sent when the pieces are
-	freed  uint64 // work before this one was sent
+	batch
+	given uint64 // bytes that the socket has accepted
+	sent  uint64 // work before this one is sent when the pieces are
+	freed uint64 // work before this one was sent
 }
 
 const mostPieces = 48
@@ -114,17 +115,25 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 }
 
 func (q *queuePair) postAllLocked(wrs []rdma.SendWR) (n int, err error) {
+	held := false
 	for n < len(wrs) {
 		var long bool
 		if long, err = q.post(&wrs[n]); err != nil {
 			break
 		}
-		if n++; long {
+		n++
+		if wrs[n-1].Flags&rdma.More != 0 && q.hold(&wrs[n-1]) {
+			if held = !q.enoughHeld(); !held {
+				q.transmit()
+			}
+			continue
+		}
+		if held = false; long {
 			q.transmit()
 			q.keepInline()
 		}
 	}
-	if n > 0 && q.state == connected {
+	if n > 0 && !held && q.state == connected {
 		q.transmit()
 		q.rewatch()
 	}
@@ -174,6 +183,7 @@ func (q *queuePair) post(wr *rdma.SendWR) (long bool, err error) {
 // transmit passes to the socket as much as it accepts.
 func (q *queuePair) transmit() {
 	o := &q.out
+	q.release()
 	for !q.fd.none() && q.state <= terminating {
 		if o.at == len(o.pieces) {
 			if q.quiet() {
@@ -183,8 +193,7 @@ func (q *queuePair) transmit() {
 			if o.copied == nil {
 				o.copied = q.dev.takeBuffer()
 			}
-			o.copied, o.sealed, o.pieces, o.at, o.bodies = o.copied[:0], 0, o.pieces[:0], 0, 0
-			o.borrow = false
+			o.clear()
 			if q.build(); len(o.pieces) == 0 {
 				q.dev.giveBuffer(o.copied)
 				o.copied, o.blocked = nil, false
@@ -209,6 +218,7 @@ func (q *queuePair) transmit() {
 			return
 		}
 		o.given += uint64(n)
+		o.burst += n
 		for n > 0 {
 			piece := &o.pieces[o.at]
 			k := min(n, lengthOf(piece))
@@ -221,6 +231,11 @@ func (q *queuePair) transmit() {
 			q.completeWritten()
 		}
 	}
+}
+
+// clear prepares for further frames, when the socket has accepted all.
+func (o *outbound) clear() {
+	o.copied, o.sealed, o.pieces, o.at, o.bodies, o.borrow = o.copied[:0], 0, o.pieces[:0], 0, 0, false
 }
 
 // give is gather for this connection.
@@ -443,7 +458,7 @@ func (o *outbound) offsetOf(m *ddp.Message) uint32 {
 
 // frame makes an FPDU. A long body without markers in it is sent in place.
 func (o *outbound) frame(head, front, body []byte) {
-	if o.mpa.markers || len(body) < zeroCopyAbove {
+	if o.mpa.markers || o.holding || len(body) < zeroCopyAbove {
 		o.copied = o.mpa.append(o.copied, head, front, body)
 		return
 	}

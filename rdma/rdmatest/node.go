@@ -176,6 +176,9 @@ func (n *node) offer(ws []*work) (int, error) {
 		copy(wr.Head[:], w.head)
 		if w.inline {
 			wr.Flags |= rdma.Inline
+			if w.op == rdma.OpSend && w.id%4 > 0 && !w.solicited {
+				wr.Flags |= rdma.More
+			}
 		}
 		if w.solicited {
 			wr.Flags |= rdma.Solicited
