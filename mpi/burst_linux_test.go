@@ -8,6 +8,8 @@ import (
 
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
+	"github.com/muster-mpi/muster/prof"
+	"github.com/muster-mpi/muster/rdma"
 )
 
 // TestBurstBeforeComputation starts many sends and then does not call the library: all of them
@@ -44,6 +46,10 @@ func TestBurstBeforeComputation(t *testing.T) {
 				}
 				if err := mpi.WaitAll(reqs...); err != nil {
 					t.Fatal(err)
+				}
+				p := c.World().Profile()
+				if p.Of(prof.Name(rdma.MessagesCombined)) == 0 && channel == "rc" {
+					t.Error("no message of the burst was held back, so this test shows nothing")
 				}
 			})
 		})
