@@ -30,3 +30,14 @@ func memoryDomain() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d:%d %d:%d %d", boot, shm.Dev, shm.Ino, pids.Dev, pids.Ino, os.Geteuid()))
 	return hex.EncodeToString(sum[:16])
 }
+
+// networkDomain identifies the processes for which 127.0.0.1 is the same, "" if unknown.
+func networkDomain() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	var net unix.Stat_t
+	if err != nil || unix.Stat("/proc/self/ns/net", &net) != nil {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d:%d", boot, net.Dev, net.Ino))
+	return hex.EncodeToString(sum[:8])
+}

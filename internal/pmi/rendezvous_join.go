@@ -31,6 +31,7 @@ const (
 	// replyGrace is the extra time that a rank gives rank 0 beyond its own deadline:
 	// rank 0's list of missing ranks is more useful than "no answer".
 	replyGrace = 3 * time.Second
+	proveKey   = "prove the key" // a step of enter
 )
 
 // joinRoot implements Open for a rank other than 0.
@@ -92,7 +93,7 @@ func tryJoin(ctx context.Context, p staticJob, me hello) (_ net.Conn, _ *lineRea
 func enter(ctx context.Context, conn net.Conn, p staticJob, me hello) (channel net.Conn, lines *lineReader, stage string, err error) {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	if err := dialHandshake(conn, p.key); err != nil {
-		return nil, nil, "prove the key", err
+		return nil, nil, proveKey, err
 	}
 	encrypted, err := encryptAsRank(conn, p.key)
 	if errors.Is(err, errIntercepted) {

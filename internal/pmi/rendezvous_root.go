@@ -58,14 +58,20 @@ type member struct {
 
 // gatherJob implements Open for rank 0.
 func gatherJob(ctx context.Context, p staticJob) (Client, error) {
-	began := time.Now()
-	identity, err := newIdentity()
-	if err != nil {
-		return nil, fmt.Errorf("pmi: rank 0: %w", err)
-	}
 	listener, err := listenAtRoot(ctx, p.root, p.silence)
 	if err != nil {
 		return nil, err
+	}
+	return gatherAt(ctx, p, listener)
+}
+
+// gatherAt waits for the other ranks at a listener, which it closes.
+func gatherAt(ctx context.Context, p staticJob, listener net.Listener) (Client, error) {
+	began := time.Now()
+	identity, err := newIdentity()
+	if err != nil {
+		listener.Close()
+		return nil, fmt.Errorf("pmi: rank 0: %w", err)
 	}
 	r := &root{
 		staticJob: p, identity: identity, listener: listener, changed: make(chan struct{}, 1), ready: make(chan struct{}),

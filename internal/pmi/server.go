@@ -53,6 +53,9 @@ type ServerConfig struct {
 	// Fetch, if not nil, requests a value at the root from the server of a rank. done is
 	// called once with the answer, from any goroutine.
 	Fetch func(rank int, key string, done func(value string, ok bool))
+	// Answer, if not nil, answers the requests of ranks to the launcher itself (jobs.go), at
+	// the root. It must not block. done is called once, from any goroutine.
+	Answer func(request string, done func(answer string, ok bool))
 }
 
 // Phase is the state of a rank's PMI client.
@@ -228,6 +231,15 @@ func (s *Server) answer(c *serverConn, m *message) error {
 	case "abort":
 		why, _ := valueCode.DecodeString(m.get(abortWhy))
 		s.reach(c.rank, PhaseAborted, Event{Code: m.number("exitcode", 1), Why: string(why)})
+		return nil
+	case launcherCommand:
+		s.Lookup(launcherKey+m.get("request"), func(answer string, ok bool) {
+			rc := "0"
+			if !ok {
+				rc = "-1"
+			}
+			c.reply(launcherAnswer, "rc", rc, "answer", answer)
+		})
 		return nil
 	case unreachableCommand:
 		if peer := m.number("rank", -1); peer >= 0 && peer < s.cfg.Size {

@@ -16,7 +16,10 @@ package pmi
 //
 // Package launch connects the servers.
 
-import "iter"
+import (
+	"iter"
+	"strings"
+)
 
 // Pair is a key and its value.
 type Pair struct{ Key, Value string }
@@ -49,6 +52,10 @@ func (s *Server) Counts() ServerCounts {
 // the server of the rank that has put it, has answered. Concurrent requests for one key
 // are forwarded once.
 func (s *Server) Lookup(key string, done func(value string, ok bool)) {
+	if request, ok := strings.CutPrefix(key, launcherKey); ok {
+		s.forwardRequest(key, request, done)
+		return
+	}
 	s.mu.Lock()
 	s.counts.Gets++
 	value, ok := s.values[key]

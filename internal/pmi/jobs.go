@@ -1,0 +1,102 @@
+package pmi
+
+// Requests of ranks to the launcher itself: to start another job, and what has become of it. In
+// the tree of servers they travel as requests for a value whose key no rank can put.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+const (
+	launcherCommand = "muster_launcher"
+	launcherAnswer  = "muster_launcher_result"
+	launcherKey     = "muster launcher " // keys of values have no spaces
+	maxRequest      = maxLine / 2        // the text is encoded twice
+)
+
+// ErrNoLauncher reports that the launcher of this job cannot start other jobs.
+var ErrNoLauncher = errors.New("only muster run can start other programs for a job; start this one with it")
+
+// JobRequest is a request to the launcher: one of its fields is set.
+type JobRequest struct {
+	Spawn *SpawnRequest `json:",omitempty"`
+	// State is the number of a job that the launcher has started for one of its ranks.
+	State int `json:",omitempty"`
+}
+
+// SpawnRequest describes a job to start.
+type SpawnRequest struct {
+	Programs []SpawnProgram
+	Hosts    []string `json:",omitempty"` // default: those of the job that asks
+	Parent   string   // EnvParent of its ranks
+}
+
+// SpawnProgram is one of its programs.
+type SpawnProgram struct {
+	Ranks int
+	Prog  string
+	Args  []string `json:",omitempty"`
+	Dir   string   `json:",omitempty"`
+	Env   []string `json:",omitempty"`
+}
+
+// JobAnswer is the answer to a JobRequest.
+type JobAnswer struct {
+	Job   int    `json:",omitempty"` // the number of the job that has been started
+	Ended bool   `json:",omitempty"` // the job of State has ended
+	Why   string `json:",omitempty"` // why it has, or why the request failed
+}
+
+// Launcher is implemented by clients that may have a launcher that serves requests.
+type Launcher interface {
+	// Request sends a request to the launcher. The error includes that of the answer.
+	Request(ctx context.Context, r JobRequest) (JobAnswer, error)
+}
+
+// Request implements Launcher.
+func (c *wireClient) Request(ctx context.Context, r JobRequest) (a JobAnswer, err error) {
+	if !c.compared || c.notice != nil {
+		return a, ErrNoLauncher // which might take offense at an unknown request
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return a, err
+	}
+	if len(text) > maxRequest {
+		return a, fmt.Errorf("pmi: the programs to start, with arguments and environment, take %d bytes; at most %d can be sent to the launcher", len(text), maxRequest)
+	}
+	m, err := c.ask(ctx, "ask the launcher", launcherAnswer, launcherCommand, "request", valueCode.EncodeToString(text))
+	if err != nil {
+		return a, err
+	}
+	if m.get("rc") != "0" {
+		return a, ErrNoLauncher
+	}
+	if err := json.Unmarshal([]byte(fieldText(&m, "answer")), &a); err != nil {
+		return a, fmt.Errorf("pmi: the launcher sent an answer that cannot be read: %w", err)
+	}
+	if a.Why != "" && !a.Ended {
+		return a, errors.New(a.Why)
+	}
+	return a, nil
+}
+
+// forwardRequest passes a request of a rank to the root, or answers it there.
+func (s *Server) forwardRequest(key, request string, done func(answer string, ok bool)) {
+	switch {
+	case s.cfg.Up != nil:
+		s.cfg.Up.Get(key, done)
+	case s.cfg.Answer == nil:
+		done("", false)
+	default:
+		text, err := valueCode.DecodeString(request)
+		if err != nil {
+			done("", false)
+			return
+		}
+		s.cfg.Answer(string(text), func(answer string, ok bool) { done(textField(answer), ok) })
+	}
+}
