@@ -314,8 +314,9 @@ func (e *Held) look() {
 	}
 	if e.waits.idleLooks++; e.waits.idleLooks&15 == 0 || e.waits.parked {
 		e.checkDeaths()
-		looks := e.waits.idleLooks
+		looks, beside := e.waits.idleLooks, e.beside
 		e.mu.unlock()
+		pollBeside(beside)
 		e.yieldCore(looks)
 		e.mu.lock()
 	}

@@ -29,6 +29,7 @@ type Held struct {
 	colls      collectives
 	scratch    scratchPool
 	watcher    Watcher // nil: none
+	beside     []*Engine
 
 	failed     error
 	stopped    bool // failed is not nil, for the C front (direct.go)

@@ -296,6 +296,10 @@ func (e *Held) park() (late bool) {
 			return false
 		}
 	}
+	beside := e.beside
+	if len(beside) > 0 {
+		timeout = min(timeout, unwatchedPark)
+	}
 	e.waits.parked = true
 	e.waits.stats.parks++
 	began := e.clock()
@@ -304,6 +308,7 @@ func (e *Held) park() (late bool) {
 	}
 	e.alarmOff()
 	e.mu.unlock()
+	pollBeside(beside)
 	_ = e.home.cq.Wait(timeout)
 	e.mu.lock()
 	e.waits.parked = false

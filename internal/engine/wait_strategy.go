@@ -151,7 +151,9 @@ func (e *Held) pause(s *strategy, step waitStep) {
 	default:
 		e.waitsLong(s)
 		e.waits.stats.yields++
+		beside := e.beside
 		e.mu.unlock()
+		pollBeside(beside)
 		e.yieldCore(s.idle)
 		e.mu.lock()
 		now := e.clock()
