@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
+
+	"github.com/muster-mpi/muster/internal/pmi"
 )
 
 // Config describes a job. The zero value of each field except Ranks and Prog is a
@@ -69,7 +72,8 @@ type Config struct {
 	// registered with signal.Notify.
 	Signals <-chan os.Signal
 
-	layout layout // the ranks of each host
+	layout  layout // the ranks of each host
+	spawned bool   // ranks of a running job have asked for it
 }
 
 // Remote describes how a job reaches its hosts. None of it applies to a job on this machine.
@@ -230,6 +234,9 @@ const (
 )
 
 func (c *Config) complete() error {
+	if !c.spawned { // muster run in the environment of a rank of a spawned job
+		c.Env = slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool { return nameOf(kv) == pmi.EnvParent })
+	}
 	if err := c.sumRanks(); err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ type job struct {
 	leavers   earlyLeavers
 	outlive   outlive
 	unreached unreached
+	spawned   spawnedJobs
 }
 
 // outcome is how the job ends: by its first failure.
@@ -379,6 +380,8 @@ func (j *job) result() Result {
 	res := Result{Status: j.outcome.status, Gets: j.server.Counts().Gets}
 	if j.outcome.cause != nil {
 		res.Cause = j.causeText()
+	} else if status, cause := j.spawned.failure(); status != 0 && res.Status == 0 {
+		res.Status, res.Cause = status, cause
 	}
 	return res
 }

@@ -19,7 +19,7 @@ type localBackend struct {
 func newLocalBackend(j *job) (*localBackend, error) {
 	cfg := j.cfg
 	b := &localBackend{job: j, hostname: hostname()}
-	j.server = pmi.NewServer(pmi.ServerConfig{Size: cfg.Ranks, App: func(rank int) int { return programOf(cfg.Programs, rank) }, Event: j.pmiEvent})
+	j.server = pmi.NewServer(pmi.ServerConfig{Size: cfg.Ranks, App: func(rank int) int { return programOf(cfg.Programs, rank) }, Event: j.pmiEvent, Answer: j.answerRank})
 	var err error
 	b.crew, err = newCrew(crewSpec{
 		ranks: cfg.layout.ranks[0], size: cfg.Ranks,

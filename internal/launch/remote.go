@@ -106,6 +106,7 @@ func newRemoteBackend(j *job) (*remoteBackend, error) {
 		Size: cfg.Ranks, Mapping: pmi.FormatMapping(cfg.layout.host), Event: j.pmiEvent,
 		Released: func() { b.toAll(frameRelease, nil) },
 		Fetch:    b.fetch,
+		Answer:   j.answerRank,
 	})
 	b.forker = newForker()
 	go b.print()

@@ -32,8 +32,10 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	if cfg.Metrics != nil {
 		cfg.Metrics(j.scrape)
 	}
+	j.spawned.open(ctx)
 	j.backend.start()
 	j.loop(ctx)
+	j.spawned.finish(j.outcome.cause != nil || j.startErr != nil, cfg.Signals)
 	j.backend.drain()
 	defer j.console.stdout.finish()
 	if j.startErr != nil {
