@@ -76,6 +76,9 @@ func (c *Comm) ready() *Comm {
 	if c.w.cfg.Check {
 		c.watchMessages()
 	}
+	if c.ctx != selfContext {
+		c.w.joins.comms.Add(1)
+	}
 	if c.e.Tolerates() && !c.freed {
 		c.e.RegisterMember(c.co, c.ctx, c.ranks, c.onHost())
 	}
@@ -403,6 +406,10 @@ func (c *Comm) free() error {
 		}
 	}
 	c.freed = true
+	c.w.joins.comms.Add(-1)
+	if home := c.w.base(); home.joins.parent == c {
+		home.joins.parent = nil
+	}
 	if c.w.cfg.Check {
 		c.unwatchMessages()
 	}

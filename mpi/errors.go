@@ -53,6 +53,7 @@ const (
 	ErrRMASync     Class = 51 // window synchronization missing, or in the wrong order
 	ErrRMAFlavor   Class = 52 // wrong kind of window
 	ErrSize        Class = 55 // invalid size
+	ErrSpawn       Class = 56 // processes could not be started, or have not joined
 	ErrUnsupported Class = 58 // operation is not supported
 	ErrTooLarge    Class = 59 // value too large
 	ErrWin         Class = 60 // invalid window
@@ -70,7 +71,7 @@ var classNames = map[Class]string{
 	ErrAccess: "access", ErrBadFile: "file name", ErrFileExists: "file exists", ErrFileInUse: "file in use", ErrFile: "file",
 	ErrIO: "input or output", ErrNotSame: "arguments differ", ErrNoSpace: "no space", ErrNoSuchFile: "no such file",
 	ErrDisp: "displacement", ErrRMAAttach: "attached memory", ErrRMARange: "outside of the window", ErrRMAShared: "shared memory",
-	ErrRMASync: "synchronization of a window", ErrRMAFlavor: "kind of window", ErrSize: "size", ErrWin: "window",
+	ErrRMASync: "synchronization of a window", ErrRMAFlavor: "kind of window", ErrSize: "size", ErrSpawn: "spawn", ErrWin: "window",
 	ErrUnsupported: "unsupported", ErrTooLarge: "value too large", ErrProcFailed: "a rank has failed", ErrRevoked: "communicator revoked",
 }
 

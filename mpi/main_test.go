@@ -53,6 +53,10 @@ func TestMain(m *testing.M) {
 		mpi.Main(func(world *mpi.Comm) error { return makeMistake(world, what) })
 		return
 	}
+	if what, ok := strings.CutPrefix(program, spawnProgram); ok {
+		mpi.Main(func(world *mpi.Comm) error { return spawnOf(world, what) })
+		return
+	}
 	switch program {
 	case "die":
 		mpi.Main(dieProgram)

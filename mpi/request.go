@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
@@ -423,6 +424,9 @@ func waitSome(ctx context.Context, reqs []Request, need int) error {
 	}
 	if c == nil {
 		return nil
+	}
+	if i := slices.IndexFunc(reqs, func(r Request) bool { return r.op.Active() && r.c.e != c.e }); i >= 0 {
+		return c.waitSomeOfJobs(ctx, reqs, need)
 	}
 	if err := c.e.WaitSome(ctx, &c.pt, name, ops, need); err != nil {
 		return c.refuse(c.classOf(err), "Wait", "%w", err)

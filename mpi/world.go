@@ -50,6 +50,7 @@ type World struct {
 	spares      int       // processes at the end of comm that wait in Recover
 	recovered   *recovery // of Recover on the world; nil before its first call
 	windows     windowOptions
+	joins       joins
 }
 
 // watch is what observes the calls of a rank.
@@ -163,7 +164,10 @@ func Init(ctx context.Context, cfg *Config) (*World, error) {
 		return nil, errors.Join(err, stop())
 	}
 	w.watch.stopProfile = stop
-	return w, w.reserveSpares(os.Getenv(pmi.EnvSpares))
+	if err := w.reserveSpares(os.Getenv(pmi.EnvSpares)); err != nil {
+		return w, err
+	}
+	return w, w.meetParents(ctx)
 }
 
 // joined has the names of the jobs that this process has joined: the connection to a
@@ -368,11 +372,12 @@ func (w *World) Finalize() error {
 	w.e.Finalizing()
 	w.checkSpare(nil)
 	w.background.Wait()
+	unleft := w.leaveJoined()
 	if w.cfg.Check {
 		w.describeLeaving()
 	}
 	w.watch.stopMetrics()
-	unwritten := errors.Join(w.report(), w.reportTrace(), w.watch.stopProfile())
+	unwritten := errors.Join(unleft, w.report(), w.reportTrace(), w.watch.stopProfile())
 	w.e.Leaving()
 	var err error
 	if w.e.Tolerates() {
