@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -136,7 +137,8 @@ func (v Invitation) Join(ctx context.Context, rank, size int, terms Terms) (Clie
 				return joinOrClose(ctx, newRootedConn(conn, lines, p.root), rank, size, nil, p.key, terms)
 			}
 			var final *refusedError
-			if errors.As(err, &final) {
+			// The port was open before there was an invitation: nobody listens any more.
+			if errors.As(err, &final) || errors.Is(err, syscall.ECONNREFUSED) {
 				refused++
 			}
 			why = errors.Join(why, fmt.Errorf("%s: %s: %w", p.root, stage, err))

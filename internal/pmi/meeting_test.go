@@ -108,7 +108,7 @@ func TestMeetingIsCancelled(t *testing.T) {
 	// The invitation is of no use any more.
 	late, cancelLate := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancelLate()
-	if _, err := m.Invitation.Join(late, 1, 3, Terms{}); err == nil || !strings.Contains(err.Error(), "could not join") {
+	if _, err := m.Invitation.Join(late, 1, 3, Terms{}); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("a late rank got %v", err)
 	}
 }
