@@ -42,16 +42,19 @@ const (
 	ErrFileInUse   Class = 29 // file is in use
 	ErrFile        Class = 30 // invalid file
 	ErrIO          Class = 35 // other errors of files
+	ErrName        Class = 38 // service that is not published
 	ErrNoMem       Class = 39 // out of memory
 	ErrNotSame     Class = 40 // arguments of a collective call on a file differ between ranks
 	ErrNoSpace     Class = 41 // not enough space on the storage device
 	ErrNoSuchFile  Class = 42 // file does not exist
+	ErrPort        Class = 43 // invalid name of a port, or a port that is closed
 	ErrProcAborted Class = 44 // a rank has died or left
 	ErrRMAAttach   Class = 47 // memory cannot be attached, or is not
 	ErrRMARange    Class = 49 // memory outside of the window
 	ErrRMAShared   Class = 50 // memory cannot be shared
 	ErrRMASync     Class = 51 // window synchronization missing, or in the wrong order
 	ErrRMAFlavor   Class = 52 // wrong kind of window
+	ErrService     Class = 53 // service that cannot be published or withdrawn
 	ErrSize        Class = 55 // invalid size
 	ErrSpawn       Class = 56 // processes could not be started, or have not joined
 	ErrUnsupported Class = 58 // operation is not supported
@@ -71,7 +74,7 @@ var classNames = map[Class]string{
 	ErrAccess: "access", ErrBadFile: "file name", ErrFileExists: "file exists", ErrFileInUse: "file in use", ErrFile: "file",
 	ErrIO: "input or output", ErrNotSame: "arguments differ", ErrNoSpace: "no space", ErrNoSuchFile: "no such file",
 	ErrDisp: "displacement", ErrRMAAttach: "attached memory", ErrRMARange: "outside of the window", ErrRMAShared: "shared memory",
-	ErrRMASync: "synchronization of a window", ErrRMAFlavor: "kind of window", ErrSize: "size", ErrSpawn: "spawn", ErrWin: "window",
+	ErrRMASync: "synchronization of a window", ErrRMAFlavor: "kind of window", ErrSize: "size", ErrSpawn: "spawn", ErrName: "service name", ErrPort: "port", ErrService: "service", ErrWin: "window",
 	ErrUnsupported: "unsupported", ErrTooLarge: "value too large", ErrProcFailed: "a rank has failed", ErrRevoked: "communicator revoked",
 }
 

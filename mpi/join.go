@@ -34,6 +34,7 @@ type joins struct {
 	mu     sync.Mutex
 	worlds []*World // of joined jobs that the process takes part in
 	parent *Comm    // to the ranks that have spawned this job
+	ports  ports
 
 	// In the World of a joined job:
 	home  *World       // that of the process's own job
@@ -97,6 +98,53 @@ func (w *World) joinJob(ctx context.Context, op string, m *meeting) (*Comm, erro
 		return nil, err
 	}
 	return c, nil
+}
+
+// openMeeting makes rank 0 of c open a meeting, which it must close, and returns the invitation
+// to all ranks.
+func (c *Comm) openMeeting(op string) (m *pmi.Meeting, text string, err error) {
+	if c.rank == 0 {
+		if m, err = pmi.OpenMeeting(); err == nil {
+			text = m.String()
+		}
+	}
+	if text, err = c.shareText(ErrIntern, op, text, err, 0); err != nil && m != nil {
+		m.Close()
+	}
+	return m, text, err
+}
+
+// meet joins another group in a meeting. m is the meeting at the rank that has opened it, and
+// watch a function that runs there meanwhile, or nil.
+func (c *Comm) meet(ctx context.Context, op string, class Class, g *meeting, m *pmi.Meeting, text string, watch func(context.Context, context.CancelCauseFunc)) (*Comm, error) {
+	v, err := pmi.ParseInvitation(text)
+	if err != nil {
+		return nil, c.refuse(ErrIntern, op, "%w", err)
+	}
+	first := 0
+	if g.second {
+		first = g.sizes[0]
+	}
+	g.come = func(ctx context.Context, size int, terms pmi.Terms) (pmi.Client, error) {
+		if m == nil {
+			return v.Join(ctx, first+c.rank, size, terms)
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		if watch != nil {
+			go watch(ctx, cancel)
+		}
+		client, err := m.Gather(ctx, size, terms)
+		if cause := context.Cause(ctx); err != nil && errors.Is(cause, errSpawnEnded) {
+			err = cause
+		}
+		return client, err
+	}
+	d, err := c.w.joinJob(ctx, op, g)
+	if err != nil {
+		return nil, c.refuse(class, op, "%w", err)
+	}
+	return d, nil
 }
 
 // connectGroups returns the inter-communicator of the two groups of a joined job.
@@ -177,6 +225,7 @@ func (w *World) leaveJoined() error {
 	w.joins.mu.Lock()
 	list := slices.Clone(w.joins.worlds)
 	w.joins.mu.Unlock()
+	w.joins.ports.closeAll()
 	errs := make([]error, len(list))
 	var all sync.WaitGroup
 	for i, u := range list {
@@ -186,9 +235,17 @@ func (w *World) leaveJoined() error {
 	return errors.Join(errs...)
 }
 
+// checkJoin checks the arguments of calls that join another job.
+func (c *Comm) checkJoin(op string, root int) error {
+	if err := c.intra(op); err != nil {
+		return err
+	}
+	return c.checkRoot(op, root)
+}
+
 // Disconnect waits until all communication on c is complete on all of its ranks, of both groups,
-// and frees it. With the last communicator to the ranks of another job, from [Comm.Spawn] or
-// derived from such a one, the jobs are independent again: from then on neither waits for the
+// and frees it. With the last communicator to the ranks of another job, from [Comm.Spawn], [Comm.Accept]
+// or [Comm.Connect] or derived from such a one, the jobs are independent again: from then on neither waits for the
 // other, and its memory, descriptors and connections are released. After the failure of a rank
 // Disconnect does not wait.
 func (c *Comm) Disconnect() error {

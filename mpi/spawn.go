@@ -44,23 +44,15 @@ func (c *Comm) Spawn(ctx context.Context, root int, commands ...SpawnCommand) (*
 
 func (c *Comm) spawn(ctx context.Context, root int, commands []SpawnCommand) (*Comm, error) {
 	const op = "Spawn"
-	if err := c.intra(op); err != nil {
+	if err := c.checkJoin(op, root); err != nil {
 		return nil, err
 	}
-	if err := c.checkRoot(op, root); err != nil {
+	m, text, err := c.openMeeting(op)
+	if err != nil {
 		return nil, err
 	}
-	var m *pmi.Meeting
-	var text string
-	var err error
-	if c.rank == 0 { // the first rank of the joined job
-		if m, err = pmi.OpenMeeting(); err == nil {
-			defer m.Close()
-			text = m.String()
-		}
-	}
-	if text, err = c.shareText(ErrSpawn, op, text, err, 0); err != nil {
-		return nil, err
+	if m != nil {
+		defer m.Close()
 	}
 	var begun string
 	if c.rank == root {
@@ -73,28 +65,9 @@ func (c *Comm) spawn(ctx context.Context, root int, commands []SpawnCommand) (*C
 	if _, err := fmt.Sscan(begun, &job, &size); err != nil {
 		return nil, c.refuse(ErrIntern, op, "rank %d sent %q: %w", root, begun, err)
 	}
-	v, err := pmi.ParseInvitation(text)
-	if err != nil {
-		return nil, c.refuse(ErrIntern, op, "%w", err)
-	}
-	d, err := c.w.joinJob(ctx, op, &meeting{sizes: [2]int{c.size, size},
-		come: func(ctx context.Context, size int, terms pmi.Terms) (pmi.Client, error) {
-			if m == nil {
-				return v.Join(ctx, c.rank, size, terms)
-			}
-			ctx, cancel := context.WithCancelCause(ctx)
-			defer cancel(nil)
-			go c.w.watchJob(ctx, job, cancel)
-			client, err := m.Gather(ctx, size, terms)
-			if cause := context.Cause(ctx); err != nil && errors.Is(cause, errSpawnEnded) {
-				err = cause
-			}
-			return client, err
-		}})
-	if err != nil {
-		return nil, c.refuse(ErrSpawn, op, "%w", err)
-	}
-	return d, nil
+	return c.meet(ctx, op, ErrSpawn, &meeting{sizes: [2]int{c.size, size}}, m, text, func(ctx context.Context, cancel context.CancelCauseFunc) {
+		c.w.watchJob(ctx, job, cancel)
+	})
 }
 
 // requestJob asks the launcher to start the commands. It returns the number of the job and that

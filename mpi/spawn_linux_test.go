@@ -33,6 +33,8 @@ func TestSpawn(t *testing.T) {
 		{"stay", []string{"-n", "2"}, []string{"parents of 2 children are done"}, false},
 		{"missing", []string{"-n", "2"}, []string{"rank 0: mpi: Spawn on world: ", "rank 1: mpi: Spawn on world: ", "no such file"}, false},
 		{"early", []string{"-n", "2"}, []string{"rank 0: mpi: Spawn on world: ", "rank 1: mpi: Spawn on world: ", "exit status 3"}, true},
+		{"ports", []string{"-n", "5"}, []string{"rank 0 has talked to 3 ranks", "rank 4 has talked to 2 ranks"}, false},
+		{"ports network", []string{"--hosts", "a:2,b:2", "--rsh", "env AGENT_OF={host}"}, []string{"rank 0 has talked to 2 ranks"}, false},
 		{"never joins", []string{"-n", "2"}, []string{"rank 1: mpi: Spawn on world: ", "exited with status 0"}, false},
 		{"die", []string{"-n", "2"}, []string{"rank 0 goes on without its children", "rank 1 goes on without its children", "exit status 7"}, true},
 		{"root dies", []string{"-n", "2"}, []string{"exit status 9"}, true},

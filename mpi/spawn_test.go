@@ -28,6 +28,8 @@ func spawnOf(world *mpi.Comm, what string) error {
 		return spawnAndTalk(world, what)
 	case "cycles":
 		return spawnCycles(world)
+	case "ports":
+		return meetAtPort(world)
 	case "progress":
 		return spawnProgress(world)
 	case "grandchild":
@@ -58,6 +60,79 @@ func spawnOf(world *mpi.Comm, what string) error {
 		return fmt.Errorf("Spawn returned %w", err)
 	}
 	fmt.Printf("rank %d: %v\n", world.Rank(), err)
+	return world.Barrier()
+}
+
+// meetAtPort divides the world into two groups, which join at a port of rank 1.
+func meetAtPort(world *mpi.Comm) error {
+	half := world.Size() / 2
+	color := 0
+	if world.Rank() >= half {
+		color = 1
+	}
+	group, err := world.Split(color, 0)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	var inter *mpi.Comm
+	if color == 0 {
+		port := ""
+		if group.Rank() == 1 {
+			if port, err = group.OpenPort(); err == nil {
+				err = group.PublishName("meet", port)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := world.Barrier(); err != nil {
+			return err
+		}
+		if inter, err = group.Accept(ctx, port, 1); err != nil {
+			return err
+		}
+		if group.Rank() == 1 {
+			if err := errors.Join(group.ClosePort(port), group.UnpublishName("meet")); err != nil {
+				return err
+			}
+		}
+	} else {
+		if err := world.Barrier(); err != nil {
+			return err
+		}
+		port, err := group.LookupName("meet")
+		if err != nil {
+			return err
+		}
+		wrong := "A" + port[1:]
+		if port[0] == 'A' {
+			wrong = "B" + port[1:]
+		}
+		if _, err := group.Connect(ctx, wrong, 0); !errors.Is(err, mpi.ErrPort) {
+			return fmt.Errorf("Connect with a wrong key returned %w", err)
+		}
+		if inter, err = group.Connect(ctx, port, 0); err != nil {
+			return err
+		}
+		defer func() {
+			if _, err := group.Connect(ctx, port, 0); !errors.Is(err, mpi.ErrPort) {
+				fmt.Println("Connect to a port that is closed returned", err)
+				os.Exit(1)
+			}
+		}()
+	}
+	order := mpi.MergeLow
+	if color == 1 {
+		order = mpi.MergeHigh
+	}
+	if err := talkBetween(inter, order); err != nil {
+		return err
+	}
+	fmt.Printf("rank %d has talked to %d ranks\n", world.Rank(), inter.RemoteSize())
+	if err := inter.Disconnect(); err != nil {
+		return err
+	}
 	return world.Barrier()
 }
 
@@ -100,6 +175,14 @@ func spawnAndTalk(world *mpi.Comm, what string) error {
 // talkAcross exchanges messages of several lengths between all ranks of two groups, and uses
 // collectives of both.
 func talkAcross(inter *mpi.Comm) error {
+	if mpi.Parent(inter) != nil {
+		return talkBetween(inter, mpi.MergeHigh)
+	}
+	return talkBetween(inter, mpi.MergeLow)
+}
+
+// talkBetween is talkAcross with the caller's position in the communicator of both groups.
+func talkBetween(inter *mpi.Comm, order mpi.MergeOrder) error {
 	for _, n := range []int{1, 1000, 300_000} {
 		var reqs []mpi.Request
 		in := make([][]int64, inter.RemoteSize())
@@ -126,10 +209,6 @@ func talkAcross(inter *mpi.Comm) error {
 	}
 	if !slices.IsSorted(ranks) || ranks[len(ranks)-1] != len(ranks)-1 {
 		return fmt.Errorf("Allgather returned %v", ranks)
-	}
-	order := mpi.MergeLow
-	if mpi.Parent(inter) != nil {
-		order = mpi.MergeHigh
 	}
 	all, err := inter.Merge(order)
 	if err != nil {

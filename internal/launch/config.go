@@ -72,8 +72,9 @@ type Config struct {
 	// registered with signal.Notify.
 	Signals <-chan os.Signal
 
-	layout  layout // the ranks of each host
-	spawned bool   // ranks of a running job have asked for it
+	layout  layout        // the ranks of each host
+	spawned bool          // ranks of a running job have asked for it
+	names   *serviceNames // of all jobs that are spawned from one
 }
 
 // Remote describes how a job reaches its hosts. None of it applies to a job on this machine.
@@ -236,6 +237,7 @@ const (
 func (c *Config) complete() error {
 	if !c.spawned { // muster run in the environment of a rank of a spawned job
 		c.Env = slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool { return nameOf(kv) == pmi.EnvParent })
+		c.names = new(serviceNames)
 	}
 	if err := c.sumRanks(); err != nil {
 		return err

@@ -25,7 +25,7 @@
 //	stuck.go       reports which rank waits for which, from the board;
 //	               stuck_away.go adds the ranks that do not wait
 //	startup.go     reports the start-up stage that takes too long
-//	spawned.go     jobs that ranks of this one start
+//	spawned.go     jobs that ranks of this one start; names.go the services they publish
 //
 // For several hosts:
 //

@@ -52,6 +52,8 @@ func (j *job) answerRank(request string, done func(answer string, ok bool)) {
 	err := json.Unmarshal([]byte(request), &r)
 	switch {
 	case err != nil:
+	case r.Name != nil:
+		a.Port, err = j.cfg.names.answer(r.Name)
 	case r.Spawn != nil:
 		a.Job, err = j.spawn(r.Spawn)
 	default:
@@ -90,7 +92,7 @@ func (j *job) spawn(r *pmi.SpawnRequest) (int, error) {
 func (j *job) spawnConfig(r *pmi.SpawnRequest, number int) (cfg Config, err error) {
 	c := j.cfg
 	cfg = Config{
-		Env: c.Env, Dir: c.Dir, Remote: c.Remote, MapBy: c.MapBy, Limits: c.Limits, ExitLeaves: c.ExitLeaves, spawned: true,
+		Env: c.Env, Dir: c.Dir, Remote: c.Remote, MapBy: c.MapBy, Limits: c.Limits, ExitLeaves: c.ExitLeaves, spawned: true, names: c.names,
 		ExtraEnv: append(slices.Clip(c.ExtraEnv), pmi.EnvParent+"="+r.Parent),
 		Bind:     BindNone, // the ranks that are there have the cores
 	}

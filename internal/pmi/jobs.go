@@ -24,7 +24,15 @@ var ErrNoLauncher = errors.New("only muster run can start other programs for a j
 type JobRequest struct {
 	Spawn *SpawnRequest `json:",omitempty"`
 	// State is the number of a job that the launcher has started for one of its ranks.
-	State int `json:",omitempty"`
+	State int          `json:",omitempty"`
+	Name  *NameRequest `json:",omitempty"`
+}
+
+// NameRequest looks up the name of a service, publishes it for a port, or withdraws it.
+type NameRequest struct {
+	Service           string
+	Port              string `json:",omitempty"`
+	Publish, Withdraw bool   `json:",omitempty"`
 }
 
 // SpawnRequest describes a job to start.
@@ -47,6 +55,7 @@ type SpawnProgram struct {
 type JobAnswer struct {
 	Job   int    `json:",omitempty"` // the number of the job that has been started
 	Ended bool   `json:",omitempty"` // the job of State has ended
+	Port  string `json:",omitempty"` // of Name
 	Why   string `json:",omitempty"` // why it has, or why the request failed
 }
 
