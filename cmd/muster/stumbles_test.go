@@ -77,7 +77,7 @@ func TestStumblesOfPages(t *testing.T) {
 		}
 		return string(text)
 	}
-	if results := read("docs/results.md"); strings.Index(results, "![") < 0 || strings.Index(results, "![") > strings.Index(results, "\n|") {
+	if results := read("docs/results.md"); !strings.Contains(results, "![") || strings.Index(results, "![") > strings.Index(results, "\n|") {
 		t.Error("docs/results.md begins with tables instead of pictures")
 	}
 	if !regexp.MustCompile(`(?s)\n## Unreleased\n.*\n## [0-9.]+ - 20[0-9-]{8}\n`).MatchString(read("CHANGELOG.md")) {
