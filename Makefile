@@ -96,6 +96,7 @@ test race check-off: export TEST_MUSTER := $(BIN)/muster
 
 test: build ## run the tests, ranks as goroutines
 	$(GOTEST) -timeout 600s ./...
+	$(GOTEST) -count 1 -timeout 120s -run TestCleanPrograms ./tests/advise # alone: beside other tests its runs do not count
 
 # Folders without goroutines (house_imports_test.go checks the list and them), in which the
 # race detector has nothing to detect.

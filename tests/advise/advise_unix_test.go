@@ -90,28 +90,44 @@ func (f files) on(hosts string) []string {
 	return []string{"--hosts", hosts, "--rsh", f.rsh + " {host}"}
 }
 
-// advise runs a program and returns the advice.
-func (f files) advise(t *testing.T, args ...string) (all []finding) {
+// advise runs a program and returns the advice, and which share of the cores other programs had.
+func (f files) advise(t *testing.T, args ...string) (all []finding, others float64) {
 	name := strings.Join(args, " ")
 	cmd := exec.Command(f.muster, append([]string{"advise", "--json", "--"}, args...)...)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
+	busy, total := busyTicks()
 	out, err := cmd.Output()
+	busyNow, totalNow := busyTicks()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, complaints.String())
 	}
 	if err := json.Unmarshal(out, &all); err != nil {
 		t.Fatalf("%s: %v: %s", name, err, out)
 	}
-	return all
+	if totalNow > total {
+		own := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds() * ticksPerSecond
+		others = (busyNow - busy - own) / (totalNow - total)
+	}
+	return all, others
 }
 
-// loadAverage returns the number of threads that wanted a core in the last minute, 0 if unknown.
-func loadAverage() (load float64) {
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		_, _ = fmt.Sscan(string(text), &load)
+// ticksPerSecond is the unit of /proc/stat.
+const ticksPerSecond = 100
+
+// busyTicks returns the ticks that all cores have spent at work, and all ticks; 0 if unknown.
+func busyTicks() (busy, all float64) {
+	text, _ := os.ReadFile("/proc/stat")
+	first, _, _ := strings.Cut(string(text), "\n")
+	for i, field := range strings.Fields(first) {
+		if v, err := strconv.ParseFloat(field, 64); err == nil && i < 9 { // user time includes guest time
+			all += v
+			if i != 4 && i != 5 { // idle, iowait
+				busy += v
+			}
+		}
 	}
-	return load
+	return busy, all
 }
 
 func TestPlantedProblemsAreFound(t *testing.T) {
@@ -126,7 +142,7 @@ func TestPlantedProblemsAreFound(t *testing.T) {
 			var all []finding
 			i := -1
 			for range 3 { // on a busy machine ranks are late for other reasons
-				all = f.advise(t, slices.Concat(onTwoHosts, []string{name})...)
+				all, _ = f.advise(t, slices.Concat(onTwoHosts, []string{name})...)
 				if i = slices.IndexFunc(all, func(f finding) bool { return f.Problem == problem }); i == 0 || i == 1 {
 					break
 				}
@@ -144,26 +160,36 @@ func TestPlantedProblemsAreFound(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCleanPrograms: nothing is found where there is nothing to change. Beside other programs a
+// rank is late because it has no core, so such runs do not count.
+func TestCleanPrograms(t *testing.T) {
+	f := build(t)
+	onTwoHosts := slices.Concat([]string{"-n", "4"}, f.on("a:2,b:2"), []string{f.program})
 	app := []string{"-n", "2", f.muster, "app"}
 	with := func(args []string, more ...string) []string { return slices.Concat(args, more) }
+	const tries, fewest, mostOthers = 8, 3, 0.1
 	for name, args := range map[string][]string{
 		"balance": with(onTwoHosts, "balance"), "overlap": with(onTwoHosts, "overlap"), "work": with(onTwoHosts, "work"),
-		"cg": with(app, "cg", "--class", "S"), "ft": with(app, "ft", "--class", "S"), "is": with(app, "is", "--class", "S"), "ep": with(app, "ep", "--class", "S"),
+		"cg": with(app, "cg", "--class", "W"), "ft": with(app, "ft", "--class", "W"), "is": with(app, "is", "--class", "W"), "ep": with(app, "ep", "--class", "S"),
 		"pi": {"-n", "2", f.pi},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if load := loadAverage(); load > 4 {
-				t.Skipf("the load of this machine is %.0f: ranks are late because they have no core", load)
-			}
-			// On a busy machine a rank may be late because it has no core.
-			var all []finding
-			for range 3 {
-				all = slices.DeleteFunc(f.advise(t, args...), func(f finding) bool { return f.Gain <= 0.03 })
+			var faults [][]finding
+			for range tries {
+				all, others := f.advise(t, args...)
+				all = slices.DeleteFunc(all, func(f finding) bool { return f.Gain <= 0.03 })
 				if len(all) == 0 {
 					return
 				}
+				if others < mostOthers {
+					if faults = append(faults, all); len(faults) == fewest {
+						t.Fatalf("findings where there is nothing to change: %+v", faults)
+					}
+				}
 			}
-			t.Errorf("findings where there is nothing to change: %+v", all)
+			t.Skipf("skipped: needs a machine without other programs; in %d of %d runs they had more than %.0f %% of the cores", tries-len(faults), tries, 100*mostOthers)
 		})
 	}
 }
