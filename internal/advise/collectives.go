@@ -16,11 +16,12 @@ const dominates = 0.6
 
 // imbalances finds the rank that enters the collectives of a call site last. With equal work
 // all ranks enter at the mean of the times, so the call would begin earlier by the distance of
-// the last from the mean.
+// the last from the mean. The median of all calls counts: a rank that waits for its core is late
+// by much, in few of them.
 func (j *job) imbalances() (all []Finding) {
 	type late struct {
 		by    perRank
-		calls map[int]int
+		times map[int][]float64 // by rank: in the calls for which it is the last
 		n     int
 	}
 	sites := map[string]*late{}
@@ -36,23 +37,27 @@ func (j *job) imbalances() (all []Finding) {
 		where := siteOf(j.event(last))
 		s := sites[where]
 		if s == nil {
-			s = &late{by: perRank{}, calls: map[int]int{}}
+			s = &late{by: perRank{}, times: map[int][]float64{}}
 			sites[where] = s
 		}
 		s.n++
-		s.calls[j.rank(last)]++
-		s.by[j.rank(last)] += float64(j.event(last).Begin) - sum/float64(len(calls))
+		r, by := j.rank(last), float64(j.event(last).Begin)-sum/float64(len(calls))
+		s.times[r] = append(s.times[r], by)
+		s.by[r] += by
 	}
 	for _, where := range sortKeys(sites) {
 		s := sites[where]
 		rank, lost, total := s.by.most()
-		if len(j.Trace.Ranks) < 2 || lost < dominates*total || s.calls[rank] < 3 {
+		times := s.times[rank]
+		if len(j.Trace.Ranks) < 2 || lost < dominates*total || len(times) < max(3, s.n/2+1) {
 			continue
 		}
+		slices.Sort(times)
+		middle := times[len(times)-s.n/2-1] // in the other calls it is not late
 		all = append(all, Finding{
-			Sites: []string{where}, Ranks: []int{rank}, Gain: lost / j.span,
+			Sites: []string{where}, Ranks: []int{rank}, Gain: middle * float64(s.n) / j.span,
 			Evidence: fmt.Sprintf("rank %d is the last of %d ranks in %d of %d calls, by %v after their mean",
-				rank, len(j.Trace.Ranks), s.calls[rank], s.n, brief(lost/float64(s.calls[rank]))),
+				rank, len(j.Trace.Ranks), len(times), s.n, brief(middle)),
 			Change: fmt.Sprintf("give rank %d less of the work before this call", rank),
 			change: func(w *whatIf) { w.balance(where) },
 		})
