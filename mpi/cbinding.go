@@ -22,20 +22,29 @@ var _ = cbinding.Register(cbinding.Functions{
 	},
 	Profile: func(world any) func(string, uintptr) {
 		w := world.(*World)
+		var enter []func(string, uintptr)
 		if t := w.watch.tracer; t != nil {
 			t.fromC.Store(true)
+			enter = append(enter, t.enter)
 		}
 		if p := w.watch.calls; p != nil {
 			p.fromC.Store(true)
-			if !w.cfg.Check {
-				return p.enter
-			}
-			return func(name string, pc uintptr) { p.enter(name, pc); w.check.enter(name, pc) }
+			enter = append(enter, p.enter)
 		}
 		if w.cfg.Check {
-			return w.check.enter
+			enter = append(enter, w.check.enter)
 		}
-		return nil
+		switch len(enter) {
+		case 0:
+			return nil
+		case 1:
+			return enter[0]
+		}
+		return func(name string, pc uintptr) {
+			for _, f := range enter {
+				f(name, pc)
+			}
+		}
 	},
 	Message: func(comm any, name, datatype string, pc uintptr) any { return comm.(*Comm).fromC(name, datatype, pc) },
 	Checks:  func(world any) bool { return world.(*World).cfg.Check },

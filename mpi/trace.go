@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,8 @@ type tracer struct {
 	limit int
 	file  string // at rank 0
 	sites siteTable
-	fromC atomic.Bool // the calls come from C, whose sites are not recorded
+	fromC atomic.Bool    // the calls come from C
+	outer atomic.Uintptr // to where the call of C that is under way returns
 
 	mu      sync.Mutex
 	chunks  [][]traceRecord
@@ -122,11 +124,37 @@ func (t *tracer) commIndex(c *Comm) int32 {
 	return t.index
 }
 
+// enter notes the call of C that is under way.
+func (t *tracer) enter(_ string, pc uintptr) { t.outer.Store(pc) }
+
+// linesOfC returns the lines of the program in C that has called, by return address.
+func (t *tracer) linesOfC() map[uintptr]string {
+	t.sites.mu.Lock()
+	defer t.sites.mu.Unlock()
+	lines, objects, s := map[uintptr]string{}, prof.NewObjects(), prof.Summary{}
+	var pcs []uintptr
+	for _, site := range t.sites.all {
+		if site.pc == 0 || slices.Contains(pcs, site.pc) {
+			continue
+		}
+		c := prof.CallSite{LongestAt: len(pcs)} // Resolve sorts
+		c.Object, c.Offset = objects.Locate(site.pc - 1)
+		s.Sites, pcs = append(s.Sites, c), append(pcs, site.pc)
+	}
+	s.Resolve()
+	for i := range s.Sites {
+		lines[pcs[s.Sites[i].LongestAt]] = s.Sites[i].Site
+	}
+	return lines
+}
+
 // Begin implements Hook. An id is one more than the index of the record; 0 is none.
 func (t *tracer) Begin(c Call) uint64 {
 	var site *callSite
 	if !t.fromC.Load() {
 		site = t.sites.siteOf(c.Name, c.Kind)
+	} else if pc := t.outer.Load(); pc != 0 {
+		site = t.sites.foreign(pc, c.Name, c.Kind)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,20 +232,24 @@ func (t *tracer) close(r *trace.Rank, o prof.Offset, base int64) {
 		r.Comms = append(r.Comms, trace.Comm{Name: c.Name(), Context: c.ctx, Ranks: tracedRanks(c)})
 	}
 	r.Events = make([]trace.Event, t.n)
+	labels, linesOfC := trace.Labels{}, t.linesOfC()
 	for i := range r.Events {
 		from := t.record(uint64(i + 1))
 		e, c := &r.Events[i], Call{Comm: t.comms[from.comm]}
-		*e = trace.Event{Name: from.name, Kind: from.kind.String(), Begin: o.Of(from.begin) - base, Comm: int(from.comm),
-			Peer: c.World(int(from.peer)), Tag: int(from.tag), Bytes: from.bytes, Calls: int(from.calls), From: trace.None, Starts: from.starts, By: int(from.by)}
+		label := trace.Label{Name: from.name, Kind: from.kind.String()}
 		if from.site != nil {
-			e.Site = from.site.line
+			if label.Site = from.site.line; from.site.pc != 0 {
+				label.Site = linesOfC[from.site.pc]
+			}
 		}
+		*e = trace.Event{Label: labels.Of(label), Begin: o.Of(from.begin) - base, Comm: from.comm,
+			Peer: int32(c.World(int(from.peer))), Tag: from.tag, Bytes: from.bytes, Calls: from.calls, From: trace.None, Starts: from.starts, By: from.by}
 		if e.End = e.Begin; from.end != 0 {
 			e.End = o.Of(from.end) - base
 		}
 		e.Sends = (from.kind == CallSend || from.kind == CallSendrecv) && e.Peer >= 0 && !from.failed
 		if from.received {
-			e.From, e.FromTag, e.FromBytes = c.World(int(from.from)), int(from.fromTag), from.fromBytes
+			e.From, e.FromTag, e.FromBytes = int32(c.World(int(from.from))), from.fromTag, from.fromBytes
 		}
 	}
 	r.Number()

@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,24 +19,29 @@ func TestTraceShowsTheProgressThread(t *testing.T) {
 	profiled(t, 2, &mpi.Config{Trace: file, Progress: "async"}, nil, x.run)
 	tr := readTrace(t, file)
 	r := tr.Ranks[0]
-	alone, active := 0, int64(0)
+	active := int64(0)
 	for _, p := range r.Phases {
-		if p.Row != trace.RowProgress {
-			continue
-		}
-		active += int64(p.End - p.Begin)
-		for i := range r.Events[1:] { // the thread polls between two calls
-			if p.Begin < r.Events[i+1].Begin && p.End > r.Events[i].End {
-				alone++
-				break
-			}
+		if p.Row == trace.RowProgress {
+			active += int64(p.End - p.Begin)
 		}
 	}
 	if active <= 0 {
 		t.Error("the trace has no time in which the thread polls")
 	}
-	if alone < x.rounds {
-		t.Errorf("the progress thread received %d messages between calls of rank 0; the trace has it %d times there: %+v", x.rounds, alone, r.Phases)
+	// A message that is complete between two calls was received by the thread. On a busy machine
+	// the rank itself receives some, because the thread gets no core in time.
+	alone := 0
+	for _, m := range r.Phases {
+		if m.Row != trace.RowProtocol || slices.ContainsFunc(r.Events, func(e trace.Event) bool { return e.Begin <= m.End && m.End <= e.End }) {
+			continue
+		}
+		alone++
+		if !slices.ContainsFunc(r.Phases, func(p trace.Phase) bool { return p.Row == trace.RowProgress && p.Begin <= m.End && m.End <= p.End }) {
+			t.Errorf("nobody has received the message that was complete after %d ns: %+v", m.End, r.Phases)
+		}
+	}
+	if alone < x.rounds/2 || alone > x.rounds {
+		t.Errorf("the progress thread received %d messages between calls of rank 0, which computed during %d: %+v", alone, x.rounds, r.Phases)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

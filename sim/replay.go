@@ -168,8 +168,8 @@ func (p *replay) match() {
 			p.left["messages of a rank to itself"]++
 			continue
 		}
-		s := p.sectionOf(one.Send.Rank, one.Send.Event)
-		p.sent[one.Send.Rank][one.Send.Event], p.received[one.Recv.Rank][one.Recv.Event] = s, s
+		s := p.sectionOf(int(one.Send.Rank), int(one.Send.Event))
+		p.sent[one.Send.Rank][int(one.Send.Event)], p.received[one.Recv.Rank][int(one.Recv.Event)] = s, s
 		p.messages++
 	}
 }

@@ -13,14 +13,14 @@ import (
 // barrier whose message rank 0 sends after it. At the end is a sum.
 func recorded() *trace.Trace {
 	call := func(name, kind string, begin int64) trace.Event {
-		return trace.Event{Name: name, Kind: kind, Begin: begin, End: begin + 1000, Peer: trace.None, From: trace.None, By: -1}
+		return trace.Event{Label: &trace.Label{Name: name, Kind: kind}, Begin: begin, End: begin + 1000, Peer: trace.None, From: trace.None, By: -1}
 	}
-	send := func(begin int64, tag int) trace.Event {
+	send := func(begin int64, tag int32) trace.Event {
 		e := call("Send", "send", begin)
 		e.Peer, e.Tag, e.Bytes, e.Sends = 1, tag, 8, true
 		return e
 	}
-	recv := func(name string, begin int64, tag int) trace.Event {
+	recv := func(name string, begin int64, tag int32) trace.Event {
 		e := call(name, "receive", begin)
 		e.From, e.FromTag, e.FromBytes = 0, tag, 8
 		return e
@@ -81,7 +81,7 @@ func TestReplayParts(t *testing.T) {
 	var ranks []*trace.Rank
 	for r := range 4 {
 		k := &trace.Rank{Rank: r, Comms: []trace.Comm{{Context: 1}, {Context: 2, Ranks: []int{r % 2, r%2 + 2}}}}
-		k.Events = []trace.Event{{Name: "Allreduce", Kind: "collective", Comm: 1, Bytes: 8, Peer: trace.None, From: trace.None, By: -1, Begin: int64(r), End: 10}}
+		k.Events = []trace.Event{{Label: &trace.Label{Name: "Allreduce", Kind: "collective"}, Comm: 1, Bytes: 8, Peer: trace.None, From: trace.None, By: -1, Begin: int64(r), End: 10}}
 		k.Number()
 		ranks = append(ranks, k)
 	}

@@ -25,11 +25,12 @@ lists what the program should change, the largest gain first: the call site, wha
 seen, the change, and at most how much of the run time it saves. It finds ranks with more
 work than others before a collective, a rank that sends to each of the others in turn,
 short messages in a row, long transfers without computation beside them, receives that are
-posted late, and ranks on the wrong hosts. Call sites are those of Go programs.
+posted late, and ranks on the wrong hosts. Call sites of programs in C and Fortran have
+lines if the program has debug information (-g).
 
 Gains are bounds from the trace alone. For a prediction, advise replays the trace with the
-change: computation and the times of transfers stay as recorded, and what waits for what
-follows. Change one thing, and measure again.`,
+change: computation stays as recorded, what waits for what follows, and messages between
+hosts share their ports, whose bandwidth the trace shows. Change one thing, and measure again.`,
 		Example: `  muster advise -- -n 4 ./prog
   muster run -n 4 --trace job.json ./prog && muster advise job.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,7 +65,7 @@ follows. Change one thing, and measure again.`,
 				_, err = fmt.Fprint(cmd.OutOrStdout(), advise.Text(t, all))
 				return err
 			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(all)
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(append([]advise.Finding{}, all...)) // [], not null
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")

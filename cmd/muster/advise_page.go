@@ -66,12 +66,12 @@ func pairsOf(t *trace.Trace) (pairs []prof.Pair, ranks int) {
 			if !e.Sends || e.Peer < 0 {
 				continue
 			}
-			at := [2]int{k.Rank, e.Peer}
+			at := [2]int{k.Rank, int(e.Peer)}
 			if sums[at] == nil {
-				sums[at] = &prof.Pair{From: k.Rank, To: e.Peer}
+				sums[at] = &prof.Pair{From: k.Rank, To: int(e.Peer)}
 			}
 			sums[at].Bytes += uint64(e.Bytes)
-			ranks = max(ranks, e.Peer+1)
+			ranks = max(ranks, int(e.Peer)+1)
 		}
 	}
 	for _, p := range sums {

@@ -21,9 +21,9 @@ func TestAdvicePage(t *testing.T) {
 			if r == 2 {
 				begin += 800
 			}
-			k.Events = append(k.Events, trace.Event{Name: "Allreduce", Kind: "collective", Site: "prog.go:7 (main.main)", Begin: begin, End: i*1000 + 900, Peer: trace.None, From: trace.None, By: -1})
+			k.Events = append(k.Events, trace.Event{Label: &trace.Label{Name: "Allreduce", Kind: "collective", Site: "prog.go:7 (main.main)"}, Begin: begin, End: i*1000 + 900, Peer: trace.None, From: trace.None, By: -1})
 		}
-		k.Events = append(k.Events, trace.Event{Name: "Send", Kind: "send", Begin: 8000, End: 8100, Peer: (r + 1) % 4, Bytes: 4096, Sends: true, From: trace.None, By: -1})
+		k.Events = append(k.Events, trace.Event{Label: &trace.Label{Name: "Send", Kind: "send"}, Begin: 8000, End: 8100, Peer: int32(r+1) % 4, Bytes: 4096, Sends: true, From: trace.None, By: -1})
 		k.Number()
 		tr.Ranks = append(tr.Ranks, k)
 	}

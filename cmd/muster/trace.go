@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -158,7 +159,11 @@ func readTrace(file string) (*trace.Trace, error) {
 // readCalls reads as many calls of a trace as are needed for advice, which is a part of a very
 // long one.
 func readCalls(file string) (*trace.Trace, error) {
-	const most = 2 << 20 // with all that is made of them, below 2 GB
+	const (
+		most   = 12 << 20
+		memory = 1600 << 20 // with all that is made of them
+	)
+	debug.SetMemoryLimit(memory)
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func (j *job) exchanges() (all []Finding) {
 			first, peers := &k.Events[run.from], map[int]bool{}
 			for i := run.from; i < run.to; i++ {
 				if e := &k.Events[i]; e.Sends && e.Bytes <= shortMessage {
-					peers[e.Peer] = true
+					peers[int(e.Peer)] = true
 				}
 			}
 			if delete(peers, k.Rank); !first.Sends || first.Site == "" || len(peers) < n-1 {
@@ -101,7 +101,7 @@ func (j *job) shortCollectives() (all []Finding) {
 		for _, run := range shortRows(k.Events) {
 			first, inside := &k.Events[run.from], int64(0)
 			for i := run.from; i < run.to; i++ {
-				inside += k.Events[i].End - k.Events[i].Begin - late[trace.At{Rank: r, Event: i}]
+				inside += k.Events[i].End - k.Events[i].Begin - late[r][i]
 			}
 			s := sites[siteOf(first)]
 			if s == nil {
@@ -165,7 +165,7 @@ func (j *job) barriers() (all []Finding) {
 				sites[siteOf(e)] = s
 			}
 			s.calls++
-			s.time[k.Rank] += float64(e.End - e.Begin - late[trace.At{Rank: r, Event: i}])
+			s.time[k.Rank] += float64(e.End - e.Begin - late[r][i])
 		}
 	}
 	n := len(j.Trace.Ranks)
@@ -183,12 +183,18 @@ func (j *job) barriers() (all []Finding) {
 }
 
 // lateParts returns the part of each call for which another rank is the reason.
-func (j *job) lateParts() map[trace.At]int64 {
-	late := map[trace.At]int64{}
-	for _, w := range j.Waits {
-		late[w.In] = max(late[w.In], w.To-w.From)
+func (j *job) lateParts() [][]int64 {
+	if j.late != nil {
+		return j.late
 	}
-	return late
+	for _, k := range j.Trace.Ranks {
+		j.late = append(j.late, make([]int64, len(k.Events)))
+	}
+	for _, w := range j.Waits {
+		part := &j.late[w.In.Rank][w.In.Event]
+		*part = max(*part, w.To-w.From)
+	}
+	return j.late
 }
 
 const (
@@ -224,9 +230,11 @@ func (j *job) idleRanks() []Finding {
 		return nil
 	}
 	where, waits := perSite{}, j.lateParts()
-	for at, time := range waits {
-		if idle[at.Rank] {
-			where[siteOf(j.event(at))] += float64(time)
+	for r := range idle {
+		for i, time := range waits[r] {
+			if time > 0 {
+				where[siteOf(&j.Trace.Ranks[r].Events[i])] += float64(time)
+			}
 		}
 	}
 	share := float64(busy) / float64(len(times))
@@ -272,7 +280,7 @@ func (w *whatIf) combineCollectives(where string) {
 // after them do.
 func (w *whatIf) removeBarriers(where string) {
 	w.eachAt(where, func(a trace.At, s *step) {
-		if k := w.Trace.Ranks[a.Rank]; a.Event+1 < len(k.Events) && w.impliedBarrier(w.event(a), &k.Events[a.Event+1]) {
+		if k := w.Trace.Ranks[a.Rank]; int(a.Event)+1 < len(k.Events) && w.impliedBarrier(w.event(a), &k.Events[a.Event+1]) {
 			s.after, s.tail = 0, 0
 		}
 	})

@@ -14,7 +14,7 @@ func (w *whatIf) eachAt(where string, f func(a trace.At, s *step)) {
 	for r, k := range w.Trace.Ranks {
 		for i := range k.Events {
 			if siteOf(&k.Events[i]) == where {
-				f(trace.At{Rank: r, Event: i}, &w.steps[r][i])
+				f(callAt(r, i), &w.steps[r][i])
 			}
 		}
 	}
@@ -55,11 +55,13 @@ func (w *whatIf) shorten(where string, by float64) {
 		s.tail *= by
 		for i := range s.deps {
 			s.deps[i].time *= by
+			w.transfers[s.deps[i].transfer].onPort *= by
 		}
 	})
 }
 
-// combine makes the first of several short messages in a row carry all of them.
+// combine makes the first of several short messages in a row carry all of them. What happens
+// between two of them, if it is shorter than they, is their loop.
 func (w *whatIf) combine(where string) {
 	later := map[trace.At]bool{}
 	for r, k := range w.Trace.Ranks {
@@ -68,7 +70,10 @@ func (w *whatIf) combine(where string) {
 				continue
 			}
 			for i := run.from + 1; i < run.to; i++ {
-				later[trace.At{Rank: r, Event: i}] = true
+				later[callAt(r, i)] = true
+				if e, s := &k.Events[i], &w.steps[r][i]; s.compute < float64(e.End-e.Begin) {
+					s.compute = 0
+				}
 				w.steps[r][i].tail = 0
 			}
 		}
@@ -78,6 +83,9 @@ func (w *whatIf) combine(where string) {
 			a := w.completing(m.Recv)
 			s := &w.steps[a.Rank][a.Event]
 			s.tail = 0
+			if e := w.event(a); s.compute < float64(e.End-e.Begin) {
+				s.compute = 0
+			}
 			for i := range s.deps {
 				s.deps[i].time = 0
 			}
@@ -105,29 +113,29 @@ func (w *whatIf) postEarlier(where string) {
 // moveRanks gives messages the time that others take within a host, or between hosts. host is that of
 // each rank of the world.
 func (w *whatIf) moveRanks(host []int) {
+	moved := make([]bool, len(w.transfers))
+	for i, m := range w.Messages {
+		x := &w.transfers[i]
+		x.from, x.to = host[w.rank(m.Send)], host[w.rank(m.Recv)]
+		moved[i], x.class.far = x.class.far != (x.from != x.to), x.from != x.to
+	}
 	for r := range w.steps {
 		for i := range w.steps[r] {
-			s := &w.steps[r][i]
-			for k := range s.deps {
-				d := &s.deps[k]
-				other := d.on.Rank
-				if other == r {
-					other = d.start.Rank
-				}
-				to := class{host[w.Trace.Ranks[r].Rank] != host[w.Trace.Ranks[other].Rank], d.class.log}
-				if to == d.class {
+			for k := range w.steps[r][i].deps {
+				d := &w.steps[r][i].deps[k]
+				if !moved[d.transfer] {
 					continue
 				}
-				before, known := w.usual[d.class]
-				after, known2 := w.usual[to]
-				if !known2 && !to.far {
-					after, known2 = assumedTime(to.log), true
-				}
-				if !known || !known2 || before == 0 {
+				c := w.transfers[d.transfer].class
+				time, known := w.usual[c]
+				if !known && c.far {
 					w.unknown = true
 					return
 				}
-				d.time *= after / before
+				if !known {
+					time = assumedTime(c.log)
+				}
+				d.time = time
 			}
 		}
 	}

@@ -14,6 +14,24 @@ import (
 // ranks that take fanouts in being late have no work to give away.
 const dominates = 0.6
 
+// leastChance is how probable it may be that a rank is the last as often as it is if all ranks are
+// as likely: in six calls of two ranks one of them is the last each time in 3 % of the runs.
+const leastChance = 1e-3
+
+// chanceOfLast bounds the probability that some rank is the last of n in so many of all calls by
+// chance: the Chernoff bound for each rank.
+func chanceOfLast(n, last, calls int) float64 {
+	share, p := float64(last)/float64(calls), 1/float64(n)
+	if share <= p {
+		return 1
+	}
+	distance := share * math.Log(share/p)
+	if share < 1 {
+		distance += (1 - share) * math.Log((1-share)/(1-p))
+	}
+	return float64(n) * math.Exp(-float64(calls)*distance)
+}
+
 // imbalances finds the rank that enters the collectives of a call site last. With equal work
 // all ranks enter at the mean of the times, so the call would begin earlier by the distance of
 // the last from the mean. The median of all calls counts: a rank that waits for its core is late
@@ -49,7 +67,8 @@ func (j *job) imbalances() (all []Finding) {
 		s := sites[where]
 		rank, lost, total := s.by.most()
 		times := s.times[rank]
-		if len(j.Trace.Ranks) < 2 || lost < dominates*total || len(times) < max(3, s.n/2+1) {
+		n := len(j.Trace.Ranks)
+		if n < 2 || lost < dominates*total || len(times) <= s.n/2 || chanceOfLast(n, len(times), s.n) > leastChance {
 			continue
 		}
 		slices.Sort(times)
@@ -57,7 +76,7 @@ func (j *job) imbalances() (all []Finding) {
 		all = append(all, Finding{
 			Sites: []string{where}, Ranks: []int{rank}, Gain: middle * float64(s.n) / j.span,
 			Evidence: fmt.Sprintf("rank %d is the last of %d ranks in %d of %d calls, by %v after their mean",
-				rank, len(j.Trace.Ranks), len(times), s.n, brief(middle)),
+				rank, n, len(times), s.n, brief(middle)),
 			Change: fmt.Sprintf("give rank %d less of the work before this call", rank),
 			change: func(w *whatIf) { w.balance(where) },
 		})
@@ -87,9 +106,9 @@ func (j *job) fanouts() (all []Finding) {
 			peers := map[int]bool{}
 			for i := run.from; i < run.to; i++ {
 				if e := &k.Events[i]; e.Sends == sends && e.Bytes == first.Bytes {
-					peers[e.Peer] = true
+					peers[int(e.Peer)] = true
 					if !sends {
-						peers[e.From] = true
+						peers[int(e.From)] = true
 					}
 				}
 			}

@@ -23,11 +23,13 @@ type Finding struct {
 }
 
 // Prediction is the time of the run in seconds as recorded, and as replayed with a change of a
-// finding. ReplayError is the relative error of a replay without any change.
+// finding. ReplayError is the relative error of a replay without any change. Part is the share
+// of the calls that were replayed, the first of each rank.
 type Prediction struct {
 	Now         float64 `json:"now_s"`
 	Then        float64 `json:"predicted_s"`
 	ReplayError float64 `json:"replay_error"`
+	Part        float64 `json:"replayed_part"`
 }
 
 // leastGain is the smallest gain that is reported. Runs of a program differ by more than that.
@@ -47,6 +49,7 @@ var questions = []struct {
 	{"ranks without work", (*job).idleRanks},
 	{"wait without computation", (*job).idleWaits},
 	{"receive posted late", (*job).lateReceives},
+	{"late ranks at a collective", (*job).lateAtCollectives},
 	{"placement of ranks", (*job).placements},
 }
 
@@ -55,12 +58,20 @@ type job struct {
 	*trace.Trace
 	*trace.Analysis
 	span float64 // ns
+	late [][]int64
+}
+
+func newJob(t *trace.Trace) *job {
+	j := &job{Trace: t, Analysis: t.AnalyzeWaits()}
+	j.Begin = min(j.Begin, 0) // the computation before the first call is a part of the run
+	j.span = float64(j.End - j.Begin)
+	return j
 }
 
 // Find returns what to change, the largest gain first.
 func Find(t *trace.Trace) []Finding {
-	j := &job{Trace: t, Analysis: t.Analyze()}
-	if j.span = float64(j.End - j.Begin); j.span <= 0 {
+	j := newJob(t)
+	if j.span <= 0 {
 		return nil
 	}
 	var all []Finding
@@ -81,6 +92,9 @@ func (j *job) event(a trace.At) *trace.Event { return &j.Trace.Ranks[a.Rank].Eve
 
 // rank returns the rank of a call in the world.
 func (j *job) rank(a trace.At) int { return j.Trace.Ranks[a.Rank].Rank }
+
+// callAt identifies a call by its indices.
+func callAt(rank, event int) trace.At { return trace.At{Rank: int32(rank), Event: int32(event)} }
 
 // siteOf names the call site of a call; the name of the call alone is a poor one.
 func siteOf(e *trace.Event) string {

@@ -81,7 +81,7 @@ func (j *job) idleWaits() (all []Finding) {
 			if begun < 0 {
 				continue
 			}
-			took, after := float64(e.End-e.Begin-late[trace.At{Rank: r, Event: i}]), float64(k.Events[i+1].Begin-e.End)
+			took, after := float64(e.End-e.Begin-late[r][i]), float64(k.Events[i+1].Begin-e.End)
 			before := float64(e.Begin - k.Events[begun].End)
 			if begun != i && before > took/4 { // it has computed meanwhile
 				continue
@@ -128,7 +128,7 @@ func longestBy(events []trace.Event) []int {
 		}
 		by := i
 		if e.Starts {
-			by = e.By
+			by = int(e.By)
 		}
 		if by >= 0 && started[by] < 0 {
 			started[by] = i

@@ -25,8 +25,8 @@ func Traffic(t *trace.Trace) *traffic.Matrix {
 	m := traffic.New(ranks)
 	for _, r := range t.Ranks {
 		for i := range r.Events {
-			if e := &r.Events[i]; e.Sends && e.Peer >= 0 && e.Peer < ranks {
-				m.Add(r.Rank, e.Peer, e.Bytes)
+			if e := &r.Events[i]; e.Sends && e.Peer >= 0 && int(e.Peer) < ranks {
+				m.Add(r.Rank, int(e.Peer), e.Bytes)
 			}
 		}
 	}

@@ -31,8 +31,8 @@ const (
 // Propose returns the settings to try for the program of a trace, in the order in which to try
 // them. Several may have the same name: they exclude each other.
 func Propose(t *trace.Trace) (all []Entry) {
-	j := &job{Trace: t, Analysis: t.Analyze()}
-	if j.span = float64(j.End - j.Begin); j.span <= 0 {
+	j := newJob(t)
+	if j.span <= 0 {
 		return nil
 	}
 	for _, f := range j.placements() {
@@ -117,7 +117,7 @@ func (j *job) forCollectives() (all []Entry) {
 		}
 		for _, c := range calls {
 			u.calls++
-			u.time += float64(j.event(c).End - j.event(c).Begin - waited[c])
+			u.time += float64(j.event(c).End - j.event(c).Begin - waited[c.Rank][c.Event])
 		}
 	}
 	for kind := range coll.Kind(coll.Kinds) {

@@ -30,6 +30,9 @@ func Text(t *trace.Trace, all []Finding) string {
 		fmt.Fprintf(&b, "   seen    %s\n   change  %s\n", f.Evidence, f.Change)
 		if p := f.Prediction; p != nil {
 			fmt.Fprintf(&b, "   time    %v now, %v predicted (a replay without the change has an error of %.1f %%)\n", brief(p.Now*1e9), brief(p.Then*1e9), 100*p.ReplayError)
+			if p.Part < 1 {
+				fmt.Fprintf(&b, "           from a replay of the first %.0f %% of the calls\n", 100*p.Part)
+			}
 		}
 	}
 	return b.String()

@@ -1,12 +1,13 @@
 package advise
 
-// Prediction: the trace is replayed with a change. Each rank computes and calls as recorded. A
-// call ends when what it waits for is there, and these dependencies are kept instead of
-// recorded times:
+// Prediction: the trace is replayed (replay.go) with a change (change.go). Each rank computes and
+// calls as recorded. A call ends when what it waits for is there, and these dependencies are kept
+// instead of recorded times:
 //
-//	receive      the message was sent (and, if it is long, the receive posted): then it takes as
-//	             long as recorded, or as long as such messages take if it was hidden
-//	long send    the receive was posted
+//	receive      the message was sent (and, if it is long, the receive posted) and has passed the
+//	             ports of both hosts (ports.go): then it takes as long as recorded, or as long as
+//	             such messages take if it was hidden
+//	long send    the same
 //	collective   the last of the ranks that the call needs has entered it
 //
 // Without a change the replay gives the recorded times, but for messages that clocks of two hosts
@@ -22,17 +23,20 @@ import (
 	"github.com/muster-mpi/muster/internal/trace"
 )
 
-// mostReplayed bounds the calls that are replayed, for memory. Longer programs have no predictions.
+// mostReplayed bounds the calls that are replayed, for memory. Of longer programs it is the first
+// calls of each rank.
 const mostReplayed = 1 << 19
 
 // whatIf is a program that can be replayed. Times are in ns.
 type whatIf struct {
 	*job
-	steps   [][]step
-	groups  [][]trace.At // collectives
-	hosts   []int        // by rank
-	usual   map[class]float64
-	unknown bool // the trace does not show what a change brings
+	steps     [][]step
+	transfers []transfer
+	groups    [][]trace.At // collectives
+	hosts     []int        // by rank
+	usual     map[class]float64
+	perByte   float64 // time on a port
+	unknown   bool    // the trace does not show what a change brings
 }
 
 // step is a call of a rank.
@@ -44,13 +48,21 @@ type step struct {
 	deps    []dep
 	group   int32   // -1: none
 	after   float64 // from when the collective is complete
+	out, in int32   // the transfers of which it is the send or the receive; -1: none
 }
 
-// dep is what a call waits for: until both calls have begun, and for some time then.
+// dep is a transfer that a call waits for, and for some time then.
 type dep struct {
-	on, start trace.At
-	time      float64
-	class     class
+	transfer int32
+	time     float64
+}
+
+// transfer is a message on its way. It begins when both calls have begun.
+type transfer struct {
+	send, start trace.At
+	from, to    int     // hosts
+	onPort      float64 // time on each port that it passes
+	class       class
 }
 
 // class is messages that should take equally long.
@@ -59,41 +71,26 @@ type class struct {
 	log int // of the length
 }
 
-// newWhatIf returns the recorded program, or nil if it is too long.
+// newWhatIf returns the recorded program.
 func newWhatIf(j *job) *whatIf {
-	w, calls := &whatIf{job: j}, 0
+	w := &whatIf{job: j}
 	for _, k := range j.Trace.Ranks {
-		calls += len(k.Events)
-		if calls > mostReplayed {
-			return nil
-		}
 		steps, busy := make([]step, len(k.Events)), 0.0
 		for i := range k.Events {
 			e := &k.Events[i]
-			steps[i].compute, steps[i].group = float64(e.Begin)-busy, -1
+			steps[i] = step{compute: float64(e.Begin) - busy, group: -1, out: -1, in: -1}
 			busy = max(busy, float64(e.End))
 		}
 		w.steps = append(w.steps, steps)
 	}
 	w.hosts, _ = j.Trace.Hosts()
-	w.usual = w.usualTimes()
+	w.perByte = w.portTime()
 	for _, m := range j.Messages {
 		w.addMessage(m)
 	}
+	w.addDeps()
 	for _, calls := range j.Collectives {
 		w.addCollective(calls)
-	}
-	for r, k := range j.Trace.Ranks {
-		for i := range k.Events {
-			s, e := &w.steps[r][i], &k.Events[i]
-			ready := float64(e.Begin)
-			for _, d := range s.deps {
-				ready = max(ready, float64(max(j.event(d.on).Begin, j.event(d.start).Begin))+d.time)
-			}
-			if s.group < 0 {
-				s.tail = max(0, float64(e.End)-ready)
-			}
-		}
 	}
 	return w
 }
@@ -119,51 +116,76 @@ func (w *whatIf) startOf(m trace.Message) trace.At {
 	return m.Recv
 }
 
-// usualTimes returns the median time of messages of which nothing was hidden.
-func (w *whatIf) usualTimes() map[class]float64 {
-	samples := map[class][]float64{}
-	for _, m := range w.Messages {
-		done := w.event(w.completing(m.Recv))
-		ready := max(w.event(m.Send).Begin, w.event(w.startOf(m)).Begin)
-		if ready >= done.Begin && ready < done.End {
-			c := w.classOf(m)
-			samples[c] = append(samples[c], float64(done.End-ready))
-		}
+func (w *whatIf) addMessage(m trace.Message) {
+	x := transfer{send: m.Send, start: w.startOf(m), from: w.hosts[m.Send.Rank], to: w.hosts[m.Recv.Rank], class: w.classOf(m)}
+	x.onPort = w.perByte * float64(w.event(m.Send).Bytes)
+	w.steps[m.Send.Rank][m.Send.Event].out = int32(len(w.transfers))
+	if x.start == m.Recv {
+		w.steps[m.Recv.Rank][m.Recv.Event].in = int32(len(w.transfers))
 	}
-	usual := map[class]float64{}
-	for c, all := range samples {
-		slices.Sort(all)
-		usual[c] = all[len(all)/2]
-	}
-	return usual
+	w.transfers = append(w.transfers, x)
 }
 
-func (w *whatIf) addMessage(m trace.Message) {
-	c := w.classOf(m)
-	add := func(in, on, start trace.At) {
-		e := w.event(in)
-		ready := max(w.event(on).Begin, w.event(start).Begin)
-		took := float64(max(0, e.End-ready))
-		if most, ok := w.usual[c]; ok && ready < e.Begin {
-			took = min(took, most)
+// ready returns when a recorded transfer could begin.
+func (w *whatIf) ready(x *transfer) int64 {
+	return max(w.event(x.send).Begin, w.event(x.start).Begin)
+}
+
+// addDeps makes calls wait for transfers, as long as they have after these passed the ports. Of
+// a hidden one that is not known: it takes at most as long as others do.
+func (w *whatIf) addDeps() {
+	passed := w.passRecorded()
+	samples := map[class][]float64{}
+	for i, m := range w.Messages {
+		x, done := &w.transfers[i], w.event(w.completing(m.Recv))
+		if ready := w.ready(x); ready >= done.Begin && ready < done.End {
+			samples[x.class] = append(samples[x.class], float64(done.End)-passed[i])
 		}
-		s := &w.steps[in.Rank][in.Event]
-		s.deps = append(s.deps, dep{on, start, took, c})
 	}
-	start := w.startOf(m)
-	recv, send := w.completing(m.Recv), w.completing(m.Send)
-	if w.event(m.Send).Begin <= w.event(recv).End {
-		add(recv, m.Send, start)
+	w.usual = map[class]float64{}
+	for c, all := range samples {
+		slices.Sort(all)
+		w.usual[c] = all[len(all)/2]
 	}
-	if start == m.Recv && w.event(m.Recv).Begin <= w.event(send).End && w.event(m.Send).Kind != "sendrecv" {
-		add(send, m.Recv, m.Send)
+	for i, m := range w.Messages {
+		x := &w.transfers[i]
+		recv, send := w.completing(m.Recv), w.completing(m.Send)
+		if w.event(m.Send).Begin <= w.event(recv).End {
+			w.addDep(recv, i, passed[i])
+		}
+		if x.start == m.Recv && w.event(m.Recv).Begin <= w.event(send).End && w.event(m.Send).Kind != "sendrecv" {
+			w.addDep(send, i, passed[i])
+		}
 	}
+	for r, k := range w.Trace.Ranks {
+		for i := range k.Events {
+			s, e := &w.steps[r][i], &k.Events[i]
+			ready := float64(e.Begin)
+			for _, d := range s.deps {
+				ready = max(ready, passed[d.transfer]+d.time)
+			}
+			s.tail = max(0, float64(e.End)-ready)
+		}
+	}
+}
+
+// addDep makes a call wait for a transfer that has passed the ports at a time.
+func (w *whatIf) addDep(in trace.At, number int, passed float64) {
+	e, x := w.event(in), &w.transfers[number]
+	took := float64(e.End) - passed
+	if ready := w.ready(x); e.End < ready { // by the clocks of two hosts
+		took = float64(ready) - passed
+	} else if most, ok := w.usual[x.class]; ok && ready < e.Begin {
+		took = min(took, most)
+	}
+	s := &w.steps[in.Rank][in.Event]
+	s.deps = append(s.deps, dep{int32(number), took})
 }
 
 func (w *whatIf) addCollective(calls []trace.At) {
 	last := slices.MaxFunc(calls, func(a, b trace.At) int { return int(w.event(a).Begin - w.event(b).Begin) })
 	e := w.event(last)
-	root := slices.IndexFunc(calls, func(a trace.At) bool { return e.Peer >= 0 && w.rank(a) == e.Peer })
+	root := slices.IndexFunc(calls, func(a trace.At) bool { return e.Peer >= 0 && w.rank(a) == int(e.Peer) })
 	kind, form, ok := coll.KindOfFunction(strings.TrimSuffix(e.Name, "Value"))
 	fromRoot := ok && form == coll.Blocking && kind.FromRoot()
 	all := int32(-1)
@@ -187,94 +209,19 @@ func (w *whatIf) addCollective(calls []trace.At) {
 		if len(needs) == len(calls) {
 			all = s.group
 		}
-		s.after = float64(max(0, own.End-begin))
+		s.after, s.tail = float64(max(0, own.End-begin)), 0
 	}
-}
-
-// entered is how many calls of a collective have begun, and when the last of them did.
-type entered struct {
-	calls int
-	at    float64
-}
-
-// last returns when the last of the calls has begun, NaN if not all have.
-func (g *entered) last(calls []trace.At, begin [][]float64) float64 {
-	for ; g.calls < len(calls); g.calls++ {
-		a := calls[g.calls]
-		t := begin[a.Rank][a.Event]
-		if math.IsNaN(t) {
-			return t
-		}
-		if g.calls == 0 || t > g.at {
-			g.at = t
-		}
-	}
-	return g.at
-}
-
-// run replays the program and returns the time of its end. ok is false if calls wait for each
-// other, so that the change is impossible.
-func (w *whatIf) run() (end float64, ok bool) {
-	begin := make([][]float64, len(w.steps))
-	next, clock := make([]int, len(w.steps)), make([]float64, len(w.steps))
-	for r := range w.steps {
-		begin[r] = slices.Repeat([]float64{math.NaN()}, len(w.steps[r]))
-	}
-	at := func(a trace.At) float64 {
-		t := begin[a.Rank][a.Event]
-		if s := &w.steps[a.Rank][a.Event]; s.ahead {
-			t -= s.compute
-		}
-		return t
-	}
-	groups := make([]entered, len(w.groups))
-	for round, moved := 0, true; moved; round++ {
-		moved = false
-		for r := range w.steps {
-			if round%2 > 0 { // chains of ranks that wait for each other go either way
-				r = len(w.steps) - 1 - r
-			}
-			steps := w.steps[r]
-			for next[r] < len(steps) {
-				s := &steps[next[r]]
-				b := clock[r] + s.compute
-				begin[r][next[r]] = b
-				ready := b + s.inside
-				for _, d := range s.deps { // the maximum is NaN if one has not begun
-					ready = max(ready, max(at(d.on), at(d.start))+d.time)
-				}
-				if s.group >= 0 {
-					ready = max(ready, groups[s.group].last(w.groups[s.group], begin)+s.after)
-				}
-				if math.IsNaN(ready) {
-					break
-				}
-				clock[r] = max(clock[r], ready+s.tail)
-				next[r]++
-				moved = true
-			}
-		}
-	}
-	for r := range w.steps {
-		if next[r] < len(w.steps[r]) {
-			return 0, false
-		}
-		end = max(end, clock[r])
-	}
-	return end, true
 }
 
 // predict sets the times of findings that have a change.
 func (j *job) predict(all []Finding) {
-	w := newWhatIf(j)
-	if w == nil {
-		return
-	}
+	first, part := j.toReplay()
+	w := newWhatIf(first)
 	replayed, ok := w.run()
 	if !ok {
 		return
 	}
-	recorded := float64(j.End - min(j.Begin, 0))
+	now, recorded := float64(j.End-min(j.Begin, 0)), float64(first.End-min(first.Begin, 0))
 	for i := range all {
 		f := &all[i]
 		if f.change == nil {
@@ -283,13 +230,32 @@ func (j *job) predict(all []Finding) {
 		changed := w.clone()
 		f.change(changed)
 		if end, ok := changed.run(); ok && !changed.unknown {
-			f.Prediction = &Prediction{Now: recorded / 1e9, Then: end / 1e9, ReplayError: math.Abs(replayed-recorded) / recorded}
+			f.Prediction = &Prediction{Now: now / 1e9, Then: now / 1e9 * end / recorded, ReplayError: math.Abs(replayed-recorded) / recorded, Part: part}
 		}
 	}
 }
 
+// toReplay returns as many calls of the job as can be replayed, and their share.
+func (j *job) toReplay() (first *job, part float64) {
+	calls, longest := 0, 0
+	for _, k := range j.Trace.Ranks {
+		calls, longest = calls+len(k.Events), max(longest, len(k.Events))
+	}
+	if calls <= mostReplayed {
+		return j, 1
+	}
+	each := max(1, int(float64(longest)*mostReplayed/float64(calls)))
+	first = newJob(j.Trace.Part(each))
+	kept := 0
+	for _, k := range first.Trace.Ranks {
+		kept += len(k.Events)
+	}
+	return first, float64(kept) / float64(calls)
+}
+
 func (w *whatIf) clone() *whatIf {
 	c := *w
+	c.transfers = slices.Clone(w.transfers)
 	c.steps = make([][]step, len(w.steps))
 	for r := range w.steps {
 		c.steps[r] = slices.Clone(w.steps[r])

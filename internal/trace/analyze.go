@@ -85,6 +85,14 @@ type Analysis struct {
 
 // Analyze matches the trace and finds the waits and the critical path.
 func (t *Trace) Analyze() *Analysis {
+	a := t.AnalyzeWaits()
+	slices.SortStableFunc(a.Waits, func(x, y Wait) int { return cmp.Compare(y.To-y.From, x.To-x.From) })
+	a.criticalPath(t)
+	return a
+}
+
+// AnalyzeWaits matches the trace and finds the waits, in no order.
+func (t *Trace) AnalyzeWaits() *Analysis {
 	a := &Analysis{Matched: t.Match(), Span: t.Span()}
 	for _, m := range a.Messages {
 		a.message(t, m)
@@ -92,8 +100,6 @@ func (t *Trace) Analyze() *Analysis {
 	for _, c := range a.Collectives {
 		a.collective(t, c)
 	}
-	slices.SortStableFunc(a.Waits, func(x, y Wait) int { return cmp.Compare(y.To-y.From, x.To-x.From) })
-	a.criticalPath(t)
 	return a
 }
 
@@ -117,7 +123,7 @@ func (a *Analysis) collective(t *Trace, calls []At) {
 	e := t.at(last)
 	root := -1
 	if e.Peer >= 0 {
-		root = slices.IndexFunc(calls, func(x At) bool { return t.Ranks[x.Rank].Rank == e.Peer })
+		root = slices.IndexFunc(calls, func(x At) bool { return t.Ranks[x.Rank].Rank == int(e.Peer) })
 	}
 	kind, form, ok := coll.KindOfFunction(strings.TrimSuffix(e.Name, "Value"))
 	fromRoot := ok && form == coll.Blocking && kind.FromRoot()
@@ -162,7 +168,7 @@ func (a *Analysis) criticalPath(t *Trace) {
 		}
 		w := ws[len(ws)-1]
 		a.Path = append(a.Path, PathStep{at, w.To, now})
-		at, now = w.For.Rank, w.To
+		at, now = int(w.For.Rank), w.To
 	}
 	slices.Reverse(a.Path)
 }

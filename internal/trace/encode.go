@@ -118,7 +118,8 @@ func (t *text) time(name string, ns int64) {
 	t.b = append(t.b, '.', byte('0'+frac/100), byte('0'+frac/10%10), byte('0'+frac%10))
 }
 
-func (t *text) number(name string, n int) {
+// appendNumber appends a member.
+func appendNumber[T int | int32](t *text, name string, n T) {
 	t.b = append(append(t.b, name...), ':')
 	t.b = strconv.AppendInt(t.b, int64(n), 10)
 }
@@ -145,7 +146,7 @@ func (t *text) flow(ph byte, thread int, at int64, id uint64) {
 
 // flowID identifies a message: FNV-1a of its numbers. Among a million messages two have the
 // same with a probability of 10⁻⁷.
-func flowID(src, dst int, context uint32, tag, number int) uint64 {
+func flowID(src, dst int32, context uint32, tag, number int32) uint64 {
 	h := uint64(14695981039346656037)
 	for _, v := range [...]uint32{uint32(src), uint32(dst), context, uint32(tag), uint32(number)} {
 		for range 4 {
@@ -235,7 +236,7 @@ func (t *text) calls(r *Rank) (last int64) {
 		if e := &r.Events[i]; e.From >= 0 {
 			by := i
 			if e.Starts && e.By >= 0 {
-				by = e.By
+				by = int(e.By)
 			}
 			next[i], received[by] = received[by], int32(i+1)
 		}
@@ -248,11 +249,11 @@ func (t *text) calls(r *Rank) (last int64) {
 		t.args(e, r.Comms[e.Comm].Name)
 		t.end()
 		if e.Sends {
-			t.flow('s', row, e.Begin, flowID(r.Rank, e.Peer, r.Comms[e.Comm].Context, e.Tag, e.SendNumber))
+			t.flow('s', row, e.Begin, flowID(int32(r.Rank), e.Peer, r.Comms[e.Comm].Context, e.Tag, e.SendNumber))
 		}
 		for k := received[i]; k != 0; k = next[k-1] {
 			m := &r.Events[k-1]
-			t.flow('f', row, max(e.Begin, e.End-1), flowID(m.From, r.Rank, r.Comms[m.Comm].Context, m.FromTag, m.RecvNumber))
+			t.flow('f', row, max(e.Begin, e.End-1), flowID(m.From, int32(r.Rank), r.Comms[m.Comm].Context, m.FromTag, m.RecvNumber))
 		}
 	}
 	return last
@@ -262,36 +263,36 @@ func (t *text) calls(r *Rank) (last int64) {
 func (t *text) args(e *Event, comm string) {
 	t.b = append(t.b, `,"args":{"comm":`...)
 	t.quote(comm)
-	t.number(`,"c"`, e.Comm)
+	appendNumber(t, `,"c"`, e.Comm)
 	if e.Peer != None {
-		t.number(`,"peer"`, e.Peer)
+		appendNumber(t, `,"peer"`, e.Peer)
 	}
 	if e.Sends || e.Peer != None && e.Tag >= 0 {
-		t.number(`,"tag"`, e.Tag)
+		appendNumber(t, `,"tag"`, e.Tag)
 	}
 	if e.Bytes != 0 {
-		t.number(`,"bytes"`, e.Bytes)
+		appendNumber(t, `,"bytes"`, e.Bytes)
 	}
 	if e.Calls != 0 {
-		t.number(`,"calls"`, e.Calls)
+		appendNumber(t, `,"calls"`, e.Calls)
 	}
 	if e.Sends {
-		t.number(`,"sent"`, e.SendNumber)
+		appendNumber(t, `,"sent"`, e.SendNumber)
 	}
 	if e.From >= 0 {
-		t.number(`,"from"`, e.From)
-		t.number(`,"fromtag"`, e.FromTag)
-		t.number(`,"got"`, e.FromBytes)
-		t.number(`,"recv"`, e.RecvNumber)
+		appendNumber(t, `,"from"`, e.From)
+		appendNumber(t, `,"fromtag"`, e.FromTag)
+		appendNumber(t, `,"got"`, e.FromBytes)
+		appendNumber(t, `,"recv"`, e.RecvNumber)
 	}
 	if e.Starts {
 		t.b = append(t.b, `,"starts":true`...)
 		if e.By >= 0 {
-			t.number(`,"by"`, e.By)
+			appendNumber(t, `,"by"`, e.By)
 		}
 	}
 	if e.Kind == kindCollective {
-		t.number(`,"nth"`, e.Nth)
+		appendNumber(t, `,"nth"`, e.Nth)
 	}
 	if e.Site != "" {
 		t.b = append(t.b, `,"site":`...)
@@ -364,16 +365,16 @@ const catStep = "step"
 
 func (t *text) phaseArgs(p *Phase) {
 	t.b = append(t.b, `,"args":{`...)
-	t.number(`"tag"`, p.Tag)
-	t.number(`,"bytes"`, p.Bytes)
+	appendNumber(t, `"tag"`, p.Tag)
+	appendNumber(t, `,"bytes"`, p.Bytes)
 	if p.Peer != None {
-		t.number(`,"peer"`, p.Peer)
+		appendNumber(t, `,"peer"`, p.Peer)
 	}
 	if p.Sends {
 		t.b = append(t.b, `,"sends":true`...)
 	}
 	if p.Count != 0 {
-		t.number(`,"count"`, p.Count)
+		appendNumber(t, `,"count"`, p.Count)
 	}
 	t.b = append(t.b, '}')
 }

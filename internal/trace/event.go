@@ -9,35 +9,50 @@ const (
 )
 
 // Event is a call of a rank. Times are in ns since the beginning of the trace; ranks are
-// those of the world.
+// those of the world. A trace may have ten million events, hence their narrow fields.
 type Event struct {
-	Name       string
-	Kind       string // as mpi.CallKind: send, receive, wait, ...
-	Begin, End int64
-	Comm       int // the communicator: an index of Rank.Comms
-	Peer       int
-	Tag, Bytes int
-	Calls      int    // how many calls it represents, if more than one
-	Site       string // file and line from which the program called it, or "" if not known
+	*Label
+	Begin, End       int64
+	Bytes, FromBytes int
+	Comm             int32 // the communicator: an index of Rank.Comms
+	Peer, Tag        int32
+	Calls            int32 // how many calls it represents, if more than one
 
 	// Sends reports whether the call has sent a message to Peer, with Tag and Bytes, and
 	// SendNumber is its number.
-	Sends      bool
-	SendNumber int
+	SendNumber int32
 
 	// From is the rank whose message the call has received, or None. FromTag, FromBytes and
 	// RecvNumber describe the message.
-	From                           int
-	FromTag, FromBytes, RecvNumber int
+	From, FromTag, RecvNumber int32
 
 	// Starts reports whether the call has started an operation, and By is the index of the
 	// call of the same rank that completed it, or -1.
-	Starts bool
-	By     int
+	By int32
 
 	// Nth is the number of a collective call among those of its communicator that block, or
 	// among those that do not.
-	Nth int
+	Nth int32
+
+	Sends, Starts bool
+}
+
+// Label is what all calls at a place have in common.
+type Label struct {
+	Name string
+	Kind string // as mpi.CallKind: send, receive, wait, ...
+	Site string // file and line from which the program called it, or "" if not known
+}
+
+// Labels returns the same label for equal ones.
+type Labels map[Label]*Label
+
+// Of returns a label.
+func (l Labels) Of(x Label) *Label {
+	if l[x] == nil {
+		l[x] = &x
+	}
+	return l[x]
 }
 
 // Kinds of events that the analysis treats differently.
@@ -101,7 +116,7 @@ const (
 
 // channel separates messages that match in order.
 type channel struct {
-	peer, tag int
+	peer, tag int32
 	context   uint32
 }
 
@@ -109,12 +124,12 @@ type channel struct {
 // to another with a context and tag is received by the n-th receive, in the order in which
 // the receives were posted, that has received such a message.
 func (r *Rank) Number() {
-	sent, received := map[channel]int{}, map[channel]int{}
+	sent, received := map[channel]int32{}, map[channel]int32{}
 	type group struct {
 		context uint32
 		starts  bool
 	}
-	calls := map[group]int{}
+	calls := map[group]int32{}
 	for i := range r.Events {
 		e := &r.Events[i]
 		context := r.Comms[e.Comm].Context

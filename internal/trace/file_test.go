@@ -77,9 +77,9 @@ func TestPhases(t *testing.T) {
 // TestProgram turns calls into what a simulator replays.
 func TestProgram(t *testing.T) {
 	irecv := recv(10, 12, 1, 3)
-	irecv.Name, irecv.Peer, irecv.Starts, irecv.By = "Irecv", 1, true, 2
-	wait := Event{Name: "Wait", Kind: "wait", Begin: 40, End: 60, Peer: None, Tag: -1, From: None, By: -1}
-	other := Event{Name: "Probe", Kind: "probe", Begin: 70, End: 75, Peer: 1, Tag: 4, From: None, By: -1}
+	irecv.Label, irecv.Peer, irecv.Starts, irecv.By = &Label{Name: "Irecv", Kind: irecv.Kind}, 1, true, 2
+	wait := Event{Label: &Label{Name: "Wait", Kind: "wait"}, Begin: 40, End: 60, Peer: None, Tag: -1, From: None, By: -1}
+	other := Event{Label: &Label{Name: "Probe", Kind: "probe"}, Begin: 70, End: 75, Peer: 1, Tag: 4, From: None, By: -1}
 	r := &Rank{Comms: []Comm{{Name: "pair", Context: 9, Ranks: []int{4, 1}}}, Events: []Event{irecv, send(20, 25, 1, 3), wait, collectiveCall("Bcast", 60, 70, 4), other}}
 	var got []string
 	for _, o := range r.Program() {

@@ -8,7 +8,7 @@ import (
 )
 
 // At identifies an event: a rank, by its index in Trace.Ranks, and an event of it.
-type At struct{ Rank, Event int }
+type At struct{ Rank, Event int32 }
 
 func (t *Trace) at(a At) *Event { return &t.Ranks[a.Rank].Events[a.Event] }
 
@@ -24,29 +24,42 @@ type Matched struct {
 	Sends, Receives, Unmatched int
 }
 
+// channelFrom separates messages that match in order: from a rank, to a rank.
+type channelFrom struct {
+	src, dst, tag int32
+	context       uint32
+}
+
+// unmatched marks a number that no message has.
+const unmatched = -1
+
 // Match joins the ends of messages and the calls of collectives.
 func (t *Trace) Match() *Matched {
-	type key struct {
-		src, dst, tag, number int
-		context               uint32
-	}
-	type group struct {
-		context     uint32
-		lowest, nth int
-	}
 	m := &Matched{}
-	sends, calls := map[key]At{}, map[group][]At{}
+	t.matchMessages(m)
+	t.matchCollectives(m)
+	return m
+}
+
+// matchMessages looks sends up by their numbers, which count from 0 in each channel.
+func (t *Trace) matchMessages(m *Matched) {
+	sends := map[channelFrom][]At{}
 	for r, rank := range t.Ranks {
 		for i := range rank.Events {
 			e := &rank.Events[i]
-			if e.Sends {
-				m.Sends++
-				sends[key{rank.Rank, e.Peer, e.Tag, e.SendNumber, rank.Comms[e.Comm].Context}] = At{r, i}
+			if !e.Sends {
+				continue
 			}
-			if e.Kind == kindCollective && !e.Starts {
-				k := group{rank.Comms[e.Comm].Context, rank.Comms[e.Comm].lowest(), e.Nth}
-				calls[k] = append(calls[k], At{r, i})
+			m.Sends++
+			k := channelFrom{int32(rank.Rank), e.Peer, e.Tag, rank.Comms[e.Comm].Context}
+			list, n := sends[k], int(e.SendNumber)
+			for n >= len(list) && n <= m.Sends { // a number that is too high has no receive
+				list = append(list, At{unmatched, 0})
 			}
+			if n >= 0 && n < len(list) {
+				list[n] = At{int32(r), int32(i)}
+			}
+			sends[k] = list
 		}
 	}
 	for r, rank := range t.Ranks {
@@ -56,14 +69,35 @@ func (t *Trace) Match() *Matched {
 				continue
 			}
 			m.Receives++
-			k := key{e.From, rank.Rank, e.FromTag, e.RecvNumber, rank.Comms[e.Comm].Context}
-			if s, ok := sends[k]; ok {
-				m.Messages = append(m.Messages, Message{s, At{r, i}})
-				delete(sends, k)
+			list, n := sends[channelFrom{e.From, int32(rank.Rank), e.FromTag, rank.Comms[e.Comm].Context}], int(e.RecvNumber)
+			if n >= 0 && n < len(list) && list[n].Rank != unmatched {
+				m.Messages = append(m.Messages, Message{list[n], At{int32(r), int32(i)}})
+				list[n].Rank = unmatched
 			}
 		}
 	}
-	m.Unmatched = len(sends) + m.Receives - len(m.Messages)
+	m.Unmatched = m.Sends + m.Receives - 2*len(m.Messages)
+}
+
+// matchCollectives joins the calls with the same number of a communicator.
+func (t *Trace) matchCollectives(m *Matched) {
+	type group struct {
+		context     uint32
+		lowest, nth int32
+	}
+	calls := map[group][]At{}
+	for r, rank := range t.Ranks {
+		lowest := make([]int32, len(rank.Comms))
+		for i := range rank.Comms {
+			lowest[i] = int32(rank.Comms[i].lowest())
+		}
+		for i := range rank.Events {
+			if e := &rank.Events[i]; e.Kind == kindCollective && !e.Starts {
+				k := group{rank.Comms[e.Comm].Context, lowest[e.Comm], e.Nth}
+				calls[k] = append(calls[k], At{int32(r), int32(i)})
+			}
+		}
+	}
 	for _, c := range calls {
 		if len(c) > 1 {
 			m.Collectives = append(m.Collectives, c)
@@ -72,7 +106,6 @@ func (t *Trace) Match() *Matched {
 	slices.SortFunc(m.Collectives, func(a, b []At) int {
 		return cmp.Or(cmp.Compare(t.at(a[0]).Begin, t.at(b[0]).Begin), cmp.Compare(a[0].Rank, b[0].Rank), cmp.Compare(a[0].Event, b[0].Event))
 	})
-	return m
 }
 
 // completing returns the call in which the rank saw the operation of an event complete: the

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 )
 
@@ -24,7 +25,7 @@ func ReadPart(in io.Reader, most int) (*Trace, error) {
 		}
 		return Read(text)
 	}
-	p := partReader{reader: reader{ranks: map[int]*Rank{}, messages: map[int]int{}}, most: most, limit: most, names: map[string]string{}, skipped: map[int]int{}}
+	p := partReader{reader: reader{ranks: map[int]*Rank{}, labels: Labels{}, messages: map[int]int{}}, most: most, limit: most, known: map[string]*Label{}, skipped: map[int]int{}}
 	ended := false
 	for n := 1; ; n++ {
 		line, err := lines.ReadSlice('\n') // without a copy: most lines are skipped
@@ -58,11 +59,23 @@ func ReadPart(in io.Reader, most int) (*Trace, error) {
 	return p.trace()
 }
 
+// Part returns the first calls of each rank.
+func (t *Trace) Part(calls int) *Trace {
+	part := &Trace{}
+	for _, k := range t.Ranks {
+		first := *k
+		first.Events = slices.Clone(k.Events[:min(calls, len(k.Events))])
+		first.cut(len(k.Events) - len(first.Events))
+		part.Ranks = append(part.Ranks, &first)
+	}
+	return part
+}
+
 // cut completes a rank of which some calls were not kept.
 func (k *Rank) cut(calls int) {
 	k.Dropped += calls
 	for i := range k.Events {
-		if e := &k.Events[i]; e.By >= len(k.Events) {
+		if e := &k.Events[i]; int(e.By) >= len(k.Events) {
 			e.By = -1
 		}
 	}
@@ -71,9 +84,11 @@ func (k *Rank) cut(calls int) {
 type partReader struct {
 	reader
 	most, total int
-	limit       int // calls of a rank
-	names       map[string]string
-	skipped     map[int]int // by process: calls that were not kept
+	limit       int               // calls of a rank
+	skipped     map[int]int       // by process: calls that were not kept
+	known       map[string]*Label // by name, kind and site, separated by 0
+	key         []byte
+	last        *Rank // the one whose calls are read
 }
 
 func (p *partReader) line(line []byte) error {
@@ -89,6 +104,10 @@ func (p *partReader) line(line []byte) error {
 			return nil
 		}
 	}
+	if e, ok := p.call(line, pid); ok {
+		p.add(pid, e)
+		return nil
+	}
 	var x entry
 	if err := json.Unmarshal(line, &x); err != nil {
 		return err
@@ -98,27 +117,26 @@ func (p *partReader) line(line []byte) error {
 	}
 	k := p.rankOf(pid)
 	before := len(k.Events)
-	if err := p.element(&x); err != nil {
-		return err
+	err := p.element(&x)
+	if p.total += len(k.Events) - before; p.total > p.most {
+		p.halve()
 	}
-	if len(k.Events) == before {
-		return nil // a phase
+	return err
+}
+
+// add adds a call. The ranks follow each other, so the list of the one before has its length.
+func (p *partReader) add(pid int, e Event) {
+	k := p.rankOf(pid)
+	if k != p.last {
+		if p.last != nil {
+			p.last.Events = append(make([]Event, 0, len(p.last.Events)), p.last.Events...)
+		}
+		p.last = k
 	}
-	e := &k.Events[before]
-	e.Name, e.Kind, e.Site = p.name(e.Name), p.name(e.Kind), p.name(e.Site)
+	k.Events = append(k.Events, e)
 	if p.total++; p.total > p.most {
 		p.halve()
 	}
-	return nil
-}
-
-// name returns one copy of equal texts.
-func (p *partReader) name(s string) string {
-	if kept, ok := p.names[s]; ok {
-		return kept
-	}
-	p.names[s] = s
-	return s
 }
 
 // halve keeps half as many calls of each rank.

@@ -48,19 +48,19 @@ type entry struct {
 
 // args are the arguments of a call. Those with the same names as fields of Event are these.
 type args struct {
-	Comm    int    `json:"c"`
-	Peer    *int   `json:"peer"`
-	Tag     *int   `json:"tag"`
+	Comm    int32  `json:"c"`
+	Peer    *int32 `json:"peer"`
+	Tag     *int32 `json:"tag"`
 	Bytes   int    `json:"bytes"`
-	Calls   int    `json:"calls"`
-	Sent    *int   `json:"sent"` // SendNumber
-	From    *int   `json:"from"`
-	FromTag int    `json:"fromtag"`
+	Calls   int32  `json:"calls"`
+	Sent    *int32 `json:"sent"` // SendNumber
+	From    *int32 `json:"from"`
+	FromTag int32  `json:"fromtag"`
 	Got     int    `json:"got"`  // FromBytes
-	Recv    int    `json:"recv"` // RecvNumber
+	Recv    int32  `json:"recv"` // RecvNumber
 	Starts  bool   `json:"starts"`
-	By      *int   `json:"by"`
-	Nth     *int   `json:"nth"`
+	By      *int32 `json:"by"`
+	Nth     *int32 `json:"nth"`
 	Site    string `json:"site"`
 	Count   int    `json:"count"` // of a phase, as the next
 	Sends   bool   `json:"sends"`
@@ -91,7 +91,7 @@ func (x *entry) span() (begin, end int64, err error) {
 	return begin, begin + dur, nil
 }
 
-func or(p *int, otherwise int) int {
+func or(p *int32, otherwise int32) int32 {
 	if p == nil {
 		return otherwise
 	}
@@ -113,7 +113,7 @@ func Read(text []byte) (*Trace, error) {
 	if file.OtherData.Format != format {
 		return nil, fmt.Errorf("trace: the format is %q; want %q, a file that \"muster run --trace\" of this version has written", file.OtherData.Format, format)
 	}
-	r := reader{ranks: map[int]*Rank{}, messages: map[int]int{}}
+	r := reader{ranks: map[int]*Rank{}, labels: Labels{}, messages: map[int]int{}}
 	for i := range file.TraceEvents {
 		if err := r.element(&file.TraceEvents[i]); err != nil {
 			return nil, fmt.Errorf("trace: element %d of traceEvents: %w", i, err)
@@ -139,6 +139,7 @@ func (r *reader) trace() (*Trace, error) {
 
 type reader struct {
 	ranks    map[int]*Rank
+	labels   Labels
 	messages map[int]int // of a thread, the index of its last phase
 }
 
@@ -204,11 +205,11 @@ func (r *reader) slice(x *entry) error {
 	switch x.Cat {
 	case RowProtocol, RowProgress, RowAsleep, RowNetwork:
 		r.messages[x.Tid] = len(rank.Phases)
-		rank.Phases = append(rank.Phases, Phase{Row: x.Cat, Name: x.Name, Begin: begin, End: end, Peer: or(a.Peer, None), Tag: or(a.Tag, -1), Bytes: a.Bytes, Count: a.Count, Sends: a.Sends})
+		rank.Phases = append(rank.Phases, Phase{Row: x.Cat, Name: x.Name, Begin: begin, End: end, Peer: int(or(a.Peer, None)), Tag: int(or(a.Tag, -1)), Bytes: a.Bytes, Count: a.Count, Sends: a.Sends})
 	default:
-		rank.Events = append(rank.Events, Event{Name: x.Name, Kind: x.Cat, Begin: begin, End: end, Comm: a.Comm,
+		rank.Events = append(rank.Events, Event{Label: r.labels.Of(Label{x.Name, x.Cat, a.Site}), Begin: begin, End: end, Comm: a.Comm,
 			Peer: or(a.Peer, None), Tag: or(a.Tag, -1), Bytes: a.Bytes, Calls: a.Calls, Sends: a.Sent != nil, SendNumber: or(a.Sent, 0),
-			From: or(a.From, None), FromTag: a.FromTag, FromBytes: a.Got, RecvNumber: a.Recv, Starts: a.Starts, By: or(a.By, -1), Nth: or(a.Nth, 0), Site: a.Site})
+			From: or(a.From, None), FromTag: a.FromTag, FromBytes: a.Got, RecvNumber: a.Recv, Starts: a.Starts, By: or(a.By, -1), Nth: or(a.Nth, 0)})
 	}
 	return nil
 }
@@ -217,10 +218,10 @@ func (r *reader) slice(x *entry) error {
 func (k *Rank) valid() error {
 	for i := range k.Events {
 		e := &k.Events[i]
-		if e.By < -1 || e.By >= len(k.Events) {
+		if e.By < -1 || int(e.By) >= len(k.Events) {
 			return fmt.Errorf("call %d was completed by call %d of %d", i, e.By, len(k.Events))
 		}
-		if e.Comm < 0 || e.Comm >= len(k.Comms) {
+		if e.Comm < 0 || int(e.Comm) >= len(k.Comms) {
 			return fmt.Errorf("call %d is on communicator %d of %d", i, e.Comm, len(k.Comms))
 		}
 	}

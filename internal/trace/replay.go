@@ -47,11 +47,11 @@ func (k *Rank) Program() []Op {
 			busy = min(0, e.Begin)
 		}
 		ops[i] = Op{Kind: e.opKind(), Name: e.Name, Compute: max(0, e.Begin-busy), Took: e.End - e.Begin, Comm: &k.Comms[e.Comm],
-			Peer: e.Peer, Tag: e.Tag, Bytes: e.Bytes, From: e.From, FromTag: e.FromTag, FromBytes: e.FromBytes, Starts: e.Starts}
+			Peer: int(e.Peer), Tag: int(e.Tag), Bytes: e.Bytes, From: int(e.From), FromTag: int(e.FromTag), FromBytes: e.FromBytes, Starts: e.Starts}
 		busy = max(busy, e.End)
 	}
 	for i := range k.Events {
-		if e := &k.Events[i]; e.Starts && e.By >= 0 && e.By != i {
+		if e := &k.Events[i]; e.Starts && e.By >= 0 && int(e.By) != i {
 			by := &ops[e.By]
 			by.Kind = OpWait
 			by.Completes = append(by.Completes, i)

@@ -88,7 +88,7 @@ func (a *Analysis) Report(t *Trace) *Report {
 		x.ClockError = max(x.ClockError, r.Error)
 		for i := range r.Events {
 			e := &r.Events[i]
-			n := max(e.Calls, 1)
+			n := int(max(e.Calls, 1))
 			x.Calls += n
 			x.InCalls += e.End - e.Begin
 			byCall.add(e.Name, n, e.End-e.Begin)

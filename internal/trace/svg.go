@@ -129,7 +129,7 @@ const nameWidth = 7.5
 func (p *picture) waits() {
 	for _, wait := range p.Waits {
 		if from, to := p.x(wait.From), p.x(wait.To); to-from >= 0.5 {
-			fmt.Fprintf(p, `<rect x="%.1f" y="%d" width="%.1f" height="4" fill="%s"/>`+"\n", from, rowTop(wait.In.Rank)+barHeight-4, to-from, waitColor)
+			fmt.Fprintf(p, `<rect x="%.1f" y="%d" width="%.1f" height="4" fill="%s"/>`+"\n", from, rowTop(int(wait.In.Rank))+barHeight-4, to-from, waitColor)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (p *picture) messages() {
 	for i, stride := 0, len(shown)/messagesShown+1; i < len(shown); i += stride {
 		m := shown[i]
 		fmt.Fprintf(p, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="%s" stroke-width="0.6"/>`+"\n",
-			p.x(p.t.at(m.Send).Begin), rowTop(m.Send.Rank)+barHeight/2, p.x(p.t.at(p.t.completing(m.Recv)).End), rowTop(m.Recv.Rank)+barHeight/2, messageColor)
+			p.x(p.t.at(m.Send).Begin), rowTop(int(m.Send.Rank))+barHeight/2, p.x(p.t.at(p.t.completing(m.Recv)).End), rowTop(int(m.Recv.Rank))+barHeight/2, messageColor)
 	}
 }
 

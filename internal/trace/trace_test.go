@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-func send(begin, end int64, to, tag int) Event {
-	return Event{Name: "Send", Kind: kindSend, Begin: begin, End: end, Peer: to, Tag: tag, Bytes: 8, Sends: true, From: None, By: -1}
+func send(begin, end int64, to, tag int32) Event {
+	return Event{Label: &Label{Name: "Send", Kind: kindSend}, Begin: begin, End: end, Peer: to, Tag: tag, Bytes: 8, Sends: true, From: None, By: -1}
 }
 
-func recv(begin, end int64, from, tag int) Event {
-	return Event{Name: "Recv", Kind: kindRecv, Begin: begin, End: end, Peer: AnyRank, Tag: -1, From: from, FromTag: tag, FromBytes: 8, By: -1}
+func recv(begin, end int64, from, tag int32) Event {
+	return Event{Label: &Label{Name: "Recv", Kind: kindRecv}, Begin: begin, End: end, Peer: AnyRank, Tag: -1, From: from, FromTag: tag, FromBytes: 8, By: -1}
 }
 
-func collectiveCall(name string, begin, end int64, root int) Event {
-	return Event{Name: name, Kind: kindCollective, Begin: begin, End: end, Peer: root, Tag: -1, From: None, By: -1}
+func collectiveCall(name string, begin, end int64, root int32) Event {
+	return Event{Label: &Label{Name: name, Kind: kindCollective}, Begin: begin, End: end, Peer: root, Tag: -1, From: None, By: -1}
 }
 
 // ranksOf returns ranks with these events on one communicator.
@@ -84,7 +84,7 @@ func TestUnmatched(t *testing.T) {
 }
 
 func TestAnalyze(t *testing.T) {
-	wait := Event{Name: "Wait", Kind: "wait", Begin: 20, End: 60, Peer: None, Tag: -1, From: None, By: -1}
+	wait := Event{Label: &Label{Name: "Wait", Kind: "wait"}, Begin: 20, End: 60, Peer: None, Tag: -1, From: None, By: -1}
 	irecv := recv(5, 6, 0, 1)
 	irecv.Name, irecv.Starts, irecv.By = "Irecv", true, 1
 	tests := []struct {

@@ -1,5 +1,6 @@
 // Program has programs with one problem each, for the test of muster advise, and some without.
-// The call that the advice should name has the comment "here".
+// The call that the advice should name has the comment "here". With "repaired" after its name, a
+// program has the change that the advice suggests.
 package main
 
 import (
@@ -21,7 +22,13 @@ var programs = map[string]func(*mpi.Comm) error{
 	"halo": halo, "exchange": exchange, "scalars": scalars, "barrier": barrier, "thirds": thirds,
 }
 
-func main() { mpi.Main(programs[os.Args[1]]) }
+func main() {
+	if len(os.Args) > 2 && os.Args[2] == "repaired" {
+		mpi.Main(repaired[os.Args[1]])
+		return
+	}
+	mpi.Main(programs[os.Args[1]])
+}
 
 // compute stands for a computation. It needs no core, so that ranks do not wait for each other's.
 func compute(d time.Duration) { time.Sleep(d) }
@@ -56,8 +63,9 @@ func serial(world *mpi.Comm) error {
 	return nil
 }
 
+// gather adds up what all ranks have at rank 0.
 func gather(world *mpi.Comm) error {
-	data := make([]byte, 256<<10)
+	data, sum := make([]float64, 32<<10), make([]float64, 32<<10)
 	for range rounds {
 		if world.Rank() != 0 {
 			if err := mpi.Send(world, data, 0, 0); err != nil {
@@ -68,6 +76,9 @@ func gather(world *mpi.Comm) error {
 		for r := 1; r < world.Size(); r++ {
 			if _, err := mpi.Recv(world, data, r, 0); err != nil { // here
 				return err
+			}
+			for i := range sum {
+				sum[i] += data[i]
 			}
 		}
 	}
@@ -96,28 +107,31 @@ func burst(world *mpi.Comm) error {
 	return nil
 }
 
-// neighbor exchanges with the rank that differs in the last bit.
+// neighbor differs in the last bit.
 func neighbor(world *mpi.Comm) int { return world.Rank() ^ 1 }
 
+// opposite is the rank that is farthest away: on another host.
+func opposite(world *mpi.Comm) int { return (world.Rank() + world.Size()/2) % world.Size() }
+
 func wait(world *mpi.Comm) error {
-	out, in := make([]byte, 4<<20), make([]byte, 4<<20)
+	out, in := make([]byte, 1<<20), make([]byte, 1<<20)
 	for range rounds {
-		a, b := mpi.Irecv(world, in, neighbor(world), 0), mpi.Isend(world, out, neighbor(world), 0)
+		a, b := mpi.Irecv(world, in, opposite(world), 0), mpi.Isend(world, out, opposite(world), 0)
 		if err := mpi.WaitAll(a, b); err != nil { // here
 			return err
 		}
-		compute(2 * time.Millisecond)
+		compute(4 * time.Millisecond)
 	}
 	return nil
 }
 
 func blocking(world *mpi.Comm) error {
-	out, in := make([]byte, 4<<20), make([]byte, 4<<20)
+	out, in := make([]byte, 1<<20), make([]byte, 1<<20)
 	for range rounds {
-		if _, err := mpi.Sendrecv(world, out, neighbor(world), 0, in, neighbor(world), 0); err != nil { // here
+		if _, err := mpi.Sendrecv(world, out, opposite(world), 0, in, opposite(world), 0); err != nil { // here
 			return err
 		}
-		compute(2 * time.Millisecond)
+		compute(4 * time.Millisecond)
 	}
 	return nil
 }
@@ -139,10 +153,10 @@ func late(world *mpi.Comm) error {
 	return nil
 }
 
-// placement exchanges with the rank that is farthest away, which is on another host.
+// placement exchanges with a rank on another host.
 func placement(world *mpi.Comm) error {
 	out, in := make([]byte, 64<<10), make([]byte, 64<<10)
-	far := (world.Rank() + world.Size()/2) % world.Size()
+	far := opposite(world)
 	for range rounds {
 		if _, err := mpi.Sendrecv(world, out, far, 0, in, far, 0); err != nil {
 			return err
