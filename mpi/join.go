@@ -2,7 +2,7 @@ package mpi
 
 // Jobs that are joined (MPI-4.1 chapter 11). The ranks of two jobs that join form a third one, the
 // joined job: its ranks are those of the first group and then those of the second. They meet as
-// the ranks of a job without a launcher do (internal/pmi, meeting.go) and open devices as in any
+// the ranks of a job without a launcher do (internal/pmi, rendezvous_jobs.go) and open devices as in any
 // start, so shared memory, networks, encryption and the report of deaths are the same. The
 // inter-communicator that the program gets is one of the joined job, and so is what is made of it.
 //
@@ -60,8 +60,8 @@ func (c Config) ofJoined() Config {
 	return c
 }
 
-// meeting is how a process meets the others of a joined job.
-type meeting struct {
+// joinPlan is how a process meets the others of a joined job.
+type joinPlan struct {
 	sizes  [2]int // of the two groups
 	second bool   // this process is in the second
 	// come returns the client of the joined job.
@@ -69,7 +69,7 @@ type meeting struct {
 }
 
 // joinJob forms a job with another group and returns the inter-communicator of both.
-func (w *World) joinJob(ctx context.Context, op string, m *meeting) (*Comm, error) {
+func (w *World) joinJob(ctx context.Context, op string, m *joinPlan) (*Comm, error) {
 	home := w.base()
 	if home.finalized.Load() {
 		return nil, errors.New("the rank has left its job")
@@ -100,11 +100,11 @@ func (w *World) joinJob(ctx context.Context, op string, m *meeting) (*Comm, erro
 	return c, nil
 }
 
-// openMeeting makes rank 0 of c open a meeting, which it must close, and returns the invitation
+// openRendezvous makes rank 0 of c open a rendezvous, which it must close, and returns the join token
 // to all ranks.
-func (c *Comm) openMeeting(op string) (m *pmi.Meeting, text string, err error) {
+func (c *Comm) openRendezvous(op string) (m *pmi.Rendezvous, text string, err error) {
 	if c.rank == 0 {
-		if m, err = pmi.OpenMeeting(); err == nil {
+		if m, err = pmi.OpenRendezvous(); err == nil {
 			text = m.String()
 		}
 	}
@@ -114,10 +114,38 @@ func (c *Comm) openMeeting(op string) (m *pmi.Meeting, text string, err error) {
 	return m, text, err
 }
 
-// meet joins another group in a meeting. m is the meeting at the rank that has opened it, and
+// hostJoin joins a group that begin, which rank root calls with the join token, finds: its size,
+// and the number of its job if the launcher has started one for this call.
+func (c *Comm) hostJoin(ctx context.Context, op string, class Class, root int, begin func(token string) (job, size int, err error)) (*Comm, error) {
+	m, token, err := c.openRendezvous(op)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		defer m.Close()
+	}
+	var job, size int
+	if c.rank == root {
+		job, size, err = begin(token)
+	}
+	found, err := c.shareText(class, op, fmt.Sprint(job, size), err, root)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Sscan(found, &job, &size); err != nil {
+		return nil, c.refuse(ErrIntern, op, "rank %d sent %q: %w", root, found, err)
+	}
+	var watch func(context.Context, context.CancelCauseFunc)
+	if job > 0 {
+		watch = func(ctx context.Context, cancel context.CancelCauseFunc) { c.w.watchJob(ctx, job, cancel) }
+	}
+	return c.meet(ctx, op, class, &joinPlan{sizes: [2]int{c.size, size}}, m, token, watch)
+}
+
+// meet joins another group in a rendezvous. m is the rendezvous at the rank that has opened it, and
 // watch a function that runs there meanwhile, or nil.
-func (c *Comm) meet(ctx context.Context, op string, class Class, g *meeting, m *pmi.Meeting, text string, watch func(context.Context, context.CancelCauseFunc)) (*Comm, error) {
-	v, err := pmi.ParseInvitation(text)
+func (c *Comm) meet(ctx context.Context, op string, class Class, g *joinPlan, m *pmi.Rendezvous, text string, watch func(context.Context, context.CancelCauseFunc)) (*Comm, error) {
+	v, err := pmi.ParseJoinToken(text)
 	if err != nil {
 		return nil, c.refuse(ErrIntern, op, "%w", err)
 	}
@@ -148,7 +176,7 @@ func (c *Comm) meet(ctx context.Context, op string, class Class, g *meeting, m *
 }
 
 // connectGroups returns the inter-communicator of the two groups of a joined job.
-func (w *World) connectGroups(op string, m *meeting) (*Comm, error) {
+func (w *World) connectGroups(op string, m *joinPlan) (*Comm, error) {
 	id, err := w.comm.agree(op)
 	if err != nil {
 		return nil, err
@@ -321,11 +349,11 @@ func (w *World) meetParents(ctx context.Context) (err error) {
 	if err != nil || parents < 1 {
 		return fmt.Errorf("mpi: %s has no number of ranks; only Spawn sets it", pmi.EnvParent)
 	}
-	v, err := pmi.ParseInvitation(rest)
+	v, err := pmi.ParseJoinToken(rest)
 	if err != nil {
 		return err
 	}
-	w.joins.parent, err = w.joinJob(ctx, "Init", &meeting{sizes: [2]int{parents, w.comm.size}, second: true,
+	w.joins.parent, err = w.joinJob(ctx, "Init", &joinPlan{sizes: [2]int{parents, w.comm.size}, second: true,
 		come: func(ctx context.Context, size int, terms pmi.Terms) (pmi.Client, error) {
 			return v.Join(ctx, parents+w.comm.rank, size, terms)
 		}})

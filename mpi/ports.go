@@ -75,41 +75,25 @@ func (c *Comm) accept(ctx context.Context, port string, root int) (*Comm, error)
 	if err := c.checkJoin(op, root); err != nil {
 		return nil, err
 	}
-	m, text, err := c.openMeeting(op)
-	if err != nil {
-		return nil, err
-	}
-	if m != nil {
-		defer m.Close()
-	}
-	var theirs string
-	if c.rank == root {
-		theirs, err = c.acceptAt(ctx, port, text)
-	}
-	if theirs, err = c.shareText(ErrPort, op, theirs, err, root); err != nil {
-		return nil, err
-	}
-	size, err := strconv.Atoi(theirs)
-	if err != nil {
-		return nil, c.refuse(ErrIntern, op, "%w", err)
-	}
-	return c.meet(ctx, op, ErrPort, &meeting{sizes: [2]int{c.size, size}}, m, text, nil)
+	return c.hostJoin(ctx, op, ErrPort, root, func(token string) (job, size int, err error) {
+		size, err = c.acceptAt(ctx, port, token)
+		return 0, size, err
+	})
 }
 
-func (c *Comm) acceptAt(ctx context.Context, port, text string) (string, error) {
+func (c *Comm) acceptAt(ctx context.Context, port, token string) (size int, err error) {
 	o := &c.w.base().joins.ports
 	o.mu.Lock()
 	p := o.open[port]
 	o.mu.Unlock()
 	if p == nil {
-		return "", errors.New("this process has no open port of this name; use that which OpenPort has returned here")
+		return 0, errors.New("this process has no open port of this name; use that which OpenPort has returned here")
 	}
-	v, err := pmi.ParseInvitation(text)
+	v, err := pmi.ParseJoinToken(token)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
-	size, err := p.Accept(ctx, c.size, v)
-	return strconv.Itoa(size), err
+	return p.Accept(ctx, c.size, v)
 }
 
 // Connect connects to the group that calls [Comm.Accept] at a port, and returns the
@@ -130,12 +114,12 @@ func (c *Comm) connectTo(ctx context.Context, port string, root int) (*Comm, err
 	var answer string
 	var err error
 	if c.rank == root {
-		var v pmi.Invitation
-		if v, err = pmi.ParseInvitation(port); err != nil {
+		var v pmi.JoinToken
+		if v, err = pmi.ParseJoinToken(port); err != nil {
 			err = errors.New("this is not the name of a port")
 		} else {
 			var size int
-			var meet pmi.Invitation
+			var meet pmi.JoinToken
 			size, meet, err = v.Call(ctx, c.size)
 			answer = fmt.Sprintf("%d:%s", size, meet)
 		}
@@ -148,7 +132,7 @@ func (c *Comm) connectTo(ctx context.Context, port string, root int) (*Comm, err
 	if err != nil || size < 1 {
 		return nil, c.refuse(ErrIntern, op, "the port has answered %.20q", answer)
 	}
-	return c.meet(ctx, op, ErrPort, &meeting{sizes: [2]int{size, c.size}, second: true}, nil, text, nil)
+	return c.meet(ctx, op, ErrPort, &joinPlan{sizes: [2]int{size, c.size}, second: true}, nil, text, nil)
 }
 
 // PublishName publishes the name of a port under the name of a service, with the launcher, for all

@@ -47,40 +47,19 @@ func (c *Comm) spawn(ctx context.Context, root int, commands []SpawnCommand) (*C
 	if err := c.checkJoin(op, root); err != nil {
 		return nil, err
 	}
-	m, text, err := c.openMeeting(op)
-	if err != nil {
-		return nil, err
-	}
-	if m != nil {
-		defer m.Close()
-	}
-	var begun string
-	if c.rank == root {
-		begun, err = c.requestJob(ctx, commands, text)
-	}
-	if begun, err = c.shareText(ErrSpawn, op, begun, err, root); err != nil {
-		return nil, err
-	}
-	var job, size int
-	if _, err := fmt.Sscan(begun, &job, &size); err != nil {
-		return nil, c.refuse(ErrIntern, op, "rank %d sent %q: %w", root, begun, err)
-	}
-	return c.meet(ctx, op, ErrSpawn, &meeting{sizes: [2]int{c.size, size}}, m, text, func(ctx context.Context, cancel context.CancelCauseFunc) {
-		c.w.watchJob(ctx, job, cancel)
-	})
+	return c.hostJoin(ctx, op, ErrSpawn, root, func(token string) (int, int, error) { return c.requestJob(ctx, commands, token) })
 }
 
 // requestJob asks the launcher to start the commands. It returns the number of the job and that
 // of its ranks.
-func (c *Comm) requestJob(ctx context.Context, commands []SpawnCommand, invitation string) (string, error) {
+func (c *Comm) requestJob(ctx context.Context, commands []SpawnCommand, token string) (job, size int, err error) {
 	if len(commands) == 0 {
-		return "", errors.New("there is no command to start")
+		return 0, 0, errors.New("there is no command to start")
 	}
-	r := &pmi.SpawnRequest{Parent: strconv.Itoa(c.size) + ":" + invitation, Hosts: commands[0].Hosts}
-	size := 0
+	r := &pmi.SpawnRequest{Parent: strconv.Itoa(c.size) + ":" + token, Hosts: commands[0].Hosts}
 	for _, s := range commands {
 		if s.Prog == "" || s.Ranks < 0 {
-			return "", fmt.Errorf("%d processes of the program %q cannot be started", s.Ranks, s.Prog)
+			return 0, 0, fmt.Errorf("%d processes of the program %q cannot be started", s.Ranks, s.Prog)
 		}
 		n := max(1, s.Ranks)
 		size += n
@@ -88,9 +67,9 @@ func (c *Comm) requestJob(ctx context.Context, commands []SpawnCommand, invitati
 	}
 	a, err := c.w.requestLauncher(ctx, pmi.JobRequest{Spawn: r})
 	if err != nil {
-		return "", err
+		return 0, 0, err
 	}
-	return fmt.Sprint(a.Job, size), nil
+	return a.Job, size, nil
 }
 
 func (w *World) requestLauncher(ctx context.Context, r pmi.JobRequest) (pmi.JobAnswer, error) {
@@ -104,7 +83,7 @@ func (w *World) requestLauncher(ctx context.Context, r pmi.JobRequest) (pmi.JobA
 // errSpawnEnded reports that a spawned job has ended before all its ranks had joined.
 var errSpawnEnded = errors.New("the spawned job ended before all of its processes had joined")
 
-// watchJob cancels the meeting with a spawned job that has ended.
+// watchJob cancels the rendezvous with a spawned job that has ended.
 func (w *World) watchJob(ctx context.Context, job int, cancel context.CancelCauseFunc) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		select {

@@ -3,7 +3,7 @@ package launch
 // Jobs that the ranks of a running job start (MPI_Comm_spawn). Each is a job of its own, with its
 // own server, board, agents and failures, which Run starts as any other, on the hosts of the first
 // one. That its ranks meet the ranks that asked is a matter of package mpi: the launcher passes
-// their invitation on (pmi.EnvParent), and reports what has become of the job.
+// their join token on (pmi.EnvParent), and reports what has become of the job.
 //
 // A job ends its spawned jobs if it fails. If it succeeds, it waits for them, and has their
 // status.

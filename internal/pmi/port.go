@@ -1,9 +1,9 @@
 package pmi
 
-// Ports, at which running jobs meet (MPI-4.1 section 11.9). A port name is an invitation: the
+// Ports, at which running jobs meet (MPI-4.1 section 11.9). A port name is a join token: the
 // address of a listener and a key, which both ends prove before anything else is read
 // (handshake.go), and under which TLS starts (channel.go). The caller then sends the size of its
-// group; the answer is the invitation to the meeting of both groups, made for it alone.
+// group; the answer is the join token to the rendezvous of both groups, made for it alone.
 
 import (
 	"context"
@@ -30,7 +30,7 @@ var ErrPortClosed = errors.New("the port is closed, or its process has ended; ge
 
 // Port is a listener with a name.
 type Port struct {
-	Invitation
+	JoinToken
 	listener net.Listener
 	identity tls.Certificate
 	callers  chan *Caller
@@ -46,11 +46,11 @@ type Caller struct {
 
 // OpenPort opens a port.
 func OpenPort() (*Port, error) {
-	m, err := OpenMeeting()
+	m, err := OpenRendezvous()
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{Invitation: m.Invitation, listener: m.listener, callers: make(chan *Caller), closed: make(chan struct{})}
+	p := &Port{JoinToken: m.JoinToken, listener: m.listener, callers: make(chan *Caller), closed: make(chan struct{})}
 	p.Key = rand.Text()
 	if p.identity, err = newIdentity(); err != nil {
 		m.Close()
@@ -132,7 +132,7 @@ func (c *Caller) read(cmd string) (message, error) {
 
 // Accept answers the next caller: size is that of the group of this process. It returns the size
 // of the caller's group.
-func (p *Port) Accept(ctx context.Context, size int, v Invitation) (int, error) {
+func (p *Port) Accept(ctx context.Context, size int, v JoinToken) (int, error) {
 	for {
 		select {
 		case c := <-p.callers:
@@ -149,7 +149,7 @@ func (p *Port) Accept(ctx context.Context, size int, v Invitation) (int, error) 
 	}
 }
 
-func (c *Caller) answer(size int, v Invitation) error {
+func (c *Caller) answer(size int, v JoinToken) error {
 	c.conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	if _, err := c.conn.Write(appendMessage(nil, cmdAnswer, "size", strconv.Itoa(size), "meet", textField(v.String()))); err != nil {
 		return err
@@ -159,8 +159,8 @@ func (c *Caller) answer(size int, v Invitation) error {
 }
 
 // Call calls a port for a group, and waits until the port accepts. It returns the size of the
-// group that accepts, and the invitation to meet it.
-func (v Invitation) Call(ctx context.Context, size int) (theirs int, meet Invitation, err error) {
+// group that accepts, and the join token to meet it.
+func (v JoinToken) Call(ctx context.Context, size int) (theirs int, meet JoinToken, err error) {
 	var why error
 	for _, addr := range v.addrs() {
 		dialer := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive(0)}
@@ -184,7 +184,7 @@ func (v Invitation) Call(ctx context.Context, size int) (theirs int, meet Invita
 	return 0, meet, why
 }
 
-func (v Invitation) callOn(conn net.Conn, size int) (theirs int, meet Invitation, err error) {
+func (v JoinToken) callOn(conn net.Conn, size int) (theirs int, meet JoinToken, err error) {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	if err := dialHandshake(conn, []byte(v.Key)); err != nil {
 		return 0, meet, describeEnd(err)
@@ -202,7 +202,7 @@ func (v Invitation) callOn(conn net.Conn, size int) (theirs int, meet Invitation
 	if err != nil {
 		return 0, meet, err
 	}
-	if meet, err = ParseInvitation(fieldText(&m, "meet")); err != nil {
+	if meet, err = ParseJoinToken(fieldText(&m, "meet")); err != nil {
 		return 0, meet, err
 	}
 	_, err = channel.Write(appendMessage(nil, cmdReady))

@@ -14,11 +14,11 @@ func TestPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := ParseInvitation(p.String())
+	v, err := ParseJoinToken(p.String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	meet := Invitation{strings.Repeat("M", minKey), "", []string{"1.2.3.4:5"}}
+	meet := JoinToken{strings.Repeat("M", minKey), "", []string{"1.2.3.4:5"}}
 
 	// Strangers have no effect, and a wrong key is refused at once.
 	stranger, err := net.Dial("tcp", v.addrs()[0])

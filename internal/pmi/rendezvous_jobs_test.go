@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// meet lets ranks 1 to size-1 come to a meeting, and rank 0 gather them.
-func meet(t *testing.T, m *Meeting, size int) []Client {
+// meet lets ranks 1 to size-1 come to a rendezvous, and rank 0 gather them.
+func meet(t *testing.T, m *Rendezvous, size int) []Client {
 	t.Helper()
-	v, err := ParseInvitation(m.String())
+	v, err := ParseJoinToken(m.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +34,8 @@ func meet(t *testing.T, m *Meeting, size int) []Client {
 	return clients
 }
 
-func TestMeeting(t *testing.T) {
-	m, err := OpenMeeting()
+func TestRendezvousOfJobs(t *testing.T) {
+	m, err := OpenRendezvous()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,18 +54,18 @@ func TestMeeting(t *testing.T) {
 	all.Wait()
 }
 
-func TestMeetingRefusesStrangers(t *testing.T) {
-	m, err := OpenMeeting()
+func TestRendezvousRefusesStrangers(t *testing.T) {
+	m, err := OpenRendezvous()
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrong := m.Invitation
+	wrong := m.JoinToken
 	wrong.Key = strings.Repeat("A", len(wrong.Key))
 	refused := make(chan error, 1)
 	go func() {
 		_, err := wrong.Join(t.Context(), 1, 2, Terms{})
 		refused <- err
-		joined, err := m.Invitation.Join(t.Context(), 1, 2, Terms{}) // the stranger has no effect
+		joined, err := m.JoinToken.Join(t.Context(), 1, 2, Terms{}) // the stranger has no effect
 		if err != nil {
 			t.Error(err)
 			return
@@ -86,14 +86,14 @@ func TestMeetingRefusesStrangers(t *testing.T) {
 	}
 }
 
-func TestMeetingIsCancelled(t *testing.T) {
-	m, err := OpenMeeting()
+func TestRendezvousIsCancelled(t *testing.T) {
+	m, err := OpenRendezvous()
 	if err != nil {
 		t.Fatal(err)
 	}
 	reported := make(chan error, 1)
 	go func() {
-		_, err := m.Invitation.Join(t.Context(), 1, 3, Terms{})
+		_, err := m.JoinToken.Join(t.Context(), 1, 3, Terms{})
 		reported <- err
 	}()
 	cause := errors.New("nobody else comes")
@@ -105,23 +105,23 @@ func TestMeetingIsCancelled(t *testing.T) {
 	if err := <-reported; err == nil || !strings.Contains(err.Error(), cause.Error()) {
 		t.Errorf("rank 1 got %v", err)
 	}
-	// The invitation is of no use any more.
+	// The token is of no use any more.
 	late, cancelLate := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancelLate()
-	if _, err := m.Invitation.Join(late, 1, 3, Terms{}); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, err := m.JoinToken.Join(late, 1, 3, Terms{}); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("a late rank got %v", err)
 	}
 }
 
-func TestInvitationIsChecked(t *testing.T) {
+func TestJoinTokenIsChecked(t *testing.T) {
 	key := strings.Repeat("K", minKey)
 	for _, text := range []string{"", "a", "short//1.2.3.4:5", key + "//", key + "//localhost:80", key + "//1.2.3.4:99999", key + "/x/1.2.3.4:5/y"} {
-		if v, err := ParseInvitation(text); err == nil {
+		if v, err := ParseJoinToken(text); err == nil {
 			t.Errorf("%q was read as %v", text, v)
 		}
 	}
-	v := Invitation{key, "net", []string{"1.2.3.4:5", "[fe80::1]:6"}}
-	if read, err := ParseInvitation(v.String()); err != nil || read.String() != v.String() {
+	v := JoinToken{key, "net", []string{"1.2.3.4:5", "[fe80::1]:6"}}
+	if read, err := ParseJoinToken(v.String()); err != nil || read.String() != v.String() {
 		t.Errorf("%v was read as %v, %v", v, read, err)
 	}
 }

@@ -1,8 +1,8 @@
 package pmi
 
 // Joining of running jobs. Processes that are ranks of jobs already form another job with each
-// other by the rendezvous of a job without a launcher: rank 0 opens a meeting, and whoever has
-// the invitation, which contains a key made for this meeting alone, takes part as in a start.
+// other by the rendezvous of a job without a launcher: rank 0 opens a rendezvous, and whoever has
+// the join token, which contains a key made for this rendezvous alone, takes part as in a start.
 // What is behind Client then works as in any job: addresses, memory that is shared, deaths.
 
 import (
@@ -18,39 +18,39 @@ import (
 	"time"
 )
 
-// EnvParent has the invitation of a job that was spawned to meet its parents, after the number
+// EnvParent has the join token of a job that was spawned to meet its parents, after the number
 // of the parents and a colon.
 const EnvParent = "MUSTER_PARENT"
 
-// Invitation is what a process needs to come to a meeting. Who has it can take part.
-type Invitation struct {
+// JoinToken is what a process needs to come to a rendezvous. Who has it can take part.
+type JoinToken struct {
 	Key     string
 	Network string   // in which the address 127.0.0.1 is that of rank 0
 	Addrs   []string // host:port, in the order in which they are tried
 }
 
-// String returns a text without spaces that ParseInvitation reads.
-func (v Invitation) String() string {
+// String returns a text without spaces that ParseJoinToken reads.
+func (v JoinToken) String() string {
 	return v.Key + "/" + v.Network + "/" + strings.Join(v.Addrs, ",")
 }
 
-// ParseInvitation reads an invitation.
-func ParseInvitation(s string) (v Invitation, err error) {
+// ParseJoinToken reads a join token.
+func ParseJoinToken(s string) (v JoinToken, err error) {
 	parts := strings.Split(s, "/")
 	if len(parts) != 3 || len(parts[0]) < minKey {
-		return v, errors.New("pmi: this is not an invitation to join a job")
+		return v, errors.New("pmi: this is not a token to join a job")
 	}
-	v = Invitation{parts[0], parts[1], strings.Split(parts[2], ",")}
+	v = JoinToken{parts[0], parts[1], strings.Split(parts[2], ",")}
 	for _, a := range v.Addrs {
 		if _, err := netip.ParseAddrPort(a); err != nil {
-			return v, fmt.Errorf("pmi: the invitation to join a job has the address %.60q: %w", a, err)
+			return v, fmt.Errorf("pmi: the token to join a job has the address %.60q: %w", a, err)
 		}
 	}
 	return v, nil
 }
 
 // addrs returns the addresses to dial from this process.
-func (v Invitation) addrs() []string {
+func (v JoinToken) addrs() []string {
 	if v.Network == "" || v.Network != networkDomain() {
 		return v.Addrs
 	}
@@ -61,19 +61,19 @@ func (v Invitation) addrs() []string {
 	return []string{netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port()).String()}
 }
 
-// Meeting is where a new job meets: a port of rank 0, which the job closes when it is complete.
-type Meeting struct {
-	Invitation
+// Rendezvous is where a new job meets: a port of rank 0, which the job closes when it is complete.
+type Rendezvous struct {
+	JoinToken
 	listener net.Listener
 }
 
-// OpenMeeting opens a meeting with this process as rank 0.
-func OpenMeeting() (*Meeting, error) {
+// OpenRendezvous opens a rendezvous with this process as rank 0.
+func OpenRendezvous() (*Rendezvous, error) {
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
 		return nil, fmt.Errorf("pmi: open a port for processes that join: %w", err)
 	}
-	m := &Meeting{Invitation{Key: rand.Text(), Network: networkDomain()}, l}
+	m := &Rendezvous{JoinToken{Key: rand.Text(), Network: networkDomain()}, l}
 	m.Addrs = ownAddresses(uint16(l.Addr().(*net.TCPAddr).Port))
 	return m, nil
 }
@@ -103,12 +103,12 @@ func ownAddresses(port uint16) (list []string) {
 	return slices.Compact(list)
 }
 
-// Close ends the meeting without a job.
-func (m *Meeting) Close() error { return m.listener.Close() }
+// Close ends the rendezvous without a job.
+func (m *Rendezvous) Close() error { return m.listener.Close() }
 
 // Gather waits until size processes, including this one, have come, and returns rank 0's client
-// of their job. In any case the meeting is over then.
-func (m *Meeting) Gather(ctx context.Context, size int, terms Terms) (Client, error) {
+// of their job. In any case the rendezvous is over then.
+func (m *Rendezvous) Gather(ctx context.Context, size int, terms Terms) (Client, error) {
 	ctx, cancel := limitStart(ctx)
 	defer cancel()
 	return gatherAt(ctx, staticJob{terms: terms, size: size, root: m.listener.Addr().String(), key: []byte(m.Key)}, m.listener)
@@ -122,8 +122,8 @@ func limitStart(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, startTimeout)
 }
 
-// Join comes to a meeting as a rank other than 0.
-func (v Invitation) Join(ctx context.Context, rank, size int, terms Terms) (Client, error) {
+// Join comes to a rendezvous as a rank other than 0.
+func (v JoinToken) Join(ctx context.Context, rank, size int, terms Terms) (Client, error) {
 	ctx, cancel := limitStart(ctx)
 	defer cancel()
 	p := staticJob{terms: terms, rank: rank, size: size, key: []byte(v.Key)}
@@ -137,7 +137,7 @@ func (v Invitation) Join(ctx context.Context, rank, size int, terms Terms) (Clie
 				return joinOrClose(ctx, newRootedConn(conn, lines, p.root), rank, size, nil, p.key, terms)
 			}
 			var final *refusedError
-			// The port was open before there was an invitation: nobody listens any more.
+			// The port was open before there was a join token: nobody listens any more.
 			if errors.As(err, &final) || errors.Is(err, syscall.ECONNREFUSED) {
 				refused++
 			}
