@@ -56,6 +56,9 @@ func inNode[T Elem](c *Comm, k *collCall, op *Op[T]) (done bool, err error) {
 	default:
 		err = usersReduction(c, t, k, op)
 	}
+	if c.e.ShowsWaits() {
+		c.e.ShowRunning()
+	}
 	return true, c.nodeOutcome(k, t, err)
 }
 
@@ -229,7 +232,9 @@ type teamLink struct {
 	name engine.Comm // the sender of the messages that wake ranks
 }
 
-func (l *teamLink) Poll(n int) (sleepy bool, err error) { return l.c.e.PollOnce(n, l.c.co.Ctx) }
+func (l *teamLink) Poll(op string, n int) (sleepy bool, err error) {
+	return l.c.e.PollOnce(&l.c.co, op, n)
+}
 
 func (l *teamLink) InOperation() bool { return engine.InOperation() }
 

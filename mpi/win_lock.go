@@ -266,14 +266,14 @@ const maxSleep = time.Millisecond
 // waitWord polls a word in memory, and serves this rank's messages meanwhile.
 func (w *window) waitWord(op string, target int, over func() bool) error {
 	sleep := 20 * time.Microsecond
-	shown := false
+	shown := w.c.e.ShowsWaits() // by PollOnce
 	defer func() {
 		if shown {
 			w.c.e.ShowRunning()
 		}
 	}()
 	for n := 0; !over(); n++ {
-		sleepy, err := w.c.e.PollOnce(n, w.c.ctx)
+		sleepy, err := w.c.e.PollOnce(&w.c.pt, op, n)
 		if err != nil {
 			return w.failure(err, op, target)
 		}

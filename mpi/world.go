@@ -306,6 +306,7 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Advanced.Rendezvous, Credit: cfg.Advanced.Credit, Senders: client.Size() - 1, Speculate: cfg.Advanced.Speculate},
 		RegisterCache: cfg.Advanced.RegisterCache, Frequent: cfg.Advanced.Frequent, Rings: cfg.rings(), Posted: cfg.Advanced.Eager == eagerPosted,
 		Spin: cfg.Advanced.Spin, Yield: cfg.Advanced.Yield, Timeout: cfg.StartTimeout, Tolerate: cfg.OnFailure == onFailureReturn, Orphaned: orphanHandler(client.Rank(), inProcess),
+		ShowWaits: cfg.Metrics != 0,
 	})
 	if err != nil {
 		return nil, err

@@ -55,6 +55,10 @@ func metricsHandler(read func() []launch.RankMetrics) http.Handler {
 // waitingCall is the metric with a label for the call.
 const waitingCall = "muster_waiting_call_seconds"
 
+// timeRead is the metric from which top has the time of a sample: muster run serves one again
+// to clients that ask often.
+const timeRead = "muster_read_time_seconds"
+
 // metric is a family of samples, one for each rank.
 type metric struct {
 	name, kind, help string
@@ -71,6 +75,9 @@ func metrics() []metric {
 				return 1, true
 			}
 			return 0, true
+		}},
+		{timeRead, "gauge", "Unix time at which muster run read the metrics of the rank.", func(m *launch.RankMetrics) (float64, bool) {
+			return float64(m.Read.UnixMicro()) / 1e6, !m.Read.IsZero()
 		}},
 		{"muster_messages_sent_total", "counter", "Messages sent, including those of collectives.", counter(func(m *launch.RankMetrics) uint64 { return m.Counters.MessagesSent })},
 		{"muster_messages_received_total", "counter", "Messages received.", counter(func(m *launch.RankMetrics) uint64 { return m.Counters.MessagesReceived })},

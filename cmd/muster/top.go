@@ -36,7 +36,7 @@ func newTopCommand() *cobra.Command {
 call in which each of them waits, until the job ends or Ctrl-C. Without ADDR it is
 ` + topAddress + `.
 
-Rates are those since the last screen. Ranks that wait longest are first; --sort rank, sent,
+Rates are those of about three seconds. Ranks that wait longest are first; --sort rank, sent,
 received or cpu changes that. The hosts are listed below the ranks if there are several.
 On a terminal the screen is redrawn, otherwise screens follow each other.`,
 		Example: `  muster run -n 8 --metrics localhost:9100 ./prog &
@@ -78,21 +78,21 @@ func (f *topFlags) run(ctx context.Context, w io.Writer, addr string) error {
 		// ECMA-48: cursor home (CUP), and erase what is below the screen (ED).
 		begin, end = "\x1b[H\x1b[2J", "\x1b[J"
 	}
-	var before *jobSample
+	var past jobHistory
 	for {
 		now, err := readJob(ctx, addr)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && before != nil && errors.Is(err, errNoJob):
+		case err != nil && past != nil && errors.Is(err, errNoJob):
 			fmt.Fprintln(w, "the job has ended")
 			return nil
 		case err != nil:
 			return err
 		}
-		if before != nil {
+		if past.add(now) && len(past) > 1 && (!f.once || now.at.Sub(past[0].at) >= rateSpan) {
 			begin = strings.TrimSuffix(begin, "\x1b[2J") // without flicker
-			text := now.screen(before, f.sort, f.rows)
+			text := now.screen(past[0], f.sort, f.rows)
 			if begin != "" {
 				text = strings.ReplaceAll(text, "\n", "\x1b[K\n")
 			}
@@ -104,7 +104,6 @@ func (f *topFlags) run(ctx context.Context, w io.Writer, addr string) error {
 				fmt.Fprintln(w)
 			}
 		}
-		before = now
 		select {
 		case <-ctx.Done():
 			return nil

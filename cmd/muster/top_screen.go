@@ -29,6 +29,25 @@ type rankSample struct {
 	waiting float64
 }
 
+// rateSpan is the time over which rates are computed. Ranks update their counters once a second,
+// so a shorter time has none or two of these updates.
+const rateSpan = 3 * time.Second
+
+// jobHistory is the samples since rateSpan before the last one, the oldest first.
+type jobHistory []*jobSample
+
+// add appends a sample, and reports whether it is a new one.
+func (h *jobHistory) add(s *jobSample) bool {
+	if n := len(*h); n > 0 && !s.at.After((*h)[n-1].at) {
+		return false
+	}
+	*h = append(*h, s)
+	for len(*h) > 2 && s.at.Sub((*h)[1].at) >= rateSpan {
+		*h = (*h)[1:]
+	}
+	return true
+}
+
 // parseMetrics reads the text format of Prometheus, as writeMetrics writes it.
 func parseMetrics(r io.Reader, at time.Time) (*jobSample, error) {
 	s := &jobSample{at: at, ranks: map[int]*rankSample{}}
@@ -54,9 +73,12 @@ func parseMetrics(r io.Reader, at time.Time) (*jobSample, error) {
 			one = &rankSample{rank: rank, host: labels["host"], values: map[string]float64{}}
 			s.ranks[rank] = one
 		}
-		if name == waitingCall {
+		switch name {
+		case waitingCall:
 			one.call, one.waiting = labels["call"], value
 			continue
+		case timeRead:
+			s.at = time.UnixMicro(int64(value * 1e6))
 		}
 		one.values[name] = value
 	}

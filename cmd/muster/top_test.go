@@ -54,6 +54,22 @@ func TestTopScreen(t *testing.T) {
 	}
 }
 
+// A sample that is served twice is no new one, and rates are over some seconds.
+func TestTopHistory(t *testing.T) {
+	began := time.UnixMicro(1e15)
+	var h jobHistory
+	for i, c := range []struct {
+		read   time.Duration
+		fresh  bool
+		oldest time.Duration
+	}{{0, true, 0}, {0, false, 0}, {time.Second, true, 0}, {2 * time.Second, true, 0}, {3 * time.Second, true, 0}, {4 * time.Second, true, time.Second}, {20 * time.Second, true, 4 * time.Second}} {
+		s := sampleOf(t, time.Now(), launch.RankMetrics{Read: began.Add(c.read)})
+		if fresh := h.add(s); fresh != c.fresh || h[0].at != began.Add(c.oldest) {
+			t.Errorf("sample %d: new %v, oldest %v; want %v, %v", i, fresh, h[0].at.Sub(began), c.fresh, c.oldest)
+		}
+	}
+}
+
 func TestTopWithoutJob(t *testing.T) {
 	f := topFlags{every: time.Second, sort: topByWait}
 	if err := f.run(context.Background(), new(strings.Builder), "127.0.0.1:1"); !errors.Is(err, errNoJob) || !strings.Contains(err.Error(), "muster run --metrics 127.0.0.1:1") {

@@ -44,6 +44,9 @@ type Config struct {
 	// InProcess reports that the ranks are goroutines of this process. A waiter then
 	// yields to goroutines instead of threads.
 	InProcess bool
+	// ShowWaits records on the board what a rank waits for when it yields for the first time,
+	// not when it parks: ranks that share cores seldom park, and muster top shows their calls.
+	ShowWaits bool
 	// Async starts the progress thread, which completes large transfers while the
 	// application computes (progress_thread.go).
 	Async bool

@@ -66,9 +66,7 @@ func (r *Engine) Alarm(ctx uint32) *atomic.Bool {
 		e.deaths.timer.Reset(deathInterval) // after the field is set
 	}
 	if m := e.ft.members[ctx+1]; m != nil {
-		if m.window = true; len(m.failed) > 0 {
-			e.dropWindow(m)
-		}
+		e.dropAtFailure(m)
 		return &m.alarm
 	}
 	return &e.deaths.alarm

@@ -46,7 +46,7 @@ type member struct {
 	acked   int   // of these, acknowledged by the program
 	revoked *RevokedError
 	alarm   atomic.Bool      // see Engine.Alarm
-	window  bool             // it is that of a window
+	drop    bool             // at a failure, all messages: it is that of a window or a file
 	local   bool             // all its ranks are on this host
 	slot    int              // on the board, or noSlot: agreements use messages (agree.go)
 	shared  *ft.Shared       // agreements in this slot
@@ -137,8 +137,8 @@ func (e *Held) memberDied(m *member, err *PeerDeadError) {
 	m.failed = append(m.failed, r)
 	e.m.FailAny(m.pt, err)
 	e.giveUp(m, err)
-	if m.window {
-		e.dropWindow(m)
+	if m.drop {
+		e.dropMessages(m)
 	}
 	m.group.Fail(r)
 	if m.shared != nil {
@@ -150,9 +150,25 @@ func (e *Held) memberDied(m *member, err *PeerDeadError) {
 	e.sendAgreement(m)
 }
 
-// dropWindow ends the waits of a window for messages of ranks that are alive: they have
-// left the window because of the failure. Its communicator has no other messages.
-func (e *Held) dropWindow(m *member) {
+// DropAtFailure makes the failure of a rank of a communicator end all its waits, also those for
+// messages of ranks that are alive. It is for the communicators of windows and files: a
+// rank that learns of the failure leaves their calls, so the others need not revoke anything.
+func (r *Engine) DropAtFailure(ctx uint32) {
+	e := r.lock()
+	defer e.unlock()
+	if m := e.ft.members[ctx+1]; m != nil {
+		e.dropAtFailure(m)
+	}
+}
+
+func (e *Held) dropAtFailure(m *member) {
+	if m.drop = true; len(m.failed) > 0 {
+		e.dropMessages(m)
+	}
+}
+
+// dropMessages ends the waits of a communicator for messages.
+func (e *Held) dropMessages(m *member) {
 	e.m.Drop(m.pt, e.ft.dead[m.comm.Ranks.At(m.failed[0])])
 }
 

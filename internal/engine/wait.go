@@ -253,6 +253,10 @@ func (e *Held) drive(a *awaited) {
 		}
 		step := s.next(found, e.mu.wanted.Load() != 0)
 		if step != stepPark {
+			if e.cfg.ShowWaits && step == stepYield && !shown {
+				e.board.Waiting(e.rank, a.describe(e))
+				shown = true
+			}
 			e.pause(&s, step)
 			continue
 		}

@@ -18,6 +18,9 @@ func (r *Engine) ShowWaiting(c *Comm, op string) {
 	e.board.Waiting(e.rank, e.describeProbe(c, op, pmi.PeerNone, pmi.TagNone))
 }
 
+// ShowsWaits reports whether PollOnce records waits on the board (Config.ShowWaits).
+func (r *Engine) ShowsWaits() bool { return r.held.cfg.ShowWaits }
+
 // ShowRunning records on the board that the wait is over.
 func (r *Engine) ShowRunning() {
 	e := r.lock()
@@ -68,8 +71,9 @@ func (e *Held) pollIfIdle() (found bool) {
 // PollOnce polls the devices, once or while something comes. n counts the calls of one
 // wait. After Spin calls, PollOnce also yields the core; after Spin and Yield calls, idle
 // is true and the caller should sleep until a message wakes it. The error reports why the
-// rank can no longer communicate, or why the collectives of the context ctx have failed.
-func (r *Engine) PollOnce(n int, ctx uint32) (idle bool, err error) {
+// rank can no longer communicate, or why the collectives of the context have failed. With
+// Config.ShowWaits the caller must call ShowRunning after the wait; op is the call that is shown.
+func (r *Engine) PollOnce(c *Comm, op string, n int) (idle bool, err error) {
 	e := r.lock()
 	defer e.unlock()
 	e.calls++
@@ -84,8 +88,11 @@ func (r *Engine) PollOnce(n int, ctx uint32) (idle bool, err error) {
 	if len(e.links.connecting) > 0 {
 		e.openAll()
 	}
-	if err = e.errIn(ctx); err != nil {
+	if err = e.errIn(c.Ctx); err != nil {
 		return false, err
+	}
+	if e.cfg.ShowWaits && n == s.spin && step == stepYield {
+		e.board.Waiting(e.rank, e.describeProbe(c, op, pmi.PeerNone, pmi.TagNone))
 	}
 	e.pause(&s, step)
 	e.endWait(&s) // the caller may not come back

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -311,7 +312,7 @@ func TestPollOnce(t *testing.T) {
 		e := w.ranks[0]
 		spin := e.held.pollsPerYield()
 		for n, want := range map[int]bool{0: false, spin: false, spin + e.held.yields - 1: false, spin + e.held.yields: true} {
-			if idle, err := e.PollOnce(n, 0); idle != want || err != nil {
+			if idle, err := e.PollOnce(&w.comms[0], "Barrier", n); idle != want || err != nil {
 				t.Errorf("call %d: idle %v, %v; want %v", n, idle, err, want)
 			}
 		}
@@ -325,13 +326,46 @@ func TestPollOnce(t *testing.T) {
 		}
 		op := e.Irecv(&w.comms[0], 1, 1, 0, make([]byte, 1))
 		w.send(1, 0, 0, "x")
-		if _, err := e.PollOnce(0, 0); err != nil || !e.Done(op) {
+		if _, err := e.PollOnce(&w.comms[0], "Barrier", 0); err != nil || !e.Done(op) {
 			t.Errorf("the message is not received: %v", err)
 		}
 		cause := errors.New("broken")
 		e.Fail(cause)
-		if _, err := e.PollOnce(0, 0); !errors.Is(err, cause) {
+		if _, err := e.PollOnce(&w.comms[0], "Barrier", 0); !errors.Is(err, cause) {
 			t.Errorf("after Fail: %v", err)
 		}
+	})
+}
+
+// With ShowWaits the board shows a wait that yields and does not park.
+func TestShowWaits(t *testing.T) {
+	config := func(_ int, c *Config) { c.ShowWaits, c.Spin, c.Yield = true, 2, 1<<30 }
+	testWorld(t, 2, nil, config, func(t *testing.T, w *world) {
+		board := w.ranks[0].held.board
+		ended := w.recv(0, 1, 7, make([]byte, 1))
+		for range 1_000_000 {
+			if board.Row(0).State == pmi.RowWaiting {
+				break
+			}
+			runtime.Gosched()
+		}
+		if row := board.Row(0); row.State != pmi.RowWaiting || row.Wait.Op != "Recv" || row.Wait.Peer != 1 || row.Wait.Tag != 7 {
+			t.Errorf("the board shows %+v, want a Recv from 1 with tag 7", row)
+		}
+		w.send(1, 0, 7, "x")
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if row := board.Row(0); row.State != pmi.RowRunning {
+			t.Errorf("after the wait the board shows %+v", row)
+		}
+		e := w.ranks[0]
+		if _, err := e.PollOnce(&w.comms[0], "Barrier", e.held.pollsPerYield()); err != nil {
+			t.Error(err)
+		}
+		if row := board.Row(0); row.State != pmi.RowWaiting || row.Wait.Op != "Barrier" {
+			t.Errorf("after the first yield of PollOnce the board shows %+v, want Barrier", row)
+		}
+		e.ShowRunning()
 	})
 }

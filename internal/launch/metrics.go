@@ -14,6 +14,7 @@ import (
 type RankMetrics struct {
 	Rank int
 	Host string
+	Read time.Time // when the launcher collected this
 	// Running reports whether its process runs.
 	Running bool
 	// Joined reports whether Counters are known: the rank uses Muster and has started.
@@ -55,15 +56,15 @@ func (j *job) metrics() []RankMetrics {
 
 func (j *job) readMetrics() []RankMetrics {
 	rows, _ := j.backend.rows()
-	out := make([]RankMetrics, len(rows))
+	out, now := make([]RankMetrics, len(rows)), time.Now()
 	for i, r := range rows {
 		out[i] = RankMetrics{
-			Rank: r.Rank, Host: j.backend.host(r.Rank), Running: j.ranks.all[r.Rank].alive,
+			Rank: r.Rank, Host: j.backend.host(r.Rank), Read: now, Running: j.ranks.all[r.Rank].alive,
 			Joined: r.counted, Counters: r.counters, CPU: r.process.cpu, Resident: r.resident,
 		}
 		if out[i].Running && r.State == pmi.RowWaiting {
 			out[i].Call = r.Wait.Op
-			out[i].Since = max(0, time.Duration(time.Now().UnixNano()-r.Wait.Since))
+			out[i].Since = max(0, time.Duration(now.UnixNano()-r.Wait.Since))
 		}
 	}
 	return out

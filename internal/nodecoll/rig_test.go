@@ -48,7 +48,7 @@ type testRank struct {
 
 var errDied = errors.New("has died")
 
-func (s testRank) Poll(n int) (bool, error) {
+func (s testRank) Poll(op string, n int) (bool, error) {
 	if d := s.dead.Load(); d != 0 {
 		return false, fmt.Errorf("rank %d %w", d-1, errDied)
 	}
@@ -71,7 +71,7 @@ func (s testRank) Sleep(op string, peer int) error {
 		case <-s.wakes[s.rank][peer]:
 			return nil
 		case <-time.After(5 * time.Millisecond):
-			if _, err := s.Poll(0); err != nil {
+			if _, err := s.Poll("", 0); err != nil {
 				return err
 			}
 		}

@@ -52,7 +52,7 @@ func (t *Team) wake() error {
 
 // pollOnce polls between reads of the awaited word.
 func (t *Team) pollOnce(n int) (idle bool, err error) {
-	idle, err = t.driver.Poll(n)
+	idle, err = t.driver.Poll(t.call.op, n)
 	if err == nil {
 		err = t.faulty()
 	}

@@ -34,8 +34,9 @@ import (
 type Driver interface {
 	// Poll is called while a rank waits. It makes progress on messages, checks for dead
 	// ranks, and yields the core when spinning no longer pays. n counts the calls of one
-	// wait. idle reports that the rank should sleep; err why it can no longer communicate.
-	Poll(n int) (idle bool, err error)
+	// wait, and op is the call, for display. idle reports that the rank should sleep; err why
+	// it can no longer communicate.
+	Poll(op string, n int) (idle bool, err error)
 	// Sleep waits for a Wake with peer as the name. op is the call, for display.
 	Sleep(op string, peer int) error
 	// Wake ends the Sleep of a peer that waits for name, now or when it begins.
