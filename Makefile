@@ -236,8 +236,17 @@ soak: ## run random programs under random faults for SOAK (3m) and print their s
 	@mkdir -p $(BIN)
 	$(GO) run ./tests/soak -time $(SOAK) -seed $(SEED) -rounds $(ROUNDS) -bin $(BIN)
 
+.PHONY: test-files
+test-files: build ## run 10,000 random programs on files, kill 200 ranks in collective writes, and fuzz views and plans (minutes)
+	TEST_MUSTER=$(BIN)/muster $(GO) test -count 1 -timeout 60m -run 'TestFileRandom|TestKillInFiles' ./mpi -file.programs 1250 -kill.files 200
+	@for target in FuzzDomains FuzzViews; do $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime 2m -parallel 1 ./internal/mpiio || exit; done
+
 test-hosts: ## run the tests on four hosts: network namespaces (needs root)
 	@$(HAVE_OFI); CGO_ENABLED=1 $(GOTEST) -tags ofi -count 1 -timeout 900s -v ./tests/hosts
+
+.PHONY: test-stalls
+test-stalls: ## count rounds of alltoall that stall on four hosts (needs root and a quiet machine)
+	@$(HAVE_OFI); CGO_ENABLED=1 $(GOTEST) -tags ofi -count 1 -timeout 900s -v ./tests/hosts -run TestAlltoallDoesNotStall -args -stalls.most 2
 
 verify-apps: ## verify the NAS kernels of all classes on 1 to 16 ranks, one host and four (needs root, minutes)
 	@$(HAVE_OFI); CGO_ENABLED=1 $(GOTEST) -tags ofi -count 1 -timeout 120m -v ./tests/hosts -run TestNASKernels -args -apps.classes S,W,A -apps.ranks 1,2,4,8,16 -apps.squares 1,4,9,16

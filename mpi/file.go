@@ -79,6 +79,7 @@ func (c *Comm) openFile(name string, flag int, hints FileHints) (*File, error) {
 		return nil, err
 	}
 	d.SetName(c.Name() + ".file")
+	d.e.DropAtFailure(d.ctx)
 	f := &file{c: d, name: name, flag: flag, hints: hints, changes: 1}
 	err = f.open(op)
 	if err == nil {

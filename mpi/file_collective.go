@@ -46,11 +46,9 @@ func (v *fileView) moveTogether(a fileAccess, pos int64, mem dtype.View) (int64,
 	if err == nil {
 		err = v.f.agree(a.Name, x.failed)
 	}
-	if errors.Is(err, ErrProcFailed) || errors.Is(err, ErrRevoked) {
-		v.f.c.e.Revoke(v.f.c.co.Ctx) // so that the others return too
-		if a.Write {                 // what this rank has must not be lost with another
-			n, _ = v.moveAlone(a, pos, mem)
-		}
+	if a.Write && (errors.Is(err, ErrProcFailed) || errors.Is(err, ErrRevoked)) {
+		m, alone := v.moveAlone(a, pos, mem) // what this rank has must not be lost with another
+		return m, errors.Join(err, alone)
 	}
 	return n, err
 }
@@ -94,7 +92,7 @@ func (x *fileExchange) agree() (together bool, err error) {
 	lo, hi := x.mine.Bounds()
 	var encoded []byte
 	s := mpiio.Summary{Pos: x.mine.Pos, N: x.mine.N, Lo: lo, Hi: hi, Pieces: v.view.Pieces(x.mine.N)}
-	if v.view.Overlaps() || hi < lo { // moveAlone refuses what is outside of any file
+	if v.view.IsAlone() || hi < lo { // moveAlone refuses what is outside of any file
 		s.View = mpiio.Alone
 	} else if v.agreed != v.f.changes {
 		encoded = v.view.Append(nil)

@@ -5,6 +5,7 @@ package mpi_test
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -156,6 +157,42 @@ func TestFileView(t *testing.T) {
 	})
 }
 
+// TestFileInterleavedCopies writes through file types whose copies begin within each other, as those
+// of record variables of PnetCDF do. Each rank has a part of the file of its own.
+func TestFileInterleavedCopies(t *testing.T) {
+	mpitest.Sizes(t, []int{1, 2}, func(t *testing.T, c *mpi.Comm) {
+		const far, each = 4, 4
+		f := openFile(t, c, fileName(t, c), os.O_RDWR|os.O_CREATE)
+		pair, err := mpi.Vector[int32](2, 1, far)
+		noError(t, err, "Vector")
+		next, err := pair.Resized(1)
+		noError(t, err, "Resized")
+		v, err := mpi.OpenView(f, int64(8*far*c.Rank()), next)
+		noError(t, err, "OpenView")
+		mine := make([]int32, 2*each) // copy i has the elements i and i+far
+		for i := range mine {
+			mine[i] = int32(100*c.Rank() + i/2 + i%2*far)
+		}
+		transfers(t, "WriteAtAll", len(mine))(v.WriteAtAll(mine, 0))
+		noError(t, f.Sync(), "Sync")
+		got := make([]int32, len(mine))
+		transfers(t, "ReadAtAll", len(got))(v.ReadAtAll(got, 0))
+		if !slices.Equal(got, mine) {
+			t.Errorf("read %v, want %v", got, mine)
+		}
+		all, err := mpi.OpenView[int32](f, 0, nil)
+		noError(t, err, "OpenView")
+		whole := make([]int32, 2*far*c.Size())
+		transfers(t, "ReadAt", len(whole))(all.ReadAt(whole, 0))
+		for i, x := range whole {
+			if want := int32(100*(i/(2*far)) + i%(2*far)); x != want {
+				t.Fatalf("element %d of the file is %d, want %d", i, x, want)
+			}
+		}
+		noError(t, f.Close(), "Close")
+	})
+}
+
 // TestSharedFilePointer writes a record of each rank, in any order and in that of ranks.
 func TestSharedFilePointer(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 4}, func(t *testing.T, c *mpi.Comm) {
@@ -219,23 +256,28 @@ func TestFileAtomicMode(t *testing.T) {
 	})
 }
 
+var filePrograms = flag.Int("file.programs", 30, "random programs of TestFileRandom for each number of ranks")
+
 // TestFileRandom runs random programs and compares file and buffers with a list of bytes.
 func TestFileRandom(t *testing.T) {
 	seed := seeded.Seed()
 	t.Logf("repeat with SEED=%d", seed)
-	programs := 30
+	programs := *filePrograms
 	if testing.Short() {
 		programs = 5
 	}
+	const together = 25 // a job has a time limit
 	for ranks := 1; ranks <= 8; ranks++ {
 		t.Run(fmt.Sprint(ranks), func(t *testing.T) {
-			mpitest.Run(t, ranks, func(t *testing.T, c *mpi.Comm) {
-				agreed := []uint64{seed} // processes of a launcher have a seed each: that of rank 0 counts
-				noError(t, mpi.Bcast(c, agreed, 0), "Bcast")
-				for i := range programs {
-					runFileProgram(t, c, seeded.New(agreed[0]+uint64(1000*ranks+i)))
-				}
-			})
+			for first := 0; first < programs && !t.Failed(); first += together {
+				mpitest.Run(t, ranks, func(t *testing.T, c *mpi.Comm) {
+					agreed := []uint64{seed} // processes of a launcher have a seed each: that of rank 0 counts
+					noError(t, mpi.Bcast(c, agreed, 0), "Bcast")
+					for i := first; i < min(first+together, programs); i++ {
+						runFileProgram(t, c, seeded.New(agreed[0]+uint64(10000*ranks+i)))
+					}
+				})
+			}
 		})
 	}
 }

@@ -64,7 +64,7 @@ func OpenView[T Elem](f *File, disp int64, l *Layout[T]) (*FileView[T], error) {
 
 func (f *file) openView(op string, disp, unit int64, l *dtype.Layout) (*fileView, error) {
 	v, err := mpiio.NewView(disp, l)
-	if err == nil && v.Overlaps() && f.flag&accessMode != os.O_RDONLY {
+	if err == nil && v.Repeats() && f.flag&accessMode != os.O_RDONLY {
 		err = errOverlap
 	}
 	if err != nil {

@@ -41,6 +41,10 @@ func TestMain(m *testing.M) {
 		mpi.Main(func(world *mpi.Comm) error { return killMatrix(world, what) })
 		return
 	}
+	if what, ok := strings.CutPrefix(program, killFilesProgram); ok {
+		mpi.Main(func(world *mpi.Comm) error { return killInFiles(world, what) })
+		return
+	}
 	if what, ok := strings.CutPrefix(program, awayProgram); ok {
 		mpi.Main(func(world *mpi.Comm) error { return stayAway(world, what) })
 		return

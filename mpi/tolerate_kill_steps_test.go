@@ -169,6 +169,9 @@ var killSteps = []struct {
 		}
 		return correct(sum, n*c.Size())
 	})},
+	{"WriteAtAll", func(c *mpi.Comm, _ int) (func(int) error, error) {
+		return writeTogether(c, 64, mpi.FileHints{CollectiveWrite: "always", BufferSize: 16 << 10})
+	}},
 }
 
 func simple(call func(c *mpi.Comm, victim, n int) error) func(c *mpi.Comm, victim int) (func(int) error, error) {

@@ -46,7 +46,11 @@ func killMatrix(world *mpi.Comm, program string) error {
 	}
 	for n := from; n < to; n++ {
 		victim := choose(c)
-		s, after, err := killStep(c, n, victim, left[victim])
+		killed := ""
+		if dir := os.Getenv(killDir); dir != "" {
+			killed = filepath.Join(dir, fmt.Sprint("step", n))
+		}
+		s, after, err := killStep{victim, left[victim], 20 * time.Millisecond, killed}.run(c, killSteps[n].make)
 		if err != nil {
 			return fmt.Errorf("%s: %w", killSteps[n].name, err)
 		}
@@ -67,10 +71,18 @@ func killMatrix(world *mpi.Comm, program string) error {
 	return nil
 }
 
-// killStep kills a rank of c during a step. It returns the communicator of the others and how
-// long after the exit the last of them got its error. name is the victim's rank in the world.
-func killStep(c *mpi.Comm, n, victim, name int) (s *mpi.Comm, after time.Duration, err error) {
-	call, err := killSteps[n].make(c, victim)
+// killStep kills a rank of a communicator during a call.
+type killStep struct {
+	victim, name int // its rank there and in the world
+	delay        time.Duration
+	killed       string // file with the time when it is killed, or ""
+}
+
+// run returns the communicator of the others and how long after the exit the last of them got its
+// error.
+func (k killStep) run(c *mpi.Comm, prepare func(c *mpi.Comm, victim int) (func(n int) error, error)) (s *mpi.Comm, after time.Duration, err error) {
+	victim, name, killed := k.victim, k.name, k.killed
+	call, err := prepare(c, victim)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -78,13 +90,9 @@ func killStep(c *mpi.Comm, n, victim, name int) (s *mpi.Comm, after time.Duratio
 	if _, _, err := c.Agree(0); err != nil {
 		return nil, 0, err
 	}
-	killed := ""
-	if dir := os.Getenv(killDir); dir != "" {
-		killed = filepath.Join(dir, fmt.Sprint("step", n))
-	}
 	begin := time.Now()
 	if c.Rank() == victim {
-		time.AfterFunc(20*time.Millisecond, func() {
+		time.AfterFunc(k.delay, func() {
 			if killed != "" {
 				_ = os.WriteFile(killed, []byte(time.Now().Format(time.RFC3339Nano)), 0o600) // the others report it
 			}

@@ -3,6 +3,6 @@
 // bytes of such a part nobody has. It is pure: package mpi does the I/O and sends the messages.
 //
 // The bytes of a view are a stream; a position is an offset in it. The bytes of a file have offsets.
-// A view that may be written maps positions to offsets in order and without overlap, so the part of a
+// A view that ranks access together maps positions to offsets in order and without overlap, so the part of a
 // request that is in a range of the file is a range of its stream, and two numbers describe it.
 package mpiio

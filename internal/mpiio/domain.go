@@ -8,7 +8,7 @@ type Summary struct {
 	View   int64 // length of the encoded view, 0 if the others have it, or Alone
 }
 
-// Alone as the view of a summary means that the view overlaps itself: its rank needs no others.
+// Alone as the view of a summary means that its rank needs no others (View.IsAlone).
 const Alone = -1
 
 // Terms are what the choice depends on besides the requests.

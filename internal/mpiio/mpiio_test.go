@@ -42,8 +42,8 @@ func randomView(t testing.TB, random *rand.Rand, n int64) (View, []int64) {
 		}
 	}
 	v, err := NewView(disp, l)
-	if err != nil || v.Overlaps() {
-		t.Fatalf("NewView(%d, %v %v, extent %d): %v, overlaps %v", disp, lens, displs, extent, err, v.Overlaps())
+	if err != nil || v.IsAlone() {
+		t.Fatalf("NewView(%d, %v %v, extent %d): %v, overlaps %v", disp, lens, displs, extent, err, v.IsAlone())
 	}
 	return v, offs[:n]
 }
@@ -98,23 +98,22 @@ func TestViews(t *testing.T) {
 func TestInvalidViews(t *testing.T) {
 	four := must(t)(dtype.Basic(4, 4))
 	for name, k := range map[string]struct {
-		disp     int64
-		layout   *dtype.Layout
-		refused  bool
-		overlaps bool
+		disp                    int64
+		layout                  *dtype.Layout
+		refused, alone, repeats bool
 	}{
-		"plain":              {0, four, false, false},
-		"negative":           {-1, four, true, false},
-		"backwards":          {0, must(t)(dtype.IndexedBlock(1, []int64{3, 0}, four)), true, false},
-		"before the view":    {8, must(t)(dtype.IndexedBlock(1, []int64{-1, 0}, four)), true, false},
-		"twice":              {0, must(t)(dtype.IndexedBlock(1, []int64{3, 3}, four)), false, true},
-		"copies overlap":     {0, must(t)(dtype.Resized(four, 0, 2)), false, true},
-		"copies interleaved": {0, must(t)(dtype.Resized(must(t)(dtype.Vector(2, 1, 4, four)), 0, 4)), true, false},
-		"empty":              {0, must(t)(dtype.Contiguous(0, four)), false, false},
+		"plain":              {0, four, false, false, false},
+		"negative":           {-1, four, true, false, false},
+		"backwards":          {0, must(t)(dtype.IndexedBlock(1, []int64{3, 0}, four)), true, false, false},
+		"before the view":    {8, must(t)(dtype.IndexedBlock(1, []int64{-1, 0}, four)), true, false, false},
+		"twice":              {0, must(t)(dtype.IndexedBlock(1, []int64{3, 3}, four)), false, true, true},
+		"copies overlap":     {0, must(t)(dtype.Resized(four, 0, 2)), false, true, false},
+		"copies interleaved": {0, must(t)(dtype.Resized(must(t)(dtype.Vector(2, 1, 4, four)), 0, 4)), false, true, false},
+		"empty":              {0, must(t)(dtype.Contiguous(0, four)), false, false, false},
 	} {
 		v, err := NewView(k.disp, k.layout)
-		if errors.Is(err, ErrView) != k.refused || v.Overlaps() != k.overlaps {
-			t.Errorf("%s: error %v, overlaps %v; want refused %v, overlaps %v", name, err, v.Overlaps(), k.refused, k.overlaps)
+		if errors.Is(err, ErrView) != k.refused || v.IsAlone() != k.alone || v.Repeats() != k.repeats {
+			t.Errorf("%s: error %v, alone %v, repeats %v; want refused %v, alone %v, repeats %v", name, err, v.IsAlone(), v.Repeats(), k.refused, k.alone, k.repeats)
 		}
 	}
 	v, err := NewView(10, must(t)(dtype.Resized(four, 0, 1<<40)))

@@ -16,8 +16,11 @@ type View struct {
 	disp   int64
 	layout *dtype.Layout
 	flat   bool // the bytes from disp on
-	// overlaps says that a byte of the file is in the view more than once.
-	overlaps bool
+	// alone says that positions do not follow each other in the order of their offsets, or that a
+	// byte is in the view more than once: its accesses are not divided between ranks.
+	alone bool
+	// repeats says that the layout has a byte more than once.
+	repeats bool
 }
 
 // ErrView reports a view that MPI does not allow.
@@ -34,29 +37,24 @@ func NewView(disp int64, layout *dtype.Layout) (View, error) {
 	if v.flat || layout.Size() == 0 {
 		return v, nil
 	}
-	first, last, end := int64(-1), int64(-1), int64(0)
-	for off, n := range layout.Segments(1) {
-		if off < last || off < 0 {
-			return v, fmt.Errorf("%w: the piece at byte %d follows the one at byte %d; the displacements of a file type increase and are not negative",
-				ErrView, off, max(last, 0))
-		}
-		if first < 0 {
-			first = off
-		}
-		v.overlaps = v.overlaps || off < end
-		last, end = off, max(end, off+n)
+	o := layout.Order()
+	switch {
+	case !o.Increasing:
+		return v, fmt.Errorf("%w: a piece of the file type begins before the one that it follows; the displacements of a file type increase", ErrView)
+	case o.First < 0:
+		return v, fmt.Errorf("%w: a piece of the file type begins %d bytes before its origin; the displacements of a file type are not negative", ErrView, -o.First)
 	}
-	if next := first + layout.Extent(); next < last {
-		return v, fmt.Errorf("%w: its extent is %d, and its last piece is %d bytes from the first, so the next copy of the file type begins before it",
-			ErrView, layout.Extent(), last-first)
-	} else if next < end {
-		v.overlaps = true
-	}
+	v.repeats = o.Repeats
+	v.alone = o.Repeats || o.First+layout.Extent() < o.End // the next copy begins within this one
 	return v, nil
 }
 
-// Overlaps reports whether a byte of the file is in the view more than once: then it is only read.
-func (v View) Overlaps() bool { return v.overlaps }
+// IsAlone reports whether the view is accessed without other ranks.
+func (v View) IsAlone() bool { return v.alone }
+
+// Repeats reports whether the file type has a byte more than once: then it is only read
+// (MPI-4.1 section 14.3).
+func (v View) Repeats() bool { return v.repeats }
 
 // Empty reports whether the view has no bytes.
 func (v View) Empty() bool { return v.layout.Size() == 0 }
@@ -95,8 +93,10 @@ func (v View) CountBefore(off int64) int64 {
 		return 0
 	}
 	pos := int64(0)
-	if extent > 0 { // the copies that begin before the offset, but for the last, are before it
-		pos = min(rel/extent, math.MaxInt64/size-1) * size
+	if extent > 0 { // the copies that end before the offset
+		if span := v.layout.TrueExtent(); rel >= span {
+			pos = min((rel-span)/extent+1, math.MaxInt64/size-1) * size
+		}
 	}
 	// The position is in this copy, or at its end.
 	lo, hi := int64(0), size
@@ -141,7 +141,21 @@ func (r Request) Bounds() (lo, hi int64) {
 	if r.N == 0 {
 		return 0, 0
 	}
+	if r.View.alone {
+		return r.boundsOfCopies()
+	}
 	return r.View.OffsetOf(r.Pos), r.View.OffsetOf(r.Pos+r.N-1) + 1
+}
+
+// boundsOfCopies returns the range in which the copies of the layout are that the request touches.
+func (r Request) boundsOfCopies() (lo, hi int64) {
+	size, span := r.View.layout.Size(), r.View.layout.TrueExtent()
+	first, last := r.View.OffsetOf(r.Pos/size*size), r.View.OffsetOf((r.Pos+r.N-1)/size*size)
+	lo, hi = min(first, last), max(first, last)
+	if lo < 0 || hi > math.MaxInt64-span {
+		return math.MaxInt64, math.MinInt64
+	}
+	return lo, hi + span
 }
 
 // ClipTo returns the part of the request that is in a range of the file.
@@ -167,7 +181,7 @@ const finePiece = 4 << 10
 // what is between them.
 func (v View) IsFine() bool {
 	size := v.layout.Size()
-	return !v.overlaps && v.Pieces(size) > 1 && size/v.layout.Blocks() < finePiece && v.layout.Extent() <= sparse*size
+	return !v.alone && v.Pieces(size) > 1 && size/v.layout.Blocks() < finePiece && v.layout.Extent() <= sparse*size
 }
 
 // sparse is how many times as long a range of a file may be as the bytes in it for which it is read.
