@@ -12,6 +12,8 @@ package bench
 // The figure of a scenario is the median of the longest computation, and Min the worst
 // sample. P2's growing computation (growth.go) is a second figure: it ends at the first
 // disturbances, so it shows less than what was hidden where times scatter by 10 %.
+//
+// Between hosts the bound of the send side is measured beside it (overlap_bare.go).
 
 import (
 	"fmt"
@@ -27,21 +29,39 @@ func overlapBenchmarks() []Benchmark {
 
 func overlap(c *mpi.Comm, p *Params, emit func(Result)) error {
 	w := newWork()
+	bare, err := openBound(c)
+	if err != nil {
+		return err
+	}
+	defer bare.close()
 	for _, size := range p.Sizes {
 		for _, s := range scenarios() {
-			t := newTransfer(c, s, size)
-			if c.Rank() == 1 {
-				if err := t.serve(func() error { return t.afterAwake(p.Touch) }); err != nil {
-					return err
-				}
-				continue
-			}
-			if err := overlapOf(t, s, w, p, emit); err != nil {
+			if err := overlapSide(newTransfer(c, s, size), s.String(), w, p, emit); err != nil {
 				return err
 			}
 		}
+		if bare == nil {
+			continue
+		}
+		t := newTransfer(c, scenario{send: true}, size)
+		t.bare = bare
+		if err := overlapSide(t, "send/bare-tcp", w, p, setBeside(emit)); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// setBeside marks results that are no figures of ours.
+func setBeside(emit func(Result)) func(Result) {
+	return func(r Result) { r.Beside = true; emit(r) }
+}
+
+func overlapSide(t *transfer, name string, w *work, p *Params, emit func(Result)) error {
+	if t.c.Rank() == 1 {
+		return t.serve(func() error { return t.afterAwake(p.Touch) })
+	}
+	return overlapOf(t, name, w, p, emit)
 }
 
 // afterAwake is the part of rank 1 in one transfer.
@@ -57,7 +77,7 @@ func (t *transfer) afterAwake(touch bool) error {
 }
 
 // overlapOf is rank 0 in one scenario.
-func overlapOf(t *transfer, s scenario, w *work, p *Params, emit func(Result)) error {
+func overlapOf(t *transfer, name string, w *work, p *Params, emit func(Result)) error {
 	warmup, n := p.iterations(len(t.buf), 400, 31)
 	o := overlapRun{transfer: t, w: w, touch: p.Touch}
 	if err := o.sample(warmup, 0); err != nil {
@@ -68,11 +88,14 @@ func overlapOf(t *transfer, s scenario, w *work, p *Params, emit func(Result)) e
 		if err := o.sample(max(n, fewestHidden), w.iterations(share*l0)); err != nil {
 			return err
 		}
-		r := Result{Size: size, Metric: s.String(), Unit: "%"}
+		r := Result{Size: size, Metric: name, Unit: "%"}
 		if share != slices.Max(hiddenShares) {
-			r.Metric, r.Beside = fmt.Sprintf("%s/hidden-%g", s, share*100), true
+			r.Metric, r.Beside = fmt.Sprintf("%s/hidden-%g", name, share*100), true
 		}
 		emit(middle(r, o.hiddenShares()))
+	}
+	if t.bare != nil { // P2 has no such figure
+		return t.order(0)
 	}
 	best, err := grow(l0, func(c float64) (step, error) {
 		err := o.sample(n, w.iterations(c))
@@ -84,8 +107,8 @@ func overlapOf(t *transfer, s scenario, w *work, p *Params, emit func(Result)) e
 	if err := t.order(0); err != nil {
 		return err
 	}
-	emit(single(size, s.String()+"/growing", "%", best.overlap()*100))
-	emit(single(size, s.String()+"/latency", "us", best.l0))
+	emit(single(size, name+"/growing", "%", best.overlap()*100))
+	emit(single(size, name+"/latency", "us", best.l0))
 	return nil
 }
 

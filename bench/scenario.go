@@ -51,6 +51,8 @@ type transfer struct {
 	early bool // this rank makes its call first
 	buf   []byte
 	short [1]byte
+	// bare transfers the data instead, for the bound.
+	bare *bareEnd
 	// stamped requests the time at which the non-blocking call returned.
 	stamped  bool
 	returned time.Time
@@ -88,6 +90,9 @@ func (t *transfer) awake() error {
 // run makes one transfer with a computation after the call, and returns its time at this
 // rank in µs.
 func (t *transfer) run(w *work, iterations int) (float64, error) {
+	if t.bare != nil {
+		return t.runBare(w, iterations)
+	}
 	start, req, err := t.begin()
 	if err != nil {
 		return 0, err
