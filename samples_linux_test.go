@@ -20,30 +20,25 @@ import (
 	"github.com/muster-mpi/muster/internal/lab"
 )
 
-// The sample output of the guides comes from commands that this test runs. A block with a
-// command and its output has one of these marks behind its three backquotes:
+// The commands of the guides, and their output, are those of this test. Each block that is not
+// Go has one of these marks behind its three backquotes:
 //
-//	console            the lines below a command are among those that it prints
-//	console like       the same, but numbers, times and sizes may differ
-//	console lab        as like, on the hosts of a lab: needs root
-//	console cabi       as like, with the C library: make test-cabi runs them
-//	console unchecked  an illustration: uncheckedSamples has the reason
+//	console                    the lines below a command are among those that it prints; without
+//	                           such lines the command must succeed
+//	console like               the same, but numbers, times and sizes may differ
+//	console lab                as like, on the hosts of a lab: needs root
+//	console cabi               as like, with the C library: make test-cabi runs them
+//	... long                   one of these, run with -samples.long only
+//	console unchecked: REASON  not run; also sh unchecked
 //
 // README.md and the pages with commands from installation to test are executed by
 // readme_test.go; for them only the marks are checked here. A Go block that is a whole file
 // is saved as main.go. A comment <!-- setup: COMMANDS --> is run by the shell, in which
-// "build NAME [PACKAGE]" builds main.go, or a package of this tree, as ./NAME. Commands
-// without output are not run, unless one of the block has output.
-var uncheckedSamples = map[string]struct {
-	blocks int
-	why    string
-}{
-	"docs/guide/c-programs.md": {1, "one line; the tests of cabi compare it"},
-	"docs/guide/debugging.md":  {1, "messages of several programs; the tests of check mode in package mpi compare them"},
-	"docs/guide/recover.md":    {1, "when the host is killed is a matter of time; tests/recover does it in a given step"},
-}
-
-var samplesBin = flag.String("samples.bin", "", "run the samples of C programs, with the muster and the C library of this folder")
+// "build NAME [PACKAGE]" builds main.go, or a package of this tree, as ./NAME.
+var (
+	samplesBin  = flag.String("samples.bin", "", "run the samples of C programs, with the muster and the C library of this folder")
+	samplesLong = flag.Bool("samples.long", false, "run also the samples that take long")
+)
 
 // labName is that of the lab of this test; the pages use the default, which may be in use.
 // libraryFolder is where the pages have the C library.
@@ -59,7 +54,9 @@ var (
 	aSize         = regexp.MustCompile(`[0-9][0-9.]* ?[KMG]?B\b`)
 	aNumber       = regexp.MustCompile(`<?[0-9]+( [0-9]{3}\b)*([.][0-9]+)*(e[+-]?[0-9]+)?`)
 	anAlgorithm   = regexp.MustCompile(`\b(` + algorithmNames() + `)(:[a-z]+=[0-9]+)*( |$)`)
-	message       = regexp.MustCompile(`(?m)^(muster|mpi): `)
+	knownMark     = regexp.MustCompile(`^(console( like| lab| cabi)?( long)?|(console|sh) unchecked: \S.{9,}|go)$`)
+	testFolder    = regexp.MustCompile(`\btests/[a-z]+`)
+	executedMark  = regexp.MustCompile(`^(console( lab)?|go)$`) // tests/hosts runs those of a lab
 	histogramBar  = regexp.MustCompile(`% [#.]+`)
 )
 
@@ -116,10 +113,8 @@ func samplesOf(text string) (list []sample) {
 	return list
 }
 
-// hasOutput reports whether a block shows what a command prints, with the command or not.
-func (s sample) hasOutput() bool {
-	return !s.setup && (slices.ContainsFunc(commandsOf(s.text), func(c shownCommand) bool { return len(c.output) > 0 }) || message.MatchString(s.text))
-}
+// is reports whether a word is among the marks of a block.
+func (s sample) is(mark string) bool { return slices.Contains(strings.Fields(s.info), mark) }
 
 func guides(t *testing.T) []string {
 	pages, err := filepath.Glob("docs/guide/*.md")
@@ -129,31 +124,32 @@ func guides(t *testing.T) []string {
 	return append(pages, "README.md")
 }
 
-// TestSamplesAreMarked checks that no page shows output that nothing has printed.
+// TestSamplesAreMarked checks that each block of a guide is run, or has the reason why not.
 func TestSamplesAreMarked(t *testing.T) {
 	for _, page := range guides(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		unchecked := 0
+		known := knownMark
+		if slices.Contains(executedPages, page) {
+			known = executedMark
+		}
 		for _, s := range samplesOf(string(text)) {
-			if !s.hasOutput() {
+			if s.setup || s.info == "go" {
 				continue
 			}
-			known := []string{"console", "console like", "console lab", "console cabi", "console unchecked"}
-			if slices.Contains(executedPages, page) {
-				known = []string{"console", "console lab"} // tests/hosts runs the latter
+			if !known.MatchString(s.info) {
+				t.Errorf("%s: this block is marked %q, which must match %v; samples_linux_test.go describes the marks:\n%s", page, s.info, known, s.text)
 			}
-			if !slices.Contains(known, s.info) {
-				t.Errorf("%s: the output of this command is marked %q, want one of %q (samples_test.go):\n%s", page, s.info, known, s.text)
+			for _, folder := range testFolder.FindAllString(s.info, -1) {
+				if _, err := os.Stat(folder); err != nil {
+					t.Errorf("%s: %q: %v", page, s.info, err)
+				}
 			}
-			if s.info == "console unchecked" {
-				unchecked++
+			if s.is("console") && !s.is("unchecked:") && len(commandsOf(s.text)) == 0 {
+				t.Errorf("%s: this block has no command; write $ before it, and # before what explains it:\n%s", page, s.text)
 			}
-		}
-		if want := uncheckedSamples[page]; unchecked != want.blocks {
-			t.Errorf("%s has %d blocks that are marked unchecked, uncheckedSamples %d", page, unchecked, want.blocks)
 		}
 	}
 }
@@ -206,7 +202,7 @@ func (r *sampleRun) page(t *testing.T, s sample, noLab error) {
 	case s.setup && noLab != nil && strings.Contains(s.text, "muster lab"), s.setup && *samplesBin == "" && strings.Contains(s.text, "main.c"):
 		return
 	case s.setup:
-		if out, err := r.execute(t, s.text, nil); err != nil {
+		if out, err := r.execute(t, s.text, setupLimit, nil); err != nil {
 			t.Fatalf("setup: %s\n%v\n%s", s.text, err, out)
 		}
 		return
@@ -215,18 +211,18 @@ func (r *sampleRun) page(t *testing.T, s sample, noLab error) {
 			t.Fatal(err)
 		}
 		return
-	case !s.hasOutput() || !strings.HasPrefix(s.info, "console") || s.info == "console unchecked":
+	case !s.is("console") || s.is("unchecked:") || s.is("long") && !*samplesLong:
 		return
-	case s.info == "console cabi" && *samplesBin == "":
+	case s.is("cabi") && *samplesBin == "":
 		t.Logf("not run, because make test-cabi does:\n%s", s.text)
 		return
-	case s.info == "console lab" && noLab != nil:
+	case s.is("lab") && noLab != nil:
 		t.Logf("not run, because %v:\n%s", noLab, s.text)
 		return
 	}
 	for _, c := range commandsOf(s.text) {
 		want := func(line string) string { return strings.TrimRight(line, " ") }
-		if s.info != "console" {
+		if s.is("like") || s.is("lab") || s.is("cabi") {
 			want = shape
 		}
 		missing := func(out string) (lines []string) {
@@ -236,7 +232,14 @@ func (r *sampleRun) page(t *testing.T, s sample, noLab error) {
 			}
 			return slices.DeleteFunc(slices.Clone(c.output), func(line string) bool { return printed[want(line)] })
 		}
-		out, err := r.execute(t, c.line, func(out string) bool { return len(missing(out)) == 0 })
+		var enough func(string) bool
+		if len(c.output) > 0 {
+			enough = func(out string) bool { return len(missing(out)) == 0 }
+		}
+		out, err := r.execute(t, c.line, sampleLimit, enough)
+		if len(c.output) == 0 && err != nil {
+			t.Errorf("$ %s\nfails: %v\n%s", c.line, err, out)
+		}
 		if lines := missing(out); len(lines) > 0 {
 			t.Errorf("$ %s\ndoes not print\n%s\nbut (%v)\n%s", c.line, strings.Join(lines, "\n"), err, out)
 		}
@@ -244,17 +247,18 @@ func (r *sampleRun) page(t *testing.T, s sample, noLab error) {
 }
 
 const (
-	sampleLimit = time.Minute // for one command
+	sampleLimit = time.Minute     // for one command
+	setupLimit  = 5 * time.Minute // for a setup, which compiles
 	sampleStay  = 2 * time.Second
 )
 
-// execute runs commands until they end, or for sampleStay after enough is true: some samples
-// are of jobs that hang. It returns what they have printed.
-func (r *sampleRun) execute(t *testing.T, commands string, enough func(string) bool) (string, error) {
+// execute runs commands until they end, at most for a time, or for sampleStay after enough is true:
+// some samples are of jobs that hang. It returns what they have printed.
+func (r *sampleRun) execute(t *testing.T, commands string, most time.Duration, enough func(string) bool) (string, error) {
 	t.Helper()
 	// chaos makes a lab of its own; hosts a and b of a page are those of the lab.
 	commands = strings.NewReplacer("muster lab chaos ", "muster lab chaos ", "muster lab ", "muster lab --name "+labName+" ", "--lab ", "--lab="+labName+" ",
-		"--hosts a,b ", "--lab="+labName+" ", "muster-lab-", "muster-"+labName+"-", libraryFolder, filepath.Join(r.bin, "cabi")).Replace(commands)
+		"--hosts a,b ", "--lab="+labName+" ", "--hosts a:4,b:4 ", "--lab="+labName+" -n 8 ", "--hostfile hosts ", "--lab="+labName+" ", "localhost:9100", "localhost:0", "muster-lab-", "muster-"+labName+"-", libraryFolder, filepath.Join(r.bin, "cabi")).Replace(commands)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `set -e
 build() { go build -C "$TREE" -o "$PWD/$1" "${2:-$PWD/main.go}"; }
 `+commands)
@@ -285,14 +289,14 @@ build() { go build -C "$TREE" -o "$PWD/$1" "${2:-$PWD/main.go}"; }
 		}
 		return r.normal(out.String()), errors.Join(why, errors.New("it cannot be killed"))
 	}
-	limit := time.After(sampleLimit)
+	limit := time.After(most)
 	var stay <-chan time.Time
 	for {
 		select {
 		case err := <-ended:
 			return r.normal(out.String()), err
 		case <-limit:
-			return end(fmt.Errorf("it has not ended after %v", sampleLimit))
+			return end(fmt.Errorf("it has not ended after %v", most))
 		case <-stay:
 			return end(errors.New("ended by the test"))
 		case <-time.After(100 * time.Millisecond):

@@ -27,7 +27,7 @@ var killEach = flag.Bool("kill.each", false, "in TestFailures/matrix, kill three
 
 const (
 	// killedSteps is the number of calls in which the program of package mpi kills a rank.
-	killedSteps = 17
+	killedSteps = 18
 	// lostBound is the MUSTER_PEER_TIMEOUT of the tests.
 	lostBound = 5 * time.Second
 )

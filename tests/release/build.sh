@@ -77,6 +77,12 @@ package() { # ARCH
 	dpkg-deb --root-owner-group -Zxz --build "$root" "$out/muster_${version}_$arch.deb" >/dev/null
 }
 
+finished=0 steps=$(($# + 2))
+report() { # WHAT: has been finished
+	finished=$((finished + 1))
+	echo "$1: done after $SECONDS s, $finished of $steps steps, about $((SECONDS * (steps - finished) / finished)) s left" >&2
+}
+
 ours() { # NAME: whether a release makes a file of this name
 	[[ $1 =~ ^(muster-[a-z0-9]+|muster[-_][0-9][^/]*\.(tar\.gz|zip|deb|rpm|tar|cdx\.json)|muster\.rb|package\.py|SHA256SUMS)$ ]]
 }
@@ -97,6 +103,7 @@ done
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 build "$out/native" # of this machine: writes the manual pages
+report "muster of this machine"
 for system in "$@"; do
 	os=${system%/*} arch=${system#*/}
 	stage "$os" "$arch"
@@ -106,6 +113,7 @@ for system in "$@"; do
 	if [ "$os" = linux ]; then
 		cp "$out/tree-$os-$arch/usr/bin/muster" "$out/muster-$arch"
 	fi
+	report "$system"
 done
 $go run -buildvcs=false ./tests/release/pack -dir "$out" -version "$version"
 for system in "$@"; do
@@ -113,6 +121,7 @@ for system in "$@"; do
 		package "${system#*/}" # changes the tree
 	fi
 done
+report "packages"
 rm -r "$out/native" "$out"/tree-*
 (cd "$out" && sha256sum muster* package.py | tee SHA256SUMS)
 if [ ${#replaced[@]} -gt 0 ]; then

@@ -202,7 +202,7 @@ func (r *renderer) inline(text string) string {
 	text = anchor.ReplaceAllString(text, `<a id="$1"></a>`)
 	text = image.ReplaceAllStringFunc(text, func(s string) string {
 		m := image.FindStringSubmatch(s)
-		return fmt.Sprintf(`<img src="%s" alt="%s">`, r.link(m[2]), m[1])
+		return fmt.Sprintf(`<a class="picture" href="%[1]s"><img src="%[1]s" alt="%[2]s"></a>`, r.link(m[2]), m[1])
 	})
 	text = link.ReplaceAllStringFunc(text, func(s string) string {
 		m := link.FindStringSubmatch(s)

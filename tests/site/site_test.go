@@ -33,7 +33,7 @@ func TestRender(t *testing.T) {
 		"one\ntwo\n\nthree":                   "<p>one\ntwo</p>\n<p>three</p>\n",
 		"a **b** and *c* [d](e.md#f)":         "<p>a <strong>b</strong> and <em>c</em> <a href=\"<e.md#f>\">d</a></p>\n",
 		"`<a>`, `*x*`":                        "<p><code>&lt;a&gt;</code>, <code>*x*</code></p>\n",
-		"![alt](p.svg)":                       "<p><img src=\"<p.svg>\" alt=\"alt\"></p>\n",
+		"![alt](p.svg)":                       "<p><a class=\"picture\" href=\"<p.svg>\"><img src=\"<p.svg>\" alt=\"alt\"></a></p>\n",
 		"|a|b|\n|---|---|\n|1|`x\\|y`|":       "<div class=\"table\"><table>\n<tr><th>a</th><th>b</th></tr>\n<tr><td>1</td><td><code>x|y</code></td></tr>\n</table></div>\n",
 		"- a\n  more\n- b\n  - c\n\n1. d":     "<ul>\n<li>a\n  more</li>\n<li>b</li>\n<ul>\n<li>c</li>\n</ul>\n</ul>\n<ol>\n<li>d</li>\n</ol>\n",
 		"```go\nif a < b {\n```\nafter":       "<pre><code class=\"go\">if a &lt; b {</code></pre>\n<p>after</p>\n",
