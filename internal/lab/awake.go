@@ -15,7 +15,9 @@ var awakeCommand = []string{"lab", "awake"}
 // halted virtual core are late: 2 % of them by 0.2 to 6 ms, on two cores of which one was idle.
 // Meanwhile the cable is silent, and a transfer of 1 MB at 1 Gbit/s took 10.5 instead of 8.8 ms
 // whenever a rank computed beside it. A thread of the scheduling class for idle time on each core
-// prevents that, and gives the core to whatever else can run.
+// prevents that. It yields all the time, so that a rank that yields has its core back after a
+// microsecond or two: a thread that only computed kept the core until the next tick, up to 4 ms,
+// and half a round trip of 64 KB took 1.0 instead of 0.42 ms.
 //
 // It is for jobs that have a core for each rank: otherwise no core is idle. muster is the path of
 // the muster command.

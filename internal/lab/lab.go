@@ -152,6 +152,7 @@ func Create(cfg Config) (*Lab, error) {
 		return nil, err
 	}
 	removeStale(cfg.Prefix)
+	permitCongestion()
 	l := &Lab{cfg: cfg}
 	if err := l.claimName(); err != nil {
 		return nil, err
@@ -216,6 +217,7 @@ func (l *Lab) equip(host string) error {
 			return err
 		}
 	}
+	setCongestion(host)
 	if err := l.writeNames(host); err != nil {
 		return err
 	}

@@ -26,6 +26,18 @@ func TestHostsCommunicateOnEachRail(t *testing.T) {
 	}
 }
 
+func TestHostsUseCubic(t *testing.T) {
+	l := New(t, Config{})
+	if known, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control"); !strings.Contains(string(known), congestion) {
+		t.Skip("this kernel has no " + congestion)
+	}
+	for _, host := range l.Hosts() {
+		if out, err := l.Command(t.Context(), host, "cat", currentControl).Output(); err != nil || string(out) != congestion+"\n" {
+			t.Errorf("%s uses %q, %v", host, out, err)
+		}
+	}
+}
+
 func TestRsh(t *testing.T) {
 	l := New(t, Config{})
 	a, b := l.Hosts()[0], l.Hosts()[1]
