@@ -92,6 +92,12 @@ func napThread(d time.Duration) {
 // scheduler, so the thread returns within microseconds.
 func yieldThread() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
+// nameThread gives this thread a name, which top -H and debuggers show.
+func nameThread() {
+	name := append([]byte("muster-progress"), 0) // at most 16 bytes
+	_, _, _ = unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0)
+}
+
 // shortSlice requests a short time slice for this thread. Linux preempts the running
 // thread for a waking one with a shorter slice; otherwise the waking thread waits
 // until the other's slice ends, some milliseconds. Kernels before 6.12 ignore the

@@ -18,6 +18,8 @@ func (*kernelAlarm) close()                   {}
 // Go scheduler waits for the network, so that an arrival ends the sleep of its reader.
 func yieldThread() { time.Sleep(time.Microsecond) }
 
+func nameThread() {}
+
 func shortSlice() {}
 
 func napThread(d time.Duration) { time.Sleep(d) }

@@ -313,6 +313,7 @@ func (t *progressThread) run() {
 	defer close(t.done)
 	if !s.cfg.InProcess {
 		runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
+		nameThread()
 		shortSlice()
 	}
 	for !t.stop.Load() {
