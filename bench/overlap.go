@@ -13,7 +13,7 @@ package bench
 // sample. P2's growing computation (growth.go) is a second figure: it ends at the first
 // disturbances, so it shows less than what was hidden where times scatter by 10 %.
 //
-// Between hosts the bound of the send side is measured beside it (overlap_bare.go).
+// Between hosts the bounds of both sides are measured beside them (overlap_bare.go).
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func overlapBenchmarks() []Benchmark {
 
 func overlap(c *mpi.Comm, p *Params, emit func(Result)) error {
 	w := newWork()
-	bare, err := openBound(c)
+	bare, err := openBounds(c)
 	if err != nil {
 		return err
 	}
@@ -43,10 +43,10 @@ func overlap(c *mpi.Comm, p *Params, emit func(Result)) error {
 		if bare == nil {
 			continue
 		}
-		t := newTransfer(c, scenario{send: true}, size)
-		t.bare = bare
-		if err := overlapSide(t, "send/bare-tcp", w, p, setBeside(emit)); err != nil {
-			return err
+		for _, side := range []scenario{{send: false}, {send: true}} {
+			if err := overlapSide(bare.transfer(c, side, size), side.side()+"/bare-tcp", w, p, setBeside(emit)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,8 +50,16 @@ func (e *bareEnd) write(b []byte) error {
 	return nil
 }
 
-func (e *bareEnd) read(b []byte) error {
+func (e *bareEnd) read(b []byte) error { return e.readAll(b, func() error { return nil }) }
+
+// readAsleep is read for a thread that sleeps while there is nothing to read.
+func (e *bareEnd) readAsleep(b []byte) error { return e.readAll(b, e.await) }
+
+func (e *bareEnd) readAll(b []byte, await func() error) error {
 	for len(b) > 0 {
+		if err := await(); err != nil {
+			return err
+		}
 		n, err := unix.Read(e.fd, b) // Go made the socket non-blocking
 		switch {
 		case n == 0 && err == nil:
@@ -62,6 +71,28 @@ func (e *bareEnd) read(b []byte) error {
 	}
 	return nil
 }
+
+// becomeReader requests a short time slice for this thread, which then preempts one that computes.
+// Kernels before 6.12 ignore the request.
+func (e *bareEnd) becomeReader() {
+	if attr, err := unix.SchedGetAttr(0, 0); err == nil {
+		attr.Runtime = uint64(100 * time.Microsecond)
+		_ = unix.SchedSetAttr(0, attr, 0)
+	}
+}
+
+// await sleeps until there is something to read.
+func (e *bareEnd) await() error {
+	p := []unix.PollFd{{Fd: int32(e.fd), Events: unix.POLLIN}}
+	_, err := unix.Poll(p, -1)
+	for err == unix.EINTR {
+		_, err = unix.Poll(p, -1)
+	}
+	return err
+}
+
+// shutdown ends reads and sleeps at both ends.
+func (e *bareEnd) shutdown() { _ = unix.Shutdown(e.fd, unix.SHUT_RDWR) }
 
 func (e *bareEnd) close() {
 	if e != nil {

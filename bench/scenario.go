@@ -32,15 +32,19 @@ func scenarios() []scenario {
 	return []scenario{{false, false}, {false, true}, {true, false}, {true, true}}
 }
 
-func (s scenario) String() string {
-	side, first := "recv", "receiver-first"
+// side names the tested side.
+func (s scenario) side() string {
 	if s.send {
-		side = "send"
+		return "send"
 	}
+	return "recv"
+}
+
+func (s scenario) String() string {
 	if s.senderFirst {
-		first = "sender-first"
+		return s.side() + "/sender-first"
 	}
-	return side + "/" + first
+	return s.side() + "/receiver-first"
 }
 
 // transfer is one end of a transfer.
@@ -51,8 +55,9 @@ type transfer struct {
 	early bool // this rank makes its call first
 	buf   []byte
 	short [1]byte
-	// bare transfers the data instead, for the bound.
-	bare *bareEnd
+	// bare transfers the data instead, for the bounds, and reader receives it at rank 0.
+	bare   *bareEnd
+	reader *bareReader
 	// stamped requests the time at which the non-blocking call returned.
 	stamped  bool
 	returned time.Time

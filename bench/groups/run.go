@@ -47,8 +47,9 @@ type runs struct {
 	statistic  string
 	log        io.Writer
 	shared     outputs
-	hops       []float64 // ns, by round; NaN: not measured
-	loads      []float64 // share of the cores that other processes used, by round
+	keepAwake  func() (stop func(), err error) // called for each round
+	hops       []float64                       // ns, by round; NaN: not measured
+	loads      []float64                       // share of the cores that other processes used, by round
 	// values[c][i] are the figures of line i by round; NaN: the run failed.
 	values [contenderCount][][]float64
 	// tails are the same for p99, if the figures are times.
@@ -57,7 +58,8 @@ type runs struct {
 }
 
 func newRuns(g *group, o Options) *runs {
-	r := &runs{group: g, log: o.Log, limit: o.Limit, settle: o.Settle, statistic: o.Statistic, rounds: o.Rounds, contenders: append(slices.Clone(g.peers), muster)}
+	r := &runs{group: g, log: o.Log, limit: o.Limit, settle: o.Settle, statistic: o.Statistic, rounds: o.Rounds, contenders: append(slices.Clone(g.peers), muster),
+		keepAwake: func() (func(), error) { return func() {}, nil }}
 	if g.rounds > 0 {
 		r.rounds = min(r.rounds, g.rounds)
 	}
@@ -72,6 +74,11 @@ func newRuns(g *group, o Options) *runs {
 func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, at hostSet) error {
 	load := awaitQuiet(ctx, r.settle)
 	r.loads = append(r.loads, load)
+	letHalt, err := r.keepAwake() // after awaitQuiet, which would take it for other processes
+	if err != nil {
+		return err
+	}
+	defer letHalt()
 	hop := math.NaN()
 	if len(cpus) == 2 {
 		hop = cacheLineHop(cpus[0], cpus[1])

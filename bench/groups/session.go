@@ -172,6 +172,8 @@ func (s *Session) Forget() { clear(s.shared) }
 // measureGroup creates the hosts of the group, if it has any, for as long as it runs.
 func (s *Session) measureGroup(ctx context.Context, g *group) (sum summary, err error) {
 	var at hostSet
+	runs := newRuns(g, s.o)
+	runs.shared = s.shared
 	if g.over == hosts {
 		l, err := lab.Create(lab.Config{Hosts: g.hosts, Rails: g.rails, Rate: g.rate, Loss: g.loss, Queue: g.queue, Prefix: "peers"})
 		if err != nil {
@@ -183,15 +185,9 @@ func (s *Session) measureGroup(ctx context.Context, g *group) (sum summary, err 
 			at.second = l.Addr(at.hosts[1], 0)
 		}
 		if g.ranks <= runtime.NumCPU() && !g.direct {
-			letHalt, err := l.KeepAwake(s.bin.muster)
-			if err != nil {
-				return sum, err
-			}
-			defer letHalt()
+			runs.keepAwake = func() (func(), error) { return l.KeepAwake(s.bin.muster) }
 		}
 	}
-	runs := newRuns(g, s.o)
-	runs.shared = s.shared
 	for round := range runs.rounds {
 		if err := runs.round(ctx, round, s.cpus, s.bin, at); err != nil {
 			return sum, err
