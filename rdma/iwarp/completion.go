@@ -58,14 +58,15 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 	return n
 }
 
-// progress drives the sockets that are ready.
+// progress drives the sockets that are ready, after the queue pairs that need no event: those that
+// defer responses until the next call do so in progressReady.
 func (d *device) progress() {
-	d.progressReady()
 	for _, q := range d.queues {
 		if q.runnable() {
 			q.progress()
 		}
 	}
+	d.progressReady()
 }
 
 // progressBeside is progress for the progress thread. The sockets do not indicate what it

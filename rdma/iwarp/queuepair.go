@@ -143,7 +143,11 @@ func (q *queuePair) progress() {
 	if q.fd.none() {
 		return
 	}
+	q.in.completed = false
 	q.receive()
+	// The user may answer what has come by a request, which would wait behind a response that
+	// the socket has taken: two ranks that exchange long messages would do so one by one.
+	q.out.deferred = q.in.completed && !q.out.deferred && q.state == connected && q.stream.ResponsesPending()
 	q.transmit()
 	q.out.burst = 0
 	q.rewatch()
@@ -151,7 +155,7 @@ func (q *queuePair) progress() {
 
 // runnable reports whether progress may do something without an event of the socket.
 func (q *queuePair) runnable() bool {
-	if q.out.holding {
+	if q.out.holding || q.out.deferred {
 		return true
 	}
 	if q.in.starved {

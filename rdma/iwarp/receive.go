@@ -26,8 +26,10 @@ type inbound struct {
 	whole   bool   // whether it is the whole message
 	here    []byte // the payload, if it can be lent in place
 	given   bool   // buf was lent
-	direct  direct
-	event   ddp.Event
+	// completed: the user is to handle a message that came in this call of progress.
+	completed bool
+	direct    direct
+	event     ddp.Event
 }
 
 // mostReads bounds the input of one call of progress, so that a busy peer does not delay
@@ -168,6 +170,7 @@ func (q *queuePair) Take() (rdma.RecvWR, bool) {
 }
 
 func (q *queuePair) completeReceive(e *ddp.Event) {
+	q.in.completed = true
 	c := rdma.Completion{Op: rdma.OpRecv, ID: e.Recv.ID, Peer: q.name, Data: e.Recv.Body.Slice(0, int(e.Len)), Len: uint64(e.Len)}
 	if !q.recvs.Lends {
 		q.recvCQ.Push(c)

@@ -12,21 +12,10 @@ import (
 // us: its own Read does not wait for the end of the response.
 func TestRequestsPassResponses(t *testing.T) {
 	a, b := settled(t, Config{NoThread: true})
-	long, short := make([]byte, 64<<20), make([]byte, 8) // long: more than sockets hold
-	read := func(from, to *end, mem []byte) {
-		t.Helper()
-		mr, err := to.dev.Register(mem, rdma.RemoteRead)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n, err := from.qp.PostSend([]rdma.SendWR{{ID: 1, Op: rdma.OpRead, Body: rdma.MemOf(make([]byte, len(mem))), Remote: mr.Base, RKey: mr.RKey}}); n != 1 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	read(a, b, long)
+	a.readFrom(b, 64<<20) // more than sockets hold
 	out := &b.qp.(*queuePair).out
 	pollUntil(t, "the response waits for its socket", func() bool { return out.blocked }, b)
-	read(b, a, short)
+	b.readFrom(a, 8)
 	pollUntil(t, "the short Read has completed", func() bool { return len(b.got) == 1 }, a, b)
 	if len(a.got) != 0 {
 		t.Errorf("the long Read completed first: %+v", a.got)
@@ -36,5 +25,37 @@ func TestRequestsPassResponses(t *testing.T) {
 		if c.Status != rdma.StatusOK {
 			t.Errorf("a Read completes as %+v", c)
 		}
+	}
+}
+
+// TestAnswersPassResponses: when a message and a Read arrive together, the response waits until
+// the user has handled the message. The requests of ranks that exchange long messages would else
+// be behind the data of the first, in the buffer of the socket.
+func TestAnswersPassResponses(t *testing.T) {
+	a, b := settled(t, Config{NoThread: true})
+	a.sendMore([]byte("text"), 0)
+	a.readFrom(b, 1<<20)
+	q := b.qp.(*queuePair)
+	before := q.given()
+	pollUntil(t, "the message has arrived", func() bool { return len(b.got) == 1 }, b)
+	if n := q.given() - before; n > 0 {
+		t.Errorf("%d bytes were sent before the message was handled", n)
+	}
+	b.readFrom(a, 8)
+	if n := q.given() - before; n == 0 || n > 100 {
+		t.Errorf("%d bytes were sent with the request", n)
+	}
+	pollUntil(t, "both Reads have completed", func() bool { return len(a.got) == 1 && len(b.got) == 2 }, a, b)
+}
+
+// readFrom posts a Read of n bytes of the peer's memory.
+func (e *end) readFrom(peer *end, n int) {
+	e.t.Helper()
+	mr, err := peer.dev.Register(make([]byte, n), rdma.RemoteRead)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if posted, err := e.qp.PostSend([]rdma.SendWR{{ID: 1, Op: rdma.OpRead, Body: rdma.MemOf(make([]byte, n)), Remote: mr.Base, RKey: mr.RKey}}); posted != 1 || err != nil {
+		e.t.Fatal(posted, err)
 	}
 }

@@ -67,6 +67,7 @@ type outbound struct {
 	begun    bool        // message is being sent
 	flushed  bool        // all bytes of the current Write are out, and its empty Read follows
 	answered bool        // a response had the last turn, while some are pending
+	deferred bool        // responses wait until the user has handled what came before them
 	message  ddp.Message // the current one
 	offset   uint32      // framed bytes of message
 
@@ -295,7 +296,7 @@ func (q *queuePair) build() {
 			o.ready = false
 			m := q.stream.Write(0, 0, 0) // RFC 6581 section 6: the tag is ignored
 			o.put(&m, nil, nil)
-		case !o.begun && q.stream.ResponsesPending():
+		case !o.begun && !o.deferred && q.stream.ResponsesPending():
 			// Short messages and responses alternate: behind megabytes of responses our own
 			// requests would wait while the connection to us is idle.
 			if o.answered && q.shortNext() && q.advance() {
