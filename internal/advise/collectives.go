@@ -14,9 +14,9 @@ import (
 // ranks that take fanouts in being late have no work to give away.
 const dominates = 0.6
 
-// leastChance is how probable it may be that a rank is the last as often as it is if all ranks are
+// mostChance is how probable it may be that a rank is the last as often as it is if all ranks are
 // as likely: in six calls of two ranks one of them is the last each time in 3 % of the runs.
-const leastChance = 1e-3
+const mostChance = 1e-3
 
 // chanceOfLast bounds the probability that some rank is the last of n in so many of all calls by
 // chance: the Chernoff bound for each rank.
@@ -68,7 +68,7 @@ func (j *job) imbalances() (all []Finding) {
 		rank, lost, total := s.by.most()
 		times := s.times[rank]
 		n := len(j.Trace.Ranks)
-		if n < 2 || lost < dominates*total || len(times) <= s.n/2 || chanceOfLast(n, len(times), s.n) > leastChance {
+		if n < 2 || lost < dominates*total || len(times) <= s.n/2 || chanceOfLast(n, len(times), s.n) > mostChance {
 			continue
 		}
 		slices.Sort(times)
