@@ -73,6 +73,7 @@ mpi                 rdma prof internal/ft internal/rankset internal/bytesize int
 mpi/inspect.go      rdma/ofi
 mpi/devices.go      internal/netprobe internal/devices rdma/shm rdma/ofi
 mpi/rails.go        internal/netprobe internal/devices
+mpi/trace_cores.go  internal/cputime rdma/shm
 mpi/processes_other.go rdma/shm
 
 mpi/internal/hook   rdma rdma/ofi internal/engine internal/pmi

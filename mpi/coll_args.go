@@ -31,10 +31,10 @@ func (a collArgs[T]) call() error {
 	if err := a.resolve(&k, a.kind.Function(a.variant, coll.Blocking)); err != nil {
 		return err
 	}
-	k.packed.pack()
+	a.c.pack(k.packed)
 	err := blocking(a.c, &k, a.operation())
-	if err == nil {
-		k.packed.unpack(0)
+	if err == nil && k.packed != nil {
+		a.c.unpack(k.packed, 0)
 	}
 	return err
 }
@@ -55,7 +55,7 @@ func (a collArgs[T]) start() Request {
 	if err := a.resolve(&k, a.kind.Function(a.variant, coll.Started)); err != nil {
 		return a.c.refusedRequest(err)
 	}
-	k.packed.pack()
+	a.c.pack(k.packed)
 	r := startColl(a.c, &k, a.operation())
 	if k.packed == nil {
 		return r
@@ -75,7 +75,8 @@ func (a collArgs[T]) prepare() *Persistent {
 	err := a.resolve(&k, a.kind.Function(a.variant, coll.Prepared))
 	p := prepareColl(a.c, &k, a.operation(), err)
 	if p.err == nil && k.packed != nil {
-		p.coll.pack = k.packed.pack
+		c, x := a.c, k.packed
+		p.coll.pack = func() { c.pack(x) }
 		p.coll.more = &requestMore{landing: k.packed}
 	}
 	return p

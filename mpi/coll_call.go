@@ -220,7 +220,7 @@ func (p *Persistent) startCollective() Request {
 // unpacks now, because no Wait will.
 func (c *Comm) unpackIfComplete(r Request) Request {
 	if r.more != nil && r.more.landing != nil && !r.op.Active() {
-		r.more.landing.unpack(0)
+		c.unpack(r.more.landing, 0)
 		if r.more.hooked != nil {
 			r.more.landing = nil
 		} else {

@@ -196,8 +196,10 @@ func outgoing[T Elem](c *Comm, op string, buf []T, l *Layout[T]) ([]byte, error)
 	if flat, ok := v.Contiguous(); ok {
 		return flat, nil
 	}
+	p := c.w.beginPacking()
 	packed := make([]byte, v.Len())
 	v.Pack(packed, 0)
+	p.endPack()
 	return packed, nil
 }
 

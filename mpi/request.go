@@ -239,7 +239,7 @@ func (r Request) result(st engine.Status, err error) (Status, error) {
 		st, err = r.more.check.complete(st, err)
 	}
 	if r.more != nil && r.more.landing != nil && (err == nil || errors.Is(err, p2p.ErrTruncated)) {
-		r.more.landing.unpack(st.Bytes)
+		r.c.unpack(r.more.landing, st.Bytes)
 	}
 	if err != nil {
 		err = r.c.requestFailure(err, "", st.Bytes)

@@ -41,6 +41,8 @@ type tracer struct {
 	fromC atomic.Bool    // the calls come from C
 	outer atomic.Uintptr // to where the call of C that is under way returns
 
+	cores tracedCores
+
 	mu      sync.Mutex
 	chunks  [][]traceRecord
 	n       int
@@ -50,6 +52,7 @@ type tracer struct {
 	indices map[*Comm]int32
 	last    *Comm // the one of the latest call, which is usually that of the next
 	index   int32 // of last
+	packing int64 // ns in which data was packed for the next call
 
 	phases tracedPhases
 }
@@ -65,6 +68,7 @@ type traceRecord struct {
 	comm             int32 // index in tracer.comms
 	by               int32 // index of the call that completed the operation, or -1
 	calls            int32 // unsuccessful tests in a row are one record
+	packing          int32 // ns in which data of layouts was copied for it
 	kind             CallKind
 	starts           bool
 	received         bool // from, fromTag and fromBytes describe a message
@@ -88,11 +92,11 @@ func checkTrace(file string) error {
 
 // openTrace returns the tracer of a rank, or nil. Rank 0 creates the file, so that a bad name
 // is reported before the work.
-func openTrace(cfg *Config, rank int) (*tracer, error) {
+func openTrace(cfg *Config, rank int, inProcess bool) (*tracer, error) {
 	if cfg.Trace == "" {
 		return nil, nil
 	}
-	t := &tracer{clock: prof.NewClock(), limit: cfg.Advanced.TraceLimit, indices: map[*Comm]int32{}}
+	t := &tracer{clock: prof.NewClock(), limit: cfg.Advanced.TraceLimit, indices: map[*Comm]int32{}, cores: newTracedCores(inProcess)}
 	t.phases = tracedPhases{clock: t.clock, limit: t.limit}
 	if rank != 0 {
 		return t, nil
@@ -169,6 +173,10 @@ func (t *tracer) Begin(c Call) uint64 {
 	// The clock is read with the lock held, so records are in the order of their times.
 	*t.record(uint64(t.n)) = traceRecord{name: c.Name, site: site, begin: t.clock.Now(), bytes: c.Bytes, peer: int32(c.Peer), tag: int32(c.Tag),
 		comm: t.commIndex(c.Comm), by: -1, kind: c.Kind, starts: c.Starts}
+	if t.packing != 0 {
+		t.record(uint64(t.n)).addPacking(t.packing)
+		t.packing = 0
+	}
 	return uint64(t.n)
 }
 
@@ -243,7 +251,7 @@ func (t *tracer) close(r *trace.Rank, o prof.Offset, base int64) {
 			}
 		}
 		*e = trace.Event{Label: labels.Of(label), Begin: o.Of(from.begin) - base, Comm: from.comm,
-			Peer: int32(c.World(int(from.peer))), Tag: from.tag, Bytes: from.bytes, Calls: from.calls, From: trace.None, Starts: from.starts, By: from.by}
+			Peer: int32(c.World(int(from.peer))), Tag: from.tag, Bytes: from.bytes, Calls: from.calls, From: trace.None, Starts: from.starts, By: from.by, Packing: from.packing}
 		if e.End = e.Begin; from.end != 0 {
 			e.End = o.Of(from.end) - base
 		}
@@ -307,6 +315,7 @@ func (w *World) traceText() ([]byte, error) {
 	}
 	counters := w.counters(w.e.Counters())
 	r := &trace.Rank{Rank: w.comm.rank, Host: w.client.Host(), Node: w.client.Node(w.comm.rank), Offset: w.watch.profile.clock.Add, Error: w.watch.profile.clockError, Counters: map[string]uint64{}}
+	w.watch.tracer.cores.addTo(r)
 	w.watch.tracer.close(r, w.watch.profile.clock, base)
 	for name, v := range counters.Values {
 		if v != 0 {

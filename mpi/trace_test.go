@@ -162,3 +162,45 @@ func readTrace(t *testing.T, file string) *trace.Trace {
 	}
 	return tr
 }
+
+// TestTraceOfLayouts records how long columns of a matrix are packed and unpacked, at the calls that
+// have them.
+func TestTraceOfLayouts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "out.json")
+	runLocal(t, 2, &mpi.Config{Trace: file}, func(c *mpi.Comm) error {
+		const n = 256
+		matrix := make([]int64, n*n)
+		column, err := mpi.Vector[int64](n, 1, n)
+		if err != nil {
+			return err
+		}
+		row, err := mpi.Contiguous[int64](n)
+		if err != nil {
+			return err
+		}
+		other := 1 - c.Rank()
+		for _, l := range []*mpi.Layout[int64]{column, row} {
+			received := mpi.IrecvLayout(c, matrix, l, other, 0)
+			if err := mpi.SendLayout(c, matrix, l, other, 0); err != nil {
+				return err
+			}
+			if _, err := received.Wait(); err != nil {
+				return err
+			}
+		}
+		types := []*mpi.Layout[int64]{column, column}
+		return mpi.Alltoallw(c, matrix, types, matrix[1:n*n-n+2], types)
+	})
+	tr := readTrace(t, file)
+	for _, r := range tr.Ranks {
+		var packed []string
+		for _, e := range r.Events {
+			if e.Packing > 0 {
+				packed = append(packed, e.Name)
+			}
+		}
+		if got, want := strings.Join(packed, " "), "SendLayout Wait Alltoallw"; got != want {
+			t.Errorf("rank %d has packed data in the calls %q, want %q", r.Rank, got, want)
+		}
+	}
+}

@@ -246,7 +246,7 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	if err != nil {
 		return nil, err
 	}
-	tracer, err := openTrace(&cfg, client.Rank())
+	tracer, err := openTrace(&cfg, client.Rank(), host != nil)
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,8 @@ var questions = []struct {
 	{"receive posted late", (*job).lateReceives},
 	{"late ranks at a collective", (*job).lateAtCollectives},
 	{"placement of ranks", (*job).placements},
+	{"more ranks than cores", (*job).sharedCores},
+	{"layout packed at each call", (*job).packings},
 }
 
 // job is the trace with what several questions need.

@@ -36,9 +36,15 @@ type Rank struct {
 	// Offset was added to the rank's clock, in ns: it is the difference to the clock of rank
 	// 0. Error is the bound of its error; 0 means that both are one clock.
 	Offset, Error int64
-	Comms         []Comm
-	Events        []Event // in the order in which they began
-	Phases        []Phase // likewise
+	// Cores is the number of CPUs of the host, or 0 if not known. CPUs are those that the rank
+	// may use, as ranges with their last; nil: not known. CPUTime is what its process has used,
+	// in ns; 0: not known.
+	Cores   int
+	CPUs    [][2]int
+	CPUTime int64
+	Comms   []Comm
+	Events  []Event // in the order in which they began
+	Phases  []Phase // likewise
 	// Counters are values of the rank at the end, such as retransmissions.
 	Counters map[string]uint64
 }
@@ -176,6 +182,9 @@ type rankArgs struct {
 	Dropped int        `json:"dropped"`
 	Offset  int64      `json:"clock_offset_ns"`
 	Error   int64      `json:"clock_error_ns"`
+	Cores   int        `json:"cores,omitempty"`
+	CPUs    [][2]int   `json:"cpus,omitempty"`
+	CPUTime int64      `json:"cpu_time_ns,omitempty"`
 	Comms   []commArgs `json:"comms"`
 }
 
@@ -196,7 +205,7 @@ func Append(b []byte, r *Rank) []byte {
 	for _, c := range r.Comms {
 		comms = append(comms, commArgs(c))
 	}
-	t.metadata(0, "process_name", rankArgs{fmt.Sprintf("rank %d (%s)", r.Rank, r.Host), r.Host, r.Node, r.Dropped, r.Offset, r.Error, comms})
+	t.metadata(0, "process_name", rankArgs{fmt.Sprintf("rank %d (%s)", r.Rank, r.Host), r.Host, r.Node, r.Dropped, r.Offset, r.Error, r.Cores, r.CPUs, r.CPUTime, comms})
 	t.metadata(0, "process_sort_index", map[string]int{"sort_index": r.Rank})
 	last := t.calls(r)
 	last = max(last, t.phases(r))
@@ -275,6 +284,9 @@ func (t *text) args(e *Event, comm string) {
 	}
 	if e.Calls != 0 {
 		appendNumber(t, `,"calls"`, e.Calls)
+	}
+	if e.Packing != 0 {
+		appendNumber(t, `,"packing_ns"`, e.Packing)
 	}
 	if e.Sends {
 		appendNumber(t, `,"sent"`, e.SendNumber)

@@ -34,6 +34,10 @@ type Event struct {
 	// among those that do not.
 	Nth int32
 
+	// Packing is the time in ns in which data of layouts was copied for the call: before it, if
+	// it sends; within it, if it receives or waits; before and after a collective.
+	Packing int32
+
 	Sends, Starts bool
 }
 

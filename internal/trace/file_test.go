@@ -57,6 +57,7 @@ func TestPhases(t *testing.T) {
 	}
 	r := ranksOf([]Event{send(0, 70, 0, 1), recv(80, 100, 0, 1)})[0]
 	r.Phases, r.Host, r.Offset, r.Error = phases, "a \"host\"", -5, 7
+	r.Cores, r.CPUs, r.CPUTime = 8, [][2]int{{0, 1}, {4, 4}}, 12
 	text := fileOf(r)
 	if c, err := Check(text); err != nil || c.Slices != 2+4+3 {
 		t.Fatalf("%+v, %v", c, err)

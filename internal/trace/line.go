@@ -137,6 +137,8 @@ func (e *Event) set(l *line, key []byte) {
 		e.Bytes = int(l.digits(0))
 	case "calls":
 		e.Calls = l.number()
+	case "packing_ns":
+		e.Packing = l.number()
 	case "sent":
 		e.SendNumber, e.Sends = l.number(), true
 	case "from":

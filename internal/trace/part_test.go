@@ -13,6 +13,7 @@ func TestReadPart(t *testing.T) {
 		events[0] = append(events[0], send(i*10, i*10+3, 1, 5))
 		events[1] = append(events[1], recv(i*10, i*10+5, 0, 5))
 	}
+	events[0][1].Packing = 7
 	text := fileOf(ranksOf(events[0], events[1])...)
 	whole, err := Read(text)
 	if err != nil {

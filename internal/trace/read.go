@@ -53,6 +53,7 @@ type args struct {
 	Tag     *int32 `json:"tag"`
 	Bytes   int    `json:"bytes"`
 	Calls   int32  `json:"calls"`
+	Packing int32  `json:"packing_ns"`
 	Sent    *int32 `json:"sent"` // SendNumber
 	From    *int32 `json:"from"`
 	FromTag int32  `json:"fromtag"`
@@ -177,6 +178,7 @@ func (k *Rank) describe(text []byte) error {
 		return err
 	}
 	k.Host, k.Node, k.Dropped, k.Offset, k.Error, k.Comms = a.Host, a.Node, a.Dropped, a.Offset, a.Error, nil
+	k.Cores, k.CPUs, k.CPUTime = a.Cores, a.CPUs, a.CPUTime
 	for _, c := range a.Comms {
 		k.Comms = append(k.Comms, Comm(c))
 	}
@@ -208,7 +210,7 @@ func (r *reader) slice(x *entry) error {
 		rank.Phases = append(rank.Phases, Phase{Row: x.Cat, Name: x.Name, Begin: begin, End: end, Peer: int(or(a.Peer, None)), Tag: int(or(a.Tag, -1)), Bytes: a.Bytes, Count: a.Count, Sends: a.Sends})
 	default:
 		rank.Events = append(rank.Events, Event{Label: r.labels.Of(Label{x.Name, x.Cat, a.Site}), Begin: begin, End: end, Comm: a.Comm,
-			Peer: or(a.Peer, None), Tag: or(a.Tag, -1), Bytes: a.Bytes, Calls: a.Calls, Sends: a.Sent != nil, SendNumber: or(a.Sent, 0),
+			Peer: or(a.Peer, None), Tag: or(a.Tag, -1), Bytes: a.Bytes, Calls: a.Calls, Packing: a.Packing, Sends: a.Sent != nil, SendNumber: or(a.Sent, 0),
 			From: or(a.From, None), FromTag: a.FromTag, FromBytes: a.Got, RecvNumber: a.Recv, Starts: a.Starts, By: or(a.By, -1), Nth: or(a.Nth, 0)})
 	}
 	return nil

@@ -40,6 +40,7 @@ var planted = map[string]string{
 	"scalars":   "many short collectives",
 	"barrier":   "barrier before a collective",
 	"thirds":    "ranks without work",
+	"columns":   "layout packed at each call",
 }
 
 // files are what the test runs.

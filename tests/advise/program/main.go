@@ -20,6 +20,7 @@ var programs = map[string]func(*mpi.Comm) error{
 	"imbalance": imbalance, "serial": serial, "gather": gather, "burst": burst, "wait": wait, "blocking": blocking,
 	"late": late, "placement": placement, "balance": balance, "overlap": overlap, "work": computeAlone,
 	"halo": halo, "exchange": exchange, "scalars": scalars, "barrier": barrier, "thirds": thirds,
+	"crowd": crowd, "columns": columns,
 }
 
 func main() {
@@ -302,6 +303,44 @@ func thirds(world *mpi.Comm) error {
 			compute(3 * time.Millisecond)
 		}
 		if err := mpi.Allreduce(world, sum, sum, mpi.Sum); err != nil { // here
+			return err
+		}
+	}
+	return nil
+}
+
+// crowd computes on a core, with little communication.
+func crowd(world *mpi.Comm) error {
+	data, sum := make([]byte, 1<<20), []uint64{0}
+	h := fnv.New64()
+	for range rounds {
+		for range 4 {
+			h.Write(data)
+		}
+		sum[0] = h.Sum64()
+		if err := mpi.Allreduce(world, sum, sum, mpi.Max); err != nil { // here
+			return err
+		}
+	}
+	return nil
+}
+
+// The matrix of which columns exchanges a column.
+const width = 1024
+
+// columns exchanges columns of a matrix with a neighbor.
+func columns(world *mpi.Comm) error {
+	matrix, edge := make([]float64, width*width), make([]float64, width)
+	column, err := mpi.Vector[float64](width, 1, width)
+	if err != nil {
+		return err
+	}
+	for range 10 * rounds {
+		received := mpi.Irecv(world, edge, neighbor(world), 0)
+		if err := mpi.SendLayout(world, matrix, column, neighbor(world), 0); err != nil { // here
+			return err
+		}
+		if _, err := received.Wait(); err != nil {
 			return err
 		}
 	}

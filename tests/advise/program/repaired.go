@@ -11,6 +11,7 @@ import (
 var repaired = map[string]func(*mpi.Comm) error{
 	"imbalance": balancedWork, "serial": broadcast, "gather": reduceAtRoot, "burst": oneMessage, "wait": computeMeanwhile, "blocking": computeMeanwhile,
 	"late": postFirst, "placement": placement, "exchange": exchangeByAlltoall, "scalars": oneAllreduce, "barrier": noBarrier, "thirds": quarters,
+	"columns": edges,
 }
 
 // balancedWork divides the work of imbalance among all ranks.
@@ -134,6 +135,21 @@ func quarters(world *mpi.Comm) error {
 			compute(3 * 3 * time.Millisecond / 4)
 		}
 		if err := mpi.Allreduce(world, sum, sum, mpi.Sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// edges has the column that it sends in a slice of its own.
+func edges(world *mpi.Comm) error {
+	out, in := make([]float64, width), make([]float64, width)
+	for range 10 * rounds {
+		received := mpi.Irecv(world, in, neighbor(world), 0)
+		if err := mpi.Send(world, out, neighbor(world), 0); err != nil {
+			return err
+		}
+		if _, err := received.Wait(); err != nil {
 			return err
 		}
 	}
