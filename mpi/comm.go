@@ -370,6 +370,9 @@ func (c *Comm) Compare(d *Comm) Comparison {
 	if c == d || c.w == d.w && c.ctx == d.ctx {
 		return Identical
 	}
+	if c.w != d.w { // ranks of different jobs cannot be compared
+		return Unequal
+	}
 	how := c.Group().Compare(d.Group())
 	if (c.inter != nil) != (d.inter != nil) {
 		return Unequal

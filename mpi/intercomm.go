@@ -58,7 +58,8 @@ func (g *interGroups) world(second bool) *rankset.List {
 //
 // leader is a rank of c. It and the remote leader, remoteLeader, must both be in bridge,
 // a communicator over which they exchange messages with the given tag. Only the leader
-// uses bridge, remoteLeader and tag.
+// uses bridge, remoteLeader and tag. If it connects this job with another one, as the result of
+// [Comm.Spawn] does, ranks of both jobs that it does not contain can be in the groups.
 //
 // Collectives on an inter-communicator transfer data from one group to the other. In
 // Bcast the root passes [Root], the other ranks of its group pass [ProcNull], and the
@@ -87,6 +88,9 @@ func (c *Comm) intercommCreate(leader int, bridge *Comm, remoteLeader, tag int) 
 	theirs, err := c.shareList(op, theirs, refused, leader)
 	if err != nil {
 		return nil, err
+	}
+	if other, ok := parseBridgeJob(theirs); ok {
+		return c.joinOverBridge(op, other, leader, bridge, remoteLeader, tag)
 	}
 	for _, r := range theirs {
 		if slices.Contains(mine, r) { // all members of both groups detect it
@@ -118,7 +122,7 @@ func meetOverBridge(c *Comm, op string, mine []int64, bridge *Comm, remote, tag 
 	switch {
 	case bridge == nil:
 		return nil, c.refuse(ErrComm, op, "the leader has no bridge: pass a communicator that contains both leaders")
-	case bridge.e != c.e:
+	case bridge.w.base() != c.w.base():
 		return nil, c.refuse(ErrComm, op, "the bridge belongs to another rank")
 	}
 	if err := bridge.checkPeer(op, remote, tag); err != nil {
@@ -127,10 +131,22 @@ func meetOverBridge(c *Comm, op string, mine []int64, bridge *Comm, remote, tag 
 	if remote == ProcNull {
 		return nil, c.refuse(ErrRank, op, "the remote leader is ProcNull")
 	}
+	apart := bridge.w != c.w
+	if apart {
+		mine = bridgeJob{size: c.size}.list()
+	}
 	send := isend(bridge, op, mine, remote, tag, p2p.Standard)
 	theirs, _, err := receiveList(bridge, remote, tag)
 	if err != nil {
 		return nil, err
+	}
+	other, far := parseBridgeJob(theirs)
+	if apart || far {
+		if !far {
+			other.size = len(theirs)
+		}
+		other.second = bridge.isSecond(remote)
+		theirs = other.list()
 	}
 	_, err = send.wait(engine.NoContext)
 	return theirs, err

@@ -30,6 +30,7 @@ func TestSpawn(t *testing.T) {
 		{"cycles", []string{"-n", "2"}, []string{"no descriptor is left"}, false},
 		{"progress", []string{"-n", "2"}, []string{"parents of 1 children are done"}, false},
 		{"grandchild", []string{"-n", "1"}, []string{"the grandchild has met its parent"}, false},
+		{"far", []string{"-n", "3"}, []string{"rank 0 has met all children", "rank 2 has met all children"}, false},
 		{"stay", []string{"-n", "2"}, []string{"parents of 2 children are done"}, false},
 		{"missing", []string{"-n", "2"}, []string{"rank 0: mpi: Spawn on world: ", "rank 1: mpi: Spawn on world: ", "no such file"}, false},
 		{"early", []string{"-n", "2"}, []string{"rank 0: mpi: Spawn on world: ", "rank 1: mpi: Spawn on world: ", "exit status 3"}, true},

@@ -32,6 +32,8 @@ func spawnOf(world *mpi.Comm, what string) error {
 		return meetAtPort(world)
 	case "progress":
 		return spawnProgress(world)
+	case "far":
+		return spawnFromOne(world, what)
 	case "grandchild":
 		inter, err := spawnSelf(world, 1, what)
 		if err != nil {
@@ -172,6 +174,42 @@ func spawnAndTalk(world *mpi.Comm, what string) error {
 	return nil
 }
 
+// spawnFromOne starts processes from rank 0 alone. All ranks of both jobs meet over the
+// inter-communicator that only this rank has.
+func spawnFromOne(world *mpi.Comm, what string) error {
+	var bridge *mpi.Comm
+	var err error
+	if world.Rank() == 0 {
+		if bridge, err = spawnSelf(world.Self(), 2, what); err != nil {
+			return err
+		}
+	}
+	if err := meetOver(world, bridge); err != nil {
+		return err
+	}
+	if bridge != nil {
+		if err := bridge.Disconnect(); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("rank %d has met all children\n", world.Rank())
+	return world.Barrier()
+}
+
+func meetOver(world, bridge *mpi.Comm) error {
+	inter, err := world.IntercommCreate(0, bridge, 0, 9)
+	if err != nil {
+		return err
+	}
+	if world.Compare(inter) != mpi.Unequal {
+		return errors.New("communicators of two jobs must be unequal")
+	}
+	if err := talkAcross(inter); err != nil {
+		return err
+	}
+	return inter.Disconnect()
+}
+
 // talkAcross exchanges messages of several lengths between all ranks of two groups, and uses
 // collectives of both.
 func talkAcross(inter *mpi.Comm) error {
@@ -228,6 +266,11 @@ func spawnedChild(world, parent *mpi.Comm, what string) error {
 	switch word, _, _ := strings.Cut(what, " "); word {
 	case "talk":
 		if err := talkAcross(parent); err != nil {
+			return err
+		}
+		return parent.Disconnect()
+	case "far":
+		if err := meetOver(world, parent); err != nil {
 			return err
 		}
 		return parent.Disconnect()

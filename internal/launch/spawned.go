@@ -107,7 +107,7 @@ func (j *job) spawnConfig(r *pmi.SpawnRequest, number int) (cfg Config, err erro
 			cfg.Hosts = append(cfg.Hosts, Host{Name: h.Name}) // the slots are taken; ranks are divided evenly
 		}
 	}
-	if len(c.Hosts) > 0 && len(cfg.Hosts) == 0 {
+	if len(cfg.Hosts) == 0 && (len(c.Hosts) > 0 || len(r.Hosts) > 0 && !slices.ContainsFunc(r.Hosts, isThisHost)) {
 		return cfg, fmt.Errorf("none of the hosts %s has ranks of this job", strings.Join(r.Hosts, ", "))
 	}
 	for _, p := range r.Programs {
@@ -118,6 +118,13 @@ func (j *job) spawnConfig(r *pmi.SpawnRequest, number int) (cfg Config, err erro
 		cfg.Programs = append(cfg.Programs, one)
 	}
 	return cfg, nil
+}
+
+// isThisHost reports whether a name is one of this host, with or without its domain.
+func isThisHost(name string) bool {
+	own, _ := os.Hostname()
+	short, _, _ := strings.Cut(own, ".")
+	return slices.Contains([]string{"localhost", "127.0.0.1", "::1", own, short}, name)
 }
 
 // findSpawned returns the path of a program to start. A relative one with a directory is relative

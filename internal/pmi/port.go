@@ -25,6 +25,9 @@ const (
 // maxCallers limits the connections to a port that have not been answered.
 const maxCallers = 256
 
+// MaxPortName is the length of the names of ports: one less than MPI_MAX_PORT_NAME of MPICH.
+const MaxPortName = 255
+
 // ErrPortClosed reports that nobody listens at a port.
 var ErrPortClosed = errors.New("the port is closed, or its process has ended; get its name again from the process that accepts")
 
@@ -52,6 +55,9 @@ func OpenPort() (*Port, error) {
 	}
 	p := &Port{JoinToken: m.JoinToken, listener: m.listener, callers: make(chan *Caller), closed: make(chan struct{})}
 	p.Key = rand.Text()
+	for len(p.String()) > MaxPortName && len(p.Addrs) > 1 { // those last that other hosts may not reach
+		p.Addrs = p.Addrs[:len(p.Addrs)-1]
+	}
 	if p.identity, err = newIdentity(); err != nil {
 		m.Close()
 		return nil, err
