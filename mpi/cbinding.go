@@ -15,7 +15,7 @@ var _ = cbinding.Register(cbinding.Functions{
 	},
 	Direct: func(comm any) (d cbinding.Direct, ok bool) {
 		c := comm.(*Comm)
-		if c.w.cfg.Check || c.w.watch.on || c.IsInter() {
+		if c.w.cfg.Check || c.w.watch.on || c.IsInter() || c.w.joins.home != nil { // the front knows one engine
 			return d, false
 		}
 		return cbinding.Direct{Progress: c.e, Context: c.pt.Ctx, Ranks: c.ranks}, true
@@ -48,4 +48,6 @@ var _ = cbinding.Register(cbinding.Functions{
 	},
 	Message: func(comm any, name, datatype string, pc uintptr) any { return comm.(*Comm).fromC(name, datatype, pc) },
 	Checks:  func(world any) bool { return world.(*World).cfg.Check },
+	Program: func(world any) int { return world.(*World).programNumber() },
+	Spawns:  func(world any) bool { return world.(*World).canSpawn() },
 })

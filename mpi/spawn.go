@@ -80,6 +80,26 @@ func (w *World) requestLauncher(ctx context.Context, r pmi.JobRequest) (pmi.JobA
 	return l.Request(ctx, r)
 }
 
+// canSpawn reports whether the launcher starts programs for ranks of the job.
+func (w *World) canSpawn() bool {
+	l, ok := w.base().client.(pmi.Launcher)
+	return ok && l.ServesRequests()
+}
+
+// programNumber returns the number of the program of this rank among those of its job, 0 if the
+// launcher does not know it.
+func (w *World) programNumber() int {
+	l, ok := w.base().client.(pmi.Launcher)
+	if !ok {
+		return 0
+	}
+	n, err := l.Program(context.Background())
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // errSpawnEnded reports that a spawned job has ended before all its ranks had joined.
 var errSpawnEnded = errors.New("the spawned job ended before all of its processes had joined")
 

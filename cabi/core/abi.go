@@ -15,7 +15,7 @@ type abiTable struct {
 
 // limits are the lengths of texts, with the terminating NUL, the last error code, and what a
 // buffered message needs besides its data.
-type limits struct{ processorName, libraryVersion, errorString, objectName, lastCode, bsendOverhead int }
+type limits struct{ processorName, libraryVersion, errorString, objectName, portName, lastCode, bsendOverhead int }
 
 type pairOfNumbers struct{ theirs, ours int32 }
 

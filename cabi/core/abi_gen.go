@@ -34,11 +34,11 @@ const (
 var abiTables = map[string]*abiTable{
 	"mpich": {title: "MPICH 14:2:2", inPlace: -1,
 		status: statusLayout{low: 0, high: 4, source: 8, tag: 12, code: 16, shared: true, size: 20},
-		limits: limits{processorName: 128, libraryVersion: 8192, errorString: 512, objectName: 128, lastCode: 0x3fffffff, bsendOverhead: 96},
+		limits: limits{processorName: 128, libraryVersion: 8192, errorString: 512, objectName: 128, portName: 256, lastCode: 0x3fffffff, bsendOverhead: 96},
 	},
 	"openmpi": {title: "Open MPI 40.30", inPlace: 1,
 		status: statusLayout{source: 0, tag: 4, code: 8, cancelled: 12, low: 16, high: 20, size: 24},
-		limits: limits{processorName: 256, libraryVersion: 256, errorString: 256, objectName: 64, lastCode: 92, bsendOverhead: 128},
+		limits: limits{processorName: 256, libraryVersion: 256, errorString: 256, objectName: 64, portName: 1024, lastCode: 92, bsendOverhead: 128},
 		numbers: [numberKinds][]pairOfNumbers{
 			numberRank:         {{-2, -1}, {-1, -2}, {-4, -3}},
 			numberTag:          {{-1, -1}},
@@ -67,7 +67,7 @@ var abiTables = map[string]*abiTable{
 	},
 	"mpi5": {title: "MPI 5.0", inPlace: 1,
 		status: statusLayout{source: 0, tag: 4, code: 8, cancelled: 12, low: 16, high: 20, size: 32},
-		limits: limits{processorName: 256, libraryVersion: 8192, errorString: 512, objectName: 128, lastCode: 16383, bsendOverhead: 512},
+		limits: limits{processorName: 256, libraryVersion: 8192, errorString: 512, objectName: 128, portName: 1024, lastCode: 16383, bsendOverhead: 512},
 		numbers: [numberKinds][]pairOfNumbers{
 			numberRank:         {{-3, -1}, {-1, -2}, {-4, -3}},
 			numberTag:          {{-2, -1}},

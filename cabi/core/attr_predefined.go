@@ -49,6 +49,7 @@ func (p *Process) predefinedAttr(key handle, kind attrKind, o attributed, form a
 	p.attrMu.Lock()
 	defer p.attrMu.Unlock()
 	n := 0
+	ok = true
 	switch inC(key) {
 	case attrTagUB:
 		n = mpi.MaxTag
@@ -59,15 +60,15 @@ func (p *Process) predefinedAttr(key handle, kind attrKind, o attributed, form a
 	case attrWtimeGlobal:
 		n = 0
 	case attrUniverseSize:
-		n = p.world.Comm().Size()
+		n, ok = p.universeSize()
 	case attrLastUsedCode:
 		n = int(p.codes.last(p.abi))
 	case attrAppNum:
-		n = 0
+		n = p.appNum()
 	}
 	p.constants[i] = int32(n)
 	if form == pointerAttr {
-		return uint64(addressOf(p.constants[i : i+1])), true, true
+		return uint64(addressOf(p.constants[i : i+1])), true, ok
 	}
-	return uint64(int64(n)), true, true
+	return uint64(int64(n)), true, ok
 }

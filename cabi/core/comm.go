@@ -44,9 +44,7 @@ func communicators() map[string]handler {
 		"Comm_create":            (*Process).commCreate,
 		"Comm_create_group":      (*Process).commCreateGroup,
 		"Comm_create_from_group": (*Process).commCreateFromGroup,
-		"Comm_free":              (*Process).commFree,
-		"Comm_disconnect":        (*Process).commFree,
-		"Comm_get_parent":        (*Process).commGetParent,
+		"Comm_free":              freeComm((*mpi.Comm).Free),
 	}
 }
 
@@ -107,11 +105,5 @@ func (p *Process) commSetInfo(a *args) error {
 	for _, e := range f.pairs() {
 		c.hints.set(e.key, e.value)
 	}
-	return nil
-}
-
-// commGetParent is MPI_Comm_get_parent: no program is started by another.
-func (p *Process) commGetParent(a *args) error {
-	a.setHandle(0, commNull)
 	return nil
 }

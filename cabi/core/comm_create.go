@@ -226,27 +226,31 @@ func (p *Process) commCreateGroup(a *args) error {
 	return nil
 }
 
-// commFree is MPI_Comm_free and MPI_Comm_disconnect. Package mpi completes what is under way.
-func (p *Process) commFree(a *args) error {
-	at := a.handleAt(0)
-	c := p.comm(at.get())
-	if c == nil {
-		return errorf(errComm, "%#x is not a communicator", uint32(at.get()))
+// freeComm is the handler of MPI_Comm_free and MPI_Comm_disconnect. Package mpi completes what is under
+// way.
+func freeComm(free func(*mpi.Comm) error) handler {
+	return func(p *Process, a *args) error {
+		at := a.handleAt(0)
+		c := p.comm(at.get())
+		if c == nil {
+			return errorf(errComm, "%#x is not a communicator", uint32(at.get()))
+		}
+		a.owner = c
+		if c == p.all || c == p.self {
+			return errorf(errComm, "%s cannot be freed", c.label)
+		}
+		if err := p.deleteAttrs(c); err != nil {
+			return err
+		}
+		c.buffer.flush()
+		if err := free(c.Comm); err != nil {
+			return err
+		}
+		p.parent.CompareAndSwap(c, nil)
+		p.front.forget(at.get())
+		p.comms.remove(at.get())
+		p.release(c.handler)
+		at.set(commNull)
+		return nil
 	}
-	a.owner = c
-	if c == p.all || c == p.self {
-		return errorf(errComm, "%s cannot be freed", c.label)
-	}
-	if err := p.deleteAttrs(c); err != nil {
-		return err
-	}
-	c.buffer.flush()
-	if err := c.Free(); err != nil {
-		return err
-	}
-	p.front.forget(at.get())
-	p.comms.remove(at.get())
-	p.release(c.handler)
-	at.set(commNull)
-	return nil
 }

@@ -90,6 +90,7 @@ var classOf = map[mpi.Class]class{
 	mpi.ErrRMASync: errRMASync, mpi.ErrRMAFlavor: errRMAFlavor, mpi.ErrSize: errSize,
 	mpi.ErrAccess: errAccess, mpi.ErrBadFile: errBadFile, mpi.ErrFileExists: errFileExists, mpi.ErrFileInUse: errFileInUse, mpi.ErrFile: errFile,
 	mpi.ErrIO: errIO, mpi.ErrNotSame: errNotSame, mpi.ErrNoSpace: errNoSpace, mpi.ErrNoSuchFile: errNoSuchFile,
+	mpi.ErrSpawn: errSpawn, mpi.ErrPort: errPort, mpi.ErrName: errName, mpi.ErrService: errService,
 	mpi.ErrUnsupported: errUnsupported, mpi.ErrTooLarge: errTooLarge, mpi.ErrWin: errWin, mpi.ErrProcFailed: errProcFailed, mpi.ErrRevoked: errRevoked,
 }
 

@@ -79,15 +79,30 @@ func (f *info) clone() *info { return &info{list: f.pairs()} }
 
 // info returns the info object of a handle.
 func (a *args) info(i int) *info {
-	h := a.handle(i)
-	if h == infoEnv {
-		return a.p.env()
-	}
-	f := a.p.infos.get(h)
-	if f == nil {
-		a.fail(errorf(errInfo, "%#x is not an info object", uint32(h)))
+	f, err := a.p.info(a.handle(i))
+	if err != nil {
+		a.fail(err)
 	}
 	return f
+}
+
+func (p *Process) info(h handle) (*info, error) {
+	if h == infoEnv {
+		return p.env(), nil
+	}
+	f := p.infos.get(h)
+	if f == nil {
+		return nil, errorf(errInfo, "%#x is not an info object", uint32(h))
+	}
+	return f, nil
+}
+
+// hints is info, or nil for MPI_INFO_NULL.
+func (p *Process) hints(h handle) (*info, error) {
+	if h == infoNull {
+		return nil, nil
+	}
+	return p.info(h)
 }
 
 // hints is info, or nil for MPI_INFO_NULL.

@@ -24,6 +24,8 @@ type job struct {
 	world  *mpi.World
 	all    *comm                           // MPI_COMM_WORLD
 	self   *comm                           // MPI_COMM_SELF
+	parent atomic.Pointer[comm]            // to the processes that have started this one; nil: none, or it was freed
+	appNum func() int                      // MPI_APPNUM, for which the launcher is asked
 	enter  func(name string, site uintptr) // tells the profile and check mode who calls; nil without
 	checks bool                            // check mode
 
@@ -41,6 +43,7 @@ const (
 // open notes the job that the process has joined, and makes the predefined communicators.
 func (j *job) open(w *mpi.World, unset *errhandler) {
 	j.world, j.enter, j.checks = w, cbinding.Get().Profile(w), cbinding.Get().Checks(w)
+	j.appNum = sync.OnceValue(func() int { return cbinding.Get().Program(w) })
 	j.all = &comm{Comm: w.Comm(), handle: commWorld, handler: unset, label: "MPI_COMM_WORLD"}
 	j.self = &comm{Comm: w.Comm().Self(), handle: commSelf, handler: unset, label: "MPI_COMM_SELF"}
 }
@@ -69,6 +72,7 @@ func (p *Process) join() error {
 		p.job.open(w, p.standard.unset)
 		p.abi.describeComm(commWorld, w.Comm())
 		p.abi.describeComm(commSelf, p.self.Comm)
+		p.openParent()
 	}
 	m.users++
 	set(p.atExit, int32(0))

@@ -148,6 +148,8 @@ func chapters() []map[string]handler {
 		errorCodes(),
 		sessionCalls(),
 		intercommunicators(),
+		processes(),
+		portCalls(),
 		topologies(),
 		graphs(),
 		windows(),

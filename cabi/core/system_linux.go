@@ -1,6 +1,10 @@
 package core
 
-import "syscall"
+import (
+	"io"
+	"syscall"
+	"time"
+)
 
 // thread returns the number of the calling thread.
 func thread() int { return syscall.Gettid() }
@@ -26,3 +30,25 @@ func mapMemoryAt(addr uintptr, size int) error {
 }
 
 func unmapMemory(mem []byte) error { return syscall.Munmap(mem) }
+
+// readSocket reads all of b from a socket of the program, and writeSocket writes it.
+func readSocket(fd int, b []byte) error  { return transferAll(syscall.Read, fd, b) }
+func writeSocket(fd int, b []byte) error { return transferAll(syscall.Write, fd, b) }
+
+func transferAll(transfer func(fd int, b []byte) (int, error), fd int, b []byte) error {
+	for len(b) > 0 {
+		n, err := transfer(fd, b)
+		switch {
+		case err == syscall.EINTR:
+		case err == syscall.EAGAIN: // the program has made the socket nonblocking
+			time.Sleep(time.Millisecond)
+		case err != nil:
+			return err
+		case n == 0:
+			return io.ErrUnexpectedEOF
+		default:
+			b = b[n:]
+		}
+	}
+	return nil
+}

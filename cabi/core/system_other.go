@@ -13,3 +13,7 @@ func mapMemory(int) ([]byte, error) { return nil, errors.ErrUnsupported }
 func mapMemoryAt(uintptr, int) error { return errors.ErrUnsupported }
 
 func unmapMemory([]byte) error { return errors.ErrUnsupported }
+
+func readSocket(int, []byte) error { return errors.ErrUnsupported }
+
+func writeSocket(int, []byte) error { return errors.ErrUnsupported }

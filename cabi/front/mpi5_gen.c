@@ -695,9 +695,6 @@ const char muster_function_names[] =
 	"ompi_datatype_match_size\0"
 	"ompi_errhandler_create\0"
 	"ompi_errhandler_invoke\0"
-	"ompi_fortran_argv_blank_f2c\0"
-	"ompi_fortran_argv_count_f2c\0"
-	"ompi_fortran_multiple_argvs_f2c\0"
 	"ompi_mpi_errors_are_fatal_comm_handler\0"
 	"ompi_op_set_cxx_callback\0"
 	;

@@ -695,9 +695,6 @@ const char muster_function_names[] =
 	"ompi_datatype_match_size\0"
 	"ompi_errhandler_create\0"
 	"ompi_errhandler_invoke\0"
-	"ompi_fortran_argv_blank_f2c\0"
-	"ompi_fortran_argv_count_f2c\0"
-	"ompi_fortran_multiple_argvs_f2c\0"
 	"ompi_mpi_errors_are_fatal_comm_handler\0"
 	"ompi_op_set_cxx_callback\0"
 	;
@@ -5335,39 +5332,18 @@ int ompi_errhandler_invoke(void *errhandler, void *object, int type, int errorco
 	return muster_call(690, a);
 }
 
-int ompi_fortran_argv_blank_f2c(void *array, int length, void *argv);
-int ompi_fortran_argv_blank_f2c(void *array, int length, void *argv)
-{
-	uint64_t a[] = {(uintptr_t)array, (uint64_t)(int64_t)length, (uintptr_t)argv};
-	return muster_call(691, a);
-}
-
-int ompi_fortran_argv_count_f2c(void *array, int count, int length, int advance, void *argv);
-int ompi_fortran_argv_count_f2c(void *array, int count, int length, int advance, void *argv)
-{
-	uint64_t a[] = {(uintptr_t)array, (uint64_t)(int64_t)count, (uint64_t)(int64_t)length, (uint64_t)(int64_t)advance, (uintptr_t)argv};
-	return muster_call(692, a);
-}
-
-int ompi_fortran_multiple_argvs_f2c(int count, void *array, int length, void *argv);
-int ompi_fortran_multiple_argvs_f2c(int count, void *array, int length, void *argv)
-{
-	uint64_t a[] = {(uint64_t)(int64_t)count, (uintptr_t)array, (uint64_t)(int64_t)length, (uintptr_t)argv};
-	return muster_call(693, a);
-}
-
 int ompi_mpi_errors_are_fatal_comm_handler(void *comm, void *errorcode);
 int ompi_mpi_errors_are_fatal_comm_handler(void *comm, void *errorcode)
 {
 	uint64_t a[] = {(uintptr_t)comm, (uintptr_t)errorcode};
-	return muster_call(694, a);
+	return muster_call(691, a);
 }
 
 int ompi_op_set_cxx_callback(abi_handle op, void *fn);
 int ompi_op_set_cxx_callback(abi_handle op, void *fn)
 {
 	uint64_t a[] = {(uintptr_t)op, (uintptr_t)fn};
-	return muster_call(695, a);
+	return muster_call(692, a);
 }
 
 FUNCTION(MPIX_Allgather_init, (void *sendbuf, int sendcount, abi_handle sendtype, void *recvbuf, int recvcount, abi_handle recvtype, abi_handle comm, abi_handle info, void *request))

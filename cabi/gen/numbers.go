@@ -87,7 +87,7 @@ func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 // limits are the constants that the core needs, with the fields of its struct.
 var limits = [][2]string{
 	{"processorName", "MPI_MAX_PROCESSOR_NAME"}, {"libraryVersion", "MPI_MAX_LIBRARY_VERSION_STRING"}, {"errorString", "MPI_MAX_ERROR_STRING"},
-	{"objectName", "MPI_MAX_OBJECT_NAME"}, {"lastCode", "MPI_ERR_LASTCODE"}, {"bsendOverhead", "MPI_BSEND_OVERHEAD"},
+	{"objectName", "MPI_MAX_OBJECT_NAME"}, {"portName", "MPI_MAX_PORT_NAME"}, {"lastCode", "MPI_ERR_LASTCODE"}, {"bsendOverhead", "MPI_BSEND_OVERHEAD"},
 }
 
 // goABIs returns the tables of the core.

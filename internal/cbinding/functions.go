@@ -21,6 +21,10 @@ type Functions struct {
 	Message func(comm any, name, datatype string, site uintptr) any
 	// Checks reports whether world is in check mode.
 	Checks func(world any) bool
+	// Program returns the number of the program of this rank among those of the job.
+	Program func(world any) int
+	// Spawns reports whether the launcher of world starts programs for its ranks.
+	Spawns func(world any) bool
 }
 
 // registered is written once, while package mpi is initialized, and only read after that.

@@ -63,12 +63,28 @@ type JobAnswer struct {
 type Launcher interface {
 	// Request sends a request to the launcher. The error includes that of the answer.
 	Request(ctx context.Context, r JobRequest) (JobAnswer, error)
+	// ServesRequests reports whether there is one.
+	ServesRequests() bool
+	// Program returns the number of the program of this rank among those of the job.
+	Program(ctx context.Context) (int, error)
+}
+
+// ServesRequests implements Launcher.
+func (c *wireClient) ServesRequests() bool { return c.compared && c.notice == nil }
+
+// Program implements Launcher. Other launchers know the number, too.
+func (c *wireClient) Program(ctx context.Context) (int, error) {
+	if c.notice != nil {
+		return 0, nil // there is no launcher
+	}
+	m, err := c.ask(ctx, "ask for the number of the program", "appnum", "get_appnum")
+	return m.number("appnum", 0), err
 }
 
 // Request implements Launcher.
 func (c *wireClient) Request(ctx context.Context, r JobRequest) (a JobAnswer, err error) {
-	if !c.compared || c.notice != nil {
-		return a, ErrNoLauncher // which might take offense at an unknown request
+	if !c.ServesRequests() {
+		return a, ErrNoLauncher // another one might take offense at an unknown request
 	}
 	text, err := json.Marshal(r)
 	if err != nil {
