@@ -10,8 +10,7 @@
 // mpicc.mpich, into a cache folder; the same programs then run on either library. A test
 // passes by the rules of the suite: status 0, and "No Errors" and nothing else in the output,
 // unless its line in the testlist asks for something else. Left out are tests that choose an
-// algorithm of MPICH by an environment variable, those that are marked as beyond the standard,
-// and the folder of functions that Muster does not have: processes started by MPI_Comm_spawn.
+// algorithm of MPICH by an environment variable, and those that are marked as beyond the standard.
 package main
 
 import (

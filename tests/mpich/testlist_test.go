@@ -11,14 +11,14 @@ import (
 func TestReadTests(t *testing.T) {
 	tree := t.TempDir()
 	for name, text := range map[string]string{
-		"errors/testlist": "# a comment\n\ncoll\nspawn\nabsent\n",
+		"errors/testlist": "# a comment\n\ncoll\ncxx\nabsent\n",
 		"errors/coll/testlist": `bcast 4
 twice 2 arg=-x arg=y=z env=A=b timeLimit=10 resultTest=TestErrFatal
 variant 4 env=MPIR_CVAR_BCAST=binomial
 extension 2 strict=FALSE
 large 2 mem=8
 `,
-		"errors/spawn/testlist": "open 1\n",
+		"errors/cxx/testlist": "open 1\n",
 	} {
 		path := filepath.Join(tree, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
