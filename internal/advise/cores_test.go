@@ -54,8 +54,8 @@ func TestRanksThatDoNotShareCores(t *testing.T) {
 	}
 }
 
-// TestCoresOfRanksInTurn: ranks that compute one after the other need one core.
-func TestCoresOfRanksInTurn(t *testing.T) {
+// TestCoresOfRanksOneByOne: ranks that compute one after the other need one core.
+func TestCoresOfRanksOneByOne(t *testing.T) {
 	if all := Find(job4(func(r *trace.Rank) {
 		r.Cores, r.CPUTime = 1, 1000
 		for i := range int64(4) {

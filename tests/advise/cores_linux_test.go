@@ -33,10 +33,10 @@ func TestMoreRanksThanCores(t *testing.T) {
 	busy := 0
 	for range tries {
 		var others float64
-		all, others = f.advise(t, "-n", "4", f.program, "crowd")
+		all, others = f.advise(t, "-n", "4", f.program, "oversubscribed")
 		i := slices.IndexFunc(all, func(f finding) bool { return f.Problem == "more ranks than cores" })
 		if i >= 0 {
-			if where := marked(t)["crowd"]; i > 1 || all[i].Gain < 0.4 || !strings.HasPrefix(strings.Join(all[i].Sites, ""), where+" ") || all[i].Prediction == nil || all[i].Prediction.Then > 0.6*all[i].Prediction.Now {
+			if where := marked(t)["shareCores"]; i > 1 || all[i].Gain < 0.4 || !strings.HasPrefix(strings.Join(all[i].Sites, ""), where+" ") || all[i].Prediction == nil || all[i].Prediction.Then > 0.6*all[i].Prediction.Now {
 				t.Errorf("found %+v, want a gain and a prediction for %s", all, where)
 			}
 			return

@@ -20,7 +20,7 @@ var programs = map[string]func(*mpi.Comm) error{
 	"imbalance": imbalance, "serial": serial, "gather": gather, "burst": burst, "wait": wait, "blocking": blocking,
 	"late": late, "placement": placement, "balance": balance, "overlap": overlap, "work": computeAlone,
 	"halo": halo, "exchange": exchange, "scalars": scalars, "barrier": barrier, "thirds": thirds,
-	"crowd": crowd, "columns": columns,
+	"oversubscribed": shareCores, "columns": columns,
 }
 
 func main() {
@@ -309,8 +309,8 @@ func thirds(world *mpi.Comm) error {
 	return nil
 }
 
-// crowd computes on a core, with little communication.
-func crowd(world *mpi.Comm) error {
+// shareCores computes on a core, with little communication.
+func shareCores(world *mpi.Comm) error {
 	data, sum := make([]byte, 1<<20), []uint64{0}
 	h := fnv.New64()
 	for range rounds {
